@@ -1,0 +1,73 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package sallyport
+
+import (
+	"io"
+	"time"
+
+	"github.com/sallyport-dev/sallyport/internal/environ"
+)
+
+// A Cmd describes one command. Only Args or Script must be set.
+type Cmd struct {
+	// Args is the program and its arguments. Script is a text for a shell
+	// instead; never both.
+	Args   []string
+	Script string
+	// Shell names the shell for Script; empty means the user's own. Login
+	// makes it a login shell.
+	Shell string
+	Login bool
+
+	// Arg0 is what the program sees as its own name; empty means Args[0].
+	Arg0 string
+	// Dir is the working directory and, unless the policy names others, the
+	// workspace. Empty means the current one.
+	Dir string
+
+	// Env is the environment before the environment policy, "K=V"; nil means
+	// the environment of this process.
+	Env []string
+	// EnvPolicy says what of it the command gets. The zero policy hands on the
+	// core variables only.
+	EnvPolicy EnvPolicy
+
+	// Stdin is read by the command; nil is the null device. An *os.File is
+	// handed on as it is.
+	Stdin io.Reader
+	// Stdout and Stderr hear the output as it comes, besides its being kept in
+	// the Result. An *os.File is handed to the command as it is, and then
+	// nothing of that stream is kept. Nil means that it is only kept.
+	Stdout, Stderr io.Writer
+
+	// Signals received are sent on, by number and in order, to the command's
+	// process group while it runs; 0 is skipped. Nil means none. It is never
+	// read again after Run has returned.
+	Signals <-chan int
+
+	// Timeout ends the command; 0 means never.
+	Timeout time.Duration
+	// Grace is the time between asking the command's tree to end and killing
+	// it; 0 means 2 seconds, negative none.
+	Grace time.Duration
+	// Limits bounds what the Result keeps; the zero value keeps the first and the
+	// last half MiB of each stream and counts the rest.
+	Limits Limits
+
+	// Unsandboxed asks to run outside the sandbox. It always needs an approval.
+	Unsandboxed   bool
+	Justification string
+
+	// Allow opens things that are shut by default, by name ("unix", "userns").
+	Allow []string
+	// Tmp is what /tmp is: "" or "private" for a folder of the Runner, "host",
+	// or an absolute path.
+	Tmp string
+	// Level is the least sandbox level accepted: "", "native", "bwrap", "landlock".
+	Level string
+}
+
+// EnvPolicy says what of the environment a command gets.
+type EnvPolicy = environ.Policy

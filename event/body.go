@@ -1,0 +1,185 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package event
+
+import (
+	"encoding/json"
+	"time"
+	"unicode/utf8"
+
+	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/text"
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+// The decisions of [Judged], as they stand in JSON.
+const (
+	DecisionAllow  = "allow"
+	DecisionPrompt = "prompt" // somebody has to be asked
+	DecisionForbid = "forbidden"
+)
+
+// Judged says what was decided about a command before anything ran.
+type Judged struct {
+	Args     []string
+	Dir      string
+	Decision string // one of the constants
+	Reason   string // a sentence; may be empty
+}
+
+// Kind returns "judged".
+func (Judged) Kind() string { return "judged" }
+func (Judged) body()        {}
+
+// MarshalJSON returns the members argv, cwd, decision and reason.
+func (b Judged) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Args     []string `json:"argv"`
+		Dir      string   `json:"cwd"`
+		Decision string   `json:"decision"`
+		Reason   string   `json:"reason,omitempty"`
+	}{list(b.Args), b.Dir, b.Decision, b.Reason})
+}
+
+// Started says that a process runs, and confined by what.
+type Started struct {
+	Sandbox  Sandbox
+	Withheld []string // names of variables that the command does not get
+}
+
+// Kind returns "started".
+func (Started) Kind() string { return "started" }
+func (Started) body()        {}
+
+// MarshalJSON returns the members sandbox and withheld.
+func (b Started) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Sandbox  Sandbox  `json:"sandbox"`
+		Withheld []string `json:"withheld,omitempty"`
+	}{b.Sandbox.complete(), b.Withheld})
+}
+
+// Output is a piece of what a command printed. It ends with a whole character
+// unless the stream does not, or is not UTF-8. After the last piece that is
+// handed out of a stream comes at most one Output without data that counts what
+// was held back.
+type Output struct {
+	Stream executor.Stream
+	// Number counts the pieces of this stream from 1, and Offset is the place of
+	// Data in the stream, in bytes.
+	Number uint64
+	Offset uint64
+	Data   []byte
+	// DroppedEvents and DroppedBytes count what is missing before this piece.
+	DroppedEvents uint64
+	DroppedBytes  uint64
+}
+
+// Kind returns "output".
+func (Output) Kind() string { return "output" }
+func (Output) body()        {}
+
+// MarshalJSON returns the members stream, number, offset and text; where Data is
+// not UTF-8 text is lossy and data holds the bytes in base64. The members
+// dropped_events and dropped_bytes are there when they are not zero.
+func (b Output) MarshalJSON() ([]byte, error) {
+	form := struct {
+		Stream        string `json:"stream"`
+		Number        uint64 `json:"number"`
+		Offset        uint64 `json:"offset"`
+		Text          string `json:"text"`
+		Data          []byte `json:"data,omitempty"`
+		DroppedEvents uint64 `json:"dropped_events,omitempty"`
+		DroppedBytes  uint64 `json:"dropped_bytes,omitempty"`
+	}{
+		Stream: b.Stream.String(), Number: b.Number, Offset: b.Offset,
+		DroppedEvents: b.DroppedEvents, DroppedBytes: b.DroppedBytes,
+	}
+	form.Text, form.Data = texts(b.Data)
+	return json.Marshal(form)
+}
+
+// Denied says that a command was kept from something, and how sure that is.
+type Denied struct{ Denial sandbox.Denial }
+
+// Kind returns "denied".
+func (Denied) Kind() string { return "denied" }
+func (Denied) body()        {}
+
+// MarshalJSON returns the members of [sandbox.Denial].
+func (b Denied) MarshalJSON() ([]byte, error) { return json.Marshal(b.Denial) }
+
+// Exited says that a command has ended and nothing of its tree is left.
+type Exited struct {
+	Code      int // as in executor.Exit
+	Signal    int
+	Survivors []executor.Survivor
+	Duration  time.Duration
+}
+
+// Kind returns "exited".
+func (Exited) Kind() string { return "exited" }
+func (Exited) body()        {}
+
+// MarshalJSON returns the members exit_code, signal, survivors (a list of pid
+// and name) and duration_ms.
+func (b Exited) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Code      int        `json:"exit_code"`
+		Signal    int        `json:"signal"`
+		Survivors []survivor `json:"survivors"`
+		Duration  int64      `json:"duration_ms"`
+	}{b.Code, b.Signal, survivors(b.Survivors), b.Duration.Milliseconds()})
+}
+
+// Ended is the last event of a run, whether a command ran or not.
+type Ended struct {
+	ExitCode int
+	End      string // the member "end" of Report
+	Error    string // why it did not run; empty when it did
+	Duration time.Duration
+}
+
+// Kind returns "ended".
+func (Ended) Kind() string { return "ended" }
+func (Ended) body()        {}
+
+// MarshalJSON returns the members exit_code, end, error and duration_ms.
+func (b Ended) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		ExitCode int    `json:"exit_code"`
+		End      string `json:"end"`
+		Error    string `json:"error,omitempty"`
+		Duration int64  `json:"duration_ms"`
+	}{b.ExitCode, b.End, b.Error, b.Duration.Milliseconds()})
+}
+
+type survivor struct {
+	PID  int    `json:"pid"`
+	Name string `json:"name"`
+}
+
+func survivors(ss []executor.Survivor) []survivor {
+	out := make([]survivor, 0, len(ss))
+	for _, s := range ss {
+		out = append(out, survivor(s))
+	}
+	return out
+}
+
+// texts returns p as text and, where that loses something, p itself.
+func texts(p []byte) (string, []byte) {
+	if utf8.Valid(p) {
+		return string(p), nil
+	}
+	return text.Decode(p, text.DecodeOptions{}), p
+}
+
+// list turns nil into an empty list, which is [] in JSON.
+func list[T any](s []T) []T {
+	if s == nil {
+		return []T{}
+	}
+	return s
+}

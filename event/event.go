@@ -1,0 +1,115 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package event says what happened during runs.
+//
+// Only a Runner emits events; everything else that wants to know is a [Sink]: an
+// audit log, a recording, a console, a terminal. An [Event] is an envelope with a
+// [Body], and both are versioned JSON, so the same lines can be written to a file
+// and read by programs in other languages. [Report] is the JSON form of a run's
+// result.
+//
+// The package has names and shapes. It never formats for people, never feeds
+// anything back into a run, and starts no goroutine.
+package event
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// Version is the version of the JSON form, the member "v" of every event. It
+// changes when a member changes its meaning; new members do not change it.
+const Version = 1
+
+// An Event is something that happened during a run.
+type Event struct {
+	Time time.Time
+	// Seq numbers the events of one Runner from 1, without gaps, in the order in
+	// which they are emitted.
+	Seq uint64
+	// Run is the identity of the run; Attempt counts its tries from 1, 0 before
+	// the first.
+	Run     string
+	Attempt int
+	Body    Body
+}
+
+// A Body is one of [Judged], [Started], [Output], [Denied], [Exited] and
+// [Ended].
+type Body interface {
+	// Kind is the member "type" of the JSON form, in lower case.
+	Kind() string
+	body()
+}
+
+// envelope holds the members that all events share; those of the body follow.
+type envelope struct {
+	Version int       `json:"v"`
+	Type    string    `json:"type"`
+	Time    time.Time `json:"time"`
+	Seq     uint64    `json:"seq"`
+	Run     string    `json:"run"`
+	Attempt int       `json:"attempt"`
+}
+
+// MarshalJSON returns one object: the members v, type, time, seq, run and
+// attempt, and beside them those of the body. An Event without a body is an
+// error.
+func (e Event) MarshalJSON() ([]byte, error) {
+	if e.Body == nil {
+		return nil, fmt.Errorf("event: event %d has no body", e.Seq)
+	}
+	head, err := json.Marshal(envelope{
+		Version: Version, Type: e.Body.Kind(), Time: e.Time.UTC(), Seq: e.Seq, Run: e.Run, Attempt: e.Attempt,
+	})
+	if err != nil {
+		return nil, err
+	}
+	body, err := json.Marshal(e.Body)
+	if err != nil {
+		return nil, err
+	}
+	if string(body) == "{}" {
+		return head, nil
+	}
+	head[len(head)-1] = ','
+	return append(head, body[1:]...), nil
+}
+
+// A Sink hears events, one at a time and in order. The Runner calls it from a
+// goroutine of its own.
+type Sink interface {
+	// Emit must not block: a Sink that is slow loses output events (which are
+	// counted), and holds up the events after it. It must not change what the
+	// body refers to.
+	Emit(e Event)
+}
+
+// A SinkFunc is a function that is a Sink.
+type SinkFunc func(Event)
+
+// Emit calls f.
+func (f SinkFunc) Emit(e Event) { f(e) }
+
+// Tee returns a Sink that hands every event to each of the sinks, in order. Nil
+// sinks are left out; without any the events go nowhere.
+func Tee(sinks ...Sink) Sink {
+	var t tee
+	for _, s := range sinks {
+		if s != nil {
+			t = append(t, s)
+		}
+	}
+	return t
+}
+
+type tee []Sink
+
+// Emit implements Sink.
+func (t tee) Emit(e Event) {
+	for _, s := range t {
+		s.Emit(e)
+	}
+}

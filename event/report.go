@@ -1,0 +1,105 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package event
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+// Sandbox is what confined a command, for JSON.
+type Sandbox struct {
+	Mode      string   `json:"mode"`             // the policy, such as "workspace-write"
+	Mechanism []string `json:"mechanism"`        // such as "userns"; empty for none
+	Network   string   `json:"network"`          // "none", "proxy" or "host"
+	Level     string   `json:"level"`            // what was reached, such as "native"
+	Weaker    []string `json:"weaker,omitempty"` // what is weaker than the level promises
+}
+
+// Report is how a run ended, for JSON: the object that scripts and agents read.
+// Its member names and their types stay; new ones may be added.
+type Report struct {
+	Args     []string
+	Dir      string
+	ExitCode int
+	Signal   int
+	TimedOut bool
+	End      string // "exited", "signaled", "timed_out", ...
+	Duration time.Duration
+
+	// Stdout and Stderr are what was kept of each stream, Output of both in
+	// order of arrival.
+	Stdout, Stderr, Output Captured
+
+	Sandbox   Sandbox
+	Attempts  int
+	Denials   []sandbox.Denial
+	Survivors int
+	// StreamsLeftOpen says that a survivor still held an output stream.
+	StreamsLeftOpen bool
+	// Withheld are the names of variables that the command did not get.
+	Withheld []string
+	// Error says why the command did not run or why its end is not known.
+	Error string
+}
+
+// Captured is what was kept of a stream.
+type Captured struct {
+	Data    []byte // what was kept, as it came
+	Text    string // the same for reading, with a mark where bytes were left out
+	Total   uint64 // bytes that came
+	Omitted uint64 // bytes that were not kept
+	Binary  bool   // Text loses something: Data is not UTF-8
+}
+
+// MarshalJSON returns the object, with the member type "result". Where a stream
+// is not UTF-8 its text is lossy and stdout_base64 or stderr_base64 holds what
+// was kept.
+func (r Report) MarshalJSON() ([]byte, error) {
+	var rawOut, rawErr []byte
+	if r.Stdout.Binary {
+		rawOut = r.Stdout.Data
+	}
+	if r.Stderr.Binary {
+		rawErr = r.Stderr.Data
+	}
+	return json.Marshal(struct {
+		Type        string           `json:"type"`
+		Args        []string         `json:"argv"`
+		Dir         string           `json:"cwd"`
+		ExitCode    int              `json:"exit_code"`
+		Signal      int              `json:"signal"`
+		TimedOut    bool             `json:"timed_out"`
+		End         string           `json:"end"`
+		Duration    int64            `json:"duration_ms"`
+		Stdout      string           `json:"stdout"`
+		Stderr      string           `json:"stderr"`
+		Output      string           `json:"output"`
+		StdoutBytes uint64           `json:"stdout_bytes"`
+		StderrBytes uint64           `json:"stderr_bytes"`
+		Omitted     uint64           `json:"omitted_bytes"`
+		Sandbox     Sandbox          `json:"sandbox"`
+		Attempts    int              `json:"attempts"`
+		Denials     []sandbox.Denial `json:"denials"`
+		Survivors   int              `json:"survivors"`
+		LeftOpen    bool             `json:"streams_left_open,omitempty"`
+		Withheld    []string         `json:"withheld,omitempty"`
+		RawStdout   []byte           `json:"stdout_base64,omitempty"`
+		RawStderr   []byte           `json:"stderr_base64,omitempty"`
+		Error       string           `json:"error,omitempty"`
+	}{
+		"result", list(r.Args), r.Dir, r.ExitCode, r.Signal, r.TimedOut, r.End, r.Duration.Milliseconds(),
+		r.Stdout.Text, r.Stderr.Text, r.Output.Text, r.Stdout.Total, r.Stderr.Total,
+		r.Stdout.Omitted + r.Stderr.Omitted, r.Sandbox.complete(), r.Attempts, list(r.Denials), r.Survivors,
+		r.StreamsLeftOpen, r.Withheld, rawOut, rawErr, r.Error,
+	})
+}
+
+// complete makes lists of what are lists in JSON.
+func (s Sandbox) complete() Sandbox {
+	s.Mechanism = list(s.Mechanism)
+	return s
+}

@@ -1,0 +1,216 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package executor is the contract between a Runner and whatever runs its
+// commands: this machine (executor/local) or another one.
+//
+// An [Executor] gets a [Spec], a portable description with a sandbox policy in
+// it, and answers with a [Process]. Turning the policy into something that the
+// machine's kernel enforces is the executor's business; a Runner never learns
+// how. A [Surveyor] also tells about its machine what a Runner must know to make
+// a Spec. The package holds types and no behavior beyond the words of its errors.
+package executor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+// An Executor starts processes. Its methods may be called from several
+// goroutines at once.
+type Executor interface {
+	// Start starts what spec describes. An error means that no process runs:
+	// a *sandbox.UnsupportedError when the policy cannot be enforced there, a
+	// *StartError when the program cannot be executed, a *DirError or a
+	// *RootError when a folder cannot be used. The end of ctx keeps a process
+	// from being started and does nothing to one that was.
+	Start(ctx context.Context, spec *Spec) (Process, error)
+}
+
+// A Surveyor is an Executor that can be asked about its machine. A Runner asks
+// before it makes a Spec; of an executor that is no Surveyor it assumes a Unix
+// on which only the working directory is known.
+type Surveyor interface {
+	// Places returns what the special places of a policy stand for when a
+	// command runs in dir, which may be relative or empty, with the environment
+	// env and tmp as in [Spec]. Its Dir is absolute: the directory to run in.
+	Places(ctx context.Context, dir string, env []string, tmp string) (sandbox.Places, error)
+	// Shell returns the argument vector that runs script in the named shell, or
+	// in the user's own when name is empty, as a login shell or not.
+	Shell(ctx context.Context, name, script string, login bool) ([]string, error)
+}
+
+// A Stream says where output came from.
+type Stream uint8
+
+// The streams of a process. The zero Stream is standard output.
+const (
+	Stdout Stream = iota
+	Stderr
+)
+
+// String returns "stdout" or "stderr", the names used on the wire.
+func (s Stream) String() string {
+	if s == Stderr {
+		return "stderr"
+	}
+	return "stdout"
+}
+
+// A Spec describes one process.
+type Spec struct {
+	Args []string // program and arguments; never empty
+	Arg0 string   // what the program sees as its own name; empty means Args[0]
+	Dir  string   // absolute
+	Env  []string // the whole environment, "K=V"; nothing is inherited implicitly
+
+	// Policy is what the process may touch, with every place in it fixed
+	// (sandbox.Policy.Bind).
+	Policy sandbox.Policy
+	// Allow opens things that are shut by default, by name ("unix", "userns").
+	Allow []string
+	// Level is the least sandbox level accepted: "native", "bwrap" or
+	// "landlock"; empty means "bwrap", that is native or bwrap.
+	Level string
+	// Tmp says what /tmp is: empty for a private folder of the executor,
+	// "host" for the host's, else an absolute path.
+	Tmp string
+
+	// Stdin, Stdout and Stderr are handed to the process as they are. A nil
+	// Stdin is the null device, unless PipeStdin asks for a pipe; a nil Stdout or
+	// Stderr is a pipe that Output hears.
+	Stdin, Stdout, Stderr *os.File
+	PipeStdin             bool
+
+	// Output hears what the process writes, in order of arrival across both
+	// streams, one call at a time. It must not keep p, and it must not block for
+	// long: meanwhile the process waits in its writes. Nil discards.
+	Output func(s Stream, p []byte)
+
+	// Grace is the time between asking the tree to end and killing it; zero
+	// means 2 seconds, negative means none.
+	Grace time.Duration
+}
+
+// A Process is a running command and everything that it starts.
+type Process interface {
+	// Write writes to the standard input that Spec.PipeStdin asked for.
+	Write(p []byte) (int, error)
+	// CloseInput ends standard input.
+	CloseInput() error
+	// Signal sends a signal by number to the command's process group. It is
+	// os.ErrProcessDone when the command has ended.
+	Signal(sig int) error
+	// Sandbox says what was enforced.
+	Sandbox() Sandbox
+	// Stop ends the whole tree: it asks first, and kills after the grace. It
+	// does not wait; Wait does.
+	Stop()
+	// Wait blocks until the command has ended, its output has been heard and
+	// nothing of its tree is left. It must be called, and may be called more than
+	// once. The Exit is never nil; with an error it is what is known all the same.
+	Wait() (*Exit, error)
+}
+
+// An Exit is how a process ended.
+type Exit struct {
+	Code   int // the exit code; 128+Signal when a signal ended it; -1 when nothing is known
+	Signal int // the signal that ended it, or 0
+	// Stopped says that Stop was called before the command ended by itself, and
+	// LastSignal which signal that sent last.
+	Stopped    bool
+	LastSignal int
+	// Survivors are the processes that were still there when the command had
+	// ended. They were ended.
+	Survivors []Survivor
+	// StreamsLeftOpen says that a survivor still held an output stream when
+	// the wait for it was over.
+	StreamsLeftOpen bool
+	Sandbox         Sandbox
+}
+
+// A Survivor is a process that outlived its command.
+type Survivor struct {
+	PID  int // as the executor's machine sees it
+	Name string
+}
+
+// Sandbox is what was enforced.
+type Sandbox struct {
+	Level     string   // "native", or "none" for full access
+	Mechanism []string // for example userns, mountns, landlock, seccomp
+	Weaker    []string // what is weaker than the level promises, in words
+	Script    string   // the launch in words, for people
+}
+
+// A StartError says why a program could not be executed.
+type StartError struct {
+	Program  string
+	NotFound bool // there is no such program, as opposed to one that cannot run
+	Err      error
+}
+
+// Error returns one sentence that names the program and what is wrong with it.
+func (e *StartError) Error() string { return e.Err.Error() }
+
+// Unwrap gives the cause.
+func (e *StartError) Unwrap() error { return e.Err }
+
+// ErrNoArgs is the error for a command without a program. Its text is the one
+// that agents know from their usual tools.
+var ErrNoArgs = errors.New("command args are empty")
+
+// A NULError says that a text for the kernel holds a NUL character, which would
+// end it there.
+type NULError struct {
+	Where string // such as "argument 2"; arguments are counted from the program, which is 0
+}
+
+// Error returns one sentence that names the place.
+func (e *NULError) Error() string {
+	return "a command cannot hold NUL characters, and there is one in " + e.Where
+}
+
+// A DirError is a working directory that cannot be used.
+type DirError struct {
+	Dir string
+	Err error
+}
+
+// Error returns one sentence that names the directory and what is wrong with it.
+func (e *DirError) Error() string {
+	why := fmt.Sprintf("cannot be used: %v", e.Err)
+	switch {
+	case errors.Is(e.Err, fs.ErrNotExist):
+		why = "does not exist"
+	case errors.Is(e.Err, ErrNotDir):
+		why = "is not a folder"
+	case errors.Is(e.Err, fs.ErrPermission):
+		why = "cannot be entered: permission denied"
+	}
+	return fmt.Sprintf("the working directory %s %s", e.Dir, why)
+}
+
+// Unwrap gives the cause.
+func (e *DirError) Unwrap() error { return e.Err }
+
+// ErrNotDir is the cause in a [DirError] for something that is not a folder.
+var ErrNotDir = errors.New("not a folder")
+
+// A RootError is a place of a policy that cannot be used.
+type RootError struct {
+	Path string
+	Err  error // a sentence that begins with the path
+}
+
+// Error returns that sentence.
+func (e *RootError) Error() string { return e.Err.Error() }
+
+// Unwrap gives the cause.
+func (e *RootError) Unwrap() error { return e.Err }

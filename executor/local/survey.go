@@ -1,0 +1,110 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package local
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/proc"
+	"github.com/sallyport-dev/sallyport/internal/shell"
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+// minimal returns the platform's own files: what a system binary reads to run.
+// Those that are not there are left out when the policy is bound to the kernel.
+func minimal() []string {
+	return []string{
+		"/bin", "/sbin", "/usr", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix/store", "/System", "/Library",
+		"/etc/alternatives", "/etc/ca-certificates", "/etc/crypto-policies", "/etc/group", "/etc/hosts",
+		"/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/ld.so.preload", "/etc/localtime",
+		"/etc/locale.alias", "/etc/mime.types", "/etc/nsswitch.conf", "/etc/os-release", "/etc/passwd", "/etc/pki",
+		"/etc/profile", "/etc/profile.d", "/etc/protocols", "/etc/resolv.conf", "/etc/services", "/etc/shells",
+		"/etc/ssl", "/etc/timezone",
+	}
+}
+
+// Places implements [executor.Surveyor]. The folder of TMPDIR counts only where
+// commands see the host's /tmp: with a folder of their own they are told to use
+// /tmp.
+func (e *Executor) Places(_ context.Context, dir string, env []string, tmp string) (sandbox.Places, error) {
+	if strings.ContainsRune(dir, 0) {
+		return sandbox.Places{}, &executor.NULError{Where: "the working directory"}
+	}
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return sandbox.Places{}, &executor.DirError{Dir: dir, Err: err}
+	}
+	st, err := os.Stat(abs)
+	switch {
+	case err != nil:
+		return sandbox.Places{}, &executor.DirError{Dir: abs, Err: err}
+	case !st.IsDir():
+		return sandbox.Places{}, &executor.DirError{Dir: abs, Err: executor.ErrNotDir}
+	}
+	places := sandbox.Places{Dir: abs, Minimal: minimal()}
+	if home, err := os.UserHomeDir(); err == nil {
+		places.Home = home
+	}
+	if st, err := os.Stat("/tmp"); err == nil && st.IsDir() {
+		places.SlashTmp = "/tmp"
+	}
+	if tmp == "host" {
+		places.TmpDir = lookEnv(env, "TMPDIR")
+	}
+	return places, nil
+}
+
+// lookEnv returns the last value of a variable, empty without one.
+func lookEnv(env []string, name string) string {
+	for i := len(env) - 1; i >= 0; i-- {
+		if k, v, _ := strings.Cut(env[i], "="); k == name {
+			return v
+		}
+	}
+	return ""
+}
+
+// Shell implements [executor.Surveyor].
+func (e *Executor) Shell(_ context.Context, name, script string, login bool) ([]string, error) {
+	host := shell.Host{
+		System:    proc.System,
+		UserShell: sync.OnceValue(userShell),
+		LookPath: func(program string) string {
+			path, err := exec.LookPath(program)
+			if err != nil || !filepath.IsAbs(path) {
+				return ""
+			}
+			return path
+		},
+		IsFile: func(path string) bool {
+			st, err := os.Stat(path)
+			return err == nil && st.Mode().IsRegular()
+		},
+	}
+	if name == "" {
+		return shell.Detect(host).Argv(script, login), nil
+	}
+	sh, err := shell.Named(host, name, false)
+	if err != nil {
+		return nil, fmt.Errorf("executor: cannot run the script: %w", err)
+	}
+	return sh.Argv(script, login), nil
+}
+
+// userShell returns the shell that the user database has for this user.
+func userShell() string {
+	users, err := os.ReadFile("/etc/passwd")
+	if err != nil {
+		return ""
+	}
+	own, _ := shell.PasswdShell(users, uint32(os.Getuid()))
+	return own
+}

@@ -1,0 +1,260 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package archtest
+
+import "strings"
+
+// modulePath is the module's import path; rooms are named relative to it, the
+// root package by rootRoom.
+const (
+	modulePath = "github.com/sallyport-dev/sallyport"
+	rootRoom   = "."
+)
+
+// Layers, lowest first. A package imports only packages of lower layers.
+const (
+	layerWords = iota + 1
+	layerContracts
+	layerStories
+	layerEngines
+	layerRoot
+	layerDoors
+	layerCLI
+	layerMain
+)
+
+// layers is the table of rooms: every package of the module has a line, and rooms
+// that are planned have theirs already.
+var layers = map[string]int{
+	"sandbox":           layerWords,
+	"rules":             layerWords,
+	"internal/environ":  layerWords,
+	"internal/headtail": layerWords,
+	"internal/jsonrpc":  layerWords,
+	"internal/landlock": layerWords,
+	"internal/launch":   layerWords,
+	"internal/overlay":  layerWords,
+	"internal/seccomp":  layerWords,
+	"internal/shell":    layerWords,
+	"internal/testenv":  layerWords,
+	"internal/text":     layerWords,
+
+	"approval":          layerContracts,
+	"executor":          layerContracts,
+	"internal/netproxy": layerContracts,
+	"internal/notify":   layerContracts,
+	"internal/plan":     layerContracts,
+	"internal/proc":     layerContracts,
+
+	"event":             layerStories,
+	"guardian":          layerStories,
+	"internal/confine":  layerStories,
+	"internal/judge":    layerStories,
+	"internal/netstack": layerStories,
+	"internal/wire":     layerStories,
+
+	"audit":           layerEngines,
+	"executor/local":  layerEngines,
+	"executor/remote": layerEngines,
+	"recording":       layerEngines,
+	"telemetry":       layerEngines,
+
+	rootRoom: layerRoot,
+
+	"internal/config":     layerDoors,
+	"internal/console":    layerDoors,
+	"internal/execserver": layerDoors,
+	"internal/fleet":      layerDoors,
+	"internal/mcpserver":  layerDoors,
+
+	"internal/cli": layerCLI,
+
+	"cmd/sallyport": layerMain,
+
+	// Nothing but tests in them: they stand on top and nobody imports them.
+	"internal/archtest": layerMain,
+	"internal/bench":    layerMain,
+}
+
+// testOnly are rooms that only test files may import.
+var testOnly = map[string]bool{
+	"internal/archtest": true,
+	"internal/bench":    true,
+	"internal/testenv":  true,
+}
+
+// doors and sinks are the rooms of those kinds.
+var (
+	doors = []string{
+		"internal/config", "internal/console", "internal/execserver", "internal/fleet", "internal/mcpserver",
+	}
+	sinks = []string{"audit", "recording", "telemetry"}
+)
+
+// A wall forbids edges of the import graph of non-test files: no package that from
+// covers and apart does not may import one that to covers and except does not. The
+// four are lists of patterns, see [matches].
+type wall struct {
+	from, apart []string
+	to, except  []string
+	reason      string
+}
+
+// anyRoom is the pattern for every package of this module.
+const anyRoom = "(any room)"
+
+// walls are the forbidden edges beyond the order of the layers.
+var walls = []wall{
+	{
+		from: []string{anyRoom},
+		apart: []string{
+			"internal/config", "internal/console", "internal/execserver", "internal/fleet", "internal/mcpserver",
+			"internal/cli", "cmd/sallyport", "internal/bench", "internal/archtest",
+		},
+		to:     []string{rootRoom},
+		reason: "the root tells the story of a run out of the rooms; a room that knows the story cannot be understood alone",
+	},
+	{
+		from: doors, to: doors,
+		reason: "a door translates one protocol; what two doors share belongs into a room, and only internal/cli knows them all",
+	},
+	{
+		from: sinks, to: []string{anyRoom},
+		except: []string{"event", "approval", "rules", "sandbox", "executor", "internal/text"},
+		reason: "a sink hears what happened in public words; one that sees more could feed back into a run",
+	},
+	{
+		from: []string{"internal/launch"}, to: []string{anyRoom},
+		reason: "between clone and exec there is no Go runtime; launch stays small enough to audit by importing only std and x/sys",
+	},
+	{
+		from: []string{"cmd/sallyport"}, to: []string{anyRoom},
+		except: []string{"internal/cli"},
+		reason: "main only calls the command line; everything else would be out of reach of tests",
+	},
+	{
+		from: []string{"sandbox"}, to: []string{anyRoom},
+		reason: "the words of permission mean the same to every room because they rest on nothing",
+	},
+	{
+		from:   []string{"sandbox", "rules", "internal/headtail", "internal/judge", "internal/shell", "internal/text"},
+		to:     []string{"os", "os/exec", "net", "net/http", "syscall", "golang.org/x/sys/..."},
+		reason: "a pure room gives the same answer on every machine, so it cannot look at this one",
+	},
+	{
+		from:   []string{"internal/plan", "executor"},
+		to:     []string{"os/exec", "net", "net/http"},
+		reason: "a plan is data made from the facts it is given; confine looks and acts",
+	},
+	{
+		from:   []string{rootRoom},
+		to:     []string{"syscall", "os/exec", "encoding/json", "golang.org/x/sys/..."},
+		reason: "the root is portable and speaks no wire format; executors run things and doors translate",
+	},
+	{
+		from:   []string{"internal/landlock", "internal/launch", "internal/seccomp", "internal/notify"},
+		to:     []string{"os/exec", "net", "net/http", "encoding/json", "log", "log/slog"},
+		reason: "raw kernel calls stay raw: nothing in there formats, logs or talks",
+	},
+	{
+		from: []string{anyRoom}, apart: []string{"internal/testenv", "internal/bench", "internal/archtest"},
+		to:     []string{"testing/...", "flag"},
+		reason: "a package that links package testing or flag puts their flags into every program that imports it",
+	},
+	{
+		from: []string{anyRoom}, to: []string{"log", "C"},
+		reason: "there is no cgo, and no global logger: rooms return values",
+	},
+}
+
+// sharedModules may be imported by every room.
+var sharedModules = map[string]string{
+	"golang.org/x/sys": "numbers and thin wrappers of the kernel's interface",
+}
+
+// testModules may be imported by every test file and by nothing else.
+var testModules = map[string]string{
+	"github.com/google/go-cmp":        "differences between values, in words",
+	"github.com/rogpeppe/go-internal": "command lines tested as text",
+	"go.uber.org/goleak":              "goroutines that a test leaves behind",
+	"pgregory.net/rapid":              "properties over drawn values",
+}
+
+// roomModules gives every third-party module its one room.
+var roomModules = map[string][]string{
+	"github.com/spf13/cobra": {"internal/cli"},
+	"github.com/spf13/pflag": {"internal/cli"},
+	"golang.org/x/text":      {"internal/text"},
+	// The prompt on the terminal is the second user; until it is there, the
+	// command line is the only one.
+	"golang.org/x/term": {"approval", "internal/cli"},
+
+	"go.starlark.net":                        {"rules"},
+	"mvdan.cc/sh/v3":                         {"internal/shell"},
+	"github.com/coder/websocket":             {"internal/jsonrpc"},
+	"github.com/modelcontextprotocol/go-sdk": {"internal/mcpserver"},
+	"github.com/nats-io":                     {"internal/fleet"},
+	"go.opentelemetry.io":                    {"telemetry"},
+	"gvisor.dev/gvisor":                      {"internal/netstack"},
+	"github.com/pelletier/go-toml/v2":        {"internal/config"},
+}
+
+// A load is what a package must not link, however far away the import is.
+type load struct {
+	room   string
+	never  []string
+	reason string
+}
+
+// loads are checked against all dependencies of the room.
+var loads = []load{
+	{
+		room: rootRoom,
+		never: []string{
+			"net/http", "github.com/nats-io/...", "go.opentelemetry.io/...", "github.com/modelcontextprotocol/...",
+			"github.com/spf13/...", "gvisor.dev/...", "google.golang.org/...", "testing", "flag",
+		},
+		reason: "a program that only runs commands must not carry servers, brokers, exporters or a command line",
+	},
+	{
+		room:   "cmd/sallyport",
+		never:  []string{"testing", "google.golang.org/grpc/..."},
+		reason: "the command starts in milliseconds and links no test code",
+	},
+}
+
+// perOSRooms may hold code for one operating system and ask which one it is.
+var perOSRooms = []string{
+	"approval", "internal/confine", "internal/landlock", "internal/launch", "internal/notify", "internal/overlay",
+	"internal/proc",
+}
+
+// A waiver lets one file break one rule about sources, for a reason.
+type waiver struct {
+	file, rule, why string
+}
+
+// sourceWaivers is empty as long as nobody has a good reason.
+var sourceWaivers = []waiver{}
+
+// matches reports whether one of the patterns covers name, which is the name of a
+// room or the import path of a package outside the module. A pattern is such a
+// name, a name followed by "/..." for it and everything below, or anyRoom.
+func matches(patterns []string, name string, isRoom bool) bool {
+	for _, pattern := range patterns {
+		if pattern == name || pattern == anyRoom && isRoom {
+			return true
+		}
+		if tree, ok := strings.CutSuffix(pattern, "/..."); ok && under(name, tree) {
+			return true
+		}
+	}
+	return false
+}
+
+// under reports whether the import path is tree or lies below it.
+func under(path, tree string) bool {
+	rest, ok := strings.CutPrefix(path, tree)
+	return ok && (rest == "" || rest[0] == '/')
+}

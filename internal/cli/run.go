@@ -1,0 +1,247 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"golang.org/x/term"
+
+	"github.com/sallyport-dev/sallyport"
+	"github.com/sallyport-dev/sallyport/internal/environ"
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+// runVerb runs one command. It returns the command's exit code as an exitCode.
+func runVerb(ctx context.Context, env *Env, args []string) error {
+	var o runOptions
+	words, err := parse(runFlags(&o), args)
+	if o.help && err == nil {
+		return env.print([]byte(runUsage()))
+	}
+	if err == nil {
+		err = o.check(words)
+	}
+	report := newReport(env, &o, words)
+	if err != nil {
+		return report.failed(err)
+	}
+	cmd, err := o.command(env, words)
+	if err != nil {
+		return report.failed(err)
+	}
+	policy, err := o.policy(env)
+	if err != nil {
+		return report.failed(err)
+	}
+	return execute(ctx, &sallyport.Runner{Policy: policy}, cmd, report)
+}
+
+// execute runs cmd and reports how it ended.
+func execute(ctx context.Context, runner *sallyport.Runner, cmd *sallyport.Cmd, report *report) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	report.attach(runner, cmd, cancel)
+	signals, stop := forwardSignals()
+	cmd.Signals = signals
+	res, err := runner.Run(ctx, cmd)
+	stop()
+	if closed := runner.Close(); err == nil && closed != nil {
+		report.note("cleaning up: " + plain(closed))
+	}
+	return report.done(res, err)
+}
+
+// command returns the command that the flags describe.
+func (o *runOptions) command(env *Env, words []string) (*sallyport.Cmd, error) {
+	dir, err := o.folder(env)
+	if err != nil {
+		return nil, err
+	}
+	cmd := &sallyport.Cmd{
+		Args: words, Script: o.script, Shell: o.shell, Login: o.login,
+		Dir: dir, Env: env.Environ, EnvPolicy: o.environment(env),
+		Timeout: o.timeout, Grace: o.grace, Limits: o.limits(),
+		Allow: o.allowed, Level: o.level,
+	}
+	if env.Environ == nil {
+		cmd.Env = []string{} // nil would be the environment of this process
+	}
+	if o.hasGrace && o.grace == 0 {
+		cmd.Grace = -1
+	}
+	if cmd.Tmp, err = o.tmpFolder(); err != nil {
+		return nil, err
+	}
+	if env.Stdin != nil {
+		cmd.Stdin = env.Stdin
+	}
+	return cmd, nil
+}
+
+// folder returns the working directory, absolute and there.
+func (o *runOptions) folder(env *Env) (string, error) {
+	if o.dir == "" {
+		return env.Dir, nil
+	}
+	dir := o.dir
+	if !filepath.IsAbs(dir) {
+		dir = filepath.Join(env.Dir, dir)
+	}
+	return dir, mustBeFolder("-C", dir)
+}
+
+// tmpFolder returns what Cmd.Tmp takes.
+func (o *runOptions) tmpFolder() (string, error) {
+	switch o.tmp {
+	case "", "private", "host":
+		return o.tmp, nil
+	}
+	if !filepath.IsAbs(o.tmp) {
+		return "", usage("--tmp: %s is none of private, host and an absolute path", quote(o.tmp))
+	}
+	return o.tmp, mustBeFolder("--tmp", o.tmp)
+}
+
+// mustBeFolder returns what is wrong with a folder that a flag names.
+func mustBeFolder(flag, dir string) error {
+	info, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return sentence("%s: there is no folder %s", flag, dir)
+	case errors.Is(err, syscall.ENOTDIR):
+		return sentence("%s: part of %s is a file, not a folder", flag, dir)
+	case err != nil:
+		return sentence("%s: %s cannot be used: %v", flag, dir, cause(err))
+	case !info.IsDir():
+		return sentence("%s: %s is a file, not a folder", flag, dir)
+	}
+	return nil
+}
+
+// environment returns what the command gets of our variables.
+func (o *runOptions) environment(env *Env) sallyport.EnvPolicy {
+	policy := environ.ForAgent()
+	if isTerminal(env.Stdin) && isTerminal(env.Stdout) {
+		policy = environ.ForTerminal()
+	}
+	switch o.inherit {
+	case "all":
+		policy.Inherit = environ.InheritAll
+	case "core":
+		policy.Inherit = environ.InheritCore
+	case "none":
+		policy.Inherit = environ.InheritNone
+	}
+	for _, v := range o.variables {
+		name, value, set := strings.Cut(v, "=")
+		// The last flag for a name counts.
+		delete(policy.Set, name)
+		policy.Named = slices.DeleteFunc(policy.Named, func(n string) bool { return n == name })
+		switch {
+		case !set:
+			policy.Named = append(policy.Named, name)
+		case policy.Set == nil:
+			policy.Set = map[string]string{name: value}
+		default:
+			policy.Set[name] = value
+		}
+	}
+	return policy
+}
+
+func isTerminal(f *os.File) bool { return f != nil && term.IsTerminal(int(f.Fd())) }
+
+// policy returns what the command may touch.
+func (o *runOptions) policy(env *Env) (sandbox.Policy, error) {
+	policy := sandbox.WorkspaceWrite()
+	switch o.sandbox {
+	case "read-only":
+		policy = sandbox.ReadOnly()
+	case "full-access", "danger-full-access":
+		policy = sandbox.FullAccess()
+	}
+	switch o.network {
+	case "none":
+		policy = policy.WithNetwork(sandbox.NetworkNone)
+	case "host":
+		policy = policy.WithNetwork(sandbox.NetworkHost)
+	case "proxy":
+		return policy, &sentenceError{
+			code:  codeUnavailable,
+			words: "--net proxy: the proxy is not available in this version",
+			mend:  "use --net none, or --net host for the whole network",
+		}
+	}
+	entries, err := o.entries(env, policy.Name() == sandbox.FullAccess().Name())
+	if err != nil {
+		return policy, err
+	}
+	return policy.WithEntries(entries...), nil
+}
+
+// entries returns the entries of --rw, --ro and --deny. With full access, --rw
+// opens nothing that is not open.
+func (o *runOptions) entries(env *Env, full bool) ([]sandbox.Entry, error) {
+	var entries []sandbox.Entry
+	for _, name := range o.writable {
+		if err := mustBeThere("--rw", name, env.Dir); err != nil {
+			return nil, err
+		}
+		if !full {
+			entries = append(entries, sandbox.PathEntry(name, sandbox.LevelWrite))
+		}
+	}
+	for _, name := range o.readable {
+		if err := mustBeThere("--ro", name, env.Dir); err != nil {
+			return nil, err
+		}
+		entries = append(entries, sandbox.PathEntry(name, sandbox.LevelRead))
+	}
+	for _, name := range o.denied {
+		entries = append(entries, o.denyEntries(name, env.Dir)...)
+	}
+	return entries, nil
+}
+
+// denyEntries returns the entries for one --deny. A name that has the marks of a
+// pattern and is a file as well is both.
+func (o *runOptions) denyEntries(name, dir string) []sandbox.Entry {
+	if !strings.ContainsAny(name, "*?[{") {
+		return []sandbox.Entry{sandbox.PathEntry(name, sandbox.LevelDeny)}
+	}
+	entries := []sandbox.Entry{sandbox.GlobEntry(name)}
+	if !filepath.IsAbs(name) {
+		name = filepath.Join(dir, o.dir, name)
+		if filepath.IsAbs(o.dir) {
+			name = filepath.Join(o.dir, name)
+		}
+	}
+	if _, err := os.Lstat(name); err == nil {
+		entries = append(entries, sandbox.PathEntry(name, sandbox.LevelDeny))
+	}
+	return entries
+}
+
+// mustBeThere returns what is wrong with a path that a flag opens. A relative one
+// is refused, because with -C it could be meant below either folder.
+func mustBeThere(flag, name, dir string) error {
+	if !filepath.IsAbs(name) {
+		return usage("%s: %s is not an absolute path; write %s %s", flag, quote(name), flag, quote(filepath.Join(dir, name)))
+	}
+	switch _, err := os.Stat(name); {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+		return sentence("%s: %s does not exist; create it first", flag, name)
+	case err != nil:
+		return sentence("%s: %s cannot be used: %v", flag, name, cause(err))
+	}
+	return nil
+}

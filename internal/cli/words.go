@@ -1,0 +1,108 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+)
+
+// usage returns the error for a command line that cannot be understood.
+func usage(format string, args ...any) error {
+	return &sentenceError{code: codeFailed, words: fmt.Sprintf(format, args...)}
+}
+
+// sentence returns an error of our own with exit code 125.
+func sentence(format string, args ...any) error {
+	return &sentenceError{code: codeFailed, words: fmt.Sprintf(format, args...)}
+}
+
+// plain returns the text of an error as one line without the name of the
+// product, which stands in front of it already.
+func plain(err error) string {
+	text := strings.TrimPrefix(err.Error(), "sallyport: ")
+	return strings.Join(strings.Fields(strings.ReplaceAll(text, "\n", " ")), " ")
+}
+
+// cause returns what the system said, without operation and path, which our
+// sentence names in its own words.
+func cause(err error) error {
+	var path *fs.PathError
+	var call *os.SyscallError
+	switch {
+	case errors.As(err, &path):
+		return path.Err
+	case errors.As(err, &call):
+		return call.Err
+	}
+	return err
+}
+
+// hint returns the clause that names the known word nearest to word, or, when
+// none is near, otherwise as it is.
+func hint(word string, known []string, otherwise string) string {
+	if best := nearest(word, known); best != "" {
+		return fmt.Sprintf("; did you mean %s?", best)
+	}
+	if otherwise == "" {
+		return ""
+	}
+	return "; " + otherwise
+}
+
+// nearest returns the known word that word most likely stands for: one that
+// begins with it, or the one with the fewest changed letters, at most a third of
+// them. It is "" when there is none.
+func nearest(word string, known []string) string {
+	best, least := "", len(word)/3+1
+	lower := strings.ToLower(word)
+	for _, k := range known {
+		if d := distance(lower, k); d < least {
+			best, least = k, d
+		}
+	}
+	if best != "" || len(strings.Trim(word, "-")) < 2 {
+		return best
+	}
+	for _, k := range known {
+		if strings.HasPrefix(k, lower) {
+			return k
+		}
+	}
+	return ""
+}
+
+// distance counts the letters to insert, drop, replace or swap with their
+// neighbor to make b of a (Damerau-Levenshtein, the restricted form). Words that
+// are far longer than any flag are not compared; they are far.
+func distance(a, b string) int {
+	if len(a) > 64 || len(b) > 64 {
+		return 64
+	}
+	rows := make([][]int, len(a)+1)
+	for i := range rows {
+		rows[i] = make([]int, len(b)+1)
+		rows[i][0] = i
+	}
+	for j := range rows[0] {
+		rows[0][j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		for j := 1; j <= len(b); j++ {
+			change := 1
+			if a[i-1] == b[j-1] {
+				change = 0
+			}
+			d := min(rows[i-1][j]+1, rows[i][j-1]+1, rows[i-1][j-1]+change)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				d = min(d, rows[i-2][j-2]+1)
+			}
+			rows[i][j] = d
+		}
+	}
+	return rows[len(a)][len(b)]
+}

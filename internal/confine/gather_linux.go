@@ -1,0 +1,338 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package confine
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/sallyport-dev/sallyport/internal/launch"
+	"github.com/sallyport-dev/sallyport/internal/plan"
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+// maxMatches bounds how many files the deny patterns of a policy may match.
+const maxMatches = 8192
+
+// A gathering finds out what stands at the paths of a policy.
+type gathering struct {
+	roots []string // writable roots, symbolic links resolved
+	rules map[string]plan.Rule
+}
+
+// gather turns a resolved policy into rules with facts. Every path in them is
+// free of symbolic links.
+func gather(res *sandbox.Resolved) ([]plan.Rule, error) {
+	g := &gathering{rules: make(map[string]plan.Rule)}
+	for _, w := range res.Paths {
+		if w.Level != sandbox.LevelWrite {
+			continue
+		}
+		if err := g.root(w); err != nil {
+			return nil, err
+		}
+	}
+	for _, p := range res.Paths {
+		if p.Level == sandbox.LevelWrite || p.Auto {
+			continue
+		}
+		if err := g.carve(p.Path, p.Level, "policy"); err != nil {
+			return nil, err
+		}
+	}
+	for _, w := range res.Writable {
+		for _, p := range w.Protected {
+			if err := g.protect(p); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for _, pattern := range res.Globs {
+		if err := g.glob(pattern, res.GlobDepth); err != nil {
+			return nil, err
+		}
+	}
+	rules := make([]plan.Rule, 0, len(g.rules))
+	for _, r := range g.rules {
+		rules = append(rules, r)
+	}
+	slices.SortFunc(rules, func(a, b plan.Rule) int { return strings.Compare(a.Path, b.Path) })
+	return rules, nil
+}
+
+// add keeps a rule; where two meet at one place the stricter wins.
+func (g *gathering) add(r plan.Rule) {
+	if old, ok := g.rules[r.Path]; ok && old.Level <= r.Level {
+		return
+	}
+	g.rules[r.Path] = r
+}
+
+// root adds a writable root, at the target of a symbolic link. A link that
+// lies in another writable root is refused: a command could have planted it.
+func (g *gathering) root(w sandbox.PathRule) error {
+	real, err := filepath.EvalSymlinks(w.Path)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			if w.SkipMissing {
+				return nil
+			}
+			return &RootError{Path: w.Path, Why: "does not exist, so it cannot be a writable root", Mend: "create it first, or leave it out"}
+		}
+		return &RootError{Path: w.Path, Why: "cannot be a writable root: " + reason(err)}
+	}
+	if link, ok := g.crosses(w.Path, real); ok {
+		return &sandbox.UnsupportedError{
+			Need: "writable roots that no command can redirect",
+			Have: fmt.Sprintf("%s leads through the symbolic link %s, which lies in another writable root", w.Path, link),
+			Hint: "name the folder itself",
+		}
+	}
+	spot, err := look(real)
+	if err != nil {
+		return &RootError{Path: w.Path, Why: "cannot be a writable root: " + reason(err)}
+	}
+	if spot.Kind == plan.KindOther {
+		return &RootError{Path: w.Path, Why: "cannot be a writable root: it is neither a folder nor a regular file"}
+	}
+	g.roots = append(g.roots, real)
+	g.add(plan.Rule{Spot: spot, Level: sandbox.LevelWrite, Why: "writable"})
+	return nil
+}
+
+// crosses finds a symbolic link on the way from name to real that lies in a
+// writable root, where a command could change it.
+func (g *gathering) crosses(name, real string) (string, bool) {
+	if name == real {
+		return "", false
+	}
+	at := "/"
+	for part := range strings.SplitSeq(strings.TrimPrefix(name, "/"), "/") {
+		next := filepath.Join(at, part)
+		st, err := os.Lstat(next)
+		if err != nil {
+			return "", false
+		}
+		if st.Mode()&fs.ModeSymlink != 0 {
+			if g.inRoot(next) {
+				return next, true
+			}
+			if next, err = filepath.EvalSymlinks(next); err != nil {
+				return "", false
+			}
+		}
+		at = next
+	}
+	return "", false
+}
+
+// inRoot reports whether a name lies below a writable root, and so can be
+// replaced by a command. The root itself cannot.
+func (g *gathering) inRoot(name string) bool {
+	for _, r := range g.roots {
+		if name != r && strings.HasPrefix(name, strings.TrimSuffix(r, "/")+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// carve adds a path that is to be readable only, or not at all. A path that is
+// missing has nothing to protect.
+func (g *gathering) carve(name string, level sandbox.Level, why string) error {
+	real, err := filepath.EvalSymlinks(name)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return nil
+	}
+	if err != nil {
+		return &RootError{Path: name, Why: "cannot be looked at: " + reason(err), Mend: "the sandbox must know what stands there to protect it"}
+	}
+	if link, ok := g.crosses(name, real); ok {
+		return &sandbox.UnsupportedError{
+			Need: fmt.Sprintf("a fixed place for %s", name),
+			Have: fmt.Sprintf("it leads through the symbolic link %s, which lies in a writable root and can be changed by the command", link),
+			Hint: "replace the link by the folder or file itself",
+		}
+	}
+	spot, err := look(real)
+	if err != nil {
+		return &RootError{Path: name, Why: "cannot be looked at: " + reason(err)}
+	}
+	g.add(plan.Rule{Spot: spot, Level: level, Why: why})
+	return nil
+}
+
+// protect adds a protected name that exists. For a .git that points elsewhere,
+// the folder that it points to is protected as well.
+func (g *gathering) protect(name string) error {
+	dir, err := filepath.EvalSymlinks(filepath.Dir(name))
+	if err != nil {
+		return nil // the root was skipped because it is missing
+	}
+	real := filepath.Join(dir, filepath.Base(name))
+	st, err := os.Lstat(real)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return &RootError{Path: name, Why: "cannot be looked at: " + reason(err)}
+	}
+	switch {
+	case st.IsDir():
+	case st.Mode().IsRegular():
+	default:
+		return &sandbox.UnsupportedError{
+			Need: fmt.Sprintf("a folder or file at the protected name %s", real),
+			Have: "it is a " + kindWord(st.Mode()),
+			Hint: "a protected name that is a link cannot be kept from changing; replace it by what it points to, or move it away",
+		}
+	}
+	if err := g.carve(real, sandbox.LevelRead, "protected name"); err != nil {
+		return err
+	}
+	if filepath.Base(real) == ".git" {
+		return g.gitPointers(real, st.Mode().IsRegular())
+	}
+	return nil
+}
+
+// gitPointers follows "gitdir:" and "commondir" to folders that the repository
+// really uses, and protects those too.
+func (g *gathering) gitPointers(git string, file bool) error {
+	dir := git
+	if file {
+		target, ok := pointer(git, "gitdir: ")
+		if !ok {
+			return nil
+		}
+		dir = absolute(target, filepath.Dir(git))
+		if err := g.carve(dir, sandbox.LevelRead, "what .git points to"); err != nil {
+			return err
+		}
+	}
+	if target, ok := pointer(filepath.Join(dir, "commondir"), ""); ok {
+		return g.carve(absolute(target, dir), sandbox.LevelRead, "the repository's common folder")
+	}
+	return nil
+}
+
+// pointer reads a one-line file that names a path behind a prefix.
+func pointer(name, prefix string) (string, bool) {
+	const limit = 8192 // longer than any path
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		return "", false
+	}
+	defer f.Close()
+	b := make([]byte, limit)
+	n, _ := f.Read(b)
+	line, _, _ := strings.Cut(string(b[:n]), "\n")
+	target, ok := strings.CutPrefix(line, prefix)
+	target = strings.TrimRight(target, "\r")
+	return target, ok && target != ""
+}
+
+func absolute(name, dir string) string {
+	if filepath.IsAbs(name) {
+		return filepath.Clean(name)
+	}
+	return filepath.Join(dir, name)
+}
+
+// glob adds what a deny pattern matches now: the name itself and, for a
+// symbolic link, its target.
+func (g *gathering) glob(pattern string, depth int) error {
+	m, err := sandbox.CompileGlob(pattern)
+	if err != nil {
+		return err
+	}
+	base := m.Base()
+	found := 0
+	return filepath.WalkDir(base, func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+				return nil // what we cannot see, the command cannot see either
+			}
+			return &RootError{Path: name, Why: "cannot be searched for " + pattern + ": " + reason(err)}
+		}
+		if m.Match(name) {
+			if found++; found > maxMatches {
+				return &RootError{Path: pattern, Why: fmt.Sprintf("matches more than %d files", maxMatches), Mend: "deny the folder that holds them instead"}
+			}
+			if err := g.match(name, d); err != nil {
+				return err
+			}
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+		}
+		if d.IsDir() && depth > 0 && strings.Count(strings.TrimPrefix(name, base), "/") >= depth {
+			return fs.SkipDir
+		}
+		return nil
+	})
+}
+
+func (g *gathering) match(name string, d fs.DirEntry) error {
+	if d.Type()&fs.ModeSymlink == 0 {
+		return g.carve(name, sandbox.LevelDeny, "deny pattern")
+	}
+	// The link itself holds no content; what it leads to does.
+	real, err := filepath.EvalSymlinks(name)
+	if err != nil {
+		return nil
+	}
+	spot, err := look(real)
+	if err != nil {
+		return &RootError{Path: real, Why: "cannot be looked at: " + reason(err)}
+	}
+	g.add(plan.Rule{Spot: spot, Level: sandbox.LevelDeny, Why: "target of a link that a deny pattern matches"})
+	return nil
+}
+
+// look says what stands at a path that has no symbolic link in it.
+func look(real string) (plan.Spot, error) {
+	var st syscall.Stat_t
+	if err := syscall.Lstat(real, &st); err != nil {
+		return plan.Spot{}, err
+	}
+	s := plan.Spot{Path: real, ID: launch.ID{Dev: st.Dev, Ino: st.Ino}}
+	switch st.Mode & syscall.S_IFMT {
+	case syscall.S_IFDIR:
+		s.Kind = plan.KindFolder
+	case syscall.S_IFREG:
+		s.Kind = plan.KindFile
+	default:
+		s.Kind = plan.KindOther
+	}
+	return s, nil
+}
+
+// reason is the cause of a file system error without its path, which the
+// sentence around it names already.
+func reason(err error) string {
+	var errno syscall.Errno
+	if errors.As(err, &errno) {
+		return errno.Error()
+	}
+	return err.Error()
+}
+
+func kindWord(m fs.FileMode) string {
+	switch {
+	case m&fs.ModeSymlink != 0:
+		return "symbolic link"
+	case m&fs.ModeNamedPipe != 0:
+		return "named pipe"
+	case m&fs.ModeSocket != 0:
+		return "socket"
+	}
+	return "device"
+}

@@ -1,0 +1,288 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package confine
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sallyport-dev/sallyport/internal/launch"
+	"github.com/sallyport-dev/sallyport/internal/plan"
+	"github.com/sallyport-dev/sallyport/internal/rlimit"
+	"github.com/sallyport-dev/sallyport/internal/seccomp"
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+// A Host starts processes on this machine. The zero Host is ready to use; its
+// methods may be called from several goroutines at once. Close ends it.
+type Host struct {
+	launcher launch.Launcher
+
+	once  sync.Once
+	facts *plan.Host
+
+	mu      sync.Mutex
+	closed  bool
+	state   string
+	tmp     *privateTmp
+	filters map[string]launch.Filter
+}
+
+// Facts is what is known about the machine. It is found out once.
+func (h *Host) Facts() *plan.Host {
+	h.once.Do(func() { h.facts = gatherFacts() })
+	return h.facts
+}
+
+// Plan looks at the files that a request names and plans the launch.
+func (h *Host) Plan(r *Request, stdio [3]*os.File) (*plan.Plan, error) {
+	if len(r.Args) == 0 {
+		return nil, fmt.Errorf("command args are empty")
+	}
+	for _, s := range slices.Concat(r.Args, r.Env, []string{r.Dir, r.Arg0}) {
+		if strings.IndexByte(s, 0) >= 0 {
+			return nil, fmt.Errorf("%q contains a NUL byte, which no argument, variable or path can hold", s)
+		}
+	}
+	if st, err := os.Stat(r.Dir); err != nil {
+		return nil, &DirError{Dir: r.Dir, Err: err}
+	} else if !st.IsDir() {
+		return nil, &DirError{Dir: r.Dir, Err: syscall.ENOTDIR}
+	}
+	program, err := lookup(r.Args[0], r.Dir, r.Env)
+	if err != nil {
+		return nil, err
+	}
+	pr := &plan.Request{
+		Mode: r.Policy.Mode(), Network: r.Policy.Network(), Allow: r.Allow,
+		Program: program, Argv: slices.Clone(r.Args), Env: r.Env, Dir: r.Dir,
+		Limits: limits(),
+	}
+	if r.Arg0 != "" {
+		pr.Argv[0] = r.Arg0
+	}
+	for i, f := range stdio {
+		pr.Stdio[i] = describe(f)
+	}
+	if pr.Mode == sandbox.Managed {
+		if err := h.confined(r, pr); err != nil {
+			return nil, err
+		}
+	}
+	return plan.Make(h.Facts(), pr)
+}
+
+// confined adds what a sandbox needs to know.
+func (h *Host) confined(r *Request, pr *plan.Request) error {
+	if err := checkLevel(r.Level); err != nil {
+		return err
+	}
+	res, err := r.Policy.Resolve()
+	if err != nil {
+		return err
+	}
+	pr.Root = res.Root
+	if pr.Rules, err = gather(&res); err != nil {
+		return err
+	}
+	if pr.Tmp, err = h.tmpFor(r.Tmp, pr); err != nil {
+		return err
+	}
+	pr.Filter, err = h.filter(r.Allow, res.Network == sandbox.NetworkHost)
+	return err
+}
+
+func checkLevel(level string) error {
+	switch level {
+	case "", "native", "bwrap", "landlock":
+		return nil // the native level is at least each of them
+	}
+	return &RootError{Path: level, Why: "is not a sandbox level", Mend: "use native, bwrap or landlock"}
+}
+
+// limits are those that every command gets: no core dumps, which would end up
+// in the workspace or with the host's crash handler, and the descriptor limit
+// that the caller started with, which Go raises for itself.
+func limits() []plan.Limit {
+	out := []plan.Limit{{Resource: unix.RLIMIT_CORE}}
+	if soft, hard, ok := rlimit.FilesAtStart(); ok {
+		out = append(out, plan.Limit{Resource: unix.RLIMIT_NOFILE, Soft: soft, Hard: hard})
+	}
+	return out
+}
+
+// describe looks at a standard descriptor.
+func describe(f *os.File) plan.Stdio {
+	var s plan.Stdio
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return s
+	}
+	_ = raw.Control(func(fd uintptr) {
+		var st unix.Stat_t
+		if unix.Fstat(int(fd), &st) == nil {
+			s.File = st.Mode&unix.S_IFMT == unix.S_IFREG
+			s.Device = st.Mode&unix.S_IFMT == unix.S_IFCHR
+		}
+		if flags, err := unix.FcntlInt(fd, unix.F_GETFL, 0); err == nil {
+			s.Writable = flags&unix.O_ACCMODE != unix.O_RDONLY && flags&unix.O_PATH == 0
+		}
+	})
+	return s
+}
+
+// tmpFor decides what stands at /tmp, and adds the rules that belong to it.
+func (h *Host) tmpFor(want string, pr *plan.Request) (*plan.Tmp, error) {
+	at := realPath("/tmp")
+	for _, r := range pr.Rules {
+		if r.Path == at && r.Level == sandbox.LevelDeny {
+			return nil, nil
+		}
+	}
+	switch {
+	case want == "host":
+		return nil, nil
+	case want == "" || want == "private":
+	case filepath.IsAbs(want):
+		spot, err := look(realPath(want))
+		if err != nil || spot.Kind != plan.KindFolder {
+			return nil, &RootError{Path: want, Why: "cannot stand at /tmp, because it is not a folder", Mend: "create it first"}
+		}
+		return &plan.Tmp{At: at, Source: spot}, nil
+	default:
+		return nil, &RootError{Path: want, Why: "cannot stand at /tmp", Mend: "use private, host, or an absolute path"}
+	}
+	state, dir, err := h.private()
+	if err != nil {
+		return nil, err
+	}
+	source, err := look(dir)
+	if err != nil {
+		return nil, tmpError(&fs.PathError{Op: "lstat", Path: dir, Err: err})
+	}
+	// Other runs' private folders and our records are nobody's business.
+	if s, err := look(state); err == nil && !slices.ContainsFunc(pr.Rules, func(r plan.Rule) bool { return r.Path == state }) {
+		pr.Rules = append(pr.Rules, plan.Rule{Spot: s, Level: sandbox.LevelDeny, Why: "sallyport's own state"})
+		slices.SortFunc(pr.Rules, func(a, b plan.Rule) int { return strings.Compare(a.Path, b.Path) })
+	}
+	return &plan.Tmp{At: at, Source: source}, nil
+}
+
+// private returns the state folder and the private /tmp, which is made once.
+func (h *Host) private() (state, dir string, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return "", "", errClosed
+	}
+	if h.tmp == nil {
+		d, err := stateDir()
+		if err != nil {
+			return "", "", tmpError(err)
+		}
+		h.state = realPath(d)
+		if h.tmp, err = makeTmp(h.state); err != nil {
+			return "", "", err
+		}
+	}
+	return h.state, h.tmp.path, nil
+}
+
+// filter returns the compiled system call filter for a set of openings.
+func (h *Host) filter(allow []string, hostNetwork bool) (launch.Filter, error) {
+	names := slices.Clone(allow)
+	slices.Sort(names)
+	names = slices.Compact(names)
+	key := fmt.Sprint(hostNetwork, names)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if f, ok := h.filters[key]; ok {
+		return f, nil
+	}
+	f, err := seccomp.Default(seccomp.Options{Arch: h.Facts().Arch, Allow: names, HostNetwork: hostNetwork, OwnPID: true})
+	if err != nil {
+		return nil, err
+	}
+	prog, err := f.Compile()
+	if err != nil {
+		return nil, err
+	}
+	words := make(launch.Filter, len(prog))
+	for i, in := range prog {
+		words[i] = uint64(in.Code) | uint64(in.JT)<<16 | uint64(in.JF)<<24 | uint64(in.K)<<32
+	}
+	if h.filters == nil {
+		h.filters = make(map[string]launch.Filter)
+	}
+	h.filters[key] = words
+	return words, nil
+}
+
+// Start plans a request and performs the plan. The three descriptors become
+// the command's own; they stay the caller's to close. Start returns when the
+// program has been executed.
+func (h *Host) Start(ctx context.Context, r *Request, stdin, stdout, stderr *os.File) (Child, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, context.Cause(ctx)
+	}
+	p, err := h.Plan(r, [3]*os.File{stdin, stdout, stderr})
+	if err != nil {
+		return nil, err
+	}
+	if err := makePoints(p.Points); err != nil {
+		return nil, err
+	}
+	return h.perform(r, p, stdin, stdout, stderr)
+}
+
+// makePoints makes mount points in the private /tmp.
+func makePoints(points []plan.Point) error {
+	for _, p := range points {
+		dir := p.Path
+		if !p.Folder {
+			dir = filepath.Dir(dir)
+		}
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return tmpError(err)
+		}
+		if p.Folder {
+			continue
+		}
+		f, err := os.OpenFile(p.Path, os.O_CREATE|os.O_WRONLY|syscall.O_NOFOLLOW, 0o600)
+		if err != nil {
+			return tmpError(err)
+		}
+		f.Close()
+	}
+	return nil
+}
+
+// Close ends the launcher's threads, and with them whatever still runs, and
+// removes the private /tmp. It may be called twice.
+func (h *Host) Close() error {
+	h.mu.Lock()
+	if h.closed {
+		h.mu.Unlock()
+		return nil
+	}
+	h.closed = true
+	tmp := h.tmp
+	h.mu.Unlock()
+	err := h.launcher.Close()
+	if tmp != nil {
+		if rerr := tmp.remove(); err == nil && rerr != nil {
+			err = fmt.Errorf("remove the private /tmp: %w", rerr)
+		}
+	}
+	return err
+}

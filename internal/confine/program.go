@@ -1,0 +1,104 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package confine
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/sallyport-dev/sallyport/executor"
+)
+
+// lookup finds the program that a command names, as the command's own
+// environment and directory would: a name with a slash is a path, any other is
+// looked for in PATH. An empty element of PATH is not the current directory:
+// that old rule lets a planted file stand for a system command.
+func lookup(name, dir string, env []string) (string, error) {
+	if strings.ContainsRune(name, filepath.Separator) {
+		p := name
+		if !filepath.IsAbs(p) {
+			p = filepath.Join(dir, p)
+		}
+		if err := executable(p); err != nil {
+			return "", startError(name, err)
+		}
+		return p, nil
+	}
+	list, ok := value(env, "PATH")
+	if !ok {
+		return "", &executor.StartError{Program: name, NotFound: true, Err: fmt.Errorf(
+			"%s: not found, because the command's environment has no PATH; give the program's full path, or set PATH", name)}
+	}
+	var found error
+	for _, d := range filepath.SplitList(list) {
+		if !filepath.IsAbs(d) {
+			continue
+		}
+		p := filepath.Join(d, name)
+		err := executable(p)
+		if err == nil {
+			return p, nil
+		}
+		if found == nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
+			found = err
+		}
+	}
+	if found != nil {
+		return "", startError(name, found)
+	}
+	return "", &executor.StartError{Program: name, NotFound: true, Err: fmt.Errorf("%s: not found in PATH", name)}
+}
+
+// executable says why a path is no program, or nil.
+func executable(p string) error {
+	st, err := os.Stat(p)
+	if err != nil {
+		return err
+	}
+	if st.IsDir() {
+		return &fs.PathError{Op: "exec", Path: p, Err: syscall.EISDIR}
+	}
+	if st.Mode()&0o111 == 0 {
+		return &fs.PathError{Op: "exec", Path: p, Err: syscall.EACCES}
+	}
+	return nil
+}
+
+// startError puts the reason into words.
+func startError(name string, err error) *executor.StartError {
+	e := &executor.StartError{Program: name}
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+		e.NotFound = true
+		e.Err = fmt.Errorf("%s: not found: %w", name, err)
+	case errors.Is(err, syscall.EISDIR):
+		e.Err = fmt.Errorf("%s: is a folder, not a program: %w", name, err)
+	case errors.Is(err, syscall.ENOEXEC):
+		e.Err = fmt.Errorf("%s: cannot be run: it is neither a program for this machine nor a script that begins with #!: %w", name, err)
+	case errors.Is(err, syscall.E2BIG):
+		e.Err = fmt.Errorf("%s: cannot be run: the arguments and the environment are too large for the kernel; pass them in a file or on standard input: %w", name, err)
+	case errors.Is(err, syscall.ETXTBSY):
+		e.Err = fmt.Errorf("%s: cannot be run: somebody is writing to it: %w", name, err)
+	case errors.Is(err, fs.ErrPermission):
+		e.Err = fmt.Errorf("%s: cannot be run: permission denied (is it executable, and does the policy let it be read?): %w", name, err)
+	default:
+		e.Err = fmt.Errorf("%s: cannot be run: %w", name, err)
+	}
+	return e
+}
+
+// value returns the last value of a variable.
+func value(env []string, name string) (string, bool) {
+	for i := len(env) - 1; i >= 0; i-- {
+		if k, v, ok := strings.Cut(env[i], "="); ok && k == name {
+			return v, true
+		}
+	}
+	return "", false
+}

@@ -1,0 +1,168 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package confine
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// A privateTmp is the folder that commands see as /tmp. It is locked for as
+// long as its owner lives, so that a later start can tell a crash from a run.
+type privateTmp struct {
+	path string
+	lock *os.File
+}
+
+// stateDir is where sallyport keeps what outlives a run: the state folder of
+// the XDG base directory rules, or, for users without a home, a folder of
+// their own in the temporary directory.
+func stateDir() (string, error) {
+	if d := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(d) {
+		return filepath.Join(d, "sallyport"), ownFolder(filepath.Join(d, "sallyport"))
+	}
+	if home := os.Getenv("HOME"); filepath.IsAbs(home) {
+		d := filepath.Join(home, ".local", "state", "sallyport")
+		if err := ownFolder(d); err == nil {
+			return d, nil
+		}
+	}
+	d := filepath.Join(os.TempDir(), fmt.Sprintf("sallyport-%d", os.Getuid()))
+	return d, ownFolder(d)
+}
+
+// ownFolder makes a folder that only this user can enter, or checks that the
+// one that is there is of that kind: in a shared directory somebody else could
+// have made it first.
+func ownFolder(d string) error {
+	if err := os.MkdirAll(filepath.Dir(d), 0o700); err != nil {
+		return err
+	}
+	if err := os.Mkdir(d, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	var st syscall.Stat_t
+	if err := syscall.Lstat(d, &st); err != nil {
+		return &fs.PathError{Op: "lstat", Path: d, Err: err}
+	}
+	if st.Mode&syscall.S_IFMT != syscall.S_IFDIR || int(st.Uid) != os.Getuid() {
+		return fmt.Errorf("%s is not a folder of this user", d)
+	}
+	if st.Mode&0o077 != 0 {
+		return os.Chmod(d, 0o700)
+	}
+	return nil
+}
+
+// makeTmp makes a private folder below state, and removes those whose owner is
+// gone.
+func makeTmp(state string) (*privateTmp, error) {
+	all := filepath.Join(state, "tmp")
+	if err := ownFolder(all); err != nil {
+		return nil, tmpError(err)
+	}
+	// The lock of the parent keeps a sweep from taking a folder that was made
+	// but not yet locked.
+	parent, err := os.Open(all)
+	if err != nil {
+		return nil, tmpError(err)
+	}
+	defer parent.Close()
+	if err := flock(parent, unix.LOCK_EX); err != nil {
+		return nil, tmpError(err)
+	}
+	sweep(parent)
+	dir, err := os.MkdirTemp(all, "run-")
+	if err != nil {
+		return nil, tmpError(err)
+	}
+	lock, err := os.Open(dir)
+	if err == nil {
+		err = flock(lock, unix.LOCK_EX|unix.LOCK_NB)
+	}
+	if err != nil {
+		os.Remove(dir)
+		return nil, tmpError(err)
+	}
+	return &privateTmp{path: dir, lock: lock}, nil
+}
+
+func tmpError(err error) error {
+	return fmt.Errorf("the private /tmp cannot be made: %w; set XDG_STATE_HOME to a folder with room, or choose another one with --tmp", err)
+}
+
+func flock(f *os.File, how int) error {
+	for {
+		err := unix.Flock(int(f.Fd()), how)
+		if err != unix.EINTR {
+			return err
+		}
+	}
+}
+
+// sweep removes the folders that nobody holds any more. What cannot be removed
+// is left for the next time; it is in nobody's way.
+func sweep(parent *os.File) {
+	names, err := parent.Readdirnames(-1)
+	if err != nil {
+		return
+	}
+	for _, n := range names {
+		dir := filepath.Join(parent.Name(), n)
+		f, err := os.Open(dir)
+		if err != nil {
+			continue
+		}
+		if flock(f, unix.LOCK_EX|unix.LOCK_NB) == nil {
+			_ = removeTree(dir)
+		}
+		f.Close()
+	}
+}
+
+// remove ends the folder. It waits for nobody: the commands that used it have
+// ended.
+func (t *privateTmp) remove() error {
+	err := removeTree(t.path)
+	return errors.Join(err, t.lock.Close())
+}
+
+// removeTree removes a folder that a command has filled. Folders without
+// permissions are opened up first; links are never followed.
+func removeTree(dir string) error {
+	err := os.RemoveAll(dir)
+	if err == nil || !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	openUp(root, ".")
+	root.Close()
+	return os.RemoveAll(dir)
+}
+
+// openUp gives the owner all rights to the folders of a tree. A folder that
+// resists is found again by RemoveAll, which reports it.
+func openUp(root *os.Root, name string) {
+	_ = root.Chmod(name, 0o700)
+	f, err := root.Open(name)
+	if err != nil {
+		return
+	}
+	entries, _ := f.ReadDir(-1)
+	f.Close()
+	for _, e := range entries {
+		if e.IsDir() {
+			openUp(root, filepath.Join(name, e.Name()))
+		}
+	}
+}

@@ -1,0 +1,291 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package headtail
+
+import (
+	"encoding/binary"
+	"iter"
+	"math"
+)
+
+// Stream names one of the two outputs of a command. The zero Stream is Stdout.
+type Stream uint8
+
+const (
+	// Stdout is standard output, and everything a terminal shows.
+	Stdout Stream = iota
+	// Stderr is standard error.
+	Stderr
+)
+
+// String returns "stdout" or "stderr", the names used on the wire.
+func (s Stream) String() string {
+	if s == Stderr {
+		return "stderr"
+	}
+	return "stdout"
+}
+
+// Capture keeps the output of one command: each stream by itself, and the two
+// together in the order in which they arrived.
+//
+// The aggregate costs no second copy of the bytes. Whatever belongs to the
+// first or the last half of both streams together also belongs to the first or
+// the last half of its own stream, so it is kept there already; the Capture
+// only remembers the lengths of the runs (one byte per change of stream in the
+// worst case, nothing for a command that prints to one stream).
+//
+// The zero Capture keeps nothing and counts everything. A Capture is not safe
+// for concurrent use; its owner locks. It must not be copied after the first
+// Write.
+type Capture struct {
+	streams [2]Buffer
+	headCap int  // bytes of the aggregate that its first half may cover
+	tailCap int  // the same for its second half; 0 when only beginnings are kept
+	first   runs // the beginning of the aggregate
+	last    runs // its end
+	omitted uint64
+}
+
+// NewCapture returns a Capture that keeps of each stream, and of both together,
+// what l allows. When l keeps only beginnings, the aggregate is all that is kept
+// of the two streams, in order of arrival, and so up to twice as long.
+func NewCapture(l Limit) *Capture {
+	c := new(Capture)
+	for i := range c.streams {
+		c.streams[i].init(l)
+	}
+	c.headCap, c.tailCap = c.streams[0].headCap, c.streams[0].tailCap
+	if l.Unlimited || l.headOnly() {
+		c.headCap = math.MaxInt
+	}
+	return c
+}
+
+// Write takes p as the next bytes of stream. It keeps no reference to p, does
+// not block and cannot fail. Any value but Stderr counts as Stdout.
+func (c *Capture) Write(stream Stream, p []byte) {
+	if stream != Stderr {
+		stream = Stdout
+	}
+	if len(p) == 0 {
+		return
+	}
+	b := &c.streams[stream]
+	kept := b.push(p)
+	if c.tailCap == 0 {
+		c.first.push(stream, kept)
+		c.omitted = addSat(c.omitted, uint64(len(p)-kept))
+		return
+	}
+	n := min(len(p), c.headCap-c.first.total)
+	c.first.push(stream, n)
+	c.last.push(stream, len(p)-n)
+	if over := c.last.total - c.tailCap; over > 0 {
+		c.last.drop(over)
+		c.omitted = addSat(c.omitted, uint64(over))
+	}
+}
+
+// Captured is the result of a Capture. It owns its memory.
+type Captured struct {
+	// Stdout and Stderr are the two streams, each kept by itself.
+	Stdout, Stderr Snapshot
+	// Combined is both streams in order of arrival. Its counts are those of the
+	// two together; what it omits may still be in Stdout or Stderr.
+	Combined Snapshot
+}
+
+// Snapshot returns a copy of what is kept now. The Capture goes on unchanged.
+func (c *Capture) Snapshot() Captured {
+	return Captured{
+		Stdout:   c.streams[Stdout].Snapshot(),
+		Stderr:   c.streams[Stderr].Snapshot(),
+		Combined: c.Combined(),
+	}
+}
+
+// Combined returns a copy of the aggregate alone.
+func (c *Capture) Combined() Snapshot {
+	s := Snapshot{
+		Head:    c.appendRuns(nil, &c.first, [2]uint64{}),
+		Tail:    c.appendRuns(nil, &c.last, c.tailStart()),
+		Omitted: c.omitted,
+	}
+	s.Total = addSat(s.Omitted, uint64(len(s.Head)+len(s.Tail)))
+	return s
+}
+
+// Chunks returns the aggregate in order of arrival as runs of one stream each,
+// first those before the gap and then those after it; Combined tells the size of
+// the gap, which lies after the first headBytes bytes. The slices belong to the
+// Capture and are valid until the next Write.
+func (c *Capture) Chunks() (headBytes int, seq iter.Seq2[Stream, []byte]) {
+	return c.first.total, func(yield func(Stream, []byte) bool) {
+		if c.eachPiece(&c.first, [2]uint64{}, yield) {
+			c.eachPiece(&c.last, c.tailStart(), yield)
+		}
+	}
+}
+
+// Drain returns what is kept and empties the Capture. Budgets stay as
+// [Buffer.Drain] says.
+func (c *Capture) Drain() Captured {
+	combined := c.Combined()
+	c.first, c.last, c.omitted = runs{}, runs{}, 0
+	return Captured{
+		Stdout:   c.streams[Stdout].Drain(),
+		Stderr:   c.streams[Stderr].Drain(),
+		Combined: combined,
+	}
+}
+
+// Total returns the number of bytes written to stream since the start or the
+// last Drain.
+func (c *Capture) Total(stream Stream) uint64 {
+	if stream == Stderr {
+		return c.streams[Stderr].Total()
+	}
+	return c.streams[Stdout].Total()
+}
+
+// tailStart returns the offset in each stream at which the runs of the second
+// half begin.
+func (c *Capture) tailStart() (at [2]uint64) {
+	var in [2]uint64
+	for s, n := range c.last.all() {
+		in[s] += uint64(n)
+	}
+	for i := range at {
+		at[i] = c.streams[i].Total() - in[i]
+	}
+	return at
+}
+
+func (c *Capture) appendRuns(dst []byte, r *runs, at [2]uint64) []byte {
+	if r.total > 0 {
+		dst = make([]byte, 0, r.total)
+	}
+	c.eachPiece(r, at, func(_ Stream, p []byte) bool {
+		dst = append(dst, p...)
+		return true
+	})
+	return dst
+}
+
+// eachPiece yields the bytes of the runs in r, which begin at the given offset
+// of each stream, until yield returns false.
+func (c *Capture) eachPiece(r *runs, at [2]uint64, yield func(Stream, []byte) bool) bool {
+	for s, n := range r.all() {
+		for n > 0 {
+			p := c.streams[s].at(at[s], n)
+			if len(p) == 0 {
+				return false // cannot be: kept runs are kept bytes
+			}
+			if !yield(s, p) {
+				return false
+			}
+			n -= len(p)
+			at[s] += uint64(len(p))
+		}
+	}
+	return true
+}
+
+// at returns up to n bytes that are kept contiguously from the offset off of
+// the stream on; none if that byte is not kept.
+func (b *Buffer) at(off uint64, n int) []byte {
+	if off < uint64(len(b.head)) {
+		p := b.head[off:]
+		return p[:min(n, len(p))]
+	}
+	tailOff := b.Total() - uint64(len(b.tail))
+	if off < tailOff || off-tailOff >= uint64(len(b.tail)) {
+		return nil
+	}
+	i := int(off - tailOff)
+	p := b.tail[b.start:]
+	if i >= len(p) {
+		i -= len(p)
+		p = b.tail[:b.start]
+	}
+	p = p[i:]
+	return p[:min(n, len(p))]
+}
+
+// runs is a queue of run lengths of alternating streams. Finished runs are kept
+// as varints, so that a run of one byte costs one byte; the newest run, which
+// may still grow, is kept apart.
+type runs struct {
+	total   int    // sum of all lengths
+	enc     []byte // finished runs; those before off are gone
+	off     int
+	stream  Stream // of the first finished run
+	used    int    // bytes already dropped from it
+	newest  Stream
+	newestN int // 0 is none, and then there are no finished runs either
+}
+
+func (r *runs) push(s Stream, n int) {
+	if n == 0 {
+		return
+	}
+	r.total += n
+	if r.newestN > 0 && r.newest == s {
+		r.newestN += n
+		return
+	}
+	if r.newestN > 0 {
+		if r.off == len(r.enc) {
+			r.enc, r.off, r.used, r.stream = r.enc[:0], 0, 0, r.newest
+		}
+		r.compact()
+		r.enc = binary.AppendUvarint(r.enc, uint64(r.newestN))
+	}
+	r.newest, r.newestN = s, n
+}
+
+// compact moves the queue to the front of its memory once half of that is
+// gone, before an append would have to grow it.
+func (r *runs) compact() {
+	if len(r.enc) == cap(r.enc) && r.off > len(r.enc)/2 {
+		n := copy(r.enc, r.enc[r.off:])
+		r.enc, r.off = r.enc[:n], 0
+	}
+}
+
+// drop removes n bytes from the oldest runs. n is at most total.
+func (r *runs) drop(n int) {
+	r.total -= n
+	for n > 0 && r.off < len(r.enc) {
+		l, k := binary.Uvarint(r.enc[r.off:])
+		left := int(l) - r.used
+		if n < left {
+			r.used += n
+			return
+		}
+		n -= left
+		r.off += k
+		r.used = 0
+		r.stream ^= 1
+	}
+	r.newestN -= n
+}
+
+// all yields the runs from the oldest to the newest.
+func (r *runs) all() iter.Seq2[Stream, int] {
+	return func(yield func(Stream, int) bool) {
+		s, used := r.stream, r.used
+		for p := r.enc[r.off:]; len(p) > 0; {
+			l, k := binary.Uvarint(p)
+			if !yield(s, int(l)-used) {
+				return
+			}
+			p, used, s = p[k:], 0, s^1
+		}
+		if r.newestN > 0 {
+			yield(r.newest, r.newestN)
+		}
+	}
+}

@@ -1,0 +1,93 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package headtail
+
+import (
+	"bytes"
+	"testing"
+)
+
+// model is the same buffer with nothing clever: it keeps every byte.
+type model struct{ all []byte }
+
+func (m model) want(bytesCap int) (head, tail []byte) {
+	h := min(bytesCap/2, len(m.all))
+	t := min(bytesCap-bytesCap/2, len(m.all)-h)
+	return m.all[:h], m.all[len(m.all)-t:]
+}
+
+func checkAgainst(t *testing.T, name string, m model, bytesCap int, s Snapshot) {
+	t.Helper()
+	head, tail := m.want(bytesCap)
+	if !bytes.Equal(s.Head, head) || !bytes.Equal(s.Tail, tail) {
+		t.Fatalf("%s: kept %q and %q, want %q and %q", name, s.Head, s.Tail, head, tail)
+	}
+	if s.Total != uint64(len(m.all)) || s.Total != uint64(len(s.Head)+len(s.Tail))+s.Omitted {
+		t.Fatalf("%s: %d + %d + %d omitted of %d, want %d", name, len(s.Head), len(s.Tail), s.Omitted, s.Total, len(m.all))
+	}
+}
+
+func FuzzBuffer(f *testing.F) {
+	f.Add(10, []byte{3, 0, 7, 200, 1, 1, 1})
+	f.Add(0, []byte{1})
+	f.Add(11, []byte{5, 6, 1, 255})
+	f.Fuzz(func(t *testing.T, bytesCap int, sizes []byte) {
+		bytesCap &= 0x3ff
+		b, m := New(bytesCap), model{}
+		next := byte(0)
+		for i, n := range sizes {
+			if n == 254 { // a drain
+				checkAgainst(t, "drained", m, bytesCap, b.Drain())
+				m.all = nil
+				continue
+			}
+			chunk := make([]byte, int(n)*(1+i%3))
+			for j := range chunk {
+				chunk[j] = next
+				next++
+			}
+			b.push(chunk)
+			m.all = append(m.all, chunk...)
+			checkAgainst(t, "buffer", m, bytesCap, b.Snapshot())
+			if cap(b.head)+cap(b.tail) > bytesCap {
+				t.Fatalf("cap %d holds %d bytes of memory", bytesCap, cap(b.head)+cap(b.tail))
+			}
+		}
+	})
+}
+
+func FuzzCapture(f *testing.F) {
+	f.Add(10, []byte{3, 131, 7, 200, 1, 129, 1})
+	f.Add(5, bytes.Repeat([]byte{1, 129}, 40))
+	f.Add(64, bytes.Repeat([]byte{100, 200, 3}, 9))
+	f.Fuzz(func(t *testing.T, bytesCap int, sizes []byte) {
+		bytesCap &= 0xff
+		c, heads := NewCapture(Limit{Bytes: bytesCap}), NewCapture(Limit{Bytes: bytesCap, HeadOnly: true})
+		var streams [2]model
+		var both, kept model
+		next := byte(0)
+		for _, n := range sizes {
+			s := Stream(n >> 7)
+			chunk := make([]byte, n&0x7f)
+			for j := range chunk {
+				chunk[j] = next
+				next++
+			}
+			room := max(0, min(len(chunk), bytesCap-len(streams[s].all)))
+			kept.all = append(kept.all, chunk[:room]...)
+			c.Write(s, chunk)
+			heads.Write(s, chunk)
+			streams[s].all = append(streams[s].all, chunk...)
+			both.all = append(both.all, chunk...)
+		}
+		got := c.Snapshot()
+		checkAgainst(t, "stdout", streams[0], bytesCap, got.Stdout)
+		checkAgainst(t, "stderr", streams[1], bytesCap, got.Stderr)
+		checkAgainst(t, "combined", both, bytesCap, got.Combined)
+		h := heads.Snapshot().Combined
+		if !bytes.Equal(h.Bytes(), kept.all) || h.Total != uint64(len(both.all)) {
+			t.Fatalf("beginnings: kept %q of %d, want %q of %d", h.Bytes(), h.Total, kept.all, len(both.all))
+		}
+	})
+}

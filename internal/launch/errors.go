@@ -1,0 +1,58 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package launch
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+)
+
+// ErrUnsupported says that this system or architecture has no launcher.
+var ErrUnsupported = errors.New("launch: not supported on this system")
+
+// ErrClosed says that the Launcher was closed.
+var ErrClosed = errors.New("launch: the launcher is closed")
+
+// A ScriptError is a mistake in a script, found before anything was started.
+type ScriptError struct {
+	Step   int // from 0
+	Reason string
+}
+
+func (e *ScriptError) Error() string {
+	return fmt.Sprintf("launch: step %d: %s", e.Step+1, e.Reason)
+}
+
+// A StepError is a step that the kernel refused. Nothing of the launch is left
+// behind when it is returned.
+type StepError struct {
+	Index int    // which step, from 0; -1 for the clone itself
+	Step  Step   // the step
+	Call  string // the system call, or "compare" for a check
+	Errno syscall.Errno
+}
+
+func (e *StepError) Error() string {
+	if e.Index < 0 {
+		return fmt.Sprintf("launch: %s: %v", e.Call, e.Errno)
+	}
+	what := e.Step.Op.String()
+	if e.Step.Path != "" {
+		what += " " + quote(e.Step.Path)
+	}
+	if e.Step.Label != "" {
+		what += " (" + e.Step.Label + ")"
+	}
+	if e.Call == "compare" {
+		return fmt.Sprintf("launch: step %d, %s: it was replaced while the sandbox was built", e.Index+1, what)
+	}
+	if e.Step.Op == OpRefuseWrite {
+		return fmt.Sprintf("launch: step %d, %s: it opens for writing, which must not be", e.Index+1, what)
+	}
+	return fmt.Sprintf("launch: step %d, %s: %s: %v", e.Index+1, what, e.Call, e.Errno)
+}
+
+// Unwrap gives the errno, so that errors.Is(err, fs.ErrNotExist) and the like work.
+func (e *StepError) Unwrap() error { return e.Errno }

@@ -1,0 +1,330 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux && (amd64 || arm64)
+
+package launch
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// A Launcher starts processes. The zero Launcher is ready to use. Its methods
+// may be called from several goroutines at once.
+//
+// The kernel ties a parent-death signal to the thread that cloned, so a
+// Launcher keeps a few operating-system threads (at most twice the number of
+// processors, made as they are needed) until Close.
+type Launcher struct {
+	mu      sync.Mutex
+	work    chan func()
+	threads int
+	idle    atomic.Int32
+	wg      sync.WaitGroup
+	closed  bool
+
+	self   int // pidfd of this process
+	reaper int // the reaper's image
+	ready  bool
+	old    atomic.Bool // clone3 is missing
+}
+
+// prepare makes the descriptors that all launches share.
+func (l *Launcher) prepareLocked() error {
+	if l.ready {
+		return nil
+	}
+	self, err := unix.PidfdOpen(os.Getpid(), 0)
+	if err != nil {
+		return fmt.Errorf("launch: pidfd_open: %w (needs Linux 5.3 or newer)", err)
+	}
+	self, err = raise(self)
+	if err != nil {
+		return err
+	}
+	image, err := reaperFile()
+	if err != nil {
+		unix.Close(self)
+		return err
+	}
+	l.self, l.reaper, l.ready = self, image, true
+	l.work = make(chan func())
+	return nil
+}
+
+// raise moves a descriptor above the standard ones. It closes the one it was given.
+func raise(n int) (int, error) {
+	if n > 2 {
+		return n, nil
+	}
+	up, err := unix.FcntlInt(uintptr(n), unix.F_DUPFD_CLOEXEC, 3)
+	unix.Close(n)
+	if err != nil {
+		return -1, fmt.Errorf("launch: duplicate a descriptor: %w", err)
+	}
+	return up, nil
+}
+
+// run performs f on one of the launcher's threads and waits for it.
+func (l *Launcher) run(f func()) error {
+	l.mu.Lock()
+	if l.closed {
+		l.mu.Unlock()
+		return ErrClosed
+	}
+	if err := l.prepareLocked(); err != nil {
+		l.mu.Unlock()
+		return err
+	}
+	if l.idle.Load() == 0 && l.threads < 2*runtime.GOMAXPROCS(0) {
+		l.threads++
+		l.wg.Add(1)
+		go l.thread()
+	}
+	l.wg.Add(1) // Close waits for launches that are under way
+	defer l.wg.Done()
+	work := l.work
+	l.mu.Unlock()
+	done := make(chan struct{})
+	work <- func() { f(); close(done) }
+	<-done
+	return nil
+}
+
+// thread serves launches on a locked thread. Returning while locked ends the
+// thread, and with it whatever it started and is still alive.
+func (l *Launcher) thread() {
+	defer l.wg.Done()
+	runtime.LockOSThread()
+	l.idle.Add(1)
+	for f := range l.work {
+		l.idle.Add(-1)
+		f()
+		l.idle.Add(1)
+	}
+}
+
+// Close ends the launcher's threads; processes that are still running are
+// killed by the kernel. It waits for launches that are under way, and may be
+// called twice.
+func (l *Launcher) Close() error {
+	l.mu.Lock()
+	if l.closed {
+		l.mu.Unlock()
+		return nil
+	}
+	l.closed = true
+	ready := l.ready
+	l.mu.Unlock()
+	if ready {
+		close(l.work)
+		l.wg.Wait()
+		unix.Close(l.self)
+		unix.Close(l.reaper)
+	}
+	return nil
+}
+
+// Start performs a script. The three descriptors become 0, 1 and 2 of the
+// command; they stay the caller's. Start returns when the command's program
+// has been executed, or when a step failed, with a *StepError; it blocks for
+// about as long as the kernel needs (a millisecond).
+func (l *Launcher) Start(s *Script, stdin, stdout, stderr *os.File) (*Process, error) {
+	if len(s.Steps) == 0 {
+		return nil, &ScriptError{Reason: "the script is empty"}
+	}
+	stdio, release, err := raisedStdio(stdin, stdout, stderr)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	status, statusEnd, err := statusPipe()
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(statusEnd)
+	var p *Process
+	var startErr error
+	err = l.run(func() { p, startErr = l.launch(s, stdio, statusEnd) })
+	runtime.KeepAlive(stdin)
+	runtime.KeepAlive(stdout)
+	runtime.KeepAlive(stderr)
+	if err = errors.Join(err, startErr); err != nil {
+		status.Close()
+		return nil, err
+	}
+	p.status = status
+	return p, nil
+}
+
+// raisedStdio gives the three descriptors numbers above 2: the script moves
+// them down one after the other, and must not overwrite one it still needs.
+func raisedStdio(files ...*os.File) (stdio [3]int, release func(), err error) {
+	var own []int
+	release = func() {
+		for _, n := range own {
+			unix.Close(n)
+		}
+	}
+	for i, f := range files {
+		raw, err := f.SyscallConn()
+		if err != nil {
+			release()
+			return stdio, nil, fmt.Errorf("launch: standard descriptor %d: %w", i, err)
+		}
+		var dup int
+		var dupErr error
+		if err := raw.Control(func(n uintptr) {
+			dup, dupErr = unix.FcntlInt(n, unix.F_DUPFD_CLOEXEC, 3)
+		}); err != nil {
+			dupErr = err
+		}
+		if dupErr != nil {
+			release()
+			return stdio, nil, fmt.Errorf("launch: standard descriptor %d: %w", i, dupErr)
+		}
+		own = append(own, dup)
+		stdio[i] = dup
+	}
+	return stdio, release, nil
+}
+
+// statusPipe is how the reaper tells how the command ended. The reading end
+// waits in the runtime's poller, so no thread is blocked by it.
+func statusPipe() (*os.File, int, error) {
+	var p [2]int
+	if err := unix.Pipe2(p[:], unix.O_CLOEXEC); err != nil {
+		return nil, -1, fmt.Errorf("launch: status pipe: %w", err)
+	}
+	for i := range p {
+		up, err := raise(p[i])
+		if err != nil {
+			unix.Close(p[1-i])
+			return nil, -1, err
+		}
+		p[i] = up
+	}
+	if err := unix.SetNonblock(p[0], true); err != nil {
+		unix.Close(p[0])
+		unix.Close(p[1])
+		return nil, -1, fmt.Errorf("launch: status pipe: %w", err)
+	}
+	return os.NewFile(uintptr(p[0]), "status"), p[1], nil
+}
+
+// cloneArgs is struct clone_args (linux/sched.h) up to set_tid_size.
+type cloneArgs struct {
+	flags, pidfd, childTID, parentTID, exitSignal, stack, stackSize, tls, setTID, setTIDSize uint64
+}
+
+const cloneClearSighand = 0x100000000
+
+// launch performs one script on the current thread.
+func (l *Launcher) launch(s *Script, stdio [3]int, statusEnd int) (*Process, error) {
+	for {
+		old := l.old.Load()
+		low, err := lower(s, stdio, files{self: l.self, status: statusEnd, reaper: l.reaper}, old)
+		if err != nil {
+			return nil, err
+		}
+		// The second task's list begins behind the first one's last call.
+		end := low.fork + 1
+		for end < len(low.calls) && low.origin[end] == low.origin[low.fork] {
+			end++
+		}
+		if end == len(low.calls) {
+			return nil, &ScriptError{Step: len(s.Steps) - 1, Reason: "nothing follows start-command"}
+		}
+		low.calls[low.fork].want = uintptr(unsafe.Pointer(&low.calls[end]))
+		var pidfd int32 = -1
+		c := &context{script: &low.calls[0], slots: &low.words[0]}
+		args := &cloneArgs{
+			flags:      uint64(s.Namespaces) | unix.CLONE_VM | unix.CLONE_VFORK | unix.CLONE_PIDFD | cloneClearSighand,
+			pidfd:      uint64(uintptr(unsafe.Pointer(&pidfd))),
+			exitSignal: uint64(unix.SIGCHLD),
+		}
+		if old {
+			c.nr = unix.SYS_CLONE
+			c.args = [5]uintptr{
+				uintptr(s.Namespaces) | unix.CLONE_VM | unix.CLONE_VFORK | unix.CLONE_PIDFD | uintptr(unix.SIGCHLD),
+				0, uintptr(unsafe.Pointer(&pidfd)),
+			}
+		} else {
+			c.nr = unix.SYS_CLONE3
+			c.args = [5]uintptr{uintptr(unsafe.Pointer(args)), unsafe.Sizeof(*args)}
+		}
+		pid := spawnBlocked(c)
+		runtime.KeepAlive(low)
+		runtime.KeepAlive(args)
+		runtime.KeepAlive(s)
+		if pid == -int64(unix.ENOSYS) && !old {
+			l.old.Store(true) // container runtimes answer so
+			continue
+		}
+		if pid < 0 {
+			return nil, &StepError{Index: -1, Call: "clone", Errno: syscall.Errno(-pid)}
+		}
+		return finish(s, low, c, int(pid), int(pidfd))
+	}
+}
+
+// finish turns what the child left in the context into a process or an error.
+func finish(s *Script, low *lowering, c *context, pid, pidfd int) (*Process, error) {
+	p := &Process{pid: pid, ownPID: s.Namespaces&NewPID != 0}
+	p.command = int(low.words[low.calls[low.fork].out])
+	if c.errno != 0 {
+		p.pidfd = pidfd
+		p.reap()
+		unix.Close(pidfd)
+		i := (uintptr(unsafe.Pointer(c.failed)) - uintptr(unsafe.Pointer(&low.calls[0]))) / unsafe.Sizeof(call{})
+		step := low.origin[i]
+		return nil, &StepError{Index: step, Step: s.Steps[step], Call: low.names[i], Errno: syscall.Errno(c.errno)}
+	}
+	p.pidfd = pidfd
+	if err := p.watch(); err != nil {
+		unix.PidfdSendSignal(pidfd, unix.SIGKILL, nil, 0)
+		p.reap()
+		unix.Close(pidfd)
+		return nil, err
+	}
+	return p, nil
+}
+
+// spawnBlocked blocks all signals around spawn, so that no handler of the Go
+// runtime runs in the child, which shares the runtime's memory.
+func spawnBlocked(c *context) int64 {
+	all, old := ^uint64(0), uint64(0)
+	syscall.RawSyscall6(unix.SYS_RT_SIGPROCMASK, 2 /* SIG_SETMASK */, uintptr(unsafe.Pointer(&all)), uintptr(unsafe.Pointer(&old)), 8, 0, 0)
+	pid := spawnInSyscall(c)
+	syscall.RawSyscall6(unix.SYS_RT_SIGPROCMASK, 2, uintptr(unsafe.Pointer(&old)), 0, 8, 0, 0)
+	return pid
+}
+
+// spawnInSyscall tells the scheduler that this thread is in a system call: a
+// set-up step that blocks must not hold up the garbage collector.
+//
+//go:nosplit
+func spawnInSyscall(c *context) int64 {
+	entersyscall()
+	pid := spawn(c)
+	exitsyscall()
+	return pid
+}
+
+//go:noescape
+func spawn(c *context) int64
+
+//go:linkname entersyscall runtime.entersyscall
+func entersyscall()
+
+//go:linkname exitsyscall runtime.exitsyscall
+func exitsyscall()

@@ -1,0 +1,235 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+#include "textflag.h"
+
+// Layouts as in spawn_linux_amd64.s.
+#define ctx_nr     0
+#define ctx_arg0   8
+#define ctx_arg1   16
+#define ctx_arg2   24
+#define ctx_arg3   32
+#define ctx_arg4   40
+#define ctx_script 48
+#define ctx_slots  56
+#define ctx_errno  64
+#define ctx_failed 72
+
+#define call_nr    0
+#define call_a0    8
+#define call_a1    16
+#define call_a2    24
+#define call_a3    32
+#define call_a4    40
+#define call_a5    48
+#define call_flags 56
+#define call_out   64
+#define call_want  72
+#define call_size  80
+
+// Bit numbers of call.flags.
+#define bit_store      8
+#define bit_ignore     9
+#define bit_ignore_one 10
+#define bit_want       11
+#define bit_check      12
+#define bit_fork       13
+
+#define sys_exit_group 94
+#define errno_stale    116
+
+// func spawn(c *context) int64
+//
+// As on amd64. R19 context, R20 current call, R21 flags, R22 slots.
+TEXT ·spawn(SB), NOSPLIT|NOFRAME, $0-16
+	MOVD c+0(FP), R19
+	MOVD ctx_nr(R19), R8
+	MOVD ctx_arg0(R19), R0
+	MOVD ctx_arg1(R19), R1
+	MOVD ctx_arg2(R19), R2
+	MOVD ctx_arg3(R19), R3
+	MOVD ctx_arg4(R19), R4
+	SVC
+	CBZ  R0, child
+	MOVD R0, ret+8(FP)
+	RET
+
+child:
+	MOVD ctx_script(R19), R20
+
+loop:
+	MOVD call_flags(R20), R21
+	MOVD ctx_slots(R19), R22
+	MOVD call_a0(R20), R0
+	TBZ  $0, R21, arg1
+	MOVD (R22)(R0<<3), R0
+
+arg1:
+	MOVD call_a1(R20), R1
+	TBZ  $1, R21, arg2
+	MOVD (R22)(R1<<3), R1
+
+arg2:
+	MOVD call_a2(R20), R2
+	TBZ  $2, R21, arg3
+	MOVD (R22)(R2<<3), R2
+
+arg3:
+	MOVD call_a3(R20), R3
+	TBZ  $3, R21, arg4
+	MOVD (R22)(R3<<3), R3
+
+arg4:
+	MOVD call_a4(R20), R4
+	MOVD call_a5(R20), R5
+	TBNZ $bit_check, R21, check
+	MOVD call_nr(R20), R8
+	SVC
+	CMN  $4095, R0
+	BCS  failed
+	TBNZ $bit_fork, R21, forked
+	TBZ  $bit_store, R21, want
+	MOVD call_out(R20), R9
+	MOVD R0, (R22)(R9<<3)
+
+want:
+	TBZ  $bit_want, R21, next
+	MOVD call_want(R20), R9
+	CMP  R9, R0
+	BNE  stale
+
+next:
+	ADD $call_size, R20
+	B   loop
+
+check:
+	MOVD (R0), R9
+	AND  R1, R9
+	CMP  R2, R9
+	BEQ  next
+
+stale:
+	MOVD $errno_stale, R0
+	B    report
+
+failed:
+	NEG  R0, R0
+	TBNZ $bit_ignore, R21, next
+	TBZ  $bit_ignore_one, R21, report
+	MOVD call_want(R20), R9
+	CMP  R9, R0
+	BEQ  next
+
+report:
+	MOVD R0, ctx_errno(R19)
+	MOVD R20, ctx_failed(R19)
+
+leave:
+	MOVD $1, R0
+	MOVD $sys_exit_group, R8
+	SVC
+	B    leave
+
+forked:
+	CBZ  R0, second
+	MOVD call_out(R20), R9
+	MOVD R0, (R22)(R9<<3)
+	MOVD ctx_errno(R19), R9
+	CBNZ R9, leave
+	B    next
+
+second:
+	MOVD call_want(R20), R20
+	B    loop
+
+#define sys_read    63
+#define sys_write   64
+#define sys_close   57
+#define sys_wait4   260
+#define sys_kill    129
+#define sys_sigwait 137
+#define sys_prctl   167
+
+#define SIGKILL 9
+#define SIGUSR2 12
+#define SIGCHLD 17
+
+// The reaper, as on amd64. R19 is the command's process id.
+TEXT ·reaper(SB), NOSPLIT|NOFRAME, $0-0
+	SUB  $256, RSP
+	MOVD $4, R0
+	MOVD $0, R1
+	MOVD $sys_prctl, R8
+	SVC
+	MOVD $1, R0
+	MOVD RSP, R1
+	MOVD $8, R2
+	MOVD $sys_read, R8
+	SVC
+	MOVD 0(RSP), R19
+	MOVD $1, R0
+	MOVD $sys_close, R8
+	SVC
+
+reap:
+	MOVD $-1, R0
+	ADD  $4, RSP, R1
+	MOVD $1, R2
+	MOVD $0, R3
+	MOVD $sys_wait4, R8
+	SVC
+	CBZ  R0, sleep
+	TBNZ $63, R0, done
+	CMP  R19, R0
+	BNE  reap
+	MOVW R0, 0(RSP)
+	MOVD $0, R0
+	MOVD RSP, R1
+	MOVD $8, R2
+	MOVD $sys_write, R8
+	SVC
+	B    reap
+
+sleep:
+	MOVD $-1, R9
+	MOVD R9, 8(RSP)
+	ADD  $8, RSP, R0
+	ADD  $64, RSP, R1
+	MOVD $0, R2
+	MOVD $8, R3
+	MOVD $sys_sigwait, R8
+	SVC
+	CMP  $SIGCHLD, R0
+	BEQ  reap
+	TBNZ $63, R0, sleep
+	MOVD R0, R20
+	MOVW 72(RSP), R9
+	CMN  $1, R9
+	BNE  lone
+	MOVW 88(RSP), R0
+	MOVD R20, R1
+	MOVD $sys_kill, R8
+	SVC
+	B    sleep
+
+lone:
+	CMP  $SIGUSR2, R20
+	BNE  sleep
+	NEG  R19, R0
+	MOVD $SIGKILL, R1
+	MOVD $sys_kill, R8
+	SVC
+
+done:
+	MOVD $0, R0
+	MOVD $sys_exit_group, R8
+	SVC
+	B    done
+	WORD $0x45525053 // "SPREAPER"
+	WORD $0x52455041
+
+// func reaperAddr() uintptr
+TEXT ·reaperAddr(SB), NOSPLIT, $0-8
+	MOVD $·reaper(SB), R0
+	MOVD R0, ret+0(FP)
+	RET

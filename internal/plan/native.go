@@ -1,0 +1,341 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/sallyport-dev/sallyport/internal/landlock"
+	"github.com/sallyport-dev/sallyport/internal/launch"
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+// Signals and numbers of Linux that amd64 and arm64 share.
+const (
+	sigKill = 9
+	sigUsr2 = 12 // the reaper takes it for "the supervisor is gone"
+
+	// secureBits: no rights by being user 0, no rights kept over a change of
+	// user, no ambient set, and all of that locked (linux/securebits.h).
+	secureBits = 0xef
+	capSetpcap = 1 << 8
+)
+
+// Make plans one command. It returns a *sandbox.UnsupportedError when the host
+// cannot enforce the policy.
+func Make(h *Host, r *Request) (*Plan, error) {
+	if h.System != "linux" {
+		return nil, &sandbox.UnsupportedError{
+			Need: "Linux", Have: "this is " + h.System,
+			Hint: "run it with full access, or on a Linux machine",
+		}
+	}
+	if r.Mode != sandbox.Managed {
+		return unconfined(r), nil
+	}
+	if len(h.Missing) > 0 {
+		m := h.Missing[0]
+		return nil, &sandbox.UnsupportedError{Need: m.Need, Have: m.Have, Hint: m.Hint}
+	}
+	if err := supported(r); err != nil {
+		return nil, err
+	}
+	n := &native{host: h, req: r, plan: &Plan{Level: LevelNative}}
+	n.layout()
+	if n.err != nil {
+		return nil, n.err
+	}
+	n.write()
+	if n.err != nil {
+		return nil, n.err
+	}
+	return n.plan, nil
+}
+
+// supported refuses what this version cannot enforce.
+func supported(r *Request) error {
+	switch {
+	case r.Root == sandbox.LevelDeny:
+		return &sandbox.UnsupportedError{
+			Need: "a root that shows only listed paths", Have: "this version always shows the host's files read-only",
+			Hint: "start from the read-only policy and deny what must not be seen",
+		}
+	case r.Root == sandbox.LevelWrite:
+		return &sandbox.UnsupportedError{
+			Need: "a writable root folder inside a sandbox", Have: "the whole disk cannot be a writable root",
+			Hint: "name the folders to write to, or ask for full access",
+		}
+	case r.Network == sandbox.NetworkProxy:
+		return &sandbox.UnsupportedError{
+			Need: "the managed proxy", Have: "this version does not have it",
+			Hint: "use no network, or the host's",
+		}
+	}
+	return nil
+}
+
+// unconfined plans a run with full access: no walls, but the same reaper, so
+// that what the command leaves behind is found.
+func unconfined(r *Request) *Plan {
+	p := &Plan{Level: LevelNone, Mechanism: []string{"subreaper", "process-group"}}
+	p.Script.Steps = []launch.Step{
+		{Op: launch.OpDieWithParent, Signal: sigUsr2, Label: "the reaper ends the command's group"},
+		{Op: launch.OpSubreaper, Label: "find what the command leaves behind"},
+		{Op: launch.OpStartCommand},
+	}
+	p.Script.Steps = append(p.Script.Steps, command(r, nil)...)
+	return p
+}
+
+// command lists what the second task does, after rights were taken away.
+func command(r *Request, ruleset *launch.Ruleset) []launch.Step {
+	steps := []launch.Step{{Op: launch.OpNewSession}}
+	if ruleset != nil {
+		steps = append(steps,
+			launch.Step{Op: launch.OpCaps, Label: "none left"},
+			launch.Step{Op: launch.OpLandlock, Ruleset: ruleset})
+	}
+	steps = append(steps, launch.Step{Op: launch.OpStdio})
+	for _, l := range r.Limits {
+		steps = append(steps, launch.Step{Op: launch.OpLimit, Resource: l.Resource, Soft: l.Soft, Hard: l.Hard})
+	}
+	return append(steps,
+		launch.Step{Op: launch.OpChdir, Path: r.Dir},
+		launch.Step{Op: launch.OpCloseFiles},
+		launch.Step{Op: launch.OpResetSignals},
+		launch.Step{Op: launch.OpExec, Path: r.Program, Argv: r.Argv, Env: r.Env})
+}
+
+// A native is one plan in the making.
+type native struct {
+	host *Host
+	req  *Request
+	plan *Plan
+	err  error
+
+	trees  int
+	shells []*shell // folders of ours in memory
+	mounts []mount  // what goes where, sorted by path
+}
+
+// A shell is a folder in memory that stands over a folder of the host, with
+// the mount points that deeper mounts need.
+type shell struct {
+	at     string // the covered path
+	name   string // below the staging folder
+	mode   uint32 // of the folder and of those made in it
+	points []Point
+	tree   int
+}
+
+// A mount is a tree at a path.
+type mount struct {
+	at    string
+	tree  int       // cloned before
+	shell *shell    // or a shell
+	mask  bool      // or the empty thing that nobody can open
+	dir   bool      // for masks: the target is a folder
+	id    launch.ID // what must stand there
+	why   string
+}
+
+func (n *native) add(s ...launch.Step) { n.plan.Script.Steps = append(n.plan.Script.Steps, s...) }
+
+func (n *native) newTree() int {
+	n.trees++
+	return n.trees
+}
+
+func (n *native) fail(need, have, hint string) {
+	if n.err == nil {
+		n.err = &sandbox.UnsupportedError{Need: need, Have: have, Hint: hint}
+	}
+}
+
+// within reports whether name is folder or lies below it.
+func within(name, folder string) bool {
+	return name == folder || folder == "/" || strings.HasPrefix(name, folder+"/")
+}
+
+// layout decides what stands where. Folders of the system that a command must
+// not see as they are get shells; rules whose level differs from what is above
+// them get mounts.
+func (n *native) layout() {
+	n.shells = append(n.shells,
+		&shell{at: "/dev", name: "dev", mode: 0o755},
+		&shell{at: "/run", name: "run", mode: 0o755},
+		&shell{at: "/sys", name: "sys", mode: 0o755})
+	for _, s := range n.shells {
+		n.mounts = append(n.mounts, mount{at: s.at, shell: s, why: "cover " + s.at})
+	}
+	for _, r := range n.req.Rules {
+		n.place(r)
+	}
+}
+
+// levelAbove is the level that a path has by the rules above it.
+func (n *native) levelAbove(name string) sandbox.Level {
+	level := n.req.Root
+	for _, r := range n.req.Rules { // sorted, so the last one is the nearest
+		if r.Path != name && within(name, r.Path) {
+			level = r.Level
+		}
+	}
+	return level
+}
+
+// place turns one rule into a mount, when it changes anything.
+func (n *native) place(r Rule) {
+	if t := n.req.Tmp; t != nil && r.Path == t.At && r.Level == sandbox.LevelWrite {
+		return // the private folder stands there
+	}
+	if r.Path == "/proc" || within(r.Path, "/proc") || r.Path == "/sys" || r.Path == "/dev" {
+		if r.Level == sandbox.LevelRead {
+			return
+		}
+		n.fail("rules outside the system's own folders", fmt.Sprintf("%s cannot be made %s", r.Path, levelWord(r.Level)),
+			"leave /dev, /proc and /sys out of the policy")
+		return
+	}
+	covered := n.coverOf(r.Path)
+	if r.Kind == KindMissing || (r.Level == n.levelAbove(r.Path) && covered == nil) {
+		return
+	}
+	if covered != nil && r.Level == sandbox.LevelDeny {
+		return // nothing of the host's is visible there
+	}
+	m := mount{at: r.Path, why: r.Why}
+	switch r.Level {
+	case sandbox.LevelDeny:
+		m.dir = r.Kind == KindFolder
+		if s := n.reopened(r); s != nil {
+			m.shell = s
+			n.shells = append(n.shells, s)
+		} else {
+			m.mask = true
+		}
+	default:
+		m.tree = n.newTree()
+		if covered == nil && n.shellOver(r.Path) == nil {
+			m.id = r.ID
+		}
+	}
+	n.mounts = append(n.mounts, m)
+	n.point(r)
+}
+
+func levelWord(l sandbox.Level) string {
+	switch l {
+	case sandbox.LevelWrite:
+		return "writable"
+	case sandbox.LevelRead:
+		return "readable"
+	}
+	return "unreadable"
+}
+
+// coverOf names the folder of ours that hides the host's path, or returns nil.
+func (n *native) coverOf(name string) *string {
+	for _, c := range []string{"/run", "/sys", "/dev"} {
+		if name != c && within(name, c) {
+			return &c
+		}
+	}
+	if t := n.req.Tmp; t != nil && name != t.At && within(name, t.At) {
+		// A rule between the two may have brought the host's files back.
+		for _, r := range n.req.Rules {
+			if r.Path != name && r.Path != t.At && within(name, r.Path) && within(r.Path, t.At) && r.Level != sandbox.LevelDeny {
+				return nil
+			}
+		}
+		return &t.At
+	}
+	return nil
+}
+
+// reopened returns the shell for a denied folder below which something is
+// visible again, or nil when nothing is.
+func (n *native) reopened(r Rule) *shell {
+	if r.Kind != KindFolder {
+		return nil
+	}
+	for _, o := range n.req.Rules {
+		if o.Path != r.Path && within(o.Path, r.Path) && o.Level != sandbox.LevelDeny && o.Kind != KindMissing {
+			return &shell{at: r.Path, name: fmt.Sprintf("deny%d", len(n.shells)), mode: 0o111}
+		}
+	}
+	return nil
+}
+
+// shellOver is the nearest shell above a path, or nil.
+func (n *native) shellOver(name string) *shell {
+	var found *shell
+	for _, s := range n.shells {
+		if s.at != name && within(name, s.at) && (found == nil || len(s.at) > len(found.at)) {
+			found = s
+		}
+	}
+	return found
+}
+
+// point asks for the mount point of a rule where a folder of ours stands above it.
+func (n *native) point(r Rule) {
+	p := Point{Path: r.Path, Folder: r.Kind == KindFolder}
+	s := n.shellOver(r.Path)
+	if t := n.req.Tmp; t != nil && within(r.Path, t.At) && r.Path != t.At {
+		if s == nil || len(s.at) < len(t.At) {
+			if n.coverOf(r.Path) != nil {
+				p.Path = path.Join(t.Source.Path, strings.TrimPrefix(r.Path, t.At))
+				n.plan.Points = append(n.plan.Points, p)
+			}
+			return
+		}
+	}
+	if s == nil {
+		return
+	}
+	for _, o := range n.req.Rules { // the host's own files stand between
+		if o.Path != r.Path && o.Path != s.at && within(r.Path, o.Path) && within(o.Path, s.at) && o.Level != sandbox.LevelDeny {
+			return
+		}
+	}
+	s.points = append(s.points, p)
+}
+
+// ruleset is the Landlock wall: nothing may be written except below the
+// writable places, and through the standard descriptors that are writable.
+func (n *native) ruleset() *launch.Ruleset {
+	abi := landlock.ABI(n.host.LandlockABI)
+	set := &launch.Ruleset{Handled: abi.Writes(), Scoped: abi.Scopes()}
+	add := func(at string, rights uint64) {
+		set.Rules = append(set.Rules, launch.Rule{Path: at, Access: rights & abi.Writes()})
+	}
+	for _, r := range n.req.Rules {
+		if r.Level != sandbox.LevelWrite || r.Kind == KindMissing {
+			continue
+		}
+		if t := n.req.Tmp; t != nil && r.Path == t.At {
+			continue
+		}
+		if r.Kind == KindFolder {
+			add(r.Path, abi.Writes())
+		} else {
+			add(r.Path, abi.FileWrites())
+		}
+	}
+	if t := n.req.Tmp; t != nil {
+		add(t.At, abi.Writes())
+	}
+	add("/dev", abi.FileWrites())
+	add("/dev/shm", abi.Writes())
+	add("/proc", abi.FileWrites())
+	for i, s := range n.req.Stdio {
+		if s.Writable && (s.File || s.Device) {
+			set.Rules = append(set.Rules, launch.Rule{Stdio: i + 1, Access: abi.FileWrites()})
+		}
+	}
+	return set
+}

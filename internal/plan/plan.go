@@ -1,0 +1,138 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package plan turns a sandbox policy and the facts of a host into a [Plan]:
+// data that says, step by step, how a process is started so that the kernel
+// keeps it to the policy.
+//
+// [Make] is a pure function. What it needs to know about the machine is in
+// [Host], what it needs to know about the files that a policy names is in
+// [Request]; both are gathered by package confine, and both can be written by
+// hand, so that any machine can say what another one would do. The plan's
+// script prints as a list that a person can read from top to bottom; that list
+// is the documentation of the sandbox.
+//
+// Make never plans less than the policy asks for. Where the host cannot
+// enforce it, Make returns a *sandbox.UnsupportedError that names the missing
+// fact and what would help.
+package plan
+
+import (
+	"github.com/sallyport-dev/sallyport/internal/launch"
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+// A Host is what is known about the machine. It is data: bug reports attach it.
+type Host struct {
+	System string `json:"system"` // as GOOS
+	Arch   string `json:"arch"`   // as GOARCH
+	UID    int    `json:"uid"`
+	GID    int    `json:"gid"`
+
+	// Missing are the facts that the native level needs and this host lacks.
+	// Empty means that it can be had.
+	Missing []Missing `json:"missing,omitempty"`
+
+	LandlockABI int    `json:"landlock_abi"` // 0: none
+	LastCap     uint64 `json:"last_cap"`     // the highest capability the kernel knows
+
+	Devices    []string `json:"devices"`     // device files of /dev that a command gets, by name
+	ProcCovers []string `json:"proc_covers"` // what of /proc exists and is made read-only
+	ProcMasks  []string `json:"proc_masks"`  // what of /proc exists and is hidden
+	SysShows   []Spot   `json:"sys_shows"`   // what of /sys stays visible
+	RunShows   []Spot   `json:"run_shows"`   // what of /run stays visible
+}
+
+// A Missing is a fact that this host lacks.
+type Missing struct {
+	Need string `json:"need"` // what the native level needs
+	Have string `json:"have"` // what was seen instead
+	Hint string `json:"hint"` // what would help
+}
+
+// A Kind is what stands at a path. The zero Kind is nothing.
+type Kind uint8
+
+// The kinds that matter for a plan.
+const (
+	KindMissing Kind = iota
+	KindFolder
+	KindFile  // regular file
+	KindOther // device, pipe, socket
+)
+
+// A Spot is a path with what was found there. The path has no symbolic link
+// in it.
+type Spot struct {
+	Path string    `json:"path"`
+	Kind Kind      `json:"kind"`
+	ID   launch.ID `json:"id,omitzero"`
+}
+
+// A Rule gives a spot a level, down to the next rule.
+type Rule struct {
+	Spot
+	Level sandbox.Level `json:"level"`
+	// Why says in words where the rule comes from, for the printed script.
+	Why string `json:"why,omitempty"`
+}
+
+// A Tmp is the folder that stands at /tmp.
+type Tmp struct {
+	At     string `json:"at"` // the path that the command sees
+	Source Spot   `json:"source"`
+}
+
+// A Stdio is what is known about one of the three standard descriptors.
+type Stdio struct {
+	Writable bool `json:"writable"` // it is open for writing
+	File     bool `json:"file"`     // a regular file
+	Device   bool `json:"device"`   // a character device such as a terminal
+}
+
+// A Limit is a resource limit (RLIMIT_ numbers and units of setrlimit(2)).
+type Limit struct {
+	Resource   int    `json:"resource"`
+	Soft, Hard uint64 `json:"-"`
+}
+
+// A Request is one command with everything that was found out about it.
+type Request struct {
+	Mode    sandbox.Mode    `json:"mode"`
+	Network sandbox.Network `json:"network"`
+	Root    sandbox.Level   `json:"root"`
+	Rules   []Rule          `json:"rules"` // unique paths, sorted
+	Tmp     *Tmp            `json:"tmp,omitempty"`
+	Allow   []string        `json:"allow,omitempty"`
+	// Filter is the compiled seccomp filter for Allow and Network.
+	Filter launch.Filter `json:"-"`
+
+	Program string   `json:"program"` // absolute
+	Argv    []string `json:"argv"`
+	Env     []string `json:"env"`
+	Dir     string   `json:"dir"`
+	Stdio   [3]Stdio `json:"stdio"`
+	Limits  []Limit  `json:"limits,omitempty"`
+}
+
+// A Plan is how one process is started.
+type Plan struct {
+	Level     string        `json:"level"`     // "native", or "none" for full access
+	Mechanism []string      `json:"mechanism"` // what enforces it
+	Weaker    []string      `json:"weaker,omitempty"`
+	Points    []Point       `json:"points,omitempty"`
+	Script    launch.Script `json:"script"`
+}
+
+// A Point is a mount point that must exist in a folder of ours before the
+// launch. It is never one in a folder of the user's.
+type Point struct {
+	Path   string `json:"path"`
+	Folder bool   `json:"folder"`
+}
+
+// The levels of a plan.
+const (
+	LevelNative = "native"
+	LevelNone   = "none"
+)

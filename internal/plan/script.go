@@ -1,0 +1,266 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/sallyport-dev/sallyport/internal/launch"
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+// staging is where the file system in memory stands while it is filled. The
+// command's own /dev covers it in the end.
+const staging = "/dev"
+
+// write lays down the script for the layout.
+func (n *native) write() {
+	p := n.plan
+	p.Mechanism = []string{"userns", "mountns", "pidns", "ipcns", "utsns", "cgroupns", "landlock", "seccomp"}
+	p.Script.Namespaces = launch.NewUser | launch.NewMount | launch.NewPID | launch.NewIPC | launch.NewUTS | launch.NewCgroup
+	if n.req.Network == sandbox.NetworkNone {
+		p.Script.Namespaces |= launch.NewNet
+		p.Mechanism = slices.Insert(p.Mechanism, 3, "netns")
+	}
+	n.add(
+		launch.Step{Op: launch.OpDieWithParent, Signal: sigKill, Label: "the tree ends with its front end"},
+		launch.Step{Op: launch.OpMapUser, UID: n.host.UID, GID: n.host.GID})
+	n.cloneWritable()
+	devices := n.cloneDevices()
+	n.add(launch.Step{Op: launch.OpSetMount, Path: "/", Recursive: true, Private: true,
+		Set: launch.AttrReadOnly | launch.AttrNoSuid | launch.AttrNoDev, Label: "the host's tree, read-only"})
+	n.cloneReadable()
+	shm, masks := n.stage()
+	n.attach(devices, shm, masks)
+	n.proc(masks)
+	if n.req.Network == sandbox.NetworkNone {
+		n.add(launch.Step{Op: launch.OpLoopback})
+	}
+	n.add(
+		launch.Step{Op: launch.OpRefuseWrite, Path: "/proc/sys/kernel/core_pattern", Label: "proof that kernel settings are read-only"},
+		launch.Step{Op: launch.OpRefuseWrite, Path: "/proc/sysrq-trigger"},
+		launch.Step{Op: launch.OpSecureBits, Value: secureBits},
+		launch.Step{Op: launch.OpDropBounding, Value: n.host.LastCap},
+		launch.Step{Op: launch.OpClearAmbient},
+		launch.Step{Op: launch.OpNoNewPrivs},
+		// One capability stays until the reaper's program is executed: until
+		// then this task shares the caller's memory, and the command, which has
+		// none, may not trace a task that has more.
+		launch.Step{Op: launch.OpCaps, Value: capSetpcap, Label: "the least that keeps the command from tracing this task"},
+		launch.Step{Op: launch.OpSeccomp, Filter: n.req.Filter},
+		launch.Step{Op: launch.OpStartCommand})
+	n.add(command(n.req, n.ruleset())...)
+}
+
+// cloneWritable copies the mounts that stay writable, before the tree is made
+// read-only.
+func (n *native) cloneWritable() {
+	for _, r := range n.req.Rules {
+		if r.Level != sandbox.LevelWrite {
+			continue
+		}
+		if m := n.mountAt(r.Path); m != nil && m.tree != 0 {
+			n.add(
+				launch.Step{Op: launch.OpClone, Tree: m.tree, Path: r.Path, ID: r.ID, Recursive: true, Label: "writable"},
+				launch.Step{Op: launch.OpSetTree, Tree: m.tree, Recursive: true, Set: launch.AttrNoSuid | launch.AttrNoDev})
+		}
+	}
+	if t := n.req.Tmp; t != nil {
+		tree := n.newTree()
+		n.add(
+			launch.Step{Op: launch.OpClone, Tree: tree, Path: t.Source.Path, ID: t.Source.ID, Label: "private " + t.At},
+			launch.Step{Op: launch.OpSetTree, Tree: tree, Set: launch.AttrNoSuid | launch.AttrNoDev})
+		n.mounts = append(n.mounts, mount{at: t.At, tree: tree, why: "private"})
+	}
+}
+
+func (n *native) mountAt(name string) *mount {
+	for i := range n.mounts {
+		if n.mounts[i].at == name {
+			return &n.mounts[i]
+		}
+	}
+	return nil
+}
+
+// cloneDevices copies the device files. Read-only comes first: without it the
+// real root could change the mode of the host's /dev/null. It does not keep
+// anybody from writing to the device.
+func (n *native) cloneDevices() map[string]int {
+	n.add(launch.Step{Op: launch.OpSetMount, Path: "/dev", Recursive: true,
+		Set: launch.AttrReadOnly | launch.AttrNoSuid | launch.AttrNoExec})
+	devices := make(map[string]int)
+	for _, d := range n.host.Devices {
+		devices[d] = n.newTree()
+		n.add(launch.Step{Op: launch.OpClone, Tree: devices[d], Path: "/dev/" + d})
+	}
+	return devices
+}
+
+// cloneReadable copies what is readable below something that is not, or not
+// only, readable. The copies are read-only like the tree they come from.
+func (n *native) cloneReadable() {
+	for _, r := range n.req.Rules {
+		if m := n.mountAt(r.Path); m != nil && m.tree != 0 && r.Level == sandbox.LevelRead {
+			n.add(launch.Step{Op: launch.OpClone, Tree: m.tree, Path: r.Path, ID: r.ID, Recursive: true, Label: r.Why})
+		}
+	}
+	for _, s := range slices.Concat(n.host.SysShows, n.host.RunShows) {
+		tree := n.newTree()
+		n.add(launch.Step{Op: launch.OpClone, Tree: tree, Path: s.Path, ID: s.ID, Recursive: true})
+		n.mounts = append(n.mounts, mount{at: s.Path, tree: tree})
+		over := n.shellOver(s.Path)
+		over.points = append(over.points, Point{Path: s.Path, Folder: s.Kind == KindFolder})
+	}
+}
+
+// The places that masks are copied from.
+type masks struct{ folder, file int }
+
+// stage fills the file system in memory and copies from it what will stand
+// elsewhere. It returns the tree for /dev/shm and the masks.
+func (n *native) stage() (shm int, m masks) {
+	base := n.newTree()
+	n.add(
+		launch.Step{Op: launch.OpTmpfs, Tree: base, Mode: 0o755, Label: "our own folders"},
+		launch.Step{Op: launch.OpAttach, Tree: base, Path: staging})
+	mkdir := func(name string, mode uint32) {
+		n.add(launch.Step{Op: launch.OpMkdir, Path: staging + "/" + name, Mode: mode})
+	}
+	mkfile := func(name string, mode uint32) {
+		n.add(launch.Step{Op: launch.OpMkfile, Path: staging + "/" + name, Mode: mode})
+	}
+	for _, s := range n.shells {
+		n.shellFolders(s, mkdir, mkfile)
+	}
+	for _, d := range n.host.Devices {
+		mkfile("dev/"+d, 0o666)
+	}
+	mkdir("dev/pts", 0o755)
+	mkdir("dev/shm", 0o755)
+	for _, l := range [][2]string{
+		{"ptmx", "pts/ptmx"}, {"fd", "/proc/self/fd"}, {"stdin", "/proc/self/fd/0"},
+		{"stdout", "/proc/self/fd/1"}, {"stderr", "/proc/self/fd/2"},
+	} {
+		n.add(launch.Step{Op: launch.OpSymlink, Path: staging + "/dev/" + l[0], Dest: l[1]})
+	}
+	mkdir("shm", 0o777)
+	n.add(launch.Step{Op: launch.OpChmod, Path: staging + "/shm", Mode: 0o1777, Label: "whatever the umask"})
+	mkdir("none", 0)
+	mkfile("nothing", 0)
+	shm = n.newTree()
+	n.add(
+		launch.Step{Op: launch.OpClone, Tree: shm, Path: staging + "/shm"},
+		launch.Step{Op: launch.OpSetMount, Path: staging, Set: launch.AttrReadOnly, Label: "our own folders, full"})
+	for _, s := range n.shells {
+		s.tree = n.newTree()
+		n.add(launch.Step{Op: launch.OpClone, Tree: s.tree, Path: staging + "/" + s.name})
+	}
+	m = masks{folder: n.newTree(), file: n.newTree()}
+	n.add(
+		launch.Step{Op: launch.OpOpen, Tree: m.folder, Path: staging + "/none"},
+		launch.Step{Op: launch.OpOpen, Tree: m.file, Path: staging + "/nothing"})
+	return shm, m
+}
+
+// shellFolders makes the folder of a shell and the mount points in it.
+func (n *native) shellFolders(s *shell, mkdir, mkfile func(string, uint32)) {
+	mkdir(s.name, 0o755)
+	made := map[string]bool{}
+	for _, p := range s.points {
+		below := strings.TrimPrefix(p.Path, s.at+"/")
+		parts := strings.Split(below, "/")
+		for i := range parts {
+			name := strings.Join(parts[:i+1], "/")
+			if made[name] {
+				continue
+			}
+			made[name] = true
+			if i == len(parts)-1 && !p.Folder {
+				mkfile(path.Join(s.name, name), 0o444)
+				continue
+			}
+			mkdir(path.Join(s.name, name), 0o755)
+		}
+	}
+	if s.mode == 0o755 {
+		return
+	}
+	n.add(launch.Step{Op: launch.OpChmod, Path: staging + "/" + s.name, Mode: s.mode})
+	for name := range sorted(made) {
+		n.add(launch.Step{Op: launch.OpChmod, Path: staging + "/" + path.Join(s.name, name), Mode: s.mode})
+	}
+}
+
+// sorted yields the keys of a set in order, so that scripts are the same each time.
+func sorted(set map[string]bool) func(func(string) bool) {
+	keys := make([]string, 0, len(set))
+	for k := range set {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return func(yield func(string) bool) {
+		for _, k := range keys {
+			if !yield(k) {
+				return
+			}
+		}
+	}
+}
+
+// attach puts everything in its place, folders before what is in them.
+func (n *native) attach(devices map[string]int, shm int, m masks) {
+	for _, d := range n.host.Devices {
+		n.mounts = append(n.mounts, mount{at: "/dev/" + d, tree: devices[d]})
+	}
+	pts := n.newTree()
+	n.add(launch.Step{Op: launch.OpDevpts, Tree: pts})
+	n.mounts = append(n.mounts, mount{at: "/dev/pts", tree: pts}, mount{at: "/dev/shm", tree: shm})
+	slices.SortStableFunc(n.mounts, func(a, b mount) int { return strings.Compare(a.at, b.at) })
+	for _, o := range n.mounts {
+		switch {
+		case o.shell != nil:
+			n.add(launch.Step{Op: launch.OpAttach, Tree: o.shell.tree, Path: o.at, Label: o.why})
+		case o.mask:
+			n.mask(o.at, o.dir, m, o.why)
+		default:
+			n.add(launch.Step{Op: launch.OpAttach, Tree: o.tree, Path: o.at, ID: o.id, Label: o.why})
+		}
+	}
+}
+
+// mask puts the empty folder or file that nobody can open over a path.
+func (n *native) mask(at string, folder bool, m masks, why string) {
+	from := m.file
+	if folder {
+		from = m.folder
+	}
+	tree := n.newTree()
+	n.add(
+		launch.Step{Op: launch.OpClone, Tree: tree, From: from, Label: why},
+		launch.Step{Op: launch.OpAttach, Tree: tree, Path: at, Label: "mask"})
+}
+
+// proc mounts a fresh /proc for the new process namespace. It is read-only
+// while the copies that cover its settings are taken, so they are too.
+func (n *native) proc(m masks) {
+	tree := n.newTree()
+	n.add(
+		launch.Step{Op: launch.OpProc, Tree: tree, Set: launch.AttrReadOnly},
+		launch.Step{Op: launch.OpAttach, Tree: tree, Path: "/proc"})
+	covers := make([]int, len(n.host.ProcCovers))
+	for i, c := range n.host.ProcCovers {
+		covers[i] = n.newTree()
+		n.add(launch.Step{Op: launch.OpClone, Tree: covers[i], Path: "/proc/" + c})
+	}
+	for i, c := range n.host.ProcCovers {
+		n.add(launch.Step{Op: launch.OpAttach, Tree: covers[i], Path: "/proc/" + c, Label: "read-only"})
+	}
+	for _, c := range n.host.ProcMasks {
+		n.mask("/proc/"+c, false, m, "")
+	}
+	n.add(launch.Step{Op: launch.OpSetMount, Path: "/proc", Clear: launch.AttrReadOnly, Label: "processes may write to their own entries"})
+}

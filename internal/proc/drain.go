@@ -1,0 +1,74 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package proc
+
+import (
+	"sync"
+	"time"
+)
+
+// A pump hears the output pipes of one command.
+type pump interface {
+	// start begins to hear.
+	start()
+	// eof is closed when nobody holds a write end any more and everything has
+	// been heard.
+	eof() <-chan struct{}
+	// lastByte returns when the last byte was heard; the zero Time if none was.
+	lastByte() time.Time
+	// finish hears what is in the pipes now, without waiting for more, and
+	// closes them. It blocks until that is done and must be called once.
+	finish()
+	// abandon closes the pipes of a pump that was never started.
+	abandon()
+}
+
+// drain waits for the end of the output of a command that has just ended. It
+// returns true when the streams have ended, and false when they were silent for
+// quiet, or have been heard for limit. Both are counted from the end of the
+// command, quiet also from every byte.
+func drain(p pump, quiet, limit time.Duration) bool {
+	select {
+	case <-p.eof():
+		return true
+	default:
+	}
+	end := time.Now()
+	timer := time.NewTimer(min(quiet, limit))
+	defer timer.Stop()
+	for {
+		select {
+		case <-p.eof():
+			return true
+		case <-timer.C:
+		}
+		since := end
+		if last := p.lastByte(); last.After(since) {
+			since = last
+		}
+		now := time.Now()
+		left := min(quiet-now.Sub(since), limit-now.Sub(end))
+		if left <= 0 {
+			return false
+		}
+		timer.Reset(left)
+	}
+}
+
+// bufferSize is how much is read at once, in bytes. Above a quarter of a MiB
+// nothing is gained: the copying dominates.
+const bufferSize = 256 << 10
+
+// Buffers lends memory to the pumps of many commands. A command that prints
+// nothing borrows nothing. The zero Buffers is ready.
+type Buffers struct{ pool sync.Pool }
+
+func (b *Buffers) get() *[bufferSize]byte {
+	if buf, ok := b.pool.Get().(*[bufferSize]byte); ok {
+		return buf
+	}
+	return new([bufferSize]byte)
+}
+
+func (b *Buffers) put(buf *[bufferSize]byte) { b.pool.Put(buf) }

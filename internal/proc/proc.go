@@ -1,0 +1,309 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package proc looks after a running command: it gives it its standard streams,
+// hears its output, ends it when asked, and knows when everything is over.
+//
+// Flow: [Start] makes the pipes, has the caller's function launch the command
+// with them, and returns a [Process]. One goroutine, the pump, hears both output
+// streams; another waits for the command. When the command itself has ended, its
+// descendants may still hold the streams: they get a short time, bounded and the
+// same for both streams, and then whatever is left of the tree is killed.
+//
+// Order across the two streams is the order in which the bytes could be read.
+// The kernel keeps no common clock for two pipes: a write is told from the next
+// one on the other stream when the pump runs in between, which takes some tens of
+// microseconds. What came closer together is heard one stream at a time, the
+// stream that had something first going first.
+//
+// The package knows nothing of sandboxes, policies or results, and never decides
+// why a command has to end.
+package proc
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/sallyport-dev/sallyport/internal/headtail"
+)
+
+// The times of a command's end, when [Config] does not say otherwise.
+const (
+	// DefaultGrace is the time between asking a tree to end and killing it.
+	DefaultGrace = 2 * time.Second
+	// DefaultQuiet is how long a stream that somebody still holds may be silent
+	// after the command has ended.
+	DefaultQuiet = 250 * time.Millisecond
+	// DefaultDrain is how long such a stream is heard at most.
+	DefaultDrain = 2 * time.Second
+)
+
+// A Child is a launched command with everything that it starts.
+type Child interface {
+	// Wait blocks until the command itself has ended. An error means that how
+	// it ended is not known, as when the tree was killed first.
+	Wait() (code, signal int, err error)
+	// WaitAll blocks until nothing of the tree is left.
+	WaitAll() error
+	// Signal sends sig to the command's process group, or to everything in the
+	// tree.
+	Signal(sig syscall.Signal, tree bool) error
+	// Kill kills everything in the tree.
+	Kill() error
+	// Survivors says who is left; it is asked once, after Wait.
+	Survivors() []Survivor
+	// Close frees what the Child holds; nothing is called after it.
+	Close() error
+}
+
+// A Survivor is a process that outlived its command.
+type Survivor struct {
+	PID  int
+	Name string
+}
+
+// A Launch starts a command with these streams. It must not keep the files
+// after it has returned.
+type Launch func(stdin, stdout, stderr *os.File) (Child, error)
+
+// Config says how a command is looked after. The zero Config gives it the null
+// device to read and throws its output away.
+type Config struct {
+	// Stdin is handed on as it is; nil is the null device, or with PipeStdin a
+	// pipe for [Process.Write].
+	Stdin     *os.File
+	PipeStdin bool
+	// Stdout and Stderr are handed on as they are; nil is a pipe that Output
+	// hears.
+	Stdout, Stderr *os.File
+	// Output hears what comes through the pipes, one call at a time. It must not
+	// keep p. While it blocks, the command's writes wait. Nil throws away.
+	Output func(s headtail.Stream, p []byte)
+
+	// Grace, Quiet and Drain default to the constants. A negative Grace is none.
+	Grace, Quiet, Drain time.Duration
+
+	// Buffers lends the memory for reading; nil makes its own.
+	Buffers *Buffers
+}
+
+// An Exit is how a process ended.
+type Exit struct {
+	// Code is the exit code, or 128+Signal; -1 when nothing is known.
+	Code int
+	// Signal is the signal that ended the command, or 0.
+	Signal int
+	// Stopped says that Stop was called before the command ended by itself, and
+	// LastSignal which signal that sent last.
+	Stopped    bool
+	LastSignal int
+	// Survivors outlived the command and were killed.
+	Survivors []Survivor
+	// StreamsLeftOpen says that somebody still held an output stream when the
+	// wait for it was over.
+	StreamsLeftOpen bool
+}
+
+// A Process is a command that was started. Its methods may be called from
+// several goroutines at once.
+type Process struct {
+	child Child
+	pump  pump
+	cfg   Config
+	stdin *os.File // our end of the pipe; nil without one
+
+	ended chan struct{} // closed when the command itself has ended
+	done  chan struct{} // closed when everything is over
+	exit  Exit          // written before done is closed
+	err   error
+
+	mu         sync.Mutex
+	over       bool // the command has ended: nothing more is sent to it
+	stopped    bool
+	lastSignal syscall.Signal
+	calls      sync.WaitGroup // calls of child's methods under way; added to under mu while not over
+}
+
+// ErrNoStdin is the answer of [Process.Write] where [Config.PipeStdin] was not
+// set.
+var ErrNoStdin = errors.New("process: its standard input is not a pipe of ours")
+
+// Start has launch start a command and looks after it. An error is that of the
+// launch, or says that no pipe could be made; nothing is left behind then. The
+// caller must call Wait.
+func Start(cfg Config, launch Launch) (*Process, error) {
+	if cfg.Grace == 0 {
+		cfg.Grace = DefaultGrace
+	}
+	if cfg.Quiet == 0 {
+		cfg.Quiet = DefaultQuiet
+	}
+	if cfg.Drain == 0 {
+		cfg.Drain = DefaultDrain
+	}
+	if cfg.Output == nil {
+		cfg.Output = func(headtail.Stream, []byte) {}
+	}
+	if cfg.Buffers == nil {
+		cfg.Buffers = new(Buffers)
+	}
+	s, err := openStreams(&cfg)
+	if err != nil {
+		return nil, fmt.Errorf("process: cannot make its pipes: %w", err)
+	}
+	child, err := launch(s.child[0], s.child[1], s.child[2])
+	s.closeChildEnds()
+	if err != nil {
+		s.closeOurEnds()
+		return nil, err
+	}
+	p := &Process{
+		child: child,
+		pump:  s.pump,
+		cfg:   cfg,
+		stdin: s.stdin,
+		ended: make(chan struct{}),
+		done:  make(chan struct{}),
+	}
+	p.pump.start()
+	go p.supervise()
+	return p, nil
+}
+
+// supervise follows the command to its end and the end of everything.
+func (p *Process) supervise() {
+	defer close(p.done)
+	x := Exit{Code: -1}
+	code, signal, err := p.child.Wait()
+	switch {
+	case err != nil:
+	case signal != 0:
+		x.Code, x.Signal = 128+signal, signal
+	default:
+		x.Code = code
+	}
+	p.mu.Lock()
+	p.over = true
+	x.Stopped = p.stopped
+	p.mu.Unlock()
+	close(p.ended)
+
+	x.StreamsLeftOpen = !drain(p.pump, p.cfg.Quiet, p.cfg.Drain)
+	x.Survivors = p.child.Survivors()
+	// Killing nothing is fine, and where the tree has a root of its own it is
+	// what ends that. What went wrong shows in WaitAll.
+	_ = p.child.Kill()
+	if err := p.child.WaitAll(); err != nil {
+		p.err = fmt.Errorf("process: cannot tell whether its tree has ended: %w", err)
+	}
+	p.pump.finish()
+	if p.stdin != nil {
+		_ = p.stdin.Close()
+	}
+	p.calls.Wait()
+	_ = p.child.Close()
+	x.LastSignal = int(p.lastSignal)
+	p.exit = x
+}
+
+// enter announces a call of one of the child's methods, unless the command has
+// ended; leave with calls.Done.
+func (p *Process) enter() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.over {
+		return false
+	}
+	p.calls.Add(1)
+	return true
+}
+
+// Write writes to the command's standard input. It blocks while the pipe is
+// full, and returns ErrNoStdin without one, os.ErrClosed after CloseInput or the
+// end, and the system's broken-pipe error when nobody can read any more.
+func (p *Process) Write(b []byte) (int, error) {
+	if p.stdin == nil {
+		return 0, ErrNoStdin
+	}
+	return p.stdin.Write(b)
+}
+
+// CloseInput ends the command's standard input. Without a pipe, and when called
+// again, it does nothing.
+func (p *Process) CloseInput() error {
+	if p.stdin == nil {
+		return nil
+	}
+	if err := p.stdin.Close(); err != nil && !errors.Is(err, os.ErrClosed) {
+		return fmt.Errorf("process: cannot close its input: %w", err)
+	}
+	return nil
+}
+
+// Signal sends sig to the command's process group. It returns
+// os.ErrProcessDone when the command has ended.
+func (p *Process) Signal(sig syscall.Signal) error {
+	if !p.enter() {
+		return os.ErrProcessDone
+	}
+	defer p.calls.Done()
+	return p.child.Signal(sig, false)
+}
+
+// Stop ends the whole tree: SIGTERM, the grace, SIGKILL. A stopped process is
+// woken, so that it can hear the first. Stop returns at once; it does nothing
+// when the command has ended or was told to stop before.
+func (p *Process) Stop() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.over || p.stopped {
+		return
+	}
+	p.stopped = true
+	p.calls.Add(1)
+	go p.climb()
+}
+
+// climb is the ladder of Stop. Each step may find the command gone: then there
+// is nothing left to do.
+func (p *Process) climb() {
+	defer p.calls.Done()
+	if p.cfg.Grace > 0 {
+		p.setLastSignal(syscall.SIGTERM)
+		_ = p.child.Signal(syscall.SIGTERM, true)
+		wake(p.child)
+		grace := time.NewTimer(p.cfg.Grace)
+		defer grace.Stop()
+		select {
+		case <-p.ended:
+			return
+		case <-grace.C:
+		}
+	}
+	p.setLastSignal(syscall.SIGKILL)
+	_ = p.child.Kill()
+}
+
+func (p *Process) setLastSignal(sig syscall.Signal) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.lastSignal = sig
+}
+
+// Ended is closed when the command itself has ended; its output may still come.
+func (p *Process) Ended() <-chan struct{} { return p.ended }
+
+// Wait blocks until everything is over: the command has ended, its output has
+// been heard, and nothing of its tree is left. It may be called more than once.
+// With an error the Exit is what is known all the same.
+func (p *Process) Wait() (Exit, error) {
+	<-p.done
+	return p.exit, p.err
+}
+
+var _ io.Writer = (*Process)(nil)

@@ -1,0 +1,239 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package proc
+
+import (
+	"fmt"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sallyport-dev/sallyport/internal/headtail"
+)
+
+// pipeSize is asked for for output pipes, in bytes: what an ordinary user may
+// have by default (/proc/sys/fs/pipe-max-size). A large pipe lets the command run
+// on while the pump is not scheduled.
+const pipeSize = 1 << 20
+
+// epollPump hears both pipes in one goroutine. The pipes are in an epoll set of
+// their own, which keeps them in the order in which they became readable; the set
+// itself is a file in the runtime's poller, so that waiting for it blocks neither
+// a thread nor a deadline.
+type epollPump struct {
+	set    *os.File
+	epfd   int
+	fds    [2]int // read ends by stream; -1 is closed
+	output func(headtail.Stream, []byte)
+	lender *Buffers
+
+	buf  *[bufferSize]byte // borrowed while there is something to read
+	base time.Time         // lastNs counts from here
+	last atomic.Int64
+	done chan struct{}
+}
+
+// newPump makes the pipes for the wanted streams and returns their write ends.
+func newPump(cfg *Config, want [2]bool) (_ pump, ends [2]*os.File, err error) {
+	p := &epollPump{
+		epfd: -1, fds: [2]int{-1, -1}, output: cfg.Output, lender: cfg.Buffers,
+		base: time.Now(), done: make(chan struct{}),
+	}
+	defer func() {
+		if err == nil {
+			return
+		}
+		p.abandon()
+		for _, end := range ends {
+			if end != nil {
+				_ = end.Close()
+			}
+		}
+	}()
+	if !want[0] && !want[1] {
+		return p, ends, nil
+	}
+	p.epfd, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return nil, ends, fmt.Errorf("epoll: %w", err)
+	}
+	if err := unix.SetNonblock(p.epfd, true); err != nil {
+		return nil, ends, fmt.Errorf("epoll: %w", err)
+	}
+	p.set = os.NewFile(uintptr(p.epfd), "output pipes")
+	for i, wanted := range want {
+		if !wanted {
+			continue
+		}
+		if ends[i], err = p.add(i); err != nil {
+			return nil, ends, err
+		}
+	}
+	return p, ends, nil
+}
+
+// add makes the pipe of stream i and returns its write end, which blocks, as
+// programs expect of their output.
+func (p *epollPump) add(i int) (*os.File, error) {
+	var fd [2]int
+	if err := unix.Pipe2(fd[:], unix.O_CLOEXEC); err != nil {
+		return nil, fmt.Errorf("pipe: %w", err)
+	}
+	p.fds[i] = fd[0]
+	end := os.NewFile(uintptr(fd[1]), headtail.Stream(i).String())
+	if err := unix.SetNonblock(fd[0], true); err != nil {
+		return end, fmt.Errorf("pipe: %w", err)
+	}
+	// Refused when this user's pipes are many; the usual size works too.
+	_, _ = unix.FcntlInt(uintptr(fd[0]), unix.F_SETPIPE_SZ, pipeSize)
+	ready := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(i)}
+	if err := unix.EpollCtl(p.epfd, unix.EPOLL_CTL_ADD, fd[0], &ready); err != nil {
+		return end, fmt.Errorf("epoll: %w", err)
+	}
+	return end, nil
+}
+
+func (p *epollPump) eof() <-chan struct{} { return p.done }
+
+func (p *epollPump) lastByte() time.Time {
+	n := p.last.Load()
+	if n == 0 {
+		return time.Time{}
+	}
+	return p.base.Add(time.Duration(n))
+}
+
+func (p *epollPump) start() {
+	if p.set == nil {
+		close(p.done)
+		return
+	}
+	go p.run()
+}
+
+// finish makes the wait in run end at once.
+func (p *epollPump) finish() {
+	if p.set != nil {
+		// It fails only for a set that run has closed already.
+		_ = p.set.SetReadDeadline(time.Unix(1, 0))
+	}
+	<-p.done
+}
+
+func (p *epollPump) abandon() {
+	for i := range p.fds {
+		p.closeStream(i)
+	}
+	if p.set != nil {
+		_ = p.set.Close()
+	}
+}
+
+func (p *epollPump) run() {
+	defer close(p.done)
+	defer p.abandon()
+	defer p.giveBack()
+	conn, err := p.set.SyscallConn()
+	if err != nil {
+		return // cannot be: the set is open
+	}
+	var ready [2]unix.EpollEvent
+	var n int
+	look := func(uintptr) bool {
+		n = p.look(ready[:])
+		return n > 0
+	}
+	for p.fds[0] >= 0 || p.fds[1] >= 0 {
+		if n = p.look(ready[:]); n == 0 {
+			p.giveBack()
+			if err := conn.Read(look); err != nil {
+				p.sweep()
+				return
+			}
+		}
+		for _, e := range ready[:n] {
+			p.read(int(e.Fd))
+		}
+	}
+}
+
+// look returns how many streams can be read now, the one that has waited longest
+// first.
+func (p *epollPump) look(ready []unix.EpollEvent) int {
+	for {
+		n, err := unix.EpollWait(p.epfd, ready, 0)
+		if err != unix.EINTR {
+			return max(n, 0)
+		}
+	}
+}
+
+// read reads stream i once and returns how many bytes there were. At its end the
+// stream is closed.
+func (p *epollPump) read(i int) int {
+	if p.buf == nil {
+		p.buf = p.lender.get()
+	}
+	for {
+		n, err := unix.Read(p.fds[i], p.buf[:])
+		switch {
+		case err == unix.EINTR:
+			continue
+		case err == unix.EAGAIN:
+			return 0
+		case n <= 0:
+			p.closeStream(i)
+			return 0
+		}
+		p.last.Store(max(int64(time.Since(p.base)), 1))
+		p.output(headtail.Stream(i), p.buf[:n])
+		return n
+	}
+}
+
+// sweep reads what is in the pipes now. Somebody outside the tree may hold a
+// write end and go on writing, so no more is read than a pipe can hold.
+func (p *epollPump) sweep() {
+	for i := range p.fds {
+		for left := pipeSize; left > 0 && p.fds[i] >= 0; {
+			n := p.read(i)
+			if n == 0 {
+				break
+			}
+			left -= n
+		}
+	}
+}
+
+func (p *epollPump) giveBack() {
+	if p.buf != nil {
+		p.lender.put(p.buf)
+		p.buf = nil
+	}
+}
+
+// closeStream closes a read end, which also takes it out of the set.
+func (p *epollPump) closeStream(i int) {
+	if p.fds[i] >= 0 {
+		_ = unix.Close(p.fds[i])
+		p.fds[i] = -1
+	}
+}
+
+// inputPipe returns the two ends of a pipe for standard input: one that blocks,
+// for the command, and one that does not, for the runtime's poller.
+func inputPipe() (r, w *os.File, err error) {
+	var fd [2]int
+	if err := unix.Pipe2(fd[:], unix.O_CLOEXEC); err != nil {
+		return nil, nil, fmt.Errorf("pipe: %w", err)
+	}
+	if err := unix.SetNonblock(fd[1], true); err != nil {
+		_ = unix.Close(fd[0])
+		_ = unix.Close(fd[1])
+		return nil, nil, fmt.Errorf("pipe: %w", err)
+	}
+	return os.NewFile(uintptr(fd[0]), "stdin"), os.NewFile(uintptr(fd[1]), "stdin"), nil
+}

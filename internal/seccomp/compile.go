@@ -1,0 +1,301 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package seccomp
+
+import (
+	"fmt"
+	"slices"
+)
+
+// The operations that a compiled filter uses, from linux/bpf_common.h. Only
+// these: while it installs a filter the kernel emulates exactly this set (and
+// loads of the number and the architecture) to find the calls that are always
+// allowed, and then skips the filter for them.
+const (
+	opLoad = 0x20 // BPF_LD|BPF_W|BPF_ABS: A = word at offset K
+	opAnd  = 0x54 // BPF_ALU|BPF_AND|BPF_K: A &= K
+	opJump = 0x05 // BPF_JMP|BPF_JA: skip K
+	opJEq  = 0x15 // BPF_JMP|BPF_JEQ|BPF_K: A == K
+	opJGt  = 0x25 // BPF_JMP|BPF_JGT|BPF_K: A > K
+	opJGe  = 0x35 // BPF_JMP|BPF_JGE|BPF_K: A >= K
+	opJSet = 0x45 // BPF_JMP|BPF_JSET|BPF_K: A & K != 0
+	opRet  = 0x06 // BPF_RET|BPF_K: answer K
+)
+
+// Offsets in struct seccomp_data of linux/seccomp.h. Both machines are little
+// endian, so the low half of an argument comes first.
+const (
+	offNR   = 0
+	offArch = 4
+	offArgs = 16
+)
+
+const (
+	// maxProgram is BPF_MAXINSNS.
+	maxProgram = 4096
+	// nearest is the longest distance that a conditional jump is given. Its
+	// field holds 255; the rest is room for the one instruction that making the
+	// other target reachable may put in between.
+	nearest = 253
+	// x32First and canceled bound the numbers of the x32 convention: bit 30
+	// and everything above, except -1 (see Filter).
+	x32First = 0x40000000
+	canceled = 0xffffffff
+	// errNoSys is ENOSYS, the answer to foreign conventions.
+	errNoSys = 38
+)
+
+// Compile returns the program of f. It is deterministic: equal filters give
+// equal programs. It returns an [UnsupportedArchError], an
+// [UnknownSyscallError], an error that wraps [ErrFilter], or [ErrTooLong].
+//
+// A call without conditions is answered after about log2 of the number of rules
+// steps, and by loads of the number and architecture only.
+func (f Filter) Compile() ([]Instruction, error) {
+	if err := f.validate(); err != nil {
+		return nil, err
+	}
+	a := archOf(f.Arch)
+	spans, err := f.spans(a)
+	if err != nil {
+		return nil, err
+	}
+	c := compiler{fallback: f.Default, answers: map[Action]label{}, bodies: map[string]label{}}
+	root := c.search(spans)
+	foreign := c.answer(Errno(errNoSys))
+	nr := c.load(offNR, root)
+	c.load(offArch, c.branch(opJEq, a.audit, nr, foreign))
+	if len(c.rev) > maxProgram {
+		return nil, ErrTooLong
+	}
+	slices.Reverse(c.rev)
+	return c.rev, nil
+}
+
+// span is a range of call numbers that share their rules. It ends where the
+// next one starts, the last one at the end of the 32-bit numbers.
+type span struct {
+	first uint32
+	// rules are in order; none means the filter's default.
+	rules []Rule
+	// key is equal for spans whose rules mean the same.
+	key string
+}
+
+// spans cuts the call numbers into the fewest ranges of equal treatment, in
+// order and without gaps.
+func (f Filter) spans(a *arch) ([]span, error) {
+	byName := make(map[string]uint32, len(a.names))
+	for nr, name := range a.names {
+		if name != "" {
+			byName[name] = uint32(nr)
+		}
+	}
+	rules := map[uint32][]Rule{}
+	for _, r := range f.Rules {
+		nr, ok := byName[r.Name]
+		if !ok {
+			if !known(r.Name) {
+				return nil, &UnknownSyscallError{Name: r.Name}
+			}
+			continue
+		}
+		if old := rules[nr]; len(old) > 0 && len(old[len(old)-1].When) == 0 {
+			continue // an unconditional rule before this one decides
+		}
+		rules[nr] = append(rules[nr], r)
+	}
+	out := []span{{}}
+	add := func(first uint32, rs []Rule) {
+		key := keyOf(rs, f.Default)
+		last := &out[len(out)-1]
+		switch {
+		case last.key == key:
+		case last.first == first:
+			*last = span{first, rs, key}
+			// The one before may now be equal to what replaced its neighbor.
+			if n := len(out); n > 1 && out[n-2].key == key {
+				out = out[:n-1]
+			}
+		default:
+			out = append(out, span{first, rs, key})
+		}
+	}
+	nrs := make([]uint32, 0, len(rules))
+	for nr := range rules {
+		nrs = append(nrs, nr)
+	}
+	slices.Sort(nrs)
+	for _, nr := range nrs {
+		add(nr, rules[nr])
+		add(nr+1, nil)
+	}
+	if a.x32 {
+		add(x32First, []Rule{{Action: Errno(errNoSys)}})
+		add(canceled, nil)
+	}
+	return out, nil
+}
+
+// keyOf spells what rules mean; "" is the default of the filter.
+func keyOf(rules []Rule, fallback Action) string {
+	// Trailing rules that answer what the default answers change nothing.
+	for len(rules) > 0 && rules[len(rules)-1].Action == fallback {
+		rules = rules[:len(rules)-1]
+	}
+	key := ""
+	for _, r := range rules {
+		key += fmt.Sprintf("%v>%x;", r.When, uint32(r.Action))
+	}
+	return key
+}
+
+// label is an instruction, counted from the end of the program.
+type label int
+
+// compiler writes a program from its end to its start. Jumps only lead forward,
+// so every target is in place when the jump is written and each distance is
+// known at once.
+type compiler struct {
+	rev      []Instruction
+	fallback Action
+	// answers holds the latest return instruction of each action.
+	answers map[Action]label
+	// bodies holds the checks of arguments that are already written, so that
+	// calls with equal rules share them.
+	bodies map[string]label
+}
+
+// emit writes in before everything that is there.
+func (c *compiler) emit(in Instruction) label {
+	c.rev = append(c.rev, in)
+	return label(len(c.rev) - 1)
+}
+
+// distance is the number of instructions that a jump written next would skip to
+// reach l.
+func (c *compiler) distance(l label) int { return len(c.rev) - int(l) - 1 }
+
+// near returns a place that a conditional jump can reach and that does what l
+// does: l itself, or a copy (of an answer), or a long jump to it.
+func (c *compiler) near(l label) label {
+	if c.distance(l) <= nearest {
+		return l
+	}
+	if in := c.rev[l]; in.Code == opRet {
+		return c.answer(Action(in.K))
+	}
+	return c.emit(Instruction{Code: opJump, K: uint32(c.distance(l))})
+}
+
+// answer returns a near place that ends the program with a.
+func (c *compiler) answer(a Action) label {
+	if l, ok := c.answers[a]; ok && c.distance(l) <= nearest {
+		return l
+	}
+	l := c.emit(Instruction{Code: opRet, K: uint32(a)})
+	c.answers[a] = l
+	return l
+}
+
+// branch writes a conditional jump on the accumulator.
+func (c *compiler) branch(code uint16, k uint32, yes, no label) label {
+	yes = c.near(yes)
+	no = c.near(no)
+	return c.emit(Instruction{Code: code, JT: uint8(c.distance(yes)), JF: uint8(c.distance(no)), K: k})
+}
+
+// before writes a plain instruction after which the program goes on at next.
+func (c *compiler) before(next label, in Instruction) label {
+	if d := c.distance(next); d > 0 {
+		c.emit(Instruction{Code: opJump, K: uint32(d)})
+	}
+	return c.emit(in)
+}
+
+// load writes a load of the word at offset, followed by next.
+func (c *compiler) load(offset uint32, next label) label {
+	return c.before(next, Instruction{Code: opLoad, K: offset})
+}
+
+// search writes the search of the call number in the accumulator among spans,
+// of which there is at least one.
+func (c *compiler) search(spans []span) label {
+	if len(spans) == 1 {
+		return c.body(spans[0])
+	}
+	mid := len(spans) / 2
+	high := c.search(spans[mid:])
+	low := c.search(spans[:mid])
+	return c.branch(opJGe, spans[mid].first, high, low)
+}
+
+// body writes the rules of one span.
+func (c *compiler) body(s span) label {
+	if s.key == "" {
+		return c.answer(c.fallback)
+	}
+	if l, ok := c.bodies[s.key]; ok {
+		return l
+	}
+	next := c.answer(c.fallback)
+	for _, r := range slices.Backward(s.rules) {
+		// The conditions are tried in order; any that fails leads to the next
+		// rule.
+		at := c.answer(r.Action)
+		for _, cond := range slices.Backward(r.When) {
+			at = c.cond(cond, at, next)
+		}
+		next = at
+	}
+	c.bodies[s.key] = next
+	return next
+}
+
+// cond writes one comparison that goes on at yes or at no.
+func (c *compiler) cond(cond Cond, yes, no label) label {
+	switch cond.Op {
+	case Ne, MaskedNe, Lt, Le:
+		yes, no = no, yes
+	}
+	mask := cond.Mask
+	if mask == 0 {
+		mask = ^uint64(0)
+	}
+	lo := uint32(offArgs + 8*cond.Arg)
+	hi := lo + 4
+	switch cond.Op {
+	case Eq, Ne, MaskedEq, MaskedNe:
+		at := c.equal(lo, uint32(mask), uint32(cond.Value), yes, no)
+		if cond.Int {
+			return at
+		}
+		return c.equal(hi, uint32(mask>>32), uint32(cond.Value>>32), at, no)
+	}
+	code := uint16(opJGe) // Ge, and its opposite Lt
+	if cond.Op == Gt || cond.Op == Le {
+		code = opJGt
+	}
+	at := c.load(lo, c.branch(code, uint32(cond.Value), yes, no))
+	if cond.Int {
+		return at
+	}
+	upper := uint32(cond.Value >> 32)
+	same := c.branch(opJEq, upper, at, no)
+	return c.load(hi, c.branch(opJGt, upper, yes, same))
+}
+
+// equal writes the comparison of the bits of one word under mask with value.
+func (c *compiler) equal(offset, mask, value uint32, yes, no label) label {
+	switch {
+	case mask == 0: // and so value is 0: nothing to look at
+		return yes
+	case mask == ^uint32(0):
+		return c.load(offset, c.branch(opJEq, value, yes, no))
+	case value == 0:
+		return c.load(offset, c.branch(opJSet, mask, no, yes))
+	}
+	test := c.branch(opJEq, value, yes, no)
+	return c.load(offset, c.before(test, Instruction{Code: opAnd, K: mask}))
+}

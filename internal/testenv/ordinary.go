@@ -1,0 +1,75 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package testenv
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// RunAsOrdinary runs the calling test a second time as an unprivileged user, when
+// the effective user is root, and reports that run as the subtest "ordinary".
+// Call it in the first line of a test: it blocks until the child ends, then the
+// caller goes on as root. For an ordinary user, and on systems other than Linux,
+// it does nothing.
+//
+// The child is this test binary, started as user and group 65534 (nobody on
+// most systems) in the package's folder, or in a readable copy of the folder and
+// its testdata where that user cannot reach the original. It has an empty
+// private HOME and TMPDIR, and no module or build cache: a test that runs the go
+// command does not belong under it. A child that skips makes the subtest skipped;
+// one that ends without a word about the test makes it fail.
+func RunAsOrdinary(t *testing.T) {
+	t.Helper()
+	runAsOrdinary(t)
+}
+
+// verdict is what a verbose child run said about one test. The zero value is
+// "nothing", which counts as a failure.
+type verdict int
+
+const (
+	verdictNone verdict = iota
+	verdictPass
+	verdictSkip
+	verdictFail
+)
+
+// verdictOf reads the last line about the test named name from the output of a
+// run with -test.v. Tests print such lines too; the one by package testing is
+// the last, because it comes when the test has ended.
+func verdictOf(output, name string) verdict {
+	found := verdictNone
+	for line := range strings.SplitSeq(output, "\n") {
+		rest, ok := strings.CutPrefix(strings.TrimSpace(line), "--- ")
+		if !ok {
+			continue
+		}
+		word, about, _ := strings.Cut(rest, ": ")
+		if !strings.HasPrefix(about, name+" (") {
+			continue
+		}
+		switch word {
+		case "PASS":
+			found = verdictPass
+		case "SKIP":
+			found = verdictSkip
+		case "FAIL":
+			found = verdictFail
+		}
+	}
+	return found
+}
+
+// patternFor returns the value of -test.run that selects exactly the test named
+// name; the parts of a subtest's name are matched one by one.
+func patternFor(name string) string {
+	parts := strings.Split(name, "/")
+	for i, part := range parts {
+		parts[i] = fmt.Sprintf("^%s$", regexp.QuoteMeta(part))
+	}
+	return strings.Join(parts, "/")
+}

@@ -1,0 +1,161 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package testenv tells tests what the machine under them can do.
+//
+// A test that needs a fact of the host (user namespaces, a Landlock version, a C
+// compiler) asks for it in its first line. The fact is probed by doing the thing,
+// not by reading a version number. Where it is missing the test is skipped and
+// the reason names the fact; where the variable SALLYPORT_TEST_REQUIRE lists the
+// fact, the skip becomes a failure, so that a build machine cannot turn green by
+// losing a capability.
+//
+// [RunAsOrdinary] lets one test cover two users: run by root, it starts the same
+// test once more as an unprivileged user. [Clean] and [Environ] take away the
+// variables of the caller's shell that change what compilers, git and
+// interpreters do.
+//
+// This package is the only one in the module that skips tests, and only test
+// files import it. It refuses to guess: a requirement it does not know is a
+// failure, and a child run that reports nothing is one too.
+package testenv
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// RequireVar names the environment variable that turns skips into failures. Its
+// value is a comma-separated list of [Fact] values, or "all". Empty and unset
+// require nothing.
+const RequireVar = "SALLYPORT_TEST_REQUIRE"
+
+// Fact is something a test may need from the machine, spelled as in [RequireVar].
+// The zero value is no fact; asking for it fails the test.
+type Fact string
+
+// The facts that can be required.
+const (
+	UserNS   Fact = "userns"   // an unprivileged process may make user, network and mount namespaces
+	Landlock Fact = "landlock" // the kernel has Landlock, switched on
+	Seccomp  Fact = "seccomp"  // the kernel takes seccomp filters that answer with an errno
+	Programs Fact = "programs" // the programs that tests start are installed
+)
+
+// requireAll is the value of RequireVar that stands for every fact.
+const requireAll = "all"
+
+// Facts returns every fact that can be required, in a fixed order.
+func Facts() []Fact {
+	return []Fact{UserNS, Landlock, Seccomp, Programs}
+}
+
+// NeedUserNS skips t unless this process can start a program in new user, network
+// and mount namespaces and change a mount in there. It starts a short program.
+func NeedUserNS(t testing.TB) {
+	t.Helper()
+	if err := probeUserNS(); err != nil {
+		Lack(t, UserNS, "no user namespaces here: "+err.Error())
+	}
+}
+
+// NeedLandlock skips t unless the kernel offers at least version abi of the
+// Landlock interface. An abi of 0 or less asks only that Landlock exists.
+func NeedLandlock(t testing.TB, abi int) {
+	t.Helper()
+	have, err := LandlockABI()
+	if err != nil {
+		Lack(t, Landlock, "no Landlock here: "+err.Error())
+		return
+	}
+	if have < abi {
+		Lack(t, Landlock, fmt.Sprintf("Landlock version %d needed, the kernel has %d", abi, have))
+	}
+}
+
+// LandlockABI returns the version of the Landlock interface that the kernel
+// offers, 1 or more. The error says why there is none: not Linux, not built in,
+// or switched off at boot.
+func LandlockABI() (int, error) {
+	return landlockABI()
+}
+
+// NeedSeccomp skips t unless the kernel has the seccomp system call with the
+// filter action that answers an errno.
+func NeedSeccomp(t testing.TB) {
+	t.Helper()
+	if err := probeSeccomp(); err != nil {
+		Lack(t, Seccomp, "no seccomp filters here: "+err.Error())
+	}
+}
+
+// NeedRoot skips t unless the effective user is root. Nothing turns this skip
+// into a failure: a complete run of the tests is one as root and one as an
+// ordinary user.
+func NeedRoot(t testing.TB) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root; the run as root covers it")
+	}
+}
+
+// NeedOrdinaryUser skips t when the effective user is root, and on systems
+// without user numbers. A test that calls [RunAsOrdinary] first is still run by
+// that child. Nothing turns this skip into a failure, see [NeedRoot].
+func NeedOrdinaryUser(t testing.TB) {
+	t.Helper()
+	if uid := os.Geteuid(); uid <= 0 {
+		t.Skipf("needs an ordinary user, the effective user is %d; the run as an ordinary user covers it", uid)
+	}
+}
+
+// NeedProgram skips t unless the named program can be started by this user, and
+// returns its path. The name is looked up in PATH; a name with a slash is taken
+// as it is.
+func NeedProgram(t testing.TB, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		Lack(t, Programs, fmt.Sprintf("program %s is not installed: %v", name, err))
+	}
+	return path
+}
+
+// Lack ends t because the machine lacks a fact: skipped with the reason why, or
+// failed where [RequireVar] lists the fact. It is for probes that live beside
+// their test; the Need functions cover the common ones.
+func Lack(t testing.TB, fact Fact, why string) {
+	t.Helper()
+	switch must, err := required(os.Getenv(RequireVar), fact); {
+	case err != nil:
+		t.Fatalf("testenv: %v", err)
+	case must:
+		t.Fatalf("%s (%s requires %s)", why, RequireVar, fact)
+	default:
+		t.Skip(why)
+	}
+}
+
+// required reports whether list, the value of RequireVar, asks for fact. A word
+// that is no fact is an error, because a misspelled requirement requires nothing.
+func required(list string, fact Fact) (bool, error) {
+	if !slices.Contains(Facts(), fact) {
+		return false, fmt.Errorf("unknown fact %q", fact)
+	}
+	must := false
+	for word := range strings.SplitSeq(list, ",") {
+		word = strings.TrimSpace(word)
+		switch {
+		case word == "":
+		case word == requireAll, Fact(word) == fact:
+			must = true
+		case !slices.Contains(Facts(), Fact(word)):
+			return false, fmt.Errorf("%s has the unknown word %q; known are %q and %q", RequireVar, word, Facts(), requireAll)
+		}
+	}
+	return must, nil
+}

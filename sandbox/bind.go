@@ -1,0 +1,205 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package sandbox
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// Places are the paths that the special tokens stand for on one machine. All
+// are absolute; relative ones count as not given. Whoever fills it has looked
+// at the file system; this package never does.
+type Places struct {
+	Dir        string   // working directory; relative paths are joined to it
+	Workspaces []string // project roots; none means Dir
+	TmpDir     string   // the folder of TMPDIR; empty when there is none
+	SlashTmp   string   // "/tmp" when it is a directory, else empty
+	Minimal    []string // the platform's own files
+	Home       string   // what "~" stands for; empty when there is none
+}
+
+// Bind returns the policy with special places and relative paths replaced by
+// absolute clean ones. Binding again changes nothing.
+//
+//   - "/tmp" and TMPDIR that are not there give nothing and are left out; an
+//     entry that denies them stays, and [Policy.Resolve] reports it.
+//   - The platform's own files (":minimal=read") are added only where nothing
+//     else gives or denies access, so that they never narrow or reopen.
+//   - Unknown tokens stay; they are ignored, with a warning, unless they deny.
+//   - What cannot be bound for want of a place stays as it is, and
+//     [Policy.Resolve] reports it.
+func (p Policy) Bind(pl Places) Policy {
+	if p.mode != Managed || p.open {
+		return p
+	}
+	var bound, minimal []Entry
+	for _, e := range p.list() {
+		if e.Place.Kind == PlaceSpecial && e.Place.Token == TokenMinimal && e.Level == LevelRead {
+			minimal = append(minimal, e)
+			continue
+		}
+		bound = append(bound, bindEntry(e, pl)...)
+	}
+	if len(minimal) > 0 {
+		bound = append(bound, bindMinimal(minimal[0], bound, pl)...)
+	}
+	p.entries, p.listed = bound, true
+	return p.seal()
+}
+
+// bindEntry returns what one entry becomes.
+func bindEntry(e Entry, pl Places) []Entry {
+	if e.check() != nil {
+		return []Entry{e}
+	}
+	at := func(names ...string) []Entry {
+		es := make([]Entry, 0, len(names))
+		for _, n := range names {
+			es = append(es, Entry{Place: Place{Path: n}, Level: e.Level, SkipMissing: e.SkipMissing})
+		}
+		return es
+	}
+	switch e.Place.Kind {
+	case PlacePath:
+		if name, ok := pl.abs(e.Place.Path); ok {
+			return at(name)
+		}
+	case PlaceGlob:
+		return bindGlob(e, pl)
+	case PlaceSpecial:
+		switch e.Place.Token {
+		case TokenRoot:
+			return at("/")
+		case TokenProjectRoots:
+			if roots := pl.roots(); len(roots) > 0 {
+				for i, r := range roots {
+					roots[i] = path.Join(r, e.Place.Subpath)
+				}
+				return at(roots...)
+			}
+		case TokenMinimal:
+			if m := absolute(pl.Minimal); len(m) > 0 {
+				return at(m...)
+			}
+		case TokenTmpDir:
+			// TMPDIR often names a folder that is not there; that is no error.
+			e.SkipMissing = true
+			return bindTemp(e, pl.TmpDir, at)
+		case TokenSlashTmp:
+			return bindTemp(e, pl.SlashTmp, at)
+		}
+	}
+	return []Entry{e}
+}
+
+// bindTemp binds a temporary folder, which gives nothing when it is not there.
+func bindTemp(e Entry, dir string, at func(...string) []Entry) []Entry {
+	if dirs := absolute([]string{dir}); len(dirs) > 0 {
+		es := at(dirs...)
+		es[0].SkipMissing = e.SkipMissing
+		return es
+	}
+	if e.Level == LevelDeny {
+		return []Entry{e}
+	}
+	return nil
+}
+
+// bindGlob binds a relative pattern to the working directory, and a workspace
+// pattern to every workspace. The folder is taken as it is, whatever characters
+// are in its name.
+func bindGlob(e Entry, pl Places) []Entry {
+	pattern := e.Place.Path
+	under := func(dirs ...string) []Entry {
+		es := make([]Entry, 0, len(dirs))
+		for _, d := range dirs {
+			g := GlobEntry(strings.TrimSuffix(globEscape(d), "/") + "/" + pattern)
+			g.SkipMissing = e.SkipMissing
+			es = append(es, g)
+		}
+		return es
+	}
+	if rest, ok := strings.CutPrefix(pattern, workspaceGlobPrefix); ok {
+		pattern = strings.TrimLeft(rest, "/")
+		if roots := pl.roots(); len(roots) > 0 {
+			return under(roots...)
+		}
+		return []Entry{e}
+	}
+	if rest, ok := strings.CutPrefix(pattern, "~/"); ok {
+		if !path.IsAbs(pl.Home) {
+			return []Entry{e}
+		}
+		pattern = rest
+		return under(path.Clean(pl.Home))
+	}
+	if !path.IsAbs(pattern) && path.IsAbs(pl.Dir) {
+		return under(path.Clean(pl.Dir))
+	}
+	return []Entry{e}
+}
+
+// bindMinimal returns the platform's paths that the other entries say nothing
+// about.
+func bindMinimal(e Entry, others []Entry, pl Places) []Entry {
+	levels := map[string]Level{}
+	for _, o := range others {
+		if name, ok := o.Place.concrete(); ok {
+			stricter(levels, name, o.Level)
+		}
+	}
+	root, ok := levels["/"]
+	if ok && root >= LevelRead {
+		return nil
+	}
+	dirs := absolute(pl.Minimal)
+	if len(dirs) == 0 {
+		return []Entry{e}
+	}
+	var es []Entry
+	for _, d := range dirs {
+		if at, _ := nearest(levels, d); at != "" && at != "/" {
+			continue
+		}
+		// Which of the platform's files exist differs from system to system.
+		es = append(es, Entry{Place: Place{Path: d}, Level: LevelRead, SkipMissing: true})
+	}
+	return es
+}
+
+// roots returns the workspaces, or the working directory when there are none.
+func (pl Places) roots() []string {
+	if ws := absolute(pl.Workspaces); len(ws) > 0 {
+		return ws
+	}
+	return absolute([]string{pl.Dir})
+}
+
+// abs makes a path absolute and clean if that is possible.
+func (pl Places) abs(name string) (string, bool) {
+	switch {
+	case path.IsAbs(name):
+		return path.Clean(name), true
+	case name == "~" || strings.HasPrefix(name, "~/"):
+		return path.Join(pl.Home, name[1:]), path.IsAbs(pl.Home)
+	}
+	return path.Join(pl.Dir, name), path.IsAbs(pl.Dir)
+}
+
+// absolute returns the absolute ones of the names, clean and without
+// repetitions.
+func absolute(names []string) []string {
+	var out []string
+	for _, n := range names {
+		if !path.IsAbs(n) || strings.ContainsRune(n, 0) {
+			continue
+		}
+		if n = path.Clean(n); !slices.Contains(out, n) {
+			out = append(out, n)
+		}
+	}
+	return out
+}

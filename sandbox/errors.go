@@ -1,0 +1,81 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package sandbox
+
+import "errors"
+
+// An UnsupportedError says that the machine cannot build what a policy needs.
+// The command must not be started.
+type UnsupportedError struct {
+	Need string // what the policy needs, such as "user namespaces"
+	Have string // what was found instead, a clause such as "this kernel forbids them"
+	Hint string // how to mend it, a clause; may be empty
+}
+
+// Error returns one sentence with the need, the finding and, when there is
+// one, the mend.
+func (e *UnsupportedError) Error() string {
+	s := "sandbox: needs " + e.Need + ", but " + e.Have
+	if e.Hint != "" {
+		s += "; " + e.Hint
+	}
+	return s
+}
+
+// A PolicyError says which entry of a policy cannot be used and why.
+type PolicyError struct {
+	Entry  string // the entry as a person writes it, such as `/repo=write`; may be empty
+	Reason string // a clause, with the mend where there is one
+}
+
+// Error returns one sentence that names the entry.
+func (e *PolicyError) Error() string {
+	if e.Entry == "" {
+		return "sandbox: " + e.Reason
+	}
+	return "sandbox: entry " + e.Entry + ": " + e.Reason
+}
+
+// A WireError says which member of a wire form cannot be accepted and why.
+type WireError struct {
+	Form   string // "sandbox policy" or "permission profile"
+	Member string // such as `file_system.entries[2].access`; empty for the whole object
+	Reason string // a clause
+}
+
+// Error returns one sentence that names the member.
+func (e *WireError) Error() string {
+	s := "sandbox: " + e.Form + ": "
+	if e.Member != "" {
+		s += e.Member + ": "
+	}
+	return s + e.Reason
+}
+
+// A LossyError says that a policy cannot be written in a wire form without
+// changing what it allows. A back end that knows only that form must refuse the
+// policy, never approximate it.
+type LossyError struct {
+	Form   string // "sandbox policy" or "permission profile"
+	Reason string // what the form cannot express, a clause
+}
+
+// Error returns one sentence with the reason.
+func (e *LossyError) Error() string {
+	return "sandbox: the policy cannot be written as a " + e.Form + ": " + e.Reason
+}
+
+// reasonOf returns the clause of an error of this package without what it
+// names, for an error that names it already.
+func reasonOf(err error) string {
+	var pe *PolicyError
+	var ge *GlobError
+	switch {
+	case errors.As(err, &pe):
+		return pe.Reason
+	case errors.As(err, &ge):
+		return ge.Reason
+	}
+	return err.Error()
+}

@@ -1,0 +1,102 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package sandbox_test
+
+import (
+	"fmt"
+
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+func ExamplePolicy_Rule() {
+	p := sandbox.WorkspaceWrite("/work")
+	for _, a := range []sandbox.Access{
+		{Op: sandbox.Write, Path: "/work/main.go"},
+		{Op: sandbox.Write, Path: "/work/.git/config"},
+		{Op: sandbox.Read, Path: "/etc/hosts"},
+		{Op: sandbox.Connect, Net: "tcp", Addr: "example.com:443"},
+	} {
+		fmt.Println(a, "->", p.Rule(a))
+	}
+	// Output:
+	// write /work/main.go -> allow
+	// write /work/.git/config -> deny
+	// read /etc/hosts -> allow
+	// connect example.com:443 -> deny
+}
+
+func ExampleNew() {
+	p, err := sandbox.New(sandbox.Managed, sandbox.NetworkNone,
+		sandbox.SpecialEntry(sandbox.TokenRoot, sandbox.LevelRead),
+		sandbox.PathEntry("/repo", sandbox.LevelWrite),
+		sandbox.PathEntry("/repo/private", sandbox.LevelDeny),
+		sandbox.PathEntry("/repo/private/out", sandbox.LevelWrite),
+		sandbox.GlobEntry("/repo/**/*.env"),
+	)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, name := range []string{"/repo/a", "/repo/private/key", "/repo/private/out/a", "/repo/sub/prod.env"} {
+		fmt.Println(name, p.LevelAt(name))
+	}
+	// Output:
+	// /repo/a write
+	// /repo/private/key deny
+	// /repo/private/out/a write
+	// /repo/sub/prod.env deny
+}
+
+func ExamplePolicy_Resolve() {
+	p := sandbox.WorkspaceWrite().Bind(sandbox.Places{Dir: "/work"})
+	r, err := p.Resolve()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("root", r.Root)
+	for _, w := range r.Writable {
+		fmt.Println(w.Root, w.Protected)
+	}
+	// Output:
+	// root read
+	// /work [/work/.agents /work/.codex /work/.git /work/.sallyport]
+}
+
+func ExampleCure() {
+	p := sandbox.ReadOnly()
+	denied := []sandbox.Denial{
+		{Access: sandbox.Access{Op: sandbox.Write, Path: "/data/out/log"}, Errno: "EROFS", Source: sandbox.Notified},
+		{Access: sandbox.Access{Op: sandbox.Connect, Net: "tcp", Addr: "example.com:443"}, Source: sandbox.Proxied},
+	}
+	grants := sandbox.Cure(denied)
+	for i, g := range grants {
+		fmt.Println(denied[i], "cured by", g)
+	}
+	q := p.With(grants...)
+	fmt.Println(q.Rule(denied[0].Access), q.Rule(denied[1].Access), q.Covers(p))
+	// Output:
+	// write /data/out/log (EROFS, notified) cured by --rw /data/out/log
+	// connect example.com:443 (proxied) cured by --allow-host example.com:443
+	// allow allow true
+}
+
+func ExampleParseProfile() {
+	p, err := sandbox.ParseProfile([]byte(`{"type":"managed","network":"restricted","file_system":{"type":"restricted","entries":[
+		{"path":{"type":"special","value":{"kind":"root"}},"access":"read"},
+		{"path":{"type":"special","value":{"kind":"project_roots"}},"access":"write"}]}}`))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(p)
+	old, err := p.MarshalLegacy()
+	fmt.Println(string(old), err)
+	_, err = p.WithEntries(sandbox.PathEntry("/secret", sandbox.LevelDeny)).MarshalLegacy()
+	fmt.Println(err)
+	// Output:
+	// workspace-write, network none
+	// {"type":"workspace-write","exclude_tmpdir_env_var":true,"exclude_slash_tmp":true} <nil>
+	// sandbox: the policy cannot be written as a sandbox policy: the entry /secret=deny denies, which needs direct enforcement
+}

@@ -1,0 +1,324 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package sandbox
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+)
+
+func TestWith(t *testing.T) {
+	ws := WorkspaceWrite("/w").Bind(testPlaces())
+	for _, tt := range []struct {
+		name string
+		p    Policy
+		g    Grant
+		a    Access
+		want Ruling
+	}{
+		{"write", ws, Grant{Level: LevelWrite, Path: "/data"}, Access{Op: Write, Path: "/data/x"}, Allow},
+		{"read", Policy{}.Bind(testPlaces()), Grant{Level: LevelRead, Path: "/data"}, Access{Op: Read, Path: "/data/x"}, Allow},
+		{"read does not write", Policy{}.Bind(testPlaces()), Grant{Level: LevelRead, Path: "/data"}, Access{Op: Write, Path: "/data/x"}, Deny},
+		{"a protected name", ws, Grant{Level: LevelWrite, Path: "/w/.git"}, Access{Op: Write, Path: "/w/.git/HEAD"}, Allow},
+		{"a new root protects its names", ws, Grant{Level: LevelWrite, Path: "/data"}, Access{Op: Write, Path: "/data/.git/x"}, Deny},
+		{"a root inside a root takes nothing away", ws, Grant{Level: LevelWrite, Path: "/w/sub"}, Access{Op: Write, Path: "/w/sub/.git/x"}, Allow},
+		{"over a read entry", ws.WithEntries(PathEntry("/w/ro", LevelRead)), Grant{Level: LevelWrite, Path: "/w/ro"}, Access{Op: Write, Path: "/w/ro/x"}, Allow},
+		{"not over a deny entry", ws.WithEntries(PathEntry("/w/no", LevelDeny)), Grant{Level: LevelWrite, Path: "/w/no"}, Access{Op: Read, Path: "/w/no/x"}, Deny},
+		{"not below a deny entry", ws.WithEntries(PathEntry("/w/no", LevelDeny)), Grant{Level: LevelWrite, Path: "/w/no/x"}, Access{Op: Read, Path: "/w/no/x"}, Deny},
+		{"not above a deny entry", ws.WithEntries(PathEntry("/d/no", LevelDeny)), Grant{Level: LevelWrite, Path: "/d"}, Access{Op: Read, Path: "/d/no/x"}, Deny},
+		{"not over a glob", ws.WithEntries(GlobEntry("/w/*.env")), Grant{Level: LevelWrite, Path: "/w/a.env"}, Access{Op: Read, Path: "/w/a.env"}, Deny},
+		{"under a closed root", mustNew(t, Managed, NetworkNone, SpecialEntry(TokenRoot, LevelDeny)), Grant{Level: LevelRead, Path: "/d"}, Access{Op: Read, Path: "/d"}, Allow},
+		{"the root", mustNew(t, Managed, NetworkNone, SpecialEntry(TokenRoot, LevelDeny)), Grant{Level: LevelRead, Path: "/"}, Access{Op: Read, Path: "/d"}, Allow},
+		{"an unclean path", ws, Grant{Level: LevelWrite, Path: "/x/../etc"}, Access{Op: Write, Path: "/etc/x"}, Deny},
+		{"a level of nothing", ws, Grant{Path: "/data"}, Access{Op: Write, Path: "/data"}, Deny},
+		{"a level out of range", ws, Grant{Level: 9, Path: "/data"}, Access{Op: Write, Path: "/data"}, Deny},
+		{"a host", ws, Grant{Addr: "h.example:443"}, Access{Op: Connect, Addr: "h.example:443"}, Allow},
+		{"a host opens asking", ws, Grant{Addr: "h.example:443"}, Access{Op: Connect, Addr: "i.example:443"}, Ask},
+		{"a pattern", ws, Grant{Addr: "*.example:443"}, Access{Op: Connect, Addr: "h.example:443"}, Deny},
+		{"a unix socket", ws, Grant{Net: "unix", Addr: "/run/x.sock"}, Access{Op: Connect, Net: "unix", Addr: "/run/x.sock"}, Deny},
+		{"external keeps its files", mustNew(t, External, NetworkNone), Grant{Level: LevelRead, Path: "/d"}, Access{Op: Write, Path: "/d"}, Allow},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			q := tt.p.With(tt.g)
+			if got := q.Rule(tt.a); got != tt.want {
+				t.Errorf("%v, want %v", got, tt.want)
+			}
+			if !q.Covers(tt.p) {
+				t.Error("the result does not cover the policy")
+			}
+		})
+	}
+}
+
+func TestCovers(t *testing.T) {
+	ws := WorkspaceWrite("/w").Bind(testPlaces())
+	ext := mustNew(t, External, NetworkNone)
+	for _, tt := range []struct {
+		name string
+		p, q Policy
+		want bool
+	}{
+		{"full covers workspace", FullAccess(), WorkspaceWrite(), true},
+		{"workspace does not cover full", ws, FullAccess(), false},
+		{"full covers external", FullAccess(), mustNew(t, External, NetworkHost), true},
+		{"external does not cover full", mustNew(t, External, NetworkHost), FullAccess(), false},
+		{"external covers managed", ext, WorkspaceWrite(), true},
+		{"external without network", ext, ReadOnly().WithNetwork(NetworkHost), false},
+		{"managed does not cover external", unrestricted(NetworkHost), ext, false},
+		{"unrestricted covers workspace", unrestricted(NetworkNone), WorkspaceWrite(), true},
+		{"everything writable protects names, unrestricted does not", mustNew(t, Managed, NetworkNone, SpecialEntry(TokenRoot, LevelWrite)), unrestricted(NetworkNone), false},
+		{"read-only covers zero", ReadOnly(), Policy{}, true},
+		{"zero does not cover read-only", Policy{}, ReadOnly(), false},
+		{"workspace covers read-only", WorkspaceWrite(), ReadOnly(), true},
+		{"bound workspace covers read-only", ws, ReadOnly(), true},
+		{"read-only does not cover workspace", ReadOnly(), ws, false},
+		{"unbound against bound", WorkspaceWrite("/w"), WorkspaceWrite(), false},
+		{"network", ReadOnly(), ReadOnly().WithNetwork(NetworkProxy), false},
+		{"hosts", ReadOnly().With(Grant{Addr: "a"}), ReadOnly().With(Grant{Addr: "a:1"}), true},
+		{"hosts, the other way", ReadOnly().With(Grant{Addr: "a:1"}), ReadOnly().With(Grant{Addr: "a"}), false},
+		{"host network covers hosts", ReadOnly().WithNetwork(NetworkHost), ReadOnly().With(Grant{Addr: "a"}), true},
+		{"named", ReadOnly(), ReadOnly().With(Grant{Name: "git"}), false},
+		{"a redundant entry is no difference", ws, ws.WithEntries(PathEntry("/etc", LevelRead)), true},
+		{"a redundant entry is no difference, the other way", ws.WithEntries(PathEntry("/etc", LevelRead)), ws, true},
+		{"fewer globs", ws, ws.WithEntries(GlobEntry("/w/*.env")), true},
+		{"more globs", ws.WithEntries(GlobEntry("/w/*.env")), ws, false},
+		{"a carve-out", ws.WithEntries(PathEntry("/w/ro", LevelRead)), ws, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := tt.p.Covers(tt.q); got != tt.want {
+				t.Errorf("Covers = %v", got)
+			}
+		})
+	}
+}
+
+func TestGrantString(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		g    Grant
+		want string
+	}{
+		{"zero", Grant{}, ""},
+		{"write", Grant{Level: LevelWrite, Path: "/etc"}, "--rw /etc"},
+		{"read", Grant{Level: LevelRead, Path: "/x"}, "--ro /x"},
+		{"nothing", Grant{Path: "/x"}, ""},
+		{"host", Grant{Net: "https", Addr: "example.com:443"}, "--allow-host example.com:443"},
+		{"v6", Grant{Addr: "[::2]:443"}, "--allow-host '[::2]:443'"},
+		{"name", Grant{Name: "git"}, "--grant git"},
+		{"unix", Grant{Net: "unix", Addr: "/run/x"}, ""},
+		{"spaces", Grant{Level: LevelWrite, Path: "/a b/it's"}, `--rw '/a b/it'\''s'`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := tt.g.String(); got != tt.want {
+				t.Errorf("%q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestCure(t *testing.T) {
+	deny := func(op Op, names ...string) []Denial {
+		var ds []Denial
+		for _, n := range names {
+			ds = append(ds, Denial{Access: Access{Op: op, Path: n}})
+		}
+		return ds
+	}
+	connect := func(addrs ...string) []Denial {
+		var ds []Denial
+		for _, a := range addrs {
+			ds = append(ds, Denial{Access: Access{Op: Connect, Net: "tcp", Addr: a}})
+		}
+		return ds
+	}
+	rw := func(n string) Grant { return Grant{Level: LevelWrite, Path: n} }
+	ro := func(n string) Grant { return Grant{Level: LevelRead, Path: n} }
+	for _, tt := range []struct {
+		name string
+		ds   []Denial
+		want []Grant
+	}{
+		{"nothing", nil, nil},
+		{"one", deny(Write, "/etc/x"), []Grant{rw("/etc/x")}},
+		{"twice", deny(Write, "/etc/x", "/etc/x"), []Grant{rw("/etc/x")}},
+		{"write includes read and exec", concat(deny(Read, "/etc/x"), deny(Write, "/etc/x"), deny(Exec, "/etc/x")), []Grant{rw("/etc/x")}},
+		{"exec is read", deny(Exec, "/opt/x"), []Grant{ro("/opt/x")}},
+		{"three stay apart", deny(Write, "/d/e/f/1", "/d/e/f/2", "/d/e/f/3"), []Grant{rw("/d/e/f/1"), rw("/d/e/f/2"), rw("/d/e/f/3")}},
+		{"four are a folder", deny(Write, "/d/e/f/1", "/d/e/f/2", "/d/e/f/3", "/d/e/f/4"), []Grant{rw("/d/e/f")}},
+		{"a folder takes reads along", concat(deny(Write, "/d/e/f/1", "/d/e/f/2", "/d/e/f/3", "/d/e/f/4"), deny(Read, "/d/e/f/5/6")), []Grant{rw("/d/e/f")}},
+		{"reads are no reason to write", concat(deny(Write, "/d/e/f/1"), deny(Read, "/d/e/f/2", "/d/e/f/3", "/d/e/f/4", "/d/e/f/5")),
+			[]Grant{ro("/d/e/f"), rw("/d/e/f/1")}},
+		{"never a top-level folder", deny(Write, "/etc/1", "/etc/2", "/etc/3", "/etc/4"), []Grant{rw("/etc/1"), rw("/etc/2"), rw("/etc/3"), rw("/etc/4")}},
+		{"never the second level", deny(Write, "/usr/lib/1", "/usr/lib/2", "/usr/lib/3", "/usr/lib/4"),
+			[]Grant{rw("/usr/lib/1"), rw("/usr/lib/2"), rw("/usr/lib/3"), rw("/usr/lib/4")}},
+		{"never a hidden folder", deny(Write, "/home/u/.ssh/1", "/home/u/.ssh/2", "/home/u/.ssh/3", "/home/u/.ssh/4"),
+			[]Grant{rw("/home/u/.ssh/1"), rw("/home/u/.ssh/2"), rw("/home/u/.ssh/3"), rw("/home/u/.ssh/4")}},
+		{"caches are no secret", deny(Write, "/home/u/.cache/x/1", "/home/u/.cache/x/2", "/home/u/.cache/x/3", "/home/u/.cache/x/4"), []Grant{rw("/home/u/.cache/x")}},
+		{"protected names stay apart", deny(Write, "/d/e/f/1", "/d/e/f/2", "/d/e/f/3", "/d/e/f/4", "/d/e/f/.git", "/d/e/f/.codex/a"),
+			[]Grant{rw("/d/e/f"), rw("/d/e/f/.codex/a"), rw("/d/e/f/.git")}},
+		{"nothing for the root, top folders and homes", deny(Write, "/", "/etc", "/home/u", "/Users/u", "/root", "rel", "", "/a/../b"), nil},
+		{"hosts", connect("b.example:443", "A.example:80", "a.example:80", "a.example:443", "a.example"), []Grant{{Addr: "a.example"}, {Addr: "b.example:443"}}},
+		{"nothing for loopback and junk", connect("127.0.0.1:80", "localhost:1", "[::]:1", "x:y:z", "*.example:1"), nil},
+		{"nothing for unix, bind and signal", []Denial{
+			{Access: Access{Op: Connect, Net: "unix", Addr: "/run/x"}}, {Access: Access{Op: Bind, Addr: "10.0.0.1:1"}}, {Access: Access{Op: Signal}}, {},
+		}, nil},
+		{"folders of folders", deny(Write, folders("/d/e/f", 4, 4)...), []Grant{rw("/d/e/f")}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if d := cmp.Diff(tt.want, Cure(tt.ds), cmpopts.EquateEmpty()); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+// folders returns n folders with m files each.
+func folders(root string, n, m int) []string {
+	var out []string
+	for i := range n {
+		for j := range m {
+			out = append(out, fmt.Sprintf("%s/%d/%d", root, i, j))
+		}
+	}
+	return out
+}
+
+// What Cure proposes is enough, and no proposal can be left out.
+func TestCureCures(t *testing.T) {
+	check(t, func(t *rapid.T) {
+		p := ReadOnly()
+		if rapid.Bool().Draw(t, "closed") {
+			p = Policy{}.Bind(testPlaces())
+		}
+		var ds []Denial
+		for range rapid.IntRange(0, 12).Draw(t, "n") {
+			a := drawAccess(t)
+			if p.Rule(a) == Deny {
+				ds = append(ds, Denial{Access: a})
+			}
+		}
+		gs := Cure(ds)
+		q := p.With(gs...)
+		for _, d := range ds {
+			if d.Op.isFile() && curable(d.Path) && q.Rule(d.Access) != Allow {
+				t.Fatalf("%v is not cured by %v", d, gs)
+			}
+		}
+		for i := range gs {
+			rest := append(append([]Grant{}, gs[:i]...), gs[i+1:]...)
+			if p.With(rest...).Covers(q) {
+				t.Fatalf("%v is not needed in %v", gs[i], gs)
+			}
+		}
+	})
+}
+
+func TestDenialJSON(t *testing.T) {
+	d := Denial{
+		Access: Access{Op: Write, Path: "/etc/x", Net: "tcp"}, Errno: "EROFS", Source: Notified, PID: 12,
+		Program: "/bin/sh", Rule: "/=read", Grant: "--rw /etc/x", Time: time.Unix(1, 0),
+	}
+	for _, tt := range []struct {
+		name string
+		d    Denial
+		want string
+	}{
+		{"full", d, `{"op":"write","path":"/etc/x","addr":"","errno":"EROFS","source":"notified","pid":12,"program":"/bin/sh","rule":"/=read","grant":"--rw /etc/x"}`},
+		{"zero", Denial{}, `{"op":"unknown","path":"","addr":"","errno":"","source":"guessed","pid":0,"program":"","rule":"","grant":""}`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b, err := json.Marshal(tt.d)
+			if err != nil || string(b) != tt.want {
+				t.Fatalf("%s, error %v, want %s", b, err, tt.want)
+			}
+			var back Denial
+			if err := json.Unmarshal(b, &back); err != nil {
+				t.Fatal(err)
+			}
+			want := tt.d
+			want.Time, want.Net = time.Time{}, ""
+			if back != want {
+				t.Errorf("read back as %+v", back)
+			}
+		})
+	}
+	for _, bad := range []string{`{"op":"fly"}`, `{"source":"heard"}`, `[]`, `{"pid":"x"}`} {
+		if err := json.Unmarshal([]byte(bad), &d); err == nil {
+			t.Errorf("%s is accepted", bad)
+		}
+	}
+}
+
+func TestStrings(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		v    fmt.Stringer
+		want string
+	}{
+		{"denial", Denial{Access: Access{Op: Write, Path: "/etc/x"}, Errno: "EROFS", Source: Notified}, "write /etc/x (EROFS, notified)"},
+		{"guess", Denial{Access: Access{Op: Connect, Addr: "h:1"}}, "probably connect h:1 (guessed)"},
+		{"signal", Access{Op: Signal}, "signal"},
+		{"op out of range", Op(99), "unknown"},
+		{"ruling out of range", Ruling(99), "unknown"},
+		{"level", LevelWrite, "write"},
+		{"mode", External, "external"},
+		{"network", NetworkProxy, "proxy"},
+		{"source", Audited, "audited"},
+		{"entry", Entry{Place: Place{Kind: PlaceSpecial, Token: TokenProjectRoots, Subpath: ".git"}, Level: LevelRead}, ":project_roots/.git=read"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := tt.v.String(); got != tt.want {
+				t.Errorf("%q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestWords(t *testing.T) {
+	type words struct {
+		Op      Op
+		Ruling  Ruling
+		Level   Level
+		Network Network
+		Source  Source
+	}
+	in := words{Exec, Ask, LevelRead, NetworkProxy, Proxied}
+	b, err := json.Marshal(in)
+	if want := `{"Op":"exec","Ruling":"ask","Level":"read","Network":"proxy","Source":"proxied"}`; err != nil || string(b) != want {
+		t.Fatalf("%s, error %v, want %s", b, err, want)
+	}
+	var out words
+	if err := json.Unmarshal(b, &out); err != nil || out != in {
+		t.Errorf("read back as %+v, error %v", out, err)
+	}
+	for _, bad := range []string{`{"Op":"x"}`, `{"Ruling":"x"}`, `{"Level":"x"}`, `{"Network":"x"}`, `{"Source":"x"}`} {
+		if err := json.Unmarshal([]byte(bad), &out); err == nil || out != in {
+			t.Errorf("%s: error %v, value %+v", bad, err, out)
+		}
+	}
+	if l, err := ParseLevel("none"); err != nil || l != LevelDeny {
+		t.Errorf("none is %v, error %v", l, err)
+	}
+	if Guessed.Evidence() || !Proxied.Evidence() || Source(99).Evidence() {
+		t.Error("Evidence is wrong")
+	}
+}
+
+func TestUnsupportedError(t *testing.T) {
+	var err error = fmt.Errorf("start: %w", &UnsupportedError{Need: "user namespaces", Have: "this kernel forbids them", Hint: "run sysctl x"})
+	var u *UnsupportedError
+	if !errors.As(err, &u) || u.Error() != "sandbox: needs user namespaces, but this kernel forbids them; run sysctl x" {
+		t.Errorf("%v", err)
+	}
+	if got := (&UnsupportedError{Need: "a", Have: "b"}).Error(); got != "sandbox: needs a, but b" {
+		t.Errorf("%q", got)
+	}
+}

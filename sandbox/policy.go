@@ -1,0 +1,322 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package sandbox
+
+import (
+	"cmp"
+	"path"
+	"slices"
+	"strings"
+)
+
+// A Network says how far a confined command reaches. The zero Network is
+// NetworkNone.
+type Network uint8
+
+// The networks, strictest first.
+const (
+	NetworkNone  Network = iota // a private loopback; on the wire "restricted"
+	NetworkProxy                // the same, and a proxy that asks about each host
+	NetworkHost                 // the host's network; on the wire "enabled"
+)
+
+var networkWords = [...]string{"none", "proxy", "host"}
+
+// String returns "none", "proxy" or "host".
+func (n Network) String() string { return wordOf(networkWords[:], uint8(n)) }
+
+// ParseNetwork returns the Network for a word of [Network.String].
+func ParseNetwork(word string) (Network, error) {
+	i, err := parseWord("network", networkWords[:], word)
+	return Network(i), err
+}
+
+// MarshalText implements [encoding.TextMarshaler] with the word of String.
+func (n Network) MarshalText() ([]byte, error) { return []byte(n.String()), nil }
+
+// UnmarshalText implements [encoding.TextUnmarshaler]; see [ParseNetwork].
+func (n *Network) UnmarshalText(text []byte) error {
+	v, err := ParseNetwork(string(text))
+	if err != nil {
+		return err
+	}
+	*n = v
+	return nil
+}
+
+// A Mode says who confines. The zero Mode is Managed.
+type Mode uint8
+
+// The modes.
+const (
+	Managed  Mode = iota // a sandbox is built as the policy says
+	External             // the caller confines files and processes; only the network part counts
+	Full                 // no sandbox: the command may do what its user may
+)
+
+var modeWords = [...]string{"managed", "external", "disabled"}
+
+// String returns the wire word: "managed", "external" or "disabled".
+func (m Mode) String() string { return wordOf(modeWords[:], uint8(m)) }
+
+// A Policy says what a command may touch. It is a value: copies are
+// independent, methods return new policies, and slices given to it are copied.
+//
+// The zero Policy is the tightest one that can still run a system binary: it
+// reads the platform's own files, writes nowhere and has no network.
+type Policy struct {
+	mode    Mode
+	net     Network
+	open    bool     // managed, but every file may be written ("unrestricted")
+	listed  bool     // entries is the whole list; otherwise minimal=read goes before it
+	entries []Entry  // never changed after construction
+	hosts   []string // canonical granted hosts, sorted
+	named   []string // named grants, sorted
+	depth   int      // glob_scan_max_depth of the wire, 0 for none
+
+	c *compiled // nil only in the zero Policy
+}
+
+// ReadOnly returns the policy that reads everything, writes nothing and has no
+// network.
+func ReadOnly() Policy {
+	return Policy{listed: true, entries: []Entry{SpecialEntry(TokenRoot, LevelRead)}}.seal()
+}
+
+// WorkspaceWrite returns the policy that reads everything and writes the roots
+// (the workspaces, when none is given), /tmp and the folder of TMPDIR, without
+// network. Protected names at the top of every writable folder stay read-only.
+// Relative roots are joined to the directory given to [Policy.Bind].
+func WorkspaceWrite(roots ...string) Policy {
+	es := []Entry{SpecialEntry(TokenRoot, LevelRead)}
+	if len(roots) == 0 {
+		es = append(es, SpecialEntry(TokenProjectRoots, LevelWrite))
+	}
+	for _, r := range roots {
+		es = append(es, PathEntry(r, LevelWrite))
+	}
+	es = append(es, SpecialEntry(TokenSlashTmp, LevelWrite), SpecialEntry(TokenTmpDir, LevelWrite))
+	return Policy{listed: true, entries: es}.seal()
+}
+
+// FullAccess returns the policy under which no sandbox is built.
+func FullAccess() Policy {
+	return Policy{mode: Full, net: NetworkHost, listed: true}.seal()
+}
+
+// New returns a policy with exactly these entries; without entries nothing can
+// be read. It refuses entries that can never hold (empty paths, zero bytes,
+// globs that do not deny, subpaths that leave their folder), entries for a mode
+// in which they mean nothing, and Full with less than NetworkHost: without a
+// sandbox there is nobody to hold a network back. Relative paths and special
+// places are fine until [Policy.Resolve].
+func New(mode Mode, net Network, entries ...Entry) (Policy, error) {
+	switch {
+	case mode > Full:
+		return Policy{}, &PolicyError{Reason: "the mode is not known"}
+	case net > NetworkHost:
+		return Policy{}, &PolicyError{Reason: "the network is not known"}
+	case mode == Full && net != NetworkHost:
+		return Policy{}, &PolicyError{Reason: "full access builds no sandbox that could restrict the network; use managed mode"}
+	case mode != Managed && len(entries) > 0:
+		return Policy{}, &PolicyError{Entry: entries[0].String(), Reason: "entries need managed mode"}
+	}
+	for _, e := range entries {
+		if err := e.check(); err != nil {
+			return Policy{}, err
+		}
+	}
+	return Policy{mode: mode, net: net, listed: true, entries: slices.Clone(entries)}.seal(), nil
+}
+
+// unrestricted returns the managed policy under which every file may be
+// written: a sandbox for network and processes only.
+func unrestricted(net Network) Policy {
+	return Policy{net: net, open: true, listed: true}.seal()
+}
+
+// seal works out what Rule and Resolve need. Every constructor ends in it.
+func (p Policy) seal() Policy {
+	p.c = compile(p)
+	return p
+}
+
+// compiled returns the worked-out form, also for the zero Policy.
+func (p Policy) compiled() *compiled {
+	if p.c == nil {
+		return compile(p)
+	}
+	return p.c
+}
+
+// list returns the entries without copying them.
+func (p Policy) list() []Entry {
+	switch {
+	case p.mode != Managed:
+		return nil
+	case p.open:
+		return []Entry{SpecialEntry(TokenRoot, LevelWrite)}
+	case !p.listed:
+		return append([]Entry{SpecialEntry(TokenMinimal, LevelRead)}, p.entries...)
+	}
+	return p.entries
+}
+
+// Mode returns who confines.
+func (p Policy) Mode() Mode { return p.mode }
+
+// Network returns the network part.
+func (p Policy) Network() Network { return p.net }
+
+// Entries returns the file part; the slice is the caller's own. It is empty
+// for the modes External and Full, and ":root=write" for a managed policy
+// without file restrictions.
+func (p Policy) Entries() []Entry { return slices.Clone(p.list()) }
+
+// Unrestricted reports whether a sandbox is built that restricts no file.
+func (p Policy) Unrestricted() bool { return p.mode == Managed && p.open }
+
+// GlobScanDepth returns how many folders deep peers look for matches of deny
+// globs when they start; 0 means that the policy does not say.
+func (p Policy) GlobScanDepth() int { return p.depth }
+
+// Hosts returns the hosts that grants have opened, as "host:port" or "host";
+// the slice is the caller's own. They count only under NetworkProxy.
+func (p Policy) Hosts() []string { return slices.Clone(p.hosts) }
+
+// Named returns the named grants that the policy holds, sorted; the slice is
+// the caller's own.
+func (p Policy) Named() []string { return slices.Clone(p.named) }
+
+// WithNetwork returns the policy with another network part. A policy with full
+// access that gets less than NetworkHost becomes a managed one without file
+// restrictions, because somebody has to hold the network back. A value beyond
+// the constants counts as NetworkNone.
+func (p Policy) WithNetwork(n Network) Policy {
+	if n > NetworkHost {
+		n = NetworkNone
+	}
+	if p.mode == Full {
+		if n == NetworkHost {
+			return p
+		}
+		return unrestricted(n)
+	}
+	p.net = n
+	return p.seal()
+}
+
+// WithEntries returns the policy with more entries; their order does not
+// matter. Unlike [Policy.With] it can also narrow. Entries of a policy that is
+// not Managed make it so, with every other file writable: a restriction is
+// never dropped because nobody was there to hold it. Entries that cannot be
+// used are reported by [Policy.Resolve], and until then allow nothing.
+func (p Policy) WithEntries(entries ...Entry) Policy {
+	if len(entries) == 0 {
+		return p
+	}
+	switch {
+	case p.mode != Managed:
+		p = Policy{net: p.net, listed: true, entries: []Entry{SpecialEntry(TokenRoot, LevelWrite)}, hosts: p.hosts, named: p.named}
+	case p.open:
+		p.open = false
+		p.entries = []Entry{SpecialEntry(TokenRoot, LevelWrite)}
+	}
+	p.entries = slices.Concat(p.entries, entries)
+	return p.seal()
+}
+
+// peerProtected is a name that codex 0.169.0 adds to the read-only names of a
+// workspace; a profile that has it is still that peer's workspace preset.
+const peerProtected = ".aws"
+
+// Name returns the preset that the policy is like, for people and for JSON:
+// "read-only", "workspace-write", "full-access", "external" or "custom". The
+// network has no part in it. A policy with deny entries, or with read-only
+// places of its own inside writable ones, is "custom".
+func (p Policy) Name() string {
+	switch p.mode {
+	case Full:
+		return "full-access"
+	case External:
+		return "external"
+	}
+	root, rooted, writes, narrows := LevelDeny, false, false, false
+	for _, e := range p.list() {
+		name, ok := e.Place.concrete()
+		base := path.Base(name)
+		if e.Place.Kind == PlaceSpecial {
+			base = path.Base(e.Place.Subpath)
+		}
+		switch {
+		case ok && name == "/":
+			if !rooted || e.Level < root {
+				root, rooted = e.Level, true
+			}
+		case e.Level == LevelWrite:
+			writes = true
+		case e.Level == LevelDeny:
+			return "custom"
+		case !isProtectedName(base) && base != peerProtected && e.Place.Token != TokenMinimal:
+			narrows = true
+		}
+	}
+	switch {
+	case root != LevelRead:
+		return "custom"
+	case !writes:
+		return "read-only"
+	case narrows:
+		return "custom"
+	}
+	return "workspace-write"
+}
+
+// String returns the name and the network, such as
+// "workspace-write, network none".
+func (p Policy) String() string { return p.Name() + ", network " + p.net.String() }
+
+// Denies reports whether the policy has hard denials: deny entries (other than
+// for "/") or deny globs. They are what no grant reopens, and a reason never to
+// offer to run a command without its sandbox.
+func (p Policy) Denies() bool {
+	return slices.ContainsFunc(p.list(), func(e Entry) bool {
+		name, ok := e.Place.concrete()
+		return e.Level == LevelDeny && !(ok && name == "/")
+	})
+}
+
+// Equal reports whether both policies say the same in the same words: mode,
+// network, entries in any order, granted hosts and names. Policies that allow
+// the same in different words are not equal; see [Policy.Covers].
+func (p Policy) Equal(q Policy) bool {
+	return p.mode == q.mode && p.net == q.net && p.open == q.open && p.depth == q.depth &&
+		slices.Equal(p.hosts, q.hosts) && slices.Equal(p.named, q.named) &&
+		slices.Equal(canonical(p.list()), canonical(q.list()))
+}
+
+// canonical returns the entries sorted and without repetitions.
+func canonical(es []Entry) []Entry {
+	es = slices.Clone(es)
+	slices.SortFunc(es, compareEntries)
+	return slices.Compact(es)
+}
+
+func compareEntries(a, b Entry) int {
+	skip := func(e Entry) int {
+		if e.SkipMissing {
+			return 1
+		}
+		return 0
+	}
+	return cmp.Or(
+		cmp.Compare(a.Place.Kind, b.Place.Kind),
+		strings.Compare(a.Place.Path, b.Place.Path),
+		strings.Compare(a.Place.Token, b.Place.Token),
+		strings.Compare(a.Place.Subpath, b.Place.Subpath),
+		strings.Compare(a.Place.Raw, b.Place.Raw),
+		cmp.Compare(a.Level, b.Level),
+		cmp.Compare(skip(a), skip(b)),
+	)
+}

@@ -1,0 +1,314 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package sandbox
+
+import (
+	"cmp"
+	"path"
+	"slices"
+	"strings"
+)
+
+// A Resolved is a policy as plain lists, for whoever builds the walls. Its
+// slices are the caller's own. It gives every path the level that
+// [Policy.LevelAt] gives: that of the longest of Paths at or above it, else
+// Root, and LevelDeny where one of Globs matches it or a folder above it.
+type Resolved struct {
+	Mode    Mode
+	Network Network
+	// Root is the level at "/". LevelDeny means that only listed paths are
+	// visible.
+	Root Level
+	// Paths are all paths except "/" that have a level of their own, sorted, so
+	// that folders come before what is in them, without repetitions.
+	Paths []PathRule
+	// Globs are absolute patterns for [CompileGlob] whose matches are denied.
+	Globs []string
+	// GlobDepth bounds how deep a search for matches goes; 0 means no bound of
+	// the policy's own.
+	GlobDepth int
+	// Writable are the writable roots, those higher up first.
+	Writable []WritableRoot
+	// Hosts and Named are what grants have opened; see [Policy.Hosts] and
+	// [Policy.Named].
+	Hosts []string
+	Named []string
+	// Warnings are sentences about parts that were ignored.
+	Warnings []string
+}
+
+// A PathRule is the level of one path and of everything below it down to the
+// next rule.
+type PathRule struct {
+	Path        string
+	Level       Level
+	SkipMissing bool // a path that does not exist is left out
+	Auto        bool // a protected name, kept read-only without an entry that asks for it
+}
+
+// A WritableRoot is a folder that may be written and what is carved out of it.
+// A carve-out is listed with the nearest writable root above it only.
+type WritableRoot struct {
+	Root     string
+	ReadOnly []string // below Root, readable
+	Denied   []string // below Root, neither readable nor writable
+	// Protected are the protected names at the top of Root that have to be kept
+	// from changes and from coming into being. A name for which an entry says
+	// otherwise is not among them.
+	Protected []string
+}
+
+// compiled is a policy worked out once. It is never changed afterwards.
+type compiled struct {
+	root     Level
+	levels   map[string]Level // explicit and automatic, without "/"
+	rules    []PathRule       // the same, sorted
+	globs    []Glob
+	warnings []string
+	// limit is the highest level that any file gets. It is below LevelWrite
+	// when an entry that narrows could not be placed: as nobody knows what it
+	// narrows, it narrows everything.
+	limit Level
+	// loose are entries that could not be placed, sorted.
+	loose []Entry
+	err   error // why Resolve fails
+}
+
+// compile works a policy out. It never fails; what is wrong is kept in err and
+// shuts what it might have been about.
+func compile(p Policy) *compiled {
+	c := &compiled{levels: map[string]Level{}, limit: LevelWrite}
+	if p.mode != Managed || p.open {
+		c.root = LevelWrite
+		return c
+	}
+	explicit := map[string]PathRule{}
+	for _, e := range p.list() {
+		if err := e.check(); err != nil {
+			c.shut(e, LevelDeny, err)
+			continue
+		}
+		c.place(e, explicit)
+	}
+	if r, ok := explicit["/"]; ok {
+		c.root = r.Level
+		delete(explicit, "/")
+	}
+	for name, r := range explicit {
+		c.levels[name] = r.Level
+	}
+	c.needMinimal()
+	c.protect(explicit)
+	for name, r := range explicit {
+		c.levels[name] = r.Level
+		c.rules = append(c.rules, r)
+	}
+	slices.SortFunc(c.rules, func(a, b PathRule) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(c.loose, compareEntries)
+	c.loose = slices.Compact(c.loose)
+	return c
+}
+
+// place files one sound entry.
+func (c *compiled) place(e Entry, explicit map[string]PathRule) {
+	unbound := func() {
+		c.shut(e, e.Level, &PolicyError{Entry: e.String(), Reason: "its place is not known; bind the policy to a directory first"})
+	}
+	if name, ok := e.Place.concrete(); ok {
+		r, seen := explicit[name]
+		switch {
+		case !seen || e.Level < r.Level:
+			r = PathRule{Path: name, Level: e.Level, SkipMissing: e.SkipMissing}
+		case e.Level == r.Level:
+			r.SkipMissing = r.SkipMissing && e.SkipMissing
+		}
+		explicit[name] = r
+		return
+	}
+	switch {
+	case e.Place.Kind == PlaceGlob && path.IsAbs(e.Place.Path):
+		g, err := CompileGlob(e.Place.Path)
+		if err != nil {
+			c.shut(e, LevelDeny, err)
+			return
+		}
+		if !slices.ContainsFunc(c.globs, func(o Glob) bool { return o.pattern == g.pattern }) {
+			c.globs = append(c.globs, g)
+		}
+	case e.Place.Kind == PlaceSpecial && !e.Place.known():
+		if e.Level == LevelDeny {
+			c.shut(e, LevelDeny, &PolicyError{Entry: e.String(), Reason: "this version does not know the place that it denies"})
+			return
+		}
+		c.warnings = append(c.warnings, "entry "+e.String()+" is ignored: this version does not know the place")
+	case e.Place.Kind == PlaceSpecial && e.Place.Token == TokenMinimal && e.Level == LevelRead:
+		c.loose = append(c.loose, e) // needMinimal decides
+	default:
+		unbound()
+	}
+}
+
+// shut notes an entry that cannot be used. Level is the most that a file it
+// may have been about can have.
+func (c *compiled) shut(e Entry, level Level, err error) {
+	c.limit = min(c.limit, level)
+	c.loose = append(c.loose, e)
+	if c.err == nil {
+		c.err = err
+	}
+}
+
+// needMinimal settles an unbound ":minimal=read": it is no fault where
+// everything is readable anyway.
+func (c *compiled) needMinimal() {
+	is := func(e Entry) bool { return e.Place.Token == TokenMinimal && e.Level == LevelRead && e.check() == nil }
+	i := slices.IndexFunc(c.loose, is)
+	if i < 0 {
+		return
+	}
+	if c.root >= LevelRead {
+		c.loose = slices.DeleteFunc(c.loose, is)
+		return
+	}
+	if c.err == nil {
+		c.err = &PolicyError{Entry: c.loose[i].String(), Reason: "its place is not known; bind the policy to the platform's paths first"}
+	}
+}
+
+// protect adds the protected names at the top of every writable root, unless
+// an entry for that very path says otherwise. A read entry that skips a missing
+// path is what peers write for the same purpose and counts as ours.
+func (c *compiled) protect(explicit map[string]PathRule) {
+	var roots []string
+	if c.root == LevelWrite {
+		roots = append(roots, "/")
+	}
+	for name, r := range explicit {
+		if r.Level == LevelWrite && !c.reopened(name) {
+			roots = append(roots, name)
+		}
+	}
+	for _, root := range roots {
+		for _, n := range ProtectedNames() {
+			name := path.Join(root, n)
+			r, ok := explicit[name]
+			switch {
+			case !ok:
+				explicit[name] = PathRule{Path: name, Level: LevelRead, SkipMissing: true, Auto: true}
+			case r.Level == LevelRead && r.SkipMissing:
+				r.Auto = true
+				explicit[name] = r
+			}
+		}
+	}
+}
+
+// reopened reports whether a writable path is a protected name of the folder
+// around it that an entry has opened. Nothing is protected inside of it.
+func (c *compiled) reopened(name string) bool {
+	return isProtectedName(path.Base(name)) && c.level(path.Dir(name)) == LevelWrite
+}
+
+// level returns the level of a clean absolute path without globs and limit.
+func (c *compiled) level(name string) Level {
+	if at, l := nearest(c.levels, name); at != "" {
+		return l
+	}
+	return c.root
+}
+
+// nearest returns the longest path of the table at or above name, "" if there
+// is none.
+func nearest(levels map[string]Level, name string) (string, Level) {
+	for {
+		if l, ok := levels[name]; ok {
+			return name, l
+		}
+		i := strings.LastIndexByte(name, '/')
+		if i < 0 || name == "/" {
+			return "", LevelDeny
+		}
+		name = name[:max(i, 1)]
+	}
+}
+
+// stricter sets the level of a path to the stricter of two.
+func stricter(levels map[string]Level, name string, l Level) {
+	if old, ok := levels[name]; !ok || l < old {
+		levels[name] = l
+	}
+}
+
+// Resolve returns the policy as plain lists. It fails, with a [*PolicyError],
+// on an entry that cannot be used: a relative path or a special place that is
+// not bound, an unknown token that denies, a path with a zero byte, a pattern
+// that does not compile. Nothing is dropped silently; unknown tokens that give
+// something are named in Warnings.
+func (p Policy) Resolve() (Resolved, error) {
+	c := p.compiled()
+	if c.err != nil {
+		return Resolved{}, c.err
+	}
+	r := Resolved{
+		Mode: p.mode, Network: p.net, Root: c.root, GlobDepth: p.depth,
+		Paths: slices.Clone(c.rules), Hosts: slices.Clone(p.hosts),
+		Named: slices.Clone(p.named), Warnings: slices.Clone(c.warnings),
+	}
+	for _, g := range c.globs {
+		r.Globs = append(r.Globs, g.pattern)
+	}
+	slices.Sort(r.Globs)
+	r.Writable = c.writable()
+	return r, nil
+}
+
+// writable collects the writable roots and files every other rule with the
+// nearest one above it.
+func (c *compiled) writable() []WritableRoot {
+	index := map[string]int{}
+	var roots []WritableRoot
+	if c.root == LevelWrite {
+		roots = append(roots, WritableRoot{Root: "/"})
+	}
+	for _, r := range c.rules {
+		if r.Level == LevelWrite {
+			roots = append(roots, WritableRoot{Root: r.Path})
+		}
+	}
+	slices.SortStableFunc(roots, func(a, b WritableRoot) int {
+		return cmp.Or(cmp.Compare(depth(a.Root), depth(b.Root)), strings.Compare(a.Root, b.Root))
+	})
+	levels := map[string]Level{}
+	for i, w := range roots {
+		index[w.Root] = i
+		levels[w.Root] = LevelWrite
+	}
+	for _, r := range c.rules {
+		if r.Level == LevelWrite {
+			continue
+		}
+		at, _ := nearest(levels, r.Path)
+		if at == "" {
+			continue
+		}
+		w := &roots[index[at]]
+		switch {
+		case r.Auto:
+			w.Protected = append(w.Protected, r.Path)
+		case r.Level == LevelRead:
+			w.ReadOnly = append(w.ReadOnly, r.Path)
+		default:
+			w.Denied = append(w.Denied, r.Path)
+		}
+	}
+	return roots
+}
+
+// depth returns the number of components of a clean absolute path.
+func depth(name string) int {
+	if name == "/" {
+		return 0
+	}
+	return strings.Count(name, "/")
+}
