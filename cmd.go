@@ -43,11 +43,11 @@ type Cmd struct {
 	Stdout, Stderr io.Writer
 
 	// Signals received are sent on, by number and in order, to the command's
-	// process group while it runs; 0 is skipped. Nil means none. It is never
-	// read again after Run has returned.
+	// process group while it runs; 0 is skipped. Nil and closed mean none. It is
+	// never read again after Run has returned.
 	Signals <-chan int
 
-	// Timeout ends the command; 0 means never.
+	// Timeout ends the command; 0 means never, unless Limits has a time-out.
 	Timeout time.Duration
 	// Grace is the time between asking the command's tree to end and killing
 	// it; 0 means 2 seconds, negative none.
@@ -68,6 +68,12 @@ type Cmd struct {
 	// Level is the least sandbox level accepted: "", "native", "bwrap", "landlock".
 	Level string
 }
+
+// Command returns a Cmd that runs a program with arguments.
+func Command(args ...string) *Cmd { return &Cmd{Args: args} }
+
+// Script returns a Cmd that runs a script in the user's shell.
+func Script(text string) *Cmd { return &Cmd{Script: text} }
 
 // EnvPolicy says what of the environment a command gets.
 type EnvPolicy = environ.Policy

@@ -90,6 +90,10 @@ func TestCovers(t *testing.T) {
 		{"a redundant entry is no difference, the other way", ws.WithEntries(PathEntry("/etc", LevelRead)), ws, true},
 		{"fewer globs", ws, ws.WithEntries(GlobEntry("/w/*.env")), true},
 		{"more globs", ws.WithEntries(GlobEntry("/w/*.env")), ws, false},
+		{"a place not bound yet brings protected names", mustNew(t, Managed, NetworkNone,
+			PathEntry("/", LevelWrite), PathEntry("/.git", LevelWrite), PathEntry("/.agents", LevelWrite), PathEntry("/.codex", LevelWrite),
+			PathEntry("/.sallyport", LevelWrite), SpecialEntry(TokenProjectRoots, LevelWrite)), unrestricted(NetworkNone), false},
+		{"an unusable entry", ReadOnly().WithEntries(PathEntry("", LevelWrite)), ReadOnly(), false},
 		{"a carve-out", ws.WithEntries(PathEntry("/w/ro", LevelRead)), ws, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -318,6 +318,12 @@ func checkWritable(t *rapid.T, r Resolved) {
 func TestPoliciesAreNotAliased(t *testing.T) {
 	check(t, func(t *rapid.T) {
 		p := drawPolicy(t, true)
+		given := []Entry{PathEntry("/a", LevelDeny)}
+		made, err := New(Managed, NetworkNone, given...)
+		given[0].Level = LevelWrite
+		if err != nil || made.Entries()[0].Level != LevelDeny {
+			t.Fatalf("New shares the caller's slice, error %v", err)
+		}
 		before := describe(p)
 		es := []Entry{PathEntry("/a", LevelDeny), PathEntry("/b", LevelRead)}
 		q := p.WithEntries(es...)
@@ -331,11 +337,15 @@ func TestPoliciesAreNotAliased(t *testing.T) {
 				_ = append(got[:0], PathEntry("/yyy", LevelWrite))
 			}
 			if r, err := x.Resolve(); err == nil {
+				want := fmt.Sprintf("%+v", r)
 				for i := range r.Paths {
 					r.Paths[i].Level = LevelWrite
 				}
 				for i := range r.Writable {
 					r.Writable[i].Protected = nil
+				}
+				if again, err := x.Resolve(); err != nil || fmt.Sprintf("%+v", again) != want {
+					t.Fatalf("Resolve shares its lists: %+v, error %v", again, err)
 				}
 			}
 			_ = x.With(Grant{Level: LevelWrite, Path: "/a/b"}, Grant{Addr: "h:9"}, Grant{Name: "z"})

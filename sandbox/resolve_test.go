@@ -100,8 +100,7 @@ func TestResolve(t *testing.T) {
 			Resolved{Paths: []PathRule{{Path: "/a", Level: LevelRead}}}},
 		{"hosts and names", ReadOnly().With(Grant{Addr: "b:1"}, Grant{Addr: "a"}, Grant{Name: "git"}, Grant{Name: "git"}),
 			Resolved{Network: NetworkProxy, Root: LevelRead, Hosts: []string{"a", "b:1"}, Named: []string{"git"}}},
-		{"unknown token", ReadOnly().WithEntries(SpecialEntry("future", LevelWrite)),
-			Resolved{Root: LevelRead, Warnings: []string{"entry :future=write is ignored: this version does not know the place"}}},
+		{"unknown token", ReadOnly().WithEntries(SpecialEntry("future", LevelWrite)), Resolved{Root: LevelRead, Warnings: []string{"entry :future=write is ignored: this version does not know the place"}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := tt.p.Bind(testPlaces()).Resolve()

@@ -30,8 +30,8 @@ import (
 // An Executor runs commands on this machine. The zero Executor is ready; it looks
 // at the machine when the first command starts. It must not be copied after that.
 type Executor struct {
-	host    confine.Host
-	buffers proc.Buffers
+	host   confine.Host
+	shared proc.Shared
 
 	mu      sync.Mutex
 	closed  bool
@@ -64,7 +64,7 @@ func (e *Executor) start(ctx context.Context, spec *executor.Spec, p *process) e
 	cfg := proc.Config{
 		Stdin: spec.Stdin, PipeStdin: spec.PipeStdin,
 		Stdout: spec.Stdout, Stderr: spec.Stderr,
-		Grace: spec.Grace, Buffers: &e.buffers,
+		Grace: spec.Grace, Shared: &e.shared,
 	}
 	if hear := spec.Output; hear != nil {
 		cfg.Output = func(s headtail.Stream, b []byte) { hear(executor.Stream(s), b) }
@@ -136,6 +136,7 @@ func (e *Executor) Close() error {
 	for _, p := range left {
 		<-p.gone
 	}
+	e.shared.Close()
 	if err := e.host.Close(); err != nil {
 		return fmt.Errorf("executor: cannot close: %w", err)
 	}

@@ -23,6 +23,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
 	"strings"
@@ -47,35 +48,28 @@ const (
 	codeNotFound    = 127
 )
 
-// Env is the world of one invocation. All fields must be set, except Environ,
-// where nil is the empty environment.
+// Env is the world of one invocation. The streams must be set; a nil
+// Environ is the empty environment.
 type Env struct {
 	Stdin, Stdout, Stderr *os.File
 	// Environ holds the variables as "NAME=value".
 	Environ []string
-	// Dir is the current directory, absolute; relative names begin there.
+	// Dir is the current directory, absolute; relative names begin there. Empty
+	// means that there is none any more: what needs it fails.
 	Dir string
+	// Last says that this process ends with the invocation, so that there is no
+	// need to clean up what ends with a process. False is for tests.
+	Last bool
 }
 
-// System returns the Env of this process. It fails where the current directory
-// cannot be named, for example because it was removed.
-func System() (*Env, error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return nil, sentence("the current directory cannot be found; go to one that exists (%v)", cause(err))
+// System returns the Env of this process. Dir is empty where the current
+// directory cannot be named, for example because it was removed.
+func System() *Env {
+	env := &Env{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ(), Last: true}
+	if dir, err := os.Getwd(); err == nil {
+		env.Dir = dir
 	}
-	return &Env{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ(), Dir: dir}, nil
-}
-
-// getenv returns the last value of a variable, "" when it is not there.
-func (e *Env) getenv(name string) string {
-	value := ""
-	for _, entry := range e.Environ {
-		if k, v, ok := strings.Cut(entry, "="); ok && k == name {
-			value = v
-		}
-	}
-	return value
+	return env
 }
 
 // say writes one line for people to standard error.
@@ -241,22 +235,37 @@ func classify(err error) (e ending, words, mend string) {
 
 // classifyStart is classify for programs that could not be executed.
 func classifyStart(start *executor.StartError) (e ending, words, mend string) {
-	name := start.Program
+	name, looked := start.Program, new(fs.PathError)
 	switch {
-	case start.NotFound && strings.Contains(name, "/"):
-		return ending{codeNotFound, "not_found"}, name + ": there is no such program", ""
+	case start.NotFound && !errors.Is(start.Err, fs.ErrNotExist):
+		e, words = ending{codeNotFound, "not_found"}, plain(start.Err)
+	case start.NotFound && errors.As(start.Err, &looked):
+		e, words = ending{codeNotFound, "not_found"}, name+": there is no such program"
 	case start.NotFound:
-		return ending{codeNotFound, "not_found"}, name + ": not found in PATH", ""
-	case errors.Is(start.Err, syscall.E2BIG):
-		return ending{codeCannotRun, "failed"}, name + ": the arguments and the environment are too long for this system",
-			"pass large data in a file or on standard input"
-	case errors.Is(start.Err, syscall.EACCES):
-		return ending{codeCannotRun, "failed"}, name + ": it is there but may not be executed", "is it a program, and is chmod +x set?"
-	case errors.Is(start.Err, syscall.ENOEXEC):
-		return ending{codeCannotRun, "failed"}, name + ": it is not a program that this system can execute",
-			"a script needs a first line such as #!/bin/sh"
+		// It was seen, and then the kernel missed something.
+		e, words = ending{codeNotFound, "not_found"}, name+": it is there, but the interpreter that it names is not"
+		mend = "look at its first line"
+	default:
+		e = ending{codeCannotRun, "failed"}
+		words, mend = whyNot(start.Err)
+		words = name + ": " + words
 	}
-	return ending{codeCannotRun, "failed"}, name + ": it cannot be executed: " + cause(start.Err).Error(), ""
+	return e, words, mend
+}
+
+// whyNot says why a program that is there cannot be executed.
+func whyNot(err error) (words, mend string) {
+	switch {
+	case errors.Is(err, syscall.E2BIG):
+		return "the arguments and the environment are too long for this system", "pass large data in a file or on standard input"
+	case errors.Is(err, syscall.EISDIR):
+		return "it is a folder, not a program", ""
+	case errors.Is(err, fs.ErrPermission):
+		return "it is there but may not be executed", "is chmod +x set, and does the sandbox let it be read?"
+	case errors.Is(err, syscall.ENOEXEC):
+		return "it is not a program that this system can execute", "a script needs a first line such as #!/bin/sh"
+	}
+	return "it cannot be executed: " + cause(err).Error(), ""
 }
 
 // endWord is the member "end" for a code of our own.

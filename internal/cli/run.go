@@ -34,26 +34,29 @@ func runVerb(ctx context.Context, env *Env, args []string) error {
 	if err != nil {
 		return report.failed(err)
 	}
+	signals := forwardSignals()
+	defer signals.stop(env.Last)
 	cmd, err := o.command(env, words)
 	if err != nil {
 		return report.failed(err)
 	}
-	policy, err := o.policy(env)
+	for _, name := range o.absent(env) {
+		report.note("-e " + name + ": it is not set here, so the command does not get it")
+	}
+	policy, err := o.policy(cmd.Dir)
 	if err != nil {
 		return report.failed(err)
 	}
-	return execute(ctx, &sallyport.Runner{Policy: policy}, cmd, report)
+	return execute(ctx, &sallyport.Runner{Policy: policy}, cmd, report, signals)
 }
 
 // execute runs cmd and reports how it ended.
-func execute(ctx context.Context, runner *sallyport.Runner, cmd *sallyport.Cmd, report *report) error {
+func execute(ctx context.Context, runner *sallyport.Runner, cmd *sallyport.Cmd, report *report, signals *forwarder) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	report.attach(runner, cmd, cancel)
-	signals, stop := forwardSignals()
-	cmd.Signals = signals
+	cmd.Signals = signals.channel()
 	res, err := runner.Run(ctx, cmd)
-	stop()
 	if closed := runner.Close(); err == nil && closed != nil {
 		report.note("cleaning up: " + plain(closed))
 	}
@@ -87,14 +90,28 @@ func (o *runOptions) command(env *Env, words []string) (*sallyport.Cmd, error) {
 	return cmd, nil
 }
 
+// limits returns how much of the output is kept.
+func (o *runOptions) limits() sallyport.Limits {
+	switch {
+	case !o.hasMaxOutput:
+		return sallyport.Limits{}
+	case o.maxOutput == 0:
+		return sallyport.Limits{Bytes: -1} // 0 would be the default
+	}
+	return sallyport.Limits{Bytes: o.maxOutput}
+}
+
 // folder returns the working directory, absolute and there.
 func (o *runOptions) folder(env *Env) (string, error) {
-	if o.dir == "" {
-		return env.Dir, nil
+	if filepath.IsAbs(o.dir) {
+		return o.dir, mustBeFolder("-C", o.dir)
 	}
-	dir := o.dir
-	if !filepath.IsAbs(dir) {
-		dir = filepath.Join(env.Dir, dir)
+	if env.Dir == "" {
+		return "", sentence("the current directory is not there any more; go to one that exists, or name one with -C")
+	}
+	dir := filepath.Join(env.Dir, o.dir)
+	if o.dir == "" {
+		return dir, nil
 	}
 	return dir, mustBeFolder("-C", dir)
 }
@@ -158,10 +175,21 @@ func (o *runOptions) environment(env *Env) sallyport.EnvPolicy {
 	return policy
 }
 
+// absent returns the names of -e K that are not set here.
+func (o *runOptions) absent(env *Env) []string {
+	var names []string
+	for _, v := range o.variables {
+		if !strings.Contains(v, "=") && !slices.ContainsFunc(env.Environ, func(e string) bool { return strings.HasPrefix(e, v+"=") }) {
+			names = append(names, v)
+		}
+	}
+	return names
+}
+
 func isTerminal(f *os.File) bool { return f != nil && term.IsTerminal(int(f.Fd())) }
 
-// policy returns what the command may touch.
-func (o *runOptions) policy(env *Env) (sandbox.Policy, error) {
+// policy returns what a command in dir may touch.
+func (o *runOptions) policy(dir string) (sandbox.Policy, error) {
 	policy := sandbox.WorkspaceWrite()
 	switch o.sandbox {
 	case "read-only":
@@ -181,7 +209,7 @@ func (o *runOptions) policy(env *Env) (sandbox.Policy, error) {
 			mend:  "use --net none, or --net host for the whole network",
 		}
 	}
-	entries, err := o.entries(env, policy.Name() == sandbox.FullAccess().Name())
+	entries, err := o.entries(dir, policy.Name() == sandbox.FullAccess().Name())
 	if err != nil {
 		return policy, err
 	}
@@ -190,10 +218,10 @@ func (o *runOptions) policy(env *Env) (sandbox.Policy, error) {
 
 // entries returns the entries of --rw, --ro and --deny. With full access, --rw
 // opens nothing that is not open.
-func (o *runOptions) entries(env *Env, full bool) ([]sandbox.Entry, error) {
+func (o *runOptions) entries(dir string, full bool) ([]sandbox.Entry, error) {
 	var entries []sandbox.Entry
 	for _, name := range o.writable {
-		if err := mustBeThere("--rw", name, env.Dir); err != nil {
+		if err := mustBeThere("--rw", name, dir); err != nil {
 			return nil, err
 		}
 		if !full {
@@ -201,29 +229,26 @@ func (o *runOptions) entries(env *Env, full bool) ([]sandbox.Entry, error) {
 		}
 	}
 	for _, name := range o.readable {
-		if err := mustBeThere("--ro", name, env.Dir); err != nil {
+		if err := mustBeThere("--ro", name, dir); err != nil {
 			return nil, err
 		}
 		entries = append(entries, sandbox.PathEntry(name, sandbox.LevelRead))
 	}
 	for _, name := range o.denied {
-		entries = append(entries, o.denyEntries(name, env.Dir)...)
+		entries = append(entries, denyEntries(name, dir)...)
 	}
 	return entries, nil
 }
 
 // denyEntries returns the entries for one --deny. A name that has the marks of a
 // pattern and is a file as well is both.
-func (o *runOptions) denyEntries(name, dir string) []sandbox.Entry {
+func denyEntries(name, dir string) []sandbox.Entry {
 	if !strings.ContainsAny(name, "*?[{") {
 		return []sandbox.Entry{sandbox.PathEntry(name, sandbox.LevelDeny)}
 	}
 	entries := []sandbox.Entry{sandbox.GlobEntry(name)}
 	if !filepath.IsAbs(name) {
-		name = filepath.Join(dir, o.dir, name)
-		if filepath.IsAbs(o.dir) {
-			name = filepath.Join(o.dir, name)
-		}
+		name = filepath.Join(dir, name)
 	}
 	if _, err := os.Lstat(name); err == nil {
 		entries = append(entries, sandbox.PathEntry(name, sandbox.LevelDeny))
@@ -232,7 +257,8 @@ func (o *runOptions) denyEntries(name, dir string) []sandbox.Entry {
 }
 
 // mustBeThere returns what is wrong with a path that a flag opens. A relative one
-// is refused, because with -C it could be meant below either folder.
+// is refused, because with -C it could be meant below either folder; dir is
+// the one that the message proposes.
 func mustBeThere(flag, name, dir string) error {
 	if !filepath.IsAbs(name) {
 		return usage("%s: %s is not an absolute path; write %s %s", flag, quote(name), flag, quote(filepath.Join(dir, name)))

@@ -69,7 +69,7 @@ func (o *runOptions) sandboxFlags() []flag {
 		{long: "level", value: "LEVEL", group: group, words: levelWords, set: chosen(&o.level, levelWords),
 			help: "the least sandbox level accepted: native, bwrap or\nlandlock; without it nothing runs (default bwrap)"},
 		{long: "approval", short: 'a', value: "WHEN", group: group, words: approvalWords, set: chosen(&o.approval, approvalWords),
-			help: "when to ask: " + strings.Join(approvalWords, ", ") + ".\nApprovals are not built yet: with every word nobody is\nasked, and what would need an approval does not run"},
+			help: "when to ask: untrusted, on-request, granular, on-failure\nor never. Approvals are not built yet: with every word\nnobody is asked, and what needs an approval does not run"},
 	}
 }
 
@@ -194,6 +194,8 @@ func (o *runOptions) check(words []string) error {
 		return usage("--login needs a script: sallyport run --login -c SCRIPT")
 	case !o.hasScript && len(words) == 0:
 		return usage("command args are empty: nothing to run; sallyport run [FLAGS] -- CMD [ARG...]")
+	case !o.hasScript && words[0] == "":
+		return usage("the name of the program is empty")
 	case o.quiet && o.verbose:
 		return usage("-q and -v do not go together")
 	}

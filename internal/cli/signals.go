@@ -9,42 +9,74 @@ import (
 	"sync"
 )
 
-// forwardSignals begins to send the signals that arrive here to the returned
-// channel, in order, until stop is called. Signals that this process ignores,
-// as under nohup(1), stay ignored. Stop waits until nothing is sent any more.
-func forwardSignals() (numbers <-chan int, stop func()) {
-	in, out, done := make(chan os.Signal, 32), make(chan int), make(chan struct{})
-	for _, s := range forwarded() {
-		if !signal.Ignored(s) {
-			signal.Notify(in, s)
-		}
+// A forwarder hands the signals that arrive here on to a command.
+type forwarder struct {
+	arrived chan os.Signal
+	numbers chan int
+	ready   chan struct{} // closed when all signals are listened for
+	over    chan struct{}
+	running sync.WaitGroup
+}
+
+// forwardSignals begins to listen for signals. It returns at once: the runtime
+// takes a few hundred microseconds for it, in which flags and files can be looked
+// at. Signals that this process ignores, as under nohup(1), stay ignored.
+func forwardSignals() *forwarder {
+	f := &forwarder{
+		arrived: make(chan os.Signal, 32), numbers: make(chan int),
+		ready: make(chan struct{}), over: make(chan struct{}),
 	}
-	send := func(n int) {
-		select {
-		case out <- n:
-		case <-done:
-		}
-	}
-	var running sync.WaitGroup
-	running.Go(func() {
-		for {
-			select {
-			case s := <-in:
-				send(number(s))
-				if isStop(s) {
-					// Whoever reads the channel has sent the signal on when it
-					// comes back for more. 0 is no signal.
-					send(0)
-					stopSelf()
-				}
-			case <-done:
-				return
+	f.running.Go(func() {
+		for _, s := range forwarded() {
+			if !signal.Ignored(s) {
+				signal.Notify(f.arrived, s)
 			}
 		}
+		close(f.ready)
+		f.forward()
 	})
-	return out, func() {
-		signal.Stop(in)
-		close(done)
-		running.Wait()
+	return f
+}
+
+// channel returns the numbers of the signals, in order of their arrival. None is
+// missed from now on.
+func (f *forwarder) channel() <-chan int {
+	<-f.ready
+	return f.numbers
+}
+
+// stop ends the forwarding. The runtime is left to listen, which costs nothing,
+// while to stop it would take as long as to start it: unless last is false, this
+// is the end of the process.
+func (f *forwarder) stop(last bool) {
+	close(f.over)
+	f.running.Wait()
+	if !last {
+		signal.Stop(f.arrived)
+	}
+}
+
+// forward sends until it is over.
+func (f *forwarder) forward() {
+	for {
+		select {
+		case s := <-f.arrived:
+			f.send(number(s))
+			if isStop(s) {
+				// Whoever reads the channel has sent the signal on when it comes
+				// back for more. 0 is no signal.
+				f.send(0)
+				stopSelf()
+			}
+		case <-f.over:
+			return
+		}
+	}
+}
+
+func (f *forwarder) send(n int) {
+	select {
+	case f.numbers <- n:
+	case <-f.over:
 	}
 }

@@ -58,6 +58,10 @@ func hint(word string, known []string, otherwise string) string {
 // begins with it, or the one with the fewest changed letters, at most a third of
 // them. It is "" when there is none.
 func nearest(word string, known []string) string {
+	const longest = 64 // no flag and no word is that long
+	if len(word) > longest {
+		return ""
+	}
 	best, least := "", len(word)/3+1
 	lower := strings.ToLower(word)
 	for _, k := range known {
@@ -77,12 +81,8 @@ func nearest(word string, known []string) string {
 }
 
 // distance counts the letters to insert, drop, replace or swap with their
-// neighbor to make b of a (Damerau-Levenshtein, the restricted form). Words that
-// are far longer than any flag are not compared; they are far.
+// neighbor to make b of a (Damerau-Levenshtein, the restricted form).
 func distance(a, b string) int {
-	if len(a) > 64 || len(b) > 64 {
-		return 64
-	}
 	rows := make([][]int, len(a)+1)
 	for i := range rows {
 		rows[i] = make([]int, len(b)+1)
@@ -105,4 +105,14 @@ func distance(a, b string) int {
 		}
 	}
 	return rows[len(a)][len(b)]
+}
+
+// quote returns s for a sentence: in quotes, with what does not print escaped,
+// and shortened when it is long.
+func quote(s string) string {
+	const most = 80
+	if len(s) > most {
+		s = s[:most] + "..."
+	}
+	return fmt.Sprintf("%q", s)
 }

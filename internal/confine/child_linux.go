@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -59,7 +60,7 @@ func (c *child) Signal(sig syscall.Signal, tree bool) error {
 	err := c.proc.Signal(sig, to)
 	if tree && !c.own {
 		// No process namespace: those that left the group are found by descent.
-		for _, s := range c.Survivors() {
+		for _, s := range c.alive() {
 			signalDescendant(c.PID(), s.PID, sig)
 		}
 	}
@@ -69,13 +70,16 @@ func (c *child) Signal(sig syscall.Signal, tree bool) error {
 // Kill ends the tree. Without a process namespace that takes several rounds,
 // because a process may start others while we look.
 func (c *child) Kill() error {
+	if c.proc.Empty(0) {
+		return nil
+	}
 	err := c.proc.Kill()
 	if c.own {
 		return err
 	}
 	const rounds = 64 // a tree that grows faster than this is left to the kernel's limits
 	for range rounds {
-		alive := c.Survivors()
+		alive := c.alive()
 		if len(alive) == 0 {
 			break
 		}
@@ -94,6 +98,15 @@ func (c *child) Sandbox() executor.Sandbox {
 
 // Survivors walks the tree below the reaper by the kernel's lists of children.
 func (c *child) Survivors() []executor.Survivor {
+	// The reaper is asked first: it knows, and usually there are none.
+	const soon = 2 * time.Millisecond
+	if c.proc.Empty(soon) {
+		return nil
+	}
+	return c.alive()
+}
+
+func (c *child) alive() []executor.Survivor {
 	var out []executor.Survivor
 	for _, pid := range descendants(c.PID()) {
 		out = append(out, executor.Survivor{PID: pid, Name: oneLine(fmt.Sprintf("/proc/%d/comm", pid))})
@@ -195,7 +208,7 @@ func explain(r *Request, err error) error {
 			Mend: "try again when nothing else changes it",
 		}
 	}
-	return &sandbox.UnsupportedError{Need: "every wall of the sandbox", Have: err.Error(), Hint: "see sallyport doctor"}
+	return &sandbox.UnsupportedError{Need: "every wall of the sandbox", Have: err.Error(), Hint: seeDoctor}
 }
 
 // namespaceError says why the kernel made no namespaces.
@@ -205,6 +218,9 @@ func namespaceError(errno syscall.Errno) error {
 		Hint: namespaceHint(),
 	}
 }
+
+// seeDoctor is the hint where nothing better is known.
+const seeDoctor = "see sallyport doctor"
 
 // namespaceHint looks at the usual reasons.
 func namespaceHint() string {
@@ -218,7 +234,7 @@ func namespaceHint() string {
 	case seccompFiltered():
 		return "a system call filter is around this process, as in a container or another sandbox: allow user namespaces there, or run sallyport outside of it"
 	}
-	return "see sallyport doctor"
+	return seeDoctor
 }
 
 // seccompFiltered reports whether this process is under a filter itself.

@@ -25,10 +25,10 @@ var (
 	// procCovers can change the host when the caller is the real root: the
 	// kernel checks the user id there, not capabilities.
 	procCovers = [...]string{
-		"sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi", "driver", "asound", "dynamic_debug", "mtrr",
+		"sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi", "driver", "asound", "dynamic_debug",
 	}
 	// procMasks tell of the host's memory, keys and timers.
-	procMasks = [...]string{"kcore", "keys", "kallsyms", "timer_list", "latency_stats", "sched_debug", "kmsg"}
+	procMasks = [...]string{"kcore", "keys", "kallsyms", "timer_list", "latency_stats", "sched_debug"}
 
 	// sysShows is what programs ask to learn how many processors there are.
 	sysShows = [...]string{"/sys/devices/system"}
@@ -117,12 +117,16 @@ func landlockABI() int {
 // too high is refused by the kernel, one that is too low would leave rights,
 // so it is asked for and not assumed.
 func lastCap() uint64 {
-	for c := uint64(0); c < 64; c++ {
+	known, unknown := uint64(0), uint64(64)
+	for unknown-known > 1 {
+		c := (known + unknown) / 2
 		if _, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, uintptr(c), 0, 0, 0); err != nil {
-			return c - 1
+			unknown = c
+		} else {
+			known = c
 		}
 	}
-	return 63
+	return known
 }
 
 // oneLine reads a short file of the kernel's; empty when it cannot be read.

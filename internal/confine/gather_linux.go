@@ -178,8 +178,8 @@ func (g *gathering) protect(name string) error {
 	}
 	real := filepath.Join(dir, filepath.Base(name))
 	st, err := os.Lstat(real)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return nil // ENOTDIR: the root is a file, which has no names in it
 	}
 	if err != nil {
 		return &RootError{Path: name, Why: "cannot be looked at: " + reason(err)}

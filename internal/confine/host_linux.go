@@ -71,10 +71,12 @@ func (h *Host) Plan(r *Request, stdio [3]*os.File) (*plan.Plan, error) {
 	if r.Arg0 != "" {
 		pr.Argv[0] = r.Arg0
 	}
-	for i, f := range stdio {
-		pr.Stdio[i] = describe(f)
-	}
 	if pr.Mode == sandbox.Managed {
+		for i, f := range stdio {
+			if pr.Stdio[i], err = describe(i, f); err != nil {
+				return nil, err
+			}
+		}
 		if err := h.confined(r, pr); err != nil {
 			return nil, err
 		}
@@ -98,8 +100,29 @@ func (h *Host) confined(r *Request, pr *plan.Request) error {
 	if pr.Tmp, err = h.tmpFor(r.Tmp, pr); err != nil {
 		return err
 	}
+	if res.Network == sandbox.NetworkHost {
+		resolverFile(pr)
+	}
 	pr.Filter, err = h.filter(r.Allow, res.Network == sandbox.NetworkHost)
 	return err
+}
+
+// resolverFile keeps the file that /etc/resolv.conf leads to visible for commands
+// that use the host's network: on many systems it lies below /run, which is
+// covered.
+func resolverFile(pr *plan.Request) {
+	real := realPath("/etc/resolv.conf")
+	if !strings.HasPrefix(real, "/run/") || slices.ContainsFunc(pr.Rules, func(r plan.Rule) bool { return r.Path == real }) {
+		return
+	}
+	if s, err := look(real); err == nil && s.Kind == plan.KindFile {
+		addRule(pr, plan.Rule{Spot: s, Level: sandbox.LevelRead, Why: "name servers"})
+	}
+}
+
+func addRule(pr *plan.Request, r plan.Rule) {
+	pr.Rules = append(pr.Rules, r)
+	slices.SortFunc(pr.Rules, func(a, b plan.Rule) int { return strings.Compare(a.Path, b.Path) })
 }
 
 func checkLevel(level string) error {
@@ -112,33 +135,14 @@ func checkLevel(level string) error {
 
 // limits are those that every command gets: no core dumps, which would end up
 // in the workspace or with the host's crash handler, and the descriptor limit
-// that the caller started with, which Go raises for itself.
+// that the caller started with, which Go raises for itself. A core limit of 1
+// is the kernel's own sign for "not to a handler either"; 0 is not (core(5)).
 func limits() []plan.Limit {
-	out := []plan.Limit{{Resource: unix.RLIMIT_CORE}}
+	out := []plan.Limit{{Resource: unix.RLIMIT_CORE, Soft: 1, Hard: 1}}
 	if soft, hard, ok := rlimit.FilesAtStart(); ok {
 		out = append(out, plan.Limit{Resource: unix.RLIMIT_NOFILE, Soft: soft, Hard: hard})
 	}
 	return out
-}
-
-// describe looks at a standard descriptor.
-func describe(f *os.File) plan.Stdio {
-	var s plan.Stdio
-	raw, err := f.SyscallConn()
-	if err != nil {
-		return s
-	}
-	_ = raw.Control(func(fd uintptr) {
-		var st unix.Stat_t
-		if unix.Fstat(int(fd), &st) == nil {
-			s.File = st.Mode&unix.S_IFMT == unix.S_IFREG
-			s.Device = st.Mode&unix.S_IFMT == unix.S_IFCHR
-		}
-		if flags, err := unix.FcntlInt(fd, unix.F_GETFL, 0); err == nil {
-			s.Writable = flags&unix.O_ACCMODE != unix.O_RDONLY && flags&unix.O_PATH == 0
-		}
-	})
-	return s
 }
 
 // tmpFor decides what stands at /tmp, and adds the rules that belong to it.
@@ -172,8 +176,7 @@ func (h *Host) tmpFor(want string, pr *plan.Request) (*plan.Tmp, error) {
 	}
 	// Other runs' private folders and our records are nobody's business.
 	if s, err := look(state); err == nil && !slices.ContainsFunc(pr.Rules, func(r plan.Rule) bool { return r.Path == state }) {
-		pr.Rules = append(pr.Rules, plan.Rule{Spot: s, Level: sandbox.LevelDeny, Why: "sallyport's own state"})
-		slices.SortFunc(pr.Rules, func(a, b plan.Rule) int { return strings.Compare(a.Path, b.Path) })
+		addRule(pr, plan.Rule{Spot: s, Level: sandbox.LevelDeny, Why: "sallyport's own state"})
 	}
 	return &plan.Tmp{At: at, Source: source}, nil
 }
@@ -205,22 +208,18 @@ func (h *Host) filter(allow []string, hostNetwork bool) (launch.Filter, error) {
 	names = slices.Compact(names)
 	key := fmt.Sprint(hostNetwork, names)
 	h.mu.Lock()
+	cached, ok := h.filters[key]
+	h.mu.Unlock()
+	if ok {
+		return cached, nil
+	}
+	prog, err := seccomp.Program(seccomp.Options{Arch: h.Facts().Arch, Allow: names, HostNetwork: hostNetwork, OwnPID: true})
+	if err != nil {
+		return nil, err
+	}
+	words := launch.Filter(prog)
+	h.mu.Lock()
 	defer h.mu.Unlock()
-	if f, ok := h.filters[key]; ok {
-		return f, nil
-	}
-	f, err := seccomp.Default(seccomp.Options{Arch: h.Facts().Arch, Allow: names, HostNetwork: hostNetwork, OwnPID: true})
-	if err != nil {
-		return nil, err
-	}
-	prog, err := f.Compile()
-	if err != nil {
-		return nil, err
-	}
-	words := make(launch.Filter, len(prog))
-	for i, in := range prog {
-		words[i] = uint64(in.Code) | uint64(in.JT)<<16 | uint64(in.JF)<<24 | uint64(in.K)<<32
-	}
 	if h.filters == nil {
 		h.filters = make(map[string]launch.Filter)
 	}

@@ -73,9 +73,11 @@ type lowering struct {
 	used   slot
 	trees  map[int]slot
 	stdio  [3]int
-	files  files
-	place  slot // scratch: the place that a step works on
-	fork   int  // index of the fork call, or -1
+	// reopened are the slots of standard descriptors that a step opened anew.
+	reopened map[int]slot
+	files    files
+	place    slot // scratch: the place that a step works on
+	fork     int  // index of the fork call, or -1
 }
 
 // files are the descriptors that a launch passes to the child beside stdio.

@@ -111,7 +111,8 @@ func (l *lowering) lowerLandlock(s *Step) error {
 		l.words[access] = u.Access & r.Handled
 		if u.Stdio != 0 {
 			l.words[parent] = uint64(l.stdio[u.Stdio-1])
-			l.addRule(set, access)
+			// EBADFD: Landlock does not watch such a file (one in memory).
+			l.addRule(set, access).ignoreErrno(unix.EBADFD)
 			continue
 		}
 		if err := l.open(u.Path, ID{}, unix.O_PATH, parent); err != nil {
@@ -125,6 +126,6 @@ func (l *lowering) lowerLandlock(s *Step) error {
 	return nil
 }
 
-func (l *lowering) addRule(set, rule slot) {
-	l.call("landlock_add_rule", unix.SYS_LANDLOCK_ADD_RULE, set.arg(), num(landlockRulePathBeneath), l.slotAddr(rule), zero())
+func (l *lowering) addRule(set, rule slot) *call {
+	return l.call("landlock_add_rule", unix.SYS_LANDLOCK_ADD_RULE, set.arg(), num(landlockRulePathBeneath), l.slotAddr(rule), zero())
 }

@@ -29,7 +29,9 @@ type Launcher struct {
 	work    chan func()
 	threads int
 	idle    atomic.Int32
-	wg      sync.WaitGroup
+	wg      sync.WaitGroup // threads
+	under   sync.WaitGroup // launches that are under way
+	zombies sync.WaitGroup // reapers that are being collected
 	closed  bool
 
 	self   int // pidfd of this process
@@ -90,8 +92,8 @@ func (l *Launcher) run(f func()) error {
 		l.wg.Add(1)
 		go l.thread()
 	}
-	l.wg.Add(1) // Close waits for launches that are under way
-	defer l.wg.Done()
+	l.under.Add(1) // Close waits for it
+	defer l.under.Done()
 	work := l.work
 	l.mu.Unlock()
 	done := make(chan struct{})
@@ -101,16 +103,41 @@ func (l *Launcher) run(f func()) error {
 }
 
 // thread serves launches on a locked thread. Returning while locked ends the
-// thread, and with it whatever it started and is still alive.
+// thread, and with it whatever it started and is still alive. That is not so
+// for the main thread, which Go parks instead; so the main thread is held until
+// another one has taken the work.
 func (l *Launcher) thread() {
-	defer l.wg.Done()
 	runtime.LockOSThread()
+	if unix.Gettid() != os.Getpid() {
+		l.serve()
+		return
+	}
+	taken := make(chan struct{})
+	go func() {
+		runtime.LockOSThread()
+		close(taken)
+		l.serve()
+	}()
+	<-taken
+	runtime.UnlockOSThread()
+}
+
+func (l *Launcher) serve() {
+	defer l.wg.Done()
 	l.idle.Add(1)
 	for f := range l.work {
 		l.idle.Add(-1)
 		f()
 		l.idle.Add(1)
 	}
+}
+
+// collectLater waits for a reaper without holding up its owner.
+func (l *Launcher) collectLater(p *Process) {
+	l.zombies.Go(func() {
+		_ = p.collect() // there is nobody to tell, and nothing to lose
+		p.file.Close()
+	})
 }
 
 // Close ends the launcher's threads; processes that are still running are
@@ -126,8 +153,10 @@ func (l *Launcher) Close() error {
 	ready := l.ready
 	l.mu.Unlock()
 	if ready {
+		l.under.Wait() // before the close: they may not have been taken up yet
 		close(l.work)
 		l.wg.Wait()
+		l.zombies.Wait()
 		unix.Close(l.self)
 		unix.Close(l.reaper)
 	}
@@ -245,26 +274,29 @@ func (l *Launcher) launch(s *Script, stdio [3]int, statusEnd int) (*Process, err
 			return nil, &ScriptError{Step: len(s.Steps) - 1, Reason: "nothing follows start-command"}
 		}
 		low.calls[low.fork].want = uintptr(unsafe.Pointer(&low.calls[end]))
-		var pidfd int32 = -1
-		c := &context{script: &low.calls[0], slots: &low.words[0]}
-		args := &cloneArgs{
+		// The kernel gets both of these as numbers, so they must not lie on the
+		// stack, which may move.
+		pidfd, args := new(int32), new(cloneArgs)
+		*pidfd = -1
+		at := pin(low, pidfd).v
+		*args = cloneArgs{
 			flags:      uint64(s.Namespaces) | unix.CLONE_VM | unix.CLONE_VFORK | unix.CLONE_PIDFD | cloneClearSighand,
-			pidfd:      uint64(uintptr(unsafe.Pointer(&pidfd))),
+			pidfd:      uint64(at),
 			exitSignal: uint64(unix.SIGCHLD),
 		}
+		c := &context{script: &low.calls[0], slots: &low.words[0]}
 		if old {
 			c.nr = unix.SYS_CLONE
 			c.args = [5]uintptr{
 				uintptr(s.Namespaces) | unix.CLONE_VM | unix.CLONE_VFORK | unix.CLONE_PIDFD | uintptr(unix.SIGCHLD),
-				0, uintptr(unsafe.Pointer(&pidfd)),
+				0, at,
 			}
 		} else {
 			c.nr = unix.SYS_CLONE3
-			c.args = [5]uintptr{uintptr(unsafe.Pointer(args)), unsafe.Sizeof(*args)}
+			c.args = [5]uintptr{pin(low, args).v, unsafe.Sizeof(*args)}
 		}
 		pid := spawnBlocked(c)
 		runtime.KeepAlive(low)
-		runtime.KeepAlive(args)
 		runtime.KeepAlive(s)
 		if pid == -int64(unix.ENOSYS) && !old {
 			l.old.Store(true) // container runtimes answer so
@@ -273,18 +305,29 @@ func (l *Launcher) launch(s *Script, stdio [3]int, statusEnd int) (*Process, err
 		if pid < 0 {
 			return nil, &StepError{Index: -1, Call: "clone", Errno: syscall.Errno(-pid)}
 		}
-		return finish(s, low, c, int(pid), int(pidfd))
+		return l.finish(s, low, c, int(pid), int(*pidfd))
 	}
 }
 
 // finish turns what the child left in the context into a process or an error.
-func finish(s *Script, low *lowering, c *context, pid, pidfd int) (*Process, error) {
-	p := &Process{pid: pid, ownPID: s.Namespaces&NewPID != 0}
+func (l *Launcher) finish(s *Script, low *lowering, c *context, pid, pidfd int) (*Process, error) {
+	p := &Process{
+		pid: pid, owner: l, ownPID: s.Namespaces&NewPID != 0,
+		reading: make(chan struct{}, 1), known: make(chan struct{}),
+	}
 	p.command = int(low.words[low.calls[low.fork].out])
-	if c.errno != 0 {
+	if c.errno != 0 || p.command == 0 {
 		p.pidfd = pidfd
 		p.reap()
 		unix.Close(pidfd)
+		if c.errno == 0 {
+			return nil, errKilled
+		}
+		if p.command != 0 && !p.ownPID {
+			// The command may have been executed before the reaper failed. No
+			// process namespace takes it along.
+			_ = unix.Kill(-p.command, unix.SIGKILL)
+		}
 		i := (uintptr(unsafe.Pointer(c.failed)) - uintptr(unsafe.Pointer(&low.calls[0]))) / unsafe.Sizeof(call{})
 		step := low.origin[i]
 		return nil, &StepError{Index: step, Step: s.Steps[step], Call: low.names[i], Errno: syscall.Errno(c.errno)}

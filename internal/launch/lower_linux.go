@@ -7,6 +7,7 @@ package launch
 
 import (
 	"fmt"
+	"slices"
 	"syscall"
 	"unsafe"
 
@@ -22,7 +23,7 @@ func lower(s *Script, stdio [3]int, f files, oldKernel bool) (*lowering, error) 
 	}
 	l := &lowering{
 		calls: make([]call, 0, 320), origin: make([]int, 0, 320), names: make([]string, 0, 320),
-		trees: make(map[int]slot), stdio: stdio, files: f, fork: -1,
+		trees: make(map[int]slot), reopened: make(map[int]slot), stdio: stdio, files: f, fork: -1,
 	}
 	l.words = make([]uint64, slotsFor(s))
 	l.place = l.newSlot()
@@ -38,8 +39,9 @@ func lower(s *Script, stdio [3]int, f files, oldKernel bool) (*lowering, error) 
 		}
 	}
 	l.step = len(s.Steps) - 1
-	if l.fork < 0 || s.Steps[len(s.Steps)-1].Op != OpExec {
-		return nil, &ScriptError{Step: l.step, Reason: "a script needs start-command, and exec as its last step"}
+	last := slices.IndexFunc(s.Steps, func(st Step) bool { return st.Op == OpExec })
+	if l.fork < 0 || last != len(s.Steps)-1 {
+		return nil, &ScriptError{Step: l.step, Reason: "a script needs start-command, and one exec as its last step"}
 	}
 	return l, nil
 }
@@ -58,7 +60,7 @@ func slotsFor(s *Script) int {
 
 func (l *lowering) lowerStep(s *Step) error {
 	switch s.Op {
-	case OpOpen, OpClone, OpSetTree, OpSetMount, OpAttach, OpTmpfs, OpProc, OpDevpts,
+	case OpOpen, OpClone, OpSetTree, OpSetMount, OpAttach, OpReopen, OpTmpfs, OpProc, OpDevpts,
 		OpMkdir, OpMkfile, OpChmod, OpSymlink, OpPivot, OpRefuseWrite:
 		return l.lowerMount(s)
 	case OpDropBounding, OpSecureBits, OpClearAmbient, OpNoNewPrivs, OpCaps, OpSeccomp, OpLandlock, OpMapUser:
@@ -86,7 +88,11 @@ func (l *lowering) lowerTask(s *Step) error {
 		l.call("setsid", unix.SYS_SETSID)
 	case OpStdio:
 		for i, n := range l.stdio {
-			l.call("dup3", unix.SYS_DUP3, fd(n), num(uintptr(i)), zero())
+			from := fd(n)
+			if s, ok := l.reopened[i]; ok {
+				from = s.arg()
+			}
+			l.call("dup3", unix.SYS_DUP3, from, num(uintptr(i)), zero())
 		}
 	case OpLimit:
 		l.call("prlimit64", unix.SYS_PRLIMIT64, zero(), num(uintptr(s.Resource)),
@@ -186,6 +192,8 @@ func (l *lowering) lowerMount(s *Step) error {
 		l.setAttr(atCwd(), p, s)
 	case OpAttach:
 		return l.lowerAttach(s)
+	case OpReopen:
+		return l.lowerReopen(s)
 	case OpTmpfs, OpProc, OpDevpts:
 		return l.lowerFilesystem(s)
 	case OpPivot:
@@ -252,6 +260,14 @@ func (l *lowering) lowerClone(s *Step) error {
 		l.call("open_tree", unix.SYS_OPEN_TREE, from.arg(), l.empty(), num(flags)).store(t)
 		return nil
 	}
+	if s.Own {
+		p, err := l.cstring(s.Path)
+		if err != nil {
+			return err
+		}
+		l.call("open_tree", unix.SYS_OPEN_TREE, atCwd(), p, num(flags|unix.AT_SYMLINK_NOFOLLOW)).store(t)
+		return nil
+	}
 	if err := l.open(s.Path, s.ID, unix.O_PATH, l.place); err != nil {
 		return err
 	}
@@ -280,6 +296,15 @@ func (l *lowering) lowerAttach(s *Step) error {
 	if err != nil {
 		return err
 	}
+	delete(l.trees, s.Tree)
+	if s.Own {
+		p, err := l.cstring(s.Path)
+		if err != nil {
+			return err
+		}
+		l.call("move_mount", unix.SYS_MOVE_MOUNT, t.arg(), l.empty(), atCwd(), p, num(unix.MOVE_MOUNT_F_EMPTY_PATH))
+		return nil
+	}
 	if err := l.open(s.Path, s.ID, unix.O_PATH, l.place); err != nil {
 		return err
 	}
@@ -287,7 +312,24 @@ func (l *lowering) lowerAttach(s *Step) error {
 		num(unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH))
 	l.close(l.place)
 	l.close(t)
-	delete(l.trees, s.Tree)
+	return nil
+}
+
+// lowerReopen replaces a standard descriptor. The new one must have a number
+// that OpStdio does not overwrite before it is used: the three numbers below 3
+// are taken in a program that Go started.
+func (l *lowering) lowerReopen(s *Step) error {
+	if s.Stdio < 1 || s.Stdio > 3 {
+		return &ScriptError{Step: l.step, Reason: "reopen names one of the three standard descriptors"}
+	}
+	into := l.newSlot()
+	if err := l.open(s.Path, s.ID, s.Value|unix.O_NOCTTY, into); err != nil {
+		return err
+	}
+	if s.Offset > 0 {
+		l.call("lseek", unix.SYS_LSEEK, into.arg(), flag(uint64(s.Offset)), num(unix.SEEK_SET))
+	}
+	l.reopened[s.Stdio-1] = into
 	return nil
 }
 
@@ -331,10 +373,10 @@ func (l *lowering) lowerFilesystem(s *Step) error {
 	return nil
 }
 
-// refuseWrite opens a path for writing and goes on only when that fails with
-// EROFS or EACCES, or when there is no such path. The list has no branches, so
-// the result is compared: an open that succeeds returns a descriptor, which is
-// never the number that the step wants.
+// refuseWrite opens a path for writing and goes on only when that fails, as it
+// does when there is no such path. The list has no branches, so the result is
+// compared: an open that succeeds returns a descriptor, which is never the
+// number that the step wants.
 func (l *lowering) refuseWrite(path string) error {
 	p, err := l.cstring(path)
 	if err != nil {

@@ -24,10 +24,11 @@ import (
 //	become non-dumpable; read the command's process id from descriptor 1
 //	loop:
 //	    collect every child that has ended; write {id, status} of the command
-//	        to descriptor 0; exit when no child is left
+//	        to descriptor 0; when no child is left, write an empty record and exit
 //	    wait for a signal (all are blocked, so none is lost):
 //	        SIGCHLD                      collect again
-//	        one queued with a value      send it on to that process id
+//	        one queued with a value      kill(2) with the two words of the value:
+//	                                     a process id and a signal
 //	        SIGUSR2                      (parent gone) kill the command's group, exit
 //
 // A process in the sandbox can send those signals too. All it gains is a

@@ -200,7 +200,7 @@ reap:
 	SYSCALL
 	CMPQ AX, $0
 	JEQ  sleep
-	JLT  done                // ECHILD: nobody is left
+	JLT  alone               // ECHILD: nobody is left
 	CMPQ AX, R12
 	JNE  reap
 	MOVL AX, 0(SP)
@@ -226,8 +226,8 @@ sleep:
 	MOVQ AX, R13
 	CMPL 72(SP), $-1         // si_code SI_QUEUE: a request of the supervisor
 	JNE  lone
-	MOVLQSX 88(SP), DI       // si_value: whom
-	MOVQ R13, SI
+	MOVLQSX 88(SP), DI       // si_value: whom, and with what
+	MOVLQSX 92(SP), SI
 	MOVQ $sys_kill, AX
 	SYSCALL
 	JMP  sleep
@@ -239,6 +239,16 @@ lone:
 	NEGQ DI
 	MOVQ $SIGKILL, SI
 	MOVQ $sys_kill, AX
+	SYSCALL
+
+	JMP  done
+
+alone:
+	MOVQ $0, 0(SP)           // an empty record says so
+	XORQ DI, DI
+	MOVQ SP, SI
+	MOVQ $8, DX
+	MOVQ $sys_write, AX
 	SYSCALL
 
 done:

@@ -179,7 +179,7 @@ reap:
 	MOVD $sys_wait4, R8
 	SVC
 	CBZ  R0, sleep
-	TBNZ $63, R0, done
+	TBNZ $63, R0, alone
 	CMP  R19, R0
 	BNE  reap
 	MOVW R0, 0(RSP)
@@ -207,7 +207,7 @@ sleep:
 	CMN  $1, R9
 	BNE  lone
 	MOVW 88(RSP), R0
-	MOVD R20, R1
+	MOVW 92(RSP), R1
 	MOVD $sys_kill, R8
 	SVC
 	B    sleep
@@ -218,6 +218,17 @@ lone:
 	NEG  R19, R0
 	MOVD $SIGKILL, R1
 	MOVD $sys_kill, R8
+	SVC
+
+	B    done
+
+alone:
+	MOVD $0, R9
+	MOVD R9, 0(RSP)
+	MOVD $0, R0
+	MOVD RSP, R1
+	MOVD $8, R2
+	MOVD $sys_write, R8
 	SVC
 
 done:

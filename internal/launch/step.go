@@ -58,6 +58,12 @@ const (
 	// OpAttach puts the tree Tree at Path, following no symbolic link. ID is
 	// compared with what stands there when it is set.
 	OpAttach
+	// OpReopen opens Path anew as standard descriptor Stdio-1, with the open
+	// flags Value and at Offset, in place of the caller's own. A descriptor keeps
+	// the mount that it was opened through, and with it the right to change
+	// modes and times of a file outside; the new one has the mount that stands
+	// at Path when the step runs. ID is compared when it is set.
+	OpReopen
 	// OpTmpfs makes a file system in memory as the detached tree Tree. Mode.
 	OpTmpfs
 	// OpProc makes a process file system as the detached tree Tree. Set.
@@ -161,6 +167,9 @@ type Step struct {
 	From  int    `json:"from,omitempty"`
 	ID    ID     `json:"id,omitzero"`
 
+	// Own says that Path lies in a file system that earlier steps made, so that
+	// no symbolic link of somebody else's can be on the way. It saves the check.
+	Own       bool   `json:"own,omitempty"`
 	Recursive bool   `json:"recursive,omitempty"`
 	Private   bool   `json:"private,omitempty"`
 	Set       uint64 `json:"set,omitempty"`
@@ -171,6 +180,8 @@ type Step struct {
 	GID       int    `json:"gid,omitempty"`
 	Signal    int    `json:"signal,omitempty"`
 	Resource  int    `json:"resource,omitempty"`
+	Stdio     int    `json:"stdio,omitempty"` // 1 to 3
+	Offset    int64  `json:"offset,omitempty"`
 	Soft      uint64 `json:"soft,omitempty"`
 	Hard      uint64 `json:"hard,omitempty"`
 
@@ -202,7 +213,7 @@ type Script struct {
 
 var opNames = [opEnd]string{
 	OpDieWithParent: "die-with-parent", OpSubreaper: "subreaper", OpMapUser: "map-user",
-	OpOpen: "open", OpClone: "clone", OpSetTree: "set-tree", OpSetMount: "set-mount", OpAttach: "attach",
+	OpOpen: "open", OpClone: "clone", OpSetTree: "set-tree", OpSetMount: "set-mount", OpAttach: "attach", OpReopen: "reopen",
 	OpTmpfs: "tmpfs", OpProc: "proc", OpDevpts: "devpts", OpMkdir: "mkdir", OpMkfile: "mkfile", OpChmod: "chmod",
 	OpSymlink: "symlink", OpPivot: "pivot", OpLoopback: "loopback-up",
 	OpRefuseWrite: "refuse-write", OpDropBounding: "drop-bounding-set", OpSecureBits: "secure-bits",
@@ -281,6 +292,8 @@ func (s Step) details(word func(string, ...any)) {
 		word("uid %d gid %d", s.UID, s.GID)
 	case OpMkdir, OpMkfile, OpChmod, OpTmpfs:
 		word("mode %04o", s.Mode)
+	case OpReopen:
+		word("as %d", s.Stdio-1)
 	case OpDieWithParent:
 		word("signal %d", s.Signal)
 	case OpDropBounding:

@@ -6,6 +6,7 @@ package plan
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/sallyport-dev/sallyport/internal/landlock"
@@ -39,6 +40,13 @@ func Make(h *Host, r *Request) (*Plan, error) {
 	if len(h.Missing) > 0 {
 		m := h.Missing[0]
 		return nil, &sandbox.UnsupportedError{Need: m.Need, Have: m.Have, Hint: m.Hint}
+	}
+	if landlock.ABI(h.LandlockABI) < landlock.LeastUseful {
+		return nil, &sandbox.UnsupportedError{
+			Need: fmt.Sprintf("Landlock, version %d or newer", landlock.LeastUseful),
+			Have: fmt.Sprintf("the facts of this host say version %d, where 0 is none", h.LandlockABI),
+			Hint: "use Linux 5.19 or newer with landlock in the kernel's lsm= list",
+		}
 	}
 	if err := supported(r); err != nil {
 		return nil, err
@@ -119,6 +127,7 @@ type native struct {
 	trees  int
 	shells []*shell // folders of ours in memory
 	mounts []mount  // what goes where, sorted by path
+	shown  []Spot   // what of the covered folders is shown by default
 }
 
 // A shell is a folder in memory that stands over a folder of the host, with
@@ -139,6 +148,7 @@ type mount struct {
 	mask  bool      // or the empty thing that nobody can open
 	dir   bool      // for masks: the target is a folder
 	id    launch.ID // what must stand there
+	own   bool      // the target lies in a file system of ours
 	why   string
 }
 
@@ -171,9 +181,32 @@ func (n *native) layout() {
 	for _, s := range n.shells {
 		n.mounts = append(n.mounts, mount{at: s.at, shell: s, why: "cover " + s.at})
 	}
+	// A rule that denies, or that brings the host's files back, wins over what
+	// is shown by default.
+	for _, s := range slices.Concat(n.host.SysShows, n.host.RunShows) {
+		if n.levelBy(s.Path) != sandbox.LevelDeny && n.ours(s.Path) != "" && !n.ruled(s.Path) {
+			n.shown = append(n.shown, s)
+		}
+	}
 	for _, r := range n.req.Rules {
 		n.place(r)
 	}
+}
+
+// levelBy is the level that a path has by the rules at and above it.
+func (n *native) levelBy(name string) sandbox.Level {
+	level := n.req.Root
+	for _, r := range n.req.Rules { // sorted, so the last one is the nearest
+		if within(name, r.Path) {
+			level = r.Level
+		}
+	}
+	return level
+}
+
+// ruled reports whether a rule of its own gives a path back to the command.
+func (n *native) ruled(name string) bool {
+	return slices.ContainsFunc(n.req.Rules, func(r Rule) bool { return r.Path == name && r.Kind != KindMissing })
 }
 
 // levelAbove is the level that a path has by the rules above it.
@@ -200,14 +233,18 @@ func (n *native) place(r Rule) {
 			"leave /dev, /proc and /sys out of the policy")
 		return
 	}
-	covered := n.coverOf(r.Path)
-	if r.Kind == KindMissing || (r.Level == n.levelAbove(r.Path) && covered == nil) {
+	covered := n.ours(r.Path) != ""
+	if r.Kind == KindMissing || (r.Level == n.levelAbove(r.Path) && !covered) {
 		return
 	}
-	if covered != nil && r.Level == sandbox.LevelDeny {
+	shell := slices.ContainsFunc(n.shells, func(s *shell) bool { return s.at == r.Path })
+	if (covered || shell) && r.Level == sandbox.LevelDeny {
 		return // nothing of the host's is visible there
 	}
 	m := mount{at: r.Path, why: r.Why}
+	if !covered && !shell {
+		m.id = r.ID // a file of the host's is what the mount goes over
+	}
 	switch r.Level {
 	case sandbox.LevelDeny:
 		m.dir = r.Kind == KindFolder
@@ -219,12 +256,9 @@ func (n *native) place(r Rule) {
 		}
 	default:
 		m.tree = n.newTree()
-		if covered == nil && n.shellOver(r.Path) == nil {
-			m.id = r.ID
-		}
 	}
 	n.mounts = append(n.mounts, m)
-	n.point(r)
+	n.point(r.Spot)
 }
 
 func levelWord(l sandbox.Level) string {
@@ -237,23 +271,39 @@ func levelWord(l sandbox.Level) string {
 	return "unreadable"
 }
 
-// coverOf names the folder of ours that hides the host's path, or returns nil.
-func (n *native) coverOf(name string) *string {
-	for _, c := range []string{"/run", "/sys", "/dev"} {
-		if name != c && within(name, c) {
-			return &c
+// ours names the folder of ours that a path's own folder belongs to: one of the
+// covered folders, the shell of a denied one, or the private /tmp. It is empty
+// where the host's files stand there, because there is no such folder above or
+// because something between the two brought them back.
+func (n *native) ours(name string) string {
+	at := ""
+	for _, s := range n.shells {
+		if s.at != name && within(name, s.at) && len(s.at) > len(at) {
+			at = s.at
 		}
 	}
-	if t := n.req.Tmp; t != nil && name != t.At && within(name, t.At) {
-		// A rule between the two may have brought the host's files back.
-		for _, r := range n.req.Rules {
-			if r.Path != name && r.Path != t.At && within(name, r.Path) && within(r.Path, t.At) && r.Level != sandbox.LevelDeny {
-				return nil
-			}
-		}
-		return &t.At
+	t := n.req.Tmp
+	if t != nil && t.At != name && within(name, t.At) && len(t.At) >= len(at) {
+		at = t.At
 	}
-	return nil
+	if at == "" {
+		return ""
+	}
+	for _, r := range n.req.Rules {
+		if r.Path == name || !within(name, r.Path) || !within(r.Path, at) || r.Level == sandbox.LevelDeny || r.Kind == KindMissing {
+			continue
+		}
+		// A rule for the folder itself counts when it has a mount of its own.
+		if r.Path != at || n.mountAt(at, true) != nil {
+			return ""
+		}
+	}
+	for _, s := range n.shown {
+		if s.Path != name && within(name, s.Path) && within(s.Path, at) {
+			return ""
+		}
+	}
+	return at
 }
 
 // reopened returns the shell for a denied folder below which something is
@@ -270,39 +320,20 @@ func (n *native) reopened(r Rule) *shell {
 	return nil
 }
 
-// shellOver is the nearest shell above a path, or nil.
-func (n *native) shellOver(name string) *shell {
-	var found *shell
-	for _, s := range n.shells {
-		if s.at != name && within(name, s.at) && (found == nil || len(s.at) > len(found.at)) {
-			found = s
-		}
-	}
-	return found
-}
-
-// point asks for the mount point of a rule where a folder of ours stands above it.
-func (n *native) point(r Rule) {
-	p := Point{Path: r.Path, Folder: r.Kind == KindFolder}
-	s := n.shellOver(r.Path)
-	if t := n.req.Tmp; t != nil && within(r.Path, t.At) && r.Path != t.At {
-		if s == nil || len(s.at) < len(t.At) {
-			if n.coverOf(r.Path) != nil {
-				p.Path = path.Join(t.Source.Path, strings.TrimPrefix(r.Path, t.At))
-				n.plan.Points = append(n.plan.Points, p)
-			}
-			return
-		}
-	}
-	if s == nil {
+// point asks for the mount point at a path where a folder of ours stands above it.
+func (n *native) point(spot Spot) {
+	at := n.ours(spot.Path)
+	p := Point{Path: spot.Path, Folder: spot.Kind == KindFolder}
+	if t := n.req.Tmp; t != nil && at == t.At {
+		p.Path = path.Join(t.Source.Path, strings.TrimPrefix(spot.Path, t.At))
+		n.plan.Points = append(n.plan.Points, p)
 		return
 	}
-	for _, o := range n.req.Rules { // the host's own files stand between
-		if o.Path != r.Path && o.Path != s.at && within(r.Path, o.Path) && within(o.Path, s.at) && o.Level != sandbox.LevelDeny {
-			return
+	for _, s := range n.shells {
+		if s.at == at {
+			s.points = append(s.points, p)
 		}
 	}
-	s.points = append(s.points, p)
 }
 
 // ruleset is the Landlock wall: nothing may be written except below the

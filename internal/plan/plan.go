@@ -88,12 +88,23 @@ type Stdio struct {
 	Writable bool `json:"writable"` // it is open for writing
 	File     bool `json:"file"`     // a regular file
 	Device   bool `json:"device"`   // a character device such as a terminal
+	// Reopen, when set, is how the command gets a descriptor of its own for the
+	// same file, through a mount that lets nobody change its mode or times.
+	Reopen *Reopen `json:"reopen,omitempty"`
+}
+
+// A Reopen is a file behind a standard descriptor that can be opened by name.
+type Reopen struct {
+	Spot
+	Flags  uint64 `json:"flags"`  // of open(2)
+	Offset int64  `json:"offset"` // where the descriptor stands
 }
 
 // A Limit is a resource limit (RLIMIT_ numbers and units of setrlimit(2)).
 type Limit struct {
-	Resource   int    `json:"resource"`
-	Soft, Hard uint64 `json:"-"`
+	Resource int    `json:"resource"`
+	Soft     uint64 `json:"soft"`
+	Hard     uint64 `json:"hard"`
 }
 
 // A Request is one command with everything that was found out about it.

@@ -30,11 +30,14 @@ func (n *native) write() {
 		launch.Step{Op: launch.OpMapUser, UID: n.host.UID, GID: n.host.GID})
 	n.cloneWritable()
 	devices := n.cloneDevices()
+	n.reopenFirst()
 	n.add(launch.Step{Op: launch.OpSetMount, Path: "/", Recursive: true, Private: true,
 		Set: launch.AttrReadOnly | launch.AttrNoSuid | launch.AttrNoDev, Label: "the host's tree, read-only"})
+	n.reopenSealed()
 	n.cloneReadable()
 	shm, masks := n.stage()
 	n.attach(devices, shm, masks)
+	n.reopenOwn()
 	n.proc(masks)
 	if n.req.Network == sandbox.NetworkNone {
 		n.add(launch.Step{Op: launch.OpLoopback})
@@ -56,30 +59,33 @@ func (n *native) write() {
 }
 
 // cloneWritable copies the mounts that stay writable, before the tree is made
-// read-only.
+// read-only. The copies are private: in one that still followed the host, what
+// the host mounts there later would appear as the host mounts it.
 func (n *native) cloneWritable() {
 	for _, r := range n.req.Rules {
 		if r.Level != sandbox.LevelWrite {
 			continue
 		}
-		if m := n.mountAt(r.Path); m != nil && m.tree != 0 {
+		if m := n.mountAt(r.Path, true); m != nil {
 			n.add(
 				launch.Step{Op: launch.OpClone, Tree: m.tree, Path: r.Path, ID: r.ID, Recursive: true, Label: "writable"},
-				launch.Step{Op: launch.OpSetTree, Tree: m.tree, Recursive: true, Set: launch.AttrNoSuid | launch.AttrNoDev})
+				launch.Step{Op: launch.OpSetTree, Tree: m.tree, Recursive: true, Private: true, Set: launch.AttrNoSuid | launch.AttrNoDev})
 		}
 	}
 	if t := n.req.Tmp; t != nil {
 		tree := n.newTree()
 		n.add(
 			launch.Step{Op: launch.OpClone, Tree: tree, Path: t.Source.Path, ID: t.Source.ID, Label: "private " + t.At},
-			launch.Step{Op: launch.OpSetTree, Tree: tree, Set: launch.AttrNoSuid | launch.AttrNoDev})
+			launch.Step{Op: launch.OpSetTree, Tree: tree, Private: true, Set: launch.AttrNoSuid | launch.AttrNoDev})
 		n.mounts = append(n.mounts, mount{at: t.At, tree: tree, why: "private"})
 	}
 }
 
-func (n *native) mountAt(name string) *mount {
+// mountAt is the first mount at a path, or with tree the first that shows the
+// host's files there, or nil.
+func (n *native) mountAt(name string, tree bool) *mount {
 	for i := range n.mounts {
-		if n.mounts[i].at == name {
+		if n.mounts[i].at == name && (!tree || n.mounts[i].tree != 0) {
 			return &n.mounts[i]
 		}
 	}
@@ -90,7 +96,7 @@ func (n *native) mountAt(name string) *mount {
 // real root could change the mode of the host's /dev/null. It does not keep
 // anybody from writing to the device.
 func (n *native) cloneDevices() map[string]int {
-	n.add(launch.Step{Op: launch.OpSetMount, Path: "/dev", Recursive: true,
+	n.add(launch.Step{Op: launch.OpSetMount, Path: "/dev", Recursive: true, Private: true,
 		Set: launch.AttrReadOnly | launch.AttrNoSuid | launch.AttrNoExec})
 	devices := make(map[string]int)
 	for _, d := range n.host.Devices {
@@ -100,20 +106,79 @@ func (n *native) cloneDevices() map[string]int {
 	return devices
 }
 
+// reopenFirst gives every device among the standard descriptors that the
+// command's /dev will not have, such as a terminal, a mount of its own. It does
+// so before the tree is made read-only, because what comes after that has nodev.
+func (n *native) reopenFirst() {
+	for _, r := range n.otherDevices() {
+		tree := n.newTree()
+		n.add(
+			launch.Step{Op: launch.OpClone, Tree: tree, Path: r.Path, ID: r.ID},
+			launch.Step{Op: launch.OpSetTree, Tree: tree, Set: launch.AttrReadOnly | launch.AttrNoSuid | launch.AttrNoExec},
+			launch.Step{Op: launch.OpAttach, Tree: tree, Path: r.Path, ID: r.ID, Label: "a device that is a standard descriptor"})
+	}
+}
+
+// otherDevices are those devices, each once.
+func (n *native) otherDevices() []*Reopen {
+	var out []*Reopen
+	for _, s := range n.req.Stdio {
+		if s.Reopen == nil || !s.Device || n.ownDevice(s.Reopen.Path) {
+			continue
+		}
+		if !slices.ContainsFunc(out, func(o *Reopen) bool { return o.Path == s.Reopen.Path }) {
+			out = append(out, s.Reopen)
+		}
+	}
+	return out
+}
+
+// ownDevice reports whether the command's own /dev has a device.
+func (n *native) ownDevice(name string) bool {
+	below, ok := strings.CutPrefix(name, "/dev/")
+	return ok && slices.Contains(n.host.Devices, below)
+}
+
+// reopenSealed opens terminals, files and folders anew through the tree that is
+// now read-only.
+func (n *native) reopenSealed() {
+	for _, r := range n.otherDevices() {
+		n.add(launch.Step{Op: launch.OpSetMount, Path: r.Path, Clear: launch.AttrNoDev})
+	}
+	for i, s := range n.req.Stdio {
+		if s.Reopen != nil && !(s.Device && n.ownDevice(s.Reopen.Path)) {
+			n.reopen(i, s.Reopen)
+		}
+	}
+}
+
+// reopenOwn opens the devices of the command's own /dev anew.
+func (n *native) reopenOwn() {
+	for i, s := range n.req.Stdio {
+		if s.Reopen != nil && s.Device && n.ownDevice(s.Reopen.Path) {
+			n.reopen(i, s.Reopen)
+		}
+	}
+}
+
+func (n *native) reopen(i int, r *Reopen) {
+	n.add(launch.Step{Op: launch.OpReopen, Stdio: i + 1, Path: r.Path, ID: r.ID, Value: r.Flags, Offset: r.Offset,
+		Label: "a mode or time that changes through it would change outside"})
+}
+
 // cloneReadable copies what is readable below something that is not, or not
 // only, readable. The copies are read-only like the tree they come from.
 func (n *native) cloneReadable() {
 	for _, r := range n.req.Rules {
-		if m := n.mountAt(r.Path); m != nil && m.tree != 0 && r.Level == sandbox.LevelRead {
+		if m := n.mountAt(r.Path, true); m != nil && r.Level == sandbox.LevelRead {
 			n.add(launch.Step{Op: launch.OpClone, Tree: m.tree, Path: r.Path, ID: r.ID, Recursive: true, Label: r.Why})
 		}
 	}
-	for _, s := range slices.Concat(n.host.SysShows, n.host.RunShows) {
+	for _, s := range n.shown {
 		tree := n.newTree()
 		n.add(launch.Step{Op: launch.OpClone, Tree: tree, Path: s.Path, ID: s.ID, Recursive: true})
-		n.mounts = append(n.mounts, mount{at: s.Path, tree: tree})
-		over := n.shellOver(s.Path)
-		over.points = append(over.points, Point{Path: s.Path, Folder: s.Kind == KindFolder})
+		n.mounts = append(n.mounts, mount{at: s.Path, tree: tree, own: true})
+		n.point(s)
 	}
 }
 
@@ -153,11 +218,11 @@ func (n *native) stage() (shm int, m masks) {
 	mkfile("nothing", 0)
 	shm = n.newTree()
 	n.add(
-		launch.Step{Op: launch.OpClone, Tree: shm, Path: staging + "/shm"},
+		launch.Step{Op: launch.OpClone, Tree: shm, Path: staging + "/shm", Own: true},
 		launch.Step{Op: launch.OpSetMount, Path: staging, Set: launch.AttrReadOnly, Label: "our own folders, full"})
 	for _, s := range n.shells {
 		s.tree = n.newTree()
-		n.add(launch.Step{Op: launch.OpClone, Tree: s.tree, Path: staging + "/" + s.name})
+		n.add(launch.Step{Op: launch.OpClone, Tree: s.tree, Path: staging + "/" + s.name, Own: true})
 	}
 	m = masks{folder: n.newTree(), file: n.newTree()}
 	n.add(
@@ -214,34 +279,34 @@ func sorted(set map[string]bool) func(func(string) bool) {
 // attach puts everything in its place, folders before what is in them.
 func (n *native) attach(devices map[string]int, shm int, m masks) {
 	for _, d := range n.host.Devices {
-		n.mounts = append(n.mounts, mount{at: "/dev/" + d, tree: devices[d]})
+		n.mounts = append(n.mounts, mount{at: "/dev/" + d, tree: devices[d], own: true})
 	}
 	pts := n.newTree()
 	n.add(launch.Step{Op: launch.OpDevpts, Tree: pts})
-	n.mounts = append(n.mounts, mount{at: "/dev/pts", tree: pts}, mount{at: "/dev/shm", tree: shm})
+	n.mounts = append(n.mounts, mount{at: "/dev/pts", tree: pts, own: true}, mount{at: "/dev/shm", tree: shm, own: true})
 	slices.SortStableFunc(n.mounts, func(a, b mount) int { return strings.Compare(a.at, b.at) })
 	for _, o := range n.mounts {
 		switch {
 		case o.shell != nil:
-			n.add(launch.Step{Op: launch.OpAttach, Tree: o.shell.tree, Path: o.at, Label: o.why})
+			n.add(launch.Step{Op: launch.OpAttach, Tree: o.shell.tree, Path: o.at, ID: o.id, Label: o.why})
 		case o.mask:
-			n.mask(o.at, o.dir, m, o.why)
+			n.mask(o, m)
 		default:
-			n.add(launch.Step{Op: launch.OpAttach, Tree: o.tree, Path: o.at, ID: o.id, Label: o.why})
+			n.add(launch.Step{Op: launch.OpAttach, Tree: o.tree, Path: o.at, ID: o.id, Label: o.why, Own: o.own})
 		}
 	}
 }
 
 // mask puts the empty folder or file that nobody can open over a path.
-func (n *native) mask(at string, folder bool, m masks, why string) {
+func (n *native) mask(o mount, m masks) {
 	from := m.file
-	if folder {
+	if o.dir {
 		from = m.folder
 	}
 	tree := n.newTree()
 	n.add(
-		launch.Step{Op: launch.OpClone, Tree: tree, From: from, Label: why},
-		launch.Step{Op: launch.OpAttach, Tree: tree, Path: at, Label: "mask"})
+		launch.Step{Op: launch.OpClone, Tree: tree, From: from, Label: o.why},
+		launch.Step{Op: launch.OpAttach, Tree: tree, Path: o.at, ID: o.id, Own: o.own, Label: "mask"})
 }
 
 // proc mounts a fresh /proc for the new process namespace. It is read-only
@@ -254,13 +319,13 @@ func (n *native) proc(m masks) {
 	covers := make([]int, len(n.host.ProcCovers))
 	for i, c := range n.host.ProcCovers {
 		covers[i] = n.newTree()
-		n.add(launch.Step{Op: launch.OpClone, Tree: covers[i], Path: "/proc/" + c})
+		n.add(launch.Step{Op: launch.OpClone, Tree: covers[i], Path: "/proc/" + c, Own: true})
 	}
 	for i, c := range n.host.ProcCovers {
-		n.add(launch.Step{Op: launch.OpAttach, Tree: covers[i], Path: "/proc/" + c, Label: "read-only"})
+		n.add(launch.Step{Op: launch.OpAttach, Tree: covers[i], Path: "/proc/" + c, Own: true, Label: "read-only"})
 	}
 	for _, c := range n.host.ProcMasks {
-		n.mask("/proc/"+c, false, m, "")
+		n.mask(mount{at: "/proc/" + c, own: true}, m)
 	}
 	n.add(launch.Step{Op: launch.OpSetMount, Path: "/proc", Clear: launch.AttrReadOnly, Label: "processes may write to their own entries"})
 }

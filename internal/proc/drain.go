@@ -3,10 +3,7 @@
 
 package proc
 
-import (
-	"sync"
-	"time"
-)
+import "time"
 
 // A pump hears the output pipes of one command.
 type pump interface {
@@ -55,20 +52,3 @@ func drain(p pump, quiet, limit time.Duration) bool {
 		timer.Reset(left)
 	}
 }
-
-// bufferSize is how much is read at once, in bytes. Above a quarter of a MiB
-// nothing is gained: the copying dominates.
-const bufferSize = 256 << 10
-
-// Buffers lends memory to the pumps of many commands. A command that prints
-// nothing borrows nothing. The zero Buffers is ready.
-type Buffers struct{ pool sync.Pool }
-
-func (b *Buffers) get() *[bufferSize]byte {
-	if buf, ok := b.pool.Get().(*[bufferSize]byte); ok {
-		return buf
-	}
-	return new([bufferSize]byte)
-}
-
-func (b *Buffers) put(buf *[bufferSize]byte) { b.pool.Put(buf) }

@@ -10,11 +10,14 @@
 // descendants may still hold the streams: they get a short time, bounded and the
 // same for both streams, and then whatever is left of the tree is killed.
 //
-// Order across the two streams is the order in which the bytes could be read.
-// The kernel keeps no common clock for two pipes: a write is told from the next
-// one on the other stream when the pump runs in between, which takes some tens of
-// microseconds. What came closer together is heard one stream at a time, the
-// stream that had something first going first.
+// Order across the two streams is the order of the writes as far as it can be
+// known; no system keeps a common clock for two pipes. A write is told from the
+// next one on the other stream when the pump runs in between, which takes some tens
+// of microseconds. For writes that are closer together Linux still tells in which
+// order the streams took turns, and a turn is taken to be one line, a stream's last
+// turn within such a moment to be all the rest. So lines that a program writes one
+// at a time come out in order, with rare exceptions at the speed at which a writer
+// keeps up with the pump. Elsewhere a moment's output is heard one stream at a time.
 //
 // The package knows nothing of sandboxes, policies or results, and never decides
 // why a command has to end.
@@ -88,8 +91,9 @@ type Config struct {
 	// Grace, Quiet and Drain default to the constants. A negative Grace is none.
 	Grace, Quiet, Drain time.Duration
 
-	// Buffers lends the memory for reading; nil makes its own.
-	Buffers *Buffers
+	// Shared is what several commands share; nil gives this one its own. It stays
+	// its owner's to close.
+	Shared *Shared
 }
 
 // An Exit is how a process ended.
@@ -115,6 +119,7 @@ type Process struct {
 	child Child
 	pump  pump
 	cfg   Config
+	own   bool     // cfg.Shared is ours to close
 	stdin *os.File // our end of the pipe; nil without one
 
 	ended chan struct{} // closed when the command itself has ended
@@ -149,30 +154,38 @@ func Start(cfg Config, launch Launch) (*Process, error) {
 	if cfg.Output == nil {
 		cfg.Output = func(headtail.Stream, []byte) {}
 	}
-	if cfg.Buffers == nil {
-		cfg.Buffers = new(Buffers)
+	own := cfg.Shared == nil
+	if own {
+		cfg.Shared = new(Shared)
 	}
 	s, err := openStreams(&cfg)
 	if err != nil {
+		if own {
+			cfg.Shared.Close()
+		}
 		return nil, fmt.Errorf("process: cannot make its pipes: %w", err)
 	}
 	child, err := launch(s.child[0], s.child[1], s.child[2])
 	s.closeChildEnds()
 	if err != nil {
 		s.closeOurEnds()
+		if own {
+			cfg.Shared.Close()
+		}
 		return nil, err
 	}
-	p := &Process{
-		child: child,
-		pump:  s.pump,
-		cfg:   cfg,
-		stdin: s.stdin,
-		ended: make(chan struct{}),
-		done:  make(chan struct{}),
+	return attend(cfg, own, child, s.pump, s.stdin), nil
+}
+
+// attend begins to look after a child.
+func attend(cfg Config, ownShared bool, child Child, p pump, stdin *os.File) *Process {
+	process := &Process{
+		child: child, pump: p, cfg: cfg, own: ownShared, stdin: stdin,
+		ended: make(chan struct{}), done: make(chan struct{}),
 	}
-	p.pump.start()
-	go p.supervise()
-	return p, nil
+	p.start()
+	go process.supervise()
+	return process
 }
 
 // supervise follows the command to its end and the end of everything.
@@ -207,6 +220,9 @@ func (p *Process) supervise() {
 	}
 	p.calls.Wait()
 	_ = p.child.Close()
+	if p.own {
+		p.cfg.Shared.Close()
+	}
 	x.LastSignal = int(p.lastSignal)
 	p.exit = x
 }

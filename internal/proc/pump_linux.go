@@ -6,6 +6,7 @@ package proc
 import (
 	"fmt"
 	"os"
+
 	"sync/atomic"
 	"time"
 
@@ -28,7 +29,14 @@ type epollPump struct {
 	epfd   int
 	fds    [2]int // read ends by stream; -1 is closed
 	output func(headtail.Stream, []byte)
-	lender *Buffers
+	lender *Shared
+
+	notes *notes
+	turns *turns            // the order of writes; nil while it is not known
+	order []headtail.Stream // turns whose bytes may still be in the pipes
+	// The stream that was heard latest, and how many bytes it has said since the
+	// other one.
+	latest, streak int
 
 	buf  *[bufferSize]byte // borrowed while there is something to read
 	base time.Time         // lastNs counts from here
@@ -39,7 +47,7 @@ type epollPump struct {
 // newPump makes the pipes for the wanted streams and returns their write ends.
 func newPump(cfg *Config, want [2]bool) (_ pump, ends [2]*os.File, err error) {
 	p := &epollPump{
-		epfd: -1, fds: [2]int{-1, -1}, output: cfg.Output, lender: cfg.Buffers,
+		epfd: -1, fds: [2]int{-1, -1}, output: cfg.Output, lender: cfg.Shared,
 		base: time.Now(), done: make(chan struct{}),
 	}
 	defer func() {
@@ -72,6 +80,8 @@ func newPump(cfg *Config, want [2]bool) (_ pump, ends [2]*os.File, err error) {
 			return nil, ends, err
 		}
 	}
+	p.notes = &cfg.Shared.notes
+	p.watch()
 	return p, ends, nil
 }
 
@@ -124,6 +134,7 @@ func (p *epollPump) finish() {
 }
 
 func (p *epollPump) abandon() {
+	p.unwatch()
 	for i := range p.fds {
 		p.closeStream(i)
 	}
@@ -154,9 +165,7 @@ func (p *epollPump) run() {
 				return
 			}
 		}
-		for _, e := range ready[:n] {
-			p.read(int(e.Fd))
-		}
+		p.hear(ready[:n])
 	}
 }
 
@@ -171,26 +180,105 @@ func (p *epollPump) look(ready []unix.EpollEvent) int {
 	}
 }
 
-// read reads stream i once and returns how many bytes there were. At its end the
-// stream is closed.
-func (p *epollPump) read(i int) int {
-	if p.buf == nil {
-		p.buf = p.lender.get()
+// hear reads every stream that is ready once.
+func (p *epollPump) hear(ready []unix.EpollEvent) {
+	// A stream that goes on and on is read as fast as it comes, and no notes are
+	// taken, which cost the writer time: there is nothing to put in order until the
+	// other one has something.
+	alone := len(ready) == 1 && int(ready[0].Fd) == p.latest && p.streak >= bulk
+	if alone {
+		p.unwatch()
+		for range bulkReads {
+			if p.read(p.latest) == 0 {
+				break
+			}
+		}
+		return
 	}
-	for {
-		n, err := unix.Read(p.fds[i], p.buf[:])
+	if p.turns == nil {
+		for _, e := range ready {
+			p.read(int(e.Fd))
+		}
+		p.watch()
+		return
+	}
+	r := p.survey()
+	if r.now != [2]int{} {
+		p.interleave(r)
+	} else {
+		p.order = p.order[:0]
+	}
+	for _, e := range ready {
+		if i := int(e.Fd); r.now[i] == 0 && e.Events&unix.EPOLLHUP != 0 {
+			p.read(i) // its end
+		}
+	}
+}
+
+// watch begins to take notes, if they are wanted and both pipes are open.
+func (p *epollPump) watch() {
+	if p.turns == nil && p.notes != nil && p.fds[0] >= 0 && p.fds[1] >= 0 {
+		p.turns = p.notes.watch(p.fds)
+		p.order = p.order[:0]
+	}
+}
+
+// unwatch ends that.
+func (p *epollPump) unwatch() {
+	if p.turns != nil {
+		p.turns.forget()
+		p.turns = nil
+	}
+}
+
+// bulk is how much one stream has to say in one go to count as bulk, in bytes.
+const bulk = 128 << 10
+
+// bulkReads is how often such a stream is read before the other one is looked at
+// again.
+const bulkReads = 32
+
+// read reads stream i once and returns how many bytes there were.
+func (p *epollPump) read(i int) int {
+	p.borrow()
+	n := p.readInto(i, p.buf[:])
+	p.say(i, p.buf[:n])
+	return n
+}
+
+// readInto reads stream i once into b. At its end the stream is closed.
+func (p *epollPump) readInto(i int, b []byte) int {
+	for len(b) > 0 && p.fds[i] >= 0 {
+		n, err := unix.Read(p.fds[i], b)
 		switch {
 		case err == unix.EINTR:
 			continue
 		case err == unix.EAGAIN:
 			return 0
-		case n <= 0:
-			p.closeStream(i)
-			return 0
+		case n > 0:
+			return n
 		}
-		p.last.Store(max(int64(time.Since(p.base)), 1))
-		p.output(headtail.Stream(i), p.buf[:n])
-		return n
+		p.closeStream(i)
+	}
+	return 0
+}
+
+// say hands on what was read.
+func (p *epollPump) say(i int, b []byte) {
+	if len(b) == 0 {
+		return
+	}
+	if i != p.latest {
+		p.latest, p.streak = i, 0
+	}
+	p.streak += len(b)
+	p.last.Store(max(int64(time.Since(p.base)), 1))
+	p.output(headtail.Stream(i), b)
+}
+
+func (p *epollPump) borrow() {
+	if p.buf == nil {
+		p.buf = p.lender.lend()
 	}
 }
 
@@ -210,7 +298,7 @@ func (p *epollPump) sweep() {
 
 func (p *epollPump) giveBack() {
 	if p.buf != nil {
-		p.lender.put(p.buf)
+		p.lender.giveBack(p.buf)
 		p.buf = nil
 	}
 }

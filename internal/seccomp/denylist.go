@@ -286,7 +286,8 @@ func socketRules(open map[string]bool, hostNetwork bool) []Rule {
 // modeRules refuse device nodes, and set-uid and set-gid bits: a command that
 // real root runs could otherwise leave a set-uid program of root in its
 // workspace. The bits are refused for folders too, since a mode does not tell
-// what it is for. The kernel takes modes and flags as 32 bits or less.
+// what it is for; mkdir needs no rule, because the kernel drops the bits there.
+// The kernel takes modes and flags as 32 bits or less.
 func modeRules(open map[string]bool) []Rule {
 	var rules []Rule
 	add := func(name string, words string, when ...Cond) {
@@ -303,7 +304,7 @@ func modeRules(open map[string]bool) []Rule {
 		mode int // the argument that holds the mode
 	}{
 		{"chmod", 1}, {"fchmod", 1}, {"fchmodat", 2}, {"fchmodat2", 2},
-		{"creat", 1}, {"mkdir", 1}, {"mkdirat", 2}, {"mknod", 1}, {"mknodat", 2},
+		{"creat", 1}, {"mknod", 1}, {"mknodat", 2},
 	} {
 		add(c.name, words, bits(c.mode, modeSetID, MaskedNe, 0))
 	}

@@ -56,7 +56,7 @@ func Openings() []Opening {
 		{openPtrace, "trace processes and read or write their memory, as far as they are visible to the command",
 			[]string{"ptrace", "process_vm_readv", "process_vm_writev", "process_madvise", "kcmp", "pidfd_getfd"}},
 		{openSetuid, "set-uid and set-gid bits on files and folders; run by root, a command can leave a program that makes others root",
-			[]string{"chmod", "fchmod", "fchmodat", "fchmodat2", "open", "openat", "creat", "mkdir", "mkdirat", "mknod", "mknodat"}},
+			[]string{"chmod", "fchmod", "fchmodat", "fchmodat2", "open", "openat", "creat", "mknod", "mknodat"}},
 		{openUnix, "unix sockets by path and name, so also local services that the command can see (dbus, docker, ssh-agent)",
 			[]string{"socket", "socketpair"}},
 		{openUserfaultfd, "handle page faults in the program (userfaultfd)",

@@ -1,0 +1,191 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package sallyport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/sallyport-dev/sallyport/event"
+	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+// An attempt is one process of a run, from its start to its end.
+type attempt struct {
+	policy   sandbox.Policy
+	process  executor.Process
+	ear      *ear
+	exit     *executor.Exit
+	end      End
+	duration time.Duration
+
+	mu    sync.Mutex
+	cause End // why it was stopped, by whoever was first; empty when it was not
+}
+
+// try runs the command once under a policy and follows it to its end. Without an
+// attempt the error says why there is no process. With one, it says that the run
+// was cut short or that the end of the process is not known.
+func (t *task) try(ctx context.Context, policy sandbox.Policy) (*attempt, error) {
+	t.tries++
+	a := &attempt{policy: policy, ear: t.newEar()}
+	spec := &executor.Spec{
+		Args: t.args, Arg0: t.cmd.Arg0, Dir: t.dir, Env: t.env,
+		Policy: policy, Allow: t.cmd.Allow, Level: t.cmd.Level, Tmp: t.cmd.Tmp,
+		Stdout: asFile(t.cmd.Stdout), Stderr: asFile(t.cmd.Stderr),
+		Output: a.ear.hear, Grace: t.cmd.Grace,
+	}
+	input := t.cmd.Stdin
+	if f, ok := input.(*os.File); ok {
+		spec.Stdin, input = f, nil // a nil file is the null device, too
+	}
+	spec.PipeStdin = input != nil
+
+	begin := time.Now()
+	p, err := t.runner.executor().Start(ctx, spec)
+	if err != nil {
+		a.ear.close()
+		return nil, noSandbox(err)
+	}
+	a.process = p
+	t.emit(event.Started{Sandbox: wireSandbox(policy, p.Sandbox()), Withheld: t.withheld})
+	if input != nil {
+		go feed(p, input)
+	}
+	release := a.watch(ctx, t.limits.timeout(t.cmd.Timeout), t.cmd.Signals)
+	a.exit, err = p.Wait()
+	release()
+	a.duration = time.Since(begin)
+	a.ear.close()
+	t.emit(event.Exited{Code: a.exit.Code, Signal: a.exit.Signal, Survivors: a.exit.Survivors, Duration: a.duration})
+	a.end = a.ending()
+	switch {
+	case err != nil:
+		a.end = EndFailed
+		return a, fmt.Errorf("sallyport: the end of the command is not known: %w", err)
+	case a.end == EndCanceled:
+		return a, canceled(ctx)
+	case a.end == EndFailed:
+		return a, errors.New("sallyport: the end of the command is not known: something else ended its supervision")
+	}
+	return a, nil
+}
+
+// asFile returns w if it is a file, which the command then gets itself.
+func asFile(w io.Writer) *os.File {
+	f, _ := w.(*os.File)
+	return f
+}
+
+// feed copies a reader to standard input. A command that does not read to the end
+// is no error. It ends when the command has ended, unless the reader is blocked:
+// then it ends when Read returns.
+func feed(p executor.Process, input io.Reader) {
+	_, _ = io.Copy(writeOnly{p}, input)
+	_ = p.CloseInput()
+}
+
+// writeOnly hides other methods of a process from io.Copy.
+type writeOnly struct{ p executor.Process }
+
+func (w writeOnly) Write(b []byte) (int, error) { return w.p.Write(b) }
+
+// watch stops the process when ctx ends or the time is up, and hands signals on.
+// The returned function ends the watch; it must be called once.
+func (a *attempt) watch(ctx context.Context, timeout time.Duration, signals <-chan int) (release func()) {
+	detach := context.AfterFunc(ctx, func() { a.stop(EndCanceled) })
+	var timer *time.Timer
+	if timeout > 0 {
+		timer = time.AfterFunc(timeout, func() {
+			if ctx.Err() != nil {
+				a.stop(EndCanceled) // a cancellation that is there wins a tie
+				return
+			}
+			a.stop(EndTimedOut)
+		})
+	}
+	over := make(chan struct{})
+	var forwarding sync.WaitGroup
+	if signals != nil {
+		forwarding.Go(func() { forward(a.process, signals, over) })
+	}
+	return func() {
+		detach()
+		if timer != nil {
+			timer.Stop()
+		}
+		close(over)
+		forwarding.Wait()
+	}
+}
+
+// forward sends signals to the command until it is over. A command that has ended
+// meanwhile is no error; a number that is no signal changes nothing.
+func forward(p executor.Process, signals <-chan int, over <-chan struct{}) {
+	for {
+		select {
+		case sig, ok := <-signals:
+			if !ok {
+				return
+			}
+			if sig > 0 {
+				_ = p.Signal(sig)
+			}
+		case <-over:
+			return
+		}
+	}
+}
+
+// stop ends the process for a reason; the first reason counts.
+func (a *attempt) stop(why End) {
+	a.mu.Lock()
+	if a.cause == "" {
+		a.cause = why
+	}
+	a.mu.Unlock()
+	a.process.Stop()
+}
+
+// ending says how the process ended. A stop that came too late was none.
+func (a *attempt) ending() End {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case a.exit.Stopped && a.cause != "":
+		return a.cause
+	case a.exit.Stopped:
+		return EndCanceled // by the executor's own end
+	case a.exit.Signal != 0:
+		return EndSignaled
+	case a.exit.Code < 0:
+		return EndFailed
+	}
+	return EndExited
+}
+
+// canceled returns the error for a run whose context has ended.
+func canceled(ctx context.Context) error {
+	cause := context.Cause(ctx)
+	switch {
+	case errors.Is(cause, ErrClosed):
+		return cause
+	case cause == nil:
+		return fmt.Errorf("sallyport: canceled: %w", ErrClosed)
+	}
+	return fmt.Errorf("sallyport: canceled: %w", cause)
+}
+
+// wireSandbox is what events and reports say about the sandbox of an attempt.
+func wireSandbox(p sandbox.Policy, s executor.Sandbox) event.Sandbox {
+	return event.Sandbox{
+		Mode: p.Name(), Mechanism: s.Mechanism, Network: p.Network().String(), Level: s.Level, Weaker: s.Weaker,
+	}
+}

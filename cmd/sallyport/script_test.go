@@ -1,0 +1,166 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/sallyport-dev/sallyport/internal/testenv"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"sallyport": main})
+}
+
+// TestScript runs the transcripts in testdata/script, as root and as an ordinary
+// user.
+func TestScript(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	testenv.NeedUserNS(t)
+	testscript.Run(t, testscript.Params{
+		Dir:           "testdata/script",
+		WorkdirRoot:   workRoot(t),
+		UpdateScripts: os.Getenv("SALLYPORT_TEST_UPDATE") != "",
+		Setup:         setUp,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"code":   code,
+			"member": member,
+			"lines":  lines,
+		},
+	})
+}
+
+// noRaceSleep keeps a program that was built with the race detector from resting
+// for a second before it exits.
+const noRaceSleep = "atexit_sleep_ms=0"
+
+// workRoot returns a folder that is not below /tmp: a command sees a /tmp of its
+// own, and what is denied there would not be denied for the reason under test.
+func workRoot(t *testing.T) string {
+	root, err := os.MkdirTemp("/var/tmp", "sallyport-script-")
+	if errors.Is(err, fs.ErrNotExist) {
+		return t.TempDir()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(root) })
+	return root
+}
+
+// setUp gives a transcript a home, a state folder and a workspace "w", in which
+// it begins.
+func setUp(env *testscript.Env) error {
+	for _, dir := range []string{"home", "state", "w", "outside"} {
+		if err := os.MkdirAll(filepath.Join(env.WorkDir, dir), 0o755); err != nil {
+			return err
+		}
+	}
+	env.Setenv("HOME", filepath.Join(env.WorkDir, "home"))
+	env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, "state"))
+	env.Setenv("SHELL", "/bin/sh")
+	env.Setenv("GORACE", noRaceSleep)
+	env.Setenv("long", strings.Repeat("0123456789abcdef", 8000)) // 128 000 bytes, nearly the most for one argument
+	path, err := exec.LookPath("sallyport")
+	if err != nil {
+		return err
+	}
+	env.Setenv("SALLYPORT", path)
+	// Folders of root are closed to the ordinary user.
+	env.Setenv("PATH", filepath.Dir(path)+":/usr/bin:/bin")
+	env.Cd = filepath.Join(env.WorkDir, "w")
+	return nil
+}
+
+// code runs a program and compares its exit code: code N PROGRAM [ARG...]. The
+// output is there for stdout, stderr, member and lines.
+func code(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: code N program [arg...]")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	got := 0
+	err = ts.Exec(args[1], args[2:]...)
+	var exit *exec.ExitError
+	switch {
+	case errors.As(err, &exit):
+		got = exit.ExitCode()
+	case err != nil:
+		ts.Fatalf("%v", err)
+	}
+	if got != want {
+		ts.Fatalf("exit code %d, want %d", got, want)
+	}
+}
+
+// member compares a member of the last line of standard output, a JSON object:
+// member NAME VALUE, where NAME may have dots and VALUE is JSON. With ! the
+// values must differ.
+func member(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) != 2 {
+		ts.Fatalf("usage: member name value")
+	}
+	out := strings.Split(strings.TrimRight(ts.ReadFile("stdout"), "\n"), "\n")
+	got, err := find([]byte(out[len(out)-1]), args[0])
+	ts.Check(err)
+	var want any
+	if err := json.Unmarshal([]byte(args[1]), &want); err != nil {
+		ts.Fatalf("%s is no JSON: %v", args[1], err)
+	}
+	if reflect.DeepEqual(got, want) == neg {
+		text, err := json.Marshal(got)
+		ts.Check(err)
+		ts.Fatalf("%s is %s, not compared as %s", args[0], text, args[1])
+	}
+}
+
+// find returns the member of an object that a name with dots leads to.
+func find(object []byte, name string) (any, error) {
+	var value any
+	if err := json.Unmarshal(object, &value); err != nil {
+		return nil, fmt.Errorf("no JSON: %w", err)
+	}
+	for part := range strings.SplitSeq(name, ".") {
+		members, ok := value.(map[string]any)
+		if !ok {
+			return nil, fmt.Errorf("%s: no object around it", name)
+		}
+		if value, ok = members[part]; !ok {
+			return nil, fmt.Errorf("%s: no such member", name)
+		}
+	}
+	return value, nil
+}
+
+// lines checks that every line of standard output is a JSON object of its own,
+// and that only the last one is the result.
+func lines(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 0 {
+		ts.Fatalf("usage: lines")
+	}
+	all := bytes.Split(bytes.TrimRight([]byte(ts.ReadFile("stdout")), "\n"), []byte("\n"))
+	for i, line := range all {
+		kind, err := find(line, "type")
+		if err != nil {
+			ts.Fatalf("line %d: %v", i+1, err)
+		}
+		if last := i == len(all)-1; (kind == "result") != last {
+			ts.Fatalf("line %d of %d has the type %v", i+1, len(all), kind)
+		}
+	}
+}

@@ -1,0 +1,126 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package sallyport
+
+import (
+	"io"
+	"os"
+	"time"
+
+	"github.com/sallyport-dev/sallyport/event"
+	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/headtail"
+	"github.com/sallyport-dev/sallyport/internal/text"
+)
+
+// maxPieces is how many pieces of each stream become events, as in the protocol
+// of Codex. What comes after them is counted, and kept like all output.
+const maxPieces = 10_000
+
+// An ear hears the output of an attempt: it keeps what the limits allow, hands
+// everything to the writers of the Cmd, and pieces of it to the events.
+type ear struct {
+	task    *task
+	kept    *headtail.Capture
+	relays  [2]*relay // by stream; nil where nobody listens, the same for one writer
+	streams [2]deltas
+}
+
+// deltas is what one stream has handed to the events.
+type deltas struct {
+	whole  text.Splitter
+	number uint64 // pieces handed out
+	offset uint64 // where the next byte to hand out lies in the stream
+	// What was not handed out since the last piece that was.
+	lostEvents, lostBytes uint64
+}
+
+func (t *task) newEar() *ear {
+	e := &ear{task: t, kept: t.limits.capture()}
+	for i, w := range []io.Writer{t.cmd.Stdout, t.cmd.Stderr} {
+		if _, isFile := w.(*os.File); w == nil || isFile {
+			continue
+		}
+		if i == 1 && e.relays[0] != nil && same(w, t.cmd.Stdout) {
+			e.relays[1] = e.relays[0] // so that it gets one call at a time, in order
+			continue
+		}
+		e.relays[i] = newRelay(w)
+	}
+	return e
+}
+
+// same reports whether two writers are one, as far as they can be compared.
+func same(a, b io.Writer) bool {
+	defer func() { _ = recover() }() // types that cannot be compared
+	return a == b
+}
+
+// hear takes the next bytes of a stream.
+func (e *ear) hear(s executor.Stream, p []byte) {
+	e.kept.Write(headtail.Stream(s), p)
+	if l := e.relays[s]; l != nil {
+		l.push(p)
+	}
+	if e.task.runner.events != nil {
+		e.hand(s, e.streams[s].whole.Push(p))
+	}
+}
+
+// hand makes an event of a piece that ends with a whole character.
+func (e *ear) hand(s executor.Stream, p []byte) {
+	if len(p) == 0 {
+		return
+	}
+	d := &e.streams[s]
+	out := event.Output{
+		Stream: s, Number: d.number + 1, Offset: d.offset, Data: p,
+		DroppedEvents: d.lostEvents, DroppedBytes: d.lostBytes,
+	}
+	d.offset += uint64(len(p))
+	if d.number < maxPieces {
+		switch e.task.runner.events.output(e.task.id, e.task.tries, out) {
+		case taken:
+			d.number++
+			d.lostEvents, d.lostBytes = 0, 0
+			return
+		case joined:
+			return
+		}
+	}
+	d.lostEvents++
+	d.lostBytes += uint64(len(p))
+}
+
+// close ends the hearing: what was held back is handed out, what was left out is
+// summed up, and the writers get a bounded time to take the rest.
+func (e *ear) close() {
+	deadline := time.Now().Add(relayDrain)
+	for i, l := range e.relays {
+		if l != nil && !(i == 1 && l == e.relays[0]) {
+			l.close(deadline)
+		}
+	}
+	if e.task.runner.events == nil {
+		return
+	}
+	for i := range e.streams {
+		s, d := executor.Stream(i), &e.streams[i]
+		e.hand(s, d.whole.Flush())
+		if d.lostEvents > 0 {
+			e.task.emit(event.Output{
+				Stream: s, Number: d.number + 1, Offset: d.offset,
+				DroppedEvents: d.lostEvents, DroppedBytes: d.lostBytes,
+			})
+		}
+	}
+}
+
+// trouble returns what kept a writer from getting everything; nil if nothing did.
+func (e *ear) trouble(s executor.Stream) error {
+	if l := e.relays[s]; l != nil {
+		return l.trouble()
+	}
+	return nil
+}

@@ -1,0 +1,134 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package sallyport
+
+import (
+	"sync"
+	"time"
+
+	"github.com/sallyport-dev/sallyport/event"
+)
+
+// The bounds of an emitter.
+const (
+	// emitBytes is how much output may wait for a slow sink.
+	emitBytes = 1 << 20
+	// emitJoin is how large a waiting piece of output may get by joining.
+	emitJoin = 64 << 10
+	// emitFlush is how long the end of a run waits for a slow sink.
+	emitFlush = 2 * time.Second
+)
+
+// An emitter hands events to a sink, in order and one at a time. Its goroutine
+// lives only while there are events. The nil emitter drops everything.
+type emitter struct {
+	sink event.Sink
+
+	mu      sync.Mutex
+	queue   []event.Event
+	pending int // bytes of output in queue
+	seq     uint64
+	idle    chan struct{} // closed when the goroutine ends; nil without one
+}
+
+// What became of a piece of output.
+type fate uint8
+
+const (
+	dropped fate = iota // there is no room for it
+	taken               // it will be an event
+	joined              // it was appended to an event that still waits
+)
+
+// emit takes an event that must not be lost.
+func (m *emitter) emit(run string, attempt int, b event.Body) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.pushLocked(run, attempt, b)
+}
+
+// output takes a piece of output, if there is room for it. It keeps no reference
+// to the data.
+func (m *emitter) output(run string, attempt int, out event.Output) fate {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.pending+len(out.Data) > emitBytes && len(m.queue) > 0 {
+		return dropped
+	}
+	m.pending += len(out.Data)
+	if m.joinLocked(run, attempt, out) {
+		return joined
+	}
+	out.Data = append([]byte(nil), out.Data...)
+	m.pushLocked(run, attempt, out)
+	return taken
+}
+
+// joinLocked appends the piece to the newest waiting event, if that is the piece
+// before it.
+func (m *emitter) joinLocked(run string, attempt int, out event.Output) bool {
+	if len(m.queue) == 0 || out.DroppedEvents > 0 {
+		return false
+	}
+	last := &m.queue[len(m.queue)-1]
+	before, ok := last.Body.(event.Output)
+	if !ok || last.Run != run || last.Attempt != attempt || before.Stream != out.Stream ||
+		len(before.Data)+len(out.Data) > emitJoin {
+		return false
+	}
+	before.Data = append(before.Data, out.Data...)
+	last.Body = before
+	return true
+}
+
+func (m *emitter) pushLocked(run string, attempt int, b event.Body) {
+	m.seq++
+	m.queue = append(m.queue, event.Event{Time: time.Now(), Seq: m.seq, Run: run, Attempt: attempt, Body: b})
+	if m.idle == nil {
+		m.idle = make(chan struct{})
+		go m.run(m.idle)
+	}
+}
+
+// run emits until nothing waits.
+func (m *emitter) run(idle chan struct{}) {
+	defer close(idle)
+	for {
+		m.mu.Lock()
+		if len(m.queue) == 0 {
+			m.idle = nil
+			m.mu.Unlock()
+			return
+		}
+		e := m.queue[0]
+		m.queue = m.queue[1:]
+		if out, ok := e.Body.(event.Output); ok {
+			m.pending -= len(out.Data)
+		}
+		m.mu.Unlock()
+		m.sink.Emit(e)
+	}
+}
+
+// flush waits until the sink has heard everything, or for a bounded time.
+func (m *emitter) flush() {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	idle := m.idle
+	m.mu.Unlock()
+	if idle == nil {
+		return
+	}
+	timer := time.NewTimer(emitFlush)
+	defer timer.Stop()
+	select {
+	case <-idle:
+	case <-timer.C:
+	}
+}

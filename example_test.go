@@ -1,0 +1,31 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package sallyport_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+
+	"github.com/sallyport-dev/sallyport"
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+func Example() {
+	r := &sallyport.Runner{
+		Policy: sandbox.WorkspaceWrite("."),
+	}
+	defer r.Close()
+
+	res, err := r.Run(context.Background(), sallyport.Script("echo hello"))
+	if err != nil {
+		log.Fatal(err) // it did not run: forbidden, refused, or no sandbox to run it in
+	}
+	os.Stdout.Write(res.Output.Bytes())
+	for _, d := range res.Denials() {
+		fmt.Println("kept from:", d)
+	}
+	// Output: hello
+}

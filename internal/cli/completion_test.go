@@ -1,0 +1,107 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestHelpNamesEveryFlag keeps help text, parser and completion together.
+func TestHelpNamesEveryFlag(t *testing.T) {
+	help := runUsage()
+	_, offered := complete([]string{"run"}, "-")
+	for _, f := range runFlags(&runOptions{}) {
+		inHelp := strings.Contains(help, f.name())
+		inCompletion := slices.ContainsFunc(offered, func(c candidate) bool { return c.word == f.name() && c.about != "" })
+		if want := f.missing == ""; inHelp != want || inCompletion != want {
+			t.Errorf("%s: in the help %v, in the completion %v, want %v", f.name(), inHelp, inCompletion, want)
+		}
+		if f.short != 0 && f.missing == "" && !strings.Contains(help, "-"+string(rune(f.short))+", "+f.name()) {
+			t.Errorf("%s: the help has no -%c", f.name(), f.short)
+		}
+		for _, w := range f.words {
+			if f.missing == "" && f.long != "shell" && !strings.Contains(help, w) {
+				t.Errorf("%s: the help has no %s", f.name(), w)
+			}
+		}
+	}
+}
+
+// TestHelpFits keeps every help text readable on a terminal of 90 columns.
+func TestHelpFits(t *testing.T) {
+	texts := map[string]string{"overview": overview()}
+	for _, v := range verbs() {
+		if v.short != "" {
+			texts[v.name] = v.usage()
+		}
+	}
+	for name, help := range texts {
+		for line := range strings.Lines(help) {
+			if len(line) > 91 || strings.ContainsAny(line, "\t\x1b") {
+				t.Errorf("%s: too long, or more than text: %q", name, line)
+			}
+		}
+	}
+}
+
+func TestComplete(t *testing.T) {
+	tests := []struct {
+		name   string
+		before []string
+		word   string
+		kind   completionKind
+		want   []string // all of these, in any order
+		not    []string // none of these
+	}{
+		{name: "verbs", kind: completeWords, want: []string{"run", "doctor", "version", "completion", "help"}, not: []string{completeName}},
+		{name: "verb", word: "d", kind: completeWords, want: []string{"doctor"}, not: []string{"run"}},
+		{name: "flags", before: []string{"run"}, word: "--d", kind: completeWords, want: []string{"--deny"}, not: []string{"--detach", "--rw"}},
+		{name: "words of a flag", before: []string{"run", "-s"}, kind: completeWords, want: []string{"read-only", "full-access"}},
+		{name: "words after an equals sign", before: []string{"run"}, word: "--net=h", kind: completeWords, want: []string{"--net=host"}},
+		{name: "words of the last flag of a cluster", before: []string{"run", "-qs"}, word: "r", kind: completeWords, want: []string{"read-only"}},
+		{name: "openings", before: []string{"run", "--allow"}, word: "p", kind: completeWords, want: []string{"ptrace", "perf"}},
+		{name: "folders", before: []string{"run", "-C"}, kind: completeFolders},
+		{name: "files", before: []string{"run", "--rw"}, kind: completeFiles},
+		{name: "words or folders, words", before: []string{"run", "--tmp"}, word: "h", kind: completeWords, want: []string{"host"}},
+		{name: "words or folders, folders", before: []string{"run", "--tmp"}, word: "/v", kind: completeFolders},
+		{name: "a value that nobody knows", before: []string{"run", "--timeout"}, kind: completeWords},
+		{name: "a program", before: []string{"run", "-q", "-s", "read-only"}, word: "gi", kind: completeCommands},
+		{name: "a program after dashes", before: []string{"run", "--"}, kind: completeCommands},
+		{name: "arguments", before: []string{"run", "ls"}, word: "-", kind: completeFiles},
+		{name: "arguments after dashes", before: []string{"run", "-q", "--", "ls", "-s"}, kind: completeFiles},
+		{name: "after a script", before: []string{"run", "-c", "make"}, word: "", kind: completeFiles},
+		{name: "after an unknown flag", before: []string{"run", "--what"}, word: "--js", kind: completeWords, want: []string{"--json", "--jsonl"}},
+		{name: "shells", before: []string{"completion"}, word: "z", kind: completeWords, want: []string{"zsh"}},
+		{name: "verbs to explain", before: []string{"help"}, word: "r", kind: completeWords, want: []string{"run"}},
+		{name: "flags of doctor", before: []string{"doctor"}, word: "-", kind: completeWords, want: []string{"--json"}},
+		{name: "flags of version", before: []string{"version"}, word: "-", kind: completeWords, want: []string{"--verbose"}},
+		{name: "a verb that does not exist", before: []string{"fly"}, kind: completeFiles},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			kind, got := complete(tt.before, tt.word)
+			if kind != tt.kind {
+				t.Errorf("kind %s, want %s", kind, tt.kind)
+			}
+			has := func(word string) bool {
+				return slices.ContainsFunc(got, func(c candidate) bool { return c.word == word })
+			}
+			for _, w := range tt.want {
+				if !has(w) {
+					t.Errorf("%s is not offered: %v", w, got)
+				}
+			}
+			for _, w := range tt.not {
+				if has(w) {
+					t.Errorf("%s is offered", w)
+				}
+			}
+			if len(tt.want) == 0 && len(got) != 0 {
+				t.Errorf("offered %v, want nothing", got)
+			}
+		})
+	}
+}

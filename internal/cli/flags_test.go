@@ -1,0 +1,208 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// sample is a small set of flags and what they set.
+type sample struct {
+	on, verbose bool
+	mode        string
+	roots       []string
+}
+
+func (s *sample) flags() []flag {
+	return []flag{
+		{long: "on", short: 'o', set: on(&s.on), group: "All", help: "switch on"},
+		{long: "verbose", short: 'v', set: on(&s.verbose), group: "All", help: "say more"},
+		{long: "mode", short: 'm', value: "MODE", set: chosen(&s.mode, []string{"fast", "slow"}), group: "All", help: "how"},
+		{long: "root", value: "PATH", set: list(&s.roots), group: "All", help: "where"},
+		{long: "later", short: 'l', value: "X", missing: "comes later"},
+	}
+}
+
+func TestParse(t *testing.T) {
+	tests := []struct {
+		name string
+		args []string
+		want sample
+		rest []string
+		err  string
+	}{
+		{name: "nothing"},
+		{name: "words only", args: []string{"a", "--on"}, rest: []string{"a", "--on"}},
+		{name: "long and short", args: []string{"--on", "-v", "x"}, want: sample{on: true, verbose: true}, rest: []string{"x"}},
+		{name: "cluster", args: []string{"-ov"}, want: sample{on: true, verbose: true}},
+		{name: "cluster with value", args: []string{"-ovmfast"}, want: sample{on: true, verbose: true, mode: "fast"}},
+		{name: "value after", args: []string{"-m", "slow", "-o"}, want: sample{on: true, mode: "slow"}},
+		{name: "value after equals sign", args: []string{"--mode=slow"}, want: sample{mode: "slow"}},
+		{name: "short value after equals sign", args: []string{"-m=slow"}, want: sample{mode: "slow"}},
+		{name: "last value counts", args: []string{"-m", "slow", "-m", "fast"}, want: sample{mode: "fast"}},
+		{name: "repeated", args: []string{"--root", "a", "--root=b"}, want: sample{roots: []string{"a", "b"}}},
+		{name: "value like a flag", args: []string{"--root", "--on"}, want: sample{roots: []string{"--on"}}},
+		{name: "two dashes end the flags", args: []string{"-o", "--", "-v"}, want: sample{on: true}, rest: []string{"-v"}},
+		{name: "only the first two dashes", args: []string{"--", "--", "x"}, rest: []string{"--", "x"}},
+		{name: "a dash is a word", args: []string{"-", "-o"}, rest: []string{"-", "-o"}},
+		{name: "an empty word is a word", args: []string{"", "-o"}, rest: []string{"", "-o"}},
+
+		{name: "unknown long", args: []string{"--moed", "x"}, rest: []string{"x"}, err: "there is no flag --moed; did you mean --mode?"},
+		{name: "unknown with value", args: []string{"--modd=x"}, err: "there is no flag --modd; did you mean --mode?"},
+		{name: "far from all", args: []string{"--zzzzzz"}, err: "there is no flag --zzzzzz; see --help"},
+		{name: "beginning of a long one", args: []string{"--verb"}, err: "there is no flag --verb; did you mean --verbose?"},
+		{name: "unknown short", args: []string{"-x"}, err: "there is no flag -x; see --help"},
+		{name: "goes on after an error", args: []string{"--bad", "-o", "--", "x"}, want: sample{on: true}, rest: []string{"x"},
+			err: "there is no flag --bad; see --help"},
+		{name: "the first error counts", args: []string{"--later=1", "--bad"}, err: "--later comes later"},
+		{name: "later, short", args: []string{"-l", "1", "x"}, rest: []string{"x"}, err: "-l comes later"},
+		{name: "switch with value", args: []string{"--on=true"}, err: "--on takes no value"},
+		{name: "no value left", args: []string{"--mode"}, err: "--mode needs a value: --mode MODE"},
+		{name: "no value left, short", args: []string{"-om"}, want: sample{on: true}, err: "-m needs a value: -m MODE"},
+		{name: "not one of the words", args: []string{"-m", "fats"}, err: `-m: "fats" is none of fast, slow; did you mean fast?`},
+		{name: "empty value", args: []string{"--root="}, err: "--root: the value is empty"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var got sample
+			rest, err := parse(got.flags(), tt.args)
+			if text := errorText(err); text != tt.err {
+				t.Errorf("error %q, want %q", text, tt.err)
+			}
+			if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(sample{})); diff != "" {
+				t.Errorf("set (-want +got):\n%s", diff)
+			}
+			if !slices.Equal(rest, tt.rest) {
+				t.Errorf("rest %q, want %q", rest, tt.rest)
+			}
+		})
+	}
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// FuzzParse checks on any words that nothing is lost: the words after the flags
+// are the end of the arguments, and what stands before them is flags.
+func FuzzParse(f *testing.F) {
+	f.Add("--on\x00-m\x00fast\x00x")
+	f.Add("-ovm=\x00--\x00-v")
+	f.Add("--mode")
+	f.Add("-\x00--root=\xff")
+	f.Fuzz(func(t *testing.T, joined string) {
+		args := strings.Split(joined, "\x00")
+		var s sample
+		rest, err := parse(s.flags(), args)
+		if !slices.Equal(rest, args[len(args)-len(rest):]) {
+			t.Fatalf("%q: the rest %q is not the end", args, rest)
+		}
+		used := args[:len(args)-len(rest)]
+		if len(used) > 0 && used[0] != "--" && !strings.HasPrefix(used[0], "-") {
+			t.Fatalf("%q: %q was taken for a flag", args, used[0])
+		}
+		if err != nil && strings.Contains(err.Error(), "\n") && !strings.Contains(joined, "\n") {
+			t.Fatalf("%q: the error has more than one line: %v", args, err)
+		}
+	})
+}
+
+func TestDuration(t *testing.T) {
+	tests := []struct {
+		name, in string
+		want     time.Duration
+		err      string
+	}{
+		{name: "seconds", in: "30s", want: 30 * time.Second},
+		{name: "parts", in: "1h1m1ms", want: time.Hour + time.Minute + time.Millisecond},
+		{name: "zero", in: "0"},
+		{name: "no unit", in: "2.5", err: `"2.5" has no unit; did you mean 2.5s?`},
+		{name: "negative", in: "-1s", err: `"-1s" is no length of time; write it like 30s, 5m or 1h30m`},
+		{name: "empty", in: "", err: `"" is no length of time; write it like 30s, 5m or 1h30m`},
+		{name: "words", in: "a while", err: `"a while" is no length of time; write it like 30s, 5m or 1h30m`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := parseDuration(tt.in)
+			if got != tt.want || errorText(err) != tt.err {
+				t.Errorf("%v, %q; want %v, %q", got, errorText(err), tt.want, tt.err)
+			}
+		})
+	}
+}
+
+func TestSize(t *testing.T) {
+	tests := []struct {
+		name, in string
+		want     int
+		bad      bool
+	}{
+		{name: "bytes", in: "65536", want: 65536},
+		{name: "bytes with unit", in: "12B", want: 12},
+		{name: "binary", in: "1MiB", want: 1 << 20},
+		{name: "a letter alone is binary", in: "64k", want: 64 << 10},
+		{name: "any letter case", in: "2m", want: 2 << 20},
+		{name: "decimal", in: "10MB", want: 10_000_000},
+		{name: "with a space", in: "10 kB", want: 10_000},
+		{name: "zero", in: "0", want: 0},
+		{name: "nothing", in: "", bad: true},
+		{name: "unit alone", in: "MiB", bad: true},
+		{name: "negative", in: "-1", bad: true},
+		{name: "fraction", in: "1.5M", bad: true},
+		{name: "unknown unit", in: "1TB", bad: true},
+		{name: "too large to count", in: "99999999999999999999", bad: true},
+		{name: "too large with unit", in: "9223372036854775807k", bad: true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := parseSize(tt.in)
+			if got != tt.want || (err != nil) != tt.bad {
+				t.Errorf("%d, %v; want %d, bad %v", got, err, tt.want, tt.bad)
+			}
+		})
+	}
+}
+
+// FuzzSize checks that what is accepted is never negative, and that a plain
+// number is itself.
+func FuzzSize(f *testing.F) {
+	for _, s := range []string{"1", "64k", "1MiB", "10 MB", "-1", "1e3", "٣"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if n, err := parseSize(s); err == nil && (n < 0 || !strings.ContainsAny(s, "0123456789")) {
+			t.Fatalf("%q gives %d", s, n)
+		}
+	})
+}
+
+func TestNearest(t *testing.T) {
+	known := []string{"workspace-write", "read-only", "full-access", "run", "doctor"}
+	tests := []struct{ name, word, want string }{
+		{"itself", "run", "run"},
+		{"swapped letters", "rnu", "run"},
+		{"letter case", "READ-ONLY", "read-only"},
+		{"a letter lost", "readonly", "read-only"},
+		{"beginning", "doc", "doctor"},
+		{"beginning of a long one", "work", "workspace-write"},
+		{"far away", "banana", ""},
+		{"empty", "", ""},
+		{"very long", strings.Repeat("run", 1000), ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := nearest(tt.word, known); got != tt.want {
+				t.Errorf("nearest(%q) = %q, want %q", tt.word, got, tt.want)
+			}
+		})
+	}
+}

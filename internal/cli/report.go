@@ -1,0 +1,237 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/sallyport-dev/sallyport"
+	"github.com/sallyport-dev/sallyport/event"
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+// A report tells how one run went, in the form that its flags ask for.
+type report struct {
+	env   *Env
+	o     *runOptions
+	words []string
+	lines *lineWriter // with --jsonl
+}
+
+func newReport(env *Env, o *runOptions, words []string) *report {
+	return &report{env: env, o: o, words: words}
+}
+
+// attach connects the streams of cmd and the events of runner. Without --json
+// and --jsonl the command gets our own streams as they are, and nothing of its
+// output passes through this process.
+func (r *report) attach(runner *sallyport.Runner, cmd *sallyport.Cmd, cancel context.CancelCauseFunc) {
+	switch {
+	case r.o.jsonl:
+		r.lines = newLineWriter(r.env.Stdout, cancel)
+		runner.Events = event.SinkFunc(func(e event.Event) { r.lines.print(e) })
+	case !r.o.json:
+		cmd.Stdout, cmd.Stderr = r.env.Stdout, r.env.Stderr
+	}
+}
+
+// note says something on standard error, unless nothing of ours is wanted there.
+func (r *report) note(text string) {
+	if !r.o.quiet {
+		r.env.say(text)
+	}
+}
+
+// failed reports a run that never began.
+func (r *report) failed(err error) error {
+	e, words, mend := classify(err)
+	if mend != "" {
+		words += "; " + mend
+	}
+	r.note(words)
+	if !r.o.json && !r.o.jsonl {
+		return exitCode(e.code)
+	}
+	argv := r.words
+	if r.o.hasScript {
+		argv = nil // the shell, and so its arguments, were not chosen yet
+	}
+	if err := r.object(event.Report{
+		Args: argv, Dir: r.env.Dir, ExitCode: e.code, End: e.word, Error: words,
+		Sandbox: event.Sandbox{Mode: r.mode(), Network: r.network(), Level: "none"},
+	}); err != nil {
+		return err
+	}
+	return exitCode(e.code)
+}
+
+// mode and network say which sandbox was asked for.
+func (r *report) mode() string {
+	switch r.o.sandbox {
+	case "":
+		return sandboxWords[0]
+	case "danger-full-access":
+		return "full-access"
+	}
+	return r.o.sandbox
+}
+
+func (r *report) network() string {
+	switch {
+	case r.o.network != "":
+		return r.o.network
+	case r.mode() == "full-access":
+		return "host"
+	}
+	return "none"
+}
+
+// done reports a run and returns its exit code. Either of res and err may be nil,
+// and both may be set when the end of a command is not known.
+func (r *report) done(res *sallyport.Result, err error) error {
+	if res == nil {
+		return r.failed(err)
+	}
+	code := res.ExitCode
+	if err != nil {
+		e, words, mend := classify(err)
+		if mend != "" {
+			words += "; " + mend
+		}
+		code = e.code
+		r.note(words)
+	}
+	r.notes(res)
+	if r.o.json || r.o.jsonl {
+		if err := r.object(res); err != nil {
+			return err
+		}
+	}
+	return exitCode(code)
+}
+
+// notes says what people would not see otherwise.
+func (r *report) notes(res *sallyport.Result) {
+	if r.o.verbose {
+		r.note("the launch, step by step:\n" + strings.TrimRight(res.Sandbox.Script, "\n"))
+		for _, w := range res.Sandbox.Weaker {
+			r.note("weaker than the level promises: " + w)
+		}
+	}
+	if r.o.json || r.o.jsonl {
+		return // all of the rest is in the object
+	}
+	for _, d := range res.Denials() {
+		// A guess from words of the output tells people nothing new.
+		if d.Source.Evidence() {
+			r.note(denied(d))
+		}
+	}
+	if res.TimedOut {
+		r.note(fmt.Sprintf("timed out after %v and was ended", r.o.timeout))
+	}
+	switch n := len(res.Survivors); {
+	case n == 1:
+		r.note("one process outlived the command and was ended")
+	case n > 1:
+		r.note(fmt.Sprintf("%d processes outlived the command and were ended", n))
+	}
+}
+
+// denied says what a command was kept from and what would open the way.
+func denied(d sandbox.Denial) string {
+	words := "the command was kept from this: " + d.Access.String()
+	if d.Grant != "" {
+		words += "; " + d.Grant + " allows it"
+	}
+	return words
+}
+
+// object prints v as the last or only line of standard output.
+func (r *report) object(v any) error {
+	line, err := encode(v)
+	if err != nil {
+		return r.hush(fmt.Errorf("the result has no JSON form: %w", err))
+	}
+	if r.lines != nil {
+		if err := r.lines.close(line); err != nil {
+			return r.hush(err)
+		}
+		return nil
+	}
+	return r.hush(r.env.print(line))
+}
+
+// hush keeps an error from being said where nothing of ours is wanted.
+func (r *report) hush(err error) error {
+	if err != nil && r.o.quiet {
+		return &quietError{err}
+	}
+	return err
+}
+
+// encode returns v as one line of JSON, with the letters of HTML as they are.
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	return b.Bytes(), err
+}
+
+// A lineWriter prints lines of JSON as they come. When the reader has gone, or
+// nothing more can be written, it ends the run: what nobody hears need not be
+// done.
+type lineWriter struct {
+	pipe   chan os.Signal // while it listens, a lost reader is an error and no signal
+	cancel context.CancelCauseFunc
+
+	mu  sync.Mutex
+	out *os.File
+	err error
+}
+
+func newLineWriter(out *os.File, cancel context.CancelCauseFunc) *lineWriter {
+	w := &lineWriter{pipe: make(chan os.Signal, 1), cancel: cancel, out: out}
+	signal.Notify(w.pipe, syscall.SIGPIPE)
+	return w
+}
+
+// print writes v as a line; after the first error it does nothing.
+func (w *lineWriter) print(v any) {
+	line, err := encode(v)
+	w.write(line, err)
+}
+
+func (w *lineWriter) write(line []byte, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err != nil {
+		return
+	}
+	if err == nil {
+		_, err = w.out.Write(line)
+	}
+	if err != nil {
+		w.err = &outputError{err}
+		w.cancel(w.err)
+	}
+}
+
+// close writes the last line and returns the first error of all.
+func (w *lineWriter) close(line []byte) error {
+	w.write(line, nil)
+	signal.Stop(w.pipe)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.err
+}

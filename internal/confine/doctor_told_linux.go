@@ -1,0 +1,202 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package confine
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// told are the probes that the default sandbox does not depend on. Two of them
+// ask the kernel instead of trying, and say so: a listener for system calls
+// cannot be installed in a probe without a supervisor, and an overlay cannot be
+// mounted by this package.
+func told() []probe {
+	return []probe{
+		{"seccomp notification", false, seccompNotification},
+		{"overlay", false, overlay},
+		{"cgroup", false, cgroup},
+		{"bwrap", false, bwrap},
+		{"surroundings", false, surroundings},
+	}
+}
+
+// seccompNotification asks whether the kernel has the action and how large its
+// records are (seccomp(2)); neither question changes anything.
+func seccompNotification(context.Context) (string, error) {
+	action := uint32(unix.SECCOMP_RET_USER_NOTIF)
+	if _, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_GET_ACTION_AVAIL, 0, uintptr(unsafe.Pointer(&action))); errno != 0 {
+		return "", &lackError{fmt.Sprintf("the kernel does not offer it (%v)", errno), "use Linux 5.0 or newer, outside of a container that filters it"}
+	}
+	var sizes [3]uint16 // struct seccomp_notif_sizes
+	if _, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_GET_NOTIF_SIZES, 0, uintptr(unsafe.Pointer(&sizes))); errno != 0 {
+		return "", &lackError{fmt.Sprintf("the kernel does not tell the size of its records (%v)", errno), "use Linux 5.0 or newer"}
+	}
+	return "offered by the kernel", nil
+}
+
+// overlay reads whether the file system is there and the kernel new enough to
+// let a user namespace mount it.
+func overlay(context.Context) (string, error) {
+	b, err := os.ReadFile("/proc/filesystems")
+	if err != nil {
+		return "", &lackError{"not known: " + err.Error(), ""}
+	}
+	if !slices.Contains(strings.Fields(string(b)), "overlay") {
+		return "", &lackError{"the kernel does not list it", "as root, modprobe overlay"}
+	}
+	var u unix.Utsname
+	if err := unix.Uname(&u); err != nil {
+		return "", &lackError{"not known: " + err.Error(), ""}
+	}
+	release := unix.ByteSliceToString(u.Release[:])
+	if !atLeast(release, 5, 11) {
+		return "", &lackError{"Linux " + release + " keeps it from user namespaces", "use Linux 5.11 or newer"}
+	}
+	return "listed by the kernel, Linux " + release, nil
+}
+
+// atLeast compares the first two numbers of a kernel's release.
+func atLeast(release string, major, minor int) bool {
+	a, rest, _ := strings.Cut(release, ".")
+	b, _, _ := strings.Cut(rest, ".")
+	m, err := strconv.Atoi(a)
+	if err != nil {
+		return false
+	}
+	n, err := strconv.Atoi(strings.TrimRightFunc(b, func(r rune) bool { return r < '0' || r > '9' }))
+	return m > major || m == major && err == nil && n >= minor
+}
+
+// cgroup makes a control group below its own, and removes it.
+func cgroup(context.Context) (string, error) {
+	own, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return "", &lackError{"this kernel has none", "use a kernel with control groups"}
+	}
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return "", &lackError{"not known: " + err.Error(), ""}
+	}
+	var whys []string
+	for _, g := range cgroupFolders(string(own), string(mounts)) {
+		dir := filepath.Join(g.dir, fmt.Sprintf("sallyport-doctor-%d", os.Getpid()))
+		if err := syscall.Mkdir(dir, 0o700); err != nil {
+			whys = append(whys, fmt.Sprintf("%s (%s)", g.dir, reason(err)))
+			continue
+		}
+		if err := syscall.Rmdir(dir); err != nil {
+			return "", &lackError{fmt.Sprintf("%s could be made but not be removed: %s", dir, reason(err)), "remove it"}
+		}
+		return fmt.Sprintf("%s, a group was made in %s", g.kind, g.dir), nil
+	}
+	if len(whys) == 0 {
+		return "", &lackError{"none with the pids and memory controllers is mounted", "mount control groups, version 2"}
+	}
+	return "", &lackError{"no group can be made in " + strings.Join(whys, " or "), "start it in a delegated group (systemd-run --user --scope -p Delegate=yes)"}
+}
+
+// A cgroupFolder is where a process may be allowed to make groups.
+type cgroupFolder struct{ kind, dir string }
+
+// cgroupFolders finds the folder of this process in the unified hierarchy, when
+// it has the controllers that limits need, and then in the older one of pids.
+func cgroupFolders(own, mounts string) []cgroupFolder {
+	paths := make(map[string]string) // controller ("" for the unified hierarchy) to path
+	for line := range strings.Lines(own) {
+		f := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(f) != 3 {
+			continue
+		}
+		for c := range strings.SplitSeq(f[1], ",") {
+			paths[c] = f[2]
+		}
+	}
+	var unified, pids []cgroupFolder
+	for line := range strings.Lines(mounts) {
+		// id parent dev root point options... - type source super-options
+		before, after, ok := strings.Cut(line, " - ")
+		f, s := strings.Fields(before), strings.Fields(after)
+		if !ok || len(f) < 5 || len(s) < 3 {
+			continue
+		}
+		below := func(controller string) string {
+			p, _ := filepath.Rel(f[3], paths[controller])
+			return filepath.Join(f[4], p)
+		}
+		switch {
+		case s[0] == "cgroup2":
+			dir := below("")
+			have := strings.Fields(oneLine(filepath.Join(dir, "cgroup.controllers")))
+			if slices.Contains(have, "pids") && slices.Contains(have, "memory") {
+				unified = append(unified, cgroupFolder{"version 2", dir})
+			}
+		case s[0] == "cgroup" && slices.Contains(strings.Split(s[2], ","), "pids"):
+			pids = append(pids, cgroupFolder{"version 1", below("pids")})
+		}
+	}
+	return append(unified, pids...)
+}
+
+// bwrap asks an installed bubblewrap for its version.
+func bwrap(ctx context.Context) (string, error) {
+	const mend = "install bubblewrap (it is only of use where this program may not make user namespaces itself)"
+	path, err := exec.LookPath("bwrap")
+	if err != nil {
+		return "", &lackError{"not installed", mend}
+	}
+	const patience = 2 * time.Second
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, path, "--version")
+	cmd.WaitDelay = patience
+	out, err := cmd.Output()
+	if err != nil {
+		return "", &lackError{fmt.Sprintf("%s --version: %v", path, err), mend}
+	}
+	detail := fmt.Sprintf("%s, %s", path, strings.TrimSpace(string(out)))
+	if st, err := os.Stat(path); err == nil && st.Mode()&os.ModeSetuid != 0 {
+		detail += ", set-uid"
+	}
+	return detail, nil
+}
+
+// surroundings looks for walls that stand around this process already.
+func surroundings(context.Context) (string, error) {
+	var found []string
+	if seccompFiltered() {
+		found = append(found, "a system call filter")
+	}
+	for _, f := range []struct{ file, what string }{
+		{"/.dockerenv", "a Docker container (/.dockerenv)"},
+		{"/run/.containerenv", "a Podman container (/run/.containerenv)"},
+		{"/run/systemd/container", "a container (/run/systemd/container)"},
+	} {
+		if err := unix.Access(f.file, unix.F_OK); err == nil {
+			found = append(found, f.what)
+		}
+	}
+	// The first user namespace maps all ids to themselves.
+	if m := strings.Fields(oneLine("/proc/self/uid_map")); len(m) > 0 && !slices.Equal(m, []string{"0", "0", "4294967295"}) {
+		found = append(found, "a user namespace")
+	}
+	if v, err := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0); err == nil && v == 1 {
+		found = append(found, "no_new_privs")
+	}
+	if len(found) > 0 {
+		return "this process already runs inside " + strings.Join(found, ", ") + "; when a part above is missing, try it outside", nil
+	}
+	return "no filter and no container around this process", nil
+}

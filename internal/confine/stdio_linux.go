@@ -1,0 +1,86 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package confine
+
+import (
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sallyport-dev/sallyport/internal/launch"
+	"github.com/sallyport-dev/sallyport/internal/plan"
+)
+
+// describe looks at standard descriptor i.
+//
+// A descriptor keeps the mount that it was opened through. The command could
+// use one of the caller's to change mode, times and attributes of a file outside
+// although every path to it is read-only: the mode of the host's /dev/null, for
+// one, when real root runs the command. So what can be opened by name is opened
+// anew inside. A regular file that is open for writing was handed over for that,
+// and stays as it is; so does what the command has no right to change anyway,
+// and a file without a name.
+func describe(i int, f *os.File) (plan.Stdio, error) {
+	var s plan.Stdio
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return s, fmt.Errorf("standard descriptor %d cannot be used: %w", i, err)
+	}
+	var st unix.Stat_t
+	var flags, offset int64
+	var name string
+	err = raw.Control(func(fd uintptr) {
+		if err = unix.Fstat(int(fd), &st); err != nil {
+			return
+		}
+		var fl int
+		if fl, err = unix.FcntlInt(fd, unix.F_GETFL, 0); err != nil {
+			return
+		}
+		flags = int64(fl)
+		name, _ = os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
+		offset, _ = unix.Seek(int(fd), 0, unix.SEEK_CUR) // pipes and terminals have none
+	})
+	if err != nil {
+		return s, fmt.Errorf("standard descriptor %d cannot be used: %w", i, err)
+	}
+	kind := st.Mode & unix.S_IFMT
+	s.File, s.Device = kind == unix.S_IFREG, kind == unix.S_IFCHR
+	s.Writable = flags&unix.O_ACCMODE != unix.O_RDONLY && flags&unix.O_PATH == 0
+	if kind != unix.S_IFDIR && !s.Device && (!s.File || s.Writable) {
+		return s, nil
+	}
+	return reopenable(i, s, &st, name, uint64(flags), offset)
+}
+
+// reopenable adds how a descriptor is opened anew, where that is needed.
+func reopenable(i int, s plan.Stdio, st *unix.Stat_t, name string, flags uint64, offset int64) (plan.Stdio, error) {
+	var at unix.Stat_t
+	if err := unix.Lstat(name, &at); err != nil || at.Dev != st.Dev || at.Ino != st.Ino {
+		return s, nil // no name: nobody else can see what happens to it
+	}
+	if int(st.Uid) != os.Geteuid() && unix.Access(name, unix.W_OK) != nil {
+		return s, nil // not ours to change
+	}
+	need := uint32(unix.R_OK)
+	switch flags & unix.O_ACCMODE {
+	case unix.O_WRONLY:
+		need = unix.W_OK
+	case unix.O_RDWR:
+		need |= unix.W_OK
+	}
+	if err := unix.Access(name, need); err != nil {
+		return s, &RootError{
+			Path: name, Why: fmt.Sprintf("is standard descriptor %d and cannot be opened anew for the command: %v", i, err),
+			Mend: "pass it through a pipe",
+		}
+	}
+	s.Reopen = &plan.Reopen{
+		Spot:   plan.Spot{Path: name, ID: launch.ID{Dev: st.Dev, Ino: st.Ino}},
+		Flags:  flags & (unix.O_ACCMODE | unix.O_APPEND | unix.O_NONBLOCK | unix.O_DIRECTORY),
+		Offset: max(offset, 0),
+	}
+	return s, nil
+}

@@ -1,0 +1,231 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package proc
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// fakePump is a pump whose bytes come when the test says so.
+type fakePump struct {
+	mu       sync.Mutex
+	last     time.Time
+	end      chan struct{}
+	finished bool
+}
+
+func newFakePump() *fakePump { return &fakePump{end: make(chan struct{})} }
+
+func (f *fakePump) start()               {}
+func (f *fakePump) eof() <-chan struct{} { return f.end }
+func (f *fakePump) abandon()             {}
+
+func (f *fakePump) lastByte() time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.last
+}
+
+func (f *fakePump) finish() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.finished = true
+}
+
+// beat hears a byte every step, times times.
+func (f *fakePump) beat(step time.Duration, times int) {
+	for range times {
+		<-time.After(step)
+		f.mu.Lock()
+		f.last = time.Now()
+		f.mu.Unlock()
+	}
+}
+
+func TestDrain(t *testing.T) {
+	const quiet, limit = DefaultQuiet, DefaultDrain
+	tests := []struct {
+		name string
+		do   func(f *fakePump)
+		want time.Duration
+		eof  bool
+	}{
+		{name: "ended already", do: func(f *fakePump) { close(f.end) }, want: 0, eof: true},
+		{name: "row17 row35 held and silent", do: func(*fakePump) {}, want: quiet},
+		{name: "ends soon", do: func(f *fakePump) { go func() { <-time.After(100 * time.Millisecond); close(f.end) }() },
+			want: 100 * time.Millisecond, eof: true},
+		{name: "ends after a few bytes", do: func(f *fakePump) { go func() { f.beat(200*time.Millisecond, 3); close(f.end) }() },
+			want: 600 * time.Millisecond, eof: true},
+		{name: "silent after a few bytes", do: func(f *fakePump) { go f.beat(200*time.Millisecond, 3) },
+			want: 600*time.Millisecond + quiet},
+		{name: "never silent", do: func(f *fakePump) { go f.beat(100*time.Millisecond, 30) }, want: limit},
+		{name: "the last byte was long ago", do: func(f *fakePump) { f.last = time.Now().Add(-time.Hour) }, want: quiet},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFakePump()
+				test.do(f)
+				start := time.Now()
+				eof := drain(f, quiet, limit)
+				if took := time.Since(start); took != test.want || eof != test.eof {
+					t.Errorf("drain took %v and gave %v, want %v and %v", took, eof, test.want, test.eof)
+				}
+				<-time.After(time.Hour) // let the beats end
+			})
+		})
+	}
+}
+
+// fakeChild is a command that ends when the test says so.
+type fakeChild struct {
+	mu      sync.Mutex
+	log     []string
+	begin   time.Time
+	obeys   bool // ends on SIGTERM
+	code    int
+	unknown bool // its end is not known
+	left    []Survivor
+	gone    chan struct{}
+	once    sync.Once
+	signal  int
+}
+
+func (c *fakeChild) note(what string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.log = append(c.log, what+" at "+time.Since(c.begin).String())
+}
+
+func (c *fakeChild) end(signal int) {
+	c.once.Do(func() { c.signal = signal; close(c.gone) })
+}
+
+func (c *fakeChild) Wait() (code, signal int, err error) {
+	<-c.gone
+	if c.unknown {
+		return 0, 0, errors.New("nobody knows")
+	}
+	return c.code, c.signal, nil
+}
+
+func (c *fakeChild) WaitAll() error { return nil }
+
+func (c *fakeChild) Signal(sig syscall.Signal, tree bool) error {
+	where := " group"
+	if tree {
+		where = " tree"
+	}
+	c.note(sig.String() + where)
+	if sig == syscall.SIGTERM && c.obeys {
+		c.end(int(sig))
+	}
+	return nil
+}
+
+func (c *fakeChild) Kill() error {
+	c.note("kill")
+	c.end(int(syscall.SIGKILL))
+	return nil
+}
+
+func (c *fakeChild) Survivors() []Survivor { return c.left }
+func (c *fakeChild) Close() error          { c.note("close"); return nil }
+
+func TestStop(t *testing.T) {
+	tests := []struct {
+		name  string
+		child fakeChild
+		grace time.Duration
+		stop  bool
+		held  bool // somebody holds the streams
+		want  []string
+		exit  Exit
+	}{
+		{
+			name: "exits", child: fakeChild{code: 3},
+			want: []string{"kill at 1m0s", "close at 1m0s"}, exit: Exit{Code: 3},
+		},
+		{
+			name: "asked and obeys", child: fakeChild{obeys: true}, stop: true, grace: DefaultGrace,
+			want: []string{"terminated tree at 1m0s", "continued tree at 1m0s", "kill at 1m0s", "close at 1m0s"},
+			exit: Exit{Code: 143, Signal: 15, Stopped: true, LastSignal: 15},
+		},
+		{
+			name: "asked and does not obey", stop: true, grace: DefaultGrace,
+			want: []string{"terminated tree at 1m0s", "continued tree at 1m0s", "kill at 1m2s", "kill at 1m2s", "close at 1m2s"},
+			exit: Exit{Code: 137, Signal: 9, Stopped: true, LastSignal: 9},
+		},
+		{
+			name: "no grace", child: fakeChild{obeys: true}, stop: true, grace: -1,
+			want: []string{"kill at 1m0s", "kill at 1m0s", "close at 1m0s"},
+			exit: Exit{Code: 137, Signal: 9, Stopped: true, LastSignal: 9},
+		},
+		{
+			name: "an end that nobody knows", child: fakeChild{unknown: true}, stop: true, grace: time.Second,
+			want: []string{"terminated tree at 1m0s", "continued tree at 1m0s", "kill at 1m1s", "kill at 1m1s", "close at 1m1s"},
+			exit: Exit{Code: -1, Stopped: true, LastSignal: 9},
+		},
+		{
+			name: "somebody is left", child: fakeChild{left: []Survivor{{PID: 7, Name: "sleep"}}}, held: true,
+			want: []string{"kill at 1m0.25s", "close at 1m0.25s"},
+			exit: Exit{StreamsLeftOpen: true, Survivors: []Survivor{{PID: 7, Name: "sleep"}}},
+		},
+		{
+			name: "row38 a signal 64 of its own", child: fakeChild{signal: 64},
+			want: []string{"kill at 1m0s", "close at 1m0s"}, exit: Exit{Code: 192, Signal: 64},
+		},
+	}
+	for i := range tests {
+		test := &tests[i]
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c, f := &test.child, newFakePump()
+				c.begin, c.gone = time.Now(), make(chan struct{})
+				if !test.held {
+					close(f.end)
+				}
+				cfg := Config{Grace: test.grace, Quiet: DefaultQuiet, Drain: DefaultDrain}
+				p := attend(cfg, false, c, f, nil)
+				<-time.After(time.Minute)
+				if test.stop {
+					p.Stop()
+					p.Stop() // counts once
+				} else {
+					c.end(c.signal)
+				}
+				x, err := p.Wait()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !slices.Equal(c.log, test.want) {
+					t.Errorf("the child was told %q, want %q", c.log, test.want)
+				}
+				if x.Code != test.exit.Code || x.Signal != test.exit.Signal || x.Stopped != test.exit.Stopped ||
+					x.LastSignal != test.exit.LastSignal || x.StreamsLeftOpen != test.exit.StreamsLeftOpen ||
+					!slices.Equal(x.Survivors, test.exit.Survivors) {
+					t.Errorf("exit %+v, want %+v", x, test.exit)
+				}
+				if !f.finished {
+					t.Error("the pump was not finished")
+				}
+				told := len(c.log)
+				p.Stop()
+				if err := p.Signal(syscall.SIGINT); !errors.Is(err, os.ErrProcessDone) {
+					t.Errorf("a signal after the end gave %v, want os.ErrProcessDone", err)
+				}
+				if len(c.log) != told {
+					t.Errorf("after its end the child was told %q", c.log[told:])
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,97 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package sallyport
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/sallyport-dev/sallyport/internal/testenv"
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// enough is far more than any of these tests takes.
+const enough = 30 * time.Second
+
+// newRunner returns a Runner on this machine that is closed with the test, and
+// fails the test if that leaves descriptors open.
+func newRunner(t *testing.T, p sandbox.Policy) *Runner {
+	t.Helper()
+	if p.Mode() == sandbox.Managed {
+		testenv.NeedUserNS(t)
+	}
+	before := openFDs()
+	r := &Runner{Policy: p}
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+		if after := openFDs(); after > before {
+			t.Errorf("%d descriptors are open after Close, %d before the first run", after, before)
+		}
+	})
+	return r
+}
+
+// openFDs counts this process's descriptors; 0 on systems that do not list them.
+func openFDs() int {
+	list, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return 0
+	}
+	return len(list)
+}
+
+// run runs c and fails the test if there is no result or it takes too long.
+func run(t *testing.T, r *Runner, c *Cmd) *Result {
+	t.Helper()
+	type answer struct {
+		res *Result
+		err error
+	}
+	if c.Dir == "" {
+		c.Dir = t.TempDir()
+	}
+	done := make(chan answer, 1)
+	go func() {
+		res, err := r.Run(t.Context(), c)
+		done <- answer{res, err}
+	}()
+	select {
+	case a := <-done:
+		if a.err != nil {
+			t.Fatalf("%q: %v", append(c.Args, c.Script), a.err)
+		}
+		return a.res
+	case <-time.After(enough):
+		t.Fatalf("%q took more than %v", append(c.Args, c.Script), enough)
+	}
+	return nil
+}
+
+// sh returns a command that runs a script in the plain shell.
+func sh(script string) *Cmd { return &Cmd{Script: script, Shell: "sh"} }
+
+// marked lists the processes whose arguments hold mark, as this machine sees them.
+func marked(t *testing.T, mark string) []string {
+	t.Helper()
+	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pids []string
+	for _, f := range files {
+		if args, err := os.ReadFile(f); err == nil && strings.Contains(string(args), mark) {
+			pids = append(pids, filepath.Base(filepath.Dir(f)))
+		}
+	}
+	return pids
+}

@@ -1,0 +1,164 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package sallyport
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// pacedWriter takes step bytes at a time and needs pause for each call.
+type pacedWriter struct {
+	mu    sync.Mutex
+	pause time.Duration
+	got   bytes.Buffer
+	fail  error // returned from the second call on
+	calls int
+	block chan struct{} // when set, every call waits for it
+}
+
+func (w *pacedWriter) Write(p []byte) (int, error) {
+	if w.pause > 0 {
+		<-time.After(w.pause)
+	}
+	if w.block != nil {
+		<-w.block
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.calls++
+	if w.fail != nil && w.calls > 1 {
+		return 0, w.fail
+	}
+	return w.got.Write(p)
+}
+
+func TestRelay(t *testing.T) {
+	broken := errors.New("broken pipe")
+	const chunk = 100_000
+	tests := []struct {
+		name   string
+		writer *pacedWriter
+		chunks int
+		took   time.Duration // until everything was pushed and closed
+		got    int
+		err    error
+		missed uint64
+	}{
+		{name: "quick", writer: &pacedWriter{}, chunks: 50, got: 50 * chunk},
+		{name: "nothing", writer: &pacedWriter{}},
+		// 16 pieces fill the queue; each takes half a second, all are taken.
+		{name: "slow and alive", writer: &pacedWriter{pause: time.Second / 2}, chunks: 3, got: 3 * chunk, took: 5 * time.Second / 2},
+		{name: "fails", writer: &pacedWriter{fail: broken}, chunks: 1, got: relayPiece, err: broken, missed: chunk - relayPiece},
+		// The first chunk is in the writer's hands, the queue holds one MiB more.
+		{name: "row42 never takes anything", writer: &pacedWriter{block: make(chan struct{})}, chunks: 100,
+			took: relayPatience, missed: 100 * chunk},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := test.writer
+				if w.block != nil {
+					w.block = make(chan struct{}) // one of this bubble
+				}
+				l := newRelay(w)
+				begin := time.Now()
+				p := bytes.Repeat([]byte("x"), chunk)
+				for i := range test.chunks {
+					l.push(p)
+					if i == 0 {
+						synctest.Wait() // the writer has begun
+					}
+				}
+				l.close(time.Now().Add(10 * time.Second))
+				if took := time.Since(begin); took != test.took {
+					t.Errorf("it took %v, want %v", took, test.took)
+				}
+				w.mu.Lock()
+				got := w.got.Len()
+				w.mu.Unlock()
+				if got != test.got {
+					t.Errorf("the writer got %d bytes, want %d", got, test.got)
+				}
+				var trouble *WriterError
+				errors.As(l.trouble(), &trouble)
+				switch {
+				case trouble == nil && (test.err != nil || test.missed > 0):
+					t.Errorf("no trouble, want %v and %d missed bytes", test.err, test.missed)
+				case trouble != nil && (trouble.Missed != test.missed || !errors.Is(trouble, test.err) && test.err != nil):
+					t.Errorf("trouble %v, want %v and %d missed bytes", trouble, test.err, test.missed)
+				}
+				if w.block != nil {
+					close(w.block) // it may go now, and gets nothing more
+				}
+			})
+		})
+	}
+}
+
+// A writer that was stuck and lives again gets what comes from then on.
+func TestRelayRecovers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &pacedWriter{block: make(chan struct{})}
+		l := newRelay(w)
+		l.push([]byte("first"))
+		synctest.Wait()
+		l.push(bytes.Repeat([]byte("x"), relaySize+1000)) // waits for the patience to end
+		close(w.block)
+		synctest.Wait()
+		l.push([]byte("last"))
+		l.close(time.Now().Add(time.Second))
+		var trouble *WriterError
+		if !errors.As(l.trouble(), &trouble) || trouble.Missed != 1000 || trouble.Err != nil {
+			t.Errorf("trouble %v, want 1000 missed bytes", l.trouble())
+		}
+		if got := w.got.Bytes(); len(got) != len("first")+relaySize+len("last") || !bytes.HasSuffix(got, []byte("last")) {
+			t.Errorf("the writer got %d bytes", len(got))
+		}
+	})
+}
+
+func TestSameWriter(t *testing.T) {
+	var b bytes.Buffer
+	tests := []struct {
+		name string
+		a, b io.Writer
+		want bool
+	}{
+		{"one buffer", &b, &b, true},
+		{"two buffers", &b, new(bytes.Buffer), false},
+		{"functions cannot be compared", writerFunc(nil), writerFunc(nil), false},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if got := same(test.a, test.b); got != test.want {
+				t.Errorf("same is %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+// FuzzRelay pushes chunks of drawn sizes; a writer that lives gets every byte.
+func FuzzRelay(f *testing.F) {
+	f.Add([]byte{1, 200, 0, 255, 7})
+	f.Fuzz(func(t *testing.T, sizes []byte) {
+		w := &pacedWriter{}
+		l := newRelay(w)
+		var want bytes.Buffer
+		for i, n := range sizes {
+			p := bytes.Repeat([]byte{byte(i)}, int(n)*97)
+			want.Write(p)
+			l.push(p)
+		}
+		l.close(time.Now().Add(enough))
+		if err := l.trouble(); err != nil || !bytes.Equal(w.got.Bytes(), want.Bytes()) {
+			t.Errorf("%d bytes of %d arrived, %v", w.got.Len(), want.Len(), err)
+		}
+	})
+}

@@ -1,0 +1,111 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package sallyport
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"github.com/sallyport-dev/sallyport/event"
+	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/executor/local"
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+// A Runner runs commands. The zero Runner runs on this machine, in the tightest
+// sandbox, and refuses whatever would need an approval. Its methods may be called
+// from several goroutines at once; its fields must not change after the first
+// call. Close it when it is no longer needed.
+type Runner struct {
+	// Policy is what commands may touch. Relative paths in it are meant relative
+	// to the directory of the command. The zero Policy reads the platform's own
+	// files, writes nowhere and has no network. sandbox.FullAccess, given here by
+	// the Runner's owner, needs no approval.
+	Policy sandbox.Policy
+	// Executor runs the commands; nil means this machine. An Executor given here
+	// stays its owner's to close.
+	Executor executor.Executor
+	// Events hears what happens; nil means nobody. It is called from one goroutine
+	// at a time. When it is slow, output events are joined, then dropped and
+	// counted; no other event is ever dropped. See [event.Sink].
+	Events event.Sink
+	// Logger gets one line at the end of each run, with names and numbers but
+	// never output or values of variables; nil means silent.
+	Logger *slog.Logger
+
+	mu      sync.Mutex
+	closed  bool
+	alive   context.Context // ends with Close
+	kill    context.CancelCauseFunc
+	own     *local.Executor // made when Executor is nil
+	running sync.WaitGroup  // runs under way; added to under mu while not closed
+	events  *emitter
+}
+
+// enter lets a run in, unless the Runner is closed. The returned context ends
+// with ctx and with the Runner; leave must be called at the end of the run.
+func (r *Runner) enter(ctx context.Context) (_ context.Context, leave func(), err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return nil, nil, ErrClosed
+	}
+	r.prepareLocked()
+	r.running.Add(1)
+	ctx, cancel := context.WithCancelCause(ctx)
+	detach := context.AfterFunc(r.alive, func() { cancel(ErrClosed) })
+	return ctx, func() {
+		detach()
+		cancel(nil)
+		r.running.Done()
+	}, nil
+}
+
+// prepareLocked makes what the zero Runner lacks.
+func (r *Runner) prepareLocked() {
+	if r.alive != nil {
+		return
+	}
+	r.alive, r.kill = context.WithCancelCause(context.Background())
+	if r.Executor == nil {
+		r.own = new(local.Executor)
+	}
+	if r.Events != nil {
+		r.events = &emitter{sink: r.Events}
+	}
+}
+
+// executor returns where commands run.
+func (r *Runner) executor() executor.Executor {
+	if r.Executor != nil {
+		return r.Executor
+	}
+	return r.own
+}
+
+// Close ends all runs as the end of their contexts would, waits for them, and
+// frees what the Runner holds: on this machine, the private temporary folder of
+// its commands. It may be called more than once; every call waits. Runs that
+// were under way return [ErrClosed] with what is known.
+func (r *Runner) Close() error {
+	r.mu.Lock()
+	if r.kill != nil {
+		r.kill(ErrClosed)
+	}
+	r.closed = true
+	own, events := r.own, r.events
+	r.mu.Unlock()
+
+	r.running.Wait()
+	events.flush()
+	if own == nil {
+		return nil
+	}
+	if err := own.Close(); err != nil {
+		return fmt.Errorf("sallyport: cannot close the runner: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,202 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package sallyport
+
+import (
+	"context"
+	"math/rand/v2"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sallyport-dev/sallyport/event"
+	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/proc"
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+// A task is a command on its way through a run: what was asked for, with
+// everything in it fixed.
+type task struct {
+	runner *Runner
+	cmd    *Cmd
+	id     string
+	start  time.Time
+	tries  int
+
+	args     []string
+	dir      string
+	env      []string
+	withheld []string
+	policy   sandbox.Policy // bound
+	limits   Limits
+}
+
+// newTask fixes what a command means: its argument vector, directory,
+// environment and policy. Its errors are about the Cmd.
+func (r *Runner) newTask(ctx context.Context, c *Cmd) (*task, error) {
+	t := &task{runner: r, cmd: c, id: runID(), start: time.Now(), limits: c.Limits}
+	if err := ctx.Err(); err != nil {
+		return nil, canceled(ctx)
+	}
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	base := c.Env
+	if base == nil {
+		base = os.Environ()
+	}
+	places, err := r.places(ctx, c, base)
+	if err != nil {
+		return nil, err
+	}
+	t.dir = places.Dir
+	t.policy = r.Policy.Bind(places)
+	if err := t.setEnvironment(base); err != nil {
+		return nil, err
+	}
+	t.args = c.Args
+	if c.Script != "" {
+		t.args, err = r.shell(ctx, c)
+	}
+	return t, err
+}
+
+// check refuses a Cmd that means nothing or two things.
+func (c *Cmd) check() error {
+	switch {
+	case c.Script != "" && len(c.Args) > 0:
+		return &CmdError{Field: "Script", Reason: "Args is set too; use one of the two"}
+	case c.Script == "" && len(c.Args) == 0:
+		return executor.ErrNoArgs
+	case c.Script == "" && (c.Shell != "" || c.Login):
+		return &CmdError{Field: "Shell", Reason: "it is for a Script, and Args is set; leave Shell and Login out"}
+	case len(c.Args) > 0 && c.Args[0] == "":
+		return &CmdError{Field: "Args", Reason: "the name of the program is empty"}
+	case c.Timeout < 0:
+		return &CmdError{Field: "Timeout", Reason: "it is negative; use 0 for no time-out"}
+	}
+	for _, entry := range c.Env {
+		if strings.ContainsRune(entry, 0) {
+			name, _, _ := strings.Cut(entry, "=")
+			return &executor.NULError{Where: fmt.Sprintf("the environment variable %q", name)}
+		}
+	}
+	return nil
+}
+
+// places asks the executor's machine what the special places of a policy are.
+func (r *Runner) places(ctx context.Context, c *Cmd, env []string) (sandbox.Places, error) {
+	if s, ok := r.executor().(executor.Surveyor); ok {
+		return s.Places(ctx, c.Dir, env, c.Tmp)
+	}
+	if !strings.HasPrefix(c.Dir, "/") {
+		return sandbox.Places{}, &CmdError{Field: "Dir", Reason: "it must be absolute for this executor"}
+	}
+	return sandbox.Places{Dir: c.Dir}, nil
+}
+
+// shell returns the argument vector that runs the script of c.
+func (r *Runner) shell(ctx context.Context, c *Cmd) ([]string, error) {
+	if s, ok := r.executor().(executor.Surveyor); ok {
+		return s.Shell(ctx, c.Shell, c.Script, c.Login)
+	}
+	if c.Shell != "" || c.Login {
+		return nil, &CmdError{Field: "Shell", Reason: "this executor knows no shells by name; use Args"}
+	}
+	return []string{"/bin/sh", "-c", c.Script}, nil
+}
+
+// setEnvironment applies the environment policy and adds what every command
+// gets: the marks by which programs know where they run, the temporary folder
+// that they can really use, and a PWD that tells the truth.
+func (t *task) setEnvironment(base []string) error {
+	p := t.cmd.EnvPolicy
+	if p.System == "" {
+		p.System = proc.System
+	}
+	own := maps.Clone(p.Runtime)
+	if own == nil {
+		own = make(map[string]string)
+	}
+	own["SALLYPORT"] = "1"
+	own["SALLYPORT_SANDBOX"] = t.policy.Name()
+	own["SALLYPORT_NETWORK"] = t.policy.Network().String()
+	own["PWD"] = t.dir
+	// Test suites look for this name of another tool. One that was inherited from
+	// a run around this one would be stale.
+	const offline = "CODEX_SANDBOX_NETWORK_DISABLED"
+	if t.policy.Network() == sandbox.NetworkNone {
+		own[offline] = "1"
+	}
+	p.Runtime = own
+	p.RuntimeOnly = append(slices.Clip(p.RuntimeOnly), offline)
+	res, err := p.Apply(base)
+	if err != nil {
+		return err
+	}
+	if t.privateTmp() {
+		for i, entry := range res.Env {
+			switch name, _, _ := strings.Cut(entry, "="); name {
+			case "TMPDIR", "TMP", "TEMP":
+				res.Env[i] = name + "=/tmp"
+			}
+		}
+	}
+	t.env, t.withheld = res.Env, res.Withheld
+	return nil
+}
+
+// privateTmp reports whether the command sees a /tmp of its own.
+func (t *task) privateTmp() bool {
+	return t.policy.Mode() == sandbox.Managed && t.cmd.Tmp != "host"
+}
+
+// emit hands an event to the Runner's sink.
+func (t *task) emit(b event.Body) { t.runner.events.emit(t.id, t.tries, b) }
+
+// ended reports the end of the run to whoever listens.
+func (t *task) ended(res *Result, err error) {
+	e := event.Ended{ExitCode: -1, End: string(endOf(err)), Duration: time.Since(t.start)}
+	if res != nil {
+		e.ExitCode, e.End = res.ExitCode, string(res.End)
+	}
+	if err != nil {
+		e.Error = err.Error()
+	}
+	t.emit(e)
+	t.runner.events.flush()
+	if log := t.runner.Logger; log != nil {
+		log.LogAttrs(context.Background(), slog.LevelInfo, "command ended",
+			slog.String("run", t.id), slog.String("program", t.args[0]), slog.String("dir", t.dir),
+			slog.String("end", e.End), slog.Int("exit_code", e.ExitCode), slog.Duration("duration", e.Duration))
+	}
+}
+
+// endOf names the end of a command that did not run.
+func endOf(err error) End {
+	var start *executor.StartError
+	switch {
+	case errors.Is(err, ErrForbidden):
+		return EndForbidden
+	case errors.Is(err, ErrRefused):
+		return EndRefused
+	case errors.Is(err, ErrNoSandbox):
+		return EndUnavailable
+	case errors.Is(err, context.Canceled), errors.Is(err, ErrClosed):
+		return EndCanceled
+	case errors.As(err, &start) && start.NotFound:
+		return EndNotFound
+	}
+	return EndFailed
+}
+
+// runID names a run in events. It must be unique, not secret, so the runtime's
+// generator will do; crypto/rand would add to every start of the program.
+func runID() string { return fmt.Sprintf("%016x%016x", rand.Uint64(), rand.Uint64()) }
