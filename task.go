@@ -5,11 +5,11 @@ package sallyport
 
 import (
 	"context"
-	"math/rand/v2"
 	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
+	"math/rand/v2"
 	"os"
 	"slices"
 	"strings"

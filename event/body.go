@@ -4,7 +4,6 @@
 package event
 
 import (
-	"encoding/json"
 	"time"
 	"unicode/utf8"
 
@@ -34,7 +33,7 @@ func (Judged) body()        {}
 
 // MarshalJSON returns the members argv, cwd, decision and reason.
 func (b Judged) MarshalJSON() ([]byte, error) {
-	return json.Marshal(struct {
+	return encode(struct {
 		Args     []string `json:"argv"`
 		Dir      string   `json:"cwd"`
 		Decision string   `json:"decision"`
@@ -54,7 +53,7 @@ func (Started) body()        {}
 
 // MarshalJSON returns the members sandbox and withheld.
 func (b Started) MarshalJSON() ([]byte, error) {
-	return json.Marshal(struct {
+	return encode(struct {
 		Sandbox  Sandbox  `json:"sandbox"`
 		Withheld []string `json:"withheld,omitempty"`
 	}{b.Sandbox.complete(), b.Withheld})
@@ -97,7 +96,7 @@ func (b Output) MarshalJSON() ([]byte, error) {
 		DroppedEvents: b.DroppedEvents, DroppedBytes: b.DroppedBytes,
 	}
 	form.Text, form.Data = texts(b.Data)
-	return json.Marshal(form)
+	return encode(form)
 }
 
 // Denied says that a command was kept from something, and how sure that is.
@@ -108,7 +107,7 @@ func (Denied) Kind() string { return "denied" }
 func (Denied) body()        {}
 
 // MarshalJSON returns the members of [sandbox.Denial].
-func (b Denied) MarshalJSON() ([]byte, error) { return json.Marshal(b.Denial) }
+func (b Denied) MarshalJSON() ([]byte, error) { return encode(b.Denial) }
 
 // Exited says that a command has ended and nothing of its tree is left.
 type Exited struct {
@@ -125,7 +124,7 @@ func (Exited) body()        {}
 // MarshalJSON returns the members exit_code, signal, survivors (a list of pid
 // and name) and duration_ms.
 func (b Exited) MarshalJSON() ([]byte, error) {
-	return json.Marshal(struct {
+	return encode(struct {
 		Code      int        `json:"exit_code"`
 		Signal    int        `json:"signal"`
 		Survivors []survivor `json:"survivors"`
@@ -147,7 +146,7 @@ func (Ended) body()        {}
 
 // MarshalJSON returns the members exit_code, end, error and duration_ms.
 func (b Ended) MarshalJSON() ([]byte, error) {
-	return json.Marshal(struct {
+	return encode(struct {
 		ExitCode int    `json:"exit_code"`
 		End      string `json:"end"`
 		Error    string `json:"error,omitempty"`

@@ -14,6 +14,7 @@
 package event
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -61,13 +62,13 @@ func (e Event) MarshalJSON() ([]byte, error) {
 	if e.Body == nil {
 		return nil, fmt.Errorf("event: event %d has no body", e.Seq)
 	}
-	head, err := json.Marshal(envelope{
+	head, err := encode(envelope{
 		Version: Version, Type: e.Body.Kind(), Time: e.Time.UTC(), Seq: e.Seq, Run: e.Run, Attempt: e.Attempt,
 	})
 	if err != nil {
 		return nil, err
 	}
-	body, err := json.Marshal(e.Body)
+	body, err := encode(e.Body)
 	if err != nil {
 		return nil, err
 	}
@@ -76,6 +77,18 @@ func (e Event) MarshalJSON() ([]byte, error) {
 	}
 	head[len(head)-1] = ','
 	return append(head, body[1:]...), nil
+}
+
+// encode returns the JSON form of v without the escapes that are only for HTML:
+// people read these lines too. An encoder that wants them puts them in itself.
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, fmt.Errorf("event: %w", err)
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
 // A Sink hears events, one at a time and in order. The Runner calls it from a

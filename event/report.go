@@ -4,7 +4,6 @@
 package event
 
 import (
-	"encoding/json"
 	"time"
 
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -66,7 +65,7 @@ func (r Report) MarshalJSON() ([]byte, error) {
 	if r.Stderr.Binary {
 		rawErr = r.Stderr.Data
 	}
-	return json.Marshal(struct {
+	return encode(struct {
 		Type        string           `json:"type"`
 		Args        []string         `json:"argv"`
 		Dir         string           `json:"cwd"`

@@ -35,6 +35,7 @@ var layers = map[string]int{
 	"internal/landlock": layerWords,
 	"internal/launch":   layerWords,
 	"internal/overlay":  layerWords,
+	"internal/rlimit":   layerWords,
 	"internal/seccomp":  layerWords,
 	"internal/shell":    layerWords,
 	"internal/testenv":  layerWords,

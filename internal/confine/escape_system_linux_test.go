@@ -75,7 +75,7 @@ func TestFirstInstruction(t *testing.T) {
 		t.Skip("the program is written for amd64")
 	}
 	a := newArena(t)
-	name := earlyAttacker(t, a)
+	name := earlyAttacker(t, a, "early", "/proc/1/mem", 1)
 	const rounds = 100
 	for range rounds {
 		res := mustRun(t, a, &job{args: []string{name}, allow: []string{"ptrace"}})
@@ -92,11 +92,10 @@ const (
 )
 
 // earlyAttacker writes a program of two hundred bytes that does nothing but try
-// to open the memory of process 1 for writing, and to trace it, two thousand
+// to open a file for reading and writing, and to trace a process, two thousand
 // times.
-func earlyAttacker(t *testing.T, a *arena) string {
+func earlyAttacker(t *testing.T, a *arena, name, file string, pid int) string {
 	t.Helper()
-	const path = "/proc/1/mem\x00"
 	code := []byte{
 		0x41, 0xbc, 0xd0, 0x07, 0x00, 0x00, // mov r12d, 2000
 		// again:
@@ -127,7 +126,8 @@ func earlyAttacker(t *testing.T, a *arena) string {
 	exitAt := len(code)
 	code = append(code, 0xb8, 0xe7, 0x00, 0x00, 0x00, 0x0f, 0x05) // mov eax, 231 (exit_group); syscall
 	pathAt := len(code)
-	code = append(code, path...)
+	code = append(append(code, file...), 0)
+	binary.LittleEndian.PutUint32(code[43:], uint32(pid))
 	short := func(at, to int) { code[at] = byte(int8(to - at - 1)) }
 	binary.LittleEndian.PutUint32(code[14:], uint32(pathAt-18))
 	short(31, breachAt)
@@ -150,7 +150,7 @@ func earlyAttacker(t *testing.T, a *arena) string {
 	for _, v := range []uint64{0, base, base, uint64(header + len(code)), uint64(header + len(code)), 0x1000} {
 		image = le.AppendUint64(image, v)
 	}
-	name := a.base + "/early"
+	name = a.base + "/" + name
 	must(t, os.WriteFile(name, append(image, code...), 0o755))
 	return name
 }

@@ -5,6 +5,7 @@ package confine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -189,16 +190,36 @@ func (h *Host) private() (state, dir string, err error) {
 		return "", "", errClosed
 	}
 	if h.tmp == nil {
-		d, err := stateDir()
-		if err != nil {
-			return "", "", tmpError(err)
-		}
-		h.state = realPath(d)
-		if h.tmp, err = makeTmp(h.state); err != nil {
+		if h.state, h.tmp, err = findTmp(); err != nil {
+			// In another sandbox nothing can be written and no namespace made.
+			// The second is the reason worth telling.
+			if none := h.namespaces(); none != nil {
+				err = none
+			}
 			return "", "", err
 		}
 	}
 	return h.state, h.tmp.path, nil
+}
+
+// namespaces says why user namespaces cannot be had here, or nil. The try ends
+// before any program is executed, because a folder is none.
+func (h *Host) namespaces() error {
+	f, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return nil // not what was asked
+	}
+	defer f.Close()
+	_, err = h.launcher.Start(&launch.Script{Namespaces: launch.NewUser, Steps: []launch.Step{
+		{Op: launch.OpMapUser, UID: os.Geteuid(), GID: os.Getegid()},
+		{Op: launch.OpStartCommand},
+		{Op: launch.OpExec, Path: "/", Argv: []string{"/"}},
+	}}, f, f, f)
+	var step *launch.StepError
+	if !errors.As(err, &step) || step.Step.Op == launch.OpExec {
+		return nil
+	}
+	return explain(&Request{Args: []string{"/"}}, err)
 }
 
 // filter returns the compiled system call filter for a set of openings.

@@ -45,7 +45,10 @@ func lookup(name, dir string, env []string) (string, error) {
 		if err == nil {
 			return p, nil
 		}
-		if found == nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
+		// What is there but is no program is worth telling; a folder of PATH
+		// that cannot be entered is not.
+		var seen *notProgram
+		if found == nil && errors.As(err, &seen) {
 			found = err
 		}
 	}
@@ -62,13 +65,16 @@ func executable(p string) error {
 		return err
 	}
 	if st.IsDir() {
-		return &fs.PathError{Op: "exec", Path: p, Err: syscall.EISDIR}
+		return &notProgram{fs.PathError{Op: "exec", Path: p, Err: syscall.EISDIR}}
 	}
 	if st.Mode()&0o111 == 0 {
-		return &fs.PathError{Op: "exec", Path: p, Err: syscall.EACCES}
+		return &notProgram{fs.PathError{Op: "exec", Path: p, Err: syscall.EACCES}}
 	}
 	return nil
 }
+
+// A notProgram is something that is there but cannot be executed.
+type notProgram struct{ fs.PathError }
 
 // startError puts the reason into words.
 func startError(name string, err error) *executor.StartError {

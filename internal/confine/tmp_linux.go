@@ -21,21 +21,37 @@ type privateTmp struct {
 	lock *os.File
 }
 
-// stateDir is where sallyport keeps what outlives a run: the state folder of
-// the XDG base directory rules, or, for users without a home, a folder of
-// their own in the temporary directory.
-func stateDir() (string, error) {
+// stateDirs are where sallyport may keep what outlives a run, best first: the
+// state folder of the XDG base directory rules and, for users whose home cannot
+// hold it, a folder of their own in the temporary directory. A folder that was
+// asked for by name has no substitute.
+func stateDirs() []string {
 	if d := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(d) {
-		return filepath.Join(d, "sallyport"), ownFolder(filepath.Join(d, "sallyport"))
+		return []string{filepath.Join(d, "sallyport")}
 	}
+	var dirs []string
 	if home := os.Getenv("HOME"); filepath.IsAbs(home) {
-		d := filepath.Join(home, ".local", "state", "sallyport")
-		if err := ownFolder(d); err == nil {
-			return d, nil
+		dirs = append(dirs, filepath.Join(home, ".local", "state", "sallyport"))
+	}
+	return append(dirs, filepath.Join(os.TempDir(), fmt.Sprintf("sallyport-%d", os.Getuid())))
+}
+
+// findTmp makes a private folder in the first state folder that takes one. It
+// returns both, or why the first one did not.
+func findTmp() (state string, tmp *privateTmp, err error) {
+	for _, d := range stateDirs() {
+		e := ownFolder(d)
+		if e == nil {
+			state = realPath(d)
+			if tmp, e = makeTmp(state); e == nil {
+				return state, tmp, nil
+			}
+		}
+		if err == nil {
+			err = e
 		}
 	}
-	d := filepath.Join(os.TempDir(), fmt.Sprintf("sallyport-%d", os.Getuid()))
-	return d, ownFolder(d)
+	return "", nil, tmpError(err)
 }
 
 // ownFolder makes a folder that only this user can enter, or checks that the
@@ -66,22 +82,22 @@ func ownFolder(d string) error {
 func makeTmp(state string) (*privateTmp, error) {
 	all := filepath.Join(state, "tmp")
 	if err := ownFolder(all); err != nil {
-		return nil, tmpError(err)
+		return nil, err
 	}
 	// The lock of the parent keeps a sweep from taking a folder that was made
 	// but not yet locked.
 	parent, err := os.Open(all)
 	if err != nil {
-		return nil, tmpError(err)
+		return nil, err
 	}
 	defer parent.Close()
 	if err := flock(parent, unix.LOCK_EX); err != nil {
-		return nil, tmpError(err)
+		return nil, err
 	}
 	sweep(parent)
 	dir, err := os.MkdirTemp(all, "run-")
 	if err != nil {
-		return nil, tmpError(err)
+		return nil, err
 	}
 	lock, err := os.Open(dir)
 	if err == nil {
@@ -89,7 +105,7 @@ func makeTmp(state string) (*privateTmp, error) {
 	}
 	if err != nil {
 		os.Remove(dir)
-		return nil, tmpError(err)
+		return nil, err
 	}
 	return &privateTmp{path: dir, lock: lock}, nil
 }

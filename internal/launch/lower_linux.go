@@ -32,6 +32,9 @@ func lower(s *Script, stdio [3]int, f files, oldKernel bool) (*lowering, error) 
 	}
 	// An ignored SIGCHLD would make the kernel drop the command's status.
 	l.defaultAction(unix.SIGCHLD)
+	// The reaper sends signals on request, and the command can forge a request.
+	// In a session of its own "my own process group" names nobody outside.
+	l.call("setsid", unix.SYS_SETSID)
 	for i := range s.Steps {
 		l.step = i
 		if err := l.lowerStep(&s.Steps[i]); err != nil {

@@ -228,6 +228,8 @@ sleep:
 	JNE  lone
 	MOVLQSX 88(SP), DI       // si_value: whom, and with what
 	MOVLQSX 92(SP), SI
+	CMPQ DI, $0              // its own group is never meant
+	JEQ  sleep
 	MOVQ $sys_kill, AX
 	SYSCALL
 	JMP  sleep

@@ -208,6 +208,7 @@ sleep:
 	BNE  lone
 	MOVW 88(RSP), R0
 	MOVW 92(RSP), R1
+	CBZ  R0, sleep           // its own group is never meant
 	MOVD $sys_kill, R8
 	SVC
 	B    sleep

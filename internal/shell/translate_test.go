@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/sallyport-dev/sallyport/internal/testenv"
 )
 
 func TestTranslateForProfile(t *testing.T) {
@@ -55,16 +57,13 @@ func TestTranslateForProfile(t *testing.T) {
 
 // FuzzQuotePOSIX lets a real shell say what a quoted word means.
 func FuzzQuotePOSIX(f *testing.F) {
-	sh, err := exec.LookPath("sh")
-	if err != nil {
-		f.Skip("no sh on this machine to judge")
-	}
+	sh := testenv.NeedProgram(f, "sh")
 	for _, s := range []string{"", "a b", "it's", "$(id)", "`id`", "a\nb", "-n", "~", "*", "a;b", "\\", "#x", "\xff"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		if strings.ContainsRune(s, 0) || len(s) > 1000 {
-			t.Skip("no argument can hold it")
+			return // no argument can hold it
 		}
 		out, err := exec.Command(sh, "-c", "printf %s. "+quotePOSIX(s)).Output()
 		if err != nil || string(out) != s+"." {

@@ -1,0 +1,86 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package event
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+// TestJSON holds the JSON form, which other programs read: a change here is a
+// change of the contract.
+func TestJSON(t *testing.T) {
+	at := time.Date(2026, 8, 1, 12, 0, 0, 5, time.FixedZone("east", 3600))
+	const head = `{"v":1,"type":"`
+	const mid = `","time":"2026-08-01T11:00:00.000000005Z","seq":7,"run":"r","attempt":1`
+	tests := []struct {
+		body Body
+		want string // the members of the body
+	}{
+		{Judged{Args: []string{"a", "b"}, Dir: "/w", Decision: DecisionPrompt, Reason: "it <asks>"},
+			`,"argv":["a","b"],"cwd":"/w","decision":"prompt","reason":"it <asks>"}`},
+		{Judged{}, `,"argv":[],"cwd":"","decision":""}`},
+		{Started{Sandbox: Sandbox{Mode: "read-only", Network: "none", Level: "native", Weaker: []string{"w"}}, Withheld: []string{"A_KEY"}},
+			`,"sandbox":{"mode":"read-only","mechanism":[],"network":"none","level":"native","weaker":["w"]},"withheld":["A_KEY"]}`},
+		{Output{Stream: executor.Stderr, Number: 2, Offset: 10, Data: []byte("é")},
+			`,"stream":"stderr","number":2,"offset":10,"text":"é"}`},
+		{Output{Number: 1, Data: []byte("a\xff")}, `,"stream":"stdout","number":1,"offset":0,"text":"a` + "\ufffd" + `","data":"Yf8="}`},
+		{Output{Number: 3, Offset: 4, DroppedEvents: 5, DroppedBytes: 6},
+			`,"stream":"stdout","number":3,"offset":4,"text":"","dropped_events":5,"dropped_bytes":6}`},
+		{Denied{sandbox.Denial{Access: sandbox.Access{Op: sandbox.Write, Path: "/x"}}},
+			`,"op":"write","path":"/x","addr":"","errno":"","source":"guessed","pid":0,"program":"","rule":"","grant":""}`},
+		{Exited{Code: 137, Signal: 9, Survivors: []executor.Survivor{{PID: 3, Name: "x"}}, Duration: time.Second},
+			`,"exit_code":137,"signal":9,"survivors":[{"pid":3,"name":"x"}],"duration_ms":1000}`},
+		{Ended{ExitCode: -1, End: "refused", Error: "no"}, `,"exit_code":-1,"end":"refused","error":"no","duration_ms":0}`},
+	}
+	for _, test := range tests {
+		t.Run(test.body.Kind(), func(t *testing.T) {
+			got, err := Event{Time: at, Seq: 7, Run: "r", Attempt: 1, Body: test.body}.MarshalJSON()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := head + test.body.Kind() + mid + test.want; string(got) != want {
+				t.Errorf("got  %s\nwant %s", got, want)
+			}
+			if !json.Valid(got) {
+				t.Error("it is not JSON")
+			}
+		})
+	}
+	t.Run("no body", func(t *testing.T) {
+		if got, err := (Event{}).MarshalJSON(); err == nil {
+			t.Errorf("got %s, want an error", got)
+		}
+	})
+}
+
+func TestReportJSON(t *testing.T) {
+	got, err := Report{Stdout: Captured{Data: []byte("\xff"), Text: "?", Total: 3, Omitted: 2, Binary: true}, StreamsLeftOpen: true, Error: "e"}.MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `{"type":"result","argv":[],"cwd":"","exit_code":0,"signal":0,"timed_out":false,"end":"","duration_ms":0,` +
+		`"stdout":"?","stderr":"","output":"","stdout_bytes":3,"stderr_bytes":0,"omitted_bytes":2,` +
+		`"sandbox":{"mode":"","mechanism":[],"network":"","level":""},"attempts":0,"denials":[],"survivors":0,` +
+		`"streams_left_open":true,"stdout_base64":"/w==","error":"e"}`
+	if string(got) != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+func TestTee(t *testing.T) {
+	var got string
+	say := func(who string) Sink { return SinkFunc(func(e Event) { got += who + e.Run + " " }) }
+	sink := Tee(say("a"), nil, say("b"))
+	sink.Emit(Event{Run: "1"})
+	sink.Emit(Event{Run: "2"})
+	if got != "a1 b1 a2 b2 " {
+		t.Errorf("heard %q", got)
+	}
+	Tee().Emit(Event{}) // nobody listens
+}
