@@ -6,6 +6,8 @@ package confine
 import (
 	"fmt"
 	"os"
+	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -61,8 +63,19 @@ func reopenable(i int, s plan.Stdio, st *unix.Stat_t, name string, flags uint64,
 	if err := unix.Lstat(name, &at); err != nil || at.Dev != st.Dev || at.Ino != st.Ino {
 		return s, nil // no name: nobody else can see what happens to it
 	}
-	if int(st.Uid) != os.Geteuid() && unix.Access(name, unix.W_OK) != nil {
-		return s, nil // not ours to change
+	// Modes are the owner's to change; times and attributes of a file also those
+	// of whoever may write to it.
+	if int(st.Uid) != os.Geteuid() && (s.Device || unix.Access(name, unix.W_OK) != nil) {
+		return s, nil
+	}
+	if s.Device && st.Rdev == unix.Mkdev(5, 0) { // linux/major.h: TTYAUX_MAJOR
+		// /dev/tty means another terminal, or none, to whoever opens it.
+		if name = controllingTerminal(); name == "" || unix.Lstat(name, &at) != nil {
+			return s, &RootError{
+				Path: "/dev/tty", Why: fmt.Sprintf("is standard descriptor %d, and which terminal it means cannot be found", i),
+				Mend: "pass the terminal itself",
+			}
+		}
 	}
 	need := uint32(unix.R_OK)
 	switch flags & unix.O_ACCMODE {
@@ -78,9 +91,42 @@ func reopenable(i int, s plan.Stdio, st *unix.Stat_t, name string, flags uint64,
 		}
 	}
 	s.Reopen = &plan.Reopen{
-		Spot:   plan.Spot{Path: name, ID: launch.ID{Dev: st.Dev, Ino: st.Ino}},
+		Spot:   plan.Spot{Path: name, ID: launch.ID{Dev: at.Dev, Ino: at.Ino}},
 		Flags:  flags & (unix.O_ACCMODE | unix.O_APPEND | unix.O_NONBLOCK | unix.O_DIRECTORY),
 		Offset: max(offset, 0),
 	}
 	return s, nil
+}
+
+// controllingTerminal is the name of this process's controlling terminal, empty when it
+// has none or it has no name here. The kernel gives its device number
+// (proc_pid_stat(5)): pseudo-terminals have the majors 136 to 143, virtual
+// consoles 4.
+func controllingTerminal() string {
+	stat := oneLine("/proc/self/stat")
+	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
+	const ttyField = 4 // counted from the state, which follows the name
+	if len(fields) <= ttyField {
+		return ""
+	}
+	n, err := strconv.ParseInt(fields[ttyField], 10, 32)
+	if err != nil {
+		return ""
+	}
+	dev := uint64(uint32(n))
+	major, minor := unix.Major(dev), unix.Minor(dev)
+	name := ""
+	switch {
+	case major >= 136 && major <= 143:
+		name = fmt.Sprintf("/dev/pts/%d", (major-136)*256+minor)
+	case major == 4 && minor < 64:
+		name = fmt.Sprintf("/dev/tty%d", minor)
+	case major == 4:
+		name = fmt.Sprintf("/dev/ttyS%d", minor-64)
+	}
+	var at unix.Stat_t
+	if name == "" || unix.Lstat(name, &at) != nil || at.Rdev != dev {
+		return ""
+	}
+	return name
 }

@@ -75,6 +75,7 @@ type lowering struct {
 	stdio  [3]int
 	// reopened are the slots of standard descriptors that a step opened anew.
 	reopened map[int]slot
+	opened   map[reopening]slot
 	files    files
 	place    slot // scratch: the place that a step works on
 	fork     int  // index of the fork call, or -1
@@ -85,6 +86,14 @@ type files struct {
 	self   int // a pidfd of the caller
 	status int // write end of the status pipe
 	reaper int // the reaper's image
+}
+
+// A reopening is what one OpReopen asks for.
+type reopening struct {
+	path   string
+	id     ID
+	flags  uint64
+	offset int64
 }
 
 func (l *lowering) bytes(n int) []byte {

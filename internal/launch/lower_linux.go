@@ -23,7 +23,7 @@ func lower(s *Script, stdio [3]int, f files, oldKernel bool) (*lowering, error) 
 	}
 	l := &lowering{
 		calls: make([]call, 0, 320), origin: make([]int, 0, 320), names: make([]string, 0, 320),
-		trees: make(map[int]slot), reopened: make(map[int]slot), stdio: stdio, files: f, fork: -1,
+		trees: make(map[int]slot), reopened: make(map[int]slot), opened: make(map[reopening]slot), stdio: stdio, files: f, fork: -1,
 	}
 	l.words = make([]uint64, slotsFor(s))
 	l.place = l.newSlot()
@@ -325,7 +325,13 @@ func (l *lowering) lowerReopen(s *Step) error {
 	if s.Stdio < 1 || s.Stdio > 3 {
 		return &ScriptError{Step: l.step, Reason: "reopen names one of the three standard descriptors"}
 	}
+	key := reopening{s.Path, s.ID, s.Value, s.Offset}
+	if into, ok := l.opened[key]; ok {
+		l.reopened[s.Stdio-1] = into // as where one descriptor was duplicated
+		return nil
+	}
 	into := l.newSlot()
+	l.opened[key] = into
 	if err := l.open(s.Path, s.ID, s.Value|unix.O_NOCTTY, into); err != nil {
 		return err
 	}
