@@ -191,22 +191,36 @@ func (o Output) Bytes() []byte { return o.kept.Bytes() }
 // says how many. A character that the gap cut in two counts as omitted.
 func (o Output) String() string {
 	head, tail, omitted := mend(o.kept)
-	var b strings.Builder
-	b.WriteString(text.Decode(head, text.DecodeOptions{}))
+	marker := ""
 	if omitted > 0 && len(tail) > 0 {
-		b.WriteString(headtail.Marker(omitted))
+		marker = headtail.Marker(omitted)
 	}
-	b.WriteString(text.Decode(tail, text.DecodeOptions{}))
+	var b strings.Builder
+	b.Grow(len(head) + len(marker) + len(tail))
+	for i, part := range [][]byte{head, tail} {
+		if i == 1 {
+			b.WriteString(marker)
+		}
+		if utf8.Valid(part) {
+			b.Write(part)
+		} else {
+			b.WriteString(text.Decode(part, text.DecodeOptions{}))
+		}
+	}
 	return b.String()
 }
 
 // captured returns the stream for a report.
 func (o Output) captured() event.Captured {
 	head, tail, _ := mend(o.kept)
-	return event.Captured{
-		Data: o.Bytes(), Text: o.String(), Total: o.Total, Omitted: o.Omitted,
+	c := event.Captured{
+		Text: o.String(), Total: o.Total, Omitted: o.Omitted,
 		Binary: !utf8.Valid(head) || !utf8.Valid(tail),
 	}
+	if c.Binary {
+		c.Data = o.Bytes()
+	}
+	return c
 }
 
 // mend takes the parts of a character that the gap cut off at its edges.

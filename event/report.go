@@ -47,7 +47,7 @@ type Report struct {
 
 // Captured is what was kept of a stream.
 type Captured struct {
-	Data    []byte // what was kept, as it came
+	Data    []byte // what was kept, as it came; needed only where Binary is set
 	Text    string // the same for reading, with a mark where bytes were left out
 	Total   uint64 // bytes that came
 	Omitted uint64 // bytes that were not kept
@@ -65,18 +65,20 @@ func (r Report) MarshalJSON() ([]byte, error) {
 	if r.Stderr.Binary {
 		rawErr = r.Stderr.Data
 	}
-	return encode(struct {
-		Type        string           `json:"type"`
-		Args        []string         `json:"argv"`
-		Dir         string           `json:"cwd"`
-		ExitCode    int              `json:"exit_code"`
-		Signal      int              `json:"signal"`
-		TimedOut    bool             `json:"timed_out"`
-		End         string           `json:"end"`
-		Duration    int64            `json:"duration_ms"`
-		Stdout      string           `json:"stdout"`
-		Stderr      string           `json:"stderr"`
-		Output      string           `json:"output"`
+	head, err := encode(struct {
+		Type     string   `json:"type"`
+		Args     []string `json:"argv"`
+		Dir      string   `json:"cwd"`
+		ExitCode int      `json:"exit_code"`
+		Signal   int      `json:"signal"`
+		TimedOut bool     `json:"timed_out"`
+		End      string   `json:"end"`
+		Duration int64    `json:"duration_ms"`
+	}{"result", list(r.Args), r.Dir, r.ExitCode, r.Signal, r.TimedOut, r.End, r.Duration.Milliseconds()})
+	if err != nil {
+		return nil, err
+	}
+	tail, err := encode(struct {
 		StdoutBytes uint64           `json:"stdout_bytes"`
 		StderrBytes uint64           `json:"stderr_bytes"`
 		Omitted     uint64           `json:"omitted_bytes"`
@@ -90,11 +92,27 @@ func (r Report) MarshalJSON() ([]byte, error) {
 		RawStderr   []byte           `json:"stderr_base64,omitempty"`
 		Error       string           `json:"error,omitempty"`
 	}{
-		"result", list(r.Args), r.Dir, r.ExitCode, r.Signal, r.TimedOut, r.End, r.Duration.Milliseconds(),
-		r.Stdout.Text, r.Stderr.Text, r.Output.Text, r.Stdout.Total, r.Stderr.Total,
-		r.Stdout.Omitted + r.Stderr.Omitted, r.Sandbox.complete(), r.Attempts, list(r.Denials), r.Survivors,
-		r.StreamsLeftOpen, r.Withheld, rawOut, rawErr, r.Error,
+		r.Stdout.Total, r.Stderr.Total, r.Stdout.Omitted + r.Stderr.Omitted,
+		r.Sandbox.complete(), r.Attempts, list(r.Denials), r.Survivors, r.StreamsLeftOpen, r.Withheld, rawOut, rawErr, r.Error,
 	})
+	if err != nil {
+		return nil, err
+	}
+	// The texts go between the two, in one piece of memory of the right size.
+	texts := []struct{ name, text string }{{"stdout", r.Stdout.Text}, {"stderr", r.Stderr.Text}, {"output", r.Output.Text}}
+	size := len(head) + len(tail) + 2
+	for _, t := range texts {
+		size += len(t.name) + 4 + textSize(t.text)
+	}
+	b := append(make([]byte, 0, size), head[:len(head)-1]...)
+	for _, t := range texts {
+		b = append(b, ',', '"')
+		b = append(b, t.name...)
+		b = append(b, '"', ':')
+		b = appendText(b, t.text)
+	}
+	b = append(b, ',')
+	return append(b, tail[1:]...), nil
 }
 
 // complete makes lists of what are lists in JSON.

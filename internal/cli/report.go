@@ -181,6 +181,11 @@ func (r *report) hush(err error) error {
 
 // encode returns v as one line of JSON, with the letters of HTML as they are.
 func encode(v any) ([]byte, error) {
+	if m, ok := v.(json.Marshaler); ok {
+		// Ours are compact already; the encoder would copy them twice.
+		b, err := m.MarshalJSON()
+		return append(b, '\n'), err
+	}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)

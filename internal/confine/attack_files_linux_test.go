@@ -242,23 +242,26 @@ func linkAttacks() map[string]attack {
 			}
 			return deniedIf(put("/proc/self/cwd/../"+filepath.Base(kv["out"])+"/canary", 0), "wrote through the working directory")
 		},
-		"by-handle": func(kv map[string]string) verdict {
-			h, _, err := unix.NameToHandleAt(unix.AT_FDCWD, kv["out"]+"/canary", 0)
-			if err != nil {
-				return denied("name_to_handle_at " + errnoName(err))
-			}
-			v := bad("nothing tried")
-			for _, dir := range []string{kv["ws"], "/"} {
-				at, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY, 0)
-				if err != nil {
-					return bad("%v", err)
-				}
-				_, err = unix.OpenByHandleAt(at, h, unix.O_WRONLY)
-				if v = deniedIf(err, "opened by handle"); v.word == wordBreach {
-					return v
-				}
-			}
-			return v
-		},
+		"by-handle": byHandle,
 	}
+}
+
+// byHandle opens a file by the number that the file system knows it by.
+func byHandle(kv map[string]string) verdict {
+	h, _, err := unix.NameToHandleAt(unix.AT_FDCWD, kv["out"]+"/canary", 0)
+	if err != nil {
+		return denied("name_to_handle_at " + errnoName(err))
+	}
+	v := bad("nothing tried")
+	for _, dir := range []string{kv["ws"], "/"} {
+		at, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY, 0)
+		if err != nil {
+			return bad("%v", err)
+		}
+		_, err = unix.OpenByHandleAt(at, h, unix.O_WRONLY)
+		if v = deniedIf(err, "opened by handle"); v.word == wordBreach {
+			return v
+		}
+	}
+	return v
 }

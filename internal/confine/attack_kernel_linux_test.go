@@ -151,6 +151,25 @@ func privilegeAttacks() map[string]attack {
 			}
 			return denied("locked")
 		},
+	}
+	for _, ns := range []string{"user", "mnt", "pid", "net", "ipc", "uts", "cgroup"} {
+		m["ns-"+ns] = func(kv map[string]string) verdict {
+			have, err := os.Readlink("/proc/self/ns/" + ns)
+			if err != nil {
+				return bad("%v", err)
+			}
+			if have == kv["ns-"+ns] {
+				return breach("the host's")
+			}
+			return denied("its own")
+		}
+	}
+	return m
+}
+
+// taskAttacks look at what the command was given by its caller.
+func taskAttacks() map[string]attack {
+	return map[string]attack{
 		"core-dump": func(map[string]string) verdict {
 			var l unix.Rlimit
 			if err := unix.Getrlimit(unix.RLIMIT_CORE, &l); err != nil {
@@ -205,17 +224,4 @@ func privilegeAttacks() map[string]attack {
 			return denied("only what it was given")
 		},
 	}
-	for _, ns := range []string{"user", "mnt", "pid", "net", "ipc", "uts", "cgroup"} {
-		m["ns-"+ns] = func(kv map[string]string) verdict {
-			have, err := os.Readlink("/proc/self/ns/" + ns)
-			if err != nil {
-				return bad("%v", err)
-			}
-			if have == kv["ns-"+ns] {
-				return breach("the host's")
-			}
-			return denied("its own")
-		}
-	}
-	return m
 }

@@ -98,6 +98,12 @@ func frontMain(name string, kv map[string]string) int {
 	args := strings.Split(kv["args"], "\x01")
 	r := &Request{Args: args, Dir: kv["ws"], Env: []string{"PATH=/usr/bin:/bin"}, Policy: bind((&arena{ws: kv["ws"]}).policy(), kv["ws"])}
 	switch name {
+	case "doctor": // prints what it found, a line per part
+		fmt.Println()
+		for _, c := range h.Doctor(context.Background()) {
+			fmt.Printf("%s=%v %s\n", c.Name, c.OK, c.Detail)
+		}
+		return 0
 	case "start": // prints how the start went
 		c, err := h.Start(context.Background(), r, os.Stdin, os.Stdout, os.Stderr)
 		if err != nil {

@@ -47,6 +47,44 @@ func metaAttacks() map[string]attack {
 		"chmod-folder": func(kv map[string]string) verdict {
 			return deniedIf(unix.Chmod(kv["out"], 0o777), "chmod of the folder")
 		},
+	}
+}
+
+// inputAttacks change metadata through standard input.
+func inputAttacks() map[string]attack {
+	return map[string]attack{
+		// The modes and times are those that are there, so that a hit on a file of
+		// the system does no harm; the change time gives it away.
+		"input-metadata": func(map[string]string) verdict {
+			var st unix.Stat_t
+			if err := unix.Fstat(0, &st); err != nil {
+				return bad("%v", err)
+			}
+			mode := st.Mode & 0o1777
+			return firstBreach(
+				func() (string, error) { return "fchmod", unix.Fchmod(0, mode) },
+				func() (string, error) { return "fchmodat", unix.Fchmodat(unix.AT_FDCWD, "/proc/self/fd/0", mode, 0) },
+				func() (string, error) { return "fchown", unix.Fchown(0, -1, int(st.Gid)) },
+				func() (string, error) {
+					return "utimensat", unix.UtimesNanoAt(unix.AT_FDCWD, "/proc/self/fd/0", []unix.Timespec{st.Atim, st.Mtim}, 0)
+				},
+				func() (string, error) { return "fsetxattr", unix.Fsetxattr(0, "user.evil", []byte("1"), 0) })
+		},
+		"input-beneath": func(map[string]string) verdict {
+			return firstBreach(
+				func() (string, error) { return "chmod below", unix.Fchmodat(0, "deep", 0o777, 0) },
+				func() (string, error) { return "chmod beside", unix.Fchmodat(0, "../canary", 0o777, 0) },
+				func() (string, error) {
+					_, err := unix.Openat(0, "new", unix.O_CREAT|unix.O_WRONLY, 0o600)
+					return "created below", err
+				})
+		},
+	}
+}
+
+// modeAttacks leave what is dangerous later in the workspace.
+func modeAttacks() map[string]attack {
+	return map[string]attack{
 		"set-uid-own": func(kv map[string]string) verdict {
 			name := kv["ws"] + "/suid"
 			if err := put(name, os.O_CREATE); err != nil {

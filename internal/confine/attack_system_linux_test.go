@@ -45,20 +45,7 @@ func systemAttacks() map[string]attack {
 		"sys-kernel": func(map[string]string) verdict {
 			return openAny(unix.O_RDONLY, "/sys/kernel", "/sys/firmware", "/sys/module")
 		},
-		"cgroup-make": func(map[string]string) verdict {
-			v := bad("")
-			for _, d := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/pids", "/sys/fs/cgroup/unified", "/sys/fs/cgroup/memory"} {
-				name := fmt.Sprintf("%s/sallyport-test-%d", d, os.Getpid())
-				err := unix.Mkdir(name, 0o755)
-				if err == nil {
-					unix.Rmdir(name)
-				}
-				if v = deniedIf(err, "made "+name); v.word == wordBreach {
-					return v
-				}
-			}
-			return v
-		},
+		"cgroup-make": cgroupMake,
 		"devices": func(map[string]string) verdict {
 			return openAny(unix.O_RDONLY, "/dev/vda", "/dev/sda", "/dev/nvme0n1", "/dev/mem", "/dev/kmsg", "/dev/loop-control", "/dev/fuse",
 				"/dev/kvm", "/dev/net/tun", "/dev/vhost-net", "/dev/vsock", "/dev/snapshot", "/dev/console", "/dev/mapper/control")
@@ -98,6 +85,22 @@ func systemAttacks() map[string]attack {
 		},
 		"devices-work": devicesWork,
 	}
+}
+
+// cgroupMake makes a control group and removes it again.
+func cgroupMake(map[string]string) verdict {
+	v := bad("")
+	for _, d := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/pids", "/sys/fs/cgroup/unified", "/sys/fs/cgroup/memory"} {
+		name := fmt.Sprintf("%s/sallyport-test-%d", d, os.Getpid())
+		err := unix.Mkdir(name, 0o755)
+		if err == nil {
+			unix.Rmdir(name)
+		}
+		if v = deniedIf(err, "made "+name); v.word == wordBreach {
+			return v
+		}
+	}
+	return v
 }
 
 // devicesWork is no attack: ordinary devices and a terminal must be there.

@@ -76,7 +76,10 @@ func atLeast(release string, major, minor int) bool {
 	if err != nil {
 		return false
 	}
-	n, err := strconv.Atoi(strings.TrimRightFunc(b, func(r rune) bool { return r < '0' || r > '9' }))
+	if i := strings.IndexFunc(b, func(r rune) bool { return r < '0' || r > '9' }); i >= 0 {
+		b = b[:i] // such as "11-rc1"
+	}
+	n, err := strconv.Atoi(b)
 	return m > major || m == major && err == nil && n >= minor
 }
 

@@ -36,7 +36,7 @@ func TestMetadataOutside(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	a := newArena(t)
 	unchanged(t, a.out)
-	a.expect(t, wordDenied, &job{}, names(metaAttacks()))
+	a.expect(t, wordDenied, &job{}, names(metaAttacks(), modeAttacks()))
 	must(t, filepath.WalkDir(a.ws, func(name string, _ os.DirEntry, err error) error {
 		must(t, err)
 		st, err := os.Lstat(name)

@@ -270,12 +270,11 @@ func TestPrivileges(t *testing.T) {
 	})
 }
 
-// privilegeNames leaves out the one that needs a terminal. The Go runtime of
-// the attacker handles signals itself, so a shell looks at those.
+// privilegeNames leaves out the one that needs a terminal.
 func privilegeNames() []string {
-	m := privilegeAttacks()
+	m := taskAttacks()
 	delete(m, "tiocsti")
-	return names(m)
+	return names(privilegeAttacks(), m)
 }
 
 // namespacesHere names the namespaces of this process.

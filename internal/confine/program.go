@@ -30,6 +30,9 @@ func lookup(name, dir string, env []string) (string, error) {
 		}
 		return p, nil
 	}
+	if name == "" {
+		return "", &executor.StartError{Program: name, NotFound: true, Err: errors.New("the name of the program is empty")}
+	}
 	list, ok := value(env, "PATH")
 	if !ok {
 		return "", &executor.StartError{Program: name, NotFound: true, Err: fmt.Errorf(

@@ -31,6 +31,7 @@ type missingWall struct {
 	attacks string
 	job     job
 	root    bool // the attack needs real root
+	input   bool // a file outside is standard input
 }
 
 // drop takes out the steps that match.
@@ -141,6 +142,7 @@ func missingWalls() []missingWall {
 		{name: "bounding set", change: dropOp(launch.OpDropBounding), attacks: "cap-bounding"},
 		{name: "no_new_privs", change: dropOp(launch.OpNoNewPrivs, launch.OpSeccomp, launch.OpLandlock), attacks: "no-new-privs"},
 		{name: "descriptors", change: dropOp(launch.OpCloseFiles), attacks: "descriptors"},
+		{name: "input opened anew", change: dropOp(launch.OpReopen), attacks: "input-metadata", input: true},
 		{name: "session", change: dropOp(launch.OpNewSession), attacks: "session"},
 		{name: "core limit", change: dropOp(launch.OpLimit), attacks: "core-dump"},
 		{name: "protected name", change: dropAt("WS/.git"), attacks: "git-hook git-config git-chmod git-move"},
@@ -181,6 +183,12 @@ func TestWallsCanFail(t *testing.T) {
 			if w.job.policy == nil {
 				p := a.policy().WithEntries(sandbox.PathEntry(a.out+"/other", sandbox.LevelDeny), sandbox.PathEntry(a.out+"/dir", sandbox.LevelDeny))
 				w.job.policy = &p
+			}
+			if w.input {
+				f, err := os.Open(a.out + "/canary")
+				must(t, err)
+				defer f.Close()
+				w.job.stdin = f
 			}
 			kv := surroundingsFor(t, a)
 			names := strings.Fields(w.attacks)

@@ -179,12 +179,12 @@ func TestGroupWithoutNamespace(t *testing.T) {
 					return err
 				}
 			}
-			return p.Signal(unix.SIGINT, ToGroup)
-		}, unix.SIGINT},
+			return p.Signal(unix.SIGTERM, ToGroup)
+		}, unix.SIGTERM},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			p, r := ready(t, launcher(t), plain, "trap 'kill -INT $$' USR1; echo ready; sleep 1000")
+			p, r := ready(t, launcher(t), plain, "sleep 1000 & echo ready; wait")
 			if err := c.end(p); err != nil {
 				t.Fatal(err)
 			}

@@ -140,16 +140,19 @@ func (c *fakeChild) Kill() error {
 func (c *fakeChild) Survivors() []Survivor { return c.left }
 func (c *fakeChild) Close() error          { c.note("close"); return nil }
 
-func TestStop(t *testing.T) {
-	tests := []struct {
-		name  string
-		child fakeChild
-		grace time.Duration
-		stop  bool
-		held  bool // somebody holds the streams
-		want  []string
-		exit  Exit
-	}{
+// A stopCase is a command, what is done to it after a minute, and what it hears.
+type stopCase struct {
+	name  string
+	child fakeChild
+	grace time.Duration
+	stop  bool
+	held  bool // somebody holds the streams
+	want  []string
+	exit  Exit
+}
+
+func stopCases() []stopCase {
+	return []stopCase{
 		{
 			name: "exits", child: fakeChild{code: 3},
 			want: []string{"kill at 1m0s", "close at 1m0s"}, exit: Exit{Code: 3},
@@ -184,6 +187,10 @@ func TestStop(t *testing.T) {
 			want: []string{"kill at 1m0s", "close at 1m0s"}, exit: Exit{Code: 192, Signal: 64},
 		},
 	}
+}
+
+func TestStop(t *testing.T) {
+	tests := stopCases()
 	for i := range tests {
 		test := &tests[i]
 		t.Run(test.name, func(t *testing.T) {
