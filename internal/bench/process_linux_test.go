@@ -4,17 +4,22 @@
 package bench
 
 import (
-	"encoding/json"
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
+	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
+	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
 // measureEnv makes the test binary a small program that runs its arguments and
@@ -23,6 +28,9 @@ import (
 const measureEnv = "SALLYPORT_BENCH_MEASURE"
 
 func TestMain(m *testing.M) {
+	if heap := os.Getenv(heapEnv); heap != "" {
+		os.Exit(heapMain(heap))
+	}
 	if os.Getenv(measureEnv) == "" {
 		os.Exit(m.Run())
 	}
@@ -74,6 +82,9 @@ func BenchmarkWholeProcess(b *testing.B) {
 	if codex, err := exec.LookPath("codex"); err == nil {
 		vs = append(vs, Variant{"codex", run(codex, "sandbox", "--", "/bin/true")})
 	}
+	if native := os.Getenv("SALLYPORT_BENCH_CODEX"); native != "" { // the binary that the codex wrapper starts
+		vs = append(vs, Variant{"codex-native", run(native, "sandbox", "--", "/bin/true")})
+	}
 	for b.Loop() {
 		times, err := Rounds(rounds, vs)
 		if err != nil {
@@ -88,52 +99,107 @@ func BenchmarkWholeProcess(b *testing.B) {
 	}
 }
 
+// captureSize is what BenchmarkCapture sends through the pipes.
+const captureSize = 512 << 20
+
 // BenchmarkCapture guards: 512 MiB through the pipes of a captured command take
-// at most 1.5 of the time of "head | cat", and the program stays below 32 MiB.
+// at most 1.5 of the time of "head | cat", and the program that does it, its
+// JSON answer included, stays below 32 MiB.
 func BenchmarkCapture(b *testing.B) {
 	testenv.NeedUserNS(b)
 	program, ws := release(b), workspace(b)
-	const size = "536870912"
+	size := strconv.Itoa(captureSize)
+	r := &sallyport.Runner{Policy: sandbox.WorkspaceWrite(ws)}
+	defer r.Close()
 	vs := []Variant{
 		{"captured", func() error {
-			cmd := exec.Command(program, "run", "--json", "--", "head", "-c", size, "/dev/zero")
+			cmd := sallyport.Command("head", "-c", size, "/dev/zero")
 			cmd.Dir = ws
-			out, err := cmd.Output()
-			if err != nil {
-				return err
+			res, err := r.Run(context.Background(), cmd)
+			if err == nil && (res.ExitCode != 0 || res.Stdout.Total != captureSize) {
+				err = fmt.Errorf("exit %d after %d bytes", res.ExitCode, res.Stdout.Total)
 			}
-			var res struct {
-				Bytes int64 `json:"stdout_bytes"`
-			}
-			if err := json.Unmarshal(out, &res); err != nil || strconv.FormatInt(res.Bytes, 10) != size {
-				return fmt.Errorf("captured %d bytes: %w", res.Bytes, err)
-			}
-			return nil
+			return err
 		}},
 		{"head-cat", func() error { return exec.Command("sh", "-c", "head -c "+size+" /dev/zero | cat >/dev/null").Run() }},
 	}
 	for b.Loop() {
-		times, err := Rounds(7, vs)
+		times, err := Rounds(rounds/2, vs)
 		if err != nil {
 			b.Fatal(err)
 		}
 		b.ReportMetric(Ratio(times[0], times[1]), "x-head-cat")
 		b.ReportMetric(float64(Middle(times[0]).Milliseconds()), "captured-ms")
 	}
+	b.ReportMetric(peak(b, ws, program, "run", "--json", "--", "head", "-c", size, "/dev/zero")/1024, "peak-MiB")
+}
+
+// peak runs a program below a small parent and returns its peak memory in KiB.
+func peak(b *testing.B, dir string, args ...string) float64 {
+	b.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		b.Fatal(err)
 	}
-	cmd := exec.Command(self, program, "run", "--json", "--", "head", "-c", size, "/dev/zero")
+	cmd := exec.Command(self, args...)
 	cmd.Env = append(os.Environ(), measureEnv+"=1")
-	cmd.Dir, cmd.Stderr = ws, os.Stderr
+	cmd.Dir, cmd.Stderr = dir, os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
 		b.Fatal(err)
 	}
-	kib, err := strconv.ParseFloat(string(out[:len(out)-1]), 64)
+	kib, err := strconv.ParseFloat(strings.TrimSpace(string(out)), 64)
 	if err != nil {
 		b.Fatal(err)
 	}
-	b.ReportMetric(kib/1024, "peak-MiB")
+	return kib
+}
+
+// BenchmarkThreads guards: 200 commands at once need no thread each.
+func BenchmarkThreads(b *testing.B) {
+	testenv.NeedUserNS(b)
+	ws := workspace(b)
+	r := &sallyport.Runner{Policy: sandbox.WorkspaceWrite(ws)}
+	defer r.Close()
+	const commands = 200
+	for b.Loop() {
+		gate, release := io.Pipe()
+		started := make(chan struct{}, commands)
+		var wg sync.WaitGroup
+		errs := make([]error, commands)
+		for i := range commands {
+			wg.Go(func() {
+				cmd := sallyport.Command("sh", "-c", "echo up; read line")
+				cmd.Dir, cmd.Stdin = ws, gate
+				cmd.Stdout = writerFunc(func(p []byte) (int, error) {
+					started <- struct{}{}
+					return len(p), nil
+				})
+				_, errs[i] = r.Run(context.Background(), cmd)
+			})
+		}
+		for range commands {
+			<-started
+		}
+		b.ReportMetric(threads(b), "threads")
+		release.Close()
+		wg.Wait()
+		if err := errors.Join(errs...); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+type writerFunc func(p []byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+// threads is how many threads this process has.
+func threads(b *testing.B) float64 {
+	b.Helper()
+	entries, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		b.Fatal(err)
+	}
+	return float64(len(entries))
 }

@@ -166,31 +166,6 @@ func BenchmarkStart(b *testing.B) {
 	}
 }
 
-// BenchmarkStartBigHeap guards: a caller that holds 1 GiB of touched memory
-// starts a command in at most 1.2 of the time that a small caller needs.
-func BenchmarkStartBigHeap(b *testing.B) {
-	testenv.NeedUserNS(b)
-	host := new(confine.Host)
-	defer host.Close()
-	run := confined(b, host, workspace(b))
-	for b.Loop() {
-		small, err := Rounds(rounds, []Variant{{"small", run}})
-		if err != nil {
-			b.Fatal(err)
-		}
-		heap := make([]byte, 1<<30)
-		for i := 0; i < len(heap); i += 4096 {
-			heap[i] = 1
-		}
-		big, err := Rounds(rounds, []Variant{{"big", run}})
-		if err != nil {
-			b.Fatal(err)
-		}
-		heap[0]++
-		b.ReportMetric(float64(Middle(big[0]))/float64(Middle(small[0])), "x-small")
-	}
-}
-
 // BenchmarkRate guards: with 8 starts in flight, the rate is at least 3 times
 // that of bubblewrap with the same isolation.
 func BenchmarkRate(b *testing.B) {
