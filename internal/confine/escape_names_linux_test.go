@@ -151,6 +151,10 @@ func TestRoots(t *testing.T) {
 	in, err := os.MkdirTemp("/tmp", "sallyport-root-") //nolint:usetesting // TMPDIR may be elsewhere
 	must(t, err)
 	defer os.RemoveAll(in)
+	shm, err := os.MkdirTemp("/dev/shm", "sallyport-root-") //nolint:usetesting // it must lie there
+	must(t, err)
+	defer os.RemoveAll(shm)
+	defer os.Remove("/dev/shm/ws")
 	write(t, in+"/beside", "x")
 	unchanged(t, a.out)
 	tests := []struct {
@@ -164,6 +168,8 @@ func TestRoots(t *testing.T) {
 		{"through a link", []string{a.ws, a.base + "/link"}, `echo x >"$2/n3" && ! echo x >"$2/.git/x"`, second + "/n3"},
 		{"file", []string{a.ws, a.base + "/single"}, `echo new >"$2" && ! rm "$2" && ! mv "$2" "$2.old" && ! echo x >"$2.other"`, a.base + "/single"},
 		{"in /tmp", []string{a.ws, in}, `echo x >"$2/n4" && test "$(ls -A /tmp)" = "$(basename "$2")" && echo y >/tmp/not-on-host`, in + "/n4"},
+		{"in /dev/shm", []string{a.ws, shm}, `echo x >"$2/n6" && test "$(ls -A /dev/shm)" = "$(basename "$2")" && echo y >/dev/shm/not-on-host`, shm + "/n6"},
+		{"all of /dev/shm", []string{a.ws, "/dev/shm"}, `echo x >"$2/$(basename "$1")" && ls /dev/shm | grep -q sallyport-root-`, "/dev/shm/ws"},
 		{"only in /tmp", []string{in}, `echo x >"$1/n5"`, in + "/n5"},
 	}
 	for _, test := range tests {
@@ -180,6 +186,9 @@ func TestRoots(t *testing.T) {
 	}
 	if _, err := os.Lstat("/tmp/not-on-host"); err == nil {
 		t.Error("/tmp of the host was written to")
+	}
+	if _, err := os.Lstat("/dev/shm/not-on-host"); err == nil {
+		t.Error("/dev/shm of the host was written to")
 	}
 }
 

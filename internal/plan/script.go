@@ -198,6 +198,7 @@ func (n *native) stage() (shm int, m masks) {
 	mkfile := func(name string, mode uint32) {
 		n.add(launch.Step{Op: launch.OpMkfile, Path: staging + "/" + name, Mode: mode})
 	}
+	shared := n.sharedMemory()
 	for _, s := range n.shells {
 		n.shellFolders(s, mkdir, mkfile)
 	}
@@ -212,7 +213,7 @@ func (n *native) stage() (shm int, m masks) {
 	} {
 		n.add(launch.Step{Op: launch.OpSymlink, Path: staging + "/dev/" + l[0], Dest: l[1]})
 	}
-	mkdir("shm", 0o777)
+	n.shellFolders(shared, mkdir, mkfile)
 	n.add(launch.Step{Op: launch.OpChmod, Path: staging + "/shm", Mode: 0o1777, Label: "whatever the umask"})
 	mkdir("none", 0)
 	mkfile("nothing", 0)
@@ -229,6 +230,27 @@ func (n *native) stage() (shm int, m masks) {
 		launch.Step{Op: launch.OpOpen, Tree: m.folder, Path: staging + "/none"},
 		launch.Step{Op: launch.OpOpen, Tree: m.file, Path: staging + "/nothing"})
 	return shm, m
+}
+
+// sharedMemory takes the mount points that lie in /dev/shm from /dev: another
+// folder of ours stands over them there.
+func (n *native) sharedMemory() *shell {
+	shm := &shell{at: "/dev/shm", name: "shm", mode: 0o755}
+	for _, s := range n.shells {
+		if s.at != "/dev" {
+			continue
+		}
+		s.points = slices.DeleteFunc(s.points, func(p Point) bool {
+			if !within(p.Path, shm.at) {
+				return false
+			}
+			if p.Path != shm.at {
+				shm.points = append(shm.points, p)
+			}
+			return true
+		})
+	}
+	return shm
 }
 
 // shellFolders makes the folder of a shell and the mount points in it.
@@ -283,7 +305,10 @@ func (n *native) attach(devices map[string]int, shm int, m masks) {
 	}
 	pts := n.newTree()
 	n.add(launch.Step{Op: launch.OpDevpts, Tree: pts})
-	n.mounts = append(n.mounts, mount{at: "/dev/pts", tree: pts, own: true}, mount{at: "/dev/shm", tree: shm, own: true})
+	n.mounts = append(n.mounts, mount{at: "/dev/pts", tree: pts, own: true})
+	if n.mountAt("/dev/shm", false) == nil { // else the policy gives the host's
+		n.mounts = append(n.mounts, mount{at: "/dev/shm", tree: shm, own: true})
+	}
 	slices.SortStableFunc(n.mounts, func(a, b mount) int { return strings.Compare(a.at, b.at) })
 	for _, o := range n.mounts {
 		switch {
