@@ -38,12 +38,11 @@ func forwardSignals() *forwarder {
 	return f
 }
 
-// channel returns the numbers of the signals, in order of their arrival. None is
-// missed from now on.
-func (f *forwarder) channel() <-chan int {
-	<-f.ready
-	return f.numbers
-}
+// channel returns the numbers of the signals, in order of their arrival. A signal
+// that arrives before the runtime listens ends this process, and the kernel ends
+// the command with it. That is so for the first fraction of a millisecond of any
+// program; to wait for it here would cost every start a third of one.
+func (f *forwarder) channel() <-chan int { return f.numbers }
 
 // stop ends the forwarding. The runtime is left to listen, which costs nothing,
 // while to stop it would take as long as to start it: unless last is false, this

@@ -16,6 +16,7 @@ import (
 func TestForwardOrder(t *testing.T) {
 	f := forwardSignals()
 	numbers := f.channel()
+	<-f.ready
 	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
 		self, err := os.FindProcess(os.Getpid())
 		if err != nil {

@@ -41,8 +41,9 @@ func helperFront(args []string) int {
 		fmt.Println(err)
 		return 2
 	}
-	os.Stdout.Close() // the command holds the pipe now
-	select {}
+	for {
+		_ = unix.Pause() // a signal that does not kill is of no interest
+	}
 }
 
 // helperIgnored ignores the signals that matter here, runs args[0] and ends as
@@ -136,6 +137,10 @@ func helperPermute(args []string) int {
 		if high[i], err = unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 100); err != nil {
 			return 2
 		}
+	}
+	// The runtime's own descriptors must not get the numbers that are played with.
+	if _, _, err := os.Pipe(); err != nil {
+		return 2
 	}
 	for n := range 3 {
 		unix.Close(n) // so the launcher's own descriptors could get these numbers

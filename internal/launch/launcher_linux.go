@@ -305,7 +305,14 @@ func (l *Launcher) launch(s *Script, stdio [3]int, statusEnd int) (*Process, err
 		if pid < 0 {
 			return nil, &StepError{Index: -1, Call: "clone", Errno: syscall.Errno(-pid)}
 		}
-		return l.finish(s, low, c, int(pid), int(*pidfd))
+		// A caller that closed 0 to 2 may put something else there later.
+		handle, err := raise(int(*pidfd))
+		if err != nil {
+			unix.Kill(int(pid), unix.SIGKILL)
+			unix.Wait4(int(pid), nil, 0, nil)
+			return nil, err
+		}
+		return l.finish(s, low, c, int(pid), handle)
 	}
 }
 
@@ -323,13 +330,13 @@ func (l *Launcher) finish(s *Script, low *lowering, c *context, pid, pidfd int) 
 		if c.errno == 0 {
 			return nil, errKilled
 		}
-		if p.command != 0 && !p.ownPID {
-			// The command may have been executed before the reaper failed. No
-			// process namespace takes it along.
-			_ = unix.Kill(-p.command, unix.SIGKILL)
-		}
 		i := (uintptr(unsafe.Pointer(c.failed)) - uintptr(unsafe.Pointer(&low.calls[0]))) / unsafe.Sizeof(call{})
 		step := low.origin[i]
+		if step == low.origin[low.fork] && int(i) > low.fork && !p.ownPID {
+			// The reaper failed after the command had been executed, and there is
+			// no process namespace that would take the command along.
+			_ = unix.Kill(-p.command, unix.SIGKILL)
+		}
 		return nil, &StepError{Index: step, Step: s.Steps[step], Call: low.names[i], Errno: syscall.Errno(c.errno)}
 	}
 	p.pidfd = pidfd

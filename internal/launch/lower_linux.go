@@ -318,9 +318,9 @@ func (l *lowering) lowerAttach(s *Step) error {
 	return nil
 }
 
-// lowerReopen replaces a standard descriptor. The new one must have a number
-// that OpStdio does not overwrite before it is used: the three numbers below 3
-// are taken in a program that Go started.
+// lowerReopen replaces a standard descriptor. The new one gets a number that
+// OpStdio does not overwrite before it is used, also where the caller has
+// closed 0 to 2.
 func (l *lowering) lowerReopen(s *Step) error {
 	if s.Stdio < 1 || s.Stdio > 3 {
 		return &ScriptError{Step: l.step, Reason: "reopen names one of the three standard descriptors"}
@@ -332,9 +332,11 @@ func (l *lowering) lowerReopen(s *Step) error {
 	}
 	into := l.newSlot()
 	l.opened[key] = into
-	if err := l.open(s.Path, s.ID, s.Value|unix.O_NOCTTY, into); err != nil {
+	if err := l.open(s.Path, s.ID, s.Value|unix.O_NOCTTY, l.place); err != nil {
 		return err
 	}
+	l.call("fcntl", unix.SYS_FCNTL, l.place.arg(), num(unix.F_DUPFD_CLOEXEC), num(3)).store(into)
+	l.close(l.place)
 	if s.Offset > 0 {
 		l.call("lseek", unix.SYS_LSEEK, into.arg(), flag(uint64(s.Offset)), num(unix.SEEK_SET))
 	}
