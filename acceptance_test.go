@@ -168,7 +168,7 @@ func rowOrder(t *testing.T, r *Runner) {
 	defer words.Close() // lets the one goroutine go that Run does not wait for
 	said := writerFunc(func(p []byte) (int, error) {
 		for range bytes.Count(p, []byte("\n")) {
-			go io.WriteString(words, "go\n")
+			go func() { _, _ = io.WriteString(words, "go\n") }()
 		}
 		return len(p), nil
 	})

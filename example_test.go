@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"log"
-	"os"
 
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -23,7 +22,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err) // it did not run: forbidden, refused, or no sandbox to run it in
 	}
-	os.Stdout.Write(res.Output.Bytes())
+	fmt.Print(res.Output)
 	for _, d := range res.Denials() {
 		fmt.Println("kept from:", d)
 	}

@@ -61,7 +61,7 @@ type globRange struct{ lo, hi rune }
 // The first component must be plain, so that a pattern always has a fixed
 // folder below "/". Any failure is a [*GlobError].
 func CompileGlob(pattern string) (Glob, error) {
-	bad := func(reason string) (Glob, error) {
+	bad := func(reason string) (Glob, error) { //nolint:unparam // the form of a return statement
 		return Glob{}, &GlobError{Pattern: pattern, Reason: reason}
 	}
 	switch {

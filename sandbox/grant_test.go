@@ -317,7 +317,7 @@ func TestWords(t *testing.T) {
 }
 
 func TestUnsupportedError(t *testing.T) {
-	var err error = fmt.Errorf("start: %w", &UnsupportedError{Need: "user namespaces", Have: "this kernel forbids them", Hint: "run sysctl x"})
+	err := fmt.Errorf("start: %w", &UnsupportedError{Need: "user namespaces", Have: "this kernel forbids them", Hint: "run sysctl x"})
 	var u *UnsupportedError
 	if !errors.As(err, &u) || u.Error() != "sandbox: needs user namespaces, but this kernel forbids them; run sysctl x" {
 		t.Errorf("%v", err)

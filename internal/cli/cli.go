@@ -78,9 +78,9 @@ func (e *Env) say(text string) {
 	_, _ = io.WriteString(e.Stderr, "sallyport: "+text+"\n")
 }
 
-// print writes to standard output, in one write. A reader that has gone away is
+// put writes to standard output, in one write. A reader that has gone away is
 // an error and not the death of this process.
-func (e *Env) print(p []byte) error {
+func (e *Env) put(p []byte) error {
 	pipe := make(chan os.Signal, 1)
 	// While somebody listens for SIGPIPE, the write fails with EPIPE instead.
 	signal.Notify(pipe, syscall.SIGPIPE)

@@ -47,7 +47,7 @@ func completionVerb(_ context.Context, env *Env, args []string) error {
 	case err != nil:
 		return err
 	case help:
-		return env.print([]byte(completionUsage()))
+		return env.put([]byte(completionUsage()))
 	case len(words) != 1:
 		return usage("completion needs one shell: %s", strings.Join(shells, ", "))
 	}
@@ -57,7 +57,7 @@ func completionVerb(_ context.Context, env *Env, args []string) error {
 	if !ok {
 		return usage("there is no completion for %s%s", quote(words[0]), hint(words[0], shells, "choose from "+strings.Join(shells, ", ")))
 	}
-	return env.print([]byte(script))
+	return env.put([]byte(script))
 }
 
 func completeVerb(_ context.Context, env *Env, args []string) error {
@@ -74,7 +74,7 @@ func completeVerb(_ context.Context, env *Env, args []string) error {
 		}
 		b.WriteString("\n")
 	}
-	return env.print([]byte(b.String()))
+	return env.put([]byte(b.String()))
 }
 
 type candidate struct{ word, about string }

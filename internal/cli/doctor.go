@@ -51,7 +51,7 @@ func doctorVerb(ctx context.Context, env *Env, args []string) error {
 	case err != nil:
 		return err
 	case help:
-		return env.print([]byte(doctorUsage()))
+		return env.put([]byte(doctorUsage()))
 	case len(rest) > 0:
 		return usage("doctor takes no words, such as %s", quote(rest[0]))
 	}
@@ -67,7 +67,7 @@ func doctorVerb(ctx context.Context, env *Env, args []string) error {
 			return err
 		}
 	}
-	if err := env.print(out); err != nil {
+	if err := env.put(out); err != nil {
 		return err
 	}
 	if !d.OK {

@@ -18,7 +18,7 @@ func helpUsage() string {
 
 func helpVerb(_ context.Context, env *Env, args []string) error {
 	if len(args) == 0 {
-		return env.print([]byte(overview()))
+		return env.put([]byte(overview()))
 	}
 	var known []string
 	for _, v := range verbs() {
@@ -26,12 +26,12 @@ func helpVerb(_ context.Context, env *Env, args []string) error {
 			continue
 		}
 		if v.name == args[0] {
-			return env.print([]byte(v.usage()))
+			return env.put([]byte(v.usage()))
 		}
 		known = append(known, v.name)
 	}
 	if strings.HasPrefix(args[0], "-") {
-		return env.print([]byte(helpUsage()))
+		return env.put([]byte(helpUsage()))
 	}
 	return usage("there is no verb %s in this version%s", quote(args[0]), hint(args[0], known, "sallyport help lists them"))
 }

@@ -38,7 +38,7 @@ func (r *report) attach(runner *sallyport.Runner, cmd *sallyport.Cmd, cancel con
 	switch {
 	case r.o.jsonl:
 		r.lines = newLineWriter(r.env.Stdout, cancel)
-		runner.Events = event.SinkFunc(func(e event.Event) { r.lines.print(e) })
+		runner.Events = event.SinkFunc(func(e event.Event) { r.lines.put(e) })
 	case !r.o.json:
 		cmd.Stdout, cmd.Stderr = r.env.Stdout, r.env.Stderr
 	}
@@ -168,7 +168,7 @@ func (r *report) object(v any) error {
 		}
 		return nil
 	}
-	return r.hush(r.env.print(line))
+	return r.hush(r.env.put(line))
 }
 
 // hush keeps an error from being said where nothing of ours is wanted.
@@ -211,8 +211,8 @@ func newLineWriter(out *os.File, cancel context.CancelCauseFunc) *lineWriter {
 	return w
 }
 
-// print writes v as a line; after the first error it does nothing.
-func (w *lineWriter) print(v any) {
+// put writes v as a line; after the first error it does nothing.
+func (w *lineWriter) put(v any) {
 	line, err := encode(v)
 	w.write(line, err)
 }

@@ -25,7 +25,7 @@ func runVerb(ctx context.Context, env *Env, args []string) error {
 	var o runOptions
 	words, err := parse(runFlags(&o), args)
 	if o.help && err == nil {
-		return env.print([]byte(runUsage()))
+		return env.put([]byte(runUsage()))
 	}
 	if err == nil {
 		err = o.check(words)

@@ -70,7 +70,7 @@ func versionVerb(_ context.Context, env *Env, args []string) error {
 	case err != nil:
 		return err
 	case help:
-		return env.print([]byte(versionUsage()))
+		return env.put([]byte(versionUsage()))
 	case len(rest) > 0:
 		return usage("version takes no words, such as %s", quote(rest[0]))
 	}
@@ -80,7 +80,7 @@ func versionVerb(_ context.Context, env *Env, args []string) error {
 		if err != nil {
 			return err
 		}
-		return env.print(line)
+		return env.put(line)
 	}
 	var out strings.Builder
 	fmt.Fprintf(&out, "sallyport %s\n", b.Version)
@@ -94,5 +94,5 @@ func versionVerb(_ context.Context, env *Env, args []string) error {
 			fmt.Fprintf(&out, "revision  %s%s\ntime      %s\n", b.Revision, changed, b.Time)
 		}
 	}
-	return env.print([]byte(out.String()))
+	return env.put([]byte(out.String()))
 }

@@ -39,7 +39,7 @@ func newArena(t *testing.T) *arena {
 	testenv.NeedUserNS(t)
 	testenv.NeedLandlock(t, 6)
 	testenv.NeedSeccomp(t)
-	base, err := os.MkdirTemp("/var/tmp", "sallyport-arena-") //nolint:usetesting // t.TempDir lies in /tmp
+	base, err := os.MkdirTemp("/var/tmp", "sallyport-arena-")
 	must(t, err)
 	t.Cleanup(func() {
 		if err := removeTree(base); err != nil {

@@ -149,7 +149,11 @@ func ownLoopback(map[string]string) verdict {
 		if _, err := fmt.Fprint(c, "hello"); err != nil {
 			return bad("%v", err)
 		}
-		if err := c.(*net.TCPConn).CloseWrite(); err != nil {
+		tcp, ok := c.(*net.TCPConn)
+		if !ok {
+			return bad("%T is no TCP connection", c)
+		}
+		if err := tcp.CloseWrite(); err != nil {
 			return bad("%v", err)
 		}
 		b, err := io.ReadAll(c)

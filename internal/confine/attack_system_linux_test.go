@@ -94,7 +94,7 @@ func cgroupMake(map[string]string) verdict {
 		name := fmt.Sprintf("%s/sallyport-test-%d", d, os.Getpid())
 		err := unix.Mkdir(name, 0o755)
 		if err == nil {
-			unix.Rmdir(name)
+			_ = unix.Rmdir(name)
 		}
 		if v = deniedIf(err, "made "+name); v.word == wordBreach {
 			return v

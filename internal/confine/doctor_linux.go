@@ -103,8 +103,8 @@ func (d *doctor) needed() []probe {
 // perform performs steps in new namespaces, up to and without a program: the
 // last step names none, so that the kernel refuses it when, and only when,
 // everything before it was done. It returns nil in that case.
-func (d *doctor) perform(ns launch.Namespaces, first, second []launch.Step) error {
-	err := d.refusal(ns, first, second)
+func (d *doctor) perform(ns launch.Namespaces, steps []launch.Step) error {
+	err := d.refusal(ns, steps, nil)
 	var step *launch.StepError
 	if errors.As(err, &step) && step.Index >= 0 && step.Step.Op == launch.OpExec {
 		return nil
@@ -145,7 +145,7 @@ func stepOf(err error) *launch.StepError {
 }
 
 func (d *doctor) userNamespace(context.Context) (string, error) {
-	if err := d.perform(launch.NewUser, nil, nil); err != nil {
+	if err := d.perform(launch.NewUser, nil); err != nil {
 		return "", err
 	}
 	return fmt.Sprintf("made and mapped for user %d", os.Geteuid()), nil
@@ -175,7 +175,7 @@ func (d *doctor) pidNamespace(context.Context) (string, error) {
 	err := d.perform(launch.NewUser|launch.NewMount|launch.NewPID, []launch.Step{
 		{Op: launch.OpProc, Tree: 1, Set: launch.AttrReadOnly},
 		{Op: launch.OpAttach, Tree: 1, Path: "/proc"},
-	}, nil)
+	})
 	if err != nil {
 		return "", err
 	}
@@ -183,7 +183,7 @@ func (d *doctor) pidNamespace(context.Context) (string, error) {
 }
 
 func (d *doctor) networkNamespace(context.Context) (string, error) {
-	if err := d.perform(launch.NewUser|launch.NewNet, []launch.Step{{Op: launch.OpLoopback}}, nil); err != nil {
+	if err := d.perform(launch.NewUser|launch.NewNet, []launch.Step{{Op: launch.OpLoopback}}); err != nil {
 		return "", err
 	}
 	return "made, with loopback up", nil
@@ -191,7 +191,7 @@ func (d *doctor) networkNamespace(context.Context) (string, error) {
 
 func (d *doctor) otherNamespaces(context.Context) (string, error) {
 	for _, ns := range []launch.Namespaces{launch.NewIPC, launch.NewUTS, launch.NewCgroup} {
-		if err := d.perform(launch.NewUser|ns, nil, nil); err != nil {
+		if err := d.perform(launch.NewUser|ns, nil); err != nil {
 			have, mend := cause(err)
 			return "", &lackError{fmt.Sprintf("%s: %s", ns, have), mend}
 		}

@@ -219,7 +219,7 @@ func leak(t *testing.T, a *arena) {
 func TestTemporaryFolder(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	a := newArena(t)
-	shared, err := os.MkdirTemp("/tmp", "sallyport-shared-") //nolint:usetesting // TMPDIR may be elsewhere
+	shared, err := os.MkdirTemp("/tmp", "sallyport-shared-")
 	must(t, err)
 	defer os.RemoveAll(shared)
 	run := func(j *job) result {

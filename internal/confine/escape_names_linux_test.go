@@ -148,10 +148,10 @@ func TestRoots(t *testing.T) {
 	must(t, os.MkdirAll(second+"/.git", 0o755))
 	must(t, os.Symlink(second, a.base+"/link"))
 	write(t, a.base+"/single", "old")
-	in, err := os.MkdirTemp("/tmp", "sallyport-root-") //nolint:usetesting // TMPDIR may be elsewhere
+	in, err := os.MkdirTemp("/tmp", "sallyport-root-")
 	must(t, err)
 	defer os.RemoveAll(in)
-	shm, err := os.MkdirTemp("/dev/shm", "sallyport-root-") //nolint:usetesting // it must lie there
+	shm, err := os.MkdirTemp("/dev/shm", "sallyport-root-")
 	must(t, err)
 	defer os.RemoveAll(shm)
 	defer os.Remove("/dev/shm/ws")
@@ -196,7 +196,7 @@ func TestRoots(t *testing.T) {
 func TestRootInRun(t *testing.T) {
 	testenv.NeedRoot(t)
 	a := newArena(t)
-	run, err := os.MkdirTemp("/run", "sallyport-root-") //nolint:usetesting // it must lie there
+	run, err := os.MkdirTemp("/run", "sallyport-root-")
 	must(t, err)
 	defer os.RemoveAll(run)
 	p := bind(sandbox.WorkspaceWrite(run), run)

@@ -205,7 +205,7 @@ func (h *Host) private() (state, dir string, err error) {
 // namespaces says why user namespaces cannot be had here, or nil. The try ends
 // before any program is executed, because a folder is none.
 func (h *Host) namespaces() error {
-	f, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	f, err := os.Open(os.DevNull)
 	if err != nil {
 		return nil // not what was asked
 	}
@@ -265,26 +265,38 @@ func (h *Host) Start(ctx context.Context, r *Request, stdin, stdout, stderr *os.
 	return h.perform(r, p, stdin, stdout, stderr)
 }
 
-// makePoints makes mount points in the private /tmp.
+// makePoints makes mount points in the folder that stands at /tmp. Earlier
+// commands may have written there, so no name is followed out of it.
 func makePoints(points []plan.Point) error {
 	for _, p := range points {
-		dir := p.Path
-		if !p.Folder {
-			dir = filepath.Dir(dir)
+		if err := makePoint(p); err != nil {
+			return &RootError{
+				Path: p.Path, Why: "cannot be made as a mount point in the private /tmp: " + reason(err),
+				Mend: "an earlier command may have put something else there; use a new Runner, or a workspace outside of /tmp",
+			}
 		}
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return tmpError(err)
-		}
-		if p.Folder {
-			continue
-		}
-		f, err := os.OpenFile(p.Path, os.O_CREATE|os.O_WRONLY|syscall.O_NOFOLLOW, 0o600)
-		if err != nil {
-			return tmpError(err)
-		}
-		f.Close()
 	}
 	return nil
+}
+
+func makePoint(p plan.Point) error {
+	root, err := os.OpenRoot(p.Below)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	dir := p.Path
+	if !p.Folder {
+		dir = filepath.Dir(dir)
+	}
+	if err := root.MkdirAll(dir, 0o700); err != nil || p.Folder {
+		return err
+	}
+	f, err := root.OpenFile(p.Path, os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	return f.Close()
 }
 
 // Close ends the launcher's threads, and with them whatever still runs, and

@@ -58,10 +58,11 @@ func findTmp() (state string, tmp *privateTmp, err error) {
 // one that is there is of that kind: in a shared directory somebody else could
 // have made it first.
 func ownFolder(d string) error {
-	if err := os.MkdirAll(filepath.Dir(d), 0o700); err != nil {
+	// The way there is the user's own, like the rest of the home.
+	if err := os.MkdirAll(filepath.Dir(d), 0o700); err != nil { //nolint:forbidigo // see above
 		return err
 	}
-	if err := os.Mkdir(d, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := syscall.Mkdir(d, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
 	var st syscall.Stat_t

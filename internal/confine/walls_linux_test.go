@@ -217,7 +217,7 @@ func surroundingsFor(t *testing.T, a *arena) []string {
 	reader, err := unix.Open(a.out+"/pipe", unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	must(t, err)
 	t.Cleanup(func() { unix.Close(reader) })
-	shared, err := os.CreateTemp("/tmp", "sallyport-shared-") //nolint:usetesting // TMPDIR may be elsewhere
+	shared, err := os.CreateTemp("/tmp", "sallyport-shared-")
 	must(t, err)
 	t.Cleanup(func() { shared.Close(); os.Remove(shared.Name()) })
 	state, _, err := a.host.private()

@@ -153,21 +153,14 @@ func (l *lowering) call(name string, nr uintptr, args ...arg) *call {
 	return &l.calls[len(l.calls)-1]
 }
 
-func (c *call) store(s slot) *call {
+func (c *call) store(s slot) {
 	c.flags |= flagStore
 	c.out = uintptr(s)
-	return c
 }
 
-func (c *call) expect(v uintptr) *call {
+func (c *call) expect(v uintptr) {
 	c.flags |= flagWant
 	c.want = v
-	return c
-}
-
-func (c *call) ignore() *call {
-	c.flags |= flagIgnore
-	return c
 }
 
 func (c *call) ignoreErrno(e syscall.Errno) *call {

@@ -15,9 +15,6 @@ var ErrUnsupported = errors.New("launch: not supported on this system")
 // ErrClosed says that the Launcher was closed.
 var ErrClosed = errors.New("launch: the launcher is closed")
 
-// errKilled says that the first task was killed, by hand or for want of memory.
-var errKilled = errors.New("launch: the kernel killed the process that built the sandbox")
-
 // A ScriptError is a mistake in a script, found before anything was started.
 type ScriptError struct {
 	Step   int // from 0

@@ -13,18 +13,25 @@ import (
 	"os/signal"
 	"runtime"
 	"strconv"
+	"strings"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
-// helperArgs prints its arguments and its environment, quoted.
+// helperArgs prints its arguments and its environment, quoted. It takes them
+// from the kernel, because package os leaves strange variables out.
 func helperArgs([]string) int {
-	for _, a := range os.Args {
-		fmt.Printf("arg %q\n", a)
-	}
-	for _, e := range os.Environ() {
-		fmt.Printf("env %q\n", e)
+	for _, list := range []struct{ word, file string }{{"arg", "cmdline"}, {"env", "environ"}} {
+		b, err := os.ReadFile("/proc/self/" + list.file)
+		if err != nil {
+			return 2
+		}
+		for entry := range strings.SplitAfterSeq(string(b), "\x00") {
+			if text, ok := strings.CutSuffix(entry, "\x00"); ok {
+				fmt.Printf("%s %q\n", list.word, text)
+			}
+		}
 	}
 	return 0
 }

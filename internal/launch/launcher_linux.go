@@ -18,6 +18,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// errKilled says that the first task was killed, by hand or for want of memory.
+var errKilled = errors.New("launch: the kernel killed the process that built the sandbox")
+
 // A Launcher starts processes. The zero Launcher is ready to use. Its methods
 // may be called from several goroutines at once.
 //
@@ -252,7 +255,10 @@ func statusPipe() (*os.File, int, error) {
 
 // cloneArgs is struct clone_args (linux/sched.h) up to set_tid_size.
 type cloneArgs struct {
-	flags, pidfd, childTID, parentTID, exitSignal, stack, stackSize, tls, setTID, setTIDSize uint64
+	flags, pidfd uint64
+	_, _         uint64 // child_tid, parent_tid
+	exitSignal   uint64
+	_            [5]uint64 // stack, stack_size, tls, set_tid, set_tid_size
 }
 
 const cloneClearSighand = 0x100000000
@@ -308,8 +314,8 @@ func (l *Launcher) launch(s *Script, stdio [3]int, statusEnd int) (*Process, err
 		// A caller that closed 0 to 2 may put something else there later.
 		handle, err := raise(int(*pidfd))
 		if err != nil {
-			unix.Kill(int(pid), unix.SIGKILL)
-			unix.Wait4(int(pid), nil, 0, nil)
+			_ = unix.Kill(int(pid), unix.SIGKILL)
+			_, _ = unix.Wait4(int(pid), nil, 0, nil)
 			return nil, err
 		}
 		return l.finish(s, low, c, int(pid), handle)
@@ -341,7 +347,7 @@ func (l *Launcher) finish(s *Script, low *lowering, c *context, pid, pidfd int) 
 	}
 	p.pidfd = pidfd
 	if err := p.watch(); err != nil {
-		unix.PidfdSendSignal(pidfd, unix.SIGKILL, nil, 0)
+		_ = unix.PidfdSendSignal(pidfd, unix.SIGKILL, nil, 0)
 		p.reap()
 		unix.Close(pidfd)
 		return nil, err

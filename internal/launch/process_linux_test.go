@@ -378,7 +378,7 @@ func TestForgedRequests(t *testing.T) {
 		t.Errorf("the process outside is gone: %v", err)
 	}
 	var exit *exec.ExitError
-	if err := victim.Wait(); !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != unix.SIGKILL {
+	if err := victim.Wait(); !errors.As(err, &exit) || !strings.Contains(exit.Error(), "killed") {
 		t.Errorf("the process outside ended with %v, not by our own signal", err)
 	}
 }

@@ -26,6 +26,7 @@ package launch
 import (
 	"fmt"
 	"strings"
+	"unicode"
 )
 
 // An Op says what a step does. The zero Op is no step; a script that holds one
@@ -280,7 +281,7 @@ func (s Step) String() string {
 		word("checked")
 	}
 	if s.Label != "" {
-		word(" # %s", s.Label)
+		word(" # %s", strings.Map(printable, s.Label))
 	}
 	return b.String()
 }
@@ -379,9 +380,21 @@ func attrs(a uint64) string {
 	}{{AttrReadOnly, "ro"}, {AttrNoSuid, "nosuid"}, {AttrNoDev, "nodev"}, {AttrNoExec, "noexec"}} {
 		if a&w.bit != 0 {
 			words = append(words, w.name)
+			a &^= w.bit
 		}
 	}
+	if a != 0 {
+		words = append(words, fmt.Sprintf("%#x", a))
+	}
 	return strings.Join(words, ",")
+}
+
+// printable keeps a label on its line.
+func printable(r rune) rune {
+	if unicode.IsPrint(r) {
+		return r
+	}
+	return unicode.ReplacementChar
 }
 
 // quote leaves plain words alone, so that scripts read well, and quotes

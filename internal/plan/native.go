@@ -5,7 +5,6 @@ package plan
 
 import (
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 
@@ -325,7 +324,7 @@ func (n *native) point(spot Spot) {
 	at := n.ours(spot.Path)
 	p := Point{Path: spot.Path, Folder: spot.Kind == KindFolder}
 	if t := n.req.Tmp; t != nil && at == t.At {
-		p.Path = path.Join(t.Source.Path, strings.TrimPrefix(spot.Path, t.At))
+		p.Below, p.Path = t.Source.Path, strings.TrimPrefix(spot.Path, t.At+"/")
 		n.plan.Points = append(n.plan.Points, p)
 		return
 	}

@@ -138,7 +138,8 @@ type Plan struct {
 // A Point is a mount point that must exist in a folder of ours before the
 // launch. It is never one in a folder of the user's.
 type Point struct {
-	Path   string `json:"path"`
+	Below  string `json:"below"` // the folder of ours, absolute
+	Path   string `json:"path"`  // relative to it
 	Folder bool   `json:"folder"`
 }
 

@@ -13,22 +13,25 @@ import (
 // "maximal subpart" of the Unicode standard, chapter 3.9), at least 1, and
 // whether only the end of p keeps it from being one.
 func sequence(p []byte) (n int, incomplete bool) {
-	lo, hi, want := byte(0x80), byte(0xbf), 0
+	lo, hi := byte(0x80), byte(0xbf)
+	var want int
 	switch c := p[0]; {
 	case c >= 0xc2 && c <= 0xdf:
 		want = 2
 	case c >= 0xe0 && c <= 0xef:
 		want = 3
-		if c == 0xe0 {
+		switch c {
+		case 0xe0:
 			lo = 0xa0 // below are overlong forms
-		} else if c == 0xed {
+		case 0xed:
 			hi = 0x9f // above are surrogates
 		}
 	case c >= 0xf0 && c <= 0xf4:
 		want = 4
-		if c == 0xf0 {
+		switch c {
+		case 0xf0:
 			lo = 0x90 // below are overlong forms
-		} else if c == 0xf4 {
+		case 0xf4:
 			hi = 0x8f // above is no Unicode
 		}
 	default:

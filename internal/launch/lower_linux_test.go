@@ -1,0 +1,171 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux && (amd64 || arm64)
+
+package launch
+
+import (
+	"errors"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// drawn builds a script from bytes: no script that they can describe is left out
+// for being senseless.
+type drawn struct{ data []byte }
+
+func (d *drawn) byte() byte {
+	if len(d.data) == 0 {
+		return 0
+	}
+	b := d.data[0]
+	d.data = d.data[1:]
+	return b
+}
+
+func (d *drawn) word() string {
+	n := min(int(d.byte()%24), len(d.data))
+	s := string(d.data[:n])
+	d.data = d.data[n:]
+	return s
+}
+
+func (d *drawn) number() uint64 {
+	var v uint64
+	for range d.byte() % 9 {
+		v = v<<8 | uint64(d.byte())
+	}
+	return v
+}
+
+func (d *drawn) step() Step {
+	s := Step{Op: Op(d.byte() % (uint8(opEnd) + 2)), Path: d.word(), Tree: int(int8(d.byte())) % 6}
+	flags := d.byte()
+	s.Recursive, s.Private, s.Own = flags&1 != 0, flags&2 != 0, flags&4 != 0
+	s.Value, s.From, s.Mode = d.number(), int(int8(d.byte()))%6, uint32(d.number())
+	s.Stdio, s.Resource, s.Signal = int(int8(d.byte())), int(int8(d.byte())), int(int8(d.byte()))
+	s.Soft, s.Hard, s.Set, s.Clear, s.Offset = d.number(), d.number(), d.number(), d.number(), int64(d.number())
+	if flags&8 != 0 {
+		s.ID = ID{Dev: d.number(), Ino: d.number()}
+	}
+	if flags&16 != 0 {
+		s.Ruleset = &Ruleset{Handled: d.number(), HandledNet: d.number(), Scoped: d.number()}
+		for range d.byte() % 8 {
+			s.Ruleset.Rules = append(s.Ruleset.Rules, Rule{Path: d.word(), Stdio: int(int8(d.byte())), Access: d.number()})
+		}
+	}
+	if flags&32 != 0 {
+		s.Filter = make(Filter, d.number()%5000)
+	}
+	for range d.byte() % 4 {
+		s.Argv, s.Env = append(s.Argv, d.word()), append(s.Env, d.word())
+	}
+	return s
+}
+
+// FuzzLower: whatever the script, lowering gives a well-formed list or a
+// *ScriptError. Nothing is performed.
+func FuzzLower(f *testing.F) {
+	for o := OpNone; o < opEnd; o++ {
+		f.Add([]byte{byte(o), 1, 'x', 1, byte(o), 1, byte(OpStartCommand)})
+	}
+	f.Add([]byte("\x07\x041234\x01\x00\x02ab\x01\x18\x03abc"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		d := &drawn{data: data}
+		s := &Script{Namespaces: Namespaces(d.number())}
+		for len(d.data) > 0 && len(s.Steps) < 40 {
+			s.Steps = append(s.Steps, d.step())
+		}
+		whole := &Script{Namespaces: s.Namespaces & namespaceMask, Steps: append(s.Steps[:len(s.Steps):len(s.Steps)],
+			Step{Op: OpStartCommand}, Step{Op: OpExec, Path: "/x"})}
+		for _, script := range []*Script{s, whole} {
+			if len(script.Steps) == 0 {
+				continue // Start refuses it before
+			}
+			for _, old := range []bool{false, true} {
+				low, err := lower(script, [3]int{3, 4, 5}, files{6, 7, 8}, old)
+				var mistake *ScriptError
+				if err != nil {
+					if !errors.As(err, &mistake) || mistake.Step < 0 || mistake.Step >= len(script.Steps) {
+						t.Fatalf("%v for %d steps", err, len(script.Steps))
+					}
+					continue
+				}
+				wellFormed(t, script, low)
+			}
+		}
+	})
+}
+
+// wellFormed checks what the assembly relies on.
+func wellFormed(t *testing.T, s *Script, low *lowering) {
+	t.Helper()
+	if len(low.calls) != len(low.origin) || len(low.calls) != len(low.names) {
+		t.Fatalf("%d calls, %d origins, %d names", len(low.calls), len(low.origin), len(low.names))
+	}
+	if int(low.used) > len(low.words) {
+		t.Fatalf("%d slots used of %d", low.used, len(low.words))
+	}
+	if low.fork < 0 || low.calls[low.fork].flags&flagFork == 0 {
+		t.Fatal("no fork call")
+	}
+	last := low.calls[len(low.calls)-1]
+	if last.nr != unix.SYS_EXECVE || last.flags&(flagIgnore|flagIgnoreOne) != 0 {
+		t.Error("the list does not end in an execve that counts")
+	}
+	reaper := -1
+	for i, c := range low.calls {
+		for a := range 4 {
+			if c.flags&(1<<a) != 0 && c.args[a] >= uintptr(low.used) {
+				t.Errorf("call %d reads slot %d of %d", i, c.args[a], low.used)
+			}
+		}
+		if c.flags&(flagStore|flagFork) != 0 && c.out >= uintptr(low.used) {
+			t.Errorf("call %d writes slot %d of %d", i, c.out, low.used)
+		}
+		if c.flags&flagIgnoreOne != 0 && c.flags&flagWant != 0 {
+			t.Errorf("call %d uses want for two things", i)
+		}
+		if i > 0 && low.origin[i] < low.origin[i-1] {
+			t.Errorf("call %d belongs to step %d, the one before to %d", i, low.origin[i], low.origin[i-1])
+		}
+		if low.origin[i] >= len(s.Steps) {
+			t.Errorf("call %d belongs to step %d of %d", i, low.origin[i], len(s.Steps))
+		}
+		if low.origin[i] == low.origin[low.fork] && c.nr == unix.SYS_EXECVEAT {
+			reaper = i
+		}
+	}
+	// The first task must not run into the list of the second one.
+	if reaper < low.fork || low.origin[reaper+1] == low.origin[reaper] {
+		t.Errorf("the first task's list ends at %d, its fork is at %d", reaper, low.fork)
+	}
+}
+
+// TestLayout: the assembly knows where these fields are.
+func TestLayout(t *testing.T) {
+	var c context
+	var k call
+	cases := []struct {
+		name      string
+		got, want uintptr
+	}{
+		{"context.nr", unsafe.Offsetof(c.nr), 0}, {"context.args", unsafe.Offsetof(c.args), 8},
+		{"context.script", unsafe.Offsetof(c.script), 48}, {"context.slots", unsafe.Offsetof(c.slots), 56},
+		{"context.errno", unsafe.Offsetof(c.errno), 64}, {"context.failed", unsafe.Offsetof(c.failed), 72},
+		{"call.nr", unsafe.Offsetof(k.nr), 0}, {"call.args", unsafe.Offsetof(k.args), 8},
+		{"call.flags", unsafe.Offsetof(k.flags), 56}, {"call.out", unsafe.Offsetof(k.out), 64},
+		{"call.want", unsafe.Offsetof(k.want), 72}, {"call", unsafe.Sizeof(k), 80},
+		{"clone_args", unsafe.Sizeof(cloneArgs{}), 80},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			if c.got != c.want {
+				t.Errorf("at %d, the assembly says %d", c.got, c.want)
+			}
+		})
+	}
+}
