@@ -86,18 +86,7 @@ func BenchmarkWholeProcess(b *testing.B) {
 	if native := os.Getenv("SALLYPORT_BENCH_CODEX"); native != "" { // the binary that the codex wrapper starts
 		vs = append(vs, Variant{"codex-native", run(native, "sandbox", "--", "/bin/true")})
 	}
-	for b.Loop() {
-		times, err := Rounds(rounds, vs)
-		if err != nil {
-			b.Fatal(err)
-		}
-		for i := range vs {
-			b.ReportMetric(float64(Middle(times[i]).Microseconds()), vs[i].Name+"-us")
-			if i > 0 {
-				b.ReportMetric(Ratio(times[0], times[i]), "x-"+vs[i].Name)
-			}
-		}
-	}
+	compare(b, vs)
 }
 
 // captureSize is what BenchmarkCapture sends through the pipes.

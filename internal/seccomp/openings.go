@@ -61,7 +61,7 @@ func Openings() []Opening {
 			[]string{"socket", "socketpair"}},
 		{openUserfaultfd, "handle page faults in the program (userfaultfd)",
 			[]string{"userfaultfd"}},
-		{openUserns, "new user and other namespaces and mounts inside them (browsers, nested sandboxes); much more of the kernel can be attacked",
+		{openUserns, "new user and other namespaces (browsers); mounts in them stay refused; much more of the kernel can be attacked",
 			[]string{
 				"clone", "clone3", "unshare", "setns", "mount", "umount2", "pivot_root", "chroot",
 				"open_tree", "open_tree_attr", "move_mount", "fsopen", "fsconfig", "fsmount", "fspick", "mount_setattr",
