@@ -33,8 +33,14 @@ func Make(h *Host, r *Request) (*Plan, error) {
 			Hint: "run it with full access, or on a Linux machine",
 		}
 	}
-	if r.Mode != sandbox.Managed {
+	switch {
+	case r.Mode == sandbox.Full, r.Mode == sandbox.External && r.Network == sandbox.NetworkHost:
 		return unconfined(r), nil
+	case r.Mode != sandbox.Managed:
+		return nil, &sandbox.UnsupportedError{
+			Need: "a network of its own for a command that is confined elsewhere", Have: "this version confines files and network together",
+			Hint: "use the host's network, or a policy that confines files too",
+		}
 	}
 	if len(h.Missing) > 0 {
 		m := h.Missing[0]

@@ -1,0 +1,248 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sallyport-dev/sallyport/internal/launch"
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// host reads the facts of a machine as a bug report would bring them.
+func host(t testing.TB, name string) *Host {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("testdata", "hosts", name+".json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := new(Host)
+	d := json.NewDecoder(strings.NewReader(string(b)))
+	d.DisallowUnknownFields()
+	if err := d.Decode(h); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// rule makes a rule whose identity follows from its path.
+func rule(path string, level sandbox.Level, kind Kind) Rule {
+	ino := uint64(1)
+	for _, c := range []byte(path) {
+		ino = ino*31 + uint64(c)
+	}
+	return Rule{Spot: Spot{Path: path, Kind: kind, ID: launch.ID{Dev: 1, Ino: ino % 99991}}, Level: level, Why: "policy"}
+}
+
+// request is an ordinary command in /w with the rules given.
+func request(rules ...Rule) *Request {
+	slices.SortFunc(rules, func(a, b Rule) int { return strings.Compare(a.Path, b.Path) })
+	return &Request{
+		Mode: sandbox.Managed, Network: sandbox.NetworkNone, Root: sandbox.LevelRead, Rules: rules,
+		Tmp:     &Tmp{At: "/tmp", Source: Spot{Path: "/state/tmp.1", Kind: KindFolder, ID: launch.ID{Dev: 1, Ino: 7}}},
+		Filter:  launch.Filter{0x15, 0x06, 0x7fff000000000006},
+		Program: "/bin/sh", Argv: []string{"sh", "-c", "make all"}, Env: []string{"PATH=/bin"}, Dir: "/w",
+		Stdio:  [3]Stdio{{}, {Writable: true, Device: true}, {Writable: true, File: true}},
+		Limits: []Limit{{Resource: 4}, {Resource: 7, Soft: 1024, Hard: 4096}},
+	}
+}
+
+func (r *Request) with(f func(*Request)) *Request {
+	f(r)
+	return r
+}
+
+const (
+	deny  = sandbox.LevelDeny
+	read  = sandbox.LevelRead
+	write = sandbox.LevelWrite
+)
+
+// goldens are the plans that are kept word by word: each is the documentation of
+// a sandbox.
+var goldens = []struct {
+	name    string
+	host    string
+	request *Request
+}{
+	{"debian-root", "debian-root", request(rule("/w", write, KindFolder))},
+	{"ubuntu-abi4", "ubuntu-abi4", request(rule("/w", write, KindFolder))},
+	{"ubuntu-abi7", "ubuntu-abi7", request(rule("/w", write, KindFolder))},
+	{"nixos", "nixos", request(rule("/w", write, KindFolder))},
+	{"docker", "docker", request(rule("/w", write, KindFolder))},
+	{"host-network", "ubuntu-abi7", request(rule("/w", write, KindFolder)).with(func(r *Request) { r.Network = sandbox.NetworkHost })},
+	{"read-only", "ubuntu-abi7", request()},
+	{"no-private-tmp", "ubuntu-abi7", request(rule("/tmp", write, KindFolder), rule("/w", write, KindFolder)).with(func(r *Request) { r.Tmp = nil })},
+	{"workspace-in-home", "ubuntu-abi7", request(rule("/home/u/w", write, KindFolder), rule("/home/u/.ssh", deny, KindFolder),
+		rule("/home/u/.netrc", deny, KindFile)).with(func(r *Request) { r.Dir = "/home/u/w" })},
+	{"workspace-in-tmp", "ubuntu-abi7", request(rule("/tmp/w", write, KindFolder), rule("/tmp/w/.git", read, KindFolder),
+		rule("/tmp/w/secret", deny, KindFile)).with(func(r *Request) { r.Dir = "/tmp/w" })},
+	{"workspace-in-run", "nixos", request(rule("/run/user/1000/w", write, KindFolder), rule("/run/user/1000/w/.git", read, KindFolder),
+		rule("/run/user/1000/w/secret", deny, KindFile))},
+	{"shown-folder-denied", "nixos", request(rule("/w", write, KindFolder), rule("/run/current-system", deny, KindFolder),
+		rule("/sys/devices/system/node", deny, KindFolder))},
+	{"nested-roots", "ubuntu-abi7", request(rule("/w", write, KindFolder), rule("/w/a", read, KindFolder), rule("/w/a/b", write, KindFolder),
+		rule("/w/a/b/c", write, KindFolder))},
+	{"deny-with-reopened-child", "ubuntu-abi7", request(rule("/w", write, KindFolder), rule("/w/vault", deny, KindFolder),
+		rule("/w/vault/in/open", read, KindFolder), rule("/w/vault/in/open/log", write, KindFile))},
+	{"protected-names", "ubuntu-abi7", request(rule("/w", write, KindFolder), rule("/w/.git", read, KindFolder),
+		rule("/w/.codex", read, KindFolder), rule("/w/.agents", read, KindMissing), rule("/w/.sallyport", read, KindFile))},
+	{"git-pointer", "ubuntu-abi7", request(rule("/w/tree", write, KindFolder), rule("/w/tree/.git", read, KindFile),
+		rule("/w/main/.git/worktrees/tree", read, KindFolder), rule("/w/main/.git", read, KindFolder))},
+	{"file-roots", "ubuntu-abi4", request(rule("/w/log", write, KindFile), rule("/w/missing", write, KindMissing))},
+	{"full-access", "ubuntu-abi7", request(rule("/w", write, KindFolder)).with(func(r *Request) { r.Mode = sandbox.Full })},
+}
+
+// text prints a plan in full: the script and what else is in it.
+func (p *Plan) text(t *testing.T) string {
+	t.Helper()
+	rest := *p
+	rest.Script = launch.Script{}
+	b, err := json.MarshalIndent(&rest, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p.Script.String() + string(b) + "\n"
+}
+
+func TestGolden(t *testing.T) {
+	for _, g := range goldens {
+		t.Run(g.name, func(t *testing.T) {
+			p, err := Make(host(t, g.host), g.request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			name := filepath.Join("testdata", g.name+".golden")
+			got := p.text(t)
+			if *update {
+				if err := os.WriteFile(name, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Errorf("run with -update after a look at this:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestNoGoldenIsLeftOver(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.golden")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) != len(goldens) {
+		t.Errorf("%d golden files for %d cases", len(files), len(goldens))
+	}
+}
+
+func TestUnsupported(t *testing.T) {
+	cases := []struct {
+		name    string
+		host    string
+		request *Request
+		need    string
+	}{
+		{"no Landlock", "old-kernel", request(), "Landlock"},
+		{"facts without a verdict on an old Landlock", "forgetful", request(), "Landlock"},
+		{"macOS", "mac", request(), "Linux"},
+		{"Windows", "windows", request(), "Linux"},
+		{"macOS with full access", "mac", request().with(func(r *Request) { r.Mode = sandbox.Full }), "Linux"},
+		{"only listed paths", "ubuntu-abi7", request().with(func(r *Request) { r.Root = deny }), "root"},
+		{"writable root", "ubuntu-abi7", request().with(func(r *Request) { r.Root = write }), "root"},
+		{"proxy", "ubuntu-abi7", request().with(func(r *Request) { r.Network = sandbox.NetworkProxy }), "proxy"},
+		{"confined elsewhere without network", "ubuntu-abi7", request().with(func(r *Request) { r.Mode = sandbox.External }), "network"},
+		{"unknown mode", "ubuntu-abi7", request().with(func(r *Request) { r.Mode = 77 }), "network"},
+		{"writable /proc", "ubuntu-abi7", request(rule("/proc", write, KindFolder)), "system"},
+		{"denied process", "ubuntu-abi7", request(rule("/proc/1", deny, KindFolder)), "system"},
+		{"writable /sys", "ubuntu-abi7", request(rule("/sys", write, KindFolder)), "system"},
+		{"denied /dev", "ubuntu-abi7", request(rule("/dev", deny, KindFolder)), "system"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			p, err := Make(host(t, c.host), c.request)
+			var unsupported *sandbox.UnsupportedError
+			if !errors.As(err, &unsupported) || p != nil {
+				t.Fatalf("got %v, %v; want an *UnsupportedError and no plan", p, err)
+			}
+			if !strings.Contains(unsupported.Need, c.need) || unsupported.Have == "" || unsupported.Hint == "" {
+				t.Errorf("need %q, have %q, hint %q", unsupported.Need, unsupported.Have, unsupported.Hint)
+			}
+		})
+	}
+}
+
+// TestLandlockRights: the ruleset names what the kernel knows, and no more.
+func TestLandlockRights(t *testing.T) {
+	for _, c := range []struct {
+		name            string
+		abi             int
+		handled, scoped uint64
+	}{
+		{"refer", 2, 0x3ff2, 0}, {"truncate", 3, 0x7ff2, 0}, {"network", 4, 0x7ff2, 0},
+		{"device ioctl", 5, 0xfff2, 0}, {"scopes", 6, 0xfff2, 3}, {"later", 9, 0xfff2, 3},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := host(t, "ubuntu-abi7")
+			h.LandlockABI = c.abi
+			p, err := Make(h, request(rule("/w", write, KindFolder), rule("/f", write, KindFile)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			set := ruleset(t, p)
+			if set.Handled != c.handled || set.Scoped != c.scoped {
+				t.Errorf("handles %#x, scopes %#x; want %#x, %#x", set.Handled, set.Scoped, c.handled, c.scoped)
+			}
+		})
+	}
+}
+
+// A fataler is a test of package testing or of rapid.
+type fataler interface {
+	Helper()
+	Fatal(args ...any)
+}
+
+func ruleset(t fataler, p *Plan) *launch.Ruleset {
+	t.Helper()
+	for _, s := range p.Script.Steps {
+		if s.Op == launch.OpLandlock {
+			return s.Ruleset
+		}
+	}
+	t.Fatal("no landlock step")
+	return nil
+}
+
+// TestRequestJSON: what a hand-written request says about limits counts.
+func TestRequestJSON(t *testing.T) {
+	r := request(rule("/w", write, KindFolder))
+	b, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back Request
+	if err := json.Unmarshal(b, &back); err != nil {
+		t.Fatal(err)
+	}
+	back.Filter = r.Filter // compiled anew by whoever reads it
+	if diff := cmp.Diff(r, &back); diff != "" {
+		t.Error(diff)
+	}
+}
