@@ -356,7 +356,11 @@ func (l *lowering) lowerFilesystem(s *Step) error {
 	case OpTmpfs:
 		options = [][2]string{{"mode", fmt.Sprintf("%o", s.Mode)}}
 	case OpProc:
+		// Processes that one may not trace are hidden. Process 1 is one of them:
+		// until it has executed the reaper, its command line is the caller's. The
+		// older form, 2, shows everything to group 0. (proc(5); Linux 5.8)
 		kind, attrs = "proc", AttrNoSuid|AttrNoDev|AttrNoExec
+		options = [][2]string{{"hidepid", "ptraceable"}}
 	case OpDevpts:
 		// Device nodes on it must open, so no nodev.
 		kind, attrs = "devpts", AttrNoSuid|AttrNoExec

@@ -315,9 +315,12 @@ func TestProcessOneIsClosed(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	l := launcher(t)
-	out, _ := output(t, l, script(walled, shStep("tr '\\0' '\\n' < /proc/1/cmdline")))
-	if out != "sallyport-reaper\n" {
-		t.Errorf("the command line of process 1 is %q", out)
+	// Not even its command line: for a moment that is still the caller's.
+	if out, _ := output(t, l, script(walled, shStep("cat /proc/1/cmdline /proc/1/status 2>/dev/null; ls -d /proc/1 2>/dev/null"))); out != "" {
+		t.Errorf("process 1 is seen from inside: %q", out)
+	}
+	if out, _ := output(t, l, script(walled, shStep("test -d /proc/$$ && test -d /proc/2 && sleep 0 & wait; ls -d /proc/2"))); out != "/proc/2\n" {
+		t.Errorf("the command does not see itself: %q", out)
 	}
 	for _, name := range []string{"mem", "environ", "maps", "auxv", "fd/0", "exe", "root/etc", "cwd/", "map_files/", "syscall", "stack", "ns/pid"} {
 		t.Run(name, func(t *testing.T) {
