@@ -98,7 +98,7 @@ func TestLimits(t *testing.T) {
 		{"seed, exactly the lines", SeedLimit(), lines(256) + "z", lines(256)},
 		{"seed, last newline is the last byte", SeedLimit(), strings.Repeat("\n", 255) + strings.Repeat("y", 10240-256) + "\n!", strings.Repeat("\n", 255) + strings.Repeat("y", 10240-256) + "\n"},
 		{"shell tool keeps exactly 1 MiB of 1 MiB + 128 KiB", ShellToolLimit(), strings.Repeat("a", 1<<20) + strings.Repeat("b", 128<<10), strings.Repeat("a", 1<<20)},
-		{"full buffer keeps all", FullBufferLimit(), strings.Repeat("a", 3<<20), strings.Repeat("a", 3<<20)},
+		{"row 9: full buffer keeps all", FullBufferLimit(), strings.Repeat("a", 3<<20), strings.Repeat("a", 3<<20)},
 	} {
 		for _, size := range []int{1, 3, 1000, 8192, 4 << 20} {
 			if size < 1000 && len(tt.in) > 1<<16 {

@@ -110,11 +110,11 @@ func TestAggregateUpstream(t *testing.T) {
 		out, err, cap    int
 		wantOut, wantErr int
 	}{
-		{"both full", mib, mib, mib, 349525, 699051},
-		{"little output, full errors", mib / 10, mib, mib, 104857, 943719},
-		{"full output, one byte of errors", mib, 1, mib, 1048575, 1},
-		{"both fit", 4, 3, mib, 4, 3},
-		{"no cap", mib, mib, -1, mib, mib},
+		{"row 10: both full", mib, mib, mib, 349525, 699051},
+		{"row 11: little output, full errors", mib / 10, mib, mib, 104857, 943719},
+		{"row 12: full output, one byte of errors", mib, 1, mib, 1048575, 1},
+		{"row 13: both fit", 4, 3, mib, 4, 3},
+		{"row 14: no cap, both full", mib, mib, -1, mib, mib},
 		{"cap 0", 5, 5, 0, 0, 0},
 		{"exact fit", 5, 5, 10, 5, 5},
 	} {
