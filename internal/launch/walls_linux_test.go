@@ -336,6 +336,50 @@ func TestProcessOneIsClosed(t *testing.T) {
 	}
 }
 
+// TestReaperFromOutside: the reaper is closed by itself, also where nothing hides
+// it: a process of the same user cannot look into it. (Into one in a user
+// namespace it can, because whoever made a user namespace has all rights there.)
+func TestReaperFromOutside(t *testing.T) {
+	if os.Geteuid() == 0 { // root may look into everything
+		testenv.RunAsOrdinary(t)
+		return
+	}
+	for _, old := range []bool{false, true} {
+		l := launcher(t)
+		l.old.Store(old)
+		p, _ := ready(t, l, plain, "sleep 1000 & echo ready; wait")
+		name := func(file string) string { return fmt.Sprintf("/proc/%d/%s", p.PID(), file) }
+		if b, err := os.ReadFile(name("cmdline")); err != nil || string(b) != "sallyport-reaper\x00" {
+			t.Errorf("the command line is %q, %v", b, err)
+		}
+		for _, file := range []string{"mem", "environ", "maps", "auxv", "fd"} {
+			if f, err := os.Open(name(file)); err == nil {
+				if b, err := io.ReadAll(io.LimitReader(f, 16)); err == nil {
+					t.Errorf("%s opens and reads %q", file, b)
+				}
+				f.Close()
+			}
+		}
+		for _, link := range []string{"exe", "cwd", "root", "fd/0"} {
+			if to, err := os.Readlink(name(link)); err == nil {
+				t.Errorf("%s leads to %s", link, to)
+			}
+		}
+		if err := unix.PtraceSeize(p.PID()); !errors.Is(err, unix.EPERM) {
+			t.Errorf("ptrace gives %v, want EPERM", err)
+		}
+		if err := p.Kill(); err != nil {
+			t.Error(err)
+		}
+		if err := p.WaitAll(); err != nil {
+			t.Error(err)
+		}
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // TestCallerStaysDumpable: the child shares the caller's memory for a while, and
 // what it does to itself must not stick to the caller.
 func TestCallerStaysDumpable(t *testing.T) {

@@ -70,6 +70,9 @@ func run(s *launch.Script, points []Point) (*model, error) {
 }
 
 func (m *model) step(s launch.Step, points []Point) error {
+	if _, ok := m.trees[s.Tree]; ok && s.Op != launch.OpSetTree && s.Op != launch.OpAttach {
+		return fmt.Errorf("the tree is made twice")
+	}
 	switch s.Op {
 	case launch.OpOpen:
 		m.trees[s.Tree] = m.look(s.Path)

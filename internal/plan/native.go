@@ -298,8 +298,9 @@ func (n *native) ours(name string) string {
 		if r.Path == name || !within(name, r.Path) || !within(r.Path, at) || r.Level == sandbox.LevelDeny || r.Kind == KindMissing {
 			continue
 		}
-		// A rule for the folder itself counts when it has a mount of its own.
-		if r.Path != at || n.mountAt(at, true) != nil {
+		// A rule for the folder itself brings the host's back when it makes that
+		// writable; but the private /tmp is what is writable then.
+		if r.Path != at || r.Level == sandbox.LevelWrite && (t == nil || at != t.At) {
 			return ""
 		}
 	}

@@ -170,6 +170,9 @@ func (n *native) reopen(i int, r *Reopen) {
 // only, readable. The copies are read-only like the tree they come from.
 func (n *native) cloneReadable() {
 	for _, r := range n.req.Rules {
+		if t := n.req.Tmp; t != nil && r.Path == t.At {
+			continue // the private folder stands there, and nobody needs the host's
+		}
 		if m := n.mountAt(r.Path, true); m != nil && r.Level == sandbox.LevelRead {
 			n.add(launch.Step{Op: launch.OpClone, Tree: m.tree, Path: r.Path, ID: r.ID, Recursive: true, Label: r.Why})
 		}

@@ -1,0 +1,107 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux && (amd64 || arm64)
+
+package launch
+
+import (
+	"runtime"
+	"syscall"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestLoop drives the assembly loop by itself: lists of harmless calls that end
+// in a program, or stop before it. It asks for no namespaces and for nothing but
+// the exit code, so it also runs where the kernel is an emulator's.
+func TestLoop(t *testing.T) {
+	const ran, stopped = 42, 1
+	word := uint64(0xff00ff)
+	at := unsafe.Pointer(&word)
+	closeBad := func(l *lowering) *call { return l.call("close", unix.SYS_CLOSE, num(1<<30)) }
+	cases := []struct {
+		name string
+		add  func(l *lowering)
+		want int
+	}{
+		{"nothing", func(*lowering) {}, ran},
+		{"an error", func(l *lowering) { closeBad(l) }, stopped},
+		{"an error to ignore", func(l *lowering) { closeBad(l).flags |= flagIgnore }, ran},
+		{"the error to ignore", func(l *lowering) { closeBad(l).ignoreErrno(unix.EBADF) }, ran},
+		{"another error to ignore", func(l *lowering) { closeBad(l).ignoreErrno(unix.EPERM) }, stopped},
+		{"a wanted result", func(l *lowering) {
+			l.call("umask", unix.SYS_UMASK, num(0))
+			l.call("umask", unix.SYS_UMASK, num(0)).expect(0)
+		}, ran},
+		{"an unwanted result", func(l *lowering) {
+			l.call("umask", unix.SYS_UMASK, num(7))
+			l.call("umask", unix.SYS_UMASK, num(0)).expect(0)
+		}, stopped},
+		{"a wanted result after an error", func(l *lowering) {
+			c := closeBad(l)
+			c.flags |= flagIgnore | flagWant
+			c.want = ^uintptr(0)
+		}, ran},
+		{"an equal word", func(l *lowering) { l.compare("compare", at, ^uint64(0), 0xff00ff) }, ran},
+		{"a word equal under the mask", func(l *lowering) { l.compare("compare", at, 0xff, 0xff) }, ran},
+		{"another word", func(l *lowering) { l.compare("compare", at, ^uint64(0), 0xff) }, stopped},
+		{"a slot in each place", func(l *lowering) {
+			s := make([]slot, 5)
+			for i := range s {
+				s[i] = l.newSlot()
+				l.words[s[i]] = uint64(i)
+			}
+			// dup3(a, b, flags): a is duplicated to b, and the result is b.
+			l.words[s[0]], l.words[s[1]], l.words[s[2]] = 1, 77, unix.O_CLOEXEC
+			dup := l.call("dup3", unix.SYS_DUP3, s[0].arg(), s[1].arg(), s[2].arg())
+			dup.store(s[3])
+			dup.expect(77)
+			l.call("fcntl", unix.SYS_FCNTL, s[3].arg(), num(unix.F_GETFD)).expect(unix.FD_CLOEXEC)
+			// pread64(fd, buffer, count, offset) of a place that does not exist.
+			l.words[s[4]] = ^uint64(0)
+			l.call("pread64", unix.SYS_PREAD64, num(77), num(0), num(0), s[4].arg()).ignoreErrno(unix.EINVAL)
+		}, ran},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			l := &lowering{words: make([]uint64, 16)}
+			c.add(l)
+			step := shStep("exit 42")
+			l.fork = 0 // lowerExec wants to stand behind one
+			if err := l.lowerExec(&step); err != nil {
+				t.Fatal(err)
+			}
+			status := loop(t, l)
+			if got := status.ExitStatus(); !status.Exited() || got != c.want {
+				t.Errorf("status %#x, want exit code %d", uint32(status), c.want)
+			}
+		})
+	}
+	runtime.KeepAlive(&word)
+}
+
+// loop performs a list as a child and returns how the child ended.
+func loop(t *testing.T, l *lowering) unix.WaitStatus {
+	t.Helper()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	c := &context{script: &l.calls[0], slots: &l.words[0], nr: unix.SYS_CLONE}
+	c.args[0] = unix.CLONE_VM | unix.CLONE_VFORK | uintptr(unix.SIGCHLD)
+	pid := spawnBlocked(c)
+	runtime.KeepAlive(l)
+	if pid < 0 {
+		t.Fatalf("clone: %v", syscall.Errno(-pid))
+	}
+	var status unix.WaitStatus
+	for {
+		if _, err := unix.Wait4(int(pid), &status, 0, nil); err != unix.EINTR {
+			if err != nil {
+				t.Fatal(err)
+			}
+			return status
+		}
+	}
+}
