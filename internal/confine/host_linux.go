@@ -143,6 +143,13 @@ func limits() []plan.Limit {
 	if soft, hard, ok := rlimit.FilesAtStart(); ok {
 		out = append(out, plan.Limit{Resource: unix.RLIMIT_NOFILE, Soft: soft, Hard: hard})
 	}
+	for i := range out {
+		var now unix.Rlimit // a hard limit can only be lowered
+		if unix.Getrlimit(out[i].Resource, &now) == nil {
+			out[i].Hard = min(out[i].Hard, now.Max)
+			out[i].Soft = min(out[i].Soft, out[i].Hard)
+		}
+	}
 	return out
 }
 

@@ -137,10 +137,17 @@ func (l *Launcher) serve() {
 
 // collectLater waits for a reaper without holding up its owner.
 func (l *Launcher) collectLater(p *Process) {
-	l.zombies.Go(func() {
+	collect := func() {
 		_ = p.collect() // there is nobody to tell, and nothing to lose
 		p.file.Close()
-	})
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed { // Close may be waiting already, and kills what is left
+		go collect()
+		return
+	}
+	l.zombies.Go(collect)
 }
 
 // Close ends the launcher's threads; processes that are still running are
@@ -304,8 +311,8 @@ func (l *Launcher) launch(s *Script, stdio [3]int, statusEnd int) (*Process, err
 		pid := spawnBlocked(c)
 		runtime.KeepAlive(low)
 		runtime.KeepAlive(s)
-		if pid == -int64(unix.ENOSYS) && !old {
-			l.old.Store(true) // container runtimes answer so
+		if (pid == -int64(unix.ENOSYS) || pid == -int64(unix.EPERM)) && !old {
+			l.old.Store(true) // container runtimes answer so, older ones with EPERM
 			continue
 		}
 		if pid < 0 {

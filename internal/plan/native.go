@@ -133,6 +133,8 @@ type native struct {
 	shells []*shell // folders of ours in memory
 	mounts []mount  // what goes where, sorted by path
 	shown  []Spot   // what of the covered folders is shown by default
+
+	devices []string // of the host's, those that the policy does not deny
 }
 
 // A shell is a folder in memory that stands over a folder of the host, with
@@ -179,6 +181,12 @@ func within(name, folder string) bool {
 // not see as they are get shells; rules whose level differs from what is above
 // them get mounts.
 func (n *native) layout() {
+	for _, d := range n.host.Devices {
+		denied := func(r Rule) bool { return r.Path == "/dev/"+d && r.Level == sandbox.LevelDeny }
+		if !slices.ContainsFunc(n.req.Rules, denied) {
+			n.devices = append(n.devices, d)
+		}
+	}
 	n.shells = append(n.shells,
 		&shell{at: "/dev", name: "dev", mode: 0o755},
 		&shell{at: "/run", name: "run", mode: 0o755},

@@ -99,7 +99,7 @@ func (n *native) cloneDevices() map[string]int {
 	n.add(launch.Step{Op: launch.OpSetMount, Path: "/dev", Recursive: true, Private: true,
 		Set: launch.AttrReadOnly | launch.AttrNoSuid | launch.AttrNoExec})
 	devices := make(map[string]int)
-	for _, d := range n.host.Devices {
+	for _, d := range n.devices {
 		devices[d] = n.newTree()
 		n.add(launch.Step{Op: launch.OpClone, Tree: devices[d], Path: "/dev/" + d})
 	}
@@ -136,7 +136,7 @@ func (n *native) otherDevices() []*Reopen {
 // ownDevice reports whether the command's own /dev has a device.
 func (n *native) ownDevice(name string) bool {
 	below, ok := strings.CutPrefix(name, "/dev/")
-	return ok && slices.Contains(n.host.Devices, below)
+	return ok && slices.Contains(n.devices, below)
 }
 
 // reopenSealed opens terminals, files and folders anew through the tree that is
@@ -205,7 +205,7 @@ func (n *native) stage() (shm int, m masks) {
 	for _, s := range n.shells {
 		n.shellFolders(s, mkdir, mkfile)
 	}
-	for _, d := range n.host.Devices {
+	for _, d := range n.devices {
 		mkfile("dev/"+d, 0o666)
 	}
 	mkdir("dev/pts", 0o755)
@@ -303,7 +303,7 @@ func sorted(set map[string]bool) func(func(string) bool) {
 
 // attach puts everything in its place, folders before what is in them.
 func (n *native) attach(devices map[string]int, shm int, m masks) {
-	for _, d := range n.host.Devices {
+	for _, d := range n.devices {
 		n.mounts = append(n.mounts, mount{at: "/dev/" + d, tree: devices[d], own: true})
 	}
 	pts := n.newTree()
