@@ -163,15 +163,14 @@ func (c *call) expect(v uintptr) {
 	c.want = v
 }
 
-func (c *call) ignoreErrno(e syscall.Errno) *call {
+func (c *call) ignoreErrno(e syscall.Errno) {
 	c.flags |= flagIgnoreOne
 	c.want = errnoWord(e)
-	return c
 }
 
 // compare appends a check of a memory word.
-func (l *lowering) compare(name string, at unsafe.Pointer, mask, want uint64) {
-	c := l.call(name, 0, arg{v: uintptr(at)}, flag(mask), flag(want))
+func (l *lowering) compare(at unsafe.Pointer, mask, want uint64) {
+	c := l.call("compare", 0, arg{v: uintptr(at)}, flag(mask), flag(want))
 	c.flags |= flagCheck
 }
 
@@ -197,9 +196,9 @@ func (l *lowering) identify(s slot, id ID) {
 	empty[0] = 0
 	l.call("statx", unix.SYS_STATX, s.arg(), arg{v: uintptr(unsafe.Pointer(&empty[0]))},
 		num(unix.AT_EMPTY_PATH), num(unix.STATX_INO), pin(l, st))
-	l.compare("compare", unsafe.Pointer(&st.Ino), ^uint64(0), id.Ino)
+	l.compare(unsafe.Pointer(&st.Ino), ^uint64(0), id.Ino)
 	dev := uint64(unix.Major(id.Dev)) | uint64(unix.Minor(id.Dev))<<32
-	l.compare("compare", unsafe.Pointer(&st.Dev_major), ^uint64(0), dev)
+	l.compare(unsafe.Pointer(&st.Dev_major), ^uint64(0), dev)
 }
 
 func (l *lowering) close(s slot) { l.call("close", unix.SYS_CLOSE, s.arg()) }

@@ -45,9 +45,9 @@ func TestLoop(t *testing.T) {
 			c.flags |= flagIgnore | flagWant
 			c.want = ^uintptr(0)
 		}, ran},
-		{"an equal word", func(l *lowering) { l.compare("compare", at, ^uint64(0), 0xff00ff) }, ran},
-		{"a word equal under the mask", func(l *lowering) { l.compare("compare", at, 0xff, 0xff) }, ran},
-		{"another word", func(l *lowering) { l.compare("compare", at, ^uint64(0), 0xff) }, stopped},
+		{"an equal word", func(l *lowering) { l.compare(at, ^uint64(0), 0xff00ff) }, ran},
+		{"a word equal under the mask", func(l *lowering) { l.compare(at, 0xff, 0xff) }, ran},
+		{"another word", func(l *lowering) { l.compare(at, ^uint64(0), 0xff) }, stopped},
 		{"a slot in each place", func(l *lowering) {
 			s := make([]slot, 5)
 			for i := range s {
