@@ -174,7 +174,9 @@ func TestHeapDoesNotCount(t *testing.T) {
 	}
 	large := fastest(t, l, s)
 	runtime.KeepAlive(heap)
-	if large > small*3/2 {
+	// To copy the page tables of such a heap takes some fifty times as long as a
+	// whole launch; a busy machine does not.
+	if large > 5*small {
 		t.Errorf("with 256 MiB %v, without %v", large, small)
 	}
 }
