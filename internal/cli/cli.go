@@ -243,8 +243,8 @@ func classifyStart(start *executor.StartError) (e ending, words, mend string) {
 		e, words = ending{codeNotFound, "not_found"}, name+": there is no such program"
 	case start.NotFound:
 		// It was seen, and then the kernel missed something.
-		e, words = ending{codeNotFound, "not_found"}, name+": it is there, but the interpreter that it names is not"
-		mend = "look at its first line"
+		e, words = ending{codeNotFound, "not_found"}, name+": it is there, but inside either it or the interpreter that it names is not"
+		mend = "look at its first line, or, if it lies in /tmp, move it or use --tmp host"
 	default:
 		e = ending{codeCannotRun, "failed"}
 		words, mend = whyNot(start.Err)

@@ -106,7 +106,7 @@ func TestClassify(t *testing.T) {
 		{"missing file", &executor.StartError{Program: "./p", NotFound: true, Err: fmt.Errorf("x: %w", pathError(syscall.ENOENT))},
 			127, "not_found", "./p: there is no such program"},
 		{"missing interpreter", &executor.StartError{Program: "./p", NotFound: true, Err: syscall.ENOENT},
-			127, "not_found", "./p: it is there, but the interpreter that it names is not; look at its first line"},
+			127, "not_found", "./p: it is there, but inside either it or the interpreter that it names is not; look at its first line, or, if it lies in /tmp, move it or use --tmp host"},
 		{"not executable", &executor.StartError{Program: "./p", Err: syscall.EACCES},
 			126, "failed", "./p: it is there but may not be executed; is chmod +x set, and does the sandbox let it be read?"},
 		{"folder", &executor.StartError{Program: "./p", Err: pathError(syscall.EISDIR)}, 126, "failed", "./p: it is a folder, not a program"},
