@@ -40,7 +40,7 @@ func (t *task) try(ctx context.Context, policy sandbox.Policy) (*attempt, error)
 		Args: t.args, Arg0: t.cmd.Arg0, Dir: t.dir, Env: t.env,
 		Policy: policy, Allow: t.cmd.Allow, Level: t.cmd.Level, Tmp: t.cmd.Tmp,
 		Stdout: asFile(t.cmd.Stdout), Stderr: asFile(t.cmd.Stderr),
-		Output: a.ear.hear, Grace: t.cmd.Grace,
+		Output: a.ear.hear, Grace: t.cmd.Grace, Ready: t.cmd.Ready,
 	}
 	input := t.cmd.Stdin
 	if f, ok := input.(*os.File); ok {

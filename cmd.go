@@ -46,6 +46,10 @@ type Cmd struct {
 	// process group while it runs; 0 is skipped. Nil and closed mean none. It is
 	// never read again after Run has returned.
 	Signals <-chan int
+	// Ready, when it is not nil, holds the command back until it is closed, for
+	// callers that have to be there when the command speaks. Everything that can
+	// be prepared is prepared meanwhile. The end of the context ends the wait.
+	Ready <-chan struct{}
 
 	// Timeout ends the command; 0 means never, unless Limits has a time-out.
 	Timeout time.Duration

@@ -96,6 +96,10 @@ type Spec struct {
 	// Grace is the time between asking the tree to end and killing it; zero
 	// means 2 seconds, negative means none.
 	Grace time.Duration
+
+	// Ready, when it is not nil, holds the process back until it is closed or the
+	// context of Start ends; what can be prepared is prepared meanwhile.
+	Ready <-chan struct{}
 }
 
 // A Process is a running command and everything that it starts.

@@ -8,6 +8,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"os"
@@ -30,7 +31,10 @@ type front struct {
 // startFront runs a shell script under sallyport, which must print "ready".
 func startFront(t *testing.T, script string) *front {
 	t.Helper()
-	f := &front{cmd: exec.CommandContext(t.Context(), "sallyport", "run", "--", "/bin/sh", "-c", script)}
+	// Whatever is lost must fail here, and not wait for the end of all tests.
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	f := &front{cmd: exec.CommandContext(ctx, "sallyport", "run", "--", "/bin/sh", "-c", script)}
 	f.cmd.Dir = workRoot(t)
 	f.cmd.Env = append(testenv.Environ(), "XDG_STATE_HOME="+t.TempDir(), "GORACE="+noRaceSleep)
 	f.cmd.Stderr = &f.stderr

@@ -56,6 +56,7 @@ func execute(ctx context.Context, runner *sallyport.Runner, cmd *sallyport.Cmd, 
 	defer cancel(nil)
 	report.attach(runner, cmd, cancel)
 	cmd.Signals = signals.channel()
+	cmd.Ready = signals.ready
 	res, err := runner.Run(ctx, cmd)
 	if closed := runner.Close(); err == nil && closed != nil {
 		report.note("cleaning up: " + plain(closed))

@@ -21,6 +21,10 @@ type forwarder struct {
 // forwardSignals begins to listen for signals. It returns at once: the runtime
 // takes a few hundred microseconds for it, in which flags and files can be looked
 // at. Signals that this process ignores, as under nohup(1), stay ignored.
+//
+// Until the runtime is told to listen it throws some signals away, and ends the
+// process for the others. ready tells when it listens for all. No command may begin
+// before: what it says makes people send signals.
 func forwardSignals() *forwarder {
 	f := &forwarder{
 		arrived: make(chan os.Signal, 32), numbers: make(chan int),
@@ -38,10 +42,7 @@ func forwardSignals() *forwarder {
 	return f
 }
 
-// channel returns the numbers of the signals, in order of their arrival. A signal
-// that arrives before the runtime listens ends this process, and the kernel ends
-// the command with it. That is so for the first fraction of a millisecond of any
-// program; to wait for it here would cost every start a third of one.
+// channel returns the numbers of the signals, in order of their arrival.
 func (f *forwarder) channel() <-chan int { return f.numbers }
 
 // stop ends the forwarding. The runtime is left to listen, which costs nothing,

@@ -15,6 +15,7 @@
 package confine
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -35,6 +36,22 @@ type Request struct {
 	Allow  []string       // openings of the system call filter
 	Level  string         // least level: "", "native", "bwrap", "landlock"
 	Tmp    string         // "" or "private", "host", or an absolute path
+
+	// Ready, when it is not nil, holds the command back until it is closed.
+	Ready <-chan struct{}
+}
+
+// wait returns when the command may begin.
+func (r *Request) wait(ctx context.Context) error {
+	if r.Ready == nil {
+		return nil
+	}
+	select {
+	case <-r.Ready:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // A Child is a started command and its tree.

@@ -269,6 +269,9 @@ func (h *Host) Start(ctx context.Context, r *Request, stdin, stdout, stderr *os.
 	if err := makePoints(p.Points); err != nil {
 		return nil, err
 	}
+	if err := r.wait(ctx); err != nil {
+		return nil, err
+	}
 	return h.perform(r, p, stdin, stdout, stderr)
 }
 

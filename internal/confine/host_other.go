@@ -71,6 +71,9 @@ func (h *Host) Start(ctx context.Context, r *Request, stdin, stdout, stderr *os.
 		cmd.Args[0] = r.Arg0
 	}
 	ownGroup(cmd)
+	if err := r.wait(ctx); err != nil {
+		return nil, err
+	}
 	if err := cmd.Start(); err != nil {
 		return nil, startError(r.Args[0], err)
 	}
