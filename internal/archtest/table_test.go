@@ -29,17 +29,20 @@ const (
 var layers = map[string]int{
 	"sandbox":           layerWords,
 	"rules":             layerWords,
-	"internal/environ":  layerWords,
-	"internal/headtail": layerWords,
-	"internal/jsonrpc":  layerWords,
-	"internal/landlock": layerWords,
-	"internal/launch":   layerWords,
-	"internal/overlay":  layerWords,
-	"internal/rlimit":   layerWords,
-	"internal/seccomp":  layerWords,
-	"internal/shell":    layerWords,
-	"internal/testenv":  layerWords,
-	"internal/text":     layerWords,
+	"internal/environ":   layerWords,
+	"internal/guard":     layerWords,
+	"internal/headtail":  layerWords,
+	"internal/jsonrpc":   layerWords,
+	"internal/landlock":  layerWords,
+	"internal/launch":    layerWords,
+	"internal/overlay":   layerWords,
+	"internal/repo":      layerWords,
+	"internal/rlimit":    layerWords,
+	"internal/seccomp":   layerWords,
+	"internal/shell":     layerWords,
+	"internal/testenv":   layerWords,
+	"internal/text":      layerWords,
+	"internal/toolcache": layerWords,
 
 	"approval":          layerContracts,
 	"executor":          layerContracts,
@@ -227,8 +230,8 @@ var loads = []load{
 
 // perOSRooms may hold code for one operating system and ask which one it is.
 var perOSRooms = []string{
-	"approval", "internal/confine", "internal/landlock", "internal/launch", "internal/notify", "internal/overlay",
-	"internal/proc",
+	"approval", "internal/confine", "internal/guard", "internal/landlock", "internal/launch", "internal/notify", "internal/overlay",
+	"internal/proc", "internal/repo", "internal/toolcache",
 }
 
 // A waiver lets one file break one rule about sources, for a reason.
