@@ -64,12 +64,18 @@ func (t *task) try(ctx context.Context, policy sandbox.Policy) (*attempt, error)
 	release()
 	a.duration = time.Since(begin)
 	a.ear.close()
+	for _, q := range a.exit.Quarantined {
+		t.emit(event.Quarantined{Quarantined: q})
+	}
 	t.emit(event.Exited{Code: a.exit.Code, Signal: a.exit.Signal, Survivors: a.exit.Survivors, Duration: a.duration})
 	a.end = a.ending()
 	switch {
 	case err != nil:
 		a.end = EndFailed
 		return a, fmt.Errorf("sallyport: the end of the command is not known: %w", err)
+	case a.exit.Broken != nil:
+		a.end = EndFailed
+		return a, fmt.Errorf("sallyport: the command was ended: %w", a.exit.Broken)
 	case a.end == EndCanceled:
 		return a, canceled(ctx)
 	case a.end == EndFailed:

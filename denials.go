@@ -5,6 +5,7 @@ package sallyport
 
 import (
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,6 +19,9 @@ import (
 func guessDenials(r *Result, p sandbox.Policy) []sandbox.Denial {
 	sandboxed := p.Mode() == sandbox.Managed
 	out, errs := r.Stdout.Bytes(), r.Stderr.Bytes()
+	if d, ok := gitDenial(string(errs), r.Dir, p); ok && sandboxed {
+		return []sandbox.Denial{d}
+	}
 	if !text.SuspectDenied(r.ExitCode, sandboxed, proc.System == "linux", errs, out) {
 		return nil
 	}
@@ -33,6 +37,38 @@ func guessDenials(r *Result, p sandbox.Policy) []sandbox.Denial {
 		return nil
 	}
 	return []sandbox.Denial{d}
+}
+
+// gitDenial finds the words with which git says that it could not write its
+// configuration. It goes on after them in some commands and exits with 0. The path
+// is the one that it names, and its grant the flags that let it be written.
+func gitDenial(said, dir string, p sandbox.Policy) (sandbox.Denial, bool) {
+	for line := range strings.Lines(said) {
+		line = strings.TrimRight(line, "\r\n")
+		for _, e := range []struct{ before, after, errno string }{
+			{"could not write config file ", ": Device or resource busy", "EBUSY"},
+			{"could not lock config file ", ": Read-only file system", "EROFS"},
+		} {
+			_, rest, ok := strings.Cut(line, e.before)
+			name, clear := strings.CutSuffix(rest, e.after)
+			if !ok || !clear {
+				continue
+			}
+			if !strings.HasPrefix(name, "/") {
+				name = path.Join(dir, name)
+			}
+			d := sandbox.Denial{Access: sandbox.Access{Op: sandbox.Write, Path: path.Clean(name)}, Errno: e.errno, Source: sandbox.Guessed, Time: time.Now()}
+			if p.Rule(d.Access) == sandbox.Allow {
+				return d, false
+			}
+			d.Grant = sandbox.Grant{Path: d.Path, Level: sandbox.LevelWrite}.String()
+			if named := (sandbox.Grant{Name: "git"}); !slices.Contains(p.Named(), named.Name) {
+				d.Grant = named.String() + " " + d.Grant
+			}
+			return d, true
+		}
+	}
+	return sandbox.Denial{}, false
 }
 
 // complaint finds the first line that says which file could not be written or

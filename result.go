@@ -73,6 +73,11 @@ type Result struct {
 	// time for its output was over.
 	StreamsLeftOpen bool
 
+	// Quarantined are names that must not come into being, such as a .git folder
+	// where there was none, and that appeared while the command ran. They were
+	// moved away.
+	Quarantined []executor.Quarantined
+
 	// Sandbox is what was enforced, Mode the name of the policy that asked for it
 	// ("workspace-write"), Network how far it reached.
 	Sandbox executor.Sandbox
@@ -106,7 +111,7 @@ func (t *task) result(a *attempt) *Result {
 		ExitCode: a.exit.Code, Signal: a.exit.Signal, End: a.end, Duration: a.duration,
 		Stdout: newOutput(kept.Stdout), Stderr: newOutput(kept.Stderr), Output: newOutput(kept.Combined),
 		StdoutErr: a.ear.trouble(executor.Stdout), StderrErr: a.ear.trouble(executor.Stderr),
-		Survivors: a.exit.Survivors, StreamsLeftOpen: a.exit.StreamsLeftOpen,
+		Survivors: a.exit.Survivors, StreamsLeftOpen: a.exit.StreamsLeftOpen, Quarantined: a.exit.Quarantined,
 		Sandbox: a.exit.Sandbox, Mode: a.policy.Name(), Network: a.policy.Network(),
 		Attempts: []Attempt{{Policy: a.policy, Code: a.exit.Code, Signal: a.exit.Signal, Duration: a.duration}},
 		Withheld: t.withheld,
@@ -162,7 +167,7 @@ func (r *Result) Report() event.Report {
 			Level: r.Sandbox.Level, Weaker: r.Sandbox.Weaker,
 		},
 		Attempts: len(r.Attempts), Denials: r.denials, Survivors: len(r.Survivors),
-		StreamsLeftOpen: r.StreamsLeftOpen, Withheld: r.Withheld,
+		StreamsLeftOpen: r.StreamsLeftOpen, Quarantined: r.Quarantined, Withheld: r.Withheld,
 	}
 }
 

@@ -109,6 +109,19 @@ func (Denied) body()        {}
 // MarshalJSON returns the members of [sandbox.Denial].
 func (b Denied) MarshalJSON() ([]byte, error) { return encode(b.Denial) }
 
+// Quarantined says that a name appeared where none may be, and was moved away
+// before the run ended.
+type Quarantined struct {
+	executor.Quarantined
+}
+
+// Kind returns "quarantined".
+func (Quarantined) Kind() string { return "quarantined" }
+func (Quarantined) body()        {}
+
+// MarshalJSON returns the members path, moved_to, why and grant.
+func (b Quarantined) MarshalJSON() ([]byte, error) { return encode(b.Quarantined) }
+
 // Exited says that a command has ended and nothing of its tree is left.
 type Exited struct {
 	Code      int // as in executor.Exit

@@ -6,6 +6,7 @@ package event
 import (
 	"time"
 
+	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -39,6 +40,9 @@ type Report struct {
 	Survivors int
 	// StreamsLeftOpen says that a survivor still held an output stream.
 	StreamsLeftOpen bool
+	// Quarantined are names that appeared although they must not, and were moved
+	// away.
+	Quarantined []executor.Quarantined
 	// Withheld are the names of variables that the command did not get.
 	Withheld []string
 	// Error says why the command did not run or why its end is not known.
@@ -87,13 +91,16 @@ func (r Report) MarshalJSON() ([]byte, error) {
 		Denials     []sandbox.Denial `json:"denials"`
 		Survivors   int              `json:"survivors"`
 		LeftOpen    bool             `json:"streams_left_open,omitempty"`
-		Withheld    []string         `json:"withheld,omitempty"`
-		RawStdout   []byte           `json:"stdout_base64,omitempty"`
-		RawStderr   []byte           `json:"stderr_base64,omitempty"`
-		Error       string           `json:"error,omitempty"`
+
+		Quarantined []executor.Quarantined `json:"quarantined,omitempty"`
+
+		Withheld  []string `json:"withheld,omitempty"`
+		RawStdout []byte   `json:"stdout_base64,omitempty"`
+		RawStderr []byte   `json:"stderr_base64,omitempty"`
+		Error     string   `json:"error,omitempty"`
 	}{
 		r.Stdout.Total, r.Stderr.Total, r.Stdout.Omitted + r.Stderr.Omitted,
-		r.Sandbox.complete(), r.Attempts, list(r.Denials), r.Survivors, r.StreamsLeftOpen, r.Withheld, rawOut, rawErr, r.Error,
+		r.Sandbox.complete(), r.Attempts, list(r.Denials), r.Survivors, r.StreamsLeftOpen, r.Quarantined, r.Withheld, rawOut, rawErr, r.Error,
 	})
 	if err != nil {
 		return nil, err

@@ -137,6 +137,21 @@ type Exit struct {
 	// the wait for it was over.
 	StreamsLeftOpen bool
 	Sandbox         Sandbox
+	// Quarantined are names that must not come into being and that appeared
+	// while the process ran. They were moved away before Wait returned.
+	Quarantined []Quarantined
+	// Broken says what took a wall of the sandbox away while the process ran,
+	// such as somebody outside who removed a folder that stood for a protected
+	// name. The process was ended then. Nil means that the walls stood.
+	Broken error
+}
+
+// Quarantined is a name that appeared where none may be and was moved away.
+type Quarantined struct {
+	Path    string `json:"path"`               // where it appeared
+	MovedTo string `json:"moved_to,omitempty"` // where it is now; empty when it could not be moved
+	Why     string `json:"why"`                // what the name is to tools outside, a few words
+	Grant   string `json:"grant,omitempty"`    // the grant that permits it, as a flag; empty when none does
 }
 
 // A Survivor is a process that outlived its command.

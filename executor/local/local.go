@@ -79,7 +79,7 @@ func (e *Executor) start(ctx context.Context, spec *executor.Spec, p *process) e
 		if err != nil {
 			return nil, translate(err)
 		}
-		p.sandbox = c.Sandbox()
+		p.sandbox, p.child = c.Sandbox(), c
 		return child{c}, nil
 	})
 	if err != nil {
@@ -148,6 +148,7 @@ func (e *Executor) Close() error {
 type process struct {
 	running *proc.Process
 	sandbox executor.Sandbox
+	child   confine.Child
 	gone    chan struct{} // closed when the Executor has forgotten it
 }
 
@@ -163,6 +164,8 @@ func (p *process) Wait() (*executor.Exit, error) {
 		Code: x.Code, Signal: x.Signal, Stopped: x.Stopped, LastSignal: x.LastSignal,
 		StreamsLeftOpen: x.StreamsLeftOpen, Sandbox: p.sandbox,
 	}
+	after := p.child.Aftermath()
+	exit.Quarantined, exit.Broken = after.Quarantined, after.Broken
 	for _, s := range x.Survivors {
 		exit.Survivors = append(exit.Survivors, executor.Survivor(s))
 	}

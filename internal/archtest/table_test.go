@@ -27,8 +27,8 @@ const (
 // layers is the table of rooms: every package of the module has a line, and rooms
 // that are planned have theirs already.
 var layers = map[string]int{
-	"sandbox":           layerWords,
-	"rules":             layerWords,
+	"sandbox":            layerWords,
+	"rules":              layerWords,
 	"internal/environ":   layerWords,
 	"internal/guard":     layerWords,
 	"internal/headtail":  layerWords,

@@ -7,6 +7,8 @@ import (
 	"context"
 	"fmt"
 	"strings"
+
+	"github.com/sallyport-dev/sallyport/internal/confine"
 )
 
 // completeName is the hidden verb that the completion scripts call:
@@ -26,6 +28,8 @@ const (
 	completeCommands completionKind = "commands" // programs in PATH
 	// completeOpenings are the names of --allow; the shell sees them as words.
 	completeOpenings completionKind = "openings"
+	// completeGrants are the names of --grant; the shell sees them as words.
+	completeGrants completionKind = "grants"
 )
 
 func completionUsage() string {
@@ -182,6 +186,11 @@ func values(f *flag, prefix, word string) (completionKind, []candidate) {
 	if f.kind == completeOpenings {
 		for _, o := range openings() {
 			all = append(all, candidate{prefix + o.Name, o.Opens})
+		}
+	}
+	if f.kind == completeGrants {
+		for _, g := range confine.NamedGrants() {
+			all = append(all, candidate{prefix + g.Name, g.Opens})
 		}
 	}
 	if found := beginning(all, prefix+word); len(found) > 0 || len(all) > 0 && f.kind != completeFolders {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/event"
+	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -131,10 +132,14 @@ func (r *report) notes(res *sallyport.Result) {
 		return // all of the rest is in the object
 	}
 	for _, d := range res.Denials() {
-		// A guess from words of the output tells people nothing new.
-		if d.Source.Evidence() {
+		// A guess from words of the output tells people nothing new, unless it
+		// comes with what would help.
+		if d.Source.Evidence() || d.Grant != "" {
 			r.note(denied(d))
 		}
+	}
+	for _, q := range res.Quarantined {
+		r.note(quarantined(q))
 	}
 	if res.TimedOut {
 		r.note(fmt.Sprintf("timed out after %v and was ended", r.o.timeout))
@@ -150,8 +155,23 @@ func (r *report) notes(res *sallyport.Result) {
 // denied says what a command was kept from and what would open the way.
 func denied(d sandbox.Denial) string {
 	words := "the command was kept from this: " + d.Access.String()
+	if !d.Source.Evidence() {
+		words = "the command was probably kept from this: " + d.Access.String()
+	}
 	if d.Grant != "" {
 		words += "; " + d.Grant + " allows it"
+	}
+	return words
+}
+
+// quarantined says which name came into being although it must not.
+func quarantined(q executor.Quarantined) string {
+	words := q.Path + " appeared while the command ran (" + q.Why + ") and could not be moved away; remove it"
+	if q.MovedTo != "" {
+		words = q.Path + " appeared while the command ran (" + q.Why + ") and was moved to " + q.MovedTo
+	}
+	if q.Grant != "" {
+		words += "; " + q.Grant + " allows it"
 	}
 	return words
 }

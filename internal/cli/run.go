@@ -214,7 +214,11 @@ func (o *runOptions) policy(dir string) (sandbox.Policy, error) {
 	if err != nil {
 		return policy, err
 	}
-	return policy.WithEntries(entries...), nil
+	policy = policy.WithEntries(entries...)
+	for _, name := range o.grants {
+		policy = policy.With(sandbox.Grant{Name: name})
+	}
+	return policy, nil
 }
 
 // entries returns the entries of --rw, --ro and --deny. With full access, --rw

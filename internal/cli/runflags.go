@@ -7,6 +7,8 @@ import (
 	"errors"
 	"strings"
 	"time"
+
+	"github.com/sallyport-dev/sallyport/internal/confine"
 )
 
 // runOptions is what the flags of run say. The zero value of a member means that
@@ -14,6 +16,7 @@ import (
 type runOptions struct {
 	sandbox, network, tmp, level, approval string
 	writable, readable, denied, allowed    []string
+	grants                                 []string
 
 	dir            string
 	script, shell  string
@@ -60,6 +63,8 @@ func (o *runOptions) sandboxFlags() []flag {
 			help: "let it read PATH but not write it, also inside the\nworkspace, an absolute path (repeatable)"},
 		{long: "deny", value: "PATH", group: group, kind: completeFiles, set: list(&o.denied),
 			help: "keep it from reading and writing PATH, or what matches it\nas a glob such as '**/.env'; a relative one is meant below\nthe working directory (repeatable)"},
+		{long: "grant", value: "NAME", group: group, kind: completeGrants, set: o.grant,
+			help: "open what belongs together, by name: with git, commits and\nbranches work while hooks and configuration stay as they\nare; sallyport doctor lists the names (repeatable)"},
 		{long: "tmp", value: "WHERE", group: group, words: tmpWords, kind: completeFolders, set: text(&o.tmp),
 			help: "what /tmp is: private, host or a folder (default private)"},
 		{long: "net", value: "NET", group: group, words: networkWords, set: chosen(&o.network, networkWords),
@@ -124,7 +129,7 @@ func missingFlags() []flag {
 		{long: "detach", missing: gone},
 	}
 	for _, name := range []string{
-		"remote", "grant", "allow-host", "deny-host", "rules", "memory", "cpus", "pids",
+		"remote", "allow-host", "deny-host", "rules", "memory", "cpus", "pids",
 	} {
 		flags = append(flags, flag{long: name, value: "VALUE", missing: gone})
 	}
@@ -142,6 +147,19 @@ func (o *runOptions) allow(name string) error {
 		names = append(names, opening.Name)
 	}
 	return errors.New("nothing named " + quote(name) + " can be allowed" + hint(name, names, "sallyport doctor lists the names"))
+}
+
+// grant takes a name of --grant.
+func (o *runOptions) grant(name string) error {
+	var names []string
+	for _, g := range confine.NamedGrants() {
+		if g.Name == name {
+			o.grants = append(o.grants, name)
+			return nil
+		}
+		names = append(names, g.Name)
+	}
+	return errors.New("there is no grant named " + quote(name) + hint(name, names, "sallyport doctor lists the names"))
 }
 
 // variable takes a value of --env.
@@ -211,7 +229,8 @@ func runUsage() string {
 
 Flags end at the first word that is not one. The command reads and runs
 everything on this machine, writes in the workspace and in a /tmp of its own,
-and has no network. .git, .agents, .codex and .sallyport stay as they are.
+and has no network. .git, .agents, .codex and .sallyport stay as they are, and
+do not come into being.
 ` + describe(runFlags(&runOptions{})) + `
 Exit codes: the command's own; 128+n when signal n ended it; 121 the sandbox
 cannot be had here; 122 forbidden; 123 refused, or nobody could be asked;

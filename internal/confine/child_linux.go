@@ -26,10 +26,16 @@ type child struct {
 	proc *launch.Process
 	plan *plan.Plan
 	own  bool // has its own process namespace
+
+	keep   *keeping
+	over   chan struct{} // closed by Close
+	mu     sync.Mutex
+	broken error     // why a wall is gone; guarded by mu
+	after  Aftermath // written by Close
 }
 
 // perform performs a plan.
-func (h *Host) perform(r *Request, p *plan.Plan, stdin, stdout, stderr *os.File) (Child, error) {
+func (h *Host) perform(r *Request, p *plan.Plan, stdin, stdout, stderr *os.File) (*child, error) {
 	proc, err := h.launcher.Start(&p.Script, stdin, stdout, stderr)
 	if err != nil {
 		return nil, explain(r, err)
@@ -90,7 +96,43 @@ func (c *child) Kill() error {
 	return err
 }
 
-func (c *child) Close() error { return c.proc.Close() }
+// attend looks after what is kept around the command.
+func (c *child) attend(k *keeping) {
+	c.keep, c.over = k, make(chan struct{})
+	if k.held == nil {
+		return
+	}
+	go func() {
+		select {
+		case <-k.held.Broken():
+			c.mu.Lock()
+			c.broken = k.held.Cause()
+			c.mu.Unlock()
+			_ = c.Kill() // WaitAll tells what became of it
+		case <-c.over:
+		}
+	}()
+}
+
+// Close ends what was kept. Names that came into being although they must not
+// are moved away first.
+func (c *child) Close() error {
+	close(c.over)
+	found, err := c.keep.finish()
+	c.mu.Lock()
+	c.after = Aftermath{Quarantined: found, Broken: c.broken}
+	if c.after.Broken == nil {
+		c.after.Broken = err
+	}
+	c.mu.Unlock()
+	return c.proc.Close()
+}
+
+func (c *child) Aftermath() Aftermath {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.after
+}
 
 func (c *child) Sandbox() executor.Sandbox {
 	return executor.Sandbox{Level: c.plan.Level, Mechanism: c.plan.Mechanism, Weaker: c.plan.Weaker, Script: c.plan.Script.String()}

@@ -54,6 +54,13 @@ func (r *Request) wait(ctx context.Context) error {
 	}
 }
 
+// An Aftermath is what was seen of the walls when everything was over. The zero
+// Aftermath means that nothing happened to them.
+type Aftermath struct {
+	Quarantined []executor.Quarantined
+	Broken      error // what took a wall away meanwhile; nil when they stood
+}
+
 // A Child is a started command and its tree.
 type Child interface {
 	// PID is the process at the root of the tree, as this machine sees it.
@@ -70,8 +77,11 @@ type Child interface {
 	Kill() error
 	// Survivors are the processes of the tree that are alive.
 	Survivors() []executor.Survivor
-	// Close releases what the child holds. The tree must have ended.
+	// Close releases what the child holds, and looks once more at what the
+	// command must not have made. The tree must have ended.
 	Close() error
+	// Aftermath is what that look found. It is there after Close.
+	Aftermath() Aftermath
 	// Sandbox says what was enforced.
 	Sandbox() executor.Sandbox
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/internal/launch"
 	"github.com/sallyport-dev/sallyport/internal/plan"
+	"github.com/sallyport-dev/sallyport/internal/repo"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -23,14 +24,21 @@ const maxMatches = 8192
 
 // A gathering finds out what stands at the paths of a policy.
 type gathering struct {
-	roots []string // writable roots, symbolic links resolved
+	root  sandbox.Level // of what no rule is about
+	roots []string      // writable roots, symbolic links resolved
 	rules map[string]plan.Rule
+
+	git      bool // the grant git is given
+	config   repo.Config
+	opened   []*repo.Repository // those that the grant is for
+	claims   []claim
+	warnings []string
 }
 
 // gather turns a resolved policy into rules with facts. Every path in them is
 // free of symbolic links.
-func gather(res *sandbox.Resolved) ([]plan.Rule, error) {
-	g := &gathering{rules: make(map[string]plan.Rule)}
+func gather(res *sandbox.Resolved, scan scanner) (*gathering, error) {
+	g := &gathering{root: res.Root, rules: make(map[string]plan.Rule)}
 	for _, w := range res.Paths {
 		if w.Level != sandbox.LevelWrite {
 			continue
@@ -47,24 +55,25 @@ func gather(res *sandbox.Resolved) ([]plan.Rule, error) {
 			return nil, err
 		}
 	}
-	for _, w := range res.Writable {
-		for _, p := range w.Protected {
-			if err := g.protect(p); err != nil {
-				return nil, err
-			}
-		}
-	}
 	for _, pattern := range res.Globs {
 		if err := g.glob(pattern, res.GlobDepth); err != nil {
 			return nil, err
 		}
 	}
+	if err := g.protectAll(res, scan); err != nil {
+		return nil, err
+	}
+	return g, nil
+}
+
+// sorted returns the rules in the order of their paths.
+func (g *gathering) sorted() []plan.Rule {
 	rules := make([]plan.Rule, 0, len(g.rules))
 	for _, r := range g.rules {
 		rules = append(rules, r)
 	}
 	slices.SortFunc(rules, func(a, b plan.Rule) int { return strings.Compare(a.Path, b.Path) })
-	return rules, nil
+	return rules
 }
 
 // add keeps a rule; where two meet at one place the stricter wins.
@@ -167,83 +176,6 @@ func (g *gathering) carve(name string, level sandbox.Level, why string) error {
 	}
 	g.add(plan.Rule{Spot: spot, Level: level, Why: why})
 	return nil
-}
-
-// protect adds a protected name that exists. For a .git that points elsewhere,
-// the folder that it points to is protected as well.
-func (g *gathering) protect(name string) error {
-	dir, err := filepath.EvalSymlinks(filepath.Dir(name))
-	if err != nil {
-		return nil //nolint:nilerr // the root was skipped because it is missing
-	}
-	real := filepath.Join(dir, filepath.Base(name))
-	st, err := os.Lstat(real)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
-		return nil // ENOTDIR: the root is a file, which has no names in it
-	}
-	if err != nil {
-		return &RootError{Path: name, Why: "cannot be looked at: " + reason(err)}
-	}
-	switch {
-	case st.IsDir():
-	case st.Mode().IsRegular():
-	default:
-		return &sandbox.UnsupportedError{
-			Need: fmt.Sprintf("a folder or file at the protected name %s", real),
-			Have: "it is a " + kindWord(st.Mode()),
-			Hint: "a protected name that is a link cannot be kept from changing; replace it by what it points to, or move it away",
-		}
-	}
-	if err := g.carve(real, sandbox.LevelRead, "protected name"); err != nil {
-		return err
-	}
-	if filepath.Base(real) == ".git" {
-		return g.gitPointers(real, st.Mode().IsRegular())
-	}
-	return nil
-}
-
-// gitPointers follows "gitdir:" and "commondir" to folders that the repository
-// really uses, and protects those too.
-func (g *gathering) gitPointers(git string, file bool) error {
-	dir := git
-	if file {
-		target, ok := pointer(git, "gitdir: ")
-		if !ok {
-			return nil
-		}
-		dir = absolute(target, filepath.Dir(git))
-		if err := g.carve(dir, sandbox.LevelRead, "what .git points to"); err != nil {
-			return err
-		}
-	}
-	if target, ok := pointer(filepath.Join(dir, "commondir"), ""); ok {
-		return g.carve(absolute(target, dir), sandbox.LevelRead, "the repository's common folder")
-	}
-	return nil
-}
-
-// pointer reads a one-line file that names a path behind a prefix.
-func pointer(name, prefix string) (string, bool) {
-	const limit = 8192                                                                // longer than any path
-	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0) //nolint:forbidigo // it only reads
-	if err != nil {
-		return "", false
-	}
-	defer f.Close()
-	b := make([]byte, limit)
-	n, _ := f.Read(b)
-	line, _, _ := strings.Cut(string(b[:n]), "\n")
-	target, ok := strings.CutPrefix(line, prefix)
-	target = strings.TrimRight(target, "\r")
-	return target, ok && target != ""
-}
-
-func absolute(name, dir string) string {
-	if filepath.IsAbs(name) {
-		return filepath.Clean(name)
-	}
-	return filepath.Join(dir, name)
 }
 
 // glob adds what a deny pattern matches now: the name itself and, for a

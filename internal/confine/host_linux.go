@@ -17,8 +17,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sallyport-dev/sallyport/internal/guard"
 	"github.com/sallyport-dev/sallyport/internal/launch"
 	"github.com/sallyport-dev/sallyport/internal/plan"
+	"github.com/sallyport-dev/sallyport/internal/repo"
 	"github.com/sallyport-dev/sallyport/internal/rlimit"
 	"github.com/sallyport-dev/sallyport/internal/seccomp"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -37,6 +39,8 @@ type Host struct {
 	state   string
 	tmp     *privateTmp
 	filters map[string]launch.Filter
+	keeper  *guard.Keeper // nil as long as nothing was claimed
+	scans   map[string]*repo.Cache
 }
 
 // Facts is what is known about the machine. It is found out once.
@@ -45,8 +49,14 @@ func (h *Host) Facts() *plan.Host {
 	return h.facts
 }
 
-// Plan looks at the files that a request names and plans the launch.
+// Plan looks at the files that a request names and plans the launch. It changes
+// nothing, so names that do not exist yet are not kept from coming into being.
 func (h *Host) Plan(r *Request, stdio [3]*os.File) (*plan.Plan, error) {
+	return h.plan(r, stdio, nil)
+}
+
+// plan plans the launch, with names claimed in keep unless that is nil.
+func (h *Host) plan(r *Request, stdio [3]*os.File, keep *keeping) (*plan.Plan, error) {
 	if len(r.Args) == 0 {
 		return nil, fmt.Errorf("command args are empty")
 	}
@@ -78,7 +88,7 @@ func (h *Host) Plan(r *Request, stdio [3]*os.File) (*plan.Plan, error) {
 				return nil, err
 			}
 		}
-		if err := h.confined(r, pr); err != nil {
+		if err := h.confined(r, pr, keep); err != nil {
 			return nil, err
 		}
 	}
@@ -86,7 +96,7 @@ func (h *Host) Plan(r *Request, stdio [3]*os.File) (*plan.Plan, error) {
 }
 
 // confined adds what a sandbox needs to know.
-func (h *Host) confined(r *Request, pr *plan.Request) error {
+func (h *Host) confined(r *Request, pr *plan.Request, keep *keeping) error {
 	if err := checkLevel(r.Level); err != nil {
 		return err
 	}
@@ -95,9 +105,19 @@ func (h *Host) confined(r *Request, pr *plan.Request) error {
 		return err
 	}
 	pr.Root = res.Root
-	if pr.Rules, err = gather(&res); err != nil {
+	g, err := gather(&res, h.scan)
+	if err != nil {
 		return err
 	}
+	if keep != nil {
+		if err := keep.hold(h, g); err != nil {
+			return err
+		}
+	}
+	if err := g.pin(); err != nil {
+		return err
+	}
+	pr.Rules = g.sorted()
 	if pr.Tmp, err = h.tmpFor(r.Tmp, pr); err != nil {
 		return err
 	}
@@ -161,6 +181,14 @@ func (h *Host) tmpFor(want string, pr *plan.Request) (*plan.Tmp, error) {
 			return nil, nil
 		}
 	}
+	state, dir, err := h.private()
+	if err != nil {
+		return nil, err
+	}
+	// Other runs' private folders and our records are nobody's business.
+	if s, err := look(state); err == nil && !slices.ContainsFunc(pr.Rules, func(r plan.Rule) bool { return r.Path == state }) {
+		addRule(pr, plan.Rule{Spot: s, Level: sandbox.LevelDeny, Why: "sallyport's own state"})
+	}
 	switch {
 	case want == "host":
 		return nil, nil
@@ -174,17 +202,9 @@ func (h *Host) tmpFor(want string, pr *plan.Request) (*plan.Tmp, error) {
 	default:
 		return nil, &RootError{Path: want, Why: "cannot stand at /tmp", Mend: "use private, host, or an absolute path"}
 	}
-	state, dir, err := h.private()
-	if err != nil {
-		return nil, err
-	}
 	source, err := look(dir)
 	if err != nil {
 		return nil, tmpError(&fs.PathError{Op: "lstat", Path: dir, Err: err})
-	}
-	// Other runs' private folders and our records are nobody's business.
-	if s, err := look(state); err == nil && !slices.ContainsFunc(pr.Rules, func(r plan.Rule) bool { return r.Path == state }) {
-		addRule(pr, plan.Rule{Spot: s, Level: sandbox.LevelDeny, Why: "sallyport's own state"})
 	}
 	return &plan.Tmp{At: at, Source: source}, nil
 }
@@ -262,17 +282,24 @@ func (h *Host) Start(ctx context.Context, r *Request, stdin, stdout, stderr *os.
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}
-	p, err := h.Plan(r, [3]*os.File{stdin, stdout, stderr})
+	keep := &keeping{}
+	p, err := h.plan(r, [3]*os.File{stdin, stdout, stderr}, keep)
+	if err == nil {
+		err = makePoints(p.Points)
+	}
+	if err == nil {
+		err = r.wait(ctx)
+	}
+	var c *child
+	if err == nil {
+		c, err = h.perform(r, p, stdin, stdout, stderr)
+	}
 	if err != nil {
+		keep.release()
 		return nil, err
 	}
-	if err := makePoints(p.Points); err != nil {
-		return nil, err
-	}
-	if err := r.wait(ctx); err != nil {
-		return nil, err
-	}
-	return h.perform(r, p, stdin, stdout, stderr)
+	c.attend(keep)
+	return c, nil
 }
 
 // makePoints makes mount points in the folder that stands at /tmp. Earlier
@@ -318,9 +345,12 @@ func (h *Host) Close() error {
 		return nil
 	}
 	h.closed = true
-	tmp := h.tmp
+	tmp, keeper := h.tmp, h.keeper
 	h.mu.Unlock()
 	err := h.launcher.Close()
+	if keeper != nil {
+		err = errors.Join(err, keeper.Close())
+	}
 	if tmp != nil {
 		if rerr := tmp.remove(); err == nil && rerr != nil {
 			err = fmt.Errorf("remove the private /tmp: %w", rerr)

@@ -247,7 +247,7 @@ func (n *native) place(r Rule) {
 		return
 	}
 	covered := n.ours(r.Path) != ""
-	if r.Kind == KindMissing || (r.Level == n.levelAbove(r.Path) && !covered) {
+	if r.Kind == KindMissing || (r.Level == n.levelAbove(r.Path) && !covered && !r.Pin) {
 		return
 	}
 	shell := slices.ContainsFunc(n.shells, func(s *shell) bool { return s.at == r.Path })
@@ -359,7 +359,7 @@ func (n *native) ruleset() *launch.Ruleset {
 		set.Rules = append(set.Rules, launch.Rule{Path: at, Access: rights & abi.Writes()})
 	}
 	for _, r := range n.req.Rules {
-		if r.Level != sandbox.LevelWrite || r.Kind == KindMissing {
+		if r.Level != sandbox.LevelWrite || r.Kind == KindMissing || r.Pin {
 			continue
 		}
 		if t := n.req.Tmp; t != nil && r.Path == t.At {

@@ -75,6 +75,10 @@ type Rule struct {
 	Level sandbox.Level `json:"level"`
 	// Why says in words where the rule comes from, for the printed script.
 	Why string `json:"why,omitempty"`
+	// Pin says that the folder must stay where it is although it has no level of
+	// its own: something in it is protected, and moved away it would be found
+	// no more. The price is that files cannot be renamed or linked across it.
+	Pin bool `json:"pin,omitempty"`
 }
 
 // A Tmp is the folder that stands at /tmp.

@@ -6,6 +6,7 @@ package plan
 import (
 	"encoding/json"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -30,6 +31,25 @@ func drawPath(t *rapid.T) string {
 	return name
 }
 
+// pin adds pins above everything that is carved out of a writable root.
+func pin(r *Request) {
+	var pins []Rule
+	taken := func(name string) bool {
+		is := func(o Rule) bool { return o.Path == name }
+		return slices.ContainsFunc(r.Rules, is) || slices.ContainsFunc(pins, is)
+	}
+	for _, o := range r.Rules {
+		n := &native{req: r}
+		for at := path.Dir(o.Path); n.levelBy(at) == write && !taken(at); at = path.Dir(at) {
+			p := rule(at, write, KindFolder)
+			p.Pin = true
+			pins = append(pins, p)
+		}
+	}
+	r.Rules = append(r.Rules, pins...)
+	slices.SortFunc(r.Rules, func(a, b Rule) int { return strings.Compare(a.Path, b.Path) })
+}
+
 // drawRequest draws a policy whose paths all exist.
 func drawRequest(t *rapid.T) *Request {
 	r := request()
@@ -50,6 +70,9 @@ func drawRequest(t *rapid.T) *Request {
 		if leaf && !isBase && rapid.Bool().Draw(t, "file") {
 			r.Rules[i].Kind = KindFile
 		}
+	}
+	if rapid.Bool().Draw(t, "pins") {
+		pin(r)
 	}
 	if rapid.Bool().Draw(t, "host's /tmp") {
 		r.Tmp = nil
@@ -274,7 +297,7 @@ func TestLandlockCovers(t *testing.T) {
 		}
 		for _, w := range r.Rules {
 			given := slices.ContainsFunc(set.Rules, func(u launch.Rule) bool { return u.Path == w.Path })
-			if w.Level == write && !given {
+			if w.Level == write && !given && !w.Pin { // a pin lies below a folder that is given
 				t.Fatalf("%s is writable, and Landlock refuses it: %v", w.Path, set)
 			}
 		}

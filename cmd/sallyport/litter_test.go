@@ -1,0 +1,205 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"bufio"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sallyport-dev/sallyport/internal/testenv"
+)
+
+// listing is every name below a folder with what a change would show in.
+func listing(t *testing.T, root string) map[string]string {
+	t.Helper()
+	all := make(map[string]string)
+	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		about := info.Mode().String()
+		if !d.IsDir() { // the times of folders move when a placeholder comes and goes
+			about += info.ModTime().String()
+		}
+		all[name] = about
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// A tree is a workspace, a repository with a nested one in it, and a state folder.
+type tree struct{ work, state string }
+
+func newTree(t *testing.T) tree {
+	t.Helper()
+	testenv.NeedProgram(t, "git")
+	root := workRoot(t)
+	tr := tree{work: filepath.Join(root, "w"), state: filepath.Join(root, "state")}
+	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", `mkdir -p "$0/a/b" && cd "$0" && git init -q && git -c user.name=a -c user.email=a commit -q --allow-empty -m x &&
+		git config core.hooksPath .githooks && git init -q a/b && echo text >a/file && echo ignored >.gitignore && mkdir ignored && echo y >ignored/y`, tr.work)
+	cmd.Env = append(testenv.Environ(), "HOME="+root, "GIT_CONFIG_NOSYSTEM=1")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return tr
+}
+
+// command is sallyport run in the tree.
+func (tr tree) command(t *testing.T, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(t.Context(), "sallyport", append([]string{"run"}, args...)...)
+	cmd.Dir = tr.work
+	cmd.Env = append(testenv.Environ(), "XDG_STATE_HOME="+tr.state, "HOME="+filepath.Dir(tr.work), "GORACE="+noRaceSleep)
+	return cmd
+}
+
+// status is what git says of the tree, byte for byte.
+func (tr tree) status(t *testing.T) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "git", "--no-optional-locks", "status", "--porcelain", "--ignored")
+	cmd.Dir = tr.work
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("git status: %v\n%s", err, out)
+	}
+	return string(out)
+}
+
+// clean checks that nothing is left of runs that have all ended, after one more.
+func (tr tree) clean(t *testing.T, before map[string]string) {
+	t.Helper()
+	if out, err := tr.command(t, "--", "true").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if diff := cmp.Diff(before, listing(t, tr.work)); diff != "" {
+		t.Errorf("the workspace has changed (-before +after):\n%s", diff)
+	}
+	for name := range listing(t, filepath.Join(tr.state, "sallyport")) {
+		below, err := filepath.Rel(filepath.Join(tr.state, "sallyport"), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch part, rest, _ := strings.Cut(below, "/"); {
+		case part == "tmp" && rest != "", strings.HasPrefix(below, "guard/entries/"), strings.HasPrefix(below, "guard/holders/"), part == "quarantine" && rest != "":
+			t.Errorf("%s is left", name)
+		}
+	}
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil || strings.Contains(string(mounts), tr.work) {
+		t.Errorf("a mount is left, or not: %v\n%s", err, mounts)
+	}
+}
+
+// TestNoLitter: git says the same before, during and after a run that writes
+// nothing, and the tree is the same afterwards.
+func TestNoLitter(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	testenv.NeedUserNS(t)
+	tr := newTree(t)
+	before, status := listing(t, tr.work), tr.status(t)
+	cmd := tr.command(t, "-i", "--", "sh", "-c", "echo ready; read line")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if line != "ready\n" {
+		t.Fatalf("%q, %v", line, err)
+	}
+	if got := tr.status(t); got != status {
+		t.Errorf("during the run git says %q, before it said %q", got, status)
+	}
+	if _, err := in.Write([]byte("\n")); err != nil {
+		t.Error(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	if got := tr.status(t); got != status {
+		t.Errorf("after the run git says %q, before it said %q", got, status)
+	}
+	tr.clean(t, before)
+}
+
+// TestKilledRunsLeaveNothing runs 200 commands in one workspace, many at once, and
+// kills the front end of every other one at some moment of its life.
+func TestKilledRunsLeaveNothing(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	testenv.NeedUserNS(t)
+	tr := newTree(t)
+	before, status := listing(t, tr.work), tr.status(t)
+	const runs, atOnce = 200, 12
+	room := make(chan struct{}, atOnce)
+	var all sync.WaitGroup
+	for i := range runs {
+		room <- struct{}{}
+		all.Go(func() {
+			defer func() { <-room }()
+			tr.one(t, i%2 == 0)
+		})
+	}
+	all.Wait()
+	if got := tr.status(t); got != status {
+		t.Errorf("after the runs git says %q, before it said %q", got, status)
+	}
+	tr.clean(t, before)
+}
+
+// one runs a command that looks for the placeholders, and kills its front end if
+// asked to: at once, when it has read some lines, or anywhere between.
+func (tr tree) one(t *testing.T, kill bool) {
+	cmd := tr.command(t, "-q", "--", "sh", "-c", "for i in 1 2 3 4; do mkdir .codex 2>/dev/null && echo made; echo $i; done")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	if err := cmd.Start(); err != nil {
+		t.Error(err)
+		return
+	}
+	wait := rand.IntN(6)
+	if kill && wait == 0 {
+		_ = cmd.Process.Kill()
+	}
+	lines := bufio.NewScanner(out)
+	for n := 1; lines.Scan(); n++ {
+		if lines.Text() == "made" {
+			t.Error("a protected name was made")
+		}
+		if kill && n == wait {
+			_ = cmd.Process.Kill()
+		}
+	}
+	if kill {
+		_ = cmd.Process.Kill()
+	}
+	if err := cmd.Wait(); err != nil && !kill {
+		t.Errorf("a run that was left alone: %v", err)
+	}
+}

@@ -1,0 +1,140 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package sallyport
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/sallyport-dev/sallyport/internal/testenv"
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+// gitRepo makes a repository with a history in a folder of its own.
+func gitRepo(t *testing.T) string {
+	t.Helper()
+	testenv.NeedProgram(t, "git")
+	ws := filepath.Join(t.TempDir(), "ws")
+	if err := os.Mkdir(ws, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	outside := newRunner(t, sandbox.FullAccess())
+	made := gitRun(t, outside, ws, `git init -q -b master . && git config user.email a@example.org && git config user.name a &&
+		echo text >file && git add file && git commit -qm first`)
+	if made.ExitCode != 0 {
+		t.Fatalf("%s", made.Output)
+	}
+	return ws
+}
+
+// gitWork is what people do with git; each line goes on where the one before ended.
+var gitWork = []struct{ name, script string }{
+	{"add", "echo more >>file; git add file"},
+	{"commit", "git commit -qm second"},
+	{"branch", "git branch side"},
+	{"checkout", "git checkout -q side && echo side >side && git add side && git commit -qm side && git checkout -q master"},
+	{"switch to a new branch", "git switch -q -c other && git switch -q master"},
+	{"merge", "git merge -q --no-edit side"},
+	{"merge with a commit", "git switch -q other && echo o >o && git add o && git commit -qm o && git switch -q master && git merge -q --no-edit other"},
+	{"rebase", "git switch -q -c topic HEAD~1 && echo t >t && git add t && git commit -qm topic && git rebase -q master && git switch -q master"},
+	{"stash", "echo dirty >>file && git stash -q && git stash pop -q && git checkout -q file"},
+	{"tag", "git tag v1 && git tag -a v2 -m two"},
+	{"reset", "git reset -q --hard HEAD"},
+	{"cherry-pick", "git cherry-pick topic >/dev/null"},
+	{"amend", "git commit -q --amend -m amended"},
+	{"worktree add", "git worktree add -q wt && (cd wt && echo w >w && git add w && git commit -qm w)"},
+	{"fetch from a folder", "git clone -q . ../clone 2>/dev/null || git clone -q . clone && git -C clone commit -q --allow-empty -m c && git fetch -q ./clone && git log -1 FETCH_HEAD >/dev/null"},
+	{"gc", "git gc -q"},
+	{"delete a branch", "git branch -q -D side"},
+	{"log and status", "git log --oneline >/dev/null && git status --short >/dev/null && git fsck --no-dangling"},
+}
+
+// TestGitGrant does all of it in one repository, with the grant and without.
+func TestGitGrant(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	ws := gitRepo(t)
+	granted := newRunner(t, sandbox.WorkspaceWrite(".").With(sandbox.Grant{Name: "git"}))
+	for _, w := range gitWork {
+		t.Run(w.name, func(t *testing.T) {
+			if res := gitRun(t, granted, ws, w.script); res.ExitCode != 0 || len(res.Quarantined) > 0 {
+				t.Errorf("exit code %d, quarantined %v\n%s", res.ExitCode, res.Quarantined, res.Output)
+			}
+		})
+	}
+	t.Run("a linked work tree", func(t *testing.T) {
+		wt := filepath.Join(ws, "wt")
+		if res := gitRun(t, granted, wt, "echo x >x && git add x && git commit -qm x && git switch -q -c y"); res.ExitCode != 0 {
+			t.Errorf("exit code %d\n%s", res.ExitCode, res.Output)
+		}
+	})
+	t.Run("a folder of the work tree", func(t *testing.T) {
+		below := filepath.Join(ws, "below")
+		if err := os.Mkdir(below, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if res := gitRun(t, granted, below, "echo x >x && git add x && git commit -qm below"); res.ExitCode != 0 {
+			t.Errorf("exit code %d\n%s", res.ExitCode, res.Output)
+		}
+	})
+	t.Run("not without the grant", func(t *testing.T) {
+		r := newRunner(t, sandbox.WorkspaceWrite("."))
+		if res := gitRun(t, r, ws, "git commit -q --allow-empty -m no"); res.ExitCode == 0 {
+			t.Error("a commit worked")
+		}
+	})
+}
+
+// TestGitInit: a repository that comes into being is moved away, unless the grant
+// permits it.
+func TestGitInit(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	testenv.NeedProgram(t, "git")
+	for _, granted := range []bool{false, true} {
+		ws := t.TempDir()
+		policy := sandbox.WorkspaceWrite(".")
+		if granted {
+			policy = policy.With(sandbox.Grant{Name: "git"})
+		}
+		res := gitRun(t, newRunner(t, policy), ws, "git init -q; mkdir -p .git/kept; echo x >.git/kept/x; true")
+		_, err := os.Stat(filepath.Join(ws, ".git"))
+		if made := err == nil; made != granted {
+			t.Errorf("with the grant %v a .git was made: %v", granted, made)
+		}
+		if granted {
+			if len(res.Quarantined) > 0 {
+				t.Errorf("%v", res.Quarantined)
+			}
+			continue
+		}
+		if len(res.Quarantined) == 0 || res.Quarantined[0].Path != filepath.Join(ws, ".git") || res.Quarantined[0].Grant != "--grant git" {
+			t.Fatalf("%+v", res.Quarantined)
+		}
+		if st, err := os.Stat(res.Quarantined[0].MovedTo); err != nil || !st.IsDir() {
+			t.Errorf("moved to %q: %v", res.Quarantined[0].MovedTo, err)
+		}
+	}
+}
+
+// TestGitConfigRefused: what git says when it cannot write its configuration comes
+// with what would allow it.
+func TestGitConfigRefused(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	ws := gitRepo(t)
+	r := newRunner(t, sandbox.WorkspaceWrite(".").With(sandbox.Grant{Name: "git"}))
+	for _, script := range []string{"git config a.b c", "git remote add x ../x", "git branch --set-upstream-to=master topic 2>&1 || git branch topic; git branch --set-upstream-to=master topic"} {
+		res := gitRun(t, r, ws, script)
+		if res.ExitCode == 0 {
+			t.Errorf("%s worked", script)
+		}
+		found := false
+		for _, d := range res.Denials() {
+			found = found || strings.HasSuffix(d.Path, ".git/config") && strings.HasPrefix(d.Grant, "--rw ")
+		}
+		if !found {
+			t.Errorf("%s: denials %v\n%s", script, res.Denials(), res.Output)
+		}
+	}
+}

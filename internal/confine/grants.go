@@ -1,0 +1,58 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package confine
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+// GrantGit is the name of the grant for working with git.
+const GrantGit = "git"
+
+// A NamedGrant is what a name after --grant opens, as data for help texts,
+// doctor and documents. What it means in places is worked out for each command.
+type NamedGrant struct {
+	Name string `json:"name"`
+	// Opens says what a command may do with it, Keeps what stays shut.
+	Opens string `json:"opens"`
+	Keeps string `json:"keeps"`
+	// Commands are examples of what works with it, and only with it.
+	Commands []string `json:"commands"`
+	// Refused are examples of what does not work even so, with what does.
+	Refused []string `json:"refused"`
+}
+
+// NamedGrants returns all named grants, sorted. The slices are the caller's own.
+func NamedGrants() []NamedGrant {
+	return []NamedGrant{{
+		Name:  GrantGit,
+		Opens: "history of the repositories in the workspace: objects, refs, packed-refs, logs, index, HEAD and the other state of git commands, in the main repository of a linked work tree too",
+		Keeps: "config, config.worktree, hooks, info, modules, commondir, gitdir, the pointers of linked work trees, included configuration and the folders that core.hooksPath names",
+		Commands: []string{
+			"git init", "git add", "git commit", "git branch", "git checkout", "git switch", "git merge", "git rebase",
+			"git stash", "git tag", "git reset", "git cherry-pick", "git worktree add", "git fetch FOLDER", "git gc",
+		},
+		Refused: []string{
+			"git config NAME VALUE, git remote add, git branch -m, git submodule add: they write to .git/config, which --rw with its path allows",
+			"git branch --set-upstream-to, git checkout --track: they say that they could not write it, and go on",
+		},
+	}}
+}
+
+// checkNamed refuses grants that nobody here knows: what they would open is not
+// known, and what they were asked for would fail in the middle.
+func checkNamed(names []string) error {
+	for _, name := range names {
+		if !slices.ContainsFunc(NamedGrants(), func(g NamedGrant) bool { return g.Name == name }) {
+			return &sandbox.UnsupportedError{
+				Need: fmt.Sprintf("the named grant %q", name), Have: "this version does not know it",
+				Hint: "leave it out; sallyport doctor lists the names",
+			}
+		}
+	}
+	return nil
+}
