@@ -1,0 +1,157 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package guard
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
+)
+
+// childVar makes this binary a process that holds names instead of testing.
+const childVar = "SALLYPORT_TEST_GUARD"
+
+func TestMain(m *testing.M) {
+	if what := os.Getenv(childVar); what != "" {
+		os.Exit(child(what))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// patience bounds waits for things that come at once unless something is wrong.
+const patience = 20 * time.Second
+
+// A place is a state folder and a workspace.
+type place struct {
+	t           testing.TB
+	state, work string
+}
+
+func newPlace(t testing.TB) place {
+	t.Helper()
+	top, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := place{t, filepath.Join(top, "state"), filepath.Join(top, "work")}
+	for _, dir := range []string{p.state, p.work} {
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return p
+}
+
+// keeper returns a keeper that is closed at the end.
+func (p place) keeper() *Keeper {
+	k := &Keeper{State: p.state}
+	p.t.Cleanup(func() {
+		if err := k.Close(); err != nil {
+			p.t.Errorf("Close: %v", err)
+		}
+	})
+	return k
+}
+
+func (p place) path(name string) string { return filepath.Join(p.work, name) }
+
+// covers wants placeholders at the names.
+func (p place) covers(names ...string) []Want {
+	var list []Want
+	for _, n := range names {
+		list = append(list, Want{Path: p.path(n), Placeholder: true, Why: "protected"})
+	}
+	return list
+}
+
+// watch wants a watch at the name.
+func (p place) watch(name string) []Want {
+	return []Want{{Path: p.path(name), Why: "git"}}
+}
+
+// hold is Hold that must work.
+func (p place) hold(k *Keeper, wants ...Want) *Hold {
+	p.t.Helper()
+	h, err := k.Hold(wants)
+	if err != nil {
+		p.t.Fatalf("Hold: %v", err)
+	}
+	return h
+}
+
+// finish is Finish that must work.
+func (p place) finish(h *Hold) []Found {
+	p.t.Helper()
+	found, err := h.Finish()
+	if err != nil {
+		p.t.Fatalf("Finish: %v", err)
+	}
+	return found
+}
+
+// exists reports whether something stands at the path.
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// inode returns the identity of what stands at the path.
+func inode(t testing.TB, path string) ident {
+	t.Helper()
+	l, err := lookAt(unix.AT_FDCWD, path)
+	if err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+	return l.ident
+}
+
+// names returns what is in the folder, sorted.
+func names(t testing.TB, dir string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	list := []string{}
+	for _, e := range entries {
+		list = append(list, e.Name())
+	}
+	return list
+}
+
+// wantClean fails unless nothing of ours is left but an empty journal.
+func (p place) wantClean() {
+	p.t.Helper()
+	if got := names(p.t, p.work); len(got) > 0 {
+		p.t.Errorf("left in the workspace: %q", got)
+	}
+	if diff := cmp.Diff([]string{lockFile}, names(p.t, filepath.Join(p.state, journalDir))); diff != "" {
+		p.t.Errorf("left in the journal (-want +got):\n%s", diff)
+	}
+}
+
+// check fails the test for an error.
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// await waits for the channel to be closed.
+func await(t testing.TB, what string, c <-chan struct{}) {
+	t.Helper()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-c:
+	case <-timer.C:
+		t.Fatalf("%s did not happen", what)
+	}
+}

@@ -1,0 +1,176 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package guard
+
+import (
+	"bytes"
+	"encoding/binary"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// folderEvents are what can happen to names in a folder, and to the folder.
+const folderEvents = unix.IN_CREATE | unix.IN_MOVED_TO | unix.IN_DELETE | unix.IN_MOVED_FROM |
+	unix.IN_DELETE_SELF | unix.IN_MOVE_SELF | unix.IN_ONLYDIR
+
+// A watcher is the one inotify descriptor of a keeper. Its goroutine sleeps in
+// the runtime's poller and reads under the keeper's lock, so that Finish can read
+// what is there already.
+type watcher struct {
+	fd   int
+	file *os.File
+	done chan struct{} // closed when the goroutine has ended
+	buf  []byte
+}
+
+// startWatcher opens inotify. handle is called with the mutex that guard locks.
+func startWatcher(k *keeper) (*watcher, error) {
+	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+	if err != nil {
+		return nil, err
+	}
+	w := &watcher{fd: fd, file: os.NewFile(uintptr(fd), "inotify"), done: make(chan struct{}), buf: make([]byte, 16<<10)}
+	raw, err := w.file.SyscallConn()
+	if err != nil {
+		w.file.Close()
+		return nil, err
+	}
+	go func() {
+		defer close(w.done)
+		// It ends with an error when the file is closed, and only then.
+		_ = raw.Read(func(uintptr) bool {
+			k.mu.Lock()
+			defer k.mu.Unlock()
+			if k.watcher == w {
+				k.drain()
+			}
+			return false
+		})
+	}()
+	return w, nil
+}
+
+// stop ends the goroutine. The keeper's lock is not held, and the keeper does not
+// know the watcher any more.
+func (w *watcher) stop() {
+	w.file.Close()
+	<-w.done
+}
+
+// drain handles the events that are there. k.mu is held.
+func (k *keeper) drain() {
+	w := k.watcher
+	if w == nil {
+		return
+	}
+	for {
+		n, err := unix.Read(w.fd, w.buf)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil || n <= 0 {
+			return
+		}
+		walkEvents(w.buf[:n], k.event)
+	}
+}
+
+// walkEvents cuts what inotify gave into events, see inotify(7). Names are padded
+// with zero bytes. A cut-off event at the end does not occur and is dropped.
+func walkEvents(b []byte, handle func(wd int32, mask uint32, name string)) {
+	for len(b) >= unix.SizeofInotifyEvent {
+		wd := int32(binary.NativeEndian.Uint32(b))
+		mask := binary.NativeEndian.Uint32(b[4:])
+		size := uint64(binary.NativeEndian.Uint32(b[12:]))
+		b = b[unix.SizeofInotifyEvent:]
+		if size > uint64(len(b)) {
+			return
+		}
+		name, _, _ := bytes.Cut(b[:size], []byte{0})
+		handle(wd, mask, string(name))
+		b = b[size:]
+	}
+}
+
+// event handles one event. k.mu is held.
+func (k *keeper) event(wd int32, mask uint32, name string) {
+	if mask&unix.IN_Q_OVERFLOW != 0 {
+		for _, f := range k.folders {
+			k.moved(f)
+			k.lookOver(f)
+		}
+		return
+	}
+	for _, f := range k.folders {
+		if f.wd != int(wd) || f.refs == 0 {
+			continue
+		}
+		switch {
+		case mask&(unix.IN_DELETE_SELF|unix.IN_MOVE_SELF|unix.IN_UNMOUNT|unix.IN_IGNORED) != 0:
+			if mask&(unix.IN_IGNORED|unix.IN_UNMOUNT) != 0 {
+				f.wd = -1
+			}
+			k.moved(f)
+			k.lookOver(f)
+		case mask&(unix.IN_CREATE|unix.IN_MOVED_TO) != 0:
+			if n := f.watched[name]; n != nil {
+				k.appeared(f, n, true)
+			}
+			k.check(f, name)
+		default:
+			k.check(f, name)
+		}
+	}
+}
+
+// lookOver looks at every name of the folder, for when it is not known what has
+// happened. k.mu is held.
+func (k *keeper) lookOver(f *folder) {
+	for _, n := range f.watched {
+		k.appeared(f, n, false)
+	}
+	for name := range f.placed {
+		k.check(f, name)
+	}
+}
+
+// arm makes inotify tell about the folder, once for all who need it. It returns
+// why it cannot. k.mu is held.
+func (k *keeper) arm(f *folder) error {
+	if f.wd >= 0 {
+		return nil
+	}
+	if k.watcher == nil {
+		w, err := k.startWatcher()
+		if err != nil {
+			return err
+		}
+		k.watcher = w
+	}
+	wd, err := unix.InotifyAddWatch(k.watcher.fd, fdPath(f.fd), folderEvents)
+	if err != nil {
+		return err
+	}
+	f.wd = wd
+	return nil
+}
+
+// disarm ends what arm has begun. k.mu is held.
+func (k *keeper) disarm(f *folder) {
+	if f.wd < 0 {
+		return
+	}
+	wd := f.wd
+	f.wd = -1
+	for _, other := range k.folders {
+		if other.wd == wd {
+			return // the same folder under another path
+		}
+	}
+	if k.watcher != nil {
+		// It fails for a folder that is gone, and then it has ended by itself.
+		_, _ = unix.InotifyRmWatch(k.watcher.fd, uint32(wd))
+	}
+}

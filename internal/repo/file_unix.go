@@ -1,0 +1,74 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package repo
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// errNotFile and errTooBig are why readFile refuses.
+var (
+	errNotFile = errors.New("it is no regular file")
+	errTooBig  = errors.New("it is too big")
+)
+
+// readFile returns the bytes of a regular file of at most limit bytes. It uses the
+// system's calls alone: the poller of package os costs more than the small files
+// here. A named pipe does not block it.
+func readFile(path string, limit int64) ([]byte, error) {
+	fd, err := retry(func() (int, error) {
+		return syscall.Open(path, syscall.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY|syscall.O_CLOEXEC, 0)
+	})
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	defer func() { _ = syscall.Close(fd) }()
+	var st syscall.Stat_t
+	if err := syscall.Fstat(fd, &st); err != nil {
+		return nil, os.NewSyscallError("fstat", err)
+	}
+	if st.Mode&syscall.S_IFMT != syscall.S_IFREG {
+		return nil, errNotFile
+	}
+	if st.Size > limit {
+		return nil, errTooBig
+	}
+	text := make([]byte, 0, st.Size+1) // one more, so that the end is seen without growing
+	for {
+		if len(text) == cap(text) {
+			text = append(text, 0)[:len(text)]
+		}
+		n, err := retry(func() (int, error) { return syscall.Read(fd, text[len(text):cap(text)]) })
+		if err != nil {
+			return nil, os.NewSyscallError("read", err)
+		}
+		if n == 0 {
+			return text, nil
+		}
+		if text = text[:len(text)+n]; int64(len(text)) > limit {
+			return nil, errTooBig
+		}
+	}
+}
+
+// retry calls again what a signal has interrupted.
+func retry(call func() (int, error)) (int, error) {
+	for {
+		n, err := call()
+		if !errors.Is(err, syscall.EINTR) {
+			return n, err
+		}
+	}
+}
+
+// absent reports whether the error says that nothing has a name: also if one of the
+// name's folders is a file, and if the name is longer than a name can be.
+func absent(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ENAMETOOLONG)
+}
