@@ -75,7 +75,7 @@ func (t *task) try(ctx context.Context, policy sandbox.Policy) (*attempt, error)
 		return a, fmt.Errorf("sallyport: the end of the command is not known: %w", err)
 	case a.exit.Broken != nil:
 		a.end = EndFailed
-		return a, fmt.Errorf("sallyport: the command was ended: %w", a.exit.Broken)
+		return a, fmt.Errorf("sallyport: the sandbox did not hold: %w", a.exit.Broken)
 	case a.end == EndCanceled:
 		return a, canceled(ctx)
 	case a.end == EndFailed:

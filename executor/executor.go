@@ -149,7 +149,7 @@ type Exit struct {
 // Quarantined is a name that appeared where none may be and was moved away.
 type Quarantined struct {
 	Path    string `json:"path"`               // where it appeared
-	MovedTo string `json:"moved_to,omitempty"` // where it is now; empty when it could not be moved
+	MovedTo string `json:"moved_to,omitempty"` // where it is now; empty when it is gone
 	Why     string `json:"why"`                // what the name is to tools outside, a few words
 	Grant   string `json:"grant,omitempty"`    // the grant that permits it, as a flag; empty when none does
 }

@@ -166,7 +166,7 @@ func denied(d sandbox.Denial) string {
 
 // quarantined says which name came into being although it must not.
 func quarantined(q executor.Quarantined) string {
-	words := q.Path + " appeared while the command ran (" + q.Why + ") and could not be moved away; remove it"
+	words := q.Path + " appeared while the command ran (" + q.Why + ") and is gone"
 	if q.MovedTo != "" {
 		words = q.Path + " appeared while the command ran (" + q.Why + ") and was moved to " + q.MovedTo
 	}

@@ -4,6 +4,7 @@
 package confine
 
 import (
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -126,17 +127,7 @@ func (a *arena) request(j *job) *Request {
 
 // start plans a job, changes the plan and performs it.
 func (a *arena) start(r *Request, change func(*plan.Plan), stdin, stdout, stderr *os.File) (Child, error) {
-	p, err := a.host.Plan(r, [3]*os.File{stdin, stdout, stderr})
-	if err != nil {
-		return nil, err
-	}
-	if change != nil {
-		change(p)
-	}
-	if err := makePoints(p.Points); err != nil {
-		return nil, err
-	}
-	return a.host.perform(r, p, stdin, stdout, stderr)
+	return a.host.start(context.Background(), r, change, stdin, stdout, stderr)
 }
 
 // run performs a job to its end. With an error nothing was started.

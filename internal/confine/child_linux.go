@@ -10,6 +10,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -40,7 +41,7 @@ func (h *Host) perform(r *Request, p *plan.Plan, stdin, stdout, stderr *os.File)
 	if err != nil {
 		return nil, explain(r, err)
 	}
-	return &child{proc: proc, plan: p, own: p.Script.Namespaces&launch.NewPID != 0}, nil
+	return &child{keep: &keeping{}, over: make(chan struct{}), proc: proc, plan: p, own: p.Script.Namespaces&launch.NewPID != 0}, nil
 }
 
 func (c *child) PID() int { return c.proc.PID() }
@@ -98,15 +99,16 @@ func (c *child) Kill() error {
 
 // attend looks after what is kept around the command.
 func (c *child) attend(k *keeping) {
-	c.keep, c.over = k, make(chan struct{})
-	if k.held == nil {
+	c.keep = k
+	held := k.held
+	if held == nil {
 		return
 	}
 	go func() {
 		select {
-		case <-k.held.Broken():
+		case <-held.Broken():
 			c.mu.Lock()
-			c.broken = k.held.Cause()
+			c.broken = held.Cause()
 			c.mu.Unlock()
 			_ = c.Kill() // WaitAll tells what became of it
 		case <-c.over:

@@ -24,21 +24,23 @@ const maxMatches = 8192
 
 // A gathering finds out what stands at the paths of a policy.
 type gathering struct {
-	root  sandbox.Level // of what no rule is about
+	base  sandbox.Level // of what no rule is about
 	roots []string      // writable roots, symbolic links resolved
 	rules map[string]plan.Rule
 
-	git      bool // the grant git is given
-	config   repo.Config
-	opened   []*repo.Repository // those that the grant is for
+	private  string // where a folder of ours stands; nothing of the host's is there
+	git      bool   // the grant git is given
+	outside  repo.Outside
+	opened   []opened // those that the grant is for
 	claims   []claim
+	late     []claim // names in folders that are missing, too
 	warnings []string
 }
 
-// gather turns a resolved policy into rules with facts. Every path in them is
-// free of symbolic links.
-func gather(res *sandbox.Resolved, scan scanner) (*gathering, error) {
-	g := &gathering{root: res.Root, rules: make(map[string]plan.Rule)}
+// gather turns the entries of a resolved policy into rules with facts. Every path
+// in them is free of symbolic links. Protected names come after that, by protectAll.
+func gather(res *sandbox.Resolved) (*gathering, error) {
+	g := &gathering{base: res.Root, rules: make(map[string]plan.Rule)}
 	for _, w := range res.Paths {
 		if w.Level != sandbox.LevelWrite {
 			continue
@@ -59,9 +61,6 @@ func gather(res *sandbox.Resolved, scan scanner) (*gathering, error) {
 		if err := g.glob(pattern, res.GlobDepth); err != nil {
 			return nil, err
 		}
-	}
-	if err := g.protectAll(res, scan); err != nil {
-		return nil, err
 	}
 	return g, nil
 }

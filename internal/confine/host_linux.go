@@ -40,7 +40,9 @@ type Host struct {
 	tmp     *privateTmp
 	filters map[string]launch.Filter
 	keeper  *guard.Keeper // nil as long as nothing was claimed
-	scans   map[string]*repo.Cache
+
+	scanning sync.Mutex             // held from memory to the end of the gathering
+	scans    map[string]*repo.Cache // guarded by scanning
 }
 
 // Facts is what is known about the machine. It is found out once.
@@ -105,10 +107,26 @@ func (h *Host) confined(r *Request, pr *plan.Request, keep *keeping) error {
 		return err
 	}
 	pr.Root = res.Root
-	g, err := gather(&res, h.scan)
+	g, err := gather(&res)
 	if err != nil {
 		return err
 	}
+	if pr.Tmp, err = h.tmpFor(r.Tmp, g); err != nil {
+		return err
+	}
+	if pr.Tmp != nil {
+		g.private = pr.Tmp.At
+	}
+	if err := g.protectAll(&res, h.memory); err != nil {
+		return err
+	}
+	if res.Network == sandbox.NetworkHost {
+		g.resolverFile()
+	}
+	if pr.Filter, err = h.filter(r.Allow, res.Network == sandbox.NetworkHost); err != nil {
+		return err
+	}
+	// Last, because it makes folders: nothing that is known by now can fail.
 	if keep != nil {
 		if err := keep.hold(h, g); err != nil {
 			return err
@@ -118,32 +136,20 @@ func (h *Host) confined(r *Request, pr *plan.Request, keep *keeping) error {
 		return err
 	}
 	pr.Rules = g.sorted()
-	if pr.Tmp, err = h.tmpFor(r.Tmp, pr); err != nil {
-		return err
-	}
-	if res.Network == sandbox.NetworkHost {
-		resolverFile(pr)
-	}
-	pr.Filter, err = h.filter(r.Allow, res.Network == sandbox.NetworkHost)
-	return err
+	return nil
 }
 
 // resolverFile keeps the file that /etc/resolv.conf leads to visible for commands
 // that use the host's network: on many systems it lies below /run, which is
 // covered.
-func resolverFile(pr *plan.Request) {
+func (g *gathering) resolverFile() {
 	real := realPath("/etc/resolv.conf")
-	if !strings.HasPrefix(real, "/run/") || slices.ContainsFunc(pr.Rules, func(r plan.Rule) bool { return r.Path == real }) {
+	if _, ruled := g.rules[real]; ruled || !strings.HasPrefix(real, "/run/") {
 		return
 	}
 	if s, err := look(real); err == nil && s.Kind == plan.KindFile {
-		addRule(pr, plan.Rule{Spot: s, Level: sandbox.LevelRead, Why: "name servers"})
+		g.add(plan.Rule{Spot: s, Level: sandbox.LevelRead, Why: "name servers"})
 	}
-}
-
-func addRule(pr *plan.Request, r plan.Rule) {
-	pr.Rules = append(pr.Rules, r)
-	slices.SortFunc(pr.Rules, func(a, b plan.Rule) int { return strings.Compare(a.Path, b.Path) })
 }
 
 func checkLevel(level string) error {
@@ -174,20 +180,20 @@ func limits() []plan.Limit {
 }
 
 // tmpFor decides what stands at /tmp, and adds the rules that belong to it.
-func (h *Host) tmpFor(want string, pr *plan.Request) (*plan.Tmp, error) {
+func (h *Host) tmpFor(want string, g *gathering) (*plan.Tmp, error) {
 	at := realPath("/tmp")
-	for _, r := range pr.Rules {
-		if r.Path == at && r.Level == sandbox.LevelDeny {
-			return nil, nil
-		}
-	}
 	state, dir, err := h.private()
 	if err != nil {
 		return nil, err
 	}
 	// Other runs' private folders and our records are nobody's business.
-	if s, err := look(state); err == nil && !slices.ContainsFunc(pr.Rules, func(r plan.Rule) bool { return r.Path == state }) {
-		addRule(pr, plan.Rule{Spot: s, Level: sandbox.LevelDeny, Why: "sallyport's own state"})
+	if s, err := look(state); err == nil {
+		if _, ruled := g.rules[state]; !ruled {
+			g.add(plan.Rule{Spot: s, Level: sandbox.LevelDeny, Why: "sallyport's own state"})
+		}
+	}
+	if r, ok := g.rules[at]; ok && r.Level == sandbox.LevelDeny {
+		return nil, nil
 	}
 	switch {
 	case want == "host":
@@ -282,9 +288,17 @@ func (h *Host) Start(ctx context.Context, r *Request, stdin, stdout, stderr *os.
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}
+	return h.start(ctx, r, nil, stdin, stdout, stderr)
+}
+
+// start is Start with a function that may change the plan, or nil.
+func (h *Host) start(ctx context.Context, r *Request, change func(*plan.Plan), stdin, stdout, stderr *os.File) (Child, error) {
 	keep := &keeping{}
 	p, err := h.plan(r, [3]*os.File{stdin, stdout, stderr}, keep)
 	if err == nil {
+		if change != nil {
+			change(p)
+		}
 		err = makePoints(p.Points)
 	}
 	if err == nil {

@@ -25,29 +25,28 @@ type keeping struct {
 	keeper *guard.Keeper
 	held   *guard.Hold
 	claims []claim
-	before []before
-}
-
-// before is a repository as it was before the command ran.
-type before struct {
-	repo *repo.Repository
-	was  repo.Snapshot
+	late   []claim // names that can only be looked at when everything is over
+	before []*repo.Snapshot
 }
 
 // hold claims the names that a gathering found missing and adds rules for the
 // folders that now stand for some of them.
 func (k *keeping) hold(h *Host, g *gathering) error {
-	for _, r := range g.opened {
-		k.before = append(k.before, before{repo: r, was: r.Snapshot()})
+	for _, o := range g.opened {
+		s, err := repo.Take(o.work, o.repo, g.outside)
+		if err != nil {
+			g.warn(err)
+		}
+		k.before = append(k.before, s)
 	}
-	if len(g.claims) == 0 && len(k.before) == 0 {
+	if len(g.claims) == 0 && len(g.late) == 0 && len(k.before) == 0 {
 		return nil
 	}
 	keeper, err := h.guard()
 	if err != nil {
 		return err
 	}
-	k.keeper, k.claims = keeper, g.claims
+	k.keeper, k.claims, k.late = keeper, g.claims, g.late
 	wants := make([]guard.Want, len(g.claims))
 	for i, c := range g.claims {
 		wants[i] = c.Want
@@ -75,15 +74,27 @@ func (k *keeping) finish() ([]executor.Quarantined, error) {
 			out = append(out, executor.Quarantined{Path: f.Path, MovedTo: f.MovedTo, Why: f.Why, Grant: k.grant(f.Path)})
 		}
 	}
+	for _, c := range k.late {
+		err = errors.Join(err, k.move(c.Path, c.Why, &out))
+	}
 	for _, b := range k.before {
-		for _, p := range b.repo.Check(b.was) {
-			f, e := k.keeper.Quarantine(p.Path, p.Why)
-			err = errors.Join(err, e)
-			out = append(out, executor.Quarantined{Path: p.Path, MovedTo: f.MovedTo, Why: p.Why})
+		paths, e := b.Check()
+		err = errors.Join(err, e)
+		for _, p := range paths {
+			err = errors.Join(err, k.move(p.Path, p.Why, &out))
 		}
 	}
 	k.release()
 	return out, err
+}
+
+// move moves what stands at a path to quarantine.
+func (k *keeping) move(name, why string, out *[]executor.Quarantined) error {
+	f, err := k.keeper.Quarantine(name, why)
+	if err == nil && f.Kind != guard.KindGone {
+		*out = append(*out, executor.Quarantined{Path: name, MovedTo: f.MovedTo, Why: why})
+	}
+	return err
 }
 
 func (k *keeping) grant(name string) string {
@@ -117,29 +128,31 @@ func (h *Host) guard() (*guard.Keeper, error) {
 	return h.keeper, nil
 }
 
-// scan looks for nested repositories below a root. What it learned is kept for
-// the next time, also in the state folder; where there is none, it starts anew.
-func (h *Host) scan(root string) repo.Found {
+// memory returns what is remembered of the repositories below a folder, and the
+// function that keeps it for the next time. Where there is no state folder,
+// everything is looked at anew. One gathering at a time uses it.
+func (h *Host) memory(root string) (cache *repo.Cache, keep func()) {
 	state, _, err := h.private()
 	if err != nil {
-		return repo.Scan(root, nil, repo.Limit{})
+		return nil, func() {}
 	}
-	h.mu.Lock()
-	cache := h.scans[root]
-	h.mu.Unlock()
+	sum := sha256.Sum256([]byte(root))
+	dir := filepath.Join(state, "scans")
+	name := filepath.Join(dir, hex.EncodeToString(sum[:16]))
+	h.scanning.Lock()
+	cache = h.scans[root]
 	if cache == nil {
-		sum := sha256.Sum256([]byte(root))
-		dir := filepath.Join(state, "scans")
-		_ = os.Mkdir(dir, 0o700) //nolint:forbidigo // without it nothing is kept, which Save reports
-		cache = repo.LoadCache(filepath.Join(dir, hex.EncodeToString(sum[:16])))
-		h.mu.Lock()
+		cache = repo.LoadCache(name)
 		if h.scans == nil {
 			h.scans = make(map[string]*repo.Cache)
 		}
 		h.scans[root] = cache
-		h.mu.Unlock()
 	}
-	found := repo.Scan(root, cache, repo.Limit{})
-	_ = cache.Save() // what is not kept is searched again
-	return found
+	return cache, func() {
+		if cache.Save(name) != nil {
+			_ = os.Mkdir(dir, 0o700) //nolint:forbidigo // the state folder is ours
+			_ = cache.Save(name)     // what is not kept is searched again
+		}
+		h.scanning.Unlock()
+	}
 }

@@ -33,43 +33,60 @@ const (
 	whyNewRepo = "a new git repository: tools outside obey what is in it"
 )
 
-// scanner finds the nested repositories below a writable root.
-type scanner func(root string) repo.Found
+// A memory gives what is remembered of the repositories below a root, and a function
+// that keeps it.
+type memory func(root string) (cache *repo.Cache, keep func())
+
+// An opened is a work tree that the grant git is for. A missing repository may
+// come into being.
+type opened struct {
+	work string
+	repo *repo.Repository
+}
 
 // protectAll adds rules for the protected names of every writable root, for what
 // their repositories lead to, and for the repositories nested in them. A place
 // that the policy made readable or denied already stays as it is.
-func (g *gathering) protectAll(res *sandbox.Resolved, scan scanner) error {
+func (g *gathering) protectAll(res *sandbox.Resolved, mem memory) error {
 	if err := checkNamed(res.Named); err != nil {
 		return err
 	}
 	g.git = slices.Contains(res.Named, GrantGit)
-	g.config = repo.UserConfig()
+	g.outside = repo.Surroundings(os.LookupEnv)
 	for _, w := range res.Writable {
 		root, err := filepath.EvalSymlinks(w.Root)
-		if err != nil || !g.folder(root) {
-			continue // skipped because it is missing, or a file, which has no names in it
+		if err != nil || !g.folder(root) || root == g.private {
+			continue // skipped because it is missing, a file, or ours: no names of the host's are in it
 		}
-		opened := true // an entry for .git itself says what it is
-		for _, name := range w.Protected {
-			if filepath.Base(name) == ".git" {
-				opened = false
-				continue
-			}
-			if err := g.protect(filepath.Join(root, filepath.Base(name))); err != nil {
-				return err
-			}
-		}
-		if !opened {
-			if err := g.workspace(root); err != nil {
-				return err
-			}
-		}
-		if err := g.nested(root, scan(root)); err != nil {
+		cache, keep := mem(root)
+		g.outside.Cache = cache
+		err = g.protectRoot(root, w.Protected)
+		keep()
+		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// protectRoot adds the rules for one writable root.
+func (g *gathering) protectRoot(root string, protected []string) error {
+	opened := true // an entry for .git itself says what it is
+	for _, name := range protected {
+		if filepath.Base(name) == ".git" {
+			opened = false
+			continue
+		}
+		if err := g.protect(filepath.Join(root, filepath.Base(name))); err != nil {
+			return err
+		}
+	}
+	if !opened {
+		if err := g.workspace(root); err != nil {
+			return err
+		}
+	}
+	return g.nested(root, repo.Scan(root, g.outside.Cache, repo.Limit{}))
 }
 
 // folder reports whether a rule of the policy stands for a folder.
@@ -108,24 +125,28 @@ func (g *gathering) claim(c claim) {
 // workspace protects the repository whose work tree a writable root is. Where
 // there is none, none may come into being without the grant.
 func (g *gathering) workspace(root string) error {
-	r, err := g.open(root)
-	if err != nil {
-		return err
-	}
+	link := filepath.Join(root, ".git")
+	st, err := os.Lstat(link)
 	switch {
-	case r != nil:
-		return g.repository(r, true)
-	case !g.git:
-		g.claim(claim{Want: guard.Want{Path: filepath.Join(root, ".git"), Why: whyNewRepo}, grant: "--grant git"})
+	case err == nil && !st.IsDir() && !st.Mode().IsRegular():
+		return g.protect(link) // refuses
+	case err == nil:
+		return g.repository(root, true)
+	case !errors.Is(err, fs.ErrNotExist):
+		return &RootError{Path: link, Why: "cannot be looked at: " + reason(err)}
+	}
+	if r, err := repo.Open(root); r != nil || err != nil {
+		return g.repository(root, true) // a bare one
+	}
+	if !g.git {
+		g.claim(claim{Want: guard.Want{Path: link, Why: whyNewRepo}, grant: "--grant git"})
+		g.opened = append(g.opened, opened{work: root})
 		return nil
 	}
 	// The grant is for the repository around the workspace then.
 	for at := filepath.Dir(root); ; at = filepath.Dir(at) {
-		if r, err := g.open(at); err != nil || r != nil {
-			if err != nil || g.level(r.Dir) == sandbox.LevelWrite {
-				return err
-			}
-			return g.repository(r, true)
+		if st, err := os.Lstat(filepath.Join(at, ".git")); err == nil && (st.IsDir() || st.Mode().IsRegular()) {
+			return g.repository(at, true)
 		}
 		if at == "/" {
 			return nil
@@ -133,78 +154,131 @@ func (g *gathering) workspace(root string) error {
 	}
 }
 
-// open looks for a repository. Its pointer may be anything in a nested one, but
-// what cannot be understood cannot be protected in part.
-func (g *gathering) open(work string) (*repo.Repository, error) {
-	r, err := repo.Open(work)
-	var odd *repo.LinkError
-	if errors.As(err, &odd) {
-		return nil, &sandbox.UnsupportedError{
-			Need: fmt.Sprintf("a folder or file at the protected name %s", odd.Path),
-			Have: odd.Have,
-			Hint: "a protected name that is a link cannot be kept from changing; replace it by what it points to, or move it away",
-		}
-	}
-	if err != nil {
-		return nil, &RootError{Path: filepath.Join(work, ".git"), Why: "cannot be looked at: " + reason(err)}
-	}
-	return r, nil
-}
-
 // nested protects the repositories that a search found below a root, the ones
 // higher up first.
 func (g *gathering) nested(root string, found repo.Found) error {
-	for _, work := range found.Works {
-		if work == root || g.level(work) != sandbox.LevelWrite {
+	for _, work := range found.Repositories {
+		if g.level(work) != sandbox.LevelWrite {
 			continue
 		}
-		link := filepath.Join(work, ".git")
-		if r, ok := g.rules[link]; ok && !r.Pin {
+		if _, ruled := g.rules[filepath.Join(work, ".git")]; ruled {
 			continue // an entry of the policy, or done before
 		}
-		r, err := repo.Open(work)
-		if err != nil || r == nil {
-			// Nobody but an earlier command or the user made it so odd, and a tool
-			// outside will fall over it as we do. It stays as it is.
-			if err := g.carve(link, sandbox.LevelRead, "nested repository"); err != nil {
-				return err
-			}
-			continue
-		}
-		if err := g.repository(r, false); err != nil {
+		if err := g.repository(work, false); err != nil {
 			return err
 		}
 	}
 	if !found.Complete {
 		g.warnings = append(g.warnings, fmt.Sprintf(
-			"%s was not searched whole for nested repositories: %d entries were looked at; the next run goes on from there", root, found.Scanned))
+			"%s was not searched whole for nested repositories: this run stopped at %s, the next one goes on from there", root, found.Stopped))
 	}
 	return nil
 }
 
-// repository adds the rules for one repository. Own says that its .git could not
-// have been put there by a command, so that the grant may follow where it leads.
-func (g *gathering) repository(r *repo.Repository, own bool) error {
-	if !g.git {
-		return g.shut(r.Protected(g.config))
+// repository adds the rules for one repository. Own says that it is the one of a
+// workspace: a nested one could have been made by a command before, and what it
+// leads to is only followed inside of the workspace.
+func (g *gathering) repository(work string, own bool) error {
+	r, err := repo.Open(work)
+	if r == nil || err != nil {
+		// Git cannot make anything of it either. It stays as it is.
+		if err != nil {
+			g.warn(err)
+		}
+		return g.carve(filepath.Join(work, ".git"), sandbox.LevelRead, "git folder")
 	}
+	if g.git {
+		paths, err := r.Shut(g.outside)
+		if why := g.ungrantable(r, own, paths, err); why == "" {
+			return g.grant(r, paths)
+		} else if own {
+			g.warnings = append(g.warnings, "the grant git is not given for "+r.Work+": "+why)
+		}
+	}
+	paths, err := r.Protected(g.outside)
+	if err != nil {
+		g.warn(err)
+	}
+	return g.shut(paths)
+}
+
+// ungrantable says why the grant git cannot be given for a repository.
+func (g *gathering) ungrantable(r *repo.Repository, own bool, paths []repo.Path, err error) string {
+	if err != nil {
+		return "what git obeys there is not known: " + err.Error()
+	}
+	for _, dir := range []string{r.Dir, r.Common} {
+		if g.level(dir) != sandbox.LevelWrite && (!own || !mutual(r)) {
+			return fmt.Sprintf("its git folder %s lies outside of the workspace and does not point back to it; --rw with its path opens it", dir)
+		}
+	}
+	for _, p := range paths {
+		inside := within(p.Path, r.Dir) || within(p.Path, r.Common)
+		if p.Symlink && (inside || g.level(p.Path) == sandbox.LevelWrite) {
+			return fmt.Sprintf("%s (%s) is a symbolic link, which a command could turn elsewhere; replace it by what it points to", p.Path, p.Why)
+		}
+	}
+	return ""
+}
+
+func within(name, folder string) bool {
+	return name == folder || strings.HasPrefix(name, strings.TrimSuffix(folder, "/")+"/")
+}
+
+// mutual reports whether the git folder of a work tree points back to it. A pointer
+// that leads out of the workspace and was put there by a command does not.
+func mutual(r *repo.Repository) bool {
+	if !r.Pointer {
+		return true // it lies in the work tree
+	}
+	if back, ok := firstLine(filepath.Join(r.Dir, "gitdir")); ok {
+		return realPath(back) == r.Link
+	}
+	text, err := os.ReadFile(filepath.Join(r.Dir, "config"))
+	if err != nil {
+		return false
+	}
+	entries, err := repo.ParseConfig(text)
+	if err != nil {
+		return false
+	}
+	back := ""
+	for _, e := range entries {
+		if e.Key == "core.worktree" {
+			back = e.Value
+		}
+	}
+	if back == "" {
+		return false
+	}
+	if !filepath.IsAbs(back) {
+		back = filepath.Join(r.Dir, back)
+	}
+	return realPath(back) == r.Work
+}
+
+// firstLine reads a file that holds one path.
+func firstLine(name string) (string, bool) {
+	b, err := os.ReadFile(name)
+	line, _, _ := strings.Cut(string(b), "\n")
+	return line, err == nil && filepath.IsAbs(line)
+}
+
+// grant opens a repository except for what is shut.
+func (g *gathering) grant(r *repo.Repository, paths []repo.Path) error {
 	for _, dir := range []string{r.Dir, r.Common} {
 		if g.level(dir) == sandbox.LevelWrite {
 			continue
-		}
-		if !own || !r.Mutual {
-			// A pointer that leads out of the workspace could be anybody's.
-			return g.shut(r.Protected(g.config))
 		}
 		spot, err := look(dir)
 		if err != nil {
 			return &RootError{Path: dir, Why: "cannot be looked at: " + reason(err)}
 		}
-		g.add(plan.Rule{Spot: spot, Level: sandbox.LevelWrite, Why: "grant git"})
+		g.rules[dir] = plan.Rule{Spot: spot, Level: sandbox.LevelWrite, Why: "grant git"}
 		g.roots = append(g.roots, dir)
 	}
-	g.opened = append(g.opened, r)
-	return g.shut(r.Shut(g.config))
+	g.opened = append(g.opened, opened{work: r.Work, repo: r})
+	return g.shut(paths)
 }
 
 // shut makes places of a repository readable only. Those that lie where nothing
@@ -215,10 +289,16 @@ func (g *gathering) shut(paths []repo.Path) error {
 		switch {
 		case ruled, g.level(p.Path) != sandbox.LevelWrite:
 			// An entry of the policy says what it is, or it cannot be written.
-		case p.Missing:
-			if g.reachable(p.Path) {
-				g.claim(claim{Want: guard.Want{Path: p.Path, Placeholder: p.Folder, Why: p.Why}})
+		case p.Symlink:
+			return &sandbox.UnsupportedError{
+				Need: fmt.Sprintf("a fixed place for %s (%s)", p.Path, p.Why),
+				Have: "it is a symbolic link, which the command could turn elsewhere",
+				Hint: "replace the link by the folder or file itself",
 			}
+		case p.Missing && g.reachable(p.Path):
+			g.claim(claim{Want: guard.Want{Path: p.Path, Placeholder: p.Folder, Why: p.Why}})
+		case p.Missing:
+			g.late = append(g.late, claim{Want: guard.Want{Path: p.Path, Why: p.Why}})
 		default:
 			if err := g.carve(p.Path, sandbox.LevelRead, p.Why); err != nil {
 				return err
@@ -226,6 +306,11 @@ func (g *gathering) shut(paths []repo.Path) error {
 		}
 	}
 	return nil
+}
+
+// warn keeps what people should know and the command can do without.
+func (g *gathering) warn(err error) {
+	g.warnings = append(g.warnings, err.Error())
 }
 
 // reachable reports whether the folder of a name exists, so that the name could
@@ -242,7 +327,7 @@ func (g *gathering) level(name string) sandbox.Level {
 			return r.Level
 		}
 		if at == "/" {
-			return g.root
+			return g.base
 		}
 	}
 }

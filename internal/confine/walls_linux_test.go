@@ -253,7 +253,9 @@ func TestWithoutIdentity(t *testing.T) {
 		each(func(s *launch.Step) { s.ID = launch.ID{} })(a, p)
 		must(t, os.Rename(a.ws, a.base+"/old"))
 		must(t, os.Rename(a.out, a.ws))
-		must(t, os.Mkdir(a.ws+"/.git", 0o755))
+		for _, n := range sandbox.ProtectedNames() {
+			must(t, os.Mkdir(a.ws+"/"+n, 0o755))
+		}
 	}
 	if res := mustRun(t, a, j); res.code != 0 {
 		t.Fatalf("%+v", res)

@@ -112,6 +112,11 @@ type Keeper struct {
 // Hold that does nothing.
 func (k *Keeper) Hold(wants []Want) (*Hold, error) { return k.hold(wants) }
 
+// Quarantine moves what stands at a path to quarantine, whatever it is: for names
+// that turn out to be harmful when a command has ended. Nothing standing there is
+// [KindGone] and no error. The path is as in a [Want], why is for the note beside.
+func (k *Keeper) Quarantine(path, why string) (Found, error) { return k.quarantineNow(path, why) }
+
 // Close ends all watches, waits for the goroutine, and removes the placeholders
 // that no other living process holds. Every Hold should be released before; one
 // that is not is broken. A second Close does nothing. A placeholder that cannot

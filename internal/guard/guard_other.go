@@ -13,6 +13,8 @@ type hold struct{}
 
 func (k *Keeper) hold([]Want) (*Hold, error) { return nil, ErrUnsupported }
 
+func (k *Keeper) quarantineNow(string, string) (Found, error) { return Found{}, ErrUnsupported }
+
 func (k *Keeper) close() error { return nil }
 
 func (h *Hold) placeholders() []Placeholder { return nil }
