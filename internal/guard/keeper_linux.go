@@ -205,7 +205,7 @@ func (k *keeper) settleWant(h *hold, w *want) error {
 	if err == nil {
 		return &ExistsError{Path: w.Path, Kind: l.kind()}
 	}
-	if err != unix.ENOENT {
+	if !errors.Is(err, unix.ENOENT) {
 		return holdError(w.Path, "watch it", err)
 	}
 	n := w.folder.watched[w.name]
@@ -228,7 +228,7 @@ func (k *keeper) enter(h *hold, w *want) error {
 		}
 	}
 	fd, err := openFolder(w.dir)
-	if err == unix.EACCES {
+	if errors.Is(err, unix.EACCES) {
 		if closedAbove(w.dir, uint32(unix.Geteuid())) {
 			return &HoldError{Path: w.Path, Do: "look at it", Err: err, Mend: "a command could open the folders above it; chmod u+x them"}
 		}
@@ -290,7 +290,7 @@ func (k *keeper) make(h *hold, w *want) error {
 	case lookErr == nil:
 		w.cold = false
 		return &ExistsError{Path: w.Path, Kind: l.kind()}
-	case lookErr != unix.ENOENT:
+	case !errors.Is(lookErr, unix.ENOENT):
 		w.cold = false
 		return holdError(w.Path, "look at it", lookErr)
 	case err == nil:
@@ -300,7 +300,7 @@ func (k *keeper) make(h *hold, w *want) error {
 		err = j.add(file, &w.entry, lineAdd(j.id)+lineMake)
 	default:
 		// No entry, or one that says nothing that can be understood.
-		if err != unix.ENOENT {
+		if !errors.Is(err, unix.ENOENT) {
 			err = j.forget(file)
 		} else {
 			err = nil
@@ -328,13 +328,12 @@ func (k *keeper) notMade(h *hold, w *want, err error) error {
 	if s := j.settle(file, &w.entry, j.id); s.err != nil {
 		return k.stateError(s.err)
 	}
-	switch err {
-	case unix.EEXIST:
+	switch {
+	case errors.Is(err, unix.EEXIST):
 		l, _ := lookAt(w.folder.fd, w.name)
 		return &ExistsError{Path: w.Path, Kind: l.kind()}
-	case unix.EACCES, unix.EPERM, unix.EROFS:
-		l, e := lookAt(w.folder.fd, "")
-		if err == unix.EACCES && (e != nil || l.uid == uint32(unix.Geteuid())) {
+	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM), errors.Is(err, unix.EROFS):
+		if errors.Is(err, unix.EACCES) && ownFolder(w.folder.fd) {
 			// The command is this user, who can give himself the right.
 			w.Placeholder = false
 			h.notes = append(h.notes, fmt.Sprintf("%s is watched, not covered: its folder is closed, but a command can open it", w.Path))
@@ -522,7 +521,7 @@ func (k *keeper) endJournal() error {
 	for path := range k.slots {
 		file := entryName(path)
 		e, err := j.read(file)
-		if err == unix.ENOENT {
+		if errors.Is(err, unix.ENOENT) {
 			continue
 		}
 		if err == nil {

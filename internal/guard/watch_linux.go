@@ -6,6 +6,7 @@ package guard
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -67,7 +68,7 @@ func (k *keeper) drain() {
 	}
 	for {
 		n, err := unix.Read(w.fd, w.buf)
-		if err == unix.EINTR {
+		if errors.Is(err, unix.EINTR) {
 			continue
 		}
 		if err != nil || n <= 0 {
