@@ -16,16 +16,16 @@ import (
 // A keeper is what a Keeper has on Linux. mu guards all of it, and the fields of
 // its holds, folders and slots.
 type keeper struct {
-	mu       sync.Mutex
-	state    string
-	closed   bool
-	journal  *journal // nil before the first Hold
-	watcher  *watcher // nil as long as nothing needs it
-	folders  []*folder
-	slots    map[string]*slot // placeholders held, by path
-	boxes    *boxes           // the quarantine; nil as long as nothing was moved
-	step     func(string)     // marks a point between two steps, for tests; may be nil
-	noNotify error            // tests: why there is no inotify
+	mu      sync.Mutex
+	state   string
+	closed  bool
+	journal *journal // nil before the first Hold
+	watcher *watcher // nil as long as nothing needs it
+	folders []*folder
+	slots   map[string]*slot        // placeholders held, by path
+	boxes   *boxes                  // the quarantine; nil as long as nothing was moved
+	step    func(string)            // marks a point between two steps, for tests; may be nil
+	fail    func(call string) error // makes inotify, mkdir or rename fail, for tests; may be nil
 }
 
 // A folder is one in which names are guarded.
@@ -312,7 +312,11 @@ func (k *keeper) make(h *hold, w *want) error {
 	if err != nil {
 		return k.stateError(err)
 	}
-	if err := unix.Mkdirat(w.folder.fd, w.name, placeholderMode); err != nil {
+	err = k.failing("mkdir")
+	if err == nil {
+		err = unix.Mkdirat(w.folder.fd, w.name, placeholderMode)
+	}
+	if err != nil {
 		return k.notMade(h, w, err)
 	}
 	j.at("folder made")
@@ -540,10 +544,18 @@ func (k *keeper) endJournal() error {
 	return errors.Join(errs...)
 }
 
+// failing is the error that a test wants of a call.
+func (k *keeper) failing(call string) error {
+	if k.fail == nil {
+		return nil
+	}
+	return k.fail(call)
+}
+
 // startWatcher is startWatcher, but for what tests ask.
 func (k *keeper) startWatcher() (*watcher, error) {
-	if k.noNotify != nil {
-		return nil, k.noNotify
+	if err := k.failing("inotify"); err != nil {
+		return nil, err
 	}
 	return startWatcher(k)
 }

@@ -143,7 +143,9 @@ func (k *keeper) quarantine(fd int, n *watched, l look) (string, error) {
 		return "", err
 	}
 	target := box + "/" + n.name
-	err = renameNew(fd, n.name, b.dir, target)
+	if err = k.failing("rename"); err == nil {
+		err = renameNew(fd, n.name, b.dir, target)
+	}
 	if errors.Is(err, unix.EACCES) && l.isFolder() && openUp(fd, n.name) == nil {
 		// A folder that changes its parent is written to, so a closed one resists.
 		err = renameNew(fd, n.name, b.dir, target)

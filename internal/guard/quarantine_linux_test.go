@@ -62,7 +62,7 @@ func TestAppears(t *testing.T) {
 				t.Chdir(p.work) // a socket's path is short
 				k := p.keeper()
 				if blind {
-					k.in.noNotify = unix.EMFILE
+					failCall(k, "inotify", unix.EMFILE)
 				}
 				h := p.hold(k, p.watch(".git")...)
 				if blind != (len(h.Weaker()) == 1) {
