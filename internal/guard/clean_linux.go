@@ -18,7 +18,7 @@ func clean(state string) (Report, error) {
 		b.shut()
 		r.Discarded, r.Quarantine, r.QuarantineBytes = left.discarded, left.count, left.bytes
 	}
-	if e == unix.ENOENT {
+	if errors.Is(e, unix.ENOENT) {
 		e = nil
 	}
 	if err != nil {
@@ -30,7 +30,7 @@ func clean(state string) (Report, error) {
 // cleanJournal is Clean without the quarantine.
 func cleanJournal(state string) (Report, error) {
 	j, err := openJournal(state, false, nil)
-	if err == unix.ENOENT {
+	if errors.Is(err, unix.ENOENT) {
 		return Report{}, nil
 	}
 	if err != nil {

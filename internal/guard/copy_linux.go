@@ -58,7 +58,7 @@ func (c *copier) copy(from int, name string, to int, target string, depth int) e
 func (c *copier) file(from int, name string, to int, target string) error {
 	// Not blocking: it could have become a pipe meanwhile.
 	fd, err := openRetry(from, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
-	if err == unix.EACCES {
+	if errors.Is(err, unix.EACCES) {
 		// The command has closed it, and it is to be removed anyway.
 		if p, e := openRetry(from, name, unix.O_PATH|unix.O_NOFOLLOW, 0); e == nil {
 			if unix.Chmod(fdPath(p), 0o600) == nil {

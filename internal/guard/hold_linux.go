@@ -93,7 +93,7 @@ func (k *keeper) lookAgain(h *hold, f *folder) error {
 			k.lose(s, "was moved away with its folder")
 		}
 	}
-	if err == unix.ENOENT || err == unix.ENOTDIR {
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
 		return nil // nothing can stand at the names
 	}
 	var errs []error
@@ -146,7 +146,7 @@ func (k *keeper) check(f *folder, name string) {
 		return
 	}
 	switch l, err := lookAt(f.fd, name); {
-	case err == unix.ENOENT:
+	case errors.Is(err, unix.ENOENT):
 		k.lose(s, "was removed or moved away")
 	case err == nil && (!l.isFolder() || !l.same(s.id)):
 		k.lose(s, "was replaced by a "+string(l.kind()))
@@ -188,7 +188,7 @@ func (k *keeper) lose(s *slot, what string) {
 func (k *keeper) appeared(f *folder, n *watched, told bool) {
 	l, err := lookAt(f.fd, n.name)
 	switch {
-	case err == unix.ENOENT && told:
+	case errors.Is(err, unix.ENOENT) && told:
 		k.tell(n, Found{Kind: KindGone})
 	case err != nil || n.late:
 	case n.moves >= maxMoves:
@@ -201,7 +201,7 @@ func (k *keeper) appeared(f *folder, n *watched, told bool) {
 		switch {
 		case err == nil:
 			k.tell(n, Found{Kind: l.kind(), MovedTo: to})
-		case err == unix.ENOENT:
+		case errors.Is(err, unix.ENOENT):
 			k.tell(n, Found{Kind: KindGone})
 		default:
 			n.late = true
@@ -235,7 +235,7 @@ func (k *keeper) lastLook(fd int, dir string, n *watched) error {
 	// Somebody outside may make it again meanwhile; nobody inside is left.
 	for range 3 {
 		l, err := lookAt(fd, n.name)
-		if err == unix.ENOENT {
+		if errors.Is(err, unix.ENOENT) {
 			return nil
 		}
 		if err != nil {
@@ -243,23 +243,23 @@ func (k *keeper) lastLook(fd int, dir string, n *watched) error {
 		}
 		what := Found{Kind: l.kind()}
 		what.MovedTo, err = k.quarantine(fd, n, l)
-		if err == unix.EXDEV {
+		if errors.Is(err, unix.EXDEV) {
 			what.MovedTo, what.NotCopied, err = k.carry(fd, n, l)
 		}
-		if err != nil && err != unix.ENOENT {
+		if err != nil && !errors.Is(err, unix.ENOENT) {
 			what.MovedTo, err = setAside(fd, dir, n.name, l)
 		}
-		switch err {
-		case nil:
+		switch {
+		case err == nil:
 			k.tell(n, what)
-		case unix.ENOENT:
+		case errors.Is(err, unix.ENOENT):
 			k.tell(n, Found{Kind: KindGone})
 		default:
 			k.tell(n, what)
 			return &QuarantineError{Path: n.path, Err: err}
 		}
 	}
-	if _, err := lookAt(fd, n.name); err != unix.ENOENT {
+	if _, err := lookAt(fd, n.name); !errors.Is(err, unix.ENOENT) {
 		return &QuarantineError{Path: n.path, Err: errors.New("somebody makes it again and again")}
 	}
 	return nil

@@ -47,8 +47,8 @@ func openJournal(state string, create bool, step func(string)) (*journal, error)
 	defer unix.Close(top)
 	const flags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW
 	dir, err := openRetry(top, journalDir, flags, 0)
-	if err == unix.ENOENT && create {
-		if err = unix.Mkdirat(top, journalDir, 0o700); err == nil || err == unix.EEXIST {
+	if errors.Is(err, unix.ENOENT) && create {
+		if err = unix.Mkdirat(top, journalDir, 0o700); err == nil || errors.Is(err, unix.EEXIST) {
 			dir, err = openRetry(top, journalDir, flags, 0)
 		}
 	}
@@ -73,7 +73,7 @@ func (j *journal) at(point string) {
 // lock waits for the lock of the journal.
 func (j *journal) lock() error {
 	for {
-		if err := unix.Flock(j.lockFd, unix.LOCK_EX); err != unix.EINTR {
+		if err := unix.Flock(j.lockFd, unix.LOCK_EX); !errors.Is(err, unix.EINTR) {
 			j.at("locked")
 			return err
 		}
@@ -132,7 +132,7 @@ func (j *journal) alive(id string) bool {
 	fd, err := openRetry(j.dir, holderPrefix+id, unix.O_RDWR|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		// Only a file that is not there is a proof of death.
-		return err != unix.ENOENT
+		return !errors.Is(err, unix.ENOENT)
 	}
 	defer unix.Close(fd)
 	return unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) != nil
@@ -247,7 +247,7 @@ func (j *journal) rewrite(name string, e *entry) error {
 
 // forget removes the entry.
 func (j *journal) forget(name string) error {
-	if err := unix.Unlinkat(j.dir, name, 0); err != nil && err != unix.ENOENT {
+	if err := unix.Unlinkat(j.dir, name, 0); err != nil && !errors.Is(err, unix.ENOENT) {
 		return err
 	}
 	j.at("entry removed")
@@ -299,18 +299,18 @@ func endFolder(e *entry) (removed bool, kept, err error) {
 		return false, nil, nil
 	}
 	dir, err := openFolder(filepath.Dir(e.path))
-	switch err {
-	case nil:
-	case unix.ENOENT, unix.ENOTDIR:
+	switch {
+	case err == nil:
+	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR):
 		return false, nil, nil
-	case unix.ELOOP:
+	case errors.Is(err, unix.ELOOP):
 		return false, errors.New("a link leads there now"), nil
 	default:
 		return false, nil, err
 	}
 	defer unix.Close(dir)
 	name := filepath.Base(e.path)
-	if _, err := lookAt(dir, name); err == unix.ENOENT {
+	if _, err := lookAt(dir, name); errors.Is(err, unix.ENOENT) {
 		return false, nil, nil
 	}
 	gone, err := removeFolder(dir, name, e)
@@ -403,7 +403,7 @@ func newID() string {
 func openRetry(dir int, name string, flags int, mode uint32) (int, error) {
 	for {
 		fd, err := unix.Openat(dir, name, flags|unix.O_CLOEXEC, mode)
-		if err != unix.EINTR {
+		if !errors.Is(err, unix.EINTR) {
 			return fd, err
 		}
 	}
@@ -415,7 +415,7 @@ func writeAll(fd int, data []byte) error {
 	for {
 		n, err := unix.Write(fd, data)
 		switch {
-		case err == unix.EINTR:
+		case errors.Is(err, unix.EINTR):
 			continue
 		case err != nil:
 			return err

@@ -16,16 +16,16 @@ import (
 // A keeper is what a Keeper has on Linux. mu guards all of it, and the fields of
 // its holds, folders and slots.
 type keeper struct {
-	mu       sync.Mutex
-	state    string
-	closed   bool
-	journal  *journal // nil before the first Hold
-	watcher  *watcher // nil as long as nothing needs it
-	folders  []*folder
-	slots    map[string]*slot // placeholders held, by path
-	boxes    *boxes           // the quarantine; nil as long as nothing was moved
-	step     func(string)     // marks a point between two steps, for tests; may be nil
-	noNotify error            // tests: why there is no inotify
+	mu      sync.Mutex
+	state   string
+	closed  bool
+	journal *journal // nil before the first Hold
+	watcher *watcher // nil as long as nothing needs it
+	folders []*folder
+	slots   map[string]*slot        // placeholders held, by path
+	boxes   *boxes                  // the quarantine; nil as long as nothing was moved
+	step    func(string)            // marks a point between two steps, for tests; may be nil
+	fail    func(call string) error // makes inotify, mkdir or rename fail, for tests; may be nil
 }
 
 // A folder is one in which names are guarded.
@@ -205,7 +205,7 @@ func (k *keeper) settleWant(h *hold, w *want) error {
 	if err == nil {
 		return &ExistsError{Path: w.Path, Kind: l.kind()}
 	}
-	if err != unix.ENOENT {
+	if !errors.Is(err, unix.ENOENT) {
 		return holdError(w.Path, "watch it", err)
 	}
 	n := w.folder.watched[w.name]
@@ -228,7 +228,7 @@ func (k *keeper) enter(h *hold, w *want) error {
 		}
 	}
 	fd, err := openFolder(w.dir)
-	if err == unix.EACCES {
+	if errors.Is(err, unix.EACCES) {
 		if closedAbove(w.dir, uint32(unix.Geteuid())) {
 			return &HoldError{Path: w.Path, Do: "look at it", Err: err, Mend: "a command could open the folders above it; chmod u+x them"}
 		}
@@ -290,7 +290,7 @@ func (k *keeper) make(h *hold, w *want) error {
 	case lookErr == nil:
 		w.cold = false
 		return &ExistsError{Path: w.Path, Kind: l.kind()}
-	case lookErr != unix.ENOENT:
+	case !errors.Is(lookErr, unix.ENOENT):
 		w.cold = false
 		return holdError(w.Path, "look at it", lookErr)
 	case err == nil:
@@ -300,7 +300,7 @@ func (k *keeper) make(h *hold, w *want) error {
 		err = j.add(file, &w.entry, lineAdd(j.id)+lineMake)
 	default:
 		// No entry, or one that says nothing that can be understood.
-		if err != unix.ENOENT {
+		if !errors.Is(err, unix.ENOENT) {
 			err = j.forget(file)
 		} else {
 			err = nil
@@ -312,7 +312,11 @@ func (k *keeper) make(h *hold, w *want) error {
 	if err != nil {
 		return k.stateError(err)
 	}
-	if err := unix.Mkdirat(w.folder.fd, w.name, placeholderMode); err != nil {
+	err = k.failing("mkdir")
+	if err == nil {
+		err = unix.Mkdirat(w.folder.fd, w.name, placeholderMode)
+	}
+	if err != nil {
 		return k.notMade(h, w, err)
 	}
 	j.at("folder made")
@@ -328,13 +332,12 @@ func (k *keeper) notMade(h *hold, w *want, err error) error {
 	if s := j.settle(file, &w.entry, j.id); s.err != nil {
 		return k.stateError(s.err)
 	}
-	switch err {
-	case unix.EEXIST:
+	switch {
+	case errors.Is(err, unix.EEXIST):
 		l, _ := lookAt(w.folder.fd, w.name)
 		return &ExistsError{Path: w.Path, Kind: l.kind()}
-	case unix.EACCES, unix.EPERM, unix.EROFS:
-		l, e := lookAt(w.folder.fd, "")
-		if err == unix.EACCES && (e != nil || l.uid == uint32(unix.Geteuid())) {
+	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM), errors.Is(err, unix.EROFS):
+		if errors.Is(err, unix.EACCES) && ownFolder(w.folder.fd) {
 			// The command is this user, who can give himself the right.
 			w.Placeholder = false
 			h.notes = append(h.notes, fmt.Sprintf("%s is watched, not covered: its folder is closed, but a command can open it", w.Path))
@@ -522,7 +525,7 @@ func (k *keeper) endJournal() error {
 	for path := range k.slots {
 		file := entryName(path)
 		e, err := j.read(file)
-		if err == unix.ENOENT {
+		if errors.Is(err, unix.ENOENT) {
 			continue
 		}
 		if err == nil {
@@ -541,10 +544,18 @@ func (k *keeper) endJournal() error {
 	return errors.Join(errs...)
 }
 
+// failing is the error that a test wants of a call.
+func (k *keeper) failing(call string) error {
+	if k.fail == nil {
+		return nil
+	}
+	return k.fail(call)
+}
+
 // startWatcher is startWatcher, but for what tests ask.
 func (k *keeper) startWatcher() (*watcher, error) {
-	if k.noNotify != nil {
-		return nil, k.noNotify
+	if err := k.failing("inotify"); err != nil {
+		return nil, err
 	}
 	return startWatcher(k)
 }

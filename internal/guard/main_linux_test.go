@@ -155,3 +155,13 @@ func await(t testing.TB, what string, c <-chan struct{}) {
 		t.Fatalf("%s did not happen", what)
 	}
 }
+
+// failCall makes one of the keeper's calls fail.
+func failCall(k *Keeper, call string, err error) {
+	k.in.fail = func(c string) error {
+		if c == call {
+			return err
+		}
+		return nil
+	}
+}

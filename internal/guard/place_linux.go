@@ -33,7 +33,7 @@ func lookAt(dir int, name string) (look, error) {
 	var stx unix.Statx_t
 	for {
 		err := unix.Statx(dir, name, flags, unix.STATX_BASIC_STATS|unix.STATX_BTIME, &stx)
-		if err == unix.EINTR {
+		if errors.Is(err, unix.EINTR) {
 			continue
 		}
 		if err != nil {
@@ -80,9 +80,9 @@ func openFolder(path string) (int, error) {
 	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS}
 	for {
 		fd, err := unix.Openat2(unix.AT_FDCWD, path, &how)
-		switch err {
-		case unix.EINTR, unix.EAGAIN:
-		case unix.ENOSYS, unix.EPERM:
+		switch {
+		case errors.Is(err, unix.EINTR), errors.Is(err, unix.EAGAIN):
+		case errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EPERM):
 			// An old kernel, or a filter of a container that does not know the call.
 			return walkFolder(path)
 		default:
@@ -103,7 +103,7 @@ func walkFolder(path string) (int, error) {
 			continue
 		}
 		next, err := unix.Openat(fd, name, flags, 0)
-		if err == unix.ENOTDIR {
+		if errors.Is(err, unix.ENOTDIR) {
 			if l, e := lookAt(fd, name); e == nil && l.kind() == KindLink {
 				err = unix.ELOOP
 			}
@@ -135,6 +135,13 @@ func closedAbove(path string, uid uint32) bool {
 	}
 }
 
+// ownFolder reports whether the folder fd belongs to this user, who can then
+// give himself every right to it. What cannot be looked at may be.
+func ownFolder(fd int) bool {
+	l, err := lookAt(fd, "")
+	return err != nil || l.uid == uint32(unix.Geteuid())
+}
+
 // fdPath names an open file for calls that take a path.
 func fdPath(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }
 
@@ -145,17 +152,17 @@ func fdPath(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }
 func removeFolder(dir int, name string, e *entry) (gone bool, err error) {
 	l, err := lookAt(dir, name)
 	switch {
-	case err == unix.ENOENT:
+	case errors.Is(err, unix.ENOENT):
 		return true, nil
 	case err != nil:
 		return false, err
 	case !e.owns(l):
 		return false, errNotOurs
 	}
-	switch err := unix.Unlinkat(dir, name, unix.AT_REMOVEDIR); err {
-	case nil, unix.ENOENT:
+	switch err := unix.Unlinkat(dir, name, unix.AT_REMOVEDIR); {
+	case err == nil, errors.Is(err, unix.ENOENT):
 		return true, nil
-	case unix.ENOTEMPTY, unix.EEXIST, unix.ENOTDIR:
+	case errors.Is(err, unix.ENOTEMPTY), errors.Is(err, unix.EEXIST), errors.Is(err, unix.ENOTDIR):
 		return false, errNotOurs
 	default:
 		return false, err

@@ -63,7 +63,7 @@ func openBoxes(state string, create bool, step func(string)) (*boxes, error) {
 	}
 	defer unix.Close(top)
 	if create {
-		if err := unix.Mkdirat(top, quarantineDir, 0o700); err != nil && err != unix.EEXIST {
+		if err := unix.Mkdirat(top, quarantineDir, 0o700); err != nil && !errors.Is(err, unix.EEXIST) {
 			return nil, err
 		}
 	}
@@ -86,7 +86,7 @@ func (b *boxes) at(point string) {
 func (b *boxes) box() (string, error) {
 	for {
 		name := b.now().UTC().Format(boxTime) + "-" + newID()
-		if err := unix.Mkdirat(b.dir, name, 0o700); err != unix.EEXIST {
+		if err := unix.Mkdirat(b.dir, name, 0o700); !errors.Is(err, unix.EEXIST) {
 			b.at("box made")
 			return name, err
 		}
@@ -143,8 +143,10 @@ func (k *keeper) quarantine(fd int, n *watched, l look) (string, error) {
 		return "", err
 	}
 	target := box + "/" + n.name
-	err = renameNew(fd, n.name, b.dir, target)
-	if err == unix.EACCES && l.isFolder() && openUp(fd, n.name) == nil {
+	if err = k.failing("rename"); err == nil {
+		err = renameNew(fd, n.name, b.dir, target)
+	}
+	if errors.Is(err, unix.EACCES) && l.isFolder() && openUp(fd, n.name) == nil {
 		// A folder that changes its parent is written to, so a closed one resists.
 		err = renameNew(fd, n.name, b.dir, target)
 	}
@@ -193,7 +195,7 @@ func (k *keeper) carry(fd int, n *watched, l look) (to string, left int, err err
 func setAside(fd int, dir, name string, l look) (string, error) {
 	aside := asidePrefix + newID()
 	err := renameNew(fd, name, fd, aside)
-	if err == unix.EACCES && l.isFolder() && openUp(fd, name) == nil {
+	if errors.Is(err, unix.EACCES) && l.isFolder() && openUp(fd, name) == nil {
 		err = renameNew(fd, name, fd, aside)
 	}
 	if err != nil {
@@ -207,10 +209,10 @@ func setAside(fd int, dir, name string, l look) (string, error) {
 func renameNew(from int, name string, to int, target string) error {
 	for {
 		err := unix.Renameat2(from, name, to, target, unix.RENAME_NOREPLACE)
-		switch err {
-		case unix.EINTR:
+		switch {
+		case errors.Is(err, unix.EINTR):
 			continue
-		case unix.EINVAL, unix.ENOSYS:
+		case errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOSYS):
 			return unix.Renameat(from, name, to, target)
 		}
 		return err

@@ -12,13 +12,16 @@ import (
 )
 
 // A rootHandle is an open folder; paths below it are short, and stay below it.
-type rootHandle struct{ fd int }
+type rootHandle struct {
+	fd    int
+	space []byte // for names
+}
 
 func openRoot(path string) (rootHandle, error) {
 	fd, err := retry(func() (int, error) {
 		return unix.Open(path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	})
-	return rootHandle{fd}, err
+	return rootHandle{fd: fd, space: make([]byte, 32<<10)}, err
 }
 
 func (h rootHandle) close() { _ = unix.Close(h.fd) }
@@ -63,7 +66,7 @@ func (h rootHandle) read(path string, yield func(name []byte, kind entryKind) bo
 	if err := unix.Fstat(fd, &st); err != nil {
 		return stamp{}, err
 	}
-	return stampOf(&st), readNames(fd, yield)
+	return stampOf(&st), readNames(fd, h.space, yield)
 }
 
 // readFolder calls yield for the names in a folder, until that returns false.
@@ -75,7 +78,7 @@ func readFolder(path string, yield func(name []byte, kind entryKind) bool) error
 		return err
 	}
 	defer func() { _ = unix.Close(fd) }()
-	return readNames(fd, yield)
+	return readNames(fd, make([]byte, 2<<10), yield) // two calls for the hooks that git brings
 }
 
 // The layout of struct linux_dirent64, getdents64(2).
@@ -85,11 +88,10 @@ const (
 	direntName = 19
 )
 
-// readNames reads the names in an open folder.
-func readNames(fd int, yield func(name []byte, kind entryKind) bool) error {
-	var space [16 << 10]byte
+// readNames reads the names in an open folder, through space.
+func readNames(fd int, space []byte, yield func(name []byte, kind entryKind) bool) error {
 	for {
-		n, err := retry(func() (int, error) { return unix.Getdents(fd, space[:]) })
+		n, err := retry(func() (int, error) { return unix.Getdents(fd, space) })
 		if err != nil || n == 0 {
 			return err
 		}

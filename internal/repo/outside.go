@@ -27,10 +27,15 @@ type Outside struct {
 // because another shell may have neither.
 func Surroundings(lookup func(string) (string, bool)) Outside {
 	var o Outside
-	get := func(name string) string { value, _ := lookup(name); return value }
+	get := func(name string) string {
+		value, ok := lookup(name)
+		if !ok {
+			return ""
+		}
+		return value
+	}
 	o.Home = get("HOME")
-	// The first is git's as distributions build it, the others are its defaults and
-	// those of package managers.
+	// As distributions build git, and as git's own Makefile and Homebrew do.
 	o.Configs = []string{"/etc/gitconfig", "/usr/local/etc/gitconfig", "/opt/homebrew/etc/gitconfig"}
 	if system := get("GIT_CONFIG_SYSTEM"); filepath.IsAbs(system) {
 		o.Configs = append(o.Configs, system)
@@ -191,6 +196,13 @@ func expand(path, home string) (string, bool) {
 // places that it names are in the list then, the repository's own files among them.
 func (r *Repository) readConfigs(o Outside) *configReader {
 	c := &configReader{home: o.Home, hash: sha1Size}
+	for dir := r.Work; ; dir = filepath.Dir(dir) {
+		// Open has resolved these; the paths belong to the work tree that it saw.
+		c.folders = append(c.folders, dir)
+		if dir == filepath.Dir(dir) {
+			break
+		}
+	}
 	if !r.CommonMissing {
 		c.config(r.Common, configName, "git config", 0)
 	}

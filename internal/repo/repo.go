@@ -234,35 +234,40 @@ var errTooManyLinks = errors.New("too many symbolic links, perhaps in a circle")
 // does: ".." leads up from where a symbolic link led to. A path that cannot be
 // walked because a folder is unreadable ends at that folder.
 func follow(start, name string) (trail, error) {
+	return new(walker).follow(start, name)
+}
+
+// A walker follows paths at one moment: it asks only once whether a folder is one.
+// The zero value knows none.
+type walker struct {
+	folders []string
+}
+
+// follow is [follow] with that memory.
+func (w *walker) follow(start, name string) (trail, error) {
 	at := trail{real: start, mode: fs.ModeDir}
 	if name == "" {
-		volume := filepath.VolumeName(start)
-		at.real, name = volume+string(filepath.Separator), start[len(volume):]
+		name = start
 	}
-	for rest := name; ; {
-		if filepath.IsAbs(rest) {
-			volume := filepath.VolumeName(rest)
-			at.real, rest = volume+string(filepath.Separator), rest[len(volume):]
-			at.mode, at.missing = fs.ModeDir, false
-		}
+	rest := at.restart(name)
+	for {
 		var element string
 		element, rest = cutElement(rest)
-		switch element {
-		case "":
+		switch {
+		case element == "":
 			return at, nil
-		case ".":
+		case element == ".":
 			continue
-		case "..":
-			at.real = filepath.Dir(at.real)
-			if at.missing {
-				at.missing = !stands(at.real)
-			}
-			at.mode = fs.ModeDir
+		case element == "..":
+			at.up()
+			continue
+		case at.missing:
+			at.real = join(at.real, element)
 			continue
 		}
 		next := join(at.real, element)
-		if at.missing {
-			at.real = next
+		if slices.Contains(w.folders, next) {
+			at.real, at.mode = next, fs.ModeDir
 			continue
 		}
 		info, err := os.Lstat(next)
@@ -283,10 +288,36 @@ func follow(start, name string) (trail, error) {
 				return at, plain(err)
 			}
 			at.links = append(at.links, next)
-			rest = target + string(filepath.Separator) + rest
+			rest = at.restart(target + string(filepath.Separator) + rest)
 		default:
 			at.real, at.mode = next, info.Mode()
+			if info.IsDir() && len(w.folders) < maxWalked {
+				w.folders = append(w.folders, next)
+			}
 		}
+	}
+}
+
+// maxWalked is how many folders a walker remembers; more are looked up slower than
+// they are asked for.
+const maxWalked = 64
+
+// restart goes to the root if the path is absolute, and returns the path from
+// there.
+func (t *trail) restart(path string) string {
+	if filepath.IsAbs(path) {
+		volume := filepath.VolumeName(path)
+		t.real, t.mode, t.missing = volume+string(filepath.Separator), fs.ModeDir, false
+		return path[len(volume):]
+	}
+	return path
+}
+
+// up goes to the folder that real is in.
+func (t *trail) up() {
+	t.real, t.mode = filepath.Dir(t.real), fs.ModeDir
+	if t.missing {
+		t.missing = !stands(t.real)
 	}
 }
 
@@ -329,6 +360,7 @@ func plain(err error) error {
 
 // A list collects paths without naming one twice. The zero value is empty.
 type list struct {
+	walker
 	paths []Path
 	seen  map[string]bool
 }
@@ -360,7 +392,7 @@ func (l *list) add(p Path) {
 // placeholder tells what p.Folder is if nothing stands there. It returns the end;
 // one that cannot be found is named as it was written.
 func (l *list) follow(start, name, why string, placeholder bool) trail {
-	at, err := follow(start, name)
+	at, err := l.walker.follow(start, name)
 	l.symlinks(at.links, why)
 	if err != nil {
 		return at // a circle: the links are all there is to keep
