@@ -164,7 +164,6 @@ func grantedGitAttacks() []gitAttack {
 			name:   "an unfinished rebase",
 			attack: `echo a >>file; git commit -qam a; GIT_SEQUENCE_EDITOR="sed -i '1i exec $WS/evil'" git -c core.editor=true rebase -q -i HEAD~1 2>/dev/null; mkdir -p .git/rebase-merge; git rev-parse HEAD >.git/rebase-merge/onto; git rev-parse HEAD >.git/rebase-merge/orig-head; echo refs/heads/master >.git/rebase-merge/head-name; : >.git/rebase-merge/interactive; echo "exec $WS/evil" >.git/rebase-merge/git-rebase-todo`,
 			later:  "git rebase --continue",
-			open:   "rebases are part of the grant, and their lists may hold commands; look at git status before you continue one",
 		},
 	}
 }

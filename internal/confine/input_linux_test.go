@@ -6,6 +6,7 @@ package confine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path"
 	"strings"
@@ -90,6 +91,14 @@ func inputCases() []inputCase {
 	}
 }
 
+// listed is what is in a folder.
+func listed(t *testing.T, dir string) string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	must(t, err)
+	return fmt.Sprint(entries)
+}
+
 func TestBadInput(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	for _, test := range inputCases() {
@@ -101,7 +110,8 @@ func TestBadInput(t *testing.T) {
 			if test.dir != nil {
 				test.job.dir = test.dir(a)
 			}
-			unchanged(t, a.ws, a.out)
+			unchanged(t, a.ws+"/.git", a.ws+"/dir", a.out)
+			before := listed(t, a.ws)
 			_, err := a.run(t, &test.job)
 			if err == nil {
 				t.Fatal("it was started")
@@ -121,6 +131,10 @@ func TestBadInput(t *testing.T) {
 			// The host goes on as if nothing had been.
 			if res := mustRun(t, a, &job{args: sh(`echo fine`)}); res.out != "fine\n" {
 				t.Errorf("afterwards: %+v", res)
+			}
+			must(t, a.host.Close())
+			if after := listed(t, a.ws); after != before {
+				t.Errorf("%q is in the workspace, before it was %q", after, before)
 			}
 		})
 	}
