@@ -28,8 +28,9 @@ type gathering struct {
 	roots []string      // writable roots, symbolic links resolved
 	rules map[string]plan.Rule
 
-	private  string // where a folder of ours stands; nothing of the host's is there
-	git      bool   // the grant git is given
+	present  []string // names at which something stands that is no placeholder
+	private  string   // where a folder of ours stands; nothing of the host's is there
+	git      bool     // the grant git is given
 	outside  repo.Outside
 	opened   []opened // those that the grant is for
 	claims   []claim

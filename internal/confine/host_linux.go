@@ -107,36 +107,59 @@ func (h *Host) confined(r *Request, pr *plan.Request, keep *keeping) error {
 		return err
 	}
 	pr.Root = res.Root
-	g, err := gather(&res)
-	if err != nil {
+	if pr.Filter, err = h.filter(r.Allow, res.Network == sandbox.NetworkHost); err != nil {
 		return err
 	}
+	// What is missing at one moment may exist at the next, when others work in the
+	// same folders: then everything is looked at anew.
+	const tries = 8
+	var present []string
+	for try := 1; ; try++ {
+		g, err := h.collect(r, pr, &res, present)
+		if err != nil {
+			return err
+		}
+		// Last, because it makes folders: nothing that is known by now can fail.
+		if keep != nil {
+			err = keep.hold(h, g)
+			var exists *guard.ExistsError
+			if errors.As(err, &exists) && try < tries {
+				present = append(present, exists.Path)
+				continue
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if err := g.pin(); err != nil {
+			return err
+		}
+		pr.Rules = g.sorted()
+		return nil
+	}
+}
+
+// collect finds out what stands at the places of a policy. Those in present are
+// known not to be placeholders.
+func (h *Host) collect(r *Request, pr *plan.Request, res *sandbox.Resolved, present []string) (*gathering, error) {
+	g, err := gather(res)
+	if err != nil {
+		return nil, err
+	}
+	g.present = present
 	if pr.Tmp, err = h.tmpFor(r.Tmp, g); err != nil {
-		return err
+		return nil, err
 	}
 	if pr.Tmp != nil {
 		g.private = pr.Tmp.At
 	}
-	if err := g.protectAll(&res, h.memory); err != nil {
-		return err
+	if err := g.protectAll(res, h.memory); err != nil {
+		return nil, err
 	}
 	if res.Network == sandbox.NetworkHost {
 		g.resolverFile()
 	}
-	if pr.Filter, err = h.filter(r.Allow, res.Network == sandbox.NetworkHost); err != nil {
-		return err
-	}
-	// Last, because it makes folders: nothing that is known by now can fail.
-	if keep != nil {
-		if err := keep.hold(h, g); err != nil {
-			return err
-		}
-	}
-	if err := g.pin(); err != nil {
-		return err
-	}
-	pr.Rules = g.sorted()
-	return nil
+	return g, nil
 }
 
 // resolverFile keeps the file that /etc/resolv.conf leads to visible for commands

@@ -105,6 +105,10 @@ func (g *gathering) protect(real string) error {
 	if err != nil {
 		return &RootError{Path: real, Why: "cannot be looked at: " + reason(err)}
 	}
+	if g.placeholder(real, st) {
+		g.claim(claim{Want: guard.Want{Path: real, Placeholder: true, Why: whyName}})
+		return nil
+	}
 	if !st.IsDir() && !st.Mode().IsRegular() {
 		return &sandbox.UnsupportedError{
 			Need: fmt.Sprintf("a folder or file at the protected name %s", real),
@@ -113,6 +117,14 @@ func (g *gathering) protect(real string) error {
 		}
 	}
 	return g.carve(real, sandbox.LevelRead, whyName)
+}
+
+// placeholder reports whether what stands at a name looks like the folder with
+// which another run holds its place. That one goes when its run ends, so it is
+// claimed like a missing name; whether it is one is in the journal.
+func (g *gathering) placeholder(name string, st fs.FileInfo) bool {
+	sys, ok := st.Sys().(*syscall.Stat_t)
+	return ok && st.Mode() == fs.ModeDir|0o555 && sys.Nlink <= 2 && int(sys.Uid) == os.Geteuid() && !slices.Contains(g.present, name)
 }
 
 // claim notes a name that must not come into being.
@@ -299,6 +311,8 @@ func (g *gathering) shut(paths []repo.Path) error {
 			g.claim(claim{Want: guard.Want{Path: p.Path, Placeholder: p.Folder, Why: p.Why}})
 		case p.Missing:
 			g.late = append(g.late, claim{Want: guard.Want{Path: p.Path, Why: p.Why}})
+		case p.Folder && g.held(p.Path):
+			g.claim(claim{Want: guard.Want{Path: p.Path, Placeholder: true, Why: p.Why}})
 		default:
 			if err := g.carve(p.Path, sandbox.LevelRead, p.Why); err != nil {
 				return err
@@ -306,6 +320,12 @@ func (g *gathering) shut(paths []repo.Path) error {
 		}
 	}
 	return nil
+}
+
+// held reports whether something that looks like a placeholder stands at a name.
+func (g *gathering) held(name string) bool {
+	st, err := os.Lstat(name)
+	return err == nil && g.placeholder(name, st)
 }
 
 // warn keeps what people should know and the command can do without.
