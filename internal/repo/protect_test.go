@@ -238,8 +238,8 @@ func TestSurroundings(t *testing.T) {
 		"HOME": "/h", "XDG_CONFIG_HOME": "/x", "GIT_CONFIG_GLOBAL": "/g", "GIT_CONFIG_SYSTEM": "relative",
 	}
 	got := Surroundings(func(name string) (string, bool) { value, ok := values[name]; return value, ok })
-	want := Outside{Home: "/h", Configs: []string{"/etc/gitconfig", "/usr/local/etc/gitconfig", "/opt/homebrew/etc/gitconfig",
-		"/h/.gitconfig", "/x/git/config", "/h/.config/git/config", "/g"}}
+	want := Outside{Home: "/h", System: []string{"/etc/gitconfig", "/usr/local/etc/gitconfig", "/opt/homebrew/etc/gitconfig"},
+		Configs: []string{"/h/.gitconfig", "/x/git/config", "/h/.config/git/config", "/g"}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
