@@ -165,6 +165,9 @@ func removeFolder(dir int, name string, e *entry) (gone bool, err error) {
 	case errors.Is(err, unix.ENOTEMPTY), errors.Is(err, unix.EEXIST), errors.Is(err, unix.ENOTDIR):
 		return false, errNotOurs
 	default:
+		if l.uid != uint32(unix.Geteuid()) {
+			return false, errNotOurs // nor would it ever go
+		}
 		return false, err
 	}
 }
