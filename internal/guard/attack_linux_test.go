@@ -225,9 +225,6 @@ func TestTooMuch(t *testing.T) {
 			if boxes := names(t, filepath.Join(p.state, quarantineDir)); len(boxes) > 0 {
 				t.Errorf("in quarantine: %q", boxes)
 			}
-			if testing.Short() {
-				return
-			}
 		})
 	}
 }

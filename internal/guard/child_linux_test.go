@@ -174,7 +174,7 @@ func scenes() []scene {
 // making one.
 func leftovers(p place) {
 	for _, at := range []string{"armed", "unlocked"} {
-		seen := pointsOf(newPlace(p.t))
+		seen := pointsOf(quickPlace(p.t))
 		p.dies(slices.Index(seen, at))
 		if at == "armed" && !exists(p.path("a")) {
 			p.t.Fatal("the child has left nothing")
@@ -199,7 +199,7 @@ func TestCrash(t *testing.T) {
 	var all []string
 	for _, sc := range scenes() {
 		t.Run(sc.name, func(t *testing.T) {
-			p := newPlace(t)
+			p := quickPlace(t)
 			end := sc.set(p)
 			seen := pointsOf(p)
 			check(t, end())
@@ -235,7 +235,7 @@ func crash(t *testing.T, sc scene, i int) {
 		}},
 	}
 	for _, e := range ends {
-		p := newPlace(t)
+		p := quickPlace(t)
 		end := sc.set(p)
 		p.dies(i)
 		check(t, end())
@@ -243,7 +243,7 @@ func crash(t *testing.T, sc scene, i int) {
 		p.wantClean()
 	}
 	// The user comes first and has other plans with the names.
-	p := newPlace(t)
+	p := quickPlace(t)
 	end := sc.set(p)
 	p.dies(i)
 	check(t, end())
