@@ -126,6 +126,16 @@ func (p place) command(what string, point int) *exec.Cmd {
 	return cmd
 }
 
+// dies runs a story whose child dies at the step.
+func (p place) dies(point int) {
+	p.t.Helper()
+	cmd := p.command("story", point)
+	out, err := cmd.CombinedOutput()
+	if cmd.ProcessState == nil || cmd.ProcessState.String() != "signal: killed" {
+		p.t.Fatalf("the child did not die: %v\n%s", err, out)
+	}
+}
+
 // A scene is what a child finds, and how the same comes about for a second look.
 type scene struct {
 	name string
@@ -164,8 +174,8 @@ func scenes() []scene {
 // making one.
 func leftovers(p place) {
 	for _, at := range []string{"armed", "unlocked"} {
-		seen := pointsOf(newPlace(p.t))
-		_ = p.command("story", slices.Index(seen, at)).Run()
+		seen := pointsOf(quickPlace(p.t))
+		p.dies(slices.Index(seen, at))
 		if at == "armed" && !exists(p.path("a")) {
 			p.t.Fatal("the child has left nothing")
 		}
@@ -189,7 +199,7 @@ func TestCrash(t *testing.T) {
 	var all []string
 	for _, sc := range scenes() {
 		t.Run(sc.name, func(t *testing.T) {
-			p := newPlace(t)
+			p := quickPlace(t)
 			end := sc.set(p)
 			seen := pointsOf(p)
 			check(t, end())
@@ -225,19 +235,17 @@ func crash(t *testing.T, sc scene, i int) {
 		}},
 	}
 	for _, e := range ends {
-		p := newPlace(t)
+		p := quickPlace(t)
 		end := sc.set(p)
-		if err := p.command("story", i).Run(); err == nil {
-			t.Fatal("the child did not die")
-		}
+		p.dies(i)
 		check(t, end())
 		e.do(t, p)
 		p.wantClean()
 	}
 	// The user comes first and has other plans with the names.
-	p := newPlace(t)
+	p := quickPlace(t)
 	end := sc.set(p)
-	_ = p.command("story", i).Run()
+	p.dies(i)
 	check(t, end())
 	_ = os.Remove(p.path("a"))
 	check(t, os.Mkdir(p.path("a"), 0o755))

@@ -55,6 +55,43 @@ func (c *copier) copy(from int, name string, to int, target string, depth int) e
 	return nil
 }
 
+// measure finds out, before anything is copied, whether the bounds would last.
+func (c *copier) measure(dir int, name string, depth int) error {
+	l, err := lookAt(dir, name)
+	if err != nil {
+		return err
+	}
+	c.bytes -= l.size
+	if c.entries--; c.entries < 0 || c.bytes < 0 || depth > maxCopyDepth {
+		return errTooMuch
+	}
+	if !l.isFolder() {
+		return nil
+	}
+	if err := openUp(dir, name); err != nil {
+		return err
+	}
+	f, err := openDir(dir, name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	for {
+		names, err := f.Readdirnames(1024)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		for _, n := range names {
+			if err := c.measure(int(f.Fd()), n, depth+1); err != nil {
+				return err
+			}
+		}
+	}
+}
+
 func (c *copier) file(from int, name string, to int, target string) error {
 	// Not blocking: it could have become a pipe meanwhile.
 	fd, err := openRetry(from, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)

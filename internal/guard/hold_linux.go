@@ -62,7 +62,7 @@ func (h *Hold) finish() ([]Found, error) {
 		// What has already happened, in its order.
 		k.drain()
 		for _, n := range h.in.names {
-			errs = append(errs, k.lastLook(n.folder.fd, n.folder.path, n.watched))
+			errs = append(errs, k.lastLook(n.folder.fd, n.folder, n.watched))
 		}
 		for _, f := range h.in.folders {
 			errs = append(errs, k.lookAgain(&h.in, f))
@@ -103,7 +103,7 @@ func (k *keeper) lookAgain(h *hold, f *folder) error {
 		case err != nil:
 			errs = append(errs, &QuarantineError{Path: n.path, Err: fmt.Errorf("its folder was replaced: %w", err)})
 		default:
-			errs = append(errs, k.lastLook(fd, f.path, n.watched))
+			errs = append(errs, k.lastLook(fd, f, n.watched))
 		}
 	}
 	return errors.Join(errs...)
@@ -189,7 +189,9 @@ func (k *keeper) appeared(f *folder, n *watched, told bool) {
 	l, err := lookAt(f.fd, n.name)
 	switch {
 	case errors.Is(err, unix.ENOENT) && told:
-		k.tell(n, Found{Kind: KindGone})
+		if n.ours == 0 { // otherwise it is what we have moved ourselves
+			k.tell(n, Found{Kind: KindGone})
+		}
 	case err != nil || n.late:
 	case n.moves >= maxMoves:
 		n.late = true
@@ -200,6 +202,7 @@ func (k *keeper) appeared(f *folder, n *watched, told bool) {
 		to, err := k.quarantine(f.fd, n, l)
 		switch {
 		case err == nil:
+			n.moved(f)
 			k.tell(n, Found{Kind: l.kind(), MovedTo: to})
 		case errors.Is(err, unix.ENOENT):
 			k.tell(n, Found{Kind: KindGone})
@@ -224,9 +227,9 @@ func (k *keeper) tell(n *watched, what Found) {
 	}
 }
 
-// lastLook moves away what stands at the watched name n in the folder fd, by all
-// means there are. k.mu is held.
-func (k *keeper) lastLook(fd int, dir string, n *watched) error {
+// lastLook moves away what stands at the watched name n in the folder fd, which is
+// f or what stands at its path now, by all means there are. k.mu is held.
+func (k *keeper) lastLook(fd int, f *folder, n *watched) error {
 	reopen, err := openClosed(fd)
 	if err != nil {
 		return &QuarantineError{Path: n.path, Err: err}
@@ -247,10 +250,13 @@ func (k *keeper) lastLook(fd int, dir string, n *watched) error {
 			what.MovedTo, what.NotCopied, err = k.carry(fd, n, l)
 		}
 		if err != nil && !errors.Is(err, unix.ENOENT) {
-			what.MovedTo, err = setAside(fd, dir, n.name, l)
+			what.MovedTo, err = setAside(fd, f.path, n.name, l)
 		}
 		switch {
 		case err == nil:
+			if fd == f.fd {
+				n.moved(f)
+			}
 			k.tell(n, what)
 		case errors.Is(err, unix.ENOENT):
 			k.tell(n, Found{Kind: KindGone})
@@ -263,6 +269,14 @@ func (k *keeper) lastLook(fd int, dir string, n *watched) error {
 		return &QuarantineError{Path: n.path, Err: errors.New("somebody makes it again and again")}
 	}
 	return nil
+}
+
+// moved notes that inotify will tell about a move of ours: what it tells about the
+// name until then is older.
+func (n *watched) moved(f *folder) {
+	if f.wd >= 0 {
+		n.ours++
+	}
 }
 
 // whys returns the reasons why n is watched, in order.

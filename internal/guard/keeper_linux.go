@@ -52,6 +52,7 @@ type slot struct {
 type watched struct {
 	path, name string
 	holds      map[*hold]string // with the Why of each
+	ours       int              // moves of ours that inotify has not told yet
 	moves      int              // how often something was moved from here
 	late       bool             // moving at once failed: only the last look tries again
 }

@@ -35,7 +35,25 @@ type place struct {
 
 func newPlace(t testing.TB) place {
 	t.Helper()
-	top, err := filepath.EvalSymlinks(t.TempDir())
+	return placeIn(t, t.TempDir())
+}
+
+// quickPlace is newPlace in memory, where that can be had: file systems on disks
+// slow down where much is made and removed.
+func quickPlace(t testing.TB) place {
+	t.Helper()
+	top, err := os.MkdirTemp("/dev/shm", "sallyport-guard-")
+	if err != nil {
+		return newPlace(t)
+	}
+	t.Cleanup(func() { check(t, os.RemoveAll(top)) })
+	return placeIn(t, top)
+}
+
+// placeIn makes the two folders in top.
+func placeIn(t testing.TB, top string) place {
+	t.Helper()
+	top, err := filepath.EvalSymlinks(top)
 	if err != nil {
 		t.Fatal(err)
 	}

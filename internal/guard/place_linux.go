@@ -21,6 +21,7 @@ type look struct {
 	ident
 	mode uint16 // with the type, as in stat(2)
 	uid  uint32
+	size int64 // of a file in bytes; zero for everything else
 }
 
 // lookAt looks at name in the folder dir. A name that does not exist is ENOENT.
@@ -43,6 +44,9 @@ func lookAt(dir int, name string) (look, error) {
 	}
 	l := look{mode: stx.Mode, uid: stx.Uid}
 	l.dev, l.ino = unix.Mkdev(stx.Dev_major, stx.Dev_minor), stx.Ino
+	if l.kind() == KindFile {
+		l.size = int64(stx.Size)
+	}
 	if stx.Mask&unix.STATX_BTIME != 0 {
 		l.born = stx.Btime.Sec*1e9 + int64(stx.Btime.Nsec)
 	}
@@ -165,6 +169,9 @@ func removeFolder(dir int, name string, e *entry) (gone bool, err error) {
 	case errors.Is(err, unix.ENOTEMPTY), errors.Is(err, unix.EEXIST), errors.Is(err, unix.ENOTDIR):
 		return false, errNotOurs
 	default:
+		if l.uid != uint32(unix.Geteuid()) {
+			return false, errNotOurs // nor would it ever go
+		}
 		return false, err
 	}
 }

@@ -163,6 +163,10 @@ func (k *keeper) quarantine(fd int, n *watched, l look) (string, error) {
 // original. What is too much to copy, or cannot be read, is an error, and nothing
 // is removed then. left counts what cannot be copied at all. k.mu is held.
 func (k *keeper) carry(fd int, n *watched, l look) (to string, left int, err error) {
+	before := copier{bytes: maxCopyBytes, entries: maxCopyEntries}
+	if err := before.measure(fd, n.name, 0); err != nil {
+		return "", 0, err
+	}
 	b, err := k.openQuarantine()
 	if err != nil {
 		return "", 0, err

@@ -68,7 +68,8 @@ func TestAppears(t *testing.T) {
 				if blind != (len(h.Weaker()) == 1) {
 					t.Errorf("weaker: %v", h.Weaker())
 				}
-				check(t, tt.make(".git"))
+				check(t, tt.make("other"))
+				check(t, unix.Rename("other", ".git"))
 				found := p.finish(h)
 				if len(found) != 1 || found[0].Kind != tt.want || found[0].Path != p.path(".git") || found[0].Why != "git" {
 					t.Fatalf("found %+v", found)

@@ -132,12 +132,15 @@ func (k *keeper) event(wd int32, mask uint32, name string) {
 			}
 			k.moved(f)
 			k.lookOver(f)
+		case mask&(unix.IN_DELETE|unix.IN_MOVED_FROM) != 0:
+			if n := f.watched[name]; n != nil && n.ours > 0 {
+				n.ours--
+			}
+			k.check(f, name)
 		case mask&(unix.IN_CREATE|unix.IN_MOVED_TO) != 0:
 			if n := f.watched[name]; n != nil {
 				k.appeared(f, n, true)
 			}
-			k.check(f, name)
-		default:
 			k.check(f, name)
 		}
 	}
@@ -147,6 +150,7 @@ func (k *keeper) event(wd int32, mask uint32, name string) {
 // happened. k.mu is held.
 func (k *keeper) lookOver(f *folder) {
 	for _, n := range f.watched {
+		n.ours = 0
 		k.appeared(f, n, false)
 	}
 	for name := range f.placed {

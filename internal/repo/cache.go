@@ -166,7 +166,7 @@ func (c *Cache) Save(path string) error {
 		err = closed
 	}
 	if err == nil {
-		err = os.Rename(f.Name(), path) //nolint:forbidigo // the folder is the caller's own
+		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {
 		os.Remove(f.Name())

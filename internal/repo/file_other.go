@@ -41,3 +41,12 @@ func readFile(path string, limit int64) ([]byte, error) {
 
 // absent reports whether the error says that nothing has a name.
 func absent(err error) bool { return errors.Is(err, fs.ErrNotExist) }
+
+// lstat returns the type of what has the path, without permissions.
+func lstat(path string) (fs.FileMode, error) {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return 0, err
+	}
+	return info.Mode().Type(), nil
+}

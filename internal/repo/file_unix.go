@@ -8,7 +8,6 @@ package repo
 import (
 	"errors"
 	"io/fs"
-	"os"
 	"syscall"
 )
 
@@ -26,12 +25,12 @@ func readFile(path string, limit int64) ([]byte, error) {
 		return syscall.Open(path, syscall.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY|syscall.O_CLOEXEC, 0)
 	})
 	if err != nil {
-		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+		return nil, err
 	}
 	defer func() { _ = syscall.Close(fd) }()
 	var st syscall.Stat_t
 	if err := syscall.Fstat(fd, &st); err != nil {
-		return nil, os.NewSyscallError("fstat", err)
+		return nil, err
 	}
 	if st.Mode&syscall.S_IFMT != syscall.S_IFREG {
 		return nil, errNotFile
@@ -46,7 +45,7 @@ func readFile(path string, limit int64) ([]byte, error) {
 		}
 		n, err := retry(func() (int, error) { return syscall.Read(fd, text[len(text):cap(text)]) })
 		if err != nil {
-			return nil, os.NewSyscallError("read", err)
+			return nil, err
 		}
 		// A regular file gives less than it is asked for at its end alone.
 		room := cap(text) - len(text)
@@ -73,4 +72,22 @@ func retry(call func() (int, error)) (int, error) {
 // name's folders is a file, and if the name is longer than a name can be.
 func absent(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ENAMETOOLONG)
+}
+
+// lstat returns the type of what has the path, without permissions. The errors are
+// the system's alone, and nothing is allocated but the path.
+func lstat(path string) (fs.FileMode, error) {
+	var st syscall.Stat_t
+	if err := syscall.Lstat(path, &st); err != nil {
+		return 0, err
+	}
+	switch st.Mode & syscall.S_IFMT {
+	case syscall.S_IFREG:
+		return 0, nil
+	case syscall.S_IFDIR:
+		return fs.ModeDir, nil
+	case syscall.S_IFLNK:
+		return fs.ModeSymlink, nil
+	}
+	return fs.ModeIrregular, nil
 }

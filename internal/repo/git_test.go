@@ -73,21 +73,21 @@ func TestGitAndEmptySubmodule(t *testing.T) {
 	}
 }
 
-// TestGitObeys plants what Snapshot.Check looks for and shows that git obeys it: a
-// monitor of the file system is started by git status, a command by git fetch. What Check names is moved
-// away, and git obeys it no more.
-func TestGitObeys(t *testing.T) {
+// A plant is something that git obeys.
+type plant struct {
+	name  string
+	plant func(t *testing.T, dir, mark string)
+	found string   // by Check
+	at    string   // where git status is run, below the work tree
+	empty bool     // there is no repository before
+	args  []string // of git, which obeys; git status if nil
+}
+
+func plants() []plant {
 	evil := func(file string) string {
 		return "[core]\n\tfsmonitor = \"touch '" + file + "'; false\"\n\tsshCommand = \"touch '" + file + "'; false #\"\n"
 	}
-	tests := []struct {
-		name  string
-		plant func(t *testing.T, dir, mark string)
-		found string   // by Check
-		at    string   // where git status is run, below the work tree
-		empty bool     // there is no repository before
-		args  []string // of git, which obeys; git status if nil
-	}{
+	return []plant{
 		{name: "commondir", found: ".git/commondir", plant: func(t *testing.T, dir, mark string) {
 			plainRepository(t, dir+"/evil")
 			put(t, dir+"/evil/.git/config", evil(mark))
@@ -134,7 +134,13 @@ func TestGitObeys(t *testing.T) {
 			put(t, dir+"/elsewhere/config", evil(mark))
 		}},
 	}
-	for _, test := range tests {
+}
+
+// TestGitObeys plants what Snapshot.Check looks for and shows that git obeys it: a
+// monitor of the file system is started by git status, a command by git fetch. What Check names is moved
+// away, and git obeys it no more.
+func TestGitObeys(t *testing.T) {
+	for _, test := range plants() {
 		t.Run(test.name, func(t *testing.T) {
 			dir, away := room(t), room(t)
 			var r *Repository

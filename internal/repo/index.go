@@ -196,12 +196,14 @@ func (p *indexParser) compressed(at int, gitlink bool) bool {
 	return true
 }
 
+// keep keeps a name as C sees it: git copies all of it, and uses what is in front of
+// a NUL byte.
 func (p *indexParser) keep(name []byte) {
-	if len(name) == 0 {
-		p.nameless = true
+	if text := cString(name); text != "" {
+		p.names = append(p.names, text)
 		return
 	}
-	p.names = append(p.names, string(name))
+	p.nameless = true
 }
 
 // varint reads a number as git's decode_varint does: seven bits a byte, the highest

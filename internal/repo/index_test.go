@@ -74,7 +74,7 @@ func TestGitlinksOfGit(t *testing.T) {
 
 // entryBytes returns an entry of an index of version 2.
 func entryBytes(mode uint32, name string) []byte {
-	entry := make([]byte, indexObjectAt+sha1Size)
+	entry := append([]byte(nil), make([]byte, indexObjectAt+sha1Size)...)
 	binary.BigEndian.PutUint32(entry[indexModeAt:], mode)
 	entry = binary.BigEndian.AppendUint16(entry, uint16(min(len(name), flagName)))
 	entry = append(entry, name...)
@@ -120,6 +120,12 @@ func TestGitlinksBroken(t *testing.T) {
 			}
 		})
 	}
+	t.Run("NUL ends a name", func(t *testing.T) {
+		names, _, err := parseIndex(indexBytes(2, 1, entryBytes(0o160000, "sub\x00x")), sha1Size)
+		if err != nil || !slices.Equal(names, []string{"sub"}) {
+			t.Errorf("names %q, error %v", names, err)
+		}
+	})
 	t.Run("missing", func(t *testing.T) {
 		if _, err := Gitlinks(room(t)+"/index", 0); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("error %v", err)

@@ -17,7 +17,8 @@ import (
 // zero value is an environment without any such file; [Surroundings] fills one in.
 type Outside struct {
 	Home    string   // what "~" means to git; empty if it means nothing
-	Configs []string // configurations of the system and the user, present or not; relative ones are ignored
+	Configs []string // configurations of the user, present or not; relative ones are ignored
+	System  []string // configurations of the system, the same; one that is missing is told by this name
 	Cache   *Cache   // remembers what is in an index; nil: every index is read
 }
 
@@ -36,9 +37,9 @@ func Surroundings(lookup func(string) (string, bool)) Outside {
 	}
 	o.Home = get("HOME")
 	// As distributions build git, and as git's own Makefile and Homebrew do.
-	o.Configs = []string{"/etc/gitconfig", "/usr/local/etc/gitconfig", "/opt/homebrew/etc/gitconfig"}
+	o.System = []string{"/etc/gitconfig", "/usr/local/etc/gitconfig", "/opt/homebrew/etc/gitconfig"}
 	if system := get("GIT_CONFIG_SYSTEM"); filepath.IsAbs(system) {
-		o.Configs = append(o.Configs, system)
+		o.System = append(o.System, system)
 	}
 	if filepath.IsAbs(o.Home) {
 		o.Configs = append(o.Configs, filepath.Join(o.Home, ".gitconfig"))
@@ -212,9 +213,20 @@ func (r *Repository) readConfigs(o Outside) *configReader {
 			c.config(r.Dir, worktreeName, "git config of the work tree", 0)
 		}
 	}
+	const system, person = "git config of the system", "git config of the user"
+	for _, name := range o.System {
+		switch {
+		case !filepath.IsAbs(name):
+		case stands(name):
+			c.config(string(filepath.Separator), name, system, 0)
+		default:
+			// Most are missing, and walking there costs more than all the rest.
+			c.add(Path{Path: name, Missing: true, Why: system})
+		}
+	}
 	for _, name := range o.Configs {
 		if filepath.IsAbs(name) {
-			c.config(string(filepath.Separator), name, "git config of the user or the system", 0)
+			c.config(string(filepath.Separator), name, person, 0)
 		}
 	}
 	return c

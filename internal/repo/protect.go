@@ -180,7 +180,7 @@ func (r *Repository) Submodules(o Outside) ([]string, error) {
 
 // hashSize returns how many bytes the names of objects have.
 func (r *Repository) hashSize(o Outside) int {
-	o.Configs = nil
+	o.Configs, o.System = nil, nil
 	return r.readConfigs(o).hash
 }
 

@@ -5,6 +5,7 @@ package repo
 
 import (
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -238,9 +239,48 @@ func TestSurroundings(t *testing.T) {
 		"HOME": "/h", "XDG_CONFIG_HOME": "/x", "GIT_CONFIG_GLOBAL": "/g", "GIT_CONFIG_SYSTEM": "relative",
 	}
 	got := Surroundings(func(name string) (string, bool) { value, ok := values[name]; return value, ok })
-	want := Outside{Home: "/h", Configs: []string{"/etc/gitconfig", "/usr/local/etc/gitconfig", "/opt/homebrew/etc/gitconfig",
-		"/h/.gitconfig", "/x/git/config", "/h/.config/git/config", "/g"}}
+	want := Outside{Home: "/h", System: []string{"/etc/gitconfig", "/usr/local/etc/gitconfig", "/opt/homebrew/etc/gitconfig"},
+		Configs: []string{"/h/.gitconfig", "/x/git/config", "/h/.config/git/config", "/g"}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestManyWorktrees has more linked work trees than anybody.
+func TestManyWorktrees(t *testing.T) {
+	dir := room(t)
+	const many = 5000
+	for i := range many {
+		side := dir + "/.git/worktrees/w" + strconv.Itoa(i)
+		put(t, side+"/", "")
+		if i%1000 == 0 {
+			put(t, side+"/config.worktree", "")
+		}
+	}
+	paths := shut(t, open(t, dir), Outside{})
+	missing := 0
+	for _, p := range paths {
+		if strings.HasSuffix(p.Path, "/config.worktree") && p.Missing {
+			missing++
+		}
+	}
+	if missing != many-many/1000+1 {
+		t.Errorf("%d configurations are missing", missing)
+	}
+}
+
+func TestHugeConfig(t *testing.T) {
+	dir := room(t)
+	var text strings.Builder
+	for i := range 100_000 {
+		text.WriteString("[branch \"b" + strconv.Itoa(i) + "\"]\n\tremote = origin\n")
+	}
+	text.WriteString("[core]hooksPath=last\n")
+	put(t, dir+"/.git/config", text.String())
+	want(t, protected(t, open(t, dir), Outside{}), dir+"/last", "mf")
+	put(t, dir+"/.git/config", strings.Repeat("#", maxConfig+1))
+	var config *ConfigError
+	if _, err := open(t, dir).Protected(Outside{}); !errors.As(err, &config) {
+		t.Errorf("error %v", err)
 	}
 }

@@ -90,20 +90,20 @@ func Open(work string) (*Repository, error) {
 		return nil, nil
 	}
 	r := &Repository{Work: at.real, Link: join(at.real, linkName)}
-	info, err := os.Lstat(r.Link)
+	mode, err := lstat(r.Link)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	case err != nil && absent(err):
 		return openBare(at.real)
 	case err != nil:
 		return nil, &LinkError{Path: r.Link, Why: "cannot be looked at", Err: plain(err)}
-	case info.IsDir():
+	case mode.IsDir():
 		r.Dir = r.Link
-	case info.Mode().IsRegular():
+	case mode.IsRegular():
 		r.Pointer = true
 		if err := r.openPointer(); err != nil {
 			return nil, err
 		}
-	case info.Mode()&fs.ModeSymlink != 0:
+	case mode == fs.ModeSymlink:
 		return nil, &LinkError{Path: r.Link, Why: "is a symbolic link, which can be turned elsewhere"}
 	default:
 		return nil, &LinkError{Path: r.Link, Why: "is neither a folder nor a file"}
@@ -205,7 +205,7 @@ func parseName(text string) (target, why string) {
 type trail struct {
 	real    string      // where it ends, without symbolic links
 	links   []string    // the symbolic links on the way, each with its folder resolved
-	mode    fs.FileMode // of what stands at real; zero if missing
+	mode    fs.FileMode // type of what stands at real; zero if missing
 	missing bool        // nothing stands at real
 	closed  bool        // real is a folder on the way that cannot be entered
 }
@@ -270,7 +270,7 @@ func (w *walker) follow(start, name string) (trail, error) {
 			at.real, at.mode = next, fs.ModeDir
 			continue
 		}
-		info, err := os.Lstat(next)
+		mode, err := lstat(next)
 		switch {
 		case err != nil && errors.Is(err, fs.ErrPermission):
 			at.closed = true
@@ -279,7 +279,7 @@ func (w *walker) follow(start, name string) (trail, error) {
 			return at, plain(err)
 		case err != nil:
 			at.real, at.missing, at.mode = next, true, 0
-		case info.Mode()&fs.ModeSymlink != 0:
+		case mode == fs.ModeSymlink:
 			if len(at.links) == maxLinks {
 				return at, errTooManyLinks
 			}
@@ -290,8 +290,8 @@ func (w *walker) follow(start, name string) (trail, error) {
 			at.links = append(at.links, next)
 			rest = at.restart(target + string(filepath.Separator) + rest)
 		default:
-			at.real, at.mode = next, info.Mode()
-			if info.IsDir() && len(w.folders) < maxWalked {
+			at.real, at.mode = next, mode
+			if mode.IsDir() && len(w.folders) < maxWalked {
 				w.folders = append(w.folders, next)
 			}
 		}
@@ -345,7 +345,7 @@ func join(dir, element string) string {
 // stands reports whether something has the name path. What cannot be looked at
 // counts as something.
 func stands(path string) bool {
-	_, err := os.Lstat(path)
+	_, err := lstat(path)
 	return err == nil || !absent(err)
 }
 
@@ -410,8 +410,8 @@ func (l *list) symlinks(links []string, why string) {
 
 // isLink reports whether path is a symbolic link.
 func isLink(path string) bool {
-	info, err := os.Lstat(path)
-	return err == nil && info.Mode()&fs.ModeSymlink != 0
+	mode, err := lstat(path)
+	return err == nil && mode == fs.ModeSymlink
 }
 
 // within reports whether path is dir or lies below it; both are clean.

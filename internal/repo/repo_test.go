@@ -78,13 +78,7 @@ func TestOpen(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			dir := room(t)
 			inRoom := strings.NewReplacer("ROOM", dir)
-			for name, text := range test.files {
-				if target, ok := strings.CutPrefix(text, "-> "); ok {
-					link(t, inRoom.Replace(target), dir+"/"+name)
-					continue
-				}
-				put(t, dir+"/"+name, inRoom.Replace(text))
-			}
+			furnish(t, dir, test.files, inRoom)
 			if test.open == "" {
 				test.open = "work"
 			}
@@ -102,6 +96,18 @@ func TestOpen(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// furnish makes the files of a test.
+func furnish(t *testing.T, dir string, files map[string]string, inRoom *strings.Replacer) {
+	t.Helper()
+	for name, text := range files {
+		if target, ok := strings.CutPrefix(text, "-> "); ok {
+			link(t, inRoom.Replace(target), dir+"/"+name)
+			continue
+		}
+		put(t, dir+"/"+name, inRoom.Replace(text))
 	}
 }
 

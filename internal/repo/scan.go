@@ -6,7 +6,6 @@ package repo
 import (
 	"errors"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -229,8 +228,8 @@ func (s *scanner) readOne(i int32) bool {
 }
 
 func isFolder(path string) bool {
-	info, err := os.Lstat(path)
-	return err == nil && info.IsDir()
+	mode, err := lstat(path)
+	return err == nil && mode.IsDir()
 }
 
 // children makes the folders in folder i what s.names says.
