@@ -190,7 +190,10 @@ type DirError struct {
 // Error returns one sentence that names the directory and what is wrong with it.
 func (e *DirError) Error() string {
 	why := fmt.Sprintf("cannot be used: %v", e.Err)
+	var hidden *sandbox.HiddenError
 	switch {
+	case errors.As(e.Err, &hidden):
+		why = "is not visible under this policy; add --ro " + hidden.Path + " to show it"
 	case errors.Is(e.Err, fs.ErrNotExist):
 		why = "does not exist"
 	case errors.Is(e.Err, ErrNotDir):

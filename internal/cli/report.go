@@ -75,15 +75,7 @@ func (r *report) failed(err error) error {
 }
 
 // mode and network say which sandbox was asked for.
-func (r *report) mode() string {
-	switch r.o.sandbox {
-	case "":
-		return sandboxWords[0]
-	case "danger-full-access":
-		return "full-access"
-	}
-	return r.o.sandbox
-}
+func (r *report) mode() string { return r.o.preset().Name() }
 
 func (r *report) network() string {
 	switch {

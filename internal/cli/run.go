@@ -191,13 +191,7 @@ func isTerminal(f *os.File) bool { return f != nil && term.IsTerminal(int(f.Fd()
 
 // policy returns what a command in dir may touch.
 func (o *runOptions) policy(dir string) (sandbox.Policy, error) {
-	policy := sandbox.WorkspaceWrite()
-	switch o.sandbox {
-	case "read-only":
-		policy = sandbox.ReadOnly()
-	case "full-access", "danger-full-access":
-		policy = sandbox.FullAccess()
-	}
+	policy := o.preset()
 	switch o.network {
 	case "none":
 		policy = policy.WithNetwork(sandbox.NetworkNone)

@@ -82,7 +82,8 @@ func (h *Host) Plan(r *Request, stdio [3]*os.File) (*plan.Plan, error) {
 			return nil, err
 		}
 	}
-	return plan.Make(h.Facts(), pr)
+	p, err := plan.Make(h.Facts(), pr)
+	return p, hidden(r, err)
 }
 
 // confined adds what a sandbox needs to know.
@@ -104,6 +105,7 @@ func (h *Host) confined(r *Request, pr *plan.Request) error {
 	if res.Network == sandbox.NetworkHost {
 		resolverFile(pr)
 	}
+	listed(&res, r, pr)
 	pr.Filter, err = h.filter(r.Allow, res.Network == sandbox.NetworkHost)
 	return err
 }
