@@ -202,11 +202,12 @@ func (n *native) shows(name string) bool {
 	if name == "/proc" || within(name, "/proc") || slices.ContainsFunc(n.shells, func(s *shell) bool { return s.at == name }) {
 		return n.mountAt(name, true) != nil && name != "/proc"
 	}
+	shown := slices.ContainsFunc(n.shown, func(s Spot) bool { return within(name, s.Path) })
 	if n.ours(name) == "" {
-		return n.levelBy(name) != sandbox.LevelDeny && (t == nil || name != t.At)
+		return (n.levelBy(name) != sandbox.LevelDeny || shown && !n.hides(name)) && (t == nil || name != t.At)
 	}
-	if slices.ContainsFunc(n.shown, func(s Spot) bool { return s.Path == name }) {
-		return true
+	if shown {
+		return !n.hides(name)
 	}
 	return n.mountAt(name, true) != nil && (t == nil || name != t.At)
 }

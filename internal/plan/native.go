@@ -230,6 +230,9 @@ func (n *native) ruled(name string) bool {
 // levelAbove is the level that a path has by the rules above it.
 func (n *native) levelAbove(name string) sandbox.Level {
 	level := n.req.Root
+	if slices.ContainsFunc(n.shown, func(s Spot) bool { return s.Path != name && within(name, s.Path) }) {
+		level = sandbox.LevelRead
+	}
 	for _, r := range n.req.Rules { // sorted, so the last one is the nearest
 		if r.Path != name && within(name, r.Path) {
 			level = r.Level
