@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -48,6 +49,24 @@ func (r *report) attach(runner *sallyport.Runner, cmd *sallyport.Cmd, cancel con
 func (r *report) note(text string) {
 	if !r.o.quiet {
 		r.env.say(text)
+	}
+}
+
+// warn says before a run what is likely not meant. With --json and --jsonl it
+// stands in the object.
+func (r *report) warn(policy sandbox.Policy, dir string) {
+	if r.o.json || r.o.jsonl {
+		return
+	}
+	home, _ := os.UserHomeDir() // empty: nobody knows it
+	real := func(name string) string {
+		if at, err := filepath.EvalSymlinks(name); err == nil {
+			return at
+		}
+		return name
+	}
+	for _, w := range policy.Bind(sandbox.Places{Dir: dir}).Warnings(home, real) {
+		r.note("warning: " + w)
 	}
 }
 

@@ -47,6 +47,7 @@ func runVerb(ctx context.Context, env *Env, args []string) error {
 	if err != nil {
 		return report.failed(err)
 	}
+	report.warn(policy, cmd.Dir)
 	return execute(ctx, &sallyport.Runner{Policy: policy}, cmd, report, signals)
 }
 

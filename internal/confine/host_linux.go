@@ -99,6 +99,9 @@ func (h *Host) confined(r *Request, pr *plan.Request) error {
 	if pr.Rules, err = gather(&res); err != nil {
 		return err
 	}
+	if err := aboutRoot(pr.Rules); err != nil {
+		return err
+	}
 	if pr.Tmp, err = h.tmpFor(r.Tmp, pr); err != nil {
 		return err
 	}

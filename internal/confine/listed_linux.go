@@ -64,6 +64,18 @@ func listed(res *sandbox.Resolved, r *Request, pr *plan.Request) {
 	}
 }
 
+// aboutRoot refuses rules that turn out to be about "/", by a symbolic link that
+// leads there: what the root is was decided by the policy, not by a link.
+func aboutRoot(rules []plan.Rule) error {
+	for _, r := range rules {
+		if r.Path != "/" {
+			continue
+		}
+		return &RootError{Path: "/", Why: "is where a path of the policy leads by a symbolic link", Mend: "name the folder that is meant"}
+	}
+	return nil
+}
+
 // walk lists the symbolic links on the way to a path, in the order in which the
 // kernel meets them. No link is above the path of one that it returns.
 func walk(name string) []plan.Link {
