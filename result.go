@@ -5,6 +5,7 @@ package sallyport
 
 import (
 	"path"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -89,6 +90,9 @@ type Result struct {
 	// Withheld are the names, never the values, of variables that the command did
 	// not get.
 	Withheld []string
+	// Warnings are sentences about parts of the policy that are likely not meant,
+	// such as a home folder that can be written in full.
+	Warnings []string
 
 	denials []sandbox.Denial
 }
@@ -114,7 +118,7 @@ func (t *task) result(a *attempt) *Result {
 		Survivors: a.exit.Survivors, StreamsLeftOpen: a.exit.StreamsLeftOpen, Quarantined: a.exit.Quarantined,
 		Sandbox: a.exit.Sandbox, Mode: a.policy.Name(), Network: a.policy.Network(),
 		Attempts: []Attempt{{Policy: a.policy, Code: a.exit.Code, Signal: a.exit.Signal, Duration: a.duration}},
-		Withheld: t.withheld,
+		Withheld: t.withheld, Warnings: slices.Concat(t.warned, a.exit.Sandbox.Warnings),
 	}
 	switch a.end {
 	case EndTimedOut:
@@ -167,7 +171,7 @@ func (r *Result) Report() event.Report {
 			Level: r.Sandbox.Level, Weaker: r.Sandbox.Weaker,
 		},
 		Attempts: len(r.Attempts), Denials: r.denials, Survivors: len(r.Survivors),
-		StreamsLeftOpen: r.StreamsLeftOpen, Quarantined: r.Quarantined, Withheld: r.Withheld,
+		StreamsLeftOpen: r.StreamsLeftOpen, Quarantined: r.Quarantined, Withheld: r.Withheld, Warnings: r.Warnings,
 	}
 }
 

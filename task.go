@@ -34,6 +34,7 @@ type task struct {
 	dir      string
 	env      []string
 	withheld []string
+	warned   []string
 	policy   sandbox.Policy // bound
 	limits   Limits
 }
@@ -58,6 +59,10 @@ func (r *Runner) newTask(ctx context.Context, c *Cmd) (*task, error) {
 	}
 	t.dir = places.Dir
 	t.policy = r.Policy.Bind(places)
+	if err := wholeDisk(r.Policy, t.policy, t.dir); err != nil {
+		return nil, err
+	}
+	t.warned = t.warnings(places.Home)
 	if err := t.setEnvironment(base); err != nil {
 		return nil, err
 	}

@@ -45,6 +45,8 @@ type Report struct {
 	Quarantined []executor.Quarantined
 	// Withheld are the names of variables that the command did not get.
 	Withheld []string
+	// Warnings are sentences about what is likely not meant.
+	Warnings []string
 	// Error says why the command did not run or why its end is not known.
 	Error string
 }
@@ -95,12 +97,13 @@ func (r Report) MarshalJSON() ([]byte, error) {
 		Quarantined []executor.Quarantined `json:"quarantined,omitempty"`
 
 		Withheld  []string `json:"withheld,omitempty"`
+		Warnings  []string `json:"warnings,omitempty"`
 		RawStdout []byte   `json:"stdout_base64,omitempty"`
 		RawStderr []byte   `json:"stderr_base64,omitempty"`
 		Error     string   `json:"error,omitempty"`
 	}{
 		r.Stdout.Total, r.Stderr.Total, r.Stdout.Omitted + r.Stderr.Omitted,
-		r.Sandbox.complete(), r.Attempts, list(r.Denials), r.Survivors, r.StreamsLeftOpen, r.Quarantined, r.Withheld, rawOut, rawErr, r.Error,
+		r.Sandbox.complete(), r.Attempts, list(r.Denials), r.Survivors, r.StreamsLeftOpen, r.Quarantined, r.Withheld, r.Warnings, rawOut, rawErr, r.Error,
 	})
 	if err != nil {
 		return nil, err

@@ -164,6 +164,7 @@ type Survivor struct {
 type Sandbox struct {
 	Level     string   // "native", or "none" for full access
 	Mechanism []string // for example userns, mountns, landlock, seccomp
+	Warnings  []string // what people should know and the command can do without
 	Weaker    []string // what is weaker than the level promises, in words
 	Script    string   // the launch in words, for people
 }
@@ -205,7 +206,10 @@ type DirError struct {
 // Error returns one sentence that names the directory and what is wrong with it.
 func (e *DirError) Error() string {
 	why := fmt.Sprintf("cannot be used: %v", e.Err)
+	var hidden *sandbox.HiddenError
 	switch {
+	case errors.As(e.Err, &hidden):
+		why = "is not visible under this policy; add --ro " + hidden.Path + " to show it"
 	case errors.Is(e.Err, fs.ErrNotExist):
 		why = "does not exist"
 	case errors.Is(e.Err, ErrNotDir):

@@ -23,6 +23,18 @@ func (e *UnsupportedError) Error() string {
 	return s
 }
 
+// A HiddenError says that something without which a command cannot start is not
+// among what its policy shows. The command must not be started.
+type HiddenError struct {
+	What string // what it is, such as "the program" or "the working directory"
+	Path string
+}
+
+// Error returns one sentence that names the path and the mend.
+func (e *HiddenError) Error() string {
+	return "sandbox: " + e.What + " " + e.Path + " is not visible under this policy; add --ro " + e.Path + " to show it"
+}
+
 // A PolicyError says which entry of a policy cannot be used and why.
 type PolicyError struct {
 	Entry  string // the entry as a person writes it, such as `/repo=write`; may be empty

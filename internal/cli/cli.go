@@ -255,7 +255,10 @@ func classifyStart(start *executor.StartError) (e ending, words, mend string) {
 
 // whyNot says why a program that is there cannot be executed.
 func whyNot(err error) (words, mend string) {
+	var hidden *sandbox.HiddenError
 	switch {
+	case errors.As(err, &hidden):
+		return hidden.What + " " + hidden.Path + " is not visible under this policy", "add --ro " + hidden.Path + " to show it"
 	case errors.Is(err, syscall.E2BIG):
 		return "the arguments and the environment are too long for this system", "pass large data in a file or on standard input"
 	case errors.Is(err, syscall.EISDIR):

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -52,6 +53,24 @@ func (r *report) note(text string) {
 	}
 }
 
+// warn says before a run what is likely not meant. With --json and --jsonl it
+// stands in the object.
+func (r *report) warn(policy sandbox.Policy, dir string) {
+	if r.o.json || r.o.jsonl {
+		return
+	}
+	home, _ := os.UserHomeDir() // empty: nobody knows it
+	real := func(name string) string {
+		if at, err := filepath.EvalSymlinks(name); err == nil {
+			return at
+		}
+		return name
+	}
+	for _, w := range policy.Bind(sandbox.Places{Dir: dir}).Warnings(home, real) {
+		r.note("warning: " + w)
+	}
+}
+
 // failed reports a run that never began.
 func (r *report) failed(err error) error {
 	e, words, mend := classify(err)
@@ -76,15 +95,7 @@ func (r *report) failed(err error) error {
 }
 
 // mode and network say which sandbox was asked for.
-func (r *report) mode() string {
-	switch r.o.sandbox {
-	case "":
-		return sandboxWords[0]
-	case "danger-full-access":
-		return "full-access"
-	}
-	return r.o.sandbox
-}
+func (r *report) mode() string { return r.o.preset().Name() }
 
 func (r *report) network() string {
 	switch {

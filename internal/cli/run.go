@@ -47,6 +47,7 @@ func runVerb(ctx context.Context, env *Env, args []string) error {
 	if err != nil {
 		return report.failed(err)
 	}
+	report.warn(policy, cmd.Dir)
 	return execute(ctx, &sallyport.Runner{Policy: policy}, cmd, report, signals)
 }
 
@@ -191,13 +192,7 @@ func isTerminal(f *os.File) bool { return f != nil && term.IsTerminal(int(f.Fd()
 
 // policy returns what a command in dir may touch.
 func (o *runOptions) policy(dir string) (sandbox.Policy, error) {
-	policy := sandbox.WorkspaceWrite()
-	switch o.sandbox {
-	case "read-only":
-		policy = sandbox.ReadOnly()
-	case "full-access", "danger-full-access":
-		policy = sandbox.FullAccess()
-	}
+	policy := o.preset()
 	switch o.network {
 	case "none":
 		policy = policy.WithNetwork(sandbox.NetworkNone)

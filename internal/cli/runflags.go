@@ -14,9 +14,10 @@ import (
 // runOptions is what the flags of run say. The zero value of a member means that
 // its flag was not given.
 type runOptions struct {
-	sandbox, network, tmp, level, approval string
-	writable, readable, denied, allowed    []string
-	grants                                 []string
+	sandbox, profile                    string
+	network, tmp, level, approval       string
+	writable, readable, denied, allowed []string
+	grants                              []string
 
 	dir            string
 	script, shell  string
@@ -57,6 +58,8 @@ func (o *runOptions) sandboxFlags() []flag {
 	return []flag{
 		{long: "sandbox", short: 's', value: "MODE", group: group, words: sandboxWords, set: chosen(&o.sandbox, sandboxWords),
 			help: "read-only, workspace-write or full-access, which builds no\nsandbox (alias danger-full-access) (default workspace-write)"},
+		{long: "profile", short: 'P', value: "NAME", group: group, words: profileWords, set: o.takeProfile,
+			help: "instead of -s: :workspace, :read-only,\n:danger-full-access, or :minimal, which shows the system's\nown files and the workspace and nothing else"},
 		{long: "rw", value: "PATH", group: group, kind: completeFiles, set: list(&o.writable),
 			help: "let it write below PATH too, an absolute path (repeatable)"},
 		{long: "ro", value: "PATH", group: group, kind: completeFiles, set: list(&o.readable),
@@ -133,7 +136,7 @@ func missingFlags() []flag {
 	} {
 		flags = append(flags, flag{long: name, value: "VALUE", missing: gone})
 	}
-	return append(flags, flag{long: "profile", short: 'P', value: "NAME", missing: gone})
+	return flags
 }
 
 // allow takes a name of --allow.
@@ -200,6 +203,8 @@ func duration(to *time.Duration, given *bool) func(string) error {
 // check returns what is wrong with flags and words together.
 func (o *runOptions) check(words []string) error {
 	switch {
+	case o.sandbox != "" && o.profile != "":
+		return usage("-s %s and -P %s do not go together; each says what the command may touch", o.sandbox, o.profile)
 	case o.json && o.jsonl:
 		return usage("--json and --jsonl do not go together; --jsonl ends with the object of --json")
 	case o.hasScript && len(words) > 0:

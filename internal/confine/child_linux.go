@@ -137,7 +137,7 @@ func (c *child) Aftermath() Aftermath {
 }
 
 func (c *child) Sandbox() executor.Sandbox {
-	return executor.Sandbox{Level: c.plan.Level, Mechanism: c.plan.Mechanism, Weaker: c.plan.Weaker, Script: c.plan.Script.String()}
+	return executor.Sandbox{Level: c.plan.Level, Mechanism: c.plan.Mechanism, Weaker: c.plan.Weaker, Script: c.plan.Script.String(), Warnings: c.keep.warnings}
 }
 
 // Survivors walks the tree below the reaper by the kernel's lists of children.

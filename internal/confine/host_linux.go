@@ -94,7 +94,8 @@ func (h *Host) plan(r *Request, stdio [3]*os.File, keep *keeping) (*plan.Plan, e
 			return nil, err
 		}
 	}
-	return plan.Make(h.Facts(), pr)
+	p, err := plan.Make(h.Facts(), pr)
+	return p, hidden(r, err)
 }
 
 // confined adds what a sandbox needs to know.
@@ -121,6 +122,7 @@ func (h *Host) confined(r *Request, pr *plan.Request, keep *keeping) error {
 		}
 		// Last, because it makes folders: nothing that is known by now can fail.
 		if keep != nil {
+			keep.warnings = g.warnings
 			err = keep.hold(h, g)
 			var exists *guard.ExistsError
 			if errors.As(err, &exists) && try < tries {
@@ -135,6 +137,7 @@ func (h *Host) confined(r *Request, pr *plan.Request, keep *keeping) error {
 			return err
 		}
 		pr.Rules = g.sorted()
+		listed(&res, r, pr)
 		return nil
 	}
 }
@@ -147,6 +150,9 @@ func (h *Host) collect(r *Request, pr *plan.Request, res *sandbox.Resolved, pres
 		return nil, err
 	}
 	g.present = present
+	if err := g.aboutRoot(); err != nil {
+		return nil, err
+	}
 	if pr.Tmp, err = h.tmpFor(r.Tmp, g); err != nil {
 		return nil, err
 	}

@@ -91,8 +91,8 @@ func inputCases() []inputCase {
 	}
 }
 
-// listed is what is in a folder.
-func listed(t *testing.T, dir string) string {
+// entriesOf is what is in a folder.
+func entriesOf(t *testing.T, dir string) string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
 	must(t, err)
@@ -111,7 +111,7 @@ func TestBadInput(t *testing.T) {
 				test.job.dir = test.dir(a)
 			}
 			unchanged(t, a.ws+"/.git", a.ws+"/dir", a.out)
-			before := listed(t, a.ws)
+			before := entriesOf(t, a.ws)
 			_, err := a.run(t, &test.job)
 			if err == nil {
 				t.Fatal("it was started")
@@ -133,7 +133,7 @@ func TestBadInput(t *testing.T) {
 				t.Errorf("afterwards: %+v", res)
 			}
 			must(t, a.host.Close())
-			if after := listed(t, a.ws); after != before {
+			if after := entriesOf(t, a.ws); after != before {
 				t.Errorf("%q is in the workspace, before it was %q", after, before)
 			}
 		})

@@ -22,11 +22,12 @@ import (
 // being, and the state of repositories whose folders it may write to. The zero
 // keeping keeps nothing.
 type keeping struct {
-	keeper *guard.Keeper
-	held   *guard.Hold
-	claims []claim
-	late   []claim // names that can only be looked at when everything is over
-	before []*repo.Snapshot
+	keeper   *guard.Keeper
+	held     *guard.Hold
+	claims   []claim
+	warnings []string
+	late     []claim // names that can only be looked at when everything is over
+	before   []*repo.Snapshot
 }
 
 // hold claims the names that a gathering found missing and adds rules for the

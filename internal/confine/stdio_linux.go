@@ -49,9 +49,9 @@ func describe(i int, f *os.File) (plan.Stdio, error) {
 		return s, fmt.Errorf("standard descriptor %d cannot be used: %w", i, err)
 	}
 	kind := st.Mode & unix.S_IFMT
-	s.File, s.Device = kind == unix.S_IFREG, kind == unix.S_IFCHR
+	s.File, s.Device, s.Folder = kind == unix.S_IFREG, kind == unix.S_IFCHR, kind == unix.S_IFDIR
 	s.Writable = flags&unix.O_ACCMODE != unix.O_RDONLY && flags&unix.O_PATH == 0
-	if kind != unix.S_IFDIR && !s.Device && (!s.File || s.Writable) {
+	if !s.Folder && !s.Device && (!s.File || s.Writable) {
 		return s, nil
 	}
 	return reopenable(i, s, &st, name, uint64(flags), offset)
@@ -61,11 +61,18 @@ func describe(i int, f *os.File) (plan.Stdio, error) {
 func reopenable(i int, s plan.Stdio, st *unix.Stat_t, name string, flags uint64, offset int64) (plan.Stdio, error) {
 	var at unix.Stat_t
 	if err := unix.Lstat(name, &at); err != nil || at.Dev != st.Dev || at.Ino != st.Ino {
+		if s.Folder {
+			return s, &RootError{
+				Path: name, Why: fmt.Sprintf("is standard descriptor %d, a folder that has no name any more, and from it everything around it could be reached", i),
+				Mend: "pass another one, or a file",
+			}
+		}
 		return s, nil //nolint:nilerr // no name: nobody else can see what happens to it
 	}
 	// Modes are the owner's to change; times and attributes of a file also those
-	// of whoever may write to it.
-	if int(st.Uid) != os.Geteuid() && (s.Device || unix.Access(name, unix.W_OK) != nil) {
+	// of whoever may write to it. From a folder all others can be reached, past
+	// every mask and cover, so it never stays as it is.
+	if !s.Folder && int(st.Uid) != os.Geteuid() && (s.Device || unix.Access(name, unix.W_OK) != nil) {
 		return s, nil //nolint:nilerr // not ours to change
 	}
 	if s.Device && st.Rdev == unix.Mkdev(5, 0) { // linux/major.h: TTYAUX_MAJOR

@@ -4,6 +4,7 @@
 package guard
 
 import (
+	"errors"
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
@@ -22,7 +23,7 @@ func (k *Keeper) quarantineNow(path, why string) (Found, error) {
 	}
 	dir := filepath.Dir(path)
 	fd, err := openFolder(dir)
-	if err == unix.ENOENT || err == unix.ENOTDIR {
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
 		return Found{Path: path, Kind: KindGone, Why: why}, nil
 	}
 	if err != nil {
@@ -31,7 +32,7 @@ func (k *Keeper) quarantineNow(path, why string) (Found, error) {
 	defer unix.Close(fd)
 	ear := &hold{keeper: in}
 	n := &watched{path: path, name: filepath.Base(path), holds: map[*hold]string{ear: why}}
-	if err := in.lastLook(fd, dir, n); err != nil {
+	if err := in.lastLook(fd, &folder{path: dir, fd: fd, wd: -1}, n); err != nil {
 		return Found{Path: path, Why: why}, err
 	}
 	if len(ear.found) == 0 {

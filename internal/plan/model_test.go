@@ -21,6 +21,8 @@ type model struct {
 	files  map[string]bool // what was made in the staging file system; true for folders
 	ro     bool            // the host's tree is sealed
 	full   bool            // the staging file system is
+	// pivoted says that the host's tree is out of reach.
+	pivoted bool
 }
 
 // A view is a tree, and where it stands once it is attached.
@@ -48,7 +50,7 @@ func (m *model) top(name string) *view {
 func (m *model) look(name string) view {
 	v := m.top(name)
 	if v == nil {
-		return view{source: name, host: true, ro: m.ro, folder: true}
+		return view{source: name, host: !m.pivoted, ro: m.ro, folder: true}
 	}
 	seen := *v
 	seen.source = path.Join(v.source, strings.TrimPrefix(name, v.at))
@@ -77,6 +79,9 @@ func (m *model) step(s launch.Step, points []Point) error {
 	case launch.OpOpen:
 		m.trees[s.Tree] = m.look(s.Path)
 	case launch.OpClone:
+		if m.pivoted && !s.Own {
+			return fmt.Errorf("a copy of what is gone")
+		}
 		if s.Path == "" {
 			m.trees[s.Tree] = m.trees[s.From]
 			return nil
@@ -105,10 +110,25 @@ func (m *model) step(s launch.Step, points []Point) error {
 			return fmt.Errorf("exists")
 		}
 		m.files[seen.source] = s.Op == launch.OpMkdir
-	case launch.OpChmod, launch.OpSymlink:
+	case launch.OpSymlink:
+		seen := m.look(s.Path)
+		folder, ok := m.files[path.Dir(seen.source)]
+		if _, exists := m.files[seen.source]; seen.host || m.full || exists || !ok || !folder {
+			return fmt.Errorf("would be made in %v", seen)
+		}
+		m.files[seen.source] = false
+	case launch.OpChmod:
 		if seen := m.look(s.Path); seen.host || m.full {
 			return fmt.Errorf("would change %v", seen)
 		}
+	case launch.OpPivot:
+		v := m.top(s.Path)
+		if v == nil || v.at != s.Path || v.host {
+			return fmt.Errorf("no root of ours stands there")
+		}
+		root := *v
+		root.at = "/"
+		m.mounts, m.pivoted = []view{root}, true
 	case launch.OpAttach:
 		return m.attach(s, points)
 	}

@@ -61,6 +61,9 @@ func Make(h *Host, r *Request) (*Plan, error) {
 	if n.err != nil {
 		return nil, n.err
 	}
+	if err := n.check(); err != nil {
+		return nil, err
+	}
 	n.write()
 	if n.err != nil {
 		return nil, n.err
@@ -71,11 +74,6 @@ func Make(h *Host, r *Request) (*Plan, error) {
 // supported refuses what this version cannot enforce.
 func supported(r *Request) error {
 	switch {
-	case r.Root == sandbox.LevelDeny:
-		return &sandbox.UnsupportedError{
-			Need: "a root that shows only listed paths", Have: "this version always shows the host's files read-only",
-			Hint: "start from the read-only policy and deny what must not be seen",
-		}
 	case r.Root == sandbox.LevelWrite:
 		return &sandbox.UnsupportedError{
 			Need: "a writable root folder inside a sandbox", Have: "the whole disk cannot be a writable root",
@@ -135,6 +133,10 @@ type native struct {
 	shown  []Spot   // what of the covered folders is shown by default
 
 	devices []string // of the host's, those that the policy does not deny
+
+	// Of a root that shows listed paths only.
+	spareFolders, spareFiles []int // copies of the masks
+	procTree                 int   // a process file system that is made already
 }
 
 // A shell is a folder in memory that stands over a folder of the host, with
@@ -144,6 +146,7 @@ type shell struct {
 	name   string // below the staging folder
 	mode   uint32 // of the folder and of those made in it
 	points []Point
+	links  []Link
 	tree   int
 }
 
@@ -194,16 +197,18 @@ func (n *native) layout() {
 	for _, s := range n.shells {
 		n.mounts = append(n.mounts, mount{at: s.at, shell: s, why: "cover " + s.at})
 	}
+	n.root()
 	// A rule that denies, or that brings the host's files back, wins over what
 	// is shown by default.
 	for _, s := range slices.Concat(n.host.SysShows, n.host.RunShows) {
-		if n.levelBy(s.Path) != sandbox.LevelDeny && n.ours(s.Path) != "" && !n.ruled(s.Path) {
+		if !n.hides(s.Path) && n.ours(s.Path) != "" && !n.ruled(s.Path) {
 			n.shown = append(n.shown, s)
 		}
 	}
 	for _, r := range n.req.Rules {
 		n.place(r)
 	}
+	n.links()
 }
 
 // levelBy is the level that a path has by the rules at and above it.
@@ -225,6 +230,9 @@ func (n *native) ruled(name string) bool {
 // levelAbove is the level that a path has by the rules above it.
 func (n *native) levelAbove(name string) sandbox.Level {
 	level := n.req.Root
+	if slices.ContainsFunc(n.shown, func(s Spot) bool { return s.Path != name && within(name, s.Path) }) {
+		level = sandbox.LevelRead
+	}
 	for _, r := range n.req.Rules { // sorted, so the last one is the nearest
 		if r.Path != name && within(name, r.Path) {
 			level = r.Level
@@ -235,7 +243,7 @@ func (n *native) levelAbove(name string) sandbox.Level {
 
 // place turns one rule into a mount, when it changes anything.
 func (n *native) place(r Rule) {
-	if t := n.req.Tmp; t != nil && r.Path == t.At && r.Level == sandbox.LevelWrite {
+	if t := n.req.Tmp; t != nil && r.Path == t.At && r.Level != sandbox.LevelDeny {
 		return // the private folder stands there
 	}
 	if r.Path == "/proc" || within(r.Path, "/proc") || r.Path == "/sys" || r.Path == "/dev" {
@@ -251,7 +259,7 @@ func (n *native) place(r Rule) {
 		return
 	}
 	shell := slices.ContainsFunc(n.shells, func(s *shell) bool { return s.at == r.Path })
-	if (covered || shell) && r.Level == sandbox.LevelDeny {
+	if (covered || shell) && r.Level == sandbox.LevelDeny || shell && r.Level == sandbox.LevelRead {
 		return // nothing of the host's is visible there
 	}
 	m := mount{at: r.Path, why: r.Why}

@@ -92,6 +92,7 @@ type Stdio struct {
 	Writable bool `json:"writable"` // it is open for writing
 	File     bool `json:"file"`     // a regular file
 	Device   bool `json:"device"`   // a character device such as a terminal
+	Folder   bool `json:"folder,omitempty"`
 	// Reopen, when set, is how the command gets a descriptor of its own for the
 	// same file, through a mount that lets nobody change its mode or times.
 	Reopen *Reopen `json:"reopen,omitempty"`
@@ -118,6 +119,8 @@ type Request struct {
 	Root    sandbox.Level   `json:"root"`
 	Rules   []Rule          `json:"rules"` // unique paths, sorted
 	Tmp     *Tmp            `json:"tmp,omitempty"`
+	Links   []Link          `json:"links,omitempty"` // unique paths
+	Needs   []Need          `json:"needs,omitempty"` // counts where Root is denied
 	Allow   []string        `json:"allow,omitempty"`
 	// Filter is the compiled seccomp filter for Allow and Network.
 	Filter launch.Filter `json:"-"`

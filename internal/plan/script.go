@@ -36,6 +36,7 @@ func (n *native) write() {
 	n.reopenSealed()
 	n.cloneReadable()
 	shm, masks := n.stage()
+	n.enter(masks)
 	n.attach(devices, shm, masks)
 	n.reopenOwn()
 	n.proc(masks)
@@ -139,23 +140,25 @@ func (n *native) ownDevice(name string) bool {
 	return ok && slices.Contains(n.devices, below)
 }
 
-// reopenSealed opens terminals, files and folders anew through the tree that is
+// reopenSealed opens terminals and files anew through the tree that is
 // now read-only.
 func (n *native) reopenSealed() {
 	for _, r := range n.otherDevices() {
 		n.add(launch.Step{Op: launch.OpSetMount, Path: r.Path, Clear: launch.AttrNoDev})
 	}
 	for i, s := range n.req.Stdio {
-		if s.Reopen != nil && !(s.Device && n.ownDevice(s.Reopen.Path)) {
+		if s.Reopen != nil && !s.Folder && !(s.Device && n.ownDevice(s.Reopen.Path)) {
 			n.reopen(i, s.Reopen)
 		}
 	}
 }
 
-// reopenOwn opens the devices of the command's own /dev anew.
+// reopenOwn opens the devices of the command's own /dev anew, and folders: from a
+// folder every name below and above it can be reached, so it must lie in the tree
+// that has all masks and covers, not in the one under them.
 func (n *native) reopenOwn() {
 	for i, s := range n.req.Stdio {
-		if s.Reopen != nil && s.Device && n.ownDevice(s.Reopen.Path) {
+		if s.Reopen != nil && (s.Folder || s.Device && n.ownDevice(s.Reopen.Path)) {
 			n.reopen(i, s.Reopen)
 		}
 	}
@@ -261,8 +264,7 @@ func (n *native) shellFolders(s *shell, mkdir, mkfile func(string, uint32)) {
 	mkdir(s.name, 0o755)
 	made := map[string]bool{}
 	for _, p := range s.points {
-		below := strings.TrimPrefix(p.Path, s.at+"/")
-		parts := strings.Split(below, "/")
+		parts := strings.Split(below(p.Path, s.at), "/")
 		for i := range parts {
 			name := strings.Join(parts[:i+1], "/")
 			if made[name] {
@@ -276,11 +278,15 @@ func (n *native) shellFolders(s *shell, mkdir, mkfile func(string, uint32)) {
 			mkdir(path.Join(s.name, name), 0o755)
 		}
 	}
-	if s.mode == 0o755 {
+	n.shellLinks(s, made, mkdir)
+	if s.mode == 0o755 && s.at != "/" {
 		return
 	}
 	n.add(launch.Step{Op: launch.OpChmod, Path: staging + "/" + s.name, Mode: s.mode})
 	for name := range sorted(made) {
+		if s.at == "/" && slices.ContainsFunc(s.points, func(p Point) bool { return p.Path == "/"+name }) {
+			continue // something else stands there
+		}
 		n.add(launch.Step{Op: launch.OpChmod, Path: staging + "/" + path.Join(s.name, name), Mode: s.mode})
 	}
 }
@@ -331,19 +337,24 @@ func (n *native) mask(o mount, m masks) {
 	if o.dir {
 		from = m.folder
 	}
-	tree := n.newTree()
+	tree := n.spareMask(o.dir)
+	if tree == 0 {
+		tree = n.newTree()
+		n.add(launch.Step{Op: launch.OpClone, Tree: tree, From: from, Label: o.why})
+	}
 	n.add(
-		launch.Step{Op: launch.OpClone, Tree: tree, From: from, Label: o.why},
 		launch.Step{Op: launch.OpAttach, Tree: tree, Path: o.at, ID: o.id, Own: o.own, Label: "mask"})
 }
 
 // proc mounts a fresh /proc for the new process namespace. It is read-only
 // while the copies that cover its settings are taken, so they are too.
 func (n *native) proc(m masks) {
-	tree := n.newTree()
-	n.add(
-		launch.Step{Op: launch.OpProc, Tree: tree, Set: launch.AttrReadOnly},
-		launch.Step{Op: launch.OpAttach, Tree: tree, Path: "/proc"})
+	tree := n.procTree
+	if tree == 0 {
+		tree = n.newTree()
+		n.add(launch.Step{Op: launch.OpProc, Tree: tree, Set: launch.AttrReadOnly})
+	}
+	n.add(launch.Step{Op: launch.OpAttach, Tree: tree, Path: "/proc"})
 	covers := make([]int, len(n.host.ProcCovers))
 	for i, c := range n.host.ProcCovers {
 		covers[i] = n.newTree()

@@ -1,0 +1,56 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package sallyport
+
+import (
+	"errors"
+	"path/filepath"
+	"slices"
+
+	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+// wholeDisk refuses a policy for which "/" is a workspace or a writable root.
+// Beside an entry that shows the disk read-only the stricter of the two would
+// count, so nothing at all would be writable, and nobody would be told. A policy
+// that says ":root=write" in so many words means it, and whoever builds the
+// sandbox says whether it can be had.
+func wholeDisk(p, bound sandbox.Policy, dir string) error {
+	if p.Mode() != sandbox.Managed || p.Unrestricted() {
+		return nil
+	}
+	meant := slices.ContainsFunc(p.Entries(), func(e sandbox.Entry) bool {
+		return e.Place.Kind == sandbox.PlaceSpecial && e.Place.Token == sandbox.TokenRoot && e.Level == sandbox.LevelWrite
+	})
+	written := slices.ContainsFunc(bound.Entries(), func(e sandbox.Entry) bool {
+		return e.Place.Kind == sandbox.PlacePath && e.Place.Path == "/" && e.Level == sandbox.LevelWrite
+	})
+	if meant || !written {
+		return nil
+	}
+	what := "the writable root /"
+	if dir == "/" {
+		what = "the workspace /"
+	}
+	return &executor.RootError{Path: "/", Err: errors.New(what +
+		" would make the whole disk writable; name a folder with -C, use --rw for single folders, or -s read-only")}
+}
+
+// warnings says what is likely not meant about the policy of a task.
+func (t *task) warnings(home string) []string {
+	var real func(string) string
+	if t.runner.Executor == nil { // else the paths are those of another machine
+		real = realPath
+	}
+	return t.policy.Warnings(home, real)
+}
+
+// realPath resolves symbolic links, or returns the name when it cannot.
+func realPath(name string) string {
+	if r, err := filepath.EvalSymlinks(name); err == nil {
+		return r
+	}
+	return name
+}
