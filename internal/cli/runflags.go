@@ -15,6 +15,8 @@ type runOptions struct {
 	sandbox, network, tmp, level, approval string
 	writable, readable, denied, allowed    []string
 
+	noCaches bool
+
 	dir            string
 	script, shell  string
 	hasScript      bool
@@ -62,6 +64,8 @@ func (o *runOptions) sandboxFlags() []flag {
 			help: "keep it from reading and writing PATH, or what matches it\nas a glob such as '**/.env'; a relative one is meant below\nthe working directory (repeatable)"},
 		{long: "tmp", value: "WHERE", group: group, words: tmpWords, kind: completeFolders, set: text(&o.tmp),
 			help: "what /tmp is: private, host or a folder (default private)"},
+		{long: "no-caches", group: group, set: on(&o.noCaches),
+			help: "no overlays over toolchain caches, which are read-only then"},
 		{long: "net", value: "NET", group: group, words: networkWords, set: chosen(&o.network, networkWords),
 			help: "none, a loopback of its own, or host; proxy is not built\nyet and refused (default none, host with full-access)"},
 		{long: "allow", value: "NAME", group: group, kind: completeOpenings, set: o.allow,

@@ -26,15 +26,22 @@ type child struct {
 	proc *launch.Process
 	plan *plan.Plan
 	own  bool // has its own process namespace
+
+	release func() // gives back what the tree has used; nil for nothing
 }
 
 // perform performs a plan.
 func (h *Host) perform(r *Request, p *plan.Plan, stdin, stdout, stderr *os.File) (Child, error) {
 	proc, err := h.launcher.Start(&p.Script, stdin, stdout, stderr)
+	if h.withoutOverlay(err) {
+		return nil, errPlanAgain
+	}
 	if err != nil {
 		return nil, explain(r, err)
 	}
-	return &child{proc: proc, plan: p, own: p.Script.Namespaces&launch.NewPID != 0}, nil
+	c := &child{proc: proc, plan: p, own: p.Script.Namespaces&launch.NewPID != 0, release: r.release}
+	r.release = nil
+	return c, nil
 }
 
 func (c *child) PID() int { return c.proc.PID() }
@@ -90,7 +97,14 @@ func (c *child) Kill() error {
 	return err
 }
 
-func (c *child) Close() error { return c.proc.Close() }
+func (c *child) Close() error {
+	err := c.proc.Close()
+	if c.release != nil {
+		c.release()
+		c.release = nil
+	}
+	return err
+}
 
 func (c *child) Sandbox() executor.Sandbox {
 	return executor.Sandbox{Level: c.plan.Level, Mechanism: c.plan.Mechanism, Weaker: c.plan.Weaker, Script: c.plan.Script.String()}

@@ -37,6 +37,7 @@ type Host struct {
 	state   string
 	tmp     *privateTmp
 	filters map[string]launch.Filter
+	flat    map[string]string // caches that no overlay can show, and why
 }
 
 // Facts is what is known about the machine. It is found out once.
@@ -46,7 +47,13 @@ func (h *Host) Facts() *plan.Host {
 }
 
 // Plan looks at the files that a request names and plans the launch.
-func (h *Host) Plan(r *Request, stdio [3]*os.File) (*plan.Plan, error) {
+func (h *Host) Plan(r *Request, stdio [3]*os.File) (p *plan.Plan, err error) {
+	r.letGo() // of an earlier plan that was not performed
+	defer func() {
+		if err != nil {
+			r.letGo()
+		}
+	}()
 	if len(r.Args) == 0 {
 		return nil, fmt.Errorf("command args are empty")
 	}
@@ -72,6 +79,7 @@ func (h *Host) Plan(r *Request, stdio [3]*os.File) (*plan.Plan, error) {
 	if r.Arg0 != "" {
 		pr.Argv[0] = r.Arg0
 	}
+	var caches *cacheUse
 	if pr.Mode == sandbox.Managed {
 		for i, f := range stdio {
 			if pr.Stdio[i], err = describe(i, f); err != nil {
@@ -81,8 +89,13 @@ func (h *Host) Plan(r *Request, stdio [3]*os.File) (*plan.Plan, error) {
 		if err := h.confined(r, pr); err != nil {
 			return nil, err
 		}
+		if caches, err = h.caches(r, pr); err != nil {
+			return nil, err
+		}
 	}
-	return plan.Make(h.Facts(), pr)
+	p, err = plan.Make(h.Facts(), pr)
+	caches.hold(p)
+	return p, err
 }
 
 // confined adds what a sandbox needs to know.
@@ -262,17 +275,23 @@ func (h *Host) Start(ctx context.Context, r *Request, stdin, stdout, stderr *os.
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}
-	p, err := h.Plan(r, [3]*os.File{stdin, stdout, stderr})
-	if err != nil {
-		return nil, err
+	defer r.letGo()
+	for {
+		p, err := h.Plan(r, [3]*os.File{stdin, stdout, stderr})
+		if err != nil {
+			return nil, err
+		}
+		if err := makePoints(p.Points); err != nil {
+			return nil, err
+		}
+		if err := r.wait(ctx); err != nil {
+			return nil, err
+		}
+		c, err := h.perform(r, p, stdin, stdout, stderr)
+		if !errors.Is(err, errPlanAgain) {
+			return c, err
+		}
 	}
-	if err := makePoints(p.Points); err != nil {
-		return nil, err
-	}
-	if err := r.wait(ctx); err != nil {
-		return nil, err
-	}
-	return h.perform(r, p, stdin, stdout, stderr)
 }
 
 // makePoints makes mount points in the folder that stands at /tmp. Earlier

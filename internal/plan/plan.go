@@ -114,7 +114,10 @@ type Request struct {
 	Root    sandbox.Level   `json:"root"`
 	Rules   []Rule          `json:"rules"` // unique paths, sorted
 	Tmp     *Tmp            `json:"tmp,omitempty"`
-	Allow   []string        `json:"allow,omitempty"`
+	// Overlays are folders of the host that the command may write to without
+	// changing them. Every one fits; see [Request.Fits].
+	Overlays []Overlay `json:"overlays,omitempty"`
+	Allow    []string  `json:"allow,omitempty"`
 	// Filter is the compiled seccomp filter for Allow and Network.
 	Filter launch.Filter `json:"-"`
 
