@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -16,19 +17,25 @@ import (
 
 // An Entry is what one workspace has of one cache.
 type Entry struct {
-	Workspace string // empty when the record is unreadable
+	Workspace string // empty when its record is missing
 	Cache     string // as in the table
 	Bytes     int64  // what regular files hold
-	Files     int    // regular files
+	Files     int    // everything but folders: what was written, and marks of what was removed
 	InUse     bool   // a run holds one of the slots with it
 }
 
-// List says what is kept below a state folder, by workspace and cache. A state
-// folder without caches has none. It reads every folder of them.
+// List says what is kept below a state folder, by workspace and cache, without
+// what is empty and not in use. A state folder without caches has none. It reads
+// every folder of them.
 func List(state string) ([]Entry, error) {
 	var out []Entry
 	err := eachBase(state, func(base, workspace string) error {
 		at := map[string]int{}
+		first := len(out)
+		defer func() {
+			kept := slices.DeleteFunc(out[first:], func(e Entry) bool { return e.Files == 0 && !e.InUse })
+			out = out[:first+len(kept)]
+		}()
 		return eachSlot(base, func(dir string) error {
 			busy := inUse(dir)
 			caches, err := os.ReadDir(dir)
@@ -58,11 +65,12 @@ func measure(dir string, e *Entry) {
 		if err != nil {
 			return nil //nolint:nilerr // see above
 		}
-		if d.Type().IsRegular() {
-			if info, err := d.Info(); err == nil {
-				e.Bytes += info.Size()
-				e.Files++
-			}
+		if d.IsDir() {
+			return nil
+		}
+		e.Files++
+		if info, err := d.Info(); err == nil && d.Type().IsRegular() {
+			e.Bytes += info.Size()
 		}
 		return nil
 	})
