@@ -89,7 +89,11 @@ func (r *Request) Hides(name string) bool {
 // layoutOverlays gives every overlay its place.
 func (n *native) layoutOverlays() {
 	for i, o := range n.req.Overlays {
-		if why := n.req.Fits(o.Path); why != "" || o.Kind != KindFolder {
+		why := n.req.Fits(o.Path)
+		if why == "" && o.Kind != KindFolder {
+			why = "it is no folder"
+		}
+		if why != "" {
 			n.fail("a place for the overlay over "+o.Path, why, "leave it out")
 			return
 		}
