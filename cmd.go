@@ -69,6 +69,10 @@ type Cmd struct {
 	// Tmp is what /tmp is: "" or "private" for a folder of the Runner, "host",
 	// or an absolute path.
 	Tmp string
+	// NoCaches leaves the caches of toolchains as the policy has them. Otherwise
+	// the command may write to those of its workspace's toolchains without changing
+	// them: what it writes stays with the workspace.
+	NoCaches bool
 	// Level is the least sandbox level accepted: "", "native", "bwrap", "landlock".
 	Level string
 }

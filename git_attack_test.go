@@ -6,6 +6,7 @@ package sallyport
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/sallyport-dev/sallyport/internal/environ"
@@ -95,6 +96,13 @@ func gitAttacks() []gitAttack {
 			name: "included configuration that was missing", prepare: "git config include.path ../shared.config",
 			attack: plant("shared.config"), later: status,
 		},
+	}
+}
+
+// moreGitAttacks are about work trees and other repositories.
+func moreGitAttacks() []gitAttack {
+	const status = "git status"
+	return []gitAttack{
 		{
 			name: "pointer of a linked work tree", prepare: "git worktree add -q wt",
 			attack: `git init -q other; ` + plant("other/.git/config") + `; echo "gitdir: $WS/other/.git" >wt/.git`, later: "git -C wt status",
@@ -179,7 +187,7 @@ const (
 func TestGitAttacks(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	testenv.NeedProgram(t, "git")
-	for _, a := range gitAttacks() {
+	for _, a := range slices.Concat(gitAttacks(), moreGitAttacks()) {
 		t.Run(a.name, func(t *testing.T) {
 			a.check(t, sandbox.WorkspaceWrite("."))
 			if a.open == "" {

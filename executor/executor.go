@@ -81,6 +81,9 @@ type Spec struct {
 	// Tmp says what /tmp is: empty for a private folder of the executor,
 	// "host" for the host's, else an absolute path.
 	Tmp string
+	// NoCaches leaves the caches of toolchains as the policy has them. False gives
+	// the process copy-on-write overlays over those of its workspace.
+	NoCaches bool
 
 	// Stdin, Stdout and Stderr are handed to the process as they are. A nil
 	// Stdin is the null device, unless PipeStdin asks for a pipe; a nil Stdout or

@@ -72,7 +72,7 @@ func (e *Executor) start(ctx context.Context, spec *executor.Spec, p *process) e
 	request := &confine.Request{
 		Args: spec.Args, Arg0: spec.Arg0, Dir: spec.Dir, Env: spec.Env,
 		Policy: spec.Policy, Allow: spec.Allow, Level: spec.Level, Tmp: spec.Tmp,
-		Ready: spec.Ready,
+		NoCaches: spec.NoCaches, Ready: spec.Ready,
 	}
 	running, err := proc.Start(cfg, func(stdin, stdout, stderr *os.File) (proc.Child, error) {
 		c, err := e.host.Start(ctx, request, stdin, stdout, stderr)

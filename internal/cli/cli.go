@@ -104,6 +104,7 @@ func verbs() []verb {
 	return []verb{
 		{"run", "run a command in the sandbox", runUsage, runVerb},
 		{"doctor", "say what this machine can enforce, and how to mend it", doctorUsage, doctorVerb},
+		{"caches", "list or clear what commands wrote to toolchain caches", cachesUsage, cachesVerb},
 		{"version", "say which version this is", versionUsage, versionVerb},
 		{"completion", "print a completion script for a shell", completionUsage, completionVerb},
 		{"help", "explain a verb", helpUsage, helpVerb},

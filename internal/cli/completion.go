@@ -6,6 +6,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/sallyport-dev/sallyport/internal/confine"
@@ -103,6 +104,14 @@ func complete(before []string, word string) (completionKind, []candidate) {
 		return complete(nil, word)
 	case "doctor":
 		return completeWords, beginning(named("--json", "--help"), word)
+	case "caches":
+		if slices.Contains(before, "clear") {
+			if strings.HasPrefix(word, "-") {
+				return completeWords, beginning(named("--all", "--help"), word)
+			}
+			return completeFolders, nil
+		}
+		return completeWords, beginning(named("clear", "--json", "--help"), word)
 	case "version":
 		return completeWords, beginning(named("--verbose", "--json", "--help"), word)
 	}

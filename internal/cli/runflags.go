@@ -19,6 +19,8 @@ type runOptions struct {
 	writable, readable, denied, allowed []string
 	grants                              []string
 
+	noCaches bool
+
 	dir            string
 	script, shell  string
 	hasScript      bool
@@ -70,6 +72,8 @@ func (o *runOptions) sandboxFlags() []flag {
 			help: "open what belongs together, by name: with git, commits and\nbranches work while hooks and configuration stay as they\nare; sallyport doctor lists the names (repeatable)"},
 		{long: "tmp", value: "WHERE", group: group, words: tmpWords, kind: completeFolders, set: text(&o.tmp),
 			help: "what /tmp is: private, host or a folder (default private)"},
+		{long: "no-caches", group: group, set: on(&o.noCaches),
+			help: "no overlays over toolchain caches, which are read-only then"},
 		{long: "net", value: "NET", group: group, words: networkWords, set: chosen(&o.network, networkWords),
 			help: "none, a loopback of its own, or host; proxy is not built\nyet and refused (default none, host with full-access)"},
 		{long: "allow", value: "NAME", group: group, kind: completeOpenings, set: o.allow,

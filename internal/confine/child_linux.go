@@ -28,20 +28,26 @@ type child struct {
 	plan *plan.Plan
 	own  bool // has its own process namespace
 
-	keep   *keeping
-	over   chan struct{} // closed by Close
-	mu     sync.Mutex
-	broken error     // why a wall is gone; guarded by mu
-	after  Aftermath // written by Close
+	keep    *keeping
+	over    chan struct{} // closed by Close
+	mu      sync.Mutex
+	broken  error     // why a wall is gone; guarded by mu
+	after   Aftermath // written by Close
+	release func()    // gives back what the tree has used; nil for nothing
 }
 
 // perform performs a plan.
 func (h *Host) perform(r *Request, p *plan.Plan, stdin, stdout, stderr *os.File) (*child, error) {
 	proc, err := h.launcher.Start(&p.Script, stdin, stdout, stderr)
+	if h.withoutOverlay(err) {
+		return nil, errPlanAgain
+	}
 	if err != nil {
 		return nil, explain(r, err)
 	}
-	return &child{keep: &keeping{}, over: make(chan struct{}), proc: proc, plan: p, own: p.Script.Namespaces&launch.NewPID != 0}, nil
+	c := &child{keep: &keeping{}, over: make(chan struct{}), proc: proc, plan: p, own: p.Script.Namespaces&launch.NewPID != 0, release: r.release}
+	r.release = nil
+	return c, nil
 }
 
 func (c *child) PID() int { return c.proc.PID() }
@@ -127,7 +133,12 @@ func (c *child) Close() error {
 		c.after.Broken = err
 	}
 	c.mu.Unlock()
-	return c.proc.Close()
+	err = c.proc.Close()
+	if c.release != nil {
+		c.release()
+		c.release = nil
+	}
+	return err
 }
 
 func (c *child) Aftermath() Aftermath {

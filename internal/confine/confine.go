@@ -37,8 +37,23 @@ type Request struct {
 	Level  string         // least level: "", "native", "bwrap", "landlock"
 	Tmp    string         // "" or "private", "host", or an absolute path
 
+	// NoCaches leaves the caches of toolchains as the policy has them. Otherwise
+	// a command gets overlays over those that belong to its workspace.
+	NoCaches bool
+
 	// Ready, when it is not nil, holds the command back until it is closed.
 	Ready <-chan struct{}
+
+	// release gives back what planning has taken for this start; nil for nothing.
+	release func()
+}
+
+// letGo gives back what planning has taken.
+func (r *Request) letGo() {
+	if r.release != nil {
+		r.release()
+		r.release = nil
+	}
 }
 
 // wait returns when the command may begin.

@@ -43,6 +43,8 @@ type Host struct {
 
 	scanning sync.Mutex             // held from memory to the end of the gathering
 	scans    map[string]*repo.Cache // guarded by scanning
+
+	flat map[string]string // caches that no overlay can show, and why
 }
 
 // Facts is what is known about the machine. It is found out once.
@@ -58,7 +60,13 @@ func (h *Host) Plan(r *Request, stdio [3]*os.File) (*plan.Plan, error) {
 }
 
 // plan plans the launch, with names claimed in keep unless that is nil.
-func (h *Host) plan(r *Request, stdio [3]*os.File, keep *keeping) (*plan.Plan, error) {
+func (h *Host) plan(r *Request, stdio [3]*os.File, keep *keeping) (p *plan.Plan, err error) {
+	r.letGo() // of an earlier plan that was not performed
+	defer func() {
+		if err != nil {
+			r.letGo()
+		}
+	}()
 	if len(r.Args) == 0 {
 		return nil, fmt.Errorf("command args are empty")
 	}
@@ -84,6 +92,7 @@ func (h *Host) plan(r *Request, stdio [3]*os.File, keep *keeping) (*plan.Plan, e
 	if r.Arg0 != "" {
 		pr.Argv[0] = r.Arg0
 	}
+	var caches *cacheUse
 	if pr.Mode == sandbox.Managed {
 		for i, f := range stdio {
 			if pr.Stdio[i], err = describe(i, f); err != nil {
@@ -93,8 +102,12 @@ func (h *Host) plan(r *Request, stdio [3]*os.File, keep *keeping) (*plan.Plan, e
 		if err := h.confined(r, pr, keep); err != nil {
 			return nil, err
 		}
+		if caches, err = h.caches(r, pr); err != nil {
+			return nil, err
+		}
 	}
-	p, err := plan.Make(h.Facts(), pr)
+	p, err = plan.Make(h.Facts(), pr)
+	caches.hold(p)
 	return p, hidden(r, err)
 }
 
@@ -317,7 +330,13 @@ func (h *Host) Start(ctx context.Context, r *Request, stdin, stdout, stderr *os.
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}
-	return h.start(ctx, r, nil, stdin, stdout, stderr)
+	defer r.letGo()
+	for {
+		c, err := h.start(ctx, r, nil, stdin, stdout, stderr)
+		if !errors.Is(err, errPlanAgain) {
+			return c, err
+		}
+	}
 }
 
 // start is Start with a function that may change the plan, or nil.

@@ -86,6 +86,10 @@ type files struct {
 	self   int // a pidfd of the caller
 	status int // write end of the status pipe
 	reaper int // the reaper's image
+	hold   int // what the reaper keeps open, or 0
+	// spare are numbers that are taken in the child's table, so that it can put
+	// there what has to have a number that is known before; 0 where none is needed.
+	spare [layerCount]int
 }
 
 // A reopening is what one OpReopen asks for.

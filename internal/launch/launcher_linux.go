@@ -272,9 +272,14 @@ const cloneClearSighand = 0x100000000
 
 // launch performs one script on the current thread.
 func (l *Launcher) launch(s *Script, stdio [3]int, statusEnd int) (*Process, error) {
+	passed, release, err := l.pass(s, statusEnd)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
 	for {
 		old := l.old.Load()
-		low, err := lower(s, stdio, files{self: l.self, status: statusEnd, reaper: l.reaper}, old)
+		low, err := lower(s, stdio, passed, old)
 		if err != nil {
 			return nil, err
 		}

@@ -63,7 +63,7 @@ func slotsFor(s *Script) int {
 
 func (l *lowering) lowerStep(s *Step) error {
 	switch s.Op {
-	case OpOpen, OpClone, OpSetTree, OpSetMount, OpAttach, OpReopen, OpTmpfs, OpProc, OpDevpts,
+	case OpOpen, OpClone, OpSetTree, OpSetMount, OpAttach, OpReopen, OpTmpfs, OpProc, OpDevpts, OpOverlay,
 		OpMkdir, OpMkfile, OpChmod, OpSymlink, OpPivot, OpRefuseWrite:
 		return l.lowerMount(s)
 	case OpDropBounding, OpSecureBits, OpClearAmbient, OpNoNewPrivs, OpCaps, OpSeccomp, OpLandlock, OpMapUser:
@@ -158,7 +158,7 @@ func (l *lowering) startCommand() error {
 	l.call("dup3", unix.SYS_DUP3, fd(l.files.reaper), num(2), num(unix.O_CLOEXEC))
 	l.call("eventfd2", unix.SYS_EVENTFD2, child.arg(), zero()).store(count)
 	l.call("dup3", unix.SYS_DUP3, count.arg(), num(1), zero())
-	l.call("close_range", unix.SYS_CLOSE_RANGE, num(3), num(uintptr(^uint32(0))), zero())
+	l.keepHold()
 	argv, err := l.vector([]string{"sallyport-reaper"})
 	if err != nil {
 		return err
@@ -199,6 +199,8 @@ func (l *lowering) lowerMount(s *Step) error {
 		return l.lowerReopen(s)
 	case OpTmpfs, OpProc, OpDevpts:
 		return l.lowerFilesystem(s)
+	case OpOverlay:
+		return l.lowerOverlay(s)
 	case OpPivot:
 		p, err := l.cstring(s.Path)
 		if err != nil {

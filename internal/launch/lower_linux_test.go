@@ -60,6 +60,9 @@ func (d *drawn) step() Step {
 	if flags&32 != 0 {
 		s.Filter = make(Filter, d.number()%5000)
 	}
+	if flags&64 != 0 {
+		s.Layers = &Layers{Upper: Layer{d.word(), ID{d.number(), d.number()}}, Work: Layer{Path: d.word()}}
+	}
 	for range d.byte() % 4 {
 		s.Argv, s.Env = append(s.Argv, d.word()), append(s.Env, d.word())
 	}
@@ -86,7 +89,7 @@ func FuzzLower(f *testing.F) {
 				continue // Start refuses it before
 			}
 			for _, old := range []bool{false, true} {
-				low, err := lower(script, [3]int{3, 4, 5}, files{6, 7, 8}, old)
+				low, err := lower(script, [3]int{3, 4, 5}, files{self: 6, status: 7, reaper: 8, spare: [layerCount]int{9, 10, 11}}, old)
 				var mistake *ScriptError
 				if err != nil {
 					if !errors.As(err, &mistake) || mistake.Step < 0 || mistake.Step >= len(script.Steps) {

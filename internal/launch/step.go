@@ -25,6 +25,7 @@ package launch
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"unicode"
 )
@@ -71,6 +72,9 @@ const (
 	OpProc
 	// OpDevpts makes a terminal file system as the detached tree Tree.
 	OpDevpts
+	// OpOverlay makes the detached tree Tree that shows the folder Path, and in
+	// which what is written goes to Layers.Upper instead. ID, Layers, Set.
+	OpOverlay
 	// OpMkdir makes a folder. Path, Mode.
 	OpMkdir
 	// OpMkfile makes an empty file. Path, Mode.
@@ -136,6 +140,19 @@ type ID struct {
 	Ino uint64 `json:"ino,omitempty"`
 }
 
+// Layers are the folders that an overlay needs beside the one that it shows. Each
+// is opened through no symbolic link and compared with its ID, when that is set.
+type Layers struct {
+	Upper Layer `json:"upper"` // gets what changes
+	Work  Layer `json:"work"`  // the kernel's own, in the file system of Upper
+}
+
+// A Layer is one folder of an overlay.
+type Layer struct {
+	Path string `json:"path"`
+	ID   ID     `json:"id,omitzero"`
+}
+
 // A Rule lets a task do Access (Landlock's bits) below Path, or, when Stdio is
 // not zero, with the file behind standard descriptor Stdio-1.
 type Rule struct {
@@ -186,6 +203,7 @@ type Step struct {
 	Soft      uint64 `json:"soft,omitempty"`
 	Hard      uint64 `json:"hard,omitempty"`
 
+	Layers  *Layers  `json:"layers,omitempty"`
 	Ruleset *Ruleset `json:"ruleset,omitempty"`
 	Filter  Filter   `json:"filter,omitempty"`
 	Argv    []string `json:"argv,omitempty"`
@@ -210,12 +228,16 @@ const (
 type Script struct {
 	Namespaces Namespaces `json:"namespaces"`
 	Steps      []Step     `json:"steps"`
+	// Hold, when it is not nil, is kept open by the reaper until nothing of the
+	// tree is left, also when the caller is gone by then: a lock on it lasts as
+	// long as what it guards is in use. It stays the caller's to close.
+	Hold *os.File `json:"-"`
 }
 
 var opNames = [opEnd]string{
 	OpDieWithParent: "die-with-parent", OpSubreaper: "subreaper", OpMapUser: "map-user",
 	OpOpen: "open", OpClone: "clone", OpSetTree: "set-tree", OpSetMount: "set-mount", OpAttach: "attach", OpReopen: "reopen",
-	OpTmpfs: "tmpfs", OpProc: "proc", OpDevpts: "devpts", OpMkdir: "mkdir", OpMkfile: "mkfile", OpChmod: "chmod",
+	OpTmpfs: "tmpfs", OpProc: "proc", OpDevpts: "devpts", OpOverlay: "overlay", OpMkdir: "mkdir", OpMkfile: "mkfile", OpChmod: "chmod",
 	OpSymlink: "symlink", OpPivot: "pivot", OpLoopback: "loopback-up",
 	OpRefuseWrite: "refuse-write", OpDropBounding: "drop-bounding-set", OpSecureBits: "secure-bits",
 	OpClearAmbient: "clear-ambient", OpNoNewPrivs: "no-new-privs", OpCaps: "capabilities",
@@ -295,6 +317,8 @@ func (s Step) details(word func(string, ...any)) {
 		word("mode %04o", s.Mode)
 	case OpReopen:
 		word("as %d", s.Stdio-1)
+	case OpOverlay:
+		word("%s", s.Layers)
 	case OpDieWithParent:
 		word("signal %d", s.Signal)
 	case OpDropBounding:
@@ -312,6 +336,14 @@ func (s Step) details(word func(string, ...any)) {
 			word("%s", quote(a))
 		}
 	}
+}
+
+// String prints both folders.
+func (l *Layers) String() string {
+	if l == nil {
+		return "no layers"
+	}
+	return fmt.Sprintf("upper %s work %s", quote(l.Upper.Path), quote(l.Work.Path))
 }
 
 // String prints the rules in order.

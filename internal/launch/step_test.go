@@ -37,6 +37,8 @@ func everyStep() *Script {
 			{Op: OpAttach, Tree: 2, Path: "/w", ID: id, Own: true},
 			{Op: OpReopen, Path: "/dev/tty", Stdio: 3, Value: 2, Offset: 7},
 			{Op: OpTmpfs, Tree: 4, Mode: 0o755}, {Op: OpProc, Tree: 5, Set: AttrReadOnly}, {Op: OpDevpts, Tree: 6},
+			{Op: OpOverlay, Tree: 7, Path: "/home/u/a cache", ID: id, Set: AttrNoDev, Layers: &Layers{Upper: Layer{"/s/upper", id}, Work: Layer{"/s/work", id}}},
+			{Op: OpOverlay, Tree: 8},
 			{Op: OpMkdir, Path: "/dev/x", Mode: 0o700}, {Op: OpMkfile, Path: "/dev/y", Mode: 0}, {Op: OpChmod, Path: "/dev/y", Mode: 0o1777},
 			{Op: OpSymlink, Path: "/dev/fd", Dest: "/proc/self/fd"}, {Op: OpPivot, Path: "/new"}, {Op: OpLoopback},
 			{Op: OpRefuseWrite, Path: "/proc/sysrq-trigger"}, {Op: OpDropBounding, Value: 40}, {Op: OpSecureBits, Value: 0xef},
@@ -186,7 +188,7 @@ func FuzzStepJSON(f *testing.F) {
 			Op: Op(op%uint8(opEnd-1)) + 1, Path: path, Label: label, Dest: label, Tree: int(op), From: int(offset),
 			ID: ID{Dev: value, Ino: uint64(offset)}, Set: value, Clear: uint64(offset), Value: value, Mode: uint32(value),
 			Soft: value, Hard: value + 1, Offset: offset, Filter: Filter{value}, Argv: []string{path, label}, Env: []string{label},
-			Ruleset: &Ruleset{Handled: value, Rules: []Rule{{Path: path, Access: value}}},
+			Ruleset: &Ruleset{Handled: value, Rules: []Rule{{Path: path, Access: value}}}, Layers: &Layers{Upper: Layer{Path: path}},
 		}
 		if line := s.String(); strings.ContainsAny(line, "\n\r\x00\x1b") || !utf8.ValidString(line) {
 			t.Errorf("the step prints as %q", line)

@@ -34,6 +34,7 @@ type view struct {
 	ro     bool
 	attrs  uint64
 	folder bool
+	over   bool // what is written does not reach the source
 }
 
 // top is the newest mount over a path, or nil for the host's tree.
@@ -98,6 +99,11 @@ func (m *model) step(s launch.Step, points []Point) error {
 		m.files["staging:"] = true
 	case launch.OpProc, launch.OpDevpts:
 		m.trees[s.Tree] = view{source: s.Op.String() + ":", proc: true, ro: s.Set&launch.AttrReadOnly != 0}
+	case launch.OpOverlay:
+		if m.ro || len(m.mounts) > 0 {
+			return fmt.Errorf("made when nothing can be written any more")
+		}
+		m.trees[s.Tree] = view{source: s.Path, host: true, over: true, attrs: s.Set}
 	case launch.OpMkdir, launch.OpMkfile:
 		seen := m.look(s.Path)
 		if seen.host || m.full {

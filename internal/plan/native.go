@@ -152,14 +152,15 @@ type shell struct {
 
 // A mount is a tree at a path.
 type mount struct {
-	at    string
-	tree  int       // cloned before
-	shell *shell    // or a shell
-	mask  bool      // or the empty thing that nobody can open
-	dir   bool      // for masks: the target is a folder
-	id    launch.ID // what must stand there
-	own   bool      // the target lies in a file system of ours
-	why   string
+	at      string
+	tree    int       // cloned before
+	overlay int       // made before, one more than its index
+	shell   *shell    // or a shell
+	mask    bool      // or the empty thing that nobody can open
+	dir     bool      // for masks: the target is a folder
+	id      launch.ID // what must stand there
+	own     bool      // the target lies in a file system of ours
+	why     string
 }
 
 func (n *native) add(s ...launch.Step) { n.plan.Script.Steps = append(n.plan.Script.Steps, s...) }
@@ -209,17 +210,7 @@ func (n *native) layout() {
 		n.place(r)
 	}
 	n.links()
-}
-
-// levelBy is the level that a path has by the rules at and above it.
-func (n *native) levelBy(name string) sandbox.Level {
-	level := n.req.Root
-	for _, r := range n.req.Rules { // sorted, so the last one is the nearest
-		if within(name, r.Path) {
-			level = r.Level
-		}
-	}
-	return level
+	n.layoutOverlays()
 }
 
 // ruled reports whether a rule of its own gives a path back to the command.
@@ -381,6 +372,9 @@ func (n *native) ruleset() *launch.Ruleset {
 	}
 	if t := n.req.Tmp; t != nil {
 		add(t.At, abi.Writes())
+	}
+	for _, o := range n.req.Overlays {
+		add(o.Path, abi.Writes())
 	}
 	add("/dev", abi.FileWrites())
 	add("/dev/shm", abi.Writes())

@@ -121,7 +121,10 @@ type Request struct {
 	Tmp     *Tmp            `json:"tmp,omitempty"`
 	Links   []Link          `json:"links,omitempty"` // unique paths
 	Needs   []Need          `json:"needs,omitempty"` // counts where Root is denied
-	Allow   []string        `json:"allow,omitempty"`
+	// Overlays are folders of the host that the command may write to without
+	// changing them. Every one fits; see [Request.Fits].
+	Overlays []Overlay `json:"overlays,omitempty"`
+	Allow    []string  `json:"allow,omitempty"`
 	// Filter is the compiled seccomp filter for Allow and Network.
 	Filter launch.Filter `json:"-"`
 

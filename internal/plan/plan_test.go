@@ -59,6 +59,16 @@ func request(rules ...Rule) *Request {
 	}
 }
 
+// overlay makes an overlay over a folder.
+func overlay(path string) Overlay {
+	return Overlay{
+		Spot:  rule(path, read, KindFolder).Spot,
+		Upper: Spot{Path: "/state/upper" + path, Kind: KindFolder, ID: launch.ID{Dev: 1, Ino: 11}},
+		Work:  Spot{Path: "/state/work" + path, Kind: KindFolder, ID: launch.ID{Dev: 1, Ino: 12}},
+		Why:   "toolchain cache",
+	}
+}
+
 func (r *Request) with(f func(*Request)) *Request {
 	f(r)
 	return r
@@ -106,6 +116,13 @@ var goldens = []struct {
 		rule("/home/u/w/secret", deny, KindFile), rule("/usr/local", deny, KindFolder), rule("/opt/tool", read, KindFile))},
 	{"minimal-nixos", "nixos", minimalRequest(rule("/w", write, KindFolder), rule("/nix/store", read, KindFolder)).with(func(r *Request) {
 		r.Links = append(r.Links, Link{"/run/opengl-driver", "/nix/store/x-drivers"})
+	})},
+	{"caches", "ubuntu-abi7", request(rule("/w", write, KindFolder), rule("/home/u/.ssh", deny, KindFolder)).with(func(r *Request) {
+		r.Overlays = []Overlay{overlay("/home/u/.cache/go-build"), overlay("/home/u/go/pkg/mod")}
+	})},
+	{"caches-in-workspace", "ubuntu-abi7", request(rule("/home/u", write, KindFolder), rule("/home/u/.local/state/sallyport", deny, KindFolder),
+		rule("/home/u/.local/state/sallyport/caches/h/plain/pip", write, KindFolder)).with(func(r *Request) {
+		r.Dir, r.Overlays = "/home/u", []Overlay{overlay("/home/u/.npm")}
 	})},
 	{"full-access", "ubuntu-abi7", request(rule("/w", write, KindFolder)).with(func(r *Request) { r.Mode = sandbox.Full })},
 }
@@ -176,6 +193,11 @@ func TestUnsupported(t *testing.T) {
 		{"writable /proc", "ubuntu-abi7", request(rule("/proc", write, KindFolder)), "system"},
 		{"denied process", "ubuntu-abi7", request(rule("/proc/1", deny, KindFolder)), "system"},
 		{"writable /sys", "ubuntu-abi7", request(rule("/sys", write, KindFolder)), "system"},
+		{"an overlay over what is denied", "ubuntu-abi7", request(rule("/c", deny, KindFolder)).with(overlays("/c/d")), "overlay"},
+		{"an overlay over a rule", "ubuntu-abi7", request(rule("/c/d", write, KindFolder)).with(overlays("/c")), "overlay"},
+		{"two overlays in one place", "ubuntu-abi7", request().with(overlays("/c", "/c")), "overlay"},
+		{"an overlay in another", "ubuntu-abi7", request().with(overlays("/c", "/c/d")), "overlay"},
+		{"an overlay over a file", "ubuntu-abi7", request().with(overlays("/c")).with(func(r *Request) { r.Overlays[0].Kind = KindFile }), "overlay"},
 		{"denied /dev", "ubuntu-abi7", request(rule("/dev", deny, KindFolder)), "system"},
 	}
 	for _, c := range cases {
@@ -187,6 +209,48 @@ func TestUnsupported(t *testing.T) {
 			}
 			if !strings.Contains(unsupported.Need, c.need) || unsupported.Have == "" || unsupported.Hint == "" {
 				t.Errorf("need %q, have %q, hint %q", unsupported.Need, unsupported.Have, unsupported.Hint)
+			}
+		})
+	}
+}
+
+func overlays(paths ...string) func(*Request) {
+	return func(r *Request) {
+		for _, p := range paths {
+			r.Overlays = append(r.Overlays, overlay(p))
+		}
+	}
+}
+
+func TestFits(t *testing.T) {
+	r := request(rule("/w", write, KindFolder), rule("/vault", deny, KindFolder), rule("/vault/open", read, KindFolder),
+		rule("/c/secret", deny, KindFile), rule("/d/missing", deny, KindMissing), rule("/tmp/w", write, KindFolder), rule("/run/user/w", read, KindFolder))
+	for _, c := range []struct {
+		name, path string
+		want       string // part of the reason; empty: it fits
+	}{
+		{"an ordinary folder", "/home/u/.npm", ""},
+		{"in a writable root", "/w/.npm", ""},
+		{"a writable root", "/w", "rule for /w"},
+		{"around a root", "/", "no folder"},
+		{"denied", "/vault/cache", "denies"},
+		{"opened again below a denied folder", "/vault/open/cache", ""},
+		{"with something denied in it", "/c", "rule for /c/secret"},
+		{"with something missing in it", "/d", ""},
+		{"a name that begins alike", "/c/secret-b", ""},
+		{"hidden by the private /tmp", "/tmp/cache", "another folder"},
+		{"a root in /tmp", "/tmp/w/cache", ""},
+		{"/tmp itself", "/tmp", "for itself"},
+		{"hidden by /run", "/run/cache", "another folder"},
+		{"a root in /run", "/run/user/w/cache", ""},
+		{"/dev", "/dev/shm/cache", "system"},
+		{"/proc", "/proc", "system"},
+		{"relative", "cache", "no folder"},
+		{"not clean", "/a/../b", "no folder"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := r.Fits(c.path); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+				t.Errorf("%s: %q, want %q", c.path, got, c.want)
 			}
 		})
 	}

@@ -39,8 +39,7 @@ func pin(r *Request) {
 		return slices.ContainsFunc(r.Rules, is) || slices.ContainsFunc(pins, is)
 	}
 	for _, o := range r.Rules {
-		n := &native{req: r}
-		for at := path.Dir(o.Path); n.levelBy(at) == write && !taken(at); at = path.Dir(at) {
+		for at := path.Dir(o.Path); r.Level(at) == write && !taken(at); at = path.Dir(at) {
 			p := rule(at, write, KindFolder)
 			p.Pin = true
 			pins = append(pins, p)
@@ -80,6 +79,11 @@ func drawRequest(t *rapid.T) *Request {
 	}
 	if rapid.Bool().Draw(t, "host's /tmp") {
 		r.Tmp = nil
+	}
+	for range rapid.IntRange(0, 3).Draw(t, "overlays") {
+		if name := drawPath(t); r.Fits(name) == "" && !slices.ContainsFunc(r.Overlays, func(o Overlay) bool { return o.Path == name }) {
+			r.Overlays = append(r.Overlays, overlay(name))
+		}
 	}
 	if rapid.Bool().Draw(t, "host's network") {
 		r.Network = sandbox.NetworkHost
@@ -153,6 +157,9 @@ func TestNeverWider(t *testing.T) {
 		for _, u := range r.Rules {
 			names = append(names, u.Path, u.Path+"/x", u.Path+"-b")
 		}
+		for _, o := range r.Overlays {
+			names = append(names, o.Path, o.Path+"/x", o.Path+"-b")
+		}
 		for range 10 {
 			names = append(names, drawPath(t))
 		}
@@ -167,8 +174,17 @@ func TestNeverWider(t *testing.T) {
 // judge compares what is seen at a path with what the rules say.
 func judge(r *Request, seen view, name string) string {
 	want := wanted(r, name)
+	overlaid := slices.ContainsFunc(r.Overlays, func(o Overlay) bool { return within(name, o.Path) })
 	private := r.Tmp != nil && within(seen.source, r.Tmp.Source.Path)
 	switch {
+	case seen.over != overlaid:
+		return fmt.Sprintf("an overlay is there: %v, is wanted: %v", seen.over, overlaid)
+	case seen.over:
+		// It may be written, which changes nothing of the host's.
+		if want == deny || seen.source != name || seen.ro || seen.attrs != launch.AttrNoSuid|launch.AttrNoDev {
+			return fmt.Sprintf("%s is wanted, and the overlay is %v", want, seen)
+		}
+		return ""
 	case private && !within(name, r.Tmp.At):
 		return "the private folder is seen here"
 	case private, !seen.host:
@@ -294,6 +310,9 @@ func TestLandlockCovers(t *testing.T) {
 		own := []string{"/dev", "/dev/shm", "/proc"}
 		if r.Tmp != nil {
 			own = append(own, r.Tmp.At)
+		}
+		for _, o := range r.Overlays {
+			own = append(own, o.Path)
 		}
 		set := ruleset(t, p)
 		for _, u := range set.Rules {

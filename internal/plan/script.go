@@ -28,6 +28,7 @@ func (n *native) write() {
 	n.add(
 		launch.Step{Op: launch.OpDieWithParent, Signal: sigKill, Label: "the tree ends with its front end"},
 		launch.Step{Op: launch.OpMapUser, UID: n.host.UID, GID: n.host.GID})
+	n.overlays()
 	n.cloneWritable()
 	devices := n.cloneDevices()
 	n.reopenFirst()
