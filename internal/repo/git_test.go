@@ -1,12 +1,17 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build unix
+
 package repo
 
 import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 // TestGitAndEmptyFolders has git work with an empty folder in place of everything
@@ -252,5 +257,43 @@ func TestCheckRebase(t *testing.T) {
 				t.Errorf("it was there before: %+v, %v", paths, err)
 			}
 		})
+	}
+}
+
+// TestParseConfigAsGit has git read the same texts.
+func TestParseConfigAsGit(t *testing.T) {
+	dir := room(t)
+	for _, test := range configTests {
+		if test.own {
+			continue
+		}
+		t.Run(test.name, func(t *testing.T) {
+			put(t, dir+"/config", test.text)
+			out, ok := gitWorks(t, dir, "config", "--file", dir+"/config", "--null", "--list")
+			if ok != (test.line == 0) {
+				t.Fatalf("git: %q", out)
+			}
+			if !ok {
+				return
+			}
+			var got []string
+			for entry := range strings.SplitSeq(strings.TrimSuffix(out, "\x00"), "\x00") {
+				if entry != "" {
+					got = append(got, strings.Replace(entry, "\n", "=", 1))
+				}
+			}
+			if diff := cmp.Diff(test.want, got, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("git reads something else:\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestGitObeysNUL shows why a NUL byte has to end a key here as well.
+func TestGitObeysNUL(t *testing.T) {
+	dir := room(t)
+	put(t, dir+"/config", "[core \"hookspath\x00x\"]y=evil\n")
+	if out := git(t, dir, "config", "--file", dir+"/config", "--null", "--list"); !strings.HasPrefix(out, "core.hookspath\n") {
+		t.Errorf("git reads %q", out)
 	}
 }

@@ -1,6 +1,8 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build unix
+
 package repo
 
 import (
@@ -8,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -131,39 +132,6 @@ func TestGitlinksBroken(t *testing.T) {
 			t.Errorf("error %v", err)
 		}
 	})
-}
-
-// TestGitlinksRemembered changes an index behind the cache's back, and in front of
-// it.
-func TestGitlinksRemembered(t *testing.T) {
-	dir := room(t)
-	path := filepath.Join(dir, "index")
-	put(t, path, string(indexBytes(2, 1, entryBytes(0o160000, "sub"))))
-	read := func(c *Cache, want string) {
-		t.Helper()
-		names, err := c.Gitlinks(path, sha1Size)
-		if err != nil || !slices.Equal(names, []string{want}) {
-			t.Errorf("names %q, %v, want %q", names, err, want)
-		}
-	}
-	c := &Cache{}
-	read(c, "sub")
-	if len(c.indexes) != 0 {
-		t.Fatal("an index that is younger than two seconds is believed")
-	}
-	st, err := lstatStamp(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.indexes = []indexRecord{{path: path, hash: sha1Size, stamp: st, names: []string{"remembered"}}}
-	read(c, "remembered")
-	read(nil, "sub")
-	if names, err := c.Gitlinks(path, sha256Size); err == nil {
-		t.Errorf("other names of objects: %q", names)
-	}
-	c.indexes = []indexRecord{{path: path, hash: sha1Size, stamp: st, names: []string{"remembered"}}}
-	put(t, path, string(indexBytes(2, 2, entryBytes(0o160000, "sub"), entryBytes(0o100644, "file"))))
-	read(c, "sub")
 }
 
 func FuzzGitlinks(f *testing.F) {

@@ -68,7 +68,7 @@ func readFolder(path string, yield func(name []byte, kind entryKind) bool) error
 			if errors.Is(err, fs.ErrNotExist) {
 				return err
 			}
-			return nil //nolint:nilerr // io.EOF, or what git cannot read either
+			return nil // the end, or what git cannot read either
 		}
 	}
 }
@@ -76,7 +76,11 @@ func readFolder(path string, yield func(name []byte, kind entryKind) bool) error
 // stampOf returns a stamp that is never believed: without the time of the last
 // change, which programs cannot set, a folder could change unseen.
 func stampOf(info fs.FileInfo) stamp {
-	return stamp{modified: info.ModTime().UnixNano(), changed: math.MaxInt64}
+	s := stamp{modified: info.ModTime().UnixNano(), changed: math.MaxInt64}
+	if info.Mode().IsRegular() {
+		s.size = info.Size()
+	}
+	return s
 }
 
 // lstatStamp returns the stamp of what has the path.

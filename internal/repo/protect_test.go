@@ -1,6 +1,8 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build unix
+
 package repo
 
 import (
@@ -94,7 +96,9 @@ func TestProtectedHooks(t *testing.T) {
 	} {
 		want(t, paths, path, marks)
 	}
-	want(t, shut(t, open(t, dir+"/work"), o), dir+"/work/.git/gone-script", "m")
+	paths = shut(t, open(t, dir+"/work"), o)
+	want(t, paths, dir+"/work/.git/gone-script", "m")
+	want(t, paths, dir+"/work/.git/.hooks/in", "mf") // a push into the work tree runs them
 }
 
 func TestProtectedBroken(t *testing.T) {

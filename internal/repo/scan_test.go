@@ -1,10 +1,13 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build linux
+
 package repo
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"hash/crc32"
 	"os"
@@ -13,8 +16,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"encoding/binary"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -386,4 +387,37 @@ func FuzzCache(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestGitlinksRemembered changes an index behind the cache's back, and in front of
+// it.
+func TestGitlinksRemembered(t *testing.T) {
+	dir := room(t)
+	path := filepath.Join(dir, "index")
+	put(t, path, string(indexBytes(2, 1, entryBytes(0o160000, "sub"))))
+	read := func(c *Cache, want string) {
+		t.Helper()
+		names, err := c.Gitlinks(path, sha1Size)
+		if err != nil || !slices.Equal(names, []string{want}) {
+			t.Errorf("names %q, %v, want %q", names, err, want)
+		}
+	}
+	c := &Cache{}
+	read(c, "sub")
+	if len(c.indexes) != 0 {
+		t.Fatal("an index that is younger than two seconds is believed")
+	}
+	st, err := lstatStamp(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.indexes = []indexRecord{{path: path, hash: sha1Size, stamp: st, names: []string{"remembered"}}}
+	read(c, "remembered")
+	read(nil, "sub")
+	if names, err := c.Gitlinks(path, sha256Size); err == nil {
+		t.Errorf("other names of objects: %q", names)
+	}
+	c.indexes = []indexRecord{{path: path, hash: sha1Size, stamp: st, names: []string{"remembered"}}}
+	put(t, path, string(indexBytes(2, 2, entryBytes(0o160000, "sub"), entryBytes(0o100644, "file"))))
+	read(c, "sub")
 }
