@@ -69,36 +69,42 @@ func TestForgedEntries(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			p := newPlace(t)
-			check(t, os.Mkdir(p.path("empty"), 0o755))
-			check(t, os.WriteFile(p.path("file"), nil, 0o400))
-			check(t, os.Symlink(p.work, p.path("link")))
-			check(t, os.Mkdir(filepath.Join(p.state, journalDir), 0o700))
-			name, text := tt.entry(t, p)
-			check(t, os.WriteFile(filepath.Join(p.state, journalDir, name), []byte(text), 0o600))
-			// A dead holder, so that a start looks.
-			check(t, os.WriteFile(filepath.Join(p.state, journalDir, holderPrefix+idA), nil, 0o600))
-			k := p.keeper()
-			p.hold(k, p.covers("fresh")...)
-			r, err := Clean(p.state)
-			check(t, err)
-			if tt.odd != (len(r.Odd) == 1) || len(r.Failed)+len(r.Removed) > 0 {
-				t.Errorf("report: %+v", r)
-			}
-			if got := names(t, p.work); cmp.Diff(got, []string{"empty", "file", "fresh", "link"}) != "" {
-				t.Errorf("in the workspace: %q", got)
-			}
-			if h, err := k.Hold(p.covers("other")); err != nil || len(h.Placeholders()) != 1 {
-				t.Errorf("Hold: %v", err)
-			}
-			check(t, k.Close())
-			if got := names(t, p.work); cmp.Diff(got, []string{"empty", "file", "link"}) != "" {
-				t.Errorf("in the workspace after Close: %q", got)
-			}
-			if exists(filepath.Join(p.state, journalDir, holderPrefix+idA)) {
-				t.Error("the dead holder is still there")
-			}
+			forged(t, tt.entry, tt.odd)
 		})
+	}
+}
+
+// forged has one forged entry between the files of a user.
+func forged(t *testing.T, entry func(t *testing.T, p place) (name, text string), odd bool) {
+	t.Helper()
+	p := newPlace(t)
+	check(t, os.Mkdir(p.path("empty"), 0o755))
+	check(t, os.WriteFile(p.path("file"), nil, 0o400))
+	check(t, os.Symlink(p.work, p.path("link")))
+	check(t, os.Mkdir(filepath.Join(p.state, journalDir), 0o700))
+	name, text := entry(t, p)
+	check(t, os.WriteFile(filepath.Join(p.state, journalDir, name), []byte(text), 0o600))
+	// A dead holder, so that a start looks.
+	check(t, os.WriteFile(filepath.Join(p.state, journalDir, holderPrefix+idA), nil, 0o600))
+	k := p.keeper()
+	p.hold(k, p.covers("fresh")...)
+	r, err := Clean(p.state)
+	check(t, err)
+	if odd != (len(r.Odd) == 1) || len(r.Failed)+len(r.Removed) > 0 {
+		t.Errorf("report: %+v", r)
+	}
+	if got := names(t, p.work); cmp.Diff(got, []string{"empty", "file", "fresh", "link"}) != "" {
+		t.Errorf("in the workspace: %q", got)
+	}
+	if h, err := k.Hold(p.covers("other")); err != nil || len(h.Placeholders()) != 1 {
+		t.Errorf("Hold: %v", err)
+	}
+	check(t, k.Close())
+	if got := names(t, p.work); cmp.Diff(got, []string{"empty", "file", "link"}) != "" {
+		t.Errorf("in the workspace after Close: %q", got)
+	}
+	if exists(filepath.Join(p.state, journalDir, holderPrefix+idA)) {
+		t.Error("the dead holder is still there")
 	}
 }
 

@@ -8,10 +8,16 @@ package guard
 // A keeper is nothing here.
 type keeper struct{}
 
+// refuse says that there is nothing.
+func (keeper) refuse() (*Hold, error) { return nil, ErrUnsupported }
+
 // A hold is nothing here: nobody can get one.
 type hold struct{}
 
-func (k *Keeper) hold([]Want) (*Hold, error) { return nil, ErrUnsupported }
+// refuse says that there is nothing.
+func (hold) refuse() ([]Found, error) { return nil, ErrUnsupported }
+
+func (k *Keeper) hold([]Want) (*Hold, error) { return k.in.refuse() }
 
 func (k *Keeper) quarantineNow(string, string) (Found, error) { return Found{}, ErrUnsupported }
 
@@ -27,7 +33,7 @@ func (h *Hold) brokenCh() <-chan struct{} { return nil }
 
 func (h *Hold) cause() error { return nil }
 
-func (h *Hold) finish() ([]Found, error) { return nil, ErrUnsupported }
+func (h *Hold) finish() ([]Found, error) { return h.in.refuse() }
 
 func (h *Hold) release() {}
 

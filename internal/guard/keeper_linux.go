@@ -258,16 +258,15 @@ func (k *keeper) enter(h *hold, w *want) error {
 	return nil
 }
 
-// exit is the end of enter.
+// exit is the end of enter. A folder with placeholders stays, and inotify goes on
+// telling about it: to end that and begin it again costs more than a Hold.
 func (k *keeper) exit(f *folder) {
-	if f.refs--; f.refs > 0 {
+	if f.refs--; f.refs > 0 || len(f.placed) > 0 {
 		return
 	}
 	k.disarm(f)
-	if len(f.placed) == 0 {
-		unix.Close(f.fd)
-		k.folders = slices.DeleteFunc(k.folders, func(o *folder) bool { return o == f })
-	}
+	unix.Close(f.fd)
+	k.folders = slices.DeleteFunc(k.folders, func(o *folder) bool { return o == f })
 }
 
 // make makes or shares the folder for w, under the journal's lock. The intent is

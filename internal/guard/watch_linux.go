@@ -122,7 +122,7 @@ func (k *keeper) event(wd int32, mask uint32, name string) {
 		return
 	}
 	for _, f := range k.folders {
-		if f.wd != int(wd) || f.refs == 0 {
+		if f.wd != int(wd) {
 			continue
 		}
 		switch {

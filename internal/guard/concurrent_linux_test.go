@@ -1,0 +1,104 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package guard
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sallyport-dev/sallyport/internal/testenv"
+)
+
+// TestConcurrentHolds shares one keeper between many runs, each with names of its
+// own, names of all, and a name that appears.
+func TestConcurrentHolds(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	p := quickPlace(t)
+	k := p.keeper()
+	var wait sync.WaitGroup
+	for i := range 8 {
+		wait.Go(func() {
+			own := strconv.Itoa(i)
+			for range 30 {
+				wants := append(p.covers("all", "own"+own), p.watch("git"+own)...)
+				h, err := k.Hold(wants)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if err := os.Mkdir(p.path("git"+own), 0o700); err != nil {
+					t.Error(err)
+				}
+				if err := stands(h); err != nil {
+					t.Error(err)
+				}
+				if found, err := h.Finish(); err != nil || len(found) != 1 || found[0].MovedTo == "" {
+					t.Errorf("found %v, %v", found, err)
+				}
+				h.Release()
+			}
+		})
+	}
+	wait.Wait()
+	check(t, k.Close())
+	p.wantClean()
+	if boxes := names(t, filepath.Join(p.state, quarantineDir)); len(boxes) != 2*8*30 {
+		t.Errorf("%d files in quarantine", len(boxes))
+	}
+}
+
+// TestDescriptors has more keepers come and go than a user may have descriptors of
+// inotify: they come back, although the kernel closes them in its own time.
+func TestDescriptors(t *testing.T) {
+	p := quickPlace(t)
+	text, err := os.ReadFile("/proc/sys/fs/inotify/max_user_instances")
+	check(t, err)
+	limit, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	check(t, err)
+	deadline := time.Now().Add(patience)
+	for got := 0; got <= min(limit, 1000)+10; {
+		k := &Keeper{State: p.state}
+		h := p.hold(k, p.covers("x")...)
+		if len(h.Weaker()) == 0 {
+			got++
+		}
+		check(t, k.Close())
+		if time.Now().After(deadline) {
+			t.Fatalf("only %d keepers had inotify, and the limit is %d", got, limit)
+		}
+	}
+	links, err := filepath.Glob("/proc/self/fd/*")
+	check(t, err)
+	for _, l := range links {
+		if to, err := os.Readlink(l); err == nil && to == "anon_inode:inotify" {
+			t.Error("a descriptor of inotify is open")
+		}
+	}
+	p.wantClean()
+}
+
+// TestNothingWanted holds nothing, and cleans a state folder without a journal.
+func TestNothingWanted(t *testing.T) {
+	p := newPlace(t)
+	r, err := Clean(p.state)
+	if err != nil || len(r.Odd) > 0 {
+		t.Errorf("Clean: %+v, %v", r, err)
+	}
+	if _, err := Clean(filepath.Join(p.state, "none")); err != nil {
+		t.Errorf("Clean of nothing: %v", err)
+	}
+	k := p.keeper()
+	h := p.hold(k)
+	if len(p.finish(h)) > 0 || h.Placeholders() != nil || h.Skipped() != nil || h.Weaker() != nil || h.Cause() != nil {
+		t.Error("something came of nothing")
+	}
+	if k.in.watcher != nil {
+		t.Error("inotify was opened for nothing")
+	}
+}
