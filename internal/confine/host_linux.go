@@ -163,19 +163,18 @@ func (h *Host) tmpFor(want string, pr *plan.Request) (*plan.Tmp, error) {
 	at := realPath("/tmp")
 	for _, r := range pr.Rules {
 		if r.Path == at && r.Level == sandbox.LevelDeny {
+			hideState(pr, stateDirs()...)
 			return nil, nil
 		}
 	}
 	switch {
 	case want == "host":
+		hideState(pr, stateDirs()...)
 		return nil, nil
 	case want == "" || want == "private":
 	case filepath.IsAbs(want):
-		spot, err := look(realPath(want))
-		if err != nil || spot.Kind != plan.KindFolder {
-			return nil, &RootError{Path: want, Why: "cannot stand at /tmp, because it is not a folder", Mend: "create it first"}
-		}
-		return &plan.Tmp{At: at, Source: spot}, nil
+		hideState(pr, stateDirs()...)
+		return tmpFolder(at, want, pr)
 	default:
 		return nil, &RootError{Path: want, Why: "cannot stand at /tmp", Mend: "use private, host, or an absolute path"}
 	}
@@ -187,10 +186,7 @@ func (h *Host) tmpFor(want string, pr *plan.Request) (*plan.Tmp, error) {
 	if err != nil {
 		return nil, tmpError(&fs.PathError{Op: "lstat", Path: dir, Err: err})
 	}
-	// Other runs' private folders and our records are nobody's business.
-	if s, err := look(state); err == nil && !slices.ContainsFunc(pr.Rules, func(r plan.Rule) bool { return r.Path == state }) {
-		addRule(pr, plan.Rule{Spot: s, Level: sandbox.LevelDeny, Why: "sallyport's own state"})
-	}
+	hideState(pr, state)
 	return &plan.Tmp{At: at, Source: source}, nil
 }
 
