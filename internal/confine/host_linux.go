@@ -108,6 +108,9 @@ func (h *Host) confined(r *Request, pr *plan.Request) error {
 	if res.Network == sandbox.NetworkHost {
 		resolverFile(pr)
 	}
+	if err := spellings(pr.Root, pr.Rules); err != nil {
+		return err
+	}
 	listed(&res, r, pr)
 	pr.Filter, err = h.filter(r.Allow, res.Network == sandbox.NetworkHost)
 	return err
