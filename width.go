@@ -44,7 +44,11 @@ func (t *task) warnings(home string) []string {
 	if t.runner.Executor == nil { // else the paths are those of another machine
 		real = realPath
 	}
-	return t.policy.Warnings(home, real)
+	out := t.policy.Warnings(home, real)
+	if real != nil && t.privateTmp() && t.cmd.Tmp == "" && real(t.dir) == real("/tmp") {
+		out = append(out, t.dir+" is a private folder that is empty at first and is removed with the runner; set Tmp to \"host\" for the host's")
+	}
+	return out
 }
 
 // realPath resolves symbolic links, or returns the name when it cannot.

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -60,13 +59,7 @@ func (r *report) warn(policy sandbox.Policy, dir string) {
 		return
 	}
 	home, _ := os.UserHomeDir() // empty: nobody knows it
-	real := func(name string) string {
-		if at, err := filepath.EvalSymlinks(name); err == nil {
-			return at
-		}
-		return name
-	}
-	for _, w := range policy.Bind(sandbox.Places{Dir: dir}).Warnings(home, real) {
+	for _, w := range policy.Bind(sandbox.Places{Dir: dir}).Warnings(home, realPath) {
 		r.note("warning: " + w)
 	}
 }

@@ -86,6 +86,9 @@ func (o *runOptions) command(env *Env, words []string) (*sallyport.Cmd, error) {
 	if cmd.Tmp, err = o.tmpFolder(); err != nil {
 		return nil, err
 	}
+	if err := o.ownTmp(dir); err != nil {
+		return nil, err
+	}
 	if env.Stdin != nil {
 		cmd.Stdin = env.Stdin
 	}
@@ -214,6 +217,35 @@ func (o *runOptions) policy(dir string) (sandbox.Policy, error) {
 		policy = policy.With(sandbox.Grant{Name: name})
 	}
 	return policy, nil
+}
+
+// ownTmp refuses flags that mean the host's /tmp where the command gets one of its
+// own: what it wrote there would be gone, and what it should read would not be
+// there.
+func (o *runOptions) ownTmp(dir string) error {
+	if o.tmp == "host" || o.preset().Mode() == sandbox.Full {
+		return nil
+	}
+	tmp := realPath("/tmp")
+	for flag, names := range map[string][]string{"--rw": o.writable, "--ro": o.readable} {
+		for _, name := range names {
+			if realPath(name) == tmp {
+				return usage("%s: the command gets a /tmp of its own in place of %s; add --tmp host to show the host's, or name a folder below it", flag, name)
+			}
+		}
+	}
+	if o.tmp == "" && realPath(dir) == tmp {
+		return sentence("the workspace is %s, and the command would get a private one in its place, so nothing that it writes would stay; use --tmp host for the host's, --tmp private if that is meant, or a folder below it", dir)
+	}
+	return nil
+}
+
+// realPath resolves symbolic links, or returns the name when it cannot.
+func realPath(name string) string {
+	if at, err := filepath.EvalSymlinks(name); err == nil {
+		return at
+	}
+	return name
 }
 
 // entries returns the entries of --rw, --ro and --deny. With full access, --rw

@@ -82,30 +82,14 @@ func below(name, folder string) bool {
 	return name == folder || strings.HasPrefix(name, strings.TrimSuffix(folder, "/")+"/")
 }
 
-// open takes a slot, and hides the state folder it lies in from the command.
+// open takes a slot.
 func (u *cacheUse) open() error {
 	state, err := u.host.stateFolder()
 	if err != nil {
 		return err
 	}
 	u.state = state
-	if err := hideState(u.pr, state); err != nil {
-		return err
-	}
 	u.slot, err = toolcache.Acquire(state, u.workspace)
-	return err
-}
-
-// hideState denies the state folder: other runs' private folders and our records
-// are nobody's business.
-func hideState(pr *plan.Request, state string) error {
-	if slices.ContainsFunc(pr.Rules, func(r plan.Rule) bool { return r.Path == state }) {
-		return nil
-	}
-	s, err := look(state)
-	if err == nil {
-		addRule(pr, plan.Rule{Spot: s, Level: sandbox.LevelDeny, Why: "sallyport's own state"})
-	}
 	return err
 }
 

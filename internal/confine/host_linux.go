@@ -178,7 +178,7 @@ func (h *Host) collect(r *Request, pr *plan.Request, res *sandbox.Resolved, pres
 	if res.Network == sandbox.NetworkHost {
 		g.resolverFile()
 	}
-	return g, nil
+	return g, spellings(pr.Root, g.sorted())
 }
 
 // resolverFile keeps the file that /etc/resolv.conf leads to visible for commands
@@ -228,12 +228,7 @@ func (h *Host) tmpFor(want string, g *gathering) (*plan.Tmp, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Other runs' private folders and our records are nobody's business.
-	if s, err := look(state); err == nil {
-		if _, ruled := g.rules[state]; !ruled {
-			g.add(plan.Rule{Spot: s, Level: sandbox.LevelDeny, Why: "sallyport's own state"})
-		}
-	}
+	g.hideState(append(stateDirs(), state)...)
 	if r, ok := g.rules[at]; ok && r.Level == sandbox.LevelDeny {
 		return nil, nil
 	}
@@ -242,11 +237,7 @@ func (h *Host) tmpFor(want string, g *gathering) (*plan.Tmp, error) {
 		return nil, nil
 	case want == "" || want == "private":
 	case filepath.IsAbs(want):
-		spot, err := look(realPath(want))
-		if err != nil || spot.Kind != plan.KindFolder {
-			return nil, &RootError{Path: want, Why: "cannot stand at /tmp, because it is not a folder", Mend: "create it first"}
-		}
-		return &plan.Tmp{At: at, Source: spot}, nil
+		return tmpFolder(at, want, g.sorted())
 	default:
 		return nil, &RootError{Path: want, Why: "cannot stand at /tmp", Mend: "use private, host, or an absolute path"}
 	}

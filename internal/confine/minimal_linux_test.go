@@ -66,10 +66,7 @@ func TestMinimalRoot(t *testing.T) {
 		a.expect(t, wordDenied, &job{policy: &p}, []string{"hidden-path", "hidden-proc", "hidden-descriptors"})
 	})
 	t.Run("the other attacks", func(t *testing.T) {
-		var table []string
-		for _, n := range slices.Concat(names(modeAttacks()), names(mountAttacks()), names(processAttacks())) {
-			table = append(table, n)
-		}
+		table := names(modeAttacks(), mountAttacks(), processAttacks())
 		a.expect(t, wordDenied, &job{policy: a.minimal()}, table, "pid="+victim(t))
 	})
 }

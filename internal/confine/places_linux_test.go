@@ -314,3 +314,24 @@ mv "$s" moved 2>/dev/null && echo BREACH; rm -rf "$s" 2>/dev/null && echo BREACH
 		})
 	}
 }
+
+// TestLinksInRun: where the system keeps its programs behind a link in /run, as
+// NixOS does, the link is there although /run is the command's own.
+func TestLinksInRun(t *testing.T) {
+	if !ownMounts(t) {
+		return
+	}
+	a := newArena(t)
+	mountAt(t, "tmpfs", "/run", "tmpfs", 0, "")
+	must(t, os.Symlink(a.out, "/run/current-system"))
+	must(t, os.Symlink(a.out, "/run/other"))
+	show := sandbox.PathEntry("/run/current-system/canary", sandbox.LevelRead)
+	for name, policy := range map[string]*sandbox.Policy{"ordinary root": ptr(a.policy()), "minimal root": a.minimal(show)} {
+		t.Run(name, func(t *testing.T) {
+			res := mustRun(t, a, &job{args: sh(`cat /run/current-system/canary; ls /run`), policy: policy})
+			if res.out != "canarycurrent-system\n" {
+				t.Errorf("%+v", res)
+			}
+		})
+	}
+}

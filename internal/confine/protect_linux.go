@@ -225,16 +225,12 @@ func (g *gathering) ungrantable(r *repo.Repository, own bool, paths []repo.Path,
 		}
 	}
 	for _, p := range paths {
-		inside := within(p.Path, r.Dir) || within(p.Path, r.Common)
+		inside := below(p.Path, r.Dir) || below(p.Path, r.Common)
 		if p.Symlink && (inside || g.level(p.Path) == sandbox.LevelWrite) {
 			return fmt.Sprintf("%s (%s) is a symbolic link, which a command could turn elsewhere; replace it by what it points to", p.Path, p.Why)
 		}
 	}
 	return ""
-}
-
-func within(name, folder string) bool {
-	return name == folder || strings.HasPrefix(name, strings.TrimSuffix(folder, "/")+"/")
 }
 
 // mutual reports whether the git folder of a work tree points back to it. A pointer

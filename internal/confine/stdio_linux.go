@@ -67,7 +67,7 @@ func reopenable(i int, s plan.Stdio, st *unix.Stat_t, name string, flags uint64,
 				Mend: "pass another one, or a file",
 			}
 		}
-		return s, nil //nolint:nilerr // no name: nobody else can see what happens to it
+		return s, nil // no name: nobody else can see what happens to it
 	}
 	// Modes are the owner's to change; times and attributes of a file also those
 	// of whoever may write to it. From a folder all others can be reached, past
