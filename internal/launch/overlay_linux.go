@@ -90,8 +90,10 @@ func (l *lowering) lowerOverlay(s *Step) error {
 		option string
 		Layer
 	}{{"lowerdir", Layer{s.Path, s.ID}}, {"upperdir", s.Layers.Upper}, {"workdir", s.Layers.Work}}
-	// Without the user. prefix only the initial namespace could mark what was
-	// removed. The other two keep what the upper folder remembers of the lower one
+	// Without userxattr only the initial namespace could mark what was removed.
+	// Without volatile the end of every overlay would write out all that the whole
+	// file system of the upper folder has not written yet, which takes longer than
+	// most commands. The other two keep what the upper folder remembers of the lower one
 	// small enough for the lower one to change between runs (overlayfs.rst,
 	// "Changes to underlying filesystems").
 	options := append(make([][2]string, 0, 2+layerCount), [2]string{"index", "off"}, [2]string{"xino", "off"})
@@ -112,11 +114,13 @@ func (l *lowering) lowerOverlay(s *Step) error {
 		return err
 	}
 	l.call("fsopen", unix.SYS_FSOPEN, kind, num(unix.FSOPEN_CLOEXEC)).store(l.place)
-	flagKey, err := l.cstring("userxattr")
-	if err != nil {
-		return err
+	for _, word := range []string{"userxattr", "volatile"} {
+		key, err := l.cstring(word)
+		if err != nil {
+			return err
+		}
+		l.call("fsconfig", unix.SYS_FSCONFIG, l.place.arg(), num(unix.FSCONFIG_SET_FLAG), key, zero(), zero())
 	}
-	l.call("fsconfig", unix.SYS_FSCONFIG, l.place.arg(), num(unix.FSCONFIG_SET_FLAG), flagKey, zero(), zero())
 	for _, o := range options {
 		if err := l.option(o[0], o[1]); err != nil {
 			return err

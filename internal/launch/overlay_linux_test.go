@@ -39,6 +39,7 @@ func overlay(t *testing.T, base, line string) *overlaid {
 	if err := os.WriteFile(filepath.Join(o.lower, "gone"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { o.unmark(t) }) // or nobody could remove the folder
 	o.script = &Script{Namespaces: NewUser | NewMount | NewPID, Steps: append(ownSteps(),
 		Step{Op: OpSetMount, Path: "/", Recursive: true, Private: true},
 		Step{
@@ -66,6 +67,7 @@ func TestOverlay(t *testing.T) {
 			for range 2 { // the second time with what the first has left
 				before := o.list(t)
 				out, _ := output(t, l, o.script)
+				o.unmark(t)
 				if after := o.list(t); after != before {
 					t.Errorf("the shown folder was changed from %s to %s", before, after)
 				}
@@ -77,6 +79,20 @@ func TestOverlay(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// unmark removes the kernel's mark of a volatile overlay.
+func (o *overlaid) unmark(t *testing.T) {
+	t.Helper()
+	inner := filepath.Join(o.work, "work")
+	for _, d := range []string{"", "incompat", "incompat/volatile"} {
+		if err := os.Chmod(filepath.Join(inner, d), 0o700); err != nil && !errors.Is(err, os.ErrNotExist) {
+			t.Fatal(err)
+		}
+	}
+	if err := os.RemoveAll(inner); err != nil {
+		t.Fatal(err)
 	}
 }
 

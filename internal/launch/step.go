@@ -73,7 +73,10 @@ const (
 	// OpDevpts makes a terminal file system as the detached tree Tree.
 	OpDevpts
 	// OpOverlay makes the detached tree Tree that shows the folder Path, and in
-	// which what is written goes to Layers.Upper instead. ID, Layers, Set.
+	// which what is written goes to Layers.Upper instead. Nothing is forced to the
+	// disk, so the kernel leaves a mark in Layers.Work that has to be removed
+	// before the folder is used again (overlayfs.rst, "Volatile mount"). ID,
+	// Layers, Set.
 	OpOverlay
 	// OpMkdir makes a folder. Path, Mode.
 	OpMkdir

@@ -50,7 +50,11 @@ func List(state string) ([]Entry, error) {
 					out = append(out, Entry{Workspace: workspace, Cache: c.Name()})
 				}
 				out[i].InUse = out[i].InUse || busy
-				measure(filepath.Join(dir, c.Name()), &out[i])
+				what := filepath.Join(dir, c.Name())
+				if filepath.Base(dir) != plainFolder {
+					what = filepath.Join(what, upperFolder) // the rest is the kernel's
+				}
+				measure(what, &out[i])
 			}
 			return nil
 		})

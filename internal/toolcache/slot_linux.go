@@ -181,7 +181,26 @@ func (s *Slot) Layers(cache string) (Layers, bool, error) {
 	if err := makeFolders(dir, l.Upper, l.Work); err != nil {
 		return Layers{}, false, err
 	}
-	return l, true, nil
+	return l, true, unmark(l.Work)
+}
+
+// unmark removes the mark of an overlay that nothing was forced to the disk for:
+// the kernel takes it for a sign that the upper folder may lack what was written
+// last before a crash. So may every cache; tools that build one do not wait for the
+// disk either, and check what they find. Its folders have mode 000, and the kernel
+// makes them anew.
+func unmark(work string) error {
+	inner := filepath.Join(work, "work")
+	if err := os.Chmod(inner, 0o700); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return fmt.Errorf("toolcache: %w", err)
+	}
+	if err := removeTree(inner); err != nil {
+		return fmt.Errorf("toolcache: %w", err)
+	}
+	return nil
 }
 
 // Plain makes the folder that stands in for a cache where there is no overlay.
