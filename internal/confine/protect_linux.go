@@ -58,6 +58,9 @@ func (g *gathering) protectAll(res *sandbox.Resolved, mem memory) error {
 		if err != nil || !g.folder(root) || root == g.private {
 			continue // skipped because it is missing, a file, or ours: no names of the host's are in it
 		}
+		if below(root, "/proc") || below(root, "/sys") || root == "/dev" {
+			continue // the plan refuses it
+		}
 		cache, keep := mem(root)
 		g.outside.Cache = cache
 		err = g.protectRoot(root, w.Protected)
