@@ -5,6 +5,7 @@ package plan
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -37,4 +38,25 @@ func direct(r *Request) *Exec {
 func setVar(env []string, name, value string) []string {
 	out := slices.DeleteFunc(slices.Clone(env), func(v string) bool { return strings.HasPrefix(v, name+"=") })
 	return append(out, name+"="+value)
+}
+
+// String prints the launch for people: the arguments in order, a profile as it
+// is, everything else quoted where that is needed. The environment is left out:
+// it may hold secrets.
+func (e *Exec) String() string {
+	var b strings.Builder
+	for i, a := range e.Args {
+		switch {
+		case i == 0:
+			b.WriteString(e.Path)
+		case i > 1 && e.Args[i-1] == "-p":
+			b.WriteString(a)
+		case strings.ContainsFunc(a, func(r rune) bool { return r <= ' ' || r == '"' || !strconv.IsPrint(r) }):
+			b.WriteString(strconv.Quote(a))
+		default:
+			b.WriteString(a)
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
 }
