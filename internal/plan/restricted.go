@@ -9,8 +9,8 @@ import "github.com/sallyport-dev/sallyport/sandbox"
 const elsewhere = "run it in WSL2 or on a Linux machine, or with full access"
 
 // planWindows plans one command for Windows, where a job object holds its tree
-// together. A job is no wall: it ends the tree, and keeps it from the
-// clipboard, the desktop and the session.
+// together. A job is no wall: it ends the tree, and keeps it from logging
+// its user off and from the settings of the screen.
 //
 // What could be a wall is not one that a policy can be held to exactly:
 //   - A restricted token takes groups and privileges away. What the user may

@@ -178,6 +178,9 @@ func TestSeatbeltJudges(t *testing.T) {
 		{"metadata outside", minimal, "file-read-metadata", "/Users/u/x", false},
 		{"the loader", minimal, "file-map-executable", "/private/var/db/dyld/x", true},
 		{"settings", minimal, "file-read-data", "/private/etc/ssl/cert.pem", true},
+		{"nothing readable at all", macRequest(rule("/private", deny, KindFolder)).with(func(r *Request) { r.Root, r.Tmp = deny, nil }), "file-read-data", "/bin/sh", false},
+		{"running it", macRequest(rule("/private", deny, KindFolder)).with(func(r *Request) { r.Root, r.Tmp = deny, nil }), "process-exec", "/bin/sh", false},
+		{"a mixed spelling of a firm link", macRequest(rule(dataVolume+"/Users/u/s", deny, KindFolder)), "file-read-data", "/Users/u/s/x", false},
 		{"passwords", minimal, "file-read-data", "/private/etc/master.passwd", false},
 	}
 	for _, c := range cases {
@@ -236,6 +239,28 @@ func TestOtherSystemsFullAccess(t *testing.T) {
 				t.Errorf("level %q: %s", p.Level, diff)
 			}
 		})
+	}
+}
+
+// TestExecString: a launch prints so that it can be read, without the
+// environment.
+func TestExecString(t *testing.T) {
+	e := &Exec{Path: "/bin/x", Args: []string{"x", "-p", "(version 1)\n(deny default)\n", "-DA=b c", "--", "/bin/sh"}, Env: []string{"SECRET=1"}}
+	const want = "/bin/x\n-p\n(version 1)\n(deny default)\n\n\"-DA=b c\"\n--\n/bin/sh\n"
+	if got := e.String(); got != want {
+		t.Errorf("got %q", got)
+	}
+}
+
+// TestSeatbeltTemporary: the variables that name a temporary folder name the
+// private one, whatever they said before.
+func TestSeatbeltTemporary(t *testing.T) {
+	r := macRequest().with(func(r *Request) { r.Env = []string{"TMPDIR=/tmp", "A=1", "TMPDIR=/x", "TMPDIRS=y"} })
+	p, _ := mac(t, r)
+	dir := r.Tmp.Source.Path
+	want := []string{"A=1", "TMPDIRS=y", "TMPDIR=" + dir, "TMP=" + dir, "TEMP=" + dir}
+	if diff := cmp.Diff(want, p.Exec.Env); diff != "" || r.Env[0] != "TMPDIR=/tmp" {
+		t.Errorf("%s, and the request has %q", diff, r.Env)
 	}
 }
 
