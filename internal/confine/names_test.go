@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -20,7 +21,7 @@ import (
 )
 
 // lay makes a tree: names that end in a slash are folders, "a -> b" is a link,
-// "a = text" a file.
+// "a = text" a file, "a |" a named pipe.
 func lay(t *testing.T, entries ...string) string {
 	t.Helper()
 	base, err := filepath.EvalSymlinks(t.TempDir())
@@ -30,7 +31,10 @@ func lay(t *testing.T, entries ...string) string {
 	for _, e := range entries {
 		name, text, isFile := strings.Cut(e, " = ")
 		link, target, isLink := strings.Cut(e, " -> ")
+		pipe, isPipe := strings.CutSuffix(e, " |")
 		switch {
+		case isPipe:
+			err = syscall.Mkfifo(filepath.Join(base, pipe), 0o600)
 		case isFile:
 			err = os.WriteFile(filepath.Join(base, name), []byte(strings.ReplaceAll(text, "BASE", base)), 0o600)
 		case isLink:
@@ -117,6 +121,7 @@ func TestGatherNamesRefuses(t *testing.T) {
 		{"a carve-out through such a link", []string{"w/real", "w/l -> real"}, []sandbox.Entry{write("w"), sandbox.PathEntry("w/l/x", sandbox.LevelDeny)}, isUnsupported},
 		{"a pattern through such a link", []string{"w/real", "w/l -> real"}, []sandbox.Entry{write("w"), sandbox.GlobEntry("w/l/*")}, isUnsupported},
 		{"a protected name that is a link", []string{"w", "x", "w/.git -> ../x"}, []sandbox.Entry{write("w")}, isUnsupported},
+		{"a protected name that is a pipe", []string{"w", "w/.git |"}, []sandbox.Entry{write("w")}, isUnsupported},
 		{"a missing root", nil, []sandbox.Entry{write("w")}, isRootError},
 		{"a loop", []string{"a -> b", "b -> a"}, []sandbox.Entry{sandbox.PathEntry("a/x", sandbox.LevelDeny)}, isRootError},
 	}
