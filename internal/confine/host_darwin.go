@@ -88,8 +88,14 @@ func (h *Host) Plan(r *Request) (*plan.Plan, error) {
 
 // confined adds what a sandbox needs to know.
 func (h *Host) confined(r *Request, pr *plan.Request) error {
-	if !slices.Contains([]string{"", "native", "bwrap", "landlock", plan.LevelSeatbelt}, r.Level) {
-		return &RootError{Path: r.Level, Why: "is not a sandbox level", Mend: "use seatbelt"}
+	switch r.Level {
+	case "", "landlock", plan.LevelSeatbelt:
+	case "native", "bwrap":
+		return &sandbox.UnsupportedError{
+			Need: "the level " + r.Level, Have: "macOS has no process and network namespaces", Hint: "leave the level out, or run it on Linux",
+		}
+	default:
+		return &RootError{Path: r.Level, Why: "is not a sandbox level", Mend: "use " + plan.LevelSeatbelt}
 	}
 	if m := h.Facts().Missing; len(m) > 0 { // before anything is made
 		return &sandbox.UnsupportedError{Need: m[0].Need, Have: m[0].Have, Hint: m[0].Hint}

@@ -126,7 +126,7 @@ func TestSeatbeltJudges(t *testing.T) {
 	const w, state = "/Users/u/w", "/Users/u/.local/state/sallyport"
 	plain := macRequest(workspace()...)
 	denies := seatbeltGoldens[3].request
-	minimal := seatbeltGoldens[4].request
+	minimal, nested := seatbeltGoldens[4].request, seatbeltGoldens[8].request
 	cases := []struct {
 		name     string
 		request  *Request
@@ -174,6 +174,10 @@ func TestSeatbeltJudges(t *testing.T) {
 		{"a set", denies, "file-read-data", w + "/conf/xb.key", false},
 		{"its folder", denies, "file-write-unlink", w + "/conf", false},
 		{"not of the set", denies, "file-read-data", w + "/conf/xc.key", true},
+		{"a repository in a folder, by a pattern that only reads", nested, "file-write-create", w + "/sub/.Git/config", false},
+		{"reading it", nested, "file-read-data", w + "/sub/.git/config", true},
+		{"moving it", nested, "file-write-unlink", w + "/sub/.git", false},
+		{"moving one to the private folder", nested, "file-write-create", state + "/tmp/run-1/x/.git", false},
 		{"a file outside", minimal, "file-read-data", "/Users/u/x", false},
 		{"metadata outside", minimal, "file-read-metadata", "/Users/u/x", false},
 		{"the loader", minimal, "file-map-executable", "/private/var/db/dyld/x", true},
