@@ -39,12 +39,17 @@ type Host struct {
 // program under a profile that allows everything.
 func (h *Host) Facts() *plan.Host {
 	h.once.Do(func() {
-		h.facts = &plan.Host{System: runtime.GOOS, Arch: runtime.GOARCH, UID: os.Geteuid(), GID: os.Getegid()}
+		h.facts = plainFacts()
 		if m := seatbeltMissing(); m != nil {
 			h.facts.Missing = []plan.Missing{*m}
 		}
 	})
 	return h.facts
+}
+
+// plainFacts are those that need no look.
+func plainFacts() *plan.Host {
+	return &plan.Host{System: runtime.GOOS, Arch: runtime.GOARCH, UID: os.Geteuid(), GID: os.Getegid()}
 }
 
 // seatbeltMissing says why no command can be confined here, or nil.
@@ -78,10 +83,11 @@ func (h *Host) Plan(r *Request) (*plan.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	if pr.Mode == sandbox.Managed {
-		if err := h.confined(r, pr); err != nil {
-			return nil, err
-		}
+	if pr.Mode != sandbox.Managed {
+		return plan.Make(plainFacts(), pr) // nothing has to be tried for it
+	}
+	if err := h.confined(r, pr); err != nil {
+		return nil, err
 	}
 	return plan.Make(h.Facts(), pr)
 }

@@ -29,12 +29,17 @@ type naming struct {
 	rules    map[string]plan.Rule
 	patterns []plan.Pattern
 	folders  map[string][]string // the names in folders that were listed
+	// listed: only what the policy lists is visible, so that links that lead to
+	// it have to be made visible as well. Ways are those seen so far.
+	listed bool
+	ways   []string
+	passed []string // the links on the way that was resolved last
 }
 
 // gatherNames turns a resolved policy into rules and patterns by the kernel's
 // names.
 func gatherNames(res *sandbox.Resolved) ([]plan.Rule, []plan.Pattern, error) {
-	n := &naming{rules: make(map[string]plan.Rule), folders: make(map[string][]string)}
+	n := &naming{rules: make(map[string]plan.Rule), folders: make(map[string][]string), listed: res.Root == sandbox.LevelDeny}
 	for _, p := range res.Paths {
 		if p.Level == sandbox.LevelWrite {
 			if err := n.root(p); err != nil {
@@ -58,6 +63,11 @@ func gatherNames(res *sandbox.Resolved) ([]plan.Rule, []plan.Pattern, error) {
 	for _, g := range res.Globs {
 		if err := n.glob(g, res.GlobDepth); err != nil {
 			return nil, nil, err
+		}
+	}
+	for _, way := range n.ways {
+		if _, ok := n.rules[way]; !ok {
+			n.rules[way] = plan.Rule{Spot: plan.Spot{Path: way, Kind: plan.KindFile}, Level: sandbox.LevelRead, Why: "link to what is listed"}
 		}
 	}
 	rules := make([]plan.Rule, 0, len(n.rules))
@@ -106,6 +116,7 @@ func isMissing(err error) bool {
 // writable root, where a command could change it; empty without one.
 func (n *naming) resolve(name string) (real, link string, err error) {
 	const most = 64 // links on one way; the kernel follows fewer
+	n.passed = nil
 	at, links := "/", 0
 	rest := strings.Split(strings.TrimPrefix(filepath.Clean(name), "/"), "/")
 	for len(rest) > 0 {
@@ -139,6 +150,7 @@ func (n *naming) resolve(name string) (real, link string, err error) {
 		if err != nil {
 			return "", "", err
 		}
+		n.passed = append(n.passed, filepath.Join(at, n.stored(at, part, st)))
 		if filepath.IsAbs(target) {
 			at = "/"
 		}
@@ -201,6 +213,7 @@ func (n *naming) root(w sandbox.PathRule) error {
 		return &RootError{Path: w.Path, Why: "cannot be a writable root: it is neither a folder nor a regular file"}
 	}
 	n.roots = append(n.roots, real)
+	n.show(sandbox.LevelWrite)
 	return n.add(real, sandbox.LevelWrite, "writable")
 }
 
@@ -218,7 +231,15 @@ func (n *naming) carve(name string, level sandbox.Level, why string) error {
 			Hint: "replace the link by the folder or file itself",
 		}
 	}
+	n.show(level)
 	return n.add(real, level, why)
+}
+
+// show keeps the links that were just followed to something visible.
+func (n *naming) show(level sandbox.Level) {
+	if n.listed && level != sandbox.LevelDeny {
+		n.ways = append(n.ways, n.passed...)
+	}
 }
 
 // protect adds a protected name, and what a .git there points to.

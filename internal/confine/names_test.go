@@ -134,6 +134,45 @@ func TestGatherNamesRefuses(t *testing.T) {
 	}
 }
 
+// TestGatherNamesShowsLinks: where only listed paths are visible, so are the
+// links that lead to them, and no others.
+func TestGatherNamesShowsLinks(t *testing.T) {
+	base := lay(t, "d/e", "d/f = x", "l1 -> d", "d/l2 -> e", "l3 -> d/f")
+	entries := []sandbox.Entry{
+		sandbox.PathEntry(filepath.Join(base, "l1/l2"), sandbox.LevelRead), sandbox.PathEntry(filepath.Join(base, "l3"), sandbox.LevelDeny),
+	}
+	for _, c := range []struct {
+		name string
+		root sandbox.Level
+		want []string
+	}{
+		{"only listed", sandbox.LevelDeny, []string{"/d/e read", "/d/f deny", "/d/l2 read", "/l1 read"}},
+		{"all", sandbox.LevelRead, []string{"/d/e read", "/d/f deny"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p, err := sandbox.New(sandbox.Managed, sandbox.NetworkNone, append(entries, sandbox.PathEntry("/", c.root))...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			res, err := p.Resolve()
+			if err != nil {
+				t.Fatal(err)
+			}
+			rules, _, err := gatherNames(&res)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, r := range rules {
+				got = append(got, strings.TrimPrefix(r.Path, base)+" "+r.Level.String())
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
 func isUnsupported(err error) bool {
 	var no *sandbox.UnsupportedError
 	return errors.As(err, &no)

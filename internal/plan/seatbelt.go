@@ -156,7 +156,7 @@ func (s *seatbelt) bind() error {
 	}
 	if s.root == sandbox.LevelDeny {
 		for _, name := range loader {
-			if _, ok := levels[name]; !ok && s.covering(levels, name) == sandbox.LevelDeny {
+			if !hasWord(levels, name) {
 				set(Rule{Spot: Spot{Path: name, Kind: KindFolder}, Level: sandbox.LevelRead, Why: "system"})
 			}
 		}
@@ -175,15 +175,15 @@ func (s *seatbelt) bind() error {
 	return nil
 }
 
-// covering is the level of the nearest listed path above name that is listed by
-// a policy; a loader path that a policy has a word about is left to it.
-func (s *seatbelt) covering(levels map[string]Rule, name string) sandbox.Level {
-	for at := path.Dir(name); at != "/"; at = path.Dir(at) {
-		if r, ok := levels[at]; ok {
-			return max(r.Level, sandbox.LevelRead)
+// hasWord reports whether a policy has a word about a path, or about a folder
+// above it other than the root.
+func hasWord(levels map[string]Rule, name string) bool {
+	for ; name != "/"; name = path.Dir(name) {
+		if _, ok := levels[name]; ok {
+			return true
 		}
 	}
-	return sandbox.LevelDeny
+	return false
 }
 
 // device takes a rule for /dev or below it. What a command gets there is fixed;
