@@ -27,7 +27,7 @@ stand the names that sallyport run --allow takes.
 type diagnosis struct {
 	Type   string          `json:"type"` // always "doctor"
 	OK     bool            `json:"ok"`
-	Level  string          `json:"level"` // "native" or "none"
+	Level  string          `json:"level"` // "native", "seatbelt" or "none"
 	Checks []confine.Check `json:"checks"`
 	Allow  []openingLine   `json:"allow"`
 }
@@ -87,6 +87,9 @@ func diagnose(checks []confine.Check) diagnosis {
 		if c.Needed && !c.OK {
 			d.OK = false
 		}
+		if c.Level != "" {
+			d.Level = c.Level
+		}
 	}
 	if !d.OK {
 		d.Level = "none"
@@ -119,7 +122,7 @@ func (d diagnosis) String() string {
 	}
 	b.WriteString("\n")
 	if d.OK {
-		b.WriteString("The default sandbox can be had here, at the native level.\n")
+		fmt.Fprintf(&b, "The default sandbox can be had here, at the %s level.\n", d.Level)
 	} else {
 		b.WriteString("The default sandbox cannot be had here: nothing runs until what is MISSING is mended.\n")
 	}

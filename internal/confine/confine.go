@@ -144,6 +144,9 @@ type Check struct {
 	Detail string `json:"detail"`
 	Mend   string `json:"mend"`
 	Needed bool   `json:"needed"` // the default policy needs it
+	// Level is the level that a sandbox has here that passes this check; empty
+	// for "native", and for checks that say nothing about it.
+	Level string `json:"level,omitempty"`
 }
 
 // errClosed is returned by a Host that was closed.

@@ -175,6 +175,11 @@ func (h *Host) collect(r *Request, pr *plan.Request, res *sandbox.Resolved, pres
 	if err := g.protectAll(res, h.memory); err != nil {
 		return nil, err
 	}
+	if pr.Tmp != nil && filepath.IsAbs(r.Tmp) {
+		if err := g.tmpFolder(r.Tmp, pr.Tmp.Source); err != nil {
+			return nil, err
+		}
+	}
 	if res.Network == sandbox.NetworkHost {
 		g.resolverFile()
 	}
@@ -237,7 +242,11 @@ func (h *Host) tmpFor(want string, g *gathering) (*plan.Tmp, error) {
 		return nil, nil
 	case want == "" || want == "private":
 	case filepath.IsAbs(want):
-		return tmpFolder(at, want, g.sorted())
+		spot, err := look(realPath(want))
+		if err != nil || spot.Kind != plan.KindFolder {
+			return nil, &RootError{Path: want, Why: "cannot stand at /tmp, because it is not a folder", Mend: "create it first"}
+		}
+		return &plan.Tmp{At: at, Source: spot}, nil
 	default:
 		return nil, &RootError{Path: want, Why: "cannot stand at /tmp", Mend: "use private, host, or an absolute path"}
 	}

@@ -14,7 +14,8 @@ import (
 // tmpFolder looks at a folder that shall stand at /tmp. The command may write
 // everywhere in it, and no rule for its own path holds there: so nothing may be
 // in it that the policy keeps from the command, and no command may have chosen it.
-func tmpFolder(at, want string, rules []plan.Rule) (*plan.Tmp, error) {
+func (g *gathering) tmpFolder(want string, spot plan.Spot) error {
+	rules := g.sorted()
 	refuse := func(why, mend string) error {
 		return &RootError{Path: want, Why: "cannot stand at /tmp: " + why, Mend: mend}
 	}
@@ -22,20 +23,16 @@ func tmpFolder(at, want string, rules []plan.Rule) (*plan.Tmp, error) {
 		if slices.ContainsFunc(rules, func(r plan.Rule) bool {
 			return r.Level == sandbox.LevelWrite && r.Path != l.Path && below(l.Path, r.Path)
 		}) {
-			return nil, refuse(fmt.Sprintf("it leads through the symbolic link %s, which lies in a writable root and can be changed by the command", l.Path), "name the folder itself")
+			return refuse(fmt.Sprintf("it leads through the symbolic link %s, which lies in a writable root and can be changed by the command", l.Path), "name the folder itself")
 		}
-	}
-	spot, err := look(realPath(want))
-	if err != nil || spot.Kind != plan.KindFolder {
-		return nil, &RootError{Path: want, Why: "cannot stand at /tmp, because it is not a folder", Mend: "create it first"}
 	}
 	for _, system := range []string{"/proc", "/sys", "/dev"} {
 		if below(spot.Path, system) && !below(spot.Path, "/dev/shm") {
-			return nil, refuse("it belongs to the system", "name a folder of your own")
+			return refuse("it belongs to the system", "name a folder of your own")
 		}
 	}
 	if spot.Path == "/" {
-		return nil, refuse("it is the whole disk", "name a folder of your own")
+		return refuse("it is the whole disk", "name a folder of your own")
 	}
 	level := sandbox.LevelWrite
 	for _, r := range rules { // sorted, so the last one is the nearest
@@ -44,13 +41,18 @@ func tmpFolder(at, want string, rules []plan.Rule) (*plan.Tmp, error) {
 		case below(spot.Path, r.Path):
 			level = r.Level
 		case below(r.Path, spot.Path) && r.Level != sandbox.LevelWrite:
-			return nil, refuse(fmt.Sprintf("the policy keeps %s in it from being written or read, which would not hold there", r.Path), "name another folder")
+			return refuse(fmt.Sprintf("the policy keeps %s in it from being written or read, which would not hold there", r.Path), "name another folder")
 		}
 	}
 	if level == sandbox.LevelDeny {
-		return nil, refuse("the policy denies it", "name another folder")
+		return refuse("the policy denies it", "name another folder")
 	}
-	return &plan.Tmp{At: at, Source: spot}, nil
+	for _, c := range slices.Concat(g.claims, g.late) {
+		if below(c.Path, spot.Path) {
+			return refuse(fmt.Sprintf("the policy keeps %s in it from coming into being, which would not hold there", c.Path), "name another folder")
+		}
+	}
+	return nil
 }
 
 // hideState keeps commands from our records and from other runs' private folders,

@@ -27,7 +27,13 @@ const (
 // Make plans one command. It returns a *sandbox.UnsupportedError when the host
 // cannot enforce the policy.
 func Make(h *Host, r *Request) (*Plan, error) {
-	if h.System != "linux" {
+	switch h.System {
+	case "linux":
+	case "darwin":
+		return planSeatbelt(h, r)
+	case "windows":
+		return planWindows(r)
+	default:
 		return nil, &sandbox.UnsupportedError{
 			Need: "Linux", Have: "this is " + h.System,
 			Hint: "run it with full access, or on a Linux machine",

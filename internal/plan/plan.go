@@ -118,9 +118,12 @@ type Request struct {
 	Network sandbox.Network `json:"network"`
 	Root    sandbox.Level   `json:"root"`
 	Rules   []Rule          `json:"rules"` // unique paths, sorted
-	Tmp     *Tmp            `json:"tmp,omitempty"`
-	Links   []Link          `json:"links,omitempty"` // unique paths
-	Needs   []Need          `json:"needs,omitempty"` // counts where Root is denied
+	// Patterns are for systems whose sandbox judges by name; elsewhere what they
+	// match is among the Rules.
+	Patterns []Pattern `json:"patterns,omitempty"`
+	Tmp      *Tmp      `json:"tmp,omitempty"`
+	Links    []Link    `json:"links,omitempty"` // unique paths
+	Needs    []Need    `json:"needs,omitempty"` // counts where Root is denied
 	// Overlays are folders of the host that the command may write to without
 	// changing them. Every one fits; see [Request.Fits].
 	Overlays []Overlay `json:"overlays,omitempty"`
@@ -138,11 +141,12 @@ type Request struct {
 
 // A Plan is how one process is started.
 type Plan struct {
-	Level     string        `json:"level"`     // "native", or "none" for full access
+	Level     string        `json:"level"`     // "native", "seatbelt", or "none" for full access
 	Mechanism []string      `json:"mechanism"` // what enforces it
 	Weaker    []string      `json:"weaker,omitempty"`
 	Points    []Point       `json:"points,omitempty"`
 	Script    launch.Script `json:"script"`
+	Exec      *Exec         `json:"exec,omitempty"` // instead of the script, on other systems than Linux
 }
 
 // A Point is a mount point that must exist in a folder of ours before the

@@ -1,0 +1,28 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/sallyport-dev/sallyport/internal/confine"
+)
+
+// TestDiagnoseLevel: the level is the one that the checks speak of, and none
+// where something needed is missing.
+func TestDiagnoseLevel(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		ok   bool
+		want string
+	}{{"passed", true, "seatbelt"}, {"failed", false, "none"}} {
+		t.Run(tt.name, func(t *testing.T) {
+			d := diagnose([]confine.Check{{Name: "whole sandbox", Needed: true, OK: tt.ok, Level: "seatbelt"}, {Name: "more", OK: true}})
+			if d.Level != tt.want || strings.Contains(d.String(), "at the seatbelt level") != tt.ok {
+				t.Errorf("level %s\n%s", d.Level, d)
+			}
+		})
+	}
+}

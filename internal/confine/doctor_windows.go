@@ -1,0 +1,58 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package confine
+
+import (
+	"context"
+	"errors"
+	"os"
+
+	"github.com/sallyport-dev/sallyport/internal/plan"
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+// Doctor says that no sandbox can be built on Windows and why, and tries what
+// holds the tree of a command together there: it runs this system's command
+// interpreter in a job. When ctx ends first, that is reported as not tried.
+func (h *Host) Doctor(ctx context.Context) []Check {
+	whole := Check{Name: "whole sandbox", Needed: true}
+	_, err := plan.Make(h.Facts(), &plan.Request{Mode: sandbox.Managed})
+	var no *sandbox.UnsupportedError
+	if errors.As(err, &no) {
+		whole.Detail, whole.Mend = no.Have, no.Hint
+	}
+	tree := Check{Name: "process tree"}
+	switch detail, err := tryJob(ctx); {
+	case err != nil:
+		tree.Detail = err.Error()
+	default:
+		tree.OK, tree.Detail = true, detail
+	}
+	return []Check{whole, tree}
+}
+
+// tryJob runs a command with full access and waits for the end of its job.
+func tryJob(ctx context.Context) (string, error) {
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return "", err
+	}
+	defer null.Close()
+	var host Host
+	c, err := host.Start(ctx, &Request{
+		Args: []string{"cmd.exe", "/c", "exit 7"}, Dir: os.TempDir(), Env: os.Environ(), Policy: sandbox.FullAccess(),
+	}, null, null, null)
+	if err != nil {
+		return "", err
+	}
+	code, _, err := c.Wait()
+	const asked = 7
+	if err == nil && code != asked {
+		err = errors.New("the exit code of a command in a job is not its own")
+	}
+	if err = errors.Join(err, c.Kill(), c.WaitAll(), c.Close(), host.Close()); err != nil {
+		return "", err
+	}
+	return "a command began, ran and ended in a job object", nil
+}

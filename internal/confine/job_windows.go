@@ -1,0 +1,255 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package confine
+
+import (
+	"errors"
+	"fmt"
+	"os/exec"
+	"sync"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/windows"
+
+	"github.com/sallyport-dev/sallyport/executor"
+)
+
+// A job is a command in a job object: no process of its tree can leave it, and
+// all of them end when its last handle is closed, also because this process
+// was killed.
+type job struct {
+	cmd     *exec.Cmd
+	sandbox executor.Sandbox
+	handle  windows.Handle
+	port    windows.Handle // hears when the job is empty
+
+	mu     sync.Mutex
+	closed bool
+}
+
+// jobKey marks the job's messages at its port; any number does.
+const jobKey = 1
+
+// startInJob starts a command that was asked to begin suspended, puts it into a
+// job and lets it run.
+func startInJob(r *Request, cmd *exec.Cmd, s executor.Sandbox) (Child, error) {
+	j := &job{cmd: cmd, sandbox: s}
+	if err := j.make(); err != nil {
+		return nil, fmt.Errorf("confine: a job object for the command cannot be made: %w", errors.Join(err, j.closeHandles()))
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, errors.Join(startError(r.Args[0], err), j.closeHandles())
+	}
+	if err := j.adopt(); err != nil {
+		err = errors.Join(err, cmd.Process.Kill()) // it has not run a single instruction
+		_ = cmd.Wait()                             // says how it was killed
+		return nil, fmt.Errorf("confine: the command cannot be put into its job object, so it did not run: %w", errors.Join(err, j.closeHandles()))
+	}
+	return j, nil
+}
+
+// make makes the job and its port. Breaking away is not among the limits, so
+// CREATE_BREAKAWAY_FROM_JOB fails inside. What is kept from the command is what
+// would reach the person at the screen: logging off, other desktops, display
+// and system settings. The clipboard stays, as full access means what its user
+// may do.
+func (j *job) make() error {
+	var err error
+	if j.handle, err = windows.CreateJobObject(nil, nil); err != nil {
+		return err
+	}
+	limits := windows.JOBOBJECT_EXTENDED_LIMIT_INFORMATION{}
+	limits.BasicLimitInformation.LimitFlags = windows.JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE |
+		windows.JOB_OBJECT_LIMIT_DIE_ON_UNHANDLED_EXCEPTION // no dialog that waits for a person
+	if _, err := windows.SetInformationJobObject(j.handle, windows.JobObjectExtendedLimitInformation,
+		uintptr(unsafe.Pointer(&limits)), uint32(unsafe.Sizeof(limits))); err != nil {
+		return err
+	}
+	ui := windows.JOBOBJECT_BASIC_UI_RESTRICTIONS{UIRestrictionsClass: windows.JOB_OBJECT_UILIMIT_EXITWINDOWS |
+		windows.JOB_OBJECT_UILIMIT_DESKTOP | windows.JOB_OBJECT_UILIMIT_DISPLAYSETTINGS | windows.JOB_OBJECT_UILIMIT_SYSTEMPARAMETERS}
+	if _, err := windows.SetInformationJobObject(j.handle, windows.JobObjectBasicUIRestrictions,
+		uintptr(unsafe.Pointer(&ui)), uint32(unsafe.Sizeof(ui))); err != nil {
+		return err
+	}
+	if j.port, err = windows.CreateIoCompletionPort(windows.InvalidHandle, 0, 0, 1); err != nil {
+		return err
+	}
+	// JOBOBJECT_ASSOCIATE_COMPLETION_PORT of winnt.h.
+	hear := struct {
+		key  uintptr
+		port windows.Handle
+	}{jobKey, j.port}
+	_, err = windows.SetInformationJobObject(j.handle, windows.JobObjectAssociateCompletionPortInformation,
+		uintptr(unsafe.Pointer(&hear)), uint32(unsafe.Sizeof(hear)))
+	return err
+}
+
+// adopt puts the suspended command into the job and lets it run.
+func (j *job) adopt() error {
+	// The number cannot have been used again: cmd holds the process.
+	pid := uint32(j.cmd.Process.Pid)
+	p, err := windows.OpenProcess(windows.PROCESS_SET_QUOTA|windows.PROCESS_TERMINATE, false, pid)
+	if err != nil {
+		return err
+	}
+	err = windows.AssignProcessToJobObject(j.handle, p)
+	if cerr := windows.CloseHandle(p); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return err
+	}
+	return resume(pid)
+}
+
+// resume lets the threads of a process run. A suspended new process has one.
+func resume(pid uint32) error {
+	shot, err := windows.CreateToolhelp32Snapshot(windows.TH32CS_SNAPTHREAD, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = windows.CloseHandle(shot) }()
+	entry := windows.ThreadEntry32{Size: uint32(unsafe.Sizeof(windows.ThreadEntry32{}))}
+	found := false
+	for err = windows.Thread32First(shot, &entry); err == nil; err = windows.Thread32Next(shot, &entry) {
+		if entry.OwnerProcessID != pid {
+			continue
+		}
+		thread, err := windows.OpenThread(windows.THREAD_SUSPEND_RESUME, false, entry.ThreadID)
+		if err != nil {
+			return err
+		}
+		_, err = windows.ResumeThread(thread)
+		if err = errors.Join(err, windows.CloseHandle(thread)); err != nil {
+			return err
+		}
+		found = true
+	}
+	if !errors.Is(err, windows.ERROR_NO_MORE_FILES) {
+		return err
+	}
+	if !found {
+		return errors.New("the system lists no thread of it")
+	}
+	return nil
+}
+
+func (j *job) PID() int { return j.cmd.Process.Pid }
+
+func (j *job) Wait() (code, signal int, err error) {
+	err = j.cmd.Wait()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		return -1, 0, err
+	}
+	return j.cmd.ProcessState.ExitCode(), 0, nil
+}
+
+// WaitAll blocks until the job is empty. The system says so at the port, but
+// does not promise that no message is ever lost; so after a second without one
+// the count is looked at again.
+func (j *job) WaitAll() error {
+	const again = 1000 // milliseconds
+	for {
+		n, err := j.active()
+		if err != nil || n == 0 {
+			return err
+		}
+		var count uint32
+		var key uintptr
+		var what *windows.Overlapped
+		err = windows.GetQueuedCompletionStatus(j.port, &count, &key, &what, again)
+		if err != nil && !errors.Is(err, windows.WAIT_TIMEOUT) {
+			return err
+		}
+	}
+}
+
+// active counts the processes of the job.
+func (j *job) active() (uint32, error) {
+	// JOBOBJECT_BASIC_ACCOUNTING_INFORMATION of winnt.h.
+	var info struct {
+		times                             [4]int64
+		faults, total, active, terminated uint32
+	}
+	err := windows.QueryInformationJobObject(j.handle, windows.JobObjectBasicAccountingInformation,
+		uintptr(unsafe.Pointer(&info)), uint32(unsafe.Sizeof(info)), nil)
+	return info.active, err
+}
+
+// Signal asks politely by Ctrl-Break, which console programs hear and may
+// handle. Where there is no console to send it through, and for SIGKILL, the
+// whole tree ends.
+func (j *job) Signal(sig syscall.Signal, _ bool) error {
+	if sig != syscall.SIGKILL && windows.GenerateConsoleCtrlEvent(windows.CTRL_BREAK_EVENT, uint32(j.PID())) == nil {
+		return nil
+	}
+	return j.Kill()
+}
+
+// Kill ends every process of the job. The exit code is the one that a shell
+// gives to a program that was killed.
+func (j *job) Kill() error { return windows.TerminateJobObject(j.handle, 128+uint32(syscall.SIGKILL)) }
+
+// Survivors are the processes of the job.
+func (j *job) Survivors() []executor.Survivor {
+	const most = 1024 // more are counted as these
+	// JOBOBJECT_BASIC_PROCESS_ID_LIST of winnt.h.
+	var list struct {
+		assigned, listed uint32
+		ids              [most]uintptr
+	}
+	err := windows.QueryInformationJobObject(j.handle, windows.JobObjectBasicProcessIdList,
+		uintptr(unsafe.Pointer(&list)), uint32(unsafe.Sizeof(list)), nil)
+	if err != nil && !errors.Is(err, windows.ERROR_MORE_DATA) {
+		return nil
+	}
+	var out []executor.Survivor
+	for _, id := range list.ids[:min(list.listed, most)] {
+		out = append(out, executor.Survivor{PID: int(id), Name: imageName(uint32(id))})
+	}
+	return out
+}
+
+// imageName is the file of a process; empty when it may not be asked or is gone.
+func imageName(pid uint32) string {
+	p, err := windows.OpenProcess(windows.PROCESS_QUERY_LIMITED_INFORMATION, false, pid)
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = windows.CloseHandle(p) }()
+	buf := make([]uint16, windows.MAX_LONG_PATH)
+	n := uint32(len(buf))
+	if windows.QueryFullProcessImageName(p, 0, &buf[0], &n) != nil {
+		return ""
+	}
+	return windows.UTF16ToString(buf[:n])
+}
+
+// Close ends what is left and gives the handles back.
+func (j *job) Close() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.closed {
+		return nil
+	}
+	j.closed = true
+	return j.closeHandles()
+}
+
+func (j *job) closeHandles() error {
+	var errs []error
+	for _, h := range []windows.Handle{j.handle, j.port} {
+		if h != 0 {
+			errs = append(errs, windows.CloseHandle(h))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (j *job) Sandbox() executor.Sandbox { return j.sandbox }
+
+// Aftermath is nothing: no walls stand around a command here.
+func (j *job) Aftermath() Aftermath { return Aftermath{} }

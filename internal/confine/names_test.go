@@ -1,0 +1,225 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package confine
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/sallyport-dev/sallyport/internal/plan"
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+// lay makes a tree: names that end in a slash are folders, "a -> b" is a link,
+// "a = text" a file, "a |" a named pipe.
+func lay(t *testing.T, entries ...string) string {
+	t.Helper()
+	base, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		name, text, isFile := strings.Cut(e, " = ")
+		link, target, isLink := strings.Cut(e, " -> ")
+		pipe, isPipe := strings.CutSuffix(e, " |")
+		switch {
+		case isPipe:
+			err = syscall.Mkfifo(filepath.Join(base, pipe), 0o600)
+		case isFile:
+			err = os.WriteFile(filepath.Join(base, name), []byte(strings.ReplaceAll(text, "BASE", base)), 0o600)
+		case isLink:
+			err = os.Symlink(strings.ReplaceAll(target, "BASE", base), filepath.Join(base, link))
+		default:
+			err = os.MkdirAll(filepath.Join(base, e), 0o700)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return base
+}
+
+// named gathers a policy and prints what came of it, without the base.
+func named(t *testing.T, base string, entries ...sandbox.Entry) ([]string, error) {
+	t.Helper()
+	for i := range entries {
+		entries[i].Place.Path = filepath.Join(base, entries[i].Place.Path)
+	}
+	p, err := sandbox.New(sandbox.Managed, sandbox.NetworkNone, append(entries, sandbox.PathEntry("/", sandbox.LevelRead))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := p.Resolve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules, patterns, err := gatherNames(&res)
+	kinds := map[plan.Kind]string{plan.KindMissing: "missing", plan.KindFolder: "folder", plan.KindFile: "file", plan.KindOther: "other"}
+	var out []string
+	for _, r := range rules {
+		out = append(out, strings.Join([]string{strings.TrimPrefix(r.Path, base), r.Level.String(), kinds[r.Kind]}, " "))
+	}
+	for _, g := range patterns {
+		out = append(out, strings.TrimPrefix(g.Glob, base)+" "+g.Level.String())
+	}
+	return out, err
+}
+
+func TestGatherNames(t *testing.T) {
+	write := func(name string) sandbox.Entry { return sandbox.PathEntry(name, sandbox.LevelWrite) }
+	deny := func(name string) sandbox.Entry { return sandbox.PathEntry(name, sandbox.LevelDeny) }
+	cases := []struct {
+		name    string
+		tree    []string
+		entries []sandbox.Entry
+		want    []string
+	}{
+		{"missing protected names", []string{"w/.git"}, []sandbox.Entry{write("w")},
+			[]string{"/w write folder", "/w/.agents read missing", "/w/.codex read missing", "/w/.git read folder", "/w/.sallyport read missing"}},
+		{"worktree", []string{"w/", "main/.git/worktrees/w", "w/.git = gitdir: BASE/main/.git/worktrees/w\n", "main/.git/worktrees/w/commondir = ../..\n"}, []sandbox.Entry{write("w")},
+			[]string{"/main/.git read folder", "/main/.git/worktrees/w read folder", "/w write folder", "/w/.agents read missing", "/w/.codex read missing",
+				"/w/.git read file", "/w/.sallyport read missing"}},
+		{"a root behind a link", []string{"real", "w -> BASE/real"}, []sandbox.Entry{write("w")},
+			[]string{"/real write folder", "/real/.agents read missing", "/real/.codex read missing", "/real/.git read missing", "/real/.sallyport read missing"}},
+		{"something missing that is denied", []string{"d", "link -> d"}, []sandbox.Entry{deny("link/x/y")}, []string{"/d/x/y deny missing"}},
+		{"a pattern behind a link, with a link that matches", []string{"d*/in", "d*/secret = x", "link -> d*", "d*/in/a.env -> ../secret"},
+			[]sandbox.Entry{sandbox.GlobEntry("link/**/*.env")}, []string{"/d*/secret deny file", `/d\*/**/*.env deny`}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := named(t, lay(t, c.tree...), c.entries...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestGatherNamesRefuses: a place that a command could redirect is not used.
+func TestGatherNamesRefuses(t *testing.T) {
+	write := func(name string) sandbox.Entry { return sandbox.PathEntry(name, sandbox.LevelWrite) }
+	cases := []struct {
+		name    string
+		tree    []string
+		entries []sandbox.Entry
+		is      func(error) bool
+	}{
+		{"a root through a link in a root", []string{"w", "x", "w/l -> ../x"}, []sandbox.Entry{write("w"), write("w/l")}, isUnsupported},
+		{"a carve-out through such a link", []string{"w/real", "w/l -> real"}, []sandbox.Entry{write("w"), sandbox.PathEntry("w/l/x", sandbox.LevelDeny)}, isUnsupported},
+		{"a pattern through such a link", []string{"w/real", "w/l -> real"}, []sandbox.Entry{write("w"), sandbox.GlobEntry("w/l/*")}, isUnsupported},
+		{"a protected name that is a link", []string{"w", "x", "w/.git -> ../x"}, []sandbox.Entry{write("w")}, isUnsupported},
+		{"a protected name that is a pipe", []string{"w", "w/.git |"}, []sandbox.Entry{write("w")}, isUnsupported},
+		{"a missing root", nil, []sandbox.Entry{write("w")}, isRootError},
+		{"a loop", []string{"a -> b", "b -> a"}, []sandbox.Entry{sandbox.PathEntry("a/x", sandbox.LevelDeny)}, isRootError},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			if got, err := named(t, lay(t, c.tree...), c.entries...); !c.is(err) {
+				t.Errorf("%v, %v", got, err)
+			}
+		})
+	}
+}
+
+// TestGatherNamesShowsLinks: where only listed paths are visible, so are the
+// links that lead to them, and no others.
+func TestGatherNamesShowsLinks(t *testing.T) {
+	base := lay(t, "d/e", "d/f = x", "l1 -> d", "d/l2 -> e", "l3 -> d/f")
+	entries := []sandbox.Entry{
+		sandbox.PathEntry(filepath.Join(base, "l1/l2"), sandbox.LevelRead), sandbox.PathEntry(filepath.Join(base, "l3"), sandbox.LevelDeny),
+	}
+	for _, c := range []struct {
+		name string
+		root sandbox.Level
+		want []string
+	}{
+		{"only listed", sandbox.LevelDeny, []string{"/d/e read", "/d/f deny", "/d/l2 read", "/l1 read"}},
+		{"all", sandbox.LevelRead, []string{"/d/e read", "/d/f deny"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p, err := sandbox.New(sandbox.Managed, sandbox.NetworkNone, append(entries, sandbox.PathEntry("/", c.root))...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			res, err := p.Resolve()
+			if err != nil {
+				t.Fatal(err)
+			}
+			rules, _, err := gatherNames(&res)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, r := range rules {
+				got = append(got, strings.TrimPrefix(r.Path, base)+" "+r.Level.String())
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func isUnsupported(err error) bool {
+	var no *sandbox.UnsupportedError
+	return errors.As(err, &no)
+}
+
+func isRootError(err error) bool {
+	var no *RootError
+	return errors.As(err, &no)
+}
+
+// TestResolveLikeTheKernel: for what exists, the name is the one that the
+// standard library finds.
+func TestResolveLikeTheKernel(t *testing.T) {
+	base := lay(t, "a/b/c", "l1 -> a", "l2 -> BASE/l1/b", "a/up -> ../a/./b", "a/b/root -> /", "f = x")
+	rapid.Check(t, func(t *rapid.T) {
+		parts := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c", "l1", "l2", "up", "root", "f", "none"}), 0, 5).Draw(t, "parts")
+		name := filepath.Join(append([]string{base}, parts...)...)
+		n := &naming{folders: map[string][]string{}}
+		got, _, err := n.resolve(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, werr := filepath.EvalSymlinks(name)
+		if werr == nil && got != want {
+			t.Fatalf("%s is %s, not %s", name, want, got)
+		}
+		if kind, _ := kindOf(got); werr != nil && kind != plan.KindMissing {
+			t.Fatalf("%s is said to be %s, which exists", name, got)
+		}
+	})
+}
+
+// TestStoredName: an entry found by another spelling has the name that the
+// folder lists. Where case counts, a second name for the same file stands in
+// for another spelling.
+func TestStoredName(t *testing.T) {
+	base := lay(t, "Stored = x")
+	st, err := os.Lstat(filepath.Join(base, "Stored"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &naming{folders: map[string][]string{}}
+	for _, c := range []struct{ name, given string }{{"as it is", "Stored"}, {"in another spelling", "stored"}} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := n.stored(base, c.given, st); got != "Stored" {
+				t.Errorf("got %q", got)
+			}
+		})
+	}
+}

@@ -1,0 +1,51 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !linux
+
+package confine
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/sallyport-dev/sallyport/internal/plan"
+)
+
+// check refuses what no system can start.
+func (r *Request) check() error {
+	if len(r.Args) == 0 {
+		return errors.New("command args are empty")
+	}
+	for _, s := range slices.Concat(r.Args, r.Env, []string{r.Dir, r.Arg0}) {
+		if strings.IndexByte(s, 0) >= 0 {
+			return fmt.Errorf("%q contains a NUL byte, which no argument, variable or path can hold", s)
+		}
+	}
+	if st, err := os.Stat(r.Dir); err != nil {
+		return &DirError{Dir: r.Dir, Err: err}
+	} else if !st.IsDir() {
+		return &DirError{Dir: r.Dir, Err: syscall.ENOTDIR}
+	}
+	return nil
+}
+
+// request is what a plan needs to know whatever the policy.
+func (r *Request) request() (*plan.Request, error) {
+	program, err := find(r)
+	if err != nil {
+		return nil, err
+	}
+	pr := &plan.Request{
+		Mode: r.Policy.Mode(), Network: r.Policy.Network(), Allow: r.Allow,
+		Program: program, Argv: slices.Clone(r.Args), Env: r.Env, Dir: r.Dir,
+	}
+	if r.Arg0 != "" {
+		pr.Argv[0] = r.Arg0
+	}
+	return pr, nil
+}
