@@ -30,9 +30,18 @@ type child struct {
 
 // perform performs a plan.
 func (h *Host) perform(r *Request, p *plan.Plan, stdin, stdout, stderr *os.File) (Child, error) {
-	proc, err := h.launcher.Start(&p.Script, stdin, stdout, stderr)
+	c, err := h.launch(p, stdin, stdout, stderr)
 	if err != nil {
 		return nil, explain(r, err)
+	}
+	return c, nil
+}
+
+// launch performs a plan and returns what the launcher says.
+func (h *Host) launch(p *plan.Plan, stdin, stdout, stderr *os.File) (*child, error) {
+	proc, err := h.launcher.Start(&p.Script, stdin, stdout, stderr)
+	if err != nil {
+		return nil, err
 	}
 	return &child{proc: proc, plan: p, own: p.Script.Namespaces&launch.NewPID != 0}, nil
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/internal/landlock"
 	"github.com/sallyport-dev/sallyport/internal/launch"
+	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/internal/seccomp"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -231,7 +232,7 @@ func (d *doctor) landlock(context.Context) (string, error) {
 // seccomp asks for a set-uid bit on a file without a name: without a filter
 // there is no such file, with the default filter the call itself is refused.
 func (d *doctor) seccomp(context.Context) (string, error) {
-	filter, err := d.host.filter(nil, false)
+	filter, err := d.host.filter(plan.LevelNative, nil, false)
 	if err != nil {
 		var arch *seccomp.UnsupportedArchError
 		if errors.As(err, &arch) {

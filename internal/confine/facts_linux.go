@@ -43,7 +43,7 @@ func gatherFacts() *plan.Host {
 	h := &plan.Host{
 		System: runtime.GOOS, Arch: runtime.GOARCH,
 		UID: os.Geteuid(), GID: os.Getegid(),
-		LandlockABI: landlockABI(), LastCap: lastCap(),
+		LandlockABI: landlockABI(), LastCap: lastCap(), Caps: ownCaps(),
 	}
 	for _, d := range devices {
 		var st unix.Stat_t

@@ -165,7 +165,7 @@ func (g *gathering) carve(name string, level sandbox.Level, why string) error {
 	if err != nil {
 		return &RootError{Path: name, Why: "cannot be looked at: " + reason(err)}
 	}
-	g.add(plan.Rule{Spot: spot, Level: level, Why: why})
+	g.add(plan.Rule{Spot: spot, Level: level, Why: why, Auto: level == sandbox.LevelRead && why != "policy"})
 	return nil
 }
 

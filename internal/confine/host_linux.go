@@ -27,6 +27,10 @@ import (
 // A Host starts processes on this machine. The zero Host is ready to use; its
 // methods may be called from several goroutines at once. Close ends it.
 type Host struct {
+	// Only, when it is not empty, is the one level that is used, whatever else
+	// could be had: for finding out about it. It is set before the first use.
+	Only string
+
 	launcher launch.Launcher
 
 	once  sync.Once
@@ -37,6 +41,7 @@ type Host struct {
 	state   string
 	tmp     *privateTmp
 	filters map[string]launch.Filter
+	lacking map[string]*sandbox.UnsupportedError // levels that cannot be had, by what was tried
 }
 
 // Facts is what is known about the machine. It is found out once.
@@ -45,8 +50,14 @@ func (h *Host) Facts() *plan.Host {
 	return h.facts
 }
 
-// Plan looks at the files that a request names and plans the launch.
+// Plan looks at the files that a request names and plans the launch, at the best
+// level that is known to be had here. Only a launch tells whether it is.
 func (h *Host) Plan(r *Request, stdio [3]*os.File) (*plan.Plan, error) {
+	return h.plan(r, stdio, nil)
+}
+
+// plan is Plan without the levels that the caller has found out about.
+func (h *Host) plan(r *Request, stdio [3]*os.File, lacks map[string]*sandbox.UnsupportedError) (*plan.Plan, error) {
 	if len(r.Args) == 0 {
 		return nil, fmt.Errorf("command args are empty")
 	}
@@ -82,19 +93,19 @@ func (h *Host) Plan(r *Request, stdio [3]*os.File) (*plan.Plan, error) {
 			return nil, err
 		}
 	}
-	return plan.Make(h.Facts(), pr)
+	return h.choose(r, pr, lacks)
 }
 
 // confined adds what a sandbox needs to know.
 func (h *Host) confined(r *Request, pr *plan.Request) error {
-	if err := checkLevel(r.Level); err != nil {
+	if _, err := rungs(r.Level); err != nil {
 		return err
 	}
 	res, err := r.Policy.Resolve()
 	if err != nil {
 		return err
 	}
-	pr.Root = res.Root
+	pr.Root, pr.Narrow = res.Root, narrowings(&res)
 	if pr.Rules, err = gather(&res); err != nil {
 		return err
 	}
@@ -104,8 +115,7 @@ func (h *Host) confined(r *Request, pr *plan.Request) error {
 	if res.Network == sandbox.NetworkHost {
 		resolverFile(pr)
 	}
-	pr.Filter, err = h.filter(r.Allow, res.Network == sandbox.NetworkHost)
-	return err
+	return nil
 }
 
 // resolverFile keeps the file that /etc/resolv.conf leads to visible for commands
@@ -124,14 +134,6 @@ func resolverFile(pr *plan.Request) {
 func addRule(pr *plan.Request, r plan.Rule) {
 	pr.Rules = append(pr.Rules, r)
 	slices.SortFunc(pr.Rules, func(a, b plan.Rule) int { return strings.Compare(a.Path, b.Path) })
-}
-
-func checkLevel(level string) error {
-	switch level {
-	case "", "native", "bwrap", "landlock":
-		return nil // the native level is at least each of them
-	}
-	return &RootError{Path: level, Why: "is not a sandbox level", Mend: "use native, bwrap or landlock"}
 }
 
 // limits are those that every command gets: no core dumps, which would end up
@@ -170,7 +172,7 @@ func (h *Host) tmpFor(want string, pr *plan.Request) (*plan.Tmp, error) {
 		if err != nil || spot.Kind != plan.KindFolder {
 			return nil, &RootError{Path: want, Why: "cannot stand at /tmp, because it is not a folder", Mend: "create it first"}
 		}
-		return &plan.Tmp{At: at, Source: spot}, nil
+		return &plan.Tmp{At: at, Source: spot, Asked: true}, nil
 	default:
 		return nil, &RootError{Path: want, Why: "cannot stand at /tmp", Mend: "use private, host, or an absolute path"}
 	}
@@ -184,7 +186,7 @@ func (h *Host) tmpFor(want string, pr *plan.Request) (*plan.Tmp, error) {
 	}
 	// Other runs' private folders and our records are nobody's business.
 	if s, err := look(state); err == nil && !slices.ContainsFunc(pr.Rules, func(r plan.Rule) bool { return r.Path == state }) {
-		addRule(pr, plan.Rule{Spot: s, Level: sandbox.LevelDeny, Why: "sallyport's own state"})
+		addRule(pr, plan.Rule{Spot: s, Level: sandbox.LevelDeny, Why: "sallyport's own state", Auto: true})
 	}
 	return &plan.Tmp{At: at, Source: source}, nil
 }
@@ -229,19 +231,22 @@ func (h *Host) namespaces() error {
 	return explain(&Request{Args: []string{"/"}}, err)
 }
 
-// filter returns the compiled system call filter for a set of openings.
-func (h *Host) filter(allow []string, hostNetwork bool) (launch.Filter, error) {
+// filter returns the compiled system call filter of a level for a set of openings.
+func (h *Host) filter(level string, allow []string, hostNetwork bool) (launch.Filter, error) {
 	names := slices.Clone(allow)
 	slices.Sort(names)
 	names = slices.Compact(names)
-	key := fmt.Sprint(hostNetwork, names)
+	bare := level == plan.LevelLandlock
+	key := fmt.Sprint(bare, hostNetwork, names)
 	h.mu.Lock()
 	cached, ok := h.filters[key]
 	h.mu.Unlock()
 	if ok {
 		return cached, nil
 	}
-	prog, err := seccomp.Program(seccomp.Options{Arch: h.Facts().Arch, Allow: names, HostNetwork: hostNetwork, OwnPID: true})
+	prog, err := seccomp.Program(seccomp.Options{
+		Arch: h.Facts().Arch, Allow: names, HostNetwork: hostNetwork, OwnPID: !bare, HostSpaces: bare,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -262,17 +267,7 @@ func (h *Host) Start(ctx context.Context, r *Request, stdin, stdout, stderr *os.
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}
-	p, err := h.Plan(r, [3]*os.File{stdin, stdout, stderr})
-	if err != nil {
-		return nil, err
-	}
-	if err := makePoints(p.Points); err != nil {
-		return nil, err
-	}
-	if err := r.wait(ctx); err != nil {
-		return nil, err
-	}
-	return h.perform(r, p, stdin, stdout, stderr)
+	return h.descend(ctx, r, stdin, stdout, stderr)
 }
 
 // makePoints makes mount points in the folder that stands at /tmp. Earlier

@@ -34,6 +34,7 @@ type Host struct {
 	Missing []Missing `json:"missing,omitempty"`
 
 	LandlockABI int    `json:"landlock_abi"` // 0: none
+	Caps        uint64 `json:"caps"`         // the capabilities that this process has
 	LastCap     uint64 `json:"last_cap"`     // the highest capability the kernel knows
 
 	Devices    []string `json:"devices"`     // device files of /dev that a command gets, by name
@@ -75,12 +76,24 @@ type Rule struct {
 	Level sandbox.Level `json:"level"`
 	// Why says in words where the rule comes from, for the printed script.
 	Why string `json:"why,omitempty"`
+	// Auto says that nobody asked for the rule: it protects what every policy
+	// protects. A level that cannot hold it says so and runs; a rule that was
+	// asked for is held or refused.
+	Auto bool `json:"auto,omitempty"`
+}
+
+// A Narrowing is an entry of the policy that takes something away, as it is
+// written, whether or not anything stands there now.
+type Narrowing struct {
+	Path  string        `json:"path"` // or a pattern
+	Level sandbox.Level `json:"level"`
 }
 
 // A Tmp is the folder that stands at /tmp.
 type Tmp struct {
 	At     string `json:"at"` // the path that the command sees
 	Source Spot   `json:"source"`
+	Asked  bool   `json:"asked,omitempty"` // somebody chose the folder; else it is a private one
 }
 
 // A Stdio is what is known about one of the three standard descriptors.
@@ -109,10 +122,13 @@ type Limit struct {
 
 // A Request is one command with everything that was found out about it.
 type Request struct {
+	// Level is the level to plan for; empty means LevelNative.
+	Level   string          `json:"level,omitempty"`
 	Mode    sandbox.Mode    `json:"mode"`
 	Network sandbox.Network `json:"network"`
 	Root    sandbox.Level   `json:"root"`
-	Rules   []Rule          `json:"rules"` // unique paths, sorted
+	Rules   []Rule          `json:"rules"`            // unique paths, sorted
+	Narrow  []Narrowing     `json:"narrow,omitempty"` // the policy's own entries, for levels that cannot hold them
 	Tmp     *Tmp            `json:"tmp,omitempty"`
 	Allow   []string        `json:"allow,omitempty"`
 	// Filter is the compiled seccomp filter for Allow and Network.
@@ -128,7 +144,7 @@ type Request struct {
 
 // A Plan is how one process is started.
 type Plan struct {
-	Level     string        `json:"level"`     // "native", or "none" for full access
+	Level     string        `json:"level"`     // one of the Level constants
 	Mechanism []string      `json:"mechanism"` // what enforces it
 	Weaker    []string      `json:"weaker,omitempty"`
 	Points    []Point       `json:"points,omitempty"`
@@ -143,8 +159,10 @@ type Point struct {
 	Folder bool   `json:"folder"`
 }
 
-// The levels of a plan.
+// The levels of a plan, strongest first. LevelNone is full access.
 const (
-	LevelNative = "native"
-	LevelNone   = "none"
+	LevelNative   = "native"
+	LevelBwrap    = "bwrap"
+	LevelLandlock = "landlock"
+	LevelNone     = "none"
 )
