@@ -102,6 +102,9 @@ var goldens = []struct {
 	{"git-pointer", "ubuntu-abi7", request(rule("/w/tree", write, KindFolder), rule("/w/tree/.git", read, KindFile),
 		rule("/w/main/.git/worktrees/tree", read, KindFolder), rule("/w/main/.git", read, KindFolder))},
 	{"file-roots", "ubuntu-abi4", request(rule("/w/log", write, KindFile), rule("/w/missing", write, KindMissing))},
+	{"landlock", "ubuntu-abi7", bare(rule("/w", write, KindFolder), auto("/w/.git"), rule("/w/log", write, KindFile))},
+	{"landlock-root", "docker", bare(rule("/w", write, KindFolder)).with(func(r *Request) { r.Network = sandbox.NetworkHost })},
+	{"landlock-abi4", "ubuntu-abi4", bare(rule("/w", write, KindFolder)).with(func(r *Request) { r.Tmp = nil })},
 	{"full-access", "ubuntu-abi7", request(rule("/w", write, KindFolder)).with(func(r *Request) { r.Mode = sandbox.Full })},
 }
 
