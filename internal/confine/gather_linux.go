@@ -25,6 +25,7 @@ const maxMatches = 8192
 type gathering struct {
 	roots []string // writable roots, symbolic links resolved
 	rules map[string]plan.Rule
+	dirs  map[string]string // folders whose symbolic links were resolved
 }
 
 // gather turns a resolved policy into rules with facts. Every path in them is
@@ -172,7 +173,7 @@ func (g *gathering) carve(name string, level sandbox.Level, why string) error {
 // protect adds a protected name that exists. For a .git that points elsewhere,
 // the folder that it points to is protected as well.
 func (g *gathering) protect(name string) error {
-	dir, err := filepath.EvalSymlinks(filepath.Dir(name))
+	dir, err := g.resolve(filepath.Dir(name))
 	if err != nil {
 		return nil //nolint:nilerr // the root was skipped because it is missing
 	}

@@ -84,8 +84,9 @@ func (h *Host) plan(r *Request, stdio [3]*os.File, lacks map[string]*sandbox.Uns
 		pr.Argv[0] = r.Arg0
 	}
 	if pr.Mode == sandbox.Managed {
+		reopen := h.reopens(lacks)
 		for i, f := range stdio {
-			if pr.Stdio[i], err = describe(i, f); err != nil {
+			if pr.Stdio[i], err = describe(i, f, reopen); err != nil {
 				return nil, err
 			}
 		}

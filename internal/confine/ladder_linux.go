@@ -237,3 +237,26 @@ func ownCaps() uint64 {
 	}
 	return uint64(data[0].Effective) | uint64(data[1].Effective)<<32
 }
+
+// resolve resolves the symbolic links of a folder, once: several protected names
+// lie in each.
+func (g *gathering) resolve(dir string) (string, error) {
+	if real, ok := g.dirs[dir]; ok {
+		return real, nil
+	}
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return "", err
+	}
+	if g.dirs == nil {
+		g.dirs = make(map[string]string)
+	}
+	g.dirs[dir] = real
+	return real, nil
+}
+
+// reopens reports whether standard descriptors are opened anew: only the native
+// level has mounts of its own to do that through.
+func (h *Host) reopens(lacks map[string]*sandbox.UnsupportedError) bool {
+	return (h.Only == "" || h.Only == plan.LevelNative) && h.lacks(plan.LevelNative, lacks) == nil
+}
