@@ -30,9 +30,21 @@ type child struct {
 
 // perform performs a plan.
 func (h *Host) perform(r *Request, p *plan.Plan, stdin, stdout, stderr *os.File) (Child, error) {
-	c, err := h.launch(p, stdin, stdout, stderr)
+	c, err := h.start(p, stdin, stdout, stderr)
 	if err != nil {
 		return nil, explain(r, err)
+	}
+	return c, nil
+}
+
+// start performs a plan as its level needs it and returns what the launcher says.
+func (h *Host) start(p *plan.Plan, stdin, stdout, stderr *os.File) (Child, error) {
+	if p.Pipes {
+		return h.launchBwrap(p, stdin, stdout, stderr)
+	}
+	c, err := h.launch(p, stdin, stdout, stderr)
+	if err != nil {
+		return nil, err
 	}
 	return c, nil
 }

@@ -36,6 +36,9 @@ type Host struct {
 	once  sync.Once
 	facts *plan.Host
 
+	bwrapOnce sync.Once
+	bwrap     *systemBwrap
+
 	mu      sync.Mutex
 	closed  bool
 	state   string
@@ -237,8 +240,8 @@ func (h *Host) filter(level string, allow []string, hostNetwork bool) (launch.Fi
 	names := slices.Clone(allow)
 	slices.Sort(names)
 	names = slices.Compact(names)
-	bare := level == plan.LevelLandlock
-	key := fmt.Sprint(bare, hostNetwork, names)
+	bare, own := level == plan.LevelLandlock, level == plan.LevelNative
+	key := fmt.Sprint(bare, own, hostNetwork, names)
 	h.mu.Lock()
 	cached, ok := h.filters[key]
 	h.mu.Unlock()
@@ -246,7 +249,7 @@ func (h *Host) filter(level string, allow []string, hostNetwork bool) (launch.Fi
 		return cached, nil
 	}
 	prog, err := seccomp.Program(seccomp.Options{
-		Arch: h.Facts().Arch, Allow: names, HostNetwork: hostNetwork, OwnPID: !bare, HostSpaces: bare,
+		Arch: h.Facts().Arch, Allow: names, HostNetwork: hostNetwork, OwnPID: own, HostSpaces: bare,
 	})
 	if err != nil {
 		return nil, err

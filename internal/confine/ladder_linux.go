@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -77,6 +78,17 @@ func (h *Host) planAt(level string, pr *plan.Request) (*plan.Plan, error) {
 	if at.Filter, err = h.filter(level, pr.Allow, pr.Network == sandbox.NetworkHost); err != nil {
 		return nil, err
 	}
+	if level == plan.LevelBwrap {
+		if at.Bwrap, err = h.bwrapFor(pr); err != nil {
+			return nil, err
+		}
+		if !h.systemBwrap().setuid {
+			allow := append(slices.Clone(pr.Allow), "userns")
+			if at.Guard, err = h.filter(level, allow, pr.Network == sandbox.NetworkHost); err != nil {
+				return nil, err
+			}
+		}
+	}
 	return plan.Make(h.Facts(), &at)
 }
 
@@ -142,7 +154,7 @@ func (h *Host) descend(ctx context.Context, r *Request, stdin, stdout, stderr *o
 		if err := r.wait(ctx); err != nil {
 			return nil, err
 		}
-		c, err := h.launch(p, stdin, stdout, stderr)
+		c, err := h.start(p, stdin, stdout, stderr)
 		if err == nil {
 			return c, nil
 		}

@@ -123,24 +123,24 @@ func levelOver(r *Request, name string) sandbox.Level {
 func landlockRules(h *Host, r *Request) *launch.Ruleset {
 	abi := landlock.ABI(h.LandlockABI)
 	set := &launch.Ruleset{Handled: abi.Writes(), Scoped: abi.Scopes()}
-	add := func(at string, rights uint64) {
-		set.Rules = append(set.Rules, launch.Rule{Path: at, Access: rights})
+	add := func(at string, id launch.ID, rights uint64) {
+		set.Rules = append(set.Rules, launch.Rule{Path: at, Access: rights, ID: id})
 	}
 	for _, u := range r.Rules {
 		if u.Level != sandbox.LevelWrite || u.Kind == KindMissing || r.Tmp != nil && u.Path == r.Tmp.At {
 			continue
 		}
 		if u.Kind == KindFolder {
-			add(u.Path, abi.Writes())
+			add(u.Path, u.ID, abi.Writes())
 		} else {
-			add(u.Path, abi.FileWrites())
+			add(u.Path, u.ID, abi.FileWrites())
 		}
 	}
 	if r.Tmp != nil {
-		add(r.Tmp.Source.Path, abi.Writes())
+		add(r.Tmp.Source.Path, r.Tmp.Source.ID, abi.Writes())
 	}
 	for _, d := range h.Devices {
-		add("/dev/"+d, abi.FileWrites())
+		add("/dev/"+d, launch.ID{}, abi.FileWrites())
 	}
 	for i, s := range r.Stdio {
 		if s.Writable && (s.File || s.Device) {

@@ -96,6 +96,15 @@ type Tmp struct {
 	Asked  bool   `json:"asked,omitempty"` // somebody chose the folder; else it is a private one
 }
 
+// A Bwrap is the system's bubblewrap with what it needs of ours.
+type Bwrap struct {
+	Program string `json:"program"` // absolute
+	Argv0   bool   `json:"argv0"`   // it knows --argv0 (version 0.9)
+	// File and Folder are empty and of mode 000, and stand over what is denied.
+	File   string `json:"file"`
+	Folder string `json:"folder"`
+}
+
 // A Stdio is what is known about one of the three standard descriptors.
 type Stdio struct {
 	Writable bool `json:"writable"` // it is open for writing
@@ -130,9 +139,13 @@ type Request struct {
 	Rules   []Rule          `json:"rules"`            // unique paths, sorted
 	Narrow  []Narrowing     `json:"narrow,omitempty"` // the policy's own entries, for levels that cannot hold them
 	Tmp     *Tmp            `json:"tmp,omitempty"`
+	Bwrap   *Bwrap          `json:"bwrap,omitempty"` // for LevelBwrap
 	Allow   []string        `json:"allow,omitempty"`
 	// Filter is the compiled seccomp filter for Allow and Network.
 	Filter launch.Filter `json:"-"`
+	// Guard is the filter around bubblewrap itself; nil where that could not
+	// start under one, because it is set-uid.
+	Guard launch.Filter `json:"-"`
 
 	Program string   `json:"program"` // absolute
 	Argv    []string `json:"argv"`
@@ -144,11 +157,15 @@ type Request struct {
 
 // A Plan is how one process is started.
 type Plan struct {
-	Level     string        `json:"level"`     // one of the Level constants
-	Mechanism []string      `json:"mechanism"` // what enforces it
-	Weaker    []string      `json:"weaker,omitempty"`
-	Points    []Point       `json:"points,omitempty"`
-	Script    launch.Script `json:"script"`
+	Level     string   `json:"level"`     // one of the Level constants
+	Mechanism []string `json:"mechanism"` // what enforces it
+	Weaker    []string `json:"weaker,omitempty"`
+	Points    []Point  `json:"points,omitempty"`
+	// Pipes says that the standard descriptors that are not pipes must be
+	// replaced by pipes: nothing at this level keeps the command from opening
+	// them anew with more rights.
+	Pipes  bool          `json:"pipes,omitempty"`
+	Script launch.Script `json:"script"`
 }
 
 // A Point is a mount point that must exist in a folder of ours before the

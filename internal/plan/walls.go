@@ -54,6 +54,14 @@ func fileWalls() []Wall {
 			Name: "named-pipes", Stops: "write into named pipes outside",
 			Bwrap: Gap{Lacks: "named pipes outside can be written to, because a read-only mount does not stop that"},
 		},
+		{
+			Name: "swapped-paths", Stops: "have a planned path replaced by another program between the look and the launch",
+			Bwrap: Gap{Lacks: "bubblewrap opens paths by name, so one that another program replaces meanwhile is not noticed"},
+		},
+		{
+			Name: "later-mounts", Stops: "write to what the host mounts while the command runs",
+			Bwrap: Gap{Lacks: "what the host mounts while the command runs appears inside as the host mounts it"},
+		},
 		{Name: "stdio", Stops: "get more of the file behind a standard descriptor than the descriptor gives"},
 		{
 			Name: "own-folders", Stops: "see the host's /tmp, /run, /sys and /dev/shm",
@@ -84,6 +92,10 @@ func taskWalls() []Wall {
 			Landlock: Gap{Lacks: "processes outside and their command lines are visible in /proc"},
 		},
 		{Name: "trace-processes", Stops: "trace processes outside, read their memory, environment and files"},
+		{
+			Name: "first-process", Stops: "take over the process that looks after the command",
+			Bwrap: Gap{Lacks: "the first process inside is bubblewrap's own; the command can take it over, and with it the calls that make namespaces (with a set-uid bubblewrap: all calls)"},
+		},
 		{
 			Name: "signals", Stops: "send signals to processes outside",
 			Landlock: Gap{Lacks: "processes of the same user can be sent signals, the reaper included; Landlock 6 (Linux 6.12) stops that", Until: 6},
