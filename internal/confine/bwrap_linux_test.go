@@ -28,6 +28,7 @@ func TestBwrapLevel(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	bwrapArena(t)
 	everyAttack(t, plan.LevelBwrap, []gap{
+		{"metadata", byRoot, "dev-change"},
 		{"named-pipes", "", "pipe-outside"},
 		{"first-process", "", "proc-1 memory-race read-memory-1"},
 		// A link to what is hidden, a session that bubblewrap leads, and bits that
@@ -45,6 +46,9 @@ func TestBwrapOrdinaryWork(t *testing.T) {
 	}{
 		{"workspace", `echo hi >x && mkdir -p a/b && mv x a/b/y && ln a/b/y z && cat z && rm -r a z`, "hi", 0},
 		{"private /tmp", `echo tmp >/tmp/x && cat /tmp/x`, "tmp", 0},
+		{"devices", `echo x >/dev/null && head -c 3 /dev/zero | wc -c && test -c /dev/tty`, "3", 0},
+		{"shared memory", `echo x >/dev/shm/x && cat /dev/shm/x`, "x", 0},
+		{"terminal of its own", `command -v script >/dev/null || exit 0; script -qec 'tty >/dev/null' /dev/null`, "", 0},
 		{"exit code", `exit 42`, "", 42},
 		{"exit code of bubblewrap's own", `exit 1`, "", 1},
 		{"killed by itself", `kill -TERM $$`, "", 143},

@@ -220,8 +220,8 @@ func explain(r *Request, err error) error {
 		}
 	case step.Step.Op == launch.OpProc && errors.Is(step.Errno, fs.ErrPermission):
 		return &sandbox.UnsupportedError{
-			Need: "a fresh /proc", Have: "the kernel refuses one because parts of the outer /proc are covered, as they are in containers",
-			Hint: "start the container with an uncovered /proc (Docker: --security-opt systempaths=unconfined)",
+			Need: "a fresh /proc", Have: procHave(),
+			Hint: "start the container with an uncovered /proc (Docker: --security-opt systempaths=unconfined; Podman: --security-opt unmask=ALL)",
 		}
 	case step.Call == "compare", step.Errno == syscall.ELOOP:
 		return &RootError{
@@ -245,6 +245,9 @@ const seeDoctor = "see sallyport doctor"
 
 // namespaceHint looks at the usual reasons.
 func namespaceHint() string {
+	if hint := strangeHint(oneLine("/proc/version")); hint != "" {
+		return hint
+	}
 	switch {
 	case oneLine("/proc/sys/user/max_user_namespaces") == "0":
 		return "user.max_user_namespaces is 0 here: as root, sysctl user.max_user_namespaces=10000"
@@ -253,7 +256,7 @@ func namespaceHint() string {
 	case oneLine("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == "1":
 		return "AppArmor keeps user namespaces from programs without a profile: load a profile for sallyport that allows userns, or as root, sysctl kernel.apparmor_restrict_unprivileged_userns=0"
 	case seccompFiltered():
-		return "a system call filter is around this process, as in a container or another sandbox: allow user namespaces there, or run sallyport outside of it"
+		return filterHint(container())
 	}
 	return seeDoctor
 }

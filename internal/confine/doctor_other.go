@@ -25,3 +25,14 @@ func (h *Host) Doctor(context.Context) []Check {
 	}
 	return []Check{c}
 }
+
+// Levels says that no level can be had on this system. It tries nothing, and ctx
+// has no influence.
+func (h *Host) Levels(ctx context.Context) []LevelCheck {
+	var out []LevelCheck
+	for _, level := range []string{plan.LevelNative, plan.LevelBwrap, plan.LevelLandlock} {
+		c := h.Doctor(ctx)[0]
+		out = append(out, LevelCheck{Level: level, Why: c.Detail, Mend: c.Mend, Holds: []string{}, Lacks: []plan.Lack{}, Refuses: []plan.Lack{}})
+	}
+	return out
+}

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -91,14 +90,11 @@ func missing(h *plan.Host) []plan.Missing {
 		})
 	}
 	if abi := landlock.ABI(h.LandlockABI); abi < landlock.LeastUseful {
-		have := "this kernel has none"
-		if abi > 0 {
-			have = "this kernel has version " + strconv.Itoa(h.LandlockABI)
+		have, hint := landlockMissing(h.LandlockABI, oneLine("/sys/kernel/security/lsm"), seccompFiltered())
+		if strange := strangeHint(oneLine("/proc/version")); strange != "" {
+			hint = strange
 		}
-		out = append(out, plan.Missing{
-			Need: "Landlock, version 2 or newer", Have: have,
-			Hint: "use Linux 5.19 or newer with landlock in the kernel's lsm= list",
-		})
+		out = append(out, plan.Missing{Need: "Landlock, version 2 or newer", Have: have, Hint: hint})
 	}
 	return out
 }

@@ -99,9 +99,6 @@ func (b *bwrapping) fail(need, have, hint string) {
 
 // system covers the system's own folders as the native level does.
 func (b *bwrapping) system() {
-	for _, d := range b.host.Devices {
-		b.add("--remount-ro", "/dev/"+d) // the real root could change their modes outside
-	}
 	for _, c := range b.host.ProcCovers {
 		b.add("--ro-bind", "/proc/"+c, "/proc/"+c)
 	}

@@ -36,6 +36,7 @@ func fileWalls() []Wall {
 		{Name: "writes", Stops: "create, write, rename, truncate or delete files outside of writable places"},
 		{
 			Name: "metadata", Stops: "change modes, owners, times and attributes of files outside",
+			Bwrap:    Gap{Lacks: "run by the real root, a command can change modes and times of the host's /dev/null and the like"},
 			Landlock: Gap{Lacks: "modes, owners, times and attributes of the user's files outside can be changed, because Landlock has no rights for them"},
 		},
 		{
