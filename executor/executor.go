@@ -147,7 +147,7 @@ type Survivor struct {
 
 // Sandbox is what was enforced.
 type Sandbox struct {
-	Level     string   // "native", or "none" for full access
+	Level     string   // the level reached: "native", "bwrap", "landlock", or "none" for full access
 	Mechanism []string // for example userns, mountns, landlock, seccomp
 	Weaker    []string // what is weaker than the level promises, in words
 	Script    string   // the launch in words, for people

@@ -7,7 +7,6 @@ package launch
 
 import (
 	"errors"
-	"os"
 	"strings"
 	"testing"
 
@@ -54,11 +53,7 @@ func TestMoreDescriptors(t *testing.T) {
 func TestRuleIdentity(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	testenv.NeedLandlock(t, 1)
-	dir, err := os.MkdirTemp("/var/tmp", "sallyport-rule-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
+	dir := t.TempDir()
 	var st unix.Stat_t
 	if err := unix.Lstat(dir, &st); err != nil {
 		t.Fatal(err)

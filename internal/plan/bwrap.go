@@ -20,6 +20,10 @@ const (
 	BwrapStatus = 3
 	bwrapFilter = 4
 	bwrapArgs   = 5
+
+	// bwrapMost is how many words of options bubblewrap takes (MAX_ARGS in its
+	// bubblewrap.c is 9000), less those before and behind them.
+	bwrapMost = 8900
 )
 
 // BwrapBase are the options that every use of bubblewrap has, and that a probe
@@ -84,6 +88,11 @@ func bwrapped(h *Host, r *Request) (*Plan, error) {
 	}
 	if r.Bwrap.Argv0 {
 		b.add("--argv0", r.Argv[0])
+	}
+	if len(b.args) > bwrapMost {
+		b.fail("a policy and an environment that bubblewrap can take", fmt.Sprintf("they make %d words, and it takes %d", len(b.args), bwrapMost),
+			"deny folders instead of many files, pass fewer variables, or use a machine with the native level")
+		return nil, b.err
 	}
 	b.write()
 	return b.plan, nil

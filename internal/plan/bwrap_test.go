@@ -47,6 +47,7 @@ func TestBwrapRefuses(t *testing.T) {
 		{"proxy", wrapped().with(func(r *Request) { r.Network = sandbox.NetworkProxy }), "proxy"},
 		{"writable /proc", wrapped(rule("/proc", write, KindFolder)), "system"},
 		{"denied device", wrapped(rule("/dev/tty", deny, KindOther)), "system"},
+		{"too many words", wrapped().with(func(r *Request) { r.Env = strings.Fields(strings.Repeat("A=1 ", 4000)) }), "bubblewrap can take"},
 		{"reopened below a denied folder", wrapped(rule("/v", deny, KindFolder), rule("/v/in", read, KindFolder)), "/v/in=read below the denied /v"},
 	}
 	for _, c := range cases {
