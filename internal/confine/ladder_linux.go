@@ -124,7 +124,7 @@ func (h *Host) refused(tried []refusal, pr *plan.Request) error {
 	var have, hints []string
 	for _, t := range tried {
 		have = append(have, fmt.Sprintf("%s: needs %s, but %s", t.level, t.why.Need, t.why.Have))
-		if t.why.Hint != "" {
+		if t.why.Hint != "" && !slices.Contains(hints, t.why.Hint) {
 			hints = append(hints, t.why.Hint)
 		}
 	}
