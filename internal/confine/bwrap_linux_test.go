@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/sallyport-dev/sallyport/internal/launch"
 	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -230,5 +231,62 @@ func TestUnsafePlace(t *testing.T) {
 		if why := unsafePlace(name); (why == "") != safe {
 			t.Errorf("%s: %q", name, why)
 		}
+	}
+}
+
+// cut takes words out of the options that a plan gives to bubblewrap.
+func cut(t *testing.T, p *plan.Plan, words ...string) {
+	t.Helper()
+	part := "\x00" + strings.Join(words, "\x00") + "\x00"
+	for i := range p.Script.Steps {
+		if s := &p.Script.Steps[i]; s.Op == launch.OpMemory && strings.Contains("\x00"+string(s.Data), part) {
+			s.Data = []byte(strings.TrimPrefix(strings.Replace("\x00"+string(s.Data), part, "\x00", 1), "\x00"))
+			return
+		}
+	}
+	t.Fatalf("no options %q", words)
+}
+
+// TestWithoutBwrapWall takes single walls out and sees what they keep away.
+func TestWithoutBwrapWall(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	cases := []struct {
+		name    string
+		words   func(a *arena) []string
+		attacks string
+	}{
+		{"network", func(*arena) []string { return []string{"--unshare-net"} }, "tcp4 tcp6 udp4"},
+		{"ipc", func(*arena) []string { return []string{"--unshare-ipc"} }, "shm sem msg"},
+		{"filter", func(*arena) []string { return []string{"--seccomp", "4"} }, "unshare-user"},
+		{"run", func(*arena) []string { return []string{"--perms", "0755", "--tmpfs", "/run"} }, "run-list"},
+		{"private /tmp", func(a *arena) []string { return []string{"--bind", a.host.tmp.path, "/tmp"} }, "see-at"},
+		{"protected name", func(a *arena) []string { return []string{"--ro-bind", a.ws + "/.git", a.ws + "/.git"} }, "git-hook"},
+		{"denied file", func(a *arena) []string { return []string{"--ro-bind", a.host.state + "/nothing", a.out + "/other"} }, "read-other"},
+		{"denied folder", func(a *arena) []string { return []string{"--ro-bind", a.host.state + "/none", a.out + "/dir"} }, "list-dir read-deep"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			a := bwrapArena(t)
+			p := a.policy().WithEntries(sandbox.PathEntry(a.out+"/other", sandbox.LevelDeny), sandbox.PathEntry(a.out+"/dir", sandbox.LevelDeny))
+			j := &job{policy: &p}
+			kv := surroundingsFor(t, a)
+			attacks := strings.Fields(c.attacks)
+			for n, v := range a.attack(t, j, attacks, kv...) {
+				if v.word != wordDenied {
+					t.Errorf("with every wall: %s %v", n, v)
+				}
+			}
+			j.change = func(p *plan.Plan) {
+				cut(t, p, c.words(a)...)
+				if c.name == "run" {
+					cut(t, p, "--remount-ro", "/run")
+				}
+			}
+			for _, n := range attacks {
+				if v := a.attack(t, j, []string{n}, kv...)[n]; v.word != wordBreach {
+					t.Errorf("without it: %s %v", n, v)
+				}
+			}
+		})
 	}
 }

@@ -82,7 +82,7 @@ func landlockable(h *Host, r *Request) error {
 		if n.Level == sandbox.LevelDeny {
 			return no(fmt.Sprintf("the entry %s=deny", n.Path), cannot, "leave it out, or use a machine with the native level")
 		}
-		if n.Level == sandbox.LevelRead && levelOver(r, n.Path) == sandbox.LevelWrite {
+		if n.Level == sandbox.LevelRead && writableOver(r, n.Path) {
 			return no(fmt.Sprintf("the entry %s=read below a writable folder", n.Path), cannot, "leave it out, or name the writable folders beside it")
 		}
 	}
@@ -90,7 +90,7 @@ func landlockable(h *Host, r *Request) error {
 		if u.Auto || u.Kind == KindMissing {
 			continue
 		}
-		if u.Level == sandbox.LevelDeny || u.Level == sandbox.LevelRead && levelOver(r, u.Path) == sandbox.LevelWrite {
+		if u.Level == sandbox.LevelDeny || u.Level == sandbox.LevelRead && writableOver(r, u.Path) {
 			return no(fmt.Sprintf("the entry %s=%s", u.Path, u.Level), cannot, "leave it out, or use a machine with the native level")
 		}
 	}
@@ -114,6 +114,19 @@ func levelOver(r *Request, name string) sandbox.Level {
 		}
 	}
 	return level
+}
+
+// writableOver reports whether what is above a path is writable at the landlock
+// level. /tmp is not where the private folder takes its place: nothing can be
+// put over it.
+func writableOver(r *Request, name string) bool {
+	writable := false
+	for _, u := range r.Rules {
+		if u.Path != name && within(name, u.Path) {
+			writable = u.Level == sandbox.LevelWrite && u.Kind != KindMissing && (r.Tmp == nil || u.Path != r.Tmp.At)
+		}
+	}
+	return writable
 }
 
 // landlockRules are the wall: nothing may be written except below the writable
@@ -190,7 +203,7 @@ func weaker(h *Host, r *Request) []string {
 func unprotected(r *Request) []string {
 	var names []string
 	for _, u := range r.Rules {
-		if u.Auto && u.Level == sandbox.LevelRead && u.Kind != KindMissing && levelOver(r, u.Path) == sandbox.LevelWrite {
+		if u.Auto && u.Level == sandbox.LevelRead && u.Kind != KindMissing && writableOver(r, u.Path) {
 			names = append(names, u.Path)
 		}
 	}

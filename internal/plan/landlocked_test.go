@@ -83,6 +83,7 @@ func TestLandlockTakes(t *testing.T) {
 	}{
 		{"read entry outside of writable folders", bare(rule("/w", write, KindFolder), rule("/etc", read, KindFolder))},
 		{"read entry that is not there", bare(rule("/w", write, KindFolder)).with(func(r *Request) { r.Narrow = []Narrowing{{"/etc/x", read}} })},
+		{"read entry in a /tmp that is not writable", bare(rule("/tmp", write, KindFolder), rule("/tmp/a", read, KindFolder), rule("/w", write, KindFolder))},
 		{"own state", bare(rule("/w", write, KindFolder), Rule{Spot: Spot{Path: "/state", Kind: KindFolder}, Level: deny, Auto: true})},
 		{"io_uring with the host's network", bare().with(func(r *Request) { r.Allow, r.Network = []string{"io_uring"}, sandbox.NetworkHost })},
 		{"native level missing", bare(rule("/w", write, KindFolder))},
@@ -119,6 +120,19 @@ func TestLandlockWrites(t *testing.T) {
 	slices.Sort(got)
 	if diff := cmp.Diff([]string{"/log", "/state/tmp.1", "/w"}, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestUnprotected: the sentence names the protected names that can be changed,
+// and no others.
+func TestUnprotected(t *testing.T) {
+	r := bare(rule("/tmp", write, KindFolder), auto("/tmp/.git"), rule("/w", write, KindFolder), auto("/w/.git"), auto("/elsewhere/.git"))
+	p, err := Make(host(t, "ubuntu-abi7"), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "protected names can be changed here: /w/.git"; !slices.Contains(p.Weaker, want) {
+		t.Errorf("%q", p.Weaker)
 	}
 }
 
