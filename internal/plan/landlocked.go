@@ -122,8 +122,8 @@ func levelOver(r *Request, name string) sandbox.Level {
 func writableOver(r *Request, name string) bool {
 	writable := false
 	for _, u := range r.Rules {
-		if u.Path != name && within(name, u.Path) {
-			writable = u.Level == sandbox.LevelWrite && u.Kind != KindMissing && (r.Tmp == nil || u.Path != r.Tmp.At)
+		if u.Path != name && u.Kind != KindMissing && within(name, u.Path) {
+			writable = u.Level == sandbox.LevelWrite && (r.Tmp == nil || u.Path != r.Tmp.At)
 		}
 	}
 	return writable
