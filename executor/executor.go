@@ -165,7 +165,7 @@ type Survivor struct {
 
 // Sandbox is what was enforced.
 type Sandbox struct {
-	Level     string   // "native", or "none" for full access
+	Level     string   // the level reached: "native", "bwrap", "landlock", or "none" for full access
 	Mechanism []string // for example userns, mountns, landlock, seccomp
 	Warnings  []string // what people should know and the command can do without
 	Weaker    []string // what is weaker than the level promises, in words

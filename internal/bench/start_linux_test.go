@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/sallyport-dev/sallyport/internal/confine"
+	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/internal/seccomp"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -213,4 +214,13 @@ func BenchmarkRate(b *testing.B) {
 		b.ReportMetric(Ratio(times[1], times[0]), "x-rate-bwrap-same")
 		b.ReportMetric(inFlight*each/Middle(times[0]).Seconds(), "starts/s")
 	}
+}
+
+// BenchmarkLandlockStart guards: a start without namespaces costs at most 1.5 of
+// a bare one.
+func BenchmarkLandlockStart(b *testing.B) {
+	testenv.NeedLandlock(b, plan.LandlockLeast)
+	host := &confine.Host{Only: plan.LevelLandlock}
+	defer host.Close()
+	compare(b, []Variant{{"landlock", confined(b, host, workspace(b))}, {"bare", bare}})
 }

@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/confine"
+	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -128,24 +130,30 @@ func TestClassify(t *testing.T) {
 
 func TestDiagnose(t *testing.T) {
 	fine := confine.Check{Name: "user namespaces", OK: true, Detail: "made one", Needed: true}
+	native := []confine.LevelCheck{{Level: "native", Available: true}}
 	tests := []struct {
 		name   string
 		checks []confine.Check
-		ok     bool
+		levels []confine.LevelCheck
+		level  string // empty means none
 		says   []string
 	}{
 		{name: "nothing is known", says: []string{"cannot be had here"}},
-		{name: "all is there", checks: []confine.Check{fine}, ok: true, says: []string{"ok       user namespaces  made one", "can be had here, at the native level"}},
-		{name: "something extra is missing", checks: []confine.Check{fine, {Name: "cgroups", Detail: "not writable", Mend: "log in"}}, ok: true,
+		{name: "all is there", checks: []confine.Check{fine}, levels: native, level: "native", says: []string{"ok       user namespaces  made one", "can be had here, at the native level"}},
+		{name: "something extra is missing", checks: []confine.Check{fine, {Name: "cgroups", Detail: "not writable", Mend: "log in"}}, levels: native, level: "native",
 			says: []string{"missing  cgroups", "mend: log in"}},
 		{name: "something needed is missing", checks: []confine.Check{{Name: "Landlock", Detail: "off", Mend: "boot with it", Needed: true}, fine},
-			says: []string{"MISSING  Landlock", "mend: boot with it", "nothing runs until"}},
+			levels: []confine.LevelCheck{{Level: "native", Why: "no Landlock", Mend: "get it"}, {Level: "bwrap", Why: "not installed"}, {Level: "landlock", Available: true}},
+			says:   []string{"MISSING  Landlock", "mend: boot with it", "nothing runs until", "native    not available: no Landlock", "mend: get it", "landlock  available"}},
+		{name: "only bubblewrap works", checks: []confine.Check{{Name: "Landlock", Detail: "off", Mend: "boot with it", Needed: true}, fine},
+			levels: []confine.LevelCheck{{Level: "native", Why: "no Landlock"}, {Level: "bwrap", Available: true, Lacks: []plan.Lack{{Wall: "w", Why: "a wall is missing"}}}},
+			level:  "bwrap", says: []string{"missing  Landlock", "can be had here, at the bwrap level", "- a wall is missing"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			d := diagnose(tt.checks)
-			if d.OK != tt.ok || (d.Level == "native") != tt.ok {
-				t.Errorf("ok %v, level %s; want %v", d.OK, d.Level, tt.ok)
+			d := diagnose(tt.checks, tt.levels)
+			if d.OK != (tt.level != "") || d.Level != cmp.Or(tt.level, "none") {
+				t.Errorf("ok %v, level %s; want %q", d.OK, d.Level, tt.level)
 			}
 			for _, s := range tt.says {
 				if !strings.Contains(d.String(), s) {

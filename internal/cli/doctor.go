@@ -25,11 +25,12 @@ stand the names that sallyport run --allow takes.
 
 // A diagnosis is what the doctor found. The member names of its JSON form stay.
 type diagnosis struct {
-	Type   string          `json:"type"` // always "doctor"
-	OK     bool            `json:"ok"`
-	Level  string          `json:"level"` // "native", "seatbelt" or "none"
-	Checks []confine.Check `json:"checks"`
-	Allow  []openingLine   `json:"allow"`
+	Type   string               `json:"type"` // always "doctor"
+	OK     bool                 `json:"ok"`
+	Level  string               `json:"level"` // the best level that is accepted by default, or "none"
+	Checks []confine.Check      `json:"checks"`
+	Levels []confine.LevelCheck `json:"levels"`
+	Allow  []openingLine        `json:"allow"`
 }
 
 // An openingLine is one name of --allow.
@@ -56,11 +57,11 @@ func doctorVerb(ctx context.Context, env *Env, args []string) error {
 		return usage("doctor takes no words, such as %s", quote(rest[0]))
 	}
 	var host confine.Host
-	checks := host.Doctor(ctx)
+	checks, levels := host.Doctor(ctx), host.Levels(ctx)
 	if err := host.Close(); err != nil {
 		return err
 	}
-	d := diagnose(checks)
+	d := diagnose(checks, levels)
 	out := []byte(d.String())
 	if asJSON {
 		if out, err = encode(d); err != nil {
@@ -76,23 +77,27 @@ func doctorVerb(ctx context.Context, env *Env, args []string) error {
 	return nil
 }
 
-// diagnose draws the conclusion from the checks. Without any nothing is known to
-// work, so nothing does.
-func diagnose(checks []confine.Check) diagnosis {
-	d := diagnosis{Type: "doctor", OK: len(checks) > 0, Level: "native", Checks: checks}
+// diagnose draws the conclusion: the default policy can be enforced when one of
+// the levels that are accepted by default can be had. What only a better level
+// needs is then not needed. Without levels nothing is known to work, so nothing
+// does.
+func diagnose(checks []confine.Check, levels []confine.LevelCheck) diagnosis {
+	d := diagnosis{Type: "doctor", Level: "none", Checks: checks, Levels: levels}
 	if checks == nil {
 		d.Checks = []confine.Check{}
 	}
-	for _, c := range checks {
-		if c.Needed && !c.OK {
-			d.OK = false
-		}
-		if c.Level != "" {
-			d.Level = c.Level
+	if levels == nil {
+		d.Levels = []confine.LevelCheck{}
+	}
+	for _, l := range levels {
+		if l.Available && !d.OK && l.Level != "landlock" { // that one must be asked for
+			d.OK, d.Level = true, l.Level
 		}
 	}
-	if !d.OK {
-		d.Level = "none"
+	for i := range d.Checks {
+		if c := &d.Checks[i]; d.OK && !c.OK {
+			c.Needed = false
+		}
 	}
 	for _, o := range openings() {
 		d.Allow = append(d.Allow, openingLine{o.Name, o.Opens})
@@ -120,7 +125,7 @@ func (d diagnosis) String() string {
 			fmt.Fprintf(&b, "%*s  mend: %s\n", len(mark)+2+width, "", c.Mend)
 		}
 	}
-	b.WriteString("\n")
+	d.levels(&b)
 	if d.OK {
 		fmt.Fprintf(&b, "The default sandbox can be had here, at the %s level.\n", d.Level)
 	} else {
@@ -131,4 +136,30 @@ func (d diagnosis) String() string {
 		fmt.Fprintf(&b, "  %-12s %s\n", o.Name, o.Opens)
 	}
 	return b.String()
+}
+
+// levels writes what is known about each level.
+func (d diagnosis) levels(b *strings.Builder) {
+	b.WriteString("\nLevels, best first; sallyport run --level names the least one accepted:\n")
+	for _, l := range d.Levels {
+		switch {
+		case !l.Available:
+			fmt.Fprintf(b, "  %-9s not available: %s\n", l.Level, l.Why)
+			if l.Mend != "" {
+				fmt.Fprintf(b, "  %-9s mend: %s\n", "", l.Mend)
+			}
+			continue
+		case len(l.Lacks) == 0:
+			fmt.Fprintf(b, "  %-9s available, every wall holds\n", l.Level)
+		default:
+			fmt.Fprintf(b, "  %-9s available; weaker:\n", l.Level)
+		}
+		for _, w := range l.Lacks {
+			fmt.Fprintf(b, "  %-9s - %s\n", "", w.Why)
+		}
+		for _, w := range l.Refuses {
+			fmt.Fprintf(b, "  %-9s - policies are refused where %s\n", "", w.Why)
+		}
+	}
+	b.WriteString("\n")
 }

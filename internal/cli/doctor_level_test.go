@@ -10,8 +10,8 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/confine"
 )
 
-// TestDiagnoseLevel: the level is the one that the checks speak of, and none
-// where something needed is missing.
+// TestDiagnoseLevel: the level is the one that can be had, and none where
+// something needed is missing.
 func TestDiagnoseLevel(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -19,7 +19,8 @@ func TestDiagnoseLevel(t *testing.T) {
 		want string
 	}{{"passed", true, "seatbelt"}, {"failed", false, "none"}} {
 		t.Run(tt.name, func(t *testing.T) {
-			d := diagnose([]confine.Check{{Name: "whole sandbox", Needed: true, OK: tt.ok, Level: "seatbelt"}, {Name: "more", OK: true}})
+			d := diagnose([]confine.Check{{Name: "whole sandbox", Needed: true, OK: tt.ok}, {Name: "more", OK: true}},
+				[]confine.LevelCheck{{Level: "seatbelt", Available: tt.ok}})
 			if d.Level != tt.want || strings.Contains(d.String(), "at the seatbelt level") != tt.ok {
 				t.Errorf("level %s\n%s", d.Level, d)
 			}

@@ -127,7 +127,7 @@ func (a *arena) request(j *job) *Request {
 
 // start plans a job, changes the plan and performs it.
 func (a *arena) start(r *Request, change func(*plan.Plan), stdin, stdout, stderr *os.File) (Child, error) {
-	return a.host.start(context.Background(), r, change, stdin, stdout, stderr)
+	return a.host.descend(context.Background(), r, change, stdin, stdout, stderr)
 }
 
 // run performs a job to its end. With an error nothing was started.
@@ -261,6 +261,15 @@ func snapshot(t testing.TB, dir string) string {
 		return nil
 	}))
 	return b.String()
+}
+
+// nameAll makes the protected names that a workspace lacks, so that no placeholder
+// is in it: one that is moved away ends the run.
+func nameAll(t *testing.T, ws string) {
+	t.Helper()
+	for _, n := range sandbox.ProtectedNames() {
+		must(t, os.MkdirAll(ws+"/"+n, 0o755))
+	}
 }
 
 // unchanged checks at the end of t that folders are as they are now.

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sallyport-dev/sallyport/internal/launch"
+	"github.com/sallyport-dev/sallyport/internal/plan"
 )
 
 // lifeAttacks try to outlive things.
@@ -114,15 +115,11 @@ func frontMain(name string, kv map[string]string) int {
 		fmt.Println("ended", code, err, c.WaitAll(), c.Close())
 		return 0
 	case "hold", "hold-orphan":
-		p, err := h.Plan(r, [3]*os.File{os.Stdin, os.Stdout, os.Stderr})
-		if err != nil {
-			fmt.Println(err)
-			return 1
-		}
-		if name == "hold-orphan" {
-			p.Script.Steps = without(p.Script.Steps, func(s *launch.Step) bool { return s.Op == launch.OpDieWithParent })
-		}
-		c, err := h.perform(r, p, os.Stdin, os.Stdout, os.Stderr)
+		c, err := h.descend(context.Background(), r, func(p *plan.Plan) {
+			if name == "hold-orphan" {
+				p.Script.Steps = without(p.Script.Steps, func(s *launch.Step) bool { return s.Op == launch.OpDieWithParent })
+			}
+		}, os.Stdin, os.Stdout, os.Stderr)
 		if err != nil {
 			fmt.Println(err)
 			return 1

@@ -19,12 +19,9 @@ import (
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-// errPlanAgain says that the kernel would not make an overlay. Nothing has run, and
-// a new plan does without.
-var errPlanAgain = errors.New("confine: an overlay that was planned cannot be had here; the next plan does without it")
-
 // A cacheUse is what one start has of the caches of toolchains. Nil is nothing.
 type cacheUse struct {
+	overlays  bool // they can be had
 	host      *Host
 	pr        *plan.Request
 	workspace string
@@ -37,13 +34,13 @@ type cacheUse struct {
 // variable leads to. The host's own is never left writable by a root that is
 // wider than it.
 //
-// Other levels than the native one would take the second way here.
-func (h *Host) caches(r *Request, pr *plan.Request) (*cacheUse, error) {
+// Overlays can only be had at the native level.
+func (h *Host) caches(r *Request, pr *plan.Request, overlays bool) (*cacheUse, error) {
 	if r.NoCaches {
 		return nil, nil
 	}
 	dir := realPath(r.Dir)
-	u := &cacheUse{host: h, pr: pr, workspace: workspaceOf(pr, dir)}
+	u := &cacheUse{overlays: overlays, host: h, pr: pr, workspace: workspaceOf(pr, dir)}
 	tools := toolcache.Detect(u.workspace, dir)
 	if len(tools) == 0 {
 		return nil, nil
@@ -121,6 +118,9 @@ func (u *cacheUse) add(c *toolcache.Cache, env []string) error {
 		return nil // two caches in one folder
 	}
 	why := u.pr.Fits(real)
+	if !u.overlays {
+		why = "this level has no overlays"
+	}
 	if why == "" {
 		why = u.host.flatReason(real)
 	}
@@ -188,7 +188,7 @@ func (u *cacheUse) overlay(c *toolcache.Cache, spot plan.Spot) (why string, err 
 // without is for a cache of the host's that no overlay can show. It must not stay
 // writable, and where the tools cannot live with that they get another one.
 func (u *cacheUse) without(c *toolcache.Cache, spot plan.Spot, why string) error {
-	level := u.pr.Level(spot.Path)
+	level := u.pr.LevelAt(spot.Path)
 	if level == sandbox.LevelWrite {
 		addRule(u.pr, plan.Rule{Spot: spot, Level: sandbox.LevelRead, Why: "the host's cache " + c.Name})
 		level = sandbox.LevelRead
@@ -316,7 +316,7 @@ func addRule(pr *plan.Request, r plan.Rule) {
 // writable.
 func (u *cacheUse) pinCaches() error {
 	for _, o := range u.pr.Overlays {
-		for at := filepath.Dir(o.Path); at != "/" && u.pr.Level(at) == sandbox.LevelWrite; at = filepath.Dir(at) {
+		for at := filepath.Dir(o.Path); at != "/" && u.pr.LevelAt(at) == sandbox.LevelWrite; at = filepath.Dir(at) {
 			if slices.ContainsFunc(u.pr.Rules, func(r plan.Rule) bool { return r.Path == at }) {
 				break
 			}

@@ -37,17 +37,28 @@ type child struct {
 }
 
 // perform performs a plan.
-func (h *Host) perform(r *Request, p *plan.Plan, stdin, stdout, stderr *os.File) (*child, error) {
-	proc, err := h.launcher.Start(&p.Script, stdin, stdout, stderr)
-	if h.withoutOverlay(err) {
-		return nil, errPlanAgain
+// execute performs a plan as its level needs it and returns what the launcher says.
+func (h *Host) execute(p *plan.Plan, stdin, stdout, stderr *os.File) (Child, error) {
+	if p.Pipes {
+		return h.launchBwrap(p, stdin, stdout, stderr)
 	}
+	c, err := h.launch(p, stdin, stdout, stderr)
 	if err != nil {
-		return nil, explain(r, err)
+		return nil, err
 	}
-	c := &child{keep: &keeping{}, over: make(chan struct{}), proc: proc, plan: p, own: p.Script.Namespaces&launch.NewPID != 0, release: r.release}
-	r.release = nil
 	return c, nil
+}
+
+// launch performs a plan and returns what the launcher says.
+func (h *Host) launch(p *plan.Plan, stdin, stdout, stderr *os.File) (*child, error) {
+	proc, err := h.launcher.Start(&p.Script, stdin, stdout, stderr)
+	if err != nil {
+		return nil, err
+	}
+	return &child{
+		keep: &keeping{}, over: make(chan struct{}), proc: proc, plan: p,
+		own: p.Script.Namespaces&launch.NewPID != 0,
+	}, nil
 }
 
 func (c *child) PID() int { return c.proc.PID() }
@@ -104,8 +115,8 @@ func (c *child) Kill() error {
 }
 
 // attend looks after what is kept around the command.
-func (c *child) attend(k *keeping) {
-	c.keep = k
+func (c *child) attend(k *keeping, release func()) {
+	c.keep, c.release = k, release
 	held := k.held
 	if held == nil {
 		return
@@ -254,8 +265,8 @@ func explain(r *Request, err error) error {
 		}
 	case step.Step.Op == launch.OpProc && errors.Is(step.Errno, fs.ErrPermission):
 		return &sandbox.UnsupportedError{
-			Need: "a fresh /proc", Have: "the kernel refuses one because parts of the outer /proc are covered, as they are in containers",
-			Hint: "start the container with an uncovered /proc (Docker: --security-opt systempaths=unconfined)",
+			Need: "a fresh /proc", Have: procHave(),
+			Hint: "start the container with an uncovered /proc (Docker: --security-opt systempaths=unconfined; Podman: --security-opt unmask=ALL)",
 		}
 	case step.Call == "compare", step.Errno == syscall.ELOOP:
 		return &RootError{
@@ -279,6 +290,9 @@ const seeDoctor = "see sallyport doctor"
 
 // namespaceHint looks at the usual reasons.
 func namespaceHint() string {
+	if hint := strangeHint(oneLine("/proc/version")); hint != "" {
+		return hint
+	}
 	switch {
 	case oneLine("/proc/sys/user/max_user_namespaces") == "0":
 		return "user.max_user_namespaces is 0 here: as root, sysctl user.max_user_namespaces=10000"
@@ -287,7 +301,7 @@ func namespaceHint() string {
 	case oneLine("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == "1":
 		return "AppArmor keeps user namespaces from programs without a profile: load a profile for sallyport that allows userns, or as root, sysctl kernel.apparmor_restrict_unprivileged_userns=0"
 	case seccompFiltered():
-		return "a system call filter is around this process, as in a container or another sandbox: allow user namespaces there, or run sallyport outside of it"
+		return filterHint(container())
 	}
 	return seeDoctor
 }

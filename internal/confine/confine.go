@@ -22,6 +22,7 @@ import (
 	"syscall"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -144,9 +145,19 @@ type Check struct {
 	Detail string `json:"detail"`
 	Mend   string `json:"mend"`
 	Needed bool   `json:"needed"` // the default policy needs it
-	// Level is the level that a sandbox has here that passes this check; empty
-	// for "native", and for checks that say nothing about it.
-	Level string `json:"level,omitempty"`
+}
+
+// A LevelCheck is what the doctor found out about one level.
+type LevelCheck struct {
+	Level     string `json:"level"`
+	Available bool   `json:"available"`
+	Why       string `json:"why,omitempty"`  // why it is not available
+	Mend      string `json:"mend,omitempty"` // what would help
+	// The walls of the table that hold at this level on this machine, those that
+	// are missing, and those for want of which policies are refused. Never nil.
+	Holds   []string    `json:"holds"`
+	Lacks   []plan.Lack `json:"lacks"`
+	Refuses []plan.Lack `json:"refuses"`
 }
 
 // errClosed is returned by a Host that was closed.

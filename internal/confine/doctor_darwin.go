@@ -24,7 +24,7 @@ func (*Host) Doctor(ctx context.Context) []Check {
 	checks := []Check{
 		{Name: "seatbelt", Needed: true},
 		{Name: "private /tmp", Needed: true},
-		{Name: "whole sandbox", Needed: true, Level: plan.LevelSeatbelt},
+		{Name: "whole sandbox", Needed: true},
 		{Name: "process tree"},
 	}
 	for i, try := range []func(context.Context) (string, error){d.seatbelt, d.privateTmp, d.wholeSandbox, d.processTree} {

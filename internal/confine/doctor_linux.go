@@ -16,6 +16,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/internal/landlock"
 	"github.com/sallyport-dev/sallyport/internal/launch"
+	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/internal/seccomp"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -27,8 +28,9 @@ import (
 // blocks for some ten milliseconds.
 func (*Host) Doctor(ctx context.Context) []Check {
 	d := new(doctor)
+	d.host.Only = plan.LevelNative
 	var checks []Check
-	for _, p := range append(d.needed(), told()...) {
+	for _, p := range append(d.needed(), d.told()...) {
 		c := Check{Name: p.name, Needed: p.needed}
 		if ctx.Err() != nil {
 			c.Detail = "not tried: " + context.Cause(ctx).Error()
@@ -96,7 +98,7 @@ func (d *doctor) needed() []probe {
 		{"landlock", true, d.landlock},
 		{"seccomp filter", true, d.seccomp},
 		{"private /tmp", true, d.privateTmp},
-		{"whole sandbox", true, d.wholeSandbox},
+		{"whole sandbox", true, func(ctx context.Context) (string, error) { return wholeSandbox(ctx, &d.host) }},
 	}
 }
 
@@ -231,7 +233,7 @@ func (d *doctor) landlock(context.Context) (string, error) {
 // seccomp asks for a set-uid bit on a file without a name: without a filter
 // there is no such file, with the default filter the call itself is refused.
 func (d *doctor) seccomp(context.Context) (string, error) {
-	filter, err := d.host.filter(nil, false)
+	filter, err := d.host.filter(plan.LevelNative, nil, false)
 	if err != nil {
 		var arch *seccomp.UnsupportedArchError
 		if errors.As(err, &arch) {
@@ -288,7 +290,7 @@ func (d *doctor) privateTmp(context.Context) (string, error) {
 
 // wholeSandbox runs a shell under the default policy: it must write in its
 // workspace and must not write beside it.
-func (d *doctor) wholeSandbox(ctx context.Context) (string, error) {
+func wholeSandbox(ctx context.Context, host *Host) (string, error) {
 	// Not in /tmp, if it can be helped: there a private folder would hide what
 	// lies beside the workspace, and a refusal would prove nothing.
 	base, err := os.MkdirTemp("/var/tmp", "sallyport-doctor-")
@@ -314,7 +316,7 @@ func (d *doctor) wholeSandbox(ctx context.Context) (string, error) {
 		Args: []string{"/bin/sh", "-c", script}, Dir: ws, Env: []string{"PATH=/usr/bin:/bin"},
 		Policy: sandbox.WorkspaceWrite(ws).Bind(sandbox.Places{Dir: ws, Workspaces: []string{ws}, SlashTmp: "/tmp"}),
 	}
-	c, err := d.host.Start(ctx, r, null, null, null)
+	c, err := host.Start(ctx, r, null, null, null)
 	if err != nil {
 		return "", err
 	}

@@ -7,13 +7,11 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -23,12 +21,12 @@ import (
 // ask the kernel instead of trying, and say so: a listener for system calls
 // cannot be installed in a probe without a supervisor, and an overlay cannot be
 // mounted by this package.
-func told() []probe {
+func (d *doctor) told() []probe {
 	return []probe{
 		{"seccomp notification", false, seccompNotification},
 		{"overlay", false, overlay},
 		{"cgroup", false, cgroup},
-		{"bwrap", false, bwrap},
+		{"bwrap", false, d.bwrap},
 		{"surroundings", false, surroundings},
 	}
 }
@@ -153,24 +151,14 @@ func cgroupFolders(own, mounts string) []cgroupFolder {
 	return append(unified, pids...)
 }
 
-// bwrap asks an installed bubblewrap for its version.
-func bwrap(ctx context.Context) (string, error) {
-	const mend = "install bubblewrap (it is only of use where this program may not make user namespaces itself)"
-	path, err := exec.LookPath("bwrap")
-	if err != nil {
-		return "", &lackError{"not installed", mend}
+// bwrap tries the system's bubblewrap with every option that it would be used with.
+func (d *doctor) bwrap(context.Context) (string, error) {
+	b := d.host.systemBwrap()
+	if b.lack != nil {
+		return "", &lackError{b.lack.Have, b.lack.Hint + " (it is only of use where this program may not make user namespaces itself)"}
 	}
-	const patience = 2 * time.Second
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, path, "--version")
-	cmd.WaitDelay = patience
-	out, err := cmd.Output()
-	if err != nil {
-		return "", &lackError{fmt.Sprintf("%s --version: %v", path, err), mend}
-	}
-	detail := fmt.Sprintf("%s, %s", path, strings.TrimSpace(string(out)))
-	if st, err := os.Stat(path); err == nil && st.Mode()&os.ModeSetuid != 0 {
+	detail := fmt.Sprintf("%s, version %d.%d", b.program, b.version[0], b.version[1])
+	if b.setuid {
 		detail += ", set-uid"
 	}
 	return detail, nil
@@ -182,14 +170,11 @@ func surroundings(context.Context) (string, error) {
 	if seccompFiltered() {
 		found = append(found, "a system call filter")
 	}
-	for _, f := range []struct{ file, what string }{
-		{"/.dockerenv", "a Docker container (/.dockerenv)"},
-		{"/run/.containerenv", "a Podman container (/run/.containerenv)"},
-		{"/run/systemd/container", "a container (/run/systemd/container)"},
-	} {
-		if err := unix.Access(f.file, unix.F_OK); err == nil {
-			found = append(found, f.what)
-		}
+	if c := container(); c != "" {
+		found = append(found, c)
+	}
+	if k := strangeKernel(oneLine("/proc/version")); k != "" {
+		found = append(found, k)
 	}
 	// The first user namespace maps all ids to themselves.
 	if m := strings.Fields(oneLine("/proc/self/uid_map")); len(m) > 0 && !slices.Equal(m, []string{"0", "0", "4294967295"}) {

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -43,7 +42,7 @@ func gatherFacts() *plan.Host {
 	h := &plan.Host{
 		System: runtime.GOOS, Arch: runtime.GOARCH,
 		UID: os.Geteuid(), GID: os.Getegid(),
-		LandlockABI: landlockABI(), LastCap: lastCap(),
+		LandlockABI: landlockABI(), LastCap: lastCap(), Caps: ownCaps(),
 	}
 	for _, d := range devices {
 		var st unix.Stat_t
@@ -91,14 +90,11 @@ func missing(h *plan.Host) []plan.Missing {
 		})
 	}
 	if abi := landlock.ABI(h.LandlockABI); abi < landlock.LeastUseful {
-		have := "this kernel has none"
-		if abi > 0 {
-			have = "this kernel has version " + strconv.Itoa(h.LandlockABI)
+		have, hint := landlockMissing(h.LandlockABI, oneLine("/sys/kernel/security/lsm"), seccompFiltered())
+		if strange := strangeHint(oneLine("/proc/version")); strange != "" {
+			hint = strange
 		}
-		out = append(out, plan.Missing{
-			Need: "Landlock, version 2 or newer", Have: have,
-			Hint: "use Linux 5.19 or newer with landlock in the kernel's lsm= list",
-		})
+		out = append(out, plan.Missing{Need: "Landlock, version 2 or newer", Have: have, Hint: hint})
 	}
 	return out
 }

@@ -28,6 +28,7 @@ type gathering struct {
 	roots []string      // writable roots, symbolic links resolved
 	rules map[string]plan.Rule
 
+	auto     bool     // what is added now is what every policy protects
 	present  []string // names at which something stands that is no placeholder
 	private  string   // where a folder of ours stands; nothing of the host's is there
 	git      bool     // the grant git is given
@@ -78,6 +79,7 @@ func (g *gathering) sorted() []plan.Rule {
 
 // add keeps a rule; where two meet at one place the stricter wins.
 func (g *gathering) add(r plan.Rule) {
+	r.Auto = r.Auto || g.auto
 	if old, ok := g.rules[r.Path]; ok && old.Level <= r.Level {
 		return
 	}
@@ -174,7 +176,7 @@ func (g *gathering) carve(name string, level sandbox.Level, why string) error {
 	if err != nil {
 		return &RootError{Path: name, Why: "cannot be looked at: " + reason(err)}
 	}
-	g.add(plan.Rule{Spot: spot, Level: level, Why: why})
+	g.add(plan.Rule{Spot: spot, Level: level, Why: why, Auto: level == sandbox.LevelRead && why != "policy"})
 	return nil
 }
 

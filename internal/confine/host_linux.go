@@ -29,10 +29,17 @@ import (
 // A Host starts processes on this machine. The zero Host is ready to use; its
 // methods may be called from several goroutines at once. Close ends it.
 type Host struct {
+	// Only, when it is not empty, is the one level that is used, whatever else
+	// could be had: for finding out about it. It is set before the first use.
+	Only string
+
 	launcher launch.Launcher
 
 	once  sync.Once
 	facts *plan.Host
+
+	bwrapOnce sync.Once
+	bwrap     *systemBwrap
 
 	mu      sync.Mutex
 	closed  bool
@@ -45,6 +52,8 @@ type Host struct {
 	scans    map[string]*repo.Cache // guarded by scanning
 
 	flat map[string]string // caches that no overlay can show, and why
+
+	lacking map[string]*sandbox.UnsupportedError // levels that cannot be had, by what was tried
 }
 
 // Facts is what is known about the machine. It is found out once.
@@ -53,14 +62,17 @@ func (h *Host) Facts() *plan.Host {
 	return h.facts
 }
 
-// Plan looks at the files that a request names and plans the launch. It changes
-// nothing, so names that do not exist yet are not kept from coming into being.
+// Plan looks at the files that a request names and plans the launch, at the best
+// level that is known to be had here. Only a launch tells whether it is. Plan
+// changes nothing, so names that do not exist yet are not kept from coming into
+// being.
 func (h *Host) Plan(r *Request, stdio [3]*os.File) (*plan.Plan, error) {
-	return h.plan(r, stdio, nil)
+	return h.plan(r, stdio, nil, nil)
 }
 
-// plan plans the launch, with names claimed in keep unless that is nil.
-func (h *Host) plan(r *Request, stdio [3]*os.File, keep *keeping) (p *plan.Plan, err error) {
+// plan plans the launch, with names claimed in keep unless that is nil, and without
+// the levels that the caller has found out about.
+func (h *Host) plan(r *Request, stdio [3]*os.File, keep *keeping, lacks map[string]*sandbox.UnsupportedError) (p *plan.Plan, err error) {
 	r.letGo() // of an earlier plan that was not performed
 	defer func() {
 		if err != nil {
@@ -94,34 +106,38 @@ func (h *Host) plan(r *Request, stdio [3]*os.File, keep *keeping) (p *plan.Plan,
 	}
 	var caches *cacheUse
 	if pr.Mode == sandbox.Managed {
+		reopen := h.reopens(lacks)
 		for i, f := range stdio {
-			if pr.Stdio[i], err = describe(i, f); err != nil {
+			if pr.Stdio[i], err = describe(i, f, reopen); err != nil {
 				return nil, err
 			}
 		}
-		if err := h.confined(r, pr, keep); err != nil {
+		level, err := h.first(r, lacks)
+		if err != nil {
 			return nil, err
 		}
-		if caches, err = h.caches(r, pr); err != nil {
+		if err := h.confined(r, pr, keep, level != plan.LevelLandlock); err != nil {
+			return nil, err
+		}
+		if caches, err = h.caches(r, pr, level == plan.LevelNative); err != nil {
 			return nil, err
 		}
 	}
-	p, err = plan.Make(h.Facts(), pr)
+	p, err = h.choose(r, pr, lacks)
 	caches.hold(p)
 	return p, hidden(r, err)
 }
 
-// confined adds what a sandbox needs to know.
-func (h *Host) confined(r *Request, pr *plan.Request, keep *keeping) error {
-	if err := checkLevel(r.Level); err != nil {
-		return err
-	}
+// confined adds what a sandbox needs to know. Whether something can be mounted
+// decides how missing names are kept from coming into being.
+func (h *Host) confined(r *Request, pr *plan.Request, keep *keeping, mounts bool) error {
 	res, err := r.Policy.Resolve()
 	if err != nil {
 		return err
 	}
-	pr.Root = res.Root
-	if pr.Filter, err = h.filter(r.Allow, res.Network == sandbox.NetworkHost); err != nil {
+	pr.Root, pr.Narrow = res.Root, narrowings(&res)
+	// What it returns depends on the level; here it tells what is wrong with names.
+	if _, err := h.filter(plan.LevelNative, r.Allow, res.Network == sandbox.NetworkHost); err != nil {
 		return err
 	}
 	// What is missing at one moment may exist at the next, when others work in the
@@ -136,7 +152,7 @@ func (h *Host) confined(r *Request, pr *plan.Request, keep *keeping) error {
 		// Last, because it makes folders: nothing that is known by now can fail.
 		if keep != nil {
 			keep.warnings = g.warnings
-			err = keep.hold(h, g)
+			err = keep.hold(h, g, mounts)
 			var exists *guard.ExistsError
 			if errors.As(err, &exists) && try < tries {
 				present = append(present, exists.Path)
@@ -199,14 +215,6 @@ func (g *gathering) resolverFile() {
 	}
 }
 
-func checkLevel(level string) error {
-	switch level {
-	case "", "native", "bwrap", "landlock":
-		return nil // the native level is at least each of them
-	}
-	return &RootError{Path: level, Why: "is not a sandbox level", Mend: "use native, bwrap or landlock"}
-}
-
 // limits are those that every command gets: no core dumps, which would end up
 // in the workspace or with the host's crash handler, and the descriptor limit
 // that the caller started with, which Go raises for itself. A core limit of 1
@@ -246,7 +254,7 @@ func (h *Host) tmpFor(want string, g *gathering) (*plan.Tmp, error) {
 		if err != nil || spot.Kind != plan.KindFolder {
 			return nil, &RootError{Path: want, Why: "cannot stand at /tmp, because it is not a folder", Mend: "create it first"}
 		}
-		return &plan.Tmp{At: at, Source: spot}, nil
+		return &plan.Tmp{At: at, Source: spot, Asked: true}, nil
 	default:
 		return nil, &RootError{Path: want, Why: "cannot stand at /tmp", Mend: "use private, host, or an absolute path"}
 	}
@@ -297,19 +305,22 @@ func (h *Host) namespaces() error {
 	return explain(&Request{Args: []string{"/"}}, err)
 }
 
-// filter returns the compiled system call filter for a set of openings.
-func (h *Host) filter(allow []string, hostNetwork bool) (launch.Filter, error) {
+// filter returns the compiled system call filter of a level for a set of openings.
+func (h *Host) filter(level string, allow []string, hostNetwork bool) (launch.Filter, error) {
 	names := slices.Clone(allow)
 	slices.Sort(names)
 	names = slices.Compact(names)
-	key := fmt.Sprint(hostNetwork, names)
+	bare, own := level == plan.LevelLandlock, level == plan.LevelNative
+	key := fmt.Sprint(bare, own, hostNetwork, names)
 	h.mu.Lock()
 	cached, ok := h.filters[key]
 	h.mu.Unlock()
 	if ok {
 		return cached, nil
 	}
-	prog, err := seccomp.Program(seccomp.Options{Arch: h.Facts().Arch, Allow: names, HostNetwork: hostNetwork, OwnPID: true})
+	prog, err := seccomp.Program(seccomp.Options{
+		Arch: h.Facts().Arch, Allow: names, HostNetwork: hostNetwork, OwnPID: own, HostSpaces: bare,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -330,38 +341,7 @@ func (h *Host) Start(ctx context.Context, r *Request, stdin, stdout, stderr *os.
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}
-	defer r.letGo()
-	for {
-		c, err := h.start(ctx, r, nil, stdin, stdout, stderr)
-		if !errors.Is(err, errPlanAgain) {
-			return c, err
-		}
-	}
-}
-
-// start is Start with a function that may change the plan, or nil.
-func (h *Host) start(ctx context.Context, r *Request, change func(*plan.Plan), stdin, stdout, stderr *os.File) (Child, error) {
-	keep := &keeping{}
-	p, err := h.plan(r, [3]*os.File{stdin, stdout, stderr}, keep)
-	if err == nil {
-		if change != nil {
-			change(p)
-		}
-		err = makePoints(p.Points)
-	}
-	if err == nil {
-		err = r.wait(ctx)
-	}
-	var c *child
-	if err == nil {
-		c, err = h.perform(r, p, stdin, stdout, stderr)
-	}
-	if err != nil {
-		keep.release()
-		return nil, err
-	}
-	c.attend(keep)
-	return c, nil
+	return h.descend(ctx, r, nil, stdin, stdout, stderr)
 }
 
 // makePoints makes mount points in the folder that stands at /tmp. Earlier

@@ -32,7 +32,7 @@ type keeping struct {
 
 // hold claims the names that a gathering found missing and adds rules for the
 // folders that now stand for some of them.
-func (k *keeping) hold(h *Host, g *gathering) error {
+func (k *keeping) hold(h *Host, g *gathering, mounts bool) error {
 	for _, o := range g.opened {
 		s, err := repo.Take(o.work, o.repo, g.outside)
 		if err != nil {
@@ -51,6 +51,7 @@ func (k *keeping) hold(h *Host, g *gathering) error {
 	wants := make([]guard.Want, len(g.claims))
 	for i, c := range g.claims {
 		wants[i] = c.Want
+		wants[i].Placeholder = c.Placeholder && mounts // else nothing can stand over it
 	}
 	if k.held, err = keeper.Hold(wants); err != nil {
 		return err
@@ -58,7 +59,7 @@ func (k *keeping) hold(h *Host, g *gathering) error {
 	for _, p := range k.held.Placeholders() {
 		g.add(plan.Rule{
 			Spot:  plan.Spot{Path: p.Path, Kind: plan.KindFolder, ID: launch.ID{Dev: p.Dev, Ino: p.Ino}},
-			Level: sandbox.LevelRead, Why: "stands for a protected name",
+			Level: sandbox.LevelRead, Why: "stands for a protected name", Auto: true,
 		})
 	}
 	return nil

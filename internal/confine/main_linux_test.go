@@ -18,13 +18,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The test binary plays three parts. Without special arguments it tests. As
+// The test binary plays four parts. Without special arguments it tests. As
 // "attack NAME,NAME KEY=VALUE..." it is the command in the sandbox and tries
 // what the names say, one line of output each. As "front NAME KEY=VALUE..." it
-// is another program that uses this package and can be killed.
+// is another program that uses this package and can be killed. As "nested FACT
+// KEY=VALUE..." it is this package on a machine that lacks a fact.
 const (
 	partAttack = "attack"
 	partFront  = "front"
+	partNested = "nested"
 )
 
 // programVar names the copy of this binary that commands can see: the folder in
@@ -37,6 +39,9 @@ func TestMain(m *testing.M) {
 	}
 	if len(os.Args) > 2 && os.Args[1] == partFront {
 		os.Exit(frontMain(os.Args[2], keyValues(os.Args[3:])))
+	}
+	if len(os.Args) > 2 && os.Args[1] == partNested {
+		os.Exit(nestedMain(os.Args[2], os.Args[3:]))
 	}
 	os.Exit(testMain(m))
 }

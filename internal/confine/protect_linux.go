@@ -53,6 +53,8 @@ func (g *gathering) protectAll(res *sandbox.Resolved, mem memory) error {
 	}
 	g.git = slices.Contains(res.Named, GrantGit)
 	g.outside = repo.Surroundings(os.LookupEnv)
+	g.auto = true
+	defer func() { g.auto = false }()
 	for _, w := range res.Writable {
 		root, err := filepath.EvalSymlinks(w.Root)
 		if err != nil || !g.folder(root) || root == g.private {

@@ -15,7 +15,8 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/plan"
 )
 
-// describe looks at standard descriptor i.
+// describe looks at standard descriptor i and, with reopen, at how it is opened
+// anew.
 //
 // A descriptor keeps the mount that it was opened through. The command could
 // use one of the caller's to change mode, times and attributes of a file outside
@@ -24,7 +25,7 @@ import (
 // anew inside. A regular file that is open for writing was handed over for that,
 // and stays as it is; so does what the command has no right to change anyway,
 // and a file without a name.
-func describe(i int, f *os.File) (plan.Stdio, error) {
+func describe(i int, f *os.File, reopen bool) (plan.Stdio, error) {
 	var s plan.Stdio
 	raw, err := f.SyscallConn()
 	if err != nil {
@@ -42,6 +43,9 @@ func describe(i int, f *os.File) (plan.Stdio, error) {
 			return
 		}
 		flags = int64(fl)
+		if !reopen {
+			return
+		}
 		name, _ = os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
 		offset, _ = unix.Seek(int(fd), 0, unix.SEEK_CUR) // pipes and terminals have none
 	})
@@ -51,7 +55,7 @@ func describe(i int, f *os.File) (plan.Stdio, error) {
 	kind := st.Mode & unix.S_IFMT
 	s.File, s.Device, s.Folder = kind == unix.S_IFREG, kind == unix.S_IFCHR, kind == unix.S_IFDIR
 	s.Writable = flags&unix.O_ACCMODE != unix.O_RDONLY && flags&unix.O_PATH == 0
-	if !s.Folder && !s.Device && (!s.File || s.Writable) {
+	if !reopen || !s.Folder && !s.Device && (!s.File || s.Writable) {
 		return s, nil
 	}
 	return reopenable(i, s, &st, name, uint64(flags), offset)

@@ -60,7 +60,7 @@ func (g *gathering) tmpFolder(want string, spot plan.Spot) error {
 func (g *gathering) hideState(dirs ...string) {
 	for _, d := range dirs {
 		if s, err := look(realPath(d)); err == nil && s.Kind == plan.KindFolder {
-			g.rules[s.Path] = plan.Rule{Spot: s, Level: sandbox.LevelDeny, Why: "sallyport's own state"}
+			g.rules[s.Path] = plan.Rule{Spot: s, Level: sandbox.LevelDeny, Why: "sallyport's own state", Auto: true}
 		}
 	}
 }

@@ -248,9 +248,7 @@ func TestWithoutDieWithParent(t *testing.T) {
 func TestWithoutIdentity(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	a := newArena(t)
-	for _, n := range []string{".codex", ".agents", ".sallyport"} {
-		must(t, os.Mkdir(a.ws+"/"+n, 0o755)) // placeholders would end the run when they are moved
-	}
+	nameAll(t, a.ws)
 	j := &job{args: sh(`echo evil >evil`)}
 	j.change = func(p *plan.Plan) {
 		each(func(s *launch.Step) { s.ID = launch.ID{} })(a, p)

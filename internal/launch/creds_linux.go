@@ -115,7 +115,7 @@ func (l *lowering) lowerLandlock(s *Step) error {
 			l.addRule(set, access).ignoreErrno(unix.EBADFD)
 			continue
 		}
-		if err := l.open(u.Path, ID{}, unix.O_PATH, parent); err != nil {
+		if err := l.open(u.Path, u.ID, unix.O_PATH, parent); err != nil {
 			return err
 		}
 		l.addRule(set, access)

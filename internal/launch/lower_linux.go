@@ -109,7 +109,9 @@ func (l *lowering) lowerTask(s *Step) error {
 	case OpResetSignals:
 		l.call("rt_sigprocmask", unix.SYS_RT_SIGPROCMASK, num(2 /* SIG_SETMASK */), pin(l, new(uint64)), zero(), num(8))
 	case OpCloseFiles:
-		l.call("close_range", unix.SYS_CLOSE_RANGE, num(3), num(uintptr(^uint32(0))), zero())
+		l.call("close_range", unix.SYS_CLOSE_RANGE, flag(max(s.Value, 3)), num(uintptr(^uint32(0))), zero())
+	case OpPass, OpMemory:
+		return l.lowerDescriptor(s)
 	case OpExec:
 		return l.lowerExec(s)
 	default:

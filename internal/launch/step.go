@@ -120,8 +120,15 @@ const (
 	OpChdir
 	// OpResetSignals unblocks all signals. The handlers were cleared before.
 	OpResetSignals
-	// OpCloseFiles closes every descriptor above 2.
+	// OpCloseFiles closes every descriptor above 2, or from Value on when that is
+	// set.
 	OpCloseFiles
+	// OpPass hands the caller's descriptor From on as descriptor Value. Both are
+	// above 2 and differ. The descriptor stays the caller's to close.
+	OpPass
+	// OpMemory makes a file in memory that holds Data, open at its beginning as
+	// descriptor Value, which must be the lowest one that is free.
+	OpMemory
 	// OpExec becomes the program Path with Argv and Env.
 	OpExec
 	opEnd
@@ -162,6 +169,7 @@ type Rule struct {
 	Path   string `json:"path,omitempty"`
 	Stdio  int    `json:"stdio,omitempty"`
 	Access uint64 `json:"access"`
+	ID     ID     `json:"id,omitzero"` // compared with what stands at Path when it is set
 }
 
 // A Ruleset is a Landlock ruleset. What Handled names is refused unless a rule
@@ -209,6 +217,7 @@ type Step struct {
 	Layers  *Layers  `json:"layers,omitempty"`
 	Ruleset *Ruleset `json:"ruleset,omitempty"`
 	Filter  Filter   `json:"filter,omitempty"`
+	Data    []byte   `json:"data,omitempty"`
 	Argv    []string `json:"argv,omitempty"`
 	Env     []string `json:"env,omitempty"`
 }
@@ -246,7 +255,7 @@ var opNames = [opEnd]string{
 	OpClearAmbient: "clear-ambient", OpNoNewPrivs: "no-new-privs", OpCaps: "capabilities",
 	OpSeccomp: "seccomp", OpStartCommand: "start-command", OpNewSession: "new-session", OpStdio: "stdio",
 	OpLandlock: "landlock", OpLimit: "limit", OpChdir: "chdir", OpResetSignals: "reset-signals",
-	OpCloseFiles: "close-files", OpExec: "exec",
+	OpCloseFiles: "close-files", OpPass: "pass-descriptor", OpMemory: "memory-file", OpExec: "exec",
 }
 
 // String returns the name of the step as scripts print it.
@@ -332,6 +341,14 @@ func (s Step) details(word func(string, ...any)) {
 		word("%d instructions", len(s.Filter))
 	case OpLimit:
 		word("%s %s %s", resourceName(s.Resource), limit(s.Soft), limit(s.Hard))
+	case OpCloseFiles:
+		if s.Value != 0 {
+			word("from %d", s.Value)
+		}
+	case OpPass:
+		word("as %d", s.Value)
+	case OpMemory:
+		word("as %d, %d bytes", s.Value, len(s.Data))
 	case OpLandlock:
 		word("%s", s.Ruleset)
 	case OpExec:

@@ -204,7 +204,7 @@ func (n *native) shows(name string) bool {
 	}
 	shown := slices.ContainsFunc(n.shown, func(s Spot) bool { return within(name, s.Path) })
 	if n.ours(name) == "" {
-		return (n.req.Level(name) != sandbox.LevelDeny || shown && !n.hides(name)) && (t == nil || name != t.At)
+		return (n.req.LevelAt(name) != sandbox.LevelDeny || shown && !n.hides(name)) && (t == nil || name != t.At)
 	}
 	if shown {
 		return !n.hides(name)

@@ -48,6 +48,12 @@ func Make(h *Host, r *Request) (*Plan, error) {
 			Hint: "use the host's network, or a policy that confines files too",
 		}
 	}
+	if r.Level == LevelLandlock {
+		return landlocked(h, r)
+	}
+	if r.Level == LevelBwrap {
+		return bwrapped(h, r)
+	}
 	if len(h.Missing) > 0 {
 		m := h.Missing[0]
 		return nil, &sandbox.UnsupportedError{Need: m.Need, Have: m.Have, Hint: m.Hint}

@@ -32,7 +32,7 @@ func (r *Request) Fits(name string) string {
 		return "it lies with the system's own folders"
 	case slices.ContainsFunc(r.hiding(), func(s string) bool { return within(s, name) }):
 		return "it holds a folder that the command has for itself"
-	case r.Level(name) == sandbox.LevelDeny:
+	case r.LevelAt(name) == sandbox.LevelDeny:
 		return "the policy denies it"
 	case r.Hides(name):
 		return "the command has another folder there"
@@ -50,8 +50,8 @@ func (r *Request) Fits(name string) string {
 	return ""
 }
 
-// Level returns the level that the rules give a path, before what stands over it.
-func (r *Request) Level(name string) sandbox.Level {
+// LevelAt returns the level that the rules give a path, before what stands over it.
+func (r *Request) LevelAt(name string) sandbox.Level {
 	level := r.Root
 	for _, u := range r.Rules { // sorted, so the last one is the nearest
 		if within(name, u.Path) {

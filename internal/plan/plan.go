@@ -34,6 +34,7 @@ type Host struct {
 	Missing []Missing `json:"missing,omitempty"`
 
 	LandlockABI int    `json:"landlock_abi"` // 0: none
+	Caps        uint64 `json:"caps"`         // the capabilities that this process has
 	LastCap     uint64 `json:"last_cap"`     // the highest capability the kernel knows
 
 	Devices    []string `json:"devices"`     // device files of /dev that a command gets, by name
@@ -75,16 +76,37 @@ type Rule struct {
 	Level sandbox.Level `json:"level"`
 	// Why says in words where the rule comes from, for the printed script.
 	Why string `json:"why,omitempty"`
+	// Auto says that nobody asked for the rule: it protects what every policy
+	// protects. A level that cannot hold it says so and runs; a rule that was
+	// asked for is held or refused.
+	Auto bool `json:"auto,omitempty"`
 	// Pin says that the folder must stay where it is although it has no level of
 	// its own: something in it is protected, and moved away it would be found
 	// no more. The price is that files cannot be renamed or linked across it.
 	Pin bool `json:"pin,omitempty"`
 }
 
+// A Narrowing is an entry of the policy that takes something away, as it is
+// written, whether or not anything stands there now.
+type Narrowing struct {
+	Path  string        `json:"path"` // or a pattern
+	Level sandbox.Level `json:"level"`
+}
+
 // A Tmp is the folder that stands at /tmp.
 type Tmp struct {
 	At     string `json:"at"` // the path that the command sees
 	Source Spot   `json:"source"`
+	Asked  bool   `json:"asked,omitempty"` // somebody chose the folder; else it is a private one
+}
+
+// A Bwrap is the system's bubblewrap with what it needs of ours.
+type Bwrap struct {
+	Program string `json:"program"` // absolute
+	Argv0   bool   `json:"argv0"`   // it knows --argv0 (version 0.9)
+	// File and Folder are empty and of mode 000, and stand over what is denied.
+	File   string `json:"file"`
+	Folder string `json:"folder"`
 }
 
 // A Stdio is what is known about one of the three standard descriptors.
@@ -114,10 +136,13 @@ type Limit struct {
 
 // A Request is one command with everything that was found out about it.
 type Request struct {
+	// Level is the level to plan for; empty means LevelNative.
+	Level   string          `json:"level,omitempty"`
 	Mode    sandbox.Mode    `json:"mode"`
 	Network sandbox.Network `json:"network"`
 	Root    sandbox.Level   `json:"root"`
-	Rules   []Rule          `json:"rules"` // unique paths, sorted
+	Rules   []Rule          `json:"rules"`            // unique paths, sorted
+	Narrow  []Narrowing     `json:"narrow,omitempty"` // the policy's own entries, for levels that cannot hold them
 	// Patterns are for systems whose sandbox judges by name; elsewhere what they
 	// match is among the Rules.
 	Patterns []Pattern `json:"patterns,omitempty"`
@@ -127,9 +152,13 @@ type Request struct {
 	// Overlays are folders of the host that the command may write to without
 	// changing them. Every one fits; see [Request.Fits].
 	Overlays []Overlay `json:"overlays,omitempty"`
+	Bwrap    *Bwrap    `json:"bwrap,omitempty"` // for LevelBwrap
 	Allow    []string  `json:"allow,omitempty"`
 	// Filter is the compiled seccomp filter for Allow and Network.
 	Filter launch.Filter `json:"-"`
+	// Guard is the filter around bubblewrap itself; nil where that could not
+	// start under one, because it is set-uid.
+	Guard launch.Filter `json:"-"`
 
 	Program string   `json:"program"` // absolute
 	Argv    []string `json:"argv"`
@@ -141,12 +170,16 @@ type Request struct {
 
 // A Plan is how one process is started.
 type Plan struct {
-	Level     string        `json:"level"`     // "native", "seatbelt", or "none" for full access
-	Mechanism []string      `json:"mechanism"` // what enforces it
-	Weaker    []string      `json:"weaker,omitempty"`
-	Points    []Point       `json:"points,omitempty"`
-	Script    launch.Script `json:"script"`
-	Exec      *Exec         `json:"exec,omitempty"` // instead of the script, on other systems than Linux
+	Level     string   `json:"level"`     // one of the Level constants
+	Mechanism []string `json:"mechanism"` // what enforces it
+	Weaker    []string `json:"weaker,omitempty"`
+	Points    []Point  `json:"points,omitempty"`
+	// Pipes says that the standard descriptors that are not pipes must be
+	// replaced by pipes: nothing at this level keeps the command from opening
+	// them anew with more rights.
+	Pipes  bool          `json:"pipes,omitempty"`
+	Script launch.Script `json:"script"`
+	Exec   *Exec         `json:"exec,omitempty"` // instead of the script, on other systems than Linux
 }
 
 // A Point is a mount point that must exist in a folder of ours before the
@@ -157,8 +190,10 @@ type Point struct {
 	Folder bool   `json:"folder"`
 }
 
-// The levels of a plan.
+// The levels of a plan, strongest first. LevelNone is full access.
 const (
-	LevelNative = "native"
-	LevelNone   = "none"
+	LevelNative   = "native"
+	LevelBwrap    = "bwrap"
+	LevelLandlock = "landlock"
+	LevelNone     = "none"
 )

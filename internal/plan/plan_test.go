@@ -124,6 +124,13 @@ var goldens = []struct {
 		rule("/home/u/.local/state/sallyport/caches/h/plain/pip", write, KindFolder)).with(func(r *Request) {
 		r.Dir, r.Overlays = "/home/u", []Overlay{overlay("/home/u/.npm")}
 	})},
+	{"landlock", "ubuntu-abi7", bare(rule("/w", write, KindFolder), auto("/w/.git"), rule("/w/log", write, KindFile))},
+	{"landlock-root", "docker", bare(rule("/w", write, KindFolder)).with(func(r *Request) { r.Network = sandbox.NetworkHost })},
+	{"landlock-abi4", "ubuntu-abi4", bare(rule("/w", write, KindFolder)).with(func(r *Request) { r.Tmp = nil })},
+	{"bwrap", "ubuntu-abi7", wrapped(rule("/w", write, KindFolder), auto("/w/.git"), auto("/tmp/.git"), rule("/tmp", write, KindFolder), rule("/w/vault", deny, KindFolder),
+		rule("/home/u/.netrc", deny, KindFile))},
+	{"bwrap-host-network", "nixos", wrapped(rule("/run/user/1000/w", write, KindFolder), rule("/tmp/w", write, KindFolder), rule("/tmp/w/secret", deny, KindFile)).
+		with(func(r *Request) { r.Network, r.Guard, r.Bwrap.Argv0 = sandbox.NetworkHost, nil, true })},
 	{"full-access", "ubuntu-abi7", request(rule("/w", write, KindFolder)).with(func(r *Request) { r.Mode = sandbox.Full })},
 }
 

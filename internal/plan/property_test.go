@@ -39,7 +39,7 @@ func pin(r *Request) {
 		return slices.ContainsFunc(r.Rules, is) || slices.ContainsFunc(pins, is)
 	}
 	for _, o := range r.Rules {
-		for at := path.Dir(o.Path); r.Level(at) == write && !taken(at); at = path.Dir(at) {
+		for at := path.Dir(o.Path); r.LevelAt(at) == write && !taken(at); at = path.Dir(at) {
 			p := rule(at, write, KindFolder)
 			p.Pin = true
 			pins = append(pins, p)

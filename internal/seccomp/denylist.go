@@ -21,6 +21,12 @@ type Options struct {
 	// first process cannot be traced: ptrace is then let through, because it
 	// only reaches processes of the same command.
 	OwnPID bool
+	// HostSpaces says that the command has no namespaces at all, so that filters
+	// have to do what those would: System V and POSIX message queues, semaphores
+	// and shared memory are refused, as are the priorities and limits of other
+	// processes; and, unless HostNetwork is set, every socket but what the
+	// opening "unix" opens. The openings "icmp" and "netlink" open nothing then.
+	HostSpaces bool
 }
 
 // The error numbers of the deny list, from asm-generic/errno*.h; both machines
@@ -106,8 +112,9 @@ func DenyList(o Options) ([]Rule, error) {
 		namespaceRules(open),
 		hostRules(),
 		ioctlRules(),
-		socketRules(open, o.HostNetwork),
+		networkRules(open, o),
 		modeRules(open),
+		sharedRules(o.HostSpaces),
 	), nil
 }
 

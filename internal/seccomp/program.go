@@ -9,7 +9,7 @@ package seccomp
 // are kept ready, because compiling costs more than the kernel needs to take
 // one; a test holds them to what Compile makes.
 func Program(o Options) ([]uint64, error) {
-	if len(o.Allow) == 0 && o.OwnPID {
+	if len(o.Allow) == 0 && o.OwnPID && !o.HostSpaces {
 		if ready := readyMade(o.Arch, o.HostNetwork); ready != nil {
 			return ready, nil
 		}

@@ -1,0 +1,28 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !linux
+
+package confine
+
+import (
+	"context"
+
+	"github.com/sallyport-dev/sallyport/internal/plan"
+)
+
+// Levels says whether the one level of this system can be had. It tries what
+// [Host.Doctor] tries. What the level holds is not told wall by wall: the table of
+// walls is about Linux.
+func (h *Host) Levels(ctx context.Context) []LevelCheck {
+	l := LevelCheck{Level: plan.LevelNative, Available: true, Holds: []string{}, Lacks: []plan.Lack{}, Refuses: []plan.Lack{}}
+	if h.Facts().System == "darwin" {
+		l.Level = plan.LevelSeatbelt
+	}
+	for _, c := range h.Doctor(ctx) {
+		if c.Needed && !c.OK && l.Available {
+			l.Available, l.Why, l.Mend = false, c.Detail, c.Mend
+		}
+	}
+	return []LevelCheck{l}
+}

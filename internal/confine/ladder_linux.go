@@ -1,0 +1,315 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package confine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sallyport-dev/sallyport/internal/launch"
+	"github.com/sallyport-dev/sallyport/internal/plan"
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+// rungs are the levels that satisfy the least one accepted, best first.
+func rungs(least string) ([]string, error) {
+	all := []string{plan.LevelNative, plan.LevelBwrap, plan.LevelLandlock}
+	switch least {
+	case "", plan.LevelBwrap:
+		return all[:2], nil
+	case plan.LevelNative:
+		return all[:1], nil
+	case plan.LevelLandlock:
+		return all, nil
+	}
+	return nil, &RootError{Path: least, Why: "is not a sandbox level", Mend: "use native, bwrap or landlock"}
+}
+
+// A refusal says why a level was not taken.
+type refusal struct {
+	level string
+	why   *sandbox.UnsupportedError
+}
+
+// choose plans at the best level that can be had. A level is passed over only
+// where this host lacks it; what the best one of this host cannot do for the
+// policy is refused.
+func (h *Host) choose(r *Request, pr *plan.Request, lacks map[string]*sandbox.UnsupportedError) (*plan.Plan, error) {
+	if pr.Mode != sandbox.Managed {
+		return plan.Make(h.Facts(), pr)
+	}
+	levels, err := rungs(r.Level)
+	if err != nil {
+		return nil, err
+	}
+	if h.Only != "" {
+		levels = []string{h.Only}
+	}
+	var refusals []refusal
+	for _, level := range levels {
+		if why := h.lacks(level, lacks); why != nil {
+			refusals = append(refusals, refusal{level, why})
+			continue
+		}
+		p, err := h.planAt(level, pr)
+		var no *sandbox.UnsupportedError
+		if err == nil || level == plan.LevelNative || !errors.As(err, &no) {
+			return p, err
+		}
+		refusals = append(refusals, refusal{level, no})
+	}
+	return nil, h.refused(refusals, pr)
+}
+
+// planAt plans at one level.
+func (h *Host) planAt(level string, pr *plan.Request) (*plan.Plan, error) {
+	at := *pr
+	at.Level = level
+	var err error
+	if at.Filter, err = h.filter(level, pr.Allow, pr.Network == sandbox.NetworkHost); err != nil {
+		return nil, err
+	}
+	if level == plan.LevelBwrap {
+		if at.Bwrap, err = h.bwrapFor(pr); err != nil {
+			return nil, err
+		}
+		if !h.systemBwrap().setuid {
+			allow := append(slices.Clone(pr.Allow), "userns")
+			if at.Guard, err = h.filter(level, allow, pr.Network == sandbox.NetworkHost); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return plan.Make(h.Facts(), &at)
+}
+
+// lacks says why a level cannot be had on this host, or nil when nothing is
+// known against it.
+func (h *Host) lacks(level string, now map[string]*sandbox.UnsupportedError) *sandbox.UnsupportedError {
+	if why := now[level]; why != nil {
+		return why
+	}
+	h.mu.Lock()
+	why := h.lacking[level]
+	h.mu.Unlock()
+	if why != nil {
+		return why
+	}
+	switch level {
+	case plan.LevelNative:
+		if m := h.Facts().Missing; len(m) > 0 {
+			return &sandbox.UnsupportedError{Need: m[0].Need, Have: m[0].Have, Hint: m[0].Hint}
+		}
+	case plan.LevelBwrap:
+		return h.lacksBwrap()
+	}
+	return nil
+}
+
+// refused is the error when no level is left. It names what each of them lacks.
+func (h *Host) refused(tried []refusal, pr *plan.Request) error {
+	last := tried[len(tried)-1]
+	if len(tried) == 1 {
+		return last.why
+	}
+	var have, hints []string
+	for _, t := range tried {
+		have = append(have, fmt.Sprintf("%s: needs %s, but %s", t.level, t.why.Need, t.why.Have))
+		if t.why.Hint != "" && !slices.Contains(hints, t.why.Hint) {
+			hints = append(hints, t.why.Hint)
+		}
+	}
+	if last.level != plan.LevelLandlock {
+		if _, err := h.planAt(plan.LevelLandlock, pr); err == nil {
+			hints = append(hints, "or accept fewer walls with --level landlock (sallyport doctor lists them)")
+		}
+	}
+	return &sandbox.UnsupportedError{
+		Need: "one of the levels that are accepted", Have: "none can be had here: " + strings.Join(have, "; "),
+		Hint: strings.Join(hints, "; "),
+	}
+}
+
+// first is the best level that nothing is known against, of those that are
+// accepted; the least one when something is known against each.
+func (h *Host) first(r *Request, lacks map[string]*sandbox.UnsupportedError) (string, error) {
+	levels, err := rungs(r.Level)
+	if err != nil {
+		return "", err
+	}
+	if h.Only != "" {
+		return h.Only, nil
+	}
+	for _, level := range levels {
+		if h.lacks(level, lacks) == nil {
+			return level, nil
+		}
+	}
+	return levels[len(levels)-1], nil
+}
+
+// descend starts a request at the best level that works, with a function that may
+// change the plan, or nil. What a launch at one level tells about the host is
+// remembered.
+func (h *Host) descend(ctx context.Context, r *Request, change func(*plan.Plan), stdin, stdout, stderr *os.File) (Child, error) {
+	defer r.letGo()
+	lacks := make(map[string]*sandbox.UnsupportedError)
+	for {
+		c, err := h.try(ctx, r, lacks, change, stdin, stdout, stderr)
+		if !errors.Is(err, errPlanAgain) {
+			return c, err
+		}
+	}
+}
+
+// errPlanAgain says that a plan could not be performed for a reason that the next
+// one takes into account. Nothing has run.
+var errPlanAgain = errors.New("confine: this machine refused a part of the plan; the next plan does without it")
+
+// try plans and starts once.
+func (h *Host) try(ctx context.Context, r *Request, lacks map[string]*sandbox.UnsupportedError, change func(*plan.Plan), stdin, stdout, stderr *os.File) (Child, error) {
+	keep := &keeping{}
+	p, err := h.plan(r, [3]*os.File{stdin, stdout, stderr}, keep, lacks)
+	if err == nil {
+		if change != nil {
+			change(p)
+		}
+		err = makePoints(p.Points)
+	}
+	if err == nil {
+		err = r.wait(ctx)
+	}
+	if err != nil {
+		keep.release()
+		return nil, err
+	}
+	c, err := h.execute(p, stdin, stdout, stderr)
+	if err != nil {
+		keep.release()
+		return nil, h.learn(r, p, lacks, err)
+	}
+	base(c).attend(keep, r.release)
+	r.release = nil
+	return c, nil
+}
+
+// base is the part of a child that every level has.
+func base(c Child) *child {
+	if b, ok := c.(*bwrapped); ok {
+		return b.child
+	}
+	return c.(*child)
+}
+
+// learn keeps what a failed launch tells about the host, and returns errPlanAgain
+// where that makes another plan possible.
+func (h *Host) learn(r *Request, p *plan.Plan, lacks map[string]*sandbox.UnsupportedError, err error) error {
+	if h.withoutOverlay(err) {
+		return errPlanAgain
+	}
+	known := explain(r, err)
+	var no *sandbox.UnsupportedError
+	if p.Level != plan.LevelNative || !hostRefuses(err) || !errors.As(known, &no) {
+		return known
+	}
+	lacks[p.Level] = no
+	if lasting(err) {
+		h.mu.Lock()
+		if h.lacking == nil {
+			h.lacking = make(map[string]*sandbox.UnsupportedError)
+		}
+		h.lacking[p.Level] = no
+		h.mu.Unlock()
+	}
+	return errPlanAgain
+}
+
+// hostRefuses reports whether a launch failed because this host does not let
+// namespaces be made or used, as opposed to something that is wrong with what
+// the policy names.
+func hostRefuses(err error) bool {
+	var step *launch.StepError
+	if !errors.As(err, &step) {
+		return false
+	}
+	if step.Index < 0 || step.Errno == syscall.ENOSYS {
+		return true
+	}
+	switch step.Step.Op {
+	case launch.OpMapUser, launch.OpTmpfs, launch.OpProc, launch.OpDevpts, launch.OpLoopback:
+		return true
+	case launch.OpSetMount, launch.OpSetTree, launch.OpClone, launch.OpAttach, launch.OpDropBounding, launch.OpSecureBits:
+		// AppArmor lets namespaces be made and gives no rights in them.
+		return step.Errno == syscall.EPERM || step.Errno == syscall.EACCES
+	}
+	return false
+}
+
+// lasting reports whether the refusal will be the same next time. A limit that
+// was reached, or a want of memory, may not be.
+func lasting(err error) bool {
+	var step *launch.StepError
+	if !errors.As(err, &step) {
+		return false
+	}
+	switch step.Errno {
+	case syscall.EPERM, syscall.EACCES, syscall.ENOSYS, syscall.EINVAL:
+		return true
+	}
+	return false
+}
+
+// narrowings are the entries of a policy that take something away, as somebody
+// wrote them. Paths get the form that rules have, as far as they exist.
+func narrowings(res *sandbox.Resolved) []plan.Narrowing {
+	var out []plan.Narrowing
+	for _, p := range res.Paths {
+		if !p.Auto && p.Level != sandbox.LevelWrite {
+			out = append(out, plan.Narrowing{Path: deepest(p.Path), Level: p.Level})
+		}
+	}
+	for _, g := range res.Globs {
+		out = append(out, plan.Narrowing{Path: g, Level: sandbox.LevelDeny})
+	}
+	return out
+}
+
+// deepest resolves the symbolic links of the part of a path that exists.
+func deepest(name string) string {
+	rest := ""
+	for at := name; ; at = filepath.Dir(at) {
+		if real, err := filepath.EvalSymlinks(at); err == nil {
+			return filepath.Join(real, rest)
+		}
+		if at == filepath.Dir(at) {
+			return name
+		}
+		rest = filepath.Join(filepath.Base(at), rest)
+	}
+}
+
+// ownCaps are the effective capabilities of this thread; none when they cannot
+// be read.
+func ownCaps() uint64 {
+	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	if err := unix.Capget(&head, &data[0]); err != nil {
+		return 0
+	}
+	return uint64(data[0].Effective) | uint64(data[1].Effective)<<32
+}
+
+// reopens reports whether standard descriptors are opened anew: only the native
+// level has mounts of its own to do that through.
+func (h *Host) reopens(lacks map[string]*sandbox.UnsupportedError) bool {
+	return (h.Only == "" || h.Only == plan.LevelNative) && h.lacks(plan.LevelNative, lacks) == nil
+}

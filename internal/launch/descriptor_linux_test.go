@@ -1,0 +1,97 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux && (amd64 || arm64)
+
+package launch
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sallyport-dev/sallyport/internal/testenv"
+)
+
+// more gives a script's program more descriptors than the standard ones.
+func more(text string, steps ...Step) *Script {
+	s := &Script{Steps: []Step{
+		{Op: OpDieWithParent, Signal: int(unix.SIGUSR2)}, {Op: OpSubreaper}, {Op: OpStartCommand}, {Op: OpNewSession}, {Op: OpStdio},
+	}}
+	s.Steps = append(s.Steps, steps...)
+	s.Steps = append(s.Steps, Step{Op: OpResetSignals}, shStep(text))
+	return s
+}
+
+func TestMoreDescriptors(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	l := launcher(t)
+	r, w := pipe(t)
+	defer w.Close()
+	if _, err := w.WriteString("through the pipe"); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	high, err := unix.FcntlInt(r.Fd(), unix.F_DUPFD_CLOEXEC, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(high)
+	large := strings.Repeat("x", 1<<20)
+	got, st := output(t, l, more(`cat <&3; echo; cat <&4; echo; wc -c <&5; cat <&6; ls /proc/self/fd | wc -l`,
+		Step{Op: OpPass, From: high, Value: 3}, Step{Op: OpCloseFiles, Value: 4},
+		Step{Op: OpMemory, Value: 4, Data: []byte("a\x00b")}, Step{Op: OpMemory, Value: 5, Data: []byte(large)}, Step{Op: OpMemory, Value: 6}))
+	// Seven, and the one that ls reads the folder through.
+	if want := "through the pipe\na\x00b\n1048576\n8\n"; got != want || st.ExitStatus() != 0 {
+		t.Errorf("%q, %v", got, st.ExitStatus())
+	}
+}
+
+// TestRuleIdentity: a Landlock rule is for the file that was planned.
+func TestRuleIdentity(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	testenv.NeedLandlock(t, 1)
+	dir := t.TempDir()
+	var st unix.Stat_t
+	if err := unix.Lstat(dir, &st); err != nil {
+		t.Fatal(err)
+	}
+	l := launcher(t)
+	start := func(id ID) error {
+		s := more(`:`, Step{Op: OpNoNewPrivs}, Step{Op: OpLandlock, Ruleset: &Ruleset{Handled: 2, Rules: []Rule{{Path: dir, Access: 2, ID: id}}}})
+		n := null(t)
+		p, err := l.Start(s, n, n, n)
+		if err == nil {
+			finishAll(t, p)
+		}
+		return err
+	}
+	if err := start(ID{Dev: st.Dev, Ino: st.Ino}); err != nil {
+		t.Error(err)
+	}
+	var step *StepError
+	if err := start(ID{Dev: st.Dev, Ino: st.Ino + 1}); !errors.As(err, &step) || step.Call != "compare" {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestDescriptorNumbers(t *testing.T) {
+	l := launcher(t)
+	for _, c := range []struct {
+		name string
+		step Step
+	}{
+		{"standard", Step{Op: OpMemory, Value: 2}}, {"too high", Step{Op: OpMemory, Value: 10}}, {"none", Step{Op: OpPass, From: 70}},
+		{"same", Step{Op: OpPass, From: 5, Value: 5}}, {"not chosen", Step{Op: OpPass, Value: 3}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			n := null(t)
+			var script *ScriptError
+			if _, err := l.Start(more(`:`, c.step), n, n, n); !errors.As(err, &script) {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}

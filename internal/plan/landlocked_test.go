@@ -1,0 +1,284 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sallyport-dev/sallyport/internal/launch"
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+// bare is a request for the level without namespaces.
+func bare(rules ...Rule) *Request {
+	return request(rules...).with(func(r *Request) { r.Level = LevelLandlock })
+}
+
+// auto is a protected name.
+func auto(path string) Rule {
+	r := rule(path, read, KindFolder)
+	r.Why, r.Auto = "protected name", true
+	return r
+}
+
+func TestLandlockRefuses(t *testing.T) {
+	narrow := func(path string, level sandbox.Level) *Request {
+		return bare(rule("/w", write, KindFolder)).with(func(r *Request) { r.Narrow = []Narrowing{{path, level}} })
+	}
+	allow := func(name string, n sandbox.Network) *Request {
+		return bare().with(func(r *Request) { r.Allow, r.Network = []string{name}, n })
+	}
+	cases := []struct {
+		name    string
+		host    string
+		abi     int // 0: the host's own
+		request *Request
+		need    string
+	}{
+		{"no Landlock", "old-kernel", 0, bare(), "Landlock, version 3"},
+		{"no right to truncate", "ubuntu-abi7", 2, bare(), "Landlock, version 3"},
+		{"denied file", "ubuntu-abi7", 0, bare(rule("/etc/shadow", deny, KindFile)), "/etc/shadow=deny"},
+		{"denied path that is not there", "ubuntu-abi7", 0, narrow("/nowhere", deny), "/nowhere=deny"},
+		{"deny pattern", "ubuntu-abi7", 0, narrow("/w/**/.env", deny), "/w/**/.env=deny"},
+		{"carve-out", "ubuntu-abi7", 0, bare(rule("/w", write, KindFolder), rule("/w/a", read, KindFolder)), "/w/a=read"},
+		{"carve-out that is not there", "ubuntu-abi7", 0, narrow("/w/a", read), "/w/a=read"},
+		{"listed root", "ubuntu-abi7", 0, bare().with(func(r *Request) { r.Root = deny }), "root"},
+		{"writable root", "ubuntu-abi7", 0, bare().with(func(r *Request) { r.Root = write }), "root"},
+		{"proxy", "ubuntu-abi7", 0, bare().with(func(r *Request) { r.Network = sandbox.NetworkProxy }), "proxy"},
+		{"chosen /tmp", "ubuntu-abi7", 0, bare().with(func(r *Request) { r.Tmp.Asked = true }), "/state/tmp.1 at /tmp"},
+		{"ping without a network", "ubuntu-abi7", 0, allow("icmp", sandbox.NetworkNone), "icmp"},
+		{"netlink without a network", "ubuntu-abi7", 0, allow("netlink", sandbox.NetworkNone), "netlink"},
+		{"io_uring without a network", "ubuntu-abi7", 0, allow("io_uring", sandbox.NetworkNone), "io_uring"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			h := host(t, c.host)
+			if c.abi != 0 {
+				h.LandlockABI = c.abi
+			}
+			p, err := Make(h, c.request)
+			var no *sandbox.UnsupportedError
+			if !errors.As(err, &no) || p != nil {
+				t.Fatalf("got %v, %v; want an *UnsupportedError and no plan", p, err)
+			}
+			if !strings.Contains(no.Need, c.need) || no.Have == "" || no.Hint == "" {
+				t.Errorf("need %q, have %q, hint %q", no.Need, no.Have, no.Hint)
+			}
+		})
+	}
+}
+
+func TestLandlockTakes(t *testing.T) {
+	cases := []struct {
+		name    string
+		request *Request
+	}{
+		{"read entry outside of writable folders", bare(rule("/w", write, KindFolder), rule("/etc", read, KindFolder))},
+		{"read entry that is not there", bare(rule("/w", write, KindFolder)).with(func(r *Request) { r.Narrow = []Narrowing{{"/etc/x", read}} })},
+		{"read entry in a /tmp that is not writable", bare(rule("/tmp", write, KindFolder), rule("/tmp/a", read, KindFolder), rule("/w", write, KindFolder))},
+		{"own state", bare(rule("/w", write, KindFolder), Rule{Spot: Spot{Path: "/state", Kind: KindFolder}, Level: deny, Auto: true})},
+		{"io_uring with the host's network", bare().with(func(r *Request) { r.Allow, r.Network = []string{"io_uring"}, sandbox.NetworkHost })},
+		{"native level missing", bare(rule("/w", write, KindFolder))},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			h := host(t, "ubuntu-abi7")
+			h.Missing = []Missing{{Need: "user namespaces", Have: "none", Hint: "get some"}}
+			p, err := Make(h, c.request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if p.Level != LevelLandlock || p.Script.Namespaces != 0 || len(p.Weaker) == 0 {
+				t.Errorf("level %q, namespaces %s, weaker %q", p.Level, p.Script.Namespaces, p.Weaker)
+			}
+		})
+	}
+}
+
+// TestLandlockWrites: the ruleset opens the writable places and nothing above
+// or beside them.
+func TestLandlockWrites(t *testing.T) {
+	r := bare(rule("/tmp", write, KindFolder), rule("/w", write, KindFolder), rule("/log", write, KindFile), rule("/gone", write, KindMissing))
+	p, err := Make(host(t, "ubuntu-abi7"), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, u := range ruleset(t, p).Rules {
+		if u.Stdio == 0 && !strings.HasPrefix(u.Path, "/dev/") {
+			got = append(got, u.Path)
+		}
+	}
+	slices.Sort(got)
+	if diff := cmp.Diff([]string{"/log", "/state/tmp.1", "/w"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestUnprotected: the sentence names the protected names that can be changed,
+// and no others.
+func TestUnprotected(t *testing.T) {
+	r := bare(rule("/tmp", write, KindFolder), auto("/tmp/.git"), rule("/w", write, KindFolder), auto("/w/.git"), auto("/elsewhere/.git"))
+	p, err := Make(host(t, "ubuntu-abi7"), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "protected names can be changed here: /w/.git"; !slices.Contains(p.Weaker, want) {
+		t.Errorf("%q", p.Weaker)
+	}
+}
+
+func TestLandlockTemporaryFolder(t *testing.T) {
+	cases := []struct {
+		name      string
+		tmp       bool
+		env, want []string
+	}{
+		{"private", true, []string{"A=1", "TMPDIR=/tmp", "TMPDIRS=x"}, []string{"A=1", "TMPDIRS=x", "TMPDIR=/state/tmp.1", "TMP=/state/tmp.1", "TEMP=/state/tmp.1"}},
+		{"the host's", false, []string{"A=1", "TMPDIR=/var/tmp"}, []string{"A=1", "TMPDIR=/var/tmp"}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			r := bare()
+			r.Env = c.env
+			if !c.tmp {
+				r.Tmp = nil
+			}
+			p, err := Make(host(t, "ubuntu-abi7"), r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			steps := p.Script.Steps
+			if diff := cmp.Diff(c.want, steps[len(steps)-1].Env); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestLandlockOrder: the filter and the ruleset stand before the program, and
+// rights are dropped before it, whoever the caller is.
+func TestLandlockOrder(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		caps uint64
+		want bool
+	}{
+		{"ordinary user", 0, false}, {"real root", ^uint64(0), true}, {"root without the right", 1, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := host(t, "docker")
+			h.Caps = c.caps
+			p, err := Make(h, bare(rule("/w", write, KindFolder)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			at := func(op launch.Op) int {
+				return slices.IndexFunc(p.Script.Steps, func(s launch.Step) bool { return s.Op == op })
+			}
+			order := []launch.Op{
+				launch.OpStartCommand, launch.OpNewSession, launch.OpNoNewPrivs, launch.OpCaps, launch.OpLandlock,
+				launch.OpRefuseWrite, launch.OpSeccomp, launch.OpStdio, launch.OpCloseFiles, launch.OpExec,
+			}
+			for i := 1; i < len(order); i++ {
+				if at(order[i-1]) < 0 || at(order[i-1]) >= at(order[i]) {
+					t.Errorf("%s does not stand before %s\n%s", order[i-1], order[i], p.Script.String())
+				}
+			}
+			if got := at(launch.OpDropBounding) > 0; got != c.want {
+				t.Errorf("drops the bounding set: %v", got)
+			}
+		})
+	}
+}
+
+func TestStanding(t *testing.T) {
+	cases := []struct {
+		name, level    string
+		abi            int
+		lacks, refuses int
+	}{
+		{"native", LevelNative, 7, 0, 0},
+		{"landlock 7", LevelLandlock, 7, 8, 2},
+		{"landlock 5", LevelLandlock, 5, 9, 2},
+		{"landlock 3", LevelLandlock, 3, 10, 2},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			h := host(t, "ubuntu-abi7")
+			h.LandlockABI = c.abi
+			holds, lacks, refuses := Standing(h, c.level)
+			if len(lacks) != c.lacks || len(refuses) != c.refuses || len(holds)+len(lacks)+len(refuses) != len(Walls()) {
+				t.Errorf("holds %q, lacks %q, refuses %q", holds, lacks, refuses)
+			}
+			if c.level != LevelLandlock {
+				return
+			}
+			// A result says as many sentences as the table.
+			p, err := Make(h, bare(rule("/w", write, KindFolder)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var want []string
+			for _, l := range lacks {
+				want = append(want, l.Why)
+			}
+			if diff := cmp.Diff(want, p.Weaker); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestWallsDocumented: the page repeats the table word by word.
+func TestWallsDocumented(t *testing.T) {
+	const (
+		file       = "../../docs/sandbox.md"
+		begin, end = "<!-- walls: go test ./internal/plan -update -->\n", "<!-- end of walls -->\n"
+	)
+	var b strings.Builder
+	b.WriteString("\n| Wall | Keeps a command from | bwrap | landlock |\n|---|---|---|---|\n")
+	for _, w := range Walls() {
+		b.WriteString("| `" + w.Name + "` | " + w.Stops + " | " + w.Bwrap.String() + " | " + w.Landlock.String() + " |\n")
+	}
+	b.WriteString("\n")
+	page, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(page), begin)
+	table, after, ok2 := strings.Cut(rest, end)
+	if !ok || !ok2 {
+		t.Fatalf("%s has no place for the table", file)
+	}
+	if *update {
+		table = b.String()
+		if err := os.WriteFile(file, []byte(before+begin+table+end+after), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff(b.String(), table); diff != "" {
+		t.Errorf("run with -update after a look at this:\n%s", diff)
+	}
+}
+
+// TestWallNames: results and scripts of others rely on them.
+func TestWallNames(t *testing.T) {
+	seen := make(map[string]bool)
+	for _, w := range Walls() {
+		if seen[w.Name] || w.Name == "" || w.Stops == "" {
+			t.Errorf("%+v", w)
+		}
+		seen[w.Name] = true
+	}
+	if !seen[wallProtected] {
+		t.Errorf("no wall is named %s", wallProtected)
+	}
+}
