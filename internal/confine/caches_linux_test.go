@@ -314,14 +314,15 @@ func TestCacheSlots(t *testing.T) {
 	c := newCached(t)
 	unchanged(t, c.home)
 	type running struct {
-		child    Child
-		in       *os.File
-		out      <-chan string
-		begun, w *os.File
+		child Child
+		in    *os.File
+		out   <-chan string
+		begun *os.File
 	}
 	var all []running
 	for i := range runs {
 		inR, inW := pipe(t)
+		must(t, syscall.SetNonblock(int(inR.Fd()), false)) // or the shell's read would not wait
 		outR, outW := pipe(t)
 		begunR, begunW := pipe(t)
 		r := c.request(&job{args: sh(fmt.Sprintf("echo %d >$HOME/.npm/id && echo begun >&2; read line; cat $HOME/.npm/id", i)), env: c.env()})

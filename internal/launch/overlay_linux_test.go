@@ -233,6 +233,9 @@ func TestHold(t *testing.T) {
 		}
 		r, w := pipe(t)
 		endR, endW := pipe(t)
+		if err := unix.SetNonblock(int(endR.Fd()), false); err != nil { // or the shell's read would not wait
+			t.Fatal(err)
+		}
 		s := script(k, shStep("ls -l /proc/self/fd | grep -c held; exec >/dev/null; read line"))
 		s.Hold = held
 		p, err := l.Start(s, endR, w, w)

@@ -191,6 +191,13 @@ func (s *Slot) Layers(cache string) (Layers, bool, error) {
 // makes them anew.
 func unmark(work string) error {
 	inner := filepath.Join(work, "work")
+	mark := filepath.Join(inner, "incompat")
+	_ = unix.Unlink(filepath.Join(mark, "volatile", "dirty"))
+	_ = unix.Rmdir(filepath.Join(mark, "volatile"))
+	if err := unix.Rmdir(mark); err == nil || errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	// Not the mark as it is known, or, for an ordinary user, a folder that is shut.
 	if err := os.Chmod(inner, 0o700); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
