@@ -94,7 +94,7 @@ func forever() {
 // frontMain is another program with a Host: "hold" starts a command and waits,
 // until somebody kills the program.
 func frontMain(name string, kv map[string]string) int {
-	var h Host
+	h := Host{Only: kv["level"]}
 	defer h.Close()
 	args := strings.Split(kv["args"], "\x01")
 	r := &Request{Args: args, Dir: kv["ws"], Env: []string{"PATH=/usr/bin:/bin"}, Policy: bind((&arena{ws: kv["ws"]}).policy(), kv["ws"])}

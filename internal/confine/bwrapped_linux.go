@@ -7,6 +7,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"strconv"
 	"strings"
@@ -102,7 +103,7 @@ func (b *bwrapped) Wait() (code, signal int, err error) {
 }
 
 // exitCode finds the command's exit code in bubblewrap's status: one JSON object a line.
-func exitCode(f *os.File) (int, bool) {
+func exitCode(f io.Reader) (int, bool) {
 	lines := bufio.NewScanner(f)
 	for lines.Scan() {
 		var s struct {

@@ -100,7 +100,7 @@ func startFront(t *testing.T, a *arena, part, attacks string) *front {
 	outR, out := pipe(t)
 	reportR, report := pipe(t)
 	args := strings.Join([]string{os.Getenv(programVar), partAttack, attacks}, "\x01")
-	cmd := exec.Command(os.Getenv(programVar), partFront, part, "ws="+a.ws, "args="+args)
+	cmd := exec.Command(os.Getenv(programVar), partFront, part, "ws="+a.ws, "level="+a.host.Only, "args="+args)
 	cmd.Env = append(testenv.Environ(), "XDG_STATE_HOME="+a.base+"/state", "GORACE=atexit_sleep_ms=0")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, os.Stderr
 	cmd.ExtraFiles = []*os.File{report}

@@ -4,6 +4,7 @@
 package confine
 
 import (
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -196,6 +197,30 @@ func TestLandlockDaemon(t *testing.T) {
 	must(t, r.SetReadDeadline(time.Now().Add(patience)))
 	if n, err := r.Read(make([]byte, 1)); n != 0 || err == nil || os.IsTimeout(err) {
 		t.Errorf("a survivor still holds its output: %v", err)
+	}
+}
+
+// TestKilledFrontEndWeaker: what ends with a killed front end at the weaker levels.
+func TestKilledFrontEndWeaker(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	for _, c := range []struct{ name, level, attacks string }{
+		{"landlock, command", plan.LevelLandlock, "hold"},
+		{"bwrap, command", plan.LevelBwrap, "hold"},
+		{"bwrap, daemon", plan.LevelBwrap, "daemon,hold"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a := atLevel(t, c.level)
+			if lack := a.host.lacks(c.level, nil); lack != nil {
+				testenv.Lack(t, testenv.Programs, lack.Error())
+			}
+			f := startFront(t, a, "hold", c.attacks)
+			must(t, f.cmd.Process.Kill())
+			_ = f.cmd.Wait()
+			must(t, f.out.SetReadDeadline(time.Now().Add(patience)))
+			if _, err := io.Copy(io.Discard, f.reader); err != nil {
+				t.Errorf("the tree outlived its front end: %v", err)
+			}
+		})
 	}
 }
 

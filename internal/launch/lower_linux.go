@@ -21,8 +21,9 @@ func lower(s *Script, stdio [3]int, f files, oldKernel bool) (*lowering, error) 
 	if s.Namespaces&^namespaceMask != 0 {
 		return nil, &ScriptError{Reason: fmt.Sprintf("unknown namespaces %#x", uint64(s.Namespaces&^namespaceMask))}
 	}
+	n := callsFor(s)
 	l := &lowering{
-		calls: make([]call, 0, 320), origin: make([]int, 0, 320), names: make([]string, 0, 320),
+		calls: make([]call, 0, n), origin: make([]int, 0, n), names: make([]string, 0, n),
 		trees: make(map[int]slot), reopened: make(map[int]slot), opened: make(map[reopening]slot), stdio: stdio, files: f, fork: -1,
 	}
 	l.words = make([]uint64, slotsFor(s))
@@ -47,6 +48,23 @@ func lower(s *Script, stdio [3]int, f files, oldKernel bool) (*lowering, error) 
 		return nil, &ScriptError{Step: l.step, Reason: "a script needs start-command, and one exec as its last step"}
 	}
 	return l, nil
+}
+
+// callsFor guesses how many calls a script makes, so that the list seldom grows
+// and a short script does not pay for a long one.
+func callsFor(s *Script) int {
+	const most = 320
+	n := 24 // those that every script has
+	for i := range s.Steps {
+		n += 2
+		if r := s.Steps[i].Ruleset; r != nil {
+			n += 4 * len(r.Rules)
+		}
+		if s.Steps[i].Op == OpDropBounding {
+			n += 41 // as many as current kernels know
+		}
+	}
+	return min(n, most)
 }
 
 // slotsFor bounds how many slots a script can need.

@@ -1,0 +1,54 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package confine
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestExitCodeOfBubblewrap(t *testing.T) {
+	for _, c := range []struct {
+		name, text string
+		code       int
+		ok         bool
+	}{
+		{"ended", "{\"child-pid\": 7}\n{ \"exit-code\": 3 }\n", 3, true},
+		{"zero", "{\"exit-code\": 0}", 0, true},
+		{"never begun", "{\"child-pid\": 7}\n", 0, false},
+		{"nothing", "", 0, false},
+		{"no JSON", "exit-code 3\n{", 0, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if code, ok := exitCode(strings.NewReader(c.text)); code != c.code || ok != c.ok {
+				t.Errorf("%d %v", code, ok)
+			}
+		})
+	}
+}
+
+// FuzzTold: whatever other programs and the kernel say, reading it ends, and
+// what was read is in it.
+func FuzzTold(f *testing.F) {
+	for _, s := range []string{"bubblewrap 0.8.0\n", "{\"exit-code\": 3}\n", "2 1 0:2 / /proc/bus rw - proc proc rw\n", "", "a b.c"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if v := bwrapVersion(s); v != [2]int{} && (v[0] < 0 || v[1] < 0) {
+			t.Errorf("version %v", v)
+		}
+		if code, ok := exitCode(strings.NewReader(s)); ok && !strings.Contains(s, "exit-code") && !strings.Contains(strings.ToLower(s), "exit") && !strings.Contains(s, "\\") {
+			t.Errorf("code %d", code)
+		}
+		for _, at := range coveredProc(s) {
+			if !strings.HasPrefix(at, "/proc/") || !slices.Contains(strings.Fields(s), at) {
+				t.Errorf("covered %q", at)
+			}
+		}
+		if k := strangeKernel(s); k != "" && strangeHint(s) == "" {
+			t.Errorf("%s without a mend", k)
+		}
+	})
+}
