@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -104,11 +105,11 @@ func (f *foldingFS) answer(op uint32, id uint64, body []byte) (errno unix.Errno,
 		if !ok {
 			return unix.ENOENT, nil, false
 		}
-		out = make([]byte, 40)
+		out = make([]byte, 40, 128)
 		le.PutUint64(out, kid)
 		le.PutUint64(out[16:], 1)
 		le.PutUint64(out[24:], 1)
-		out = append(out, f.attr(kid)...)
+		out = slices.Concat(out, f.attr(kid))
 	case fuseSetattr, fuseGetattr:
 		if op == fuseSetattr && le.Uint32(body)&8 != 0 { // FATTR_SIZE: truncated by opening
 			node.data = nil
