@@ -140,6 +140,12 @@ func (h *Host) confined(r *Request, pr *plan.Request, keep *keeping, mounts bool
 	if _, err := h.filter(plan.LevelNative, r.Allow, res.Network == sandbox.NetworkHost); err != nil {
 		return err
 	}
+	if keep != nil && !mounts {
+		// Nothing can be mounted over placeholders of another level.
+		if err := h.dropPlaceholders(); err != nil {
+			return err
+		}
+	}
 	// What is missing at one moment may exist at the next, when others work in the
 	// same folders: then everything is looked at anew.
 	const tries = 8

@@ -130,6 +130,17 @@ func (h *Host) guard() (*guard.Keeper, error) {
 	return h.keeper, nil
 }
 
+// dropPlaceholders removes the placeholders that no run of this Host needs.
+func (h *Host) dropPlaceholders() error {
+	h.mu.Lock()
+	keeper := h.keeper
+	h.mu.Unlock()
+	if keeper == nil {
+		return nil
+	}
+	return keeper.DropUnused()
+}
+
 // memory returns what is remembered of the repositories below a folder, and the
 // function that keeps it for the next time. Where there is no state folder,
 // everything is looked at anew. One gathering at a time uses it.

@@ -135,6 +135,25 @@ func TestLandlockOrdinaryWork(t *testing.T) {
 	}
 }
 
+// TestLandlockNames: where nothing can be mounted over a name, what appears there
+// is moved away, also when the same host has had placeholders before.
+func TestLandlockNames(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	a := newArena(t)
+	if res := mustRun(t, a, &job{args: sh(`mkdir .codex 2>/dev/null && echo BREACH; echo end`)}); res.out != "end\n" {
+		t.Errorf("native: %+v", res)
+	}
+	a.host.Only = plan.LevelLandlock
+	for _, line := range []string{`mkdir .codex && echo evil >.codex/config.toml`, `mkdir alt && echo evil >alt/config.toml && mv -T alt .codex`, `echo evil >.codex`} {
+		if res := mustRun(t, a, &job{args: sh(line)}); res.lost != nil {
+			t.Errorf("%s: %+v", line, res)
+		}
+		if _, err := os.Lstat(a.ws + "/.codex"); err == nil {
+			t.Errorf("%s: it is there", line)
+		}
+	}
+}
+
 // TestLandlockRefusesPolicies: the policy is not made weaker by what is there.
 func TestLandlockRefusesPolicies(t *testing.T) {
 	testenv.RunAsOrdinary(t)

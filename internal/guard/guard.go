@@ -117,6 +117,10 @@ func (k *Keeper) Hold(wants []Want) (*Hold, error) { return k.hold(wants) }
 // [KindGone] and no error. The path is as in a [Want], why is for the note beside.
 func (k *Keeper) Quarantine(path, why string) (Found, error) { return k.quarantineNow(path, why) }
 
+// DropUnused removes the placeholders that no [Hold] of this Keeper and no other
+// living process needs, before Close does.
+func (k *Keeper) DropUnused() error { return k.dropUnused() }
+
 // Close ends all watches, waits for the goroutine, and removes the placeholders
 // that no other living process holds. Every Hold should be released before; one
 // that is not is broken. A second Close does nothing. A placeholder that cannot

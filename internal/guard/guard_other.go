@@ -21,6 +21,8 @@ func (k *Keeper) hold([]Want) (*Hold, error) { return k.in.refuse() }
 
 func (k *Keeper) quarantineNow(string, string) (Found, error) { return Found{}, ErrUnsupported }
 
+func (k *Keeper) dropUnused() error { return nil }
+
 func (k *Keeper) close() error { return nil }
 
 func (h *Hold) placeholders() []Placeholder { return nil }

@@ -40,3 +40,41 @@ func (k *Keeper) quarantineNow(path, why string) (Found, error) {
 	}
 	return ear.found[0], nil
 }
+
+func (k *Keeper) dropUnused() error {
+	in := &k.in
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.closed || in.journal == nil {
+		return nil
+	}
+	if err := in.journal.lock(); err != nil {
+		return in.stateError(err)
+	}
+	defer in.journal.unlock()
+	var errs []error
+	for path, s := range in.slots {
+		if len(s.holds) > 0 {
+			continue
+		}
+		file := entryName(path)
+		e, err := in.journal.read(file)
+		if err == nil {
+			err = in.journal.settle(file, &e, in.journal.id).err
+		}
+		if err != nil && !errors.Is(err, unix.ENOENT) {
+			errs = append(errs, holdError(path, "remove the placeholder", err))
+			continue
+		}
+		s.lost = true
+		delete(in.slots, path)
+		if s.folder.placed[s.name] == s {
+			delete(s.folder.placed, s.name)
+		}
+		if s.folder.refs == 0 && len(s.folder.placed) == 0 {
+			s.folder.refs = 1
+			in.exit(s.folder)
+		}
+	}
+	return errors.Join(errs...)
+}
