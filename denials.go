@@ -36,8 +36,18 @@ func guessDenials(r *Result, p sandbox.Policy) []sandbox.Denial {
 		// The policy allows it: it was something else, perhaps the file's own mode.
 		return nil
 	}
+	if inGit(d.Path) && !slices.Contains(p.Named(), gitGrant) {
+		d.Grant = sandbox.Grant{Name: gitGrant}.String()
+	}
 	return []sandbox.Denial{d}
 }
+
+// gitGrant is the grant for working with git: everything in a git folder but what
+// git obeys.
+const gitGrant = "git"
+
+// inGit reports whether a path lies in a git folder.
+func inGit(name string) bool { return strings.Contains(name, "/.git/") }
 
 // gitDenial finds the words with which git says that it could not write its
 // configuration. It goes on after them in some commands and exits with 0. The path
@@ -62,8 +72,8 @@ func gitDenial(said, dir string, p sandbox.Policy) (sandbox.Denial, bool) {
 				return d, false
 			}
 			d.Grant = sandbox.Grant{Path: d.Path, Level: sandbox.LevelWrite}.String()
-			if named := (sandbox.Grant{Name: "git"}); !slices.Contains(p.Named(), named.Name) {
-				d.Grant = named.String() + " " + d.Grant
+			if !slices.Contains(p.Named(), gitGrant) {
+				d.Grant = sandbox.Grant{Name: gitGrant}.String() + " " + d.Grant
 			}
 			return d, true
 		}

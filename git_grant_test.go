@@ -4,11 +4,13 @@
 package sallyport
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -81,8 +83,12 @@ func TestGitGrant(t *testing.T) {
 	})
 	t.Run("not without the grant", func(t *testing.T) {
 		r := newRunner(t, sandbox.WorkspaceWrite("."))
-		if res := gitRun(t, r, ws, "git commit -q --allow-empty -m no"); res.ExitCode == 0 {
-			t.Error("a commit worked")
+		res := gitRun(t, r, ws, "git add -A")
+		if res.ExitCode == 0 {
+			t.Error("it worked")
+		}
+		if ds := res.Denials(); len(ds) != 1 || ds[0].Grant != "--grant git" || ds[0].Path != filepath.Join(ws, ".git", "index.lock") {
+			t.Errorf("denials %v", ds)
 		}
 	})
 }
@@ -115,6 +121,43 @@ func TestGitInit(t *testing.T) {
 		if st, err := os.Stat(res.Quarantined[0].MovedTo); err != nil || !st.IsDir() {
 			t.Errorf("moved to %q: %v", res.Quarantined[0].MovedTo, err)
 		}
+	}
+}
+
+// TestGitConfigOpened: a configuration that an entry opens, and one that somebody
+// changes outside meanwhile, stay where they are.
+func TestGitConfigOpened(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	ws := gitRepo(t)
+	config := filepath.Join(ws, ".git", "config")
+	granted := sandbox.WorkspaceWrite(".").With(sandbox.Grant{Name: "git"})
+	opened := newRunner(t, granted.WithEntries(sandbox.PathEntry(config, sandbox.LevelWrite)))
+	if res := gitRun(t, opened, ws, "git remote add x ../x && git remote"); res.ExitCode != 0 || res.Stdout.String() != "x\n" || len(res.Quarantined) > 0 {
+		t.Errorf("opened: exit code %d, quarantined %v\n%s", res.ExitCode, res.Quarantined, res.Output)
+	}
+	c := sh("cat >/dev/null") // until its input ends
+	c.Dir = ws
+	r, w := io.Pipe()
+	c.Stdin = r
+	started := make(chan struct{}, 8)
+	shut := &Runner{Policy: granted, Events: event.SinkFunc(func(e event.Event) {
+		if _, ok := e.Body.(event.Started); ok {
+			started <- struct{}{}
+		}
+	})}
+	defer shut.Close()
+	go func() {
+		<-started
+		if res := gitRun(t, newRunner(t, sandbox.FullAccess()), ws, "git config a.outside yes"); res.ExitCode != 0 {
+			t.Errorf("outside: exit code %d\n%s", res.ExitCode, res.Output)
+		}
+		w.Close()
+	}()
+	if res := run(t, shut, c); len(res.Quarantined) > 0 {
+		t.Errorf("changed outside: quarantined %v", res.Quarantined)
+	}
+	if b, err := os.ReadFile(config); !strings.Contains(string(b), "outside = yes") || !strings.Contains(string(b), "remote") {
+		t.Errorf("the configuration is %q, %v", b, err)
 	}
 }
 

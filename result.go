@@ -130,7 +130,10 @@ func (t *task) result(a *attempt) *Result {
 		}
 		r.ExitCode = 128 + sig
 	}
-	r.denials = guessDenials(r, a.policy)
+	r.denials = a.exit.Denials
+	if len(r.denials) == 0 {
+		r.denials = guessDenials(r, a.policy)
+	}
 	return r
 }
 

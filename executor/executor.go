@@ -143,6 +143,8 @@ type Exit struct {
 	// Quarantined are names that must not come into being and that appeared
 	// while the process ran. They were moved away before Wait returned.
 	Quarantined []Quarantined
+	// Denials are what the process was kept from, as far as its executor knows.
+	Denials []sandbox.Denial
 	// Broken says what took a wall of the sandbox away while the process ran,
 	// such as somebody outside who removed a folder that stood for a protected
 	// name. The process was ended then. Nil means that the walls stood.

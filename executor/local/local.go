@@ -165,7 +165,7 @@ func (p *process) Wait() (*executor.Exit, error) {
 		StreamsLeftOpen: x.StreamsLeftOpen, Sandbox: p.sandbox,
 	}
 	after := p.child.Aftermath()
-	exit.Quarantined, exit.Broken = after.Quarantined, after.Broken
+	exit.Quarantined, exit.Denials, exit.Broken = after.Quarantined, after.Denials, after.Broken
 	for _, s := range x.Survivors {
 		exit.Survivors = append(exit.Survivors, executor.Survivor(s))
 	}

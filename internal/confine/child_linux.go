@@ -139,7 +139,7 @@ func (c *child) Close() error {
 	close(c.over)
 	found, err := c.keep.finish()
 	c.mu.Lock()
-	c.after = Aftermath{Quarantined: found, Broken: c.broken}
+	c.after = Aftermath{Quarantined: found, Denials: c.keep.denials, Broken: c.broken}
 	if c.after.Broken == nil {
 		c.after.Broken = err
 	}

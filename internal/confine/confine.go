@@ -74,7 +74,8 @@ func (r *Request) wait(ctx context.Context) error {
 // Aftermath means that nothing happened to them.
 type Aftermath struct {
 	Quarantined []executor.Quarantined
-	Broken      error // what took a wall away meanwhile; nil when they stood
+	Denials     []sandbox.Denial // what the command was kept from, as far as that was seen
+	Broken      error            // what took a wall away meanwhile; nil when they stood
 }
 
 // A Child is a started command and its tree.

@@ -28,11 +28,14 @@ type keeping struct {
 	warnings []string
 	late     []claim // names that can only be looked at when everything is over
 	before   []*repo.Snapshot
+	denials  []sandbox.Denial // written by finish
+	g        *gathering
 }
 
 // hold claims the names that a gathering found missing and adds rules for the
 // folders that now stand for some of them.
 func (k *keeping) hold(h *Host, g *gathering, mounts bool) error {
+	k.g = g
 	for _, o := range g.opened {
 		s, err := repo.Take(o.work, o.repo, g.outside)
 		if err != nil {
@@ -73,6 +76,9 @@ func (k *keeping) finish() ([]executor.Quarantined, error) {
 		var found []guard.Found
 		found, err = k.held.Finish()
 		for _, f := range found {
+			if k.tried(f) {
+				continue
+			}
 			out = append(out, executor.Quarantined{Path: f.Path, MovedTo: f.MovedTo, Why: f.Why, Grant: k.grant(f.Path)})
 		}
 	}
@@ -83,6 +89,9 @@ func (k *keeping) finish() ([]executor.Quarantined, error) {
 		paths, e := b.Check()
 		err = errors.Join(err, e)
 		for _, p := range paths {
+			if _, ruled := k.g.rules[p.Path]; ruled || k.g.level(p.Path) != sandbox.LevelWrite {
+				continue // the command could not do it, or was allowed to by name
+			}
 			err = errors.Join(err, k.move(p.Path, p.Why, &out))
 		}
 	}
@@ -97,6 +106,20 @@ func (k *keeping) move(name, why string, out *[]executor.Quarantined) error {
 		*out = append(*out, executor.Quarantined{Path: name, MovedTo: f.MovedTo, Why: why})
 	}
 	return err
+}
+
+// tried turns what was only noticed into a denial, and reports whether it was. That
+// the command did it is likely and not known.
+func (k *keeping) tried(f guard.Found) bool {
+	for _, c := range k.claims {
+		if c.Path == f.Path && c.tries != "" {
+			k.denials = append(k.denials, sandbox.Denial{
+				Access: sandbox.Access{Op: sandbox.Write, Path: c.tries}, Errno: "EBUSY", Source: sandbox.Guessed, Grant: c.grant, Time: f.When,
+			})
+			return true
+		}
+	}
+	return false
 }
 
 func (k *keeping) grant(name string) string {

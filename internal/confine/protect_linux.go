@@ -25,6 +25,9 @@ type claim struct {
 	guard.Want
 	// grant is the flag that would permit it, for the report; empty when none does.
 	grant string
+	// tries is the path that a command tries to write when the name appears, for
+	// claims that only take notice.
+	tries string
 }
 
 // Why protected names are protected, for the printed script and for reports.
@@ -291,7 +294,19 @@ func (g *gathering) grant(r *repo.Repository, paths []repo.Path) error {
 		g.roots = append(g.roots, dir)
 	}
 	g.opened = append(g.opened, opened{work: r.Work, repo: r})
-	return g.shut(paths)
+	if err := g.shut(paths); err != nil {
+		return err
+	}
+	// Git makes this file first when it writes its configuration, and then cannot
+	// put it in the place of the old one.
+	config := filepath.Join(r.Common, "config")
+	if rule, ok := g.rules[config]; ok && rule.Level == sandbox.LevelRead {
+		g.claim(claim{
+			Want: guard.Want{Path: config + ".lock", Notice: true, Why: "git configuration"}, tries: config,
+			grant: sandbox.Grant{Path: config, Level: sandbox.LevelWrite}.String(),
+		})
+	}
+	return nil
 }
 
 // shut makes places of a repository readable only. Those that lie where nothing

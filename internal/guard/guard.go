@@ -43,6 +43,9 @@ type Want struct {
 	Path string
 	// Placeholder asks for a folder to mount over; false asks for a watch.
 	Placeholder bool
+	// Notice makes a watch that only tells: what appears stays where it is, and so
+	// may what stands there already. Several things that appear are told once.
+	Notice bool
 	// Why is a word for the note beside what goes to quarantine. It may be empty.
 	Why string
 }

@@ -186,6 +186,12 @@ func (k *keeper) lose(s *slot, what string) {
 // appeared moves away what stands at the watched name n. told says that an event
 // about it came, so that nothing being there is worth telling. k.mu is held.
 func (k *keeper) appeared(f *folder, n *watched, told bool) {
+	if n.notice {
+		if told {
+			k.notice(n)
+		}
+		return
+	}
 	l, err := lookAt(f.fd, n.name)
 	switch {
 	case errors.Is(err, unix.ENOENT) && told:
@@ -212,6 +218,15 @@ func (k *keeper) appeared(f *folder, n *watched, told bool) {
 	}
 }
 
+// notice tells once that something appeared at n. k.mu is held.
+func (k *keeper) notice(n *watched) {
+	for h, why := range n.holds {
+		if !slices.ContainsFunc(h.found, func(f Found) bool { return f.Path == n.path }) {
+			h.found = append(h.found, Found{Path: n.path, Kind: KindGone, Why: why, When: time.Now()})
+		}
+	}
+}
+
 // tell adds a found thing to everybody who watches the name. k.mu is held.
 func (k *keeper) tell(n *watched, what Found) {
 	what.Path, what.When = n.path, time.Now()
@@ -230,6 +245,9 @@ func (k *keeper) tell(n *watched, what Found) {
 // lastLook moves away what stands at the watched name n in the folder fd, which is
 // f or what stands at its path now, by all means there are. k.mu is held.
 func (k *keeper) lastLook(fd int, f *folder, n *watched) error {
+	if n.notice {
+		return nil
+	}
 	reopen, err := openClosed(fd)
 	if err != nil {
 		return &QuarantineError{Path: n.path, Err: err}

@@ -55,6 +55,7 @@ type watched struct {
 	ours       int              // moves of ours that inotify has not told yet
 	moves      int              // how often something was moved from here
 	late       bool             // moving at once failed: only the last look tries again
+	notice     bool             // what appears is told and stays
 }
 
 // A hold is what a Hold has on Linux.
@@ -131,6 +132,7 @@ func sortWants(wants []Want) ([]*want, error) {
 		}
 		if old := seen[w.Path]; old != nil {
 			old.Placeholder = old.Placeholder || w.Placeholder
+			old.Notice = old.Notice && w.Notice
 			continue
 		}
 		one := &want{Want: w, dir: filepath.Dir(w.Path), name: filepath.Base(w.Path)}
@@ -203,17 +205,18 @@ func (k *keeper) settleWant(h *hold, w *want) error {
 		return nil
 	}
 	l, err := lookAt(w.folder.fd, w.name)
-	if err == nil {
+	if err == nil && !w.Notice {
 		return &ExistsError{Path: w.Path, Kind: l.kind()}
 	}
-	if !errors.Is(err, unix.ENOENT) {
+	if err != nil && !errors.Is(err, unix.ENOENT) {
 		return holdError(w.Path, "watch it", err)
 	}
 	n := w.folder.watched[w.name]
 	if n == nil {
-		n = &watched{path: w.Path, name: w.name, holds: map[*hold]string{}}
+		n = &watched{path: w.Path, name: w.name, holds: map[*hold]string{}, notice: true}
 		w.folder.watched[w.name] = n
 	}
+	n.notice = n.notice && w.Notice // of several reasons the strictest counts
 	n.holds[h] = w.Why
 	h.names = append(h.names, heldName{w.folder, n})
 	return nil
