@@ -33,7 +33,7 @@ type bwrapped struct {
 }
 
 // launchBwrap performs a plan for bubblewrap.
-func (h *Host) launchBwrap(p *plan.Plan, stdin, stdout, stderr *os.File) (Child, error) {
+func (h *Host) launchBwrap(p *plan.Plan, stdin, stdout, stderr *os.File) (*bwrapped, error) {
 	status, theirs, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("bubblewrap's status: %w", err)

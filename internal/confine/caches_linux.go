@@ -35,7 +35,7 @@ type cacheUse struct {
 // wider than it.
 //
 // Overlays can only be had at the native level.
-func (h *Host) caches(r *Request, pr *plan.Request, overlays bool) (*cacheUse, error) {
+func (h *Host) caches(r *Request, pr *plan.Request, keep *keeping, overlays bool) (*cacheUse, error) {
 	if r.NoCaches {
 		return nil, nil
 	}
@@ -48,7 +48,11 @@ func (h *Host) caches(r *Request, pr *plan.Request, overlays bool) (*cacheUse, e
 	if err := u.open(); err != nil {
 		return nil, fmt.Errorf("the private layer of toolchain caches cannot be made: %w; set XDG_STATE_HOME to a folder with room, or leave caches alone with --no-caches", err)
 	}
-	r.release = u.slot.Release
+	if keep == nil {
+		defer u.slot.Release() // only a look
+	} else {
+		keep.slot = u.slot
+	}
 	env := pr.Env // where the host's folders are does not change by what is set below
 	for _, t := range tools {
 		for i := range t.Caches {

@@ -281,14 +281,15 @@ func TestCacheWithoutOverlay(t *testing.T) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	must(t, err)
 	defer null.Close()
-	p, err := c.host.Plan(r, [3]*os.File{null, null, null})
+	keep := &keeping{}
+	p, err := c.host.plan(r, [3]*os.File{null, null, null}, keep, nil)
 	must(t, err)
 	i := slices.IndexFunc(p.Script.Steps, func(s launch.Step) bool { return s.Op == launch.OpOverlay })
 	if i < 0 {
 		t.Fatal("no overlay was planned")
 	}
 	p.Script.Steps[i].Layers.Work = launch.Layer{Path: "/dev/shm"} // on another file system, which the kernel refuses
-	_, err = c.host.execute(p, null, null, null)
+	_, _, err = c.host.execute(p, null, null, null)
 	if err = c.host.learn(r, p, map[string]*sandbox.UnsupportedError{}, err); !errors.Is(err, errPlanAgain) {
 		t.Fatalf("got %v, want another plan", err)
 	}
@@ -300,7 +301,7 @@ func TestCacheWithoutOverlay(t *testing.T) {
 	if text := p.Script.String(); !strings.Contains(text, "toolchain cache npm, private: the kernel makes no overlay") {
 		t.Errorf("the script does not say why:\n%s", text)
 	}
-	r.letGo()
+	keep.release()
 	// A folder that was replaced is no reason to do without: the run is refused.
 	if c.host.withoutOverlay(&launch.StepError{Step: launch.Step{Op: launch.OpOverlay, Path: "/x"}, Call: "compare"}) {
 		t.Error("a replaced folder counts as one that cannot be had")
@@ -391,9 +392,10 @@ func TestCacheForeignOwner(t *testing.T) {
 func TestCacheFacts(t *testing.T) {
 	c := newCached(t)
 	r := c.request(&job{args: sh("true"), env: c.env()})
-	p, err := c.host.Plan(r, [3]*os.File{os.Stdin, os.Stdout, os.Stderr})
+	keep := &keeping{}
+	p, err := c.host.plan(r, [3]*os.File{os.Stdin, os.Stdout, os.Stderr}, keep, nil)
 	must(t, err)
-	defer r.letGo()
+	defer keep.release()
 	i := slices.IndexFunc(p.Script.Steps, func(s launch.Step) bool { return s.Op == launch.OpOverlay })
 	if i < 0 {
 		t.Fatalf("no overlay:\n%s", p.Script.String())

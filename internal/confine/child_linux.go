@@ -28,25 +28,29 @@ type child struct {
 	plan *plan.Plan
 	own  bool // has its own process namespace
 
-	keep    *keeping
-	over    chan struct{} // closed by Close
-	mu      sync.Mutex
-	broken  error     // why a wall is gone; guarded by mu
-	after   Aftermath // written by Close
-	release func()    // gives back what the tree has used; nil for nothing
+	keep   *keeping
+	over   chan struct{} // closed by Close
+	mu     sync.Mutex
+	broken error     // why a wall is gone; guarded by mu
+	after  Aftermath // written by Close
 }
 
 // perform performs a plan.
-// execute performs a plan as its level needs it and returns what the launcher says.
-func (h *Host) execute(p *plan.Plan, stdin, stdout, stderr *os.File) (Child, error) {
+// execute performs a plan as its level needs it and returns what the launcher says:
+// the child, and the part of it that every level has.
+func (h *Host) execute(p *plan.Plan, stdin, stdout, stderr *os.File) (Child, *child, error) {
 	if p.Pipes {
-		return h.launchBwrap(p, stdin, stdout, stderr)
+		b, err := h.launchBwrap(p, stdin, stdout, stderr)
+		if err != nil {
+			return nil, nil, err
+		}
+		return b, b.child, nil
 	}
 	c, err := h.launch(p, stdin, stdout, stderr)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return c, nil
+	return c, c, nil
 }
 
 // launch performs a plan and returns what the launcher says.
@@ -115,8 +119,8 @@ func (c *child) Kill() error {
 }
 
 // attend looks after what is kept around the command.
-func (c *child) attend(k *keeping, release func()) {
-	c.keep, c.release = k, release
+func (c *child) attend(k *keeping) {
+	c.keep = k
 	held := k.held
 	if held == nil {
 		return
@@ -144,12 +148,7 @@ func (c *child) Close() error {
 		c.after.Broken = err
 	}
 	c.mu.Unlock()
-	err = c.proc.Close()
-	if c.release != nil {
-		c.release()
-		c.release = nil
-	}
-	return err
+	return c.proc.Close()
 }
 
 func (c *child) Aftermath() Aftermath {

@@ -44,17 +44,6 @@ type Request struct {
 
 	// Ready, when it is not nil, holds the command back until it is closed.
 	Ready <-chan struct{}
-
-	// release gives back what planning has taken for this start; nil for nothing.
-	release func()
-}
-
-// letGo gives back what planning has taken.
-func (r *Request) letGo() {
-	if r.release != nil {
-		r.release()
-		r.release = nil
-	}
 }
 
 // wait returns when the command may begin.

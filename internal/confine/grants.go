@@ -3,13 +3,6 @@
 
 package confine
 
-import (
-	"fmt"
-	"slices"
-
-	"github.com/sallyport-dev/sallyport/sandbox"
-)
-
 // GrantGit is the name of the grant for working with git.
 const GrantGit = "git"
 
@@ -41,18 +34,4 @@ func NamedGrants() []NamedGrant {
 			"git branch --set-upstream-to, git checkout --track: they say that they could not write it, and go on",
 		},
 	}}
-}
-
-// checkNamed refuses grants that nobody here knows: what they would open is not
-// known, and what they were asked for would fail in the middle.
-func checkNamed(names []string) error {
-	for _, name := range names {
-		if !slices.ContainsFunc(NamedGrants(), func(g NamedGrant) bool { return g.Name == name }) {
-			return &sandbox.UnsupportedError{
-				Need: fmt.Sprintf("the named grant %q", name), Have: "this version does not know it",
-				Hint: "leave it out; sallyport doctor lists the names",
-			}
-		}
-	}
-	return nil
 }

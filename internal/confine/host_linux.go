@@ -72,13 +72,7 @@ func (h *Host) Plan(r *Request, stdio [3]*os.File) (*plan.Plan, error) {
 
 // plan plans the launch, with names claimed in keep unless that is nil, and without
 // the levels that the caller has found out about.
-func (h *Host) plan(r *Request, stdio [3]*os.File, keep *keeping, lacks map[string]*sandbox.UnsupportedError) (p *plan.Plan, err error) {
-	r.letGo() // of an earlier plan that was not performed
-	defer func() {
-		if err != nil {
-			r.letGo()
-		}
-	}()
+func (h *Host) plan(r *Request, stdio [3]*os.File, keep *keeping, lacks map[string]*sandbox.UnsupportedError) (*plan.Plan, error) {
 	if len(r.Args) == 0 {
 		return nil, fmt.Errorf("command args are empty")
 	}
@@ -119,12 +113,14 @@ func (h *Host) plan(r *Request, stdio [3]*os.File, keep *keeping, lacks map[stri
 		if err := h.confined(r, pr, keep, level != plan.LevelLandlock); err != nil {
 			return nil, err
 		}
-		if caches, err = h.caches(r, pr, level == plan.LevelNative); err != nil {
+		if caches, err = h.caches(r, pr, keep, level == plan.LevelNative); err != nil {
 			return nil, err
 		}
 	}
-	p, err = h.choose(r, pr, lacks)
-	caches.hold(p)
+	p, err := h.choose(r, pr, lacks)
+	if keep != nil {
+		caches.hold(p)
+	}
 	return p, hidden(r, err)
 }
 

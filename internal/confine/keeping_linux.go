@@ -15,6 +15,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/launch"
 	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/internal/repo"
+	"github.com/sallyport-dev/sallyport/internal/toolcache"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -30,6 +31,7 @@ type keeping struct {
 	before   []*repo.Snapshot
 	denials  []sandbox.Denial // written by finish
 	g        *gathering
+	slot     *toolcache.Slot // of the private layers; nil without
 }
 
 // hold claims the names that a gathering found missing and adds rules for the
@@ -131,11 +133,15 @@ func (k *keeping) grant(name string) string {
 	return ""
 }
 
-// release lets the claims go. It may be called twice.
+// release lets the claims and the slot go. It may be called twice.
 func (k *keeping) release() {
 	if k.held != nil {
 		k.held.Release()
 		k.held = nil
+	}
+	if k.slot != nil {
+		k.slot.Release()
+		k.slot = nil
 	}
 }
 

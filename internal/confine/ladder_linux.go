@@ -161,7 +161,6 @@ func (h *Host) first(r *Request, lacks map[string]*sandbox.UnsupportedError) (st
 // change the plan, or nil. What a launch at one level tells about the host is
 // remembered.
 func (h *Host) descend(ctx context.Context, r *Request, change func(*plan.Plan), stdin, stdout, stderr *os.File) (Child, error) {
-	defer r.letGo()
 	lacks := make(map[string]*sandbox.UnsupportedError)
 	for {
 		c, err := h.try(ctx, r, lacks, change, stdin, stdout, stderr)
@@ -192,22 +191,13 @@ func (h *Host) try(ctx context.Context, r *Request, lacks map[string]*sandbox.Un
 		keep.release()
 		return nil, err
 	}
-	c, err := h.execute(p, stdin, stdout, stderr)
+	c, own, err := h.execute(p, stdin, stdout, stderr)
 	if err != nil {
 		keep.release()
 		return nil, h.learn(r, p, lacks, err)
 	}
-	base(c).attend(keep, r.release)
-	r.release = nil
+	own.attend(keep)
 	return c, nil
-}
-
-// base is the part of a child that every level has.
-func base(c Child) *child {
-	if b, ok := c.(*bwrapped); ok {
-		return b.child
-	}
-	return c.(*child)
 }
 
 // learn keeps what a failed launch tells about the host, and returns errPlanAgain
