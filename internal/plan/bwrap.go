@@ -156,7 +156,7 @@ func (b *bwrapping) place(u Rule) {
 		return // the host's is not visible, and nobody asked for it
 	}
 	covered := within(u.Path, "/run") || t != nil && within(u.Path, t.At)
-	if u.Kind == KindMissing || u.Level == levelOver(b.req, u.Path) && !covered {
+	if u.Kind == KindMissing || u.Level == levelOver(b.req, u.Path) && !covered && !u.Pin {
 		return
 	}
 	if covered && u.Level == sandbox.LevelDeny && levelOver(b.req, u.Path) == b.req.Root {
