@@ -36,7 +36,6 @@ type child struct {
 	release func()    // gives back what the tree has used; nil for nothing
 }
 
-// perform performs a plan.
 // execute performs a plan as its level needs it and returns what the launcher says.
 func (h *Host) execute(p *plan.Plan, stdin, stdout, stderr *os.File) (Child, error) {
 	if p.Pipes {
@@ -267,6 +266,11 @@ func explain(r *Request, err error) error {
 		return &sandbox.UnsupportedError{
 			Need: "a fresh /proc", Have: procHave(),
 			Hint: "start the container with an uncovered /proc (Docker: --security-opt systempaths=unconfined; Podman: --security-opt unmask=ALL)",
+		}
+	case step.Errno == syscall.EACCES && step.Step.ID != (launch.ID{}) && (step.Step.Op == launch.OpClone || step.Step.Op == launch.OpAttach):
+		return &RootError{
+			Path: step.Step.Path, Why: "cannot be reached inside a user namespace: a folder above it belongs to another user and is closed",
+			Mend: "run as that user, or open the folders above it for others (chmod o+x)",
 		}
 	case step.Call == "compare", step.Errno == syscall.ELOOP:
 		return &RootError{

@@ -4,6 +4,7 @@
 package confine
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -260,6 +261,35 @@ func TestPlaceholderUmask(t *testing.T) {
 		}})
 		if err != nil || res.code == 0 {
 			t.Errorf("umask %o: the name could be made: %v, %+v", mask, err, res)
+		}
+	}
+}
+
+// TestForeignFolder: that the real root cannot reach a folder of another user's in a
+// namespace is the folder's fault, and no reason for a weaker level.
+func TestForeignFolder(t *testing.T) {
+	if os.Geteuid() != 0 {
+		return // an ordinary user reaches what he can name
+	}
+	for _, deny := range []bool{false, true} {
+		a := newArena(t)
+		dir := a.base + "/theirs/w"
+		must(t, os.MkdirAll(dir, 0o700))
+		must(t, os.Chown(a.base+"/theirs", 65534, 65534))
+		must(t, os.Chmod(a.base+"/theirs", 0o700))
+		j := &job{args: sh(`:`), dir: dir}
+		p := bind(sandbox.WorkspaceWrite(dir), dir)
+		if deny {
+			j.dir, p = a.ws, a.policy().WithEntries(sandbox.PathEntry(dir, sandbox.LevelDeny))
+		}
+		j.policy = &p
+		_, err := a.run(t, j)
+		var about *RootError
+		if !errors.As(err, &about) || about.Path != dir {
+			t.Errorf("denied %v: %v", deny, err)
+		}
+		if lack := a.host.lacks(plan.LevelNative, nil); lack != nil {
+			t.Errorf("denied %v: the native level is given up: %v", deny, lack)
 		}
 	}
 }
