@@ -194,7 +194,7 @@ func (u *cacheUse) overlay(c *toolcache.Cache, spot plan.Spot) (why string, err 
 func (u *cacheUse) without(c *toolcache.Cache, spot plan.Spot, why string) error {
 	level := u.pr.LevelAt(spot.Path)
 	if level == sandbox.LevelWrite {
-		addRule(u.pr, plan.Rule{Spot: spot, Level: sandbox.LevelRead, Why: "the host's cache " + c.Name})
+		addRule(u.pr, plan.Rule{Spot: spot, Level: sandbox.LevelRead, Auto: true, Why: "the host's cache " + c.Name})
 		level = sandbox.LevelRead
 	}
 	if level == sandbox.LevelRead && c.ReadOnlyIsFine && !u.pr.Hides(spot.Path) {

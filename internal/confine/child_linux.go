@@ -35,7 +35,6 @@ type child struct {
 	after  Aftermath // written by Close
 }
 
-// perform performs a plan.
 // execute performs a plan as its level needs it and returns what the launcher says:
 // the child, and the part of it that every level has.
 func (h *Host) execute(p *plan.Plan, stdin, stdout, stderr *os.File) (Child, *child, error) {
@@ -266,6 +265,11 @@ func explain(r *Request, err error) error {
 		return &sandbox.UnsupportedError{
 			Need: "a fresh /proc", Have: procHave(),
 			Hint: "start the container with an uncovered /proc (Docker: --security-opt systempaths=unconfined; Podman: --security-opt unmask=ALL)",
+		}
+	case step.Errno == syscall.EACCES && step.Step.ID != (launch.ID{}) && (step.Step.Op == launch.OpClone || step.Step.Op == launch.OpAttach):
+		return &RootError{
+			Path: step.Step.Path, Why: "cannot be reached inside a user namespace: a folder above it belongs to another user and is closed",
+			Mend: "run as that user, or open the folders above it for others (chmod o+x)",
 		}
 	case step.Call == "compare", step.Errno == syscall.ELOOP:
 		return &RootError{

@@ -30,6 +30,7 @@ type gathering struct {
 
 	auto     bool     // what is added now is what every policy protects
 	present  []string // names at which something stands that is no placeholder
+	dir      string   // where the command begins
 	private  string   // where a folder of ours stands; nothing of the host's is there
 	git      bool     // the grant git is given
 	outside  repo.Outside

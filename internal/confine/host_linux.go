@@ -180,7 +180,7 @@ func (h *Host) collect(r *Request, pr *plan.Request, res *sandbox.Resolved, pres
 	if err != nil {
 		return nil, err
 	}
-	g.present = present
+	g.present, g.dir = present, realPath(r.Dir)
 	if err := g.aboutRoot(); err != nil {
 		return nil, err
 	}

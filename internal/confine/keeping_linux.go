@@ -9,6 +9,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/guard"
@@ -104,6 +105,16 @@ func (k *keeping) finish() ([]executor.Quarantined, error) {
 // move moves what stands at a path to quarantine.
 func (k *keeping) move(name, why string, out *[]executor.Quarantined) error {
 	f, err := k.keeper.Quarantine(name, why)
+	if errors.Is(err, syscall.ELOOP) {
+		// No link was on the way when the command began. If something can be had by
+		// the one that is there now, it goes.
+		links := walk(filepath.Dir(name))
+		if _, e := os.Stat(name); e != nil || len(links) == 0 {
+			return nil //nolint:nilerr // nothing stands there
+		}
+		name = links[0].Path
+		f, err = k.keeper.Quarantine(name, why)
+	}
 	if err == nil && f.Kind != guard.KindGone {
 		*out = append(*out, executor.Quarantined{Path: name, MovedTo: f.MovedTo, Why: why})
 	}

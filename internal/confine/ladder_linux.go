@@ -237,7 +237,15 @@ func hostRefuses(err error) bool {
 	switch step.Step.Op {
 	case launch.OpMapUser, launch.OpTmpfs, launch.OpProc, launch.OpDevpts, launch.OpLoopback:
 		return true
-	case launch.OpSetMount, launch.OpSetTree, launch.OpClone, launch.OpAttach, launch.OpDropBounding, launch.OpSecureBits:
+	case launch.OpClone:
+		// The kernel asks for the right before it looks at the path: EACCES is about
+		// what stands there, such as another user's folder for the real root.
+		return step.Errno == syscall.EPERM
+	case launch.OpAttach:
+		// Where an identity was planned, the path is the policy's. Our own folders
+		// were attached before, so the host lets mounts be made.
+		return step.Step.ID == (launch.ID{}) && (step.Errno == syscall.EPERM || step.Errno == syscall.EACCES)
+	case launch.OpSetMount, launch.OpSetTree, launch.OpDropBounding, launch.OpSecureBits:
 		// AppArmor lets namespaces be made and gives no rights in them.
 		return step.Errno == syscall.EPERM || step.Errno == syscall.EACCES
 	}

@@ -72,6 +72,9 @@ func (g *gathering) protectAll(res *sandbox.Resolved, mem memory) error {
 	g.outside = repo.Surroundings(os.LookupEnv)
 	g.auto = true
 	defer func() { g.auto = false }()
+	if err := g.personal(); err != nil {
+		return err
+	}
 	for _, w := range res.Writable {
 		root, err := filepath.EvalSymlinks(w.Root)
 		if err != nil || !g.folder(root) || root == g.private {
@@ -82,7 +85,7 @@ func (g *gathering) protectAll(res *sandbox.Resolved, mem memory) error {
 		}
 		cache, keep := mem(root)
 		g.outside.Cache = cache
-		err = g.protectRoot(root, w.Protected)
+		err = g.protectRoot(root, w)
 		keep()
 		if err != nil {
 			return err
@@ -92,9 +95,12 @@ func (g *gathering) protectAll(res *sandbox.Resolved, mem memory) error {
 }
 
 // protectRoot adds the rules for one writable root.
-func (g *gathering) protectRoot(root string, protected []string) error {
+func (g *gathering) protectRoot(root string, w sandbox.WritableRoot) error {
+	if shut, err := g.closed(root); shut || err != nil {
+		return err
+	}
 	opened := true // an entry for .git itself says what it is
-	for _, name := range protected {
+	for _, name := range w.Protected {
 		if filepath.Base(name) == ".git" {
 			opened = false
 			continue
@@ -107,6 +113,12 @@ func (g *gathering) protectRoot(root string, protected []string) error {
 		if err := g.workspace(root); err != nil {
 			return err
 		}
+	}
+	if err := g.named(w, root); err != nil {
+		return err
+	}
+	if err := g.around(root); err != nil {
+		return err
 	}
 	return g.nested(root, repo.Scan(root, g.outside.Cache, repo.Limit{}))
 }
@@ -142,11 +154,11 @@ func (g *gathering) protect(real string) error {
 }
 
 // placeholder reports whether what stands at a name looks like the folder with
-// which another run holds its place. That one goes when its run ends, so it is
-// claimed like a missing name; whether it is one is in the journal.
+// which another run holds its place, whatever the umask was. That one goes when its
+// run ends, so it is claimed like a missing name; whether it is one is in the journal.
 func (g *gathering) placeholder(name string, st fs.FileInfo) bool {
 	sys, ok := st.Sys().(*syscall.Stat_t)
-	return ok && st.Mode() == fs.ModeDir|0o555 && sys.Nlink <= 2 && int(sys.Uid) == os.Geteuid() && !slices.Contains(g.present, name)
+	return ok && st.IsDir() && st.Mode()&^(fs.ModeDir|0o555) == 0 && sys.Nlink <= 2 && int(sys.Uid) == os.Geteuid() && !slices.Contains(g.present, name)
 }
 
 // claim notes a name that must not come into being.
@@ -189,14 +201,11 @@ func (g *gathering) workspace(root string) error {
 }
 
 // nested protects the repositories that a search found below a root, the ones
-// higher up first.
+// higher up first. What those that cannot be written obey may lie where it can.
 func (g *gathering) nested(root string, found repo.Found) error {
 	for _, work := range found.Repositories {
-		if g.level(work) != sandbox.LevelWrite {
-			continue
-		}
-		if _, ruled := g.rules[filepath.Join(work, ".git")]; ruled {
-			continue // an entry of the policy, or done before
+		if r, ruled := g.rules[filepath.Join(work, ".git")]; ruled && r.Level == sandbox.LevelWrite {
+			continue // an entry of the policy opens it
 		}
 		if err := g.repository(work, false); err != nil {
 			return err
@@ -219,7 +228,10 @@ func (g *gathering) repository(work string, own bool) error {
 		if err != nil {
 			g.warn(err)
 		}
-		return g.carve(filepath.Join(work, ".git"), sandbox.LevelRead, "git folder")
+		if link := filepath.Join(work, ".git"); g.level(link) == sandbox.LevelWrite {
+			return g.carve(link, sandbox.LevelRead, "git folder")
+		}
+		return nil
 	}
 	if g.git {
 		paths, err := r.Shut(g.outside)
@@ -242,6 +254,9 @@ func (g *gathering) ungrantable(r *repo.Repository, own bool, paths []repo.Path,
 		return "what git obeys there is not known: " + err.Error()
 	}
 	for _, dir := range []string{r.Dir, r.Common} {
+		if name := g.kept(dir); name != "" {
+			return fmt.Sprintf("an entry of the policy keeps %s from being written, and the git folder %s with it", name, dir)
+		}
 		if g.level(dir) != sandbox.LevelWrite && (!own || !mutual(r)) {
 			return fmt.Sprintf("its git folder %s lies outside of the workspace and does not point back to it; --rw with its path opens it", dir)
 		}
@@ -255,9 +270,30 @@ func (g *gathering) ungrantable(r *repo.Repository, own bool, paths []repo.Path,
 	return ""
 }
 
+// kept names the entry of the policy by which a path cannot be written; it is empty
+// when the policy says nothing about it. No grant opens what an entry has shut.
+func (g *gathering) kept(name string) string {
+	for at := name; ; at = filepath.Dir(at) {
+		if r, ok := g.rules[at]; ok {
+			if r.Level == sandbox.LevelDeny || r.Level == sandbox.LevelRead && !r.Auto {
+				return at
+			}
+			return ""
+		}
+		if at == "/" {
+			return ""
+		}
+	}
+}
+
 // mutual reports whether the git folder of a work tree points back to it. A pointer
 // that leads out of the workspace and was put there by a command does not.
 func mutual(r *repo.Repository) bool {
+	// A folder that names another one as the shared one must be a work tree of it;
+	// otherwise anybody could name the folder of somebody else's repository.
+	if r.Common != r.Dir && filepath.Dir(r.Dir) != filepath.Join(r.Common, "worktrees") {
+		return false
+	}
 	if !r.Pointer {
 		return true // it lies in the work tree
 	}
@@ -373,7 +409,9 @@ func (g *gathering) reachable(name string) bool {
 // level is the level of a path by the rules so far.
 func (g *gathering) level(name string) sandbox.Level {
 	for at := name; ; at = filepath.Dir(at) {
-		if r, ok := g.rules[at]; ok {
+		if r, ok := g.rules[at]; ok && at == g.private && name != at {
+			return g.base // the host's files are not there
+		} else if ok {
 			return r.Level
 		}
 		if at == "/" {

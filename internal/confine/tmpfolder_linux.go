@@ -52,6 +52,9 @@ func (g *gathering) tmpFolder(want string, spot plan.Spot) error {
 			return refuse(fmt.Sprintf("the policy keeps %s in it from coming into being, which would not hold there", c.Path), "name another folder")
 		}
 	}
+	if obeyed := g.hold(spot.Path); obeyed != "" {
+		return refuse(fmt.Sprintf("tools outside obey %s, and nothing would protect it there", obeyed), "name another folder")
+	}
 	return nil
 }
 

@@ -42,7 +42,9 @@ type bwrapping struct {
 	req  *Request
 	plan *Plan
 	args []string
-	err  error
+	// sealed are folders in memory that are made read-only when all is in them.
+	sealed []string
+	err    error
 }
 
 // bwrapped plans a run in which bubblewrap makes the namespaces and mounts. The
@@ -75,6 +77,9 @@ func bwrapped(h *Host, r *Request) (*Plan, error) {
 	}
 	if b.err != nil {
 		return nil, b.err
+	}
+	for _, s := range b.sealed {
+		b.add("--remount-ro", s)
 	}
 	b.add("--remount-ro", "/dev", "--remount-ro", "/sys")
 	if !slices.ContainsFunc(r.Rules, func(u Rule) bool { return u.Path == "/run" && u.Kind != KindMissing }) {
@@ -156,7 +161,7 @@ func (b *bwrapping) place(u Rule) {
 		return // the host's is not visible, and nobody asked for it
 	}
 	covered := within(u.Path, "/run") || t != nil && within(u.Path, t.At)
-	if u.Kind == KindMissing || u.Level == levelOver(b.req, u.Path) && !covered {
+	if u.Kind == KindMissing || u.Level == levelOver(b.req, u.Path) && !covered && !u.Pin {
 		return
 	}
 	if covered && u.Level == sandbox.LevelDeny && levelOver(b.req, u.Path) == b.req.Root {
@@ -191,6 +196,13 @@ func (b *bwrapping) hosted(name string) bool {
 func (b *bwrapping) mask(u Rule) {
 	for _, o := range b.req.Rules {
 		if o.Path != u.Path && within(o.Path, u.Path) && o.Level != sandbox.LevelDeny && o.Kind != KindMissing {
+			if u.Auto {
+				// Our own state, of which the command gets a folder: another one in memory
+				// stands there, with nothing but the mount points.
+				b.add("--perms", "0111", "--tmpfs", u.Path)
+				b.sealed = append(b.sealed, u.Path)
+				return
+			}
 			b.fail(fmt.Sprintf("the entry %s=%s below the denied %s", o.Path, o.Level, u.Path), "the bwrap level cannot hold it",
 				"leave one of them out, or use a machine with the native level")
 			return

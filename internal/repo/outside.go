@@ -56,6 +56,21 @@ func Surroundings(lookup func(string) (string, bool)) Outside {
 	return o
 }
 
+// Protected returns what git obeys in every repository, in a stable order: the
+// configurations of the user and the system with what they include, the folders of
+// hooks that they name by absolute paths, and what the symbolic links among these
+// lead to. The error is that of [Repository.Protected].
+func (o Outside) Protected() ([]Path, error) {
+	c := &configReader{home: o.Home, hash: sha1Size}
+	c.people(o)
+	for _, path := range c.hooks {
+		if filepath.IsAbs(path) {
+			c.hookFolder(string(filepath.Separator), path, whyHooksPath)
+		}
+	}
+	return c.paths, errors.Join(c.errs...)
+}
+
 // Limits of what is read of configurations.
 const (
 	maxConfig  = 16 << 20 // bytes of a file; people write kilobytes
@@ -213,6 +228,12 @@ func (r *Repository) readConfigs(o Outside) *configReader {
 			c.config(r.Dir, worktreeName, "git config of the work tree", 0)
 		}
 	}
+	c.people(o)
+	return c
+}
+
+// people reads the configurations of the user and the system.
+func (c *configReader) people(o Outside) {
 	const system, person = "git config of the system", "git config of the user"
 	for _, name := range o.System {
 		switch {
@@ -229,8 +250,10 @@ func (r *Repository) readConfigs(o Outside) *configReader {
 			c.config(string(filepath.Separator), name, person, 0)
 		}
 	}
-	return c
 }
+
+// whyHooksPath is why a folder of hooks is protected that is not the usual one.
+const whyHooksPath = "folder that core.hooksPath names"
 
 // hookFolders adds the folders that hooks are taken from: the default one, and those
 // that core.hooksPath names.
@@ -238,17 +261,16 @@ func (r *Repository) hookFolders(c *configReader) {
 	if !r.CommonMissing {
 		c.hookFolder(r.Common, "hooks", "git hooks")
 	}
-	const why = "folder that core.hooksPath names"
 	for _, path := range c.hooks {
 		if filepath.IsAbs(path) {
-			c.hookFolder(string(filepath.Separator), path, why)
+			c.hookFolder(string(filepath.Separator), path, whyHooksPath)
 			continue
 		}
 		// Hooks run at the top of the work tree, but in the git folder if something
 		// was pushed here.
-		c.hookFolder(r.Work, path, why)
+		c.hookFolder(r.Work, path, whyHooksPath)
 		if r.Dir != r.Work && !r.DirMissing {
-			c.hookFolder(r.Dir, path, why)
+			c.hookFolder(r.Dir, path, whyHooksPath)
 		}
 	}
 }

@@ -1,0 +1,164 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package confine
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/sallyport-dev/sallyport/internal/guard"
+	"github.com/sallyport-dev/sallyport/internal/repo"
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+// around protects what the repositories above a writable root obey in it: their
+// configuration can name hooks or files that lie there.
+func (g *gathering) around(root string) error {
+	for at := root; at != "/"; {
+		at = filepath.Dir(at)
+		r, err := repo.Open(at)
+		if err != nil {
+			g.warn(err)
+		}
+		if r == nil || slices.ContainsFunc(g.opened, func(o opened) bool { return o.work == r.Work && o.repo != nil }) {
+			continue // none, or its paths are shut with the grant
+		}
+		paths, err := r.Protected(g.outside)
+		if err != nil {
+			g.warn(err)
+		}
+		inside := slices.DeleteFunc(paths, func(p repo.Path) bool { return !below(p.Path, root) })
+		if err := g.shut(inside); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// closed finds out whether a workspace lies in something that is protected itself,
+// as with a git folder or its hooks as the working directory. It is readable only
+// then: that it was chosen as the workspace does not say that it may be changed.
+// A repository of its own in such a place, as some tools put there, is not closed.
+func (g *gathering) closed(root string) (bool, error) {
+	if root != g.dir {
+		return false, nil // an entry of the policy names it
+	}
+	close := func(what string) (bool, error) {
+		g.warnings = append(g.warnings, fmt.Sprintf("%s is not writable in this run, because it belongs to %s; an entry of its own in a workspace above it opens it", root, what))
+		return true, g.carve(root, sandbox.LevelRead, whyName)
+	}
+	for at := root; at != "/"; at = filepath.Dir(at) {
+		if slices.Contains(sandbox.ProtectedNames(), filepath.Base(at)) {
+			return close("the protected name " + at)
+		}
+		r, err := repo.Open(at)
+		if err != nil || r == nil {
+			continue
+		}
+		paths, _ := r.Protected(g.outside) // what is wrong there is told elsewhere
+		for _, p := range paths {
+			if p.Folder && !p.Missing && below(root, p.Path) && !(r.Bare && root == r.Work) {
+				return close(fmt.Sprintf("%s (%s)", p.Path, p.Why))
+			}
+		}
+		if !r.Bare {
+			break // what is above says nothing about a work tree
+		}
+	}
+	return false, nil
+}
+
+// personal protects the configuration of the user's git, where a writable root
+// holds it: git obeys it in every repository.
+func (g *gathering) personal() error {
+	paths, err := g.outside.Protected()
+	if err != nil {
+		g.warn(err)
+	}
+	return g.shut(slices.DeleteFunc(paths, func(p repo.Path) bool {
+		if p.Symlink && g.level(p.Path) == sandbox.LevelWrite {
+			g.warnings = append(g.warnings, fmt.Sprintf("%s (%s) can be turned elsewhere by the command", p.Path, p.Why))
+		}
+		return p.Symlink
+	}))
+}
+
+// named protects the names of a root that entries of the policy are about. An entry
+// that takes .git away says nothing of what git obeys elsewhere, and one for a
+// missing name does not make that name.
+func (g *gathering) named(w sandbox.WritableRoot, root string) error {
+	for _, name := range slices.Concat(w.ReadOnly, w.Denied) {
+		base := filepath.Base(name)
+		if filepath.Dir(name) != w.Root || !slices.Contains(sandbox.ProtectedNames(), base) {
+			continue
+		}
+		at := filepath.Join(root, base)
+		if _, ruled := g.rules[at]; !ruled {
+			if base != ".git" {
+				if err := g.protect(at); err != nil {
+					return err
+				}
+				continue
+			}
+			g.claim(claim{Want: guard.Want{Path: at, Why: whyNewRepo}})
+			continue
+		}
+		if base != ".git" {
+			continue
+		}
+		r, err := repo.Open(root)
+		if err != nil {
+			g.warn(err)
+		}
+		if r == nil {
+			continue
+		}
+		paths, err := r.Protected(g.outside)
+		if err != nil {
+			g.warn(err)
+		}
+		if err := g.shut(paths); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hold protects a folder that stands at /tmp, where no rule can be put over its
+// names: what is there and tools outside obey is told, and what is missing is kept
+// from coming into being. Repositories further below are not looked for: commands
+// make them there.
+func (g *gathering) hold(folder string) (obeyed string) {
+	paths, _ := g.outside.Protected() // what is wrong there is told elsewhere
+	for _, n := range sandbox.ProtectedNames() {
+		at := filepath.Join(folder, n)
+		_, err := os.Lstat(at)
+		paths = append(paths, repo.Path{Path: at, Missing: errors.Is(err, fs.ErrNotExist), Why: whyName})
+	}
+	for at := folder; ; at = filepath.Dir(at) {
+		if r, err := repo.Open(at); r != nil && err == nil {
+			more, _ := r.Protected(g.outside)
+			paths = append(paths, more...)
+		}
+		if at == "/" {
+			break
+		}
+	}
+	for _, p := range paths {
+		switch {
+		case !p.Missing && (below(p.Path, folder) || p.Folder && below(folder, p.Path)):
+			return fmt.Sprintf("%s (%s)", p.Path, p.Why)
+		case !below(p.Path, folder):
+		case g.reachable(p.Path):
+			g.claim(claim{Want: guard.Want{Path: p.Path, Why: p.Why}})
+		default:
+			g.late = append(g.late, claim{Want: guard.Want{Path: p.Path, Why: p.Why}})
+		}
+	}
+	return ""
+}
