@@ -9,6 +9,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/guard"
@@ -28,6 +29,7 @@ type keeping struct {
 	warnings []string
 	late     []claim // names that can only be looked at when everything is over
 	before   []*repo.Snapshot
+	given    []string // places in git folders that the policy itself makes writable
 }
 
 // hold claims the names that a gathering found missing and adds rules for the
@@ -39,6 +41,7 @@ func (k *keeping) hold(h *Host, g *gathering, mounts bool) error {
 			g.warn(err)
 		}
 		k.before = append(k.before, s)
+		k.given = append(k.given, g.given(o.repo)...)
 	}
 	if len(g.claims) == 0 && len(g.late) == 0 && len(k.before) == 0 {
 		return nil
@@ -65,6 +68,19 @@ func (k *keeping) hold(h *Host, g *gathering, mounts bool) error {
 	return nil
 }
 
+// given returns the places inside of a repository's git folders that an entry of
+// the policy makes writable: what a command does there is what somebody asked for.
+func (g *gathering) given(r *repo.Repository) []string {
+	var out []string
+	for name, rule := range g.rules {
+		inside := r != nil && (name != r.Dir && below(name, r.Dir) || name != r.Common && below(name, r.Common))
+		if inside && rule.Level == sandbox.LevelWrite && !rule.Auto && rule.Why != whyGrant {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
 // finish looks at everything once more, when the tree is dead, and lets go.
 func (k *keeping) finish() ([]executor.Quarantined, error) {
 	var out []executor.Quarantined
@@ -83,7 +99,9 @@ func (k *keeping) finish() ([]executor.Quarantined, error) {
 		paths, e := b.Check()
 		err = errors.Join(err, e)
 		for _, p := range paths {
-			err = errors.Join(err, k.move(p.Path, p.Why, &out))
+			if !slices.ContainsFunc(k.given, func(at string) bool { return below(p.Path, at) }) {
+				err = errors.Join(err, k.move(p.Path, p.Why, &out))
+			}
 		}
 	}
 	k.release()
