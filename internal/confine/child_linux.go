@@ -36,7 +36,6 @@ type child struct {
 	release func()    // gives back what the tree has used; nil for nothing
 }
 
-// perform performs a plan.
 // execute performs a plan as its level needs it and returns what the launcher says.
 func (h *Host) execute(p *plan.Plan, stdin, stdout, stderr *os.File) (Child, error) {
 	if p.Pipes {
