@@ -73,7 +73,9 @@ type Cmd struct {
 	// the command may write to those of its workspace's toolchains without changing
 	// them: what it writes stays with the workspace.
 	NoCaches bool
-	// Level is the least sandbox level accepted: "", "native", "bwrap", "landlock".
+	// Level is the least sandbox level accepted: "native", "bwrap" or "landlock" on
+	// Linux, "seatbelt" on macOS. Empty means "bwrap", that is native or bwrap, and
+	// on macOS "seatbelt".
 	Level string
 }
 

@@ -15,6 +15,11 @@
 //	defer r.Close()
 //	res, err := r.Run(ctx, sallyport.Script("go test ./..."))
 //
+// A policy grows by grants: p.With(sandbox.Grant{Name: "git"}) lets commands commit
+// and branch, while hooks and configuration stay as they are. Names that must not
+// come into being, such as .git in a workspace that has none, are moved away when
+// they do, and told in [Result.Quarantined].
+//
 // Everything is closed by default: the zero Runner runs commands that read the
 // platform's own files, write nowhere and have no network, and where the sandbox
 // cannot be built a command does not run. The package makes no system calls and

@@ -28,3 +28,20 @@ func Example() {
 	}
 	// Output: hello
 }
+
+// With a named grant a command may work with git: commits and branches, but not
+// hooks and configuration, which git outside of the sandbox would obey.
+func Example_grant() {
+	r := &sallyport.Runner{
+		Policy: sandbox.WorkspaceWrite(".").With(sandbox.Grant{Name: "git"}),
+	}
+	defer r.Close()
+
+	res, err := r.Run(context.Background(), sallyport.Script("git add -A && git commit -m step"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, q := range res.Quarantined {
+		fmt.Println("appeared and was moved away:", q.Path)
+	}
+}

@@ -91,7 +91,8 @@ type Result struct {
 	// not get.
 	Withheld []string
 	// Warnings are sentences about parts of the policy that are likely not meant,
-	// such as a home folder that can be written in full.
+	// such as a home folder that can be written in full, and about what was not
+	// granted or not looked at whole.
 	Warnings []string
 
 	denials []sandbox.Denial

@@ -15,7 +15,7 @@ type Sandbox struct {
 	Mode      string   `json:"mode"`             // the policy, such as "workspace-write"
 	Mechanism []string `json:"mechanism"`        // such as "userns"; empty for none
 	Network   string   `json:"network"`          // "none", "proxy" or "host"
-	Level     string   `json:"level"`            // what was reached, such as "native"
+	Level     string   `json:"level"`            // what was reached: "native", "bwrap", "landlock", "seatbelt" or "none"
 	Weaker    []string `json:"weaker,omitempty"` // what is weaker than the level promises
 }
 

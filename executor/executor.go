@@ -76,7 +76,8 @@ type Spec struct {
 	// Allow opens things that are shut by default, by name ("unix", "userns").
 	Allow []string
 	// Level is the least sandbox level accepted: "native", "bwrap" or
-	// "landlock"; empty means "bwrap", that is native or bwrap.
+	// "landlock" on Linux, "seatbelt" on macOS; empty means "bwrap", that is native
+	// or bwrap, and on macOS "seatbelt".
 	Level string
 	// Tmp says what /tmp is: empty for a private folder of the executor,
 	// "host" for the host's, else an absolute path.
@@ -167,8 +168,8 @@ type Survivor struct {
 
 // Sandbox is what was enforced.
 type Sandbox struct {
-	Level     string   // the level reached: "native", "bwrap", "landlock", or "none" for full access
-	Mechanism []string // for example userns, mountns, landlock, seccomp
+	Level     string   // the level reached: "native", "bwrap", "landlock", "seatbelt", or "none" for full access
+	Mechanism []string // for example userns, mountns, landlock, seccomp; seatbelt
 	Warnings  []string // what people should know and the command can do without
 	Weaker    []string // what is weaker than the level promises, in words
 	Script    string   // the launch in words, for people

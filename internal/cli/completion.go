@@ -103,7 +103,7 @@ func complete(before []string, word string) (completionKind, []candidate) {
 	case "help":
 		return complete(nil, word)
 	case "doctor":
-		return completeWords, beginning(named("--json", "--help"), word)
+		return completeWords, beginning(named("--clean", "--json", "--help"), word)
 	case "caches":
 		if slices.Contains(before, "clear") {
 			if strings.HasPrefix(word, "-") {

@@ -6,6 +6,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/sallyport-dev/sallyport/internal/confine"
@@ -17,9 +18,18 @@ func doctorUsage() string {
 what is missing there is the cause and what to do about it.
 
   sallyport doctor [--json]
+  sallyport doctor --clean [--json]
 
 Exits with 0 when the default sandbox can be had here, else with 1. At the end
-stand the names that sallyport run --allow takes.
+stand the names that sallyport run takes after --grant and --allow.
+
+With --clean nothing is tried. It removes what killed runs of this user have
+left: empty folders that stood for protected names, private /tmp folders, and
+what is too old or too much in quarantine. What living runs need stays. Exits
+with 1 when something could not be removed.
+
+      --json    print one JSON object
+      --clean   clean up instead
 `
 }
 
@@ -30,6 +40,7 @@ type diagnosis struct {
 	Level  string               `json:"level"` // the best level that is accepted by default, or "none"
 	Checks []confine.Check      `json:"checks"`
 	Levels []confine.LevelCheck `json:"levels"`
+	Grants []confine.NamedGrant `json:"grants"`
 	Allow  []openingLine        `json:"allow"`
 }
 
@@ -43,9 +54,10 @@ type openingLine struct {
 func openings() []seccomp.Opening { return seccomp.Openings() }
 
 func doctorVerb(ctx context.Context, env *Env, args []string) error {
-	var asJSON, help bool
+	var asJSON, clean, help bool
 	rest, err := parse([]flag{
 		{long: "json", set: on(&asJSON)},
+		{long: "clean", set: on(&clean)},
 		{long: "help", short: 'h', set: on(&help)},
 	}, args)
 	switch {
@@ -55,6 +67,8 @@ func doctorVerb(ctx context.Context, env *Env, args []string) error {
 		return env.put([]byte(doctorUsage()))
 	case len(rest) > 0:
 		return usage("doctor takes no words, such as %s", quote(rest[0]))
+	case clean:
+		return cleanState(env, asJSON)
 	}
 	var host confine.Host
 	checks, levels := host.Doctor(ctx), host.Levels(ctx)
@@ -82,7 +96,7 @@ func doctorVerb(ctx context.Context, env *Env, args []string) error {
 // needs is then not needed. Without levels nothing is known to work, so nothing
 // does.
 func diagnose(checks []confine.Check, levels []confine.LevelCheck) diagnosis {
-	d := diagnosis{Type: "doctor", Level: "none", Checks: checks, Levels: levels}
+	d := diagnosis{Type: "doctor", Level: "none", Checks: checks, Levels: levels, Grants: confine.NamedGrants()}
 	if checks == nil {
 		d.Checks = []confine.Check{}
 	}
@@ -131,11 +145,37 @@ func (d diagnosis) String() string {
 	} else {
 		b.WriteString("The default sandbox cannot be had here: nothing runs until what is MISSING is mended.\n")
 	}
+	d.grants(&b)
 	b.WriteString("\nShut by default, opened with sallyport run --allow NAME:\n")
 	for _, o := range d.Allow {
 		fmt.Fprintf(&b, "  %-12s %s\n", o.Name, o.Opens)
 	}
 	return b.String()
+}
+
+// grants writes what the names of --grant open.
+func (d diagnosis) grants(b *strings.Builder) {
+	b.WriteString("\nOpened by name, with sallyport run --grant NAME:\n")
+	for _, g := range d.Grants {
+		for i, line := range slices.Concat([]string{
+			"opens: " + g.Opens, "keeps shut: " + g.Keeps, "works: " + strings.Join(g.Commands, ", "),
+		}, prefixed("refused: ", g.Refused)) {
+			name := g.Name
+			if i > 0 {
+				name = ""
+			}
+			fmt.Fprintf(b, "  %-12s %s\n", name, line)
+		}
+	}
+}
+
+// prefixed returns the words with something in front of each.
+func prefixed(front string, words []string) []string {
+	out := make([]string, len(words))
+	for i, w := range words {
+		out[i] = front + w
+	}
+	return out
 }
 
 // levels writes what is known about each level.

@@ -135,6 +135,9 @@ func (r *report) notes(res *sallyport.Result) {
 	if r.o.json || r.o.jsonl {
 		return // all of the rest is in the object
 	}
+	for _, w := range res.Sandbox.Warnings {
+		r.note("warning: " + w)
+	}
 	for _, d := range res.Denials() {
 		// A guess from words of the output tells people nothing new, unless it
 		// comes with what would help.

@@ -69,17 +69,17 @@ func (o *runOptions) sandboxFlags() []flag {
 		{long: "deny", value: "PATH", group: group, kind: completeFiles, set: list(&o.denied),
 			help: "keep it from reading and writing PATH, or what matches it\nas a glob such as '**/.env'; a relative one is meant below\nthe working directory (repeatable)"},
 		{long: "grant", value: "NAME", group: group, kind: completeGrants, set: o.grant,
-			help: "open what belongs together, by name: with git, commits and\nbranches work while hooks and configuration stay as they\nare; sallyport doctor lists the names (repeatable)"},
+			help: "open what belongs together, by name: with git, git init,\ncommits and branches work, while hooks and configuration\nstay as they are; sallyport doctor lists the names\n(repeatable)"},
 		{long: "tmp", value: "WHERE", group: group, words: tmpWords, kind: completeFolders, set: text(&o.tmp),
-			help: "what /tmp is: private, host or a folder (default private)"},
+			help: "what /tmp is: private (removed afterwards), host, or a\nfolder (default private)"},
 		{long: "no-caches", group: group, set: on(&o.noCaches),
-			help: "no overlays over toolchain caches, which are read-only then"},
+			help: "no private layers over toolchain caches, which are\nread-only then"},
 		{long: "net", value: "NET", group: group, words: networkWords, set: chosen(&o.network, networkWords),
 			help: "none, a loopback of its own, or host; proxy is not built\nyet and refused (default none, host with full-access)"},
 		{long: "allow", value: "NAME", group: group, kind: completeOpenings, set: o.allow,
 			help: "open one thing that is shut by default, such as unix or\nuserns; sallyport doctor lists them (repeatable)"},
 		{long: "level", value: "LEVEL", group: group, words: levelWords, set: chosen(&o.level, levelWords),
-			help: "the least sandbox level accepted: native, bwrap or\nlandlock; without it nothing runs (default bwrap)"},
+			help: "the least sandbox level accepted, native, bwrap or\nlandlock: the best one is taken, and below it nothing\nruns (default bwrap)"},
 		{long: "approval", short: 'a', value: "WHEN", group: group, words: approvalWords, set: chosen(&o.approval, approvalWords),
 			help: "when to ask: untrusted, on-request, granular, on-failure\nor never. Approvals are not built yet: with every word\nnobody is asked, and what needs an approval does not run"},
 	}
@@ -239,7 +239,8 @@ func runUsage() string {
 Flags end at the first word that is not one. The command reads and runs
 everything on this machine, writes in the workspace and in a /tmp of its own,
 and has no network. .git, .agents, .codex and .sallyport stay as they are, and
-do not come into being.
+do not come into being. What it writes to caches of toolchains stays in a
+private layer of the workspace.
 ` + describe(runFlags(&runOptions{})) + `
 Exit codes: the command's own; 128+n when signal n ended it; 121 the sandbox
 cannot be had here; 122 forbidden; 123 refused, or nobody could be asked;

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -288,20 +287,6 @@ func findState() (string, error) {
 		}
 	}
 	return "", first
-}
-
-// StateFolders are the folders in which runs of this user may have left something,
-// without symbolic links in their names. Folders of others are not among them.
-func StateFolders() []string {
-	var out []string
-	for _, d := range stateDirs() {
-		real := realPath(d)
-		var st syscall.Stat_t
-		if syscall.Lstat(real, &st) == nil && st.Mode&syscall.S_IFMT == syscall.S_IFDIR && int(st.Uid) == os.Getuid() && st.Mode&0o022 == 0 {
-			out = append(out, real)
-		}
-	}
-	return out
 }
 
 // addRule adds a rule to a request, in its place. It may take that of a pin, which

@@ -35,7 +35,7 @@ type Request struct {
 
 	Policy sandbox.Policy // bound
 	Allow  []string       // openings of the system call filter
-	Level  string         // least level: "", "native", "bwrap", "landlock"
+	Level  string         // least level: "", "native", "bwrap", "landlock", "seatbelt"
 	Tmp    string         // "" or "private", "host", or an absolute path
 
 	// NoCaches leaves the caches of toolchains as the policy has them. Otherwise

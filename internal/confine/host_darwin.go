@@ -116,6 +116,14 @@ func (h *Host) confined(r *Request, pr *plan.Request) error {
 	if err != nil {
 		return err
 	}
+	if err := checkNamed(res.Named); err != nil {
+		return err
+	}
+	if len(res.Named) > 0 {
+		return &sandbox.UnsupportedError{
+			Need: fmt.Sprintf("the named grant %q", res.Named[0]), Have: "it is not built for macOS", Hint: "leave it out; --rw with a path opens that path",
+		}
+	}
 	pr.Root, pr.Network = res.Root, res.Network
 	if pr.Rules, pr.Patterns, err = gatherNames(&res); err != nil {
 		return err

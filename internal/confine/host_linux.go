@@ -64,8 +64,10 @@ func (h *Host) Facts() *plan.Host {
 
 // Plan looks at the files that a request names and plans the launch, at the best
 // level that is known to be had here. Only a launch tells whether it is. Plan
-// changes nothing, so names that do not exist yet are not kept from coming into
-// being.
+// changes nothing in a workspace, so names that do not exist yet are not kept from
+// coming into being. In the state folder it makes the private /tmp and the layers
+// of caches, and notes which folders were searched for repositories; a request
+// has its layers until it is planned again, or started and over.
 func (h *Host) Plan(r *Request, stdio [3]*os.File) (*plan.Plan, error) {
 	return h.plan(r, stdio, nil, nil)
 }

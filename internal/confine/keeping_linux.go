@@ -9,6 +9,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 
 	"github.com/sallyport-dev/sallyport/executor"
@@ -33,6 +34,7 @@ type keeping struct {
 	denials  []sandbox.Denial // written by finish
 	g        *gathering
 	slot     *toolcache.Slot // of the private layers; nil without
+	given    []string        // places in git folders that the policy itself makes writable
 }
 
 // hold claims the names that a gathering found missing and adds rules for the
@@ -45,6 +47,7 @@ func (k *keeping) hold(h *Host, g *gathering, mounts bool) error {
 			g.warn(err)
 		}
 		k.before = append(k.before, s)
+		k.given = append(k.given, g.given(o.repo)...)
 	}
 	if len(g.claims) == 0 && len(g.late) == 0 && len(k.before) == 0 {
 		return nil
@@ -71,6 +74,19 @@ func (k *keeping) hold(h *Host, g *gathering, mounts bool) error {
 	return nil
 }
 
+// given returns the places inside of a repository's git folders that an entry of
+// the policy makes writable: what a command does there is what somebody asked for.
+func (g *gathering) given(r *repo.Repository) []string {
+	var out []string
+	for name, rule := range g.rules {
+		inside := r != nil && (name != r.Dir && below(name, r.Dir) || name != r.Common && below(name, r.Common))
+		if inside && rule.Level == sandbox.LevelWrite && !rule.Auto && rule.Why != whyGrant {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
 // finish looks at everything once more, when the tree is dead, and lets go.
 func (k *keeping) finish() ([]executor.Quarantined, error) {
 	var out []executor.Quarantined
@@ -94,6 +110,9 @@ func (k *keeping) finish() ([]executor.Quarantined, error) {
 		for _, p := range paths {
 			if _, ruled := k.g.rules[p.Path]; ruled || k.g.level(p.Path) != sandbox.LevelWrite {
 				continue // the command could not do it, or was allowed to by name
+			}
+			if slices.ContainsFunc(k.given, func(at string) bool { return below(p.Path, at) }) {
+				continue
 			}
 			err = errors.Join(err, k.move(p.Path, p.Why, &out))
 		}

@@ -6,10 +6,8 @@
 package confine
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -18,6 +16,7 @@ import (
 	"syscall"
 
 	"github.com/sallyport-dev/sallyport/internal/plan"
+	"github.com/sallyport-dev/sallyport/internal/repo"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -259,45 +258,32 @@ func (n *naming) protect(name string) error {
 	if cerr := n.carve(real, sandbox.LevelRead, "protected name"); cerr != nil || err != nil || filepath.Base(real) != ".git" {
 		return cerr // carve has said so when it cannot be looked at
 	}
-	git := real
-	if st.Mode().IsRegular() {
-		target, ok := pointsTo(real, "gitdir: ")
-		if !ok {
-			return nil
-		}
-		git = target
-		if err := n.carve(git, sandbox.LevelRead, "what .git points to"); err != nil {
+	return n.repository(dir)
+}
+
+// repository adds what the .git in a folder leads to, and what git outside obeys
+// in places that a command may write to.
+func (n *naming) repository(work string) error {
+	r, err := repo.Open(work)
+	if err != nil || r == nil {
+		return nil //nolint:nilerr // git cannot make anything of it either; .git itself is protected
+	}
+	for _, dir := range []string{r.Dir, r.Common} {
+		if err := n.carve(dir, sandbox.LevelRead, "git folder"); err != nil {
 			return err
 		}
 	}
-	if common, ok := pointsTo(filepath.Join(git, "commondir"), ""); ok {
-		return n.carve(common, sandbox.LevelRead, "the repository's common folder")
+	// What cannot be read now ends git too, and the paths are right as far as they go.
+	paths, _ := r.Protected(repo.Surroundings(os.LookupEnv))
+	for _, p := range paths {
+		if !n.inRoot(p.Path) {
+			continue // nobody can write there; a rule would only make it visible
+		}
+		if err := n.carve(p.Path, sandbox.LevelRead, p.Why); err != nil {
+			return err
+		}
 	}
 	return nil
-}
-
-// pointsTo reads a one-line file that names a path behind a prefix. A relative
-// path begins at the file's folder.
-func pointsTo(name, prefix string) (string, bool) {
-	const most = 8192 // longer than any path
-	st, err := os.Lstat(name)
-	if err != nil || !st.Mode().IsRegular() {
-		return "", false
-	}
-	f, err := os.Open(name)
-	if err != nil {
-		return "", false
-	}
-	defer f.Close()
-	line, _ := bufio.NewReader(io.LimitReader(f, most)).ReadString('\n')
-	target, ok := strings.CutPrefix(strings.TrimRight(line, "\r\n"), prefix)
-	if !ok || target == "" {
-		return "", false
-	}
-	if !filepath.IsAbs(target) {
-		target = filepath.Join(filepath.Dir(name), target)
-	}
-	return filepath.Clean(target), true
 }
 
 // glob adds a deny pattern, below the folder that it begins with as the kernel

@@ -33,6 +33,7 @@ type claim struct {
 // Why protected names are protected, for the printed script and for reports.
 const (
 	whyName    = "protected name"
+	whyGrant   = "grant git"
 	whyNewRepo = "a new git repository: tools outside obey what is in it"
 )
 
@@ -340,7 +341,7 @@ func (g *gathering) grant(r *repo.Repository, paths []repo.Path) error {
 		if err != nil {
 			return &RootError{Path: dir, Why: "cannot be looked at: " + reason(err)}
 		}
-		g.rules[dir] = plan.Rule{Spot: spot, Level: sandbox.LevelWrite, Why: "grant git"}
+		g.rules[dir] = plan.Rule{Spot: spot, Level: sandbox.LevelWrite, Why: whyGrant}
 		g.roots = append(g.roots, dir)
 	}
 	g.opened = append(g.opened, opened{work: r.Work, repo: r})

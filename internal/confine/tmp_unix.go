@@ -97,7 +97,8 @@ func makeTmp(state string) (*privateTmp, error) {
 	if err := flock(parent, unix.LOCK_EX); err != nil {
 		return nil, err
 	}
-	sweep(parent)
+	// What cannot be removed is left for the next time; it is in nobody's way.
+	new(CleanReport).sweep(parent)
 	dir, err := os.MkdirTemp(all, "run-")
 	if err != nil {
 		return nil, err
@@ -123,26 +124,6 @@ func flock(f *os.File, how int) error {
 		if err != unix.EINTR {
 			return err
 		}
-	}
-}
-
-// sweep removes the folders that nobody holds any more. What cannot be removed
-// is left for the next time; it is in nobody's way.
-func sweep(parent *os.File) {
-	names, err := parent.Readdirnames(-1)
-	if err != nil {
-		return
-	}
-	for _, n := range names {
-		dir := filepath.Join(parent.Name(), n)
-		f, err := os.Open(dir)
-		if err != nil {
-			continue
-		}
-		if flock(f, unix.LOCK_EX|unix.LOCK_NB) == nil {
-			_ = removeTree(dir)
-		}
-		f.Close()
 	}
 }
 

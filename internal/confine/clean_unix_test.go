@@ -1,0 +1,61 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux || darwin
+
+package confine
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sallyport-dev/sallyport/internal/testenv"
+)
+
+// TestCleanFolders: folders without an owner go, also when their command has
+// closed them; those with one stay, and so does what is no folder.
+func TestCleanFolders(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	home := t.TempDir()
+	t.Setenv("XDG_STATE_HOME", home)
+	state := realPath(home) + "/sallyport"
+	if err := ownFolder(state); err != nil {
+		t.Fatal(err)
+	}
+	held, err := makeTmp(state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = held.remove() })
+	all := state + "/tmp/"
+	outside := filepath.Join(t.TempDir(), "outside")
+	for _, err := range []error{
+		os.Mkdir(all+"run-1", 0o700), os.Mkdir(all+"run-1/in", 0o700), os.WriteFile(all+"run-1/in/file", nil, 0o600), os.Chmod(all+"run-1/in", 0),
+		os.Mkdir(all+"run-2", 0),
+		os.Mkdir(outside, 0o700), os.Symlink(outside, all+"link"), os.WriteFile(all+"note", nil, 0o600),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []CleanReport{{
+		State:   state,
+		Folders: []string{all + "run-1", all + "run-2"},
+		Held:    []HeldState{{held.path, 1}},
+		Odd:     []LeftState{{all + "link", "it is not a folder"}, {all + "note", "it is not a folder"}},
+	}}
+	if diff := cmp.Diff(want, CleanState()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for _, name := range []string{outside, held.path, all + "note"} {
+		if _, err := os.Lstat(name); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := os.Lstat(all + "run-2"); err == nil {
+		t.Error("a folder that was closed is still there")
+	}
+}
