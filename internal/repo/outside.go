@@ -20,6 +20,8 @@ type Outside struct {
 	Configs []string // configurations of the user, present or not; relative ones are ignored
 	System  []string // configurations of the system, the same; one that is missing is told by this name
 	Cache   *Cache   // remembers what is in an index; nil: every index is read
+
+	said *reading // what Configs and System say, if it is known
 }
 
 // Surroundings returns what git reads in an environment, whose variables lookup
@@ -213,6 +215,12 @@ func (r *Repository) readConfigs(o Outside) *configReader {
 			c.config(r.Dir, worktreeName, "git config of the work tree", 0)
 		}
 	}
+	c.outside(o)
+	return c
+}
+
+// outside reads the configurations of the system and the user.
+func (c *configReader) outside(o Outside) {
 	const system, person = "git config of the system", "git config of the user"
 	for _, name := range o.System {
 		switch {
@@ -229,7 +237,6 @@ func (r *Repository) readConfigs(o Outside) *configReader {
 			c.config(string(filepath.Separator), name, person, 0)
 		}
 	}
-	return c
 }
 
 // hookFolders adds the folders that hooks are taken from: the default one, and those
