@@ -247,7 +247,7 @@ func hostRefuses(err error) bool {
 	switch step.Step.Op {
 	case launch.OpMapUser, launch.OpTmpfs, launch.OpProc, launch.OpDevpts, launch.OpLoopback:
 		return true
-	case launch.OpSetMount, launch.OpSetTree, launch.OpClone, launch.OpAttach, launch.OpDropBounding, launch.OpSecureBits:
+	case launch.OpSetMount, launch.OpSetTree, launch.OpClone, launch.OpAttach, launch.OpPin, launch.OpDropBounding, launch.OpSecureBits:
 		// AppArmor lets namespaces be made and gives no rights in them.
 		return step.Errno == syscall.EPERM || step.Errno == syscall.EACCES
 	}

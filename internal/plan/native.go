@@ -172,6 +172,7 @@ type mount struct {
 	dir     bool      // for masks: the target is a folder
 	id      launch.ID // what must stand there
 	own     bool      // the target lies in a file system of ours
+	pin     bool      // or the folder itself once more
 	why     string
 }
 
@@ -279,7 +280,10 @@ func (n *native) place(r Rule) {
 			m.mask = true
 		}
 	default:
-		m.tree = n.newTree()
+		// Above a pin stands a writable mount, whose attributes it takes on.
+		if m.pin = r.Pin && r.Kind == KindFolder && !covered && !shell && n.levelAbove(r.Path) == sandbox.LevelWrite; !m.pin {
+			m.tree = n.newTree()
+		}
 	}
 	n.mounts = append(n.mounts, m)
 	n.point(r.Spot)
