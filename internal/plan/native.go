@@ -5,6 +5,7 @@ package plan
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -144,6 +145,8 @@ type native struct {
 	mounts []mount  // what goes where, sorted by path
 	shown  []Spot   // what of the covered folders is shown by default
 
+	ruleAt map[string]int // the last rule for each path
+
 	devices []string // of the host's, those that the policy does not deny
 
 	// Of a root that shows listed paths only.
@@ -198,6 +201,10 @@ func within(name, folder string) bool {
 // not see as they are get shells; rules whose level differs from what is above
 // them get mounts.
 func (n *native) layout() {
+	n.ruleAt = make(map[string]int, len(n.req.Rules))
+	for i, r := range n.req.Rules {
+		n.ruleAt[r.Path] = i
+	}
 	for _, d := range n.host.Devices {
 		denied := func(r Rule) bool { return r.Path == "/dev/"+d && r.Level == sandbox.LevelDeny }
 		if !slices.ContainsFunc(n.req.Rules, denied) {
@@ -237,9 +244,10 @@ func (n *native) levelAbove(name string) sandbox.Level {
 	if slices.ContainsFunc(n.shown, func(s Spot) bool { return s.Path != name && within(name, s.Path) }) {
 		level = sandbox.LevelRead
 	}
-	for _, r := range n.req.Rules { // sorted, so the last one is the nearest
-		if r.Path != name && within(name, r.Path) {
-			level = r.Level
+	for at := name; at != "/"; {
+		at = path.Dir(at)
+		if i, ok := n.ruleAt[at]; ok {
+			return n.req.Rules[i].Level
 		}
 	}
 	return level

@@ -24,14 +24,16 @@ func believe(t *testing.T, c *Cache, dir string) {
 	c.know(dir+"/.git", k)
 }
 
-// TestOpenProtectedChanges changes a repository that is remembered in every way that
-// matters: what is told is what is told without a memory.
-func TestOpenProtectedChanges(t *testing.T) {
-	for _, change := range []struct {
-		name string
-		do   func(t *testing.T, dir, home string)
-		hit  bool // the memory is still right
-	}{
+// A change is one that is made to a repository that is remembered.
+type change struct {
+	name string
+	do   func(t *testing.T, dir, home string)
+	hit  bool // the memory is still right
+}
+
+// changes are those that matter to what is protected, and a few that do not.
+func changes() []change {
+	return []change{
 		{name: "nothing", do: func(*testing.T, string, string) {}, hit: true},
 		{name: "file in the work tree", do: func(t *testing.T, dir, _ string) { put(t, dir+"/file", "") }, hit: true},
 		{name: "hook", do: func(t *testing.T, dir, _ string) { put(t, dir+"/.git/hooks/pre-commit", "") }},
@@ -83,7 +85,13 @@ func TestOpenProtectedChanges(t *testing.T) {
 		{name: "hooks of the user", do: func(t *testing.T, _, home string) {
 			put(t, home+"/.gitconfig", "[core]\n\thooksPath = .h\n[include]\n\tpath = more\n")
 		}, hit: true},
-	} {
+	}
+}
+
+// TestOpenProtectedChanges: what is told of a repository that was remembered and has
+// changed is what is told without a memory.
+func TestOpenProtectedChanges(t *testing.T) {
+	for _, change := range changes() {
 		t.Run(change.name, func(t *testing.T) {
 			base, home := room(t), room(t)
 			dir := base + "/work"
