@@ -238,6 +238,11 @@ func look(real string) (plan.Spot, error) {
 	if err := syscall.Lstat(real, &st); err != nil {
 		return plan.Spot{}, err
 	}
+	return spotOf(real, &st), nil
+}
+
+// spotOf is look for what was looked at.
+func spotOf(real string, st *syscall.Stat_t) plan.Spot {
 	s := plan.Spot{Path: real, ID: launch.ID{Dev: st.Dev, Ino: st.Ino}}
 	switch st.Mode & syscall.S_IFMT {
 	case syscall.S_IFDIR:
@@ -247,7 +252,7 @@ func look(real string) (plan.Spot, error) {
 	default:
 		s.Kind = plan.KindOther
 	}
-	return s, nil
+	return s
 }
 
 // reason is the cause of a file system error without its path, which the

@@ -241,7 +241,7 @@ func hostRefuses(err error) bool {
 		// The kernel asks for the right before it looks at the path: EACCES is about
 		// what stands there, such as another user's folder for the real root.
 		return step.Errno == syscall.EPERM
-	case launch.OpAttach:
+	case launch.OpAttach, launch.OpPin:
 		// Where an identity was planned, the path is the policy's. Our own folders
 		// were attached before, so the host lets mounts be made.
 		return step.Step.ID == (launch.ID{}) && (step.Errno == syscall.EPERM || step.Errno == syscall.EACCES)

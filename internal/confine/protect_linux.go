@@ -70,7 +70,7 @@ func (g *gathering) protectAll(res *sandbox.Resolved, mem memory) error {
 		return err
 	}
 	g.git = slices.Contains(res.Named, GrantGit)
-	g.outside = repo.Surroundings(os.LookupEnv)
+	g.outside = repo.Surroundings(os.LookupEnv).AtOnce()
 	g.auto = true
 	defer func() { g.auto = false }()
 	if err := g.personal(); err != nil {
@@ -140,7 +140,7 @@ func (g *gathering) protect(real string) error {
 	if err != nil {
 		return &RootError{Path: real, Why: "cannot be looked at: " + reason(err)}
 	}
-	if g.placeholder(real, st) {
+	if sys, ok := st.Sys().(*syscall.Stat_t); ok && g.placeholder(real, sys) {
 		g.claim(claim{Want: guard.Want{Path: real, Placeholder: true, Why: whyName}})
 		return nil
 	}
@@ -157,9 +157,8 @@ func (g *gathering) protect(real string) error {
 // placeholder reports whether what stands at a name looks like the folder with
 // which another run holds its place, whatever the umask was. That one goes when its
 // run ends, so it is claimed like a missing name; whether it is one is in the journal.
-func (g *gathering) placeholder(name string, st fs.FileInfo) bool {
-	sys, ok := st.Sys().(*syscall.Stat_t)
-	return ok && st.IsDir() && st.Mode()&^(fs.ModeDir|0o555) == 0 && sys.Nlink <= 2 && int(sys.Uid) == os.Geteuid() && !slices.Contains(g.present, name)
+func (g *gathering) placeholder(name string, st *syscall.Stat_t) bool {
+	return st.Mode&^0o555 == syscall.S_IFDIR && st.Nlink <= 2 && int(st.Uid) == os.Geteuid() && !slices.Contains(g.present, name)
 }
 
 // claim notes a name that must not come into being.
@@ -223,6 +222,9 @@ func (g *gathering) nested(root string, found repo.Found) error {
 // workspace: a nested one could have been made by a command before, and what it
 // leads to is only followed inside of the workspace.
 func (g *gathering) repository(work string, own bool) error {
+	if !own && !g.git {
+		return g.foreign(work)
+	}
 	r, err := repo.Open(work)
 	if r == nil || err != nil {
 		// Git cannot make anything of it either. It stays as it is.
@@ -245,6 +247,19 @@ func (g *gathering) repository(work string, own bool) error {
 	paths, err := r.Protected(g.outside)
 	if err != nil {
 		g.warn(err)
+	}
+	return g.shut(paths)
+}
+
+// foreign adds the rules for a nested repository that stays shut, of which there can
+// be many.
+func (g *gathering) foreign(work string) error {
+	r, paths, err := repo.OpenProtected(work, g.outside)
+	if err != nil {
+		g.warn(err)
+	}
+	if r == nil {
+		return g.carve(filepath.Join(work, ".git"), sandbox.LevelRead, "git folder")
 	}
 	return g.shut(paths)
 }
@@ -378,10 +393,8 @@ func (g *gathering) shut(paths []repo.Path) error {
 			g.claim(claim{Want: guard.Want{Path: p.Path, Placeholder: p.Folder, Why: p.Why}})
 		case p.Missing:
 			g.late = append(g.late, claim{Want: guard.Want{Path: p.Path, Why: p.Why}})
-		case p.Folder && g.held(p.Path):
-			g.claim(claim{Want: guard.Want{Path: p.Path, Placeholder: true, Why: p.Why}})
 		default:
-			if err := g.carve(p.Path, sandbox.LevelRead, p.Why); err != nil {
+			if err := g.shutOne(p); err != nil {
 				return err
 			}
 		}
@@ -389,10 +402,24 @@ func (g *gathering) shut(paths []repo.Path) error {
 	return nil
 }
 
-// held reports whether something that looks like a placeholder stands at a name.
-func (g *gathering) held(name string) bool {
-	st, err := os.Lstat(name)
-	return err == nil && g.placeholder(name, st)
+// shutOne makes a place that exists readable only, or claims it where what stands
+// there looks like a placeholder. The folders on the way to it are resolved, which
+// spares asking about each; the launch refuses to follow a link that has taken the
+// place of one since.
+func (g *gathering) shutOne(p repo.Path) error {
+	var st syscall.Stat_t
+	if err := syscall.Lstat(p.Path, &st); err == nil {
+		spot := spotOf(p.Path, &st)
+		switch {
+		case p.Folder && g.placeholder(p.Path, &st):
+			g.claim(claim{Want: guard.Want{Path: p.Path, Placeholder: true, Why: p.Why}})
+			return nil
+		case spot.Kind != plan.KindOther:
+			g.add(plan.Rule{Spot: spot, Level: sandbox.LevelRead, Why: p.Why, Auto: true})
+			return nil
+		}
+	}
+	return g.carve(p.Path, sandbox.LevelRead, p.Why)
 }
 
 // warn keeps what people should know and the command can do without.

@@ -54,7 +54,7 @@ func dropAt(paths ...string) func(*arena, *plan.Plan) {
 	return func(a *arena, p *plan.Plan) {
 		p.Script.Steps = without(p.Script.Steps, func(s *launch.Step) bool {
 			for _, at := range paths {
-				if s.Op == launch.OpAttach && s.Path == strings.NewReplacer("WS", a.ws, "OUT", a.out, "STATE", a.host.state).Replace(at) {
+				if (s.Op == launch.OpAttach || s.Op == launch.OpPin) && s.Path == strings.NewReplacer("WS", a.ws, "OUT", a.out, "STATE", a.host.state).Replace(at) {
 					return true
 				}
 			}

@@ -78,6 +78,7 @@ type lowering struct {
 	opened   map[reopening]slot
 	files    files
 	place    slot // scratch: the place that a step works on
+	copied   slot // scratch: a copy of it; 0 before it is needed
 	fork     int  // index of the fork call, or -1
 }
 

@@ -81,7 +81,7 @@ func slotsFor(s *Script) int {
 
 func (l *lowering) lowerStep(s *Step) error {
 	switch s.Op {
-	case OpOpen, OpClone, OpSetTree, OpSetMount, OpAttach, OpReopen, OpTmpfs, OpProc, OpDevpts, OpOverlay,
+	case OpOpen, OpClone, OpSetTree, OpSetMount, OpAttach, OpPin, OpReopen, OpTmpfs, OpProc, OpDevpts, OpOverlay,
 		OpMkdir, OpMkfile, OpChmod, OpSymlink, OpPivot, OpRefuseWrite:
 		return l.lowerMount(s)
 	case OpDropBounding, OpSecureBits, OpClearAmbient, OpNoNewPrivs, OpCaps, OpSeccomp, OpLandlock, OpMapUser:
@@ -215,6 +215,8 @@ func (l *lowering) lowerMount(s *Step) error {
 		l.setAttr(atCwd(), p, s)
 	case OpAttach:
 		return l.lowerAttach(s)
+	case OpPin:
+		return l.lowerPin(s)
 	case OpReopen:
 		return l.lowerReopen(s)
 	case OpTmpfs, OpProc, OpDevpts:
@@ -337,6 +339,24 @@ func (l *lowering) lowerAttach(s *Step) error {
 		num(unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH))
 	l.close(l.place)
 	l.close(t)
+	return nil
+}
+
+// lowerPin copies the mount of a folder and puts the copy over the folder, both by
+// the one descriptor that was compared.
+func (l *lowering) lowerPin(s *Step) error {
+	if l.copied == 0 {
+		l.copied = l.newSlot()
+	}
+	if err := l.open(s.Path, s.ID, unix.O_PATH|unix.O_DIRECTORY, l.place); err != nil {
+		return err
+	}
+	const flags = unix.OPEN_TREE_CLONE | unix.OPEN_TREE_CLOEXEC | unix.AT_EMPTY_PATH | unix.AT_RECURSIVE
+	l.call("open_tree", unix.SYS_OPEN_TREE, l.place.arg(), l.empty(), num(flags)).store(l.copied)
+	l.call("move_mount", unix.SYS_MOVE_MOUNT, l.copied.arg(), l.empty(), l.place.arg(), l.empty(),
+		num(unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH))
+	l.close(l.place)
+	l.close(l.copied)
 	return nil
 }
 

@@ -60,6 +60,11 @@ const (
 	// OpAttach puts the tree Tree at Path, following no symbolic link. ID is
 	// compared with what stands there when it is set.
 	OpAttach
+	// OpPin puts a copy of the folder Path, with what is mounted in it and all
+	// attributes of the mount that it is seen through, over the folder itself: it
+	// stays the same, and can be neither moved nor removed. ID is compared when it
+	// is set.
+	OpPin
 	// OpReopen opens Path anew as standard descriptor Stdio-1, with the open
 	// flags Value and at Offset, in place of the caller's own. A descriptor keeps
 	// the mount that it was opened through, and with it the right to change
@@ -248,7 +253,7 @@ type Script struct {
 
 var opNames = [opEnd]string{
 	OpDieWithParent: "die-with-parent", OpSubreaper: "subreaper", OpMapUser: "map-user",
-	OpOpen: "open", OpClone: "clone", OpSetTree: "set-tree", OpSetMount: "set-mount", OpAttach: "attach", OpReopen: "reopen",
+	OpOpen: "open", OpClone: "clone", OpSetTree: "set-tree", OpSetMount: "set-mount", OpAttach: "attach", OpPin: "pin", OpReopen: "reopen",
 	OpTmpfs: "tmpfs", OpProc: "proc", OpDevpts: "devpts", OpOverlay: "overlay", OpMkdir: "mkdir", OpMkfile: "mkfile", OpChmod: "chmod",
 	OpSymlink: "symlink", OpPivot: "pivot", OpLoopback: "loopback-up",
 	OpRefuseWrite: "refuse-write", OpDropBounding: "drop-bounding-set", OpSecureBits: "secure-bits",

@@ -140,7 +140,7 @@ func landlockRules(h *Host, r *Request) *launch.Ruleset {
 		set.Rules = append(set.Rules, launch.Rule{Path: at, Access: rights, ID: id})
 	}
 	for _, u := range r.Rules {
-		if u.Level != sandbox.LevelWrite || u.Kind == KindMissing || r.Tmp != nil && u.Path == r.Tmp.At {
+		if u.Level != sandbox.LevelWrite || u.Kind == KindMissing || u.Pin || r.Tmp != nil && u.Path == r.Tmp.At {
 			continue
 		}
 		if u.Kind == KindFolder {

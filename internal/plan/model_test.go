@@ -137,6 +137,13 @@ func (m *model) step(s launch.Step, points []Point) error {
 		m.mounts, m.pivoted = []view{root}, true
 	case launch.OpAttach:
 		return m.attach(s, points)
+	case launch.OpPin:
+		v := m.look(s.Path)
+		if !v.host || v.ro || v.source != s.Path || v.attrs&(launch.AttrNoSuid|launch.AttrNoDev) != launch.AttrNoSuid|launch.AttrNoDev {
+			return fmt.Errorf("a pin in %v", v)
+		}
+		v.at = s.Path
+		m.mounts = append(m.mounts, v)
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ package plan
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -144,6 +145,8 @@ type native struct {
 	mounts []mount  // what goes where, sorted by path
 	shown  []Spot   // what of the covered folders is shown by default
 
+	ruleAt map[string]int // the last rule for each path
+
 	devices []string // of the host's, those that the policy does not deny
 
 	// Of a root that shows listed paths only.
@@ -172,6 +175,7 @@ type mount struct {
 	dir     bool      // for masks: the target is a folder
 	id      launch.ID // what must stand there
 	own     bool      // the target lies in a file system of ours
+	pin     bool      // or the folder itself once more
 	why     string
 }
 
@@ -197,6 +201,10 @@ func within(name, folder string) bool {
 // not see as they are get shells; rules whose level differs from what is above
 // them get mounts.
 func (n *native) layout() {
+	n.ruleAt = make(map[string]int, len(n.req.Rules))
+	for i, r := range n.req.Rules {
+		n.ruleAt[r.Path] = i
+	}
 	for _, d := range n.host.Devices {
 		denied := func(r Rule) bool { return r.Path == "/dev/"+d && r.Level == sandbox.LevelDeny }
 		if !slices.ContainsFunc(n.req.Rules, denied) {
@@ -236,9 +244,10 @@ func (n *native) levelAbove(name string) sandbox.Level {
 	if slices.ContainsFunc(n.shown, func(s Spot) bool { return s.Path != name && within(name, s.Path) }) {
 		level = sandbox.LevelRead
 	}
-	for _, r := range n.req.Rules { // sorted, so the last one is the nearest
-		if r.Path != name && within(name, r.Path) {
-			level = r.Level
+	for at := name; at != "/"; {
+		at = path.Dir(at)
+		if i, ok := n.ruleAt[at]; ok {
+			return n.req.Rules[i].Level
 		}
 	}
 	return level
@@ -279,7 +288,10 @@ func (n *native) place(r Rule) {
 			m.mask = true
 		}
 	default:
-		m.tree = n.newTree()
+		// Above a pin stands a writable mount, whose attributes it takes on.
+		if m.pin = r.Pin && r.Kind == KindFolder && !covered && !shell && n.levelAbove(r.Path) == sandbox.LevelWrite; !m.pin {
+			m.tree = n.newTree()
+		}
 	}
 	n.mounts = append(n.mounts, m)
 	n.point(r.Spot)

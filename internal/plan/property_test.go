@@ -227,7 +227,7 @@ func TestScriptOrder(t *testing.T) {
 		if !slices.IsSorted(order) || order[len(order)-1] != last || first(launch.OpDieWithParent) != 0 {
 			t.Fatalf("the order is wrong:\n%s", p.Script.String())
 		}
-		for _, o := range []launch.Op{launch.OpAttach, launch.OpClone, launch.OpSetMount, launch.OpSetTree, launch.OpReopen} {
+		for _, o := range []launch.Op{launch.OpAttach, launch.OpPin, launch.OpClone, launch.OpSetMount, launch.OpSetTree, launch.OpReopen} {
 			if n := len(at[o]); n > 0 && at[o][n-1] > first(launch.OpSecureBits) {
 				t.Fatalf("a mount changes after rights were taken away:\n%s", p.Script.String())
 			}
@@ -248,7 +248,7 @@ func TestAttachOrder(t *testing.T) {
 	plans(t, func(t *rapid.T, _ *Host, r *Request, p *Plan) {
 		var places []string
 		for _, s := range p.Script.Steps {
-			if s.Op != launch.OpAttach || s.Path == staging && len(places) == 0 {
+			if s.Op != launch.OpAttach && s.Op != launch.OpPin || s.Path == staging && len(places) == 0 {
 				continue
 			}
 			for _, before := range places {
@@ -264,7 +264,7 @@ func TestAttachOrder(t *testing.T) {
 				continue
 			}
 			ordinary := !system(r, s.Path) && wanted(r, parent(s.Path)) != deny
-			if s.Op == launch.OpClone && s.ID != r.Rules[i].ID || s.Op == launch.OpAttach && ordinary && s.ID != r.Rules[i].ID {
+			if s.Op == launch.OpClone && s.ID != r.Rules[i].ID || (s.Op == launch.OpAttach || s.Op == launch.OpPin) && ordinary && s.ID != r.Rules[i].ID {
 				t.Fatalf("%s is not compared:\n%s", s, p.Script.String())
 			}
 		}

@@ -326,6 +326,8 @@ func (n *native) attach(devices map[string]int, shm int, m masks) {
 			n.add(launch.Step{Op: launch.OpAttach, Tree: o.shell.tree, Path: o.at, ID: o.id, Label: o.why})
 		case o.mask:
 			n.mask(o, m)
+		case o.pin:
+			n.add(launch.Step{Op: launch.OpPin, Path: o.at, ID: o.id, Label: o.why})
 		default:
 			n.add(launch.Step{Op: launch.OpAttach, Tree: o.tree, Path: o.at, ID: o.id, Label: o.why, Own: o.own})
 		}

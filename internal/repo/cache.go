@@ -6,6 +6,7 @@ package repo
 import (
 	"encoding/binary"
 	"hash/crc32"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,6 +20,7 @@ import (
 type Cache struct {
 	trees   []*tree // the one used last comes last
 	indexes []indexRecord
+	known   map[string]knownRecord // by the path of .git
 	changed bool
 }
 
@@ -85,7 +87,7 @@ const (
 )
 
 // cacheMark is how a cache file begins; its number changes with the format.
-const cacheMark = "sallyport repo cache 1\n"
+const cacheMark = "sallyport repo cache 2\n"
 
 // Gitlinks is [Gitlinks] with a memory: an index that has not changed is not read. A
 // nil Cache reads.
@@ -176,8 +178,8 @@ func (c *Cache) Save(path string) error {
 	return nil
 }
 
-// encode returns the cache as a file: the mark, the trees, the indexes, and a
-// checksum. Numbers are little-endian.
+// encode returns the cache as a file: the mark, the trees, the indexes, the plain
+// repositories, and a checksum. Numbers are little-endian.
 func (c *Cache) encode() []byte {
 	w := []byte(cacheMark)
 	room, first := maxFolders, len(c.trees)
@@ -207,6 +209,14 @@ func (c *Cache) encode() []byte {
 		w = binary.LittleEndian.AppendUint32(w, uint32(len(r.names)))
 		for _, name := range r.names {
 			w = appendText(w, name)
+		}
+	}
+	w = binary.LittleEndian.AppendUint32(w, uint32(len(c.known)))
+	for _, link := range slices.Sorted(maps.Keys(c.known)) {
+		k := c.known[link]
+		w = appendText(w, link)
+		for _, s := range [...]stamp{k.dir, k.config, k.hooks, k.index} {
+			w = appendStamp(w, s)
 		}
 	}
 	return binary.LittleEndian.AppendUint32(w, crc32.Checksum(w, crc32.MakeTable(crc32.Castagnoli)))
@@ -283,6 +293,7 @@ const (
 	folderWire = 4 + 4 + 1 + stampWire
 	treeWire   = 4 + 4 + 4
 	indexWire  = 4 + 1 + stampWire + 4
+	knownWire  = 4 + 4*stampWire
 )
 
 // decodeCache reads a cache file; it reports false unless the file is whole.
@@ -322,6 +333,13 @@ func decodeBody(text string) (*Cache, bool) {
 			r.names[i] = d.string()
 		}
 		c.indexes = append(c.indexes, r)
+	}
+	for range d.count(knownWire, maxKnown) {
+		if c.known == nil {
+			c.known = make(map[string]knownRecord)
+		}
+		link := d.string()
+		c.known[link] = knownRecord{dir: d.stamp(), config: d.stamp(), hooks: d.stamp(), index: d.stamp()}
 	}
 	return c, !d.bad && d.text == ""
 }

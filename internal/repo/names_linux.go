@@ -24,6 +24,16 @@ func openRoot(path string) (rootHandle, error) {
 	return rootHandle{fd: fd, space: make([]byte, 32<<10)}, err
 }
 
+// openPlain opens the folder path for stat if no symbolic link is on the way to it.
+func openPlain(path string) (rootHandle, error) {
+	fd, err := retry(func() (int, error) {
+		return unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{
+			Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS,
+		})
+	})
+	return rootHandle{fd: fd}, err
+}
+
 func (h rootHandle) close() { _ = unix.Close(h.fd) }
 
 // stat returns the stamp of what has the relative path, and whether it is a folder.

@@ -19,6 +19,9 @@ type rootHandle struct{ root string }
 
 func openRoot(path string) (rootHandle, error) { return rootHandle{path}, nil }
 
+// openPlain refuses: what it would be for is not believed here.
+func openPlain(string) (rootHandle, error) { return rootHandle{}, errors.ErrUnsupported }
+
 func (h rootHandle) close() {}
 
 // stat returns the stamp of what has the relative path, and whether it is a folder.

@@ -20,6 +20,8 @@ type Outside struct {
 	Configs []string // configurations of the user, present or not; relative ones are ignored
 	System  []string // configurations of the system, the same; one that is missing is told by this name
 	Cache   *Cache   // remembers what is in an index; nil: every index is read
+
+	said *reading // what Configs and System say, if it is known
 }
 
 // Surroundings returns what git reads in an environment, whose variables lookup

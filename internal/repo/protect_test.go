@@ -245,7 +245,7 @@ func TestSurroundings(t *testing.T) {
 	got := Surroundings(func(name string) (string, bool) { value, ok := values[name]; return value, ok })
 	want := Outside{Home: "/h", System: []string{"/etc/gitconfig", "/usr/local/etc/gitconfig", "/opt/homebrew/etc/gitconfig"},
 		Configs: []string{"/h/.gitconfig", "/x/git/config", "/h/.config/git/config", "/g"}}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(Outside{})); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -7,8 +7,11 @@ import (
 	"errors"
 	"io/fs"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -80,7 +83,7 @@ func Scan(root string, c *Cache, limit Limit) Found {
 	s.check()
 	s.read()
 	found := s.collect()
-	c.changed = c.changed || s.changed
+	c.changed = c.changed || s.changed || s.fresh >= freshEnough
 	return found
 }
 
@@ -93,6 +96,7 @@ type scanner struct {
 	scanned int
 	reads   int // folders read
 	changed bool
+	fresh   int  // what reading folders again, of which only the stamp is new, has cost
 	stopped bool // check did not come around
 	again   []int32
 
@@ -106,6 +110,69 @@ func (s *scanner) over(part int) bool {
 	return s.scanned >= s.limit.Entries/part || time.Since(s.begin) >= s.limit.Time/time.Duration(part)
 }
 
+// freshEnough is when new stamps alone are worth a new file. The folder that every
+// run makes something in has a new one each time, and to read that again costs less
+// than to write down all the others.
+const freshEnough = 16
+
+// A seen is what a look at a folder has found.
+type seen uint8
+
+const (
+	seenNot seen = iota
+	seenSame
+	seenChanged
+	seenGone
+)
+
+// look compares one folder with its stamp.
+func (s *scanner) look(f *folder) seen {
+	st, isFolder, err := s.handle.stat(f.path)
+	switch {
+	case err != nil || !isFolder:
+		return seenGone
+	case f.state&stateRacy != 0 || st != f.stamp:
+		return seenChanged
+	}
+	return seenSame
+}
+
+// ahead looks at the folders of a big tree on several processors: it is one call of
+// the system for each, and most of what a start in a big tree costs. It returns what
+// was seen in the order of check, up to the limit, and nil for a small tree.
+func (s *scanner) ahead(first, part int) []seen {
+	const block, most = 64, 4
+	count, workers := len(s.folders), min(runtime.GOMAXPROCS(0), most)
+	if workers < 2 || count < 4*block {
+		return nil
+	}
+	found := make([]seen, count)
+	var next, looked atomic.Int64
+	work := func() {
+		for {
+			to := int(next.Add(block))
+			if to-block >= count || int(looked.Load()) >= s.limit.Entries/part || time.Since(s.begin) >= s.limit.Time/time.Duration(part) {
+				return
+			}
+			n := 0
+			for k := to - block; k < min(to, count); k++ {
+				if f := &s.folders[(first+k)%count]; f.state&(stateRead|stateGone) == stateRead {
+					found[k] = s.look(f)
+					n++
+				}
+			}
+			looked.Add(int64(n))
+		}
+	}
+	var wg sync.WaitGroup
+	for range workers - 1 {
+		wg.Go(work)
+	}
+	work()
+	wg.Wait()
+	return found
+}
+
 // check compares every folder that was read with its stamp, from where the last
 // call left off.
 func (s *scanner) check() {
@@ -116,23 +183,32 @@ func (s *scanner) check() {
 	count := len(s.folders)
 	first := s.next
 	s.next = 0
+	ahead := s.ahead(first, part)
 	for k := range count {
 		i := (first + k) % count
 		f := &s.folders[i]
 		if f.state&stateRead == 0 || f.state&stateGone != 0 {
 			continue
 		}
+		var saw seen
 		// A clock costs a tenth of a call for one folder.
-		if k&15 == 0 && s.over(part) {
+		stop := ahead == nil && k&15 == 0 && s.over(part)
+		if ahead != nil {
+			saw = ahead[k]
+			stop = saw == seenNot || k&15 == 0 && s.scanned >= s.limit.Entries/part
+		}
+		if stop {
 			s.next, s.stopped, s.changed = i, true, true
 			return
 		}
 		s.scanned++
-		st, isFolder, err := s.handle.stat(f.path)
-		switch {
-		case err != nil || !isFolder:
+		if ahead == nil {
+			saw = s.look(f)
+		}
+		switch saw {
+		case seenGone:
 			s.drop(int32(i))
-		case f.state&stateRacy != 0 || st != f.stamp:
+		case seenChanged:
 			f.state &^= stateRead
 			s.again = append(s.again, int32(i))
 		}
@@ -204,9 +280,8 @@ func (s *scanner) readOne(i int32) bool {
 		return false // it will be the first one next time
 	}
 	s.reads++
-	s.changed = true
 	if err != nil && st == (stamp{}) {
-		s.folders[i].state |= stateGone
+		s.drop(i)
 		return true
 	}
 	state := stateRead
@@ -222,8 +297,17 @@ func (s *scanner) readOne(i int32) bool {
 	if marks.bare() {
 		state |= stateBare
 	}
-	s.folders[i].state, s.folders[i].stamp = state, st
-	s.children(i, marks.bare())
+	f := &s.folders[i]
+	const kept = stateRepo | stateBare | stateHuge
+	same := f.stamp != stamp{} && f.state&kept == state&kept
+	f.state, f.stamp = state, st
+	switch same = !s.children(i, marks.bare()) && same; {
+	case !same:
+		s.changed = true
+	case state&stateRacy == 0:
+		const names = 64 // take about as long as finding the folder
+		s.fresh += 1 + (s.scanned-before)/names
+	}
 	return true
 }
 
@@ -232,8 +316,9 @@ func isFolder(path string) bool {
 	return err == nil && mode.IsDir()
 }
 
-// children makes the folders in folder i what s.names says.
-func (s *scanner) children(i int32, bare bool) {
+// children makes the folders in folder i what s.names says, and reports whether that
+// is news.
+func (s *scanner) children(i int32, bare bool) (news bool) {
 	s.link()
 	known := s.heads[i] >= 0
 	if known {
@@ -265,6 +350,7 @@ func (s *scanner) children(i int32, bare bool) {
 		if path != "" {
 			child = path + string(filepath.Separator) + child
 		}
+		news = true
 		s.nexts = append(s.nexts, s.heads[i])
 		s.heads = append(s.heads, -1)
 		s.heads[i] = int32(len(s.folders))
@@ -272,9 +358,11 @@ func (s *scanner) children(i int32, bare bool) {
 	}
 	if known {
 		for _, k := range s.seen {
+			news = news || s.folders[k].state&stateGone == 0
 			s.folders[k].state |= stateGone
 		}
 	}
+	return news
 }
 
 // link makes the lists of folders in folders, once.

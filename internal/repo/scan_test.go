@@ -315,6 +315,7 @@ func TestCacheFile(t *testing.T) {
 	Scan(dir, c, patient(100))
 	settle(c)
 	c.indexes = []indexRecord{{path: "/x", hash: 20, stamp: stamp{1, 2, 3, 4, 5}, names: []string{"sub", "other"}}}
+	c.known = map[string]knownRecord{"/y/.git": {dir: stamp{1, 2, 3, 4, 0}, config: stamp{5, 6, 7, 8, 9}}, "/z/.git": {index: stamp{1, 1, 1, 1, 1}}}
 	if err := c.Save(file); err != nil {
 		t.Fatal(err)
 	}
@@ -326,7 +327,7 @@ func TestCacheFile(t *testing.T) {
 		t.Errorf("left behind: %q, %v", left, err)
 	}
 	back := LoadCache(file)
-	options := cmp.AllowUnexported(Cache{}, tree{}, folder{}, stamp{}, indexRecord{})
+	options := cmp.AllowUnexported(Cache{}, tree{}, folder{}, stamp{}, indexRecord{}, knownRecord{})
 	if diff := cmp.Diff(c, back, options); diff != "" {
 		t.Error(diff)
 	}
