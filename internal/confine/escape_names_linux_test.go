@@ -4,6 +4,7 @@
 package confine
 
 import (
+	"context"
 	"errors"
 	"os"
 	"strings"
@@ -55,6 +56,44 @@ func TestGitElsewhere(t *testing.T) {
 	t.Run("pointer", func(t *testing.T) {
 		a.expect(t, wordDenied, &job{}, []string{"append-at", "chmod-at", "remove-at"}, "at="+a.ws+"/.git")
 	})
+}
+
+// TestVanishedName: a protected name that is gone at the launch, as somebody else's
+// placeholder may be, is planned for anew.
+func TestVanishedName(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	a := newArena(t)
+	name := a.ws + "/.codex"
+	must(t, os.Mkdir(name, 0o755))
+	ready := make(chan struct{})
+	r := a.request(&job{args: sh(`mkdir .codex 2>/dev/null && exit 3; exit 0`)})
+	r.Ready = ready
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	must(t, err)
+	defer null.Close()
+	ctx := &once{Context: t.Context(), f: func() { must(t, os.Remove(name)); close(ready) }}
+	c, err := a.host.Start(ctx, r, null, null, null)
+	must(t, err)
+	code, _, err := c.Wait()
+	must(t, errors.Join(err, c.WaitAll(), c.Close()))
+	if code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+// once calls a function when somebody waits for it the first time: that is when
+// the plan is made.
+type once struct {
+	context.Context
+	f func()
+}
+
+func (o *once) Done() <-chan struct{} {
+	if f := o.f; f != nil {
+		o.f = nil
+		f()
+	}
+	return o.Context.Done()
 }
 
 // TestProtectedLinks refuses protected names that lead elsewhere, because the

@@ -162,12 +162,31 @@ func (h *Host) first(r *Request, lacks map[string]*sandbox.UnsupportedError) (st
 // remembered.
 func (h *Host) descend(ctx context.Context, r *Request, change func(*plan.Plan), stdin, stdout, stderr *os.File) (Child, error) {
 	lacks := make(map[string]*sandbox.UnsupportedError)
-	for {
+	const tries = 8
+	for try := 1; ; try++ {
 		c, err := h.try(ctx, r, lacks, change, stdin, stdout, stderr)
-		if !errors.Is(err, errPlanAgain) {
+		var gone *goneError
+		switch {
+		case errors.Is(err, errPlanAgain):
+		case !errors.As(err, &gone):
 			return c, err
+		case change != nil || try == tries:
+			return nil, gone.known
 		}
 	}
+}
+
+// A goneError is a launch that failed because something that was planned for had
+// vanished by then: somebody else's placeholder, or a file that a pattern matched.
+// What is there now can be planned for.
+type goneError struct{ known error }
+
+func (e *goneError) Error() string { return e.known.Error() }
+
+// vanished reports whether something that was planned for was gone at the launch.
+func vanished(err error) bool {
+	var step *launch.StepError
+	return errors.As(err, &step) && step.Errno == syscall.ENOENT && step.Step.ID != (launch.ID{})
 }
 
 // errPlanAgain says that a plan could not be performed for a reason that the next
@@ -207,6 +226,9 @@ func (h *Host) learn(r *Request, p *plan.Plan, lacks map[string]*sandbox.Unsuppo
 		return errPlanAgain
 	}
 	known := explain(r, err)
+	if vanished(err) {
+		return &goneError{known}
+	}
 	var no *sandbox.UnsupportedError
 	if p.Level != plan.LevelNative || !hostRefuses(err) || !errors.As(known, &no) {
 		return known
