@@ -42,7 +42,8 @@ var layers = map[string]int{
 	"internal/shell":     layerWords,
 	"internal/testenv":   layerWords,
 	"internal/text":      layerWords,
-	"internal/toolcache": layerWords,
+	"internal/toolcache": layerContracts,
+	"internal/tree":      layerWords,
 
 	"approval":          layerContracts,
 	"executor":          layerContracts,

@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"github.com/sallyport-dev/sallyport/internal/tree"
 	"io"
 	"io/fs"
 	"os"
@@ -43,7 +44,7 @@ func newArena(t *testing.T) *arena {
 	base, err := os.MkdirTemp("/var/tmp", "sallyport-arena-")
 	must(t, err)
 	t.Cleanup(func() {
-		if err := removeTree(base); err != nil {
+		if err := tree.Remove(base); err != nil {
 			t.Error(err)
 		}
 	})

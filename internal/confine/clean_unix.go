@@ -7,6 +7,7 @@ package confine
 
 import (
 	"errors"
+	"github.com/sallyport-dev/sallyport/internal/tree"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -125,7 +126,7 @@ func (r *CleanReport) sweep(parent *os.File) {
 		case err != nil:
 			r.Failed = append(r.Failed, LeftState{dir, err.Error()})
 		default:
-			if err := removeTree(dir); err != nil {
+			if err := tree.Remove(dir); err != nil {
 				r.Failed = append(r.Failed, LeftState{dir, err.Error()})
 			} else {
 				r.Folders = append(r.Folders, dir)

@@ -106,12 +106,6 @@ func (h *Host) confined(r *Request, pr *plan.Request) error {
 	if m := h.Facts().Missing; len(m) > 0 { // before anything is made
 		return &sandbox.UnsupportedError{Need: m[0].Need, Have: m[0].Have, Hint: m[0].Hint}
 	}
-	if named := r.Policy.Named(); len(named) > 0 {
-		return &sandbox.UnsupportedError{
-			Need: fmt.Sprintf("the named grant %q", named[0]), Have: "this version has named grants on Linux only",
-			Hint: "leave it out, and name what must be writable with --rw",
-		}
-	}
 	res, err := r.Policy.Resolve()
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@
 package confine
 
 import (
+	"github.com/sallyport-dev/sallyport/internal/tree"
 	"io"
 	"os"
 	"slices"
@@ -60,7 +61,7 @@ func noAttacks() []string {
 // freshGit makes the repository of an arena anew, for the next attack.
 func freshGit(t *testing.T, a *arena) {
 	t.Helper()
-	must(t, removeTree(a.ws+"/.git"))
+	must(t, tree.Remove(a.ws+"/.git"))
 	must(t, os.MkdirAll(a.ws+"/.git/hooks", 0o755))
 	write(t, a.ws+"/.git/config", "[core]\n")
 	write(t, a.ws+"/.git/HEAD", "ref: refs/heads/main\n")

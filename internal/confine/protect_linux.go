@@ -48,20 +48,6 @@ type opened struct {
 	repo *repo.Repository
 }
 
-// checkNamed refuses grants that nobody here knows: what they would open is not
-// known, and what they were asked for would fail in the middle.
-func checkNamed(names []string) error {
-	for _, name := range names {
-		if !slices.ContainsFunc(NamedGrants(), func(g NamedGrant) bool { return g.Name == name }) {
-			return &sandbox.UnsupportedError{
-				Need: fmt.Sprintf("the named grant %q", name), Have: "this version does not know it",
-				Hint: "leave it out; sallyport doctor lists the names",
-			}
-		}
-	}
-	return nil
-}
-
 // protectAll adds rules for the protected names of every writable root, for what
 // their repositories lead to, and for the repositories nested in them. A place
 // that the policy made readable or denied already stays as it is.

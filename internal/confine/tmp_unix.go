@@ -8,6 +8,7 @@ package confine
 import (
 	"errors"
 	"fmt"
+	"github.com/sallyport-dev/sallyport/internal/tree"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -130,39 +131,6 @@ func flock(f *os.File, how int) error {
 // remove ends the folder. It waits for nobody: the commands that used it have
 // ended.
 func (t *privateTmp) remove() error {
-	err := removeTree(t.path)
+	err := tree.Remove(t.path)
 	return errors.Join(err, t.lock.Close())
-}
-
-// removeTree removes a folder that a command has filled. Folders without
-// permissions are opened up first; links are never followed.
-func removeTree(dir string) error {
-	err := os.RemoveAll(dir)
-	if err == nil || !errors.Is(err, fs.ErrPermission) {
-		return err
-	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return err
-	}
-	openUp(root, ".")
-	root.Close()
-	return os.RemoveAll(dir)
-}
-
-// openUp gives the owner all rights to the folders of a tree. A folder that
-// resists is found again by RemoveAll, which reports it.
-func openUp(root *os.Root, name string) {
-	_ = root.Chmod(name, 0o700)
-	f, err := root.Open(name)
-	if err != nil {
-		return
-	}
-	entries, _ := f.ReadDir(-1)
-	f.Close()
-	for _, e := range entries {
-		if e.IsDir() {
-			openUp(root, filepath.Join(name, e.Name()))
-		}
-	}
 }

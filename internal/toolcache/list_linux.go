@@ -6,6 +6,7 @@ package toolcache
 import (
 	"errors"
 	"fmt"
+	"github.com/sallyport-dev/sallyport/internal/tree"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -134,7 +135,7 @@ func clearFolder(dir string) error {
 	if err := flock(f, unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		return err
 	}
-	return removeTree(dir)
+	return tree.Remove(dir)
 }
 
 // inUse reports whether a run holds a folder.
@@ -192,38 +193,4 @@ func ignoreGone(err error) error {
 		return nil
 	}
 	return fmt.Errorf("toolcache: %w", err)
-}
-
-// removeTree removes a folder that a command has filled. The work folder of an
-// overlay holds one of mode 000, and module caches are read-only: folders are
-// opened up first. Links are never followed.
-func removeTree(dir string) error {
-	err := os.RemoveAll(dir)
-	if err == nil || !errors.Is(err, fs.ErrPermission) {
-		return err
-	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return err
-	}
-	openUp(root, ".")
-	root.Close()
-	return os.RemoveAll(dir)
-}
-
-// openUp gives the owner all rights to the folders of a tree. One that resists is
-// found again by RemoveAll, which reports it.
-func openUp(root *os.Root, name string) {
-	_ = root.Chmod(name, 0o700)
-	f, err := root.Open(name)
-	if err != nil {
-		return
-	}
-	entries, _ := f.ReadDir(-1)
-	f.Close()
-	for _, e := range entries {
-		if e.IsDir() {
-			openUp(root, filepath.Join(name, e.Name()))
-		}
-	}
 }

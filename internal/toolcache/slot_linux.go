@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"github.com/sallyport-dev/sallyport/internal/tree"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -204,7 +205,7 @@ func unmark(work string) error {
 		}
 		return fmt.Errorf("toolcache: %w", err)
 	}
-	if err := removeTree(inner); err != nil {
+	if err := tree.Remove(inner); err != nil {
 		return fmt.Errorf("toolcache: %w", err)
 	}
 	return nil
