@@ -90,7 +90,7 @@ func (g *gathering) add(r plan.Rule) {
 // root adds a writable root, at the target of a symbolic link. A link that
 // lies in another writable root is refused: a command could have planted it.
 func (g *gathering) root(w sandbox.PathRule) error {
-	real, err := filepath.EvalSymlinks(w.Path)
+	real, err := evalSymlinks(w.Path)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			if w.SkipMissing {
@@ -136,7 +136,7 @@ func (g *gathering) crosses(name, real string) (string, bool) {
 			if g.inRoot(next) {
 				return next, true
 			}
-			if next, err = filepath.EvalSymlinks(next); err != nil {
+			if next, err = evalSymlinks(next); err != nil {
 				return "", false
 			}
 		}
@@ -159,7 +159,7 @@ func (g *gathering) inRoot(name string) bool {
 // carve adds a path that is to be readable only, or not at all. A path that is
 // missing has nothing to protect.
 func (g *gathering) carve(name string, level sandbox.Level, why string) error {
-	real, err := filepath.EvalSymlinks(name)
+	real, err := evalSymlinks(name)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return nil
 	}
@@ -220,7 +220,7 @@ func (g *gathering) match(name string, d fs.DirEntry) error {
 		return g.carve(name, sandbox.LevelDeny, "deny pattern")
 	}
 	// The link itself holds no content; what it leads to does.
-	real, err := filepath.EvalSymlinks(name)
+	real, err := evalSymlinks(name)
 	if err != nil {
 		return nil //nolint:nilerr // a link to nothing hides nothing
 	}

@@ -63,7 +63,7 @@ func (g *gathering) protectAll(res *sandbox.Resolved, mem memory) error {
 		return err
 	}
 	for _, w := range res.Writable {
-		root, err := filepath.EvalSymlinks(w.Root)
+		root, err := evalSymlinks(w.Root)
 		if err != nil || !g.folder(root) || root == g.private {
 			continue // skipped because it is missing, a file, or ours: no names of the host's are in it
 		}
