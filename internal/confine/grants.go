@@ -24,14 +24,16 @@ func NamedGrants() []NamedGrant {
 	return []NamedGrant{{
 		Name:  GrantGit,
 		Opens: "history of the repositories in the workspace: objects, refs, packed-refs, logs, index, HEAD and the other state of git commands, in the main repository of a linked work tree too",
-		Keeps: "config, config.worktree, hooks, info, modules, commondir, gitdir, the pointers of linked work trees, included configuration and the folders that core.hooksPath names",
+		Keeps: "config, config.worktree, hooks, info, modules, branches, remotes, commondir, gitdir, the pointers of linked work trees, included configuration and the folders that core.hooksPath names",
 		Commands: []string{
 			"git init", "git add", "git commit", "git branch", "git checkout", "git switch", "git merge", "git rebase",
 			"git stash", "git tag", "git reset", "git cherry-pick", "git worktree add", "git fetch FOLDER", "git gc",
 		},
 		Refused: []string{
-			"git config NAME VALUE, git remote add, git branch -m, git submodule add: they write to .git/config, which --rw with its path allows",
-			"git branch --set-upstream-to, git checkout --track: they say that they could not write it, and go on",
+			"git config NAME VALUE, git remote add, git branch -m, git sparse-checkout: they write to .git/config, which --rw with its path allows on top",
+			"git branch --set-upstream-to, git checkout --track, git branch -d: they say that they could not write it, and go on",
+			"git submodule add: it writes to .git/modules; --rw with the path of .git, in place of the grant, allows that and everything else in it",
+			"git worktree remove, git worktree add outside of the workspace: run them outside of the sandbox",
 		},
 	}}
 }
