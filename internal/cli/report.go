@@ -117,7 +117,11 @@ func (r *report) done(res *sallyport.Result, err error) error {
 	}
 	r.notes(res)
 	if r.o.json || r.o.jsonl {
-		if err := r.object(res); err != nil {
+		about := res.Report()
+		if about.ExitCode = code; err != nil && about.Error == "" {
+			about.Error = plain(err)
+		}
+		if err := r.object(about); err != nil {
 			return err
 		}
 	}
@@ -134,6 +138,9 @@ func (r *report) notes(res *sallyport.Result) {
 	}
 	if r.o.json || r.o.jsonl {
 		return // all of the rest is in the object
+	}
+	for _, w := range res.Sandbox.Warnings {
+		r.note("warning: " + w)
 	}
 	for _, d := range res.Denials() {
 		// A guess from words of the output tells people nothing new, unless it
