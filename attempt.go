@@ -70,6 +70,9 @@ func (t *task) try(ctx context.Context, policy sandbox.Policy) (*attempt, error)
 	t.emit(event.Exited{Code: a.exit.Code, Signal: a.exit.Signal, Survivors: a.exit.Survivors, Duration: a.duration})
 	a.end = a.ending()
 	switch {
+	case errors.Is(noSandbox(err), ErrNoSandbox):
+		a.end = EndUnavailable // the sandbox could not be built; the command did not run
+		return a, noSandbox(err)
 	case err != nil:
 		a.end = EndFailed
 		return a, fmt.Errorf("sallyport: the end of the command is not known: %w", err)

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -280,5 +281,19 @@ func TestResultJSON(t *testing.T) {
 		`"survivors":0,"withheld":["A_KEY"],"stdout_base64":"Yf9iICYgPGM+Cg=="}`
 	if string(got) != strings.ReplaceAll(want, `\ufffd`, "\ufffd") {
 		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// TestLateUnavailable: a sandbox that turned out not to be there is no end of a
+// command.
+func TestLateUnavailable(t *testing.T) {
+	r, _ := fakeRunner(nil, func(_ *executor.Spec, p *fakeProcess) {
+		p.exit = executor.Exit{Code: -1}
+		p.err = &sandbox.UnsupportedError{Need: "a", Have: "b", Hint: "c"}
+	})
+	defer r.Close()
+	res, err := r.Run(t.Context(), &Cmd{Args: []string{"x"}, Dir: "/"})
+	if !errors.Is(err, ErrNoSandbox) || res == nil || res.End != EndUnavailable {
+		t.Errorf("got %+v and %v", res, err)
 	}
 }

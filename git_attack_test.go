@@ -173,6 +173,11 @@ func grantedGitAttacks() []gitAttack {
 			attack: `echo a >>file; git commit -qam a; GIT_SEQUENCE_EDITOR="sed -i '1i exec $WS/evil'" git -c core.editor=true rebase -q -i HEAD~1 2>/dev/null; mkdir -p .git/rebase-merge; git rev-parse HEAD >.git/rebase-merge/onto; git rev-parse HEAD >.git/rebase-merge/orig-head; echo refs/heads/master >.git/rebase-merge/head-name; : >.git/rebase-merge/interactive; echo "exec $WS/evil" >.git/rebase-merge/git-rebase-todo`,
 			later:  "git rebase --continue",
 		},
+		{
+			name:    "a command more in an unfinished rebase of the user's",
+			prepare: `echo a >>file; git commit -qam a; GIT_SEQUENCE_EDITOR="sed -i '1i break'" git -c core.editor=true rebase -q -i -x true HEAD~1 >/dev/null 2>&1`,
+			attack:  `echo "exec $WS/evil" >>.git/rebase-merge/git-rebase-todo`, later: "git rebase --continue",
+		},
 	}
 }
 

@@ -49,6 +49,7 @@ var gitWork = []struct{ name, script string }{
 	{"amend", "git commit -q --amend -m amended"},
 	{"worktree add", "git worktree add -q wt && (cd wt && echo w >w && git add w && git commit -qm w)"},
 	{"fetch from a folder", "git clone -q . clone && git -C clone -c user.name=a -c user.email=a commit -q --allow-empty -m c && git fetch -q ./clone && git log -1 FETCH_HEAD >/dev/null"},
+	{"worktree remove", "git worktree add -q wt3 && git worktree remove wt3"},
 	{"gc", "git gc -q"},
 	{"delete a branch", "git branch -q -D side"},
 	{"log and status", "git log --oneline >/dev/null && git status --short >/dev/null && git fsck --no-dangling"},
@@ -124,8 +125,8 @@ func TestGitInit(t *testing.T) {
 	}
 }
 
-// TestGitConfigOpened: a configuration that an entry opens, and one that somebody
-// changes outside meanwhile, stay where they are.
+// TestGitConfigOpened: a configuration that an entry opens stays where it is, and so
+// does one that somebody changes outside meanwhile, which ends the run.
 func TestGitConfigOpened(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	ws := gitRepo(t)
@@ -153,8 +154,9 @@ func TestGitConfigOpened(t *testing.T) {
 		}
 		w.Close()
 	}()
-	if res := run(t, shut, c); len(res.Quarantined) > 0 {
-		t.Errorf("changed outside: quarantined %v", res.Quarantined)
+	res, err := shut.Run(t.Context(), c)
+	if err == nil || !strings.Contains(err.Error(), "replaced from outside") || res == nil || res.End != EndFailed || len(res.Quarantined) > 0 {
+		t.Errorf("changed outside: %v, %+v", err, res)
 	}
 	if b, err := os.ReadFile(config); !strings.Contains(string(b), "outside = yes") || !strings.Contains(string(b), "remote") {
 		t.Errorf("the configuration is %q, %v", b, err)

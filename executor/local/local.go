@@ -25,6 +25,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/confine"
 	"github.com/sallyport-dev/sallyport/internal/headtail"
 	"github.com/sallyport-dev/sallyport/internal/proc"
+	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
 // An Executor runs commands on this machine. The zero Executor is ready; it looks
@@ -168,6 +169,9 @@ func (p *process) Wait() (*executor.Exit, error) {
 	exit.Quarantined, exit.Denials, exit.Broken = after.Quarantined, after.Denials, after.Broken
 	for _, s := range x.Survivors {
 		exit.Survivors = append(exit.Survivors, executor.Survivor(s))
+	}
+	if unsupported := new(sandbox.UnsupportedError); err == nil && errors.As(x.Lost, &unsupported) {
+		err = x.Lost // found out so late, but the command did not run
 	}
 	return exit, err
 }

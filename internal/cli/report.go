@@ -117,7 +117,11 @@ func (r *report) done(res *sallyport.Result, err error) error {
 	}
 	r.notes(res)
 	if r.o.json || r.o.jsonl {
-		if err := r.object(res); err != nil {
+		about := res.Report()
+		if about.ExitCode = code; err != nil && about.Error == "" {
+			about.Error = plain(err)
+		}
+		if err := r.object(about); err != nil {
 			return err
 		}
 	}

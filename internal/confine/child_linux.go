@@ -29,7 +29,8 @@ type child struct {
 	own  bool // has its own process namespace
 
 	keep   *keeping
-	over   chan struct{} // closed by Close
+	over   chan struct{}  // closed by Close
+	watch  sync.WaitGroup // the goroutine of attend, which is over before proc is closed
 	mu     sync.Mutex
 	broken error     // why a wall is gone; guarded by mu
 	after  Aftermath // written by Close
@@ -124,7 +125,7 @@ func (c *child) attend(k *keeping) {
 	if held == nil {
 		return
 	}
-	go func() {
+	c.watch.Go(func() {
 		select {
 		case <-held.Broken():
 			c.mu.Lock()
@@ -133,13 +134,14 @@ func (c *child) attend(k *keeping) {
 			_ = c.Kill() // WaitAll tells what became of it
 		case <-c.over:
 		}
-	}()
+	})
 }
 
 // Close ends what was kept. Names that came into being although they must not
 // are moved away first.
 func (c *child) Close() error {
 	close(c.over)
+	c.watch.Wait()
 	found, err := c.keep.finish()
 	c.mu.Lock()
 	c.after = Aftermath{Quarantined: found, Denials: c.keep.denials, Broken: c.broken}

@@ -33,7 +33,7 @@ func NamedGrants() []NamedGrant {
 			"git config NAME VALUE, git remote add, git branch -m, git sparse-checkout: they write to .git/config, which --rw with its path allows on top",
 			"git branch --set-upstream-to, git checkout --track, git branch -d: they say that they could not write it, and go on",
 			"git submodule add: it writes to .git/modules; --rw with the path of .git, in place of the grant, allows that and everything else in it",
-			"git worktree remove, git worktree add outside of the workspace: run them outside of the sandbox",
+			"git worktree remove for a tree that an earlier command made, git worktree add outside of the workspace: run them outside of the sandbox",
 		},
 	}}
 }

@@ -155,8 +155,8 @@ func (h *Host) confined(r *Request, pr *plan.Request, keep *keeping, mounts bool
 		}
 		// Last, because it makes folders: nothing that is known by now can fail.
 		if keep != nil {
-			keep.warnings = g.warnings
 			err = keep.hold(h, g, mounts)
+			keep.warnings = g.warnings
 			var exists *guard.ExistsError
 			if errors.As(err, &exists) && try < tries {
 				present = append(present, exists.Path)

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -41,6 +42,8 @@ type keeping struct {
 // folders that now stand for some of them.
 func (k *keeping) hold(h *Host, g *gathering, mounts bool) error {
 	k.g = g
+	k.before = nil // of an earlier try
+	k.given = nil
 	for _, o := range g.opened {
 		s, err := repo.Take(o.work, o.repo, g.outside)
 		if err != nil {
@@ -49,7 +52,11 @@ func (k *keeping) hold(h *Host, g *gathering, mounts bool) error {
 		k.before = append(k.before, s)
 		k.given = append(k.given, g.given(o.repo)...)
 	}
-	if len(g.claims) == 0 && len(g.late) == 0 && len(k.before) == 0 {
+	var fixed []guard.Want
+	if mounts {
+		fixed = g.fixed()
+	}
+	if len(g.claims) == 0 && len(g.late) == 0 && len(k.before) == 0 && len(fixed) == 0 {
 		return nil
 	}
 	keeper, err := h.guard()
@@ -62,7 +69,7 @@ func (k *keeping) hold(h *Host, g *gathering, mounts bool) error {
 		wants[i] = c.Want
 		wants[i].Placeholder = c.Placeholder && mounts // else nothing can stand over it
 	}
-	if k.held, err = keeper.Hold(wants); err != nil {
+	if k.held, err = keeper.Hold(append(wants, fixed...)); err != nil {
 		return err
 	}
 	for _, p := range k.held.Placeholders() {
@@ -227,4 +234,30 @@ func (h *Host) memory(root string) (cache *repo.Cache, keep func()) {
 		}
 		h.scanning.Unlock()
 	}
+}
+
+// maxFixed bounds how many folders are watched for what is replaced in them; each
+// takes a descriptor.
+const maxFixed = 128
+
+// fixed lists what walls will stand over, and what must not be replaced for them to
+// stay there. Our own state is ours to look after.
+func (g *gathering) fixed() []guard.Want {
+	var wants []guard.Want
+	folders := map[string]bool{}
+	for _, r := range g.sorted() {
+		wall := r.Level == sandbox.LevelDeny && !r.Auto || r.Level == sandbox.LevelRead && g.level(filepath.Dir(r.Path)) == sandbox.LevelWrite
+		if !wall || r.Kind == plan.KindMissing || g.private != "" && below(r.Path, g.private) && g.level(filepath.Dir(r.Path)) != sandbox.LevelWrite {
+			continue
+		}
+		if dir := filepath.Dir(r.Path); !folders[dir] {
+			if len(folders) == maxFixed {
+				g.warnings = append(g.warnings, fmt.Sprintf("%s and what comes after it is not watched: a program outside that replaces it takes the wall over it away", r.Path))
+				break
+			}
+			folders[dir] = true
+		}
+		wants = append(wants, guard.Want{Path: r.Path, Dev: r.ID.Dev, Ino: r.ID.Ino, Why: r.Why})
+	}
+	return wants
 }

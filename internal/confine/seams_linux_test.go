@@ -11,7 +11,11 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/sallyport-dev/sallyport/internal/guard"
 	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -290,6 +294,64 @@ func TestForeignFolder(t *testing.T) {
 		}
 		if lack := a.host.lacks(plan.LevelNative, nil); lack != nil {
 			t.Errorf("denied %v: the native level is given up: %v", deny, lack)
+		}
+	}
+}
+
+// TestReplacedOutside: a program outside that replaces what a wall stands over, as
+// editors do when they save, takes the wall away; the command is ended.
+func TestReplacedOutside(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	cases := []struct {
+		name, file string
+		level      sandbox.Level
+		outside    string // with the file's name
+		broken     bool
+	}{
+		{"a denied file replaced", "secret", sandbox.LevelDeny, `echo new >"$1.new"; mv "$1.new" "$1"`, true},
+		{"a readable file replaced", "config", sandbox.LevelRead, `echo new >"$1.new"; mv "$1.new" "$1"`, true},
+		{"a denied folder replaced", "folder", sandbox.LevelDeny, `mv "$1" "$1.old"; mkdir "$1"`, true},
+		{"a file removed and made anew", "config", sandbox.LevelRead, `rm "$1"; echo new >"$1"`, true},
+		{"a file removed", "config", sandbox.LevelRead, `rm "$1"`, false},
+		{"a file written to in its place", "config", sandbox.LevelRead, `echo new >"$1"`, false},
+		{"a file beside it", "config", sandbox.LevelRead, `echo new >"$1.new"`, false},
+	}
+	for _, level := range []string{"", plan.LevelBwrap} {
+		for _, c := range cases {
+			t.Run(c.name+" "+level, func(t *testing.T) {
+				a := atLevel(t, level)
+				if lack := a.host.lacksBwrap(); level == plan.LevelBwrap && lack != nil {
+					testenv.Lack(t, testenv.Programs, lack.Error())
+				}
+				write(t, a.ws+"/secret", "secret")
+				write(t, a.ws+"/config", "config")
+				must(t, os.Mkdir(a.ws+"/folder", 0o755))
+				p := a.policy().WithEntries(sandbox.PathEntry(a.ws+"/"+c.file, c.level))
+				in, hand := pipe(t)
+				defer in.Close()
+				must(t, unix.SetNonblock(int(in.Fd()), false)) // or the shell's read would not wait
+				var after func() Aftermath
+				late := time.AfterFunc(patience/4, func() { _ = hand.Close() }) // nothing has ended it
+				defer late.Stop()
+				res, err := a.run(t, &job{args: sh(`read go; exit 0`), policy: &p, stdin: in, during: func(ch Child) {
+					after = ch.Aftermath
+					out, err := exec.CommandContext(t.Context(), "/bin/sh", "-c", c.outside, "sh", a.ws+"/"+c.file).CombinedOutput()
+					if err != nil {
+						t.Errorf("%s", out)
+					}
+					if !c.broken {
+						must(t, hand.Close())
+					}
+				}})
+				_ = hand.Close() // or the end of the wall has ended it
+				if err != nil {
+					t.Fatal(err)
+				}
+				var broken *guard.BrokenError
+				if got := errors.As(after().Broken, &broken); got != c.broken || got && res.code == 0 {
+					t.Errorf("broken: %v, %+v", after().Broken, res)
+				}
+			})
 		}
 	}
 }

@@ -46,6 +46,10 @@ type Want struct {
 	// Notice makes a watch that only tells: what appears stays where it is, and so
 	// may what stands there already. Several things that appear are told once.
 	Notice bool
+	// Dev and Ino, unless Ino is zero, are those of a file or folder that stands there
+	// and that a mount will cover: neither a placeholder nor a watch is wanted, and
+	// [Hold.Broken] tells when something else stands there.
+	Dev, Ino uint64
 	// Why is a word for the note beside what goes to quarantine. It may be empty.
 	Why string
 }
@@ -232,10 +236,15 @@ func (e *HoldError) Unwrap() error { return e.Err }
 type BrokenError struct {
 	Path string
 	What string // what happened to it, as in "was removed"
+	// Fixed says that it is no placeholder, but what a wall stood over.
+	Fixed bool
 }
 
 // Error is one sentence with the mend.
 func (e *BrokenError) Error() string {
+	if e.Fixed {
+		return fmt.Sprintf("guard: %s %s from outside while a command ran, and the wall over it went with it, so the command was ended; run it again", e.Path, e.What)
+	}
 	return fmt.Sprintf("guard: the placeholder %s %s from outside while a command ran; run the command again", e.Path, e.What)
 }
 

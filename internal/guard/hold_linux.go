@@ -70,6 +70,9 @@ func (h *Hold) finish() ([]Found, error) {
 		for _, s := range h.in.slots {
 			k.check(s.folder, s.name)
 		}
+		for _, x := range h.in.fixed {
+			k.checkFixed(x.folder, x.name)
+		}
 	}
 	if h.in.why != nil {
 		errs = append(errs, h.in.why)
@@ -87,6 +90,7 @@ func (k *keeper) lookAgain(h *hold, f *folder) error {
 		if l, err = lookAt(fd, ""); err == nil && l.same(f.id) {
 			return nil
 		}
+		f.movedFixed(fd)
 	}
 	for _, s := range h.slots {
 		if s.folder == f {
@@ -124,6 +128,7 @@ func (k *keeper) letGo(h *hold) {
 		return
 	}
 	h.over = true
+	h.unfix()
 	for _, n := range h.names {
 		delete(n.holds, h)
 		if len(n.holds) == 0 && n.folder.watched[n.name] == n.watched {
@@ -141,6 +146,7 @@ func (k *keeper) letGo(h *hold) {
 // check finds out whether the placeholder name in f, if there is one, is lost.
 // k.mu is held.
 func (k *keeper) check(f *folder, name string) {
+	k.checkFixed(f, name)
 	s := f.placed[name]
 	if s == nil || s.lost {
 		return
@@ -156,14 +162,18 @@ func (k *keeper) check(f *folder, name string) {
 // moved finds out whether the path of f leads elsewhere now, with all the
 // placeholders in it. k.mu is held.
 func (k *keeper) moved(f *folder) {
-	if len(f.placed) == 0 {
+	if len(f.placed) == 0 && len(f.fixed) == 0 {
 		return
 	}
 	fd, err := openFolder(f.path)
 	if err == nil {
 		l, e := lookAt(fd, "")
+		same := e == nil && l.same(f.id)
+		if !same {
+			f.movedFixed(fd)
+		}
 		unix.Close(fd)
-		if e == nil && l.same(f.id) {
+		if same {
 			return
 		}
 	}

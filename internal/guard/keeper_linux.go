@@ -37,6 +37,7 @@ type folder struct {
 	refs    int // holds that use it
 	watched map[string]*watched
 	placed  map[string]*slot
+	fixed   []*fixture
 }
 
 // A slot is a placeholder that this keeper holds.
@@ -64,6 +65,7 @@ type hold struct {
 	folders []*folder
 	slots   []*slot
 	names   []heldName
+	fixed   []*fixture
 	found   []Found
 	skips   []Skip
 	notes   []string
@@ -150,7 +152,7 @@ func (k *keeper) fill(h *hold, list []*want) error {
 		if err := k.enter(h, w); err != nil {
 			return err
 		}
-		if w.skip || !w.Placeholder {
+		if w.skip || !w.Placeholder || w.Ino != 0 {
 			continue
 		}
 		s := k.slots[w.Path]
@@ -192,6 +194,8 @@ func (k *keeper) fill(h *hold, list []*want) error {
 // settleWant looks at the name of w and gives it to h.
 func (k *keeper) settleWant(h *hold, w *want) error {
 	switch {
+	case w.Ino != 0:
+		return k.fix(h, w)
 	case w.cold:
 		return k.record(h, w)
 	case w.Placeholder:

@@ -156,6 +156,9 @@ func (k *keeper) lookOver(f *folder) {
 	for name := range f.placed {
 		k.check(f, name)
 	}
+	for _, x := range f.fixed {
+		k.checkFixed(f, x.name)
+	}
 }
 
 // arm makes inotify tell about the folder, once for all who need it. It returns

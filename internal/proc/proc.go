@@ -100,6 +100,8 @@ type Config struct {
 type Exit struct {
 	// Code is the exit code, or 128+Signal; -1 when nothing is known.
 	Code int
+	// Lost says why nothing is known; nil when Code is.
+	Lost error
 	// Signal is the signal that ended the command, or 0.
 	Signal int
 	// Stopped says that Stop was called before the command ended by itself, and
@@ -195,6 +197,7 @@ func (p *Process) supervise() {
 	code, signal, err := p.child.Wait()
 	switch {
 	case err != nil:
+		x.Lost = err
 	case signal != 0:
 		x.Code, x.Signal = 128+signal, signal
 	default:

@@ -10,14 +10,16 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 )
 
 // A Cache remembers the folders that [Scan] has read and what was in the indexes of
 // repositories. A nil Cache and the zero value remember nothing yet; nothing is
 // remembered in a nil Cache. What it says is believed only for a folder or index
-// whose times, inode and device are still the same. It is not safe for concurrent
-// use.
+// whose times, inode and device are still the same. It may be used from several
+// goroutines at once; one waits for the other.
 type Cache struct {
+	mu      sync.Mutex
 	trees   []*tree // the one used last comes last
 	indexes []indexRecord
 	known   map[string]knownRecord // by the path of .git
@@ -95,6 +97,8 @@ func (c *Cache) Gitlinks(index string, hash int) ([]string, error) {
 	if c == nil {
 		return Gitlinks(index, hash)
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	st, err := lstatStamp(index)
 	if err != nil {
 		return Gitlinks(index, hash)
@@ -156,7 +160,12 @@ func LoadCache(path string) *Cache {
 // reader sees the old one or the new one. It does nothing if nothing has changed
 // since [LoadCache], or for a nil Cache. The folder must exist.
 func (c *Cache) Save(path string) error {
-	if c == nil || !c.changed {
+	if c == nil {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.changed {
 		return nil
 	}
 	f, err := os.CreateTemp(filepath.Dir(path), ".repo-cache-*") // mode 0600

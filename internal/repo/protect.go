@@ -108,7 +108,9 @@ func (r *Repository) shutDir(l *list) {
 	l.follow(r.Dir, worktreeName, "git config of the work tree", false)
 	if r.Common != r.Dir {
 		// The submodules of a linked work tree have their git folders here.
-		l.follow(r.Dir, "modules", "git modules", true)
+		// With an empty folder there "git worktree remove" would take the tree for one
+		// with submodules.
+		l.follow(r.Dir, "modules", "git modules", false)
 		if !r.CommonMissing {
 			// Git in the main work tree would obey these.
 			l.follow(r.Common, commonName, "name of the shared git folder", false)

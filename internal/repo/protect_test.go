@@ -174,7 +174,7 @@ func TestWorktrees(t *testing.T) {
 		want(t, paths, main.Dir+"/commondir", "m")
 	}
 	want(t, shut(t, linked, Outside{}), dir+"/linked/.git", "")
-	want(t, shut(t, linked, Outside{}), side+"linked/modules", "mf")
+	want(t, shut(t, linked, Outside{}), side+"linked/modules", "m")
 }
 
 // TestSubmodules looks at submodules whose git folder was absorbed, at old ones, and

@@ -53,6 +53,8 @@ func Scan(root string, c *Cache, limit Limit) Found {
 	if c == nil {
 		c = &Cache{}
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if limit.Entries == 0 {
 		limit.Entries = DefaultEntries
 	}

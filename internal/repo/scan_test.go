@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -328,7 +329,8 @@ func TestCacheFile(t *testing.T) {
 	}
 	back := LoadCache(file)
 	options := cmp.AllowUnexported(Cache{}, tree{}, folder{}, stamp{}, indexRecord{}, knownRecord{})
-	if diff := cmp.Diff(c, back, options); diff != "" {
+	mutex := cmpopts.IgnoreFields(Cache{}, "mu")
+	if diff := cmp.Diff(c, back, options, mutex); diff != "" {
 		t.Error(diff)
 	}
 	text, err := os.ReadFile(file)
@@ -421,4 +423,60 @@ func TestGitlinksRemembered(t *testing.T) {
 	c.indexes = []indexRecord{{path: path, hash: sha1Size, stamp: st, names: []string{"remembered"}}}
 	put(t, path, string(indexBytes(2, 2, entryBytes(0o160000, "sub"), entryBytes(0o100644, "file"))))
 	read(c, "sub")
+}
+
+// TestCacheAtOnce: several runs of one workspace begin and end at the same time.
+func TestCacheAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	c := &Cache{}
+	var all sync.WaitGroup
+	for i := range 4 {
+		all.Go(func() {
+			Scan(dir, c, Limit{})
+			_, _ = c.Gitlinks(filepath.Join(dir, "index"), sha1Size)
+			if err := c.Save(filepath.Join(dir, fmt.Sprint("cache", i))); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// TestRebaseElsewhere: with the grant in a linked work tree the list of a rebase in
+// the main one, and in another linked one, can be written to.
+func TestRebaseElsewhere(t *testing.T) {
+	top := t.TempDir()
+	common := filepath.Join(top, "main", ".git")
+	for _, name := range []string{"a", "b"} {
+		dir := filepath.Join(common, "worktrees", name)
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		put(t, filepath.Join(dir, "commondir"), "../..\n")
+	}
+	put(t, filepath.Join(top, "a", ".git"), "gitdir: "+filepath.Join(common, "worktrees", "a")+"\n")
+	before := filepath.Join(common, "worktrees", "b", "rebase-merge")
+	put(t, filepath.Join(before, "git-rebase-todo"), "exec make\n")
+	r, err := Open(filepath.Join(top, "a"))
+	if err != nil || r == nil || r.Common != common {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	s, err := Take(r.Work, r, Outside{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if paths, err := s.Check(); err != nil || len(paths) > 0 {
+		t.Errorf("nothing has changed: %v, %v", paths, err)
+	}
+	want := []string{filepath.Join(common, "rebase-merge"), before}
+	put(t, filepath.Join(want[0], "git-rebase-todo"), "pick 1\n\tx evil\n")
+	put(t, filepath.Join(want[1], "git-rebase-todo"), "exec make\nexec evil\n")
+	paths, err := s.Check()
+	var got []string
+	for _, p := range paths {
+		got = append(got, p.Path)
+	}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("%v\n%s", err, diff)
+	}
 }

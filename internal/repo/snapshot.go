@@ -20,7 +20,7 @@ type Snapshot struct {
 	files   []seenFile
 	trees   map[string]bool // linked work trees
 	links   map[string]bool // populated submodules: their .git
-	todo    bool            // a rebase already had commands to run
+	todo    map[string]bool // commands that rebases already had to run, with their git folder
 }
 
 // A seenFile is a file with what it was.
@@ -56,7 +56,12 @@ func Take(work string, r *Repository, o Outside) (*Snapshot, error) {
 		s.trees[name] = true
 	}
 	s.hash = r.hashSize(o)
-	s.todo = r.runsCommands()
+	s.todo = map[string]bool{}
+	for _, dir := range r.gitFolders() {
+		for _, command := range rebaseCommands(dir) {
+			s.todo[dir+command] = true
+		}
+	}
 	s.links = map[string]bool{}
 	links, err := r.gitlinks(o.Cache, s.hash)
 	for _, name := range links {
@@ -120,8 +125,10 @@ func (s *Snapshot) Check() ([]Path, error) {
 	for _, name := range s.repo.linked() {
 		s.checkLinked(&l, name)
 	}
-	if !s.todo && s.repo.runsCommands() {
-		l.add(s.path(join(s.repo.Dir, "rebase-merge"), "git rebase --continue would run the commands in its list"))
+	for _, dir := range s.repo.gitFolders() {
+		if slices.ContainsFunc(rebaseCommands(dir), func(c string) bool { return !s.todo[dir+c] }) {
+			l.add(s.path(join(dir, "rebase-merge"), "git rebase --continue would run the commands in its list"))
+		}
 	}
 	links, err := s.repo.gitlinks(s.outside.Cache, s.hash)
 	for _, name := range links {
@@ -175,22 +182,41 @@ func (s *Snapshot) path(path, why string) Path {
 // maxTodo is the size in bytes up to which the list of a rebase is read.
 const maxTodo = 16 << 20
 
-// runsCommands reports whether a rebase in progress has commands in its list: lines
-// that begin with "exec" or "x" (todo_command_info in git's sequencer.c). A list
-// that cannot be read counts as one that has.
-func (r *Repository) runsCommands() bool {
-	text, err := readFile(join(join(r.Dir, "rebase-merge"), "git-rebase-todo"), maxTodo)
-	if err != nil {
-		return !absent(err) && !errors.Is(err, errNotFile)
+// gitFolders are the folders in which a rebase can be in progress: that of every
+// work tree of the repository.
+func (r *Repository) gitFolders() []string {
+	dirs := []string{r.Dir}
+	if r.Common != r.Dir {
+		dirs = append(dirs, r.Common)
 	}
-	return slices.ContainsFunc(bytes.Split(text, []byte("\n")), func(line []byte) bool {
-		line = bytes.TrimLeft(line, " \t\r")
+	for _, name := range r.linked() {
+		if dir := join(join(r.Common, worktreesName), name); dir != r.Dir {
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs
+}
+
+// rebaseCommands returns the commands in the list of a rebase in progress in a git
+// folder: lines that begin with "exec" or "x" (todo_command_info in git's
+// sequencer.c). A list that cannot be read counts as one command without words.
+func rebaseCommands(dir string) []string {
+	text, err := readFile(join(join(dir, "rebase-merge"), "git-rebase-todo"), maxTodo)
+	if err != nil {
+		if absent(err) || errors.Is(err, errNotFile) {
+			return nil
+		}
+		return []string{""}
+	}
+	var commands []string
+	for line := range bytes.Lines(text) {
+		line = bytes.TrimSpace(line)
 		for _, word := range []string{"exec", "x"} {
 			rest, ok := bytes.CutPrefix(line, []byte(word))
 			if ok && (len(rest) == 0 || rest[0] == ' ' || rest[0] == '\t') {
-				return true
+				commands = append(commands, string(line))
 			}
 		}
-		return false
-	})
+	}
+	return commands
 }
