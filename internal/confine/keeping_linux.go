@@ -69,7 +69,7 @@ func (k *keeping) hold(h *Host, g *gathering, mounts bool) error {
 		wants[i] = c.Want
 		wants[i].Placeholder = c.Placeholder && mounts // else nothing can stand over it
 	}
-	if k.held, err = keeper.Hold(append(wants, fixed...)); err != nil {
+	if k.held, err = keeper.Hold(slices.Concat(wants, fixed)); err != nil {
 		return err
 	}
 	for _, p := range k.held.Placeholders() {
