@@ -22,7 +22,7 @@ import (
 func repository(tb testing.TB, hooks bool) string {
 	tb.Helper()
 	testenv.NeedProgram(tb, "git")
-	ws, err := os.MkdirTemp("/var/tmp", "sallyport-bench-")
+	ws, err := os.MkdirTemp(place(), "sallyport-bench-")
 	if err != nil {
 		tb.Fatal(err)
 	}
