@@ -207,7 +207,8 @@ func base(c Child) *child {
 	if b, ok := c.(*bwrapped); ok {
 		return b.child
 	}
-	return c.(*child)
+	own, _ := c.(*child) // there is no third kind
+	return own
 }
 
 // learn keeps what a failed launch tells about the host, and returns errPlanAgain
