@@ -19,7 +19,7 @@ import (
 // lets nothing be read.
 type Limit struct {
 	Entries int           // names that are read and folders that are checked, in all; 0: DefaultEntries
-	Time    time.Duration // 0: DefaultTime
+	Time    time.Duration // 0: DefaultTime; the first 512 entries are free
 }
 
 // Defaults of a [Limit]: what a person does not notice at the start of a command.
@@ -27,6 +27,10 @@ const (
 	DefaultEntries = 20_000
 	DefaultTime    = 15 * time.Millisecond
 )
+
+// leastEntries is how much is looked at whatever the time says: about a millisecond,
+// so that a small tree is searched whole on a machine that is busy with others.
+const leastEntries = 512
 
 // hugeFactor is by how much a folder that alone is beyond the limit may exceed it,
 // so that scanning gets on. What comes behind that is never read.
@@ -109,7 +113,10 @@ type scanner struct {
 
 // over reports whether one part of so many of the limit is used up.
 func (s *scanner) over(part int) bool {
-	return s.scanned >= s.limit.Entries/part || time.Since(s.begin) >= s.limit.Time/time.Duration(part)
+	if s.scanned >= s.limit.Entries/part || s.limit.Time < 0 {
+		return true
+	}
+	return s.scanned >= leastEntries && time.Since(s.begin) >= s.limit.Time/time.Duration(part)
 }
 
 // freshEnough is when new stamps alone are worth a new file. The folder that every
@@ -265,7 +272,7 @@ func (s *scanner) readOne(i int32) bool {
 	path := s.folders[i].path
 	st, err := s.handle.read(path, func(name []byte, kind entryKind) bool {
 		s.scanned++
-		if s.scanned > enough || s.reads > 0 && s.scanned&255 == 0 && time.Since(s.begin) >= s.limit.Time {
+		if s.scanned > enough || s.reads > 0 && s.scanned >= leastEntries && s.scanned&255 == 0 && time.Since(s.begin) >= s.limit.Time {
 			cut = true
 			return false
 		}
