@@ -252,7 +252,7 @@ func TestPlaceholderUmask(t *testing.T) {
 		defer null.Close()
 		first, err := other.Start(t.Context(), a.request(&job{args: sh(`exec sleep 100`)}), null, null, null)
 		must(t, err)
-		in, hand := pipe(t)
+		in, hand := waiting(t)
 		defer in.Close()
 		res, err := a.run(t, &job{args: sh(`read go; mkdir -p .codex; echo evil >.codex/x`), stdin: in, during: func(Child) {
 			must(t, first.Kill())
@@ -325,7 +325,7 @@ func TestReplacedOutside(t *testing.T) {
 				write(t, a.ws+"/config", "config")
 				must(t, os.Mkdir(a.ws+"/folder", 0o755))
 				p := a.policy().WithEntries(sandbox.PathEntry(a.ws+"/"+c.file, c.level))
-				in, hand := pipe(t)
+				in, hand := waiting(t)
 				defer in.Close()
 				var after func() Aftermath
 				late := time.AfterFunc(patience/4, func() { _ = hand.Close() }) // nothing has ended it
@@ -351,4 +351,12 @@ func TestReplacedOutside(t *testing.T) {
 			})
 		}
 	}
+}
+
+// waiting is a pipe whose reader, a command, waits.
+func waiting(t *testing.T) (in, hand *os.File) {
+	t.Helper()
+	in, hand = pipe(t)
+	must(t, syscall.SetNonblock(int(in.Fd()), false))
+	return in, hand
 }
