@@ -261,7 +261,7 @@ func TestPlaceholderUmask(t *testing.T) {
 			must(t, other.Close())
 			must(t, hand.Close())
 		}})
-		if err != nil || res.code == 0 {
+		if _, made := os.Lstat(a.ws + "/.codex/x"); err != nil || res.code == 0 || made == nil {
 			t.Errorf("umask %o: the name could be made: %v, %+v", mask, err, res)
 		}
 	}
@@ -327,11 +327,18 @@ func TestReplacedOutside(t *testing.T) {
 				p := a.policy().WithEntries(sandbox.PathEntry(a.ws+"/"+c.file, c.level))
 				in, hand := waiting(t)
 				defer in.Close()
+				up, told := pipe(t)
+				defer up.Close()
+				defer told.Close()
 				var after func() Aftermath
 				late := time.AfterFunc(patience/4, func() { _ = hand.Close() }) // nothing has ended it
 				defer late.Stop()
-				res, err := a.run(t, &job{args: sh(`read go; exit 0`), policy: &p, stdin: in, during: func(ch Child) {
+				res, err := a.run(t, &job{args: sh(`echo up; read go; exit 0`), policy: &p, stdin: in, stdout: told, during: func(ch Child) {
 					after = ch.Aftermath
+					_ = up.SetReadDeadline(time.Now().Add(patience))
+					if _, err := up.Read(make([]byte, 8)); err != nil {
+						t.Error(err)
+					}
 					out, err := exec.CommandContext(t.Context(), "/bin/sh", "-c", c.outside, "sh", a.ws+"/"+c.file).CombinedOutput()
 					if err != nil {
 						t.Errorf("%s", out)
