@@ -312,6 +312,7 @@ func TestReplacedOutside(t *testing.T) {
 		{"a file removed and made anew", "config", sandbox.LevelRead, `rm "$1"; echo new >"$1"`, true},
 		{"a file removed", "config", sandbox.LevelRead, `rm "$1"`, false},
 		{"a file written to in its place", "config", sandbox.LevelRead, `echo new >"$1"`, false},
+		{"a nested repository made anew", "nested", sandbox.LevelWrite, `rm -r "$1"; mkdir -p "$1/.git"`, false},
 		{"a file beside it", "config", sandbox.LevelRead, `echo new >"$1.new"`, false},
 	}
 	for _, level := range []string{"", plan.LevelBwrap} {
@@ -324,7 +325,13 @@ func TestReplacedOutside(t *testing.T) {
 				write(t, a.ws+"/secret", "secret")
 				write(t, a.ws+"/config", "config")
 				must(t, os.Mkdir(a.ws+"/folder", 0o755))
-				p := a.policy().WithEntries(sandbox.PathEntry(a.ws+"/"+c.file, c.level))
+				must(t, os.MkdirAll(a.ws+"/nested/.git/objects", 0o755))
+				must(t, os.Mkdir(a.ws+"/nested/.git/refs", 0o755))
+				write(t, a.ws+"/nested/.git/HEAD", "ref: refs/heads/x\n")
+				p := a.policy()
+				if c.level != sandbox.LevelWrite {
+					p = p.WithEntries(sandbox.PathEntry(a.ws+"/"+c.file, c.level))
+				}
 				in, hand := waiting(t)
 				defer in.Close()
 				up, told := pipe(t)

@@ -115,7 +115,7 @@ func (c *Cache) Gitlinks(index string, hash int) ([]string, error) {
 		return names, err
 	}
 	if after, err := lstatStamp(index); err != nil || after != st {
-		return names, nil //nolint:nilerr // it changes just now: it is not worth remembering
+		return names, nil // it changes just now: it is not worth remembering
 	}
 	if len(c.indexes) == maxIndexes {
 		c.indexes = slices.Delete(c.indexes, 0, 1)
