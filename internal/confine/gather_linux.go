@@ -29,6 +29,8 @@ type gathering struct {
 	rules map[string]plan.Rule
 
 	auto     bool     // what is added now is what every policy protects
+	inner    bool     // what is added now belongs to a repository below a root
+	loose    []string // rules of such ones, which may be replaced: commands make them anew
 	present  []string // names at which something stands that is no placeholder
 	dir      string   // where the command begins
 	private  string   // where a folder of ours stands; nothing of the host's is there
@@ -83,6 +85,9 @@ func (g *gathering) add(r plan.Rule) {
 	r.Auto = r.Auto || g.auto
 	if old, ok := g.rules[r.Path]; ok && old.Level <= r.Level {
 		return
+	}
+	if g.inner {
+		g.loose = append(g.loose, r.Path)
 	}
 	g.rules[r.Path] = r
 }

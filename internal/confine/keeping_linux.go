@@ -241,11 +241,15 @@ func (h *Host) memory(root string) (cache *repo.Cache, keep func()) {
 const maxFixed = 128
 
 // fixed lists what walls will stand over, and what must not be replaced for them to
-// stay there. Our own state is ours to look after.
+// stay there. Our own state is ours to look after, and repositories below the top of
+// a workspace may be made anew by other commands, as builds do.
 func (g *gathering) fixed() []guard.Want {
 	var wants []guard.Want
 	folders := map[string]bool{}
 	for _, r := range g.sorted() {
+		if slices.Contains(g.loose, r.Path) {
+			continue
+		}
 		wall := r.Level == sandbox.LevelDeny && !r.Auto || r.Level == sandbox.LevelRead && g.level(filepath.Dir(r.Path)) == sandbox.LevelWrite
 		if !wall || r.Kind == plan.KindMissing || g.private != "" && below(r.Path, g.private) && g.level(filepath.Dir(r.Path)) != sandbox.LevelWrite {
 			continue

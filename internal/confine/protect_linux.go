@@ -189,6 +189,8 @@ func (g *gathering) workspace(root string) error {
 // nested protects the repositories that a search found below a root, the ones
 // higher up first. What those that cannot be written obey may lie where it can.
 func (g *gathering) nested(root string, found repo.Found) error {
+	g.inner = true
+	defer func() { g.inner = false }()
 	for _, work := range found.Repositories {
 		if r, ruled := g.rules[filepath.Join(work, ".git")]; ruled && r.Level == sandbox.LevelWrite {
 			continue // an entry of the policy opens it

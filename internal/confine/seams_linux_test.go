@@ -254,7 +254,7 @@ func TestPlaceholderUmask(t *testing.T) {
 		defer null.Close()
 		first, err := other.Start(t.Context(), a.request(&job{args: sh(`exec sleep 100`)}), null, null, null)
 		must(t, err)
-		in, hand := pipe(t)
+		in, hand := waiting(t)
 		defer in.Close()
 		res, err := a.run(t, &job{args: sh(`read go; mkdir -p .codex; echo evil >.codex/x`), stdin: in, during: func(Child) {
 			must(t, first.Kill())
@@ -263,7 +263,7 @@ func TestPlaceholderUmask(t *testing.T) {
 			must(t, other.Close())
 			must(t, hand.Close())
 		}})
-		if err != nil || res.code == 0 {
+		if _, made := os.Lstat(a.ws + "/.codex/x"); err != nil || res.code == 0 || made == nil {
 			t.Errorf("umask %o: the name could be made: %v, %+v", mask, err, res)
 		}
 	}
@@ -314,6 +314,7 @@ func TestReplacedOutside(t *testing.T) {
 		{"a file removed and made anew", "config", sandbox.LevelRead, `rm "$1"; echo new >"$1"`, true},
 		{"a file removed", "config", sandbox.LevelRead, `rm "$1"`, false},
 		{"a file written to in its place", "config", sandbox.LevelRead, `echo new >"$1"`, false},
+		{"a nested repository made anew", "nested", sandbox.LevelWrite, `rm -r "$1"; mkdir -p "$1/.git"`, false},
 		{"a file beside it", "config", sandbox.LevelRead, `echo new >"$1.new"`, false},
 	}
 	for _, level := range []string{"", plan.LevelBwrap} {
@@ -326,15 +327,28 @@ func TestReplacedOutside(t *testing.T) {
 				write(t, a.ws+"/secret", "secret")
 				write(t, a.ws+"/config", "config")
 				must(t, os.Mkdir(a.ws+"/folder", 0o755))
-				p := a.policy().WithEntries(sandbox.PathEntry(a.ws+"/"+c.file, c.level))
-				in, hand := pipe(t)
+				must(t, os.MkdirAll(a.ws+"/nested/.git/objects", 0o755))
+				must(t, os.Mkdir(a.ws+"/nested/.git/refs", 0o755))
+				write(t, a.ws+"/nested/.git/HEAD", "ref: refs/heads/x\n")
+				p := a.policy()
+				if c.level != sandbox.LevelWrite {
+					p = p.WithEntries(sandbox.PathEntry(a.ws+"/"+c.file, c.level))
+				}
+				in, hand := waiting(t)
 				defer in.Close()
 				must(t, unix.SetNonblock(int(in.Fd()), false)) // or the shell's read would not wait
+				up, told := pipe(t)
+				defer up.Close()
+				defer told.Close()
 				var after func() Aftermath
 				late := time.AfterFunc(patience/4, func() { _ = hand.Close() }) // nothing has ended it
 				defer late.Stop()
-				res, err := a.run(t, &job{args: sh(`read go; exit 0`), policy: &p, stdin: in, during: func(ch Child) {
+				res, err := a.run(t, &job{args: sh(`echo up; read go; exit 0`), policy: &p, stdin: in, stdout: told, during: func(ch Child) {
 					after = ch.Aftermath
+					_ = up.SetReadDeadline(time.Now().Add(patience))
+					if _, err := up.Read(make([]byte, 8)); err != nil {
+						t.Error(err)
+					}
 					out, err := exec.CommandContext(t.Context(), "/bin/sh", "-c", c.outside, "sh", a.ws+"/"+c.file).CombinedOutput()
 					if err != nil {
 						t.Errorf("%s", out)
@@ -354,4 +368,12 @@ func TestReplacedOutside(t *testing.T) {
 			})
 		}
 	}
+}
+
+// waiting is a pipe whose reader, a command, waits.
+func waiting(t *testing.T) (in, hand *os.File) {
+	t.Helper()
+	in, hand = pipe(t)
+	must(t, syscall.SetNonblock(int(in.Fd()), false))
+	return in, hand
 }

@@ -255,7 +255,8 @@ func TestWithoutIdentity(t *testing.T) {
 		must(t, os.Rename(a.ws, a.base+"/old"))
 		must(t, os.Rename(a.out, a.ws))
 		for _, n := range sandbox.ProtectedNames() {
-			must(t, os.Mkdir(a.ws+"/"+n, 0o755))
+			// The same ones, or the watch over them, which is another wall, ends the run.
+			must(t, os.Rename(a.base+"/old/"+n, a.ws+"/"+n))
 		}
 	}
 	if res := mustRun(t, a, j); res.code != 0 {
