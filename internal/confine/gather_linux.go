@@ -34,6 +34,7 @@ type gathering struct {
 	present  []string // names at which something stands that is no placeholder
 	dir      string   // where the command begins
 	private  string   // where a folder of ours stands; nothing of the host's is there
+	flat     bool     // nothing can be mounted over what exists
 	git      bool     // the grant git is given
 	outside  repo.Outside
 	opened   []opened // those that the grant is for

@@ -149,7 +149,7 @@ func (h *Host) confined(r *Request, pr *plan.Request, keep *keeping, mounts bool
 	const tries = 8
 	var present []string
 	for try := 1; ; try++ {
-		g, err := h.collect(r, pr, &res, present)
+		g, err := h.collect(r, pr, &res, present, mounts)
 		if err != nil {
 			return err
 		}
@@ -177,7 +177,7 @@ func (h *Host) confined(r *Request, pr *plan.Request, keep *keeping, mounts bool
 
 // collect finds out what stands at the places of a policy. Those in present are
 // known not to be placeholders.
-func (h *Host) collect(r *Request, pr *plan.Request, res *sandbox.Resolved, present []string) (*gathering, error) {
+func (h *Host) collect(r *Request, pr *plan.Request, res *sandbox.Resolved, present []string, mounts bool) (*gathering, error) {
 	g, err := gather(res)
 	if err != nil {
 		return nil, err
@@ -192,6 +192,7 @@ func (h *Host) collect(r *Request, pr *plan.Request, res *sandbox.Resolved, pres
 	if pr.Tmp != nil {
 		g.private = pr.Tmp.At
 	}
+	g.flat = !mounts
 	if err := g.protectAll(res, h.memory); err != nil {
 		return nil, err
 	}

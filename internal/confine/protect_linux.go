@@ -59,8 +59,10 @@ func (g *gathering) protectAll(res *sandbox.Resolved, mem memory) error {
 	g.outside = repo.Surroundings(os.LookupEnv).AtOnce()
 	g.auto = true
 	defer func() { g.auto = false }()
-	if err := g.personal(); err != nil {
-		return err
+	if !g.flat {
+		if err := g.personal(); err != nil {
+			return err
+		}
 	}
 	for _, w := range res.Writable {
 		root, err := evalSymlinks(w.Root)
@@ -70,11 +72,35 @@ func (g *gathering) protectAll(res *sandbox.Resolved, mem memory) error {
 		if below(root, "/proc") || below(root, "/sys") || root == "/dev" {
 			continue // the plan refuses it
 		}
+		if g.flat {
+			if err := g.protectFlat(root, w.Protected); err != nil {
+				return err
+			}
+			continue
+		}
 		cache, keep := mem(root)
 		g.outside.Cache = cache
 		err = g.protectRoot(root, w)
 		keep()
 		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// protectFlat is for levels without mounts. What exists cannot be kept there, so it is
+// only named; what does not exist is watched.
+func (g *gathering) protectFlat(root string, protected []string) error {
+	for _, name := range protected {
+		name = filepath.Join(root, filepath.Base(name))
+		if filepath.Base(name) == ".git" && g.git {
+			if err := g.workspace(root); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := g.protect(name); err != nil {
 			return err
 		}
 	}
@@ -120,7 +146,11 @@ func (g *gathering) folder(name string) bool {
 func (g *gathering) protect(real string) error {
 	st, err := os.Lstat(real)
 	if errors.Is(err, fs.ErrNotExist) {
-		g.claim(claim{Want: guard.Want{Path: real, Placeholder: true, Why: whyName}})
+		c := claim{Want: guard.Want{Path: real, Placeholder: true, Why: whyName}}
+		if filepath.Base(real) == ".git" {
+			c = claim{Want: guard.Want{Path: real, Why: whyNewRepo}, grant: "--grant git"}
+		}
+		g.claim(c)
 		return nil
 	}
 	if err != nil {
