@@ -152,6 +152,9 @@ func (r *report) notes(res *sallyport.Result) {
 	for _, q := range res.Quarantined {
 		r.note(quarantined(q))
 	}
+	if l := res.Sandbox.Level; l == "bwrap" && r.o.level == "" {
+		r.note("the native level cannot be had here, so this ran at the " + l + " level, which has fewer walls; sallyport doctor lists them and says why")
+	}
 	if res.TimedOut {
 		r.note(fmt.Sprintf("timed out after %v and was ended", r.o.timeout))
 	}
