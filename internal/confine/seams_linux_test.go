@@ -5,6 +5,7 @@ package confine
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -376,4 +377,31 @@ func waiting(t *testing.T) (in, hand *os.File) {
 	in, hand = pipe(t)
 	must(t, syscall.SetNonblock(int(in.Fd()), false))
 	return in, hand
+}
+
+// TestDenyPatternLimit: a pattern that matches more than can be masked is an error,
+// and nothing runs.
+func TestDenyPatternLimit(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	a := newArena(t)
+	must(t, os.Mkdir(a.ws+"/many", 0o755))
+	for i := range maxMatches + 1 {
+		must(t, os.Link(a.ws+"/file", fmt.Sprintf("%s/many/%d.key", a.ws, i)))
+	}
+	deny := func(pattern string) *sandbox.Policy {
+		p := a.policy().WithEntries(sandbox.GlobEntry(a.ws + pattern))
+		return &p
+	}
+	_, err := a.run(t, &job{policy: deny("/**/*.key"), args: sh(`touch ran`)})
+	var root *RootError
+	if !errors.As(err, &root) || !strings.Contains(root.Error(), "matches more than 8192 files") || root.Mend == "" {
+		t.Errorf("%v", err)
+	}
+	if _, err := os.Lstat(a.ws + "/ran"); err == nil {
+		t.Error("it ran")
+	}
+	res := mustRun(t, a, &job{policy: deny("/many/1??.key"), args: sh(`cat many/100.key many/199.key 2>/dev/null && echo BREACH; cat many/200.key; ls many | wc -l`)})
+	if res.out != "hello8193\n" {
+		t.Errorf("%+v", res)
+	}
 }
