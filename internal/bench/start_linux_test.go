@@ -72,8 +72,8 @@ func fullBwrap(host *confine.Host, ws, tmp, state string) []string {
 		"--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/run", "--tmpfs", "/sys",
 		"--ro-bind", "/sys/devices/system", "/sys/devices/system", "--bind", tmp, "/tmp", "--tmpfs", state, "--bind", ws, ws,
 	}
-	for _, n := range []string{".git", ".codex"} {
-		line = append(line, "--ro-bind", filepath.Join(ws, n), filepath.Join(ws, n))
+	for _, n := range sandbox.ProtectedNames() { // placeholders stand for those that are missing
+		line = append(line, "--ro-bind-try", filepath.Join(ws, n), filepath.Join(ws, n))
 	}
 	facts := host.Facts()
 	for _, n := range facts.ProcCovers {

@@ -38,6 +38,7 @@ func (o Outside) AtOnce() Outside {
 // read reads them, once.
 func (s *reading) read(o Outside) *reading {
 	if !s.done {
+		o.said = nil
 		c := &configReader{home: o.Home, hash: sha1Size}
 		c.people(o)
 		*s = reading{done: true, paths: c.paths, hooks: c.hooks, errs: c.errs}

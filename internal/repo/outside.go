@@ -236,6 +236,14 @@ func (r *Repository) readConfigs(o Outside) *configReader {
 
 // people reads the configurations of the user and the system.
 func (c *configReader) people(o Outside) {
+	if o.said != nil {
+		s := o.said.read(o)
+		for _, p := range s.paths {
+			c.add(p)
+		}
+		c.hooks, c.errs = append(c.hooks, s.hooks...), append(c.errs, s.errs...)
+		return
+	}
 	const system, person = "git config of the system", "git config of the user"
 	for _, name := range o.System {
 		switch {
