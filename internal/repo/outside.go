@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"os/user"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -203,11 +202,30 @@ func expand(path, home string) (string, bool) {
 	if name == "" {
 		return home + rest, home != ""
 	}
-	who, err := user.Lookup(name)
+	passwd, err := readFile(passwdFile, maxPasswd)
 	if err != nil {
 		return "", false
 	}
-	return who.HomeDir + rest, who.HomeDir != ""
+	dir, ok := passwdHome(passwd, name)
+	return dir + rest, ok
+}
+
+// Where the home folders of other users are told (passwd(5)). Package os/user would
+// bring the C library along, and does not know more on most machines.
+const (
+	passwdFile = "/etc/passwd"
+	maxPasswd  = 16 << 20
+)
+
+// passwdHome returns the home folder of a user.
+func passwdHome(passwd []byte, name string) (string, bool) {
+	for line := range strings.Lines(string(passwd)) {
+		fields := strings.Split(strings.TrimRight(line, "\r\n"), ":")
+		if len(fields) == 7 && fields[0] == name {
+			return fields[5], fields[5] != ""
+		}
+	}
+	return "", false
 }
 
 // readConfigs reads everything that git outside reads for the repository. All
