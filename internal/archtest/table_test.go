@@ -224,7 +224,7 @@ var loads = []load{
 	},
 	{
 		room:   "cmd/sallyport",
-		never:  []string{"testing", "google.golang.org/grpc/...", "os/user", "net", "plugin", "runtime/cgo"},
+		never:  []string{"testing", "google.golang.org/grpc/...", "os/user", "plugin", "runtime/cgo"},
 		reason: "the command is one static file that starts in milliseconds; some packages bring the C library along, and tests are no part of it",
 	},
 }

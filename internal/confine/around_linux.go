@@ -16,23 +16,47 @@ import (
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
+// A seenRepo is what was found out about a folder: its repository or nil, what git
+// obeys of it, and what is wrong with either.
+type seenRepo struct {
+	repo     *repo.Repository
+	openErr  error
+	paths    []repo.Path
+	pathsErr error
+}
+
+// see looks at a folder once: it is asked about for several reasons.
+func (g *gathering) see(work string) *seenRepo {
+	if s := g.seen[work]; s != nil {
+		return s
+	}
+	s := new(seenRepo)
+	if s.repo, s.openErr = repo.Open(work); s.repo != nil && s.openErr == nil {
+		s.paths, s.pathsErr = s.repo.Protected(g.outside)
+	}
+	if g.seen == nil {
+		g.seen = make(map[string]*seenRepo)
+	}
+	g.seen[work] = s
+	return s
+}
+
 // around protects what the repositories above a writable root obey in it: their
 // configuration can name hooks or files that lie there.
 func (g *gathering) around(root string) error {
 	for at := root; at != "/"; {
 		at = filepath.Dir(at)
-		r, err := repo.Open(at)
-		if err != nil {
-			g.warn(err)
+		s := g.see(at)
+		if s.openErr != nil {
+			g.warn(s.openErr)
 		}
-		if r == nil || slices.ContainsFunc(g.opened, func(o opened) bool { return o.work == r.Work && o.repo != nil }) {
+		if r := s.repo; r == nil || slices.ContainsFunc(g.opened, func(o opened) bool { return o.work == r.Work && o.repo != nil }) {
 			continue // none, or its paths are shut with the grant
 		}
-		paths, err := r.Protected(g.outside)
-		if err != nil {
-			g.warn(err)
+		if s.pathsErr != nil {
+			g.warn(s.pathsErr)
 		}
-		inside := slices.DeleteFunc(paths, func(p repo.Path) bool { return !below(p.Path, root) })
+		inside := slices.DeleteFunc(slices.Clone(s.paths), func(p repo.Path) bool { return !below(p.Path, root) })
 		if err := g.shut(inside); err != nil {
 			return err
 		}
@@ -56,12 +80,12 @@ func (g *gathering) closed(root string) (bool, error) {
 		if slices.Contains(sandbox.ProtectedNames(), filepath.Base(at)) {
 			return close("the protected name " + at)
 		}
-		r, err := repo.Open(at)
-		if err != nil || r == nil {
+		s := g.see(at)
+		r := s.repo
+		if s.openErr != nil || r == nil {
 			continue
 		}
-		paths, _ := r.Protected(g.outside) // what is wrong there is told elsewhere
-		for _, p := range paths {
+		for _, p := range s.paths { // what is wrong there is told elsewhere
 			if p.Folder && !p.Missing && below(root, p.Path) && !(r.Bare && root == r.Work) {
 				return close(fmt.Sprintf("%s (%s)", p.Path, p.Why))
 			}

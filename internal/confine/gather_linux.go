@@ -36,6 +36,7 @@ type gathering struct {
 	private  string   // where a folder of ours stands; nothing of the host's is there
 	flat     bool     // nothing can be mounted over what exists
 	git      bool     // the grant git is given
+	seen     map[string]*seenRepo
 	outside  repo.Outside
 	opened   []opened // those that the grant is for
 	claims   []claim

@@ -243,7 +243,8 @@ func (g *gathering) repository(work string, own bool) error {
 	if !own && !g.git {
 		return g.foreign(work)
 	}
-	r, err := repo.Open(work)
+	s := g.see(work)
+	r, err := s.repo, s.openErr
 	if r == nil || err != nil {
 		// Git cannot make anything of it either. It stays as it is.
 		if err != nil {
@@ -262,11 +263,10 @@ func (g *gathering) repository(work string, own bool) error {
 			g.warnings = append(g.warnings, "the grant git is not given for "+r.Work+": "+why)
 		}
 	}
-	paths, err := r.Protected(g.outside)
-	if err != nil {
-		g.warn(err)
+	if s.pathsErr != nil {
+		g.warn(s.pathsErr)
 	}
-	return g.shut(paths)
+	return g.shut(s.paths)
 }
 
 // foreign adds the rules for a nested repository that stays shut, of which there can
