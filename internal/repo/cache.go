@@ -228,7 +228,7 @@ func (c *Cache) encode() []byte {
 			w = appendStamp(w, s)
 		}
 	}
-	return binary.LittleEndian.AppendUint32(w, crc32.Checksum(w, crc32.MakeTable(crc32.Castagnoli)))
+	return binary.LittleEndian.AppendUint32(w, crc32.Checksum(w, crc32.IEEETable))
 }
 
 func appendText(w []byte, text string) []byte {
@@ -309,7 +309,7 @@ const (
 func decodeCache(text []byte) (*Cache, bool) {
 	body := len(text) - 4
 	if body < len(cacheMark) || string(text[:len(cacheMark)]) != cacheMark ||
-		crc32.Checksum(text[:body], crc32.MakeTable(crc32.Castagnoli)) != binary.LittleEndian.Uint32(text[body:]) {
+		crc32.Checksum(text[:body], crc32.IEEETable) != binary.LittleEndian.Uint32(text[body:]) {
 		return nil, false
 	}
 	return decodeBody(string(text[len(cacheMark):body]))
