@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/sallyport-dev/sallyport/event"
@@ -147,14 +148,16 @@ func TestGitConfigOpened(t *testing.T) {
 		}
 	})}
 	defer shut.Close()
-	go func() {
+	var outside sync.WaitGroup
+	outside.Go(func() {
 		<-started
 		if res := gitRun(t, newRunner(t, sandbox.FullAccess()), ws, "git config a.outside yes"); res.ExitCode != 0 {
 			t.Errorf("outside: exit code %d\n%s", res.ExitCode, res.Output)
 		}
 		w.Close()
-	}()
+	})
 	res, err := shut.Run(t.Context(), c)
+	outside.Wait()
 	if err == nil || !strings.Contains(err.Error(), "replaced from outside") || res == nil || res.End != EndFailed || len(res.Quarantined) > 0 {
 		t.Errorf("changed outside: %v, %+v", err, res)
 	}
