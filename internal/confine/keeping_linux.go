@@ -72,6 +72,7 @@ func (k *keeping) hold(h *Host, g *gathering, mounts bool) error {
 	if k.held, err = keeper.Hold(slices.Concat(wants, fixed)); err != nil {
 		return err
 	}
+	g.warnings = append(g.warnings, k.held.Weaker()...)
 	for _, p := range k.held.Placeholders() {
 		g.add(plan.Rule{
 			Spot:  plan.Spot{Path: p.Path, Kind: plan.KindFolder, ID: launch.ID{Dev: p.Dev, Ino: p.Ino}},

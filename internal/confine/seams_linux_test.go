@@ -405,3 +405,21 @@ func TestDenyPatternLimit(t *testing.T) {
 		t.Errorf("%+v", res)
 	}
 }
+
+// TestHoldingWarns: what is found out while names are held is told: a folder of
+// this user's that is closed at the start is watched less than asked.
+func TestHoldingWarns(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	testenv.NeedOrdinaryUser(t) // nothing is closed to root
+	a := newArena(t)
+	nested := a.ws + "/frozen"
+	must(t, os.Mkdir(nested, 0o755))
+	must(t, os.Chmod(nested, 0o555))
+	t.Cleanup(func() { must(t, os.Chmod(nested, 0o755)) })
+	policy := a.policy().WithEntries(sandbox.PathEntry(nested, sandbox.LevelWrite))
+	var warnings []string
+	mustRun(t, a, &job{policy: &policy, args: sh(`:`), during: func(c Child) { warnings = c.Sandbox().Warnings }})
+	if !strings.Contains(strings.Join(warnings, "\n"), nested) {
+		t.Errorf("%q", warnings)
+	}
+}
