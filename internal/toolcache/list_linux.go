@@ -135,6 +135,9 @@ func clearFolder(dir string) error {
 	if err := flock(f, unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		return err
 	}
+	if !sameFolder(f, dir) {
+		return nil // others have cleared it meanwhile, and what is there now may be in use
+	}
 	return tree.Remove(dir)
 }
 
