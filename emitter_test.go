@@ -277,7 +277,7 @@ func TestResultJSON(t *testing.T) {
 		`"output":"a\ufffdb \u0026 \u003cc\u003e\ntouch: cannot touch '/etc/x': Read-only file system\n",` +
 		`"stdout_bytes":10,"stderr_bytes":52,"omitted_bytes":0,` +
 		`"sandbox":{"mode":"read-only","mechanism":["userns"],"network":"none","level":"native"},"attempts":1,` +
-		`"denials":[{"op":"write","path":"/etc/x","addr":"","errno":"EROFS","source":"guessed","pid":0,"program":"","rule":"","grant":""}],` +
+		`"denials":[{"op":"write","path":"/etc/x","addr":"","errno":"EROFS","source":"guessed","pid":0,"program":"","rule":"","grant":"","count":1}],` +
 		`"survivors":0,"withheld":["A_KEY"],"stdout_base64":"Yf9iICYgPGM+Cg=="}`
 	if string(got) != strings.ReplaceAll(want, `\ufffd`, "\ufffd") {
 		t.Errorf("got  %s\nwant %s", got, want)

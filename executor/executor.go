@@ -85,6 +85,10 @@ type Spec struct {
 	// NoCaches leaves the caches of toolchains as the policy has them. False gives
 	// the process copy-on-write overlays over those of its workspace.
 	NoCaches bool
+	// NoObserver leaves the process unobserved: nothing is known then of what it
+	// was kept from, and what only an observer can judge is refused as a whole
+	// (unix sockets) or found afterwards (names that must not come into being).
+	NoObserver bool
 
 	// Stdin, Stdout and Stderr are handed to the process as they are. A nil
 	// Stdin is the null device, unless PipeStdin asks for a pipe; a nil Stdout or
@@ -145,7 +149,11 @@ type Exit struct {
 	// while the process ran. They were moved away before Wait returned.
 	Quarantined []Quarantined
 	// Denials are what the process was kept from, as far as its executor knows.
+	// Equal ones (same operation and target) are one, with a count.
 	Denials []sandbox.Denial
+	// DenialsOmitted counts refused accesses that are not in Denials because
+	// there were too many different ones.
+	DenialsOmitted int
 	// Broken says what took a wall of the sandbox away while the process ran,
 	// such as somebody outside who removed a folder that stood for a protected
 	// name. The process was ended then. Nil means that the walls stood.

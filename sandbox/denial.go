@@ -54,6 +54,7 @@ type Denial struct {
 	Program string    // of the process; may be empty
 	Rule    string    // the entry or rule that refused it, as a person writes it; may be empty
 	Grant   string    // [Grant.String] of the cure; empty when there is none
+	Count   int       // how often it was refused; 0 means once
 	Time    time.Time // when; not part of the JSON form
 }
 
@@ -68,15 +69,16 @@ type denialJSON struct {
 	Program string `json:"program"`
 	Rule    string `json:"rule"`
 	Grant   string `json:"grant"`
+	Count   int    `json:"count"`
 }
 
 // MarshalJSON returns an object with the members op, path, addr, errno, source,
-// pid, program, rule and grant, always all of them. Bytes of a path that are not
+// pid, program, rule, grant and count, always all of them. Bytes of a path that are not
 // UTF-8 are replaced, as JSON cannot hold them.
 func (d Denial) MarshalJSON() ([]byte, error) {
 	return json.Marshal(denialJSON{
 		Op: d.Op, Path: d.Path, Addr: d.Addr, Errno: d.Errno, Source: d.Source,
-		PID: d.PID, Program: d.Program, Rule: d.Rule, Grant: d.Grant,
+		PID: d.PID, Program: d.Program, Rule: d.Rule, Grant: d.Grant, Count: max(d.Count, 1),
 	})
 }
 
@@ -89,7 +91,7 @@ func (d *Denial) UnmarshalJSON(data []byte) error {
 	}
 	*d = Denial{
 		Access: Access{Op: j.Op, Path: j.Path, Addr: j.Addr},
-		Errno:  j.Errno, Source: j.Source, PID: j.PID, Program: j.Program, Rule: j.Rule, Grant: j.Grant,
+		Errno:  j.Errno, Source: j.Source, PID: j.PID, Program: j.Program, Rule: j.Rule, Grant: j.Grant, Count: j.Count,
 	}
 	return nil
 }

@@ -235,8 +235,8 @@ func TestDenialJSON(t *testing.T) {
 		d    Denial
 		want string
 	}{
-		{"full", d, `{"op":"write","path":"/etc/x","addr":"","errno":"EROFS","source":"notified","pid":12,"program":"/bin/sh","rule":"/=read","grant":"--rw /etc/x"}`},
-		{"zero", Denial{}, `{"op":"unknown","path":"","addr":"","errno":"","source":"guessed","pid":0,"program":"","rule":"","grant":""}`},
+		{"full", d, `{"op":"write","path":"/etc/x","addr":"","errno":"EROFS","source":"notified","pid":12,"program":"/bin/sh","rule":"/=read","grant":"--rw /etc/x","count":1}`},
+		{"zero", Denial{}, `{"op":"unknown","path":"","addr":"","errno":"","source":"guessed","pid":0,"program":"","rule":"","grant":"","count":1}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			b, err := json.Marshal(tt.d)
@@ -248,7 +248,7 @@ func TestDenialJSON(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := tt.d
-			want.Time, want.Net = time.Time{}, ""
+			want.Time, want.Net, want.Count = time.Time{}, "", 1
 			if back != want {
 				t.Errorf("read back as %+v", back)
 			}

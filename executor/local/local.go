@@ -73,7 +73,7 @@ func (e *Executor) start(ctx context.Context, spec *executor.Spec, p *process) e
 	request := &confine.Request{
 		Args: spec.Args, Arg0: spec.Arg0, Dir: spec.Dir, Env: spec.Env,
 		Policy: spec.Policy, Allow: spec.Allow, Level: spec.Level, Tmp: spec.Tmp,
-		NoCaches: spec.NoCaches, Ready: spec.Ready,
+		NoCaches: spec.NoCaches, NoObserver: spec.NoObserver, Ready: spec.Ready,
 	}
 	running, err := proc.Start(cfg, func(stdin, stdout, stderr *os.File) (proc.Child, error) {
 		c, err := e.host.Start(ctx, request, stdin, stdout, stderr)
@@ -166,7 +166,7 @@ func (p *process) Wait() (*executor.Exit, error) {
 		StreamsLeftOpen: x.StreamsLeftOpen, Sandbox: p.sandbox,
 	}
 	after := p.child.Aftermath()
-	exit.Quarantined, exit.Denials, exit.Broken = after.Quarantined, after.Denials, after.Broken
+	exit.Quarantined, exit.Denials, exit.DenialsOmitted, exit.Broken = after.Quarantined, after.Denials, after.Omitted, after.Broken
 	for _, s := range x.Survivors {
 		exit.Survivors = append(exit.Survivors, executor.Survivor(s))
 	}

@@ -42,6 +42,9 @@ type Request struct {
 	// a command gets overlays over those that belong to its workspace.
 	NoCaches bool
 
+	// NoObserver starts the command without a supervisor of its system calls.
+	NoObserver bool
+
 	// Ready, when it is not nil, holds the command back until it is closed.
 	Ready <-chan struct{}
 }
@@ -64,6 +67,7 @@ func (r *Request) wait(ctx context.Context) error {
 type Aftermath struct {
 	Quarantined []executor.Quarantined
 	Denials     []sandbox.Denial // what the command was kept from, as far as that was seen
+	Omitted     int              // refused accesses that are not among the Denials, for want of room
 	Broken      error            // what took a wall away meanwhile; nil when they stood
 }
 
