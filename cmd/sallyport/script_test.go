@@ -23,6 +23,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	testenv.DefaultSignals()
 	testscript.Main(m, map[string]func(){"sallyport": main})
 }
 
