@@ -128,6 +128,8 @@ func (a *arena) request(j *job) *Request {
 
 // start plans a job, changes the plan and performs it.
 func (a *arena) start(r *Request, change func(*plan.Plan), stdin, stdout, stderr *os.File) (Child, error) {
+	// Where a wall is taken away, nobody else may stand in for it.
+	r.NoObserver = r.NoObserver || change != nil
 	return a.host.descend(context.Background(), r, change, stdin, stdout, stderr)
 }
 

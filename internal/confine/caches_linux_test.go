@@ -282,6 +282,7 @@ func TestCacheWithoutOverlay(t *testing.T) {
 	must(t, err)
 	defer null.Close()
 	keep := &keeping{}
+	r.NoObserver = true // the launch is performed by hand
 	p, err := c.host.plan(r, [3]*os.File{null, null, null}, keep, nil)
 	must(t, err)
 	i := slices.IndexFunc(p.Script.Steps, func(s launch.Step) bool { return s.Op == launch.OpOverlay })

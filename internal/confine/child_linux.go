@@ -29,6 +29,7 @@ type child struct {
 	own  bool // has its own process namespace
 
 	keep   *keeping
+	seen   *watching
 	over   chan struct{}  // closed by Close
 	watch  sync.WaitGroup // the goroutine of attend, which is over before proc is closed
 	mu     sync.Mutex
@@ -122,16 +123,22 @@ func (c *child) Kill() error {
 func (c *child) attend(k *keeping) {
 	c.keep = k
 	held := k.held
-	if held == nil {
+	var broken <-chan struct{}
+	if held != nil {
+		broken = held.Broken()
+	}
+	if held == nil && c.seen == nil {
 		return
 	}
 	c.watch.Go(func() {
 		select {
-		case <-held.Broken():
+		case <-broken:
 			c.mu.Lock()
 			c.broken = held.Cause()
 			c.mu.Unlock()
 			_ = c.Kill() // WaitAll tells what became of it
+		case <-c.seen.failed():
+			_ = c.Kill() // Close says why
 		case <-c.over:
 		}
 	})
@@ -143,8 +150,15 @@ func (c *child) Close() error {
 	close(c.over)
 	c.watch.Wait()
 	found, err := c.keep.finish()
+	report := c.seen.close()
+	if c.seen == nil {
+		report.Denials = c.keep.denials // what was noticed; who is observed is known better
+	}
 	c.mu.Lock()
-	c.after = Aftermath{Quarantined: found, Denials: c.keep.denials, Broken: c.broken}
+	c.after = Aftermath{Quarantined: found, Denials: report.Denials, Omitted: report.Omitted, Broken: c.broken}
+	if c.after.Broken == nil && report.Err != nil {
+		c.after.Broken = fmt.Errorf("the observer of system calls failed: %w", report.Err)
+	}
 	if c.after.Broken == nil {
 		c.after.Broken = err
 	}
@@ -159,7 +173,10 @@ func (c *child) Aftermath() Aftermath {
 }
 
 func (c *child) Sandbox() executor.Sandbox {
-	return executor.Sandbox{Level: c.plan.Level, Mechanism: c.plan.Mechanism, Weaker: c.plan.Weaker, Script: c.plan.Script.String(), Warnings: c.keep.warnings}
+	return executor.Sandbox{
+		Level: c.plan.Level, Mechanism: c.plan.Mechanism, Weaker: c.plan.Weaker, Script: c.plan.Script.String(),
+		Warnings: c.keep.warnings, Observed: c.seen != nil,
+	}
 }
 
 // Survivors walks the tree below the reaper by the kernel's lists of children.

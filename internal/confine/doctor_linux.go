@@ -233,7 +233,7 @@ func (d *doctor) landlock(context.Context) (string, error) {
 // seccomp asks for a set-uid bit on a file without a name: without a filter
 // there is no such file, with the default filter the call itself is refused.
 func (d *doctor) seccomp(context.Context) (string, error) {
-	filter, err := d.host.filter(plan.LevelNative, nil, false)
+	filter, err := d.host.filter(plan.LevelNative, nil, false, unobserved)
 	if err != nil {
 		var arch *seccomp.UnsupportedArchError
 		if errors.As(err, &arch) {

@@ -41,6 +41,7 @@ type gathering struct {
 	opened   []opened // those that the grant is for
 	claims   []claim
 	late     []claim // names in folders that are missing, too
+	partly   bool    // a search for nested repositories stopped at its bound
 	warnings []string
 }
 

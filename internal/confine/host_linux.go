@@ -53,6 +53,7 @@ type Host struct {
 
 	flat map[string]string // caches that no overlay can show, and why
 
+	blind   string                               // why no observer can be had; empty when nothing is known
 	lacking map[string]*sandbox.UnsupportedError // levels that cannot be had, by what was tried
 }
 
@@ -122,6 +123,9 @@ func (h *Host) plan(r *Request, stdio [3]*os.File, keep *keeping, lacks map[stri
 	p, err := h.choose(r, pr, lacks)
 	if keep != nil {
 		caches.hold(p)
+		for _, o := range pr.Overlays {
+			keep.layers = append(keep.layers, o.Path)
+		}
 	}
 	return p, hidden(r, err)
 }
@@ -135,7 +139,7 @@ func (h *Host) confined(r *Request, pr *plan.Request, keep *keeping, mounts bool
 	}
 	pr.Root, pr.Narrow = res.Root, narrowings(&res)
 	// What it returns depends on the level; here it tells what is wrong with names.
-	if _, err := h.filter(plan.LevelNative, r.Allow, res.Network == sandbox.NetworkHost); err != nil {
+	if _, err := h.filter(plan.LevelNative, r.Allow, res.Network == sandbox.NetworkHost, unobserved); err != nil {
 		return err
 	}
 	if keep != nil && !mounts {
@@ -311,12 +315,12 @@ func (h *Host) namespaces() error {
 }
 
 // filter returns the compiled system call filter of a level for a set of openings.
-func (h *Host) filter(level string, allow []string, hostNetwork bool) (launch.Filter, error) {
+func (h *Host) filter(level string, allow []string, hostNetwork bool, see observing) (launch.Filter, error) {
 	names := slices.Clone(allow)
 	slices.Sort(names)
 	names = slices.Compact(names)
 	bare, own := level == plan.LevelLandlock, level == plan.LevelNative
-	key := fmt.Sprint(bare, own, hostNetwork, names)
+	key := fmt.Sprint(bare, own, hostNetwork, see, names)
 	h.mu.Lock()
 	cached, ok := h.filters[key]
 	h.mu.Unlock()
@@ -325,6 +329,7 @@ func (h *Host) filter(level string, allow []string, hostNetwork bool) (launch.Fi
 	}
 	prog, err := seccomp.Program(seccomp.Options{
 		Arch: h.Facts().Arch, Allow: names, HostNetwork: hostNetwork, OwnPID: own, HostSpaces: bare,
+		Observe: see != unobserved, ObserveReads: see == observedReads,
 	})
 	if err != nil {
 		return nil, err

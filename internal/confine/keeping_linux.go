@@ -35,6 +35,7 @@ type keeping struct {
 	denials  []sandbox.Denial // written by finish
 	g        *gathering
 	slot     *toolcache.Slot // of the private layers; nil without
+	layers   []string        // places that overlays stand at
 	given    []string        // places in git folders that the policy itself makes writable
 }
 

@@ -60,8 +60,13 @@ func (h *Host) choose(r *Request, pr *plan.Request, lacks map[string]*sandbox.Un
 			refusals = append(refusals, refusal{level, why})
 			continue
 		}
-		p, err := h.planAt(level, pr)
+		p, err := h.planAt(level, pr, h.observes(r, level))
 		var no *sandbox.UnsupportedError
+		if err == nil {
+			if why := h.blindness(r, p); why != "" {
+				p.Weaker = append(p.Weaker, why)
+			}
+		}
 		if err == nil || level == plan.LevelNative || !errors.As(err, &no) {
 			return p, err
 		}
@@ -70,12 +75,12 @@ func (h *Host) choose(r *Request, pr *plan.Request, lacks map[string]*sandbox.Un
 	return nil, h.refused(refusals, pr)
 }
 
-// planAt plans at one level.
-func (h *Host) planAt(level string, pr *plan.Request) (*plan.Plan, error) {
+// planAt plans at one level, with an observer or without.
+func (h *Host) planAt(level string, pr *plan.Request, see observing) (*plan.Plan, error) {
 	at := *pr
-	at.Level = level
+	at.Level, at.Observe = level, see != unobserved
 	var err error
-	if at.Filter, err = h.filter(level, pr.Allow, pr.Network == sandbox.NetworkHost); err != nil {
+	if at.Filter, err = h.filter(level, pr.Allow, pr.Network == sandbox.NetworkHost, see); err != nil {
 		return nil, err
 	}
 	if level == plan.LevelBwrap {
@@ -84,7 +89,7 @@ func (h *Host) planAt(level string, pr *plan.Request) (*plan.Plan, error) {
 		}
 		if !h.systemBwrap().setuid {
 			allow := append(slices.Clone(pr.Allow), "userns")
-			if at.Guard, err = h.filter(level, allow, pr.Network == sandbox.NetworkHost); err != nil {
+			if at.Guard, err = h.filter(level, allow, pr.Network == sandbox.NetworkHost, unobserved); err != nil {
 				return nil, err
 			}
 		}
@@ -129,7 +134,7 @@ func (h *Host) refused(tried []refusal, pr *plan.Request) error {
 		}
 	}
 	if last.level != plan.LevelLandlock {
-		if _, err := h.planAt(plan.LevelLandlock, pr); err == nil {
+		if _, err := h.planAt(plan.LevelLandlock, pr, unobserved); err == nil {
 			hints = append(hints, "or accept fewer walls with --level landlock (sallyport doctor lists them)")
 		}
 	}
@@ -210,11 +215,19 @@ func (h *Host) try(ctx context.Context, r *Request, lacks map[string]*sandbox.Un
 		keep.release()
 		return nil, err
 	}
-	c, own, err := h.execute(p, stdin, stdout, stderr)
+	watch, err := h.observe(r, p, keep)
 	if err != nil {
+		keep.release()
+		return nil, err
+	}
+	c, own, err := h.execute(p, stdin, stdout, stderr)
+	watch.started()
+	if err != nil {
+		watch.close()
 		keep.release()
 		return nil, h.learn(r, p, lacks, err)
 	}
+	own.seen = watch
 	own.attend(keep)
 	return c, nil
 }
@@ -222,7 +235,7 @@ func (h *Host) try(ctx context.Context, r *Request, lacks map[string]*sandbox.Un
 // learn keeps what a failed launch tells about the host, and returns errPlanAgain
 // where that makes another plan possible.
 func (h *Host) learn(r *Request, p *plan.Plan, lacks map[string]*sandbox.UnsupportedError, err error) error {
-	if h.withoutOverlay(err) {
+	if h.withoutOverlay(err) || h.withoutObserver(err) {
 		return errPlanAgain
 	}
 	known := explain(r, err)

@@ -230,6 +230,7 @@ func (g *gathering) nested(root string, found repo.Found) error {
 		}
 	}
 	if !found.Complete {
+		g.partly = true
 		g.warnings = append(g.warnings, fmt.Sprintf(
 			"%s was not searched whole for nested repositories: this run stopped at %s, the next one goes on from there", root, found.Stopped))
 	}

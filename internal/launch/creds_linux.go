@@ -69,16 +69,25 @@ func (l *lowering) lowerMapUser(s *Step) error {
 }
 
 func (l *lowering) lowerSeccomp(s *Step) error {
+	prog, err := l.program(s)
+	if err != nil {
+		return err
+	}
+	l.call("seccomp", unix.SYS_SECCOMP, num(unix.SECCOMP_SET_MODE_FILTER), zero(), prog)
+	return nil
+}
+
+// program is the filter of a step as the kernel takes it.
+func (l *lowering) program(s *Step) (arg, error) {
 	if len(s.Filter) == 0 || len(s.Filter) > 4096 {
-		return &ScriptError{Step: l.step, Reason: fmt.Sprintf("a seccomp filter has 1 to 4096 instructions, not %d", len(s.Filter))}
+		return arg{}, &ScriptError{Step: l.step, Reason: fmt.Sprintf("a seccomp filter has 1 to 4096 instructions, not %d", len(s.Filter))}
 	}
 	prog := &unix.SockFprog{
 		Len:    uint16(len(s.Filter)),
 		Filter: (*unix.SockFilter)(unsafe.Pointer(&s.Filter[0])),
 	}
 	l.keep = append(l.keep, s.Filter)
-	l.call("seccomp", unix.SYS_SECCOMP, num(1 /* SECCOMP_SET_MODE_FILTER */), zero(), pin(l, prog))
-	return nil
+	return pin(l, prog), nil
 }
 
 // Landlock's rule type and the two attribute structures (linux/landlock.h).

@@ -130,6 +130,8 @@ func (l *lowering) lowerTask(s *Step) error {
 		l.call("close_range", unix.SYS_CLOSE_RANGE, flag(max(s.Value, 3)), num(uintptr(^uint32(0))), zero())
 	case OpPass, OpMemory:
 		return l.lowerDescriptor(s)
+	case OpObserve:
+		return l.lowerObserve(s)
 	case OpExec:
 		return l.lowerExec(s)
 	default:

@@ -8,6 +8,7 @@ package launch
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
 
@@ -40,13 +41,19 @@ func (l *Launcher) pass(s *Script, statusEnd int) (f files, release func(), err 
 		own = append(own, n)
 		return n
 	}
-	if s.Hold != nil {
-		raw, rerr := s.Hold.SyscallConn()
+	for _, give := range []struct {
+		file *os.File
+		into *int
+	}{{s.Hold, &f.hold}, {s.Observer, &f.observer}} {
+		if give.file == nil {
+			continue
+		}
+		raw, rerr := give.file.SyscallConn()
 		if rerr == nil {
-			rerr = raw.Control(func(n uintptr) { f.hold = dup(int(n)) })
+			rerr = raw.Control(func(n uintptr) { *give.into = dup(int(n)) })
 		}
 		if rerr != nil {
-			err = errors.Join(err, fmt.Errorf("launch: the descriptor to hold: %w", rerr))
+			err = errors.Join(err, fmt.Errorf("launch: a descriptor for the child: %w", rerr))
 		}
 	}
 	if slices.ContainsFunc(s.Steps, func(st Step) bool { return st.Op == OpOverlay }) {

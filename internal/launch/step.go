@@ -134,6 +134,10 @@ const (
 	// OpMemory makes a file in memory that holds Data, open at its beginning as
 	// descriptor Value, which must be the lowest one that is free.
 	OpMemory
+	// OpObserve installs Filter with a listener for the calls that it asks about, and
+	// sends the listener to Script.Observer with the flags Value of sendmsg(2). Whoever reads there must answer from then
+	// on, so nothing but what the filter lets through may follow before OpExec.
+	OpObserve
 	// OpExec becomes the program Path with Argv and Env.
 	OpExec
 	opEnd
@@ -249,6 +253,11 @@ type Script struct {
 	// tree is left, also when the caller is gone by then: a lock on it lasts as
 	// long as what it guards is in use. It stays the caller's to close.
 	Hold *os.File `json:"-"`
+	// Observer is the end of a seqpacket or stream socket by which OpObserve sends the
+	// listener out, in one message of one byte. It stays the caller's to close, which
+	// it should do as soon as Start has returned: then the other end tells when nothing
+	// was sent. Nil without that step.
+	Observer *os.File `json:"-"`
 }
 
 var opNames = [opEnd]string{
@@ -260,7 +269,7 @@ var opNames = [opEnd]string{
 	OpClearAmbient: "clear-ambient", OpNoNewPrivs: "no-new-privs", OpCaps: "capabilities",
 	OpSeccomp: "seccomp", OpStartCommand: "start-command", OpNewSession: "new-session", OpStdio: "stdio",
 	OpLandlock: "landlock", OpLimit: "limit", OpChdir: "chdir", OpResetSignals: "reset-signals",
-	OpCloseFiles: "close-files", OpPass: "pass-descriptor", OpMemory: "memory-file", OpExec: "exec",
+	OpCloseFiles: "close-files", OpPass: "pass-descriptor", OpMemory: "memory-file", OpObserve: "observe", OpExec: "exec",
 }
 
 // String returns the name of the step as scripts print it.
@@ -342,7 +351,7 @@ func (s Step) details(word func(string, ...any)) {
 		word("0-%d", s.Value)
 	case OpSecureBits, OpCaps:
 		word("%#x", s.Value)
-	case OpSeccomp:
+	case OpSeccomp, OpObserve:
 		word("%d instructions", len(s.Filter))
 	case OpLimit:
 		word("%s %s %s", resourceName(s.Resource), limit(s.Soft), limit(s.Hard))

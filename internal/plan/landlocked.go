@@ -48,11 +48,14 @@ func landlocked(h *Host, r *Request) (*Plan, error) {
 		launch.Step{Op: launch.OpLandlock, Ruleset: landlockRules(h, r)},
 		// For the real root the kernel asks for the user, not for capabilities.
 		launch.Step{Op: launch.OpRefuseWrite, Path: "/proc/sys/kernel/core_pattern", Label: "proof that kernel settings are read-only"},
-		launch.Step{Op: launch.OpRefuseWrite, Path: "/proc/sysrq-trigger"},
-		launch.Step{Op: launch.OpSeccomp, Filter: r.Filter})
+		launch.Step{Op: launch.OpRefuseWrite, Path: "/proc/sysrq-trigger"})
+	if !r.Observe {
+		add(launch.Step{Op: launch.OpSeccomp, Filter: r.Filter})
+	}
 	inside := *r
 	inside.Env = privateEnv(r)
 	add(command(&inside, nil)[1:]...) // the session was made above
+	p.watched(r)
 	return p, nil
 }
 

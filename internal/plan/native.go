@@ -11,6 +11,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/internal/landlock"
 	"github.com/sallyport-dev/sallyport/internal/launch"
+	"github.com/sallyport-dev/sallyport/internal/seccomp"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -126,11 +127,24 @@ func command(r *Request, ruleset *launch.Ruleset) []launch.Step {
 	for _, l := range r.Limits {
 		steps = append(steps, launch.Step{Op: launch.OpLimit, Resource: l.Resource, Soft: l.Soft, Hard: l.Hard})
 	}
+	steps = append(steps, launch.Step{Op: launch.OpChdir, Path: r.Dir})
+	if r.Observe {
+		// Last, because nobody answers what this task asks for itself; and only here,
+		// because process 1 would have to ask, too.
+		steps = append(steps, launch.Step{Op: launch.OpObserve, Filter: r.Filter, Value: seccomp.HandOver})
+	}
 	return append(steps,
-		launch.Step{Op: launch.OpChdir, Path: r.Dir},
 		launch.Step{Op: launch.OpCloseFiles},
 		launch.Step{Op: launch.OpResetSignals},
 		launch.Step{Op: launch.OpExec, Path: r.Program, Argv: r.Argv, Env: r.Env})
+}
+
+// watched notes in a plan that its script has a supervisor.
+func (p *Plan) watched(r *Request) {
+	if r.Observe {
+		p.Observe = true
+		p.Mechanism = append(p.Mechanism, "observer")
+	}
 }
 
 // A native is one plan in the making.

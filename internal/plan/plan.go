@@ -156,6 +156,9 @@ type Request struct {
 	Allow    []string  `json:"allow,omitempty"`
 	// Filter is the compiled seccomp filter for Allow and Network.
 	Filter launch.Filter `json:"-"`
+	// Observe says that Filter asks a supervisor, which must be there before the
+	// command is.
+	Observe bool `json:"observe,omitempty"`
 	// Guard is the filter around bubblewrap itself; nil where that could not
 	// start under one, because it is set-uid.
 	Guard launch.Filter `json:"-"`
@@ -179,7 +182,9 @@ type Plan struct {
 	// them anew with more rights.
 	Pipes  bool          `json:"pipes,omitempty"`
 	Script launch.Script `json:"script"`
-	Exec   *Exec         `json:"exec,omitempty"` // instead of the script, on other systems than Linux
+	// Observe says that the script hands out a listener, and needs somebody to take it.
+	Observe bool  `json:"observe,omitempty"`
+	Exec    *Exec `json:"exec,omitempty"` // instead of the script, on other systems than Linux
 }
 
 // A Point is a mount point that must exist in a folder of ours before the

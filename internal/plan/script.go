@@ -54,10 +54,13 @@ func (n *native) write() {
 		// One capability stays until the reaper's program is executed: until
 		// then this task shares the caller's memory, and the command, which has
 		// none, may not trace a task that has more.
-		launch.Step{Op: launch.OpCaps, Value: capSetpcap, Label: "the least that keeps the command from tracing this task"},
-		launch.Step{Op: launch.OpSeccomp, Filter: n.req.Filter},
-		launch.Step{Op: launch.OpStartCommand})
+		launch.Step{Op: launch.OpCaps, Value: capSetpcap, Label: "the least that keeps the command from tracing this task"})
+	if !n.req.Observe {
+		n.add(launch.Step{Op: launch.OpSeccomp, Filter: n.req.Filter})
+	}
+	n.add(launch.Step{Op: launch.OpStartCommand})
 	n.add(command(n.req, n.ruleset())...)
+	n.plan.watched(n.req)
 }
 
 // cloneWritable copies the mounts that stay writable, before the tree is made

@@ -27,6 +27,14 @@ type Options struct {
 	// processes; and, unless HostNetwork is set, every socket but what the
 	// opening "unix" opens. The openings "icmp" and "netlink" open nothing then.
 	HostSpaces bool
+	// Observe hands the calls that change files or name addresses to a supervisor,
+	// which must hold the filter's listener. Unix sockets of type stream and
+	// seqpacket are let through then, unless HostSpaces is set: where they connect to
+	// is the supervisor's to judge.
+	Observe bool
+	// ObserveReads hands it calls that open files for reading, too, and those that
+	// run programs.
+	ObserveReads bool
 }
 
 // The error numbers of the deny list, from asm-generic/errno*.h; both machines
@@ -115,7 +123,16 @@ func DenyList(o Options) ([]Rule, error) {
 		networkRules(open, o),
 		modeRules(open),
 		sharedRules(o.HostSpaces),
+		observed(o),
 	), nil
+}
+
+// observed are the rules for a supervisor; those that refuse come before them.
+func observed(o Options) []Rule {
+	if !o.Observe {
+		return nil
+	}
+	return observeRules(o)
 }
 
 // deny refuses calls with EPERM.
@@ -243,14 +260,20 @@ func ioctlRules() []Rule {
 // of a pair can still send to a path; the ends of a stream or seqpacket pair are
 // bound to each other for good. EPERM is what programs and people read as
 // "forbidden"; name look-ups over a unix socket (nscd) go on after any error.
-func socketRules(open map[string]bool, hostNetwork bool) []Rule {
+func socketRules(open map[string]bool, o Options) []Rule {
 	rule := func(a Action, words string, when ...Cond) Rule {
 		return Rule{Name: "socket", When: when, Action: a, Words: words}
 	}
 	var rules []Rule
-	if open[openUnix] {
+	switch {
+	case open[openUnix]:
 		rules = append(rules, rule(Allow, "with family unix", num(0, Eq, afUnix)))
-	} else {
+	case o.Observe && !o.HostSpaces:
+		rules = append(rules,
+			rule(Allow, "with family unix, type stream", num(0, Eq, afUnix), bits(1, sockTypeMask, MaskedEq, sockStream)),
+			rule(Allow, "with family unix, type seqpacket", num(0, Eq, afUnix), bits(1, sockTypeMask, MaskedEq, sockSeqpk)),
+			rule(Errno(ePerm), "with family unix", num(0, Eq, afUnix)))
+	default:
 		rules = append(rules, rule(Errno(ePerm), "with family unix", num(0, Eq, afUnix)))
 	}
 	if open[openNetlink] {
@@ -265,7 +288,7 @@ func socketRules(open map[string]bool, hostNetwork bool) []Rule {
 		rule(Errno(ePerm), "with type raw", bits(1, sockTypeMask, MaskedEq, sockRaw)),
 		rule(Errno(eSockTNoSupport), "with a type other than stream and dgram",
 			bits(1, sockTypeMask, MaskedNe, sockStream), bits(1, sockTypeMask, MaskedNe, sockDgram)))
-	if hostNetwork || open[openICMP] {
+	if o.HostNetwork || open[openICMP] {
 		rules = append(rules,
 			rule(Allow, "with type dgram, protocol icmp", bits(1, sockTypeMask, MaskedEq, sockDgram), num(2, Eq, protoICMP)),
 			rule(Allow, "with type dgram, protocol icmpv6", bits(1, sockTypeMask, MaskedEq, sockDgram), num(2, Eq, protoICMP6)))

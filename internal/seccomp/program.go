@@ -9,8 +9,8 @@ package seccomp
 // are kept ready, because compiling costs more than the kernel needs to take
 // one; a test holds them to what Compile makes.
 func Program(o Options) ([]uint64, error) {
-	if len(o.Allow) == 0 && o.OwnPID && !o.HostSpaces {
-		if ready := readyMade(o.Arch, o.HostNetwork); ready != nil {
+	if len(o.Allow) == 0 && o.OwnPID && !o.HostSpaces && !o.ObserveReads {
+		if ready := readyMade(o); ready != nil {
 			return ready, nil
 		}
 	}
@@ -35,16 +35,31 @@ func Words(prog []Instruction) []uint64 {
 }
 
 // readyMade returns a program made beforehand, or nil.
-func readyMade(arch string, hostNetwork bool) []uint64 {
-	switch {
-	case arch == "amd64" && hostNetwork:
-		return readyAmd64Host[:]
-	case arch == "amd64":
-		return readyAmd64None[:]
-	case arch == "arm64" && hostNetwork:
-		return readyArm64Host[:]
-	case arch == "arm64":
-		return readyArm64None[:]
+func readyMade(o Options) []uint64 {
+	for _, r := range readyPrograms() {
+		if r.arch == o.Arch && r.host == o.HostNetwork && r.observe == o.Observe {
+			return r.words
+		}
 	}
 	return nil
+}
+
+// A readyProgram is for commands at the native level without openings.
+type readyProgram struct {
+	arch          string
+	host, observe bool
+	words         []uint64
+}
+
+func readyPrograms() [8]readyProgram {
+	return [...]readyProgram{
+		{"amd64", false, false, readyAmd64None[:]},
+		{"amd64", true, false, readyAmd64Host[:]},
+		{"amd64", false, true, readyAmd64NoneSeen[:]},
+		{"amd64", true, true, readyAmd64HostSeen[:]},
+		{"arm64", false, false, readyArm64None[:]},
+		{"arm64", true, false, readyArm64Host[:]},
+		{"arm64", false, true, readyArm64NoneSeen[:]},
+		{"arm64", true, true, readyArm64HostSeen[:]},
+	}
 }

@@ -24,8 +24,12 @@ func readyOptions() []struct {
 	}{
 		{"readyAmd64None", Options{Arch: "amd64", OwnPID: true}},
 		{"readyAmd64Host", Options{Arch: "amd64", OwnPID: true, HostNetwork: true}},
+		{"readyAmd64NoneSeen", Options{Arch: "amd64", OwnPID: true, Observe: true}},
+		{"readyAmd64HostSeen", Options{Arch: "amd64", OwnPID: true, HostNetwork: true, Observe: true}},
 		{"readyArm64None", Options{Arch: "arm64", OwnPID: true}},
 		{"readyArm64Host", Options{Arch: "arm64", OwnPID: true, HostNetwork: true}},
+		{"readyArm64NoneSeen", Options{Arch: "arm64", OwnPID: true, Observe: true}},
+		{"readyArm64HostSeen", Options{Arch: "arm64", OwnPID: true, HostNetwork: true, Observe: true}},
 	}
 }
 
@@ -79,7 +83,7 @@ func TestProgramCompilesWhatIsNotReady(t *testing.T) {
 			if !slices.Equal(got, compiled(t, c.o)) {
 				t.Error("not what Compile makes")
 			}
-			if slices.Equal(got, readyMade(c.o.Arch, c.o.HostNetwork)) {
+			if slices.Equal(got, readyMade(Options{Arch: c.o.Arch, HostNetwork: c.o.HostNetwork})) {
 				t.Error("got the default program")
 			}
 		})

@@ -15,14 +15,18 @@ const (
 // there is no loopback of the command's own either.
 func networkRules(open map[string]bool, o Options) []Rule {
 	if !o.HostSpaces || o.HostNetwork {
-		return socketRules(open, o.HostNetwork)
+		return socketRules(open, o)
 	}
 	var rules []Rule
 	if open[openUnix] {
 		rules = append(rules, Rule{Name: "socket", When: []Cond{num(0, Eq, afUnix)}, Action: Allow, Words: "with family unix"})
 	}
-	rules = append(rules, Rule{Name: "socket", Action: Errno(ePerm)})
-	for _, r := range socketRules(open, false) {
+	refusal := Rule{Name: "socket", Action: Errno(ePerm)}
+	if o.Observe {
+		refusal.Action = Notify // the supervisor refuses it, and tells
+	}
+	rules = append(rules, refusal)
+	for _, r := range socketRules(open, Options{}) {
 		if r.Name == "socketpair" {
 			rules = append(rules, r)
 		}

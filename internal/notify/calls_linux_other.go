@@ -1,0 +1,12 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux && !amd64
+
+package notify
+
+// sysRenameat is renameat(2) of the machines with the common table.
+const sysRenameat = 38
+
+// legacy knows no calls: these machines never had them.
+func legacy(*notification) (call, bool) { return call{}, false }

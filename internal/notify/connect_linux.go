@@ -1,0 +1,316 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package notify
+
+import (
+	"encoding/binary"
+	"runtime"
+	"strconv"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+// Nothing in the kernel keeps a socket of the command from one of another program:
+// a mount cannot, and a filter sees no names. So every connect is done here, on a
+// duplicate of the socket and to the address that was read. Letting any connect go
+// on would do: the socket behind a number, and the address behind a pointer, can
+// both be others by the time the kernel looks at them.
+
+// A connecting is one call to connect.
+type connecting struct {
+	s    *Supervisor
+	l    *listener
+	n    notification
+	sock int
+	addr *address
+}
+
+// judgeConnect answers a connect, or has it answered.
+func (s *Supervisor) judgeConnect(l *listener, n *notification) (syscall.Errno, bool) {
+	a, errno := s.address(n.pid, n.args[1], n.args[2])
+	if s.cfg.NoSockets || s.cfg.UnixOpen {
+		return s.judgeOpenConnect(l, n, a), false
+	}
+	if errno != 0 {
+		return errno, false
+	}
+	sock, errno := s.take(n.pid, int32(n.args[0]))
+	if errno != 0 {
+		return errno, false
+	}
+	c := &connecting{s: s, l: l, n: *n, sock: sock, addr: a}
+	domain, err := unix.GetsockoptInt(sock, unix.SOL_SOCKET, unix.SO_DOMAIN)
+	switch {
+	case err != nil:
+		errno = unix.ENOTSOCK
+	case !l.valid(n.id):
+		errno = unix.EINTR // nobody hears it
+	case domain == unix.AF_INET || domain == unix.AF_INET6:
+		errno = c.internet()
+	case domain == unix.AF_UNIX:
+		errno = 0
+	case domain == unix.AF_NETLINK:
+		errno = c.netlink()
+	default:
+		errno = unix.EPERM
+	}
+	if errno != 0 {
+		unix.Close(sock)
+		return errno, false
+	}
+	c.begin(domain)
+	return 0, true
+}
+
+// judgeOpenConnect is for commands that the walls, or somebody's wish, leave unix
+// sockets to: what is said here only tells what the network refuses.
+func (s *Supervisor) judgeOpenConnect(l *listener, n *notification, a *address) syscall.Errno {
+	if a == nil || !s.cfg.PrivateNetwork {
+		return 0
+	}
+	to, ok := a.peer()
+	if !ok {
+		return 0
+	}
+	errno := unreachable(to.Addr())
+	if errno == 0 {
+		return 0
+	}
+	_, name, isSocket := s.protocol(n.pid, n.args[0])
+	if !isSocket {
+		return 0
+	}
+	return s.deny(l, n, sandbox.Access{Op: sandbox.Connect, Addr: to.String(), Net: name}, errno)
+}
+
+// internet judges an internet address.
+func (c *connecting) internet() syscall.Errno {
+	to, ok := c.addr.peer()
+	if !ok || !c.s.cfg.PrivateNetwork {
+		return 0 // the kernel knows what to say
+	}
+	if foreign(c.sock) {
+		return c.s.deny(c.l, &c.n, sandbox.Access{Op: sandbox.Connect, Addr: to.String(), Net: c.kind()}, unix.EACCES)
+	}
+	if errno := unreachable(to.Addr()); errno != 0 {
+		return c.s.deny(c.l, &c.n, sandbox.Access{Op: sandbox.Connect, Addr: to.String(), Net: c.kind()}, errno)
+	}
+	return 0
+}
+
+func (c *connecting) kind() string {
+	if kind, err := unix.GetsockoptInt(c.sock, unix.SOL_SOCKET, unix.SO_TYPE); err == nil && kind == unix.SOCK_DGRAM {
+		return "udp"
+	}
+	return "tcp"
+}
+
+// foreign reports whether a socket belongs to our own network and not to one of the
+// command's: it was handed in, and leads out. So does one that cannot be asked.
+func foreign(sock int) bool {
+	own, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return true
+	}
+	defer unix.Close(own)
+	ours, err := unix.GetsockoptUint64(own, unix.SOL_SOCKET, unix.SO_NETNS_COOKIE)
+	if err != nil {
+		return true
+	}
+	theirs, err := unix.GetsockoptUint64(sock, unix.SOL_SOCKET, unix.SO_NETNS_COOKIE)
+	return err != nil || ours == theirs
+}
+
+// netlink lets a socket be bound to the kernel and to nobody else: for groups and
+// other programs the kernel would ask for our rights, not the command's.
+func (c *connecting) netlink() syscall.Errno {
+	const size = 12 // struct sockaddr_nl
+	if c.addr.family() == unix.AF_UNSPEC {
+		return 0
+	}
+	if c.addr.len < size || binary.NativeEndian.Uint64(c.addr.raw[4:]) != 0 {
+		return unix.EPERM
+	}
+	return 0
+}
+
+// begin connects, at once where that cannot take long.
+func (c *connecting) begin(domain int) {
+	flags, err := unix.FcntlInt(uintptr(c.sock), unix.F_GETFL, 0)
+	quick := err == nil && flags&unix.O_NONBLOCK != 0 || domain == unix.AF_NETLINK || c.kind() == "udp"
+	if quick && domain != unix.AF_UNIX {
+		c.finish(connect(c.sock, c.addr))
+		return
+	}
+	c.s.connects.Go(func() {
+		select {
+		case c.s.connected <- struct{}{}:
+		case <-c.s.over:
+			unix.Close(c.sock)
+			return
+		}
+		defer func() { <-c.s.connected }()
+		if domain == unix.AF_UNIX {
+			c.finish(c.unix())
+			return
+		}
+		c.finish(c.patiently(c.addr))
+	})
+}
+
+// finish answers with what the kernel said.
+func (c *connecting) finish(errno syscall.Errno) {
+	unix.Close(c.sock)
+	if err := c.l.send(&response{id: c.n.id, errno: -int32(errno)}); err != nil {
+		c.s.fail(err)
+	}
+}
+
+// slice is how long a connect waits in the kernel before it is looked whether
+// anybody still wants it. Only a peer that does not accept makes one wait.
+const slice = 50 * time.Millisecond
+
+// patiently connects a socket that may block. The time-out for sending is the one
+// that the kernel uses for connecting; it is put back.
+func (c *connecting) patiently(a *address) syscall.Errno {
+	flags, err := unix.FcntlInt(uintptr(c.sock), unix.F_GETFL, 0)
+	if err != nil || flags&unix.O_NONBLOCK != 0 {
+		return connect(c.sock, a)
+	}
+	old, err := unix.GetsockoptTimeval(c.sock, unix.SOL_SOCKET, unix.SO_SNDTIMEO)
+	if err != nil {
+		return connect(c.sock, a)
+	}
+	limit := time.Duration(old.Nano())
+	short := unix.NsecToTimeval(slice.Nanoseconds())
+	if unix.SetsockoptTimeval(c.sock, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &short) != nil {
+		return connect(c.sock, a)
+	}
+	defer func() { _ = unix.SetsockoptTimeval(c.sock, unix.SOL_SOCKET, unix.SO_SNDTIMEO, old) }()
+	begin := time.Now()
+	for {
+		errno := connect(c.sock, a)
+		if errno != unix.EAGAIN && errno != unix.EINPROGRESS && errno != unix.EALREADY {
+			return errno
+		}
+		if limit > 0 && time.Since(begin) >= limit {
+			return errno
+		}
+		select {
+		case <-c.s.over:
+			return unix.EINTR
+		default:
+		}
+		if !c.l.valid(c.n.id) {
+			return unix.EINTR
+		}
+	}
+}
+
+// unix connects to a unix socket that the command may reach: one in its own network
+// by an abstract name, or one by a path that it may write to.
+func (c *connecting) unix() syscall.Errno {
+	if c.addr.family() != unix.AF_UNIX {
+		return c.patiently(c.addr) // EINVAL, or the end of a connection
+	}
+	name := c.addr.unix()
+	switch {
+	case name == "":
+		return c.patiently(c.addr) // EINVAL
+	case name[0] == '@':
+		if !c.s.cfg.PrivateNetwork || foreign(c.sock) {
+			return c.refuse(name, unix.EPERM)
+		}
+		return c.patiently(c.addr)
+	}
+	// The thread ends with the goroutine: it has fewer rights from here on.
+	runtime.LockOSThread()
+	if errno := dropOverrides(); errno != 0 {
+		return unix.EPERM
+	}
+	target, errno := c.target(name)
+	if errno != 0 {
+		return errno
+	}
+	defer unix.Close(target)
+	var a address
+	const path = 2
+	a.len = path + copy(a.raw[path:], "/proc/self/fd/"+strconv.Itoa(target)+"\x00")
+	binary.NativeEndian.PutUint16(a.raw[:], unix.AF_UNIX)
+	return c.patiently(&a)
+}
+
+// target opens the socket that a path leads to for the task.
+func (c *connecting) target(name string) (int, syscall.Errno) {
+	c.s.judging.Lock()
+	defer c.s.judging.Unlock()
+	p, m := c.s.find(c.n.pid, atCwd, []byte(name), true)
+	if m != nil {
+		return -1, m.errno
+	}
+	defer p.close()
+	switch {
+	case !p.there:
+		return -1, unix.ENOENT
+	case !p.is.is(unix.S_IFSOCK):
+		return -1, unix.ECONNREFUSED
+	case !c.l.valid(c.n.id):
+		return -1, unix.EINTR
+	}
+	at := c.s.pathOf(&p)
+	errno := c.s.objectWall(&p)
+	if errno == 0 && c.s.cfg.Judge != nil {
+		errno = c.s.cfg.Judge.File(sandbox.Write, at, false)
+	}
+	if errno != 0 {
+		return -1, c.refuse(at, unix.EACCES)
+	}
+	if p.dir < 0 {
+		fd := p.object
+		p.object = -1
+		return fd, 0
+	}
+	fd, errno := openat2(p.dir, p.name, pathFlags, 0)
+	if errno != 0 {
+		return -1, errno
+	}
+	var now facts
+	if errno := stat(fd, "", &now); errno != 0 || now.ino != p.is.ino || now.dev != p.is.dev {
+		unix.Close(fd)
+		return -1, unix.ECONNREFUSED // another one by now, and not the one that was judged
+	}
+	return fd, 0
+}
+
+// refuse notes a unix socket that must not be reached.
+func (c *connecting) refuse(name string, errno syscall.Errno) syscall.Errno {
+	if c.l.valid(c.n.id) {
+		c.s.note(&c.n, sandbox.Access{Op: sandbox.Connect, Addr: name, Net: "unix"}, errno)
+	}
+	return errno
+}
+
+// dropOverrides takes from this thread the capabilities that let a real root pass by
+// owners and modes: the command, which has none, is to get no further here than it
+// would by itself.
+func dropOverrides() syscall.Errno {
+	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	if err := unix.Capget(&head, &data[0]); err != nil {
+		return unix.EPERM
+	}
+	const overrides = 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_DAC_READ_SEARCH
+	if data[0].Effective&overrides == 0 {
+		return 0
+	}
+	data[0].Effective &^= overrides
+	if err := unix.Capset(&head, &data[0]); err != nil {
+		return unix.EPERM
+	}
+	return 0
+}

@@ -1,0 +1,251 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package notify
+
+import (
+	"encoding/binary"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+// A Supervisor answers the calls of one tree. It has one goroutine, and one more
+// for each socket that is being connected.
+type Supervisor struct {
+	cfg  Config
+	proc int // /proc
+	root int // the tasks' root folder, once it is known; -1
+	// name and name2 hold the names of the call that is being judged, text what the
+	// kernel says about links.
+	name, name2, text [pathMax]byte
+	mounts            map[uint64]bool // by id: read-only
+	groups            []int
+
+	done   chan struct{} // closed when the goroutine has ended
+	failed chan struct{} // closed when it ended too early
+
+	mu        sync.Mutex
+	listener  *listener // nil before it came
+	closed    bool
+	report    denials
+	calls     uint64
+	err       error
+	judging   sync.Mutex     // the judge, and nameOf's buffer, of goroutines that connect
+	connects  sync.WaitGroup // those goroutines
+	connected chan struct{}  // holds a token for each of them
+	over      chan struct{}  // closed by Close
+}
+
+// maxConnects is how many sockets of one tree are connected at once; more wait. A
+// socket whose peer does not accept holds a thread.
+const maxConnects = 64
+
+// Serve begins to answer as soon as the launch has sent its listener. It returns at
+// once, and closes the Inbox when it has been used.
+func (in *Inbox) Serve(cfg Config) (*Supervisor, error) {
+	proc, err := unix.Open("/proc", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		in.ours.Close()
+		return nil, fmt.Errorf("notify: /proc: %w", err)
+	}
+	s := &Supervisor{
+		cfg: cfg, proc: proc, root: -1, done: make(chan struct{}), failed: make(chan struct{}),
+		connected: make(chan struct{}, maxConnects), over: make(chan struct{}),
+	}
+	if s.groups, err = os.Getgroups(); err != nil {
+		s.groups = nil // fewer rights than there are: at worst EACCES is said for EROFS
+	}
+	go s.run(in)
+	return s, nil
+}
+
+// run is the goroutine.
+func (s *Supervisor) run(in *Inbox) {
+	defer close(s.done)
+	fd, err := in.take()
+	if err != nil {
+		return // no launch: there is nothing to watch, and the launch has told why
+	}
+	l, err := newListener(fd)
+	if err != nil {
+		s.fail(err)
+		return
+	}
+	s.mu.Lock()
+	s.listener = l
+	closed := s.closed
+	s.mu.Unlock()
+	if closed {
+		l.file.Close()
+		return
+	}
+	s.serve(l)
+}
+
+// serve answers until nobody is left who could ask.
+func (s *Supervisor) serve(l *listener) {
+	var n notification
+	for {
+		more, err := l.wait()
+		if err != nil || !more {
+			s.fail(err)
+			return
+		}
+		got, err := l.receive(&n)
+		if err != nil {
+			s.fail(err)
+			return
+		}
+		if !got {
+			continue
+		}
+		s.calls++
+		s.judging.Lock()
+		errno, pending := s.judge(l, &n)
+		s.judging.Unlock()
+		if pending {
+			continue
+		}
+		if err := l.send(answer(&n, errno)); err != nil {
+			s.fail(err)
+			return
+		}
+	}
+}
+
+// answer is "continue" for zero.
+func answer(n *notification, errno syscall.Errno) *response {
+	if errno == 0 {
+		return &response{id: n.id, flags: flagContinue}
+	}
+	return &response{id: n.id, errno: -int32(errno)}
+}
+
+func (s *Supervisor) fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil || s.err != nil || s.closed {
+		return
+	}
+	s.err = err
+	if s.listener != nil {
+		s.listener.file.Close() // tasks that wait would wait for ever
+	}
+	close(s.failed)
+}
+
+// Failed is closed when the supervision has ended although the command has not: every
+// call that is judged fails from then on. [Report].Err says why.
+func (s *Supervisor) Failed() <-chan struct{} { return s.failed }
+
+// Close ends the supervision, whether or not the launch went well, and returns what
+// was seen. The tree must be dead: calls that still come fail with ENOSYS. It blocks
+// until the goroutines have ended, and may be called once.
+func (s *Supervisor) Close() Report {
+	s.mu.Lock()
+	s.closed = true
+	l := s.listener
+	s.mu.Unlock()
+	close(s.over)
+	if l != nil {
+		l.file.Close()
+	}
+	<-s.done
+	s.connects.Wait()
+	unix.Close(s.proc)
+	if s.root >= 0 {
+		unix.Close(s.root)
+	}
+	return Report{Denials: s.report.list, Omitted: s.report.omitted, Calls: s.calls, Err: s.err}
+}
+
+// judge decides about one call: zero lets it go on. Pending says that the answer
+// comes from elsewhere, later.
+func (s *Supervisor) judge(l *listener, n *notification) (errno syscall.Errno, pending bool) {
+	c, known := s.decode(n)
+	if !known {
+		return 0, false
+	}
+	switch c.kind {
+	case kindConnect:
+		return s.judgeConnect(l, n)
+	case kindBind:
+		return s.judgeBind(l, n), false
+	case kindSendTo, kindSendMsg, kindSendMany:
+		return s.judgeSend(l, n, c.kind), false
+	case kindSocket:
+		return s.judgeSocket(l, n), false
+	case kindRename, kindLink:
+		return s.judgeTwo(l, n, &c), false
+	case kindTouch:
+		return s.judgeTouch(l, n, &c), false
+	}
+	name, err := s.path(n.pid, c.path, &s.name)
+	if err != 0 {
+		return 0, false // the kernel says so, too
+	}
+	if len(name) == 0 {
+		if c.bare {
+			return s.judgeTouch(l, n, &c), false
+		}
+		return 0, false
+	}
+	switch c.kind {
+	case kindOpen:
+		return s.judgeOpen(l, n, &c, name), false
+	case kindExec:
+		return s.judgeRead(l, n, &c, name, sandbox.Exec), false
+	case kindMake:
+		return s.judgeMake(l, n, &c, name), false
+	case kindUnlink, kindRmdir:
+		return s.judgeRemove(l, n, &c, name), false
+	case kindChange:
+		return s.judgeChange(l, n, &c, name), false
+	}
+	return 0, false
+}
+
+// deny notes a refusal and returns its errno, or 0 when the task is gone, because
+// then what was read may have been somebody else's.
+func (s *Supervisor) deny(l *listener, n *notification, a sandbox.Access, errno syscall.Errno) syscall.Errno {
+	if !l.valid(n.id) {
+		return 0
+	}
+	s.note(n, a, errno)
+	return errno
+}
+
+// note writes a refusal down.
+func (s *Supervisor) note(n *notification, a sandbox.Access, errno syscall.Errno) {
+	d := sandbox.Denial{Access: a, Errno: unix.ErrnoName(errno)}
+	if pid, err := strconv.Atoi(field(s.status(n.pid), "Tgid:")); err == nil {
+		d.PID = pid
+	}
+	d.Program = s.programOf(n.pid)
+	s.mu.Lock()
+	s.report.add(d)
+	s.mu.Unlock()
+}
+
+// programOf names the file that a task runs.
+func (s *Supervisor) programOf(tid uint32) string {
+	var buf [pathMax]byte
+	m, err := unix.Readlinkat(s.proc, strconv.FormatUint(uint64(tid), 10)+"/exe", buf[:])
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSuffix(string(buf[:m]), " (deleted)")
+}
+
+// file is an access to a path.
+func file(op sandbox.Op, path string) sandbox.Access { return sandbox.Access{Op: op, Path: path} }
+
+func uint64At(b []byte, i int) uint64 { return binary.NativeEndian.Uint64(b[i:]) }
