@@ -30,11 +30,11 @@ var layers = map[string]int{
 	"sandbox":            layerWords,
 	"rules":              layerWords,
 	"internal/environ":   layerWords,
-	"internal/guard":     layerWords,
 	"internal/headtail":  layerWords,
 	"internal/jsonrpc":   layerWords,
 	"internal/landlock":  layerWords,
 	"internal/launch":    layerWords,
+	"internal/oneshot":   layerWords,
 	"internal/overlay":   layerWords,
 	"internal/repo":      layerWords,
 	"internal/rlimit":    layerWords,
@@ -47,6 +47,7 @@ var layers = map[string]int{
 
 	"approval":          layerContracts,
 	"executor":          layerContracts,
+	"internal/guard":    layerContracts,
 	"internal/netproxy": layerContracts,
 	"internal/notify":   layerContracts,
 	"internal/plan":     layerContracts,
@@ -231,7 +232,7 @@ var loads = []load{
 
 // perOSRooms may hold code for one operating system and ask which one it is.
 var perOSRooms = []string{
-	"approval", "internal/confine", "internal/guard", "internal/landlock", "internal/launch", "internal/notify", "internal/overlay",
+	"approval", "internal/confine", "internal/guard", "internal/landlock", "internal/launch", "internal/notify", "internal/oneshot", "internal/overlay",
 	"internal/proc", "internal/repo", "internal/toolcache",
 }
 

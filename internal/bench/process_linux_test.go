@@ -32,6 +32,9 @@ func TestMain(m *testing.M) {
 	if heap := os.Getenv(heapEnv); heap != "" {
 		os.Exit(heapMain(heap))
 	}
+	if count := os.Getenv(writesEnv); count != "" {
+		os.Exit(writesMain(count))
+	}
 	if os.Getenv(measureEnv) == "" {
 		os.Exit(m.Run())
 	}

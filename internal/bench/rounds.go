@@ -22,10 +22,21 @@ type Variant struct {
 // Rounds runs every variant once per round, beginning with another one each
 // time, after one round that does not count. The result has a row per variant.
 func Rounds(n int, variants []Variant) ([][]time.Duration, error) {
+	return RoundsBetween(n, variants, nil)
+}
+
+// RoundsBetween does the same and calls between before each run, outside of what is
+// measured. Nil does nothing.
+func RoundsBetween(n int, variants []Variant, between func() error) ([][]time.Duration, error) {
 	times := make([][]time.Duration, len(variants))
 	for round := -1; round < n; round++ {
 		for i := range variants {
 			k := (i + round + 1) % len(variants)
+			if between != nil {
+				if err := between(); err != nil {
+					return nil, err
+				}
+			}
 			start := time.Now()
 			if err := variants[k].Run(); err != nil {
 				return nil, &VariantError{Name: variants[k].Name, Err: err}

@@ -7,24 +7,32 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sallyport-dev/sallyport/internal/oneshot"
 )
 
 // folderEvents are what can happen to names in a folder, and to the folder.
 const folderEvents = unix.IN_CREATE | unix.IN_MOVED_TO | unix.IN_DELETE | unix.IN_MOVED_FROM |
 	unix.IN_DELETE_SELF | unix.IN_MOVE_SELF | unix.IN_ONLYDIR
 
-// A watcher is the one inotify descriptor of a keeper. Its goroutine sleeps in
-// the runtime's poller and reads under the keeper's lock, so that Finish can read
+// A watcher is the one inotify descriptor of a keeper. Its goroutine sleeps without
+// a thread and reads under the keeper's lock, so that Finish can read
 // what is there already.
 type watcher struct {
-	fd   int
-	file *os.File
-	done chan struct{} // closed when the goroutine has ended
-	buf  []byte
+	fd     int
+	events *oneshot.Waiter
+	done   chan struct{} // closed when the goroutine has ended
+	quit   chan struct{} // closed when it is to end
+	buf    []byte
 }
+
+// rest is how long after one look at the events the next one waits. The first event
+// is looked at when it happens; a command that makes thousands of files does not wake
+// us for each of them.
+const rest = 5 * time.Millisecond
 
 // startWatcher opens inotify. handle is called with the mutex that guard locks.
 func startWatcher(k *keeper) (*watcher, error) {
@@ -32,33 +40,44 @@ func startWatcher(k *keeper) (*watcher, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &watcher{fd: fd, file: os.NewFile(uintptr(fd), "inotify"), done: make(chan struct{}), buf: make([]byte, 16<<10)}
-	raw, err := w.file.SyscallConn()
+	events, err := oneshot.New(fd)
 	if err != nil {
-		w.file.Close()
+		unix.Close(fd)
 		return nil, err
 	}
-	go func() {
-		defer close(w.done)
-		// It ends with an error when the file is closed, and only then.
-		_ = raw.Read(func(uintptr) bool {
-			k.mu.Lock()
-			defer k.mu.Unlock()
-			if k.watcher == w {
-				k.drain()
-			}
-			return false
-		})
-	}()
+	w := &watcher{fd: fd, events: events, done: make(chan struct{}), quit: make(chan struct{}), buf: make([]byte, 16<<10)}
+	go w.look(k)
 	return w, nil
+}
+
+// look handles events until the watcher is stopped.
+func (w *watcher) look(k *keeper) {
+	defer close(w.done)
+	for {
+		if w.events.Wait() != nil { // it was closed
+			return
+		}
+		k.mu.Lock()
+		if k.watcher == w {
+			k.drain()
+		}
+		k.mu.Unlock()
+		select {
+		case <-time.After(rest):
+		case <-w.quit:
+			return
+		}
+	}
 }
 
 // stop ends the goroutine. The keeper's lock is not held, and the keeper does not
 // know the watcher any more.
 func (w *watcher) stop() {
-	sendAway(w.fd)
-	w.file.Close()
+	close(w.quit)
+	w.events.Close()
 	<-w.done
+	sendAway(w.fd)
+	unix.Close(w.fd)
 }
 
 // sendAway lets the kernel close fd, in its own time, once this process has closed

@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"syscall"
+	"sync"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sallyport-dev/sallyport/internal/oneshot"
 )
 
 // A notification is struct seccomp_notif of linux/seccomp.h.
@@ -47,24 +49,16 @@ const (
 
 // A listener is the supervisor's end of a filter.
 type listener struct {
-	fd   int
-	file *os.File // the same, in the runtime's poller
-	raw  syscall.RawConn
+	fd int
+
+	mu     sync.Mutex
+	closed bool
+	rest   *oneshot.Waiter // once it was idle
 }
 
-func newListener(fd int) (*listener, error) {
-	if err := unix.SetNonblock(fd, true); err != nil {
-		unix.Close(fd)
-		return nil, fmt.Errorf("notify: listener: %w", err)
-	}
+func newListener(fd int) *listener {
 	_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(fd), ioctlSetFlags, syncWakeUp) // older kernels do without
-	l := &listener{fd: fd, file: os.NewFile(uintptr(fd), "seccomp")}
-	var err error
-	if l.raw, err = l.file.SyscallConn(); err != nil {
-		l.file.Close()
-		return nil, fmt.Errorf("notify: listener: %w", err)
-	}
-	return l, nil
+	return &listener{fd: fd}
 }
 
 // warm is how long a supervisor stays in the kernel waiting for the next call before
@@ -75,8 +69,8 @@ const warm = 4 // milliseconds
 // none any more.
 func (l *listener) wait() (bool, error) {
 	p := []unix.PollFd{{Fd: int32(l.fd), Events: unix.POLLIN}}
-	for timeout := warm; ; timeout = 0 {
-		n, err := unix.Poll(p, timeout)
+	for {
+		n, err := unix.Poll(p, warm)
 		switch {
 		case err == unix.EINTR:
 			continue
@@ -87,22 +81,41 @@ func (l *listener) wait() (bool, error) {
 		case n > 0: // POLLHUP: the last task under the filter has ended
 			return false, nil
 		}
-		// The runtime's poller tells of the next one, and no thread waits meanwhile.
-		first := true
-		err = l.raw.Read(func(uintptr) bool {
-			if !first {
-				return true
-			}
-			first = false
-			n, perr := unix.Poll(p, 0) // what came before the poller listened
-			return perr == nil && n > 0
-		})
-		if errors.Is(err, os.ErrClosed) {
+		rest, err := l.resting()
+		if rest == nil || err != nil {
+			return false, err
+		}
+		if err := rest.Wait(); errors.Is(err, os.ErrClosed) {
 			return false, nil
+		} else if err != nil {
+			return false, fmt.Errorf("notify: %w", err)
 		}
-		if err != nil {
-			return false, fmt.Errorf("notify: wait: %w", err)
-		}
+	}
+}
+
+// resting returns what waits without a thread, or nil after stop.
+func (l *listener) resting() (*oneshot.Waiter, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed || l.rest != nil {
+		return l.rest, nil
+	}
+	w, err := oneshot.New(l.fd)
+	if err != nil {
+		return nil, fmt.Errorf("notify: %w", err)
+	}
+	l.rest = w
+	return w, nil
+}
+
+// stop ends a wait without a thread. One in the kernel ends by itself, soon.
+func (l *listener) stop() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	if l.rest != nil {
+		l.rest.Close()
+		l.rest = nil
 	}
 }
 

@@ -74,20 +74,17 @@ func (s *Supervisor) run(in *Inbox) {
 	if err != nil {
 		return // no launch: there is nothing to watch, and the launch has told why
 	}
-	l, err := newListener(fd)
-	if err != nil {
-		s.fail(err)
-		return
-	}
+	l := newListener(fd)
 	s.mu.Lock()
 	s.listener = l
 	closed := s.closed
 	s.mu.Unlock()
-	if closed {
-		l.file.Close()
-		return
+	if !closed {
+		s.serve(l)
 	}
-	s.serve(l)
+	// Whoever still asks gets ENOSYS from here on, instead of waiting for ever.
+	s.connects.Wait()
+	unix.Close(fd)
 }
 
 // serve answers until nobody is left who could ask.
@@ -136,9 +133,6 @@ func (s *Supervisor) fail(err error) {
 		return
 	}
 	s.err = err
-	if s.listener != nil {
-		s.listener.file.Close() // tasks that wait would wait for ever
-	}
 	close(s.failed)
 }
 
@@ -156,10 +150,9 @@ func (s *Supervisor) Close() Report {
 	s.mu.Unlock()
 	close(s.over)
 	if l != nil {
-		l.file.Close()
+		l.stop()
 	}
 	<-s.done
-	s.connects.Wait()
 	unix.Close(s.proc)
 	if s.root >= 0 {
 		unix.Close(s.root)

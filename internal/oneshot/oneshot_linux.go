@@ -1,0 +1,92 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package oneshot waits for events of descriptors that come in bursts, without a
+// thread and without being woken by events that nobody waits for.
+//
+// The runtime's poller watches a descriptor from the moment it is opened, and a
+// thread is woken for whatever happens to it: ten thousand new files in a watched
+// folder, or ten thousand system calls that a supervisor is handling already, wake
+// it ten thousand times. A [Waiter] gives the poller an epoll descriptor instead
+// that watches for one event, and only while somebody is in [Waiter.Wait].
+//
+// The package reads nothing from the descriptors and does not close them. It is for
+// Linux; other systems have no use for it.
+package oneshot
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync/atomic"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// A Waiter waits for one descriptor to be readable. It is made by [New]; one goroutine
+// at a time may wait.
+type Waiter struct {
+	watched int
+	closed  atomic.Bool
+	file    *os.File
+	raw     syscall.RawConn
+}
+
+// New returns a Waiter for a descriptor, which stays the caller's to close after the
+// Waiter.
+func New(fd int) (*Waiter, error) {
+	own, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("epoll: %w", err)
+	}
+	err = unix.SetNonblock(own, true)
+	if err == nil {
+		err = unix.EpollCtl(own, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLONESHOT, Fd: int32(fd)})
+	}
+	if err != nil {
+		unix.Close(own)
+		return nil, fmt.Errorf("epoll: %w", err)
+	}
+	w := &Waiter{watched: fd, file: os.NewFile(uintptr(own), "epoll")}
+	if w.raw, err = w.file.SyscallConn(); err != nil {
+		w.file.Close()
+		return nil, fmt.Errorf("epoll: %w", err)
+	}
+	return w, nil
+}
+
+// Wait blocks until the descriptor is readable or hung up, and returns at once when it
+// is already. After Close it returns an error that is [os.ErrClosed].
+func (w *Waiter) Wait() error {
+	once := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLONESHOT, Fd: int32(w.watched)}
+	armed := false
+	var failed error
+	err := w.raw.Read(func(fd uintptr) bool {
+		if !armed {
+			armed = true
+			failed = unix.EpollCtl(int(fd), unix.EPOLL_CTL_MOD, w.watched, &once)
+			return failed != nil
+		}
+		var got [1]unix.EpollEvent
+		n, err := unix.EpollWait(int(fd), got[:], 0)
+		if err == unix.EINTR {
+			return false
+		}
+		failed = err
+		return err != nil || n > 0
+	})
+	if w.closed.Load() {
+		return os.ErrClosed
+	}
+	if err = errors.Join(err, failed); err != nil {
+		return fmt.Errorf("wait: %w", err)
+	}
+	return nil
+}
+
+// Close ends a wait, and the Waiter.
+func (w *Waiter) Close() error {
+	w.closed.Store(true)
+	return w.file.Close()
+}

@@ -1,0 +1,115 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package oneshot
+
+import (
+	"errors"
+	"os"
+	"testing"
+
+	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// pipe returns a waiter for the reading end of a pipe.
+func pipe(t *testing.T) (w *Waiter, in, out int) {
+	var p [2]int
+	if err := unix.Pipe2(p[:], unix.O_CLOEXEC); err != nil {
+		t.Fatal(err)
+	}
+	w, err := New(p[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		w.Close()
+		unix.Close(p[0])
+		unix.Close(p[1])
+	})
+	return w, p[0], p[1]
+}
+
+func put(t *testing.T, fd int) {
+	if _, err := unix.Write(fd, []byte{1}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestWait(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		before bool
+	}{{"what came before", true}, {"what comes later", false}} {
+		t.Run(c.name, func(t *testing.T) {
+			w, in, out := pipe(t)
+			for range 100 { // each wait tells of what is there then
+				done := make(chan error)
+				if c.before {
+					put(t, out)
+				}
+				go func() { done <- w.Wait() }()
+				if !c.before {
+					put(t, out)
+				}
+				if err := <-done; err != nil {
+					t.Fatal(err)
+				}
+				if _, err := unix.Read(in, make([]byte, 1)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// TestWaitStays: what is not read is told of again.
+func TestWaitStays(t *testing.T) {
+	w, _, out := pipe(t)
+	put(t, out)
+	for range 3 {
+		if err := w.Wait(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestHangUp(t *testing.T) {
+	var p [2]int
+	if err := unix.Pipe2(p[:], unix.O_CLOEXEC); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(p[0])
+	w, err := New(p[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	done := make(chan error)
+	go func() { done <- w.Wait() }()
+	unix.Close(p[1])
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestClose(t *testing.T) {
+	w, _, _ := pipe(t)
+	done := make(chan error)
+	go func() { done <- w.Wait() }()
+	w.Close()
+	if err := <-done; !errors.Is(err, os.ErrClosed) {
+		t.Errorf("got %v", err)
+	}
+	if err := w.Wait(); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("a second wait: %v", err)
+	}
+}
+
+func TestBadDescriptor(t *testing.T) {
+	if _, err := New(-1); !errors.Is(err, unix.EBADF) {
+		t.Errorf("got %v", err)
+	}
+}
