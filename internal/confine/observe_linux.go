@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -168,6 +169,8 @@ type judge struct {
 	entries []sandbox.PathRule
 	globs   []sandbox.Glob
 	shut    map[string]bool // names that must not come into being
+	shutIn  map[string]bool // their folders
+	denies  bool            // an entry denies a path
 	roots   []string        // writable roots
 	free    []string        // places in them where anything may be made
 	rules   map[string]plan.Rule
@@ -178,12 +181,13 @@ type judge struct {
 }
 
 func newJudge(res *sandbox.Resolved, keep *keeping) *judge {
-	j := &judge{base: res.Root, entries: res.Paths, shut: map[string]bool{}, made: map[string]bool{}, start: time.Now()}
+	j := &judge{base: res.Root, entries: res.Paths, shut: map[string]bool{}, shutIn: map[string]bool{}, made: map[string]bool{}, start: time.Now()}
 	for _, pattern := range res.Globs {
 		if g, err := sandbox.CompileGlob(pattern); err == nil { // else the policy was refused
 			j.globs = append(j.globs, g)
 		}
 	}
+	j.denies = slices.ContainsFunc(res.Paths, func(p sandbox.PathRule) bool { return p.Level == sandbox.LevelDeny && !p.Auto })
 	j.free = append(j.free, keep.layers...)
 	if g := keep.g; g != nil {
 		j.roots, j.rules, j.partly, j.flat = g.roots, g.rules, g.partly, g.flat
@@ -192,7 +196,7 @@ func newJudge(res *sandbox.Resolved, keep *keeping) *judge {
 		}
 		for _, c := range slices.Concat(g.claims, g.late) {
 			if !c.Notice {
-				j.shut[c.Path] = true
+				j.shut[c.Path], j.shutIn[filepath.Dir(c.Path)] = true, true
 			}
 		}
 	}
@@ -217,6 +221,14 @@ func (j *judge) File(op sandbox.Op, path string, made bool) syscall.Errno {
 	}
 	return j.wall()
 }
+
+// Folder implements [notify.Judge].
+func (j *judge) Folder(dir string) bool {
+	return len(j.globs) > 0 || j.denies || j.shutIn[dir] || strings.Contains(dir, "/.git")
+}
+
+// Special implements [notify.Judge].
+func (j *judge) Special(name string) bool { return name == ".git" }
 
 // wall is the error that a protected name gives at this level.
 func (j *judge) wall() syscall.Errno {

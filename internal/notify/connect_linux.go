@@ -270,7 +270,7 @@ func (c *connecting) target(name string) (int, syscall.Errno) {
 	if errno != 0 {
 		return -1, c.refuse(at, unix.EACCES)
 	}
-	if p.dir < 0 {
+	if !p.named() {
 		fd := p.object
 		p.object = -1
 		return fd, 0
@@ -280,7 +280,7 @@ func (c *connecting) target(name string) (int, syscall.Errno) {
 		return -1, errno
 	}
 	var now facts
-	if errno := stat(fd, "", &now); errno != 0 || now.ino != p.is.ino || now.dev != p.is.dev {
+	if errno := c.s.stat(fd, "", &now); errno != 0 || now.ino != p.is.ino || now.dev != p.is.dev {
 		unix.Close(fd)
 		return -1, unix.ECONNREFUSED // another one by now, and not the one that was judged
 	}

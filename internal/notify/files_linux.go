@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -40,7 +41,7 @@ func (s *Supervisor) sealed(f *facts, fd int) bool {
 
 // folderWall is what the walls say about changing the names in a place's folder.
 func (s *Supervisor) folderWall(p *place) syscall.Errno {
-	if p.dir < 0 {
+	if !p.named() {
 		return 0
 	}
 	if s.cfg.Flat != nil {
@@ -55,7 +56,7 @@ func (s *Supervisor) folderWall(p *place) syscall.Errno {
 // objectWall is what they say about changing what stands at a place.
 func (s *Supervisor) objectWall(p *place) syscall.Errno {
 	if s.cfg.Flat != nil {
-		if p.dir < 0 {
+		if !p.named() {
 			return 0 // by a descriptor: it may be one that was handed over
 		}
 		return s.flatWall(s.pathOf(p))
@@ -93,7 +94,7 @@ func (s *Supervisor) flatWall(path string) syscall.Errno {
 // standing is the error for removing or moving something that a mount stands on:
 // that is how protected names, and the folders above them, are held.
 func standing(p *place) syscall.Errno {
-	if p.there && p.is.root && p.dir >= 0 && p.is.mount != p.in.mount {
+	if p.there && p.is.root && p.named() && p.is.mount != p.in.mount {
 		return unix.EBUSY
 	}
 	return 0
@@ -112,16 +113,62 @@ func (s *Supervisor) permits(f *facts) bool {
 	return f.mode&write != 0
 }
 
-// ruled asks the judge about a name that the mounts let through.
+// ruled asks the judge about a name that the mounts let through. The path is that
+// of a refusal, else it may be empty.
 func (s *Supervisor) ruled(op sandbox.Op, p *place, made bool) (string, syscall.Errno) {
 	if s.cfg.Judge == nil {
 		return "", 0
 	}
-	path := s.pathOf(p)
-	if path == "" {
+	if op != sandbox.Write || !p.named() {
+		path := s.pathOf(p)
+		if path == "" {
+			return "", 0
+		}
+		return path, s.cfg.Judge.File(op, path, made)
+	}
+	dir := s.dirOf(p)
+	if !dir.each && !s.cfg.Judge.Special(p.name) {
 		return "", 0
 	}
+	if s.cfg.Judge.File(op, dir.path+"/"+p.name, made) == 0 {
+		return "", 0
+	}
+	path := s.pathOf(p) // as it is now
 	return path, s.cfg.Judge.File(op, path, made)
+}
+
+// A folderID names a folder for a while: numbers of files are used again.
+type folderID struct{ mount, dev, ino uint64 }
+
+// A known is what is known of a folder: where it lies, and whether each name in it
+// needs the judge.
+type known struct {
+	path  string
+	each  bool
+	since time.Time
+}
+
+// fresh is how long it is believed that a folder still lies where it did. It spares
+// most calls from asking the kernel for the way there.
+const fresh = time.Second
+
+// maxKnown bounds what is remembered of folders.
+const maxKnown = 4096
+
+// dirOf returns what is known of the folder of a named place.
+func (s *Supervisor) dirOf(p *place) known {
+	key := folderID{p.in.mount, p.in.dev, p.in.ino}
+	now := time.Now()
+	if k, ok := s.folders[key]; ok && now.Sub(k.since) < fresh {
+		return k
+	}
+	k := known{path: s.nameOf(p.dir), since: now}
+	k.each = s.cfg.Judge.Folder(k.path)
+	if s.folders == nil || len(s.folders) >= maxKnown {
+		s.folders = make(map[folderID]known)
+	}
+	s.folders[key] = k
+	return k
 }
 
 // end refuses with errno, or asks the judge where the walls have no objection.
@@ -208,7 +255,7 @@ func (s *Supervisor) judgeOpen(l *listener, n *notification, c *call, name []byt
 // for writing; Landlock does not, except below /dev, and devices are none on mounts
 // that are not for them.
 func (s *Supervisor) specialWall(p *place) syscall.Errno {
-	if p.is.is(unix.S_IFSOCK) || p.dir < 0 && p.is.is(unix.S_IFCHR) {
+	if p.is.is(unix.S_IFSOCK) || !p.named() && p.is.is(unix.S_IFCHR) {
 		return 0 // ENXIO; a terminal or another standard descriptor
 	}
 	if s.objectWall(p) == 0 {
@@ -275,7 +322,7 @@ func (s *Supervisor) judgeRemove(l *listener, n *notification, c *call, name []b
 		return s.nowhere(l, n, sandbox.Write, m)
 	}
 	defer p.close()
-	if !p.there || p.dir < 0 {
+	if !p.there || !p.named() {
 		return 0
 	}
 	errno := s.folderWall(&p)
@@ -311,11 +358,11 @@ func (s *Supervisor) judgeTouch(l *listener, n *notification, c *call) syscall.E
 	if s.cfg.Flat != nil || c.dir < 0 && c.dir != atCwd {
 		return 0
 	}
-	fd, errno := s.base(n.pid, c.dir, []byte{0})
+	fd, _, errno := s.base(n.pid, c.dir, []byte{0})
 	if errno != 0 {
 		return 0
 	}
-	p, m := object(fd)
+	p, m := s.object(fd)
 	if m != nil {
 		return 0
 	}
@@ -340,11 +387,11 @@ func (s *Supervisor) judgeTwo(l *listener, n *notification, c *call) syscall.Err
 	var old place
 	var m *missed
 	if len(from) == 0 {
-		fd, errno := s.base(n.pid, c.dir, []byte{0})
+		fd, _, errno := s.base(n.pid, c.dir, []byte{0})
 		if errno != 0 {
 			return 0
 		}
-		old, m = object(fd)
+		old, m = s.object(fd)
 	} else {
 		old, m = s.find(n.pid, c.dir, from, c.follow)
 	}
@@ -357,7 +404,7 @@ func (s *Supervisor) judgeTwo(l *listener, n *notification, c *call) syscall.Err
 		return s.nowhere(l, n, sandbox.Write, m)
 	}
 	defer next.close()
-	if !old.there || next.dir < 0 {
+	if !old.there || !next.named() {
 		return 0
 	}
 	if c.kind == kindLink {
@@ -384,7 +431,7 @@ func (s *Supervisor) judgeLink(l *listener, n *notification, old, next *place) s
 }
 
 func (s *Supervisor) judgeRename(l *listener, n *notification, old, next *place) syscall.Errno {
-	if old.dir < 0 {
+	if !old.named() {
 		return 0
 	}
 	newWall, oldWall := s.folderWall(next), s.folderWall(old)

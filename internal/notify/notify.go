@@ -45,6 +45,11 @@ type Judge interface {
 	// clean and free of symbolic links; made says that the operation would bring
 	// the name into being. Zero lets it pass.
 	File(op sandbox.Op, path string, made bool) syscall.Errno
+	// Folder reports whether names that are written to in a folder, given like a path,
+	// have to be brought before File. Special reports whether a name has to be in
+	// every folder.
+	Folder(dir string) bool
+	Special(name string) bool
 	// Hidden reports whether a path is one that the policy denies, so that an
 	// error on the way to it is the sandbox's doing, and whether the operation
 	// would have had something to work on outside.

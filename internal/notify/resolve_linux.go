@@ -29,7 +29,8 @@ func (f *facts) is(kind uint16) bool { return f.mode&unix.S_IFMT == kind }
 
 // A place is what a name leads to for one task. The descriptors are ours.
 type place struct {
-	dir    int // the folder that holds the name; -1 when a descriptor or a link of /proc led to the object itself
+	dir    int  // the folder that holds the name; -1 when a descriptor or a link of /proc led to the object itself
+	kept   bool // dir is not this place's to close
 	name   string
 	in     facts // of dir
 	object int   // what stands there, when it was opened; -1
@@ -38,13 +39,17 @@ type place struct {
 }
 
 func (p *place) close() {
-	for _, fd := range [...]*int{&p.dir, &p.object} {
-		if *fd >= 0 {
-			unix.Close(*fd)
-			*fd = -1
-		}
+	if p.dir >= 0 && !p.kept {
+		unix.Close(p.dir)
 	}
+	if p.object >= 0 {
+		unix.Close(p.object)
+	}
+	p.dir, p.object = -1, -1
 }
+
+// named reports whether the place is a name in a folder.
+func (p *place) named() bool { return p.dir >= 0 }
 
 // A missed is why a name leads nowhere, and where the way ended.
 type missed struct {
@@ -67,31 +72,29 @@ func (s *Supervisor) find(tid uint32, dir int32, name []byte, follow bool) (plac
 	if len(name) == 0 {
 		return p, &missed{errno: unix.ENOENT}
 	}
-	base, err := s.base(tid, dir, name)
+	base, kept, err := s.base(tid, dir, name)
 	if err != 0 {
 		return p, &missed{errno: err}
 	}
 	way, last := split(name)
 	if last == "" || last == ".." || last == "." {
-		w := walk{s: s, tid: tid, at: base}
-		return w.to(string(name), follow)
+		return s.walk(tid, base, kept, string(name), follow)
 	}
-	p.dir, p.name = base, last
+	p.dir, p.kept, p.name = base, kept, last
 	if way != "" {
 		fd, errno := openat2(base, way, pathFlags|unix.O_DIRECTORY, unix.RESOLVE_NO_SYMLINKS)
 		if errno != 0 {
 			// A symbolic link, or an error whose place matters.
-			w := walk{s: s, tid: tid, at: base}
-			return w.to(string(name), follow)
+			return s.walk(tid, base, kept, string(name), follow)
 		}
-		unix.Close(base)
-		p.dir = fd
+		p.close()
+		p.dir, p.kept = fd, false
 	}
-	if errno := stat(p.dir, "", &p.in); errno != 0 {
+	if errno := s.stat(p.dir, "", &p.in); errno != 0 {
 		p.close()
 		return p, &missed{errno: errno}
 	}
-	switch errno := stat(p.dir, p.name, &p.is); errno {
+	switch errno := s.stat(p.dir, p.name, &p.is); errno {
 	case 0:
 		p.there = true
 	case unix.ENOENT:
@@ -101,45 +104,56 @@ func (s *Supervisor) find(tid uint32, dir int32, name []byte, follow bool) (plac
 		return p, missing
 	}
 	if p.there && follow && p.is.is(unix.S_IFLNK) {
-		at := p.dir
-		p.dir = -1
-		w := walk{s: s, tid: tid, at: at}
-		return w.to(p.name, true)
+		return s.walk(tid, p.dir, p.kept, p.name, true)
 	}
 	return p, nil
 }
 
-// base opens the folder that a name starts at.
-func (s *Supervisor) base(tid uint32, dir int32, name []byte) (int, syscall.Errno) {
+// walk follows a name from a folder component by component. It closes the folder unless
+// that is kept.
+func (s *Supervisor) walk(tid uint32, base int, kept bool, name string, follow bool) (place, *missed) {
+	if kept {
+		own, err := unix.FcntlInt(uintptr(base), unix.F_DUPFD_CLOEXEC, 3)
+		if err != nil {
+			return place{dir: -1, object: -1}, &missed{errno: unix.EMFILE}
+		}
+		base = own
+	}
+	w := walk{s: s, tid: tid, at: base}
+	return w.to(name, follow)
+}
+
+// base opens the folder that a name starts at. One that is kept is not the caller's
+// to close.
+func (s *Supervisor) base(tid uint32, dir int32, name []byte) (fd int, kept bool, errno syscall.Errno) {
 	switch {
 	case name[0] == '/':
 		return s.rootOf(tid)
 	case dir == atCwd:
-		return s.procOpen(tid, "/cwd")
+		fd, errno = s.procOpen(tid, "/cwd")
 	case dir < 0:
-		return -1, unix.EBADF
+		return -1, false, unix.EBADF
+	default:
+		fd, errno = s.procOpen(tid, "/fd/"+strconv.Itoa(int(dir)))
 	}
-	return s.procOpen(tid, "/fd/"+strconv.Itoa(int(dir)))
+	return fd, false, errno
 }
 
 // rootOf opens the root folder of a task. Tasks that cannot change theirs all have
-// the same one.
-func (s *Supervisor) rootOf(tid uint32) (int, syscall.Errno) {
+// the same one, which is kept.
+func (s *Supervisor) rootOf(tid uint32) (fd int, kept bool, errno syscall.Errno) {
 	if s.cfg.OwnRoots {
-		return s.procOpen(tid, "/root")
+		fd, errno = s.procOpen(tid, "/root")
+		return fd, false, errno
 	}
 	if s.root < 0 {
 		fd, errno := s.procOpen(tid, "/root")
 		if errno != 0 {
-			return -1, errno
+			return -1, false, errno
 		}
 		s.root = fd
 	}
-	fd, err := unix.FcntlInt(uintptr(s.root), unix.F_DUPFD_CLOEXEC, 3)
-	if err != nil {
-		return -1, unix.EMFILE
-	}
-	return fd, 0
+	return s.root, true, 0
 }
 
 // procOpen opens what a link below a task's folder in /proc leads to.
@@ -182,15 +196,24 @@ func openat2(dir int, name string, flags, resolve uint64) (int, syscall.Errno) {
 }
 
 // stat looks at a name in a folder, or, without a name, at a descriptor.
-func stat(dir int, name string, f *facts) syscall.Errno {
-	var st unix.Statx_t
+func (s *Supervisor) stat(dir int, name string, f *facts) syscall.Errno {
+	if len(name) >= len(s.way) {
+		return unix.ENAMETOOLONG
+	}
+	return s.statAt(dir, append(s.way[:0], name...), f)
+}
+
+// statAt does the same for a name in the supervisor's buffer.
+func (s *Supervisor) statAt(dir int, name []byte, f *facts) syscall.Errno {
+	st := &s.looked
 	flags := unix.AT_SYMLINK_NOFOLLOW | unix.AT_STATX_DONT_SYNC | unix.AT_NO_AUTOMOUNT
-	if name == "" {
+	if len(name) == 0 {
 		flags |= unix.AT_EMPTY_PATH
 	}
+	name = append(name, 0)
 	const want = unix.STATX_TYPE | unix.STATX_MODE | unix.STATX_UID | unix.STATX_GID | unix.STATX_INO | unix.STATX_NLINK | unix.STATX_MNT_ID
-	if err := unix.Statx(dir, name, flags, want, &st); err != nil {
-		errno, _ := err.(syscall.Errno) //nolint:errorlint // x/sys returns the number itself
+	_, _, errno := unix.Syscall6(unix.SYS_STATX, uintptr(dir), uintptr(unsafe.Pointer(&name[0])), uintptr(flags), want, uintptr(unsafe.Pointer(st)), 0)
+	if errno != 0 {
 		return errno
 	}
 	*f = facts{
@@ -222,13 +245,13 @@ func (s *Supervisor) nameOf(fd int) string {
 
 // pathOf returns where a place lies, absolute; empty when nobody knows.
 func (s *Supervisor) pathOf(p *place) string {
-	if p.dir < 0 {
-		if p.is.links == 0 {
-			return ""
-		}
-		return s.nameOf(p.object)
+	if p.named() {
+		return s.nameOf(p.dir) + "/" + p.name
 	}
-	return s.nameOf(p.dir) + "/" + p.name
+	if p.is.links == 0 {
+		return ""
+	}
+	return s.nameOf(p.object)
 }
 
 // A walk follows a name component by component, for names with symbolic links.
@@ -295,10 +318,10 @@ func (w *walk) to(name string, follow bool) (place, *missed) {
 // look finds one component. The place shares the folder of the walk.
 func (w *walk) look(part string) (place, syscall.Errno) {
 	p := place{dir: w.at, name: part, object: -1}
-	if errno := stat(w.at, "", &p.in); errno != 0 {
+	if errno := w.s.stat(w.at, "", &p.in); errno != 0 {
 		return p, errno
 	}
-	switch errno := stat(w.at, part, &p.is); errno {
+	switch errno := w.s.stat(w.at, part, &p.is); errno {
 	case 0:
 		p.there = true
 	case unix.ENOENT:
@@ -335,7 +358,7 @@ func (w *walk) follow(part string, rest *string, last bool) (place, *missed, boo
 			return none, nil, false
 		}
 		w.drop()
-		p, m := object(fd)
+		p, m := w.s.object(fd)
 		return p, m, true
 	}
 	n, err := unix.Readlinkat(w.at, part, w.s.text[:])
@@ -345,7 +368,13 @@ func (w *walk) follow(part string, rest *string, last bool) (place, *missed, boo
 	}
 	to := string(w.s.text[:n])
 	if to[0] == '/' {
-		root, errno := w.s.rootOf(w.tid)
+		root, kept, errno := w.s.rootOf(w.tid)
+		if kept {
+			var err error
+			if root, err = unix.FcntlInt(uintptr(root), unix.F_DUPFD_CLOEXEC, 3); err != nil {
+				errno = unix.EMFILE
+			}
+		}
 		if errno != 0 {
 			p, m := w.fail(errno, part, *rest)
 			return p, m, true
@@ -357,9 +386,9 @@ func (w *walk) follow(part string, rest *string, last bool) (place, *missed, boo
 }
 
 // object is a place that was reached by no name.
-func object(fd int) (place, *missed) {
+func (s *Supervisor) object(fd int) (place, *missed) {
 	p := place{dir: -1, object: fd, there: true}
-	if errno := stat(fd, "", &p.is); errno != 0 {
+	if errno := s.stat(fd, "", &p.is); errno != 0 {
 		p.close()
 		return p, &missed{errno: errno}
 	}
@@ -370,7 +399,7 @@ func object(fd int) (place, *missed) {
 func (w *walk) self() (place, *missed) {
 	fd := w.at
 	w.at = -1
-	return object(fd)
+	return w.s.object(fd)
 }
 
 func (w *walk) move(fd int) {
@@ -417,7 +446,7 @@ func (s *Supervisor) isProc(fd int) bool {
 func (s *Supervisor) isProcRoot(fd int) bool {
 	const rootIno = 1 // PROC_ROOT_INO of linux/proc_ns.h
 	var f facts
-	return s.isProc(fd) && stat(fd, "", &f) == 0 && f.ino == rootIno
+	return s.isProc(fd) && s.stat(fd, "", &f) == 0 && f.ino == rootIno
 }
 
 // ownEntry says what the links to a task's own entry mean for that task: its numbers

@@ -26,6 +26,9 @@ type Supervisor struct {
 	// name and name2 hold the names of the call that is being judged, text what the
 	// kernel says about links.
 	name, name2, text [pathMax]byte
+	way               [pathMax + 64]byte // a name for the kernel
+	looked            unix.Statx_t
+	folders           map[folderID]known
 	mounts            map[uint64]bool // by id: read-only
 	groups            []int
 
