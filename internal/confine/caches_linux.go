@@ -35,12 +35,13 @@ type cacheUse struct {
 //
 // Overlays can only be had at the native level.
 func (h *Host) caches(r *Request, pr *plan.Request, keep *keeping, overlays bool) (*cacheUse, error) {
+	asked := grantedCaches(r.Policy.Named())
 	if r.NoCaches {
-		return nil, nil
+		return nil, noCaches(asked)
 	}
 	dir := realPath(r.Dir)
 	u := &cacheUse{overlays: overlays, host: h, pr: pr, workspace: workspaceOf(pr, dir)}
-	tools := toolcache.Detect(u.workspace, dir)
+	tools := toolcache.Join(toolcache.Detect(u.workspace, dir), asked)
 	if len(tools) == 0 {
 		return nil, nil
 	}
