@@ -181,6 +181,9 @@ type Sandbox struct {
 	Warnings  []string // what people should know and the command can do without
 	Weaker    []string // what is weaker than the level promises, in words
 	Script    string   // the launch in words, for people
+	// Observed says that an observer saw every access that was refused: where it
+	// reports none, there was none.
+	Observed bool
 }
 
 // A StartError says why a program could not be executed.

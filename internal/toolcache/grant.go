@@ -63,10 +63,10 @@ func Join(found, asked []Toolchain) []Toolchain {
 }
 
 // GrantFor returns the name of the narrowest grant that covers a path, which is
-// absolute and clean, for tools that run with the environment env. Real returns the
-// path behind symbolic links; nil means that none are followed. It is "" for a path
-// that is in no cache.
-func GrantFor(path string, env []string, real func(string) string) string {
+// absolute and clean, for tools that run with the environment env, and the folder of
+// the cache. Real returns the path behind symbolic links; nil means that none are
+// followed. Both are "" for a path that is in no cache.
+func GrantFor(path string, env []string, real func(string) string) (name, folder string) {
 	for _, t := range table() {
 		for i := range t.Caches {
 			c := &t.Caches[i]
@@ -74,16 +74,25 @@ func GrantFor(path string, env []string, real func(string) string) string {
 			if folder == "" || folder == "/" {
 				continue
 			}
-			if !inside(path, folder) && (real == nil || !inside(path, real(folder))) {
+			if real != nil && !inside(path, folder) {
+				folder = real(folder)
+			}
+			if !inside(path, folder) {
 				continue
 			}
 			if c.Tool != "" {
-				return GrantPrefix + c.Tool
+				return GrantPrefix + c.Tool, folder
 			}
-			return GrantPrefix + t.Name
+			return GrantPrefix + t.Name, folder
 		}
 	}
-	return ""
+	return "", ""
+}
+
+// Holds reports whether the toolchains have every cache that a grant is about.
+func Holds(found []Toolchain, grant string) bool {
+	asked, ok := Granted(grant)
+	return ok && len(Join(found, []Toolchain{asked})) == len(found)
 }
 
 // inside reports whether a path is a folder or lies in it.

@@ -67,6 +67,9 @@ func TestJoin(t *testing.T) {
 		{"a part and the whole", of("cache:pip"), of("cache:python", "cache:npm"), "pip uv npm"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
+			if len(test.asked) == 1 && len(test.found) == 1 && Holds(test.found, GrantPrefix+test.asked[0].Name) != (test.name == "both the same") {
+				t.Error("Holds says otherwise")
+			}
 			if got := names(Join(test.found, test.asked)); got != test.want {
 				t.Errorf("%q, want %q", got, test.want)
 			}
@@ -91,9 +94,12 @@ func TestGrantFor(t *testing.T) {
 		{"nobody's home", "/h/.npm/x", "", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got := GrantFor(test.path, []string{test.env}, real)
+			got, folder := GrantFor(test.path, []string{test.env}, real)
 			if got != test.want {
 				t.Errorf("%q, want %q", got, test.want)
+			}
+			if got != "" && !inside(test.path, folder) {
+				t.Errorf("the folder is %q", folder)
 			}
 			if got != "" && !slices.Contains(Grants(), got) {
 				t.Error("there is no such grant")
