@@ -39,25 +39,41 @@ func writes(names ...string) []sandbox.Denial {
 	return ds
 }
 
+func reads(name string) []sandbox.Denial {
+	return []sandbox.Denial{{Access: sandbox.Access{Op: sandbox.Read, Path: name}}}
+}
+
+// A cureCase is what a policy kept a command from, where these paths exist, and what
+// becomes of it: "RULE: GRANT".
+type cureCase struct {
+	name   string
+	policy sandbox.Policy
+	there  []string
+	ds     []sandbox.Denial
+	want   []string
+}
+
+func (c cureCase) check(t *testing.T) {
+	t.Helper()
+	ds := slices.Clone(c.ds)
+	cureSetting(c.policy, c.there...).finish(ds)
+	var got []string
+	for _, d := range ds {
+		got = append(got, d.Rule+": "+d.Grant)
+	}
+	if diff := cmp.Diff(c.want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestCures(t *testing.T) {
 	ws := sandbox.WorkspaceWrite("/w")
-	git, npm := sandbox.Grant{Name: "git"}, sandbox.Grant{Name: "cache:npm"}
-	read := func(name string) []sandbox.Denial {
-		return []sandbox.Denial{{Access: sandbox.Access{Op: sandbox.Read, Path: name}}}
-	}
 	connect := func(network, addr string) []sandbox.Denial {
 		return []sandbox.Denial{{Access: sandbox.Access{Op: sandbox.Connect, Net: network, Addr: addr}}}
 	}
 	one := func(d sandbox.Denial) []sandbox.Denial { return []sandbox.Denial{d} }
-	repo := []string{"/w/.git/config", "/w/.git/hooks", "/w/sub/.git/index"}
 	srv := []string{"/srv/data/d/a", "/srv/data/d/b", "/srv/data/d/c", "/srv/data/d/d"}
-	for _, test := range []struct {
-		name   string
-		policy sandbox.Policy
-		there  []string
-		ds     []sandbox.Denial
-		want   []string // "RULE: GRANT"
-	}{
+	for _, test := range []cureCase{
 		{"a file", ws, []string{"/etc/hosts"}, writes("/etc/hosts"), []string{"/=read: --rw /etc/hosts"}},
 		{"a new file needs its folder", ws, []string{"/srv/data"}, writes("/srv/data/new"), []string{"/=read: --rw /srv/data"}},
 		{"a new file where the folder is too much", ws, []string{"/etc"}, writes("/etc/new"), []string{"/=read: "}},
@@ -65,9 +81,9 @@ func TestCures(t *testing.T) {
 		{"few siblings", ws, srv, writes(srv[:2]...), []string{"/=read: --rw /srv/data/d/a", "/=read: --rw /srv/data/d/b"}},
 		{"siblings and another", ws, append([]string{"/etc/hosts"}, srv...), writes(append(srv, "/etc/hosts")...),
 			append(slices.Repeat([]string{"/=read: --rw /srv/data/d"}, 4), "/=read: --rw /etc/hosts")},
-		{"a deny entry", ws.WithEntries(sandbox.PathEntry("/w/no", sandbox.LevelDeny)), nil, read("/w/no/x"), []string{"/w/no=deny: "}},
-		{"a deny glob", ws.WithEntries(sandbox.GlobEntry("**/.env")), []string{"/w/.env"}, read("/w/.env"), []string{"deny /w/**/.env: "}},
-		{"a path that is not shown", sandbox.Policy{}, []string{"/srv/data"}, read("/srv/data"), []string{"not listed: --ro /srv/data"}},
+		{"a deny entry", ws.WithEntries(sandbox.PathEntry("/w/no", sandbox.LevelDeny)), nil, reads("/w/no/x"), []string{"/w/no=deny: "}},
+		{"a deny glob", ws.WithEntries(sandbox.GlobEntry("**/.env")), []string{"/w/.env"}, reads("/w/.env"), []string{"deny /w/**/.env: "}},
+		{"a path that is not shown", sandbox.Policy{}, []string{"/srv/data"}, reads("/srv/data"), []string{"not listed: --ro /srv/data"}},
 		{"no network", ws, nil, connect("tcp", "93.184.216.34:443"), []string{"network=none: "}},
 		{"the host's loopback", ws, nil, connect("tcp", "127.0.0.1:5432"), []string{": "}},
 		{"a unix socket", ws, nil, connect("unix", "/run/docker.sock"), []string{"unix sockets: "}},
@@ -76,7 +92,16 @@ func TestCures(t *testing.T) {
 		{"nothing known", ws, nil, one(sandbox.Denial{Access: sandbox.Access{Op: sandbox.Write}}), []string{": "}},
 		{"what the policy allows", ws, nil, writes("/w/hooks/x"), []string{": "}},
 		{"the observer knows better", ws, nil, one(sandbox.Denial{Access: sandbox.Access{Op: sandbox.Write, Path: "/etc/x"}, Rule: "r", Grant: "g"}), []string{"r: g"}},
+	} {
+		t.Run(test.name, test.check)
+	}
+}
 
+func TestCuresByName(t *testing.T) {
+	ws := sandbox.WorkspaceWrite("/w")
+	git, npm := sandbox.Grant{Name: "git"}, sandbox.Grant{Name: "cache:npm"}
+	repo := []string{"/w/.git/config", "/w/.git/hooks", "/w/sub/.git/index"}
+	for _, test := range []cureCase{
 		{"the index of git", ws, repo, writes("/w/.git/index.lock"), []string{"/w/.git=read (protected): --grant git"}},
 		{"many in git", ws, repo, writes("/w/.git/objects/a", "/w/.git/objects/b", "/w/.git/objects/c", "/w/.git/objects/d"),
 			slices.Repeat([]string{"/w/.git=read (protected): --grant git"}, 4)},
@@ -103,19 +128,9 @@ func TestCures(t *testing.T) {
 		{"a cache by a grant that did not help", ws.With(npm), []string{"/h/.npm/x"}, writes("/h/.npm/x"), []string{"/=read: --rw /h/.npm/x"}},
 		{"a cache with an entry of its own", ws.WithEntries(sandbox.PathEntry("/h/.npm", sandbox.LevelRead)), []string{"/h/.npm/x"}, writes("/h/.npm/x"), []string{"/h/.npm=read: --rw /h/.npm/x"}},
 		{"a denied cache", ws.WithEntries(sandbox.PathEntry("/h", sandbox.LevelDeny)), nil, writes("/h/.npm/x"), []string{"/h=deny: "}},
-		{"reading a cache that is not shown", sandbox.Policy{}, []string{"/h/.npm/x"}, read("/h/.npm/x"), []string{"not listed: --ro /h/.npm/x"}},
+		{"reading a cache that is not shown", sandbox.Policy{}, []string{"/h/.npm/x"}, reads("/h/.npm/x"), []string{"not listed: --ro /h/.npm/x"}},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			ds := slices.Clone(test.ds)
-			cureSetting(test.policy, test.there...).finish(ds)
-			var got []string
-			for _, d := range ds {
-				got = append(got, d.Rule+": "+d.Grant)
-			}
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Error(diff)
-			}
-		})
+		t.Run(test.name, test.check)
 	}
 	t.Run("no named grants there", func(t *testing.T) {
 		c, ds := cureSetting(ws, repo...), writes("/w/.git/config", "/h/.npm/x")

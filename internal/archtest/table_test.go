@@ -72,6 +72,7 @@ var layers = map[string]int{
 	"internal/execserver": layerDoors,
 	"internal/fleet":      layerDoors,
 	"internal/mcpserver":  layerDoors,
+	"internal/runlog":     layerDoors,
 
 	"internal/cli": layerCLI,
 
@@ -232,7 +233,7 @@ var loads = []load{
 // perOSRooms may hold code for one operating system and ask which one it is.
 var perOSRooms = []string{
 	"approval", "internal/confine", "internal/guard", "internal/landlock", "internal/launch", "internal/notify", "internal/overlay",
-	"internal/proc", "internal/repo", "internal/toolcache",
+	"internal/proc", "internal/repo", "internal/runlog", "internal/toolcache",
 }
 
 // A waiver lets one file break one rule about sources, for a reason.

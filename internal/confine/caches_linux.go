@@ -268,26 +268,11 @@ func (h *Host) stateFolder() (string, error) {
 	if h.state != "" {
 		return h.state, nil
 	}
-	state, err := findState()
+	state, err := StateFolder()
 	if err == nil {
 		h.state = state
 	}
 	return state, err
-}
-
-// findState returns the first state folder that can be had.
-func findState() (string, error) {
-	var first error
-	for _, d := range stateDirs() {
-		err := ownFolder(d)
-		if err == nil {
-			return realPath(d), nil
-		}
-		if first == nil {
-			first = err
-		}
-	}
-	return "", first
 }
 
 // addRule adds a rule to a request, in its place. It may take that of a pin, which
