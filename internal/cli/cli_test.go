@@ -164,17 +164,6 @@ func TestDiagnose(t *testing.T) {
 	}
 }
 
-func TestDenied(t *testing.T) {
-	d := sandbox.Denial{Access: sandbox.Access{Op: sandbox.Write, Path: "/etc/x"}, Source: sandbox.Notified}
-	if got, want := denied(d), "the command was kept from this: write /etc/x"; got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
-	d.Grant = "--rw /etc"
-	if got, want := denied(d), "the command was kept from this: write /etc/x; --rw /etc allows it"; got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
-}
-
 func TestMainNeedsNoRunner(t *testing.T) {
 	if err := dispatch(context.Background(), &Env{Dir: "/"}, []string{"nonsense"}); err == nil {
 		t.Error("nonsense was understood")

@@ -34,6 +34,7 @@ type Record struct {
 	TimedOut   bool          `json:"timed_out"`
 	End        string        `json:"end"`
 	DurationMS int64         `json:"duration_ms"`
+	Attempts   int           `json:"attempts"` // 0: it did not run
 	Sandbox    event.Sandbox `json:"sandbox"`
 	Error      string        `json:"error"`
 

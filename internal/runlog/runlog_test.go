@@ -79,7 +79,7 @@ func TestAppend(t *testing.T) {
 	e.Report.Sandbox = event.Sandbox{Mode: "read-only", Network: "none", Level: "native", Observed: true}
 	e.Report.Denials = []sandbox.Denial{{Access: sandbox.Access{Op: sandbox.Write, Path: "/etc/x"}, Errno: "EROFS", Source: sandbox.Notified, Rule: "/=read", Count: 4}}
 	e.Report.Quarantined = []executor.Quarantined{{Path: "/w/.git", Why: "w"}}
-	e.Report.Survivors = 1
+	e.Report.Survivors, e.Report.Attempts = 1, 1
 	if err := Append(folder, e); err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func TestAppend(t *testing.T) {
 		Version: 1, Start: begin, Flags: []string{"-s", "read-only", "-e", "API_KEY=***"}, Run: "one",
 		Args: []string{"curl", "--token=***", "https://a:***@h/"}, Dir: "/w", ExitCode: 3, End: "exited", DurationMS: 1500,
 		Sandbox: event.Sandbox{Mode: "read-only", Mechanism: []string{}, Network: "none", Level: "native", Observed: true},
-		Denials: e.Report.Denials, DenialsOmitted: 2, Survivors: 1, Quarantined: e.Report.Quarantined,
+		Denials: e.Report.Denials, DenialsOmitted: 2, Survivors: 1, Attempts: 1, Quarantined: e.Report.Quarantined,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
