@@ -42,6 +42,7 @@ func invoke(t *testing.T, dir string, args ...string) (code int, stdout, stderr 
 	}
 	t.Cleanup(func() { _ = null.Close() })
 	out, errs := open("stdout"), open("stderr")
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	code = Main(args, &Env{Stdin: null, Stdout: out, Stderr: errs, Environ: testenv.Environ(), Dir: dir})
 	read := func(f *os.File) string {
 		text, err := os.ReadFile(f.Name())
