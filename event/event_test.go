@@ -28,7 +28,7 @@ func TestJSON(t *testing.T) {
 			`,"argv":["a","b"],"cwd":"/w","decision":"prompt","reason":"it <asks>"}`},
 		{Judged{}, `,"argv":[],"cwd":"","decision":""}`},
 		{Started{Sandbox: Sandbox{Mode: "read-only", Network: "none", Level: "native", Weaker: []string{"w"}}, Withheld: []string{"A_KEY"}},
-			`,"sandbox":{"mode":"read-only","mechanism":[],"network":"none","level":"native","observed":false,"weaker":["w"]},"withheld":["A_KEY"]}`},
+			`,"sandbox":{"mode":"read-only","mechanism":[],"network":"none","level":"native","weaker":["w"],"observed":false},"withheld":["A_KEY"]}`},
 		{Output{Stream: executor.Stderr, Number: 2, Offset: 10, Data: []byte("é")},
 			`,"stream":"stderr","number":2,"offset":10,"text":"é"}`},
 		{Output{Number: 1, Data: []byte("a\xff")}, `,"stream":"stdout","number":1,"offset":0,"text":"a` + "\ufffd" + `","data":"Yf8="}`},

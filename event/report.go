@@ -16,8 +16,8 @@ type Sandbox struct {
 	Mechanism []string `json:"mechanism"`        // such as "userns"; empty for none
 	Network   string   `json:"network"`          // "none", "proxy" or "host"
 	Level     string   `json:"level"`            // what was reached: "native", "bwrap", "landlock", "seatbelt" or "none"
-	Observed  bool     `json:"observed"`         // refused accesses were seen, not guessed
 	Weaker    []string `json:"weaker,omitempty"` // what is weaker than the level promises
+	Observed  bool     `json:"observed"`         // refused accesses were seen, not guessed
 }
 
 // Report is how a run ended, for JSON: the object that scripts and agents read.

@@ -176,14 +176,14 @@ const timeForm = "2006-01-02 15:04:05"
 
 // refusals counts denials for the list.
 func refusals(r runlog.Record) string {
-	n := len(r.Denials) + r.DenialsOmitted
-	switch {
-	case n == 0:
+	switch n := len(r.Denials) + r.DenialsOmitted; n {
+	case 0:
 		return "-"
-	case n == 1:
+	case 1:
 		return "1 denial"
+	default:
+		return fmt.Sprintf("%d denials", n)
 	}
-	return fmt.Sprintf("%d denials", n)
 }
 
 // shortEnd says in a word or two how a run ended.
