@@ -211,6 +211,9 @@ func (c *curing) byPath(ds []sandbox.Denial, numbers []int) {
 		if c.policy.Rule(d.Access) == sandbox.Allow {
 			continue // it is not the policy that refused it
 		}
+		if slices.ContainsFunc(kernelFolders(), func(f string) bool { return inside(d.Path, f) }) {
+			continue
+		}
 		if d.Path = c.there(d.Path); d.Path == "" {
 			continue
 		}
@@ -234,6 +237,10 @@ func (c *curing) byPath(ds []sandbox.Denial, numbers []int) {
 		}
 	}
 }
+
+// kernelFolders are folders with devices, processes and settings. A sandbox has its
+// own; the host's are not given.
+func kernelFolders() []string { return []string{"/dev", "/proc", "/sys"} }
 
 // opens reports whether the policy with a grant lets an access through. A grant that
 // would be warned about, such as that of a home folder, is none.

@@ -81,6 +81,7 @@ func TestCures(t *testing.T) {
 		{"few siblings", ws, srv, writes(srv[:2]...), []string{"/=read: --rw /srv/data/d/a", "/=read: --rw /srv/data/d/b"}},
 		{"siblings and another", ws, append([]string{"/etc/hosts"}, srv...), writes(append(srv, "/etc/hosts")...),
 			append(slices.Repeat([]string{"/=read: --rw /srv/data/d"}, 4), "/=read: --rw /etc/hosts")},
+		{"a setting of the kernel", ws, []string{"/proc/sys/vm/swappiness"}, writes("/proc/sys/vm/swappiness"), []string{"/=read: "}},
 		{"a deny entry", ws.WithEntries(sandbox.PathEntry("/w/no", sandbox.LevelDeny)), nil, reads("/w/no/x"), []string{"/w/no=deny: "}},
 		{"a deny glob", ws.WithEntries(sandbox.GlobEntry("**/.env")), []string{"/w/.env"}, reads("/w/.env"), []string{"deny /w/**/.env: "}},
 		{"a path that is not shown", sandbox.Policy{}, []string{"/srv/data"}, reads("/srv/data"), []string{"not listed: --ro /srv/data"}},
