@@ -22,7 +22,7 @@ func TestCuresWork(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	testenv.NeedProgram(t, "git")
-	state, err := os.MkdirTemp("/var/tmp", "sallyport-test-")
+	state, err := os.MkdirTemp("/var/tmp", "sallyport-test-") //nolint:usetesting // the kernel closes folders in it, which only ours can remove
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func TestCuresWork(t *testing.T) {
 // not below /tmp, of which a command has its own.
 func cureBase(t *testing.T) string {
 	t.Helper()
-	base, err := os.MkdirTemp("/var/tmp", "sallyport-test-")
+	base, err := os.MkdirTemp("/var/tmp", "sallyport-test-") //nolint:usetesting // see above
 	if err != nil {
 		t.Fatal(err)
 	}
