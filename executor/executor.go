@@ -180,10 +180,10 @@ type Sandbox struct {
 	Mechanism []string // for example userns, mountns, landlock, seccomp; seatbelt
 	Warnings  []string // what people should know and the command can do without
 	Weaker    []string // what is weaker than the level promises, in words
-	Script    string   // the launch in words, for people
-	// Observed says that an observer saw every access that was refused: where it
-	// reports none, there was none.
+	// Observed says that whatever the sandbox refused was seen: no denial then means
+	// that nothing was refused.
 	Observed bool
+	Script   string // the launch in words, for people
 }
 
 // A StartError says why a program could not be executed.
