@@ -443,8 +443,11 @@ func TestKeptFromWriting(t *testing.T) {
 		t.Errorf("the file inside: %q, %v", got, err)
 	}
 	ds := res.Denials()
-	if len(ds) != 1 || ds[0].Source != sandbox.Guessed || ds[0].Path != outside || ds[0].Errno == "" {
-		t.Errorf("denials %v, want a guess about %s", ds, outside)
+	if len(ds) != 1 || ds[0].Source.Evidence() != res.Sandbox.Observed || ds[0].Path != outside || ds[0].Errno == "" {
+		t.Errorf("denials %v, observed %v, want one about %s", ds, res.Sandbox.Observed, outside)
+	}
+	if want := "--rw " + dir; len(ds) != 1 || ds[0].Rule != "/=read" || ds[0].Grant != want {
+		t.Errorf("denials %+v, want the grant %s", ds, want)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/headtail"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -25,6 +26,8 @@ type attempt struct {
 	exit     *executor.Exit
 	end      End
 	duration time.Duration
+	kept     headtail.Captured // of the output, at its end
+	denials  []sandbox.Denial
 
 	mu    sync.Mutex
 	cause End // why it was stopped, by whoever was first; empty when it was not
@@ -64,11 +67,16 @@ func (t *task) try(ctx context.Context, policy sandbox.Policy) (*attempt, error)
 	release()
 	a.duration = time.Since(begin)
 	a.ear.close()
+	a.kept = a.ear.kept.Snapshot()
+	a.end = a.ending()
+	a.denials = t.denied(a)
 	for _, q := range a.exit.Quarantined {
 		t.emit(event.Quarantined{Quarantined: q})
 	}
+	for _, d := range a.denials {
+		t.emit(event.Denied{Denial: d})
+	}
 	t.emit(event.Exited{Code: a.exit.Code, Signal: a.exit.Signal, Survivors: a.exit.Survivors, Duration: a.duration})
-	a.end = a.ending()
 	switch {
 	case errors.Is(noSandbox(err), ErrNoSandbox):
 		a.end = EndUnavailable // the sandbox could not be built; the command did not run
@@ -195,6 +203,6 @@ func canceled(ctx context.Context) error {
 // wireSandbox is what events and reports say about the sandbox of an attempt.
 func wireSandbox(p sandbox.Policy, s executor.Sandbox) event.Sandbox {
 	return event.Sandbox{
-		Mode: p.Name(), Mechanism: s.Mechanism, Network: p.Network().String(), Level: s.Level, Weaker: s.Weaker,
+		Mode: p.Name(), Mechanism: s.Mechanism, Network: p.Network().String(), Level: s.Level, Observed: s.Observed, Weaker: s.Weaker,
 	}
 }

@@ -36,18 +36,12 @@ func guessDenials(r *Result, p sandbox.Policy) []sandbox.Denial {
 		// The policy allows it: it was something else, perhaps the file's own mode.
 		return nil
 	}
-	if inGit(d.Path) && !slices.Contains(p.Named(), gitGrant) {
-		d.Grant = sandbox.Grant{Name: gitGrant}.String()
-	}
 	return []sandbox.Denial{d}
 }
 
 // gitGrant is the grant for working with git: everything in a git folder but what
 // git obeys.
 const gitGrant = "git"
-
-// inGit reports whether a path lies in a git folder.
-func inGit(name string) bool { return strings.Contains(name, "/.git/") }
 
 // gitDenial finds the words with which git says that it could not write its
 // configuration. It goes on after them in some commands and exits with 0. The path

@@ -267,7 +267,10 @@ func TestResultJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	res.Duration = 12 * time.Millisecond
+	if len(res.Run) != 32 {
+		t.Errorf("the run has the identity %q", res.Run)
+	}
+	res.Duration, res.Run = 12*time.Millisecond, "r1"
 	got, err := json.Marshal(res)
 	if err != nil {
 		t.Fatal(err)
@@ -276,9 +279,9 @@ func TestResultJSON(t *testing.T) {
 		`"duration_ms":12,"stdout":"a\ufffdb \u0026 \u003cc\u003e\n","stderr":"touch: cannot touch '/etc/x': Read-only file system\n",` +
 		`"output":"a\ufffdb \u0026 \u003cc\u003e\ntouch: cannot touch '/etc/x': Read-only file system\n",` +
 		`"stdout_bytes":10,"stderr_bytes":52,"omitted_bytes":0,` +
-		`"sandbox":{"mode":"read-only","mechanism":["userns"],"network":"none","level":"native"},"attempts":1,` +
-		`"denials":[{"op":"write","path":"/etc/x","addr":"","errno":"EROFS","source":"guessed","pid":0,"program":"","rule":"","grant":"","count":1}],` +
-		`"survivors":0,"withheld":["A_KEY"],"stdout_base64":"Yf9iICYgPGM+Cg=="}`
+		`"sandbox":{"mode":"read-only","mechanism":["userns"],"network":"none","level":"native","observed":false},"attempts":1,` +
+		`"denials":[{"op":"write","path":"/etc/x","addr":"","errno":"EROFS","source":"guessed","pid":0,"program":"","rule":"/=read","grant":"--rw /etc/x","count":1}],` +
+		`"survivors":0,"withheld":["A_KEY"],"stdout_base64":"Yf9iICYgPGM+Cg==","run":"r1"}`
 	if string(got) != strings.ReplaceAll(want, `\ufffd`, "\ufffd") {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

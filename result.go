@@ -45,6 +45,9 @@ const ExitTimedOut = 124
 
 // A Result is what is known about a command that ran.
 type Result struct {
+	// Run is the identity of the run, as in its events.
+	Run string
+
 	// Args is the argument vector that ran; of a script it has the shell in front.
 	// Dir is the directory it ran in, absolute.
 	Args []string
@@ -95,6 +98,10 @@ type Result struct {
 	// granted or not looked at whole.
 	Warnings []string
 
+	// DenialsOmitted counts what the command was kept from and Denials leaves out,
+	// because there were too many different ones.
+	DenialsOmitted int
+
 	denials []sandbox.Denial
 }
 
@@ -110,9 +117,9 @@ type Attempt struct {
 
 // result turns the last attempt into the result of the run.
 func (t *task) result(a *attempt) *Result {
-	kept := a.ear.kept.Snapshot()
+	kept := a.kept
 	r := &Result{
-		Args: t.args, Dir: t.dir,
+		Run: t.id, Args: t.args, Dir: t.dir,
 		ExitCode: a.exit.Code, Signal: a.exit.Signal, End: a.end, Duration: a.duration,
 		Stdout: newOutput(kept.Stdout), Stderr: newOutput(kept.Stderr), Output: newOutput(kept.Combined),
 		StdoutErr: a.ear.trouble(executor.Stdout), StderrErr: a.ear.trouble(executor.Stderr),
@@ -121,27 +128,31 @@ func (t *task) result(a *attempt) *Result {
 		Attempts: []Attempt{{Policy: a.policy, Code: a.exit.Code, Signal: a.exit.Signal, Duration: a.duration}},
 		Withheld: t.withheld, Warnings: slices.Concat(t.warned, a.exit.Sandbox.Warnings),
 	}
-	switch a.end {
-	case EndTimedOut:
-		r.TimedOut, r.ExitCode = true, ExitTimedOut
-	case EndCanceled:
-		sig := r.Signal
-		if sig == 0 {
-			sig = a.exit.LastSignal
-		}
-		r.ExitCode = 128 + sig
-	}
-	r.denials = a.exit.Denials
-	if len(r.denials) == 0 {
-		r.denials = guessDenials(r, a.policy)
-	}
+	r.TimedOut, r.ExitCode = a.end == EndTimedOut, a.code()
+	r.denials, r.DenialsOmitted = a.denials, a.exit.DenialsOmitted
 	return r
 }
 
-// Denials returns what the command was kept from, as far as that is known. A
-// denial whose source is sandbox.Guessed is a guess from the exit code and the
-// words of the output: it may be about something else, and nothing is decided by
-// it. Nil means that nothing is known.
+// code is the exit code of the run, which is not the command's own where we ended it.
+func (a *attempt) code() int {
+	switch a.end {
+	case EndTimedOut:
+		return ExitTimedOut
+	case EndCanceled:
+		if a.exit.Signal != 0 {
+			return 128 + a.exit.Signal
+		}
+		return 128 + a.exit.LastSignal
+	}
+	return a.exit.Code
+}
+
+// Denials returns what the command was kept from, each with the rule that kept it
+// and the smallest grant that would have let it through, as far as there is one. Where
+// an observer ran (Sandbox.Observed) these are facts, and an empty list means that
+// nothing was refused. A denial whose source is sandbox.Guessed is a guess from the
+// exit code and the words of the output: it may be about something else, and nothing
+// is decided by it. Without an observer an empty list means that nothing is known.
 func (r *Result) Denials() []sandbox.Denial { return r.denials }
 
 // Err returns nil for a command that exited with code 0, a *TimeoutError for one
@@ -167,14 +178,14 @@ func (r *Result) name() string {
 // Report returns the result in the form that scripts and agents read.
 func (r *Result) Report() event.Report {
 	return event.Report{
-		Args: r.Args, Dir: r.Dir, ExitCode: r.ExitCode, Signal: r.Signal, TimedOut: r.TimedOut,
+		Run: r.Run, Args: r.Args, Dir: r.Dir, ExitCode: r.ExitCode, Signal: r.Signal, TimedOut: r.TimedOut,
 		End: string(r.End), Duration: r.Duration,
 		Stdout: r.Stdout.captured(), Stderr: r.Stderr.captured(), Output: r.Output.captured(),
 		Sandbox: event.Sandbox{
 			Mode: r.Mode, Mechanism: r.Sandbox.Mechanism, Network: r.Network.String(),
-			Level: r.Sandbox.Level, Weaker: r.Sandbox.Weaker,
+			Level: r.Sandbox.Level, Observed: r.Sandbox.Observed, Weaker: r.Sandbox.Weaker,
 		},
-		Attempts: len(r.Attempts), Denials: r.denials, Survivors: len(r.Survivors),
+		Attempts: len(r.Attempts), Denials: r.denials, DenialsOmitted: r.DenialsOmitted, Survivors: len(r.Survivors),
 		StreamsLeftOpen: r.StreamsLeftOpen, Quarantined: r.Quarantined, Withheld: r.Withheld, Warnings: r.Warnings,
 	}
 }

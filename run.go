@@ -81,9 +81,6 @@ func (t *task) conclude(a *attempt, err error) (*Result, error) {
 	var res *Result
 	if a != nil {
 		res = t.result(a)
-		for _, d := range res.Denials() {
-			t.emit(event.Denied{Denial: d})
-		}
 	}
 	t.ended(res, err)
 	return res, err

@@ -17,11 +17,14 @@ type Sandbox struct {
 	Network   string   `json:"network"`          // "none", "proxy" or "host"
 	Level     string   `json:"level"`            // what was reached: "native", "bwrap", "landlock", "seatbelt" or "none"
 	Weaker    []string `json:"weaker,omitempty"` // what is weaker than the level promises
+	Observed  bool     `json:"observed"`         // refused accesses were seen, not guessed
 }
 
 // Report is how a run ended, for JSON: the object that scripts and agents read.
 // Its member names and their types stay; new ones may be added.
 type Report struct {
+	// Run is the identity of the run; empty for a command that never began.
+	Run      string
 	Args     []string
 	Dir      string
 	ExitCode int
@@ -34,10 +37,12 @@ type Report struct {
 	// order of arrival.
 	Stdout, Stderr, Output Captured
 
-	Sandbox   Sandbox
-	Attempts  int
-	Denials   []sandbox.Denial
-	Survivors int
+	Sandbox  Sandbox
+	Attempts int
+	Denials  []sandbox.Denial
+	// DenialsOmitted counts denials that are not among Denials for want of room.
+	DenialsOmitted int
+	Survivors      int
 	// StreamsLeftOpen says that a survivor still held an output stream.
 	StreamsLeftOpen bool
 	// Quarantined are names that appeared although they must not, and were moved
@@ -64,47 +69,7 @@ type Captured struct {
 // is not UTF-8 its text is lossy and stdout_base64 or stderr_base64 holds what
 // was kept.
 func (r Report) MarshalJSON() ([]byte, error) {
-	var rawOut, rawErr []byte
-	if r.Stdout.Binary {
-		rawOut = r.Stdout.Data
-	}
-	if r.Stderr.Binary {
-		rawErr = r.Stderr.Data
-	}
-	head, err := encode(struct {
-		Type     string   `json:"type"`
-		Args     []string `json:"argv"`
-		Dir      string   `json:"cwd"`
-		ExitCode int      `json:"exit_code"`
-		Signal   int      `json:"signal"`
-		TimedOut bool     `json:"timed_out"`
-		End      string   `json:"end"`
-		Duration int64    `json:"duration_ms"`
-	}{"result", list(r.Args), r.Dir, r.ExitCode, r.Signal, r.TimedOut, r.End, r.Duration.Milliseconds()})
-	if err != nil {
-		return nil, err
-	}
-	tail, err := encode(struct {
-		StdoutBytes uint64           `json:"stdout_bytes"`
-		StderrBytes uint64           `json:"stderr_bytes"`
-		Omitted     uint64           `json:"omitted_bytes"`
-		Sandbox     Sandbox          `json:"sandbox"`
-		Attempts    int              `json:"attempts"`
-		Denials     []sandbox.Denial `json:"denials"`
-		Survivors   int              `json:"survivors"`
-		LeftOpen    bool             `json:"streams_left_open,omitempty"`
-
-		Quarantined []executor.Quarantined `json:"quarantined,omitempty"`
-
-		Withheld  []string `json:"withheld,omitempty"`
-		Warnings  []string `json:"warnings,omitempty"`
-		RawStdout []byte   `json:"stdout_base64,omitempty"`
-		RawStderr []byte   `json:"stderr_base64,omitempty"`
-		Error     string   `json:"error,omitempty"`
-	}{
-		r.Stdout.Total, r.Stderr.Total, r.Stdout.Omitted + r.Stderr.Omitted,
-		r.Sandbox.complete(), r.Attempts, list(r.Denials), r.Survivors, r.StreamsLeftOpen, r.Quarantined, r.Withheld, r.Warnings, rawOut, rawErr, r.Error,
-	})
+	head, tail, err := r.ends()
 	if err != nil {
 		return nil, err
 	}
@@ -123,6 +88,66 @@ func (r Report) MarshalJSON() ([]byte, error) {
 	}
 	b = append(b, ',')
 	return append(b, tail[1:]...), nil
+}
+
+// WithoutOutput returns the object of MarshalJSON without what the command printed.
+func (r Report) WithoutOutput() ([]byte, error) {
+	r.Stdout.Binary, r.Stderr.Binary = false, false
+	head, tail, err := r.ends()
+	if err != nil {
+		return nil, err
+	}
+	head[len(head)-1] = ','
+	return append(head, tail[1:]...), nil
+}
+
+// ends returns the two objects before and after the texts.
+func (r Report) ends() (head, tail []byte, err error) {
+	var rawOut, rawErr []byte
+	if r.Stdout.Binary {
+		rawOut = r.Stdout.Data
+	}
+	if r.Stderr.Binary {
+		rawErr = r.Stderr.Data
+	}
+	head, err = encode(struct {
+		Type     string   `json:"type"`
+		Args     []string `json:"argv"`
+		Dir      string   `json:"cwd"`
+		ExitCode int      `json:"exit_code"`
+		Signal   int      `json:"signal"`
+		TimedOut bool     `json:"timed_out"`
+		End      string   `json:"end"`
+		Duration int64    `json:"duration_ms"`
+	}{"result", list(r.Args), r.Dir, r.ExitCode, r.Signal, r.TimedOut, r.End, r.Duration.Milliseconds()})
+	if err != nil {
+		return nil, nil, err
+	}
+	tail, err = encode(struct {
+		StdoutBytes uint64           `json:"stdout_bytes"`
+		StderrBytes uint64           `json:"stderr_bytes"`
+		Omitted     uint64           `json:"omitted_bytes"`
+		Sandbox     Sandbox          `json:"sandbox"`
+		Attempts    int              `json:"attempts"`
+		Denials     []sandbox.Denial `json:"denials"`
+		Survivors   int              `json:"survivors"`
+		LeftOpen    bool             `json:"streams_left_open,omitempty"`
+
+		Quarantined []executor.Quarantined `json:"quarantined,omitempty"`
+
+		Withheld  []string `json:"withheld,omitempty"`
+		Warnings  []string `json:"warnings,omitempty"`
+		RawStdout []byte   `json:"stdout_base64,omitempty"`
+		RawStderr []byte   `json:"stderr_base64,omitempty"`
+		Error     string   `json:"error,omitempty"`
+		Unlisted  int      `json:"denials_omitted,omitempty"`
+		Run       string   `json:"run,omitempty"`
+	}{
+		r.Stdout.Total, r.Stderr.Total, r.Stdout.Omitted + r.Stderr.Omitted,
+		r.Sandbox.complete(), r.Attempts, list(r.Denials), r.Survivors, r.StreamsLeftOpen, r.Quarantined, r.Withheld, r.Warnings, rawOut, rawErr, r.Error,
+		r.DenialsOmitted, r.Run,
+	})
+	return head, tail, err
 }
 
 // complete makes lists of what are lists in JSON.

@@ -53,7 +53,7 @@ type Denial struct {
 	PID     int       // of the process, as seen from outside the sandbox; 0 when not known
 	Program string    // of the process; may be empty
 	Rule    string    // the entry or rule that refused it, as a person writes it; may be empty
-	Grant   string    // [Grant.String] of the cure; empty when there is none
+	Grant   string    // the cure, as [ParseGrants] reads it; empty when there is none
 	Count   int       // how often it was refused; 0 means once
 	Time    time.Time // when; not part of the JSON form
 }

@@ -73,6 +73,7 @@ var layers = map[string]int{
 	"internal/execserver": layerDoors,
 	"internal/fleet":      layerDoors,
 	"internal/mcpserver":  layerDoors,
+	"internal/runlog":     layerDoors,
 
 	"internal/cli": layerCLI,
 
@@ -234,6 +235,7 @@ var loads = []load{
 var perOSRooms = []string{
 	"approval", "internal/confine", "internal/guard", "internal/landlock", "internal/launch", "internal/notify", "internal/oneshot", "internal/overlay",
 	"internal/proc", "internal/repo", "internal/toolcache",
+	"internal/runlog",
 }
 
 // A waiver lets one file break one rule about sources, for a reason.

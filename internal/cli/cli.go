@@ -103,6 +103,7 @@ type verb struct {
 func verbs() []verb {
 	return []verb{
 		{"run", "run a command in the sandbox", runUsage, runVerb},
+		{"why", "say what the last run was kept from, and what would allow it", whyUsage, whyVerb},
 		{"doctor", "say what this machine can enforce, and how to mend it", doctorUsage, doctorVerb},
 		{"caches", "list or clear what commands wrote to toolchain caches", cachesUsage, cachesVerb},
 		{"version", "say which version this is", versionUsage, versionVerb},

@@ -42,6 +42,7 @@ func invoke(t *testing.T, dir string, args ...string) (code int, stdout, stderr 
 	}
 	t.Cleanup(func() { _ = null.Close() })
 	out, errs := open("stdout"), open("stderr")
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	code = Main(args, &Env{Stdin: null, Stdout: out, Stderr: errs, Environ: testenv.Environ(), Dir: dir})
 	read := func(f *os.File) string {
 		text, err := os.ReadFile(f.Name())
@@ -161,17 +162,6 @@ func TestDiagnose(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-func TestDenied(t *testing.T) {
-	d := sandbox.Denial{Access: sandbox.Access{Op: sandbox.Write, Path: "/etc/x"}, Source: sandbox.Notified}
-	if got, want := denied(d), "the command was kept from this: write /etc/x"; got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
-	d.Grant = "--rw /etc"
-	if got, want := denied(d), "the command was kept from this: write /etc/x; --rw /etc allows it"; got != want {
-		t.Errorf("%q, want %q", got, want)
 	}
 }
 

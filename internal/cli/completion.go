@@ -112,10 +112,32 @@ func complete(before []string, word string) (completionKind, []candidate) {
 			return completeFolders, nil
 		}
 		return completeWords, beginning(named("clear", "--json", "--help"), word)
+	case "why":
+		if len(before) == 1 && !strings.HasPrefix(word, "-") {
+			return completeWords, beginning(recordedRuns(), word)
+		}
+		return completeWords, beginning(named("--list", "--json", "--help"), word)
 	case "version":
 		return completeWords, beginning(named("--verbose", "--json", "--help"), word)
 	}
 	return completeFiles, nil
+}
+
+// recordedRuns are the identities of the last runs, the very last one first.
+func recordedRuns() []candidate {
+	const most = 20
+	log, err := readRuns()
+	if err != nil {
+		return nil
+	}
+	var all []candidate
+	for _, r := range slices.Backward(log.Records) {
+		if len(all) == most {
+			break
+		}
+		all = append(all, candidate{r.Run, shortEnd(r) + ": " + shortCommand(r)})
+	}
+	return all
 }
 
 // completeRun is complete for the words after run.

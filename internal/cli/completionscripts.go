@@ -4,11 +4,12 @@
 package cli
 
 // The scripts ask the hidden verb and do nothing else than to show what it says.
-// In bash a candidate loses its description; "=" splits words there, so that the
-// words of the command line are joined again first.
+// In bash a candidate loses its description; "=" and ":" split words there, so that
+// the words of the command line are joined again first, and a candidate loses what
+// stands before them.
 const bashScript = `# Completion of sallyport for bash.
 _sallyport() {
-    local cur out kind line
+    local cur out kind line part
     local -a words
     COMPREPLY=()
     cur=${COMP_LINE:0:COMP_POINT}
@@ -25,7 +26,9 @@ _sallyport() {
     words)
         while IFS= read -r line; do
             line=${line%%$'\t'*}
-            [[ $cur == *=* && $line == *=* ]] && line=${line#*=}
+            part=$cur
+            [[ $cur == *=* && $line == *=* ]] && line=${line#*=} part=${cur#*=}
+            [[ $part == *:* && $COMP_WORDBREAKS == *:* ]] && line=${line#"${part%"${part##*:}"}"}
             [[ -n $line ]] && COMPREPLY+=("$line")
         done <<<"${out#*$'\n'}"
         [[ $out == *$'\n'* ]] || COMPREPLY=()

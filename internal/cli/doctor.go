@@ -6,7 +6,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/sallyport-dev/sallyport/internal/confine"
@@ -157,9 +156,11 @@ func (d diagnosis) String() string {
 func (d diagnosis) grants(b *strings.Builder) {
 	b.WriteString("\nOpened by name, with sallyport run --grant NAME:\n")
 	for _, g := range d.Grants {
-		for i, line := range slices.Concat([]string{
-			"opens: " + g.Opens, "keeps shut: " + g.Keeps, "works: " + strings.Join(g.Commands, ", "),
-		}, prefixed("refused: ", g.Refused)) {
+		lines := []string{"opens: " + g.Opens, "keeps shut: " + g.Keeps, "works: " + strings.Join(g.Commands, ", ")}
+		if len(g.Commands) == 0 {
+			lines = lines[:1] // one of many alike
+		}
+		for i, line := range append(lines, prefixed("refused: ", g.Refused)...) {
 			name := g.Name
 			if i > 0 {
 				name = ""

@@ -26,6 +26,9 @@ type report struct {
 	o     *runOptions
 	words []string
 	lines *lineWriter // with --jsonl
+
+	mu  sync.Mutex
+	run string // its identity, as events have it; empty before the first one
 }
 
 func newReport(env *Env, o *runOptions, words []string) *report {
@@ -39,7 +42,7 @@ func (r *report) attach(runner *sallyport.Runner, cmd *sallyport.Cmd, cancel con
 	switch {
 	case r.o.jsonl:
 		r.lines = newLineWriter(r.env.Stdout, cancel)
-		runner.Events = event.SinkFunc(func(e event.Event) { r.lines.put(e) })
+		runner.Events = event.SinkFunc(func(e event.Event) { r.hear(e); r.lines.put(e) })
 	case !r.o.json:
 		cmd.Stdout, cmd.Stderr = r.env.Stdout, r.env.Stderr
 	}
@@ -64,27 +67,58 @@ func (r *report) warn(policy sandbox.Policy, dir string) {
 	}
 }
 
+// hear remembers which run this is.
+func (r *report) hear(e event.Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.run = e.Run
+}
+
+// identity returns the identity of a run that has no result.
+func (r *report) identity() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.run == "" {
+		r.run = newRunID()
+	}
+	return r.run
+}
+
 // failed reports a run that never began.
-func (r *report) failed(err error) error {
+func (r *report) failed(err error) error { return r.done(nil, err, r.about(nil, err)) }
+
+// about returns the object of a run. Either of res and err may be nil, and both may be
+// set when the end of a command is not known.
+func (r *report) about(res *sallyport.Result, err error) event.Report {
+	var e ending
+	var words string
+	if err != nil {
+		e, words = said(err)
+	}
+	if res == nil {
+		argv := r.words
+		if r.o.hasScript {
+			argv = nil // the shell, and so its arguments, were not chosen yet
+		}
+		return event.Report{
+			Args: argv, Dir: r.env.Dir, ExitCode: e.code, End: e.word, Error: words,
+			Sandbox: event.Sandbox{Mode: r.mode(), Network: r.network(), Level: "none"},
+		}
+	}
+	about := res.Report()
+	if err != nil {
+		about.ExitCode, about.Error = e.code, plain(err)
+	}
+	return about
+}
+
+// said returns what an error means and what to say about it.
+func said(err error) (e ending, words string) {
 	e, words, mend := classify(err)
 	if mend != "" {
 		words += "; " + mend
 	}
-	r.note(words)
-	if !r.o.json && !r.o.jsonl {
-		return exitCode(e.code)
-	}
-	argv := r.words
-	if r.o.hasScript {
-		argv = nil // the shell, and so its arguments, were not chosen yet
-	}
-	if err := r.object(event.Report{
-		Args: argv, Dir: r.env.Dir, ExitCode: e.code, End: e.word, Error: words,
-		Sandbox: event.Sandbox{Mode: r.mode(), Network: r.network(), Level: "none"},
-	}); err != nil {
-		return err
-	}
-	return exitCode(e.code)
+	return e, words
 }
 
 // mode and network say which sandbox was asked for.
@@ -100,41 +134,31 @@ func (r *report) network() string {
 	return "none"
 }
 
-// done reports a run and returns its exit code. Either of res and err may be nil,
-// and both may be set when the end of a command is not known.
-func (r *report) done(res *sallyport.Result, err error) error {
-	if res == nil {
-		return r.failed(err)
-	}
-	code := res.ExitCode
+// done reports a run, whose object is about, and returns its exit code.
+func (r *report) done(res *sallyport.Result, err error, about event.Report) error {
 	if err != nil {
-		e, words, mend := classify(err)
-		if mend != "" {
-			words += "; " + mend
-		}
-		code = e.code
+		_, words := said(err)
 		r.note(words)
 	}
-	r.notes(res)
+	if res != nil {
+		r.notes(res, about.ExitCode)
+	}
 	if r.o.json || r.o.jsonl {
-		about := res.Report()
-		if about.ExitCode = code; err != nil && about.Error == "" {
-			about.Error = plain(err)
-		}
 		if err := r.object(about); err != nil {
 			return err
 		}
 	}
-	return exitCode(code)
+	return exitCode(about.ExitCode)
 }
 
 // notes says what people would not see otherwise.
-func (r *report) notes(res *sallyport.Result) {
+func (r *report) notes(res *sallyport.Result, code int) {
 	if r.o.verbose {
 		r.note("the launch, step by step:\n" + strings.TrimRight(res.Sandbox.Script, "\n"))
 		for _, w := range res.Sandbox.Weaker {
 			r.note("weaker than the level promises: " + w)
 		}
+		r.note("this is run " + res.Run)
 	}
 	if r.o.json || r.o.jsonl {
 		return // all of the rest is in the object
@@ -142,12 +166,9 @@ func (r *report) notes(res *sallyport.Result) {
 	for _, w := range res.Sandbox.Warnings {
 		r.note("warning: " + w)
 	}
-	for _, d := range res.Denials() {
-		// A guess from words of the output tells people nothing new, unless it
-		// comes with what would help.
-		if d.Source.Evidence() || d.Grant != "" {
-			r.note(denied(d))
-		}
+	home, _ := os.UserHomeDir() // empty: nobody knows it
+	for _, line := range keptNotes(res.Denials(), res.DenialsOmitted, home, code == codeOK) {
+		r.note(line)
 	}
 	for _, q := range res.Quarantined {
 		r.note(quarantined(q))
@@ -164,18 +185,6 @@ func (r *report) notes(res *sallyport.Result) {
 	case n > 1:
 		r.note(fmt.Sprintf("%d processes outlived the command and were ended", n))
 	}
-}
-
-// denied says what a command was kept from and what would open the way.
-func denied(d sandbox.Denial) string {
-	words := "the command was kept from this: " + d.Access.String()
-	if !d.Source.Evidence() {
-		words = "the command was probably kept from this: " + d.Access.String()
-	}
-	if d.Grant != "" {
-		words += "; " + d.Grant + " allows it"
-	}
-	return words
 }
 
 // quarantined says which name came into being although it must not.

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/term"
 
@@ -58,11 +59,18 @@ func execute(ctx context.Context, runner *sallyport.Runner, cmd *sallyport.Cmd, 
 	report.attach(runner, cmd, cancel)
 	cmd.Signals = signals.channel()
 	cmd.Ready = signals.ready
+	start := time.Now()
 	res, err := runner.Run(ctx, cmd)
+	about := report.about(res, err)
+	if about.Run == "" {
+		about.Run = report.identity()
+	}
+	recording := report.record(about, start)
 	if closed := runner.Close(); err == nil && closed != nil {
 		report.note("cleaning up: " + plain(closed))
 	}
-	return report.done(res, err)
+	recording.wait(report)
+	return report.done(res, err, about)
 }
 
 // command returns the command that the flags describe.

@@ -5,10 +5,12 @@ package cli
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/sallyport-dev/sallyport/internal/confine"
+	"github.com/sallyport-dev/sallyport/internal/toolcache"
 )
 
 // runOptions is what the flags of run say. The zero value of a member means that
@@ -69,7 +71,7 @@ func (o *runOptions) sandboxFlags() []flag {
 		{long: "deny", value: "PATH", group: group, kind: completeFiles, set: list(&o.denied),
 			help: "keep it from reading and writing PATH, or what matches it\nas a glob such as '**/.env'; a relative one is meant below\nthe working directory (repeatable)"},
 		{long: "grant", value: "NAME", group: group, kind: completeGrants, set: o.grant,
-			help: "open what belongs together, by name: with git, git init,\ncommits and branches work, while hooks and configuration\nstay as they are; sallyport doctor lists the names\n(repeatable)"},
+			help: "open what belongs together, by name: with git, git init,\ncommits and branches work, while hooks and configuration\nstay as they are; with cache:npm and the like, a private\nlayer over a tool's cache; sallyport doctor lists the\nnames (repeatable)"},
 		{long: "tmp", value: "WHERE", group: group, words: tmpWords, kind: completeFolders, set: text(&o.tmp),
 			help: "what /tmp is: private (removed afterwards), host, or a\nfolder (default private)"},
 		{long: "no-caches", group: group, set: on(&o.noCaches),
@@ -166,7 +168,7 @@ func (o *runOptions) grant(name string) error {
 		}
 		names = append(names, g.Name)
 	}
-	return errors.New("there is no grant named " + quote(name) + hint(name, names, "sallyport doctor lists the names"))
+	return errors.New("there is no grant named " + quote(name) + hint(name, names, "the names are "+strings.Join(names, ", ")))
 }
 
 // variable takes a value of --env.
@@ -204,6 +206,9 @@ func duration(to *time.Duration, given *bool) func(string) error {
 	}
 }
 
+// isCache reports whether a grant is for the caches of a toolchain.
+func isCache(grant string) bool { return strings.HasPrefix(grant, toolcache.GrantPrefix) }
+
 // check returns what is wrong with flags and words together.
 func (o *runOptions) check(words []string) error {
 	switch {
@@ -223,6 +228,8 @@ func (o *runOptions) check(words []string) error {
 		return usage("command args are empty: nothing to run; sallyport run [FLAGS] -- CMD [ARG...]")
 	case !o.hasScript && words[0] == "":
 		return usage("the name of the program is empty")
+	case o.noCaches && slices.ContainsFunc(o.grants, isCache):
+		return usage("--no-caches and --grant %s do not go together; leave one of the two out", o.grants[slices.IndexFunc(o.grants, isCache)])
 	case o.quiet && o.verbose:
 		return usage("-q and -v do not go together")
 	}

@@ -35,12 +35,13 @@ type cacheUse struct {
 //
 // Overlays can only be had at the native level.
 func (h *Host) caches(r *Request, pr *plan.Request, keep *keeping, overlays bool) (*cacheUse, error) {
+	asked := grantedCaches(r.Policy.Named())
 	if r.NoCaches {
-		return nil, nil
+		return nil, noCaches(asked)
 	}
 	dir := realPath(r.Dir)
 	u := &cacheUse{overlays: overlays, host: h, pr: pr, workspace: workspaceOf(pr, dir)}
-	tools := toolcache.Detect(u.workspace, dir)
+	tools := toolcache.Join(toolcache.Detect(u.workspace, dir), asked)
 	if len(tools) == 0 {
 		return nil, nil
 	}
@@ -267,26 +268,11 @@ func (h *Host) stateFolder() (string, error) {
 	if h.state != "" {
 		return h.state, nil
 	}
-	state, err := findState()
+	state, err := StateFolder()
 	if err == nil {
 		h.state = state
 	}
 	return state, err
-}
-
-// findState returns the first state folder that can be had.
-func findState() (string, error) {
-	var first error
-	for _, d := range stateDirs() {
-		err := ownFolder(d)
-		if err == nil {
-			return realPath(d), nil
-		}
-		if first == nil {
-			first = err
-		}
-	}
-	return "", first
 }
 
 // addRule adds a rule to a request, in its place. It may take that of a pin, which

@@ -5,5 +5,10 @@
 
 package confine
 
+import "errors"
+
 // StateFolders are none: nothing is kept between runs on this system.
 func StateFolders() []string { return nil }
+
+// StateFolder is an error: nothing is kept between runs on this system.
+func StateFolder() (string, error) { return "", errors.ErrUnsupported }

@@ -6,6 +6,7 @@ package repo
 import (
 	"errors"
 	"slices"
+	"strings"
 )
 
 // Protected returns what must not change while a command runs that may not touch
@@ -64,6 +65,22 @@ func (r *Repository) details(c *configReader) {
 // branches and remotes are the old forms of remotes in the configuration. Git does
 // without each of them, and with an empty one.
 var closedFolders = [...]string{"info", "modules", "branches", "remotes"}
+
+// Writable reports whether a name below a git folder, without a slash in front, is
+// open to a command that may write to the folder for commits. It goes by names alone:
+// [Repository.Shut] knows what a repository leads to.
+func Writable(name string) bool {
+	first, rest, deep := strings.Cut(name, "/")
+	switch first {
+	case "", commonName, gitdirName, worktreeName, configName, "hooks":
+		return false
+	case worktreesName:
+		if _, inner, ok := strings.Cut(rest, "/"); deep && ok {
+			return Writable(inner)
+		}
+	}
+	return !slices.Contains(closedFolders[:], first)
+}
 
 // Shut returns what stays closed while a command runs that may write to Dir and
 // Common, for commits, in a stable order. Of what is missing, an empty folder can

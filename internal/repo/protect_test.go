@@ -288,3 +288,24 @@ func TestHugeConfig(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+// TestWritable compares names with what Shut keeps in a repository that has all of
+// them.
+func TestWritable(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		want bool
+	}{
+		{"index", true}, {"index.lock", true}, {"HEAD", true}, {"objects/ab/cd", true}, {"refs/heads/info", true},
+		{"logs/HEAD", true}, {"config.lock", true}, {"worktrees/a/index", true}, {"worktrees/a", true}, {"rebase-merge/done", true},
+		{"", false}, {"config", false}, {"config.worktree", false}, {"hooks", false}, {"hooks/pre-commit", false}, {"info/attributes", false},
+		{"modules/m/config", false}, {"branches/x", false}, {"remotes/x", false}, {"commondir", false}, {"gitdir", false},
+		{"worktrees/a/gitdir", false}, {"worktrees/a/commondir", false}, {"worktrees/a/config.worktree", false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if got := Writable(test.name); got != test.want {
+				t.Errorf("%v, want %v", got, test.want)
+			}
+		})
+	}
+}

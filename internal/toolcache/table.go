@@ -32,6 +32,9 @@ type Toolchain struct {
 type Cache struct {
 	// Name is unique in the table and names the folder of the private layer.
 	Name string
+	// Tool is the name of the one tool of the toolchain whose cache it is; empty
+	// where the tools share it.
+	Tool string
 	// Moved are the variables that move the folder, the first one set counts.
 	Moved []Variable
 	// Default are where it is otherwise; the first whose base is set counts.
@@ -92,8 +95,8 @@ func table() []Toolchain {
 			},
 		}},
 		{Name: "python", Markers: []string{"pyproject.toml", "requirements.txt", "setup.py", "uv.lock"}, Caches: []Cache{
-			{Name: "pip", Moved: plain("PIP_CACHE_DIR"), Default: inCache("pip"), Points: Variable{Name: "PIP_CACHE_DIR"}},
-			{Name: "uv", Moved: plain("UV_CACHE_DIR"), Default: inCache("uv"), Points: Variable{Name: "UV_CACHE_DIR"}},
+			{Name: "pip", Tool: "pip", Moved: plain("PIP_CACHE_DIR"), Default: inCache("pip"), Points: Variable{Name: "PIP_CACHE_DIR"}},
+			{Name: "uv", Tool: "uv", Moved: plain("UV_CACHE_DIR"), Default: inCache("uv"), Points: Variable{Name: "UV_CACHE_DIR"}},
 		}},
 		{Name: "cargo", Markers: []string{"Cargo.toml"}, Caches: []Cache{
 			// Not the whole of CARGO_HOME: programs lie beside the caches, and a

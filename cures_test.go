@@ -1,0 +1,281 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package sallyport
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/sallyport-dev/sallyport/event"
+	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+// cureSetting is a workspace /w with a file, a home /h and a machine on which the
+// paths in there exist, with everything above them.
+func cureSetting(p sandbox.Policy, there ...string) *curing {
+	c := &curing{
+		policy: p.Bind(sandbox.Places{Dir: "/w", Home: "/h"}), dir: "/w", env: []string{"HOME=/h"}, home: "/h", named: true, caches: true,
+		real: func(name string) string { return name },
+	}
+	c.exists = func(name string) bool {
+		return slices.ContainsFunc(append(there, "/w/file", "/h"), func(n string) bool { return inside(n, name) })
+	}
+	return c
+}
+
+func writes(names ...string) []sandbox.Denial {
+	var ds []sandbox.Denial
+	for _, n := range names {
+		ds = append(ds, sandbox.Denial{Access: sandbox.Access{Op: sandbox.Write, Path: n}, Source: sandbox.Notified})
+	}
+	return ds
+}
+
+func reads(name string) []sandbox.Denial {
+	return []sandbox.Denial{{Access: sandbox.Access{Op: sandbox.Read, Path: name}}}
+}
+
+// A cureCase is what a policy kept a command from, where these paths exist, and what
+// becomes of it: "RULE: GRANT".
+type cureCase struct {
+	name   string
+	policy sandbox.Policy
+	there  []string
+	ds     []sandbox.Denial
+	want   []string
+}
+
+func (c cureCase) check(t *testing.T) {
+	t.Helper()
+	ds := slices.Clone(c.ds)
+	cureSetting(c.policy, c.there...).finish(ds)
+	var got []string
+	for _, d := range ds {
+		got = append(got, d.Rule+": "+d.Grant)
+	}
+	if diff := cmp.Diff(c.want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestCures(t *testing.T) {
+	ws := sandbox.WorkspaceWrite("/w")
+	connect := func(network, addr string) []sandbox.Denial {
+		return []sandbox.Denial{{Access: sandbox.Access{Op: sandbox.Connect, Net: network, Addr: addr}}}
+	}
+	one := func(d sandbox.Denial) []sandbox.Denial { return []sandbox.Denial{d} }
+	srv := []string{"/srv/data/d/a", "/srv/data/d/b", "/srv/data/d/c", "/srv/data/d/d"}
+	for _, test := range []cureCase{
+		{"a file", ws, []string{"/etc/hosts"}, writes("/etc/hosts"), []string{"/=read: --rw /etc/hosts"}},
+		{"a new file needs its folder", ws, []string{"/srv/data"}, writes("/srv/data/new"), []string{"/=read: --rw /srv/data"}},
+		{"a new file where the folder is too much", ws, []string{"/etc"}, writes("/etc/new"), []string{"/=read: "}},
+		{"siblings", ws, srv, writes(srv...), slices.Repeat([]string{"/=read: --rw /srv/data/d"}, 4)},
+		{"few siblings", ws, srv, writes(srv[:2]...), []string{"/=read: --rw /srv/data/d/a", "/=read: --rw /srv/data/d/b"}},
+		{"siblings and another", ws, append([]string{"/etc/hosts"}, srv...), writes(append(srv, "/etc/hosts")...),
+			append(slices.Repeat([]string{"/=read: --rw /srv/data/d"}, 4), "/=read: --rw /etc/hosts")},
+		{"a setting of the kernel", ws, []string{"/proc/sys/vm/swappiness"}, writes("/proc/sys/vm/swappiness"), []string{"/=read: "}},
+		{"a deny entry", ws.WithEntries(sandbox.PathEntry("/w/no", sandbox.LevelDeny)), nil, reads("/w/no/x"), []string{"/w/no=deny: "}},
+		{"a deny glob", ws.WithEntries(sandbox.GlobEntry("**/.env")), []string{"/w/.env"}, reads("/w/.env"), []string{"deny /w/**/.env: "}},
+		{"a path that is not shown", sandbox.Policy{}, []string{"/srv/data"}, reads("/srv/data"), []string{"not listed: --ro /srv/data"}},
+		{"no network", ws, nil, connect("tcp", "93.184.216.34:443"), []string{"network=none: "}},
+		{"the host's loopback", ws, nil, connect("tcp", "127.0.0.1:5432"), []string{": "}},
+		{"a unix socket", ws, nil, connect("unix", "/run/docker.sock"), []string{"unix sockets: "}},
+		{"listening", ws, nil, one(sandbox.Denial{Access: sandbox.Access{Op: sandbox.Bind, Addr: "192.0.2.1:80"}}), []string{"network=none: "}},
+		{"a process outside", ws, nil, one(sandbox.Denial{Access: sandbox.Access{Op: sandbox.Signal}}), []string{"processes outside: "}},
+		{"nothing known", ws, nil, one(sandbox.Denial{Access: sandbox.Access{Op: sandbox.Write}}), []string{": "}},
+		{"what the policy allows", ws, nil, writes("/w/hooks/x"), []string{": "}},
+		{"the observer knows better", ws, nil, one(sandbox.Denial{Access: sandbox.Access{Op: sandbox.Write, Path: "/etc/x"}, Rule: "r", Grant: "g"}), []string{"r: g"}},
+	} {
+		t.Run(test.name, test.check)
+	}
+}
+
+func TestCuresByName(t *testing.T) {
+	ws := sandbox.WorkspaceWrite("/w")
+	git, npm := sandbox.Grant{Name: "git"}, sandbox.Grant{Name: "cache:npm"}
+	repo := []string{"/w/.git/config", "/w/.git/hooks", "/w/sub/.git/index"}
+	for _, test := range []cureCase{
+		{"the index of git", ws, repo, writes("/w/.git/index.lock"), []string{"/w/.git=read (protected): --grant git"}},
+		{"many in git", ws, repo, writes("/w/.git/objects/a", "/w/.git/objects/b", "/w/.git/objects/c", "/w/.git/objects/d"),
+			slices.Repeat([]string{"/w/.git=read (protected): --grant git"}, 4)},
+		{"git's configuration", ws, repo, writes("/w/.git/config.lock", "/w/.git/config"),
+			slices.Repeat([]string{"/w/.git=read (protected): --grant git --rw /w/.git/config"}, 2)},
+		{"git's configuration with the grant", ws.With(git), repo, writes("/w/.git/config"), []string{"/w/.git=read (protected): --rw /w/.git/config"}},
+		{"a hook", ws, repo, writes("/w/.git/hooks/pre-commit"), []string{"/w/.git=read (protected): "}},
+		{"a hook that is there", ws, []string{"/w/.git/hooks/pre-commit"}, writes("/w/.git/hooks/pre-commit"), []string{"/w/.git=read (protected): --rw /w/.git/hooks/pre-commit"}},
+		{"a new key", ws, []string{"/home/a/.ssh/config"}, writes("/home/a/.ssh/known_hosts"), []string{"/=read: "}},
+		{"a new file of the system", ws, []string{"/var/lib"}, writes("/var/lib/x"), []string{"/=read: "}},
+		{"the home", ws, []string{"/h"}, writes("/h/x"), []string{"/=read: "}},
+		{"a folder of the home", ws, []string{"/h/src"}, writes("/h/src/x"), []string{"/=read: --rw /h/src"}},
+		{"a new repository", ws, nil, writes("/w/.git"), []string{"/w/.git=read (protected): --grant git"}},
+		{"the repository itself", ws, repo, writes("/w/.git"), []string{"/w/.git=read (protected): --rw /w/.git"}},
+		{"the grant was not given", ws.With(git), append(repo, "/w/.git/HEAD"), writes("/w/.git/HEAD"), []string{"/w/.git=read (protected): --rw /w/.git/HEAD"}},
+		{"a nested repository", ws, repo, writes("/w/sub/.git/index"), []string{"/w/sub/.git=read (protected): --grant git"}},
+		{"a repository elsewhere", ws, []string{"/srv/r/.git/index"}, writes("/srv/r/.git/index"), []string{"/=read: --rw /srv/r/.git/index"}},
+		{"a policy that keeps git", ws.WithEntries(sandbox.PathEntry("/w/.git", sandbox.LevelRead)), []string{"/w/.git/index"}, writes("/w/.git/index"),
+			[]string{"/w/.git=read: --rw /w/.git/index"}},
+		{"git under a read-only policy", sandbox.ReadOnly(), []string{"/w/.git/index"}, writes("/w/.git/index"), []string{"/=read: --rw /w/.git/index"}},
+
+		{"npm's cache", ws, []string{"/h/.npm/x"}, writes("/h/.npm/_cacache/a", "/h/.npm/_logs/b"), slices.Repeat([]string{"/=read: --grant cache:npm"}, 2)},
+		{"pip's cache, that is not there", ws, nil, writes("/h/.cache/pip/x"), []string{"/=read: --grant cache:pip"}},
+		{"a cache by a grant that did not help", ws.With(npm), []string{"/h/.npm/x"}, writes("/h/.npm/x"), []string{"/=read: --rw /h/.npm/x"}},
+		{"a cache with an entry of its own", ws.WithEntries(sandbox.PathEntry("/h/.npm", sandbox.LevelRead)), []string{"/h/.npm/x"}, writes("/h/.npm/x"), []string{"/h/.npm=read: --rw /h/.npm/x"}},
+		{"a denied cache", ws.WithEntries(sandbox.PathEntry("/h", sandbox.LevelDeny)), nil, writes("/h/.npm/x"), []string{"/h=deny: "}},
+		{"reading a cache that is not shown", sandbox.Policy{}, []string{"/h/.npm/x"}, reads("/h/.npm/x"), []string{"not listed: --ro /h/.npm/x"}},
+	} {
+		t.Run(test.name, test.check)
+	}
+	t.Run("no named grants there", func(t *testing.T) {
+		c, ds := cureSetting(ws, repo...), writes("/w/.git/config", "/h/.npm/x")
+		c.named = false
+		c.finish(ds)
+		if ds[0].Grant != "--rw /w/.git/config" || strings.Contains(ds[1].Grant, "--grant") {
+			t.Errorf("%q and %q", ds[0].Grant, ds[1].Grant)
+		}
+	})
+	t.Run("no caches", func(t *testing.T) {
+		c, ds := cureSetting(ws, "/h/.npm/x"), writes("/h/.npm/x")
+		c.caches = false
+		if c.finish(ds); ds[0].Grant != "--rw /h/.npm/x" {
+			t.Errorf("%q", ds[0].Grant)
+		}
+	})
+	t.Run("a machine that nobody looks at", func(t *testing.T) {
+		c, ds := cureSetting(ws), writes("/srv/data/new", "/w/.git/index", "/h/.npm/x")
+		c.exists, c.real = nil, nil
+		c.finish(ds)
+		if ds[0].Grant != "--rw /srv/data/new" || ds[1].Grant != "--grant git" || ds[2].Grant != "--grant cache:npm" {
+			t.Errorf("%q", ds)
+		}
+	})
+}
+
+// TestCuresHelp: whatever is proposed lets the access through that it is proposed
+// for, and what no rule refuses gets no path.
+func TestCuresHelp(t *testing.T) {
+	names := []string{"/", "/a", "/a/b", "/a/b/c", "/a/b/d", "/a/b/e", "/a/b/f", "/a/.git", "/a/.git/index", "/a/b/.git/config", "/h/.npm/x", "/h", "/x.env"}
+	rapid.Check(t, func(t *rapid.T) {
+		var es []sandbox.Entry
+		for range rapid.IntRange(0, 5).Draw(t, "entries") {
+			name := rapid.SampledFrom(names).Draw(t, "entry")
+			if name == "/x.env" {
+				es = append(es, sandbox.GlobEntry("/a/**/"+rapid.SampledFrom([]string{"c", "index", "*"}).Draw(t, "glob")))
+				continue
+			}
+			es = append(es, sandbox.PathEntry(name, sandbox.Level(rapid.IntRange(0, 2).Draw(t, "level"))))
+		}
+		p, err := sandbox.New(sandbox.Managed, sandbox.NetworkNone, es...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var ds []sandbox.Denial
+		for _, n := range rapid.SliceOfN(rapid.SampledFrom(names), 1, 12).Draw(t, "denied") {
+			op := rapid.SampledFrom([]sandbox.Op{sandbox.Read, sandbox.Write, sandbox.Exec}).Draw(t, "op")
+			ds = append(ds, sandbox.Denial{Access: sandbox.Access{Op: op, Path: n}})
+		}
+		c := cureSetting(p, rapid.SliceOfN(rapid.SampledFrom(names), 0, 8).Draw(t, "there")...)
+		c.finish(ds)
+		for _, d := range ds {
+			if d.Grant == "" {
+				continue
+			}
+			gs, ok := sandbox.ParseGrants(d.Grant)
+			if !ok {
+				t.Fatalf("%q cannot be read", d.Grant)
+			}
+			named := slices.ContainsFunc(gs, func(g sandbox.Grant) bool { return g.Name != "" })
+			switch {
+			case named && !strings.Contains(d.Path, "/.git") && !strings.HasPrefix(d.Path, "/h/.npm"):
+				t.Fatalf("%v gets %s", d, d.Grant)
+			case !named && c.policy.Rule(d.Access) == sandbox.Allow:
+				t.Fatalf("%v is allowed and gets %s", d, d.Grant)
+			case !named && c.policy.With(gs...).Rule(d.Access) != sandbox.Allow:
+				t.Fatalf("%v gets %s, which does not help", d, d.Grant)
+			case c.policy.LevelAt(d.Path) == sandbox.LevelDeny && named:
+				t.Fatalf("%v is denied and gets %s", d, d.Grant)
+			}
+			for _, g := range gs {
+				if g.Path != "" && path.Dir(g.Path) == "/" {
+					t.Fatalf("%v gets %s", d, d.Grant)
+				}
+			}
+		}
+	})
+}
+
+// TestDeniedEvents: what the executor saw arrives, finished, in events before the
+// end and in the result; where an observer ran nothing is guessed.
+func TestDeniedEvents(t *testing.T) {
+	const words = "touch: cannot touch '/etc/x': Read-only file system\n"
+	for _, test := range []struct {
+		name     string
+		exit     executor.Exit
+		want     string // of the events
+		denials  int
+		omitted  int
+		observed bool
+	}{
+		{"seen", executor.Exit{Code: 0, Denials: writes("/etc/hosts", "/w/.env"), DenialsOmitted: 7, Sandbox: executor.Sandbox{Observed: true}},
+			"judged started output denied /etc/hosts denied /w/.env exited ended", 2, 7, true},
+		{"seen that there was none", executor.Exit{Code: 1, Sandbox: executor.Sandbox{Observed: true}}, "judged started output exited ended", 0, 0, true},
+		{"guessed", executor.Exit{Code: 1}, "judged started output denied /etc/x exited ended", 1, 0, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var heard []string
+			r, _ := fakeRunner(event.SinkFunc(func(e event.Event) {
+				heard = append(heard, e.Body.Kind())
+				if d, ok := e.Body.(event.Denied); ok {
+					heard = append(heard, d.Denial.Path)
+					if d.Denial.Rule != "/=read" {
+						t.Errorf("the rule is %q", d.Denial.Rule)
+					}
+				}
+			}), func(spec *executor.Spec, p *fakeProcess) {
+				spec.Output(executor.Stderr, []byte(words))
+				p.exit = test.exit
+			})
+			r.Policy = sandbox.ReadOnly()
+			res, err := r.Run(t.Context(), &Cmd{Args: []string{"x"}, Dir: "/w"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := r.Close(); err != nil {
+				t.Error(err)
+			}
+			if got := strings.Join(heard, " "); got != test.want {
+				t.Errorf("events %q, want %q", got, test.want)
+			}
+			about := res.Report()
+			if len(res.Denials()) != test.denials || about.DenialsOmitted != test.omitted || about.Sandbox.Observed != test.observed {
+				t.Errorf("%+v", about)
+			}
+			if len(test.exit.Denials) > 0 && test.exit.Denials[0].Rule != "" {
+				t.Error("the executor's own list was changed")
+			}
+		})
+	}
+}
+
+// TestManyDenials: 200 denials are finished in no time.
+func TestManyDenials(t *testing.T) {
+	var ds []sandbox.Denial
+	for i := range 200 {
+		ds = append(ds, writes(fmt.Sprintf("/srv/data/%d/x", i%7), fmt.Sprintf("/srv/more/f%d", i))...)
+	}
+	c := cureSetting(sandbox.WorkspaceWrite("/w").WithEntries(sandbox.GlobEntry("**/*.env")))
+	c.exists = func(string) bool { return true }
+	c.finish(ds)
+	for i, d := range ds {
+		if want := []string{"--rw /srv/data/", "--rw /srv/more"}[i%2]; !strings.HasPrefix(d.Grant, want) {
+			t.Fatalf("%v gets %q", d, d.Grant)
+		}
+	}
+}

@@ -1,0 +1,145 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"fmt"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sallyport-dev/sallyport/internal/testenv"
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+// seen returns denials of one kind that were seen.
+func seen(op sandbox.Op, rule, grant, errno string, targets ...string) []sandbox.Denial {
+	var ds []sandbox.Denial
+	for _, target := range targets {
+		d := sandbox.Denial{Access: sandbox.Access{Op: op, Path: target}, Errno: errno, Source: sandbox.Notified, Rule: rule, Grant: grant}
+		if op == sandbox.Connect || op == sandbox.Bind {
+			d.Path, d.Addr = "", target
+		}
+		ds = append(ds, d)
+	}
+	return ds
+}
+
+// numbered returns paths in a folder.
+func numbered(folder string, n int) []string {
+	var names []string
+	for i := range n {
+		names = append(names, fmt.Sprintf("%s/%d", folder, i))
+	}
+	return names
+}
+
+// guess is a denial that nobody saw.
+func guess(grant string) []sandbox.Denial {
+	return []sandbox.Denial{{Access: sandbox.Access{Op: sandbox.Write, Path: "/etc/x"}, Errno: "EROFS", Rule: "/=read", Grant: grant}}
+}
+
+func TestKeptNotes(t *testing.T) {
+	const root = "/=read"
+	hosts := seen(sandbox.Write, root, "--rw /etc/hosts", "EROFS", "/etc/hosts")
+	often := seen(sandbox.Write, root, "--rw /etc/hosts", "EROFS", "/etc/hosts")
+	often[0].Count = 3
+	many := func(n int) (ds []sandbox.Denial) {
+		for i := range n {
+			ds = append(ds, seen(sandbox.Write, root, fmt.Sprintf("--rw /d%d/x", i), "EROFS", fmt.Sprintf("/d%d/x", i))...)
+		}
+		return ds
+	}
+	net := seen(sandbox.Connect, "network=none", "", "ENETUNREACH", "93.184.216.34:443", "93.184.216.34:80")
+	for _, test := range []struct {
+		name      string
+		ds        []sandbox.Denial
+		omitted   int
+		succeeded bool
+		want      string // lines
+	}{
+		{"nothing", nil, 0, false, ""},
+		{"a file", hosts, 0, false, "kept from writing /etc/hosts (EROFS): allow with --rw /etc/hosts"},
+		{"several times", often, 0, false, "kept from writing /etc/hosts (EROFS, 3 times): allow with --rw /etc/hosts"},
+		{"a cache", seen(sandbox.Write, root, "--grant cache:npm", "EROFS", numbered("/home/a/.npm/_cacache", 14)...), 0, false,
+			"kept from writing ~/.npm/_cacache (14 files): allow with --grant cache:npm"},
+		{"a folder and what is in it", seen(sandbox.Write, root, "--rw /srv/d", "EROFS", "/srv/d", "/srv/d/x"), 0, false,
+			"kept from writing /srv/d (2 files): allow with --rw /srv/d"},
+		{"two folders that one grant opens", seen(sandbox.Write, root, "--grant cache:go", "EROFS", "/home/a/.cache/x", "/home/a/go/y"), 0, false,
+			"kept from writing ~ (2 files): allow with --grant cache:go"},
+		{"addresses", net, 0, false, "kept from connecting to 93.184.216.34:443 (ENETUNREACH)\nkept from connecting to 93.184.216.34:80 (ENETUNREACH)"},
+		{"denied", seen(sandbox.Read, "deny /w/**/.env", "", "EACCES", "/w/.env"), 0, false, "kept from reading /w/.env (EACCES): forbidden by deny /w/**/.env"},
+		{"denied by its path", seen(sandbox.Exec, "/w/no=deny", "", "EACCES", "/w/no/x"), 0, false, "kept from running /w/no/x (EACCES): forbidden by /w/no=deny"},
+		{"a socket", seen(sandbox.Connect, "unix sockets", "", "EACCES", "/run/docker.sock"), 0, false,
+			"kept from connecting to /run/docker.sock (EACCES): --allow unix opens unix sockets"},
+		{"a process outside", seen(sandbox.Signal, "processes outside", "", "", ""), 0, false, "kept from reaching a process outside"},
+		{"no grant, one folder", seen(sandbox.Write, root, "", "EROFS", numbered("/etc", 3)...), 0, false, "kept from writing /etc (3 files)"},
+		{"six", many(6), 0, false, lines(many(5)) + "\nand 1 more: sallyport why"},
+		{"twelve", many(12), 0, false, lines(many(5)) + "\nand 7 more: sallyport why"},
+		{"those that were not kept", hosts, 40, false, "kept from writing /etc/hosts (EROFS): allow with --rw /etc/hosts\nand 40 more: sallyport why"},
+		{"one, and it succeeded", hosts, 0, true, "kept from writing one place; sallyport why tells"},
+		{"three, and it succeeded", many(3), 0, true, "kept from writing 3 places; sallyport why tells"},
+		{"different ones, and it succeeded", append(many(3), net...), 7, true, "kept from 12 things; sallyport why tells"},
+		{"a guess with a grant", guess("--rw /etc/x"), 0, false, "probably kept from writing /etc/x (EROFS): allow with --rw /etc/x"},
+		{"a guess with a grant, and it succeeded", guess("--rw /etc/x"), 0, true, "probably kept from writing /etc/x (EROFS): allow with --rw /etc/x"},
+		{"a guess that tells nothing new", guess(""), 0, false, ""},
+		{"control characters", seen(sandbox.Write, root, "--rw '/a\x1b[2J/b'", "EROFS", "/a\x1b[2J/b"), 0, false,
+			`kept from writing "/a\x1b[2J/b" (EROFS): allow with --rw $'/a\033[2J/b'`},
+		{"a line end", seen(sandbox.Write, root, "--rw '/a\nb'", "", "/a\nb"), 0, false, `kept from writing "/a\nb": allow with --rw $'/a\nb'`},
+		{"a grant that nobody knows", seen(sandbox.Write, root, "see \x1b[1mthere", "", "/a"), 0, false, `kept from writing /a: allow with "see \x1b[1mthere"`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got := strings.Join(keptNotes(test.ds, test.omitted, "/home/a", test.succeeded), "\n")
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// lines are those of denials that have a group each.
+func lines(ds []sandbox.Denial) string {
+	var all []string
+	for _, d := range ds {
+		all = append(all, "kept from writing "+d.Path+" (EROFS): allow with "+d.Grant)
+	}
+	return strings.Join(all, "\n")
+}
+
+func TestTilde(t *testing.T) {
+	for _, test := range []struct{ name, home, want string }{
+		{"/home/a/x", "/home/a", "~/x"}, {"/home/a", "/home/a/", "~"}, {"/home/ab", "/home/a", "/home/ab"}, {"/x", "/", "/x"}, {"/x", "", "/x"},
+	} {
+		t.Run(test.name+" in "+test.home, func(t *testing.T) {
+			if got := tilde(test.name, test.home); got != test.want {
+				t.Errorf("%q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// FuzzShellWord lets a shell judge: it reads the word that was quoted, and nothing in
+// the quoted one moves a terminal.
+func FuzzShellWord(f *testing.F) {
+	testenv.NeedProgram(f, "bash")
+	for _, s := range []string{"", "plain", "a b", "it's", "$HOME `x` \\", "\x1b[2J", "\xff\xfe'", "a\nb", "é\u202e", "!x"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if strings.ContainsRune(s, 0) {
+			return
+		}
+		word := shellWord(s)
+		if shown(word) != word {
+			t.Errorf("%q is quoted as %q", s, word)
+		}
+		cmd := exec.CommandContext(t.Context(), "bash", "-c", "printf %s "+word)
+		cmd.Env = []string{"LC_ALL=C"}
+		if got, err := cmd.Output(); err != nil || string(got) != s {
+			t.Errorf("%q is quoted as %q, which is read as %q, %v", s, word, got, err)
+		}
+	})
+}

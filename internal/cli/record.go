@@ -1,0 +1,84 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/sallyport-dev/sallyport/event"
+	"github.com/sallyport-dev/sallyport/internal/confine"
+	"github.com/sallyport-dev/sallyport/internal/runlog"
+)
+
+// A recording is a line that is being written about a run.
+type recording struct {
+	err  error
+	done chan struct{}
+}
+
+// record begins to write a run down, beside whatever else is done at its end.
+func (r *report) record(about event.Report, start time.Time) *recording {
+	if about.Args == nil && r.o.hasScript {
+		about.Args = []string{"-c", r.o.script} // no shell was chosen for it
+	}
+	rec := &recording{done: make(chan struct{})}
+	go func() {
+		defer close(rec.done)
+		state, err := confine.StateFolder()
+		if err == nil {
+			err = runlog.Append(state, runlog.Entry{Start: start, Flags: r.o.matter(), Report: about})
+		}
+		rec.err = err
+	}()
+	return rec
+}
+
+// wait returns when the line is written, or cannot be, which is no failure of the run.
+func (rec *recording) wait(r *report) {
+	<-rec.done
+	if rec.err != nil && r.o.verbose {
+		r.note("sallyport why will not know this run: " + plain(rec.err))
+	}
+}
+
+// matter returns the flags that decide what a command may touch, so that the command
+// line can be written again. Values of variables are left out.
+func (o *runOptions) matter() []string {
+	var words []string
+	add := func(flag string, values ...string) {
+		for _, v := range values {
+			if v != "" {
+				words = append(words, flag, v)
+			}
+		}
+	}
+	add("-s", o.sandbox)
+	add("-P", o.profile)
+	add("--rw", o.writable...)
+	add("--ro", o.readable...)
+	add("--deny", o.denied...)
+	add("--grant", o.grants...)
+	add("--tmp", o.tmp)
+	if o.noCaches {
+		words = append(words, "--no-caches")
+	}
+	add("--net", o.network)
+	add("--allow", o.allowed...)
+	add("--level", o.level)
+	add("--env-inherit", o.inherit)
+	for _, v := range o.variables {
+		if name, _, set := strings.Cut(v, "="); set {
+			v = name + "=" + runlog.Masked
+		}
+		add("-e", v)
+	}
+	add("-C", o.dir)
+	return words
+}
+
+// newRunID names a run that has no result.
+func newRunID() string { return fmt.Sprintf("%016x%016x", rand.Uint64(), rand.Uint64()) }

@@ -1,0 +1,237 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package runlog keeps one line about every run of the command line, so that people
+// can ask later what a command was kept from.
+//
+// [Append] adds a line to a file in the state folder, [Read] reads them back. A line
+// is the JSON object of the run's result without what the command printed, and beside
+// it the form's version, the time of its start, and the flags that matter for its
+// sandbox. Environment values never go into it; arguments do, and what looks like a
+// secret in them is masked ([Mask]).
+//
+// Losing a line is better than slowing a run down: there is one write and no lock but
+// for the moment in which a full file is set aside, nothing is forced to the disk, and
+// what cannot be read is skipped and counted. The package decides nothing, prints
+// nothing and belongs to the command line alone.
+package runlog
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sallyport-dev/sallyport/event"
+)
+
+// The names of the files in the state folder. The second holds what was there before
+// the first began anew.
+const (
+	fileName = "runs.jsonl"
+	oldName  = "runs.jsonl.1"
+)
+
+// The bounds of the files, in bytes.
+const (
+	maxFile  = 1 << 20   // beyond it a file is set aside
+	maxLine  = 256 << 10 // a line with its end
+	maxArgs  = 64 << 10  // what is kept of all arguments together
+	maxFlags = 8 << 10   // and of all flags
+	maxWord  = 16 << 10  // and of one
+	maxError = 4 << 10
+)
+
+// Version is the member "v" of a line. It changes when a member changes its meaning.
+const Version = 1
+
+// An Entry is a run to write down. Its Report must have a Run; a Start of zero is
+// none.
+type Entry struct {
+	Start  time.Time
+	Flags  []string // of the command line, those about what the command may touch
+	Report event.Report
+}
+
+// Append adds an entry to the file in folder, which must exist and belong to the user
+// alone. Lines of several processes do not mix. It makes one write and waits for
+// nobody, except for the moment in which another process sets a full file aside.
+func Append(folder string, e Entry) error {
+	line, err := e.line()
+	if err != nil {
+		return fmt.Errorf("runlog: %w", err)
+	}
+	if err := appendLine(filepath.Join(folder, fileName), filepath.Join(folder, oldName), line); err != nil {
+		return fmt.Errorf("runlog: %w", err)
+	}
+	return nil
+}
+
+// appendLine writes a line at the end of a file, or of a new one when that is full.
+func appendLine(name, old string, line []byte) error {
+	const tries = 3 // others may fill the new one meanwhile; then it gets larger
+	for try := range tries {
+		f, err := os.OpenFile(name, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+		if err != nil {
+			return err
+		}
+		st, err := f.Stat()
+		if err == nil && try < tries-1 && st.Size() > 0 && st.Size()+int64(len(line)) > maxFile {
+			err = errors.Join(setAside(f, st, name, old), f.Close())
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		if err == nil {
+			err = writeLine(f, line)
+		}
+		return errors.Join(err, f.Close())
+	}
+	return nil
+}
+
+// writeLine writes in one call. Of a line that did not fit on the disk the rest is
+// cut off by an end, so that it does not take the next one with it.
+func writeLine(w io.Writer, line []byte) error {
+	n, err := w.Write(line)
+	if n > 0 && n < len(line) {
+		_, _ = w.Write([]byte("\n"))
+	}
+	return err
+}
+
+// setAside renames a full file. Of several processes that find it full one does it:
+// whoever renames holds the lock of the file that has the name.
+func setAside(f *os.File, full fs.FileInfo, name, old string) error {
+	if err := lock(f); err != nil {
+		return err
+	}
+	now, err := os.Lstat(name)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(full, now) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return os.Rename(name, old)
+}
+
+// line returns the JSON form with an end, within the bounds.
+func (e Entry) line() ([]byte, error) {
+	if e.Report.Run == "" {
+		return nil, errors.New("a run without an identity")
+	}
+	r := e.Report
+	r.Args = shorten(Mask(r.Args), maxArgs)
+	r.Error = cut(r.Error, maxError)
+	head, err := json.Marshal(struct {
+		Version int       `json:"v"`
+		Start   time.Time `json:"start"`
+		Flags   []string  `json:"flags"`
+	}{Version, e.Start.UTC(), append([]string{}, shorten(Mask(e.Flags), maxFlags)...)})
+	if err != nil {
+		return nil, err
+	}
+	for {
+		body, err := r.WithoutOutput()
+		if err == nil {
+			body, err = maskSurvivors(body)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if len(head)+len(body)+1 <= maxLine {
+			line := append(head[:len(head)-1:len(head)-1], ',')
+			return append(append(line, body[1:]...), '\n'), nil
+		}
+		if !shrink(&r, len(body)) {
+			return nil, errors.New("the record is too long")
+		}
+	}
+}
+
+// shrink takes something out of a report whose form has so many bytes. It reports
+// false when there is nothing left to take.
+func shrink(r *event.Report, size int) bool {
+	switch n := len(r.Denials); {
+	case n > 0:
+		// They are nearly all of it as a rule; the share that fits, or one less.
+		keep := min(n*maxLine/size*7/8, n-1)
+		r.Denials, r.DenialsOmitted = r.Denials[:keep], r.DenialsOmitted+n-keep
+	case len(r.Warnings) > 0:
+		r.Warnings = nil
+	case len(r.Withheld) > 0:
+		r.Withheld = nil
+	case len(r.Quarantined) > 0:
+		r.Quarantined = r.Quarantined[:len(r.Quarantined)/2]
+	case len(r.Args) > 1:
+		// Control characters take six bytes each.
+		r.Args = append(r.Args[:len(r.Args)/2:len(r.Args)/2], gap)
+		if len(r.Args) == 2 {
+			r.Args = r.Args[:1]
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+// maskSurvivors masks the command lines of processes that outlived the run.
+func maskSurvivors(body []byte) ([]byte, error) {
+	const name = "survivor_list"
+	if !bytes.Contains(body, []byte(`"`+name+`"`)) {
+		return body, nil
+	}
+	var members map[string]json.RawMessage
+	var list []map[string]any
+	if err := json.Unmarshal(body, &members); err != nil {
+		return nil, err
+	}
+	if members[name] == nil {
+		return body, nil // the words stood elsewhere
+	}
+	if err := json.Unmarshal(members[name], &list); err != nil {
+		return nil, err
+	}
+	for _, s := range list {
+		if command, ok := s["command"].(string); ok {
+			s["command"] = cut(maskText(command), maxError)
+		}
+	}
+	var err error
+	if members[name], err = json.Marshal(list); err != nil {
+		return nil, err
+	}
+	return json.Marshal(members)
+}
+
+// shorten bounds words, each and all together.
+func shorten(words []string, most int) []string {
+	left, out := most, slices.Clone(words)
+	for i, w := range out {
+		out[i] = cut(w, min(maxWord, left))
+		if left -= len(out[i]); left <= 0 {
+			return append(out[:i+1], gap)
+		}
+	}
+	return out
+}
+
+// gap stands for what was left out.
+const gap = "..."
+
+// cut bounds a text, and says that it did.
+func cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + gap
+}

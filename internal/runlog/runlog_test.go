@@ -1,0 +1,339 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package runlog
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sallyport-dev/sallyport/event"
+	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+// writerEnv makes this program write records: FOLDER,NAME,COUNT,SIZE.
+const writerEnv = "SALLYPORT_TEST_RUNLOG"
+
+func TestMain(m *testing.M) {
+	if job := os.Getenv(writerEnv); job != "" {
+		var count, size int
+		words := strings.Split(job, ",")
+		if _, err := fmt.Sscan(words[2], &count); err != nil {
+			panic(err)
+		}
+		if _, err := fmt.Sscan(words[3], &size); err != nil {
+			panic(err)
+		}
+		for i := range count {
+			if err := Append(words[0], entry(fmt.Sprintf("%s-%d", words[1], i), strings.Repeat("x", size))); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(1)
+			}
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+var begin = time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
+
+func entry(run string, args ...string) Entry {
+	return Entry{Start: begin, Flags: []string{"-s", "read-only"}, Report: event.Report{Run: run, Args: args, Dir: "/w", End: "exited"}}
+}
+
+// runs lists what a folder has.
+func runs(t *testing.T, folder string) []string {
+	t.Helper()
+	log, err := Read(folder)
+	if err != nil || log.Skipped > 0 {
+		t.Fatalf("%d lines skipped, %v", log.Skipped, err)
+	}
+	var names []string
+	for _, r := range log.Records {
+		names = append(names, r.Run)
+	}
+	return names
+}
+
+func TestAppend(t *testing.T) {
+	folder := t.TempDir()
+	if got := runs(t, folder); got != nil {
+		t.Errorf("%q in an empty folder", got)
+	}
+	e := entry("one", "curl", "--token=abc", "https://a:b@h/")
+	e.Flags = append(e.Flags, "-e", "API_KEY=secret")
+	e.Report.ExitCode, e.Report.Duration, e.Report.DenialsOmitted = 3, 1500*time.Millisecond, 2
+	e.Report.Stdout = event.Captured{Text: "output", Data: []byte{0xff}, Binary: true, Total: 6}
+	e.Report.Sandbox = event.Sandbox{Mode: "read-only", Network: "none", Level: "native", Observed: true}
+	e.Report.Denials = []sandbox.Denial{{Access: sandbox.Access{Op: sandbox.Write, Path: "/etc/x"}, Errno: "EROFS", Source: sandbox.Notified, Rule: "/=read", Count: 4}}
+	e.Report.Quarantined = []executor.Quarantined{{Path: "/w/.git", Why: "w"}}
+	e.Report.Survivors, e.Report.Attempts = 1, 1
+	if err := Append(folder, e); err != nil {
+		t.Fatal(err)
+	}
+	if e.Report.Args[1] != "--token=abc" {
+		t.Error("the caller's words were changed")
+	}
+	log, err := Read(folder)
+	if err != nil || len(log.Records) != 1 {
+		t.Fatalf("%+v %v", log, err)
+	}
+	got := log.Records[0]
+	if bytes.Contains(got.Line, []byte("output\"")) || bytes.Contains(got.Line, []byte("abc")) || bytes.Contains(got.Line, []byte("secret")) {
+		t.Errorf("too much in %s", got.Line)
+	}
+	got.Line = nil
+	want := Record{
+		Version: 1, Start: begin, Flags: []string{"-s", "read-only", "-e", "API_KEY=***"}, Run: "one",
+		Args: []string{"curl", "--token=***", "https://a:***@h/"}, Dir: "/w", ExitCode: 3, End: "exited", DurationMS: 1500,
+		Sandbox: event.Sandbox{Mode: "read-only", Mechanism: []string{}, Network: "none", Level: "native", Observed: true},
+		Denials: e.Report.Denials, DenialsOmitted: 2, Survivors: 1, Attempts: 1, Quarantined: e.Report.Quarantined,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	st, err := os.Stat(filepath.Join(folder, fileName))
+	if err != nil || st.Mode().Perm() != 0o600 {
+		t.Errorf("%v %v", st.Mode(), err)
+	}
+	t.Run("errors", func(t *testing.T) {
+		if err := Append(folder, Entry{}); err == nil {
+			t.Error("a run without an identity was written")
+		}
+		if err := Append(filepath.Join(folder, "missing"), e); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("a missing folder: %v", err)
+		}
+		if _, err := Read("\x00"); err == nil {
+			t.Error("a folder that cannot be")
+		}
+	})
+}
+
+// TestLimits: whatever a run was, its line fits.
+func TestLimits(t *testing.T) {
+	long := strings.Repeat("\x01", 4000) // takes six bytes in JSON
+	var ds []sandbox.Denial
+	for i := range 200 {
+		ds = append(ds, sandbox.Denial{Access: sandbox.Access{Op: sandbox.Write, Path: fmt.Sprintf("/%d%s", i, long)}, Source: sandbox.Notified})
+	}
+	many := slices.Repeat([]string{long}, 400)
+	var moved []executor.Quarantined
+	for range 100 {
+		moved = append(moved, executor.Quarantined{Path: long, Why: "w"})
+	}
+	for _, test := range []struct {
+		name   string
+		change func(*Entry)
+		check  func(Record) bool
+	}{
+		{"denials", func(e *Entry) { e.Report.Denials, e.Report.DenialsOmitted = ds, 5 },
+			func(r Record) bool {
+				return len(r.Denials) >= 5 && len(r.Denials)+r.DenialsOmitted == 205 && r.Denials[0].Path == ds[0].Path
+			}},
+		{"arguments", func(e *Entry) { e.Report.Args = many },
+			func(r Record) bool { return len(r.Args) > 5 && len(r.Args) < 20 && r.Args[len(r.Args)-1] == gap }},
+		{"one argument", func(e *Entry) { e.Report.Args = []string{"x", strings.Repeat("y", 1<<20)} },
+			func(r Record) bool { return len(r.Args) == 2 && len(r.Args[1]) == maxWord+len(gap) }},
+		{"warnings", func(e *Entry) { e.Report.Warnings, e.Report.Withheld = many, many }, func(r Record) bool { return r.Warnings == nil }},
+		{"quarantine", func(e *Entry) { e.Report.Quarantined = moved }, func(r Record) bool { return len(r.Quarantined) > 0 }},
+		{"an error", func(e *Entry) { e.Report.Error = strings.Repeat("z", 1<<20) }, func(r Record) bool { return len(r.Error) == maxError+len(gap) }},
+		{"all at once", func(e *Entry) {
+			e.Report.Denials, e.Report.Args, e.Report.Warnings, e.Report.Quarantined, e.Flags = ds, many, many, moved, nil
+		}, func(r Record) bool { return r.Run == "r" }},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			e := entry("r", "x")
+			test.change(&e)
+			line, err := e.line()
+			if err != nil {
+				t.Fatal(err)
+			}
+			log := Parse(line)
+			if len(line) > maxLine || len(log.Records) != 1 || !test.check(log.Records[0]) {
+				t.Errorf("%d bytes, %+.300v", len(line), log)
+			}
+		})
+	}
+	t.Run("what cannot fit", func(t *testing.T) {
+		e := entry("r")
+		e.Report.Dir = strings.Repeat(long, 100)
+		if _, err := e.line(); err == nil {
+			t.Error("it fits")
+		}
+	})
+}
+
+// TestRotation: a full file is set aside, one older file is kept, and nothing is
+// missing in the middle.
+func TestRotation(t *testing.T) {
+	folder := t.TempDir()
+	word := strings.Repeat("x", 15<<10)
+	const n = 300
+	for i := range n {
+		if err := Append(folder, entry(fmt.Sprint(i), word)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := runs(t, folder)
+	for i, name := range got {
+		if want := fmt.Sprint(n - len(got) + i); name != want {
+			t.Fatalf("record %d is %s, want %s", i, name, want)
+		}
+	}
+	names, err := filepath.Glob(folder + "/*")
+	if err != nil || len(names) != 2 || len(got) < maxFile/(16<<10) {
+		t.Errorf("%d records in %q", len(got), names)
+	}
+	for _, name := range names {
+		if st, err := os.Stat(name); err != nil || st.Size() > maxFile {
+			t.Errorf("%s: %v %v", name, st, err)
+		}
+	}
+}
+
+// TestProcesses: lines of several processes neither mix nor get lost, also where a
+// file is set aside in the middle.
+func TestProcesses(t *testing.T) {
+	for _, test := range []struct {
+		name                   string
+		processes, count, size int
+		all                    bool // nothing may be gone
+	}{
+		{"small", 6, 50, 100, true},
+		{"with one change of files", 6, 40, 6000, true},
+		{"with many", 6, 100, 15000, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			folder := t.TempDir()
+			var all []*exec.Cmd
+			for i := range test.processes {
+				cmd := exec.CommandContext(t.Context(), os.Args[0])
+				cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s,p%d,%d,%d", writerEnv, folder, i, test.count, test.size))
+				cmd.Stderr = os.Stderr
+				if err := cmd.Start(); err != nil {
+					t.Fatal(err)
+				}
+				all = append(all, cmd)
+			}
+			for _, cmd := range all {
+				if err := cmd.Wait(); err != nil {
+					t.Error(err)
+				}
+			}
+			got := runs(t, folder)
+			unique := slices.Compact(slices.Sorted(slices.Values(got)))
+			if len(unique) != len(got) {
+				t.Errorf("%d records, %d of them different", len(got), len(unique))
+			}
+			if want := test.processes * test.count; test.all && len(got) != want {
+				t.Errorf("%d records, want %d", len(got), want)
+			}
+			if len(got) < 60 {
+				t.Errorf("only %d records", len(got))
+			}
+		})
+	}
+}
+
+func TestParse(t *testing.T) {
+	line := func(run string) string { return `{"v":1,"run":"` + run + `","denials":[],"more":{"a":1}}` }
+	for _, test := range []struct {
+		name, data, want string
+		skipped          int
+	}{
+		{"nothing", "", "", 0},
+		{"empty lines", "\n\n" + line("a") + "\n\n", "a", 0},
+		{"the last one without its end", line("a") + "\n" + line("b"), "a b", 0},
+		{"half a line", line("a") + "\n" + line("b")[:20], "a", 1},
+		{"half a line before another one", line("a")[:20] + line("b") + "\n" + line("c"), "b c", 1},
+		{"no JSON", "hello\n" + line("a"), "a", 1},
+		{"other JSON", "[]\n{}\n3\n" + line("a"), "a", 3},
+		{"no identity", line(""), "", 1},
+		{"unknown words", `{"v":1,"run":"a","denials":[{"op":"fly"}]}` + "\n" + line("b"), "b", 1},
+		{"zero bytes", "\x00\x00\n" + line("a"), "a", 1},
+		{"a later version", `{"v":9,"run":"a","new":[1]}`, "a", 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			log := Parse([]byte(test.data))
+			var names []string
+			for _, r := range log.Records {
+				names = append(names, r.Run)
+			}
+			if got := strings.Join(names, " "); got != test.want || log.Skipped != test.skipped {
+				t.Errorf("%q and %d skipped, want %q and %d", got, log.Skipped, test.want, test.skipped)
+			}
+		})
+	}
+}
+
+// FuzzParse: nothing makes it fail, and no line beside a good one loses it.
+func FuzzParse(f *testing.F) {
+	good, err := entry("good", "a").line()
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, s := range []string{"", "{", string(good), string(good[:len(good)/2]), "\n", `{"v":1,"run":"x","start":"never"}`, `{"v":1,"run":1}`} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		for _, r := range Parse(data).Records {
+			if r.Run == "" || len(r.Line) == 0 || !json.Valid(r.Line) {
+				t.Errorf("a record of %q", r.Line)
+			}
+		}
+		around := slices.Concat(data, []byte("\n"), good, data)
+		if !slices.ContainsFunc(Parse(around).Records, func(r Record) bool { return r.Run == "good" }) {
+			t.Errorf("the good line is lost in %q", around)
+		}
+	})
+}
+
+func TestMask(t *testing.T) {
+	for _, test := range []struct{ name, words, want string }{
+		{"nothing", "ls|-l|--color=auto", "ls|-l|--color=auto"},
+		{"a flag with its value", "x|--token=abc|b", "x|--token=***|b"},
+		{"a flag and its value", "x|--api-key|abc|b", "x|--api-key|***|b"},
+		{"a flag and another one", "x|--token|--verbose|b", "x|--token|--verbose|b"},
+		{"a variable", "env|API_KEY=abc|LANG=C", "env|API_KEY=***|LANG=C"},
+		{"a password", "x|--password|abc|PGPASSWORD=abc", "x|--password|***|PGPASSWORD=***"},
+		{"an address", "git|clone|https://me:abc@h/r?x=1", "git|clone|https://me:***@h/r?x=1"},
+		{"an address without a password", "git|clone|https://me@h/a:b@c", "git|clone|https://me@h/a:b@c"},
+		{"a token in an address", "curl|https://h/?access_token=abc", "curl|https://h/?access_token=***"},
+		{"a header", "curl|-H|Authorization: Bearer abc", "curl|-H|Authorization: Bearer ***"},
+		{"a header of one word", "curl|-H|X-Api-Key:abc", "curl|-H|X-Api-Key:***"},
+		{"a script", "sh|-c|export TOKEN=abc && curl -H 'X-Secret: def' --key ghi \\\n  h", "sh|-c|export TOKEN=*** && curl -H 'X-Secret: ***' --key *** \\\n  h"},
+		{"quotes in a script", `sh|-c|TOKEN="abc" run`, `sh|-c|TOKEN=***" run`},
+		{"a line of a script", "sh|-c|x --token\nls", "sh|-c|x --token\nls"},
+		{"an empty word", "x|--token||b", "x|--token||b"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if got := strings.Join(Mask(strings.Split(test.words, "|")), "|"); got != test.want {
+				t.Errorf("%q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// TestMaskSurvivors: the command lines of what outlived the run are masked, too.
+func TestMaskSurvivors(t *testing.T) {
+	got, err := maskSurvivors([]byte(`{"run":"a","survivor_list":[{"pid":1,"name":"x","command":"x --token abc"},{"pid":2}]}`))
+	if err != nil || strings.Contains(string(got), "abc") || !strings.Contains(string(got), `"command":"x --token ***"`) {
+		t.Errorf("%s %v", got, err)
+	}
+	const elsewhere = `{"run":"\"survivor_list\""}`
+	if got, err := maskSurvivors([]byte(elsewhere)); err != nil || string(got) != elsewhere {
+		t.Errorf("%s %v", got, err)
+	}
+}
