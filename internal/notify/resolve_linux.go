@@ -68,10 +68,21 @@ const pathFlags = unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW
 // link at the end stands for itself. A name that is not there has a place, when
 // its folder is.
 func (s *Supervisor) find(tid uint32, dir int32, name []byte, follow bool) (place, *missed) {
-	p := place{dir: -1, object: -1}
 	if len(name) == 0 {
-		return p, &missed{errno: unix.ENOENT}
+		return place{dir: -1, object: -1}, &missed{errno: unix.ENOENT}
 	}
+	slash := name[len(name)-1] == '/'
+	p, m := s.findName(tid, dir, name, follow || slash)
+	if m == nil && slash && p.there && !p.is.is(unix.S_IFDIR) {
+		p.close()
+		return p, &missed{errno: unix.ENOTDIR}
+	}
+	return p, m
+}
+
+// findName is find for a name that is not empty, with no regard to a slash at its end.
+func (s *Supervisor) findName(tid uint32, dir int32, name []byte, follow bool) (place, *missed) {
+	p := place{dir: -1, object: -1}
 	base, kept, err := s.base(tid, dir, name)
 	if err != 0 {
 		return p, &missed{errno: err}
