@@ -41,7 +41,7 @@ func (t *task) try(ctx context.Context, policy sandbox.Policy) (*attempt, error)
 	a := &attempt{policy: policy, ear: t.newEar()}
 	spec := &executor.Spec{
 		Args: t.args, Arg0: t.cmd.Arg0, Dir: t.dir, Env: t.env,
-		Policy: policy, Allow: t.cmd.Allow, Level: t.cmd.Level, Tmp: t.cmd.Tmp, NoCaches: t.cmd.NoCaches,
+		Policy: policy, Allow: t.cmd.Allow, Level: t.cmd.Level, Tmp: t.cmd.Tmp, NoCaches: t.cmd.NoCaches, NoObserver: t.cmd.NoObserver,
 		Stdout: asFile(t.cmd.Stdout), Stderr: asFile(t.cmd.Stderr),
 		Output: a.ear.hear, Grace: t.cmd.Grace, Ready: t.cmd.Ready,
 	}

@@ -73,6 +73,11 @@ type Cmd struct {
 	// the command may write to those of its workspace's toolchains without changing
 	// them: what it writes stays with the workspace.
 	NoCaches bool
+	// NoObserver runs the command without a supervisor of its system calls. Nothing is
+	// known then of what it was kept from, unix sockets are refused, and a .git that
+	// must not be is moved away afterwards instead of being refused. False observes
+	// wherever that can be had; executor.Sandbox.Observed tells.
+	NoObserver bool
 	// Level is the least sandbox level accepted: "native", "bwrap" or "landlock" on
 	// Linux, "seatbelt" on macOS. Empty means "bwrap", that is native or bwrap, and
 	// on macOS "seatbelt".

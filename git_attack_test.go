@@ -259,11 +259,15 @@ func (a gitAttack) perform(t *testing.T, p sandbox.Policy) bool {
 // gitRun runs a script in a work tree, without any configuration of this user's.
 func gitRun(t *testing.T, r *Runner, ws, script string) *Result {
 	t.Helper()
+	return run(t, r, gitCmd(ws, script))
+}
+
+func gitCmd(ws, script string) *Cmd {
 	c := sh(script)
 	c.Dir, c.EnvPolicy = ws, environ.ForTerminal()
 	c.EnvPolicy.Set = map[string]string{
 		"WS": ws, "HOME": filepath.Dir(ws), "XDG_CONFIG_HOME": filepath.Dir(ws), "GIT_CONFIG_NOSYSTEM": "1",
 		"GIT_TERMINAL_PROMPT": "0",
 	}
-	return run(t, r, c)
+	return c
 }

@@ -95,8 +95,21 @@ func TestGitGrant(t *testing.T) {
 	})
 }
 
-// TestGitInit: a repository that comes into being is moved away, unless the grant
-// permits it.
+// refusedInit: a repository is refused while the command asks for it, and told.
+func refusedInit(t *testing.T, policy sandbox.Policy, ws string) {
+	t.Helper()
+	res := gitRun(t, newRunner(t, policy), ws, "git init -q")
+	at := filepath.Join(ws, ".git")
+	if ds := res.Denials(); res.ExitCode == 0 || len(ds) != 1 || ds[0].Path != at || ds[0].Errno != "EROFS" || ds[0].Grant != "--grant git" || ds[0].Source != sandbox.Notified {
+		t.Errorf("exit %d, denials %v", res.ExitCode, ds)
+	}
+	if _, err := os.Lstat(at); err == nil || len(res.Quarantined) > 0 {
+		t.Errorf("%s is there: %v; quarantined %v", at, err == nil, res.Quarantined)
+	}
+}
+
+// TestGitInit: a repository that comes into being is refused, and moved away where
+// nobody sees it being made, unless the grant permits it.
 func TestGitInit(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	testenv.NeedProgram(t, "git")
@@ -106,7 +119,12 @@ func TestGitInit(t *testing.T) {
 		if granted {
 			policy = policy.With(sandbox.Grant{Name: "git"})
 		}
-		res := gitRun(t, newRunner(t, policy), ws, "git init -q; mkdir -p .git/kept; echo x >.git/kept/x; true")
+		if !granted {
+			refusedInit(t, policy, ws)
+		}
+		c := gitCmd(ws, "git init -q; mkdir -p .git/kept; echo x >.git/kept/x; true")
+		c.NoObserver = !granted
+		res := run(t, newRunner(t, policy), c)
 		_, err := os.Stat(filepath.Join(ws, ".git"))
 		if made := err == nil; made != granted {
 			t.Errorf("with the grant %v a .git was made: %v", granted, made)

@@ -53,7 +53,7 @@ func (p Policy) explainNet(a Access) (Ruling, string) {
 		if name == "" {
 			name = a.Path
 		}
-		if p.net != NetworkHost || !isClean(name) {
+		if !isClean(name) {
 			return Deny, ruleSockets
 		}
 		level, rule := p.explainFile(name)

@@ -41,7 +41,7 @@ func TestExplain(t *testing.T) {
 		{"loopback", ws, Access{Op: Connect, Addr: "127.0.0.1:80"}, Allow, "loopback"},
 		{"no address", ws, Access{Op: Connect}, Deny, "unclear address"},
 		{"the host's network", ws.WithNetwork(NetworkHost), Access{Op: Connect, Addr: "j.example:443"}, Allow, "network=host"},
-		{"a unix socket", ws, Access{Op: Connect, Net: "unix", Addr: "/w/s"}, Deny, "unix sockets"},
+		{"a unix socket", ws, Access{Op: Connect, Net: "unix", Addr: "@s"}, Deny, "unix sockets"},
 		{"a unix socket by its path", ws.WithNetwork(NetworkHost), Access{Op: Connect, Net: "unix", Addr: "/run/s"}, Deny, "/=read"},
 		{"an abstract socket", ws.WithNetwork(NetworkHost), Access{Op: Connect, Net: "unix", Addr: "@x"}, Deny, "unix sockets"},
 		{"a process outside", ws, Access{Op: Signal}, Deny, "processes outside"},

@@ -45,9 +45,10 @@ func (p Policy) LevelAt(name string) Level {
 // anything else is refused. Connect to anything else is refused with NetworkNone; with NetworkProxy it is
 // allowed to granted hosts and has to be asked about for all others.
 //
-// Unix sockets are refused in a private network, and abstract ones always: they
-// lead to programs outside that confine nobody. With NetworkHost a socket by
-// path needs a path that may be written, as the kernel asks of a file too.
+// A unix socket by path needs a path that may be written, as the kernel asks of a
+// file too: it is one that the command made, or that somebody put where the command
+// works. Abstract ones are refused: on the host's network they lead to programs
+// outside that confine nobody, and in a private one nobody asks.
 //
 // Signal and unknown operations are refused: processes outside cannot be seen.
 //
@@ -74,7 +75,7 @@ func (p Policy) ruleNet(a Access) Ruling {
 		if name == "" {
 			name = a.Path
 		}
-		return allowIf(p.net == NetworkHost && isClean(name) && p.LevelAt(name) == LevelWrite)
+		return allowIf(isClean(name) && p.LevelAt(name) == LevelWrite)
 	}
 	if p.net == NetworkHost {
 		return Allow

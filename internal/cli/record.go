@@ -66,6 +66,9 @@ func (o *runOptions) matter() []string {
 	if o.noCaches {
 		words = append(words, "--no-caches")
 	}
+	if o.blind {
+		words = append(words, "--no-observer")
+	}
 	add("--net", o.network)
 	add("--allow", o.allowed...)
 	add("--level", o.level)

@@ -83,7 +83,7 @@ func (o *runOptions) command(env *Env, words []string) (*sallyport.Cmd, error) {
 		Args: words, Script: o.script, Shell: o.shell, Login: o.login,
 		Dir: dir, Env: env.Environ, EnvPolicy: o.environment(env),
 		Timeout: o.timeout, Grace: o.grace, Limits: o.limits(),
-		Allow: o.allowed, Level: o.level, NoCaches: o.noCaches,
+		Allow: o.allowed, Level: o.level, NoCaches: o.noCaches, NoObserver: o.blind,
 	}
 	if env.Environ == nil {
 		cmd.Env = []string{} // nil would be the environment of this process

@@ -22,6 +22,7 @@ type runOptions struct {
 	grants                              []string
 
 	noCaches bool
+	blind    bool
 
 	dir            string
 	script, shell  string
@@ -76,6 +77,8 @@ func (o *runOptions) sandboxFlags() []flag {
 			help: "what /tmp is: private (removed afterwards), host, or a\nfolder (default private)"},
 		{long: "no-caches", group: group, set: on(&o.noCaches),
 			help: "no private layers over toolchain caches, which are\nread-only then"},
+		{long: "no-observer", group: group, set: on(&o.blind),
+			help: "do not watch its system calls: what it was kept from is\nnot known then, and it gets no unix sockets"},
 		{long: "net", value: "NET", group: group, words: networkWords, set: chosen(&o.network, networkWords),
 			help: "none, a loopback of its own, or host; proxy is not built\nyet and refused (default none, host with full-access)"},
 		{long: "allow", value: "NAME", group: group, kind: completeOpenings, set: o.allow,

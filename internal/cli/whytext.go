@@ -220,7 +220,7 @@ func cureCommand(r runlog.Record) []string {
 	}
 	words := []string{"sallyport", "run"}
 	for i := 0; i < len(r.Flags); i++ {
-		if i+1 == len(r.Flags) || r.Flags[i] == "--no-caches" {
+		if i+1 == len(r.Flags) || r.Flags[i] == "--no-caches" || r.Flags[i] == "--no-observer" {
 			words = append(words, r.Flags[i])
 			continue
 		}

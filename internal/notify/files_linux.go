@@ -5,6 +5,7 @@ package notify
 
 import (
 	"os"
+	"path"
 	"slices"
 	"strings"
 	"syscall"
@@ -202,7 +203,7 @@ func (s *Supervisor) nowhere(l *listener, n *notification, op sandbox.Op, m *mis
 // may have come further than the command can: the folder that stands over a denied
 // one is closed for it.
 func (s *Supervisor) hiddenErrno(m *missed) syscall.Errno {
-	if s.cfg.Judge.File(sandbox.Read, m.at, false) != 0 {
+	if s.cfg.Judge.File(sandbox.Read, path.Dir(m.at), false) != 0 {
 		return unix.EACCES
 	}
 	return m.errno
