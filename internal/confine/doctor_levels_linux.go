@@ -19,11 +19,16 @@ import (
 // and leaves nothing behind. When ctx ends, the levels that are left are reported
 // as not tried. It blocks for some ten milliseconds.
 func (*Host) Levels(ctx context.Context) []LevelCheck {
+	d := new(doctor)
+	_, blind := d.observer(ctx)
+	_ = d.host.Close() // as below
 	var out []LevelCheck
 	for _, level := range []string{plan.LevelNative, plan.LevelBwrap, plan.LevelLandlock} {
 		host := &Host{Only: level}
 		c := LevelCheck{Level: level}
-		c.Holds, c.Lacks, c.Refuses = plan.Standing(host.Facts(), level)
+		facts := *host.Facts()
+		facts.Blind = blind != nil
+		c.Holds, c.Lacks, c.Refuses = plan.Standing(&facts, level)
 		if ctx.Err() != nil {
 			c.Why = "not tried: " + context.Cause(ctx).Error()
 		} else if _, err := wholeSandbox(ctx, host); err != nil {

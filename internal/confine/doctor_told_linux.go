@@ -12,18 +12,21 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sallyport-dev/sallyport/internal/launch"
+	"github.com/sallyport-dev/sallyport/internal/notify"
+	"github.com/sallyport-dev/sallyport/internal/plan"
+	"github.com/sallyport-dev/sallyport/internal/seccomp"
 )
 
-// told are the probes that the default sandbox does not depend on. Two of them
-// ask the kernel instead of trying, and say so: a listener for system calls
-// cannot be installed in a probe without a supervisor, and an overlay cannot be
-// mounted by this package.
+// told are the probes that the default sandbox does not depend on. One of them asks
+// the kernel instead of trying, and says so: an overlay cannot be mounted by this
+// package.
 func (d *doctor) told() []probe {
 	return []probe{
-		{"seccomp notification", false, seccompNotification},
+		{"observer", false, d.observer},
 		{"overlay", false, overlay},
 		{"cgroup", false, cgroup},
 		{"bwrap", false, d.bwrap},
@@ -31,18 +34,47 @@ func (d *doctor) told() []probe {
 	}
 }
 
-// seccompNotification asks whether the kernel has the action and how large its
-// records are (seccomp(2)); neither question changes anything.
-func seccompNotification(context.Context) (string, error) {
-	action := uint32(unix.SECCOMP_RET_USER_NOTIF)
-	if _, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_GET_ACTION_AVAIL, 0, uintptr(unsafe.Pointer(&action))); errno != 0 {
-		return "", &lackError{fmt.Sprintf("the kernel does not offer it (%v)", errno), "use Linux 5.0 or newer, outside of a container that filters it"}
+// observer has a task ask for something that does not exist, and a supervisor answer.
+func (d *doctor) observer(context.Context) (string, error) {
+	filter, err := d.host.filter(plan.LevelNative, nil, false, observed)
+	if err != nil {
+		return "", &lackError{err.Error(), "use amd64 or arm64"}
 	}
-	var sizes [3]uint16 // struct seccomp_notif_sizes
-	if _, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_GET_NOTIF_SIZES, 0, uintptr(unsafe.Pointer(&sizes))); errno != 0 {
-		return "", &lackError{fmt.Sprintf("the kernel does not tell the size of its records (%v)", errno), "use Linux 5.0 or newer"}
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return "", err
 	}
-	return "offered by the kernel", nil
+	defer null.Close()
+	inbox, err := notify.Listen()
+	if err != nil {
+		return "", err
+	}
+	defer inbox.Started()
+	supervisor, err := inbox.Serve(notify.Config{})
+	if err != nil {
+		return "", err
+	}
+	_, err = d.host.launcher.Start(&launch.Script{Observer: inbox.Theirs(), Steps: []launch.Step{
+		{Op: launch.OpStartCommand},
+		{Op: launch.OpNoNewPrivs},
+		{Op: launch.OpObserve, Filter: filter, Value: seccomp.HandOver},
+		{Op: launch.OpChmod, Path: "/proc/no such file"},
+		{Op: launch.OpExec},
+	}}, null, null, null)
+	inbox.Started()
+	report := supervisor.Close()
+	step := stepOf(err)
+	switch {
+	case step != nil && step.Step.Op == launch.OpObserve && step.Errno == unix.EBUSY:
+		return "", &lackError{"another supervisor around this process gets its calls already", "run sallyport outside of it; without an observer unix sockets are refused, and what a command is kept from is not known"}
+	case step != nil && step.Step.Op == launch.OpObserve:
+		return "", &lackError{fmt.Sprintf("the kernel gave no listener (%v)", step.Errno), "use Linux 5.19 or newer, outside of a container that filters seccomp"}
+	case step == nil || step.Step.Op != launch.OpChmod || step.Errno != unix.ENOENT:
+		return "", &lackError{fmt.Sprintf("nothing could be tried: %v", err), ""}
+	case report.Calls == 0 || report.Err != nil:
+		return "", &lackError{fmt.Sprintf("a call was let through without being shown (%v)", report.Err), "use another kernel"}
+	}
+	return "a system call was seen and answered", nil
 }
 
 // overlay reads whether the file system is there and the kernel new enough to

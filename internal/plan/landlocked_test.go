@@ -204,16 +204,18 @@ func TestStanding(t *testing.T) {
 		name, level    string
 		abi            int
 		lacks, refuses int
+		blind          bool
 	}{
-		{"native", LevelNative, 7, 0, 0},
-		{"landlock 7", LevelLandlock, 7, 8, 2},
-		{"landlock 5", LevelLandlock, 5, 9, 2},
-		{"landlock 3", LevelLandlock, 3, 10, 2},
+		{"native", LevelNative, 7, 0, 0, false},
+		{"native without an observer", LevelNative, 7, 2, 0, true},
+		{"landlock 7", LevelLandlock, 7, 8, 3, false},
+		{"landlock 5", LevelLandlock, 5, 9, 3, false},
+		{"landlock 3", LevelLandlock, 3, 10, 3, false},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			h := host(t, "ubuntu-abi7")
-			h.LandlockABI = c.abi
+			h.LandlockABI, h.Blind = c.abi, c.blind
 			holds, lacks, refuses := Standing(h, c.level)
 			if len(lacks) != c.lacks || len(refuses) != c.refuses || len(holds)+len(lacks)+len(refuses) != len(Walls()) {
 				t.Errorf("holds %q, lacks %q, refuses %q", holds, lacks, refuses)
@@ -244,9 +246,9 @@ func TestWallsDocumented(t *testing.T) {
 		begin, end = "<!-- walls: go test ./internal/plan -update -->\n", "<!-- end of walls -->\n"
 	)
 	var b strings.Builder
-	b.WriteString("\n| Wall | Keeps a command from | bwrap | landlock |\n|---|---|---|---|\n")
+	b.WriteString("\n| Wall | Keeps a command from | bwrap | landlock | without the observer |\n|---|---|---|---|---|\n")
 	for _, w := range Walls() {
-		b.WriteString("| `" + w.Name + "` | " + w.Stops + " | " + w.Bwrap.String() + " | " + w.Landlock.String() + " |\n")
+		b.WriteString("| `" + w.Name + "` | " + w.Stops + " | " + w.Bwrap.String() + " | " + w.Landlock.String() + " | " + Gap{Lacks: w.Blind}.String() + " |\n")
 	}
 	b.WriteString("\n")
 	page, err := os.ReadFile(file)

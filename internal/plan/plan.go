@@ -33,6 +33,8 @@ type Host struct {
 	// Empty means that it can be had.
 	Missing []Missing `json:"missing,omitempty"`
 
+	Blind bool `json:"blind,omitempty"` // no observer of system calls can be had
+
 	LandlockABI int    `json:"landlock_abi"` // 0: none
 	Caps        uint64 `json:"caps"`         // the capabilities that this process has
 	LastCap     uint64 `json:"last_cap"`     // the highest capability the kernel knows

@@ -12,6 +12,9 @@ type Wall struct {
 	Stops string // what it stops, in words
 
 	Bwrap, Landlock Gap
+	// Blind is what is weaker where no observer judges the command's calls, a
+	// sentence; empty when the wall needs none. The bwrap level never has one.
+	Blind string
 }
 
 // A Gap says how far a wall holds at a weaker level. The zero Gap is none: the
@@ -31,6 +34,11 @@ func Walls() []Wall {
 	return append(fileWalls(), taskWalls()...)
 }
 
+const (
+	lateFiles        = "files that come to match a denied pattern while the command runs can be read and changed"
+	lateRepositories = "git repositories that others make while the command runs, or that the search did not reach, can be changed"
+)
+
 func fileWalls() []Wall {
 	return []Wall{
 		{Name: "writes", Stops: "create, write, rename, truncate or delete files outside of writable places"},
@@ -46,6 +54,17 @@ func fileWalls() []Wall {
 		{
 			Name: "denied-paths", Stops: "read what the policy denies, by path or pattern",
 			Landlock: Gap{Lacks: "denied paths cannot be hidden", Refused: true},
+		},
+		{
+			Name: "late-files", Stops: "open what a denied pattern matches although it was made while the command runs (by name, see Names and races)",
+			Bwrap:    Gap{Lacks: lateFiles},
+			Landlock: Gap{Lacks: "files that come to match a denied pattern cannot be hidden", Refused: true},
+			Blind:    lateFiles,
+		},
+		{
+			Name: "late-repositories", Stops: "change git repositories that others make while it runs, or that were not found (by name, see Names and races)",
+			Bwrap: Gap{Lacks: lateRepositories},
+			Blind: lateRepositories,
 		},
 		{
 			Name: "read-carve-outs", Stops: "write to what the policy makes read-only in a writable folder",
@@ -159,6 +178,8 @@ func Standing(h *Host, level string) (holds []string, lacks, refuses []Lack) {
 	holds, lacks, refuses = []string{}, []Lack{}, []Lack{}
 	for _, w := range Walls() {
 		switch g := w.gap(level); {
+		case g.holds(h) && h.Blind && w.Blind != "":
+			lacks = append(lacks, Lack{w.Name, w.Blind})
 		case g.holds(h):
 			holds = append(holds, w.Name)
 		case g.Refused:
