@@ -67,6 +67,9 @@ func (t *task) try(ctx context.Context, policy sandbox.Policy) (*attempt, error)
 	for _, q := range a.exit.Quarantined {
 		t.emit(event.Quarantined{Quarantined: q})
 	}
+	if len(a.exit.Survivors) > 0 {
+		t.emit(event.Survived{Survivors: a.exit.Survivors, By: a.exit.SurvivorsBy})
+	}
 	t.emit(event.Exited{Code: a.exit.Code, Signal: a.exit.Signal, Survivors: a.exit.Survivors, Duration: a.duration})
 	a.end = a.ending()
 	switch {

@@ -38,6 +38,10 @@ type Report struct {
 	Attempts  int
 	Denials   []sandbox.Denial
 	Survivors int
+	// SurvivorList describes survivors; the first 20 are shown. SurvivorsBy says by
+	// what means they are found and ended.
+	SurvivorList []executor.Survivor
+	SurvivorsBy  string
 	// StreamsLeftOpen says that a survivor still held an output stream.
 	StreamsLeftOpen bool
 	// Quarantined are names that appeared although they must not, and were moved
@@ -92,6 +96,8 @@ func (r Report) MarshalJSON() ([]byte, error) {
 		Attempts    int              `json:"attempts"`
 		Denials     []sandbox.Denial `json:"denials"`
 		Survivors   int              `json:"survivors"`
+		List        []survivorDetail `json:"survivor_list,omitempty"`
+		By          string           `json:"survivors_by,omitempty"`
 		LeftOpen    bool             `json:"streams_left_open,omitempty"`
 
 		Quarantined []executor.Quarantined `json:"quarantined,omitempty"`
@@ -103,7 +109,7 @@ func (r Report) MarshalJSON() ([]byte, error) {
 		Error     string   `json:"error,omitempty"`
 	}{
 		r.Stdout.Total, r.Stderr.Total, r.Stdout.Omitted + r.Stderr.Omitted,
-		r.Sandbox.complete(), r.Attempts, list(r.Denials), r.Survivors, r.StreamsLeftOpen, r.Quarantined, r.Withheld, r.Warnings, rawOut, rawErr, r.Error,
+		r.Sandbox.complete(), r.Attempts, list(r.Denials), r.Survivors, survivorList(r.SurvivorList), r.SurvivorsBy, r.StreamsLeftOpen, r.Quarantined, r.Withheld, r.Warnings, rawOut, rawErr, r.Error,
 	})
 	if err != nil {
 		return nil, err
