@@ -73,7 +73,9 @@ func readCases(t *testing.T, name string) []deniedCase {
 // that could be harmed, and a home.
 type stage struct {
 	root string
-	bin  string // where the program act is
+	bin  string // where the programs are
+	// listener is the socket live.sock outside, of which nobody takes connections.
+	listener net.Listener
 }
 
 func (s *stage) fill(text string) string {
@@ -109,7 +111,7 @@ func newStage(t *testing.T, bin string) *stage {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.Close() })
-	return &stage{root: root, bin: bin}
+	return &stage{root: root, bin: bin, listener: l}
 }
 
 // guarded describes what no case may change: everything outside of the workspace,
