@@ -76,6 +76,9 @@ func (t *task) try(ctx context.Context, policy sandbox.Policy) (*attempt, error)
 	for _, d := range a.denials {
 		t.emit(event.Denied{Denial: d})
 	}
+	if len(a.exit.Survivors) > 0 {
+		t.emit(event.Survived{Survivors: a.exit.Survivors, By: a.exit.SurvivorsBy})
+	}
 	t.emit(event.Exited{Code: a.exit.Code, Signal: a.exit.Signal, Survivors: a.exit.Survivors, Duration: a.duration})
 	switch {
 	case errors.Is(noSandbox(err), ErrNoSandbox):

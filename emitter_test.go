@@ -119,7 +119,7 @@ func TestEvents(t *testing.T) {
 		}
 		kinds = append(kinds, fmt.Sprint(e.Body.Kind(), " ", e.Attempt))
 	}
-	if want := []string{"judged 0", "started 1", "exited 1", "ended 1"}; !slices.Equal(kinds, want) {
+	if want := []string{"judged 0", "started 1", "survived 1", "exited 1", "ended 1"}; !slices.Equal(kinds, want) {
 		t.Errorf("events %v, want %v", kinds, want)
 	}
 	if string(text[0]) != "café\ncut \xe2\x82" || string(text[1]) != "err\n" {

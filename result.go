@@ -71,8 +71,11 @@ type Result struct {
 	// everything; else nil. Where one writer is both, so is the error.
 	StdoutErr, StderrErr error
 
-	// Survivors are processes that outlived the command. They were ended.
-	Survivors []executor.Survivor
+	// Survivors are processes that outlived the command. They were ended. The first
+	// 20 have their command line. SurvivorsBy says by what means they are found and
+	// ended: executor.ByNamespace and the like, empty when that is not known.
+	Survivors   []executor.Survivor
+	SurvivorsBy string
 	// StreamsLeftOpen says that a survivor still held an output stream when the
 	// time for its output was over.
 	StreamsLeftOpen bool
@@ -123,7 +126,7 @@ func (t *task) result(a *attempt) *Result {
 		ExitCode: a.exit.Code, Signal: a.exit.Signal, End: a.end, Duration: a.duration,
 		Stdout: newOutput(kept.Stdout), Stderr: newOutput(kept.Stderr), Output: newOutput(kept.Combined),
 		StdoutErr: a.ear.trouble(executor.Stdout), StderrErr: a.ear.trouble(executor.Stderr),
-		Survivors: a.exit.Survivors, StreamsLeftOpen: a.exit.StreamsLeftOpen, Quarantined: a.exit.Quarantined,
+		Survivors: a.exit.Survivors, SurvivorsBy: a.exit.SurvivorsBy, StreamsLeftOpen: a.exit.StreamsLeftOpen, Quarantined: a.exit.Quarantined,
 		Sandbox: a.exit.Sandbox, Mode: a.policy.Name(), Network: a.policy.Network(),
 		Attempts: []Attempt{{Policy: a.policy, Code: a.exit.Code, Signal: a.exit.Signal, Duration: a.duration}},
 		Withheld: t.withheld, Warnings: slices.Concat(t.warned, a.exit.Sandbox.Warnings),
@@ -186,6 +189,7 @@ func (r *Result) Report() event.Report {
 			Level: r.Sandbox.Level, Observed: r.Sandbox.Observed, Weaker: r.Sandbox.Weaker,
 		},
 		Attempts: len(r.Attempts), Denials: r.denials, DenialsOmitted: r.DenialsOmitted, Survivors: len(r.Survivors),
+		SurvivorList: r.Survivors, SurvivorsBy: r.SurvivorsBy,
 		StreamsLeftOpen: r.StreamsLeftOpen, Quarantined: r.Quarantined, Withheld: r.Withheld, Warnings: r.Warnings,
 	}
 }

@@ -167,19 +167,6 @@ func (b Ended) MarshalJSON() ([]byte, error) {
 	}{b.ExitCode, b.End, b.Error, b.Duration.Milliseconds()})
 }
 
-type survivor struct {
-	PID  int    `json:"pid"`
-	Name string `json:"name"`
-}
-
-func survivors(ss []executor.Survivor) []survivor {
-	out := make([]survivor, 0, len(ss))
-	for _, s := range ss {
-		out = append(out, survivor(s))
-	}
-	return out
-}
-
 // texts returns p as text and, where that loses something, p itself.
 func texts(p []byte) (string, []byte) {
 	if utf8.Valid(p) {

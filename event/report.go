@@ -43,6 +43,10 @@ type Report struct {
 	// DenialsOmitted counts denials that are not among Denials for want of room.
 	DenialsOmitted int
 	Survivors      int
+	// SurvivorList describes survivors; the first 20 are shown. SurvivorsBy says by
+	// what means they are found and ended.
+	SurvivorList []executor.Survivor
+	SurvivorsBy  string
 	// StreamsLeftOpen says that a survivor still held an output stream.
 	StreamsLeftOpen bool
 	// Quarantined are names that appeared although they must not, and were moved
@@ -142,10 +146,13 @@ func (r Report) ends() (head, tail []byte, err error) {
 		Error     string   `json:"error,omitempty"`
 		Unlisted  int      `json:"denials_omitted,omitempty"`
 		Run       string   `json:"run,omitempty"`
+
+		List []survivorDetail `json:"survivor_list,omitempty"`
+		By   string           `json:"survivors_by,omitempty"`
 	}{
 		r.Stdout.Total, r.Stderr.Total, r.Stdout.Omitted + r.Stderr.Omitted,
 		r.Sandbox.complete(), r.Attempts, list(r.Denials), r.Survivors, r.StreamsLeftOpen, r.Quarantined, r.Withheld, r.Warnings, rawOut, rawErr, r.Error,
-		r.DenialsOmitted, r.Run,
+		r.DenialsOmitted, r.Run, survivorList(r.SurvivorList), r.SurvivorsBy,
 	})
 	return head, tail, err
 }

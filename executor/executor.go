@@ -139,8 +139,11 @@ type Exit struct {
 	Stopped    bool
 	LastSignal int
 	// Survivors are the processes that were still there when the command had
-	// ended. They were ended.
+	// ended. They were ended. The first 20 have their command line.
 	Survivors []Survivor
+	// SurvivorsBy says by what means they are found and ended, one of the constants
+	// By...; empty when that is not known.
+	SurvivorsBy string
 	// StreamsLeftOpen says that a survivor still held an output stream when
 	// the wait for it was over.
 	StreamsLeftOpen bool
@@ -168,10 +171,32 @@ type Quarantined struct {
 	Grant   string `json:"grant,omitempty"`    // the grant that permits it, as a flag; empty when none does
 }
 
+// What survivors are found and ended by, for [Exit.SurvivorsBy].
+const (
+	// ByNamespace is a process namespace: nothing can leave it, and the kernel ends
+	// all of it at once.
+	ByNamespace = "pid-namespace"
+	// BySubreaper is a process that inherits every orphan of the tree. The tree is
+	// ended process by process, until nothing is left.
+	BySubreaper = "subreaper"
+	// ByJob is a job object: nothing can leave it, and it is ended as a whole.
+	ByJob = "job-object"
+	// ByGroup is the process group of the command: what left it is not found.
+	ByGroup = "process-group"
+)
+
+// CommandShown is how long the command line of a [Survivor] is at most, in bytes.
+const CommandShown = 200
+
 // A Survivor is a process that outlived its command.
 type Survivor struct {
 	PID  int // as the executor's machine sees it
 	Name string
+	// Command is its command line for people, at most CommandShown bytes: characters
+	// that a terminal acts on are replaced, and what looks like a secret is hidden.
+	// A process without one has its name in brackets; empty means that it was not
+	// looked at.
+	Command string
 }
 
 // Sandbox is what was enforced.

@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) {
 	testenv.DefaultSignals()
-	testscript.Main(m, map[string]func(){"sallyport": main})
+	testscript.Main(m, programs())
 }
 
 // TestScript runs the transcripts in testdata/script, as root and as an ordinary

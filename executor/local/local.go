@@ -163,7 +163,7 @@ func (p *process) Wait() (*executor.Exit, error) {
 	x, err := p.running.Wait()
 	exit := &executor.Exit{
 		Code: x.Code, Signal: x.Signal, Stopped: x.Stopped, LastSignal: x.LastSignal,
-		StreamsLeftOpen: x.StreamsLeftOpen, Sandbox: p.sandbox,
+		StreamsLeftOpen: x.StreamsLeftOpen, Sandbox: p.sandbox, SurvivorsBy: p.child.EndedBy(),
 	}
 	after := p.child.Aftermath()
 	exit.Quarantined, exit.Denials, exit.DenialsOmitted, exit.Broken = after.Quarantined, after.Denials, after.Omitted, after.Broken

@@ -179,11 +179,8 @@ func (r *report) notes(res *sallyport.Result, code int) {
 	if res.TimedOut {
 		r.note(fmt.Sprintf("timed out after %v and was ended", r.o.timeout))
 	}
-	switch n := len(res.Survivors); {
-	case n == 1:
-		r.note("one process outlived the command and was ended")
-	case n > 1:
-		r.note(fmt.Sprintf("%d processes outlived the command and were ended", n))
+	if len(res.Survivors) > 0 {
+		r.note(leftRunning(res.Survivors))
 	}
 }
 

@@ -4,10 +4,9 @@
 package confine
 
 import (
-	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"strconv"
 	"strings"
@@ -17,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/launch"
 	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -24,12 +24,25 @@ import (
 
 // A bwrapped is a child below bubblewrap: its monitor, which the launcher
 // started, then the first process inside, then the command.
+//
+// The monitor ends as soon as the command has, and the first process and all the
+// others with it. To name those that the command left behind, the monitor is
+// stopped by the kernel in the very call that tells the exit code: the pipe of the
+// status sends a signal to it whenever something is written (F_SETSIG in fcntl(2)).
+// That is asked for when the first line is there, which comes before the sandbox is
+// built; a command that is over before this program was given the time to ask for
+// it leaves survivors that are ended without a name.
 type bwrapped struct {
 	*child
 	status *os.File // what bubblewrap tells
 	pumps  *pumps
 	// stopped is the signal that came before the command was there.
 	stopped atomic.Int32
+
+	heard chan struct{} // closed when the status has ended; the rest is there then
+	exit  int           // the command's exit code
+	known bool          // it was told
+	left  []executor.Survivor
 }
 
 // launchBwrap performs a plan for bubblewrap.
@@ -52,7 +65,9 @@ func (h *Host) launchBwrap(p *plan.Plan, stdin, stdout, stderr *os.File) (*bwrap
 		return nil, err
 	}
 	pumps.run()
-	return &bwrapped{child: c, status: status, pumps: pumps}, nil
+	b := &bwrapped{child: c, status: status, pumps: pumps, heard: make(chan struct{})}
+	go b.hear()
+	return b, nil
 }
 
 // launchWith tells the plan's script which descriptor is bubblewrap's status.
@@ -89,31 +104,115 @@ func (b *bwrapped) Wait() (code, signal int, err error) {
 	// Its process has ended, so the pipe ends; nobody inside has it.
 	const patience = 5 * time.Second
 	_ = b.status.SetReadDeadline(time.Now().Add(patience))
-	exit, ok := exitCode(b.status)
-	if sig := int(b.stopped.Load()); !ok && sig != 0 {
+	<-b.heard
+	if sig := int(b.stopped.Load()); !b.known && sig != 0 {
 		return 128 + sig, sig, nil
 	}
-	if !ok {
+	if !b.known {
 		return -1, 0, &sandbox.UnsupportedError{
 			Need: "a sandbox by bubblewrap", Have: fmt.Sprintf("it could not build it (exit %d), so the command did not run; its words are on standard error", code),
 			Hint: seeDoctor,
 		}
 	}
-	return exit, 0, nil
+	return b.exit, 0, nil
 }
 
-// exitCode finds the command's exit code in bubblewrap's status: one JSON object a line.
-func exitCode(f io.Reader) (int, bool) {
-	lines := bufio.NewScanner(f)
-	for lines.Scan() {
-		var s struct {
-			Exit *int `json:"exit-code"`
+// hear reads bubblewrap's status to its end.
+func (b *bwrapped) hear() {
+	defer close(b.heard)
+	piece, line, lines := make([]byte, 4096), []byte(nil), 0
+	defer b.release()
+	for {
+		n, err := b.status.Read(piece)
+		line = append(line, piece[:n]...)
+		for {
+			one, rest, ok := bytes.Cut(line, []byte("\n"))
+			if !ok {
+				break
+			}
+			line = rest
+			if begun := lines == 0; begun {
+				b.arm()
+			}
+			lines++
+			if code, ok := exitCode(one); ok && !b.known {
+				b.exit, b.known = code, true
+				b.left = survivorsBelow(onlyChild(b.proc.CommandPID()))
+				b.release()
+			}
 		}
-		if json.Unmarshal(lines.Bytes(), &s) == nil && s.Exit != nil {
-			return *s.Exit, true
+		if err != nil {
+			return
 		}
 	}
-	return 0, false
+}
+
+// exitCode finds the command's exit code in a line of bubblewrap's status, a JSON
+// object.
+func exitCode(line []byte) (int, bool) {
+	var s struct {
+		Exit *int `json:"exit-code"`
+	}
+	if json.Unmarshal(line, &s) != nil || s.Exit == nil {
+		return 0, false
+	}
+	return *s.Exit, true
+}
+
+// arm has the kernel stop the monitor when it writes its status. Where it cannot,
+// survivors are ended without a name.
+func (b *bwrapped) arm() {
+	raw, err := b.status.SyscallConn()
+	if err != nil {
+		return
+	}
+	_ = raw.Control(func(fd uintptr) {
+		const setSignal = 10 // F_SETSIG
+		if _, err := unix.FcntlInt(fd, unix.F_SETOWN, b.proc.CommandPID()); err != nil {
+			return
+		}
+		if _, err := unix.FcntlInt(fd, setSignal, int(unix.SIGSTOP)); err != nil {
+			return
+		}
+		flags, err := unix.FcntlInt(fd, unix.F_GETFL, 0)
+		if err == nil {
+			_, _ = unix.FcntlInt(fd, unix.F_SETFL, flags|unix.O_ASYNC)
+		}
+	})
+}
+
+// release lets the monitor go on. What was written can be read a moment before the
+// signal is on its way; so first no more signals are asked for.
+func (b *bwrapped) release() {
+	b.disarm()
+	buf := make([]byte, 1024)
+	if monitor, ok := readMember(b.proc.CommandPID(), buf); ok && monitor.parent == b.PID() {
+		monitor.signal(unix.SIGCONT, buf)
+	}
+}
+
+// disarm ends what arm began. No signal is sent after it has returned.
+func (b *bwrapped) disarm() {
+	raw, err := b.status.SyscallConn()
+	if err != nil {
+		return
+	}
+	_ = raw.Control(func(fd uintptr) {
+		if flags, err := unix.FcntlInt(fd, unix.F_GETFL, 0); err == nil {
+			_, _ = unix.FcntlInt(fd, unix.F_SETFL, flags&^unix.O_ASYNC)
+		}
+	})
+}
+
+// Survivors are those that were there when the command ended. They have ended by
+// now, with the first process inside.
+func (b *bwrapped) Survivors() []executor.Survivor {
+	select {
+	case <-b.heard:
+		return b.left
+	default:
+		return b.child.Survivors()
+	}
 }
 
 func (b *bwrapped) WaitAll() error {
@@ -135,17 +234,16 @@ func (b *bwrapped) Signal(sig syscall.Signal, tree bool) error {
 	if first == 0 {
 		return b.child.Signal(sig, tree) // the monitor has only begun, or has ended
 	}
-	if len(descendants(first)) == 0 {
+	buf := make([]byte, 1024)
+	if m, ok := readMember(first, buf); ok && len(membersBelow(first)) == 0 {
 		// It is still building, or the command is over. Ending the first process
 		// stops the one, and does not change what the monitor says of the other.
 		b.stopped.Store(int32(sig))
-		signalDescendant(b.PID(), first, unix.SIGKILL)
+		m.signal(unix.SIGKILL, buf)
 		return nil
 	}
 	if tree {
-		for _, pid := range descendants(first) {
-			signalDescendant(first, pid, sig)
-		}
+		signalBelow(first, sig)
 		return nil
 	}
 	// The first process inside leads the command's session and group. It ignores

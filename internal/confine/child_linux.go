@@ -8,13 +8,11 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/launch"
@@ -28,13 +26,16 @@ type child struct {
 	plan *plan.Plan
 	own  bool // has its own process namespace
 
-	keep   *keeping
-	seen   *watching
-	over   chan struct{}  // closed by Close
-	watch  sync.WaitGroup // the goroutine of attend, which is over before proc is closed
-	mu     sync.Mutex
-	broken error     // why a wall is gone; guarded by mu
-	after  Aftermath // written by Close
+	commandEnded atomic.Bool // Wait has returned
+
+	keep     *keeping
+	seen     *watching
+	over     chan struct{}  // closed by Close
+	watch    sync.WaitGroup // the goroutine of attend, which is over before proc is closed
+	mu       sync.Mutex
+	broken   error     // why a wall is gone; guarded by mu
+	outgrown error     // why the tree goes on; guarded by mu
+	after    Aftermath // written by Close
 }
 
 // execute performs a plan as its level needs it and returns what the launcher says:
@@ -70,6 +71,7 @@ func (c *child) PID() int { return c.proc.PID() }
 
 func (c *child) Wait() (code, signal int, err error) {
 	st, err := c.proc.Wait()
+	c.commandEnded.Store(true)
 	switch {
 	case err != nil:
 		return -1, 0, err
@@ -79,7 +81,15 @@ func (c *child) Wait() (code, signal int, err error) {
 	return st.ExitStatus(), 0, nil
 }
 
-func (c *child) WaitAll() error { return c.proc.WaitAll() }
+func (c *child) WaitAll() error {
+	c.mu.Lock()
+	outgrown := c.outgrown
+	c.mu.Unlock()
+	if outgrown != nil {
+		return outgrown // it would not come to an end
+	}
+	return c.proc.WaitAll()
+}
 
 func (c *child) Signal(sig syscall.Signal, tree bool) error {
 	to := launch.ToGroup
@@ -89,15 +99,13 @@ func (c *child) Signal(sig syscall.Signal, tree bool) error {
 	err := c.proc.Signal(sig, to)
 	if tree && !c.own {
 		// No process namespace: those that left the group are found by descent.
-		for _, s := range c.alive() {
-			signalDescendant(c.PID(), s.PID, sig)
-		}
+		signalBelow(c.PID(), sig)
 	}
 	return err
 }
 
-// Kill ends the tree. Without a process namespace that takes several rounds,
-// because a process may start others while we look.
+// Kill ends the tree. Without a process namespace that takes rounds, because a
+// process may start others while we look.
 func (c *child) Kill() error {
 	if c.proc.Empty(0) {
 		return nil
@@ -106,17 +114,7 @@ func (c *child) Kill() error {
 	if c.own {
 		return err
 	}
-	const rounds = 64 // a tree that grows faster than this is left to the kernel's limits
-	for range rounds {
-		alive := c.alive()
-		if len(alive) == 0 {
-			break
-		}
-		for _, s := range alive {
-			signalDescendant(c.PID(), s.PID, unix.SIGKILL)
-		}
-	}
-	return err
+	return errors.Join(c.hunt(), err)
 }
 
 // attend looks after what is kept around the command.
@@ -186,75 +184,15 @@ func (c *child) Survivors() []executor.Survivor {
 	if c.proc.Empty(soon) {
 		return nil
 	}
-	return c.alive()
+	return survivorsBelow(c.PID())
 }
 
-func (c *child) alive() []executor.Survivor {
-	var out []executor.Survivor
-	for _, pid := range descendants(c.PID()) {
-		out = append(out, executor.Survivor{PID: pid, Name: oneLine(fmt.Sprintf("/proc/%d/comm", pid))})
+// EndedBy is the process namespace, or the reaper that inherits every orphan.
+func (c *child) EndedBy() string {
+	if c.own || c.plan.Level == plan.LevelBwrap {
+		return executor.ByNamespace
 	}
-	return out
-}
-
-// descendants lists the processes below one, without those that have ended and
-// only wait to be collected.
-func descendants(root int) []int {
-	var out []int
-	queue := []int{root}
-	for len(queue) > 0 {
-		at := queue[0]
-		queue = queue[1:]
-		tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", at))
-		if err != nil {
-			continue
-		}
-		for _, t := range tasks {
-			b, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/children", at, t.Name()))
-			if err != nil {
-				continue
-			}
-			for w := range strings.FieldsSeq(string(b)) {
-				pid, err := strconv.Atoi(w)
-				if err != nil {
-					continue
-				}
-				queue = append(queue, pid)
-				if !ended(pid) {
-					out = append(out, pid)
-				}
-			}
-		}
-	}
-	return out
-}
-
-// ended reports whether a process is a zombie or gone.
-func ended(pid int) bool {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return true
-	}
-	// The name in parentheses may hold anything; the state follows the last one.
-	_, rest, ok := strings.Cut(string(b[strings.LastIndexByte(string(b), ')')+1:]), " ")
-	return !ok || strings.HasPrefix(rest, "Z") || strings.HasPrefix(rest, "X")
-}
-
-// signalDescendant signals a process after it has made sure, with a handle on
-// it in hand, that it still is below root: a number alone could have been used
-// again.
-func signalDescendant(root, pid int, sig syscall.Signal) {
-	fd, err := unix.PidfdOpen(pid, 0)
-	if err != nil {
-		return
-	}
-	defer unix.Close(fd)
-	for _, d := range descendants(root) {
-		if d == pid {
-			_ = unix.PidfdSendSignal(fd, sig, nil, 0) // it may have ended by now
-			return
-		}
-	}
+	return executor.BySubreaper
 }
 
 // explain turns a failed step into what it means for a person.

@@ -87,6 +87,9 @@ type Child interface {
 	Kill() error
 	// Survivors are the processes of the tree that are alive.
 	Survivors() []executor.Survivor
+	// EndedBy says by what means they are found and ended (executor.ByNamespace
+	// and the like).
+	EndedBy() string
 	// Close releases what the child holds, and looks once more at what the
 	// command must not have made. The tree must have ended.
 	Close() error

@@ -63,6 +63,9 @@ func (g *group) Kill() error { return g.Signal(syscall.SIGKILL, true) }
 // Survivors are the members of the group that are alive.
 func (g *group) Survivors() []executor.Survivor { return members(g.PID()) }
 
+// EndedBy is the group.
+func (g *group) EndedBy() string { return executor.ByGroup }
+
 func (g *group) Close() error { return nil }
 
 func (g *group) Sandbox() executor.Sandbox { return g.sandbox }

@@ -253,3 +253,6 @@ func (j *job) Sandbox() executor.Sandbox { return j.sandbox }
 
 // Aftermath is nothing: no walls stand around a command here.
 func (j *job) Aftermath() Aftermath { return Aftermath{} }
+
+// EndedBy is the job object.
+func (j *job) EndedBy() string { return executor.ByJob }

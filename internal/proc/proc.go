@@ -66,8 +66,9 @@ type Child interface {
 
 // A Survivor is a process that outlived its command.
 type Survivor struct {
-	PID  int
-	Name string
+	PID     int
+	Name    string
+	Command string // for people; empty when it is not known
 }
 
 // A Launch starts a command with these streams. It must not keep the files

@@ -1,0 +1,122 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"io"
+	"net"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sallyport-dev/sallyport/internal/testenv"
+)
+
+// attackBound is the time that an attack takes at most, with what the machine is
+// slow at.
+const attackBound = 10 * time.Second
+
+// TestAttacks lets the programs of testdata/attacks race against the walls. Without
+// a sandbox those that can win do, so they are attacks; inside none does.
+func TestAttacks(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	testenv.NeedUserNS(t)
+	bin := buildAttacks(t)
+	for _, a := range []struct {
+		name string
+		args string
+		wins bool // without a sandbox
+	}{
+		{"path_rewrite", "creat @W@/aaaaa @OUT@/won", true},
+		{"path_rewrite", "mkdir @W@/aaaaa @OUT@/won", true},
+		{"path_rewrite", "creat @W@/sub/aaaaaaaaaa @W@/.git/hooks/won", true},
+		{"link_swap", "@W@ @OUT@", true},
+		{"cwd_swap", "@W@ @OUT@ won", true},
+		{"fd_reuse", "@W@ @OUT@", true},
+		{"fd_reuse", "@W@ @OUT@ @W@/own.sock @OUT@/live.sock", true},
+		{"sockaddr_rewrite", "@W@/own.sock @OUT@/live.sock", true},
+		{"flood", "@W@", false},
+		{"backlog", "@W@", false},
+	} {
+		t.Run(a.name+" "+a.args, func(t *testing.T) {
+			free := attackStage(t, bin)
+			if won := free.attack(t, a.name, a.args, "-s", "full-access"); won != a.wins {
+				t.Errorf("without a sandbox it wins: %v, want %v", won, a.wins)
+			}
+			s := attackStage(t, bin)
+			before := s.guarded(t)
+			if s.attack(t, a.name, a.args) || s.guarded(t) != before {
+				t.Error("it wins")
+			}
+		})
+	}
+}
+
+// attackStage is a stage with two servers: one in the workspace, and one outside
+// that tells a secret.
+func attackStage(t *testing.T, bin string) *stage {
+	t.Helper()
+	s := newStage(t, bin)
+	serve(t, s.listener, "secret")
+	own, err := net.Listen("unix", s.root+"/w/own.sock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { own.Close() })
+	serve(t, own, "own")
+	return s
+}
+
+// serve answers every connection with a word, until the listener is closed.
+func serve(t *testing.T, l net.Listener, word string) {
+	t.Helper()
+	done := make(chan struct{})
+	t.Cleanup(func() { l.Close(); <-done })
+	go func() {
+		defer close(done)
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = io.WriteString(c, word)
+			c.Close()
+		}
+	}()
+}
+
+// attack runs one attack and reports whether it won.
+func (s *stage) attack(t *testing.T, name, args string, flags ...string) bool {
+	t.Helper()
+	begin := time.Now()
+	r := s.play(t, &deniedCase{keys: map[string]string{}, script: s.bin + "/" + name + " " + args}, flags...)
+	took := time.Since(begin)
+	t.Logf("%v: %s", took, strings.TrimSpace(r.Output))
+	word, _, _ := strings.Cut(strings.TrimSpace(r.Output), " ")
+	if r.ExitCode != 0 || took > attackBound || word != "WIN" && word != "LOST" {
+		t.Errorf("exit code %d after %v, output %q", r.ExitCode, took, r.Output)
+	}
+	return strings.Contains(r.Output, "WIN")
+}
+
+// buildAttacks compiles the attacks and returns the folder that they are in.
+func buildAttacks(t *testing.T) string {
+	t.Helper()
+	cc := testenv.NeedProgram(t, "cc")
+	dir := workRoot(t)
+	sources, err := filepath.Glob("testdata/attacks/*.c")
+	if err != nil || len(sources) == 0 {
+		t.Fatalf("%d sources, %v", len(sources), err)
+	}
+	for _, source := range sources {
+		program := filepath.Join(dir, strings.TrimSuffix(filepath.Base(source), ".c"))
+		cmd := exec.CommandContext(t.Context(), cc, "-O1", "-static", "-pthread", "-o", program, source)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s", source, err, out)
+		}
+	}
+	return dir
+}
