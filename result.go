@@ -79,6 +79,12 @@ type Result struct {
 	// moved away.
 	Quarantined []executor.Quarantined
 
+	// Limits says of each limit of Cmd.Resources by what it was held and whether it is
+	// known to have been met. Usage is what the command and everything that it
+	// started used.
+	Limits []executor.Enforced
+	Usage  executor.Usage
+
 	// Sandbox is what was enforced, Mode the name of the policy that asked for it
 	// ("workspace-write"), Network how far it reached.
 	Sandbox executor.Sandbox
@@ -130,7 +136,12 @@ func (t *task) result(a *attempt) *Result {
 			sig = a.exit.LastSignal
 		}
 		r.ExitCode = 128 + sig
+	case EndOutput:
+		if r.ExitCode < 0 {
+			r.ExitCode = 128 + a.exit.LastSignal
+		}
 	}
+	r.Limits, r.Usage = t.held(a), a.exit.Usage
 	r.denials = a.exit.Denials
 	if len(r.denials) == 0 {
 		r.denials = guessDenials(r, a.policy)
@@ -176,6 +187,7 @@ func (r *Result) Report() event.Report {
 		},
 		Attempts: len(r.Attempts), Denials: r.denials, Survivors: len(r.Survivors),
 		StreamsLeftOpen: r.StreamsLeftOpen, Quarantined: r.Quarantined, Withheld: r.Withheld, Warnings: r.Warnings,
+		Limits: r.Limits, Usage: r.Usage,
 	}
 }
 

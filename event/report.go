@@ -47,6 +47,9 @@ type Report struct {
 	Withheld []string
 	// Warnings are sentences about what is likely not meant.
 	Warnings []string
+	// Limits says by what each limit was held, Usage what was used.
+	Limits []executor.Enforced
+	Usage  executor.Usage
 	// Error says why the command did not run or why its end is not known.
 	Error string
 }
@@ -100,10 +103,15 @@ func (r Report) MarshalJSON() ([]byte, error) {
 		Warnings  []string `json:"warnings,omitempty"`
 		RawStdout []byte   `json:"stdout_base64,omitempty"`
 		RawStderr []byte   `json:"stderr_base64,omitempty"`
+
+		Limits []executor.Enforced `json:"limits,omitempty"`
+		Usage  executor.Usage      `json:"usage,omitzero"`
+
 		Error     string   `json:"error,omitempty"`
 	}{
 		r.Stdout.Total, r.Stderr.Total, r.Stdout.Omitted + r.Stderr.Omitted,
-		r.Sandbox.complete(), r.Attempts, list(r.Denials), r.Survivors, r.StreamsLeftOpen, r.Quarantined, r.Withheld, r.Warnings, rawOut, rawErr, r.Error,
+		r.Sandbox.complete(), r.Attempts, list(r.Denials), r.Survivors, r.StreamsLeftOpen, r.Quarantined, r.Withheld, r.Warnings, rawOut, rawErr,
+		r.Limits, r.Usage, r.Error,
 	})
 	if err != nil {
 		return nil, err

@@ -29,6 +29,7 @@ const (
 var layers = map[string]int{
 	"sandbox":            layerWords,
 	"rules":              layerWords,
+	"internal/cgroup":    layerWords,
 	"internal/environ":   layerWords,
 	"internal/guard":     layerWords,
 	"internal/headtail":  layerWords,
@@ -231,7 +232,7 @@ var loads = []load{
 
 // perOSRooms may hold code for one operating system and ask which one it is.
 var perOSRooms = []string{
-	"approval", "internal/confine", "internal/guard", "internal/landlock", "internal/launch", "internal/notify", "internal/overlay",
+	"approval", "internal/cgroup", "internal/confine", "internal/guard", "internal/landlock", "internal/launch", "internal/notify", "internal/overlay",
 	"internal/proc", "internal/repo", "internal/toolcache",
 }
 

@@ -135,6 +135,11 @@ func (r *report) notes(res *sallyport.Result) {
 		for _, w := range res.Sandbox.Weaker {
 			r.note("weaker than the level promises: " + w)
 		}
+		for _, line := range []string{heldBy(res.Limits), used(res.Usage)} {
+			if line != "" {
+				r.note(line)
+			}
+		}
 	}
 	if r.o.json || r.o.jsonl {
 		return // all of the rest is in the object
@@ -157,6 +162,9 @@ func (r *report) notes(res *sallyport.Result) {
 	}
 	if res.TimedOut {
 		r.note(fmt.Sprintf("timed out after %v and was ended", r.o.timeout))
+	}
+	if words := limited(res); words != "" {
+		r.note(words)
 	}
 	switch n := len(res.Survivors); {
 	case n == 1:

@@ -29,6 +29,7 @@ type child struct {
 	own  bool // has its own process namespace
 
 	keep   *keeping
+	bounds *bounds
 	over   chan struct{}  // closed by Close
 	watch  sync.WaitGroup // the goroutine of attend, which is over before proc is closed
 	mu     sync.Mutex
@@ -143,8 +144,11 @@ func (c *child) Close() error {
 	close(c.over)
 	c.watch.Wait()
 	found, err := c.keep.finish()
+	var after Aftermath
+	c.bounds.finish(c.proc, &after)
 	c.mu.Lock()
-	c.after = Aftermath{Quarantined: found, Denials: c.keep.denials, Broken: c.broken}
+	after.Quarantined, after.Denials, after.Broken = found, c.keep.denials, c.broken
+	c.after = after
 	if c.after.Broken == nil {
 		c.after.Broken = err
 	}

@@ -54,6 +54,8 @@ type Host struct {
 	flat map[string]string // caches that no overlay can show, and why
 
 	lacking map[string]*sandbox.UnsupportedError // levels that cannot be had, by what was tried
+
+	groups groups
 }
 
 // Facts is what is known about the machine. It is found out once.
@@ -121,6 +123,7 @@ func (h *Host) plan(r *Request, stdio [3]*os.File, keep *keeping, lacks map[stri
 	}
 	p, err := h.choose(r, pr, lacks)
 	if keep != nil {
+		keep.writable = writable(pr)
 		caches.hold(p)
 	}
 	return p, hidden(r, err)
@@ -394,7 +397,7 @@ func (h *Host) Close() error {
 	h.closed = true
 	tmp, keeper := h.tmp, h.keeper
 	h.mu.Unlock()
-	err := h.launcher.Close()
+	err := errors.Join(h.launcher.Close(), h.groups.close())
 	if keeper != nil {
 		err = errors.Join(err, keeper.Close())
 	}

@@ -36,6 +36,7 @@ type keeping struct {
 	g        *gathering
 	slot     *toolcache.Slot // of the private layers; nil without
 	given    []string        // places in git folders that the policy itself makes writable
+	writable []string        // the folders that a limit on disk is about
 }
 
 // hold claims the names that a gathering found missing and adds rules for the

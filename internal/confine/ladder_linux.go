@@ -195,7 +195,7 @@ var errPlanAgain = errors.New("confine: this machine refused a part of the plan;
 
 // try plans and starts once.
 func (h *Host) try(ctx context.Context, r *Request, lacks map[string]*sandbox.UnsupportedError, change func(*plan.Plan), stdin, stdout, stderr *os.File) (Child, error) {
-	keep := &keeping{}
+	keep, bounds := &keeping{}, h.bound(r)
 	p, err := h.plan(r, [3]*os.File{stdin, stdout, stderr}, keep, lacks)
 	if err == nil {
 		if change != nil {
@@ -206,16 +206,23 @@ func (h *Host) try(ctx context.Context, r *Request, lacks map[string]*sandbox.Un
 	if err == nil {
 		err = r.wait(ctx)
 	}
+	if err == nil {
+		err = bounds.settle(p, keep.writable)
+	}
 	if err != nil {
+		bounds.release()
 		keep.release()
 		return nil, err
 	}
 	c, own, err := h.execute(p, stdin, stdout, stderr)
 	if err != nil {
+		bounds.release()
 		keep.release()
-		return nil, h.learn(r, p, lacks, err)
+		return nil, h.learn(r, p, lacks, bounds.explain(err))
 	}
 	own.attend(keep)
+	own.bounds = bounds
+	bounds.attend(c, own)
 	return c, nil
 }
 

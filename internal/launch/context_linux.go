@@ -88,6 +88,7 @@ type files struct {
 	status int // write end of the status pipe
 	reaper int // the reaper's image
 	hold   int // what the reaper keeps open, or 0
+	procs  int // the list of processes of the group to enter first, or 0
 	// spare are numbers that are taken in the child's table, so that it can put
 	// there what has to have a number that is known before; 0 where none is needed.
 	spare [layerCount]int

@@ -34,9 +34,13 @@ type Process struct {
 	known   chan struct{} // closed when the command's end is known, or lost
 	// The rest belongs to the reader.
 	result syscall.WaitStatus
-	ended  bool // the command's record was read
-	empty  bool // the reaper said that nobody is left
-	lost   bool // the reaper ended without saying so
+	ended  bool        // the command's record was read
+	empty  bool        // the reaper said that nobody is left
+	lost   bool        // the reaper ended without saying so
+	spent  unix.Rusage // of the tree; written with empty, or with gone
+	used   bool        // spent is known
+	disk   storage     // written before the reaper is collected
+	then   []func()    // called when the reaper has been collected
 
 	mu     sync.Mutex
 	gone   bool // collected
@@ -73,6 +77,7 @@ func (p *Process) next() {
 		p.lost = true
 	case le.Uint32(record[:]) == 0:
 		p.empty = true
+		p.readSpent()
 	case !before:
 		p.result, p.ended = syscall.WaitStatus(le.Uint32(record[4:])), true
 	}
@@ -176,9 +181,13 @@ func (p *Process) tryReap() bool {
 	}
 	var info unix.Siginfo
 	for {
-		err := unix.Waitid(unix.P_PIDFD, p.pidfd, &info, unix.WEXITED|unix.WNOHANG, nil)
+		// Looked at first and then collected: in between its counters are complete.
+		err := unix.Waitid(unix.P_PIDFD, p.pidfd, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
 		if err == unix.EINTR {
 			continue
+		}
+		if err == nil && info.Signo != 0 {
+			err = p.collectSpent()
 		}
 		// ECHILD: somebody else in this program collected it.
 		p.gone = err != nil || info.Signo != 0
@@ -281,7 +290,9 @@ func (p *Process) Close() error {
 	p.mu.Unlock()
 	err := p.status.Close()
 	if gone {
-		return errors.Join(err, p.file.Close())
+		err = errors.Join(err, p.file.Close())
+		p.owner.background(p.collected)
+		return err
 	}
 	p.owner.collectLater(p)
 	return err
