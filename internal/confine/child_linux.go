@@ -102,7 +102,7 @@ func (c *child) Kill() error {
 	if c.proc.Empty(0) {
 		return nil
 	}
-	err := c.proc.Kill()
+	err := c.proc.KillTree(soonDead)
 	if c.own {
 		return err
 	}
@@ -323,3 +323,8 @@ func seccompFiltered() bool {
 	}
 	return strings.Contains(string(b), "\nSeccomp:\t2")
 }
+
+// soonDead is how long killed processes may take to be gone: with the reaper alive
+// it can be told how the command ended and what it used. A process in the middle of
+// a slow write can take longer.
+const soonDead = 100 * time.Millisecond

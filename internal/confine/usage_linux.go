@@ -35,7 +35,7 @@ func peakSlack(callerPeak int64) int64 {
 // in it on, and with our own; the reaper's sums are for the command's tree alone.
 func (b *bounds) usage(p launch.Usage, g cgroup.Usage, s seen) executor.Usage {
 	var u executor.Usage
-	if p.CPU {
+	if p.Known {
 		cpu := p.User + p.System
 		u.CPU, u.User, u.System = &cpu, &p.User, &p.System
 	} else if g.CPU {
@@ -50,9 +50,8 @@ func (b *bounds) usage(p launch.Usage, g cgroup.Usage, s seen) executor.Usage {
 	case b.callerPeak < math.MaxInt64-peakSlack(0) && p.Peak > b.callerPeak+peakSlack(b.callerPeak):
 		u.PeakMemory, u.PeakMemoryBy = &p.Peak, executor.ByRusage
 	}
-	if p.Storage {
-		read, written := int64(min(p.Read, math.MaxInt64)), int64(min(p.Written, math.MaxInt64))
-		u.Read, u.Written = &read, &written
+	if p.Known {
+		u.Read, u.Written = &p.Read, &p.Written
 	}
 	if ours := reapers; g.Tasks > ours {
 		if b.level == plan.LevelBwrap {

@@ -34,13 +34,11 @@ type Process struct {
 	known   chan struct{} // closed when the command's end is known, or lost
 	// The rest belongs to the reader.
 	result syscall.WaitStatus
-	ended  bool        // the command's record was read
-	empty  bool        // the reaper said that nobody is left
-	lost   bool        // the reaper ended without saying so
-	spent  unix.Rusage // of the tree; written with empty, or with gone
-	used   bool        // spent is known
-	disk   storage     // written before the reaper is collected
-	then   []func()    // called when the reaper has been collected
+	ended  bool     // the command's record was read
+	empty  bool     // the reaper said that nobody is left
+	lost   bool     // the reaper ended without saying so
+	spent  Usage    // written with empty; guarded by mu
+	then   []func() // called when the reaper has been collected
 
 	mu     sync.Mutex
 	gone   bool // collected
@@ -181,13 +179,9 @@ func (p *Process) tryReap() bool {
 	}
 	var info unix.Siginfo
 	for {
-		// Looked at first and then collected: in between its counters are complete.
-		err := unix.Waitid(unix.P_PIDFD, p.pidfd, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
+		err := unix.Waitid(unix.P_PIDFD, p.pidfd, &info, unix.WEXITED|unix.WNOHANG, nil)
 		if err == unix.EINTR {
 			continue
-		}
-		if err == nil && info.Signo != 0 {
-			err = p.collectSpent()
 		}
 		// ECHILD: somebody else in this program collected it.
 		p.gone = err != nil || info.Signo != 0
