@@ -111,9 +111,10 @@ func TestIntoCgroup(t *testing.T) {
 	}
 	defer folder.Close()
 	each(t, func(t *testing.T, k kind, l *Launcher) {
-		s := script(k, shStep(`read line; :`))
+		s := script(k, shStep(`read line; exit 0`))
 		s.Cgroup = folder
 		r, w := pipe(t)
+		_ = r.Fd() // makes it block, as the shell expects
 		n := null(t)
 		p, err := l.Start(s, r, n, n)
 		if err != nil {
@@ -126,7 +127,9 @@ func TestIntoCgroup(t *testing.T) {
 		gone := make(chan struct{})
 		p.OnCollected(func() { close(gone) })
 		w.Close()
-		finishAll(t, p)
+		if st := finishAll(t, p); st.ExitStatus() != 0 {
+			t.Errorf("exit %d", st.ExitStatus())
+		}
 		<-gone
 	})
 	gone, err := os.Open(t.TempDir())
