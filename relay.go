@@ -29,7 +29,7 @@ const (
 // the writer takes nothing for a while, output is dropped and counted until it
 // takes something again; when it fails, it gets nothing more.
 type relay struct {
-	w    io.Writer
+	w io.Writer
 	// patience is relayPatience, unless the writer has a reason to be slow. It is set
 	// before the first push.
 	patience time.Duration

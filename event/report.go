@@ -107,7 +107,7 @@ func (r Report) MarshalJSON() ([]byte, error) {
 		Limits []executor.Enforced `json:"limits,omitempty"`
 		Usage  executor.Usage      `json:"usage,omitzero"`
 
-		Error     string   `json:"error,omitempty"`
+		Error string `json:"error,omitempty"`
 	}{
 		r.Stdout.Total, r.Stderr.Total, r.Stdout.Omitted + r.Stderr.Omitted,
 		r.Sandbox.complete(), r.Attempts, list(r.Denials), r.Survivors, r.StreamsLeftOpen, r.Quarantined, r.Withheld, r.Warnings, rawOut, rawErr,
