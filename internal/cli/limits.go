@@ -15,27 +15,19 @@ import (
 	"github.com/sallyport-dev/sallyport/executor"
 )
 
-// Values that the completion offers for limits.
-var (
-	memoryWords = []string{"512MiB", "1GiB", "2GiB", "4GiB", "8GiB"}
-	sizeWords   = []string{"64MiB", "256MiB", "1GiB", "4GiB"}
-	cpuWords    = []string{"0.5", "1", "2", "4"}
-	pidWords    = []string{"64", "256", "1024"}
-)
-
 func (o *runOptions) limitFlags() []flag {
 	const group = "What the command may use (default: no limits)"
 	l := &o.resources
 	return []flag{
-		{long: "memory", value: "SIZE", group: group, words: memoryWords, set: limitSize(&l.Memory),
+		{long: "memory", value: "SIZE", group: group, set: limitSize(&l.Memory),
 			help: "memory of it and all that it starts, such as 512MiB; more\nends it"},
-		{long: "cpus", value: "N", group: group, words: cpuWords, set: o.cpus,
+		{long: "cpus", value: "N", group: group, set: o.cpus,
 			help: "processors' worth of time, such as 1.5; it is slowed down\nto that"},
-		{long: "pids", value: "N", group: group, words: pidWords, set: o.pids,
+		{long: "pids", value: "N", group: group, set: o.pids,
 			help: "processes and threads at once; what is beyond it is refused,\nand where it can only be watched, ends it"},
-		{long: "disk", value: "SIZE", group: group, words: sizeWords, set: limitSize(&l.Disk),
+		{long: "disk", value: "SIZE", group: group, set: limitSize(&l.Disk),
 			help: "how much its writable folders may grow, /tmp included; more\nends it soon after"},
-		{long: "output", value: "SIZE", group: group, words: sizeWords, set: limitSize(&l.Output),
+		{long: "output", value: "SIZE", group: group, set: limitSize(&l.Output),
 			help: "how much it may print on both streams together; more is not\nhanded on and ends it. It prints to pipes then"},
 	}
 }

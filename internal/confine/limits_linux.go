@@ -71,8 +71,17 @@ type madeGroup struct {
 	err   error
 }
 
-// reapers is how many processes of ours are in the tree of a command.
+// reapers is how many processes of ours are at the root of a command's tree.
 const reapers = 1
+
+// others is how many processes below the reaper are not the command's: bubblewrap
+// has a monitor and a first process inside.
+func (b *bounds) others() int {
+	if b.level == plan.LevelBwrap {
+		return 2
+	}
+	return 0
+}
 
 // bound begins to make what holds the limits of a request; settle waits for it.
 func (h *Host) bound(r *Request) *bounds {
@@ -137,8 +146,7 @@ func (b *bounds) settle(p *plan.Plan, writable []string) error {
 			first = append(first, launch.Step{Op: launch.OpJoin, From: int(f.Fd()), Label: f.Name()})
 		}
 		if p.Level == plan.LevelBwrap {
-			const more = 2 // bubblewrap's monitor and its first process inside
-			if err := b.group.AllowPIDs(b.want.PIDs + reapers + more); err != nil {
+			if err := b.group.AllowPIDs(b.want.PIDs + reapers + b.others()); err != nil {
 				return &sandbox.UnsupportedError{Need: "a limit on processes", Have: err.Error(), Hint: seeDoctor}
 			}
 		}
@@ -198,7 +206,7 @@ func (b *bounds) settlePIDs(p *plan.Plan, w *watch) []launch.Step {
 	b.hold(executor.LimitPIDs, float64(b.want.PIDs), by)
 	switch by {
 	case executor.ByWatch:
-		w.pids = b.want.PIDs
+		w.pids = b.want.PIDs + b.others()
 	case executor.ByRlimit:
 		n := uint64(b.want.PIDs + reapers)
 		var now unix.Rlimit

@@ -418,3 +418,31 @@ func TestUsageSources(t *testing.T) {
 		})
 	}
 }
+
+// TestLimitsAtLevels holds limits where there are fewer walls.
+func TestLimitsAtLevels(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	for _, level := range []string{plan.LevelBwrap, plan.LevelLandlock} {
+		t.Run(level, func(t *testing.T) {
+			if level == plan.LevelBwrap {
+				testenv.NeedProgram(t, "bwrap")
+			}
+			ways(t, func(t *testing.T, a *arena) {
+				a.host.Only = level
+				limits := executor.Limits{Memory: 64 << 20, CPUs: 1, PIDs: 10, Disk: 16 << 20}
+				for limit, line := range map[string]string{
+					executor.LimitMemory: `head -c 400m /dev/zero | tail -c 400m | wc -c`,
+					executor.LimitPIDs:   `n=0; while [ $n -lt 40 ]; do sleep 20 & n=$((n+1)); done; wait`,
+					executor.LimitDisk:   `head -c 400m /dev/zero >fill`,
+					"":                   `n=0; while [ $n -lt 9 ]; do sleep 0.05 & n=$((n+1)); done; wait; echo nine`,
+				} {
+					b := a.bounded(t, limits, line)
+					must(t, os.RemoveAll(a.ws+"/fill"))
+					if b.after.Limit != limit || limit == "" && b.out != "nine\n" || limit != "" && b.code <= 0 || b.lost != nil {
+						t.Errorf("%q: exit %d, %v, %q, ended by %q, %+v", limit, b.code, b.lost, b.out, b.after.Limit, b.after.Limits)
+					}
+				}
+			})
+		})
+	}
+}

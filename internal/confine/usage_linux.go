@@ -11,7 +11,6 @@ import (
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/cgroup"
 	"github.com/sallyport-dev/sallyport/internal/launch"
-	"github.com/sallyport-dev/sallyport/internal/plan"
 )
 
 // ownPeak is the most resident memory that this process ever had, in bytes.
@@ -53,11 +52,8 @@ func (b *bounds) usage(p launch.Usage, g cgroup.Usage, s seen) executor.Usage {
 	if p.Known {
 		u.Read, u.Written = &p.Read, &p.Written
 	}
-	if ours := reapers; g.Tasks > ours {
-		if b.level == plan.LevelBwrap {
-			ours += 2
-		}
-		n := max(g.Tasks-ours, 1)
+	if ours := reapers + b.others(); g.Tasks > ours {
+		n := g.Tasks - ours
 		u.Processes = &n
 	}
 	return u
