@@ -55,7 +55,6 @@ const (
 	ByRlimit   = "rlimit"    // a resource limit (setrlimit(2)) in a user namespace of the run's own
 	ByWatch    = "watch"     // we look at it again and again, so it can be passed for a moment
 	ByAffinity = "affinity"  // a set of processors, rounded up to whole ones; a program can ask for others
-	ByNone     = "none"      // nothing; the command did not run
 	ByRusage   = "rusage"    // the kernel's account of one process (getrusage(2)), for what was used
 )
 

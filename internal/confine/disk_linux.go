@@ -72,13 +72,23 @@ func newDiskWatch(limit int64, places []string) (*diskWatch, error) {
 	if err := unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &d.since); err != nil {
 		return nil, fmt.Errorf("the clock of files: %w", err)
 	}
-	known := make(map[unix.Fsid]bool)
+	known := make(map[string]bool)
 	for _, p := range slices.Concat(d.places, mountsBelow(d.places)) {
 		var st unix.Statfs_t
-		if unix.Statfs(p, &st) != nil || known[st.Fsid] && st.Fsid != (unix.Fsid{}) {
+		var at unix.Stat_t
+		if unix.Statfs(p, &st) != nil || unix.Stat(p, &at) != nil {
 			continue
 		}
-		known[st.Fsid] = true
+		// Some file systems have no number of their own, and others have several
+		// devices.
+		id := fmt.Sprint(st.Fsid)
+		if st.Fsid == (unix.Fsid{}) {
+			id = fmt.Sprint("device ", at.Dev)
+		}
+		if known[id] {
+			continue
+		}
+		known[id] = true
 		d.disks = append(d.disks, disk{at: p, most: free(&st)})
 	}
 	d.again = max(limit/4, 1)
@@ -103,9 +113,9 @@ func mountsBelow(folders []string) []string {
 
 // free is the free space of a file system in bytes.
 func free(st *unix.Statfs_t) int64 {
-	size := int64(st.Frsize)
+	size := st.Frsize
 	if size == 0 {
-		size = int64(st.Bsize)
+		size = st.Bsize
 	}
 	const most = 1 << 60
 	return int64(min(st.Bfree, most/uint64(max(size, 1)))) * size

@@ -227,11 +227,7 @@ func TestUsage(t *testing.T) {
 func TestStorage(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
-	dir, err := os.MkdirTemp("/var/tmp", "sallyport-launch-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer os.RemoveAll(dir)
+	dir := t.TempDir()
 	l := launcher(t)
 	n := null(t)
 	p, err := l.Start(script(own, shStep(`head -c 4194304 /dev/zero >`+dir+`/f`)), n, n, n)
