@@ -38,11 +38,13 @@ type attempt struct {
 // was cut short or that the end of the process is not known.
 func (t *task) try(ctx context.Context, policy sandbox.Policy) (*attempt, error) {
 	t.tries++
-	a := &attempt{policy: policy, ear: t.newEar()}
+	a := &attempt{policy: policy}
+	a.ear = t.newEar(func() { a.stop(EndOutput) })
 	spec := &executor.Spec{
 		Args: t.args, Arg0: t.cmd.Arg0, Dir: t.dir, Env: t.env,
 		Policy: policy, Allow: t.cmd.Allow, Level: t.cmd.Level, Tmp: t.cmd.Tmp, NoCaches: t.cmd.NoCaches, NoObserver: t.cmd.NoObserver,
-		Stdout: asFile(t.cmd.Stdout), Stderr: asFile(t.cmd.Stderr),
+		Stdout: t.direct(t.cmd.Stdout), Stderr: t.direct(t.cmd.Stderr),
+		Limits: t.cmd.Resources,
 		Output: a.ear.hear, Grace: t.cmd.Grace, Ready: t.cmd.Ready,
 	}
 	input := t.cmd.Stdin
@@ -57,7 +59,7 @@ func (t *task) try(ctx context.Context, policy sandbox.Policy) (*attempt, error)
 		a.ear.close()
 		return nil, noSandbox(err)
 	}
-	a.process = p
+	a.began(p)
 	t.emit(event.Started{Sandbox: wireSandbox(policy, p.Sandbox()), Withheld: t.withheld})
 	if input != nil {
 		go feed(p, input)
@@ -98,7 +100,16 @@ func (t *task) try(ctx context.Context, policy sandbox.Policy) (*attempt, error)
 	return a, nil
 }
 
-// asFile returns w if it is a file, which the command then gets itself.
+// direct returns w if it is a file, which the command then gets itself, unless what
+// goes there has to be counted.
+func (t *task) direct(w io.Writer) *os.File {
+	if t.cmd.Resources.Output > 0 {
+		return nil
+	}
+	return asFile(w)
+}
+
+// asFile returns w if it is a file.
 func asFile(w io.Writer) *os.File {
 	f, _ := w.(*os.File)
 	return f
@@ -164,14 +175,28 @@ func forward(p executor.Process, signals <-chan int, over <-chan struct{}) {
 	}
 }
 
+// began notes the process, which may have printed too much by now.
+func (a *attempt) began(p executor.Process) {
+	a.mu.Lock()
+	a.process = p
+	late := a.cause != ""
+	a.mu.Unlock()
+	if late {
+		p.Stop()
+	}
+}
+
 // stop ends the process for a reason; the first reason counts.
 func (a *attempt) stop(why End) {
 	a.mu.Lock()
 	if a.cause == "" {
 		a.cause = why
 	}
+	p := a.process
 	a.mu.Unlock()
-	a.process.Stop()
+	if p != nil {
+		p.Stop()
+	}
 }
 
 // ending says how the process ended. A stop that came too late was none.
@@ -181,6 +206,10 @@ func (a *attempt) ending() End {
 	switch {
 	case a.exit.Stopped && a.cause != "":
 		return a.cause
+	case a.exit.Limit != "":
+		return endOfLimit(a.exit.Limit)
+	case a.cause == EndOutput:
+		return a.cause // it ended by itself first, but not all of its output was handed on
 	case a.exit.Stopped:
 		return EndCanceled // by the executor's own end
 	case a.exit.Signal != 0:

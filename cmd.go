@@ -7,6 +7,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/environ"
 )
 
@@ -59,6 +60,13 @@ type Cmd struct {
 	// Limits bounds what the Result keeps; the zero value keeps the first and the
 	// last half MiB of each stream and counts the rest.
 	Limits Limits
+
+	// Resources bounds what the command and everything that it starts may use; the
+	// zero value bounds nothing. See [AgentResources]. With a limit on output all of
+	// it passes through the Runner, also where Stdout and Stderr are files: the command then
+	// sees pipes, and an *os.File that takes nothing for half a minute loses output,
+	// which StdoutErr and StderrErr of the Result tell.
+	Resources executor.Limits
 
 	// Unsandboxed asks to run outside the sandbox. It always needs an approval.
 	Unsandboxed   bool

@@ -6,6 +6,7 @@ package sallyport
 import (
 	"io"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/sallyport-dev/sallyport/event"
@@ -25,6 +26,12 @@ type ear struct {
 	kept    *headtail.Capture
 	relays  [2]*relay // by stream; nil where nobody listens, the same for one writer
 	streams [2]deltas
+
+	files  [2]bool // streams that go to a file, of which nothing is kept
+	most   int64   // bytes of both streams that are handed on; 0 is all
+	heard  int64
+	passed atomic.Bool // there were more
+	over   func()      // called once when there are more
 }
 
 // deltas is what one stream has handed to the events.
@@ -36,30 +43,73 @@ type deltas struct {
 	lostEvents, lostBytes uint64
 }
 
-func (t *task) newEar() *ear {
-	e := &ear{task: t, kept: t.limits.capture()}
+// newEar returns an ear that calls over when the output passes its limit.
+func (t *task) newEar(over func()) *ear {
+	e := &ear{task: t, kept: t.limits.capture(), most: t.cmd.Resources.Output, over: over}
 	for i, w := range []io.Writer{t.cmd.Stdout, t.cmd.Stderr} {
-		if _, isFile := w.(*os.File); w == nil || isFile {
+		f, isFile := w.(*os.File)
+		if w == nil || isFile && (f == nil || e.most == 0) {
 			continue
 		}
+		e.files[i] = isFile
 		if i == 1 && e.relays[0] != nil && same(w, t.cmd.Stdout) {
 			e.relays[1] = e.relays[0] // so that it gets one call at a time, in order
 			continue
 		}
 		e.relays[i] = newRelay(w)
+		if isFile {
+			e.relays[i].patience = filePatience
+		}
 	}
 	return e
 }
 
-// same reports whether two writers are one, as far as they can be compared.
+// filePatience is how long the command waits for a file that takes nothing, such as
+// a terminal or a pipe whose reader is paused: it would have got the file itself if
+// its output had no limit.
+const filePatience = 30 * time.Second
+
+// same reports whether two writers are one, as far as they can be compared. Files
+// are one when the same thing is open in both.
 func same(a, b io.Writer) bool {
 	defer func() { _ = recover() }() // types that cannot be compared
-	return a == b
+	if a == b {
+		return true
+	}
+	f, g := asFile(a), asFile(b)
+	if f == nil || g == nil {
+		return false
+	}
+	x, err := f.Stat()
+	y, err2 := g.Stat()
+	return err == nil && err2 == nil && os.SameFile(x, y)
 }
 
-// hear takes the next bytes of a stream.
+// within returns the part of p that the limit on output lets through.
+func (e *ear) within(p []byte) []byte {
+	if e.most == 0 {
+		return p
+	}
+	left := max(e.most-e.heard, 0)
+	e.heard += int64(len(p))
+	if int64(len(p)) <= left {
+		return p
+	}
+	if !e.passed.Swap(true) {
+		e.over()
+	}
+	return p[:left]
+}
+
+// hear takes the next bytes of a stream. What is beyond the limit on output is
+// counted, and kept like all output, and nobody else hears of it.
 func (e *ear) hear(s executor.Stream, p []byte) {
-	e.kept.Write(headtail.Stream(s), p)
+	if !e.files[s] {
+		e.kept.Write(headtail.Stream(s), p)
+	}
+	if p = e.within(p); len(p) == 0 {
+		return
+	}
 	if l := e.relays[s]; l != nil {
 		l.push(p)
 	}

@@ -29,7 +29,11 @@ const (
 // the writer takes nothing for a while, output is dropped and counted until it
 // takes something again; when it fails, it gets nothing more.
 type relay struct {
-	w    io.Writer
+	w io.Writer
+	// patience is relayPatience, unless the writer has a reason to be slow. It is set
+	// before the first push.
+	patience time.Duration
+
 	more chan struct{} // there is something to write, or the end; holds one
 	room chan struct{} // something was taken; holds one
 	done chan struct{} // closed when w is called no more
@@ -46,7 +50,7 @@ type relay struct {
 }
 
 func newRelay(w io.Writer) *relay {
-	l := &relay{w: w, more: make(chan struct{}, 1), room: make(chan struct{}, 1), done: make(chan struct{})}
+	l := &relay{w: w, patience: relayPatience, more: make(chan struct{}, 1), room: make(chan struct{}, 1), done: make(chan struct{})}
 	go l.run()
 	return l
 }
@@ -85,14 +89,14 @@ func (l *relay) push(p []byte) {
 			return
 		}
 		if patience == nil {
-			patience = time.NewTimer(relayPatience)
+			patience = time.NewTimer(l.patience)
 			defer patience.Stop()
 		} else if n > 0 {
-			patience.Reset(relayPatience)
+			patience.Reset(l.patience)
 		}
 		select {
 		case <-l.room:
-			patience.Reset(relayPatience)
+			patience.Reset(l.patience)
 		case <-patience.C:
 			l.mu.Lock()
 			l.stuck = true

@@ -85,6 +85,12 @@ type Result struct {
 	// moved away.
 	Quarantined []executor.Quarantined
 
+	// Limits says of each limit of Cmd.Resources by what it was held and whether it is
+	// known to have been met. Usage is what the command and everything that it
+	// started used.
+	Limits []executor.Enforced
+	Usage  executor.Usage
+
 	// Sandbox is what was enforced, Mode the name of the policy that asked for it
 	// ("workspace-write"), Network how far it reached.
 	Sandbox executor.Sandbox
@@ -133,6 +139,7 @@ func (t *task) result(a *attempt) *Result {
 	}
 	r.TimedOut, r.ExitCode = a.end == EndTimedOut, a.code()
 	r.denials, r.DenialsOmitted = a.denials, a.exit.DenialsOmitted
+	r.Limits, r.Usage = t.held(a), a.exit.Usage
 	return r
 }
 
@@ -146,6 +153,10 @@ func (a *attempt) code() int {
 			return 128 + a.exit.Signal
 		}
 		return 128 + a.exit.LastSignal
+	case EndOutput:
+		if a.exit.Code < 0 {
+			return 128 + a.exit.LastSignal
+		}
 	}
 	return a.exit.Code
 }
@@ -191,6 +202,7 @@ func (r *Result) Report() event.Report {
 		Attempts: len(r.Attempts), Denials: r.denials, DenialsOmitted: r.DenialsOmitted, Survivors: len(r.Survivors),
 		SurvivorList: r.Survivors, SurvivorsBy: r.SurvivorsBy,
 		StreamsLeftOpen: r.StreamsLeftOpen, Quarantined: r.Quarantined, Withheld: r.Withheld, Warnings: r.Warnings,
+		Limits: r.Limits, Usage: r.Usage,
 	}
 }
 

@@ -87,6 +87,9 @@ func (c *Cmd) check() error {
 	case c.Timeout < 0:
 		return &CmdError{Field: "Timeout", Reason: "it is negative; use 0 for no time-out"}
 	}
+	if err := c.Resources.Check(); err != nil {
+		return err
+	}
 	for _, entry := range c.Env {
 		if strings.ContainsRune(entry, 0) {
 			name, _, _ := strings.Cut(entry, "=")

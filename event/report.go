@@ -56,6 +56,9 @@ type Report struct {
 	Withheld []string
 	// Warnings are sentences about what is likely not meant.
 	Warnings []string
+	// Limits says by what each limit was held, Usage what was used.
+	Limits []executor.Enforced
+	Usage  executor.Usage
 	// Error says why the command did not run or why its end is not known.
 	Error string
 }
@@ -149,10 +152,13 @@ func (r Report) ends() (head, tail []byte, err error) {
 
 		List []survivorDetail `json:"survivor_list,omitempty"`
 		By   string           `json:"survivors_by,omitempty"`
+
+		Limits []executor.Enforced `json:"limits,omitempty"`
+		Usage  executor.Usage      `json:"usage,omitzero"`
 	}{
 		r.Stdout.Total, r.Stderr.Total, r.Stdout.Omitted + r.Stderr.Omitted,
 		r.Sandbox.complete(), r.Attempts, list(r.Denials), r.Survivors, r.StreamsLeftOpen, r.Quarantined, r.Withheld, r.Warnings, rawOut, rawErr, r.Error,
-		r.DenialsOmitted, r.Run, survivorList(r.SurvivorList), r.SurvivorsBy,
+		r.DenialsOmitted, r.Run, survivorList(r.SurvivorList), r.SurvivorsBy, r.Limits, r.Usage,
 	})
 	return head, tail, err
 }

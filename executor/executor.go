@@ -105,6 +105,11 @@ type Spec struct {
 	// means 2 seconds, negative means none.
 	Grace time.Duration
 
+	// Limits bounds what the process and everything that it starts may use. The
+	// zero Limits bound nothing. One that nothing can hold on the machine is a
+	// *sandbox.UnsupportedError of Start.
+	Limits Limits
+
 	// Ready, when it is not nil, holds the process back until it is closed or the
 	// context of Start ends; what can be prepared is prepared meanwhile.
 	Ready <-chan struct{}
@@ -157,6 +162,13 @@ type Exit struct {
 	// DenialsOmitted counts refused accesses that are not in Denials because
 	// there were too many different ones.
 	DenialsOmitted int
+	// Limits says of each limit of the Spec by what it was held, in the order of
+	// the members of [Limits]. Limit is the one that ended the process ("memory",
+	// "pids" or "disk"); empty when none did.
+	Limits []Enforced
+	Limit  string
+	// Usage is what the process and everything that it started used.
+	Usage Usage
 	// Broken says what took a wall of the sandbox away while the process ran,
 	// such as somebody outside who removed a folder that stood for a protected
 	// name. The process was ended then. Nil means that the walls stood.

@@ -74,6 +74,7 @@ func (e *Executor) start(ctx context.Context, spec *executor.Spec, p *process) e
 		Args: spec.Args, Arg0: spec.Arg0, Dir: spec.Dir, Env: spec.Env,
 		Policy: spec.Policy, Allow: spec.Allow, Level: spec.Level, Tmp: spec.Tmp,
 		NoCaches: spec.NoCaches, NoObserver: spec.NoObserver, Ready: spec.Ready,
+		Limits: spec.Limits,
 	}
 	running, err := proc.Start(cfg, func(stdin, stdout, stderr *os.File) (proc.Child, error) {
 		c, err := e.host.Start(ctx, request, stdin, stdout, stderr)
@@ -167,6 +168,7 @@ func (p *process) Wait() (*executor.Exit, error) {
 	}
 	after := p.child.Aftermath()
 	exit.Quarantined, exit.Denials, exit.DenialsOmitted, exit.Broken = after.Quarantined, after.Denials, after.Omitted, after.Broken
+	limited(exit, &after)
 	for _, s := range x.Survivors {
 		exit.Survivors = append(exit.Survivors, executor.Survivor(s))
 	}
@@ -174,6 +176,20 @@ func (p *process) Wait() (*executor.Exit, error) {
 		err = x.Lost // found out so late, but the command did not run
 	}
 	return exit, err
+}
+
+// limited adds what became of the limits. A command that was refused a process and
+// ended well all the same was not ended by that. One whose whole tree the kernel
+// has killed, its reaper with it, ended by the signal that does that.
+func limited(exit *executor.Exit, after *confine.Aftermath) {
+	exit.Limits, exit.Limit, exit.Usage = after.Limits, after.Limit, after.Usage
+	switch {
+	case exit.Limit == executor.LimitPIDs && exit.Code == 0:
+		exit.Limit = ""
+	case exit.Limit != "" && exit.Code < 0:
+		const kill = 9
+		exit.Code, exit.Signal = 128+kill, kill
+	}
 }
 
 // child is a confined child in the words of package proc.
@@ -191,6 +207,9 @@ func (c child) Survivors() []proc.Survivor {
 func check(spec *executor.Spec) error {
 	if len(spec.Args) == 0 {
 		return executor.ErrNoArgs
+	}
+	if err := spec.Limits.Check(); err != nil {
+		return err
 	}
 	for i, a := range spec.Args {
 		if strings.ContainsRune(a, 0) {

@@ -29,6 +29,7 @@ const (
 var layers = map[string]int{
 	"sandbox":            layerWords,
 	"rules":              layerWords,
+	"internal/cgroup":    layerWords,
 	"internal/environ":   layerWords,
 	"internal/headtail":  layerWords,
 	"internal/jsonrpc":   layerWords,
@@ -233,7 +234,7 @@ var loads = []load{
 
 // perOSRooms may hold code for one operating system and ask which one it is.
 var perOSRooms = []string{
-	"approval", "internal/confine", "internal/guard", "internal/landlock", "internal/launch", "internal/notify", "internal/oneshot", "internal/overlay",
+	"approval", "internal/cgroup", "internal/confine", "internal/guard", "internal/landlock", "internal/launch", "internal/notify", "internal/oneshot", "internal/overlay",
 	"internal/proc", "internal/repo", "internal/toolcache",
 	"internal/runlog",
 }

@@ -6,6 +6,7 @@ package cli
 import (
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"time"
 
@@ -72,6 +73,16 @@ func (o *runOptions) matter() []string {
 	add("--net", o.network)
 	add("--allow", o.allowed...)
 	add("--level", o.level)
+	number := func(flag string, v float64) {
+		if v > 0 {
+			words = append(words, flag, strconv.FormatFloat(v, 'f', -1, 64))
+		}
+	}
+	number("--memory", float64(o.resources.Memory))
+	number("--cpus", o.resources.CPUs)
+	number("--pids", float64(o.resources.PIDs))
+	number("--disk", float64(o.resources.Disk))
+	number("--output", float64(o.resources.Output))
 	add("--env-inherit", o.inherit)
 	for _, v := range o.variables {
 		if name, _, set := strings.Cut(v, "="); set {

@@ -159,6 +159,11 @@ func (r *report) notes(res *sallyport.Result, code int) {
 			r.note("weaker than the level promises: " + w)
 		}
 		r.note("this is run " + res.Run)
+		for _, line := range []string{heldBy(res.Limits), used(res.Usage)} {
+			if line != "" {
+				r.note(line)
+			}
+		}
 	}
 	if r.o.json || r.o.jsonl {
 		return // all of the rest is in the object
@@ -178,6 +183,9 @@ func (r *report) notes(res *sallyport.Result, code int) {
 	}
 	if res.TimedOut {
 		r.note(fmt.Sprintf("timed out after %v and was ended", r.o.timeout))
+	}
+	if words := limited(res); words != "" {
+		r.note(words)
 	}
 	if len(res.Survivors) > 0 {
 		r.note(leftRunning(res.Survivors))

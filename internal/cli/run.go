@@ -84,6 +84,7 @@ func (o *runOptions) command(env *Env, words []string) (*sallyport.Cmd, error) {
 		Dir: dir, Env: env.Environ, EnvPolicy: o.environment(env),
 		Timeout: o.timeout, Grace: o.grace, Limits: o.limits(),
 		Allow: o.allowed, Level: o.level, NoCaches: o.noCaches, NoObserver: o.blind,
+		Resources: o.resources,
 	}
 	if env.Environ == nil {
 		cmd.Env = []string{} // nil would be the environment of this process

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/confine"
 	"github.com/sallyport-dev/sallyport/internal/toolcache"
 )
@@ -34,6 +35,8 @@ type runOptions struct {
 	variables []string // "K=V" or "K", in the order given
 	inherit   string
 
+	resources executor.Limits
+
 	maxOutput    int
 	hasMaxOutput bool
 
@@ -54,6 +57,7 @@ var (
 func runFlags(o *runOptions) []flag {
 	flags := o.sandboxFlags()
 	flags = append(flags, o.commandFlags()...)
+	flags = append(flags, o.limitFlags()...)
 	flags = append(flags, o.outputFlags()...)
 	return append(flags, missingFlags()...)
 }
@@ -141,7 +145,7 @@ func missingFlags() []flag {
 		{long: "detach", missing: gone},
 	}
 	for _, name := range []string{
-		"remote", "allow-host", "deny-host", "rules", "memory", "cpus", "pids",
+		"remote", "allow-host", "deny-host", "rules",
 	} {
 		flags = append(flags, flag{long: name, value: "VALUE", missing: gone})
 	}
@@ -236,7 +240,7 @@ func (o *runOptions) check(words []string) error {
 	case o.quiet && o.verbose:
 		return usage("-q and -v do not go together")
 	}
-	return nil
+	return o.checkLimits()
 }
 
 // runUsage is the help text of run.

@@ -203,6 +203,12 @@ func TestMatter(t *testing.T) {
 				value = openings()[0].Name
 			case f.long == "env":
 				value = "NAME=secret"
+			case slices.Contains([]string{"memory", "disk", "output"}, f.long):
+				value = "67108864"
+			case f.long == "cpus":
+				value = "2.5"
+			case f.long == "pids":
+				value = "200"
 			}
 			for _, g := range runFlags(&o) {
 				if g.long == f.long {

@@ -30,6 +30,7 @@ type child struct {
 
 	keep     *keeping
 	seen     *watching
+	bounds   *bounds
 	over     chan struct{}  // closed by Close
 	watch    sync.WaitGroup // the goroutine of attend, which is over before proc is closed
 	mu       sync.Mutex
@@ -110,7 +111,7 @@ func (c *child) Kill() error {
 	if c.proc.Empty(0) {
 		return nil
 	}
-	err := c.proc.Kill()
+	err := c.proc.KillTree(soonDead)
 	if c.own {
 		return err
 	}
@@ -152,8 +153,11 @@ func (c *child) Close() error {
 	if c.seen == nil {
 		report.Denials = c.keep.denials // what was noticed; who is observed is known better
 	}
+	var after Aftermath
+	c.bounds.finish(c.proc, &after)
 	c.mu.Lock()
-	c.after = Aftermath{Quarantined: found, Denials: report.Denials, Omitted: report.Omitted, Broken: c.broken}
+	after.Quarantined, after.Denials, after.Omitted, after.Broken = found, report.Denials, report.Omitted, c.broken
+	c.after = after
 	if c.after.Broken == nil && report.Err != nil {
 		c.after.Broken = fmt.Errorf("the observer of system calls failed: %w", report.Err)
 	}
@@ -274,3 +278,8 @@ func seccompFiltered() bool {
 	}
 	return strings.Contains(string(b), "\nSeccomp:\t2")
 }
+
+// soonDead is how long killed processes may take to be gone: with the reaper alive
+// it can be told how the command ended and what it used. A process in the middle of
+// a slow write can take longer.
+const soonDead = 100 * time.Millisecond

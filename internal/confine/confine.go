@@ -45,6 +45,9 @@ type Request struct {
 	// NoObserver starts the command without a supervisor of its system calls.
 	NoObserver bool
 
+	// Limits bounds the tree; the one of output is not looked at.
+	Limits executor.Limits
+
 	// Ready, when it is not nil, holds the command back until it is closed.
 	Ready <-chan struct{}
 }
@@ -69,6 +72,10 @@ type Aftermath struct {
 	Denials     []sandbox.Denial // what the command was kept from, as far as that was seen
 	Omitted     int              // refused accesses that are not among the Denials, for want of room
 	Broken      error            // what took a wall away meanwhile; nil when they stood
+
+	Limits []executor.Enforced
+	Limit  string // the limit that ended the tree, or ""
+	Usage  executor.Usage
 }
 
 // A Child is a started command and its tree.

@@ -7,11 +7,9 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -28,7 +26,7 @@ func (d *doctor) told() []probe {
 	return []probe{
 		{"observer", false, d.observer},
 		{"overlay", false, overlay},
-		{"cgroup", false, cgroup},
+		{"cgroups", false, d.cgroups},
 		{"bwrap", false, d.bwrap},
 		{"surroundings", false, surroundings},
 	}
@@ -111,76 +109,6 @@ func atLeast(release string, major, minor int) bool {
 	}
 	n, err := strconv.Atoi(b)
 	return m > major || m == major && err == nil && n >= minor
-}
-
-// cgroup makes a control group below its own, and removes it.
-func cgroup(context.Context) (string, error) {
-	own, err := os.ReadFile("/proc/self/cgroup")
-	if err != nil {
-		return "", &lackError{"this kernel has none", "use a kernel with control groups"}
-	}
-	mounts, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil {
-		return "", &lackError{"not known: " + err.Error(), ""}
-	}
-	var whys []string
-	for _, g := range cgroupFolders(string(own), string(mounts)) {
-		dir := filepath.Join(g.dir, fmt.Sprintf("sallyport-doctor-%d", os.Getpid()))
-		if err := syscall.Mkdir(dir, 0o700); err != nil {
-			whys = append(whys, fmt.Sprintf("%s (%s)", g.dir, reason(err)))
-			continue
-		}
-		if err := syscall.Rmdir(dir); err != nil {
-			return "", &lackError{fmt.Sprintf("%s could be made but not be removed: %s", dir, reason(err)), "remove it"}
-		}
-		return fmt.Sprintf("%s, a group was made in %s", g.kind, g.dir), nil
-	}
-	if len(whys) == 0 {
-		return "", &lackError{"none with the pids and memory controllers is mounted", "mount control groups, version 2"}
-	}
-	return "", &lackError{"no group can be made in " + strings.Join(whys, " or "), "start it in a delegated group (systemd-run --user --scope -p Delegate=yes)"}
-}
-
-// A cgroupFolder is where a process may be allowed to make groups.
-type cgroupFolder struct{ kind, dir string }
-
-// cgroupFolders finds the folder of this process in the unified hierarchy, when
-// it has the controllers that limits need, and then in the older one of pids.
-func cgroupFolders(own, mounts string) []cgroupFolder {
-	paths := make(map[string]string) // controller ("" for the unified hierarchy) to path
-	for line := range strings.Lines(own) {
-		f := strings.SplitN(strings.TrimSpace(line), ":", 3)
-		if len(f) != 3 {
-			continue
-		}
-		for c := range strings.SplitSeq(f[1], ",") {
-			paths[c] = f[2]
-		}
-	}
-	var unified, pids []cgroupFolder
-	for line := range strings.Lines(mounts) {
-		// id parent dev root point options... - type source super-options
-		before, after, ok := strings.Cut(line, " - ")
-		f, s := strings.Fields(before), strings.Fields(after)
-		if !ok || len(f) < 5 || len(s) < 3 {
-			continue
-		}
-		below := func(controller string) string {
-			p, _ := filepath.Rel(f[3], paths[controller])
-			return filepath.Join(f[4], p)
-		}
-		switch {
-		case s[0] == "cgroup2":
-			dir := below("")
-			have := strings.Fields(oneLine(filepath.Join(dir, "cgroup.controllers")))
-			if slices.Contains(have, "pids") && slices.Contains(have, "memory") {
-				unified = append(unified, cgroupFolder{"version 2", dir})
-			}
-		case s[0] == "cgroup" && slices.Contains(strings.Split(s[2], ","), "pids"):
-			pids = append(pids, cgroupFolder{"version 1", below("pids")})
-		}
-	}
-	return append(unified, pids...)
 }
 
 // bwrap tries the system's bubblewrap with every option that it would be used with.

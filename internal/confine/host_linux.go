@@ -55,6 +55,8 @@ type Host struct {
 
 	blind   string                               // why no observer can be had; empty when nothing is known
 	lacking map[string]*sandbox.UnsupportedError // levels that cannot be had, by what was tried
+
+	groups groups
 }
 
 // Facts is what is known about the machine. It is found out once.
@@ -122,6 +124,7 @@ func (h *Host) plan(r *Request, stdio [3]*os.File, keep *keeping, lacks map[stri
 	}
 	p, err := h.choose(r, pr, lacks)
 	if keep != nil {
+		keep.writable = writable(pr)
 		caches.hold(p)
 		for _, o := range pr.Overlays {
 			keep.layers = append(keep.layers, o.Path)
@@ -399,7 +402,7 @@ func (h *Host) Close() error {
 	h.closed = true
 	tmp, keeper := h.tmp, h.keeper
 	h.mu.Unlock()
-	err := h.launcher.Close()
+	err := errors.Join(h.launcher.Close(), h.groups.close())
 	if keeper != nil {
 		err = errors.Join(err, keeper.Close())
 	}

@@ -281,20 +281,6 @@ func TestAtLeast(t *testing.T) {
 	}
 }
 
-func TestCgroupFolders(t *testing.T) {
-	const mounts = `30 23 0:26 / /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids
-31 23 0:27 /a /cg/mem rw shared:1 - cgroup cgroup rw,memory
-bad line
-`
-	got := cgroupFolders("4:pids:/a/b\n3:memory:/a\n0::/x\nbad\n", mounts)
-	if len(got) != 1 || got[0].dir != "/sys/fs/cgroup/pids/a/b" || got[0].kind != "version 1" {
-		t.Errorf("%+v", got)
-	}
-	if got := cgroupFolders("", ""); len(got) != 0 {
-		t.Errorf("%+v", got)
-	}
-}
-
 // TestCause puts errors into the doctor's words.
 func TestCause(t *testing.T) {
 	for _, test := range []struct {

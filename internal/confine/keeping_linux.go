@@ -37,6 +37,7 @@ type keeping struct {
 	slot     *toolcache.Slot // of the private layers; nil without
 	layers   []string        // places that overlays stand at
 	given    []string        // places in git folders that the policy itself makes writable
+	writable []string        // the folders that a limit on disk is about
 }
 
 // hold claims the names that a gathering found missing and adds rules for the

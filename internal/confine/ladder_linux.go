@@ -200,7 +200,7 @@ var errPlanAgain = errors.New("confine: this machine refused a part of the plan;
 
 // try plans and starts once.
 func (h *Host) try(ctx context.Context, r *Request, lacks map[string]*sandbox.UnsupportedError, change func(*plan.Plan), stdin, stdout, stderr *os.File) (Child, error) {
-	keep := &keeping{}
+	keep, bounds := &keeping{}, h.bound(r)
 	p, err := h.plan(r, [3]*os.File{stdin, stdout, stderr}, keep, lacks)
 	if err == nil {
 		if change != nil {
@@ -211,12 +211,17 @@ func (h *Host) try(ctx context.Context, r *Request, lacks map[string]*sandbox.Un
 	if err == nil {
 		err = r.wait(ctx)
 	}
+	if err == nil {
+		err = bounds.settle(p, keep.writable)
+	}
 	if err != nil {
+		bounds.release()
 		keep.release()
 		return nil, err
 	}
 	watch, err := h.observe(r, p, keep)
 	if err != nil {
+		bounds.release()
 		keep.release()
 		return nil, err
 	}
@@ -224,11 +229,14 @@ func (h *Host) try(ctx context.Context, r *Request, lacks map[string]*sandbox.Un
 	watch.started()
 	if err != nil {
 		watch.close()
+		bounds.release()
 		keep.release()
-		return nil, h.learn(r, p, lacks, err)
+		return nil, h.learn(r, p, lacks, bounds.explain(err))
 	}
 	own.seen = watch
 	own.attend(keep)
+	own.bounds = bounds
+	bounds.attend(c, own)
 	return c, nil
 }
 

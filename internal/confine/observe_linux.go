@@ -111,7 +111,7 @@ func (h *Host) observe(r *Request, p *plan.Plan, keep *keeping) (*watching, erro
 		Reads:          hides(&res),
 	}
 	if p.Level == plan.LevelLandlock {
-		cfg.Flat = writable(&p.Script)
+		cfg.Flat = flatPlaces(&p.Script)
 	}
 	s, err := inbox.Serve(cfg)
 	if err != nil {
@@ -122,8 +122,8 @@ func (h *Host) observe(r *Request, p *plan.Plan, keep *keeping) (*watching, erro
 	return &watching{inbox, s}, nil
 }
 
-// writable are the places that a script's ruleset lets be written to.
-func writable(s *launch.Script) []string {
+// flatPlaces are the places that a script's ruleset lets be written to.
+func flatPlaces(s *launch.Script) []string {
 	out := []string{}
 	for _, st := range s.Steps {
 		if st.Ruleset == nil {

@@ -13,7 +13,9 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/plan"
+	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
 // check refuses what no system can start.
@@ -30,6 +32,26 @@ func (r *Request) check() error {
 		return &DirError{Dir: r.Dir, Err: err}
 	} else if !st.IsDir() {
 		return &DirError{Dir: r.Dir, Err: syscall.ENOTDIR}
+	}
+	return r.unlimited()
+}
+
+// unlimited refuses limits on this system, where nothing is built that holds them
+// over a whole tree.
+func (r *Request) unlimited() error {
+	for _, l := range []struct {
+		name string
+		set  bool
+	}{
+		{executor.LimitMemory, r.Limits.Memory > 0}, {executor.LimitCPUs, r.Limits.CPUs > 0},
+		{executor.LimitPIDs, r.Limits.PIDs > 0}, {executor.LimitDisk, r.Limits.Disk > 0},
+	} {
+		if l.set {
+			return &sandbox.UnsupportedError{
+				Need: "the limit " + l.name, Have: "limits of a tree of processes are built for Linux only",
+				Hint: "leave it out, or run on Linux",
+			}
+		}
 	}
 	return nil
 }

@@ -196,6 +196,15 @@ func signalBelow(root int, sig syscall.Signal) int {
 	return len(found)
 }
 
+// descendants are the numbers of the processes below root that run.
+func descendants(root int) []int {
+	var out []int
+	for _, m := range membersBelow(root) {
+		out = append(out, m.pid)
+	}
+	return out
+}
+
 // errOutgrown is the end of a hunt that found something in every round.
 var errOutgrown = errors.New("confine: processes of the command start others faster than they can be ended")
 

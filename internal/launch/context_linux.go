@@ -90,6 +90,7 @@ type files struct {
 	hold   int // what the reaper keeps open, or 0
 	// observer is the end of a socket that the listener leaves by, or 0.
 	observer int
+	procs    int // the list of processes of the group to enter first, or 0
 	// spare are numbers that are taken in the child's table, so that it can put
 	// there what has to have a number that is known before; 0 where none is needed.
 	spare [layerCount]int

@@ -25,6 +25,17 @@ func (e *ScriptError) Error() string {
 	return fmt.Sprintf("launch: step %d: %s", e.Step+1, e.Reason)
 }
 
+// A CgroupError says that the control group of a script could not be entered.
+// Nothing of the launch is left behind when it is returned.
+type CgroupError struct{ Err error }
+
+func (e *CgroupError) Error() string {
+	return fmt.Sprintf("launch: entering a control group: %v", e.Err)
+}
+
+// Unwrap gives what the kernel said.
+func (e *CgroupError) Unwrap() error { return e.Err }
+
 // A StepError is a step that the kernel refused. Nothing of the launch is left
 // behind when it is returned.
 type StepError struct {

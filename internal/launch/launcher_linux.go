@@ -137,17 +137,22 @@ func (l *Launcher) serve() {
 
 // collectLater waits for a reaper without holding up its owner.
 func (l *Launcher) collectLater(p *Process) {
-	collect := func() {
+	l.background(func() {
 		_ = p.collect() // there is nobody to tell, and nothing to lose
 		p.file.Close()
-	}
+		p.collected()
+	})
+}
+
+// background has f done without holding up anybody but Close.
+func (l *Launcher) background(f func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed { // Close may be waiting already, and kills what is left
-		go collect()
+		go f()
 		return
 	}
-	l.zombies.Go(collect)
+	l.zombies.Go(f)
 }
 
 // Close ends the launcher's threads; processes that are still running are
@@ -260,12 +265,14 @@ func statusPipe() (*os.File, int, error) {
 	return os.NewFile(uintptr(p[0]), "status"), p[1], nil
 }
 
-// cloneArgs is struct clone_args (linux/sched.h) up to set_tid_size.
+// cloneArgs is struct clone_args (linux/sched.h) up to cgroup. Kernels that do not
+// know the last member take the size without it.
 type cloneArgs struct {
 	flags, pidfd uint64
 	_, _         uint64 // child_tid, parent_tid
 	exitSignal   uint64
 	_            [5]uint64 // stack, stack_size, tls, set_tid, set_tid_size
+	cgroup       uint64
 }
 
 const cloneClearSighand = 0x100000000
@@ -279,6 +286,12 @@ func (l *Launcher) launch(s *Script, stdio [3]int, statusEnd int) (*Process, err
 	defer release()
 	for {
 		old := l.old.Load()
+		enter, closeEnter, err := enterFirst(s, old)
+		if err != nil {
+			return nil, err
+		}
+		defer closeEnter()
+		passed.procs = enter
 		low, err := lower(s, stdio, passed, old)
 		if err != nil {
 			return nil, err
@@ -311,7 +324,7 @@ func (l *Launcher) launch(s *Script, stdio [3]int, statusEnd int) (*Process, err
 			}
 		} else {
 			c.nr = unix.SYS_CLONE3
-			c.args = [5]uintptr{pin(low, args).v, unsafe.Sizeof(*args)}
+			c.args = [5]uintptr{pin(low, args).v, args.into(s.Cgroup)}
 		}
 		pid := spawnBlocked(c)
 		runtime.KeepAlive(low)
@@ -321,7 +334,7 @@ func (l *Launcher) launch(s *Script, stdio [3]int, statusEnd int) (*Process, err
 			continue
 		}
 		if pid < 0 {
-			return nil, &StepError{Index: -1, Call: "clone", Errno: syscall.Errno(-pid)}
+			return nil, cloneError(s, syscall.Errno(-pid))
 		}
 		// A caller that closed 0 to 2 may put something else there later.
 		handle, err := raise(int(*pidfd))

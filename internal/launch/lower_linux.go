@@ -36,6 +36,9 @@ func lower(s *Script, stdio [3]int, f files, oldKernel bool) (*lowering, error) 
 	// The reaper sends signals on request, and the command can forge a request.
 	// In a session of its own "my own process group" names nobody outside.
 	l.call("setsid", unix.SYS_SETSID)
+	if f.procs > 0 {
+		l.join(f.procs)
+	}
 	for i := range s.Steps {
 		l.step = i
 		if err := l.lowerStep(&s.Steps[i]); err != nil {
@@ -132,6 +135,8 @@ func (l *lowering) lowerTask(s *Step) error {
 		return l.lowerDescriptor(s)
 	case OpObserve:
 		return l.lowerObserve(s)
+	case OpJoin, OpAffinity:
+		return l.lowerResource(s)
 	case OpExec:
 		return l.lowerExec(s)
 	default:

@@ -162,7 +162,7 @@ func TestLayout(t *testing.T) {
 		{"call.nr", unsafe.Offsetof(k.nr), 0}, {"call.args", unsafe.Offsetof(k.args), 8},
 		{"call.flags", unsafe.Offsetof(k.flags), 56}, {"call.out", unsafe.Offsetof(k.out), 64},
 		{"call.want", unsafe.Offsetof(k.want), 72}, {"call", unsafe.Sizeof(k), 80},
-		{"clone_args", unsafe.Sizeof(cloneArgs{}), 80},
+		{"clone_args", unsafe.Sizeof(cloneArgs{}), 88}, {"clone_args.cgroup", unsafe.Offsetof(cloneArgs{}.cgroup), 80},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

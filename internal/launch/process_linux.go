@@ -34,9 +34,11 @@ type Process struct {
 	known   chan struct{} // closed when the command's end is known, or lost
 	// The rest belongs to the reader.
 	result syscall.WaitStatus
-	ended  bool // the command's record was read
-	empty  bool // the reaper said that nobody is left
-	lost   bool // the reaper ended without saying so
+	ended  bool     // the command's record was read
+	empty  bool     // the reaper said that nobody is left
+	lost   bool     // the reaper ended without saying so
+	spent  Usage    // written with empty; guarded by mu
+	then   []func() // called when the reaper has been collected
 
 	mu     sync.Mutex
 	gone   bool // collected
@@ -73,6 +75,7 @@ func (p *Process) next() {
 		p.lost = true
 	case le.Uint32(record[:]) == 0:
 		p.empty = true
+		p.readSpent()
 	case !before:
 		p.result, p.ended = syscall.WaitStatus(le.Uint32(record[4:])), true
 	}
@@ -281,7 +284,9 @@ func (p *Process) Close() error {
 	p.mu.Unlock()
 	err := p.status.Close()
 	if gone {
-		return errors.Join(err, p.file.Close())
+		err = errors.Join(err, p.file.Close())
+		p.owner.background(p.collected)
+		return err
 	}
 	p.owner.collectLater(p)
 	return err

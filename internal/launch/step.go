@@ -138,6 +138,14 @@ const (
 	// sends the listener to Script.Observer with the flags Value of sendmsg(2). Whoever reads there must answer from then
 	// on, so nothing but what the filter lets through may follow before OpExec.
 	OpObserve
+	// OpJoin moves the task into the control group whose file "tasks" the caller
+	// has open for writing as descriptor From. The kernel judges by who opened it
+	// (cgroups(7)), so it works inside a new user namespace. It stays the caller's
+	// to close.
+	OpJoin
+	// OpAffinity keeps the task to the processors whose bits are set in Data, the
+	// lowest bit of the first byte being processor 0 (sched_setaffinity(2)).
+	OpAffinity
 	// OpExec becomes the program Path with Argv and Env.
 	OpExec
 	opEnd
@@ -258,6 +266,10 @@ type Script struct {
 	// it should do as soon as Start has returned: then the other end tells when nothing
 	// was sent. Nil without that step.
 	Observer *os.File `json:"-"`
+	// Cgroup, when it is not nil, is the folder of a control group of version 2, in
+	// which the first task starts (CLONE_INTO_CGROUP, Linux 5.7; on older kernels
+	// it enters first of all). It stays the caller's to close.
+	Cgroup *os.File `json:"-"`
 }
 
 var opNames = [opEnd]string{
@@ -269,7 +281,8 @@ var opNames = [opEnd]string{
 	OpClearAmbient: "clear-ambient", OpNoNewPrivs: "no-new-privs", OpCaps: "capabilities",
 	OpSeccomp: "seccomp", OpStartCommand: "start-command", OpNewSession: "new-session", OpStdio: "stdio",
 	OpLandlock: "landlock", OpLimit: "limit", OpChdir: "chdir", OpResetSignals: "reset-signals",
-	OpCloseFiles: "close-files", OpPass: "pass-descriptor", OpMemory: "memory-file", OpObserve: "observe", OpExec: "exec",
+	OpCloseFiles: "close-files", OpPass: "pass-descriptor", OpMemory: "memory-file", OpObserve: "observe",
+	OpJoin: "join-cgroup", OpAffinity: "affinity", OpExec: "exec",
 }
 
 // String returns the name of the step as scripts print it.
@@ -361,6 +374,8 @@ func (s Step) details(word func(string, ...any)) {
 		}
 	case OpPass:
 		word("as %d", s.Value)
+	case OpAffinity:
+		word("%x", s.Data)
 	case OpMemory:
 		word("as %d, %d bytes", s.Value, len(s.Data))
 	case OpLandlock:

@@ -44,6 +44,7 @@ const (
 	Landlock Fact = "landlock" // the kernel has Landlock, switched on
 	Seccomp  Fact = "seccomp"  // the kernel takes seccomp filters that answer with an errno
 	Programs Fact = "programs" // the programs that tests start are installed
+	Cgroups  Fact = "cgroups"  // root may make control groups
 )
 
 // requireAll is the value of RequireVar that stands for every fact.
@@ -51,7 +52,7 @@ const requireAll = "all"
 
 // Facts returns every fact that can be required, in a fixed order.
 func Facts() []Fact {
-	return []Fact{UserNS, Landlock, Seccomp, Programs}
+	return []Fact{UserNS, Landlock, Seccomp, Programs, Cgroups}
 }
 
 // NeedUserNS skips t unless this process can start a program in new user, network
