@@ -41,7 +41,7 @@ func TestStorm(t *testing.T) {
 func buildC(t *testing.T, source string) string {
 	t.Helper()
 	cc := testenv.NeedProgram(t, "cc")
-	dir, err := os.MkdirTemp("/var/tmp", "sallyport-c-")
+	dir, err := os.MkdirTemp("/var/tmp", "sallyport-c-") //nolint:usetesting // a command has a /tmp of its own
 	if err != nil {
 		t.Fatal(err)
 	}

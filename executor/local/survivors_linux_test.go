@@ -149,7 +149,7 @@ func executorAt(t *testing.T, level string) *Executor {
 // leave runs a command to its end and checks that nothing marked is alive then.
 func leave(t *testing.T, e *Executor, level string, l *leftover) *executor.Exit {
 	t.Helper()
-	dir, err := os.MkdirTemp("/var/tmp", "sallyport-left-")
+	dir, err := os.MkdirTemp("/var/tmp", "sallyport-left-") //nolint:usetesting // a command has a /tmp of its own
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -123,6 +123,7 @@ func (b *bwrapped) hear() {
 	piece, line, lines := make([]byte, 4096), []byte(nil), 0
 	defer b.release()
 	for {
+		armed := lines > 0
 		n, err := b.status.Read(piece)
 		line = append(line, piece[:n]...)
 		for {
@@ -138,8 +139,10 @@ func (b *bwrapped) hear() {
 			if code, ok := exitCode(one); ok && !b.known {
 				b.exit, b.known = code, true
 				b.left = survivorsBelow(onlyChild(b.proc.CommandPID()))
-				b.release()
 			}
+		}
+		if armed {
+			b.release() // whatever it was: it has stopped the monitor
 		}
 		if err != nil {
 			return
