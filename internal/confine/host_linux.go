@@ -41,6 +41,10 @@ type Host struct {
 	bwrapOnce sync.Once
 	bwrap     *systemBwrap
 
+	beginOnce sync.Once
+	beginning sync.WaitGroup // what begin has begun
+
+	making  sync.Mutex // held while the private /tmp is made; taken before mu
 	mu      sync.Mutex
 	closed  bool
 	state   string
@@ -279,20 +283,35 @@ func (h *Host) tmpFor(want string, g *gathering) (*plan.Tmp, error) {
 
 // private returns the state folder and the private /tmp, which is made once.
 func (h *Host) private() (state, dir string, err error) {
+	h.making.Lock()
+	defer h.making.Unlock()
+	if state, dir, err = h.made(); err != nil || dir != "" {
+		return state, dir, err
+	}
+	state, tmp, err := findTmp()
+	if err != nil {
+		// In another sandbox nothing can be written and no namespace made.
+		// The second is the reason worth telling.
+		if none := h.namespaces(); none != nil {
+			err = none
+		}
+		return "", "", err
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.closed {
+	h.state, h.tmp = state, tmp
+	return h.state, h.tmp.path, nil
+}
+
+// made is what private has made, empty before that.
+func (h *Host) made() (state, dir string, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case h.closed:
 		return "", "", errClosed
-	}
-	if h.tmp == nil {
-		if h.state, h.tmp, err = findTmp(); err != nil {
-			// In another sandbox nothing can be written and no namespace made.
-			// The second is the reason worth telling.
-			if none := h.namespaces(); none != nil {
-				err = none
-			}
-			return "", "", err
-		}
+	case h.tmp == nil:
+		return "", "", nil
 	}
 	return h.state, h.tmp.path, nil
 }
@@ -400,8 +419,13 @@ func (h *Host) Close() error {
 		return nil
 	}
 	h.closed = true
+	h.mu.Unlock()
+	h.beginning.Wait()
+	h.making.Lock() // who is in there sees that the Host is closed the next time
+	h.mu.Lock()
 	tmp, keeper := h.tmp, h.keeper
 	h.mu.Unlock()
+	h.making.Unlock()
 	err := errors.Join(h.launcher.Close(), h.groups.close())
 	if keeper != nil {
 		err = errors.Join(err, keeper.Close())

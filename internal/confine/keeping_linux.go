@@ -193,6 +193,9 @@ func (h *Host) guard() (*guard.Keeper, error) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.closed {
+		return nil, errClosed
+	}
 	if h.keeper == nil {
 		h.keeper = &guard.Keeper{State: state}
 	}

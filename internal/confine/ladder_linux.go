@@ -166,6 +166,7 @@ func (h *Host) first(r *Request, lacks map[string]*sandbox.UnsupportedError) (st
 // change the plan, or nil. What a launch at one level tells about the host is
 // remembered.
 func (h *Host) descend(ctx context.Context, r *Request, change func(*plan.Plan), stdin, stdout, stderr *os.File) (Child, error) {
+	h.Begin(r.Policy.Mode())
 	lacks := make(map[string]*sandbox.UnsupportedError)
 	const tries = 8
 	for try := 1; ; try++ {

@@ -31,7 +31,7 @@ type Launcher struct {
 	mu      sync.Mutex
 	work    chan func()
 	threads int
-	idle    atomic.Int32
+	jobs    int            // that a thread does or will do
 	wg      sync.WaitGroup // threads
 	under   sync.WaitGroup // launches that are under way
 	zombies sync.WaitGroup // reapers that are being collected
@@ -90,10 +90,8 @@ func (l *Launcher) run(f func()) error {
 		l.mu.Unlock()
 		return err
 	}
-	if l.idle.Load() == 0 && l.threads < 2*runtime.GOMAXPROCS(0) {
-		l.threads++
-		l.wg.Add(1)
-		go l.thread()
+	if l.jobs++; l.threads < l.jobs && l.threads < 2*runtime.GOMAXPROCS(0) {
+		l.addThreadLocked()
 	}
 	l.under.Add(1) // Close waits for it
 	defer l.under.Done()
@@ -102,6 +100,33 @@ func (l *Launcher) run(f func()) error {
 	done := make(chan struct{})
 	work <- func() { f(); close(done) }
 	<-done
+	l.mu.Lock()
+	l.jobs--
+	l.mu.Unlock()
+	return nil
+}
+
+func (l *Launcher) addThreadLocked() {
+	l.threads++
+	l.wg.Add(1)
+	go l.thread()
+}
+
+// Prepare makes what the first launch needs, as Start does otherwise, and starts
+// the thread that performs it: for callers who have something else to do before
+// that. It returns why that cannot be had, [ErrClosed] after Close, or nil.
+func (l *Launcher) Prepare() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return ErrClosed
+	}
+	if err := l.prepareLocked(); err != nil {
+		return err
+	}
+	if l.threads == 0 {
+		l.addThreadLocked()
+	}
 	return nil
 }
 
@@ -127,11 +152,8 @@ func (l *Launcher) thread() {
 
 func (l *Launcher) serve() {
 	defer l.wg.Done()
-	l.idle.Add(1)
 	for f := range l.work {
-		l.idle.Add(-1)
 		f()
-		l.idle.Add(1)
 	}
 }
 
