@@ -24,6 +24,7 @@ import (
 type child struct {
 	proc *launch.Process
 	plan *plan.Plan
+	host *Host
 	own  bool // has its own process namespace
 
 	commandEnded atomic.Bool // Wait has returned
@@ -62,8 +63,9 @@ func (h *Host) launch(p *plan.Plan, stdin, stdout, stderr *os.File) (*child, err
 	if err != nil {
 		return nil, err
 	}
+	h.alive.Add(1)
 	return &child{
-		keep: &keeping{}, over: make(chan struct{}), proc: proc, plan: p,
+		host: h, keep: &keeping{}, over: make(chan struct{}), proc: proc, plan: p,
 		own: p.Script.Namespaces&launch.NewPID != 0,
 	}, nil
 }
@@ -165,6 +167,7 @@ func (c *child) Close() error {
 		c.after.Broken = err
 	}
 	c.mu.Unlock()
+	defer c.host.alive.Add(-1)
 	return c.proc.Close()
 }
 

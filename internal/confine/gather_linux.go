@@ -37,6 +37,7 @@ type gathering struct {
 	flat     bool     // nothing can be mounted over what exists
 	git      bool     // the grant git is given
 	seen     map[string]*seenRepo
+	reals    map[string]string // where paths of this gathering lead
 	outside  repo.Outside
 	opened   []opened // those that the grant is for
 	claims   []claim
@@ -98,7 +99,7 @@ func (g *gathering) add(r plan.Rule) {
 // root adds a writable root, at the target of a symbolic link. A link that
 // lies in another writable root is refused: a command could have planted it.
 func (g *gathering) root(w sandbox.PathRule) error {
-	real, err := evalSymlinks(w.Path)
+	real, err := g.eval(w.Path)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			if w.SkipMissing {
@@ -125,6 +126,22 @@ func (g *gathering) root(w sandbox.PathRule) error {
 	g.roots = append(g.roots, real)
 	g.add(plan.Rule{Spot: spot, Level: sandbox.LevelWrite, Why: "writable"})
 	return nil
+}
+
+// eval is evalSymlinks, once for each path that exists: what is found out in one
+// gathering belongs to one moment.
+func (g *gathering) eval(name string) (string, error) {
+	if real, ok := g.reals[name]; ok {
+		return real, nil
+	}
+	real, err := evalSymlinks(name)
+	if err == nil {
+		if g.reals == nil {
+			g.reals = make(map[string]string)
+		}
+		g.reals[name] = real
+	}
+	return real, err
 }
 
 // crosses finds a symbolic link on the way from name to real that lies in a

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -51,6 +52,7 @@ type Host struct {
 	tmp     *privateTmp
 	filters map[string]launch.Filter
 	keeper  *guard.Keeper // nil as long as nothing was claimed
+	alive   atomic.Int32  // children that were not closed yet
 
 	scanning sync.Mutex             // held from memory to the end of the gathering
 	scans    map[string]*repo.Cache // guarded by scanning
@@ -426,14 +428,5 @@ func (h *Host) Close() error {
 	tmp, keeper := h.tmp, h.keeper
 	h.mu.Unlock()
 	h.making.Unlock()
-	err := errors.Join(h.launcher.Close(), h.groups.close())
-	if keeper != nil {
-		err = errors.Join(err, keeper.Close())
-	}
-	if tmp != nil {
-		if rerr := tmp.remove(); err == nil && rerr != nil {
-			err = fmt.Errorf("remove the private /tmp: %w", rerr)
-		}
-	}
-	return err
+	return h.end(tmp, keeper)
 }

@@ -33,6 +33,9 @@ const maxInterpreters = 5
 func listed(res *sandbox.Resolved, r *Request, pr *plan.Request) {
 	links := map[string]bool{}
 	add := func(name string) {
+		if real, err := evalSymlinks(name); err == nil && real == filepath.Clean(name) {
+			return // no link is on the way
+		}
 		for _, l := range walk(name) {
 			if !links[l.Path] && (pr.Root == sandbox.LevelDeny || strings.HasPrefix(l.Path, "/run/")) {
 				links[l.Path] = true

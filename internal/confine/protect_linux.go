@@ -65,7 +65,7 @@ func (g *gathering) protectAll(res *sandbox.Resolved, mem memory) error {
 		}
 	}
 	for _, w := range res.Writable {
-		root, err := evalSymlinks(w.Root)
+		root, err := g.eval(w.Root)
 		if err != nil || !g.folder(root) || root == g.private {
 			continue // skipped because it is missing, a file, or ours: no names of the host's are in it
 		}

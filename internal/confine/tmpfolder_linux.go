@@ -61,7 +61,8 @@ func (g *gathering) tmpFolder(want string, spot plan.Spot) error {
 // hideState keeps commands from our records and from other runs' private folders,
 // wherever they lie and whatever stands at /tmp.
 func (g *gathering) hideState(dirs ...string) {
-	for _, d := range dirs {
+	slices.Sort(dirs)
+	for _, d := range slices.Compact(dirs) {
 		if s, err := look(realPath(d)); err == nil && s.Kind == plan.KindFolder {
 			g.rules[s.Path] = plan.Rule{Spot: s, Level: sandbox.LevelDeny, Why: "sallyport's own state", Auto: true}
 		}

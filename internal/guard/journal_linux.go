@@ -8,7 +8,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -165,12 +164,12 @@ func (j *journal) read(name string) (entry, error) {
 
 // readEntry reads the entry behind fd, which it closes.
 func readEntry(fd int, name string) (entry, error) {
-	f := os.NewFile(uintptr(fd), name)
-	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
 		return entry{}, errors.Join(errors.New("not a regular file"), err)
 	}
-	data, err := io.ReadAll(io.LimitReader(f, maxEntry+1))
+	data, err := readAll(fd, int(min(st.Size, maxEntry))+1)
 	if err != nil {
 		return entry{}, err
 	}
@@ -405,6 +404,31 @@ func openRetry(dir int, name string, flags int, mode uint32) (int, error) {
 		fd, err := unix.Openat(dir, name, flags|unix.O_CLOEXEC, mode)
 		if !errors.Is(err, unix.EINTR) {
 			return fd, err
+		}
+	}
+}
+
+// readAll reads a file up to its end, or the maximum of an entry and a byte more. Size
+// is what it is expected to be, and one more, so that the end is seen at once.
+func readAll(fd, size int) ([]byte, error) {
+	data := make([]byte, 0, size)
+	for {
+		n, err := unix.Read(fd, data[len(data):cap(data)])
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case err != nil:
+			return nil, err
+		case n == 0:
+			return data, nil
+		}
+		data = data[:len(data)+n]
+		if len(data) > maxEntry {
+			return data, nil
+		}
+		if len(data) == cap(data) {
+			data = slices.Grow(data, len(data))
+			data = data[:len(data):min(cap(data), maxEntry+1)]
 		}
 	}
 }

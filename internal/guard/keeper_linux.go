@@ -490,11 +490,19 @@ func (k *Keeper) close() error {
 	in.closed = true
 	w := in.watcher
 	in.watcher = nil
+	in.mu.Unlock()
+	// Its goroutine may be waiting for the lock, and takes a moment to end.
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		if w != nil {
+			w.stop()
+		}
+	}()
+	in.mu.Lock()
 	err := in.end()
 	in.mu.Unlock()
-	if w != nil {
-		w.stop()
-	}
+	<-stopped
 	return err
 }
 

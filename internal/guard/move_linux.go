@@ -45,7 +45,7 @@ func (k *Keeper) dropUnused() error {
 	in := &k.in
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if in.closed || in.journal == nil {
+	if in.closed || in.journal == nil || len(in.slots) == 0 {
 		return nil
 	}
 	if err := in.journal.lock(); err != nil {

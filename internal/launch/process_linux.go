@@ -280,10 +280,9 @@ func (p *Process) Close() error {
 		return nil
 	}
 	p.closed = true
-	gone := p.gone
 	p.mu.Unlock()
 	err := p.status.Close()
-	if gone {
+	if p.tryReap() { // where there are no namespaces to take down, it is usually over
 		err = errors.Join(err, p.file.Close())
 		p.owner.background(p.collected)
 		return err
