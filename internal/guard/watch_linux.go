@@ -76,8 +76,9 @@ func (w *watcher) stop() {
 	close(w.quit)
 	w.events.Close()
 	<-w.done
-	sendAway(w.fd)
+	letGo := sendAway(w.fd)
 	unix.Close(w.fd)
+	letGo()
 }
 
 // sendAway lets the kernel close fd, in its own time, once this process has closed
@@ -85,15 +86,19 @@ func (w *watcher) stop() {
 // a point, which was seen to take 6 to 30 ms, and the end of a process waits for
 // it as well. A descriptor that is on its way through a pair of sockets which only
 // hold each other is garbage, see unix(7), and the kernel collects that in a
-// thread of its own. If this fails, the close takes its time.
-func sendAway(fd int) {
+// thread of its own. It may do so at once, so the pair is let go after this process
+// has closed fd, or its close would be the last one after all. If this fails, the
+// close takes its time.
+func sendAway(fd int) (letGo func()) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return
+		return func() {}
 	}
 	_ = unix.Sendmsg(pair[0], []byte{0}, unix.UnixRights(fd, pair[1]), nil, unix.MSG_DONTWAIT)
-	unix.Close(pair[0])
-	unix.Close(pair[1])
+	return func() {
+		unix.Close(pair[0])
+		unix.Close(pair[1])
+	}
 }
 
 // drain handles the events that are there. k.mu is held.
