@@ -26,6 +26,7 @@ package launch
 import (
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"unicode"
 )
@@ -311,44 +312,54 @@ func (o *Op) UnmarshalText(b []byte) error {
 // "#", what it is for.
 func (s Step) String() string {
 	var b strings.Builder
-	b.WriteString(s.Op.String())
-	word := func(format string, a ...any) { fmt.Fprintf(&b, " "+format, a...) }
-	if s.Tree != 0 {
-		word("%d", s.Tree)
-	}
-	if s.From != 0 {
-		word("from %d", s.From)
-	}
-	if s.Path != "" {
-		word("%s", quote(s.Path))
-	}
-	if s.Dest != "" {
-		word("-> %s", quote(s.Dest))
-	}
-	if s.Recursive {
-		word("recursive")
-	}
-	if s.Private {
-		word("private")
-	}
-	if s.Set != 0 {
-		word("+%s", attrs(s.Set))
-	}
-	if s.Clear != 0 {
-		word("-%s", attrs(s.Clear))
-	}
-	s.details(word)
-	if s.ID != (ID{}) {
-		word("checked")
-	}
-	if s.Label != "" {
-		word(" # %s", strings.Map(printable, s.Label))
-	}
+	s.print(&b)
 	return b.String()
 }
 
+// print is String. A script is printed at every start, so what most steps have is
+// put together without package fmt.
+func (s *Step) print(b *strings.Builder) {
+	b.WriteString(s.Op.String())
+	words := func(words ...string) {
+		for _, w := range words {
+			b.WriteString(w)
+		}
+	}
+	if s.Tree != 0 {
+		words(" ", strconv.Itoa(s.Tree))
+	}
+	if s.From != 0 {
+		words(" from ", strconv.Itoa(s.From))
+	}
+	if s.Path != "" {
+		words(" ", quote(s.Path))
+	}
+	if s.Dest != "" {
+		words(" -> ", quote(s.Dest))
+	}
+	if s.Recursive {
+		words(" recursive")
+	}
+	if s.Private {
+		words(" private")
+	}
+	if s.Set != 0 {
+		words(" +", attrs(s.Set))
+	}
+	if s.Clear != 0 {
+		words(" -", attrs(s.Clear))
+	}
+	s.details(func(format string, a ...any) { fmt.Fprintf(b, " "+format, a...) })
+	if s.ID != (ID{}) {
+		words(" checked")
+	}
+	if s.Label != "" {
+		words("  # ", strings.Map(printable, s.Label))
+	}
+}
+
 // details prints the fields that belong to single operations.
-func (s Step) details(word func(string, ...any)) {
+func (s *Step) details(word func(string, ...any)) {
 	switch s.Op {
 	case OpMapUser:
 		word("uid %d gid %d", s.UID, s.GID)
@@ -422,11 +433,19 @@ func (r *Ruleset) String() string {
 // number them. The steps of the second task are indented.
 func (s *Script) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "namespaces %s\n", s.Namespaces)
+	const line = 64 // bytes, about
+	b.Grow(line * (len(s.Steps) + 1))
+	b.WriteString("namespaces " + s.Namespaces.String() + "\n")
 	indent := ""
-	for i, st := range s.Steps {
-		fmt.Fprintf(&b, "%3d %s%s\n", i+1, indent, st)
-		if st.Op == OpStartCommand {
+	for i := range s.Steps {
+		number := strconv.Itoa(i + 1)
+		b.WriteString("   "[min(len(number), 3):])
+		b.WriteString(number)
+		b.WriteString(" ")
+		b.WriteString(indent)
+		s.Steps[i].print(&b)
+		b.WriteString("\n")
+		if s.Steps[i].Op == OpStartCommand {
 			indent = "  "
 		}
 	}

@@ -25,6 +25,8 @@ func (n *native) write() {
 		p.Script.Namespaces |= launch.NewNet
 		p.Mechanism = slices.Insert(p.Mechanism, 3, "netns")
 	}
+	const usual = 96 // steps of a sandbox without rules, about; a rule takes up to four
+	p.Script.Steps = make([]launch.Step, 0, usual+4*len(n.req.Rules))
 	n.add(
 		launch.Step{Op: launch.OpDieWithParent, Signal: sigKill, Label: "the tree ends with its front end"},
 		launch.Step{Op: launch.OpMapUser, UID: n.host.UID, GID: n.host.GID})
