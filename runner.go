@@ -72,7 +72,6 @@ func (r *Runner) prepareLocked() {
 	r.alive, r.kill = context.WithCancelCause(context.Background())
 	if r.Executor == nil {
 		r.own = new(local.Executor)
-		r.own.Begin(r.Policy.Mode())
 	}
 	if r.Events != nil {
 		r.events = &emitter{sink: r.Events}

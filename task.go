@@ -62,6 +62,9 @@ func (r *Runner) newTask(ctx context.Context, c *Cmd) (*task, error) {
 	if err := wholeDisk(r.Policy, t.policy, t.dir); err != nil {
 		return nil, err
 	}
+	if r.own != nil {
+		r.own.Begin(t.policy.Mode()) // nearly nothing is left that could be wrong
+	}
 	t.warned = t.warnings(places.Home)
 	if err := t.setEnvironment(base); err != nil {
 		return nil, err
