@@ -136,8 +136,8 @@ func BenchmarkObservedWrites(b *testing.B) {
 	pair(b, 9, count, ws, append(plainEnv, writesEnv+"="+strconv.Itoa(count)), clean, program)
 }
 
-// BenchmarkObservedClone guards: a clone of a repository with 6 000 files on a tmpfs
-// takes at most 1.5 times as long.
+// BenchmarkObservedClone guards: a clone of a repository with 6 000 files of the size
+// that sources have, on a tmpfs, takes at most 1.5 times as long.
 func BenchmarkObservedClone(b *testing.B) {
 	testenv.NeedUserNS(b)
 	git := testenv.NeedProgram(b, "git")
@@ -146,7 +146,7 @@ func BenchmarkObservedClone(b *testing.B) {
 	makeRepository(b, git, from, 6_000)
 	clean := func() error { return os.RemoveAll(filepath.Join(ws, "to")) }
 	env := append(plainEnv, "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null")
-	pair(b, 9, 0, ws, env, clean, git, "clone", "-q", "--no-hardlinks", from, filepath.Join(ws, "to"))
+	pair(b, 9, 0, ws, env, clean, git, "clone", "-q", "--no-local", from, filepath.Join(ws, "to"))
 }
 
 // makeRepository commits files into a new repository.
@@ -157,12 +157,13 @@ func makeRepository(tb testing.TB, git, dir string, files int) {
 		if err := os.MkdirAll(at, 0o755); err != nil {
 			tb.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(at, fmt.Sprintf("f%04d.txt", i)), fmt.Appendf(nil, "file %d\n", i), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(at, fmt.Sprintf("f%04d.txt", i)), sourceText(i), 0o644); err != nil {
 			tb.Fatal(err)
 		}
 	}
 	for _, args := range [][]string{
 		{"init", "-q"}, {"config", "gc.auto", "0"}, {"config", "maintenance.auto", "false"}, {"add", "."}, {"-c", "user.name=b", "-c", "user.email=b@example.org", "commit", "-q", "-m", "files"},
+		{"gc", "-q"}, // as a repository comes from a server
 	} {
 		cmd := exec.Command(git, append([]string{"-C", dir}, args...)...)
 		cmd.Env = append(testenv.Environ(), "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null")
@@ -170,6 +171,15 @@ func makeRepository(tb testing.TB, git, dir string, files int) {
 			tb.Fatalf("git %v: %v\n%s", args, err, out)
 		}
 	}
+}
+
+// sourceText is a file like those of programs: lines of words, 1 to 12 KiB of them.
+func sourceText(i int) []byte {
+	var b []byte
+	for line := 0; len(b) < 1<<10+(i*977)%(11<<10); line++ {
+		b = fmt.Appendf(b, "\tvalue%d := compute(%d, %q) // line %d\n", line, i*line, strconv.Itoa(i*31+line*7), line)
+	}
+	return b
 }
 
 // BenchmarkObservedBuild guards: a build of this module from an empty cache takes at

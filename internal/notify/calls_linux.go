@@ -27,6 +27,7 @@ const (
 	kindSendMsg       // fd, message
 	kindSendMany      // fd, messages, count
 	kindSocket        // family, type, protocol
+	kindChdir         // changes the working folder
 )
 
 // A call is a system call with its arguments in one order for all variants.
@@ -102,6 +103,8 @@ func (s *Supervisor) decode(n *notification) (call, bool) {
 		return call{kind: kindExec, dir: atCwd, path: a[0], follow: true}, true
 	case unix.SYS_EXECVEAT:
 		return call{kind: kindExec, dir: fd(0), path: a[1], follow: follow(4), bare: bare(4)}, true
+	case unix.SYS_CHDIR, unix.SYS_FCHDIR:
+		return call{kind: kindChdir}, true
 	case unix.SYS_CONNECT:
 		return call{kind: kindConnect}, true
 	case unix.SYS_BIND:

@@ -359,7 +359,7 @@ func (s *Supervisor) judgeTouch(l *listener, n *notification, c *call) syscall.E
 	if s.cfg.Flat != nil || c.dir < 0 && c.dir != atCwd {
 		return 0
 	}
-	fd, _, errno := s.base(n.pid, c.dir, []byte{0})
+	fd, errno := s.ownBase(n.pid, c.dir)
 	if errno != 0 {
 		return 0
 	}
@@ -388,7 +388,7 @@ func (s *Supervisor) judgeTwo(l *listener, n *notification, c *call) syscall.Err
 	var old place
 	var m *missed
 	if len(from) == 0 {
-		fd, _, errno := s.base(n.pid, c.dir, []byte{0})
+		fd, errno := s.ownBase(n.pid, c.dir)
 		if errno != 0 {
 			return 0
 		}

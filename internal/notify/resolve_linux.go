@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -92,6 +93,10 @@ func (s *Supervisor) findName(tid uint32, dir int32, name []byte, follow bool) (
 		return s.walk(tid, base, kept, string(name), follow)
 	}
 	p.dir, p.kept, p.name = base, kept, last
+	known := false
+	if way == "" && dir == atCwd && kept && name[0] != '/' {
+		p.in, known = s.where[s.lately].in, true // what base has just used
+	}
 	if way != "" {
 		fd, errno := openat2(base, way, pathFlags|unix.O_DIRECTORY, unix.RESOLVE_NO_SYMLINKS)
 		if errno != 0 {
@@ -101,9 +106,11 @@ func (s *Supervisor) findName(tid uint32, dir int32, name []byte, follow bool) (
 		p.close()
 		p.dir, p.kept = fd, false
 	}
-	if errno := s.stat(p.dir, "", &p.in); errno != 0 {
-		p.close()
-		return p, &missed{errno: errno}
+	if !known {
+		if errno := s.stat(p.dir, "", &p.in); errno != 0 {
+			p.close()
+			return p, &missed{errno: errno}
+		}
 	}
 	switch errno := s.stat(p.dir, p.name, &p.is); errno {
 	case 0:
@@ -141,13 +148,75 @@ func (s *Supervisor) base(tid uint32, dir int32, name []byte) (fd int, kept bool
 	case name[0] == '/':
 		return s.rootOf(tid)
 	case dir == atCwd:
-		fd, errno = s.procOpen(tid, "/cwd")
-	case dir < 0:
-		return -1, false, unix.EBADF
-	default:
-		fd, errno = s.procOpen(tid, "/fd/"+strconv.Itoa(int(dir)))
+		return s.here(tid)
 	}
+	fd, errno = s.ownBase(tid, dir)
 	return fd, false, errno
+}
+
+// ownBase opens what a descriptor of a task, or its working folder, stands for.
+func (s *Supervisor) ownBase(tid uint32, dir int32) (int, syscall.Errno) {
+	switch {
+	case dir == atCwd:
+		return s.procOpen(tid, "/cwd")
+	case dir < 0:
+		return -1, unix.EBADF
+	}
+	return s.procOpen(tid, "/fd/"+strconv.Itoa(int(dir)))
+}
+
+// A whereabouts is the working folder of a task, for a while.
+type whereabouts struct {
+	tid   uint32
+	fd    int
+	in    facts
+	since time.Time
+}
+
+const (
+	// recent is how long a working folder is believed. A task that changes its own
+	// asks us first; the number of one that has ended is not used again so soon.
+	recent = 100 * time.Millisecond
+	// unsteady is how long none is remembered after a change: it is performed after our
+	// answer, and threads share the folder.
+	unsteady = 20 * time.Millisecond
+)
+
+// here opens the working folder of a task, or finds it among the latest ones.
+func (s *Supervisor) here(tid uint32) (fd int, kept bool, errno syscall.Errno) {
+	now := time.Now()
+	for i := range s.where {
+		if w := &s.where[i]; w.tid == tid && now.Sub(w.since) < recent {
+			s.lately = i
+			return w.fd, true, 0
+		}
+	}
+	fd, errno = s.procOpen(tid, "/cwd")
+	if errno != 0 || now.Sub(s.moved) < unsteady {
+		return fd, false, errno
+	}
+	var in facts
+	if s.stat(fd, "", &in) != 0 {
+		return fd, false, 0
+	}
+	s.lately = (s.lately + 1) % len(s.where)
+	w := &s.where[s.lately]
+	if w.tid != 0 {
+		unix.Close(w.fd)
+	}
+	*w = whereabouts{tid: tid, fd: fd, in: in, since: now}
+	return fd, true, 0
+}
+
+// forget is for when a working folder changes.
+func (s *Supervisor) forget() {
+	for i := range s.where {
+		if s.where[i].tid != 0 {
+			unix.Close(s.where[i].fd)
+			s.where[i] = whereabouts{}
+		}
+	}
+	s.moved = time.Now()
 }
 
 // rootOf opens the root folder of a task. Tasks that cannot change theirs all have

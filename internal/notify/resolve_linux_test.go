@@ -25,6 +25,7 @@ func looker(t testing.TB) (*Supervisor, uint32) {
 	}
 	s := &Supervisor{proc: proc, root: -1}
 	t.Cleanup(func() {
+		s.forget()
 		unix.Close(proc)
 		if s.root >= 0 {
 			unix.Close(s.root)
@@ -155,6 +156,7 @@ func TestFindLeavesNothing(t *testing.T) {
 		return len(entries)
 	}
 	s.describe(tid, atCwd, "/etc/passwd", true) // opens the root, which is kept
+	s.forget()
 	before := count()
 	for range 20 {
 		for _, n := range names {
@@ -162,6 +164,7 @@ func TestFindLeavesNothing(t *testing.T) {
 			s.describe(tid, atCwd, n, false)
 		}
 	}
+	s.forget()
 	if after := count(); after != before {
 		t.Errorf("%d descriptors, %d before", after, before)
 	}

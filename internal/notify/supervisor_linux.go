@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -29,6 +30,9 @@ type Supervisor struct {
 	way               [pathMax + 64]byte // a name for the kernel
 	looked            unix.Statx_t
 	folders           map[folderID]known
+	where             [4]whereabouts  // of the tasks that asked last
+	lately            int             // the one that was used last
+	moved             time.Time       // when one last changed
 	mounts            map[uint64]bool // by id: read-only
 	groups            []int
 
@@ -156,6 +160,7 @@ func (s *Supervisor) Close() Report {
 		l.stop()
 	}
 	<-s.done
+	s.forget()
 	unix.Close(s.proc)
 	if s.root >= 0 {
 		unix.Close(s.root)
@@ -171,6 +176,9 @@ func (s *Supervisor) judge(l *listener, n *notification) (errno syscall.Errno, p
 		return 0, false
 	}
 	switch c.kind {
+	case kindChdir:
+		s.forget()
+		return 0, false
 	case kindConnect:
 		return s.judgeConnect(l, n)
 	case kindBind:

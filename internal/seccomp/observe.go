@@ -33,6 +33,7 @@ func observeRules(o Options) []Rule {
 			Rule{Name: "open", When: []Cond{bits(1, openChanges, MaskedNe, 0)}, Action: Notify, Words: words},
 			Rule{Name: "openat", When: []Cond{bits(2, openChanges, MaskedNe, 0)}, Action: Notify, Words: words})
 	}
+	ask("chdir", "fchdir")  // nothing is refused: the supervisor remembers where tasks are
 	ask("openat2", "creat", // the flags of openat2 lie in memory
 		"unlink", "unlinkat", "rmdir", "rename", "renameat", "renameat2",
 		"mkdir", "mkdirat", "mknod", "mknodat", "symlink", "symlinkat", "link", "linkat",
