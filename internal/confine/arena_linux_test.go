@@ -102,6 +102,8 @@ type job struct {
 	stdout *os.File // nil: captured
 	change func(*plan.Plan)
 	during func(Child) // performed while the command runs
+	after  *Aftermath  // gets what was seen of the walls
+	blind  bool        // without an observer
 }
 
 // A result is how a run ended.
@@ -113,7 +115,7 @@ type result struct {
 }
 
 func (a *arena) request(j *job) *Request {
-	r := &Request{Args: j.args, Dir: j.dir, Env: j.env, Policy: a.policy(), Allow: j.allow, Tmp: j.tmp}
+	r := &Request{Args: j.args, Dir: j.dir, Env: j.env, Policy: a.policy(), Allow: j.allow, Tmp: j.tmp, NoObserver: j.blind}
 	if r.Dir == "" {
 		r.Dir = a.ws
 	}
@@ -167,6 +169,9 @@ func (a *arena) run(t testing.TB, j *job) (result, error) {
 	_ = c.Kill() // nobody is left, or it ends them
 	must(t, c.WaitAll())
 	must(t, c.Close())
+	if j.after != nil {
+		*j.after = c.Aftermath()
+	}
 	res.out, res.err = <-outText, <-errText
 	return res, nil
 }

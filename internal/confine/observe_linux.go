@@ -180,8 +180,12 @@ type judge struct {
 	flat    bool
 }
 
+// looked is how long before a judge begins its work the folders may have been searched.
+// It is more than a tick, too, by which file systems tell times.
+const looked = 100 * time.Millisecond
+
 func newJudge(res *sandbox.Resolved, keep *keeping) *judge {
-	j := &judge{base: res.Root, entries: res.Paths, shut: map[string]bool{}, shutIn: map[string]bool{}, made: map[string]bool{}, start: time.Now()}
+	j := &judge{base: res.Root, entries: res.Paths, shut: map[string]bool{}, shutIn: map[string]bool{}, made: map[string]bool{}, start: time.Now().Add(-looked)}
 	for _, pattern := range res.Globs {
 		if g, err := sandbox.CompileGlob(pattern); err == nil { // else the policy was refused
 			j.globs = append(j.globs, g)
