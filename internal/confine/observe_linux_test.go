@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -68,7 +69,7 @@ func told(after Aftermath) []string {
 func TestLateFiles(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	a := newArena(t)
-	p := a.policy().WithEntries(sandbox.GlobEntry(a.ws+"/**/*.env"))
+	p := a.policy().WithEntries(sandbox.GlobEntry(a.ws + "/**/*.env"))
 	secret := a.ws + "/dir/later.env"
 	res, after := a.asked(t, &p, func() { write(t, secret, "secret") },
 		`read x <go; cat dir/later.env; (exec dir/later.env); echo mine >own.env; echo ok >plain; mv plain own.env; cp dir/later.env copy; true`)
@@ -174,4 +175,41 @@ func TestJudge(t *testing.T) {
 			t.Errorf("%v", got)
 		}
 	})
+}
+
+// TestObserverFails: a command whose observer cannot go on is ended, and does not run
+// free.
+func TestObserverFails(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	a := newArena(t)
+	null, err := os.Open(os.DevNull)
+	must(t, err)
+	defer null.Close()
+	var after Aftermath
+	res, err := a.run(t, &job{
+		args: sh(`while :; do echo x >file; echo; done | { exec >/dev/null; read x; : >started; exec cat; }`), after: &after,
+		during: func(Child) {
+			for {
+				if _, err := os.Stat(a.ws + "/started"); err == nil {
+					break
+				}
+			}
+			// What the supervisor reads from is something else from here on.
+			fds, err := os.ReadDir("/proc/self/fd")
+			must(t, err)
+			for _, fd := range fds {
+				n, err := strconv.Atoi(fd.Name())
+				must(t, err)
+				if to, err := os.Readlink("/proc/self/fd/" + fd.Name()); err == nil && strings.Contains(to, "seccomp") {
+					must(t, unix.Dup3(int(null.Fd()), n, unix.O_CLOEXEC))
+					return
+				}
+			}
+			t.Error("there is no listener")
+		},
+	})
+	must(t, err)
+	if after.Broken == nil || res.code == 0 && res.lost == nil {
+		t.Errorf("%+v, broken: %v", res, after.Broken)
+	}
 }

@@ -63,6 +63,9 @@ func (s *Supervisor) judgeConnect(l *listener, n *notification) (syscall.Errno, 
 		unix.Close(sock)
 		return errno, false
 	}
+	if s.cfg.naive {
+		return c.look(domain), false
+	}
 	c.begin(domain)
 	return 0, true
 }
@@ -135,6 +138,24 @@ func (c *connecting) netlink() syscall.Errno {
 	}
 	if c.addr.len < size || binary.NativeEndian.Uint64(c.addr.raw[4:]) != 0 {
 		return unix.EPERM
+	}
+	return 0
+}
+
+// look judges a connect without performing it.
+func (c *connecting) look(domain int) syscall.Errno {
+	defer unix.Close(c.sock)
+	name := c.addr.unix()
+	if domain != unix.AF_UNIX || c.addr.family() != unix.AF_UNIX || name == "" || name[0] == '@' {
+		return 0
+	}
+	p, m := c.s.find(c.n.pid, atCwd, []byte(name), true)
+	if m != nil {
+		return m.errno
+	}
+	defer p.close()
+	if c.s.objectWall(&p) != 0 {
+		return unix.EACCES
 	}
 	return 0
 }

@@ -1,0 +1,189 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package notify
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/sallyport-dev/sallyport/internal/launch"
+	"github.com/sallyport-dev/sallyport/internal/seccomp"
+	"github.com/sallyport-dev/sallyport/internal/testenv"
+)
+
+// These are the attacks that cmd/sallyport tries against the whole sandbox, here
+// against a supervisor alone: no mount and no Landlock stands behind it. Where it lets
+// the kernel look again they win, which is why it is no wall by itself and why it
+// connects sockets with its own hands.
+const attacks = "../../cmd/sallyport/testdata/attacks"
+
+// observedRun runs a program under a supervisor and nothing else, and returns what it
+// printed and what was seen.
+func observedRun(t *testing.T, cfg Config, naive bool, argv ...string) (string, Report) {
+	t.Helper()
+	filter, err := seccomp.Program(seccomp.Options{Arch: runtime.GOARCH, OwnPID: true, Observe: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	out, outEnd, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	defer outEnd.Close()
+	inbox, err := Listen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer inbox.Started()
+	cfg.naive = naive
+	supervisor, err := inbox.Serve(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var l launch.Launcher
+	defer l.Close()
+	p, err := l.Start(&launch.Script{Observer: inbox.Theirs(), Steps: []launch.Step{
+		{Op: launch.OpSubreaper},
+		{Op: launch.OpStartCommand},
+		{Op: launch.OpNewSession},
+		{Op: launch.OpStdio},
+		{Op: launch.OpNoNewPrivs},
+		{Op: launch.OpObserve, Filter: launch.Filter(filter), Value: seccomp.HandOver},
+		{Op: launch.OpCloseFiles},
+		{Op: launch.OpResetSignals},
+		{Op: launch.OpExec, Path: argv[0], Argv: argv, Env: []string{"PATH=/usr/bin:/bin"}},
+	}}, null, outEnd, null)
+	inbox.Started()
+	if err != nil {
+		supervisor.Close()
+		t.Fatal(err)
+	}
+	outEnd.Close()
+	text, err := io.ReadAll(out)
+	if err != nil {
+		t.Error(err)
+	}
+	if _, err := p.Wait(); err != nil {
+		t.Error(err)
+	}
+	if err := p.WaitAll(); err != nil {
+		t.Error(err)
+	}
+	report := supervisor.Close()
+	if report.Err != nil {
+		t.Error(report.Err)
+	}
+	if err := p.Close(); err != nil {
+		t.Error(err)
+	}
+	return strings.TrimSpace(string(text)), report
+}
+
+// answering listens and answers with a word.
+func answering(t *testing.T, at, word string) {
+	t.Helper()
+	l, err := net.Listen("unix", at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	t.Cleanup(func() { l.Close(); <-done })
+	go func() {
+		defer close(done)
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = io.WriteString(c, word)
+			c.Close()
+		}
+	}()
+}
+
+// TestNaive: an observer that stood alone would lose every race.
+func TestNaive(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	testenv.NeedSeccomp(t)
+	cc := testenv.NeedProgram(t, "cc")
+	base, err := os.MkdirTemp("/var/tmp", "sallyport-naive-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(base) })
+	for _, c := range []struct {
+		name, args string
+		naive      bool // connects are let go on after a look
+		wins       bool
+	}{
+		{"path_rewrite", "mkdir %[1]s/aaaaa %[2]s/won12", false, true},
+		{"path_rewrite", "creat %[1]s/aaaaa %[2]s/won12", false, true},
+		{"link_swap", "%[1]s %[2]s", false, true},
+		{"cwd_swap", "%[1]s %[2]s won", false, true},
+		{"sockaddr_rewrite", "%[1]s/sock %[2]s/sock", true, true},
+		{"sockaddr_rewrite", "%[1]s/sock %[2]s/sock", false, false},
+	} {
+		t.Run(fmt.Sprintf("%s, naive %v", c.name, c.naive), func(t *testing.T) {
+			dir, err := os.MkdirTemp(base, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			in, out := dir+"/ws", dir+"/no"
+			for _, d := range []string{in, out} {
+				if err := os.Mkdir(d, 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+			answering(t, in+"/sock", "own")
+			answering(t, out+"/sock", "secret")
+			program := dir + "/attack"
+			if text, err := exec.Command(cc, "-O1", "-static", "-pthread", "-o", program, filepath.Join(attacks, c.name+".c")).CombinedOutput(); err != nil {
+				t.Fatalf("%v\n%s", err, text)
+			}
+			argv := append([]string{program}, strings.Fields(fmt.Sprintf(c.args, in, out))...)
+			cfg := Config{Flat: []string{in}}
+			got, report := observedRun(t, cfg, c.naive, argv...)
+			t.Logf("%s; %d calls", got, report.Calls)
+			if won := strings.Contains(got, "WIN"); won != c.wins {
+				t.Errorf("%q, it wins: %v, want %v", got, won, c.wins)
+			}
+			if report.Calls == 0 {
+				t.Error("nothing was seen")
+			}
+		})
+	}
+}
+
+// TestSignalsMeanwhile: a task that gets signals while it waits for answers gets each
+// call done once.
+func TestSignalsMeanwhile(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	testenv.NeedSeccomp(t)
+	dir := t.TempDir()
+	const script = `trap 'n=$((n+1))' USR1; n=0
+(while kill -USR1 $$ 2>/dev/null; do :; done) & k=$!
+i=0; while [ $i -lt 200 ]; do mkdir "$0/d$i" || echo "failed $i"; i=$((i+1)); done
+kill $k; echo done`
+	got, report := observedRun(t, Config{Flat: []string{dir}}, false, "/bin/sh", "-c", script, dir)
+	if got != "done" || len(report.Denials) > 0 {
+		t.Errorf("%q, %v", got, report.Denials)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) != 200 {
+		t.Errorf("%d folders, %v", len(entries), err)
+	}
+}
