@@ -78,7 +78,7 @@ func (c *curing) finish(ds []sandbox.Denial) {
 		if d.Rule == "" {
 			d.Rule = c.rule(d)
 		}
-		if d.Grant != "" || !isFile(d.Op) || c.policy.Mode() != sandbox.Managed {
+		if d.Grant != "" || d.NoCure || !isFile(d.Op) || c.policy.Mode() != sandbox.Managed {
 			continue
 		}
 		if d.Grant = c.byName(d); d.Grant == "" {

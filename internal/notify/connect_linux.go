@@ -311,7 +311,7 @@ func (c *connecting) target(name string) (int, syscall.Errno) {
 // refuse notes a unix socket that must not be reached.
 func (c *connecting) refuse(name string, errno syscall.Errno) syscall.Errno {
 	if c.l.valid(c.n.id) {
-		c.s.note(&c.n, sandbox.Access{Op: sandbox.Connect, Addr: name, Net: "unix"}, errno)
+		c.s.note(&c.n, sandbox.Denial{Access: sandbox.Access{Op: sandbox.Connect, Addr: name, Net: "unix"}}, errno)
 	}
 	return errno
 }

@@ -114,6 +114,15 @@ func (s *Supervisor) permits(f *facts) bool {
 	return f.mode&write != 0
 }
 
+// incurable reports whether owner and mode refuse an operation that a wall refuses, so that
+// it would fail without the wall.
+func (s *Supervisor) incurable(p *place, made bool) bool {
+	if made {
+		return p.named() && !s.permits(&p.in)
+	}
+	return p.there && p.is.is(unix.S_IFREG) && !s.permits(&p.is)
+}
+
 // ruled asks the judge about a name that the mounts let through. The path is that
 // of a refusal, else it may be empty.
 func (s *Supervisor) ruled(op sandbox.Op, p *place, made bool) (string, syscall.Errno) {
@@ -176,7 +185,8 @@ func (s *Supervisor) dirOf(p *place) known {
 func (s *Supervisor) end(l *listener, n *notification, p *place, errno syscall.Errno, made bool) syscall.Errno {
 	if errno != 0 {
 		if path := s.pathOf(p); path != "" {
-			return s.deny(l, n, file(sandbox.Write, path), errno)
+			d := sandbox.Denial{Access: file(sandbox.Write, path), NoCure: s.incurable(p, made)}
+			return s.denyAs(l, n, d, errno)
 		}
 		return 0 // it has no name any more; the wall refuses it all the same
 	}

@@ -220,16 +220,20 @@ func (s *Supervisor) judge(l *listener, n *notification) (errno syscall.Errno, p
 // deny notes a refusal and returns its errno, or 0 when the task is gone, because
 // then what was read may have been somebody else's.
 func (s *Supervisor) deny(l *listener, n *notification, a sandbox.Access, errno syscall.Errno) syscall.Errno {
+	return s.denyAs(l, n, sandbox.Denial{Access: a}, errno)
+}
+
+func (s *Supervisor) denyAs(l *listener, n *notification, d sandbox.Denial, errno syscall.Errno) syscall.Errno {
 	if !l.valid(n.id) {
 		return 0
 	}
-	s.note(n, a, errno)
+	s.note(n, d, errno)
 	return errno
 }
 
 // note writes a refusal down.
-func (s *Supervisor) note(n *notification, a sandbox.Access, errno syscall.Errno) {
-	d := sandbox.Denial{Access: a, Errno: unix.ErrnoName(errno)}
+func (s *Supervisor) note(n *notification, d sandbox.Denial, errno syscall.Errno) {
+	d.Errno = unix.ErrnoName(errno)
 	if pid, err := strconv.Atoi(field(s.status(n.pid), "Tgid:")); err == nil {
 		d.PID = pid
 	}
