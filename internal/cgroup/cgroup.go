@@ -54,11 +54,6 @@ type Limits struct {
 	PIDs   int     // processes and threads
 }
 
-// has returns the controllers that the limits need.
-func (l Limits) has() map[Controller]bool {
-	return map[Controller]bool{Memory: l.Memory > 0, CPU: l.CPUs > 0, PIDs: l.PIDs > 0}
-}
-
 // lower returns the limits with every one that o has and that is lower.
 func (l Limits) lower(o Limits) Limits {
 	return Limits{Memory: lesser(l.Memory, o.Memory), CPUs: lesser(l.CPUs, o.CPUs), PIDs: lesser(l.PIDs, o.PIDs)}

@@ -417,3 +417,8 @@ func writable(name string) error {
 	}
 	return f.Close()
 }
+
+// has returns the controllers that the limits need.
+func (l Limits) has() map[Controller]bool {
+	return map[Controller]bool{Memory: l.Memory > 0, CPU: l.CPUs > 0, PIDs: l.PIDs > 0}
+}

@@ -74,7 +74,7 @@ func (w *watcher) look(k *keeper) {
 // know the watcher any more.
 func (w *watcher) stop() {
 	close(w.quit)
-	w.events.Close()
+	_ = w.events.Close() // an epoll descriptor has nothing to lose
 	<-w.done
 	letGo := sendAway(w.fd)
 	unix.Close(w.fd)

@@ -84,6 +84,7 @@ func TestDescriptorNumbers(t *testing.T) {
 		step Step
 	}{
 		{"standard", Step{Op: OpMemory, Value: 2}}, {"too high", Step{Op: OpMemory, Value: 10}}, {"none", Step{Op: OpPass, From: 70}},
+		{"a listener that nobody takes", Step{Op: OpObserve, Filter: Filter{6}}},
 		{"same", Step{Op: OpPass, From: 5, Value: 5}}, {"not chosen", Step{Op: OpPass, Value: 3}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -312,13 +312,13 @@ func (o *Op) UnmarshalText(b []byte) error {
 // "#", what it is for.
 func (s Step) String() string {
 	var b strings.Builder
-	s.print(&b)
+	s.writeTo(&b)
 	return b.String()
 }
 
-// print is String. A script is printed at every start, so what most steps have is
+// writeTo is String. A script is printed at every start, so what most steps have is
 // put together without package fmt.
-func (s *Step) print(b *strings.Builder) {
+func (s *Step) writeTo(b *strings.Builder) {
 	b.WriteString(s.Op.String())
 	words := func(words ...string) {
 		for _, w := range words {
@@ -443,7 +443,7 @@ func (s *Script) String() string {
 		b.WriteString(number)
 		b.WriteString(" ")
 		b.WriteString(indent)
-		s.Steps[i].print(&b)
+		s.Steps[i].writeTo(&b)
 		b.WriteString("\n")
 		if s.Steps[i].Op == OpStartCommand {
 			indent = "  "

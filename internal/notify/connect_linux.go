@@ -63,7 +63,7 @@ func (s *Supervisor) judgeConnect(l *listener, n *notification) (syscall.Errno, 
 		unix.Close(sock)
 		return errno, false
 	}
-	if s.cfg.naive {
+	if s.naive {
 		return c.look(domain), false
 	}
 	c.begin(domain)

@@ -49,8 +49,7 @@ func observedRun(t *testing.T, cfg Config, naive bool, argv ...string) (string, 
 		t.Fatal(err)
 	}
 	defer inbox.Started()
-	cfg.naive = naive
-	supervisor, err := inbox.Serve(cfg)
+	supervisor, err := inbox.serve(cfg, naive)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,16 +114,22 @@ func answering(t *testing.T, at, word string) {
 	}()
 }
 
+// short makes a folder whose name leaves room for a socket in it.
+func short(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/var/tmp", "sp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
 // TestNaive: an observer that stood alone would lose every race.
 func TestNaive(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	testenv.NeedSeccomp(t)
 	cc := testenv.NeedProgram(t, "cc")
-	base, err := os.MkdirTemp("/var/tmp", "sallyport-naive-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(base) })
 	for _, c := range []struct {
 		name, args string
 		naive      bool // connects are let go on after a look
@@ -138,10 +143,7 @@ func TestNaive(t *testing.T) {
 		{"sockaddr_rewrite", "%[1]s/sock %[2]s/sock", false, false},
 	} {
 		t.Run(fmt.Sprintf("%s, naive %v", c.name, c.naive), func(t *testing.T) {
-			dir, err := os.MkdirTemp(base, "")
-			if err != nil {
-				t.Fatal(err)
-			}
+			dir := short(t)
 			in, out := dir+"/ws", dir+"/no"
 			for _, d := range []string{in, out} {
 				if err := os.Mkdir(d, 0o755); err != nil {

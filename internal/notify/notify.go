@@ -78,10 +78,6 @@ type Config struct {
 	// without mounts of its own: absolute, clean and free of symbolic links. Nil means
 	// that the mounts tell.
 	Flat []string
-
-	// naive lets connects go on after they were judged, for tests that show why that
-	// would not do.
-	naive bool
 }
 
 // A Report is what a supervisor has seen.

@@ -72,7 +72,7 @@ func (l *listener) wait() (bool, error) {
 	for {
 		n, err := unix.Poll(p, warm)
 		switch {
-		case err == unix.EINTR:
+		case errors.Is(err, unix.EINTR):
 			continue
 		case err != nil:
 			return false, fmt.Errorf("notify: poll: %w", err)
@@ -114,7 +114,7 @@ func (l *listener) stop() {
 	defer l.mu.Unlock()
 	l.closed = true
 	if l.rest != nil {
-		l.rest.Close()
+		_ = l.rest.Close() // an epoll descriptor has nothing to lose
 		l.rest = nil
 	}
 }

@@ -352,13 +352,13 @@ func (w *walk) to(name string, follow bool) (place, *missed) {
 		var part string
 		part, rest = cut(rest)
 		last := rest == ""
-		switch {
-		case part == "" || part == ".":
+		switch part {
+		case "", ".":
 			if last {
 				return w.self()
 			}
 			continue
-		case part == "..":
+		case "..":
 			fd, errno := openat2(w.at, "..", pathFlags, 0)
 			if errno != 0 {
 				return w.fail(errno, "..", rest)

@@ -126,7 +126,7 @@ func (s *Supervisor) judgeSocket(l *listener, n *notification) syscall.Errno {
 		if n.args[1]&0xf == unix.SOCK_DGRAM {
 			kind = "udp"
 		}
-		s.deny(l, n, sandbox.Access{Op: sandbox.Connect, Net: kind}, unix.EPERM)
+		return s.deny(l, n, sandbox.Access{Op: sandbox.Connect, Net: kind}, unix.EPERM)
 	}
 	return unix.EPERM
 }

@@ -21,9 +21,10 @@ import (
 // A Supervisor answers the calls of one tree. It has one goroutine, and one more
 // for each socket that is being connected.
 type Supervisor struct {
-	cfg  Config
-	proc int // /proc
-	root int // the tasks' root folder, once it is known; -1
+	cfg   Config
+	naive bool
+	proc  int // /proc
+	root  int // the tasks' root folder, once it is known; -1
 	// name and name2 hold the names of the call that is being judged, text what the
 	// kernel says about links.
 	name, name2, text [pathMax]byte
@@ -57,14 +58,18 @@ const maxConnects = 64
 
 // Serve begins to answer as soon as the launch has sent its listener. It returns at
 // once, and closes the Inbox when it has been used.
-func (in *Inbox) Serve(cfg Config) (*Supervisor, error) {
+func (in *Inbox) Serve(cfg Config) (*Supervisor, error) { return in.serve(cfg, false) }
+
+// serve is Serve. Naive lets connects go on after they were judged, for tests that show
+// why that would not do.
+func (in *Inbox) serve(cfg Config, naive bool) (*Supervisor, error) {
 	proc, err := unix.Open("/proc", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		in.ours.Close()
 		return nil, fmt.Errorf("notify: /proc: %w", err)
 	}
 	s := &Supervisor{
-		cfg: cfg, proc: proc, root: -1, done: make(chan struct{}), failed: make(chan struct{}),
+		cfg: cfg, naive: naive, proc: proc, root: -1, done: make(chan struct{}), failed: make(chan struct{}),
 		connected: make(chan struct{}, maxConnects), over: make(chan struct{}),
 	}
 	if s.groups, err = os.Getgroups(); err != nil {

@@ -131,6 +131,8 @@ var goldens = []struct {
 		rule("/home/u/.netrc", deny, KindFile))},
 	{"bwrap-host-network", "nixos", wrapped(rule("/run/user/1000/w", write, KindFolder), rule("/tmp/w", write, KindFolder), rule("/tmp/w/secret", deny, KindFile)).
 		with(func(r *Request) { r.Network, r.Guard, r.Bwrap.Argv0 = sandbox.NetworkHost, nil, true })},
+	{"observed", "ubuntu-abi7", request(rule("/w", write, KindFolder)).with(func(r *Request) { r.Observe = true })},
+	{"landlock-observed", "ubuntu-abi7", bare(rule("/w", write, KindFolder)).with(func(r *Request) { r.Observe = true })},
 	{"full-access", "ubuntu-abi7", request(rule("/w", write, KindFolder)).with(func(r *Request) { r.Mode = sandbox.Full })},
 }
 
