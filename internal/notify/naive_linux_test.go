@@ -117,7 +117,7 @@ func answering(t *testing.T, at, word string) {
 // short makes a folder whose name leaves room for a socket in it.
 func short(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("/var/tmp", "sp")
+	dir, err := os.MkdirTemp("/var/tmp", "sp") //nolint:usetesting // the name of a socket is short
 	if err != nil {
 		t.Fatal(err)
 	}
