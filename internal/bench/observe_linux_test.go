@@ -195,8 +195,16 @@ func BenchmarkObservedBuild(b *testing.B) {
 		"PATH=" + filepath.Dir(goProgram) + ":/usr/bin:/bin", "HOME=" + ws, "GOENV=off", "GOTOOLCHAIN=local", "GOFLAGS=-buildvcs=false -mod=mod",
 		"GOPROXY=off", "CGO_ENABLED=0", "TMPDIR=/tmp", "GOCACHE=" + filepath.Join(ws, "cache"), "GOMODCACHE=" + modules,
 	}
-	pair(b, 3, 0, ws, env, clean, goProgram, "build", "./...")
+	rounds := 2 // a build takes a quarter of a minute, and one says little about the next
+	if more, err := strconv.Atoi(os.Getenv(roundsEnv)); err == nil {
+		rounds = more
+	}
+	pair(b, rounds, 0, ws, env, clean, goProgram, "build", "./...")
 }
+
+// roundsEnv is how often BenchmarkObservedBuild builds each way, for figures that are
+// written down.
+const roundsEnv = "SALLYPORT_BENCH_ROUNDS"
 
 // BenchmarkObservedSearch guards: a search through a tree of sources, which only
 // reads, takes at most 1.08 times as long.
