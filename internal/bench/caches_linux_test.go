@@ -4,8 +4,6 @@
 package bench
 
 import (
-	"context"
-	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -25,22 +23,12 @@ func inWorkspace(tb testing.TB, host *confine.Host, ws string, env []string, noC
 
 // withRoots does the same with more writable roots behind the workspace.
 func withRoots(tb testing.TB, host *confine.Host, roots, env []string, noCaches bool, args ...string) func() error {
-	f, ws := null(tb), roots[0]
+	ws := roots[0]
 	r := &confine.Request{
 		Args: args, Dir: ws, Env: env, NoCaches: noCaches,
 		Policy: sandbox.WorkspaceWrite(roots...).Bind(sandbox.Places{Dir: ws, Workspaces: roots, SlashTmp: "/tmp"}),
 	}
-	return func() error {
-		c, err := host.Start(context.Background(), r, f, f, f)
-		if err != nil {
-			return err
-		}
-		defer c.Close()
-		if code, _, err := c.Wait(); err != nil || code != 0 {
-			return fmt.Errorf("exit %d, %w", code, err)
-		}
-		return c.WaitAll()
-	}
+	return started(tb, host, r)
 }
 
 // goEnv asks the go command for a variable.

@@ -4,8 +4,6 @@
 package bench
 
 import (
-	"context"
-	"fmt"
 	"testing"
 
 	"github.com/sallyport-dev/sallyport/executor"
@@ -43,20 +41,9 @@ func BenchmarkDiskLimit(b *testing.B) {
 
 // bounded is confined with limits.
 func bounded(tb testing.TB, host *confine.Host, ws string, l executor.Limits) func() error {
-	f := null(tb)
 	r := &confine.Request{
 		Args: []string{"/bin/true"}, Dir: ws, Env: []string{"PATH=/usr/bin:/bin"}, Limits: l,
 		Policy: sandbox.WorkspaceWrite(ws).Bind(sandbox.Places{Dir: ws, SlashTmp: "/tmp"}),
 	}
-	return func() error {
-		c, err := host.Start(context.Background(), r, f, f, f)
-		if err != nil {
-			return err
-		}
-		defer c.Close()
-		if code, _, err := c.Wait(); err != nil || code != 0 {
-			return fmt.Errorf("exit %d, %w", code, err)
-		}
-		return c.WaitAll()
-	}
+	return started(tb, host, r)
 }

@@ -4,8 +4,6 @@
 package bench
 
 import (
-	"context"
-	"fmt"
 	"testing"
 
 	"github.com/sallyport-dev/sallyport/internal/confine"
@@ -16,23 +14,12 @@ import (
 // listed returns a function that runs /bin/true under a root that shows the
 // platform's own files and the workspace only.
 func listed(tb testing.TB, host *confine.Host, ws string) func() error {
-	f := null(tb)
 	policy := sandbox.Policy{}.WithEntries(sandbox.PathEntry(ws, sandbox.LevelWrite))
 	r := &confine.Request{
 		Args: []string{"/bin/true"}, Dir: ws, Env: []string{"PATH=/usr/bin:/bin"},
 		Policy: policy.Bind(sandbox.Places{Dir: ws, Minimal: []string{"/bin", "/sbin", "/usr", "/etc", "/lib", "/lib64", "/nix/store"}}),
 	}
-	return func() error {
-		c, err := host.Start(context.Background(), r, f, f, f)
-		if err != nil {
-			return err
-		}
-		defer c.Close()
-		if code, _, err := c.Wait(); err != nil || code != 0 {
-			return fmt.Errorf("exit %d, %w", code, err)
-		}
-		return c.WaitAll()
-	}
+	return started(tb, host, r)
 }
 
 // BenchmarkMinimalRoot compares a start under a root of listed paths with one

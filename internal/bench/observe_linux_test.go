@@ -4,7 +4,6 @@
 package bench
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -60,22 +59,11 @@ func memory(tb testing.TB) string {
 
 // seen returns a function that runs a program with or without an observer.
 func seen(tb testing.TB, host *confine.Host, ws string, env []string, blind bool, args ...string) func() error {
-	f := null(tb)
 	r := &confine.Request{
 		Args: args, Dir: ws, Env: env, NoCaches: true, NoObserver: blind,
 		Policy: sandbox.WorkspaceWrite(ws).Bind(sandbox.Places{Dir: ws, Workspaces: []string{ws}, SlashTmp: "/tmp"}),
 	}
-	return func() error {
-		c, err := host.Start(context.Background(), r, f, f, f)
-		if err != nil {
-			return err
-		}
-		defer c.Close()
-		if code, _, err := c.Wait(); err != nil || code != 0 {
-			return fmt.Errorf("exit %d, %w", code, err)
-		}
-		return c.WaitAll()
-	}
+	return started(tb, host, r)
 }
 
 // pair compares the two and reports the ratio. Count, when it is not zero, is how many

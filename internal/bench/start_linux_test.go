@@ -33,13 +33,9 @@ func null(tb testing.TB) *os.File {
 	return f
 }
 
-// confined returns a function that runs /bin/true under the default policy.
-func confined(tb testing.TB, host *confine.Host, ws string) func() error {
+// started returns a function that starts what r describes and waits for its end.
+func started(tb testing.TB, host *confine.Host, r *confine.Request) func() error {
 	f := null(tb)
-	r := &confine.Request{
-		Args: []string{"/bin/true"}, Dir: ws, Env: []string{"PATH=/usr/bin:/bin"},
-		Policy: sandbox.WorkspaceWrite(ws).Bind(sandbox.Places{Dir: ws, SlashTmp: "/tmp"}),
-	}
 	return func() error {
 		c, err := host.Start(context.Background(), r, f, f, f)
 		if err != nil {
@@ -51,6 +47,15 @@ func confined(tb testing.TB, host *confine.Host, ws string) func() error {
 		}
 		return c.WaitAll()
 	}
+}
+
+// confined returns a function that runs /bin/true under the default policy.
+func confined(tb testing.TB, host *confine.Host, ws string) func() error {
+	r := &confine.Request{
+		Args: []string{"/bin/true"}, Dir: ws, Env: []string{"PATH=/usr/bin:/bin"},
+		Policy: sandbox.WorkspaceWrite(ws).Bind(sandbox.Places{Dir: ws, SlashTmp: "/tmp"}),
+	}
+	return started(tb, host, r)
 }
 
 func bare() error { return exec.Command("/bin/true").Run() }

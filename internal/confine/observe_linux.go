@@ -180,6 +180,10 @@ type judge struct {
 	flat    bool
 }
 
+// maxMade bounds how many repositories of a command's own are remembered. Those beyond
+// it are shut like somebody else's.
+const maxMade = 1 << 16
+
 // looked is how long before a judge begins its work the folders may have been searched.
 // It is more than a tick, too, by which file systems tell times.
 const looked = 100 * time.Millisecond
@@ -302,7 +306,9 @@ func (j *judge) gitFolder(at string, itself, made bool) bool {
 		return true
 	}
 	if itself && made {
-		j.made[at] = true
+		if len(j.made) < maxMade {
+			j.made[at] = true
+		}
 		return true
 	}
 	var st unix.Statx_t

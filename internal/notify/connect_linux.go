@@ -39,6 +39,9 @@ func (s *Supervisor) judgeConnect(l *listener, n *notification) (syscall.Errno, 
 	if errno != 0 {
 		return errno, false
 	}
+	if s.waiting.Load() >= maxWaiting {
+		return unix.EAGAIN, false
+	}
 	sock, errno := s.take(n.pid, int32(n.args[0]))
 	if errno != 0 {
 		return errno, false
@@ -168,7 +171,9 @@ func (c *connecting) begin(domain int) {
 		c.finish(connect(c.sock, c.addr))
 		return
 	}
+	c.s.waiting.Add(1)
 	c.s.connects.Go(func() {
+		defer c.s.waiting.Add(-1)
 		select {
 		case c.s.connected <- struct{}{}:
 		case <-c.s.over:

@@ -107,6 +107,17 @@ type target struct {
 	path, addr string
 }
 
+// count counts a denial that needs no more words: one that is known, or one that there
+// is no room for. It reports false for others.
+func (d *denials) count(a sandbox.Access, errno string) bool {
+	_, known := d.at[target{a.Op, a.Path, a.Addr}]
+	if !known && len(d.list) < MaxDenials {
+		return false
+	}
+	d.add(sandbox.Denial{Access: a, Errno: errno})
+	return true
+}
+
 // add notes a denial, or counts one that is known. A link or rename that was only
 // refused for lying on another mount tells less than the refusal itself, so it
 // gives way to that.

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -48,13 +49,18 @@ type Supervisor struct {
 	err       error
 	judging   sync.Mutex     // the judge, and nameOf's buffer, of goroutines that connect
 	connects  sync.WaitGroup // those goroutines
-	connected chan struct{}  // holds a token for each of them
+	connected chan struct{}  // holds a token for each of them that is in the kernel
+	waiting   atomic.Int32   // how many there are
 	over      chan struct{}  // closed by Close
 }
 
 // maxConnects is how many sockets of one tree are connected at once; more wait. A
 // socket whose peer does not accept holds a thread.
 const maxConnects = 64
+
+// maxWaiting bounds how many sockets of one tree wait for that: each of them is a
+// descriptor of ours, which the command must not use up.
+const maxWaiting = 256
 
 // Serve begins to answer as soon as the launch has sent its listener. It returns at
 // once, and closes the Inbox when it has been used.
@@ -239,6 +245,12 @@ func (s *Supervisor) denyAs(l *listener, n *notification, d sandbox.Denial, errn
 // note writes a refusal down.
 func (s *Supervisor) note(n *notification, d sandbox.Denial, errno syscall.Errno) {
 	d.Errno = unix.ErrnoName(errno)
+	s.mu.Lock()
+	counted := s.report.count(d.Access, d.Errno)
+	s.mu.Unlock()
+	if counted {
+		return
+	}
 	if pid, err := strconv.Atoi(field(s.status(n.pid), "Tgid:")); err == nil {
 		d.PID = pid
 	}

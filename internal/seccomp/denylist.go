@@ -29,8 +29,8 @@ type Options struct {
 	HostSpaces bool
 	// Observe hands the calls that change files or name addresses to a supervisor,
 	// which must hold the filter's listener. Unix sockets of type stream and
-	// seqpacket are let through then, unless HostSpaces is set: where they connect to
-	// is the supervisor's to judge.
+	// seqpacket are let through then, unless HostSpaces is set or io_uring is opened:
+	// where they connect to is the supervisor's to judge.
 	Observe bool
 	// ObserveReads hands it calls that open files for reading, too, and those that
 	// run programs.
@@ -268,7 +268,7 @@ func socketRules(open map[string]bool, o Options) []Rule {
 	switch {
 	case open[openUnix]:
 		rules = append(rules, rule(Allow, "with family unix", num(0, Eq, afUnix)))
-	case o.Observe && !o.HostSpaces:
+	case o.Observe && !o.HostSpaces && !open[openIOUring]: // which connects out of everybody's sight
 		rules = append(rules,
 			rule(Allow, "with family unix, type stream", num(0, Eq, afUnix), bits(1, sockTypeMask, MaskedEq, sockStream)),
 			rule(Allow, "with family unix, type seqpacket", num(0, Eq, afUnix), bits(1, sockTypeMask, MaskedEq, sockSeqpk)),

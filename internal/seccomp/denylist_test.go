@@ -58,7 +58,7 @@ func plain() []answer {
 }
 
 // argued are the calls that depend on arguments or options.
-func argued() []answer { return slices.Concat(processes(), sockets(), modes(), spaces()) }
+func argued() []answer { return slices.Concat(processes(), sockets(), modes(), spaces(), seen()) }
 
 // a are the arguments of a call.
 func a(v ...uint64) []uint64 { return v }

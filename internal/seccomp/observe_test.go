@@ -1,0 +1,58 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package seccomp
+
+import "slices"
+
+// seen are the calls that a supervisor gets, and those beside them that it does not.
+func seen() []answer {
+	private := Options{OwnPID: true, Observe: true}
+	reads := Options{OwnPID: true, Observe: true, ObserveReads: true}
+	host := Options{OwnPID: true, Observe: true, HostNetwork: true}
+	bare := Options{HostSpaces: true, Observe: true}
+	ring := Options{OwnPID: true, Observe: true, Allow: []string{"io_uring"}}
+	var rows []answer
+	add := func(o Options, want, only, call string, args ...uint64) {
+		rows = append(rows, answer{call + " seen", call, args, want, only, o})
+	}
+	for _, call := range []string{
+		"openat2", "unlinkat", "renameat", "renameat2", "mkdirat", "symlinkat", "linkat", "truncate", "fchmodat", "fchmodat2",
+		"fchmod", "fchown", "fchownat", "utimensat", "setxattr", "lsetxattr", "fsetxattr", "removexattr", "lremovexattr", "fremovexattr",
+		"mknodat", "connect", "bind", "sendmsg", "sendmmsg", "chdir", "fchdir",
+	} {
+		add(private, "notify", "", call)
+	}
+	for _, call := range []string{"creat", "unlink", "rmdir", "rename", "mkdir", "mknod", "symlink", "link", "chmod", "chown", "lchown", "utime", "utimes", "futimesat"} {
+		add(private, "notify", "amd64", call)
+	}
+	add(private, "allow", "", "openat", 0, 0, 0x80000)          // O_CLOEXEC
+	add(private, "allow", "", "openat", 0, 0, 0x10000|garbage)  // O_DIRECTORY
+	add(private, "notify", "", "openat", 0, 0, 1)               // O_WRONLY
+	add(private, "notify", "", "openat", 0, 0, 2)               // O_RDWR
+	add(private, "notify", "", "openat", 0, 0, 0x40)            // O_CREAT
+	add(private, "notify", "", "openat", 0, 0, 0x200)           // O_TRUNC
+	add(private, "EPERM", "", "openat", 0, 0, 0x41, 0o4755)     // what is refused anyway stays so
+	add(private, "EPERM", "", "fchmodat", 0, 0, 0o4755)         //
+	add(private, "EPERM", "", "mknodat", 0, 0, 0o060644)        // a device
+	add(private, "allow", "", "sendto", 3, 1, 2, 0, 0, 0)       // without an address
+	add(private, "notify", "", "sendto", 3, 1, 2, 0, 1<<32, 16) // the pointer has 64 bits
+	add(private, "allow", "", "sendmsg", 3, 1, HandOver)        // of the listener
+	add(private, "notify", "", "sendmsg", 3, 1, HandOver|1)     //
+	add(private, "allow", "", "execve")                         // reading
+	add(reads, "notify", "", "execve")                          //
+	add(reads, "notify", "", "openat", 0, 0, 0)                 //
+	add(private, "allow", "", "socket", 1, 1, 0)                // unix, stream
+	add(private, "allow", "", "socket", 1, 5|0x80000, 0)        // seqpacket, close on exec
+	add(private, "EPERM", "", "socket", 1, 2, 0)                // datagram
+	add(private, "EPERM", "", "socketpair", 1, 2, 0)            //
+	add(private, "EPERM", "", "socket", 1|garbage, 2, 0)        //
+	add(ring, "EPERM", "", "socket", 1, 1, 0)                   // io_uring connects unseen
+	add(host, "notify", "", "connect")                          // unix sockets are judged there, too
+	add(host, "allow", "", "sendto", 3, 1, 2, 0, 1, 16)         //
+	add(host, "allow", "", "sendmsg", 3, 1, 0)                  //
+	add(bare, "notify", "", "socket", 2, 1, 0)                  // refused, and told
+	add(bare, "notify", "", "socket", 1, 1, 0)                  //
+	add(bare, "EPERM", "", "socketpair", 1, 2, 0)               //
+	return slices.Clip(rows)
+}
