@@ -100,6 +100,12 @@ func TestSurvivors(t *testing.T) {
 						testenv.NeedProgram(t, l.needs)
 					}
 					exit := leave(t, e, level, &l)
+					// Bubblewrap's own process is held from when it has been heard; on a busy
+					// machine that may be too late for a command that is over at once.
+					for try := 1; level == "bwrap" && len(exit.Survivors) < l.least && try < 3; try++ {
+						t.Logf("only %d were named", len(exit.Survivors))
+						exit = leave(t, e, level, &l)
+					}
 					l.check(t, exit)
 				})
 			}
