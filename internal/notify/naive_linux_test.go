@@ -139,6 +139,7 @@ func TestNaive(t *testing.T) {
 		{"path_rewrite", "creat %[1]s/aaaaa %[2]s/won12", false, true},
 		{"link_swap", "%[1]s %[2]s", false, true},
 		{"cwd_swap", "%[1]s %[2]s won", false, true},
+		{"fd_reuse", "%[1]s %[2]s", false, true},
 		{"sockaddr_rewrite", "%[1]s/sock %[2]s/sock", true, true},
 		{"sockaddr_rewrite", "%[1]s/sock %[2]s/sock", false, false},
 	} {
