@@ -207,6 +207,9 @@ func (g *Group) Watch(f func()) {
 		return // the kernel kills all the same, and Read tells
 	}
 	g.event = event
+	// From here on the kernel stops what wants more, instead of killing one process
+	// and letting the others go on: f is to end them all.
+	_ = put(dir, "memory.oom_control", "1") // else it kills all the same
 	g.wait.Go(func() {
 		var count [8]byte
 		if _, err := event.Read(count[:]); err == nil {
