@@ -94,19 +94,28 @@ func (s *Supervisor) judgeOpenConnect(l *listener, n *notification, a *address) 
 	return s.deny(l, n, sandbox.Access{Op: sandbox.Connect, Addr: to.String(), Net: name}, errno)
 }
 
-// internet judges an internet address.
+// internet judges an internet address. What is refused stays so when the task has gone
+// meanwhile: others may hold the same socket.
 func (c *connecting) internet() syscall.Errno {
 	to, ok := c.addr.peer()
 	if !ok || !c.s.cfg.PrivateNetwork {
 		return 0 // the kernel knows what to say
 	}
+	errno := unreachable(to.Addr())
 	if foreign(c.sock) {
-		return c.s.deny(c.l, &c.n, sandbox.Access{Op: sandbox.Connect, Addr: to.String(), Net: c.kind()}, unix.EACCES)
+		errno = unix.EACCES
 	}
-	if errno := unreachable(to.Addr()); errno != 0 {
-		return c.s.deny(c.l, &c.n, sandbox.Access{Op: sandbox.Connect, Addr: to.String(), Net: c.kind()}, errno)
+	if errno != 0 {
+		c.note(sandbox.Access{Op: sandbox.Connect, Addr: to.String(), Net: c.kind()}, errno)
 	}
-	return 0
+	return errno
+}
+
+// note writes a refusal down, if its task still waits for the answer.
+func (c *connecting) note(a sandbox.Access, errno syscall.Errno) {
+	if c.l.valid(c.n.id) {
+		c.s.note(&c.n, sandbox.Denial{Access: a}, errno)
+	}
 }
 
 func (c *connecting) kind() string {
@@ -315,9 +324,7 @@ func (c *connecting) target(name string) (int, syscall.Errno) {
 
 // refuse notes a unix socket that must not be reached.
 func (c *connecting) refuse(name string, errno syscall.Errno) syscall.Errno {
-	if c.l.valid(c.n.id) {
-		c.s.note(&c.n, sandbox.Denial{Access: sandbox.Access{Op: sandbox.Connect, Addr: name, Net: "unix"}}, errno)
-	}
+	c.note(sandbox.Access{Op: sandbox.Connect, Addr: name, Net: "unix"}, errno)
 	return errno
 }
 

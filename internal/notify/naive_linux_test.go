@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/sallyport-dev/sallyport/internal/launch"
 	"github.com/sallyport-dev/sallyport/internal/seccomp"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
@@ -188,5 +190,30 @@ kill $k; echo done`
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) != 200 {
 		t.Errorf("%d folders, %v", len(entries), err)
+	}
+}
+
+// TestRefusedStaysRefused: a connect that was judged is not performed because its task
+// has gone meanwhile: others may hold the same socket.
+func TestRefusedStaysRefused(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		kind int
+	}{{"stream", unix.SOCK_STREAM}, {"datagram", unix.SOCK_DGRAM}} {
+		t.Run(c.name, func(t *testing.T) {
+			sock, err := unix.Socket(unix.AF_INET, c.kind|unix.SOCK_CLOEXEC, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer unix.Close(sock)
+			s, _ := looker(t)
+			s.cfg.PrivateNetwork = true
+			to := &address{len: unix.SizeofSockaddrInet4}
+			to.raw[0], to.raw[3], to.raw[4], to.raw[7] = unix.AF_INET, 53, 192, 1
+			gone := &listener{fd: -1} // nobody waits there
+			if errno := (&connecting{s: s, l: gone, sock: sock, addr: to}).internet(); errno == 0 {
+				t.Error("it would be connected")
+			}
+		})
 	}
 }
