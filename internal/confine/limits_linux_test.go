@@ -108,7 +108,7 @@ func TestMemoryLimit(t *testing.T) {
 	ways(t, func(t *testing.T, a *arena) {
 		limits := executor.Limits{Memory: 64 << 20}
 		// tail keeps in memory what it is to print.
-		b := a.bounded(t, limits, `head -c 400m /dev/zero | tail -c 400m | wc -c`)
+		b := a.bounded(t, limits, `(head -c 400m /dev/zero; sleep 9) | tail -c 400m | wc -c`)
 		if b.code != 137 || b.lost != nil || b.after.Limit != executor.LimitMemory || !strings.HasSuffix(b.by(executor.LimitMemory), "!") {
 			t.Errorf("exit %d, %v, %q, %s", b.code, b.lost, b.out, fmt.Sprintf("%+v", b.after.Limits))
 		}
@@ -318,7 +318,7 @@ func TestFullAccessLimits(t *testing.T) {
 		b.after = c.Aftermath()
 		return b, nil
 	}
-	b, err := run(executor.Limits{Memory: 64 << 20, PIDs: 100}, `head -c 400m /dev/zero | tail -c 400m | wc -c`)
+	b, err := run(executor.Limits{Memory: 64 << 20, PIDs: 100}, `(head -c 400m /dev/zero; sleep 9) | tail -c 400m | wc -c`)
 	must(t, err)
 	if b.after.Limit != executor.LimitMemory || b.code != 137 {
 		t.Errorf("exit %d, %+v", b.code, b.after)
@@ -431,7 +431,7 @@ func TestLimitsAtLevels(t *testing.T) {
 				a.host.Only = level
 				limits := executor.Limits{Memory: 64 << 20, CPUs: 1, PIDs: 10, Disk: 16 << 20}
 				for limit, line := range map[string]string{
-					executor.LimitMemory: `head -c 400m /dev/zero | tail -c 400m | wc -c`,
+					executor.LimitMemory: `(head -c 400m /dev/zero; sleep 9) | tail -c 400m | wc -c`,
 					executor.LimitPIDs:   `n=0; while [ $n -lt 40 ]; do sleep 20 & n=$((n+1)); done; wait`,
 					executor.LimitDisk:   `head -c 400m /dev/zero >fill`,
 					"":                   `n=0; while [ $n -lt 9 ]; do sleep 0.05 & n=$((n+1)); done; wait; echo nine`,

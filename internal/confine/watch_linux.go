@@ -17,8 +17,9 @@ import (
 
 // A watch looks at a tree again and again, for limits that nothing else holds here.
 // The next look comes when the tree could have reached its limit, if it went as
-// fast as machines go; looking takes at most a tenth of one processor. What a tree
-// does between two looks is how far it can go beyond a limit.
+// fast as machines go; looking takes at most a tenth of one processor, except where a
+// look of memory or processes takes longer than a few milliseconds. What a tree does
+// between two looks is how far it can go beyond a limit.
 type watch struct {
 	memory int64      // bytes, or 0
 	pids   int        // tasks, or 0
@@ -45,6 +46,7 @@ const (
 	soonest    = 4 * time.Millisecond   // between two looks
 	latest     = 250 * time.Millisecond // while there is a limit, however far it is
 	share      = 10                     // a look is followed by so many times its own length without one
+	longest    = 40 * time.Millisecond  // the most of that where a look waited for a busy machine rather than worked
 )
 
 // begin begins to watch the tree below the reaper. end is called from another
@@ -69,19 +71,20 @@ func (w *watch) finish() seen {
 type lookout struct {
 	limit string
 	at    func() (passed bool, next time.Duration)
+	pause time.Duration // the most that follows a look for the look's own sake
 	due   time.Time
 }
 
 func (w *watch) run() {
 	var looks []lookout
 	if w.memory > 0 {
-		looks = append(looks, lookout{limit: executor.LimitMemory, at: w.lookMemory})
+		looks = append(looks, lookout{limit: executor.LimitMemory, at: w.lookMemory, pause: longest})
 	}
 	if w.pids > 0 {
-		looks = append(looks, lookout{limit: executor.LimitPIDs, at: w.lookPIDs})
+		looks = append(looks, lookout{limit: executor.LimitPIDs, at: w.lookPIDs, pause: longest})
 	}
 	if w.disk != nil {
-		looks = append(looks, lookout{limit: executor.LimitDisk, at: w.lookDisk})
+		looks = append(looks, lookout{limit: executor.LimitDisk, at: w.lookDisk, pause: time.Minute})
 	}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -101,7 +104,7 @@ func (w *watch) run() {
 					w.end(l.limit)
 					return
 				}
-				in = max(min(in, latest), soonest, share*time.Since(begin))
+				in = max(min(in, latest), soonest, min(share*time.Since(begin), l.pause))
 				l.due = time.Now().Add(in)
 			}
 			next = min(next, time.Until(l.due))
