@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -43,15 +44,11 @@ func (t *task) try(ctx context.Context, policy sandbox.Policy) (*attempt, error)
 	spec := &executor.Spec{
 		Args: t.args, Arg0: t.cmd.Arg0, Dir: t.dir, Env: t.env,
 		Policy: policy, Allow: t.cmd.Allow, Level: t.cmd.Level, Tmp: t.cmd.Tmp, NoCaches: t.cmd.NoCaches, NoObserver: t.cmd.NoObserver,
-		Stdout: t.direct(t.cmd.Stdout), Stderr: t.direct(t.cmd.Stderr),
+		Stdout: t.direct(executor.Stdout), Stderr: t.direct(executor.Stderr),
 		Limits: t.cmd.Resources,
 		Output: a.ear.hear, Grace: t.cmd.Grace, Ready: t.cmd.Ready,
 	}
-	input := t.cmd.Stdin
-	if f, ok := input.(*os.File); ok {
-		spec.Stdin, input = f, nil // a nil file is the null device, too
-	}
-	spec.PipeStdin = input != nil
+	input := t.input(spec)
 
 	begin := time.Now()
 	p, err := t.runner.executor().Start(ctx, spec)
@@ -64,7 +61,7 @@ func (t *task) try(ctx context.Context, policy sandbox.Policy) (*attempt, error)
 	if input != nil {
 		go feed(p, input)
 	}
-	release := a.watch(ctx, t.limits.timeout(t.cmd.Timeout), t.cmd.Signals)
+	release := a.watch(ctx, t.limits.timeout(t.cmd.Timeout), t.cmd)
 	a.exit, err = p.Wait()
 	release()
 	a.duration = time.Since(begin)
@@ -100,13 +97,34 @@ func (t *task) try(ctx context.Context, policy sandbox.Policy) (*attempt, error)
 	return a, nil
 }
 
-// direct returns w if it is a file, which the command then gets itself, unless what
-// goes there has to be counted.
-func (t *task) direct(w io.Writer) *os.File {
-	if t.cmd.Resources.Output > 0 {
-		return nil
+// input gives a Spec its standard input, and returns what has to be copied there.
+func (t *task) input(spec *executor.Spec) io.Reader {
+	input := t.cmd.Stdin
+	f, isFile := input.(*os.File)
+	if t.cmd.TTY != nil {
+		spec.TTY = t.cmd.TTY
+		if input == nil || isFile && f == nil {
+			return strings.NewReader("") // the null device: it ends at once
+		}
+		return input
 	}
-	return asFile(w)
+	if isFile {
+		spec.Stdin, input = f, nil // a nil file is the null device, too
+	}
+	spec.PipeStdin = input != nil
+	return input
+}
+
+// direct returns the writer of a stream if it is a file, which the command then gets
+// itself, unless a terminal takes its place or what goes there has to be counted.
+func (t *task) direct(s executor.Stream) *os.File {
+	switch {
+	case t.cmd.TTY != nil && s == executor.Stdout, t.cmd.Resources.Output > 0:
+		return nil
+	case s == executor.Stdout:
+		return asFile(t.cmd.Stdout)
+	}
+	return asFile(t.cmd.Stderr)
 }
 
 // asFile returns w if it is a file.
@@ -128,9 +146,10 @@ type writeOnly struct{ p executor.Process }
 
 func (w writeOnly) Write(b []byte) (int, error) { return w.p.Write(b) }
 
-// watch stops the process when ctx ends or the time is up, and hands signals on.
+// watch stops the process when ctx ends or the time is up, and hands signals and sizes
+// on.
 // The returned function ends the watch; it must be called once.
-func (a *attempt) watch(ctx context.Context, timeout time.Duration, signals <-chan int) (release func()) {
+func (a *attempt) watch(ctx context.Context, timeout time.Duration, c *Cmd) (release func()) {
 	detach := context.AfterFunc(ctx, func() { a.stop(EndCanceled) })
 	var timer *time.Timer
 	if timeout > 0 {
@@ -144,8 +163,17 @@ func (a *attempt) watch(ctx context.Context, timeout time.Duration, signals <-ch
 	}
 	over := make(chan struct{})
 	var forwarding sync.WaitGroup
-	if signals != nil {
-		forwarding.Go(func() { forward(a.process, signals, over) })
+	if c.Signals != nil {
+		forwarding.Go(func() {
+			forward(c.Signals, over, func(sig int) {
+				if sig > 0 {
+					_ = a.process.Signal(sig)
+				}
+			})
+		})
+	}
+	if r, ok := a.process.(executor.Resizer); ok && c.Resizes != nil && c.TTY != nil {
+		forwarding.Go(func() { forward(c.Resizes, over, func(s Size) { _ = r.Resize(s) }) })
 	}
 	return func() {
 		detach()
@@ -157,18 +185,16 @@ func (a *attempt) watch(ctx context.Context, timeout time.Duration, signals <-ch
 	}
 }
 
-// forward sends signals to the command until it is over. A command that has ended
-// meanwhile is no error; a number that is no signal changes nothing.
-func forward(p executor.Process, signals <-chan int, over <-chan struct{}) {
+// forward hands what comes to f until the command is over. That f can come too late
+// is no error.
+func forward[T any](from <-chan T, over <-chan struct{}, f func(T)) {
 	for {
 		select {
-		case sig, ok := <-signals:
+		case v, ok := <-from:
 			if !ok {
 				return
 			}
-			if sig > 0 {
-				_ = p.Signal(sig)
-			}
+			f(v)
 		case <-over:
 			return
 		}

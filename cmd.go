@@ -43,6 +43,15 @@ type Cmd struct {
 	// nothing of that stream is kept. Nil means that it is only kept.
 	Stdout, Stderr io.Writer
 
+	// TTY, when it is not nil, runs the command on a terminal of its own with that
+	// size. What it shows is the output, all of it standard output; Stdin is typed, and
+	// at its end the terminal's end-of-file character. Only a Stderr that is an
+	// *os.File stays standard error.
+	TTY *Size
+	// Resizes received change the size of the terminal while the command runs. Nil
+	// and closed mean none. It is never read again after Run has returned.
+	Resizes <-chan Size
+
 	// Signals received are sent on, by number and in order, to the command's
 	// process group while it runs; 0 is skipped. Nil and closed mean none. It is
 	// never read again after Run has returned.
@@ -91,6 +100,10 @@ type Cmd struct {
 	// on macOS "seatbelt".
 	Level string
 }
+
+// A Size is that of a terminal in characters; a zero member means 80 columns or 24
+// rows.
+type Size = executor.Size
 
 // Command returns a Cmd that runs a program with arguments.
 func Command(args ...string) *Cmd { return &Cmd{Args: args} }

@@ -48,7 +48,7 @@ func (t *task) newEar(over func()) *ear {
 	e := &ear{task: t, kept: t.limits.capture(), most: t.cmd.Resources.Output, over: over}
 	for i, w := range []io.Writer{t.cmd.Stdout, t.cmd.Stderr} {
 		f, isFile := w.(*os.File)
-		if w == nil || isFile && (f == nil || e.most == 0) {
+		if w == nil || isFile && (f == nil || t.direct(executor.Stream(i)) != nil) {
 			continue
 		}
 		e.files[i] = isFile

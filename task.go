@@ -87,6 +87,8 @@ func (c *Cmd) check() error {
 		return &CmdError{Field: "Shell", Reason: "it is for a Script, and Args is set; leave Shell and Login out"}
 	case len(c.Args) > 0 && c.Args[0] == "":
 		return &CmdError{Field: "Args", Reason: "the name of the program is empty"}
+	case c.Resizes != nil && c.TTY == nil:
+		return &CmdError{Field: "Resizes", Reason: "there is no terminal whose size could change; set TTY too"}
 	case c.Timeout < 0:
 		return &CmdError{Field: "Timeout", Reason: "it is negative; use 0 for no time-out"}
 	}

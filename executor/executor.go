@@ -96,6 +96,12 @@ type Spec struct {
 	Stdin, Stdout, Stderr *os.File
 	PipeStdin             bool
 
+	// TTY, when it is not nil, gives the process a terminal of its own with that
+	// size: its controlling terminal, and its standard streams. Stdin, Stdout and
+	// PipeStdin must not be set then. Where Stderr is, that stays standard error.
+	// What the terminal shows comes to Output as standard output, and Write types.
+	TTY *Size
+
 	// Output hears what the process writes, in order of arrival across both
 	// streams, one call at a time. It must not keep p, and it must not block for
 	// long: meanwhile the process waits in its writes. Nil discards.
@@ -115,14 +121,36 @@ type Spec struct {
 	Ready <-chan struct{}
 }
 
+// A Size is that of a terminal in characters. A zero member means the usual one, 80
+// columns and 24 rows.
+type Size struct {
+	Cols uint16 `json:"cols"`
+	Rows uint16 `json:"rows"`
+}
+
+// OrUsual returns s with what is zero replaced by the usual size.
+func (s Size) OrUsual() Size {
+	const cols, rows = 80, 24
+	if s.Cols == 0 {
+		s.Cols = cols
+	}
+	if s.Rows == 0 {
+		s.Rows = rows
+	}
+	return s
+}
+
 // A Process is a running command and everything that it starts.
 type Process interface {
-	// Write writes to the standard input that Spec.PipeStdin asked for.
+	// Write writes to the standard input that Spec.PipeStdin asked for, or types on
+	// the terminal of Spec.TTY. It blocks while that is full, and returns how much
+	// was taken: all of it, or an error.
 	Write(p []byte) (int, error)
-	// CloseInput ends standard input.
+	// CloseInput ends standard input. A terminal gets its end-of-file character.
 	CloseInput() error
-	// Signal sends a signal by number to the command's process group. It is
-	// os.ErrProcessDone when the command has ended.
+	// Signal sends a signal by number to the command's process group; on a terminal
+	// those that keys stand for (SIGINT, SIGQUIT, SIGTSTP) go to the foreground group.
+	// It is os.ErrProcessDone when the command has ended.
 	Signal(sig int) error
 	// Sandbox says what was enforced.
 	Sandbox() Sandbox
@@ -133,6 +161,54 @@ type Process interface {
 	// nothing of its tree is left. It must be called, and may be called more than
 	// once. The Exit is never nil; with an error it is what is known all the same.
 	Wait() (*Exit, error)
+}
+
+// A Resizer is a Process whose terminal can change its size.
+type Resizer interface {
+	// Resize changes the size of the terminal, and tells its foreground process
+	// group. It is os.ErrProcessDone when the command has ended.
+	Resize(Size) error
+}
+
+// A Deadliner is a Process whose input does not have to block without a bound.
+type Deadliner interface {
+	// SetInputDeadline makes writes return os.ErrDeadlineExceeded from t on, one that
+	// is under way included. The zero Time is no bound.
+	SetInputDeadline(t time.Time) error
+}
+
+// An Inspector is a Process that can be asked what it does. What it tells is what the
+// machine's kernel says of the processes of the tree at that moment.
+type Inspector interface {
+	// AwaitInput blocks until the process waits for input on its terminal, or on the
+	// pipe of Spec.PipeStdin. It is os.ErrProcessDone when the command ends before,
+	// an error that is errors.ErrUnsupported when it cannot be known, and the cause
+	// of ctx when that ends.
+	AwaitInput(ctx context.Context) (*InputWait, error)
+	// AwaitPort blocks until something of the tree listens on a TCP port that is not
+	// in known. Its errors are those of AwaitInput.
+	AwaitPort(ctx context.Context, known []int) (int, error)
+}
+
+// An InputKind says what a program waits for.
+type InputKind string
+
+// The kinds of input.
+const (
+	InputLine     InputKind = "line"     // a whole line
+	InputKey      InputKind = "key"      // any key: the program edits lines itself, or draws
+	InputPassword InputKind = "password" // a whole line that is not shown
+	InputData     InputKind = "data"     // it reads from a pipe
+)
+
+// An InputWait says who waits for input.
+type InputWait struct {
+	Kind    InputKind `json:"kind"`
+	PID     int       `json:"pid"`     // as the executor's machine sees it
+	Program string    `json:"program"` // its name, which it can choose
+	// Timed says that the program also waits for a time to pass, as one does that
+	// draws every second. It may be busy in other ways.
+	Timed bool `json:"timed,omitempty"`
 }
 
 // An Exit is how a process ended.

@@ -69,7 +69,7 @@ func (e *Executor) start(ctx context.Context, spec *executor.Spec, p *process) e
 	cfg := proc.Config{
 		Stdin: spec.Stdin, PipeStdin: spec.PipeStdin,
 		Stdout: spec.Stdout, Stderr: spec.Stderr,
-		Grace: spec.Grace, Shared: &e.shared,
+		Grace: spec.Grace, Shared: &e.shared, Terminal: spec.TTY != nil,
 	}
 	if hear := spec.Output; hear != nil {
 		cfg.Output = func(s headtail.Stream, b []byte) { hear(executor.Stream(s), b) }
@@ -78,7 +78,7 @@ func (e *Executor) start(ctx context.Context, spec *executor.Spec, p *process) e
 		Args: spec.Args, Arg0: spec.Arg0, Dir: spec.Dir, Env: spec.Env,
 		Policy: spec.Policy, Allow: spec.Allow, Level: spec.Level, Tmp: spec.Tmp,
 		NoCaches: spec.NoCaches, NoObserver: spec.NoObserver, Ready: spec.Ready,
-		Limits: spec.Limits,
+		Limits: spec.Limits, TTY: terminalOf(spec),
 	}
 	running, err := proc.Start(cfg, func(stdin, stdout, stderr *os.File) (proc.Child, error) {
 		c, err := e.host.Start(ctx, request, stdin, stdout, stderr)
@@ -214,6 +214,9 @@ func check(spec *executor.Spec) error {
 	}
 	if err := spec.Limits.Check(); err != nil {
 		return err
+	}
+	if spec.TTY != nil && (spec.Stdin != nil || spec.Stdout != nil || spec.PipeStdin) {
+		return errTwoInputs
 	}
 	for i, a := range spec.Args {
 		if strings.ContainsRune(a, 0) {

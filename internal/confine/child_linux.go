@@ -29,6 +29,8 @@ type child struct {
 
 	commandEnded atomic.Bool // Wait has returned
 
+	terminal *os.File // the master end; nil without one
+
 	keep     *keeping
 	seen     *watching
 	bounds   *bounds
@@ -59,16 +61,37 @@ func (h *Host) execute(p *plan.Plan, stdin, stdout, stderr *os.File) (Child, *ch
 
 // launch performs a plan and returns what the launcher says.
 func (h *Host) launch(p *plan.Plan, stdin, stdout, stderr *os.File) (*child, error) {
+	var masters *masterInbox
+	if p.HasTerminal() {
+		var err error
+		if masters, err = awaitMaster(&p.Script); err != nil {
+			return nil, err
+		}
+		defer masters.close()
+	}
 	proc, err := h.launcher.Start(&p.Script, stdin, stdout, stderr)
 	if err != nil {
 		return nil, err
 	}
-	h.alive.Add(1)
-	return &child{
+	c := &child{
 		host: h, keep: &keeping{}, over: make(chan struct{}), proc: proc, plan: p,
 		own: p.Script.Namespaces&launch.NewPID != 0,
-	}, nil
+	}
+	if masters != nil {
+		if c.terminal, err = masters.take(); err != nil {
+			_ = c.Kill()
+			return nil, errors.Join(err, proc.WaitAll(), proc.Close())
+		}
+	}
+	h.alive.Add(1)
+	return c, nil
 }
+
+// Terminal is the master end of the command's terminal.
+func (c *child) Terminal() *os.File { return c.terminal }
+
+// Processes are those below the reaper.
+func (c *child) Processes() []int { return descendants(c.PID()) }
 
 func (c *child) PID() int { return c.proc.PID() }
 

@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"syscall"
 
 	"github.com/sallyport-dev/sallyport/executor"
@@ -45,11 +46,20 @@ type Request struct {
 	// NoObserver starts the command without a supervisor of its system calls.
 	NoObserver bool
 
+	// TTY, when it is not nil, gives the command a terminal of its own.
+	TTY *TTY
+
 	// Limits bounds the tree; the one of output is not looked at.
 	Limits executor.Limits
 
 	// Ready, when it is not nil, holds the command back until it is closed.
 	Ready <-chan struct{}
+}
+
+// A TTY is a terminal in place of the standard descriptors.
+type TTY struct {
+	Cols, Rows uint16
+	Stderr     bool // standard error stays what it is
 }
 
 // wait returns when the command may begin.
@@ -104,6 +114,12 @@ type Child interface {
 	Aftermath() Aftermath
 	// Sandbox says what was enforced.
 	Sandbox() executor.Sandbox
+	// Terminal is the master end of the terminal that Request.TTY asked for, which
+	// does not block and is the caller's to close; nil without one.
+	Terminal() *os.File
+	// Processes are those of the tree, the command and what it started, by their
+	// numbers here.
+	Processes() []int
 }
 
 // A DirError is a working directory that cannot be used.

@@ -7,6 +7,7 @@ package confine
 
 import (
 	"errors"
+	"os"
 	"os/exec"
 	"syscall"
 
@@ -59,6 +60,18 @@ func (g *group) Signal(sig syscall.Signal, _ bool) error {
 }
 
 func (g *group) Kill() error { return g.Signal(syscall.SIGKILL, true) }
+
+// Terminal is nil: no terminals are made on these systems.
+func (g *group) Terminal() *os.File { return nil }
+
+// Processes are the members of the group.
+func (g *group) Processes() []int {
+	var out []int
+	for _, s := range members(g.PID()) {
+		out = append(out, s.PID)
+	}
+	return out
+}
 
 // Survivors are the members of the group that are alive.
 func (g *group) Survivors() []executor.Survivor { return members(g.PID()) }

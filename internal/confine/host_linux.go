@@ -106,6 +106,9 @@ func (h *Host) plan(r *Request, stdio [3]*os.File, keep *keeping, lacks map[stri
 		Program: program, Argv: slices.Clone(r.Args), Env: r.Env, Dir: r.Dir,
 		Limits: limits(),
 	}
+	if t := r.TTY; t != nil {
+		pr.TTY = &plan.TTY{Window: launch.Window{Cols: t.Cols, Rows: t.Rows}, Stderr: t.Stderr}
+	}
 	if r.Arg0 != "" {
 		pr.Argv[0] = r.Arg0
 	}
@@ -113,6 +116,9 @@ func (h *Host) plan(r *Request, stdio [3]*os.File, keep *keeping, lacks map[stri
 	if pr.Mode == sandbox.Managed {
 		reopen := h.reopens(lacks)
 		for i, f := range stdio {
+			if r.TTY != nil && (i < 2 || !r.TTY.Stderr) {
+				continue // the terminal takes its place
+			}
 			if pr.Stdio[i], err = describe(i, f, reopen); err != nil {
 				return nil, err
 			}

@@ -6,6 +6,7 @@ package confine
 import (
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"sync"
 	"syscall"
@@ -192,6 +193,18 @@ func (j *job) Signal(sig syscall.Signal, _ bool) error {
 // Kill ends every process of the job. The exit code is the one that a shell
 // gives to a program that was killed.
 func (j *job) Kill() error { return windows.TerminateJobObject(j.handle, 128+uint32(syscall.SIGKILL)) }
+
+// Terminal is nil: no terminals are made on this system.
+func (j *job) Terminal() *os.File { return nil }
+
+// Processes are those of the job.
+func (j *job) Processes() []int {
+	var out []int
+	for _, s := range j.Survivors() {
+		out = append(out, s.PID)
+	}
+	return out
+}
 
 // Survivors are the processes of the job.
 func (j *job) Survivors() []executor.Survivor {

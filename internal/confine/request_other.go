@@ -33,6 +33,12 @@ func (r *Request) check() error {
 	} else if !st.IsDir() {
 		return &DirError{Dir: r.Dir, Err: syscall.ENOTDIR}
 	}
+	if r.TTY != nil {
+		return &sandbox.UnsupportedError{
+			Need: "a terminal for the command", Have: "terminals are built for Linux only",
+			Hint: "run it without one, or on Linux",
+		}
+	}
 	return r.unlimited()
 }
 

@@ -75,6 +75,7 @@ type lowering struct {
 	stdio  [3]int
 	// reopened are the slots of standard descriptors that a step opened anew.
 	reopened map[int]slot
+	terminal bool // a terminal takes the place of standard descriptors
 	opened   map[reopening]slot
 	files    files
 	place    slot // scratch: the place that a step works on
@@ -90,6 +91,7 @@ type files struct {
 	hold   int // what the reaper keeps open, or 0
 	// observer is the end of a socket that the listener leaves by, or 0.
 	observer int
+	terminal int // the same for the master end of a terminal
 	procs    int // the list of processes of the group to enter first, or 0
 	// spare are numbers that are taken in the child's table, so that it can put
 	// there what has to have a number that is known before; 0 where none is needed.

@@ -120,6 +120,13 @@ func (l *lowering) lowerLandlock(s *Step) error {
 		l.words[access] = u.Access & r.Handled
 		if u.Stdio != 0 {
 			l.words[parent] = uint64(l.stdio[u.Stdio-1])
+			if own, ok := l.reopened[u.Stdio-1]; ok && l.terminal {
+				// The command's terminal came into being after the caller chose its files.
+				l.call("fcntl", unix.SYS_FCNTL, own.arg(), num(unix.F_DUPFD_CLOEXEC), num(3)).store(parent)
+				l.addRule(set, access)
+				l.close(parent)
+				continue
+			}
 			// EBADFD: Landlock does not watch such a file (one in memory).
 			l.addRule(set, access).ignoreErrno(unix.EBADFD)
 			continue

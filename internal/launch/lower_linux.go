@@ -78,6 +78,9 @@ func slotsFor(s *Script) int {
 		if r := s.Steps[i].Ruleset; r != nil {
 			n += 2 * len(r.Rules)
 		}
+		if s.Steps[i].Op == OpTerminal {
+			n += 2
+		}
 	}
 	return n
 }
@@ -110,6 +113,8 @@ func (l *lowering) lowerTask(s *Step) error {
 		return l.startCommand()
 	case OpNewSession:
 		l.call("setsid", unix.SYS_SETSID)
+	case OpTerminal:
+		return l.lowerTerminal(s)
 	case OpStdio:
 		for i, n := range l.stdio {
 			from := fd(n)

@@ -44,7 +44,7 @@ func (l *Launcher) pass(s *Script, statusEnd int) (f files, release func(), err 
 	for _, give := range []struct {
 		file *os.File
 		into *int
-	}{{s.Hold, &f.hold}, {s.Observer, &f.observer}} {
+	}{{s.Hold, &f.hold}, {s.Observer, &f.observer}, {s.Terminal, &f.terminal}} {
 		if give.file == nil {
 			continue
 		}

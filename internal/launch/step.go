@@ -116,6 +116,11 @@ const (
 	OpStartCommand
 	// OpNewSession makes the task leader of a session and a process group.
 	OpNewSession
+	// OpTerminal makes a terminal through the multiplexer Path, with the size Window,
+	// as the controlling terminal of the session that OpNewSession made. It takes the
+	// place of the first Stdio standard descriptors, and its master end is sent to
+	// Script.Terminal.
+	OpTerminal
 	// OpStdio moves the caller's three descriptors to 0, 1 and 2.
 	OpStdio
 	// OpLandlock restricts the task by Ruleset.
@@ -228,6 +233,7 @@ type Step struct {
 	Signal    int    `json:"signal,omitempty"`
 	Resource  int    `json:"resource,omitempty"`
 	Stdio     int    `json:"stdio,omitempty"` // 1 to 3
+	Window    Window `json:"window,omitzero"`
 	Offset    int64  `json:"offset,omitempty"`
 	Soft      uint64 `json:"soft,omitempty"`
 	Hard      uint64 `json:"hard,omitempty"`
@@ -238,6 +244,12 @@ type Step struct {
 	Data    []byte   `json:"data,omitempty"`
 	Argv    []string `json:"argv,omitempty"`
 	Env     []string `json:"env,omitempty"`
+}
+
+// A Window is the size of a terminal in characters.
+type Window struct {
+	Cols uint16 `json:"cols"`
+	Rows uint16 `json:"rows"`
 }
 
 // Namespaces are the CLONE_NEW flags of the first task (linux/sched.h).
@@ -267,6 +279,8 @@ type Script struct {
 	// it should do as soon as Start has returned: then the other end tells when nothing
 	// was sent. Nil without that step.
 	Observer *os.File `json:"-"`
+	// Terminal is such an end for OpTerminal, for the master end of the terminal.
+	Terminal *os.File `json:"-"`
 	// Cgroup, when it is not nil, is the folder of a control group of version 2, in
 	// which the first task starts (CLONE_INTO_CGROUP, Linux 5.7; on older kernels
 	// it enters first of all). It stays the caller's to close.
@@ -280,7 +294,7 @@ var opNames = [opEnd]string{
 	OpSymlink: "symlink", OpPivot: "pivot", OpLoopback: "loopback-up",
 	OpRefuseWrite: "refuse-write", OpDropBounding: "drop-bounding-set", OpSecureBits: "secure-bits",
 	OpClearAmbient: "clear-ambient", OpNoNewPrivs: "no-new-privs", OpCaps: "capabilities",
-	OpSeccomp: "seccomp", OpStartCommand: "start-command", OpNewSession: "new-session", OpStdio: "stdio",
+	OpSeccomp: "seccomp", OpStartCommand: "start-command", OpNewSession: "new-session", OpTerminal: "terminal", OpStdio: "stdio",
 	OpLandlock: "landlock", OpLimit: "limit", OpChdir: "chdir", OpResetSignals: "reset-signals",
 	OpCloseFiles: "close-files", OpPass: "pass-descriptor", OpMemory: "memory-file", OpObserve: "observe",
 	OpJoin: "join-cgroup", OpAffinity: "affinity", OpExec: "exec",
@@ -369,6 +383,8 @@ func (s *Step) details(word func(string, ...any)) {
 		word("as %d", s.Stdio-1)
 	case OpOverlay:
 		word("%s", s.Layers)
+	case OpTerminal:
+		word("%dx%d as 0-%d", s.Window.Cols, s.Window.Rows, s.Stdio-1)
 	case OpDieWithParent:
 		word("signal %d", s.Signal)
 	case OpDropBounding:

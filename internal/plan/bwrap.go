@@ -65,6 +65,9 @@ func bwrapped(h *Host, r *Request) (*Plan, error) {
 	if b.err != nil {
 		return nil, b.err
 	}
+	if r.TTY != nil {
+		b.plan.Weaker = append(b.plan.Weaker, "the terminal has no job control and no name inside: bubblewrap starts the command in a session without one")
+	}
 	b.plan.Mechanism = []string{"bwrap", "userns", "mountns", "pidns", "ipcns", "utsns", "seccomp"}
 	b.args = BwrapBase()
 	if r.Network == sandbox.NetworkNone {
@@ -230,9 +233,8 @@ func (b *bwrapping) write() {
 		{Op: launch.OpDieWithParent, Signal: sigUsr2, Label: "the reaper ends the group, and bubblewrap its namespaces"},
 		{Op: launch.OpSubreaper},
 		{Op: launch.OpStartCommand},
-		{Op: launch.OpNewSession},
-		{Op: launch.OpStdio},
 	}
+	steps = append(append(steps, session(r, hostMultiplexer)...), launch.Step{Op: launch.OpStdio})
 	for _, l := range r.Limits {
 		steps = append(steps, launch.Step{Op: launch.OpLimit, Resource: l.Resource, Soft: l.Soft, Hard: l.Hard})
 	}

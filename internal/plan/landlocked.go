@@ -34,8 +34,8 @@ func landlocked(h *Host, r *Request) (*Plan, error) {
 	add(
 		launch.Step{Op: launch.OpDieWithParent, Signal: sigUsr2, Label: "the reaper ends the command's group"},
 		launch.Step{Op: launch.OpSubreaper, Label: "find what the command leaves behind"},
-		launch.Step{Op: launch.OpStartCommand},
-		launch.Step{Op: launch.OpNewSession})
+		launch.Step{Op: launch.OpStartCommand})
+	add(session(r, hostMultiplexer)...)
 	if h.Caps&capSetpcap != 0 {
 		add(
 			launch.Step{Op: launch.OpSecureBits, Value: secureBits},
@@ -54,7 +54,7 @@ func landlocked(h *Host, r *Request) (*Plan, error) {
 	}
 	inside := *r
 	inside.Env = privateEnv(r)
-	add(command(&inside, nil)[1:]...) // the session was made above
+	add(body(&inside)...)
 	p.watched(r)
 	return p, nil
 }
@@ -158,7 +158,7 @@ func landlockRules(h *Host, r *Request) *launch.Ruleset {
 	for _, d := range h.Devices {
 		add("/dev/"+d, launch.ID{}, abi.FileWrites())
 	}
-	for i, s := range r.Stdio {
+	for i, s := range r.stdio() {
 		if s.Writable && (s.File || s.Device) {
 			set.Rules = append(set.Rules, launch.Rule{Stdio: i + 1, Access: abi.FileWrites()})
 		}

@@ -111,19 +111,49 @@ func unconfined(r *Request) *Plan {
 		{Op: launch.OpSubreaper, Label: "find what the command leaves behind"},
 		{Op: launch.OpStartCommand},
 	}
-	p.Script.Steps = append(p.Script.Steps, command(r, nil)...)
+	p.Script.Steps = append(p.Script.Steps, session(r, hostMultiplexer)...)
+	p.Script.Steps = append(p.Script.Steps, body(r)...)
 	return p
+}
+
+// Where terminals are made: in the terminal file system that only this command has,
+// or in the host's.
+const (
+	ownMultiplexer  = "/dev/pts/ptmx"
+	hostMultiplexer = "/dev/ptmx"
+)
+
+// session makes the command the leader of a session, with a terminal if it gets one.
+// That comes first, so that its own descriptors of it are as free as they would be
+// without a sandbox.
+func session(r *Request, multiplexer string) []launch.Step {
+	steps := []launch.Step{{Op: launch.OpNewSession}}
+	if r.TTY == nil {
+		return steps
+	}
+	replaced := 3
+	if r.TTY.Stderr {
+		replaced = 2
+	}
+	return append(steps, launch.Step{
+		Op: launch.OpTerminal, Path: multiplexer, Window: r.TTY.Window, Stdio: replaced,
+	})
 }
 
 // command lists what the second task does, after rights were taken away.
 func command(r *Request, ruleset *launch.Ruleset) []launch.Step {
-	steps := []launch.Step{{Op: launch.OpNewSession}}
+	steps := session(r, ownMultiplexer)
 	if ruleset != nil {
 		steps = append(steps,
 			launch.Step{Op: launch.OpCaps, Label: "none left"},
 			launch.Step{Op: launch.OpLandlock, Ruleset: ruleset})
 	}
-	steps = append(steps, launch.Step{Op: launch.OpStdio})
+	return append(steps, body(r)...)
+}
+
+// body is what every command does last.
+func body(r *Request) []launch.Step {
+	steps := []launch.Step{{Op: launch.OpStdio}}
 	for _, l := range r.Limits {
 		steps = append(steps, launch.Step{Op: launch.OpLimit, Resource: l.Resource, Soft: l.Soft, Hard: l.Hard})
 	}
@@ -417,7 +447,7 @@ func (n *native) ruleset() *launch.Ruleset {
 	add("/dev", abi.FileWrites())
 	add("/dev/shm", abi.Writes())
 	add("/proc", abi.FileWrites())
-	for i, s := range n.req.Stdio {
+	for i, s := range n.req.stdio() {
 		if s.Writable && (s.File || s.Device) {
 			set.Rules = append(set.Rules, launch.Rule{Stdio: i + 1, Access: abi.FileWrites()})
 		}

@@ -18,6 +18,8 @@
 package plan
 
 import (
+	"slices"
+
 	"github.com/sallyport-dev/sallyport/internal/launch"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -111,6 +113,14 @@ type Bwrap struct {
 	Folder string `json:"folder"`
 }
 
+// A TTY is a terminal that is made for the command and takes the place of its
+// standard descriptors.
+type TTY struct {
+	Window launch.Window `json:"window"`
+	// Stderr says that standard error stays what it is.
+	Stderr bool `json:"stderr,omitempty"`
+}
+
 // A Stdio is what is known about one of the three standard descriptors.
 type Stdio struct {
 	Writable bool `json:"writable"` // it is open for writing
@@ -170,7 +180,23 @@ type Request struct {
 	Env     []string `json:"env"`
 	Dir     string   `json:"dir"`
 	Stdio   [3]Stdio `json:"stdio"`
+	TTY     *TTY     `json:"tty,omitempty"` // a terminal of the command's own; nil is none
 	Limits  []Limit  `json:"limits,omitempty"`
+}
+
+// stdio are the standard descriptors as the command has them: its terminal is a
+// device that it may write to.
+func (r *Request) stdio() [3]Stdio {
+	out := r.Stdio
+	if r.TTY == nil {
+		return out
+	}
+	for i := range out {
+		if i < 2 || !r.TTY.Stderr {
+			out[i] = Stdio{Writable: true, Device: true}
+		}
+	}
+	return out
 }
 
 // A Plan is how one process is started.
@@ -187,6 +213,12 @@ type Plan struct {
 	// Observe says that the script hands out a listener, and needs somebody to take it.
 	Observe bool  `json:"observe,omitempty"`
 	Exec    *Exec `json:"exec,omitempty"` // instead of the script, on other systems than Linux
+}
+
+// HasTerminal reports whether the script makes a terminal, and needs somebody to take
+// its master end.
+func (p *Plan) HasTerminal() bool {
+	return slices.ContainsFunc(p.Script.Steps, func(s launch.Step) bool { return s.Op == launch.OpTerminal })
 }
 
 // A Point is a mount point that must exist in a folder of ours before the

@@ -14,6 +14,10 @@ type pump interface {
 	eof() <-chan struct{}
 	// lastByte returns when the last byte was heard; the zero Time if none was.
 	lastByte() time.Time
+	// heard is closed when the next byte is heard.
+	heard() <-chan struct{}
+	// commandEnded says that from now on nobody opens a stream anew.
+	commandEnded()
 	// finish hears what is in the pipes now, without waiting for more, and
 	// closes them. It blocks until that is done and must be called once.
 	finish()

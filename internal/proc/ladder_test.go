@@ -24,9 +24,11 @@ type fakePump struct {
 
 func newFakePump() *fakePump { return &fakePump{end: make(chan struct{})} }
 
-func (f *fakePump) start()               {}
-func (f *fakePump) eof() <-chan struct{} { return f.end }
-func (f *fakePump) abandon()             {}
+func (f *fakePump) start()                 {}
+func (f *fakePump) eof() <-chan struct{}   { return f.end }
+func (f *fakePump) abandon()               {}
+func (f *fakePump) heard() <-chan struct{} { return nil }
+func (f *fakePump) commandEnded()          {}
 
 func (f *fakePump) lastByte() time.Time {
 	f.mu.Lock()
@@ -138,6 +140,7 @@ func (c *fakeChild) Kill() error {
 }
 
 func (c *fakeChild) Survivors() []Survivor { return c.left }
+func (c *fakeChild) Terminal() *os.File    { return nil }
 func (c *fakeChild) Close() error          { c.note("close"); return nil }
 
 // A stopCase is a command, what is done to it after a minute, and what it hears.
@@ -201,7 +204,8 @@ func TestStop(t *testing.T) {
 					close(f.end)
 				}
 				cfg := Config{Grace: test.grace, Quiet: DefaultQuiet, Drain: DefaultDrain}
-				p := attend(cfg, false, c, f, nil)
+				p := newProcess(cfg, false, c, f, nil)
+				p.attend()
 				<-time.After(time.Minute)
 				if test.stop {
 					p.Stop()

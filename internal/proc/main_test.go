@@ -112,6 +112,7 @@ func (c *plainChild) Signal(sig syscall.Signal, _ bool) error {
 
 func (c *plainChild) Kill() error           { return killGroup(c.cmd.Process.Pid, syscall.SIGKILL) }
 func (c *plainChild) Survivors() []Survivor { return nil }
+func (c *plainChild) Terminal() *os.File    { return nil }
 func (c *plainChild) Close() error          { return nil }
 
 // heard collects output.

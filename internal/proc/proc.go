@@ -60,6 +60,9 @@ type Child interface {
 	Kill() error
 	// Survivors says who is left; it is asked once, after Wait.
 	Survivors() []Survivor
+	// Terminal is the master end of the terminal that takes the place of the
+	// streams, which does not block; nil without one. The Process closes it.
+	Terminal() *os.File
 	// Close frees what the Child holds; nothing is called after it.
 	Close() error
 }
@@ -85,6 +88,9 @@ type Config struct {
 	// Stdout and Stderr are handed on as they are; nil is a pipe that Output
 	// hears.
 	Stdout, Stderr *os.File
+	// Terminal says that the launch gives the command a terminal in place of its
+	// streams, except those that are set here. Output hears it as standard output.
+	Terminal bool
 	// Output hears what comes through the pipes, one call at a time. It must not
 	// keep p. While it blocks, the command's writes wait. Nil throws away.
 	Output func(s headtail.Stream, p []byte)
@@ -122,13 +128,17 @@ type Process struct {
 	child Child
 	pump  pump
 	cfg   Config
-	own   bool     // cfg.Shared is ours to close
-	stdin *os.File // our end of the pipe; nil without one
+	own   bool      // cfg.Shared is ours to close
+	stdin *os.File  // our end of the pipe; nil without one
+	tty   *terminal // nil without one
 
 	ended chan struct{} // closed when the command itself has ended
 	done  chan struct{} // closed when everything is over
 	exit  Exit          // written before done is closed
 	err   error
+
+	keys  pulse // of input; counts from began
+	began time.Time
 
 	mu         sync.Mutex
 	over       bool // the command has ended: nothing more is sent to it
@@ -140,6 +150,14 @@ type Process struct {
 // ErrNoStdin is the answer of [Process.Write] where [Config.PipeStdin] was not
 // set.
 var ErrNoStdin = errors.New("process: its standard input is not a pipe of ours")
+
+// ErrNoTerminal is the answer of what needs a terminal where [Config.Terminal] was
+// not set, or where none can be made.
+var ErrNoTerminal = errors.New("process: it has no terminal")
+
+// ErrLineTooLong refuses input of which the terminal would throw a part away.
+// Nothing of it was written.
+var ErrLineTooLong = errors.New("process: a line of input is longer than the 4095 bytes that a terminal keeps for a program that reads whole lines; send shorter lines, or use a pipe")
 
 // Start has launch start a command and looks after it. An error is that of the
 // launch, or says that no pipe could be made; nothing is left behind then. The
@@ -177,18 +195,59 @@ func Start(cfg Config, launch Launch) (*Process, error) {
 		}
 		return nil, err
 	}
-	return attend(cfg, own, child, s.pump, s.stdin), nil
+	p := newProcess(cfg, own, child, s.pump, s.stdin)
+	if cfg.Terminal {
+		if err := p.useTerminal(); err != nil {
+			p.giveUp()
+			return nil, err
+		}
+	}
+	p.attend()
+	return p, nil
 }
 
-// attend begins to look after a child.
-func attend(cfg Config, ownShared bool, child Child, p pump, stdin *os.File) *Process {
-	process := &Process{
+func newProcess(cfg Config, ownShared bool, child Child, p pump, stdin *os.File) *Process {
+	return &Process{
 		child: child, pump: p, cfg: cfg, own: ownShared, stdin: stdin,
-		ended: make(chan struct{}), done: make(chan struct{}),
+		ended: make(chan struct{}), done: make(chan struct{}), began: time.Now(),
 	}
-	p.start()
-	go process.supervise()
-	return process
+}
+
+// useTerminal has the terminal of the child heard instead of pipes.
+func (p *Process) useTerminal() error {
+	master := p.child.Terminal()
+	if master == nil {
+		return ErrNoTerminal
+	}
+	pump, err := newTerminalPump(&p.cfg, master)
+	if err != nil {
+		_ = master.Close()
+		return err
+	}
+	if p.tty, err = newTerminal(master); err != nil {
+		_ = master.Close()
+		return err
+	}
+	p.pump.abandon() // it has nothing to hear
+	p.pump = pump
+	return nil
+}
+
+// giveUp ends a child that cannot be looked after.
+func (p *Process) giveUp() {
+	_ = p.child.Kill()
+	_ = p.child.WaitAll()
+	_ = p.child.Close()
+	p.pump.abandon()
+	if p.own {
+		p.cfg.Shared.Close()
+	}
+}
+
+// attend begins to look after the child.
+func (p *Process) attend() {
+	p.pump.start()
+	go p.supervise()
 }
 
 // supervise follows the command to its end and the end of everything.
@@ -209,6 +268,7 @@ func (p *Process) supervise() {
 	x.Stopped = p.stopped
 	p.mu.Unlock()
 	close(p.ended)
+	p.pump.commandEnded()
 
 	x.StreamsLeftOpen = !drain(p.pump, p.cfg.Quiet, p.cfg.Drain)
 	x.Survivors = p.child.Survivors()
@@ -221,6 +281,9 @@ func (p *Process) supervise() {
 	p.pump.finish()
 	if p.stdin != nil {
 		_ = p.stdin.Close()
+	}
+	if p.tty != nil {
+		_ = p.child.Terminal().Close()
 	}
 	p.calls.Wait()
 	_ = p.child.Close()
@@ -243,19 +306,46 @@ func (p *Process) enter() bool {
 	return true
 }
 
-// Write writes to the command's standard input. It blocks while the pipe is
-// full, and returns ErrNoStdin without one, os.ErrClosed after CloseInput or the
-// end, and the system's broken-pipe error when nobody can read any more.
+// Write writes to the command's standard input, or types on its terminal. It blocks
+// while the pipe or the terminal is full, and returns how much was taken: all of it,
+// or an error. Without either it returns ErrNoStdin, os.ErrClosed after CloseInput or
+// the end, and the system's broken-pipe error when nobody can read any more.
 func (p *Process) Write(b []byte) (int, error) {
-	if p.stdin == nil {
+	p.keys.beat(p.began)
+	defer p.keys.beat(p.began)
+	switch {
+	case p.tty != nil:
+		return p.tty.Write(b)
+	case p.stdin == nil:
 		return 0, ErrNoStdin
 	}
 	return p.stdin.Write(b)
 }
 
+// SetInputDeadline bounds writes, also one that is under way: they return
+// os.ErrDeadlineExceeded then. The zero Time is no bound.
+func (p *Process) SetInputDeadline(t time.Time) error {
+	f := p.stdin
+	if p.tty != nil {
+		f = p.child.Terminal()
+	}
+	if f == nil {
+		return ErrNoStdin
+	}
+	if err := f.SetWriteDeadline(t); err != nil {
+		return fmt.Errorf("process: cannot bound writes to its input: %w", err)
+	}
+	return nil
+}
+
 // CloseInput ends the command's standard input. Without a pipe, and when called
-// again, it does nothing.
+// again, it does nothing. A terminal cannot be closed: it gets its end-of-file
+// character, each time.
 func (p *Process) CloseInput() error {
+	if p.tty != nil {
+		p.keys.beat(p.began)
+		return p.tty.end()
+	}
 	if p.stdin == nil {
 		return nil
 	}
@@ -265,18 +355,62 @@ func (p *Process) CloseInput() error {
 	return nil
 }
 
-// Signal sends sig to the command's process group. It returns
-// os.ErrProcessDone when the command has ended.
+// Resize changes the size of the terminal, which tells its foreground process group
+// (SIGWINCH). It is ErrNoTerminal without one, and os.ErrProcessDone at the end.
+func (p *Process) Resize(cols, rows uint16) error {
+	if p.tty == nil {
+		return ErrNoTerminal
+	}
+	if !p.enter() {
+		return os.ErrProcessDone
+	}
+	defer p.calls.Done()
+	return p.tty.resize(cols, rows)
+}
+
+// Terminal is the master end of the terminal, nil without one. It must be neither
+// read nor closed, and is of no use when everything is over.
+func (p *Process) Terminal() *os.File {
+	if p.tty == nil {
+		return nil
+	}
+	return p.child.Terminal()
+}
+
+// Input is our end of the pipe that Config.PipeStdin asked for; nil without one.
+func (p *Process) Input() *os.File { return p.stdin }
+
+// Activity returns when there was output or input last, the zero Time for never, and
+// a channel that is closed when there is output the next time.
+func (p *Process) Activity() (last time.Time, next <-chan struct{}) {
+	next = p.pump.heard()
+	last = p.pump.lastByte()
+	if k := p.keys.at(p.began); k.After(last) {
+		last = k
+	}
+	return last, next
+}
+
+// Signal sends sig to the command's process group; those that a key of a terminal
+// stands for (SIGINT, SIGQUIT, SIGTSTP) go to the terminal's foreground group
+// instead, where there is one. It returns os.ErrProcessDone when the command has
+// ended.
 func (p *Process) Signal(sig syscall.Signal) error {
 	if !p.enter() {
 		return os.ErrProcessDone
 	}
 	defer p.calls.Done()
+	if p.tty != nil {
+		if sent, err := p.tty.signal(sig); sent {
+			return err
+		}
+	}
 	return p.child.Signal(sig, false)
 }
 
 // Stop ends the whole tree: SIGTERM, the grace, SIGKILL. A stopped process is
-// woken, so that it can hear the first. Stop returns at once; it does nothing
+// woken, so that it can hear the first. On a terminal SIGHUP comes before, because
+// that is what says there that nobody is left: shells ignore the other. Stop returns at once; it does nothing
 // when the command has ended or was told to stop before.
 func (p *Process) Stop() {
 	p.mu.Lock()
@@ -295,6 +429,9 @@ func (p *Process) climb() {
 	defer p.calls.Done()
 	if p.cfg.Grace > 0 {
 		p.setLastSignal(syscall.SIGTERM)
+		if p.tty != nil {
+			_ = p.child.Signal(syscall.SIGHUP, true)
+		}
 		_ = p.child.Signal(syscall.SIGTERM, true)
 		wake(p.child)
 		grace := time.NewTimer(p.cfg.Grace)

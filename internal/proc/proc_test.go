@@ -177,7 +177,9 @@ func startPortable(t *testing.T, cfg Config, c *exec.Cmd) *Process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return attend(cfg, true, child, p, ours)
+	process := newProcess(cfg, true, child, p, ours)
+	process.attend()
+	return process
 }
 
 func TestBothPumps(t *testing.T) {

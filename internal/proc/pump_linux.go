@@ -6,8 +6,6 @@ package proc
 import (
 	"fmt"
 	"os"
-
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -39,8 +37,8 @@ type epollPump struct {
 	latest, streak int
 
 	buf  *[bufferSize]byte // borrowed while there is something to read
-	base time.Time         // lastNs counts from here
-	last atomic.Int64
+	base time.Time         // pulse counts from here
+	pulse
 	done chan struct{}
 }
 
@@ -108,13 +106,9 @@ func (p *epollPump) add(i int) (*os.File, error) {
 
 func (p *epollPump) eof() <-chan struct{} { return p.done }
 
-func (p *epollPump) lastByte() time.Time {
-	n := p.last.Load()
-	if n == 0 {
-		return time.Time{}
-	}
-	return p.base.Add(time.Duration(n))
-}
+func (p *epollPump) lastByte() time.Time    { return p.at(p.base) }
+func (p *epollPump) heard() <-chan struct{} { return p.wait() }
+func (p *epollPump) commandEnded()          {} // a pipe that has ended is not opened anew
 
 func (p *epollPump) start() {
 	if p.set == nil {
@@ -272,7 +266,7 @@ func (p *epollPump) say(i int, b []byte) {
 		p.latest, p.streak = i, 0
 	}
 	p.streak += len(b)
-	p.last.Store(max(int64(time.Since(p.base)), 1))
+	p.beat(p.base)
 	p.output(headtail.Stream(i), b)
 }
 

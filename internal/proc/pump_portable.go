@@ -19,14 +19,15 @@ type filePump struct {
 	output func(headtail.Stream, []byte)
 	lender *Shared
 
-	mu       sync.Mutex // one call of output at a time; guards heard
-	heard    time.Time
+	mu   sync.Mutex // one call of output at a time
+	base time.Time  // pulse counts from here
+	pulse
 	sweeping sync.WaitGroup
 	done     chan struct{}
 }
 
 func newFilePump(cfg *Config, want [2]bool) (_ pump, ends [2]*os.File, err error) {
-	p := &filePump{output: cfg.Output, lender: cfg.Shared, done: make(chan struct{})}
+	p := &filePump{output: cfg.Output, lender: cfg.Shared, base: time.Now(), done: make(chan struct{})}
 	for i, wanted := range want {
 		if !wanted {
 			continue
@@ -44,11 +45,9 @@ func newFilePump(cfg *Config, want [2]bool) (_ pump, ends [2]*os.File, err error
 
 func (p *filePump) eof() <-chan struct{} { return p.done }
 
-func (p *filePump) lastByte() time.Time {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.heard
-}
+func (p *filePump) lastByte() time.Time    { return p.at(p.base) }
+func (p *filePump) heard() <-chan struct{} { return p.wait() }
+func (p *filePump) commandEnded()          {} // a pipe that has ended is not opened anew
 
 func (p *filePump) start() {
 	for i, f := range p.files {
@@ -71,7 +70,7 @@ func (p *filePump) copyAll(s headtail.Stream, f *os.File) {
 		n, err := f.Read(buf[:])
 		if n > 0 {
 			p.mu.Lock()
-			p.heard = time.Now()
+			p.beat(p.base)
 			p.output(s, buf[:n])
 			p.mu.Unlock()
 		}

@@ -35,7 +35,16 @@ func openStreams(cfg *Config) (_ *streams, err error) {
 		}
 		s.made = append(s.made, s.child[0])
 	}
-	p, ends, err := newPump(cfg, [2]bool{cfg.Stdout == nil, cfg.Stderr == nil})
+	wanted := [2]bool{cfg.Stdout == nil, cfg.Stderr == nil}
+	if cfg.Terminal {
+		wanted = [2]bool{} // the terminal takes their place
+		for i, f := range s.child {
+			if f == nil {
+				s.child[i] = s.child[0]
+			}
+		}
+	}
+	p, ends, err := newPump(cfg, wanted)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,94 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux && (amd64 || arm64)
+
+package launch
+
+import (
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// tiocgptpeer opens the other end of a terminal by its master end, whatever is
+// mounted where (TIOCGPTPEER, asm-generic/ioctls.h; Linux 4.13). Package unix has it
+// for some machines only.
+const tiocgptpeer = 0x5441
+
+// lowerTerminal makes a terminal and sends its master end out. It is made by the
+// task that becomes the command, so that it lies in the terminal file system that
+// the command sees: job control and ttyname(3) work there.
+func (l *lowering) lowerTerminal(s *Step) error {
+	switch {
+	case l.files.terminal == 0:
+		return &ScriptError{Step: l.step, Reason: "terminal needs Script.Terminal"}
+	case l.fork < 0:
+		return &ScriptError{Step: l.step, Reason: "terminal before start-command: it would be process 1's"}
+	case s.Stdio < 1 || s.Stdio > 3:
+		return &ScriptError{Step: l.step, Reason: "terminal takes the place of one to three standard descriptors"}
+	case l.terminal:
+		return &ScriptError{Step: l.step, Reason: "terminal appears twice"}
+	}
+	path, err := l.cstring(s.Path)
+	if err != nil {
+		return err
+	}
+	// struct cmsghdr with one descriptor, in three slots that lie side by side.
+	length, kind, master := l.newSlot(), l.newSlot(), l.newSlot()
+	l.words[length] = uint64(unix.CmsgLen(4))
+	l.words[kind] = unix.SOL_SOCKET | unix.SCM_RIGHTS<<32
+	const flags = unix.O_RDWR | unix.O_NOCTTY | unix.O_CLOEXEC
+	l.call("openat", unix.SYS_OPENAT, atCwd(), path, num(flags), zero()).store(master)
+	l.call("ioctl TIOCSPTLCK", unix.SYS_IOCTL, master.arg(), num(unix.TIOCSPTLCK), pin(l, new(int32)))
+	peer, low := l.newSlot(), l.newSlot()
+	l.call("ioctl TIOCGPTPEER", unix.SYS_IOCTL, master.arg(), num(tiocgptpeer), num(flags)).store(low)
+	// A number that OpStdio does not overwrite before it is used, also where the
+	// caller has closed 0 to 2.
+	l.call("fcntl", unix.SYS_FCNTL, low.arg(), num(unix.F_DUPFD_CLOEXEC), num(3)).store(peer)
+	l.close(low)
+	size := &unix.Winsize{Row: s.Window.Rows, Col: s.Window.Cols}
+	l.call("ioctl TIOCSWINSZ", unix.SYS_IOCTL, peer.arg(), num(unix.TIOCSWINSZ), pin(l, size))
+	l.call("ioctl TCSETS", unix.SYS_IOCTL, peer.arg(), num(unix.TCSETS), pin(l, usualModes()))
+	l.call("ioctl TIOCSCTTY", unix.SYS_IOCTL, peer.arg(), num(unix.TIOCSCTTY), zero())
+	iov := &unix.Iovec{Base: &l.bytes(8)[0]}
+	iov.SetLen(1)
+	msg := &unix.Msghdr{Iov: iov, Control: (*byte)(unsafe.Pointer(&l.words[length]))}
+	msg.SetIovlen(1)
+	msg.SetControllen(unix.CmsgSpace(4))
+	l.keep = append(l.keep, iov)
+	l.call("sendmsg", unix.SYS_SENDMSG, fd(l.files.terminal), pin(l, msg), num(unix.MSG_NOSIGNAL)).expect(1)
+	l.close(master)
+	for i := range s.Stdio {
+		l.reopened[i] = peer
+	}
+	l.terminal = true
+	return nil
+}
+
+// kernelTermios is struct termios (asm-generic/termbits.h), which is what TCSETS
+// takes; the one of package unix has the C library's size.
+type kernelTermios struct {
+	iflag, oflag, cflag, lflag uint32
+	_                          uint8 // the line discipline
+	cc                         [19]uint8
+}
+
+// usualModes are those of a terminal as the kernel makes it (tty_std_termios), with
+// the erasing of whole characters that UTF-8 needs.
+func usualModes() *kernelTermios {
+	t := &kernelTermios{
+		iflag: unix.ICRNL | unix.IXON | unix.IUTF8,
+		oflag: unix.OPOST | unix.ONLCR,
+		cflag: unix.B38400 | unix.CS8 | unix.CREAD | unix.HUPCL,
+		lflag: unix.ISIG | unix.ICANON | unix.ECHO | unix.ECHOE | unix.ECHOK | unix.ECHOCTL | unix.ECHOKE | unix.IEXTEN,
+	}
+	// INIT_C_CC of asm-generic/termios.h.
+	for at, c := range map[int]uint8{
+		unix.VINTR: 3, unix.VQUIT: 28, unix.VERASE: 127, unix.VKILL: 21, unix.VEOF: 4, unix.VMIN: 1,
+		unix.VSTART: 17, unix.VSTOP: 19, unix.VSUSP: 26, unix.VREPRINT: 18, unix.VDISCARD: 15, unix.VWERASE: 23, unix.VLNEXT: 22,
+	} {
+		t.cc[at] = c
+	}
+	return t
+}
