@@ -121,63 +121,7 @@ func TestTerminal(t *testing.T) {
 			if level == "bwrap" {
 				return // it starts its commands in a session without a terminal
 			}
-			t.Run("is one", func(t *testing.T) {
-				p, s := onTerminal(t, e, level, "sh", "-c", `test -t 0 && test -t 1 && test -t 2 && stty size && echo to the terminal >/dev/tty; exit 3`)
-				s.expect(t, "30 90\r\n")
-				s.expect(t, "to the terminal\r\n")
-				if x := wait(t, p); x.Code != 3 || x.StreamsLeftOpen || len(x.Survivors) > 0 {
-					t.Errorf("%+v; %q", x, s)
-				}
-			})
-			t.Run("size", func(t *testing.T) {
-				p, s := onTerminal(t, e, level, "sh", "-c", `trap 'stty size; exit 0' WINCH; echo ready; while :; do sleep 0.01; done`)
-				s.expect(t, "ready")
-				if err := resize(p, executor.Size{Cols: 100, Rows: 40}); err != nil {
-					t.Fatal(err)
-				}
-				s.expect(t, "40 100\r\n")
-				wait(t, p)
-				if err := resize(p, executor.Size{}); !errors.Is(err, os.ErrProcessDone) {
-					t.Errorf("after the end: %v", err)
-				}
-			})
-			t.Run("input", func(t *testing.T) {
-				p, s := onTerminal(t, e, level, "cat")
-				types(t, p, "one\n")
-				s.expect(t, "one\r\none\r\n") // the echo, and the answer
-				types(t, p, "in the middle")
-				s.expect(t, "in the middle")
-				if err := p.CloseInput(); err != nil {
-					t.Fatal(err)
-				}
-				s.expect(t, "in the middle")
-				if x := wait(t, p); x.Code != 0 {
-					t.Errorf("%+v", x)
-				}
-				if _, err := p.Write([]byte("late")); !errors.Is(err, os.ErrClosed) {
-					t.Errorf("after the end: %v", err)
-				}
-			})
-			t.Run("keys are signals", func(t *testing.T) {
-				for _, c := range []struct {
-					name string
-					send func(p executor.Process) error
-				}{
-					{"typed", func(p executor.Process) error { _, err := p.Write([]byte{3}); return err }},
-					{"sent", func(p executor.Process) error { return p.Signal(int(syscall.SIGINT)) }},
-				} {
-					t.Run(c.name, func(t *testing.T) {
-						p, s := onTerminal(t, e, level, "sh", "-c", `echo ready; exec sleep 60`)
-						s.expect(t, "ready")
-						if err := c.send(p); err != nil {
-							t.Fatal(err)
-						}
-						if x := wait(t, p); x.Code != 130 || x.Signal != int(syscall.SIGINT) {
-							t.Errorf("%+v", x)
-						}
-					})
-				}
-			})
+			testKeys(t, e, level)
 			t.Run("job control", func(t *testing.T) { testJobs(t, e, level) })
 			t.Run("stop", func(t *testing.T) {
 				p, s := onTerminal(t, e, level, testenv.NeedProgram(t, "bash"), "--norc", "--noprofile", "-i")
@@ -192,6 +136,101 @@ func TestTerminal(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestTerminalAttacks: the master end stays outside, and nothing can be typed from
+// inside.
+func TestTerminalAttacks(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	python := testenv.NeedProgram(t, "python3")
+	for _, level := range survivorLevels {
+		t.Run(levelName(level), func(t *testing.T) {
+			e := executorAt(t, level)
+			t.Run("descriptors", func(t *testing.T) {
+				p, s := onTerminal(t, e, level, "sh", "-c", `i=0; while [ $i -lt 64 ]; do readlink /proc/self/fd/$i; i=$((i+1)); done; echo end`)
+				wait(t, p)
+				if got := s.String(); strings.Contains(got, "ptmx") || strings.Count(got, "\n") != 4 {
+					t.Errorf("%q", got)
+				}
+			})
+			if level == "" {
+				return // nothing keeps it from typing on its own terminal
+			}
+			t.Run("typing", func(t *testing.T) {
+				p, s := onTerminal(t, e, level, python, "-c", `if True:
+					import fcntl, os
+					for fd in 0, 1, 2:
+						try: fcntl.ioctl(fd, 0x5412, b"x"); print("WIN")
+						except OSError as err: print(err.errno)`)
+				wait(t, p)
+				if got := s.String(); got != "1\r\n1\r\n1\r\n" {
+					t.Errorf("%q", got)
+				}
+			})
+		})
+	}
+}
+
+// testKeys tries what only a controlling terminal can.
+func testKeys(t *testing.T, e *Executor, level string) {
+	t.Helper()
+	t.Run("is one", func(t *testing.T) {
+		p, s := onTerminal(t, e, level, "sh", "-c", `test -t 0 && test -t 1 && test -t 2 && stty size && echo to the terminal >/dev/tty; exit 3`)
+		s.expect(t, "30 90\r\n")
+		s.expect(t, "to the terminal\r\n")
+		if x := wait(t, p); x.Code != 3 || x.StreamsLeftOpen || len(x.Survivors) > 0 {
+			t.Errorf("%+v; %q", x, s)
+		}
+	})
+	t.Run("size", func(t *testing.T) {
+		p, s := onTerminal(t, e, level, "sh", "-c", `trap 'stty size; exit 0' WINCH; echo ready; while :; do sleep 0.01; done`)
+		s.expect(t, "ready")
+		if err := resize(p, executor.Size{Cols: 100, Rows: 40}); err != nil {
+			t.Fatal(err)
+		}
+		s.expect(t, "40 100\r\n")
+		wait(t, p)
+		if err := resize(p, executor.Size{}); !errors.Is(err, os.ErrProcessDone) {
+			t.Errorf("after the end: %v", err)
+		}
+	})
+	t.Run("input", func(t *testing.T) {
+		p, s := onTerminal(t, e, level, "cat")
+		types(t, p, "one\n")
+		s.expect(t, "one\r\none\r\n") // the echo, and the answer
+		types(t, p, "in the middle")
+		s.expect(t, "in the middle")
+		if err := p.CloseInput(); err != nil {
+			t.Fatal(err)
+		}
+		s.expect(t, "in the middle")
+		if x := wait(t, p); x.Code != 0 {
+			t.Errorf("%+v", x)
+		}
+		if _, err := p.Write([]byte("late")); !errors.Is(err, os.ErrClosed) {
+			t.Errorf("after the end: %v", err)
+		}
+	})
+	t.Run("keys are signals", func(t *testing.T) {
+		for _, c := range []struct {
+			name string
+			send func(p executor.Process) error
+		}{
+			{"typed", func(p executor.Process) error { _, err := p.Write([]byte{3}); return err }},
+			{"sent", func(p executor.Process) error { return p.Signal(int(syscall.SIGINT)) }},
+		} {
+			t.Run(c.name, func(t *testing.T) {
+				p, s := onTerminal(t, e, level, "sh", "-c", `echo ready; exec sleep 60`)
+				s.expect(t, "ready")
+				if err := c.send(p); err != nil {
+					t.Fatal(err)
+				}
+				if x := wait(t, p); x.Code != 130 || x.Signal != int(syscall.SIGINT) {
+					t.Errorf("%+v", x)
+				}
+			})
+		}
+	})
 }
 
 func testJobs(t *testing.T, e *Executor, level string) {
