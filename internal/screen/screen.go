@@ -1,0 +1,269 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package screen models a terminal: what a person would see of a program that draws.
+//
+// Programs such as vim, less, top or a progress bar do not write text, they write
+// instructions: move there, erase that, insert a line. Their raw output says little.
+// A [Screen] carries the instructions out on a grid of cells, and a [Snapshot] of it is the
+// visible text, the cursor and the title.
+//
+// Bytes go through three layers, each of which keeps its own place so that a sequence may be
+// cut anywhere: a UTF-8 decoder (decode.go), Paul Williams' state machine for the DEC VT500
+// (parse.go, https://vt100.net/emu/dec_ansi_parser), and the functions that the sequences name
+// (control.go, mode.go) working on the grid (grid.go). What the functions do follows xterm and ECMA-48.
+//
+// The bytes are hostile. Nothing is ever read back from the screen into an answer: [Screen.Replies]
+// has fixed forms with numbers of our own in them, so that no program can have itself typed
+// to. There are no title reports, no answerback, no status strings. Everything that is kept has
+// a bound: titles, marks on one character, distinct combinations of marks, answers, and the length of
+// a string that is swallowed. Controls and marks of direction are not kept at all.
+//
+// Where it errs, and it does so on purpose:
+//   - Colors, weights and other attributes are dropped. Text that is concealed or has the color of its background is shown.
+//   - There is no scrollback, and no line is wrapped anew when the size changes: what is cut off is gone.
+//   - Widths are those of wcwidth: a sequence of emoji with joiners takes the cells of its parts,
+//     a variation selector changes no width, and characters of ambiguous width take one cell.
+//   - Left and right margins, double-width lines, rectangles, protected cells, reverse wraparound, 132 columns,
+//     8-bit shifts and national character sets other than the British one are not there.
+//   - Synchronized output is not waited for: a frame may be seen half drawn.
+//   - REP repeats at most one screenful of characters, or 2000.
+//
+// Against xterm.js 6.0, the reference for the tests, these things differ:
+//   - A byte that is not UTF-8 is shown as U+FFFD instead of not at all.
+//   - A mark that follows a control sequence joins the character on its left; it takes no cell of its own.
+//   - In origin mode relative movements and CHA stay in their row, the report of the cursor's position counts from
+//     the margin, and a saved cursor takes origin mode, all four character sets and the shift along.
+//   - Tab stops belong to the terminal, not to each of its two screens.
+//   - DECALN resets the margins and origin mode first.
+//   - RIS resets newline mode.
+//   - Text in APC, PM and SOS strings may be any Unicode.
+//   - An underscore in the line drawing set is a blank; RI has its 8-bit form; locking shifts to the right half do nothing.
+//   - Invisible controls (direction, zero-width space, line separators) are dropped.
+//   - CSI T with more than one parameter, which asks for mouse highlighting, scrolls nothing.
+//
+// The package draws nothing, starts nothing and looks at no machine.
+package screen
+
+import "strings"
+
+// Bounds of the size, and what zero means: the VT100's.
+const (
+	maxSide     = 1000
+	defaultCols = 80
+	defaultRows = 24
+)
+
+// A Screen is a terminal without a keyboard. New makes one; the zero value is not usable.
+// It is not safe for concurrent use: whoever owns it locks.
+type Screen struct {
+	cols, rows int
+
+	main *grid
+	alt  *grid // the alternate screen; nil until it is first shown
+	g    *grid // the one that is shown
+
+	cursor  cursor
+	saved   [2]cursor // of the main and the alternate screen
+	tabs    [maxSide/64 + 1]uint64
+	mode    modes
+	joined  bool // the last thing that came was a character, so REP may repeat it
+	title   string
+	titles  []string // pushed ones, the latest last
+	replies []byte
+
+	marks marks
+
+	decoder decoder
+	parser  parser
+}
+
+// A cursor is where the next character goes and how it is translated. Both are what
+// DECSC saves.
+type cursor struct {
+	x, y   int // x is cols when the last column was written and the next character wraps
+	sets   [4]charset
+	shift  int // the set in use, an index of sets
+	origin bool
+}
+
+// modes are the switches that change what is seen; all others are ignored.
+type modes struct {
+	insert  bool // IRM
+	newline bool // LNM
+	nowrap  bool // DECAWM is off
+	hidden  bool // DECTCEM is off
+}
+
+// New returns a blank screen of that size. Each side is clamped to 1..1000, and zero or less
+// means 80 columns or 24 rows. A screen of 80x24 takes about 9 KiB, and 8 more from when the
+// alternate screen is first shown.
+func New(cols, rows int) *Screen {
+	s := &Screen{}
+	s.cols, s.rows = clampSize(cols, rows)
+	s.main = newGrid(s.cols, s.rows)
+	s.reset()
+	return s
+}
+
+// clampSize is the rule about sizes.
+func clampSize(cols, rows int) (int, int) {
+	if cols <= 0 {
+		cols = defaultCols
+	}
+	if rows <= 0 {
+		rows = defaultRows
+	}
+	return min(cols, maxSide), min(rows, maxSide)
+}
+
+// reset is RIS, the terminal as it is switched on. Size, title and unread answers stay.
+func (s *Screen) reset() {
+	s.main.clear(0, s.rows)
+	s.main.top, s.main.bottom = 0, s.rows-1
+	if s.alt != nil {
+		s.alt.clear(0, s.rows)
+	}
+	s.g = s.main
+	s.cursor = cursor{}
+	s.saved = [2]cursor{}
+	s.mode = modes{}
+	s.joined = false
+	s.titles = nil
+	s.marks = marks{}
+	s.defaultTabs(0)
+}
+
+// defaultTabs puts a stop in every eighth column from the given one on.
+func (s *Screen) defaultTabs(from int) {
+	for x := from; x < maxSide; x++ {
+		s.setTab(x, x%8 == 0)
+	}
+}
+
+// setTab sets or clears the stop in column x.
+func (s *Screen) setTab(x int, on bool) {
+	if on {
+		s.tabs[x/64] |= 1 << (x % 64)
+	} else {
+		s.tabs[x/64] &^= 1 << (x % 64)
+	}
+}
+
+// isTab reports whether there is a stop in column x.
+func (s *Screen) isTab(x int) bool { return s.tabs[x/64]&(1<<(x%64)) != 0 }
+
+// Write carries out what a program wrote. It takes any bytes, keeps an unfinished
+// sequence for the next call, always returns len(p) and never an error.
+func (s *Screen) Write(p []byte) (int, error) {
+	for i := 0; i < len(p); {
+		if s.parser.state == ground && s.decoder.need == 0 {
+			n := i
+			for n < len(p) && p[n] >= 0x20 && p[n] < 0x7f {
+				n++
+			}
+			if n > i {
+				s.printASCII(p[i:n])
+				i = n
+				continue
+			}
+		}
+		s.decode(p[i])
+		i++
+	}
+	return len(p), nil
+}
+
+// Resize changes the size by New's rules. As in xterm nothing is wrapped anew: columns and
+// rows that have no room are cut off, rows below the cursor first, then those at the top. The
+// margins are reset, tab stops stay.
+func (s *Screen) Resize(cols, rows int) {
+	cols, rows = clampSize(cols, rows)
+	if cols == s.cols && rows == s.rows {
+		return
+	}
+	at := s.cursor.y
+	if s.g != s.main {
+		up := max(0, at-(rows-1))
+		s.alt.resize(cols, rows, up)
+		s.saved[1].y -= up
+		at = s.main.leftAt
+	} else {
+		s.alt = nil
+	}
+	up := max(0, at-(rows-1))
+	s.main.resize(cols, rows, up)
+	s.main.leftAt = min(at, rows-1)
+	s.saved[0].y -= up
+	s.cols, s.rows = cols, rows
+	s.cursor.clamp(cols, rows)
+	for i := range s.saved {
+		s.saved[i].clamp(cols, rows)
+	}
+}
+
+// clamp keeps the cursor on a screen of that size.
+func (c *cursor) clamp(cols, rows int) {
+	c.x, c.y = min(c.x, cols-1), max(0, min(c.y, rows-1))
+}
+
+// A Cursor is a place on the screen. Col and Row count cells from zero at the top left;
+// both are always on the screen. Visible is false after a program has hidden it.
+type Cursor struct {
+	Col, Row int
+	Visible  bool
+}
+
+// A Snapshot is what can be seen at one moment. It shares nothing with the Screen.
+type Snapshot struct {
+	// Lines has Rows strings, top to bottom, without the blanks at their ends. None is wider
+	// than Cols cells and none has control characters in it.
+	Lines      []string
+	Cols, Rows int
+	Cursor     Cursor
+	// Title is what the program calls its window, at most 1024 bytes of UTF-8 without control
+	// characters. Empty: it never said.
+	Title string
+	// Alternate reports whether the alternate screen is shown, as full-screen programs do.
+	Alternate bool
+}
+
+// Snapshot returns what can be seen now.
+func (s *Screen) Snapshot() Snapshot {
+	snap := Snapshot{
+		Lines:     make([]string, s.rows),
+		Cols:      s.cols,
+		Rows:      s.rows,
+		Cursor:    Cursor{Col: min(s.cursor.x, s.cols-1), Row: s.cursor.y, Visible: !s.mode.hidden},
+		Title:     s.title,
+		Alternate: s.g != s.main,
+	}
+	var text []byte
+	for y := range s.rows {
+		text = text[:0]
+		blanks := 0
+		for _, c := range s.g.look(y) {
+			switch {
+			case c&tail != 0:
+			case c.code() == 0 || c.code() == ' ':
+				blanks++
+			default:
+				for ; blanks > 0; blanks-- {
+					text = append(text, ' ')
+				}
+				text = s.marks.append(text, c)
+			}
+		}
+		snap.Lines[y] = string(text)
+	}
+	return snap
+}
+
+// String returns the lines with newlines between them, without the empty ones at the end.
+func (s Snapshot) String() string {
+	n := len(s.Lines)
+	for n > 0 && s.Lines[n-1] == "" {
+		n--
+	}
+	return strings.Join(s.Lines[:n], "\n")
+}
