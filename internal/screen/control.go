@@ -125,8 +125,9 @@ func (s *Screen) left() *cell {
 	return &row[x]
 }
 
-// maxRepeat bounds REP where a screenful is less: a few bytes must not make much work.
-const maxRepeat = 2000
+// maxRepeat bounds REP, so that a few bytes cannot make much work. It is two of the widest
+// lines, and programs repeat within a line.
+const maxRepeat = 2 * maxSide
 
 // repeat prints the last character n times more (REP), unless something has come between.
 func (s *Screen) repeat(n int) {
@@ -134,12 +135,12 @@ func (s *Screen) repeat(n int) {
 	if !s.joined || c == nil {
 		return
 	}
-	text := s.marks.append(nil, *c)
-	for range min(n, max(s.cols*s.rows, maxRepeat)) {
-		for i := 0; i < len(text); {
-			r, size := utf8.DecodeRune(text[i:])
-			s.print(r)
-			i += size
+	last := *c
+	r, _ := utf8.DecodeRune(s.marks.append(nil, last))
+	for range min(n, maxRepeat) {
+		s.print(r)
+		if last.code() >= firstMarked {
+			*s.left() = last
 		}
 	}
 }

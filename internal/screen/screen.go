@@ -27,16 +27,18 @@
 //   - Left and right margins, double-width lines, rectangles, protected cells, reverse wraparound, 132 columns,
 //     8-bit shifts and national character sets other than the British one are not there.
 //   - Synchronized output is not waited for: a frame may be seen half drawn.
-//   - REP repeats at most one screenful of characters, or 2000.
+//   - REP repeats a character 2000 times at most.
 //
 // Against xterm.js 6.0, the reference for the tests, these things differ:
 //   - A byte that is not UTF-8 is shown as U+FFFD instead of not at all.
 //   - A mark that follows a control sequence joins the character on its left; it takes no cell of its own.
 //   - In origin mode relative movements and CHA stay in their row, the report of the cursor's position counts from
 //     the margin, and a saved cursor takes origin mode, all four character sets and the shift along.
-//   - Tab stops belong to the terminal, not to each of its two screens.
+//   - Tab stops belong to the terminal, not to each of its two screens, and a change of size leaves them alone.
 //   - DECALN resets the margins and origin mode first.
-//   - RIS resets newline mode.
+//   - RIS resets newline mode and shows the cursor.
+//   - A wide character that has no room because wrapping is off is not repeated by REP, and one that is
+//     half overwritten in the last column disappears.
 //   - Text in APC, PM and SOS strings may be any Unicode.
 //   - An underscore in the line drawing set is a blank; RI has its 8-bit form; locking shifts to the right half do nothing.
 //   - Invisible controls (direction, zero-width space, line separators) are dropped.
@@ -131,13 +133,8 @@ func (s *Screen) reset() {
 	s.joined = false
 	s.titles = nil
 	s.marks = marks{}
-	s.defaultTabs(0)
-}
-
-// defaultTabs puts a stop in every eighth column from the given one on.
-func (s *Screen) defaultTabs(from int) {
-	for x := from; x < maxSide; x++ {
-		s.setTab(x, x%8 == 0)
+	for i := range s.tabs {
+		s.tabs[i] = 0x0101010101010101 // every eighth column
 	}
 }
 
