@@ -59,3 +59,74 @@ func BenchmarkIdle(b *testing.B) {
 		}
 	}
 }
+
+// pushBytes is what one round of BenchmarkPush writes.
+const pushBytes = 1 << 30
+
+// BenchmarkPush measures a round of 1 GiB in chunks of 4 KiB, with the buffers grown
+// anew in every round, against a loop that copies the same chunks into as much memory
+// as is written over and over. Push must have at least 0.3 of the copy's rate.
+func BenchmarkPush(b *testing.B) {
+	chunk := make([]byte, benchChunk)
+	b.Run("push", func(b *testing.B) {
+		b.SetBytes(pushBytes)
+		for b.Loop() {
+			c := New(DefaultBytes)
+			for range pushBytes / benchChunk {
+				c.push(chunk)
+			}
+		}
+	})
+	b.Run("capture", func(b *testing.B) {
+		b.SetBytes(pushBytes)
+		for b.Loop() {
+			c := NewCapture(DefaultLimit())
+			for range pushBytes / benchChunk {
+				c.Write(Stdout, chunk)
+			}
+		}
+	})
+	b.Run("copy", func(b *testing.B) {
+		b.SetBytes(pushBytes)
+		for b.Loop() {
+			dst := make([]byte, DefaultBytes/2)
+			for i, n := 0, 0; n < pushBytes; n += benchChunk {
+				if i += copy(dst[i:], chunk); i == len(dst) {
+					i = 0
+				}
+			}
+		}
+	})
+}
+
+// TestPushAllocatesNothing holds once the memory has grown, whatever arrives.
+func TestPushAllocatesNothing(t *testing.T) {
+	chunk := make([]byte, benchChunk)
+	for _, tt := range []struct {
+		name  string
+		size  int
+		other bool // every second chunk is of the other stream
+	}{
+		{"chunks of 4 KiB", benchChunk, false},
+		{"single bytes", 1, false},
+		{"two streams", benchChunk, true},
+		{"two streams byte by byte", 1, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c, b, s := NewCapture(Limit{Bytes: 64 << 10}), New(64<<10), Stdout
+			push := func() {
+				c.Write(s, chunk[:tt.size])
+				b.push(chunk[:tt.size])
+				if tt.other {
+					s ^= 1
+				}
+			}
+			for range 1 << 18 {
+				push()
+			}
+			if n := testing.AllocsPerRun(1<<16, push); n != 0 {
+				t.Errorf("%v allocations per push", n)
+			}
+		})
+	}
+}

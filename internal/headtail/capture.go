@@ -4,7 +4,6 @@
 package headtail
 
 import (
-	"encoding/binary"
 	"iter"
 	"math"
 )
@@ -81,6 +80,7 @@ func (c *Capture) Write(stream Stream, p []byte) {
 	}
 	n := min(len(p), c.headCap-c.first.total)
 	c.first.push(stream, n)
+	c.last.skip(stream, n) // the second half begins where the first ends
 	c.last.push(stream, len(p)-n)
 	if over := c.last.total - c.tailCap; over > 0 {
 		c.last.drop(over)
@@ -109,8 +109,8 @@ func (c *Capture) Snapshot() Captured {
 // Combined returns a copy of the aggregate alone.
 func (c *Capture) Combined() Snapshot {
 	s := Snapshot{
-		Head:    c.appendRuns(nil, &c.first, [2]uint64{}),
-		Tail:    c.appendRuns(nil, &c.last, c.tailStart()),
+		Head:    c.appendRuns(&c.first),
+		Tail:    c.appendRuns(&c.last),
 		Omitted: c.omitted,
 	}
 	s.Total = addSat(s.Omitted, uint64(len(s.Head)+len(s.Tail)))
@@ -123,10 +123,39 @@ func (c *Capture) Combined() Snapshot {
 // Capture and are valid until the next Write.
 func (c *Capture) Chunks() (headBytes int, seq iter.Seq2[Stream, []byte]) {
 	return c.first.total, func(yield func(Stream, []byte) bool) {
-		if c.eachPiece(&c.first, [2]uint64{}, yield) {
-			c.eachPiece(&c.last, c.tailStart(), yield)
+		if c.eachPiece(&c.first, yield) {
+			c.eachPiece(&c.last, yield)
 		}
 	}
+}
+
+// Kept returns which bytes of the aggregate are kept, as offsets in it: those below
+// head, and those from tail to total. Without a gap, head and tail are the same. A
+// Capture that keeps only beginnings counts what it kept, in order of arrival.
+func (c *Capture) Kept() (head, tail, total uint64) {
+	head = uint64(c.first.total)
+	tail = addSat(head, c.omitted)
+	if c.headCap == math.MaxInt { // what is omitted lies in between
+		return head, head, head
+	}
+	return head, tail, addSat(tail, uint64(c.last.total))
+}
+
+// At returns the byte at an offset of the aggregate and those that follow it there,
+// as far as they are of the same stream and lie together in memory; nil if that byte
+// is not kept, see [Capture.Kept]. The slice belongs to the Capture and is valid until
+// the next Write. It takes the same time wherever the byte is.
+func (c *Capture) At(off uint64) (Stream, []byte) {
+	head, tail, total := c.Kept()
+	r := &c.first
+	if off >= head {
+		r = &c.last
+	}
+	if off >= total || off >= head && off < tail {
+		return Stdout, nil
+	}
+	s, at, n := r.find(off)
+	return s, c.streams[s].at(at, n)
 }
 
 // Drain returns what is kept and empties the Capture. Budgets stay as
@@ -150,33 +179,21 @@ func (c *Capture) Total(stream Stream) uint64 {
 	return c.streams[Stdout].Total()
 }
 
-// tailStart returns the offset in each stream at which the runs of the second
-// half begin.
-func (c *Capture) tailStart() (at [2]uint64) {
-	var in [2]uint64
-	for s, n := range c.last.all() {
-		in[s] += uint64(n)
+func (c *Capture) appendRuns(r *runs) []byte {
+	if r.total == 0 {
+		return nil
 	}
-	for i := range at {
-		at[i] = c.streams[i].Total() - in[i]
-	}
-	return at
-}
-
-func (c *Capture) appendRuns(dst []byte, r *runs, at [2]uint64) []byte {
-	if r.total > 0 {
-		dst = make([]byte, 0, r.total)
-	}
-	c.eachPiece(r, at, func(_ Stream, p []byte) bool {
+	dst := make([]byte, 0, r.total)
+	c.eachPiece(r, func(_ Stream, p []byte) bool {
 		dst = append(dst, p...)
 		return true
 	})
 	return dst
 }
 
-// eachPiece yields the bytes of the runs in r, which begin at the given offset
-// of each stream, until yield returns false.
-func (c *Capture) eachPiece(r *runs, at [2]uint64, yield func(Stream, []byte) bool) bool {
+// eachPiece yields the bytes of the runs in r until yield returns false.
+func (c *Capture) eachPiece(r *runs, yield func(Stream, []byte) bool) bool {
+	at := r.at
 	for s, n := range r.all() {
 		for n > 0 {
 			p := c.streams[s].at(at[s], n)
@@ -212,80 +229,4 @@ func (b *Buffer) at(off uint64, n int) []byte {
 	}
 	p = p[i:]
 	return p[:min(n, len(p))]
-}
-
-// runs is a queue of run lengths of alternating streams. Finished runs are kept
-// as varints, so that a run of one byte costs one byte; the newest run, which
-// may still grow, is kept apart.
-type runs struct {
-	total   int    // sum of all lengths
-	enc     []byte // finished runs; those before off are gone
-	off     int
-	stream  Stream // of the first finished run
-	used    int    // bytes already dropped from it
-	newest  Stream
-	newestN int // 0 is none, and then there are no finished runs either
-}
-
-func (r *runs) push(s Stream, n int) {
-	if n == 0 {
-		return
-	}
-	r.total += n
-	if r.newestN > 0 && r.newest == s {
-		r.newestN += n
-		return
-	}
-	if r.newestN > 0 {
-		if r.off == len(r.enc) {
-			r.enc, r.off, r.used, r.stream = r.enc[:0], 0, 0, r.newest
-		}
-		r.compact()
-		r.enc = binary.AppendUvarint(r.enc, uint64(r.newestN))
-	}
-	r.newest, r.newestN = s, n
-}
-
-// compact moves the queue to the front of its memory once half of that is
-// gone, before an append would have to grow it.
-func (r *runs) compact() {
-	if len(r.enc) == cap(r.enc) && r.off > len(r.enc)/2 {
-		n := copy(r.enc, r.enc[r.off:])
-		r.enc, r.off = r.enc[:n], 0
-	}
-}
-
-// drop removes n bytes from the oldest runs. n is at most total.
-func (r *runs) drop(n int) {
-	r.total -= n
-	for n > 0 && r.off < len(r.enc) {
-		l, k := binary.Uvarint(r.enc[r.off:])
-		left := int(l) - r.used
-		if n < left {
-			r.used += n
-			return
-		}
-		n -= left
-		r.off += k
-		r.used = 0
-		r.stream ^= 1
-	}
-	r.newestN -= n
-}
-
-// all yields the runs from the oldest to the newest.
-func (r *runs) all() iter.Seq2[Stream, int] {
-	return func(yield func(Stream, int) bool) {
-		s, used := r.stream, r.used
-		for p := r.enc[r.off:]; len(p) > 0; {
-			l, k := binary.Uvarint(p)
-			if !yield(s, int(l)-used) {
-				return
-			}
-			p, used, s = p[k:], 0, s^1
-		}
-		if r.newestN > 0 {
-			yield(r.newest, r.newestN)
-		}
-	}
 }

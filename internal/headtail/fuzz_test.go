@@ -91,3 +91,61 @@ func FuzzCapture(f *testing.F) {
 		}
 	})
 }
+
+func FuzzAt(f *testing.F) {
+	f.Add(10, []byte{3, 131, 7, 200, 1, 129, 1})
+	f.Add(700, bytes.Repeat([]byte{1, 129}, 2000))
+	f.Add(0, []byte{3, 131})
+	f.Add(4095, bytes.Repeat([]byte{1, 129, 1, 130, 9, 255}, 3000))
+	f.Fuzz(func(t *testing.T, bytesCap int, sizes []byte) {
+		bytesCap &= 0xfff
+		c := NewCapture(Limit{Bytes: bytesCap})
+		var all []byte
+		var labels []Stream
+		for i, n := range sizes {
+			s := Stream(n >> 7)
+			chunk := make([]byte, n&0x7f)
+			for j := range chunk {
+				chunk[j] = byte(len(all) + j)
+				labels = append(labels, s)
+			}
+			c.Write(s, chunk)
+			all = append(all, chunk...)
+			if i%1021 == 0 || i == len(sizes)-1 {
+				checkAt(t, c, all, labels, bytesCap)
+			}
+		}
+	})
+}
+
+// checkAt reads everything through At and compares it with the whole output.
+func checkAt(t *testing.T, c *Capture, all []byte, labels []Stream, bytesCap int) {
+	t.Helper()
+	head, tail, total := c.Kept()
+	wantHead, wantTail := (model{all}).want(bytesCap)
+	if head != uint64(len(wantHead)) || total != uint64(len(all)) || total-tail != uint64(len(wantTail)) {
+		t.Fatalf("kept %d and %d..%d, want %d and the last %d of %d", head, tail, total, len(wantHead), len(wantTail), len(all))
+	}
+	for off := uint64(0); off < total; {
+		s, p := c.At(off)
+		if off >= head && off < tail {
+			if p != nil {
+				t.Fatalf("At(%d) = %d bytes of the gap %d..%d", off, len(p), head, tail)
+			}
+			off = tail
+			continue
+		}
+		if len(p) == 0 || !bytes.Equal(p, all[off:off+uint64(len(p))]) {
+			t.Fatalf("At(%d) = %q of %q", off, p, all[off:])
+		}
+		for i := range p {
+			if labels[off+uint64(i)] != s {
+				t.Fatalf("At(%d) says %v of byte %d", off, s, off+uint64(i))
+			}
+		}
+		off += uint64(len(p))
+	}
+	if _, p := c.At(total); p != nil {
+		t.Fatalf("At(%d) = %q, after the end", total, p)
+	}
+}
