@@ -1,0 +1,48 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package spill
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// lockExclusive waits for the lock that says that a file is being written. Others hold
+// it only for the moment in which they look who owns the file.
+func lockExclusive(f *os.File) error { return flock(f, unix.LOCK_EX) }
+
+// lockShared turns the lock of a file into the one that says that it has ended.
+func lockShared(f *os.File) error { return flock(f, unix.LOCK_SH) }
+
+// probe tells who owns an open file. It may take the file's lock, which goes when the
+// file is closed.
+func probe(f *os.File) owner {
+	if flock(f, unix.LOCK_EX|unix.LOCK_NB) == nil {
+		return ownerGone
+	}
+	if flock(f, unix.LOCK_SH|unix.LOCK_NB) == nil {
+		return ownerDone
+	}
+	return ownerWrites
+}
+
+func flock(f *os.File, how int) error {
+	for {
+		if err := unix.Flock(int(f.Fd()), how); !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
+}
+
+// foreign reports whether a folder belongs to another user.
+func foreign(info fs.FileInfo) bool {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return !ok || int(st.Uid) != os.Geteuid()
+}
