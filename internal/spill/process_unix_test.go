@@ -57,7 +57,12 @@ func child(what, dir string) error {
 	if _, err := io.Copy(io.Discard, os.Stdin); err != nil {
 		return err
 	}
-	n, _ := f.ReadAt(make([]byte, childSize), 0)
+	n := 0
+	for _, ok := range readable(fatal(func(error) {}), f, sample(0, childSize), childSize) {
+		if ok {
+			n++
+		}
+	}
 	fmt.Println(n)
 	return s.Close()
 }
