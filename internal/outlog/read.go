@@ -5,8 +5,10 @@ package outlog
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"io"
+	"slices"
 
 	"github.com/sallyport-dev/sallyport/internal/headtail"
 )
@@ -18,9 +20,9 @@ type Piece struct {
 	Stream  headtail.Stream
 	// Joined says that the order of the streams is known only roughly here, because
 	// they took turns very often: Data may hold bytes of both. The output is then
-	// divided into blocks, of 16 KiB and less for a file of 64 MiB, and Stream is that
-	// of the first byte of the block in which Data lies. Only bytes that come out of
-	// the file can be joined.
+	// divided into blocks, of at most 32 KiB for a file of 64 MiB, and Stream is that of
+	// the first byte of the block, or of one between it and Data. Only bytes that come
+	// out of the file can be joined.
 	Joined bool
 	Data   []byte // at most [MaxPiece] bytes; they belong to the receiver
 }
@@ -184,6 +186,8 @@ func (l *Log) spans() []span {
 		h, t, end := l.file.Kept()
 		all[1], all[2] = span{0, h}, span{t, end}
 	}
+	// The end of the file may begin within that of memory.
+	slices.SortFunc(all[:], func(a, b span) int { return cmp.Compare(a.from, b.from) })
 	var out []span
 	for _, s := range all {
 		n := len(out)

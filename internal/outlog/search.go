@@ -43,7 +43,8 @@ type Found struct {
 
 // Search looks for the regular expression in everything that is kept, line by line and
 // without the ends of the lines ("\n" or "\r\n"), and returns at most most matches,
-// one for a line; zero and negative are 1 000. What is written meanwhile is not
+// one for a line; zero and negative are 1 000. What a gap has left of a line counts as
+// one, so that "^" and "$" also match at its edges. What is written meanwhile is not
 // looked at. With an error of ctx it returns what it has found until then.
 func (l *Log) Search(ctx context.Context, re *regexp.Regexp, most int) (Found, error) {
 	if re == nil {
