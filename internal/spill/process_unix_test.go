@@ -84,7 +84,7 @@ func limited(s *Store) error {
 	f.End()
 	head, tail, end := f.Kept()
 	if f.Size() != uint64(len(all)) || end != allowed || head != tail || !errors.Is(f.Err(), unix.EFBIG) {
-		return fmt.Errorf("size %d, kept %d, %d..%d, %v", f.Size(), head, tail, end, f.Err())
+		return fmt.Errorf("size %d, kept %d, %d..%d, %w", f.Size(), head, tail, end, f.Err())
 	}
 	var failed error
 	readable(fatal(func(err error) { failed = errors.Join(failed, err) }), f, all, 4096)

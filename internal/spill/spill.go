@@ -191,10 +191,11 @@ func (s *Store) open() error {
 // first.
 func openFolder(dir string) (*os.Root, error) {
 	// The way there is the user's own, like the rest of the home.
-	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil { //nolint:forbidigo // see above
+	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
 		return nil, err
 	}
-	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) { //nolint:forbidigo // what is there is checked below
+	// What is there already is checked below.
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
 	named, err := os.Lstat(dir)
@@ -253,7 +254,9 @@ func (s *Store) reclaim(name string, atLeast owner) bool {
 		if atLeast > ownerDone || !own.hasEnded() {
 			return false
 		}
-		own.discard()
+		if own.discard() != nil {
+			return false
+		}
 		delete(s.files, name)
 		return true
 	}
