@@ -130,3 +130,26 @@ func TestAggregateUpstream(t *testing.T) {
 		})
 	}
 }
+
+// TestAtOfManyRuns: bytes are found among so many runs that marks are needed, and after
+// the queue has moved in its memory.
+func TestAtOfManyRuns(t *testing.T) {
+	const bytesCap = 16 << 10
+	c := NewCapture(Limit{Bytes: bytesCap})
+	var all []byte
+	var labels []Stream
+	for i := range 60_000 {
+		s, p := Stream(i&1), []byte{byte(i), byte(i >> 8)}[:1+i%7/6]
+		c.Write(s, p)
+		all = append(all, p...)
+		for range p {
+			labels = append(labels, s)
+		}
+		if i%1021 == 0 {
+			checkAt(t, c, all, labels, bytesCap)
+		}
+	}
+	if len(c.last.marks) < 2 || len(c.last.marks) > 64 || c.last.base == 0 {
+		t.Errorf("%d marks, %d bytes of lengths gone", len(c.last.marks), c.last.base)
+	}
+}

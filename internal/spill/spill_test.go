@@ -358,6 +358,25 @@ func TestRemoveAndClose(t *testing.T) {
 	}
 }
 
+// TestRemoveKnowsItsFile: a name that means another file by now is left alone.
+func TestRemoveKnowsItsFile(t *testing.T) {
+	s := newStore(t, 0, 0)
+	f := create(t, s, "run")
+	appendTo(f, []byte("mine"))
+	if err := os.Remove(f.Path()); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(f.Path(), []byte("theirs"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Remove(); err != nil {
+		t.Fatal(err)
+	}
+	if data, err := os.ReadFile(f.Path()); err != nil || string(data) != "theirs" {
+		t.Errorf("%q, %v", data, err)
+	}
+}
+
 // TestReadWhileWriting: what a reader gets is right or missing, also while the ring
 // goes around and the limit shrinks it.
 func TestReadWhileWriting(t *testing.T) {
