@@ -32,6 +32,7 @@ var layers = map[string]int{
 	"internal/cgroup":    layerWords,
 	"internal/environ":   layerWords,
 	"internal/headtail":  layerWords,
+	"internal/inputwait": layerWords,
 	"internal/jsonrpc":   layerWords,
 	"internal/landlock":  layerWords,
 	"internal/launch":    layerWords,
