@@ -30,16 +30,18 @@
 //
 // The look sees who waits, not why. These programs wait for the terminal and for
 // something else at once, and are reported as waiting while that something works:
-//   - terminal multiplexers and their kind (tmux, screen, script): what runs inside
-//     has a terminal of its own;
+//   - programs that pass a terminal on (script, unbuffer): what runs inside has a
+//     terminal of its own;
 //   - ssh and other remote shells: the remote end is invisible;
 //   - programs that redraw by a timer (top, watch with keys): Timed is set;
 //   - event loops with work to come (a node prompt with a pending timer): Timed is
 //     set for the loop's own timers, and is not for alarm signals, timer descriptors,
 //     sockets or children.
 //
-// A program that reads by io_uring, or through an epoll descriptor inside another one,
-// is reported as not waiting. So is one whose other threads never rest.
+// These are reported as not waiting although they may be: terminal multiplexers (tmux,
+// screen), whose server reads the terminal from another session; programs that read by
+// io_uring or through an epoll descriptor inside another one; programs whose other
+// threads never rest.
 //
 // # What it refuses to do
 //

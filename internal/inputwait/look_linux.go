@@ -259,6 +259,7 @@ type scan struct {
 	// groups says that the processes are of many groups, and only that of the reader has
 	// to be at rest.
 	groups    bool
+	switches  bool // counts come from the status files, as where schedstat tells nothing
 	processes []*process
 	refusal   string // why a thread could not be looked at; empty when all could
 }
@@ -328,7 +329,7 @@ func (s *scan) first() (Look, bool) {
 		}
 		for _, tid := range tids {
 			t := thread{tid: tid}
-			if t.runs, err = p.runs(tid, false); err != nil {
+			if t.runs, err = p.runs(tid, s.switches); err != nil {
 				return s.failed(p, err), false
 			}
 			t.call, t.err = p.call(tid)

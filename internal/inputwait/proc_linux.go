@@ -293,7 +293,9 @@ func (p *process) waitChannel(tid int) string {
 func (p *process) refusal() string {
 	name := fmt.Sprintf("process %d (%q)", p.pid, p.leader.name)
 	var st unix.Stat_t
-	if err := unix.Fstat(p.dir, &st); err == nil && int(st.Uid) != os.Geteuid() {
+	// The folder belongs to the process' user in any case, what is in it to root where
+	// the memory is private (proc(5)).
+	if err := unix.Fstatat(p.dir, "mem", &st, unix.AT_SYMLINK_NOFOLLOW); err == nil && int(st.Uid) != os.Geteuid() {
 		return name + " belongs to another user or keeps its memory private"
 	}
 	if scope, err := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope"); err == nil && string(scope) != "0\n" {

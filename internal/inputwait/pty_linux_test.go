@@ -134,8 +134,10 @@ func (c *console) run(output *os.File) {
 		for _, pid := range c.pids() {
 			unix.Kill(pid, unix.SIGKILL)
 		}
+		unix.Kill(-c.cmd.Process.Pid, unix.SIGKILL) // it leads a group
 		c.cmd.Process.Kill()
 		c.input.Close()
+		output.Close() // whoever still holds the other end
 		<-c.ended
 		if c.t.Failed() {
 			c.t.Logf("output of %q:\n%q", c.cmd.Args, c.text())
