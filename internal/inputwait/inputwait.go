@@ -101,8 +101,5 @@ type Look struct {
 	Timed bool
 }
 
-// no is the answer that nobody waits.
-func no(why string) Look { return Look{Known: true, Why: why} }
-
 // unknown is the answer that the kernel does not tell.
 func unknown(why string) Look { return Look{Why: why} }

@@ -146,6 +146,9 @@ func Pipe(pipe *os.File, pids []int) Look {
 	return look
 }
 
+// no is the answer that nobody waits.
+func no(why string) Look { return Look{Known: true, Why: why} }
+
 // unreadInput is the reason when what was written was not read yet.
 const unreadInput = "there is input that was not read yet"
 

@@ -259,7 +259,7 @@ func TestCountsOfSwitches(t *testing.T) {
 		}
 		s.close()
 		c.mu.Lock()
-		c.output = nil
+		c.said = nil
 		c.mu.Unlock()
 	}
 }

@@ -331,7 +331,9 @@ func FuzzParseCall(f *testing.F) {
 		if err == nil && line.running && line.number != -1 {
 			t.Errorf("%q: %+v", text, line)
 		}
-		callOf(line.number)
+		if kind := callOf(line.number); line.number < 0 && kind != callOther && kind != callForeign {
+			t.Errorf("call %d is of kind %v", line.number, kind)
+		}
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -41,7 +42,7 @@ func TestListeningPorts(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer other.Close()
-	foreign := other.Addr().(*net.TCPAddr).Port
+	foreign := portOf(t, other)
 
 	c := start(t, "sh", "-c", python+" -c \"$0\"; :", server)
 	c.until(0, "end")
@@ -62,6 +63,16 @@ func TestListeningPorts(t *testing.T) {
 	if got, err := ListeningPorts([]int{c.cmd.Process.Pid}, false); len(got) != 0 || err != nil {
 		t.Errorf("the shell alone: %v, %v", got, err)
 	}
+}
+
+// portOf returns the port that is listened on.
+func portOf(t *testing.T, listener net.Listener) int {
+	t.Helper()
+	address, err := netip.ParseAddrPort(listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return int(address.Port())
 }
 
 // printed returns the ports that the server has printed.
@@ -120,7 +131,7 @@ func TestListeningPortsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer listener.Close()
-	port := listener.Addr().(*net.TCPAddr).Port
+	port := portOf(t, listener)
 	c := start(t, "su")
 	c.until(0, "assword:")
 	got, err := ListeningPorts([]int{os.Getpid(), c.cmd.Process.Pid}, false)

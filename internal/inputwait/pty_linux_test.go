@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -33,11 +32,12 @@ type console struct {
 	t      testing.TB
 	cmd    *exec.Cmd
 	input  *os.File // the master, or the write end of the pipe
+	output *os.File // the master, or the read end of another pipe
 	isPipe bool
 	ended  chan struct{} // closed when the process was waited for
 
 	mu      sync.Mutex
-	output  []byte
+	said    []byte
 	last    time.Time
 	changed chan struct{}
 }
@@ -112,14 +112,40 @@ func command(t testing.TB, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// run starts the command and the goroutine that collects its output. Both end with the
-// test.
+// run starts the command, and the collecting of its output unless that is nil.
+// Everything ends with the test.
 func (c *console) run(output *os.File) {
 	c.t.Helper()
 	c.changed, c.ended = make(chan struct{}), make(chan struct{})
 	if err := c.cmd.Start(); err != nil {
 		c.t.Fatalf("start %q: %v", c.cmd.Args, err)
 	}
+	c.t.Cleanup(func() {
+		for _, pid := range c.pids() {
+			unix.Kill(pid, unix.SIGKILL)
+		}
+		unix.Kill(-c.cmd.Process.Pid, unix.SIGKILL) // it leads a group
+		c.cmd.Process.Kill()
+		if c.output == nil {
+			c.cmd.Wait()
+			return
+		}
+		c.input.Close()
+		c.output.Close() // whoever still holds the other end
+		<-c.ended
+		if c.t.Failed() {
+			c.t.Logf("output of %q:\n%q", c.cmd.Args, c.text())
+		}
+	})
+	if output != nil {
+		c.collect(output)
+	}
+}
+
+// collect starts the goroutine that collects the output and waits for the process.
+func (c *console) collect(output *os.File) {
+	c.t.Helper()
+	c.output = output
 	raw, err := output.SyscallConn()
 	if err != nil {
 		c.t.Fatal(err)
@@ -130,19 +156,6 @@ func (c *console) run(output *os.File) {
 		}
 		c.cmd.Wait()
 	}()
-	c.t.Cleanup(func() {
-		for _, pid := range c.pids() {
-			unix.Kill(pid, unix.SIGKILL)
-		}
-		unix.Kill(-c.cmd.Process.Pid, unix.SIGKILL) // it leads a group
-		c.cmd.Process.Kill()
-		c.input.Close()
-		output.Close() // whoever still holds the other end
-		<-c.ended
-		if c.t.Failed() {
-			c.t.Logf("output of %q:\n%q", c.cmd.Args, c.text())
-		}
-	})
 }
 
 // take waits for output and takes it, in one step for everybody who asks when the last
@@ -158,7 +171,7 @@ func (c *console) take(raw syscall.RawConn) bool {
 			return false
 		}
 		if more = n > 0 && err == nil || errors.Is(err, unix.EINTR); n > 0 {
-			c.output = append(c.output, buf[:n]...)
+			c.said = append(c.said, buf[:n]...)
 			c.touched()
 		}
 		return true
@@ -176,7 +189,7 @@ func (c *console) touched() {
 func (c *console) text() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return string(c.output)
+	return string(c.said)
 }
 
 func (c *console) lastChange() time.Time {
@@ -233,15 +246,23 @@ func (c *console) pids() []int { return treeOf(c.cmd.Process.Pid) }
 // treeOf lists a process and its descendants.
 func treeOf(root int) []int {
 	children := map[int][]int{}
-	files, _ := filepath.Glob("/proc/[0-9]*/stat")
-	for _, file := range files {
-		text, err := os.ReadFile(file)
+	proc, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	defer proc.Close()
+	names, _ := proc.Readdirnames(-1)
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil {
+			continue
+		}
+		text, err := os.ReadFile("/proc/" + name + "/stat")
 		if err != nil {
 			continue
 		}
 		fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
 		parent, _ := strconv.Atoi(string(fields[1]))
-		pid, _ := strconv.Atoi(strings.Split(file, "/")[2])
 		children[parent] = append(children[parent], pid)
 	}
 	tree := []int{root}
@@ -254,9 +275,27 @@ func treeOf(root int) []int {
 // look takes one look.
 func (c *console) look() Look {
 	if c.isPipe {
-		return Pipe(c.input, c.pids())
+		look := Pipe(c.input, c.pids())
+		if c.unread() && look.Waiting {
+			return Look{Known: true, Why: "there is output that was not read yet"}
+		}
+		return look
 	}
 	return Terminal(c.input, c.pids())
+}
+
+// unread reports whether there is output that was not taken yet.
+func (c *console) unread() bool {
+	c.t.Helper()
+	end, err := endOf(c.output)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	n, err := end.number(unix.TIOCINQ)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return n > 0
 }
 
 // await waits until the program waits for input.
