@@ -23,6 +23,7 @@ import (
 type attempt struct {
 	policy   sandbox.Policy
 	process  executor.Process
+	start    time.Time
 	ear      *ear
 	exit     *executor.Exit
 	end      End
@@ -38,6 +39,15 @@ type attempt struct {
 // attempt the error says why there is no process. With one, it says that the run
 // was cut short or that the end of the process is not known.
 func (t *task) try(ctx context.Context, policy sandbox.Policy) (*attempt, error) {
+	a, err := t.begin(ctx, policy)
+	if err != nil {
+		return nil, err
+	}
+	return a, t.follow(ctx, a)
+}
+
+// begin starts the command once under a policy. An error says why there is no process.
+func (t *task) begin(ctx context.Context, policy sandbox.Policy) (*attempt, error) {
 	t.tries++
 	a := &attempt{policy: policy}
 	a.ear = t.newEar(func() { a.stop(EndOutput) })
@@ -50,7 +60,7 @@ func (t *task) try(ctx context.Context, policy sandbox.Policy) (*attempt, error)
 	}
 	input := t.input(spec)
 
-	begin := time.Now()
+	a.start = time.Now()
 	p, err := t.runner.executor().Start(ctx, spec)
 	if err != nil {
 		a.ear.close()
@@ -61,10 +71,17 @@ func (t *task) try(ctx context.Context, policy sandbox.Policy) (*attempt, error)
 	if input != nil {
 		go feed(p, input)
 	}
+	return a, nil
+}
+
+// follow follows an attempt to its end. The error says that the run was cut short or
+// that the end of the process is not known.
+func (t *task) follow(ctx context.Context, a *attempt) error {
 	release := a.watch(ctx, t.limits.timeout(t.cmd.Timeout), t.cmd)
-	a.exit, err = p.Wait()
+	var err error
+	a.exit, err = a.process.Wait()
 	release()
-	a.duration = time.Since(begin)
+	a.duration = time.Since(a.start)
 	a.ear.close()
 	a.kept = a.ear.kept.Snapshot()
 	a.end = a.ending()
@@ -82,19 +99,19 @@ func (t *task) try(ctx context.Context, policy sandbox.Policy) (*attempt, error)
 	switch {
 	case errors.Is(noSandbox(err), ErrNoSandbox):
 		a.end = EndUnavailable // the sandbox could not be built; the command did not run
-		return a, noSandbox(err)
+		return noSandbox(err)
 	case err != nil:
 		a.end = EndFailed
-		return a, fmt.Errorf("sallyport: the end of the command is not known: %w", err)
+		return fmt.Errorf("sallyport: the end of the command is not known: %w", err)
 	case a.exit.Broken != nil:
 		a.end = EndFailed
-		return a, fmt.Errorf("sallyport: the sandbox did not hold: %w", a.exit.Broken)
+		return fmt.Errorf("sallyport: the sandbox did not hold: %w", a.exit.Broken)
 	case a.end == EndCanceled:
-		return a, canceled(ctx)
+		return canceled(ctx)
 	case a.end == EndFailed:
-		return a, errors.New("sallyport: the end of the command is not known: something else ended its supervision")
+		return errors.New("sallyport: the end of the command is not known: something else ended its supervision")
 	}
-	return a, nil
+	return nil
 }
 
 // input gives a Spec its standard input, and returns what has to be copied there.
@@ -103,6 +120,9 @@ func (t *task) input(spec *executor.Spec) io.Reader {
 	f, isFile := input.(*os.File)
 	if t.cmd.TTY != nil {
 		spec.TTY = t.cmd.TTY
+		if t.session {
+			return nil // it is typed by whoever has the session
+		}
 		if input == nil || isFile && f == nil {
 			return strings.NewReader("") // the null device: it ends at once
 		}
@@ -111,7 +131,7 @@ func (t *task) input(spec *executor.Spec) io.Reader {
 	if isFile {
 		spec.Stdin, input = f, nil // a nil file is the null device, too
 	}
-	spec.PipeStdin = input != nil
+	spec.PipeStdin = input != nil || t.pipe
 	return input
 }
 

@@ -38,6 +38,9 @@ type Cmd struct {
 	// Stdin is read by the command; nil is the null device. An *os.File is
 	// handed on as it is.
 	Stdin io.Reader
+	// OpenStdin gives a session without a terminal a pipe as standard input, which
+	// stays open until CloseInput; else it reads the null device. See [Runner.Start].
+	OpenStdin bool
 	// Stdout and Stderr hear the output as it comes, besides its being kept in
 	// the Result. An *os.File is handed to the command as it is, and then
 	// nothing of that stream is kept. Nil means that it is only kept.

@@ -110,6 +110,9 @@ func (e *ear) hear(s executor.Stream, p []byte) {
 	if p = e.within(p); len(p) == 0 {
 		return
 	}
+	if e.task.also != nil {
+		e.task.also(s, p)
+	}
 	if l := e.relays[s]; l != nil {
 		l.push(p)
 	}

@@ -32,6 +32,11 @@ type Runner struct {
 	// at a time. When it is slow, output events are joined, then dropped and
 	// counted; no other event is ever dropped. See [event.Sink].
 	Events event.Sink
+	// MaxSessions is how many sessions may be alive at once; 0 means 64. One more is
+	// refused with a *TooManySessionsError.
+	MaxSessions int
+	// SequentialIDs numbers sessions from 1000 on instead of by chance, for tests.
+	SequentialIDs bool
 	// Logger gets one line at the end of each run, with names and numbers but
 	// never output or values of variables; nil means silent.
 	Logger *slog.Logger
@@ -43,6 +48,8 @@ type Runner struct {
 	own     *local.Executor // made when Executor is nil
 	running sync.WaitGroup  // runs under way; added to under mu while not closed
 	events  *emitter
+
+	sessions sessions
 }
 
 // enter lets a run in, unless the Runner is closed. The returned context ends

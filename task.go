@@ -30,6 +30,10 @@ type task struct {
 	start  time.Time
 	tries  int
 
+	session bool                          // it is a session, whose input stays open
+	pipe    bool                          // it gets a pipe as standard input
+	also    func(executor.Stream, []byte) // hears the output, too; nil for a run
+
 	args     []string
 	dir      string
 	env      []string
@@ -89,6 +93,8 @@ func (c *Cmd) check() error {
 		return &CmdError{Field: "Args", Reason: "the name of the program is empty"}
 	case c.Resizes != nil && c.TTY == nil:
 		return &CmdError{Field: "Resizes", Reason: "there is no terminal whose size could change; set TTY too"}
+	case c.OpenStdin && c.Stdin != nil:
+		return &CmdError{Field: "OpenStdin", Reason: "Stdin is set too; use one of the two"}
 	case c.Timeout < 0:
 		return &CmdError{Field: "Timeout", Reason: "it is negative; use 0 for no time-out"}
 	}

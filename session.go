@@ -1,0 +1,311 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package sallyport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/headtail"
+)
+
+// A Session is a command that goes on while its caller does something else, and is
+// written to and asked again. Its methods may be called from several goroutines at
+// once; what waits for the command ([Session.Await], [Session.Send], [Session.Yield]) is
+// done one after the other. Close it when it is no longer needed.
+type Session struct {
+	id      string
+	runner  *Runner
+	task    *task
+	attempt *attempt
+	started time.Time
+	done    chan struct{} // closed when everything is over
+	result  *Result       // written before done is closed
+	err     error
+
+	turn chan struct{} // holds a token while somebody waits for the command
+
+	mu       sync.Mutex
+	used     time.Time
+	pending  *headtail.Capture // output since the last reply
+	total    uint64            // bytes that came
+	last     time.Time         // of the last byte
+	changed  chan struct{}     // closed with the next output; nil while nobody waits
+	finished bool              // CloseInput was called on a pipe
+}
+
+// Start starts a command and returns as soon as it runs. The end of ctx keeps it from
+// being started and does nothing to one that was: a session lives until it ends by
+// itself, is terminated or closed, or the Runner is. Cmd.Stdin must be nil; a session
+// with a TTY or with OpenStdin is written to. What Run returns as an error for a
+// command that does not run, Start does.
+func (r *Runner) Start(ctx context.Context, c *Cmd) (*Session, error) {
+	if c.Stdin != nil {
+		return nil, &CmdError{Field: "Stdin", Reason: "a session is written to; set OpenStdin or TTY and use Session.Write"}
+	}
+	life, leave, err := r.enter(context.WithoutCancel(ctx))
+	if err != nil {
+		return nil, err
+	}
+	id, err := r.sessions.reserve(r.MaxSessions, r.SequentialIDs)
+	if err != nil {
+		leave()
+		return nil, err
+	}
+	s, err := r.start(ctx, life, c, id)
+	if err != nil {
+		r.sessions.release()
+		leave()
+		return nil, err
+	}
+	r.sessions.settle(s)
+	go func() {
+		defer leave()
+		s.follow(life)
+	}()
+	return s, nil
+}
+
+// start is Start behind the reservation.
+func (r *Runner) start(ctx, life context.Context, c *Cmd, id string) (*Session, error) {
+	t, err := r.newTask(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	s := &Session{
+		id: id, runner: r, task: t, started: t.start, used: t.start,
+		done: make(chan struct{}), turn: make(chan struct{}, 1), pending: headtail.NewCapture(headtail.DefaultLimit()),
+	}
+	t.session, t.pipe, t.also = true, c.OpenStdin && c.TTY == nil, s.hear
+	if err := t.clear(t.judge()); err != nil {
+		t.ended(nil, err)
+		return nil, err
+	}
+	// Whatever ends first ends the start.
+	both, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(life, func() { cancel(context.Cause(life)) })()
+	if s.attempt, err = t.begin(both, t.choose()); err != nil {
+		t.ended(nil, err)
+		return nil, err
+	}
+	return s, nil
+}
+
+// follow follows the command to its end.
+func (s *Session) follow(life context.Context) {
+	err := s.task.follow(life, s.attempt)
+	s.result, s.err = s.task.conclude(s.attempt, err)
+	s.runner.sessions.end(s)
+	close(s.done)
+}
+
+// hear takes output.
+func (s *Session) hear(stream executor.Stream, p []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pending.Write(headtail.Stream(stream), p)
+	s.total += uint64(len(p))
+	s.last = time.Now()
+	if s.changed != nil {
+		close(s.changed)
+		s.changed = nil
+	}
+}
+
+// ID returns the identity of the session, a decimal number that the Runner never gives
+// to another one.
+func (s *Session) ID() string { return s.id }
+
+// Info returns what a list of sessions shows of this one.
+func (s *Session) Info() SessionInfo {
+	s.mu.Lock()
+	used := s.used
+	s.mu.Unlock()
+	info := SessionInfo{
+		ID: s.id, Run: s.task.id, Args: s.task.args, Dir: s.task.dir, TTY: s.task.cmd.TTY != nil,
+		Started: s.started, LastUsed: used, Running: true, ExitCode: -1,
+	}
+	if s.over() {
+		info.Running = false
+		if s.result != nil {
+			info.ExitCode, info.Signal = s.result.ExitCode, s.result.Signal
+		}
+	}
+	return info
+}
+
+// over reports whether everything is over.
+func (s *Session) over() bool {
+	select {
+	case <-s.done:
+		return true
+	default:
+		return false
+	}
+}
+
+func (s *Session) use() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.used = time.Now()
+}
+
+// The reasons for which input is not taken, found with errors.Is.
+var (
+	// ErrInputClosed says that the command has no input that could be written to.
+	ErrInputClosed = errors.New("sallyport: the session's input is closed; start it with a TTY or with OpenStdin to write to it")
+	// ErrInputFull says that the command does not read: what it was sent before fills
+	// the terminal or the pipe.
+	ErrInputFull = errors.New("sallyport: the command does not read its input, which is full")
+)
+
+// inputPatience is how long a write waits for a command that does not read.
+const inputPatience = 2 * time.Second
+
+// Write writes to the command's input, or types on its terminal. It returns how many
+// bytes were taken: all of them, or an error, which is ErrInputClosed,
+// os.ErrProcessDone, or ErrInputFull when the command has read nothing for 2 seconds.
+func (s *Session) Write(p []byte) (int, error) {
+	s.use()
+	if s.over() {
+		return 0, os.ErrProcessDone
+	}
+	s.mu.Lock()
+	closed := s.finished || !s.task.pipe && s.task.cmd.TTY == nil
+	s.mu.Unlock()
+	if closed {
+		return 0, ErrInputClosed
+	}
+	sum := 0
+	for {
+		if d, ok := s.attempt.process.(executor.Deadliner); ok {
+			if err := d.SetInputDeadline(time.Now().Add(inputPatience)); err != nil {
+				return sum, os.ErrProcessDone
+			}
+		}
+		n, err := s.attempt.process.Write(p[sum:])
+		sum += n
+		switch {
+		case err == nil:
+			return sum, nil
+		case errors.Is(err, os.ErrDeadlineExceeded) && n > 0:
+			continue // it reads, slowly
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return sum, ErrInputFull
+		case errors.Is(err, syscall.EPIPE):
+			return sum, fmt.Errorf("%w: nobody has its other end open any more", ErrInputClosed)
+		case errors.Is(err, os.ErrClosed):
+			return sum, os.ErrProcessDone
+		}
+		return sum, fmt.Errorf("sallyport: cannot write to the session: %w", err)
+	}
+}
+
+// CloseInput ends the command's input. A terminal gets its end-of-file character, and
+// can be written to afterwards.
+func (s *Session) CloseInput() error {
+	s.use()
+	if s.task.cmd.TTY == nil {
+		s.mu.Lock()
+		s.finished = true
+		s.mu.Unlock()
+	}
+	if err := s.attempt.process.CloseInput(); err != nil && !errors.Is(err, os.ErrClosed) {
+		return fmt.Errorf("sallyport: cannot end the session's input: %w", err)
+	}
+	return nil
+}
+
+// Signal sends a signal by number to the command's process group; on a terminal
+// SIGINT, SIGQUIT and SIGTSTP go to the foreground group, as the keys do. It is
+// os.ErrProcessDone when the command has ended.
+func (s *Session) Signal(sig int) error {
+	s.use()
+	return s.attempt.process.Signal(sig)
+}
+
+// Interrupt is Signal with SIGINT.
+func (s *Session) Interrupt() error { return s.Signal(int(syscall.SIGINT)) }
+
+// Resize changes the size of the terminal. It is os.ErrProcessDone when the command
+// has ended, and an error that is errors.ErrUnsupported without a terminal.
+func (s *Session) Resize(size Size) error {
+	s.use()
+	r, ok := s.attempt.process.(executor.Resizer)
+	if !ok || s.task.cmd.TTY == nil {
+		return fmt.Errorf("sallyport: the session has no terminal: %w", errors.ErrUnsupported)
+	}
+	return r.Resize(size)
+}
+
+// Wait blocks until the command has ended and nothing of it is left, and returns what
+// Run would have returned. The end of ctx ends the wait only.
+func (s *Session) Wait(ctx context.Context) (*Result, error) {
+	select {
+	case <-s.done:
+		return s.result, s.err
+	case <-ctx.Done():
+		return nil, fmt.Errorf("sallyport: the wait was canceled: %w", context.Cause(ctx))
+	}
+}
+
+// Terminate ends the command's whole tree: it is asked first (on a terminal by SIGHUP
+// and SIGTERM, else by SIGTERM), and killed after Cmd.Grace. It waits until nothing is
+// left, and reports whether the command was alive. The session can still be asked for
+// what it printed.
+func (s *Session) Terminate(ctx context.Context) (bool, error) {
+	if s.over() {
+		return false, nil
+	}
+	s.attempt.stop(EndCanceled)
+	if _, err := s.Wait(ctx); !s.over() {
+		return true, err
+	}
+	return true, nil
+}
+
+// TerminateAll ends the commands of all sessions, side by side, and returns how many
+// were alive.
+func (r *Runner) TerminateAll(ctx context.Context) (int, error) {
+	t := &r.sessions
+	t.mu.Lock()
+	var all []*Session
+	for _, s := range t.live {
+		all = append(all, s)
+	}
+	t.mu.Unlock()
+	for _, s := range all {
+		s.attempt.stop(EndCanceled)
+	}
+	n := 0
+	for _, s := range all {
+		alive, err := s.Terminate(ctx)
+		if err != nil {
+			return n, err
+		}
+		if alive {
+			n++
+		}
+	}
+	return len(all), nil
+}
+
+// Close ends the command as Terminate does and forgets the session: its identity is
+// not known any more. It may be called more than once.
+func (s *Session) Close() error {
+	s.attempt.stop(EndCanceled)
+	<-s.done
+	s.runner.sessions.forget(s)
+	return nil
+}
+
+var _ io.WriteCloser = (*Session)(nil)
