@@ -10,7 +10,6 @@ import (
 	"io"
 	"os"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/sallyport-dev/sallyport/executor"
@@ -201,7 +200,7 @@ func (s *Session) Write(p []byte) (int, error) {
 			continue // it reads, slowly
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			return sum, ErrInputFull
-		case errors.Is(err, syscall.EPIPE):
+		case errors.Is(err, io.ErrClosedPipe):
 			return sum, fmt.Errorf("%w: nobody has its other end open any more", ErrInputClosed)
 		case errors.Is(err, os.ErrClosed):
 			return sum, os.ErrProcessDone
@@ -233,8 +232,11 @@ func (s *Session) Signal(sig int) error {
 	return s.attempt.process.Signal(sig)
 }
 
-// Interrupt is Signal with SIGINT.
-func (s *Session) Interrupt() error { return s.Signal(int(syscall.SIGINT)) }
+// Interrupt is Signal with SIGINT, which has the same number everywhere.
+func (s *Session) Interrupt() error {
+	const sigint = 2
+	return s.Signal(sigint)
+}
 
 // Resize changes the size of the terminal. It is os.ErrProcessDone when the command
 // has ended, and an error that is errors.ErrUnsupported without a terminal.
@@ -274,7 +276,7 @@ func (s *Session) Terminate(ctx context.Context) (bool, error) {
 }
 
 // TerminateAll ends the commands of all sessions, side by side, and returns how many
-// were alive.
+// there were. The end of ctx ends the wait for them only.
 func (r *Runner) TerminateAll(ctx context.Context) (int, error) {
 	t := &r.sessions
 	t.mu.Lock()
@@ -286,14 +288,9 @@ func (r *Runner) TerminateAll(ctx context.Context) (int, error) {
 	for _, s := range all {
 		s.attempt.stop(EndCanceled)
 	}
-	n := 0
 	for _, s := range all {
-		alive, err := s.Terminate(ctx)
-		if err != nil {
-			return n, err
-		}
-		if alive {
-			n++
+		if _, err := s.Terminate(ctx); err != nil {
+			return len(all), err
 		}
 	}
 	return len(all), nil

@@ -144,7 +144,8 @@ func (s Size) OrUsual() Size {
 type Process interface {
 	// Write writes to the standard input that Spec.PipeStdin asked for, or types on
 	// the terminal of Spec.TTY. It blocks while that is full, and returns how much
-	// was taken: all of it, or an error.
+	// was taken: all of it, or an error, which is io.ErrClosedPipe when nobody reads
+	// any more.
 	Write(p []byte) (int, error)
 	// CloseInput ends standard input. A terminal gets its end-of-file character.
 	CloseInput() error

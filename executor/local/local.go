@@ -16,6 +16,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"sync"
@@ -158,11 +159,19 @@ type process struct {
 	gone    chan struct{} // closed when the Executor has forgotten it
 }
 
-func (p *process) Write(b []byte) (int, error) { return p.running.Write(b) }
-func (p *process) CloseInput() error           { return p.running.CloseInput() }
-func (p *process) Stop()                       { p.running.Stop() }
-func (p *process) Signal(sig int) error        { return p.running.Signal(syscall.Signal(sig)) }
-func (p *process) Sandbox() executor.Sandbox   { return p.sandbox }
+func (p *process) CloseInput() error         { return p.running.CloseInput() }
+func (p *process) Stop()                     { p.running.Stop() }
+func (p *process) Signal(sig int) error      { return p.running.Signal(syscall.Signal(sig)) }
+func (p *process) Sandbox() executor.Sandbox { return p.sandbox }
+
+// Write tells a pipe that nobody reads any more in the words of package io.
+func (p *process) Write(b []byte) (int, error) {
+	n, err := p.running.Write(b)
+	if errors.Is(err, syscall.EPIPE) {
+		err = fmt.Errorf("%w: %w", io.ErrClosedPipe, err)
+	}
+	return n, err
+}
 
 func (p *process) Wait() (*executor.Exit, error) {
 	x, err := p.running.Wait()

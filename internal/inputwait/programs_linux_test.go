@@ -11,7 +11,7 @@ import (
 )
 
 // rounds is how often each program is asked.
-const rounds = 20
+const rounds = 6
 
 // Python on the path of this machine may be a shell script that looks for it.
 const python = "/usr/bin/python3"

@@ -1,0 +1,352 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package sallyport
+
+import (
+	"context"
+	"errors"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sallyport-dev/sallyport/internal/testenv"
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+// sessionRunner returns a Runner whose sessions run in the sandbox.
+func sessionRunner(t *testing.T) *Runner {
+	t.Helper()
+	r := newRunner(t, sandbox.WorkspaceWrite())
+	r.SequentialIDs = true
+	return r
+}
+
+// begin starts a session; on a terminal unless the Cmd says otherwise.
+func begin(t *testing.T, r *Runner, c *Cmd) *Session {
+	t.Helper()
+	if c.TTY == nil && !c.OpenStdin {
+		c.TTY = new(Size)
+	}
+	if c.Dir == "" {
+		c.Dir = t.TempDir()
+	}
+	s, err := r.Start(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// send writes and waits, and fails the test when the reason is another one.
+func send(t *testing.T, s *Session, text string, u Until, want Reason) string {
+	t.Helper()
+	if u.For == 0 {
+		u.For = enough
+	}
+	reply, err := s.Send(t.Context(), []byte(text), u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if reply.Reason != want {
+		t.Fatalf("%q ended with %s, want %s: %q", text, reply.Reason, want, reply.Output)
+	}
+	return reply.Output.String()
+}
+
+func TestSession(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	r := sessionRunner(t)
+	bash := testenv.NeedProgram(t, "bash")
+	shell := func(t *testing.T) *Session {
+		t.Helper()
+		s := begin(t, r, Command(bash, "--norc", "--noprofile", "-i"))
+		send(t, s, "", Until{Input: true}, ReasonInput)
+		return s
+	}
+	t.Run("row3 state stays", func(t *testing.T) {
+		s := shell(t)
+		send(t, s, "export VALUE=from\"\"-before\n", Until{Input: true}, ReasonInput)
+		if out := send(t, s, "echo $VALUE\n", Until{Input: true}, ReasonInput); !strings.Contains(out, "from-before\r\n") {
+			t.Errorf("%q", out)
+		}
+	})
+	t.Run("row4 sessions are apart", func(t *testing.T) {
+		a, b := shell(t), shell(t)
+		send(t, a, "V=only-\"\"here\n", Until{Input: true}, ReasonInput)
+		if out := send(t, b, "echo \"<$V>\"\n", Until{Input: true}, ReasonInput); !strings.Contains(out, "<>\r\n") {
+			t.Errorf("%q", out)
+		}
+		if out := send(t, a, "echo \"<$V>\"\n", Until{Input: true}, ReasonInput); !strings.Contains(out, "<only-here>\r\n") {
+			t.Errorf("%q", out)
+		}
+	})
+	t.Run("row5 what comes later", func(t *testing.T) {
+		s := shell(t)
+		if out := send(t, s, "sleep 0.4 && echo la\"\"ter\n", Until{For: 50 * time.Millisecond, Input: true}, ReasonDeadline); strings.Contains(out, "later") {
+			t.Errorf("%q", out)
+		}
+		if out := send(t, s, "", Until{Input: true}, ReasonInput); !strings.Contains(out, "later\r\n") {
+			t.Errorf("%q", out)
+		}
+	})
+	t.Run("row6 exit", func(t *testing.T) {
+		s := shell(t)
+		reply, err := s.Send(t.Context(), []byte("exit 3\n"), Until{Input: true, For: enough})
+		if err != nil || reply.Reason != ReasonExited || reply.Result == nil || reply.Result.ExitCode != 3 {
+			t.Fatalf("%+v, %v", reply, err)
+		}
+		if _, err := s.Write([]byte("more\n")); !errors.Is(err, os.ErrProcessDone) {
+			t.Errorf("a write after the end: %v", err)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		if _, ok := r.Session(s.ID()); ok {
+			t.Error("it is still known")
+		}
+	})
+	t.Run("row18 list", func(t *testing.T) {
+		s := shell(t)
+		var found bool
+		for _, i := range r.Sessions() {
+			found = found || i.ID == s.ID() && i.Running && i.TTY && i.Args[0] == bash && i.ExitCode == -1
+		}
+		if !found {
+			t.Errorf("%+v lacks %s", r.Sessions(), s.ID())
+		}
+		for _, want := range []bool{true, false} {
+			if alive, err := s.Terminate(t.Context()); err != nil || alive != want {
+				t.Errorf("%v, %v", alive, err)
+			}
+		}
+	})
+	if _, err := r.TerminateAll(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestSessionPrompts: programs that ask are answered when they ask.
+func TestSessionPrompts(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	r := sessionRunner(t)
+	t.Run("row49 a prompt answers at once", func(t *testing.T) {
+		s := begin(t, r, Command(testenv.NeedProgram(t, "python3"), "-q"))
+		send(t, s, "", Until{Input: true}, ReasonInput)
+		begin := time.Now()
+		out := send(t, s, "print(6 * 7)\n", Until{Input: true}, ReasonInput)
+		if took := time.Since(begin); !strings.Contains(out, "42\r\n") || took > time.Second {
+			t.Errorf("%q after %v", out, took)
+		}
+	})
+	t.Run("password", func(t *testing.T) {
+		s := begin(t, r, Command("sh", "-c", `printf 'Password: '; stty -echo; read p; stty echo; echo "got $p"`))
+		reply, err := s.Await(t.Context(), Until{Input: true, For: enough})
+		if err != nil || reply.Reason != ReasonPassword || reply.Output.String() != "Password: " {
+			t.Fatalf("%+v, %v", reply, err)
+		}
+		if out := send(t, s, "secret\n", Until{Input: true}, ReasonExited); out != "got secret\r\n" {
+			t.Errorf("%q", out)
+		}
+	})
+}
+
+func TestSessionConditions(t *testing.T) {
+	r := sessionRunner(t)
+	for _, c := range []struct {
+		name, script string
+		until        Until
+		want         Reason
+		out          string
+	}{
+		{"exit", `echo a; exit 1`, Until{}, ReasonExited, "a\n"},
+		{"first output", `sleep 0.05; echo a; sleep 60`, Until{FirstOutput: true}, ReasonOutput, "a\n"},
+		{"bytes", `echo 123; sleep 0.05; echo 456; sleep 60`, Until{Bytes: 8}, ReasonBytes, "123\n456\n"},
+		{"match", `echo not; sleep 0.05; echo rea; echo dy; sleep 60`, Until{Match: regexp.MustCompile(`rea\ndy`)}, ReasonMatch, "not\nrea\ndy\n"},
+		{"quiet", `echo a; sleep 0.05; echo b; sleep 60`, Until{Quiet: 500 * time.Millisecond}, ReasonQuiet, "a\nb\n"},
+		{"quiet needs output", `sleep 60`, Until{Quiet: time.Millisecond, For: 100 * time.Millisecond}, ReasonDeadline, ""},
+		{"deadline", `echo a; sleep 60`, Until{For: 200 * time.Millisecond}, ReasonDeadline, "a\n"},
+		{"input on a pipe", `echo a; read x; sleep 60`, Until{Input: true}, ReasonInput, "a\n"},
+		{"busy", `sleep 60`, Until{Input: true, For: 200 * time.Millisecond}, ReasonDeadline, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cmd := sh(c.script)
+			cmd.OpenStdin = true
+			s := begin(t, r, cmd)
+			defer s.Close()
+			if c.until.For == 0 {
+				c.until.For = enough
+			}
+			reply, err := s.Await(t.Context(), c.until)
+			if err != nil || reply.Reason != c.want || reply.Output.String() != c.out || reply.Offset != uint64(len(c.out)) {
+				t.Errorf("%+v, %v", reply, err)
+			}
+		})
+	}
+	t.Run("port", func(t *testing.T) {
+		s := begin(t, r, Command(testenv.NeedProgram(t, "python3"), "-c", "import http.server; http.server.HTTPServer(('127.0.0.1', 4567), None).serve_forever()"))
+		defer s.Close()
+		reply, err := s.Await(t.Context(), Until{Port: true, For: enough})
+		if err != nil || reply.Reason != ReasonPort || reply.Port != 4567 {
+			t.Errorf("%+v, %v", reply, err)
+		}
+	})
+	t.Run("canceled", func(t *testing.T) {
+		s := begin(t, r, Command("sh", "-c", "echo kept; sleep 60"))
+		defer s.Close()
+		send(t, s, "", Until{For: 300 * time.Millisecond, Match: regexp.MustCompile("never")}, ReasonDeadline)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := s.Await(ctx, Until{}); !errors.Is(err, context.Canceled) {
+			t.Errorf("%v", err)
+		}
+	})
+	t.Run("bad", func(t *testing.T) {
+		s := begin(t, r, Command("cat"))
+		defer s.Close()
+		var bad *UntilError
+		if _, err := s.Await(t.Context(), Until{Quiet: -1}); !errors.As(err, &bad) || bad.Field != "Quiet" {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+// TestSessionInput is what becomes of input that nobody takes.
+func TestSessionInput(t *testing.T) {
+	r := sessionRunner(t)
+	for _, c := range []struct {
+		name string
+		cmd  *Cmd
+		want error
+		some bool // a part of it is taken
+	}{
+		{"none", sh("sleep 60"), ErrInputClosed, false},
+		{"a full pipe", &Cmd{Script: "sleep 60", Shell: "sh", OpenStdin: true}, ErrInputFull, true},
+		{"a full terminal", &Cmd{Script: "stty -icanon; echo ready; sleep 60", Shell: "sh", TTY: new(Size)}, ErrInputFull, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.cmd.Dir = t.TempDir()
+			s, err := r.Start(t.Context(), c.cmd)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			if c.cmd.TTY != nil {
+				send(t, s, "", Until{Match: regexp.MustCompile("ready")}, ReasonMatch)
+			}
+			n, err := s.Write(make([]byte, 4<<20))
+			if !errors.Is(err, c.want) || (n > 0) != c.some {
+				t.Errorf("%d, %v", n, err)
+			}
+		})
+	}
+	t.Run("closed", func(t *testing.T) {
+		s := begin(t, r, &Cmd{Args: []string{"cat"}, OpenStdin: true})
+		if _, err := s.Write([]byte("all")); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.CloseInput(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Write([]byte("late")); !errors.Is(err, ErrInputClosed) && !errors.Is(err, os.ErrProcessDone) {
+			t.Errorf("%v", err)
+		}
+		res, err := s.Wait(t.Context())
+		if err != nil || res.ExitCode != 0 || res.Output.String() != "all" {
+			t.Errorf("%+v, %v", res, err)
+		}
+	})
+	t.Run("given twice", func(t *testing.T) {
+		var bad *CmdError
+		if _, err := r.Start(t.Context(), &Cmd{Args: []string{"cat"}, Stdin: strings.NewReader("")}); !errors.As(err, &bad) || bad.Field != "Stdin" {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+// TestSessionTable is about numbers and the cap.
+func TestSessionTable(t *testing.T) {
+	r := sessionRunner(t)
+	r.MaxSessions = 4
+	t.Run("row50 refusal", func(t *testing.T) {
+		var ids []string
+		for range 4 {
+			ids = append(ids, begin(t, r, Command("cat")).ID())
+		}
+		dir := t.TempDir()
+		var many *TooManySessionsError
+		_, err := r.Start(t.Context(), &Cmd{Args: []string{"cat"}, Dir: dir})
+		if !errors.As(err, &many) || many.Max != 4 || len(many.Candidates) != 4 || many.Candidates[0].ID != ids[0] || !strings.Contains(err.Error(), ids[0]) {
+			t.Fatalf("%v", err)
+		}
+		for _, id := range ids {
+			if s, ok := r.Session(id); !ok || !s.Info().Running {
+				t.Errorf("%s was ended", id)
+			}
+		}
+		reply, err := must(r.Session(ids[0])).Await(t.Context(), Until{For: time.Nanosecond})
+		if err != nil || len(reply.Notices) != 1 {
+			t.Errorf("%+v, %v", reply, err)
+		}
+		if n, err := r.TerminateAll(t.Context()); n != 4 || err != nil {
+			t.Errorf("%d, %v", n, err)
+		}
+	})
+	t.Run("a start that fails gives its place back", func(t *testing.T) {
+		for range 10 {
+			if _, err := r.Start(t.Context(), &Cmd{Args: []string{"no-such-program"}, Dir: t.TempDir()}); err == nil || errors.As(err, new(*TooManySessionsError)) {
+				t.Fatalf("%v", err)
+			}
+		}
+	})
+	t.Run("numbers are never given twice", func(t *testing.T) {
+		var table sessions
+		seen := make(map[string]bool)
+		for range 3000 {
+			id, err := table.reserve(0, false)
+			table.release()
+			n, numErr := strconv.Atoi(id)
+			if err != nil || numErr != nil || seen[id] || n < firstID || n > lastID {
+				t.Fatalf("%q, %v, %v, seen %v", id, err, numErr, seen[id])
+			}
+			seen[id] = true
+		}
+	})
+	t.Run("row39 the end of the caller's context", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		s, err := r.Start(ctx, &Cmd{Args: []string{"cat"}, TTY: new(Size), Dir: t.TempDir()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		if out := send(t, s, "still here\n", Until{Match: regexp.MustCompile(`here\r\nstill here`)}, ReasonMatch); out == "" {
+			t.Error("nothing came")
+		}
+	})
+}
+
+func must(s *Session, _ bool) *Session { return s }
+
+// TestSessionsParallel: row38, two sessions go on side by side, one does one thing after
+// the other.
+func TestSessionsParallel(t *testing.T) {
+	r := sessionRunner(t)
+	var all sync.WaitGroup
+	for range 8 {
+		s := begin(t, r, Command("cat"))
+		for i := range 4 {
+			all.Go(func() {
+				word := "word" + strconv.Itoa(i)
+				reply, err := s.Send(t.Context(), []byte(word+"\n"), Until{For: enough, Match: regexp.MustCompile(word + `\r\n` + word + `\r\n`)})
+				if err != nil || reply.Reason != ReasonMatch {
+					t.Errorf("%s: %+v, %v", word, reply, err)
+				}
+			})
+		}
+	}
+	all.Wait()
+}
