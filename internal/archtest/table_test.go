@@ -48,6 +48,7 @@ var layers = map[string]int{
 	"internal/toolcache": layerContracts,
 	"internal/tree":      layerWords,
 	"internal/spill":     layerWords,
+	"internal/tty":       layerWords,
 
 	"approval":          layerContracts,
 	"executor":          layerContracts,
@@ -199,9 +200,7 @@ var roomModules = map[string][]string{
 	"github.com/spf13/pflag": {"internal/cli"},
 	// Encodings for text, widths of characters for screen.
 	"golang.org/x/text": {"internal/screen", "internal/text"},
-	// The prompt on the terminal is the second user; until it is there, the
-	// command line is the only one.
-	"golang.org/x/term": {"approval", "internal/cli"},
+	"golang.org/x/term": {"internal/tty"},
 
 	"go.starlark.net":                        {"rules"},
 	"mvdan.cc/sh/v3":                         {"internal/shell"},
@@ -241,7 +240,7 @@ var loads = []load{
 var perOSRooms = []string{
 	"approval", "internal/cgroup", "internal/confine", "internal/guard", "internal/landlock", "internal/launch", "internal/notify", "internal/oneshot", "internal/overlay",
 	"internal/proc", "internal/repo", "internal/toolcache",
-	"internal/runlog", "internal/spill",
+	"internal/runlog", "internal/spill", "internal/tty",
 }
 
 // A waiver lets one file break one rule about sources, for a reason.

@@ -14,10 +14,9 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/term"
-
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/internal/environ"
+	"github.com/sallyport-dev/sallyport/internal/tty"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -161,7 +160,7 @@ func mustBeFolder(flag, dir string) error {
 // environment returns what the command gets of our variables.
 func (o *runOptions) environment(env *Env) sallyport.EnvPolicy {
 	policy := environ.ForAgent()
-	if isTerminal(env.Stdin) && isTerminal(env.Stdout) {
+	if tty.Is(env.Stdin) && tty.Is(env.Stdout) {
 		policy = environ.ForTerminal()
 	}
 	switch o.inherit {
@@ -199,8 +198,6 @@ func (o *runOptions) absent(env *Env) []string {
 	}
 	return names
 }
-
-func isTerminal(f *os.File) bool { return f != nil && term.IsTerminal(int(f.Fd())) }
 
 // policy returns what a command in dir may touch.
 func (o *runOptions) policy(dir string) (sandbox.Policy, error) {

@@ -214,6 +214,12 @@ func (x *Terminal) Modes() unix.Termios {
 	return modes
 }
 
+// SetModes gives the terminal modes, as a shell does between two programs.
+func (x *Terminal) SetModes(modes unix.Termios) {
+	x.t.Helper()
+	x.control(func(fd int) error { return unix.IoctlSetTermios(fd, unix.TCSETS, &modes) })
+}
+
 // control makes a request about the terminal. The master answers for both ends.
 func (x *Terminal) control(request func(fd int) error) {
 	x.t.Helper()

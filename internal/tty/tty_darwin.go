@@ -1,0 +1,37 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tty
+
+import (
+	"errors"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// The requests for modes, see termios(4).
+const (
+	getModes = unix.TIOCGETA
+	setModes = unix.TIOCSETA
+)
+
+// reopen returns nil: opening /dev/fd gives the same description once more, and the
+// terminal's name may lead elsewhere. The description that is there is read, when
+// select(2) says that there is something.
+func reopen(int) *os.File { return nil }
+
+// await blocks until there is something to read from the terminal or from wake. Without
+// keys, only wake counts. It takes select(2), because poll(2) knows no terminals here.
+func await(fd, wake int, keys bool) (ready, woken, gone bool, err error) {
+	for {
+		var set unix.FdSet
+		set.Set(wake)
+		if keys {
+			set.Set(fd)
+		}
+		if _, err = unix.Select(max(fd, wake)+1, &set, nil, nil, nil); !errors.Is(err, unix.EINTR) {
+			return keys && set.IsSet(fd), set.IsSet(wake), false, err
+		}
+	}
+}

@@ -1,0 +1,45 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tty
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// The requests for modes, see ioctl_tty(2).
+const (
+	getModes = unix.TCGETS
+	setModes = unix.TCSETS
+)
+
+// reopen opens the terminal behind fd once more, so that it can be read without
+// blocking while the description that others hold stays as it is. Nil means that it
+// cannot be opened, as for a user who has taken over another one's terminal.
+func reopen(fd int) *os.File {
+	again, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", fd), unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil
+	}
+	return os.NewFile(uintptr(again), "terminal")
+}
+
+// await blocks until there is something to read from the terminal or from wake, or
+// the terminal is gone. Without keys, only wake and the end count.
+func await(fd, wake int, keys bool) (ready, woken, gone bool, err error) {
+	fds := []unix.PollFd{{Fd: int32(fd)}, {Fd: int32(wake), Events: unix.POLLIN}}
+	if keys {
+		fds[0].Events = unix.POLLIN
+	}
+	for {
+		if _, err = unix.Poll(fds, -1); !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	got := fds[0].Revents
+	return got&unix.POLLIN != 0, fds[1].Revents != 0, got&(unix.POLLHUP|unix.POLLERR|unix.POLLNVAL) != 0, err
+}

@@ -1,0 +1,36 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !linux && !darwin
+
+package tty
+
+import "os"
+
+// A Terminal is that of the person in front of this process. There is none here.
+type Terminal struct{}
+
+// Foreground reports whether this process may change and read the terminal f without
+// being stopped; here there are no jobs.
+func Foreground(f *os.File) bool { return Is(f) }
+
+// Open returns [ErrUnsupported].
+func Open(*os.File) (*Terminal, error) { return nil, ErrUnsupported }
+
+// Raw returns [ErrUnsupported].
+func (t *Terminal) Raw(bool) error { return ErrUnsupported }
+
+// Restore does nothing.
+func (t *Terminal) Restore() error { return nil }
+
+// Suspend does nothing.
+func (t *Terminal) Suspend() error { return nil }
+
+// Sizes returns nil, a channel from which nothing comes.
+func (t *Terminal) Sizes() <-chan Size { return nil }
+
+// Read returns [ErrUnsupported].
+func (t *Terminal) Read([]byte) (int, error) { return 0, ErrUnsupported }
+
+// Close does nothing.
+func (t *Terminal) Close() error { return nil }
