@@ -14,12 +14,14 @@ type flag struct {
 	long  string // without dashes
 	short byte   // 0 for none
 	value string // what the value is called, "" for a switch
-	help  string
-	group string // heading in the help text
-	words []string
+	// toggle is a switch that can be turned off, too: --name=false.
+	toggle bool
+	help   string
+	group  string // heading in the help text
+	words  []string
 	// kind is what the completion offers for the value when there are no words.
 	kind completionKind
-	// set takes the value, "" for a switch. Its error is a clause that follows
+	// set takes the value, "" for a switch that stands alone. Its error is a clause that follows
 	// the flag's name.
 	set func(value string) error
 	// missing says why this version does not take the flag, a clause. It is in the
@@ -70,11 +72,11 @@ func parseLong(flags []flag, args []string, fail func(error)) []string {
 	case f == nil:
 		fail(unknownFlag(flags, "--"+name))
 		return args
-	case f.value == "" && inline:
+	case f.value == "" && inline && !f.toggle:
 		fail(usage("%s takes no value", f.name()))
 		return args
 	case f.value == "":
-		give(f, f.name(), "", fail)
+		give(f, f.name(), value, fail)
 		return args
 	case !inline && len(args) == 0:
 		fail(usage("%s needs a value: %s %s", f.name(), f.name(), f.value))
@@ -99,6 +101,9 @@ func parseShort(flags []flag, args []string, fail func(error)) []string {
 		switch {
 		case f == nil:
 			fail(unknownFlag(flags, written))
+			return args
+		case f.toggle && strings.HasPrefix(cluster, "="):
+			give(f, written, cluster[1:], fail)
 			return args
 		case f.value == "":
 			give(f, written, "", fail)
@@ -172,6 +177,22 @@ func chosen(to *string, words []string) func(string) error {
 // on returns the function that switches *to on.
 func on(to *bool) func(string) error {
 	return func(string) error { *to = true; return nil }
+}
+
+// toggled returns the function that switches *to on or off, and notes in *given that
+// it was.
+func toggled(to, given *bool) func(string) error {
+	return func(v string) error {
+		switch v {
+		case "", "true":
+			*to, *given = true, true
+		case "false":
+			*to, *given = false, true
+		default:
+			return fmt.Errorf("%q is neither true nor false", v)
+		}
+		return nil
+	}
 }
 
 // text returns the function that sets *to to any text that is not empty.

@@ -91,6 +91,12 @@ func (o *runOptions) matter() []string {
 		add("-e", v)
 	}
 	add("-C", o.dir)
+	switch {
+	case o.hasTTY && o.tty:
+		words = append(words, "-t")
+	case o.hasTTY:
+		words = append(words, "-t=false")
+	}
 	return words
 }
 

@@ -34,7 +34,12 @@ func runVerb(ctx context.Context, env *Env, args []string) error {
 	if err != nil {
 		return report.failed(err)
 	}
-	signals := forwardSignals()
+	console, err := o.console(env)
+	if err != nil {
+		return report.failed(err)
+	}
+	defer console.close()
+	signals := forwardSignals(console)
 	defer signals.stop(env.Last)
 	cmd, err := o.command(env, words)
 	if err != nil {
@@ -48,18 +53,23 @@ func runVerb(ctx context.Context, env *Env, args []string) error {
 		return report.failed(err)
 	}
 	report.warn(policy, cmd.Dir)
-	return execute(ctx, &sallyport.Runner{Policy: policy}, cmd, report, signals)
+	return execute(ctx, &sallyport.Runner{Policy: policy}, cmd, report, signals, console)
 }
 
 // execute runs cmd and reports how it ended.
-func execute(ctx context.Context, runner *sallyport.Runner, cmd *sallyport.Cmd, report *report, signals *forwarder) error {
+func execute(ctx context.Context, runner *sallyport.Runner, cmd *sallyport.Cmd, report *report, signals *forwarder, console *console) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	report.attach(runner, cmd, cancel)
+	console.attach(cmd, signals)
 	cmd.Signals = signals.channel()
 	cmd.Ready = signals.ready
+	if err := console.begin(); err != nil {
+		return report.failed(err)
+	}
 	start := time.Now()
 	res, err := runner.Run(ctx, cmd)
+	console.close()
 	about := report.about(res, err)
 	if about.Run == "" {
 		about.Run = report.identity()
@@ -170,6 +180,9 @@ func (o *runOptions) environment(env *Env) sallyport.EnvPolicy {
 		policy.Inherit = environ.InheritCore
 	case "none":
 		policy.Inherit = environ.InheritNone
+	}
+	if o.ownTerminal(env) {
+		policy.Named = append(policy.Named, "TERM")
 	}
 	for _, v := range o.variables {
 		name, value, set := strings.Cut(v, "=")

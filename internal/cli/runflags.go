@@ -40,6 +40,8 @@ type runOptions struct {
 	maxOutput    int
 	hasMaxOutput bool
 
+	tty, hasTTY bool
+
 	json, jsonl, quiet, verbose, interactive, help bool
 }
 
@@ -109,6 +111,8 @@ func (o *runOptions) commandFlags() []flag {
 			help: "set a variable, or pass on one of ours whatever its name\n(repeatable)"},
 		{long: "env-inherit", value: "WHICH", group: group, words: inheritWords, set: chosen(&o.inherit, inheritWords),
 			help: "all, core or none of our variables; never those whose names\nlook like secrets (default all on a terminal, else core)"},
+		{long: "tty", short: 't', toggle: true, group: group, set: toggled(&o.tty, &o.hasTTY),
+			help: "give it a terminal of its own, made in the sandbox: jobs,\nkeys and window sizes work as usual; -t=false hands on ours\n(default on when input and output are terminals, without\n--json and --jsonl, and not in the background)"},
 		{long: "interactive", short: 'i', group: group, set: on(&o.interactive),
 			help: "keep standard input open; run hands it on in any case"},
 		{long: "timeout", value: "DUR", group: group, set: duration(&o.timeout, nil),
@@ -141,7 +145,6 @@ func (o *runOptions) outputFlags() []flag {
 func missingFlags() []flag {
 	const gone = "is not in this version, which could not keep what it asks for; leave it out"
 	flags := []flag{
-		{long: "tty", short: 't', missing: "needs interactive sessions, which are not in this version; leave it out, the command gets the terminal of this process"},
 		{long: "detach", missing: gone},
 	}
 	for _, name := range []string{

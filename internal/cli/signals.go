@@ -7,13 +7,16 @@ import (
 	"os"
 	"os/signal"
 	"sync"
+	"syscall"
 )
 
 // A forwarder hands the signals that arrive here on to a command.
 type forwarder struct {
 	arrived chan os.Signal
 	numbers chan int
-	ready   chan struct{} // closed when all signals are listened for
+	ready   chan struct{}        // closed when all signals are listened for
+	lost    chan chan<- struct{} // the terminal is gone; closes what it gets when the command knows
+	console *console             // suspended before a stop; nil without a terminal to suspend
 	over    chan struct{}
 	running sync.WaitGroup
 }
@@ -25,14 +28,18 @@ type forwarder struct {
 // Until the runtime is told to listen it throws some signals away, and ends the
 // process for the others. ready tells when it listens for all. No command may begin
 // before: what it says makes people send signals.
-func forwardSignals() *forwarder {
+//
+// With a console the command has a terminal of its own: its size is not told by a
+// signal. Nil is none.
+func forwardSignals(c *console) *forwarder {
 	f := &forwarder{
 		arrived: make(chan os.Signal, 32), numbers: make(chan int),
 		ready: make(chan struct{}), over: make(chan struct{}),
+		lost: make(chan chan<- struct{}), console: c,
 	}
 	f.running.Go(func() {
 		for _, s := range forwarded() {
-			if !signal.Ignored(s) {
+			if !signal.Ignored(s) && !(c != nil && isResize(s)) {
 				signal.Notify(f.arrived, s)
 			}
 		}
@@ -58,19 +65,50 @@ func (f *forwarder) stop(last bool) {
 
 // forward sends until it is over.
 func (f *forwarder) forward() {
+	hangUps, told := 0, false
 	for {
 		select {
 		case s := <-f.arrived:
-			f.send(number(s))
+			if s == syscall.SIGHUP {
+				if hangUps++; told && hangUps == 1 {
+					continue // the command has heard of this one
+				}
+			}
+			f.deliver(number(s), isStop(s))
 			if isStop(s) {
-				// Whoever reads the channel has sent the signal on when it comes
-				// back for more. 0 is no signal.
-				f.send(0)
+				f.console.suspend()
 				stopSelf()
 			}
+		case done := <-f.lost:
+			if hangUps == 0 && !signal.Ignored(syscall.SIGHUP) {
+				told = true
+				f.deliver(number(syscall.SIGHUP), true)
+			}
+			close(done)
 		case <-f.over:
 			return
 		}
+	}
+}
+
+// deliver sends a signal, and with wait returns when it has been sent on.
+func (f *forwarder) deliver(n int, wait bool) {
+	f.send(n)
+	if wait {
+		// Whoever reads the channel has sent the signal on when it comes back for
+		// more. 0 is no signal.
+		f.send(0)
+	}
+}
+
+// hangUp tells the command that its terminal is gone, unless it has been told. It
+// returns when the command knows, or it is over.
+func (f *forwarder) hangUp() {
+	done := make(chan struct{})
+	select {
+	case f.lost <- done:
+		<-done
+	case <-f.over:
 	}
 }
 

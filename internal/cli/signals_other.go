@@ -24,4 +24,7 @@ func number(s os.Signal) int {
 // isStop reports whether a signal asks for a stop; there is none here.
 func isStop(os.Signal) bool { return false }
 
+// isResize reports whether a signal tells about the window; there is none here.
+func isResize(os.Signal) bool { return false }
+
 func stopSelf() {}

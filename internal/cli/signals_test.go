@@ -14,7 +14,7 @@ import (
 // TestForwardOrder sends what this process hears on, in order, and stops when it
 // is told to, also when nobody listens.
 func TestForwardOrder(t *testing.T) {
-	f := forwardSignals()
+	f := forwardSignals(nil)
 	numbers := f.channel()
 	<-f.ready
 	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {

@@ -31,6 +31,9 @@ func number(s os.Signal) int {
 // isStop reports whether a signal asks for a stop that ends with SIGCONT.
 func isStop(s os.Signal) bool { return s == syscall.SIGTSTP }
 
+// isResize reports whether a signal tells that the window has another size.
+func isResize(s os.Signal) bool { return s == syscall.SIGWINCH }
+
 // stopSelf stops this process until SIGCONT arrives, as the terminal that sent
 // SIGTSTP expects.
 func stopSelf() {

@@ -197,6 +197,8 @@ func TestMatter(t *testing.T) {
 			switch {
 			case len(f.words) > 0:
 				value = f.words[len(f.words)-1]
+			case f.toggle:
+				value = ""
 			case f.long == "grant":
 				value = "git"
 			case f.long == "allow":

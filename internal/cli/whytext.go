@@ -220,7 +220,7 @@ func cureCommand(r runlog.Record) []string {
 	}
 	words := []string{"sallyport", "run"}
 	for i := 0; i < len(r.Flags); i++ {
-		if i+1 == len(r.Flags) || r.Flags[i] == "--no-caches" || r.Flags[i] == "--no-observer" {
+		if i+1 == len(r.Flags) || slices.Contains([]string{"--no-caches", "--no-observer", "-t", "-t=false"}, r.Flags[i]) {
 			words = append(words, r.Flags[i])
 			continue
 		}

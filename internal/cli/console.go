@@ -1,0 +1,157 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"errors"
+	"os"
+	"sync"
+
+	"github.com/sallyport-dev/sallyport"
+	"github.com/sallyport-dev/sallyport/internal/tty"
+)
+
+// A console connects a command that has a terminal of its own with whoever is in
+// front of this process. A nil console is that of a command without one; all methods
+// do nothing then.
+type console struct {
+	env *Env
+	// term is the terminal in front of this process: for its size, and for keys if it
+	// is standard input. Nil when no standard stream is one.
+	term *tty.Terminal
+	size tty.Size
+	// keys says that standard input is term, and shown that what the command shows
+	// goes to it.
+	keys, shown bool
+	apart       *os.File // what stays the command's standard error; nil is its terminal
+
+	signals *forwarder
+	resizes chan sallyport.Size
+	over    chan struct{}
+	passing sync.WaitGroup
+}
+
+// ownTerminal reports whether the command gets a terminal of its own.
+func (o *runOptions) ownTerminal(env *Env) bool {
+	switch {
+	case o.hasTTY:
+		return o.tty
+	case o.json || o.jsonl:
+		return false
+	}
+	// What runs in the background must not take keys, and reads ours as ever.
+	return ownTerminals && tty.Is(env.Stdin) && tty.Is(env.Stdout) && tty.Foreground(env.Stdin)
+}
+
+// console returns the console of a command that gets a terminal, and nil for others.
+// It must be closed. It changes nothing yet.
+func (o *runOptions) console(env *Env) (*console, error) {
+	if !o.ownTerminal(env) {
+		return nil, nil //nolint:nilnil // a nil console is one that does nothing
+	}
+	captured := o.json || o.jsonl
+	c := &console{
+		env: env, keys: tty.Is(env.Stdin), shown: !captured && tty.Is(env.Stdout),
+		resizes: make(chan sallyport.Size), over: make(chan struct{}),
+	}
+	// What is redirected stays so. One file for both streams is one stream on a terminal,
+	// as it is without one.
+	if !captured && !tty.Is(env.Stderr) && !sameFile(env.Stdout, env.Stderr) {
+		c.apart = env.Stderr
+	}
+	for _, f := range []*os.File{env.Stdin, env.Stdout, env.Stderr} {
+		if !tty.Is(f) {
+			continue
+		}
+		var err error
+		if c.term, err = tty.Open(f); err != nil {
+			return nil, err
+		}
+		c.size = tty.SizeOf(f)
+		break
+	}
+	return c, nil
+}
+
+// sameFile reports whether the same thing is open in both.
+func sameFile(f, g *os.File) bool {
+	a, err := f.Stat()
+	b, err2 := g.Stat()
+	return err == nil && err2 == nil && os.SameFile(a, b)
+}
+
+// attach gives cmd, which has its streams, its terminal.
+func (c *console) attach(cmd *sallyport.Cmd, signals *forwarder) {
+	if c == nil {
+		return
+	}
+	c.signals = signals
+	cmd.TTY = &sallyport.Size{Cols: c.size.Cols, Rows: c.size.Rows}
+	if c.keys {
+		cmd.Stdin = c
+	}
+	if cmd.Stderr = nil; c.apart != nil {
+		cmd.Stderr = c.apart
+	}
+	if c.term == nil {
+		return
+	}
+	cmd.Resizes = c.resizes
+	c.passing.Go(func() {
+		for s := range c.term.Sizes() {
+			select {
+			case c.resizes <- sallyport.Size(s):
+			case <-c.over:
+				return
+			}
+		}
+	})
+}
+
+// begin hands every key on from now on, until close. It comes shortly before the command
+// runs, so that nothing is shown twice that is typed meanwhile, and what the command asks the
+// terminal about is not answered into the echo.
+func (c *console) begin() error {
+	if c == nil || !c.keys {
+		return nil
+	}
+	err := c.term.Raw(!c.shown)
+	if errors.Is(err, tty.ErrGone) {
+		return nil // the command hears of it
+	}
+	return err
+}
+
+// Read reads keys for the command. When the terminal is gone, the command gets SIGHUP
+// before the end of its input.
+func (c *console) Read(p []byte) (int, error) {
+	n, err := c.term.Read(p)
+	if errors.Is(err, tty.ErrGone) {
+		c.signals.hangUp()
+	}
+	return n, err
+}
+
+// suspend leaves the terminal to the shell that will have it while this process is
+// stopped.
+func (c *console) suspend() {
+	if c != nil && c.term != nil {
+		_ = c.term.Suspend() // nobody could mend it
+	}
+}
+
+// close leaves the terminal as it was found. It may be called more than once.
+func (c *console) close() {
+	if c == nil || c.term == nil {
+		return
+	}
+	select {
+	case <-c.over:
+		return
+	default:
+	}
+	close(c.over)
+	_ = c.term.Close() // nobody could mend it
+	c.passing.Wait()
+}
