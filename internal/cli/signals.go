@@ -74,7 +74,8 @@ func (f *forwarder) forward() {
 					continue // the command has heard of this one
 				}
 			}
-			f.deliver(number(s), isStop(s))
+			// The end of input comes after a hang-up, and a stop after the command's own.
+			f.deliver(number(s), isStop(s) || s == syscall.SIGHUP)
 			if isStop(s) {
 				f.console.suspend()
 				stopSelf()

@@ -30,6 +30,7 @@ type Terminal struct {
 	t      testing.TB
 	cmd    *exec.Cmd
 	master *os.File
+	before unix.Termios
 
 	more  chan struct{} // something was seen; holds one
 	over  chan struct{} // closed when nothing more will be seen
@@ -76,6 +77,7 @@ func StartTerminal(t testing.TB, cmd *exec.Cmd, cols, rows uint16) *Terminal {
 	x := &Terminal{t: t, cmd: cmd, more: make(chan struct{}, 1), over: make(chan struct{}), ended: make(chan struct{})}
 	var slave *os.File
 	x.master, slave = OpenTerminal(t, cols, rows)
+	x.before = x.Modes()
 	control := -1
 	for i, have := range []bool{cmd.Stdin != nil, cmd.Stdout != nil, cmd.Stderr != nil} {
 		if have {
@@ -199,6 +201,9 @@ func (x *Terminal) Resize(cols, rows uint16) {
 	})
 }
 
+// ModesBefore returns the modes that the program found.
+func (x *Terminal) ModesBefore() unix.Termios { return x.before }
+
 // Modes returns the modes of the terminal as they are now, also after the end of the
 // program.
 func (x *Terminal) Modes() unix.Termios {
@@ -212,6 +217,17 @@ func (x *Terminal) Modes() unix.Termios {
 		return err
 	})
 	return modes
+}
+
+// Foreground returns the number of the process group in the foreground.
+func (x *Terminal) Foreground() int {
+	x.t.Helper()
+	var group int
+	x.control(func(fd int) (err error) {
+		group, err = unix.IoctlGetInt(fd, unix.TIOCGPGRP)
+		return err
+	})
+	return group
 }
 
 // SetModes gives the terminal modes, as a shell does between two programs.

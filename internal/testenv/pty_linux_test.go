@@ -19,7 +19,7 @@ func TestTerminal(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c",
 		`echo "is $(tty)"; stty size; read a; echo "got $a"; stty size; stty -echo; echo blind; read b; echo "then $b"; exit 7`)
 	x := StartTerminal(t, cmd, 91, 17)
-	before := x.Modes()
+	before := x.ModesBefore()
 	if got := x.Expect(`is (/dev/pts/\d+)\r\n`); len(got) != 2 || !strings.HasPrefix(got[1], "/dev/pts/") {
 		t.Errorf("%q", got)
 	}

@@ -126,7 +126,7 @@ func isRaw(m unix.Termios) bool { return m.Lflag&(unix.ICANON|unix.ECHO|unix.ISI
 func TestKeys(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	x, _ := start(t, "keys")
-	before := x.Modes()
+	before := x.ModesBefore()
 	x.Expect(`ready false <nil>\r\n`)
 	if m := x.Modes(); !isRaw(m) || m.Oflag&unix.OPOST != 0 {
 		t.Errorf("the modes are %+v", m)
@@ -161,7 +161,7 @@ func TestKeepOutput(t *testing.T) {
 // TestCooked: without raw mode, the end of file is the key that it was.
 func TestCooked(t *testing.T) {
 	x, _ := start(t, "cooked")
-	before := x.Modes()
+	before := x.ModesBefore()
 	x.Expect(`ready`)
 	x.Send("\x04")
 	x.Expect(`"\\x04"\r+\n`)
@@ -177,7 +177,7 @@ func TestCooked(t *testing.T) {
 // TestPanic: the modes come back when the owner of the terminal panics.
 func TestPanic(t *testing.T) {
 	x, errs := start(t, "panic")
-	before := x.Modes()
+	before := x.ModesBefore()
 	x.Expect("ready")
 	if code := x.Wait(); code != 2 || !strings.Contains(errs.String(), "as asked for") {
 		t.Errorf("exit code %d, %s", code, errs)
@@ -238,7 +238,7 @@ func TestGoesOn(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			x, _ := start(t, "keys")
-			before := x.Modes()
+			before := x.ModesBefore()
 			x.Expect("ready")
 			if tt.suspend {
 				x.Send("s")
@@ -330,7 +330,7 @@ func shell() error {
 // the first keys.
 func TestToldNothing(t *testing.T) {
 	x, errs := start(t, "shell")
-	before := x.Modes()
+	before := x.ModesBefore()
 	x.Expect(`ready.*\(<nil>\)`)
 	if got := x.Modes(); got != before {
 		t.Errorf("in the background: the modes are %+v, and were %+v", got, before)
@@ -366,7 +366,7 @@ func TestJobs(t *testing.T) {
 	cmd.Env = append(testenv.Environ(), programVar+"=keys", "PS1=> ", "SELF="+self)
 	x := testenv.StartTerminal(t, cmd, 80, 24)
 	x.Expect("> $")
-	before := x.Modes()
+	before := x.ModesBefore()
 	const untilStopped = "until jobs %1 | grep -q Stopped; do :; done; echo has $((6*7))\r"
 	x.Send("\"$SELF\" & p=$!\r")
 	x.Expect(`ready`)
