@@ -7,6 +7,8 @@ package cli
 
 import (
 	"os"
+	"slices"
+	"sync"
 	"syscall"
 	"testing"
 )
@@ -34,5 +36,43 @@ func TestForwardOrder(t *testing.T) {
 	case n := <-numbers:
 		t.Fatalf("%d after the end", n)
 	default:
+	}
+}
+
+// TestHangUpOnce: a terminal that goes away is told once, whoever notices it first.
+func TestHangUpOnce(t *testing.T) {
+	tests := []struct {
+		name  string
+		first func(*forwarder)
+		then  func(*forwarder)
+	}{
+		{"the reader first", (*forwarder).hangUp, func(f *forwarder) { f.arrived <- syscall.SIGHUP }},
+		{"the signal first", func(f *forwarder) { f.arrived <- syscall.SIGHUP }, (*forwarder).hangUp},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			f := forwardSignals(nil)
+			defer f.stop(false)
+			<-f.ready
+			var done sync.WaitGroup
+			defer done.Wait()
+			done.Go(func() {
+				tt.first(f)
+				tt.then(f)
+				f.arrived <- syscall.SIGTERM
+			})
+			var got []int
+			for n := range f.channel() {
+				if n != 0 {
+					got = append(got, n)
+				}
+				if n == int(syscall.SIGTERM) {
+					break
+				}
+			}
+			if want := []int{int(syscall.SIGHUP), int(syscall.SIGTERM)}; !slices.Equal(got, want) {
+				t.Errorf("%v, want %v", got, want)
+			}
+		})
 	}
 }
