@@ -4,8 +4,10 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -13,6 +15,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -431,4 +434,61 @@ func TestRefusedOnTerminal(t *testing.T) {
 		t.Errorf("exit code %d", code)
 	}
 	unchanged(t, x)
+}
+
+// TestStoppedAlone: a stop without a shell around it leaves the terminal as it was, and
+// going on takes it back.
+func TestStoppedAlone(t *testing.T) {
+	testenv.NeedUserNS(t)
+	s := newSeat(t)
+	x := s.run(t, "--", "sh", "-c", `trap "stty size" WINCH; echo go; while :; do read a && exit 0; done`)
+	x.Expect("go")
+	x.Signal(syscall.SIGTSTP)
+	for {
+		err := unix.Waitid(unix.P_PID, x.PID(), nil, unix.WSTOPPED|unix.WNOWAIT, nil)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, unix.EINTR) {
+			t.Fatal(err)
+		}
+	}
+	unchanged(t, x)
+	x.Resize(90, 30)
+	x.Signal(syscall.SIGCONT)
+	x.Expect(`30 90\r\n`)
+	if m := x.Modes(); !isRaw(m) {
+		t.Errorf("the modes are %+v", m)
+	}
+	x.Send("\r")
+	if code := x.Wait(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	unchanged(t, x)
+}
+
+// TestLostUntold: the loss of a terminal that is not the controlling one is told by no
+// signal, and the command hears of it all the same.
+func TestLostUntold(t *testing.T) {
+	testenv.NeedUserNS(t)
+	s := newSeat(t)
+	master, slave := testenv.OpenTerminal(t, 80, 24)
+	cmd := s.command(t, "sallyport", "run", "-q", "-t", "--", "sh", "-c", `trap "echo hup >&2; exit 7" HUP; echo go; while :; do read a; done`)
+	cmd.Stdin, cmd.Stdout = slave, slave
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := master.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(master).ReadString('\n'); line != "go\r\n" {
+		t.Fatalf("%q, %v", line, err)
+	}
+	_ = master.Close()
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 7 || errs.String() != "hup\n" {
+		t.Errorf("%v, %q", err, errs.String())
+	}
 }
