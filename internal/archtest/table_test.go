@@ -19,6 +19,7 @@ const (
 	layerStories
 	layerEngines
 	layerRoot
+	layerTools
 	layerDoors
 	layerCLI
 	layerMain
@@ -74,6 +75,8 @@ var layers = map[string]int{
 
 	rootRoom: layerRoot,
 
+	"unified": layerTools,
+
 	"internal/config":     layerDoors,
 	"internal/console":    layerDoors,
 	"internal/execserver": layerDoors,
@@ -122,7 +125,7 @@ var walls = []wall{
 	{
 		from: []string{anyRoom},
 		apart: []string{
-			"internal/config", "internal/console", "internal/execserver", "internal/fleet", "internal/mcpserver",
+			"unified", "internal/config", "internal/console", "internal/execserver", "internal/fleet", "internal/mcpserver",
 			"internal/cli", "cmd/sallyport", "internal/bench", "internal/archtest",
 		},
 		to:     []string{rootRoom},

@@ -1,0 +1,189 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package unified
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// An ArgumentError says what is wrong with the arguments of a tool call.
+type ArgumentError struct {
+	Tool     string // "exec_command" or "write_stdin"
+	Argument string // its name; empty when it is about all of them
+	Reason   string // a clause, with the mend
+	Err      error  // the cause; may be nil
+}
+
+// Error returns one sentence that names the tool and the argument.
+func (e *ArgumentError) Error() string {
+	if e.Argument == "" {
+		return fmt.Sprintf("%s: the arguments cannot be used: %s", e.Tool, e.Reason)
+	}
+	return fmt.Sprintf("%s: the argument `%s` cannot be used: %s", e.Tool, e.Argument, e.Reason)
+}
+
+// Unwrap gives the cause.
+func (e *ArgumentError) Unwrap() error { return e.Err }
+
+// members are the values of a JSON object by name. What is null is absent.
+type members map[string]json.RawMessage
+
+// parseObject reads one JSON object whose keys are all among known, spelled exactly
+// so and each there once. Package encoding/json would take keys of other letter case
+// and the last of two equal ones, and what a model meant by those is not known.
+func parseObject(tool string, data []byte, known ...string) (members, error) {
+	fail := func(reason string, err error) (members, error) {
+		return nil, &ArgumentError{Tool: tool, Reason: reason, Err: err}
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	if first, err := d.Token(); err != nil {
+		return fail("they are no JSON", err)
+	} else if first != json.Delim('{') {
+		return fail("they must be a JSON object", nil)
+	}
+	found := make(members)
+	for d.More() {
+		key, err := d.Token()
+		if err != nil {
+			return fail("they are no JSON", err)
+		}
+		name, _ := key.(string)
+		if !slices.Contains(known, name) {
+			return nil, &ArgumentError{Tool: tool, Argument: name, Reason: "there is no such argument"}
+		}
+		if _, twice := found[name]; twice {
+			return nil, &ArgumentError{Tool: tool, Argument: name, Reason: "it is given twice"}
+		}
+		var value json.RawMessage
+		if err := d.Decode(&value); err != nil {
+			return fail("they are no JSON", err)
+		}
+		found[name] = value
+	}
+	if _, err := d.Token(); err != nil {
+		return fail("they are no JSON", err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return fail("something follows the JSON object", nil)
+	}
+	for name, value := range found {
+		if string(value) == "null" {
+			delete(found, name)
+		}
+	}
+	return found, nil
+}
+
+// A reader takes values out of the members of a tool's arguments, and keeps the first
+// error.
+type reader struct {
+	tool string
+	from members
+	err  error
+}
+
+// fail notes that an argument is not as it should be.
+func (r *reader) fail(name, reason string, err error) {
+	if r.err == nil {
+		r.err = &ArgumentError{Tool: r.tool, Argument: name, Reason: reason, Err: err}
+	}
+}
+
+// require fails for an argument that is absent.
+func (r *reader) require(name string) {
+	if _, ok := r.from[name]; !ok {
+		r.fail(name, "it is missing", nil)
+	}
+}
+
+// take decodes a member into v, which stays as it is when there is none.
+func take[T any](r *reader, name, kind string, v *T) bool {
+	value, ok := r.from[name]
+	if !ok {
+		return false
+	}
+	if err := json.Unmarshal(value, v); err != nil {
+		r.fail(name, "it must be "+kind, err)
+		return false
+	}
+	return true
+}
+
+func (r *reader) text(name string) (s string) {
+	take(r, name, "a string", &s)
+	return s
+}
+
+func (r *reader) truth(name string) *bool {
+	var b bool
+	if !take(r, name, "true or false", &b) {
+		return nil
+	}
+	return &b
+}
+
+// count reads a number that counts something. A fraction of zero is none, so 1e3 and
+// 1000.0 are fine; models write both.
+func (r *reader) count(name string) (n int, ok bool) {
+	value, ok := r.from[name]
+	if !ok {
+		return 0, false
+	}
+	if whole, err := strconv.Atoi(string(value)); err == nil && whole >= 0 {
+		return whole, true
+	}
+	const most = 1 << 53 // beyond it not every whole number is a float64
+	var f float64
+	if err := json.Unmarshal(value, &f); err != nil || f < 0 || f > most || f != math.Trunc(f) {
+		r.fail(name, "it must be a whole number, 0 or more", err)
+		return 0, false
+	}
+	return int(f), true
+}
+
+// mostMilliseconds is more than any limit on time lets through, and small enough for
+// a time.Duration.
+const mostMilliseconds = 1 << 40
+
+// milliseconds reads a time. One of zero that was asked for is told from one that was
+// not by being a nanosecond; no limit makes a difference between the two.
+func (r *reader) milliseconds(name string) time.Duration {
+	n, ok := r.count(name)
+	if !ok {
+		return 0
+	}
+	return max(time.Duration(min(n, mostMilliseconds))*time.Millisecond, 1)
+}
+
+// conditions reads the arguments that both tools share.
+func (r *reader) conditions() Conditions {
+	c := Conditions{Idle: r.milliseconds("until_idle_ms"), InputWait: r.truth("until_input_wait")}
+	c.MinBytes, _ = r.count("min_bytes")
+	if pattern := r.text("until_regex"); pattern != "" {
+		re, err := regexp.Compile(pattern)
+		if err != nil {
+			r.fail("until_regex", err.Error(), err)
+		}
+		c.Match = re
+	}
+	return c
+}
+
+// tokens reads max_output_tokens.
+func (r *reader) tokens() *int {
+	n, ok := r.count("max_output_tokens")
+	if !ok {
+		return nil
+	}
+	return &n
+}

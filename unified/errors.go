@@ -1,0 +1,162 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package unified
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+// The errors that need no details. Their texts, and those of the types below, are
+// what models know from Codex; they have no prefix because the answer of the tool,
+// [ExecText] and [WriteText], has one.
+//
+//nolint:staticcheck // the texts are a contract
+var (
+	// ErrUnavailable says that there is no Runner, or that the tools are closed.
+	ErrUnavailable = errors.New("unified exec is unavailable in this session")
+	// ErrNoCommand is the error for an empty command.
+	ErrNoCommand = errors.New("missing command line for unified exec request")
+	// ErrStdinClosed is the error for text to a command without a terminal whose
+	// standard input was not kept open.
+	ErrStdinClosed = errors.New("stdin is closed for this session; rerun exec_command with tty=true to keep stdin open")
+	// ErrNoInterrupt says that the executor has no signals.
+	ErrNoInterrupt = errors.New("process interrupt is not supported by this process backend")
+	// ErrJustificationAlone is the error for a reason without a wish.
+	ErrJustificationAlone = errors.New("`justification` requires an explicit `sandbox_permissions`; use `sandbox_permissions: \"require_escalated\"` for unsandboxed execution, or omit `justification`.")
+	// ErrAdditionalAlone is the error for single permissions that are not asked for.
+	ErrAdditionalAlone = errors.New("`additional_permissions` requires `sandbox_permissions` set to `with_additional_permissions`")
+	// ErrAdditionalDisabled is the error for asking for single permissions, which is
+	// not possible here.
+	ErrAdditionalDisabled = errors.New("additional permissions are disabled; enable features.exec_permission_approvals before using with_additional_permissions")
+)
+
+// A CreateError says that a command was not started.
+type CreateError struct {
+	Err error // why; what Runner.Start returned
+}
+
+// Error returns the sentence of the contract with the reason.
+func (e *CreateError) Error() string {
+	return "Failed to create unified exec process: " + e.Err.Error()
+}
+
+// Unwrap gives the reason.
+func (e *CreateError) Unwrap() error { return e.Err }
+
+// A FailedError says that a process was ended because something around it failed: its
+// network was refused, or its executor lost it.
+type FailedError struct {
+	Message string
+	Err     error // the cause; may be nil
+}
+
+// Error returns the sentence of the contract with the message.
+func (e *FailedError) Error() string { return "Unified exec process failed: " + e.Message }
+
+// Unwrap gives the cause.
+func (e *FailedError) Unwrap() error { return e.Err }
+
+// An UnknownProcessError says that a number belongs to no process: there was none, or
+// its end was already told.
+type UnknownProcessError struct{ ID int }
+
+// Error returns the sentence of the contract with the number.
+func (e *UnknownProcessError) Error() string { return fmt.Sprintf("Unknown process id %d", e.ID) }
+
+// A WriteError says that text did not reach a program that still runs.
+type WriteError struct {
+	Accepted int   // bytes that it did reach
+	Err      error // why
+}
+
+// Error returns the sentence of the contract, and what is known.
+func (e *WriteError) Error() string {
+	return fmt.Sprintf("failed to write to stdin: %d bytes were accepted: %v", e.Accepted, e.Err)
+}
+
+// Unwrap gives the cause.
+func (e *WriteError) Unwrap() error { return e.Err }
+
+// A DeniedError says that the sandbox kept a command from something and that it failed.
+// No function returns it as an error of a call; see [Response.Denied].
+type DeniedError struct {
+	Message string           // the output, or the exit code when there was none
+	Denials []sandbox.Denial // the facts; empty for a suspicion
+}
+
+// Error returns the sentence of the contract with the message.
+func (e *DeniedError) Error() string { return "Command denied by sandbox: " + e.Message }
+
+// An InvalidPathError says that a path cannot exist on the system where it is needed.
+type InvalidPathError struct{ Path, System string }
+
+// Error returns the sentence of the contract.
+func (e *InvalidPathError) Error() string {
+	return fmt.Sprintf("%s is not valid on %s", strings.ReplaceAll(e.Path, "\x00", `\0`), e.System)
+}
+
+// An UnknownEnvironmentError says that a request names a machine that is not there.
+type UnknownEnvironmentError struct{ ID string }
+
+// Error returns the sentence of the contract.
+func (e *UnknownEnvironmentError) Error() string {
+	return fmt.Sprintf("unknown turn environment id `%s`", e.ID)
+}
+
+// A TooManyError says that a command was not started because as many as may run do.
+type TooManyError struct {
+	Max int
+	// Candidates are the processes that could be ended, those first that have been
+	// left alone for longest.
+	Candidates []Info
+	Err        error // what the Runner said; nil when these tools knew it themselves
+}
+
+// shownCandidates is how many processes the text of a TooManyError names.
+const shownCandidates = 8
+
+// Error returns one sentence with the first candidates.
+func (e *TooManyError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d processes are running, which is as many as may; end one of them first", e.Max)
+	for i, c := range e.Candidates {
+		if i == shownCandidates {
+			fmt.Fprintf(&b, " and %d more", len(e.Candidates)-i)
+			break
+		}
+		sep := ", "
+		if i == 0 {
+			sep = ", such as the one that was left alone for longest: "
+		}
+		fmt.Fprintf(&b, "%ssession %d (%s)", sep, c.SessionID, oneLine(c.Command))
+	}
+	return b.String()
+}
+
+// Unwrap gives what the Runner said.
+func (e *TooManyError) Unwrap() error { return e.Err }
+
+// mostCommand is how much of a command stands in a sentence, in characters.
+const mostCommand = 60
+
+// oneLine returns a command as it can stand in a sentence.
+func oneLine(command string) string {
+	line := []rune(strings.Join(strings.Fields(command), " "))
+	if len(line) > mostCommand {
+		return string(line[:mostCommand-1]) + "…"
+	}
+	return string(line)
+}
+
+// ExecText returns what a model is told about a call of exec_command that failed.
+func ExecText(command string, err error) string {
+	return fmt.Sprintf("exec_command failed for `%s`: %v", command, err)
+}
+
+// WriteText returns what a model is told about a call of write_stdin that failed.
+func WriteText(err error) string { return "write_stdin failed: " + err.Error() }

@@ -1,0 +1,93 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package unified
+
+import (
+	"math"
+	"time"
+
+	"github.com/sallyport-dev/sallyport/internal/text"
+)
+
+// The numbers of the contract, as Codex has them. Times are how long a call waits for
+// output (its yield).
+const (
+	MinYield          = 250 * time.Millisecond // of every call
+	MaxYield          = 30 * time.Second       // of a start and of a write
+	MinPoll           = 5 * time.Second        // of a write without text
+	MaxPoll           = 5 * time.Minute        // the same, unless Tools.MaxPoll says otherwise
+	DefaultStartYield = 10 * time.Second       // of a start that does not say
+	DefaultWriteYield = MinYield               // of a write that does not say
+	WindowsStartYield = 10 * time.Second       // the least yield of a start on Windows, where programs start slowly
+
+	DefaultOutputTokens = 10_000  // what a response shows of the output unless it is told
+	FallbackTokens      = 2_500   // what it shows at most when nothing is known about the model: 10 000 bytes
+	BufferBytes         = 1 << 20 // what is kept of the output of one call, and of a whole process for its end event
+	BufferTokens        = BufferBytes / 4
+
+	DefaultMaxProcesses = 64 // processes at a time
+	DefaultWarnAt       = 60 // processes from which on a response warns
+	ProtectedProcesses  = 8  // most recently used processes that an eviction leaves alone
+
+	DeltaBytes = 8192   // of one Delta at most
+	MaxDeltas  = 10_000 // of one process; what comes after them is one gap
+)
+
+// Graces after the end of a process.
+const (
+	// trailingGrace is how long output may come after the process has ended, when
+	// something else holds its streams.
+	trailingGrace = 100 * time.Millisecond
+	// denialGrace is how long after the end of a process somebody may still say that
+	// its network was refused.
+	denialGrace = 100 * time.Millisecond
+)
+
+// StartYield returns how long a start waits that asked for d, on a system in the
+// words of GOOS. Zero means [DefaultStartYield].
+func StartYield(d time.Duration, system string) time.Duration {
+	if d == 0 {
+		d = DefaultStartYield
+	}
+	if system == "windows" {
+		d = max(d, WindowsStartYield)
+	}
+	return min(max(d, MinYield), MaxYield)
+}
+
+// WriteYield returns how long a write of text waits that asked for d. Zero means
+// [DefaultWriteYield].
+func WriteYield(d time.Duration) time.Duration {
+	return min(max(d, MinYield), MaxYield)
+}
+
+// PollYield returns how long a write without text waits that asked for d, where the
+// longest poll is longest: zero means [MaxPoll], and less than [MinPoll] means that.
+func PollYield(d, longest time.Duration) time.Duration {
+	if longest == 0 {
+		longest = MaxPoll
+	}
+	return min(max(d, MinPoll), max(longest, MinPoll))
+}
+
+// outputTokens returns how many tokens of output a response shows: what the caller
+// asked for, at most what the model's policy allows. Zero as policy is the
+// fallback, a negative one has no bound.
+func outputTokens(asked *int, policy int) int {
+	tokens := DefaultOutputTokens
+	if asked != nil {
+		tokens = max(*asked, 0)
+	}
+	switch {
+	case policy < 0:
+		return tokens
+	case policy == 0:
+		policy = FallbackTokens
+	}
+	return min(tokens, policy)
+}
+
+// tokenCount returns the estimated number of tokens in n bytes, rounded up. It
+// saturates.
+func tokenCount(n uint64) int { return text.TokenCount(int(min(n, math.MaxInt))) }

@@ -1,0 +1,232 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package unified
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"time"
+)
+
+// A Request is a call of exec_command. Only Command must be set.
+type Request struct {
+	// CallID is the caller's name for the call, not one of its arguments. It is
+	// found again in responses, events and lists; empty is as good as any.
+	CallID string
+
+	// Command is a script for the shell (cmd).
+	Command string
+	// Dir is where it runs (workdir): relative to Tools.Cmd.Dir, which is also what
+	// empty means.
+	Dir string
+	// Shell names the shell; empty means the user's own.
+	Shell string
+	// Login makes it a login shell; nil means no.
+	Login *bool
+
+	// TTY gives the command a terminal of its own; false gives it pipes.
+	TTY bool
+	// Stdin says what a command without a terminal reads from. The zero Stdin is the
+	// null device, so that nothing can be written to it later.
+	Stdin Stdin
+
+	// Yield is how long the call waits for the command at most; 0 means 10 s, and
+	// see [StartYield].
+	Yield time.Duration
+	// MaxOutputTokens is how much output the response shows, in tokens of four bytes;
+	// nil means [DefaultOutputTokens]. Tools.OutputTokens bounds it.
+	MaxOutputTokens *int
+	// Until names what ends the wait earlier than Yield.
+	Until Conditions
+
+	// Permissions asks for more than the sandbox gives, and Justification says why.
+	Permissions   Permissions
+	Justification string
+	// PrefixRule proposes what an approval could cover from then on. It is a proposal
+	// only, and nothing here decides by it. Nil proposes nothing.
+	PrefixRule []string
+	// Additional are the permissions for WithAdditional, a JSON object.
+	Additional json.RawMessage
+
+	// EnvironmentID names the machine to run on; empty means the only one.
+	EnvironmentID string
+}
+
+// Conditions end the wait of a call before its time is up, any of them. The end of the
+// process always does. The zero Conditions add waiting for input on a terminal.
+type Conditions struct {
+	// Idle ends it when nothing has come for so long after the first output; 0 never.
+	Idle time.Duration
+	// Match ends it when the output since the last response, as text, matches; nil
+	// never.
+	Match *regexp.Regexp
+	// InputWait ends it when the program waits for input. Nil means true on a
+	// terminal, unless Tools.Compatible is set, and false on pipes.
+	InputWait *bool
+	// MinBytes ends it when so much output has come; 0 never.
+	MinBytes int
+}
+
+// Stdin says what a command without a terminal reads from.
+type Stdin string
+
+// The kinds of standard input. The empty Stdin is StdinNull.
+const (
+	StdinNull Stdin = "null" // the null device
+	StdinPipe Stdin = "pipe" // a pipe that stays open for write_stdin
+	StdinTTY  Stdin = "tty"  // a terminal, as Request.TTY asks for one
+)
+
+// Permissions says what a command asks for beyond the sandbox's policy.
+type Permissions string
+
+// The kinds of permissions. The empty Permissions asks for nothing and does not go with
+// a justification.
+const (
+	UseDefault       Permissions = "use_default"                 // nothing
+	RequireEscalated Permissions = "require_escalated"           // to run outside the sandbox, which needs an approval
+	WithAdditional   Permissions = "with_additional_permissions" // single permissions, which is refused here
+)
+
+// UnmarshalJSON reads the arguments of a call. Keys that it does not know, keys that
+// come twice and values of other types are an *ArgumentError; null is as good as
+// absent. CallID stays as it is.
+func (q *Request) UnmarshalJSON(data []byte) error {
+	const tool = "exec_command"
+	from, err := parseObject(tool, data,
+		"cmd", "workdir", "shell", "login", "tty", "stdin", "yield_time_ms", "max_output_tokens",
+		"sandbox_permissions", "justification", "prefix_rule", "additional_permissions", "environment_id",
+		"until_idle_ms", "until_regex", "until_input_wait", "min_bytes")
+	if err != nil {
+		return err
+	}
+	r := &reader{tool: tool, from: from}
+	r.require("cmd")
+	parsed := Request{
+		CallID: q.CallID, Command: r.text("cmd"), Dir: r.text("workdir"), Shell: r.text("shell"), Login: r.truth("login"),
+		Stdin: Stdin(r.text("stdin")), Yield: r.milliseconds("yield_time_ms"), MaxOutputTokens: r.tokens(), Until: r.conditions(),
+		Permissions: Permissions(r.text("sandbox_permissions")), Justification: r.text("justification"),
+		Additional: from["additional_permissions"], EnvironmentID: r.text("environment_id"),
+	}
+	if tty := r.truth("tty"); tty != nil {
+		parsed.TTY = *tty
+	}
+	take(r, "prefix_rule", "a list of strings", &parsed.PrefixRule)
+	if a := parsed.Additional; len(a) > 0 && a[0] != '{' {
+		r.fail("additional_permissions", "it must be an object", nil)
+	}
+	if r.err == nil {
+		r.err = parsed.check()
+	}
+	if r.err != nil {
+		return r.err
+	}
+	*q = parsed
+	return nil
+}
+
+// check refuses a request that means nothing or two things.
+func (q *Request) check() error {
+	fail := func(argument, format string, args ...any) error {
+		return &ArgumentError{Tool: "exec_command", Argument: argument, Reason: fmt.Sprintf(format, args...)}
+	}
+	switch {
+	case !slices.Contains([]Stdin{"", StdinNull, StdinPipe, StdinTTY}, q.Stdin):
+		return fail("stdin", "%q is none of null, pipe and tty", q.Stdin)
+	case q.TTY && (q.Stdin == StdinNull || q.Stdin == StdinPipe):
+		return fail("stdin", "it is %s and tty is true; use one of the two", q.Stdin)
+	case !slices.Contains([]Permissions{"", UseDefault, RequireEscalated, WithAdditional}, q.Permissions):
+		return fail("sandbox_permissions", "%q is none of use_default, require_escalated and with_additional_permissions", q.Permissions)
+	case q.Yield < 0:
+		return fail("yield_time_ms", "it must be 0 or more")
+	}
+	if err := q.Until.check("exec_command"); err != nil {
+		return err
+	}
+	return q.checkWish()
+}
+
+// checkWish refuses wishes that nobody could decide about.
+func (q *Request) checkWish() error {
+	switch {
+	case q.Justification != "" && q.Permissions == "":
+		return ErrJustificationAlone
+	case len(q.Additional) > 0 && q.Permissions != WithAdditional:
+		return ErrAdditionalAlone
+	case q.Permissions == WithAdditional:
+		return ErrAdditionalDisabled
+	}
+	return nil
+}
+
+// check refuses conditions that no process can meet.
+func (c *Conditions) check(tool string) error {
+	switch {
+	case c.Idle < 0:
+		return &ArgumentError{Tool: tool, Argument: "until_idle_ms", Reason: "it must be 0 or more"}
+	case c.MinBytes < 0:
+		return &ArgumentError{Tool: tool, Argument: "min_bytes", Reason: "it must be 0 or more"}
+	}
+	return nil
+}
+
+// terminal reports whether the command gets a terminal.
+func (q *Request) terminal() bool { return q.TTY || q.Stdin == StdinTTY }
+
+// A WriteRequest is a call of write_stdin. Only SessionID must be set.
+type WriteRequest struct {
+	// SessionID is the number that a Response gave (session_id).
+	SessionID int
+	// Chars is written to the program as it is. Empty writes nothing and only waits.
+	// For a program without a terminal U+0003 alone is an interrupt.
+	Chars string
+	// EOF ends the input after Chars: the end-of-file character on a terminal, the
+	// end of the pipe otherwise.
+	EOF bool
+
+	// Yield is how long the call waits at most; 0 means 250 ms, see [WriteYield] and
+	// for a call that writes nothing [PollYield].
+	Yield time.Duration
+	// MaxOutputTokens is as in [Request].
+	MaxOutputTokens *int
+	// Until names what ends the wait earlier than Yield.
+	Until Conditions
+}
+
+// UnmarshalJSON reads the arguments of a call as [Request.UnmarshalJSON] does.
+func (w *WriteRequest) UnmarshalJSON(data []byte) error {
+	const tool = "write_stdin"
+	from, err := parseObject(tool, data, "session_id", "chars", "eof", "yield_time_ms", "max_output_tokens",
+		"until_idle_ms", "until_regex", "until_input_wait", "min_bytes")
+	if err != nil {
+		return err
+	}
+	r := &reader{tool: tool, from: from}
+	r.require("session_id")
+	parsed := WriteRequest{
+		Chars: r.text("chars"), Yield: r.milliseconds("yield_time_ms"), MaxOutputTokens: r.tokens(), Until: r.conditions(),
+	}
+	parsed.SessionID, _ = r.count("session_id")
+	if eof := r.truth("eof"); eof != nil {
+		parsed.EOF = *eof
+	}
+	if r.err != nil {
+		return r.err
+	}
+	*w = parsed
+	return nil
+}
+
+// check refuses a request that means nothing.
+func (w *WriteRequest) check() error {
+	if w.Yield < 0 {
+		return &ArgumentError{Tool: "write_stdin", Argument: "yield_time_ms", Reason: "it must be 0 or more"}
+	}
+	return w.Until.check("write_stdin")
+}
+
+// polls reports whether the call writes nothing.
+func (w *WriteRequest) polls() bool { return w.Chars == "" && !w.EOF }

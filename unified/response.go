@@ -1,0 +1,245 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package unified
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/sallyport-dev/sallyport/internal/headtail"
+	"github.com/sallyport-dev/sallyport/internal/text"
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+// A Response is the answer to a call.
+type Response struct {
+	CallID  string // of the call that started the process, also in answers to writes
+	ChunkID string // names this response: six lower-case hexadecimal digits
+	// WallTime is how long the call waited for output; starting and writing are not in it.
+	WallTime time.Duration
+
+	// SessionID is what to write to; 0 when the process has ended.
+	SessionID int
+	// ExitCode is the exit code of a process that ended during the call, 128+Signal
+	// when a signal ended it; nil for one that still runs.
+	ExitCode *int
+	Signal   int
+
+	// Output is what came since the last response, with a line in it where bytes
+	// were omitted.
+	Output []byte
+	// OmittedBytes counts the bytes that came and are not in Output, and
+	// OriginalTokens estimates the tokens of all that came, those included.
+	OmittedBytes   uint64
+	OriginalTokens int
+
+	Command string // what was started
+	Reason  Reason // what ended the wait
+
+	// Denials are what the sandbox kept the command from, when it has ended. They are
+	// facts, or guesses that say so (sandbox.Guessed). DenialsOmitted counts more.
+	Denials        []sandbox.Denial
+	DenialsOmitted int
+	// SuspectDenied says that the exit code and the words in the output look like a
+	// refusal of a sandbox that nobody watched. It is a guess and often wrong.
+	SuspectDenied bool
+
+	// Notices are sentences about other processes: ended to make room, or too many.
+	Notices []string
+
+	text      string // Output for reading
+	marker    string // the line in text for what was omitted; empty for nothing
+	tokens    int    // how much of it is shown
+	truncated bool   // the caller of the JSON form asked for that
+	plain     bool   // nothing but what Codex has
+}
+
+// setOutput makes the forms of the output out of what was collected.
+func (r *Response) setOutput(s headtail.Snapshot) {
+	r.Output = s.Render()
+	r.OmittedBytes, r.OriginalTokens = s.Omitted, tokenCount(s.Total)
+	head, tail, omitted := mend(s)
+	r.text = decode(head)
+	if omitted > 0 {
+		marker := headtail.Marker(omitted)
+		r.text += marker + decode(tail)
+		r.marker = strings.Trim(marker, "\n")
+	}
+}
+
+func decode(b []byte) string {
+	if utf8.Valid(b) {
+		return string(b)
+	}
+	return text.Decode(b, text.DecodeOptions{})
+}
+
+// mend takes away the parts of a character that a gap cut off at its edges, and counts
+// them as omitted. Without a gap all is head.
+func mend(s headtail.Snapshot) (head, tail []byte, omitted uint64) {
+	if s.Omitted == 0 {
+		return s.Bytes(), nil, 0
+	}
+	head, tail = s.Head, s.Tail
+	head = head[:len(head)-unfinished(head)]
+	for len(tail) > 0 && len(s.Tail)-len(tail) < utf8.UTFMax-1 && !utf8.RuneStart(tail[0]) {
+		tail = tail[1:]
+	}
+	return head, tail, s.Omitted + uint64(len(s.Head)-len(head)+len(s.Tail)-len(tail))
+}
+
+// unfinished returns how many bytes at the end of b begin a character whose rest may
+// still come: 0 to 3.
+func unfinished(b []byte) int {
+	for n := 1; n < utf8.UTFMax && n <= len(b); n++ {
+		if last := b[len(b)-n:]; utf8.RuneStart(last[0]) {
+			if !utf8.FullRune(last) {
+				return n
+			}
+			return 0
+		}
+	}
+	return 0
+}
+
+// Text returns the response as a model reads it: lines of facts and then the output,
+// cut to what the call asked for.
+func (r *Response) Text() string {
+	var b strings.Builder
+	if r.ChunkID != "" {
+		fmt.Fprintf(&b, "Chunk ID: %s\n", r.ChunkID)
+	}
+	fmt.Fprintf(&b, "Wall time: %.4f seconds\n", r.WallTime.Seconds())
+	if r.ExitCode != nil {
+		fmt.Fprintf(&b, "Process exited with code %d\n", *r.ExitCode)
+	}
+	if r.SessionID != 0 {
+		fmt.Fprintf(&b, "Process running with session ID %d\n", r.SessionID)
+	}
+	fmt.Fprintf(&b, "Original token count: %d\n", r.OriginalTokens)
+	if !r.plain {
+		r.writeFacts(&b)
+	}
+	b.WriteString("Output:\n")
+	b.WriteString(r.body())
+	return b.String()
+}
+
+// writeFacts writes the lines that Codex does not have. Each stands for something that
+// does not happen there, or that nobody is told.
+func (r *Response) writeFacts(b *strings.Builder) {
+	switch r.Reason {
+	case InputWait:
+		b.WriteString("Process is waiting for input\n")
+	case Password:
+		b.WriteString("Process is waiting for a password\n")
+	}
+	for _, d := range r.Denials {
+		fmt.Fprintf(b, "Sandbox denied: %s\n", oneLineFact(d.String()))
+	}
+	if r.DenialsOmitted > 0 {
+		fmt.Fprintf(b, "Sandbox denied: %d more accesses\n", r.DenialsOmitted)
+	}
+	for _, n := range r.Notices {
+		fmt.Fprintf(b, "%s\n", oneLineFact(n))
+	}
+}
+
+// oneLineFact keeps a fact on its line, so that a name that a program chose cannot
+// look like a line of ours.
+func oneLineFact(s string) string {
+	return strings.Map(func(c rune) rune {
+		if c == '\n' || c == '\r' {
+			return ' '
+		}
+		return c
+	}, s)
+}
+
+// body returns the output cut to the tokens of the response.
+func (r *Response) body() string {
+	budget := text.Tokens(r.tokens)
+	if r.marker == "" {
+		return text.FormatTruncated(r.text, budget)
+	}
+	if text.TokenCount(len(r.text)) <= r.tokens {
+		return r.text // the marker is in it
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "Warning: truncated output (original token count: %d)\n", r.OriginalTokens)
+	cut := text.TruncateMiddle(r.text, budget)
+	if !strings.Contains(cut, r.marker) {
+		fmt.Fprintf(&b, "%s\n", r.marker)
+	}
+	fmt.Fprintf(&b, "\n%s", cut)
+	return b.String()
+}
+
+// MarshalJSON returns the response as programs read it: chunk_id, wall_time_seconds,
+// exit_code, session_id, original_token_count and output, which is cut only if the
+// call named a number of tokens. Unless the tools are compatible ones, what else is
+// known follows.
+func (r *Response) MarshalJSON() ([]byte, error) {
+	form := struct {
+		ChunkID        string  `json:"chunk_id,omitempty"`
+		WallTime       float64 `json:"wall_time_seconds"`
+		ExitCode       *int    `json:"exit_code,omitempty"`
+		SessionID      int     `json:"session_id,omitempty"`
+		OriginalTokens int     `json:"original_token_count"`
+		Output         string  `json:"output"`
+
+		Reason         Reason           `json:"reason,omitempty"`
+		Signal         int              `json:"signal,omitempty"`
+		OmittedBytes   uint64           `json:"output_omitted_bytes,omitempty"`
+		Denials        []sandbox.Denial `json:"denials,omitempty"`
+		DenialsOmitted int              `json:"denials_omitted,omitempty"`
+		SuspectDenied  bool             `json:"suspect_denied,omitempty"`
+		Notices        []string         `json:"notices,omitempty"`
+	}{
+		ChunkID: r.ChunkID, WallTime: r.WallTime.Seconds(), ExitCode: r.ExitCode, SessionID: r.SessionID,
+		OriginalTokens: r.OriginalTokens, Output: r.text,
+	}
+	if r.truncated {
+		form.Output = r.body()
+	}
+	if !r.plain {
+		form.Reason, form.Signal, form.OmittedBytes = r.Reason, r.Signal, r.OmittedBytes
+		form.Denials, form.DenialsOmitted, form.SuspectDenied = r.Denials, r.DenialsOmitted, r.SuspectDenied
+		form.Notices = r.Notices
+	}
+	return json.Marshal(form)
+}
+
+// Denied returns a *DeniedError when the command failed and the sandbox kept it from
+// something, or seems to have, for callers who treat that as an error; else nil. Only
+// one with Denials that are no guesses is a fact.
+func (r *Response) Denied() error {
+	if r.ExitCode == nil || *r.ExitCode == 0 || len(r.Denials) == 0 && !r.SuspectDenied {
+		return nil
+	}
+	e := &DeniedError{Denials: r.Denials, Message: text.TruncateMiddle(r.text, text.Tokens(BufferTokens))}
+	if r.text == "" {
+		e.Message = fmt.Sprintf("Process exited with code %d", *r.ExitCode)
+	}
+	return e
+}
+
+// newChunkID returns six random lower-case hexadecimal digits from source; nil means
+// the system's.
+func newChunkID(source io.Reader) (string, error) {
+	if source == nil {
+		source = rand.Reader
+	}
+	var b [3]byte
+	if _, err := io.ReadFull(source, b[:]); err != nil {
+		return "", fmt.Errorf("unified: no random bytes for a chunk id: %w", err)
+	}
+	return hex.EncodeToString(b[:]), nil
+}

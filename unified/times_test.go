@@ -1,0 +1,522 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package unified
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sallyport-dev/sallyport"
+)
+
+// heard keeps events.
+type heard struct {
+	mu   sync.Mutex
+	list []Event
+}
+
+func (h *heard) hear(e Event) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.list = append(h.list, e)
+}
+
+// of returns the events of one type, in order.
+func of[E Event](h *heard) (list []E) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, e := range h.list {
+		if one, ok := e.(E); ok {
+			list = append(list, one)
+		}
+	}
+	return list
+}
+
+// deltaText joins the data of all deltas; missing counts what they lack.
+func (h *heard) deltaText() (s string, missing uint64) {
+	var b strings.Builder
+	for _, d := range of[Delta](h) {
+		b.Write(d.Data)
+		missing += d.Missing
+	}
+	return b.String(), missing
+}
+
+// bubble runs a test on Tools over a fakeHost, in time that costs nothing.
+func bubble(t *testing.T, plays map[string]func(*fakeProcess), f func(t *testing.T, tools *Tools, h *heard, host *fakeHost)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		h, host := &heard{}, &fakeHost{plays: plays}
+		tools := &Tools{Events: h.hear, host: host}
+		f(t, tools, h, host)
+		if err := tools.Close(); err != nil {
+			t.Error(err)
+		}
+		for _, p := range host.started {
+			if p.closed != 1 {
+				t.Errorf("process %d was closed %d times", p.id, p.closed)
+			}
+		}
+		if b, e := len(of[Begin](h)), len(of[End](h)); b != e {
+			t.Errorf("%d begin and %d end events", b, e)
+		}
+	})
+}
+
+// exec calls ExecCommand and fails the test with its error.
+func exec(t *testing.T, tools *Tools, q Request) *Response {
+	t.Helper()
+	r, err := tools.ExecCommand(t.Context(), q)
+	if err != nil {
+		t.Fatalf("%q: %v", q.Command, err)
+	}
+	return r
+}
+
+// write calls WriteStdin and fails the test with its error.
+func write(t *testing.T, tools *Tools, w WriteRequest) *Response {
+	t.Helper()
+	r, err := tools.WriteStdin(t.Context(), w)
+	if err != nil {
+		t.Fatalf("%q to %d: %v", w.Chars, w.SessionID, err)
+	}
+	return r
+}
+
+// took fails the test unless the time since began is exactly as given.
+func took(t *testing.T, began time.Time, want time.Duration) {
+	t.Helper()
+	if got := time.Since(began); got != want {
+		t.Errorf("it took %v, want %v", got, want)
+	}
+}
+
+func TestTimes(t *testing.T) {
+	no, yes := false, true
+	tests := []struct {
+		name string
+		play func(*fakeProcess)
+		q    Request
+		want time.Duration
+		why  Reason
+	}{
+		{"row 28 a live quiet process costs the whole yield", nil, Request{Yield: seconds(3)}, seconds(3), Deadline},
+		{"row 28 something that holds the streams costs 50 ms at most", func(p *fakeProcess) {
+			after(p.context, seconds(1))
+			p.exit(ending{}, true)
+		}, Request{}, seconds(1.05), Exited},
+		{"an end is told at once", later(seconds(1), "x", ending{}), Request{}, seconds(1), Exited},
+		{"a terminal that waits for input answers", echo, Request{TTY: true}, 0, InputWait},
+		{"unless that is turned off", echo, Request{TTY: true, Until: Conditions{InputWait: &no}}, seconds(10), Deadline},
+		{"pipes do not answer for it", echo, Request{Stdin: StdinPipe}, seconds(10), Deadline},
+		{"unless that is turned on", echo, Request{Stdin: StdinPipe, Until: Conditions{InputWait: &yes}}, 0, InputWait},
+		{"bytes", func(p *fakeProcess) {
+			after(p.context, seconds(1))
+			p.print("1234")
+			after(p.context, seconds(1))
+			p.print("5678")
+		}, Request{Until: Conditions{MinBytes: 5}}, seconds(2), Bytes},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			bubble(t, map[string]func(*fakeProcess){"x": test.play}, func(t *testing.T, tools *Tools, _ *heard, _ *fakeHost) {
+				began := time.Now()
+				test.q.Command = "x"
+				r := exec(t, tools, test.q)
+				took(t, began, test.want)
+				if r.Reason != test.why {
+					t.Errorf("the reason is %q, want %q", r.Reason, test.why)
+				}
+				if r.WallTime != test.want {
+					t.Errorf("the wall time is %v", r.WallTime)
+				}
+			})
+		})
+	}
+}
+
+func TestPollTimes(t *testing.T) {
+	tests := []struct {
+		name    string
+		longest time.Duration
+		yield   time.Duration
+		want    time.Duration
+	}{
+		{"row 28 a poll of a live quiet process lasts the full clamp", 0, 0, seconds(5)},
+		{"a longer one", 0, seconds(60), seconds(60)},
+		{"the longest", 0, time.Hour, 5 * time.Minute},
+		{"a shorter longest", seconds(7), time.Hour, seconds(7)},
+		{"a longest below the least", seconds(1), time.Hour, seconds(5)},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			bubble(t, nil, func(t *testing.T, tools *Tools, _ *heard, _ *fakeHost) {
+				tools.MaxPoll = test.longest
+				r := exec(t, tools, Request{Command: "x"})
+				began := time.Now()
+				write(t, tools, WriteRequest{SessionID: r.SessionID, Yield: test.yield})
+				took(t, began, test.want)
+			})
+		})
+	}
+	t.Run("row 5 a write of 10 ms is one of 250", func(t *testing.T) {
+		bubble(t, nil, func(t *testing.T, tools *Tools, _ *heard, _ *fakeHost) {
+			r := exec(t, tools, Request{Command: "x", TTY: true})
+			began := time.Now()
+			write(t, tools, WriteRequest{SessionID: r.SessionID, Chars: "y", Yield: 10 * time.Millisecond})
+			took(t, began, MinYield)
+		})
+	})
+	t.Run("row 7i a yield of 120 s is one of 30", func(t *testing.T) {
+		bubble(t, nil, func(t *testing.T, tools *Tools, _ *heard, _ *fakeHost) {
+			began := time.Now()
+			exec(t, tools, Request{Command: "x", Yield: seconds(120)})
+			took(t, began, MaxYield)
+		})
+	})
+}
+
+func TestPause(t *testing.T) {
+	plays := map[string]func(*fakeProcess){"x": later(seconds(1), "done", ending{})}
+	t.Run("section 16 a pause of 2 s, a command of 1 s, a yield of 250 ms", func(t *testing.T) {
+		bubble(t, plays, func(t *testing.T, tools *Tools, _ *heard, _ *fakeHost) {
+			began := time.Now()
+			resume := tools.Pause()
+			go func() {
+				after(context.Background(), seconds(2))
+				resume()
+				resume()
+			}()
+			r := exec(t, tools, Request{Command: "x", Yield: MinYield})
+			took(t, began, seconds(2))
+			if r.ExitCode == nil || string(r.Output) != "done" {
+				t.Errorf("got %+v", r)
+			}
+		})
+	})
+	t.Run("two pauses that overlap, in the middle of a call", func(t *testing.T) {
+		bubble(t, plays, func(t *testing.T, tools *Tools, _ *heard, _ *fakeHost) {
+			began := time.Now()
+			for _, d := range []struct{ from, to float64 }{{1, 3}, {2, 4}, {5, 6}} {
+				go func() {
+					after(context.Background(), seconds(d.from))
+					resume := tools.Pause()
+					after(context.Background(), seconds(d.to-d.from))
+					resume()
+				}()
+			}
+			exec(t, tools, Request{Command: "quiet", Yield: seconds(4)})
+			took(t, began, seconds(8))
+		})
+	})
+	t.Run("the end of the context ends the call in a pause", func(t *testing.T) {
+		bubble(t, plays, func(t *testing.T, tools *Tools, _ *heard, _ *fakeHost) {
+			defer tools.Pause()()
+			ctx, cancel := context.WithTimeout(t.Context(), seconds(3))
+			defer cancel()
+			_, err := tools.ExecCommand(ctx, Request{Command: "x"})
+			var interrupted *InterruptedError
+			if !errors.As(err, &interrupted) || !errors.Is(err, context.DeadlineExceeded) {
+				t.Fatalf("got %v", err)
+			}
+			tools.pause.open = 1 // what is left of it does not matter
+			if list := tools.List(); len(list) != 1 || list[0].SessionID != interrupted.SessionID {
+				t.Errorf("the list is %+v", list)
+			}
+		})
+	})
+}
+
+func TestStreamerEnds(t *testing.T) {
+	tests := []struct {
+		name string
+		shut time.Duration // when the streams are closed, after the exit; 0 never
+		want time.Duration // when the end is told
+	}{
+		{"row 27 closed after late output", 70 * time.Millisecond, 70 * time.Millisecond},
+		{"row 27 never closed", 0, 100 * time.Millisecond},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			play := func(p *fakeProcess) {
+				p.print("early ")
+				p.exit(ending{}, true)
+				after(context.Background(), 50*time.Millisecond)
+				p.print("late")
+				if test.shut > 0 {
+					after(context.Background(), test.shut-50*time.Millisecond)
+					p.shutStreams()
+				}
+			}
+			bubble(t, map[string]func(*fakeProcess){"x": play}, func(t *testing.T, tools *Tools, h *heard, _ *fakeHost) {
+				exec(t, tools, Request{Command: "x"})
+				after(t.Context(), time.Second)
+				end := of[End](h)
+				if len(end) != 1 || end[0].Duration != test.want || string(end[0].Output) != "early late" {
+					t.Errorf("got %+v, want the end after %v", end, test.want)
+				}
+				if s, _ := h.deltaText(); s != "early late" {
+					t.Errorf("the deltas are %q", s)
+				}
+			})
+		})
+	}
+}
+
+func TestWatch(t *testing.T) {
+	type said struct {
+		after   time.Duration // since the start of the process
+		message string
+	}
+	tests := []struct {
+		name    string
+		play    func(*fakeProcess)
+		said    []said
+		message string // of the failure; empty for none
+		output  string // of the end
+		ended   time.Duration
+	}{
+		{"row 29 a denial 10 ms after the exit", later(seconds(1), "", ending{}),
+			[]said{{seconds(1.01), "no network"}}, "no network", "no network", seconds(1.01)},
+		{"a denial while it runs ends it", func(p *fakeProcess) { p.print("PRE") },
+			[]said{{seconds(2), ""}}, NetworkDenied, "PRE\n" + NetworkDenied, seconds(2)},
+		{"row 33 the first of two failures stays", later(seconds(1), "x", ending{}),
+			[]said{{seconds(0.5), "first"}, {seconds(0.6), "second"}}, "first", "first", seconds(0.5)},
+		{"a denial too late", later(seconds(1), "x", ending{}), []said{{seconds(1.2), "late"}}, "", "x", seconds(1.1)},
+		{"none", later(seconds(1), "x", ending{code: 3}), nil, "", "x", seconds(1.1)},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			bubble(t, map[string]func(*fakeProcess){"x": test.play}, func(t *testing.T, tools *Tools, h *heard, _ *fakeHost) {
+				var released time.Duration
+				began := time.Now()
+				tools.Watch = func(ctx context.Context, callID string) <-chan string {
+					if callID != "call" {
+						t.Errorf("watched %q", callID)
+					}
+					context.AfterFunc(ctx, func() { released = time.Since(began) })
+					c := make(chan string, 2)
+					go func() {
+						for _, s := range test.said {
+							after(ctx, s.after-time.Since(began))
+							c <- s.message
+						}
+					}()
+					return c
+				}
+				_, err := tools.ExecCommand(t.Context(), Request{CallID: "call", Command: "x"})
+				var failed *FailedError
+				if got := errors.As(err, &failed); got != (test.message != "") || got && failed.Message != test.message {
+					t.Errorf("the error is %v, want the failure %q", err, test.message)
+				}
+				synctest.Wait()
+				end := of[End](h)
+				if len(end) != 1 || string(end[0].Output) != test.output || end[0].Duration != test.ended {
+					t.Fatalf("the end is %+v %q", end, end[0].Output)
+				}
+				if failed != nil && (end[0].ExitCode != -1 || end[0].Status != Failed) {
+					t.Errorf("the end is %+v", end[0])
+				}
+				if released != test.ended {
+					t.Errorf("the watch was released after %v, want %v", released, test.ended)
+				}
+				if list := tools.List(); len(list) != 0 {
+					t.Errorf("the list is %+v", list)
+				}
+			})
+		})
+	}
+}
+
+func TestFailedOutput(t *testing.T) {
+	tests := []struct{ name, collected, transcript, want string }{
+		{"row 30 what was collected goes before the transcript", "PRE", "ignored", "PRE\nMESSAGE"},
+		{"the transcript otherwise", "", "TRANSCRIPT", "TRANSCRIPT\nMESSAGE"},
+		{"the message alone", "", "", "MESSAGE"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if got := string(failedOutput([]byte(test.collected), []byte(test.transcript), "MESSAGE")); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestStartFails(t *testing.T) {
+	tests := []struct {
+		name   string
+		err    error
+		status Status
+	}{
+		{"row 30 a start that fails has a beginning and an end", errors.New("no such shell"), Failed},
+		{"a refusal is a declined one", sallyport.ErrRefused, Declined},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			bubble(t, nil, func(t *testing.T, tools *Tools, h *heard, host *fakeHost) {
+				host.fail = test.err
+				_, err := tools.ExecCommand(t.Context(), Request{CallID: "c", Command: "x"})
+				want := "Failed to create unified exec process: " + test.err.Error()
+				if !errors.Is(err, test.err) || err.Error() != want {
+					t.Errorf("got %q, want %q", err, want)
+				}
+				end := of[End](h)
+				if len(end) != 1 || end[0].Status != test.status || end[0].ExitCode != -1 || string(end[0].Output) != want {
+					t.Errorf("got %+v", end)
+				}
+				if tools.reserved != 0 {
+					t.Error("the place is still reserved")
+				}
+			})
+		})
+	}
+}
+
+func TestSerial(t *testing.T) {
+	t.Run("row 38 writes to two sessions overlap, to one they do not", func(t *testing.T) {
+		bubble(t, nil, func(t *testing.T, tools *Tools, _ *heard, _ *fakeHost) {
+			a, b := exec(t, tools, Request{Command: "a", TTY: true}), exec(t, tools, Request{Command: "b", TTY: true})
+			began := time.Now()
+			var ended []time.Duration
+			var mu sync.Mutex
+			var calls sync.WaitGroup
+			for _, id := range []int{a.SessionID, a.SessionID, b.SessionID} {
+				calls.Go(func() {
+					if _, err := tools.WriteStdin(t.Context(), WriteRequest{SessionID: id, Chars: "x", Yield: seconds(1)}); err != nil {
+						t.Error(err)
+					}
+					mu.Lock()
+					defer mu.Unlock()
+					ended = append(ended, time.Since(began))
+				})
+			}
+			calls.Wait()
+			if want := []time.Duration{seconds(1), seconds(1), seconds(2)}; !slices.Equal(ended, want) {
+				t.Errorf("they ended after %v, want %v", ended, want)
+			}
+		})
+	})
+	t.Run("a call that waited for its turn finds the process gone", func(t *testing.T) {
+		plays := map[string]func(*fakeProcess){"x": later(seconds(11), "", ending{})}
+		bubble(t, plays, func(t *testing.T, tools *Tools, _ *heard, _ *fakeHost) {
+			r := exec(t, tools, Request{Command: "x", TTY: true})
+			var first, second error
+			var calls sync.WaitGroup
+			calls.Go(func() { _, first = tools.WriteStdin(t.Context(), WriteRequest{SessionID: r.SessionID}) })
+			synctest.Wait()
+			calls.Go(func() { _, second = tools.WriteStdin(t.Context(), WriteRequest{SessionID: r.SessionID}) })
+			calls.Wait()
+			var unknown *UnknownProcessError
+			if first != nil || !errors.As(second, &unknown) {
+				t.Errorf("got %v and %v", first, second)
+			}
+		})
+	})
+}
+
+func TestTerminate(t *testing.T) {
+	t.Run("row 18 list, terminate, terminate again", func(t *testing.T) {
+		bubble(t, nil, func(t *testing.T, tools *Tools, h *heard, _ *fakeHost) {
+			tools.Cmd.Dir = "/w"
+			r := exec(t, tools, Request{CallID: "call", Command: "sleep 9"})
+			list := tools.List()
+			if len(list) != 1 || list[0].CallID != "call" || list[0].SessionID != r.SessionID || list[0].Command != "sleep 9" ||
+				list[0].Dir != "/w" || !list[0].Running {
+				t.Errorf("the list is %+v", list)
+			}
+			for i, want := range []bool{true, false} {
+				if ok, err := tools.Terminate(t.Context(), r.SessionID); ok != want || err != nil {
+					t.Errorf("call %d: %v, %v", i, ok, err)
+				}
+			}
+			if list := tools.List(); len(list) != 0 {
+				t.Errorf("the list is %+v", list)
+			}
+			synctest.Wait()
+			if end := of[End](h); len(end) != 1 || end[0].ExitCode != 143 {
+				t.Errorf("the end is %+v", end)
+			}
+		})
+	})
+	t.Run("row 19 during the first call", func(t *testing.T) {
+		bubble(t, nil, func(t *testing.T, tools *Tools, _ *heard, host *fakeHost) {
+			resume := tools.Pause() // the first call cannot return
+			var r *Response
+			var calls sync.WaitGroup
+			calls.Go(func() { r = exec(t, tools, Request{Command: "x"}) })
+			synctest.Wait()
+			if ok, err := tools.Terminate(t.Context(), 1000); !ok || err != nil {
+				t.Errorf("got %v, %v", ok, err)
+			}
+			synctest.Wait()
+			if list := tools.List(); len(list) != 1 || list[0].Running {
+				t.Errorf("while the call waits the list is %+v", list)
+			}
+			resume()
+			calls.Wait()
+			if r.SessionID != 0 || r.ExitCode == nil {
+				t.Errorf("got %+v", r)
+			}
+			if list := tools.List(); len(list) != 0 {
+				t.Errorf("the list is %+v", list)
+			}
+		})
+	})
+	t.Run("row 20 during a poll", func(t *testing.T) {
+		bubble(t, nil, func(t *testing.T, tools *Tools, _ *heard, _ *fakeHost) {
+			first := exec(t, tools, Request{Command: "x"})
+			var r *Response
+			var calls sync.WaitGroup
+			calls.Go(func() { r = write(t, tools, WriteRequest{SessionID: first.SessionID}) })
+			synctest.Wait()
+			if ok, err := tools.Terminate(t.Context(), first.SessionID); !ok || err != nil {
+				t.Errorf("got %v, %v", ok, err)
+			}
+			calls.Wait()
+			if r.SessionID != 0 || *r.ExitCode != 143 || r.Signal != 15 {
+				t.Errorf("got %+v", r)
+			}
+		})
+	})
+	t.Run("row 34 an error leaves it alive", func(t *testing.T) {
+		bubble(t, nil, func(t *testing.T, tools *Tools, _ *heard, host *fakeHost) {
+			r := exec(t, tools, Request{Command: "x"})
+			host.started[0].terminateErr = errors.New("not now")
+			if ok, err := tools.Terminate(t.Context(), r.SessionID); ok || err == nil {
+				t.Errorf("got %v, %v", ok, err)
+			}
+			if list := tools.List(); len(list) != 1 || !list[0].Running {
+				t.Errorf("the list is %+v", list)
+			}
+			host.started[0].terminateErr = nil
+			if ok, err := tools.Terminate(t.Context(), r.SessionID); !ok || err != nil {
+				t.Errorf("got %v, %v", ok, err)
+			}
+		})
+	})
+	t.Run("an end that nobody asked about stays to be asked about", func(t *testing.T) {
+		plays := map[string]func(*fakeProcess){"x": later(seconds(11), "bye", ending{code: 4})}
+		bubble(t, plays, func(t *testing.T, tools *Tools, _ *heard, _ *fakeHost) {
+			r := exec(t, tools, Request{Command: "x"})
+			after(t.Context(), seconds(5))
+			if list := tools.List(); len(list) != 1 || list[0].Running {
+				t.Errorf("the list is %+v", list)
+			}
+			if ok, err := tools.Terminate(t.Context(), r.SessionID); ok || err != nil {
+				t.Errorf("got %v, %v", ok, err)
+			}
+			if r := write(t, tools, WriteRequest{SessionID: r.SessionID}); *r.ExitCode != 4 || string(r.Output) != "bye" {
+				t.Errorf("got %+v", r)
+			}
+		})
+	})
+}
