@@ -74,9 +74,12 @@ type WriteError struct {
 	Err      error // why
 }
 
-// Error returns the sentence of the contract, and what is known.
+// Error returns the sentence of the contract, and how much was accepted if anything was.
 func (e *WriteError) Error() string {
-	return fmt.Sprintf("failed to write to stdin: %d bytes were accepted: %v", e.Accepted, e.Err)
+	if e.Accepted == 0 {
+		return "failed to write to stdin"
+	}
+	return fmt.Sprintf("failed to write to stdin; the first %d bytes were accepted", e.Accepted)
 }
 
 // Unwrap gives the cause.

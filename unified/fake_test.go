@@ -295,7 +295,9 @@ func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Se
 func later(d time.Duration, s string, end ending) func(*fakeProcess) {
 	return func(p *fakeProcess) {
 		after(p.context, d)
-		p.print(s)
-		p.exit(end, false)
+		if p.running() {
+			p.print(s)
+			p.exit(end, false)
+		}
 	}
 }

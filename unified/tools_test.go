@@ -1,0 +1,522 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package unified
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sallyport-dev/sallyport"
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+// startMany starts n quiet commands, a second apart, and returns their responses.
+func startMany(t *testing.T, tools *Tools, n int) (list []*Response) {
+	t.Helper()
+	for i := range n {
+		list = append(list, exec(t, tools, Request{CallID: fmt.Sprint("call ", i), Command: fmt.Sprint("sleep ", i), Yield: seconds(1)}))
+	}
+	return list
+}
+
+func TestCap(t *testing.T) {
+	t.Run("row 50 66 starts", func(t *testing.T) {
+		bubble(t, nil, func(t *testing.T, tools *Tools, h *heard, _ *fakeHost) {
+			var mu sync.Mutex
+			var refused []*TooManyError
+			ids := map[int]bool{}
+			var calls sync.WaitGroup
+			for i := range 66 {
+				calls.Go(func() {
+					r, err := tools.ExecCommand(t.Context(), Request{Command: fmt.Sprint("sleep ", i)})
+					mu.Lock()
+					defer mu.Unlock()
+					var full *TooManyError
+					switch {
+					case err == nil:
+						ids[r.SessionID] = true
+					case errors.As(err, &full):
+						refused = append(refused, full)
+					default:
+						t.Error(err)
+					}
+				})
+			}
+			calls.Wait()
+			if len(ids) != 64 || len(refused) != 2 {
+				t.Fatalf("%d run, %d were refused", len(ids), len(refused))
+			}
+			for _, info := range tools.List() {
+				if !info.Running {
+					t.Errorf("%+v was ended", info)
+				}
+			}
+			if n := len(of[Evicted](h)); n != 0 {
+				t.Errorf("%d were evicted", n)
+			}
+		})
+	})
+	t.Run("row 50 the refusal names the one left alone for longest first", func(t *testing.T) {
+		bubble(t, nil, func(t *testing.T, tools *Tools, _ *heard, host *fakeHost) {
+			host.max = 10
+			list := startMany(t, tools, 10)
+			write(t, tools, WriteRequest{SessionID: list[0].SessionID})
+			_, err := tools.ExecCommand(t.Context(), Request{Command: "x"})
+			var full *TooManyError
+			if !errors.As(err, &full) || full.Max != 10 || len(full.Candidates) != 10 {
+				t.Fatalf("got %v", err)
+			}
+			if full.Candidates[0].SessionID != list[1].SessionID || full.Candidates[9].SessionID != list[0].SessionID {
+				t.Errorf("the candidates are %+v", full.Candidates)
+			}
+			want := "10 processes are running, which is as many as may; end one of them first, such as the one that was left alone for longest: session 1001 (sleep 1), session 1002 (sleep 2)"
+			if !strings.HasPrefix(err.Error(), want) || !strings.HasSuffix(err.Error(), "session 1008 (sleep 8) and 2 more") {
+				t.Errorf("got %q", err)
+			}
+		})
+	})
+	t.Run("what has ended makes room, and that is told", func(t *testing.T) {
+		plays := map[string]func(*fakeProcess){"sleep 3": later(seconds(2), "", ending{})}
+		bubble(t, plays, func(t *testing.T, tools *Tools, h *heard, host *fakeHost) {
+			host.max = 6
+			list := startMany(t, tools, 6)
+			r := exec(t, tools, Request{Command: "x"})
+			want := fmt.Sprintf("Session %d (sleep 3) had ended and is forgotten to make room for this one.", list[3].SessionID)
+			if !slices.Equal(r.Notices, []string{want}) {
+				t.Errorf("got %q", r.Notices)
+			}
+			if e := of[Evicted](h); len(e) != 1 || e[0].Process.Running {
+				t.Errorf("the events are %+v", e)
+			}
+			if _, err := tools.ExecCommand(t.Context(), Request{Command: "y"}); err == nil {
+				t.Error("there was room for one more")
+			}
+		})
+	})
+	t.Run("evict=lru", func(t *testing.T) {
+		bubble(t, nil, func(t *testing.T, tools *Tools, h *heard, host *fakeHost) {
+			tools.Evict, host.max = EvictLRU, 10
+			list := startMany(t, tools, 10)
+			write(t, tools, WriteRequest{SessionID: list[0].SessionID})
+			r := exec(t, tools, Request{Command: "x"})
+			if want := []string{"Session 1001 (sleep 1) was ended to make room for this one."}; !slices.Equal(r.Notices, want) {
+				t.Errorf("got %q", r.Notices)
+			}
+			if !strings.Contains(r.Text(), "\n"+r.Notices[0]+"\nOutput:\n") {
+				t.Errorf("the text is %q", r.Text())
+			}
+			synctest.Wait()
+			e, end := of[Evicted](h), of[End](h)
+			if len(e) != 1 || e[0].Process.CallID != "call 1" || !e[0].Process.Running || len(end) != 1 || end[0].CallID != "call 1" {
+				t.Errorf("the events are %+v %+v", e, end)
+			}
+			var unknown *UnknownProcessError
+			if _, err := tools.WriteStdin(t.Context(), WriteRequest{SessionID: 1001}); !errors.As(err, &unknown) || unknown.ID != 1001 {
+				t.Errorf("got %v", err)
+			}
+		})
+	})
+	t.Run("evict=lru with nothing but protected ones", func(t *testing.T) {
+		bubble(t, nil, func(t *testing.T, tools *Tools, _ *heard, host *fakeHost) {
+			tools.Evict, host.max = EvictLRU, ProtectedProcesses
+			startMany(t, tools, ProtectedProcesses)
+			var full *TooManyError
+			if _, err := tools.ExecCommand(t.Context(), Request{Command: "x"}); !errors.As(err, &full) {
+				t.Errorf("got %v", err)
+			}
+		})
+	})
+	t.Run("a warning from 60", func(t *testing.T) {
+		bubble(t, nil, func(t *testing.T, tools *Tools, _ *heard, _ *fakeHost) {
+			list := startMany(t, tools, 60)
+			if n := list[58].Notices; n != nil {
+				t.Errorf("at 59 it is %q", n)
+			}
+			const want = "Warning: The maximum number of unified exec processes you can keep open is 64 and you currently have 60 processes open. "
+			if n := list[59].Notices; len(n) != 1 || !strings.HasPrefix(n[0], want) {
+				t.Errorf("at 60 it is %q", n)
+			}
+			tools.WarnAt = -1
+			if n := exec(t, tools, Request{Command: "x"}).Notices; n != nil {
+				t.Errorf("turned off it is %q", n)
+			}
+		})
+	})
+}
+
+func TestWriteRules(t *testing.T) {
+	refuse := func(*fakeProcess, string) error { return errors.New("it is full") }
+	closed := func(*fakeProcess, string) error { return os.ErrClosed }
+	tests := []struct {
+		name  string
+		q     Request
+		chars string
+		play  func(*fakeProcess)
+		want  error // nil: a response
+		code  int   // of the end; -1: it runs
+		text  string
+	}{
+		{"row 41 text to pipes", Request{}, "ls\n", nil, ErrStdinClosed, 0, ""},
+		{"row 41 U+0003 with more", Request{}, "\x03\n", nil, ErrStdinClosed, 0, ""},
+		{"row 40 U+0003 to pipes", Request{}, "\x03", func(p *fakeProcess) {
+			p.onInterrupt = func(p *fakeProcess) error { p.exit(ending{code: 130, signal: 2}, false); return nil }
+		}, nil, 130, ""},
+		{"U+0003 to an executor without signals", Request{}, "\x03", nil, ErrNoInterrupt, 0, ""},
+		{"U+0003 to a terminal is a byte", Request{TTY: true}, "\x03", echo, nil, -1, "\x03"},
+		{"bytes as they are", Request{TTY: true}, "a\r\nb\x00é", echo, nil, -1, "a\r\nb\x00é"},
+		{"pipes that were kept open", Request{Stdin: StdinPipe}, "ls\n", echo, nil, -1, "ls\n"},
+		{"pipes that were closed since", Request{Stdin: StdinPipe}, "ls\n", func(p *fakeProcess) { p.onWrite = closed }, ErrStdinClosed, 0, ""},
+		{"row 6 exit", Request{TTY: true}, "exit\n", echo, nil, 0, ""},
+		{"a program that takes nothing", Request{TTY: true}, "x", func(p *fakeProcess) { p.onWrite = refuse }, &WriteError{}, 0, ""},
+		{"row 32 a program that ends meanwhile", Request{TTY: true}, "x", func(p *fakeProcess) {
+			p.onWrite = func(p *fakeProcess, _ string) error {
+				go func() {
+					after(p.context, 40*time.Millisecond)
+					p.exit(ending{code: 9}, false)
+				}()
+				return errors.New("broken pipe")
+			}
+		}, nil, 9, ""},
+		{"row 32 a program that had ended", Request{TTY: true}, "x", func(p *fakeProcess) {
+			after(p.context, seconds(11))
+			p.print("last")
+			p.exit(ending{code: 9}, false)
+		}, nil, 9, "last"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			bubble(t, map[string]func(*fakeProcess){"x": test.play}, func(t *testing.T, tools *Tools, h *heard, _ *fakeHost) {
+				test.q.Command, test.q.CallID = "x", "call"
+				first := exec(t, tools, test.q)
+				after(t.Context(), seconds(2))
+				r, err := tools.WriteStdin(t.Context(), WriteRequest{SessionID: first.SessionID, Chars: test.chars})
+				var failed *WriteError
+				switch {
+				case test.want == nil && err == nil:
+				case errors.As(test.want, &failed):
+					if !errors.As(err, &failed) {
+						t.Fatalf("got %v", err)
+					}
+					return
+				case !errors.Is(err, test.want) || test.want == nil:
+					t.Fatalf("got %v, want %v", err, test.want)
+				default:
+					if n := len(of[Interaction](h)); n != 0 {
+						t.Errorf("%d interactions are told", n)
+					}
+					return
+				}
+				if string(r.Output) != test.text {
+					t.Errorf("the output is %q, want %q", r.Output, test.text)
+				}
+				if r.CallID != "call" || r.ChunkID == first.ChunkID {
+					t.Errorf("got %+v", r)
+				}
+				if test.code < 0 {
+					if r.SessionID != first.SessionID || r.ExitCode != nil {
+						t.Errorf("got %+v", r)
+					}
+					want := Interaction{CallID: "call", SessionID: r.SessionID, Stdin: test.chars}
+					if got := of[Interaction](h); !slices.Equal(got, []Interaction{want}) {
+						t.Errorf("the interactions are %+v", got)
+					}
+					return
+				}
+				if r.SessionID != 0 || r.ExitCode == nil || *r.ExitCode != test.code {
+					t.Errorf("got %+v", r)
+				}
+				var unknown *UnknownProcessError
+				if _, err := tools.WriteStdin(t.Context(), WriteRequest{SessionID: first.SessionID}); !errors.As(err, &unknown) || unknown.ID != first.SessionID {
+					t.Errorf("row 6: afterwards it is %v", err)
+				}
+				if len(tools.List()) != 0 {
+					t.Error("row 8i: the store is not empty")
+				}
+			})
+		})
+	}
+}
+
+func TestInterrupted(t *testing.T) {
+	t.Run("row 39 the process lives, and nothing is lost", func(t *testing.T) {
+		play := func(p *fakeProcess) { p.print("one \xc3"); after(p.context, seconds(2)); p.print("\xa9two") }
+		bubble(t, map[string]func(*fakeProcess){"x": play}, func(t *testing.T, tools *Tools, h *heard, _ *fakeHost) {
+			why := errors.New("the turn ended")
+			ctx, cancel := context.WithCancelCause(t.Context())
+			go func() { after(t.Context(), seconds(1)); cancel(why) }()
+			_, err := tools.ExecCommand(ctx, Request{Command: "x"})
+			var interrupted *InterruptedError
+			if !errors.As(err, &interrupted) || !errors.Is(err, why) {
+				t.Fatalf("got %v", err)
+			}
+			r := write(t, tools, WriteRequest{SessionID: interrupted.SessionID})
+			if string(r.Output) != "one étwo" || r.OriginalTokens != 3 {
+				t.Errorf("got %q, %d tokens", r.Output, r.OriginalTokens)
+			}
+			if list := tools.List(); len(list) != 1 || !list[0].Running {
+				t.Errorf("the list is %+v", list)
+			}
+			if err := tools.Close(); err != nil {
+				t.Error(err)
+			}
+			if end := of[End](h); len(end) != 1 || end[0].ExitCode != 143 {
+				t.Errorf("row 39: after Close the end is %+v", end)
+			}
+		})
+	})
+	t.Run("while it waits for its turn", func(t *testing.T) {
+		bubble(t, nil, func(t *testing.T, tools *Tools, _ *heard, _ *fakeHost) {
+			r := exec(t, tools, Request{Command: "x"})
+			go func() { _, _ = tools.WriteStdin(context.Background(), WriteRequest{SessionID: r.SessionID}) }()
+			synctest.Wait()
+			ctx, cancel := context.WithTimeout(t.Context(), seconds(1))
+			defer cancel()
+			if _, err := tools.WriteStdin(ctx, WriteRequest{SessionID: r.SessionID}); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("got %v", err)
+			}
+		})
+	})
+}
+
+func TestCharactersWait(t *testing.T) {
+	play := func(p *fakeProcess) {
+		p.print("A\xc3")
+		after(p.context, seconds(11))
+		p.print("\xa9B\n")
+		after(p.context, seconds(11))
+		p.print("C\xc3")
+		p.exit(ending{}, false)
+	}
+	bubble(t, map[string]func(*fakeProcess){"x": play}, func(t *testing.T, tools *Tools, h *heard, _ *fakeHost) {
+		first := exec(t, tools, Request{Command: "x"})
+		second := write(t, tools, WriteRequest{SessionID: first.SessionID})
+		third := write(t, tools, WriteRequest{SessionID: first.SessionID, Yield: time.Minute})
+		got := []string{string(first.Output), string(second.Output), string(third.Output)}
+		if want := []string{"A", "éB\n", "C\xc3"}; !slices.Equal(got, want) {
+			t.Errorf("row 46: got %q, want %q", got, want)
+		}
+		if third.text != "C\ufffd" {
+			t.Errorf("got %q", third.text)
+		}
+		synctest.Wait()
+		if s, missing := h.deltaText(); s != "A\xc3\xa9B\nC\xc3" || missing != 0 {
+			t.Errorf("the deltas are %q", s)
+		}
+		if d := of[Delta](h); len(d) != 5 || string(d[1].Data) != "é" {
+			t.Errorf("the deltas are %+v", d)
+		}
+	})
+}
+
+func TestDenials(t *testing.T) {
+	denial := sandbox.Denial{Access: sandbox.Access{Op: sandbox.Write, Path: "/etc/x"}, Source: sandbox.Notified}
+	evidence := ending{code: 1, denials: []sandbox.Denial{denial}, sandboxed: true, observed: true}
+	tests := []struct {
+		name    string
+		after   time.Duration
+		output  string
+		end     ending
+		denied  string // text of Response.Denied; empty for nil
+		suspect bool
+	}{
+		{"row 53 at once", 0, "no\n", evidence, "Command denied by sandbox: no\n", false},
+		{"after a while", seconds(1), "no\n", evidence, "Command denied by sandbox: no\n", false},
+		{"told by a poll", seconds(12), "no\n", evidence, "Command denied by sandbox: no\n", false},
+		{"without output", 0, "", evidence, "Command denied by sandbox: Process exited with code 1", false},
+		{"a success is none", 0, "no", ending{denials: []sandbox.Denial{denial}, sandboxed: true, observed: true}, "", false},
+		{"observed and nothing seen", 0, "Permission denied", ending{code: 1, sandboxed: true, observed: true}, "", false},
+		{"not observed: a guess", 0, "Permission denied", ending{code: 1, sandboxed: true}, "Command denied by sandbox: Permission denied", true},
+		{"no sandbox: not even that", 0, "Permission denied", ending{code: 1}, "", false},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			plays := map[string]func(*fakeProcess){"x": later(test.after, test.output, test.end)}
+			bubble(t, plays, func(t *testing.T, tools *Tools, h *heard, _ *fakeHost) {
+				r := exec(t, tools, Request{Command: "x"})
+				if r.ExitCode == nil {
+					r = write(t, tools, WriteRequest{SessionID: r.SessionID})
+				}
+				got := ""
+				if err := r.Denied(); err != nil {
+					got = err.Error()
+				}
+				if got != test.denied || r.SuspectDenied != test.suspect {
+					t.Errorf("got %q, suspect %v", got, r.SuspectDenied)
+				}
+				synctest.Wait()
+				if b, e := len(of[Begin](h)), len(of[End](h)); b != 1 || e != 1 {
+					t.Errorf("%d begin and %d end events", b, e)
+				}
+			})
+		})
+	}
+}
+
+func TestItems(t *testing.T) {
+	plays := map[string]func(*fakeProcess){"x": func(p *fakeProcess) {
+		p.print("first\n")
+		after(p.context, seconds(0.5))
+		p.print("second\n")
+		p.exit(ending{code: 2}, false)
+	}}
+	bubble(t, plays, func(t *testing.T, tools *Tools, h *heard, _ *fakeHost) {
+		tools.Cmd.Dir = "/w"
+		exec(t, tools, Request{CallID: "call", Command: "x"})
+		synctest.Wait()
+		var got []string
+		for _, e := range h.list {
+			switch e := e.(type) {
+			case Begin:
+				got = append(got, fmt.Sprintf("begin %s %d %q %s %s", e.CallID, e.SessionID, e.Args, e.Dir, e.Source))
+			case Delta:
+				got = append(got, fmt.Sprintf("delta %s %d %d %q", e.CallID, e.SessionID, e.Offset, e.Data))
+			case End:
+				got = append(got, fmt.Sprintf("end %s %d %s %d %q %v", e.CallID, e.SessionID, e.Status, e.ExitCode, e.Output, e.Duration))
+			}
+		}
+		want := []string{
+			`begin call 1000 ["/bin/sh" "-c" "x"] /w unified_exec_startup`,
+			`delta call 1000 0 "first\n"`,
+			`delta call 1000 6 "second\n"`,
+			`end call 1000 failed 2 "first\nsecond\n" 500ms`,
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("row 47: got %q", got)
+		}
+	})
+}
+
+func TestCollectsLikeOneBuffer(t *testing.T) {
+	mib := func(c string) string { return strings.Repeat(c, 1<<20) }
+	play := func(p *fakeProcess) {
+		for _, c := range []string{"a", "b", "c"} {
+			p.print(mib(c))
+			after(p.context, seconds(1))
+		}
+		p.exit(ending{}, false)
+	}
+	want := kept(BufferBytes, mib("a"), mib("b"), mib("c"))
+	check := func(t *testing.T, r *Response) {
+		t.Helper()
+		if string(r.Output) != string(want.Render()) || r.OmittedBytes != want.Omitted || r.OriginalTokens != 3<<18 {
+			t.Errorf("%d bytes, %d omitted, %d tokens; want %d and %d", len(r.Output), r.OmittedBytes, r.OriginalTokens, len(want.Render()), want.Omitted)
+		}
+	}
+	t.Run("row 26 with drains between by pauses", func(t *testing.T) {
+		bubble(t, map[string]func(*fakeProcess){"x": play}, func(t *testing.T, tools *Tools, _ *heard, _ *fakeHost) {
+			go func() { // the call takes what came at 0.25 s, at 2.6 s and at 4 s
+				for _, d := range []float64{0.2, 0.8} {
+					after(t.Context(), seconds(d))
+					resume := tools.Pause()
+					after(t.Context(), seconds(1+d))
+					resume()
+				}
+			}()
+			check(t, exec(t, tools, Request{Command: "x", Yield: MinYield}))
+		})
+	})
+	t.Run("row 26 with drains between by calls that are cut short", func(t *testing.T) {
+		bubble(t, map[string]func(*fakeProcess){"x": play}, func(t *testing.T, tools *Tools, _ *heard, _ *fakeHost) {
+			for i := range 2 {
+				ctx, cancel := context.WithTimeout(t.Context(), seconds(1))
+				var err error
+				if i == 0 {
+					_, err = tools.ExecCommand(ctx, Request{Command: "x"})
+				} else {
+					_, err = tools.WriteStdin(ctx, WriteRequest{SessionID: 1000})
+				}
+				cancel()
+				if !errors.Is(err, context.DeadlineExceeded) {
+					t.Fatal(err)
+				}
+			}
+			check(t, write(t, tools, WriteRequest{SessionID: 1000}))
+		})
+	})
+}
+
+func TestRefusedRequests(t *testing.T) {
+	yes := true
+	tests := []struct {
+		name string
+		q    Request
+		want string
+	}{
+		{"no command", Request{}, "missing command line for unified exec request"},
+		{"another machine", Request{Command: "x", EnvironmentID: "far"}, "unknown turn environment id `far`"},
+		{"a login shell", Request{Command: "x", Login: &yes}, "login shell is disabled by config; omit `login` or set it to false."},
+		{"a path with NUL", Request{Command: "x", Dir: "a\x00b"}, `a\0b is not valid on plan9`},
+		{"a negative yield", Request{Command: "x", Yield: -1}, "exec_command: the argument `yield_time_ms` cannot be used: it must be 0 or more"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			bubble(t, nil, func(t *testing.T, tools *Tools, h *heard, host *fakeHost) {
+				tools.System = "plan9"
+				if _, err := tools.ExecCommand(t.Context(), test.q); err == nil || err.Error() != test.want {
+					t.Errorf("got %v", err)
+				}
+				if len(host.started) != 0 || len(h.list) != 0 {
+					t.Error("something was started")
+				}
+			})
+		})
+	}
+	t.Run("no Runner", func(t *testing.T) {
+		if _, err := new(Tools).ExecCommand(t.Context(), Request{Command: "x"}); !errors.Is(err, ErrUnavailable) {
+			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("closed", func(t *testing.T) {
+		tools := &Tools{host: &fakeHost{}}
+		if err := errors.Join(tools.Close(), tools.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tools.ExecCommand(t.Context(), Request{Command: "x"}); !errors.Is(err, ErrUnavailable) {
+			t.Errorf("got %v", err)
+		}
+		if _, err := tools.WriteStdin(t.Context(), WriteRequest{SessionID: 1}); !errors.Is(err, ErrUnavailable) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+func TestCommand(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, tools *Tools, _ *heard, host *fakeHost) {
+		tools.Cmd = sallyport.Cmd{Dir: "/w", Args: []string{"not this"}, Timeout: time.Second, Signals: make(chan int), Allow: []string{"unix"}}
+		tools.Size = sallyport.Size{Cols: 100, Rows: 30}
+		exec(t, tools, Request{
+			Command: "x", Dir: "sub", Shell: "bash", TTY: true, Permissions: RequireEscalated, Justification: "why", Yield: MinYield,
+		})
+		c := host.started[0].cmd
+		if c.Script != "x" || c.Args != nil || c.Dir != "/w/sub" || c.Shell != "bash" || c.Login || c.Timeout != 0 || c.Signals != nil ||
+			!c.Unsandboxed || c.Justification != "why" || c.TTY == nil || *c.TTY != tools.Size || !slices.Equal(c.Allow, []string{"unix"}) {
+			t.Errorf("got %+v", c)
+		}
+		exec(t, tools, Request{Command: "y", Permissions: UseDefault, Yield: MinYield})
+		if c := host.started[1].cmd; c.TTY != nil || c.Unsandboxed || c.Dir != "/w" {
+			t.Errorf("got %+v", c)
+		}
+	})
+}
+
+func TestRunnerIsFull(t *testing.T) {
+	// Sessions that others started with the same Runner count too.
+	bubble(t, nil, func(t *testing.T, tools *Tools, _ *heard, host *fakeHost) {
+		full := &TooManyError{Max: 3, Err: syscall.EAGAIN}
+		host.fail = full
+		_, err := tools.ExecCommand(t.Context(), Request{Command: "x"})
+		if !errors.As(err, &full) || !errors.Is(err, syscall.EAGAIN) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
