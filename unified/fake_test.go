@@ -111,11 +111,18 @@ func (p *fakeProcess) shutStreams() {
 	p.notifyLocked()
 }
 
-func (p *fakeProcess) setWaiting(waits bool) {
+// reacts says what the process does with what is written to it.
+func (p *fakeProcess) reacts(f func(*fakeProcess, string) error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.waiting = waits
-	p.notifyLocked()
+	p.onWrite = f
+}
+
+// obeys says what the process does with an interrupt.
+func (p *fakeProcess) obeys(f func(*fakeProcess) error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.onInterrupt = f
 }
 
 func (p *fakeProcess) number() int    { return p.id }
@@ -132,10 +139,13 @@ func (p *fakeProcess) write(b []byte) (int, error) {
 	if !p.running() {
 		return 0, os.ErrProcessDone
 	}
-	if p.onWrite == nil {
+	p.mu.Lock()
+	react := p.onWrite
+	p.mu.Unlock()
+	if react == nil {
 		return len(b), nil
 	}
-	if err := p.onWrite(p, string(b)); err != nil {
+	if err := react(p, string(b)); err != nil {
 		return 0, err
 	}
 	return len(b), nil
@@ -144,10 +154,13 @@ func (p *fakeProcess) write(b []byte) (int, error) {
 func (p *fakeProcess) closeInput() error { return nil }
 
 func (p *fakeProcess) interrupt(context.Context) error {
-	if p.onInterrupt == nil {
+	p.mu.Lock()
+	obey := p.onInterrupt
+	p.mu.Unlock()
+	if obey == nil {
 		return errors.ErrUnsupported
 	}
-	return p.onInterrupt(p)
+	return obey(p)
 }
 
 func (p *fakeProcess) resize(context.Context, sallyport.Size) error { return nil }

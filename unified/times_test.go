@@ -471,6 +471,9 @@ func TestTerminate(t *testing.T) {
 			}
 		})
 	})
+}
+
+func TestTerminateMeanwhile(t *testing.T) {
 	t.Run("row 20 during a poll", func(t *testing.T) {
 		bubble(t, nil, func(t *testing.T, tools *Tools, _ *heard, _ *fakeHost) {
 			first := exec(t, tools, Request{Command: "x"})

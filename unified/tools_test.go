@@ -85,6 +85,9 @@ func TestCap(t *testing.T) {
 			}
 		})
 	})
+}
+
+func TestRoomIsMade(t *testing.T) {
 	t.Run("what has ended makes room, and that is told", func(t *testing.T) {
 		plays := map[string]func(*fakeProcess){"sleep 3": later(seconds(2), "", ending{})}
 		bubble(t, plays, func(t *testing.T, tools *Tools, h *heard, host *fakeHost) {
@@ -126,6 +129,9 @@ func TestCap(t *testing.T) {
 			}
 		})
 	})
+}
+
+func TestNoRoom(t *testing.T) {
 	t.Run("evict=lru with nothing but protected ones", func(t *testing.T) {
 		bubble(t, nil, func(t *testing.T, tools *Tools, _ *heard, host *fakeHost) {
 			tools.Evict, host.max = EvictLRU, ProtectedProcesses
@@ -154,38 +160,41 @@ func TestCap(t *testing.T) {
 	})
 }
 
-func TestWriteRules(t *testing.T) {
+// A writeRule is what happens to one write.
+type writeRule struct {
+	name  string
+	q     Request
+	chars string
+	play  func(*fakeProcess)
+	want  error // nil: a response
+	code  int   // of the end; -1: it runs
+	text  string
+}
+
+func writeRules() []writeRule {
 	refuse := func(*fakeProcess, string) error { return errors.New("it is full") }
 	closed := func(*fakeProcess, string) error { return os.ErrClosed }
-	tests := []struct {
-		name  string
-		q     Request
-		chars string
-		play  func(*fakeProcess)
-		want  error // nil: a response
-		code  int   // of the end; -1: it runs
-		text  string
-	}{
+	return []writeRule{
 		{"row 41 text to pipes", Request{}, "ls\n", nil, ErrStdinClosed, 0, ""},
 		{"row 41 U+0003 with more", Request{}, "\x03\n", nil, ErrStdinClosed, 0, ""},
 		{"row 40 U+0003 to pipes", Request{}, "\x03", func(p *fakeProcess) {
-			p.onInterrupt = func(p *fakeProcess) error { p.exit(ending{code: 130, signal: 2}, false); return nil }
+			p.obeys(func(p *fakeProcess) error { p.exit(ending{code: 130, signal: 2}, false); return nil })
 		}, nil, 130, ""},
 		{"U+0003 to an executor without signals", Request{}, "\x03", nil, ErrNoInterrupt, 0, ""},
 		{"U+0003 to a terminal is a byte", Request{TTY: true}, "\x03", echo, nil, -1, "\x03"},
 		{"bytes as they are", Request{TTY: true}, "a\r\nb\x00é", echo, nil, -1, "a\r\nb\x00é"},
 		{"pipes that were kept open", Request{Stdin: StdinPipe}, "ls\n", echo, nil, -1, "ls\n"},
-		{"pipes that were closed since", Request{Stdin: StdinPipe}, "ls\n", func(p *fakeProcess) { p.onWrite = closed }, ErrStdinClosed, 0, ""},
+		{"pipes that were closed since", Request{Stdin: StdinPipe}, "ls\n", func(p *fakeProcess) { p.reacts(closed) }, ErrStdinClosed, 0, ""},
 		{"row 6 exit", Request{TTY: true}, "exit\n", echo, nil, 0, ""},
-		{"a program that takes nothing", Request{TTY: true}, "x", func(p *fakeProcess) { p.onWrite = refuse }, &WriteError{}, 0, ""},
+		{"a program that takes nothing", Request{TTY: true}, "x", func(p *fakeProcess) { p.reacts(refuse) }, &WriteError{}, 0, ""},
 		{"row 32 a program that ends meanwhile", Request{TTY: true}, "x", func(p *fakeProcess) {
-			p.onWrite = func(p *fakeProcess, _ string) error {
+			p.reacts(func(p *fakeProcess, _ string) error {
 				go func() {
 					after(p.context, 40*time.Millisecond)
 					p.exit(ending{code: 9}, false)
 				}()
 				return errors.New("broken pipe")
-			}
+			})
 		}, nil, 9, ""},
 		{"row 32 a program that had ended", Request{TTY: true}, "x", func(p *fakeProcess) {
 			after(p.context, seconds(11))
@@ -193,7 +202,10 @@ func TestWriteRules(t *testing.T) {
 			p.exit(ending{code: 9}, false)
 		}, nil, 9, "last"},
 	}
-	for _, test := range tests {
+}
+
+func TestWriteRules(t *testing.T) {
+	for _, test := range writeRules() {
 		t.Run(test.name, func(t *testing.T) {
 			bubble(t, map[string]func(*fakeProcess){"x": test.play}, func(t *testing.T, tools *Tools, h *heard, _ *fakeHost) {
 				test.q.Command, test.q.CallID = "x", "call"
@@ -203,47 +215,49 @@ func TestWriteRules(t *testing.T) {
 				var failed *WriteError
 				switch {
 				case test.want == nil && err == nil:
+					test.check(t, tools, first, r, of[Interaction](h))
 				case errors.As(test.want, &failed):
 					if !errors.As(err, &failed) {
-						t.Fatalf("got %v", err)
+						t.Errorf("got %v", err)
 					}
-					return
 				case !errors.Is(err, test.want) || test.want == nil:
-					t.Fatalf("got %v, want %v", err, test.want)
-				default:
-					if n := len(of[Interaction](h)); n != 0 {
-						t.Errorf("%d interactions are told", n)
-					}
-					return
-				}
-				if string(r.Output) != test.text {
-					t.Errorf("the output is %q, want %q", r.Output, test.text)
-				}
-				if r.CallID != "call" || r.ChunkID == first.ChunkID {
-					t.Errorf("got %+v", r)
-				}
-				if test.code < 0 {
-					if r.SessionID != first.SessionID || r.ExitCode != nil {
-						t.Errorf("got %+v", r)
-					}
-					want := Interaction{CallID: "call", SessionID: r.SessionID, Stdin: test.chars}
-					if got := of[Interaction](h); !slices.Equal(got, []Interaction{want}) {
-						t.Errorf("the interactions are %+v", got)
-					}
-					return
-				}
-				if r.SessionID != 0 || r.ExitCode == nil || *r.ExitCode != test.code {
-					t.Errorf("got %+v", r)
-				}
-				var unknown *UnknownProcessError
-				if _, err := tools.WriteStdin(t.Context(), WriteRequest{SessionID: first.SessionID}); !errors.As(err, &unknown) || unknown.ID != first.SessionID {
-					t.Errorf("row 6: afterwards it is %v", err)
-				}
-				if len(tools.List()) != 0 {
-					t.Error("row 8i: the store is not empty")
+					t.Errorf("got %v, want %v", err, test.want)
+				case len(of[Interaction](h)) != 0:
+					t.Error("an interaction is told")
 				}
 			})
 		})
+	}
+}
+
+// check looks at the response to a write and at what is left afterwards.
+func (test writeRule) check(t *testing.T, tools *Tools, first, r *Response, told []Interaction) {
+	t.Helper()
+	if string(r.Output) != test.text {
+		t.Errorf("the output is %q, want %q", r.Output, test.text)
+	}
+	if r.CallID != "call" || r.ChunkID == first.ChunkID {
+		t.Errorf("got %+v", r)
+	}
+	if test.code < 0 {
+		if r.SessionID != first.SessionID || r.ExitCode != nil {
+			t.Errorf("got %+v", r)
+		}
+		want := Interaction{CallID: "call", SessionID: r.SessionID, Stdin: test.chars}
+		if !slices.Equal(told, []Interaction{want}) {
+			t.Errorf("the interactions are %+v", told)
+		}
+		return
+	}
+	if r.SessionID != 0 || r.ExitCode == nil || *r.ExitCode != test.code {
+		t.Errorf("got %+v", r)
+	}
+	var unknown *UnknownProcessError
+	if _, err := tools.WriteStdin(t.Context(), WriteRequest{SessionID: first.SessionID}); !errors.As(err, &unknown) || unknown.ID != first.SessionID {
+		t.Errorf("row 6: afterwards it is %v", err)
+	}
+	if len(tools.List()) != 0 {
+		t.Error("row 8i: the store is not empty")
 	}
 }
 
