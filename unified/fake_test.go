@@ -22,7 +22,8 @@ import (
 type fakeHost struct {
 	max   int // 0 is DefaultMaxProcesses
 	plays map[string]func(*fakeProcess)
-	fail  error // of every start
+	fail  error         // of every start
+	slow  time.Duration // of every start
 
 	mu      sync.Mutex
 	last    int
@@ -43,6 +44,7 @@ func (h *fakeHost) start(ctx context.Context, c *sallyport.Cmd, stdin Stdin) (pr
 	if h.fail != nil {
 		return nil, h.fail
 	}
+	after(ctx, h.slow)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.last = max(h.last+1, 1000)

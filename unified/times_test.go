@@ -336,6 +336,16 @@ func TestWatch(t *testing.T) {
 	}
 }
 
+func TestFirstFailureStays(t *testing.T) {
+	tools, e := new(Tools), newEntry(nil, Info{}, StdinNull)
+	for _, message := range []string{"first", "second"} {
+		tools.fail(e, message)
+		if got := tools.failure(e, nil); got != "first" {
+			t.Errorf("row 33: after %q it is %q", message, got)
+		}
+	}
+}
+
 func TestFailedOutput(t *testing.T) {
 	tests := []struct{ name, collected, transcript, want string }{
 		{"row 30 what was collected goes before the transcript", "PRE", "ignored", "PRE\nMESSAGE"},
@@ -487,6 +497,28 @@ func TestTerminateMeanwhile(t *testing.T) {
 			calls.Wait()
 			if r.SessionID != 0 || *r.ExitCode != 143 || r.Signal != 15 {
 				t.Errorf("got %+v", r)
+			}
+		})
+	})
+	t.Run("during the first call, which is cut short then", func(t *testing.T) {
+		bubble(t, nil, func(t *testing.T, tools *Tools, _ *heard, _ *fakeHost) {
+			resume := tools.Pause()
+			ctx, cancel := context.WithTimeout(t.Context(), seconds(1))
+			defer cancel()
+			var err error
+			var calls sync.WaitGroup
+			calls.Go(func() { _, err = tools.ExecCommand(ctx, Request{Command: "x"}) })
+			synctest.Wait()
+			if ok, err := tools.Terminate(t.Context(), 1000); !ok || err != nil {
+				t.Errorf("got %v, %v", ok, err)
+			}
+			calls.Wait()
+			resume()
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("got %v", err)
+			}
+			if list := tools.List(); len(list) != 0 {
+				t.Errorf("the list is %+v", list)
 			}
 		})
 	})

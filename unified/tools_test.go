@@ -31,7 +31,8 @@ func startMany(t *testing.T, tools *Tools, n int) (list []*Response) {
 
 func TestCap(t *testing.T) {
 	t.Run("row 50 66 starts", func(t *testing.T) {
-		bubble(t, nil, func(t *testing.T, tools *Tools, h *heard, _ *fakeHost) {
+		bubble(t, nil, func(t *testing.T, tools *Tools, h *heard, host *fakeHost) {
+			host.slow = seconds(1)
 			var mu sync.Mutex
 			var refused []*TooManyError
 			ids := map[int]bool{}
