@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/headtail"
 )
 
 // DefaultYield is how long a wait lasts at most when it does not say.
@@ -127,12 +126,12 @@ func (s *Session) Send(ctx context.Context, p []byte, u Until) (*Reply, error) {
 		return nil, awaitCanceled(ctx)
 	}
 	defer func() { <-s.turn }()
+	s.use()
 	if len(p) > 0 {
-		if _, err := s.Write(p); err != nil && !errors.Is(err, os.ErrProcessDone) {
-			return nil, err
+		if n, err := s.write(ctx, p); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			return nil, fmt.Errorf("%w (%d of %d bytes were taken)", err, n, len(p))
 		}
 	}
-	s.use()
 	defer s.use()
 	return s.await(ctx, &u)
 }
@@ -240,9 +239,9 @@ func (w *waiting) look(reply *Reply) (changed <-chan struct{}, left time.Duratio
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := s.pending.Total(headtail.Stdout) + s.pending.Total(headtail.Stderr)
+	n := s.pending.Total()
 	switch {
-	case u.Match != nil && n > 0 && u.Match.Match(tailOf(s.pending)):
+	case u.Match != nil && n > 0 && u.Match.Match(s.pending.Last(matchWindow)):
 		reply.Reason = ReasonMatch
 	case u.Bytes > 0 && n >= u.Bytes:
 		reply.Reason = ReasonBytes
@@ -259,23 +258,6 @@ func (w *waiting) look(reply *Reply) (changed <-chan struct{}, left time.Duratio
 	return s.changed, left
 }
 
-// tailOf returns the last matchWindow bytes of what is kept, in order of arrival.
-func tailOf(c *headtail.Capture) []byte {
-	_, chunks := c.Chunks()
-	size := 0
-	for _, p := range chunks {
-		size += len(p)
-	}
-	skip := max(size-matchWindow, 0)
-	out := make([]byte, 0, size-skip)
-	for _, p := range chunks {
-		n := min(skip, len(p))
-		skip -= n
-		out = append(out, p[n:]...)
-	}
-	return out
-}
-
 // finish takes what came.
 func (w *waiting) finish(r *Reply) *Reply {
 	s := w.s
@@ -284,9 +266,14 @@ func (w *waiting) finish(r *Reply) *Reply {
 		r.Result = s.result
 	}
 	s.mu.Lock()
-	r.Output = newOutput(s.pending.Drain().Combined)
+	r.Output = newOutput(s.pending.Drain())
 	r.Offset = s.total
+	tell := !s.told
 	s.mu.Unlock()
+	if err := s.SpillErr(); err != nil && tell {
+		s.told = true // whoever waits has the turn
+		r.Notices = append(r.Notices, err.Error())
+	}
 	r.Elapsed = time.Since(w.begin)
 	if n := s.runner.sessions.notice(s.runner.MaxSessions); n != "" {
 		r.Notices = append(r.Notices, n)

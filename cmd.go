@@ -41,6 +41,10 @@ type Cmd struct {
 	// OpenStdin gives a session without a terminal a pipe as standard input, which
 	// stays open until CloseInput; else it reads the null device. See [Runner.Start].
 	OpenStdin bool
+	// Screen keeps a model of what a person would see on the terminal of a session, for
+	// [Session.Screen], and answers what programs ask a terminal: what it is, and where
+	// its cursor is. It needs a TTY and costs 10 to 20 KiB; false keeps none.
+	Screen bool
 	// Stdout and Stderr hear the output as it comes, besides its being kept in
 	// the Result. An *os.File is handed to the command as it is, and then
 	// nothing of that stream is kept. Nil means that it is only kept.

@@ -23,7 +23,7 @@ const maxPieces = 10_000
 // everything to the writers of the Cmd, and pieces of it to the events.
 type ear struct {
 	task    *task
-	kept    *headtail.Capture
+	kept    keeper
 	relays  [2]*relay // by stream; nil where nobody listens, the same for one writer
 	streams [2]deltas
 
@@ -32,6 +32,12 @@ type ear struct {
 	heard  int64
 	passed atomic.Bool // there were more
 	over   func()      // called once when there are more
+}
+
+// A keeper keeps output for a Result.
+type keeper interface {
+	Write(s headtail.Stream, p []byte)
+	Snapshot() headtail.Captured
 }
 
 // deltas is what one stream has handed to the events.
@@ -45,7 +51,10 @@ type deltas struct {
 
 // newEar returns an ear that calls over when the output passes its limit.
 func (t *task) newEar(over func()) *ear {
-	e := &ear{task: t, kept: t.limits.capture(), most: t.cmd.Resources.Output, over: over}
+	e := &ear{task: t, kept: t.kept, most: t.cmd.Resources.Output, over: over}
+	if e.kept == nil {
+		e.kept = t.limits.capture()
+	}
 	for i, w := range []io.Writer{t.cmd.Stdout, t.cmd.Stderr} {
 		f, isFile := w.(*os.File)
 		if w == nil || isFile && (f == nil || t.direct(executor.Stream(i)) != nil) {
@@ -109,9 +118,6 @@ func (e *ear) hear(s executor.Stream, p []byte) {
 	}
 	if p = e.within(p); len(p) == 0 {
 		return
-	}
-	if e.task.also != nil {
-		e.task.also(s, p)
 	}
 	if l := e.relays[s]; l != nil {
 		l.push(p)

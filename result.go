@@ -226,6 +226,14 @@ func newOutput(s headtail.Snapshot) Output {
 // before and what came after them follow each other without a mark.
 func (o Output) Bytes() []byte { return o.kept.Bytes() }
 
+// Head returns the beginning of what was kept, and Tail what follows it behind a gap of
+// Omitted bytes. Without a gap the two follow each other directly. They must not be
+// written to.
+func (o Output) Head() []byte { return o.kept.Head }
+
+// Tail is the end of what was kept, see Head.
+func (o Output) Tail() []byte { return o.kept.Tail }
+
 // String returns what was kept as text for reading: bytes that are not UTF-8 are
 // replaced, and where bytes were omitted between a beginning and an end, a line
 // says how many. A character that the gap cut in two counts as omitted.

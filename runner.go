@@ -5,6 +5,7 @@ package sallyport
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -35,6 +36,11 @@ type Runner struct {
 	// MaxSessions is how many sessions may be alive at once; 0 means 64. One more is
 	// refused with a *TooManySessionsError.
 	MaxSessions int
+	// Spill is how many bytes of the output of a session are kept in a file of the
+	// user's state folder, beside the MiB in memory: the first half and the last half
+	// of them. 0 means 64 MiB, negative none. All files of a user together have 1 GiB at
+	// most; those of sessions that have ended go first. A file goes with its session.
+	Spill int64
 	// SequentialIDs numbers sessions from 1000 on instead of by chance, for tests.
 	SequentialIDs bool
 	// Logger gets one line at the end of each run, with names and numbers but
@@ -50,6 +56,7 @@ type Runner struct {
 	events  *emitter
 
 	sessions sessions
+	spills   spills
 }
 
 // enter lets a run in, unless the Runner is closed. The returned context ends
@@ -108,10 +115,11 @@ func (r *Runner) Close() error {
 
 	r.running.Wait()
 	events.flush()
-	if own == nil {
-		return nil
+	err := r.spills.close()
+	if own != nil {
+		err = errors.Join(own.Close(), err)
 	}
-	if err := own.Close(); err != nil {
+	if err != nil {
 		return fmt.Errorf("sallyport: cannot close the runner: %w", err)
 	}
 	return nil

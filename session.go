@@ -14,6 +14,9 @@ import (
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/headtail"
+	"github.com/sallyport-dev/sallyport/internal/outlog"
+	"github.com/sallyport-dev/sallyport/internal/screen"
+	"github.com/sallyport-dev/sallyport/internal/spill"
 )
 
 // A Session is a command that goes on while its caller does something else, and is
@@ -32,13 +35,21 @@ type Session struct {
 
 	turn chan struct{} // holds a token while somebody waits for the command
 
+	log     *outlog.Log   // the whole output
+	spill   *spill.File   // what of it is not in memory; nil for none
+	unkept  error         // why there is no spill; nil if none was wanted
+	answers chan []byte   // to what the program asks its terminal; nil without a screen
+	typed   chan struct{} // closed when none is typed any more
+
 	mu       sync.Mutex
 	used     time.Time
-	pending  *headtail.Capture // output since the last reply
-	total    uint64            // bytes that came
-	last     time.Time         // of the last byte
-	changed  chan struct{}     // closed with the next output; nil while nobody waits
-	finished bool              // CloseInput was called on a pipe
+	pending  *headtail.Buffer // output since the last reply
+	total    uint64           // bytes that came
+	last     time.Time        // of the last byte
+	changed  chan struct{}    // closed with the next output; nil while nobody waits
+	finished bool             // CloseInput was called on a pipe
+	view     *screen.Screen   // nil for none
+	told     bool             // why not all output is kept
 }
 
 // Start starts a command and returns as soon as it runs. The end of ctx keeps it from
@@ -66,6 +77,9 @@ func (r *Runner) Start(ctx context.Context, c *Cmd) (*Session, error) {
 		return nil, err
 	}
 	r.sessions.settle(s)
+	if s.answers != nil {
+		go s.answer()
+	}
 	go func() {
 		defer leave()
 		s.follow(life)
@@ -81,42 +95,138 @@ func (r *Runner) start(ctx, life context.Context, c *Cmd, id string) (*Session, 
 	}
 	s := &Session{
 		id: id, runner: r, task: t, started: t.start, used: t.start,
-		done: make(chan struct{}), turn: make(chan struct{}, 1), pending: headtail.NewCapture(headtail.DefaultLimit()),
+		done: make(chan struct{}), turn: make(chan struct{}, 1), pending: headtail.New(headtail.DefaultBytes),
 	}
-	t.session, t.pipe, t.also = true, c.OpenStdin && c.TTY == nil, s.hear
+	t.session, t.pipe, t.kept = true, c.OpenStdin && c.TTY == nil, s.keeper()
 	if err := t.clear(t.judge()); err != nil {
 		t.ended(nil, err)
 		return nil, err
 	}
+	s.keep()
 	// Whatever ends first ends the start.
 	both, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(life, func() { cancel(context.Cause(life)) })()
 	if s.attempt, err = t.begin(both, t.choose()); err != nil {
 		t.ended(nil, err)
+		s.drop()
 		return nil, err
 	}
 	return s, nil
 }
 
+// keep prepares what the output is kept in.
+func (s *Session) keep() {
+	f, err := s.runner.spills.create(s.task.id, s.runner.Spill)
+	s.spill, s.unkept = f, err
+	s.log = outlog.New(outlog.Config{Retain: s.task.limits.Bytes, Spill: f})
+	if c := s.task.cmd; c.Screen {
+		size := c.TTY.OrUsual()
+		s.view = screen.New(int(size.Cols), int(size.Rows))
+		s.answers, s.typed = make(chan []byte, mostAnswers), make(chan struct{})
+	}
+}
+
+// SpillErr says why only a part of a long output is kept: there can be no file for what
+// memory does not hold, or it takes no more. It is nil while all is well, and when
+// Runner.Spill wants no file.
+func (s *Session) SpillErr() error {
+	err := s.unkept
+	if s.spill != nil {
+		err = s.spill.Err()
+	}
+	if err == nil || errors.Is(err, spill.ErrClosed) {
+		return nil
+	}
+	return fmt.Errorf("sallyport: only a part of a long output is kept: %w", err)
+}
+
+// drop removes the file.
+func (s *Session) drop() {
+	if s.spill != nil {
+		_ = s.spill.Remove() // what stays is removed by the next process that needs one
+	}
+}
+
+// keeper returns what keeps the output for the Result: the log where it keeps what the
+// limits ask for, so that it is not kept twice.
+func (s *Session) keeper() keeper {
+	l := s.task.limits
+	if l.Lines > 0 || l.HeadOnly || l.Unlimited || l.Bytes < 0 {
+		return &twoKeepers{hear: s.hear, Capture: l.capture()}
+	}
+	return &logKeeper{s}
+}
+
+// A logKeeper keeps nothing but the log.
+type logKeeper struct{ s *Session }
+
+func (k *logKeeper) Write(stream headtail.Stream, p []byte) { k.s.hear(stream, p) }
+func (k *logKeeper) Snapshot() headtail.Captured            { return k.s.log.Snapshot() }
+
+// twoKeepers keep for the Result what its limits say, beside the log.
+type twoKeepers struct {
+	*headtail.Capture
+	hear func(headtail.Stream, []byte)
+}
+
+func (k *twoKeepers) Write(stream headtail.Stream, p []byte) {
+	k.Capture.Write(stream, p)
+	k.hear(stream, p)
+}
+
 // follow follows the command to its end.
 func (s *Session) follow(life context.Context) {
 	err := s.task.follow(life, s.attempt)
+	s.log.Close()
 	s.result, s.err = s.task.conclude(s.attempt, err)
-	s.runner.sessions.end(s)
+	forgotten := s.runner.sessions.end(s)
 	close(s.done)
+	if s.typed != nil {
+		<-s.typed
+	}
+	for _, f := range forgotten {
+		f.drop()
+	}
 }
 
 // hear takes output.
-func (s *Session) hear(stream executor.Stream, p []byte) {
+func (s *Session) hear(stream headtail.Stream, p []byte) {
+	s.log.Write(stream, p)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.pending.Write(headtail.Stream(stream), p)
+	_, _ = s.pending.Write(p) // it cannot fail
 	s.total += uint64(len(p))
 	s.last = time.Now()
 	if s.changed != nil {
 		close(s.changed)
 		s.changed = nil
+	}
+	if s.view == nil {
+		return
+	}
+	_, _ = s.view.Write(p) // nor can this
+	if a := s.view.Replies(); len(a) > 0 {
+		select {
+		case s.answers <- a:
+		default: // it asks, and reads no answers
+		}
+	}
+}
+
+// mostAnswers is how many answers wait for a program that does not read.
+const mostAnswers = 16
+
+// answer types the answers of the terminal to what the program asks it.
+func (s *Session) answer() {
+	defer close(s.typed)
+	for {
+		select {
+		case <-s.done:
+			return
+		case a := <-s.answers:
+			_, _ = s.write(context.Background(), a) // a program that reads nothing gets no answer
+		}
 	}
 }
 
@@ -175,6 +285,11 @@ const inputPatience = 2 * time.Second
 // os.ErrProcessDone, or ErrInputFull when the command has read nothing for 2 seconds.
 func (s *Session) Write(p []byte) (int, error) {
 	s.use()
+	return s.write(context.Background(), p)
+}
+
+// write is Write that ends with ctx.
+func (s *Session) write(ctx context.Context, p []byte) (int, error) {
 	if s.over() {
 		return 0, os.ErrProcessDone
 	}
@@ -184,24 +299,32 @@ func (s *Session) Write(p []byte) (int, error) {
 	if closed {
 		return 0, ErrInputClosed
 	}
+	d, timed := s.attempt.process.(executor.Deadliner)
+	if timed {
+		defer context.AfterFunc(ctx, func() { _ = d.SetInputDeadline(time.Unix(1, 0)) })()
+	}
 	sum := 0
 	for {
-		if d, ok := s.attempt.process.(executor.Deadliner); ok {
+		if timed {
 			if err := d.SetInputDeadline(time.Now().Add(inputPatience)); err != nil {
 				return sum, os.ErrProcessDone
 			}
+		}
+		// Behind the deadline that was set, so that the end of ctx cannot be missed.
+		if ctx.Err() != nil {
+			return sum, fmt.Errorf("sallyport: the write was canceled: %w", context.Cause(ctx))
 		}
 		n, err := s.attempt.process.Write(p[sum:])
 		sum += n
 		switch {
 		case err == nil:
 			return sum, nil
-		case errors.Is(err, os.ErrDeadlineExceeded) && n > 0:
-			continue // it reads, slowly
+		case errors.Is(err, os.ErrDeadlineExceeded) && (n > 0 || ctx.Err() != nil):
+			continue // it reads, slowly; or nobody waits any more
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			return sum, ErrInputFull
 		case errors.Is(err, io.ErrClosedPipe):
-			return sum, fmt.Errorf("%w: nobody has its other end open any more", ErrInputClosed)
+			return sum, fmt.Errorf("%w: nobody has its other end open any more: %w", ErrInputClosed, io.ErrClosedPipe)
 		case errors.Is(err, os.ErrClosed):
 			return sum, os.ErrProcessDone
 		}
@@ -246,7 +369,16 @@ func (s *Session) Resize(size Size) error {
 	if !ok || s.task.cmd.TTY == nil {
 		return fmt.Errorf("sallyport: the session has no terminal: %w", errors.ErrUnsupported)
 	}
-	return r.Resize(size)
+	if err := r.Resize(size); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.view != nil {
+		size = size.OrUsual()
+		s.view.Resize(int(size.Cols), int(size.Rows))
+	}
+	return nil
 }
 
 // Wait blocks until the command has ended and nothing of it is left, and returns what
@@ -302,6 +434,7 @@ func (s *Session) Close() error {
 	s.attempt.stop(EndCanceled)
 	<-s.done
 	s.runner.sessions.forget(s)
+	s.drop()
 	return nil
 }
 

@@ -152,17 +152,19 @@ func (t *sessions) settle(s *Session) {
 }
 
 // end moves a session to those that have ended; of these the oldest are forgotten.
-func (t *sessions) end(s *Session) {
+func (t *sessions) end(s *Session) (forgotten []*Session) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.live[s.id] != s {
-		return // it was closed before
+		return nil // it was closed before
 	}
 	delete(t.live, s.id)
 	t.ended = append(t.ended, s)
-	if len(t.ended) > keptSessions {
-		t.ended = slices.Delete(t.ended, 0, len(t.ended)-keptSessions)
+	if n := len(t.ended) - keptSessions; n > 0 {
+		forgotten = slices.Clone(t.ended[:n])
+		t.ended = slices.Delete(t.ended, 0, n)
 	}
+	return forgotten
 }
 
 // forget takes a session out of the table.

@@ -30,9 +30,9 @@ type task struct {
 	start  time.Time
 	tries  int
 
-	session bool                          // it is a session, whose input stays open
-	pipe    bool                          // it gets a pipe as standard input
-	also    func(executor.Stream, []byte) // hears the output, too; nil for a run
+	session bool   // it is a session, whose input stays open
+	pipe    bool   // it gets a pipe as standard input
+	kept    keeper // keeps the output; nil for what the limits say
 
 	args     []string
 	dir      string
@@ -93,6 +93,8 @@ func (c *Cmd) check() error {
 		return &CmdError{Field: "Args", Reason: "the name of the program is empty"}
 	case c.Resizes != nil && c.TTY == nil:
 		return &CmdError{Field: "Resizes", Reason: "there is no terminal whose size could change; set TTY too"}
+	case c.Screen && c.TTY == nil:
+		return &CmdError{Field: "Screen", Reason: "there is no terminal that could be seen; set TTY too"}
 	case c.OpenStdin && c.Stdin != nil:
 		return &CmdError{Field: "OpenStdin", Reason: "Stdin is set too; use one of the two"}
 	case c.Timeout < 0:

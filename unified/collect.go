@@ -192,6 +192,7 @@ func (t *Tools) answer(e *entry, c call, s headtail.Snapshot, last *reply, wall 
 		CallID: e.info.CallID, ChunkID: id, WallTime: wall, Command: e.info.Command, Reason: last.reason, Notices: c.notices,
 		tokens: outputTokens(c.tokens, t.OutputTokens), truncated: c.tokens != nil, plain: t.Compatible,
 	}
+	r.Notices = append(r.Notices, last.notices...)
 	if last.end == nil {
 		s, e.back = holdBack(s)
 		r.setOutput(s)

@@ -79,6 +79,8 @@ type reply struct {
 	output headtail.Snapshot
 	reason Reason
 	end    *ending // nil while the process runs
+
+	notices []string // about what was not kept
 }
 
 // ending is how a process ended.

@@ -207,6 +207,28 @@ func (b *Buffer) Bytes() []byte {
 	return b.appendTail(out)
 }
 
+// Last returns a copy of the last n bytes, or of as many as are kept without a gap
+// between them; nil when there are none.
+func (b *Buffer) Last(n int) []byte {
+	fromTail := min(max(n, 0), len(b.tail))
+	fromHead := 0
+	if b.omitted == 0 {
+		fromHead = min(max(n, 0)-fromTail, len(b.head))
+	}
+	if fromHead+fromTail == 0 {
+		return nil
+	}
+	out := make([]byte, 0, fromHead+fromTail)
+	out = append(out, b.head[len(b.head)-fromHead:]...)
+	// The tail is a ring whose oldest byte is at start.
+	skip := len(b.tail) - fromTail
+	if older := b.tail[b.start:]; skip < len(older) {
+		out = append(out, older[skip:]...)
+		skip = len(older)
+	}
+	return append(out, b.tail[skip-(len(b.tail)-b.start):b.start]...)
+}
+
 // Drain returns what is kept and empties the Buffer: the next byte is the first
 // of a new head, and the counts start from zero. Cap and limits stay, except
 // that a line budget is not renewed: it holds for the life of the Buffer, as
