@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sallyport-dev/sallyport/internal/screen"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 )
 
@@ -50,7 +51,11 @@ func TestFullScreen(t *testing.T) {
 			t.Fatal(err)
 		}
 		x := s.run(t, "--", "vim", "-u", "NONE", "-i", "NONE", "-N", "note.txt")
-		play(x, []turn{{`first`, "osecond"}, {`second`, "\x1b:wq\r"}})
+		play(x, []turn{{`first`, "osecond"}, {`second`, ""}})
+		view := screen.New(80, 24)
+		_, _ = view.Write([]byte(x.Transcript())) // it cannot fail
+		compare(t, filepath.Join("testdata", "terminal", "vim.txt"), strings.Join(view.Snapshot().Lines, "\n")+"\n")
+		x.Send("\x1b:wq\r")
 		if code := x.Wait(); code != 0 {
 			t.Errorf("exit code %d", code)
 		}
