@@ -34,9 +34,6 @@ import (
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-// enough is far more than any of these calls takes.
-const enough = time.Minute
-
 // newTools returns Tools over a Runner with a workspace of its own.
 func newTools(t *testing.T) (*Tools, *heard) {
 	t.Helper()

@@ -135,8 +135,8 @@ func (p *runnerProcess) pieces(ctx context.Context) iter.Seq2[piece, error] {
 		}
 		// The time is up for what may come, not for what is there.
 		if total, _ := p.session.Size(); next < total {
-			for d := range p.session.Deltas(context.WithoutCancel(ctx), next) {
-				if !hand(d) {
+			for d, err := range p.session.Deltas(context.WithoutCancel(ctx), next) {
+				if err != nil || !hand(d) {
 					return
 				}
 				if next >= total {
