@@ -15,6 +15,13 @@
 //	defer r.Close()
 //	res, err := r.Run(ctx, sallyport.Script("go test ./..."))
 //
+// [Runner.Start] starts a command and gives a [Session], which is written to and asked
+// again. A wait for it ends with an event, such as that the command waits for input:
+//
+//	s, err := r.Start(ctx, &sallyport.Cmd{Args: []string{"python3", "-q"}, TTY: &sallyport.Size{Cols: 80, Rows: 24}})
+//	defer s.Close()
+//	reply, err := s.Send(ctx, []byte("print(6 * 7)\n"), sallyport.Until{Input: true})
+//
 // A policy grows by grants: p.With(sandbox.Grant{Name: "git"}) lets commands commit
 // and branch, while hooks and configuration stay as they are. Names that must not
 // come into being, such as .git in a workspace that has none, are moved away when
