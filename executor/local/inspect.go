@@ -30,9 +30,16 @@ func (p *process) AwaitInput(ctx context.Context) (*executor.InputWait, error) {
 	default:
 		return nil, fmt.Errorf("executor: the process has no input to wait for: %w", errors.ErrUnsupported)
 	}
+	heard := func() inputwait.Look {
+		l := look()
+		if l.Waiting && !p.running.AllHeard() {
+			return inputwait.Look{Known: true, Why: "there is output that was not handed on yet"}
+		}
+		return l
+	}
 	last := func() time.Time { t, _ := p.running.Activity(); return t }
 	next := func() <-chan struct{} { _, c := p.running.Activity(); return c }
-	found, err := inputwait.Await(ctx, look, last, next)
+	found, err := inputwait.Await(ctx, heard, last, next)
 	if err != nil {
 		return nil, err
 	}

@@ -16,6 +16,9 @@ type pump interface {
 	lastByte() time.Time
 	// heard is closed when the next byte is heard.
 	heard() <-chan struct{}
+	// allHeard reports that whatever was written until now has been handed on; false
+	// where that cannot be known.
+	allHeard() bool
 	// commandEnded says that from now on nobody opens a stream anew.
 	commandEnded()
 	// finish hears what is in the pipes now, without waiting for more, and

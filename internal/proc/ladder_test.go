@@ -29,6 +29,7 @@ func (f *fakePump) eof() <-chan struct{}   { return f.end }
 func (f *fakePump) abandon()               {}
 func (f *fakePump) heard() <-chan struct{} { return nil }
 func (f *fakePump) commandEnded()          {}
+func (f *fakePump) allHeard() bool         { return true }
 
 func (f *fakePump) lastByte() time.Time {
 	f.mu.Lock()

@@ -391,6 +391,11 @@ func (p *Process) Activity() (last time.Time, next <-chan struct{}) {
 	return last, next
 }
 
+// AllHeard reports that Config.Output has returned from whatever was written until
+// now; false where that cannot be known. Who sees the command wait for input, and then
+// this, knows that nobody has yet to hear what it said before.
+func (p *Process) AllHeard() bool { return p.pump.allHeard() }
+
 // Signal sends sig to the command's process group; those that a key of a terminal
 // stands for (SIGINT, SIGQUIT, SIGTSTP) go to the terminal's foreground group
 // instead, where there is one. It returns os.ErrProcessDone when the command has

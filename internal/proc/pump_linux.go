@@ -6,6 +6,8 @@ package proc
 import (
 	"fmt"
 	"os"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -40,6 +42,9 @@ type epollPump struct {
 	base time.Time         // pulse counts from here
 	pulse
 	done chan struct{}
+
+	hearing atomic.Bool // from before a read until what it brought was handed on
+	closing sync.Mutex  // held while fds changes, and by others while they look at it
 }
 
 // newPump makes the pipes for the wanted streams and returns their write ends.
@@ -110,6 +115,22 @@ func (p *epollPump) lastByte() time.Time    { return p.at(p.base) }
 func (p *epollPump) heard() <-chan struct{} { return p.wait() }
 func (p *epollPump) commandEnded()          {} // a pipe that has ended is not opened anew
 
+// allHeard looks into the pipes first: what is not there any more was taken out by a
+// read that is seen to go on, or has handed it on.
+func (p *epollPump) allHeard() bool {
+	p.closing.Lock()
+	defer p.closing.Unlock()
+	for _, fd := range p.fds {
+		if fd < 0 {
+			continue
+		}
+		if n, err := unix.IoctlGetInt(fd, unix.TIOCINQ); err != nil || n > 0 {
+			return false
+		}
+	}
+	return !p.hearing.Load()
+}
+
 func (p *epollPump) start() {
 	if p.set == nil {
 		close(p.done)
@@ -176,6 +197,8 @@ func (p *epollPump) look(ready []unix.EpollEvent) int {
 
 // hear reads every stream that is ready once.
 func (p *epollPump) hear(ready []unix.EpollEvent) {
+	p.hearing.Store(true)
+	defer p.hearing.Store(false)
 	// A stream that goes on and on is read as fast as it comes, and no notes are
 	// taken, which cost the writer time: there is nothing to put in order until the
 	// other one has something.
@@ -279,6 +302,8 @@ func (p *epollPump) borrow() {
 // sweep reads what is in the pipes now. Somebody outside the tree may hold a
 // write end and go on writing, so no more is read than a pipe can hold.
 func (p *epollPump) sweep() {
+	p.hearing.Store(true)
+	defer p.hearing.Store(false)
 	for i := range p.fds {
 		for left := pipeSize; left > 0 && p.fds[i] >= 0; {
 			n := p.read(i)
@@ -299,6 +324,8 @@ func (p *epollPump) giveBack() {
 
 // closeStream closes a read end, which also takes it out of the set.
 func (p *epollPump) closeStream(i int) {
+	p.closing.Lock()
+	defer p.closing.Unlock()
 	if p.fds[i] >= 0 {
 		_ = unix.Close(p.fds[i])
 		p.fds[i] = -1

@@ -47,7 +47,8 @@ func (p *filePump) eof() <-chan struct{} { return p.done }
 
 func (p *filePump) lastByte() time.Time    { return p.at(p.base) }
 func (p *filePump) heard() <-chan struct{} { return p.wait() }
-func (p *filePump) commandEnded()          {} // a pipe that has ended is not opened anew
+func (p *filePump) allHeard() bool         { return false } // nothing tells what is in the pipes
+func (p *filePump) commandEnded()          {}               // a pipe that has ended is not opened anew
 
 func (p *filePump) start() {
 	for i, f := range p.files {

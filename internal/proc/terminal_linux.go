@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -33,6 +34,8 @@ type terminalPump struct {
 	pulse
 	done chan struct{}
 
+	hearing atomic.Bool // from before a read until what it brought was handed on
+
 	mu        sync.Mutex
 	ended     bool // the command has ended
 	finishing bool // nothing more is waited for
@@ -54,6 +57,19 @@ func (p *terminalPump) eof() <-chan struct{}   { return p.done }
 func (p *terminalPump) lastByte() time.Time    { return p.at(p.base) }
 func (p *terminalPump) heard() <-chan struct{} { return p.wait() }
 func (p *terminalPump) abandon()               { _ = p.master.Close() }
+
+// allHeard looks into the terminal first: what is not there any more was taken out by a
+// read that is seen to go on, or has handed it on.
+func (p *terminalPump) allHeard() bool {
+	empty := false
+	err := p.raw.Control(func(fd uintptr) {
+		// A poll also hands on what is on its way; a count leaves that out.
+		fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+		_, err := unix.Poll(fds, 0)
+		empty = err == nil && fds[0].Revents&unix.POLLIN == 0
+	})
+	return err == nil && empty && !p.hearing.Load()
+}
 
 func (p *terminalPump) commandEnded() {
 	p.mu.Lock()
@@ -113,6 +129,8 @@ func (p *terminalPump) run() {
 // read reads what is there, as far as it fits, and hands it on. It reports how much
 // that was, and whether nobody has the terminal open.
 func (p *terminalPump) read(fd int) (n int, hungUp bool) {
+	p.hearing.Store(true)
+	defer p.hearing.Store(false)
 	p.buf = p.lender.lend()
 	defer func() {
 		p.lender.giveBack(p.buf)

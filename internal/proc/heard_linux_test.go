@@ -1,0 +1,95 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package proc
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"github.com/sallyport-dev/sallyport/internal/headtail"
+	"github.com/sallyport-dev/sallyport/internal/testenv"
+)
+
+// TestAllHeard: what was written counts as heard when the listener has returned from
+// it, not when it was taken out of the pipe or the terminal.
+func TestAllHeard(t *testing.T) {
+	tests := []struct {
+		name string
+		pump func(t *testing.T, cfg *Config) (p pump, end *os.File)
+	}{
+		{"pipes", func(t *testing.T, cfg *Config) (pump, *os.File) {
+			t.Helper()
+			p, ends, err := newPump(cfg, [2]bool{true, true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = ends[0].Close() })
+			return p, ends[1]
+		}},
+		{"terminal", func(t *testing.T, cfg *Config) (pump, *os.File) {
+			t.Helper()
+			master, slave := testenv.OpenTerminal(t, 80, 24)
+			p, err := newTerminalPump(cfg, master)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return p, slave
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var shared Shared
+			defer shared.Close()
+			hearing, goOn := make(chan struct{}), make(chan struct{})
+			p, end := tt.pump(t, &Config{Shared: &shared, Output: func(headtail.Stream, []byte) {
+				hearing <- struct{}{}
+				<-goOn
+			}})
+			if !p.allHeard() {
+				t.Error("before anything was written")
+			}
+			if _, err := end.WriteString("a"); err != nil {
+				t.Fatal(err)
+			}
+			if p.allHeard() {
+				t.Error("nobody has read it yet")
+			}
+			p.start()
+			<-hearing
+			if p.allHeard() {
+				t.Error("the listener has not returned yet")
+			}
+			close(goOn)
+			begin := time.Now()
+			for !p.allHeard() {
+				if time.Since(begin) > enough {
+					t.Fatal("it is never heard")
+				}
+			}
+			_ = end.Close()
+			p.commandEnded()
+			p.finish()
+		})
+	}
+}
+
+// TestAllHeardAtTheEnd asks while pipes are closed.
+func TestAllHeardAtTheEnd(t *testing.T) {
+	for range 100 {
+		p := start(t, Config{}, sh("echo a; echo b >&2"))
+		for over := false; !over; {
+			p.AllHeard()
+			select {
+			case <-p.done:
+				over = true
+			default:
+			}
+		}
+		wait(t, p)
+		if !p.AllHeard() {
+			t.Fatal("something was not heard, and everything is over")
+		}
+	}
+}
