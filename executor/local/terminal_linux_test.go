@@ -45,7 +45,7 @@ func (s *shown) String() string {
 func (s *shown) expect(t *testing.T, pattern string) []string {
 	t.Helper()
 	re := regexp.MustCompile(pattern)
-	patience := time.NewTimer(20 * time.Second)
+	patience := time.NewTimer(enough)
 	defer patience.Stop()
 	for {
 		s.mu.Lock()
