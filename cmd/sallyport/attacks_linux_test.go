@@ -17,7 +17,11 @@ import (
 
 // attackBound is the time that an attack takes at most, with what the machine is
 // slow at.
-const attackBound = 10 * time.Second
+const attackBound = time.Minute
+
+// attackTries is how often an attack is tried where it can win: it races, and a busy
+// machine may not let it.
+const attackTries = 10
 
 // TestAttacks lets the programs of testdata/attacks race against the walls. Without
 // a sandbox those that can win do, so they are attacks; inside none does.
@@ -42,8 +46,11 @@ func TestAttacks(t *testing.T) {
 		{"backlog", "@W@", false},
 	} {
 		t.Run(a.name+" "+a.args, func(t *testing.T) {
-			free := attackStage(t, bin)
-			if won := free.attack(t, a.name, a.args, "-s", "full-access"); won != a.wins {
+			won := false
+			for try := 0; try == 0 || a.wins && !won && try < attackTries; try++ {
+				won = attackStage(t, bin).attack(t, a.name, a.args, "-s", "full-access")
+			}
+			if won != a.wins {
 				t.Errorf("without a sandbox it wins: %v, want %v", won, a.wins)
 			}
 			s := attackStage(t, bin)

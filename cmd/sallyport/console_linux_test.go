@@ -97,7 +97,8 @@ func TestWindow(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	s := newSeat(t)
-	x := s.run(t, "--", "sh", "-c", `trap "stty size; trap - WINCH" WINCH; stty size; while :; do read a && break; done; stty size`)
+	// A shell that reads would miss a signal in the moment before it does.
+	x := s.run(t, "--", "sh", "-c", `trap "stty size; told=1" WINCH; stty size; until test "$told"; do sleep 0.01; done; trap - WINCH; read a; stty size`)
 	x.Expect(`^24 80\r\n`)
 	x.Resize(120, 50)
 	x.Expect(`^50 120\r\n`)

@@ -3,12 +3,23 @@
 
 // backlog: attacks whoever connects in the name of a program: the listener accepts
 // nothing and its queue is full, so a connect blocks. Children that wait in it are
-// killed. Winning: an ordinary call of somebody else waits behind them, or a killed one
-// does not end. Bound: 2 seconds.
+// killed. Winning: ordinary calls of somebody else wait behind them, or a killed one
+// does not end. A busy machine holds up a call now and then, so it takes a quarter of
+// them. Bound: 2 seconds, or 20 when something waits.
 //
 // usage: backlog WORKSPACE
 
 #include "attack.h"
+
+static const char *_Atomic doing = "an ordinary call";
+
+static void *stuck(void *arg) {
+	(void)arg;
+	struct timespec t = {20, 0};
+	nanosleep(&t, 0);
+	printf("WIN backlog: %s does not end\n", atomic_load(&doing));
+	_exit(0);
+}
 
 int main(int argc, char **argv) {
 	if (argc != 2)
@@ -36,16 +47,21 @@ int main(int argc, char **argv) {
 			_exit(0);
 		}
 	}
-	guard();
+	pthread_t t;
+	pthread_create(&t, 0, stuck, 0); /* not before the forks: a child would not have it */
+	pthread_detach(t);
 	double slowest = 0;
-	for (int i = 0; i < 200; i++) {
+	int calls = 0, slow = 0;
+	for (; calls < 8 || (calls < 200 && in_time()); calls++) {
 		double from = now();
 		mkdir(name, 0700);
 		rmdir(name);
 		double took = now() - from;
+		slow += took > 0.25;
 		if (took > slowest)
 			slowest = took;
 	}
+	atomic_store(&doing, "a killed process");
 	double from = now();
 	for (int i = 0; i < CALLERS; i++)
 		kill(pids[i], SIGKILL);
@@ -53,7 +69,7 @@ int main(int argc, char **argv) {
 		waitpid(pids[i], 0, 0);
 	double killing = now() - from;
 	unlink(socket_path);
-	printf("%s backlog: slowest other call %.1f ms, the killed ended after %.1f ms\n",
-	       slowest > 0.25 || killing > 0.5 ? "WIN" : "LOST", slowest * 1e3, killing * 1e3);
+	printf("%s backlog: %d of %d other calls are slow, the slowest took %.1f ms, the killed ended after %.1f ms\n",
+	       slow * 4 > calls || killing > 5 ? "WIN" : "LOST", slow, calls, slowest * 1e3, killing * 1e3);
 	return 0;
 }
