@@ -118,7 +118,8 @@ func TestOutputLimit(t *testing.T) {
 // TestOutputOrder: two streams of one file keep their order through the pipes.
 func TestOutputOrder(t *testing.T) {
 	r := newRunner(t, sandbox.WorkspaceWrite("."))
-	name := filepath.Join(t.TempDir(), "both")
+	dir := t.TempDir()
+	name := filepath.Join(dir, "both")
 	out, err := os.Create(name)
 	if err != nil {
 		t.Fatal(err)
@@ -129,7 +130,9 @@ func TestOutputOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer other.Close()
-	c := sh("echo a; sleep 0.1; echo b >&2; sleep 0.1; echo c")
+	// The next line is said when the one before is in the file.
+	c := sh("echo a; until grep -q a both; do sleep 0.01; done; echo b >&2; until grep -q b both; do sleep 0.01; done; echo c")
+	c.Dir = dir
 	c.Stdout, c.Stderr, c.Resources.Output = out, other, 1<<20
 	run(t, r, c)
 	if b, err := os.ReadFile(name); err != nil || string(b) != "a\nb\nc\n" {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -87,8 +88,11 @@ func TestSession(t *testing.T) {
 	})
 	t.Run("row5 what comes later", func(t *testing.T) {
 		s := shell(t)
-		if out := send(t, s, "sleep 0.4 && echo la\"\"ter\n", Until{For: 50 * time.Millisecond, Input: true}, ReasonDeadline); strings.Contains(out, "later") {
+		if out := send(t, s, "until test -e go; do sleep 0.01; done; echo la\"\"ter\n", Until{For: 50 * time.Millisecond, Input: true}, ReasonDeadline); strings.Contains(out, "later") {
 			t.Errorf("%q", out)
+		}
+		if err := os.WriteFile(filepath.Join(s.Info().Dir, "go"), nil, 0o600); err != nil {
+			t.Fatal(err)
 		}
 		if out := send(t, s, "", Until{Input: true}, ReasonInput); !strings.Contains(out, "later\r\n") {
 			t.Errorf("%q", out)
@@ -137,10 +141,17 @@ func TestSessionPrompts(t *testing.T) {
 	t.Run("row49 a prompt answers at once", func(t *testing.T) {
 		s := begin(t, r, Command(testenv.NeedProgram(t, "python3"), "-q"))
 		send(t, s, "", Until{Input: true}, ReasonInput)
-		begin := time.Now()
-		out := send(t, s, "print(6 * 7)\n", Until{Input: true}, ReasonInput)
-		if took := time.Since(begin); !strings.Contains(out, "42\r\n") || took > time.Second {
-			t.Errorf("%q after %v", out, took)
+		// At once, unless the machine is busy with something else each time.
+		least := enough
+		for try := 0; try < 20 && least > time.Second; try++ {
+			begin := time.Now()
+			if out := send(t, s, "print(6 * 7)\n", Until{Input: true}, ReasonInput); !strings.Contains(out, "42\r\n") {
+				t.Errorf("%q", out)
+			}
+			least = min(least, time.Since(begin))
+		}
+		if least > time.Second {
+			t.Errorf("the fastest answer took %v", least)
 		}
 	})
 	t.Run("password", func(t *testing.T) {
@@ -167,13 +178,14 @@ func TestSessionConditions(t *testing.T) {
 		{"first output", `sleep 0.05; echo a; sleep 60`, Until{FirstOutput: true}, ReasonOutput, "a\n"},
 		{"bytes", `echo 123; sleep 0.05; echo 456; sleep 60`, Until{Bytes: 8}, ReasonBytes, "123\n456\n"},
 		{"match", `echo not; sleep 0.05; echo rea; echo dy; sleep 60`, Until{Match: regexp.MustCompile(`rea\ndy`)}, ReasonMatch, "not\nrea\ndy\n"},
-		{"quiet", `echo a; sleep 0.05; echo b; sleep 60`, Until{Quiet: 500 * time.Millisecond}, ReasonQuiet, "a\nb\n"},
+		{"quiet", `echo a; sleep 0.05; echo b; sleep 60`, Until{Quiet: 2 * time.Second}, ReasonQuiet, "a\nb\n"},
 		{"quiet needs output", `sleep 60`, Until{Quiet: time.Millisecond, For: 100 * time.Millisecond}, ReasonDeadline, ""},
-		{"deadline", `echo a; sleep 60`, Until{For: 200 * time.Millisecond}, ReasonDeadline, "a\n"},
+		{"deadline", `echo a; sleep 60`, Until{For: 3 * time.Second}, ReasonDeadline, "a\n"},
 		{"input on a pipe", `echo a; read x; sleep 60`, Until{Input: true}, ReasonInput, "a\n"},
 		{"busy", `sleep 60`, Until{Input: true, For: 200 * time.Millisecond}, ReasonDeadline, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel() // some take seconds, so that a busy machine does not matter
 			cmd := sh(c.script)
 			cmd.OpenStdin = true
 			s := begin(t, r, cmd)
@@ -229,6 +241,7 @@ func TestSessionInput(t *testing.T) {
 		{"a full terminal", &Cmd{Script: "stty -icanon; echo ready; sleep 60", Shell: "sh", TTY: new(Size)}, ErrInputFull, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel() // nobody takes it, for seconds
 			c.cmd.Dir = t.TempDir()
 			s, err := r.Start(t.Context(), c.cmd)
 			if err != nil {
