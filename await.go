@@ -196,6 +196,8 @@ func (s *Session) await(ctx context.Context, u *Until) (*Reply, error) {
 			return nil, awaitCanceled(ctx)
 		}
 		if reply.Reason != "" {
+			// What the output decides comes first, also where it came in the same moment.
+			w.look(reply)
 			return w.finish(reply), nil
 		}
 	}
@@ -262,8 +264,13 @@ func (w *waiting) look(reply *Reply) (changed <-chan struct{}, left time.Duratio
 func (w *waiting) finish(r *Reply) *Reply {
 	s := w.s
 	if s.over() {
-		r.Reason, r.Input, r.Port = ReasonExited, nil, 0
-		r.Result = s.result
+		r.Reason, r.Result = ReasonExited, s.result
+	}
+	if r.Reason != ReasonInput && r.Reason != ReasonPassword {
+		r.Input = nil
+	}
+	if r.Reason != ReasonPort {
+		r.Port = 0
 	}
 	s.mu.Lock()
 	r.Output = newOutput(s.pending.Drain())

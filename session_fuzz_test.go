@@ -1,0 +1,247 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package sallyport
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sallyport-dev/sallyport/executor"
+)
+
+// A waitModel is what a session is, as far as waits can tell.
+type waitModel struct {
+	pending string
+	total   uint64
+	last    time.Time // of the last byte
+	exited  bool
+	waits   executor.InputKind // empty: it does not wait for input
+	port    int
+
+	// Of the wait under way.
+	u     Until
+	begin time.Time
+}
+
+// output is the reason that the output decides, if any.
+func (m *waitModel) output() Reason {
+	window := m.pending[max(0, len(m.pending)-matchWindow):]
+	n := uint64(len(m.pending))
+	switch {
+	case m.exited:
+		return ReasonExited
+	case m.u.Match != nil && n > 0 && m.u.Match.MatchString(window):
+		return ReasonMatch
+	case m.u.Bytes > 0 && n >= m.u.Bytes:
+		return ReasonBytes
+	case m.u.FirstOutput && n > 0:
+		return ReasonOutput
+	case m.u.Quiet > 0 && n > 0 && time.Since(m.last) >= m.u.Quiet:
+		return ReasonQuiet
+	}
+	return ""
+}
+
+// now is the reason that holds now; empty if the wait goes on.
+func (m *waitModel) now() Reason {
+	if r := m.output(); r != "" {
+		return r
+	}
+	switch {
+	case m.u.Input && m.waits == executor.InputPassword:
+		return ReasonPassword
+	case m.u.Input && m.waits != "":
+		return ReasonInput
+	case m.u.Port && m.port != 0:
+		return ReasonPort
+	}
+	if end, ok := m.deadline(); ok && !time.Now().Before(end) {
+		return ReasonDeadline
+	}
+	return ""
+}
+
+func (m *waitModel) deadline() (time.Time, bool) {
+	length := m.u.For
+	if length == 0 {
+		length = 10 * time.Second
+	}
+	return m.begin.Add(length), length > 0
+}
+
+// due is how long it takes until time alone ends the wait, and false if it never does.
+func (m *waitModel) due() (time.Duration, bool) {
+	end, ok := m.deadline()
+	if m.u.Quiet > 0 && m.pending != "" {
+		if quiet := m.last.Add(m.u.Quiet); !ok || quiet.Before(end) {
+			end, ok = quiet, true
+		}
+	}
+	return time.Until(end), ok
+}
+
+// A script is a fuzzer's choice, byte by byte.
+type script struct{ rest []byte }
+
+func (s *script) next(n int) int {
+	if len(s.rest) == 0 {
+		return 0
+	}
+	b := s.rest[0]
+	s.rest = s.rest[1:]
+	return int(b) % n
+}
+
+var (
+	fuzzTexts    = []string{"a", "b\n", "c", "$ ", strings.Repeat("x", 5000), strings.Repeat("y", matchWindow-1)}
+	fuzzPatterns = []string{"", "b", `a\nb|ab`, `(?m)^c`, `\$ $`, "xy", `\Ax`}
+	fuzzTimes    = []time.Duration{time.Nanosecond, time.Millisecond, 70 * time.Millisecond, time.Second, 11 * time.Second}
+)
+
+func (s *script) until() Until {
+	u := Until{
+		For: []time.Duration{0, -1, 1, 50 * time.Millisecond, time.Second}[s.next(5)],
+		// Of these as many as bits are set.
+		Input: s.next(2) == 1, FirstOutput: s.next(5) == 1, Port: s.next(3) == 1,
+		Bytes: []uint64{0, 0, 1, 3, 70_000}[s.next(5)],
+		Quiet: []time.Duration{0, 0, 1, 60 * time.Millisecond, 2 * time.Second}[s.next(5)],
+	}
+	u.Port = u.Port && !u.Input // when both hold at the beginning, either may be told
+	if p := fuzzPatterns[s.next(len(fuzzPatterns))]; p != "" {
+		u.Match = regexp.MustCompile(p)
+	}
+	return u
+}
+
+// event lets one thing happen, to the process and to the model.
+func (m *waitModel) event(s *script, p *puppet) {
+	switch s.next(8) {
+	default:
+		text := fuzzTexts[s.next(len(fuzzTexts))]
+		if m.exited {
+			return
+		}
+		p.say(text)
+		m.pending, m.total, m.last, m.waits = m.pending+text, m.total+uint64(len(text)), time.Now(), ""
+	case 0:
+		if s.next(4) != 1 { // seldom, or else there is nothing else
+			return
+		}
+		p.exit()
+		m.exited = true
+	case 1, 2:
+		kind := []executor.InputKind{executor.InputLine, executor.InputKey, executor.InputPassword, executor.InputData}[s.next(4)]
+		p.set(func() { p.waits = &executor.InputWait{Kind: kind} })
+		m.waits = kind
+	case 3:
+		p.set(func() { p.port = 4567 })
+		m.port = 4567
+	case 4:
+		d := fuzzTimes[s.next(len(fuzzTimes))]
+		if left, ok := m.due(); ok && left > 0 {
+			d = min(d, left)
+		}
+		<-time.After(d)
+	}
+	synctest.Wait()
+}
+
+// FuzzUntil lets a process do anything while it is waited for, and compares what ends
+// each wait, when, and with what output, with what the conditions say.
+func FuzzUntil(f *testing.F) {
+	for _, seed := range []string{
+		"", "\x00\x01\x00\x00\x00\x00\x00\x01\x02\x07\x00\x01\x00",
+		"\x03\x00\x00\x00\x00\x03\x00\x03\x05\x00\x04\x02\x04\x02\x05\x01\x04\x04",
+		"\x01\x01\x00\x00\x00\x00\x00\x03\x05\x02\x05\x03\x01\x00\x02\x01\x01\x01\x01\x01\x00\x00\x03\x03\x00\x00",
+		"\x04\x00\x01\x00\x02\x02\x02\x05\x06\x05\x07\x05\x04\x04\x00\x01\x04\x04\x04\x04\x04\x04",
+		"\x01\x01\x01\x01\x04\x04\x05\x09\x05\x05\x05\x05\x05\x05\x05\x04\x04\x04\x04",
+		"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ",
+		"the quick brown fox jumps over the lazy dog, and over it again, and again, until it wakes",
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if len(data) > 200 {
+			return
+		}
+		synctest.Test(t, func(t *testing.T) { fuzzUntil(t, &script{data}) })
+	})
+}
+
+func fuzzUntil(t *testing.T, s *script) {
+	_, session, p := puppetSession(t, &Cmd{OpenStdin: true})
+	m := &waitModel{}
+	for len(s.rest) > 0 {
+		m.u, m.begin = Until{}, time.Now()
+		for range s.next(3) {
+			m.event(s, p) // while nobody waits
+		}
+		m.u, m.begin = s.until(), time.Now()
+		wait(t, s, session, p, m)
+		if t.Failed() {
+			return
+		}
+	}
+}
+
+// wait is one wait, which ends by itself or is canceled when the script has no more.
+func wait(t *testing.T, s *script, session *Session, p *puppet, m *waitModel) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var reply *Reply
+	var err error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		reply, err = session.Await(ctx, m.u)
+	}()
+	synctest.Wait()
+	if left, ok := m.due(); ok && m.now() == "" && left <= time.Nanosecond {
+		<-time.After(left)
+		synctest.Wait()
+	}
+	want := m.now()
+	for want == "" && len(s.rest) > 0 {
+		select {
+		case <-done:
+			t.Fatalf("it ended with %+v, %v; want nothing yet of %+v with %d bytes", reply, err, m.u, len(m.pending))
+		default:
+		}
+		m.event(s, p)
+		want = m.now()
+	}
+	took := time.Since(m.begin)
+	if want == "" {
+		cancel()
+	}
+	synctest.Wait()
+	select {
+	case <-done:
+	default:
+		t.Fatalf("it goes on; want %q of %+v with %d bytes", want, m.u, len(m.pending))
+	}
+	if want == "" {
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("%+v, %v", reply, err)
+		}
+		return // what came stays
+	}
+	if err != nil || reply.Reason != want || reply.Elapsed != took || reply.Offset != m.total || string(reply.Output.Bytes()) != m.pending {
+		t.Fatalf("got %s, %d bytes up to %d after %v, %v; want %s, %d bytes up to %d after %v",
+			reply.Reason, reply.Output.Total, reply.Offset, reply.Elapsed, err, want, len(m.pending), m.total, took)
+	}
+	if in := want == ReasonInput || want == ReasonPassword; in != (reply.Input != nil) || in && reply.Input.Kind != m.waits {
+		t.Errorf("%s: %+v", want, reply.Input)
+	}
+	if (want == ReasonPort) != (reply.Port != 0) || (want == ReasonExited) != (reply.Result != nil) {
+		t.Errorf("%s: %+v", want, reply)
+	}
+	m.pending = ""
+}

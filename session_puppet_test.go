@@ -1,0 +1,163 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package sallyport
+
+import (
+	"context"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sallyport-dev/sallyport/executor"
+)
+
+// A puppetExecutor starts one process that does what the test says, in no time.
+type puppetExecutor struct{ process *puppet }
+
+func (e *puppetExecutor) Start(_ context.Context, spec *executor.Spec) (executor.Process, error) {
+	e.process.spec = spec
+	return e.process, nil
+}
+
+// A puppet is a process with an input that can be full, an output, and things to wait for. Its
+// deadlines are those of a file: one that has passed refuses every write.
+type puppet struct {
+	spec  *executor.Spec
+	ended chan struct{}
+	end   sync.Once
+
+	mu       sync.Mutex
+	input    []byte
+	full     bool
+	broken   error // what writes return
+	deadline time.Time
+	changed  chan struct{} // closed when something of this changes
+	waits    *executor.InputWait
+	port     int
+}
+
+// puppetSession starts a session of a fake process. It is for bubbles.
+func puppetSession(t *testing.T, c *Cmd) (*Runner, *Session, *puppet) {
+	t.Helper()
+	p := &puppet{ended: make(chan struct{}), changed: make(chan struct{})}
+	r := &Runner{Executor: &puppetExecutor{p}, Spill: -1, SequentialIDs: true}
+	if c.Args == nil {
+		c.Args = []string{"fake"}
+	}
+	c.Dir, c.Env = "/", []string{}
+	s, err := r.Start(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return r, s, p
+}
+
+// set changes the process and wakes what waits for it.
+func (p *puppet) set(change func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	change()
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
+
+// say is output, behind which nothing is waited for.
+func (p *puppet) say(text string) {
+	p.set(func() { p.waits = nil })
+	p.spec.Output(executor.Stdout, []byte(text))
+}
+
+func (p *puppet) Write(b []byte) (int, error) {
+	for {
+		p.mu.Lock()
+		full, changed, left, set := p.full, p.changed, time.Until(p.deadline), !p.deadline.IsZero()
+		if !full && (!set || left > 0) && p.broken == nil {
+			p.input = append(p.input, b...)
+			p.mu.Unlock()
+			return len(b), nil
+		}
+		broken := p.broken
+		p.mu.Unlock()
+		if broken != nil {
+			return 0, broken
+		}
+		var expired <-chan time.Time
+		if set {
+			if left <= 0 {
+				return 0, os.ErrDeadlineExceeded
+			}
+			timer := time.NewTimer(left)
+			defer timer.Stop()
+			expired = timer.C
+		}
+		select {
+		case <-changed:
+		case <-expired:
+		case <-p.ended:
+			return 0, os.ErrClosed
+		}
+	}
+}
+
+func (p *puppet) SetInputDeadline(t time.Time) error {
+	p.set(func() { p.deadline = t })
+	return nil
+}
+
+// CloseInput types the end-of-file character on a terminal.
+func (p *puppet) CloseInput() error {
+	if p.spec.TTY != nil {
+		_, err := p.Write([]byte{4})
+		return err
+	}
+	p.set(func() { p.broken = os.ErrClosed })
+	return nil
+}
+
+func (p *puppet) AwaitInput(ctx context.Context) (*executor.InputWait, error) {
+	var in *executor.InputWait
+	err := p.until(ctx, func() bool { in = p.waits; return in != nil })
+	return in, err
+}
+
+func (p *puppet) AwaitPort(ctx context.Context, _ []int) (int, error) {
+	var port int
+	err := p.until(ctx, func() bool { port = p.port; return port != 0 })
+	return port, err
+}
+
+// until waits for something to be true.
+func (p *puppet) until(ctx context.Context, holds func() bool) error {
+	for {
+		p.mu.Lock()
+		ok, changed := holds(), p.changed
+		p.mu.Unlock()
+		if ok {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-p.ended:
+			return os.ErrProcessDone
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func (p *puppet) exit()                      { p.end.Do(func() { close(p.ended) }) }
+func (p *puppet) Stop()                      { p.exit() }
+func (p *puppet) Signal(int) error           { return nil }
+func (p *puppet) Resize(executor.Size) error { return nil }
+func (p *puppet) Sandbox() executor.Sandbox  { return executor.Sandbox{} }
+func (p *puppet) Wait() (*executor.Exit, error) {
+	<-p.ended
+	return &executor.Exit{}, nil
+}
