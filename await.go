@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"regexp"
 	"time"
@@ -115,7 +116,8 @@ func (s *Session) Yield(ctx context.Context, d time.Duration) (Output, error) {
 
 // Send writes p and then waits as Await does, with nobody else's wait in between. When
 // the command ends meanwhile that is no error: the Reply tells. With any other error of
-// Write nothing is waited for.
+// Write nothing is waited for, but that for 2 seconds it is seen whether a command that
+// has nothing open to read from is ending.
 func (s *Session) Send(ctx context.Context, p []byte, u Until) (*Reply, error) {
 	if err := u.check(); err != nil {
 		return nil, err
@@ -128,12 +130,28 @@ func (s *Session) Send(ctx context.Context, p []byte, u Until) (*Reply, error) {
 	defer func() { <-s.turn }()
 	s.use()
 	if len(p) > 0 {
-		if n, err := s.write(ctx, p); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		n, err := s.write(ctx, p)
+		if errors.Is(err, io.ErrClosedPipe) && s.ends(ctx) {
+			err = os.ErrProcessDone
+		}
+		if err != nil && !errors.Is(err, os.ErrProcessDone) {
 			return nil, fmt.Errorf("%w (%d of %d bytes were taken)", err, n, len(p))
 		}
 	}
 	defer s.use()
 	return s.await(ctx, &u)
+}
+
+// ends reports whether the command, whose end of the pipe is closed, is ending.
+func (s *Session) ends(ctx context.Context) bool {
+	timer := time.NewTimer(inputPatience)
+	defer timer.Stop()
+	select {
+	case <-s.done:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return s.over()
 }
 
 func awaitCanceled(ctx context.Context) error {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -34,6 +35,7 @@ type Session struct {
 	err     error
 
 	turn chan struct{} // holds a token while somebody waits for the command
+	pen  chan struct{} // holds a token while somebody writes to it
 
 	log     *outlog.Log   // the whole output
 	spill   *spill.File   // what of it is not in memory; nil for none
@@ -61,6 +63,7 @@ func (r *Runner) Start(ctx context.Context, c *Cmd) (*Session, error) {
 	if c.Stdin != nil {
 		return nil, &CmdError{Field: "Stdin", Reason: "a session is written to; set OpenStdin or TTY and use Session.Write"}
 	}
+	c = c.clone()
 	life, leave, err := r.enter(context.WithoutCancel(ctx))
 	if err != nil {
 		return nil, err
@@ -87,6 +90,18 @@ func (r *Runner) Start(ctx context.Context, c *Cmd) (*Session, error) {
 	return s, nil
 }
 
+// clone is for what outlives the call that it was given to: the caller may change its
+// own.
+func (c *Cmd) clone() *Cmd {
+	own := *c
+	own.Args, own.Env, own.Allow = slices.Clone(c.Args), slices.Clone(c.Env), slices.Clone(c.Allow)
+	if c.TTY != nil {
+		size := *c.TTY
+		own.TTY = &size
+	}
+	return &own
+}
+
 // start is Start behind the reservation.
 func (r *Runner) start(ctx, life context.Context, c *Cmd, id string) (*Session, error) {
 	t, err := r.newTask(ctx, c)
@@ -95,7 +110,7 @@ func (r *Runner) start(ctx, life context.Context, c *Cmd, id string) (*Session, 
 	}
 	s := &Session{
 		id: id, runner: r, task: t, started: t.start, used: t.start,
-		done: make(chan struct{}), turn: make(chan struct{}, 1), pending: headtail.New(headtail.DefaultBytes),
+		done: make(chan struct{}), turn: make(chan struct{}, 1), pen: make(chan struct{}, 1), pending: headtail.New(headtail.DefaultBytes),
 	}
 	t.session, t.pipe, t.kept = true, c.OpenStdin && c.TTY == nil, s.keeper()
 	if err := t.clear(t.judge()); err != nil {
@@ -240,7 +255,7 @@ func (s *Session) Info() SessionInfo {
 	used := s.used
 	s.mu.Unlock()
 	info := SessionInfo{
-		ID: s.id, Run: s.task.id, Args: s.task.args, Dir: s.task.dir, TTY: s.task.cmd.TTY != nil,
+		ID: s.id, Run: s.task.id, Args: slices.Clone(s.task.args), Dir: s.task.dir, TTY: s.task.cmd.TTY != nil,
 		Started: s.started, LastUsed: used, Running: true, ExitCode: -1,
 	}
 	if s.over() {
@@ -299,48 +314,96 @@ func (s *Session) write(ctx context.Context, p []byte) (int, error) {
 	if closed {
 		return 0, ErrInputClosed
 	}
+	sum := 0
+	err := s.put(ctx, func() (int, error) {
+		n, err := s.attempt.process.Write(p[sum:])
+		sum += n
+		return n, err
+	})
+	return sum, err
+}
+
+// put calls f, which writes, again and again as long as it gets on, and nobody else's
+// meanwhile: there is one deadline for all of them, and input must not be torn apart.
+func (s *Session) put(ctx context.Context, f func() (int, error)) error {
+	select {
+	case s.pen <- struct{}{}:
+	case <-s.done:
+		return os.ErrProcessDone
+	case <-ctx.Done():
+		return writeCanceled(ctx)
+	}
+	defer func() { <-s.pen }()
 	d, timed := s.attempt.process.(executor.Deadliner)
 	if timed {
-		defer context.AfterFunc(ctx, func() { _ = d.SetInputDeadline(time.Unix(1, 0)) })()
+		cut := make(chan struct{})
+		stop := context.AfterFunc(ctx, func() {
+			defer close(cut)
+			_ = d.SetInputDeadline(time.Unix(1, 0))
+		})
+		defer func() {
+			if !stop() {
+				<-cut // or else it could meet the next write
+			}
+		}()
 	}
-	sum := 0
 	for {
 		if timed {
 			if err := d.SetInputDeadline(time.Now().Add(inputPatience)); err != nil {
-				return sum, os.ErrProcessDone
+				return s.noInput()
 			}
 		}
 		// Behind the deadline that was set, so that the end of ctx cannot be missed.
 		if ctx.Err() != nil {
-			return sum, fmt.Errorf("sallyport: the write was canceled: %w", context.Cause(ctx))
+			return writeCanceled(ctx)
 		}
-		n, err := s.attempt.process.Write(p[sum:])
-		sum += n
+		n, err := f()
 		switch {
 		case err == nil:
-			return sum, nil
+			return nil
 		case errors.Is(err, os.ErrDeadlineExceeded) && (n > 0 || ctx.Err() != nil):
 			continue // it reads, slowly; or nobody waits any more
 		case errors.Is(err, os.ErrDeadlineExceeded):
-			return sum, ErrInputFull
+			return ErrInputFull
 		case errors.Is(err, io.ErrClosedPipe):
-			return sum, fmt.Errorf("%w: nobody has its other end open any more: %w", ErrInputClosed, io.ErrClosedPipe)
+			return fmt.Errorf("%w: nobody has its other end open any more: %w", ErrInputClosed, io.ErrClosedPipe)
 		case errors.Is(err, os.ErrClosed):
-			return sum, os.ErrProcessDone
+			return s.noInput()
 		}
-		return sum, fmt.Errorf("sallyport: cannot write to the session: %w", err)
+		return fmt.Errorf("sallyport: cannot write to the session: %w", err)
 	}
 }
 
+func writeCanceled(ctx context.Context) error {
+	return fmt.Errorf("sallyport: the write was canceled: %w", context.Cause(ctx))
+}
+
+// noInput says why there is no input any more.
+func (s *Session) noInput() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.finished {
+		return ErrInputClosed
+	}
+	return os.ErrProcessDone
+}
+
 // CloseInput ends the command's input. A terminal gets its end-of-file character, and
-// can be written to afterwards.
+// can be written to afterwards; the error is ErrInputFull when that cannot be typed
+// because the command has read nothing for 2 seconds. When the command has ended,
+// there is nothing to do.
 func (s *Session) CloseInput() error {
 	s.use()
-	if s.task.cmd.TTY == nil {
-		s.mu.Lock()
-		s.finished = true
-		s.mu.Unlock()
+	if s.task.cmd.TTY != nil {
+		err := s.put(context.Background(), func() (int, error) { return 0, s.attempt.process.CloseInput() })
+		if errors.Is(err, os.ErrProcessDone) {
+			return nil
+		}
+		return err
 	}
+	s.mu.Lock()
+	s.finished = true
+	s.mu.Unlock()
 	if err := s.attempt.process.CloseInput(); err != nil && !errors.Is(err, os.ErrClosed) {
 		return fmt.Errorf("sallyport: cannot end the session's input: %w", err)
 	}
@@ -386,10 +449,12 @@ func (s *Session) Resize(size Size) error {
 func (s *Session) Wait(ctx context.Context) (*Result, error) {
 	select {
 	case <-s.done:
-		return s.result, s.err
 	case <-ctx.Done():
-		return nil, fmt.Errorf("sallyport: the wait was canceled: %w", context.Cause(ctx))
+		if !s.over() { // what is known is not lost
+			return nil, awaitCanceled(ctx)
+		}
 	}
+	return s.result, s.err
 }
 
 // Terminate ends the command's whole tree: it is asked first (on a terminal by SIGHUP

@@ -54,6 +54,9 @@ type TooManySessionsError struct {
 
 // Error returns one sentence that names the first candidates.
 func (e *TooManySessionsError) Error() string {
+	if len(e.Candidates) == 0 {
+		return fmt.Sprintf("sallyport: as many sessions are being started as there may be (%d); try again when one has ended", e.Max)
+	}
 	const named = 3
 	var ids []string
 	for i, c := range e.Candidates {

@@ -1,0 +1,225 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package sallyport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestSessionBubble is about what depends on time or on the order of two things, with a
+// process that does what it is told.
+func TestSessionBubble(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		cmd  Cmd
+		test func(t *testing.T, s *Session, p *puppet)
+	}{
+		{"the output wins a tie", Cmd{}, tieWithOutput},
+		{"a terminal's input ends long after a write", Cmd{TTY: new(Size)}, endLate},
+		{"a full terminal's input does not end", Cmd{TTY: new(Size)}, endFull},
+		{"a write that is canceled disturbs no other", Cmd{OpenStdin: true}, cancelOneWrite},
+		{"a write waits for another one", Cmd{OpenStdin: true}, writeBehind},
+		{"input that is closed during a write", Cmd{OpenStdin: true}, closeDuringWrite},
+		{"a write to a command that is ending", Cmd{OpenStdin: true}, writeWhileEnding},
+		{"a write to a command that closed its input", Cmd{OpenStdin: true}, writeToDeaf},
+		{"a wait that is over is not canceled", Cmd{OpenStdin: true}, waitAfterEnd},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				_, s, p := puppetSession(t, &c.cmd)
+				c.test(t, s, p)
+			})
+		})
+	}
+}
+
+func tieWithOutput(t *testing.T, s *Session, p *puppet) {
+	for i := range 20 { // which of two things is seen first is chance
+		go func() {
+			<-time.After(time.Second)
+			p.say("done")
+		}()
+		reply, err := s.Await(t.Context(), Until{For: time.Second, Match: regexp.MustCompile("done"), Input: true})
+		synctest.Wait()
+		if err != nil || reply.Reason == ReasonDeadline && reply.Output.Total > 0 {
+			t.Fatalf("%d: %+v, %v", i, reply, err)
+		}
+		reply, err = s.Await(t.Context(), Until{For: time.Nanosecond})
+		if err != nil || reply.Reason != ReasonDeadline {
+			t.Fatalf("%d: %+v, %v", i, reply, err)
+		}
+	}
+}
+
+func endLate(t *testing.T, s *Session, p *puppet) {
+	if _, err := s.Write([]byte("text\n")); err != nil {
+		t.Fatal(err)
+	}
+	<-time.After(time.Minute)
+	if err := s.CloseInput(); err != nil || string(p.input) != "text\n\x04" {
+		t.Errorf("%v, and it has %q", err, p.input)
+	}
+}
+
+func endFull(t *testing.T, s *Session, p *puppet) {
+	p.set(func() { p.full = true })
+	begin := time.Now()
+	if err := s.CloseInput(); !errors.Is(err, ErrInputFull) || time.Since(begin) != inputPatience {
+		t.Errorf("%v after %v", err, time.Since(begin))
+	}
+}
+
+func cancelOneWrite(t *testing.T, s *Session, p *puppet) {
+	p.set(func() { p.full = true })
+	ctx, cancel := context.WithCancel(t.Context())
+	var writes sync.WaitGroup
+	writes.Go(func() {
+		if _, err := s.Send(ctx, []byte("one"), Until{For: 1}); !errors.Is(err, context.Canceled) {
+			t.Errorf("the one that was canceled: %v", err)
+		}
+	})
+	synctest.Wait()
+	writes.Go(func() {
+		if n, err := s.Write([]byte("two")); n != 3 || err != nil {
+			t.Errorf("the other one: %d, %v", n, err)
+		}
+	})
+	synctest.Wait()
+	cancel()
+	synctest.Wait()
+	p.set(func() { p.full = false })
+	writes.Wait()
+	// A cancellation behind the write leaves nothing that the next one could meet.
+	for range 100 {
+		ctx, cancel := context.WithCancel(t.Context())
+		writes.Go(cancel)
+		if _, err := s.Send(ctx, []byte("x"), Until{For: 1}); err != nil && !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		if _, err := s.Write([]byte("y")); err != nil {
+			t.Fatalf("behind one that was canceled: %v", err)
+		}
+		writes.Wait()
+	}
+}
+
+func writeBehind(t *testing.T, s *Session, p *puppet) {
+	p.set(func() { p.full = true })
+	var writes sync.WaitGroup
+	writes.Go(func() {
+		if _, err := s.Write([]byte("one")); !errors.Is(err, ErrInputFull) {
+			t.Error(err)
+		}
+	})
+	synctest.Wait()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	begin := time.Now()
+	if _, err := s.Send(ctx, []byte("two"), Until{}); !errors.Is(err, context.DeadlineExceeded) || time.Since(begin) != time.Second {
+		t.Errorf("%v after %v", err, time.Since(begin))
+	}
+	writes.Wait()
+}
+
+func closeDuringWrite(t *testing.T, s *Session, p *puppet) {
+	p.set(func() { p.full = true })
+	var writes sync.WaitGroup
+	writes.Go(func() {
+		if _, err := s.Write([]byte("text")); !errors.Is(err, ErrInputClosed) {
+			t.Errorf("the write: %v", err)
+		}
+	})
+	synctest.Wait()
+	if err := s.CloseInput(); err != nil {
+		t.Error(err)
+	}
+	writes.Wait()
+	if s.over() {
+		t.Error("the session is over")
+	}
+}
+
+// writeWhileEnding: nobody reads the pipe any more, and a moment later the end is known.
+func writeWhileEnding(t *testing.T, s *Session, p *puppet) {
+	p.say("last words")
+	p.set(func() { p.broken = fmt.Errorf("%w: pipe", io.ErrClosedPipe) })
+	go func() {
+		<-time.After(time.Second)
+		p.exit()
+	}()
+	reply, err := s.Send(t.Context(), []byte("text"), Until{})
+	if err != nil || reply.Reason != ReasonExited || reply.Output.String() != "last words" {
+		t.Errorf("%+v, %v", reply, err)
+	}
+	if _, err := s.Write([]byte("more")); !errors.Is(err, os.ErrProcessDone) {
+		t.Error(err)
+	}
+}
+
+func writeToDeaf(t *testing.T, s *Session, p *puppet) {
+	p.set(func() { p.broken = fmt.Errorf("%w: pipe", io.ErrClosedPipe) })
+	begin := time.Now()
+	if _, err := s.Send(t.Context(), []byte("text"), Until{}); !errors.Is(err, ErrInputClosed) || time.Since(begin) > inputPatience {
+		t.Errorf("%v after %v", err, time.Since(begin))
+	}
+	p.say("still there")
+	if reply, err := s.Await(t.Context(), Until{FirstOutput: true}); err != nil || reply.Output.String() != "still there" {
+		t.Errorf("%+v, %v", reply, err)
+	}
+}
+
+func waitAfterEnd(t *testing.T, s *Session, p *puppet) {
+	p.exit()
+	synctest.Wait()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 50 { // which of two things is seen first is chance
+		if res, err := s.Wait(ctx); res == nil || err != nil {
+			t.Fatalf("%+v, %v", res, err)
+		}
+	}
+}
+
+// TestSessionCmd: what the caller does to the Cmd after Start is nothing to the session.
+func TestSessionCmd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &Cmd{Args: []string{"fake", "argument"}, TTY: &Size{Cols: 30, Rows: 5}, Screen: true}
+		_, s, p := puppetSession(t, c)
+		c.Args[1], c.TTY, c.Screen = "other", nil, false
+		p.say("text")
+		info := s.Info()
+		info.Args[0] = "other"
+		if info := s.Info(); !info.TTY || strings.Join(info.Args, " ") != "fake argument" {
+			t.Errorf("%+v", info)
+		}
+		if err := s.Resize(Size{Cols: 40, Rows: 6}); err != nil {
+			t.Error(err)
+		}
+		if screen, ok := s.Screen(); !ok || screen.Cols != 40 || screen.Lines[0] != "text" {
+			t.Errorf("%+v, %v", screen, ok)
+		}
+	})
+}
+
+// TestTooManyText: also while all places are those of starts under way there is a sentence.
+func TestTooManyText(t *testing.T) {
+	var table sessions
+	if _, err := table.reserve(1, true); err != nil {
+		t.Fatal(err)
+	}
+	_, err := table.reserve(1, true)
+	if want := "sallyport: as many sessions are being started as there may be (1); try again when one has ended"; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
