@@ -1,0 +1,138 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/sallyport-dev/sallyport"
+	"github.com/sallyport-dev/sallyport/internal/testenv"
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+// enough is far more than anything that is waited for here takes.
+const enough = time.Minute
+
+// idle starts a session whose command waits for input on a terminal, and waits until it
+// does.
+func idle(tb testing.TB, r *sallyport.Runner, ws string, args ...string) *sallyport.Session {
+	tb.Helper()
+	cmd := sallyport.Command(args...)
+	cmd.Dir, cmd.TTY = ws, new(sallyport.Size)
+	s, err := r.Start(context.Background(), cmd)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	awaited(tb, s, "")
+	return s
+}
+
+// awaited sends text and waits until the command waits for input.
+func awaited(tb testing.TB, s *sallyport.Session, text string) *sallyport.Reply {
+	tb.Helper()
+	reply, err := s.Send(context.Background(), []byte(text), sallyport.Until{Input: true, For: enough})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if reply.Reason != sallyport.ReasonInput {
+		tb.Fatalf("%q ended with %s: %q", text, reply.Reason, reply.Output)
+	}
+	return reply
+}
+
+// closed ends sessions, side by side.
+func closed(tb testing.TB, r *sallyport.Runner, sessions []*sallyport.Session) {
+	tb.Helper()
+	if _, err := r.TerminateAll(context.Background()); err != nil {
+		tb.Fatal(err)
+	}
+	for _, s := range sessions {
+		if err := s.Close(); err != nil {
+			tb.Fatal(err)
+		}
+	}
+}
+
+// idleSessions is how many sessions BenchmarkIdleSessions has alive.
+const idleSessions = 256
+
+// BenchmarkIdleSessions guards: each of 256 idle sessions on a terminal costs at most
+// 40 KiB of this process's resident memory, and no thread. The memory is what the
+// process has more than before, after its garbage went back to the system; the first
+// sessions, which bring up what all share, do not count.
+func BenchmarkIdleSessions(b *testing.B) {
+	testenv.NeedUserNS(b)
+	cat := testenv.NeedProgram(b, "cat")
+	ws := workspace(b)
+	r := &sallyport.Runner{Policy: sandbox.WorkspaceWrite(ws), MaxSessions: 2 * idleSessions}
+	defer r.Close()
+	for b.Loop() {
+		var sessions []*sallyport.Session
+		for range 16 {
+			sessions = append(sessions, idle(b, r, ws, cat))
+		}
+		before := resident(b)
+		for range idleSessions {
+			sessions = append(sessions, idle(b, r, ws, cat))
+		}
+		after := resident(b)
+		b.ReportMetric((after.rss-before.rss)/idleSessions, "KiB-each")
+		b.ReportMetric(float64(after.heap-before.heap)/idleSessions/1024, "heap-KiB-each")
+		b.ReportMetric(float64(after.stacks-before.stacks)/idleSessions/1024, "stack-KiB-each")
+		b.ReportMetric(float64(after.goroutines-before.goroutines)/idleSessions, "goroutines-each")
+		b.ReportMetric(after.threads-before.threads, "more-threads")
+		closed(b, r, sessions)
+	}
+}
+
+// A footprint is what this process holds at a moment.
+type footprint struct {
+	rss, threads float64 // KiB and a count, as the kernel says
+	heap, stacks uint64  // bytes of living objects, and of the goroutines' stacks
+	goroutines   int
+}
+
+// resident gives garbage back to the system and looks at what is left.
+func resident(tb testing.TB) footprint {
+	tb.Helper()
+	// The second time collects what the first one's finalizers let go.
+	runtime.GC()
+	debug.FreeOSMemory()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return footprint{
+		rss: status(tb, "VmRSS"), threads: status(tb, "Threads"),
+		heap: stats.HeapAlloc, stacks: stats.StackInuse, goroutines: runtime.NumGoroutine(),
+	}
+}
+
+// status reads a number of /proc/self/status, which gives sizes in KiB.
+func status(tb testing.TB, name string) float64 {
+	tb.Helper()
+	text, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for line := range bytes.Lines(text) {
+		rest, ok := bytes.CutPrefix(line, []byte(name+":"))
+		if !ok {
+			continue
+		}
+		n, err := strconv.ParseFloat(string(bytes.Fields(rest)[0]), 64)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		return n
+	}
+	tb.Fatal(fmt.Errorf("/proc/self/status has no %s", name))
+	return 0
+}
