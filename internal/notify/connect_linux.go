@@ -282,7 +282,7 @@ func (c *connecting) unix() syscall.Errno {
 
 // target opens the socket that a path leads to for the task.
 func (c *connecting) target(name string) (int, syscall.Errno) {
-	c.s.judging.Lock()
+	c.s.beginJudging()
 	defer c.s.judging.Unlock()
 	p, m := c.s.find(c.n.pid, atCwd, []byte(name), true)
 	if m != nil {

@@ -66,8 +66,8 @@ func newListener(fd int) *listener {
 const warm = 4 // milliseconds
 
 // wait blocks until there is a notification, and reports false when there will be
-// none any more.
-func (l *listener) wait() (bool, error) {
+// none any more. It calls idle before it gives its thread back.
+func (l *listener) wait(idle func()) (bool, error) {
 	p := []unix.PollFd{{Fd: int32(l.fd), Events: unix.POLLIN}}
 	for {
 		n, err := unix.Poll(p, warm)
@@ -85,6 +85,7 @@ func (l *listener) wait() (bool, error) {
 		if rest == nil || err != nil {
 			return false, err
 		}
+		idle()
 		if err := rest.Wait(); errors.Is(err, os.ErrClosed) {
 			return false, nil
 		} else if err != nil {

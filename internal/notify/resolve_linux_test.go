@@ -24,7 +24,7 @@ func looker(t testing.TB) (*Supervisor, uint32) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Supervisor{proc: proc, root: -1}
+	s := &Supervisor{proc: proc, root: -1, scratch: new(scratch)}
 	t.Cleanup(func() {
 		s.forget()
 		unix.Close(proc)

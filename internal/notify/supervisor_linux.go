@@ -22,21 +22,17 @@ import (
 // A Supervisor answers the calls of one tree. It has one goroutine, and one more
 // for each socket that is being connected.
 type Supervisor struct {
-	cfg   Config
-	naive bool
-	proc  int // /proc
-	root  int // the tasks' root folder, once it is known; -1
-	// name and name2 hold the names of the call that is being judged, text what the
-	// kernel says about links.
-	name, name2, text [pathMax]byte
-	way               [pathMax + 64]byte // a name for the kernel
-	looked            unix.Statx_t
-	folders           map[folderID]known
-	where             [4]whereabouts  // of the tasks that asked last
-	lately            int             // the one that was used last
-	moved             time.Time       // when one last changed
-	mounts            map[uint64]bool // by id: read-only
-	groups            []int
+	cfg      Config
+	naive    bool
+	proc     int // /proc
+	root     int // the tasks' root folder, once it is known; -1
+	*scratch     // guarded by judging
+	folders  map[folderID]known
+	where    [4]whereabouts  // of the tasks that asked last
+	lately   int             // the one that was used last
+	moved    time.Time       // when one last changed
+	mounts   map[uint64]bool // by id: read-only
+	groups   []int
 
 	done   chan struct{} // closed when the goroutine has ended
 	failed chan struct{} // closed when it ended too early
@@ -47,11 +43,36 @@ type Supervisor struct {
 	report    denials
 	calls     uint64
 	err       error
-	judging   sync.Mutex     // the judge, and nameOf's buffer, of goroutines that connect
+	judging   sync.Mutex     // the judge and the scratch, of goroutines that connect
 	connects  sync.WaitGroup // those goroutines
 	connected chan struct{}  // holds a token for each of them that is in the kernel
 	waiting   atomic.Int32   // how many there are
 	over      chan struct{}  // closed by Close
+}
+
+// A scratch is what judging needs memory for. A supervisor of a tree that asks nothing
+// has none: sessions may wait for input for days.
+type scratch struct {
+	// name and name2 hold the names of the call that is being judged, text what the
+	// kernel says about links.
+	name, name2, text [pathMax]byte
+	way               [pathMax + 64]byte // a name for the kernel
+	looked            unix.Statx_t
+}
+
+// beginJudging waits for the turn to judge, and sees to the memory for it.
+func (s *Supervisor) beginJudging() {
+	s.judging.Lock()
+	if s.scratch == nil {
+		s.scratch = new(scratch)
+	}
+}
+
+// rest gives that memory up until the next call.
+func (s *Supervisor) rest() {
+	s.judging.Lock()
+	defer s.judging.Unlock()
+	s.scratch = nil
 }
 
 // maxConnects is how many sockets of one tree are connected at once; more wait. A
@@ -109,7 +130,7 @@ func (s *Supervisor) run(in *Inbox) {
 func (s *Supervisor) serve(l *listener) {
 	var n notification
 	for {
-		more, err := l.wait()
+		more, err := l.wait(s.rest)
 		if err != nil || !more {
 			s.fail(err)
 			return
@@ -123,7 +144,7 @@ func (s *Supervisor) serve(l *listener) {
 			continue
 		}
 		s.calls++
-		s.judging.Lock()
+		s.beginJudging()
 		errno, pending := s.judge(l, &n)
 		s.judging.Unlock()
 		if pending {
