@@ -56,7 +56,7 @@ const (
 func (p *process) AwaitPort(ctx context.Context, known []int) (int, error) {
 	ctx, cancel := p.whileRunning(ctx)
 	defer cancel(nil)
-	own := slices.Contains(p.sandbox.Mechanism, "netns")
+	own := slices.Contains(p.child.Sandbox().Mechanism, "netns")
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for pause := firstPortPause; ; pause = min(2*pause, longestPortPause) {

@@ -71,6 +71,7 @@ func (e *Executor) start(ctx context.Context, spec *executor.Spec, p *process) e
 		Stdin: spec.Stdin, PipeStdin: spec.PipeStdin,
 		Stdout: spec.Stdout, Stderr: spec.Stderr,
 		Grace: spec.Grace, Shared: &e.shared, Terminal: spec.TTY != nil,
+		Over: func() { e.remove(p) },
 	}
 	if hear := spec.Output; hear != nil {
 		cfg.Output = func(s headtail.Stream, b []byte) { hear(executor.Stream(s), b) }
@@ -86,7 +87,7 @@ func (e *Executor) start(ctx context.Context, spec *executor.Spec, p *process) e
 		if err != nil {
 			return nil, translate(err)
 		}
-		p.sandbox, p.child = c.Sandbox(), c
+		p.child = c
 		return child{c}, nil
 	})
 	if err != nil {
@@ -99,10 +100,6 @@ func (e *Executor) start(ctx context.Context, spec *executor.Spec, p *process) e
 	if closed {
 		running.Stop()
 	}
-	go func() {
-		_, _ = running.Wait()
-		e.remove(p)
-	}()
 	return nil
 }
 
@@ -154,7 +151,6 @@ func (e *Executor) Close() error {
 // process is a running command of an Executor.
 type process struct {
 	running *proc.Process
-	sandbox executor.Sandbox
 	child   confine.Child
 	gone    chan struct{} // closed when the Executor has forgotten it
 }
@@ -162,7 +158,7 @@ type process struct {
 func (p *process) CloseInput() error         { return p.running.CloseInput() }
 func (p *process) Stop()                     { p.running.Stop() }
 func (p *process) Signal(sig int) error      { return p.running.Signal(syscall.Signal(sig)) }
-func (p *process) Sandbox() executor.Sandbox { return p.sandbox }
+func (p *process) Sandbox() executor.Sandbox { return p.child.Sandbox() }
 
 // Write tells a pipe that nobody reads any more in the words of package io.
 func (p *process) Write(b []byte) (int, error) {
@@ -177,7 +173,7 @@ func (p *process) Wait() (*executor.Exit, error) {
 	x, err := p.running.Wait()
 	exit := &executor.Exit{
 		Code: x.Code, Signal: x.Signal, Stopped: x.Stopped, LastSignal: x.LastSignal,
-		StreamsLeftOpen: x.StreamsLeftOpen, Sandbox: p.sandbox, SurvivorsBy: p.child.EndedBy(),
+		StreamsLeftOpen: x.StreamsLeftOpen, Sandbox: p.child.Sandbox(), SurvivorsBy: p.child.EndedBy(),
 	}
 	after := p.child.Aftermath()
 	exit.Quarantined, exit.Denials, exit.DenialsOmitted, exit.Broken = after.Quarantined, after.Denials, after.Omitted, after.Broken

@@ -95,6 +95,9 @@ type Config struct {
 	// keep p. While it blocks, the command's writes wait. Nil throws away.
 	Output func(s headtail.Stream, p []byte)
 
+	// Over is called once when everything is over and Wait returns; nil does nothing.
+	Over func()
+
 	// Grace, Quiet and Drain default to the constants. A negative Grace is none.
 	Grace, Quiet, Drain time.Duration
 
@@ -252,7 +255,7 @@ func (p *Process) attend() {
 
 // supervise follows the command to its end and the end of everything.
 func (p *Process) supervise() {
-	defer close(p.done)
+	defer p.announce()
 	x := Exit{Code: -1}
 	code, signal, err := p.child.Wait()
 	switch {
@@ -292,6 +295,14 @@ func (p *Process) supervise() {
 	}
 	x.LastSignal = int(p.lastSignal)
 	p.exit = x
+}
+
+// announce says that everything is over.
+func (p *Process) announce() {
+	close(p.done)
+	if p.cfg.Over != nil {
+		p.cfg.Over()
+	}
 }
 
 // enter announces a call of one of the child's methods, unless the command has
