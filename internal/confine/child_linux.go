@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+	"unique"
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/launch"
@@ -20,12 +21,16 @@ import (
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-// A child is a process of the launcher with the plan that it was started by.
+// A child is a process of the launcher. It does not keep the plan that it was started
+// by, which is large, and the child may live for days.
 type child struct {
 	proc *launch.Process
-	plan *plan.Plan
 	host *Host
-	own  bool // has its own process namespace
+	// What the plan said about the sandbox.
+	level             string
+	mechanism, weaker []string
+	script            words
+	own               bool // has its own process namespace
 
 	commandEnded atomic.Bool // Wait has returned
 
@@ -74,7 +79,8 @@ func (h *Host) launch(p *plan.Plan, stdin, stdout, stderr *os.File) (*child, err
 		return nil, err
 	}
 	c := &child{
-		host: h, keep: &keeping{}, over: make(chan struct{}), proc: proc, plan: p,
+		host: h, keep: &keeping{}, over: make(chan struct{}), proc: proc,
+		level: p.Level, mechanism: p.Mechanism, weaker: p.Weaker, script: wordsOf(&p.Script),
 		own: p.Script.Namespaces&launch.NewPID != 0,
 	}
 	if masters != nil {
@@ -202,10 +208,26 @@ func (c *child) Aftermath() Aftermath {
 
 func (c *child) Sandbox() executor.Sandbox {
 	return executor.Sandbox{
-		Level: c.plan.Level, Mechanism: c.plan.Mechanism, Weaker: c.plan.Weaker, Script: c.plan.Script.String(),
+		Level: c.level, Mechanism: c.mechanism, Weaker: c.weaker, Script: c.script.String(),
 		Warnings: c.keep.warnings, Observed: c.seen != nil,
 	}
 }
+
+// words are a launch in words. Commands that run in one folder differ in the last step,
+// which is what they execute, and have the rest in common: a table of the process holds
+// it once.
+type words struct {
+	common unique.Handle[string]
+	last   string
+}
+
+func wordsOf(s *launch.Script) words {
+	text := s.String()
+	at := strings.LastIndexByte(strings.TrimSuffix(text, "\n"), '\n') + 1
+	return words{unique.Make(text[:at]), strings.Clone(text[at:])}
+}
+
+func (w words) String() string { return w.common.Value() + w.last }
 
 // Survivors walks the tree below the reaper by the kernel's lists of children.
 func (c *child) Survivors() []executor.Survivor {
@@ -219,7 +241,7 @@ func (c *child) Survivors() []executor.Survivor {
 
 // EndedBy is the process namespace, or the reaper that inherits every orphan.
 func (c *child) EndedBy() string {
-	if c.own || c.plan.Level == plan.LevelBwrap {
+	if c.own || c.level == plan.LevelBwrap {
 		return executor.ByNamespace
 	}
 	return executor.BySubreaper
