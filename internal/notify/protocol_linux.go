@@ -65,9 +65,17 @@ func newListener(fd int) *listener {
 // it gives its thread back. A program that asks once asks again soon.
 const warm = 4 // milliseconds
 
-// wait blocks until there is a notification, and reports false when there will be
-// none any more. It calls idle before it gives its thread back.
-func (l *listener) wait(idle func()) (bool, error) {
+// A turn is what came of a wait. The zero value says that nobody is left who could ask.
+type turn uint8
+
+const (
+	turnOver  turn = iota
+	turnAsked      // there is a notification
+	turnCalm       // nobody has asked for a while
+)
+
+// wait waits for a notification in the kernel, not for long.
+func (l *listener) wait() (turn, error) {
 	p := []unix.PollFd{{Fd: int32(l.fd), Events: unix.POLLIN}}
 	for {
 		n, err := unix.Poll(p, warm)
@@ -75,23 +83,29 @@ func (l *listener) wait(idle func()) (bool, error) {
 		case errors.Is(err, unix.EINTR):
 			continue
 		case err != nil:
-			return false, fmt.Errorf("notify: poll: %w", err)
+			return turnOver, fmt.Errorf("notify: poll: %w", err)
 		case n > 0 && p[0].Revents&unix.POLLIN != 0:
-			return true, nil
+			return turnAsked, nil
 		case n > 0: // POLLHUP: the last task under the filter has ended
-			return false, nil
+			return turnOver, nil
 		}
-		rest, err := l.resting()
-		if rest == nil || err != nil {
-			return false, err
-		}
-		idle()
-		if err := rest.Wait(); errors.Is(err, os.ErrClosed) {
-			return false, nil
-		} else if err != nil {
-			return false, fmt.Errorf("notify: %w", err)
-		}
+		return turnCalm, nil
 	}
+}
+
+// sleep blocks without a thread until something happens, and reports false when nothing
+// will any more.
+func (l *listener) sleep() (bool, error) {
+	rest, err := l.resting()
+	if rest == nil || err != nil {
+		return false, err
+	}
+	if err := rest.Wait(); errors.Is(err, os.ErrClosed) {
+		return false, nil
+	} else if err != nil {
+		return false, fmt.Errorf("notify: %w", err)
+	}
+	return true, nil
 }
 
 // resting returns what waits without a thread, or nil after stop.

@@ -19,8 +19,8 @@ import (
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-// A Supervisor answers the calls of one tree. It has one goroutine, and one more
-// for each socket that is being connected.
+// A Supervisor answers the calls of one tree. It has one goroutine at a time,
+// and one more for each socket that is being connected.
 type Supervisor struct {
 	cfg      Config
 	naive    bool
@@ -43,6 +43,7 @@ type Supervisor struct {
 	report    denials
 	calls     uint64
 	err       error
+	then      func()         // called with err; nil for nobody
 	judging   sync.Mutex     // the judge and the scratch, of goroutines that connect
 	connects  sync.WaitGroup // those goroutines
 	connected chan struct{}  // holds a token for each of them that is in the kernel
@@ -106,11 +107,11 @@ func (in *Inbox) serve(cfg Config, naive bool) (*Supervisor, error) {
 	return s, nil
 }
 
-// run is the goroutine.
+// run is the goroutine, to begin with.
 func (s *Supervisor) run(in *Inbox) {
-	defer close(s.done)
 	fd, err := in.take()
 	if err != nil {
+		close(s.done)
 		return // no launch: there is nothing to watch, and the launch has told why
 	}
 	l := newListener(fd)
@@ -118,27 +119,57 @@ func (s *Supervisor) run(in *Inbox) {
 	s.listener = l
 	closed := s.closed
 	s.mu.Unlock()
-	if !closed {
-		s.serve(l)
+	if closed {
+		s.leave(l)
+		return
 	}
-	// Whoever still asks gets ENOSYS from here on, instead of waiting for ever.
-	s.connects.Wait()
-	unix.Close(fd)
+	s.attend(l)
 }
 
-// serve answers until nobody is left who could ask.
-func (s *Supervisor) serve(l *listener) {
-	var n notification
-	for {
-		more, err := l.wait(s.rest)
+// attend answers until nobody is left who could ask, or until nobody asks. Then another
+// goroutine waits: the stack of this one has grown by judging and would never shrink
+// again, and a session may wait for input for days.
+func (s *Supervisor) attend(l *listener) {
+	if !s.serve(l) {
+		s.leave(l)
+		return
+	}
+	s.rest()
+	go func() {
+		more, err := l.sleep()
 		if err != nil || !more {
 			s.fail(err)
+			s.leave(l)
 			return
+		}
+		s.attend(l)
+	}()
+}
+
+// leave is the end of the goroutines.
+func (s *Supervisor) leave(l *listener) {
+	// Whoever still asks gets ENOSYS from here on, instead of waiting for ever.
+	s.connects.Wait()
+	unix.Close(l.fd)
+	close(s.done)
+}
+
+// serve answers as long as somebody asks. It reports whether somebody may ask later.
+func (s *Supervisor) serve(l *listener) (calm bool) {
+	var n notification
+	for {
+		what, err := l.wait()
+		if err != nil || what == turnOver {
+			s.fail(err)
+			return false
+		}
+		if what == turnCalm {
+			return true
 		}
 		got, err := l.receive(&n)
 		if err != nil {
 			s.fail(err)
-			return
+			return false
 		}
 		if !got {
 			continue
@@ -152,7 +183,7 @@ func (s *Supervisor) serve(l *listener) {
 		}
 		if err := l.send(answer(&n, errno)); err != nil {
 			s.fail(err)
-			return
+			return false
 		}
 	}
 }
@@ -173,6 +204,20 @@ func (s *Supervisor) fail(err error) {
 	}
 	s.err = err
 	close(s.failed)
+	if s.then != nil {
+		go s.then()
+	}
+}
+
+// OnFailed has f called in a goroutine of its own when [Supervisor.Failed] is closed,
+// at once when it is already. The f of an earlier call is not called any more.
+func (s *Supervisor) OnFailed(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.then = f
+	if s.err != nil {
+		go f()
+	}
 }
 
 // Failed is closed when the supervision has ended although the command has not: every
