@@ -39,12 +39,12 @@ type child struct {
 	keep     *keeping
 	seen     *watching
 	bounds   *bounds
-	over     chan struct{}  // closed by Close
-	watch    sync.WaitGroup // the goroutine of attend, which is over before proc is closed
 	mu       sync.Mutex
-	broken   error     // why a wall is gone; guarded by mu
-	outgrown error     // why the tree goes on; guarded by mu
-	after    Aftermath // written by Close
+	closing  bool           // Close has begun; guarded by mu
+	watch    sync.WaitGroup // what was noticed and is seen to, which is over before proc is closed; added to under mu while not closing
+	broken   error          // why a wall is gone; guarded by mu
+	outgrown error          // why the tree goes on; guarded by mu
+	after    Aftermath      // written by Close
 }
 
 // execute performs a plan as its level needs it and returns what the launcher says:
@@ -79,7 +79,7 @@ func (h *Host) launch(p *plan.Plan, stdin, stdout, stderr *os.File) (*child, err
 		return nil, err
 	}
 	c := &child{
-		host: h, keep: &keeping{}, over: make(chan struct{}), proc: proc,
+		host: h, keep: &keeping{}, proc: proc,
 		level: p.Level, mechanism: p.Mechanism, weaker: p.Weaker, script: wordsOf(&p.Script),
 		own: p.Script.Namespaces&launch.NewPID != 0,
 	}
@@ -152,32 +152,41 @@ func (c *child) Kill() error {
 // attend looks after what is kept around the command.
 func (c *child) attend(k *keeping) {
 	c.keep = k
-	held := k.held
-	var broken <-chan struct{}
-	if held != nil {
-		broken = held.Broken()
+	k.settle()
+	if held := k.held; held != nil {
+		held.OnBroken(func() {
+			c.unlessClosing(func() {
+				c.mu.Lock()
+				c.broken = held.Cause()
+				c.mu.Unlock()
+				_ = c.Kill() // WaitAll tells what became of it
+			})
+		})
 	}
-	if held == nil && c.seen == nil {
+	c.seen.onFailed(func() {
+		c.unlessClosing(func() { _ = c.Kill() }) // Close says why
+	})
+}
+
+// unlessClosing calls f, which Close waits for, or does nothing when that has begun.
+func (c *child) unlessClosing(f func()) {
+	c.mu.Lock()
+	if c.closing {
+		c.mu.Unlock()
 		return
 	}
-	c.watch.Go(func() {
-		select {
-		case <-broken:
-			c.mu.Lock()
-			c.broken = held.Cause()
-			c.mu.Unlock()
-			_ = c.Kill() // WaitAll tells what became of it
-		case <-c.seen.failed():
-			_ = c.Kill() // Close says why
-		case <-c.over:
-		}
-	})
+	c.watch.Add(1)
+	c.mu.Unlock()
+	defer c.watch.Done()
+	f()
 }
 
 // Close ends what was kept. Names that came into being although they must not
 // are moved away first.
 func (c *child) Close() error {
-	close(c.over)
+	c.mu.Lock()
+	c.closing = true
+	c.mu.Unlock()
 	c.watch.Wait()
 	found, err := c.keep.finish()
 	report := c.seen.close()

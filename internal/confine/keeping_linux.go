@@ -84,6 +84,16 @@ func (k *keeping) hold(h *Host, g *gathering, mounts bool) error {
 	return nil
 }
 
+// settle gives up what nobody asks for any more when the command runs: of the
+// gathering only what [keeping.finish] reads is left.
+func (k *keeping) settle() {
+	g := k.g
+	k.g = nil
+	if g != nil && len(k.before) > 0 {
+		k.g = &gathering{base: g.base, private: g.private, rules: g.rules}
+	}
+}
+
 // given returns the places inside of a repository's git folders that an entry of
 // the policy makes writable: what a command does there is what somebody asked for.
 func (g *gathering) given(r *repo.Repository) []string {

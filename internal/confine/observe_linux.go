@@ -145,12 +145,11 @@ func (w *watching) started() {
 	}
 }
 
-// failed is closed when the observer cannot go on; nil when there is none.
-func (w *watching) failed() <-chan struct{} {
-	if w == nil {
-		return nil
+// onFailed has f called when the observer cannot go on.
+func (w *watching) onFailed(f func()) {
+	if w != nil {
+		w.supervisor.OnFailed(f)
 	}
-	return w.supervisor.Failed()
 }
 
 // close ends the watch and returns what was seen.

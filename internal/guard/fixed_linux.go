@@ -62,8 +62,7 @@ func (f *folder) movedFixed(fd int) {
 // lose tells the hold of x.
 func (x *fixture) lose(what string) {
 	if h := x.hold; h.why == nil && !h.over {
-		h.why = &BrokenError{Path: x.path, What: what, Fixed: true}
-		close(h.broken)
+		h.breaks(&BrokenError{Path: x.path, What: what, Fixed: true})
 	}
 }
 

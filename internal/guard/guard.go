@@ -160,6 +160,11 @@ func (h *Hold) Weaker() []string { return h.weaker() }
 // did it stands outside the sandbox.
 func (h *Hold) Broken() <-chan struct{} { return h.brokenCh() }
 
+// OnBroken has f called in a goroutine of its own when [Hold.Broken] is closed, at once
+// when it is already: for callers that would else keep a goroutine waiting for as long
+// as the command runs. The f of an earlier call is not called any more.
+func (h *Hold) OnBroken(f func()) { h.onBroken(f) }
+
 // Cause returns a [*BrokenError] after Broken was closed, and nil before.
 func (h *Hold) Cause() error { return h.cause() }
 

@@ -35,6 +35,8 @@ func (h *Hold) weaker() []string { return nil }
 
 func (h *Hold) brokenCh() <-chan struct{} { return nil }
 
+func (h *Hold) onBroken(func()) {}
+
 func (h *Hold) cause() error { return nil }
 
 func (h *Hold) finish() ([]Found, error) { return h.in.refuse() }

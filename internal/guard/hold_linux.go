@@ -44,6 +44,24 @@ func (h *Hold) weaker() []string {
 
 func (h *Hold) brokenCh() <-chan struct{} { return h.in.broken }
 
+func (h *Hold) onBroken(f func()) {
+	h.in.keeper.mu.Lock()
+	defer h.in.keeper.mu.Unlock()
+	h.in.then = f
+	if h.in.why != nil {
+		go f()
+	}
+}
+
+// breaks tells that h is broken, which it was not before. The lock is held.
+func (h *hold) breaks(why *BrokenError) {
+	h.why = why
+	close(h.broken)
+	if h.then != nil {
+		go h.then()
+	}
+}
+
 func (h *Hold) cause() error {
 	h.in.keeper.mu.Lock()
 	defer h.in.keeper.mu.Unlock()
@@ -187,8 +205,7 @@ func (k *keeper) lose(s *slot, what string) {
 	s.lost = true
 	for _, h := range s.holds {
 		if h.why == nil && !h.over {
-			h.why = &BrokenError{Path: s.path, What: what}
-			close(h.broken)
+			h.breaks(&BrokenError{Path: s.path, What: what})
 		}
 	}
 }

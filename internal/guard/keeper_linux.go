@@ -71,6 +71,7 @@ type hold struct {
 	notes   []string
 	broken  chan struct{}
 	why     *BrokenError // set before broken is closed
+	then    func()       // called when it is; nil for nobody
 	over    bool         // released
 }
 
