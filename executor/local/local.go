@@ -170,7 +170,14 @@ func (p *process) Write(b []byte) (int, error) {
 }
 
 func (p *process) Wait() (*executor.Exit, error) {
+	// What waits keeps its stack for as long as the command lives, so the large part is
+	// a function of its own.
 	x, err := p.running.Wait()
+	return p.exited(&x, err)
+}
+
+// exited puts the end of the command in the words of package executor.
+func (p *process) exited(x *proc.Exit, err error) (*executor.Exit, error) {
 	exit := &executor.Exit{
 		Code: x.Code, Signal: x.Signal, Stopped: x.Stopped, LastSignal: x.LastSignal,
 		StreamsLeftOpen: x.StreamsLeftOpen, Sandbox: p.child.Sandbox(), SurvivorsBy: p.child.EndedBy(),
