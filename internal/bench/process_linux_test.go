@@ -35,6 +35,9 @@ func TestMain(m *testing.M) {
 	if count := os.Getenv(writesEnv); count != "" {
 		os.Exit(writesMain(count))
 	}
+	if size := os.Getenv(printsEnv); size != "" {
+		os.Exit(printsMain(size))
+	}
 	if os.Getenv(measureEnv) == "" {
 		os.Exit(m.Run())
 	}

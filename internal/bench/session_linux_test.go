@@ -10,7 +10,9 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -62,6 +64,95 @@ func closed(tb testing.TB, r *sallyport.Runner, sessions []*sallyport.Session) {
 	}
 }
 
+// A prompt is a program that asks, and a line that it answers.
+type prompt struct {
+	program string
+	args    []string
+	line    string
+}
+
+// promptRounds is how many lines each prompt is sent: the 99th percentile needs at
+// least 100.
+const promptRounds = 200
+
+// BenchmarkPromptAnswer guards: a prompt that was sent a line is answered, that is Send
+// returns with the reason that it waits for input again, at most 25 ms at the median
+// and 60 ms at the 99th percentile after the last byte that the program printed. What
+// the caller sees, from the write on, is reported too: the program's own time is in it.
+func BenchmarkPromptAnswer(b *testing.B) {
+	testenv.NeedUserNS(b)
+	for _, p := range []prompt{
+		{"python3", []string{"-q"}, "6*7\n"},
+		{"bash", []string{"--norc", "--noprofile", "-i"}, "echo $((6*7))\n"},
+		{"node", []string{"-i"}, "6*7\n"},
+	} {
+		b.Run(p.program, func(b *testing.B) { p.bench(b) })
+	}
+}
+
+// A hearing is how much a program had printed, and when the last of it came.
+type hearing struct {
+	bytes uint64
+	at    time.Duration
+}
+
+func (p *prompt) bench(b *testing.B) {
+	program := testenv.NeedProgram(b, p.program)
+	ws := workspace(b)
+	r := &sallyport.Runner{Policy: sandbox.WorkspaceWrite(ws)}
+	defer r.Close()
+	cmd := sallyport.Command(append([]string{program}, p.args...)...)
+	cmd.Dir, cmd.TTY = ws, new(sallyport.Size)
+	begin := time.Now()
+	heard := make(chan hearing, 1)
+	var sum uint64
+	cmd.Stdout = writerFunc(func(text []byte) (int, error) {
+		sum += uint64(len(text))
+		select { // only the last one counts
+		case <-heard:
+		default:
+		}
+		heard <- hearing{sum, time.Since(begin)}
+		return len(text), nil
+	})
+	s, err := r.Start(context.Background(), cmd)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Close()
+	last := func(r *sallyport.Reply) time.Duration {
+		for {
+			// The writer has a goroutine of its own, which may not have come to it yet.
+			if h := <-heard; h.bytes >= r.Offset {
+				return h.at
+			}
+		}
+	}
+	last(awaited(b, s, ""))
+	for b.Loop() {
+		var output, write []time.Duration
+		for range promptRounds {
+			sent := time.Since(begin)
+			reply := awaited(b, s, p.line)
+			back := time.Since(begin)
+			if text := reply.Output.String(); !strings.Contains(text, "42") {
+				b.Fatalf("the wait ended before the answer: %q", text)
+			}
+			output, write = append(output, back-last(reply)), append(write, back-sent)
+		}
+		b.ReportMetric(at(output, 0.5), "p50-ms")
+		b.ReportMetric(at(output, 0.99), "p99-ms")
+		b.ReportMetric(at(write, 0.5), "p50-write-ms")
+		b.ReportMetric(at(write, 0.99), "p99-write-ms")
+	}
+}
+
+// at returns a quantile in milliseconds.
+func at(d []time.Duration, q float64) float64 {
+	d = slices.Sorted(slices.Values(d))
+	return float64(d[min(int(q*float64(len(d))), len(d)-1)].Microseconds()) / 1000
+}
+
 // idleSessions is how many sessions BenchmarkIdleSessions has alive.
 const idleSessions = 256
 
@@ -105,6 +196,9 @@ type footprint struct {
 func resident(tb testing.TB) footprint {
 	tb.Helper()
 	// The second time collects what the first one's finalizers let go.
+	runtime.GC()
+	runtime.GC()
+	runtime.GC()
 	runtime.GC()
 	debug.FreeOSMemory()
 	var stats runtime.MemStats
