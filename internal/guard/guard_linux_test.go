@@ -267,9 +267,13 @@ func TestBroken(t *testing.T) {
 			k := p.keeper()
 			check(t, os.Mkdir(p.path("d"), 0o700))
 			h, other := p.hold(k, p.covers("d/x")...), p.hold(k, p.covers("y")...)
+			told, late := make(chan struct{}), make(chan struct{})
+			h.OnBroken(func() { t.Error("the function of an earlier call was called") })
+			h.OnBroken(func() { close(told) })
 			check(t, tt.do(p))
 			if !tt.late {
 				await(t, "Broken", h.Broken())
+				await(t, "OnBroken", told)
 			}
 			_, err := h.Finish()
 			var broken *BrokenError
@@ -280,6 +284,9 @@ func TestBroken(t *testing.T) {
 				t.Errorf("Cause: %v", h.Cause())
 			}
 			await(t, "Broken", h.Broken())
+			await(t, "OnBroken", told)
+			h.OnBroken(func() { close(late) })
+			await(t, "OnBroken after it was broken", late)
 			if !tt.late && other.Cause() != nil {
 				t.Errorf("the other hold: %v", other.Cause())
 			}
