@@ -50,7 +50,7 @@ func printsMain(size string) int {
 }
 
 // terminalEnv says how many MiB BenchmarkTerminalThroughput prints. The figures of the
-// documentation are for 512; without it there are 32, which take a few seconds.
+// documentation are for 512; without it there are 16, which take a second or two.
 const terminalEnv = "SALLYPORT_BENCH_TERMINAL_MIB"
 
 // BenchmarkTerminalThroughput guards: 512 MiB that a command prints on its terminal, all
@@ -59,7 +59,7 @@ const terminalEnv = "SALLYPORT_BENCH_TERMINAL_MIB"
 func BenchmarkTerminalThroughput(b *testing.B) {
 	testenv.NeedUserNS(b)
 	script := testenv.NeedProgram(b, "script")
-	mib, rounds := 32, 5
+	mib, rounds := 16, 5
 	if text := os.Getenv(terminalEnv); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n <= 0 {
