@@ -14,7 +14,8 @@ import (
 // the effective user is root, and reports that run as the subtest "ordinary".
 // Call it in the first line of a test: it blocks until the child ends, then the
 // caller goes on as root. For an ordinary user, and on systems other than Linux,
-// it does nothing.
+// it does nothing, nor where the variable SALLYPORT_TEST_ORDINARY is "elsewhere": then
+// somebody runs all tests as such a user anyhow.
 //
 // The child is this test binary, started as user and group 65534 (nobody on
 // most systems) in the package's folder, or in a readable copy of the folder and
