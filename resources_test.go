@@ -41,9 +41,10 @@ func TestResourceEnds(t *testing.T) {
 		end                 End
 		code                int // -1 for any but 0
 	}{
+		// What is over a limit stays until that is seen.
 		{"none", "echo fine", "", EndExited, 0},
-		{"memory", "head -c 400m /dev/zero | tail -c 400m >/dev/null", executor.LimitMemory, EndOOM, 137},
-		{"disk", "head -c 800m /dev/zero >fill", executor.LimitDisk, EndDisk, 137},
+		{"memory", "(head -c 400m /dev/zero; sleep 60) | tail -c 400m >/dev/null", executor.LimitMemory, EndOOM, 137},
+		{"disk", "head -c 800m /dev/zero >fill; sleep 60", executor.LimitDisk, EndDisk, 137},
 		{"output", "yes", executor.LimitOutput, EndOutput, 143},
 		{"output of a command that ends", "head -c 4m /dev/zero; exit 3", executor.LimitOutput, EndOutput, -1},
 		{"output on both streams", "yes >&2 & yes", executor.LimitOutput, EndOutput, 143},

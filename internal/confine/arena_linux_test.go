@@ -33,7 +33,7 @@ type arena struct {
 }
 
 // patience bounds every wait for an event that must come.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // newArena makes an arena that ends with t.
 func newArena(t *testing.T) *arena {

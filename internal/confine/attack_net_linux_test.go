@@ -86,7 +86,7 @@ func networkAttacks() map[string]attack {
 				_, err = c.Write([]byte("x"))
 				if network == "udp4" && err == nil {
 					// Sent is not received; only an answer is.
-					_ = c.SetReadDeadline(time.Now().Add(300 * time.Millisecond))
+					_ = c.SetReadDeadline(time.Now().Add(5 * time.Second))
 					_, err = c.Read(make([]byte, 1))
 				}
 				c.Close()
@@ -102,7 +102,7 @@ func networkAttacks() map[string]attack {
 				if a == "" {
 					continue
 				}
-				_, err := net.DialTimeout("tcp", a, 300*time.Millisecond)
+				_, err := net.DialTimeout("tcp", a, 3*time.Second) // no route is told at once
 				if err == nil || errors.Is(err, unix.ECONNREFUSED) || errors.Is(err, os.ErrDeadlineExceeded) {
 					return breach("%s has a route: %v", a, err)
 				}

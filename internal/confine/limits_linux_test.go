@@ -108,7 +108,7 @@ func TestMemoryLimit(t *testing.T) {
 	ways(t, func(t *testing.T, a *arena) {
 		limits := executor.Limits{Memory: 64 << 20}
 		// tail keeps in memory what it is to print.
-		b := a.bounded(t, limits, `(head -c 400m /dev/zero; sleep 9) | tail -c 400m | wc -c`)
+		b := a.bounded(t, limits, `(head -c 400m /dev/zero; sleep 60) | tail -c 400m | wc -c`)
 		if b.code != 137 || b.lost != nil || b.after.Limit != executor.LimitMemory || !strings.HasSuffix(b.by(executor.LimitMemory), "!") {
 			t.Errorf("exit %d, %v, %q, %s", b.code, b.lost, b.out, fmt.Sprintf("%+v", b.after.Limits))
 		}
@@ -125,7 +125,7 @@ func TestMemoryLimit(t *testing.T) {
 // TestPIDsLimit starts as many as are allowed, and then too many.
 func TestPIDsLimit(t *testing.T) {
 	testenv.RunAsOrdinary(t)
-	const start = `n=0; while [ $n -lt %d ]; do sleep 20 & n=$((n+1)); done; echo started`
+	const start = `n=0; while [ $n -lt %d ]; do sleep 60 & n=$((n+1)); done; echo started`
 	ways(t, func(t *testing.T, a *arena) {
 		limits := executor.Limits{PIDs: 10}
 		b := a.bounded(t, limits, fmt.Sprintf(start, 9))
@@ -159,6 +159,10 @@ func TestPIDsLimit(t *testing.T) {
 	})
 }
 
+// stay keeps a command that is over a limit there until that is seen: a busy machine
+// may look at it late.
+const stay = `; sleep 60`
+
 func TestDiskLimit(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	a := newArena(t)
@@ -167,11 +171,11 @@ func TestDiskLimit(t *testing.T) {
 		name, line string
 		hit        bool
 	}{
-		{"workspace", `head -c 400m /dev/zero >fill`, true},
-		{"private tmp", `head -c 400m /dev/zero >/tmp/fill`, true},
-		{"file without a name", `exec 3>gone; rm gone; head -c 400m /dev/zero >&3`, true},
-		{"folder that is closed", `mkdir shut; exec 3>shut/fill; chmod 0 shut; head -c 400m /dev/zero >&3; chmod 700 shut`, true},
-		{"many files", `n=0; while [ $n -lt 100 ]; do head -c 4m /dev/zero >f$n; n=$((n+1)); done`, true},
+		{"workspace", `head -c 400m /dev/zero >fill` + stay, true},
+		{"private tmp", `head -c 400m /dev/zero >/tmp/fill` + stay, true},
+		{"file without a name", `exec 3>gone; rm gone; head -c 400m /dev/zero >&3` + stay, true},
+		{"folder that is closed", `mkdir shut; exec 3>shut/fill; chmod 0 shut; head -c 400m /dev/zero >&3` + stay, true},
+		{"many files", `n=0; while [ $n -lt 100 ]; do head -c 4m /dev/zero >f$n; n=$((n+1)); done` + stay, true},
 		{"little", `head -c 4m /dev/zero >little; head -c 4m /dev/zero >/tmp/little`, false},
 		{"nothing", `:`, false},
 	} {
@@ -318,7 +322,7 @@ func TestFullAccessLimits(t *testing.T) {
 		b.after = c.Aftermath()
 		return b, nil
 	}
-	b, err := run(executor.Limits{Memory: 64 << 20, PIDs: 100}, `(head -c 400m /dev/zero; sleep 9) | tail -c 400m | wc -c`)
+	b, err := run(executor.Limits{Memory: 64 << 20, PIDs: 100}, `(head -c 400m /dev/zero; sleep 60) | tail -c 400m | wc -c`)
 	must(t, err)
 	if b.after.Limit != executor.LimitMemory || b.code != 137 {
 		t.Errorf("exit %d, %+v", b.code, b.after)
@@ -431,9 +435,9 @@ func TestLimitsAtLevels(t *testing.T) {
 				a.host.Only = level
 				limits := executor.Limits{Memory: 64 << 20, CPUs: 1, PIDs: 10, Disk: 16 << 20}
 				for limit, line := range map[string]string{
-					executor.LimitMemory: `(head -c 400m /dev/zero; sleep 9) | tail -c 400m | wc -c`,
-					executor.LimitPIDs:   `n=0; while [ $n -lt 40 ]; do sleep 20 & n=$((n+1)); done; wait`,
-					executor.LimitDisk:   `head -c 400m /dev/zero >fill`,
+					executor.LimitMemory: `(head -c 400m /dev/zero; sleep 60) | tail -c 400m | wc -c`,
+					executor.LimitPIDs:   `n=0; while [ $n -lt 40 ]; do sleep 60 & n=$((n+1)); done; wait`,
+					executor.LimitDisk:   `head -c 400m /dev/zero >fill` + stay,
 					"":                   `n=0; while [ $n -lt 9 ]; do sleep 0.05 & n=$((n+1)); done; wait; echo nine`,
 				} {
 					b := a.bounded(t, limits, line)

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience bounds waits for things that come at once unless something is wrong.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // A place is a state folder and a workspace.
 type place struct {
