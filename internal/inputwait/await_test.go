@@ -19,10 +19,12 @@ type stream struct {
 	changed chan struct{}
 }
 
+// touch changes everything before it wakes whoever waits, who looks at both.
 func (s *stream) touch() {
 	s.last = time.Now()
-	close(s.changed)
+	changed := s.changed
 	s.changed = make(chan struct{})
+	close(changed)
 }
 
 // TestAwaitTimes checks at which times after the start Await looks.
