@@ -6,6 +6,7 @@ package inputwait
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,16 +16,29 @@ import (
 
 // A stream is output and input at given times.
 type stream struct {
+	mu      sync.Mutex
 	last    time.Time
 	changed chan struct{}
 }
 
-// touch changes everything before it wakes whoever waits, who looks at both.
 func (s *stream) touch() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.last = time.Now()
-	changed := s.changed
+	close(s.changed)
 	s.changed = make(chan struct{})
-	close(changed)
+}
+
+func (s *stream) lastTouch() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last
+}
+
+func (s *stream) next() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.changed
 }
 
 // TestAwaitTimes checks at which times after the start Await looks.
@@ -69,12 +83,12 @@ func TestAwaitTimes(t *testing.T) {
 					if test.closed {
 						return closed
 					}
-					return s.changed
+					return s.next()
 				}
 				if test.deaf {
 					changed = nil
 				}
-				answer, err := Await(t.Context(), look, func() time.Time { return s.last }, changed)
+				answer, err := Await(t.Context(), look, s.lastTouch, changed)
 				if err != nil || !answer.Waiting {
 					t.Errorf("Await: %+v, %v", answer, err)
 				}
@@ -105,7 +119,7 @@ func TestAwaitFlood(t *testing.T) {
 		answer, err := Await(ctx, func() Look {
 			t.Error("a look in the middle of output")
 			return Look{}
-		}, func() time.Time { asked++; return s.last }, func() <-chan struct{} { return s.changed })
+		}, func() time.Time { asked++; return s.lastTouch() }, s.next)
 		if !errors.Is(err, context.DeadlineExceeded) || answer.Waiting || answer.Known || answer.Why == "" {
 			t.Errorf("Await: %+v, %v", answer, err)
 		}
@@ -127,7 +141,7 @@ func TestAwaitStale(t *testing.T) {
 				s.touch()
 			}
 			return Look{Known: true, Waiting: true, PID: looks}
-		}, func() time.Time { return s.last }, func() <-chan struct{} { return s.changed })
+		}, s.lastTouch, s.next)
 		if err != nil || answer.PID != 4 {
 			t.Errorf("Await: %+v, %v; want the answer of look 4", answer, err)
 		}
@@ -153,7 +167,7 @@ func TestAwaitEnd(t *testing.T) {
 				answer, err := Await(ctx, func() Look {
 					looks++
 					return unknown("look")
-				}, func() time.Time { return s.last }, func() <-chan struct{} { return s.changed })
+				}, s.lastTouch, s.next)
 				if !errors.Is(err, reason) {
 					t.Errorf("error %v, want %v", err, reason)
 				}

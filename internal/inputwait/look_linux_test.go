@@ -301,7 +301,7 @@ func TestNothingKept(t *testing.T) {
 	c.until(0, "> ")
 	c.await()
 	before := descriptors(t)
-	for range 100 {
+	for range 20 {
 		c.look()
 		if _, err := ListeningPorts(c.pids(), false); err != nil {
 			t.Fatal(err)
