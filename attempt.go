@@ -78,9 +78,16 @@ func (t *task) begin(ctx context.Context, policy sandbox.Policy) (*attempt, erro
 // that the end of the process is not known.
 func (t *task) follow(ctx context.Context, a *attempt) error {
 	release := a.watch(ctx, t.limits.timeout(t.cmd.Timeout), t.cmd)
+	// What waits keeps its stack for as long as the command lives, so the large part is
+	// a function of its own.
 	var err error
 	a.exit, err = a.process.Wait()
 	release()
+	return t.followed(ctx, a, err)
+}
+
+// followed tells the end of an attempt, of which its Wait has returned err.
+func (t *task) followed(ctx context.Context, a *attempt, err error) error {
 	a.duration = time.Since(a.start)
 	a.ear.close()
 	a.kept = a.ear.kept.Snapshot()
