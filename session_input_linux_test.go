@@ -1,0 +1,421 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package sallyport
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sallyport-dev/sallyport/internal/testenv"
+)
+
+// ready waits until the session has said so.
+func ready(t *testing.T, s *Session) {
+	t.Helper()
+	send(t, s, "", Until{For: patience, Match: regexp.MustCompile("ready\r?\n")}, ReasonMatch)
+}
+
+// stubborn is a command that ends neither for a signal nor for a closed terminal.
+const stubborn = `trap '' TERM HUP INT; echo ready; while :; do sleep 1000; done`
+
+// TestSessionBadInput is about calls that cannot be what was meant.
+func TestSessionBadInput(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	r := sessionRunner(t)
+	t.Run("after the end", func(t *testing.T) {
+		for _, c := range []*Cmd{{Args: []string{"true"}, TTY: new(Size)}, {Args: []string{"true"}, OpenStdin: true}} {
+			s := begin(t, r, c)
+			over(t, s)
+			if _, err := s.Write([]byte("x")); !errors.Is(err, os.ErrProcessDone) {
+				t.Errorf("write: %v", err)
+			}
+			for name, err := range map[string]error{
+				"interrupt": s.Interrupt(), "signal": s.Signal(15), "resize": s.Resize(Size{Cols: 9, Rows: 9}),
+			} {
+				if want := os.ErrProcessDone; !errors.Is(err, want) && (name != "resize" || !errors.Is(err, errors.ErrUnsupported) || c.TTY != nil) {
+					t.Errorf("%s: %v", name, err)
+				}
+			}
+			if err := s.CloseInput(); err != nil {
+				t.Errorf("the end of input: %v", err)
+			}
+			if alive, err := s.Terminate(t.Context()); alive || err != nil {
+				t.Errorf("terminate: %v, %v", alive, err)
+			}
+			send(t, s, "too late", Until{}, ReasonExited)
+			for range 2 {
+				if err := s.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+			if res, err := s.Wait(t.Context()); res == nil || err != nil {
+				t.Errorf("wait: %v, %v", res, err)
+			}
+		}
+	})
+	t.Run("closed input", func(t *testing.T) {
+		s := piped(t, r, "cat; echo ready; exec sleep 1000")
+		for range 2 {
+			if err := s.CloseInput(); err != nil {
+				t.Error(err)
+			}
+		}
+		ready(t, s)
+		if n, err := s.Write([]byte("x")); n != 0 || !errors.Is(err, ErrInputClosed) {
+			t.Errorf("%d, %v", n, err)
+		}
+		if reply, err := s.Send(t.Context(), []byte("x"), Until{}); reply != nil || !errors.Is(err, ErrInputClosed) {
+			t.Errorf("%v, %v", reply, err)
+		}
+		// Nothing was lost and nothing was ended by it.
+		if !s.Info().Running {
+			t.Error("it has ended")
+		}
+		s.Close()
+	})
+	t.Run("no input", func(t *testing.T) {
+		c := sh("readlink /proc/self/fd/0; cat; echo ready; exec sleep 1000")
+		c.Dir = t.TempDir()
+		s, err := r.Start(t.Context(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		ready(t, s)
+		if n, err := s.Write([]byte("x")); n != 0 || !errors.Is(err, ErrInputClosed) {
+			t.Errorf("%d, %v", n, err)
+		}
+	})
+	t.Run("size zero", func(t *testing.T) {
+		s := begin(t, r, Command("sh", "-c", "stty size; read x; stty size; read x; stty size"))
+		send(t, s, "", Until{For: patience, Match: regexp.MustCompile("24 80\r\n")}, ReasonMatch)
+		for _, step := range []struct {
+			size Size
+			want string
+		}{{Size{Cols: 7}, "24 7\r\n"}, {Size{}, "24 80\r\n"}} {
+			if err := s.Resize(step.size); err != nil {
+				t.Error(err)
+			}
+			typed(t, s, "\n")
+			send(t, s, "", Until{For: patience, Match: regexp.MustCompile(step.want)}, ReasonMatch)
+		}
+	})
+	t.Run("conditions", func(t *testing.T) {
+		s := piped(t, r, "cat")
+		defer s.Close()
+		var bad *UntilError
+		if reply, err := s.Send(t.Context(), []byte("never sent"), Until{Quiet: -time.Second}); reply != nil || !errors.As(err, &bad) || bad.Field != "Quiet" {
+			t.Errorf("%v, %v", reply, err)
+		}
+		if out := send(t, s, "sent", Until{FirstOutput: true}, ReasonOutput); out != "sent" {
+			t.Errorf("%q", out)
+		}
+	})
+	t.Run("a line that is too long", func(t *testing.T) {
+		s := begin(t, r, Command("sh", "-c", "stty -echo; echo ready; cat"))
+		defer s.Close()
+		ready(t, s)
+		if n, err := s.Write(bytes.Repeat([]byte("x"), 5000)); n != 0 || err == nil || !strings.Contains(err.Error(), "4095") {
+			t.Errorf("%d, %v", n, err)
+		}
+	})
+	t.Run("unknown", func(t *testing.T) {
+		s := piped(t, r, "cat")
+		id := s.ID()
+		if got, ok := r.Session(id); !ok || got != s {
+			t.Errorf("%v, %v", got, ok)
+		}
+		s.Close()
+		for _, id := range []string{id, "", "-1", "999", "0" + id, "100000", "x"} {
+			if got, ok := r.Session(id); ok || got != nil {
+				t.Errorf("%q is %v", id, got)
+			}
+		}
+	})
+}
+
+// TestSessionBytes: what is no text comes through unchanged, both ways.
+func TestSessionBytes(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	r := sessionRunner(t)
+	var all []byte
+	for i := range 256 {
+		all = append(all, byte(i))
+	}
+	all = append(all, "\xc3\x28\xed\xa0\x80\xff\xfe\xf8\x88\x80\x80\x80A\xcc"...)
+	for _, c := range []struct {
+		name string
+		cmd  *Cmd
+	}{
+		{"pipe", &Cmd{Script: "echo ready; exec cat -u", Shell: "sh", OpenStdin: true}},
+		{"terminal", &Cmd{Script: "stty raw -echo; echo ready; exec cat -u", Shell: "sh", TTY: new(Size)}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := begin(t, r, c.cmd)
+			defer s.Close()
+			ready(t, s)
+			start, _ := s.Size()
+			reply, err := s.Send(t.Context(), all, Until{For: patience, Bytes: uint64(len(all))})
+			if err != nil || reply.Reason != ReasonBytes || !bytes.Equal(reply.Output.Bytes(), all) {
+				t.Errorf("%+v, %v", reply, err)
+			}
+			if text := reply.Output.String(); !strings.Contains(text, "ABCDEF") || strings.ToValidUTF8(text, "") != text {
+				t.Errorf("%q", text)
+			}
+			var got []byte
+			for d := range s.Deltas(t.Context(), start) {
+				if got = append(got, d.Data...); len(got) >= len(all) {
+					break
+				}
+			}
+			if !bytes.Equal(got, all) {
+				t.Errorf("a reader got %q", got)
+			}
+		})
+	}
+}
+
+// TestSessionStubborn: what ends for no signal is killed after the grace.
+func TestSessionStubborn(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	r := sessionRunner(t)
+	for _, tty := range []*Size{nil, {}} {
+		c := sh(stubborn)
+		c.TTY, c.OpenStdin, c.Grace = tty, tty == nil, time.Millisecond
+		s := begin(t, r, c)
+		ready(t, s)
+		if err := s.Interrupt(); err != nil {
+			t.Error(err)
+		}
+		if alive, err := s.Terminate(t.Context()); !alive || err != nil {
+			t.Errorf("%v, %v", alive, err)
+		}
+		res, _ := s.Wait(t.Context())
+		if res == nil || res.Signal != 9 || res.ExitCode != 137 || res.End != EndCanceled || s.Info().Running || s.Info().ExitCode != 137 {
+			t.Errorf("%+v, %+v", res, s.Info())
+		}
+	}
+}
+
+// TestSessionSurvivor: a process that has the terminal open keeps no session from its
+// end, and is counted.
+func TestSessionSurvivor(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	testenv.NeedProgram(t, "setsid")
+	r := sessionRunner(t)
+	mark := "987" + strconv.Itoa(os.Getpid())
+	for _, tty := range []*Size{nil, {}} {
+		c := sh("trap '' HUP; setsid sh -c 'trap \"\" HUP TERM; echo ready; exec sleep " + mark + "' & read x")
+		c.TTY, c.OpenStdin, c.Grace = tty, tty == nil, time.Millisecond
+		s := begin(t, r, c)
+		ready(t, s)
+		typed(t, s, "\n")
+		res := over(t, s)
+		if len(res.Survivors) != 1 || !strings.Contains(res.Survivors[0].Command, mark) {
+			t.Errorf("terminal %v: %+v", tty != nil, res.Survivors)
+		}
+		if left := marked(t, mark); len(left) > 0 {
+			t.Errorf("left over: %v", left)
+		}
+	}
+}
+
+// TestSessionNobodyReads: output that nobody reads costs bounded memory, and keeps the
+// command from nothing.
+func TestSessionNobodyReads(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	r := sessionRunner(t)
+	over(t, piped(t, r, "seq 1 200000")) // whatever is made once is made
+	heap := func() uint64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapInuse
+	}
+	before := heap()
+	const size = 64 << 20
+	s := piped(t, r, fmt.Sprintf("head -c %d /dev/zero | tr '\\0' 'x'; echo; echo the end", size))
+	res := over(t, s)
+	after := heap()
+	if after > before+16<<20 {
+		t.Errorf("%d KiB of heap before and %d after", before>>10, after>>10)
+	}
+	if tail := res.Output.Tail(); res.Output.Total != size+uint64(len("\nthe end\n")) || !bytes.HasSuffix(tail, []byte("x\nthe end\n")) {
+		t.Errorf("%d bytes, the last are %q", res.Output.Total, tail[max(0, len(tail)-20):])
+	}
+	runtime.KeepAlive(s)
+}
+
+// TestSessionTwoWriters: what two write at once comes whole.
+func TestSessionTwoWriters(t *testing.T) {
+	r := sessionRunner(t)
+	for _, c := range []struct {
+		name string
+		cmd  *Cmd
+	}{
+		{"pipe", &Cmd{Script: "echo ready; exec cat", Shell: "sh", OpenStdin: true}},
+		{"terminal", &Cmd{Script: "stty raw -echo; echo ready; exec cat", Shell: "sh", TTY: new(Size)}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := begin(t, r, c.cmd)
+			defer s.Close()
+			ready(t, s)
+			start, _ := s.Size()
+			const lines = 300
+			filler := strings.Repeat("-", 2000)
+			var writers sync.WaitGroup
+			sum := 0
+			for w := range 2 {
+				for i := range lines {
+					sum += len(fmt.Sprintf("%d %d %s\n", w, i, filler))
+				}
+				writers.Go(func() {
+					for i := range lines {
+						line := fmt.Sprintf("%d %d %s\n", w, i, filler)
+						if n, err := s.Write([]byte(line)); n != len(line) || err != nil {
+							t.Errorf("%d, %v", n, err)
+							return
+						}
+					}
+				})
+			}
+			var got []byte
+			for d := range s.Deltas(t.Context(), start) {
+				if got = append(got, d.Data...); len(got) >= sum {
+					break
+				}
+			}
+			writers.Wait()
+			next := [2]int{}
+			for line := range strings.Lines(string(got)) {
+				var w, i int
+				var rest string
+				if n, err := fmt.Sscanf(line, "%d %d %s\n", &w, &i, &rest); n != 3 || err != nil || w > 1 || next[w] != i || rest != filler {
+					t.Fatalf("%.80q", line)
+				}
+				next[w]++
+			}
+			if next != [2]int{lines, lines} {
+				t.Errorf("lines: %v", next)
+			}
+		})
+	}
+}
+
+// TestSessionCancel ends each call in its middle by its context.
+func TestSessionCancel(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	r := sessionRunner(t)
+	full := bytes.Repeat([]byte("x"), 4<<20)
+	for _, c := range []struct {
+		name string
+		call func(ctx context.Context, s *Session) error
+	}{
+		{"Send", func(ctx context.Context, s *Session) error {
+			_, err := s.Send(ctx, full, Until{For: -1})
+			return err
+		}},
+		{"Await", func(ctx context.Context, s *Session) error {
+			_, err := s.Await(ctx, Until{For: -1, Input: true, Port: true, Quiet: time.Hour, Match: regexp.MustCompile("never")})
+			return err
+		}},
+		{"Yield", func(ctx context.Context, s *Session) error {
+			_, err := s.Yield(ctx, time.Hour)
+			return err
+		}},
+		{"Deltas", func(ctx context.Context, s *Session) (err error) {
+			for _, err = range s.Deltas(ctx, 0) {
+			}
+			return err
+		}},
+		{"Wait", func(ctx context.Context, s *Session) error {
+			_, err := s.Wait(ctx)
+			return err
+		}},
+		{"Terminate", func(ctx context.Context, s *Session) error {
+			alive, err := s.Terminate(ctx)
+			if !alive {
+				return errors.New("it was not alive")
+			}
+			return err
+		}},
+		{"TerminateAll", func(ctx context.Context, s *Session) error {
+			_, err := s.runner.TerminateAll(ctx)
+			return err
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cmd := sh(stubborn)
+			cmd.OpenStdin, cmd.Grace = true, time.Hour // only Close would wait for it, which is not called before the kill
+			s := begin(t, r, cmd)
+			defer func() {
+				if err := s.Signal(9); err != nil {
+					t.Error(err)
+				}
+				if _, err := s.Wait(t.Context()); err != nil && !errors.Is(err, ErrClosed) {
+					t.Error(err)
+				}
+				s.Close()
+			}()
+			// The output is there, and nobody has had it.
+			for d, err := range s.Deltas(t.Context(), 0) {
+				if err != nil || d.Offset+uint64(len(d.Data)) >= uint64(len("ready\n")) {
+					break
+				}
+			}
+			cancels(t, func(ctx context.Context) error { return c.call(ctx, s) })
+			if reply, err := s.Await(t.Context(), Until{For: patience, FirstOutput: true}); err != nil || reply.Output.String() != "ready\n" {
+				t.Errorf("what came before is lost: %+v, %v", reply, err)
+			}
+		})
+	}
+	t.Run("Start", func(t *testing.T) {
+		cancels(t, func(ctx context.Context) error {
+			_, err := r.Start(ctx, &Cmd{Args: []string{"cat"}, Dir: t.TempDir(), Ready: make(chan struct{})})
+			return err
+		})
+		if n := len(r.Sessions()); n != 0 || r.sessions.reserved != 0 {
+			t.Errorf("%d sessions, %d places are taken", n, r.sessions.reserved)
+		}
+	})
+	t.Run("Search", func(t *testing.T) {
+		s := piped(t, r, "seq 1 300000")
+		over(t, s)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if found, err := s.Search(ctx, regexp.MustCompile("7"), 0); !errors.Is(err, context.Canceled) || found.More {
+			t.Errorf("%+v, %v", found, err)
+		}
+	})
+}
+
+// cancels fails the test unless a call that is under way ends with its context.
+func cancels(t *testing.T, call func(context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- call(ctx) }()
+	for range 100 { // so that it is likely to be in its middle
+		runtime.Gosched()
+	}
+	cancel()
+	select {
+	case err := <-done:
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("%v", err)
+		}
+	case <-time.After(patience):
+		t.Error("it goes on")
+	}
+}
