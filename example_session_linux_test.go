@@ -1,0 +1,47 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package sallyport_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"strings"
+	"time"
+
+	"github.com/sallyport-dev/sallyport"
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+// A Python prompt is asked something. Each wait ends when the prompt is there.
+func ExampleRunner_Start() {
+	ctx := context.Background()
+	r := &sallyport.Runner{Policy: sandbox.WorkspaceWrite(".")}
+	defer r.Close()
+
+	s, err := r.Start(ctx, &sallyport.Cmd{
+		Args: []string{"python3", "-q"},
+		TTY:  &sallyport.Size{Cols: 80, Rows: 24},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer s.Close()
+
+	if _, err := s.Yield(ctx, time.Minute); err != nil { // the first prompt
+		log.Fatal(err)
+	}
+	fmt.Fprintln(s, "print(6 * 7)")
+	out, err := s.Yield(ctx, time.Minute)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for line := range strings.Lines(out.String()) {
+		fmt.Printf("%q\n", line)
+	}
+	// Output:
+	// "print(6 * 7)\r\n"
+	// "42\r\n"
+	// ">>> "
+}
