@@ -200,11 +200,14 @@ func TestStopAndContinue(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	each(t, func(t *testing.T, k kind, l *Launcher) {
-		p, r := ready(t, l, k, "echo ready; sleep 0.01; echo on; kill -9 $$")
+		p, r := ready(t, l, k, `trap "on=1" USR1; echo ready; until test "$on"; do sleep 0.01; done; echo on; kill -9 $$`)
 		for _, sig := range []syscall.Signal{unix.SIGSTOP, unix.SIGCONT, unix.SIGSTOP, unix.SIGCONT} {
 			if err := p.Signal(sig, ToTree); err != nil {
 				t.Fatal(err)
 			}
+		}
+		if err := p.Signal(unix.SIGUSR1, ToCommand); err != nil {
+			t.Fatal(err)
 		}
 		b := make([]byte, 8)
 		if n, err := r.Read(b); string(b[:n]) != "on\n" {
