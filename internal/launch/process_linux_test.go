@@ -111,8 +111,9 @@ func wantEOF(t *testing.T, r *os.File) {
 func TestSignalTargets(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
-	// A command with one process in its group and one in a session of its own.
-	const family = "sleep 1000 & setsid sleep 1000 & echo ready; wait; wait"
+	// A command with one process in its group and one in a session of its own, which says
+	// when it is there: before, a signal for the group would be one for it.
+	const family = "sleep 1000 & setsid sh -c 'echo ready; exec sleep 1000' & wait; wait"
 	cases := []struct {
 		name  string
 		kinds []kind
