@@ -179,8 +179,8 @@ func TestSessionBytes(t *testing.T) {
 				t.Errorf("%q", text)
 			}
 			var got []byte
-			for d := range s.Deltas(t.Context(), start) {
-				if got = append(got, d.Data...); len(got) >= len(all) {
+			for d, err := range s.Deltas(t.Context(), start) {
+				if got = append(got, d.Data...); err != nil || len(got) >= len(all) {
 					break
 				}
 			}
@@ -296,8 +296,8 @@ func TestSessionTwoWriters(t *testing.T) {
 				})
 			}
 			var got []byte
-			for d := range s.Deltas(t.Context(), start) {
-				if got = append(got, d.Data...); len(got) >= sum {
+			for d, err := range s.Deltas(t.Context(), start) {
+				if got = append(got, d.Data...); err != nil || len(got) >= sum {
 					break
 				}
 			}

@@ -209,7 +209,10 @@ func TestSessionReaders(t *testing.T) {
 		t.Error("the one that was canceled came to the end")
 	})
 	// One ends by itself.
-	for range s.Deltas(t.Context(), 0) {
+	for _, err := range s.Deltas(t.Context(), 0) {
+		if err != nil {
+			t.Error(err)
+		}
 		break
 	}
 	<-stopped
@@ -316,8 +319,14 @@ func TestSessionFiles(t *testing.T) {
 				t.Fatalf("after %d: the first one is known: %v", i+1, ok)
 			}
 		}
-		for len(files(t)) != keptSessions && t.Context().Err() == nil { // they go behind the end that is told
-			runtime.Gosched()
+		late := time.After(patience)
+		for len(files(t)) != keptSessions { // they go behind the end that is told
+			select {
+			case <-late:
+				t.Fatalf("there are %d files", len(files(t)))
+			default:
+				runtime.Gosched()
+			}
 		}
 		if err := r.Close(); err != nil || len(files(t)) > 0 {
 			t.Errorf("%v, %v", files(t), err)
