@@ -399,6 +399,19 @@ func TestSessionCancelOther(t *testing.T) {
 			t.Errorf("%d sessions, %d places are taken", n, r.sessions.reserved)
 		}
 	})
+	t.Run("Send to a full terminal", func(t *testing.T) {
+		s := begin(t, r, Command("sh", "-c", "stty -icanon -echo; echo ready; exec sleep 1000"))
+		defer s.Close()
+		ready(t, s)
+		cancels(t, func(ctx context.Context) error {
+			_, err := s.Send(ctx, bytes.Repeat([]byte("x"), 1<<20), Until{For: -1})
+			return err
+		})
+		// Nothing of it is left that could hold up an end.
+		if alive, err := s.Terminate(t.Context()); !alive || err != nil {
+			t.Errorf("%v, %v", alive, err)
+		}
+	})
 	t.Run("Search", func(t *testing.T) {
 		s := piped(t, r, "seq 1 300000")
 		over(t, s)
