@@ -26,6 +26,7 @@ func TestSessionBubble(t *testing.T) {
 		test func(t *testing.T, s *Session, p *puppet)
 	}{
 		{"the output wins a tie", Cmd{}, tieWithOutput},
+		{"a pattern sees the last 64 KiB", Cmd{}, seeWindow},
 		{"a terminal's input ends long after a write", Cmd{TTY: new(Size)}, endLate},
 		{"a full terminal's input does not end", Cmd{TTY: new(Size)}, endFull},
 		{"a write that is canceled disturbs no other", Cmd{OpenStdin: true}, cancelOneWrite},
@@ -58,6 +59,15 @@ func tieWithOutput(t *testing.T, s *Session, p *puppet) {
 		reply, err = s.Await(t.Context(), Until{For: time.Nanosecond})
 		if err != nil || reply.Reason != ReasonDeadline {
 			t.Fatalf("%d: %+v, %v", i, reply, err)
+		}
+	}
+}
+
+func seeWindow(t *testing.T, s *Session, p *puppet) {
+	for more, want := range []Reason{ReasonMatch, ReasonDeadline} {
+		p.say("b" + strings.Repeat("y", 64<<10-1+more))
+		if reply, err := s.Await(t.Context(), Until{For: 1, Match: regexp.MustCompile("b")}); err != nil || reply.Reason != want {
+			t.Errorf("%d bytes behind it: %s, %v", 64<<10-1+more, reply.Reason, err)
 		}
 	}
 }

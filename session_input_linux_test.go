@@ -213,6 +213,48 @@ func TestSessionStubborn(t *testing.T) {
 	}
 }
 
+// TestSessionNoGrace: with no grace nothing is asked.
+func TestSessionNoGrace(t *testing.T) {
+	r := sessionRunner(t)
+	for grace, want := range map[time.Duration]string{-1: "ready\n", patience: "ready\nasked\n"} {
+		c := sh(`trap 'echo asked; exit 0' TERM; echo ready; while read x; do :; done`)
+		c.OpenStdin, c.Grace = true, grace
+		s := begin(t, r, c)
+		for d, err := range s.Deltas(t.Context(), 0) {
+			if err != nil || d.Offset+uint64(len(d.Data)) == uint64(len("ready\n")) {
+				break
+			}
+		}
+		if alive, err := s.Terminate(t.Context()); !alive || err != nil {
+			t.Errorf("%v, %v", alive, err)
+		}
+		if out := send(t, s, "", Until{}, ReasonExited); out != want {
+			t.Errorf("grace %v: %q", grace, out)
+		}
+	}
+}
+
+// TestSessionWaitsLeaveNothing: a wait that is over looks at the command no more.
+func TestSessionWaitsLeaveNothing(t *testing.T) {
+	r := sessionRunner(t)
+	s := piped(t, r, "exec sleep 1000")
+	defer s.Close()
+	before := runtime.NumGoroutine()
+	const waits = 50
+	for range waits {
+		send(t, s, "", Until{For: time.Nanosecond, Input: true, Port: true}, ReasonDeadline)
+	}
+	late := time.After(patience)
+	for runtime.NumGoroutine() >= before+waits {
+		select {
+		case <-late:
+			t.Fatalf("%d goroutines before, %d after", before, runtime.NumGoroutine())
+		default:
+			runtime.Gosched()
+		}
+	}
+}
+
 // TestSessionSurvivor: a process that has the terminal open keeps no session from its
 // end, and is counted.
 func TestSessionSurvivor(t *testing.T) {
