@@ -223,25 +223,31 @@ func (s *Session) await(ctx context.Context, u *Until) (*Reply, error) {
 
 // inspect has the process looked at, where that is asked for and can be done.
 func (w *waiting) inspect(ctx context.Context) {
-	i, ok := w.s.attempt.process.(executor.Inspector)
-	if !ok || w.s.over() {
+	s := w.s
+	i, ok := s.attempt.process.(executor.Inspector)
+	if !ok {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over() {
 		return
 	}
 	if w.u.Input {
 		w.input = make(chan *executor.InputWait, 1)
-		go func() {
+		s.looks.Go(func() {
 			if in, err := i.AwaitInput(ctx); err == nil {
 				w.input <- in
 			}
-		}()
+		})
 	}
 	if w.u.Port {
 		w.port = make(chan int, 1)
-		go func() {
+		s.looks.Go(func() {
 			if port, err := i.AwaitPort(ctx, nil); err == nil {
 				w.port <- port
 			}
-		}()
+		})
 	}
 }
 

@@ -37,6 +37,8 @@ type Session struct {
 	turn chan struct{} // holds a token while somebody waits for the command
 	pen  chan struct{} // holds a token while somebody writes to it
 
+	looks sync.WaitGroup // at the process; added to under mu while not over
+
 	log     *outlog.Log   // the whole output
 	spill   *spill.File   // what of it is not in memory; nil for none
 	unkept  error         // why there is no spill; nil if none was wanted
@@ -196,10 +198,13 @@ func (s *Session) follow(life context.Context) {
 	s.log.Close()
 	s.result, s.err = s.task.conclude(s.attempt, err)
 	forgotten := s.runner.sessions.end(s)
-	close(s.done)
+	s.mu.Lock()
+	close(s.done) // whoever wants to look at the process from now on sees that
+	s.mu.Unlock()
 	if s.typed != nil {
 		<-s.typed
 	}
+	s.looks.Wait()
 	for _, f := range forgotten {
 		f.drop()
 	}
