@@ -272,7 +272,7 @@ func rowInterrupt(t *testing.T, tools *Tools, _ *heard) {
 		code         int
 		output       string
 	}{
-		{"no trap", "echo ready; sleep 1000", 130, ""},
+		{"no trap", "echo ready; exec sleep 1000", 130, ""},
 		{"a trap", "trap 'echo trapped; exit 5' INT; echo ready; while :; do sleep 0.1; done", 5, "trapped\n"},
 	}
 	for _, test := range tests {
