@@ -113,6 +113,8 @@ func (t *task) followed(ctx context.Context, a *attempt, err error) error {
 	case a.exit.Broken != nil:
 		a.end = EndFailed
 		return fmt.Errorf("sallyport: the sandbox did not hold: %w", a.exit.Broken)
+	case a.end == EndCanceled && t.session && ctx.Err() == nil && a.asked() == EndCanceled:
+		return nil // whoever has the session has ended it
 	case a.end == EndCanceled:
 		return canceled(ctx)
 	case a.end == EndFailed:
@@ -271,6 +273,13 @@ func (a *attempt) ending() End {
 		return EndFailed
 	}
 	return EndExited
+}
+
+// asked returns why the process was stopped; empty when it was not.
+func (a *attempt) asked() End {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.cause
 }
 
 // canceled returns the error for a run whose context has ended.

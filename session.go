@@ -57,7 +57,7 @@ type Session struct {
 }
 
 // Start starts a command and returns as soon as it runs. The end of ctx keeps it from
-// being started and does nothing to one that was: a session lives until it ends by
+// being started and does nothing to one that was, and c may be used again at once: a session lives until it ends by
 // itself, is terminated or closed, or the Runner is. Cmd.Stdin must be nil; a session
 // with a TTY or with OpenStdin is written to. What Run returns as an error for a
 // command that does not run, Start does.
@@ -450,7 +450,7 @@ func (s *Session) Resize(size Size) error {
 }
 
 // Wait blocks until the command has ended and nothing of it is left, and returns what
-// Run would have returned. The end of ctx ends the wait only.
+// Run would have returned; that it was terminated is no error, Result.End tells. The end of ctx ends the wait only.
 func (s *Session) Wait(ctx context.Context) (*Result, error) {
 	select {
 	case <-s.done:

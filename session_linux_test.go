@@ -128,6 +128,9 @@ func TestSession(t *testing.T) {
 				t.Errorf("%v, %v", alive, err)
 			}
 		}
+		if res, err := s.Wait(t.Context()); err != nil || res.End != EndCanceled {
+			t.Errorf("it was terminated: %v, %v", res, err)
+		}
 	})
 	if _, err := r.TerminateAll(t.Context()); err != nil {
 		t.Error(err)
