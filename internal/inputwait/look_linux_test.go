@@ -428,7 +428,7 @@ func BenchmarkLook(b *testing.B) {
 					wrong++
 				}
 			}
-			if wrong > b.N/10 {
+			if wrong > b.N/10+1 { // one may be, as at any time, when there are few
 				b.Errorf("%d of %d looks are wrong", wrong, b.N)
 			}
 		})
