@@ -43,7 +43,7 @@ func BenchmarkScanAgain(b *testing.B) {
 	b.ResetTimer()
 	for b.Loop() {
 		c := LoadCache(file)
-		if found := Scan(dir, c, Limit{Time: time.Second}); !found.Complete || len(found.Repositories) != 50 {
+		if found := Scan(dir, c, Limit{Time: time.Minute}); !found.Complete || len(found.Repositories) != 50 {
 			b.Fatalf("%d repositories, complete %v at %s", len(found.Repositories), found.Complete, found.Stopped)
 		}
 	}
