@@ -65,16 +65,20 @@ func (w *Waiter) Wait() error {
 	err := w.raw.Read(func(fd uintptr) bool {
 		if !armed {
 			armed = true
-			failed = unix.EpollCtl(int(fd), unix.EPOLL_CTL_MOD, w.watched, &once)
-			return failed != nil
+			if failed = unix.EpollCtl(int(fd), unix.EPOLL_CTL_MOD, w.watched, &once); failed != nil {
+				return true
+			}
 		}
+		// Also right after the arming: a hang-up of before is ready already and makes no
+		// second edge, and this wait did not yet hear the first one.
 		var got [1]unix.EpollEvent
-		n, err := unix.EpollWait(int(fd), got[:], 0)
-		if err == unix.EINTR {
-			return false
+		for {
+			n, err := unix.EpollWait(int(fd), got[:], 0)
+			if err != unix.EINTR {
+				failed = err
+				return err != nil || n > 0
+			}
 		}
-		failed = err
-		return err != nil || n > 0
 	})
 	if w.closed.Load() {
 		return os.ErrClosed

@@ -6,6 +6,7 @@ package oneshot
 import (
 	"errors"
 	"os"
+	"runtime"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -76,7 +77,42 @@ func TestWaitStays(t *testing.T) {
 	}
 }
 
+// TestHangUp: the other end goes at any time, also between New and Wait, when the
+// runtime has heard of it before anybody waits.
 func TestHangUp(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		pause func()
+	}{
+		{"at once", func() {}},
+		{"after others had their turn", runtime.Gosched},
+		{"when the runtime has heard of it", func() { hearEvents(t) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for range 50 {
+				hangUp(t, c.pause)
+			}
+		})
+	}
+}
+
+// hearEvents returns when the runtime has heard of what happened before.
+func hearEvents(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	heard := make(chan struct{})
+	go func() {
+		defer close(heard)
+		_, _ = r.Read(make([]byte, 1))
+	}()
+	w.Close()
+	<-heard
+}
+
+func hangUp(t *testing.T, pause func()) {
 	var p [2]int
 	if err := unix.Pipe2(p[:], unix.O_CLOEXEC); err != nil {
 		t.Fatal(err)
@@ -87,10 +123,9 @@ func TestHangUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.Close()
-	done := make(chan error)
-	go func() { done <- w.Wait() }()
 	unix.Close(p[1])
-	if err := <-done; err != nil {
+	pause()
+	if err := w.Wait(); err != nil {
 		t.Error(err)
 	}
 }
