@@ -183,7 +183,7 @@ func BenchmarkObservedBuild(b *testing.B) {
 		"PATH=" + filepath.Dir(goProgram) + ":/usr/bin:/bin", "HOME=" + ws, "GOENV=off", "GOTOOLCHAIN=local", "GOFLAGS=-buildvcs=false -mod=mod",
 		"GOPROXY=off", "CGO_ENABLED=0", "TMPDIR=/tmp", "GOCACHE=" + filepath.Join(ws, "cache"), "GOMODCACHE=" + modules,
 	}
-	rounds := 2 // a build takes a quarter of a minute, and one says little about the next
+	rounds := 1 // a build takes a quarter of a minute, and one says little about the next
 	if more, err := strconv.Atoi(os.Getenv(roundsEnv)); err == nil {
 		rounds = more
 	}
