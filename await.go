@@ -19,7 +19,8 @@ import (
 const DefaultYield = 10 * time.Second
 
 // An Until says what a wait for a session ends with. Whatever comes first ends it, and
-// the end of the command always does. The zero Until waits 10 seconds.
+// the end of the command always does. One that names nothing but a time means Input
+// for a session on a terminal; the zero Until waits 10 seconds.
 type Until struct {
 	// For is the longest wait; 0 means 10 seconds, negative without a bound.
 	For time.Duration
@@ -38,6 +39,14 @@ type Until struct {
 	// Port ends it when the command has begun to listen on a TCP port, where that can
 	// be known.
 	Port bool
+	// ExitOnly says that nothing but the end of the command and the time is meant, also
+	// on a terminal. It stands alone.
+	ExitOnly bool
+}
+
+// plain reports whether nothing but a time is named.
+func (u *Until) plain() bool {
+	return !u.Input && !u.FirstOutput && u.Bytes == 0 && u.Match == nil && u.Quiet == 0 && !u.Port
 }
 
 // A Reason says what ended a wait.
@@ -80,6 +89,9 @@ type Reply struct {
 func (u *Until) check() error {
 	if u.Quiet < 0 {
 		return &UntilError{Field: "Quiet", Reason: "it is negative; use 0 for no such end"}
+	}
+	if u.ExitOnly && !u.plain() {
+		return &UntilError{Field: "ExitOnly", Reason: "another end is named too; leave one of them out"}
 	}
 	return nil
 }
@@ -169,6 +181,9 @@ type waiting struct {
 
 // await waits; the caller has the turn.
 func (s *Session) await(ctx context.Context, u *Until) (*Reply, error) {
+	if s.task.cmd.TTY != nil && !u.ExitOnly && u.plain() {
+		u.Input = true
+	}
 	w := &waiting{s: s, u: u, begin: time.Now()}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

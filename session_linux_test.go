@@ -202,6 +202,16 @@ func TestSessionConditions(t *testing.T) {
 			}
 		})
 	}
+	t.Run("what a terminal means", func(t *testing.T) {
+		s := begin(t, r, Command("cat"))
+		defer s.Close()
+		send(t, s, "", Until{}, ReasonInput)
+		send(t, s, "", Until{For: 200 * time.Millisecond, ExitOnly: true}, ReasonDeadline)
+		var bad *UntilError
+		if _, err := s.Await(t.Context(), Until{ExitOnly: true, Bytes: 1}); !errors.As(err, &bad) || bad.Field != "ExitOnly" {
+			t.Errorf("%v", err)
+		}
+	})
 	t.Run("port", func(t *testing.T) {
 		s := begin(t, r, Command(testenv.NeedProgram(t, "python3"), "-c", "import http.server; http.server.HTTPServer(('127.0.0.1', 4567), None).serve_forever()"))
 		defer s.Close()

@@ -172,6 +172,7 @@ func (p *runnerProcess) await(ctx context.Context, u until) (*reply, error) {
 	if w.For == 0 {
 		w.For = 1 // no time at all, where a session has a usual one
 	}
+	w.ExitOnly = !w.Input && w.Bytes == 0 && w.Match == nil && w.Quiet == 0
 	r, err := p.session.Await(ctx, w)
 	if err != nil {
 		return nil, err
