@@ -39,7 +39,7 @@ type leftover struct {
 	// by itself, unless it is stopped.
 	script string
 	least  int      // survivors, at least
-	most   int      // at most; 0 means as many as least
+	most   int      // at most, with those between that may not have ended yet; 0 means as many as least
 	names  []string // each of them has one of these
 	stop   bool     // the run is stopped after "ready"
 	needs  string   // a program, or nothing
@@ -53,13 +53,13 @@ const waits = `
 
 func leftovers() []leftover {
 	return []leftover{
-		{name: "double fork", script: `( (echo >"$F"; exec sleep $M) & ) &` + waits, least: 1, names: []string{"sleep", "sh"}},
+		{name: "double fork", script: `( (echo >"$F"; exec sleep $M) & ) &` + waits, least: 1, most: 3, names: []string{"sleep", "sh"}},
 		{name: "setsid", script: `setsid sh -c 'echo >"$F"; exec sleep $M' &` + waits, least: 1, names: []string{"sleep", "sh"}, needs: "setsid"},
-		{name: "daemon", script: `(setsid sh -c '(echo >"$F"; exec sleep $M) &' &) </dev/null >/dev/null 2>&1` + waits, least: 1, names: []string{"sleep", "sh"}, needs: "setsid"},
+		{name: "daemon", script: `(setsid sh -c '(echo >"$F"; exec sleep $M) &' &) </dev/null >/dev/null 2>&1` + waits, least: 1, most: 4, names: []string{"sleep", "sh"}, needs: "setsid"},
 		{name: "nohup", script: `nohup sh -c 'echo >"$F"; exec sleep $M' >/dev/null 2>&1 &` + waits, least: 1, names: []string{"sleep", "sh"}, needs: "nohup"},
-		{name: "disown", script: `bash -c '(echo >"$F"; exec sleep $M) & disown'` + waits, least: 1, names: []string{"sleep", "sh", "bash"}, needs: "bash"},
+		{name: "disown", script: `bash -c '(echo >"$F"; exec sleep $M) & disown'` + waits, least: 1, most: 2, names: []string{"sleep", "sh", "bash"}, needs: "bash"},
 		{name: "started by request", script: `mkfifo "$F.s"; (while :; do line=; read line <"$F.s"; if [ "$line" ]; then setsid sh -c "$line" & fi; done) &
-			echo 'echo >"$F"; exec sleep $M' >"$F.s"` + waits, least: 2, names: []string{"sleep", "sh"}, needs: "setsid"},
+			echo 'echo >"$F"; exec sleep $M' >"$F.s"` + waits, least: 2, most: 3, names: []string{"sleep", "sh"}, needs: "setsid"},
 		{name: "ignores signals", script: `sh -c 'trap "" TERM INT HUP QUIT USR1 USR2; echo >"$F"; while :; do sleep $M; done' &` + waits, least: 1, most: 2, names: []string{"sleep", "sh"}},
 		{name: "400 at once", script: `i=0; while [ $i -lt 400 ]; do sleep $M & i=$((i+1)); done; echo ready`, least: 400, names: []string{"sleep", "sh"}},
 		{name: "holds the output", script: `(echo >"$F"; exec sleep $M) &` + waits, least: 1, names: []string{"sleep", "sh"}},
@@ -79,7 +79,7 @@ func leftovers() []leftover {
 					open(os.environ["F"], "w").write("\n")
 					time.sleep(float(os.environ["M"]))
 				os._exit(0)
-			os.wait(); time.sleep(float(os.environ["M"]))' $M &` + waits, least: 2, names: []string{"python3"}, needs: "python3"},
+			os.wait(); time.sleep(float(os.environ["M"]))' $M &` + waits, least: 2, most: 3, names: []string{"python3"}, needs: "python3"},
 		{name: "grandchild of a stopped run", script: `(trap "" TERM; echo >"$F"; while :; do sleep $M; done) &` + waits + `
 			exec sleep $M`, stop: true, least: 1, most: 2, names: []string{"sleep", "sh"}},
 		{name: "stopped run that ignores signals", script: `trap "" TERM; sleep $M & echo ready; while :; do sleep $M; done`, stop: true, least: 0, most: 3, names: []string{"sleep", "sh"}},
