@@ -13,7 +13,6 @@ import (
 	"strings"
 
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/outlog"
 )
 
 // A Delta is a piece of a session's output.
@@ -172,5 +171,3 @@ func (s *Session) Screen() (Screen, bool) {
 		Title: v.Title, Alternate: v.Alternate,
 	}, true
 }
-
-var _ keeper = (*outlog.Log)(nil)

@@ -68,15 +68,6 @@ func (e *TooManySessionsError) Error() string {
 	return fmt.Sprintf("sallyport: %d sessions are alive, which is the most; end one first, such as %s", e.Max, strings.Join(ids, ", "))
 }
 
-// An UnknownSessionError says that no session has an identity: there was none, or it
-// was closed. An identity is never given twice.
-type UnknownSessionError struct{ ID string }
-
-// Error returns one sentence with the identity.
-func (e *UnknownSessionError) Error() string {
-	return fmt.Sprintf("sallyport: there is no session %q; it never was, or it was closed", e.ID)
-}
-
 // sessions is the table of a Runner. The zero value is empty.
 type sessions struct {
 	mu       sync.Mutex
