@@ -28,7 +28,7 @@ type Group struct {
 	folder *os.File   // the folder of version 2, until Started
 	lists  []*os.File // the files "tasks" of version 1, until Started
 
-	event *os.File // tells of a want of memory, version 1
+	event *os.File // tells of a want of memory, version 1; nil where the kernel does not
 	wait  sync.WaitGroup
 }
 
@@ -123,6 +123,10 @@ func (g *Group) makeSingle(l Limits) error {
 		if err := setSingle(dir, c, l); err != nil {
 			return err
 		}
+		if c == Memory {
+			// Before anything runs there: a want that nobody waits for yet is kept.
+			g.event, _ = oomEvent(dir) // without it the kernel kills all the same, and Read tells
+		}
 	}
 	return nil
 }
@@ -194,22 +198,14 @@ func (g *Group) Started() {
 }
 
 // Watch has f called once, from another goroutine, when the group of version 1 runs
-// out of memory; Read tells of it afterwards as well. In version 2 the kernel ends
-// everything in the group by itself, and nothing is watched. It is called at most
-// once, before Remove.
+// out of memory, or has done so since it was made; Read tells of it afterwards as
+// well. In version 2 the kernel ends everything in the group by itself, and nothing is
+// watched. It is called at most once, before Remove.
 func (g *Group) Watch(f func()) {
-	dir := g.single[Memory]
-	if dir == "" || g.event != nil {
-		return
-	}
-	event, err := oomEvent(dir)
-	if err != nil {
+	if g.event == nil {
 		return // the kernel kills all the same, and Read tells
 	}
-	g.event = event
-	// From here on the kernel stops what wants more, instead of killing one process
-	// and letting the others go on: f is to end them all.
-	_ = put(dir, "memory.oom_control", "1") // else it kills all the same
+	event := g.event
 	g.wait.Go(func() {
 		var count [8]byte
 		if _, err := event.Read(count[:]); err == nil {
@@ -219,7 +215,10 @@ func (g *Group) Watch(f func()) {
 }
 
 // oomEvent returns an event counter that the kernel raises when a group of version
-// 1 runs out of memory (memory.txt, "OOM Control").
+// 1 runs out of memory (memory.txt, "OOM Control"). The kernel kills one process of it
+// then and lets the others go on. Its switch against that, memory.oom_control, is left
+// alone: with it a system call for which the kernel wants memory fails with ENOMEM, or
+// ENFILE, and nobody is told.
 func oomEvent(dir string) (*os.File, error) {
 	control, err := os.Open(filepath.Join(dir, "memory.oom_control"))
 	if err != nil {

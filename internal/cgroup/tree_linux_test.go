@@ -7,11 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -316,6 +318,41 @@ func TestKernel(t *testing.T) {
 	}
 	if err := next.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestLateWatch wants too much before anybody watches: the kernel kills one process, and
+// the watch tells of it all the same.
+func TestLateWatch(t *testing.T) {
+	tree := realTree(t)
+	if tree.By(Memory) != V1 {
+		return // version 2 ends the whole group by itself
+	}
+	g, err := tree.New(Limits{Memory: 64 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		g.Remove()
+		if err := tree.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	// The memory is wanted by a system call, which reads into it.
+	output, err := exec.Command(testenv.NeedProgram(t, "sh"), "-c",
+		`echo $$ >"$1" && exec dd if=/dev/zero of=/dev/null bs=400M count=1`, "sh", filepath.Join(g.single[Memory], "tasks")).CombinedOutput()
+	if err == nil || err.Error() != "signal: killed" {
+		t.Fatalf("%v, %s", err, output)
+	}
+	called := make(chan struct{})
+	g.Watch(func() { close(called) })
+	select {
+	case <-called:
+	case <-time.After(time.Minute):
+		t.Error("nothing was told")
+	}
+	if u := g.Read(); u.OOMKills != 1 {
+		t.Errorf("%+v", u)
 	}
 }
 

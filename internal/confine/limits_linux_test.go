@@ -122,6 +122,39 @@ func TestMemoryLimit(t *testing.T) {
 	})
 }
 
+// TestKernelMemory wants memory for the kernel alone, which is full pipes: no call may
+// fail for want of it without a word.
+func TestKernelMemory(t *testing.T) {
+	python := testenv.NeedProgram(t, "python3")
+	a := newArena(t)
+	for range 4 {
+		b := a.bounded(t, executor.Limits{Memory: 40 << 20}, "exec "+python+` -c "
+import os
+keep = []
+try:
+    while True:
+        r, w = os.pipe()
+        os.set_blocking(w, False)
+        keep.append(r)
+        keep.append(w)
+        try:
+            os.write(w, b'x'*65536)
+        except BlockingIOError:
+            pass
+except OSError as e:
+    os.write(1, b'%d' % e.errno)
+    os._exit(0)
+"`)
+		by := b.by(executor.LimitMemory)
+		if !strings.HasPrefix(by, executor.ByCgroupV1) && !strings.HasPrefix(by, executor.ByCgroupV2) {
+			return // what watches from outside sees the memory of processes only
+		}
+		if b.code != 137 || b.out != "" || b.after.Limit != executor.LimitMemory {
+			t.Errorf("exit %d, %q, %+v", b.code, b.out, b.after)
+		}
+	}
+}
+
 // TestPIDsLimit starts as many as are allowed, and then too many.
 func TestPIDsLimit(t *testing.T) {
 	testenv.RunAsOrdinary(t)

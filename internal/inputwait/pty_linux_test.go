@@ -102,12 +102,12 @@ func command(t testing.TB, args ...string) *exec.Cmd {
 	home := t.TempDir()
 	for _, entry := range testenv.Environ() {
 		switch name, _, _ := strings.Cut(entry, "="); name {
-		case "TERM", "PS1", "HOME", "INPUTRC", "LESS", "EDITOR", "TMUX", "LANG", "LC_ALL":
+		case "TERM", "PS1", "HOME", "INPUTRC", "LESS", "EDITOR", "TMUX", "LANG", "LC_ALL", "SHELL":
 		default:
 			cmd.Env = append(cmd.Env, entry)
 		}
 	}
-	cmd.Env = append(cmd.Env, "TERM=xterm", "PS1=PROMPT> ", "HOME="+home, "LC_ALL=C", "NODE_REPL_HISTORY=", "PYTHONDONTWRITEBYTECODE=1")
+	cmd.Env = append(cmd.Env, "TERM=xterm", "SHELL=/bin/sh", "PS1=PROMPT> ", "HOME="+home, "LC_ALL=C", "NODE_REPL_HISTORY=", "PYTHONDONTWRITEBYTECODE=1")
 	cmd.Dir = home
 	return cmd
 }
