@@ -67,7 +67,7 @@ func (r *Runner) newTask(ctx context.Context, c *Cmd) (*task, error) {
 		return nil, err
 	}
 	if r.own != nil {
-		r.own.Begin(t.policy.Mode()) // nearly nothing is left that could be wrong
+		r.own.Begin(t.policy) // nearly nothing is left that could be wrong
 	}
 	t.warned = t.warnings(places.Home)
 	if err := t.setEnvironment(base); err != nil {

@@ -44,6 +44,7 @@ var layers = map[string]int{
 	"internal/screen":    layerWords,
 	"internal/seccomp":   layerWords,
 	"internal/shell":     layerWords,
+	"internal/sigpipe":   layerWords,
 	"internal/testenv":   layerWords,
 	"internal/text":      layerWords,
 	"internal/toolcache": layerContracts,

@@ -8,31 +8,73 @@ import (
 	"fmt"
 
 	"github.com/sallyport-dev/sallyport/internal/guard"
+	"github.com/sallyport-dev/sallyport/internal/launch"
+	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-// Begin begins to make, beside what its caller does, what the first launch in a mode
-// will need: the launching thread and, for a sandbox, what is known about the machine,
-// the private /tmp and the journal of guarded names. It returns at once, and only the
-// first call does something; Start is one. What fails here fails again where it is
-// needed, and is told there.
-func (h *Host) Begin(mode sandbox.Mode) {
+// Begin begins to make, beside what its caller does, what the first launch under a
+// policy will need: the launching thread and, for a sandbox, its namespaces, what is
+// known about the machine, the private /tmp and the journal of guarded names. It returns
+// at once, and only the first call does something; Start is one. A Start with that
+// policy should follow soon, or Close. What fails here fails again where it is needed,
+// and is told there.
+func (h *Host) Begin(policy sandbox.Policy) {
 	h.beginOnce.Do(func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		if h.closed {
 			return
 		}
+		managed := policy.Mode() == sandbox.Managed
+		early := make(chan *launch.Head, 1)
+		if managed {
+			h.early = early
+		}
 		h.beginning.Go(func() {
 			_ = h.launcher.Prepare()
-			if mode != sandbox.Managed {
-				return
-			}
-			if keeper, err := h.guard(); err == nil {
-				_ = keeper.Prepare()
+			if managed {
+				early <- h.launcher.HeadStart(plan.Namespaces(policy.Network()))
 			}
 		})
+		if managed {
+			h.beginning.Go(func() {
+				if keeper, err := h.guard(); err == nil {
+					_ = keeper.Prepare()
+				}
+			})
+		}
 	})
+}
+
+// headStart begins to make the namespaces that a request will most likely need; nil
+// where nothing is gained by it.
+func (h *Host) headStart(r *Request, lacks map[string]*sandbox.UnsupportedError) *launch.Head {
+	h.mu.Lock()
+	early := h.early
+	h.early = nil
+	h.mu.Unlock()
+	if early != nil {
+		return <-early
+	}
+	if r.Policy.Mode() != sandbox.Managed || r.Limits.Memory > 0 || r.Limits.CPUs > 0 || r.Limits.PIDs > 0 {
+		return nil // the first task may have to begin in a control group
+	}
+	if level, err := h.first(r, lacks); err != nil || level != plan.LevelNative {
+		return nil
+	}
+	return h.launcher.HeadStart(plan.Namespaces(r.Policy.Network()))
+}
+
+// dropEarly ends a head start that no request has taken.
+func (h *Host) dropEarly() {
+	h.mu.Lock()
+	early := h.early
+	h.early = nil
+	h.mu.Unlock()
+	if early != nil {
+		(<-early).Drop()
+	}
 }
 
 // end is the end of a Host that was closed. What a command could still use goes when
@@ -45,16 +87,22 @@ func (h *Host) end(tmp *privateTmp, keeper *guard.Keeper) error {
 	} else {
 		go func() { launcher <- h.endLauncher() }()
 	}
+	// Both wait for the disk.
+	removed := make(chan error, 1)
+	go func() {
+		if tmp == nil {
+			removed <- nil
+		} else if err := tmp.remove(); err != nil {
+			removed <- fmt.Errorf("remove the private /tmp: %w", err)
+		} else {
+			removed <- nil
+		}
+	}()
 	var err error
 	if keeper != nil {
 		err = keeper.Close()
 	}
-	if tmp != nil {
-		if rerr := tmp.remove(); err == nil && rerr != nil {
-			err = fmt.Errorf("remove the private /tmp: %w", rerr)
-		}
-	}
-	return errors.Join(<-launcher, err)
+	return errors.Join(err, <-removed, <-launcher)
 }
 
 // endLauncher ends whatever still runs, and then gives the control groups back, which

@@ -8,4 +8,4 @@ package confine
 import "github.com/sallyport-dev/sallyport/sandbox"
 
 // Begin does nothing: here a launch needs nothing that takes time.
-func (h *Host) Begin(sandbox.Mode) {}
+func (h *Host) Begin(sandbox.Policy) {}

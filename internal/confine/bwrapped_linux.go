@@ -90,7 +90,7 @@ func (h *Host) launchWith(p *plan.Plan, status *os.File, ends [3]*os.File) (*chi
 			s.From = up
 		}
 	}
-	return h.launch(p, ends[0], ends[1], ends[2])
+	return h.launch(p, nil, ends[0], ends[1], ends[2])
 }
 
 // Wait returns the command's exit code. Bubblewrap ends with a code of its own

@@ -290,7 +290,7 @@ func TestCacheWithoutOverlay(t *testing.T) {
 		t.Fatal("no overlay was planned")
 	}
 	p.Script.Steps[i].Layers.Work = launch.Layer{Path: "/dev/shm"} // on another file system, which the kernel refuses
-	_, _, err = c.host.execute(p, null, null, null)
+	_, _, err = c.host.execute(p, nil, null, null, null)
 	if err = c.host.learn(r, p, map[string]*sandbox.UnsupportedError{}, err); !errors.Is(err, errPlanAgain) {
 		t.Fatalf("got %v, want another plan", err)
 	}

@@ -48,8 +48,9 @@ type child struct {
 }
 
 // execute performs a plan as its level needs it and returns what the launcher says:
-// the child, and the part of it that every level has.
-func (h *Host) execute(p *plan.Plan, stdin, stdout, stderr *os.File) (Child, *child, error) {
+// the child, and the part of it that every level has. A head start, or nil, is used
+// where it fits.
+func (h *Host) execute(p *plan.Plan, head *launch.Head, stdin, stdout, stderr *os.File) (Child, *child, error) {
 	if p.Pipes {
 		b, err := h.launchBwrap(p, stdin, stdout, stderr)
 		if err != nil {
@@ -57,7 +58,7 @@ func (h *Host) execute(p *plan.Plan, stdin, stdout, stderr *os.File) (Child, *ch
 		}
 		return b, b.child, nil
 	}
-	c, err := h.launch(p, stdin, stdout, stderr)
+	c, err := h.launch(p, head, stdin, stdout, stderr)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -65,7 +66,7 @@ func (h *Host) execute(p *plan.Plan, stdin, stdout, stderr *os.File) (Child, *ch
 }
 
 // launch performs a plan and returns what the launcher says.
-func (h *Host) launch(p *plan.Plan, stdin, stdout, stderr *os.File) (*child, error) {
+func (h *Host) launch(p *plan.Plan, head *launch.Head, stdin, stdout, stderr *os.File) (*child, error) {
 	var masters *masterInbox
 	if p.HasTerminal() {
 		var err error
@@ -74,7 +75,7 @@ func (h *Host) launch(p *plan.Plan, stdin, stdout, stderr *os.File) (*child, err
 		}
 		defer masters.close()
 	}
-	proc, err := h.launcher.Start(&p.Script, stdin, stdout, stderr)
+	proc, err := h.launcher.StartAt(head, &p.Script, stdin, stdout, stderr)
 	if err != nil {
 		return nil, err
 	}

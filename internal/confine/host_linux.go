@@ -59,6 +59,8 @@ type Host struct {
 
 	flat map[string]string // caches that no overlay can show, and why
 
+	early chan *launch.Head // what Begin has begun, until somebody takes it; guarded by mu
+
 	blind   string                               // why no observer can be had; empty when nothing is known
 	lacking map[string]*sandbox.UnsupportedError // levels that cannot be had, by what was tried
 
@@ -429,6 +431,7 @@ func (h *Host) Close() error {
 	h.closed = true
 	h.mu.Unlock()
 	h.beginning.Wait()
+	h.dropEarly()
 	h.making.Lock() // who is in there sees that the Host is closed the next time
 	h.mu.Lock()
 	tmp, keeper := h.tmp, h.keeper

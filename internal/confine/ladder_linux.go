@@ -166,7 +166,7 @@ func (h *Host) first(r *Request, lacks map[string]*sandbox.UnsupportedError) (st
 // change the plan, or nil. What a launch at one level tells about the host is
 // remembered.
 func (h *Host) descend(ctx context.Context, r *Request, change func(*plan.Plan), stdin, stdout, stderr *os.File) (Child, error) {
-	h.Begin(r.Policy.Mode())
+	h.Begin(r.Policy)
 	lacks := make(map[string]*sandbox.UnsupportedError)
 	const tries = 8
 	for try := 1; ; try++ {
@@ -202,6 +202,11 @@ var errPlanAgain = errors.New("confine: this machine refused a part of the plan;
 // try plans and starts once.
 func (h *Host) try(ctx context.Context, r *Request, lacks map[string]*sandbox.UnsupportedError, change func(*plan.Plan), stdin, stdout, stderr *os.File) (Child, error) {
 	keep, bounds := &keeping{}, h.bound(r)
+	var head *launch.Head
+	if change == nil { // else nobody knows what the first task may do
+		head = h.headStart(r, lacks) // the kernel is at it while we plan
+		defer head.Drop()
+	}
 	p, err := h.plan(r, [3]*os.File{stdin, stdout, stderr}, keep, lacks)
 	if err == nil {
 		if change != nil {
@@ -226,7 +231,7 @@ func (h *Host) try(ctx context.Context, r *Request, lacks map[string]*sandbox.Un
 		keep.release()
 		return nil, err
 	}
-	c, own, err := h.execute(p, stdin, stdout, stderr)
+	c, own, err := h.execute(p, head, stdin, stdout, stderr)
 	watch.started()
 	if err != nil {
 		watch.close()

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport/internal/launch"
+	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -322,6 +323,57 @@ func TestLadder(t *testing.T) {
 			}
 			if (len(res.Weaker) == 0) != (c.level == "native" || c.level == "") {
 				t.Errorf("weaker: %q", res.Weaker)
+			}
+		})
+	}
+}
+
+// TestHeadStartsEnd: a task that was begun for a command that never came is gone, and
+// so is one that the command could not use.
+func TestHeadStartsEnd(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	testenv.NeedUserNS(t)
+	children := func() []int { return descendants(os.Getpid()) }
+	t.Run("closed", func(t *testing.T) {
+		a := newArena(t)
+		a.host.Begin(bind(sandbox.WorkspaceWrite(a.ws), a.ws))
+		must(t, a.host.Close())
+		if got := children(); len(got) != 0 {
+			t.Errorf("%v are left", got)
+		}
+	})
+	for _, c := range []struct {
+		name, program, level string
+		limits               executor.Limits
+		ok                   bool
+	}{
+		{name: "no such program", program: "/nowhere/at/all"},
+		{name: "used", program: "true", ok: true},
+		{name: "another level", program: "true", level: plan.LevelLandlock, ok: true},
+		{name: "limits", program: "true", limits: executor.Limits{Memory: 64 << 20}, ok: true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a := newArena(t)
+			a.host.Only = c.level
+			request := a.request(&job{args: []string{c.program}})
+			request.Limits = c.limits
+			null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+			must(t, err)
+			defer null.Close()
+			child, err := a.start(request, nil, null, null, null)
+			if (err == nil) != c.ok {
+				t.Fatal(err)
+			}
+			if err == nil {
+				if code, _, lost := child.Wait(); code != 0 || lost != nil {
+					t.Errorf("exit %d, %v", code, lost)
+				}
+				must(t, child.WaitAll())
+				must(t, child.Close())
+			}
+			must(t, a.host.Close())
+			if got := children(); len(got) != 0 {
+				t.Errorf("%v are left", got)
 			}
 		})
 	}

@@ -266,7 +266,7 @@ func (b *bounds) affinity() (launch.Step, error) {
 // insertSteps puts steps at the beginning of both tasks of a script.
 func insertSteps(s *launch.Script, first, second []launch.Step) {
 	at := slices.IndexFunc(s.Steps, func(st launch.Step) bool { return st.Op == launch.OpStartCommand })
-	if at < 0 {
+	if at < 0 || len(first)+len(second) == 0 {
 		return
 	}
 	s.Steps = slices.Concat(first, s.Steps[:at+1], second, s.Steps[at+1:])

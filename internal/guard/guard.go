@@ -31,7 +31,17 @@ import (
 
 // ErrUnsupported is returned by everything in this package on systems other
 // than Linux. It wraps [errors.ErrUnsupported].
-var ErrUnsupported = fmt.Errorf("guard: missing names cannot be guarded on this system: %w", errors.ErrUnsupported)
+var ErrUnsupported error = unsupported{}
+
+// unsupported is not made by package fmt: that would cost every start of the program
+// as much as a thread.
+type unsupported struct{}
+
+func (unsupported) Error() string {
+	return "guard: missing names cannot be guarded on this system: " + errors.ErrUnsupported.Error()
+}
+
+func (unsupported) Unwrap() error { return errors.ErrUnsupported }
 
 // ErrClosed is returned by [Keeper.Hold] after [Keeper.Close].
 var ErrClosed = errors.New("guard: the keeper is closed")

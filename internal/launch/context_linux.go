@@ -22,6 +22,7 @@ type context struct {
 	slots  *uint64
 	errno  uintptr
 	failed *call
+	then   *call // where a call with flagJump goes on; nil ends the child
 }
 
 // A call is one system call of the list. The assembly knows its layout.
@@ -41,6 +42,8 @@ const (
 	flagWant      = 0x800  // the result must be want
 	flagCheck     = 0x1000 // no call: the word at args[0], masked, must equal args[2]
 	flagFork      = 0x2000 // vfork: the new task goes on at want
+	flagAwait     = 0x4000 // again, whatever it returns, while the 32-bit word at args[0] is 0
+	flagJump      = 0x8000 // no call: the list goes on at context.then
 )
 
 // A slot is a word that one step fills and later ones read.

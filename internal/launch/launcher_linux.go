@@ -41,6 +41,8 @@ type Launcher struct {
 	reaper int // the reaper's image
 	ready  bool
 	old    atomic.Bool // clone3 is missing
+
+	ahead func(Namespaces) *Head // how a test has Start begin; nil
 }
 
 // prepare makes the descriptors that all launches share.
@@ -62,7 +64,7 @@ func (l *Launcher) prepareLocked() error {
 		return err
 	}
 	l.self, l.reaper, l.ready = self, image, true
-	l.work = make(chan func())
+	l.work = make(chan func(), mostThreads()) // no head start waits for a thread
 	return nil
 }
 
@@ -90,21 +92,32 @@ func (l *Launcher) run(f func()) error {
 		l.mu.Unlock()
 		return err
 	}
-	if l.jobs++; l.threads < l.jobs && l.threads < 2*runtime.GOMAXPROCS(0) {
+	done := make(chan struct{})
+	job := l.jobLocked(f, done)
+	l.mu.Unlock()
+	l.work <- job
+	<-done
+	return nil
+}
+
+// jobLocked makes room for a job, which the caller sends to work at once. It closes
+// over at its end: whoever begins another one then finds the thread free.
+func (l *Launcher) jobLocked(f func(), over chan<- struct{}) func() {
+	if l.jobs++; l.threads < l.jobs && l.threads < mostThreads() {
 		l.addThreadLocked()
 	}
 	l.under.Add(1) // Close waits for it
-	defer l.under.Done()
-	work := l.work
-	l.mu.Unlock()
-	done := make(chan struct{})
-	work <- func() { f(); close(done) }
-	<-done
-	l.mu.Lock()
-	l.jobs--
-	l.mu.Unlock()
-	return nil
+	return func() {
+		f()
+		l.mu.Lock()
+		l.jobs--
+		l.mu.Unlock()
+		l.under.Done()
+		close(over)
+	}
 }
+
+func mostThreads() int { return 2 * runtime.GOMAXPROCS(0) }
 
 func (l *Launcher) addThreadLocked() {
 	l.threads++
@@ -205,6 +218,17 @@ func (l *Launcher) Close() error {
 // has been executed, or when a step failed, with a *StepError; it blocks for
 // about as long as the kernel needs (a millisecond).
 func (l *Launcher) Start(s *Script, stdin, stdout, stderr *os.File) (*Process, error) {
+	var h *Head
+	if l.ahead != nil {
+		h = l.ahead(s.Namespaces)
+	}
+	return l.StartAt(h, s, stdin, stdout, stderr)
+}
+
+// StartAt is Start with a head start, which may be nil. Where that cannot be used,
+// the script is started as by Start. The head is used up.
+func (l *Launcher) StartAt(h *Head, s *Script, stdin, stdout, stderr *os.File) (*Process, error) {
+	defer h.Drop()
 	if len(s.Steps) == 0 {
 		return nil, &ScriptError{Reason: "the script is empty"}
 	}
@@ -220,7 +244,9 @@ func (l *Launcher) Start(s *Script, stdin, stdout, stderr *os.File) (*Process, e
 	defer unix.Close(statusEnd)
 	var p *Process
 	var startErr error
-	err = l.run(func() { p, startErr = l.launch(s, stdio, statusEnd) })
+	if p, err = h.launch(s, stdio, statusEnd); errors.Is(err, errNoHead) {
+		err = l.run(func() { p, startErr = l.launch(s, stdio, statusEnd) })
+	}
 	runtime.KeepAlive(stdin)
 	runtime.KeepAlive(stdout)
 	runtime.KeepAlive(stderr)
@@ -314,19 +340,10 @@ func (l *Launcher) launch(s *Script, stdio [3]int, statusEnd int) (*Process, err
 		}
 		defer closeEnter()
 		passed.procs = enter
-		low, err := lower(s, stdio, passed, old)
+		low, err := compile(s, stdio, passed, old)
 		if err != nil {
 			return nil, err
 		}
-		// The second task's list begins behind the first one's last call.
-		end := low.fork + 1
-		for end < len(low.calls) && low.origin[end] == low.origin[low.fork] {
-			end++
-		}
-		if end == len(low.calls) {
-			return nil, &ScriptError{Step: len(s.Steps) - 1, Reason: "nothing follows start-command"}
-		}
-		low.calls[low.fork].want = uintptr(unsafe.Pointer(&low.calls[end]))
 		// The kernel gets both of these as numbers, so they must not lie on the
 		// stack, which may move.
 		pidfd, args := new(int32), new(cloneArgs)
@@ -367,6 +384,24 @@ func (l *Launcher) launch(s *Script, stdio [3]int, statusEnd int) (*Process, err
 		}
 		return l.finish(s, low, c, int(pid), handle)
 	}
+}
+
+// compile lowers a script and joins the lists of its two tasks.
+func compile(s *Script, stdio [3]int, passed files, old bool) (*lowering, error) {
+	low, err := lower(s, stdio, passed, old)
+	if err != nil {
+		return nil, err
+	}
+	// The second task's list begins behind the first one's last call.
+	end := low.fork + 1
+	for end < len(low.calls) && low.origin[end] == low.origin[low.fork] {
+		end++
+	}
+	if end == len(low.calls) {
+		return nil, &ScriptError{Step: len(s.Steps) - 1, Reason: "nothing follows start-command"}
+	}
+	low.calls[low.fork].want = uintptr(unsafe.Pointer(&low.calls[end]))
+	return low, nil
 }
 
 // finish turns what the child left in the context into a process or an error.

@@ -48,6 +48,16 @@ func TestLoop(t *testing.T) {
 		{"an equal word", func(l *lowering) { l.compare(at, ^uint64(0), 0xff00ff) }, ran},
 		{"a word equal under the mask", func(l *lowering) { l.compare(at, 0xff, 0xff) }, ran},
 		{"another word", func(l *lowering) { l.compare(at, ^uint64(0), 0xff) }, stopped},
+		{"an end of the list", func(l *lowering) { l.call("jump", 0).flags |= flagJump }, stopped},
+		{"a wait that is over", func(l *lowering) {
+			closeBad(l).flags |= flagAwait
+			l.calls[0].args[0] = uintptr(at)
+		}, ran},
+		{"a wait that ends", func(l *lowering) {
+			h := &Head{before: l}
+			l.call("futex", unix.SYS_FUTEX, pin(l, &h.word), num(128), zero(), zero()).flags |= flagAwait
+			go h.wake()
+		}, ran},
 		{"a slot in each place", func(l *lowering) {
 			s := make([]slot, 5)
 			for i := range s {

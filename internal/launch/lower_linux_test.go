@@ -159,6 +159,7 @@ func TestLayout(t *testing.T) {
 		{"context.nr", unsafe.Offsetof(c.nr), 0}, {"context.args", unsafe.Offsetof(c.args), 8},
 		{"context.script", unsafe.Offsetof(c.script), 48}, {"context.slots", unsafe.Offsetof(c.slots), 56},
 		{"context.errno", unsafe.Offsetof(c.errno), 64}, {"context.failed", unsafe.Offsetof(c.failed), 72},
+		{"context.then", unsafe.Offsetof(c.then), 80},
 		{"call.nr", unsafe.Offsetof(k.nr), 0}, {"call.args", unsafe.Offsetof(k.args), 8},
 		{"call.flags", unsafe.Offsetof(k.flags), 56}, {"call.out", unsafe.Offsetof(k.out), 64},
 		{"call.want", unsafe.Offsetof(k.want), 72}, {"call", unsafe.Sizeof(k), 80},

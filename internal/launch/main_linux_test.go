@@ -31,6 +31,7 @@ var helpers = map[string]func(args []string) int{
 	"queue":       helperQueue,
 	"main-thread": helperMainThread,
 	"ignored":     helperIgnored,
+	"head":        helperHead,
 }
 
 const helperMark = "helper:"
@@ -243,8 +244,9 @@ func openFiles(t testing.TB) int {
 // wantNoChildren fails when this process has a child, alive or not.
 func wantNoChildren(t testing.TB) {
 	t.Helper()
-	pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil)
+	var status unix.WaitStatus
+	pid, err := unix.Wait4(-1, &status, unix.WNOHANG, nil)
 	if !errors.Is(err, unix.ECHILD) {
-		t.Errorf("wait4 gives %d, %v; want no child at all", pid, err)
+		t.Errorf("wait4 gives %d (status %#x), %v; want no child at all", pid, uint32(status), err)
 	}
 }

@@ -21,17 +21,18 @@ import (
 )
 
 // each runs f for every kind of script, with the call of new kernels and with
-// the one of old ones.
+// the one of old ones, and with a head start.
 func each(t *testing.T, f func(t *testing.T, k kind, l *Launcher)) {
 	for _, k := range kinds {
-		for _, old := range []bool{false, true} {
-			name := k.name
-			if old {
-				name += " by plain clone"
-			}
-			t.Run(name, func(t *testing.T) {
+		for _, way := range []string{"", " by plain clone", " with a head start"} {
+			t.Run(k.name+way, func(t *testing.T) {
 				l := launcher(t)
-				l.old.Store(old)
+				switch way {
+				case " by plain clone":
+					l.old.Store(true)
+				case " with a head start":
+					l.ahead = l.HeadStart
+				}
 				f(t, k.kind, l)
 			})
 		}

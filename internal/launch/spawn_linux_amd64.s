@@ -14,6 +14,7 @@
 #define ctx_slots  56
 #define ctx_errno  64
 #define ctx_failed 72
+#define ctx_then   80
 
 // Layout of struct call (context_linux.go).
 #define call_nr    0
@@ -35,6 +36,8 @@
 #define flag_want       0x800
 #define flag_check      0x1000
 #define flag_fork       0x2000
+#define flag_await      0x4000
+#define flag_jump       0x8000
 
 #define sys_exit_group 231
 #define errno_stale    116
@@ -93,8 +96,12 @@ arg4:
 	MOVQ  call_a5(R13), R9
 	TESTQ $flag_check, R15
 	JNE   check
+	TESTQ $flag_jump, R15
+	JNE   jump
 	MOVQ  call_nr(R13), AX
 	SYSCALL
+	TESTQ $flag_await, R15
+	JNE   await
 	CMPQ  AX, $-4095
 	JCC   failed
 	TESTQ $flag_fork, R15
@@ -158,6 +165,19 @@ forked:
 
 second:
 	MOVQ call_want(R13), R13
+	JMP  loop
+
+await:
+	MOVQ call_a0(R13), DI
+	MOVL (DI), AX
+	CMPL AX, $0
+	JEQ  loop
+	JMP  next
+
+jump:
+	MOVQ ctx_then(R12), R13
+	CMPQ R13, $0
+	JEQ  leave
 	JMP  loop
 
 #define sys_read       0

@@ -14,6 +14,7 @@
 #define ctx_slots  56
 #define ctx_errno  64
 #define ctx_failed 72
+#define ctx_then   80
 
 #define call_nr    0
 #define call_a0    8
@@ -34,6 +35,8 @@
 #define bit_want       11
 #define bit_check      12
 #define bit_fork       13
+#define bit_await      14
+#define bit_jump       15
 
 #define sys_exit_group 94
 #define errno_stale    116
@@ -83,8 +86,10 @@ arg4:
 	MOVD call_a4(R20), R4
 	MOVD call_a5(R20), R5
 	TBNZ $bit_check, R21, check
+	TBNZ $bit_jump, R21, jump
 	MOVD call_nr(R20), R8
 	SVC
+	TBNZ $bit_await, R21, await
 	CMN  $4095, R0
 	BCS  failed
 	TBNZ $bit_fork, R21, forked
@@ -140,6 +145,17 @@ forked:
 
 second:
 	MOVD call_want(R20), R20
+	B    loop
+
+await:
+	MOVD  call_a0(R20), R0
+	LDARW (R0), R9
+	CBZW  R9, loop
+	B     next
+
+jump:
+	MOVD ctx_then(R19), R20
+	CBZ  R20, leave
 	B    loop
 
 #define sys_read    63

@@ -16,13 +16,21 @@ import (
 // command's own /dev covers it in the end.
 const staging = "/dev"
 
+// Namespaces are those of a sandbox at the native level.
+func Namespaces(network sandbox.Network) launch.Namespaces {
+	ns := launch.NewUser | launch.NewMount | launch.NewPID | launch.NewIPC | launch.NewUTS | launch.NewCgroup
+	if network == sandbox.NetworkNone {
+		ns |= launch.NewNet
+	}
+	return ns
+}
+
 // write lays down the script for the layout.
 func (n *native) write() {
 	p := n.plan
 	p.Mechanism = []string{"userns", "mountns", "pidns", "ipcns", "utsns", "cgroupns", "landlock", "seccomp"}
-	p.Script.Namespaces = launch.NewUser | launch.NewMount | launch.NewPID | launch.NewIPC | launch.NewUTS | launch.NewCgroup
+	p.Script.Namespaces = Namespaces(n.req.Network)
 	if n.req.Network == sandbox.NetworkNone {
-		p.Script.Namespaces |= launch.NewNet
 		p.Mechanism = slices.Insert(p.Mechanism, 3, "netns")
 	}
 	const usual = 96 // steps of a sandbox without rules, about; a rule takes up to four

@@ -1,0 +1,330 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux && (amd64 || arm64)
+
+package launch
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sallyport-dev/sallyport/internal/testenv"
+)
+
+// head begins a head start that must be had.
+func head(t testing.TB, l *Launcher, ns Namespaces) *Head {
+	t.Helper()
+	h := l.HeadStart(ns)
+	if h == nil {
+		t.Fatal("no head start")
+	}
+	return h
+}
+
+// waits returns when the task of a head start waits for its script.
+func waits(t testing.TB, h *Head) {
+	t.Helper()
+	for {
+		select {
+		case <-h.over:
+			t.Fatal("the head start is over")
+		default:
+		}
+		// Nobody is woken before the task waits. A wake that it does not get is spent
+		// on nobody; one that it gets finds nothing and waits again.
+		n, _, _ := unix.Syscall(unix.SYS_FUTEX, uintptr(unsafe.Pointer(&h.word)), 129, 1)
+		if n == 1 {
+			return
+		}
+		runtime.Gosched()
+	}
+}
+
+// TestHeadUsed: the task that waited is the one that runs the script.
+func TestHeadUsed(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	testenv.NeedUserNS(t)
+	for _, k := range kinds {
+		t.Run(k.name, func(t *testing.T) {
+			l := launcher(t)
+			s := script(k.kind, shStep("exit 7"))
+			h := head(t, l, s.Namespaces)
+			waits(t, h)
+			n := null(t)
+			p, err := l.StartAt(h, s, n, n, n)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if int64(p.PID()) != h.pid {
+				t.Errorf("task %d runs, and %d waited", p.PID(), h.pid)
+			}
+			h.Drop() // nothing
+			if st := finishAll(t, p); st.ExitStatus() != 7 {
+				t.Errorf("status %#x", uint32(st))
+			}
+		})
+	}
+	wantNoChildren(t)
+}
+
+// TestHeadOwnFiles: a task that shares this process's descriptors has a table of its
+// own before it touches one. It gets those that were opened after it was cloned.
+func TestHeadOwnFiles(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	testenv.NeedUserNS(t)
+	l := launcher(t)
+	text := filepath.Join(t.TempDir(), "text")
+	if err := os.WriteFile(text, []byte("later "), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	before := openFiles(t)
+	var was [3]string
+	for i := range was {
+		was[i], _ = os.Readlink(fmt.Sprintf("/proc/self/fd/%d", i))
+	}
+	for range 20 {
+		s := script(walled, shStep(`cat; echo "$0"; ls /proc/self/fd | wc -l`))
+		h := head(t, l, s.Namespaces)
+		waits(t, h)
+		in, err := os.Open(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, w := pipe(t)
+		p, err := l.StartAt(h, s, in, w, w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in.Close()
+		w.Close()
+		got, err := io.ReadAll(out)
+		out.Close()
+		finishAll(t, p)
+		if string(got) != "later sh\n4\n" || err != nil { // three, and the one that ls lists by
+			t.Errorf("%q, %v", got, err)
+		}
+	}
+	for i := range was {
+		if now, _ := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", i)); now != was[i] {
+			t.Errorf("descriptor %d was %s and is %s", i, was[i], now)
+		}
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+	if now := openFiles(t); now > before {
+		t.Errorf("%d descriptors, before %d", now, before)
+	}
+	wantNoChildren(t)
+}
+
+// TestHeadDropped: nothing is left of one that nobody wants.
+func TestHeadDropped(t *testing.T) {
+	testenv.NeedUserNS(t)
+	before := openFiles(t)
+	l := new(Launcher)
+	for i := range 50 {
+		h := head(t, l, NewUser|NewPID|NewNet)
+		if i%2 == 0 {
+			waits(t, h)
+		}
+		h.Drop()
+		h.Drop()
+	}
+	var none *Head
+	none.Drop()
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+	if l.HeadStart(NewUser) != nil {
+		t.Error("a closed launcher begins one")
+	}
+	if now := openFiles(t); now > before {
+		t.Errorf("%d descriptors, before %d", now, before)
+	}
+	wantNoChildren(t)
+}
+
+// TestHeadUnfit: what cannot be used is ended, and the script runs without it.
+func TestHeadUnfit(t *testing.T) {
+	testenv.NeedUserNS(t)
+	s := script(own, shStep("exit 3"))
+	cases := []struct {
+		name  string
+		begin func(t *testing.T, l *Launcher) *Head
+	}{
+		{"other namespaces", func(t *testing.T, l *Launcher) *Head { return head(t, l, NewUser|NewPID|NewNet) }},
+		{"killed", func(t *testing.T, l *Launcher) *Head {
+			h := head(t, l, s.Namespaces)
+			waits(t, h)
+			if err := unix.PidfdSendSignal(int(*h.pidfd), unix.SIGKILL, nil, 0); err != nil {
+				t.Fatal(err)
+			}
+			<-h.over
+			return h
+		}},
+		{"refused", func(t *testing.T, l *Launcher) *Head { return head(t, l, 1<<63) }}, // not a flag of clone3(2)
+		{"failed by itself", func(t *testing.T, l *Launcher) *Head {
+			if err := l.Prepare(); err != nil {
+				t.Fatal(err)
+			}
+			gone := l.self
+			l.self = 1 << 20 // ppoll(2) finds that to be an event
+			h := head(t, l, s.Namespaces)
+			<-h.over
+			l.self = gone
+			return h
+		}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			l := launcher(t)
+			h := c.begin(t, l)
+			n := null(t)
+			p, err := l.StartAt(h, s, n, n, n)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if int64(p.PID()) == h.pid {
+				t.Error("it was used")
+			}
+			if st := finishAll(t, p); st.ExitStatus() != 3 {
+				t.Errorf("status %#x", uint32(st))
+			}
+		})
+	}
+	wantNoChildren(t)
+}
+
+// TestHeadErrors: a failed step is told as without a head start.
+func TestHeadErrors(t *testing.T) {
+	testenv.NeedUserNS(t)
+	l := launcher(t)
+	n := null(t)
+	s := script(own, shStep("exit 0"), Step{Op: OpChdir, Path: "/nowhere"})
+	_, err := l.StartAt(head(t, l, s.Namespaces), s, n, n, n)
+	_, plainErr := l.Start(s, n, n, n)
+	if err == nil || plainErr == nil || err.Error() != plainErr.Error() {
+		t.Errorf("%v, and without %v", err, plainErr)
+	}
+	if _, err := l.StartAt(head(t, l, s.Namespaces), &Script{Namespaces: s.Namespaces}, n, n, n); err == nil {
+		t.Error("an empty script ran")
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+	wantNoChildren(t)
+}
+
+// TestHeadFrontEndKilled: what waits for its script goes with the front end.
+func TestHeadFrontEndKilled(t *testing.T) {
+	testenv.NeedUserNS(t)
+	r, w := pipe(t)
+	front := helperCommand(t, "head")
+	front.Stdout, front.Stderr = w, w
+	if err := front.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	b := make([]byte, 6)
+	if n, err := r.Read(b); string(b[:n]) != "ready\n" {
+		t.Errorf("read %q, %v", b[:n], err)
+	}
+	if err := front.Process.Kill(); err != nil {
+		t.Error(err)
+	}
+	if err := front.Wait(); err == nil {
+		t.Error("the front end ended well")
+	}
+	wantEOF(t, r) // the waiting task holds the pipe, too
+}
+
+// helperHead begins a head start and waits to be killed.
+func helperHead([]string) int {
+	var l Launcher
+	h := l.HeadStart(NewUser | NewPID | NewMount)
+	if h == nil {
+		return 2
+	}
+	for {
+		if n, _, _ := unix.Syscall(unix.SYS_FUTEX, uintptr(unsafe.Pointer(&h.word)), 129, 1); n == 1 {
+			break
+		}
+	}
+	fmt.Println("ready")
+	for {
+		_ = unix.Pause()
+	}
+}
+
+// TestHeadsAtOnce uses and drops head starts in many goroutines, while garbage is
+// collected and stacks grow. Others than the first ones get none.
+func TestHeadsAtOnce(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	testenv.NeedUserNS(t)
+	l := launcher(t)
+	collectGarbage(t)
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	used := 0
+	for i := range 8 {
+		wg.Go(func() {
+			for j := range 20 {
+				s := script(own, shStep(fmt.Sprintf("exit %d", j)))
+				h := l.HeadStart(s.Namespaces)
+				grow(j)
+				if (i+j)%3 == 0 {
+					h.Drop()
+				}
+				n := null(t)
+				p, err := l.StartAt(h, s, n, n, n)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if h != nil && int64(p.PID()) == h.pid {
+					mu.Lock()
+					used++
+					mu.Unlock()
+				}
+				if st := finishAll(t, p); st.ExitStatus() != j {
+					t.Errorf("status %#x, want %d", uint32(st), j)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if used == 0 {
+		t.Error("no head start was used")
+	}
+}
+
+// TestHeadNotIdle: what no script comes for is not begun when others are under way.
+func TestHeadNotIdle(t *testing.T) {
+	l := launcher(t)
+	var heads []*Head
+	for range runtime.GOMAXPROCS(0) {
+		heads = append(heads, head(t, l, 0))
+	}
+	if h := l.HeadStart(0); h != nil {
+		h.Drop()
+		t.Error("one more than there are processors")
+	}
+	for _, h := range heads {
+		h.Drop()
+	}
+	l2 := launcher(t)
+	l2.old.Store(true)
+	if l2.HeadStart(0) != nil {
+		t.Error("by the plain clone")
+	}
+}
