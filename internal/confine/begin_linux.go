@@ -4,8 +4,10 @@
 package confine
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/sallyport-dev/sallyport/internal/guard"
 	"github.com/sallyport-dev/sallyport/internal/launch"
@@ -64,6 +66,23 @@ func (h *Host) headStart(r *Request, lacks map[string]*sandbox.UnsupportedError)
 		return nil
 	}
 	return h.launcher.HeadStart(plan.Namespaces(r.Policy.Network()))
+}
+
+// waitWith waits until the command may begin. A task that has a head start does not
+// wait with it for long: it occupies a thread, and the kernel counts it as load.
+func (h *Host) waitWith(ctx context.Context, head *launch.Head, r *Request) error {
+	select {
+	case <-r.Ready:
+		return nil
+	default:
+	}
+	if r.Ready == nil || head == nil {
+		return r.wait(ctx)
+	}
+	const soon = 50 * time.Millisecond // far more than the signals of a terminal take
+	timer := time.AfterFunc(soon, head.Drop)
+	defer timer.Stop()
+	return r.wait(ctx)
 }
 
 // dropEarly ends a head start that no request has taken.

@@ -215,7 +215,7 @@ func (h *Host) try(ctx context.Context, r *Request, lacks map[string]*sandbox.Un
 		err = makePoints(p.Points)
 	}
 	if err == nil {
-		err = r.wait(ctx)
+		err = h.waitWith(ctx, head, r)
 	}
 	if err == nil {
 		err = bounds.settle(p, keep.writable)

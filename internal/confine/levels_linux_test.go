@@ -4,18 +4,21 @@
 package confine
 
 import (
-	"github.com/sallyport-dev/sallyport/internal/tree"
+	"errors"
+	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/sallyport-dev/sallyport/internal/launch"
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/launch"
 	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
+	"github.com/sallyport-dev/sallyport/internal/tree"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -342,6 +345,22 @@ func TestHeadStartsEnd(t *testing.T) {
 			t.Errorf("%v are left", got)
 		}
 	})
+	t.Run("held back", func(t *testing.T) {
+		a := newArena(t)
+		head := a.host.launcher.HeadStart(plan.Namespaces(sandbox.NetworkNone))
+		for len(children()) == 0 {
+			runtime.Gosched()
+		}
+		ready := make(chan struct{})
+		over := make(chan error, 1)
+		go func() { over <- a.host.waitWith(t.Context(), head, &Request{Ready: ready}) }()
+		for len(children()) > 0 {
+			runtime.Gosched()
+		}
+		close(ready)
+		must(t, <-over)
+		head.Drop()
+	})
 	for _, c := range []struct {
 		name, program, level string
 		limits               executor.Limits
@@ -357,19 +376,8 @@ func TestHeadStartsEnd(t *testing.T) {
 			a.host.Only = c.level
 			request := a.request(&job{args: []string{c.program}})
 			request.Limits = c.limits
-			null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-			must(t, err)
-			defer null.Close()
-			child, err := a.start(request, nil, null, null, null)
-			if (err == nil) != c.ok {
-				t.Fatal(err)
-			}
-			if err == nil {
-				if code, _, lost := child.Wait(); code != 0 || lost != nil {
-					t.Errorf("exit %d, %v", code, lost)
-				}
-				must(t, child.WaitAll())
-				must(t, child.Close())
+			if err := started(a, request); (err == nil) != c.ok {
+				t.Error(err)
 			}
 			must(t, a.host.Close())
 			if got := children(); len(got) != 0 {
@@ -377,4 +385,22 @@ func TestHeadStartsEnd(t *testing.T) {
 			}
 		})
 	}
+}
+
+// started runs a command that has nothing to say to its end.
+func started(a *arena, r *Request) error {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer null.Close()
+	c, err := a.start(r, nil, null, null, null)
+	if err != nil {
+		return err
+	}
+	code, _, lost := c.Wait()
+	if code != 0 {
+		lost = errors.Join(lost, fmt.Errorf("exit %d", code))
+	}
+	return errors.Join(lost, c.WaitAll(), c.Close())
 }

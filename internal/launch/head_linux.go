@@ -22,7 +22,7 @@ var errNoHead = errors.New("launch: no head start")
 // is in its namespaces already, which the kernel takes longest for, and waits. Until
 // then it has done nothing but to tie its life to this process.
 //
-// A nil Head is none. Its methods must not be called at the same time.
+// A nil Head is none. Drop may be called at any time, also while a script is started.
 type Head struct {
 	owner      *Launcher
 	namespaces Namespaces

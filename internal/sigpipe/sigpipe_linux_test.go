@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"os/signal"
 	"runtime"
-	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -48,23 +47,27 @@ func raise(t *testing.T, s syscall.Signal) {
 
 // TestNotify sends every signal that can be caught and means nothing to the runtime.
 func TestNotify(t *testing.T) {
-	all := []os.Signal{
+	all := []syscall.Signal{
 		syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,
 		syscall.SIGWINCH, syscall.SIGTSTP, syscall.SIGCONT, syscall.Signal(64),
 	}
 	c := make(chan os.Signal, len(all))
-	stop, err := Notify(c, all...)
+	var wanted []os.Signal
+	for _, s := range all {
+		wanted = append(wanted, s)
+	}
+	stop, err := Notify(c, wanted...)
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer stop()
 	for _, s := range all {
-		raise(t, s.(syscall.Signal))
+		raise(t, s)
 		if got := next(t, c); got != s {
 			t.Errorf("%v, want %v", got, s)
 		}
 	}
-	stop()
-	stop()
+	stop() // twice
 }
 
 // TestOrder: what comes one after the other is heard in that order, and a channel
@@ -81,16 +84,21 @@ func TestOrder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []os.Signal{syscall.SIGUSR2, syscall.SIGUSR1, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGTERM}
+	want := []syscall.Signal{syscall.SIGUSR2, syscall.SIGUSR1, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGTERM}
 	for _, s := range want {
-		raise(t, s.(syscall.Signal))
-		if got := next(t, other); got != s { // two that wait may come in any order
+		raise(t, s)
+		if got := next(t, other); got != s { // two that wait may come in wanted order
 			t.Errorf("the second listener hears %v, want %v", got, s)
 		}
 	}
 	stopOther() // the first one goes on
-	if got := []os.Signal{next(t, c), next(t, c), next(t, c)}; !slices.Equal(got, want[:3]) || len(c) != 0 {
-		t.Errorf("%v, and %d more", got, len(c))
+	for _, s := range want[:3] {
+		if got := next(t, c); got != s {
+			t.Errorf("%v, want %v", got, s)
+		}
+	}
+	if len(c) != 0 {
+		t.Errorf("%d more", len(c))
 	}
 	raise(t, syscall.SIGUSR1)
 	next(t, c)
