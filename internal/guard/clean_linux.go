@@ -41,5 +41,6 @@ func cleanJournal(state string) (Report, error) {
 		return Report{}, err
 	}
 	defer j.unlock()
+	j.dropSpares()
 	return j.sweep(true)
 }

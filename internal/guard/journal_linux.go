@@ -274,7 +274,7 @@ func (j *journal) settle(name string, e *entry, gone string) settled {
 		return s
 	}
 	s := settled{}
-	s.removed, s.kept, s.err = endFolder(e)
+	s.removed, s.kept, s.err = j.endFolder(e)
 	if s.err != nil {
 		return s
 	}
@@ -293,7 +293,7 @@ type settled struct {
 }
 
 // endFolder removes the folder of e. removed is false where it was gone before.
-func endFolder(e *entry) (removed bool, kept, err error) {
+func (j *journal) endFolder(e *entry) (removed bool, kept, err error) {
 	if !e.making && !e.made {
 		return false, nil, nil
 	}
@@ -312,7 +312,7 @@ func endFolder(e *entry) (removed bool, kept, err error) {
 	if _, err := lookAt(dir, name); errors.Is(err, unix.ENOENT) {
 		return false, nil, nil
 	}
-	gone, err := removeFolder(dir, name, e)
+	gone, err := j.removeFolder(dir, name, e)
 	switch {
 	case gone:
 		return true, nil, nil
@@ -362,7 +362,8 @@ func (j *journal) sweep(all bool) (Report, error) {
 // sweepEntry settles one file of the journal.
 func (j *journal) sweepEntry(name string, r *Report) {
 	if !strings.HasPrefix(name, entryPrefix) {
-		known := name == lockFile || strings.HasPrefix(name, holderPrefix) || strings.HasPrefix(name, tempPrefix)
+		known := name == lockFile || strings.HasPrefix(name, holderPrefix) || strings.HasPrefix(name, tempPrefix) ||
+			strings.HasPrefix(name, sparePrefix)
 		if !known {
 			r.Odd = append(r.Odd, Left{Path: name, Err: errors.New("not a file of this journal")})
 		}

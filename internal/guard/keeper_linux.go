@@ -285,7 +285,7 @@ func (k *keeper) make(h *hold, w *want) error {
 	e, err := j.read(file)
 	if err == nil && e.making {
 		// Nobody is between two steps now, so its writer was killed or had no room.
-		if _, err := removeFolder(w.folder.fd, w.name, &e); err != nil && !errors.Is(err, errNotOurs) {
+		if _, err := j.removeFolder(w.folder.fd, w.name, &e); err != nil && !errors.Is(err, errNotOurs) {
 			return holdError(w.Path, "remove what a killed process left", err)
 		}
 	}
@@ -321,7 +321,7 @@ func (k *keeper) make(h *hold, w *want) error {
 		return k.stateError(err)
 	}
 	err = k.failing("mkdir")
-	if err == nil {
+	if err == nil && !j.takeSpare(w.folder.fd, w.name) {
 		err = unix.Mkdirat(w.folder.fd, w.name, placeholderMode)
 	}
 	if err != nil {

@@ -153,7 +153,7 @@ func fdPath(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }
 // made: with the recorded identity or, where the writer was killed before it
 // could record one, ours and closed. gone is true if nothing stands there now.
 // Otherwise err says why the folder is not ours (errNotOurs) or what failed.
-func removeFolder(dir int, name string, e *entry) (gone bool, err error) {
+func (j *journal) removeFolder(dir int, name string, e *entry) (gone bool, err error) {
 	l, err := lookAt(dir, name)
 	switch {
 	case errors.Is(err, unix.ENOENT):
@@ -162,6 +162,9 @@ func removeFolder(dir int, name string, e *entry) (gone bool, err error) {
 		return false, err
 	case !e.owns(l):
 		return false, errNotOurs
+	}
+	if kept, err := j.keepSpare(dir, name, l); kept || err != nil {
+		return kept, err
 	}
 	switch err := unix.Unlinkat(dir, name, unix.AT_REMOVEDIR); {
 	case err == nil, errors.Is(err, unix.ENOENT):
