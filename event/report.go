@@ -108,7 +108,9 @@ func (r Report) WithoutOutput() ([]byte, error) {
 	return append(head, tail[1:]...), nil
 }
 
-// ends returns the two objects before and after the texts.
+// ends returns the two objects before and after the texts. They are written by hand:
+// every run ends with one of these, and package json learns every type anew in each
+// process, which takes it longer than all the rest.
 func (r Report) ends() (head, tail []byte, err error) {
 	var rawOut, rawErr []byte
 	if r.Stdout.Binary {
@@ -117,50 +119,60 @@ func (r Report) ends() (head, tail []byte, err error) {
 	if r.Stderr.Binary {
 		rawErr = r.Stderr.Data
 	}
-	head, err = encode(struct {
-		Type     string   `json:"type"`
-		Args     []string `json:"argv"`
-		Dir      string   `json:"cwd"`
-		ExitCode int      `json:"exit_code"`
-		Signal   int      `json:"signal"`
-		TimedOut bool     `json:"timed_out"`
-		End      string   `json:"end"`
-		Duration int64    `json:"duration_ms"`
-	}{"result", list(r.Args), r.Dir, r.ExitCode, r.Signal, r.TimedOut, r.End, r.Duration.Milliseconds()})
-	if err != nil {
-		return nil, nil, err
+	var h, t object
+	h.text("type", "result")
+	h.texts("argv", r.Args)
+	h.text("cwd", r.Dir)
+	h.number("exit_code", int64(r.ExitCode))
+	h.number("signal", int64(r.Signal))
+	h.flag("timed_out", r.TimedOut)
+	h.text("end", r.End)
+	h.number("duration_ms", r.Duration.Milliseconds())
+
+	t.count("stdout_bytes", r.Stdout.Total)
+	t.count("stderr_bytes", r.Stderr.Total)
+	t.count("omitted_bytes", r.Stdout.Omitted+r.Stderr.Omitted)
+	t.key("sandbox")
+	t.b = r.Sandbox.append(t.b)
+	t.number("attempts", int64(r.Attempts))
+	appendList(&t, "denials", r.Denials, false)
+	t.number("survivors", int64(r.Survivors))
+	if r.StreamsLeftOpen {
+		t.flag("streams_left_open", true)
 	}
-	tail, err = encode(struct {
-		StdoutBytes uint64           `json:"stdout_bytes"`
-		StderrBytes uint64           `json:"stderr_bytes"`
-		Omitted     uint64           `json:"omitted_bytes"`
-		Sandbox     Sandbox          `json:"sandbox"`
-		Attempts    int              `json:"attempts"`
-		Denials     []sandbox.Denial `json:"denials"`
-		Survivors   int              `json:"survivors"`
-		LeftOpen    bool             `json:"streams_left_open,omitempty"`
+	appendList(&t, "quarantined", r.Quarantined, true)
+	t.someTexts("withheld", r.Withheld)
+	t.someTexts("warnings", r.Warnings)
+	t.someBytes("stdout_base64", rawOut)
+	t.someBytes("stderr_base64", rawErr)
+	t.someText("error", r.Error)
+	if r.DenialsOmitted != 0 {
+		t.number("denials_omitted", int64(r.DenialsOmitted))
+	}
+	t.someText("run", r.Run)
+	appendList(&t, "survivor_list", survivorList(r.SurvivorList), true)
+	t.someText("survivors_by", r.SurvivorsBy)
+	appendList(&t, "limits", r.Limits, true)
+	if r.Usage != (executor.Usage{}) {
+		usage, err := r.Usage.MarshalJSON()
+		t.raw("usage", usage, err)
+	}
+	if t.err != nil {
+		return nil, nil, t.err
+	}
+	return h.end(), t.end(), nil
+}
 
-		Quarantined []executor.Quarantined `json:"quarantined,omitempty"`
-
-		Withheld  []string `json:"withheld,omitempty"`
-		Warnings  []string `json:"warnings,omitempty"`
-		RawStdout []byte   `json:"stdout_base64,omitempty"`
-		RawStderr []byte   `json:"stderr_base64,omitempty"`
-		Error     string   `json:"error,omitempty"`
-		Unlisted  int      `json:"denials_omitted,omitempty"`
-		Run       string   `json:"run,omitempty"`
-
-		List []survivorDetail `json:"survivor_list,omitempty"`
-		By   string           `json:"survivors_by,omitempty"`
-
-		Limits []executor.Enforced `json:"limits,omitempty"`
-		Usage  executor.Usage      `json:"usage,omitzero"`
-	}{
-		r.Stdout.Total, r.Stderr.Total, r.Stdout.Omitted + r.Stderr.Omitted,
-		r.Sandbox.complete(), r.Attempts, list(r.Denials), r.Survivors, r.StreamsLeftOpen, r.Quarantined, r.Withheld, r.Warnings, rawOut, rawErr, r.Error,
-		r.DenialsOmitted, r.Run, survivorList(r.SurvivorList), r.SurvivorsBy, r.Limits, r.Usage,
-	})
-	return head, tail, err
+// append appends the object that the tags of s describe.
+func (s Sandbox) append(b []byte) []byte {
+	var o object
+	o.text("mode", s.Mode)
+	o.texts("mechanism", s.Mechanism)
+	o.text("network", s.Network)
+	o.text("level", s.Level)
+	o.someTexts("weaker", s.Weaker)
+	o.flag("observed", s.Observed)
+	return append(b, o.end()...)
 }
 
 // complete makes lists of what are lists in JSON.

@@ -140,21 +140,44 @@ type Usage struct {
 // MarshalJSON returns an object without the members that are not known. Times are
 // in whole milliseconds.
 func (u Usage) MarshalJSON() ([]byte, error) {
-	ms := func(d *time.Duration) *int64 {
-		if d == nil {
-			return nil
+	// By hand, because every run ends with one of these, and package json learns the
+	// type anew in each process.
+	b := []byte{'{'}
+	member := func(name string) {
+		if len(b) > 1 {
+			b = append(b, ',')
 		}
-		n := d.Milliseconds()
-		return &n
+		b = append(append(append(b, '"'), name...), '"', ':')
 	}
-	return json.Marshal(struct {
-		CPU          *int64 `json:"cpu_ms,omitempty"`
-		User         *int64 `json:"user_ms,omitempty"`
-		System       *int64 `json:"system_ms,omitempty"`
-		PeakMemory   *int64 `json:"peak_memory_bytes,omitempty"`
-		PeakMemoryBy string `json:"peak_memory_by,omitempty"`
-		Read         *int64 `json:"read_bytes,omitempty"`
-		Written      *int64 `json:"written_bytes,omitempty"`
-		Processes    *int   `json:"processes,omitempty"`
-	}{ms(u.CPU), ms(u.User), ms(u.System), u.PeakMemory, u.PeakMemoryBy, u.Read, u.Written, u.Processes})
+	number := func(name string, n *int64) {
+		if n != nil {
+			member(name)
+			b = strconv.AppendInt(b, *n, 10)
+		}
+	}
+	milliseconds := func(name string, d *time.Duration) {
+		if d != nil {
+			n := d.Milliseconds()
+			number(name, &n)
+		}
+	}
+	milliseconds("cpu_ms", u.CPU)
+	milliseconds("user_ms", u.User)
+	milliseconds("system_ms", u.System)
+	number("peak_memory_bytes", u.PeakMemory)
+	if u.PeakMemoryBy != "" {
+		by, err := json.Marshal(u.PeakMemoryBy)
+		if err != nil {
+			return nil, err
+		}
+		member("peak_memory_by")
+		b = append(b, by...)
+	}
+	number("read_bytes", u.Read)
+	number("written_bytes", u.Written)
+	if u.Processes != nil {
+		n := int64(*u.Processes)
+		number("processes", &n)
+	}
+	return append(b, '}'), nil
 }

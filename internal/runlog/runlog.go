@@ -132,14 +132,15 @@ func (e Entry) line() ([]byte, error) {
 	r := e.Report
 	r.Args = shorten(Mask(r.Args), maxArgs)
 	r.Error = cut(r.Error, maxError)
-	head, err := json.Marshal(struct {
-		Version int       `json:"v"`
-		Start   time.Time `json:"start"`
-		Flags   []string  `json:"flags"`
-	}{Version, e.Start.UTC(), append([]string{}, shorten(Mask(e.Flags), maxFlags)...)})
+	start, err := e.Start.UTC().MarshalJSON()
 	if err != nil {
 		return nil, err
 	}
+	flags, err := json.Marshal(append([]string{}, shorten(Mask(e.Flags), maxFlags)...))
+	if err != nil {
+		return nil, err
+	}
+	head := fmt.Appendf(nil, `{"v":%d,"start":%s,"flags":%s}`, Version, start, flags)
 	for {
 		body, err := r.WithoutOutput()
 		if err == nil {
