@@ -15,12 +15,16 @@ import (
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
+// headPatience is how long a task waits with its head start for a command that may come
+// or not: far longer than a plan takes, or listening for the signals of a terminal.
+const headPatience = 50 * time.Millisecond
+
 // Begin begins to make, beside what its caller does, what the first launch under a
 // policy will need: the launching thread and, for a sandbox, its namespaces, what is
 // known about the machine, the private /tmp and the journal of guarded names. It returns
 // at once, and only the first call does something; Start is one. A Start with that
-// policy should follow soon, or Close. What fails here fails again where it is needed,
-// and is told there.
+// policy should follow soon: a task that waits for it is given up otherwise. What fails
+// here fails again where it is needed, and is told there.
 func (h *Host) Begin(policy sandbox.Policy) {
 	h.beginOnce.Do(func() {
 		h.mu.Lock()
@@ -37,6 +41,7 @@ func (h *Host) Begin(policy sandbox.Policy) {
 			_ = h.launcher.Prepare()
 			if managed {
 				early <- h.launcher.HeadStart(plan.Namespaces(policy.Network()))
+				time.AfterFunc(headPatience, h.dropEarly) // the command may have been refused
 			}
 		})
 		if managed {
@@ -79,8 +84,7 @@ func (h *Host) waitWith(ctx context.Context, head *launch.Head, r *Request) erro
 	if r.Ready == nil || head == nil {
 		return r.wait(ctx)
 	}
-	const soon = 50 * time.Millisecond // far more than the signals of a terminal take
-	timer := time.AfterFunc(soon, head.Drop)
+	timer := time.AfterFunc(headPatience, head.Drop)
 	defer timer.Stop()
 	return r.wait(ctx)
 }

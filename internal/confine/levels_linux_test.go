@@ -345,6 +345,23 @@ func TestHeadStartsEnd(t *testing.T) {
 			t.Errorf("%v are left", got)
 		}
 	})
+	t.Run("never wanted", func(t *testing.T) {
+		a := newArena(t)
+		a.host.Begin(bind(sandbox.WorkspaceWrite(a.ws), a.ws))
+		a.host.beginning.Wait()
+		taken := func() bool {
+			a.host.mu.Lock()
+			defer a.host.mu.Unlock()
+			return a.host.early == nil
+		}
+		end := time.Now().Add(30 * time.Second)
+		for !taken() || len(children()) > 0 {
+			if time.Now().After(end) {
+				t.Fatalf("%v still wait", children())
+			}
+			runtime.Gosched()
+		}
+	})
 	t.Run("held back", func(t *testing.T) {
 		a := newArena(t)
 		head := a.host.launcher.HeadStart(plan.Namespaces(sandbox.NetworkNone))
