@@ -39,8 +39,6 @@ func runVerb(ctx context.Context, env *Env, args []string) error {
 		return report.failed(err)
 	}
 	defer console.close()
-	signals := forwardSignals(console)
-	defer signals.stop(env.Last)
 	cmd, err := o.command(env, words)
 	if err != nil {
 		return report.failed(err)
@@ -53,18 +51,22 @@ func runVerb(ctx context.Context, env *Env, args []string) error {
 		return report.failed(err)
 	}
 	report.warn(policy, cmd.Dir)
-	return execute(ctx, &sallyport.Runner{Policy: policy}, cmd, report, signals, console)
+	return execute(ctx, &sallyport.Runner{Policy: policy}, cmd, report, console)
 }
 
-// execute runs cmd and reports how it ended.
-func execute(ctx context.Context, runner *sallyport.Runner, cmd *sallyport.Cmd, report *report, signals *forwarder, console *console) error {
+// execute runs cmd, reports how it ended, and closes the Runner.
+func execute(ctx context.Context, runner *sallyport.Runner, cmd *sallyport.Cmd, report *report, console *console) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	report.attach(runner, cmd, cancel)
+	runner.Prepare() // the kernel is at it while we begin to listen
+	signals := forwardSignals(console)
+	defer signals.stop(report.env.Last)
 	console.attach(cmd, signals)
 	cmd.Signals = signals.channel()
 	cmd.Ready = signals.ready
 	if err := console.begin(); err != nil {
+		_ = runner.Close() // nothing has run, and the error above it says more
 		return report.failed(err)
 	}
 	start := time.Now()

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/sallyport-dev/sallyport/internal/guard"
@@ -18,6 +19,15 @@ import (
 // headPatience is how long a task waits with its head start for a command that may come
 // or not: far longer than a plan takes, or listening for the signals of a terminal.
 const headPatience = 50 * time.Millisecond
+
+// threadsLast is set by ThreadsLast.
+var threadsLast atomic.Bool
+
+// ThreadsLast says that no goroutine of this program ends while it is locked to its
+// thread, so that every thread lasts and may launch (see [launch.Launcher.AnyThread]).
+// Only a program that knows all its goroutines can say so, and it says so before its
+// first Host begins.
+func ThreadsLast() { threadsLast.Store(true) }
 
 // Begin begins to make, beside what its caller does, what the first launch under a
 // policy will need: the launching thread and, for a sandbox, its namespaces, what is
@@ -32,16 +42,22 @@ func (h *Host) Begin(policy sandbox.Policy) {
 		if h.closed {
 			return
 		}
+		h.launcher.AnyThread = threadsLast.Load()
 		managed := policy.Mode() == sandbox.Managed
 		early := make(chan *launch.Head, 1)
 		if managed {
 			h.early = early
 		}
 		h.beginning.Go(func() {
-			_ = h.launcher.Prepare()
-			if managed {
-				early <- h.launcher.HeadStart(plan.Namespaces(policy.Network()))
-				time.AfterFunc(headPatience, h.dropEarly) // the command may have been refused
+			if !managed {
+				_ = h.launcher.Prepare()
+				return
+			}
+			head, clone := h.launcher.Head(plan.Namespaces(policy.Network()), plan.First(h.Facts()))
+			early <- head
+			time.AfterFunc(headPatience, h.dropEarly) // the command may have been refused
+			if clone != nil {
+				clone()
 			}
 		})
 		if managed {
@@ -54,15 +70,36 @@ func (h *Host) Begin(policy sandbox.Policy) {
 	})
 }
 
+// A headStart is a head start that may still be on its way. Nil is none.
+type headStart struct {
+	coming <-chan *launch.Head // nil when it has come
+	head   *launch.Head
+}
+
+// take waits until the head start is there and returns it, or nil. It may be called
+// again, by the same goroutine.
+func (s *headStart) take() *launch.Head {
+	if s == nil {
+		return nil
+	}
+	if s.coming != nil {
+		s.head, s.coming = <-s.coming, nil
+	}
+	return s.head
+}
+
+// drop ends one that was not used.
+func (s *headStart) drop() { s.take().Drop() }
+
 // headStart begins to make the namespaces that a request will most likely need; nil
 // where nothing is gained by it.
-func (h *Host) headStart(r *Request, lacks map[string]*sandbox.UnsupportedError) *launch.Head {
+func (h *Host) headStart(r *Request, lacks map[string]*sandbox.UnsupportedError) *headStart {
 	h.mu.Lock()
 	early := h.early
 	h.early = nil
 	h.mu.Unlock()
 	if early != nil {
-		return <-early
+		return &headStart{coming: early} // it will be there before the plan is
 	}
 	if r.Policy.Mode() != sandbox.Managed || r.Limits.Memory > 0 || r.Limits.CPUs > 0 || r.Limits.PIDs > 0 {
 		return nil // the first task may have to begin in a control group
@@ -70,17 +107,18 @@ func (h *Host) headStart(r *Request, lacks map[string]*sandbox.UnsupportedError)
 	if level, err := h.first(r, lacks); err != nil || level != plan.LevelNative {
 		return nil
 	}
-	return h.launcher.HeadStart(plan.Namespaces(r.Policy.Network()))
+	return &headStart{head: h.launcher.HeadStart(plan.Namespaces(r.Policy.Network()), plan.First(h.Facts()))}
 }
 
 // waitWith waits until the command may begin. A task that has a head start does not
 // wait with it for long: it occupies a thread, and the kernel counts it as load.
-func (h *Host) waitWith(ctx context.Context, head *launch.Head, r *Request) error {
+func (h *Host) waitWith(ctx context.Context, start *headStart, r *Request) error {
 	select {
 	case <-r.Ready:
 		return nil
 	default:
 	}
+	head := start.take()
 	if r.Ready == nil || head == nil {
 		return r.wait(ctx)
 	}

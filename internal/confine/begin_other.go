@@ -7,5 +7,8 @@ package confine
 
 import "github.com/sallyport-dev/sallyport/sandbox"
 
+// ThreadsLast does nothing: nothing depends on threads here.
+func ThreadsLast() {}
+
 // Begin does nothing: here a launch needs nothing that takes time.
 func (h *Host) Begin(sandbox.Policy) {}

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -123,6 +125,10 @@ func TestHostNetwork(t *testing.T) {
 		// scope keeps it out of reach.
 		a.expect(t, wordDenied, &job{policy: &p, allow: []string{"unix"}}, []string{"abstract"}, kv...)
 		a.expect(t, wordBreach, &job{policy: &p, allow: []string{"unix"}}, []string{"path"}, kv...)
+		// A thread of ours made the connection, and gave rights up for it.
+		if sets := threadRights(t); len(sets) != 1 {
+			t.Errorf("the threads of this program have different rights: %v", sets)
+		}
 	})
 }
 
@@ -174,4 +180,22 @@ func TestSocketAsInput(t *testing.T) {
 	if res := mustRun(t, a, &job{stdin: theirs, args: sh(`cat`)}); res.out != "hello" {
 		t.Errorf("%+v", res)
 	}
+}
+
+// threadRights counts the threads of this program by their effective capabilities.
+func threadRights(t *testing.T) map[string]int {
+	t.Helper()
+	all, err := filepath.Glob("/proc/self/task/*/status")
+	must(t, err)
+	sets := make(map[string]int)
+	for _, name := range all {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			continue // it has ended
+		}
+		_, rest, _ := strings.Cut(string(b), "\nCapEff:")
+		set, _, _ := strings.Cut(rest, "\n")
+		sets[strings.TrimSpace(set)]++
+	}
+	return sets
 }

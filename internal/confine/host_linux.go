@@ -430,8 +430,8 @@ func (h *Host) Close() error {
 	}
 	h.closed = true
 	h.mu.Unlock()
+	h.dropEarly() // first: its task may be waited for
 	h.beginning.Wait()
-	h.dropEarly()
 	h.making.Lock() // who is in there sees that the Host is closed the next time
 	h.mu.Lock()
 	tmp, keeper := h.tmp, h.keeper

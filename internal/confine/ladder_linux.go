@@ -202,10 +202,10 @@ var errPlanAgain = errors.New("confine: this machine refused a part of the plan;
 // try plans and starts once.
 func (h *Host) try(ctx context.Context, r *Request, lacks map[string]*sandbox.UnsupportedError, change func(*plan.Plan), stdin, stdout, stderr *os.File) (Child, error) {
 	keep, bounds := &keeping{}, h.bound(r)
-	var head *launch.Head
+	var head *headStart
 	if change == nil { // else nobody knows what the first task may do
 		head = h.headStart(r, lacks) // the kernel is at it while we plan
-		defer head.Drop()
+		defer head.drop()
 	}
 	p, err := h.plan(r, [3]*os.File{stdin, stdout, stderr}, keep, lacks)
 	if err == nil {
@@ -231,7 +231,7 @@ func (h *Host) try(ctx context.Context, r *Request, lacks map[string]*sandbox.Un
 		keep.release()
 		return nil, err
 	}
-	c, own, err := h.execute(p, head, stdin, stdout, stderr)
+	c, own, err := h.execute(p, head.take(), stdin, stdout, stderr)
 	watch.started()
 	if err != nil {
 		watch.close()

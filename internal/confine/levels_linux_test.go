@@ -364,13 +364,13 @@ func TestHeadStartsEnd(t *testing.T) {
 	})
 	t.Run("held back", func(t *testing.T) {
 		a := newArena(t)
-		head := a.host.launcher.HeadStart(plan.Namespaces(sandbox.NetworkNone))
+		head := a.host.launcher.HeadStart(plan.Namespaces(sandbox.NetworkNone), nil)
 		for len(children()) == 0 {
 			runtime.Gosched()
 		}
 		ready := make(chan struct{})
 		over := make(chan error, 1)
-		go func() { over <- a.host.waitWith(t.Context(), head, &Request{Ready: ready}) }()
+		go func() { over <- a.host.waitWith(t.Context(), &headStart{head: head}, &Request{Ready: ready}) }()
 		for len(children()) > 0 {
 			runtime.Gosched()
 		}

@@ -36,28 +36,34 @@ func TestFrontEndKilled(t *testing.T) {
 		{"walled tree", walled, "setsid sleep 1000 & echo ready; wait"},
 	}
 	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			r, w := pipe(t)
-			front := helperCommand(t, "front", fmt.Sprint(int(c.kind)), c.text)
-			front.Stdout, front.Stderr = w, w
-			if err := front.Start(); err != nil {
-				t.Fatal(err)
-			}
-			w.Close()
-			b := make([]byte, 6)
-			if n, err := r.Read(b); string(b[:n]) != "ready\n" {
-				t.Errorf("read %q, %v", b[:n], err)
-			}
-			if err := front.Process.Kill(); err != nil {
-				t.Error(err)
-			}
-			var exit *exec.ExitError
-			if err := front.Wait(); !errors.As(err, &exit) {
-				t.Errorf("the front end ended with %v", err)
-			}
-			wantEOF(t, r) // nobody holds the pipe: all of them are gone
-		})
+		t.Run(c.name, func(t *testing.T) { killFrontEnd(t, "front", fmt.Sprint(int(c.kind)), c.text) })
+		t.Run(c.name+" on any thread", func(t *testing.T) { killFrontEnd(t, "front", fmt.Sprint(int(c.kind)), c.text, "any thread") })
 	}
+}
+
+// killFrontEnd kills a helper that has launched something, and waits for the end of
+// everything that holds its output.
+func killFrontEnd(t *testing.T, helper string, args ...string) {
+	t.Helper()
+	r, w := pipe(t)
+	front := helperCommand(t, helper, args...)
+	front.Stdout, front.Stderr = w, w
+	if err := front.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	b := make([]byte, 6)
+	if n, err := r.Read(b); string(b[:n]) != "ready\n" {
+		t.Errorf("read %q, %v", b[:n], err)
+	}
+	if err := front.Process.Kill(); err != nil {
+		t.Error(err)
+	}
+	var exit *exec.ExitError
+	if err := front.Wait(); !errors.As(err, &exit) {
+		t.Errorf("the front end ended with %v", err)
+	}
+	wantEOF(t, r) // nobody holds the pipe: all of them are gone
 }
 
 // TestFrontEndAlreadyGone: a front end that ended before the first step took

@@ -7,7 +7,9 @@ package launch
 
 import (
 	"errors"
+	"reflect"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -20,12 +22,14 @@ var errNoHead = errors.New("launch: no head start")
 
 // A Head is a head start: a first task that was cloned before its script is known. It
 // is in its namespaces already, which the kernel takes longest for, and waits. Until
-// then it has done nothing but to tie its life to this process.
+// then it has tied its life to this process, left its session, and performed the steps
+// that it was begun with.
 //
 // A nil Head is none. Drop may be called at any time, also while a script is started.
 type Head struct {
 	owner      *Launcher
 	namespaces Namespaces
+	first      []Step    // which it performs at once
 	before     *lowering // what it does before it has a script
 	args       *cloneArgs
 	pidfd      *int32
@@ -40,14 +44,35 @@ type Head struct {
 // The caller starts a script with it soon, or drops it. It returns nil where a head
 // start would help nobody, because others keep the processors busy, or where the
 // kernel lacks clone3(2); and a Head that will not be used where it refuses.
-func (l *Launcher) HeadStart(ns Namespaces) *Head {
+//
+// first are steps that the script will begin with, or nil: of those that take rights
+// away, no others. Where the script begins differently, or one of them fails, the Head
+// is not used.
+func (l *Launcher) HeadStart(ns Namespaces, first []Step) *Head {
+	h, clone := l.Head(ns, first)
+	switch {
+	case h == nil:
+	case l.AnyThread:
+		go clone()
+	default:
+		clone()
+	}
+	return h
+}
+
+// Head is HeadStart for a caller with a goroutine to spare: clone, which has to be
+// called, does the cloning, and may block for as long as that takes and until the task
+// has its script or is dropped. It is nil where the Head is.
+func (l *Launcher) Head(ns Namespaces, first []Step) (h *Head, clone func()) {
 	l.mu.Lock()
 	if l.closed || l.old.Load() || l.jobs >= runtime.GOMAXPROCS(0) || l.prepareLocked() != nil {
 		l.mu.Unlock()
-		return nil
+		return nil, nil
 	}
-	h := &Head{
-		owner: l, namespaces: ns, before: &lowering{files: files{self: l.self}},
+	h = &Head{
+		owner: l, namespaces: ns, first: first, before: &lowering{
+			files: files{self: l.self}, fork: -1, words: make([]uint64, slotsFor(&Script{Steps: first})),
+		},
 		args: new(cloneArgs), pidfd: new(int32), over: make(chan struct{}),
 	}
 	*h.pidfd = -1
@@ -58,29 +83,67 @@ func (l *Launcher) HeadStart(ns Namespaces) *Head {
 		pidfd:      uint64(uintptr(unsafe.Pointer(h.pidfd))),
 		exitSignal: uint64(unix.SIGCHLD),
 	}
-	h.wait()
+	if h.lower() != nil {
+		l.mu.Unlock()
+		return nil, nil // the script will say so
+	}
 	h.c = context{
 		nr:     unix.SYS_CLONE3,
 		args:   [5]uintptr{uintptr(unsafe.Pointer(h.args)), h.args.into(nil)},
 		script: &h.before.calls[0],
+		slots:  &h.before.words[0],
 	}
 	job := l.jobLocked(func() {
 		h.pid = spawnBlocked(&h.c)
 		runtime.KeepAlive(h)
 	}, h.over)
 	l.mu.Unlock()
-	l.work <- job // with so few jobs nobody waits
-	return h
+	if l.AnyThread {
+		return h, job
+	}
+	return h, func() { l.work <- job } // with so few jobs nobody waits
 }
 
-// wait lays down what the task does first.
-func (h *Head) wait() {
+// lower lays down what the task does before it has a script.
+func (h *Head) lower() error {
 	b := h.before
-	_ = b.lowerTask(&Step{Op: OpDieWithParent, Signal: int(unix.SIGKILL)}) // this one cannot fail
-	const wait = 128                                                       // FUTEX_WAIT, FUTEX_PRIVATE_FLAG (linux/futex.h)
+	b.place = b.newSlot()
+	// While it waits, with all signals blocked, no other one would end it.
+	if err := b.lowerTask(&Step{Op: OpDieWithParent, Signal: int(unix.SIGKILL)}); err != nil {
+		return err
+	}
+	b.separate()
+	for i := range h.first {
+		if !mayLead(h.first[i].Op) {
+			return &ScriptError{Step: i, Reason: "a head start cannot perform it"}
+		}
+		if err := b.lowerStep(&h.first[i]); err != nil {
+			return err
+		}
+	}
+	const wait = 128 // FUTEX_WAIT, FUTEX_PRIVATE_FLAG (linux/futex.h)
 	b.call("futex", unix.SYS_FUTEX, arg{v: uintptr(unsafe.Pointer(&h.word))}, num(wait), zero(), zero()).flags |= flagAwait
 	b.call("unshare", unix.SYS_UNSHARE, num(unix.CLONE_FILES))
 	b.call("jump", 0).flags |= flagJump
+	return nil
+}
+
+// mayLead reports whether a head start can perform a step: one that needs nothing of
+// what is found out later, and opens no descriptor. The table is shared with this
+// process, and what another thread clones in that moment takes a copy along: a file
+// open for writing keeps its mount from becoming read-only.
+func mayLead(op Op) bool {
+	switch op {
+	case OpDieWithParent, OpSecureBits, OpDropBounding, OpClearAmbient, OpNoNewPrivs:
+		return true
+	}
+	return false
+}
+
+// fits reports whether a script can go on from where the task is.
+func (h *Head) fits(s *Script) bool {
+	return s.Namespaces == h.namespaces && s.Cgroup == nil && len(s.Steps) > len(h.first) &&
+		slices.EqualFunc(s.Steps[:len(h.first)], h.first, func(a, b Step) bool { return reflect.DeepEqual(a, b) })
 }
 
 // wake ends the wait.
@@ -116,7 +179,7 @@ func (h *Head) bury() {
 // launch gives the waiting task its script. It returns errNoHead when there is no such
 // task, or when the script is for other namespaces or begins in a control group.
 func (h *Head) launch(s *Script, stdio [3]int, statusEnd int) (*Process, error) {
-	if h == nil || s.Namespaces != h.namespaces || s.Cgroup != nil {
+	if h == nil || !h.fits(s) {
 		return nil, errNoHead
 	}
 	passed, release, err := h.owner.pass(s, statusEnd)
@@ -124,7 +187,7 @@ func (h *Head) launch(s *Script, stdio [3]int, statusEnd int) (*Process, error) 
 		return nil, err
 	}
 	defer release()
-	low, err := compile(s, stdio, passed, false)
+	low, err := compile(s, stdio, passed, false, len(h.first))
 	if err != nil {
 		return nil, err
 	}

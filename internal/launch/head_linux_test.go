@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"unsafe"
@@ -23,7 +25,7 @@ import (
 // head begins a head start that must be had.
 func head(t testing.TB, l *Launcher, ns Namespaces) *Head {
 	t.Helper()
-	h := l.HeadStart(ns)
+	h := l.HeadStart(ns, nil)
 	if h == nil {
 		t.Fatal("no head start")
 	}
@@ -145,7 +147,7 @@ func TestHeadDropped(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Error(err)
 	}
-	if l.HeadStart(NewUser) != nil {
+	if l.HeadStart(NewUser, nil) != nil {
 		t.Error("a closed launcher begins one")
 	}
 	if now := openFiles(t); now > before {
@@ -163,6 +165,14 @@ func TestHeadUnfit(t *testing.T) {
 		begin func(t *testing.T, l *Launcher) *Head
 	}{
 		{"other namespaces", func(t *testing.T, l *Launcher) *Head { return head(t, l, NewUser|NewPID|NewNet) }},
+		{"other first steps", func(t *testing.T, l *Launcher) *Head {
+			h := l.HeadStart(s.Namespaces, []Step{s.Steps[0], {Op: OpNoNewPrivs}})
+			waits(t, h)
+			return h
+		}},
+		{"first steps that none can perform", func(_ *testing.T, l *Launcher) *Head {
+			return l.HeadStart(s.Namespaces, s.Steps[:2])
+		}},
 		{"killed", func(t *testing.T, l *Launcher) *Head {
 			h := head(t, l, s.Namespaces)
 			waits(t, h)
@@ -194,7 +204,7 @@ func TestHeadUnfit(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if int64(p.PID()) == h.pid {
+			if h != nil && int64(p.PID()) == h.pid {
 				t.Error("it was used")
 			}
 			if st := finishAll(t, p); st.ExitStatus() != 3 {
@@ -203,6 +213,66 @@ func TestHeadUnfit(t *testing.T) {
 		})
 	}
 	wantNoChildren(t)
+}
+
+// TestHeadFirstSteps: the task has performed them while it waits, and a script that
+// begins with them does not repeat them. What they took away stays away.
+func TestHeadFirstSteps(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	testenv.NeedUserNS(t)
+	for _, anyThread := range []bool{false, true} {
+		t.Run(fmt.Sprint("any thread ", anyThread), func(t *testing.T) {
+			l := launcher(t)
+			l.AnyThread = anyThread
+			first := []Step{
+				{Op: OpDieWithParent, Signal: int(unix.SIGKILL)}, {Op: OpSecureBits, Value: 0xef},
+				{Op: OpDropBounding, Value: 38}, {Op: OpClearAmbient}, {Op: OpNoNewPrivs},
+			}
+			s := script(own, Step{Op: OpExec, Path: "/bin/cat", Argv: []string{"cat", "/proc/self/status"}})
+			s.Steps = append(slices.Clone(first), s.Steps[1:]...)
+			h := l.HeadStart(s.Namespaces, first)
+			waits(t, h)
+			status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pidOf(t, *h.pidfd)))
+			if err != nil || statusField(string(status), "NoNewPrivs") != "1" {
+				t.Errorf("while it waits: %v, %s", err, status)
+			}
+			for _, c := range h.before.calls[len(h.before.calls)-3:] {
+				if c.nr == unix.SYS_PRCTL {
+					t.Error("a step is behind the wait")
+				}
+			}
+			r, w := pipe(t)
+			n := null(t)
+			p, err := l.StartAt(h, s, n, w, n)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.Close()
+			out, err := io.ReadAll(r)
+			finishAll(t, p)
+			if int64(p.PID()) != h.pid || err != nil || statusField(string(out), "NoNewPrivs") != "1" || strings.Trim(statusField(string(out), "CapBnd")[8:], "0") != "" {
+				t.Errorf("process %d of %d, %v, %s", p.PID(), h.pid, err, out)
+			}
+		})
+	}
+	wantNoChildren(t)
+}
+
+// pidOf is the process of a pidfd.
+func pidOf(t *testing.T, pidfd int32) int {
+	t.Helper()
+	b, err := os.ReadFile(fmt.Sprintf("/proc/self/fdinfo/%d", pidfd))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pid int
+	if _, rest, ok := strings.Cut(string(b), "\nPid:"); ok {
+		_, err = fmt.Sscan(rest, &pid)
+	}
+	if err != nil || pid <= 0 {
+		t.Fatalf("%v, %s", err, b)
+	}
+	return pid
 }
 
 // TestHeadErrors: a failed step is told as without a head start.
@@ -228,30 +298,14 @@ func TestHeadErrors(t *testing.T) {
 // TestHeadFrontEndKilled: what waits for its script goes with the front end.
 func TestHeadFrontEndKilled(t *testing.T) {
 	testenv.NeedUserNS(t)
-	r, w := pipe(t)
-	front := helperCommand(t, "head")
-	front.Stdout, front.Stderr = w, w
-	if err := front.Start(); err != nil {
-		t.Fatal(err)
-	}
-	w.Close()
-	b := make([]byte, 6)
-	if n, err := r.Read(b); string(b[:n]) != "ready\n" {
-		t.Errorf("read %q, %v", b[:n], err)
-	}
-	if err := front.Process.Kill(); err != nil {
-		t.Error(err)
-	}
-	if err := front.Wait(); err == nil {
-		t.Error("the front end ended well")
-	}
-	wantEOF(t, r) // the waiting task holds the pipe, too
+	t.Run("own thread", func(t *testing.T) { killFrontEnd(t, "head") })
+	t.Run("any thread", func(t *testing.T) { killFrontEnd(t, "head", "any thread") })
 }
 
 // helperHead begins a head start and waits to be killed.
-func helperHead([]string) int {
-	var l Launcher
-	h := l.HeadStart(NewUser | NewPID | NewMount)
+func helperHead(args []string) int {
+	l := Launcher{AnyThread: len(args) > 0}
+	h := l.HeadStart(NewUser|NewPID|NewMount, nil)
 	if h == nil {
 		return 2
 	}
@@ -280,7 +334,7 @@ func TestHeadsAtOnce(t *testing.T) {
 		wg.Go(func() {
 			for j := range 20 {
 				s := script(own, shStep(fmt.Sprintf("exit %d", j)))
-				h := l.HeadStart(s.Namespaces)
+				h := l.HeadStart(s.Namespaces, nil)
 				grow(j)
 				if (i+j)%3 == 0 {
 					h.Drop()
@@ -315,7 +369,7 @@ func TestHeadNotIdle(t *testing.T) {
 	for range runtime.GOMAXPROCS(0) {
 		heads = append(heads, head(t, l, 0))
 	}
-	if h := l.HeadStart(0); h != nil {
+	if h := l.HeadStart(0, nil); h != nil {
 		h.Drop()
 		t.Error("one more than there are processors")
 	}
@@ -324,7 +378,7 @@ func TestHeadNotIdle(t *testing.T) {
 	}
 	l2 := launcher(t)
 	l2.old.Store(true)
-	if l2.HeadStart(0) != nil {
+	if l2.HeadStart(0, nil) != nil {
 		t.Error("by the plain clone")
 	}
 }

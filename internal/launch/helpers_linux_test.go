@@ -37,13 +37,14 @@ func helperArgs([]string) int {
 }
 
 // helperFront is a front end: it starts the shell text args[1] in the way
-// args[0], with its own streams, and then only waits to be killed.
+// args[0], with its own streams, and then only waits to be killed. A third word has it
+// launch on any thread.
 func helperFront(args []string) int {
 	k, err := strconv.Atoi(args[0])
 	if err != nil {
 		return 2
 	}
-	var l Launcher
+	l := Launcher{AnyThread: len(args) > 2}
 	if _, err := l.Start(script(kind(k), shStep(args[1])), os.Stdin, os.Stdout, os.Stderr); err != nil {
 		fmt.Println(err)
 		return 2

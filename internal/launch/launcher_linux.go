@@ -28,6 +28,13 @@ var errKilled = errors.New("launch: the kernel killed the process that built the
 // Launcher keeps a few operating-system threads (at most twice the number of
 // processors, made as they are needed) until Close.
 type Launcher struct {
+	// AnyThread has launches done by the threads that ask for them: two changes of
+	// threads less each time, which is one part in twenty of a short run. It may be
+	// set, before the first launch, only in a program of which all goroutines are
+	// known: a goroutine that ends while it is locked to its thread ends the thread,
+	// and with it whatever that thread has launched.
+	AnyThread bool
+
 	mu      sync.Mutex
 	work    chan func()
 	threads int
@@ -36,13 +43,14 @@ type Launcher struct {
 	under   sync.WaitGroup // launches that are under way
 	zombies sync.WaitGroup // reapers that are being collected
 	closed  bool
+	alive   map[*Process]struct{} // with AnyThread: those that Close has to end, which the end of threads does otherwise
 
 	self   int // pidfd of this process
 	reaper int // the reaper's image
 	ready  bool
 	old    atomic.Bool // clone3 is missing
 
-	ahead func(Namespaces) *Head // how a test has Start begin; nil
+	ahead func(*Script) *Head // how a test has Start begin; nil
 }
 
 // prepare makes the descriptors that all launches share.
@@ -95,6 +103,10 @@ func (l *Launcher) run(f func()) error {
 	done := make(chan struct{})
 	job := l.jobLocked(f, done)
 	l.mu.Unlock()
+	if l.AnyThread {
+		job()
+		return nil
+	}
 	l.work <- job
 	<-done
 	return nil
@@ -103,7 +115,7 @@ func (l *Launcher) run(f func()) error {
 // jobLocked makes room for a job, which the caller sends to work at once. It closes
 // over at its end: whoever begins another one then finds the thread free.
 func (l *Launcher) jobLocked(f func(), over chan<- struct{}) func() {
-	if l.jobs++; l.threads < l.jobs && l.threads < mostThreads() {
+	if l.jobs++; !l.AnyThread && l.threads < l.jobs && l.threads < mostThreads() {
 		l.addThreadLocked()
 	}
 	l.under.Add(1) // Close waits for it
@@ -137,7 +149,7 @@ func (l *Launcher) Prepare() error {
 	if err := l.prepareLocked(); err != nil {
 		return err
 	}
-	if l.threads == 0 {
+	if l.threads == 0 && !l.AnyThread {
 		l.addThreadLocked()
 	}
 	return nil
@@ -206,11 +218,49 @@ func (l *Launcher) Close() error {
 		l.under.Wait() // before the close: they may not have been taken up yet
 		close(l.work)
 		l.wg.Wait()
+		l.endAll()
 		l.zombies.Wait()
 		unix.Close(l.self)
 		unix.Close(l.reaper)
 	}
 	return nil
+}
+
+// endAll ends what the end of threads has not ended: it does to the reapers what the
+// kernel does when a thread ends.
+func (l *Launcher) endAll() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for p := range l.alive {
+		p.die()
+	}
+	l.alive = nil
+}
+
+// die does to the reaper what the kernel does when the thread ends that launched it.
+func (p *Process) die() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.dies != 0 && !p.gone {
+		_ = unix.PidfdSendSignal(p.pidfd, p.dies, nil, 0) // gone is what it is to be
+	}
+}
+
+// mind notes that a process is there, or has been collected.
+func (l *Launcher) mind(p *Process, there bool) {
+	if !l.AnyThread {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !there {
+		delete(l.alive, p)
+		return
+	}
+	if l.alive == nil {
+		l.alive = make(map[*Process]struct{})
+	}
+	l.alive[p] = struct{}{}
 }
 
 // Start performs a script. The three descriptors become 0, 1 and 2 of the
@@ -220,7 +270,7 @@ func (l *Launcher) Close() error {
 func (l *Launcher) Start(s *Script, stdin, stdout, stderr *os.File) (*Process, error) {
 	var h *Head
 	if l.ahead != nil {
-		h = l.ahead(s.Namespaces)
+		h = l.ahead(s)
 	}
 	return l.StartAt(h, s, stdin, stdout, stderr)
 }
@@ -340,7 +390,7 @@ func (l *Launcher) launch(s *Script, stdio [3]int, statusEnd int) (*Process, err
 		}
 		defer closeEnter()
 		passed.procs = enter
-		low, err := compile(s, stdio, passed, old)
+		low, err := compile(s, stdio, passed, old, noHead)
 		if err != nil {
 			return nil, err
 		}
@@ -386,9 +436,10 @@ func (l *Launcher) launch(s *Script, stdio [3]int, statusEnd int) (*Process, err
 	}
 }
 
-// compile lowers a script and joins the lists of its two tasks.
-func compile(s *Script, stdio [3]int, passed files, old bool) (*lowering, error) {
-	low, err := lower(s, stdio, passed, old)
+// compile lowers a script, of which the first steps may be done, and joins the lists of
+// its two tasks.
+func compile(s *Script, stdio [3]int, passed files, old bool, done int) (*lowering, error) {
+	low, err := lower(s, stdio, passed, old, done)
 	if err != nil {
 		return nil, err
 	}
@@ -434,26 +485,32 @@ func (l *Launcher) finish(s *Script, low *lowering, c *context, pid, pidfd int) 
 		unix.Close(pidfd)
 		return nil, err
 	}
+	for i := range s.Steps {
+		if s.Steps[i].Op == OpDieWithParent {
+			p.dies = syscall.Signal(s.Steps[i].Signal)
+			break // those behind start-command are the command's own
+		}
+		if s.Steps[i].Op == OpStartCommand {
+			break
+		}
+	}
+	l.mind(p, true)
 	return p, nil
 }
 
 // spawnBlocked blocks all signals around spawn, so that no handler of the Go
-// runtime runs in the child, which shares the runtime's memory.
-func spawnBlocked(c *context) int64 {
-	all, old := ^uint64(0), uint64(0)
-	syscall.RawSyscall6(unix.SYS_RT_SIGPROCMASK, 2 /* SIG_SETMASK */, uintptr(unsafe.Pointer(&all)), uintptr(unsafe.Pointer(&old)), 8, 0, 0)
-	pid := spawnInSyscall(c)
-	syscall.RawSyscall6(unix.SYS_RT_SIGPROCMASK, 2, uintptr(unsafe.Pointer(&old)), 0, 8, 0, 0)
-	return pid
-}
-
-// spawnInSyscall tells the scheduler that this thread is in a system call: a
-// set-up step that blocks must not hold up the garbage collector.
+// runtime runs in the child, which shares the runtime's memory. And it tells the
+// scheduler that this thread is in a system call: a set-up step that blocks must not
+// hold up the garbage collector. The signals are blocked in there, because a goroutine
+// that is not locked to its thread may come out of a call on another one.
 //
 //go:nosplit
-func spawnInSyscall(c *context) int64 {
+func spawnBlocked(c *context) int64 {
+	all, old := ^uint64(0), uint64(0)
 	entersyscall()
+	syscall.RawSyscall6(unix.SYS_RT_SIGPROCMASK, 2 /* SIG_SETMASK */, uintptr(unsafe.Pointer(&all)), uintptr(unsafe.Pointer(&old)), 8, 0, 0)
 	pid := spawn(c)
+	syscall.RawSyscall6(unix.SYS_RT_SIGPROCMASK, 2, uintptr(unsafe.Pointer(&old)), 0, 8, 0, 0)
 	exitsyscall()
 	return pid
 }

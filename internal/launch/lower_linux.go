@@ -16,8 +16,10 @@ import (
 
 const namespaceMask = NewMount | NewCgroup | NewUTS | NewIPC | NewUser | NewPID | NewNet
 
-// lower turns a script into the list of calls of one launch.
-func lower(s *Script, stdio [3]int, f files, oldKernel bool) (*lowering, error) {
+// lower turns a script into the list of calls of one launch. The first steps, as many
+// as done, have been performed by a head start, with what comes before them; without
+// one, done is noHead.
+func lower(s *Script, stdio [3]int, f files, oldKernel bool, done int) (*lowering, error) {
 	if s.Namespaces&^namespaceMask != 0 {
 		return nil, &ScriptError{Reason: fmt.Sprintf("unknown namespaces %#x", uint64(s.Namespaces&^namespaceMask))}
 	}
@@ -31,15 +33,13 @@ func lower(s *Script, stdio [3]int, f files, oldKernel bool) (*lowering, error) 
 	if oldKernel {
 		l.clearHandlers()
 	}
-	// An ignored SIGCHLD would make the kernel drop the command's status.
-	l.defaultAction(unix.SIGCHLD)
-	// The reaper sends signals on request, and the command can forge a request.
-	// In a session of its own "my own process group" names nobody outside.
-	l.call("setsid", unix.SYS_SETSID)
+	if done == noHead {
+		l.separate()
+	}
 	if f.procs > 0 {
 		l.join(f.procs)
 	}
-	for i := range s.Steps {
+	for i := max(done, 0); i < len(s.Steps); i++ {
 		l.step = i
 		if err := l.lowerStep(&s.Steps[i]); err != nil {
 			return nil, err
@@ -51,6 +51,18 @@ func lower(s *Script, stdio [3]int, f files, oldKernel bool) (*lowering, error) 
 		return nil, &ScriptError{Step: l.step, Reason: "a script needs start-command, and one exec as its last step"}
 	}
 	return l, nil
+}
+
+// noHead is the number of steps done where not even what comes before them is.
+const noHead = -1
+
+// separate lays down what every first task begins with.
+func (l *lowering) separate() {
+	// An ignored SIGCHLD would make the kernel drop the command's status.
+	l.defaultAction(unix.SIGCHLD)
+	// The reaper sends signals on request, and the command can forge a request.
+	// In a session of its own "my own process group" names nobody outside.
+	l.call("setsid", unix.SYS_SETSID)
 }
 
 // callsFor guesses how many calls a script makes, so that the list seldom grows

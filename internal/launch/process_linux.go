@@ -25,6 +25,7 @@ type Process struct {
 	pid     int // the reaper, as this process sees it
 	command int // the command, as the reaper sees it
 	ownPID  bool
+	dies    syscall.Signal // what the kernel sends the reaper when its thread ends; 0 for nothing
 	pidfd   int
 	file    *os.File // the pidfd, in the runtime's poller
 	status  *os.File // records of the reaper

@@ -24,19 +24,27 @@ import (
 // the one of old ones, and with a head start.
 func each(t *testing.T, f func(t *testing.T, k kind, l *Launcher)) {
 	for _, k := range kinds {
-		for _, way := range []string{"", " by plain clone", " with a head start"} {
+		for _, way := range []string{"", " by plain clone", " with a head start", " on any thread", " on any thread with a head start"} {
 			t.Run(k.name+way, func(t *testing.T) {
 				l := launcher(t)
-				switch way {
-				case " by plain clone":
-					l.old.Store(true)
-				case " with a head start":
-					l.ahead = l.HeadStart
+				l.AnyThread = strings.Contains(way, "any thread")
+				l.old.Store(strings.Contains(way, "plain clone"))
+				if strings.Contains(way, "head start") {
+					l.ahead = func(s *Script) *Head { return l.HeadStart(s.Namespaces, leading(s)) }
 				}
 				f(t, k.kind, l)
 			})
 		}
 	}
+}
+
+// leading are the steps of a script that a head start can perform.
+func leading(s *Script) []Step {
+	n := 0
+	for n < len(s.Steps) && mayLead(s.Steps[n].Op) {
+		n++
+	}
+	return s.Steps[:n]
 }
 
 func TestExitCodes(t *testing.T) {

@@ -263,11 +263,19 @@ func (c *connecting) unix() syscall.Errno {
 		}
 		return c.patiently(c.addr)
 	}
-	// The thread ends with the goroutine: it has fewer rights from here on.
 	runtime.LockOSThread()
-	if errno := dropOverrides(); errno != 0 {
-		return unix.EPERM
+	restore, errno := dropOverrides()
+	if errno != 0 {
+		runtime.UnlockOSThread() // nothing has changed
+		return errno
 	}
+	defer func() {
+		// A thread that could not be given its rights back ends with the goroutine.
+		// Else it lives on: it may have launched something that the kernel would end.
+		if restore() == 0 {
+			runtime.UnlockOSThread()
+		}
+	}()
 	target, errno := c.target(name)
 	if errno != 0 {
 		return errno
@@ -330,20 +338,27 @@ func (c *connecting) refuse(name string, errno syscall.Errno) syscall.Errno {
 
 // dropOverrides takes from this thread the capabilities that let a real root pass by
 // owners and modes: the command, which has none, is to get no further here than it
-// would by itself.
-func dropOverrides() syscall.Errno {
+// would by itself. The goroutine is locked to the thread; restore gives them back.
+func dropOverrides() (restore func() syscall.Errno, errno syscall.Errno) {
 	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData
 	if err := unix.Capget(&head, &data[0]); err != nil {
-		return unix.EPERM
+		return nil, unix.EPERM
 	}
-	const overrides = 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_DAC_READ_SEARCH
-	if data[0].Effective&overrides == 0 {
+	set := func(effective uint32) syscall.Errno {
+		data[0].Effective = effective
+		if err := unix.Capset(&head, &data[0]); err != nil {
+			return unix.EPERM
+		}
 		return 0
 	}
-	data[0].Effective &^= overrides
-	if err := unix.Capset(&head, &data[0]); err != nil {
-		return unix.EPERM
+	all := data[0].Effective
+	const overrides = 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_DAC_READ_SEARCH
+	if all&overrides == 0 {
+		return func() syscall.Errno { return 0 }, 0
 	}
-	return 0
+	if errno := set(all &^ overrides); errno != 0 {
+		return nil, errno
+	}
+	return func() syscall.Errno { return set(all) }, 0
 }

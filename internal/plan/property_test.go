@@ -219,8 +219,8 @@ func TestScriptOrder(t *testing.T) {
 		begin, last := first(launch.OpStartCommand), len(p.Script.Steps)-1
 		caps := at[launch.OpCaps]
 		order := []int{
-			first(launch.OpDieWithParent), first(launch.OpMapUser), first(launch.OpRefuseWrite), first(launch.OpSecureBits), first(launch.OpDropBounding),
-			first(launch.OpClearAmbient), first(launch.OpNoNewPrivs), caps[0], first(launch.OpSeccomp), begin,
+			first(launch.OpDieWithParent), first(launch.OpSecureBits), first(launch.OpDropBounding),
+			first(launch.OpClearAmbient), first(launch.OpNoNewPrivs), first(launch.OpMapUser), first(launch.OpRefuseWrite), caps[0], first(launch.OpSeccomp), begin,
 			first(launch.OpNewSession), caps[1], first(launch.OpLandlock), first(launch.OpStdio), first(launch.OpChdir),
 			first(launch.OpCloseFiles), first(launch.OpResetSignals), first(launch.OpExec),
 		}
@@ -228,7 +228,7 @@ func TestScriptOrder(t *testing.T) {
 			t.Fatalf("the order is wrong:\n%s", p.Script.String())
 		}
 		for _, o := range []launch.Op{launch.OpAttach, launch.OpPin, launch.OpClone, launch.OpSetMount, launch.OpSetTree, launch.OpReopen} {
-			if n := len(at[o]); n > 0 && at[o][n-1] > first(launch.OpSecureBits) {
+			if n := len(at[o]); n > 0 && at[o][n-1] > caps[0] {
 				t.Fatalf("a mount changes after rights were taken away:\n%s", p.Script.String())
 			}
 		}

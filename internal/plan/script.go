@@ -25,6 +25,18 @@ func Namespaces(network sandbox.Network) launch.Namespaces {
 	return ns
 }
 
+// First are the steps that every script of the native level begins with: those that a
+// head start can perform. No later step needs what they give up.
+func First(h *Host) []launch.Step {
+	return []launch.Step{
+		{Op: launch.OpDieWithParent, Signal: sigKill, Label: "the tree ends with its front end"},
+		{Op: launch.OpSecureBits, Value: secureBits},
+		{Op: launch.OpDropBounding, Value: h.LastCap},
+		{Op: launch.OpClearAmbient},
+		{Op: launch.OpNoNewPrivs},
+	}
+}
+
 // write lays down the script for the layout.
 func (n *native) write() {
 	p := n.plan
@@ -35,9 +47,8 @@ func (n *native) write() {
 	}
 	const usual = 96 // steps of a sandbox without rules, about; a rule takes up to four
 	p.Script.Steps = make([]launch.Step, 0, usual+4*len(n.req.Rules))
-	n.add(
-		launch.Step{Op: launch.OpDieWithParent, Signal: sigKill, Label: "the tree ends with its front end"},
-		launch.Step{Op: launch.OpMapUser, UID: n.host.UID, GID: n.host.GID})
+	n.add(First(n.host)...)
+	n.add(launch.Step{Op: launch.OpMapUser, UID: n.host.UID, GID: n.host.GID})
 	n.overlays()
 	n.cloneWritable()
 	devices := n.cloneDevices()
@@ -57,10 +68,6 @@ func (n *native) write() {
 	n.add(
 		launch.Step{Op: launch.OpRefuseWrite, Path: "/proc/sys/kernel/core_pattern", Label: "proof that kernel settings are read-only"},
 		launch.Step{Op: launch.OpRefuseWrite, Path: "/proc/sysrq-trigger"},
-		launch.Step{Op: launch.OpSecureBits, Value: secureBits},
-		launch.Step{Op: launch.OpDropBounding, Value: n.host.LastCap},
-		launch.Step{Op: launch.OpClearAmbient},
-		launch.Step{Op: launch.OpNoNewPrivs},
 		// One capability stays until the reaper's program is executed: until
 		// then this task shares the caller's memory, and the command, which has
 		// none, may not trace a task that has more.
