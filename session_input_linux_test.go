@@ -103,7 +103,7 @@ func TestSessionBadInput(t *testing.T) {
 func TestSessionBadArguments(t *testing.T) {
 	r := sessionRunner(t)
 	t.Run("size zero", func(t *testing.T) {
-		s := begin(t, r, Command("sh", "-c", "stty size; read x; stty size; read x; stty size"))
+		s := begin(t, r, Command("sh", "-c", "stty size; read x; stty size; read x; stty size; read x"))
 		send(t, s, "", Until{For: patience, Match: regexp.MustCompile("24 80\r\n")}, ReasonMatch)
 		for _, step := range []struct {
 			size Size
