@@ -138,7 +138,7 @@ func (b *bwrapped) hear() {
 			lines++
 			if code, ok := exitCode(one); ok && !b.known {
 				b.exit, b.known = code, true
-				b.left = survivorsBelow(onlyChild(b.proc.CommandPID()))
+				b.proc.WhileThere(func() { b.left = survivorsBelow(onlyChild(b.proc.CommandPID())) })
 			}
 		}
 		if armed {
@@ -233,9 +233,21 @@ func (b *bwrapped) Close() error {
 // Signal reaches the command and what it started, and not bubblewrap: its
 // monitor would end at once and take everything along.
 func (b *bwrapped) Signal(sig syscall.Signal, tree bool) error {
+	inside := false
+	var err error
+	there := b.proc.WhileThere(func() { inside, err = b.signalInside(sig, tree) })
+	if there && inside {
+		return err
+	}
+	return b.child.Signal(sig, tree) // the monitor has only begun, or has ended
+}
+
+// signalInside is Signal for what is inside, and reports whether there is something.
+// The reaper cannot be collected meanwhile.
+func (b *bwrapped) signalInside(sig syscall.Signal, tree bool) (inside bool, err error) {
 	first := onlyChild(onlyChild(b.PID())) // the monitor's child is the first process inside
 	if first == 0 {
-		return b.child.Signal(sig, tree) // the monitor has only begun, or has ended
+		return false, nil
 	}
 	buf := make([]byte, 1024)
 	if m, ok := readMember(first, buf); ok && len(membersBelow(first)) == 0 {
@@ -243,26 +255,26 @@ func (b *bwrapped) Signal(sig syscall.Signal, tree bool) error {
 		// stops the one, and does not change what the monitor says of the other.
 		b.stopped.Store(int32(sig))
 		m.signal(unix.SIGKILL, buf)
-		return nil
+		return true, nil
 	}
 	if tree {
 		signalBelow(first, sig)
-		return nil
+		return true, nil
 	}
 	// The first process inside leads the command's session and group. It ignores
 	// what does not kill.
 	fd, err := unix.PidfdOpen(first, 0)
 	if err != nil {
-		return os.ErrProcessDone
+		return true, os.ErrProcessDone
 	}
 	defer unix.Close(fd)
 	if onlyChild(onlyChild(b.PID())) != first { // the number was used again
-		return os.ErrProcessDone
+		return true, os.ErrProcessDone
 	}
 	if err := unix.Kill(-first, sig); err != nil {
-		return os.ErrProcessDone
+		return true, os.ErrProcessDone
 	}
-	return nil
+	return true, nil
 }
 
 // onlyChild is the first child of a process, or 0.

@@ -98,7 +98,11 @@ func (h *Host) launch(p *plan.Plan, head *launch.Head, stdin, stdout, stderr *os
 func (c *child) Terminal() *os.File { return c.terminal }
 
 // Processes are those below the reaper.
-func (c *child) Processes() []int { return descendants(c.PID()) }
+func (c *child) Processes() []int {
+	var out []int
+	c.proc.WhileThere(func() { out = descendants(c.PID()) })
+	return out
+}
 
 func (c *child) PID() int { return c.proc.PID() }
 
@@ -132,7 +136,7 @@ func (c *child) Signal(sig syscall.Signal, tree bool) error {
 	err := c.proc.Signal(sig, to)
 	if tree && !c.own {
 		// No process namespace: those that left the group are found by descent.
-		signalBelow(c.PID(), sig)
+		c.proc.WhileThere(func() { signalBelow(c.PID(), sig) })
 	}
 	return err
 }
@@ -246,7 +250,9 @@ func (c *child) Survivors() []executor.Survivor {
 	if c.proc.Empty(soon) {
 		return nil
 	}
-	return survivorsBelow(c.PID())
+	var out []executor.Survivor
+	c.proc.WhileThere(func() { out = survivorsBelow(c.PID()) })
+	return out
 }
 
 // EndedBy is the process namespace, or the reaper that inherits every orphan.

@@ -216,15 +216,23 @@ func (c *child) hunt() error {
 	const soon = time.Millisecond
 	end := time.Now().Add(killBound)
 	buf := make([]byte, 1024)
-	if reaper, ok := readMember(c.PID(), buf); ok {
-		reaper.signal(unix.SIGCONT, buf) // the command may have stopped it
-	}
+	c.proc.WhileThere(func() {
+		if reaper, ok := readMember(c.PID(), buf); ok {
+			reaper.signal(unix.SIGCONT, buf) // the command may have stopped it
+		}
+	})
 	for {
-		found := signalBelow(c.PID(), unix.SIGKILL)
+		var found int
+		var gone bool
+		there := c.proc.WhileThere(func() {
+			found, gone = signalBelow(c.PID(), unix.SIGKILL), reaperGone(c.PID())
+		})
 		switch {
+		case !there:
+			return nil // nobody can say any more who belongs to it
 		case c.commandEnded.Load() && c.proc.Empty(soon):
 			return nil
-		case found == 0 && (!c.commandEnded.Load() || reaperGone(c.PID())):
+		case found == 0 && (!c.commandEnded.Load() || gone):
 			return nil
 		case time.Now().After(end):
 			c.mu.Lock()
@@ -236,7 +244,7 @@ func (c *child) hunt() error {
 }
 
 // reaperGone reports whether the root of a tree has ended, so that nobody can say
-// any more who belongs to it.
+// any more who belongs to it. It has not been collected.
 func reaperGone(pid int) bool {
 	m, ok := readMember(pid, make([]byte, 1024))
 	return !ok || m.ended

@@ -271,6 +271,19 @@ func (p *Process) send(sig syscall.Signal, info *unix.Siginfo) error {
 	return nil
 }
 
+// WhileThere calls f while the reaper cannot be collected, so that its number is
+// nobody else's, and reports whether it did: not when the reaper has been collected.
+// f must use none of the methods that signal, wait or close, which it would wait for.
+func (p *Process) WhileThere(f func()) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.gone {
+		return false
+	}
+	f()
+	return true
+}
+
 // Close releases the process. The tree must have ended (WaitAll). The reaper,
 // which may still be taking its namespaces down, is collected in the
 // background; Launcher.Close waits for that.

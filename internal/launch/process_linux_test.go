@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -416,4 +417,56 @@ func TestWaitFromManyGoroutines(t *testing.T) {
 	if err := p.Close(); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestWhileThere: whoever looks at the processes below a reaper does so while its number
+// cannot be anybody else's.
+func TestWhileThere(t *testing.T) {
+	testenv.NeedUserNS(t)
+	each(t, func(t *testing.T, k kind, l *Launcher) {
+		p, r := ready(t, l, k, "echo ready; read x")
+		called := false
+		if !p.WhileThere(func() { called = true }) || !called {
+			t.Error("a running tree is not there")
+		}
+		if err := p.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = p.WaitAll()
+		inside, collected := make(chan struct{}), make(chan error, 1)
+		go func() {
+			<-inside
+			collected <- p.collect()
+		}()
+		there := p.WhileThere(func() {
+			close(inside)
+			// It has ended, or will, and its number stays its own as long as this lasts.
+			for i := 0; i < 50; i++ {
+				select {
+				case err := <-collected:
+					t.Errorf("collected meanwhile, %v", err)
+					collected <- err
+					return
+				default:
+					runtime.Gosched()
+				}
+			}
+			if _, err := os.Stat(fmt.Sprintf("/proc/%d", p.PID())); err != nil {
+				t.Error(err)
+			}
+		})
+		if !there { // killed without a word, and so collected by WaitAll
+			close(inside)
+		}
+		if err := <-collected; err != nil {
+			t.Error(err)
+		}
+		if p.WhileThere(func() { t.Error("called") }) {
+			t.Error("a collected reaper is there")
+		}
+		wantEOF(t, r)
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 }
