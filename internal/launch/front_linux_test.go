@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -186,6 +187,46 @@ func TestSignalsAreDefault(t *testing.T) {
 			t.Errorf("SigIgn is %s, the caller's is %s", got, was)
 		}
 	})
+}
+
+// TestSignalMasks: a goroutine that launches on any thread may come out of the call on
+// another one. No thread keeps the mask that was meant for the task.
+func TestSignalMasks(t *testing.T) {
+	masked := func() (n int) {
+		all, err := filepath.Glob("/proc/self/task/*/status")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range all {
+			if b, err := os.ReadFile(name); err == nil && strings.Trim(statusField(string(b), "SigBlk"), "0") != "" {
+				n++
+			}
+		}
+		return n
+	}
+	before := masked() // a thread of the runtime's, when somebody listens for signals
+	l := launcher(t)
+	l.AnyThread = true
+	n := null(t)
+	var wg sync.WaitGroup
+	for range 16 {
+		wg.Go(func() {
+			for range 20 {
+				p, err := l.Start(script(plain, shStep("exit 0")), n, n, n)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if err := errors.Join(p.WaitAll(), p.Close()); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if now := masked(); now > before {
+		t.Errorf("%d threads have signals blocked, before it were %d", now, before)
+	}
 }
 
 func statusField(status, field string) string {

@@ -215,8 +215,8 @@ func TestHeadUnfit(t *testing.T) {
 	wantNoChildren(t)
 }
 
-// TestHeadFirstSteps: the task has performed them while it waits, and a script that
-// begins with them does not repeat them. What they took away stays away.
+// TestHeadFirstSteps: the task has performed them while it waits, and what they took away
+// stays away. Of a script that begins with them the rest is lowered.
 func TestHeadFirstSteps(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
@@ -236,10 +236,9 @@ func TestHeadFirstSteps(t *testing.T) {
 			if err != nil || statusField(string(status), "NoNewPrivs") != "1" {
 				t.Errorf("while it waits: %v, %s", err, status)
 			}
-			for _, c := range h.before.calls[len(h.before.calls)-3:] {
-				if c.nr == unix.SYS_PRCTL {
-					t.Error("a step is behind the wait")
-				}
+			low, err := lower(s, [3]int{}, files{}, false, len(first))
+			if err != nil || low.origin[0] != len(first) {
+				t.Errorf("%v: the script goes on with step %d, and %d are done", err, low.origin[0], len(first))
 			}
 			r, w := pipe(t)
 			n := null(t)

@@ -485,13 +485,10 @@ func (l *Launcher) finish(s *Script, low *lowering, c *context, pid, pidfd int) 
 		unix.Close(pidfd)
 		return nil, err
 	}
-	for i := range s.Steps {
+	// What is behind start-command is the command's own.
+	for i := 0; i < low.origin[low.fork] && p.dies == 0; i++ {
 		if s.Steps[i].Op == OpDieWithParent {
 			p.dies = syscall.Signal(s.Steps[i].Signal)
-			break // those behind start-command are the command's own
-		}
-		if s.Steps[i].Op == OpStartCommand {
-			break
 		}
 	}
 	l.mind(p, true)
