@@ -4,7 +4,6 @@
 package sallyport
 
 import (
-	"errors"
 	"path/filepath"
 	"slices"
 
@@ -30,12 +29,11 @@ func wholeDisk(p, bound sandbox.Policy, dir string) error {
 	if meant || !written {
 		return nil
 	}
-	what := "the writable root /"
+	why := "as a writable root would make the whole disk writable"
 	if dir == "/" {
-		what = "the workspace /"
+		why = "as the workspace would make the whole disk writable"
 	}
-	return &executor.RootError{Path: "/", Err: errors.New(what +
-		" would make the whole disk writable; name a folder with -C, use --rw for single folders, or -s read-only")}
+	return &executor.RootError{Path: "/", Why: why, Fix: "name a directory, or use a read-only policy"}
 }
 
 // warnings says what is likely not meant about the policy of a task.

@@ -360,11 +360,15 @@ var ErrNotDir = errors.New("not a folder")
 // A RootError is a place of a policy that cannot be used.
 type RootError struct {
 	Path string
-	Err  error // a sentence that begins with the path
+	Why  string // the rest of a sentence that begins with the path
+	Fix  string // what helps, as a clause; empty when nothing is known to
 }
 
-// Error returns that sentence.
-func (e *RootError) Error() string { return e.Err.Error() }
-
-// Unwrap gives the cause.
-func (e *RootError) Unwrap() error { return e.Err }
+// Error returns one sentence that names the path, and the fix.
+func (e *RootError) Error() string {
+	s := e.Path + " " + e.Why
+	if e.Fix != "" {
+		s += "; " + e.Fix
+	}
+	return s
+}

@@ -22,7 +22,7 @@ func TestErrors(t *testing.T) {
 		{"a file", &DirError{Dir: "/d", Err: ErrNotDir}, "the working directory /d is not a folder", ErrNotDir},
 		{"a shut folder", &DirError{Dir: "/d", Err: fs.ErrPermission}, "the working directory /d cannot be entered: permission denied", fs.ErrPermission},
 		{"another reason", &DirError{Dir: "/d", Err: cause}, "the working directory /d cannot be used: x: not found", cause},
-		{"root", &RootError{Path: "/r", Err: cause}, "x: not found", cause},
+		{"root", &RootError{Path: "/r", Why: "does not exist", Fix: "create it first"}, "/r does not exist; create it first", nil},
 		{"NUL", &NULError{Where: "argument 2"}, "a command cannot hold NUL characters, and there is one in argument 2", nil},
 	}
 	for _, test := range tests {

@@ -76,16 +76,10 @@ func (e *Executor) start(ctx context.Context, spec *executor.Spec, p *process) e
 	if hear := spec.Output; hear != nil {
 		cfg.Output = func(s headtail.Stream, b []byte) { hear(executor.Stream(s), b) }
 	}
-	request := &confine.Request{
-		Args: spec.Args, Arg0: spec.Arg0, Dir: spec.Dir, Env: spec.Env,
-		Policy: spec.Policy, Allow: spec.Allow, Level: spec.Level, Tmp: spec.Tmp,
-		NoCaches: spec.NoCaches, NoObserver: spec.NoObserver, Ready: spec.Ready,
-		Limits: spec.Limits, TTY: terminalOf(spec),
-	}
 	running, err := proc.Start(cfg, func(stdin, stdout, stderr *os.File) (proc.Child, error) {
-		c, err := e.host.Start(ctx, request, stdin, stdout, stderr)
+		c, err := e.host.Start(ctx, spec, stdin, stdout, stderr)
 		if err != nil {
-			return nil, translate(err)
+			return nil, err
 		}
 		p.child = c
 		return child{c}, nil
@@ -249,22 +243,6 @@ func check(spec *executor.Spec) error {
 		}
 	}
 	return nil
-}
-
-// translate gives the errors of package confine the types of the contract.
-func translate(err error) error {
-	var dir *confine.DirError
-	if errors.As(err, &dir) {
-		if errors.Is(dir.Err, syscall.ENOTDIR) {
-			return &executor.DirError{Dir: dir.Dir, Err: executor.ErrNotDir}
-		}
-		return &executor.DirError{Dir: dir.Dir, Err: dir.Err}
-	}
-	var root *confine.RootError
-	if errors.As(err, &root) {
-		return &executor.RootError{Path: root.Path, Err: err}
-	}
-	return err
 }
 
 var (

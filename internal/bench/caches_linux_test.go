@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/confine"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -24,7 +25,7 @@ func inWorkspace(tb testing.TB, host *confine.Host, ws string, env []string, noC
 // withRoots does the same with more writable roots behind the workspace.
 func withRoots(tb testing.TB, host *confine.Host, roots, env []string, noCaches bool, args ...string) func() error {
 	ws := roots[0]
-	r := &confine.Request{
+	r := &executor.Spec{
 		Args: args, Dir: ws, Env: env, NoCaches: noCaches,
 		Policy: sandbox.WorkspaceWrite(roots...).Bind(sandbox.Places{Dir: ws, Workspaces: roots, SlashTmp: "/tmp"}),
 	}

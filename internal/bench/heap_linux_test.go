@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/confine"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -39,7 +40,7 @@ func heapMain(size string) int {
 		return 2
 	}
 	ws := os.Args[1]
-	r := &confine.Request{
+	r := &executor.Spec{
 		Args: []string{"/bin/true"}, Dir: ws, Env: []string{"PATH=/usr/bin:/bin"},
 		Policy: sandbox.WorkspaceWrite(ws).Bind(sandbox.Places{Dir: ws, SlashTmp: "/tmp"}),
 	}

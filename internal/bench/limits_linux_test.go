@@ -41,7 +41,7 @@ func BenchmarkDiskLimit(b *testing.B) {
 
 // bounded is confined with limits.
 func bounded(tb testing.TB, host *confine.Host, ws string, l executor.Limits) func() error {
-	r := &confine.Request{
+	r := &executor.Spec{
 		Args: []string{"/bin/true"}, Dir: ws, Env: []string{"PATH=/usr/bin:/bin"}, Limits: l,
 		Policy: sandbox.WorkspaceWrite(ws).Bind(sandbox.Places{Dir: ws, SlashTmp: "/tmp"}),
 	}

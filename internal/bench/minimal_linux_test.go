@@ -6,6 +6,7 @@ package bench
 import (
 	"testing"
 
+	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/confine"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -15,7 +16,7 @@ import (
 // platform's own files and the workspace only.
 func listed(tb testing.TB, host *confine.Host, ws string) func() error {
 	policy := sandbox.Policy{}.WithEntries(sandbox.PathEntry(ws, sandbox.LevelWrite))
-	r := &confine.Request{
+	r := &executor.Spec{
 		Args: []string{"/bin/true"}, Dir: ws, Env: []string{"PATH=/usr/bin:/bin"},
 		Policy: policy.Bind(sandbox.Places{Dir: ws, Minimal: []string{"/bin", "/sbin", "/usr", "/etc", "/lib", "/lib64", "/nix/store"}}),
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/confine"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -43,7 +44,7 @@ func repository(tb testing.TB, hooks bool) string {
 // everything that is made for it is made and removed.
 func once(tb testing.TB, ws string, entries ...sandbox.Entry) func() error {
 	f := null(tb)
-	r := &confine.Request{
+	r := &executor.Spec{
 		Args: []string{"/bin/true"}, Dir: ws, Env: []string{"PATH=/usr/bin:/bin"},
 		Policy: sandbox.WorkspaceWrite(ws).WithEntries(entries...).Bind(sandbox.Places{Dir: ws, SlashTmp: "/tmp"}),
 	}

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/confine"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -59,7 +60,7 @@ func memory(tb testing.TB) string {
 
 // seen returns a function that runs a program with or without an observer.
 func seen(tb testing.TB, host *confine.Host, ws string, env []string, blind bool, args ...string) func() error {
-	r := &confine.Request{
+	r := &executor.Spec{
 		Args: args, Dir: ws, Env: env, NoCaches: true, NoObserver: blind,
 		Policy: sandbox.WorkspaceWrite(ws).Bind(sandbox.Places{Dir: ws, Workspaces: []string{ws}, SlashTmp: "/tmp"}),
 	}

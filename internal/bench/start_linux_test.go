@@ -13,6 +13,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/confine"
 	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/internal/seccomp"
@@ -34,7 +35,7 @@ func null(tb testing.TB) *os.File {
 }
 
 // started returns a function that starts what r describes and waits for its end.
-func started(tb testing.TB, host *confine.Host, r *confine.Request) func() error {
+func started(tb testing.TB, host *confine.Host, r *executor.Spec) func() error {
 	f := null(tb)
 	return func() error {
 		c, err := host.Start(context.Background(), r, f, f, f)
@@ -51,7 +52,7 @@ func started(tb testing.TB, host *confine.Host, r *confine.Request) func() error
 
 // confined returns a function that runs /bin/true under the default policy.
 func confined(tb testing.TB, host *confine.Host, ws string) func() error {
-	r := &confine.Request{
+	r := &executor.Spec{
 		Args: []string{"/bin/true"}, Dir: ws, Env: []string{"PATH=/usr/bin:/bin"},
 		Policy: sandbox.WorkspaceWrite(ws).Bind(sandbox.Places{Dir: ws, SlashTmp: "/tmp"}),
 	}

@@ -141,12 +141,12 @@ func TestDiagnose(t *testing.T) {
 	}{
 		{name: "nothing is known", says: []string{"cannot be had here"}},
 		{name: "all is there", checks: []confine.Check{fine}, levels: native, level: "native", says: []string{"ok       user namespaces  made one", "can be had here, at the native level"}},
-		{name: "something extra is missing", checks: []confine.Check{fine, {Name: "cgroups", Detail: "not writable", Mend: "log in"}}, levels: native, level: "native",
+		{name: "something extra is missing", checks: []confine.Check{fine, {Name: "cgroups", Detail: "not writable", Fix: "log in"}}, levels: native, level: "native",
 			says: []string{"missing  cgroups", "mend: log in"}},
-		{name: "something needed is missing", checks: []confine.Check{{Name: "Landlock", Detail: "off", Mend: "boot with it", Needed: true}, fine},
-			levels: []confine.LevelCheck{{Level: "native", Why: "no Landlock", Mend: "get it"}, {Level: "bwrap", Why: "not installed"}, {Level: "landlock", Available: true}},
+		{name: "something needed is missing", checks: []confine.Check{{Name: "Landlock", Detail: "off", Fix: "boot with it", Needed: true}, fine},
+			levels: []confine.LevelCheck{{Level: "native", Why: "no Landlock", Fix: "get it"}, {Level: "bwrap", Why: "not installed"}, {Level: "landlock", Available: true}},
 			says:   []string{"MISSING  Landlock", "mend: boot with it", "nothing runs until", "native    not available: no Landlock", "mend: get it", "landlock  available"}},
-		{name: "only bubblewrap works", checks: []confine.Check{{Name: "Landlock", Detail: "off", Mend: "boot with it", Needed: true}, fine},
+		{name: "only bubblewrap works", checks: []confine.Check{{Name: "Landlock", Detail: "off", Fix: "boot with it", Needed: true}, fine},
 			levels: []confine.LevelCheck{{Level: "native", Why: "no Landlock"}, {Level: "bwrap", Available: true, Lacks: []plan.Lack{{Wall: "w", Why: "a wall is missing"}}}},
 			level:  "bwrap", says: []string{"missing  Landlock", "can be had here, at the bwrap level", "- a wall is missing"}},
 	}

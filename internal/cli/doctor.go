@@ -134,8 +134,8 @@ func (d diagnosis) String() string {
 			mark = "missing"
 		}
 		fmt.Fprintf(&b, "%s  %-*s  %s\n", mark, width, c.Name, c.Detail)
-		if !c.OK && c.Mend != "" {
-			fmt.Fprintf(&b, "%*s  mend: %s\n", len(mark)+2+width, "", c.Mend)
+		if !c.OK && c.Fix != "" {
+			fmt.Fprintf(&b, "%*s  mend: %s\n", len(mark)+2+width, "", c.Fix)
 		}
 	}
 	d.levels(&b)
@@ -186,8 +186,8 @@ func (d diagnosis) levels(b *strings.Builder) {
 		switch {
 		case !l.Available:
 			fmt.Fprintf(b, "  %-9s not available: %s\n", l.Level, l.Why)
-			if l.Mend != "" {
-				fmt.Fprintf(b, "  %-9s mend: %s\n", "", l.Mend)
+			if l.Fix != "" {
+				fmt.Fprintf(b, "  %-9s mend: %s\n", "", l.Fix)
 			}
 			continue
 		case len(l.Lacks) == 0:

@@ -8,7 +8,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"github.com/sallyport-dev/sallyport/internal/tree"
 	"io"
 	"io/fs"
 	"os"
@@ -18,6 +17,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/tree"
 
 	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
@@ -114,8 +116,8 @@ type result struct {
 	survivors    int
 }
 
-func (a *arena) request(j *job) *Request {
-	r := &Request{Args: j.args, Dir: j.dir, Env: j.env, Policy: a.policy(), Allow: j.allow, Tmp: j.tmp, NoObserver: j.blind}
+func (a *arena) request(j *job) *executor.Spec {
+	r := &executor.Spec{Args: j.args, Dir: j.dir, Env: j.env, Policy: a.policy(), Allow: j.allow, Tmp: j.tmp, NoObserver: j.blind}
 	if r.Dir == "" {
 		r.Dir = a.ws
 	}
@@ -129,7 +131,7 @@ func (a *arena) request(j *job) *Request {
 }
 
 // start plans a job, changes the plan and performs it.
-func (a *arena) start(r *Request, change func(*plan.Plan), stdin, stdout, stderr *os.File) (Child, error) {
+func (a *arena) start(r *executor.Spec, change func(*plan.Plan), stdin, stdout, stderr *os.File) (Child, error) {
 	// Where a wall is taken away, nobody else may stand in for it.
 	r.NoObserver = r.NoObserver || change != nil
 	return a.host.descend(context.Background(), r, change, stdin, stdout, stderr)

@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/launch"
 	"github.com/sallyport-dev/sallyport/internal/plan"
 )
@@ -97,7 +98,7 @@ func frontMain(name string, kv map[string]string) int {
 	h := Host{Only: kv["level"]}
 	defer h.Close()
 	args := strings.Split(kv["args"], "\x01")
-	r := &Request{Args: args, Dir: kv["ws"], Env: []string{"PATH=/usr/bin:/bin"}, Policy: bind((&arena{ws: kv["ws"]}).policy(), kv["ws"])}
+	r := &executor.Spec{Args: args, Dir: kv["ws"], Env: []string{"PATH=/usr/bin:/bin"}, Policy: bind((&arena{ws: kv["ws"]}).policy(), kv["ws"])}
 	switch name {
 	case "doctor": // prints what it found, a line per part
 		fmt.Println()

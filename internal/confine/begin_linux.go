@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/guard"
 	"github.com/sallyport-dev/sallyport/internal/launch"
 	"github.com/sallyport-dev/sallyport/internal/plan"
@@ -93,7 +94,7 @@ func (s *headStart) drop() { s.take().Drop() }
 
 // headStart begins to make the namespaces that a request will most likely need; nil
 // where nothing is gained by it.
-func (h *Host) headStart(r *Request, lacks map[string]*sandbox.UnsupportedError) *headStart {
+func (h *Host) headStart(r *executor.Spec, lacks map[string]*sandbox.UnsupportedError) *headStart {
 	h.mu.Lock()
 	early := h.early
 	h.early = nil
@@ -112,7 +113,7 @@ func (h *Host) headStart(r *Request, lacks map[string]*sandbox.UnsupportedError)
 
 // waitWith waits until the command may begin. A task that has a head start does not
 // wait with it for long: it occupies a thread, and the kernel counts it as load.
-func (h *Host) waitWith(ctx context.Context, start *headStart, r *Request) error {
+func (h *Host) waitWith(ctx context.Context, start *headStart, r *executor.Spec) error {
 	select {
 	case <-r.Ready:
 		return nil
@@ -120,11 +121,11 @@ func (h *Host) waitWith(ctx context.Context, start *headStart, r *Request) error
 	}
 	head := start.take()
 	if r.Ready == nil || head == nil {
-		return r.wait(ctx)
+		return wait(ctx, r)
 	}
 	timer := time.AfterFunc(headPatience, head.Drop)
 	defer timer.Stop()
-	return r.wait(ctx)
+	return wait(ctx, r)
 }
 
 // dropEarly ends a head start that no request has taken.

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/launch"
 	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/internal/toolcache"
@@ -34,7 +35,7 @@ type cacheUse struct {
 // wider than it.
 //
 // Overlays can only be had at the native level.
-func (h *Host) caches(r *Request, pr *plan.Request, keep *keeping, overlays bool) (*cacheUse, error) {
+func (h *Host) caches(r *executor.Spec, pr *plan.Request, keep *keeping, overlays bool) (*cacheUse, error) {
 	asked := grantedCaches(r.Policy.Named())
 	if r.NoCaches {
 		return nil, noCaches(asked)
@@ -297,7 +298,7 @@ func (u *cacheUse) pinCaches() error {
 			}
 			spot, err := look(at)
 			if err != nil {
-				return &RootError{Path: at, Why: "cannot be looked at: " + reason(err)}
+				return &executor.RootError{Path: at, Why: "cannot be looked at: " + reason(err)}
 			}
 			addRule(u.pr, plan.Rule{Spot: spot, Level: sandbox.LevelWrite, Pin: true, Why: "stays where it is: a cache of the host is in it"})
 		}

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/launch"
 	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
@@ -157,7 +158,7 @@ func TestNoCaches(t *testing.T) {
 }
 
 // runOne runs a request and returns its standard error.
-func runOne(t *testing.T, h *Host, r *Request) string {
+func runOne(t *testing.T, h *Host, r *executor.Spec) string {
 	t.Helper()
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	must(t, err)

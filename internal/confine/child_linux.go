@@ -264,7 +264,7 @@ func (c *child) EndedBy() string {
 }
 
 // explain turns a failed step into what it means for a person.
-func explain(r *Request, err error) error {
+func explain(r *executor.Spec, err error) error {
 	var step *launch.StepError
 	if !errors.As(err, &step) {
 		return err
@@ -274,8 +274,10 @@ func explain(r *Request, err error) error {
 		return namespaceError(step.Errno)
 	case step.Step.Op == launch.OpExec:
 		return startError(r.Args[0], step.Errno)
+	case step.Step.Op == launch.OpChdir && step.Errno == syscall.ENOTDIR:
+		return &executor.DirError{Dir: r.Dir, Err: executor.ErrNotDir}
 	case step.Step.Op == launch.OpChdir:
-		return &DirError{Dir: r.Dir, Err: step.Errno}
+		return &executor.DirError{Dir: r.Dir, Err: step.Errno}
 	case step.Step.Op == launch.OpMapUser:
 		return &sandbox.UnsupportedError{
 			Need: "a user namespace of its own", Have: fmt.Sprintf("the kernel let one be made but not be used (%v)", step.Errno),
@@ -292,14 +294,14 @@ func explain(r *Request, err error) error {
 			Hint: "start the container with an uncovered /proc (Docker: --security-opt systempaths=unconfined; Podman: --security-opt unmask=ALL)",
 		}
 	case step.Errno == syscall.EACCES && step.Step.ID != (launch.ID{}) && (step.Step.Op == launch.OpClone || step.Step.Op == launch.OpAttach):
-		return &RootError{
+		return &executor.RootError{
 			Path: step.Step.Path, Why: "cannot be reached inside a user namespace: a folder above it belongs to another user and is closed",
-			Mend: "run as that user, or open the folders above it for others (chmod o+x)",
+			Fix: "run as that user, or open the folders above it for others (chmod o+x)",
 		}
 	case step.Call == "compare", step.Errno == syscall.ELOOP:
-		return &RootError{
+		return &executor.RootError{
 			Path: step.Step.Path, Why: "was replaced while the sandbox was built, so the command did not run",
-			Mend: "try again when nothing else changes it",
+			Fix: "try again when nothing else changes it",
 		}
 	}
 	return &sandbox.UnsupportedError{Need: "every wall of the sandbox", Have: err.Error(), Hint: seeDoctor}

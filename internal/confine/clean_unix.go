@@ -7,13 +7,14 @@ package confine
 
 import (
 	"errors"
-	"github.com/sallyport-dev/sallyport/internal/tree"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/sallyport-dev/sallyport/internal/tree"
 
 	"golang.org/x/sys/unix"
 

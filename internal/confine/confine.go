@@ -17,8 +17,6 @@ package confine
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io/fs"
 	"os"
 	"syscall"
 
@@ -26,54 +24,6 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
-
-// A Request is one command.
-type Request struct {
-	Args []string // never empty
-	Arg0 string   // what the program sees as its name; empty means Args[0]
-	Dir  string   // absolute
-	Env  []string // the whole environment
-
-	Policy sandbox.Policy // bound
-	Allow  []string       // openings of the system call filter
-	Level  string         // least level: "", "native", "bwrap", "landlock", "seatbelt"
-	Tmp    string         // "" or "private", "host", or an absolute path
-
-	// NoCaches leaves the caches of toolchains as the policy has them. Otherwise
-	// a command gets overlays over those that belong to its workspace.
-	NoCaches bool
-
-	// NoObserver starts the command without a supervisor of its system calls.
-	NoObserver bool
-
-	// TTY, when it is not nil, gives the command a terminal of its own.
-	TTY *TTY
-
-	// Limits bounds the tree; the one of output is not looked at.
-	Limits executor.Limits
-
-	// Ready, when it is not nil, holds the command back until it is closed.
-	Ready <-chan struct{}
-}
-
-// A TTY is a terminal in place of the standard descriptors.
-type TTY struct {
-	Cols, Rows uint16
-	Stderr     bool // standard error stays what it is
-}
-
-// wait returns when the command may begin.
-func (r *Request) wait(ctx context.Context) error {
-	if r.Ready == nil {
-		return nil
-	}
-	select {
-	case <-r.Ready:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
 
 // An Aftermath is what was seen of the walls when everything was over. The zero
 // Aftermath means that nothing happened to them.
@@ -122,40 +72,17 @@ type Child interface {
 	Processes() []int
 }
 
-// A DirError is a working directory that cannot be used.
-type DirError struct {
-	Dir string
-	Err error
-}
-
-func (e *DirError) Error() string {
-	switch {
-	case errors.Is(e.Err, fs.ErrNotExist):
-		return fmt.Sprintf("the working directory %s does not exist", e.Dir)
-	case errors.Is(e.Err, syscall.ENOTDIR):
-		return fmt.Sprintf("the working directory %s is not a folder", e.Dir)
-	case errors.Is(e.Err, fs.ErrPermission):
-		return fmt.Sprintf("the working directory %s cannot be entered: permission denied", e.Dir)
+// wait returns when the command may begin.
+func wait(ctx context.Context, spec *executor.Spec) error {
+	if spec.Ready == nil {
+		return nil
 	}
-	return fmt.Sprintf("the working directory %s cannot be used: %v", e.Dir, e.Err)
-}
-
-// Unwrap gives the cause.
-func (e *DirError) Unwrap() error { return e.Err }
-
-// A RootError is a place of the policy that cannot be used.
-type RootError struct {
-	Path string
-	Why  string // the rest of a sentence that begins with the path
-	Mend string
-}
-
-func (e *RootError) Error() string {
-	s := fmt.Sprintf("%s %s", e.Path, e.Why)
-	if e.Mend != "" {
-		s += "; " + e.Mend
+	select {
+	case <-spec.Ready:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
-	return s
 }
 
 // A Check is one line of the doctor's report.
@@ -163,7 +90,7 @@ type Check struct {
 	Name   string `json:"name"`
 	OK     bool   `json:"ok"`
 	Detail string `json:"detail"`
-	Mend   string `json:"mend"`
+	Fix    string `json:"fix"`
 	Needed bool   `json:"needed"` // the default policy needs it
 }
 
@@ -171,8 +98,8 @@ type Check struct {
 type LevelCheck struct {
 	Level     string `json:"level"`
 	Available bool   `json:"available"`
-	Why       string `json:"why,omitempty"`  // why it is not available
-	Mend      string `json:"mend,omitempty"` // what would help
+	Why       string `json:"why,omitempty"` // why it is not available
+	Fix       string `json:"fix,omitempty"` // what would help
 	// The walls of the table that hold at this level on this machine, those that
 	// are missing, and those for want of which policies are refused. Never nil.
 	Holds   []string    `json:"holds"`

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -39,7 +40,7 @@ func (*Host) Doctor(ctx context.Context) []Check {
 		case err == nil:
 			c.OK, c.Detail = true, detail
 		case errors.As(err, &no):
-			c.Detail, c.Mend = no.Have, no.Hint
+			c.Detail, c.Fix = no.Have, no.Hint
 		default:
 			c.Detail = err.Error()
 		}
@@ -123,7 +124,7 @@ func (d *doctor) wholeSandbox(ctx context.Context) (string, error) {
 	}
 	script.WriteString("exit 0\n")
 	policy := sandbox.WorkspaceWrite(ws).WithEntries(sandbox.PathEntry(filepath.Join(base, "secret"), sandbox.LevelDeny))
-	c, err := d.host.Start(ctx, &Request{
+	c, err := d.host.Start(ctx, &executor.Spec{
 		Args: []string{"/bin/bash", "-c", script.String()}, Dir: ws, Env: []string{"PATH=/usr/bin:/bin"},
 		Policy: policy.Bind(sandbox.Places{Dir: ws, Workspaces: []string{ws}, SlashTmp: "/tmp"}),
 	}, null, null, null)

@@ -32,7 +32,7 @@ func (*Host) Levels(ctx context.Context) []LevelCheck {
 		if ctx.Err() != nil {
 			c.Why = "not tried: " + context.Cause(ctx).Error()
 		} else if _, err := wholeSandbox(ctx, host); err != nil {
-			c.Why, c.Mend = cause(err)
+			c.Why, c.Fix = cause(err)
 		} else {
 			c.Available = true
 		}

@@ -21,7 +21,7 @@ func (h *Host) Levels(ctx context.Context) []LevelCheck {
 	}
 	for _, c := range h.Doctor(ctx) {
 		if c.Needed && !c.OK && l.Available {
-			l.Available, l.Why, l.Mend = false, c.Detail, c.Mend
+			l.Available, l.Why, l.Fix = false, c.Detail, c.Fix
 		}
 	}
 	return []LevelCheck{l}

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/landlock"
 	"github.com/sallyport-dev/sallyport/internal/launch"
 	"github.com/sallyport-dev/sallyport/internal/plan"
@@ -39,7 +40,7 @@ func (*Host) Doctor(ctx context.Context) []Check {
 		}
 		detail, err := p.try(ctx)
 		if err != nil {
-			c.Detail, c.Mend = cause(err)
+			c.Detail, c.Fix = cause(err)
 		} else {
 			c.OK, c.Detail = true, detail
 		}
@@ -111,7 +112,7 @@ func (d *doctor) perform(ns launch.Namespaces, steps []launch.Step) error {
 	if errors.As(err, &step) && step.Index >= 0 && step.Step.Op == launch.OpExec {
 		return nil
 	}
-	return explain(&Request{Args: []string{"the probe"}}, err)
+	return explain(&executor.Spec{Args: []string{"the probe"}}, err)
 }
 
 // refusal performs steps like perform and returns what the kernel said in the end.
@@ -170,7 +171,7 @@ func (d *doctor) mountNamespace(context.Context) (string, error) {
 	case step != nil && step.Step.Op == launch.OpExec:
 		return "", &lackError{"a tree that was made read-only can still be written to", "this kernel cannot be trusted with a sandbox; use another one"}
 	}
-	return "", explain(&Request{Args: []string{"the probe"}}, err)
+	return "", explain(&executor.Spec{Args: []string{"the probe"}}, err)
 }
 
 func (d *doctor) pidNamespace(context.Context) (string, error) {
@@ -227,7 +228,7 @@ func (d *doctor) landlock(context.Context) (string, error) {
 	case step != nil && step.Step.Op == launch.OpRefuseWrite:
 		return "", &lackError{fmt.Sprintf("version %d takes rules but does not enforce them", abi), "use another kernel"}
 	}
-	return "", explain(&Request{Args: []string{"the probe"}}, err)
+	return "", explain(&executor.Spec{Args: []string{"the probe"}}, err)
 }
 
 // seccomp asks for a set-uid bit on a file without a name: without a filter
@@ -312,7 +313,7 @@ func wholeSandbox(ctx context.Context, host *Host) (string, error) {
 	}
 	defer null.Close()
 	const script = `echo >inside || exit 3; (echo >../outside) 2>/dev/null && exit 4; exit 0`
-	r := &Request{
+	r := &executor.Spec{
 		Args: []string{"/bin/sh", "-c", script}, Dir: ws, Env: []string{"PATH=/usr/bin:/bin"},
 		Policy: sandbox.WorkspaceWrite(ws).Bind(sandbox.Places{Dir: ws, Workspaces: []string{ws}, SlashTmp: "/tmp"}),
 	}

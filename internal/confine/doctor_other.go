@@ -21,7 +21,7 @@ func (h *Host) Doctor(context.Context) []Check {
 	_, err := plan.Make(h.Facts(), &plan.Request{Mode: sandbox.Managed})
 	var no *sandbox.UnsupportedError
 	if errors.As(err, &no) {
-		c.Detail, c.Mend = no.Have, no.Hint
+		c.Detail, c.Fix = no.Have, no.Hint
 	}
 	return []Check{c}
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"os"
 
+	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -20,7 +21,7 @@ func (h *Host) Doctor(ctx context.Context) []Check {
 	_, err := plan.Make(h.Facts(), &plan.Request{Mode: sandbox.Managed})
 	var no *sandbox.UnsupportedError
 	if errors.As(err, &no) {
-		whole.Detail, whole.Mend = no.Have, no.Hint
+		whole.Detail, whole.Fix = no.Have, no.Hint
 	}
 	tree := Check{Name: "process tree"}
 	switch detail, err := tryJob(ctx); {
@@ -40,7 +41,7 @@ func tryJob(ctx context.Context) (string, error) {
 	}
 	defer null.Close()
 	var host Host
-	c, err := host.Start(ctx, &Request{
+	c, err := host.Start(ctx, &executor.Spec{
 		Args: []string{"cmd.exe", "/c", "exit 7"}, Dir: os.TempDir(), Env: os.Environ(), Policy: sandbox.FullAccess(),
 	}, null, null, null)
 	if err != nil {

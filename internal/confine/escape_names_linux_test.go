@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -155,7 +156,7 @@ func TestDeniedNames(t *testing.T) {
 	})
 	t.Run("working directory", func(t *testing.T) {
 		_, err := a.run(t, &job{policy: &p, dir: a.ws + "/hidden", args: sh(`:`)})
-		var dir *DirError
+		var dir *executor.DirError
 		if !errors.As(err, &dir) || dir.Dir != a.ws+"/hidden" {
 			t.Errorf("%T %v", err, err)
 		}
@@ -298,8 +299,8 @@ func TestSwappedBeforeLaunch(t *testing.T) {
 			j := &job{policy: &p, args: sh(`echo evil >dir/evil; echo evil >canary`)}
 			j.change = func(*plan.Plan) { must(t, test.swap(a)) }
 			_, err := a.run(t, j)
-			var root *RootError
-			var dir *DirError
+			var root *executor.RootError
+			var dir *executor.DirError
 			if !errors.As(err, &root) && !errors.As(err, &dir) {
 				t.Fatalf("%T %v", err, err)
 			}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -32,7 +33,7 @@ func TestPlantedMountPoint(t *testing.T) {
 	}
 	for _, root := range []string{ws, file} {
 		p := sandbox.WorkspaceWrite(root).Bind(sandbox.Places{Dir: a.ws, SlashTmp: "/tmp"})
-		_, err := a.host.Start(t.Context(), &Request{Args: sh("true"), Dir: a.ws, Env: []string{"PATH=/usr/bin:/bin"}, Policy: p},
+		_, err := a.host.Start(t.Context(), &executor.Spec{Args: sh("true"), Dir: a.ws, Env: []string{"PATH=/usr/bin:/bin"}, Policy: p},
 			null(t), null(t), null(t))
 		if err == nil {
 			t.Errorf("%s: the command ran although its mount point leads elsewhere", root)

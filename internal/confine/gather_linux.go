@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/launch"
 	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/internal/repo"
@@ -105,9 +106,9 @@ func (g *gathering) root(w sandbox.PathRule) error {
 			if w.SkipMissing {
 				return nil
 			}
-			return &RootError{Path: w.Path, Why: "does not exist, so it cannot be a writable root", Mend: "create it first, or leave it out"}
+			return &executor.RootError{Path: w.Path, Why: "does not exist, so it cannot be a writable root", Fix: "create it first, or leave it out"}
 		}
-		return &RootError{Path: w.Path, Why: "cannot be a writable root: " + reason(err)}
+		return &executor.RootError{Path: w.Path, Why: "cannot be a writable root: " + reason(err)}
 	}
 	if link, ok := g.crosses(w.Path, real); ok {
 		return &sandbox.UnsupportedError{
@@ -118,10 +119,10 @@ func (g *gathering) root(w sandbox.PathRule) error {
 	}
 	spot, err := look(real)
 	if err != nil {
-		return &RootError{Path: w.Path, Why: "cannot be a writable root: " + reason(err)}
+		return &executor.RootError{Path: w.Path, Why: "cannot be a writable root: " + reason(err)}
 	}
 	if spot.Kind == plan.KindOther {
-		return &RootError{Path: w.Path, Why: "cannot be a writable root: it is neither a folder nor a regular file"}
+		return &executor.RootError{Path: w.Path, Why: "cannot be a writable root: it is neither a folder nor a regular file"}
 	}
 	g.roots = append(g.roots, real)
 	g.add(plan.Rule{Spot: spot, Level: sandbox.LevelWrite, Why: "writable"})
@@ -189,7 +190,7 @@ func (g *gathering) carve(name string, level sandbox.Level, why string) error {
 		return nil
 	}
 	if err != nil {
-		return &RootError{Path: name, Why: "cannot be looked at: " + reason(err), Mend: "the sandbox must know what stands there to protect it"}
+		return &executor.RootError{Path: name, Why: "cannot be looked at: " + reason(err), Fix: "the sandbox must know what stands there to protect it"}
 	}
 	if link, ok := g.crosses(name, real); ok {
 		return &sandbox.UnsupportedError{
@@ -200,7 +201,7 @@ func (g *gathering) carve(name string, level sandbox.Level, why string) error {
 	}
 	spot, err := look(real)
 	if err != nil {
-		return &RootError{Path: name, Why: "cannot be looked at: " + reason(err)}
+		return &executor.RootError{Path: name, Why: "cannot be looked at: " + reason(err)}
 	}
 	g.add(plan.Rule{Spot: spot, Level: level, Why: why, Auto: level == sandbox.LevelRead && why != "policy"})
 	return nil
@@ -220,11 +221,11 @@ func (g *gathering) glob(pattern string, depth int) error {
 			if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 				return nil // what we cannot see, the command cannot see either
 			}
-			return &RootError{Path: name, Why: "cannot be searched for " + pattern + ": " + reason(err)}
+			return &executor.RootError{Path: name, Why: "cannot be searched for " + pattern + ": " + reason(err)}
 		}
 		if m.Match(name) {
 			if found++; found > maxMatches {
-				return &RootError{Path: pattern, Why: fmt.Sprintf("matches more than %d files", maxMatches), Mend: "deny the folder that holds them instead"}
+				return &executor.RootError{Path: pattern, Why: fmt.Sprintf("matches more than %d files", maxMatches), Fix: "deny the folder that holds them instead"}
 			}
 			if err := g.match(name, d); err != nil {
 				return err
@@ -251,7 +252,7 @@ func (g *gathering) match(name string, d fs.DirEntry) error {
 	}
 	spot, err := look(real)
 	if err != nil {
-		return &RootError{Path: real, Why: "cannot be looked at: " + reason(err)}
+		return &executor.RootError{Path: real, Why: "cannot be looked at: " + reason(err)}
 	}
 	g.add(plan.Rule{Spot: spot, Level: sandbox.LevelDeny, Why: "target of a link that a deny pattern matches"})
 	return nil

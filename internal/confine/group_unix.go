@@ -14,7 +14,7 @@ import (
 	"github.com/sallyport-dev/sallyport/executor"
 )
 
-func find(r *Request) (string, error) { return lookup(r.Args[0], r.Dir, r.Env) }
+func find(r *executor.Spec) (string, error) { return lookup(r.Args[0], r.Dir, r.Env) }
 
 // A group is a command in a process group of its own.
 type group struct {
@@ -24,7 +24,7 @@ type group struct {
 
 // startGroup starts a command as the leader of a session, and so of a process
 // group. The session has no terminal, so none can be typed into.
-func startGroup(r *Request, cmd *exec.Cmd, s executor.Sandbox) (Child, error) {
+func startGroup(r *executor.Spec, cmd *exec.Cmd, s executor.Sandbox) (Child, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
 		return nil, startError(r.Args[0], err)

@@ -75,11 +75,11 @@ func seatbeltMissing() *plan.Missing {
 }
 
 // Plan looks at the files that a request names and plans the launch.
-func (h *Host) Plan(r *Request) (*plan.Plan, error) {
-	if err := r.check(); err != nil {
+func (h *Host) Plan(r *executor.Spec) (*plan.Plan, error) {
+	if err := check(r); err != nil {
 		return nil, err
 	}
-	pr, err := r.request()
+	pr, err := request(r)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +93,7 @@ func (h *Host) Plan(r *Request) (*plan.Plan, error) {
 }
 
 // confined adds what a sandbox needs to know.
-func (h *Host) confined(r *Request, pr *plan.Request) error {
+func (h *Host) confined(r *executor.Spec, pr *plan.Request) error {
 	switch r.Level {
 	case "", "landlock", plan.LevelSeatbelt:
 	case "native", "bwrap":
@@ -101,7 +101,7 @@ func (h *Host) confined(r *Request, pr *plan.Request) error {
 			Need: "the level " + r.Level, Have: "macOS has no process and network namespaces", Hint: "leave the level out, or run it on Linux",
 		}
 	default:
-		return &RootError{Path: r.Level, Why: "is not a sandbox level", Mend: "use " + plan.LevelSeatbelt}
+		return &executor.RootError{Path: r.Level, Why: "is not a sandbox level", Fix: "use " + plan.LevelSeatbelt}
 	}
 	if m := h.Facts().Missing; len(m) > 0 { // before anything is made
 		return &sandbox.UnsupportedError{Need: m[0].Need, Have: m[0].Have, Hint: m[0].Hint}
@@ -137,11 +137,11 @@ func (h *Host) tmpFor(want string, pr *plan.Request) (*plan.Tmp, error) {
 	case filepath.IsAbs(want):
 		real := realPath(want)
 		if st, err := os.Lstat(real); err != nil || !st.IsDir() {
-			return nil, &RootError{Path: want, Why: "cannot take the place of /tmp, because it is not a folder", Mend: "create it first"}
+			return nil, &executor.RootError{Path: want, Why: "cannot take the place of /tmp, because it is not a folder", Fix: "create it first"}
 		}
 		return &plan.Tmp{At: at, Source: plan.Spot{Path: real, Kind: plan.KindFolder}}, nil
 	default:
-		return nil, &RootError{Path: want, Why: "cannot take the place of /tmp", Mend: "use private, host, or an absolute path"}
+		return nil, &executor.RootError{Path: want, Why: "cannot take the place of /tmp", Fix: "use private, host, or an absolute path"}
 	}
 	state, dir, err := h.private()
 	if err != nil {
@@ -180,7 +180,7 @@ func (h *Host) private() (state, dir string, err error) {
 // the command's own; they stay the caller's to close. With a sandbox, Start
 // returns when sandbox-exec has been executed; what it cannot do it says on
 // the command's standard error.
-func (h *Host) Start(ctx context.Context, r *Request, stdin, stdout, stderr *os.File) (Child, error) {
+func (h *Host) Start(ctx context.Context, r *executor.Spec, stdin, stdout, stderr *os.File) (Child, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -194,7 +194,7 @@ func (h *Host) Start(ctx context.Context, r *Request, stdin, stdout, stderr *os.
 	if err != nil {
 		return nil, err
 	}
-	if err := r.wait(ctx); err != nil {
+	if err := wait(ctx, r); err != nil {
 		return nil, err
 	}
 	cmd := &exec.Cmd{Path: p.Exec.Path, Args: p.Exec.Args, Env: p.Exec.Env, Dir: p.Exec.Dir, Stdin: stdin, Stdout: stdout, Stderr: stderr}

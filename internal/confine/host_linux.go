@@ -14,10 +14,10 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/guard"
 	"github.com/sallyport-dev/sallyport/internal/launch"
 	"github.com/sallyport-dev/sallyport/internal/plan"
@@ -79,13 +79,13 @@ func (h *Host) Facts() *plan.Host {
 // coming into being. In the state folder it makes the private /tmp and the layers
 // of caches, and notes which folders were searched for repositories; a request
 // has its layers until it is planned again, or started and over.
-func (h *Host) Plan(r *Request, stdio [3]*os.File) (*plan.Plan, error) {
+func (h *Host) Plan(r *executor.Spec, stdio [3]*os.File) (*plan.Plan, error) {
 	return h.plan(r, stdio, nil, nil)
 }
 
 // plan plans the launch, with names claimed in keep unless that is nil, and without
 // the levels that the caller has found out about.
-func (h *Host) plan(r *Request, stdio [3]*os.File, keep *keeping, lacks map[string]*sandbox.UnsupportedError) (*plan.Plan, error) {
+func (h *Host) plan(r *executor.Spec, stdio [3]*os.File, keep *keeping, lacks map[string]*sandbox.UnsupportedError) (*plan.Plan, error) {
 	if len(r.Args) == 0 {
 		return nil, fmt.Errorf("command args are empty")
 	}
@@ -95,9 +95,9 @@ func (h *Host) plan(r *Request, stdio [3]*os.File, keep *keeping, lacks map[stri
 		}
 	}
 	if st, err := os.Stat(r.Dir); err != nil {
-		return nil, &DirError{Dir: r.Dir, Err: err}
+		return nil, &executor.DirError{Dir: r.Dir, Err: err}
 	} else if !st.IsDir() {
-		return nil, &DirError{Dir: r.Dir, Err: syscall.ENOTDIR}
+		return nil, &executor.DirError{Dir: r.Dir, Err: executor.ErrNotDir}
 	}
 	program, err := lookup(r.Args[0], r.Dir, r.Env)
 	if err != nil {
@@ -108,8 +108,9 @@ func (h *Host) plan(r *Request, stdio [3]*os.File, keep *keeping, lacks map[stri
 		Program: program, Argv: slices.Clone(r.Args), Env: r.Env, Dir: r.Dir,
 		Limits: limits(),
 	}
-	if t := r.TTY; t != nil {
-		pr.TTY = &plan.TTY{Window: launch.Window{Cols: t.Cols, Rows: t.Rows}, Stderr: t.Stderr}
+	if r.TTY != nil {
+		size := r.TTY.OrUsual()
+		pr.TTY = &plan.TTY{Window: launch.Window{Cols: size.Cols, Rows: size.Rows}, Stderr: r.Stderr != nil}
 	}
 	if r.Arg0 != "" {
 		pr.Argv[0] = r.Arg0
@@ -118,7 +119,7 @@ func (h *Host) plan(r *Request, stdio [3]*os.File, keep *keeping, lacks map[stri
 	if pr.Mode == sandbox.Managed {
 		reopen := h.reopens(lacks)
 		for i, f := range stdio {
-			if r.TTY != nil && (i < 2 || !r.TTY.Stderr) {
+			if r.TTY != nil && (i < 2 || r.Stderr == nil) {
 				continue // the terminal takes its place
 			}
 			if pr.Stdio[i], err = describe(i, f, reopen); err != nil {
@@ -149,7 +150,7 @@ func (h *Host) plan(r *Request, stdio [3]*os.File, keep *keeping, lacks map[stri
 
 // confined adds what a sandbox needs to know. Whether something can be mounted
 // decides how missing names are kept from coming into being.
-func (h *Host) confined(r *Request, pr *plan.Request, keep *keeping, mounts bool) error {
+func (h *Host) confined(r *executor.Spec, pr *plan.Request, keep *keeping, mounts bool) error {
 	res, err := r.Policy.Resolve()
 	if err != nil {
 		return err
@@ -198,7 +199,7 @@ func (h *Host) confined(r *Request, pr *plan.Request, keep *keeping, mounts bool
 
 // collect finds out what stands at the places of a policy. Those in present are
 // known not to be placeholders.
-func (h *Host) collect(r *Request, pr *plan.Request, res *sandbox.Resolved, present []string, mounts bool) (*gathering, error) {
+func (h *Host) collect(r *executor.Spec, pr *plan.Request, res *sandbox.Resolved, present []string, mounts bool) (*gathering, error) {
 	g, err := gather(res)
 	if err != nil {
 		return nil, err
@@ -278,11 +279,11 @@ func (h *Host) tmpFor(want string, g *gathering) (*plan.Tmp, error) {
 	case filepath.IsAbs(want):
 		spot, err := look(realPath(want))
 		if err != nil || spot.Kind != plan.KindFolder {
-			return nil, &RootError{Path: want, Why: "cannot stand at /tmp, because it is not a folder", Mend: "create it first"}
+			return nil, &executor.RootError{Path: want, Why: "cannot stand at /tmp, because it is not a folder", Fix: "create it first"}
 		}
 		return &plan.Tmp{At: at, Source: spot, Asked: true}, nil
 	default:
-		return nil, &RootError{Path: want, Why: "cannot stand at /tmp", Mend: "use private, host, or an absolute path"}
+		return nil, &executor.RootError{Path: want, Why: "cannot stand at /tmp", Fix: "use private, host, or an absolute path"}
 	}
 	source, err := look(dir)
 	if err != nil {
@@ -343,7 +344,7 @@ func (h *Host) namespaces() error {
 	if !errors.As(err, &step) || step.Step.Op == launch.OpExec {
 		return nil
 	}
-	return explain(&Request{Args: []string{"/"}}, err)
+	return explain(&executor.Spec{Args: []string{"/"}}, err)
 }
 
 // filter returns the compiled system call filter of a level for a set of openings.
@@ -379,7 +380,7 @@ func (h *Host) filter(level string, allow []string, hostNetwork bool, see observ
 // Start plans a request and performs the plan. The three descriptors become
 // the command's own; they stay the caller's to close. Start returns when the
 // program has been executed.
-func (h *Host) Start(ctx context.Context, r *Request, stdin, stdout, stderr *os.File) (Child, error) {
+func (h *Host) Start(ctx context.Context, r *executor.Spec, stdin, stdout, stderr *os.File) (Child, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -391,9 +392,9 @@ func (h *Host) Start(ctx context.Context, r *Request, stdin, stdout, stderr *os.
 func makePoints(points []plan.Point) error {
 	for _, p := range points {
 		if err := makePoint(p); err != nil {
-			return &RootError{
+			return &executor.RootError{
 				Path: p.Path, Why: "cannot be made as a mount point in the private /tmp: " + reason(err),
-				Mend: "an earlier command may have put something else there; use a new Runner, or a workspace outside of /tmp",
+				Fix: "an earlier command may have put something else there; use a new Runner, or a workspace outside of /tmp",
 			}
 		}
 	}

@@ -30,7 +30,7 @@ func (h *Host) Facts() *plan.Host {
 }
 
 // Start starts a command with full access, or refuses.
-func (h *Host) Start(ctx context.Context, r *Request, stdin, stdout, stderr *os.File) (Child, error) {
+func (h *Host) Start(ctx context.Context, r *executor.Spec, stdin, stdout, stderr *os.File) (Child, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -40,19 +40,19 @@ func (h *Host) Start(ctx context.Context, r *Request, stdin, stdout, stderr *os.
 	if closed {
 		return nil, errClosed
 	}
-	if err := r.check(); err != nil {
+	if err := check(r); err != nil {
 		return nil, err
 	}
 	if r.Policy.Mode() == sandbox.Managed {
 		_, err := plan.Make(h.Facts(), &plan.Request{Mode: r.Policy.Mode()})
 		return nil, err
 	}
-	pr, err := r.request()
+	pr, err := request(r)
 	if err != nil {
 		return nil, err
 	}
 	cmd := &exec.Cmd{Path: pr.Program, Args: pr.Argv, Env: r.Env, Dir: r.Dir, Stdin: stdin, Stdout: stdout, Stderr: stderr}
-	if err := r.wait(ctx); err != nil {
+	if err := wait(ctx, r); err != nil {
 		return nil, err
 	}
 	return startGroup(r, cmd, executor.Sandbox{

@@ -32,7 +32,7 @@ func (h *Host) Facts() *plan.Host {
 }
 
 // find leaves the rules of PATHEXT to package os/exec.
-func find(r *Request) (string, error) {
+func find(r *executor.Spec) (string, error) {
 	p, err := exec.LookPath(r.Args[0])
 	if err != nil {
 		return "", startError(r.Args[0], os.ErrNotExist)
@@ -41,8 +41,8 @@ func find(r *Request) (string, error) {
 }
 
 // Plan plans the launch of a request, or says what is missing for its policy.
-func (h *Host) Plan(r *Request) (*plan.Plan, error) {
-	if err := r.check(); err != nil {
+func (h *Host) Plan(r *executor.Spec) (*plan.Plan, error) {
+	if err := check(r); err != nil {
 		return nil, err
 	}
 	pr := &plan.Request{Mode: r.Policy.Mode(), Network: r.Policy.Network()}
@@ -61,7 +61,7 @@ func (h *Host) Plan(r *Request) (*plan.Plan, error) {
 		}
 		return plan.Make(h.Facts(), pr)
 	}
-	pr, err := r.request()
+	pr, err := request(r)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func (h *Host) Plan(r *Request) (*plan.Plan, error) {
 }
 
 // Start starts a command in a job of its own, or refuses.
-func (h *Host) Start(ctx context.Context, r *Request, stdin, stdout, stderr *os.File) (Child, error) {
+func (h *Host) Start(ctx context.Context, r *executor.Spec, stdin, stdout, stderr *os.File) (Child, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -83,7 +83,7 @@ func (h *Host) Start(ctx context.Context, r *Request, stdin, stdout, stderr *os.
 	if err != nil {
 		return nil, err
 	}
-	if err := r.wait(ctx); err != nil {
+	if err := wait(ctx, r); err != nil {
 		return nil, err
 	}
 	// The group keeps the console's Ctrl-C from the command, and is what a

@@ -40,12 +40,12 @@ func cannotRun(err error) bool {
 }
 
 func badDir(err error) bool {
-	var e *DirError
+	var e *executor.DirError
 	return errors.As(err, &e)
 }
 
 func badRoot(err error) bool {
-	var e *RootError
+	var e *executor.RootError
 	return errors.As(err, &e)
 }
 

@@ -35,7 +35,7 @@ const jobKey = 1
 
 // startInJob starts a command that was asked to begin suspended, puts it into a
 // job and lets it run.
-func startInJob(r *Request, cmd *exec.Cmd, s executor.Sandbox) (Child, error) {
+func startInJob(r *executor.Spec, cmd *exec.Cmd, s executor.Sandbox) (Child, error) {
 	j := &job{cmd: cmd, sandbox: s}
 	if err := j.make(); err != nil {
 		return nil, fmt.Errorf("confine: a job object for the command cannot be made: %w", errors.Join(err, j.closeHandles()))

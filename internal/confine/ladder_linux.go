@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/launch"
 	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -31,7 +32,7 @@ func rungs(least string) ([]string, error) {
 	case plan.LevelLandlock:
 		return all, nil
 	}
-	return nil, &RootError{Path: least, Why: "is not a sandbox level", Mend: "use native, bwrap or landlock"}
+	return nil, &executor.RootError{Path: least, Why: "is not a sandbox level", Fix: "use native, bwrap or landlock"}
 }
 
 // A refusal says why a level was not taken.
@@ -43,7 +44,7 @@ type refusal struct {
 // choose plans at the best level that can be had. A level is passed over only
 // where this host lacks it; what the best one of this host cannot do for the
 // policy is refused.
-func (h *Host) choose(r *Request, pr *plan.Request, lacks map[string]*sandbox.UnsupportedError) (*plan.Plan, error) {
+func (h *Host) choose(r *executor.Spec, pr *plan.Request, lacks map[string]*sandbox.UnsupportedError) (*plan.Plan, error) {
 	if pr.Mode != sandbox.Managed {
 		return plan.Make(h.Facts(), pr)
 	}
@@ -146,7 +147,7 @@ func (h *Host) refused(tried []refusal, pr *plan.Request) error {
 
 // first is the best level that nothing is known against, of those that are
 // accepted; the least one when something is known against each.
-func (h *Host) first(r *Request, lacks map[string]*sandbox.UnsupportedError) (string, error) {
+func (h *Host) first(r *executor.Spec, lacks map[string]*sandbox.UnsupportedError) (string, error) {
 	levels, err := rungs(r.Level)
 	if err != nil {
 		return "", err
@@ -165,7 +166,7 @@ func (h *Host) first(r *Request, lacks map[string]*sandbox.UnsupportedError) (st
 // descend starts a request at the best level that works, with a function that may
 // change the plan, or nil. What a launch at one level tells about the host is
 // remembered.
-func (h *Host) descend(ctx context.Context, r *Request, change func(*plan.Plan), stdin, stdout, stderr *os.File) (Child, error) {
+func (h *Host) descend(ctx context.Context, r *executor.Spec, change func(*plan.Plan), stdin, stdout, stderr *os.File) (Child, error) {
 	h.Begin(r.Policy)
 	lacks := make(map[string]*sandbox.UnsupportedError)
 	const tries = 8
@@ -200,7 +201,7 @@ func vanished(err error) bool {
 var errPlanAgain = errors.New("confine: this machine refused a part of the plan; the next plan does without it")
 
 // try plans and starts once.
-func (h *Host) try(ctx context.Context, r *Request, lacks map[string]*sandbox.UnsupportedError, change func(*plan.Plan), stdin, stdout, stderr *os.File) (Child, error) {
+func (h *Host) try(ctx context.Context, r *executor.Spec, lacks map[string]*sandbox.UnsupportedError, change func(*plan.Plan), stdin, stdout, stderr *os.File) (Child, error) {
 	keep, bounds := &keeping{}, h.bound(r)
 	var head *headStart
 	if change == nil { // else nobody knows what the first task may do
@@ -248,7 +249,7 @@ func (h *Host) try(ctx context.Context, r *Request, lacks map[string]*sandbox.Un
 
 // learn keeps what a failed launch tells about the host, and returns errPlanAgain
 // where that makes another plan possible.
-func (h *Host) learn(r *Request, p *plan.Plan, lacks map[string]*sandbox.UnsupportedError, err error) error {
+func (h *Host) learn(r *executor.Spec, p *plan.Plan, lacks map[string]*sandbox.UnsupportedError, err error) error {
 	if h.withoutOverlay(err) || h.withoutObserver(err) {
 		return errPlanAgain
 	}

@@ -370,7 +370,7 @@ func TestHeadStartsEnd(t *testing.T) {
 		}
 		ready := make(chan struct{})
 		over := make(chan error, 1)
-		go func() { over <- a.host.waitWith(t.Context(), &headStart{head: head}, &Request{Ready: ready}) }()
+		go func() { over <- a.host.waitWith(t.Context(), &headStart{head: head}, &executor.Spec{Ready: ready}) }()
 		for len(children()) > 0 {
 			runtime.Gosched()
 		}
@@ -405,7 +405,7 @@ func TestHeadStartsEnd(t *testing.T) {
 }
 
 // started runs a command that has nothing to say to its end.
-func started(a *arena, r *Request) error {
+func started(a *arena, r *executor.Spec) error {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return err

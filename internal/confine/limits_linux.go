@@ -84,7 +84,7 @@ func (b *bounds) others() int {
 }
 
 // bound begins to make what holds the limits of a request; settle waits for it.
-func (h *Host) bound(r *Request) *bounds {
+func (h *Host) bound(r *executor.Spec) *bounds {
 	b := &bounds{want: r.Limits, host: &h.groups}
 	if b.want.Memory > 0 || b.want.CPUs > 0 || b.want.PIDs > 0 {
 		b.made = make(chan madeGroup, 1)

@@ -30,7 +30,7 @@ const maxInterpreters = 5
 // listed adds what folders of ours that stand over the host's need to be of use:
 // the symbolic links on the way to what the policy lists, and, where it lists all
 // that is visible, the places without which the command could not start.
-func listed(res *sandbox.Resolved, r *Request, pr *plan.Request) {
+func listed(res *sandbox.Resolved, r *executor.Spec, pr *plan.Request) {
 	links := map[string]bool{}
 	add := func(name string) {
 		if real, err := evalSymlinks(name); err == nil && real == filepath.Clean(name) {
@@ -73,7 +73,7 @@ func (g *gathering) aboutRoot() error {
 	if _, ok := g.rules["/"]; !ok {
 		return nil
 	}
-	return &RootError{Path: "/", Why: "is where a path of the policy leads by a symbolic link", Mend: "name the folder that is meant"}
+	return &executor.RootError{Path: "/", Why: "is where a path of the policy leads by a symbolic link", Fix: "name the folder that is meant"}
 }
 
 // walk lists the symbolic links on the way to a path, in the order in which the
@@ -185,15 +185,15 @@ func loader(f io.ReaderAt, head []byte) string {
 
 // hidden gives an error about what a command does not see the type that says
 // which part of the request it is about.
-func hidden(r *Request, err error) error {
+func hidden(r *executor.Spec, err error) error {
 	var h *sandbox.HiddenError
 	switch {
 	case !errors.As(err, &h):
 		return err
 	case h.What == "the working directory":
-		return &DirError{Dir: r.Dir, Err: h}
+		return &executor.DirError{Dir: r.Dir, Err: h}
 	case strings.HasPrefix(h.What, "standard "):
-		return &RootError{Path: h.Path, Why: "is " + strings.TrimSuffix(h.What, ", the folder") + ", and a folder that the command does not see", Mend: "pass a file or a pipe, or show it with --ro"}
+		return &executor.RootError{Path: h.Path, Why: "is " + strings.TrimSuffix(h.What, ", the folder") + ", and a folder that the command does not see", Fix: "pass a file or a pipe, or show it with --ro"}
 	}
 	return &executor.StartError{Program: r.Args[0], Err: fmt.Errorf("%s: cannot be run: %w", r.Args[0], h)}
 }

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/internal/repo"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -84,7 +85,7 @@ func (n *naming) add(name string, level sandbox.Level, why string) error {
 	}
 	kind, err := kindOf(name)
 	if err != nil {
-		return &RootError{Path: name, Why: "cannot be looked at: " + plainReason(err), Mend: "the sandbox must know what stands there to protect it"}
+		return &executor.RootError{Path: name, Why: "cannot be looked at: " + plainReason(err), Fix: "the sandbox must know what stands there to protect it"}
 	}
 	n.rules[name] = plan.Rule{Spot: plan.Spot{Path: name, Kind: kind}, Level: level, Why: why}
 	return nil
@@ -192,7 +193,7 @@ func (n *naming) inRoot(name string) bool {
 func (n *naming) root(w sandbox.PathRule) error {
 	real, link, err := n.resolve(w.Path)
 	if err != nil {
-		return &RootError{Path: w.Path, Why: "cannot be a writable root: " + plainReason(err)}
+		return &executor.RootError{Path: w.Path, Why: "cannot be a writable root: " + plainReason(err)}
 	}
 	if link != "" {
 		return &sandbox.UnsupportedError{
@@ -203,13 +204,13 @@ func (n *naming) root(w sandbox.PathRule) error {
 	}
 	switch kind, err := kindOf(real); {
 	case err != nil:
-		return &RootError{Path: w.Path, Why: "cannot be a writable root: " + plainReason(err)}
+		return &executor.RootError{Path: w.Path, Why: "cannot be a writable root: " + plainReason(err)}
 	case kind == plan.KindMissing && w.SkipMissing:
 		return nil
 	case kind == plan.KindMissing:
-		return &RootError{Path: w.Path, Why: "does not exist, so it cannot be a writable root", Mend: "create it first, or leave it out"}
+		return &executor.RootError{Path: w.Path, Why: "does not exist, so it cannot be a writable root", Fix: "create it first, or leave it out"}
 	case kind == plan.KindOther:
-		return &RootError{Path: w.Path, Why: "cannot be a writable root: it is neither a folder nor a regular file"}
+		return &executor.RootError{Path: w.Path, Why: "cannot be a writable root: it is neither a folder nor a regular file"}
 	}
 	n.roots = append(n.roots, real)
 	n.show(sandbox.LevelWrite)
@@ -221,7 +222,7 @@ func (n *naming) root(w sandbox.PathRule) error {
 func (n *naming) carve(name string, level sandbox.Level, why string) error {
 	real, link, err := n.resolve(name)
 	if err != nil {
-		return &RootError{Path: name, Why: "cannot be looked at: " + plainReason(err), Mend: "the sandbox must know what stands there to protect it"}
+		return &executor.RootError{Path: name, Why: "cannot be looked at: " + plainReason(err), Fix: "the sandbox must know what stands there to protect it"}
 	}
 	if link != "" {
 		return &sandbox.UnsupportedError{
@@ -245,7 +246,7 @@ func (n *naming) show(level sandbox.Level) {
 func (n *naming) protect(name string) error {
 	dir, _, err := n.resolve(filepath.Dir(name))
 	if err != nil {
-		return &RootError{Path: name, Why: "cannot be looked at: " + plainReason(err)}
+		return &executor.RootError{Path: name, Why: "cannot be looked at: " + plainReason(err)}
 	}
 	real := filepath.Join(dir, filepath.Base(name))
 	st, err := os.Lstat(real)
@@ -295,7 +296,7 @@ func (n *naming) glob(pattern string, depth int) error {
 	}
 	base, link, err := n.resolve(g.Base())
 	if err != nil {
-		return &RootError{Path: g.Base(), Why: "cannot be looked at: " + plainReason(err)}
+		return &executor.RootError{Path: g.Base(), Why: "cannot be looked at: " + plainReason(err)}
 	}
 	if link != "" {
 		return &sandbox.UnsupportedError{
@@ -310,7 +311,7 @@ func (n *naming) glob(pattern string, depth int) error {
 		case err != nil && (isMissing(err) || errors.Is(err, fs.ErrPermission)):
 			return nil // what we cannot see, the command cannot see either
 		case err != nil:
-			return &RootError{Path: name, Why: "cannot be searched for " + pattern + ": " + plainReason(err)}
+			return &executor.RootError{Path: name, Why: "cannot be searched for " + pattern + ": " + plainReason(err)}
 		case !ok:
 		case d.Type()&fs.ModeSymlink != 0 && g.Match(g.Base()+below):
 			target, _, err := n.resolve(name)

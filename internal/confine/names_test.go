@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -182,7 +183,7 @@ func isUnsupported(err error) bool {
 }
 
 func isRootError(err error) bool {
-	var no *RootError
+	var no *executor.RootError
 	return errors.As(err, &no)
 }
 

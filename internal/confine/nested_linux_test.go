@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/seccomp"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -142,7 +143,7 @@ func nestedStart(host *Host, kv map[string]string) (*nestedResult, error) {
 		return nil, err
 	}
 	defer null.Close()
-	r := &Request{
+	r := &executor.Spec{
 		Args: sh(`echo x >inside || exit 3; (echo x >"$1/outside") 2>/dev/null && exit 4; (echo x >/etc/sallyport-test) 2>/dev/null && exit 5; exit 0`, kv["out"]),
 		Dir:  kv["ws"], Env: []string{"PATH=/usr/bin:/bin"}, Level: kv["level"], Policy: bind(sandbox.WorkspaceWrite(kv["ws"]), kv["ws"]),
 	}

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/launch"
 	"github.com/sallyport-dev/sallyport/internal/notify"
 	"github.com/sallyport-dev/sallyport/internal/plan"
@@ -32,7 +33,7 @@ const (
 
 // observes decides how a request is observed at a level. Bubblewrap installs filters
 // without listeners only.
-func (h *Host) observes(r *Request, level string) observing {
+func (h *Host) observes(r *executor.Spec, level string) observing {
 	h.mu.Lock()
 	blind := h.blind
 	h.mu.Unlock()
@@ -73,7 +74,7 @@ func (h *Host) withoutObserver(err error) bool {
 
 // blindness says what is weaker for want of an observer that the level usually has;
 // empty when nothing is.
-func (h *Host) blindness(r *Request, p *plan.Plan) string {
+func (h *Host) blindness(r *executor.Spec, p *plan.Plan) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if r.NoObserver || h.blind == "" || p.Observe || p.Level != plan.LevelNative && p.Level != plan.LevelLandlock {
@@ -90,7 +91,7 @@ type watching struct {
 
 // observe begins to wait for the listener of a plan. It returns nil for a plan that
 // hands none out.
-func (h *Host) observe(r *Request, p *plan.Plan, keep *keeping) (*watching, error) {
+func (h *Host) observe(r *executor.Spec, p *plan.Plan, keep *keeping) (*watching, error) {
 	if !p.Observe {
 		return nil, nil //nolint:nilnil // nil watches nothing
 	}

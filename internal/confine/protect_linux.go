@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/guard"
 	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/internal/repo"
@@ -154,7 +155,7 @@ func (g *gathering) protect(real string) error {
 		return nil
 	}
 	if err != nil {
-		return &RootError{Path: real, Why: "cannot be looked at: " + reason(err)}
+		return &executor.RootError{Path: real, Why: "cannot be looked at: " + reason(err)}
 	}
 	if sys, ok := st.Sys().(*syscall.Stat_t); ok && g.placeholder(real, sys) {
 		g.claim(claim{Want: guard.Want{Path: real, Placeholder: true, Why: whyName}})
@@ -195,7 +196,7 @@ func (g *gathering) workspace(root string) error {
 	case err == nil:
 		return g.repository(root, true)
 	case !errors.Is(err, fs.ErrNotExist):
-		return &RootError{Path: link, Why: "cannot be looked at: " + reason(err)}
+		return &executor.RootError{Path: link, Why: "cannot be looked at: " + reason(err)}
 	}
 	if r, err := repo.Open(root); r != nil || err != nil {
 		return g.repository(root, true) // a bare one
@@ -373,7 +374,7 @@ func (g *gathering) grant(r *repo.Repository, paths []repo.Path) error {
 		}
 		spot, err := look(dir)
 		if err != nil {
-			return &RootError{Path: dir, Why: "cannot be looked at: " + reason(err)}
+			return &executor.RootError{Path: dir, Why: "cannot be looked at: " + reason(err)}
 		}
 		g.rules[dir] = plan.Rule{Spot: spot, Level: sandbox.LevelWrite, Why: whyGrant}
 		g.roots = append(g.roots, dir)
@@ -485,7 +486,7 @@ func (g *gathering) pin() error {
 			}
 			spot, err := look(at)
 			if err != nil {
-				return &RootError{Path: at, Why: "cannot be looked at: " + reason(err)}
+				return &executor.RootError{Path: at, Why: "cannot be looked at: " + reason(err)}
 			}
 			g.rules[at] = plan.Rule{Spot: spot, Level: sandbox.LevelWrite, Pin: true, Why: "stays where it is: " + strings.TrimPrefix(name, at+"/") + " is in it"}
 		}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"sync"
 
+	"github.com/sallyport-dev/sallyport/executor"
 	"golang.org/x/sys/unix"
 )
 
@@ -44,9 +45,9 @@ func newPumps(files [3]*os.File) (_ *pumps, ends [3]*os.File, err error) {
 			continue
 		case unix.S_IFREG, unix.S_IFCHR:
 		default:
-			return nil, ends, &RootError{
+			return nil, ends, &executor.RootError{
 				Path: fmt.Sprintf("standard descriptor %d", i), Why: "is neither a file, a terminal, a pipe nor a socket, and cannot be handed over at the bwrap level",
-				Mend: "pass it through a pipe",
+				Fix: "pass it through a pipe",
 			}
 		}
 		if i == 2 && ends[1] != files[1] && ids[1].Dev == ids[2].Dev && ids[1].Ino == ids[2].Ino {

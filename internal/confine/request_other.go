@@ -11,7 +11,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/plan"
@@ -19,7 +18,7 @@ import (
 )
 
 // check refuses what no system can start.
-func (r *Request) check() error {
+func check(r *executor.Spec) error {
 	if len(r.Args) == 0 {
 		return errors.New("command args are empty")
 	}
@@ -29,9 +28,9 @@ func (r *Request) check() error {
 		}
 	}
 	if st, err := os.Stat(r.Dir); err != nil {
-		return &DirError{Dir: r.Dir, Err: err}
+		return &executor.DirError{Dir: r.Dir, Err: err}
 	} else if !st.IsDir() {
-		return &DirError{Dir: r.Dir, Err: syscall.ENOTDIR}
+		return &executor.DirError{Dir: r.Dir, Err: executor.ErrNotDir}
 	}
 	if r.TTY != nil {
 		return &sandbox.UnsupportedError{
@@ -39,12 +38,12 @@ func (r *Request) check() error {
 			Hint: "run it without one, or on Linux",
 		}
 	}
-	return r.unlimited()
+	return unlimited(r)
 }
 
 // unlimited refuses limits on this system, where nothing is built that holds them
 // over a whole tree.
-func (r *Request) unlimited() error {
+func unlimited(r *executor.Spec) error {
 	for _, l := range []struct {
 		name string
 		set  bool
@@ -63,7 +62,7 @@ func (r *Request) unlimited() error {
 }
 
 // request is what a plan needs to know whatever the policy.
-func (r *Request) request() (*plan.Request, error) {
+func request(r *executor.Spec) (*plan.Request, error) {
 	program, err := find(r)
 	if err != nil {
 		return nil, err

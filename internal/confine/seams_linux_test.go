@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/guard"
 	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
@@ -289,7 +290,7 @@ func TestForeignFolder(t *testing.T) {
 		}
 		j.policy = &p
 		_, err := a.run(t, j)
-		var about *RootError
+		var about *executor.RootError
 		if !errors.As(err, &about) || about.Path != dir {
 			t.Errorf("denied %v: %v", deny, err)
 		}
@@ -393,8 +394,8 @@ func TestDenyPatternLimit(t *testing.T) {
 		return &p
 	}
 	_, err := a.run(t, &job{policy: deny("/**/*.key"), args: sh(`touch ran`)})
-	var root *RootError
-	if !errors.As(err, &root) || !strings.Contains(root.Error(), "matches more than 8192 files") || root.Mend == "" {
+	var root *executor.RootError
+	if !errors.As(err, &root) || !strings.Contains(root.Error(), "matches more than 8192 files") || root.Fix == "" {
 		t.Errorf("%v", err)
 	}
 	if _, err := os.Lstat(a.ws + "/ran"); err == nil {

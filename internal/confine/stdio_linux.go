@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/launch"
 	"github.com/sallyport-dev/sallyport/internal/plan"
 )
@@ -66,9 +67,9 @@ func reopenable(i int, s plan.Stdio, st *unix.Stat_t, name string, flags uint64,
 	var at unix.Stat_t
 	if err := unix.Lstat(name, &at); err != nil || at.Dev != st.Dev || at.Ino != st.Ino {
 		if s.Folder {
-			return s, &RootError{
+			return s, &executor.RootError{
 				Path: name, Why: fmt.Sprintf("is standard descriptor %d, a folder that has no name any more, and from it everything around it could be reached", i),
-				Mend: "pass another one, or a file",
+				Fix: "pass another one, or a file",
 			}
 		}
 		return s, nil // no name: nobody else can see what happens to it
@@ -82,9 +83,9 @@ func reopenable(i int, s plan.Stdio, st *unix.Stat_t, name string, flags uint64,
 	if s.Device && st.Rdev == unix.Mkdev(5, 0) { // linux/major.h: TTYAUX_MAJOR
 		// /dev/tty means another terminal, or none, to whoever opens it.
 		if name = controllingTerminal(); name == "" || unix.Lstat(name, &at) != nil {
-			return s, &RootError{
+			return s, &executor.RootError{
 				Path: "/dev/tty", Why: fmt.Sprintf("is standard descriptor %d, and which terminal it means cannot be found", i),
-				Mend: "pass the terminal itself",
+				Fix: "pass the terminal itself",
 			}
 		}
 	}
@@ -96,9 +97,9 @@ func reopenable(i int, s plan.Stdio, st *unix.Stat_t, name string, flags uint64,
 		need |= unix.W_OK
 	}
 	if err := unix.Access(name, need); err != nil {
-		return s, &RootError{
+		return s, &executor.RootError{
 			Path: name, Why: fmt.Sprintf("is standard descriptor %d and cannot be opened anew for the command: %v", i, err),
-			Mend: "pass it through a pipe",
+			Fix: "pass it through a pipe",
 		}
 	}
 	s.Reopen = &plan.Reopen{

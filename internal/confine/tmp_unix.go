@@ -8,11 +8,12 @@ package confine
 import (
 	"errors"
 	"fmt"
-	"github.com/sallyport-dev/sallyport/internal/tree"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"github.com/sallyport-dev/sallyport/internal/tree"
 
 	"golang.org/x/sys/unix"
 )

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -17,7 +18,7 @@ import (
 func (g *gathering) tmpFolder(want string, spot plan.Spot) error {
 	rules := g.sorted()
 	refuse := func(why, mend string) error {
-		return &RootError{Path: want, Why: "cannot stand at /tmp: " + why, Mend: mend}
+		return &executor.RootError{Path: want, Why: "cannot stand at /tmp: " + why, Fix: mend}
 	}
 	for _, l := range walk(want) {
 		if slices.ContainsFunc(rules, func(r plan.Rule) bool {

@@ -238,14 +238,14 @@ type HoldError struct {
 	Path string
 	Do   string // what failed, as in "make the placeholder"
 	Err  error  // never nil
-	Mend string // what helps, as a sentence without a period; may be empty
+	Fix  string // what helps, as a sentence without a period; may be empty
 }
 
 // Error is one sentence with the mend.
 func (e *HoldError) Error() string {
 	s := fmt.Sprintf("guard: %s: cannot %s: %v", e.Path, e.Do, e.Err)
-	if e.Mend != "" {
-		s += "; " + e.Mend
+	if e.Fix != "" {
+		s += "; " + e.Fix
 	}
 	return s
 }

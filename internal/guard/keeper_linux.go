@@ -131,7 +131,7 @@ func sortWants(wants []Want) ([]*want, error) {
 	seen := make(map[string]*want, len(wants))
 	for _, w := range wants {
 		if !goodPath(w.Path) {
-			return nil, &HoldError{Path: w.Path, Do: "guard it", Err: unix.EINVAL, Mend: "give an absolute path without . and .."}
+			return nil, &HoldError{Path: w.Path, Do: "guard it", Err: unix.EINVAL, Fix: "give an absolute path without . and .."}
 		}
 		if old := seen[w.Path]; old != nil {
 			old.Placeholder = old.Placeholder || w.Placeholder
@@ -239,7 +239,7 @@ func (k *keeper) enter(h *hold, w *want) error {
 	fd, err := openFolder(w.dir)
 	if errors.Is(err, unix.EACCES) {
 		if closedAbove(w.dir, uint32(unix.Geteuid())) {
-			return &HoldError{Path: w.Path, Do: "look at it", Err: err, Mend: "a command could open the folders above it; chmod u+x them"}
+			return &HoldError{Path: w.Path, Do: "look at it", Err: err, Fix: "a command could open the folders above it; chmod u+x them"}
 		}
 		w.skip = true
 		h.skips = append(h.skips, Skip{Path: w.Path, Err: err})
@@ -478,7 +478,7 @@ func holdError(path, do string, err error) error {
 	case errors.Is(err, unix.ENAMETOOLONG):
 		mend = "use a shorter path"
 	}
-	return &HoldError{Path: path, Do: do, Err: err, Mend: mend}
+	return &HoldError{Path: path, Do: do, Err: err, Fix: mend}
 }
 
 func (k *Keeper) close() error {

@@ -6,12 +6,13 @@ package toolcache
 import (
 	"errors"
 	"fmt"
-	"github.com/sallyport-dev/sallyport/internal/tree"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/sallyport-dev/sallyport/internal/tree"
 
 	"golang.org/x/sys/unix"
 )

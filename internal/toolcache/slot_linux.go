@@ -8,11 +8,12 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"github.com/sallyport-dev/sallyport/internal/tree"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
+
+	"github.com/sallyport-dev/sallyport/internal/tree"
 
 	"golang.org/x/sys/unix"
 )
