@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 	"sync"
 
-	"github.com/sallyport-dev/sallyport/internal/confine"
 	"github.com/sallyport-dev/sallyport/internal/spill"
+	"github.com/sallyport-dev/sallyport/internal/state"
 )
 
 // spills makes the files that keep what sessions print. The zero spills has made none.
@@ -41,7 +41,7 @@ func (s *spills) open(size int64) (*spill.Store, error) {
 		return nil, ErrClosed
 	}
 	if s.store == nil {
-		state, err := confine.StateFolder()
+		state, err := state.Folder()
 		if err != nil {
 			return nil, fmt.Errorf("there is no state folder: %w", err)
 		}

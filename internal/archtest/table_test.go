@@ -16,8 +16,10 @@ const (
 const (
 	layerWords = iota + 1
 	layerContracts
+	layerFacts
 	layerStories
 	layerEngines
+	layerLocal
 	layerRoot
 	layerTools
 	layerDoors
@@ -52,25 +54,27 @@ var layers = map[string]int{
 	"internal/spill":     layerWords,
 	"internal/tty":       layerWords,
 
-	"approval":          layerContracts,
-	"executor":          layerContracts,
-	"internal/guard":    layerContracts,
-	"internal/netproxy": layerContracts,
-	"internal/notify":   layerContracts,
-	"internal/outlog":   layerContracts,
-	"internal/plan":     layerContracts,
-	"internal/proc":     layerContracts,
+	"approval":           layerContracts,
+	"executor":           layerContracts,
+	"internal/guard":     layerContracts,
+	"internal/hostfacts": layerFacts,
+	"internal/state":     layerStories,
+	"internal/netproxy":  layerContracts,
+	"internal/notify":    layerContracts,
+	"internal/outlog":    layerContracts,
+	"internal/plan":      layerContracts,
+	"internal/proc":      layerContracts,
 
 	"event":             layerStories,
 	"guardian":          layerStories,
-	"internal/confine":  layerStories,
+	"internal/confine":  layerEngines,
 	"internal/judge":    layerStories,
 	"internal/netstack": layerStories,
 	"internal/wire":     layerStories,
 
 	"audit":           layerEngines,
-	"executor/local":  layerEngines,
-	"executor/remote": layerEngines,
+	"executor/local":  layerLocal,
+	"executor/remote": layerLocal,
 	"recording":       layerEngines,
 	"telemetry":       layerEngines,
 
@@ -242,7 +246,7 @@ var loads = []load{
 
 // perOSRooms may hold code for one operating system and ask which one it is.
 var perOSRooms = []string{
-	"approval", "internal/cgroup", "internal/confine", "internal/guard", "internal/landlock", "internal/launch", "internal/notify", "internal/oneshot", "internal/overlay",
+	"approval", "internal/cgroup", "internal/confine", "internal/guard", "internal/hostfacts", "internal/state", "internal/landlock", "internal/launch", "internal/notify", "internal/oneshot", "internal/overlay",
 	"internal/proc", "internal/repo", "internal/toolcache",
 	"internal/runlog", "internal/spill", "internal/tty",
 }

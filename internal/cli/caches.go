@@ -11,7 +11,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/sallyport-dev/sallyport/internal/confine"
+	"github.com/sallyport-dev/sallyport/internal/state"
 	"github.com/sallyport-dev/sallyport/internal/toolcache"
 )
 
@@ -79,7 +79,7 @@ func cachesVerb(_ context.Context, env *Env, args []string) error {
 
 func listCaches(env *Env, asJSON bool) error {
 	list := cacheList{Type: "caches", Caches: []cacheLine{}}
-	for _, state := range confine.StateFolders() {
+	for _, state := range state.Folders() {
 		entries, err := toolcache.List(state)
 		if err != nil {
 			return err
@@ -167,7 +167,7 @@ func clearCaches(env *Env, words []string, all bool) error {
 		}
 	}
 	var done toolcache.Cleared
-	for _, state := range confine.StateFolders() {
+	for _, state := range state.Folders() {
 		c, err := toolcache.Clear(state, workspace)
 		if err != nil {
 			return err

@@ -8,20 +8,20 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/sallyport-dev/sallyport/internal/confine"
+	"github.com/sallyport-dev/sallyport/internal/state"
 )
 
 // A cleaning is the answer of doctor --clean. The member names of its JSON form
 // stay.
 type cleaning struct {
-	Type   string                `json:"type"` // always "clean"
-	OK     bool                  `json:"ok"`   // nothing failed
-	States []confine.CleanReport `json:"states"`
+	Type   string         `json:"type"` // always "clean"
+	OK     bool           `json:"ok"`   // nothing failed
+	States []state.Report `json:"states"`
 }
 
 // cleanState removes what killed runs left, and says what.
 func cleanState(env *Env, asJSON bool) error {
-	c := cleaned(confine.CleanState())
+	c := cleaned(state.Clean())
 	out := []byte(c.String())
 	if asJSON {
 		var err error
@@ -39,17 +39,17 @@ func cleanState(env *Env, asJSON bool) error {
 }
 
 // cleaned draws the conclusion. Lists that are empty are so in JSON, too.
-func cleaned(states []confine.CleanReport) cleaning {
-	c := cleaning{Type: "clean", OK: true, States: []confine.CleanReport{}}
+func cleaned(states []state.Report) cleaning {
+	c := cleaning{Type: "clean", OK: true, States: []state.Report{}}
 	for _, r := range states {
 		c.OK = c.OK && len(r.Failed) == 0
 		for _, list := range []*[]string{&r.Placeholders, &r.Folders, &r.Discarded} {
 			*list = append([]string{}, *list...)
 		}
-		for _, list := range []*[]confine.LeftState{&r.Kept, &r.Odd, &r.Failed} {
-			*list = append([]confine.LeftState{}, *list...)
+		for _, list := range []*[]state.Left{&r.Kept, &r.Odd, &r.Failed} {
+			*list = append([]state.Left{}, *list...)
 		}
-		r.Held = append([]confine.HeldState{}, r.Held...)
+		r.Held = append([]state.Held{}, r.Held...)
 		c.States = append(c.States, r)
 	}
 	return c
@@ -78,7 +78,7 @@ func (c cleaning) String() string {
 		}
 		for _, lists := range []struct {
 			word string
-			list []confine.LeftState
+			list []state.Left
 		}{{"kept", r.Kept}, {"odd", r.Odd}, {"FAILED", r.Failed}} {
 			for _, l := range lists.list {
 				line(lists.word, l.Path, l.Why)

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport/event"
-	"github.com/sallyport-dev/sallyport/internal/confine"
 	"github.com/sallyport-dev/sallyport/internal/runlog"
+	"github.com/sallyport-dev/sallyport/internal/state"
 )
 
 // A recording is a line that is being written about a run.
@@ -29,7 +29,7 @@ func (r *report) record(about event.Report, start time.Time) *recording {
 	rec := &recording{done: make(chan struct{})}
 	go func() {
 		defer close(rec.done)
-		state, err := confine.StateFolder()
+		state, err := state.Folder()
 		if err == nil {
 			err = runlog.Append(state, runlog.Entry{Start: start, Flags: r.o.matter(), Report: about})
 		}

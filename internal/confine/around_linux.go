@@ -12,6 +12,7 @@ import (
 	"slices"
 
 	"github.com/sallyport-dev/sallyport/internal/guard"
+	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/repo"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -56,7 +57,7 @@ func (g *gathering) around(root string) error {
 		if s.pathsErr != nil {
 			g.warn(s.pathsErr)
 		}
-		inside := slices.DeleteFunc(slices.Clone(s.paths), func(p repo.Path) bool { return !below(p.Path, root) })
+		inside := slices.DeleteFunc(slices.Clone(s.paths), func(p repo.Path) bool { return !hostfacts.Below(p.Path, root) })
 		if err := g.shut(inside); err != nil {
 			return err
 		}
@@ -86,7 +87,7 @@ func (g *gathering) closed(root string) (bool, error) {
 			continue
 		}
 		for _, p := range s.paths { // what is wrong there is told elsewhere
-			if p.Folder && !p.Missing && below(root, p.Path) && !(r.Bare && root == r.Work) {
+			if p.Folder && !p.Missing && hostfacts.Below(root, p.Path) && !(r.Bare && root == r.Work) {
 				return close(fmt.Sprintf("%s (%s)", p.Path, p.Why))
 			}
 		}
@@ -175,9 +176,9 @@ func (g *gathering) hold(folder string) (obeyed string) {
 	}
 	for _, p := range paths {
 		switch {
-		case !p.Missing && (below(p.Path, folder) || p.Folder && below(folder, p.Path)):
+		case !p.Missing && (hostfacts.Below(p.Path, folder) || p.Folder && hostfacts.Below(folder, p.Path)):
 			return fmt.Sprintf("%s (%s)", p.Path, p.Why)
-		case !below(p.Path, folder):
+		case !hostfacts.Below(p.Path, folder):
 		case g.reachable(p.Path):
 			g.claim(claim{Want: guard.Want{Path: p.Path, Why: p.Why}})
 		default:

@@ -14,6 +14,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/guard"
 	"github.com/sallyport-dev/sallyport/internal/launch"
 	"github.com/sallyport-dev/sallyport/internal/plan"
+	"github.com/sallyport-dev/sallyport/internal/state"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -142,7 +143,7 @@ func (h *Host) dropEarly() {
 // end is the end of a Host that was closed. What a command could still use goes when
 // the kernel has killed everything; where all commands are over, nobody waits for
 // their namespaces to be taken down.
-func (h *Host) end(tmp *privateTmp, keeper *guard.Keeper) error {
+func (h *Host) end(tmp *state.Tmp, keeper *guard.Keeper) error {
 	launcher := make(chan error, 1)
 	if h.alive.Load() > 0 {
 		launcher <- h.endLauncher()
@@ -154,7 +155,7 @@ func (h *Host) end(tmp *privateTmp, keeper *guard.Keeper) error {
 	go func() {
 		if tmp == nil {
 			removed <- nil
-		} else if err := tmp.remove(); err != nil {
+		} else if err := tmp.Remove(); err != nil {
 			removed <- fmt.Errorf("remove the private /tmp: %w", err)
 		} else {
 			removed <- nil

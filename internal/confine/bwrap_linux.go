@@ -19,7 +19,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/plan"
+	"github.com/sallyport-dev/sallyport/internal/state"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -89,7 +91,7 @@ func findBwrap() *systemBwrap {
 
 // bwrapHint is the mend where bubblewrap may not make namespaces either.
 func bwrapHint() string {
-	if h := namespaceHint(); h != seeDoctor {
+	if h := hostfacts.NamespaceHint(); h != hostfacts.SeeDoctor {
 		return h
 	}
 	return "allow it to make user namespaces, and a fresh /proc in them"
@@ -106,7 +108,7 @@ func unsafePlace(name string) string {
 			return at + " can be written to by others"
 		}
 		// In a user namespace the system's owner has the overflow number.
-		if st.Uid != 0 && strconv.Itoa(int(st.Uid)) != oneLine("/proc/sys/kernel/overflowuid") {
+		if st.Uid != 0 && strconv.Itoa(int(st.Uid)) != hostfacts.OneLine("/proc/sys/kernel/overflowuid") {
 			return at + " does not belong to root"
 		}
 		if at == "/" {
@@ -160,16 +162,16 @@ func (h *Host) bwrapFor(pr *plan.Request) (*plan.Bwrap, error) {
 			}
 		}
 	}
-	state, _, err := h.private()
+	folder, _, err := h.private()
 	if err != nil {
 		return nil, err
 	}
 	out := &plan.Bwrap{
 		Program: b.program, Argv0: b.version[0] > 0 || b.version[1] >= 9,
-		File: filepath.Join(state, "nothing"), Folder: filepath.Join(state, "none"),
+		File: filepath.Join(folder, "nothing"), Folder: filepath.Join(folder, "none"),
 	}
 	if err := nothing(out.File, out.Folder); err != nil {
-		return nil, tmpError(err)
+		return nil, state.TmpError(err)
 	}
 	return out, nil
 }

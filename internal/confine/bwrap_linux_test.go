@@ -260,7 +260,7 @@ func TestWithoutBwrapWall(t *testing.T) {
 		{"ipc", func(*arena) []string { return []string{"--unshare-ipc"} }, "shm sem msg"},
 		{"filter", func(*arena) []string { return []string{"--seccomp", "4"} }, "unshare-user"},
 		{"run", func(*arena) []string { return []string{"--perms", "0755", "--tmpfs", "/run"} }, "run-list"},
-		{"private /tmp", func(a *arena) []string { return []string{"--bind", a.host.tmp.path, "/tmp"} }, "see-at"},
+		{"private /tmp", func(a *arena) []string { return []string{"--bind", a.host.tmp.Path, "/tmp"} }, "see-at"},
 		{"protected name", func(a *arena) []string { return []string{"--ro-bind", a.ws + "/.git", a.ws + "/.git"} }, "git-hook"},
 		{"denied file", func(a *arena) []string { return []string{"--ro-bind", a.host.state + "/nothing", a.out + "/other"} }, "read-other"},
 		{"denied folder", func(a *arena) []string { return []string{"--ro-bind", a.host.state + "/none", a.out + "/dir"} }, "list-dir read-deep"},

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/launch"
 	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -111,7 +112,7 @@ func (b *bwrapped) Wait() (code, signal int, err error) {
 	if !b.known {
 		return -1, 0, &sandbox.UnsupportedError{
 			Need: "a sandbox by bubblewrap", Have: fmt.Sprintf("it could not build it (exit %d), so the command did not run; its words are on standard error", code),
-			Hint: seeDoctor,
+			Hint: hostfacts.SeeDoctor,
 		}
 	}
 	return b.exit, 0, nil
@@ -279,7 +280,7 @@ func (b *bwrapped) signalInside(sig syscall.Signal, tree bool) (inside bool, err
 
 // onlyChild is the first child of a process, or 0.
 func onlyChild(pid int) int {
-	words := strings.Fields(oneLine(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid)))
+	words := strings.Fields(hostfacts.OneLine(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid)))
 	if pid == 0 || len(words) == 0 {
 		return 0
 	}

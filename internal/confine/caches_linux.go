@@ -13,8 +13,10 @@ import (
 	"syscall"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/launch"
 	"github.com/sallyport-dev/sallyport/internal/plan"
+	"github.com/sallyport-dev/sallyport/internal/state"
 	"github.com/sallyport-dev/sallyport/internal/toolcache"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -40,7 +42,7 @@ func (h *Host) caches(r *executor.Spec, pr *plan.Request, keep *keeping, overlay
 	if r.NoCaches {
 		return nil, noCaches(asked)
 	}
-	dir := realPath(r.Dir)
+	dir := hostfacts.RealPath(r.Dir)
 	u := &cacheUse{overlays: overlays, host: h, pr: pr, workspace: workspaceOf(pr, dir)}
 	tools := toolcache.Join(toolcache.Detect(u.workspace, dir), asked)
 	if len(tools) == 0 {
@@ -69,7 +71,7 @@ func (h *Host) caches(r *executor.Spec, pr *plan.Request, keep *keeping, overlay
 func workspaceOf(pr *plan.Request, dir string) string {
 	best := ""
 	for _, r := range pr.Rules {
-		if r.Level == sandbox.LevelWrite && r.Kind == plan.KindFolder && !r.Pin && below(dir, r.Path) && len(r.Path) > len(best) {
+		if r.Level == sandbox.LevelWrite && r.Kind == plan.KindFolder && !r.Pin && hostfacts.Below(dir, r.Path) && len(r.Path) > len(best) {
 			best = r.Path
 		}
 	}
@@ -77,11 +79,6 @@ func workspaceOf(pr *plan.Request, dir string) string {
 		return dir
 	}
 	return best
-}
-
-// below reports whether name is folder or lies in it.
-func below(name, folder string) bool {
-	return name == folder || strings.HasPrefix(name, strings.TrimSuffix(folder, "/")+"/")
 }
 
 // open takes a slot.
@@ -107,12 +104,12 @@ func (u *cacheUse) add(c *toolcache.Cache, env []string) error {
 		// Nothing is made in the user's home, so nothing can be mounted there.
 		return u.point(c, "the host has no "+folder)
 	case err != nil:
-		return u.point(c, folder+" cannot be looked at: "+reason(err))
+		return u.point(c, folder+" cannot be looked at: "+hostfacts.Reason(err))
 	}
 	if err := u.crossed(folder, real); err != nil {
 		return err
 	}
-	spot, err := look(real)
+	spot, err := hostfacts.Look(real)
 	if err != nil || spot.Kind != plan.KindFolder {
 		return u.point(c, folder+" is no folder")
 	}
@@ -180,8 +177,8 @@ func (u *cacheUse) overlay(c *toolcache.Cache, spot plan.Spot) (why string, err 
 		return "too many commands run in this workspace", nil
 	}
 	o := plan.Overlay{Spot: spot, Why: "toolchain cache " + c.Name + "; what is written stays with the workspace"}
-	if o.Upper, err = look(layers.Upper); err == nil {
-		o.Work, err = look(layers.Work)
+	if o.Upper, err = hostfacts.Look(layers.Upper); err == nil {
+		o.Work, err = hostfacts.Look(layers.Work)
 	}
 	if err != nil {
 		return "", fmt.Errorf("the private layer of the cache %s: %w", c.Name, err)
@@ -217,7 +214,7 @@ func (u *cacheUse) point(c *toolcache.Cache, why string) error {
 	if !ok {
 		return nil
 	}
-	spot, err := look(dir)
+	spot, err := hostfacts.Look(dir)
 	if err != nil {
 		return fmt.Errorf("the private folder for the cache %s: %w", c.Name, err)
 	}
@@ -269,7 +266,7 @@ func (h *Host) stateFolder() (string, error) {
 	if h.state != "" {
 		return h.state, nil
 	}
-	state, err := StateFolder()
+	state, err := state.Folder()
 	if err == nil {
 		h.state = state
 	}
@@ -296,9 +293,9 @@ func (u *cacheUse) pinCaches() error {
 			if slices.ContainsFunc(u.pr.Rules, func(r plan.Rule) bool { return r.Path == at }) {
 				break
 			}
-			spot, err := look(at)
+			spot, err := hostfacts.Look(at)
 			if err != nil {
-				return &executor.RootError{Path: at, Why: "cannot be looked at: " + reason(err)}
+				return &executor.RootError{Path: at, Why: "cannot be looked at: " + hostfacts.Reason(err)}
 			}
 			addRule(u.pr, plan.Rule{Spot: spot, Level: sandbox.LevelWrite, Pin: true, Why: "stays where it is: a cache of the host is in it"})
 		}

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/launch"
 	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
@@ -404,7 +405,7 @@ func TestCacheFacts(t *testing.T) {
 	}
 	s := p.Script.Steps[i]
 	for name, id := range map[string]launch.ID{s.Path: s.ID, s.Layers.Upper.Path: s.Layers.Upper.ID, s.Layers.Work.Path: s.Layers.Work.ID} {
-		if spot, err := look(name); err != nil || spot.ID != id || spot.Kind != plan.KindFolder {
+		if spot, err := hostfacts.Look(name); err != nil || spot.ID != id || spot.Kind != plan.KindFolder {
 			t.Errorf("%s is planned as %v and is %v, %v", name, id, spot, err)
 		}
 	}

@@ -221,13 +221,13 @@ func TestKilledFrontEndFreesSlot(t *testing.T) {
 	slot, err := os.Open(before[0])
 	must(t, err)
 	defer slot.Close()
-	if err := flock(slot, unix.LOCK_EX|unix.LOCK_NB); err == nil {
+	if err := unix.Flock(int(slot.Fd()), unix.LOCK_EX|unix.LOCK_NB); err == nil {
 		t.Fatal("the slot of a run is free")
 	}
 	must(t, f.cmd.Process.Kill())
 	_ = f.cmd.Wait()
-	must(t, flock(slot, unix.LOCK_EX)) // waits for the reaper, which the kernel ends with it
-	must(t, flock(slot, unix.LOCK_UN))
+	must(t, unix.Flock(int(slot.Fd()), unix.LOCK_EX)) // waits for the reaper, which the kernel ends with it
+	must(t, unix.Flock(int(slot.Fd()), unix.LOCK_UN))
 	policy := bind(sandbox.WorkspaceWrite(c.ws), c.ws)
 	if got := c.sh(t, &job{policy: &policy}, "echo x >$HOME/.npm/x && echo ok"); got != "ok\n" {
 		t.Errorf("the next run: %q", got)

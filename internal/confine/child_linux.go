@@ -16,6 +16,7 @@ import (
 	"unique"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/launch"
 	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -273,7 +274,7 @@ func explain(r *executor.Spec, err error) error {
 	case step.Index < 0:
 		return namespaceError(step.Errno)
 	case step.Step.Op == launch.OpExec:
-		return startError(r.Args[0], step.Errno)
+		return hostfacts.StartError(r.Args[0], step.Errno)
 	case step.Step.Op == launch.OpChdir && step.Errno == syscall.ENOTDIR:
 		return &executor.DirError{Dir: r.Dir, Err: executor.ErrNotDir}
 	case step.Step.Op == launch.OpChdir:
@@ -281,7 +282,7 @@ func explain(r *executor.Spec, err error) error {
 	case step.Step.Op == launch.OpMapUser:
 		return &sandbox.UnsupportedError{
 			Need: "a user namespace of its own", Have: fmt.Sprintf("the kernel let one be made but not be used (%v)", step.Errno),
-			Hint: namespaceHint(),
+			Hint: hostfacts.NamespaceHint(),
 		}
 	case step.Errno == syscall.ENOSYS:
 		return &sandbox.UnsupportedError{
@@ -290,7 +291,7 @@ func explain(r *executor.Spec, err error) error {
 		}
 	case step.Step.Op == launch.OpProc && errors.Is(step.Errno, fs.ErrPermission):
 		return &sandbox.UnsupportedError{
-			Need: "a fresh /proc", Have: procHave(),
+			Need: "a fresh /proc", Have: hostfacts.ProcHave(),
 			Hint: "start the container with an uncovered /proc (Docker: --security-opt systempaths=unconfined; Podman: --security-opt unmask=ALL)",
 		}
 	case step.Errno == syscall.EACCES && step.Step.ID != (launch.ID{}) && (step.Step.Op == launch.OpClone || step.Step.Op == launch.OpAttach):
@@ -304,45 +305,15 @@ func explain(r *executor.Spec, err error) error {
 			Fix: "try again when nothing else changes it",
 		}
 	}
-	return &sandbox.UnsupportedError{Need: "every wall of the sandbox", Have: err.Error(), Hint: seeDoctor}
+	return &sandbox.UnsupportedError{Need: "every wall of the sandbox", Have: err.Error(), Hint: hostfacts.SeeDoctor}
 }
 
 // namespaceError says why the kernel made no namespaces.
 func namespaceError(errno syscall.Errno) error {
 	return &sandbox.UnsupportedError{
 		Need: "a user namespace of its own", Have: fmt.Sprintf("the kernel refused to make one (%v)", errno),
-		Hint: namespaceHint(),
+		Hint: hostfacts.NamespaceHint(),
 	}
-}
-
-// seeDoctor is the hint where nothing better is known.
-const seeDoctor = "see sallyport doctor"
-
-// namespaceHint looks at the usual reasons.
-func namespaceHint() string {
-	if hint := strangeHint(oneLine("/proc/version")); hint != "" {
-		return hint
-	}
-	switch {
-	case oneLine("/proc/sys/user/max_user_namespaces") == "0":
-		return "user.max_user_namespaces is 0 here: as root, sysctl user.max_user_namespaces=10000"
-	case oneLine("/proc/sys/kernel/unprivileged_userns_clone") == "0":
-		return "this kernel keeps user namespaces from ordinary users: as root, sysctl kernel.unprivileged_userns_clone=1"
-	case oneLine("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == "1":
-		return "AppArmor keeps user namespaces from programs without a profile: load a profile for sallyport that allows userns, or as root, sysctl kernel.apparmor_restrict_unprivileged_userns=0"
-	case seccompFiltered():
-		return filterHint(container())
-	}
-	return seeDoctor
-}
-
-// seccompFiltered reports whether this process is under a filter itself.
-func seccompFiltered() bool {
-	b, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		return false
-	}
-	return strings.Contains(string(b), "\nSeccomp:\t2")
 }
 
 // soonDead is how long killed processes may take to be gone: with the reaper alive

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -64,7 +65,7 @@ func newDiskWatch(limit int64, places []string) (*diskWatch, error) {
 	d := &diskWatch{limit: limit}
 	slices.Sort(places)
 	for _, p := range slices.Compact(places) {
-		if !slices.ContainsFunc(d.places, func(top string) bool { return p == top || below(p, top) }) {
+		if !slices.ContainsFunc(d.places, func(top string) bool { return p == top || hostfacts.Below(p, top) }) {
 			d.places = append(d.places, p)
 		}
 	}
@@ -104,7 +105,7 @@ func mountsBelow(folders []string) []string {
 	var out []string
 	for line := range strings.Lines(string(b)) {
 		if f := strings.Fields(line); len(f) > 4 && !strings.Contains(f[4], `\`) &&
-			slices.ContainsFunc(folders, func(top string) bool { return f[4] != top && below(f[4], top) }) {
+			slices.ContainsFunc(folders, func(top string) bool { return f[4] != top && hostfacts.Below(f[4], top) }) {
 			out = append(out, f[4])
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -93,7 +94,7 @@ func (d *doctor) wholeSandbox(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("no folder to try it in: %w", err)
 	}
 	defer os.RemoveAll(base)
-	base = realPath(base)
+	base = hostfacts.RealPath(base)
 	ws := filepath.Join(base, "workspace")
 	root, err := os.OpenRoot(base)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/cgroup"
+	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 )
 
 // cgroups makes a group with all limits that can be had, and removes it. Limits for
@@ -49,7 +50,7 @@ func limitsHere(tree *cgroup.Tree) string {
 		return otherwise
 	}
 	pids := executor.ByRlimit
-	if systemRoot() {
+	if hostfacts.SystemRoot() {
 		pids = executor.ByWatch
 	}
 	return strings.Join([]string{

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/landlock"
 	"github.com/sallyport-dev/sallyport/internal/launch"
 	"github.com/sallyport-dev/sallyport/internal/plan"
@@ -81,7 +82,7 @@ func cause(err error) (detail, mend string) {
 	}
 	var no *sandbox.UnsupportedError
 	if errors.As(err, &no) {
-		if no.Hint == seeDoctor {
+		if no.Hint == hostfacts.SeeDoctor {
 			return no.Have, "nothing usual explains it; ask who runs this machine, or look at dmesg"
 		}
 		return no.Have, no.Hint
@@ -265,7 +266,7 @@ func (d *doctor) privateTmp(context.Context) (string, error) {
 		return "", &lackError{err.Error(), "set XDG_STATE_HOME to a folder of this user with room"}
 	}
 	full := func(err error) error {
-		return &lackError{fmt.Sprintf("nothing can be written to %s: %s", dir, reason(err)), "make room there, or set XDG_STATE_HOME to a folder with room"}
+		return &lackError{fmt.Sprintf("nothing can be written to %s: %s", dir, hostfacts.Reason(err)), "make room there, or set XDG_STATE_HOME to a folder with room"}
 	}
 	fd, err := unix.Open(dir, unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
 	if err != nil && !errors.Is(err, unix.EOPNOTSUPP) && !errors.Is(err, unix.EISDIR) {
@@ -302,7 +303,7 @@ func wholeSandbox(ctx context.Context, host *Host) (string, error) {
 		return "", &lackError{"no folder to try it in: " + err.Error(), "make room in the temporary directory"}
 	}
 	defer os.RemoveAll(base)
-	base = realPath(base)
+	base = hostfacts.RealPath(base)
 	ws := filepath.Join(base, "workspace")
 	if err := syscall.Mkdir(ws, 0o700); err != nil {
 		return "", &lackError{"no folder to try it in: " + err.Error(), "make room in the temporary directory"}

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/launch"
 	"github.com/sallyport-dev/sallyport/internal/notify"
 	"github.com/sallyport-dev/sallyport/internal/plan"
@@ -127,17 +128,17 @@ func (d *doctor) bwrap(context.Context) (string, error) {
 // surroundings looks for walls that stand around this process already.
 func surroundings(context.Context) (string, error) {
 	var found []string
-	if seccompFiltered() {
+	if hostfacts.SeccompFiltered() {
 		found = append(found, "a system call filter")
 	}
-	if c := container(); c != "" {
+	if c := hostfacts.Container(); c != "" {
 		found = append(found, c)
 	}
-	if k := strangeKernel(oneLine("/proc/version")); k != "" {
+	if k := hostfacts.StrangeKernel(hostfacts.OneLine("/proc/version")); k != "" {
 		found = append(found, k)
 	}
 	// The first user namespace maps all ids to themselves.
-	if m := strings.Fields(oneLine("/proc/self/uid_map")); len(m) > 0 && !slices.Equal(m, []string{"0", "0", "4294967295"}) {
+	if m := strings.Fields(hostfacts.OneLine("/proc/self/uid_map")); len(m) > 0 && !slices.Equal(m, []string{"0", "0", "4294967295"}) {
 		found = append(found, "a user namespace")
 	}
 	if v, err := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0); err == nil && v == 1 {

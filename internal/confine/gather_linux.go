@@ -14,7 +14,7 @@ import (
 	"syscall"
 
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/launch"
+	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/internal/repo"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -108,7 +108,7 @@ func (g *gathering) root(w sandbox.PathRule) error {
 			}
 			return &executor.RootError{Path: w.Path, Why: "does not exist, so it cannot be a writable root", Fix: "create it first, or leave it out"}
 		}
-		return &executor.RootError{Path: w.Path, Why: "cannot be a writable root: " + reason(err)}
+		return &executor.RootError{Path: w.Path, Why: "cannot be a writable root: " + hostfacts.Reason(err)}
 	}
 	if link, ok := g.crosses(w.Path, real); ok {
 		return &sandbox.UnsupportedError{
@@ -117,9 +117,9 @@ func (g *gathering) root(w sandbox.PathRule) error {
 			Hint: "name the folder itself",
 		}
 	}
-	spot, err := look(real)
+	spot, err := hostfacts.Look(real)
 	if err != nil {
-		return &executor.RootError{Path: w.Path, Why: "cannot be a writable root: " + reason(err)}
+		return &executor.RootError{Path: w.Path, Why: "cannot be a writable root: " + hostfacts.Reason(err)}
 	}
 	if spot.Kind == plan.KindOther {
 		return &executor.RootError{Path: w.Path, Why: "cannot be a writable root: it is neither a folder nor a regular file"}
@@ -129,13 +129,13 @@ func (g *gathering) root(w sandbox.PathRule) error {
 	return nil
 }
 
-// eval is evalSymlinks, once for each path that exists: what is found out in one
+// eval is hostfacts.EvalSymlinks, once for each path that exists: what is found out in one
 // gathering belongs to one moment.
 func (g *gathering) eval(name string) (string, error) {
 	if real, ok := g.reals[name]; ok {
 		return real, nil
 	}
-	real, err := evalSymlinks(name)
+	real, err := hostfacts.EvalSymlinks(name)
 	if err == nil {
 		if g.reals == nil {
 			g.reals = make(map[string]string)
@@ -162,7 +162,7 @@ func (g *gathering) crosses(name, real string) (string, bool) {
 			if g.inRoot(next) {
 				return next, true
 			}
-			if next, err = evalSymlinks(next); err != nil {
+			if next, err = hostfacts.EvalSymlinks(next); err != nil {
 				return "", false
 			}
 		}
@@ -185,12 +185,12 @@ func (g *gathering) inRoot(name string) bool {
 // carve adds a path that is to be readable only, or not at all. A path that is
 // missing has nothing to protect.
 func (g *gathering) carve(name string, level sandbox.Level, why string) error {
-	real, err := evalSymlinks(name)
+	real, err := hostfacts.EvalSymlinks(name)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return nil
 	}
 	if err != nil {
-		return &executor.RootError{Path: name, Why: "cannot be looked at: " + reason(err), Fix: "the sandbox must know what stands there to protect it"}
+		return &executor.RootError{Path: name, Why: "cannot be looked at: " + hostfacts.Reason(err), Fix: "the sandbox must know what stands there to protect it"}
 	}
 	if link, ok := g.crosses(name, real); ok {
 		return &sandbox.UnsupportedError{
@@ -199,9 +199,9 @@ func (g *gathering) carve(name string, level sandbox.Level, why string) error {
 			Hint: "replace the link by the folder or file itself",
 		}
 	}
-	spot, err := look(real)
+	spot, err := hostfacts.Look(real)
 	if err != nil {
-		return &executor.RootError{Path: name, Why: "cannot be looked at: " + reason(err)}
+		return &executor.RootError{Path: name, Why: "cannot be looked at: " + hostfacts.Reason(err)}
 	}
 	g.add(plan.Rule{Spot: spot, Level: level, Why: why, Auto: level == sandbox.LevelRead && why != "policy"})
 	return nil
@@ -221,7 +221,7 @@ func (g *gathering) glob(pattern string, depth int) error {
 			if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 				return nil // what we cannot see, the command cannot see either
 			}
-			return &executor.RootError{Path: name, Why: "cannot be searched for " + pattern + ": " + reason(err)}
+			return &executor.RootError{Path: name, Why: "cannot be searched for " + pattern + ": " + hostfacts.Reason(err)}
 		}
 		if m.Match(name) {
 			if found++; found > maxMatches {
@@ -246,59 +246,14 @@ func (g *gathering) match(name string, d fs.DirEntry) error {
 		return g.carve(name, sandbox.LevelDeny, "deny pattern")
 	}
 	// The link itself holds no content; what it leads to does.
-	real, err := evalSymlinks(name)
+	real, err := hostfacts.EvalSymlinks(name)
 	if err != nil {
 		return nil //nolint:nilerr // a link to nothing hides nothing
 	}
-	spot, err := look(real)
+	spot, err := hostfacts.Look(real)
 	if err != nil {
-		return &executor.RootError{Path: real, Why: "cannot be looked at: " + reason(err)}
+		return &executor.RootError{Path: real, Why: "cannot be looked at: " + hostfacts.Reason(err)}
 	}
 	g.add(plan.Rule{Spot: spot, Level: sandbox.LevelDeny, Why: "target of a link that a deny pattern matches"})
 	return nil
-}
-
-// look says what stands at a path that has no symbolic link in it.
-func look(real string) (plan.Spot, error) {
-	var st syscall.Stat_t
-	if err := syscall.Lstat(real, &st); err != nil {
-		return plan.Spot{}, err
-	}
-	return spotOf(real, &st), nil
-}
-
-// spotOf is look for what was looked at.
-func spotOf(real string, st *syscall.Stat_t) plan.Spot {
-	s := plan.Spot{Path: real, ID: launch.ID{Dev: st.Dev, Ino: st.Ino}}
-	switch st.Mode & syscall.S_IFMT {
-	case syscall.S_IFDIR:
-		s.Kind = plan.KindFolder
-	case syscall.S_IFREG:
-		s.Kind = plan.KindFile
-	default:
-		s.Kind = plan.KindOther
-	}
-	return s
-}
-
-// reason is the cause of a file system error without its path, which the
-// sentence around it names already.
-func reason(err error) string {
-	var errno syscall.Errno
-	if errors.As(err, &errno) {
-		return errno.Error()
-	}
-	return err.Error()
-}
-
-func kindWord(m fs.FileMode) string {
-	switch {
-	case m&fs.ModeSymlink != 0:
-		return "symbolic link"
-	case m&fs.ModeNamedPipe != 0:
-		return "named pipe"
-	case m&fs.ModeSocket != 0:
-		return "socket"
-	}
-	return "device"
 }

@@ -12,9 +12,10 @@ import (
 	"syscall"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 )
 
-func find(r *executor.Spec) (string, error) { return lookup(r.Args[0], r.Dir, r.Env) }
+func find(r *executor.Spec) (string, error) { return hostfacts.Lookup(r.Args[0], r.Dir, r.Env) }
 
 // A group is a command in a process group of its own.
 type group struct {
@@ -27,7 +28,7 @@ type group struct {
 func startGroup(r *executor.Spec, cmd *exec.Cmd, s executor.Sandbox) (Child, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
-		return nil, startError(r.Args[0], err)
+		return nil, hostfacts.StartError(r.Args[0], err)
 	}
 	return &group{cmd: cmd, sandbox: s}, nil
 }

@@ -19,7 +19,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/plan"
+	"github.com/sallyport-dev/sallyport/internal/state"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -32,7 +34,7 @@ type Host struct {
 	mu     sync.Mutex
 	closed bool
 	state  string
-	tmp    *privateTmp
+	tmp    *state.Tmp
 }
 
 // Facts is what is known about the machine. It is found out once, by running a
@@ -135,7 +137,7 @@ func (h *Host) tmpFor(want string, pr *plan.Request) (*plan.Tmp, error) {
 		return nil, nil
 	case want == "" || want == "private":
 	case filepath.IsAbs(want):
-		real := realPath(want)
+		real := hostfacts.RealPath(want)
 		if st, err := os.Lstat(real); err != nil || !st.IsDir() {
 			return nil, &executor.RootError{Path: want, Why: "cannot take the place of /tmp, because it is not a folder", Fix: "create it first"}
 		}
@@ -143,13 +145,13 @@ func (h *Host) tmpFor(want string, pr *plan.Request) (*plan.Tmp, error) {
 	default:
 		return nil, &executor.RootError{Path: want, Why: "cannot take the place of /tmp", Fix: "use private, host, or an absolute path"}
 	}
-	state, dir, err := h.private()
+	folder, dir, err := h.private()
 	if err != nil {
 		return nil, err
 	}
-	if !slices.ContainsFunc(pr.Rules, func(r plan.Rule) bool { return r.Path == state }) {
+	if !slices.ContainsFunc(pr.Rules, func(r plan.Rule) bool { return r.Path == folder }) {
 		pr.Rules = append(pr.Rules, plan.Rule{
-			Spot: plan.Spot{Path: state, Kind: plan.KindFolder}, Level: sandbox.LevelDeny, Why: "sallyport's own state",
+			Spot: plan.Spot{Path: folder, Kind: plan.KindFolder}, Level: sandbox.LevelDeny, Why: "sallyport's own state",
 		})
 		slices.SortFunc(pr.Rules, func(a, b plan.Rule) int { return strings.Compare(a.Path, b.Path) })
 	}
@@ -158,22 +160,22 @@ func (h *Host) tmpFor(want string, pr *plan.Request) (*plan.Tmp, error) {
 
 // private returns the state folder and the private one for temporary files,
 // which is made once.
-func (h *Host) private() (state, dir string, err error) {
+func (h *Host) private() (folder, dir string, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
 		return "", "", errClosed
 	}
 	if h.tmp == nil {
-		if h.state, h.tmp, err = findTmp(); err != nil {
+		if h.state, h.tmp, err = state.NewTmp(); err != nil {
 			return "", "", err
 		}
 	}
 	n := &naming{folders: make(map[string][]string)}
-	if state, _, err = n.resolve(h.state); err == nil {
-		dir, _, err = n.resolve(h.tmp.path)
+	if folder, _, err = n.resolve(h.state); err == nil {
+		dir, _, err = n.resolve(h.tmp.Path)
 	}
-	return state, dir, err
+	return folder, dir, err
 }
 
 // Start plans a request and performs the plan. The three descriptors become
@@ -213,7 +215,7 @@ func (h *Host) Close() error {
 	if h.tmp == nil {
 		return nil
 	}
-	if err := h.tmp.remove(); err != nil {
+	if err := h.tmp.Remove(); err != nil {
 		return fmt.Errorf("remove the private folder for temporary files: %w", err)
 	}
 	return nil
@@ -233,12 +235,4 @@ func members(pgid int) []executor.Survivor {
 		}
 	}
 	return out
-}
-
-// realPath resolves symbolic links, or returns the name when it cannot.
-func realPath(name string) string {
-	if r, err := filepath.EvalSymlinks(name); err == nil {
-		return r
-	}
-	return name
 }

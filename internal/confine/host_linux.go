@@ -19,11 +19,13 @@ import (
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/guard"
+	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/launch"
 	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/internal/repo"
 	"github.com/sallyport-dev/sallyport/internal/rlimit"
 	"github.com/sallyport-dev/sallyport/internal/seccomp"
+	"github.com/sallyport-dev/sallyport/internal/state"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -49,7 +51,7 @@ type Host struct {
 	mu      sync.Mutex
 	closed  bool
 	state   string
-	tmp     *privateTmp
+	tmp     *state.Tmp
 	filters map[string]launch.Filter
 	keeper  *guard.Keeper // nil as long as nothing was claimed
 	alive   atomic.Int32  // children that were not closed yet
@@ -69,7 +71,7 @@ type Host struct {
 
 // Facts is what is known about the machine. It is found out once.
 func (h *Host) Facts() *plan.Host {
-	h.once.Do(func() { h.facts = gatherFacts() })
+	h.once.Do(func() { h.facts = hostfacts.Gather() })
 	return h.facts
 }
 
@@ -99,7 +101,7 @@ func (h *Host) plan(r *executor.Spec, stdio [3]*os.File, keep *keeping, lacks ma
 	} else if !st.IsDir() {
 		return nil, &executor.DirError{Dir: r.Dir, Err: executor.ErrNotDir}
 	}
-	program, err := lookup(r.Args[0], r.Dir, r.Env)
+	program, err := hostfacts.Lookup(r.Args[0], r.Dir, r.Env)
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +124,7 @@ func (h *Host) plan(r *executor.Spec, stdio [3]*os.File, keep *keeping, lacks ma
 			if r.TTY != nil && (i < 2 || r.Stderr == nil) {
 				continue // the terminal takes its place
 			}
-			if pr.Stdio[i], err = describe(i, f, reopen); err != nil {
+			if pr.Stdio[i], err = hostfacts.DescribeStdio(i, f, reopen); err != nil {
 				return nil, err
 			}
 		}
@@ -204,7 +206,7 @@ func (h *Host) collect(r *executor.Spec, pr *plan.Request, res *sandbox.Resolved
 	if err != nil {
 		return nil, err
 	}
-	g.present, g.dir = present, realPath(r.Dir)
+	g.present, g.dir = present, hostfacts.RealPath(r.Dir)
 	if err := g.aboutRoot(); err != nil {
 		return nil, err
 	}
@@ -233,11 +235,11 @@ func (h *Host) collect(r *executor.Spec, pr *plan.Request, res *sandbox.Resolved
 // that use the host's network: on many systems it lies below /run, which is
 // covered.
 func (g *gathering) resolverFile() {
-	real := realPath("/etc/resolv.conf")
+	real := hostfacts.RealPath("/etc/resolv.conf")
 	if _, ruled := g.rules[real]; ruled || !strings.HasPrefix(real, "/run/") {
 		return
 	}
-	if s, err := look(real); err == nil && s.Kind == plan.KindFile {
+	if s, err := hostfacts.Look(real); err == nil && s.Kind == plan.KindFile {
 		g.add(plan.Rule{Spot: s, Level: sandbox.LevelRead, Why: "name servers"})
 	}
 }
@@ -263,12 +265,12 @@ func limits() []plan.Limit {
 
 // tmpFor decides what stands at /tmp, and adds the rules that belong to it.
 func (h *Host) tmpFor(want string, g *gathering) (*plan.Tmp, error) {
-	at := realPath("/tmp")
-	state, dir, err := h.private()
+	at := hostfacts.RealPath("/tmp")
+	folder, dir, err := h.private()
 	if err != nil {
 		return nil, err
 	}
-	g.hideState(append(stateDirs(), state)...)
+	g.hideState(append(state.Dirs(), folder)...)
 	if r, ok := g.rules[at]; ok && r.Level == sandbox.LevelDeny {
 		return nil, nil
 	}
@@ -277,7 +279,7 @@ func (h *Host) tmpFor(want string, g *gathering) (*plan.Tmp, error) {
 		return nil, nil
 	case want == "" || want == "private":
 	case filepath.IsAbs(want):
-		spot, err := look(realPath(want))
+		spot, err := hostfacts.Look(hostfacts.RealPath(want))
 		if err != nil || spot.Kind != plan.KindFolder {
 			return nil, &executor.RootError{Path: want, Why: "cannot stand at /tmp, because it is not a folder", Fix: "create it first"}
 		}
@@ -285,21 +287,21 @@ func (h *Host) tmpFor(want string, g *gathering) (*plan.Tmp, error) {
 	default:
 		return nil, &executor.RootError{Path: want, Why: "cannot stand at /tmp", Fix: "use private, host, or an absolute path"}
 	}
-	source, err := look(dir)
+	source, err := hostfacts.Look(dir)
 	if err != nil {
-		return nil, tmpError(&fs.PathError{Op: "lstat", Path: dir, Err: err})
+		return nil, state.TmpError(&fs.PathError{Op: "lstat", Path: dir, Err: err})
 	}
 	return &plan.Tmp{At: at, Source: source}, nil
 }
 
 // private returns the state folder and the private /tmp, which is made once.
-func (h *Host) private() (state, dir string, err error) {
+func (h *Host) private() (folder, dir string, err error) {
 	h.making.Lock()
 	defer h.making.Unlock()
-	if state, dir, err = h.made(); err != nil || dir != "" {
-		return state, dir, err
+	if folder, dir, err = h.made(); err != nil || dir != "" {
+		return folder, dir, err
 	}
-	state, tmp, err := findTmp()
+	folder, tmp, err := state.NewTmp()
 	if err != nil {
 		// In another sandbox nothing can be written and no namespace made.
 		// The second is the reason worth telling.
@@ -310,12 +312,12 @@ func (h *Host) private() (state, dir string, err error) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.state, h.tmp = state, tmp
-	return h.state, h.tmp.path, nil
+	h.state, h.tmp = folder, tmp
+	return h.state, h.tmp.Path, nil
 }
 
 // made is what private has made, empty before that.
-func (h *Host) made() (state, dir string, err error) {
+func (h *Host) made() (folder, dir string, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
@@ -324,7 +326,7 @@ func (h *Host) made() (state, dir string, err error) {
 	case h.tmp == nil:
 		return "", "", nil
 	}
-	return h.state, h.tmp.path, nil
+	return h.state, h.tmp.Path, nil
 }
 
 // namespaces says why user namespaces cannot be had here, or nil. The try ends
@@ -393,7 +395,7 @@ func makePoints(points []plan.Point) error {
 	for _, p := range points {
 		if err := makePoint(p); err != nil {
 			return &executor.RootError{
-				Path: p.Path, Why: "cannot be made as a mount point in the private /tmp: " + reason(err),
+				Path: p.Path, Why: "cannot be made as a mount point in the private /tmp: " + hostfacts.Reason(err),
 				Fix: "an earlier command may have put something else there; use a new Runner, or a workspace outside of /tmp",
 			}
 		}

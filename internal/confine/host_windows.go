@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/windows"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -35,7 +36,7 @@ func (h *Host) Facts() *plan.Host {
 func find(r *executor.Spec) (string, error) {
 	p, err := exec.LookPath(r.Args[0])
 	if err != nil {
-		return "", startError(r.Args[0], os.ErrNotExist)
+		return "", hostfacts.StartError(r.Args[0], os.ErrNotExist)
 	}
 	return p, nil
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/seccomp"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -290,7 +291,7 @@ func TestCause(t *testing.T) {
 	}{
 		{"lack", &lackError{"no wall", "build one"}, "no wall", "build one"},
 		{"unsupported", &sandbox.UnsupportedError{Need: "a", Have: "b", Hint: "c"}, "b", "c"},
-		{"no better hint", &sandbox.UnsupportedError{Need: "a", Have: "b", Hint: seeDoctor}, "b", "nothing usual"},
+		{"no better hint", &sandbox.UnsupportedError{Need: "a", Have: "b", Hint: hostfacts.SeeDoctor}, "b", "nothing usual"},
 		{"other", syscall.ENOSPC, "no space", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/windows"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 )
 
 // A job is a command in a job object: no process of its tree can leave it, and
@@ -41,7 +42,7 @@ func startInJob(r *executor.Spec, cmd *exec.Cmd, s executor.Sandbox) (Child, err
 		return nil, fmt.Errorf("confine: a job object for the command cannot be made: %w", errors.Join(err, j.closeHandles()))
 	}
 	if err := cmd.Start(); err != nil {
-		return nil, errors.Join(startError(r.Args[0], err), j.closeHandles())
+		return nil, errors.Join(hostfacts.StartError(r.Args[0], err), j.closeHandles())
 	}
 	if err := j.adopt(); err != nil {
 		err = errors.Join(err, cmd.Process.Kill()) // it has not run a single instruction

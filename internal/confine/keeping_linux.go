@@ -15,6 +15,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/guard"
+	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/launch"
 	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/internal/repo"
@@ -99,7 +100,7 @@ func (k *keeping) settle() {
 func (g *gathering) given(r *repo.Repository) []string {
 	var out []string
 	for name, rule := range g.rules {
-		inside := r != nil && (name != r.Dir && below(name, r.Dir) || name != r.Common && below(name, r.Common))
+		inside := r != nil && (name != r.Dir && hostfacts.Below(name, r.Dir) || name != r.Common && hostfacts.Below(name, r.Common))
 		if inside && rule.Level == sandbox.LevelWrite && !rule.Auto && rule.Why != whyGrant {
 			out = append(out, name)
 		}
@@ -131,7 +132,7 @@ func (k *keeping) finish() ([]executor.Quarantined, error) {
 			if _, ruled := k.g.rules[p.Path]; ruled || k.g.level(p.Path) != sandbox.LevelWrite {
 				continue // the command could not do it, or was allowed to by name
 			}
-			if slices.ContainsFunc(k.given, func(at string) bool { return below(p.Path, at) }) {
+			if slices.ContainsFunc(k.given, func(at string) bool { return hostfacts.Below(p.Path, at) }) {
 				continue
 			}
 			err = errors.Join(err, k.move(p.Path, p.Why, &out))
@@ -147,7 +148,7 @@ func (k *keeping) move(name, why string, out *[]executor.Quarantined) error {
 	if errors.Is(err, syscall.ELOOP) {
 		// No link was on the way when the command began. If something can be had by
 		// the one that is there now, it goes.
-		links := walk(filepath.Dir(name))
+		links := hostfacts.Links(filepath.Dir(name))
 		if _, e := os.Stat(name); e != nil || len(links) == 0 {
 			return nil //nolint:nilerr // nothing stands there
 		}
@@ -267,7 +268,7 @@ func (g *gathering) fixed() []guard.Want {
 			continue
 		}
 		wall := r.Level == sandbox.LevelDeny && !r.Auto || r.Level == sandbox.LevelRead && g.level(filepath.Dir(r.Path)) == sandbox.LevelWrite
-		if !wall || r.Kind == plan.KindMissing || g.private != "" && below(r.Path, g.private) && g.level(filepath.Dir(r.Path)) != sandbox.LevelWrite {
+		if !wall || r.Kind == plan.KindMissing || g.private != "" && hostfacts.Below(r.Path, g.private) && g.level(filepath.Dir(r.Path)) != sandbox.LevelWrite {
 			continue
 		}
 		if dir := filepath.Dir(r.Path); !folders[dir] {

@@ -8,14 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/launch"
 	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -322,38 +320,13 @@ func narrowings(res *sandbox.Resolved) []plan.Narrowing {
 	var out []plan.Narrowing
 	for _, p := range res.Paths {
 		if !p.Auto && p.Level != sandbox.LevelWrite {
-			out = append(out, plan.Narrowing{Path: deepest(p.Path), Level: p.Level})
+			out = append(out, plan.Narrowing{Path: hostfacts.Deepest(p.Path), Level: p.Level})
 		}
 	}
 	for _, g := range res.Globs {
 		out = append(out, plan.Narrowing{Path: g, Level: sandbox.LevelDeny})
 	}
 	return out
-}
-
-// deepest resolves the symbolic links of the part of a path that exists.
-func deepest(name string) string {
-	rest := ""
-	for at := name; ; at = filepath.Dir(at) {
-		if real, err := filepath.EvalSymlinks(at); err == nil {
-			return filepath.Join(real, rest)
-		}
-		if at == filepath.Dir(at) {
-			return name
-		}
-		rest = filepath.Join(filepath.Base(at), rest)
-	}
-}
-
-// ownCaps are the effective capabilities of this thread; none when they cannot
-// be read.
-func ownCaps() uint64 {
-	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var data [2]unix.CapUserData
-	if err := unix.Capget(&head, &data[0]); err != nil {
-		return 0
-	}
-	return uint64(data[0].Effective) | uint64(data[1].Effective)<<32
 }
 
 // reopens reports whether standard descriptors are opened anew: only the native

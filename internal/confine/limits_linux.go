@@ -16,6 +16,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/cgroup"
+	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/launch"
 	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -147,7 +148,7 @@ func (b *bounds) settle(p *plan.Plan, writable []string) error {
 		}
 		if p.Level == plan.LevelBwrap {
 			if err := b.group.AllowPIDs(b.want.PIDs + reapers + b.others()); err != nil {
-				return &sandbox.UnsupportedError{Need: "a limit on processes", Have: err.Error(), Hint: seeDoctor}
+				return &sandbox.UnsupportedError{Need: "a limit on processes", Have: err.Error(), Hint: hostfacts.SeeDoctor}
 			}
 		}
 	}
@@ -199,7 +200,7 @@ func (b *bounds) settle(p *plan.Plan, writable []string) error {
 // kernel does not apply it to the system's root.
 func (b *bounds) settlePIDs(p *plan.Plan, w *watch) []launch.Step {
 	otherwise := executor.ByWatch
-	if p.Level == plan.LevelNative && !systemRoot() {
+	if p.Level == plan.LevelNative && !hostfacts.SystemRoot() {
 		otherwise = executor.ByRlimit
 	}
 	by := b.by(cgroup.PIDs, otherwise)
@@ -270,12 +271,6 @@ func insertSteps(s *launch.Script, first, second []launch.Step) {
 		return
 	}
 	s.Steps = slices.Concat(first, s.Steps[:at+1], second, s.Steps[at+1:])
-}
-
-// systemRoot reports whether this process is root in the first user namespace.
-func systemRoot() bool {
-	f := strings.Fields(oneLine("/proc/self/uid_map"))
-	return unix.Geteuid() == 0 && len(f) == 3 && f[0] == "0" && f[1] == "0" && f[2] == "4294967295"
 }
 
 // explain tells a group that could not be entered from a level that cannot be had.

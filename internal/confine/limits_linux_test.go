@@ -18,6 +18,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/cgroup"
+	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/launch"
 	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
@@ -186,7 +187,7 @@ func TestPIDsLimit(t *testing.T) {
 		default:
 			t.Errorf("by %q", by)
 		}
-		if systemRoot() && a.host.groups.none != (by == executor.ByWatch+"!") {
+		if hostfacts.SystemRoot() && a.host.groups.none != (by == executor.ByWatch+"!") {
 			t.Errorf("the system's root: by %q", by)
 		}
 	})

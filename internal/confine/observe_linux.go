@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/launch"
 	"github.com/sallyport-dev/sallyport/internal/notify"
 	"github.com/sallyport-dev/sallyport/internal/plan"
@@ -255,7 +256,7 @@ func (j *judge) denied(path string) bool {
 		}
 	}
 	for i := len(j.entries) - 1; i >= 0; i-- { // folders come first, so the last one is the nearest
-		if e := &j.entries[i]; below(path, e.Path) {
+		if e := &j.entries[i]; hostfacts.Below(path, e.Path) {
 			return e.Level == sandbox.LevelDeny && !e.Auto
 		}
 	}
@@ -266,7 +267,7 @@ func (j *judge) denied(path string) bool {
 // nothing else is visible: it shows the way there then.
 func (j *judge) above(path string) bool {
 	return j.base == sandbox.LevelDeny && slices.ContainsFunc(j.entries, func(e sandbox.PathRule) bool {
-		return e.Level != sandbox.LevelDeny && e.Path != path && below(e.Path, path)
+		return e.Level != sandbox.LevelDeny && e.Path != path && hostfacts.Below(e.Path, path)
 	})
 }
 
@@ -290,7 +291,7 @@ func (j *judge) repository(path string, i int, made bool) bool {
 
 // inRoot reports whether a name lies in a workspace.
 func (j *judge) inRoot(name string) bool {
-	inside := func(at string) bool { return name != at && below(name, at) }
+	inside := func(at string) bool { return name != at && hostfacts.Below(name, at) }
 	return slices.ContainsFunc(j.roots, inside) && !slices.ContainsFunc(j.free, inside)
 }
 
@@ -298,11 +299,11 @@ func (j *judge) inRoot(name string) bool {
 // itself that is written, to something in it.
 func (j *judge) gitFolder(at string, itself, made bool) bool {
 	for ruled := range j.rules {
-		if below(ruled, at) {
+		if hostfacts.Below(ruled, at) {
 			return true
 		}
 	}
-	if slices.ContainsFunc(j.roots, func(root string) bool { return below(root, at) }) {
+	if slices.ContainsFunc(j.roots, func(root string) bool { return hostfacts.Below(root, at) }) {
 		return true
 	}
 	if itself && made {
@@ -338,7 +339,7 @@ func (j *judge) Hidden(op sandbox.Op, path string) bool {
 // listed reports whether an entry shows a path.
 func (j *judge) listed(path string) bool {
 	for i := len(j.entries) - 1; i >= 0; i-- {
-		if e := &j.entries[i]; below(path, e.Path) {
+		if e := &j.entries[i]; hostfacts.Below(path, e.Path) {
 			return e.Level != sandbox.LevelDeny
 		}
 	}

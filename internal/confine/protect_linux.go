@@ -15,6 +15,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/guard"
+	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/internal/repo"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -70,7 +71,7 @@ func (g *gathering) protectAll(res *sandbox.Resolved, mem memory) error {
 		if err != nil || !g.folder(root) || root == g.private {
 			continue // skipped because it is missing, a file, or ours: no names of the host's are in it
 		}
-		if below(root, "/proc") || below(root, "/sys") || root == "/dev" {
+		if hostfacts.Below(root, "/proc") || hostfacts.Below(root, "/sys") || root == "/dev" {
 			continue // the plan refuses it
 		}
 		if g.flat {
@@ -155,7 +156,7 @@ func (g *gathering) protect(real string) error {
 		return nil
 	}
 	if err != nil {
-		return &executor.RootError{Path: real, Why: "cannot be looked at: " + reason(err)}
+		return &executor.RootError{Path: real, Why: "cannot be looked at: " + hostfacts.Reason(err)}
 	}
 	if sys, ok := st.Sys().(*syscall.Stat_t); ok && g.placeholder(real, sys) {
 		g.claim(claim{Want: guard.Want{Path: real, Placeholder: true, Why: whyName}})
@@ -164,7 +165,7 @@ func (g *gathering) protect(real string) error {
 	if !st.IsDir() && !st.Mode().IsRegular() {
 		return &sandbox.UnsupportedError{
 			Need: fmt.Sprintf("a folder or file at the protected name %s", real),
-			Have: "it is a " + kindWord(st.Mode()),
+			Have: "it is a " + hostfacts.KindWord(st.Mode()),
 			Hint: "a protected name that is a link cannot be kept from changing; replace it by what it points to, or move it away",
 		}
 	}
@@ -196,7 +197,7 @@ func (g *gathering) workspace(root string) error {
 	case err == nil:
 		return g.repository(root, true)
 	case !errors.Is(err, fs.ErrNotExist):
-		return &executor.RootError{Path: link, Why: "cannot be looked at: " + reason(err)}
+		return &executor.RootError{Path: link, Why: "cannot be looked at: " + hostfacts.Reason(err)}
 	}
 	if r, err := repo.Open(root); r != nil || err != nil {
 		return g.repository(root, true) // a bare one
@@ -298,7 +299,7 @@ func (g *gathering) ungrantable(r *repo.Repository, own bool, paths []repo.Path,
 		}
 	}
 	for _, p := range paths {
-		inside := below(p.Path, r.Dir) || below(p.Path, r.Common)
+		inside := hostfacts.Below(p.Path, r.Dir) || hostfacts.Below(p.Path, r.Common)
 		if p.Symlink && (inside || g.level(p.Path) == sandbox.LevelWrite) {
 			return fmt.Sprintf("%s (%s) is a symbolic link, which a command could turn elsewhere; replace it by what it points to", p.Path, p.Why)
 		}
@@ -334,7 +335,7 @@ func mutual(r *repo.Repository) bool {
 		return true // it lies in the work tree
 	}
 	if back, ok := firstLine(filepath.Join(r.Dir, "gitdir")); ok {
-		return realPath(back) == r.Link
+		return hostfacts.RealPath(back) == r.Link
 	}
 	text, err := os.ReadFile(filepath.Join(r.Dir, "config"))
 	if err != nil {
@@ -356,7 +357,7 @@ func mutual(r *repo.Repository) bool {
 	if !filepath.IsAbs(back) {
 		back = filepath.Join(r.Dir, back)
 	}
-	return realPath(back) == r.Work
+	return hostfacts.RealPath(back) == r.Work
 }
 
 // firstLine reads a file that holds one path.
@@ -372,9 +373,9 @@ func (g *gathering) grant(r *repo.Repository, paths []repo.Path) error {
 		if g.level(dir) == sandbox.LevelWrite {
 			continue
 		}
-		spot, err := look(dir)
+		spot, err := hostfacts.Look(dir)
 		if err != nil {
-			return &executor.RootError{Path: dir, Why: "cannot be looked at: " + reason(err)}
+			return &executor.RootError{Path: dir, Why: "cannot be looked at: " + hostfacts.Reason(err)}
 		}
 		g.rules[dir] = plan.Rule{Spot: spot, Level: sandbox.LevelWrite, Why: whyGrant}
 		g.roots = append(g.roots, dir)
@@ -429,7 +430,7 @@ func (g *gathering) shut(paths []repo.Path) error {
 func (g *gathering) shutOne(p repo.Path) error {
 	var st syscall.Stat_t
 	if err := syscall.Lstat(p.Path, &st); err == nil {
-		spot := spotOf(p.Path, &st)
+		spot := hostfacts.SpotOf(p.Path, &st)
 		switch {
 		case p.Folder && g.placeholder(p.Path, &st):
 			g.claim(claim{Want: guard.Want{Path: p.Path, Placeholder: true, Why: p.Why}})
@@ -484,9 +485,9 @@ func (g *gathering) pin() error {
 			if _, ok := g.rules[at]; ok || g.level(at) != sandbox.LevelWrite {
 				break // it is a mount already, and so is everything above that needs it
 			}
-			spot, err := look(at)
+			spot, err := hostfacts.Look(at)
 			if err != nil {
-				return &executor.RootError{Path: at, Why: "cannot be looked at: " + reason(err)}
+				return &executor.RootError{Path: at, Why: "cannot be looked at: " + hostfacts.Reason(err)}
 			}
 			g.rules[at] = plan.Rule{Spot: spot, Level: sandbox.LevelWrite, Pin: true, Why: "stays where it is: " + strings.TrimPrefix(name, at+"/") + " is in it"}
 		}

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -31,7 +32,7 @@ func spellings(root sandbox.Level, rules []plan.Rule) error {
 			continue
 		}
 		other := strings.Map(swapCase, base)
-		if s, err := look(dir + other); other != base && err == nil && s.ID == r.ID {
+		if s, err := hostfacts.Look(dir + other); other != base && err == nil && s.ID == r.ID {
 			return &sandbox.UnsupportedError{
 				Need: fmt.Sprintf("a file system that knows %s by one name only", r.Path),
 				Have: fmt.Sprintf("%s is the same file there, and what keeps the one would not keep the other", other),
@@ -46,7 +47,7 @@ func spellings(root sandbox.Level, rules []plan.Rule) error {
 func levelAbove(root sandbox.Level, rules []plan.Rule, name string) sandbox.Level {
 	level := root
 	for _, r := range rules { // sorted, so the last one is the nearest
-		if r.Path != name && below(name, r.Path) {
+		if r.Path != name && hostfacts.Below(name, r.Path) {
 			level = r.Level
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -20,15 +21,15 @@ func (g *gathering) tmpFolder(want string, spot plan.Spot) error {
 	refuse := func(why, mend string) error {
 		return &executor.RootError{Path: want, Why: "cannot stand at /tmp: " + why, Fix: mend}
 	}
-	for _, l := range walk(want) {
+	for _, l := range hostfacts.Links(want) {
 		if slices.ContainsFunc(rules, func(r plan.Rule) bool {
-			return r.Level == sandbox.LevelWrite && r.Path != l.Path && below(l.Path, r.Path)
+			return r.Level == sandbox.LevelWrite && r.Path != l.Path && hostfacts.Below(l.Path, r.Path)
 		}) {
 			return refuse(fmt.Sprintf("it leads through the symbolic link %s, which lies in a writable root and can be changed by the command", l.Path), "name the folder itself")
 		}
 	}
 	for _, system := range []string{"/proc", "/sys", "/dev"} {
-		if below(spot.Path, system) && !below(spot.Path, "/dev/shm") {
+		if hostfacts.Below(spot.Path, system) && !hostfacts.Below(spot.Path, "/dev/shm") {
 			return refuse("it belongs to the system", "name a folder of your own")
 		}
 	}
@@ -39,9 +40,9 @@ func (g *gathering) tmpFolder(want string, spot plan.Spot) error {
 	for _, r := range rules { // sorted, so the last one is the nearest
 		switch {
 		case r.Kind == plan.KindMissing:
-		case below(spot.Path, r.Path):
+		case hostfacts.Below(spot.Path, r.Path):
 			level = r.Level
-		case below(r.Path, spot.Path) && r.Level != sandbox.LevelWrite:
+		case hostfacts.Below(r.Path, spot.Path) && r.Level != sandbox.LevelWrite:
 			return refuse(fmt.Sprintf("the policy keeps %s in it from being written or read, which would not hold there", r.Path), "name another folder")
 		}
 	}
@@ -49,7 +50,7 @@ func (g *gathering) tmpFolder(want string, spot plan.Spot) error {
 		return refuse("the policy denies it", "name another folder")
 	}
 	for _, c := range slices.Concat(g.claims, g.late) {
-		if below(c.Path, spot.Path) {
+		if hostfacts.Below(c.Path, spot.Path) {
 			return refuse(fmt.Sprintf("the policy keeps %s in it from coming into being, which would not hold there", c.Path), "name another folder")
 		}
 	}
@@ -64,7 +65,7 @@ func (g *gathering) tmpFolder(want string, spot plan.Spot) error {
 func (g *gathering) hideState(dirs ...string) {
 	slices.Sort(dirs)
 	for _, d := range slices.Compact(dirs) {
-		if s, err := look(realPath(d)); err == nil && s.Kind == plan.KindFolder {
+		if s, err := hostfacts.Look(hostfacts.RealPath(d)); err == nil && s.Kind == plan.KindFolder {
 			g.rules[s.Path] = plan.Rule{Spot: s, Level: sandbox.LevelDeny, Why: "sallyport's own state", Auto: true}
 		}
 	}

@@ -4,7 +4,6 @@
 package confine
 
 import (
-	"slices"
 	"strings"
 	"testing"
 )
@@ -29,10 +28,9 @@ func TestExitCodeOfBubblewrap(t *testing.T) {
 	}
 }
 
-// FuzzTold: whatever other programs and the kernel say, reading it ends, and
-// what was read is in it.
+// FuzzTold: whatever bubblewrap says, reading it ends, and what was read is in it.
 func FuzzTold(f *testing.F) {
-	for _, s := range []string{"bubblewrap 0.8.0\n", "{\"exit-code\": 3}\n", "2 1 0:2 / /proc/bus rw - proc proc rw\n", "", "a b.c"} {
+	for _, s := range []string{"bubblewrap 0.8.0\n", "{\"exit-code\": 3}\n", "", "a b.c"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -41,14 +39,6 @@ func FuzzTold(f *testing.F) {
 		}
 		if code, ok := exitCode([]byte(s)); ok && !strings.Contains(s, "exit-code") && !strings.Contains(strings.ToLower(s), "exit") && !strings.Contains(s, "\\") {
 			t.Errorf("code %d", code)
-		}
-		for _, at := range coveredProc(s) {
-			if !strings.HasPrefix(at, "/proc/") || !slices.Contains(strings.Fields(s), at) {
-				t.Errorf("covered %q", at)
-			}
-		}
-		if k := strangeKernel(s); k != "" && strangeHint(s) == "" {
-			t.Errorf("%s without a mend", k)
 		}
 	})
 }

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/launch"
 	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
@@ -105,7 +106,7 @@ func procCover(s *launch.Step) bool {
 }
 
 func procMask(s *launch.Step) bool {
-	return s.Op == launch.OpAttach && path.Dir(s.Path) == "/proc" && slices.Contains(procMasks[:], path.Base(s.Path))
+	return s.Op == launch.OpAttach && path.Dir(s.Path) == "/proc" && slices.Contains(hostfacts.Gather().ProcMasks, path.Base(s.Path))
 }
 
 // noOwnProc leaves out the fresh /proc, which a task without a process namespace

@@ -3,7 +3,7 @@
 
 //go:build linux || darwin
 
-package confine
+package state
 
 import (
 	"errors"
@@ -13,23 +13,24 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/tree"
 
 	"golang.org/x/sys/unix"
 )
 
-// A privateTmp is the folder that commands see as /tmp. It is locked for as
+// A Tmp is the folder that commands see as /tmp. It is locked for as
 // long as its owner lives, so that a later start can tell a crash from a run.
-type privateTmp struct {
-	path string
+type Tmp struct {
+	Path string
 	lock *os.File
 }
 
-// stateDirs are where sallyport may keep what outlives a run, best first: the
+// Dirs are where sallyport may keep what outlives a run, best first: the
 // state folder of the XDG base directory rules and, for users whose home cannot
 // hold it, a folder of their own in the temporary directory. A folder that was
 // asked for by name has no substitute.
-func stateDirs() []string {
+func Dirs() []string {
 	if d := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(d) {
 		return []string{filepath.Join(d, "sallyport")}
 	}
@@ -40,13 +41,13 @@ func stateDirs() []string {
 	return append(dirs, filepath.Join(os.TempDir(), fmt.Sprintf("sallyport-%d", os.Getuid())))
 }
 
-// findTmp makes a private folder in the first state folder that takes one. It
+// NewTmp makes a private folder in the first state folder that takes one. It
 // returns both, or why the first one did not.
-func findTmp() (state string, tmp *privateTmp, err error) {
-	for _, d := range stateDirs() {
+func NewTmp() (state string, tmp *Tmp, err error) {
+	for _, d := range Dirs() {
 		e := ownFolder(d)
 		if e == nil {
-			state = realPath(d)
+			state = hostfacts.RealPath(d)
 			if tmp, e = makeTmp(state); e == nil {
 				return state, tmp, nil
 			}
@@ -55,7 +56,7 @@ func findTmp() (state string, tmp *privateTmp, err error) {
 			err = e
 		}
 	}
-	return "", nil, tmpError(err)
+	return "", nil, TmpError(err)
 }
 
 // ownFolder makes a folder that only this user can enter, or checks that the
@@ -84,7 +85,7 @@ func ownFolder(d string) error {
 
 // makeTmp makes a private folder below state, and removes those whose owner is
 // gone.
-func makeTmp(state string) (*privateTmp, error) {
+func makeTmp(state string) (*Tmp, error) {
 	all := filepath.Join(state, "tmp")
 	if err := ownFolder(all); err != nil {
 		return nil, err
@@ -100,7 +101,7 @@ func makeTmp(state string) (*privateTmp, error) {
 		return nil, err
 	}
 	// What cannot be removed is left for the next time; it is in nobody's way.
-	new(CleanReport).sweep(parent)
+	new(Report).sweep(parent)
 	dir, err := os.MkdirTemp(all, "run-")
 	if err != nil {
 		return nil, err
@@ -113,10 +114,10 @@ func makeTmp(state string) (*privateTmp, error) {
 		os.Remove(dir)
 		return nil, err
 	}
-	return &privateTmp{path: dir, lock: lock}, nil
+	return &Tmp{Path: dir, lock: lock}, nil
 }
 
-func tmpError(err error) error {
+func TmpError(err error) error {
 	return fmt.Errorf("the private /tmp cannot be made: %w; set XDG_STATE_HOME to a folder with room, or choose another one with --tmp", err)
 }
 
@@ -129,9 +130,9 @@ func flock(f *os.File, how int) error {
 	}
 }
 
-// remove ends the folder. It waits for nobody: the commands that used it have
+// Remove ends the folder. It waits for nobody: the commands that used it have
 // ended.
-func (t *privateTmp) remove() error {
-	err := tree.Remove(t.path)
+func (t *Tmp) Remove() error {
+	err := tree.Remove(t.Path)
 	return errors.Join(err, t.lock.Close())
 }

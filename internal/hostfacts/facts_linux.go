@@ -1,11 +1,10 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package confine
+package hostfacts
 
 import (
 	"os"
-	"path/filepath"
 	"runtime"
 	"strings"
 
@@ -32,13 +31,13 @@ var (
 	// sysShows is what programs ask to learn how many processors there are.
 	sysShows = [...]string{"/sys/devices/system"}
 
-	// runShows is where NixOS keeps every program.
-	runShows = [...]string{"/run/current-system"}
+	// RunShows is where NixOS keeps every program.
+	RunShows = [...]string{"/run/current-system"}
 )
 
-// gatherFacts looks at the host. It starts nothing: what only a try can tell,
+// Gather looks at the host. It starts nothing: what only a try can tell,
 // such as whether user namespaces are allowed, the first launch tells.
-func gatherFacts() *plan.Host {
+func Gather() *plan.Host {
 	h := &plan.Host{
 		System: runtime.GOOS, Arch: runtime.GOARCH,
 		UID: os.Geteuid(), GID: os.Getegid(),
@@ -65,7 +64,7 @@ func gatherFacts() *plan.Host {
 		}
 	}
 	h.SysShows = spots(sysShows[:])
-	h.RunShows = spots(runShows[:])
+	h.RunShows = spots(RunShows[:])
 	h.Missing = missing(h)
 	return h
 }
@@ -73,7 +72,7 @@ func gatherFacts() *plan.Host {
 func spots(names []string) []plan.Spot {
 	var out []plan.Spot
 	for _, n := range names {
-		if s, err := look(n); err == nil && s.Kind != plan.KindOther {
+		if s, err := Look(n); err == nil && s.Kind != plan.KindOther {
 			out = append(out, s)
 		}
 	}
@@ -90,8 +89,8 @@ func missing(h *plan.Host) []plan.Missing {
 		})
 	}
 	if abi := landlock.ABI(h.LandlockABI); abi < landlock.LeastUseful {
-		have, hint := landlockMissing(h.LandlockABI, oneLine("/sys/kernel/security/lsm"), seccompFiltered())
-		if strange := strangeHint(oneLine("/proc/version")); strange != "" {
+		have, hint := landlockMissing(h.LandlockABI, OneLine("/sys/kernel/security/lsm"), SeccompFiltered())
+		if strange := StrangeHint(OneLine("/proc/version")); strange != "" {
 			hint = strange
 		}
 		out = append(out, plan.Missing{Need: "Landlock, version 2 or newer", Have: have, Hint: hint})
@@ -125,32 +124,11 @@ func lastCap() uint64 {
 	return known
 }
 
-// oneLine reads a short file of the kernel's; empty when it cannot be read.
-func oneLine(name string) string {
+// OneLine reads a short file of the kernel's; empty when it cannot be read.
+func OneLine(name string) string {
 	b, err := os.ReadFile(name)
 	if err != nil {
 		return ""
 	}
 	return strings.TrimSpace(string(b))
-}
-
-// realPath resolves symbolic links, or returns the name when it cannot.
-func realPath(name string) string {
-	if r, err := evalSymlinks(name); err == nil {
-		return r
-	}
-	return name
-}
-
-// evalSymlinks is [filepath.EvalSymlinks]. Most paths have no symbolic link in them,
-// and the kernel says so faster than a look at every folder on the way.
-func evalSymlinks(name string) (string, error) {
-	if filepath.IsAbs(name) {
-		fd, err := unix.Openat2(unix.AT_FDCWD, name, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
-		if err == nil {
-			unix.Close(fd)
-			return filepath.Clean(name), nil
-		}
-	}
-	return filepath.EvalSymlinks(name)
 }

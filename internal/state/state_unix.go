@@ -3,16 +3,18 @@
 
 //go:build linux || darwin
 
-package confine
+package state
 
-// StateFolder returns the first state folder that can be had, without symbolic links
+import "github.com/sallyport-dev/sallyport/internal/hostfacts"
+
+// Folder returns the first state folder that can be had, without symbolic links
 // in its name. It is made if it is missing, for this user alone.
-func StateFolder() (string, error) {
+func Folder() (string, error) {
 	var first error
-	for _, d := range stateDirs() {
+	for _, d := range Dirs() {
 		err := ownFolder(d)
 		if err == nil {
-			return realPath(d), nil
+			return hostfacts.RealPath(d), nil
 		}
 		if first == nil {
 			first = err

@@ -3,7 +3,7 @@
 
 //go:build linux || darwin
 
-package confine
+package state
 
 import (
 	"os"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 )
 
@@ -21,7 +22,7 @@ func TestCleanFolders(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	home := t.TempDir()
 	t.Setenv("XDG_STATE_HOME", home)
-	state := realPath(home) + "/sallyport"
+	state := hostfacts.RealPath(home) + "/sallyport"
 	if err := ownFolder(state); err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +30,7 @@ func TestCleanFolders(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = held.remove() })
+	t.Cleanup(func() { _ = held.Remove() })
 	all := state + "/tmp/"
 	outside := filepath.Join(t.TempDir(), "outside")
 	for _, err := range []error{
@@ -41,16 +42,16 @@ func TestCleanFolders(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want := []CleanReport{{
+	want := []Report{{
 		State:   state,
 		Folders: []string{all + "run-1", all + "run-2"},
-		Held:    []HeldState{{held.path, 1}},
-		Odd:     []LeftState{{all + "link", "it is not a folder"}, {all + "note", "it is not a folder"}},
+		Held:    []Held{{held.Path, 1}},
+		Odd:     []Left{{all + "link", "it is not a folder"}, {all + "note", "it is not a folder"}},
 	}}
-	if diff := cmp.Diff(want, CleanState()); diff != "" {
+	if diff := cmp.Diff(want, Clean()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	for _, name := range []string{outside, held.path, all + "note"} {
+	for _, name := range []string{outside, held.Path, all + "note"} {
 		if _, err := os.Lstat(name); err != nil {
 			t.Error(err)
 		}

@@ -1,7 +1,7 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package confine
+package hostfacts
 
 import (
 	"bytes"
@@ -29,7 +29,7 @@ func TestInterpreter(t *testing.T) {
 		})
 	}
 	t.Run("a real program", func(t *testing.T) {
-		if got := interpreter("/bin/sh"); !strings.Contains(got, "ld") || !strings.HasPrefix(got, "/") {
+		if got := Interpreter("/bin/sh"); !strings.Contains(got, "ld") || !strings.HasPrefix(got, "/") {
 			t.Errorf("%q", got)
 		}
 	})

@@ -1,7 +1,7 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package confine
+package hostfacts
 
 import (
 	"errors"
@@ -12,8 +12,8 @@ import (
 	"github.com/sallyport-dev/sallyport/executor"
 )
 
-// startError puts the reason into words.
-func startError(name string, err error) *executor.StartError {
+// StartError puts the reason into words.
+func StartError(name string, err error) *executor.StartError {
 	e := &executor.StartError{Program: name}
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):

@@ -3,7 +3,7 @@
 
 //go:build unix
 
-package confine
+package hostfacts
 
 import (
 	"errors"
@@ -17,25 +17,25 @@ import (
 	"github.com/sallyport-dev/sallyport/executor"
 )
 
-// lookup finds the program that a command names, as the command's own
+// Lookup finds the program that a command names, as the command's own
 // environment and directory would: a name with a slash is a path, any other is
 // looked for in PATH. An empty element of PATH is not the current directory:
 // that old rule lets a planted file stand for a system command.
-func lookup(name, dir string, env []string) (string, error) {
+func Lookup(name, dir string, env []string) (string, error) {
 	if strings.ContainsRune(name, filepath.Separator) {
 		p := name
 		if !filepath.IsAbs(p) {
 			p = filepath.Join(dir, p)
 		}
 		if err := executable(p); err != nil {
-			return "", startError(name, err)
+			return "", StartError(name, err)
 		}
 		return p, nil
 	}
 	if name == "" {
 		return "", &executor.StartError{Program: name, NotFound: true, Err: errors.New("the name of the program is empty")}
 	}
-	list, ok := value(env, "PATH")
+	list, ok := Value(env, "PATH")
 	if !ok {
 		return "", &executor.StartError{Program: name, NotFound: true, Err: fmt.Errorf(
 			"%s: not found, because the command's environment has no PATH; give the program's full path, or set PATH", name)}
@@ -58,7 +58,7 @@ func lookup(name, dir string, env []string) (string, error) {
 		}
 	}
 	if found != nil {
-		return "", startError(name, found)
+		return "", StartError(name, found)
 	}
 	return "", &executor.StartError{Program: name, NotFound: true, Err: fmt.Errorf("%s: not found in PATH", name)}
 }
@@ -81,8 +81,8 @@ func executable(p string) error {
 // A notProgram is something that is there but cannot be executed.
 type notProgram struct{ fs.PathError }
 
-// value returns the last value of a variable.
-func value(env []string, name string) (string, bool) {
+// Value returns the last value of a variable.
+func Value(env []string, name string) (string, bool) {
 	for i := len(env) - 1; i >= 0; i-- {
 		if k, v, ok := strings.Cut(env[i], "="); ok && k == name {
 			return v, true

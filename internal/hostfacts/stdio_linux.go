@@ -1,7 +1,7 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package confine
+package hostfacts
 
 import (
 	"fmt"
@@ -16,7 +16,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/plan"
 )
 
-// describe looks at standard descriptor i and, with reopen, at how it is opened
+// DescribeStdio looks at standard descriptor i and, with reopen, at how it is opened
 // anew.
 //
 // A descriptor keeps the mount that it was opened through. The command could
@@ -26,7 +26,7 @@ import (
 // anew inside. A regular file that is open for writing was handed over for that,
 // and stays as it is; so does what the command has no right to change anyway,
 // and a file without a name.
-func describe(i int, f *os.File, reopen bool) (plan.Stdio, error) {
+func DescribeStdio(i int, f *os.File, reopen bool) (plan.Stdio, error) {
 	var s plan.Stdio
 	raw, err := f.SyscallConn()
 	if err != nil {
@@ -82,7 +82,7 @@ func reopenable(i int, s plan.Stdio, st *unix.Stat_t, name string, flags uint64,
 	}
 	if s.Device && st.Rdev == unix.Mkdev(5, 0) { // linux/major.h: TTYAUX_MAJOR
 		// /dev/tty means another terminal, or none, to whoever opens it.
-		if name = controllingTerminal(); name == "" || unix.Lstat(name, &at) != nil {
+		if name = ControllingTerminal(); name == "" || unix.Lstat(name, &at) != nil {
 			return s, &executor.RootError{
 				Path: "/dev/tty", Why: fmt.Sprintf("is standard descriptor %d, and which terminal it means cannot be found", i),
 				Fix: "pass the terminal itself",
@@ -110,12 +110,12 @@ func reopenable(i int, s plan.Stdio, st *unix.Stat_t, name string, flags uint64,
 	return s, nil
 }
 
-// controllingTerminal is the name of this process's controlling terminal, empty when it
+// ControllingTerminal is the name of this process's controlling terminal, empty when it
 // has none or it has no name here. The kernel gives its device number
 // (proc_pid_stat(5)): pseudo-terminals have the majors 136 to 143, virtual
 // consoles 4.
-func controllingTerminal() string {
-	stat := oneLine("/proc/self/stat")
+func ControllingTerminal() string {
+	stat := OneLine("/proc/self/stat")
 	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
 	const ttyField = 4 // counted from the state, which follows the name
 	if len(fields) <= ttyField {

@@ -1,0 +1,15 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package hostfacts finds out what is known about this machine: what its kernel
+// offers, what stands at a path, what a standard descriptor is, and where a program is.
+// It looks and reports; it starts nothing and changes nothing.
+package hostfacts
+
+// RealPath resolves symbolic links, or returns the name when it cannot.
+func RealPath(name string) string {
+	if r, err := EvalSymlinks(name); err == nil {
+		return r
+	}
+	return name
+}
