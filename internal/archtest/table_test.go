@@ -14,12 +14,14 @@ const (
 
 // Layers, lowest first. A package imports only packages of lower layers.
 const (
-	layerWords = iota + 1
-	layerContracts
-	layerFacts
-	layerStories
-	layerEngines
-	layerLocal
+	layerWords     = iota + 1 // values and leaf mechanisms: they know nothing of each other
+	layerContracts            // what an executor is, how policies are written down
+	layerPlans                // what will run, what comes out of it
+	layerFacts                // what is known of this machine
+	layerRooms                // one mechanism each: limits, caches, protected names, ...
+	layerState                // the directories that outlive a run
+	layerHosts                // one operating system each
+	layerLocal                // executors
 	layerRoot
 	layerTools
 	layerDoors
@@ -34,6 +36,7 @@ var layers = map[string]int{
 	"rules":              layerWords,
 	"internal/cgroup":    layerWords,
 	"internal/environ":   layerWords,
+	"internal/gitpaths":  layerWords,
 	"internal/headtail":  layerWords,
 	"internal/inputwait": layerWords,
 	"internal/jsonrpc":   layerWords,
@@ -47,36 +50,52 @@ var layers = map[string]int{
 	"internal/seccomp":   layerWords,
 	"internal/shell":     layerWords,
 	"internal/sigpipe":   layerWords,
+	"internal/spill":     layerWords,
 	"internal/testenv":   layerWords,
 	"internal/text":      layerWords,
-	"internal/toolcache": layerContracts,
 	"internal/tree":      layerWords,
-	"internal/spill":     layerWords,
 	"internal/tty":       layerWords,
 
-	"approval":           layerContracts,
-	"executor":           layerContracts,
-	"internal/guard":     layerContracts,
+	"approval":          layerContracts,
+	"executor":          layerContracts,
+	"internal/netproxy": layerContracts,
+	"sandbox/wire":      layerContracts,
+
+	"event":            layerPlans,
+	"guardian":         layerPlans,
+	"internal/judge":   layerPlans,
+	"internal/notify":  layerPlans,
+	"internal/outlog":  layerPlans,
+	"internal/output":  layerPlans,
+	"internal/plan":    layerPlans,
+	"internal/wire":    layerPlans,
+	"internal/suggest": layerPlans,
+
 	"internal/hostfacts": layerFacts,
-	"internal/state":     layerStories,
-	"internal/netproxy":  layerContracts,
-	"internal/notify":    layerContracts,
-	"internal/outlog":    layerContracts,
-	"internal/plan":      layerContracts,
-	"internal/proc":      layerContracts,
+	"internal/proc":      layerFacts,
+	"internal/process":   layerFacts,
 
-	"event":             layerStories,
-	"guardian":          layerStories,
-	"internal/confine":  layerEngines,
-	"internal/judge":    layerStories,
-	"internal/netstack": layerStories,
-	"internal/wire":     layerStories,
+	"internal/bwrap":     layerRooms,
+	"internal/caches":    layerRooms,
+	"internal/guard":     layerRooms,
+	"internal/limits":    layerRooms,
+	"internal/netstack":  layerRooms,
+	"internal/observer":  layerRooms,
+	"internal/toolcache": layerRooms,
 
-	"audit":           layerEngines,
+	"internal/protect": layerState,
+	"internal/state":   layerState,
+
+	"internal/confine": layerHosts,
+	"internal/darwin":  layerHosts,
+	"internal/linux":   layerHosts,
+	"internal/windows": layerHosts,
+
+	"audit":           layerLocal,
 	"executor/local":  layerLocal,
 	"executor/remote": layerLocal,
-	"recording":       layerEngines,
-	"telemetry":       layerEngines,
+	"recording":       layerLocal,
+	"telemetry":       layerLocal,
 
 	rootRoom: layerRoot,
 
@@ -84,6 +103,7 @@ var layers = map[string]int{
 
 	"internal/config":     layerDoors,
 	"internal/console":    layerDoors,
+	"internal/doctor":     layerDoors,
 	"internal/execserver": layerDoors,
 	"internal/fleet":      layerDoors,
 	"internal/mcpserver":  layerDoors,
@@ -246,9 +266,10 @@ var loads = []load{
 
 // perOSRooms may hold code for one operating system and ask which one it is.
 var perOSRooms = []string{
-	"approval", "internal/cgroup", "internal/confine", "internal/guard", "internal/hostfacts", "internal/state", "internal/landlock", "internal/launch", "internal/notify", "internal/oneshot", "internal/overlay",
-	"internal/proc", "internal/repo", "internal/toolcache",
-	"internal/runlog", "internal/spill", "internal/tty",
+	"approval", "executor/local", "internal/bwrap", "internal/caches", "internal/cgroup", "internal/confine", "internal/darwin", "internal/doctor",
+	"internal/gitpaths", "internal/guard", "internal/hostfacts", "internal/landlock", "internal/launch", "internal/limits", "internal/linux",
+	"internal/notify", "internal/observer", "internal/oneshot", "internal/output", "internal/overlay", "internal/proc", "internal/process",
+	"internal/protect", "internal/repo", "internal/runlog", "internal/spill", "internal/state", "internal/toolcache", "internal/tty", "internal/windows",
 }
 
 // A waiver lets one file break one rule about sources, for a reason.
