@@ -248,7 +248,7 @@ func TestChecksFind(t *testing.T) {
 		{name: "subpackage of a module", pkg: pkg{name: "internal/text", imports: []string{"golang.org/x/text/width"}}},
 		{name: "name that only begins like a module", pkg: pkg{name: "internal/text", imports: []string{"golang.org/x/textual"}}, want: "module without a room"},
 		{name: "unknown module", pkg: pkg{name: "internal/plan", imports: []string{"example.com/left-pad"}}, want: "module without a room"},
-		{name: "unknown module in tests", pkg: pkg{name: "internal/plan", testImports: []string{"github.com/stretchr/testify/assert"}}, want: "tests: internal/proc imports"},
+		{name: "unknown module in tests", pkg: pkg{name: "internal/plan", testImports: []string{"github.com/stretchr/testify/assert"}}, want: "tests: internal/plan imports"},
 		{name: "another room's module in tests", pkg: pkg{name: "event", testImports: []string{"github.com/spf13/cobra"}}, want: "lives in internal/cli alone"},
 		{name: "root links a server", pkg: pkg{name: ".", deps: []string{"net/http"}}, want: "must not carry servers"},
 		{name: "root links a broker", pkg: pkg{name: ".", deps: []string{"github.com/nats-io/nats.go"}}, want: "must not carry servers"},
