@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"github.com/sallyport-dev/sallyport/executor/local"
-	"github.com/sallyport-dev/sallyport/internal/repo"
-	"github.com/sallyport-dev/sallyport/internal/toolcache"
+	"github.com/sallyport-dev/sallyport/internal/caches"
+	"github.com/sallyport-dev/sallyport/internal/gitpaths"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -152,7 +152,7 @@ func (c *curing) byGit(name string) string {
 			return config
 		}
 		return grant.String() + " " + config
-	case !granted && repo.Writable(below):
+	case !granted && gitpaths.Writable(below):
 		return grant.String()
 	}
 	return ""
@@ -173,7 +173,7 @@ func (c *curing) gitOpens(folder string) bool {
 
 // byCache is byName for what lies in the cache of a toolchain.
 func (c *curing) byCache(name string) string {
-	grant, folder := toolcache.GrantFor(name, c.env, c.real)
+	grant, folder := caches.GrantFor(name, c.env, c.real)
 	if grant == "" || !c.caches || slices.Contains(c.policy.Named(), grant) || c.policy.LevelAt(name) != sandbox.LevelRead {
 		return ""
 	}
@@ -191,7 +191,7 @@ func (c *curing) byCache(name string) string {
 			workspace = w.Root
 		}
 	}
-	if toolcache.Holds(toolcache.Detect(workspace, c.dir), grant) {
+	if caches.Holds(caches.Detect(workspace, c.dir), grant) {
 		return ""
 	}
 	return sandbox.Grant{Name: grant}.String()

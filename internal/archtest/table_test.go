@@ -44,7 +44,6 @@ var layers = map[string]int{
 	"internal/launch":    layerWords,
 	"internal/oneshot":   layerWords,
 	"internal/overlay":   layerWords,
-	"internal/repo":      layerWords,
 	"internal/rlimit":    layerWords,
 	"internal/screen":    layerWords,
 	"internal/seccomp":   layerWords,
@@ -75,13 +74,12 @@ var layers = map[string]int{
 	"internal/proc":      layerFacts,
 	"internal/process":   layerFacts,
 
-	"internal/bwrap":     layerRooms,
-	"internal/caches":    layerRooms,
-	"internal/guard":     layerRooms,
-	"internal/limits":    layerRooms,
-	"internal/netstack":  layerRooms,
-	"internal/observer":  layerRooms,
-	"internal/toolcache": layerRooms,
+	"internal/bwrap":    layerRooms,
+	"internal/caches":   layerRooms,
+	"internal/guard":    layerRooms,
+	"internal/limits":   layerRooms,
+	"internal/netstack": layerRooms,
+	"internal/observer": layerRooms,
 
 	"internal/protect": layerState,
 	"internal/state":   layerState,
@@ -269,7 +267,7 @@ var perOSRooms = []string{
 	"approval", "executor/local", "internal/bwrap", "internal/caches", "internal/cgroup", "internal/confine", "internal/darwin", "internal/doctor",
 	"internal/gitpaths", "internal/guard", "internal/hostfacts", "internal/landlock", "internal/launch", "internal/limits", "internal/linux",
 	"internal/notify", "internal/observer", "internal/oneshot", "internal/output", "internal/overlay", "internal/proc", "internal/process",
-	"internal/protect", "internal/repo", "internal/runlog", "internal/spill", "internal/state", "internal/toolcache", "internal/tty", "internal/windows",
+	"internal/protect", "internal/runlog", "internal/spill", "internal/state", "internal/tty", "internal/windows",
 }
 
 // A waiver lets one file break one rule about sources, for a reason.

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/sallyport-dev/sallyport/internal/caches"
 	"github.com/sallyport-dev/sallyport/internal/state"
-	"github.com/sallyport-dev/sallyport/internal/toolcache"
 )
 
 func cachesUsage() string {
@@ -80,7 +80,7 @@ func cachesVerb(_ context.Context, env *Env, args []string) error {
 func listCaches(env *Env, asJSON bool) error {
 	list := cacheList{Type: "caches", Caches: []cacheLine{}}
 	for _, state := range state.Folders() {
-		entries, err := toolcache.List(state)
+		entries, err := caches.List(state)
 		if err != nil {
 			return err
 		}
@@ -166,9 +166,9 @@ func clearCaches(env *Env, words []string, all bool) error {
 			workspace = real // one that is gone is known by the name that it had
 		}
 	}
-	var done toolcache.Cleared
+	var done caches.Cleared
 	for _, state := range state.Folders() {
-		c, err := toolcache.Clear(state, workspace)
+		c, err := caches.Clear(state, workspace)
 		if err != nil {
 			return err
 		}

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/caches"
 	"github.com/sallyport-dev/sallyport/internal/confine"
-	"github.com/sallyport-dev/sallyport/internal/toolcache"
 )
 
 // runOptions is what the flags of run say. The zero value of a member means that
@@ -217,7 +217,7 @@ func duration(to *time.Duration, given *bool) func(string) error {
 }
 
 // isCache reports whether a grant is for the caches of a toolchain.
-func isCache(grant string) bool { return strings.HasPrefix(grant, toolcache.GrantPrefix) }
+func isCache(grant string) bool { return strings.HasPrefix(grant, caches.GrantPrefix) }
 
 // check returns what is wrong with flags and words together.
 func (o *runOptions) check(words []string) error {

@@ -11,18 +11,18 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/sallyport-dev/sallyport/internal/gitpaths"
 	"github.com/sallyport-dev/sallyport/internal/guard"
 	"github.com/sallyport-dev/sallyport/internal/hostfacts"
-	"github.com/sallyport-dev/sallyport/internal/repo"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
 // A seenRepo is what was found out about a folder: its repository or nil, what git
 // obeys of it, and what is wrong with either.
 type seenRepo struct {
-	repo     *repo.Repository
+	repo     *gitpaths.Repository
 	openErr  error
-	paths    []repo.Path
+	paths    []gitpaths.Path
 	pathsErr error
 }
 
@@ -32,7 +32,7 @@ func (g *gathering) see(work string) *seenRepo {
 		return s
 	}
 	s := new(seenRepo)
-	if s.repo, s.openErr = repo.Open(work); s.repo != nil && s.openErr == nil {
+	if s.repo, s.openErr = gitpaths.Open(work); s.repo != nil && s.openErr == nil {
 		s.paths, s.pathsErr = s.repo.Protected(g.outside)
 	}
 	if g.seen == nil {
@@ -57,7 +57,7 @@ func (g *gathering) around(root string) error {
 		if s.pathsErr != nil {
 			g.warn(s.pathsErr)
 		}
-		inside := slices.DeleteFunc(slices.Clone(s.paths), func(p repo.Path) bool { return !hostfacts.Below(p.Path, root) })
+		inside := slices.DeleteFunc(slices.Clone(s.paths), func(p gitpaths.Path) bool { return !hostfacts.Below(p.Path, root) })
 		if err := g.shut(inside); err != nil {
 			return err
 		}
@@ -105,7 +105,7 @@ func (g *gathering) personal() error {
 	if err != nil {
 		g.warn(err)
 	}
-	return g.shut(slices.DeleteFunc(paths, func(p repo.Path) bool {
+	return g.shut(slices.DeleteFunc(paths, func(p gitpaths.Path) bool {
 		if p.Symlink && g.level(p.Path) == sandbox.LevelWrite {
 			g.warnings = append(g.warnings, fmt.Sprintf("%s (%s) can be turned elsewhere by the command", p.Path, p.Why))
 		}
@@ -136,7 +136,7 @@ func (g *gathering) named(w sandbox.WritableRoot, root string) error {
 		if base != ".git" {
 			continue
 		}
-		r, err := repo.Open(root)
+		r, err := gitpaths.Open(root)
 		if err != nil {
 			g.warn(err)
 		}
@@ -163,10 +163,10 @@ func (g *gathering) hold(folder string) (obeyed string) {
 	for _, n := range sandbox.ProtectedNames() {
 		at := filepath.Join(folder, n)
 		_, err := os.Lstat(at)
-		paths = append(paths, repo.Path{Path: at, Missing: errors.Is(err, fs.ErrNotExist), Why: whyName})
+		paths = append(paths, gitpaths.Path{Path: at, Missing: errors.Is(err, fs.ErrNotExist), Why: whyName})
 	}
 	for at := folder; ; at = filepath.Dir(at) {
-		if r, err := repo.Open(at); r != nil && err == nil {
+		if r, err := gitpaths.Open(at); r != nil && err == nil {
 			more, _ := r.Protected(g.outside)
 			paths = append(paths, more...)
 		}

@@ -13,11 +13,11 @@ import (
 	"syscall"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/caches"
 	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/launch"
 	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/internal/state"
-	"github.com/sallyport-dev/sallyport/internal/toolcache"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -28,7 +28,7 @@ type cacheUse struct {
 	pr        *plan.Request
 	workspace string
 	state     string
-	slot      *toolcache.Slot
+	slot      *caches.Slot
 }
 
 // caches adds what the toolchains of the workspace keep between builds: an overlay
@@ -44,7 +44,7 @@ func (h *Host) caches(r *executor.Spec, pr *plan.Request, keep *keeping, overlay
 	}
 	dir := hostfacts.RealPath(r.Dir)
 	u := &cacheUse{overlays: overlays, host: h, pr: pr, workspace: workspaceOf(pr, dir)}
-	tools := toolcache.Join(toolcache.Detect(u.workspace, dir), asked)
+	tools := caches.Join(caches.Detect(u.workspace, dir), asked)
 	if len(tools) == 0 {
 		return nil, nil
 	}
@@ -88,12 +88,12 @@ func (u *cacheUse) open() error {
 		return err
 	}
 	u.state = state
-	u.slot, err = toolcache.Acquire(state, u.workspace)
+	u.slot, err = caches.Acquire(state, u.workspace)
 	return err
 }
 
 // add decides about one cache.
-func (u *cacheUse) add(c *toolcache.Cache, env []string) error {
+func (u *cacheUse) add(c *caches.Cache, env []string) error {
 	folder := c.Folder(env)
 	if folder == "" {
 		return u.point(c, "there is no HOME to look in")
@@ -158,7 +158,7 @@ func (u *cacheUse) crossed(folder, real string) error {
 
 // ruled is for a cache that the policy has a rule of its own for: what it says is
 // what somebody wanted. Where it may not be written, the tools get another one.
-func (u *cacheUse) ruled(c *toolcache.Cache, real string) error {
+func (u *cacheUse) ruled(c *caches.Cache, real string) error {
 	i := slices.IndexFunc(u.pr.Rules, func(r plan.Rule) bool { return r.Path == real })
 	switch level := u.pr.Rules[i].Level; {
 	case level == sandbox.LevelWrite, level == sandbox.LevelRead && c.ReadOnlyIsFine:
@@ -168,7 +168,7 @@ func (u *cacheUse) ruled(c *toolcache.Cache, real string) error {
 }
 
 // overlay adds an overlay, or says why there is none.
-func (u *cacheUse) overlay(c *toolcache.Cache, spot plan.Spot) (why string, err error) {
+func (u *cacheUse) overlay(c *caches.Cache, spot plan.Spot) (why string, err error) {
 	layers, ok, err := u.slot.Layers(c.Name)
 	if err != nil {
 		return "", err
@@ -189,7 +189,7 @@ func (u *cacheUse) overlay(c *toolcache.Cache, spot plan.Spot) (why string, err 
 
 // without is for a cache of the host's that no overlay can show. It must not stay
 // writable, and where the tools cannot live with that they get another one.
-func (u *cacheUse) without(c *toolcache.Cache, spot plan.Spot, why string) error {
+func (u *cacheUse) without(c *caches.Cache, spot plan.Spot, why string) error {
 	level := u.pr.LevelAt(spot.Path)
 	if level == sandbox.LevelWrite {
 		addRule(u.pr, plan.Rule{Spot: spot, Level: sandbox.LevelRead, Auto: true, Why: "the host's cache " + c.Name})
@@ -202,7 +202,7 @@ func (u *cacheUse) without(c *toolcache.Cache, spot plan.Spot, why string) error
 }
 
 // point sends the tools to a private folder.
-func (u *cacheUse) point(c *toolcache.Cache, why string) error {
+func (u *cacheUse) point(c *caches.Cache, why string) error {
 	if c.Points.Name == "" {
 		return nil
 	}

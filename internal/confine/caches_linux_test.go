@@ -15,11 +15,11 @@ import (
 	"testing"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/caches"
 	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/launch"
 	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
-	"github.com/sallyport-dev/sallyport/internal/toolcache"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -351,7 +351,7 @@ func TestCacheSlots(t *testing.T) {
 			t.Errorf("run %d ended with %d and finds %q", i, code, got)
 		}
 	}
-	list, err := toolcache.List(c.base + "/state/sallyport")
+	list, err := caches.List(c.base + "/state/sallyport")
 	if err != nil || len(list) != 1 || list[0].Files != runs || list[0].InUse {
 		t.Errorf("the list is %v, %v", list, err)
 	}

@@ -14,9 +14,9 @@ import (
 	"syscall"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/gitpaths"
 	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/plan"
-	"github.com/sallyport-dev/sallyport/internal/repo"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -39,7 +39,7 @@ type gathering struct {
 	git      bool     // the grant git is given
 	seen     map[string]*seenRepo
 	reals    map[string]string // where paths of this gathering lead
-	outside  repo.Outside
+	outside  gitpaths.Outside
 	opened   []opened // those that the grant is for
 	claims   []claim
 	late     []claim // names in folders that are missing, too

@@ -4,15 +4,15 @@
 package confine
 
 import (
-	"github.com/sallyport-dev/sallyport/internal/toolcache"
+	"github.com/sallyport-dev/sallyport/internal/caches"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
 // grantedCaches returns what the named grants for caches are about.
-func grantedCaches(names []string) []toolcache.Toolchain {
-	var out []toolcache.Toolchain
+func grantedCaches(names []string) []caches.Toolchain {
+	var out []caches.Toolchain
 	for _, name := range names {
-		if t, ok := toolcache.Granted(name); ok {
+		if t, ok := caches.Granted(name); ok {
 			out = append(out, t)
 		}
 	}
@@ -20,12 +20,12 @@ func grantedCaches(names []string) []toolcache.Toolchain {
 }
 
 // noCaches refuses caches that are asked for and turned off at once.
-func noCaches(asked []toolcache.Toolchain) error {
+func noCaches(asked []caches.Toolchain) error {
 	if len(asked) == 0 {
 		return nil
 	}
 	return &sandbox.UnsupportedError{
-		Need: "private layers over toolchain caches, for a grant that begins with " + toolcache.GrantPrefix,
+		Need: "private layers over toolchain caches, for a grant that begins with " + caches.GrantPrefix,
 		Have: "the command asks for none", Hint: "leave one of the two out",
 	}
 }

@@ -6,7 +6,7 @@ package confine
 import (
 	"strings"
 
-	"github.com/sallyport-dev/sallyport/internal/toolcache"
+	"github.com/sallyport-dev/sallyport/internal/caches"
 )
 
 // GrantGit is the name of the grant for working with git.
@@ -32,8 +32,8 @@ func NamedGrants() []NamedGrant { return append([]NamedGrant{gitGrant()}, cacheG
 // cacheGrants are for caches of toolchains that the workspace has no sign of.
 func cacheGrants() []NamedGrant {
 	var out []NamedGrant
-	for _, name := range toolcache.Grants() {
-		tool := strings.TrimPrefix(name, toolcache.GrantPrefix)
+	for _, name := range caches.Grants() {
+		tool := strings.TrimPrefix(name, caches.GrantPrefix)
 		out = append(out, NamedGrant{
 			Name:     name,
 			Opens:    "a private layer over the caches of " + tool + " also where the workspace has none of its files; what is written stays with the workspace",

@@ -18,11 +18,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/gitpaths"
 	"github.com/sallyport-dev/sallyport/internal/guard"
 	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/launch"
 	"github.com/sallyport-dev/sallyport/internal/plan"
-	"github.com/sallyport-dev/sallyport/internal/repo"
 	"github.com/sallyport-dev/sallyport/internal/rlimit"
 	"github.com/sallyport-dev/sallyport/internal/seccomp"
 	"github.com/sallyport-dev/sallyport/internal/state"
@@ -56,8 +56,8 @@ type Host struct {
 	keeper  *guard.Keeper // nil as long as nothing was claimed
 	alive   atomic.Int32  // children that were not closed yet
 
-	scanning sync.Mutex             // held from memory to the end of the gathering
-	scans    map[string]*repo.Cache // guarded by scanning
+	scanning sync.Mutex                 // held from memory to the end of the gathering
+	scans    map[string]*gitpaths.Cache // guarded by scanning
 
 	flat map[string]string // caches that no overlay can show, and why
 

@@ -14,12 +14,12 @@ import (
 	"syscall"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/caches"
+	"github.com/sallyport-dev/sallyport/internal/gitpaths"
 	"github.com/sallyport-dev/sallyport/internal/guard"
 	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/launch"
 	"github.com/sallyport-dev/sallyport/internal/plan"
-	"github.com/sallyport-dev/sallyport/internal/repo"
-	"github.com/sallyport-dev/sallyport/internal/toolcache"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -32,13 +32,13 @@ type keeping struct {
 	claims   []claim
 	warnings []string
 	late     []claim // names that can only be looked at when everything is over
-	before   []*repo.Snapshot
+	before   []*gitpaths.Snapshot
 	denials  []sandbox.Denial // written by finish
 	g        *gathering
-	slot     *toolcache.Slot // of the private layers; nil without
-	layers   []string        // places that overlays stand at
-	given    []string        // places in git folders that the policy itself makes writable
-	writable []string        // the folders that a limit on disk is about
+	slot     *caches.Slot // of the private layers; nil without
+	layers   []string     // places that overlays stand at
+	given    []string     // places in git folders that the policy itself makes writable
+	writable []string     // the folders that a limit on disk is about
 }
 
 // hold claims the names that a gathering found missing and adds rules for the
@@ -48,7 +48,7 @@ func (k *keeping) hold(h *Host, g *gathering, mounts bool) error {
 	k.before = nil // of an earlier try
 	k.given = nil
 	for _, o := range g.opened {
-		s, err := repo.Take(o.work, o.repo, g.outside)
+		s, err := gitpaths.Take(o.work, o.repo, g.outside)
 		if err != nil {
 			g.warn(err)
 		}
@@ -97,7 +97,7 @@ func (k *keeping) settle() {
 
 // given returns the places inside of a repository's git folders that an entry of
 // the policy makes writable: what a command does there is what somebody asked for.
-func (g *gathering) given(r *repo.Repository) []string {
+func (g *gathering) given(r *gitpaths.Repository) []string {
 	var out []string
 	for name, rule := range g.rules {
 		inside := r != nil && (name != r.Dir && hostfacts.Below(name, r.Dir) || name != r.Common && hostfacts.Below(name, r.Common))
@@ -227,7 +227,7 @@ func (h *Host) dropPlaceholders() error {
 // memory returns what is remembered of the repositories below a folder, and the
 // function that keeps it for the next time. Where there is no state folder,
 // everything is looked at anew. One gathering at a time uses it.
-func (h *Host) memory(root string) (cache *repo.Cache, keep func()) {
+func (h *Host) memory(root string) (cache *gitpaths.Cache, keep func()) {
 	state, _, err := h.private()
 	if err != nil {
 		return nil, func() {}
@@ -238,9 +238,9 @@ func (h *Host) memory(root string) (cache *repo.Cache, keep func()) {
 	h.scanning.Lock()
 	cache = h.scans[root]
 	if cache == nil {
-		cache = repo.LoadCache(name)
+		cache = gitpaths.LoadCache(name)
 		if h.scans == nil {
-			h.scans = make(map[string]*repo.Cache)
+			h.scans = make(map[string]*gitpaths.Cache)
 		}
 		h.scans[root] = cache
 	}

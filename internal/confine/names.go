@@ -16,8 +16,8 @@ import (
 	"syscall"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/gitpaths"
 	"github.com/sallyport-dev/sallyport/internal/plan"
-	"github.com/sallyport-dev/sallyport/internal/repo"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -265,7 +265,7 @@ func (n *naming) protect(name string) error {
 // repository adds what the .git in a folder leads to, and what git outside obeys
 // in places that a command may write to.
 func (n *naming) repository(work string) error {
-	r, err := repo.Open(work)
+	r, err := gitpaths.Open(work)
 	if err != nil || r == nil {
 		return nil //nolint:nilerr // git cannot make anything of it either; .git itself is protected
 	}
@@ -275,7 +275,7 @@ func (n *naming) repository(work string) error {
 		}
 	}
 	// What cannot be read now ends git too, and the paths are right as far as they go.
-	paths, _ := r.Protected(repo.Surroundings(os.LookupEnv))
+	paths, _ := r.Protected(gitpaths.Surroundings(os.LookupEnv))
 	for _, p := range paths {
 		if !n.inRoot(p.Path) {
 			continue // nobody can write there; a rule would only make it visible

@@ -14,10 +14,10 @@ import (
 	"syscall"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/gitpaths"
 	"github.com/sallyport-dev/sallyport/internal/guard"
 	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/plan"
-	"github.com/sallyport-dev/sallyport/internal/repo"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -41,13 +41,13 @@ const (
 
 // A memory gives what is remembered of the repositories below a root, and a function
 // that keeps it.
-type memory func(root string) (cache *repo.Cache, keep func())
+type memory func(root string) (cache *gitpaths.Cache, keep func())
 
 // An opened is a work tree that the grant git is for. A missing repository may
 // come into being.
 type opened struct {
 	work string
-	repo *repo.Repository
+	repo *gitpaths.Repository
 }
 
 // protectAll adds rules for the protected names of every writable root, for what
@@ -58,7 +58,7 @@ func (g *gathering) protectAll(res *sandbox.Resolved, mem memory) error {
 		return err
 	}
 	g.git = slices.Contains(res.Named, GrantGit)
-	g.outside = repo.Surroundings(os.LookupEnv).AtOnce()
+	g.outside = gitpaths.Surroundings(os.LookupEnv).AtOnce()
 	g.auto = true
 	defer func() { g.auto = false }()
 	if !g.flat {
@@ -135,7 +135,7 @@ func (g *gathering) protectRoot(root string, w sandbox.WritableRoot) error {
 	if err := g.around(root); err != nil {
 		return err
 	}
-	return g.nested(root, repo.Scan(root, g.outside.Cache, repo.Limit{}))
+	return g.nested(root, gitpaths.Scan(root, g.outside.Cache, gitpaths.Limit{}))
 }
 
 // folder reports whether a rule of the policy stands for a folder.
@@ -199,7 +199,7 @@ func (g *gathering) workspace(root string) error {
 	case !errors.Is(err, fs.ErrNotExist):
 		return &executor.RootError{Path: link, Why: "cannot be looked at: " + hostfacts.Reason(err)}
 	}
-	if r, err := repo.Open(root); r != nil || err != nil {
+	if r, err := gitpaths.Open(root); r != nil || err != nil {
 		return g.repository(root, true) // a bare one
 	}
 	if !g.git {
@@ -220,7 +220,7 @@ func (g *gathering) workspace(root string) error {
 
 // nested protects the repositories that a search found below a root, the ones
 // higher up first. What those that cannot be written obey may lie where it can.
-func (g *gathering) nested(root string, found repo.Found) error {
+func (g *gathering) nested(root string, found gitpaths.Found) error {
 	g.inner = true
 	defer func() { g.inner = false }()
 	for _, work := range found.Repositories {
@@ -275,7 +275,7 @@ func (g *gathering) repository(work string, own bool) error {
 // foreign adds the rules for a nested repository that stays shut, of which there can
 // be many.
 func (g *gathering) foreign(work string) error {
-	r, paths, err := repo.OpenProtected(work, g.outside)
+	r, paths, err := gitpaths.OpenProtected(work, g.outside)
 	if err != nil {
 		g.warn(err)
 	}
@@ -286,7 +286,7 @@ func (g *gathering) foreign(work string) error {
 }
 
 // ungrantable says why the grant git cannot be given for a repository.
-func (g *gathering) ungrantable(r *repo.Repository, own bool, paths []repo.Path, err error) string {
+func (g *gathering) ungrantable(r *gitpaths.Repository, own bool, paths []gitpaths.Path, err error) string {
 	if err != nil {
 		return "what git obeys there is not known: " + err.Error()
 	}
@@ -325,7 +325,7 @@ func (g *gathering) kept(name string) string {
 
 // mutual reports whether the git folder of a work tree points back to it. A pointer
 // that leads out of the workspace and was put there by a command does not.
-func mutual(r *repo.Repository) bool {
+func mutual(r *gitpaths.Repository) bool {
 	// A folder that names another one as the shared one must be a work tree of it;
 	// otherwise anybody could name the folder of somebody else's repository.
 	if r.Common != r.Dir && filepath.Dir(r.Dir) != filepath.Join(r.Common, "worktrees") {
@@ -341,7 +341,7 @@ func mutual(r *repo.Repository) bool {
 	if err != nil {
 		return false
 	}
-	entries, err := repo.ParseConfig(text)
+	entries, err := gitpaths.ParseConfig(text)
 	if err != nil {
 		return false
 	}
@@ -368,7 +368,7 @@ func firstLine(name string) (string, bool) {
 }
 
 // grant opens a repository except for what is shut.
-func (g *gathering) grant(r *repo.Repository, paths []repo.Path) error {
+func (g *gathering) grant(r *gitpaths.Repository, paths []gitpaths.Path) error {
 	for _, dir := range []string{r.Dir, r.Common} {
 		if g.level(dir) == sandbox.LevelWrite {
 			continue
@@ -398,7 +398,7 @@ func (g *gathering) grant(r *repo.Repository, paths []repo.Path) error {
 
 // shut makes places of a repository readable only. Those that lie where nothing
 // can be written anyway need nothing.
-func (g *gathering) shut(paths []repo.Path) error {
+func (g *gathering) shut(paths []gitpaths.Path) error {
 	for _, p := range paths {
 		_, ruled := g.rules[p.Path]
 		switch {
@@ -427,7 +427,7 @@ func (g *gathering) shut(paths []repo.Path) error {
 // there looks like a placeholder. The folders on the way to it are resolved, which
 // spares asking about each; the launch refuses to follow a link that has taken the
 // place of one since.
-func (g *gathering) shutOne(p repo.Path) error {
+func (g *gathering) shutOne(p gitpaths.Path) error {
 	var st syscall.Stat_t
 	if err := syscall.Lstat(p.Path, &st); err == nil {
 		spot := hostfacts.SpotOf(p.Path, &st)

@@ -1,0 +1,212 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package caches
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// find returns a cache of the table.
+func find(t testing.TB, name string) *Cache {
+	t.Helper()
+	for _, tool := range table() {
+		for i := range tool.Caches {
+			if tool.Caches[i].Name == name {
+				return &tool.Caches[i]
+			}
+		}
+	}
+	t.Fatalf("there is no cache %q", name)
+	return nil
+}
+
+func TestTable(t *testing.T) {
+	names := map[string]bool{}
+	for _, tool := range table() {
+		t.Run(tool.Name, func(t *testing.T) {
+			if len(tool.Markers) == 0 || len(tool.Caches) == 0 {
+				t.Error("no markers or no caches")
+			}
+			for _, c := range tool.Caches {
+				if names[c.Name] || strings.ContainsAny(c.Name, "/ ") || c.Name == "" {
+					t.Errorf("%q cannot be the name of one folder", c.Name)
+				}
+				names[c.Name] = true
+				if got := c.Folder([]string{"HOME=/h"}); !strings.HasPrefix(got, "/h/") {
+					t.Errorf("%s: with only a HOME it is %q", c.Name, got)
+				}
+				if c.Points.Name == "" {
+					continue
+				}
+				// What the variable is set to must be what the tool looks at.
+				env, ok := c.Point([]string{"HOME=/h"}, "/private")
+				if got := c.Folder(env); !ok || !strings.HasPrefix(got, "/private") {
+					t.Errorf("%s: pointed by %q it is %q", c.Name, env, got)
+				}
+			}
+		})
+	}
+}
+
+func TestFolder(t *testing.T) {
+	cases := []struct {
+		name, cache string
+		env         []string
+		want        string
+	}{
+		{"default", "go-build", []string{"HOME=/h"}, "/h/.cache/go-build"},
+		{"XDG", "go-build", []string{"HOME=/h", "XDG_CACHE_HOME=/x"}, "/x/go-build"},
+		{"an XDG folder that is relative counts for nobody", "pip", []string{"HOME=/h", "XDG_CACHE_HOME=x"}, "/h/.cache/pip"},
+		{"moved", "go-build", []string{"HOME=/h", "GOCACHE=/c/"}, "/c"},
+		{"switched off", "go-build", []string{"HOME=/h", "GOCACHE=off"}, "/h/.cache/go-build"},
+		{"the last of two counts", "go-build", []string{"GOCACHE=/a", "GOCACHE=/b"}, "/b"},
+		{"a longer name is another one", "go-build", []string{"GOCACHEX=/a", "HOME=/h"}, "/h/.cache/go-build"},
+		{"first of GOPATH", "go-mod", []string{"GOPATH=/p:/q"}, "/p/pkg/mod"},
+		{"GOMODCACHE before GOPATH", "go-mod", []string{"GOPATH=/p", "GOMODCACHE=/m"}, "/m"},
+		{"an empty variable is none", "go-mod", []string{"GOPATH=", "GOMODCACHE=", "HOME=/h"}, "/h/go/pkg/mod"},
+		{"npm in capitals", "npm", []string{"NPM_CONFIG_CACHE=/n", "HOME=/h"}, "/n"},
+		{"cargo", "cargo-registry", []string{"CARGO_HOME=/c", "HOME=/h"}, "/c/registry"},
+		{"an option among others", "maven", []string{"MAVEN_OPTS=-Xmx1g -Dmaven.repo.local=/r -ea", "HOME=/h"}, "/r"},
+		{"no such option", "maven", []string{"MAVEN_OPTS=-Xmx1g", "HOME=/h"}, "/h/.m2/repository"},
+		{"nobody knows", "npm", []string{"PATH=/bin"}, ""},
+		{"a relative home", "npm", []string{"HOME=h"}, ""},
+		{"dots", "npm", []string{"HOME=/h/../k"}, "/k/.npm"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			if got := find(t, c.cache).Folder(c.env); got != c.want {
+				t.Errorf("%q is %q, want %q", c.env, got, c.want)
+			}
+		})
+	}
+}
+
+func TestPoint(t *testing.T) {
+	cases := []struct {
+		name, cache string
+		env         []string
+		folder      string
+		want        []string // nil: cannot be said
+	}{
+		{"set", "go-build", []string{"A=1"}, "/p", []string{"A=1", "GOCACHE=/p"}},
+		{"replaced wherever it stands", "go-build", []string{"GOCACHE=/a", "A=1", "GOCACHE=/b"}, "/p", []string{"A=1", "GOCACHE=/p"}},
+		{"npm's in any case", "npm", []string{"NPM_CONFIG_CACHE=/a", "npm_config_Cache=/b"}, "/p", []string{"npm_config_cache=/p"}},
+		{"a folder with a space", "pip", nil, "/p q", []string{"PIP_CACHE_DIR=/p q"}},
+		{"added to words", "maven", []string{"MAVEN_OPTS=-Xmx1g"}, "/p", []string{"MAVEN_OPTS=-Xmx1g -Dmaven.repo.local=/p"}},
+		{"words cannot hold a space", "maven", []string{"A=1"}, "/p q", nil},
+		{"no variable", "cargo-git", []string{"A=1"}, "/p", nil},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			before := slices.Clone(c.env)
+			got, ok := find(t, c.cache).Point(c.env, c.folder)
+			want := c.want
+			if want == nil {
+				want = before
+			}
+			if diff := cmp.Diff(want, got); diff != "" || ok != (c.want != nil) {
+				t.Errorf("%v %s", ok, diff)
+			}
+			if diff := cmp.Diff(before, c.env); diff != "" {
+				t.Errorf("the caller's list was changed: %s", diff)
+			}
+		})
+	}
+}
+
+// FuzzPoint: whatever the environment, a pointed cache is in the folder, and
+// nothing else of the environment is lost.
+func FuzzPoint(f *testing.F) {
+	f.Add("HOME=/h\nGOCACHE=/x", "/p")
+	f.Add("MAVEN_OPTS=-Dmaven.repo.local=/a -Dmaven.repo.local=\nnpm_CONFIG_cache=1\n=\nA", "/a b")
+	f.Fuzz(func(t *testing.T, text, folder string) {
+		folder = "/" + strings.ReplaceAll(strings.Trim(folder, "/"), "\x00", "")
+		if strings.ContainsRune(folder, '\n') || filepath.Clean(folder) != folder {
+			return
+		}
+		env := strings.Split(text, "\n")
+		for _, tool := range table() {
+			for _, c := range tool.Caches {
+				got, ok := c.Point(env, folder)
+				if !ok {
+					continue
+				}
+				if at := c.Folder(got); c.Name != "maven" && at != folder && filepath.Dir(at) != folder {
+					t.Errorf("%s: %q leads to %q, not to %q", c.Name, got, at, folder)
+				}
+				for _, e := range env {
+					name, _, _ := strings.Cut(e, "=")
+					if !sameVariable(name, c.Points.Name) && !slices.Contains(got, e) {
+						t.Errorf("%s: %q was lost", c.Name, e)
+					}
+				}
+			}
+		}
+	})
+}
+
+func TestDetect(t *testing.T) {
+	ws := t.TempDir()
+	for _, n := range []string{
+		"go.mod", "a/package.json", "a/b/c/Cargo.toml", "a/b/c/d/e/f/g/pom.xml", "a/b/c/d/e/f/g/h/i/uv.lock", "x/build.gradle.kts/in",
+	} {
+		must(t, os.MkdirAll(filepath.Dir(filepath.Join(ws, n)), 0o755))
+		must(t, os.WriteFile(filepath.Join(ws, n), nil, 0o644))
+	}
+	must(t, os.Symlink("nothing", filepath.Join(ws, "a", "yarn.lock")))
+	cases := []struct {
+		name, dir string
+		want      string
+	}{
+		{"the workspace", "", "go"},
+		{"a folder of it, and a link to nothing", "a", "go npm yarn"},
+		{"the folders between", "a/b/c", "go npm yarn cargo"},
+		{"not those beside", "x", "go gradle"},
+		{"deep: the workspace and the nearest", "a/b/c/d/e/f/g/h/i", "go python maven"},
+		{"a folder that is not there", "a/none", "go npm yarn"},
+		{"outside", "..", "go"},
+		{"slashes at the end", "a/", "go npm yarn"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			var got []string
+			for _, tool := range Detect(ws, ws+"/"+c.dir) {
+				got = append(got, tool.Name)
+			}
+			slices.Sort(got)
+			want := strings.Fields(c.want)
+			slices.Sort(want)
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// BenchmarkDetect guards 30 microseconds for a workspace with two toolchains.
+func BenchmarkDetect(b *testing.B) {
+	ws := b.TempDir()
+	for _, n := range []string{"go.mod", "package.json"} {
+		must(b, os.WriteFile(filepath.Join(ws, n), nil, 0o644))
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if len(Detect(ws, ws)) != 2 {
+			b.Fatal("not found")
+		}
+	}
+}

@@ -1,0 +1,79 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package gitpaths
+
+import (
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+)
+
+func BenchmarkProtectedPlain(b *testing.B) {
+	dir := room(b)
+	plainRepository(b, dir)
+	o := Surroundings(func(name string) (string, bool) { return dir, name == "HOME" })
+	o.Cache = &Cache{}
+	for b.Loop() {
+		r, err := Open(dir)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := r.Protected(o); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkScanAgain(b *testing.B) {
+	dir := room(b)
+	manyFolders(b, dir)
+	file := filepath.Join(room(b), "cache")
+	c := &Cache{}
+	for !Scan(dir, c, Limit{}).Complete {
+		settle(c)
+	}
+	settle(c)
+	if err := c.Save(file); err != nil {
+		b.Fatal(err)
+	}
+	b.ResetTimer()
+	for b.Loop() {
+		c := LoadCache(file)
+		if found := Scan(dir, c, Limit{Time: time.Minute}); !found.Complete || len(found.Repositories) != 50 {
+			b.Fatalf("%d repositories, complete %v at %s", len(found.Repositories), found.Complete, found.Stopped)
+		}
+	}
+}
+
+// manyFolders makes 2000 folders with a few files each, which a second
+// scan does not read; 50 of them are repositories.
+func manyFolders(b testing.TB, dir string) {
+	b.Helper()
+	for i := range 20 {
+		for j := range 10 {
+			for k := range 10 {
+				inside := filepath.Join(dir, "top"+strconv.Itoa(i), "middle"+strconv.Itoa(j), "leaf"+strconv.Itoa(k))
+				put(b, inside+"/", "")
+				for n := range 3 {
+					put(b, filepath.Join(inside, "file"+strconv.Itoa(n)), "")
+				}
+				if k == 0 && (i*10+j)%4 == 0 {
+					put(b, inside+"/.git/", "")
+				}
+			}
+		}
+	}
+}
+
+// settle makes the cache believe folders as it will when two seconds have passed.
+func settle(c *Cache) {
+	for _, t := range c.trees {
+		for i := range t.folders {
+			t.folders[i].state &^= stateRacy
+		}
+	}
+}
