@@ -55,8 +55,8 @@ func (t *task) begin(ctx context.Context, policy sandbox.Policy) (*attempt, erro
 		Args: t.args, Arg0: t.cmd.Arg0, Dir: t.dir, Env: t.env,
 		Policy: policy, Allow: t.cmd.Allow, Level: t.cmd.Level, Tmp: t.cmd.Tmp, NoCaches: t.cmd.NoCaches, NoObserver: t.cmd.NoObserver,
 		Stdout: t.direct(executor.Stdout), Stderr: t.direct(executor.Stderr),
-		Limits: t.cmd.Resources,
-		Output: a.ear.hear, Grace: t.cmd.Grace, Ready: t.cmd.Ready,
+		Resources: t.cmd.Resources,
+		Output:    a.ear.hear, Grace: t.cmd.Grace, Ready: t.cmd.Ready,
 	}
 	input := t.input(spec)
 

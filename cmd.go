@@ -82,7 +82,7 @@ type Cmd struct {
 	// it passes through the Runner, also where Stdout and Stderr are files: the command then
 	// sees pipes, and an *os.File that takes nothing for half a minute loses output,
 	// which StdoutErr and StderrErr of the Result tell.
-	Resources executor.Limits
+	Resources executor.Resources
 
 	// Unsandboxed asks to run outside the sandbox. It always needs an approval.
 	Unsandboxed   bool

@@ -23,8 +23,8 @@ import (
 //     one that is slowed down runs into time-outs.
 //
 // A Cmd has no limits unless it is given some.
-func AgentResources() executor.Limits {
-	return executor.Limits{Memory: 8 << 30, PIDs: 2048, Disk: 16 << 30, Output: 64 << 20}
+func AgentResources() executor.Resources {
+	return executor.Resources{Memory: 8 << 30, PIDs: 2048, Disk: 16 << 30, Output: 64 << 20}
 }
 
 // endOfLimit is the end of a run that a limit has ended.

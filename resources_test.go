@@ -35,7 +35,7 @@ func TestResourceEnds(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	dir := t.TempDir()
 	r := newRunner(t, sandbox.WorkspaceWrite("."))
-	all := executor.Limits{Memory: 64 << 20, PIDs: 50, Disk: 16 << 20, Output: 1 << 20, CPUs: 2}
+	all := executor.Resources{Memory: 64 << 20, PIDs: 50, Disk: 16 << 20, Output: 1 << 20, CPUs: 2}
 	for _, test := range []struct {
 		name, script, limit string
 		end                 End
@@ -149,7 +149,7 @@ func TestResourceErrors(t *testing.T) {
 	if _, err := r.Run(t.Context(), c); !errors.As(err, &bad) || bad.Limit != executor.LimitMemory {
 		t.Errorf("%v", err)
 	}
-	c.Resources = executor.Limits{Disk: 1 << 30}
+	c.Resources = executor.Resources{Disk: 1 << 30}
 	if _, err := r.Run(t.Context(), c); !errors.Is(err, ErrNoSandbox) {
 		t.Errorf("%v", err)
 	}

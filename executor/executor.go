@@ -111,10 +111,10 @@ type Spec struct {
 	// means 2 seconds, negative means none.
 	Grace time.Duration
 
-	// Limits bounds what the process and everything that it starts may use. The
-	// zero Limits bound nothing. One that nothing can hold on the machine is a
-	// *sandbox.UnsupportedError of Start.
-	Limits Limits
+	// Resources limits what the process tree may use. The zero Resources limit
+	// nothing. Start returns a *sandbox.UnsupportedError for a limit that this machine
+	// cannot enforce.
+	Resources Resources
 
 	// Ready, when it is not nil, holds the process back until it is closed or the
 	// context of Start ends; what can be prepared is prepared meanwhile.
@@ -239,9 +239,9 @@ type Exit struct {
 	// DenialsOmitted counts refused accesses that are not in Denials because
 	// there were too many different ones.
 	DenialsOmitted int
-	// Limits says of each limit of the Spec by what it was held, in the order of
-	// the members of [Limits]. Limit is the one that ended the process ("memory",
-	// "pids" or "disk"); empty when none did.
+	// Limits lists what enforced each limit of Spec.Resources, in the order of its
+	// members. Limit is the one that ended the process ("memory", "pids" or "disk");
+	// empty when none did.
 	Limits []Enforced
 	Limit  string
 	// Usage is what the process and everything that it started used.

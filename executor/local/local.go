@@ -218,7 +218,7 @@ func check(spec *executor.Spec) error {
 	if len(spec.Args) == 0 {
 		return executor.ErrNoArgs
 	}
-	if err := spec.Limits.Check(); err != nil {
+	if err := spec.Resources.Check(); err != nil {
 		return err
 	}
 	if spec.TTY != nil && (spec.Stdin != nil || spec.Stdout != nil || spec.PipeStdin) {

@@ -22,7 +22,7 @@ func BenchmarkLimits(b *testing.B) {
 	defer host.Close()
 	ws := workspace(b)
 	compare(b, []Variant{
-		{"limits", bounded(b, host, ws, executor.Limits{Memory: 512 << 20, CPUs: 1, PIDs: 200})},
+		{"limits", bounded(b, host, ws, executor.Resources{Memory: 512 << 20, CPUs: 1, PIDs: 200})},
 		{"off", confined(b, host, ws)},
 	})
 }
@@ -34,15 +34,15 @@ func BenchmarkDiskLimit(b *testing.B) {
 	defer host.Close()
 	ws := workspace(b)
 	compare(b, []Variant{
-		{"disk", bounded(b, host, ws, executor.Limits{Disk: 1 << 30})},
+		{"disk", bounded(b, host, ws, executor.Resources{Disk: 1 << 30})},
 		{"off", confined(b, host, ws)},
 	})
 }
 
 // bounded is confined with limits.
-func bounded(tb testing.TB, host *confine.Host, ws string, l executor.Limits) func() error {
+func bounded(tb testing.TB, host *confine.Host, ws string, l executor.Resources) func() error {
 	r := &executor.Spec{
-		Args: []string{"/bin/true"}, Dir: ws, Env: []string{"PATH=/usr/bin:/bin"}, Limits: l,
+		Args: []string{"/bin/true"}, Dir: ws, Env: []string{"PATH=/usr/bin:/bin"}, Resources: l,
 		Policy: sandbox.WorkspaceWrite(ws).Bind(sandbox.Places{Dir: ws, SlashTmp: "/tmp"}),
 	}
 	return started(tb, host, r)

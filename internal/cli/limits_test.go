@@ -16,23 +16,23 @@ func TestLimitFlags(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		args []string
-		want executor.Limits
+		want executor.Resources
 		err  string
 	}{
-		{"none", nil, executor.Limits{}, ""},
+		{"none", nil, executor.Resources{}, ""},
 		{"all", []string{"--memory", "512MiB", "--cpus", "1.5", "--pids=200", "--disk", "1g", "--output", "10MB"},
-			executor.Limits{Memory: 512 << 20, CPUs: 1.5, PIDs: 200, Disk: 1 << 30, Output: 10e6}, ""},
-		{"no size", []string{"--memory", "much"}, executor.Limits{}, `--memory: "much" is no size; write it like`},
-		{"negative size", []string{"--disk", "-1"}, executor.Limits{}, `--disk: "-1" is no size`},
-		{"zero", []string{"--output", "0"}, executor.Limits{}, "--output: 0 lets nothing run; leave the flag out for no limit"},
-		{"too little", []string{"--memory", "1MiB"}, executor.Limits{Memory: 1 << 20}, "--memory: no program starts with less than 4 MiB"},
-		{"no processors", []string{"--cpus", "0"}, executor.Limits{}, "--cpus: 0 lets nothing run"},
-		{"an exponent", []string{"--cpus", "1e3"}, executor.Limits{}, `--cpus: "1e3" is no number of processors`},
-		{"infinite", []string{"--cpus", "Inf"}, executor.Limits{}, `--cpus: "Inf" is no number of processors`},
-		{"tiny", []string{"--cpus", "0.001"}, executor.Limits{CPUs: 0.001}, "--cpus: the least share of a processor is 0.01"},
-		{"no processes", []string{"--pids", "0"}, executor.Limits{}, "--pids: 0 lets nothing run"},
-		{"a sign", []string{"--pids", "+5"}, executor.Limits{}, `--pids: "+5" is no number of processes; write it like 200`},
-		{"too many", []string{"--pids", "99999999999"}, executor.Limits{}, `--pids: "99999999999" is no number of processes`},
+			executor.Resources{Memory: 512 << 20, CPUs: 1.5, PIDs: 200, Disk: 1 << 30, Output: 10e6}, ""},
+		{"no size", []string{"--memory", "much"}, executor.Resources{}, `--memory: "much" is no size; write it like`},
+		{"negative size", []string{"--disk", "-1"}, executor.Resources{}, `--disk: "-1" is no size`},
+		{"zero", []string{"--output", "0"}, executor.Resources{}, "--output: 0 lets nothing run; leave the flag out for no limit"},
+		{"too little", []string{"--memory", "1MiB"}, executor.Resources{Memory: 1 << 20}, "--memory: no program starts with less than 4 MiB"},
+		{"no processors", []string{"--cpus", "0"}, executor.Resources{}, "--cpus: 0 lets nothing run"},
+		{"an exponent", []string{"--cpus", "1e3"}, executor.Resources{}, `--cpus: "1e3" is no number of processors`},
+		{"infinite", []string{"--cpus", "Inf"}, executor.Resources{}, `--cpus: "Inf" is no number of processors`},
+		{"tiny", []string{"--cpus", "0.001"}, executor.Resources{CPUs: 0.001}, "--cpus: the least share of a processor is 0.01"},
+		{"no processes", []string{"--pids", "0"}, executor.Resources{}, "--pids: 0 lets nothing run"},
+		{"a sign", []string{"--pids", "+5"}, executor.Resources{}, `--pids: "+5" is no number of processes; write it like 200`},
+		{"too many", []string{"--pids", "99999999999"}, executor.Resources{}, `--pids: "99999999999" is no number of processes`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var o runOptions

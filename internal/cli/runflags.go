@@ -35,7 +35,7 @@ type runOptions struct {
 	variables []string // "K=V" or "K", in the order given
 	inherit   string
 
-	resources executor.Limits
+	resources executor.Resources
 
 	maxOutput    int
 	hasMaxOutput bool

@@ -103,7 +103,7 @@ func (h *Host) headStart(r *executor.Spec, lacks map[string]*sandbox.Unsupported
 	if early != nil {
 		return &headStart{coming: early} // it will be there before the plan is
 	}
-	if r.Policy.Mode() != sandbox.Managed || r.Limits.Memory > 0 || r.Limits.CPUs > 0 || r.Limits.PIDs > 0 {
+	if r.Policy.Mode() != sandbox.Managed || r.Resources.Memory > 0 || r.Resources.CPUs > 0 || r.Resources.PIDs > 0 {
 		return nil // the first task may have to begin in a control group
 	}
 	if level, err := h.first(r, lacks); err != nil || level != plan.LevelNative {

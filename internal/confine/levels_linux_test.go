@@ -380,19 +380,19 @@ func TestHeadStartsEnd(t *testing.T) {
 	})
 	for _, c := range []struct {
 		name, program, level string
-		limits               executor.Limits
+		limits               executor.Resources
 		ok                   bool
 	}{
 		{name: "no such program", program: "/nowhere/at/all"},
 		{name: "used", program: "true", ok: true},
 		{name: "another level", program: "true", level: plan.LevelLandlock, ok: true},
-		{name: "limits", program: "true", limits: executor.Limits{Memory: 64 << 20}, ok: true},
+		{name: "limits", program: "true", limits: executor.Resources{Memory: 64 << 20}, ok: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a := newArena(t)
 			a.host.Only = c.level
 			request := a.request(&job{args: []string{c.program}})
-			request.Limits = c.limits
+			request.Resources = c.limits
 			if err := started(a, request); (err == nil) != c.ok {
 				t.Error(err)
 			}

@@ -52,7 +52,7 @@ func (g *groups) close() error {
 
 // bounds holds the limits of one command, and says afterwards what it used.
 type bounds struct {
-	want  executor.Limits
+	want  executor.Resources
 	host  *groups
 	group *cgroup.Group // nil without one; set by settle
 	made  chan madeGroup
@@ -86,7 +86,7 @@ func (b *bounds) others() int {
 
 // bound begins to make what holds the limits of a request; settle waits for it.
 func (h *Host) bound(r *executor.Spec) *bounds {
-	b := &bounds{want: r.Limits, host: &h.groups}
+	b := &bounds{want: r.Resources, host: &h.groups}
 	if b.want.Memory > 0 || b.want.CPUs > 0 || b.want.PIDs > 0 {
 		b.made = make(chan madeGroup, 1)
 		go b.makeGroup()

@@ -49,21 +49,21 @@ func (b *bounded) by(limit string) string {
 }
 
 // bounded runs a line of shell under limits.
-func (a *arena) bounded(t testing.TB, l executor.Limits, line string) *bounded {
+func (a *arena) bounded(t testing.TB, l executor.Resources, line string) *bounded {
 	t.Helper()
 	b, err := a.tryBounded(t, l, line)
 	must(t, err)
 	return b
 }
 
-func (a *arena) tryBounded(t testing.TB, l executor.Limits, line string) (*bounded, error) {
+func (a *arena) tryBounded(t testing.TB, l executor.Resources, line string) (*bounded, error) {
 	t.Helper()
 	null, err := os.Open(os.DevNull)
 	must(t, err)
 	defer null.Close()
 	r, w := pipe(t)
 	request := a.request(&job{args: sh(line)})
-	request.Limits = l
+	request.Resources = l
 	begin := time.Now()
 	c, err := a.start(request, nil, null, w, w)
 	w.Close()
@@ -107,7 +107,7 @@ func ways(t *testing.T, f func(t *testing.T, a *arena)) {
 func TestMemoryLimit(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	ways(t, func(t *testing.T, a *arena) {
-		limits := executor.Limits{Memory: 64 << 20}
+		limits := executor.Resources{Memory: 64 << 20}
 		// tail keeps in memory what it is to print.
 		b := a.bounded(t, limits, `(head -c 400m /dev/zero; sleep 60) | tail -c 400m | wc -c`)
 		if b.code != 137 || b.lost != nil || b.after.Limit != executor.LimitMemory || !strings.HasSuffix(b.by(executor.LimitMemory), "!") {
@@ -129,7 +129,7 @@ func TestKernelMemory(t *testing.T) {
 	python := testenv.NeedProgram(t, "python3")
 	a := newArena(t)
 	for range 4 {
-		b := a.bounded(t, executor.Limits{Memory: 40 << 20}, "exec "+python+` -c "
+		b := a.bounded(t, executor.Resources{Memory: 40 << 20}, "exec "+python+` -c "
 import os
 keep = []
 try:
@@ -161,7 +161,7 @@ func TestPIDsLimit(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	const start = `n=0; while [ $n -lt %d ]; do sleep 60 & n=$((n+1)); done; echo started`
 	ways(t, func(t *testing.T, a *arena) {
-		limits := executor.Limits{PIDs: 10}
+		limits := executor.Resources{PIDs: 10}
 		b := a.bounded(t, limits, fmt.Sprintf(start, 9))
 		if !strings.Contains(b.out, "started") || strings.Contains(b.out, "fork") || b.after.Limit != "" {
 			t.Errorf("nine: exit %d, %q, %+v", b.code, b.out, b.after)
@@ -214,7 +214,7 @@ func TestDiskLimit(t *testing.T) {
 		{"nothing", `:`, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			b := a.bounded(t, executor.Limits{Disk: limit}, test.line)
+			b := a.bounded(t, executor.Resources{Disk: limit}, test.line)
 			must(t, os.RemoveAll(a.ws+"/fill"))
 			_ = os.Chmod(a.ws+"/shut", 0o700) // where there is one
 			must(t, os.RemoveAll(a.ws+"/shut"))
@@ -239,7 +239,7 @@ func TestOthersDisk(t *testing.T) {
 	gate, release := pipe(t)
 	_ = gate.Fd() // blocks from now on
 	request := a.request(&job{args: sh(`echo small >small; read line; exit 0`)})
-	request.Limits = executor.Limits{Disk: 8 << 20}
+	request.Resources = executor.Resources{Disk: 8 << 20}
 	c, err := a.start(request, nil, gate, null, null)
 	must(t, err)
 	gate.Close()
@@ -259,7 +259,7 @@ func TestCPULimit(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	const busy = `i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done`
 	ways(t, func(t *testing.T, a *arena) {
-		b := a.bounded(t, executor.Limits{CPUs: 0.5}, busy+` & `+busy+`; wait`)
+		b := a.bounded(t, executor.Resources{CPUs: 0.5}, busy+` & `+busy+`; wait`)
 		u := b.after.Usage
 		if u.CPU == nil || *u.CPU < 50*time.Millisecond {
 			t.Fatalf("not enough to measure: %v", u.CPU)
@@ -282,7 +282,7 @@ func TestUsageOfLoad(t *testing.T) {
 	for i := 0; i < len(ballast); i += 4096 {
 		ballast[i] = 1
 	}
-	b := a.bounded(t, executor.Limits{}, `i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; times; head -c 16m /dev/zero >written; sync -f written 2>/dev/null || sync written`)
+	b := a.bounded(t, executor.Resources{}, `i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; times; head -c 16m /dev/zero >written; sync -f written 2>/dev/null || sync written`)
 	u := b.after.Usage
 	if len(b.after.Limits) != 0 || b.after.Limit != "" {
 		t.Errorf("%+v", b.after)
@@ -306,7 +306,7 @@ func TestUsageOfLoad(t *testing.T) {
 	}
 	// One that has more than the caller ever had is known.
 	size := ownPeak()*3/2 + 64<<20
-	b = a.bounded(t, executor.Limits{}, fmt.Sprintf(`head -c %d /dev/zero | tail -c %d >/dev/null`, size, size))
+	b = a.bounded(t, executor.Resources{}, fmt.Sprintf(`head -c %d /dev/zero | tail -c %d >/dev/null`, size, size))
 	if p := b.after.Usage.PeakMemory; p == nil || *p < size || *p > size*2 || b.after.Usage.PeakMemoryBy != executor.ByRusage {
 		t.Errorf("a process with %d bytes: %v by %q", size, p, b.after.Usage.PeakMemoryBy)
 	}
@@ -321,7 +321,7 @@ func TestGroupsClosed(t *testing.T) {
 		t.Run(level, func(t *testing.T) {
 			a := newArena(t)
 			a.host.Only = level
-			b := a.bounded(t, executor.Limits{PIDs: 20, Memory: 64 << 20, CPUs: 1}, `
+			b := a.bounded(t, executor.Resources{PIDs: 20, Memory: 64 << 20, CPUs: 1}, `
 for f in $(find /sys/fs/cgroup -path '*sallyport-*' -type f 2>/dev/null) /sys/fs/cgroup/*/tasks; do
 	echo $$ 2>/dev/null >>$f && echo "BREACH $f"
 done; cat /proc/self/cgroup >/dev/null; echo end`)
@@ -338,9 +338,9 @@ func TestFullAccessLimits(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	a := newArena(t)
 	full := bind(sandbox.FullAccess(), a.ws)
-	run := func(l executor.Limits, line string) (*bounded, error) {
+	run := func(l executor.Resources, line string) (*bounded, error) {
 		request := a.request(&job{args: sh(line), policy: &full})
-		request.Limits = l
+		request.Resources = l
 		null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 		must(t, err)
 		defer null.Close()
@@ -356,13 +356,13 @@ func TestFullAccessLimits(t *testing.T) {
 		b.after = c.Aftermath()
 		return b, nil
 	}
-	b, err := run(executor.Limits{Memory: 64 << 20, PIDs: 100}, `(head -c 400m /dev/zero; sleep 60) | tail -c 400m | wc -c`)
+	b, err := run(executor.Resources{Memory: 64 << 20, PIDs: 100}, `(head -c 400m /dev/zero; sleep 60) | tail -c 400m | wc -c`)
 	must(t, err)
 	if b.after.Limit != executor.LimitMemory || b.code != 137 {
 		t.Errorf("exit %d, %+v", b.code, b.after)
 	}
 	var no *sandbox.UnsupportedError
-	if _, err := run(executor.Limits{Disk: 1 << 20}, `:`); !errors.As(err, &no) || !strings.Contains(no.Need, "disk") {
+	if _, err := run(executor.Resources{Disk: 1 << 20}, `:`); !errors.As(err, &no) || !strings.Contains(no.Need, "disk") {
 		t.Errorf("%v", err)
 	}
 }
@@ -399,7 +399,7 @@ func FuzzMemoryFiles(f *testing.F) {
 func TestPlans(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	ways(t, func(t *testing.T, a *arena) {
-		b := a.bounded(t, executor.Limits{Memory: 64 << 20, CPUs: 1.5, PIDs: 20, Disk: 1 << 30}, `:`)
+		b := a.bounded(t, executor.Resources{Memory: 64 << 20, CPUs: 1.5, PIDs: 20, Disk: 1 << 30}, `:`)
 		for _, l := range b.after.Limits {
 			step := map[string]string{
 				executor.ByCgroupV1: "join-cgroup", executor.ByAffinity: "affinity", executor.ByRlimit: "limit nproc 21 21",
@@ -467,7 +467,7 @@ func TestLimitsAtLevels(t *testing.T) {
 			}
 			ways(t, func(t *testing.T, a *arena) {
 				a.host.Only = level
-				limits := executor.Limits{Memory: 64 << 20, CPUs: 1, PIDs: 10, Disk: 16 << 20}
+				limits := executor.Resources{Memory: 64 << 20, CPUs: 1, PIDs: 10, Disk: 16 << 20}
 				for limit, line := range map[string]string{
 					executor.LimitMemory: `(head -c 400m /dev/zero; sleep 60) | tail -c 400m | wc -c`,
 					executor.LimitPIDs:   `n=0; while [ $n -lt 40 ]; do sleep 60 & n=$((n+1)); done; wait`,

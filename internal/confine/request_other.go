@@ -48,8 +48,8 @@ func unlimited(r *executor.Spec) error {
 		name string
 		set  bool
 	}{
-		{executor.LimitMemory, r.Limits.Memory > 0}, {executor.LimitCPUs, r.Limits.CPUs > 0},
-		{executor.LimitPIDs, r.Limits.PIDs > 0}, {executor.LimitDisk, r.Limits.Disk > 0},
+		{executor.LimitMemory, r.Resources.Memory > 0}, {executor.LimitCPUs, r.Resources.CPUs > 0},
+		{executor.LimitPIDs, r.Resources.PIDs > 0}, {executor.LimitDisk, r.Resources.Disk > 0},
 	} {
 		if l.set {
 			return &sandbox.UnsupportedError{

@@ -14,15 +14,15 @@ import (
 func TestCheck(t *testing.T) {
 	for _, test := range []struct {
 		name  string
-		l     Limits
+		l     Resources
 		limit string // of the error; empty for none
 	}{
-		{"none", Limits{}, ""}, {"least", Limits{Memory: LeastMemory, CPUs: LeastCPUs, PIDs: 1, Disk: 1, Output: 1}, ""},
-		{"negative memory", Limits{Memory: -1}, LimitMemory}, {"too little memory", Limits{Memory: LeastMemory - 1}, LimitMemory},
-		{"not a number", Limits{CPUs: math.NaN()}, LimitCPUs}, {"infinite", Limits{CPUs: math.Inf(1)}, LimitCPUs},
-		{"negative processors", Limits{CPUs: -1}, LimitCPUs}, {"too little", Limits{CPUs: 0.001}, LimitCPUs}, {"too many", Limits{CPUs: 1e6}, LimitCPUs},
-		{"negative processes", Limits{PIDs: -1}, LimitPIDs}, {"too many processes", Limits{PIDs: 1 << 30}, LimitPIDs},
-		{"negative disk", Limits{Disk: -1}, LimitDisk}, {"negative output", Limits{Output: -1}, LimitOutput},
+		{"none", Resources{}, ""}, {"least", Resources{Memory: LeastMemory, CPUs: LeastCPUs, PIDs: 1, Disk: 1, Output: 1}, ""},
+		{"negative memory", Resources{Memory: -1}, LimitMemory}, {"too little memory", Resources{Memory: LeastMemory - 1}, LimitMemory},
+		{"not a number", Resources{CPUs: math.NaN()}, LimitCPUs}, {"infinite", Resources{CPUs: math.Inf(1)}, LimitCPUs},
+		{"negative processors", Resources{CPUs: -1}, LimitCPUs}, {"too little", Resources{CPUs: 0.001}, LimitCPUs}, {"too many", Resources{CPUs: 1e6}, LimitCPUs},
+		{"negative processes", Resources{PIDs: -1}, LimitPIDs}, {"too many processes", Resources{PIDs: 1 << 30}, LimitPIDs},
+		{"negative disk", Resources{Disk: -1}, LimitDisk}, {"negative output", Resources{Output: -1}, LimitOutput},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			err := test.l.Check()
@@ -32,8 +32,8 @@ func TestCheck(t *testing.T) {
 			}
 		})
 	}
-	err := Limits{Memory: 1 << 20}.Check()
-	if err == nil || err.Error() != "the limit memory cannot be 1048576: no program starts with less than 4 MiB" {
+	err := Resources{Memory: 1 << 20}.Check()
+	if err == nil || err.Error() != "invalid memory limit 1048576: no program starts with less than 4 MiB" {
 		t.Errorf("%v", err)
 	}
 }
