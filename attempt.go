@@ -52,6 +52,7 @@ func (t *task) begin(ctx context.Context, policy sandbox.Policy) (*attempt, erro
 	a := &attempt{policy: policy}
 	a.ear = t.newEar(func() { a.stop(EndOutput) })
 	spec := &executor.Spec{
+		Run: t.id, Attempt: t.tries,
 		Args: t.args, Arg0: t.cmd.Arg0, Dir: t.dir, Env: t.env,
 		Policy: policy, Allow: t.cmd.Allow, Level: t.cmd.Level, Tmp: t.cmd.Tmp, NoCaches: t.cmd.NoCaches, NoObserver: t.cmd.NoObserver,
 		Stdout: t.direct(executor.Stdout), Stderr: t.direct(executor.Stderr),
@@ -201,8 +202,8 @@ func (a *attempt) watch(ctx context.Context, timeout time.Duration, c *Cmd) (rel
 			})
 		})
 	}
-	if r, ok := a.process.(executor.Resizer); ok && c.Resizes != nil && c.TTY != nil {
-		forwarding.Go(func() { forward(c.Resizes, over, func(s Size) { _ = r.Resize(s) }) })
+	if c.Resizes != nil && c.TTY != nil {
+		forwarding.Go(func() { forward(c.Resizes, over, func(s Size) { _ = a.process.Resize(s) }) })
 	}
 	return func() {
 		detach()

@@ -238,11 +238,7 @@ func (s *Session) await(ctx context.Context, u *Until) (*Reply, error) {
 
 // inspect has the process looked at, where that is asked for and can be done.
 func (w *waiting) inspect(ctx context.Context) {
-	s := w.s
-	i, ok := s.attempt.process.(executor.Inspector)
-	if !ok {
-		return
-	}
+	s, p := w.s, w.s.attempt.process
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.over() {
@@ -251,7 +247,7 @@ func (w *waiting) inspect(ctx context.Context) {
 	if w.u.Input {
 		w.input = make(chan *executor.InputWait, 1)
 		s.looks.Go(func() {
-			if in, err := i.AwaitInput(ctx); err == nil {
+			if in, err := p.AwaitInput(ctx); err == nil {
 				w.input <- in
 			}
 		})
@@ -259,7 +255,7 @@ func (w *waiting) inspect(ctx context.Context) {
 	if w.u.Port {
 		w.port = make(chan int, 1)
 		s.looks.Go(func() {
-			if port, err := i.AwaitPort(ctx, nil); err == nil {
+			if port, err := p.AwaitPort(ctx, nil); err == nil {
 				w.port <- port
 			}
 		})

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sallyport-dev/sallyport/executor/local"
 	"github.com/sallyport-dev/sallyport/internal/caches"
 	"github.com/sallyport-dev/sallyport/internal/gitpaths"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -22,7 +21,7 @@ func (t *task) denied(a *attempt) []sandbox.Denial {
 	if len(ds) == 0 && !a.exit.Sandbox.Observed {
 		ds = guessDenials(&Result{
 			ExitCode: a.code(), Dir: t.dir, Stdout: newOutput(a.kept.Stdout), Stderr: newOutput(a.kept.Stderr),
-		}, a.policy)
+		}, a.policy, t.host.OS)
 	}
 	if len(ds) == 0 {
 		return ds
@@ -33,7 +32,7 @@ func (t *task) denied(a *attempt) []sandbox.Denial {
 		named:  a.policy.Mode() == sandbox.Managed && a.exit.Sandbox.Level != "seatbelt",
 		caches: !t.cmd.NoCaches,
 	}
-	if _, here := t.runner.executor().(*local.Executor); here {
+	if t.host.Local {
 		c.exists, c.real = exists, realPath
 	}
 	c.finish(ds)

@@ -9,20 +9,20 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sallyport-dev/sallyport/internal/proc"
 	"github.com/sallyport-dev/sallyport/internal/text"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
 // guessDenials guesses, for want of evidence, whether the sandbox kept the command
-// from something. There is at most one denial, and it is labeled as a guess.
-func guessDenials(r *Result, p sandbox.Policy) []sandbox.Denial {
+// from something. There is at most one denial, and it is labeled as a guess. The
+// system is the one that it ran on, in the words of GOOS.
+func guessDenials(r *Result, p sandbox.Policy, system string) []sandbox.Denial {
 	sandboxed := p.Mode() == sandbox.Managed
 	out, errs := r.Stdout.Bytes(), r.Stderr.Bytes()
 	if d, ok := gitDenial(string(errs), r.Dir, p); ok && sandboxed {
 		return []sandbox.Denial{d}
 	}
-	if !text.SuspectDenied(r.ExitCode, sandboxed, proc.System == "linux", errs, out) {
+	if !text.SuspectDenied(r.ExitCode, sandboxed, system == "linux", errs, out) {
 		return nil
 	}
 	d := sandbox.Denial{Access: sandbox.Access{Op: sandbox.Write}, Source: sandbox.Guessed, Time: time.Now()}

@@ -21,8 +21,24 @@ import (
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
+// unknownHost is the part of an executor that does not describe its machine.
+type unknownHost struct{}
+
+func (unknownHost) Host(context.Context) (executor.HostInfo, error) {
+	return executor.HostInfo{}, errors.ErrUnsupported
+}
+
+func (unknownHost) Places(context.Context, string, []string, string) (sandbox.Places, error) {
+	return sandbox.Places{}, errors.ErrUnsupported
+}
+
+func (unknownHost) Shell(context.Context, string, string, bool) ([]string, error) {
+	return nil, errors.ErrUnsupported
+}
+
 // fakeExecutor runs commands that the test plays.
 type fakeExecutor struct {
+	unknownHost
 	play func(spec *executor.Spec, p *fakeProcess)
 	spec *executor.Spec
 }
@@ -45,6 +61,17 @@ type fakeProcess struct {
 	done    chan struct{}
 	mu      sync.Mutex
 	signals []int
+}
+
+func (p *fakeProcess) SetInputDeadline(time.Time) error { return errors.ErrUnsupported }
+func (p *fakeProcess) Resize(executor.Size) error       { return errors.ErrUnsupported }
+
+func (p *fakeProcess) AwaitInput(context.Context) (*executor.InputWait, error) {
+	return nil, errors.ErrUnsupported
+}
+
+func (p *fakeProcess) AwaitPort(context.Context, []int) (int, error) {
+	return 0, errors.ErrUnsupported
 }
 
 func (p *fakeProcess) Write(b []byte) (int, error)   { return len(b), nil }

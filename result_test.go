@@ -62,7 +62,7 @@ func TestGuess(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			r := &Result{ExitCode: test.exit, Stderr: newOutput(headtail.Snapshot{Head: []byte(test.stderr)})}
 			got := ""
-			ds := guessDenials(r, test.policy)
+			ds := guessDenials(r, test.policy, "linux")
 			if len(ds) > 0 {
 				got = ds[0].String()
 			}
@@ -74,7 +74,7 @@ func TestGuess(t *testing.T) {
 	t.Run("what the policy allows was something else", func(t *testing.T) {
 		p := sandbox.WorkspaceWrite("/w").Bind(sandbox.Places{Dir: "/w"})
 		r := &Result{ExitCode: 1, Stderr: newOutput(headtail.Snapshot{Head: []byte("touch: cannot touch '/w/x': Permission denied")})}
-		if ds := guessDenials(r, p); len(ds) > 0 {
+		if ds := guessDenials(r, p, "linux"); len(ds) > 0 {
 			t.Errorf("got %v", ds)
 		}
 	})

@@ -13,7 +13,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/headtail"
 	"github.com/sallyport-dev/sallyport/internal/outlog"
 	"github.com/sallyport-dev/sallyport/internal/screen"
@@ -339,24 +338,21 @@ func (s *Session) put(ctx context.Context, f func() (int, error)) error {
 		return writeCanceled(ctx)
 	}
 	defer func() { <-s.pen }()
-	d, timed := s.attempt.process.(executor.Deadliner)
-	if timed {
-		cut := make(chan struct{})
-		stop := context.AfterFunc(ctx, func() {
-			defer close(cut)
-			_ = d.SetInputDeadline(time.Unix(1, 0))
-		})
-		defer func() {
-			if !stop() {
-				<-cut // or else it could meet the next write
-			}
-		}()
-	}
+	p := s.attempt.process
+	cut := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(cut)
+		_ = p.SetInputDeadline(time.Unix(1, 0))
+	})
+	defer func() {
+		if !stop() {
+			<-cut // or else it could meet the next write
+		}
+	}()
 	for {
-		if timed {
-			if err := d.SetInputDeadline(time.Now().Add(inputPatience)); err != nil {
-				return s.noInput()
-			}
+		err := p.SetInputDeadline(time.Now().Add(inputPatience))
+		if err != nil && !errors.Is(err, errors.ErrUnsupported) {
+			return s.noInput()
 		}
 		// Behind the deadline that was set, so that the end of ctx cannot be missed.
 		if ctx.Err() != nil {
@@ -433,11 +429,10 @@ func (s *Session) Interrupt() error {
 // has ended, and an error that is errors.ErrUnsupported without a terminal.
 func (s *Session) Resize(size Size) error {
 	s.use()
-	r, ok := s.attempt.process.(executor.Resizer)
-	if !ok || s.task.cmd.TTY == nil {
+	if s.task.cmd.TTY == nil {
 		return fmt.Errorf("sallyport: the session has no terminal: %w", errors.ErrUnsupported)
 	}
-	if err := r.Resize(size); err != nil {
+	if err := s.attempt.process.Resize(size); err != nil {
 		return err
 	}
 	s.mu.Lock()

@@ -14,7 +14,10 @@ import (
 )
 
 // A puppetExecutor starts one process that does what the test says, in no time.
-type puppetExecutor struct{ process *puppet }
+type puppetExecutor struct {
+	unknownHost
+	process *puppet
+}
 
 func (e *puppetExecutor) Start(_ context.Context, spec *executor.Spec) (executor.Process, error) {
 	e.process.spec = spec
@@ -42,7 +45,7 @@ type puppet struct {
 func puppetSession(t *testing.T, c *Cmd) (*Runner, *Session, *puppet) {
 	t.Helper()
 	p := &puppet{ended: make(chan struct{}), changed: make(chan struct{})}
-	r := &Runner{Executor: &puppetExecutor{p}, Spill: -1, SequentialIDs: true}
+	r := &Runner{Executor: &puppetExecutor{process: p}, Spill: -1, SequentialIDs: true}
 	if c.Args == nil {
 		c.Args = []string{"fake"}
 	}

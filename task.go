@@ -17,7 +17,6 @@ import (
 
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/proc"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -41,6 +40,7 @@ type task struct {
 	warned   []string
 	policy   sandbox.Policy // bound
 	limits   Limits
+	host     executor.HostInfo // the machine that it runs on
 }
 
 // newTask fixes what a command means: its argument vector, directory,
@@ -50,12 +50,17 @@ func (r *Runner) newTask(ctx context.Context, c *Cmd) (*task, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, canceled(ctx)
 	}
-	if err := c.check(); err != nil {
+	err := c.check()
+	if err != nil {
 		return nil, err
 	}
 	base := c.Env
 	if base == nil {
 		base = os.Environ()
+	}
+	t.host, err = r.executor().Host(ctx)
+	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
+		return nil, err
 	}
 	places, err := r.places(ctx, c, base)
 	if err != nil {
@@ -114,8 +119,9 @@ func (c *Cmd) check() error {
 
 // places asks the executor's machine what the special places of a policy are.
 func (r *Runner) places(ctx context.Context, c *Cmd, env []string) (sandbox.Places, error) {
-	if s, ok := r.executor().(executor.Surveyor); ok {
-		return s.Places(ctx, c.Dir, env, c.Tmp)
+	places, err := r.executor().Places(ctx, c.Dir, env, c.Tmp)
+	if !errors.Is(err, errors.ErrUnsupported) {
+		return places, err
 	}
 	if !strings.HasPrefix(c.Dir, "/") {
 		return sandbox.Places{}, &CmdError{Field: "Dir", Reason: "it must be absolute for this executor"}
@@ -125,8 +131,9 @@ func (r *Runner) places(ctx context.Context, c *Cmd, env []string) (sandbox.Plac
 
 // shell returns the argument vector that runs the script of c.
 func (r *Runner) shell(ctx context.Context, c *Cmd) ([]string, error) {
-	if s, ok := r.executor().(executor.Surveyor); ok {
-		return s.Shell(ctx, c.Shell, c.Script, c.Login)
+	args, err := r.executor().Shell(ctx, c.Shell, c.Script, c.Login)
+	if !errors.Is(err, errors.ErrUnsupported) {
+		return args, err
 	}
 	if c.Shell != "" || c.Login {
 		return nil, &CmdError{Field: "Shell", Reason: "this executor knows no shells by name; use Args"}
@@ -140,7 +147,7 @@ func (r *Runner) shell(ctx context.Context, c *Cmd) ([]string, error) {
 func (t *task) setEnvironment(base []string) error {
 	p := t.cmd.EnvPolicy
 	if p.System == "" {
-		p.System = proc.System
+		p.System = t.host.OS
 	}
 	own := maps.Clone(p.Runtime)
 	if own == nil {

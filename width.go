@@ -39,7 +39,7 @@ func wholeDisk(p, bound sandbox.Policy, dir string) error {
 // warnings says what is likely not meant about the policy of a task.
 func (t *task) warnings(home string) []string {
 	var real func(string) string
-	if t.runner.Executor == nil { // else the paths are those of another machine
+	if t.host.Local { // else the paths are those of another machine
 		real = realPath
 	}
 	out := t.policy.Warnings(home, real)

@@ -4,11 +4,10 @@
 // Package executor is the contract between a Runner and whatever runs its
 // commands: this machine (executor/local) or another one.
 //
-// An [Executor] gets a [Spec], a portable description with a sandbox policy in
-// it, and answers with a [Process]. Turning the policy into something that the
-// machine's kernel enforces is the executor's business; a Runner never learns
-// how. A [Surveyor] also tells about its machine what a Runner must know to make
-// a Spec. The package holds types and no behavior beyond the words of its errors.
+// An [Executor] starts a [Spec], a portable description of one process and its sandbox
+// policy, and returns a [Process]. The executor turns the policy into what the kernel of
+// its machine enforces; a Runner does not know how. The package holds types and no
+// behavior beyond the texts of its errors.
 package executor
 
 import (
@@ -22,28 +21,37 @@ import (
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-// An Executor starts processes. Its methods may be called from several
-// goroutines at once.
+// An Executor starts processes on one machine and answers what a Runner must know of
+// that machine to make a [Spec]. Its methods may be called from several goroutines at
+// once. Host, Places and Shell may return an error that is [errors.ErrUnsupported].
 type Executor interface {
-	// Start starts what spec describes. An error means that no process runs:
-	// a *sandbox.UnsupportedError when the policy cannot be enforced there, a
-	// *StartError when the program cannot be executed, a *DirError or a
-	// *RootError when a folder cannot be used. The end of ctx keeps a process
-	// from being started and does nothing to one that was.
+	// Start starts the process that spec describes. An error means that no process
+	// runs: a *sandbox.UnsupportedError when the policy cannot be enforced there, a
+	// *StartError when the program cannot be executed, a *DirError or a *RootError
+	// when a directory cannot be used. The end of ctx cancels the start; it does not
+	// end a process that has started.
 	Start(ctx context.Context, spec *Spec) (Process, error)
+	// Host describes the machine. Without it a Runner assumes the zero HostInfo.
+	Host(ctx context.Context) (HostInfo, error)
+	// Places returns what the special places of a policy stand for when a command runs
+	// in dir, which may be relative or empty, with the environment env and tmp as in
+	// [Spec]. Its Dir is absolute: the directory to run in. Without it a Runner
+	// requires an absolute directory and knows no other place.
+	Places(ctx context.Context, dir string, env []string, tmp string) (sandbox.Places, error)
+	// Shell returns the argument vector that runs script in the named shell, or in the
+	// user's shell when name is empty, as a login shell or not. Without it a Runner
+	// runs /bin/sh.
+	Shell(ctx context.Context, name, script string, login bool) ([]string, error)
 }
 
-// A Surveyor is an Executor that can be asked about its machine. A Runner asks
-// before it makes a Spec; of an executor that is no Surveyor it assumes a Unix
-// on which only the working directory is known.
-type Surveyor interface {
-	// Places returns what the special places of a policy stand for when a
-	// command runs in dir, which may be relative or empty, with the environment
-	// env and tmp as in [Spec]. Its Dir is absolute: the directory to run in.
-	Places(ctx context.Context, dir string, env []string, tmp string) (sandbox.Places, error)
-	// Shell returns the argument vector that runs script in the named shell, or
-	// in the user's own when name is empty, as a login shell or not.
-	Shell(ctx context.Context, name, script string, login bool) ([]string, error)
+// A HostInfo describes the machine of an [Executor]. The zero HostInfo is an unknown
+// machine that shares no paths with this one.
+type HostInfo struct {
+	// Local says that a path names the same file for the executor's processes (outside
+	// of their sandbox) as for this program.
+	Local bool
+	OS    string // as GOOS names it; empty when unknown
+	Arch  string // as GOARCH names it; empty when unknown
 }
 
 // A Stream says where output came from.
@@ -65,6 +73,12 @@ func (s Stream) String() string {
 
 // A Spec describes one process.
 type Spec struct {
+	// Run identifies the run that the process belongs to, and Attempt counts the
+	// attempts of the run from 1. What serves the process from outside, such as a network
+	// proxy, attributes its requests with them. They do not change what is executed.
+	Run     string
+	Attempt int
+
 	Args []string // program and arguments; never empty
 	Arg0 string   // what the program sees as its own name; empty means Args[0]
 	Dir  string   // absolute
@@ -140,7 +154,8 @@ func (s Size) OrUsual() Size {
 	return s
 }
 
-// A Process is a running command and everything that it starts.
+// A Process is a running command and everything that it starts. SetInputDeadline,
+// Resize, AwaitInput and AwaitPort may return an error that is [errors.ErrUnsupported].
 type Process interface {
 	// Write writes to the standard input that Spec.PipeStdin asked for, or types on
 	// the terminal of Spec.TTY. It blocks while that is full, and returns how much
@@ -149,10 +164,23 @@ type Process interface {
 	Write(p []byte) (int, error)
 	// CloseInput ends standard input. A terminal gets its end-of-file character.
 	CloseInput() error
+	// SetInputDeadline makes writes return os.ErrDeadlineExceeded from t on, including
+	// one that is in progress. The zero Time is no deadline.
+	SetInputDeadline(t time.Time) error
+	// Resize changes the size of the terminal of Spec.TTY and signals its foreground
+	// process group. It returns os.ErrProcessDone when the command has ended.
+	Resize(Size) error
 	// Signal sends a signal by number to the command's process group; on a terminal
 	// those that keys stand for (SIGINT, SIGQUIT, SIGTSTP) go to the foreground group.
 	// It is os.ErrProcessDone when the command has ended.
 	Signal(sig int) error
+	// AwaitInput blocks until the process waits for input on its terminal, or on the
+	// pipe of Spec.PipeStdin. It returns os.ErrProcessDone when the command ends before
+	// that, and the cause of ctx when ctx ends.
+	AwaitInput(ctx context.Context) (*InputWait, error)
+	// AwaitPort blocks until a process of the tree listens on a TCP port that is not in
+	// known. Its errors are those of AwaitInput.
+	AwaitPort(ctx context.Context, known []int) (int, error)
 	// Sandbox says what was enforced.
 	Sandbox() Sandbox
 	// Stop ends the whole tree: it asks first, and kills after the grace. It
@@ -162,33 +190,6 @@ type Process interface {
 	// nothing of its tree is left. It must be called, and may be called more than
 	// once. The Exit is never nil; with an error it is what is known all the same.
 	Wait() (*Exit, error)
-}
-
-// A Resizer is a Process whose terminal can change its size.
-type Resizer interface {
-	// Resize changes the size of the terminal, and tells its foreground process
-	// group. It is os.ErrProcessDone when the command has ended.
-	Resize(Size) error
-}
-
-// A Deadliner is a Process whose input does not have to block without a bound.
-type Deadliner interface {
-	// SetInputDeadline makes writes return os.ErrDeadlineExceeded from t on, one that
-	// is under way included. The zero Time is no bound.
-	SetInputDeadline(t time.Time) error
-}
-
-// An Inspector is a Process that can be asked what it does. What it tells is what the
-// machine's kernel says of the processes of the tree at that moment.
-type Inspector interface {
-	// AwaitInput blocks until the process waits for input on its terminal, or on the
-	// pipe of Spec.PipeStdin. It is os.ErrProcessDone when the command ends before,
-	// an error that is errors.ErrUnsupported when it cannot be known, and the cause
-	// of ctx when that ends.
-	AwaitInput(ctx context.Context) (*InputWait, error)
-	// AwaitPort blocks until something of the tree listens on a TCP port that is not
-	// in known. Its errors are those of AwaitInput.
-	AwaitPort(ctx context.Context, known []int) (int, error)
 }
 
 // An InputKind says what a program waits for.

@@ -15,7 +15,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/inputwait"
 )
 
-// AwaitInput implements [executor.Inspector].
+// AwaitInput implements [executor.Process].
 func (p *process) AwaitInput(ctx context.Context) (*executor.InputWait, error) {
 	ctx, cancel := p.whileRunning(ctx)
 	defer cancel(nil)
@@ -52,7 +52,7 @@ const (
 	longestPortPause = 100 * time.Millisecond
 )
 
-// AwaitPort implements [executor.Inspector].
+// AwaitPort implements [executor.Process].
 func (p *process) AwaitPort(ctx context.Context, known []int) (int, error) {
 	ctx, cancel := p.whileRunning(ctx)
 	defer cancel(nil)
@@ -90,9 +90,3 @@ func (p *process) whileRunning(ctx context.Context) (context.Context, context.Ca
 	}()
 	return ctx, cancel
 }
-
-var (
-	_ executor.Resizer   = (*process)(nil)
-	_ executor.Deadliner = (*process)(nil)
-	_ executor.Inspector = (*process)(nil)
-)

@@ -4,7 +4,6 @@
 package local
 
 import (
-	"errors"
 	"testing"
 	"time"
 
@@ -36,12 +35,7 @@ func TestAwaitInputAfterOutput(t *testing.T) {
 			p := start(t, e, spec)
 			answer := make(chan error, 1)
 			go func() {
-				i, ok := p.(executor.Inspector)
-				if !ok {
-					answer <- errors.ErrUnsupported
-					return
-				}
-				_, err := i.AwaitInput(t.Context())
+				_, err := p.AwaitInput(t.Context())
 				answer <- err
 			}()
 			<-heard

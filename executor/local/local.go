@@ -245,7 +245,4 @@ func check(spec *executor.Spec) error {
 	return nil
 }
 
-var (
-	_ executor.Executor = (*Executor)(nil)
-	_ executor.Surveyor = (*Executor)(nil)
-)
+var _ executor.Executor = (*Executor)(nil)

@@ -9,11 +9,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/proc"
 	"github.com/sallyport-dev/sallyport/internal/shell"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -28,7 +28,12 @@ func minimal() []string {
 	}
 }
 
-// Places implements [executor.Surveyor]. The folder of TMPDIR counts only where
+// Host implements [executor.Executor].
+func (e *Executor) Host(context.Context) (executor.HostInfo, error) {
+	return executor.HostInfo{Local: true, OS: runtime.GOOS, Arch: runtime.GOARCH}, nil
+}
+
+// Places implements [executor.Executor]. The folder of TMPDIR counts only where
 // commands see the host's /tmp: with a folder of their own they are told to use
 // /tmp.
 func (e *Executor) Places(_ context.Context, dir string, env []string, tmp string) (sandbox.Places, error) {
@@ -69,10 +74,10 @@ func lookEnv(env []string, name string) string {
 	return ""
 }
 
-// Shell implements [executor.Surveyor].
+// Shell implements [executor.Executor].
 func (e *Executor) Shell(_ context.Context, name, script string, login bool) ([]string, error) {
 	host := shell.Host{
-		System:    proc.System,
+		System:    runtime.GOOS,
 		UserShell: sync.OnceValue(userShell),
 		LookPath: func(program string) string {
 			path, err := exec.LookPath(program)

@@ -13,7 +13,7 @@ import (
 // errTwoInputs refuses a Spec that gives standard streams twice.
 var errTwoInputs = errors.New("executor: a terminal takes the place of standard input and output; leave Stdin, Stdout and PipeStdin out")
 
-// Resize implements [executor.Resizer].
+// Resize implements [executor.Process].
 func (p *process) Resize(s executor.Size) error {
 	s = s.OrUsual()
 	return p.running.Resize(s.Cols, s.Rows)

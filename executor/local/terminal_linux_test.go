@@ -94,14 +94,6 @@ func types(t *testing.T, p executor.Process, text string) {
 	}
 }
 
-func resize(p executor.Process, s executor.Size) error {
-	r, ok := p.(executor.Resizer)
-	if !ok {
-		return errors.ErrUnsupported
-	}
-	return r.Resize(s)
-}
-
 // TestTerminal drives programs on a terminal at every level.
 func TestTerminal(t *testing.T) {
 	testenv.RunAsOrdinary(t)
@@ -183,12 +175,12 @@ func testKeys(t *testing.T, e *Executor, level string) {
 	t.Run("size", func(t *testing.T) {
 		p, s := onTerminal(t, e, level, "sh", "-c", `trap 'stty size; exit 0' WINCH; echo ready; while :; do sleep 0.01; done`)
 		s.expect(t, "ready")
-		if err := resize(p, executor.Size{Cols: 100, Rows: 40}); err != nil {
+		if err := p.Resize(executor.Size{Cols: 100, Rows: 40}); err != nil {
 			t.Fatal(err)
 		}
 		s.expect(t, "40 100\r\n")
 		wait(t, p)
-		if err := resize(p, executor.Size{}); !errors.Is(err, os.ErrProcessDone) {
+		if err := p.Resize(executor.Size{}); !errors.Is(err, os.ErrProcessDone) {
 			t.Errorf("after the end: %v", err)
 		}
 	})

@@ -156,7 +156,7 @@ var ErrNoStdin = errors.New("process: its standard input is not a pipe of ours")
 
 // ErrNoTerminal is the answer of what needs a terminal where [Config.Terminal] was
 // not set, or where none can be made.
-var ErrNoTerminal = errors.New("process: it has no terminal")
+var ErrNoTerminal = fmt.Errorf("process: it has no terminal: %w", errors.ErrUnsupported)
 
 // ErrLineTooLong refuses input of which the terminal would throw a part away.
 // Nothing of it was written.
