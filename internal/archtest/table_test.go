@@ -63,7 +63,6 @@ var layers = map[string]int{
 	"event":            layerPlans,
 	"guardian":         layerPlans,
 	"internal/judge":   layerPlans,
-	"internal/notify":  layerPlans,
 	"internal/outlog":  layerPlans,
 	"internal/output":  layerPlans,
 	"internal/plan":    layerPlans,
@@ -192,7 +191,7 @@ var walls = []wall{
 		reason: "the root is portable and speaks no wire format; executors run things and doors translate",
 	},
 	{
-		from:   []string{"internal/landlock", "internal/launch", "internal/seccomp", "internal/notify"},
+		from:   []string{"internal/landlock", "internal/launch", "internal/seccomp", "internal/observer"},
 		to:     []string{"os/exec", "net", "net/http", "encoding/json", "log", "log/slog"},
 		reason: "raw kernel calls stay raw: nothing in there formats, logs or talks",
 	},
@@ -266,7 +265,7 @@ var loads = []load{
 var perOSRooms = []string{
 	"approval", "executor/local", "internal/bwrap", "internal/caches", "internal/cgroup", "internal/confine", "internal/darwin", "internal/doctor",
 	"internal/gitpaths", "internal/guard", "internal/hostfacts", "internal/landlock", "internal/launch", "internal/limits", "internal/linux",
-	"internal/notify", "internal/observer", "internal/oneshot", "internal/output", "internal/overlay", "internal/proc", "internal/process",
+	"internal/observer", "internal/oneshot", "internal/output", "internal/overlay", "internal/proc", "internal/process",
 	"internal/protect", "internal/runlog", "internal/spill", "internal/state", "internal/tty", "internal/windows",
 }
 

@@ -15,7 +15,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/launch"
-	"github.com/sallyport-dev/sallyport/internal/notify"
+	"github.com/sallyport-dev/sallyport/internal/observer"
 	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/internal/seccomp"
 )
@@ -44,12 +44,12 @@ func (d *doctor) observer(context.Context) (string, error) {
 		return "", err
 	}
 	defer null.Close()
-	inbox, err := notify.Listen()
+	inbox, err := observer.Listen()
 	if err != nil {
 		return "", err
 	}
 	defer inbox.Started()
-	supervisor, err := inbox.Serve(notify.Config{})
+	supervisor, err := inbox.Serve(observer.Config{})
 	if err != nil {
 		return "", err
 	}

@@ -1,7 +1,7 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package notify
+package observer
 
 import (
 	"errors"
@@ -83,7 +83,7 @@ func (l *listener) wait() (turn, error) {
 		case errors.Is(err, unix.EINTR):
 			continue
 		case err != nil:
-			return turnOver, fmt.Errorf("notify: poll: %w", err)
+			return turnOver, fmt.Errorf("observer: poll: %w", err)
 		case n > 0 && p[0].Revents&unix.POLLIN != 0:
 			return turnAsked, nil
 		case n > 0: // POLLHUP: the last task under the filter has ended
@@ -103,7 +103,7 @@ func (l *listener) sleep() (bool, error) {
 	if err := rest.Wait(); errors.Is(err, os.ErrClosed) {
 		return false, nil
 	} else if err != nil {
-		return false, fmt.Errorf("notify: %w", err)
+		return false, fmt.Errorf("observer: %w", err)
 	}
 	return true, nil
 }
@@ -117,7 +117,7 @@ func (l *listener) resting() (*oneshot.Waiter, error) {
 	}
 	w, err := oneshot.New(l.fd)
 	if err != nil {
-		return nil, fmt.Errorf("notify: %w", err)
+		return nil, fmt.Errorf("observer: %w", err)
 	}
 	l.rest = w
 	return w, nil
@@ -147,7 +147,7 @@ func (l *listener) receive(n *notification) (bool, error) {
 	case unix.ENOENT, unix.EINTR, unix.EAGAIN:
 		return false, nil
 	}
-	return false, fmt.Errorf("notify: receive: %w", errno)
+	return false, fmt.Errorf("observer: receive: %w", errno)
 }
 
 // send answers. A task that is gone needs none.
@@ -156,7 +156,7 @@ func (l *listener) send(r *response) error {
 	if errno == 0 || errno == unix.ENOENT {
 		return nil
 	}
-	return fmt.Errorf("notify: answer: %w", errno)
+	return fmt.Errorf("observer: answer: %w", errno)
 }
 
 // valid reports whether a task still waits for its answer, so that what was read
@@ -175,12 +175,12 @@ type Inbox struct {
 func Listen() (*Inbox, error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return nil, fmt.Errorf("notify: socket: %w", err)
+		return nil, fmt.Errorf("observer: socket: %w", err)
 	}
 	if err := unix.SetNonblock(pair[0], true); err != nil {
 		unix.Close(pair[0])
 		unix.Close(pair[1])
-		return nil, fmt.Errorf("notify: socket: %w", err)
+		return nil, fmt.Errorf("observer: socket: %w", err)
 	}
 	return &Inbox{os.NewFile(uintptr(pair[0]), "listener"), os.NewFile(uintptr(pair[1]), "observer")}, nil
 }
@@ -198,14 +198,14 @@ func (in *Inbox) Started() {
 }
 
 // errNone says that a launch ended without having sent a listener.
-var errNone = errors.New("notify: the launch sent no listener")
+var errNone = errors.New("observer: the launch sent no listener")
 
 // take waits for the listener. It blocks until the launch has sent it, or ends.
 func (in *Inbox) take() (int, error) {
 	defer in.ours.Close()
 	raw, err := in.ours.SyscallConn()
 	if err != nil {
-		return -1, fmt.Errorf("notify: listener: %w", err)
+		return -1, fmt.Errorf("observer: listener: %w", err)
 	}
 	fd := -1
 	var got error

@@ -1,7 +1,7 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package notify
+package observer
 
 import (
 	"encoding/binary"
@@ -94,7 +94,7 @@ func (in *Inbox) serve(cfg Config, naive bool) (*Supervisor, error) {
 	proc, err := unix.Open("/proc", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		in.ours.Close()
-		return nil, fmt.Errorf("notify: /proc: %w", err)
+		return nil, fmt.Errorf("observer: /proc: %w", err)
 	}
 	s := &Supervisor{
 		cfg: cfg, naive: naive, proc: proc, root: -1, done: make(chan struct{}), failed: make(chan struct{}),

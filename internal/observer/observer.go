@@ -1,7 +1,7 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package notify watches the system calls of one command and everything that it
+// Package observer watches the system calls of one command and everything that it
 // starts, and says exactly what the sandbox kept it from.
 //
 // A seccomp filter hands the calls that change files or name addresses to a
@@ -25,7 +25,7 @@
 // never answers "continue" for what it was told to refuse. It cannot see calls by
 // io_uring, writes through descriptors that are open already, and calls of
 // programs that put a filter of their own around them which fails them first.
-package notify
+package observer
 
 import (
 	"syscall"

@@ -3,7 +3,7 @@
 
 //go:build linux && !amd64
 
-package notify
+package observer
 
 // sysRenameat is renameat(2) of the machines with the common table.
 const sysRenameat = 38

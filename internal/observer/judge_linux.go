@@ -1,0 +1,231 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package observer
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sallyport-dev/sallyport/internal/hostfacts"
+	"github.com/sallyport-dev/sallyport/internal/launch"
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+// Hides reports whether a policy denies reading some files, so that calls that only
+// read have to be observed too.
+func Hides(p *sandbox.Resolved) bool {
+	return p.Root == sandbox.LevelDeny || len(p.Globs) > 0 || deniesPath(p)
+}
+
+func deniesPath(p *sandbox.Resolved) bool {
+	return slices.ContainsFunc(p.Paths, func(r sandbox.PathRule) bool { return r.Level == sandbox.LevelDeny && !r.Auto })
+}
+
+// WritablePlaces returns the paths that the Landlock rulesets of a script make writable.
+func WritablePlaces(s *launch.Script) []string {
+	out := []string{}
+	for _, st := range s.Steps {
+		if st.Ruleset == nil {
+			continue
+		}
+		for _, rule := range st.Ruleset.Rules {
+			if rule.Path != "" {
+				out = append(out, rule.Path)
+			}
+		}
+	}
+	return out
+}
+
+// Names lists the names below a command's writable roots that need a judge. All paths
+// are absolute and free of symbolic links. The zero Names has none.
+type Names struct {
+	// Roots are the writable roots.
+	Roots []string
+	// Free are directories in them where the command may create any name.
+	Free []string
+	// Protected are the names that cannot be created.
+	Protected []string
+	// Ruled are the paths that a rule of the plan is about: a mount holds them.
+	Ruled []string
+	// Partial says that the search for repositories ended at its bound.
+	Partial bool
+	// Flat says that the level has no mounts of its own.
+	Flat bool
+}
+
+// A policyJudge rules by a policy on what mounts cannot hold: names that do not exist
+// yet, files that match a denied pattern and were made later, and repositories that
+// were not known at the start.
+type policyJudge struct {
+	Names
+	base        sandbox.Level
+	entries     []sandbox.PathRule
+	globs       []sandbox.Glob
+	denies      bool            // an entry denies a path
+	protected   map[string]bool // as Names.Protected
+	protectedIn map[string]bool // their directories
+	start       time.Time
+	made        map[string]bool // git directories that the command itself has made
+}
+
+// maxMade bounds how many of the command's own repositories are remembered. Those beyond
+// it are denied like another program's.
+const maxMade = 1 << 16
+
+// searchTime is how long before a judge is made the search for repositories may have
+// passed a directory. It is longer than a tick, in which file systems tell times.
+const searchTime = 100 * time.Millisecond
+
+// NewJudge returns the judge of one command. The policy was compiled before, so its
+// patterns are valid.
+func NewJudge(p *sandbox.Resolved, names Names) Judge {
+	j := &policyJudge{
+		Names: names, base: p.Root, entries: p.Paths, denies: deniesPath(p), start: time.Now().Add(-searchTime),
+		protected: map[string]bool{}, protectedIn: map[string]bool{}, made: map[string]bool{},
+	}
+	for _, pattern := range p.Globs {
+		if g, err := sandbox.CompileGlob(pattern); err == nil {
+			j.globs = append(j.globs, g)
+		}
+	}
+	for _, path := range names.Protected {
+		j.protected[path], j.protectedIn[filepath.Dir(path)] = true, true
+	}
+	return j
+}
+
+// File implements [Judge].
+func (j *policyJudge) File(op sandbox.Op, path string, made bool) syscall.Errno {
+	if j.denied(path) && (op == sandbox.Write || !j.above(path)) {
+		return unix.EACCES
+	}
+	if op != sandbox.Write {
+		return 0
+	}
+	if made && j.protected[path] {
+		return j.wall()
+	}
+	// Most names are decided here.
+	i := strings.Index(path, "/.git")
+	if i < 0 || j.repository(path, i, made) {
+		return 0
+	}
+	return j.wall()
+}
+
+// Folder implements [Judge].
+func (j *policyJudge) Folder(dir string) bool {
+	return len(j.globs) > 0 || j.denies || j.protectedIn[dir] || strings.Contains(dir, "/.git")
+}
+
+// Special implements [Judge].
+func (j *policyJudge) Special(name string) bool { return name == ".git" }
+
+// wall returns the error of a write to a protected name at this level.
+func (j *policyJudge) wall() syscall.Errno {
+	if j.Flat {
+		return unix.EACCES
+	}
+	return unix.EROFS
+}
+
+// entry returns the level of the entry nearest to a path, and whether one covers it.
+// Entries are sorted by path, so the last one that covers it is the nearest.
+func (j *policyJudge) entry(path string) (e sandbox.PathRule, ok bool) {
+	for _, e := range slices.Backward(j.entries) {
+		if hostfacts.Below(path, e.Path) {
+			return e, true
+		}
+	}
+	return sandbox.PathRule{}, false
+}
+
+// denied reports whether an entry or a pattern of the policy denies a path. A path that
+// no entry lists is not denied.
+func (j *policyJudge) denied(path string) bool {
+	if slices.ContainsFunc(j.globs, func(g sandbox.Glob) bool { return g.MatchTree(path) }) {
+		return true
+	}
+	e, ok := j.entry(path)
+	return ok && e.Level == sandbox.LevelDeny && !e.Auto
+}
+
+// above reports whether a directory leads to an entry that is visible under a root that
+// is not: the directory is visible then, too.
+func (j *policyJudge) above(path string) bool {
+	return j.base == sandbox.LevelDeny && slices.ContainsFunc(j.entries, func(e sandbox.PathRule) bool {
+		return e.Level != sandbox.LevelDeny && e.Path != path && hostfacts.Below(e.Path, path)
+	})
+}
+
+// repository reports whether a write in or to a git directory may pass. Every write may
+// in a directory that is known, since mounts protect it, and in one that the command has
+// made. I is the index of the first name in path that begins like one.
+func (j *policyJudge) repository(path string, i int, made bool) bool {
+	const name = "/.git"
+	for {
+		end := i + len(name)
+		if (end == len(path) || path[end] == '/') && j.inRoot(path[:end]) {
+			return j.gitDirectory(path[:end], end == len(path), made)
+		}
+		next := strings.Index(path[end:], name)
+		if next < 0 {
+			return true
+		}
+		i = end + next
+	}
+}
+
+// inRoot reports whether a name lies in a writable root and in no free directory.
+func (j *policyJudge) inRoot(name string) bool {
+	inside := func(at string) bool { return name != at && hostfacts.Below(name, at) }
+	return slices.ContainsFunc(j.Roots, inside) && !slices.ContainsFunc(j.Free, inside)
+}
+
+// gitDirectory reports whether a write to the git directory at, or to a file in it, may
+// pass.
+func (j *policyJudge) gitDirectory(at string, itself, made bool) bool {
+	covers := func(path string) bool { return hostfacts.Below(path, at) }
+	if slices.ContainsFunc(j.Ruled, covers) || slices.ContainsFunc(j.Roots, covers) {
+		return true
+	}
+	if itself && made {
+		if len(j.made) < maxMade {
+			j.made[at] = true
+		}
+		return true
+	}
+	var st unix.Statx_t
+	if unix.Statx(unix.AT_FDCWD, at, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_BTIME, &st) != nil {
+		return true // nothing exists to be protected
+	}
+	born := time.Unix(st.Btime.Sec, int64(st.Btime.Nsec))
+	if st.Mask&unix.STATX_BTIME == 0 || born.Before(j.start) {
+		return !j.Partial // the search has found it, or it is no repository
+	}
+	return j.made[at]
+}
+
+// Hidden implements [Judge].
+func (j *policyJudge) Hidden(op sandbox.Op, path string) bool {
+	denied := j.denied(path)
+	if !denied {
+		e, ok := j.entry(path)
+		if j.base != sandbox.LevelDeny || ok && e.Level != sandbox.LevelDeny {
+			return false
+		}
+	}
+	if denied && op == sandbox.Write {
+		return true
+	}
+	_, err := os.Lstat(path)
+	return err == nil
+}
