@@ -190,7 +190,7 @@ func (c *curing) byCache(name string) string {
 			workspace = w.Root
 		}
 	}
-	if caches.Holds(caches.Detect(workspace, c.dir), grant) {
+	if caches.Covers(caches.Detect(workspace, c.dir), grant) {
 		return ""
 	}
 	return sandbox.Grant{Name: grant}.String()

@@ -11,8 +11,7 @@ import (
 // GrantPrefix begins the names of the grants for caches, such as "cache:npm".
 const GrantPrefix = "cache:"
 
-// Grants returns the names of all grants for caches, sorted. The slice is the
-// caller's own.
+// Grants returns the names of all grants for caches, sorted.
 func Grants() []string {
 	var names []string
 	for _, t := range table() {
@@ -27,8 +26,8 @@ func Grants() []string {
 	return slices.Compact(names)
 }
 
-// Granted returns what a grant is about: a whole toolchain, or of one only what a
-// single tool keeps. It reports false for a name that is not among [Grants].
+// Granted returns what a grant covers: a whole toolchain, or only the caches of one
+// of its tools. It reports false for a name that is not one of [Grants].
 func Granted(name string) (Toolchain, bool) {
 	tool, ok := strings.CutPrefix(name, GrantPrefix)
 	if !ok {
@@ -46,11 +45,11 @@ func Granted(name string) (Toolchain, bool) {
 	return Toolchain{}, false
 }
 
-// Join returns the toolchains of both lists, without a cache twice.
-func Join(found, asked []Toolchain) []Toolchain {
+// Join returns the toolchains of both lists, each cache once.
+func Join(found, granted []Toolchain) []Toolchain {
 	seen := map[string]bool{}
 	var out []Toolchain
-	for _, t := range slices.Concat(found, asked) {
+	for _, t := range slices.Concat(found, granted) {
 		t.Caches = slices.DeleteFunc(slices.Clone(t.Caches), func(c Cache) bool { return seen[c.Name] })
 		for i := range t.Caches {
 			seen[t.Caches[i].Name] = true
@@ -62,40 +61,35 @@ func Join(found, asked []Toolchain) []Toolchain {
 	return out
 }
 
-// GrantFor returns the name of the narrowest grant that covers a path, which is
-// absolute and clean, for tools that run with the environment env, and the folder of
-// the cache. Real returns the path behind symbolic links; nil means that none are
-// followed. Both are "" for a path that is in no cache.
-func GrantFor(path string, env []string, real func(string) string) (name, folder string) {
+// GrantFor returns the name of the narrowest grant that covers a path, and the
+// directory of that cache, for tools that run with the environment env. The path is
+// absolute and clean. Real resolves symbolic links in the directory; nil does not
+// follow them. Both results are "" for a path in no cache.
+func GrantFor(path string, env []string, real func(string) string) (name, dir string) {
 	for _, t := range table() {
 		for i := range t.Caches {
 			c := &t.Caches[i]
-			folder := c.Folder(env)
-			if folder == "" || folder == "/" {
+			dir := c.Dir(env)
+			if dir == "" || dir == "/" {
 				continue
 			}
-			if real != nil && !inside(path, folder) {
-				folder = real(folder)
+			if real != nil && !inside(path, dir) {
+				dir = real(dir)
 			}
-			if !inside(path, folder) {
+			if !inside(path, dir) {
 				continue
 			}
 			if c.Tool != "" {
-				return GrantPrefix + c.Tool, folder
+				return GrantPrefix + c.Tool, dir
 			}
-			return GrantPrefix + t.Name, folder
+			return GrantPrefix + t.Name, dir
 		}
 	}
 	return "", ""
 }
 
-// Holds reports whether the toolchains have every cache that a grant is about.
-func Holds(found []Toolchain, grant string) bool {
-	asked, ok := Granted(grant)
-	return ok && len(Join(found, []Toolchain{asked})) == len(found)
-}
-
-// inside reports whether a path is a folder or lies in it.
-func inside(path, folder string) bool {
-	return path == folder || strings.HasPrefix(path, folder+"/")
+// Covers reports whether the toolchains have every cache that a grant covers.
+func Covers(found []Toolchain, grant string) bool {
+	granted, ok := Granted(grant)
+	return ok && len(Join(found, []Toolchain{granted})) == len(found)
 }

@@ -38,7 +38,7 @@ func TestGranted(t *testing.T) {
 				t.Errorf("%q %v, want %q", names([]Toolchain{got}), ok, test.want)
 			}
 			if slices.Contains(Grants(), test.grant) != ok {
-				t.Errorf("it is not told: %q", Grants())
+				t.Errorf("it is not among %q", Grants())
 			}
 		})
 	}
@@ -56,21 +56,21 @@ func TestJoin(t *testing.T) {
 		return ts
 	}
 	for _, test := range []struct {
-		name         string
-		found, asked []Toolchain
-		want         string
+		name           string
+		found, granted []Toolchain
+		want           string
 	}{
 		{"nothing", nil, nil, ""},
 		{"found", of("cache:go"), nil, "go-build go-mod"},
-		{"asked", nil, of("cache:npm"), "npm"},
+		{"granted", nil, of("cache:npm"), "npm"},
 		{"both the same", of("cache:go"), of("cache:go"), "go-build go-mod"},
 		{"a part and the whole", of("cache:pip"), of("cache:python", "cache:npm"), "pip uv npm"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if len(test.asked) == 1 && len(test.found) == 1 && Holds(test.found, GrantPrefix+test.asked[0].Name) != (test.name == "both the same") {
-				t.Error("Holds says otherwise")
+			if len(test.granted) == 1 && len(test.found) == 1 && Covers(test.found, GrantPrefix+test.granted[0].Name) != (test.name == "both the same") {
+				t.Error("Covers says otherwise")
 			}
-			if got := names(Join(test.found, test.asked)); got != test.want {
+			if got := names(Join(test.found, test.granted)); got != test.want {
 				t.Errorf("%q, want %q", got, test.want)
 			}
 		})
@@ -81,7 +81,7 @@ func TestGrantFor(t *testing.T) {
 	real := func(name string) string { return strings.Replace(name, "/h/", "/real/", 1) }
 	for _, test := range []struct{ name, path, env, want string }{
 		{"npm", "/h/.npm/_cacache/x", "HOME=/h", "cache:npm"},
-		{"the folder itself", "/h/.npm", "HOME=/h", "cache:npm"},
+		{"the directory itself", "/h/.npm", "HOME=/h", "cache:npm"},
 		{"beside it", "/h/.npmrc", "HOME=/h", ""},
 		{"behind a link", "/real/.npm/x", "HOME=/h", "cache:npm"},
 		{"go", "/h/.cache/go-build/00/x", "HOME=/h", "cache:go"},
@@ -91,15 +91,15 @@ func TestGrantFor(t *testing.T) {
 		{"cargo", "/h/.cargo/registry/x", "HOME=/h", "cache:cargo"},
 		{"programs of cargo", "/h/.cargo/bin/x", "HOME=/h", ""},
 		{"a cache that is everything", "/x", "GOCACHE=/", ""},
-		{"nobody's home", "/h/.npm/x", "", ""},
+		{"no home", "/h/.npm/x", "", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got, folder := GrantFor(test.path, []string{test.env}, real)
+			got, dir := GrantFor(test.path, []string{test.env}, real)
 			if got != test.want {
 				t.Errorf("%q, want %q", got, test.want)
 			}
-			if got != "" && !inside(test.path, folder) {
-				t.Errorf("the folder is %q", folder)
+			if got != "" && !inside(test.path, dir) {
+				t.Errorf("the directory is %q", dir)
 			}
 			if got != "" && !slices.Contains(Grants(), got) {
 				t.Error("there is no such grant")

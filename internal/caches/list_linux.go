@@ -4,6 +4,7 @@
 package caches
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -17,55 +18,48 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An Entry is what one workspace has of one cache.
-type Entry struct {
-	Workspace string // empty when its record is missing
-	Cache     string // as in the table
-	Bytes     int64  // what regular files hold
-	Files     int    // everything but folders: what was written, and marks of what was removed
-	InUse     bool   // a run holds one of the slots with it
-}
-
-// List says what is kept below a state folder, by workspace and cache, without
-// what is empty and not in use. A state folder without caches has none. It reads
-// every folder of them.
+// List returns the private layers in a state directory, sorted by workspace and
+// cache, except for those that are empty and not in use. It reads every directory of
+// them.
 func List(state string) ([]Entry, error) {
-	var out []Entry
+	type key struct{ workspace, cache string }
+	found := map[key]Entry{}
 	err := eachBase(state, func(base, workspace string) error {
-		at := map[string]int{}
-		first := len(out)
-		defer func() {
-			kept := slices.DeleteFunc(out[first:], func(e Entry) bool { return e.Files == 0 && !e.InUse })
-			out = out[:first+len(kept)]
-		}()
 		return eachSlot(base, func(dir string) error {
 			busy := inUse(dir)
-			caches, err := os.ReadDir(dir)
+			names, err := os.ReadDir(dir)
 			if err != nil {
-				return ignoreGone(err)
+				return ignoreMissing(err)
 			}
-			for _, c := range caches {
-				i, ok := at[c.Name()]
-				if !ok {
-					i = len(out)
-					at[c.Name()] = i
-					out = append(out, Entry{Workspace: workspace, Cache: c.Name()})
+			for _, name := range names {
+				files := filepath.Join(dir, name.Name())
+				if filepath.Base(dir) != plainDir {
+					files = filepath.Join(files, upperDir) // the other directory is the kernel's
 				}
-				out[i].InUse = out[i].InUse || busy
-				what := filepath.Join(dir, c.Name())
-				if filepath.Base(dir) != plainFolder {
-					what = filepath.Join(what, upperFolder) // the rest is the kernel's
-				}
-				measure(what, &out[i])
+				k := key{workspace, name.Name()}
+				e := found[k]
+				e.InUse = e.InUse || busy
+				measure(files, &e)
+				found[k] = e
 			}
 			return nil
 		})
 	})
+	var out []Entry
+	for k, e := range found {
+		if e.Files > 0 || e.InUse {
+			e.Workspace, e.Cache = k.workspace, k.cache
+			out = append(out, e)
+		}
+	}
+	slices.SortFunc(out, func(a, b Entry) int {
+		return cmp.Or(strings.Compare(a.Workspace, b.Workspace), strings.Compare(a.Cache, b.Cache))
+	})
 	return out, err
 }
 
-// measure adds what a folder holds. What cannot be read, or goes away meanwhile,
-// counts nothing.
+// measure adds the files of a directory. Files that cannot be read, or that are
+// removed meanwhile, do not count.
 func measure(dir string, e *Entry) {
 	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -82,15 +76,9 @@ func measure(dir string, e *Entry) {
 	})
 }
 
-// A Cleared is what [Clear] did.
-type Cleared struct {
-	Removed []string // the workspaces, or parts of them, that lost something
-	InUse   []string // the workspaces with something that a run holds, which stays
-}
-
-// Clear removes what is kept for a workspace, or for all when workspace is empty.
-// What a run holds at the moment stays and is reported. One that starts meanwhile
-// either has its layers whole or gets new ones.
+// Clear removes the private layers of a workspace, or all if workspace is empty.
+// Layers in use stay and are reported. A run that starts meanwhile either has its
+// layers whole or gets new ones.
 func Clear(state, workspace string) (Cleared, error) {
 	var done Cleared
 	var failed error
@@ -100,15 +88,17 @@ func Clear(state, workspace string) (Cleared, error) {
 		}
 		busy, removed := false, false
 		failed = errors.Join(failed, eachSlot(base, func(dir string) error {
-			switch err := clearFolder(dir); {
-			case errors.Is(err, unix.EWOULDBLOCK):
+			f, err := openLocked(dir, unix.LOCK_EX|unix.LOCK_NB)
+			if errors.Is(err, unix.EWOULDBLOCK) {
 				busy = true
 				return nil
-			case err != nil:
-				return err
 			}
+			if err != nil {
+				return ignoreMissing(err) // removed meanwhile, and perhaps made anew for a run
+			}
+			defer f.Close()
 			removed = true
-			return nil
+			return tree.Remove(dir)
 		}))
 		if removed {
 			done.Removed = append(done.Removed, name)
@@ -117,8 +107,8 @@ func Clear(state, workspace string) (Cleared, error) {
 			done.InUse = append(done.InUse, name)
 			return nil
 		}
-		// Somebody may have begun to use it: then it is not empty, and stays.
-		// The file is written anew by whoever misses it.
+		// If a run has begun to use the directory it is not empty and stays; the next
+		// run writes the file again.
 		_ = os.Remove(filepath.Join(base, workspaceFile))
 		_ = os.Remove(base)
 		return nil
@@ -126,39 +116,22 @@ func Clear(state, workspace string) (Cleared, error) {
 	return done, errors.Join(err, failed)
 }
 
-// clearFolder removes a folder that nobody holds.
-func clearFolder(dir string) error {
-	f, err := os.Open(dir)
-	if err != nil {
-		return ignoreGone(err)
-	}
-	defer f.Close()
-	if err := flock(f, unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		return err
-	}
-	if !sameFolder(f, dir) {
-		return nil // others have cleared it meanwhile, and what is there now may be in use
-	}
-	return tree.Remove(dir)
-}
-
-// inUse reports whether a run holds a folder.
+// inUse reports whether a run holds a directory.
 func inUse(dir string) bool {
-	f, err := os.Open(dir)
-	if err != nil {
-		return false
+	// The lock is held for a moment only: a run that starts now takes the next slot.
+	f, err := openLocked(dir, unix.LOCK_EX|unix.LOCK_NB)
+	if err == nil {
+		f.Close()
 	}
-	defer f.Close()
-	// For a moment only: a run that comes just now takes the next slot.
-	return errors.Is(flock(f, unix.LOCK_EX|unix.LOCK_NB), unix.EWOULDBLOCK)
+	return errors.Is(err, unix.EWOULDBLOCK)
 }
 
-// eachBase calls f for each workspace, sorted by its hash.
+// eachBase calls f for the directory of each workspace.
 func eachBase(state string, f func(base, workspace string) error) error {
-	all := filepath.Join(state, cachesFolder)
+	all := filepath.Join(state, cachesDir)
 	entries, err := os.ReadDir(all)
 	if err != nil {
-		return ignoreGone(err)
+		return ignoreMissing(err)
 	}
 	for _, e := range entries {
 		if !e.IsDir() {
@@ -176,25 +149,18 @@ func eachBase(state string, f func(base, workspace string) error) error {
 	return nil
 }
 
-// eachSlot calls f for each folder of a workspace that holds caches.
+// eachSlot calls f for each directory of a workspace that contains caches.
 func eachSlot(base string, f func(dir string) error) error {
 	entries, err := os.ReadDir(base)
 	if err != nil {
-		return ignoreGone(err)
+		return ignoreMissing(err)
 	}
 	for _, e := range entries {
-		if e.IsDir() && (e.Name() == plainFolder || strings.HasPrefix(e.Name(), slotPrefix)) {
+		if e.IsDir() && (e.Name() == plainDir || strings.HasPrefix(e.Name(), slotPrefix)) {
 			if err := f(filepath.Join(base, e.Name())); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
-}
-
-func ignoreGone(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return fmt.Errorf("caches: %w", err)
 }

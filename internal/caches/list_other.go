@@ -5,23 +5,8 @@
 
 package caches
 
-// An Entry is what one workspace has of one cache.
-type Entry struct {
-	Workspace string
-	Cache     string
-	Bytes     int64
-	Files     int
-	InUse     bool
-}
-
 // List returns nothing: there are no private layers on this system.
 func List(string) ([]Entry, error) { return nil, nil }
-
-// A Cleared is what [Clear] did.
-type Cleared struct {
-	Removed []string
-	InUse   []string
-}
 
 // Clear has nothing to remove on this system.
 func Clear(string, string) (Cleared, error) { return Cleared{}, nil }

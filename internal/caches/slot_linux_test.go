@@ -16,29 +16,32 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 )
 
-func acquired(t testing.TB, state, workspace string) *Slot {
+func acquired(t testing.TB, state, workspace string) *slot {
 	t.Helper()
-	s, err := Acquire(state, workspace)
+	s, err := acquire(state, workspace)
 	must(t, err)
-	t.Cleanup(s.Release)
+	t.Cleanup(s.release)
 	return s
 }
 
-func layers(t testing.TB, s *Slot, cache string) Layers {
+// A pair is the two directories of an overlay.
+type pair struct{ upper, work string }
+
+func layers(t testing.TB, s *slot, cache string) pair {
 	t.Helper()
-	l, ok, err := s.Layers(cache)
-	must(t, err)
-	if !ok {
+	if s.lock == nil {
 		t.Fatal("all slots are taken")
 	}
-	return l
+	upper, work, err := s.layers(cache)
+	must(t, err)
+	return pair{upper, work}
 }
 
 func TestSlots(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	state := t.TempDir()
 	a := acquired(t, state, "/w")
-	if got, want := filepath.Base(filepath.Dir(filepath.Dir(layers(t, a, "npm").Upper))), "slot-0"; got != want {
+	if got, want := filepath.Base(filepath.Dir(filepath.Dir(layers(t, a, "npm").upper))), "slot-0"; got != want {
 		t.Errorf("the first run has %s", got)
 	}
 	b := acquired(t, state, "/w")
@@ -46,25 +49,25 @@ func TestSlots(t *testing.T) {
 		t.Error("two runs have one slot")
 	}
 	other := acquired(t, state, "/w2")
-	if filepath.Dir(filepath.Dir(layers(t, other, "npm").Upper)) == filepath.Dir(filepath.Dir(layers(t, a, "npm").Upper)) {
+	if filepath.Dir(filepath.Dir(layers(t, other, "npm").upper)) == filepath.Dir(filepath.Dir(layers(t, a, "npm").upper)) {
 		t.Error("two workspaces have one slot")
 	}
 	first := layers(t, a, "npm")
-	must(t, os.WriteFile(filepath.Join(first.Upper, "kept"), nil, 0o600))
-	a.Release()
-	a.Release()
+	must(t, os.WriteFile(filepath.Join(first.upper, "kept"), nil, 0o600))
+	a.release()
+	a.release()
 	again := acquired(t, state, "/w")
-	if layers(t, again, "npm") != first || !exists(filepath.Join(first.Upper, "kept")) {
+	if layers(t, again, "npm") != first || !exists(filepath.Join(first.upper, "kept")) {
 		t.Error("what a run has left is not there for the next one")
 	}
-	plainA, err := a.Plain("pip")
+	plainA, err := a.private("pip")
 	must(t, err)
-	plainB, err := b.Plain("pip")
+	plainB, err := b.private("pip")
 	must(t, err)
 	if plainA != plainB {
-		t.Errorf("private folders %s and %s", plainA, plainB)
+		t.Errorf("private directories %s and %s", plainA, plainB)
 	}
-	a.Release()
+	a.release()
 }
 
 // TestInherited: a slot is not free while a process that was started with its
@@ -72,7 +75,7 @@ func TestSlots(t *testing.T) {
 func TestInherited(t *testing.T) {
 	state := t.TempDir()
 	a := acquired(t, state, "/w")
-	copied, err := unix.FcntlInt(a.Lock().Fd(), unix.F_DUPFD_CLOEXEC, 3)
+	copied, err := unix.FcntlInt(a.lock.Fd(), unix.F_DUPFD_CLOEXEC, 3)
 	must(t, err)
 	first := layers(t, a, "npm")
 	a.lock.Close() // as the end of this process would
@@ -88,7 +91,7 @@ func TestInherited(t *testing.T) {
 
 func TestAllSlotsTaken(t *testing.T) {
 	state := t.TempDir()
-	seen := map[Layers]bool{}
+	seen := map[pair]bool{}
 	for range maxSlots {
 		seen[layers(t, acquired(t, state, "/w"), "npm")] = true
 	}
@@ -96,10 +99,10 @@ func TestAllSlotsTaken(t *testing.T) {
 		t.Errorf("%d different slots of %d", len(seen), maxSlots)
 	}
 	over := acquired(t, state, "/w")
-	if _, ok, err := over.Layers("npm"); ok || err != nil || over.Lock() != nil {
-		t.Errorf("one more than all: %v, %v", ok, err)
+	if over.lock != nil {
+		t.Error("there is one more slot than maxSlots")
 	}
-	if _, err := over.Plain("npm"); err != nil {
+	if _, err := over.private("npm"); err != nil {
 		t.Error(err)
 	}
 }
@@ -109,7 +112,7 @@ func TestAcquireFails(t *testing.T) {
 	must(t, os.WriteFile(file, nil, 0o600))
 	for name, state := range map[string]string{"a file": file, "nothing": filepath.Join(t.TempDir(), "none")} {
 		t.Run(name, func(t *testing.T) {
-			if s, err := Acquire(state, "/w"); err == nil || s != nil {
+			if s, err := acquire(state, "/w"); err == nil || s != nil {
 				t.Errorf("got %v, %v", s, err)
 			}
 		})
@@ -124,20 +127,20 @@ func TestListAndClear(t *testing.T) {
 	}
 	w := acquired(t, state, "/w")
 	l := layers(t, w, "npm")
-	must(t, os.WriteFile(filepath.Join(l.Upper, "five"), []byte("12345"), 0o400))
-	// What overlays and module caches leave: folders that nobody may enter or write to.
-	must(t, os.Mkdir(filepath.Join(l.Work, "work"), 0))
-	must(t, os.MkdirAll(filepath.Join(l.Upper, "m", "in"), 0o755))
-	must(t, os.Chmod(filepath.Join(l.Upper, "m"), 0o555))
+	must(t, os.WriteFile(filepath.Join(l.upper, "five"), []byte("12345"), 0o400))
+	// What overlays and module caches leave: directories that cannot be entered or written.
+	must(t, os.Mkdir(filepath.Join(l.work, "work"), 0))
+	must(t, os.MkdirAll(filepath.Join(l.upper, "m", "in"), 0o755))
+	must(t, os.Chmod(filepath.Join(l.upper, "m"), 0o555))
 	outside := filepath.Join(t.TempDir(), "outside")
 	must(t, os.WriteFile(outside, nil, 0o600))
-	must(t, os.Symlink(filepath.Dir(outside), filepath.Join(l.Upper, "link")))
-	p, err := w.Plain("pip")
+	must(t, os.Symlink(filepath.Dir(outside), filepath.Join(l.upper, "link")))
+	p, err := w.private("pip")
 	must(t, err)
 	must(t, os.WriteFile(filepath.Join(p, "x"), []byte("1"), 0o600))
 	x := acquired(t, state, "/x")
 	layers(t, x, "go-mod")
-	x.Release()
+	x.release()
 
 	want := []Entry{{"/w", "npm", 5, 2, true}, {"/w", "pip", 1, 1, true}}
 	list, err := List(state)
@@ -146,28 +149,28 @@ func TestListAndClear(t *testing.T) {
 		t.Errorf("the list is %v, %v; want %v", list, err, want)
 	}
 	done, err := Clear(state, "/w")
-	if err != nil || !slices.Equal(done.InUse, []string{"/w"}) || len(done.Removed) != 0 || !exists(filepath.Join(l.Upper, "five")) {
+	if err != nil || !slices.Equal(done.InUse, []string{"/w"}) || len(done.Removed) != 0 || !exists(filepath.Join(l.upper, "five")) {
 		t.Errorf("in use: %v, %v", done, err)
 	}
-	w.Release()
+	w.release()
 	done, err = Clear(state, "/w")
 	if err != nil || !slices.Equal(done.Removed, []string{"/w"}) || len(done.InUse) != 0 {
 		t.Errorf("released: %v, %v", done, err)
 	}
-	if exists(filepath.Dir(l.Upper)) || !exists(outside) {
+	if exists(filepath.Dir(l.upper)) || !exists(outside) {
 		t.Error("not cleared, or more than that")
 	}
 	done, err = Clear(state, "")
 	if err != nil || !slices.Equal(done.Removed, []string{"/x"}) {
 		t.Errorf("all: %v, %v", done, err)
 	}
-	if left, err := os.ReadDir(filepath.Join(state, cachesFolder)); err != nil || len(left) != 0 {
+	if left, err := os.ReadDir(filepath.Join(state, cachesDir)); err != nil || len(left) != 0 {
 		t.Errorf("left over: %v, %v", left, err)
 	}
 }
 
-// TestClearRace: whoever starts while others clear gets folders that are there
-// and that nobody else has.
+// TestClearRace: a run that starts during Clear gets directories that exist and that
+// no other run has.
 func TestClearRace(t *testing.T) {
 	state := t.TempDir()
 	var wg sync.WaitGroup
@@ -197,27 +200,30 @@ func TestClearRace(t *testing.T) {
 // hold takes slots and gives them back.
 func hold(state string, mu *sync.Mutex, held map[string]bool) error {
 	for range 100 {
-		s, err := Acquire(state, "/w")
+		s, err := acquire(state, "/w")
 		if err != nil {
 			return err
 		}
-		l, ok, err := s.Layers("npm")
-		if err != nil || !ok {
-			return errors.Join(err, errors.New("no layers"))
+		if s.lock == nil {
+			return errors.New("no slot")
+		}
+		upper, work, err := s.layers("npm")
+		if err != nil {
+			return err
 		}
 		mu.Lock()
-		if held[l.Upper] {
-			err = errors.New("a slot that somebody has")
+		if held[upper] {
+			err = errors.New("two runs have one slot")
 		}
-		held[l.Upper] = true
+		held[upper] = true
 		mu.Unlock()
-		if !exists(l.Upper) || !exists(l.Work) {
-			err = errors.Join(err, errors.New("the folders are gone"))
+		if !exists(upper) || !exists(work) {
+			err = errors.Join(err, errors.New("the directories are gone"))
 		}
 		mu.Lock()
-		delete(held, l.Upper)
+		delete(held, upper)
 		mu.Unlock()
-		s.Release()
+		s.release()
 		if err != nil {
 			return err
 		}

@@ -36,26 +36,26 @@ func TestTable(t *testing.T) {
 			}
 			for _, c := range tool.Caches {
 				if names[c.Name] || strings.ContainsAny(c.Name, "/ ") || c.Name == "" {
-					t.Errorf("%q cannot be the name of one folder", c.Name)
+					t.Errorf("%q cannot be the name of one directory", c.Name)
 				}
 				names[c.Name] = true
-				if got := c.Folder([]string{"HOME=/h"}); !strings.HasPrefix(got, "/h/") {
+				if got := c.Dir([]string{"HOME=/h"}); !strings.HasPrefix(got, "/h/") {
 					t.Errorf("%s: with only a HOME it is %q", c.Name, got)
 				}
-				if c.Points.Name == "" {
+				if c.Redirect.Name == "" {
 					continue
 				}
-				// What the variable is set to must be what the tool looks at.
-				env, ok := c.Point([]string{"HOME=/h"}, "/private")
-				if got := c.Folder(env); !ok || !strings.HasPrefix(got, "/private") {
-					t.Errorf("%s: pointed by %q it is %q", c.Name, env, got)
+				// The tool must read the variable that is set.
+				env, ok := c.RedirectTo([]string{"HOME=/h"}, "/private")
+				if got := c.Dir(env); !ok || !strings.HasPrefix(got, "/private") {
+					t.Errorf("%s: redirected by %q it is %q", c.Name, env, got)
 				}
 			}
 		})
 	}
 }
 
-func TestFolder(t *testing.T) {
+func TestDir(t *testing.T) {
 	cases := []struct {
 		name, cache string
 		env         []string
@@ -63,7 +63,7 @@ func TestFolder(t *testing.T) {
 	}{
 		{"default", "go-build", []string{"HOME=/h"}, "/h/.cache/go-build"},
 		{"XDG", "go-build", []string{"HOME=/h", "XDG_CACHE_HOME=/x"}, "/x/go-build"},
-		{"an XDG folder that is relative counts for nobody", "pip", []string{"HOME=/h", "XDG_CACHE_HOME=x"}, "/h/.cache/pip"},
+		{"a relative XDG directory is ignored", "pip", []string{"HOME=/h", "XDG_CACHE_HOME=x"}, "/h/.cache/pip"},
 		{"moved", "go-build", []string{"HOME=/h", "GOCACHE=/c/"}, "/c"},
 		{"switched off", "go-build", []string{"HOME=/h", "GOCACHE=off"}, "/h/.cache/go-build"},
 		{"the last of two counts", "go-build", []string{"GOCACHE=/a", "GOCACHE=/b"}, "/b"},
@@ -75,30 +75,30 @@ func TestFolder(t *testing.T) {
 		{"cargo", "cargo-registry", []string{"CARGO_HOME=/c", "HOME=/h"}, "/c/registry"},
 		{"an option among others", "maven", []string{"MAVEN_OPTS=-Xmx1g -Dmaven.repo.local=/r -ea", "HOME=/h"}, "/r"},
 		{"no such option", "maven", []string{"MAVEN_OPTS=-Xmx1g", "HOME=/h"}, "/h/.m2/repository"},
-		{"nobody knows", "npm", []string{"PATH=/bin"}, ""},
+		{"no variable", "npm", []string{"PATH=/bin"}, ""},
 		{"a relative home", "npm", []string{"HOME=h"}, ""},
 		{"dots", "npm", []string{"HOME=/h/../k"}, "/k/.npm"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			if got := find(t, c.cache).Folder(c.env); got != c.want {
+			if got := find(t, c.cache).Dir(c.env); got != c.want {
 				t.Errorf("%q is %q, want %q", c.env, got, c.want)
 			}
 		})
 	}
 }
 
-func TestPoint(t *testing.T) {
+func TestRedirectTo(t *testing.T) {
 	cases := []struct {
 		name, cache string
 		env         []string
-		folder      string
+		dir         string
 		want        []string // nil: cannot be said
 	}{
 		{"set", "go-build", []string{"A=1"}, "/p", []string{"A=1", "GOCACHE=/p"}},
 		{"replaced wherever it stands", "go-build", []string{"GOCACHE=/a", "A=1", "GOCACHE=/b"}, "/p", []string{"A=1", "GOCACHE=/p"}},
 		{"npm's in any case", "npm", []string{"NPM_CONFIG_CACHE=/a", "npm_config_Cache=/b"}, "/p", []string{"npm_config_cache=/p"}},
-		{"a folder with a space", "pip", nil, "/p q", []string{"PIP_CACHE_DIR=/p q"}},
+		{"a directory with a space", "pip", nil, "/p q", []string{"PIP_CACHE_DIR=/p q"}},
 		{"added to words", "maven", []string{"MAVEN_OPTS=-Xmx1g"}, "/p", []string{"MAVEN_OPTS=-Xmx1g -Dmaven.repo.local=/p"}},
 		{"words cannot hold a space", "maven", []string{"A=1"}, "/p q", nil},
 		{"no variable", "cargo-git", []string{"A=1"}, "/p", nil},
@@ -106,7 +106,7 @@ func TestPoint(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			before := slices.Clone(c.env)
-			got, ok := find(t, c.cache).Point(c.env, c.folder)
+			got, ok := find(t, c.cache).RedirectTo(c.env, c.dir)
 			want := c.want
 			if want == nil {
 				want = before
@@ -121,29 +121,29 @@ func TestPoint(t *testing.T) {
 	}
 }
 
-// FuzzPoint: whatever the environment, a pointed cache is in the folder, and
-// nothing else of the environment is lost.
-func FuzzPoint(f *testing.F) {
+// FuzzRedirectTo: a redirected cache is in the directory, and the
+// rest of the environment stays.
+func FuzzRedirectTo(f *testing.F) {
 	f.Add("HOME=/h\nGOCACHE=/x", "/p")
 	f.Add("MAVEN_OPTS=-Dmaven.repo.local=/a -Dmaven.repo.local=\nnpm_CONFIG_cache=1\n=\nA", "/a b")
-	f.Fuzz(func(t *testing.T, text, folder string) {
-		folder = "/" + strings.ReplaceAll(strings.Trim(folder, "/"), "\x00", "")
-		if strings.ContainsRune(folder, '\n') || filepath.Clean(folder) != folder {
+	f.Fuzz(func(t *testing.T, text, dir string) {
+		dir = "/" + strings.ReplaceAll(strings.Trim(dir, "/"), "\x00", "")
+		if strings.ContainsRune(dir, '\n') || filepath.Clean(dir) != dir {
 			return
 		}
 		env := strings.Split(text, "\n")
 		for _, tool := range table() {
 			for _, c := range tool.Caches {
-				got, ok := c.Point(env, folder)
+				got, ok := c.RedirectTo(env, dir)
 				if !ok {
 					continue
 				}
-				if at := c.Folder(got); c.Name != "maven" && at != folder && filepath.Dir(at) != folder {
-					t.Errorf("%s: %q leads to %q, not to %q", c.Name, got, at, folder)
+				if at := c.Dir(got); c.Name != "maven" && at != dir && filepath.Dir(at) != dir {
+					t.Errorf("%s: %q leads to %q, not to %q", c.Name, got, at, dir)
 				}
 				for _, e := range env {
 					name, _, _ := strings.Cut(e, "=")
-					if !sameVariable(name, c.Points.Name) && !slices.Contains(got, e) {
+					if !sameVariable(name, c.Redirect.Name) && !slices.Contains(got, e) {
 						t.Errorf("%s: %q was lost", c.Name, e)
 					}
 				}
@@ -166,11 +166,11 @@ func TestDetect(t *testing.T) {
 		want      string
 	}{
 		{"the workspace", "", "go"},
-		{"a folder of it, and a link to nothing", "a", "go npm yarn"},
-		{"the folders between", "a/b/c", "go npm yarn cargo"},
+		{"a directory of it, and a link to nothing", "a", "go npm yarn"},
+		{"the directories between", "a/b/c", "go npm yarn cargo"},
 		{"not those beside", "x", "go gradle"},
 		{"deep: the workspace and the nearest", "a/b/c/d/e/f/g/h/i", "go python maven"},
-		{"a folder that is not there", "a/none", "go npm yarn"},
+		{"a missing directory", "a/none", "go npm yarn"},
 		{"outside", "..", "go"},
 		{"slashes at the end", "a/", "go npm yarn"},
 	}

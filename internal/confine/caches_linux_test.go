@@ -306,7 +306,7 @@ func TestCacheWithoutOverlay(t *testing.T) {
 	}
 	keep.release()
 	// A folder that was replaced is no reason to do without: the run is refused.
-	if c.host.withoutOverlay(&launch.StepError{Step: launch.Step{Op: launch.OpOverlay, Path: "/x"}, Call: "compare"}) {
+	if c.host.caches.Learn(&launch.StepError{Step: launch.Step{Op: launch.OpOverlay, Path: "/x"}, Call: "compare"}) {
 		t.Error("a replaced folder counts as one that cannot be had")
 	}
 }

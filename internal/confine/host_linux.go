@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/caches"
 	"github.com/sallyport-dev/sallyport/internal/gitpaths"
 	"github.com/sallyport-dev/sallyport/internal/guard"
 	"github.com/sallyport-dev/sallyport/internal/hostfacts"
@@ -59,7 +60,7 @@ type Host struct {
 	scanning sync.Mutex                 // held from memory to the end of the gathering
 	scans    map[string]*gitpaths.Cache // guarded by scanning
 
-	flat map[string]string // caches that no overlay can show, and why
+	caches caches.Store
 
 	early chan *launch.Head // what Begin has begun, until somebody takes it; guarded by mu
 
@@ -117,7 +118,7 @@ func (h *Host) plan(r *executor.Spec, stdio [3]*os.File, keep *keeping, lacks ma
 	if r.Arg0 != "" {
 		pr.Argv[0] = r.Arg0
 	}
-	var caches *cacheUse
+	var layers *caches.Layers
 	if pr.Mode == sandbox.Managed {
 		reopen := h.reopens(lacks)
 		for i, f := range stdio {
@@ -135,19 +136,40 @@ func (h *Host) plan(r *executor.Spec, stdio [3]*os.File, keep *keeping, lacks ma
 		if err := h.confined(r, pr, keep, level != plan.LevelLandlock); err != nil {
 			return nil, err
 		}
-		if caches, err = h.caches(r, pr, keep, level == plan.LevelNative); err != nil {
+		if layers, err = h.layers(r, pr, level == plan.LevelNative); err != nil {
 			return nil, err
 		}
 	}
 	p, err := h.choose(r, pr, lacks)
-	if keep != nil {
+	if keep == nil {
+		layers.Release() // nothing is started
+	} else {
 		keep.writable = writable(pr)
-		caches.hold(p)
+		keep.caches = layers
+		if p != nil {
+			p.Script.Hold = layers.Hold()
+		}
 		for _, o := range pr.Overlays {
 			keep.layers = append(keep.layers, o.Path)
 		}
 	}
 	return p, hidden(r, err)
+}
+
+// layers gives the run private layers over toolchain caches.
+func (h *Host) layers(r *executor.Spec, pr *plan.Request, overlays bool) (*caches.Layers, error) {
+	state, _, err := h.private()
+	if err != nil {
+		return nil, err
+	}
+	layers, err := h.caches.Prepare(caches.Request{
+		Plan: pr, Dir: hostfacts.RealPath(r.Dir), State: state,
+		Grants: r.Policy.Named(), Disabled: r.NoCaches, Overlays: overlays,
+	})
+	if layers != nil {
+		pr.Rules, pr.Overlays, pr.Env = layers.Rules, layers.Overlays, layers.Env
+	}
+	return layers, err
 }
 
 // confined adds what a sandbox needs to know. Whether something can be mounted

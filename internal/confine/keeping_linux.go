@@ -35,10 +35,10 @@ type keeping struct {
 	before   []*gitpaths.Snapshot
 	denials  []sandbox.Denial // written by finish
 	g        *gathering
-	slot     *caches.Slot // of the private layers; nil without
-	layers   []string     // places that overlays stand at
-	given    []string     // places in git folders that the policy itself makes writable
-	writable []string     // the folders that a limit on disk is about
+	caches   *caches.Layers // private layers over toolchain caches; nil without
+	layers   []string       // places that overlays stand at
+	given    []string       // places in git folders that the policy itself makes writable
+	writable []string       // the folders that a limit on disk is about
 }
 
 // hold claims the names that a gathering found missing and adds rules for the
@@ -190,10 +190,7 @@ func (k *keeping) release() {
 		k.held.Release()
 		k.held = nil
 	}
-	if k.slot != nil {
-		k.slot.Release()
-		k.slot = nil
-	}
+	k.caches.Release()
 }
 
 // guard returns what keeps names for this Host, made when it is first needed.

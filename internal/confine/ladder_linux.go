@@ -248,7 +248,7 @@ func (h *Host) try(ctx context.Context, r *executor.Spec, lacks map[string]*sand
 // learn keeps what a failed launch tells about the host, and returns errPlanAgain
 // where that makes another plan possible.
 func (h *Host) learn(r *executor.Spec, p *plan.Plan, lacks map[string]*sandbox.UnsupportedError, err error) error {
-	if h.withoutOverlay(err) || h.withoutObserver(err) {
+	if h.caches.Learn(err) || h.withoutObserver(err) {
 		return errPlanAgain
 	}
 	known := explain(r, err)
