@@ -17,7 +17,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/headtail"
+	"github.com/sallyport-dev/sallyport/internal/output"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -465,7 +465,7 @@ func TestKeptFromWriting(t *testing.T) {
 func TestCaps(t *testing.T) {
 	r := newRunner(t, sandbox.FullAccess())
 	res := run(t, r, sh("head -c 5000000 /dev/zero | tr '\\0' a; printf end"))
-	if n := len(res.Stdout.Bytes()); n != headtail.DefaultBytes || res.Stdout.Total != 5_000_003 {
+	if n := len(res.Stdout.Bytes()); n != output.DefaultBytes || res.Stdout.Total != 5_000_003 {
 		t.Errorf("%d bytes kept of %d", n, res.Stdout.Total)
 	}
 	if !strings.HasSuffix(res.Stdout.String(), "end") || !strings.Contains(res.Stdout.String(), "bytes omitted") {

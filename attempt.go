@@ -15,7 +15,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/headtail"
+	"github.com/sallyport-dev/sallyport/internal/output"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -28,7 +28,7 @@ type attempt struct {
 	exit     *executor.Exit
 	end      End
 	duration time.Duration
-	kept     headtail.Captured // of the output, at its end
+	kept     output.Captured // of the output, at its end
 	denials  []sandbox.Denial
 
 	mu    sync.Mutex

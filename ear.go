@@ -11,7 +11,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/headtail"
+	"github.com/sallyport-dev/sallyport/internal/output"
 	"github.com/sallyport-dev/sallyport/internal/text"
 )
 
@@ -36,8 +36,8 @@ type ear struct {
 
 // A keeper keeps output for a Result.
 type keeper interface {
-	Write(s headtail.Stream, p []byte)
-	Snapshot() headtail.Captured
+	Write(s executor.Stream, p []byte)
+	Snapshot() output.Captured
 }
 
 // deltas is what one stream has handed to the events.
@@ -114,7 +114,7 @@ func (e *ear) within(p []byte) []byte {
 // counted, and kept like all output, and nobody else hears of it.
 func (e *ear) hear(s executor.Stream, p []byte) {
 	if !e.files[s] {
-		e.kept.Write(headtail.Stream(s), p)
+		e.kept.Write(executor.Stream(s), p)
 	}
 	if p = e.within(p); len(p) == 0 {
 		return

@@ -6,7 +6,7 @@ package sallyport
 import (
 	"time"
 
-	"github.com/sallyport-dev/sallyport/internal/headtail"
+	"github.com/sallyport-dev/sallyport/internal/output"
 )
 
 // Limits bounds what a Result keeps of a command's output. Whatever they say,
@@ -36,14 +36,14 @@ const SeedTimeout = 10 * time.Second
 // SeedLimits returns what the earliest public exec tool of Codex did: the first
 // 10 240 bytes or 256 lines of each stream, whichever ends first, and 10 seconds.
 func SeedLimits() Limits {
-	seed := headtail.SeedLimit()
+	seed := output.SeedLimit()
 	return Limits{Bytes: seed.Bytes, Lines: seed.Lines, HeadOnly: true, Timeout: SeedTimeout}
 }
 
 // ShellToolLimits returns what the present shell tool of Codex does: the first
 // MiB of each stream, and 10 seconds.
 func ShellToolLimits() Limits {
-	return Limits{Bytes: headtail.ShellToolLimit().Bytes, HeadOnly: true, Timeout: SeedTimeout}
+	return Limits{Bytes: output.ShellToolLimit().Bytes, HeadOnly: true, Timeout: SeedTimeout}
 }
 
 // FullBufferLimits returns the limits for output that must be complete: everything
@@ -51,12 +51,12 @@ func ShellToolLimits() Limits {
 func FullBufferLimits() Limits { return Limits{Unlimited: true, NoTimeout: true} }
 
 // capture returns the buffers for these limits.
-func (l Limits) capture() *headtail.Capture {
-	limit := headtail.Limit{Bytes: l.Bytes, Lines: l.Lines, HeadOnly: l.HeadOnly, Unlimited: l.Unlimited}
+func (l Limits) capture() *output.Capture {
+	limit := output.Limit{Bytes: l.Bytes, Lines: l.Lines, HeadOnly: l.HeadOnly, Unlimited: l.Unlimited}
 	if l.Bytes == 0 {
-		limit.Bytes = headtail.DefaultBytes
+		limit.Bytes = output.DefaultBytes
 	}
-	return headtail.NewCapture(limit)
+	return output.NewCapture(limit)
 }
 
 // timeout returns the time-out of a Cmd that asks for d; 0 is none.

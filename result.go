@@ -12,7 +12,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/headtail"
+	"github.com/sallyport-dev/sallyport/internal/output"
 	"github.com/sallyport-dev/sallyport/internal/text"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -215,10 +215,10 @@ type Output struct {
 	// Total counts the bytes that came, Omitted those of them that were not kept.
 	Total, Omitted uint64
 
-	kept headtail.Snapshot
+	kept output.Snapshot
 }
 
-func newOutput(s headtail.Snapshot) Output {
+func newOutput(s output.Snapshot) Output {
 	return Output{Total: s.Total, Omitted: s.Omitted, kept: s}
 }
 
@@ -241,7 +241,7 @@ func (o Output) String() string {
 	head, tail, omitted := mend(o.kept)
 	marker := ""
 	if omitted > 0 && len(tail) > 0 {
-		marker = headtail.Marker(omitted)
+		marker = output.Marker(omitted)
 	}
 	var b strings.Builder
 	b.Grow(len(head) + len(marker) + len(tail))
@@ -272,7 +272,7 @@ func (o Output) captured() event.Captured {
 }
 
 // mend takes the parts of a character that the gap cut off at its edges.
-func mend(s headtail.Snapshot) (head, tail []byte, omitted uint64) {
+func mend(s output.Snapshot) (head, tail []byte, omitted uint64) {
 	head, tail, omitted = s.Head, s.Tail, s.Omitted
 	if omitted == 0 {
 		return s.Bytes(), nil, 0

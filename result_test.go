@@ -6,23 +6,23 @@ package sallyport
 import (
 	"testing"
 
-	"github.com/sallyport-dev/sallyport/internal/headtail"
+	"github.com/sallyport-dev/sallyport/internal/output"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
 func TestOutputString(t *testing.T) {
 	tests := []struct {
 		name string
-		in   headtail.Snapshot
+		in   output.Snapshot
 		want string
 	}{
-		{"empty", headtail.Snapshot{}, ""},
-		{"whole", headtail.Snapshot{Head: []byte("caf\xc3"), Tail: []byte("\xa9!")}, "café!"},
-		{"a gap", headtail.Snapshot{Head: []byte("ab"), Tail: []byte("yz"), Omitted: 5}, "ab\n... 5 bytes omitted ...\nyz"},
-		{"only the beginning", headtail.Snapshot{Head: []byte("ab"), Omitted: 5}, "ab"},
-		{"a gap that cuts characters", headtail.Snapshot{Head: []byte("a\xe2\x82"), Tail: []byte("\xac\xa9z"), Omitted: 5},
+		{"empty", output.Snapshot{}, ""},
+		{"whole", output.Snapshot{Head: []byte("caf\xc3"), Tail: []byte("\xa9!")}, "café!"},
+		{"a gap", output.Snapshot{Head: []byte("ab"), Tail: []byte("yz"), Omitted: 5}, "ab\n... 5 bytes omitted ...\nyz"},
+		{"only the beginning", output.Snapshot{Head: []byte("ab"), Omitted: 5}, "ab"},
+		{"a gap that cuts characters", output.Snapshot{Head: []byte("a\xe2\x82"), Tail: []byte("\xac\xa9z"), Omitted: 5},
 			"a\n... 9 bytes omitted ...\nz"},
-		{"no text at all", headtail.Snapshot{Head: []byte{0xff}, Tail: []byte{0x80, 0x80, 0x80, 0x80, 'z'}, Omitted: 1},
+		{"no text at all", output.Snapshot{Head: []byte{0xff}, Tail: []byte{0x80, 0x80, 0x80, 0x80, 'z'}, Omitted: 1},
 			"\ufffd\n... 4 bytes omitted ...\n\ufffdz"},
 	}
 	for _, test := range tests {
@@ -60,7 +60,7 @@ func TestGuess(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			r := &Result{ExitCode: test.exit, Stderr: newOutput(headtail.Snapshot{Head: []byte(test.stderr)})}
+			r := &Result{ExitCode: test.exit, Stderr: newOutput(output.Snapshot{Head: []byte(test.stderr)})}
 			got := ""
 			ds := guessDenials(r, test.policy, "linux")
 			if len(ds) > 0 {
@@ -73,7 +73,7 @@ func TestGuess(t *testing.T) {
 	}
 	t.Run("what the policy allows was something else", func(t *testing.T) {
 		p := sandbox.WorkspaceWrite("/w").Bind(sandbox.Places{Dir: "/w"})
-		r := &Result{ExitCode: 1, Stderr: newOutput(headtail.Snapshot{Head: []byte("touch: cannot touch '/w/x': Permission denied")})}
+		r := &Result{ExitCode: 1, Stderr: newOutput(output.Snapshot{Head: []byte("touch: cannot touch '/w/x': Permission denied")})}
 		if ds := guessDenials(r, p, "linux"); len(ds) > 0 {
 			t.Errorf("got %v", ds)
 		}

@@ -13,10 +13,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sallyport-dev/sallyport/internal/headtail"
-	"github.com/sallyport-dev/sallyport/internal/outlog"
+	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/output"
 	"github.com/sallyport-dev/sallyport/internal/screen"
-	"github.com/sallyport-dev/sallyport/internal/spill"
 )
 
 // A Session is a command that goes on while its caller does something else, and is
@@ -38,21 +37,21 @@ type Session struct {
 
 	looks sync.WaitGroup // at the process; added to under mu while not over
 
-	log     *outlog.Log   // the whole output
-	spill   *spill.File   // what of it is not in memory; nil for none
+	log     *output.Log   // the whole output
+	spill   *output.File  // what of it is not in memory; nil for none
 	unkept  error         // why there is no spill; nil if none was wanted
 	answers chan []byte   // to what the program asks its terminal; nil without a screen
 	typed   chan struct{} // closed when none is typed any more
 
 	mu       sync.Mutex
 	used     time.Time
-	pending  *headtail.Buffer // output since the last reply
-	total    uint64           // bytes that came
-	last     time.Time        // of the last byte
-	changed  chan struct{}    // closed with the next output; nil while nobody waits
-	finished bool             // CloseInput was called on a pipe
-	view     *screen.Screen   // nil for none
-	told     bool             // why not all output is kept
+	pending  *output.Buffer // output since the last reply
+	total    uint64         // bytes that came
+	last     time.Time      // of the last byte
+	changed  chan struct{}  // closed with the next output; nil while nobody waits
+	finished bool           // CloseInput was called on a pipe
+	view     *screen.Screen // nil for none
+	told     bool           // why not all output is kept
 }
 
 // Start starts a command and returns as soon as it runs. The end of ctx keeps it from
@@ -111,7 +110,7 @@ func (r *Runner) start(ctx, life context.Context, c *Cmd, id string) (*Session, 
 	}
 	s := &Session{
 		id: id, runner: r, task: t, started: t.start, used: t.start,
-		done: make(chan struct{}), turn: make(chan struct{}, 1), pen: make(chan struct{}, 1), pending: headtail.New(headtail.DefaultBytes),
+		done: make(chan struct{}), turn: make(chan struct{}, 1), pen: make(chan struct{}, 1), pending: output.NewBuffer(output.DefaultBytes),
 	}
 	t.session, t.pipe, t.kept = true, c.OpenStdin && c.TTY == nil, s.keeper()
 	if err := t.clear(t.judge()); err != nil {
@@ -135,7 +134,7 @@ func (r *Runner) start(ctx, life context.Context, c *Cmd, id string) (*Session, 
 func (s *Session) keep() {
 	f, err := s.runner.spills.create(s.task.id, s.runner.Spill)
 	s.spill, s.unkept = f, err
-	s.log = outlog.New(outlog.Config{Retain: s.task.limits.Bytes, Spill: f})
+	s.log = output.NewLog(output.Config{Retain: s.task.limits.Bytes, Spill: f})
 	if c := s.task.cmd; c.Screen {
 		size := c.TTY.OrUsual()
 		s.view = screen.New(int(size.Cols), int(size.Rows))
@@ -151,7 +150,7 @@ func (s *Session) SpillErr() error {
 	if s.spill != nil {
 		err = s.spill.Err()
 	}
-	if err == nil || errors.Is(err, spill.ErrClosed) {
+	if err == nil || errors.Is(err, output.ErrClosed) {
 		return nil
 	}
 	return fmt.Errorf("sallyport: only a part of a long output is kept: %w", err)
@@ -177,16 +176,16 @@ func (s *Session) keeper() keeper {
 // A logKeeper keeps nothing but the log.
 type logKeeper struct{ s *Session }
 
-func (k *logKeeper) Write(stream headtail.Stream, p []byte) { k.s.hear(stream, p) }
-func (k *logKeeper) Snapshot() headtail.Captured            { return k.s.log.Snapshot() }
+func (k *logKeeper) Write(stream executor.Stream, p []byte) { k.s.hear(stream, p) }
+func (k *logKeeper) Snapshot() output.Captured              { return k.s.log.Snapshot() }
 
 // twoKeepers keep for the Result what its limits say, beside the log.
 type twoKeepers struct {
-	*headtail.Capture
-	hear func(headtail.Stream, []byte)
+	*output.Capture
+	hear func(executor.Stream, []byte)
 }
 
-func (k *twoKeepers) Write(stream headtail.Stream, p []byte) {
+func (k *twoKeepers) Write(stream executor.Stream, p []byte) {
 	k.Capture.Write(stream, p)
 	k.hear(stream, p)
 }
@@ -210,7 +209,7 @@ func (s *Session) follow(life context.Context) {
 }
 
 // hear takes output.
-func (s *Session) hear(stream headtail.Stream, p []byte) {
+func (s *Session) hear(stream executor.Stream, p []byte) {
 	s.log.Write(stream, p)
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sallyport-dev/sallyport/internal/headtail"
+	"github.com/sallyport-dev/sallyport/internal/output"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -103,7 +103,7 @@ func TestSessionLate(t *testing.T) {
 	all := numbers(lines)
 	s := piped(t, r, fmt.Sprintf("seq 1 %d", lines))
 	res := over(t, s)
-	if res.Output.Total != uint64(len(all)) || res.Output.Omitted != uint64(len(all)-headtail.DefaultBytes) {
+	if res.Output.Total != uint64(len(all)) || res.Output.Omitted != uint64(len(all)-output.DefaultBytes) {
 		t.Errorf("%d bytes, %d omitted", res.Output.Total, res.Output.Omitted)
 	}
 	read(t, s, 0).whole(t, all)
@@ -242,7 +242,7 @@ func TestSessionGaps(t *testing.T) {
 		spill int64
 		kept  uint64 // half of it from the beginning
 	}{
-		{"no file", -1, headtail.DefaultBytes},
+		{"no file", -1, output.DefaultBytes},
 		{"a file as long as memory", 1 << 20, 1 << 20},
 		{"a file of 3 MiB", 3 << 20, 3 << 20},
 		{"a file that is long enough", 16 << 20, total},
@@ -400,7 +400,7 @@ func withoutFile(t *testing.T, r *Runner) {
 		}
 	}
 	total := uint64(len(numbers(200_000)))
-	if got := read(t, s, 0); got.missing != total-headtail.DefaultBytes {
+	if got := read(t, s, 0); got.missing != total-output.DefaultBytes {
 		t.Errorf("%d missing", got.missing)
 	}
 }

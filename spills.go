@@ -8,20 +8,20 @@ import (
 	"path/filepath"
 	"sync"
 
-	"github.com/sallyport-dev/sallyport/internal/spill"
+	"github.com/sallyport-dev/sallyport/internal/output"
 	"github.com/sallyport-dev/sallyport/internal/state"
 )
 
 // spills makes the files that keep what sessions print. The zero spills has made none.
 type spills struct {
 	mu     sync.Mutex
-	store  *spill.Store
+	store  *output.Store
 	closed bool
 }
 
 // create makes the file of one session, or says why there is none. Both results are
 // nil when none is wanted.
-func (s *spills) create(name string, size int64) (*spill.File, error) {
+func (s *spills) create(name string, size int64) (*output.File, error) {
 	if size < 0 {
 		return nil, nil
 	}
@@ -34,7 +34,7 @@ func (s *spills) create(name string, size int64) (*spill.File, error) {
 
 // open returns the folder of the files. Where none can be had, the next session tries
 // again.
-func (s *spills) open(size int64) (*spill.Store, error) {
+func (s *spills) open(size int64) (*output.Store, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -45,7 +45,7 @@ func (s *spills) open(size int64) (*spill.Store, error) {
 		if err != nil {
 			return nil, fmt.Errorf("there is no state folder: %w", err)
 		}
-		s.store = &spill.Store{Dir: filepath.Join(state, "output"), PerFile: size}
+		s.store = &output.Store{Dir: filepath.Join(state, "output"), PerFile: size}
 	}
 	return s.store, nil
 }

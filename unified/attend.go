@@ -7,7 +7,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/sallyport-dev/sallyport/internal/headtail"
+	"github.com/sallyport-dev/sallyport/internal/output"
 )
 
 // listens reports whether somebody has to attend to processes.
@@ -20,7 +20,7 @@ func (t *Tools) attend(e *entry, failures <-chan string, release func()) {
 	defer t.attended.Done()
 	defer e.drop()
 	exited := make(chan struct{})
-	transcript := headtail.New(BufferBytes)
+	transcript := output.NewBuffer(BufferBytes)
 	streamed := make(chan struct{})
 	go func() {
 		defer close(streamed)
@@ -47,7 +47,7 @@ func (t *Tools) attend(e *entry, failures <-chan string, release func()) {
 }
 
 // stream hands the output of a process to the listener.
-func (t *Tools) stream(e *entry, exited <-chan struct{}, transcript *headtail.Buffer) {
+func (t *Tools) stream(e *entry, exited <-chan struct{}, transcript *output.Buffer) {
 	ctx, cancel := untilTrailing(context.Background(), exited)
 	defer cancel()
 	c := &cutter{size: DeltaBytes, most: MaxDeltas, merged: t.Compatible, emit: func(d Delta) {
@@ -105,7 +105,7 @@ func (t *Tools) failure(e *entry, collected []byte) string {
 }
 
 // ended makes the end event of a process.
-func (t *Tools) ended(e *entry, end *ending, transcript headtail.Snapshot) End {
+func (t *Tools) ended(e *entry, end *ending, transcript output.Snapshot) End {
 	t.mu.Lock()
 	failure, told := e.failure, e.told
 	t.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport"
-	"github.com/sallyport-dev/sallyport/internal/headtail"
+	"github.com/sallyport-dev/sallyport/internal/output"
 	"github.com/sallyport-dev/sallyport/internal/text"
 )
 
@@ -145,9 +145,9 @@ type call struct {
 // process's turn.
 func (t *Tools) collect(ctx context.Context, e *entry, c call) (*Response, error) {
 	began, paused := time.Now(), t.pause.total()
-	out := headtail.New(BufferBytes)
+	out := output.NewBuffer(BufferBytes)
 	out.Append(e.back)
-	e.back = headtail.Snapshot{}
+	e.back = output.Snapshot{}
 	for {
 		last, err := e.process.await(ctx, c.until)
 		if last != nil {
@@ -170,7 +170,7 @@ func (t *Tools) collect(ctx context.Context, e *entry, c call) (*Response, error
 
 // broken turns an error of a wait into that of the call. What was collected stays with
 // the process.
-func (t *Tools) broken(ctx context.Context, e *entry, out *headtail.Buffer, err error) error {
+func (t *Tools) broken(ctx context.Context, e *entry, out *output.Buffer, err error) error {
 	e.back = out.Drain()
 	if ctx.Err() != nil {
 		return &InterruptedError{SessionID: e.info.SessionID, Err: err}
@@ -182,7 +182,7 @@ func (t *Tools) broken(ctx context.Context, e *entry, out *headtail.Buffer, err 
 }
 
 // answer makes the response, and forgets a process that has ended.
-func (t *Tools) answer(e *entry, c call, s headtail.Snapshot, last *reply, wall time.Duration) (*Response, error) {
+func (t *Tools) answer(e *entry, c call, s output.Snapshot, last *reply, wall time.Duration) (*Response, error) {
 	id, err := newChunkID(t.Random)
 	if err != nil {
 		e.back = s
@@ -223,7 +223,7 @@ func (t *Tools) answer(e *entry, c call, s headtail.Snapshot, last *reply, wall 
 }
 
 // holdBack keeps the beginning of a character at the end of s for the next response.
-func holdBack(s headtail.Snapshot) (told, back headtail.Snapshot) {
+func holdBack(s output.Snapshot) (told, back output.Snapshot) {
 	if s.Omitted == 0 {
 		s.Head, s.Tail = s.Bytes(), nil // else a character may lie in both
 	}
@@ -235,5 +235,5 @@ func holdBack(s headtail.Snapshot) (told, back headtail.Snapshot) {
 	rest := (*last)[whole:]
 	*last = (*last)[:whole]
 	s.Total -= uint64(len(rest))
-	return s, headtail.Snapshot{Head: rest, Total: uint64(len(rest))}
+	return s, output.Snapshot{Head: rest, Total: uint64(len(rest))}
 }

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/headtail"
+	"github.com/sallyport-dev/sallyport/internal/output"
 )
 
 // A piece is output as a process hands it on, in order from its first byte.
@@ -129,13 +129,13 @@ func (c *cutter) send(s executor.Stream, at uint64, data []byte) {
 // stream hands the output of a process to the cutter and to the transcript, from its
 // first byte to its last. When exited is closed, what else holds the streams of the
 // process has a tenth of a second left.
-func (c *cutter) stream(pieces iter.Seq2[piece, error], transcript *headtail.Buffer) {
+func (c *cutter) stream(pieces iter.Seq2[piece, error], transcript *output.Buffer) {
 	for p, err := range pieces {
 		if err != nil {
 			break
 		}
 		if p.missing > 0 {
-			transcript.Append(headtail.Snapshot{Omitted: p.missing, Total: p.missing})
+			transcript.Append(output.Snapshot{Omitted: p.missing, Total: p.missing})
 		}
 		_, _ = transcript.Write(p.data) // it cannot fail
 		c.push(p)

@@ -14,7 +14,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/headtail"
+	"github.com/sallyport-dev/sallyport/internal/output"
 )
 
 // A fakeHost starts processes that exist in the test only: each runs the play for its
@@ -48,7 +48,7 @@ func (h *fakeHost) start(ctx context.Context, c *sallyport.Cmd, stdin Stdin) (pr
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.last = max(h.last+1, 1000)
-	p := &fakeProcess{id: h.last, cmd: c, changed: make(chan struct{}), gone: make(chan struct{}), log: headtail.New(64 << 20)}
+	p := &fakeProcess{id: h.last, cmd: c, changed: make(chan struct{}), gone: make(chan struct{}), log: output.NewBuffer(64 << 20)}
 	p.context, p.cancel = context.WithCancel(context.Background())
 	h.started = append(h.started, p)
 	if play := h.plays[c.Script]; play != nil {
@@ -69,7 +69,7 @@ type fakeProcess struct {
 	terminateErr error
 
 	mu      sync.Mutex
-	log     *headtail.Buffer
+	log     *output.Buffer
 	told    uint64
 	ended   *ending
 	shut    bool // the streams are closed
@@ -172,16 +172,16 @@ func (p *fakeProcess) newLocked() []byte { return p.log.Bytes()[p.told:] }
 
 // replyLocked returns the reply that ends a wait now, or nil.
 func (p *fakeProcess) replyLocked(u until, expired, over bool) *reply {
-	output := p.newLocked()
+	came := p.newLocked()
 	r := &reply{end: p.ended}
 	switch {
 	case p.ended != nil && (p.shut || over):
 		r.reason = Exited
 	case p.ended != nil:
 		return nil
-	case u.match != nil && u.match.Match(output):
+	case u.match != nil && u.match.Match(came):
 		r.reason = Match
-	case u.bytes > 0 && len(output) >= u.bytes:
+	case u.bytes > 0 && len(came) >= u.bytes:
 		r.reason = Bytes
 	case u.input && p.waiting:
 		r.reason = InputWait
@@ -190,9 +190,9 @@ func (p *fakeProcess) replyLocked(u until, expired, over bool) *reply {
 	default:
 		return nil
 	}
-	p.told += uint64(len(output))
-	b := headtail.New(BufferBytes)
-	_, _ = b.Write(output)
+	p.told += uint64(len(came))
+	b := output.NewBuffer(BufferBytes)
+	_, _ = b.Write(came)
 	r.output = b.Drain()
 	return r
 }
@@ -226,9 +226,9 @@ func (p *fakeProcess) await(ctx context.Context, u until) (*reply, error) {
 func (p *fakeProcess) takeBack() *reply {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	output := p.newLocked()
-	p.told += uint64(len(output))
-	return &reply{output: headtail.Snapshot{Head: output, Total: uint64(len(output))}, reason: Canceled}
+	came := p.newLocked()
+	p.told += uint64(len(came))
+	return &reply{output: output.Snapshot{Head: came, Total: uint64(len(came))}, reason: Canceled}
 }
 
 func (p *fakeProcess) pieces(ctx context.Context) iter.Seq2[piece, error] {

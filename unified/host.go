@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport"
-	"github.com/sallyport-dev/sallyport/internal/headtail"
+	"github.com/sallyport-dev/sallyport/internal/output"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -76,7 +76,7 @@ type until struct {
 
 // A reply is what came until a wait ended.
 type reply struct {
-	output headtail.Snapshot
+	output output.Snapshot
 	reason Reason
 	end    *ending // nil while the process runs
 

@@ -19,7 +19,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/environ"
-	"github.com/sallyport-dev/sallyport/internal/headtail"
+	"github.com/sallyport-dev/sallyport/internal/output"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -236,15 +236,15 @@ func FuzzArguments(f *testing.F) {
 }
 
 // answered returns a response whose output is s.
-func answered(s headtail.Snapshot, tokens int) *Response {
+func answered(s output.Snapshot, tokens int) *Response {
 	r := &Response{ChunkID: "0a1b2c", WallTime: seconds(1.23456), tokens: tokens}
 	r.setOutput(s)
 	return r
 }
 
 // kept returns what a buffer of the cap keeps of the chunks.
-func kept(most int, chunks ...string) headtail.Snapshot {
-	b := headtail.New(most)
+func kept(most int, chunks ...string) output.Snapshot {
+	b := output.NewBuffer(most)
 	for _, c := range chunks {
 		_, _ = b.Write([]byte(c))
 	}

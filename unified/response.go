@@ -13,7 +13,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/sallyport-dev/sallyport/internal/headtail"
+	"github.com/sallyport-dev/sallyport/internal/output"
 	"github.com/sallyport-dev/sallyport/internal/text"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -62,13 +62,13 @@ type Response struct {
 }
 
 // setOutput makes the forms of the output out of what was collected.
-func (r *Response) setOutput(s headtail.Snapshot) {
+func (r *Response) setOutput(s output.Snapshot) {
 	r.Output = s.Render()
 	r.OmittedBytes, r.OriginalTokens = s.Omitted, tokenCount(s.Total)
 	head, tail, omitted := mend(s)
 	r.text = decode(head)
 	if omitted > 0 {
-		marker := headtail.Marker(omitted)
+		marker := output.Marker(omitted)
 		r.text += marker + decode(tail)
 		r.marker = strings.Trim(marker, "\n")
 	}
@@ -83,7 +83,7 @@ func decode(b []byte) string {
 
 // mend takes away the parts of a character that a gap cut off at its edges, and counts
 // them as omitted. Without a gap all is head.
-func mend(s headtail.Snapshot) (head, tail []byte, omitted uint64) {
+func mend(s output.Snapshot) (head, tail []byte, omitted uint64) {
 	if s.Omitted == 0 {
 		return s.Bytes(), nil, 0
 	}

@@ -15,7 +15,7 @@ import (
 	"sync/atomic"
 
 	"github.com/sallyport-dev/sallyport"
-	"github.com/sallyport-dev/sallyport/internal/headtail"
+	"github.com/sallyport-dev/sallyport/internal/output"
 )
 
 // runnerHost is a Runner as the tools see it.
@@ -178,7 +178,7 @@ func (p *runnerProcess) await(ctx context.Context, u until) (*reply, error) {
 		return nil, err
 	}
 	last := &reply{
-		output: headtail.Snapshot{Head: r.Output.Head(), Tail: r.Output.Tail(), Omitted: r.Output.Omitted, Total: r.Output.Total},
+		output: output.Snapshot{Head: r.Output.Head(), Tail: r.Output.Tail(), Omitted: r.Output.Omitted, Total: r.Output.Total},
 		reason: reasonOf(r.Reason),
 	}
 	if err := p.session.SpillErr(); err != nil && !p.told.Swap(true) {

@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/sallyport-dev/sallyport/internal/headtail"
+	"github.com/sallyport-dev/sallyport/internal/output"
 )
 
 // An Eviction says what happens to a start when as many processes run as may. The end
@@ -45,7 +45,7 @@ type entry struct {
 
 	// turn is held by the call that deals with the process; see lock.
 	turn chan struct{}
-	back headtail.Snapshot // output that was taken and not told; guarded by turn
+	back output.Snapshot // output that was taken and not told; guarded by turn
 
 	// Guarded by the Tools' mutex.
 	starting    bool   // the call that started it has not returned

@@ -24,7 +24,6 @@ import (
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/confine"
-	"github.com/sallyport-dev/sallyport/internal/headtail"
 	"github.com/sallyport-dev/sallyport/internal/proc"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -70,11 +69,8 @@ func (e *Executor) start(ctx context.Context, spec *executor.Spec, p *process) e
 	cfg := proc.Config{
 		Stdin: spec.Stdin, PipeStdin: spec.PipeStdin,
 		Stdout: spec.Stdout, Stderr: spec.Stderr,
-		Grace: spec.Grace, Shared: &e.shared, Terminal: spec.TTY != nil,
+		Grace: spec.Grace, Shared: &e.shared, Terminal: spec.TTY != nil, Output: spec.Output,
 		Over: func() { e.remove(p) },
-	}
-	if hear := spec.Output; hear != nil {
-		cfg.Output = func(s headtail.Stream, b []byte) { hear(executor.Stream(s), b) }
 	}
 	running, err := proc.Start(cfg, func(stdin, stdout, stderr *os.File) (proc.Child, error) {
 		c, err := e.host.Start(ctx, spec, stdin, stdout, stderr)

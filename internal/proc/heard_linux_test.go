@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sallyport-dev/sallyport/internal/headtail"
+	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 )
 
@@ -43,7 +43,7 @@ func TestAllHeard(t *testing.T) {
 			var shared Shared
 			defer shared.Close()
 			hearing, goOn := make(chan struct{}), make(chan struct{})
-			p, end := tt.pump(t, &Config{Shared: &shared, Output: func(headtail.Stream, []byte) {
+			p, end := tt.pump(t, &Config{Shared: &shared, Output: func(executor.Stream, []byte) {
 				hearing <- struct{}{}
 				<-goOn
 			}})

@@ -7,9 +7,8 @@ import (
 	"bytes"
 	"slices"
 
+	"github.com/sallyport-dev/sallyport/executor"
 	"golang.org/x/sys/unix"
-
-	"github.com/sallyport-dev/sallyport/internal/headtail"
 )
 
 // A round is what one look at both pipes found, while writers go on: the bytes of
@@ -38,7 +37,7 @@ func (p *epollPump) survey() (r round) {
 // noted reports whether every stream that has bytes also has a turn.
 func (p *epollPump) noted(size [2]int) bool {
 	for i, n := range size {
-		if n > 0 && !slices.Contains(p.order, headtail.Stream(i)) {
+		if n > 0 && !slices.Contains(p.order, executor.Stream(i)) {
 			return false
 		}
 	}
@@ -66,13 +65,13 @@ func (p *epollPump) interleave(r round) {
 	memory := [2][]byte{p.buf[:half], p.buf[half:]}
 	var left [2][]byte // read and not handed on
 	var used [2]int    // read in this round
-	fill := func(s headtail.Stream, upTo int) {
+	fill := func(s executor.Stream, upTo int) {
 		n := p.readInto(int(s), memory[s][:min(upTo-used[s], half)])
 		left[s] = memory[s][:n]
 		used[s] += n
 	}
-	fill(headtail.Stdout, r.now[0])
-	fill(headtail.Stderr, r.now[1])
+	fill(executor.Stdout, r.now[0])
+	fill(executor.Stderr, r.now[1])
 	last := [2]int{-1, -1} // the index of each stream's last turn
 	for i, s := range p.order {
 		last[s] = i
@@ -94,11 +93,11 @@ func (p *epollPump) interleave(r round) {
 
 	// What is known to be in the pipes now comes before all turns to come.
 	p.order = p.order[:0]
-	first := headtail.Stdout
+	first := executor.Stdout
 	if last[1] < last[0] {
-		first = headtail.Stderr
+		first = executor.Stderr
 	}
-	for _, s := range []headtail.Stream{first, 1 - first} {
+	for _, s := range []executor.Stream{first, 1 - first} {
 		if r.later[s] > used[s] {
 			p.order = append(p.order, s)
 		}

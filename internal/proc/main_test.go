@@ -18,9 +18,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sallyport-dev/sallyport/executor"
 	"go.uber.org/goleak"
-
-	"github.com/sallyport-dev/sallyport/internal/headtail"
 )
 
 // playVar makes the test binary play a program instead of running tests.
@@ -123,7 +122,7 @@ type heard struct {
 	runs int
 }
 
-func (h *heard) output(s headtail.Stream, p []byte) {
+func (h *heard) output(s executor.Stream, p []byte) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.all = append(h.all, p...)

@@ -8,9 +8,8 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/sallyport-dev/sallyport/executor"
 	"golang.org/x/sys/unix"
-
-	"github.com/sallyport-dev/sallyport/internal/headtail"
 )
 
 // notes are the kernel's notes about who wrote when. Two pipes have no common
@@ -31,14 +30,14 @@ type notes struct {
 // A watch says whose pipe a note is about.
 type watch struct {
 	turns  *turns
-	stream headtail.Stream
+	stream executor.Stream
 }
 
 // turns are the turns of the streams of one command that were not taken yet.
 type turns struct {
 	notes *notes
 	wd    [2]int32
-	list  []headtail.Stream // guarded by notes.mu
+	list  []executor.Stream // guarded by notes.mu
 }
 
 // maxTurns bounds what is remembered of a command whose pump does not run; further
@@ -71,13 +70,13 @@ func (n *notes) watch(fds [2]int) *turns {
 			return nil
 		}
 		t.wd[i] = int32(wd)
-		n.watches[t.wd[i]] = watch{t, headtail.Stream(i)}
+		n.watches[t.wd[i]] = watch{t, executor.Stream(i)}
 	}
 	return t
 }
 
 // take appends the turns since the last call to dst, oldest first.
-func (t *turns) take(dst []headtail.Stream) []headtail.Stream {
+func (t *turns) take(dst []executor.Stream) []executor.Stream {
 	t.notes.mu.Lock()
 	defer t.notes.mu.Unlock()
 	t.notes.readLocked()

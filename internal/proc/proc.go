@@ -32,7 +32,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/sallyport-dev/sallyport/internal/headtail"
+	"github.com/sallyport-dev/sallyport/executor"
 )
 
 // The times of a command's end, when [Config] does not say otherwise.
@@ -93,7 +93,7 @@ type Config struct {
 	Terminal bool
 	// Output hears what comes through the pipes, one call at a time. It must not
 	// keep p. While it blocks, the command's writes wait. Nil throws away.
-	Output func(s headtail.Stream, p []byte)
+	Output func(s executor.Stream, p []byte)
 
 	// Over is called once when everything is over and Wait returns; nil does nothing.
 	Over func()
@@ -176,7 +176,7 @@ func Start(cfg Config, launch Launch) (*Process, error) {
 		cfg.Drain = DefaultDrain
 	}
 	if cfg.Output == nil {
-		cfg.Output = func(headtail.Stream, []byte) {}
+		cfg.Output = func(executor.Stream, []byte) {}
 	}
 	own := cfg.Shared == nil
 	if own {

@@ -15,7 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sallyport-dev/sallyport/internal/headtail"
+	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/output"
 )
 
 // enough is far more than any of these tests takes.
@@ -93,7 +94,7 @@ func TestOrderAcknowledged(t *testing.T) {
 			checkFDs(t)
 			var h heard
 			more := make(chan struct{}, 100)
-			cfg := Config{PipeStdin: true, Output: func(s headtail.Stream, p []byte) { h.output(s, p); more <- struct{}{} }}
+			cfg := Config{PipeStdin: true, Output: func(s executor.Stream, p []byte) { h.output(s, p); more <- struct{}{} }}
 			p := kind.start(t, cfg, sh(script))
 			for range 20 {
 				if _, err := io.WriteString(p, "go\n"); err != nil {
@@ -188,7 +189,7 @@ func TestBothPumps(t *testing.T) {
 			checkFDs(t)
 			const size = 3<<20 + 17
 			n := 0
-			cfg := Config{Output: func(_ headtail.Stream, p []byte) { n += len(p) }}
+			cfg := Config{Output: func(_ executor.Stream, p []byte) { n += len(p) }}
 			wait(t, kind.start(t, cfg, play("zeros", "3145745")))
 			if n != size {
 				t.Errorf("%d bytes heard, want %d", n, size)
@@ -233,7 +234,7 @@ func TestStopsTheDeaf(t *testing.T) {
 	ready := make(chan struct{}, 10)
 	cfg := Config{
 		PipeStdin: true, Grace: 50 * time.Millisecond,
-		Output: func(s headtail.Stream, p []byte) { h.output(s, p); ready <- struct{}{} },
+		Output: func(s executor.Stream, p []byte) { h.output(s, p); ready <- struct{}{} },
 	}
 	p := start(t, cfg, play("deaf"))
 	<-ready
@@ -247,7 +248,7 @@ func TestStopsTheDeaf(t *testing.T) {
 func TestStopWakesTheStopped(t *testing.T) {
 	checkFDs(t)
 	ready := make(chan struct{}, 10)
-	cfg := Config{Grace: enough, Output: func(headtail.Stream, []byte) { ready <- struct{}{} }}
+	cfg := Config{Grace: enough, Output: func(executor.Stream, []byte) { ready <- struct{}{} }}
 	// It has another process say when it is stopped.
 	p := start(t, cfg, sh("trap 'echo bye; exit 5' TERM; (until ps -o stat= -p $$ | grep -q T; do :; done; echo ready) & kill -STOP $$; while :; do read -r x; done"))
 	<-ready
@@ -331,7 +332,7 @@ func TestSlowListener(t *testing.T) {
 	checkFDs(t)
 	n := 0
 	gate := make(chan struct{})
-	cfg := Config{Output: func(_ headtail.Stream, p []byte) {
+	cfg := Config{Output: func(_ executor.Stream, p []byte) {
 		<-gate
 		n += len(p)
 	}}
@@ -352,7 +353,7 @@ func BenchmarkCapture(b *testing.B) {
 		var shared Shared
 		defer shared.Close()
 		for b.Loop() {
-			kept := headtail.NewCapture(headtail.DefaultLimit())
+			kept := output.NewCapture(output.DefaultLimit())
 			p, err := Start(Config{Output: kept.Write, Shared: &shared}, launchPlain(exec.Command("head", "-c", "512M", "/dev/zero")))
 			if err != nil {
 				b.Fatal(err)
@@ -360,7 +361,7 @@ func BenchmarkCapture(b *testing.B) {
 			if _, err := p.Wait(); err != nil {
 				b.Fatal(err)
 			}
-			if n := kept.Total(headtail.Stdout); n != size {
+			if n := kept.Total(executor.Stdout); n != size {
 				b.Fatalf("%d bytes captured, want %d", n, size)
 			}
 		}

@@ -10,9 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sallyport-dev/sallyport/executor"
 	"golang.org/x/sys/unix"
-
-	"github.com/sallyport-dev/sallyport/internal/headtail"
 )
 
 // pipeSize is asked for for output pipes, in bytes: what an ordinary user may
@@ -28,12 +27,12 @@ type epollPump struct {
 	set    *os.File
 	epfd   int
 	fds    [2]int // read ends by stream; -1 is closed
-	output func(headtail.Stream, []byte)
+	output func(executor.Stream, []byte)
 	lender *Shared
 
 	notes *notes
 	turns *turns            // the order of writes; nil while it is not known
-	order []headtail.Stream // turns whose bytes may still be in the pipes
+	order []executor.Stream // turns whose bytes may still be in the pipes
 	// The stream that was heard latest, and how many bytes it has said since the
 	// other one.
 	latest, streak int
@@ -96,7 +95,7 @@ func (p *epollPump) add(i int) (*os.File, error) {
 		return nil, fmt.Errorf("pipe: %w", err)
 	}
 	p.fds[i] = fd[0]
-	end := os.NewFile(uintptr(fd[1]), headtail.Stream(i).String())
+	end := os.NewFile(uintptr(fd[1]), executor.Stream(i).String())
 	if err := unix.SetNonblock(fd[0], true); err != nil {
 		return end, fmt.Errorf("pipe: %w", err)
 	}
@@ -290,7 +289,7 @@ func (p *epollPump) say(i int, b []byte) {
 	}
 	p.streak += len(b)
 	p.beat(p.base)
-	p.output(headtail.Stream(i), b)
+	p.output(executor.Stream(i), b)
 }
 
 func (p *epollPump) borrow() {

@@ -9,14 +9,14 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sallyport-dev/sallyport/internal/headtail"
+	"github.com/sallyport-dev/sallyport/executor"
 )
 
 // filePump hears each pipe in a goroutine of its own, with nothing but package
 // os. It serves the systems that have no better one here.
 type filePump struct {
 	files  [2]*os.File // read ends by stream; nil is none
-	output func(headtail.Stream, []byte)
+	output func(executor.Stream, []byte)
 	lender *Shared
 
 	mu   sync.Mutex // one call of output at a time
@@ -53,7 +53,7 @@ func (p *filePump) commandEnded()          {}               // a pipe that has e
 func (p *filePump) start() {
 	for i, f := range p.files {
 		if f != nil {
-			p.sweeping.Go(func() { p.copyAll(headtail.Stream(i), f) })
+			p.sweeping.Go(func() { p.copyAll(executor.Stream(i), f) })
 		}
 	}
 	go func() {
@@ -63,7 +63,7 @@ func (p *filePump) start() {
 }
 
 // copyAll hears one stream to its end or to the deadline that finish sets.
-func (p *filePump) copyAll(s headtail.Stream, f *os.File) {
+func (p *filePump) copyAll(s executor.Stream, f *os.File) {
 	defer f.Close()
 	buf := p.lender.lend()
 	defer p.lender.giveBack(buf)

@@ -13,9 +13,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/sallyport-dev/sallyport/executor"
 	"golang.org/x/sys/unix"
-
-	"github.com/sallyport-dev/sallyport/internal/headtail"
 )
 
 // A terminalPump hears a terminal by its master end.
@@ -26,7 +25,7 @@ import (
 type terminalPump struct {
 	master *os.File
 	raw    syscall.RawConn
-	output func(headtail.Stream, []byte)
+	output func(executor.Stream, []byte)
 	lender *Shared
 
 	buf  *[bufferSize]byte // borrowed while there is something to read
@@ -153,7 +152,7 @@ func (p *terminalPump) read(fd int) (n int, hungUp bool) {
 	}
 	if n > 0 {
 		p.beat(p.base)
-		p.output(headtail.Stdout, p.buf[:n])
+		p.output(executor.Stdout, p.buf[:n])
 	}
 	return n, hungUp
 }

@@ -1,12 +1,14 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package headtail
+package output
 
 import (
 	"bytes"
 	"strings"
 	"testing"
+
+	"github.com/sallyport-dev/sallyport/executor"
 )
 
 func TestCaptureOrder(t *testing.T) {
@@ -32,9 +34,9 @@ func TestCaptureOrder(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			c := NewCapture(tt.limit)
 			for _, p := range tt.pieces {
-				s := Stdout
+				s := executor.Stdout
 				if p[0] == 'e' {
-					s = Stderr
+					s = executor.Stderr
 				}
 				c.Write(s, []byte(p[1:]))
 			}
@@ -61,7 +63,7 @@ func TestCaptureOrder(t *testing.T) {
 func TestChunksNameTheirStream(t *testing.T) {
 	c := NewCapture(Limit{Bytes: 8})
 	for i, p := range []string{"ab", "AB", "cd", "CD", "ef", "EF"} {
-		c.Write(Stream(i%2), []byte(p))
+		c.Write(executor.Stream(i%2), []byte(p))
 	}
 	head, seq := c.Chunks()
 	var got strings.Builder
@@ -79,8 +81,8 @@ func TestChunksNameTheirStream(t *testing.T) {
 func TestDrainedCaptureStartsAnew(t *testing.T) {
 	c := NewCapture(Limit{Bytes: 6})
 	for range 2 {
-		c.Write(Stdout, []byte("abcdefgh"))
-		c.Write(Stderr, []byte("X"))
+		c.Write(executor.Stdout, []byte("abcdefgh"))
+		c.Write(executor.Stderr, []byte("X"))
 		if got, want := string(c.Drain().Combined.Render()), "abc\n... 3 bytes omitted ...\nghX"; got != want {
 			t.Fatalf("%q, want %q", got, want)
 		}
@@ -90,7 +92,7 @@ func TestDrainedCaptureStartsAnew(t *testing.T) {
 func TestRunMemoryIsSmall(t *testing.T) {
 	c := NewCapture(Limit{Bytes: 64 << 10})
 	for i := range 1 << 20 {
-		c.Write(Stream(i&1), []byte{byte(i)})
+		c.Write(executor.Stream(i&1), []byte{byte(i)})
 	}
 	if n := cap(c.first.enc) + cap(c.last.enc); n > 3*64<<10 {
 		t.Errorf("alternating single bytes cost %d bytes for a cap of 64 KiB", n)
@@ -137,9 +139,9 @@ func TestAtOfManyRuns(t *testing.T) {
 	const bytesCap = 16 << 10
 	c := NewCapture(Limit{Bytes: bytesCap})
 	var all []byte
-	var labels []Stream
+	var labels []executor.Stream
 	for i := range 60_000 {
-		s, p := Stream(i&1), []byte{byte(i), byte(i >> 8)}[:1+i%7/6]
+		s, p := executor.Stream(i&1), []byte{byte(i), byte(i >> 8)}[:1+i%7/6]
 		c.Write(s, p)
 		all = append(all, p...)
 		for range p {

@@ -1,12 +1,14 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package headtail
+package output
 
 import (
 	"encoding/binary"
 	"iter"
 	"slices"
+
+	"github.com/sallyport-dev/sallyport/executor"
 )
 
 // markEvery is the distance of the marks of runs, in bytes of run lengths: so many
@@ -21,10 +23,10 @@ type runs struct {
 	at, end [2]uint64 // offsets in each stream at which the oldest run begins and the newest ends
 	enc     []byte    // finished runs; those before off are gone
 	off     int
-	base    uint64 // how many bytes of run lengths stood before enc
-	stream  Stream // of the first finished run
-	used    int    // bytes already dropped from it
-	newest  Stream
+	base    uint64          // how many bytes of run lengths stood before enc
+	stream  executor.Stream // of the first finished run
+	used    int             // bytes already dropped from it
+	newest  executor.Stream
 	newestN int    // 0 is none, and then there are no finished runs either
 	marks   []mark // oldest first; the first ones may be of runs that are gone
 }
@@ -34,16 +36,16 @@ type runs struct {
 type mark struct {
 	pos    uint64 // of its length: base and the index in enc
 	at     [2]uint64
-	stream Stream
+	stream executor.Stream
 }
 
 // skip moves the beginning of an empty queue behind n bytes of a stream.
-func (r *runs) skip(s Stream, n int) {
+func (r *runs) skip(s executor.Stream, n int) {
 	r.at[s] += uint64(n)
 	r.end[s] += uint64(n)
 }
 
-func (r *runs) push(s Stream, n int) {
+func (r *runs) push(s executor.Stream, n int) {
 	if n == 0 {
 		return
 	}
@@ -112,7 +114,7 @@ func (r *runs) drop(n int) {
 // find returns the stream of the byte at the offset off of both streams together,
 // its offset in that stream, and how many bytes follow in its run, itself among
 // them. The byte must belong to a run.
-func (r *runs) find(off uint64) (s Stream, at uint64, n int) {
+func (r *runs) find(off uint64) (s executor.Stream, at uint64, n int) {
 	s, pos, used := r.stream, r.off, r.used
 	start := r.at
 	i, _ := slices.BinarySearchFunc(r.marks, off+1, func(m mark, off uint64) int {
@@ -143,8 +145,8 @@ func (r *runs) find(off uint64) (s Stream, at uint64, n int) {
 }
 
 // all yields the runs from the oldest to the newest.
-func (r *runs) all() iter.Seq2[Stream, int] {
-	return func(yield func(Stream, int) bool) {
+func (r *runs) all() iter.Seq2[executor.Stream, int] {
+	return func(yield func(executor.Stream, int) bool) {
 		s, used := r.stream, r.used
 		for p := r.enc[r.off:]; len(p) > 0; {
 			l, k := binary.Uvarint(p)

@@ -1,7 +1,7 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package outlog
+package output
 
 import (
 	"bytes"
@@ -48,7 +48,7 @@ type Found struct {
 // looked at. With an error of ctx it returns what it has found until then.
 func (l *Log) Search(ctx context.Context, re *regexp.Regexp, most int) (Found, error) {
 	if re == nil {
-		return Found{}, errors.New("outlog: there is nothing to search for; give a regular expression")
+		return Found{}, errors.New("output: there is nothing to search for; give a regular expression")
 	}
 	if most <= 0 {
 		most = defaultMatches

@@ -3,7 +3,7 @@
 
 //go:build unix
 
-package spill
+package output
 
 import (
 	"errors"

@@ -1,7 +1,7 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package headtail
+package output
 
 // Limit says how much of a stream is kept. The zero Limit keeps nothing (and
 // counts everything).

@@ -1,7 +1,7 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package outlog
+package output
 
 import (
 	"fmt"
@@ -9,8 +9,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"testing"
-
-	"github.com/sallyport-dev/sallyport/internal/spill"
 )
 
 // benchSize is what one round writes.
@@ -25,7 +23,7 @@ func BenchmarkWrite(b *testing.B) {
 		b.Run(fmt.Sprintf("%dKiB/memory", size>>10), func(b *testing.B) {
 			b.SetBytes(benchSize)
 			for b.Loop() {
-				benchWrite(New(Config{}), chunk)
+				benchWrite(NewLog(Config{}), chunk)
 			}
 		})
 		for _, file := range []struct {
@@ -33,7 +31,7 @@ func BenchmarkWrite(b *testing.B) {
 			most int64
 		}{{"ring", 0}, {"all", benchSize}} {
 			b.Run(fmt.Sprintf("%dKiB/%s", size>>10, file.name), func(b *testing.B) {
-				store := &spill.Store{Dir: filepath.Join(b.TempDir(), "spill"), PerFile: file.most}
+				store := &Store{Dir: filepath.Join(b.TempDir(), "spill"), PerFile: file.most}
 				defer store.Close()
 				b.SetBytes(benchSize)
 				for b.Loop() {
@@ -41,7 +39,7 @@ func BenchmarkWrite(b *testing.B) {
 					if err != nil {
 						b.Fatal(err)
 					}
-					benchWrite(New(Config{Spill: f}), chunk)
+					benchWrite(NewLog(Config{Spill: f}), chunk)
 					if err := f.Remove(); err != nil {
 						b.Fatal(err)
 					}
@@ -77,14 +75,14 @@ func benchWrite(l *Log, chunk []byte) {
 
 // BenchmarkSession is what a short output costs that has a file.
 func BenchmarkSession(b *testing.B) {
-	store := &spill.Store{Dir: filepath.Join(b.TempDir(), "spill")}
+	store := &Store{Dir: filepath.Join(b.TempDir(), "spill")}
 	defer store.Close()
 	for b.Loop() {
 		f, err := store.Create("run")
 		if err != nil {
 			b.Fatal(err)
 		}
-		l := New(Config{Spill: f})
+		l := NewLog(Config{Spill: f})
 		l.Write(stdout, []byte("hello\n"))
 		l.Close()
 		if err := f.Remove(); err != nil {
@@ -95,13 +93,13 @@ func BenchmarkSession(b *testing.B) {
 
 // BenchmarkFind looks at the middle of a file of 64 MiB.
 func BenchmarkFind(b *testing.B) {
-	store := &spill.Store{Dir: filepath.Join(b.TempDir(), "spill")}
+	store := &Store{Dir: filepath.Join(b.TempDir(), "spill")}
 	defer store.Close()
 	f, err := store.Create("run")
 	if err != nil {
 		b.Fatal(err)
 	}
-	l := New(Config{Spill: f})
+	l := NewLog(Config{Spill: f})
 	all := noise(64 << 20)
 	for off := 0; off < len(all); off += 64 << 10 {
 		l.Write(stdout, all[off:off+64<<10])

@@ -1,7 +1,8 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package outlog is the one ordered record of what a process prints.
+// Package output keeps what a process prints: head and tail in memory, the whole of
+// it in a log with a file. The log is the one ordered record of what a process prints.
 //
 // Every byte has an offset: its place in the order in which the bytes of both streams
 // arrived. A [Log] keeps the beginning and the end of that order in memory and, where
@@ -17,15 +18,14 @@
 //
 // The package does not decode characters, starts no goroutine and no timer, and never
 // refuses output.
-package outlog
+package output
 
 import (
 	"bytes"
 	"sync"
 	"time"
 
-	"github.com/sallyport-dev/sallyport/internal/headtail"
-	"github.com/sallyport-dev/sallyport/internal/spill"
+	"github.com/sallyport-dev/sallyport/executor"
 )
 
 // MaxPiece is the most that a [Piece] or a [Line] holds, in bytes.
@@ -39,27 +39,27 @@ const maxLag = 256 << 10
 type Config struct {
 	// Retain is how many bytes of the output stay in memory, half of them from its
 	// beginning; of each stream by itself as many are kept for [Log.Snapshot]. Zero and
-	// negative are [headtail.DefaultBytes]. Memory grows with the output up to it.
+	// negative are [DefaultBytes]. Memory grows with the output up to it.
 	Retain int
 	// Spill is a new file for the whole output; nil is none. The Log appends to it and
 	// ends it, and never removes it: whoever made it does, when nobody reads the Log
 	// any more.
-	Spill *spill.File
+	Spill *File
 }
 
-// A Log records one output. It is made by [New], is safe for concurrent use, and must
+// A Log records one output. It is made by [NewLog], is safe for concurrent use, and must
 // not be copied.
 type Log struct {
 	// w is held by the writer, also while it waits for the system; mu only for copies
 	// in memory.
 	w       sync.Mutex
-	file    *spill.File // nil: none
-	lag     int         // most bytes that are not in the file yet; all are in memory
-	head    uint64      // offsets below it stay in memory
-	flushed uint64      // offsets below it were given to the file; guarded by w
+	file    *File  // nil: none
+	lag     int    // most bytes that are not in the file yet; all are in memory
+	head    uint64 // offsets below it stay in memory
+	flushed uint64 // offsets below it were given to the file; guarded by w
 
 	mu      sync.RWMutex
-	kept    *headtail.Capture
+	kept    *Capture
 	size    uint64
 	ended   bool
 	last    time.Time
@@ -68,17 +68,17 @@ type Log struct {
 	labels  labels // of what is in the file alone
 }
 
-// New returns an empty Log.
-func New(c Config) *Log {
+// NewLog returns an empty Log.
+func NewLog(c Config) *Log {
 	n := c.Retain
 	if n <= 0 {
-		n = headtail.DefaultBytes
+		n = DefaultBytes
 	}
 	return &Log{
 		file: c.Spill,
 		lag:  min(n-n/2, maxLag),
 		head: uint64(n / 2),
-		kept: headtail.NewCapture(headtail.Limit{Bytes: n}),
+		kept: NewCapture(Limit{Bytes: n}),
 
 		labels: labels{most: maxLabels},
 	}
@@ -87,9 +87,9 @@ func New(c Config) *Log {
 // Write takes p as the next bytes of the stream s; any value but Stderr counts as
 // Stdout. It keeps no reference to p, cannot fail and waits for no reader, but for the
 // system where bytes go to the file. After Close it does nothing.
-func (l *Log) Write(s headtail.Stream, p []byte) {
-	if s != headtail.Stderr {
-		s = headtail.Stdout
+func (l *Log) Write(s executor.Stream, p []byte) {
+	if s != executor.Stderr {
+		s = executor.Stdout
 	}
 	if len(p) == 0 {
 		return
@@ -231,7 +231,7 @@ func (l *Log) Changed() <-chan struct{} {
 
 // Snapshot returns a copy of what memory holds of the whole output: head and tail of
 // each stream and of both together. The Log goes on unchanged.
-func (l *Log) Snapshot() headtail.Captured {
+func (l *Log) Snapshot() Captured {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	return l.kept.Snapshot()

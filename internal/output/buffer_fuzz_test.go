@@ -1,23 +1,25 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package headtail
+package output
 
 import (
 	"bytes"
 	"testing"
+
+	"github.com/sallyport-dev/sallyport/executor"
 )
 
-// model is the same buffer with nothing clever: it keeps every byte.
-type model struct{ all []byte }
+// bufferModel is the same buffer with nothing clever: it keeps every byte.
+type bufferModel struct{ all []byte }
 
-func (m model) want(bytesCap int) (head, tail []byte) {
+func (m bufferModel) want(bytesCap int) (head, tail []byte) {
 	h := min(bytesCap/2, len(m.all))
 	t := min(bytesCap-bytesCap/2, len(m.all)-h)
 	return m.all[:h], m.all[len(m.all)-t:]
 }
 
-func checkAgainst(t *testing.T, name string, m model, bytesCap int, s Snapshot) {
+func checkAgainst(t *testing.T, name string, m bufferModel, bytesCap int, s Snapshot) {
 	t.Helper()
 	head, tail := m.want(bytesCap)
 	if !bytes.Equal(s.Head, head) || !bytes.Equal(s.Tail, tail) {
@@ -34,7 +36,7 @@ func FuzzBuffer(f *testing.F) {
 	f.Add(11, []byte{5, 6, 1, 255})
 	f.Fuzz(func(t *testing.T, bytesCap int, sizes []byte) {
 		bytesCap &= 0x3ff
-		b, m := New(bytesCap), model{}
+		b, m := NewBuffer(bytesCap), bufferModel{}
 		next := byte(0)
 		for i, n := range sizes {
 			if n == 254 { // a drain
@@ -64,11 +66,11 @@ func FuzzCapture(f *testing.F) {
 	f.Fuzz(func(t *testing.T, bytesCap int, sizes []byte) {
 		bytesCap &= 0xff
 		c, heads := NewCapture(Limit{Bytes: bytesCap}), NewCapture(Limit{Bytes: bytesCap, HeadOnly: true})
-		var streams [2]model
-		var both, kept model
+		var streams [2]bufferModel
+		var both, kept bufferModel
 		next := byte(0)
 		for _, n := range sizes {
-			s := Stream(n >> 7)
+			s := executor.Stream(n >> 7)
 			chunk := make([]byte, n&0x7f)
 			for j := range chunk {
 				chunk[j] = next
@@ -101,9 +103,9 @@ func FuzzAt(f *testing.F) {
 		bytesCap &= 0xfff
 		c := NewCapture(Limit{Bytes: bytesCap})
 		var all []byte
-		var labels []Stream
+		var labels []executor.Stream
 		for i, n := range sizes {
-			s := Stream(n >> 7)
+			s := executor.Stream(n >> 7)
 			chunk := make([]byte, n&0x7f)
 			for j := range chunk {
 				chunk[j] = byte(len(all) + j)
@@ -119,10 +121,10 @@ func FuzzAt(f *testing.F) {
 }
 
 // checkAt reads everything through At and compares it with the whole output.
-func checkAt(t *testing.T, c *Capture, all []byte, labels []Stream, bytesCap int) {
+func checkAt(t *testing.T, c *Capture, all []byte, labels []executor.Stream, bytesCap int) {
 	t.Helper()
 	head, tail, total := c.Kept()
-	wantHead, wantTail := (model{all}).want(bytesCap)
+	wantHead, wantTail := (bufferModel{all}).want(bytesCap)
 	if head != uint64(len(wantHead)) || total != uint64(len(all)) || total-tail != uint64(len(wantTail)) {
 		t.Fatalf("kept %d and %d..%d, want %d and the last %d of %d", head, tail, total, len(wantHead), len(wantTail), len(all))
 	}

@@ -1,30 +1,14 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package headtail
+package output
 
 import (
 	"iter"
 	"math"
+
+	"github.com/sallyport-dev/sallyport/executor"
 )
-
-// Stream names one of the two outputs of a command. The zero Stream is Stdout.
-type Stream uint8
-
-const (
-	// Stdout is standard output, and everything a terminal shows.
-	Stdout Stream = iota
-	// Stderr is standard error.
-	Stderr
-)
-
-// String returns "stdout" or "stderr", the names used on the wire.
-func (s Stream) String() string {
-	if s == Stderr {
-		return "stderr"
-	}
-	return "stdout"
-}
 
 // Capture keeps the output of one command: each stream by itself, and the two
 // together in the order in which they arrived.
@@ -64,9 +48,9 @@ func NewCapture(l Limit) *Capture {
 
 // Write takes p as the next bytes of stream. It keeps no reference to p, does
 // not block and cannot fail. Any value but Stderr counts as Stdout.
-func (c *Capture) Write(stream Stream, p []byte) {
-	if stream != Stderr {
-		stream = Stdout
+func (c *Capture) Write(stream executor.Stream, p []byte) {
+	if stream != executor.Stderr {
+		stream = executor.Stdout
 	}
 	if len(p) == 0 {
 		return
@@ -100,8 +84,8 @@ type Captured struct {
 // Snapshot returns a copy of what is kept now. The Capture goes on unchanged.
 func (c *Capture) Snapshot() Captured {
 	return Captured{
-		Stdout:   c.streams[Stdout].Snapshot(),
-		Stderr:   c.streams[Stderr].Snapshot(),
+		Stdout:   c.streams[executor.Stdout].Snapshot(),
+		Stderr:   c.streams[executor.Stderr].Snapshot(),
 		Combined: c.Combined(),
 	}
 }
@@ -121,8 +105,8 @@ func (c *Capture) Combined() Snapshot {
 // first those before the gap and then those after it; Combined tells the size of
 // the gap, which lies after the first headBytes bytes. The slices belong to the
 // Capture and are valid until the next Write.
-func (c *Capture) Chunks() (headBytes int, seq iter.Seq2[Stream, []byte]) {
-	return c.first.total, func(yield func(Stream, []byte) bool) {
+func (c *Capture) Chunks() (headBytes int, seq iter.Seq2[executor.Stream, []byte]) {
+	return c.first.total, func(yield func(executor.Stream, []byte) bool) {
 		if c.eachPiece(&c.first, yield) {
 			c.eachPiece(&c.last, yield)
 		}
@@ -145,14 +129,14 @@ func (c *Capture) Kept() (head, tail, total uint64) {
 // as far as they are of the same stream and lie together in memory; nil if that byte
 // is not kept, see [Capture.Kept]. The slice belongs to the Capture and is valid until
 // the next Write. It takes the same time wherever the byte is.
-func (c *Capture) At(off uint64) (Stream, []byte) {
+func (c *Capture) At(off uint64) (executor.Stream, []byte) {
 	head, tail, total := c.Kept()
 	r := &c.first
 	if off >= head {
 		r = &c.last
 	}
 	if off >= total || off >= head && off < tail {
-		return Stdout, nil
+		return executor.Stdout, nil
 	}
 	s, at, n := r.find(off)
 	return s, c.streams[s].at(at, n)
@@ -164,19 +148,19 @@ func (c *Capture) Drain() Captured {
 	combined := c.Combined()
 	c.first, c.last, c.omitted = runs{}, runs{}, 0
 	return Captured{
-		Stdout:   c.streams[Stdout].Drain(),
-		Stderr:   c.streams[Stderr].Drain(),
+		Stdout:   c.streams[executor.Stdout].Drain(),
+		Stderr:   c.streams[executor.Stderr].Drain(),
 		Combined: combined,
 	}
 }
 
 // Total returns the number of bytes written to stream since the start or the
 // last Drain.
-func (c *Capture) Total(stream Stream) uint64 {
-	if stream == Stderr {
-		return c.streams[Stderr].Total()
+func (c *Capture) Total(stream executor.Stream) uint64 {
+	if stream == executor.Stderr {
+		return c.streams[executor.Stderr].Total()
 	}
-	return c.streams[Stdout].Total()
+	return c.streams[executor.Stdout].Total()
 }
 
 func (c *Capture) appendRuns(r *runs) []byte {
@@ -184,7 +168,7 @@ func (c *Capture) appendRuns(r *runs) []byte {
 		return nil
 	}
 	dst := make([]byte, 0, r.total)
-	c.eachPiece(r, func(_ Stream, p []byte) bool {
+	c.eachPiece(r, func(_ executor.Stream, p []byte) bool {
 		dst = append(dst, p...)
 		return true
 	})
@@ -192,7 +176,7 @@ func (c *Capture) appendRuns(r *runs) []byte {
 }
 
 // eachPiece yields the bytes of the runs in r until yield returns false.
-func (c *Capture) eachPiece(r *runs, yield func(Stream, []byte) bool) bool {
+func (c *Capture) eachPiece(r *runs, yield func(executor.Stream, []byte) bool) bool {
 	at := r.at
 	for s, n := range r.all() {
 		for n > 0 {

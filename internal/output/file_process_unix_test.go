@@ -3,7 +3,7 @@
 
 //go:build unix
 
-package spill
+package output
 
 import (
 	"bufio"
@@ -30,10 +30,15 @@ const childSize = 1000
 
 func TestMain(m *testing.M) {
 	what, dir, ok := strings.Cut(os.Getenv(childEnv), ",")
-	if !ok {
+	logDir := os.Getenv(limitEnv)
+	if !ok && logDir == "" {
 		os.Exit(m.Run())
 	}
-	if err := child(what, dir); err != nil {
+	run := func() error { return child(what, dir) }
+	if logDir != "" {
+		run = func() error { return limitedLog(logDir) }
+	}
+	if err := run(); err != nil {
 		fmt.Println(err)
 		os.Exit(1)
 	}

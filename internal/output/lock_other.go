@@ -3,7 +3,7 @@
 
 //go:build !unix && !windows
 
-package spill
+package output
 
 import (
 	"io/fs"

@@ -1,22 +1,7 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package headtail keeps a bounded amount of a command's output.
-//
-// The beginning of an output says what was started, the end says how it
-// failed; what may go is the middle. So a [Buffer] of cap M keeps the first
-// M/2 bytes and the last M - M/2 bytes, counts every byte that fell out, and
-// says so. A [Capture] does that for standard output and standard error at once
-// and also remembers in which order the bytes of the two arrived. A [Limit]
-// chooses how much is kept, and whether both ends or only the beginning.
-//
-// Flow: the owner writes chunks as they are read, and takes a [Snapshot] at any
-// time, or drains.
-//
-// The package has no locks (the owner has one already), does no I/O, never
-// refuses a write and never blocks. It works on bytes: a character may be cut
-// at the edges of a gap, which the reader of the text has to mend.
-package headtail
+package output
 
 import (
 	"bytes"
@@ -42,10 +27,10 @@ type Buffer struct {
 	omitted          uint64
 }
 
-// New returns a Buffer that keeps capBytes bytes: the first capBytes/2 (rounded
+// NewBuffer returns a Buffer that keeps capBytes bytes: the first capBytes/2 (rounded
 // down) and the rest of its budget from the end. Zero and negative caps keep
 // nothing and count everything.
-func New(capBytes int) *Buffer {
+func NewBuffer(capBytes int) *Buffer {
 	b := new(Buffer)
 	b.init(Limit{Bytes: capBytes})
 	return b

@@ -3,7 +3,7 @@
 
 //go:build unix
 
-package outlog
+package output
 
 import (
 	"bytes"
@@ -19,24 +19,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/sallyport-dev/sallyport/internal/spill"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 )
 
 // limitEnv makes this program one that may not write long files, in the folder that
 // the variable names.
 const limitEnv = "SALLYPORT_TEST_OUTLOG"
-
-func TestMain(m *testing.M) {
-	dir := os.Getenv(limitEnv)
-	if dir == "" {
-		os.Exit(m.Run())
-	}
-	if err := limited(dir); err != nil {
-		fmt.Println(err)
-		os.Exit(1)
-	}
-}
 
 // TestFileBreaksOff: from where the file cannot be written, bytes are missing that
 // memory lost, and everything before and after is as it was, with the right numbers.
@@ -50,19 +38,19 @@ func TestFileBreaksOff(t *testing.T) {
 }
 
 // limited makes the ring of a file go around, forbids to write its end, and writes on.
-func limited(dir string) error {
+func limitedLog(dir string) error {
 	const (
 		fileCap = 1 << 20
 		allowed = 700_000
 		before  = 3_000_000
 		size    = 5_000_000
 	)
-	store := &spill.Store{Dir: dir, PerFile: fileCap}
+	store := &Store{Dir: dir, PerFile: fileCap}
 	file, err := store.Create("run")
 	if err != nil {
 		return err
 	}
-	l := New(Config{Retain: 100_000, Spill: file})
+	l := NewLog(Config{Retain: 100_000, Spill: file})
 	l.index.stride = 4 << 20 // no entry lies in what the ring has
 	all := noise(size)
 	for off := 0; off < size; off += 5000 {

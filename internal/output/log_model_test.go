@@ -1,7 +1,7 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package outlog
+package output
 
 import (
 	"bytes"
@@ -15,16 +15,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sallyport-dev/sallyport/executor"
 	"pgregory.net/rapid"
-
-	"github.com/sallyport-dev/sallyport/internal/headtail"
-	"github.com/sallyport-dev/sallyport/internal/spill"
 )
 
 // A model is a Log that keeps everything and knows what the real one must keep.
 type model struct {
 	all    []byte
-	labels []headtail.Stream
+	labels []executor.Stream
 
 	head, tail int // of memory
 	file       bool
@@ -32,7 +30,7 @@ type model struct {
 	flushed    int
 }
 
-func (m *model) write(s headtail.Stream, p []byte) {
+func (m *model) write(s executor.Stream, p []byte) {
 	if lag := min(m.tail, maxLag); m.file && len(p) > 0 && len(m.all)-m.flushed+len(p) > lag {
 		m.flushed = len(m.all)
 		if len(p) > lag {
@@ -97,7 +95,7 @@ func (m *model) checkPiece(t failing, off int, p Piece, block uint64) int {
 // drawn is a Log with its model.
 type drawn struct {
 	log   *Log
-	store *spill.Store
+	store *Store
 	m     *model
 }
 
@@ -108,14 +106,14 @@ func draw(t *rapid.T, dir string) drawn {
 	c := Config{Retain: retain}
 	if rapid.Bool().Draw(t, "file") {
 		n := rapid.IntRange(1, 400).Draw(t, "file cap")
-		d.store = &spill.Store{Dir: filepath.Join(dir, "spill"), PerFile: int64(n)}
+		d.store = &Store{Dir: filepath.Join(dir, "spill"), PerFile: int64(n)}
 		f, err := d.store.Create("run")
 		if err != nil {
 			t.Fatal(err)
 		}
 		c.Spill, d.m.file, d.m.fileCap = f, true, n
 	}
-	d.log = New(c)
+	d.log = NewLog(c)
 	d.log.labels.most = labels
 	d.log.index.stride = 16
 	return d
@@ -175,7 +173,7 @@ func TestLogAgainstModel(t *testing.T) {
 					read(rapid.SampledFrom(readers).Draw(t, "reader"), rapid.IntRange(0, 30).Draw(t, "most"))
 				}
 			default:
-				s := headtail.Stream(rapid.IntRange(0, 1).Draw(t, "stream"))
+				s := executor.Stream(rapid.IntRange(0, 1).Draw(t, "stream"))
 				p := text(len(d.m.all), rapid.IntRange(0, 70).Draw(t, "bytes"))
 				d.log.Write(s, p)
 				d.m.write(s, p)
@@ -334,7 +332,7 @@ func FuzzReaders(f *testing.F) {
 	f.Add(uint8(64), uint16(300), bytes.Repeat([]byte{20, 140, 3, 255}, 40))
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, retain uint8, fileCap uint16, steps []byte) {
-		store := &spill.Store{Dir: filepath.Join(dir, fmt.Sprint(time.Now().UnixNano())), PerFile: int64(fileCap&0xfff) + 1}
+		store := &Store{Dir: filepath.Join(dir, fmt.Sprint(time.Now().UnixNano())), PerFile: int64(fileCap&0xfff) + 1}
 		defer store.Close()
 		file, err := store.Create("run")
 		if err != nil {
@@ -342,7 +340,7 @@ func FuzzReaders(f *testing.F) {
 		}
 		n := max(int(retain), 1)
 		m := &model{head: n / 2, tail: n - n/2, file: true, fileCap: int(store.PerFile)}
-		l := New(Config{Retain: n, Spill: file})
+		l := NewLog(Config{Retain: n, Spill: file})
 		l.labels.most, l.index.stride = 8, 16
 		r, off := l.Reader(0), 0
 		for _, b := range steps {
@@ -353,8 +351,8 @@ func FuzzReaders(f *testing.F) {
 				continue
 			}
 			p := text(len(m.all), int(b&0x7f))
-			l.Write(headtail.Stream(b>>7), p)
-			m.write(headtail.Stream(b>>7), p)
+			l.Write(executor.Stream(b>>7), p)
+			m.write(executor.Stream(b>>7), p)
 		}
 		l.Close()
 		m.close()

@@ -1,9 +1,13 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package headtail
+package output
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/sallyport-dev/sallyport/executor"
+)
 
 const benchChunk = 4096
 
@@ -26,12 +30,12 @@ func BenchmarkCopy(b *testing.B) {
 func BenchmarkCapture(b *testing.B) {
 	chunk, c := make([]byte, benchChunk), NewCapture(DefaultLimit())
 	for range 1024 {
-		c.Write(Stdout, chunk)
+		c.Write(executor.Stdout, chunk)
 	}
 	b.SetBytes(benchChunk)
 	b.ReportAllocs()
 	for b.Loop() {
-		c.Write(Stdout, chunk)
+		c.Write(executor.Stdout, chunk)
 	}
 }
 
@@ -41,7 +45,7 @@ func BenchmarkCaptureAlternating(b *testing.B) {
 	chunk, c := make([]byte, benchChunk), NewCapture(DefaultLimit())
 	b.SetBytes(benchChunk)
 	b.ReportAllocs()
-	s := Stdout
+	s := executor.Stdout
 	for b.Loop() {
 		c.Write(s, chunk)
 		s ^= 1
@@ -54,7 +58,7 @@ func BenchmarkIdle(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		c := NewCapture(DefaultLimit())
-		if c.Total(Stdout) != 0 {
+		if c.Total(executor.Stdout) != 0 {
 			b.Fatal("not empty")
 		}
 	}
@@ -71,7 +75,7 @@ func BenchmarkPush(b *testing.B) {
 	b.Run("push", func(b *testing.B) {
 		b.SetBytes(pushBytes)
 		for b.Loop() {
-			c := New(DefaultBytes)
+			c := NewBuffer(DefaultBytes)
 			for range pushBytes / benchChunk {
 				c.push(chunk)
 			}
@@ -82,7 +86,7 @@ func BenchmarkPush(b *testing.B) {
 		for b.Loop() {
 			c := NewCapture(DefaultLimit())
 			for range pushBytes / benchChunk {
-				c.Write(Stdout, chunk)
+				c.Write(executor.Stdout, chunk)
 			}
 		}
 	})
@@ -113,7 +117,7 @@ func TestPushAllocatesNothing(t *testing.T) {
 		{"two streams byte by byte", 1, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			c, b, s := NewCapture(Limit{Bytes: 64 << 10}), New(64<<10), Stdout
+			c, b, s := NewCapture(Limit{Bytes: 64 << 10}), NewBuffer(64<<10), executor.Stdout
 			push := func() {
 				c.Write(s, chunk[:tt.size])
 				b.push(chunk[:tt.size])

@@ -1,7 +1,7 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package headtail
+package output
 
 import (
 	"bytes"
@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/sallyport-dev/sallyport/executor"
 )
 
 func TestBufferKeepsBothEnds(t *testing.T) {
@@ -38,7 +39,7 @@ func TestBufferKeepsBothEnds(t *testing.T) {
 		{"only empty chunks", 10, []string{"", ""}, "", "", 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			b := New(tt.bytes)
+			b := NewBuffer(tt.bytes)
 			total := 0
 			for _, p := range tt.pushes {
 				total += len(p)
@@ -69,7 +70,7 @@ func TestRender(t *testing.T) {
 		{"empty", "", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			b := New(10)
+			b := NewBuffer(10)
 			b.push([]byte(tt.in))
 			if got := string(b.Snapshot().Render()); got != tt.want {
 				t.Errorf("Render = %q, want %q", got, tt.want)
@@ -122,7 +123,7 @@ func TestLimits(t *testing.T) {
 
 func TestDrain(t *testing.T) {
 	t.Run("empties and keeps the cap", func(t *testing.T) {
-		b := New(10)
+		b := NewBuffer(10)
 		b.push([]byte("0123456789abc"))
 		want := Snapshot{Head: []byte("01234"), Tail: []byte("89abc"), Omitted: 3, Total: 13}
 		if diff := cmp.Diff(want, b.Drain()); diff != "" {
@@ -137,7 +138,7 @@ func TestDrain(t *testing.T) {
 		}
 	})
 	t.Run("what was handed out does not change", func(t *testing.T) {
-		b := New(4)
+		b := NewBuffer(4)
 		b.push([]byte("abcd"))
 		s := b.Drain()
 		b.push([]byte("WXYZ"))
@@ -159,7 +160,7 @@ func TestDrain(t *testing.T) {
 		}
 	})
 	t.Run("collecting drained parts equals one buffer", func(t *testing.T) {
-		part, whole, sum := New(1<<20), New(1<<20), New(1<<20)
+		part, whole, sum := NewBuffer(1<<20), NewBuffer(1<<20), NewBuffer(1<<20)
 		for _, c := range []string{"a", "b", "c"} {
 			chunk := bytes.Repeat([]byte(c), 1<<20)
 			whole.push(chunk)
@@ -172,7 +173,7 @@ func TestDrain(t *testing.T) {
 		}
 	})
 	t.Run("omitted counts survive", func(t *testing.T) {
-		part, sum := New(4), New(100)
+		part, sum := NewBuffer(4), NewBuffer(100)
 		for range 3 {
 			part.push([]byte("0123456789"))
 			sum.Append(part.Drain())
@@ -184,7 +185,7 @@ func TestDrain(t *testing.T) {
 }
 
 func TestCountsSaturate(t *testing.T) {
-	b := New(2)
+	b := NewBuffer(2)
 	b.Append(Snapshot{Omitted: math.MaxUint64})
 	b.push([]byte("abc"))
 	if b.Omitted() != math.MaxUint64 || b.Total() != math.MaxUint64 {
@@ -201,12 +202,12 @@ func TestZeroBufferCounts(t *testing.T) {
 }
 
 func TestMemoryFollowsData(t *testing.T) {
-	b := New(1 << 30)
+	b := NewBuffer(1 << 30)
 	b.push(make([]byte, 10))
 	if c := cap(b.head) + cap(b.tail); c > firstGrow {
 		t.Errorf("10 bytes in a buffer of 1 GiB hold %d bytes of memory", c)
 	}
-	small := New(1000)
+	small := NewBuffer(1000)
 	for range 5000 {
 		small.push([]byte("x"))
 	}
@@ -216,14 +217,14 @@ func TestMemoryFollowsData(t *testing.T) {
 }
 
 func TestWriteDoesNotAllocate(t *testing.T) {
-	b := New(64 << 10)
+	b := NewBuffer(64 << 10)
 	c := NewCapture(Limit{Bytes: 64 << 10})
 	chunk := make([]byte, 4096)
 	write := func() {
 		b.push(chunk)
 		b.push(chunk[:7])
-		c.Write(Stdout, chunk)
-		c.Write(Stderr, chunk[:7])
+		c.Write(executor.Stdout, chunk)
+		c.Write(executor.Stderr, chunk[:7])
 	}
 	for range 2000 {
 		write()

@@ -1,7 +1,7 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package outlog
+package output
 
 import (
 	"bytes"
@@ -19,21 +19,19 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sallyport-dev/sallyport/executor"
 	"go.uber.org/goleak"
-
-	"github.com/sallyport-dev/sallyport/internal/headtail"
-	"github.com/sallyport-dev/sallyport/internal/spill"
 )
 
 const (
-	stdout = headtail.Stdout
-	stderr = headtail.Stderr
+	stdout = executor.Stdout
+	stderr = executor.Stderr
 )
 
 // newFile returns a file of the given cap, 0 being the usual one.
-func newFile(t testing.TB, perFile int64) *spill.File {
+func newFile(t testing.TB, perFile int64) *File {
 	t.Helper()
-	s := &spill.Store{Dir: filepath.Join(t.TempDir(), "spill"), PerFile: perFile}
+	s := &Store{Dir: filepath.Join(t.TempDir(), "spill"), PerFile: perFile}
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
@@ -83,7 +81,7 @@ func noise(n int) []byte {
 func TestBurst(t *testing.T) {
 	const size = 30_000_000
 	all := noise(size)
-	l := New(Config{Spill: newFile(t, 0)})
+	l := NewLog(Config{Spill: newFile(t, 0)})
 	var wg sync.WaitGroup
 	read := func(from int) {
 		wg.Go(func() {
@@ -115,7 +113,7 @@ func TestBurst(t *testing.T) {
 func TestStuckReader(t *testing.T) {
 	const size = 8 << 20
 	all := noise(size)
-	l := New(Config{Retain: 64 << 10, Spill: newFile(t, 1<<20)})
+	l := NewLog(Config{Retain: 64 << 10, Spill: newFile(t, 1<<20)})
 	stuck := l.Reader(0)
 	var wg sync.WaitGroup
 	for range 8 {
@@ -180,7 +178,7 @@ func checkTrue(t *testing.T, lines []Line, all []byte) {
 func TestNextWaits(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	synctest.Test(t, func(t *testing.T) {
-		l := New(Config{})
+		l := NewLog(Config{})
 		r := l.Reader(2)
 		var got []string
 		done := make(chan error)
@@ -197,7 +195,7 @@ func TestNextWaits(t *testing.T) {
 		for _, s := range []string{"a", "bc", "def"} {
 			synctest.Wait()
 			<-time.After(time.Second) // of the test's own clock
-			l.Write(headtail.Stream(len(s)-1), []byte(s))
+			l.Write(executor.Stream(len(s)-1), []byte(s))
 		}
 		synctest.Wait()
 		if want := []string{"stderr:c", "stdout:def"}; fmt.Sprint(got) != fmt.Sprint(want) {
@@ -222,7 +220,7 @@ func TestNextWaits(t *testing.T) {
 
 func TestNextIsCanceled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := New(Config{})
+		l := NewLog(Config{})
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() {
@@ -242,7 +240,7 @@ func TestNextIsCanceled(t *testing.T) {
 }
 
 func TestChanged(t *testing.T) {
-	l := New(Config{})
+	l := NewLog(Config{})
 	closed := func(c <-chan struct{}) bool {
 		select {
 		case <-c:
@@ -275,7 +273,7 @@ func TestFewBytesCostLittle(t *testing.T) {
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	for i := range keep {
-		keep[i] = New(Config{})
+		keep[i] = NewLog(Config{})
 		keep[i].Write(stdout, []byte("$ "))
 	}
 	runtime.GC()
@@ -301,7 +299,7 @@ func TestLinesOfLongOutput(t *testing.T) {
 	const size = 40 << 20
 	all := noise(size)
 	file := newFile(t, 8<<20)
-	l := New(Config{Spill: file})
+	l := NewLog(Config{Spill: file})
 	for off := 0; off < size; off += 64 << 10 {
 		l.Write(stdout, all[off:off+64<<10])
 	}
@@ -344,7 +342,7 @@ func TestLinesOfLongOutput(t *testing.T) {
 	if err := file.Remove(); err != nil {
 		t.Fatal(err)
 	}
-	if missing := l.Missing(); missing != size-headtail.DefaultBytes {
+	if missing := l.Missing(); missing != size-DefaultBytes {
 		t.Errorf("%d missing without the file", missing)
 	}
 	check(total-3, 0)
@@ -354,7 +352,7 @@ func TestLinesOfLongOutput(t *testing.T) {
 }
 
 func TestLongLines(t *testing.T) {
-	l := New(Config{Spill: newFile(t, 0)})
+	l := NewLog(Config{Spill: newFile(t, 0)})
 	long := strings.Repeat("x", 100_000)
 	l.Write(stdout, []byte("first\n"+long[:MaxPiece-1]+"needle"+long+"\nlast needle\r\n"+"needle at the end"))
 	lines, more := l.Lines(2, 3)
@@ -384,7 +382,7 @@ func TestLongLines(t *testing.T) {
 	if _, err := l.Search(ctx, regexp.MustCompile(`.`), 2); !errors.Is(err, context.Canceled) {
 		t.Errorf("canceled: %v", err)
 	}
-	empty := New(Config{Spill: newFile(t, 0)})
+	empty := NewLog(Config{Spill: newFile(t, 0)})
 	empty.Write(stdout, bytes.Repeat(newline, 1<<20))
 	lines, more = empty.Lines(0, 0)
 	if n := len(lines); !more || n != maxLines/lineCost || lines[n-1].Number != n {
@@ -395,9 +393,9 @@ func TestLongLines(t *testing.T) {
 // TestManyRuns: two streams that take turns more often than can be remembered.
 func TestManyRuns(t *testing.T) {
 	const size = 12 << 20
-	l := New(Config{Spill: newFile(t, 4<<20)})
+	l := NewLog(Config{Spill: newFile(t, 4<<20)})
 	all := noise(size)
-	m := &model{head: headtail.DefaultBytes / 2, tail: headtail.DefaultBytes / 2, file: true, fileCap: 4 << 20}
+	m := &model{head: DefaultBytes / 2, tail: DefaultBytes / 2, file: true, fileCap: 4 << 20}
 	s := stdout
 	for off := 0; off < size; {
 		n := min(size-off, 40+off%300)

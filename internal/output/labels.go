@@ -1,14 +1,13 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package outlog
+package output
 
 import (
 	"math"
 	"slices"
 
-	"github.com/sallyport-dev/sallyport/internal/headtail"
-	"github.com/sallyport-dev/sallyport/internal/spill"
+	"github.com/sallyport-dev/sallyport/executor"
 )
 
 // maxLabels bounds how many runs of the two streams are remembered for the bytes that
@@ -28,7 +27,7 @@ type labels struct {
 
 // add notes that the bytes from..to, which come next, are of the stream. The file
 // tells which bytes nobody can read any more.
-func (l *labels) add(from, to uint64, s headtail.Stream, file *spill.File) {
+func (l *labels) add(from, to uint64, s executor.Stream, file *File) {
 	l.put(from, to, s)
 	if len(l.runs) <= l.most {
 		return
@@ -40,7 +39,7 @@ func (l *labels) add(from, to uint64, s headtail.Stream, file *spill.File) {
 	}
 }
 
-func (l *labels) put(from, to uint64, s headtail.Stream) {
+func (l *labels) put(from, to uint64, s executor.Stream) {
 	n := len(l.runs)
 	fixed := n == 0 || from == l.edge
 	if l.block > 1 && !fixed {
@@ -52,7 +51,7 @@ func (l *labels) put(from, to uint64, s headtail.Stream) {
 }
 
 // trim forgets the runs that lie in the gap of the file.
-func (l *labels) trim(file *spill.File) {
+func (l *labels) trim(file *File) {
 	head, tail, _ := file.Kept()
 	if tail <= head {
 		return
@@ -84,20 +83,20 @@ func (l *labels) coarsen(end uint64) {
 		if i+1 < len(old) {
 			to = old[i+1] >> 1
 		}
-		l.put(r>>1, to, headtail.Stream(r&1))
+		l.put(r>>1, to, executor.Stream(r&1))
 	}
 }
 
 // find returns the stream of a byte, where its run ends, and whether runs were joined
 // so that the answer holds for the first byte of the block alone.
-func (l *labels) find(off uint64) (s headtail.Stream, end uint64, joined bool) {
+func (l *labels) find(off uint64) (s executor.Stream, end uint64, joined bool) {
 	i, _ := slices.BinarySearch(l.runs, (off+1)<<1)
 	end = math.MaxUint64
 	if i < len(l.runs) {
 		end = l.runs[i] >> 1
 	}
 	if i > 0 {
-		s = headtail.Stream(l.runs[i-1] & 1)
+		s = executor.Stream(l.runs[i-1] & 1)
 	}
 	return s, end, l.block > 1
 }

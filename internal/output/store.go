@@ -1,26 +1,7 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package spill keeps output that is too long for memory in files of bounded size.
-//
-// A [Store] is a folder of such files, a [File] is the output of one process. Flow: the
-// owner creates a file, appends to it, ends it, reads any part of it at any time, and
-// removes it. A file of cap N keeps the first N/2 bytes and, as a ring, the last
-// N - N/2: where a byte stands is a function of its offset, so nothing is ever moved.
-// What fell out, or could not be written, is known by its offsets.
-//
-// Several processes may use one folder. The size of a file says how much of the common
-// limit it has taken, and it is enlarged before it is counted, so that no lock is
-// needed for that. A lock on each file says whether it is being written (exclusive),
-// has ended (shared), or was left by a process that crashed (none). Files that were
-// left go when the next process creates its first one; ended ones go, oldest first,
-// when there is no room for what is being written. A reader of such a file finds its
-// bytes missing, never wrong.
-//
-// The package forces nothing to the disk and never waits for another process's output.
-// It follows no symbolic link and touches nothing but regular files in its folder. A
-// file does not outlive its owner: it is memory on a disk and no archive.
-package spill
+package output
 
 import (
 	"cmp"

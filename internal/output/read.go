@@ -1,7 +1,7 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package outlog
+package output
 
 import (
 	"bytes"
@@ -10,14 +10,14 @@ import (
 	"io"
 	"slices"
 
-	"github.com/sallyport-dev/sallyport/internal/headtail"
+	"github.com/sallyport-dev/sallyport/executor"
 )
 
 // A Piece is a part of the output that belongs to one stream. The zero Piece is empty.
 type Piece struct {
 	Offset  uint64 // of the first byte of Data
 	Missing uint64 // how many bytes before Data nobody can have any more
-	Stream  headtail.Stream
+	Stream  executor.Stream
 	// Joined says that the order of the streams is known only roughly here, because
 	// they took turns very often: Data may hold bytes of both. The output is then
 	// divided into blocks, of at most 32 KiB for a file of 64 MiB, and Stream is that of
@@ -96,7 +96,7 @@ type place struct {
 	size   uint64 // of the output
 	data   []byte // the bytes in memory from this one on, of one stream; valid under the lock
 	tail   uint64 // without data: the next offset that is in memory
-	stream headtail.Stream
+	stream executor.Stream
 	end    uint64 // without data: where the stream may change
 	joined bool
 }
