@@ -70,8 +70,7 @@ func rows() []row {
 }
 
 func rowShellTool(t *testing.T, r *Runner) {
-	c := sh("head -c 1179648 /dev/zero | tr '\\0' x")
-	c.Limits = ShellToolLimits()
+	c := CodexShell(sh("head -c 1179648 /dev/zero | tr '\\0' x"))
 	res := run(t, r, c)
 	if n := len(res.Stdout.Bytes()); n != 1<<20 || res.Stdout.Total != 1179648 || res.Stdout.Omitted != 128<<10 {
 		t.Errorf("%d bytes kept, %d in all, %d omitted", n, res.Stdout.Total, res.Stdout.Omitted)
@@ -80,16 +79,15 @@ func rowShellTool(t *testing.T, r *Runner) {
 
 func rowFullBuffer(t *testing.T, r *Runner) {
 	c := sh("sleep 0.05; head -c 3000000 /dev/zero")
-	c.Limits, c.Timeout = FullBufferLimits(), time.Millisecond
-	res := run(t, r, c)
+	c.Timeout = time.Millisecond
+	res := run(t, r, CodexFullBuffer(c))
 	if n := len(res.Stdout.Bytes()); n != 3_000_000 || res.TimedOut {
 		t.Errorf("%d bytes kept, timed out %v", n, res.TimedOut)
 	}
 }
 
 func rowFullBufferHeld(t *testing.T, r *Runner) {
-	c := sh("printf hello; sleep 60 &")
-	c.Limits = FullBufferLimits()
+	c := CodexFullBuffer(sh("printf hello; sleep 60 &"))
 	res := run(t, r, c) // far sooner than the sleep ends
 	if res.Stdout.String() != "hello" || res.TimedOut {
 		t.Errorf("%q after %v, timed out %v", res.Stdout, res.Duration, res.TimedOut)
@@ -195,22 +193,20 @@ type writerFunc func(p []byte) (int, error)
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 func rowSeed(t *testing.T, r *Runner) {
-	many := sh("seq 1 1000; seq 1 300 >&2")
-	many.Limits = SeedLimits()
+	many := CodexExec(sh("seq 1 1000; seq 1 300 >&2"))
 	res := run(t, r, many)
 	if out, errs := lineCount(res.Stdout), lineCount(res.Stderr); out != 256 || errs != 256 {
 		t.Errorf("%d and %d lines kept, want 256 of each", out, errs)
 	}
-	long := sh("head -c 20000 /dev/zero")
-	long.Limits = SeedLimits()
+	long := CodexExec(sh("head -c 20000 /dev/zero"))
 	if n := len(run(t, r, long).Stdout.Bytes()); n != 10_240 {
 		t.Errorf("%d bytes kept, want 10240", n)
 	}
-	if d := SeedLimits().timeout(0); d != 10*time.Second {
-		t.Errorf("the time-out is %v", d)
+	if d := long.Timeout; d != 10*time.Second {
+		t.Errorf("the time limit is %v, want 10s", d)
 	}
-	if d := SeedLimits().timeout(time.Second); d != time.Second {
-		t.Errorf("the time-out that was asked for became %v", d)
+	if d := CodexExec(&Cmd{Timeout: time.Second}).Timeout; d != time.Second {
+		t.Errorf("the time limit that was asked for became %v", d)
 	}
 }
 

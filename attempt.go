@@ -32,78 +32,67 @@ type attempt struct {
 	denials  []sandbox.Denial
 
 	mu    sync.Mutex
-	cause End // why it was stopped, by whoever was first; empty when it was not
+	cause End // why it was stopped first; empty when it was not
 }
 
-// try runs the command once under a policy and follows it to its end. Without an
-// attempt the error says why there is no process. With one, it says that the run
-// was cut short or that the end of the process is not known.
-func (t *task) try(ctx context.Context, policy sandbox.Policy) (*attempt, error) {
-	a, err := t.begin(ctx, policy)
-	if err != nil {
-		return nil, err
-	}
-	return a, t.follow(ctx, a)
-}
-
-// begin starts the command once under a policy. An error says why there is no process.
-func (t *task) begin(ctx context.Context, policy sandbox.Policy) (*attempt, error) {
-	t.tries++
+// begin starts the command under a policy. An error says why there is no process.
+func (x *execution) begin(ctx context.Context, policy sandbox.Policy) (*attempt, error) {
+	x.attempts++
 	a := &attempt{policy: policy}
-	a.ear = t.newEar(func() { a.stop(EndOutput) })
+	a.ear = x.newEar(func() { a.stop(EndOutput) })
 	spec := &executor.Spec{
-		Run: t.id, Attempt: t.tries,
-		Args: t.args, Arg0: t.cmd.Arg0, Dir: t.dir, Env: t.env,
-		Policy: policy, Allow: t.cmd.Allow, Level: t.cmd.Level, Tmp: t.cmd.Tmp, NoCaches: t.cmd.NoCaches, NoObserver: t.cmd.NoObserver,
-		Stdout: t.direct(executor.Stdout), Stderr: t.direct(executor.Stderr),
-		Resources: t.cmd.Resources,
-		Output:    a.ear.hear, Grace: t.cmd.Grace, Ready: t.cmd.Ready,
+		Run: x.id, Attempt: x.attempts,
+		Args: x.args, Arg0: x.cmd.Arg0, Dir: x.dir, Env: x.env,
+		Policy: policy, Allow: x.cmd.Allow, Level: x.cmd.Level, Tmp: x.cmd.Tmp, NoCaches: x.cmd.NoCaches, NoObserver: x.cmd.NoObserver,
+		Stdout: x.direct(executor.Stdout), Stderr: x.direct(executor.Stderr),
+		Resources: x.cmd.Resources,
+		Output:    a.ear.hear, Grace: x.cmd.Grace, Ready: x.cmd.Ready,
 	}
-	input := t.input(spec)
+	input := x.input(spec)
 
 	a.start = time.Now()
-	p, err := t.runner.executor().Start(ctx, spec)
+	p, err := x.runner.executor().Start(ctx, spec)
 	if err != nil {
 		a.ear.close()
 		return nil, noSandbox(err)
 	}
 	a.began(p)
-	t.emit(event.Started{Sandbox: wireSandbox(policy, p.Sandbox()), Withheld: t.withheld})
+	x.emit(event.Started{Sandbox: sandboxOf(policy, p.Sandbox()), Withheld: x.withheld})
 	if input != nil {
 		go feed(p, input)
 	}
 	return a, nil
 }
 
-// follow follows an attempt to its end. The error says that the run was cut short or
+// follow waits for the end of an attempt. The error says that the run was cut short or
 // that the end of the process is not known.
-func (t *task) follow(ctx context.Context, a *attempt) error {
-	release := a.watch(ctx, t.limits.timeout(t.cmd.Timeout), t.cmd)
-	// What waits keeps its stack for as long as the command lives, so the large part is
-	// a function of its own.
+func (x *execution) follow(ctx context.Context, a *attempt) error {
+	release := a.watch(ctx, x.cmd)
+	// The goroutine keeps its stack for as long as the command lives, so the large part
+	// is a function of its own.
 	var err error
 	a.exit, err = a.process.Wait()
 	release()
-	return t.followed(ctx, a, err)
+	return x.followed(ctx, a, err)
 }
 
-// followed tells the end of an attempt, of which its Wait has returned err.
-func (t *task) followed(ctx context.Context, a *attempt, err error) error {
+// followed records and reports the end of an attempt whose Wait returned err.
+func (x *execution) followed(ctx context.Context, a *attempt, err error) error {
 	a.duration = time.Since(a.start)
 	a.ear.close()
 	a.kept = a.ear.kept.Snapshot()
 	a.end = a.ending()
-	a.denials = t.denied(a)
+	a.denials = x.denied(a)
 	for _, q := range a.exit.Quarantined {
-		t.emit(event.Quarantined{Quarantined: q})
+		x.emit(event.Quarantined{Quarantined: q})
 	}
 	for _, d := range a.denials {
-		t.emit(event.Denied{Denial: d})
+		x.emit(event.Denied{Denial: d})
 	}
 	if len(a.exit.Survivors) > 0 {
-		t.emit(event.Survived{Survivors: a.exit.Survivors, By: a.exit.SurvivorsBy})
+		x.emit(event.Survived{Survivors: a.exit.Survivors, By: a.exit.SurvivorsBy})
 	}
-	t.emit(event.Exited{Code: a.exit.Code, Signal: a.exit.Signal, Survivors: a.exit.Survivors, Duration: a.duration})
+	x.emit(event.Exited{Code: a.exit.Code, Signal: a.exit.Signal, Survivors: a.exit.Survivors, Duration: a.duration})
 	switch {
 	case errors.Is(noSandbox(err), ErrNoSandbox):
 		a.end = EndUnavailable // the sandbox could not be built; the command did not run
@@ -114,8 +103,8 @@ func (t *task) followed(ctx context.Context, a *attempt, err error) error {
 	case a.exit.Broken != nil:
 		a.end = EndFailed
 		return fmt.Errorf("sallyport: the sandbox did not hold: %w", a.exit.Broken)
-	case a.end == EndCanceled && t.session && ctx.Err() == nil && a.asked() == EndCanceled:
-		return nil // whoever has the session has ended it
+	case a.end == EndCanceled && x.session && ctx.Err() == nil && a.asked() == EndCanceled:
+		return nil // the session was terminated by its owner
 	case a.end == EndCanceled:
 		return canceled(ctx)
 	case a.end == EndFailed:
@@ -125,13 +114,13 @@ func (t *task) followed(ctx context.Context, a *attempt, err error) error {
 }
 
 // input gives a Spec its standard input, and returns what has to be copied there.
-func (t *task) input(spec *executor.Spec) io.Reader {
-	input := t.cmd.Stdin
+func (x *execution) input(spec *executor.Spec) io.Reader {
+	input := x.cmd.Stdin
 	f, isFile := input.(*os.File)
-	if t.cmd.TTY != nil {
-		spec.TTY = t.cmd.TTY
-		if t.session {
-			return nil // it is typed by whoever has the session
+	if x.cmd.TTY != nil {
+		spec.TTY = x.cmd.TTY
+		if x.session {
+			return nil // the session's owner types it
 		}
 		if input == nil || isFile && f == nil {
 			return strings.NewReader("") // the null device: it ends at once
@@ -141,20 +130,20 @@ func (t *task) input(spec *executor.Spec) io.Reader {
 	if isFile {
 		spec.Stdin, input = f, nil // a nil file is the null device, too
 	}
-	spec.PipeStdin = input != nil || t.pipe
+	spec.PipeStdin = input != nil || x.pipe
 	return input
 }
 
-// direct returns the writer of a stream if it is a file, which the command then gets
-// itself, unless a terminal takes its place or what goes there has to be counted.
-func (t *task) direct(s executor.Stream) *os.File {
+// direct returns the writer of a stream if it is a file that the command gets itself: not
+// where a terminal takes its place or the output has to be counted.
+func (x *execution) direct(s executor.Stream) *os.File {
 	switch {
-	case t.cmd.TTY != nil && s == executor.Stdout, t.cmd.Resources.Output > 0:
+	case x.cmd.TTY != nil && s == executor.Stdout, x.cmd.Resources.Output > 0:
 		return nil
 	case s == executor.Stdout:
-		return asFile(t.cmd.Stdout)
+		return asFile(x.cmd.Stdout)
 	}
-	return asFile(t.cmd.Stderr)
+	return asFile(x.cmd.Stderr)
 }
 
 // asFile returns w if it is a file.
@@ -163,9 +152,8 @@ func asFile(w io.Writer) *os.File {
 	return f
 }
 
-// feed copies a reader to standard input. A command that does not read to the end
-// is no error. It ends when the command has ended, unless the reader is blocked:
-// then it ends when Read returns.
+// feed copies a reader to standard input. A command that does not read all of it is no
+// error. It returns when the command has ended, or when a blocked Read returns.
 func feed(p executor.Process, input io.Reader) {
 	_, _ = io.Copy(writeOnly{p}, input)
 	_ = p.CloseInput()
@@ -176,14 +164,13 @@ type writeOnly struct{ p executor.Process }
 
 func (w writeOnly) Write(b []byte) (int, error) { return w.p.Write(b) }
 
-// watch stops the process when ctx ends or the time is up, and hands signals and sizes
-// on.
-// The returned function ends the watch; it must be called once.
-func (a *attempt) watch(ctx context.Context, timeout time.Duration, c *Cmd) (release func()) {
+// watch stops the process when ctx ends or the time limit is exceeded, and forwards
+// signals and sizes. The returned function ends that; it must be called once.
+func (a *attempt) watch(ctx context.Context, c *Cmd) (release func()) {
 	detach := context.AfterFunc(ctx, func() { a.stop(EndCanceled) })
 	var timer *time.Timer
-	if timeout > 0 {
-		timer = time.AfterFunc(timeout, func() {
+	if c.Timeout > 0 {
+		timer = time.AfterFunc(c.Timeout, func() {
 			if ctx.Err() != nil {
 				a.stop(EndCanceled) // a cancellation that is there wins a tie
 				return
@@ -215,8 +202,8 @@ func (a *attempt) watch(ctx context.Context, timeout time.Duration, c *Cmd) (rel
 	}
 }
 
-// forward hands what comes to f until the command is over. That f can come too late
-// is no error.
+// forward calls f with each value until the command is over. Calling it too late is no
+// error.
 func forward[T any](from <-chan T, over <-chan struct{}, f func(T)) {
 	for {
 		select {
@@ -231,7 +218,7 @@ func forward[T any](from <-chan T, over <-chan struct{}, f func(T)) {
 	}
 }
 
-// began notes the process, which may have printed too much by now.
+// began sets the process, which may have exceeded its output limit by now.
 func (a *attempt) began(p executor.Process) {
 	a.mu.Lock()
 	a.process = p
@@ -255,7 +242,7 @@ func (a *attempt) stop(why End) {
 	}
 }
 
-// ending says how the process ended. A stop that came too late was none.
+// ending says how the process ended. A stop that came after its end does not count.
 func (a *attempt) ending() End {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -293,11 +280,4 @@ func canceled(ctx context.Context) error {
 		return fmt.Errorf("sallyport: canceled: %w", ErrClosed)
 	}
 	return fmt.Errorf("sallyport: canceled: %w", cause)
-}
-
-// wireSandbox is what events and reports say about the sandbox of an attempt.
-func wireSandbox(p sandbox.Policy, s executor.Sandbox) event.Sandbox {
-	return event.Sandbox{
-		Mode: p.Name(), Mechanism: s.Mechanism, Network: p.Network().String(), Level: s.Level, Observed: s.Observed, Weaker: s.Weaker,
-	}
 }

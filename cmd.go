@@ -68,14 +68,14 @@ type Cmd struct {
 	// be prepared is prepared meanwhile. The end of the context ends the wait.
 	Ready <-chan struct{}
 
-	// Timeout ends the command; 0 means never, unless Limits has a time-out.
+	// Timeout is how long the command may run; 0 means without a limit.
 	Timeout time.Duration
 	// Grace is the time between asking the command's tree to end and killing
 	// it; 0 means 2 seconds, negative none.
 	Grace time.Duration
-	// Limits bounds what the Result keeps; the zero value keeps the first and the
-	// last half MiB of each stream and counts the rest.
-	Limits Limits
+	// Retention says how much of the output the Result keeps; the zero value keeps the
+	// first and the last half MiB of each stream and counts the rest.
+	Retention Retention
 
 	// Resources bounds what the command and everything that it starts may use; the
 	// zero value bounds nothing. See [AgentResources]. With a limit on output all of

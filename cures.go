@@ -16,23 +16,23 @@ import (
 
 // denied returns what an attempt was kept from, each with its rule and its grant.
 // Where nobody observed, and only there, it may be a guess.
-func (t *task) denied(a *attempt) []sandbox.Denial {
+func (x *execution) denied(a *attempt) []sandbox.Denial {
 	ds := slices.Clone(a.exit.Denials)
 	if len(ds) == 0 && !a.exit.Sandbox.Observed {
 		ds = guessDenials(&Result{
-			ExitCode: a.code(), Dir: t.dir, Stdout: newOutput(a.kept.Stdout), Stderr: newOutput(a.kept.Stderr),
-		}, a.policy, t.host.OS)
+			ExitCode: a.code(), Dir: x.dir, Stdout: newOutput(a.kept.Stdout), Stderr: newOutput(a.kept.Stderr),
+		}, a.policy, x.host.OS)
 	}
 	if len(ds) == 0 {
 		return ds
 	}
 	c := &curing{
-		policy: a.policy, dir: t.dir, env: t.env, home: homeOf(t.env),
+		policy: a.policy, dir: x.dir, env: x.env, home: homeOf(x.env),
 		// Seatbelt has no named grants.
 		named:  a.policy.Mode() == sandbox.Managed && a.exit.Sandbox.Level != "seatbelt",
-		caches: !t.cmd.NoCaches,
+		caches: !x.cmd.NoCaches,
 	}
-	if t.host.Local {
+	if x.host.Local {
 		c.exists, c.real = exists, realPath
 	}
 	c.finish(ds)

@@ -255,7 +255,7 @@ func TestDeniedEvents(t *testing.T) {
 			if got := strings.Join(heard, " "); got != test.want {
 				t.Errorf("events %q, want %q", got, test.want)
 			}
-			about := res.Report()
+			about := res
 			if len(res.Denials()) != test.denials || about.DenialsOmitted != test.omitted || about.Sandbox.Observed != test.observed {
 				t.Errorf("%+v", about)
 			}

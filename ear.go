@@ -22,7 +22,7 @@ const maxPieces = 10_000
 // An ear hears the output of an attempt: it keeps what the limits allow, hands
 // everything to the writers of the Cmd, and pieces of it to the events.
 type ear struct {
-	task    *task
+	task    *execution
 	kept    keeper
 	relays  [2]*relay // by stream; nil where nobody listens, the same for one writer
 	streams [2]deltas
@@ -50,18 +50,18 @@ type deltas struct {
 }
 
 // newEar returns an ear that calls over when the output passes its limit.
-func (t *task) newEar(over func()) *ear {
-	e := &ear{task: t, kept: t.kept, most: t.cmd.Resources.Output, over: over}
+func (x *execution) newEar(over func()) *ear {
+	e := &ear{task: x, kept: x.kept, most: x.cmd.Resources.Output, over: over}
 	if e.kept == nil {
-		e.kept = t.limits.capture()
+		e.kept = x.cmd.Retention.capture()
 	}
-	for i, w := range []io.Writer{t.cmd.Stdout, t.cmd.Stderr} {
+	for i, w := range []io.Writer{x.cmd.Stdout, x.cmd.Stderr} {
 		f, isFile := w.(*os.File)
-		if w == nil || isFile && (f == nil || t.direct(executor.Stream(i)) != nil) {
+		if w == nil || isFile && (f == nil || x.direct(executor.Stream(i)) != nil) {
 			continue
 		}
 		e.files[i] = isFile
-		if i == 1 && e.relays[0] != nil && same(w, t.cmd.Stdout) {
+		if i == 1 && e.relays[0] != nil && same(w, x.cmd.Stdout) {
 			e.relays[1] = e.relays[0] // so that it gets one call at a time, in order
 			continue
 		}
@@ -139,7 +139,7 @@ func (e *ear) hand(s executor.Stream, p []byte) {
 	}
 	d.offset += uint64(len(p))
 	if d.number < maxPieces {
-		switch e.task.runner.events.output(e.task.id, e.task.tries, out) {
+		switch e.task.runner.events.output(e.task.id, e.task.attempts, out) {
 		case taken:
 			d.number++
 			d.lostEvents, d.lostBytes = 0, 0

@@ -305,10 +305,10 @@ func TestResultJSON(t *testing.T) {
 	const want = `{"type":"result","argv":["sh","x"],"cwd":"/w","exit_code":1,"signal":0,"timed_out":false,"end":"exited",` +
 		`"duration_ms":12,"stdout":"a\ufffdb \u0026 \u003cc\u003e\n","stderr":"touch: cannot touch '/etc/x': Read-only file system\n",` +
 		`"output":"a\ufffdb \u0026 \u003cc\u003e\ntouch: cannot touch '/etc/x': Read-only file system\n",` +
-		`"stdout_bytes":10,"stderr_bytes":52,"omitted_bytes":0,` +
-		`"sandbox":{"mode":"read-only","mechanism":["userns"],"network":"none","level":"native","observed":false},"attempts":1,` +
+		`"stdout_bytes":10,"stderr_bytes":52,"omitted_bytes":0,"stdout_base64":"Yf9iICYgPGM+Cg==",` +
+		`"sandbox":{"mode":"read-only","network":"none","level":"native","mechanism":["userns"],"observed":false},"attempts":1,` +
 		`"denials":[{"op":"write","path":"/etc/x","addr":"","errno":"EROFS","source":"guessed","pid":0,"program":"","rule":"/=read","grant":"--rw /etc/x","count":1}],` +
-		`"survivors":0,"withheld":["A_KEY"],"stdout_base64":"Yf9iICYgPGM+Cg==","run":"r1"}`
+		`"survivors":0,"withheld":["A_KEY"],"run":"r1"}`
 	if string(got) != strings.ReplaceAll(want, `\ufffd`, "\ufffd") {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

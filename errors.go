@@ -32,14 +32,19 @@ type StartError = executor.StartError
 // A DirError is a working directory that cannot be used.
 type DirError = executor.DirError
 
-// A CmdError is a Cmd that means nothing.
+// A CmdError reports an invalid Cmd.
 type CmdError struct {
-	Field  string // of Cmd
-	Reason string // a clause, with the mend
+	Field  string // of Cmd; empty for the Cmd as a whole
+	Reason string // a clause, with the fix
 }
 
 // Error returns one sentence that names the field.
-func (e *CmdError) Error() string { return "sallyport: Cmd." + e.Field + ": " + e.Reason }
+func (e *CmdError) Error() string {
+	if e.Field == "" {
+		return "sallyport: Cmd: " + e.Reason
+	}
+	return "sallyport: Cmd." + e.Field + ": " + e.Reason
+}
 
 // An ExitError is a command that ended with another exit code than 0, for
 // those who want package os/exec's habit; see [Result.Err].

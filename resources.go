@@ -42,9 +42,9 @@ func endOfLimit(limit string) End {
 	return EndFailed
 }
 
-// held adds to what the executor held what the Runner did.
-func (t *task) held(a *attempt) []executor.Enforced {
-	most := t.cmd.Resources.Output
+// enforced adds to what the executor held what the Runner did.
+func (x *execution) enforced(a *attempt) []executor.Enforced {
+	most := x.cmd.Resources.Output
 	if most == 0 {
 		return a.exit.Limits
 	}

@@ -11,77 +11,107 @@ import (
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-// Run runs a command to its end and returns what happened. A command that ran is
-// a Result, whatever its exit code; an error means that it did not run, or that
-// its end is not known. Both are returned when the run was cut short: by the end
-// of ctx (the error wraps its cause) or by Close ([ErrClosed]). The command's
-// whole tree is then ended as by a time-out, and the Result is what is known.
+// Run runs a command to its end and returns what happened. A command that ran has a
+// Result, whatever its exit code; an error means that it did not run, or that its end
+// is not known. Both are returned when the run was cut short: by the end of ctx (the
+// error wraps its cause) or by Close ([ErrClosed]). The command's process tree is then
+// ended as after a timeout, and the Result is what is known.
 //
-// Run returns when nothing of the command is left: neither a process, nor a
-// goroutine that serves it, except one that is blocked in a Read of Cmd.Stdin or
-// in a Write of a writer that gives no sign of life.
+// Run returns when nothing of the command is left: neither a process, nor a goroutine
+// that serves it, except one that is blocked in a Read of Cmd.Stdin or in a Write of a
+// writer that makes no progress.
 func (r *Runner) Run(ctx context.Context, c *Cmd) (*Result, error) {
 	ctx, leave, err := r.enter(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-
-	t, err := r.newTask(ctx, c)
+	x, err := r.newExecution(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	v := t.judge()
-	if err := t.clear(v); err != nil {
-		return t.conclude(nil, err)
+	return x.execute(ctx, ctx, func(*attempt) {})
+}
+
+// execute is the way of every command, of Run and of Start alike: judge it, ask where
+// an approval is needed, attempt it, and conclude. The end of ctx keeps it from being
+// started; the end of life ends it. Running is called once the process runs.
+func (x *execution) execute(ctx, life context.Context, running func(*attempt)) (*Result, error) {
+	policy, err := x.authorize(ctx, x.judge())
+	if err != nil {
+		return x.conclude(nil, err)
 	}
-	a, err := t.try(ctx, t.choose())
-	if err != nil && a == nil {
-		return t.conclude(nil, err)
+	a, err := x.begin(ctx, policy)
+	if err != nil {
+		return x.conclude(nil, err)
 	}
-	// Here the denials of the attempt would be cured by another one. What is
-	// known of them so far are guesses, and a guess is never a reason to try again.
-	return t.conclude(a, err)
+	running(a)
+	err = x.follow(life, a)
+	// A retry with the grants that an approver gave for the attempt's denials goes here.
+	return x.conclude(a, err)
 }
 
 // A verdict answers whether a command may run.
 type verdict struct {
-	decision string // one of event's constants
-	reason   string
+	decision string // one of event's constants; any other value forbids
+	reason   string // a clause
 }
 
-// judge decides without asking anybody. The owner of the Runner has chosen the
-// policy, so whatever stays within it is allowed; what leaves it needs somebody's
-// approval.
-func (t *task) judge() verdict {
+// judge decides by the Runner's policy alone. What stays in the policy is allowed,
+// because the Runner's owner chose it; leaving the sandbox needs an approval.
+func (x *execution) judge() verdict {
 	v := verdict{decision: event.DecisionAllow}
-	if t.cmd.Unsandboxed && t.policy.Mode() != sandbox.Full {
+	if x.cmd.Unsandboxed && x.policy.Mode() != sandbox.Full {
 		v = verdict{event.DecisionPrompt, "it asks to run outside the sandbox"}
 	}
-	t.emit(event.Judged{Args: t.args, Dir: t.dir, Decision: v.decision, Reason: v.reason})
+	x.emit(event.Judged{Args: x.args, Dir: x.dir, Decision: v.decision, Reason: v.reason})
 	return v
 }
 
-// clear turns a verdict into permission, or into the reason why there is none.
-func (t *task) clear(v verdict) error {
+// authorize turns a verdict into the policy of the first attempt, or into the reason why
+// the command does not run. It asks the Runner's approver where the verdict says so.
+func (x *execution) authorize(ctx context.Context, v verdict) (sandbox.Policy, error) {
 	switch v.decision {
 	case event.DecisionAllow:
-		return nil
+		return x.policy, nil
 	case event.DecisionPrompt:
-		return fmt.Errorf("%w: %s, and nobody can be asked yet", ErrRefused, v.reason)
+		if x.runner.approver == nil {
+			return sandbox.Policy{}, fmt.Errorf("%w: %s, and no approver is configured", ErrRefused, v.reason)
+		}
+		q := question{Args: x.args, Dir: x.dir, Reason: v.reason, Justification: x.cmd.Justification}
+		err := x.runner.approver.approve(ctx, q)
+		switch {
+		case ctx.Err() != nil:
+			return sandbox.Policy{}, canceled(ctx)
+		case err != nil:
+			return sandbox.Policy{}, fmt.Errorf("%w: %s: %w", ErrRefused, v.reason, err)
+		}
+		return sandbox.FullAccess(), nil
 	}
-	return fmt.Errorf("%w: %s", ErrForbidden, v.reason)
+	return sandbox.Policy{}, fmt.Errorf("%w: %s", ErrForbidden, v.reason)
 }
 
-// choose returns the narrowest policy that the clearance permits.
-func (t *task) choose() sandbox.Policy { return t.policy }
+// An approver answers questions about commands that need an approval. Nil approves;
+// an error is the reason for refusing. It may block until ctx ends.
+type approver interface {
+	approve(ctx context.Context, q question) error
+}
 
-// conclude reports the end of a run once, whatever it was.
-func (t *task) conclude(a *attempt, err error) (*Result, error) {
+// A question is what an approver is asked: whether this command may run outside of the
+// sandbox.
+type question struct {
+	Args          []string
+	Dir           string
+	Reason        string // of the verdict
+	Justification string // the caller's words
+}
+
+// conclude reports the end of a run once.
+func (x *execution) conclude(a *attempt, err error) (*Result, error) {
 	var res *Result
 	if a != nil {
-		res = t.result(a)
+		res = x.result(a)
 	}
-	t.ended(res, err)
+	x.ended(res, err)
 	return res, err
 }

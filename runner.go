@@ -57,6 +57,10 @@ type Runner struct {
 
 	sessions sessions
 	spills   spills
+
+	// approver is asked about commands that need an approval; nil means that they are
+	// refused.
+	approver approver
 }
 
 // enter lets a run in, unless the Runner is closed. The returned context ends

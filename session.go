@@ -25,7 +25,7 @@ import (
 type Session struct {
 	id      string
 	runner  *Runner
-	task    *task
+	task    *execution
 	attempt *attempt
 	started time.Time
 	done    chan struct{} // closed when everything is over
@@ -60,6 +60,9 @@ type Session struct {
 // with a TTY or with OpenStdin is written to. What Run returns as an error for a
 // command that does not run, Start does.
 func (r *Runner) Start(ctx context.Context, c *Cmd) (*Session, error) {
+	if c == nil {
+		return nil, c.check()
+	}
 	if c.Stdin != nil {
 		return nil, &CmdError{Field: "Stdin", Reason: "a session is written to; set OpenStdin or TTY and use Session.Write"}
 	}
@@ -73,20 +76,24 @@ func (r *Runner) Start(ctx context.Context, c *Cmd) (*Session, error) {
 		leave()
 		return nil, err
 	}
-	s, err := r.start(ctx, life, c, id)
+	s, err := r.newSession(ctx, c, id)
 	if err != nil {
 		r.sessions.release()
 		leave()
 		return nil, err
 	}
-	r.sessions.settle(s)
-	if s.answers != nil {
-		go s.answer()
-	}
+	running := make(chan struct{})
 	go func() {
 		defer leave()
-		s.follow(life)
+		s.run(ctx, life, running)
 	}()
+	select {
+	case <-running:
+	case <-s.done:
+	}
+	if s.attempt == nil {
+		return nil, s.err
+	}
 	return s, nil
 }
 
@@ -102,31 +109,17 @@ func (c *Cmd) clone() *Cmd {
 	return &own
 }
 
-// start is Start behind the reservation.
-func (r *Runner) start(ctx, life context.Context, c *Cmd, id string) (*Session, error) {
-	t, err := r.newTask(ctx, c)
+// newSession makes a session whose command has not been started.
+func (r *Runner) newSession(ctx context.Context, c *Cmd, id string) (*Session, error) {
+	x, err := r.newExecution(ctx, c)
 	if err != nil {
 		return nil, err
 	}
 	s := &Session{
-		id: id, runner: r, task: t, started: t.start, used: t.start,
+		id: id, runner: r, task: x, started: x.start, used: x.start,
 		done: make(chan struct{}), turn: make(chan struct{}, 1), pen: make(chan struct{}, 1), pending: output.NewBuffer(output.DefaultBytes),
 	}
-	t.session, t.pipe, t.kept = true, c.OpenStdin && c.TTY == nil, s.keeper()
-	if err := t.clear(t.judge()); err != nil {
-		t.ended(nil, err)
-		return nil, err
-	}
-	s.keep()
-	// Whatever ends first ends the start.
-	both, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(life, func() { cancel(context.Cause(life)) })()
-	if s.attempt, err = t.begin(both, t.choose()); err != nil {
-		t.ended(nil, err)
-		s.drop()
-		return nil, err
-	}
+	x.session, x.pipe, x.kept = true, c.OpenStdin && c.TTY == nil, s.keeper()
 	return s, nil
 }
 
@@ -134,7 +127,7 @@ func (r *Runner) start(ctx, life context.Context, c *Cmd, id string) (*Session, 
 func (s *Session) keep() {
 	f, err := s.runner.spills.create(s.task.id, s.runner.Spill)
 	s.spill, s.unkept = f, err
-	s.log = output.NewLog(output.Config{Retain: s.task.limits.Bytes, Spill: f})
+	s.log = output.NewLog(output.Config{Retain: s.task.cmd.Retention.Bytes, Spill: f})
 	if c := s.task.cmd; c.Screen {
 		size := c.TTY.OrUsual()
 		s.view = screen.New(int(size.Cols), int(size.Rows))
@@ -166,7 +159,7 @@ func (s *Session) drop() {
 // keeper returns what keeps the output for the Result: the log where it keeps what the
 // limits ask for, so that it is not kept twice.
 func (s *Session) keeper() keeper {
-	l := s.task.limits
+	l := s.task.cmd.Retention
 	if l.Lines > 0 || l.HeadOnly || l.Unlimited || l.Bytes < 0 {
 		return &twoKeepers{hear: s.hear, Capture: l.capture()}
 	}
@@ -190,14 +183,33 @@ func (k *twoKeepers) Write(stream executor.Stream, p []byte) {
 	k.hear(stream, p)
 }
 
-// follow follows the command to its end.
-func (s *Session) follow(life context.Context) {
-	err := s.task.follow(life, s.attempt)
+// run executes the command to its end. It closes running once the process runs, and
+// done when everything is over; the attempt stays nil if the process was not started.
+func (s *Session) run(ctx, life context.Context, running chan<- struct{}) {
+	s.keep()
+	// The end of either context keeps the command from being started.
+	both, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	detach := context.AfterFunc(life, func() { cancel(context.Cause(life)) })
+	defer detach()
+	s.result, s.err = s.task.execute(both, life, func(a *attempt) {
+		s.attempt = a
+		s.runner.sessions.settle(s)
+		if s.answers != nil {
+			go s.answer()
+		}
+		close(running)
+	})
 	s.log.Close()
-	s.result, s.err = s.task.conclude(s.attempt, err)
+	if s.attempt == nil {
+		s.drop()
+		s.runner.sessions.release()
+		close(s.done)
+		return
+	}
 	forgotten := s.runner.sessions.end(s)
 	s.mu.Lock()
-	close(s.done) // whoever wants to look at the process from now on sees that
+	close(s.done) // no look at the process begins after this
 	s.mu.Unlock()
 	if s.typed != nil {
 		<-s.typed

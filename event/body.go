@@ -56,7 +56,7 @@ func (b Started) MarshalJSON() ([]byte, error) {
 	return encode(struct {
 		Sandbox  Sandbox  `json:"sandbox"`
 		Withheld []string `json:"withheld,omitempty"`
-	}{b.Sandbox.complete(), b.Withheld})
+	}{b.Sandbox, b.Withheld})
 }
 
 // Output is a piece of what a command printed. It ends with a whole character
@@ -134,21 +134,49 @@ type Exited struct {
 func (Exited) Kind() string { return "exited" }
 func (Exited) body()        {}
 
-// MarshalJSON returns the members exit_code, signal, survivors (a list of pid
-// and name) and duration_ms.
+// MarshalJSON returns the members exit_code, signal, survivors (the first
+// [SurvivorsListed]) and duration_ms.
 func (b Exited) MarshalJSON() ([]byte, error) {
 	return encode(struct {
-		Code      int        `json:"exit_code"`
-		Signal    int        `json:"signal"`
-		Survivors []survivor `json:"survivors"`
-		Duration  int64      `json:"duration_ms"`
-	}{b.Code, b.Signal, survivors(b.Survivors), b.Duration.Milliseconds()})
+		Code      int                 `json:"exit_code"`
+		Signal    int                 `json:"signal"`
+		Survivors []executor.Survivor `json:"survivors"`
+		Duration  int64               `json:"duration_ms"`
+	}{b.Code, b.Signal, list(Listed(b.Survivors)), b.Duration.Milliseconds()})
+}
+
+// SurvivorsListed is how many survivors the JSON forms describe one by one; the
+// others are counted.
+const SurvivorsListed = 20
+
+// Listed returns the survivors that a JSON form describes.
+func Listed(all []executor.Survivor) []executor.Survivor { return all[:min(len(all), SurvivorsListed)] }
+
+// Survived says that processes outlived their command and were ended. It comes
+// before [Exited], and only when there were any.
+type Survived struct {
+	Survivors []executor.Survivor
+	By        string // how they were found and ended: executor.ByNamespace and the like
+}
+
+// Kind returns "survived".
+func (Survived) Kind() string { return "survived" }
+func (Survived) body()        {}
+
+// MarshalJSON returns the members survivors (how many), survivor_list (the first
+// [SurvivorsListed]) and survivors_by.
+func (b Survived) MarshalJSON() ([]byte, error) {
+	return encode(struct {
+		Survivors int                 `json:"survivors"`
+		List      []executor.Survivor `json:"survivor_list"`
+		By        string              `json:"survivors_by,omitempty"`
+	}{len(b.Survivors), Listed(b.Survivors), b.By})
 }
 
 // Ended is the last event of a run, whether a command ran or not.
 type Ended struct {
 	ExitCode int
-	End      string // the member "end" of Report
+	End      string // the member "end" of a result
 	Error    string // why it did not run; empty when it did
 	Duration time.Duration
 }

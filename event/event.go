@@ -3,13 +3,12 @@
 
 // Package event says what happened during runs.
 //
-// Only a Runner emits events; everything else that wants to know is a [Sink]: an
-// audit log, a recording, a console, a terminal. An [Event] is an envelope with a
-// [Body], and both are versioned JSON, so the same lines can be written to a file
-// and read by programs in other languages. [Report] is the JSON form of a run's
-// result.
+// A Runner emits events; a [Sink] receives them: an audit log, a recording, a console,
+// a terminal. An [Event] is an envelope with a [Body]. Both have a versioned JSON form,
+// so that the same lines can be written to a file and read by programs in other
+// languages.
 //
-// The package has names and shapes. It never formats for people, never feeds
+// The package has names and shapes. It does not format for people, does not feed
 // anything back into a run, and starts no goroutine.
 package event
 

@@ -5,8 +5,6 @@ package event
 
 import (
 	"encoding/json"
-	"errors"
-	"reflect"
 	"testing"
 	"time"
 
@@ -27,8 +25,8 @@ func TestJSON(t *testing.T) {
 		{Judged{Args: []string{"a", "b"}, Dir: "/w", Decision: DecisionPrompt, Reason: "it <asks>"},
 			`,"argv":["a","b"],"cwd":"/w","decision":"prompt","reason":"it <asks>"}`},
 		{Judged{}, `,"argv":[],"cwd":"","decision":""}`},
-		{Started{Sandbox: Sandbox{Mode: "read-only", Network: "none", Level: "native", Weaker: []string{"w"}}, Withheld: []string{"A_KEY"}},
-			`,"sandbox":{"mode":"read-only","mechanism":[],"network":"none","level":"native","weaker":["w"],"observed":false},"withheld":["A_KEY"]}`},
+		{Started{Sandbox: Sandbox{Mode: "read-only", Sandbox: executor.Sandbox{Level: "native", Weaker: []string{"w"}}}, Withheld: []string{"A_KEY"}},
+			`,"sandbox":{"mode":"read-only","network":"none","level":"native","mechanism":[],"weaker":["w"],"observed":false},"withheld":["A_KEY"]}`},
 		{Output{Stream: executor.Stderr, Number: 2, Offset: 10, Data: []byte("é")},
 			`,"stream":"stderr","number":2,"offset":10,"text":"é"}`},
 		{Output{Number: 1, Data: []byte("a\xff")}, `,"stream":"stdout","number":1,"offset":0,"text":"a` + "\ufffd" + `","data":"Yf8="}`},
@@ -59,49 +57,6 @@ func TestJSON(t *testing.T) {
 			t.Errorf("got %s, want an error", got)
 		}
 	})
-}
-
-func TestReportJSON(t *testing.T) {
-	got, err := Report{Stdout: Captured{Data: []byte("\xff"), Text: "?", Total: 3, Omitted: 2, Binary: true}, StreamsLeftOpen: true, Error: "e"}.MarshalJSON()
-	if err != nil {
-		t.Fatal(err)
-	}
-	const want = `{"type":"result","argv":[],"cwd":"","exit_code":0,"signal":0,"timed_out":false,"end":"","duration_ms":0,` +
-		`"stdout":"?","stderr":"","output":"","stdout_bytes":3,"stderr_bytes":0,"omitted_bytes":2,` +
-		`"sandbox":{"mode":"","mechanism":[],"network":"","level":"","observed":false},"attempts":0,"denials":[],"survivors":0,` +
-		`"streams_left_open":true,"stdout_base64":"/w==","error":"e"}`
-	if string(got) != want {
-		t.Errorf("got  %s\nwant %s", got, want)
-	}
-}
-
-// TestWithoutOutput: everything is there but what the command printed.
-func TestWithoutOutput(t *testing.T) {
-	r := Report{
-		Run: "r1", End: "exited", Error: "e", DenialsOmitted: 3, Sandbox: Sandbox{Observed: true},
-		Stdout: Captured{Data: []byte("\xff"), Text: "secret", Total: 3, Binary: true}, Output: Captured{Text: "secret"},
-	}
-	whole, err := r.MarshalJSON()
-	if err != nil {
-		t.Fatal(err)
-	}
-	part, err := r.WithoutOutput()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all, some map[string]any
-	if err := errors.Join(json.Unmarshal(whole, &all), json.Unmarshal(part, &some)); err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{"stdout", "stderr", "output", "stdout_base64"} {
-		if _, ok := all[name]; !ok {
-			t.Errorf("the whole has no %s", name)
-		}
-		delete(all, name)
-	}
-	if !reflect.DeepEqual(all, some) || some["run"] != "r1" || some["denials_omitted"] != 3.0 {
-		t.Errorf("got %s\nof  %s", part, whole)
-	}
 }
 
 func TestTee(t *testing.T) {

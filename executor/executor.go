@@ -280,25 +280,24 @@ const CommandShown = 200
 
 // A Survivor is a process that outlived its command.
 type Survivor struct {
-	PID  int // as the executor's machine sees it
-	Name string
-	// Command is its command line for people, at most CommandShown bytes: characters
-	// that a terminal acts on are replaced, and what looks like a secret is hidden.
-	// A process without one has its name in brackets; empty means that it was not
-	// looked at.
-	Command string
+	PID  int    `json:"pid"` // as the executor's machine sees it
+	Name string `json:"name"`
+	// Command is its command line for people, at most CommandShown bytes: control
+	// characters are replaced and values that look like secrets are masked. A process
+	// without a command line has its name in brackets; empty means that it was not read.
+	Command string `json:"command,omitempty"`
 }
 
-// Sandbox is what was enforced.
+// A Sandbox is what was enforced.
 type Sandbox struct {
-	Level     string   // the level reached: "native", "bwrap", "landlock", "seatbelt", or "none" for full access
-	Mechanism []string // for example userns, mountns, landlock, seccomp; seatbelt
-	Warnings  []string // what people should know and the command can do without
-	Weaker    []string // what is weaker than the level promises, in words
-	// Observed says that whatever the sandbox refused was seen: no denial then means
-	// that nothing was refused.
-	Observed bool
-	Script   string // the launch in words, for people
+	Level     string   `json:"level"`            // the level reached: "native", "bwrap", "landlock", "seatbelt", or "none" for full access
+	Mechanism []string `json:"mechanism"`        // for example userns, mountns, landlock, seccomp; seatbelt
+	Weaker    []string `json:"weaker,omitempty"` // what is weaker than the level promises, one sentence each
+	// Observed says that every access that the sandbox denied was seen: no denial then
+	// means that nothing was denied.
+	Observed bool     `json:"observed"`
+	Warnings []string `json:"-"` // what people should know and the command can do without
+	Script   string   `json:"-"` // the launch, printed for people
 }
 
 // A StartError says why a program could not be executed.

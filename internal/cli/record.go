@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sallyport-dev/sallyport/event"
+	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/internal/runlog"
 	"github.com/sallyport-dev/sallyport/internal/state"
 )
@@ -22,16 +22,17 @@ type recording struct {
 }
 
 // record begins to write a run down, beside whatever else is done at its end.
-func (r *report) record(about event.Report, start time.Time) *recording {
-	if about.Args == nil && r.o.hasScript {
-		about.Args = []string{"-c", r.o.script} // no shell was chosen for it
+func (r *report) record(about *sallyport.Result, start time.Time) *recording {
+	entry := runlog.Record{Start: start, Flags: r.o.matter(), Result: *about}
+	if entry.Args == nil && r.o.hasScript {
+		entry.Args = []string{"-c", r.o.script} // no shell was chosen for it
 	}
 	rec := &recording{done: make(chan struct{})}
 	go func() {
 		defer close(rec.done)
 		state, err := state.Folder()
 		if err == nil {
-			err = runlog.Append(state, runlog.Entry{Start: start, Flags: r.o.matter(), Report: about})
+			err = runlog.Append(state, entry)
 		}
 		rec.err = err
 	}()

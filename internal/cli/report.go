@@ -87,9 +87,9 @@ func (r *report) identity() string {
 // failed reports a run that never began.
 func (r *report) failed(err error) error { return r.done(nil, err, r.about(nil, err)) }
 
-// about returns the object of a run. Either of res and err may be nil, and both may be
-// set when the end of a command is not known.
-func (r *report) about(res *sallyport.Result, err error) event.Report {
+// about returns the result of a run as it is printed. Either of res and err may be nil,
+// and both may be set when the end of a command is not known.
+func (r *report) about(res *sallyport.Result, err error) *sallyport.Result {
 	var e ending
 	var words string
 	if err != nil {
@@ -100,16 +100,16 @@ func (r *report) about(res *sallyport.Result, err error) event.Report {
 		if r.o.hasScript {
 			argv = nil // the shell, and so its arguments, were not chosen yet
 		}
-		return event.Report{
-			Args: argv, Dir: r.env.Dir, ExitCode: e.code, End: e.word, Error: words,
-			Sandbox: event.Sandbox{Mode: r.mode(), Network: r.network(), Level: "none"},
+		return &sallyport.Result{
+			Args: argv, Dir: r.env.Dir, ExitCode: e.code, End: sallyport.End(e.word), Error: words,
+			Sandbox: sallyport.Sandbox{Mode: r.mode(), Network: r.network(), Sandbox: executor.Sandbox{Level: "none"}},
 		}
 	}
-	about := res.Report()
+	about := *res
 	if err != nil {
 		about.ExitCode, about.Error = e.code, plain(err)
 	}
-	return about
+	return &about
 }
 
 // said returns what an error means and what to say about it.
@@ -124,18 +124,18 @@ func said(err error) (e ending, words string) {
 // mode and network say which sandbox was asked for.
 func (r *report) mode() string { return r.o.preset().Name() }
 
-func (r *report) network() string {
-	switch {
-	case r.o.network != "":
-		return r.o.network
-	case r.mode() == "full-access":
-		return "host"
+func (r *report) network() sandbox.Network {
+	if n, err := sandbox.ParseNetwork(r.o.network); err == nil {
+		return n
 	}
-	return "none"
+	if r.mode() == "full-access" {
+		return sandbox.NetworkHost
+	}
+	return sandbox.NetworkNone
 }
 
 // done reports a run, whose object is about, and returns its exit code.
-func (r *report) done(res *sallyport.Result, err error, about event.Report) error {
+func (r *report) done(res *sallyport.Result, err error, about *sallyport.Result) error {
 	if err != nil {
 		_, words := said(err)
 		r.note(words)

@@ -93,7 +93,7 @@ func (o *runOptions) command(env *Env, words []string) (*sallyport.Cmd, error) {
 	cmd := &sallyport.Cmd{
 		Args: words, Script: o.script, Shell: o.shell, Login: o.login,
 		Dir: dir, Env: env.Environ, EnvPolicy: o.environment(env),
-		Timeout: o.timeout, Grace: o.grace, Limits: o.limits(),
+		Timeout: o.timeout, Grace: o.grace, Retention: o.retention(),
 		Allow: o.allowed, Level: o.level, NoCaches: o.noCaches, NoObserver: o.blind,
 		Resources: o.resources,
 	}
@@ -116,14 +116,14 @@ func (o *runOptions) command(env *Env, words []string) (*sallyport.Cmd, error) {
 }
 
 // limits returns how much of the output is kept.
-func (o *runOptions) limits() sallyport.Limits {
+func (o *runOptions) retention() sallyport.Retention {
 	switch {
 	case !o.hasMaxOutput:
-		return sallyport.Limits{}
+		return sallyport.Retention{}
 	case o.maxOutput == 0:
-		return sallyport.Limits{Bytes: -1} // 0 would be the default
+		return sallyport.Retention{Bytes: -1} // 0 would be the default
 	}
-	return sallyport.Limits{Bytes: o.maxOutput}
+	return sallyport.Retention{Bytes: o.maxOutput}
 }
 
 // folder returns the working directory, absolute and there.

@@ -176,7 +176,7 @@ const timeForm = "2006-01-02 15:04:05"
 
 // refusals counts denials for the list.
 func refusals(r runlog.Record) string {
-	switch n := len(r.Denials) + r.DenialsOmitted; n {
+	switch n := len(r.Denials()) + r.DenialsOmitted; n {
 	case 0:
 		return "-"
 	case 1:
@@ -191,7 +191,7 @@ func shortEnd(r runlog.Record) string {
 	if r.End == "exited" {
 		return fmt.Sprintf("exit %d", r.ExitCode)
 	}
-	return shown(strings.ReplaceAll(r.End, "_", " "))
+	return shown(strings.ReplaceAll(string(r.End), "_", " "))
 }
 
 // shortCommand is the command in one line of the list.

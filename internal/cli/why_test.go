@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/sallyport-dev/sallyport/event"
+	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/runlog"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -19,10 +19,11 @@ import (
 
 // aRun is a record of a run that exited with 1.
 func aRun(change func(*runlog.Record)) runlog.Record {
-	r := runlog.Record{
-		Run: "abc123", Start: time.Date(2026, 8, 1, 12, 0, 0, 0, time.Local), Args: []string{"make", "all"}, Dir: "/home/a/w",
-		ExitCode: 1, End: "exited", DurationMS: 1500, Attempts: 1,
-		Sandbox: event.Sandbox{Mode: "workspace-write", Network: "none", Level: "native", Mechanism: []string{"userns", "seccomp"}, Observed: true},
+	r := runlog.Record{Version: 1, Start: time.Date(2026, 8, 1, 12, 0, 0, 0, time.Local)}
+	r.Result = sallyport.Result{
+		Run: "abc123", Args: []string{"make", "all"}, Dir: "/home/a/w",
+		ExitCode: 1, End: "exited", Duration: 1500 * time.Millisecond, Attempts: make([]sallyport.Attempt, 1),
+		Sandbox: sallyport.Sandbox{Mode: "workspace-write", Sandbox: executor.Sandbox{Level: "native", Mechanism: []string{"userns", "seccomp"}, Observed: true}},
 	}
 	if change != nil {
 		change(&r)
@@ -43,9 +44,9 @@ func TestHowEnded(t *testing.T) {
 		{"memory", func(r *runlog.Record) { r.End, r.ExitCode = "oom", 137 }, "It wanted more memory than it may have, and was ended after 1.5s (exit code 137)."},
 		{"disk", func(r *runlog.Record) { r.End = "disk" }, "It wanted more disk than it may have, and was ended after 1.5s (exit code 1)."},
 		{"forbidden", func(r *runlog.Record) {
-			r.End, r.Attempts, r.ExitCode, r.Error = "forbidden", 0, 122, "forbidden: rule 3."
+			r.End, r.Attempts, r.ExitCode, r.Error = "forbidden", nil, 122, "forbidden: rule 3."
 		}, "It did not run (exit code 122): forbidden: rule 3."},
-		{"not found", func(r *runlog.Record) { r.End, r.Attempts, r.ExitCode = "not_found", 0, 127 }, "It did not run (exit code 127)."},
+		{"not found", func(r *runlog.Record) { r.End, r.Attempts, r.ExitCode = "not_found", nil, 127 }, "It did not run (exit code 127)."},
 		{"failed", func(r *runlog.Record) { r.End, r.ExitCode, r.Error = "failed", 125, "the sandbox\ndid not hold" }, "It ended after 1.5s (failed, exit code 125): the sandbox did not hold."},
 		{"an end of a later version", func(r *runlog.Record) { r.End = "bored" }, "It ended after 1.5s (bored, exit code 1): nobody knows how."},
 	} {
@@ -89,16 +90,16 @@ Only --net host opens the network, the whole of it.
 func TestExplainRun(t *testing.T) {
 	r := aRun(func(r *runlog.Record) {
 		r.Flags = []string{"-s", "read-only"}
-		r.Limits = []runlog.Limit{{Limit: "memory", Value: 1024, By: "cgroup-v2", Hit: true}, {Limit: "pids", Value: 9}}
+		r.Limits = []executor.Enforced{{Limit: "memory", Value: 1024, By: "cgroup-v2", Hit: true}, {Limit: "pids", Value: 9}}
 		r.Sandbox.Weaker = []string{"the clock"}
 		r.Quarantined = []executor.Quarantined{{Path: "/w/.git", MovedTo: "/q", Why: "a new git repository", Grant: "--grant git"}}
-		r.Survivors, r.SurvivorList = 2, []runlog.Survivor{{PID: 7, Name: "sleep"}, {PID: 8, Name: "x"}}
-		r.Denials = slices.Concat(
+		r.Survivors = []executor.Survivor{{PID: 7, Name: "sleep"}, {PID: 8, Name: "x"}}
+		ds := slices.Concat(
 			seen(sandbox.Write, "/=read", "--rw /etc/hosts", "EROFS", "/etc/hosts"),
 			seen(sandbox.Read, "deny /w/**/.env", "", "EACCES", "/w/.env"),
 			seen(sandbox.Connect, "network=none", "", "ENETUNREACH", "192.0.2.1:443"))
-		r.Denials[0].Count, r.Denials[0].Program, r.Denials[0].PID, r.Denials[1].PID = 3, "sh", 12, 13
-		r.DenialsOmitted = 5
+		ds[0].Count, ds[0].Program, ds[0].PID, ds[1].PID = 3, "sh", 12, 13
+		r.SetDenials(ds, 5)
 	})
 	if diff := cmp.Diff(explained, explainRun(r, "/home/a")); diff != "" {
 		t.Error(diff)
@@ -110,16 +111,19 @@ func TestExplainRun(t *testing.T) {
 	}{
 		{"nothing refused", nil, "\nNothing was refused.\n"},
 		{"nothing known", func(r *runlog.Record) { r.Sandbox.Observed = false }, "\nNothing is known to have been refused. It was not observed, so that is no proof.\n"},
-		{"no sandbox", func(r *runlog.Record) { r.Sandbox = event.Sandbox{Mode: "full-access", Network: "host", Level: "none"} },
+		{"no sandbox", func(r *runlog.Record) {
+			r.Sandbox = sallyport.Sandbox{Mode: "full-access", Network: sandbox.NetworkHost, Sandbox: executor.Sandbox{Level: "none"}}
+		},
 			"It ran without a sandbox: full-access, network host.\n\nNothing was there to refuse it anything.\n"},
-		{"a guess", func(r *runlog.Record) { r.Sandbox.Observed, r.Denials = false, guess("") },
+		{"a guess", func(r *runlog.Record) { r.Sandbox.Observed = false; r.SetDenials(guess(""), 0) },
 			"It was not observed. By what it printed it was probably kept from:\n  writing /etc/x (EROFS)\n      a guess from exit code and output\n      rule: /=read\n\nNo grant would allow it.\n"},
-		{"all", func(r *runlog.Record) { r.Denials = seen(sandbox.Write, "/=read", "--rw /a/b", "", "/a/b") }, "\nTo let all of that through:\n  sallyport run --rw /a/b -- make all\n"},
+		{"all", func(r *runlog.Record) { r.SetDenials(seen(sandbox.Write, "/=read", "--rw /a/b", "", "/a/b"), 0) }, "\nTo let all of that through:\n  sallyport run --rw /a/b -- make all\n"},
 		{"secrets", func(r *runlog.Record) {
-			r.Denials, r.Args = seen(sandbox.Write, "/=read", "--rw /a/b", "", "/a/b"), []string{"x", "--token=***"}
+			r.SetDenials(seen(sandbox.Write, "/=read", "--rw /a/b", "", "/a/b"), 0)
+			r.Args = []string{"x", "--token=***"}
 		}, "sallyport run --rw /a/b -- x '--token=***'\nIn place of *** stands what was not recorded.\n"},
-		{"it did not run", func(r *runlog.Record) { r.Attempts, r.Error = 0, "why" }, "\nIt did not run (exit code 1): why.\n"},
-		{"a socket", func(r *runlog.Record) { r.Denials = seen(sandbox.Connect, "unix sockets", "", "", "/run/s") }, "No grant would allow it.\nOnly --allow unix opens unix sockets, all of them.\n"},
+		{"it did not run", func(r *runlog.Record) { r.Attempts, r.Error = nil, "why" }, "\nIt did not run (exit code 1): why.\n"},
+		{"a socket", func(r *runlog.Record) { r.SetDenials(seen(sandbox.Connect, "unix sockets", "", "", "/run/s"), 0) }, "No grant would allow it.\nOnly --allow unix opens unix sockets, all of them.\n"},
 		{"control characters", func(r *runlog.Record) { r.Args, r.Run, r.Dir = []string{"\x1b[2J"}, "\x1b[1m", "/\x07" },
 			"Run \"\\x1b[1m\", 2026-08-01 12:00:00, in \"/\\a\":\n  $'\\033[2J'\n"},
 	} {
@@ -155,7 +159,7 @@ func TestCureCommand(t *testing.T) {
 		{"what nobody can read", "", w("please"), ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			r := aRun(func(r *runlog.Record) { r.Flags, r.Denials = strings.Fields(test.flags), test.ds })
+			r := aRun(func(r *runlog.Record) { r.Flags = strings.Fields(test.flags); r.SetDenials(test.ds, 0) })
 			want := ""
 			if test.want != "" {
 				want = "sallyport run " + test.want + " -- make all"
@@ -167,8 +171,10 @@ func TestCureCommand(t *testing.T) {
 	}
 }
 
+func withID(id string) runlog.Record { return runlog.Record{Result: sallyport.Result{Run: id}} }
+
 func TestFindRun(t *testing.T) {
-	log := runlog.Log{Records: []runlog.Record{{Run: "ab1"}, {Run: "ab2"}, {Run: "ab"}, {Run: "cd"}}}
+	log := runlog.Log{Records: []runlog.Record{withID("ab1"), withID("ab2"), withID("ab"), withID("cd")}}
 	for _, test := range []struct{ id, want, err string }{
 		{"", "cd", ""}, {"ab1", "ab1", ""}, {"ab", "ab", ""}, {"c", "cd", ""}, {"a", "", "the beginning of 3 runs"}, {"x", "", "no run whose identity begins"},
 	} {

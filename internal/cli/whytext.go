@@ -11,13 +11,14 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/internal/runlog"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
 // ended is when a run ended.
 func ended(r runlog.Record) time.Time {
-	return r.Start.Add(time.Duration(r.DurationMS) * time.Millisecond)
+	return r.Start.Add(r.Duration)
 }
 
 // explainRun tells about a run, for people.
@@ -44,7 +45,7 @@ func explainRun(r runlog.Record, home string) string {
 	for _, q := range r.Quarantined {
 		line("%s.", printed(quarantined(q)))
 	}
-	if r.Survivors > 0 {
+	if len(r.Survivors) > 0 {
 		line("%s", outlived(r))
 	}
 	b.WriteString("\n")
@@ -53,11 +54,11 @@ func explainRun(r runlog.Record, home string) string {
 }
 
 // began reports whether the command ran.
-func began(r runlog.Record) bool { return r.Attempts > 0 }
+func began(r runlog.Record) bool { return len(r.Attempts) > 0 }
 
 // howEnded is one sentence.
 func howEnded(r runlog.Record) string {
-	took := (time.Duration(r.DurationMS) * time.Millisecond).String()
+	took := r.Duration.String()
 	code := fmt.Sprintf("exit code %d", r.ExitCode)
 	why := strings.TrimSuffix(printed(r.Error), ".")
 	switch {
@@ -87,16 +88,16 @@ func howEnded(r runlog.Record) string {
 	if why == "" {
 		why = "nobody knows how"
 	}
-	return fmt.Sprintf("It ended after %s (%s, %s): %s.", took, shown(r.End), code, why)
+	return fmt.Sprintf("It ended after %s (%s, %s): %s.", took, shown(string(r.End)), code, why)
 }
 
 // whichSandbox is one sentence.
 func whichSandbox(r runlog.Record) string {
 	s := r.Sandbox
 	if s.Level == "none" {
-		return fmt.Sprintf("It ran without a sandbox: %s, network %s.", shown(s.Mode), shown(s.Network))
+		return fmt.Sprintf("It ran without a sandbox: %s, network %s.", shown(s.Mode), s.Network)
 	}
-	words := fmt.Sprintf("Its sandbox was %s, network %s, at the %s level", shown(s.Mode), shown(s.Network), shown(s.Level))
+	words := fmt.Sprintf("Its sandbox was %s, network %s, at the %s level", shown(s.Mode), s.Network, shown(s.Level))
 	if len(s.Mechanism) > 0 {
 		words += " (" + printed(strings.Join(s.Mechanism, ", ")) + ")"
 	}
@@ -105,16 +106,13 @@ func whichSandbox(r runlog.Record) string {
 
 // outlived is one sentence about survivors.
 func outlived(r runlog.Record) string {
-	words := counted(r.Survivors, "process") + " outlived it and was ended"
-	if r.Survivors > 1 {
-		words = fmt.Sprintf("%d processes outlived it and were ended", r.Survivors)
+	words := counted(len(r.Survivors), "process") + " outlived it and was ended"
+	if len(r.Survivors) > 1 {
+		words = fmt.Sprintf("%d processes outlived it and were ended", len(r.Survivors))
 	}
 	words = strings.ToUpper(words[:1]) + words[1:]
-	if len(r.SurvivorList) == 0 {
-		return words + "."
-	}
 	var names []string
-	for _, s := range r.SurvivorList {
+	for _, s := range event.Listed(r.Survivors) {
 		names = append(names, fmt.Sprintf("%s (%d)", shown(s.Name), s.PID))
 	}
 	return words + ": " + strings.Join(names, ", ") + "."
@@ -122,7 +120,7 @@ func outlived(r runlog.Record) string {
 
 // refused tells each denial, and what would allow them.
 func refused(b *strings.Builder, r runlog.Record, home string) {
-	if len(r.Denials) == 0 {
+	if len(r.Denials()) == 0 {
 		switch {
 		case r.Sandbox.Level == "none":
 			b.WriteString("Nothing was there to refuse it anything.\n")
@@ -134,11 +132,11 @@ func refused(b *strings.Builder, r runlog.Record, home string) {
 		return
 	}
 	word := "It was kept from:"
-	if !slices.ContainsFunc(r.Denials, func(d sandbox.Denial) bool { return d.Source.Evidence() }) {
+	if !slices.ContainsFunc(r.Denials(), func(d sandbox.Denial) bool { return d.Source.Evidence() }) {
 		word = "It was not observed. By what it printed it was probably kept from:"
 	}
 	b.WriteString(word + "\n")
-	for _, d := range r.Denials {
+	for _, d := range r.Denials() {
 		one(b, d, home)
 	}
 	if r.DenialsOmitted > 0 {
@@ -190,7 +188,7 @@ func known(s sandbox.Source) string {
 func wayOut(b *strings.Builder, r runlog.Record) {
 	if command := cureCommand(r); command != nil {
 		whole := "To let all of that through:"
-		if slices.ContainsFunc(r.Denials, func(d sandbox.Denial) bool { return d.Grant == "" }) || r.DenialsOmitted > 0 {
+		if slices.ContainsFunc(r.Denials(), func(d sandbox.Denial) bool { return d.Grant == "" }) || r.DenialsOmitted > 0 {
 			whole = "To let through what can be:"
 		}
 		fmt.Fprintf(b, "%s\n  %s\n", whole, shellWords(command))
@@ -201,7 +199,7 @@ func wayOut(b *strings.Builder, r runlog.Record) {
 		b.WriteString("No grant would allow it.\n")
 	}
 	refusedBy := func(rule string, op sandbox.Op) bool {
-		return slices.ContainsFunc(r.Denials, func(d sandbox.Denial) bool { return d.Rule == rule && d.Op == op && d.Grant == "" })
+		return slices.ContainsFunc(r.Denials(), func(d sandbox.Denial) bool { return d.Rule == rule && d.Op == op && d.Grant == "" })
 	}
 	if refusedBy("network=none", sandbox.Connect) {
 		b.WriteString("Only --net host opens the network, the whole of it.\n")
@@ -214,7 +212,7 @@ func wayOut(b *strings.Builder, r runlog.Record) {
 // cureCommand returns the command line of a run with the least grants that let
 // through what can be; nil when no grant would change anything.
 func cureCommand(r runlog.Record) []string {
-	grants := leastGrants(r.Denials)
+	grants := leastGrants(r.Denials())
 	if len(grants) == 0 || len(r.Args) == 0 {
 		return nil
 	}

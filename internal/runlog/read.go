@@ -14,56 +14,36 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/sallyport-dev/sallyport/event"
-	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/sandbox"
+	"github.com/sallyport-dev/sallyport"
 )
 
-// A Record is a line that was read: the members of [event.Report] by their names, as
-// far as they are of use later. Members that a line does not have are zero.
+// A Record is a recorded run: its Result without the output, when it started, and the
+// flags that decide what the command may touch.
 type Record struct {
+	Version int // of the line that was read; Append writes the current one
+	Start   time.Time
+	Flags   []string
+	sallyport.Result
+
+	// Line is the whole line that was read, without its newline.
+	Line []byte
+}
+
+// A header holds the members of a line beside those of the result.
+type header struct {
 	Version int       `json:"v"`
 	Start   time.Time `json:"start"`
 	Flags   []string  `json:"flags"`
-	Run     string    `json:"run"`
-
-	Args       []string      `json:"argv"`
-	Dir        string        `json:"cwd"`
-	ExitCode   int           `json:"exit_code"`
-	Signal     int           `json:"signal"`
-	TimedOut   bool          `json:"timed_out"`
-	End        string        `json:"end"`
-	DurationMS int64         `json:"duration_ms"`
-	Attempts   int           `json:"attempts"` // 0: it did not run
-	Sandbox    event.Sandbox `json:"sandbox"`
-	Error      string        `json:"error"`
-
-	Denials        []sandbox.Denial       `json:"denials"`
-	DenialsOmitted int                    `json:"denials_omitted"`
-	Survivors      int                    `json:"survivors"`
-	SurvivorList   []Survivor             `json:"survivor_list"`
-	Quarantined    []executor.Quarantined `json:"quarantined"`
-	Limits         []Limit                `json:"limits"`
-	Withheld       []string               `json:"withheld"`
-	Warnings       []string               `json:"warnings"`
-
-	// Line is the whole line without its end, with the members that are not above.
-	Line []byte `json:"-"`
 }
 
-// A Survivor is a process that outlived the command.
-type Survivor struct {
-	PID     int    `json:"pid"`
-	Name    string `json:"name"`
-	Command string `json:"command"`
-}
-
-// A Limit is one that the command ran under.
-type Limit struct {
-	Limit string  `json:"limit"`
-	Value float64 `json:"value"`
-	By    string  `json:"by"`
-	Hit   bool    `json:"hit"`
+// UnmarshalJSON reads a line. Unknown members are ignored.
+func (r *Record) UnmarshalJSON(data []byte) error {
+	var h header
+	if err := json.Unmarshal(data, &h); err != nil {
+		return err
+	}
+	*r = Record{Version: h.Version, Start: h.Start, Flags: h.Flags}
+	return r.Result.UnmarshalJSON(data)
 }
 
 // A Log is what was read. The zero Log is an empty one.

@@ -17,7 +17,6 @@
 package runlog
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,9 +26,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
-	"github.com/sallyport-dev/sallyport/event"
+	"github.com/sallyport-dev/sallyport"
 )
 
 // The names of the files in the state folder. The second holds what was there before
@@ -52,23 +50,16 @@ const (
 // Version is the member "v" of a line. It changes when a member changes its meaning.
 const Version = 1
 
-// An Entry is a run to write down. Its Report must have a Run; a Start of zero is
-// none.
-type Entry struct {
-	Start  time.Time
-	Flags  []string // of the command line, those about what the command may touch
-	Report event.Report
-}
-
-// Append adds an entry to the file in folder, which must exist and belong to the user
-// alone. Lines of several processes do not mix. It makes one write and waits for
-// nobody, except for the moment in which another process sets a full file aside.
-func Append(folder string, e Entry) error {
-	line, err := e.line()
+// Append adds a record to the file in dir, which must exist and belong to the user
+// alone. The record must have a Run. What the command printed and values that look like
+// secrets are left out. Lines of several processes do not mix: it makes one write, and
+// blocks only while another process sets a full file aside.
+func Append(dir string, r Record) error {
+	line, err := r.line()
 	if err != nil {
 		return fmt.Errorf("runlog: %w", err)
 	}
-	if err := appendLine(filepath.Join(folder, fileName), filepath.Join(folder, oldName), line); err != nil {
+	if err := appendLine(filepath.Join(dir, fileName), filepath.Join(dir, oldName), line); err != nil {
 		return fmt.Errorf("runlog: %w", err)
 	}
 	return nil
@@ -124,49 +115,46 @@ func setAside(f *os.File, full fs.FileInfo, name, old string) error {
 	return os.Rename(name, old)
 }
 
-// line returns the JSON form with an end, within the bounds.
-func (e Entry) line() ([]byte, error) {
-	if e.Report.Run == "" {
+// line returns the JSON form with a newline, at most maxLine bytes.
+func (r Record) line() ([]byte, error) {
+	if r.Run == "" {
 		return nil, errors.New("a run without an identity")
 	}
-	r := e.Report
-	r.Args = shorten(Mask(r.Args), maxArgs)
-	r.Error = cut(r.Error, maxError)
-	start, err := e.Start.UTC().MarshalJSON()
+	res := r.Result
+	res.Stdout, res.Stderr, res.Output = res.Stdout.WithoutText(), res.Stderr.WithoutText(), res.Output.WithoutText()
+	res.Args = shorten(Mask(res.Args), maxArgs)
+	res.Error = cut(res.Error, maxError)
+	res.Survivors = slices.Clone(res.Survivors)
+	for i := range res.Survivors {
+		res.Survivors[i].Command = cut(maskText(res.Survivors[i].Command), maxError)
+	}
+	head, err := json.Marshal(header{Version, r.Start.UTC(), append([]string{}, shorten(Mask(r.Flags), maxFlags)...)})
 	if err != nil {
 		return nil, err
 	}
-	flags, err := json.Marshal(append([]string{}, shorten(Mask(e.Flags), maxFlags)...))
-	if err != nil {
-		return nil, err
-	}
-	head := fmt.Appendf(nil, `{"v":%d,"start":%s,"flags":%s}`, Version, start, flags)
 	for {
-		body, err := r.WithoutOutput()
-		if err == nil {
-			body, err = maskSurvivors(body)
-		}
+		body, err := res.MarshalJSON()
 		if err != nil {
 			return nil, err
 		}
 		if len(head)+len(body)+1 <= maxLine {
-			line := append(head[:len(head)-1:len(head)-1], ',')
-			return append(append(line, body[1:]...), '\n'), nil
+			head[len(head)-1] = ','
+			return slices.Concat(head, body[1:], []byte("\n")), nil
 		}
-		if !shrink(&r, len(body)) {
+		if !shrink(&res, len(body)) {
 			return nil, errors.New("the record is too long")
 		}
 	}
 }
 
-// shrink takes something out of a report whose form has so many bytes. It reports
-// false when there is nothing left to take.
-func shrink(r *event.Report, size int) bool {
-	switch n := len(r.Denials); {
-	case n > 0:
-		// They are nearly all of it as a rule; the share that fits, or one less.
-		keep := min(n*maxLine/size*7/8, n-1)
-		r.Denials, r.DenialsOmitted = r.Denials[:keep], r.DenialsOmitted+n-keep
+// shrink removes a part of a result whose form has size bytes. It reports false when
+// nothing is left to remove.
+func shrink(r *sallyport.Result, size int) bool {
+	switch ds := r.Denials(); {
+	case len(ds) > 0:
+		// They are most of it as a rule: the share that fits, or one less.
+		keep := min(len(ds)*maxLine/size*7/8, len(ds)-1)
+		r.SetDenials(ds[:keep], r.DenialsOmitted+len(ds)-keep)
 	case len(r.Warnings) > 0:
 		r.Warnings = nil
 	case len(r.Withheld) > 0:
@@ -183,35 +171,6 @@ func shrink(r *event.Report, size int) bool {
 		return false
 	}
 	return true
-}
-
-// maskSurvivors masks the command lines of processes that outlived the run.
-func maskSurvivors(body []byte) ([]byte, error) {
-	const name = "survivor_list"
-	if !bytes.Contains(body, []byte(`"`+name+`"`)) {
-		return body, nil
-	}
-	var members map[string]json.RawMessage
-	var list []map[string]any
-	if err := json.Unmarshal(body, &members); err != nil {
-		return nil, err
-	}
-	if members[name] == nil {
-		return body, nil // the words stood elsewhere
-	}
-	if err := json.Unmarshal(members[name], &list); err != nil {
-		return nil, err
-	}
-	for _, s := range list {
-		if command, ok := s["command"].(string); ok {
-			s["command"] = cut(maskText(command), maxError)
-		}
-	}
-	var err error
-	if members[name], err = json.Marshal(list); err != nil {
-		return nil, err
-	}
-	return json.Marshal(members)
 }
 
 // shorten bounds words, each and all together.

@@ -18,7 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/sallyport-dev/sallyport/event"
+	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -49,8 +49,8 @@ func TestMain(m *testing.M) {
 
 var begin = time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
 
-func entry(run string, args ...string) Entry {
-	return Entry{Start: begin, Flags: []string{"-s", "read-only"}, Report: event.Report{Run: run, Args: args, Dir: "/w", End: "exited"}}
+func entry(run string, args ...string) Record {
+	return Record{Start: begin, Flags: []string{"-s", "read-only"}, Result: sallyport.Result{Run: run, Args: args, Dir: "/w", End: "exited"}}
 }
 
 // runs lists what a folder has.
@@ -72,18 +72,21 @@ func TestAppend(t *testing.T) {
 	if got := runs(t, folder); got != nil {
 		t.Errorf("%q in an empty folder", got)
 	}
+	var printed sallyport.Result
 	e := entry("one", "curl", "--token=abc", "https://a:b@h/")
 	e.Flags = append(e.Flags, "-e", "API_KEY=secret")
-	e.Report.ExitCode, e.Report.Duration, e.Report.DenialsOmitted = 3, 1500*time.Millisecond, 2
-	e.Report.Stdout = event.Captured{Text: "output", Data: []byte{0xff}, Binary: true, Total: 6}
-	e.Report.Sandbox = event.Sandbox{Mode: "read-only", Network: "none", Level: "native", Observed: true}
-	e.Report.Denials = []sandbox.Denial{{Access: sandbox.Access{Op: sandbox.Write, Path: "/etc/x"}, Errno: "EROFS", Source: sandbox.Notified, Rule: "/=read", Count: 4}}
-	e.Report.Quarantined = []executor.Quarantined{{Path: "/w/.git", Why: "w"}}
-	e.Report.Survivors, e.Report.Attempts = 1, 1
+	if err := json.Unmarshal([]byte(`{"stdout":"output","stdout_bytes":6}`), &printed); err != nil {
+		t.Fatal(err)
+	}
+	e.ExitCode, e.Duration, e.Stdout = 3, 1500*time.Millisecond, printed.Stdout
+	e.Sandbox = sallyport.Sandbox{Mode: "read-only", Sandbox: executor.Sandbox{Level: "native", Observed: true}}
+	e.SetDenials([]sandbox.Denial{{Access: sandbox.Access{Op: sandbox.Write, Path: "/etc/x"}, Errno: "EROFS", Source: sandbox.Notified, Rule: "/=read", Count: 4}}, 2)
+	e.Quarantined = []executor.Quarantined{{Path: "/w/.git", Why: "w"}}
+	e.Survivors, e.Attempts = []executor.Survivor{{PID: 3, Name: "x"}}, make([]sallyport.Attempt, 1)
 	if err := Append(folder, e); err != nil {
 		t.Fatal(err)
 	}
-	if e.Report.Args[1] != "--token=abc" {
+	if e.Args[1] != "--token=abc" {
 		t.Error("the caller's words were changed")
 	}
 	log, err := Read(folder)
@@ -96,20 +99,20 @@ func TestAppend(t *testing.T) {
 	}
 	got.Line = nil
 	want := Record{
-		Version: 1, Start: begin, Flags: []string{"-s", "read-only", "-e", "API_KEY=***"}, Run: "one",
-		Args: []string{"curl", "--token=***", "https://a:***@h/"}, Dir: "/w", ExitCode: 3, End: "exited", DurationMS: 1500,
-		Sandbox: event.Sandbox{Mode: "read-only", Mechanism: []string{}, Network: "none", Level: "native", Observed: true},
-		Denials: e.Report.Denials, DenialsOmitted: 2, Survivors: 1, Attempts: 1, Quarantined: e.Report.Quarantined,
+		Version: 1, Start: begin, Flags: []string{"-s", "read-only", "-e", "API_KEY=***"}, Result: e.Result,
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
+	want.Args = []string{"curl", "--token=***", "https://a:***@h/"}
+	want.Stdout, want.Output = want.Stdout.WithoutText(), sallyport.Output{Total: 6}
+	want.Sandbox.Mechanism = []string{}
+	if diff := cmp.Diff(toJSON(t, want.Result), toJSON(t, got.Result)); diff != "" || got.Version != 1 || !got.Start.Equal(begin) || !slices.Equal(got.Flags, want.Flags) {
+		t.Errorf("%d %v %q %s", got.Version, got.Start, got.Flags, diff)
 	}
 	st, err := os.Stat(filepath.Join(folder, fileName))
 	if err != nil || st.Mode().Perm() != 0o600 {
 		t.Errorf("%v %v", st.Mode(), err)
 	}
 	t.Run("errors", func(t *testing.T) {
-		if err := Append(folder, Entry{}); err == nil {
+		if err := Append(folder, Record{}); err == nil {
 			t.Error("a run without an identity was written")
 		}
 		if err := Append(filepath.Join(folder, "missing"), e); !errors.Is(err, os.ErrNotExist) {
@@ -119,6 +122,15 @@ func TestAppend(t *testing.T) {
 			t.Error("a folder that cannot be")
 		}
 	})
+}
+
+func toJSON(t *testing.T, r sallyport.Result) string {
+	t.Helper()
+	b, err := r.MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
 }
 
 // TestLimits: whatever a run was, its line fits.
@@ -135,22 +147,23 @@ func TestLimits(t *testing.T) {
 	}
 	for _, test := range []struct {
 		name   string
-		change func(*Entry)
+		change func(*Record)
 		check  func(Record) bool
 	}{
-		{"denials", func(e *Entry) { e.Report.Denials, e.Report.DenialsOmitted = ds, 5 },
+		{"denials", func(e *Record) { e.SetDenials(ds, 5) },
 			func(r Record) bool {
-				return len(r.Denials) >= 5 && len(r.Denials)+r.DenialsOmitted == 205 && r.Denials[0].Path == ds[0].Path
+				return len(r.Denials()) >= 5 && len(r.Denials())+r.DenialsOmitted == 205 && r.Denials()[0].Path == ds[0].Path
 			}},
-		{"arguments", func(e *Entry) { e.Report.Args = many },
+		{"arguments", func(e *Record) { e.Args = many },
 			func(r Record) bool { return len(r.Args) > 5 && len(r.Args) < 20 && r.Args[len(r.Args)-1] == gap }},
-		{"one argument", func(e *Entry) { e.Report.Args = []string{"x", strings.Repeat("y", 1<<20)} },
+		{"one argument", func(e *Record) { e.Args = []string{"x", strings.Repeat("y", 1<<20)} },
 			func(r Record) bool { return len(r.Args) == 2 && len(r.Args[1]) == maxWord+len(gap) }},
-		{"warnings", func(e *Entry) { e.Report.Warnings, e.Report.Withheld = many, many }, func(r Record) bool { return r.Warnings == nil }},
-		{"quarantine", func(e *Entry) { e.Report.Quarantined = moved }, func(r Record) bool { return len(r.Quarantined) > 0 }},
-		{"an error", func(e *Entry) { e.Report.Error = strings.Repeat("z", 1<<20) }, func(r Record) bool { return len(r.Error) == maxError+len(gap) }},
-		{"all at once", func(e *Entry) {
-			e.Report.Denials, e.Report.Args, e.Report.Warnings, e.Report.Quarantined, e.Flags = ds, many, many, moved, nil
+		{"warnings", func(e *Record) { e.Warnings, e.Withheld = many, many }, func(r Record) bool { return r.Warnings == nil }},
+		{"quarantine", func(e *Record) { e.Quarantined = moved }, func(r Record) bool { return len(r.Quarantined) > 0 }},
+		{"an error", func(e *Record) { e.Error = strings.Repeat("z", 1<<20) }, func(r Record) bool { return len(r.Error) == maxError+len(gap) }},
+		{"all at once", func(e *Record) {
+			e.SetDenials(ds, 0)
+			e.Args, e.Warnings, e.Quarantined, e.Flags = many, many, moved, nil
 		}, func(r Record) bool { return r.Run == "r" }},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -168,7 +181,7 @@ func TestLimits(t *testing.T) {
 	}
 	t.Run("what cannot fit", func(t *testing.T) {
 		e := entry("r")
-		e.Report.Dir = strings.Repeat(long, 100)
+		e.Dir = strings.Repeat(long, 100)
 		if _, err := e.line(); err == nil {
 			t.Error("it fits")
 		}
@@ -328,12 +341,13 @@ func TestMask(t *testing.T) {
 
 // TestMaskSurvivors: the command lines of what outlived the run are masked, too.
 func TestMaskSurvivors(t *testing.T) {
-	got, err := maskSurvivors([]byte(`{"run":"a","survivor_list":[{"pid":1,"name":"x","command":"x --token abc"},{"pid":2}]}`))
+	r := entry("a")
+	r.Survivors = []executor.Survivor{{PID: 1, Name: "x", Command: "x --token abc"}, {PID: 2}}
+	got, err := r.line()
 	if err != nil || strings.Contains(string(got), "abc") || !strings.Contains(string(got), `"command":"x --token ***"`) {
 		t.Errorf("%s %v", got, err)
 	}
-	const elsewhere = `{"run":"\"survivor_list\""}`
-	if got, err := maskSurvivors([]byte(elsewhere)); err != nil || string(got) != elsewhere {
-		t.Errorf("%s %v", got, err)
+	if r.Survivors[0].Command != "x --token abc" {
+		t.Error("the caller's survivors were changed")
 	}
 }

@@ -20,33 +20,31 @@ import (
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-// A task is a command on its way through a run: what was asked for, with
+// An execution is a command on its way through a run: what the Cmd asks for, with
 // everything in it fixed.
-type task struct {
-	runner *Runner
-	cmd    *Cmd
-	id     string
-	start  time.Time
-	tries  int
+type execution struct {
+	runner   *Runner
+	cmd      *Cmd
+	id       string
+	start    time.Time
+	attempts int
 
 	session bool   // it is a session, whose input stays open
 	pipe    bool   // it gets a pipe as standard input
-	kept    keeper // keeps the output; nil for what the limits say
+	kept    keeper // retains the output; nil for what Cmd.Retention says
 
 	args     []string
 	dir      string
 	env      []string
 	withheld []string
 	warned   []string
-	policy   sandbox.Policy // bound
-	limits   Limits
+	policy   sandbox.Policy    // bound
 	host     executor.HostInfo // the machine that it runs on
 }
 
-// newTask fixes what a command means: its argument vector, directory,
-// environment and policy. Its errors are about the Cmd.
-func (r *Runner) newTask(ctx context.Context, c *Cmd) (*task, error) {
-	t := &task{runner: r, cmd: c, id: runID(), start: time.Now(), limits: c.Limits}
+// newExecution fixes what a command means: its argument vector, directory, environment
+// and policy. Its errors are about the Cmd.
+func (r *Runner) newExecution(ctx context.Context, c *Cmd) (*execution, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, canceled(ctx)
 	}
@@ -54,11 +52,12 @@ func (r *Runner) newTask(ctx context.Context, c *Cmd) (*task, error) {
 	if err != nil {
 		return nil, err
 	}
+	x := &execution{runner: r, cmd: c, id: runID(), start: time.Now()}
 	base := c.Env
 	if base == nil {
 		base = os.Environ()
 	}
-	t.host, err = r.executor().Host(ctx)
+	x.host, err = r.executor().Host(ctx)
 	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
 		return nil, err
 	}
@@ -66,28 +65,27 @@ func (r *Runner) newTask(ctx context.Context, c *Cmd) (*task, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.dir = places.Dir
-	t.policy = r.Policy.Bind(places)
-	if err := wholeDisk(r.Policy, t.policy, t.dir); err != nil {
+	x.dir = places.Dir
+	x.policy = r.Policy.Bind(places)
+	if err := wholeDisk(r.Policy, x.policy, x.dir); err != nil {
 		return nil, err
 	}
-	if r.own != nil {
-		r.own.Begin(t.policy) // nearly nothing is left that could be wrong
-	}
-	t.warned = t.warnings(places.Home)
-	if err := t.setEnvironment(base); err != nil {
+	x.warned = x.warnings(places.Home)
+	if err := x.setEnvironment(base); err != nil {
 		return nil, err
 	}
-	t.args = c.Args
+	x.args = c.Args
 	if c.Script != "" {
-		t.args, err = r.shell(ctx, c)
+		x.args, err = r.shell(ctx, c)
 	}
-	return t, err
+	return x, err
 }
 
-// check refuses a Cmd that means nothing or two things.
+// check refuses an invalid Cmd.
 func (c *Cmd) check() error {
 	switch {
+	case c == nil:
+		return &CmdError{Field: "", Reason: "the command is nil; use Command or Script to make one"}
 	case c.Script != "" && len(c.Args) > 0:
 		return &CmdError{Field: "Script", Reason: "Args is set too; use one of the two"}
 	case c.Script == "" && len(c.Args) == 0:
@@ -144,23 +142,23 @@ func (r *Runner) shell(ctx context.Context, c *Cmd) ([]string, error) {
 // setEnvironment applies the environment policy and adds what every command
 // gets: the marks by which programs know where they run, the temporary folder
 // that they can really use, and a PWD that tells the truth.
-func (t *task) setEnvironment(base []string) error {
-	p := t.cmd.EnvPolicy
+func (x *execution) setEnvironment(base []string) error {
+	p := x.cmd.EnvPolicy
 	if p.System == "" {
-		p.System = t.host.OS
+		p.System = x.host.OS
 	}
 	own := maps.Clone(p.Runtime)
 	if own == nil {
 		own = make(map[string]string)
 	}
 	own["SALLYPORT"] = "1"
-	own["SALLYPORT_SANDBOX"] = t.policy.Name()
-	own["SALLYPORT_NETWORK"] = t.policy.Network().String()
-	own["PWD"] = t.dir
+	own["SALLYPORT_SANDBOX"] = x.policy.Name()
+	own["SALLYPORT_NETWORK"] = x.policy.Network().String()
+	own["PWD"] = x.dir
 	// Test suites look for this name of another tool. One that was inherited from
 	// a run around this one would be stale.
 	const offline = "CODEX_SANDBOX_NETWORK_DISABLED"
-	if t.policy.Network() == sandbox.NetworkNone {
+	if x.policy.Network() == sandbox.NetworkNone {
 		own[offline] = "1"
 	}
 	p.Runtime = own
@@ -169,7 +167,7 @@ func (t *task) setEnvironment(base []string) error {
 	if err != nil {
 		return err
 	}
-	if t.privateTmp() {
+	if x.privateTmp() {
 		for i, entry := range res.Env {
 			switch name, _, _ := strings.Cut(entry, "="); name {
 			case "TMPDIR", "TMP", "TEMP":
@@ -177,32 +175,32 @@ func (t *task) setEnvironment(base []string) error {
 			}
 		}
 	}
-	t.env, t.withheld = res.Env, res.Withheld
+	x.env, x.withheld = res.Env, res.Withheld
 	return nil
 }
 
 // privateTmp reports whether the command sees a /tmp of its own.
-func (t *task) privateTmp() bool {
-	return t.policy.Mode() == sandbox.Managed && t.cmd.Tmp != "host"
+func (x *execution) privateTmp() bool {
+	return x.policy.Mode() == sandbox.Managed && x.cmd.Tmp != "host"
 }
 
 // emit hands an event to the Runner's sink.
-func (t *task) emit(b event.Body) { t.runner.events.emit(t.id, t.tries, b) }
+func (x *execution) emit(b event.Body) { x.runner.events.emit(x.id, x.attempts, b) }
 
 // ended reports the end of the run to whoever listens.
-func (t *task) ended(res *Result, err error) {
-	e := event.Ended{ExitCode: -1, End: string(endOf(err)), Duration: time.Since(t.start)}
+func (x *execution) ended(res *Result, err error) {
+	e := event.Ended{ExitCode: -1, End: string(endOf(err)), Duration: time.Since(x.start)}
 	if res != nil {
 		e.ExitCode, e.End = res.ExitCode, string(res.End)
 	}
 	if err != nil {
 		e.Error = err.Error()
 	}
-	t.emit(e)
-	t.runner.events.flush()
-	if log := t.runner.Logger; log != nil {
+	x.emit(e)
+	x.runner.events.flush()
+	if log := x.runner.Logger; log != nil {
 		log.LogAttrs(context.Background(), slog.LevelInfo, "command ended",
-			slog.String("run", t.id), slog.String("program", t.args[0]), slog.String("dir", t.dir),
+			slog.String("run", x.id), slog.String("program", x.args[0]), slog.String("dir", x.dir),
 			slog.String("end", e.End), slog.Int("exit_code", e.ExitCode), slog.Duration("duration", e.Duration))
 	}
 }

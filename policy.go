@@ -37,14 +37,14 @@ func wholeDisk(p, bound sandbox.Policy, dir string) error {
 }
 
 // warnings says what is likely not meant about the policy of a task.
-func (t *task) warnings(home string) []string {
+func (x *execution) warnings(home string) []string {
 	var real func(string) string
-	if t.host.Local { // else the paths are those of another machine
+	if x.host.Local { // else the paths are those of another machine
 		real = realPath
 	}
-	out := t.policy.Warnings(home, real)
-	if real != nil && t.privateTmp() && t.cmd.Tmp == "" && real(t.dir) == real("/tmp") {
-		out = append(out, t.dir+" is a private folder that is empty at first and is removed with the runner; set Tmp to \"host\" for the host's")
+	out := x.policy.Warnings(home, real)
+	if real != nil && x.privateTmp() && x.cmd.Tmp == "" && real(x.dir) == real("/tmp") {
+		out = append(out, x.dir+" is a private folder that is empty at first and is removed with the runner; set Tmp to \"host\" for the host's")
 	}
 	return out
 }

@@ -1,0 +1,131 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package sallyport
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"github.com/sallyport-dev/sallyport/event"
+	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/output"
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+// A resultJSON is the JSON form of a Result. Its member names and their types are a
+// contract; new members may be added.
+type resultJSON struct {
+	Type       string   `json:"type"` // always "result"
+	Args       []string `json:"argv"`
+	Dir        string   `json:"cwd"`
+	ExitCode   int      `json:"exit_code"`
+	Signal     int      `json:"signal"`
+	TimedOut   bool     `json:"timed_out"`
+	End        End      `json:"end"`
+	DurationMS int64    `json:"duration_ms"`
+
+	Stdout       string `json:"stdout"`
+	Stderr       string `json:"stderr"`
+	Output       string `json:"output"`
+	StdoutBytes  uint64 `json:"stdout_bytes"`
+	StderrBytes  uint64 `json:"stderr_bytes"`
+	OmittedBytes uint64 `json:"omitted_bytes"`
+	StdoutBase64 []byte `json:"stdout_base64,omitempty"` // the retained bytes, where they are not UTF-8
+	StderrBase64 []byte `json:"stderr_base64,omitempty"`
+	// The parts of omitted_bytes.
+	StdoutOmitted uint64 `json:"stdout_omitted_bytes,omitempty"`
+	StderrOmitted uint64 `json:"stderr_omitted_bytes,omitempty"`
+
+	Sandbox         Sandbox                `json:"sandbox"`
+	Attempts        int                    `json:"attempts"`
+	Denials         []sandbox.Denial       `json:"denials"`
+	DenialsOmitted  int                    `json:"denials_omitted,omitempty"`
+	Survivors       int                    `json:"survivors"`
+	SurvivorList    []executor.Survivor    `json:"survivor_list,omitempty"`
+	SurvivorsBy     string                 `json:"survivors_by,omitempty"`
+	StreamsLeftOpen bool                   `json:"streams_left_open,omitempty"`
+	Quarantined     []executor.Quarantined `json:"quarantined,omitempty"`
+	Limits          []executor.Enforced    `json:"limits,omitempty"`
+	Usage           executor.Usage         `json:"usage,omitzero"`
+	Withheld        []string               `json:"withheld,omitempty"`
+	Warnings        []string               `json:"warnings,omitempty"`
+	Error           string                 `json:"error,omitempty"`
+	Run             string                 `json:"run,omitempty"`
+}
+
+// MarshalJSON returns the object with the member type "result". For a stream that is
+// not UTF-8 the text is lossy and stdout_base64 or stderr_base64 holds the bytes.
+func (r *Result) MarshalJSON() ([]byte, error) {
+	j := resultJSON{
+		Type: "result", Args: orEmpty(r.Args), Dir: r.Dir, ExitCode: r.ExitCode, Signal: r.Signal,
+		TimedOut: r.TimedOut, End: r.End, DurationMS: r.Duration.Milliseconds(),
+		Stdout: r.Stdout.String(), Stderr: r.Stderr.String(), Output: r.Output.String(),
+		StdoutBytes: r.Stdout.Total, StderrBytes: r.Stderr.Total, OmittedBytes: r.Stdout.Omitted + r.Stderr.Omitted,
+		StdoutBase64: r.Stdout.binary(), StderrBase64: r.Stderr.binary(),
+		StdoutOmitted: r.Stdout.Omitted, StderrOmitted: r.Stderr.Omitted,
+		Sandbox: r.Sandbox, Attempts: len(r.Attempts), Denials: orEmpty(r.denials), DenialsOmitted: r.DenialsOmitted,
+		Survivors: len(r.Survivors), SurvivorList: event.Listed(r.Survivors), SurvivorsBy: r.SurvivorsBy,
+		StreamsLeftOpen: r.StreamsLeftOpen, Quarantined: r.Quarantined, Limits: r.Limits, Usage: r.Usage,
+		Withheld: r.Withheld, Warnings: r.Warnings, Error: r.Error, Run: r.Run,
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false) // people read it too
+	if err := e.Encode(j); err != nil {
+		return nil, fmt.Errorf("sallyport: the result has no JSON form: %w", err)
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
+// UnmarshalJSON reads the object of MarshalJSON. Unknown members are ignored.
+func (r *Result) UnmarshalJSON(data []byte) error {
+	var j resultJSON
+	if err := json.Unmarshal(data, &j); err != nil {
+		return fmt.Errorf("sallyport: the object is not a result: %w", err)
+	}
+	const maxCount = 1 << 20 // a larger number of processes or attempts is not one of ours
+	if j.Survivors < len(j.SurvivorList) || j.Survivors > maxCount || j.Attempts < 0 || j.Attempts > maxCount {
+		return fmt.Errorf("sallyport: the object is not a result: %d survivors and %d attempts", j.Survivors, j.Attempts)
+	}
+	*r = Result{
+		Run: j.Run, Args: j.Args, Dir: j.Dir, ExitCode: j.ExitCode, Signal: j.Signal, End: j.End, TimedOut: j.TimedOut,
+		Duration:    time.Duration(j.DurationMS) * time.Millisecond,
+		Stdout:      outputFrom(j.Stdout, j.StdoutBase64, j.StdoutBytes, j.StdoutOmitted),
+		Stderr:      outputFrom(j.Stderr, j.StderrBase64, j.StderrBytes, j.StderrOmitted),
+		Output:      outputFrom(j.Output, nil, j.StdoutBytes+j.StderrBytes, j.OmittedBytes),
+		Survivors:   append(j.SurvivorList, make([]executor.Survivor, j.Survivors-len(j.SurvivorList))...),
+		SurvivorsBy: j.SurvivorsBy, StreamsLeftOpen: j.StreamsLeftOpen, Quarantined: j.Quarantined,
+		Limits: j.Limits, Usage: j.Usage, Sandbox: j.Sandbox, Attempts: make([]Attempt, j.Attempts),
+		Withheld: j.Withheld, Warnings: j.Warnings, Error: j.Error, denials: j.Denials, DenialsOmitted: j.DenialsOmitted,
+	}
+	return nil
+}
+
+// binary returns the retained bytes if String loses some of them.
+func (o Output) binary() []byte {
+	head, tail, _ := wholeCharacters(o.kept)
+	if utf8.Valid(head) && utf8.Valid(tail) {
+		return nil
+	}
+	return o.Bytes()
+}
+
+// outputFrom is the Output of a stream in a JSON form, whose text holds the mark of a gap.
+func outputFrom(text string, data []byte, total, omitted uint64) Output {
+	if data == nil {
+		data = []byte(text)
+	}
+	return Output{Total: total, Omitted: omitted, kept: output.Snapshot{Head: data}}
+}
+
+// orEmpty turns nil into an empty list, which is [] in JSON.
+func orEmpty[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}
