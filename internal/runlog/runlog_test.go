@@ -75,7 +75,7 @@ func TestAppend(t *testing.T) {
 	var printed sallyport.Result
 	e := entry("one", "curl", "--token=abc", "https://a:b@h/")
 	e.Flags = append(e.Flags, "-e", "API_KEY=secret")
-	if err := json.Unmarshal([]byte(`{"stdout":"output","stdout_bytes":6}`), &printed); err != nil {
+	if err := json.Unmarshal([]byte(`{"stdout":"printed","stdout_bytes":7}`), &printed); err != nil {
 		t.Fatal(err)
 	}
 	e.ExitCode, e.Duration, e.Stdout = 3, 1500*time.Millisecond, printed.Stdout
@@ -94,7 +94,7 @@ func TestAppend(t *testing.T) {
 		t.Fatalf("%+v %v", log, err)
 	}
 	got := log.Records[0]
-	if bytes.Contains(got.Line, []byte("output\"")) || bytes.Contains(got.Line, []byte("abc")) || bytes.Contains(got.Line, []byte("secret")) {
+	if bytes.Contains(got.Line, []byte("printed")) || bytes.Contains(got.Line, []byte("abc")) || bytes.Contains(got.Line, []byte("secret")) {
 		t.Errorf("too much in %s", got.Line)
 	}
 	got.Line = nil
@@ -102,7 +102,7 @@ func TestAppend(t *testing.T) {
 		Version: 1, Start: begin, Flags: []string{"-s", "read-only", "-e", "API_KEY=***"}, Result: e.Result,
 	}
 	want.Args = []string{"curl", "--token=***", "https://a:***@h/"}
-	want.Stdout, want.Output = want.Stdout.WithoutText(), sallyport.Output{Total: 6}
+	want.Stdout, want.Output = want.Stdout.WithoutText(), sallyport.Output{Total: 7}
 	want.Sandbox.Mechanism = []string{}
 	if diff := cmp.Diff(toJSON(t, want.Result), toJSON(t, got.Result)); diff != "" || got.Version != 1 || !got.Start.Equal(begin) || !slices.Equal(got.Flags, want.Flags) {
 		t.Errorf("%d %v %q %s", got.Version, got.Start, got.Flags, diff)
