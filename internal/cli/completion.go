@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sallyport-dev/sallyport/internal/confine"
+	"github.com/sallyport-dev/sallyport/internal/protect"
 )
 
 // completeName is the hidden verb that the completion scripts call:
@@ -220,7 +220,7 @@ func values(f *flag, prefix, word string) (completionKind, []candidate) {
 		}
 	}
 	if f.kind == completeGrants {
-		for _, g := range confine.NamedGrants() {
+		for _, g := range protect.NamedGrants() {
 			all = append(all, candidate{prefix + g.Name, g.Opens})
 		}
 	}

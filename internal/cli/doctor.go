@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/sallyport-dev/sallyport/internal/confine"
+	"github.com/sallyport-dev/sallyport/internal/protect"
 	"github.com/sallyport-dev/sallyport/internal/seccomp"
 )
 
@@ -39,7 +40,7 @@ type diagnosis struct {
 	Level  string               `json:"level"` // the best level that is accepted by default, or "none"
 	Checks []confine.Check      `json:"checks"`
 	Levels []confine.LevelCheck `json:"levels"`
-	Grants []confine.NamedGrant `json:"grants"`
+	Grants []protect.NamedGrant `json:"grants"`
 	Allow  []openingLine        `json:"allow"`
 }
 
@@ -95,7 +96,7 @@ func doctorVerb(ctx context.Context, env *Env, args []string) error {
 // needs is then not needed. Without levels nothing is known to work, so nothing
 // does.
 func diagnose(checks []confine.Check, levels []confine.LevelCheck) diagnosis {
-	d := diagnosis{Type: "doctor", Level: "none", Checks: checks, Levels: levels, Grants: confine.NamedGrants()}
+	d := diagnosis{Type: "doctor", Level: "none", Checks: checks, Levels: levels, Grants: protect.NamedGrants()}
 	if checks == nil {
 		d.Checks = []confine.Check{}
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/caches"
-	"github.com/sallyport-dev/sallyport/internal/confine"
+	"github.com/sallyport-dev/sallyport/internal/protect"
 )
 
 // runOptions is what the flags of run say. The zero value of a member means that
@@ -171,7 +171,7 @@ func (o *runOptions) allow(name string) error {
 // grant takes a name of --grant.
 func (o *runOptions) grant(name string) error {
 	var names []string
-	for _, g := range confine.NamedGrants() {
+	for _, g := range protect.NamedGrants() {
 		if g.Name == name {
 			o.grants = append(o.grants, name)
 			return nil

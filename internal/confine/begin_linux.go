@@ -64,7 +64,7 @@ func (h *Host) Begin(policy sandbox.Policy) {
 		})
 		if managed {
 			h.beginning.Go(func() {
-				if keeper, err := h.guard(); err == nil {
+				if keeper, _, err := h.guard(); err == nil {
 					_ = keeper.Prepare()
 				}
 			})

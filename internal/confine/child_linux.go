@@ -158,17 +158,15 @@ func (c *child) Kill() error {
 // attend looks after what is kept around the command.
 func (c *child) attend(k *keeping) {
 	c.keep = k
-	k.settle()
-	if held := k.held; held != nil {
-		held.OnBroken(func() {
-			c.unlessClosing(func() {
-				c.mu.Lock()
-				c.broken = held.Cause()
-				c.mu.Unlock()
-				_ = c.Kill() // WaitAll tells what became of it
-			})
+	k.names.Started()
+	k.names.OnBroken(func(cause error) {
+		c.unlessClosing(func() {
+			c.mu.Lock()
+			c.broken = cause
+			c.mu.Unlock()
+			_ = c.Kill() // WaitAll tells what became of it
 		})
-	}
+	})
 	c.seen.onFailed(func() {
 		c.unlessClosing(func() { _ = c.Kill() }) // Close says why
 	})
@@ -194,10 +192,11 @@ func (c *child) Close() error {
 	c.closing = true
 	c.mu.Unlock()
 	c.watch.Wait()
-	found, err := c.keep.finish()
+	found, err := c.keep.names.Finish()
+	c.keep.release()
 	report := c.seen.close()
 	if c.seen == nil {
-		report.Denials = c.keep.denials // what was noticed; who is observed is known better
+		report.Denials = c.keep.names.Denials() // what was noticed; who is observed is known better
 	}
 	var after Aftermath
 	c.bounds.finish(c.proc, &after)
@@ -224,7 +223,7 @@ func (c *child) Aftermath() Aftermath {
 func (c *child) Sandbox() executor.Sandbox {
 	return executor.Sandbox{
 		Level: c.level, Mechanism: c.mechanism, Weaker: c.weaker, Script: c.script.String(),
-		Warnings: c.keep.warnings, Observed: c.seen != nil,
+		Warnings: c.keep.names.Warnings(), Observed: c.seen != nil,
 	}
 }
 

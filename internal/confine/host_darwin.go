@@ -21,6 +21,7 @@ import (
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/plan"
+	"github.com/sallyport-dev/sallyport/internal/protect"
 	"github.com/sallyport-dev/sallyport/internal/state"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -112,7 +113,7 @@ func (h *Host) confined(r *executor.Spec, pr *plan.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := checkNamed(res.Named); err != nil {
+	if err := protect.CheckNamed(res.Named); err != nil {
 		return err
 	}
 	if len(res.Named) > 0 {
@@ -121,7 +122,7 @@ func (h *Host) confined(r *executor.Spec, pr *plan.Request) error {
 		}
 	}
 	pr.Root, pr.Network = res.Root, res.Network
-	if pr.Rules, pr.Patterns, err = gatherNames(&res); err != nil {
+	if pr.Rules, pr.Patterns, err = protect.ByName(&res); err != nil {
 		return err
 	}
 	pr.Tmp, err = h.tmpFor(r.Tmp, pr)
@@ -171,9 +172,8 @@ func (h *Host) private() (folder, dir string, err error) {
 			return "", "", err
 		}
 	}
-	n := &naming{folders: make(map[string][]string)}
-	if folder, _, err = n.resolve(h.state); err == nil {
-		dir, _, err = n.resolve(h.tmp.Path)
+	if folder, err = protect.KernelName(h.state); err == nil {
+		dir, err = protect.KernelName(h.tmp.Path)
 	}
 	return folder, dir, err
 }

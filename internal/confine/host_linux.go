@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,11 +18,11 @@ import (
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/caches"
-	"github.com/sallyport-dev/sallyport/internal/gitpaths"
 	"github.com/sallyport-dev/sallyport/internal/guard"
 	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/launch"
 	"github.com/sallyport-dev/sallyport/internal/plan"
+	"github.com/sallyport-dev/sallyport/internal/protect"
 	"github.com/sallyport-dev/sallyport/internal/rlimit"
 	"github.com/sallyport-dev/sallyport/internal/seccomp"
 	"github.com/sallyport-dev/sallyport/internal/state"
@@ -57,8 +56,7 @@ type Host struct {
 	keeper  *guard.Keeper // nil as long as nothing was claimed
 	alive   atomic.Int32  // children that were not closed yet
 
-	scanning sync.Mutex                 // held from memory to the end of the gathering
-	scans    map[string]*gitpaths.Cache // guarded by scanning
+	scans *protect.Scans // made with keeper
 
 	caches caches.Store
 
@@ -184,86 +182,31 @@ func (h *Host) confined(r *executor.Spec, pr *plan.Request, keep *keeping, mount
 	if _, err := h.filter(plan.LevelNative, r.Allow, res.Network == sandbox.NetworkHost, unobserved); err != nil {
 		return err
 	}
-	if keep != nil && !mounts {
-		// Nothing can be mounted over placeholders of another level.
-		if err := h.dropPlaceholders(); err != nil {
-			return err
-		}
-	}
-	// What is missing at one moment may exist at the next, when others work in the
-	// same folders: then everything is looked at anew.
-	const tries = 8
-	var present []string
-	for try := 1; ; try++ {
-		g, err := h.collect(r, pr, &res, present, mounts)
-		if err != nil {
-			return err
-		}
-		// Last, because it makes folders: nothing that is known by now can fail.
-		if keep != nil {
-			err = keep.hold(h, g, mounts)
-			keep.warnings = g.warnings
-			var exists *guard.ExistsError
-			if errors.As(err, &exists) && try < tries {
-				present = append(present, exists.Path)
-				continue
-			}
-			if err != nil {
-				return err
-			}
-		}
-		if err := g.pin(); err != nil {
-			return err
-		}
-		pr.Rules = g.sorted()
-		listed(&res, r, pr)
-		return nil
-	}
-}
-
-// collect finds out what stands at the places of a policy. Those in present are
-// known not to be placeholders.
-func (h *Host) collect(r *executor.Spec, pr *plan.Request, res *sandbox.Resolved, present []string, mounts bool) (*gathering, error) {
-	g, err := gather(res)
+	keeper, scans, err := h.guard()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	g.present, g.dir = present, hostfacts.RealPath(r.Dir)
-	if err := g.aboutRoot(); err != nil {
-		return nil, err
+	folder, dir, err := h.private()
+	if err != nil {
+		return err
 	}
-	if pr.Tmp, err = h.tmpFor(r.Tmp, g); err != nil {
-		return nil, err
+	q := &protect.Request{
+		Policy: &res, Dir: r.Dir, Mounts: mounts,
+		Tmp: r.Tmp, PrivateTmp: dir, State: append(state.Dirs(), folder), Scans: scans,
 	}
-	if pr.Tmp != nil {
-		g.private = pr.Tmp.At
+	if keep != nil {
+		q.Keeper = keeper
 	}
-	g.flat = !mounts
-	if err := g.protectAll(res, h.memory); err != nil {
-		return nil, err
+	names, err := protect.New(q)
+	if err != nil {
+		return err
 	}
-	if pr.Tmp != nil && filepath.IsAbs(r.Tmp) {
-		if err := g.tmpFolder(r.Tmp, pr.Tmp.Source); err != nil {
-			return nil, err
-		}
+	if keep != nil {
+		keep.names = names
 	}
-	if res.Network == sandbox.NetworkHost {
-		g.resolverFile()
-	}
-	return g, spellings(pr.Root, g.sorted())
-}
-
-// resolverFile keeps the file that /etc/resolv.conf leads to visible for commands
-// that use the host's network: on many systems it lies below /run, which is
-// covered.
-func (g *gathering) resolverFile() {
-	real := hostfacts.RealPath("/etc/resolv.conf")
-	if _, ruled := g.rules[real]; ruled || !strings.HasPrefix(real, "/run/") {
-		return
-	}
-	if s, err := hostfacts.Look(real); err == nil && s.Kind == plan.KindFile {
-		g.add(plan.Rule{Spot: s, Level: sandbox.LevelRead, Why: "name servers"})
-	}
+	pr.Rules, pr.Tmp = names.Rules(), names.Tmp()
+	listed(&res, r, pr)
+	return nil
 }
 
 // limits are those that every command gets: no core dumps, which would end up
@@ -283,37 +226,6 @@ func limits() []plan.Limit {
 		}
 	}
 	return out
-}
-
-// tmpFor decides what stands at /tmp, and adds the rules that belong to it.
-func (h *Host) tmpFor(want string, g *gathering) (*plan.Tmp, error) {
-	at := hostfacts.RealPath("/tmp")
-	folder, dir, err := h.private()
-	if err != nil {
-		return nil, err
-	}
-	g.hideState(append(state.Dirs(), folder)...)
-	if r, ok := g.rules[at]; ok && r.Level == sandbox.LevelDeny {
-		return nil, nil
-	}
-	switch {
-	case want == "host":
-		return nil, nil
-	case want == "" || want == "private":
-	case filepath.IsAbs(want):
-		spot, err := hostfacts.Look(hostfacts.RealPath(want))
-		if err != nil || spot.Kind != plan.KindFolder {
-			return nil, &executor.RootError{Path: want, Why: "cannot stand at /tmp, because it is not a folder", Fix: "create it first"}
-		}
-		return &plan.Tmp{At: at, Source: spot, Asked: true}, nil
-	default:
-		return nil, &executor.RootError{Path: want, Why: "cannot stand at /tmp", Fix: "use private, host, or an absolute path"}
-	}
-	source, err := hostfacts.Look(dir)
-	if err != nil {
-		return nil, state.TmpError(&fs.PathError{Op: "lstat", Path: dir, Err: err})
-	}
-	return &plan.Tmp{At: at, Source: source}, nil
 }
 
 // private returns the state folder and the private /tmp, which is made once.

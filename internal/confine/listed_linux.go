@@ -55,15 +55,6 @@ func listed(res *sandbox.Resolved, r *executor.Spec, pr *plan.Request) {
 	}
 }
 
-// aboutRoot refuses rules that turn out to be about "/", by a symbolic link that
-// leads there: what the root is was decided by the policy, not by a link.
-func (g *gathering) aboutRoot() error {
-	if _, ok := g.rules["/"]; !ok {
-		return nil
-	}
-	return &executor.RootError{Path: "/", Why: "is where a path of the policy leads by a symbolic link", Fix: "name the folder that is meant"}
-}
-
 // needs lists what must be visible for a path to lead where it leads.
 func needs(what, name string, folder bool) []plan.Need {
 	var out []plan.Need

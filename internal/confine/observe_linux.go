@@ -6,7 +6,6 @@ package confine
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"syscall"
 
@@ -110,24 +109,6 @@ func (h *Host) observe(r *executor.Spec, p *plan.Plan, keep *keeping) (*watching
 	}
 	p.Script.Observer = inbox.Theirs()
 	return &watching{inbox, s}, nil
-}
-
-// observed returns what the observer has to know of the names that are kept.
-func (k *keeping) observed() observer.Names {
-	n := observer.Names{Free: slices.Clone(k.layers)}
-	if g := k.g; g != nil {
-		n.Roots, n.Partial, n.Flat = g.roots, g.partly, g.flat
-		n.Ruled = slices.Collect(maps.Keys(g.rules))
-		if g.private != "" {
-			n.Free = append(n.Free, g.private)
-		}
-		for _, c := range slices.Concat(g.claims, g.late) {
-			if !c.Notice {
-				n.Protected = append(n.Protected, c.Path)
-			}
-		}
-	}
-	return n
 }
 
 // started says that the launch is over.

@@ -6,7 +6,6 @@ package confine
 import (
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,9 +14,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/sallyport-dev/sallyport/internal/guard"
-	"github.com/sallyport-dev/sallyport/internal/observer"
-	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -112,23 +108,6 @@ mkdir -p own/.git/hooks && echo mine >own/.git/hooks/pre-commit && mv own/.git/h
 	}
 	if b, err := os.ReadFile(theirs + "/config"); err != nil || string(b) != "[core]\n" {
 		t.Errorf("its configuration is %q, %v", b, err)
-	}
-}
-
-// TestObservedNames: the observer denies every claimed name but those that are only
-// noticed.
-func TestObservedNames(t *testing.T) {
-	g := &gathering{roots: []string{"/ws"}, rules: map[string]plan.Rule{"/ws/known/.git/config": {}}, private: "/ws/tmp"}
-	g.claim(claim{Want: guard.Want{Path: "/ws/.git"}})
-	notice := guard.Want{Path: "/ws/noticed"}
-	notice.Notice = true
-	g.claim(claim{Want: notice})
-	got := (&keeping{g: g, layers: []string{"/ws/cache"}}).observed()
-	want := observer.Names{
-		Roots: []string{"/ws"}, Free: []string{"/ws/cache", "/ws/tmp"}, Protected: []string{"/ws/.git"}, Ruled: []string{"/ws/known/.git/config"},
-	}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("%+v, want %+v", got, want)
 	}
 }
 

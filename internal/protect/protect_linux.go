@@ -1,7 +1,7 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package confine
+package protect
 
 import (
 	"errors"
@@ -39,10 +39,6 @@ const (
 	whyNewRepo = "a new git repository: tools outside obey what is in it"
 )
 
-// A memory gives what is remembered of the repositories below a root, and a function
-// that keeps it.
-type memory func(root string) (cache *gitpaths.Cache, keep func())
-
 // An opened is a work tree that the grant git is for. A missing repository may
 // come into being.
 type opened struct {
@@ -53,8 +49,8 @@ type opened struct {
 // protectAll adds rules for the protected names of every writable root, for what
 // their repositories lead to, and for the repositories nested in them. A place
 // that the policy made readable or denied already stays as it is.
-func (g *gathering) protectAll(res *sandbox.Resolved, mem memory) error {
-	if err := checkNamed(res.Named); err != nil {
+func (g *gathering) protectAll(res *sandbox.Resolved, scans *Scans) error {
+	if err := CheckNamed(res.Named); err != nil {
 		return err
 	}
 	g.git = slices.Contains(res.Named, GrantGit)
@@ -80,10 +76,10 @@ func (g *gathering) protectAll(res *sandbox.Resolved, mem memory) error {
 			}
 			continue
 		}
-		cache, keep := mem(root)
-		g.outside.Cache = cache
-		err = g.protectRoot(root, w)
-		keep()
+		err = scans.with(root, func(cache *gitpaths.Cache) error {
+			g.outside.Cache = cache
+			return g.protectRoot(root, w)
+		})
 		if err != nil {
 			return err
 		}

@@ -1,13 +1,12 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package confine
+package protect
 
 import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -34,9 +33,10 @@ type gathering struct {
 	loose    []string // rules of such ones, which may be replaced: commands make them anew
 	present  []string // names at which something stands that is no placeholder
 	dir      string   // where the command begins
-	private  string   // where a folder of ours stands; nothing of the host's is there
-	flat     bool     // nothing can be mounted over what exists
-	git      bool     // the grant git is given
+	tmp      *plan.Tmp
+	private  string // where a folder of ours stands; nothing of the host's is there
+	flat     bool   // nothing can be mounted over what exists
+	git      bool   // the grant git is given
 	seen     map[string]*seenRepo
 	reals    map[string]string // where paths of this gathering lead
 	outside  gitpaths.Outside
@@ -110,7 +110,7 @@ func (g *gathering) root(w sandbox.PathRule) error {
 		}
 		return &executor.RootError{Path: w.Path, Why: "cannot be a writable root: " + hostfacts.Reason(err)}
 	}
-	if link, ok := g.crosses(w.Path, real); ok {
+	if link := g.redirect(w.Path, real); link != "" {
 		return &sandbox.UnsupportedError{
 			Need: "writable roots that no command can redirect",
 			Have: fmt.Sprintf("%s leads through the symbolic link %s, which lies in another writable root", w.Path, link),
@@ -145,41 +145,18 @@ func (g *gathering) eval(name string) (string, error) {
 	return real, err
 }
 
-// crosses finds a symbolic link on the way from name to real that lies in a
-// writable root, where a command could change it.
-func (g *gathering) crosses(name, real string) (string, bool) {
+// redirect returns a symbolic link on the way from name to real that lies in a
+// writable root, where a command could change it; empty without one.
+func (g *gathering) redirect(name, real string) string {
 	if name == real {
-		return "", false
+		return ""
 	}
-	at := "/"
-	for part := range strings.SplitSeq(strings.TrimPrefix(name, "/"), "/") {
-		next := filepath.Join(at, part)
-		st, err := os.Lstat(next)
-		if err != nil {
-			return "", false
-		}
-		if st.Mode()&fs.ModeSymlink != 0 {
-			if g.inRoot(next) {
-				return next, true
-			}
-			if next, err = hostfacts.EvalSymlinks(next); err != nil {
-				return "", false
-			}
-		}
-		at = next
-	}
-	return "", false
-}
-
-// inRoot reports whether a name lies below a writable root, and so can be
-// replaced by a command. The root itself cannot.
-func (g *gathering) inRoot(name string) bool {
-	for _, r := range g.roots {
-		if name != r && strings.HasPrefix(name, strings.TrimSuffix(r, "/")+"/") {
-			return true
+	for _, l := range hostfacts.Links(name) {
+		if slices.ContainsFunc(g.roots, func(r string) bool { return l.Path != r && hostfacts.Below(l.Path, r) }) {
+			return l.Path
 		}
 	}
-	return false
+	return ""
 }
 
 // carve adds a path that is to be readable only, or not at all. A path that is
@@ -192,7 +169,7 @@ func (g *gathering) carve(name string, level sandbox.Level, why string) error {
 	if err != nil {
 		return &executor.RootError{Path: name, Why: "cannot be looked at: " + hostfacts.Reason(err), Fix: "the sandbox must know what stands there to protect it"}
 	}
-	if link, ok := g.crosses(name, real); ok {
+	if link := g.redirect(name, real); link != "" {
 		return &sandbox.UnsupportedError{
 			Need: fmt.Sprintf("a fixed place for %s", name),
 			Have: fmt.Sprintf("it leads through the symbolic link %s, which lies in a writable root and can be changed by the command", link),
@@ -256,4 +233,26 @@ func (g *gathering) match(name string, d fs.DirEntry) error {
 	}
 	g.add(plan.Rule{Spot: spot, Level: sandbox.LevelDeny, Why: "target of a link that a deny pattern matches"})
 	return nil
+}
+
+// aboutRoot refuses rules that turn out to be about "/", by a symbolic link that
+// leads there: what the root is was decided by the policy, not by a link.
+func (g *gathering) aboutRoot() error {
+	if _, ok := g.rules["/"]; !ok {
+		return nil
+	}
+	return &executor.RootError{Path: "/", Why: "is where a path of the policy leads by a symbolic link", Fix: "name the folder that is meant"}
+}
+
+// resolverFile keeps the file that /etc/resolv.conf leads to visible for commands
+// that use the host's network: on many systems it lies below /run, which is
+// covered.
+func (g *gathering) resolverFile() {
+	real := hostfacts.RealPath("/etc/resolv.conf")
+	if _, ruled := g.rules[real]; ruled || !strings.HasPrefix(real, "/run/") {
+		return
+	}
+	if s, err := hostfacts.Look(real); err == nil && s.Kind == plan.KindFile {
+		g.add(plan.Rule{Spot: s, Level: sandbox.LevelRead, Why: "name servers"})
+	}
 }

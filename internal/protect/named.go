@@ -3,7 +3,7 @@
 
 //go:build linux || darwin
 
-package confine
+package protect
 
 import (
 	"fmt"
@@ -12,9 +12,9 @@ import (
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-// checkNamed refuses grants that nobody here knows: what they would open is not
+// CheckNamed refuses grants that nobody here knows: what they would open is not
 // known, and what they were asked for would fail in the middle.
-func checkNamed(names []string) error {
+func CheckNamed(names []string) error {
 	for _, name := range names {
 		if !slices.ContainsFunc(NamedGrants(), func(g NamedGrant) bool { return g.Name == name }) {
 			return &sandbox.UnsupportedError{

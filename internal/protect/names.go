@@ -3,7 +3,7 @@
 
 //go:build unix
 
-package confine
+package protect
 
 import (
 	"errors"
@@ -36,9 +36,9 @@ type naming struct {
 	passed []string // the links on the way that was resolved last
 }
 
-// gatherNames turns a resolved policy into rules and patterns by the kernel's
+// ByName turns a resolved policy into rules and patterns by the kernel's
 // names.
-func gatherNames(res *sandbox.Resolved) ([]plan.Rule, []plan.Pattern, error) {
+func ByName(res *sandbox.Resolved) ([]plan.Rule, []plan.Pattern, error) {
 	n := &naming{rules: make(map[string]plan.Rule), folders: make(map[string][]string), listed: res.Root == sandbox.LevelDeny}
 	for _, p := range res.Paths {
 		if p.Level == sandbox.LevelWrite {
@@ -109,6 +109,14 @@ func kindOf(name string) (plan.Kind, error) {
 
 func isMissing(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
+}
+
+// KernelName returns the name by which the kernel knows a path. Of a path that does not
+// exist, the part that does is resolved.
+func KernelName(name string) (string, error) {
+	n := &naming{folders: make(map[string][]string)}
+	real, _, err := n.resolve(name)
+	return real, err
 }
 
 // resolve gives the kernel's name for a path. Of a path that does not exist, the

@@ -3,7 +3,7 @@
 
 //go:build unix
 
-package confine
+package protect
 
 import (
 	"errors"
@@ -64,7 +64,7 @@ func named(t *testing.T, base string, entries ...sandbox.Entry) ([]string, error
 	if err != nil {
 		t.Fatal(err)
 	}
-	rules, patterns, err := gatherNames(&res)
+	rules, patterns, err := ByName(&res)
 	kinds := map[plan.Kind]string{plan.KindMissing: "missing", plan.KindFolder: "folder", plan.KindFile: "file", plan.KindOther: "other"}
 	var out []string
 	for _, r := range rules {
@@ -162,7 +162,7 @@ func TestGatherNamesShowsLinks(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			rules, _, err := gatherNames(&res)
+			rules, _, err := ByName(&res)
 			if err != nil {
 				t.Fatal(err)
 			}

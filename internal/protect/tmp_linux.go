@@ -1,10 +1,12 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package confine
+package protect
 
 import (
 	"fmt"
+	"io/fs"
+	"path/filepath"
 	"slices"
 
 	"github.com/sallyport-dev/sallyport/executor"
@@ -69,4 +71,30 @@ func (g *gathering) hideState(dirs ...string) {
 			g.rules[s.Path] = plan.Rule{Spot: s, Level: sandbox.LevelDeny, Why: "sallyport's own state", Auto: true}
 		}
 	}
+}
+
+// tmpFor decides what stands at /tmp.
+func (g *gathering) tmpFor(q *Request) (*plan.Tmp, error) {
+	at, want := hostfacts.RealPath("/tmp"), q.Tmp
+	if r, ok := g.rules[at]; ok && r.Level == sandbox.LevelDeny {
+		return nil, nil
+	}
+	switch {
+	case want == "host":
+		return nil, nil
+	case want == "" || want == "private":
+	case filepath.IsAbs(want):
+		spot, err := hostfacts.Look(hostfacts.RealPath(want))
+		if err != nil || spot.Kind != plan.KindFolder {
+			return nil, &executor.RootError{Path: want, Why: "cannot stand at /tmp, because it is not a folder", Fix: "create it first"}
+		}
+		return &plan.Tmp{At: at, Source: spot, Asked: true}, nil
+	default:
+		return nil, &executor.RootError{Path: want, Why: "cannot stand at /tmp", Fix: "use private, host, or an absolute path"}
+	}
+	source, err := hostfacts.Look(q.PrivateTmp)
+	if err != nil {
+		return nil, fmt.Errorf("the private /tmp was removed while it is in use: %w", &fs.PathError{Op: "lstat", Path: q.PrivateTmp, Err: err})
+	}
+	return &plan.Tmp{At: at, Source: source}, nil
 }
