@@ -1,10 +1,9 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package landlock is the table of what each version (ABI) of Linux's Landlock
-// can refuse. The calls themselves are steps of a launch script; this package
-// only says which rights a ruleset may name on a given kernel. It touches
-// nothing and refuses nothing.
+// Package landlock holds the table of what each version (ABI) of Linux's Landlock can
+// deny: which rights a ruleset may name on a given kernel. The launch script makes the
+// calls. The package makes no system call.
 package landlock
 
 // A Right is one bit of a ruleset's file system access (LANDLOCK_ACCESS_FS_ in
@@ -26,7 +25,7 @@ const (
 	MakeFifo   Right = 1 << 10 // 1
 	MakeBlock  Right = 1 << 11 // 1
 	MakeSym    Right = 1 << 12 // 1
-	Refer      Right = 1 << 13 // 2: rename and link across folders
+	Refer      Right = 1 << 13 // 2: rename and link across directories
 	Truncate   Right = 1 << 14 // 3
 	IoctlDev   Right = 1 << 15 // 5
 )
@@ -37,17 +36,17 @@ const (
 	ScopeSignal             uint64 = 1 << 1
 )
 
-// An ABI is a version of Landlock as the kernel reports it. Zero means that
-// there is none.
+// An ABI is a version of Landlock as the kernel reports it. Zero means that it is not
+// available.
 type ABI int
 
-// LeastUseful is the oldest ABI that does not break ordinary work: before it,
-// every rename across folders is refused.
+// LeastUseful is the oldest ABI that does not break ordinary work: before it, every
+// rename across directories is denied.
 const LeastUseful ABI = 2
 
 const write1 = WriteFile | RemoveDir | RemoveFile | MakeChar | MakeDir | MakeReg | MakeSock | MakeFifo | MakeBlock | MakeSym
 
-// Writes are the rights that change something, as far as this ABI knows them.
+// Writes returns the rights that change something, as far as this ABI knows them.
 func (a ABI) Writes() Right {
 	var r Right
 	if a >= 1 {
@@ -65,11 +64,11 @@ func (a ABI) Writes() Right {
 	return r
 }
 
-// FileWrites are those of Writes that a rule for a file, as opposed to a
-// folder, may give; the kernel refuses rules with others.
+// FileWrites returns those of Writes that a rule for a file, as opposed to a directory,
+// may give. The kernel rejects rules with others.
 func (a ABI) FileWrites() Right { return a.Writes() & (WriteFile | Truncate | IoctlDev) }
 
-// Scopes are the scopes that this ABI knows.
+// Scopes returns the scopes that this ABI knows.
 func (a ABI) Scopes() uint64 {
 	if a >= 6 {
 		return ScopeAbstractUnixSocket | ScopeSignal

@@ -5,26 +5,25 @@ package seccomp
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 )
 
-// The operations that a compiled filter uses, from linux/bpf_common.h. Only
-// these: while it installs a filter the kernel emulates exactly this set (and
-// loads of the number and the architecture) to find the calls that are always
-// allowed, and then skips the filter for them.
+// The operations of a compiled filter, from linux/bpf_common.h. While it installs a
+// filter the kernel emulates these (and loads of the number and the architecture) to
+// find the calls that are always allowed, and then skips the filter for them.
 const (
 	opLoad = 0x20 // BPF_LD|BPF_W|BPF_ABS: A = word at offset K
 	opAnd  = 0x54 // BPF_ALU|BPF_AND|BPF_K: A &= K
 	opJump = 0x05 // BPF_JMP|BPF_JA: skip K
 	opJEq  = 0x15 // BPF_JMP|BPF_JEQ|BPF_K: A == K
-	opJGt  = 0x25 // BPF_JMP|BPF_JGT|BPF_K: A > K
 	opJGe  = 0x35 // BPF_JMP|BPF_JGE|BPF_K: A >= K
 	opJSet = 0x45 // BPF_JMP|BPF_JSET|BPF_K: A & K != 0
 	opRet  = 0x06 // BPF_RET|BPF_K: answer K
 )
 
-// Offsets in struct seccomp_data of linux/seccomp.h. Both machines are little
-// endian, so the low half of an argument comes first.
+// Offsets in struct seccomp_data of linux/seccomp.h. Both machines are little endian, so
+// the low half of an argument comes first.
 const (
 	offNR   = 0
 	offArch = 4
@@ -34,24 +33,23 @@ const (
 const (
 	// maxProgram is BPF_MAXINSNS.
 	maxProgram = 4096
-	// nearest is the longest distance that a conditional jump is given. Its
-	// field holds 255; the rest is room for the one instruction that making the
-	// other target reachable may put in between.
+	// nearest is the longest distance that a conditional jump is given. Its field
+	// holds 255; the rest leaves room for the one instruction that making the other
+	// target reachable may put in between.
 	nearest = 253
-	// x32First and canceled bound the numbers of the x32 convention: bit 30
-	// and everything above, except -1 (see Filter).
+	// x32First and canceled bound the numbers of the x32 convention: bit 30 and
+	// above, except -1 (see Filter).
 	x32First = 0x40000000
 	canceled = 0xffffffff
 	// errNoSys is ENOSYS, the answer to foreign conventions.
 	errNoSys = 38
 )
 
-// Compile returns the program of f. It is deterministic: equal filters give
-// equal programs. It returns an [UnsupportedArchError], an
-// [UnknownSyscallError], an error that wraps [ErrFilter], or [ErrTooLong].
+// Compile returns the program of f. Equal filters give equal programs. The error is an
+// [UnsupportedArchError] or wraps [ErrFilter].
 //
-// A call without conditions is answered after about log2 of the number of rules
-// steps, and by loads of the number and architecture only.
+// A call without conditions is answered after about log2 of the number of rules steps,
+// and by loads of the number and the architecture only.
 func (f Filter) Compile() ([]Instruction, error) {
 	if err := f.validate(); err != nil {
 		return nil, err
@@ -61,31 +59,55 @@ func (f Filter) Compile() ([]Instruction, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := compiler{fallback: f.Default, answers: map[Action]label{}, bodies: map[string]label{}}
+	c := compiler{fallback: f.Default, answers: map[Action]label{}}
 	root := c.search(spans)
 	foreign := c.answer(Errno(errNoSys))
 	nr := c.load(offNR, root)
 	c.load(offArch, c.branch(opJEq, a.audit, nr, foreign))
 	if len(c.rev) > maxProgram {
-		return nil, ErrTooLong
+		return nil, fmt.Errorf("%w: %d instructions, the kernel takes at most %d; use fewer rules", ErrFilter, len(c.rev), maxProgram)
 	}
 	slices.Reverse(c.rev)
 	return c.rev, nil
 }
 
-// span is a range of call numbers that share their rules. It ends where the
-// next one starts, the last one at the end of the 32-bit numbers.
+// A span is a range of call numbers with equal rules. It ends where the next one starts,
+// the last one at the end of the 32-bit numbers. A span without rules gets the default.
 type span struct {
 	first uint32
-	// rules are in order; none means the filter's default.
 	rules []Rule
-	// key is equal for spans whose rules mean the same.
-	key string
 }
 
-// spans cuts the call numbers into the fewest ranges of equal treatment, in
-// order and without gaps.
+// spans cuts the call numbers into the fewest ranges of equal rules, in order and
+// without gaps.
 func (f Filter) spans(a *arch) ([]span, error) {
+	rules, err := f.rulesByNumber(a)
+	if err != nil {
+		return nil, err
+	}
+	out := []span{{}}
+	add := func(first uint32, rs []Rule) {
+		if out[len(out)-1].first == first {
+			out = out[:len(out)-1]
+		}
+		if n := len(out); n == 0 || !sameRules(out[n-1].rules, rs) {
+			out = append(out, span{first, rs})
+		}
+	}
+	for _, nr := range slices.Sorted(maps.Keys(rules)) {
+		add(nr, rules[nr])
+		add(nr+1, nil)
+	}
+	if a.x32 {
+		add(x32First, []Rule{{Action: Errno(errNoSys)}})
+		add(canceled, nil)
+	}
+	return out, nil
+}
+
+// rulesByNumber returns the rules of each call that the machine has, without those that
+// change nothing: behind an unconditional one, or at the end with the default answer.
+func (f Filter) rulesByNumber(a *arch) (map[uint32][]Rule, error) {
 	byName := make(map[string]uint32, len(a.names))
 	for nr, name := range a.names {
 		if name != "" {
@@ -97,88 +119,58 @@ func (f Filter) spans(a *arch) ([]span, error) {
 		nr, ok := byName[r.Name]
 		if !ok {
 			if !known(r.Name) {
-				return nil, &UnknownSyscallError{Name: r.Name}
+				return nil, fmt.Errorf("%w: unknown system call %q", ErrFilter, r.Name)
 			}
 			continue
 		}
 		if old := rules[nr]; len(old) > 0 && len(old[len(old)-1].When) == 0 {
-			continue // an unconditional rule before this one decides
+			continue
 		}
 		rules[nr] = append(rules[nr], r)
 	}
-	out := []span{{}}
-	add := func(first uint32, rs []Rule) {
-		key := keyOf(rs, f.Default)
-		last := &out[len(out)-1]
-		switch {
-		case last.key == key:
-		case last.first == first:
-			*last = span{first, rs, key}
-			// The one before may now be equal to what replaced its neighbor.
-			if n := len(out); n > 1 && out[n-2].key == key {
-				out = out[:n-1]
-			}
-		default:
-			out = append(out, span{first, rs, key})
+	for nr, rs := range rules {
+		for len(rs) > 0 && rs[len(rs)-1].Action == f.Default {
+			rs = rs[:len(rs)-1]
 		}
+		rules[nr] = rs
 	}
-	nrs := make([]uint32, 0, len(rules))
-	for nr := range rules {
-		nrs = append(nrs, nr)
-	}
-	slices.Sort(nrs)
-	for _, nr := range nrs {
-		add(nr, rules[nr])
-		add(nr+1, nil)
-	}
-	if a.x32 {
-		add(x32First, []Rule{{Action: Errno(errNoSys)}})
-		add(canceled, nil)
-	}
-	return out, nil
+	return rules, nil
 }
 
-// keyOf spells what rules mean; "" is the default of the filter.
-func keyOf(rules []Rule, fallback Action) string {
-	// Trailing rules that answer what the default answers change nothing.
-	for len(rules) > 0 && rules[len(rules)-1].Action == fallback {
-		rules = rules[:len(rules)-1]
-	}
-	key := ""
-	for _, r := range rules {
-		key += fmt.Sprintf("%v>%x;", r.When, uint32(r.Action))
-	}
-	return key
+// sameRules reports whether two lists have equal conditions and answers.
+func sameRules(a, b []Rule) bool {
+	return slices.EqualFunc(a, b, func(x, y Rule) bool { return x.Action == y.Action && slices.Equal(x.When, y.When) })
 }
 
-// label is an instruction, counted from the end of the program.
+// A label is an instruction, counted from the end of the program.
 type label int
 
-// compiler writes a program from its end to its start. Jumps only lead forward,
-// so every target is in place when the jump is written and each distance is
-// known at once.
+// A compiler writes a program from its end to its start. Jumps only lead forward, so
+// every target is in place when the jump is written and each distance is known at once.
 type compiler struct {
 	rev      []Instruction
 	fallback Action
-	// answers holds the latest return instruction of each action.
-	answers map[Action]label
-	// bodies holds the checks of arguments that are already written, so that
-	// calls with equal rules share them.
-	bodies map[string]label
+	answers  map[Action]label // the latest return instruction of each action
+	bodies   []body           // those written, so that calls with equal rules share them
 }
 
-// emit writes in before everything that is there.
+// A body is where the checks of a span's rules begin.
+type body struct {
+	rules []Rule
+	at    label
+}
+
+// emit writes in before the instructions that are there.
 func (c *compiler) emit(in Instruction) label {
 	c.rev = append(c.rev, in)
 	return label(len(c.rev) - 1)
 }
 
-// distance is the number of instructions that a jump written next would skip to
-// reach l.
+// distance returns how many instructions a jump written next would skip to reach l.
 func (c *compiler) distance(l label) int { return len(c.rev) - int(l) - 1 }
 
-// near returns a place that a conditional jump can reach and that does what l
-// does: l itself, or a copy (of an answer), or a long jump to it.
+// near returns a place that a conditional jump can reach and that does what l does: l
+// itself, a copy of an answer, or a long jump to it.
 func (c *compiler) near(l label) label {
 	if c.distance(l) <= nearest {
 		return l
@@ -219,11 +211,11 @@ func (c *compiler) load(offset uint32, next label) label {
 	return c.before(next, Instruction{Code: opLoad, K: offset})
 }
 
-// search writes the search of the call number in the accumulator among spans,
-// of which there is at least one.
+// search writes the search of the call number in the accumulator among spans, of which
+// there is at least one.
 func (c *compiler) search(spans []span) label {
 	if len(spans) == 1 {
-		return c.body(spans[0])
+		return c.body(spans[0].rules)
 	}
 	mid := len(spans) / 2
 	high := c.search(spans[mid:])
@@ -231,65 +223,48 @@ func (c *compiler) search(spans []span) label {
 	return c.branch(opJGe, spans[mid].first, high, low)
 }
 
-// body writes the rules of one span.
-func (c *compiler) body(s span) label {
-	if s.key == "" {
+// body writes the checks of rules, unless they are there already.
+func (c *compiler) body(rules []Rule) label {
+	if len(rules) == 0 {
 		return c.answer(c.fallback)
 	}
-	if l, ok := c.bodies[s.key]; ok {
-		return l
+	if i := slices.IndexFunc(c.bodies, func(b body) bool { return sameRules(b.rules, rules) }); i >= 0 {
+		return c.bodies[i].at
 	}
 	next := c.answer(c.fallback)
-	for _, r := range slices.Backward(s.rules) {
-		// The conditions are tried in order; any that fails leads to the next
-		// rule.
+	for _, r := range slices.Backward(rules) {
+		// The conditions are tried in order; one that fails leads to the next rule.
 		at := c.answer(r.Action)
 		for _, cond := range slices.Backward(r.When) {
 			at = c.cond(cond, at, next)
 		}
 		next = at
 	}
-	c.bodies[s.key] = next
+	c.bodies = append(c.bodies, body{rules, next})
 	return next
 }
 
 // cond writes one comparison that goes on at yes or at no.
 func (c *compiler) cond(cond Cond, yes, no label) label {
-	switch cond.Op {
-	case Ne, MaskedNe, Lt, Le:
+	if cond.Op == Ne || cond.Op == MaskedNe {
 		yes, no = no, yes
 	}
 	mask := cond.Mask
 	if mask == 0 {
 		mask = ^uint64(0)
 	}
-	lo := uint32(offArgs + 8*cond.Arg)
-	hi := lo + 4
-	switch cond.Op {
-	case Eq, Ne, MaskedEq, MaskedNe:
-		at := c.equal(lo, uint32(mask), uint32(cond.Value), yes, no)
-		if cond.Int {
-			return at
-		}
-		return c.equal(hi, uint32(mask>>32), uint32(cond.Value>>32), at, no)
-	}
-	code := uint16(opJGe) // Ge, and its opposite Lt
-	if cond.Op == Gt || cond.Op == Le {
-		code = opJGt
-	}
-	at := c.load(lo, c.branch(code, uint32(cond.Value), yes, no))
+	low := uint32(offArgs + 8*cond.Arg)
+	at := c.equal(low, uint32(mask), uint32(cond.Value), yes, no)
 	if cond.Int {
 		return at
 	}
-	upper := uint32(cond.Value >> 32)
-	same := c.branch(opJEq, upper, at, no)
-	return c.load(hi, c.branch(opJGt, upper, yes, same))
+	return c.equal(low+4, uint32(mask>>32), uint32(cond.Value>>32), at, no)
 }
 
 // equal writes the comparison of the bits of one word under mask with value.
 func (c *compiler) equal(offset, mask, value uint32, yes, no label) label {
 	switch {
-	case mask == 0: // and so value is 0: nothing to look at
+	case mask == 0: // and so value is 0
 		return yes
 	case mask == ^uint32(0):
 		return c.load(offset, c.branch(opJEq, value, yes, no))

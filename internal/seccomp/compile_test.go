@@ -67,14 +67,6 @@ func holds(c Cond, v uint64) bool {
 		return v&c.Mask == c.Value
 	case MaskedNe:
 		return v&c.Mask != c.Value
-	case Lt:
-		return v < c.Value
-	case Le:
-		return v <= c.Value
-	case Gt:
-		return v > c.Value
-	case Ge:
-		return v >= c.Value
 	}
 	panic("no such comparison")
 }
@@ -106,14 +98,14 @@ var (
 		2 << 32, 1<<63 - 1, 1 << 63, 1<<64 - 1, 0xf0f0f0f0f0f0f0f0,
 	}
 	genValue  = rapid.OneOf(rapid.SampledFrom(edges), rapid.Uint64(), rapid.Uint64Range(0, 20))
-	genAction = rapid.SampledFrom([]Action{Allow, Errno(1), Errno(38), Errno(97), KillProcess, Trap, Notify, Log})
+	genAction = rapid.SampledFrom([]Action{Allow, Errno(1), Errno(38), Errno(97), Errno(4095), Notify})
 )
 
 func genCond(t *rapid.T) Cond {
 	c := Cond{
 		Arg: rapid.IntRange(0, 5).Draw(t, "arg"),
 		Int: rapid.Bool().Draw(t, "int"),
-		Op:  CondOp(rapid.IntRange(int(Eq), int(Ge)).Draw(t, "op")),
+		Op:  CondOp(rapid.IntRange(int(Eq), int(MaskedNe)).Draw(t, "op")),
 	}
 	c.Value = genValue.Draw(t, "value")
 	if c.Int {
@@ -221,7 +213,7 @@ func TestProgramMeansFilter(t *testing.T) { rapid.Check(t, programMeansFilter) }
 func FuzzCompile(f *testing.F) { f.Fuzz(rapid.MakeFuzz(programMeansFilter)) }
 
 func TestComparisons(t *testing.T) {
-	for op := Eq; op <= Ge; op++ {
+	for op := Eq; op <= MaskedNe; op++ {
 		for _, value := range edges {
 			for _, asInt := range []bool{false, true} {
 				c := Cond{Arg: 3, Op: op, Value: value, Int: asInt}
@@ -296,7 +288,7 @@ func TestLongJumps(t *testing.T) {
 func TestLongChains(t *testing.T) {
 	f := Filter{Arch: "arm64", Default: Errno(1)}
 	for i := range 400 {
-		when := []Cond{{Arg: 0, Op: Eq, Value: uint64(i)}, {Arg: 1, Op: Lt, Value: 1 << 33}}
+		when := []Cond{{Arg: 0, Op: Eq, Value: uint64(i)}, {Arg: 1, Op: MaskedNe, Mask: 1 << 33}}
 		f.Rules = append(f.Rules, Rule{Name: "write", When: when, Action: Errno(uint16(1 + i))})
 	}
 	prog, meant := mustCompile(t, f), reading(f)
@@ -317,7 +309,6 @@ func TestCompileErrors(t *testing.T) {
 	}
 	rule := func(r Rule) Filter { return Filter{Arch: "amd64", Default: Allow, Rules: []Rule{r}} }
 	var badArch *UnsupportedArchError
-	var badCall *UnknownSyscallError
 	is := func(target error) func(error) bool {
 		return func(err error) bool { return errors.Is(err, target) }
 	}
@@ -333,18 +324,18 @@ func TestCompileErrors(t *testing.T) {
 		{"zero action", rule(Rule{Name: "read"}), is(ErrFilter)},
 		{"errno 0", rule(Rule{Name: "read", Action: Errno(0)}), is(ErrFilter)},
 		{"errno 4096", rule(Rule{Name: "read", Action: Errno(4096)}), is(ErrFilter)},
-		{"zero rule name", rule(Rule{Action: Errno(1)}), func(err error) bool { return errors.As(err, &badCall) }},
-		{"made-up call", rule(Rule{Name: "raed", Action: Errno(1)}), func(err error) bool { return errors.As(err, &badCall) && badCall.Name == "raed" }},
+		{"zero rule name", rule(Rule{Action: Errno(1)}), is(ErrFilter)},
+		{"made-up call", rule(Rule{Name: "raed", Action: Errno(1)}), is(ErrFilter)},
 		{"zero condition", with(Cond{}), is(ErrFilter)},
 		{"argument 6", with(Cond{Arg: 6, Op: Eq}), is(ErrFilter)},
 		{"argument -1", with(Cond{Arg: -1, Op: Eq}), is(ErrFilter)},
-		{"comparison behind the last", with(Cond{Op: Ge + 1}), is(ErrFilter)},
+		{"comparison behind the last", with(Cond{Op: MaskedNe + 1}), is(ErrFilter)},
 		{"mask missing", with(Cond{Op: MaskedEq}), is(ErrFilter)},
 		{"mask too much", with(Cond{Op: Eq, Mask: 1}), is(ErrFilter)},
 		{"value outside mask", with(Cond{Op: MaskedNe, Mask: 6, Value: 1}), is(ErrFilter)},
 		{"wide value of an int", with(Cond{Int: true, Op: Eq, Value: 1 << 32}), is(ErrFilter)},
 		{"wide mask of an int", with(Cond{Int: true, Op: MaskedEq, Mask: 1 << 32}), is(ErrFilter)},
-		{"too long", manyRules(2000), is(ErrTooLong)},
+		{"too long", manyRules(2000), is(ErrFilter)},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			prog, err := tc.f.Compile()

@@ -114,7 +114,7 @@ func TestRun(t *testing.T) {
 			{Code: classLdx | modeMem, K: 2}, {Code: classLd | modeMem, K: 3}, alu(aluAdd|srcX, 0), end,
 		}, 15, 9},
 		{"transfers", []Instruction{imm(4), {Code: classMisc | miscTAX}, imm(0), {Code: classMisc | miscTXA}, end}, 4, 5},
-		{"greater", []Instruction{imm(4), {Code: opJGt, K: 4, JT: 1}, ret(10), ret(11)}, 10, 3},
+		{"greater", []Instruction{imm(4), {Code: classJmp | jmpGt, K: 4, JT: 1}, ret(10), ret(11)}, 10, 3},
 		{"greater or equal to the index", []Instruction{imm(4), immX(4), {Code: opJGe | srcX, JT: 1}, ret(10), ret(11)}, 11, 4},
 		{"any bit", []Instruction{imm(4), {Code: opJSet, K: 6, JT: 1}, ret(10), ret(11)}, 11, 3},
 		{"jump", []Instruction{{Code: opJump, K: 1}, ret(10), ret(11)}, 11, 2},

@@ -8,13 +8,13 @@ import (
 	"fmt"
 )
 
-// Data is what a filter sees of a system call: struct seccomp_data of
+// Data is the input of a filter: struct seccomp_data of
 // linux/seccomp.h on a little-endian machine. The zero value is call number 0
 // of an unknown architecture.
 type Data struct {
 	// NR is the call's number in the convention that Arch names.
 	NR int32
-	// Arch is the AUDIT_ARCH_* value; see [AuditArch].
+	// Arch is the AUDIT_ARCH_* value; see AuditArch.
 	Arch uint32
 	// IP is the address of the instruction that made the call.
 	IP uint64
@@ -39,6 +39,10 @@ func (d *Data) word(offset uint32) uint32 {
 	return uint32(v)
 }
 
+// ErrProgram is wrapped by the errors about a program that the kernel would not accept or
+// that cannot be run.
+var ErrProgram = errors.New("invalid program")
+
 // errOutside is wrapped by the error of [Run] for a program that leaves its own
 // bounds; a program that [Verify] accepts cannot.
 var errOutside = errors.New("it runs out of its bounds")
@@ -53,9 +57,8 @@ type machine struct {
 // the answer in the encoding of [Action] and the number of instructions that
 // ran. Arithmetic is on 32 bits and wraps; a division by a zero register ends
 // the program with the answer 0; a shift by a register uses its low five bits.
-// The error wraps [ErrProgram] for an operation that [Verify] refuses, or a jump
-// out of the program; Run does not call Verify itself, so that many runs of one
-// program stay cheap.
+// The error wraps [ErrProgram] for an operation that [Verify] rejects, or a jump
+// out of the program.
 func Run(prog []Instruction, data Data) (ret uint32, steps int, err error) {
 	var m machine
 	for pc := 0; pc >= 0 && pc < len(prog); pc++ {
