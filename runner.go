@@ -96,24 +96,6 @@ func (r *Runner) prepareLocked() {
 	}
 }
 
-// Prepare begins to make what the first command will need, such as the namespaces of
-// its sandbox, beside what the caller still has to do before [Runner.Run] or
-// [Runner.Start]: a program that runs one command and ends is faster by that. It returns
-// at once and need not be called; what fails here fails again there, and is told there.
-// The command should follow within some ten milliseconds, or a part is made anew. The Runner has to be closed
-// after it. It does nothing with an Executor of the caller's, and after Close.
-func (r *Runner) Prepare() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.closed {
-		return
-	}
-	r.prepareLocked()
-	if r.own != nil {
-		r.own.Begin(r.Policy)
-	}
-}
-
 // executor returns where commands run.
 func (r *Runner) executor() executor.Executor {
 	if r.Executor != nil {

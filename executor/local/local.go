@@ -42,10 +42,6 @@ type Executor struct {
 // ErrClosed is the answer of an [Executor] after Close.
 var ErrClosed = errors.New("executor: it was closed")
 
-// Begin begins to make what the first command under a policy will need, and returns at
-// once. Start does so otherwise, and should follow soon.
-func (e *Executor) Begin(policy sandbox.Policy) { e.host.Begin(policy) }
-
 // Start implements [executor.Executor].
 func (e *Executor) Start(ctx context.Context, spec *executor.Spec) (executor.Process, error) {
 	if err := ctx.Err(); err != nil {

@@ -47,7 +47,6 @@ var layers = map[string]int{
 	"internal/screen":    layerWords,
 	"internal/seccomp":   layerWords,
 	"internal/shell":     layerWords,
-	"internal/sigpipe":   layerWords,
 	"internal/testenv":   layerWords,
 	"internal/text":      layerWords,
 	"internal/tree":      layerWords,

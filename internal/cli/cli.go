@@ -31,7 +31,6 @@ import (
 
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/confine"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -64,10 +63,8 @@ type Env struct {
 }
 
 // System returns the Env of this process. Dir is empty where the current
-// directory cannot be named, for example because it was removed. It is for the program
-// itself, whose goroutines are all known.
+// directory cannot be named, for example because it was removed.
 func System() *Env {
-	confine.ThreadsLast()
 	env := &Env{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ(), Last: true}
 	if dir, err := os.Getwd(); err == nil {
 		env.Dir = dir

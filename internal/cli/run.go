@@ -59,7 +59,6 @@ func execute(ctx context.Context, runner *sallyport.Runner, cmd *sallyport.Cmd, 
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	report.attach(runner, cmd, cancel)
-	runner.Prepare() // the kernel is at it while we begin to listen
 	signals := forwardSignals(console)
 	defer signals.stop(report.env.Last)
 	console.attach(cmd, signals)

@@ -8,8 +8,6 @@ import (
 	"os/signal"
 	"sync"
 	"syscall"
-
-	"github.com/sallyport-dev/sallyport/internal/sigpipe"
 )
 
 // A forwarder hands the signals that arrive here on to a command.
@@ -19,14 +17,13 @@ type forwarder struct {
 	ready   chan struct{}        // closed when all signals are listened for
 	lost    chan chan<- struct{} // the terminal is gone; closes what it gets when the command knows
 	console *console             // suspended before a stop; nil without a terminal to suspend
-	deafen  func()               // ends the listening
 	over    chan struct{}
 	running sync.WaitGroup
 }
 
-// forwardSignals begins to listen for signals. It returns at once: where the runtime
-// has to do it, that takes about a millisecond, in which flags and files can be looked
-// at. Signals that this process ignores, as under nohup(1), stay ignored.
+// forwardSignals begins to listen for signals. It returns at once: listening takes the
+// runtime about a millisecond, in which flags and files can be checked. Signals that this
+// process ignores, as under nohup(1), stay ignored.
 //
 // Until the runtime is told to listen it throws some signals away, and ends the
 // process for the others. ready tells when it listens for all. No command may begin
@@ -40,16 +37,6 @@ func forwardSignals(c *console) *forwarder {
 		ready: make(chan struct{}), over: make(chan struct{}),
 		lost: make(chan chan<- struct{}), console: c,
 	}
-	if c == nil {
-		if stop, err := sigpipe.Notify(f.arrived, forwarded()...); err == nil {
-			f.deafen = stop
-			close(f.ready)
-			f.running.Go(f.forward)
-			return f
-		}
-	}
-	// The console listens for some of them in the runtime's way.
-	f.deafen = func() { signal.Stop(f.arrived) }
 	f.running.Go(func() {
 		for _, s := range forwarded() {
 			if !signal.Ignored(s) && !(c != nil && isResize(s)) {
@@ -72,7 +59,7 @@ func (f *forwarder) stop(last bool) {
 	close(f.over)
 	f.running.Wait()
 	if !last {
-		f.deafen()
+		signal.Stop(f.arrived)
 	}
 }
 

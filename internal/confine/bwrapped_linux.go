@@ -47,19 +47,20 @@ type bwrapped struct {
 }
 
 // launchBwrap performs a plan for bubblewrap.
-func (h *Host) launchBwrap(p *plan.Plan, stdin, stdout, stderr *os.File) (*bwrapped, error) {
+func (h *Host) launchBwrap(p *plan.Plan, files launch.Files) (*bwrapped, error) {
 	status, theirs, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("bubblewrap's status: %w", err)
 	}
 	defer theirs.Close()
-	pumps, ends, err := newPumps([3]*os.File{stdin, stdout, stderr})
+	pumps, ends, err := newPumps([3]*os.File{files.Stdin, files.Stdout, files.Stderr})
 	if err != nil {
 		status.Close()
 		return nil, err
 	}
 	defer pumps.started()
-	c, err := h.launchWith(p, theirs, ends)
+	files.Stdin, files.Stdout, files.Stderr, files.Status = ends[0], ends[1], ends[2], theirs
+	c, err := h.launch(p, nil, files)
 	if err != nil {
 		status.Close()
 		pumps.abandon()
@@ -69,29 +70,6 @@ func (h *Host) launchBwrap(p *plan.Plan, stdin, stdout, stderr *os.File) (*bwrap
 	b := &bwrapped{child: c, status: status, pumps: pumps, heard: make(chan struct{})}
 	go b.hear()
 	return b, nil
-}
-
-// launchWith tells the plan's script which descriptor is bubblewrap's status.
-func (h *Host) launchWith(p *plan.Plan, status *os.File, ends [3]*os.File) (*child, error) {
-	raw, err := status.SyscallConn()
-	if err != nil {
-		return nil, fmt.Errorf("bubblewrap's status: %w", err)
-	}
-	const high = 64 // above every number that the script gives out
-	up := -1
-	if cerr := raw.Control(func(fd uintptr) { up, err = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, high) }); cerr != nil {
-		err = cerr
-	}
-	if err != nil {
-		return nil, fmt.Errorf("bubblewrap's status: %w", err)
-	}
-	defer unix.Close(up)
-	for i := range p.Script.Steps {
-		if s := &p.Script.Steps[i]; s.Op == launch.OpPass {
-			s.From = up
-		}
-	}
-	return h.launch(p, nil, ends[0], ends[1], ends[2])
 }
 
 // Wait returns the command's exit code. Bubblewrap ends with a code of its own

@@ -292,7 +292,7 @@ func TestCacheWithoutOverlay(t *testing.T) {
 		t.Fatal("no overlay was planned")
 	}
 	p.Script.Steps[i].Layers.Work = launch.Layer{Path: "/dev/shm"} // on another file system, which the kernel refuses
-	_, _, err = c.host.execute(p, nil, null, null, null)
+	_, _, err = c.host.execute(p, nil, launch.Files{Stdin: null, Stdout: null, Stderr: null})
 	if err = c.host.learn(r, p, map[string]*sandbox.UnsupportedError{}, err); !errors.Is(err, errPlanAgain) {
 		t.Fatalf("got %v, want another plan", err)
 	}
@@ -409,7 +409,7 @@ func TestCacheFacts(t *testing.T) {
 			t.Errorf("%s is planned as %v and is %v, %v", name, id, spot, err)
 		}
 	}
-	if p.Script.Hold == nil {
+	if keep.caches.Hold() == nil {
 		t.Error("nothing holds the slot")
 	}
 }

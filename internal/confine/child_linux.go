@@ -49,17 +49,17 @@ type child struct {
 }
 
 // execute performs a plan as its level needs it and returns what the launcher says:
-// the child, and the part of it that every level has. A head start, or nil, is used
+// the child, and the part of it that every level has. A preforked task, or nil, is used
 // where it fits.
-func (h *Host) execute(p *plan.Plan, head *launch.Head, stdin, stdout, stderr *os.File) (Child, *child, error) {
+func (h *Host) execute(p *plan.Plan, pre *launch.Preforked, files launch.Files) (Child, *child, error) {
 	if p.Pipes {
-		b, err := h.launchBwrap(p, stdin, stdout, stderr)
+		b, err := h.launchBwrap(p, files)
 		if err != nil {
 			return nil, nil, err
 		}
 		return b, b.child, nil
 	}
-	c, err := h.launch(p, head, stdin, stdout, stderr)
+	c, err := h.launch(p, pre, files)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -67,16 +67,17 @@ func (h *Host) execute(p *plan.Plan, head *launch.Head, stdin, stdout, stderr *o
 }
 
 // launch performs a plan and returns what the launcher says.
-func (h *Host) launch(p *plan.Plan, head *launch.Head, stdin, stdout, stderr *os.File) (*child, error) {
+func (h *Host) launch(p *plan.Plan, pre *launch.Preforked, files launch.Files) (*child, error) {
 	var masters *masterInbox
 	if p.HasTerminal() {
 		var err error
-		if masters, err = awaitMaster(&p.Script); err != nil {
+		if masters, err = awaitMaster(); err != nil {
 			return nil, err
 		}
 		defer masters.close()
+		files.Terminal = masters.theirs
 	}
-	proc, err := h.launcher.StartAt(head, &p.Script, stdin, stdout, stderr)
+	proc, err := h.launcher.Start(pre, &p.Script, files)
 	if err != nil {
 		return nil, err
 	}

@@ -131,7 +131,7 @@ func (d *doctor) refusal(ns launch.Namespaces, first, second []launch.Step) erro
 	s.Steps = append(s.Steps, launch.Step{Op: launch.OpStartCommand})
 	s.Steps = append(s.Steps, second...)
 	s.Steps = append(s.Steps, launch.Step{Op: launch.OpExec})
-	p, err := d.host.launcher.Start(s, null, null, null)
+	p, err := d.host.launcher.Start(nil, s, launch.Files{Stdin: null, Stdout: null, Stderr: null})
 	if err != nil {
 		return err
 	}

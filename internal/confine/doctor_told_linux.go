@@ -53,13 +53,13 @@ func (d *doctor) observer(context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	_, err = d.host.launcher.Start(&launch.Script{Observer: inbox.Theirs(), Steps: []launch.Step{
+	_, err = d.host.launcher.Start(nil, &launch.Script{Steps: []launch.Step{
 		{Op: launch.OpStartCommand},
 		{Op: launch.OpNoNewPrivs},
 		{Op: launch.OpObserve, Filter: filter, Value: seccomp.HandOver},
 		{Op: launch.OpChmod, Path: "/proc/no such file"},
 		{Op: launch.OpExec},
-	}}, null, null, null)
+	}}, launch.Files{Stdin: null, Stdout: null, Stderr: null, Observer: inbox.Theirs()})
 	inbox.Started()
 	report := supervisor.Close()
 	step := stepOf(err)

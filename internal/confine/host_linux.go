@@ -44,9 +44,6 @@ type Host struct {
 	bwrapOnce sync.Once
 	bwrap     *systemBwrap
 
-	beginOnce sync.Once
-	beginning sync.WaitGroup // what begin has begun
-
 	making  sync.Mutex // held while the private /tmp is made; taken before mu
 	mu      sync.Mutex
 	closed  bool
@@ -59,8 +56,6 @@ type Host struct {
 	scans *protect.Scans // made with keeper
 
 	caches caches.Store
-
-	early chan *launch.Head // what Begin has begun, until somebody takes it; guarded by mu
 
 	blind   string                               // why no observer can be had; empty when nothing is known
 	lacking map[string]*sandbox.UnsupportedError // levels that cannot be had, by what was tried
@@ -111,7 +106,7 @@ func (h *Host) plan(r *executor.Spec, stdio [3]*os.File, keep *keeping, lacks ma
 	}
 	if r.TTY != nil {
 		size := r.TTY.OrUsual()
-		pr.TTY = &plan.TTY{Window: launch.Window{Cols: size.Cols, Rows: size.Rows}, Stderr: r.Stderr != nil}
+		pr.TTY = &plan.TTY{Size: size, Stderr: r.Stderr != nil}
 	}
 	if r.Arg0 != "" {
 		pr.Argv[0] = r.Arg0
@@ -144,9 +139,6 @@ func (h *Host) plan(r *executor.Spec, stdio [3]*os.File, keep *keeping, lacks ma
 	} else {
 		keep.writable = writable(pr)
 		keep.caches = layers
-		if p != nil {
-			p.Script.Hold = layers.Hold()
-		}
 		for _, o := range pr.Overlays {
 			keep.layers = append(keep.layers, o.Path)
 		}
@@ -271,11 +263,11 @@ func (h *Host) namespaces() error {
 		return nil // not what was asked
 	}
 	defer f.Close()
-	_, err = h.launcher.Start(&launch.Script{Namespaces: launch.NewUser, Steps: []launch.Step{
+	_, err = h.launcher.Start(nil, &launch.Script{Namespaces: launch.NewUser, Steps: []launch.Step{
 		{Op: launch.OpMapUser, UID: os.Geteuid(), GID: os.Getegid()},
 		{Op: launch.OpStartCommand},
 		{Op: launch.OpExec, Path: "/", Argv: []string{"/"}},
-	}}, f, f, f)
+	}}, launch.Files{Stdin: f, Stdout: f, Stderr: f})
 	var step *launch.StepError
 	if !errors.As(err, &step) || step.Step.Op == launch.OpExec {
 		return nil
@@ -367,8 +359,6 @@ func (h *Host) Close() error {
 	}
 	h.closed = true
 	h.mu.Unlock()
-	h.dropEarly() // first: its task may be waited for
-	h.beginning.Wait()
 	h.making.Lock() // who is in there sees that the Host is closed the next time
 	h.mu.Lock()
 	tmp, keeper := h.tmp, h.keeper
@@ -376,3 +366,35 @@ func (h *Host) Close() error {
 	h.making.Unlock()
 	return h.end(tmp, keeper)
 }
+
+// end is the end of a Host that was closed. What a command could still use goes when
+// the kernel has killed everything; where all commands are over, nobody waits for
+// their namespaces to be taken down.
+func (h *Host) end(tmp *state.Tmp, keeper *guard.Keeper) error {
+	launcher := make(chan error, 1)
+	if h.alive.Load() > 0 {
+		launcher <- h.endLauncher()
+	} else {
+		go func() { launcher <- h.endLauncher() }()
+	}
+	// Both wait for the disk.
+	removed := make(chan error, 1)
+	go func() {
+		if tmp == nil {
+			removed <- nil
+		} else if err := tmp.Remove(); err != nil {
+			removed <- fmt.Errorf("remove the private /tmp: %w", err)
+		} else {
+			removed <- nil
+		}
+	}()
+	var err error
+	if keeper != nil {
+		err = keeper.Close()
+	}
+	return errors.Join(err, <-removed, <-launcher)
+}
+
+// endLauncher ends whatever still runs, and then gives the control groups back, which
+// are empty only by then.
+func (h *Host) endLauncher() error { return errors.Join(h.launcher.Close(), h.groups.close()) }

@@ -165,7 +165,6 @@ func (h *Host) first(r *executor.Spec, lacks map[string]*sandbox.UnsupportedErro
 // change the plan, or nil. What a launch at one level tells about the host is
 // remembered.
 func (h *Host) descend(ctx context.Context, r *executor.Spec, change func(*plan.Plan), stdin, stdout, stderr *os.File) (Child, error) {
-	h.Begin(r.Policy)
 	lacks := make(map[string]*sandbox.UnsupportedError)
 	const tries = 8
 	for try := 1; ; try++ {
@@ -201,10 +200,10 @@ var errPlanAgain = errors.New("confine: this machine refused a part of the plan;
 // try plans and starts once.
 func (h *Host) try(ctx context.Context, r *executor.Spec, lacks map[string]*sandbox.UnsupportedError, change func(*plan.Plan), stdin, stdout, stderr *os.File) (Child, error) {
 	keep, bounds := &keeping{}, h.bound(r)
-	var head *headStart
-	if change == nil { // else nobody knows what the first task may do
-		head = h.headStart(r, lacks) // the kernel is at it while we plan
-		defer head.drop()
+	var pre *launch.Preforked
+	if change == nil { // else nothing is known about the first task
+		pre = h.prefork(r, lacks)
+		defer pre.Drop()
 	}
 	p, err := h.plan(r, [3]*os.File{stdin, stdout, stderr}, keep, lacks)
 	if err == nil {
@@ -214,10 +213,11 @@ func (h *Host) try(ctx context.Context, r *executor.Spec, lacks map[string]*sand
 		err = makePoints(p.Points)
 	}
 	if err == nil {
-		err = h.waitWith(ctx, head, r)
+		err = waitReady(ctx, pre, r)
 	}
+	files := launch.Files{Stdin: stdin, Stdout: stdout, Stderr: stderr, Hold: keep.caches.Hold()}
 	if err == nil {
-		err = bounds.settle(p, keep.writable)
+		err = bounds.settle(p, &files, keep.writable)
 	}
 	if err != nil {
 		bounds.release()
@@ -225,12 +225,15 @@ func (h *Host) try(ctx context.Context, r *executor.Spec, lacks map[string]*sand
 		return nil, err
 	}
 	watch, err := h.observe(r, p, keep)
+	if watch != nil {
+		files.Observer = watch.inbox.Theirs()
+	}
 	if err != nil {
 		bounds.release()
 		keep.release()
 		return nil, err
 	}
-	c, own, err := h.execute(p, head.take(), stdin, stdout, stderr)
+	c, own, err := h.execute(p, pre, files)
 	watch.started()
 	if err != nil {
 		watch.close()

@@ -331,52 +331,46 @@ func TestLadder(t *testing.T) {
 	}
 }
 
-// TestHeadStartsEnd: a task that was begun for a command that never came is gone, and
+// TestPreforksEnd: a task that was preforked for a command that did not run is gone, and
 // so is one that the command could not use.
-func TestHeadStartsEnd(t *testing.T) {
+func TestPreforksEnd(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	children := func() []int { return descendants(os.Getpid()) }
+	preforked := func(t *testing.T, a *arena) *launch.Preforked {
+		t.Helper()
+		pre := a.host.prefork(&executor.Spec{Policy: bind(sandbox.WorkspaceWrite(a.ws), a.ws)}, nil)
+		if pre == nil {
+			t.Fatal("no prefork")
+		}
+		for len(children()) == 0 {
+			runtime.Gosched()
+		}
+		return pre
+	}
 	t.Run("closed", func(t *testing.T) {
 		a := newArena(t)
-		a.host.Begin(bind(sandbox.WorkspaceWrite(a.ws), a.ws))
-		must(t, a.host.Close())
+		pre := preforked(t, a)
+		closed := make(chan error, 1)
+		go func() { closed <- a.host.Close() }()
+		pre.Drop()
+		must(t, <-closed)
 		if got := children(); len(got) != 0 {
 			t.Errorf("%v are left", got)
 		}
 	})
-	t.Run("never wanted", func(t *testing.T) {
-		a := newArena(t)
-		a.host.Begin(bind(sandbox.WorkspaceWrite(a.ws), a.ws))
-		a.host.beginning.Wait()
-		taken := func() bool {
-			a.host.mu.Lock()
-			defer a.host.mu.Unlock()
-			return a.host.early == nil
-		}
-		end := time.Now().Add(30 * time.Second)
-		for !taken() || len(children()) > 0 {
-			if time.Now().After(end) {
-				t.Fatalf("%v still wait", children())
-			}
-			runtime.Gosched()
-		}
-	})
 	t.Run("held back", func(t *testing.T) {
 		a := newArena(t)
-		head := a.host.launcher.HeadStart(plan.Namespaces(sandbox.NetworkNone), nil)
-		for len(children()) == 0 {
-			runtime.Gosched()
-		}
+		pre := preforked(t, a)
 		ready := make(chan struct{})
 		over := make(chan error, 1)
-		go func() { over <- a.host.waitWith(t.Context(), &headStart{head: head}, &executor.Spec{Ready: ready}) }()
+		go func() { over <- waitReady(t.Context(), pre, &executor.Spec{Ready: ready}) }()
 		for len(children()) > 0 {
 			runtime.Gosched()
 		}
 		close(ready)
 		must(t, <-over)
-		head.Drop()
+		pre.Drop()
 	})
 	for _, c := range []struct {
 		name, program, level string

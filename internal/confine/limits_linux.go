@@ -135,16 +135,16 @@ func (b *bounds) await() error {
 
 // settle decides by what each limit is held and adds to the plan's script what that
 // needs. writable are the folders that the limit on disk is about.
-func (b *bounds) settle(p *plan.Plan, writable []string) error {
+func (b *bounds) settle(p *plan.Plan, files *launch.Files, writable []string) error {
 	if err := b.await(); err != nil {
 		return err
 	}
 	b.level = p.Level
 	var first, second []launch.Step
 	if b.group != nil {
-		p.Script.Cgroup = b.group.Folder()
-		for _, f := range b.group.Lists() {
-			first = append(first, launch.Step{Op: launch.OpJoin, From: int(f.Fd()), Label: f.Name()})
+		files.Cgroup, files.Join = b.group.Folder(), b.group.Lists()
+		for i, f := range files.Join {
+			first = append(first, launch.Step{Op: launch.OpJoin, From: i + 1, Label: f.Name()})
 		}
 		if p.Level == plan.LevelBwrap {
 			if err := b.group.AllowPIDs(b.want.PIDs + reapers + b.others()); err != nil {

@@ -107,7 +107,6 @@ func (h *Host) observe(r *executor.Spec, p *plan.Plan, keep *keeping) (*watching
 		inbox.Started()
 		return nil, err
 	}
-	p.Script.Observer = inbox.Theirs()
 	return &watching{inbox, s}, nil
 }
 

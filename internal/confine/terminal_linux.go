@@ -9,8 +9,6 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/sallyport-dev/sallyport/internal/launch"
 )
 
 // A masterInbox is where the master end of a terminal arrives that a launch makes.
@@ -19,15 +17,13 @@ type masterInbox struct {
 	theirs *os.File
 }
 
-// awaitMaster gives a script the end that it sends the master end to.
-func awaitMaster(s *launch.Script) (*masterInbox, error) {
+// awaitMaster makes the socket that a launch sends the master end to.
+func awaitMaster() (*masterInbox, error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("terminal: socket: %w", err)
 	}
-	m := &masterInbox{pair[0], os.NewFile(uintptr(pair[1]), "terminal")}
-	s.Terminal = m.theirs
-	return m, nil
+	return &masterInbox{pair[0], os.NewFile(uintptr(pair[1]), "terminal")}, nil
 }
 
 // errNoMaster is not expected: a launch that could not send it has failed.

@@ -120,12 +120,6 @@ type Keeper struct {
 	in keeper
 }
 
-// Prepare does what the first Hold would begin with: it opens the journal, ends what
-// dead processes have left, and joins, for callers who know that there will be a
-// Hold and have something else to do before. What fails here fails again there. After
-// Close it returns [ErrClosed].
-func (k *Keeper) Prepare() error { return k.prepare() }
-
 // Hold makes or shares the placeholders of wants and arms the watches. On error
 // nothing of this call is left. It blocks only for the moment in which another
 // process changes the journal.

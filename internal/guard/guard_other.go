@@ -17,8 +17,6 @@ type hold struct{}
 // refuse says that there is nothing.
 func (hold) refuse() ([]Found, error) { return nil, ErrUnsupported }
 
-func (k *Keeper) prepare() error { return ErrUnsupported }
-
 func (k *Keeper) hold([]Want) (*Hold, error) { return k.in.refuse() }
 
 func (k *Keeper) quarantineNow(string, string) (Found, error) { return Found{}, ErrUnsupported }

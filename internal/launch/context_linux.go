@@ -75,30 +75,15 @@ type lowering struct {
 	words  []uint64 // the slots; never grows, because the kernel gets addresses in it
 	used   slot
 	trees  map[int]slot
-	stdio  [3]int
 	// reopened are the slots of standard descriptors that a step opened anew.
 	reopened map[int]slot
 	terminal bool // a terminal takes the place of standard descriptors
 	opened   map[reopening]slot
-	files    files
+	fds      fds
 	place    slot // scratch: the place that a step works on
 	copied   slot // scratch: a copy of it; 0 before it is needed
 	fork     int  // index of the fork call, or -1
-}
-
-// files are the descriptors that a launch passes to the child beside stdio.
-type files struct {
-	self   int // a pidfd of the caller
-	status int // write end of the status pipe
-	reaper int // the reaper's image
-	hold   int // what the reaper keeps open, or 0
-	// observer is the end of a socket that the listener leaves by, or 0.
-	observer int
-	terminal int // the same for the master end of a terminal
-	procs    int // the list of processes of the group to enter first, or 0
-	// spare are numbers that are taken in the child's table, so that it can put
-	// there what has to have a number that is known before; 0 where none is needed.
-	spare [layerCount]int
+	second   int  // index of the second task's first call
 }
 
 // A reopening is what one OpReopen asks for.

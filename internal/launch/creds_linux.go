@@ -119,7 +119,7 @@ func (l *lowering) lowerLandlock(s *Step) error {
 		access, parent := l.newSlot(), l.newSlot()
 		l.words[access] = u.Access & r.Handled
 		if u.Stdio != 0 {
-			l.words[parent] = uint64(l.stdio[u.Stdio-1])
+			l.words[parent] = uint64(l.fds.stdio[u.Stdio-1])
 			if own, ok := l.reopened[u.Stdio-1]; ok && l.terminal {
 				// The command's terminal came into being after the caller chose its files.
 				l.call("fcntl", unix.SYS_FCNTL, own.arg(), num(unix.F_DUPFD_CLOEXEC), num(3)).store(parent)

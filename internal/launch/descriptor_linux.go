@@ -23,10 +23,10 @@ func (l *lowering) lowerDescriptor(s *Step) error {
 		return &ScriptError{Step: l.step, Reason: "the new descriptor must be 3 to 9"}
 	}
 	if s.Op == OpPass {
-		if s.From < 3 || s.From == int(s.Value) {
-			return &ScriptError{Step: l.step, Reason: "the descriptor to pass must be above 2 and another one"}
+		if l.fds.pass == 0 {
+			return &ScriptError{Step: l.step, Reason: "pass-descriptor needs Files.Status"}
 		}
-		l.call("dup3", unix.SYS_DUP3, fd(s.From), flag(s.Value), zero())
+		l.call("dup3", unix.SYS_DUP3, fd(l.fds.pass), flag(s.Value), zero())
 		return nil
 	}
 	name, err := l.cstring("sallyport")

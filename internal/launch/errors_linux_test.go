@@ -129,7 +129,7 @@ func TestRefusedSteps(t *testing.T) {
 	testenv.NeedLandlock(t, 1)
 	l := launcher(t)
 	finishAll(t, start(t, l, script(own, shStep("exit 0")))) // makes what launches share
-	l.zombies.Wait()
+	l.reapers.Wait()
 	n := null(t)
 	for _, c := range refusals(t, t.TempDir()) {
 		t.Run(c.name, func(t *testing.T) {
@@ -194,7 +194,7 @@ func TestRefusedClone(t *testing.T) {
 // executed before it, does not stay behind.
 func TestRefusedReaper(t *testing.T) {
 	testenv.NeedUserNS(t)
-	each(t, func(t *testing.T, k kind, l *Launcher) {
+	each(t, func(t *testing.T, k kind, l *starter) {
 		finishAll(t, start(t, l, script(k, shStep("exit 0"))))
 		junk, err := unix.MemfdCreate("junk", unix.MFD_CLOEXEC)
 		if err != nil {
@@ -266,7 +266,7 @@ func TestScriptErrors(t *testing.T) {
 	l := launcher(t)
 	n := null(t)
 	finishAll(t, start(t, l, script(plain, shStep("exit 0"))))
-	l.zombies.Wait()
+	l.reapers.Wait()
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			files := openFiles(t)
@@ -287,6 +287,8 @@ func TestScriptErrors(t *testing.T) {
 
 func TestBadStandardFiles(t *testing.T) {
 	l := launcher(t)
+	finishAll(t, start(t, l, script(plain, shStep("exit 0")))) // makes what launches share
+	l.reapers.Wait()
 	n := null(t)
 	closed, err := os.Open(os.DevNull)
 	if err != nil {

@@ -38,7 +38,6 @@ func TestFrontEndKilled(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) { killFrontEnd(t, "front", fmt.Sprint(int(c.kind)), c.text) })
-		t.Run(c.name+" on any thread", func(t *testing.T) { killFrontEnd(t, "front", fmt.Sprint(int(c.kind)), c.text, "any thread") })
 	}
 }
 
@@ -100,7 +99,7 @@ func TestFrontEndAlreadyGone(t *testing.T) {
 func TestCloseEndsWhatRuns(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
-	each(t, func(t *testing.T, k kind, l *Launcher) {
+	each(t, func(t *testing.T, k kind, l *starter) {
 		var streams []*os.File
 		var running []*Process
 		for range 8 {
@@ -134,7 +133,7 @@ func TestCloseEndsWhatRuns(t *testing.T) {
 }
 
 func TestCloseUnused(t *testing.T) {
-	var l Launcher
+	var l starter
 	if err := l.Close(); err != nil {
 		t.Error(err)
 	}
@@ -176,7 +175,7 @@ func TestSignalsAreDefault(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	each(t, func(t *testing.T, k kind, l *Launcher) {
+	each(t, func(t *testing.T, k kind, l *starter) {
 		out, _ := output(t, l, script(k, Step{Op: OpExec, Path: "/bin/cat", Argv: []string{"cat", "/proc/self/status"}}))
 		for _, field := range []string{"SigPnd", "ShdPnd", "SigBlk", "SigCgt"} {
 			if got := statusField(out, field); strings.Trim(got, "0") != "" {
@@ -189,8 +188,7 @@ func TestSignalsAreDefault(t *testing.T) {
 	})
 }
 
-// TestSignalMasks: a goroutine that launches on any thread may come out of the call on
-// another one. No thread keeps the mask that was meant for the task.
+// TestSignalMasks: no thread keeps the mask that was meant for the task.
 func TestSignalMasks(t *testing.T) {
 	masked := func() (n int) {
 		all, err := filepath.Glob("/proc/self/task/*/status")
@@ -206,7 +204,6 @@ func TestSignalMasks(t *testing.T) {
 	}
 	before := masked() // a thread of the runtime's, when somebody listens for signals
 	l := launcher(t)
-	l.AnyThread = true
 	n := null(t)
 	var wg sync.WaitGroup
 	for range 16 {
@@ -280,7 +277,7 @@ func TestNoDescriptorLeaks(t *testing.T) {
 			unix.Close(n)
 		}
 	}()
-	each(t, func(t *testing.T, k kind, l *Launcher) {
+	each(t, func(t *testing.T, k kind, l *starter) {
 		if out, _ := output(t, l, script(k, shStep(show))); out != "" {
 			t.Errorf("the command has the descriptors %q", strings.Fields(out))
 		}

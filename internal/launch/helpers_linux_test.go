@@ -37,14 +37,13 @@ func helperArgs([]string) int {
 }
 
 // helperFront is a front end: it starts the shell text args[1] in the way
-// args[0], with its own streams, and then only waits to be killed. A third word has it
-// launch on any thread.
+// args[0], with its own streams, and then only waits to be killed.
 func helperFront(args []string) int {
 	k, err := strconv.Atoi(args[0])
 	if err != nil {
 		return 2
 	}
-	l := Launcher{AnyThread: len(args) > 2}
+	var l starter
 	if _, err := l.Start(script(kind(k), shStep(args[1])), os.Stdin, os.Stdout, os.Stderr); err != nil {
 		fmt.Println(err)
 		return 2
@@ -58,7 +57,7 @@ func helperFront(args []string) int {
 // the shell text did.
 func helperIgnored(args []string) int {
 	signal.Ignore(unix.SIGCHLD, unix.SIGHUP, unix.SIGTERM)
-	var l Launcher
+	var l starter
 	defer l.Close()
 	p, err := l.Start(script(plain, shStep(args[0])), os.Stdin, os.Stdout, os.Stderr)
 	if err != nil {
@@ -84,9 +83,9 @@ func helperMainThread([]string) int {
 		l.work <- func() { tid = unix.Gettid() }
 		close(l.work)
 	}()
-	l.wg.Add(1)
+	l.serving.Add(1)
 	l.thread()
-	l.wg.Wait()
+	l.serving.Wait()
 	if tid == os.Getpid() {
 		return 1
 	}
@@ -153,7 +152,7 @@ func helperPermute(args []string) int {
 	for n := range 3 {
 		unix.Close(n) // so the launcher's own descriptors could get these numbers
 	}
-	var l Launcher
+	var l starter
 	defer l.Close()
 	numbers := []int{0, 1, 2, 90, 91}
 	for _, a := range numbers {
@@ -171,7 +170,7 @@ func helperPermute(args []string) int {
 	return 0
 }
 
-func permuted(l *Launcher, high []int, at [3]int) int {
+func permuted(l *starter, high []int, at [3]int) int {
 	for i, n := range at {
 		if unix.Dup3(high[i], n, unix.O_CLOEXEC) != nil {
 			return 3

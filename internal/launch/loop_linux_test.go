@@ -54,9 +54,10 @@ func TestLoop(t *testing.T) {
 			l.calls[0].args[0] = uintptr(at)
 		}, ran},
 		{"a wait that ends", func(l *lowering) {
-			h := &Head{before: l}
-			l.call("futex", unix.SYS_FUTEX, pin(l, &h.word), num(128), zero(), zero()).flags |= flagAwait
-			go h.wake()
+			pre := &Preforked{over: make(chan struct{})}
+			close(pre.over)
+			l.call("futex", unix.SYS_FUTEX, pin(l, &pre.word), num(128), zero(), zero()).flags |= flagAwait
+			go pre.wake()
 		}, ran},
 		{"a slot in each place", func(l *lowering) {
 			s := make([]slot, 5)

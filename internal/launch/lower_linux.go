@@ -16,28 +16,31 @@ import (
 
 const namespaceMask = NewMount | NewCgroup | NewUTS | NewIPC | NewUser | NewPID | NewNet
 
+// notBegun is the number of steps done where not even what comes before them is.
+const notBegun = -1
+
 // lower turns a script into the list of calls of one launch. The first steps, as many
-// as done, have been performed by a head start, with what comes before them; without
-// one, done is noHead.
-func lower(s *Script, stdio [3]int, f files, oldKernel bool, done int) (*lowering, error) {
+// as done, have been performed by a preforked task, with what comes before them; without
+// one, done is notBegun.
+func lower(s *Script, f fds, oldKernel bool, done int) (*lowering, error) {
 	if s.Namespaces&^namespaceMask != 0 {
 		return nil, &ScriptError{Reason: fmt.Sprintf("unknown namespaces %#x", uint64(s.Namespaces&^namespaceMask))}
 	}
 	n := callsFor(s)
 	l := &lowering{
 		calls: make([]call, 0, n), origin: make([]int, 0, n), names: make([]string, 0, n),
-		trees: make(map[int]slot), reopened: make(map[int]slot), opened: make(map[reopening]slot), stdio: stdio, files: f, fork: -1,
+		trees: make(map[int]slot), reopened: make(map[int]slot), opened: make(map[reopening]slot), fds: f, fork: -1,
 	}
 	l.words = make([]uint64, slotsFor(s))
 	l.place = l.newSlot()
 	if oldKernel {
 		l.clearHandlers()
 	}
-	if done == noHead {
+	if done == notBegun {
 		l.separate()
 	}
-	if f.procs > 0 {
-		l.join(f.procs)
+	if f.enter > 0 {
+		l.join(f.enter)
 	}
 	for i := max(done, 0); i < len(s.Steps); i++ {
 		l.step = i
@@ -50,11 +53,9 @@ func lower(s *Script, stdio [3]int, f files, oldKernel bool, done int) (*lowerin
 	if l.fork < 0 || last != len(s.Steps)-1 {
 		return nil, &ScriptError{Step: l.step, Reason: "a script needs start-command, and one exec as its last step"}
 	}
+	l.calls[l.fork].want = uintptr(unsafe.Pointer(&l.calls[l.second]))
 	return l, nil
 }
-
-// noHead is the number of steps done where not even what comes before them is.
-const noHead = -1
 
 // separate lays down what every first task begins with.
 func (l *lowering) separate() {
@@ -114,7 +115,7 @@ func (l *lowering) lowerTask(s *Step) error {
 	case OpDieWithParent:
 		l.call("prctl", unix.SYS_PRCTL, num(unix.PR_SET_PDEATHSIG), num(uintptr(s.Signal)))
 		// The caller may have ended before the line above took effect.
-		p := &unix.PollFd{Fd: int32(l.files.self), Events: unix.POLLIN}
+		p := &unix.PollFd{Fd: int32(l.fds.self), Events: unix.POLLIN}
 		zeroTime := new(unix.Timespec)
 		l.call("ppoll", unix.SYS_PPOLL, pin(l, p), num(1), pin(l, zeroTime), zero()).expect(0)
 	case OpSubreaper:
@@ -128,7 +129,7 @@ func (l *lowering) lowerTask(s *Step) error {
 	case OpTerminal:
 		return l.lowerTerminal(s)
 	case OpStdio:
-		for i, n := range l.stdio {
+		for i, n := range l.fds.stdio {
 			from := fd(n)
 			if s, ok := l.reopened[i]; ok {
 				from = s.arg()
@@ -197,9 +198,9 @@ func (l *lowering) startCommand() error {
 	// All three numbers are taken before the counter is made, so that it cannot
 	// get one of them.
 	count := l.newSlot()
-	l.call("dup3", unix.SYS_DUP3, fd(l.files.status), num(0), zero())
-	l.call("dup3", unix.SYS_DUP3, fd(l.files.status), num(1), zero())
-	l.call("dup3", unix.SYS_DUP3, fd(l.files.reaper), num(2), num(unix.O_CLOEXEC))
+	l.call("dup3", unix.SYS_DUP3, fd(l.fds.status), num(0), zero())
+	l.call("dup3", unix.SYS_DUP3, fd(l.fds.status), num(1), zero())
+	l.call("dup3", unix.SYS_DUP3, fd(l.fds.reaper), num(2), num(unix.O_CLOEXEC))
 	l.call("eventfd2", unix.SYS_EVENTFD2, child.arg(), zero()).store(count)
 	l.call("dup3", unix.SYS_DUP3, count.arg(), num(1), zero())
 	l.keepHold()
@@ -212,6 +213,7 @@ func (l *lowering) startCommand() error {
 		return err
 	}
 	l.call("execveat", unix.SYS_EXECVEAT, num(2), l.empty(), argv, env, num(unix.AT_EMPTY_PATH))
+	l.second = len(l.calls)
 	return nil
 }
 

@@ -31,7 +31,7 @@ var helpers = map[string]func(args []string) int{
 	"queue":       helperQueue,
 	"main-thread": helperMainThread,
 	"ignored":     helperIgnored,
-	"head":        helperHead,
+	"prefork":     helperPrefork,
 }
 
 const helperMark = "helper:"
@@ -151,10 +151,35 @@ func before(s *Script, steps ...Step) *Script {
 	panic("no start-command")
 }
 
-// launcher returns a Launcher that is closed at the end of the test.
-func launcher(t testing.TB) *Launcher {
+// A starter is a Launcher for tests, which starts all scripts in one way.
+type starter struct {
+	Launcher
+	preforks bool
+}
+
+// Start starts a script with standard files only.
+func (l *starter) Start(s *Script, stdin, stdout, stderr *os.File) (*Process, error) {
+	return l.StartWith(s, Files{Stdin: stdin, Stdout: stdout, Stderr: stderr})
+}
+
+// StartWith starts a script with files, with a preforked task where the test is about that.
+func (l *starter) StartWith(s *Script, f Files) (*Process, error) {
+	var pre *Preforked
+	if l.preforks {
+		pre = l.Prefork(s.Namespaces, leading(s))
+	}
+	return l.Launcher.Start(pre, s, f)
+}
+
+// StartFrom gives a preforked task its script.
+func (l *starter) StartFrom(pre *Preforked, s *Script, stdin, stdout, stderr *os.File) (*Process, error) {
+	return l.Launcher.Start(pre, s, Files{Stdin: stdin, Stdout: stdout, Stderr: stderr})
+}
+
+// launcher returns a starter that is closed at the end of the test.
+func launcher(t testing.TB) *starter {
 	t.Helper()
-	l := new(Launcher)
+	l := new(starter)
 	t.Cleanup(func() {
 		if err := l.Close(); err != nil {
 			t.Error(err)
@@ -189,7 +214,7 @@ func pipe(t testing.TB) (r, w *os.File) {
 }
 
 // start starts a script without input or output.
-func start(t testing.TB, l *Launcher, s *Script) *Process {
+func start(t testing.TB, l *starter, s *Script) *Process {
 	t.Helper()
 	n := null(t)
 	p, err := l.Start(s, n, n, n)
@@ -216,10 +241,17 @@ func finishAll(t testing.TB, p *Process) syscall.WaitStatus {
 }
 
 // output runs a script to its end and returns what it printed, on both streams.
-func output(t testing.TB, l *Launcher, s *Script) (string, syscall.WaitStatus) {
+func output(t testing.TB, l *starter, s *Script) (string, syscall.WaitStatus) {
+	t.Helper()
+	return outputWith(t, l, Files{}, s)
+}
+
+// outputWith is output with more files than the standard ones.
+func outputWith(t testing.TB, l *starter, f Files, s *Script) (string, syscall.WaitStatus) {
 	t.Helper()
 	r, w := pipe(t)
-	p, err := l.Start(s, null(t), w, w)
+	f.Stdin, f.Stdout, f.Stderr = null(t), w, w
+	p, err := l.StartWith(s, f)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,8 +15,8 @@ import (
 // the one call to the other nobody could answer, so nothing that the filter asks
 // about may come between them, and the sending itself is what it lets through.
 func (l *lowering) lowerObserve(s *Step) error {
-	if l.files.observer == 0 {
-		return &ScriptError{Step: l.step, Reason: "observe needs Script.Observer"}
+	if l.fds.observer == 0 {
+		return &ScriptError{Step: l.step, Reason: "observe needs Files.Observer"}
 	}
 	if l.fork < 0 {
 		return &ScriptError{Step: l.step, Reason: "observe before start-command: process 1 would wait for an answer to its own calls"}
@@ -40,6 +40,6 @@ func (l *lowering) lowerObserve(s *Step) error {
 	msg.SetIovlen(1)
 	msg.SetControllen(unix.CmsgSpace(4))
 	l.keep = append(l.keep, iov)
-	l.call("sendmsg", unix.SYS_SENDMSG, fd(l.files.observer), pin(l, msg), flag(s.Value)).expect(1)
+	l.call("sendmsg", unix.SYS_SENDMSG, fd(l.fds.observer), pin(l, msg), flag(s.Value)).expect(1)
 	return nil
 }

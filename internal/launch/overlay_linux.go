@@ -6,10 +6,6 @@
 package launch
 
 import (
-	"errors"
-	"fmt"
-	"os"
-	"slices"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -18,61 +14,14 @@ import (
 // layerCount is how many folders an overlay is made of.
 const layerCount = 3
 
-// firstKept is the number under which the reaper keeps [Script.Hold].
+// firstKept is the number under which the reaper keeps [Files.Hold].
 const firstKept = 3
-
-// pass collects the descriptors of a launch beside stdio. What it opened for this
-// one launch is closed by release; the child has its copies.
-func (l *Launcher) pass(s *Script, statusEnd int) (f files, release func(), err error) {
-	f = files{self: l.self, status: statusEnd, reaper: l.reaper}
-	var own []int
-	release = func() {
-		for _, n := range own {
-			unix.Close(n)
-		}
-	}
-	dup := func(from int) int {
-		// Above the number that the hold ends at: dup3 refuses two equal ones.
-		n, derr := unix.FcntlInt(uintptr(from), unix.F_DUPFD_CLOEXEC, firstKept+1)
-		if derr != nil {
-			err = errors.Join(err, fmt.Errorf("launch: duplicate a descriptor: %w", derr))
-			return 0
-		}
-		own = append(own, n)
-		return n
-	}
-	for _, give := range []struct {
-		file *os.File
-		into *int
-	}{{s.Hold, &f.hold}, {s.Observer, &f.observer}, {s.Terminal, &f.terminal}} {
-		if give.file == nil {
-			continue
-		}
-		raw, rerr := give.file.SyscallConn()
-		if rerr == nil {
-			rerr = raw.Control(func(n uintptr) { *give.into = dup(int(n)) })
-		}
-		if rerr != nil {
-			err = errors.Join(err, fmt.Errorf("launch: a descriptor for the child: %w", rerr))
-		}
-	}
-	if slices.ContainsFunc(s.Steps, func(st Step) bool { return st.Op == OpOverlay }) {
-		for i := range f.spare {
-			f.spare[i] = dup(l.self)
-		}
-	}
-	if err != nil {
-		release()
-		return files{}, nil, err
-	}
-	return f, release, nil
-}
 
 // keepHold closes everything that the reaper has no use for.
 func (l *lowering) keepHold() {
 	from := uintptr(firstKept)
-	if l.files.hold > 0 {
-		l.call("dup3", unix.SYS_DUP3, fd(l.files.hold), num(firstKept), zero())
+	if l.fds.hold > 0 {
+		l.call("dup3", unix.SYS_DUP3, fd(l.fds.hold), num(firstKept), zero())
 		from++
 	}
 	l.call("close_range", unix.SYS_CLOSE_RANGE, num(from), num(uintptr(^uint32(0))), zero())
@@ -105,7 +54,7 @@ func (l *lowering) lowerOverlay(s *Step) error {
 	// "Changes to underlying filesystems").
 	options := append(make([][2]string, 0, 2+layerCount), [2]string{"index", "off"}, [2]string{"xino", "off"})
 	for i, layer := range layers {
-		number := l.files.spare[i]
+		number := l.fds.numbers[i]
 		if number <= 2 {
 			return &ScriptError{Step: l.step, Reason: "no descriptor was set aside for an overlay"}
 		}

@@ -218,7 +218,7 @@ func overlayStep(s *Script) int {
 func TestHold(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
-	each(t, func(t *testing.T, k kind, l *Launcher) {
+	each(t, func(t *testing.T, k kind, l *starter) {
 		name := filepath.Join(t.TempDir(), "held")
 		locked := func(how int) (*os.File, error) {
 			f, err := os.OpenFile(name, os.O_CREATE|os.O_RDONLY, 0o600)
@@ -237,8 +237,7 @@ func TestHold(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := script(k, shStep("ls -l /proc/self/fd | grep -c held; exec >/dev/null; read line"))
-		s.Hold = held
-		p, err := l.Start(s, endR, w, w)
+		p, err := l.StartWith(s, Files{Stdin: endR, Stdout: w, Stderr: w, Hold: held})
 		if err != nil {
 			t.Fatal(err)
 		}

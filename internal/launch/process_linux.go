@@ -25,7 +25,6 @@ type Process struct {
 	pid     int // the reaper, as this process sees it
 	command int // the command, as the reaper sees it
 	ownPID  bool
-	dies    syscall.Signal // what the kernel sends the reaper when its thread ends; 0 for nothing
 	pidfd   int
 	file    *os.File // the pidfd, in the runtime's poller
 	status  *os.File // records of the reaper
@@ -301,6 +300,10 @@ func (p *Process) Close() error {
 		p.owner.background(p.collected)
 		return err
 	}
-	p.owner.collectLater(p)
+	p.owner.background(func() {
+		_ = p.collect() // there is nobody to tell, and nothing to lose
+		p.file.Close()
+		p.collected()
+	})
 	return err
 }

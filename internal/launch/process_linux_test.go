@@ -21,28 +21,25 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 )
 
-// each runs f for every kind of script, with the call of new kernels and with
-// the one of old ones, and with a head start.
-func each(t *testing.T, f func(t *testing.T, k kind, l *Launcher)) {
+// each runs f for every kind of script, with the call of new kernels, with
+// the one of old ones, and with a preforked task.
+func each(t *testing.T, f func(t *testing.T, k kind, l *starter)) {
 	for _, k := range kinds {
-		for _, way := range []string{"", " by plain clone", " with a head start", " on any thread", " on any thread with a head start"} {
+		for _, way := range []string{"", " by plain clone", " preforked"} {
 			t.Run(k.name+way, func(t *testing.T) {
 				l := launcher(t)
-				l.AnyThread = strings.Contains(way, "any thread")
 				l.old.Store(strings.Contains(way, "plain clone"))
-				if strings.Contains(way, "head start") {
-					l.ahead = func(s *Script) *Head { return l.HeadStart(s.Namespaces, leading(s)) }
-				}
+				l.preforks = strings.Contains(way, "preforked")
 				f(t, k.kind, l)
 			})
 		}
 	}
 }
 
-// leading are the steps of a script that a head start can perform.
+// leading are the steps of a script that a preforked task can perform.
 func leading(s *Script) []Step {
 	n := 0
-	for n < len(s.Steps) && mayLead(s.Steps[n].Op) {
+	for n < len(s.Steps) && mayPrecede(s.Steps[n].Op) {
 		n++
 	}
 	return s.Steps[:n]
@@ -51,7 +48,7 @@ func leading(s *Script) []Step {
 func TestExitCodes(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
-	each(t, func(t *testing.T, k kind, l *Launcher) {
+	each(t, func(t *testing.T, k kind, l *starter) {
 		for _, code := range []int{0, 1, 2, 127, 255} {
 			st := finishAll(t, start(t, l, script(k, shStep(fmt.Sprintf("exit %d", code)))))
 			if !st.Exited() || st.ExitStatus() != code {
@@ -73,7 +70,7 @@ var survived = map[syscall.Signal]bool{
 func TestEverySignalDeath(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
-	each(t, func(t *testing.T, k kind, l *Launcher) {
+	each(t, func(t *testing.T, k kind, l *starter) {
 		for sig := syscall.Signal(1); sig <= 64; sig++ {
 			switch sig {
 			case unix.SIGSTOP, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU:
@@ -94,7 +91,7 @@ func TestEverySignalDeath(t *testing.T) {
 }
 
 // ready starts a script whose shell prints a word, and waits for that word.
-func ready(t *testing.T, l *Launcher, k kind, text string) (*Process, *os.File) {
+func ready(t *testing.T, l *starter, k kind, text string) (*Process, *os.File) {
 	t.Helper()
 	r, w := pipe(t)
 	p, err := l.Start(script(k, shStep(text)), null(t), w, w)
@@ -210,7 +207,7 @@ func TestGroupWithoutNamespace(t *testing.T) {
 func TestStopAndContinue(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
-	each(t, func(t *testing.T, k kind, l *Launcher) {
+	each(t, func(t *testing.T, k kind, l *starter) {
 		p, r := ready(t, l, k, `trap "on=1" USR1; echo ready; until test "$on"; do sleep 0.01; done; echo on; kill -9 $$`)
 		for _, sig := range []syscall.Signal{unix.SIGSTOP, unix.SIGCONT, unix.SIGSTOP, unix.SIGCONT} {
 			if err := p.Signal(sig, ToTree); err != nil {
@@ -423,7 +420,7 @@ func TestWaitFromManyGoroutines(t *testing.T) {
 // cannot be anybody else's.
 func TestWhileThere(t *testing.T) {
 	testenv.NeedUserNS(t)
-	each(t, func(t *testing.T, k kind, l *Launcher) {
+	each(t, func(t *testing.T, k kind, l *starter) {
 		p, r := ready(t, l, k, "echo ready; read x")
 		called := false
 		if !p.WhileThere(func() { called = true }) || !called {

@@ -7,47 +7,28 @@ package launch
 
 import (
 	"fmt"
-	"os"
 	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
-// cloneIntoCgroup is CLONE_INTO_CGROUP (linux/sched.h), from Linux 5.7 on.
-const cloneIntoCgroup = 0x200000000
-
-// into asks for a start in a control group, when dir is not nil, and returns the
-// size of the structure that the kernel has to know for that.
-func (a *cloneArgs) into(dir *os.File) uintptr {
-	if dir == nil {
-		return unsafe.Offsetof(a.cgroup)
-	}
-	a.flags |= cloneIntoCgroup
-	a.cgroup = uint64(dir.Fd())
-	return unsafe.Sizeof(*a)
-}
-
-// enterFirst opens, where the plain clone has to do, the list of processes of a
-// group of version 2, so that the child can write itself into it.
-func enterFirst(s *Script, old bool) (fd int, done func(), err error) {
-	if s.Cgroup == nil || !old {
-		return 0, func() {}, nil
-	}
-	fd, err = unix.Openat(int(s.Cgroup.Fd()), "cgroup.procs", unix.O_WRONLY|unix.O_CLOEXEC, 0)
+// openList opens the list of processes of a group of version 2.
+func openList(group int) (int, error) {
+	fd, err := unix.Openat(group, "cgroup.procs", unix.O_WRONLY|unix.O_CLOEXEC, 0)
 	if err == nil {
 		fd, err = raise(fd)
 	}
 	if err != nil {
-		return 0, nil, &CgroupError{Err: err}
+		return -1, &CgroupError{Err: err}
 	}
-	return fd, func() { unix.Close(fd) }, nil
+	return fd, nil
 }
 
 // cloneError tells a refusal of the group from one of the namespaces: the kernel
 // has answers that only a group gives (clone(2)).
-func cloneError(s *Script, errno syscall.Errno) error {
-	if s.Cgroup != nil {
+func cloneError(group int, errno syscall.Errno) error {
+	if group > 0 {
 		switch errno {
 		case unix.EACCES, unix.EBUSY, unix.EOPNOTSUPP, unix.ENODEV, unix.EBADF, unix.E2BIG:
 			return &CgroupError{Err: errno}
@@ -59,10 +40,10 @@ func cloneError(s *Script, errno syscall.Errno) error {
 // lowerResource lowers the steps that put a task under limits of the system's.
 func (l *lowering) lowerResource(s *Step) error {
 	if s.Op == OpJoin {
-		if s.From < 0 {
-			return &ScriptError{Step: l.step, Reason: "join-cgroup needs a descriptor"}
+		if s.From < 1 || s.From > len(l.fds.join) {
+			return &ScriptError{Step: l.step, Reason: fmt.Sprintf("join-cgroup needs entry %d of Files.Join", s.From)}
 		}
-		l.join(s.From)
+		l.join(l.fds.join[s.From-1])
 		return nil
 	}
 	const most = 1 << 10 // 8192 processors, as many as Linux can be built for

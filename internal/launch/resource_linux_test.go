@@ -25,11 +25,17 @@ import (
 func TestJoin(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
-	each(t, func(t *testing.T, k kind, l *Launcher) {
+	each(t, func(t *testing.T, k kind, l *starter) {
 		r, w := pipe(t)
 		s := script(k, shStep(`:`))
-		s.Steps = append([]Step{{Op: OpJoin, From: int(w.Fd())}}, s.Steps...)
-		finishAll(t, start(t, l, s))
+		s.Steps = append([]Step{{Op: OpJoin, From: 1}}, s.Steps...)
+		n := null(t)
+		files := Files{Stdin: n, Stdout: n, Stderr: n, Join: []*os.File{w}}
+		p, err := l.StartWith(s, files)
+		if err != nil {
+			t.Fatal(err)
+		}
+		finishAll(t, p)
 		w.Close()
 		var b [8]byte
 		if n, err := r.Read(b[:]); err != nil || string(b[:n]) != "0" {
@@ -40,12 +46,15 @@ func TestJoin(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer full.Close()
-		s.Steps[0].From = int(full.Fd())
-		n := null(t)
-		_, err = l.Start(s, n, n, n)
+		files.Join[0] = full
+		_, err = l.StartWith(s, files)
 		var step *StepError
 		if !errors.As(err, &step) || step.Index != 0 || step.Errno != unix.ENOSPC {
 			t.Errorf("a list that takes nobody: %v", err)
+		}
+		var bad *ScriptError
+		if _, err := l.Start(s, n, n, n); !errors.As(err, &bad) {
+			t.Errorf("no list: %v", err)
 		}
 	})
 }
@@ -64,7 +73,7 @@ func TestAffinity(t *testing.T) {
 	}
 	mask := make([]byte, first/8+1)
 	mask[first/8] = 1 << (first % 8)
-	each(t, func(t *testing.T, k kind, l *Launcher) {
+	each(t, func(t *testing.T, k kind, l *starter) {
 		got, _ := output(t, l, script(k, shStep(`grep Cpus_allowed_list /proc/self/status`), Step{Op: OpAffinity, Data: mask}))
 		if want := fmt.Sprintf("Cpus_allowed_list:\t%d\n", first); got != want {
 			t.Errorf("%q, want %q", got, want)
@@ -110,13 +119,12 @@ func TestIntoCgroup(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer folder.Close()
-	each(t, func(t *testing.T, k kind, l *Launcher) {
+	each(t, func(t *testing.T, k kind, l *starter) {
 		s := script(k, shStep(`read line; exit 0`))
-		s.Cgroup = folder
 		r, w := pipe(t)
 		_ = r.Fd() // makes it block, as the shell expects
 		n := null(t)
-		p, err := l.Start(s, r, n, n)
+		p, err := l.StartWith(s, Files{Stdin: r, Stdout: n, Stderr: n, Cgroup: folder})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -141,10 +149,9 @@ func TestIntoCgroup(t *testing.T) {
 		l := launcher(t)
 		l.old.Store(old)
 		s := script(own, shStep(`:`))
-		s.Cgroup = gone // no group at all
 		n := null(t)
-		var no *CgroupError
-		if _, err := l.Start(s, n, n, n); !errors.As(err, &no) {
+		var no *CgroupError // the directory is no group
+		if _, err := l.StartWith(s, Files{Stdin: n, Stdout: n, Stderr: n, Cgroup: gone}); !errors.As(err, &no) {
 			t.Errorf("old %v: %v", old, err)
 		}
 	}
@@ -156,7 +163,7 @@ func TestUsage(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	const busy = `i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done`
-	each(t, func(t *testing.T, k kind, l *Launcher) {
+	each(t, func(t *testing.T, k kind, l *starter) {
 		n := null(t)
 		spent := func(text string, kill bool) time.Duration {
 			r, w := pipe(t)

@@ -25,7 +25,6 @@ package launch
 
 import (
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 	"unicode"
@@ -116,10 +115,9 @@ const (
 	OpStartCommand
 	// OpNewSession makes the task leader of a session and a process group.
 	OpNewSession
-	// OpTerminal makes a terminal through the multiplexer Path, with the size Window,
-	// as the controlling terminal of the session that OpNewSession made. It takes the
+	// OpTerminal makes a terminal through the multiplexer Path, with Cols and Rows, as the controlling terminal of the session that OpNewSession made. It takes the
 	// place of the first Stdio standard descriptors, and its master end is sent to
-	// Script.Terminal.
+	// Files.Terminal.
 	OpTerminal
 	// OpStdio moves the caller's three descriptors to 0, 1 and 2.
 	OpStdio
@@ -134,20 +132,18 @@ const (
 	// OpCloseFiles closes every descriptor above 2, or from Value on when that is
 	// set.
 	OpCloseFiles
-	// OpPass hands the caller's descriptor From on as descriptor Value. Both are
-	// above 2 and differ. The descriptor stays the caller's to close.
+	// OpPass gives the program Files.Status as descriptor Value, which is 3 to 9.
 	OpPass
 	// OpMemory makes a file in memory that holds Data, open at its beginning as
 	// descriptor Value, which must be the lowest one that is free.
 	OpMemory
 	// OpObserve installs Filter with a listener for the calls that it asks about, and
-	// sends the listener to Script.Observer with the flags Value of sendmsg(2). Whoever reads there must answer from then
+	// sends the listener to Files.Observer with the flags Value of sendmsg(2). Whoever reads there must answer from then
 	// on, so nothing but what the filter lets through may follow before OpExec.
 	OpObserve
-	// OpJoin moves the task into the control group whose file "tasks" the caller
-	// has open for writing as descriptor From. The kernel judges by who opened it
-	// (cgroups(7)), so it works inside a new user namespace. It stays the caller's
-	// to close.
+	// OpJoin moves the task into the control group whose file "tasks" is entry From of
+	// Files.Join, counted from 1. The kernel judges by who opened the file
+	// (cgroups(7)), so it works inside a new user namespace.
 	OpJoin
 	// OpAffinity keeps the task to the processors whose bits are set in Data, the
 	// lowest bit of the first byte being processor 0 (sched_setaffinity(2)).
@@ -233,7 +229,8 @@ type Step struct {
 	Signal    int    `json:"signal,omitempty"`
 	Resource  int    `json:"resource,omitempty"`
 	Stdio     int    `json:"stdio,omitempty"` // 1 to 3
-	Window    Window `json:"window,omitzero"`
+	Cols      uint16 `json:"cols,omitempty"`
+	Rows      uint16 `json:"rows,omitempty"`
 	Offset    int64  `json:"offset,omitempty"`
 	Soft      uint64 `json:"soft,omitempty"`
 	Hard      uint64 `json:"hard,omitempty"`
@@ -244,12 +241,6 @@ type Step struct {
 	Data    []byte   `json:"data,omitempty"`
 	Argv    []string `json:"argv,omitempty"`
 	Env     []string `json:"env,omitempty"`
-}
-
-// A Window is the size of a terminal in characters.
-type Window struct {
-	Cols uint16 `json:"cols"`
-	Rows uint16 `json:"rows"`
 }
 
 // Namespaces are the CLONE_NEW flags of the first task (linux/sched.h).
@@ -270,21 +261,6 @@ const (
 type Script struct {
 	Namespaces Namespaces `json:"namespaces"`
 	Steps      []Step     `json:"steps"`
-	// Hold, when it is not nil, is kept open by the reaper until nothing of the
-	// tree is left, also when the caller is gone by then: a lock on it lasts as
-	// long as what it guards is in use. It stays the caller's to close.
-	Hold *os.File `json:"-"`
-	// Observer is the end of a seqpacket or stream socket by which OpObserve sends the
-	// listener out, in one message of one byte. It stays the caller's to close, which
-	// it should do as soon as Start has returned: then the other end tells when nothing
-	// was sent. Nil without that step.
-	Observer *os.File `json:"-"`
-	// Terminal is such an end for OpTerminal, for the master end of the terminal.
-	Terminal *os.File `json:"-"`
-	// Cgroup, when it is not nil, is the folder of a control group of version 2, in
-	// which the first task starts (CLONE_INTO_CGROUP, Linux 5.7; on older kernels
-	// it enters first of all). It stays the caller's to close.
-	Cgroup *os.File `json:"-"`
 }
 
 var opNames = [opEnd]string{
@@ -384,7 +360,7 @@ func (s *Step) details(word func(string, ...any)) {
 	case OpOverlay:
 		word("%s", s.Layers)
 	case OpTerminal:
-		word("%dx%d as 0-%d", s.Window.Cols, s.Window.Rows, s.Stdio-1)
+		word("%dx%d as 0-%d", s.Cols, s.Rows, s.Stdio-1)
 	case OpDieWithParent:
 		word("signal %d", s.Signal)
 	case OpDropBounding:

@@ -112,7 +112,7 @@ func grow(n int) int {
 // happens and is ended, or is refused.
 func TestCloseWhileStarting(t *testing.T) {
 	for range 20 {
-		var l Launcher
+		var l starter
 		n := null(t)
 		var wg sync.WaitGroup
 		for range 40 {
@@ -138,14 +138,14 @@ func TestCloseWhileStarting(t *testing.T) {
 			t.Error(err)
 		}
 		wg.Wait()
-		l.zombies.Wait()
+		l.reapers.Wait()
 	}
 	wantNoChildren(t)
 }
 
 // fastest is the shortest of many launches; the shortest is what noise of the
 // machine disturbs least.
-func fastest(t *testing.T, l *Launcher, s *Script) time.Duration {
+func fastest(t *testing.T, l *starter, s *Script) time.Duration {
 	t.Helper()
 	best := time.Hour
 	n := null(t)

@@ -21,8 +21,8 @@ const tiocgptpeer = 0x5441
 // the command sees: job control and ttyname(3) work there.
 func (l *lowering) lowerTerminal(s *Step) error {
 	switch {
-	case l.files.terminal == 0:
-		return &ScriptError{Step: l.step, Reason: "terminal needs Script.Terminal"}
+	case l.fds.terminal == 0:
+		return &ScriptError{Step: l.step, Reason: "terminal needs Files.Terminal"}
 	case l.fork < 0:
 		return &ScriptError{Step: l.step, Reason: "terminal before start-command: it would be process 1's"}
 	case s.Stdio < 1 || s.Stdio > 3:
@@ -47,7 +47,7 @@ func (l *lowering) lowerTerminal(s *Step) error {
 	// caller has closed 0 to 2.
 	l.call("fcntl", unix.SYS_FCNTL, low.arg(), num(unix.F_DUPFD_CLOEXEC), num(3)).store(peer)
 	l.close(low)
-	size := &unix.Winsize{Row: s.Window.Rows, Col: s.Window.Cols}
+	size := &unix.Winsize{Row: s.Rows, Col: s.Cols}
 	l.call("ioctl TIOCSWINSZ", unix.SYS_IOCTL, peer.arg(), num(unix.TIOCSWINSZ), pin(l, size))
 	l.call("ioctl TCSETS", unix.SYS_IOCTL, peer.arg(), num(unix.TCSETS), pin(l, usualModes()))
 	l.call("ioctl TIOCSCTTY", unix.SYS_IOCTL, peer.arg(), num(unix.TIOCSCTTY), zero())
@@ -57,7 +57,7 @@ func (l *lowering) lowerTerminal(s *Step) error {
 	msg.SetIovlen(1)
 	msg.SetControllen(unix.CmsgSpace(4))
 	l.keep = append(l.keep, iov)
-	l.call("sendmsg", unix.SYS_SENDMSG, fd(l.files.terminal), pin(l, msg), num(unix.MSG_NOSIGNAL)).expect(1)
+	l.call("sendmsg", unix.SYS_SENDMSG, fd(l.fds.terminal), pin(l, msg), num(unix.MSG_NOSIGNAL)).expect(1)
 	l.close(master)
 	for i := range s.Stdio {
 		l.reopened[i] = peer

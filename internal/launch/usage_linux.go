@@ -87,7 +87,6 @@ func (p *Process) collected() {
 	then := p.then
 	p.then = nil
 	p.mu.Unlock()
-	p.owner.mind(p, false)
 	for _, f := range then {
 		f()
 	}

@@ -398,7 +398,7 @@ func TestCallerStaysDumpable(t *testing.T) {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 1, 0, 0, 0); err != nil {
 		t.Fatal(err)
 	}
-	each(t, func(t *testing.T, k kind, l *Launcher) {
+	each(t, func(t *testing.T, k kind, l *starter) {
 		finishAll(t, start(t, l, script(k, shStep("exit 0"))))
 		if d, err := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0); err != nil || d != 1 {
 			t.Errorf("dumpable is %d, %v", d, err)

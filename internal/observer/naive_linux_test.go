@@ -57,7 +57,7 @@ func observedRun(t *testing.T, cfg Config, naive bool, argv ...string) (string, 
 	}
 	var l launch.Launcher
 	defer l.Close()
-	p, err := l.Start(&launch.Script{Observer: inbox.Theirs(), Steps: []launch.Step{
+	p, err := l.Start(nil, &launch.Script{Steps: []launch.Step{
 		{Op: launch.OpSubreaper},
 		{Op: launch.OpStartCommand},
 		{Op: launch.OpNewSession},
@@ -67,7 +67,7 @@ func observedRun(t *testing.T, cfg Config, naive bool, argv ...string) (string, 
 		{Op: launch.OpCloseFiles},
 		{Op: launch.OpResetSignals},
 		{Op: launch.OpExec, Path: argv[0], Argv: argv, Env: []string{"PATH=/usr/bin:/bin"}},
-	}}, null, outEnd, null)
+	}}, launch.Files{Stdin: null, Stdout: outEnd, Stderr: null, Observer: inbox.Theirs()})
 	inbox.Started()
 	if err != nil {
 		supervisor.Close()

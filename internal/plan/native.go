@@ -136,7 +136,7 @@ func session(r *Request, multiplexer string) []launch.Step {
 		replaced = 2
 	}
 	return append(steps, launch.Step{
-		Op: launch.OpTerminal, Path: multiplexer, Window: r.TTY.Window, Stdio: replaced,
+		Op: launch.OpTerminal, Path: multiplexer, Cols: r.TTY.Size.Cols, Rows: r.TTY.Size.Rows, Stdio: replaced,
 	})
 }
 

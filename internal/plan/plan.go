@@ -20,6 +20,7 @@ package plan
 import (
 	"slices"
 
+	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/launch"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -116,7 +117,7 @@ type Bwrap struct {
 // A TTY is a terminal that is made for the command and takes the place of its
 // standard descriptors.
 type TTY struct {
-	Window launch.Window `json:"window"`
+	Size executor.Size `json:"size"`
 	// Stderr says that standard error stays what it is.
 	Stderr bool `json:"stderr,omitempty"`
 }

@@ -12,11 +12,9 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 )
 
-// TestThreadsLast: the program says of itself that none of its threads ends, and
-// launches on all of them. Making a connection for a command takes rights from a thread;
-// it used to end after that, and might have been the one that launched: the command
-// would be killed.
-func TestThreadsLast(t *testing.T) {
+// TestManyConnections: the observer makes connections for a command on threads that give
+// up rights for it. Whatever becomes of such a thread, the command goes on.
+func TestManyConnections(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	testenv.NeedProgram(t, "python3")

@@ -1,0 +1,121 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux && (amd64 || arm64)
+
+package launch
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
+
+// fds are the numbers of the descriptors of one launch; 0 means none.
+type fds struct {
+	stdio  [3]int
+	self   int // a pidfd of this process
+	status int // write end of the pipe on which the reaper reports
+	reaper int // the reaper's image
+
+	hold, observer, terminal, pass, cgroup int   // see Files
+	join                                   []int // see Files
+
+	// enter is an open list of a group that the task writes itself into first of all.
+	enter int
+
+	// numbers are taken in the child's table, so that it can put there what needs a
+	// number that is known before.
+	numbers [layerCount]int
+}
+
+// duplicate gives each descriptor of a launch a number above those that a script gives
+// out: steps move descriptors one after the other, and must not overwrite one that a
+// later step needs. release closes the duplicates; the child has copies.
+func (l *Launcher) duplicate(s *Script, f Files) (n fds, release func(), err error) {
+	n = fds{self: l.self, reaper: l.reaper, join: make([]int, len(f.Join))}
+	var own []int
+	release = func() {
+		for _, fd := range own {
+			unix.Close(fd)
+		}
+	}
+	take := func(to *int, from uintptr) error {
+		fd, err := unix.FcntlInt(from, unix.F_DUPFD_CLOEXEC, maxPassed+1)
+		if err == nil {
+			own, *to = append(own, fd), fd
+		}
+		return err
+	}
+	give := func(to *int, file *os.File) {
+		raw, ferr := file.SyscallConn() // an error for nil
+		if ferr == nil {
+			cerr := raw.Control(func(fd uintptr) { ferr = take(to, fd) })
+			ferr = errors.Join(ferr, cerr)
+		}
+		err = errors.Join(err, ferr)
+	}
+	for i, file := range []*os.File{f.Stdin, f.Stdout, f.Stderr} {
+		give(&n.stdio[i], file)
+	}
+	for _, g := range []struct {
+		to   *int
+		file *os.File
+	}{{&n.hold, f.Hold}, {&n.observer, f.Observer}, {&n.terminal, f.Terminal}, {&n.pass, f.Status}, {&n.cgroup, f.Cgroup}} {
+		if g.file != nil {
+			give(g.to, g.file)
+		}
+	}
+	for i, file := range f.Join {
+		give(&n.join[i], file)
+	}
+	if slices.ContainsFunc(s.Steps, func(st Step) bool { return st.Op == OpOverlay }) {
+		for i := range n.numbers {
+			err = errors.Join(err, take(&n.numbers[i], uintptr(l.self)))
+		}
+	}
+	if err != nil {
+		release()
+		return fds{}, nil, fmt.Errorf("launch: duplicate a descriptor: %w", err)
+	}
+	return n, release, nil
+}
+
+// raise moves a descriptor above the standard ones. It closes the one that it was given.
+func raise(n int) (int, error) {
+	if n > 2 {
+		return n, nil
+	}
+	up, err := unix.FcntlInt(uintptr(n), unix.F_DUPFD_CLOEXEC, 3)
+	unix.Close(n)
+	if err != nil {
+		return -1, fmt.Errorf("launch: duplicate a descriptor: %w", err)
+	}
+	return up, nil
+}
+
+// statusPipe is the pipe on which the reaper reports how the command ended. The reading
+// end waits in the runtime's poller, so no thread is blocked by it.
+func statusPipe() (*os.File, int, error) {
+	var p [2]int
+	if err := unix.Pipe2(p[:], unix.O_CLOEXEC); err != nil {
+		return nil, -1, fmt.Errorf("launch: status pipe: %w", err)
+	}
+	for i := range p {
+		up, err := raise(p[i])
+		if err != nil {
+			unix.Close(p[1-i])
+			return nil, -1, err
+		}
+		p[i] = up
+	}
+	if err := unix.SetNonblock(p[0], true); err != nil {
+		unix.Close(p[0])
+		unix.Close(p[1])
+		return nil, -1, fmt.Errorf("launch: status pipe: %w", err)
+	}
+	return os.NewFile(uintptr(p[0]), "status"), p[1], nil
+}

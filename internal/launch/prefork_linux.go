@@ -1,0 +1,179 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux && (amd64 || arm64)
+
+package launch
+
+import (
+	"errors"
+	"reflect"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// errNotPreforked says that no preforked task can perform a script. Nothing has happened.
+var errNotPreforked = errors.New("launch: no preforked task")
+
+// A Preforked is a first task that was cloned before its script is known. It
+// is in its namespaces already, which the kernel needs most time for, has tied its life
+// to this process, left its session and performed its first steps, and waits.
+//
+// A nil Preforked is none. Drop may be called at any time, also while a script is started.
+type Preforked struct {
+	*task
+	owner      *Launcher
+	namespaces Namespaces
+	steps      []Step        // performed before the script is known
+	word       uint32        // futex: 0 while the task has to wait
+	over       chan struct{} // closed when the task shares no memory any more: it is the reaper, or has ended
+	drop       sync.Once
+}
+
+// Prefork begins to clone a first task into these namespaces and returns at once.
+// The caller starts a script with it soon, or drops it. It returns nil where that gains
+// nothing, because other launches keep the processors busy, or where the kernel lacks
+// clone3(2).
+//
+// first are the steps that the script will begin with, or nil: of those that take rights
+// away, no others. A script that begins differently starts without the task; so does
+// every script when one of these steps fails.
+func (l *Launcher) Prefork(ns Namespaces, first []Step) *Preforked {
+	l.mu.Lock()
+	if l.old.Load() || l.jobs >= runtime.GOMAXPROCS(0) || l.enterLocked() != nil {
+		l.mu.Unlock()
+		return nil
+	}
+	pre := &Preforked{owner: l, namespaces: ns, steps: first, over: make(chan struct{})}
+	low, err := pre.lower()
+	if err != nil {
+		l.mu.Unlock()
+		l.launches.Done()
+		return nil // the script has the same step
+	}
+	// It shares the table of descriptors until it has its script: those that the
+	// script needs may not be open yet.
+	pre.task = newTask(ns, unix.CLONE_FILES, low, 0)
+	job := l.jobLocked(pre.clone, pre.over)
+	l.mu.Unlock()
+	l.work <- job // with so few jobs there is room
+	return pre
+}
+
+// lower lays down what the task does before it has a script.
+func (pre *Preforked) lower() (*lowering, error) {
+	low := &lowering{fds: fds{self: pre.owner.self}, fork: -1, words: make([]uint64, slotsFor(&Script{Steps: pre.steps}))}
+	low.place = low.newSlot()
+	// While it waits, with all signals blocked, no other signal would end it.
+	if err := low.lowerTask(&Step{Op: OpDieWithParent, Signal: int(unix.SIGKILL)}); err != nil {
+		return nil, err
+	}
+	low.separate()
+	for i := range pre.steps {
+		if !mayPrecede(pre.steps[i].Op) {
+			return nil, &ScriptError{Step: i, Reason: "not a step that a preforked task performs"}
+		}
+		if err := low.lowerStep(&pre.steps[i]); err != nil {
+			return nil, err
+		}
+	}
+	const wait = 128 // FUTEX_WAIT, FUTEX_PRIVATE_FLAG (linux/futex.h)
+	low.call("futex", unix.SYS_FUTEX, arg{v: uintptr(unsafe.Pointer(&pre.word))}, num(wait), zero(), zero()).flags |= flagAwait
+	low.call("unshare", unix.SYS_UNSHARE, num(unix.CLONE_FILES))
+	low.call("jump", 0).flags |= flagJump
+	return low, nil
+}
+
+// mayPrecede reports whether a preforked task can perform a step: one that needs nothing
+// that is found out later, and opens no descriptor. The table is shared with this
+// process, and what another thread clones in that moment gets a copy: a file
+// open for writing keeps its mount from becoming read-only.
+func mayPrecede(op Op) bool {
+	switch op {
+	case OpDieWithParent, OpSecureBits, OpDropBounding, OpClearAmbient, OpNoNewPrivs:
+		return true
+	}
+	return false
+}
+
+// fits reports whether a script can go on from where the task is.
+func (pre *Preforked) fits(s *Script, f fds) bool {
+	return s.Namespaces == pre.namespaces && f.cgroup == 0 && len(s.Steps) > len(pre.steps) &&
+		slices.EqualFunc(s.Steps[:len(pre.steps)], pre.steps, func(a, b Step) bool { return reflect.DeepEqual(a, b) })
+}
+
+// Drop ends a task that no script was started with, and waits until it has ended. It may
+// be called twice, and does nothing to one that was used.
+func (pre *Preforked) Drop() {
+	if pre == nil {
+		return
+	}
+	pre.drop.Do(func() {
+		pre.wake()
+		pre.collect()
+	})
+}
+
+// wake ends the wait, and returns when the task shares no memory any more.
+func (pre *Preforked) wake() {
+	const wake = 129 // FUTEX_WAKE, FUTEX_PRIVATE_FLAG
+	atomic.StoreUint32(&pre.word, 1)
+	_, _, _ = unix.Syscall(unix.SYS_FUTEX, uintptr(unsafe.Pointer(&pre.word)), wake, 1) // it may not wait yet
+	<-pre.over
+}
+
+// collect waits for a task that has ended, or will.
+func (pre *Preforked) collect() {
+	if pre.pid > 0 {
+		p := &Process{pidfd: int(pre.pidfd)}
+		p.reap()
+		unix.Close(p.pidfd)
+	}
+	pre.owner.launches.Done()
+}
+
+// start gives the waiting task its script. It returns errNotPreforked when there is no
+// such task, or when the script does not fit it.
+func (pre *Preforked) start(s *Script, f fds) (*Process, error) {
+	if pre == nil || !pre.fits(s, f) {
+		return nil, errNotPreforked
+	}
+	low, err := lower(s, f, false, len(pre.steps))
+	if err != nil {
+		return nil, err
+	}
+	p, err := (*Process)(nil), errNotPreforked
+	pre.drop.Do(func() {
+		select {
+		case <-pre.over: // it was killed, or was never made
+			pre.collect()
+			return
+		default:
+		}
+		pre.c.then, pre.c.slots = &low.calls[0], &low.words[0]
+		pre.wake()
+		runtime.KeepAlive(low)
+		if pre.pid <= 0 || pre.failedEarly() {
+			pre.collect()
+			return // a start without it finds out why
+		}
+		p, err = pre.owner.process(s, low, pre.task)
+		pre.owner.launches.Done()
+	})
+	return p, err
+}
+
+// failedEarly reports whether the task failed before its script.
+func (pre *Preforked) failedEarly() bool {
+	for i := range pre.low.calls {
+		if pre.c.failed == &pre.low.calls[i] {
+			return true
+		}
+	}
+	return false
+}
