@@ -13,98 +13,97 @@ import (
 
 // A Cmd describes one command. Only Args or Script must be set.
 type Cmd struct {
-	// Args is the program and its arguments. Script is a text for a shell
-	// instead; never both.
+	// Args is the program and its arguments. Script is a text for a shell instead;
+	// setting both is an error.
 	Args   []string
 	Script string
-	// Shell names the shell for Script; empty means the user's own. Login
-	// makes it a login shell.
+	// Shell names the shell for Script; empty means the user's own. Login makes it a
+	// login shell.
 	Shell string
 	Login bool
 
-	// Arg0 is what the program sees as its own name; empty means Args[0].
+	// Arg0 is argv[0] of the program; empty means Args[0].
 	Arg0 string
-	// Dir is the working directory and, unless the policy names others, the
-	// workspace. Empty means the current one.
+	// Dir is the working directory and, unless the policy names others, the workspace.
+	// Empty means the current directory.
 	Dir string
 
-	// Env is the environment before the environment policy, "K=V"; nil means
-	// the environment of this process.
+	// Env is the environment before EnvPolicy is applied, "K=V"; nil means the
+	// environment of this process.
 	Env []string
-	// EnvPolicy says what of it the command gets. The zero policy hands on the
-	// core variables only.
+	// EnvPolicy says which variables the command gets. The zero policy passes the core
+	// variables only.
 	EnvPolicy EnvPolicy
 
-	// Stdin is read by the command; nil is the null device. An *os.File is
-	// handed on as it is.
+	// Stdin is read by the command; nil is the null device. The command gets an
+	// *os.File itself; any other reader is copied to a pipe by a goroutine.
 	Stdin io.Reader
-	// OpenStdin gives a session without a terminal a pipe as standard input, which
-	// stays open until CloseInput; else it reads the null device. See [Runner.Start].
+	// OpenStdin gives a session without a terminal a pipe as standard input, which stays
+	// open until CloseInput; false gives it the null device. See [Runner.Start].
 	OpenStdin bool
-	// Screen keeps a model of what a person would see on the terminal of a session, for
-	// [Session.Screen], and answers what programs ask a terminal: what it is, and where
-	// its cursor is. It needs a TTY and costs 10 to 20 KiB; false keeps none.
+	// Screen keeps a model of what the terminal of a session shows, for
+	// [Session.Screen], and answers the queries that programs send to a terminal. It
+	// needs a TTY and costs 10 to 20 KiB; false keeps none.
 	Screen bool
-	// Stdout and Stderr hear the output as it comes, besides its being kept in
-	// the Result. An *os.File is handed to the command as it is, and then
-	// nothing of that stream is kept. Nil means that it is only kept.
+	// Stdout and Stderr receive the output as it comes, in addition to the Result. The
+	// command gets an *os.File itself, and then nothing of that stream is retained. Nil
+	// means that the output is only retained.
 	Stdout, Stderr io.Writer
 
-	// TTY, when it is not nil, runs the command on a terminal of its own with that
-	// size. What it shows is the output, all of it standard output; Stdin is typed, and
-	// at its end the terminal's end-of-file character. Only a Stderr that is an
-	// *os.File stays standard error.
+	// TTY, if not nil, runs the command on a terminal of its own with that size. What it
+	// shows is standard output; Stdin is typed, followed by the terminal's end-of-file
+	// character. Only a Stderr that is an *os.File stays a stream of its own.
 	TTY *Size
-	// Resizes received change the size of the terminal while the command runs. Nil
-	// and closed mean none. It is never read again after Run has returned.
+	// Resizes received change the size of the terminal while the command runs. Nil and
+	// closed mean none. It is not read after Run has returned.
 	Resizes <-chan Size
 
-	// Signals received are sent on, by number and in order, to the command's
-	// process group while it runs; 0 is skipped. Nil and closed mean none. It is
-	// never read again after Run has returned.
+	// Signals received are sent, by number and in order, to the command's process group
+	// while it runs; 0 is skipped. Nil and closed mean none. It is not read after Run has
+	// returned.
 	Signals <-chan int
-	// Ready, when it is not nil, holds the command back until it is closed, for
-	// callers that have to be there when the command speaks. Everything that can
-	// be prepared is prepared meanwhile. The end of the context ends the wait.
+	// Ready, if not nil, delays the start of the command until it is closed. What can be
+	// prepared is prepared meanwhile. The end of the context ends the wait.
 	Ready <-chan struct{}
 
 	// Timeout is how long the command may run; 0 means without a limit.
 	Timeout time.Duration
-	// Grace is the time between asking the command's tree to end and killing
-	// it; 0 means 2 seconds, negative none.
+	// Grace is the time between SIGTERM and SIGKILL when the command is stopped; 0 means
+	// 2 seconds, negative none.
 	Grace time.Duration
 	// Retention says how much of the output the Result keeps; the zero value keeps the
 	// first and the last half MiB of each stream and counts the rest.
 	Retention Retention
 
-	// Resources bounds what the command and everything that it starts may use; the
-	// zero value bounds nothing. See [AgentResources]. With a limit on output all of
-	// it passes through the Runner, also where Stdout and Stderr are files: the command then
-	// sees pipes, and an *os.File that takes nothing for half a minute loses output,
-	// which StdoutErr and StderrErr of the Result tell.
+	// Resources limits what the command's process tree may use; the zero value limits
+	// nothing. See [AgentResources]. With a limit on output all of it passes through the
+	// Runner, also where Stdout and Stderr are files: the command then sees pipes, and an
+	// *os.File that takes nothing for half a minute loses output, which StdoutErr and
+	// StderrErr of the Result report.
 	Resources executor.Resources
 
-	// Unsandboxed asks to run outside the sandbox. It always needs an approval.
+	// Unsandboxed asks to run outside of the sandbox. That always needs an approval.
+	// Justification is the caller's reason, shown to the approver.
 	Unsandboxed   bool
 	Justification string
 
-	// Allow opens things that are shut by default, by name ("unix", "userns").
+	// Allow opens things that are closed by default, by name ("unix", "userns").
 	Allow []string
-	// Tmp is what /tmp is: "" or "private" for a folder of the Runner, "host",
-	// or an absolute path.
+	// Tmp is what the command sees as /tmp: "" or "private" for a directory of the
+	// Runner, "host", or an absolute path.
 	Tmp string
-	// NoCaches leaves the caches of toolchains as the policy has them. Otherwise
-	// the command may write to those of its workspace's toolchains without changing
-	// them: what it writes stays with the workspace.
+	// NoCaches leaves the caches of toolchains as the policy has them. False gives the
+	// command a private writable layer over those of its workspace's toolchains: what it
+	// writes stays with the workspace, and the host's caches do not change.
 	NoCaches bool
-	// NoObserver runs the command without a supervisor of its system calls. Nothing is
-	// known then of what it was kept from, unix sockets are refused, and a .git that
-	// must not be is moved away afterwards instead of being refused. False observes
-	// wherever that can be had; executor.Sandbox.Observed tells.
+	// NoObserver runs the command without an observer of its system calls: its denials
+	// are not known, unix sockets are refused, and a .git that must not exist is
+	// quarantined afterwards instead of being denied. False observes wherever that is
+	// available; Sandbox.Observed of the Result tells.
 	NoObserver bool
 	// Level is the least sandbox level accepted: "native", "bwrap" or "landlock" on
-	// Linux, "seatbelt" on macOS. Empty means "bwrap", that is native or bwrap, and
-	// on macOS "seatbelt".
+	// Linux, "seatbelt" on macOS. Empty means "bwrap", that is native or bwrap, and on
+	// macOS "seatbelt".
 	Level string
 }
 

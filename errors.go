@@ -12,15 +12,15 @@ import (
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-// The reasons for which a command does not run. They are found with errors.Is in
-// what [Runner.Run] returns; the text around them says more.
+// The reasons why a command does not run, for errors.Is. The error around them has the
+// details.
 var (
 	// ErrForbidden says that rules or policy forbid the command.
 	ErrForbidden = errors.New("sallyport: forbidden")
 	// ErrRefused says that the command needs an approval that it did not get.
 	ErrRefused = errors.New("sallyport: refused")
-	// ErrNoSandbox says that the machine cannot build the sandbox that the policy
-	// asks for. A *sandbox.UnsupportedError with the details is wrapped with it.
+	// ErrNoSandbox says that the sandbox that the policy asks for is not available. It
+	// comes with a *sandbox.UnsupportedError that has the cause and the fix.
 	ErrNoSandbox = errors.New("sallyport: no sandbox")
 	// ErrClosed says that the Runner was closed, before the run or during it.
 	ErrClosed = errors.New("sallyport: the runner is closed")
@@ -46,8 +46,8 @@ func (e *CmdError) Error() string {
 	return "sallyport: Cmd." + e.Field + ": " + e.Reason
 }
 
-// An ExitError is a command that ended with another exit code than 0, for
-// those who want package os/exec's habit; see [Result.Err].
+// An ExitError reports a command that ended with an exit code other than 0; see
+// [Result.Err].
 type ExitError struct{ Result *Result }
 
 // Error returns one sentence with the exit code or the signal.
@@ -58,8 +58,7 @@ func (e *ExitError) Error() string {
 	return fmt.Sprintf("sallyport: %s: exit code %d", e.Result.name(), e.Result.ExitCode)
 }
 
-// A TimeoutError is a command that was ended because its time was up; see
-// [Result.Err].
+// A TimeoutError reports a command that exceeded its time limit; see [Result.Err].
 type TimeoutError struct{ Result *Result }
 
 // Error returns one sentence with the time it ran.
@@ -67,14 +66,14 @@ func (e *TimeoutError) Error() string {
 	return fmt.Sprintf("sallyport: %s: timed out after %v", e.Result.name(), e.Result.Duration.Round(time.Millisecond))
 }
 
-// Timeout returns true; package net and others look for this method.
+// Timeout returns true, as [net.Error] has it.
 func (e *TimeoutError) Timeout() bool { return true }
 
-// A WriterError says that a writer of a [Cmd] did not get everything. The command
-// was not affected, and what the Result keeps is complete.
+// A WriterError reports that a writer of a [Cmd] did not get everything. The command
+// was not affected, and the output in the Result is complete.
 type WriterError struct {
 	Missed uint64 // bytes that the writer did not take
-	Err    error  // what it returned; nil when it only was too slow
+	Err    error  // the writer's error; nil when it was only too slow
 }
 
 // Error returns one sentence with the number of bytes.
@@ -85,10 +84,10 @@ func (e *WriterError) Error() string {
 	return fmt.Sprintf("sallyport: the writer was too slow, %d bytes were not delivered", e.Missed)
 }
 
-// Unwrap gives the writer's error.
+// Unwrap returns the writer's error.
 func (e *WriterError) Unwrap() error { return e.Err }
 
-// noSandbox marks the errors that say that a sandbox cannot be had.
+// noSandbox adds ErrNoSandbox to errors that say that a sandbox is not available.
 func noSandbox(err error) error {
 	var unsupported *sandbox.UnsupportedError
 	if errors.As(err, &unsupported) {

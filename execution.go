@@ -95,13 +95,13 @@ func (c *Cmd) check() error {
 	case len(c.Args) > 0 && c.Args[0] == "":
 		return &CmdError{Field: "Args", Reason: "the name of the program is empty"}
 	case c.Resizes != nil && c.TTY == nil:
-		return &CmdError{Field: "Resizes", Reason: "there is no terminal whose size could change; set TTY too"}
+		return &CmdError{Field: "Resizes", Reason: "it changes the size of a terminal, and the command has none; set TTY too"}
 	case c.Screen && c.TTY == nil:
-		return &CmdError{Field: "Screen", Reason: "there is no terminal that could be seen; set TTY too"}
+		return &CmdError{Field: "Screen", Reason: "it shows a terminal, and the command has none; set TTY too"}
 	case c.OpenStdin && c.Stdin != nil:
 		return &CmdError{Field: "OpenStdin", Reason: "Stdin is set too; use one of the two"}
 	case c.Timeout < 0:
-		return &CmdError{Field: "Timeout", Reason: "it is negative; use 0 for no time-out"}
+		return &CmdError{Field: "Timeout", Reason: "it is negative; use 0 for no time limit"}
 	}
 	if err := c.Resources.Check(); err != nil {
 		return err
@@ -115,7 +115,7 @@ func (c *Cmd) check() error {
 	return nil
 }
 
-// places asks the executor's machine what the special places of a policy are.
+// places returns what the special places of a policy are on the executor's machine.
 func (r *Runner) places(ctx context.Context, c *Cmd, env []string) (sandbox.Places, error) {
 	places, err := r.executor().Places(ctx, c.Dir, env, c.Tmp)
 	if !errors.Is(err, errors.ErrUnsupported) {
@@ -139,9 +139,8 @@ func (r *Runner) shell(ctx context.Context, c *Cmd) ([]string, error) {
 	return []string{"/bin/sh", "-c", c.Script}, nil
 }
 
-// setEnvironment applies the environment policy and adds what every command
-// gets: the marks by which programs know where they run, the temporary folder
-// that they can really use, and a PWD that tells the truth.
+// setEnvironment applies the environment policy and adds what every command gets: the
+// variables that tell programs where they run, a usable TMPDIR, and the true PWD.
 func (x *execution) setEnvironment(base []string) error {
 	p := x.cmd.EnvPolicy
 	if p.System == "" {
@@ -155,8 +154,8 @@ func (x *execution) setEnvironment(base []string) error {
 	own["SALLYPORT_SANDBOX"] = x.policy.Name()
 	own["SALLYPORT_NETWORK"] = x.policy.Network().String()
 	own["PWD"] = x.dir
-	// Test suites look for this name of another tool. One that was inherited from
-	// a run around this one would be stale.
+	// Test suites look for this name of another tool. A value inherited from a run
+	// around this one would be stale.
 	const offline = "CODEX_SANDBOX_NETWORK_DISABLED"
 	if x.policy.Network() == sandbox.NetworkNone {
 		own[offline] = "1"
@@ -184,10 +183,10 @@ func (x *execution) privateTmp() bool {
 	return x.policy.Mode() == sandbox.Managed && x.cmd.Tmp != "host"
 }
 
-// emit hands an event to the Runner's sink.
+// emit passes an event to the Runner's sink.
 func (x *execution) emit(b event.Body) { x.runner.events.emit(x.id, x.attempts, b) }
 
-// ended reports the end of the run to whoever listens.
+// ended reports the end of the run to the sink and the logger.
 func (x *execution) ended(res *Result, err error) {
 	e := event.Ended{ExitCode: -1, End: string(endOf(err)), Duration: time.Since(x.start)}
 	if res != nil {
@@ -223,6 +222,6 @@ func endOf(err error) End {
 	return EndFailed
 }
 
-// runID names a run in events. It must be unique, not secret, so the runtime's
-// generator will do; crypto/rand would add to every start of the program.
+// runID returns the identity of a run. It must be unique, not secret, so the runtime's
+// generator suffices.
 func runID() string { return fmt.Sprintf("%016x%016x", rand.Uint64(), rand.Uint64()) }

@@ -11,11 +11,10 @@ import (
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-// wholeDisk refuses a policy for which "/" is a workspace or a writable root.
-// Beside an entry that shows the disk read-only the stricter of the two would
-// count, so nothing at all would be writable, and nobody would be told. A policy
-// that says ":root=write" in so many words means it, and whoever builds the
-// sandbox says whether it can be had.
+// wholeDisk refuses a policy for which "/" is a workspace or a writable root. Beside an
+// entry that shows the disk read-only the stricter of the two would count, so nothing
+// would be writable, without a word about it. A policy that says ":root=write" means it,
+// and the executor says whether that is available.
 func wholeDisk(p, bound sandbox.Policy, dir string) error {
 	if p.Mode() != sandbox.Managed || p.Unrestricted() {
 		return nil
@@ -36,7 +35,7 @@ func wholeDisk(p, bound sandbox.Policy, dir string) error {
 	return &executor.RootError{Path: "/", Why: why, Fix: "name a directory, or use a read-only policy"}
 }
 
-// warnings says what is likely not meant about the policy of a task.
+// warnings lists parts of the policy that are likely not meant.
 func (x *execution) warnings(home string) []string {
 	var real func(string) string
 	if x.host.Local { // else the paths are those of another machine
@@ -44,7 +43,7 @@ func (x *execution) warnings(home string) []string {
 	}
 	out := x.policy.Warnings(home, real)
 	if real != nil && x.privateTmp() && x.cmd.Tmp == "" && real(x.dir) == real("/tmp") {
-		out = append(out, x.dir+" is a private folder that is empty at first and is removed with the runner; set Tmp to \"host\" for the host's")
+		out = append(out, x.dir+" is a private directory that starts empty and is removed with the runner; set Tmp to \"host\" for the host's")
 	}
 	return out
 }

@@ -16,25 +16,25 @@ import (
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-// A Runner runs commands. The zero Runner runs on this machine, in the tightest
-// sandbox, and refuses whatever would need an approval. Its methods may be called
-// from several goroutines at once; its fields must not change after the first
-// call. Close it when it is no longer needed.
+// A Runner runs commands. The zero Runner runs them on this machine, in the tightest
+// sandbox, and refuses those that need an approval. Its methods may be called from
+// several goroutines at once; its fields must not change after the first call. Close it
+// when it is no longer needed.
 type Runner struct {
-	// Policy is what commands may touch. Relative paths in it are meant relative
-	// to the directory of the command. The zero Policy reads the platform's own
-	// files, writes nowhere and has no network. sandbox.FullAccess, given here by
-	// the Runner's owner, needs no approval.
+	// Policy is what commands may touch. Relative paths in it are relative to the
+	// directory of the command. The zero Policy reads the platform's own files, writes
+	// nowhere and has no network. sandbox.FullAccess, set here by the Runner's owner,
+	// needs no approval.
 	Policy sandbox.Policy
-	// Executor runs the commands; nil means this machine. An Executor given here
-	// stays its owner's to close.
+	// Executor runs the commands; nil means this machine. Close does not close an
+	// Executor that was set here.
 	Executor executor.Executor
-	// Events hears what happens; nil means nobody. It is called from one goroutine
-	// at a time. When it is slow, output events are joined, then dropped and
-	// counted; no other event is ever dropped. See [event.Sink].
+	// Events receives what happens; nil means no sink. It is called from one goroutine
+	// at a time. When it is slow, output events are joined, then dropped and counted;
+	// no other event is dropped. See [event.Sink].
 	Events event.Sink
-	// MaxSessions is how many sessions may be alive at once; 0 means 64. One more is
-	// refused with a *TooManySessionsError.
+	// MaxSessions is how many sessions may be alive at once; 0 means 64. Starting one
+	// more is a *TooManySessionsError.
 	MaxSessions int
 	// Spill is how many bytes of the output of a session are kept in a file of the
 	// user's state folder, beside the MiB in memory: the first half and the last half
@@ -43,8 +43,8 @@ type Runner struct {
 	Spill int64
 	// SequentialIDs numbers sessions from 1000 on instead of by chance, for tests.
 	SequentialIDs bool
-	// Logger gets one line at the end of each run, with names and numbers but
-	// never output or values of variables; nil means silent.
+	// Logger gets one line at the end of each run, with names and numbers but without
+	// output or values of variables; nil means silent.
 	Logger *slog.Logger
 
 	mu      sync.Mutex
@@ -63,8 +63,8 @@ type Runner struct {
 	approver approver
 }
 
-// enter lets a run in, unless the Runner is closed. The returned context ends
-// with ctx and with the Runner; leave must be called at the end of the run.
+// enter counts a run, unless the Runner is closed. The returned context ends with ctx
+// and with the Runner; leave must be called at the end of the run.
 func (r *Runner) enter(ctx context.Context) (_ context.Context, leave func(), err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -82,7 +82,7 @@ func (r *Runner) enter(ctx context.Context) (_ context.Context, leave func(), er
 	}, nil
 }
 
-// prepareLocked makes what the zero Runner lacks.
+// prepareLocked makes the parts that the zero Runner lacks.
 func (r *Runner) prepareLocked() {
 	if r.alive != nil {
 		return
@@ -104,10 +104,10 @@ func (r *Runner) executor() executor.Executor {
 	return r.own
 }
 
-// Close ends all runs as the end of their contexts would, waits for them, and
-// frees what the Runner holds: on this machine, the private temporary folder of
-// its commands. It may be called more than once; every call waits. Runs that
-// were under way return [ErrClosed] with what is known.
+// Close ends all runs as the end of their contexts would, waits for them, and frees
+// what the Runner holds: on this machine, the private /tmp of its commands. It may be
+// called more than once; every call waits. Runs in progress return [ErrClosed] with what
+// is known.
 func (r *Runner) Close() error {
 	r.mu.Lock()
 	if r.kill != nil {
