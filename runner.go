@@ -41,8 +41,6 @@ type Runner struct {
 	// of them. 0 means 64 MiB, negative none. All files of a user together have 1 GiB at
 	// most; those of sessions that have ended go first. A file goes with its session.
 	Spill int64
-	// SequentialIDs numbers sessions from 1000 on instead of by chance, for tests.
-	SequentialIDs bool
 	// Logger gets one line at the end of each run, with names and numbers but without
 	// output or values of variables; nil means silent.
 	Logger *slog.Logger
@@ -57,6 +55,8 @@ type Runner struct {
 
 	sessions sessions
 	spills   spills
+
+	sequentialIDs bool // tests number sessions from 1000 on instead of at random
 
 	// approver is asked about commands that need an approval; nil means that they are
 	// refused.

@@ -71,7 +71,7 @@ func (r *Runner) Start(ctx context.Context, c *Cmd) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	id, err := r.sessions.reserve(r.MaxSessions, r.SequentialIDs)
+	id, err := r.sessions.reserve(r.MaxSessions, r.sequentialIDs)
 	if err != nil {
 		leave()
 		return nil, err

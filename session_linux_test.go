@@ -23,7 +23,7 @@ import (
 func sessionRunner(t *testing.T) *Runner {
 	t.Helper()
 	r := newRunner(t, sandbox.WorkspaceWrite())
-	r.SequentialIDs = true
+	r.sequentialIDs = true
 	return r
 }
 

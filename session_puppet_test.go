@@ -45,7 +45,7 @@ type puppet struct {
 func puppetSession(t *testing.T, c *Cmd) (*Runner, *Session, *puppet) {
 	t.Helper()
 	p := &puppet{ended: make(chan struct{}), changed: make(chan struct{})}
-	r := &Runner{Executor: &puppetExecutor{process: p}, Spill: -1, SequentialIDs: true}
+	r := &Runner{Executor: &puppetExecutor{process: p}, Spill: -1, sequentialIDs: true}
 	if c.Args == nil {
 		c.Args = []string{"fake"}
 	}

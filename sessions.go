@@ -75,7 +75,7 @@ type sessions struct {
 	reserved int // starts under way
 	ended    []*Session
 	used     map[int]struct{} // every number that was given
-	next     int              // with SequentialIDs
+	next     int              // with sequentialIDs
 }
 
 // reserve takes a place and a number, or refuses. One of settle and release follows.
