@@ -34,7 +34,6 @@ const (
 var layers = map[string]int{
 	"sandbox":            layerWords,
 	"rules":              layerWords,
-	"internal/cgroup":    layerWords,
 	"internal/environ":   layerWords,
 	"internal/gitpaths":  layerWords,
 	"internal/inputwait": layerWords,
@@ -259,7 +258,7 @@ var loads = []load{
 
 // perOSRooms may hold code for one operating system and ask which one it is.
 var perOSRooms = []string{
-	"approval", "executor/local", "internal/bwrap", "internal/caches", "internal/cgroup", "internal/confine", "internal/darwin", "internal/doctor",
+	"approval", "executor/local", "internal/bwrap", "internal/caches", "internal/confine", "internal/darwin", "internal/doctor",
 	"internal/gitpaths", "internal/guard", "internal/hostfacts", "internal/landlock", "internal/launch", "internal/limits", "internal/linux",
 	"internal/observer", "internal/oneshot", "internal/output", "internal/overlay", "internal/proc", "internal/process",
 	"internal/protect", "internal/runlog", "internal/state", "internal/tty", "internal/windows",

@@ -285,7 +285,7 @@ func TestCacheWithoutOverlay(t *testing.T) {
 	defer null.Close()
 	keep := &keeping{}
 	r.NoObserver = true // the launch is performed by hand
-	p, err := c.host.plan(r, [3]*os.File{null, null, null}, keep, nil)
+	p, err := c.host.plan(r, [3]*os.File{null, null, null}, keep, nil, nil)
 	must(t, err)
 	i := slices.IndexFunc(p.Script.Steps, func(s launch.Step) bool { return s.Op == launch.OpOverlay })
 	if i < 0 {
@@ -396,7 +396,7 @@ func TestCacheFacts(t *testing.T) {
 	c := newCached(t)
 	r := c.request(&job{args: sh("true"), env: c.env()})
 	keep := &keeping{}
-	p, err := c.host.plan(r, [3]*os.File{os.Stdin, os.Stdout, os.Stderr}, keep, nil)
+	p, err := c.host.plan(r, [3]*os.File{os.Stdin, os.Stdout, os.Stderr}, keep, nil, nil)
 	must(t, err)
 	defer keep.release()
 	i := slices.IndexFunc(p.Script.Steps, func(s launch.Step) bool { return s.Op == launch.OpOverlay })

@@ -18,6 +18,7 @@ import (
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/launch"
+	"github.com/sallyport-dev/sallyport/internal/limits"
 	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -39,7 +40,7 @@ type child struct {
 
 	keep     *keeping
 	seen     *watching
-	bounds   *bounds
+	bounds   *limits.Bounds
 	mu       sync.Mutex
 	closing  bool           // Close has begun; guarded by mu
 	watch    sync.WaitGroup // what was noticed and is seen to, which is over before proc is closed; added to under mu while not closing
@@ -200,7 +201,10 @@ func (c *child) Close() error {
 		report.Denials = c.keep.names.Denials() // what was noticed; who is observed is known better
 	}
 	var after Aftermath
-	c.bounds.finish(c.proc, &after)
+	if c.bounds != nil {
+		after.Limits, after.Limit, after.Usage = c.bounds.Finish(c.proc.Usage())
+		c.proc.OnCollected(c.bounds.Release)
+	}
 	c.mu.Lock()
 	after.Quarantined, after.Denials, after.Omitted, after.Broken = found, report.Denials, report.Omitted, c.broken
 	c.after = after

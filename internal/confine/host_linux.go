@@ -14,16 +14,14 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/caches"
 	"github.com/sallyport-dev/sallyport/internal/guard"
 	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/launch"
+	"github.com/sallyport-dev/sallyport/internal/limits"
 	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/internal/protect"
-	"github.com/sallyport-dev/sallyport/internal/rlimit"
 	"github.com/sallyport-dev/sallyport/internal/seccomp"
 	"github.com/sallyport-dev/sallyport/internal/state"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -60,7 +58,7 @@ type Host struct {
 	blind   string                               // why no observer can be had; empty when nothing is known
 	lacking map[string]*sandbox.UnsupportedError // levels that cannot be had, by what was tried
 
-	groups groups
+	groups limits.Groups
 }
 
 // Facts is what is known about the machine. It is found out once.
@@ -76,12 +74,12 @@ func (h *Host) Facts() *plan.Host {
 // of caches, and notes which folders were searched for repositories; a request
 // has its layers until it is planned again, or started and over.
 func (h *Host) Plan(r *executor.Spec, stdio [3]*os.File) (*plan.Plan, error) {
-	return h.plan(r, stdio, nil, nil)
+	return h.plan(r, stdio, nil, nil, nil)
 }
 
 // plan plans the launch, with names claimed in keep unless that is nil, and without
 // the levels that the caller has found out about.
-func (h *Host) plan(r *executor.Spec, stdio [3]*os.File, keep *keeping, lacks map[string]*sandbox.UnsupportedError) (*plan.Plan, error) {
+func (h *Host) plan(r *executor.Spec, stdio [3]*os.File, keep *keeping, bounds *limits.Bounds, lacks map[string]*sandbox.UnsupportedError) (*plan.Plan, error) {
 	if len(r.Args) == 0 {
 		return nil, fmt.Errorf("command args are empty")
 	}
@@ -102,7 +100,7 @@ func (h *Host) plan(r *executor.Spec, stdio [3]*os.File, keep *keeping, lacks ma
 	pr := &plan.Request{
 		Mode: r.Policy.Mode(), Network: r.Policy.Network(), Allow: r.Allow,
 		Program: program, Argv: slices.Clone(r.Args), Env: r.Env, Dir: r.Dir,
-		Limits: limits(),
+		Limits: limits.Defaults(),
 	}
 	if r.TTY != nil {
 		size := r.TTY.OrUsual()
@@ -133,11 +131,10 @@ func (h *Host) plan(r *executor.Spec, stdio [3]*os.File, keep *keeping, lacks ma
 			return nil, err
 		}
 	}
-	p, err := h.choose(r, pr, lacks)
+	p, err := h.choose(r, pr, bounds, lacks)
 	if keep == nil {
 		layers.Release() // nothing is started
 	} else {
-		keep.writable = writable(pr)
 		keep.caches = layers
 		for _, o := range pr.Overlays {
 			keep.layers = append(keep.layers, o.Path)
@@ -201,21 +198,23 @@ func (h *Host) confined(r *executor.Spec, pr *plan.Request, keep *keeping, mount
 	return nil
 }
 
-// limits are those that every command gets: no core dumps, which would end up
-// in the workspace or with the host's crash handler, and the descriptor limit
-// that the caller started with, which Go raises for itself. A core limit of 1
-// is the kernel's own sign for "not to a handler either"; 0 is not (core(5)).
-func limits() []plan.Limit {
-	out := []plan.Limit{{Resource: unix.RLIMIT_CORE, Soft: 1, Hard: 1}}
-	if soft, hard, ok := rlimit.FilesAtStart(); ok {
-		out = append(out, plan.Limit{Resource: unix.RLIMIT_NOFILE, Soft: soft, Hard: hard})
-	}
-	for i := range out {
-		var now unix.Rlimit // a hard limit can only be lowered
-		if unix.Getrlimit(out[i].Resource, &now) == nil {
-			out[i].Hard = min(out[i].Hard, now.Max)
-			out[i].Soft = min(out[i].Soft, out[i].Hard)
+// writable returns the directories that a command may write to, each where the host has
+// it.
+func writable(pr *plan.Request) []string {
+	var out []string
+	for _, r := range pr.Rules {
+		if pr.Tmp != nil && r.Path == pr.Tmp.At {
+			continue // the private directory is mounted over it
 		}
+		if r.Level == sandbox.LevelWrite && r.Kind != plan.KindMissing && !r.Pin {
+			out = append(out, r.Path)
+		}
+	}
+	if pr.Tmp != nil {
+		out = append(out, pr.Tmp.Source.Path)
+	}
+	for _, o := range pr.Overlays {
+		out = append(out, o.Upper.Path)
 	}
 	return out
 }
@@ -397,4 +396,4 @@ func (h *Host) end(tmp *state.Tmp, keeper *guard.Keeper) error {
 
 // endLauncher ends whatever still runs, and then gives the control groups back, which
 // are empty only by then.
-func (h *Host) endLauncher() error { return errors.Join(h.launcher.Close(), h.groups.close()) }
+func (h *Host) endLauncher() error { return errors.Join(h.launcher.Close(), h.groups.Close()) }

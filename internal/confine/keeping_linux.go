@@ -12,10 +12,9 @@ import (
 
 // A keeping is what is kept around one command. The zero keeping keeps nothing.
 type keeping struct {
-	names    *protect.Protection // nil protects nothing
-	caches   *caches.Layers      // private layers over toolchain caches; nil without
-	layers   []string            // places that overlays stand at
-	writable []string            // the folders that a limit on disk is about
+	names  *protect.Protection // nil protects nothing
+	caches *caches.Layers      // private layers over toolchain caches; nil without
+	layers []string            // places that overlays stand at
 }
 
 // release lets the claims and the slot go. It may be called twice.

@@ -15,6 +15,7 @@ import (
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/launch"
+	"github.com/sallyport-dev/sallyport/internal/limits"
 	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -42,8 +43,12 @@ type refusal struct {
 // choose plans at the best level that can be had. A level is passed over only
 // where this host lacks it; what the best one of this host cannot do for the
 // policy is refused.
-func (h *Host) choose(r *executor.Spec, pr *plan.Request, lacks map[string]*sandbox.UnsupportedError) (*plan.Plan, error) {
+func (h *Host) choose(r *executor.Spec, pr *plan.Request, b *limits.Bounds, lacks map[string]*sandbox.UnsupportedError) (*plan.Plan, error) {
+	var err error
 	if pr.Mode != sandbox.Managed {
+		if pr.Entry, err = b.At(plan.LevelNone, nil); err != nil {
+			return nil, err
+		}
 		return plan.Make(h.Facts(), pr)
 	}
 	levels, err := rungs(r.Level)
@@ -58,6 +63,9 @@ func (h *Host) choose(r *executor.Spec, pr *plan.Request, lacks map[string]*sand
 		if why := h.lacks(level, lacks); why != nil {
 			refusals = append(refusals, refusal{level, why})
 			continue
+		}
+		if pr.Entry, err = b.At(level, writable(pr)); err != nil {
+			return nil, err
 		}
 		p, err := h.planAt(level, pr, h.observes(r, level))
 		var no *sandbox.UnsupportedError
@@ -199,13 +207,13 @@ var errPlanAgain = errors.New("confine: this machine refused a part of the plan;
 
 // try plans and starts once.
 func (h *Host) try(ctx context.Context, r *executor.Spec, lacks map[string]*sandbox.UnsupportedError, change func(*plan.Plan), stdin, stdout, stderr *os.File) (Child, error) {
-	keep, bounds := &keeping{}, h.bound(r)
+	keep, bounds := &keeping{}, limits.New(&h.groups, r.Resources)
 	var pre *launch.Preforked
 	if change == nil { // else nothing is known about the first task
 		pre = h.prefork(r, lacks)
 		defer pre.Drop()
 	}
-	p, err := h.plan(r, [3]*os.File{stdin, stdout, stderr}, keep, lacks)
+	p, err := h.plan(r, [3]*os.File{stdin, stdout, stderr}, keep, bounds, lacks)
 	if err == nil {
 		if change != nil {
 			change(p)
@@ -216,11 +224,9 @@ func (h *Host) try(ctx context.Context, r *executor.Spec, lacks map[string]*sand
 		err = waitReady(ctx, pre, r)
 	}
 	files := launch.Files{Stdin: stdin, Stdout: stdout, Stderr: stderr, Hold: keep.caches.Hold()}
-	if err == nil {
-		err = bounds.settle(p, &files, keep.writable)
-	}
+	bounds.Files(&files)
 	if err != nil {
-		bounds.release()
+		bounds.Release()
 		keep.release()
 		return nil, err
 	}
@@ -229,7 +235,7 @@ func (h *Host) try(ctx context.Context, r *executor.Spec, lacks map[string]*sand
 		files.Observer = watch.inbox.Theirs()
 	}
 	if err != nil {
-		bounds.release()
+		bounds.Release()
 		keep.release()
 		return nil, err
 	}
@@ -237,14 +243,19 @@ func (h *Host) try(ctx context.Context, r *executor.Spec, lacks map[string]*sand
 	watch.started()
 	if err != nil {
 		watch.close()
-		bounds.release()
+		bounds.Release()
 		keep.release()
-		return nil, h.learn(r, p, lacks, bounds.explain(err))
+		return nil, h.learn(r, p, lacks, bounds.Explain(err))
 	}
 	own.seen = watch
 	own.attend(keep)
 	own.bounds = bounds
-	bounds.attend(c, own)
+	bounds.Watch(c.Processes, func() {
+		_ = c.Signal(syscall.SIGKILL, true)
+		if !own.own { // else the kernel does it in one go
+			_ = own.hunt() // WaitAll tells when it fails
+		}
+	})
 	return c, nil
 }
 

@@ -6,10 +6,8 @@ package confine
 import (
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,9 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/cgroup"
 	"github.com/sallyport-dev/sallyport/internal/hostfacts"
-	"github.com/sallyport-dev/sallyport/internal/launch"
 	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -91,10 +87,10 @@ func ways(t *testing.T, f func(t *testing.T, a *arena)) {
 		}
 		t.Run(name, func(t *testing.T) {
 			a := newArena(t)
-			a.host.groups.none = none
+			a.host.groups.Disabled = none
 			f(t, a)
 			must(t, a.host.Close())
-			for _, dir := range a.host.groups.tree.Where() {
+			for _, dir := range a.host.groups.Where() {
 				left, err := filepath.Glob(fmt.Sprintf("%s/sallyport-*-%d-*", dir, os.Getpid()))
 				if err != nil || len(left) > 0 {
 					t.Errorf("left are %q, %v", left, err)
@@ -187,7 +183,7 @@ func TestPIDsLimit(t *testing.T) {
 		default:
 			t.Errorf("by %q", by)
 		}
-		if hostfacts.SystemRoot() && a.host.groups.none != (by == executor.ByWatch+"!") {
+		if hostfacts.SystemRoot() && a.host.groups.Disabled != (by == executor.ByWatch+"!") {
 			t.Errorf("the system's root: by %q", by)
 		}
 	})
@@ -305,7 +301,9 @@ func TestUsageOfLoad(t *testing.T) {
 		t.Errorf("%d bytes written", *u.Written)
 	}
 	// One that has more than the caller ever had is known.
-	size := ownPeak()*3/2 + 64<<20
+	var caller unix.Rusage
+	must(t, unix.Getrusage(unix.RUSAGE_SELF, &caller))
+	size := caller.Maxrss<<10*3/2 + 64<<20
 	b = a.bounded(t, executor.Resources{}, fmt.Sprintf(`head -c %d /dev/zero | tail -c %d >/dev/null`, size, size))
 	if p := b.after.Usage.PeakMemory; p == nil || *p < size || *p > size*2 || b.after.Usage.PeakMemoryBy != executor.ByRusage {
 		t.Errorf("a process with %d bytes: %v by %q", size, p, b.after.Usage.PeakMemoryBy)
@@ -367,34 +365,6 @@ func TestFullAccessLimits(t *testing.T) {
 	}
 }
 
-func TestParseMemoryFiles(t *testing.T) {
-	if got := parseStatm("100 25 3 1 0 9 0\n"); got != 25 {
-		t.Errorf("%d", got)
-	}
-	for _, text := range []string{"", "1", "1 x", "1 -5", "1 99999999999999999999"} {
-		if got := parseStatm(text); got != 0 {
-			t.Errorf("%q: %d", text, got)
-		}
-	}
-	const rollup = "00400000-7fff [rollup]\nRss: 9 kB\nPss: 8 kB\nPss_Anon: 5 kB\nPss_File: 2 kB\nPss_Shmem: 1 kB\nSwapPss: 4 kB\n"
-	if got, ok := parseRollup([]byte(rollup)); got != 10<<10 || !ok {
-		t.Errorf("%d, %v", got, ok)
-	}
-	if got, ok := parseRollup([]byte("Pss: 8 kB\n")); ok {
-		t.Errorf("%d of a kernel that does not tell", got)
-	}
-}
-
-func FuzzMemoryFiles(f *testing.F) {
-	f.Add("1 2 3\nPss_Anon: 5 kB\n")
-	f.Fuzz(func(t *testing.T, text string) {
-		n, _ := parseRollup([]byte(text))
-		if m := parseStatm(text); m < 0 || n < 0 {
-			t.Errorf("%d, %d", m, n)
-		}
-	})
-}
-
 // TestPlans looks at what limits add to a script.
 func TestPlans(t *testing.T) {
 	testenv.RunAsOrdinary(t)
@@ -412,49 +382,6 @@ func TestPlans(t *testing.T) {
 			t.Errorf("%+v", b.after)
 		}
 	})
-}
-
-func TestInsertSteps(t *testing.T) {
-	s := &launch.Script{Steps: []launch.Step{{Op: launch.OpSubreaper}, {Op: launch.OpStartCommand}, {Op: launch.OpExec}}}
-	insertSteps(s, []launch.Step{{Op: launch.OpJoin}}, []launch.Step{{Op: launch.OpAffinity}})
-	var ops []launch.Op
-	for _, st := range s.Steps {
-		ops = append(ops, st.Op)
-	}
-	if !slices.Equal(ops, []launch.Op{launch.OpJoin, launch.OpSubreaper, launch.OpStartCommand, launch.OpAffinity, launch.OpExec}) {
-		t.Errorf("%v", ops)
-	}
-}
-
-// TestUsageSources picks what is known best.
-func TestUsageSources(t *testing.T) {
-	rusage := launch.Usage{Known: true, User: 3, System: 4, Peak: 100 << 20, Read: 5, Written: 6}
-	for _, test := range []struct {
-		name   string
-		caller int64
-		u      launch.Usage
-		s      seen
-		peak   int64
-		by     string
-	}{
-		{"more than the caller", 10 << 20, rusage, seen{}, 100 << 20, executor.ByRusage},
-		{"as much as the caller", 100 << 20, rusage, seen{}, 0, ""},
-		{"a little more", 97 << 20, rusage, seen{}, 0, ""},
-		{"nothing known of the caller", math.MaxInt64, rusage, seen{}, 0, ""},
-		{"watched", 100 << 20, rusage, seen{memory: 7}, 7, executor.ByWatch},
-		{"reaper killed", 1, launch.Usage{}, seen{}, 0, ""},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			b := &bounds{callerPeak: test.caller}
-			got := b.usage(test.u, cgroup.Usage{}, test.s)
-			if (got.PeakMemory == nil) != (test.peak == 0) || got.PeakMemory != nil && *got.PeakMemory != test.peak || got.PeakMemoryBy != test.by {
-				t.Errorf("%+v", got)
-			}
-			if known := got.CPU != nil && *got.CPU == 7 && *got.Read == 5 && *got.Written == 6; known != test.u.Known {
-				t.Errorf("%+v", got)
-			}
-		})
-	}
 }
 
 // TestLimitsAtLevels holds limits where there are fewer walls.

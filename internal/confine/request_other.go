@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/limits"
 	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -38,27 +39,7 @@ func check(r *executor.Spec) error {
 			Hint: "run it without one, or on Linux",
 		}
 	}
-	return unlimited(r)
-}
-
-// unlimited refuses limits on this system, where nothing is built that holds them
-// over a whole tree.
-func unlimited(r *executor.Spec) error {
-	for _, l := range []struct {
-		name string
-		set  bool
-	}{
-		{executor.LimitMemory, r.Resources.Memory > 0}, {executor.LimitCPUs, r.Resources.CPUs > 0},
-		{executor.LimitPIDs, r.Resources.PIDs > 0}, {executor.LimitDisk, r.Resources.Disk > 0},
-	} {
-		if l.set {
-			return &sandbox.UnsupportedError{
-				Need: "the limit " + l.name, Have: "limits of a tree of processes are built for Linux only",
-				Hint: "leave it out, or run on Linux",
-			}
-		}
-	}
-	return nil
+	return limits.Refuse(r.Resources)
 }
 
 // request is what a plan needs to know whatever the policy.

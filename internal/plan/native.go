@@ -29,6 +29,18 @@ const (
 // Make plans one command. It returns a *sandbox.UnsupportedError when the host
 // cannot enforce the policy.
 func Make(h *Host, r *Request) (*Plan, error) {
+	p, err := makePlan(h, r)
+	if err != nil {
+		return nil, err
+	}
+	steps := p.Script.Steps
+	if i := slices.IndexFunc(steps, func(s launch.Step) bool { return s.Op == launch.OpStartCommand }); i >= 0 {
+		p.Script.Steps = slices.Concat(r.Entry.Reaper, steps[:i+1], r.Entry.Command, steps[i+1:])
+	}
+	return p, nil
+}
+
+func makePlan(h *Host, r *Request) (*Plan, error) {
 	switch h.System {
 	case "linux":
 	case "darwin":

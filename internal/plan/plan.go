@@ -183,6 +183,14 @@ type Request struct {
 	Stdio   [3]Stdio `json:"stdio"`
 	TTY     *TTY     `json:"tty,omitempty"` // a terminal of the command's own; nil is none
 	Limits  []Limit  `json:"limits,omitempty"`
+	Entry   Entry    `json:"entry,omitzero"`
+}
+
+// Entry is what the reaper's task and the command's task begin with, such as the steps
+// that resource limits need. The zero Entry is nothing.
+type Entry struct {
+	Reaper  []launch.Step `json:"reaper,omitempty"`
+	Command []launch.Step `json:"command,omitempty"`
 }
 
 // stdio are the standard descriptors as the command has them: its terminal is a

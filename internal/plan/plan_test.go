@@ -325,3 +325,31 @@ func TestRequestJSON(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// TestEntry checks at every level that both tasks begin with the steps of the request.
+func TestEntry(t *testing.T) {
+	entry := Entry{Reaper: []launch.Step{{Op: launch.OpJoin}}, Command: []launch.Step{{Op: launch.OpAffinity}}}
+	full := request()
+	full.Mode = sandbox.Full
+	landlock := request(rule("/w", write, KindFolder))
+	landlock.Level = LevelLandlock
+	for name, r := range map[string]*Request{LevelNative: request(rule("/w", write, KindFolder)), LevelNone: full, LevelLandlock: landlock} {
+		t.Run(name, func(t *testing.T) {
+			plain, err := Make(host(t, "ubuntu-abi7"), r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Entry = entry
+			p, err := Make(host(t, "ubuntu-abi7"), r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			steps := plain.Script.Steps
+			i := slices.IndexFunc(steps, func(s launch.Step) bool { return s.Op == launch.OpStartCommand }) + 1
+			want := slices.Concat(entry.Reaper, steps[:i], entry.Command, steps[i:])
+			if diff := cmp.Diff(want, p.Script.Steps); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}

@@ -1,7 +1,7 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package confine
+package limits
 
 import (
 	"errors"
@@ -15,63 +15,40 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sallyport-dev/sallyport/internal/hostfacts"
-	"github.com/sallyport-dev/sallyport/internal/plan"
-	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-// A diskWatch finds out whether folders have grown by more than a limit. A look at
-// the free space of their file systems is cheap; it says when it is worth to count.
-// What is counted are blocks of files that came into being or changed since the
-// start, so what others write elsewhere on the disk is never blamed on a command.
+// diskWatch finds out whether directories have grown by more than a limit. Comparing the
+// free space of their file systems is cheap and says when counting is worth it. Counted
+// are the blocks of files that were created or changed since the start, so what other
+// programs write elsewhere on the disk is not charged to the command.
 type diskWatch struct {
 	limit  int64
 	places []string // no one in another
 	since  unix.Timespec
 	disks  []disk
 
-	fell    int64 // how much less free space there is than there was, at the last look
-	counted int64 // what was found at the last count
-	again   int64 // how much it must have fallen for the next count
+	fell    int64 // by how much the free space was less at the last look
+	counted int64 // the result of the last count
+	again   int64 // how much the free space must have fallen for the next count
 }
 
-// A disk is one file system.
+// disk is one file system.
 type disk struct {
 	at   string
 	most int64 // the most free space that was seen
 }
 
-// writable are the folders that a command may write to, each where the host has it.
-func writable(pr *plan.Request) []string {
-	var out []string
-	for _, r := range pr.Rules {
-		if pr.Tmp != nil && r.Path == pr.Tmp.At {
-			continue // the private folder stands over it
-		}
-		if r.Level == sandbox.LevelWrite && r.Kind != plan.KindMissing && !r.Pin {
-			out = append(out, r.Path)
-		}
-	}
-	if pr.Tmp != nil {
-		out = append(out, pr.Tmp.Source.Path)
-	}
-	for _, o := range pr.Overlays {
-		out = append(out, o.Upper.Path)
-	}
-	return out
-}
-
-// newDiskWatch notes how things are now.
+// newDiskWatch notes the present state of directories.
 func newDiskWatch(limit int64, places []string) (*diskWatch, error) {
-	d := &diskWatch{limit: limit}
-	slices.Sort(places)
-	for _, p := range slices.Compact(places) {
-		if !slices.ContainsFunc(d.places, func(top string) bool { return p == top || hostfacts.Below(p, top) }) {
+	d := &diskWatch{limit: limit, again: max(limit/4, 1)}
+	for _, p := range slices.Sorted(slices.Values(places)) {
+		if !slices.ContainsFunc(d.places, func(top string) bool { return hostfacts.Below(p, top) }) {
 			d.places = append(d.places, p)
 		}
 	}
-	// Times of files come from the same clock, which is a few milliseconds late.
+	// The clock of file times, which is a few milliseconds late.
 	if err := unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &d.since); err != nil {
-		return nil, fmt.Errorf("the clock of files: %w", err)
+		return nil, fmt.Errorf("reading the clock of file times: %w", err)
 	}
 	known := make(map[string]bool)
 	for _, p := range slices.Concat(d.places, mountsBelow(d.places)) {
@@ -80,39 +57,36 @@ func newDiskWatch(limit int64, places []string) (*diskWatch, error) {
 		if unix.Statfs(p, &st) != nil || unix.Stat(p, &at) != nil {
 			continue
 		}
-		// Some file systems have no number of their own, and others have several
-		// devices.
+		// Some file systems have no ID, and some have several devices.
 		id := fmt.Sprint(st.Fsid)
 		if st.Fsid == (unix.Fsid{}) {
 			id = fmt.Sprint("device ", at.Dev)
 		}
-		if known[id] {
-			continue
+		if !known[id] {
+			known[id] = true
+			d.disks = append(d.disks, disk{at: p, most: free(&st)})
 		}
-		known[id] = true
-		d.disks = append(d.disks, disk{at: p, most: free(&st)})
 	}
-	d.again = max(limit/4, 1)
 	return d, nil
 }
 
-// mountsBelow are the places in folders where something else is mounted.
-func mountsBelow(folders []string) []string {
-	b, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil {
-		return nil
-	}
+// mountsBelow returns the mount points inside directories.
+func mountsBelow(dirs []string) []string {
 	var out []string
-	for line := range strings.Lines(string(b)) {
-		if f := strings.Fields(line); len(f) > 4 && !strings.Contains(f[4], `\`) &&
-			slices.ContainsFunc(folders, func(top string) bool { return f[4] != top && hostfacts.Below(f[4], top) }) {
-			out = append(out, f[4])
+	for line := range strings.Lines(read("/proc/self", "mountinfo")) {
+		f := strings.Fields(line)
+		if len(f) < 5 {
+			continue
+		}
+		at := unescape(f[4])
+		if slices.ContainsFunc(dirs, func(top string) bool { return at != top && hostfacts.Below(at, top) }) {
+			out = append(out, at)
 		}
 	}
 	return out
 }
 
-// free is the free space of a file system in bytes.
+// free returns the free space of a file system in bytes.
 func free(st *unix.Statfs_t) int64 {
 	size := st.Frsize
 	if size == 0 {
@@ -122,7 +96,7 @@ func free(st *unix.Statfs_t) int64 {
 	return int64(min(st.Bfree, most/uint64(max(size, 1)))) * size
 }
 
-// next is how long the folders take at least to reach the limit.
+// next returns how long the directories take at least to reach the limit.
 func (d *diskWatch) next() time.Duration {
 	left := d.limit - d.fell
 	if d.fell >= d.again {
@@ -131,9 +105,9 @@ func (d *diskWatch) next() time.Duration {
 	return until(left, diskRate)
 }
 
-// passed reports whether the limit was passed. tree returns the processes that may
-// hold files without a name; nil when there are none left.
-func (d *diskWatch) passed(tree func() []int) bool {
+// exceeded returns whether the limit was exceeded. processes returns the IDs of
+// processes that may have deleted files open; nil when none is left.
+func (d *diskWatch) exceeded(processes func() []int) bool {
 	d.fell = 0
 	for i := range d.disks {
 		k := &d.disks[i]
@@ -142,7 +116,7 @@ func (d *diskWatch) passed(tree func() []int) bool {
 			continue
 		}
 		now := free(&st)
-		k.most = max(k.most, now) // others may free some
+		k.most = max(k.most, now) // other programs may free space
 		d.fell += k.most - now
 	}
 	if d.fell < d.again {
@@ -150,48 +124,43 @@ func (d *diskWatch) passed(tree func() []int) bool {
 	}
 	c := count{since: d.since, enough: d.limit, known: make(map[[2]uint64]bool)}
 	for _, p := range d.places {
-		c.folder(p)
+		c.directory(p)
 	}
-	if tree != nil {
-		for _, pid := range tree() {
-			c.nameless(pid)
+	if processes != nil {
+		for _, pid := range processes() {
+			c.deleted(pid)
 		}
 	}
 	d.counted = c.made + min(c.changed, max(d.fell-c.made, 0))
 	d.again = d.fell + max((d.limit-d.counted)/2, d.limit/16, 1)
-	switch {
-	case d.counted > d.limit:
-		return true
-	case c.blind:
-		return d.fell > d.limit
-	}
-	return false
+	return d.counted > d.limit || c.blind && d.fell > d.limit
 }
 
-// A count is one walk over the writable folders.
+// count is one walk over the writable directories.
 type count struct {
 	since  unix.Timespec
 	enough int64              // a walk ends when made is more
-	known  map[[2]uint64]bool // files with several names, by device and inode
-	// made are the bytes of files that came into being since, changed those of files
-	// that were there before, which may have grown by less.
+	known  map[[2]uint64]bool // counted files with several names or none, by device and inode
+	// made is the size of files that were created since, changed that of older files,
+	// which may have grown by less.
 	made, changed int64
-	blind         bool // not everything could be looked at
+	blind         bool // a directory or file could not be examined
 }
 
-// deepest folder that is counted; each takes a descriptor.
+// deepestCounted is the depth down to which directories are counted. Each level takes a
+// descriptor.
 const deepestCounted = 256
 
-// folder counts what is below a path, which is one of the policy's.
-func (c *count) folder(name string) {
+// directory counts the files below a path of the policy.
+func (c *count) directory(name string) {
 	var st unix.Statx_t
 	if c.stat(unix.AT_FDCWD, name, &st) && st.Mode&unix.S_IFMT == unix.S_IFDIR {
 		c.walk(unix.AT_FDCWD, name, 0)
 	}
 }
 
-// walk counts what is in a folder, through no symbolic link: the command may put
-// some there meanwhile.
+// walk counts the files in a directory. It follows no symbolic link, because the command
+// may create some meanwhile.
 func (c *count) walk(dir int, name string, depth int) {
 	if depth > deepestCounted {
 		c.blind = true
@@ -214,12 +183,12 @@ func (c *count) walk(dir int, name string, depth int) {
 			}
 		}
 		if err != nil {
-			return // the end; a folder that is removed under us has nothing left
+			return // the end, also of a directory that was removed meanwhile
 		}
 	}
 }
 
-// stat counts one file and reports whether there is one.
+// stat counts one file and returns whether it exists.
 func (c *count) stat(dir int, name string, st *unix.Statx_t) bool {
 	const mask = unix.STATX_MODE | unix.STATX_BLOCKS | unix.STATX_CTIME | unix.STATX_BTIME | unix.STATX_NLINK | unix.STATX_INO
 	err := unix.Statx(dir, name, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, mask, st)
@@ -231,18 +200,20 @@ func (c *count) stat(dir int, name string, st *unix.Statx_t) bool {
 	return true
 }
 
+// add counts a file that changed since the start. Files with several names, or deleted ones
+// that several processes have open, count once.
 func (c *count) add(st *unix.Statx_t) {
 	if !c.after(st.Ctime) {
 		return
 	}
-	if st.Nlink > 1 && st.Mode&unix.S_IFMT != unix.S_IFDIR {
+	if st.Nlink != 1 && st.Mode&unix.S_IFMT != unix.S_IFDIR {
 		id := [2]uint64{uint64(st.Dev_major)<<32 | uint64(st.Dev_minor), st.Ino}
 		if c.known[id] {
 			return
 		}
 		c.known[id] = true
 	}
-	const block = 512 // whatever the file system's own (statx(2))
+	const block = 512 // of every file system (statx(2))
 	if st.Mask&unix.STATX_BTIME != 0 && c.after(st.Btime) {
 		c.made += int64(st.Blocks) * block
 	} else {
@@ -250,17 +221,17 @@ func (c *count) add(st *unix.Statx_t) {
 	}
 }
 
-// after reports whether a time is not before the start.
+// after returns whether a time is not before the start.
 func (c *count) after(t unix.StatxTimestamp) bool {
 	return t.Sec > c.since.Sec || t.Sec == c.since.Sec && int64(t.Nsec) >= c.since.Nsec
 }
 
-// nameless counts files that a process holds open and that have no name any more.
-func (c *count) nameless(pid int) {
+// deleted counts deleted files that a process has open.
+func (c *count) deleted(pid int) {
 	dir := fmt.Sprintf("/proc/%d/fd", pid)
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return // it has ended, or is closed to us
+		return // the process has ended, or may not be examined
 	}
 	for _, e := range entries {
 		at := filepath.Join(dir, e.Name())
@@ -271,10 +242,6 @@ func (c *count) nameless(pid int) {
 		if unix.Statx(unix.AT_FDCWD, at, 0, unix.STATX_BASIC_STATS|unix.STATX_BTIME, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG || st.Nlink != 0 {
 			continue
 		}
-		id := [2]uint64{uint64(st.Dev_major)<<32 | uint64(st.Dev_minor), st.Ino}
-		if !c.known[id] {
-			c.known[id] = true
-			c.add(&st)
-		}
+		c.add(&st)
 	}
 }

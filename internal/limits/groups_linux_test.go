@@ -1,10 +1,9 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package cgroup
+package limits
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 )
 
@@ -112,25 +112,25 @@ func (f *fake) system(own string) system {
 	}
 }
 
-var me = owner{space: 1, pid: 77, started: 5}
+var me = owner{namespace: 1, pid: 77, started: 5}
 
 func TestUnified(t *testing.T) {
 	f := newFake(t)
 	own := f.group("user/scope", "cpu memory pids")
 	f.write(own, "cgroup.subtree_control", "cpu memory pids\n")
 	tree := find(f.system("/user/scope"), me)
-	for _, c := range Controllers() {
-		if tree.By(c) != V2 {
-			t.Errorf("%s by %q: %s", c, tree.By(c), tree.Why())
+	for _, c := range controllers {
+		if tree.by(c) != executor.ByCgroupV2 {
+			t.Errorf("%s by %q: %s", c, tree.by(c), tree.why())
 		}
 	}
-	g, err := tree.New(Limits{Memory: 64 << 20, CPUs: 1.5, PIDs: 21})
+	g, err := tree.newGroup(executor.Resources{Memory: 64 << 20, CPUs: 1.5, PIDs: 21})
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := g.unified
-	if filepath.Dir(dir) != own || g.Folder() == nil || len(g.Lists()) != 0 || g.By(Memory) != V2 {
-		t.Errorf("in %s, %v %v", dir, g.Folder(), g.Lists())
+	if filepath.Dir(dir) != own || g.dir == nil || len(g.lists) != 0 || g.by(memory) != executor.ByCgroupV2 {
+		t.Errorf("in %s, %v %v", dir, g.dir, g.lists)
 	}
 	got := make(map[string]string)
 	for _, name := range []string{"memory.max", "memory.swap.max", "memory.oom.group", "pids.max", "cpu.max"} {
@@ -142,21 +142,21 @@ func TestUnified(t *testing.T) {
 			t.Errorf("%s is %q, want %q", name, got[name], first)
 		}
 	}
-	if err := g.AllowPIDs(30); err != nil || !strings.HasPrefix(read(dir, "pids.max"), "30") {
+	if err := g.allowPIDs(30); err != nil || !strings.HasPrefix(read(dir, "pids.max"), "30") {
 		t.Errorf("%q, %v", read(dir, "pids.max"), err)
 	}
-	if diff := cmp.Diff(Usage{CPU: true, User: 2e6, System: 1e6, Peak: 4096, Tasks: 3, OOMKills: 2, Refused: 4}, g.Read()); diff != "" {
-		t.Error(diff)
+	if got, want := g.read(), (counted{cpu: true, user: 2e6, system: 1e6, peak: 4096, tasks: 3, oomKills: 2, refused: 4}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
 	}
-	g.Watch(func() { t.Error("nothing is watched in version 2") })
+	g.watch(func() { t.Error("nothing is watched in version 2") })
 	// The kernel needs a moment to see that a group is empty.
 	f.write(dir, "cgroup.procs", "123\n")
-	g.Remove()
+	g.remove()
 	if _, err := os.Stat(dir); err != nil {
 		t.Fatal("a group that is not empty was removed")
 	}
 	f.write(dir, "cgroup.procs", "")
-	if err := tree.Close(); err != nil {
+	if err := tree.close(); err != nil {
 		t.Error(err)
 	}
 	if left, _ := filepath.Glob(filepath.Join(own, namePrefix+"*")); len(left) != 0 {
@@ -174,33 +174,32 @@ func TestAbove(t *testing.T) {
 	f.write(scope, "pids.max", "9\n")
 	f.noDir = []string{scope}
 	tree := find(f.system("/app/scope"), me)
-	if tree.unified != app || tree.By(Memory) != V2 || tree.By(CPU) != "" || !strings.Contains(tree.Why(), "permission denied") {
-		t.Fatalf("in %q: %s", tree.unified, tree.Why())
+	if tree.unified != app || tree.by(memory) != executor.ByCgroupV2 || tree.by(cpu) != "" || !strings.Contains(tree.why(), "permission denied") {
+		t.Fatalf("in %q: %s", tree.unified, tree.why())
 	}
 	if tree.above.Memory != 1000000 || tree.above.PIDs != 9 {
 		t.Errorf("above are %+v", tree.above)
 	}
-	g, err := tree.New(Limits{Memory: 5 << 20})
+	g, err := tree.newGroup(executor.Resources{Memory: 5 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if m, p := read(g.unified, "memory.max"), read(g.unified, "pids.max"); !strings.HasPrefix(m, "1000000") || !strings.HasPrefix(p, "9") {
 		t.Errorf("memory %q, pids %q", m, p)
 	}
-	g.Remove()
-	var no *Error
-	if _, err := tree.New(Limits{CPUs: 1}); !errors.As(err, &no) || !errors.Is(err, errors.ErrUnsupported) {
-		t.Errorf("%v", err)
+	g.remove()
+	if g, err := tree.newGroup(executor.Resources{CPUs: 1, Disk: 1}); g != nil || err != nil {
+		t.Errorf("a group for a controller that is not available: %+v, %v", g, err)
 	}
 	f.noGo = []string{app}
 	if tree := find(f.system("/app/scope"), me); tree.unified == app {
 		t.Error("groups that cannot be entered were taken")
 	}
-	if tree := find(f.system("/elsewhere/gone"), me); tree.By(Memory) != "" || tree.Why() == "" {
-		t.Errorf("in %q: %s", tree.unified, tree.Why())
+	if tree := find(f.system("/elsewhere/gone"), me); tree.by(memory) != "" || tree.why() == "" {
+		t.Errorf("in %q: %s", tree.unified, tree.why())
 	}
-	if tree := find(system{}, me); tree.Why() != "none is mounted" || tree.Close() != nil {
-		t.Errorf("%q", tree.Why())
+	if tree := find(system{}, me); tree.why() != "none is mounted" || tree.close() != nil {
+		t.Errorf("%q", tree.why())
 	}
 }
 
@@ -208,10 +207,10 @@ func TestAbove(t *testing.T) {
 func TestSweep(t *testing.T) {
 	f := newFake(t)
 	f.write(f.root, "cgroup.subtree_control", "memory\n")
-	dead := owner{space: 1, pid: 666, started: 9}
+	dead := owner{namespace: 1, pid: 666, started: 9}
 	busy := f.group(dead.name(2), "memory")
 	f.write(busy, "cgroup.procs", "5\n")
-	for _, name := range []string{dead.name(1), owner{space: 1, pid: 8, started: 9}.name(1), me.name(900), "sallyport-other", "other"} {
+	for _, name := range []string{dead.name(1), owner{namespace: 1, pid: 8, started: 9}.name(1), me.name(900), "sallyport-other", "other"} {
 		f.group(name, "memory")
 	}
 	tree := find(f.system("/"), me)
@@ -229,7 +228,7 @@ func TestSweep(t *testing.T) {
 	if diff := cmp.Diff(want, dirs); diff != "" {
 		t.Error(diff)
 	}
-	if err := tree.Close(); err != nil {
+	if err := tree.close(); err != nil {
 		t.Error(err)
 	}
 }
@@ -240,7 +239,7 @@ func TestStepAside(t *testing.T) {
 	f := newFake(t)
 	own := f.group("scope", "memory")
 	f.write(own, "cgroup.procs", "77\n")
-	tree := &Tree{sys: f.system("/scope"), owner: me, on: map[Controller]bool{Memory: true}}
+	tree := &tree{sys: f.system("/scope"), owner: me, on: map[controller]bool{memory: true}}
 	if !tree.makeRoom(own) || filepath.Dir(tree.stepped) != own || read(tree.stepped, "cgroup.procs") != "77" {
 		t.Fatalf("stepped to %q", tree.stepped)
 	}
@@ -254,34 +253,33 @@ func TestStepAside(t *testing.T) {
 	}
 }
 
-// realTree finds what root can have on this machine.
-func realTree(t *testing.T) *Tree {
+// realGroups finds the groups that root can make on this machine.
+func realGroups(t *testing.T) (*Groups, *tree) {
 	t.Helper()
 	testenv.NeedRoot(t)
-	tree := Find()
-	if len(tree.Where()) == 0 {
-		testenv.Lack(t, testenv.Cgroups, "no groups can be made: "+tree.Why())
+	g := new(Groups)
+	if len(g.Where()) == 0 {
+		testenv.Lack(t, testenv.Cgroups, "no groups can be made: "+g.tree.why())
 	}
-	return tree
+	return g, g.tree
 }
 
 // TestKernel makes groups with every limit that can be had, and removes them.
 func TestKernel(t *testing.T) {
-	tree := realTree(t)
-	dead := owner{space: self().space, pid: 1 << 21, started: 1} // above every process id here
+	groups, tree := realGroups(t)
+	dead := owner{namespace: self().namespace, pid: 1 << 21, started: 1} // above every process id here
 	var old []string
-	for _, dir := range tree.Where() {
+	for _, dir := range groups.Where() {
 		name := filepath.Join(dir, dead.name(1))
 		if err := syscall.Mkdir(name, 0o755); err != nil {
 			t.Fatal(err)
 		}
 		old = append(old, name)
 	}
-	l := Limits{Memory: 64 << 20, CPUs: 0.5, PIDs: 5}
-	l = l.only(map[Controller]bool{Memory: tree.By(Memory) != "", CPU: tree.By(CPU) != "", PIDs: tree.By(PIDs) != ""})
+	l := executor.Resources{Memory: 64 << 20, CPUs: 0.5, PIDs: 5}
 	seen := make(map[string]bool)
 	for range 3 {
-		g, err := tree.New(l)
+		g, err := tree.newGroup(l)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -292,20 +290,24 @@ func TestKernel(t *testing.T) {
 			seen[dir] = true
 		}
 		called := make(chan struct{}, 1)
-		g.Watch(func() { called <- struct{}{} })
-		if u := g.Read(); u.OOMKills != 0 || u.Refused != 0 {
+		g.watch(func() { called <- struct{}{} })
+		if u := g.read(); u.oomKills != 0 || u.refused != 0 {
 			t.Errorf("%+v", u)
 		}
-		g.Remove()
-		g.Remove()
+		g.remove()
+		g.remove()
 		if len(called) != 0 {
 			t.Error("an end was told as a want of memory")
 		}
 	}
-	if err := tree.Close(); err != nil {
+	if err := groups.Close(); err != nil {
 		t.Error(err)
 	}
-	next := Find()
+	if err := groups.Check(); err != nil {
+		t.Error(err)
+	}
+	next := new(Groups)
+	next.find()
 	for dir := range seen {
 		if _, err := os.Stat(dir); err == nil {
 			t.Errorf("%s is still there", dir)
@@ -324,34 +326,34 @@ func TestKernel(t *testing.T) {
 // TestLateWatch wants too much before anybody watches: the kernel kills one process, and
 // the watch tells of it all the same.
 func TestLateWatch(t *testing.T) {
-	tree := realTree(t)
-	if tree.By(Memory) != V1 {
+	_, tree := realGroups(t)
+	if tree.by(memory) != executor.ByCgroupV1 {
 		return // version 2 ends the whole group by itself
 	}
-	g, err := tree.New(Limits{Memory: 64 << 20})
+	g, err := tree.newGroup(executor.Resources{Memory: 64 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() {
-		g.Remove()
-		if err := tree.Close(); err != nil {
+		g.remove()
+		if err := tree.close(); err != nil {
 			t.Error(err)
 		}
 	}()
 	// The memory is wanted by a system call, which reads into it.
 	output, err := exec.Command(testenv.NeedProgram(t, "sh"), "-c",
-		`echo $$ >"$1" && exec dd if=/dev/zero of=/dev/null bs=400M count=1`, "sh", filepath.Join(g.single[Memory], "tasks")).CombinedOutput()
+		`echo $$ >"$1" && exec dd if=/dev/zero of=/dev/null bs=400M count=1`, "sh", filepath.Join(g.dirs[memory], "tasks")).CombinedOutput()
 	if err == nil || err.Error() != "signal: killed" {
 		t.Fatalf("%v, %s", err, output)
 	}
 	called := make(chan struct{})
-	g.Watch(func() { close(called) })
+	g.watch(func() { close(called) })
 	select {
 	case <-called:
 	case <-time.After(time.Minute):
 		t.Error("nothing was told")
 	}
-	if u := g.Read(); u.OOMKills != 1 {
+	if u := g.read(); u.oomKills != 1 {
 		t.Errorf("%+v", u)
 	}
 }
@@ -374,14 +376,14 @@ func TestEnter(t *testing.T) {
 
 func TestAlive(t *testing.T) {
 	o := self()
-	if o.space == 0 || o.started == 0 || !o.alive() {
+	if o.namespace == 0 || o.started == 0 || !o.alive() {
 		t.Errorf("%+v", o)
 	}
 	o.started++
 	if o.alive() {
 		t.Error("another process with the same number")
 	}
-	o = owner{space: self().space + 1, pid: 1}
+	o = owner{namespace: self().namespace + 1, pid: 1}
 	if !o.alive() {
 		t.Error("a process that cannot be seen was taken for dead")
 	}

@@ -1,13 +1,15 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package cgroup
+package limits
 
 import (
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/sallyport-dev/sallyport/executor"
 )
 
 const hybridOwn = "9:name=systemd:/\n8:pids:/a\n3:cpu,cpuacct:/b/c\n4:memory:/x\n0::/u/v\nbad\n5:hugetlb:relative\n"
@@ -22,21 +24,21 @@ bad line
 `
 
 func TestParseOwn(t *testing.T) {
-	want := map[Controller]string{"name=systemd": "/", PIDs: "/a", CPU: "/b/c", "cpuacct": "/b/c", Memory: "/x", "": "/u/v"}
+	want := map[controller]string{"name=systemd": "/", pids: "/a", cpu: "/b/c", "cpuacct": "/b/c", memory: "/x", "": "/u/v"}
 	if diff := cmp.Diff(want, parseOwn(hybridOwn)); diff != "" {
 		t.Error(diff)
 	}
 }
 
-func TestFolders(t *testing.T) {
+func TestDirectories(t *testing.T) {
 	own := parseOwn(hybridOwn)
 	got := make(map[string]string)
 	for _, h := range parseMounts(hybridMounts) {
-		c := Controller("")
+		c := controller("")
 		if len(h.controllers) > 1 {
-			c = Controller(h.controllers[1])
+			c = controller(h.controllers[1])
 		}
-		got[h.at] = string(h.kind) + " " + h.folder(own[c])
+		got[h.at] = h.by + " " + h.directory(own[c])
 	}
 	want := map[string]string{
 		"/sys/fs/cgroup/pids":    "cgroup-v1 /sys/fs/cgroup/pids/a",
@@ -52,7 +54,7 @@ func TestFolders(t *testing.T) {
 		{"above a namespace", "/", "/../x", ""}, {"root", "/", "/", "/m"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if got := (hierarchy{root: test.root, at: "/m"}).folder(test.own); got != test.want {
+			if got := (hierarchy{root: test.root, at: "/m"}).directory(test.own); got != test.want {
 				t.Errorf("%q, want %q", got, test.want)
 			}
 		})
@@ -67,7 +69,7 @@ func TestParseNumbers(t *testing.T) {
 	}{
 		{"events", "low 0\nhigh 0\nmax 3\noom 1\noom_kill 2\n", "oom_kill", 2, true},
 		{"first", "max 3\n", "max", 3, true}, {"missing", "low 0\n", "max", 0, false},
-		{"a longer name", "maximum 3\n", "max", 0, false}, {"no number", "max max\n", "max", 0, false}, {"empty", "", "max", 0, false},
+		{"a unit", "Rss: 4 kB\nSwapPss:  12 kB\n", "SwapPss:", 12, true}, {"a longer name", "maximum 3\n", "max", 0, false}, {"no number", "max max\n", "max", 0, false}, {"empty", "", "max", 0, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if got, ok := parseKey(test.text, test.key); got != test.want || ok != test.ok {
@@ -91,7 +93,7 @@ func TestParseNumbers(t *testing.T) {
 }
 
 func TestNames(t *testing.T) {
-	o := owner{space: 4026531836, pid: 12, started: 345}
+	o := owner{namespace: 4026531836, pid: 12, started: 345}
 	if got, ok := parseName(o.name(7)); got != o || !ok {
 		t.Errorf("%+v, %v", got, ok)
 	}
@@ -110,13 +112,13 @@ func TestNames(t *testing.T) {
 	}
 }
 
-func TestLimits(t *testing.T) {
-	a := Limits{Memory: 10, CPUs: 2}
-	b := Limits{Memory: 5, PIDs: 3, CPUs: 4}
-	if got, want := a.lower(b), (Limits{Memory: 5, CPUs: 2, PIDs: 3}); got != want {
+func TestLower(t *testing.T) {
+	a := executor.Resources{Memory: 10, CPUs: 2}
+	b := executor.Resources{Memory: 5, PIDs: 3, CPUs: 4, Disk: 1}
+	if got, want := lower(a, b), (executor.Resources{Memory: 5, CPUs: 2, PIDs: 3}); got != want {
 		t.Errorf("%+v", got)
 	}
-	if got, want := b.only(map[Controller]bool{PIDs: true}), (Limits{PIDs: 3}); got != want {
+	if got, want := only(b, func(c controller) bool { return c == pids }), (executor.Resources{PIDs: 3}); got != want {
 		t.Errorf("%+v", got)
 	}
 }
@@ -128,14 +130,14 @@ func FuzzParse(f *testing.F) {
 		paths := parseOwn(own)
 		for _, h := range parseMounts(mounts) {
 			for _, p := range paths {
-				at := h.folder(p)
+				at := h.directory(p)
 				if at != "" && (!strings.HasPrefix(at, "/") || strings.Contains(at+"/", "/../")) {
 					t.Errorf("%q in %+v is at %q", p, h, at)
 				}
 			}
 		}
 		parseCPUMax(mounts)
-		if n, ok := parseKey(mounts, "oom_kill"); ok && !strings.Contains(mounts, "oom_kill ") {
+		if n, ok := parseKey(mounts, "oom_kill"); ok && !strings.Contains(mounts, "oom_kill") {
 			t.Errorf("%d", n)
 		}
 	})
