@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport"
-	"github.com/sallyport-dev/sallyport/internal/proc"
+	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/shell"
 )
 
@@ -307,7 +307,7 @@ func (t *Tools) system() string {
 	if t.System != "" {
 		return t.System
 	}
-	return proc.System
+	return hostfacts.System
 }
 
 // command turns a request into a command.

@@ -16,29 +16,29 @@ import (
 )
 
 // AwaitInput implements [executor.Process].
-func (p *process) AwaitInput(ctx context.Context) (*executor.InputWait, error) {
-	ctx, cancel := p.whileRunning(ctx)
+func (c *command) AwaitInput(ctx context.Context) (*executor.InputWait, error) {
+	ctx, cancel := c.whileRunning(ctx)
 	defer cancel(nil)
 	var look func() inputwait.Look
 	kind := func(k inputwait.Kind) executor.InputKind { return executor.InputKind(k) }
 	switch {
-	case p.running.Terminal() != nil:
-		look = func() inputwait.Look { return inputwait.Terminal(p.running.Terminal(), p.child.Processes()) }
-	case p.running.Input() != nil:
-		look = func() inputwait.Look { return inputwait.Pipe(p.running.Input(), p.child.Processes()) }
+	case c.Terminal() != nil:
+		look = func() inputwait.Look { return inputwait.Terminal(c.Terminal(), c.child.Processes()) }
+	case c.Input() != nil:
+		look = func() inputwait.Look { return inputwait.Pipe(c.Input(), c.child.Processes()) }
 		kind = func(inputwait.Kind) executor.InputKind { return executor.InputData }
 	default:
 		return nil, fmt.Errorf("executor: the process has no input to wait for: %w", errors.ErrUnsupported)
 	}
 	heard := func() inputwait.Look {
 		l := look()
-		if l.Waiting && !p.running.AllHeard() {
+		if l.Waiting && !c.AllHeard() {
 			return inputwait.Look{Known: true, Why: "there is output that was not handed on yet"}
 		}
 		return l
 	}
-	last := func() time.Time { t, _ := p.running.Activity(); return t }
-	next := func() <-chan struct{} { _, c := p.running.Activity(); return c }
+	last := func() time.Time { t, _ := c.Activity(); return t }
+	next := func() <-chan struct{} { _, c := c.Activity(); return c }
 	found, err := inputwait.Await(ctx, heard, last, next)
 	if err != nil {
 		return nil, err
@@ -53,10 +53,10 @@ const (
 )
 
 // AwaitPort implements [executor.Process].
-func (p *process) AwaitPort(ctx context.Context, known []int) (int, error) {
-	ctx, cancel := p.whileRunning(ctx)
+func (c *command) AwaitPort(ctx context.Context, known []int) (int, error) {
+	ctx, cancel := c.whileRunning(ctx)
 	defer cancel(nil)
-	own := slices.Contains(p.child.Sandbox().Mechanism, "netns")
+	own := slices.Contains(c.child.Sandbox().Mechanism, "netns")
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for pause := firstPortPause; ; pause = min(2*pause, longestPortPause) {
@@ -65,8 +65,8 @@ func (p *process) AwaitPort(ctx context.Context, known []int) (int, error) {
 			return 0, context.Cause(ctx)
 		case <-timer.C:
 		}
-		ports, err := inputwait.ListeningPorts(p.child.Processes(), own)
-		if err != nil && ctx.Err() == nil && len(p.child.Processes()) > 0 {
+		ports, err := inputwait.ListeningPorts(c.child.Processes(), own)
+		if err != nil && ctx.Err() == nil && len(c.child.Processes()) > 0 {
 			return 0, fmt.Errorf("executor: cannot tell the ports of the process: %w", errors.Join(err, errors.ErrUnsupported))
 		}
 		for _, port := range ports {
@@ -79,11 +79,11 @@ func (p *process) AwaitPort(ctx context.Context, known []int) (int, error) {
 }
 
 // whileRunning returns a context that ends with the command, too.
-func (p *process) whileRunning(ctx context.Context) (context.Context, context.CancelCauseFunc) {
+func (c *command) whileRunning(ctx context.Context) (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {
 		select {
-		case <-p.running.Ended():
+		case <-c.Ended():
 			cancel(os.ErrProcessDone)
 		case <-ctx.Done():
 		}

@@ -4,7 +4,7 @@
 // Package local runs commands on this machine.
 //
 // An [Executor] has package confine start the command under its policy and
-// package proc look after it: pipes, output, the end. What it adds is the
+// package process look after it: pipes, output, the end. What it adds is the
 // contract of package executor, the words of its errors, and the end of
 // everything at Close.
 //
@@ -16,27 +16,26 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
-	"syscall"
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/confine"
-	"github.com/sallyport-dev/sallyport/internal/proc"
-	"github.com/sallyport-dev/sallyport/sandbox"
+	"github.com/sallyport-dev/sallyport/internal/process"
 )
 
 // An Executor runs commands on this machine. The zero Executor is ready; it looks
 // at the machine when the first command starts. It must not be copied after that.
 type Executor struct {
 	host   confine.Host
-	shared proc.Shared
+	shared process.Shared
 
-	mu      sync.Mutex
-	closed  bool
-	running map[*process]struct{}
+	mu       sync.Mutex
+	closed   bool
+	starting sync.WaitGroup // added to under mu while not closed
+	running  map[*command]struct{}
 }
 
 // ErrClosed is the answer of an [Executor] after Close.
@@ -50,82 +49,60 @@ func (e *Executor) Start(ctx context.Context, spec *executor.Spec) (executor.Pro
 	if err := check(spec); err != nil {
 		return nil, err
 	}
-	p := &process{}
-	if !e.add(p) {
+	e.mu.Lock()
+	if e.closed {
+		e.mu.Unlock()
 		return nil, ErrClosed
 	}
-	if err := e.start(ctx, spec, p); err != nil {
-		e.remove(p)
-		return nil, err
-	}
-	return p, nil
-}
+	e.starting.Add(1)
+	e.mu.Unlock()
+	defer e.starting.Done()
 
-func (e *Executor) start(ctx context.Context, spec *executor.Spec, p *process) error {
-	cfg := proc.Config{
-		Stdin: spec.Stdin, PipeStdin: spec.PipeStdin,
-		Stdout: spec.Stdout, Stderr: spec.Stderr,
-		Grace: spec.Grace, Shared: &e.shared, Terminal: spec.TTY != nil, Output: spec.Output,
-		Over: func() { e.remove(p) },
-	}
-	running, err := proc.Start(cfg, func(stdin, stdout, stderr *os.File) (proc.Child, error) {
-		c, err := e.host.Start(ctx, spec, stdin, stdout, stderr)
-		if err != nil {
-			return nil, err
-		}
-		p.child = c
-		return child{c}, nil
+	streams, err := process.Open(process.Config{
+		Stdin: spec.Stdin, PipeStdin: spec.PipeStdin, Stdout: spec.Stdout, Stderr: spec.Stderr, Terminal: spec.TTY != nil,
+		Output: spec.Output, Grace: spec.Grace, Shared: &e.shared,
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	e.mu.Lock()
-	p.running = running
-	closed := e.closed
-	e.mu.Unlock()
-	if closed {
-		running.Stop()
+	child, err := e.host.Start(ctx, spec, streams.Stdin(), streams.Stdout(), streams.Stderr())
+	if err != nil {
+		streams.Close()
+		return nil, err
 	}
-	return nil
-}
-
-func (e *Executor) add(p *process) bool {
+	running, err := streams.Follow(child)
+	if err != nil {
+		return nil, err
+	}
+	c := &command{executor: e, Process: running, child: child}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {
-		return false
+		running.Stop()
 	}
 	if e.running == nil {
-		e.running = make(map[*process]struct{})
+		e.running = make(map[*command]struct{})
 	}
-	p.gone = make(chan struct{})
-	e.running[p] = struct{}{}
-	return true
-}
-
-func (e *Executor) remove(p *process) {
-	e.mu.Lock()
-	delete(e.running, p)
-	e.mu.Unlock()
-	close(p.gone)
+	e.running[c] = struct{}{}
+	return c, nil
 }
 
 // Close stops every process, waits until nothing of them is left, and frees what
-// the Executor holds, the private temporary folder included. It may be called
+// the Executor holds, including the private temporary directory. It may be called
 // more than once; every call waits.
 func (e *Executor) Close() error {
 	e.mu.Lock()
 	e.closed = true
-	var left []*process
-	for p := range e.running {
-		left = append(left, p)
-		if p.running != nil {
-			p.running.Stop()
-		}
+	for c := range e.running {
+		c.Stop()
 	}
 	e.mu.Unlock()
-	for _, p := range left {
-		<-p.gone
+	e.starting.Wait() // what starts meanwhile stops itself
+	e.mu.Lock()
+	left := slices.Collect(maps.Keys(e.running))
+	e.mu.Unlock()
+	for _, c := range left {
+		_, _ = c.Wait() // its caller gets the error
 	}
 	e.shared.Close()
 	if err := e.host.Close(); err != nil {
@@ -134,55 +111,32 @@ func (e *Executor) Close() error {
 	return nil
 }
 
-// process is a running command of an Executor.
-type process struct {
-	running *proc.Process
-	child   confine.Child
-	gone    chan struct{} // closed when the Executor has forgotten it
+// A command is a running command of an Executor.
+type command struct {
+	*process.Process
+	executor *Executor
+	child    confine.Child
 }
 
-func (p *process) CloseInput() error         { return p.running.CloseInput() }
-func (p *process) Stop()                     { p.running.Stop() }
-func (p *process) Signal(sig int) error      { return p.running.Signal(syscall.Signal(sig)) }
-func (p *process) Sandbox() executor.Sandbox { return p.child.Sandbox() }
+// Sandbox implements [executor.Process].
+func (c *command) Sandbox() executor.Sandbox { return c.child.Sandbox() }
 
-// Write tells a pipe that nobody reads any more in the words of package io.
-func (p *process) Write(b []byte) (int, error) {
-	n, err := p.running.Write(b)
-	if errors.Is(err, syscall.EPIPE) {
-		err = fmt.Errorf("%w: %w", io.ErrClosedPipe, err)
-	}
-	return n, err
-}
-
-func (p *process) Wait() (*executor.Exit, error) {
-	// What waits keeps its stack for as long as the command lives, so the large part is
-	// a function of its own.
-	x, err := p.running.Wait()
-	return p.exited(&x, err)
-}
-
-// exited puts the end of the command in the words of package executor.
-func (p *process) exited(x *proc.Exit, err error) (*executor.Exit, error) {
-	exit := &executor.Exit{
-		Code: x.Code, Signal: x.Signal, Stopped: x.Stopped, LastSignal: x.LastSignal,
-		StreamsLeftOpen: x.StreamsLeftOpen, Sandbox: p.child.Sandbox(), SurvivorsBy: p.child.EndedBy(),
-	}
-	after := p.child.Aftermath()
+// Wait adds to the end of the command what only the child knows.
+func (c *command) Wait() (*executor.Exit, error) {
+	exit, err := c.Process.Wait()
+	c.executor.mu.Lock()
+	delete(c.executor.running, c)
+	c.executor.mu.Unlock()
+	after := c.child.Aftermath()
+	exit.Sandbox, exit.SurvivorsBy = c.child.Sandbox(), c.child.EndedBy()
 	exit.Quarantined, exit.Denials, exit.DenialsOmitted, exit.Broken = after.Quarantined, after.Denials, after.Omitted, after.Broken
 	limited(exit, &after)
-	for _, s := range x.Survivors {
-		exit.Survivors = append(exit.Survivors, executor.Survivor(s))
-	}
-	if unsupported := new(sandbox.UnsupportedError); err == nil && errors.As(x.Lost, &unsupported) {
-		err = x.Lost // found out so late, but the command did not run
-	}
 	return exit, err
 }
 
 // limited adds what became of the limits. A command that was refused a process and
-// ended well all the same was not ended by that. One whose whole tree the kernel
-// has killed, its reaper with it, ended by the signal that does that.
+// succeeded all the same was not ended by that. A tree that the kernel killed as a
+// whole, with its reaper, was ended by SIGKILL.
 func limited(exit *executor.Exit, after *confine.Aftermath) {
 	exit.Limits, exit.Limit, exit.Usage = after.Limits, after.Limit, after.Usage
 	switch {
@@ -194,16 +148,8 @@ func limited(exit *executor.Exit, after *confine.Aftermath) {
 	}
 }
 
-// child is a confined child in the words of package proc.
-type child struct{ confine.Child }
-
-func (c child) Survivors() []proc.Survivor {
-	var out []proc.Survivor
-	for _, s := range c.Child.Survivors() {
-		out = append(out, proc.Survivor(s))
-	}
-	return out
-}
+// errTwoInputs refuses a Spec that gives standard streams twice.
+var errTwoInputs = errors.New("executor: a terminal takes the place of standard input and output; leave Stdin, Stdout and PipeStdin out")
 
 // check refuses what no system call can take.
 func check(spec *executor.Spec) error {

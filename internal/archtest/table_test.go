@@ -65,7 +65,6 @@ var layers = map[string]int{
 	"internal/suggest": layerPlans,
 
 	"internal/hostfacts": layerFacts,
-	"internal/proc":      layerFacts,
 	"internal/process":   layerFacts,
 
 	"internal/bwrap":    layerRooms,
@@ -260,7 +259,7 @@ var loads = []load{
 var perOSRooms = []string{
 	"approval", "executor/local", "internal/bwrap", "internal/caches", "internal/confine", "internal/darwin", "internal/doctor",
 	"internal/gitpaths", "internal/guard", "internal/hostfacts", "internal/landlock", "internal/launch", "internal/limits", "internal/linux",
-	"internal/observer", "internal/oneshot", "internal/output", "internal/overlay", "internal/proc", "internal/process",
+	"internal/observer", "internal/oneshot", "internal/output", "internal/overlay", "internal/process",
 	"internal/protect", "internal/runlog", "internal/state", "internal/tty", "internal/windows",
 }
 

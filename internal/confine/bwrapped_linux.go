@@ -20,6 +20,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/launch"
 	"github.com/sallyport-dev/sallyport/internal/plan"
+	"github.com/sallyport-dev/sallyport/internal/process"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -77,7 +78,7 @@ func (h *Host) launchBwrap(p *plan.Plan, files launch.Files) (*bwrapped, error) 
 // command that ended with the same.
 func (b *bwrapped) Wait() (code, signal int, err error) {
 	code, signal, err = b.child.Wait()
-	if err != nil || signal != 0 {
+	if err != nil || code < 0 || signal != 0 {
 		return code, signal, err
 	}
 	// Its process has ended, so the pipe ends; nobody inside has it.
@@ -117,7 +118,7 @@ func (b *bwrapped) hear() {
 			lines++
 			if code, ok := exitCode(one); ok && !b.known {
 				b.exit, b.known = code, true
-				b.proc.WhileThere(func() { b.left = survivorsBelow(onlyChild(b.proc.CommandPID())) })
+				b.proc.WhileThere(func() { b.left = process.SurvivorsBelow(onlyChild(b.proc.CommandPID())) })
 			}
 		}
 		if armed {
@@ -167,9 +168,8 @@ func (b *bwrapped) arm() {
 // signal is on its way; so first no more signals are asked for.
 func (b *bwrapped) release() {
 	b.disarm()
-	buf := make([]byte, 1024)
-	if monitor, ok := readMember(b.proc.CommandPID(), buf); ok && monitor.parent == b.PID() {
-		monitor.signal(unix.SIGCONT, buf)
+	if monitor, ok := process.ReadMember(b.proc.CommandPID()); ok && monitor.Parent == b.PID() {
+		monitor.Signal(unix.SIGCONT)
 	}
 }
 
@@ -228,16 +228,15 @@ func (b *bwrapped) signalInside(sig syscall.Signal, tree bool) (inside bool, err
 	if first == 0 {
 		return false, nil
 	}
-	buf := make([]byte, 1024)
-	if m, ok := readMember(first, buf); ok && len(membersBelow(first)) == 0 {
+	if m, ok := process.ReadMember(first); ok && len(process.Below(first)) == 0 {
 		// It is still building, or the command is over. Ending the first process
 		// stops the one, and does not change what the monitor says of the other.
 		b.stopped.Store(int32(sig))
-		m.signal(unix.SIGKILL, buf)
+		m.Signal(unix.SIGKILL)
 		return true, nil
 	}
 	if tree {
-		signalBelow(first, sig)
+		process.SignalBelow(first, sig)
 		return true, nil
 	}
 	// The first process inside leads the command's session and group. It ignores

@@ -20,6 +20,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/launch"
 	"github.com/sallyport-dev/sallyport/internal/limits"
 	"github.com/sallyport-dev/sallyport/internal/plan"
+	"github.com/sallyport-dev/sallyport/internal/process"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -103,7 +104,7 @@ func (c *child) Terminal() *os.File { return c.terminal }
 // Processes are those below the reaper.
 func (c *child) Processes() []int {
 	var out []int
-	c.proc.WhileThere(func() { out = descendants(c.PID()) })
+	c.proc.WhileThere(func() { out = process.PIDsBelow(c.PID()) })
 	return out
 }
 
@@ -113,6 +114,8 @@ func (c *child) Wait() (code, signal int, err error) {
 	st, err := c.proc.Wait()
 	c.commandEnded.Store(true)
 	switch {
+	case errors.Is(err, launch.ErrLost):
+		return -1, 0, nil // the tree was killed before the command ended
 	case err != nil:
 		return -1, 0, err
 	case st.Signaled():
@@ -139,7 +142,7 @@ func (c *child) Signal(sig syscall.Signal, tree bool) error {
 	err := c.proc.Signal(sig, to)
 	if tree && !c.own {
 		// No process namespace: those that left the group are found by descent.
-		c.proc.WhileThere(func() { signalBelow(c.PID(), sig) })
+		c.proc.WhileThere(func() { process.SignalBelow(c.PID(), sig) })
 	}
 	return err
 }
@@ -155,6 +158,17 @@ func (c *child) Kill() error {
 		return err
 	}
 	return errors.Join(c.hunt(), err)
+}
+
+// hunt kills the tree in rounds; WaitAll tells when that fails.
+func (c *child) hunt() error {
+	err := process.KillBelow(c.proc, c.commandEnded.Load)
+	if err != nil {
+		c.mu.Lock()
+		c.outgrown = err
+		c.mu.Unlock()
+	}
+	return err
 }
 
 // attend looks after what is kept around the command.
@@ -256,7 +270,7 @@ func (c *child) Survivors() []executor.Survivor {
 		return nil
 	}
 	var out []executor.Survivor
-	c.proc.WhileThere(func() { out = survivorsBelow(c.PID()) })
+	c.proc.WhileThere(func() { out = process.SurvivorsBelow(c.PID()) })
 	return out
 }
 

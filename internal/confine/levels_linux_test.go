@@ -17,6 +17,7 @@ import (
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/launch"
 	"github.com/sallyport-dev/sallyport/internal/plan"
+	"github.com/sallyport-dev/sallyport/internal/process"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 	"github.com/sallyport-dev/sallyport/internal/tree"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -336,7 +337,7 @@ func TestLadder(t *testing.T) {
 func TestPreforksEnd(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
-	children := func() []int { return descendants(os.Getpid()) }
+	children := func() []int { return process.PIDsBelow(os.Getpid()) }
 	preforked := func(t *testing.T, a *arena) *launch.Preforked {
 		t.Helper()
 		pre := a.host.prefork(&executor.Spec{Policy: bind(sandbox.WorkspaceWrite(a.ws), a.ws)}, nil)

@@ -3,7 +3,7 @@
 
 //go:build unix
 
-package proc
+package process
 
 import "syscall"
 

@@ -3,7 +3,7 @@
 
 //go:build !linux
 
-package proc
+package process
 
 // notes is empty: this system tells nothing about the order of writes.
 type notes struct{}

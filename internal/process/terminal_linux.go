@@ -1,7 +1,7 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package proc
+package process
 
 import (
 	"bytes"
@@ -13,8 +13,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/sallyport-dev/sallyport/executor"
 	"golang.org/x/sys/unix"
+
+	"github.com/sallyport-dev/sallyport/executor"
 )
 
 // A terminalPump hears a terminal by its master end.

@@ -3,7 +3,7 @@
 
 //go:build !linux
 
-package proc
+package process
 
 import "os"
 

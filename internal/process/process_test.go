@@ -1,7 +1,7 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package proc
+package process
 
 import (
 	"bytes"
@@ -9,8 +9,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"slices"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -22,18 +20,37 @@ import (
 // enough is far more than any of these tests takes.
 const enough = 30 * time.Second
 
-func start(t *testing.T, cfg Config, c *exec.Cmd) *Process {
+func start(t testing.TB, cfg Config, c *exec.Cmd) *Process {
 	t.Helper()
-	p, err := Start(cfg, launchPlain(c))
+	if cfg.Shared == nil {
+		cfg.Shared = new(Shared)
+		t.Cleanup(cfg.Shared.Close)
+	}
+	s, err := Open(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return follow(t, s, c)
+}
+
+// follow starts a command on streams.
+func follow(t testing.TB, s *Streams, c *exec.Cmd) *Process {
+	t.Helper()
+	child, err := launchPlain(c, s)
+	if err != nil {
+		s.Close()
+		t.Fatal(err)
+	}
+	p, err := s.Follow(child)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return p
 }
 
-func wait(t *testing.T, p *Process) Exit {
+func wait(t *testing.T, p *Process) *executor.Exit {
 	t.Helper()
-	var x Exit
+	var x *executor.Exit
 	var err error
 	within(t, enough, "the command", func() { x, err = p.Wait() })
 	if err != nil {
@@ -76,13 +93,18 @@ func TestExit(t *testing.T) {
 	}
 }
 
-func TestStartFails(t *testing.T) {
+func TestStreamsClose(t *testing.T) {
 	checkFDs(t)
-	broken := errors.New("no such thing")
-	_, err := Start(Config{PipeStdin: true}, func(_, _, _ *os.File) (Child, error) { return nil, broken })
-	if !errors.Is(err, broken) {
-		t.Errorf("got %v, want the error of the launch", err)
+	var shared Shared
+	defer shared.Close()
+	s, err := Open(Config{PipeStdin: true, Shared: &shared})
+	if err != nil {
+		t.Fatal(err)
 	}
+	if s.Stdin() == nil || s.Stdout() == nil || s.Stderr() == nil {
+		t.Errorf("a stream is missing: %v %v %v", s.Stdin(), s.Stdout(), s.Stderr())
+	}
+	s.Close()
 }
 
 // row40: what is apart in time comes in order. The command waits for a word on its
@@ -117,37 +139,10 @@ func TestOrderAcknowledged(t *testing.T) {
 	}
 }
 
-// row40: bursts. Nothing promises their order, so what is asked for is that most
-// of them are right: reading one stream after the other gets none right.
-func TestOrderBurst(t *testing.T) {
-	if System != "linux" {
-		return // nothing tells the order of turns
-	}
-	checkFDs(t)
-	var shared Shared
-	defer shared.Close()
-	const rounds = 60
-	right := 0
-	for range rounds {
-		var h heard
-		cfg := Config{Output: h.output, Shared: &shared}
-		wait(t, start(t, cfg, sh("echo 0; echo 1 >&2; echo 2; echo 3 >&2; echo 4")))
-		if h.String() == countTo(5) {
-			right++
-		}
-		if got := slices.Sorted(slices.Values(lines(h.String()))); strings.Join(got, "") != "01234" {
-			t.Fatalf("lines were lost or cut: %q", h.String())
-		}
-	}
-	if right < rounds/2 {
-		t.Errorf("%d of %d bursts came in order, want most", right, rounds)
-	}
-}
-
 // pumpKind starts a command with one of the two pumps.
 type pumpKind struct {
 	name  string
-	start func(t *testing.T, cfg Config, c *exec.Cmd) *Process
+	start func(t testing.TB, cfg Config, c *exec.Cmd) *Process
 }
 
 func pumpKinds() []pumpKind {
@@ -158,29 +153,20 @@ func pumpKinds() []pumpKind {
 }
 
 // startPortable is Start with the portable pump, on every system.
-func startPortable(t *testing.T, cfg Config, c *exec.Cmd) *Process {
+func startPortable(t testing.TB, cfg Config, c *exec.Cmd) *Process {
 	t.Helper()
-	cfg.Grace, cfg.Quiet, cfg.Drain, cfg.Shared = DefaultGrace, DefaultQuiet, DefaultDrain, new(Shared)
-	p, ends, err := newFilePump(&cfg, [2]bool{true, true})
+	cfg.Shared, cfg.Terminal = new(Shared), true // so that no pipes are made
+	s, err := Open(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var in, ours *os.File
-	if cfg.PipeStdin {
-		if in, ours, err = inputPipe(); err != nil {
-			t.Fatal(err)
-		}
-		defer in.Close()
-	}
-	child, err := launchPlain(c)(in, ends[0], ends[1])
-	ends[0].Close()
-	ends[1].Close()
+	p, ends, err := newFilePump(&s.cfg, [2]bool{true, true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	process := newProcess(cfg, true, child, p, ours)
-	process.attend()
-	return process
+	s.pump, s.child[1], s.child[2], s.cfg.Terminal = p, ends[0], ends[1], false
+	s.made = append(s.made, ends[:]...)
+	return follow(t, s, c)
 }
 
 func TestBothPumps(t *testing.T) {
@@ -318,15 +304,6 @@ func TestFilesAreHandedOn(t *testing.T) {
 	}
 }
 
-func TestSignalNumber(t *testing.T) {
-	if n, ok := SignalNumber(syscall.SIGTERM); n != 15 || !ok {
-		t.Errorf("SIGTERM is %d, %v", n, ok)
-	}
-	if _, ok := SignalNumber(nil); ok {
-		t.Error("nil is no signal")
-	}
-}
-
 // A slow listener holds the command up and loses nothing.
 func TestSlowListener(t *testing.T) {
 	checkFDs(t)
@@ -354,10 +331,7 @@ func BenchmarkCapture(b *testing.B) {
 		defer shared.Close()
 		for b.Loop() {
 			kept := output.NewCapture(output.DefaultLimit())
-			p, err := Start(Config{Output: kept.Write, Shared: &shared}, launchPlain(exec.Command("head", "-c", "512M", "/dev/zero")))
-			if err != nil {
-				b.Fatal(err)
-			}
+			p := start(b, Config{Output: kept.Write, Shared: &shared}, exec.Command("head", "-c", "512M", "/dev/zero"))
 			if _, err := p.Wait(); err != nil {
 				b.Fatal(err)
 			}

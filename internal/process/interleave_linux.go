@@ -1,14 +1,15 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package proc
+package process
 
 import (
 	"bytes"
 	"slices"
 
-	"github.com/sallyport-dev/sallyport/executor"
 	"golang.org/x/sys/unix"
+
+	"github.com/sallyport-dev/sallyport/executor"
 )
 
 // A round is what one look at both pipes found, while writers go on: the bytes of

@@ -1,7 +1,7 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package proc
+package process
 
 import (
 	"bufio"
@@ -18,8 +18,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sallyport-dev/sallyport/executor"
 	"go.uber.org/goleak"
+
+	"github.com/sallyport-dev/sallyport/executor"
 )
 
 // playVar makes the test binary play a program instead of running tests.
@@ -80,16 +81,14 @@ type plainChild struct {
 	cmd *exec.Cmd
 }
 
-// launchPlain returns a Launch for c.
-func launchPlain(c *exec.Cmd) Launch {
-	return func(stdin, stdout, stderr *os.File) (Child, error) {
-		c.Stdin, c.Stdout, c.Stderr = stdin, stdout, stderr
-		c.SysProcAttr = ownGroup()
-		if err := c.Start(); err != nil {
-			return nil, err
-		}
-		return &plainChild{c}, nil
+// launchPlain starts c on streams.
+func launchPlain(c *exec.Cmd, s *Streams) (*plainChild, error) {
+	c.Stdin, c.Stdout, c.Stderr = s.Stdin(), s.Stdout(), s.Stderr()
+	c.SysProcAttr = ownGroup()
+	if err := c.Start(); err != nil {
+		return nil, err
 	}
+	return &plainChild{c}, nil
 }
 
 func (c *plainChild) Wait() (code, signal int, err error) {
@@ -98,7 +97,7 @@ func (c *plainChild) Wait() (code, signal int, err error) {
 		return 0, 0, err
 	}
 	if ws, ok := state.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
-		return 0, int(ws.Signal()), nil
+		return 128 + int(ws.Signal()), int(ws.Signal()), nil
 	}
 	return state.ExitCode(), 0, nil
 }
@@ -109,10 +108,10 @@ func (c *plainChild) Signal(sig syscall.Signal, _ bool) error {
 	return killGroup(c.cmd.Process.Pid, sig)
 }
 
-func (c *plainChild) Kill() error           { return killGroup(c.cmd.Process.Pid, syscall.SIGKILL) }
-func (c *plainChild) Survivors() []Survivor { return nil }
-func (c *plainChild) Terminal() *os.File    { return nil }
-func (c *plainChild) Close() error          { return nil }
+func (c *plainChild) Kill() error                    { return killGroup(c.cmd.Process.Pid, syscall.SIGKILL) }
+func (c *plainChild) Survivors() []executor.Survivor { return nil }
+func (c *plainChild) Terminal() *os.File             { return nil }
+func (c *plainChild) Close() error                   { return nil }
 
 // heard collects output.
 type heard struct {

@@ -1,11 +1,11 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package proc looks after a running command: it gives it its standard streams,
+// Package process looks after a running command: it gives it its standard streams,
 // hears its output, ends it when asked, and knows when everything is over.
 //
-// Flow: [Start] makes the pipes, has the caller's function launch the command
-// with them, and returns a [Process]. One goroutine, the pump, hears both output
+// Flow: [Open] opens the pipes, the caller starts the command on them, and
+// [Streams.Follow] returns a [Process]. One goroutine, the pump, hears both output
 // streams; another waits for the command. When the command itself has ended, its
 // descendants may still hold the streams: they get a short time, bounded and the
 // same for both streams, and then whatever is left of the tree is killed.
@@ -21,7 +21,7 @@
 //
 // The package knows nothing of sandboxes, policies or results, and never decides
 // why a command has to end.
-package proc
+package process
 
 import (
 	"errors"
@@ -46,10 +46,11 @@ const (
 	DefaultDrain = 2 * time.Second
 )
 
-// A Child is a launched command with everything that it starts.
+// A Child is a started command and its process tree.
 type Child interface {
-	// Wait blocks until the command itself has ended. An error means that how
-	// it ended is not known, as when the tree was killed first.
+	// Wait blocks until the command itself has ended. A negative code means that it is
+	// not known how, because the tree was killed first. With an error the command did
+	// not run.
 	Wait() (code, signal int, err error)
 	// WaitAll blocks until nothing of the tree is left.
 	WaitAll() error
@@ -59,24 +60,13 @@ type Child interface {
 	// Kill kills everything in the tree.
 	Kill() error
 	// Survivors says who is left; it is asked once, after Wait.
-	Survivors() []Survivor
+	Survivors() []executor.Survivor
 	// Terminal is the master end of the terminal that takes the place of the
 	// streams, which does not block; nil without one. The Process closes it.
 	Terminal() *os.File
 	// Close frees what the Child holds; nothing is called after it.
 	Close() error
 }
-
-// A Survivor is a process that outlived its command.
-type Survivor struct {
-	PID     int
-	Name    string
-	Command string // for people; empty when it is not known
-}
-
-// A Launch starts a command with these streams. It must not keep the files
-// after it has returned.
-type Launch func(stdin, stdout, stderr *os.File) (Child, error)
 
 // Config says how a command is looked after. The zero Config gives it the null
 // device to read and throws its output away.
@@ -95,34 +85,11 @@ type Config struct {
 	// keep p. While it blocks, the command's writes wait. Nil throws away.
 	Output func(s executor.Stream, p []byte)
 
-	// Over is called once when everything is over and Wait returns; nil does nothing.
-	Over func()
-
 	// Grace, Quiet and Drain default to the constants. A negative Grace is none.
 	Grace, Quiet, Drain time.Duration
 
-	// Shared is what several commands share; nil gives this one its own. It stays
-	// its owner's to close.
+	// Shared is what the commands of an executor share.
 	Shared *Shared
-}
-
-// An Exit is how a process ended.
-type Exit struct {
-	// Code is the exit code, or 128+Signal; -1 when nothing is known.
-	Code int
-	// Lost says why nothing is known; nil when Code is.
-	Lost error
-	// Signal is the signal that ended the command, or 0.
-	Signal int
-	// Stopped says that Stop was called before the command ended by itself, and
-	// LastSignal which signal that sent last.
-	Stopped    bool
-	LastSignal int
-	// Survivors outlived the command and were killed.
-	Survivors []Survivor
-	// StreamsLeftOpen says that somebody still held an output stream when the
-	// wait for it was over.
-	StreamsLeftOpen bool
 }
 
 // A Process is a command that was started. Its methods may be called from
@@ -131,13 +98,12 @@ type Process struct {
 	child Child
 	pump  pump
 	cfg   Config
-	own   bool      // cfg.Shared is ours to close
 	stdin *os.File  // our end of the pipe; nil without one
 	tty   *terminal // nil without one
 
 	ended chan struct{} // closed when the command itself has ended
 	done  chan struct{} // closed when everything is over
-	exit  Exit          // written before done is closed
+	exit  executor.Exit // written before done is closed, with err
 	err   error
 
 	keys  pulse // of input; counts from began
@@ -162,56 +128,9 @@ var ErrNoTerminal = fmt.Errorf("process: it has no terminal: %w", errors.ErrUnsu
 // Nothing of it was written.
 var ErrLineTooLong = errors.New("process: a line of input is longer than the 4095 bytes that a terminal keeps for a program that reads whole lines; send shorter lines, or use a pipe")
 
-// Start has launch start a command and looks after it. An error is that of the
-// launch, or says that no pipe could be made; nothing is left behind then. The
-// caller must call Wait.
-func Start(cfg Config, launch Launch) (*Process, error) {
-	if cfg.Grace == 0 {
-		cfg.Grace = DefaultGrace
-	}
-	if cfg.Quiet == 0 {
-		cfg.Quiet = DefaultQuiet
-	}
-	if cfg.Drain == 0 {
-		cfg.Drain = DefaultDrain
-	}
-	if cfg.Output == nil {
-		cfg.Output = func(executor.Stream, []byte) {}
-	}
-	own := cfg.Shared == nil
-	if own {
-		cfg.Shared = new(Shared)
-	}
-	s, err := openStreams(&cfg)
-	if err != nil {
-		if own {
-			cfg.Shared.Close()
-		}
-		return nil, fmt.Errorf("process: cannot make its pipes: %w", err)
-	}
-	child, err := launch(s.child[0], s.child[1], s.child[2])
-	s.closeChildEnds()
-	if err != nil {
-		s.closeOurEnds()
-		if own {
-			cfg.Shared.Close()
-		}
-		return nil, err
-	}
-	p := newProcess(cfg, own, child, s.pump, s.stdin)
-	if cfg.Terminal {
-		if err := p.useTerminal(); err != nil {
-			p.giveUp()
-			return nil, err
-		}
-	}
-	p.attend()
-	return p, nil
-}
-
-func newProcess(cfg Config, ownShared bool, child Child, p pump, stdin *os.File) *Process {
+func newProcess(cfg Config, child Child, p pump, stdin *os.File) *Process {
 	return &Process{
-		child: child, pump: p, cfg: cfg, own: ownShared, stdin: stdin,
+		child: child, pump: p, cfg: cfg, stdin: stdin,
 		ended: make(chan struct{}), done: make(chan struct{}), began: time.Now(),
 	}
 }
@@ -236,17 +155,6 @@ func (p *Process) useTerminal() error {
 	return nil
 }
 
-// giveUp ends a child that cannot be looked after.
-func (p *Process) giveUp() {
-	_ = p.child.Kill()
-	_ = p.child.WaitAll()
-	_ = p.child.Close()
-	p.pump.abandon()
-	if p.own {
-		p.cfg.Shared.Close()
-	}
-}
-
 // attend begins to look after the child.
 func (p *Process) attend() {
 	p.pump.start()
@@ -255,17 +163,9 @@ func (p *Process) attend() {
 
 // supervise follows the command to its end and the end of everything.
 func (p *Process) supervise() {
-	defer p.announce()
-	x := Exit{Code: -1}
-	code, signal, err := p.child.Wait()
-	switch {
-	case err != nil:
-		x.Lost = err
-	case signal != 0:
-		x.Code, x.Signal = 128+signal, signal
-	default:
-		x.Code = code
-	}
+	defer close(p.done)
+	x := &p.exit
+	x.Code, x.Signal, p.err = p.child.Wait()
 	p.mu.Lock()
 	p.over = true
 	x.Stopped = p.stopped
@@ -279,7 +179,7 @@ func (p *Process) supervise() {
 	// what ends that. What went wrong shows in WaitAll.
 	_ = p.child.Kill()
 	if err := p.child.WaitAll(); err != nil {
-		p.err = fmt.Errorf("process: cannot tell whether its tree has ended: %w", err)
+		p.err = fmt.Errorf("cannot tell whether the process tree has ended: %w", err)
 	}
 	p.pump.finish()
 	if p.stdin != nil {
@@ -290,19 +190,7 @@ func (p *Process) supervise() {
 	}
 	p.calls.Wait()
 	_ = p.child.Close()
-	if p.own {
-		p.cfg.Shared.Close()
-	}
 	x.LastSignal = int(p.lastSignal)
-	p.exit = x
-}
-
-// announce says that everything is over.
-func (p *Process) announce() {
-	close(p.done)
-	if p.cfg.Over != nil {
-		p.cfg.Over()
-	}
 }
 
 // enter announces a call of one of the child's methods, unless the command has
@@ -320,7 +208,7 @@ func (p *Process) enter() bool {
 // Write writes to the command's standard input, or types on its terminal. It blocks
 // while the pipe or the terminal is full, and returns how much was taken: all of it,
 // or an error. Without either it returns ErrNoStdin, os.ErrClosed after CloseInput or
-// the end, and the system's broken-pipe error when nobody can read any more.
+// the end, and io.ErrClosedPipe when no process can read it any more.
 func (p *Process) Write(b []byte) (int, error) {
 	p.keys.beat(p.began)
 	defer p.keys.beat(p.began)
@@ -330,7 +218,11 @@ func (p *Process) Write(b []byte) (int, error) {
 	case p.stdin == nil:
 		return 0, ErrNoStdin
 	}
-	return p.stdin.Write(b)
+	n, err := p.stdin.Write(b)
+	if errors.Is(err, syscall.EPIPE) {
+		err = fmt.Errorf("%w: %w", io.ErrClosedPipe, err)
+	}
+	return n, err
 }
 
 // SetInputDeadline bounds writes, also one that is under way: they return
@@ -368,7 +260,7 @@ func (p *Process) CloseInput() error {
 
 // Resize changes the size of the terminal, which tells its foreground process group
 // (SIGWINCH). It is ErrNoTerminal without one, and os.ErrProcessDone at the end.
-func (p *Process) Resize(cols, rows uint16) error {
+func (p *Process) Resize(s executor.Size) error {
 	if p.tty == nil {
 		return ErrNoTerminal
 	}
@@ -376,7 +268,8 @@ func (p *Process) Resize(cols, rows uint16) error {
 		return os.ErrProcessDone
 	}
 	defer p.calls.Done()
-	return p.tty.resize(cols, rows)
+	s = s.OrUsual()
+	return p.tty.resize(s.Cols, s.Rows)
 }
 
 // Terminal is the master end of the terminal, nil without one. It must be neither
@@ -407,15 +300,16 @@ func (p *Process) Activity() (last time.Time, next <-chan struct{}) {
 // this, knows that nobody has yet to hear what it said before.
 func (p *Process) AllHeard() bool { return p.pump.allHeard() }
 
-// Signal sends sig to the command's process group; those that a key of a terminal
+// Signal sends a signal to the command's process group; those that a key of a terminal
 // stands for (SIGINT, SIGQUIT, SIGTSTP) go to the terminal's foreground group
 // instead, where there is one. It returns os.ErrProcessDone when the command has
 // ended.
-func (p *Process) Signal(sig syscall.Signal) error {
+func (p *Process) Signal(number int) error {
 	if !p.enter() {
 		return os.ErrProcessDone
 	}
 	defer p.calls.Done()
+	sig := syscall.Signal(number)
 	if p.tty != nil {
 		if sent, err := p.tty.signal(sig); sent {
 			return err
@@ -473,10 +367,12 @@ func (p *Process) Ended() <-chan struct{} { return p.ended }
 
 // Wait blocks until everything is over: the command has ended, its output has
 // been heard, and nothing of its tree is left. It may be called more than once.
-// With an error the Exit is what is known all the same.
-func (p *Process) Wait() (Exit, error) {
+// The Exit is never nil, also with an error: it is what is known then. What only the
+// Child knows is not in it.
+func (p *Process) Wait() (*executor.Exit, error) {
 	<-p.done
-	return p.exit, p.err
+	x := p.exit
+	return &x, p.err
 }
 
 var _ io.Writer = (*Process)(nil)

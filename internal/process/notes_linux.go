@@ -1,15 +1,16 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package proc
+package process
 
 import (
 	"encoding/binary"
 	"fmt"
 	"sync"
 
-	"github.com/sallyport-dev/sallyport/executor"
 	"golang.org/x/sys/unix"
+
+	"github.com/sallyport-dev/sallyport/executor"
 )
 
 // notes are the kernel's notes about who wrote when. Two pipes have no common

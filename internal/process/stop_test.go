@@ -1,7 +1,7 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package proc
+package process
 
 import (
 	"errors"
@@ -12,6 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/sallyport-dev/sallyport/executor"
 )
 
 // fakePump is a pump whose bytes come when the test says so.
@@ -96,7 +98,7 @@ type fakeChild struct {
 	obeys   bool // ends on SIGTERM
 	code    int
 	unknown bool // its end is not known
-	left    []Survivor
+	left    []executor.Survivor
 	gone    chan struct{}
 	once    sync.Once
 	signal  int
@@ -115,9 +117,12 @@ func (c *fakeChild) end(signal int) {
 func (c *fakeChild) Wait() (code, signal int, err error) {
 	<-c.gone
 	if c.unknown {
-		return 0, 0, errors.New("nobody knows")
+		return -1, 0, nil
 	}
-	return c.code, c.signal, nil
+	if c.signal != 0 {
+		return 128 + c.signal, c.signal, nil
+	}
+	return c.code, 0, nil
 }
 
 func (c *fakeChild) WaitAll() error { return nil }
@@ -140,9 +145,9 @@ func (c *fakeChild) Kill() error {
 	return nil
 }
 
-func (c *fakeChild) Survivors() []Survivor { return c.left }
-func (c *fakeChild) Terminal() *os.File    { return nil }
-func (c *fakeChild) Close() error          { c.note("close"); return nil }
+func (c *fakeChild) Survivors() []executor.Survivor { return c.left }
+func (c *fakeChild) Terminal() *os.File             { return nil }
+func (c *fakeChild) Close() error                   { c.note("close"); return nil }
 
 // A stopCase is a command, what is done to it after a minute, and what it hears.
 type stopCase struct {
@@ -152,43 +157,43 @@ type stopCase struct {
 	stop  bool
 	held  bool // somebody holds the streams
 	want  []string
-	exit  Exit
+	exit  executor.Exit
 }
 
 func stopCases() []stopCase {
 	return []stopCase{
 		{
 			name: "exits", child: fakeChild{code: 3},
-			want: []string{"kill at 1m0s", "close at 1m0s"}, exit: Exit{Code: 3},
+			want: []string{"kill at 1m0s", "close at 1m0s"}, exit: executor.Exit{Code: 3},
 		},
 		{
 			name: "asked and obeys", child: fakeChild{obeys: true}, stop: true, grace: DefaultGrace,
 			want: []string{"terminated tree at 1m0s", "continued tree at 1m0s", "kill at 1m0s", "close at 1m0s"},
-			exit: Exit{Code: 143, Signal: 15, Stopped: true, LastSignal: 15},
+			exit: executor.Exit{Code: 143, Signal: 15, Stopped: true, LastSignal: 15},
 		},
 		{
 			name: "asked and does not obey", stop: true, grace: DefaultGrace,
 			want: []string{"terminated tree at 1m0s", "continued tree at 1m0s", "kill at 1m2s", "kill at 1m2s", "close at 1m2s"},
-			exit: Exit{Code: 137, Signal: 9, Stopped: true, LastSignal: 9},
+			exit: executor.Exit{Code: 137, Signal: 9, Stopped: true, LastSignal: 9},
 		},
 		{
 			name: "no grace", child: fakeChild{obeys: true}, stop: true, grace: -1,
 			want: []string{"kill at 1m0s", "kill at 1m0s", "close at 1m0s"},
-			exit: Exit{Code: 137, Signal: 9, Stopped: true, LastSignal: 9},
+			exit: executor.Exit{Code: 137, Signal: 9, Stopped: true, LastSignal: 9},
 		},
 		{
 			name: "an end that nobody knows", child: fakeChild{unknown: true}, stop: true, grace: time.Second,
 			want: []string{"terminated tree at 1m0s", "continued tree at 1m0s", "kill at 1m1s", "kill at 1m1s", "close at 1m1s"},
-			exit: Exit{Code: -1, Stopped: true, LastSignal: 9},
+			exit: executor.Exit{Code: -1, Stopped: true, LastSignal: 9},
 		},
 		{
-			name: "somebody is left", child: fakeChild{left: []Survivor{{PID: 7, Name: "sleep"}}}, held: true,
+			name: "somebody is left", child: fakeChild{left: []executor.Survivor{{PID: 7, Name: "sleep"}}}, held: true,
 			want: []string{"kill at 1m0.25s", "close at 1m0.25s"},
-			exit: Exit{StreamsLeftOpen: true, Survivors: []Survivor{{PID: 7, Name: "sleep"}}},
+			exit: executor.Exit{StreamsLeftOpen: true, Survivors: []executor.Survivor{{PID: 7, Name: "sleep"}}},
 		},
 		{
 			name: "row38 a signal 64 of its own", child: fakeChild{signal: 64},
-			want: []string{"kill at 1m0s", "close at 1m0s"}, exit: Exit{Code: 192, Signal: 64},
+			want: []string{"kill at 1m0s", "close at 1m0s"}, exit: executor.Exit{Code: 192, Signal: 64},
 		},
 	}
 }
@@ -205,7 +210,7 @@ func TestStop(t *testing.T) {
 					close(f.end)
 				}
 				cfg := Config{Grace: test.grace, Quiet: DefaultQuiet, Drain: DefaultDrain}
-				p := newProcess(cfg, false, c, f, nil)
+				p := newProcess(cfg, c, f, nil)
 				p.attend()
 				<-time.After(time.Minute)
 				if test.stop {
@@ -231,7 +236,7 @@ func TestStop(t *testing.T) {
 				}
 				told := len(c.log)
 				p.Stop()
-				if err := p.Signal(syscall.SIGINT); !errors.Is(err, os.ErrProcessDone) {
+				if err := p.Signal(int(syscall.SIGINT)); !errors.Is(err, os.ErrProcessDone) {
 					t.Errorf("a signal after the end gave %v, want os.ErrProcessDone", err)
 				}
 				if len(c.log) != told {

@@ -1,7 +1,7 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package proc
+package process
 
 import (
 	"fmt"
@@ -10,8 +10,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/sallyport-dev/sallyport/executor"
 	"golang.org/x/sys/unix"
+
+	"github.com/sallyport-dev/sallyport/executor"
 )
 
 // pipeSize is asked for for output pipes, in bytes: what an ordinary user may

@@ -1,0 +1,127 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package process
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/sallyport-dev/sallyport/executor"
+)
+
+// Streams are the standard streams of a command that is about to start. The command is
+// started on Stdin, Stdout and Stderr, and then [Streams.Follow] or [Streams.Close] is
+// called once.
+type Streams struct {
+	cfg   Config
+	child [3]*os.File // what the command gets
+	made  []*os.File  // those of child that were opened here
+	stdin *os.File    // our end of the input pipe; nil without one
+	pump  pump        // has our ends of the output pipes
+}
+
+// Open opens the streams that cfg describes. With an error nothing is open.
+func Open(cfg Config) (*Streams, error) {
+	if cfg.Grace == 0 {
+		cfg.Grace = DefaultGrace
+	}
+	if cfg.Quiet == 0 {
+		cfg.Quiet = DefaultQuiet
+	}
+	if cfg.Drain == 0 {
+		cfg.Drain = DefaultDrain
+	}
+	if cfg.Output == nil {
+		cfg.Output = func(executor.Stream, []byte) {}
+	}
+	s := &Streams{cfg: cfg, child: [3]*os.File{cfg.Stdin, cfg.Stdout, cfg.Stderr}}
+	if err := s.open(); err != nil {
+		s.Close()
+		return nil, fmt.Errorf("cannot open the streams of the process: %w", err)
+	}
+	return s, nil
+}
+
+func (s *Streams) open() (err error) {
+	switch {
+	case s.cfg.Stdin != nil:
+	case s.cfg.PipeStdin:
+		if s.child[0], s.stdin, err = inputPipe(); err != nil {
+			return err
+		}
+		s.made = append(s.made, s.child[0])
+	default:
+		if s.child[0], err = os.Open(os.DevNull); err != nil {
+			return err
+		}
+		s.made = append(s.made, s.child[0])
+	}
+	wanted := [2]bool{s.cfg.Stdout == nil, s.cfg.Stderr == nil}
+	if s.cfg.Terminal {
+		wanted = [2]bool{} // the terminal takes their place
+		for i, f := range s.child {
+			if f == nil {
+				s.child[i] = s.child[0]
+			}
+		}
+	}
+	p, ends, err := newPump(&s.cfg, wanted)
+	if err != nil {
+		return err
+	}
+	s.pump = p
+	for i, end := range ends {
+		if end != nil {
+			s.child[1+i] = end
+			s.made = append(s.made, end)
+		}
+	}
+	return nil
+}
+
+// Stdin returns the standard input that the command is started with.
+func (s *Streams) Stdin() *os.File { return s.child[0] }
+
+// Stdout returns the standard output that the command is started with.
+func (s *Streams) Stdout() *os.File { return s.child[1] }
+
+// Stderr returns the standard error that the command is started with.
+func (s *Streams) Stderr() *os.File { return s.child[2] }
+
+// Close closes the streams of a command that did not start.
+func (s *Streams) Close() {
+	s.closeChildEnds()
+	if s.pump != nil {
+		s.pump.abandon()
+	}
+	if s.stdin != nil {
+		_ = s.stdin.Close()
+	}
+}
+
+// closeChildEnds closes the files that the command has its own copies of.
+func (s *Streams) closeChildEnds() {
+	for _, f := range s.made {
+		_ = f.Close()
+	}
+	s.made = nil
+}
+
+// Follow follows a command that was started on the streams to its end. The caller must
+// call Wait. With an error the child was killed and closed.
+func (s *Streams) Follow(child Child) (*Process, error) {
+	s.closeChildEnds()
+	p := newProcess(s.cfg, child, s.pump, s.stdin)
+	if s.cfg.Terminal {
+		if err := p.useTerminal(); err != nil {
+			_ = child.Kill()
+			_ = child.WaitAll()
+			_ = child.Close()
+			s.Close()
+			return nil, err
+		}
+	}
+	p.attend()
+	return p, nil
+}
