@@ -51,44 +51,44 @@ func (x *execution) execute(ctx, life context.Context, running func(*attempt)) (
 	return x.conclude(a, err)
 }
 
-// A verdict answers whether a command may run.
-type verdict struct {
-	decision string // one of event's constants; any other value forbids
-	reason   string // a clause
+// A decision says whether a command may run.
+type decision struct {
+	answer string // one of event's Decision constants; any other value forbids
+	reason string // a clause
 }
 
 // judge decides by the Runner's policy alone. What stays in the policy is allowed,
 // because the Runner's owner chose it; leaving the sandbox needs an approval.
-func (x *execution) judge() verdict {
-	v := verdict{decision: event.DecisionAllow}
+func (x *execution) judge() decision {
+	d := decision{answer: event.DecisionAllow}
 	if x.cmd.Unsandboxed && x.policy.Mode() != sandbox.Full {
-		v = verdict{event.DecisionPrompt, "it asks to run outside the sandbox"}
+		d = decision{event.DecisionPrompt, "it asks to run outside the sandbox"}
 	}
-	x.emit(event.Judged{Args: x.args, Dir: x.dir, Decision: v.decision, Reason: v.reason})
-	return v
+	x.emit(event.Judged{Args: x.args, Dir: x.dir, Decision: d.answer, Reason: d.reason})
+	return d
 }
 
-// authorize turns a verdict into the policy of the first attempt, or into the reason why
-// the command does not run. It asks the Runner's approver where the verdict says so.
-func (x *execution) authorize(ctx context.Context, v verdict) (sandbox.Policy, error) {
-	switch v.decision {
+// authorize turns a decision into the policy of the first attempt, or into the reason why
+// the command does not run. It asks the Runner's approver where the decision says so.
+func (x *execution) authorize(ctx context.Context, d decision) (sandbox.Policy, error) {
+	switch d.answer {
 	case event.DecisionAllow:
 		return x.policy, nil
 	case event.DecisionPrompt:
 		if x.runner.approver == nil {
-			return sandbox.Policy{}, fmt.Errorf("%w: %s, and no approver is configured", ErrRefused, v.reason)
+			return sandbox.Policy{}, fmt.Errorf("%w: %s, and no approver is configured", ErrRefused, d.reason)
 		}
-		q := question{Args: x.args, Dir: x.dir, Reason: v.reason, Justification: x.cmd.Justification}
+		q := question{Args: x.args, Dir: x.dir, Reason: d.reason, Justification: x.cmd.Justification}
 		err := x.runner.approver.approve(ctx, q)
 		switch {
 		case ctx.Err() != nil:
 			return sandbox.Policy{}, canceled(ctx)
 		case err != nil:
-			return sandbox.Policy{}, fmt.Errorf("%w: %s: %w", ErrRefused, v.reason, err)
+			return sandbox.Policy{}, fmt.Errorf("%w: %s: %w", ErrRefused, d.reason, err)
 		}
 		return sandbox.FullAccess(), nil
 	}
-	return sandbox.Policy{}, fmt.Errorf("%w: %s", ErrForbidden, v.reason)
+	return sandbox.Policy{}, fmt.Errorf("%w: %s", ErrForbidden, d.reason)
 }
 
 // An approver answers questions about commands that need an approval. Nil approves;
@@ -102,7 +102,7 @@ type approver interface {
 type question struct {
 	Args          []string
 	Dir           string
-	Reason        string // of the verdict
+	Reason        string // of the decision
 	Justification string // the caller's words
 }
 
