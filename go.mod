@@ -1,15 +1,15 @@
 module github.com/sallyport-dev/sallyport
 
-go 1.26.0
+go 1.25.0
 
 require (
 	github.com/google/go-cmp v0.7.0
 	github.com/rogpeppe/go-internal v1.16.0
 	go.uber.org/goleak v1.3.0
-	golang.org/x/sys v0.49.0
-	golang.org/x/term v0.47.0
-	golang.org/x/text v0.43.0
+	golang.org/x/sys v0.46.0
+	golang.org/x/term v0.43.0
+	golang.org/x/text v0.38.0
 	pgregory.net/rapid v1.3.0
 )
 
-require golang.org/x/tools v0.51.0 // indirect
+require golang.org/x/tools v0.45.0 // indirect

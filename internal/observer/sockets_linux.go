@@ -82,9 +82,12 @@ func unreachable(ip netip.Addr) syscall.Errno {
 	return unix.ENETUNREACH
 }
 
+// pidfdThread names a thread instead of a process (PIDFD_THREAD of linux/pidfd.h).
+const pidfdThread = unix.O_EXCL
+
 // take duplicates a descriptor of a task.
 func (s *Supervisor) take(tid uint32, fd int32) (int, syscall.Errno) {
-	pidfd, err := unix.PidfdOpen(int(tid), unix.PIDFD_THREAD)
+	pidfd, err := unix.PidfdOpen(int(tid), pidfdThread)
 	if err != nil { // before Linux 6.9 only the first thread can be named
 		pid, perr := strconv.Atoi(field(s.status(tid), "Tgid:"))
 		if perr != nil {
