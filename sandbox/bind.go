@@ -52,7 +52,7 @@ func (p Policy) Bind(pl Places) Policy {
 
 // bindEntry returns what one entry becomes.
 func bindEntry(e Entry, pl Places) []Entry {
-	if e.check() != nil {
+	if e.Check() != nil {
 		return []Entry{e}
 	}
 	at := func(names ...string) []Entry {
@@ -147,7 +147,7 @@ func bindGlob(e Entry, pl Places) []Entry {
 func bindMinimal(e Entry, others []Entry, pl Places) []Entry {
 	levels := map[string]Level{}
 	for _, o := range others {
-		if name, ok := o.Place.concrete(); ok {
+		if name, ok := o.Place.Absolute(); ok {
 			stricter(levels, name, o.Level)
 		}
 	}

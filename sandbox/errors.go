@@ -49,35 +49,6 @@ func (e *PolicyError) Error() string {
 	return "sandbox: entry " + e.Entry + ": " + e.Reason
 }
 
-// A WireError says which member of a wire form cannot be accepted and why.
-type WireError struct {
-	Form   string // "sandbox policy" or "permission profile"
-	Member string // such as `file_system.entries[2].access`; empty for the whole object
-	Reason string // a clause
-}
-
-// Error returns one sentence that names the member.
-func (e *WireError) Error() string {
-	s := "sandbox: " + e.Form + ": "
-	if e.Member != "" {
-		s += e.Member + ": "
-	}
-	return s + e.Reason
-}
-
-// A LossyError says that a policy cannot be written in a wire form without
-// changing what it allows. A back end that knows only that form must refuse the
-// policy, never approximate it.
-type LossyError struct {
-	Form   string // "sandbox policy" or "permission profile"
-	Reason string // what the form cannot express, a clause
-}
-
-// Error returns one sentence with the reason.
-func (e *LossyError) Error() string {
-	return "sandbox: the policy cannot be written as a " + e.Form + ": " + e.Reason
-}
-
 // reasonOf returns the clause of an error of this package without what it
 // names, for an error that names it already.
 func reasonOf(err error) string {

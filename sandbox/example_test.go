@@ -81,22 +81,3 @@ func ExampleCure() {
 	// connect example.com:443 (proxied) cured by --allow-host example.com:443
 	// allow allow true
 }
-
-func ExampleParseProfile() {
-	p, err := sandbox.ParseProfile([]byte(`{"type":"managed","network":"restricted","file_system":{"type":"restricted","entries":[
-		{"path":{"type":"special","value":{"kind":"root"}},"access":"read"},
-		{"path":{"type":"special","value":{"kind":"project_roots"}},"access":"write"}]}}`))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	fmt.Println(p)
-	old, err := p.MarshalLegacy()
-	fmt.Println(string(old), err)
-	_, err = p.WithEntries(sandbox.PathEntry("/secret", sandbox.LevelDeny)).MarshalLegacy()
-	fmt.Println(err)
-	// Output:
-	// workspace-write, network none
-	// {"type":"workspace-write","exclude_tmpdir_env_var":true,"exclude_slash_tmp":true} <nil>
-	// sandbox: the policy cannot be written as a sandbox policy: the entry /secret=deny denies, which needs direct enforcement
-}

@@ -100,7 +100,7 @@ func (p Policy) explainFile(name string) (Level, string) {
 	}
 	// Whatever the entry is about, it narrows this path until it has a place.
 	for _, e := range c.loose {
-		if e.Level == c.limit || e.check() != nil {
+		if e.Level == c.limit || e.Check() != nil {
 			return c.limit, e.String() + " (not bound)"
 		}
 	}
@@ -110,8 +110,8 @@ func (p Policy) explainFile(name string) (Level, string) {
 // rooted reports whether an entry is about "/".
 func (p Policy) rooted() bool {
 	return slices.ContainsFunc(p.list(), func(e Entry) bool {
-		name, ok := e.Place.concrete()
-		return ok && name == "/" && e.check() == nil
+		name, ok := e.Place.Absolute()
+		return ok && name == "/" && e.Check() == nil
 	})
 }
 

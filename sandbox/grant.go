@@ -116,7 +116,7 @@ func (p Policy) withPath(g Grant) Policy {
 	// The entry replaces those for the same path, which would hold as the
 	// stricter ones.
 	kept := slices.DeleteFunc(p.Entries(), func(e Entry) bool {
-		name, ok := e.Place.concrete()
+		name, ok := e.Place.Absolute()
 		return ok && name == g.Path
 	})
 	p.entries, p.listed = append(kept, PathEntry(path.Clean(g.Path), g.Level)), true

@@ -114,8 +114,8 @@ func (pl Place) String() string {
 	return ":" + pl.Token
 }
 
-// known reports whether the token of a special place is one of ours.
-func (pl Place) known() bool {
+// Known returns whether the token of a special place is one of the Token constants.
+func (pl Place) Known() bool {
 	switch pl.Token {
 	case TokenRoot, TokenMinimal, TokenProjectRoots, TokenTmpDir, TokenSlashTmp:
 		return true
@@ -123,8 +123,8 @@ func (pl Place) known() bool {
 	return false
 }
 
-// concrete returns the absolute clean path of a place that needs no binding.
-func (pl Place) concrete() (string, bool) {
+// Absolute returns the absolute clean path of a place that needs no binding.
+func (pl Place) Absolute() (string, bool) {
 	switch {
 	case pl.Kind == PlaceSpecial && pl.Token == TokenRoot:
 		return "/", true
@@ -162,8 +162,8 @@ func SpecialEntry(token string, level Level) Entry {
 // String returns the entry as a person writes it, such as "/repo=write".
 func (e Entry) String() string { return e.Place.String() + "=" + e.Level.String() }
 
-// check returns what makes the entry unusable whatever it is bound to.
-func (e Entry) check() error {
+// Check returns a *PolicyError for an entry that is invalid whatever it is bound to.
+func (e Entry) Check() error {
 	bad := func(reason string) error { return &PolicyError{Entry: e.String(), Reason: reason} }
 	pl := e.Place
 	if e.Level > LevelWrite {
@@ -204,7 +204,7 @@ func (e Entry) checkSpecial() error {
 	if pl.Token == "" {
 		return bad("the special token is empty")
 	}
-	if !pl.known() || pl.Subpath == "" {
+	if !pl.Known() || pl.Subpath == "" {
 		return nil
 	}
 	if pl.Token != TokenProjectRoots {

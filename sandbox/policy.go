@@ -123,7 +123,7 @@ func New(mode Mode, net Network, entries ...Entry) (Policy, error) {
 		return Policy{}, &PolicyError{Entry: entries[0].String(), Reason: "entries need managed mode"}
 	}
 	for _, e := range entries {
-		if err := e.check(); err != nil {
+		if err := e.Check(); err != nil {
 			return Policy{}, err
 		}
 	}
@@ -180,6 +180,12 @@ func (p Policy) Unrestricted() bool { return p.mode == Managed && p.open }
 // GlobScanDepth returns how many folders deep peers look for matches of deny
 // globs when they start; 0 means that the policy does not say.
 func (p Policy) GlobScanDepth() int { return p.depth }
+
+// WithGlobScanDepth returns the policy with another GlobScanDepth.
+func (p Policy) WithGlobScanDepth(depth int) Policy {
+	p.depth = depth
+	return p
+}
 
 // Hosts returns the hosts that grants have opened, as "host:port" or "host";
 // the slice is the caller's own. They count only under NetworkProxy.
@@ -244,7 +250,7 @@ func (p Policy) Name() string {
 	}
 	root, rooted, writes, narrows := LevelDeny, false, false, false
 	for _, e := range p.list() {
-		name, ok := e.Place.concrete()
+		name, ok := e.Place.Absolute()
 		base := path.Base(name)
 		if e.Place.Kind == PlaceSpecial {
 			base = path.Base(e.Place.Subpath)
@@ -282,7 +288,7 @@ func (p Policy) String() string { return p.Name() + ", network " + p.net.String(
 // offer to run a command without its sandbox.
 func (p Policy) Denies() bool {
 	return slices.ContainsFunc(p.list(), func(e Entry) bool {
-		name, ok := e.Place.concrete()
+		name, ok := e.Place.Absolute()
 		return e.Level == LevelDeny && !(ok && name == "/")
 	})
 }

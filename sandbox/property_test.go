@@ -22,6 +22,11 @@ func check(t *testing.T, prop func(*rapid.T)) {
 	}
 }
 
+// within reports whether name is root or lies below it.
+func within(root, name string) bool {
+	return name == root || root == "/" || strings.HasPrefix(name, root+"/")
+}
+
 // The generators draw from few names, so that paths meet often.
 
 func drawPath(t *rapid.T, label string) string {

@@ -85,7 +85,7 @@ func compile(p Policy) *compiled {
 	}
 	explicit := map[string]PathRule{}
 	for _, e := range p.list() {
-		if err := e.check(); err != nil {
+		if err := e.Check(); err != nil {
 			c.shut(e, LevelDeny, err)
 			continue
 		}
@@ -115,7 +115,7 @@ func (c *compiled) place(e Entry, explicit map[string]PathRule) {
 	unbound := func() {
 		c.shut(e, e.Level, &PolicyError{Entry: e.String(), Reason: "its place is not known; bind the policy to a directory first"})
 	}
-	if name, ok := e.Place.concrete(); ok {
+	if name, ok := e.Place.Absolute(); ok {
 		r, seen := explicit[name]
 		switch {
 		case !seen || e.Level < r.Level:
@@ -136,7 +136,7 @@ func (c *compiled) place(e Entry, explicit map[string]PathRule) {
 		if !slices.ContainsFunc(c.globs, func(o Glob) bool { return o.pattern == g.pattern }) {
 			c.globs = append(c.globs, g)
 		}
-	case e.Place.Kind == PlaceSpecial && !e.Place.known():
+	case e.Place.Kind == PlaceSpecial && !e.Place.Known():
 		if e.Level == LevelDeny {
 			c.shut(e, LevelDeny, &PolicyError{Entry: e.String(), Reason: "this version does not know the place that it denies"})
 			return
@@ -162,7 +162,7 @@ func (c *compiled) shut(e Entry, level Level, err error) {
 // needMinimal settles an unbound ":minimal=read": it is no fault where
 // everything is readable anyway.
 func (c *compiled) needMinimal() {
-	is := func(e Entry) bool { return e.Place.Token == TokenMinimal && e.Level == LevelRead && e.check() == nil }
+	is := func(e Entry) bool { return e.Place.Token == TokenMinimal && e.Level == LevelRead && e.Check() == nil }
 	i := slices.IndexFunc(c.loose, is)
 	if i < 0 {
 		return

@@ -1,0 +1,255 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/url"
+	"path"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+// maxDepth limits nesting; the forms need six levels.
+const maxDepth = 64
+
+// input is a text that is being parsed. It keeps the first error, so that the parsers
+// can go on with zero values; [parse] drops what they return then.
+type input struct {
+	form string
+	err  error
+}
+
+// parse returns the policy that read makes of the outermost object, or the first error.
+func parse(form string, data []byte, read func(object) sandbox.Policy) (sandbox.Policy, error) {
+	in := &input{form: form}
+	p := read(in.outermost(data))
+	if in.err != nil {
+		return sandbox.Policy{}, in.err
+	}
+	return p, nil
+}
+
+// object is a JSON object. Members are found by their exact names: encoding/json ignores
+// case, and a member that two readers find differently is a way around a policy.
+type object struct {
+	in *input
+	at string // the member path of the object; empty for the outermost
+	m  map[string]json.RawMessage
+}
+
+func (o object) fail(name, reason string) {
+	if o.in.err == nil {
+		o.in.err = &ParseError{Form: o.in.form, Member: o.member(name), Reason: reason}
+	}
+}
+
+func (o object) member(name string) string {
+	if o.at == "" {
+		return name
+	}
+	return o.at + "." + name
+}
+
+// outermost returns the object in data. It rejects what encoding/json accepts: repeated
+// members, bytes that are not UTF-8, text after the end.
+func (in *input) outermost(data []byte) object {
+	o := object{in: in}
+	if !utf8.Valid(data) {
+		o.fail("", "not UTF-8")
+		return o
+	}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	err := checkValue(dec, 0)
+	switch {
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		o.fail("", "unexpected end")
+	case err != nil:
+		o.fail("", err.Error())
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		o.fail("", "text after the object")
+	}
+	if err := json.Unmarshal(data, &o.m); err != nil || o.m == nil {
+		o.fail("", "not an object")
+	}
+	return o
+}
+
+// checkValue reads one JSON value and rejects repeated members and too deep nesting.
+func checkValue(dec *json.Decoder, depth int) error {
+	if depth > maxDepth {
+		return errors.New("nested too deeply")
+	}
+	tok, err := dec.Token()
+	if err != nil {
+		return err
+	}
+	delim, ok := tok.(json.Delim)
+	if !ok {
+		return nil
+	}
+	seen := map[string]bool{}
+	for dec.More() {
+		if delim == '{' {
+			key, err := dec.Token()
+			if err != nil {
+				return err
+			}
+			name, _ := key.(string)
+			if seen[name] {
+				return errors.New("repeated member " + strconv.Quote(name))
+			}
+			seen[name] = true
+		}
+		if err := checkValue(dec, depth+1); err != nil {
+			return err
+		}
+	}
+	_, err = dec.Token()
+	return err
+}
+
+// raw returns a member; null counts as absent.
+func (o object) raw(name string) (json.RawMessage, bool) {
+	v, ok := o.m[name]
+	return v, ok && string(v) != "null"
+}
+
+func (o object) has(name string) bool {
+	_, ok := o.raw(name)
+	return ok
+}
+
+// need returns a member that must not be absent.
+func (o object) need(name string) json.RawMessage {
+	v, ok := o.raw(name)
+	if !ok {
+		o.fail(name, "missing")
+	}
+	return v
+}
+
+// object returns a member that must be an object.
+func (o object) object(name string) object { return o.sub(name, o.need(name)) }
+
+func (o object) sub(name string, v json.RawMessage) object {
+	s := object{in: o.in, at: o.member(name)}
+	if err := json.Unmarshal(v, &s.m); err != nil || s.m == nil {
+		o.fail(name, "must be an object")
+	}
+	return s
+}
+
+// list returns a member that must be an array; absent is empty.
+func (o object) list(name string) []json.RawMessage {
+	var l []json.RawMessage
+	if v, ok := o.raw(name); ok && json.Unmarshal(v, &l) != nil {
+		o.fail(name, "must be an array")
+	}
+	return l
+}
+
+// text returns a member that must be a string.
+func (o object) text(name string) string { return o.string(name, o.need(name)) }
+
+func (o object) string(name string, v json.RawMessage) string {
+	var s *string
+	if err := json.Unmarshal(v, &s); err != nil || s == nil {
+		o.fail(name, "must be a string")
+		return ""
+	}
+	// An escaped half of a surrogate pair is decoded as U+FFFD, another name than the
+	// writer meant.
+	if strings.ContainsRune(*s, utf8.RuneError) {
+		o.fail(name, "contains the replacement character U+FFFD, which also stands for a damaged one")
+	}
+	if strings.ContainsRune(*s, 0) {
+		o.fail(name, "contains a NUL byte")
+	}
+	return *s
+}
+
+// flag returns a member that must be a boolean; absent is def.
+func (o object) flag(name string, def bool) bool {
+	v, ok := o.raw(name)
+	switch {
+	case !ok:
+		return def
+	case string(v) == "true":
+		return true
+	case string(v) != "false":
+		o.fail(name, "must be true or false")
+	}
+	return false
+}
+
+// network returns a member that must be "restricted" or "enabled".
+func (o object) network(name string) sandbox.Network {
+	switch word := o.text(name); word {
+	case "restricted":
+	case "enabled":
+		return sandbox.NetworkHost
+	default:
+		o.fail(name, "must be restricted or enabled, not "+strconv.Quote(word))
+	}
+	return sandbox.NetworkNone
+}
+
+// networkWord returns the word of both forms. A proxied network is a restricted one for
+// the kernel.
+func networkWord(n sandbox.Network) string {
+	if n == sandbox.NetworkHost {
+		return "enabled"
+	}
+	return "restricted"
+}
+
+// path returns a string that must be an absolute path or a file URI, as a clean path.
+func (o object) path(name string, v json.RawMessage) string {
+	s := o.string(name, v)
+	if path.IsAbs(s) {
+		return path.Clean(s)
+	}
+	if len(s) < 5 || !strings.EqualFold(s[:5], "file:") {
+		o.fail(name, "must be an absolute path or a file URI, not "+strconv.Quote(s))
+		return ""
+	}
+	u, err := url.Parse(s)
+	switch {
+	case err != nil || !path.IsAbs(u.Path) || strings.ContainsRune(u.Path, 0):
+		o.fail(name, strconv.Quote(s)+" is not a file URI with an absolute path")
+		return ""
+	case u.Host != "" && u.Host != "localhost" || u.User != nil:
+		o.fail(name, strconv.Quote(s)+" names another host")
+	case u.RawQuery != "" || u.ForceQuery || strings.Contains(s, "#"):
+		o.fail(name, strconv.Quote(s)+" has a query or a fragment")
+	}
+	return path.Clean(u.Path)
+}
+
+// policy returns a policy with these entries.
+func (o object) policy(mode sandbox.Mode, net sandbox.Network, entries ...sandbox.Entry) sandbox.Policy {
+	p, err := sandbox.New(mode, net, entries...)
+	if err != nil {
+		o.fail("", reasonOf(err))
+	}
+	return p
+}
+
+// reasonOf returns the reason of an error of package sandbox without the entry.
+func reasonOf(err error) string {
+	var e *sandbox.PolicyError
+	if errors.As(err, &e) {
+		return e.Reason
+	}
+	return err.Error()
+}
