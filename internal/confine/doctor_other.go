@@ -10,6 +10,7 @@ import (
 	"errors"
 	"runtime"
 
+	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -18,7 +19,7 @@ import (
 // ctx has no influence.
 func (h *Host) Doctor(context.Context) []Check {
 	c := Check{Name: "whole sandbox", Needed: true, Detail: "this is " + runtime.GOOS}
-	_, err := plan.Make(h.Facts(), &plan.Request{Mode: sandbox.Managed})
+	_, err := plan.Make(h.Facts(), &plan.Request{Spec: &executor.Spec{Policy: sandbox.ReadOnly()}})
 	var no *sandbox.UnsupportedError
 	if errors.As(err, &no) {
 		c.Detail, c.Fix = no.Have, no.Hint

@@ -18,7 +18,7 @@ import (
 // interpreter in a job. When ctx ends first, that is reported as not tried.
 func (h *Host) Doctor(ctx context.Context) []Check {
 	whole := Check{Name: "whole sandbox", Needed: true}
-	_, err := plan.Make(h.Facts(), &plan.Request{Mode: sandbox.Managed})
+	_, err := plan.Make(h.Facts(), &plan.Request{Spec: &executor.Spec{Policy: sandbox.ReadOnly()}})
 	var no *sandbox.UnsupportedError
 	if errors.As(err, &no) {
 		whole.Detail, whole.Fix = no.Have, no.Hint

@@ -86,7 +86,7 @@ func (h *Host) Plan(r *executor.Spec) (*plan.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	if pr.Mode != sandbox.Managed {
+	if r.Policy.Mode() != sandbox.Managed {
 		return plan.Make(plainFacts(), pr) // nothing has to be tried for it
 	}
 	if err := h.confined(r, pr); err != nil {
@@ -121,7 +121,7 @@ func (h *Host) confined(r *executor.Spec, pr *plan.Request) error {
 			Need: fmt.Sprintf("the named grant %q", res.Named[0]), Have: "it is not built for macOS", Hint: "leave it out; --rw with a path opens that path",
 		}
 	}
-	pr.Root, pr.Network = res.Root, res.Network
+	pr.Root = res.Root
 	if pr.Rules, pr.Patterns, err = protect.ByName(&res); err != nil {
 		return err
 	}

@@ -97,20 +97,9 @@ func (h *Host) plan(r *executor.Spec, stdio [3]*os.File, keep *keeping, bounds *
 	if err != nil {
 		return nil, err
 	}
-	pr := &plan.Request{
-		Mode: r.Policy.Mode(), Network: r.Policy.Network(), Allow: r.Allow,
-		Program: program, Argv: slices.Clone(r.Args), Env: r.Env, Dir: r.Dir,
-		Limits: limits.Defaults(),
-	}
-	if r.TTY != nil {
-		size := r.TTY.OrUsual()
-		pr.TTY = &plan.TTY{Size: size, Stderr: r.Stderr != nil}
-	}
-	if r.Arg0 != "" {
-		pr.Argv[0] = r.Arg0
-	}
+	pr := &plan.Request{Spec: r, Program: program, Env: r.Env, Limits: limits.Defaults()}
 	var layers *caches.Layers
-	if pr.Mode == sandbox.Managed {
+	if r.Policy.Mode() == sandbox.Managed {
 		reopen := h.reopens(lacks)
 		for i, f := range stdio {
 			if r.TTY != nil && (i < 2 || r.Stderr == nil) {

@@ -14,7 +14,6 @@ import (
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/plan"
-	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
 // A Host starts processes on this machine. On this system only full access can
@@ -43,22 +42,19 @@ func (h *Host) Start(ctx context.Context, r *executor.Spec, stdin, stdout, stder
 	if err := check(r); err != nil {
 		return nil, err
 	}
-	if r.Policy.Mode() == sandbox.Managed {
-		_, err := plan.Make(h.Facts(), &plan.Request{Mode: r.Policy.Mode()})
-		return nil, err
-	}
 	pr, err := request(r)
 	if err != nil {
 		return nil, err
 	}
-	cmd := &exec.Cmd{Path: pr.Program, Args: pr.Argv, Env: r.Env, Dir: r.Dir, Stdin: stdin, Stdout: stdout, Stderr: stderr}
+	p, err := plan.Make(h.Facts(), pr)
+	if err != nil {
+		return nil, err
+	}
 	if err := wait(ctx, r); err != nil {
 		return nil, err
 	}
-	return startGroup(r, cmd, executor.Sandbox{
-		Level: plan.LevelNone, Mechanism: []string{"process-group"},
-		Weaker: []string{"what a command leaves behind outside of its process group is neither found nor ended"},
-	})
+	cmd := &exec.Cmd{Path: p.Exec.Path, Args: p.Exec.Args, Env: p.Exec.Env, Dir: p.Exec.Dir, Stdin: stdin, Stdout: stdout, Stderr: stderr}
+	return startGroup(r, cmd, executor.Sandbox{Level: p.Level, Mechanism: p.Mechanism, Weaker: p.Weaker, Script: p.Exec.String()})
 }
 
 // Close refuses further starts.

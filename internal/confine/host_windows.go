@@ -46,8 +46,8 @@ func (h *Host) Plan(r *executor.Spec) (*plan.Plan, error) {
 	if err := check(r); err != nil {
 		return nil, err
 	}
-	pr := &plan.Request{Mode: r.Policy.Mode(), Network: r.Policy.Network()}
-	if pr.Mode == sandbox.Managed {
+	pr := &plan.Request{Spec: r}
+	if r.Policy.Mode() == sandbox.Managed {
 		// What a policy is refused for does not depend on the program.
 		res, err := r.Policy.Resolve()
 		if err != nil {

@@ -45,7 +45,7 @@ type refusal struct {
 // policy is refused.
 func (h *Host) choose(r *executor.Spec, pr *plan.Request, b *limits.Bounds, lacks map[string]*sandbox.UnsupportedError) (*plan.Plan, error) {
 	var err error
-	if pr.Mode != sandbox.Managed {
+	if r.Policy.Mode() != sandbox.Managed {
 		if pr.Entry, err = b.At(plan.LevelNone, nil); err != nil {
 			return nil, err
 		}
@@ -87,7 +87,7 @@ func (h *Host) planAt(level string, pr *plan.Request, see observing) (*plan.Plan
 	at := *pr
 	at.Level, at.Observe = level, see != unobserved
 	var err error
-	if at.Filter, err = h.filter(level, pr.Allow, pr.Network == sandbox.NetworkHost, see); err != nil {
+	if at.Filter, err = h.filter(level, pr.Spec.Allow, pr.Spec.Policy.Network() == sandbox.NetworkHost, see); err != nil {
 		return nil, err
 	}
 	if level == plan.LevelBwrap {
@@ -95,8 +95,8 @@ func (h *Host) planAt(level string, pr *plan.Request, see observing) (*plan.Plan
 			return nil, err
 		}
 		if !h.systemBwrap().setuid {
-			allow := append(slices.Clone(pr.Allow), "userns")
-			if at.Guard, err = h.filter(level, allow, pr.Network == sandbox.NetworkHost, unobserved); err != nil {
+			allow := append(slices.Clone(pr.Spec.Allow), "userns")
+			if at.Guard, err = h.filter(level, allow, pr.Spec.Policy.Network() == sandbox.NetworkHost, unobserved); err != nil {
 				return nil, err
 			}
 		}

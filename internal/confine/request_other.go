@@ -48,12 +48,5 @@ func request(r *executor.Spec) (*plan.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	pr := &plan.Request{
-		Mode: r.Policy.Mode(), Network: r.Policy.Network(), Allow: r.Allow,
-		Program: program, Argv: slices.Clone(r.Args), Env: r.Env, Dir: r.Dir,
-	}
-	if r.Arg0 != "" {
-		pr.Argv[0] = r.Arg0
-	}
-	return pr, nil
+	return &plan.Request{Spec: r, Program: program, Env: r.Env}, nil
 }

@@ -65,12 +65,12 @@ func bwrapped(h *Host, r *Request) (*Plan, error) {
 	if b.err != nil {
 		return nil, b.err
 	}
-	if r.TTY != nil {
+	if r.Spec.TTY != nil {
 		b.plan.Weaker = append(b.plan.Weaker, "the terminal has no job control and no name inside: bubblewrap starts the command in a session without one")
 	}
 	b.plan.Mechanism = []string{"bwrap", "userns", "mountns", "pidns", "ipcns", "utsns", "seccomp"}
 	b.args = BwrapBase()
-	if r.Network == sandbox.NetworkNone {
+	if r.network() == sandbox.NetworkNone {
 		b.args = append(b.args, "--unshare-net")
 		b.plan.Mechanism = slices.Insert(b.plan.Mechanism, 4, "netns")
 	}
@@ -88,14 +88,14 @@ func bwrapped(h *Host, r *Request) (*Plan, error) {
 	if !slices.ContainsFunc(r.Rules, func(u Rule) bool { return u.Path == "/run" && u.Kind != KindMissing }) {
 		b.add("--remount-ro", "/run")
 	}
-	b.add("--seccomp", fmt.Sprint(bwrapFilter), "--json-status-fd", fmt.Sprint(BwrapStatus), "--chdir", r.Dir, "--clearenv")
+	b.add("--seccomp", fmt.Sprint(bwrapFilter), "--json-status-fd", fmt.Sprint(BwrapStatus), "--chdir", r.Spec.Dir, "--clearenv")
 	for _, entry := range r.Env {
 		if name, value, ok := strings.Cut(entry, "="); ok && name != "" {
 			b.add("--setenv", name, value)
 		}
 	}
 	if r.Bwrap.Argv0 {
-		b.add("--argv0", r.Argv[0])
+		b.add("--argv0", r.argv()[0])
 	}
 	if len(b.args) > bwrapMost {
 		b.fail("a policy and an environment that bubblewrap can take", fmt.Sprintf("they make %d words, and it takes %d", len(b.args), bwrapMost),
@@ -228,7 +228,7 @@ func (b *bwrapping) write() {
 	for _, w := range r.Filter {
 		filter = binary.LittleEndian.AppendUint64(filter, w)
 	}
-	argv := append([]string{"bwrap", "--args", fmt.Sprint(bwrapArgs), "--", r.Program}, r.Argv[1:]...)
+	argv := append([]string{"bwrap", "--args", fmt.Sprint(bwrapArgs), "--", r.Program}, r.Spec.Args[1:]...)
 	steps := []launch.Step{
 		{Op: launch.OpDieWithParent, Signal: sigUsr2, Label: "the reaper ends the group, and bubblewrap its namespaces"},
 		{Op: launch.OpSubreaper},

@@ -44,7 +44,7 @@ func TestBwrapRefuses(t *testing.T) {
 		{"none installed", wrapped().with(func(r *Request) { r.Bwrap = nil }), "bubblewrap"},
 		{"listed root", wrapped().with(func(r *Request) { r.Root = deny }), "root"},
 		{"writable root", wrapped().with(func(r *Request) { r.Root = write }), "root"},
-		{"proxy", wrapped().with(func(r *Request) { r.Network = sandbox.NetworkProxy }), "proxy"},
+		{"proxy", wrapped().with(network(sandbox.NetworkProxy)), "proxy"},
 		{"writable /proc", wrapped(rule("/proc", write, KindFolder)), "system"},
 		{"denied device", wrapped(rule("/dev/tty", deny, KindOther)), "system"},
 		{"too many words", wrapped().with(func(r *Request) { r.Env = strings.Fields(strings.Repeat("A=1 ", 4000)) }), "bubblewrap can take"},

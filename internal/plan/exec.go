@@ -31,7 +31,7 @@ type Pattern struct {
 
 // direct is the launch of a command as it is.
 func direct(r *Request) *Exec {
-	return &Exec{Path: r.Program, Args: slices.Clone(r.Argv), Env: slices.Clone(r.Env), Dir: r.Dir}
+	return &Exec{Path: r.Program, Args: r.argv(), Env: slices.Clone(r.Env), Dir: r.Spec.Dir}
 }
 
 // setVar returns an environment in which a variable has a value.

@@ -76,8 +76,8 @@ func landlockable(h *Host, r *Request) error {
 	case r.Tmp != nil && r.Tmp.Asked:
 		return no("the folder "+r.Tmp.Source.Path+" at /tmp", cannot, "use a private /tmp, or the host's")
 	}
-	for _, o := range r.Allow {
-		if r.Network == sandbox.NetworkNone && slices.Contains([]string{"icmp", "netlink", "io_uring"}, o) {
+	for _, o := range r.Spec.Allow {
+		if r.network() == sandbox.NetworkNone && slices.Contains([]string{"icmp", "netlink", "io_uring"}, o) {
 			return no(fmt.Sprintf("a network of the command's own for --allow %s", o), cannot, "leave it out, or use the host's network")
 		}
 	}

@@ -33,7 +33,7 @@ func TestLandlockRefuses(t *testing.T) {
 		return bare(rule("/w", write, KindFolder)).with(func(r *Request) { r.Narrow = []Narrowing{{path, level}} })
 	}
 	allow := func(name string, n sandbox.Network) *Request {
-		return bare().with(func(r *Request) { r.Allow, r.Network = []string{name}, n })
+		return bare().with(func(r *Request) { r.Spec.Allow, r.Spec.Policy = []string{name}, r.Spec.Policy.WithNetwork(n) })
 	}
 	cases := []struct {
 		name    string
@@ -51,7 +51,7 @@ func TestLandlockRefuses(t *testing.T) {
 		{"carve-out that is not there", "ubuntu-abi7", 0, narrow("/w/a", read), "/w/a=read"},
 		{"listed root", "ubuntu-abi7", 0, bare().with(func(r *Request) { r.Root = deny }), "root"},
 		{"writable root", "ubuntu-abi7", 0, bare().with(func(r *Request) { r.Root = write }), "root"},
-		{"proxy", "ubuntu-abi7", 0, bare().with(func(r *Request) { r.Network = sandbox.NetworkProxy }), "proxy"},
+		{"proxy", "ubuntu-abi7", 0, bare().with(network(sandbox.NetworkProxy)), "proxy"},
 		{"chosen /tmp", "ubuntu-abi7", 0, bare().with(func(r *Request) { r.Tmp.Asked = true }), "/state/tmp.1 at /tmp"},
 		{"ping without a network", "ubuntu-abi7", 0, allow("icmp", sandbox.NetworkNone), "icmp"},
 		{"netlink without a network", "ubuntu-abi7", 0, allow("netlink", sandbox.NetworkNone), "netlink"},
@@ -84,7 +84,9 @@ func TestLandlockTakes(t *testing.T) {
 		{"read entry that is not there", bare(rule("/w", write, KindFolder)).with(func(r *Request) { r.Narrow = []Narrowing{{"/etc/x", read}} })},
 		{"read entry in a /tmp that is not writable", bare(rule("/tmp", write, KindFolder), rule("/tmp/a", read, KindFolder), rule("/w", write, KindFolder))},
 		{"own state", bare(rule("/w", write, KindFolder), Rule{Spot: Spot{Path: "/state", Kind: KindFolder}, Level: deny, Auto: true})},
-		{"io_uring with the host's network", bare().with(func(r *Request) { r.Allow, r.Network = []string{"io_uring"}, sandbox.NetworkHost })},
+		{"io_uring with the host's network", bare().with(func(r *Request) {
+			r.Spec.Allow, r.Spec.Policy = []string{"io_uring"}, r.Spec.Policy.WithNetwork(sandbox.NetworkHost)
+		})},
 		{"native level missing", bare(rule("/w", write, KindFolder))},
 	}
 	for _, c := range cases {

@@ -19,7 +19,7 @@ import (
 // minimalRequest is a command that sees the rules' paths and the platform's own.
 func minimalRequest(rules ...Rule) *Request {
 	r := request(append(rules, rule("/etc", read, KindFolder), rule("/usr", read, KindFolder))...)
-	r.Root, r.Dir = deny, "/usr"
+	r.Root, r.Spec.Dir = deny, "/usr"
 	r.Links = []Link{{"/bin", "usr/bin"}, {"/home/me", "u"}, {"/lib64", "/usr/lib64"}}
 	r.Needs = []Need{{"the working directory", "/usr", true}, {"the program", "/bin", false}, {"the program", "/usr/bin/sh", false}}
 	return r

@@ -48,15 +48,18 @@ func makePlan(h *Host, r *Request) (*Plan, error) {
 	case "windows":
 		return planWindows(r)
 	default:
+		if r.unconfined() {
+			return &Plan{Level: LevelNone, Mechanism: []string{"process-group"}, Weaker: []string{groupOnly}, Exec: direct(r)}, nil
+		}
 		return nil, &sandbox.UnsupportedError{
 			Need: "Linux", Have: "this is " + h.System,
 			Hint: "run it with full access, or on a Linux machine",
 		}
 	}
 	switch {
-	case r.Mode == sandbox.Full, r.Mode == sandbox.External && r.Network == sandbox.NetworkHost:
+	case r.unconfined():
 		return unconfined(r), nil
-	case r.Mode != sandbox.Managed:
+	case r.Spec.Policy.Mode() != sandbox.Managed:
 		return nil, &sandbox.UnsupportedError{
 			Need: "a network of its own for a command that is confined elsewhere", Have: "this version confines files and network together",
 			Hint: "use the host's network, or a policy that confines files too",
@@ -105,7 +108,7 @@ func supported(r *Request) error {
 			Need: "a writable root folder inside a sandbox", Have: "the whole disk cannot be a writable root",
 			Hint: "name the folders to write to, or ask for full access",
 		}
-	case r.Network == sandbox.NetworkProxy:
+	case r.network() == sandbox.NetworkProxy:
 		return &sandbox.UnsupportedError{
 			Need: "the managed proxy", Have: "this version does not have it",
 			Hint: "use no network, or the host's",
@@ -140,15 +143,15 @@ const (
 // without a sandbox.
 func session(r *Request, multiplexer string) []launch.Step {
 	steps := []launch.Step{{Op: launch.OpNewSession}}
-	if r.TTY == nil {
+	if r.Spec.TTY == nil {
 		return steps
 	}
-	replaced := 3
-	if r.TTY.Stderr {
+	size, replaced := r.Spec.TTY.OrUsual(), 3
+	if r.Spec.Stderr != nil {
 		replaced = 2
 	}
 	return append(steps, launch.Step{
-		Op: launch.OpTerminal, Path: multiplexer, Cols: r.TTY.Size.Cols, Rows: r.TTY.Size.Rows, Stdio: replaced,
+		Op: launch.OpTerminal, Path: multiplexer, Cols: size.Cols, Rows: size.Rows, Stdio: replaced,
 	})
 }
 
@@ -169,7 +172,7 @@ func body(r *Request) []launch.Step {
 	for _, l := range r.Limits {
 		steps = append(steps, launch.Step{Op: launch.OpLimit, Resource: l.Resource, Soft: l.Soft, Hard: l.Hard})
 	}
-	steps = append(steps, launch.Step{Op: launch.OpChdir, Path: r.Dir})
+	steps = append(steps, launch.Step{Op: launch.OpChdir, Path: r.Spec.Dir})
 	if r.Observe {
 		// Last, because nobody answers what this task asks for itself; and only here,
 		// because process 1 would have to ask, too.
@@ -178,7 +181,7 @@ func body(r *Request) []launch.Step {
 	return append(steps,
 		launch.Step{Op: launch.OpCloseFiles},
 		launch.Step{Op: launch.OpResetSignals},
-		launch.Step{Op: launch.OpExec, Path: r.Program, Argv: r.Argv, Env: r.Env})
+		launch.Step{Op: launch.OpExec, Path: r.Program, Argv: r.argv(), Env: r.Env})
 }
 
 // watched notes in a plan that its script has a supervisor.

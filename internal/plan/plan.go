@@ -114,14 +114,6 @@ type Bwrap struct {
 	Folder string `json:"folder"`
 }
 
-// A TTY is a terminal that is made for the command and takes the place of its
-// standard descriptors.
-type TTY struct {
-	Size executor.Size `json:"size"`
-	// Stderr says that standard error stays what it is.
-	Stderr bool `json:"stderr,omitempty"`
-}
-
 // A Stdio is what is known about one of the three standard descriptors.
 type Stdio struct {
 	Writable bool `json:"writable"` // it is open for writing
@@ -150,58 +142,72 @@ type Limit struct {
 // A Request is one command with everything that was found out about it.
 type Request struct {
 	// Level is the level to plan for; empty means LevelNative.
-	Level   string          `json:"level,omitempty"`
-	Mode    sandbox.Mode    `json:"mode"`
-	Network sandbox.Network `json:"network"`
-	Root    sandbox.Level   `json:"root"`
-	Rules   []Rule          `json:"rules"`            // unique paths, sorted
-	Narrow  []Narrowing     `json:"narrow,omitempty"` // the policy's own entries, for levels that cannot hold them
+	Level string
+	// Spec is the command as its caller describes it. Of its policy the mode and the
+	// network count here; Root and Rules say what is found at the paths of the others.
+	Spec   *executor.Spec
+	Root   sandbox.Level
+	Rules  []Rule      // unique paths, sorted
+	Narrow []Narrowing // the policy's own entries, for levels that cannot hold them
 	// Patterns are for systems whose sandbox judges by name; elsewhere what they
 	// match is among the Rules.
-	Patterns []Pattern `json:"patterns,omitempty"`
-	Tmp      *Tmp      `json:"tmp,omitempty"`
-	Links    []Link    `json:"links,omitempty"` // unique paths
-	Needs    []Need    `json:"needs,omitempty"` // counts where Root is denied
+	Patterns []Pattern
+	Tmp      *Tmp
+	Links    []Link // unique paths
+	Needs    []Need // counts where Root is denied
 	// Overlays are folders of the host that the command may write to without
 	// changing them. Every one fits; see [Request.Fits].
-	Overlays []Overlay `json:"overlays,omitempty"`
-	Bwrap    *Bwrap    `json:"bwrap,omitempty"` // for LevelBwrap
-	Allow    []string  `json:"allow,omitempty"`
-	// Filter is the compiled seccomp filter for Allow and Network.
-	Filter launch.Filter `json:"-"`
+	Overlays []Overlay
+	Bwrap    *Bwrap // for LevelBwrap
+	// Filter is the compiled seccomp filter for the policy's network and Spec.Allow.
+	Filter launch.Filter
 	// Observe says that Filter asks a supervisor, which must be there before the
 	// command is.
-	Observe bool `json:"observe,omitempty"`
+	Observe bool
 	// Guard is the filter around bubblewrap itself; nil where that could not
 	// start under one, because it is set-uid.
-	Guard launch.Filter `json:"-"`
+	Guard launch.Filter
 
-	Program string   `json:"program"` // absolute
-	Argv    []string `json:"argv"`
-	Env     []string `json:"env"`
-	Dir     string   `json:"dir"`
-	Stdio   [3]Stdio `json:"stdio"`
-	TTY     *TTY     `json:"tty,omitempty"` // a terminal of the command's own; nil is none
-	Limits  []Limit  `json:"limits,omitempty"`
-	Entry   Entry    `json:"entry,omitzero"`
+	Program string   // absolute
+	Env     []string // Spec.Env, with what the caches of toolchains change
+	Stdio   [3]Stdio
+	Limits  []Limit
+	Entry   Entry
 }
 
 // Entry is what the reaper's task and the command's task begin with, such as the steps
 // that resource limits need. The zero Entry is nothing.
 type Entry struct {
-	Reaper  []launch.Step `json:"reaper,omitempty"`
-	Command []launch.Step `json:"command,omitempty"`
+	Reaper, Command []launch.Step
+}
+
+// network is the network part of the policy.
+func (r *Request) network() sandbox.Network { return r.Spec.Policy.Network() }
+
+// unconfined reports whether no sandbox is built.
+func (r *Request) unconfined() bool {
+	mode := r.Spec.Policy.Mode()
+	return mode == sandbox.Full || mode == sandbox.External && r.network() == sandbox.NetworkHost
+}
+
+// argv are the arguments as the program sees them.
+func (r *Request) argv() []string {
+	argv := slices.Clone(r.Spec.Args)
+	if r.Spec.Arg0 != "" {
+		argv[0] = r.Spec.Arg0
+	}
+	return argv
 }
 
 // stdio are the standard descriptors as the command has them: its terminal is a
 // device that it may write to.
 func (r *Request) stdio() [3]Stdio {
 	out := r.Stdio
-	if r.TTY == nil {
+	if r.Spec.TTY == nil {
 		return out
 	}
 	for i := range out {
-		if i < 2 || !r.TTY.Stderr {
+		if i < 2 || r.Spec.Stderr == nil {
 			out[i] = Stdio{Writable: true, Device: true}
 		}
 	}

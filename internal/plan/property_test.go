@@ -86,7 +86,7 @@ func drawRequest(t *rapid.T) *Request {
 		}
 	}
 	if rapid.Bool().Draw(t, "host's network") {
-		r.Network = sandbox.NetworkHost
+		network(sandbox.NetworkHost)(r)
 	}
 	return r
 }
@@ -236,8 +236,8 @@ func TestScriptOrder(t *testing.T) {
 			t.Fatalf("capabilities:\n%s", p.Script.String())
 		}
 		network := p.Script.Namespaces&launch.NewNet != 0
-		if network != (r.Network == sandbox.NetworkNone) || network != (len(at[launch.OpLoopback]) == 1) {
-			t.Fatalf("network %v, namespaces %v", r.Network, p.Script.Namespaces)
+		if network != (r.network() == sandbox.NetworkNone) || network != (len(at[launch.OpLoopback]) == 1) {
+			t.Fatalf("network %v, namespaces %v", r.network(), p.Script.Namespaces)
 		}
 	})
 }

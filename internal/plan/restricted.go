@@ -29,11 +29,11 @@ func planWindows(r *Request) (*Plan, error) {
 		return nil, &sandbox.UnsupportedError{Need: need, Have: have, Hint: elsewhere}
 	}
 	switch {
-	case r.Mode == sandbox.Full, r.Mode == sandbox.External && r.Network == sandbox.NetworkHost:
+	case r.unconfined():
 		return &Plan{Level: LevelNone, Mechanism: []string{"job-object"}, Exec: direct(r)}, nil
-	case r.Mode != sandbox.Managed:
+	case r.Spec.Policy.Mode() != sandbox.Managed:
 		return no("a network of its own for a command that is confined elsewhere", "Windows gives an ordinary user no private network")
-	case r.Network != sandbox.NetworkHost:
+	case r.network() != sandbox.NetworkHost:
 		return no("a wall around the network", "Windows gives an ordinary user none for programs that read this user's files")
 	}
 	for _, u := range r.Rules {

@@ -41,8 +41,8 @@ func First(h *Host) []launch.Step {
 func (n *native) write() {
 	p := n.plan
 	p.Mechanism = []string{"userns", "mountns", "pidns", "ipcns", "utsns", "cgroupns", "landlock", "seccomp"}
-	p.Script.Namespaces = Namespaces(n.req.Network)
-	if n.req.Network == sandbox.NetworkNone {
+	p.Script.Namespaces = Namespaces(n.req.network())
+	if n.req.network() == sandbox.NetworkNone {
 		p.Mechanism = slices.Insert(p.Mechanism, 3, "netns")
 	}
 	const usual = 96 // steps of a sandbox without rules, about; a rule takes up to four
@@ -62,7 +62,7 @@ func (n *native) write() {
 	n.attach(devices, shm, masks)
 	n.reopenOwn()
 	n.proc(masks)
-	if n.req.Network == sandbox.NetworkNone {
+	if n.req.network() == sandbox.NetworkNone {
 		n.add(launch.Step{Op: launch.OpLoopback})
 	}
 	n.add(

@@ -88,9 +88,9 @@ type region struct {
 // planSeatbelt plans one command for macOS.
 func planSeatbelt(h *Host, r *Request) (*Plan, error) {
 	switch {
-	case r.Mode == sandbox.Full, r.Mode == sandbox.External && r.Network == sandbox.NetworkHost:
+	case r.unconfined():
 		return &Plan{Level: LevelNone, Mechanism: []string{"process-group"}, Weaker: []string{groupOnly}, Exec: direct(r)}, nil
-	case r.Mode != sandbox.Managed:
+	case r.Spec.Policy.Mode() != sandbox.Managed:
 		return nil, &sandbox.UnsupportedError{
 			Need: "a network of its own for a command that is confined elsewhere", Have: "macOS has no private networks",
 			Hint: "use the host's network, or a policy that confines files too",
@@ -101,15 +101,15 @@ func planSeatbelt(h *Host, r *Request) (*Plan, error) {
 		return nil, &sandbox.UnsupportedError{Need: m.Need, Have: m.Have, Hint: m.Hint}
 	}
 	switch {
-	case r.Network == sandbox.NetworkProxy:
+	case r.network() == sandbox.NetworkProxy:
 		return nil, &sandbox.UnsupportedError{
 			Need: "the managed proxy", Have: "this version does not have it", Hint: "use no network, or the host's",
 		}
-	case r.Network > sandbox.NetworkHost || r.Root > sandbox.LevelWrite:
-		return nil, &sandbox.UnsupportedError{Need: "a policy that this version knows", Have: "it has a value beyond the known ones", Hint: "use a newer version"}
-	case len(r.Allow) > 0:
+	case r.Root > sandbox.LevelWrite:
+		return nil, &sandbox.UnsupportedError{Need: "a policy that this version knows", Have: "it has a level beyond the known ones", Hint: "use a newer version"}
+	case len(r.Spec.Allow) > 0:
 		return nil, &sandbox.UnsupportedError{
-			Need: "the opening " + r.Allow[0], Have: "such openings belong to the system call filter of Linux",
+			Need: "the opening " + r.Spec.Allow[0], Have: "such openings belong to the system call filter of Linux",
 			Hint: "leave it out, or run it with full access",
 		}
 	}
@@ -322,10 +322,7 @@ func (s *seatbelt) plan() *Plan {
 	for _, p := range s.params {
 		e.Args = append(e.Args, "-D"+p.Key+"="+p.Value)
 	}
-	e.Args = append(e.Args, "--", s.req.Program)
-	if len(s.req.Argv) > 1 {
-		e.Args = append(e.Args, s.req.Argv[1:]...)
-	}
+	e.Args = append(append(e.Args, "--", s.req.Program), s.req.Spec.Args[1:]...)
 	if s.tmp != "" {
 		for _, name := range []string{"TMPDIR", "TMP", "TEMP"} {
 			e.Env = setVar(e.Env, name, s.tmp)

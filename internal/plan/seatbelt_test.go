@@ -54,7 +54,7 @@ var seatbeltGoldens = []struct {
 	})},
 	{"minimal", macRequest(rule("/usr", read, KindFolder), rule("/bin", read, KindFolder), rule("/System", read, KindFolder),
 		rule("/Library", read, KindFolder), rule("/etc/ssl", read, KindFolder), rule("/Users/u/w", write, KindFolder)).with(func(r *Request) { r.Root = deny })},
-	{"host-network", macRequest(workspace()...).with(func(r *Request) { r.Network = sandbox.NetworkHost })},
+	{"host-network", macRequest(workspace()...).with(network(sandbox.NetworkHost))},
 	{"odd-names", macRequest(rule(odd, write, KindFolder), rule(odd+"/.git", read, KindMissing), rule(odd+"/"+odd[9:], deny, KindFile))},
 	{"no-private-tmp", macRequest(workspace()...).with(func(r *Request) { r.Tmp = nil })},
 	{"nested-repositories", macRequest(workspace()...).with(func(r *Request) { r.Patterns = []Pattern{{"/Users/u/w/**/.git", read}} })},
@@ -205,13 +205,12 @@ func TestSeatbeltRefuses(t *testing.T) {
 		request *Request
 		need    string
 	}{
-		{"proxy", nil, macRequest().with(func(r *Request) { r.Network = sandbox.NetworkProxy }), "proxy"},
-		{"openings", nil, macRequest().with(func(r *Request) { r.Allow = []string{"ptrace"} }), "ptrace"},
+		{"proxy", nil, macRequest().with(network(sandbox.NetworkProxy)), "proxy"},
+		{"openings", nil, macRequest().with(func(r *Request) { r.Spec.Allow = []string{"ptrace"} }), "ptrace"},
 		{"writable devices", nil, macRequest(rule("/dev", write, KindFolder)), "system"},
 		{"no devices", nil, macRequest(rule("/dev", deny, KindFolder)), "system"},
-		{"confined elsewhere", nil, macRequest().with(func(r *Request) { r.Mode = sandbox.External }), "network"},
+		{"confined elsewhere", nil, macRequest().with(mode(sandbox.External)), "network"},
 		{"no sandbox-exec", &Host{System: "darwin", Missing: []Missing{{"sandbox-exec", "it is gone", "look for it"}}}, macRequest(), "sandbox-exec"},
-		{"unknown network", nil, macRequest().with(func(r *Request) { r.Network = 9 }), "knows"},
 		{"unknown level", nil, macRequest().with(func(r *Request) { r.Root = 9 }), "knows"},
 	}
 	for _, c := range cases {
@@ -233,12 +232,12 @@ func TestSeatbeltRefuses(t *testing.T) {
 func TestOtherSystemsFullAccess(t *testing.T) {
 	for _, system := range []string{"darwin", "windows"} {
 		t.Run(system, func(t *testing.T) {
-			r := macRequest().with(func(r *Request) { r.Mode = sandbox.Full })
+			r := macRequest().with(mode(sandbox.Full))
 			p, err := Make(&Host{System: system}, r)
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := &Exec{Path: r.Program, Args: r.Argv, Env: r.Env, Dir: r.Dir}
+			want := &Exec{Path: r.Program, Args: r.Spec.Args, Env: r.Env, Dir: r.Spec.Dir}
 			if diff := cmp.Diff(want, p.Exec); diff != "" || p.Level != LevelNone {
 				t.Errorf("level %q: %s", p.Level, diff)
 			}
@@ -277,7 +276,7 @@ func TestSeatbeltNetwork(t *testing.T) {
 		want bool
 	}{{"none", sandbox.NetworkNone, false}, {"host", sandbox.NetworkHost, true}} {
 		t.Run(c.name, func(t *testing.T) {
-			p, _ := mac(t, macRequest(workspace()...).with(func(r *Request) { r.Network = c.net }))
+			p, _ := mac(t, macRequest(workspace()...).with(network(c.net)))
 			for _, word := range []string{"network-outbound", "network-bind", "network-inbound", "system-socket", "com.apple.trustd.agent", `"com.apple.trustd"`} {
 				if strings.Contains(p.Exec.Args[2], word) != c.want {
 					t.Errorf("%s is there: %v", word, !c.want)

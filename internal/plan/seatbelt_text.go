@@ -157,7 +157,7 @@ func (s *seatbelt) write() {
 	}
 	s.printf("\n; no programs that run as somebody else\n(deny file-write-setugid)\n")
 	s.writePins()
-	if s.req.Network == sandbox.NetworkHost {
+	if s.req.network() == sandbox.NetworkHost {
 		s.text.WriteString(profileNetwork)
 		if len(written) > 0 {
 			s.printf("; unix sockets in writable places\n")
