@@ -71,7 +71,7 @@ func (h *Host) execute(p *plan.Plan, pre *launch.Preforked, files launch.Files) 
 // launch performs a plan and returns what the launcher says.
 func (h *Host) launch(p *plan.Plan, pre *launch.Preforked, files launch.Files) (*child, error) {
 	var masters *masterInbox
-	if p.HasTerminal() {
+	if p.Has(launch.OpTerminal) {
 		var err error
 		if masters, err = awaitMaster(); err != nil {
 			return nil, err

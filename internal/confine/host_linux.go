@@ -324,10 +324,10 @@ func makePoint(p plan.Point) error {
 	}
 	defer root.Close()
 	dir := p.Path
-	if !p.Folder {
+	if !p.Dir {
 		dir = filepath.Dir(dir)
 	}
-	if err := root.MkdirAll(dir, 0o700); err != nil || p.Folder {
+	if err := root.MkdirAll(dir, 0o700); err != nil || p.Dir {
 		return err
 	}
 	f, err := root.OpenFile(p.Path, os.O_CREATE|os.O_WRONLY, 0o600)

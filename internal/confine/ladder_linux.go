@@ -69,11 +69,6 @@ func (h *Host) choose(r *executor.Spec, pr *plan.Request, b *limits.Bounds, lack
 		}
 		p, err := h.planAt(level, pr, h.observes(r, level))
 		var no *sandbox.UnsupportedError
-		if err == nil {
-			if why := h.blindness(r, p); why != "" {
-				p.Weaker = append(p.Weaker, why)
-			}
-		}
 		if err == nil || level == plan.LevelNative || !errors.As(err, &no) {
 			return p, err
 		}
@@ -86,6 +81,11 @@ func (h *Host) choose(r *executor.Spec, pr *plan.Request, b *limits.Bounds, lack
 func (h *Host) planAt(level string, pr *plan.Request, see observing) (*plan.Plan, error) {
 	at := *pr
 	at.Level, at.Observe = level, see != unobserved
+	if !pr.Spec.NoObserver {
+		h.mu.Lock()
+		at.Unobserved = h.blind
+		h.mu.Unlock()
+	}
 	var err error
 	if at.Filter, err = h.filter(level, pr.Spec.Allow, pr.Spec.Policy.Network() == sandbox.NetworkHost, see); err != nil {
 		return nil, err

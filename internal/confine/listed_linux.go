@@ -61,7 +61,7 @@ func needs(what, name string, folder bool) []plan.Need {
 	for _, l := range hostfacts.Links(name) {
 		out = append(out, plan.Need{What: what, Path: l.Path})
 	}
-	return append(out, plan.Need{What: what, Path: hostfacts.RealPath(name), Folder: folder})
+	return append(out, plan.Need{What: what, Path: hostfacts.RealPath(name), Dir: folder})
 }
 
 // hidden gives an error about what a command does not see the type that says

@@ -60,17 +60,6 @@ func (h *Host) withoutObserver(err error) bool {
 	return true
 }
 
-// blindness says what is weaker for want of an observer that the level usually has;
-// empty when nothing is.
-func (h *Host) blindness(r *executor.Spec, p *plan.Plan) string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if r.NoObserver || h.blind == "" || p.Observe || p.Level != plan.LevelNative && p.Level != plan.LevelLandlock {
-		return ""
-	}
-	return "what the command is kept from is not seen, and unix sockets are refused: " + h.blind
-}
-
 // A watching is the observer of one command. Nil watches nothing.
 type watching struct {
 	inbox      *observer.Inbox
@@ -80,7 +69,7 @@ type watching struct {
 // observe begins to wait for the listener of a plan. It returns nil for a plan that
 // hands none out.
 func (h *Host) observe(r *executor.Spec, p *plan.Plan, keep *keeping) (*watching, error) {
-	if !p.Observe {
+	if !p.Has(launch.OpObserve) {
 		return nil, nil //nolint:nilnil // nil watches nothing
 	}
 	res, err := r.Policy.Resolve()

@@ -4,164 +4,88 @@
 package plan
 
 import (
-	"path"
 	"slices"
-	"strings"
 
 	"github.com/sallyport-dev/sallyport/internal/launch"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-// A policy whose root is denied shows listed paths and nothing else. Its root is
-// a folder of ours in memory with a mount point for each of them, and the
-// command is moved into it (pivot_root(2)) before anything is mounted there: of
-// the host's tree it has the copies that were taken before, and no path and no
-// descriptor leads to the rest.
-
-// A Link is a symbolic link of the host's on the way to something that the
-// command may see. Where a folder of ours stands around it, it is made anew.
-type Link struct {
-	Path string `json:"path"` // no symbolic link above it
-	Dest string `json:"dest"`
-}
-
-// A Need is a place that a command cannot start without.
-type Need struct {
-	What   string `json:"what"` // "the program"
-	Path   string `json:"path"` // no symbolic link above it; itself it may be one
-	Folder bool   `json:"folder,omitempty"`
-}
-
-// rootShell is the name of the new root below the staging folder.
-const rootShell = "root"
+// A policy whose root is denied shows listed paths and nothing else. Its root is a
+// directory of ours in memory with a mount point for each of them. The command is moved
+// into it (pivot_root(2)) before anything is mounted there: of the host's tree it has the
+// copies that were taken before, and no path and no descriptor leads to the rest.
 
 // minimal reports whether the command sees listed paths only.
-func (n *native) minimal() bool { return n.req.Root == sandbox.LevelDeny }
+func (n *nativePlan) minimal() bool { return n.req.Root == sandbox.LevelDeny }
 
-// root adds the folder that becomes the command's root. The mount points of the
-// system's own folders are in it whatever the policy lists.
-func (n *native) root() {
+// root adds the directory that becomes the command's root. It has the mount points of the
+// system's own directories whatever the policy lists.
+func (n *nativePlan) root() {
 	if !n.minimal() {
 		return
 	}
 	own := []string{"/proc"}
-	for _, s := range n.shells {
-		own = append(own, s.at)
+	for _, c := range n.covers {
+		own = append(own, c.at)
 	}
 	if t := n.req.Tmp; t != nil {
 		own = append(own, t.At)
 	}
-	n.shells = append(n.shells, &shell{at: "/", name: rootShell, mode: 0o755})
+	n.covers = append(n.covers, &cover{at: "/", name: "root", mode: 0o755})
 	for _, at := range own {
 		n.point(Spot{Path: at, Kind: KindFolder})
 	}
 }
 
-// links gives every link to the folder of ours that stands around it. In the
-// private /tmp none is made: what stands there belongs to the commands.
-func (n *native) links() {
+// links gives every link to the directory of ours that covers it. In the private /tmp none
+// is made: what is there belongs to the commands.
+func (n *nativePlan) links() {
 	for _, l := range n.req.Links {
-		at := n.ours(l.Path)
+		at := n.coverOver(l.Path)
 		inWay := func(p Point) bool { return within(p.Path, l.Path) }
-		for _, s := range n.shells {
-			if s.at == at && (n.req.Tmp == nil || at != n.req.Tmp.At) && !slices.ContainsFunc(s.points, inWay) {
-				s.links = append(s.links, l)
+		for _, c := range n.covers {
+			if c.at == at && !n.req.isTmp(at) && !slices.ContainsFunc(c.points, inWay) {
+				c.links = append(c.links, l)
 			}
 		}
 	}
 }
 
-// hides reports whether a rule denies a path. What no rule is about is not
-// hidden by one, whatever the root.
-func (n *native) hides(name string) bool {
-	hidden := false
-	for _, r := range n.req.Rules { // sorted, so the last one is the nearest
-		if within(name, r.Path) {
-			hidden = r.Level == sandbox.LevelDeny
-		}
+// hides reports whether a rule denies a path, as opposed to a path that no rule is about.
+func (n *nativePlan) hides(name string) bool {
+	for u := range n.req.rulesOver(name) {
+		return u.Level == sandbox.LevelDeny
 	}
-	return hidden
+	return false
 }
 
-// below is the part of a path that follows a folder above it.
-func below(name, folder string) string {
-	return strings.TrimPrefix(strings.TrimPrefix(name, folder), "/")
-}
-
-// shellLinks makes the links of a shell, and the folders that they lie in.
-func (n *native) shellLinks(s *shell, made map[string]bool, mkdir func(string, uint32)) {
-	done := map[string]bool{}
-	for _, l := range s.links {
-		name := below(l.Path, s.at)
-		for i, c := range name {
-			if up := name[:i]; c == '/' && !made[up] {
-				made[up] = true
-				mkdir(path.Join(s.name, up), 0o755)
-			}
-		}
-		if !done[name] && !made[name] {
-			done[name] = true
-			n.add(launch.Step{Op: launch.OpSymlink, Path: staging + "/" + path.Join(s.name, name), Dest: l.Dest})
-		}
-	}
-}
-
-// enter moves into the new root. What can be made only while the host's tree is
-// there is made before: copies of the masks, and a process file system, which
-// the kernel gives only to whoever sees one.
-func (n *native) enter(m masks) {
+// pivot moves into the new root. What can be made only while the host's tree is there is
+// made before: the process file system, which the kernel gives only to a task that sees
+// one, and here copies of the masks.
+func (n *nativePlan) pivot(m masks) {
 	if !n.minimal() {
 		return
 	}
-	spare := func(folder bool) {
-		from := m.file
-		if folder {
-			from = m.folder
-		}
-		t := n.newTree()
-		n.add(launch.Step{Op: launch.OpClone, Tree: t, From: from})
-		if folder {
-			n.spareFolders = append(n.spareFolders, t)
-		} else {
-			n.spareFiles = append(n.spareFiles, t)
-		}
-	}
-	for _, o := range n.mounts {
+	for i, o := range n.mounts {
 		if o.mask {
-			spare(o.dir)
+			n.mounts[i].tree = n.copyMask(m, o.dir, "")
 		}
 	}
 	for range n.host.ProcMasks {
-		spare(false)
+		n.procMasks = append(n.procMasks, n.copyMask(m, false, ""))
 	}
-	n.procTree = n.newTree()
-	n.add(launch.Step{Op: launch.OpProc, Tree: n.procTree, Set: launch.AttrReadOnly})
-	for _, s := range n.shells {
-		if s.at == "/" {
+	for _, c := range n.covers {
+		if c.at == "/" {
 			n.add(
-				launch.Step{Op: launch.OpAttach, Tree: s.tree, Path: staging, Label: "a root for what is listed"},
+				launch.Step{Op: launch.OpAttach, Tree: c.tree, Path: staging, Label: "a root for what is listed"},
 				launch.Step{Op: launch.OpPivot, Path: staging, Label: "the host's tree is gone"})
 		}
 	}
 }
 
-// spareMask takes one of the copies that enter has made, or 0.
-func (n *native) spareMask(folder bool) int {
-	from := &n.spareFiles
-	if folder {
-		from = &n.spareFolders
-	}
-	if len(*from) == 0 {
-		return 0
-	}
-	t := (*from)[0]
-	*from = (*from)[1:]
-	return t
-}
-
 // check returns a *sandbox.HiddenError for the first thing that the command
 // needs and does not see.
-func (n *native) check() error {
+func (n *nativePlan) check() error {
 	if n.minimal() {
 		for _, need := range n.req.Needs {
 			if !n.sees(need) {
@@ -180,34 +104,33 @@ func (n *native) check() error {
 var stdioNames = [3]string{"input", "output", "error"}
 
 // sees reports whether a need is met.
-func (n *native) sees(need Need) bool {
+func (n *nativePlan) sees(need Need) bool {
 	if n.shows(need.Path) || within(need.Path, "/proc") {
 		return true
 	}
-	for _, s := range n.shells {
-		if slices.ContainsFunc(s.links, func(l Link) bool { return l.Path == need.Path }) {
+	for _, c := range n.covers {
+		if slices.ContainsFunc(c.links, func(l Link) bool { return l.Path == need.Path }) {
 			return true
 		}
-		if need.Folder && slices.ContainsFunc(s.points, func(p Point) bool { return within(p.Path, need.Path) }) {
+		if need.Dir && slices.ContainsFunc(c.points, func(p Point) bool { return within(p.Path, need.Path) }) {
 			return true
 		}
 	}
 	t := n.req.Tmp
-	return need.Folder && t != nil && within(need.Path, t.At) // the kernel says what is missing there
+	return need.Dir && t != nil && within(need.Path, t.At) // the kernel says what is missing there
 }
 
 // shows reports whether the command sees the host's file at a path.
-func (n *native) shows(name string) bool {
-	t := n.req.Tmp
-	if name == "/proc" || within(name, "/proc") || slices.ContainsFunc(n.shells, func(s *shell) bool { return s.at == name }) {
-		return n.mountAt(name, true) != nil && name != "/proc"
-	}
-	shown := slices.ContainsFunc(n.shown, func(s Spot) bool { return within(name, s.Path) })
-	if n.ours(name) == "" {
-		return (n.req.LevelAt(name) != sandbox.LevelDeny || shown && !n.hides(name)) && (t == nil || name != t.At)
-	}
-	if shown {
+func (n *nativePlan) shows(name string) bool {
+	switch shown := slices.ContainsFunc(n.shown, func(s Spot) bool { return within(name, s.Path) }); {
+	case within(name, "/proc"):
+		return name != "/proc" && n.mountAt(name, true) != nil
+	case n.isCover(name):
+		return n.mountAt(name, true) != nil
+	case n.coverOver(name) == "":
+		return (n.req.LevelAt(name) != sandbox.LevelDeny || shown && !n.hides(name)) && !n.req.isTmp(name)
+	case shown:
 		return !n.hides(name)
 	}
-	return n.mountAt(name, true) != nil && (t == nil || name != t.At)
+	return n.mountAt(name, true) != nil && !n.req.isTmp(name)
 }

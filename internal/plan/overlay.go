@@ -11,31 +11,30 @@ import (
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-// An Overlay shows a folder of the host to a command that may write to it, while
-// what is written goes to a folder of ours.
+// An Overlay shows a directory of the host to a command that may write to it, while
+// writes go to a directory of ours.
 type Overlay struct {
-	Spot         // the host's folder, and where the command sees it
-	Upper Spot   `json:"upper"`         // gets what is written
-	Work  Spot   `json:"work"`          // the kernel's own
-	Why   string `json:"why,omitempty"` // for the printed script
+	Spot         // the host's directory, and where the command sees it
+	Upper Spot   // gets what is written
+	Work  Spot   // the kernel's own
+	Why   string // for the printed script
 }
 
-// Fits says in words why an overlay cannot show the folder name, a clean absolute
-// path, beside the rules and /tmp of the request; it is empty when it can. An
-// overlay never shows what the policy hides, and stands in nobody's way: it does
-// not replace what a rule says about its own path or one below.
+// Fits returns why an overlay cannot show the directory name, a clean absolute path,
+// beside the rules and /tmp of the request; empty when it can. An overlay never shows what
+// the policy hides, and never replaces what a rule says about its own path or one below.
 func (r *Request) Fits(name string) string {
 	switch {
 	case !path.IsAbs(name) || path.Clean(name) != name || name == "/":
-		return "it is no folder of its own"
+		return "it is not a directory of its own"
 	case slices.ContainsFunc([]string{"/dev", "/proc", "/sys"}, func(s string) bool { return within(name, s) || within(s, name) }):
-		return "it lies with the system's own folders"
-	case slices.ContainsFunc(r.hiding(), func(s string) bool { return within(s, name) }):
-		return "it holds a folder that the command has for itself"
+		return "it is among the system's own directories"
+	case slices.ContainsFunc(r.covers(), func(s string) bool { return within(s, name) }):
+		return "it holds a directory that is private to the command"
 	case r.LevelAt(name) == sandbox.LevelDeny:
 		return "the policy denies it"
 	case r.Hides(name):
-		return "the command has another folder there"
+		return "the command has another directory there"
 	}
 	for _, u := range r.Rules {
 		if within(u.Path, name) && u.Kind != KindMissing {
@@ -50,48 +49,12 @@ func (r *Request) Fits(name string) string {
 	return ""
 }
 
-// LevelAt returns the level that the rules give a path, before what stands over it.
-func (r *Request) LevelAt(name string) sandbox.Level {
-	level := r.Root
-	for _, u := range r.Rules { // sorted, so the last one is the nearest
-		if within(name, u.Path) {
-			level = u.Level
-		}
-	}
-	return level
-}
-
-// hiding are the folders over which folders of ours stand in any case.
-func (r *Request) hiding() []string {
-	if r.Tmp != nil {
-		return []string{"/run", r.Tmp.At}
-	}
-	return []string{"/run"}
-}
-
-// Hides reports whether a path lies in a folder of ours, and no rule between the
-// two brings the host's files back.
-func (r *Request) Hides(name string) bool {
-	for _, at := range r.hiding() {
-		if !within(name, at) {
-			continue
-		}
-		back := slices.ContainsFunc(r.Rules, func(u Rule) bool {
-			return u.Path != at && within(u.Path, at) && within(name, u.Path) && u.Level != sandbox.LevelDeny && u.Kind != KindMissing
-		})
-		if !back {
-			return true
-		}
-	}
-	return false
-}
-
 // layoutOverlays gives every overlay its place.
-func (n *native) layoutOverlays() {
+func (n *nativePlan) layoutOverlays() {
 	for i, o := range n.req.Overlays {
 		why := n.req.Fits(o.Path)
 		if why == "" && o.Kind != KindFolder {
-			why = "it is no folder"
+			why = "it is not a directory"
 		}
 		if why != "" {
 			n.fail("a place for the overlay over "+o.Path, why, "leave it out")
@@ -105,10 +68,10 @@ func (n *native) layoutOverlays() {
 	}
 }
 
-// overlays makes the overlays while the host's tree is still writable: the kernel
-// keeps copies of the mounts that it finds. The copy of the shown folder's mount
-// is read-only whatever the original is.
-func (n *native) overlays() {
+// overlays makes the overlays while the host's tree is still writable: the kernel keeps
+// copies of the mounts that it finds. The copy of the shown directory's mount is read-only
+// whatever the original is.
+func (n *nativePlan) overlays() {
 	for _, m := range n.mounts {
 		if m.overlay == 0 {
 			continue

@@ -262,21 +262,21 @@ func TestFits(t *testing.T) {
 		{"an ordinary folder", "/home/u/.npm", ""},
 		{"in a writable root", "/w/.npm", ""},
 		{"a writable root", "/w", "rule for /w"},
-		{"around a root", "/", "no folder"},
+		{"around a root", "/", "not a directory"},
 		{"denied", "/vault/cache", "denies"},
 		{"opened again below a denied folder", "/vault/open/cache", ""},
 		{"with something denied in it", "/c", "rule for /c/secret"},
 		{"with something missing in it", "/d", ""},
 		{"a name that begins alike", "/c/secret-b", ""},
-		{"hidden by the private /tmp", "/tmp/cache", "another folder"},
+		{"hidden by the private /tmp", "/tmp/cache", "another directory"},
 		{"a root in /tmp", "/tmp/w/cache", ""},
-		{"/tmp itself", "/tmp", "for itself"},
-		{"hidden by /run", "/run/cache", "another folder"},
+		{"/tmp itself", "/tmp", "private to the command"},
+		{"hidden by /run", "/run/cache", "another directory"},
 		{"a root in /run", "/run/user/w/cache", ""},
 		{"/dev", "/dev/shm/cache", "system"},
 		{"/proc", "/proc", "system"},
-		{"relative", "cache", "no folder"},
-		{"not clean", "/a/../b", "no folder"},
+		{"relative", "cache", "not a directory"},
+		{"not clean", "/a/../b", "not a directory"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := r.Fits(c.path); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
@@ -303,7 +303,7 @@ func TestLandlockRights(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			set := ruleset(t, p)
+			set := rulesetOf(t, p)
 			if set.Handled != c.handled || set.Scoped != c.scoped {
 				t.Errorf("handles %#x, scopes %#x; want %#x, %#x", set.Handled, set.Scoped, c.handled, c.scoped)
 			}
@@ -317,7 +317,7 @@ type fataler interface {
 	Fatal(args ...any)
 }
 
-func ruleset(t fataler, p *Plan) *launch.Ruleset {
+func rulesetOf(t fataler, p *Plan) *launch.Ruleset {
 	t.Helper()
 	for _, s := range p.Script.Steps {
 		if s.Op == launch.OpLandlock {

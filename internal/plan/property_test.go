@@ -314,7 +314,7 @@ func TestLandlockCovers(t *testing.T) {
 		for _, o := range r.Overlays {
 			own = append(own, o.Path)
 		}
-		set := ruleset(t, p)
+		set := rulesetOf(t, p)
 		for _, u := range set.Rules {
 			if u.Access&^set.Handled != 0 || u.Access == 0 {
 				t.Fatalf("rule %v in %v", u, set)

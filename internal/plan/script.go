@@ -4,6 +4,7 @@
 package plan
 
 import (
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -12,11 +13,11 @@ import (
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-// staging is where the file system in memory stands while it is filled. The
-// command's own /dev covers it in the end.
+// staging is where the file system in memory is mounted while it is filled. In the end the
+// command's own /dev covers it.
 const staging = "/dev"
 
-// Namespaces are those of a sandbox at the native level.
+// Namespaces returns those of a sandbox at the native level.
 func Namespaces(network sandbox.Network) launch.Namespaces {
 	ns := launch.NewUser | launch.NewMount | launch.NewPID | launch.NewIPC | launch.NewUTS | launch.NewCgroup
 	if network == sandbox.NetworkNone {
@@ -25,8 +26,9 @@ func Namespaces(network sandbox.Network) launch.Namespaces {
 	return ns
 }
 
-// First are the steps that every script of the native level begins with: those that a
-// head start can perform. No later step needs what they give up.
+// First returns the steps that every script of the native level begins with, unless
+// resource limits add others before them: those that a preforked task can perform. No
+// later step needs what they give up.
 func First(h *Host) []launch.Step {
 	return []launch.Step{
 		{Op: launch.OpDieWithParent, Signal: sigKill, Label: "the tree ends with its front end"},
@@ -37,53 +39,59 @@ func First(h *Host) []launch.Step {
 	}
 }
 
-// write lays down the script for the layout.
-func (n *native) write() {
-	p := n.plan
+// write writes the script for the layout.
+func (n *nativePlan) write() {
+	p, r := n.plan, n.req
 	p.Mechanism = []string{"userns", "mountns", "pidns", "ipcns", "utsns", "cgroupns", "landlock", "seccomp"}
-	p.Script.Namespaces = Namespaces(n.req.network())
-	if n.req.network() == sandbox.NetworkNone {
+	p.Script.Namespaces = Namespaces(r.network())
+	private := r.network() == sandbox.NetworkNone
+	if private {
 		p.Mechanism = slices.Insert(p.Mechanism, 3, "netns")
 	}
 	const usual = 96 // steps of a sandbox without rules, about; a rule takes up to four
-	p.Script.Steps = make([]launch.Step, 0, usual+4*len(n.req.Rules))
+	p.Script.Steps = make([]launch.Step, 0, usual+4*len(r.Rules))
+	n.add(r.Entry.Reaper...)
 	n.add(First(n.host)...)
 	n.add(launch.Step{Op: launch.OpMapUser, UID: n.host.UID, GID: n.host.GID})
 	n.overlays()
 	n.cloneWritable()
 	devices := n.cloneDevices()
-	n.reopenFirst()
+	n.reopenDevices()
 	n.add(launch.Step{Op: launch.OpSetMount, Path: "/", Recursive: true, Private: true,
 		Set: launch.AttrReadOnly | launch.AttrNoSuid | launch.AttrNoDev, Label: "the host's tree, read-only"})
 	n.reopenSealed()
 	n.cloneReadable()
 	shm, masks := n.stage()
-	n.enter(masks)
+	proc := n.newTree()
+	n.add(launch.Step{Op: launch.OpProc, Tree: proc, Set: launch.AttrReadOnly})
+	n.pivot(masks)
 	n.attach(devices, shm, masks)
 	n.reopenOwn()
-	n.proc(masks)
-	if n.req.network() == sandbox.NetworkNone {
+	n.proc(proc, masks)
+	if private {
 		n.add(launch.Step{Op: launch.OpLoopback})
 	}
-	n.add(
-		launch.Step{Op: launch.OpRefuseWrite, Path: "/proc/sys/kernel/core_pattern", Label: "proof that kernel settings are read-only"},
-		launch.Step{Op: launch.OpRefuseWrite, Path: "/proc/sysrq-trigger"},
-		// One capability stays until the reaper's program is executed: until
-		// then this task shares the caller's memory, and the command, which has
-		// none, may not trace a task that has more.
-		launch.Step{Op: launch.OpCaps, Value: capSetpcap, Label: "the least that keeps the command from tracing this task"})
-	if !n.req.Observe {
-		n.add(launch.Step{Op: launch.OpSeccomp, Filter: n.req.Filter})
+	n.add(refuseSettings()...)
+	// One capability stays until the reaper's program is executed: until then this task
+	// shares the caller's memory, and the command, which has none, may not trace a task
+	// that has more.
+	n.add(launch.Step{Op: launch.OpCaps, Value: capSetpcap, Label: "the least that keeps the command from tracing this task"})
+	if !r.Observe {
+		n.add(launch.Step{Op: launch.OpSeccomp, Filter: r.Filter})
 	}
 	n.add(launch.Step{Op: launch.OpStartCommand})
-	n.add(command(n.req, n.ruleset())...)
-	n.plan.watched(n.req)
+	n.add(r.Entry.Command...)
+	n.add(session(r, ownMultiplexer)...)
+	n.add(
+		launch.Step{Op: launch.OpCaps, Label: "none left"},
+		launch.Step{Op: launch.OpLandlock, Ruleset: n.ruleset()})
+	n.add(command(r)...)
+	p.observe(r)
 }
 
-// cloneWritable copies the mounts that stay writable, before the tree is made
-// read-only. The copies are private: in one that still followed the host, what
-// the host mounts there later would appear as the host mounts it.
-func (n *native) cloneWritable() {
+// cloneWritable copies the mounts that stay writable, before the tree is made read-only.
+// The copies are private: what the host mounts later does not appear in them.
+func (n *nativePlan) cloneWritable() {
 	for _, r := range n.req.Rules {
 		if r.Level != sandbox.LevelWrite {
 			continue
@@ -103,9 +111,9 @@ func (n *native) cloneWritable() {
 	}
 }
 
-// mountAt is the first mount at a path, or with tree the first that shows the
-// host's files there, or nil.
-func (n *native) mountAt(name string, tree bool) *mount {
+// mountAt returns the first mount at a path, with tree the first that shows the host's
+// files there, or nil.
+func (n *nativePlan) mountAt(name string, tree bool) *mount {
 	for i := range n.mounts {
 		if n.mounts[i].at == name && (!tree || n.mounts[i].tree != 0) {
 			return &n.mounts[i]
@@ -114,10 +122,9 @@ func (n *native) mountAt(name string, tree bool) *mount {
 	return nil
 }
 
-// cloneDevices copies the device files. Read-only comes first: without it the
-// real root could change the mode of the host's /dev/null. It does not keep
-// anybody from writing to the device.
-func (n *native) cloneDevices() map[string]int {
+// cloneDevices copies the device files. Read-only comes first: without it the real root
+// could change the mode of the host's /dev/null. Writes to the device still pass.
+func (n *nativePlan) cloneDevices() map[string]int {
 	n.add(launch.Step{Op: launch.OpSetMount, Path: "/dev", Recursive: true, Private: true,
 		Set: launch.AttrReadOnly | launch.AttrNoSuid | launch.AttrNoExec})
 	devices := make(map[string]int)
@@ -128,10 +135,10 @@ func (n *native) cloneDevices() map[string]int {
 	return devices
 }
 
-// reopenFirst gives every device among the standard descriptors that the
-// command's /dev will not have, such as a terminal, a mount of its own. It does
-// so before the tree is made read-only, because what comes after that has nodev.
-func (n *native) reopenFirst() {
+// reopenDevices gives every device among the standard descriptors that the command's /dev
+// will not have, such as a terminal, a mount of its own. The tree that is read-only has
+// nodev, so this comes before.
+func (n *nativePlan) reopenDevices() {
 	for _, r := range n.otherDevices() {
 		tree := n.newTree()
 		n.add(
@@ -141,8 +148,8 @@ func (n *native) reopenFirst() {
 	}
 }
 
-// otherDevices are those devices, each once.
-func (n *native) otherDevices() []*Reopen {
+// otherDevices returns these devices, each once.
+func (n *nativePlan) otherDevices() []*Reopen {
 	var out []*Reopen
 	for _, s := range n.req.Stdio {
 		if s.Reopen == nil || !s.Device || n.ownDevice(s.Reopen.Path) {
@@ -156,14 +163,13 @@ func (n *native) otherDevices() []*Reopen {
 }
 
 // ownDevice reports whether the command's own /dev has a device.
-func (n *native) ownDevice(name string) bool {
+func (n *nativePlan) ownDevice(name string) bool {
 	below, ok := strings.CutPrefix(name, "/dev/")
 	return ok && slices.Contains(n.devices, below)
 }
 
-// reopenSealed opens terminals and files anew through the tree that is
-// now read-only.
-func (n *native) reopenSealed() {
+// reopenSealed opens terminals and files again through the tree that is now read-only.
+func (n *nativePlan) reopenSealed() {
 	for _, r := range n.otherDevices() {
 		n.add(launch.Step{Op: launch.OpSetMount, Path: r.Path, Clear: launch.AttrNoDev})
 	}
@@ -174,10 +180,10 @@ func (n *native) reopenSealed() {
 	}
 }
 
-// reopenOwn opens the devices of the command's own /dev anew, and folders: from a
-// folder every name below and above it can be reached, so it must lie in the tree
-// that has all masks and covers, not in the one under them.
-func (n *native) reopenOwn() {
+// reopenOwn opens the devices of the command's own /dev again, and directories: from a
+// directory every name below and above it can be reached, so it must be in the tree that
+// has all masks and covers, not in the one under them.
+func (n *nativePlan) reopenOwn() {
 	for i, s := range n.req.Stdio {
 		if s.Reopen != nil && (s.Folder || s.Device && n.ownDevice(s.Reopen.Path)) {
 			n.reopen(i, s.Reopen)
@@ -185,17 +191,17 @@ func (n *native) reopenOwn() {
 	}
 }
 
-func (n *native) reopen(i int, r *Reopen) {
+func (n *nativePlan) reopen(i int, r *Reopen) {
 	n.add(launch.Step{Op: launch.OpReopen, Stdio: i + 1, Path: r.Path, ID: r.ID, Value: r.Flags, Offset: r.Offset,
 		Label: "a mode or time that changes through it would change outside"})
 }
 
-// cloneReadable copies what is readable below something that is not, or not
-// only, readable. The copies are read-only like the tree they come from.
-func (n *native) cloneReadable() {
+// cloneReadable copies what is readable below a directory that is denied or writable.
+// The copies are read-only like the tree they come from.
+func (n *nativePlan) cloneReadable() {
 	for _, r := range n.req.Rules {
-		if t := n.req.Tmp; t != nil && r.Path == t.At {
-			continue // the private folder stands there, and nobody needs the host's
+		if n.req.isTmp(r.Path) {
+			continue // the private directory stands there
 		}
 		if m := n.mountAt(r.Path, true); m != nil && r.Level == sandbox.LevelRead {
 			n.add(launch.Step{Op: launch.OpClone, Tree: m.tree, Path: r.Path, ID: r.ID, Recursive: true, Label: r.Why})
@@ -209,15 +215,15 @@ func (n *native) cloneReadable() {
 	}
 }
 
-// The places that masks are copied from.
-type masks struct{ folder, file int }
+// masks are the opened directory and file that masks are copied from.
+type masks struct{ dir, file int }
 
-// stage fills the file system in memory and copies from it what will stand
-// elsewhere. It returns the tree for /dev/shm and the masks.
-func (n *native) stage() (shm int, m masks) {
+// stage fills the file system in memory and copies from it what is mounted elsewhere. It
+// returns the tree for /dev/shm and the masks.
+func (n *nativePlan) stage() (shm int, m masks) {
 	base := n.newTree()
 	n.add(
-		launch.Step{Op: launch.OpTmpfs, Tree: base, Mode: 0o755, Label: "our own folders"},
+		launch.Step{Op: launch.OpTmpfs, Tree: base, Mode: 0o755, Label: "our own directories"},
 		launch.Step{Op: launch.OpAttach, Tree: base, Path: staging})
 	mkdir := func(name string, mode uint32) {
 		n.add(launch.Step{Op: launch.OpMkdir, Path: staging + "/" + name, Mode: mode})
@@ -226,8 +232,8 @@ func (n *native) stage() (shm int, m masks) {
 		n.add(launch.Step{Op: launch.OpMkfile, Path: staging + "/" + name, Mode: mode})
 	}
 	shared := n.sharedMemory()
-	for _, s := range n.shells {
-		n.shellFolders(s, mkdir, mkfile)
+	for _, c := range n.covers {
+		n.coverDirs(c, mkdir, mkfile)
 	}
 	for _, d := range n.devices {
 		mkfile("dev/"+d, 0o666)
@@ -240,34 +246,34 @@ func (n *native) stage() (shm int, m masks) {
 	} {
 		n.add(launch.Step{Op: launch.OpSymlink, Path: staging + "/dev/" + l[0], Dest: l[1]})
 	}
-	n.shellFolders(shared, mkdir, mkfile)
+	n.coverDirs(shared, mkdir, mkfile)
 	n.add(launch.Step{Op: launch.OpChmod, Path: staging + "/shm", Mode: 0o1777, Label: "whatever the umask"})
 	mkdir("none", 0)
 	mkfile("nothing", 0)
 	shm = n.newTree()
 	n.add(
 		launch.Step{Op: launch.OpClone, Tree: shm, Path: staging + "/shm", Own: true},
-		launch.Step{Op: launch.OpSetMount, Path: staging, Set: launch.AttrReadOnly, Label: "our own folders, full"})
-	for _, s := range n.shells {
-		s.tree = n.newTree()
-		n.add(launch.Step{Op: launch.OpClone, Tree: s.tree, Path: staging + "/" + s.name, Own: true})
+		launch.Step{Op: launch.OpSetMount, Path: staging, Set: launch.AttrReadOnly, Label: "our own directories, full"})
+	for _, c := range n.covers {
+		c.tree = n.newTree()
+		n.add(launch.Step{Op: launch.OpClone, Tree: c.tree, Path: staging + "/" + c.name, Own: true})
 	}
-	m = masks{folder: n.newTree(), file: n.newTree()}
+	m = masks{dir: n.newTree(), file: n.newTree()}
 	n.add(
-		launch.Step{Op: launch.OpOpen, Tree: m.folder, Path: staging + "/none"},
+		launch.Step{Op: launch.OpOpen, Tree: m.dir, Path: staging + "/none"},
 		launch.Step{Op: launch.OpOpen, Tree: m.file, Path: staging + "/nothing"})
 	return shm, m
 }
 
-// sharedMemory takes the mount points that lie in /dev/shm from /dev: another
-// folder of ours stands over them there.
-func (n *native) sharedMemory() *shell {
-	shm := &shell{at: "/dev/shm", name: "shm", mode: 0o755}
-	for _, s := range n.shells {
-		if s.at != "/dev" {
+// sharedMemory takes the mount points that are in /dev/shm from /dev: another directory
+// of ours covers them there.
+func (n *nativePlan) sharedMemory() *cover {
+	shm := &cover{at: "/dev/shm", name: "shm", mode: 0o755}
+	for _, c := range n.covers {
+		if c.at != "/dev" {
 			continue
 		}
-		s.points = slices.DeleteFunc(s.points, func(p Point) bool {
+		c.points = slices.DeleteFunc(c.points, func(p Point) bool {
 			if !within(p.Path, shm.at) {
 				return false
 			}
@@ -280,56 +286,62 @@ func (n *native) sharedMemory() *shell {
 	return shm
 }
 
-// shellFolders makes the folder of a shell and the mount points in it.
-func (n *native) shellFolders(s *shell, mkdir, mkfile func(string, uint32)) {
-	mkdir(s.name, 0o755)
+// coverDirs makes the directory of a cover, with the mount points and links in it.
+func (n *nativePlan) coverDirs(c *cover, mkdir, mkfile func(string, uint32)) {
+	mkdir(c.name, 0o755)
 	made := map[string]bool{}
-	for _, p := range s.points {
-		parts := strings.Split(below(p.Path, s.at), "/")
-		for i := range parts {
-			name := strings.Join(parts[:i+1], "/")
-			if made[name] {
-				continue
-			}
-			made[name] = true
-			if i == len(parts)-1 && !p.Folder {
-				mkfile(path.Join(s.name, name), 0o444)
-				continue
-			}
-			mkdir(path.Join(s.name, name), 0o755)
+	for _, p := range c.points {
+		name := below(p.Path, c.at)
+		n.dirsAbove(c, name, made, mkdir)
+		if made[name] {
+			continue
+		}
+		made[name] = true
+		if p.Dir {
+			mkdir(path.Join(c.name, name), 0o755)
+		} else {
+			mkfile(path.Join(c.name, name), 0o444)
 		}
 	}
-	n.shellLinks(s, made, mkdir)
-	if s.mode == 0o755 && s.at != "/" {
+	linked := map[string]bool{}
+	for _, l := range c.links {
+		name := below(l.Path, c.at)
+		n.dirsAbove(c, name, made, mkdir)
+		if !linked[name] && !made[name] {
+			linked[name] = true
+			n.add(launch.Step{Op: launch.OpSymlink, Path: staging + "/" + path.Join(c.name, name), Dest: l.Dest})
+		}
+	}
+	if c.mode == 0o755 && c.at != "/" {
 		return
 	}
-	n.add(launch.Step{Op: launch.OpChmod, Path: staging + "/" + s.name, Mode: s.mode})
-	for name := range sorted(made) {
-		if s.at == "/" && slices.ContainsFunc(s.points, func(p Point) bool { return p.Path == "/"+name }) {
-			continue // something else stands there
+	n.add(launch.Step{Op: launch.OpChmod, Path: staging + "/" + c.name, Mode: c.mode})
+	for _, name := range slices.Sorted(maps.Keys(made)) {
+		if c.at == "/" && slices.ContainsFunc(c.points, func(p Point) bool { return p.Path == "/"+name }) {
+			continue // something else is mounted there
 		}
-		n.add(launch.Step{Op: launch.OpChmod, Path: staging + "/" + path.Join(s.name, name), Mode: s.mode})
+		n.add(launch.Step{Op: launch.OpChmod, Path: staging + "/" + path.Join(c.name, name), Mode: c.mode})
 	}
 }
 
-// sorted yields the keys of a set in order, so that scripts are the same each time.
-func sorted(set map[string]bool) func(func(string) bool) {
-	keys := make([]string, 0, len(set))
-	for k := range set {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return func(yield func(string) bool) {
-		for _, k := range keys {
-			if !yield(k) {
-				return
-			}
+// dirsAbove makes the directories of a cover in which a name is, as far as they are not
+// made yet.
+func (n *nativePlan) dirsAbove(c *cover, name string, made map[string]bool, mkdir func(string, uint32)) {
+	for i, char := range name {
+		if up := name[:i]; char == '/' && !made[up] {
+			made[up] = true
+			mkdir(path.Join(c.name, up), 0o755)
 		}
 	}
 }
 
-// attach puts everything in its place, folders before what is in them.
-func (n *native) attach(devices map[string]int, shm int, m masks) {
+// below returns the part of a path that follows a directory above it.
+func below(name, dir string) string {
+	return strings.TrimPrefix(strings.TrimPrefix(name, dir), "/")
+}
+
+// attach mounts everything in its place, directories before what is in them.
+func (n *nativePlan) attach(devices map[string]int, shm int, m masks) {
 	for _, d := range n.devices {
 		n.mounts = append(n.mounts, mount{at: "/dev/" + d, tree: devices[d], own: true})
 	}
@@ -342,10 +354,13 @@ func (n *native) attach(devices map[string]int, shm int, m masks) {
 	slices.SortStableFunc(n.mounts, func(a, b mount) int { return strings.Compare(a.at, b.at) })
 	for _, o := range n.mounts {
 		switch {
-		case o.shell != nil:
-			n.add(launch.Step{Op: launch.OpAttach, Tree: o.shell.tree, Path: o.at, ID: o.id, Label: o.why})
+		case o.cover != nil:
+			n.add(launch.Step{Op: launch.OpAttach, Tree: o.cover.tree, Path: o.at, ID: o.id, Label: o.why})
 		case o.mask:
-			n.mask(o, m)
+			if o.tree == 0 {
+				o.tree = n.copyMask(m, o.dir, o.why)
+			}
+			n.add(launch.Step{Op: launch.OpAttach, Tree: o.tree, Path: o.at, ID: o.id, Own: o.own, Label: "mask"})
 		case o.pin:
 			n.add(launch.Step{Op: launch.OpPin, Path: o.at, ID: o.id, Label: o.why})
 		default:
@@ -354,29 +369,20 @@ func (n *native) attach(devices map[string]int, shm int, m masks) {
 	}
 }
 
-// mask puts the empty folder or file that nobody can open over a path.
-func (n *native) mask(o mount, m masks) {
+// copyMask copies the mask for a directory or a file.
+func (n *nativePlan) copyMask(m masks, dir bool, why string) int {
 	from := m.file
-	if o.dir {
-		from = m.folder
+	if dir {
+		from = m.dir
 	}
-	tree := n.spareMask(o.dir)
-	if tree == 0 {
-		tree = n.newTree()
-		n.add(launch.Step{Op: launch.OpClone, Tree: tree, From: from, Label: o.why})
-	}
-	n.add(
-		launch.Step{Op: launch.OpAttach, Tree: tree, Path: o.at, ID: o.id, Own: o.own, Label: "mask"})
+	tree := n.newTree()
+	n.add(launch.Step{Op: launch.OpClone, Tree: tree, From: from, Label: why})
+	return tree
 }
 
-// proc mounts a fresh /proc for the new process namespace. It is read-only
-// while the copies that cover its settings are taken, so they are too.
-func (n *native) proc(m masks) {
-	tree := n.procTree
-	if tree == 0 {
-		tree = n.newTree()
-		n.add(launch.Step{Op: launch.OpProc, Tree: tree, Set: launch.AttrReadOnly})
-	}
+// proc mounts the /proc of the new process namespace. It is read-only while the copies
+// that cover its settings are taken, so that they are, too.
+func (n *nativePlan) proc(tree int, m masks) {
 	n.add(launch.Step{Op: launch.OpAttach, Tree: tree, Path: "/proc"})
 	covers := make([]int, len(n.host.ProcCovers))
 	for i, c := range n.host.ProcCovers {
@@ -386,8 +392,11 @@ func (n *native) proc(m masks) {
 	for i, c := range n.host.ProcCovers {
 		n.add(launch.Step{Op: launch.OpAttach, Tree: covers[i], Path: "/proc/" + c, Own: true, Label: "read-only"})
 	}
-	for _, c := range n.host.ProcMasks {
-		n.mask(mount{at: "/proc/" + c, own: true}, m)
+	for i, c := range n.host.ProcMasks {
+		if len(n.procMasks) == i {
+			n.procMasks = append(n.procMasks, n.copyMask(m, false, ""))
+		}
+		n.add(launch.Step{Op: launch.OpAttach, Tree: n.procMasks[i], Path: "/proc/" + c, Own: true, Label: "mask"})
 	}
 	n.add(launch.Step{Op: launch.OpSetMount, Path: "/proc", Clear: launch.AttrReadOnly, Label: "processes may write to their own entries"})
 }

@@ -5,6 +5,7 @@ package plan
 
 import (
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -12,23 +13,23 @@ import (
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-// LevelSeatbelt is the level of a plan for macOS: the kernel's Seatbelt module
-// judges every operation by a profile.
+// LevelSeatbelt is the level of a plan for macOS: the kernel's Seatbelt module allows or
+// denies every operation by a profile.
 const LevelSeatbelt = "seatbelt"
 
-// SandboxExec is the program that puts itself under a profile and then becomes
-// the command (sandbox-exec(1)). The path is fixed, so that PATH has no say.
+// SandboxExec is the program that puts itself under a profile and then becomes the command
+// (sandbox-exec(1)). The path is fixed, so that PATH has no influence.
 const SandboxExec = "/usr/bin/sandbox-exec"
 
-// dataVolume is where macOS mounts the volume that holds everything but the
-// system itself. Folders of it appear at / too, as firm links.
+// dataVolume is where macOS mounts the volume that holds everything but the system itself.
+// Directories of it appear at / too, as firm links.
 const dataVolume = "/System/Volumes/Data"
 
-// loader are the paths that no program starts without: the dynamic linker's
-// caches, what /bin/sh is, and the table of time zones.
+// loader are the paths that no program starts without: the dynamic linker's caches, the
+// choice of /bin/sh, and the table of time zones.
 var loader = []string{"/private/var/db/dyld", "/private/var/db/timezone", "/private/var/select"}
 
-// macPath brings a path into the one spelling that the kernel knows it by.
+// macPath returns the one spelling of a path by which the kernel knows it.
 func macPath(name string) string {
 	if rest, ok := strings.CutPrefix(name, dataVolume); ok && rest != "" && rest[0] == '/' {
 		for _, top := range []string{"/Applications", "/Library", "/Users", "/Volumes", "/cores", "/opt", "/private", "/usr/local"} {
@@ -46,7 +47,7 @@ func macPath(name string) string {
 	return name
 }
 
-// macGlob does the same for a pattern, which may have backslashes in it.
+// macGlob is macPath for a pattern, which may have backslashes in it.
 func macGlob(pattern string) string {
 	g, err := sandbox.CompileGlob(pattern)
 	if err == nil && macPath(g.Base()) == "/private"+g.Base() {
@@ -55,17 +56,15 @@ func macGlob(pattern string) string {
 	return macPath(pattern)
 }
 
-// A Param is a value that a profile takes by name. No text of a user's stands
-// in the profile itself, so none can end a string in it.
+// A Param is a value that a profile takes by name. No text of a user's is in the profile
+// itself, so none can end a string in it.
 type Param struct{ Key, Value string }
 
-// A seatbelt is one profile in the making.
+// A seatbelt is one profile while it is made.
 type seatbelt struct {
-	req      *Request
-	root     sandbox.Level
-	rules    []Rule // canonical paths, unique, sorted
+	req      Request // with canonical paths, and rules for the private /tmp and the system
 	patterns []boundPattern
-	tmp      string   // the private folder; empty without one
+	tmp      string   // the private directory; empty without one
 	devices  []string // below /dev, those that the policy does not deny
 
 	params []Param
@@ -74,57 +73,48 @@ type seatbelt struct {
 
 // A boundPattern is a pattern with its level.
 type boundPattern struct {
-	globExpr
+	pathExpr
 	level sandbox.Level
 }
 
-// A region is a part of the tree that has at least some level, without those
-// parts of it that have less.
+// A region is a part of the tree that has at least some level, without those parts of it
+// that have less.
 type region struct {
 	Rule
 	except []Rule
 }
 
-// planSeatbelt plans one command for macOS.
-func planSeatbelt(h *Host, r *Request) (*Plan, error) {
-	switch {
-	case r.unconfined():
-		return &Plan{Level: LevelNone, Mechanism: []string{"process-group"}, Weaker: []string{groupOnly}, Exec: direct(r)}, nil
-	case r.Spec.Policy.Mode() != sandbox.Managed:
-		return nil, &sandbox.UnsupportedError{
-			Need: "a network of its own for a command that is confined elsewhere", Have: "macOS has no private networks",
-			Hint: "use the host's network, or a policy that confines files too",
-		}
+// groupOnly is what no level stops on systems where only the process group holds a process
+// tree together.
+const groupOnly = "what leaves the command's process group is neither found nor ended"
+
+// seatbelted plans a command for macOS.
+func seatbelted(h *Host, r *Request) (*Plan, error) {
+	if r.Spec.Policy.Mode() != sandbox.Managed {
+		return nil, unsupported("a network of its own for a command that is confined elsewhere", "macOS has no private networks",
+			"use the host's network, or a policy that confines files too")
 	}
-	if len(h.Missing) > 0 {
-		m := h.Missing[0]
-		return nil, &sandbox.UnsupportedError{Need: m.Need, Have: m.Have, Hint: m.Hint}
+	if err := h.missing(); err != nil {
+		return nil, err
 	}
-	switch {
-	case r.network() == sandbox.NetworkProxy:
-		return nil, &sandbox.UnsupportedError{
-			Need: "the managed proxy", Have: "this version does not have it", Hint: "use no network, or the host's",
-		}
-	case r.Root > sandbox.LevelWrite:
-		return nil, &sandbox.UnsupportedError{Need: "a policy that this version knows", Have: "it has a level beyond the known ones", Hint: "use a newer version"}
-	case len(r.Spec.Allow) > 0:
-		return nil, &sandbox.UnsupportedError{
-			Need: "the opening " + r.Spec.Allow[0], Have: "such openings belong to the system call filter of Linux",
-			Hint: "leave it out, or run it with full access",
-		}
+	if err := r.proxied(); err != nil {
+		return nil, err
 	}
-	s := &seatbelt{req: r, root: r.Root}
+	if len(r.Spec.Allow) > 0 {
+		return nil, unsupported("the opening "+r.Spec.Allow[0], "such openings belong to the system call filter of Linux",
+			"leave it out, or run it with full access")
+	}
+	if r.Root > sandbox.LevelWrite {
+		return nil, unsupported("a policy that this version knows", "it has a level beyond the known ones", "use a newer version")
+	}
+	s := &seatbelt{req: *r}
 	if err := s.bind(); err != nil {
 		return nil, err
 	}
 	return s.plan(), nil
 }
 
-// groupOnly is what no level stops on systems where a tree of processes is held
-// together by its process group alone.
-const groupOnly = "what leaves the command's process group is neither found nor ended"
-
-// bind takes over what the request says, in canonical spelling.
+// bind brings the rules and patterns of the request into canonical spelling.
 func (s *seatbelt) bind() error {
 	levels := map[string]Rule{}
 	set := func(r Rule) {
@@ -134,9 +124,9 @@ func (s *seatbelt) bind() error {
 	}
 	if t := s.req.Tmp; t != nil {
 		s.tmp = macPath(t.Source.Path)
-		set(Rule{Spot: Spot{Path: s.tmp, Kind: t.Source.Kind}, Level: sandbox.LevelWrite, Why: "private folder for temporary files"})
+		set(Rule{Spot: Spot{Path: s.tmp, Kind: t.Source.Kind}, Level: sandbox.LevelWrite})
 	}
-	s.devices = deviceNames()
+	s.devices = []string{"null", "zero", "random", "urandom", "tty", "fd", "stdin", "stdout", "stderr"}
 	for _, r := range s.req.Rules {
 		r.Path = macPath(r.Path)
 		if within(r.Path, "/dev") {
@@ -146,27 +136,21 @@ func (s *seatbelt) bind() error {
 			continue
 		}
 		if t := s.req.Tmp; t != nil && r.Path == macPath(t.At) && r.Level == sandbox.LevelWrite {
-			continue // the private folder takes its place
+			continue // the private directory takes its place
 		}
 		if r.Path == "/" {
-			s.root = min(s.root, r.Level)
+			s.req.Root = min(s.req.Root, r.Level)
 			continue
 		}
 		set(r)
 	}
-	if s.root == sandbox.LevelDeny {
-		for _, name := range loader {
-			if !hasWord(levels, name) {
-				set(Rule{Spot: Spot{Path: name, Kind: KindFolder}, Level: sandbox.LevelRead, Why: "system"})
-			}
-		}
+	s.req.Rules = slices.Collect(maps.Values(levels))
+	s.req.sortRules()
+	if s.req.Root == sandbox.LevelDeny {
+		s.addLoader()
 	}
-	for _, r := range levels {
-		s.rules = append(s.rules, r)
-	}
-	slices.SortFunc(s.rules, func(a, b Rule) int { return strings.Compare(a.Path, b.Path) })
 	for _, p := range s.req.Patterns {
-		e, err := globToExpr(macGlob(p.Glob))
+		e, err := globExpr(macGlob(p.Glob))
 		if err != nil {
 			return err
 		}
@@ -175,19 +159,25 @@ func (s *seatbelt) bind() error {
 	return nil
 }
 
-// hasWord reports whether a policy has a word about a path, or about a folder
-// above it other than the root.
-func hasWord(levels map[string]Rule, name string) bool {
-	for ; name != "/"; name = path.Dir(name) {
-		if _, ok := levels[name]; ok {
-			return true
+// addLoader makes readable what no program starts without, unless the policy has a rule
+// for it.
+func (s *seatbelt) addLoader() {
+	var add []Rule
+	for _, name := range loader {
+		ruled := false
+		for range s.req.rulesOver(name) {
+			ruled = true
+		}
+		if !ruled {
+			add = append(add, Rule{Spot: Spot{Path: name, Kind: KindFolder}, Level: sandbox.LevelRead})
 		}
 	}
-	return false
+	s.req.Rules = append(s.req.Rules, add...)
+	s.req.sortRules()
 }
 
-// device takes a rule for /dev or below it. What a command gets there is fixed;
-// a policy can only take from it.
+// device applies a rule for /dev or below it. A policy can only take from the devices that
+// a command gets.
 func (s *seatbelt) device(r Rule) error {
 	name := strings.TrimPrefix(r.Path, "/dev/")
 	switch {
@@ -197,38 +187,25 @@ func (s *seatbelt) device(r Rule) error {
 		s.devices = slices.DeleteFunc(s.devices, func(d string) bool { return d == name })
 		return nil
 	case r.Level == sandbox.LevelDeny && r.Path != "/dev":
-		return nil // nothing of it is given
+		return nil // it is denied anyway
 	}
-	return &sandbox.UnsupportedError{
-		Need: "rules outside the system's own folders", Have: fmt.Sprintf("%s cannot be made %s", r.Path, levelWord(r.Level)),
-		Hint: "leave /dev out of the policy",
-	}
-}
-
-// level is the level of a path by the rules at and above it.
-func (s *seatbelt) level(name string, above bool) sandbox.Level {
-	level := s.root
-	for _, r := range s.rules { // sorted, so the last one is the nearest
-		if within(name, r.Path) && !(above && r.Path == name) {
-			level = r.Level
-		}
-	}
-	return level
+	return unsupported("rules outside the system's own directories", fmt.Sprintf("%s cannot be made %s", r.Path, levelWord(r.Level)),
+		"leave /dev out of the policy")
 }
 
 // regions lists the parts of the tree that have at least a level.
 func (s *seatbelt) regions(least sandbox.Level) []region {
 	var out []region
-	if s.root >= least {
-		out = append(out, region{Rule: Rule{Spot: Spot{Path: "/", Kind: KindFolder}, Level: s.root}})
+	if s.req.Root >= least {
+		out = append(out, region{Rule: Rule{Spot: Spot{Path: "/", Kind: KindFolder}, Level: s.req.Root}})
 	}
-	for _, r := range s.rules {
-		if r.Level >= least && s.level(r.Path, true) < least {
+	for _, r := range s.req.Rules {
+		if r.Level >= least && s.req.levelAbove(r.Path) < least {
 			out = append(out, region{Rule: r})
 		}
 	}
-	for _, r := range s.rules {
-		if r.Level >= least || s.level(r.Path, true) < least {
+	for _, r := range s.req.Rules {
+		if r.Level >= least || s.req.levelAbove(r.Path) < least {
 			continue
 		}
 		at := -1
@@ -242,35 +219,27 @@ func (s *seatbelt) regions(least sandbox.Level) []region {
 	return out
 }
 
-// pins are the folders whose names decide what a rule is about. Moving one
-// would take what is in it out of the rule, so they stay where they are.
+// pins lists the directories whose names decide which paths a rule is about. Moved, they
+// would take what is in them out of the rule, so they stay where they are.
 func (s *seatbelt) pins() []string {
 	set := map[string]bool{}
 	for _, g := range s.regions(sandbox.LevelWrite) {
 		set[g.Path] = true
 	}
-	names := []string{}
-	for _, r := range s.rules {
-		names = append(names, r.Path)
-	}
-	for _, name := range names {
-		for at := path.Dir(name); at != "/"; at = path.Dir(at) {
-			if s.level(at, false) == sandbox.LevelWrite {
+	for _, r := range s.req.Rules {
+		for at := path.Dir(r.Path); at != "/"; at = path.Dir(at) {
+			if s.req.LevelAt(at) == sandbox.LevelWrite {
 				set[at] = true
 			}
 		}
 	}
 	delete(set, "/")
-	out := []string{}
-	for name := range sorted(set) {
-		out = append(out, name)
-	}
-	return out
+	return slices.Sorted(maps.Keys(set))
 }
 
-// hides are the expressions for what patterns keep from a level: the patterns
-// themselves and, for what follows a "**", the same below every writable root,
-// because a command could move a folder there.
+// hides returns the expressions for what patterns deny of a level: the patterns themselves
+// and, for what follows a "**", the same below every writable root, because a command
+// could move a directory there.
 func (s *seatbelt) hides(least sandbox.Level) []string {
 	var out []string
 	for _, p := range s.patterns {
@@ -286,7 +255,7 @@ func (s *seatbelt) hides(least sandbox.Level) []string {
 	return slices.Compact(out)
 }
 
-// belowRoots puts the writable folders before an expression.
+// belowRoots puts the writable directories before an expression.
 func (s *seatbelt) belowRoots(tail string) []string {
 	var out []string
 	for _, g := range s.regions(sandbox.LevelWrite) {
@@ -297,7 +266,7 @@ func (s *seatbelt) belowRoots(tail string) []string {
 	return out
 }
 
-// patternPins are the expressions for folders that patterns need by name.
+// patternPins returns the expressions for directories that patterns need by name.
 func (s *seatbelt) patternPins() []string {
 	if len(s.belowRoots("")) == 0 {
 		return nil // nothing can be moved
@@ -316,7 +285,7 @@ func (s *seatbelt) patternPins() []string {
 // plan writes the profile and the launch.
 func (s *seatbelt) plan() *Plan {
 	s.write()
-	e := direct(s.req)
+	e := direct(&s.req)
 	e.Path = SandboxExec
 	e.Args = []string{SandboxExec, "-p", s.text.String()}
 	for _, p := range s.params {
@@ -324,9 +293,7 @@ func (s *seatbelt) plan() *Plan {
 	}
 	e.Args = append(append(e.Args, "--", s.req.Program), s.req.Spec.Args[1:]...)
 	if s.tmp != "" {
-		for _, name := range []string{"TMPDIR", "TMP", "TEMP"} {
-			e.Env = setVar(e.Env, name, s.tmp)
-		}
+		e.Env = s.req.envWithTmp(s.tmp)
 	}
 	return &Plan{
 		Level: LevelSeatbelt, Mechanism: []string{"seatbelt", "process-group"}, Exec: e,

@@ -3,33 +3,29 @@
 
 package plan
 
-import "fmt"
-
-// A Wall is one thing that a sandbox keeps from happening. At the native level
-// all of them hold.
+// A Wall is one thing that a sandbox prevents. At the native level all of them hold.
 type Wall struct {
 	Name  string // stays the same over versions
-	Stops string // what it stops, in words
+	Stops string // what the command cannot do
 
 	Bwrap, Landlock Gap
-	// Blind is what is weaker where no observer judges the command's calls, a
-	// sentence; empty when the wall needs none. The bwrap level never has one.
+	// Blind is what is weaker where no observer judges the command's calls, a sentence;
+	// empty when the wall needs no observer. The bwrap level never has one.
 	Blind string
 }
 
-// A Gap says how far a wall holds at a weaker level. The zero Gap is none: the
-// wall holds.
+// A Gap says how far a wall holds at a weaker level. With the zero Gap it holds.
 type Gap struct {
 	Lacks   string // what is weaker, a sentence; empty when the wall holds
 	Refused bool   // policies that need the wall are refused, so nothing runs weaker
 	Until   int    // with Landlock of this version or newer the wall holds; 0 means with none
 }
 
-// wallProtected is the wall whose sentence names what it is about.
+// wallProtected is the wall whose sentence names the paths.
 const wallProtected = "protected-names"
 
-// Walls returns the table of all walls, in the order in which it is documented.
-// The caller owns the slice.
+// Walls returns the table of all walls in the order of the documentation. The caller owns
+// the slice.
 func Walls() []Wall {
 	return append(fileWalls(), taskWalls()...)
 }
@@ -49,7 +45,7 @@ func fileWalls() []Wall {
 		},
 		{
 			Name: wallProtected, Stops: "change protected names such as .git in a workspace",
-			Landlock: Gap{Lacks: "protected names in writable folders, such as .git, can be changed"},
+			Landlock: Gap{Lacks: "protected names in writable directories, such as .git, can be changed"},
 		},
 		{
 			Name: "denied-paths", Stops: "read what the policy denies, by path or pattern",
@@ -67,8 +63,8 @@ func fileWalls() []Wall {
 			Blind: lateRepositories,
 		},
 		{
-			Name: "read-carve-outs", Stops: "write to what the policy makes read-only in a writable folder",
-			Landlock: Gap{Lacks: "nothing below a writable folder can be made read-only", Refused: true},
+			Name: "read-carve-outs", Stops: "write to what the policy makes read-only in a writable directory",
+			Landlock: Gap{Lacks: "nothing below a writable directory can be made read-only", Refused: true},
 		},
 		{
 			Name: "named-pipes", Stops: "write into named pipes outside",
@@ -85,11 +81,11 @@ func fileWalls() []Wall {
 		{Name: "stdio", Stops: "get more of the file behind a standard descriptor than the descriptor gives"},
 		{
 			Name: "own-folders", Stops: "see the host's /tmp, /run, /sys and /dev/shm",
-			Landlock: Gap{Lacks: "the host's /tmp, /run, /sys and /dev/shm are visible; the private folder is where TMPDIR leads"},
+			Landlock: Gap{Lacks: "the host's /tmp, /run, /sys and /dev/shm are visible; TMPDIR leads to the private directory"},
 		},
 		{
-			Name: "own-state", Stops: "read sallyport's own state and other runs' private folders",
-			Landlock: Gap{Lacks: "sallyport's own state and other runs' private folders can be read"},
+			Name: "own-state", Stops: "read sallyport's own state and other runs' private directories",
+			Landlock: Gap{Lacks: "sallyport's own state and other runs' private directories can be read"},
 		},
 		{
 			Name: "devices", Stops: "open devices and terminals of the host",
@@ -113,8 +109,8 @@ func taskWalls() []Wall {
 		},
 		{Name: "trace-processes", Stops: "trace processes outside, read their memory, environment and files"},
 		{
-			Name: "first-process", Stops: "take over the process that looks after the command",
-			Bwrap: Gap{Lacks: "the first process inside is bubblewrap's own; the command can take it over, and with it the calls that make namespaces (with a set-uid bubblewrap: all calls)"},
+			Name: "first-process", Stops: "take over the init process of the sandbox",
+			Bwrap: Gap{Lacks: "the init process inside is bubblewrap's own; the command can take it over, and with it the calls that make namespaces (with a set-uid bubblewrap: all calls)"},
 		},
 		{
 			Name: "signals", Stops: "send signals to processes outside",
@@ -151,19 +147,6 @@ func (w *Wall) gap(level string) Gap {
 // holds reports whether the kernel of a host closes the gap.
 func (g Gap) holds(h *Host) bool {
 	return g.Lacks == "" || g.Until > 0 && h.LandlockABI >= g.Until
-}
-
-// String returns the gap as the table of the documentation shows it.
-func (g Gap) String() string {
-	switch {
-	case g.Lacks == "":
-		return "holds"
-	case g.Refused:
-		return "refused: " + g.Lacks
-	case g.Until > 0:
-		return fmt.Sprintf("from Landlock %d; before: %s", g.Until, g.Lacks)
-	}
-	return g.Lacks
 }
 
 // A Lack is a wall that a level does not have.

@@ -85,8 +85,8 @@ func writeLiteral(b *strings.Builder, r rune) {
 	b.WriteRune(r)
 }
 
-// A globExpr is a pattern as expressions.
-type globExpr struct {
+// A pathExpr is a pattern as expressions.
+type pathExpr struct {
 	tree string // matches what the pattern denies
 	// pins match the folders whose names decide whether something in them is
 	// matched: it would not be, if they were renamed.
@@ -98,12 +98,12 @@ type globExpr struct {
 	tailPins []string
 }
 
-// globToExpr translates a pattern. What it matches is never less than what the
+// globExpr translates a pattern. What it matches is never less than what the
 // pattern matches. It is more in two ways: case is ignored, and a "?" or a set
 // takes up to four bytes that are not ASCII for one character.
-func globToExpr(pattern string) (globExpr, error) {
+func globExpr(pattern string) (pathExpr, error) {
 	if _, err := sandbox.CompileGlob(pattern); err != nil {
-		return globExpr{}, err
+		return pathExpr{}, err
 	}
 	var parts []string
 	for part := range strings.SplitSeq(pattern, "/") {
@@ -112,7 +112,7 @@ func globToExpr(pattern string) (globExpr, error) {
 		}
 		parts = append(parts, part)
 	}
-	var e globExpr
+	var e pathExpr
 	at, tail, deep := "", "", false
 	for i, part := range parts {
 		if part == "**" {

@@ -35,7 +35,7 @@ func TestGlobExpr(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			e, err := globToExpr(c.glob)
+			e, err := globExpr(c.glob)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -62,7 +62,7 @@ func FuzzGlobExpr(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, pattern, name string) {
 		g, err := sandbox.CompileGlob(pattern)
-		e, eerr := globToExpr(pattern)
+		e, eerr := globExpr(pattern)
 		if (err == nil) != (eerr == nil) {
 			t.Fatalf("%v, %v", err, eerr)
 		}

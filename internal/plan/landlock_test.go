@@ -5,6 +5,7 @@ package plan
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -113,7 +114,7 @@ func TestLandlockWrites(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []string
-	for _, u := range ruleset(t, p).Rules {
+	for _, u := range rulesetOf(t, p).Rules {
 		if u.Stdio == 0 && !strings.HasPrefix(u.Path, "/dev/") {
 			got = append(got, u.Path)
 		}
@@ -239,6 +240,19 @@ func TestStanding(t *testing.T) {
 			}
 		})
 	}
+}
+
+// String returns the gap as the table of the documentation shows it.
+func (g Gap) String() string {
+	switch {
+	case g.Lacks == "":
+		return "holds"
+	case g.Refused:
+		return "refused: " + g.Lacks
+	case g.Until > 0:
+		return fmt.Sprintf("from Landlock %d; before: %s", g.Until, g.Lacks)
+	}
+	return g.Lacks
 }
 
 // TestWallsDocumented: the page repeats the table word by word.

@@ -1,0 +1,87 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"slices"
+
+	"github.com/sallyport-dev/sallyport/internal/launch"
+	"github.com/sallyport-dev/sallyport/internal/seccomp"
+)
+
+// Signals and numbers of Linux that amd64 and arm64 share.
+const (
+	sigKill = 9
+	sigUsr2 = 12 // tells the reaper that the supervisor has ended
+
+	// secureBits: no rights by being user 0, no rights kept over a change of user, no
+	// ambient set, and all of that locked (linux/securebits.h).
+	secureBits = 0xef
+	capSetpcap = 1 << 8
+)
+
+// Multiplexers that make terminals: of the terminal file system that only this command
+// has, and of the host's.
+const (
+	ownMultiplexer  = "/dev/pts/ptmx"
+	hostMultiplexer = "/dev/ptmx"
+)
+
+// subreaper returns how a script without a process namespace begins.
+func subreaper(r *Request) []launch.Step {
+	return slices.Concat(r.Entry.Reaper, []launch.Step{
+		{Op: launch.OpDieWithParent, Signal: sigUsr2, Label: "the reaper ends the command's group"},
+		{Op: launch.OpSubreaper, Label: "find what the command leaves behind"},
+		{Op: launch.OpStartCommand},
+	}, r.Entry.Command)
+}
+
+// session makes the command the leader of a session, with a terminal if it gets one.
+// That comes first, so that its own descriptors of the terminal are as free as they are
+// without a sandbox.
+func session(r *Request, multiplexer string) []launch.Step {
+	steps := []launch.Step{{Op: launch.OpNewSession}}
+	if r.Spec.TTY == nil {
+		return steps
+	}
+	size, replaced := r.Spec.TTY.OrUsual(), 3
+	if r.Spec.Stderr != nil {
+		replaced = 2
+	}
+	return append(steps, launch.Step{
+		Op: launch.OpTerminal, Path: multiplexer, Cols: size.Cols, Rows: size.Rows, Stdio: replaced,
+	})
+}
+
+// limited gives the command its standard descriptors and resource limits.
+func limited(r *Request) []launch.Step {
+	steps := []launch.Step{{Op: launch.OpStdio}}
+	for _, l := range r.Limits {
+		steps = append(steps, launch.Step{Op: launch.OpLimit, Resource: l.Resource, Soft: l.Soft, Hard: l.Hard})
+	}
+	return steps
+}
+
+// command returns the last steps of every command.
+func command(r *Request) []launch.Step {
+	steps := append(limited(r), launch.Step{Op: launch.OpChdir, Path: r.Spec.Dir})
+	if r.Observe {
+		// Last, because nobody answers the calls of this task itself; and only here,
+		// because process 1 would have to ask, too.
+		steps = append(steps, launch.Step{Op: launch.OpObserve, Filter: r.Filter, Value: seccomp.HandOver})
+	}
+	return append(steps,
+		launch.Step{Op: launch.OpCloseFiles},
+		launch.Step{Op: launch.OpResetSignals},
+		launch.Step{Op: launch.OpExec, Path: r.Program, Argv: r.argv(), Env: r.Env})
+}
+
+// observe notes in a plan whether an observer sees the command's calls.
+func (p *Plan) observe(r *Request) {
+	if r.Observe {
+		p.Mechanism = append(p.Mechanism, "observer")
+	} else if r.Unobserved != "" {
+		p.Weaker = append(p.Weaker, "denials are not seen, and unix sockets are refused: "+r.Unobserved)
+	}
+}
