@@ -30,13 +30,13 @@ func BenchmarkProtectedPlain(b *testing.B) {
 
 func BenchmarkScanAgain(b *testing.B) {
 	dir := room(b)
-	manyFolders(b, dir)
+	manyDirs(b, dir)
 	file := filepath.Join(room(b), "cache")
 	c := &Cache{}
 	for !Scan(dir, c, Limit{}).Complete {
-		settle(c)
+		settle(b, c)
 	}
-	settle(c)
+	settle(b, c)
 	if err := c.Save(file); err != nil {
 		b.Fatal(err)
 	}
@@ -49,9 +49,9 @@ func BenchmarkScanAgain(b *testing.B) {
 	}
 }
 
-// manyFolders makes 2000 folders with a few files each, which a second
+// manyDirs makes 2000 directories with a few files each, which a second
 // scan does not read; 50 of them are repositories.
-func manyFolders(b testing.TB, dir string) {
+func manyDirs(b testing.TB, dir string) {
 	b.Helper()
 	for i := range 20 {
 		for j := range 10 {
@@ -69,11 +69,15 @@ func manyFolders(b testing.TB, dir string) {
 	}
 }
 
-// settle makes the cache believe folders as it will when two seconds have passed.
-func settle(c *Cache) {
-	for _, t := range c.trees {
-		for i := range t.folders {
-			t.folders[i].state &^= stateRacy
+// settle makes the cache trust directories as it will when two seconds have passed.
+func settle(t testing.TB, c *Cache) {
+	t.Helper()
+	for i := range c.dirs {
+		if d := &c.dirs[i]; d.state&dirRead != 0 && d.stamp == noStamp {
+			var err error
+			if d.stamp, err = lstatStamp(filepath.Join(c.root, d.path)); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 }

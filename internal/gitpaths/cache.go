@@ -11,154 +11,126 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"time"
 )
 
-// A Cache remembers the folders that [Scan] has read and what was in the indexes of
-// repositories. A nil Cache and the zero value remember nothing yet; nothing is
-// remembered in a nil Cache. What it says is believed only for a folder or index
-// whose times, inode and device are still the same. It may be used from several
+// A Cache remembers the directories that [Scan] has read below one root, the
+// gitlinks of indexes, and which repositories are plain. The zero value remembers
+// nothing; a nil Cache never does. It trusts what it remembers only while times,
+// inode and device of a directory or file are the same. It may be used from several
 // goroutines at once; one waits for the other.
 type Cache struct {
 	mu      sync.Mutex
-	trees   []*tree // the one used last comes last
-	indexes []indexRecord
-	known   map[string]knownRecord // by the path of .git
+	root    string
+	dirs    []dir // the root is the first; a directory comes after the one that it is in
+	next    int   // where the next scan begins to check
+	indexes map[string]indexRecord
+	plain   map[string]plainRecord // by the path of .git
 	changed bool
 }
 
-// A stamp is what changes with a folder or a file. Times are in nanoseconds since
-// 1970; zero where the system has none.
+// A dir is one directory below the root.
+type dir struct {
+	path  string // relative to the root; empty for the root
+	state dirState
+	stamp stamp // when it was read; zero if it must be read again
+}
+
+// A dirState is a set of bits.
+type dirState uint8
+
+const (
+	dirRead  dirState = 1 << iota // its names have been read
+	dirStale                      // it has changed since, and was not read again
+	dirRepo                       // it contains .git
+	dirBare                       // it is a bare repository
+	dirHuge                       // not all of its names could be read
+	dirGone                       // it does not exist; such ones are not kept
+)
+
+// An indexRecord is what was in an index.
+type indexRecord struct {
+	hash  int
+	stamp stamp
+	names []string
+}
+
+// A stamp is what changes with a directory or a file. Times are in nanoseconds since
+// 1970.
 type stamp struct {
 	modified, changed int64
 	inode, device     uint64
-	size              int64 // of files alone
+	size              int64
 }
 
 // racy reports whether something that was read at the time now, and had the stamp
-// then, can change once more without its stamp changing: file systems count time
-// in steps of up to two seconds (FAT).
+// then, can change once more without a new stamp: file systems count time in steps
+// of up to two seconds (FAT).
 func (s stamp) racy(now int64) bool {
 	return now-s.modified < racyTime || now-s.changed < racyTime
 }
 
 const racyTime = 2e9 // nanoseconds
 
-// A tree is what is known of the folders below a root. The first folder is the root
-// itself, and every folder comes behind the one that it is in.
-type tree struct {
-	root    string
-	folders []folder
-	next    int // where checking went on to when it ran out of time
-}
+// nowStamp returns the time in the unit of stamps.
+func nowStamp() int64 { return time.Now().UnixNano() }
 
-// A folder is one folder of a tree.
-type folder struct {
-	path   string // relative to the root; empty for the root
-	parent int32
-	state  folderState
-	stamp  stamp // when it was read
-}
-
-// A folderState is a set of bits.
-type folderState uint8
-
-const (
-	stateRead  folderState = 1 << iota // its names have been read, at the stamp
-	stateRacy                          // it must be read again
-	stateRepo                          // it holds .git
-	stateBare                          // it is a bare repository
-	stateHuge                          // not all of its names could be read
-	stateGone                          // never saved: it is no longer there
-	stateSaved = stateRead | stateRacy | stateRepo | stateBare | stateHuge
-)
-
-// An indexRecord is what was in an index.
-type indexRecord struct {
-	path  string
-	hash  int
-	stamp stamp
-	names []string
-}
-
-// Limits of a cache file.
+// Limits of what is remembered. A map that is full is emptied.
 const (
 	maxCacheBytes = 32 << 20
-	maxFolders    = 200_000 // of all trees
-	maxTrees      = 32
+	maxDirs       = 200_000
 	maxIndexes    = 64
+	maxPlain      = 4096
 )
 
-// cacheMark is how a cache file begins; its number changes with the format.
-const cacheMark = "sallyport repo cache 2\n"
-
-// Gitlinks is [Gitlinks] with a memory: an index that has not changed is not read. A
-// nil Cache reads.
-func (c *Cache) Gitlinks(index string, hash int) ([]string, error) {
+// gitlinks is [readGitlinks] with the cache's memory.
+func (c *Cache) gitlinks(index string, hash int) ([]string, error) {
 	if c == nil {
-		return Gitlinks(index, hash)
+		return readGitlinks(index, hash)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	st, err := lstatStamp(index)
+	before, err := lstatStamp(index)
 	if err != nil {
-		return Gitlinks(index, hash)
+		return readGitlinks(index, hash)
 	}
-	known := slices.IndexFunc(c.indexes, func(r indexRecord) bool { return r.path == index })
-	if known >= 0 {
-		if r := c.indexes[known]; r.stamp == st && r.hash == hash {
-			return slices.Clone(r.names), nil
-		}
-		c.indexes = slices.Delete(c.indexes, known, known+1)
-		c.changed = true
+	if known, ok := c.indexes[index]; ok && known.stamp == before && known.hash == hash {
+		return slices.Clone(known.names), nil
 	}
 	now := nowStamp()
-	names, err := Gitlinks(index, hash)
-	if err != nil || st.racy(now) || isLink(index) {
+	names, err := readGitlinks(index, hash)
+	if err != nil || before.racy(now) || isLink(index) {
 		return names, err
 	}
-	if after, err := lstatStamp(index); err != nil || after != st {
-		return names, nil // it changes just now: it is not worth remembering
+	if after, err := lstatStamp(index); err == nil && after == before {
+		remember(&c.indexes, index, indexRecord{hash: hash, stamp: before, names: slices.Clone(names)}, maxIndexes)
+		c.changed = true
 	}
-	if len(c.indexes) == maxIndexes {
-		c.indexes = slices.Delete(c.indexes, 0, 1)
-	}
-	c.indexes = append(c.indexes, indexRecord{path: index, hash: hash, stamp: st, names: slices.Clone(names)})
-	c.changed = true
 	return names, nil
 }
 
-// tree returns the tree of the root, an empty one if there was none.
-func (c *Cache) tree(root string) *tree {
-	t := &tree{root: root}
-	if i := slices.IndexFunc(c.trees, func(t *tree) bool { return t.root == root }); i >= 0 {
-		t = c.trees[i]
-		c.trees = slices.Delete(c.trees, i, i+1)
+// remember adds an entry to a map of at most so many.
+func remember[V any](m *map[string]V, key string, value V, most int) {
+	if *m == nil || len(*m) >= most {
+		*m = make(map[string]V)
 	}
-	c.trees = append(c.trees, t)
-	if len(c.trees) > maxTrees {
-		c.trees = slices.Delete(c.trees, 0, 1)
-	}
-	return t
+	(*m)[key] = value
 }
 
 // LoadCache reads what [Cache.Save] has written. A file that is missing, unreadable,
-// too big, of another version or damaged in any way makes an empty cache: it only
-// costs time.
+// too big, of another version or damaged gives an empty cache, which only costs time.
 func LoadCache(path string) *Cache {
-	text, err := readFile(path, maxCacheBytes)
-	if err != nil {
-		return &Cache{}
+	if text, err := readFile(path, maxCacheBytes); err == nil {
+		if c, ok := decodeCache(text); ok {
+			return c
+		}
 	}
-	c, ok := decodeCache(text)
-	if !ok {
-		return &Cache{}
-	}
-	return c
+	return &Cache{}
 }
 
-// Save writes the cache to the file, readable for its owner alone, in one step: a
+// Save writes the cache to a file that only its owner can read, in one step: a
 // reader sees the old one or the new one. It does nothing if nothing has changed
-// since [LoadCache], or for a nil Cache. The folder must exist.
+// since [LoadCache], or for a nil Cache. The directory must exist.
 func (c *Cache) Save(path string) error {
 	if c == nil {
 		return nil
@@ -168,7 +140,7 @@ func (c *Cache) Save(path string) error {
 	if !c.changed {
 		return nil
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".repo-cache-*") // mode 0600
+	f, err := os.CreateTemp(filepath.Dir(path), ".git-cache-*") // mode 0600
 	if err != nil {
 		return err
 	}
@@ -187,196 +159,136 @@ func (c *Cache) Save(path string) error {
 	return nil
 }
 
-// encode returns the cache as a file: the mark, the trees, the indexes, the plain
-// repositories, and a checksum. Numbers are little-endian.
+// cacheMark begins a cache file. Its number changes with the format.
+const cacheMark = "sallyport git cache 3\n"
+
+// encode returns the cache as a file: the mark, the directories, the indexes, the
+// plain repositories, and a checksum.
 func (c *Cache) encode() []byte {
-	w := []byte(cacheMark)
-	room, first := maxFolders, len(c.trees)
-	for first > 0 && room >= len(c.trees[first-1].folders) {
-		first--
-		room -= len(c.trees[first].folders)
+	e := encoder{text: []byte(cacheMark)}
+	dirs := c.dirs
+	if len(dirs) > maxDirs {
+		dirs = nil
 	}
-	trees := c.trees[first:]
-	w = binary.LittleEndian.AppendUint32(w, uint32(len(trees)))
-	for _, t := range trees {
-		w = appendText(w, t.root)
-		w = binary.LittleEndian.AppendUint32(w, uint32(t.next))
-		w = binary.LittleEndian.AppendUint32(w, uint32(len(t.folders)))
-		for i := range t.folders {
-			f := &t.folders[i]
-			w = appendText(w, f.path)
-			w = binary.LittleEndian.AppendUint32(w, uint32(f.parent))
-			w = append(w, byte(f.state&stateSaved))
-			w = appendStamp(w, f.stamp)
-		}
+	e.string(c.root)
+	e.number(uint64(c.next))
+	e.number(uint64(len(dirs)))
+	for i := range dirs {
+		e.string(dirs[i].path)
+		e.number(uint64(dirs[i].state))
+		e.stamp(dirs[i].stamp)
 	}
-	w = binary.LittleEndian.AppendUint32(w, uint32(len(c.indexes)))
-	for _, r := range c.indexes {
-		w = appendText(w, r.path)
-		w = append(w, byte(r.hash))
-		w = appendStamp(w, r.stamp)
-		w = binary.LittleEndian.AppendUint32(w, uint32(len(r.names)))
+	e.number(uint64(len(c.indexes)))
+	for _, path := range slices.Sorted(maps.Keys(c.indexes)) {
+		r := c.indexes[path]
+		e.string(path)
+		e.number(uint64(r.hash))
+		e.stamp(r.stamp)
+		e.number(uint64(len(r.names)))
 		for _, name := range r.names {
-			w = appendText(w, name)
+			e.string(name)
 		}
 	}
-	w = binary.LittleEndian.AppendUint32(w, uint32(len(c.known)))
-	for _, link := range slices.Sorted(maps.Keys(c.known)) {
-		k := c.known[link]
-		w = appendText(w, link)
-		for _, s := range [...]stamp{k.dir, k.config, k.hooks, k.index} {
-			w = appendStamp(w, s)
+	e.number(uint64(len(c.plain)))
+	for _, link := range slices.Sorted(maps.Keys(c.plain)) {
+		e.string(link)
+		for _, s := range c.plain[link] {
+			e.stamp(s)
 		}
 	}
-	return binary.LittleEndian.AppendUint32(w, crc32.Checksum(w, crc32.IEEETable))
+	return binary.LittleEndian.AppendUint32(e.text, crc32.ChecksumIEEE(e.text))
 }
 
-func appendText(w []byte, text string) []byte {
-	return append(binary.LittleEndian.AppendUint32(w, uint32(len(text))), text...)
+// decodeCache reads a cache file. It reports false if the file is not whole.
+func decodeCache(text []byte) (*Cache, bool) {
+	body := len(text) - 4
+	if body < len(cacheMark) || string(text[:len(cacheMark)]) != cacheMark ||
+		crc32.ChecksumIEEE(text[:body]) != binary.LittleEndian.Uint32(text[body:]) {
+		return nil, false
+	}
+	d := decoder{text: text[len(cacheMark):body]}
+	d.same = string(d.text)
+	c := &Cache{root: d.string(), next: int(d.number())}
+	c.dirs = make([]dir, d.count(stampBytes+2))
+	for i := range c.dirs {
+		c.dirs[i] = dir{path: d.string(), state: dirState(d.number()) &^ dirGone, stamp: d.stamp()}
+		if path := c.dirs[i].path; (path == "") != (i == 0) || i > 0 && !filepath.IsLocal(path) {
+			return nil, false
+		}
+	}
+	for range d.count(stampBytes + 3) {
+		path, r := d.string(), indexRecord{hash: int(d.number()), stamp: d.stamp()}
+		r.names = make([]string, d.count(1))
+		for i := range r.names {
+			r.names[i] = d.string()
+		}
+		remember(&c.indexes, path, r, maxIndexes)
+	}
+	for range d.count(4*stampBytes + 1) {
+		link, r := d.string(), plainRecord{}
+		for i := range r {
+			r[i] = d.stamp()
+		}
+		remember(&c.plain, link, r, maxPlain)
+	}
+	return c, !d.bad && len(d.text) == 0 && c.next >= 0 && c.next <= len(c.dirs)
 }
 
-func appendStamp(w []byte, s stamp) []byte {
+// stampBytes is how much a stamp takes in a file at least.
+const stampBytes = 5
+
+// An encoder appends values to a text.
+type encoder struct{ text []byte }
+
+func (e *encoder) number(n uint64) { e.text = binary.AppendUvarint(e.text, n) }
+
+func (e *encoder) string(s string) {
+	e.number(uint64(len(s)))
+	e.text = append(e.text, s...)
+}
+
+func (e *encoder) stamp(s stamp) {
 	for _, n := range [...]uint64{uint64(s.modified), uint64(s.changed), s.inode, s.device, uint64(s.size)} {
-		w = binary.LittleEndian.AppendUint64(w, n)
+		e.number(n)
 	}
-	return w
 }
 
-// A decoder reads what encode has written. After the first error all reads give
+// A decoder reads what an encoder has written. After the first error all values are
 // zero.
 type decoder struct {
-	text string // a string, so that paths are pieces of it and not copies
+	text []byte
+	same string // the end of it is text: strings are parts of it and not copies
 	bad  bool
 }
 
-func (d *decoder) take(n uint64) string {
-	if n > uint64(len(d.text)) {
-		d.bad, d.text = true, ""
-		return ""
-	}
-	piece := d.text[:n]
-	d.text = d.text[n:]
-	return piece
-}
-
-func (d *decoder) byte() byte {
-	if s := d.take(1); s != "" {
-		return s[0]
-	}
-	return 0
-}
-
-func (d *decoder) uint32() uint32 {
-	s := d.take(4)
-	if s == "" {
+func (d *decoder) number() uint64 {
+	n, size := binary.Uvarint(d.text)
+	if size <= 0 {
+		d.bad, d.text = true, nil
 		return 0
 	}
-	return uint32(s[0]) | uint32(s[1])<<8 | uint32(s[2])<<16 | uint32(s[3])<<24
+	d.text = d.text[size:]
+	return n
 }
 
-func (d *decoder) uint64() uint64 {
-	low := d.uint32()
-	return uint64(low) | uint64(d.uint32())<<32
-}
-
-// wire is the least that one thing takes in a file, so that a count that lies does
-// not allocate.
-func (d *decoder) count(wire, most int) int {
-	n := d.uint32()
-	if uint64(n)*uint64(wire) > uint64(len(d.text)) || uint64(n) > uint64(most) {
-		d.bad, d.text = true, ""
+// count reads how many things follow, each of at least so many bytes, so that a false
+// number does not allocate.
+func (d *decoder) count(least uint64) int {
+	n := d.number()
+	if n > uint64(len(d.text))/least {
+		d.bad, d.text = true, nil
 		return 0
 	}
 	return int(n)
 }
 
-func (d *decoder) string() string { return d.take(uint64(d.uint32())) }
+func (d *decoder) string() string {
+	n := d.count(1)
+	at := len(d.same) - len(d.text)
+	d.text = d.text[n:]
+	return d.same[at : at+n]
+}
 
 func (d *decoder) stamp() stamp {
-	return stamp{modified: int64(d.uint64()), changed: int64(d.uint64()), inode: d.uint64(), device: d.uint64(), size: int64(d.uint64())}
-}
-
-// Least sizes in a file.
-const (
-	stampWire  = 5 * 8
-	folderWire = 4 + 4 + 1 + stampWire
-	treeWire   = 4 + 4 + 4
-	indexWire  = 4 + 1 + stampWire + 4
-	knownWire  = 4 + 4*stampWire
-)
-
-// decodeCache reads a cache file; it reports false unless the file is whole.
-func decodeCache(text []byte) (*Cache, bool) {
-	body := len(text) - 4
-	if body < len(cacheMark) || string(text[:len(cacheMark)]) != cacheMark ||
-		crc32.Checksum(text[:body], crc32.IEEETable) != binary.LittleEndian.Uint32(text[body:]) {
-		return nil, false
-	}
-	return decodeBody(string(text[len(cacheMark):body]))
-}
-
-// decodeBody reads what is between the mark and the checksum.
-func decodeBody(text string) (*Cache, bool) {
-	d := decoder{text: text}
-	c := &Cache{}
-	for range d.count(treeWire, maxTrees) {
-		t := &tree{root: d.string(), next: int(d.uint32())}
-		t.folders = make([]folder, d.count(folderWire, maxFolders))
-		for i := range t.folders {
-			f := &t.folders[i]
-			f.path, f.parent = d.string(), int32(d.uint32())
-			f.state, f.stamp = folderState(d.byte())&stateSaved, d.stamp()
-			if !validFolder(t.folders, i) {
-				return nil, false
-			}
-		}
-		if t.next < 0 || t.next > len(t.folders) {
-			return nil, false
-		}
-		c.trees = append(c.trees, t)
-	}
-	for range d.count(indexWire, maxIndexes) {
-		r := indexRecord{path: d.string(), hash: int(d.byte()), stamp: d.stamp()}
-		r.names = make([]string, d.count(4, maxCacheBytes))
-		for i := range r.names {
-			r.names[i] = d.string()
-		}
-		c.indexes = append(c.indexes, r)
-	}
-	for range d.count(knownWire, maxKnown) {
-		if c.known == nil {
-			c.known = make(map[string]knownRecord)
-		}
-		link := d.string()
-		c.known[link] = knownRecord{dir: d.stamp(), config: d.stamp(), hooks: d.stamp(), index: d.stamp()}
-	}
-	return c, !d.bad && d.text == ""
-}
-
-// validFolder reports whether the folder i can be where it is: directly in its
-// parent, which comes before it.
-func validFolder(folders []folder, i int) bool {
-	f := &folders[i]
-	if i == 0 {
-		return f.path == "" && f.parent == 0
-	}
-	if f.parent < 0 || int(f.parent) >= i {
-		return false
-	}
-	name := f.path
-	if parent := folders[f.parent].path; parent != "" {
-		if len(name) < len(parent)+2 || name[:len(parent)] != parent || !os.IsPathSeparator(name[len(parent)]) {
-			return false
-		}
-		name = name[len(parent)+1:]
-	}
-	if name == "" || name == "." || name == ".." {
-		return false
-	}
-	for i := range len(name) {
-		if os.IsPathSeparator(name[i]) || name[i] == 0 {
-			return false
-		}
-	}
-	return true
+	return stamp{modified: int64(d.number()), changed: int64(d.number()), inode: d.number(), device: d.number(), size: int64(d.number())}
 }

@@ -11,12 +11,12 @@ import (
 // An Entry is one variable of a git configuration, in the order of the file.
 type Entry struct {
 	Key   string // section, subsection and name with dots; only the subsection keeps its case
-	Value string // with quotes and escapes resolved; empty if it was
+	Value string // with quotes and escapes resolved
 	Plain bool   // there was no "=" behind the name, which git reads as true
-	Line  int    // where its name stands, from 1
+	Line  int    // line of its name, from 1
 }
 
-// A ConfigError is a configuration that git refuses to read beyond a line; every
+// ConfigError reports a configuration that git refuses to read beyond a line; every
 // git command ends there.
 type ConfigError struct {
 	Path string // the file; empty from [ParseConfig]
@@ -24,30 +24,26 @@ type ConfigError struct {
 	Err  error  // why it could not begin, or nil
 }
 
-// Error returns one sentence with the place and the mend.
+// Error returns the place, the reason and the fix.
 func (e *ConfigError) Error() string {
-	name := e.Path
-	if name == "" {
-		name = "the git config"
-	}
 	if e.Err != nil {
-		return fmt.Sprintf("repo: %s cannot be read: %v; mend it or move it away", name, e.Err)
+		return message(e.Path, "cannot be read", e.Err, "fix it or move it away")
 	}
-	return fmt.Sprintf("repo: line %d of %s is no git configuration; mend it", e.Line, name)
+	return message(e.Path, fmt.Sprintf("is not a git configuration at line %d", e.Line), nil, "fix it or move it away")
 }
 
 // Unwrap returns why reading could not begin, or nil.
 func (e *ConfigError) Unwrap() error { return e.Err }
 
 // ParseConfig reads a git configuration as git 2.39 does (git_parse_source and its
-// callees in git's config.c): a NUL byte ends a key or a value, runs of blanks
-// inside a value are one blank each, and a variable may follow its section on the
-// same line. It returns the variables up to the first broken one and a
-// [*ConfigError] for that; git has obeyed those before it complains.
+// callees in git's config.c): a NUL byte ends a key or a value, a run of blanks inside
+// a value is one blank, and a variable may follow its section on the same line. It
+// returns the variables up to the first error and a [*ConfigError] for that; git
+// obeys those before it reports the error.
 func ParseConfig(text []byte) ([]Entry, error) {
 	p := configParser{text: bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")), line: 1}
 	var entries []Entry
-	var prefix []byte // "section.subsection.", with what it was allocated for kept
+	var prefix []byte // "section.subsection."
 	comment := false
 	for {
 		c := p.next()
@@ -81,13 +77,13 @@ type configParser struct {
 	at   int
 	line int  // of the next byte
 	end  bool // the last byte returned was the line end that git adds to a file
-	told int  // line of the last byte returned
+	last int  // line of the last byte returned
 	buf  []byte
 }
 
 // next returns the next byte, with CR LF as one line end and a line end at the end.
 func (p *configParser) next() byte {
-	p.told = p.line
+	p.last = p.line
 	if p.at >= len(p.text) {
 		p.end = true
 		return '\n'
@@ -104,7 +100,7 @@ func (p *configParser) next() byte {
 	return c
 }
 
-func (p *configParser) broken() error { return &ConfigError{Line: p.told} }
+func (p *configParser) broken() error { return &ConfigError{Line: p.last} }
 
 // section reads a heading behind its bracket and appends it with a dot to name.
 func (p *configParser) section(name []byte) ([]byte, bool) {

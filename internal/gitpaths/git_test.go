@@ -172,7 +172,7 @@ func TestGitObeys(t *testing.T) {
 				test.args = []string{"status"}
 			}
 			gitWorks(t, dir+"/"+test.at, test.args...)
-			if !stands(away + "/mark") {
+			if !exists(away + "/mark") {
 				t.Error("git does not obey it: the test plants nothing")
 			}
 			remove(t, away+"/mark")
@@ -185,7 +185,7 @@ func TestGitObeys(t *testing.T) {
 				}
 			}
 			gitWorks(t, dir+"/"+test.at, test.args...)
-			if stands(away + "/mark") {
+			if exists(away + "/mark") {
 				t.Errorf("git still obeys it without %+v", paths)
 			}
 		})

@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -23,44 +22,34 @@ const (
 // million files.
 const maxIndex = 1 << 30
 
-// An IndexError is an index that cannot be understood.
+// IndexError reports an index that cannot be understood.
 type IndexError struct {
-	Path string // the file; empty for text without one
-	Why  string // half a sentence
+	Path string
+	Why  string // a clause without its subject
 	Err  error  // the system's error, or nil
 }
 
-// Error returns one sentence with the path, the reason and the mend.
+// Error returns the path, the reason and the fix.
 func (e *IndexError) Error() string {
-	name := e.Path
-	if name == "" {
-		name = "the index"
-	}
-	if e.Err != nil {
-		return fmt.Sprintf("repo: %s %s: %v; run git reset in the work tree", name, e.Why, e.Err)
-	}
-	return fmt.Sprintf("repo: %s %s; run git reset in the work tree", name, e.Why)
+	return message(e.Path, e.Why, e.Err, "run git reset in the work tree")
 }
 
 // Unwrap returns the system's error, or nil.
 func (e *IndexError) Unwrap() error { return e.Err }
 
-// Gitlinks returns the names of the gitlinks, which are the submodules, in the index
-// file of a repository, sorted and relative to the work tree. The names of objects
-// have hash bytes, 20 or 32; zero means 20. It reads the versions 2, 3 and 4 of
-// git's index-format, and the shared index beside a split one. Folders that a sparse
-// index has collapsed are not looked into; git does not collapse those with
-// gitlinks. The error is a [*IndexError], or one that matches [fs.ErrNotExist].
-func Gitlinks(index string, hash int) ([]string, error) {
-	if hash == 0 {
-		hash = sha1Size
-	}
+// readGitlinks returns the names of the gitlinks, which are the submodules, in the
+// index file of a repository, sorted and relative to the work tree. The names of
+// objects have hash bytes. It reads the versions 2, 3 and 4 of git's index-format, and
+// the shared index beside a split one. It does not look into directories that a
+// sparse index has collapsed; git does not collapse those with gitlinks. The error is
+// an [*IndexError], or one that matches [fs.ErrNotExist].
+func readGitlinks(index string, hash int) ([]string, error) {
 	names, shared, err := readIndex(index, hash)
 	if err != nil {
 		return nil, err
 	}
 	if shared != "" {
-		// One that is missing makes git end.
+		// Git ends if it is missing.
 		more, _, err := readIndex(join(filepath.Dir(index), "sharedindex."+shared), hash)
 		if err != nil && !absent(err) {
 			return nil, err
@@ -71,21 +60,21 @@ func Gitlinks(index string, hash int) ([]string, error) {
 	return slices.Compact(names), nil
 }
 
-// readIndex reads one index file.
+// readIndex returns the gitlinks in one index file and, for a split one, the name of
+// the shared index.
 func readIndex(path string, hash int) (names []string, shared string, err error) {
 	text, err := readFile(path, maxIndex)
 	if absent(err) {
 		return nil, "", err
 	}
 	if err != nil {
-		return nil, "", &IndexError{Path: path, Why: "cannot be read", Err: plain(err)}
+		return nil, "", &IndexError{Path: path, Why: "cannot be read", Err: cause(err)}
 	}
-	names, shared, err = parseIndex(text, hash)
-	var broken *IndexError
-	if errors.As(err, &broken) {
-		broken.Path = path
+	names, shared, why := parseIndex(text, hash)
+	if why != "" {
+		return nil, "", &IndexError{Path: path, Why: why}
 	}
-	return names, shared, err
+	return names, shared, nil
 }
 
 // The format of an index, from gitformat-index.
@@ -100,32 +89,28 @@ const (
 	indexAlign    = 8 // entries before version 4 end at a multiple of it
 )
 
-// parseIndex returns the names of the gitlinks in an index and, for a split one,
-// the name of the shared index.
-func parseIndex(text []byte, hash int) (names []string, shared string, err error) {
-	p := indexParser{text: text, hash: hash}
+// parseIndex returns the names of the gitlinks in an index and, for a split one, the
+// name of the shared index; or why it cannot be understood.
+func parseIndex(text []byte, hash int) (names []string, shared, why string) {
 	if len(text) < indexHeader+hash || string(text[:4]) != "DIRC" {
-		return nil, "", &IndexError{Why: "is no index"}
+		return nil, "", "is not an index"
 	}
-	switch p.version = binary.BigEndian.Uint32(text[4:]); p.version {
-	case 2, 3, 4:
-	default:
-		return nil, "", &IndexError{Why: fmt.Sprintf("has version %d, which is unknown", p.version)}
+	p := indexParser{text: text[:len(text)-hash], at: indexHeader, hash: hash, version: binary.BigEndian.Uint32(text[4:])}
+	if p.version < 2 || p.version > 4 {
+		return nil, "", fmt.Sprintf("has the unknown version %d", p.version)
 	}
-	p.text = text[:len(text)-hash] // the checksum
-	p.at = indexHeader
 	for range binary.BigEndian.Uint32(text[8:]) {
 		if !p.entry() {
-			return nil, "", &IndexError{Why: "ends within an entry"}
+			return nil, "", "ends within an entry"
 		}
 	}
-	shared, err = p.extensions()
-	if err == nil && p.nameless {
+	shared, why = p.extensions()
+	if why == "" && p.nameless {
 		// A split index changes the mode of an entry whose name is in the shared
 		// index alone.
-		err = &IndexError{Why: "turns a file of the shared index into a submodule, which cannot be followed"}
+		why = "turns a file of the shared index into a submodule, which cannot be followed"
 	}
-	return p.names, shared, err
+	return p.names, shared, why
 }
 
 // An indexParser walks through the entries of an index.
@@ -225,28 +210,23 @@ func varint(text []byte) (value uint64, n int) {
 	return 0, 0
 }
 
-// extensions walks through what follows the entries and returns the name of the
-// shared index.
-func (p *indexParser) extensions() (shared string, err error) {
-	for p.at < len(p.text) {
-		rest := p.text[p.at:]
-		if len(rest) < 8 {
-			return "", &IndexError{Why: "ends within an extension"}
+// extensions reads what follows the entries. It returns the name of the shared index,
+// or what is wrong.
+func (p *indexParser) extensions() (shared, why string) {
+	for rest := p.text[p.at:]; len(rest) > 0; {
+		if len(rest) < 8 || uint64(binary.BigEndian.Uint32(rest[4:])) > uint64(len(rest)-8) {
+			return "", "ends within an extension"
 		}
-		size := uint64(binary.BigEndian.Uint32(rest[4:]))
-		body := rest[8:]
-		if size > uint64(len(body)) {
-			return "", &IndexError{Why: "ends within an extension"}
-		}
+		body := rest[8 : 8+binary.BigEndian.Uint32(rest[4:])]
 		if string(rest[:4]) == "link" {
-			if size < uint64(p.hash) {
-				return "", &IndexError{Why: "names no shared index"}
+			if len(body) < p.hash {
+				return "", "names no shared index"
 			}
 			if name := body[:p.hash]; !bytes.Equal(name, make([]byte, p.hash)) {
 				shared = hex.EncodeToString(name)
 			}
 		}
-		p.at += 8 + int(size)
+		rest = rest[8+len(body):]
 	}
-	return shared, nil
+	return shared, ""
 }

@@ -5,202 +5,201 @@ package gitpaths
 
 import (
 	"errors"
+	"path/filepath"
 	"slices"
 	"strings"
 )
 
-// Protected returns what must not change while a command runs that may not touch
-// the repository, in a stable order: .git, the git folders, and everything outside
-// of them that git obeys, present or missing. That is the folders that
-// core.hooksPath names, the files that configurations include, the configurations
-// of the user and the system, what the symbolic links among all these lead to, and
-// the missing .git of every submodule that is not populated. What lies in Dir and
-// Common is not listed again.
+// Protected returns what must not change while a command runs that may not write to
+// the repository, in a stable order: .git, the git directories, and everything
+// outside of them that git obeys, present or missing. That is the directories that
+// core.hooksPath names, the files that configurations include, the configurations of
+// the user and the system, the targets of the symbolic links among all these, and the
+// missing .git of every submodule that is not populated. What lies in Dir and Common
+// is not listed again.
 //
 // The error, if any, joins [*ConfigError] and [*IndexError]: git outside ends with
-// such a file, but what it would obey once the file is mended is not known. The
-// paths are right as far as they go.
+// such a file, but what it would obey once the file is fixed is not known. The paths
+// are right as far as they go.
 func (r *Repository) Protected(o Outside) ([]Path, error) {
-	c := r.readConfigs(o)
-	r.hookFolders(c)
+	read := r.read(o)
+	return r.protected(read), read.err
+}
+
+// A reading is what the files of a repository and its surroundings say.
+type reading struct {
+	own, said *configReader // what the repository names, and what the user and the system do
+	links     []string      // gitlinks
+	err       error
+}
+
+// read reads them.
+func (r *Repository) read(o Outside) reading {
+	read := reading{own: r.readOwn(o), said: o.read()}
+	var err error
+	read.links, err = r.gitlinks(o.Cache, read.own.hash)
+	read.err = errors.Join(slices.Concat(read.own.errs, read.said.errs, []error{err})...)
+	return read
+}
+
+// protected is Protected of what was read.
+func (r *Repository) protected(read reading) []Path {
 	var l list
 	if !r.Bare {
-		l.add(Path{Path: r.Link, Folder: !r.Pointer, Why: "git folder"})
+		l.add(Path{Path: r.Link, Folder: !r.Pointer, Why: "git directory"})
 	}
-	r.folders(&l)
-	r.details(c)
-	for _, p := range c.paths {
-		if !within(r.Dir, p.Path) && !within(r.Common, p.Path) || p.Symlink {
+	r.addGitDirs(&l)
+	for _, p := range slices.Concat(read.own.paths, read.said.paths, r.hookPaths(read.said.hooks)) {
+		if p.Symlink || !within(r.Dir, p.Path) && !within(r.Common, p.Path) {
 			l.add(p)
 		}
 	}
-	missing, err := r.unpopulated(o.Cache, c.hash)
-	for _, p := range missing {
-		l.add(p)
-	}
-	return l.paths, errors.Join(append(c.errs, err)...)
+	l.add(r.unpopulated(read.links)...)
+	return l.paths
 }
 
-// folders adds the git folders and the links on the way to them.
-func (r *Repository) folders(l *list) {
-	l.add(Path{Path: r.Dir, Missing: r.DirMissing, Folder: true, Why: "git folder"})
-	l.add(Path{Path: r.Common, Missing: r.CommonMissing, Folder: true, Why: "git folder that work trees share"})
-	l.symlinks(r.links, "the git folder")
+// addGitDirs adds the git directories and the links on the way to them.
+func (r *Repository) addGitDirs(l *list) {
+	l.add(Path{Path: r.Dir, Missing: r.DirMissing, Folder: true, Why: "git directory"})
+	l.add(Path{Path: r.Common, Missing: r.CommonMissing, Folder: true, Why: "git directory that work trees share"})
+	l.symlinks(r.links, "the git directory")
 }
 
-// details adds what symbolic links in the git folders lead to.
-func (r *Repository) details(c *configReader) {
-	if r.CommonMissing {
-		return
-	}
-	for _, name := range closedFolders {
-		if path := join(r.Common, name); isLink(path) {
-			c.follow(r.Common, name, "git "+name, true)
-		}
-	}
-}
-
-// closedFolders are the folders of a git folder that no git command needs to write
-// to for a commit, and that git obeys: attributes in info choose filters, and
+// closedDirs are the directories of a git directory that no git command needs to
+// write for a commit, and that git obeys: attributes in info choose filters, and
 // branches and remotes are the old forms of remotes in the configuration. Git does
 // without each of them, and with an empty one.
-var closedFolders = [...]string{"info", "modules", "branches", "remotes"}
+var closedDirs = [...]string{"info", "modules", "branches", "remotes"}
 
-// Writable reports whether a name below a git folder, without a slash in front, is
-// open to a command that may write to the folder for commits. It goes by names alone:
-// [Repository.Shut] knows what a repository leads to.
+// Writable reports whether a name below a git directory, without a slash in front, is
+// open to a command that may write to the directory for commits. It goes by names
+// alone: [Repository.Shut] knows what a repository leads to.
 func Writable(name string) bool {
 	first, rest, deep := strings.Cut(name, "/")
 	switch first {
-	case "", commonName, gitdirName, worktreeName, configName, "hooks":
+	case "", commonName, gitdirName, worktreeName, configName, hooksName:
 		return false
 	case worktreesName:
 		if _, inner, ok := strings.Cut(rest, "/"); deep && ok {
 			return Writable(inner)
 		}
 	}
-	return !slices.Contains(closedFolders[:], first)
+	return !slices.Contains(closedDirs[:], first)
 }
 
-// Shut returns what stays closed while a command runs that may write to Dir and
-// Common, for commits, in a stable order. Of what is missing, an empty folder can
-// hold the place where Folder is true; the others must be watched, because git ends
-// when it finds a folder in their place.
+// Shut returns what stays protected while a command runs that may write to Dir and
+// Common, for commits, in a stable order. A missing path with Folder set can be
+// protected by an empty directory; the others must be watched, because git ends when
+// it finds a directory in their place.
 //
 // The error is that of [Repository.Protected].
 func (r *Repository) Shut(o Outside) ([]Path, error) {
-	c := r.readConfigs(o)
-	r.hookFolders(c)
+	read := r.read(o)
 	var l list
 	if r.Pointer {
-		l.add(Path{Path: r.Link, Why: "git folder"})
+		l.add(Path{Path: r.Link, Why: "git directory"})
 	}
 	if r.DirMissing || r.CommonMissing {
-		r.folders(&l)
+		r.addGitDirs(&l)
 	}
-	l.symlinks(r.links, "the git folder")
-	for _, p := range c.paths {
-		l.add(p)
-	}
+	l.symlinks(r.links, "the git directory")
+	l.add(slices.Concat(read.own.paths, read.said.paths, r.hookPaths(read.said.hooks))...)
 	if !r.CommonMissing {
-		for _, name := range closedFolders {
+		for _, name := range closedDirs {
 			l.follow(r.Common, name, "git "+name, true)
 		}
 	}
 	if !r.DirMissing {
-		r.shutDir(&l)
+		shutDir(&l, r.Dir)
 	}
-	r.shutWorktrees(&l)
-	missing, err := r.unpopulated(o.Cache, c.hash)
-	for _, p := range missing {
-		l.add(p)
-	}
-	return l.paths, errors.Join(append(c.errs, err)...)
-}
-
-// shutDir adds the files of Dir that name other places.
-func (r *Repository) shutDir(l *list) {
-	l.follow(r.Dir, commonName, "name of the shared git folder", false)
-	l.follow(r.Dir, gitdirName, "name of the work tree", false)
-	l.follow(r.Dir, worktreeName, "git config of the work tree", false)
 	if r.Common != r.Dir {
-		// The submodules of a linked work tree have their git folders here.
-		// With an empty folder there "git worktree remove" would take the tree for one
-		// with submodules.
-		l.follow(r.Dir, "modules", "git modules", false)
+		if !r.DirMissing {
+			// The submodules of a linked work tree have their git directories here. With
+			// an empty directory there "git worktree remove" would take the tree for one
+			// with submodules.
+			l.follow(r.Dir, "modules", "git modules", false)
+		}
 		if !r.CommonMissing {
-			// Git in the main work tree would obey these.
-			l.follow(r.Common, commonName, "name of the shared git folder", false)
-			l.follow(r.Common, worktreeName, "git config of the work tree", false)
+			shutDir(&l, r.Common) // git in the main work tree obeys these
 		}
 	}
+	for _, dir := range r.worktrees() {
+		shutDir(&l, dir)
+	}
+	l.add(r.unpopulated(read.links)...)
+	return l.paths, read.err
 }
 
-// shutWorktrees adds the same files of the linked work trees that exist.
-func (r *Repository) shutWorktrees(l *list) {
+// shutDir adds the files of a git directory that name other places.
+func shutDir(l *list, dir string) {
+	l.follow(dir, commonName, "name of the shared git directory", false)
+	l.follow(dir, gitdirName, "name of the work tree", false)
+	l.follow(dir, worktreeName, "git config of the work tree", false)
+}
+
+// worktrees returns the git directories of the linked work trees, sorted.
+func (r *Repository) worktrees() []string {
 	if r.CommonMissing {
-		return
+		return nil
 	}
-	folder := join(r.Common, worktreesName)
-	for _, name := range worktrees(folder) {
-		dir := join(folder, name)
-		if dir == r.Dir {
-			continue
+	var dirs []string
+	top := join(r.Common, worktreesName)
+	for _, entry := range entries(top) {
+		if !entry.Type().IsRegular() {
+			dirs = append(dirs, join(top, entry.Name()))
 		}
-		l.follow(dir, commonName, "name of the shared git folder", false)
-		l.follow(dir, gitdirName, "name of the work tree", false)
-		l.follow(dir, worktreeName, "git config of the work tree", false)
 	}
+	return dirs
 }
 
-// worktrees returns the names of the folders in a folder named worktrees, sorted.
-func worktrees(folder string) []string {
-	var names []string
-	// One that cannot be read has no work trees for git either.
-	_ = readFolder(folder, func(name []byte, kind entryKind) bool {
-		if kind != kindFile {
-			names = append(names, string(name))
+// readOwn reads the repository's own configurations. All paths that these name are in
+// the list then, with the files themselves, the directories of hooks, and the targets
+// of links in the git directories.
+func (r *Repository) readOwn(o Outside) *configReader {
+	c := &configReader{home: o.Home, hash: sha1Size}
+	// Without extensions.worktreeConfig git does not read config.worktree yet.
+	if !r.DirMissing && exists(join(r.Dir, worktreeName)) {
+		c.config(r.Dir, worktreeName, "git config of the work tree", 0)
+	}
+	if !r.CommonMissing {
+		c.config(r.Common, configName, "git config", 0)
+		c.hookDir(r.Common, hooksName, "git hooks")
+		for _, name := range closedDirs {
+			if isLink(join(r.Common, name)) {
+				c.follow(r.Common, name, "git "+name, true)
+			}
 		}
-		return true
-	})
-	slices.Sort(names)
-	return names
+	}
+	c.add(r.hookPaths(c.hooks)...)
+	return c
+}
+
+// hookPaths returns the directories of hooks with these names, with the targets of
+// links in them.
+func (r *Repository) hookPaths(names []string) []Path {
+	var c configReader
+	for _, name := range names {
+		// Hooks run at the top of the work tree, but in the git directory if something
+		// was pushed there.
+		c.hookDir(r.Work, name, whyHooksPath)
+		if r.Dir != r.Work && !r.DirMissing && !filepath.IsAbs(name) {
+			c.hookDir(r.Dir, name, whyHooksPath)
+		}
+	}
+	return c.paths
 }
 
 // unpopulated returns the missing .git of each gitlink in the index. Git enters a
-// submodule as soon as there is one, and obeys its configuration. An empty folder
-// in its place makes git status fail, so none of them can be held.
-func (r *Repository) unpopulated(c *Cache, hash int) ([]Path, error) {
-	links, err := r.gitlinks(c, hash)
+// submodule as soon as there is one, and obeys its configuration. An empty directory
+// in its place makes git status fail, so none can be a placeholder.
+func (r *Repository) unpopulated(links []string) []Path {
 	var missing []Path
 	for _, name := range links {
-		at, err := follow(r.Work, join(name, linkName))
-		if err == nil && at.missing {
-			missing = append(missing, Path{Path: at.real, Missing: true, Why: "git folder of the submodule " + name})
+		if at, err := follow(r.Work, join(name, linkName)); err == nil && at.missing {
+			missing = append(missing, Path{Path: at.real, Missing: true, Why: "git directory of the submodule " + name})
 		}
 	}
-	return missing, err
-}
-
-// Submodules returns the folders of the submodules in the index that are populated,
-// sorted: git outside enters each of them, and [Open] tells what it finds there.
-// A nil Cache reads the index every time.
-func (r *Repository) Submodules(o Outside) ([]string, error) {
-	links, err := r.gitlinks(o.Cache, r.hashSize(o))
-	var populated []string
-	for _, name := range links {
-		at, err := follow(r.Work, name)
-		if err == nil && !at.missing && stands(join(at.real, linkName)) {
-			populated = append(populated, at.real)
-		}
-	}
-	return populated, err
-}
-
-// hashSize returns how many bytes the names of objects have.
-func (r *Repository) hashSize(o Outside) int {
-	o.Configs, o.System = nil, nil
-	return r.readConfigs(o).hash
+	return missing
 }
 
 // gitlinks returns the names of the gitlinks in the index of a work tree.
@@ -208,15 +207,15 @@ func (r *Repository) gitlinks(c *Cache, hash int) ([]string, error) {
 	if r.Bare || r.DirMissing {
 		return nil, nil
 	}
-	links, err := c.Gitlinks(join(r.Dir, indexName), hash)
+	links, err := c.gitlinks(join(r.Dir, indexName), hash)
 	if absent(err) {
 		return nil, nil
 	}
 	return slices.DeleteFunc(links, func(name string) bool { return !insideName(name) }), err
 }
 
-// insideName reports whether git would use the name from an index at all: it stays
-// in the work tree and out of .git (verify_path in git's read-cache.c).
+// insideName reports whether git uses the name from an index at all: it stays in the
+// work tree and out of .git (verify_path in git's read-cache.c).
 func insideName(name string) bool {
 	if name == "" || name[0] == '/' {
 		return false

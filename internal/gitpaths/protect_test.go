@@ -37,7 +37,7 @@ func TestProtectedPlain(t *testing.T) {
 	dir := room(t)
 	plainRepository(t, dir)
 	r := open(t, dir)
-	if diff := cmp.Diff([]Path{{Path: dir + "/.git", Folder: true, Why: "git folder"}}, protected(t, r, Outside{})); diff != "" {
+	if diff := cmp.Diff([]Path{{Path: dir + "/.git", Folder: true, Why: "git directory"}}, protected(t, r, Outside{})); diff != "" {
 		t.Error(diff)
 	}
 	remove(t, dir+"/.git/hooks")
@@ -189,16 +189,16 @@ func TestSubmodules(t *testing.T) {
 	head := strings.TrimSpace(git(t, dir+"/work", "rev-parse", "HEAD"))
 	git(t, dir+"/work", "update-index", "--add", "--cacheinfo", "160000,"+head+",not/yet")
 	r := open(t, dir+"/work")
-	populated, err := r.Submodules(Outside{})
-	if diff := cmp.Diff([]string{dir + "/work/absorbed", dir + "/work/old"}, populated); diff != "" || err != nil {
+	populated, err := r.populated(nil, sha1Size)
+	if diff := cmp.Diff([]string{dir + "/work/absorbed/.git", dir + "/work/old/.git"}, populated); diff != "" || err != nil {
 		t.Errorf("%v\n%s", err, diff)
 	}
 	want(t, protected(t, r, Outside{}), dir+"/work/not/yet/.git", "m")
 	want(t, shut(t, r, Outside{}), dir+"/work/not/yet/.git", "m")
-	if absorbed := open(t, populated[0]); absorbed.Dir != r.Dir+"/modules/absorbed" {
+	if absorbed := open(t, dir+"/work/absorbed"); absorbed.Dir != r.Dir+"/modules/absorbed" {
 		t.Errorf("absorbed: %+v", absorbed)
 	}
-	if old := open(t, populated[1]); old.Dir != dir+"/work/old/.git" {
+	if old := open(t, dir+"/work/old"); old.Dir != dir+"/work/old/.git" {
 		t.Errorf("old: %+v", old)
 	}
 }

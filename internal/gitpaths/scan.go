@@ -18,41 +18,41 @@ import (
 // A Limit bounds one [Scan]. The zero value means the defaults; a negative number
 // lets nothing be read.
 type Limit struct {
-	Entries int           // names that are read and folders that are checked, in all; 0: DefaultEntries
+	Entries int           // names read and directories checked, in all; 0: DefaultEntries
 	Time    time.Duration // 0: DefaultTime; the first 512 entries are free
 }
 
-// Defaults of a [Limit]: what a person does not notice at the start of a command.
+// Defaults of a [Limit]: what a user does not notice at the start of a command.
 const (
 	DefaultEntries = 20_000
 	DefaultTime    = 15 * time.Millisecond
 )
 
-// leastEntries is how much is looked at whatever the time says: about a millisecond,
-// so that a small tree is searched whole on a machine that is busy with others.
-const leastEntries = 512
+// freeEntries are looked at whatever the time says, in about a millisecond: a busy
+// machine searches a small tree whole.
+const freeEntries = 512
 
-// hugeFactor is by how much a folder that alone is beyond the limit may exceed it,
-// so that scanning gets on. What comes behind that is never read.
+// hugeFactor is by how much a directory that alone exceeds the limit may do so. Its
+// names beyond that are never read.
 const hugeFactor = 4
 
-// Found is what a [Scan] knows.
+// Found is the result of a [Scan].
 type Found struct {
-	Repositories []string // folders below the root to [Open], sorted: they hold .git or are bare repositories
-	Complete     bool     // every folder was looked at by this call
-	Stopped      string   // if not Complete: the first folder that was not looked at, or not to its end
-	Scanned      int      // names read and folders checked by this call, as in Limit.Entries
+	Repositories []string // directories below the root to [Open], sorted: they contain .git or are bare repositories
+	Complete     bool     // this call has looked at every directory
+	Stopped      string   // if not Complete: the first directory that was not looked at, or not to its end
+	Scanned      int      // names read and directories checked by this call, as in Limit.Entries
 }
 
-// Scan looks for repositories in the folders below root, in breadth first. It does
-// not follow symbolic links, and goes neither into a folder named .git nor into the
-// inner folders of a bare repository; a git folder that a .git file elsewhere names
-// looks like a bare one. The root itself is not in the result. A folder that
+// Scan looks for repositories in the directories below root, breadth first. It does
+// not follow symbolic links, and enters neither a directory named .git nor the inner
+// directories of a bare repository; a git directory that a .git file elsewhere names
+// looks like a bare one. The root itself is not in the result. A directory that
 // cannot be read counts as empty, because git cannot read it either.
 //
-// With a cache Scan reads only folders that have changed since, and goes on where
-// the last call stopped; repositories in folders that it did not come to are told
-// as they were. A nil cache reads everything.
+// With a cache Scan reads only directories that have changed since, and goes on
+// where the last call stopped; repositories in directories that it did not reach are
+// reported as they were. A nil cache reads everything.
 func Scan(root string, c *Cache, limit Limit) Found {
 	if c == nil {
 		c = &Cache{}
@@ -66,393 +66,317 @@ func Scan(root string, c *Cache, limit Limit) Found {
 		limit.Time = DefaultTime
 	}
 	begin := time.Now()
-	root, err := filepath.Abs(root)
-	if err != nil {
-		return Found{Stopped: root}
-	}
-	at, err := follow(root, "")
+	at, err := followAbs(root)
 	if err != nil || at.closed {
 		return Found{Stopped: root}
 	}
 	if at.missing || !at.mode.IsDir() {
 		return Found{Complete: true}
 	}
-	h, err := openRoot(at.real)
+	t, err := openTree(at.real)
 	if err != nil {
 		return Found{Stopped: root}
 	}
-	defer h.close()
-	s := scanner{handle: h, tree: c.tree(at.real), limit: limit, begin: begin}
-	if len(s.folders) == 0 {
-		s.folders = append(s.folders, folder{})
+	defer t.close()
+	if c.root != at.real || len(c.dirs) == 0 {
+		c.root, c.dirs, c.next = at.real, []dir{{}}, 0
 	}
+	s := scanner{Cache: c, tree: t, limit: limit, begin: begin}
 	s.check()
 	s.read()
 	found := s.collect()
-	c.changed = c.changed || s.changed || s.fresh >= freshEnough
+	c.changed = c.changed || s.reread >= rereadWorth
 	return found
 }
 
 // A scanner is one Scan.
 type scanner struct {
-	*tree
-	handle  rootHandle
+	*Cache
+	tree    tree
 	limit   Limit
 	begin   time.Time
 	scanned int
-	reads   int // folders read
-	changed bool
-	fresh   int  // what reading folders again, of which only the stamp is new, has cost
-	stopped bool // check did not come around
-	again   []int32
-
-	heads, nexts []int32 // lists of the folders in each folder; -1 ends one
-	names        []byte  // scratch: names of folders that were read, with their lengths
-	seen         map[string]int32
+	reads   int             // directories read
+	reread  int             // cost of reading directories that only have a new stamp
+	stopped bool            // check did not reach every directory
+	known   map[string]bool // directories in those that are read again
 }
+
+// rereadWorth is the number of names that make new stamps alone worth a new file. The
+// directory that every run writes to has a new stamp each time, and reading it again
+// costs less than writing down all the others.
+const rereadWorth = 1024
 
 // over reports whether one part of so many of the limit is used up.
 func (s *scanner) over(part int) bool {
-	if s.scanned >= s.limit.Entries/part || s.limit.Time < 0 {
-		return true
-	}
-	return s.scanned >= leastEntries && time.Since(s.begin) >= s.limit.Time/time.Duration(part)
+	return s.scanned >= s.limit.Entries/part || s.late(s.scanned, part)
 }
 
-// freshEnough is when new stamps alone are worth a new file. The folder that every
-// run makes something in has a new one each time, and to read that again costs less
-// than to write down all the others.
-const freshEnough = 16
+// late reports whether one part of so many of the time is used up, after so many
+// entries.
+func (s *scanner) late(entries, part int) bool {
+	return s.limit.Time < 0 || entries >= freeEntries && time.Since(s.begin) >= s.limit.Time/time.Duration(part)
+}
 
-// A seen is what a look at a folder has found.
-type seen uint8
+// A look is what has become of a directory.
+type look uint8
 
 const (
-	seenNot seen = iota
-	seenSame
-	seenChanged
-	seenGone
+	lookNone look = iota // there was no time to look
+	lookSame
+	lookChanged
+	lookGone
 )
 
-// look compares one folder with its stamp.
-func (s *scanner) look(f *folder) seen {
-	st, isFolder, err := s.handle.stat(f.path)
-	switch {
-	case err != nil || !isFolder:
-		return seenGone
-	case f.state&stateRacy != 0 || st != f.stamp:
-		return seenChanged
-	}
-	return seenSame
-}
-
-// ahead looks at the folders of a big tree on several processors: it is one call of
-// the system for each, and most of what a start in a big tree costs. It returns what
-// was seen in the order of check, up to the limit, and nil for a small tree.
-func (s *scanner) ahead(first, part int) []seen {
-	const block, most = 64, 4
-	count, workers := len(s.folders), min(runtime.GOMAXPROCS(0), most)
-	if workers < 2 || count < 4*block {
-		return nil
-	}
-	found := make([]seen, count)
-	var next, looked atomic.Int64
-	work := func() {
-		for {
-			to := int(next.Add(block))
-			if to-block >= count || int(looked.Load()) >= s.limit.Entries/part || time.Since(s.begin) >= s.limit.Time/time.Duration(part) {
-				return
-			}
-			n := 0
-			for k := to - block; k < min(to, count); k++ {
-				if f := &s.folders[(first+k)%count]; f.state&(stateRead|stateGone) == stateRead {
-					found[k] = s.look(f)
-					n++
-				}
-			}
-			looked.Add(int64(n))
-		}
-	}
-	var wg sync.WaitGroup
-	for range workers - 1 {
-		wg.Go(work)
-	}
-	work()
-	wg.Wait()
-	return found
-}
-
-// check compares every folder that was read with its stamp, from where the last
-// call left off.
+// check compares every directory that was read with its stamp, from where the last
+// call stopped.
 func (s *scanner) check() {
 	part := 1
-	if slices.ContainsFunc(s.folders, func(f folder) bool { return f.state&stateRead == 0 }) {
-		part = 2 // in a tree with more folders than the limit, reading gets on as well
+	order := make([]int32, 0, len(s.dirs))
+	for k := range s.dirs {
+		i := (s.next + k) % len(s.dirs)
+		state := s.dirs[i].state
+		if state&(dirRead|dirStale) != dirRead {
+			part = 2 // in a tree with more directories than the limit, reading gets on as well
+		}
+		if state&dirRead != 0 {
+			order = append(order, int32(i))
+		}
 	}
-	count := len(s.folders)
-	first := s.next
 	s.next = 0
-	ahead := s.ahead(first, part)
-	for k := range count {
-		i := (first + k) % count
-		f := &s.folders[i]
-		if f.state&stateRead == 0 || f.state&stateGone != 0 {
-			continue
-		}
-		var saw seen
-		// A clock costs a tenth of a call for one folder.
-		stop := ahead == nil && k&15 == 0 && s.over(part)
-		if ahead != nil {
-			saw = ahead[k]
-			stop = saw == seenNot || k&15 == 0 && s.scanned >= s.limit.Entries/part
-		}
-		if stop {
-			s.next, s.stopped, s.changed = i, true, true
+	looks := s.look(order[:min(len(order), max(s.limit.Entries/part, 0))], part)
+	for k, i := range order {
+		if k >= len(looks) || looks[k] == lookNone {
+			s.next, s.stopped, s.changed = int(i), true, true
 			return
 		}
 		s.scanned++
-		if ahead == nil {
-			saw = s.look(f)
-		}
-		switch saw {
-		case seenGone:
-			s.drop(int32(i))
-		case seenChanged:
-			f.state &^= stateRead
-			s.again = append(s.again, int32(i))
+		switch looks[k] {
+		case lookGone:
+			s.dirs[i].state |= dirGone
+		case lookChanged:
+			s.dirs[i].state |= dirStale
 		}
 	}
 }
 
-// drop marks a folder that is no longer there. The root stays, empty.
-func (s *scanner) drop(i int32) {
-	s.changed = true
-	s.folders[i].state |= stateGone
+// look looks at directories in their order, in one part of so many of the time. It
+// is one system call for each, which is most of what a start in a big tree costs, so
+// several processors share them.
+func (s *scanner) look(order []int32, part int) []look {
+	const block, most = 64, 4
+	looks := make([]look, len(order))
+	var next atomic.Int64
+	work := func() {
+		for {
+			from := int(next.Add(block)) - block
+			if from >= len(order) || s.late(from, part) {
+				return
+			}
+			for k := from; k < min(from+block, len(order)); k++ {
+				looks[k] = s.lookAt(&s.dirs[order[k]])
+			}
+		}
+	}
+	var others sync.WaitGroup
+	if len(order) >= 4*block {
+		for range min(runtime.GOMAXPROCS(0), most) - 1 {
+			others.Go(work)
+		}
+	}
+	work()
+	others.Wait()
+	return looks
 }
 
-// read reads the folders that have changed, then those that were never read; what
-// they hold comes at the end.
+// lookAt compares one directory with its stamp.
+func (s *scanner) lookAt(d *dir) look {
+	switch st, mode, err := s.tree.stat(d.path); {
+	case err != nil || !mode.IsDir():
+		return lookGone
+	case st != d.stamp:
+		return lookChanged
+	}
+	return lookSame
+}
+
+// read reads the directories that have changed, then those that were never read;
+// the directories in them come at the end.
 func (s *scanner) read() {
-	slices.Sort(s.again)
-	for _, i := range s.again {
+	s.known = map[string]bool{}
+	again := map[string]bool{}
+	var order []int
+	for i, d := range s.dirs {
+		if again[parent(d.path)] && d.state&dirGone == 0 {
+			s.known[d.path] = true
+		}
+		if d.state&(dirStale|dirGone) == dirStale {
+			again[d.path] = true
+			order = append(order, i)
+		}
+	}
+	for _, i := range order {
 		if !s.readOne(i) {
 			return
 		}
 	}
-	for i := 0; i < len(s.folders); i++ {
-		if s.folders[i].state&(stateRead|stateGone) == 0 && !s.readOne(int32(i)) {
+	for i := 0; i < len(s.dirs); i++ {
+		if s.dirs[i].state&(dirRead|dirGone) == 0 && !s.readOne(i) {
 			return
 		}
 	}
 }
 
-// An entryKind is what a name in a folder stands for.
-type entryKind uint8
+// parent returns the directory that a path lies in, empty for the root's.
+func parent(path string) string {
+	return path[:max(strings.LastIndexByte(path, filepath.Separator), 0)]
+}
 
-const (
-	kindUnknown entryKind = iota
-	kindFile              // anything that is neither of the others
-	kindFolder
-	kindLink
-)
-
-// readOne reads one folder. It returns false if the limit does not let it.
-func (s *scanner) readOne(i int32) bool {
+// readOne reads one directory. It returns false if the limit is reached.
+func (s *scanner) readOne(i int) bool {
 	if s.over(1) {
 		return false
 	}
-	before := s.scanned
-	var marks marks
-	enough := s.limit.Entries
-	if s.reads == 0 {
-		enough = before + hugeFactor*s.limit.Entries
-	}
-	s.names = s.names[:0]
-	cut, now := false, nowStamp()
-	path := s.folders[i].path
-	st, err := s.handle.read(path, func(name []byte, kind entryKind) bool {
-		s.scanned++
-		if s.scanned > enough || s.reads > 0 && s.scanned >= leastEntries && s.scanned&255 == 0 && time.Since(s.begin) >= s.limit.Time {
-			cut = true
-			return false
-		}
-		if kind == kindUnknown && isFolder(filepath.Join(s.root, path, string(name))) {
-			kind = kindFolder
-		}
-		if !marks.note(name) && kind == kindFolder {
-			s.names = append(s.names, name...)
-			s.names = append(s.names, 0) // no name has it
-		}
+	path, before, now := s.dirs[i].path, s.dirs[i], nowStamp()
+	stamp, mode, err := s.tree.stat(path)
+	if err != nil || !mode.IsDir() {
+		s.dirs[i].state |= dirGone
 		return true
-	})
+	}
+	first := s.scanned
+	marks, names, cut, err := s.readNames(path)
 	if cut && s.reads > 0 {
 		return false // it will be the first one next time
 	}
 	s.reads++
-	if err != nil && st == (stamp{}) {
-		s.drop(i)
-		return true
+	after := dir{path: path, state: dirRead, stamp: stamp}
+	unread := err != nil && !errors.Is(err, fs.ErrPermission)
+	if unread || stamp.racy(now) {
+		after.stamp = noStamp
 	}
-	state := stateRead
-	if st.racy(now) {
-		state |= stateRacy
+	if unread || cut {
+		after.state |= dirHuge
 	}
-	if cut || err != nil && !errors.Is(err, fs.ErrPermission) {
-		state |= stateHuge
-	}
-	if marks.link || marks.like && stands(filepath.Join(s.root, path, linkName)) {
-		state |= stateRepo
+	if marks.link || marks.like && exists(filepath.Join(s.root, path, linkName)) {
+		after.state |= dirRepo
 	}
 	if marks.bare() {
-		state |= stateBare
+		after.state |= dirBare
 	}
-	f := &s.folders[i]
-	const kept = stateRepo | stateBare | stateHuge
-	same := f.stamp != stamp{} && f.state&kept == state&kept
-	f.state, f.stamp = state, st
-	switch same = !s.children(i, marks.bare()) && same; {
-	case !same:
+	s.dirs[i] = after
+	news := s.add(path, names, marks.bare())
+	switch {
+	case news || before.state&^dirStale != after.state:
 		s.changed = true
-	case state&stateRacy == 0:
-		const names = 64 // take about as long as finding the folder
-		s.fresh += 1 + (s.scanned-before)/names
+	case after.stamp != noStamp:
+		s.reread += 64 + s.scanned - first // finding it takes as long as reading 64 names
 	}
 	return true
 }
 
-func isFolder(path string) bool {
-	mode, err := lstat(path)
-	return err == nil && mode.IsDir()
+// noStamp is of a directory that must be read again.
+var noStamp stamp
+
+// readNames reads the names in a directory, and reports whether the limit has cut
+// them off. The names returned are of directories to go into.
+func (s *scanner) readNames(path string) (m marks, dirs []string, cut bool, err error) {
+	f, err := s.tree.open(path)
+	if err != nil {
+		return m, nil, false, err
+	}
+	defer f.Close()
+	most := s.limit.Entries
+	if s.reads == 0 {
+		most = s.scanned + hugeFactor*s.limit.Entries
+	}
+	err = readDir(f, func(entry fs.DirEntry) bool {
+		s.scanned++
+		if s.scanned > most || s.reads > 0 && s.scanned&255 == 0 && s.late(s.scanned, 1) {
+			cut = true
+			return false
+		}
+		if !m.note(entry.Name()) && entry.IsDir() {
+			dirs = append(dirs, entry.Name())
+		}
+		return true
+	})
+	return m, dirs, cut, err
 }
 
-// children makes the folders in folder i what s.names says, and reports whether that
-// is news.
-func (s *scanner) children(i int32, bare bool) (news bool) {
-	s.link()
-	known := s.heads[i] >= 0
-	if known {
-		if s.seen == nil {
-			s.seen = map[string]int32{}
-		}
-		clear(s.seen)
-		for k := s.heads[i]; k >= 0; k = s.nexts[k] {
-			s.seen[filepath.Base(s.folders[k].path)] = k
-		}
-	}
-	path := s.folders[i].path
-	for start, end := 0, 0; end < len(s.names); end++ {
-		if s.names[end] != 0 {
-			continue
-		}
-		name := s.names[start:end]
-		start = end + 1
-		if bare && slices.Contains(innerFolders[:], string(name)) {
-			continue
-		}
-		if known {
-			if k, ok := s.seen[string(name)]; ok && s.folders[k].state&stateGone == 0 {
-				delete(s.seen, string(name))
-				continue
-			}
-		}
-		child := string(name)
+// add adds the directories with these names, except those that are known, and reports
+// whether there is one.
+func (s *scanner) add(path string, names []string, bare bool) (news bool) {
+	for _, name := range names {
 		if path != "" {
-			child = path + string(filepath.Separator) + child
+			name = path + string(filepath.Separator) + name
 		}
-		news = true
-		s.nexts = append(s.nexts, s.heads[i])
-		s.heads = append(s.heads, -1)
-		s.heads[i] = int32(len(s.folders))
-		s.folders = append(s.folders, folder{path: child, parent: i})
-	}
-	if known {
-		for _, k := range s.seen {
-			news = news || s.folders[k].state&stateGone == 0
-			s.folders[k].state |= stateGone
+		if !s.known[name] && !(bare && inner(name)) {
+			s.dirs = append(s.dirs, dir{path: name})
+			news = true
 		}
 	}
 	return news
 }
 
-// link makes the lists of folders in folders, once.
-func (s *scanner) link() {
-	if s.heads != nil {
-		return
+// inner reports whether a directory in a git directory contains no work trees.
+func inner(path string) bool {
+	switch filepath.Base(path) {
+	case "objects", "refs", "hooks", "info", "logs", "modules", worktreesName, "lfs":
+		return true
 	}
-	room := len(s.folders) + 256
-	s.heads, s.nexts = make([]int32, len(s.folders), room), make([]int32, len(s.folders), room)
-	for i := range s.heads {
-		s.heads[i], s.nexts[i] = -1, -1
-	}
-	for i := 1; i < len(s.folders); i++ {
-		p := s.folders[i].parent
-		s.nexts[i], s.heads[p] = s.heads[p], int32(i)
-	}
+	return false
 }
 
-// collect returns what is known now, and forgets the folders that are gone.
+// collect returns what is known now, and forgets the directories that are gone.
 func (s *scanner) collect() Found {
 	found := Found{Complete: true, Scanned: s.scanned}
-	stop := func(f *folder) {
-		if found.Complete {
-			found.Complete, found.Stopped = false, filepath.Join(s.root, f.path)
+	gone, bare := map[string]bool{}, map[string]bool{}
+	kept, next := s.dirs[:0], 0
+	for i, d := range s.dirs {
+		if i == s.next {
+			next = len(kept)
+			if s.stopped {
+				found.stop(s.root, d.path)
+			}
 		}
-	}
-	gone := false
-	for i := range s.folders {
-		f := &s.folders[i]
-		if i > 0 && s.folders[f.parent].state&stateGone != 0 {
-			f.state |= stateGone
-		}
-		if f.state&stateGone != 0 {
-			gone = true
+		up := parent(d.path)
+		if d.state&dirGone != 0 || i > 0 && (gone[up] || bare[up] && inner(d.path)) {
+			gone[d.path], s.changed = true, true
 			continue
 		}
-		if f.state&(stateRepo|stateBare) != 0 && i > 0 {
-			found.Repositories = append(found.Repositories, filepath.Join(s.root, f.path))
+		delete(gone, d.path) // it has come back
+		if d.state&dirBare != 0 {
+			bare[d.path] = true
 		}
-		if f.state&stateRead == 0 || f.state&stateHuge != 0 {
-			stop(f)
+		if d.state&(dirRepo|dirBare) != 0 && i > 0 {
+			found.Repositories = append(found.Repositories, filepath.Join(s.root, d.path))
 		}
+		if d.state&(dirRead|dirStale|dirHuge) != dirRead {
+			found.stop(s.root, d.path)
+		}
+		kept = append(kept, d)
 	}
-	if s.stopped {
-		stop(&s.folders[s.next])
-	}
-	if gone {
-		s.compact()
-	}
+	clear(s.dirs[len(kept):])
+	s.dirs, s.next = kept, next
 	slices.Sort(found.Repositories)
 	return found
 }
 
-// compact takes out the folders that are gone.
-func (s *scanner) compact() {
-	moved := make([]int32, len(s.folders))
-	kept, next := s.folders[:0], 0
-	for i, f := range s.folders {
-		if i == s.next {
-			next = len(kept)
-		}
-		if f.state&stateGone != 0 {
-			continue
-		}
-		moved[i] = int32(len(kept))
-		f.parent = moved[f.parent]
-		kept = append(kept, f)
+// stop notes the first directory that was not looked at.
+func (f *Found) stop(root, path string) {
+	if f.Complete {
+		f.Complete, f.Stopped = false, filepath.Join(root, path)
 	}
-	clear(s.folders[len(kept):])
-	s.folders, s.next = kept, next
-	s.heads, s.nexts = nil, nil
 }
 
-// marks are the names in a folder by which git knows a repository.
+// marks are the names in a directory by which git recognizes a repository.
 type marks struct {
 	link, like, head, objects, refs, common bool
 }
 
-// note takes a name and reports whether it is one that Scan does not go into.
-func (m *marks) note(name []byte) bool {
-	switch string(name) {
+// note takes a name and reports whether it is one that Scan does not enter.
+func (m *marks) note(name string) bool {
+	switch name {
 	case linkName:
 		m.link = true
 		return true
@@ -465,35 +389,31 @@ func (m *marks) note(name []byte) bool {
 	case commonName:
 		m.common = true
 	default:
-		if len(name) >= len(linkName) && linkLike(name) {
-			m.like = true
-		}
+		m.like = m.like || linkLike(name)
 	}
 	return false
 }
 
-// bare reports whether the folder is a git folder to git's is_git_directory.
+// bare reports whether git takes the directory for a git directory
+// (is_git_directory).
 func (m *marks) bare() bool {
 	return m.head && (m.common || m.objects && m.refs)
 }
 
 // linkLike reports whether a file system that folds names may take the name for
 // .git: another case, the short name of Windows, or letters that macOS leaves out.
-// Whether it does is asked of the file system.
-func linkLike(name []byte) bool {
+// The caller asks the file system whether it does.
+func linkLike(name string) bool {
+	if len(name) < len(linkName) {
+		return false
+	}
 	switch name[0] {
 	case '.':
-		if len(name) == len(linkName) {
-			return strings.EqualFold(string(name), linkName)
-		}
-		return slices.ContainsFunc(name, func(c byte) bool { return c >= 0x80 })
+		return strings.EqualFold(name, linkName) || strings.ContainsFunc(name, func(r rune) bool { return r >= 0x80 })
 	case 'g', 'G':
-		return strings.EqualFold(string(name), "git~1")
+		return strings.EqualFold(name, "git~1")
 	case 0xe2, 0xef: // the first byte of what macOS leaves out
 		return true
 	}
 	return false
 }
-
-// innerFolders are the folders of a git folder that hold no work trees.
-var innerFolders = [...]string{"objects", "refs", "hooks", "info", "logs", "modules", worktreesName, "lfs"}

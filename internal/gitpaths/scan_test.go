@@ -80,7 +80,7 @@ func TestScan(t *testing.T) {
 				if diff := cmp.Diff(test.want, names(t, dir, found), cmpopts.EquateEmpty()); diff != "" || !found.Complete || found.Stopped != "" {
 					t.Errorf("complete %v, stopped at %q\n%s", found.Complete, found.Stopped, diff)
 				}
-				settle(c)
+				settle(t, c)
 			}
 		})
 	}
@@ -91,13 +91,13 @@ func TestScan(t *testing.T) {
 func TestScanFoldedName(t *testing.T) {
 	for _, name := range []string{".GIT", ".gIt", "git~1", "GIT~1", ".g\u200cit", "\u200c.git"} {
 		m := marks{}
-		if m.note([]byte(name)) || !m.like {
+		if m.note(name) || !m.like {
 			t.Errorf("%q is not asked for", name)
 		}
 	}
 	for _, name := range []string{".gitignore", "git", ".gi", "github", "git~2", ""} {
 		m := marks{}
-		m.note([]byte(name))
+		m.note(name)
 		if m.like {
 			t.Errorf("%q is asked for", name)
 		}
@@ -132,7 +132,7 @@ func TestScanCoverage(t *testing.T) {
 			t.Errorf("%d repositories after %d", len(found.Repositories), last)
 		}
 		last = len(found.Repositories)
-		settle(c)
+		settle(t, c)
 		if err := c.Save(file); err != nil {
 			t.Fatal(err)
 		}
@@ -158,7 +158,7 @@ func TestScanCoverage(t *testing.T) {
 	t.Error("never complete")
 }
 
-// TestScanChanges changes a tree between two scans with a cache that believes what
+// TestScanChanges changes a tree between two scans with a cache that trusts what
 // it can.
 func TestScanChanges(t *testing.T) {
 	tests := []struct {
@@ -208,7 +208,7 @@ func TestScanChanges(t *testing.T) {
 			}
 			c := &Cache{}
 			Scan(dir, c, patient(1000))
-			settle(c)
+			settle(t, c)
 			c, ok := decodeCache(c.encode())
 			if !ok {
 				t.Fatal("the cache cannot be read back")
@@ -233,9 +233,9 @@ func TestScanRacy(t *testing.T) {
 	put(t, dir+"/a/", "")
 	c := &Cache{}
 	first := Scan(dir, c, patient(100)).Scanned
-	for _, f := range c.trees[0].folders {
-		if f.state&stateRacy == 0 {
-			t.Errorf("%q is believed at once", f.path)
+	for _, d := range c.dirs {
+		if d.stamp != noStamp {
+			t.Errorf("%q is trusted at once", d.path)
 		}
 	}
 	if again := Scan(dir, c, patient(100)).Scanned; again <= first {
@@ -288,7 +288,7 @@ func TestScanUnreadable(t *testing.T) {
 		if diff := cmp.Diff(want, names(t, dir, found)); diff != "" || !found.Complete {
 			t.Errorf("%+v\n%s", found, diff)
 		}
-		settle(c)
+		settle(t, c)
 	}
 	if err := os.Chmod(dir+"/closed", 0o700); err != nil {
 		t.Fatal(err)
@@ -309,14 +309,14 @@ func TestScanNowhere(t *testing.T) {
 }
 
 func TestCacheFile(t *testing.T) {
-	dir, file := room(t), room(t)+"/cache"
-	put(t, dir+"/a/.git/", "")
-	put(t, dir+"/b/c/", "")
+	top, file := room(t), room(t)+"/cache"
+	put(t, top+"/a/.git/", "")
+	put(t, top+"/b/c/", "")
 	c := &Cache{}
-	Scan(dir, c, patient(100))
-	settle(c)
-	c.indexes = []indexRecord{{path: "/x", hash: 20, stamp: stamp{1, 2, 3, 4, 5}, names: []string{"sub", "other"}}}
-	c.known = map[string]knownRecord{"/y/.git": {dir: stamp{1, 2, 3, 4, 0}, config: stamp{5, 6, 7, 8, 9}}, "/z/.git": {index: stamp{1, 1, 1, 1, 1}}}
+	Scan(top, c, patient(100))
+	settle(t, c)
+	c.indexes = map[string]indexRecord{"/x": {hash: 20, stamp: stamp{1, 2, 3, 4, 5}, names: []string{"sub", "other"}}}
+	c.plain = map[string]plainRecord{"/y/.git": {{1, 2, 3, 4, 0}, {5, 6, 7, 8, 9}}, "/z/.git": {3: {1, 1, 1, 1, 1}}}
 	if err := c.Save(file); err != nil {
 		t.Fatal(err)
 	}
@@ -324,11 +324,11 @@ func TestCacheFile(t *testing.T) {
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Fatalf("%v, %v", info, err)
 	}
-	if left, err := filepath.Glob(filepath.Dir(file) + "/.repo*"); len(left) != 0 || err != nil {
+	if left, err := filepath.Glob(filepath.Dir(file) + "/.git-cache*"); len(left) != 0 || err != nil {
 		t.Errorf("left behind: %q, %v", left, err)
 	}
 	back := LoadCache(file)
-	options := cmp.AllowUnexported(Cache{}, tree{}, folder{}, stamp{}, indexRecord{}, knownRecord{})
+	options := cmp.AllowUnexported(Cache{}, dir{}, stamp{}, indexRecord{})
 	mutex := cmpopts.IgnoreFields(Cache{}, "mu")
 	if diff := cmp.Diff(c, back, options, mutex); diff != "" {
 		t.Error(diff)
@@ -347,14 +347,14 @@ func TestCacheFile(t *testing.T) {
 			t.Errorf("%d bytes are a whole cache", i)
 		}
 	}
-	if c := LoadCache(dir); len(c.trees) != 0 {
+	if c := LoadCache(top); len(c.dirs) != 0 {
 		t.Error("a folder is a cache")
 	}
-	if err := (&Cache{changed: true}).Save(dir + "/missing/file"); err == nil {
+	if err := (&Cache{changed: true}).Save(top + "/missing/file"); err == nil {
 		t.Error("saved into a missing folder")
 	}
 	var none *Cache
-	if err := none.Save(dir + "/missing/file"); err != nil {
+	if err := none.Save(top + "/missing/file"); err != nil {
 		t.Error(err)
 	}
 }
@@ -366,7 +366,7 @@ func FuzzCache(f *testing.F) {
 	put(f, dir+"/b/c/file", "")
 	c := &Cache{}
 	Scan(dir, c, patient(100))
-	c.indexes = []indexRecord{{path: "/x", hash: 20, names: []string{"sub"}}}
+	c.indexes = map[string]indexRecord{"/x": {hash: 20, names: []string{"sub"}}}
 	whole := c.encode()
 	f.Add(whole[len(cacheMark) : len(whole)-4])
 	f.Add([]byte("\x01\x00\x00\x00"))
@@ -377,16 +377,13 @@ func FuzzCache(f *testing.F) {
 		if !ok {
 			return
 		}
-		if again, ok := decodeCache(c.encode()); !ok || len(again.trees) != len(c.trees) {
+		if again, ok := decodeCache(c.encode()); !ok || len(again.dirs) != len(c.dirs) {
 			t.Errorf("it does not survive being written: %v", ok)
 		}
-		for _, known := range c.trees {
-			known.root = dir
-			found := Scan(dir, &Cache{trees: []*tree{known}}, patient(100))
-			for _, path := range found.Repositories {
-				if !within(dir, path) {
-					t.Errorf("found %q outside of %q", path, dir)
-				}
+		c.root = dir
+		for _, path := range Scan(dir, c, patient(100)).Repositories {
+			if !within(dir, path) {
+				t.Errorf("found %q outside of %q", path, dir)
 			}
 		}
 	})
@@ -400,7 +397,7 @@ func TestGitlinksRemembered(t *testing.T) {
 	put(t, path, string(indexBytes(2, 1, entryBytes(0o160000, "sub"))))
 	read := func(c *Cache, want string) {
 		t.Helper()
-		names, err := c.Gitlinks(path, sha1Size)
+		names, err := c.gitlinks(path, sha1Size)
 		if err != nil || !slices.Equal(names, []string{want}) {
 			t.Errorf("names %q, %v, want %q", names, err, want)
 		}
@@ -408,19 +405,19 @@ func TestGitlinksRemembered(t *testing.T) {
 	c := &Cache{}
 	read(c, "sub")
 	if len(c.indexes) != 0 {
-		t.Fatal("an index that is younger than two seconds is believed")
+		t.Fatal("an index that is younger than two seconds is trusted")
 	}
 	st, err := lstatStamp(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.indexes = []indexRecord{{path: path, hash: sha1Size, stamp: st, names: []string{"remembered"}}}
+	c.indexes = map[string]indexRecord{path: {hash: sha1Size, stamp: st, names: []string{"remembered"}}}
 	read(c, "remembered")
 	read(nil, "sub")
-	if names, err := c.Gitlinks(path, sha256Size); err == nil {
+	if names, err := c.gitlinks(path, sha256Size); err == nil {
 		t.Errorf("other names of objects: %q", names)
 	}
-	c.indexes = []indexRecord{{path: path, hash: sha1Size, stamp: st, names: []string{"remembered"}}}
+	c.indexes = map[string]indexRecord{path: {hash: sha1Size, stamp: st, names: []string{"remembered"}}}
 	put(t, path, string(indexBytes(2, 2, entryBytes(0o160000, "sub"), entryBytes(0o100644, "file"))))
 	read(c, "sub")
 }
@@ -433,7 +430,7 @@ func TestCacheAtOnce(t *testing.T) {
 	for i := range 4 {
 		all.Go(func() {
 			Scan(dir, c, Limit{})
-			_, _ = c.Gitlinks(filepath.Join(dir, "index"), sha1Size)
+			_, _ = c.gitlinks(filepath.Join(dir, "index"), sha1Size)
 			if err := c.Save(filepath.Join(dir, fmt.Sprint("cache", i))); err != nil {
 				t.Error(err)
 			}

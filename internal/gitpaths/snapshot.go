@@ -6,21 +6,20 @@ package gitpaths
 import (
 	"bytes"
 	"errors"
-	"path/filepath"
 	"slices"
 )
 
-// A Snapshot is what was obeyed in a work tree before a command ran that may write
-// to its git folders. The zero value is not usable; [Take] makes one.
+// A Snapshot is what git obeyed in a work tree before a command that may write to its
+// git directories. [Take] makes one; the zero value is not usable.
 type Snapshot struct {
-	work    string      // resolved
-	repo    *Repository // nil if there was none
-	outside Outside
-	hash    int
-	files   []seenFile
-	trees   map[string]bool // linked work trees
-	links   map[string]bool // populated submodules: their .git
-	todo    map[string]bool // commands that rebases already had to run, with their git folder
+	work  string      // resolved
+	repo  *Repository // nil if there was none
+	cache *Cache
+	hash  int // bytes of an object name
+	files []seenFile
+	trees map[string]bool // git directories of linked work trees
+	links map[string]bool // .git of populated submodules
+	todo  map[string]bool // commands in the lists of rebases, behind their git directory
 }
 
 // A seenFile is a file with what it was.
@@ -31,83 +30,73 @@ type seenFile struct {
 }
 
 // Take looks at the work tree work, whose repository is r: what [Open] has returned
-// for it, nil if there is none. The error is that of [Repository.Submodules]; the
-// snapshot is usable nevertheless.
+// for it, nil if there is none. The error is a [*IndexError]; the snapshot is usable
+// nevertheless.
 func Take(work string, r *Repository, o Outside) (*Snapshot, error) {
-	s := &Snapshot{work: work, repo: r, outside: o, hash: sha1Size}
+	s := &Snapshot{work: work, repo: r, cache: o.Cache}
 	if r == nil {
-		work, err := filepath.Abs(work)
-		if err != nil {
-			return s, err
-		}
-		at, err := follow(work, "")
+		at, err := followAbs(work)
 		s.work = at.real
 		return s, err
 	}
-	s.work = r.Work
+	s.hash = r.readOwn(o).hash
 	s.files = r.obeyed()
 	for i := range s.files {
 		f := &s.files[i]
 		st, err := lstatStamp(f.path)
 		f.present, f.stamp = err == nil || !absent(err), st
 	}
-	s.trees = map[string]bool{}
-	for _, name := range r.linked() {
-		s.trees[name] = true
+	s.trees, s.todo, s.links = map[string]bool{}, map[string]bool{}, map[string]bool{}
+	for _, dir := range r.worktrees() {
+		s.trees[dir] = true
 	}
-	s.hash = r.hashSize(o)
-	s.todo = map[string]bool{}
-	for _, dir := range r.gitFolders() {
+	for _, dir := range r.gitDirs() {
 		for _, command := range rebaseCommands(dir) {
 			s.todo[dir+command] = true
 		}
 	}
-	s.links = map[string]bool{}
-	links, err := r.gitlinks(o.Cache, s.hash)
-	for _, name := range links {
-		if at, followErr := follow(r.Work, join(name, linkName)); followErr == nil && !at.missing {
-			s.links[at.real] = true
-		}
+	links, err := r.populated(s.cache, s.hash)
+	for _, link := range links {
+		s.links[link] = true
 	}
 	return s, err
 }
 
-// obeyed returns the files that git obeys in the folders that a command could
+// populated returns the .git of each gitlink in the index that has one.
+func (r *Repository) populated(c *Cache, hash int) ([]string, error) {
+	links, err := r.gitlinks(c, hash)
+	var present []string
+	for _, name := range links {
+		if at, followErr := follow(r.Work, join(name, linkName)); followErr == nil && !at.missing {
+			present = append(present, at.real)
+		}
+	}
+	return present, err
+}
+
+// obeyed returns the files that git obeys in the directories that a command could
 // write to.
 func (r *Repository) obeyed() []seenFile {
-	files := []seenFile{
-		{path: join(r.Dir, commonName), why: "git would take its configuration and hooks from the folder that it names"},
-		{path: join(r.Dir, worktreeName), why: "git would obey it as a configuration"},
-		{path: join(r.Dir, gitdirName), why: "git would take it for the name of a work tree"},
-	}
-	if r.Common != r.Dir {
+	var files []seenFile
+	for _, dir := range slices.Compact([]string{r.Dir, r.Common}) {
 		files = append(files,
-			seenFile{path: join(r.Common, commonName), why: "git would take its configuration and hooks from the folder that it names"},
-			seenFile{path: join(r.Common, worktreeName), why: "git would obey it as a configuration"},
-			seenFile{path: join(r.Common, gitdirName), why: "git would take it for the name of a work tree"})
+			seenFile{path: join(dir, commonName), why: "git would take its configuration and hooks from the directory that it names"},
+			seenFile{path: join(dir, worktreeName), why: "git would obey it as a configuration"},
+			seenFile{path: join(dir, gitdirName), why: "git would take it for the name of a work tree"})
 	}
 	return append(files,
 		seenFile{path: join(r.Common, configName), why: "git obeys it as its configuration"},
-		seenFile{path: join(r.Common, "hooks"), why: "git runs what is in it"},
+		seenFile{path: join(r.Common, hooksName), why: "git runs what is in it"},
 		seenFile{path: join(join(r.Common, "info"), "attributes"), why: "git runs the filters that it chooses"})
 }
 
-// linked returns the names of the linked work trees.
-func (r *Repository) linked() []string {
-	if r.CommonMissing {
-		return nil
-	}
-	return worktrees(join(r.Common, worktreesName))
-}
-
-// Check returns what git outside would obey and did not when the snapshot was
-// taken, in a stable order. Moving every returned path elsewhere makes the work
-// tree harmless again; Why tells what it would have done. It does not repeat what
-// [Repository.Protected] and [Repository.Shut] keep from changing, except that
-// files in the git folders that changed nevertheless are told.
+// Check returns what git outside would obey and did not when the snapshot was taken,
+// in a stable order. Moving every returned path elsewhere makes the work tree harmless
+// again; Why tells what it would have done. Check does not repeat what
+// [Repository.Protected] and [Repository.Shut] list, except for files in the git
+// directories that changed nevertheless.
 //
-// The error joins what kept it from looking; then something may be left that it
-// did not see.
+// The error is a [*IndexError]; then there may be submodules that it did not see.
 func (s *Snapshot) Check() ([]Path, error) {
 	if s.repo == nil {
 		return s.checkEmpty(), nil
@@ -117,95 +106,84 @@ func (s *Snapshot) Check() ([]Path, error) {
 		st, err := lstatStamp(f.path)
 		switch present := err == nil || !absent(err); {
 		case present && !f.present:
-			l.add(s.path(f.path, "it appeared; "+f.why))
-		case present && st.inode != f.stamp.inode, present && st.size != f.stamp.size, present && st.modified != f.stamp.modified:
-			l.add(s.path(f.path, "it changed; "+f.why))
+			l.add(planted(f.path, "it appeared; "+f.why))
+		case present && (st.inode != f.stamp.inode || st.size != f.stamp.size || st.modified != f.stamp.modified):
+			l.add(planted(f.path, "it changed; "+f.why))
 		}
 	}
-	for _, name := range s.repo.linked() {
-		s.checkLinked(&l, name)
+	for _, dir := range s.repo.worktrees() {
+		if !s.trees[dir] { // or Shut protects its files
+			checkLinked(&l, dir)
+		}
 	}
-	for _, dir := range s.repo.gitFolders() {
+	for _, dir := range s.repo.gitDirs() {
 		if slices.ContainsFunc(rebaseCommands(dir), func(c string) bool { return !s.todo[dir+c] }) {
-			l.add(s.path(join(dir, "rebase-merge"), "git rebase --continue would run the commands in its list"))
+			l.add(planted(join(dir, "rebase-merge"), "git rebase --continue would run the commands in its list"))
 		}
 	}
-	links, err := s.repo.gitlinks(s.outside.Cache, s.hash)
-	for _, name := range links {
-		at, followErr := follow(s.repo.Work, join(name, linkName))
-		if followErr == nil && !at.missing && !s.links[at.real] {
-			l.add(s.path(at.real, "git status would run git in this submodule and obey its configuration"))
+	links, err := s.repo.populated(s.cache, s.hash)
+	for _, link := range links {
+		if !s.links[link] {
+			l.add(planted(link, "git status would run git in this submodule and obey its configuration"))
 		}
 	}
 	return l.paths, err
 }
 
-// checkEmpty looks at a folder that was no repository.
+// checkEmpty looks at a directory that was no repository.
 func (s *Snapshot) checkEmpty() []Path {
 	var l list
-	if link := join(s.work, linkName); stands(link) {
-		l.add(s.path(link, "it appeared; git would take the folder for a repository and obey its configuration"))
+	if link := join(s.work, linkName); exists(link) {
+		l.add(planted(link, "it appeared; git would take the directory for a repository and obey its configuration"))
 	}
 	if bare, err := openBare(s.work); bare != nil || err != nil {
-		l.add(s.path(join(s.work, headName), "it appeared; git would take the folder for a bare repository and obey its configuration"))
+		l.add(planted(join(s.work, headName), "it appeared; git would take the directory for a bare repository and obey its configuration"))
 	}
 	return l.paths
 }
 
-// checkLinked looks at one linked work tree. What "git worktree add" writes names
-// the shared git folder by "../..", and without extensions.worktreeConfig there is
-// no configuration.
-func (s *Snapshot) checkLinked(l *list, name string) {
-	r := s.repo
-	if s.trees[name] {
-		return // its files are kept by Shut
-	}
-	dir := join(join(r.Common, worktreesName), name)
+// checkLinked looks at the git directory of a new linked work tree. What "git worktree
+// add" writes names the shared git directory by "../..", and without
+// extensions.worktreeConfig there is no configuration.
+func checkLinked(l *list, dir string) {
 	text, err := readFile(join(dir, commonName), pointerLimit)
-	if err != nil && !absent(err) || err == nil && !bytes.Equal(bytes.TrimRight(text, "\r\n"), []byte("../..")) || isLink(dir) {
-		l.add(s.path(dir, "git in that work tree would take its configuration and hooks from elsewhere"))
+	if err != nil && !absent(err) || err == nil && string(bytes.TrimRight(text, "\r\n")) != "../.." || isLink(dir) {
+		l.add(planted(dir, "git in that work tree would take its configuration and hooks from elsewhere"))
 		return
 	}
-	if path := join(dir, worktreeName); stands(path) {
-		l.add(s.path(path, "git in that work tree would obey it as a configuration"))
+	if path := join(dir, worktreeName); exists(path) {
+		l.add(planted(path, "git in that work tree would obey it as a configuration"))
 	}
-	if path := join(dir, "modules"); stands(path) {
-		l.add(s.path(path, "git in that work tree would obey the configurations in it"))
+	if path := join(dir, "modules"); exists(path) {
+		l.add(planted(path, "git in that work tree would obey the configurations in it"))
 	}
 }
 
-// path makes what Check returns.
-func (s *Snapshot) path(path, why string) Path {
-	return Path{Path: path, Folder: isFolder(path), Symlink: isLink(path), Why: why}
+// planted returns an element of the result of Check.
+func planted(path, why string) Path {
+	return Path{Path: path, Folder: isDir(path), Symlink: isLink(path), Why: why}
+}
+
+// gitDirs returns the directories in which a rebase can be in progress: the git
+// directory of every work tree of the repository.
+func (r *Repository) gitDirs() []string {
+	dirs := append([]string{r.Dir, r.Common}, r.worktrees()...)
+	slices.Sort(dirs)
+	return slices.Compact(dirs)
 }
 
 // maxTodo is the size in bytes up to which the list of a rebase is read.
 const maxTodo = 16 << 20
 
-// gitFolders are the folders in which a rebase can be in progress: that of every
-// work tree of the repository.
-func (r *Repository) gitFolders() []string {
-	dirs := []string{r.Dir}
-	if r.Common != r.Dir {
-		dirs = append(dirs, r.Common)
-	}
-	for _, name := range r.linked() {
-		if dir := join(join(r.Common, worktreesName), name); dir != r.Dir {
-			dirs = append(dirs, dir)
-		}
-	}
-	return dirs
-}
-
 // rebaseCommands returns the commands in the list of a rebase in progress in a git
-// folder: lines that begin with "exec" or "x" (todo_command_info in git's
+// directory: lines that begin with "exec" or "x" (todo_command_info in git's
 // sequencer.c). A list that cannot be read counts as one command without words.
 func rebaseCommands(dir string) []string {
 	text, err := readFile(join(join(dir, "rebase-merge"), "git-rebase-todo"), maxTodo)
+	if absent(err) || errors.Is(err, errNotFile) {
+		return nil
+	}
 	if err != nil {
-		if absent(err) || errors.Is(err, errNotFile) {
-			return nil
-		}
 		return []string{""}
 	}
 	var commands []string

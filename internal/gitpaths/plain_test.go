@@ -16,12 +16,11 @@ import (
 // how long it has been still is the only thing that a test cannot make.
 func believe(t *testing.T, c *Cache, dir string) {
 	t.Helper()
-	k, there := recordOf(dir + "/.git")
-	r := open(t, dir)
-	if !there || !r.plain(dir, k, c) {
+	record, there := c.record(dir + "/.git")
+	if r := open(t, dir); !there || !r.plain(r.read(Outside{})) {
 		t.Fatalf("%s is not plain: %v", dir, there)
 	}
-	c.know(dir+"/.git", k)
+	c.know(dir+"/.git", record)
 }
 
 // A change is one that is made to a repository that is remembered.
@@ -98,7 +97,6 @@ func TestOpenProtectedChanges(t *testing.T) {
 			plainRepository(t, dir)
 			c := &Cache{}
 			believe(t, c, dir)
-			before := c.known[dir+"/.git"]
 			change.do(t, dir, home)
 			o := Surroundings(func(name string) (string, bool) { return home, name == "HOME" })
 			wantRepo, wantPaths, wantErr := OpenProtected(dir, o)
@@ -113,8 +111,8 @@ func TestOpenProtectedChanges(t *testing.T) {
 			if (wantErr == nil) != (gotErr == nil) || wantErr != nil && wantErr.Error() != gotErr.Error() {
 				t.Errorf("%v, want %v", gotErr, wantErr)
 			}
-			if after, there := c.known[dir+"/.git"]; change.hit != (there && after == before) {
-				t.Errorf("remembered: %v %v", there, after == before)
+			if record, ok := c.record(dir + "/.git"); change.hit != (ok && c.isPlain(dir+"/.git", record)) {
+				t.Errorf("remembered: %v, want %v", !change.hit, change.hit)
 			}
 		})
 	}
@@ -126,17 +124,32 @@ func TestOpenProtectedRacy(t *testing.T) {
 	plainRepository(t, dir)
 	c := &Cache{}
 	o := Outside{Cache: c}.AtOnce()
-	if _, _, err := OpenProtected(dir, o); err != nil || len(c.known) != 0 {
-		t.Errorf("%v, %v", c.known, err)
+	if _, _, err := OpenProtected(dir, o); err != nil || len(c.plain) != 0 {
+		t.Errorf("%v, %v", c.plain, err)
 	}
-	k, _ := recordOf(dir + "/.git")
-	for _, s := range []*stamp{&k.dir, &k.config, &k.hooks} {
-		if *s == (stamp{}) {
+	record, _ := c.record(dir + "/.git")
+	for _, s := range record {
+		if s == noStamp {
 			t.Fatal("a stamp is missing")
 		}
 		now := s.changed + racyTime
-		if old := (knownRecord{dir: *s}); old.racy(now) || !old.racy(now-1) || !(knownRecord{index: *s}).racy(now-1) {
-			t.Errorf("racy is wrong for %v", *s)
+		if old := (plainRecord{s}); old.racy(now) || !old.racy(now-1) || !(plainRecord{3: s}).racy(now-1) {
+			t.Errorf("racy is wrong for %v", s)
 		}
+	}
+}
+
+// TestNotPlain: a repository is not plain if a file decides about it that has no stamp
+// in the record.
+func TestNotPlain(t *testing.T) {
+	for name, text := range map[string]string{"commondir": ".\n", "config": "[include]\n\tpath = missing/file\n"} {
+		t.Run(name, func(t *testing.T) {
+			dir := room(t)
+			plainRepository(t, dir)
+			put(t, dir+"/.git/"+name, text)
+			if r := open(t, dir); r.plain(r.read(Outside{})) {
+				t.Error("it is plain")
+			}
+		})
 	}
 }

@@ -1,0 +1,90 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gitpaths
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// A tree is an open directory. Paths below it are short and do not leave it.
+type tree struct{ fd int }
+
+// openTree opens a directory. It fails if a symbolic link is on the way to it.
+func openTree(path string) (tree, error) {
+	const flags = unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC
+	fd, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{Flags: flags, Resolve: unix.RESOLVE_NO_SYMLINKS})
+	if filtered(err) {
+		if real, evalErr := filepath.EvalSymlinks(path); evalErr != nil || real != path {
+			return tree{}, unix.ELOOP
+		}
+		fd, err = unix.Open(path, flags|unix.O_NOFOLLOW, 0)
+	}
+	return tree{fd}, err
+}
+
+// filtered reports whether openat2(2) is not available: the kernel is old, or a
+// filter of system calls denies it.
+func filtered(err error) bool { return errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM) }
+
+func (t tree) close() { _ = unix.Close(t.fd) }
+
+// stat returns the stamp of what has the path below the tree, and its type: zero,
+// [fs.ModeDir], or [fs.ModeIrregular] for anything else.
+func (t tree) stat(path string) (stamp, fs.FileMode, error) {
+	var st unix.Stat_t
+	if err := unix.Fstatat(t.fd, dotted(path), &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return stamp{}, 0, err
+	}
+	mode := fs.ModeIrregular
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFDIR:
+		mode = fs.ModeDir
+	case unix.S_IFREG:
+		mode = 0
+	}
+	return stampOf(&st), mode, nil
+}
+
+// open opens the directory with the path below the tree. No part of the path may be
+// a symbolic link: there was none when the path was found.
+func (t tree) open(path string) (*os.File, error) {
+	const flags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
+	fd, err := unix.Openat2(t.fd, dotted(path), &unix.OpenHow{Flags: flags, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS})
+	if filtered(err) {
+		fd, err = unix.Openat(t.fd, dotted(path), flags, 0)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), path), nil
+}
+
+func dotted(path string) string {
+	if path == "" {
+		return "."
+	}
+	return path
+}
+
+func stampOf(st *unix.Stat_t) stamp {
+	return stamp{
+		modified: unix.TimespecToNsec(st.Mtim), changed: unix.TimespecToNsec(st.Ctim),
+		inode: st.Ino, device: uint64(st.Dev), //nolint:unconvert // its type differs between architectures
+		size: st.Size,
+	}
+}
+
+// lstatStamp returns the stamp of what has the path.
+func lstatStamp(path string) (stamp, error) {
+	var st unix.Stat_t
+	if err := unix.Lstat(path, &st); err != nil {
+		return stamp{}, err
+	}
+	return stampOf(&st), nil
+}

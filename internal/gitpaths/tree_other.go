@@ -1,0 +1,47 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !linux
+
+package gitpaths
+
+import (
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+)
+
+// A tree is a directory with paths below it.
+type tree struct{ root string }
+
+func openTree(path string) (tree, error) { return tree{path}, nil }
+
+func (t tree) close() {}
+
+// stat returns the stamp of what has the path below the tree, and its type.
+func (t tree) stat(path string) (stamp, fs.FileMode, error) {
+	info, err := os.Lstat(filepath.Join(t.root, path))
+	if err != nil {
+		return stamp{}, 0, err
+	}
+	return stampOf(info), info.Mode().Type(), nil
+}
+
+// open opens the directory with the path below the tree.
+func (t tree) open(path string) (*os.File, error) { return os.Open(filepath.Join(t.root, path)) }
+
+// stampOf returns a stamp that is never trusted: without the time of the last
+// change, which programs cannot set, a directory could change unseen.
+func stampOf(info fs.FileInfo) stamp {
+	return stamp{modified: info.ModTime().UnixNano(), changed: math.MaxInt64, size: info.Size()}
+}
+
+// lstatStamp returns the stamp of what has the path.
+func lstatStamp(path string) (stamp, error) {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return stamp{}, err
+	}
+	return stampOf(info), nil
+}
