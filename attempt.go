@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/output"
+	"github.com/sallyport-dev/sallyport/internal/suggest"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -111,6 +113,21 @@ func (x *execution) followed(ctx context.Context, a *attempt, err error) error {
 		return errors.New("sallyport: the end of the command is not known: something else ended its supervision")
 	}
 	return nil
+}
+
+// denied returns what the sandbox denied to an attempt, each with its rule and its grant.
+// Only where nothing observed the command, the denial may be a guess.
+func (x *execution) denied(a *attempt) []sandbox.Denial {
+	r := &suggest.Run{
+		Policy: a.policy, Dir: x.dir, Env: x.env, OS: x.host.OS, Local: x.host.Local, Caches: !x.cmd.NoCaches,
+		Named: a.policy.Mode() == sandbox.Managed && a.exit.Sandbox.Level != "seatbelt", // which has no named grants
+	}
+	denials := slices.Clone(a.exit.Denials)
+	if len(denials) == 0 && !a.exit.Sandbox.Observed {
+		denials = r.Guess(a.code(), newOutput(a.kept.Stdout).Bytes(), newOutput(a.kept.Stderr).Bytes())
+	}
+	r.Complete(denials)
+	return denials
 }
 
 // input gives a Spec its standard input, and returns what has to be copied there.

@@ -55,7 +55,7 @@ type Denial struct {
 	Rule    string    // the entry or rule that refused it, as a person writes it; may be empty
 	Grant   string    // the cure, as [ParseGrants] reads it; empty when there is none
 	Count   int       // how often it was refused; 0 means once
-	NoCure  bool      // it would have been refused without the sandbox, too, so no grant helps; not part of the JSON form
+	NoGrant bool      // it would have been refused without the sandbox, too, so no grant helps; not part of the JSON form
 	Time    time.Time // when; not part of the JSON form
 }
 

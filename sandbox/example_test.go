@@ -64,20 +64,14 @@ func ExamplePolicy_Resolve() {
 	// /work [/work/.agents /work/.codex /work/.git /work/.sallyport]
 }
 
-func ExampleCure() {
+func ExamplePolicy_With() {
 	p := sandbox.ReadOnly()
-	denied := []sandbox.Denial{
-		{Access: sandbox.Access{Op: sandbox.Write, Path: "/data/out/log"}, Errno: "EROFS", Source: sandbox.Notified},
-		{Access: sandbox.Access{Op: sandbox.Connect, Net: "tcp", Addr: "example.com:443"}, Source: sandbox.Proxied},
-	}
-	grants := sandbox.Cure(denied)
-	for i, g := range grants {
-		fmt.Println(denied[i], "cured by", g)
-	}
-	q := p.With(grants...)
-	fmt.Println(q.Rule(denied[0].Access), q.Rule(denied[1].Access), q.Covers(p))
+	write := sandbox.Access{Op: sandbox.Write, Path: "/data/out/log"}
+	connect := sandbox.Access{Op: sandbox.Connect, Net: "tcp", Addr: "example.com:443"}
+	q := p.With(sandbox.Grant{Path: "/data/out", Level: sandbox.LevelWrite}, sandbox.Grant{Addr: "example.com:443"})
+	fmt.Println(p.Rule(write), p.Rule(connect))
+	fmt.Println(q.Rule(write), q.Rule(connect), q.Covers(p))
 	// Output:
-	// write /data/out/log (EROFS, notified) cured by --rw /data/out/log
-	// connect example.com:443 (proxied) cured by --allow-host example.com:443
+	// deny deny
 	// allow allow true
 }

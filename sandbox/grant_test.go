@@ -9,10 +9,6 @@ import (
 	"fmt"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
-	"pgregory.net/rapid"
 )
 
 func TestWith(t *testing.T) {
@@ -126,103 +122,6 @@ func TestGrantString(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestCure(t *testing.T) {
-	deny := func(op Op, names ...string) []Denial {
-		var ds []Denial
-		for _, n := range names {
-			ds = append(ds, Denial{Access: Access{Op: op, Path: n}})
-		}
-		return ds
-	}
-	connect := func(addrs ...string) []Denial {
-		var ds []Denial
-		for _, a := range addrs {
-			ds = append(ds, Denial{Access: Access{Op: Connect, Net: "tcp", Addr: a}})
-		}
-		return ds
-	}
-	rw := func(n string) Grant { return Grant{Level: LevelWrite, Path: n} }
-	ro := func(n string) Grant { return Grant{Level: LevelRead, Path: n} }
-	for _, tt := range []struct {
-		name string
-		ds   []Denial
-		want []Grant
-	}{
-		{"nothing", nil, nil},
-		{"one", deny(Write, "/etc/x"), []Grant{rw("/etc/x")}},
-		{"twice", deny(Write, "/etc/x", "/etc/x"), []Grant{rw("/etc/x")}},
-		{"write includes read and exec", concat(deny(Read, "/etc/x"), deny(Write, "/etc/x"), deny(Exec, "/etc/x")), []Grant{rw("/etc/x")}},
-		{"exec is read", deny(Exec, "/opt/x"), []Grant{ro("/opt/x")}},
-		{"three stay apart", deny(Write, "/d/e/f/1", "/d/e/f/2", "/d/e/f/3"), []Grant{rw("/d/e/f/1"), rw("/d/e/f/2"), rw("/d/e/f/3")}},
-		{"four are a folder", deny(Write, "/d/e/f/1", "/d/e/f/2", "/d/e/f/3", "/d/e/f/4"), []Grant{rw("/d/e/f")}},
-		{"a folder takes reads along", concat(deny(Write, "/d/e/f/1", "/d/e/f/2", "/d/e/f/3", "/d/e/f/4"), deny(Read, "/d/e/f/5/6")), []Grant{rw("/d/e/f")}},
-		{"reads are no reason to write", concat(deny(Write, "/d/e/f/1"), deny(Read, "/d/e/f/2", "/d/e/f/3", "/d/e/f/4", "/d/e/f/5")),
-			[]Grant{ro("/d/e/f"), rw("/d/e/f/1")}},
-		{"never a top-level folder", deny(Write, "/etc/1", "/etc/2", "/etc/3", "/etc/4"), []Grant{rw("/etc/1"), rw("/etc/2"), rw("/etc/3"), rw("/etc/4")}},
-		{"never the second level", deny(Write, "/usr/lib/1", "/usr/lib/2", "/usr/lib/3", "/usr/lib/4"),
-			[]Grant{rw("/usr/lib/1"), rw("/usr/lib/2"), rw("/usr/lib/3"), rw("/usr/lib/4")}},
-		{"never a hidden folder", deny(Write, "/home/u/.ssh/1", "/home/u/.ssh/2", "/home/u/.ssh/3", "/home/u/.ssh/4"),
-			[]Grant{rw("/home/u/.ssh/1"), rw("/home/u/.ssh/2"), rw("/home/u/.ssh/3"), rw("/home/u/.ssh/4")}},
-		{"caches are no secret", deny(Write, "/home/u/.cache/x/1", "/home/u/.cache/x/2", "/home/u/.cache/x/3", "/home/u/.cache/x/4"), []Grant{rw("/home/u/.cache/x")}},
-		{"protected names stay apart", deny(Write, "/d/e/f/1", "/d/e/f/2", "/d/e/f/3", "/d/e/f/4", "/d/e/f/.git", "/d/e/f/.codex/a"),
-			[]Grant{rw("/d/e/f"), rw("/d/e/f/.codex/a"), rw("/d/e/f/.git")}},
-		{"nothing for the root, top folders and homes", deny(Write, "/", "/etc", "/home/u", "/Users/u", "/root", "rel", "", "/a/../b"), nil},
-		{"hosts", connect("b.example:443", "A.example:80", "a.example:80", "a.example:443", "a.example"), []Grant{{Addr: "a.example"}, {Addr: "b.example:443"}}},
-		{"nothing for loopback and junk", connect("127.0.0.1:80", "localhost:1", "[::]:1", "x:y:z", "*.example:1"), nil},
-		{"nothing for unix, bind and signal", []Denial{
-			{Access: Access{Op: Connect, Net: "unix", Addr: "/run/x"}}, {Access: Access{Op: Bind, Addr: "10.0.0.1:1"}}, {Access: Access{Op: Signal}}, {},
-		}, nil},
-		{"folders of folders", deny(Write, folders("/d/e/f", 4, 4)...), []Grant{rw("/d/e/f")}},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			if d := cmp.Diff(tt.want, Cure(tt.ds), cmpopts.EquateEmpty()); d != "" {
-				t.Error(d)
-			}
-		})
-	}
-}
-
-// folders returns n folders with m files each.
-func folders(root string, n, m int) []string {
-	var out []string
-	for i := range n {
-		for j := range m {
-			out = append(out, fmt.Sprintf("%s/%d/%d", root, i, j))
-		}
-	}
-	return out
-}
-
-// What Cure proposes is enough, and no proposal can be left out.
-func TestCureCures(t *testing.T) {
-	check(t, func(t *rapid.T) {
-		p := ReadOnly()
-		if rapid.Bool().Draw(t, "closed") {
-			p = Policy{}.Bind(testPlaces())
-		}
-		var ds []Denial
-		for range rapid.IntRange(0, 12).Draw(t, "n") {
-			a := drawAccess(t)
-			if p.Rule(a) == Deny {
-				ds = append(ds, Denial{Access: a})
-			}
-		}
-		gs := Cure(ds)
-		q := p.With(gs...)
-		for _, d := range ds {
-			if d.Op.isFile() && curable(d.Path) && q.Rule(d.Access) != Allow {
-				t.Fatalf("%v is not cured by %v", d, gs)
-			}
-		}
-		for i := range gs {
-			rest := append(append([]Grant{}, gs[:i]...), gs[i+1:]...)
-			if p.With(rest...).Covers(q) {
-				t.Fatalf("%v is not needed in %v", gs[i], gs)
-			}
-		}
-	})
 }
 
 func TestDenialJSON(t *testing.T) {

@@ -56,13 +56,12 @@ var layers = map[string]int{
 	"internal/netproxy": layerContracts,
 	"sandbox/wire":      layerContracts,
 
-	"event":            layerPlans,
-	"guardian":         layerPlans,
-	"internal/judge":   layerPlans,
-	"internal/output":  layerPlans,
-	"internal/plan":    layerPlans,
-	"internal/wire":    layerPlans,
-	"internal/suggest": layerPlans,
+	"event":           layerPlans,
+	"guardian":        layerPlans,
+	"internal/judge":  layerPlans,
+	"internal/output": layerPlans,
+	"internal/plan":   layerPlans,
+	"internal/wire":   layerPlans,
 
 	"internal/hostfacts": layerFacts,
 	"internal/process":   layerFacts,
@@ -76,6 +75,7 @@ var layers = map[string]int{
 
 	"internal/protect": layerState,
 	"internal/state":   layerState,
+	"internal/suggest": layerState,
 
 	"internal/confine": layerHosts,
 	"internal/darwin":  layerHosts,

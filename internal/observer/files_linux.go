@@ -185,7 +185,7 @@ func (s *Supervisor) dirOf(p *place) known {
 func (s *Supervisor) end(l *listener, n *notification, p *place, errno syscall.Errno, made bool) syscall.Errno {
 	if errno != 0 {
 		if path := s.pathOf(p); path != "" {
-			d := sandbox.Denial{Access: file(sandbox.Write, path), NoCure: s.incurable(p, made)}
+			d := sandbox.Denial{Access: file(sandbox.Write, path), NoGrant: s.incurable(p, made)}
 			return s.denyAs(l, n, d, errno)
 		}
 		return 0 // it has no name any more; the wall refuses it all the same

@@ -10,15 +10,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sallyport-dev/sallyport/internal/suggest"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 	"github.com/sallyport-dev/sallyport/internal/tree"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-// TestCuresWork takes proposals at their word: a command that fails succeeds with the
-// grants that are found for the path that it was kept from, as the command line would
-// give them.
-func TestCuresWork(t *testing.T) {
+// TestSuggestionsWork checks that a command that fails succeeds with the grants that are
+// suggested for the path that it was denied, as the command line would give them.
+func TestSuggestionsWork(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	testenv.NeedProgram(t, "git")
@@ -45,7 +45,7 @@ func TestCuresWork(t *testing.T) {
 		{"pip's cache, which is not there", "echo x >${PIP_CACHE_DIR:-$HOME/.cache/pip}/new", "home/.cache/pip/new", "--grant cache:pip"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			base := cureBase(t)
+			base := suggestBase(t)
 			env := []string{"PATH=/usr/bin:/bin", "HOME=" + base + "/home", "OUT=" + base + "/out/data", "GIT_CONFIG_NOSYSTEM=1"}
 			command := func(p sandbox.Policy) *Result {
 				c := sh(test.script)
@@ -57,11 +57,10 @@ func TestCuresWork(t *testing.T) {
 				t.Fatalf("it works without a grant: %s", res.Output)
 			}
 			ds := writes(filepath.Join(base, test.path))
-			c := &curing{
-				policy: policy.Bind(sandbox.Places{Dir: base + "/w"}), dir: base + "/w", env: env, home: base + "/home",
-				named: true, caches: true, exists: exists, real: realPath,
+			r := &suggest.Run{
+				Policy: policy.Bind(sandbox.Places{Dir: base + "/w"}), Dir: base + "/w", Env: env, Local: true, Named: true, Caches: true,
 			}
-			c.finish(ds)
+			r.Complete(ds)
 			grant := strings.ReplaceAll(strings.ReplaceAll(ds[0].Grant, base+"/out/data", "OUT"), base+"/w", "W")
 			if grant != test.want || ds[0].Rule == "" {
 				t.Fatalf("the grant is %q by %q, want %q", ds[0].Grant, ds[0].Rule, test.want)
@@ -84,9 +83,9 @@ func TestCuresWork(t *testing.T) {
 	}
 }
 
-// cureBase makes a home, a repository w with a nested one, and a folder outside. It is
+// suggestBase makes a home, a repository w with a nested one, and a folder outside. It is
 // not below /tmp, of which a command has its own.
-func cureBase(t *testing.T) string {
+func suggestBase(t *testing.T) string {
 	t.Helper()
 	base, err := os.MkdirTemp("/var/tmp", "sallyport-test-") //nolint:usetesting // see above
 	if err != nil {

@@ -1,7 +1,7 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package sallyport
+package suggest
 
 import (
 	"path"
@@ -13,40 +13,37 @@ import (
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-// guessDenials guesses, for want of evidence, whether the sandbox kept the command
-// from something. There is at most one denial, and it is labeled as a guess. The
-// system is the one that it ran on, in the words of GOOS.
-func guessDenials(r *Result, p sandbox.Policy, system string) []sandbox.Denial {
-	sandboxed := p.Mode() == sandbox.Managed
-	out, errs := r.Stdout.Bytes(), r.Stderr.Bytes()
-	if d, ok := gitDenial(string(errs), r.Dir, p); ok && sandboxed {
+// Guess concludes from the exit code and the output of a command whether the sandbox
+// denied something. It returns at most one denial, whose Source is sandbox.Guessed.
+func (r *Run) Guess(exit int, stdout, stderr []byte) []sandbox.Denial {
+	sandboxed := r.Policy.Mode() == sandbox.Managed
+	if d, ok := r.gitDenial(string(stderr)); ok && sandboxed {
 		return []sandbox.Denial{d}
 	}
-	if !text.SuspectDenied(r.ExitCode, sandboxed, system == "linux", errs, out) {
+	if !text.SuspectDenied(exit, sandboxed, r.OS == "linux", stderr, stdout) {
 		return nil
 	}
-	d := sandbox.Denial{Access: sandbox.Access{Op: sandbox.Write}, Source: sandbox.Guessed, Time: time.Now()}
-	for _, said := range []string{string(errs), string(out)} {
+	d := guessed("", "")
+	for _, said := range []string{string(stderr), string(stdout)} {
 		if name, errno := complaint(said); errno != "" {
-			d.Path, d.Errno = name, errno
+			d = guessed(name, errno)
 			break
 		}
 	}
-	if d.Path != "" && p.Rule(d.Access) == sandbox.Allow {
-		// The policy allows it: it was something else, perhaps the file's own mode.
-		return nil
+	if d.Path != "" && r.Policy.Rule(d.Access) == sandbox.Allow {
+		return nil // it was something else, such as the mode of the file
 	}
 	return []sandbox.Denial{d}
 }
 
-// gitGrant is the grant for working with git: everything in a git folder but what
-// git obeys.
-const gitGrant = "git"
+func guessed(name, errno string) sandbox.Denial {
+	return sandbox.Denial{Access: sandbox.Access{Op: sandbox.Write, Path: name}, Errno: errno, Source: sandbox.Guessed, Time: time.Now()}
+}
 
-// gitDenial finds the words with which git says that it could not write its
-// configuration. It goes on after them in some commands and exits with 0. The path
-// is the one that it names, and its grant the flags that let it be written.
-func gitDenial(said, dir string, p sandbox.Policy) (sandbox.Denial, bool) {
+// gitDenial finds the messages with which git says that it could not write its
+// configuration; some git commands go on after them and exit with 0. The path of the
+// denial is the one in the message, and its grant opens it.
+func (r *Run) gitDenial(said string) (sandbox.Denial, bool) {
 	for line := range strings.Lines(said) {
 		line = strings.TrimRight(line, "\r\n")
 		for _, e := range []struct{ before, after, errno string }{
@@ -59,14 +56,14 @@ func gitDenial(said, dir string, p sandbox.Policy) (sandbox.Denial, bool) {
 				continue
 			}
 			if !strings.HasPrefix(name, "/") {
-				name = path.Join(dir, name)
+				name = path.Join(r.Dir, name)
 			}
-			d := sandbox.Denial{Access: sandbox.Access{Op: sandbox.Write, Path: path.Clean(name)}, Errno: e.errno, Source: sandbox.Guessed, Time: time.Now()}
-			if p.Rule(d.Access) == sandbox.Allow {
+			d := guessed(path.Clean(name), e.errno)
+			if r.Policy.Rule(d.Access) == sandbox.Allow {
 				return d, false
 			}
 			d.Grant = sandbox.Grant{Path: d.Path, Level: sandbox.LevelWrite}.String()
-			if !slices.Contains(p.Named(), gitGrant) {
+			if !slices.Contains(r.Policy.Named(), gitGrant) {
 				d.Grant = sandbox.Grant{Name: gitGrant}.String() + " " + d.Grant
 			}
 			return d, true
@@ -75,9 +72,9 @@ func gitDenial(said, dir string, p sandbox.Policy) (sandbox.Denial, bool) {
 	return sandbox.Denial{}, false
 }
 
-// complaint finds the first line that says which file could not be written or
-// opened, in the form in which C programs and Python say it. The path is absolute
-// and clean, or empty where the line is not clear.
+// complaint finds the first message that a file could not be written or opened, in the
+// form of C programs and of Python. The path is absolute and clean, or empty where the
+// message does not name one.
 func complaint(said string) (name, errno string) {
 	for line := range strings.Lines(said) {
 		line = strings.TrimRight(line, "\r\n")
@@ -98,8 +95,7 @@ func complaint(said string) (name, errno string) {
 	return "", ""
 }
 
-// pathIn returns the absolute path at the end of s, quoted or not; empty if there
-// is none.
+// pathIn returns the absolute path at the end of s, quoted or not, or "".
 func pathIn(s string) string {
 	s = strings.TrimSpace(s)
 	for _, q := range [][2]string{{"'", "'"}, {"\"", "\""}, {"‘", "’"}, {"`", "`"}} {

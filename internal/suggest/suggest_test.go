@@ -1,7 +1,7 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package sallyport
+package suggest
 
 import (
 	"fmt"
@@ -13,22 +13,24 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/sallyport-dev/sallyport/event"
-	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-// cureSetting is a workspace /w with a file, a home /h and a machine on which the
-// paths in there exist, with everything above them.
-func cureSetting(p sandbox.Policy, there ...string) *curing {
-	c := &curing{
-		policy: p.Bind(sandbox.Places{Dir: "/w", Home: "/h"}), dir: "/w", env: []string{"HOME=/h"}, home: "/h", named: true, caches: true,
-		real: func(name string) string { return name },
+// fake is a file system on which these paths exist, with everything above them.
+type fake []string
+
+func (f fake) exists(name string) bool {
+	return slices.ContainsFunc(f, func(n string) bool { return inside(n, name) })
+}
+
+func (fake) real(name string) string { return name }
+
+// runOf is a run in the workspace /w, which contains a file, with the home /h.
+func runOf(p sandbox.Policy, there ...string) *Run {
+	return &Run{
+		Policy: p.Bind(sandbox.Places{Dir: "/w", Home: "/h"}), Dir: "/w", Env: []string{"HOME=/h"}, Named: true, Caches: true,
+		files: fake(append(there, "/w/file", "/h")),
 	}
-	c.exists = func(name string) bool {
-		return slices.ContainsFunc(append(there, "/w/file", "/h"), func(n string) bool { return inside(n, name) })
-	}
-	return c
 }
 
 func writes(names ...string) []sandbox.Denial {
@@ -43,9 +45,9 @@ func reads(name string) []sandbox.Denial {
 	return []sandbox.Denial{{Access: sandbox.Access{Op: sandbox.Read, Path: name}}}
 }
 
-// A cureCase is what a policy kept a command from, where these paths exist, and what
+// A testCase is what a policy kept a command from, where these paths exist, and what
 // becomes of it: "RULE: GRANT".
-type cureCase struct {
+type testCase struct {
 	name   string
 	policy sandbox.Policy
 	there  []string
@@ -53,10 +55,10 @@ type cureCase struct {
 	want   []string
 }
 
-func (c cureCase) check(t *testing.T) {
+func (c testCase) check(t *testing.T) {
 	t.Helper()
 	ds := slices.Clone(c.ds)
-	cureSetting(c.policy, c.there...).finish(ds)
+	runOf(c.policy, c.there...).Complete(ds)
 	var got []string
 	for _, d := range ds {
 		got = append(got, d.Rule+": "+d.Grant)
@@ -66,14 +68,14 @@ func (c cureCase) check(t *testing.T) {
 	}
 }
 
-func TestCures(t *testing.T) {
+func TestComplete(t *testing.T) {
 	ws := sandbox.WorkspaceWrite("/w")
 	connect := func(network, addr string) []sandbox.Denial {
 		return []sandbox.Denial{{Access: sandbox.Access{Op: sandbox.Connect, Net: network, Addr: addr}}}
 	}
 	one := func(d sandbox.Denial) []sandbox.Denial { return []sandbox.Denial{d} }
 	srv := []string{"/srv/data/d/a", "/srv/data/d/b", "/srv/data/d/c", "/srv/data/d/d"}
-	for _, test := range []cureCase{
+	for _, test := range []testCase{
 		{"a file", ws, []string{"/etc/hosts"}, writes("/etc/hosts"), []string{"/=read: --rw /etc/hosts"}},
 		{"a new file needs its folder", ws, []string{"/srv/data"}, writes("/srv/data/new"), []string{"/=read: --rw /srv/data"}},
 		{"a new file where the folder is too much", ws, []string{"/etc"}, writes("/etc/new"), []string{"/=read: "}},
@@ -98,11 +100,11 @@ func TestCures(t *testing.T) {
 	}
 }
 
-func TestCuresByName(t *testing.T) {
+func TestNamed(t *testing.T) {
 	ws := sandbox.WorkspaceWrite("/w")
 	git, npm := sandbox.Grant{Name: "git"}, sandbox.Grant{Name: "cache:npm"}
 	repo := []string{"/w/.git/config", "/w/.git/hooks", "/w/sub/.git/index"}
-	for _, test := range []cureCase{
+	for _, test := range []testCase{
 		{"the index of git", ws, repo, writes("/w/.git/index.lock"), []string{"/w/.git=read (protected): --grant git"}},
 		{"many in git", ws, repo, writes("/w/.git/objects/a", "/w/.git/objects/b", "/w/.git/objects/c", "/w/.git/objects/d"),
 			slices.Repeat([]string{"/w/.git=read (protected): --grant git"}, 4)},
@@ -134,33 +136,33 @@ func TestCuresByName(t *testing.T) {
 		t.Run(test.name, test.check)
 	}
 	t.Run("no named grants there", func(t *testing.T) {
-		c, ds := cureSetting(ws, repo...), writes("/w/.git/config", "/h/.npm/x")
-		c.named = false
-		c.finish(ds)
+		c, ds := runOf(ws, repo...), writes("/w/.git/config", "/h/.npm/x")
+		c.Named = false
+		c.Complete(ds)
 		if ds[0].Grant != "--rw /w/.git/config" || strings.Contains(ds[1].Grant, "--grant") {
 			t.Errorf("%q and %q", ds[0].Grant, ds[1].Grant)
 		}
 	})
 	t.Run("no caches", func(t *testing.T) {
-		c, ds := cureSetting(ws, "/h/.npm/x"), writes("/h/.npm/x")
-		c.caches = false
-		if c.finish(ds); ds[0].Grant != "--rw /h/.npm/x" {
+		c, ds := runOf(ws, "/h/.npm/x"), writes("/h/.npm/x")
+		c.Caches = false
+		if c.Complete(ds); ds[0].Grant != "--rw /h/.npm/x" {
 			t.Errorf("%q", ds[0].Grant)
 		}
 	})
 	t.Run("a machine that nobody looks at", func(t *testing.T) {
-		c, ds := cureSetting(ws), writes("/srv/data/new", "/w/.git/index", "/h/.npm/x")
-		c.exists, c.real = nil, nil
-		c.finish(ds)
+		c, ds := runOf(ws), writes("/srv/data/new", "/w/.git/index", "/h/.npm/x")
+		c.files = nil
+		c.Complete(ds)
 		if ds[0].Grant != "--rw /srv/data/new" || ds[1].Grant != "--grant git" || ds[2].Grant != "--grant cache:npm" {
 			t.Errorf("%q", ds)
 		}
 	})
 }
 
-// TestCuresHelp: whatever is proposed lets the access through that it is proposed
+// TestSuggestionsSuffice: whatever is proposed lets the access through that it is proposed
 // for, and what no rule refuses gets no path.
-func TestCuresHelp(t *testing.T) {
+func TestSuggestionsSuffice(t *testing.T) {
 	names := []string{"/", "/a", "/a/b", "/a/b/c", "/a/b/d", "/a/b/e", "/a/b/f", "/a/.git", "/a/.git/index", "/a/b/.git/config", "/h/.npm/x", "/h", "/x.env"}
 	rapid.Check(t, func(t *rapid.T) {
 		var es []sandbox.Entry
@@ -181,8 +183,8 @@ func TestCuresHelp(t *testing.T) {
 			op := rapid.SampledFrom([]sandbox.Op{sandbox.Read, sandbox.Write, sandbox.Exec}).Draw(t, "op")
 			ds = append(ds, sandbox.Denial{Access: sandbox.Access{Op: op, Path: n}})
 		}
-		c := cureSetting(p, rapid.SliceOfN(rapid.SampledFrom(names), 0, 8).Draw(t, "there")...)
-		c.finish(ds)
+		c := runOf(p, rapid.SliceOfN(rapid.SampledFrom(names), 0, 8).Draw(t, "there")...)
+		c.Complete(ds)
 		for _, d := range ds {
 			if d.Grant == "" {
 				continue
@@ -195,11 +197,11 @@ func TestCuresHelp(t *testing.T) {
 			switch {
 			case named && !strings.Contains(d.Path, "/.git") && !strings.HasPrefix(d.Path, "/h/.npm"):
 				t.Fatalf("%v gets %s", d, d.Grant)
-			case !named && c.policy.Rule(d.Access) == sandbox.Allow:
+			case !named && c.Policy.Rule(d.Access) == sandbox.Allow:
 				t.Fatalf("%v is allowed and gets %s", d, d.Grant)
-			case !named && c.policy.With(gs...).Rule(d.Access) != sandbox.Allow:
+			case !named && c.Policy.With(gs...).Rule(d.Access) != sandbox.Allow:
 				t.Fatalf("%v gets %s, which does not help", d, d.Grant)
-			case c.policy.LevelAt(d.Path) == sandbox.LevelDeny && named:
+			case c.Policy.LevelAt(d.Path) == sandbox.LevelDeny && named:
 				t.Fatalf("%v is denied and gets %s", d, d.Grant)
 			}
 			for _, g := range gs {
@@ -211,60 +213,10 @@ func TestCuresHelp(t *testing.T) {
 	})
 }
 
-// TestDeniedEvents: what the executor saw arrives, finished, in events before the
-// end and in the result; where an observer ran nothing is guessed.
-func TestDeniedEvents(t *testing.T) {
-	const words = "touch: cannot touch '/etc/x': Read-only file system\n"
-	for _, test := range []struct {
-		name     string
-		exit     executor.Exit
-		want     string // of the events
-		denials  int
-		omitted  int
-		observed bool
-	}{
-		{"seen", executor.Exit{Code: 0, Denials: writes("/etc/hosts", "/w/.env"), DenialsOmitted: 7, Sandbox: executor.Sandbox{Observed: true}},
-			"judged started denied /etc/hosts denied /w/.env exited ended", 2, 7, true},
-		{"seen that there was none", executor.Exit{Code: 1, Sandbox: executor.Sandbox{Observed: true}}, "judged started exited ended", 0, 0, true},
-		{"guessed", executor.Exit{Code: 1}, "judged started denied /etc/x exited ended", 1, 0, false},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			var heard []string
-			r, _ := fakeRunner(event.SinkFunc(func(e event.Event) {
-				if e.Body.Kind() != "output" { // comes when it comes
-					heard = append(heard, e.Body.Kind())
-				}
-				if d, ok := e.Body.(event.Denied); ok {
-					heard = append(heard, d.Denial.Path)
-					if d.Denial.Rule != "/=read" {
-						t.Errorf("the rule is %q", d.Denial.Rule)
-					}
-				}
-			}), func(spec *executor.Spec, p *fakeProcess) {
-				spec.Output(executor.Stderr, []byte(words))
-				p.exit = test.exit
-			})
-			r.Policy = sandbox.ReadOnly()
-			res, err := r.Run(t.Context(), &Cmd{Args: []string{"x"}, Dir: "/w"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := r.Close(); err != nil {
-				t.Error(err)
-			}
-			if got := strings.Join(heard, " "); got != test.want {
-				t.Errorf("events %q, want %q", got, test.want)
-			}
-			about := res
-			if len(res.Denials()) != test.denials || about.DenialsOmitted != test.omitted || about.Sandbox.Observed != test.observed {
-				t.Errorf("%+v", about)
-			}
-			if len(test.exit.Denials) > 0 && test.exit.Denials[0].Rule != "" {
-				t.Error("the executor's own list was changed")
-			}
-		})
-	}
-}
+// everything is a file system on which every path exists.
+type everything struct{ fake }
+
+func (everything) exists(string) bool { return true }
 
 // TestManyDenials: 200 denials are finished in no time.
 func TestManyDenials(t *testing.T) {
@@ -272,9 +224,9 @@ func TestManyDenials(t *testing.T) {
 	for i := range 200 {
 		ds = append(ds, writes(fmt.Sprintf("/srv/data/%d/x", i%7), fmt.Sprintf("/srv/more/f%d", i))...)
 	}
-	c := cureSetting(sandbox.WorkspaceWrite("/w").WithEntries(sandbox.GlobEntry("**/*.env")))
-	c.exists = func(string) bool { return true }
-	c.finish(ds)
+	c := runOf(sandbox.WorkspaceWrite("/w").WithEntries(sandbox.GlobEntry("**/*.env")))
+	c.files = everything{}
+	c.Complete(ds)
 	for i, d := range ds {
 		if want := []string{"--rw /srv/data/", "--rw /srv/more"}[i%2]; !strings.HasPrefix(d.Grant, want) {
 			t.Fatalf("%v gets %q", d, d.Grant)

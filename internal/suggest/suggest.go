@@ -1,0 +1,272 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package suggest explains denials: which rule of the policy denied an access, and which
+// grant would allow it.
+//
+// [Run.Complete] fills in the rule and the grant of each denial that an executor
+// reported. Where nothing observed the command, [Run.Guess] first concludes from its exit
+// code and output whether the sandbox denied something. [Grants] returns the fewest
+// grants for a list of denials.
+//
+// The package decides nothing and grants nothing. It looks at files only to find out
+// whether they exist, where symbolic links lead and which toolchains a workspace has, and
+// only on the machine on which the command ran. It suggests no grant that is not enough,
+// that is wider than a policy would be warned about, or that opens what a policy denies.
+package suggest
+
+import (
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/sallyport-dev/sallyport/internal/caches"
+	"github.com/sallyport-dev/sallyport/internal/gitpaths"
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+// gitGrant is the named grant for git: everything in a git directory except what git
+// obeys.
+const gitGrant = "git"
+
+// Run is the run of one command.
+type Run struct {
+	Policy sandbox.Policy // bound
+	Dir    string
+	Env    []string
+	OS     string // of the machine, as GOOS
+	Local  bool   // it ran on this machine; on another one paths are taken as they are
+	Named  bool   // named grants are supported where it ran
+	Caches bool   // and those for caches too
+
+	files files // nil where nothing can be looked at
+}
+
+// files is the file system on which the command ran.
+type files interface {
+	exists(name string) bool
+	real(name string) string // the path without symbolic links
+}
+
+// local is this machine.
+type local struct{}
+
+func (local) exists(name string) bool {
+	_, err := os.Lstat(name)
+	return err == nil
+}
+
+func (local) real(name string) string {
+	if r, err := filepath.EvalSymlinks(name); err == nil {
+		return r
+	}
+	return name
+}
+
+// Complete adds the rule and the grant to denials that lack them.
+func (r *Run) Complete(denials []sandbox.Denial) {
+	if r.Local && r.files == nil {
+		r.files = local{}
+	}
+	var rest []*sandbox.Denial
+	for i := range denials {
+		d := &denials[i]
+		if d.Rule == "" {
+			d.Rule = r.rule(d)
+		}
+		if d.Grant != "" || d.NoGrant || !isFile(d.Op) || r.Policy.Mode() != sandbox.Managed {
+			continue
+		}
+		if d.Grant = r.named(d); d.Grant == "" {
+			rest = append(rest, d)
+		}
+	}
+	r.byPath(rest)
+}
+
+func isFile(op sandbox.Op) bool {
+	return op == sandbox.Read || op == sandbox.Write || op == sandbox.Exec
+}
+
+// rule returns what denied an access. The sandbox protects more than the policy says:
+// what git obeys, in directories that the policy opens. Where the policy allows an access
+// and no such rule is known, it is empty.
+func (r *Run) rule(d *sandbox.Denial) string {
+	if d.Target() == "" && d.Op != sandbox.Signal {
+		return ""
+	}
+	ruling, words := r.Policy.Explain(d.Access)
+	if ruling != sandbox.Allow {
+		return words
+	}
+	if dir, _, ok := gitDir(d.Path); ok && d.Op == sandbox.Write {
+		return dir + "=read (protected)"
+	}
+	return ""
+}
+
+// gitDir splits a path at the outermost git directory in it.
+func gitDir(name string) (dir, below string, ok bool) {
+	before, after, found := strings.Cut(name+"/", "/.git/")
+	return before + "/.git", strings.TrimSuffix(after, "/"), found
+}
+
+// named returns the named grant that allows an access, followed by flags where it is not
+// enough alone; empty if there is none.
+func (r *Run) named(d *sandbox.Denial) string {
+	if !r.Named || d.Op != sandbox.Write || r.Policy.LevelAt(d.Path) == sandbox.LevelDeny {
+		return ""
+	}
+	if grant := r.git(d.Path); grant != "" {
+		return grant
+	}
+	return r.cache(d.Path)
+}
+
+// git is named for a path in a git directory.
+func (r *Run) git(name string) string {
+	dir, below, ok := gitDir(name)
+	if !ok || !r.gitOpens(dir) {
+		return ""
+	}
+	granted := slices.Contains(r.Policy.Named(), gitGrant)
+	grant := sandbox.Grant{Name: gitGrant}.String()
+	switch {
+	case below == "":
+		// A new repository. The grant does not let an existing one be moved.
+		if !granted && r.files != nil && !r.files.exists(dir) {
+			return grant
+		}
+	case below == "config" || below == "config.lock": // git renames the second to the first
+		config := sandbox.Grant{Path: dir + "/config", Level: sandbox.LevelWrite}.String()
+		if granted {
+			return config
+		}
+		return grant + " " + config
+	case !granted && gitpaths.Writable(below):
+		return grant
+	}
+	return ""
+}
+
+// gitOpens returns whether the grant for git applies to a git directory: it lies in a
+// writable directory, and no entry of the policy is about it.
+func (r *Run) gitOpens(dir string) bool {
+	if r.Policy.LevelAt(path.Dir(dir)) != sandbox.LevelWrite {
+		return false
+	}
+	if r.Policy.LevelAt(dir) == sandbox.LevelWrite {
+		return true // a nested repository, which the sandbox protects beyond the policy
+	}
+	res, err := r.Policy.Resolve()
+	return err == nil && slices.ContainsFunc(res.Writable, func(w sandbox.WritableRoot) bool { return slices.Contains(w.Protected, dir) })
+}
+
+// cache is named for a path in the cache of a toolchain.
+func (r *Run) cache(name string) string {
+	var real func(string) string
+	if r.files != nil {
+		real = r.files.real
+	}
+	grant, dir := caches.GrantFor(name, r.Env, real)
+	if grant == "" || !r.Caches || slices.Contains(r.Policy.Named(), grant) || r.Policy.LevelAt(name) != sandbox.LevelRead {
+		return ""
+	}
+	res, err := r.Policy.Resolve()
+	if err != nil || slices.ContainsFunc(res.Paths, func(rule sandbox.PathRule) bool { return inside(rule.Path, dir) }) {
+		return "" // an entry of the policy takes precedence
+	}
+	if r.files != nil {
+		workspace := r.Dir
+		for _, w := range res.Writable { // those higher up first
+			if inside(r.Dir, w.Root) {
+				workspace = w.Root
+			}
+		}
+		if caches.Covers(caches.Detect(workspace, r.Dir), grant) {
+			return "" // the command had its private layer, and that did not help
+		}
+	}
+	return sandbox.Grant{Name: grant}.String()
+}
+
+// inside returns whether a path is a directory or lies in it.
+func inside(name, dir string) bool {
+	return name == dir || strings.HasPrefix(name, strings.TrimSuffix(dir, "/")+"/")
+}
+
+// byPath suggests path grants: the path itself, or its directory where the directory is
+// needed or many paths in it were denied.
+func (r *Run) byPath(denials []*sandbox.Denial) {
+	denials = slices.DeleteFunc(denials, func(d *sandbox.Denial) bool {
+		return r.Policy.Rule(d.Access) == sandbox.Allow // it was not the policy that denied it
+	})
+	var wanted []sandbox.Denial
+	for _, d := range denials {
+		w := *d
+		if w.Path = r.grantable(d.Path); w.Path == "" {
+			continue
+		}
+		// A path that one grant cannot open, such as one under a deny entry, must not count
+		// for its directory.
+		if gs := Grants([]sandbox.Denial{w}); len(gs) == 1 && r.opens(gs[0], d.Access) {
+			wanted = append(wanted, w)
+		}
+	}
+	grants := Grants(wanted)
+	for _, d := range denials {
+		i := slices.IndexFunc(grants, func(g sandbox.Grant) bool { return inside(d.Path, g.Path) && r.opens(g, d.Access) })
+		if i >= 0 {
+			d.Grant = grants[i].String()
+		}
+	}
+}
+
+// opens returns whether the policy with a grant allows an access. A grant that a policy
+// is warned about, such as that of a home directory, does not count.
+func (r *Run) opens(g sandbox.Grant, a sandbox.Access) bool {
+	home := ""
+	for _, e := range r.Env {
+		if h, ok := strings.CutPrefix(e, "HOME="); ok {
+			home = h // the last one counts
+		}
+	}
+	var real func(string) string
+	if r.files != nil {
+		real = r.files.real
+	}
+	p := r.Policy.With(g)
+	return p.Rule(a) == sandbox.Allow && len(p.Warnings(home, real)) <= len(r.Policy.Warnings(home, real))
+}
+
+// grantable returns the nearest existing path at or above name, because only that can be
+// granted, or "". A hidden directory, or one in a hidden directory, is not suggested for
+// what is missing in it: settings, keys and hooks are stored there. Nor are directories of
+// the kernel, of which a sandbox has its own.
+func (r *Run) grantable(name string) string {
+	if inside(name, "/dev") || inside(name, "/proc") || inside(name, "/sys") {
+		return ""
+	}
+	if r.files == nil || !path.IsAbs(name) || r.files.exists(name) {
+		return name
+	}
+	for name != "/" && !r.files.exists(name) {
+		name = path.Dir(name)
+	}
+	if hidden(name) {
+		return ""
+	}
+	return name
+}
+
+// hidden returns whether a path has a hidden component, ".cache" aside.
+func hidden(name string) bool {
+	for part := range strings.SplitSeq(name, "/") {
+		if strings.HasPrefix(part, ".") && part != ".cache" {
+			return true
+		}
+	}
+	return false
+}
