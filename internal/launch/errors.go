@@ -9,9 +9,6 @@ import (
 	"syscall"
 )
 
-// ErrUnsupported says that this system or architecture has no launcher.
-var ErrUnsupported = errors.New("launch: not supported on this system")
-
 // ErrClosed says that the Launcher was closed.
 var ErrClosed = errors.New("launch: the launcher is closed")
 

@@ -235,8 +235,8 @@ func TestScriptErrors(t *testing.T) {
 		reason string
 	}{
 		{"empty", &Script{}, 0, "empty"},
-		{"no step at all", begin(Step{}), 2, "cannot be lowered"},
-		{"unknown step", begin(Step{Op: 200}), 2, "cannot be lowered"},
+		{"no step at all", begin(Step{}), 2, "cannot be performed"},
+		{"unknown step", begin(Step{Op: 200}), 2, "cannot be performed"},
 		{"unknown namespace", &Script{Namespaces: 1, Steps: begin().Steps}, 0, "unknown namespaces"},
 		{"NUL in a path", begin(Step{Op: OpMkdir, Path: "a\x00b"}), 2, "NUL"},
 		{"NUL in an argument", script(plain, Step{Op: OpExec, Path: "/x", Argv: []string{"a\x00"}}), 8, "NUL"},

@@ -22,6 +22,10 @@ func TestLoop(t *testing.T) {
 	word := uint64(0xff00ff)
 	at := unsafe.Pointer(&word)
 	closeBad := func(l *lowering) *call { return l.call("close", unix.SYS_CLOSE, num(1<<30)) }
+	ignoring := func(c *call, errno syscall.Errno) {
+		c.flags |= flagIgnoreOne
+		c.want = uintptr(errno)
+	}
 	cases := []struct {
 		name string
 		add  func(l *lowering)
@@ -30,8 +34,8 @@ func TestLoop(t *testing.T) {
 		{"nothing", func(*lowering) {}, ran},
 		{"an error", func(l *lowering) { closeBad(l) }, stopped},
 		{"an error to ignore", func(l *lowering) { closeBad(l).flags |= flagIgnore }, ran},
-		{"the error to ignore", func(l *lowering) { closeBad(l).ignoreErrno(unix.EBADF) }, ran},
-		{"another error to ignore", func(l *lowering) { closeBad(l).ignoreErrno(unix.EPERM) }, stopped},
+		{"the error to ignore", func(l *lowering) { ignoring(closeBad(l), unix.EBADF) }, ran},
+		{"another error to ignore", func(l *lowering) { ignoring(closeBad(l), unix.EPERM) }, stopped},
 		{"a wanted result", func(l *lowering) {
 			l.call("umask", unix.SYS_UMASK, num(0))
 			l.call("umask", unix.SYS_UMASK, num(0)).expect(0)
@@ -45,9 +49,8 @@ func TestLoop(t *testing.T) {
 			c.flags |= flagIgnore | flagWant
 			c.want = ^uintptr(0)
 		}, ran},
-		{"an equal word", func(l *lowering) { l.compare(at, ^uint64(0), 0xff00ff) }, ran},
-		{"a word equal under the mask", func(l *lowering) { l.compare(at, 0xff, 0xff) }, ran},
-		{"another word", func(l *lowering) { l.compare(at, ^uint64(0), 0xff) }, stopped},
+		{"an equal word", func(l *lowering) { l.compare(at, 0xff00ff) }, ran},
+		{"another word", func(l *lowering) { l.compare(at, 0xff) }, stopped},
 		{"an end of the list", func(l *lowering) { l.call("jump", 0).flags |= flagJump }, stopped},
 		{"a wait that is over", func(l *lowering) {
 			closeBad(l).flags |= flagAwait
@@ -56,35 +59,33 @@ func TestLoop(t *testing.T) {
 		{"a wait that ends", func(l *lowering) {
 			pre := &Preforked{over: make(chan struct{})}
 			close(pre.over)
-			l.call("futex", unix.SYS_FUTEX, pin(l, &pre.word), num(128), zero(), zero()).flags |= flagAwait
+			l.call("futex", unix.SYS_FUTEX, pin(l, &pre.word), num(128), num(0), num(0)).flags |= flagAwait
 			go pre.wake()
 		}, ran},
 		{"a slot in each place", func(l *lowering) {
 			s := make([]slot, 5)
 			for i := range s {
 				s[i] = l.newSlot()
-				l.words[s[i]] = uint64(i)
+				*s[i] = uint64(i)
 			}
 			// dup3(a, b, flags): a is duplicated to b, and the result is b.
-			l.words[s[0]], l.words[s[1]], l.words[s[2]] = 1, 77, unix.O_CLOEXEC
-			dup := l.call("dup3", unix.SYS_DUP3, s[0].arg(), s[1].arg(), s[2].arg())
+			*s[0], *s[1], *s[2] = 1, 77, unix.O_CLOEXEC
+			dup := l.call("dup3", unix.SYS_DUP3, held(s[0]), held(s[1]), held(s[2]))
 			dup.store(s[3])
 			dup.expect(77)
-			l.call("fcntl", unix.SYS_FCNTL, s[3].arg(), num(unix.F_GETFD)).expect(unix.FD_CLOEXEC)
+			l.call("fcntl", unix.SYS_FCNTL, held(s[3]), num(unix.F_GETFD)).expect(unix.FD_CLOEXEC)
 			// pread64(fd, buffer, count, offset) of a place that does not exist.
-			l.words[s[4]] = ^uint64(0)
-			l.call("pread64", unix.SYS_PREAD64, num(77), num(0), num(0), s[4].arg()).ignoreErrno(unix.EINVAL)
+			*s[4] = ^uint64(0)
+			ignoring(l.call("pread64", unix.SYS_PREAD64, num(77), num(0), num(0), held(s[4])), unix.EINVAL)
 		}, ran},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			l := &lowering{words: make([]uint64, 16)}
+			l := newLowering(fds{})
 			c.add(l)
 			step := shStep("exit 42")
-			l.fork = 0 // lowerExec wants to stand behind one
-			if err := l.lowerExec(&step); err != nil {
-				t.Fatal(err)
-			}
+			l.fork = 0 // exec has to stand behind one
+			l.lowerStep(&step)
 			status := loop(t, l)
 			if got := status.ExitStatus(); !status.Exited() || got != c.want {
 				t.Errorf("status %#x, want exit code %d", uint32(status), c.want)
@@ -99,7 +100,7 @@ func loop(t *testing.T, l *lowering) unix.WaitStatus {
 	t.Helper()
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	c := &context{script: &l.calls[0], slots: &l.words[0], nr: unix.SYS_CLONE}
+	c := &context{script: &l.calls[0], nr: unix.SYS_CLONE}
 	c.args[0] = unix.CLONE_VM | unix.CLONE_VFORK | uintptr(unix.SIGCHLD)
 	pid := spawnBlocked(c)
 	runtime.KeepAlive(l)

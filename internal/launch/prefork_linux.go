@@ -50,8 +50,8 @@ func (l *Launcher) Prefork(ns Namespaces, first []Step) *Preforked {
 		return nil
 	}
 	pre := &Preforked{owner: l, namespaces: ns, steps: first, over: make(chan struct{})}
-	low, err := pre.lower()
-	if err != nil {
+	low := pre.lower()
+	if low.err != nil {
 		l.mu.Unlock()
 		l.launches.Done()
 		return nil // the script has the same step
@@ -66,27 +66,22 @@ func (l *Launcher) Prefork(ns Namespaces, first []Step) *Preforked {
 }
 
 // lower lays down what the task does before it has a script.
-func (pre *Preforked) lower() (*lowering, error) {
-	low := &lowering{fds: fds{self: pre.owner.self}, fork: -1, words: make([]uint64, slotsFor(&Script{Steps: pre.steps}))}
-	low.place = low.newSlot()
+func (pre *Preforked) lower() *lowering {
+	low := newLowering(fds{self: pre.owner.self})
 	// While it waits, with all signals blocked, no other signal would end it.
-	if err := low.lowerTask(&Step{Op: OpDieWithParent, Signal: int(unix.SIGKILL)}); err != nil {
-		return nil, err
-	}
-	low.separate()
+	low.lowerStep(&Step{Op: OpDieWithParent, Signal: int(unix.SIGKILL)})
+	low.begin()
 	for i := range pre.steps {
 		if !mayPrecede(pre.steps[i].Op) {
-			return nil, &ScriptError{Step: i, Reason: "not a step that a preforked task performs"}
+			low.fail("a preforked task does not perform it")
 		}
-		if err := low.lowerStep(&pre.steps[i]); err != nil {
-			return nil, err
-		}
+		low.lowerStep(&pre.steps[i])
 	}
 	const wait = 128 // FUTEX_WAIT, FUTEX_PRIVATE_FLAG (linux/futex.h)
-	low.call("futex", unix.SYS_FUTEX, arg{v: uintptr(unsafe.Pointer(&pre.word))}, num(wait), zero(), zero()).flags |= flagAwait
+	low.call("futex", unix.SYS_FUTEX, arg{v: uintptr(unsafe.Pointer(&pre.word))}, num(wait), num(0), num(0)).flags |= flagAwait
 	low.call("unshare", unix.SYS_UNSHARE, num(unix.CLONE_FILES))
 	low.call("jump", 0).flags |= flagJump
-	return low, nil
+	return low
 }
 
 // mayPrecede reports whether a preforked task can perform a step: one that needs nothing
@@ -130,9 +125,7 @@ func (pre *Preforked) wake() {
 // collect waits for a task that has ended, or will.
 func (pre *Preforked) collect() {
 	if pre.pid > 0 {
-		p := &Process{pidfd: int(pre.pidfd)}
-		p.reap()
-		unix.Close(p.pidfd)
+		collectNow(int(pre.pidfd))
 	}
 	pre.owner.launches.Done()
 }
@@ -155,7 +148,7 @@ func (pre *Preforked) start(s *Script, f fds) (*Process, error) {
 			return
 		default:
 		}
-		pre.c.then, pre.c.slots = &low.calls[0], &low.words[0]
+		pre.c.then = &low.calls[0]
 		pre.wake()
 		runtime.KeepAlive(low)
 		if pre.pid <= 0 || pre.failedEarly() {

@@ -232,8 +232,8 @@ func TestPreforkFirstSteps(t *testing.T) {
 		t.Errorf("while it waits: %v, %s", err, status)
 	}
 	low, err := lower(s, fds{}, false, len(first))
-	if err != nil || low.origin[0] != len(first) {
-		t.Errorf("%v: the script goes on with step %d, and %d are done", err, low.origin[0], len(first))
+	if err != nil || low.origin[0].step != len(first) {
+		t.Errorf("%v: the script goes on with step %d, and %d are done", err, low.origin[0].step, len(first))
 	}
 	r, w := pipe(t)
 	n := null(t)
@@ -246,6 +246,9 @@ func TestPreforkFirstSteps(t *testing.T) {
 	finishAll(t, p)
 	if int64(p.PID()) != pre.pid || err != nil || statusField(string(out), "NoNewPrivs") != "1" || strings.Trim(statusField(string(out), "CapBnd")[8:], "0") != "" {
 		t.Errorf("process %d of %d, %v, %s", p.PID(), pre.pid, err, out)
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
 	}
 	wantNoChildren(t)
 }

@@ -2,42 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include "textflag.h"
-
-// Layout of struct context (context_linux.go).
-#define ctx_nr     0
-#define ctx_arg0   8
-#define ctx_arg1   16
-#define ctx_arg2   24
-#define ctx_arg3   32
-#define ctx_arg4   40
-#define ctx_script 48
-#define ctx_slots  56
-#define ctx_errno  64
-#define ctx_failed 72
-#define ctx_then   80
-
-// Layout of struct call (context_linux.go).
-#define call_nr    0
-#define call_a0    8
-#define call_a1    16
-#define call_a2    24
-#define call_a3    32
-#define call_a4    40
-#define call_a5    48
-#define call_flags 56
-#define call_out   64
-#define call_want  72
-#define call_size  80
-
-// Bits of call.flags.
-#define flag_store      0x100
-#define flag_ignore     0x200
-#define flag_ignore_one 0x400
-#define flag_want       0x800
-#define flag_check      0x1000
-#define flag_fork       0x2000
-#define flag_await      0x4000
-#define flag_jump       0x8000
+#include "go_asm.h"
 
 #define sys_exit_group 231
 #define errno_stale    116
@@ -50,12 +15,12 @@
 // current call, R15 flags) until an execve succeeds or a call fails.
 TEXT ·spawn(SB), NOSPLIT|NOFRAME, $0-16
 	MOVQ c+0(FP), R12
-	MOVQ ctx_nr(R12), AX
-	MOVQ ctx_arg0(R12), DI
-	MOVQ ctx_arg1(R12), SI
-	MOVQ ctx_arg2(R12), DX
-	MOVQ ctx_arg3(R12), R10
-	MOVQ ctx_arg4(R12), R8
+	MOVQ context_nr(R12), AX
+	MOVQ context_args(R12), DI
+	MOVQ (context_args+8)(R12), SI
+	MOVQ (context_args+16)(R12), DX
+	MOVQ (context_args+24)(R12), R10
+	MOVQ (context_args+32)(R12), R8
 	SYSCALL
 	CMPQ AX, $0
 	JEQ  child
@@ -63,70 +28,67 @@ TEXT ·spawn(SB), NOSPLIT|NOFRAME, $0-16
 	RET
 
 child:
-	MOVQ ctx_script(R12), R13
+	MOVQ context_script(R12), R13
 
 loop:
 	MOVQ  call_flags(R13), R15
-	MOVQ  ctx_slots(R12), BX
-	MOVQ  call_a0(R13), DI
+	MOVQ  call_args(R13), DI
 	TESTQ $1, R15
 	JEQ   arg1
-	MOVQ  (BX)(DI*8), DI
+	MOVQ  (DI), DI
 
 arg1:
-	MOVQ  call_a1(R13), SI
+	MOVQ  (call_args+8)(R13), SI
 	TESTQ $2, R15
 	JEQ   arg2
-	MOVQ  (BX)(SI*8), SI
+	MOVQ  (SI), SI
 
 arg2:
-	MOVQ  call_a2(R13), DX
+	MOVQ  (call_args+16)(R13), DX
 	TESTQ $4, R15
 	JEQ   arg3
-	MOVQ  (BX)(DX*8), DX
+	MOVQ  (DX), DX
 
 arg3:
-	MOVQ  call_a3(R13), R10
+	MOVQ  (call_args+24)(R13), R10
 	TESTQ $8, R15
 	JEQ   arg4
-	MOVQ  (BX)(R10*8), R10
+	MOVQ  (R10), R10
 
 arg4:
-	MOVQ  call_a4(R13), R8
-	MOVQ  call_a5(R13), R9
-	TESTQ $flag_check, R15
+	MOVQ  (call_args+32)(R13), R8
+	MOVQ  (call_args+40)(R13), R9
+	TESTQ $const_flagCheck, R15
 	JNE   check
-	TESTQ $flag_jump, R15
+	TESTQ $const_flagJump, R15
 	JNE   jump
 	MOVQ  call_nr(R13), AX
 	SYSCALL
-	TESTQ $flag_await, R15
+	TESTQ $const_flagAwait, R15
 	JNE   await
 	CMPQ  AX, $-4095
 	JCC   failed
-	TESTQ $flag_fork, R15
+	TESTQ $const_flagFork, R15
 	JNE   forked
 
-	TESTQ $flag_store, R15
+	TESTQ $const_flagStore, R15
 	JEQ   want
 	MOVQ  call_out(R13), CX
-	MOVQ  AX, (BX)(CX*8)
+	MOVQ  AX, (CX)
 
 want:
-	TESTQ $flag_want, R15
+	TESTQ $const_flagWant, R15
 	JEQ   next
 	CMPQ  AX, call_want(R13)
 	JNE   stale
 
 next:
-	ADDQ $call_size, R13
+	ADDQ $call__size, R13
 	JMP  loop
 
-	// The memory word at a0, masked by a1, must equal a2.
+	// The memory word at a0 must equal a1.
 check:
-	MOVQ (DI), AX
-	ANDQ SI, AX
-	CMPQ AX, DX
+	CMPQ SI, 0(DI)
 	JEQ  next
 
 stale:
@@ -135,16 +97,16 @@ stale:
 
 failed:
 	NEGQ  AX
-	TESTQ $flag_ignore, R15
+	TESTQ $const_flagIgnore, R15
 	JNE   next
-	TESTQ $flag_ignore_one, R15
+	TESTQ $const_flagIgnoreOne, R15
 	JEQ   report
 	CMPQ  AX, call_want(R13)
 	JEQ   next
 
 report:
-	MOVQ AX, ctx_errno(R12)
-	MOVQ R13, ctx_failed(R12)
+	MOVQ AX, context_errno(R12)
+	MOVQ R13, context_failed(R12)
 
 leave:
 	MOVQ $1, DI
@@ -158,8 +120,8 @@ forked:
 	CMPQ AX, $0
 	JEQ  second
 	MOVQ call_out(R13), CX
-	MOVQ AX, (BX)(CX*8)
-	CMPQ ctx_errno(R12), $0
+	MOVQ AX, (CX)
+	CMPQ context_errno(R12), $0
 	JNE  leave
 	JMP  next
 
@@ -168,14 +130,14 @@ second:
 	JMP  loop
 
 await:
-	MOVQ call_a0(R13), DI
+	MOVQ call_args(R13), DI
 	MOVL (DI), AX
 	CMPL AX, $0
 	JEQ  loop
 	JMP  next
 
 jump:
-	MOVQ ctx_then(R12), R13
+	MOVQ context_then(R12), R13
 	CMPQ R13, $0
 	JEQ  leave
 	JMP  loop

@@ -2,31 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include "textflag.h"
-
-// Layouts as in spawn_linux_amd64.s.
-#define ctx_nr     0
-#define ctx_arg0   8
-#define ctx_arg1   16
-#define ctx_arg2   24
-#define ctx_arg3   32
-#define ctx_arg4   40
-#define ctx_script 48
-#define ctx_slots  56
-#define ctx_errno  64
-#define ctx_failed 72
-#define ctx_then   80
-
-#define call_nr    0
-#define call_a0    8
-#define call_a1    16
-#define call_a2    24
-#define call_a3    32
-#define call_a4    40
-#define call_a5    48
-#define call_flags 56
-#define call_out   64
-#define call_want  72
-#define call_size  80
+#include "go_asm.h"
 
 // Bit numbers of call.flags.
 #define bit_store      8
@@ -43,48 +19,47 @@
 
 // func spawn(c *context) int64
 //
-// As on amd64. R19 context, R20 current call, R21 flags, R22 slots.
+// As on amd64. R19 context, R20 current call, R21 flags.
 TEXT ·spawn(SB), NOSPLIT|NOFRAME, $0-16
 	MOVD c+0(FP), R19
-	MOVD ctx_nr(R19), R8
-	MOVD ctx_arg0(R19), R0
-	MOVD ctx_arg1(R19), R1
-	MOVD ctx_arg2(R19), R2
-	MOVD ctx_arg3(R19), R3
-	MOVD ctx_arg4(R19), R4
+	MOVD context_nr(R19), R8
+	MOVD context_args(R19), R0
+	MOVD (context_args+8)(R19), R1
+	MOVD (context_args+16)(R19), R2
+	MOVD (context_args+24)(R19), R3
+	MOVD (context_args+32)(R19), R4
 	SVC
 	CBZ  R0, child
 	MOVD R0, ret+8(FP)
 	RET
 
 child:
-	MOVD ctx_script(R19), R20
+	MOVD context_script(R19), R20
 
 loop:
 	MOVD call_flags(R20), R21
-	MOVD ctx_slots(R19), R22
-	MOVD call_a0(R20), R0
+	MOVD call_args(R20), R0
 	TBZ  $0, R21, arg1
-	MOVD (R22)(R0<<3), R0
+	MOVD (R0), R0
 
 arg1:
-	MOVD call_a1(R20), R1
+	MOVD (call_args+8)(R20), R1
 	TBZ  $1, R21, arg2
-	MOVD (R22)(R1<<3), R1
+	MOVD (R1), R1
 
 arg2:
-	MOVD call_a2(R20), R2
+	MOVD (call_args+16)(R20), R2
 	TBZ  $2, R21, arg3
-	MOVD (R22)(R2<<3), R2
+	MOVD (R2), R2
 
 arg3:
-	MOVD call_a3(R20), R3
+	MOVD (call_args+24)(R20), R3
 	TBZ  $3, R21, arg4
-	MOVD (R22)(R3<<3), R3
+	MOVD (R3), R3
 
 arg4:
-	MOVD call_a4(R20), R4
-	MOVD call_a5(R20), R5
+	MOVD (call_args+32)(R20), R4
+	MOVD (call_args+40)(R20), R5
 	TBNZ $bit_check, R21, check
 	TBNZ $bit_jump, R21, jump
 	MOVD call_nr(R20), R8
@@ -95,7 +70,7 @@ arg4:
 	TBNZ $bit_fork, R21, forked
 	TBZ  $bit_store, R21, want
 	MOVD call_out(R20), R9
-	MOVD R0, (R22)(R9<<3)
+	MOVD R0, (R9)
 
 want:
 	TBZ  $bit_want, R21, next
@@ -104,13 +79,12 @@ want:
 	BNE  stale
 
 next:
-	ADD $call_size, R20
+	ADD $call__size, R20
 	B   loop
 
 check:
 	MOVD (R0), R9
-	AND  R1, R9
-	CMP  R2, R9
+	CMP  R1, R9
 	BEQ  next
 
 stale:
@@ -126,8 +100,8 @@ failed:
 	BEQ  next
 
 report:
-	MOVD R0, ctx_errno(R19)
-	MOVD R20, ctx_failed(R19)
+	MOVD R0, context_errno(R19)
+	MOVD R20, context_failed(R19)
 
 leave:
 	MOVD $1, R0
@@ -138,8 +112,8 @@ leave:
 forked:
 	CBZ  R0, second
 	MOVD call_out(R20), R9
-	MOVD R0, (R22)(R9<<3)
-	MOVD ctx_errno(R19), R9
+	MOVD R0, (R9)
+	MOVD context_errno(R19), R9
 	CBNZ R9, leave
 	B    next
 
@@ -148,13 +122,13 @@ second:
 	B    loop
 
 await:
-	MOVD  call_a0(R20), R0
+	MOVD  call_args(R20), R0
 	LDARW (R0), R9
 	CBZW  R9, loop
 	B     next
 
 jump:
-	MOVD ctx_then(R19), R20
+	MOVD context_then(R19), R20
 	CBZ  R20, leave
 	B    loop
 

@@ -7,6 +7,7 @@ package launch
 
 import (
 	"errors"
+	"os"
 	"runtime"
 	"syscall"
 	"unsafe"
@@ -59,7 +60,7 @@ func newTask(ns Namespaces, flags uint64, low *lowering, cgroup int) *task {
 	}
 	t.c = context{
 		nr: unix.SYS_CLONE3, args: [5]uintptr{uintptr(unsafe.Pointer(&t.args)), size},
-		script: &low.calls[0], slots: &low.words[0],
+		script: &low.calls[0],
 	}
 	return t
 }
@@ -100,9 +101,9 @@ func (l *Launcher) launch(s *Script, f fds) (*Process, error) {
 func (l *Launcher) cloned(s *Script, f fds, old bool) (*task, error) {
 	group := f.cgroup
 	if old && group > 0 {
-		list, err := openList(group)
+		list, err := unix.Openat(group, "cgroup.procs", unix.O_WRONLY|unix.O_CLOEXEC, 0)
 		if err != nil {
-			return nil, err
+			return nil, &CgroupError{Err: err}
 		}
 		defer unix.Close(list)
 		f.cgroup, f.enter = 0, list
@@ -119,6 +120,18 @@ func (l *Launcher) cloned(s *Script, f fds, old bool) (*task, error) {
 	return t, nil
 }
 
+// cloneError tells a refusal of the group from one of the namespaces: the kernel
+// has answers that only a group gives (clone(2)).
+func cloneError(group int, errno syscall.Errno) error {
+	if group > 0 {
+		switch errno {
+		case unix.EACCES, unix.EBUSY, unix.EOPNOTSUPP, unix.ENODEV, unix.EBADF, unix.E2BIG:
+			return &CgroupError{Err: errno}
+		}
+	}
+	return &StepError{Index: -1, Call: "clone", Errno: errno}
+}
+
 // process turns a task that has performed a script, lowered as low, into a process or
 // an error.
 func (l *Launcher) process(s *Script, low *lowering, t *task) (*Process, error) {
@@ -133,16 +146,16 @@ func (l *Launcher) process(s *Script, low *lowering, t *task) (*Process, error) 
 		pid: int(t.pid), pidfd: pidfd, owner: l, ownPID: s.Namespaces&NewPID != 0,
 		reading: make(chan struct{}, 1), known: make(chan struct{}),
 	}
-	p.command = int(low.words[low.calls[low.fork].out])
+	p.command = int(*low.command)
 	if err = t.failure(s, low, p); err == nil {
-		err = p.watch()
+		err = unix.SetNonblock(pidfd, true)
 	}
 	if err != nil {
-		_ = unix.PidfdSendSignal(p.pidfd, unix.SIGKILL, nil, 0)
-		p.reap()
-		unix.Close(p.pidfd)
+		_ = unix.PidfdSendSignal(pidfd, unix.SIGKILL, nil, 0)
+		collectNow(pidfd)
 		return nil, err
 	}
+	p.file = os.NewFile(uintptr(pidfd), "pidfd") // in the runtime's poller
 	return p, nil
 }
 
@@ -156,13 +169,13 @@ func (t *task) failure(s *Script, low *lowering, p *Process) error {
 		return nil
 	}
 	i := (uintptr(unsafe.Pointer(t.c.failed)) - uintptr(unsafe.Pointer(&low.calls[0]))) / unsafe.Sizeof(call{})
-	step := low.origin[i]
-	if step == low.origin[low.fork] && int(i) > low.fork && !p.ownPID {
+	from := low.origin[i]
+	if int(i) > low.fork && int(i) < low.second && !p.ownPID {
 		// The reaper failed after the command had been executed, and there is
 		// no process namespace that would end the command.
 		_ = unix.Kill(-p.command, unix.SIGKILL)
 	}
-	return &StepError{Index: step, Step: s.Steps[step], Call: low.names[i], Errno: syscall.Errno(t.c.errno)}
+	return &StepError{Index: from.step, Step: s.Steps[from.step], Call: from.name, Errno: syscall.Errno(t.c.errno)}
 }
 
 // spawnBlocked blocks all signals around spawn, so that no handler of the Go

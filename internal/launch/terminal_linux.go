@@ -5,11 +5,7 @@
 
 package launch
 
-import (
-	"unsafe"
-
-	"golang.org/x/sys/unix"
-)
+import "golang.org/x/sys/unix"
 
 // tiocgptpeer opens the other end of a terminal by its master end, whatever is
 // mounted where (TIOCGPTPEER, asm-generic/ioctls.h; Linux 4.13). Package unix has it
@@ -19,51 +15,37 @@ const tiocgptpeer = 0x5441
 // lowerTerminal makes a terminal and sends its master end out. It is made by the
 // task that becomes the command, so that it lies in the terminal file system that
 // the command sees: job control and ttyname(3) work there.
-func (l *lowering) lowerTerminal(s *Step) error {
+func (l *lowering) lowerTerminal(s *Step) {
 	switch {
 	case l.fds.terminal == 0:
-		return &ScriptError{Step: l.step, Reason: "terminal needs Files.Terminal"}
+		l.fail("terminal needs Files.Terminal")
 	case l.fork < 0:
-		return &ScriptError{Step: l.step, Reason: "terminal before start-command: it would be process 1's"}
+		l.fail("terminal before start-command: it would be process 1's")
 	case s.Stdio < 1 || s.Stdio > 3:
-		return &ScriptError{Step: l.step, Reason: "terminal takes the place of one to three standard descriptors"}
+		l.fail("terminal takes the place of one to three standard descriptors")
 	case l.terminal:
-		return &ScriptError{Step: l.step, Reason: "terminal appears twice"}
+		l.fail("terminal appears twice")
 	}
-	path, err := l.cstring(s.Path)
-	if err != nil {
-		return err
+	if l.err != nil {
+		return
 	}
-	// struct cmsghdr with one descriptor, in three slots that lie side by side.
-	length, kind, master := l.newSlot(), l.newSlot(), l.newSlot()
-	l.words[length] = uint64(unix.CmsgLen(4))
-	l.words[kind] = unix.SOL_SOCKET | unix.SCM_RIGHTS<<32
 	const flags = unix.O_RDWR | unix.O_NOCTTY | unix.O_CLOEXEC
-	l.call("openat", unix.SYS_OPENAT, atCwd(), path, num(flags), zero()).store(master)
-	l.call("ioctl TIOCSPTLCK", unix.SYS_IOCTL, master.arg(), num(unix.TIOCSPTLCK), pin(l, new(int32)))
-	peer, low := l.newSlot(), l.newSlot()
-	l.call("ioctl TIOCGPTPEER", unix.SYS_IOCTL, master.arg(), num(tiocgptpeer), num(flags)).store(low)
-	// A number that OpStdio does not overwrite before it is used, also where the
-	// caller has closed 0 to 2.
-	l.call("fcntl", unix.SYS_FCNTL, low.arg(), num(unix.F_DUPFD_CLOEXEC), num(3)).store(peer)
-	l.close(low)
+	master, msg := l.message()
+	peer := l.newSlot()
+	l.call("openat", unix.SYS_OPENAT, num(unix.AT_FDCWD), l.text(s.Path), num(flags), num(0)).store(master)
+	l.call("ioctl TIOCSPTLCK", unix.SYS_IOCTL, held(master), num(unix.TIOCSPTLCK), pin(l, new(int32)))
+	l.call("ioctl TIOCGPTPEER", unix.SYS_IOCTL, held(master), num(tiocgptpeer), num(flags)).store(l.place)
+	l.above(l.place, peer)
 	size := &unix.Winsize{Row: s.Rows, Col: s.Cols}
-	l.call("ioctl TIOCSWINSZ", unix.SYS_IOCTL, peer.arg(), num(unix.TIOCSWINSZ), pin(l, size))
-	l.call("ioctl TCSETS", unix.SYS_IOCTL, peer.arg(), num(unix.TCSETS), pin(l, usualModes()))
-	l.call("ioctl TIOCSCTTY", unix.SYS_IOCTL, peer.arg(), num(unix.TIOCSCTTY), zero())
-	iov := &unix.Iovec{Base: &l.bytes(8)[0]}
-	iov.SetLen(1)
-	msg := &unix.Msghdr{Iov: iov, Control: (*byte)(unsafe.Pointer(&l.words[length]))}
-	msg.SetIovlen(1)
-	msg.SetControllen(unix.CmsgSpace(4))
-	l.keep = append(l.keep, iov)
-	l.call("sendmsg", unix.SYS_SENDMSG, fd(l.fds.terminal), pin(l, msg), num(unix.MSG_NOSIGNAL)).expect(1)
+	l.call("ioctl TIOCSWINSZ", unix.SYS_IOCTL, held(peer), num(unix.TIOCSWINSZ), pin(l, size))
+	l.call("ioctl TCSETS", unix.SYS_IOCTL, held(peer), num(unix.TCSETS), pin(l, usualModes()))
+	l.call("ioctl TIOCSCTTY", unix.SYS_IOCTL, held(peer), num(unix.TIOCSCTTY), num(0))
+	l.call("sendmsg", unix.SYS_SENDMSG, num(l.fds.terminal), msg, num(unix.MSG_NOSIGNAL)).expect(1)
 	l.close(master)
 	for i := range s.Stdio {
 		l.reopened[i] = peer
 	}
 	l.terminal = true
-	return nil
 }
 
 // kernelTermios is struct termios (asm-generic/termbits.h), which is what TCSETS
