@@ -29,8 +29,8 @@ import (
 // An Executor runs commands on this machine. The zero Executor is ready; it looks
 // at the machine when the first command starts. It must not be copied after that.
 type Executor struct {
-	host   confine.Host
-	shared process.Shared
+	host  confine.Host
+	order process.Order
 
 	mu       sync.Mutex
 	closed   bool
@@ -60,7 +60,7 @@ func (e *Executor) Start(ctx context.Context, spec *executor.Spec) (executor.Pro
 
 	streams, err := process.Open(process.Config{
 		Stdin: spec.Stdin, PipeStdin: spec.PipeStdin, Stdout: spec.Stdout, Stderr: spec.Stderr, Terminal: spec.TTY != nil,
-		Output: spec.Output, Grace: spec.Grace, Shared: &e.shared,
+		Output: spec.Output, Grace: spec.Grace, Order: &e.order,
 	})
 	if err != nil {
 		return nil, err
@@ -104,7 +104,7 @@ func (e *Executor) Close() error {
 	for _, c := range left {
 		_, _ = c.Wait() // its caller gets the error
 	}
-	e.shared.Close()
+	e.order.Close()
 	if err := e.host.Close(); err != nil {
 		return fmt.Errorf("executor: cannot close: %w", err)
 	}

@@ -40,10 +40,10 @@ func TestAllHeard(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			var shared Shared
-			defer shared.Close()
+			var order Order
+			defer order.Close()
 			hearing, goOn := make(chan struct{}), make(chan struct{})
-			p, end := tt.pump(t, &Config{Shared: &shared, Output: func(executor.Stream, []byte) {
+			p, end := tt.pump(t, &Config{Order: &order, Output: func(executor.Stream, []byte) {
 				hearing <- struct{}{}
 				<-goOn
 			}})

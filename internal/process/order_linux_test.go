@@ -4,31 +4,121 @@
 package process
 
 import (
-	"slices"
+	"fmt"
 	"strings"
+	"sync"
 	"testing"
+
+	"github.com/sallyport-dev/sallyport/executor"
 )
 
-// row40: bursts. Nothing promises their order, so what is asked for is that most
-// of them are right: reading one stream after the other gets none right.
+// alternate returns a script that writes n lines, one to each stream in turn.
+func alternate(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "echo %d >&%d; ", i, 1+i%2)
+	}
+	return b.String()
+}
+
+// startHeld starts a script that writes so many bytes to standard output alone, a line to
+// standard error, "first", and then lines to both. The pump reads none of these lines
+// before all were written.
+func startHeld(t *testing.T, order *Order, alone, lines int) (p *Process, h *heard) {
+	t.Helper()
+	h = new(heard)
+	more, first, goOn := make(chan struct{}, 2), make(chan struct{}), make(chan struct{})
+	cfg := Config{PipeStdin: true, Order: order, Output: func(s executor.Stream, p []byte) {
+		switch h.output(s, p); len(h.String()) {
+		case alone + 1, alone + 2:
+			more <- struct{}{}
+		case alone + 2 + len("first\n"):
+			close(first)
+			<-goOn
+		}
+	}}
+	p = start(t, cfg, sh(fmt.Sprintf("head -c %d /dev/zero; echo; read -r x; echo >&2; read -r x; echo first; read -r x; %s", alone, alternate(lines))))
+	go func() {
+		for range 2 {
+			<-more
+			_, _ = p.Write([]byte("\n"))
+		}
+		<-first
+		_ = p.CloseInput()
+		<-p.Ended()
+		close(goOn)
+	}()
+	return p, h
+}
+
+// row40: TestOrderHeld checks the order of lines that were all written before the pump
+// could read one, by several commands at once.
+func TestOrderHeld(t *testing.T) {
+	checkFDs(t)
+	const lines = 20
+	var order Order
+	defer order.Close()
+	var running sync.WaitGroup
+	for range 4 {
+		p, h := startHeld(t, &order, 0, lines)
+		running.Go(func() {
+			wait(t, p)
+			if got, want := h.String(), "\n\nfirst\n"+countTo(lines); got != want {
+				t.Errorf("the output is %q, want %q", got, want)
+			}
+		})
+	}
+	running.Wait()
+}
+
+// row40: TestOrderBurst checks the order of lines that are written while the pump reads.
+// It may be wrong now and then.
 func TestOrderBurst(t *testing.T) {
 	checkFDs(t)
-	var shared Shared
-	defer shared.Close()
-	const rounds = 60
+	var order Order
+	defer order.Close()
+	const rounds, lines = 100, 4
 	right := 0
 	for range rounds {
 		var h heard
-		cfg := Config{Output: h.output, Shared: &shared}
-		wait(t, start(t, cfg, sh("echo 0; echo 1 >&2; echo 2; echo 3 >&2; echo 4")))
-		if h.String() == countTo(5) {
+		wait(t, start(t, Config{Output: h.output, Order: &order}, sh(alternate(lines))))
+		if h.String() == countTo(lines) {
 			right++
 		}
-		if got := slices.Sorted(slices.Values(lines(h.String()))); strings.Join(got, "") != "01234" {
-			t.Fatalf("lines were lost or cut: %q", h.String())
+		if len(h.String()) != len(countTo(lines)) {
+			t.Fatalf("the output is %q", h.String())
 		}
 	}
-	if right < rounds/2 {
-		t.Errorf("%d of %d bursts came in order, want most", right, rounds)
+	if right < rounds*9/10 {
+		t.Errorf("%d of %d bursts came in order, want nearly all", right, rounds)
+	}
+}
+
+// TestOrderAlone checks that lines come in order after a stream has gone on alone, which
+// is not noted.
+func TestOrderAlone(t *testing.T) {
+	checkFDs(t)
+	var order Order
+	defer order.Close()
+	const alone, lines = 8 * bulk, 4
+	p, h := startHeld(t, &order, alone, lines)
+	wait(t, p)
+	if got, want := h.String()[alone+2:], "first\n"+countTo(lines); got != want {
+		t.Errorf("the output ends with %q, want %q", got, want)
+	}
+	if len(order.writes) != 0 {
+		t.Errorf("%d watches are left", len(order.writes))
+	}
+}
+
+// TestOrderUnavailable checks that output comes without inotify, too.
+func TestOrderUnavailable(t *testing.T) {
+	checkFDs(t)
+	var order Order
+	order.Close()
+	var h heard
+	wait(t, start(t, Config{Output: h.output, Order: &order}, sh(alternate(4))))
+	if len(h.String()) != len(countTo(4)) {
+		t.Errorf("the output is %q", h.String())
 	}
 }

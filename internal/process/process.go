@@ -88,8 +88,9 @@ type Config struct {
 	// Grace, Quiet and Drain default to the constants. A negative Grace is none.
 	Grace, Quiet, Drain time.Duration
 
-	// Shared is what the commands of an executor share.
-	Shared *Shared
+	// Order tells in which order the command writes to its two pipes; nil for the order
+	// of the reads.
+	Order *Order
 }
 
 // A Process is a command that was started. Its methods may be called from

@@ -22,10 +22,6 @@ const enough = 30 * time.Second
 
 func start(t testing.TB, cfg Config, c *exec.Cmd) *Process {
 	t.Helper()
-	if cfg.Shared == nil {
-		cfg.Shared = new(Shared)
-		t.Cleanup(cfg.Shared.Close)
-	}
 	s, err := Open(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -95,9 +91,9 @@ func TestExit(t *testing.T) {
 
 func TestStreamsClose(t *testing.T) {
 	checkFDs(t)
-	var shared Shared
-	defer shared.Close()
-	s, err := Open(Config{PipeStdin: true, Shared: &shared})
+	var order Order
+	defer order.Close()
+	s, err := Open(Config{PipeStdin: true, Order: &order})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +151,7 @@ func pumpKinds() []pumpKind {
 // startPortable is Start with the portable pump, on every system.
 func startPortable(t testing.TB, cfg Config, c *exec.Cmd) *Process {
 	t.Helper()
-	cfg.Shared, cfg.Terminal = new(Shared), true // so that no pipes are made
+	cfg.Terminal = true // so that no pipes are made
 	s, err := Open(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -327,11 +323,11 @@ func BenchmarkCapture(b *testing.B) {
 	const size = 512 << 20
 	b.Run("captured", func(b *testing.B) {
 		b.SetBytes(size)
-		var shared Shared
-		defer shared.Close()
+		var order Order
+		defer order.Close()
 		for b.Loop() {
 			kept := output.NewCapture(output.DefaultLimit())
-			p := start(b, Config{Output: kept.Write, Shared: &shared}, exec.Command("head", "-c", "512M", "/dev/zero"))
+			p := start(b, Config{Output: kept.Write, Order: &order}, exec.Command("head", "-c", "512M", "/dev/zero"))
 			if _, err := p.Wait(); err != nil {
 				b.Fatal(err)
 			}

@@ -17,7 +17,6 @@ import (
 type filePump struct {
 	files  [2]*os.File // read ends by stream; nil is none
 	output func(executor.Stream, []byte)
-	lender *Shared
 
 	mu   sync.Mutex // one call of output at a time
 	base time.Time  // pulse counts from here
@@ -27,7 +26,7 @@ type filePump struct {
 }
 
 func newFilePump(cfg *Config, want [2]bool) (_ pump, ends [2]*os.File, err error) {
-	p := &filePump{output: cfg.Output, lender: cfg.Shared, base: time.Now(), done: make(chan struct{})}
+	p := &filePump{output: cfg.Output, base: time.Now(), done: make(chan struct{})}
 	for i, wanted := range want {
 		if !wanted {
 			continue
@@ -65,8 +64,8 @@ func (p *filePump) start() {
 // copyAll hears one stream to its end or to the deadline that finish sets.
 func (p *filePump) copyAll(s executor.Stream, f *os.File) {
 	defer f.Close()
-	buf := p.lender.lend()
-	defer p.lender.giveBack(buf)
+	buf := buffers.Get().(*[bufferSize]byte)
+	defer buffers.Put(buf)
 	for {
 		n, err := f.Read(buf[:])
 		if n > 0 {

@@ -27,7 +27,6 @@ type terminalPump struct {
 	master *os.File
 	raw    syscall.RawConn
 	output func(executor.Stream, []byte)
-	lender *Shared
 
 	buf  *[bufferSize]byte // borrowed while there is something to read
 	base time.Time         // pulse counts from here
@@ -47,7 +46,7 @@ func newTerminalPump(cfg *Config, master *os.File) (*terminalPump, error) {
 		return nil, fmt.Errorf("process: terminal: %w", err)
 	}
 	return &terminalPump{
-		master: master, raw: raw, output: cfg.Output, lender: cfg.Shared,
+		master: master, raw: raw, output: cfg.Output,
 		base: time.Now(), done: make(chan struct{}),
 	}, nil
 }
@@ -131,9 +130,9 @@ func (p *terminalPump) run() {
 func (p *terminalPump) read(fd int) (n int, hungUp bool) {
 	p.hearing.Store(true)
 	defer p.hearing.Store(false)
-	p.buf = p.lender.lend()
+	p.buf = buffers.Get().(*[bufferSize]byte)
 	defer func() {
-		p.lender.giveBack(p.buf)
+		buffers.Put(p.buf)
 		p.buf = nil
 	}()
 	// A terminal gives at most a page at a time.
