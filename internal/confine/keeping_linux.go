@@ -25,7 +25,7 @@ func (k *keeping) release() {
 
 // observed returns what the observer has to know of the names that are kept.
 func (k *keeping) observed() observer.Names {
-	n := observer.Names(k.names.Facts())
+	n := k.names.Observed()
 	n.Free = append(n.Free, k.layers...)
 	return n
 }

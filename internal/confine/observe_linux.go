@@ -89,7 +89,7 @@ func (h *Host) observe(r *executor.Spec, p *plan.Plan, keep *keeping) (*watching
 		Reads:          observer.Hides(&res),
 	}
 	if p.Level == plan.LevelLandlock {
-		cfg.Flat = observer.WritablePlaces(&p.Script)
+		cfg.Writable = observer.WritablePlaces(&p.Script)
 	}
 	s, err := inbox.Serve(cfg)
 	if err != nil {

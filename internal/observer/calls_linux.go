@@ -3,127 +3,158 @@
 
 package observer
 
-import (
-	"golang.org/x/sys/unix"
-)
+import "golang.org/x/sys/unix"
 
 // A kind is what a call does, as far as the answer depends on it.
 type kind uint8
 
 const (
 	kindNone     kind = iota
-	kindOpen          // opens, and perhaps makes, a file
-	kindMake          // makes a name that must not be there
-	kindUnlink        // removes a name that is no folder
-	kindRmdir         // removes a folder
+	kindOpen          // opens, and perhaps creates, a file
+	kindMake          // creates a name that must not exist
+	kindUnlink        // removes a name that is no directory
+	kindRmdir         // removes a directory
 	kindRename        // moves a name
-	kindLink          // makes a second name
-	kindChange        // changes what a name leads to
-	kindTouch         // changes what a descriptor leads to
+	kindLink          // creates a second name
+	kindChange        // changes the attributes of a file
+	kindTruncate      // changes the content of a file
+	kindTouch         // changes the file behind a descriptor
 	kindExec          // runs a program
+	kindChdir         // changes the working directory
 	kindConnect       // fd, address, length
-	kindBind          //
+	kindBind          // fd, address, length
 	kindSendTo        // fd, buffer, length, flags, address, length
 	kindSendMsg       // fd, message
 	kindSendMany      // fd, messages, count
 	kindSocket        // family, type, protocol
-	kindChdir         // changes the working folder
 )
+
+// A layout tells where a call has its arguments, with one letter for each:
+//
+//	d p  directory descriptor and path
+//	D P  a second pair
+//	n    path whose last symbolic link is not followed
+//	t    path whose absence means the descriptor
+//	o    flags of open(2)
+//	h    pointer to a struct open_how, whose size comes next
+//	c    flags of creat(2), which has none
+//	f    flags with AT_SYMLINK_NOFOLLOW and AT_EMPTY_PATH
+//	l    flags with AT_SYMLINK_FOLLOW and AT_EMPTY_PATH
+//	r    flags with AT_REMOVEDIR
+//	-    not judged
+type layout struct {
+	kind kind
+	args string
+}
+
+// layouts lists the calls of all machines by number.
+var layouts = [...]layout{
+	unix.SYS_OPENAT:        {kindOpen, "dpo"},
+	unix.SYS_OPENAT2:       {kindOpen, "dph"},
+	unix.SYS_UNLINKAT:      {kindUnlink, "dnr"},
+	unix.SYS_RENAMEAT2:     {kindRename, "dnDP"},
+	sysRenameat:            {kindRename, "dnDP"},
+	unix.SYS_MKDIRAT:       {kindMake, "dn"},
+	unix.SYS_MKNODAT:       {kindMake, "dn"},
+	unix.SYS_SYMLINKAT:     {kindMake, "-dn"},
+	unix.SYS_LINKAT:        {kindLink, "dnDPl"},
+	unix.SYS_TRUNCATE:      {kindTruncate, "p"},
+	unix.SYS_FCHMODAT:      {kindChange, "dp"},
+	unix.SYS_FCHMODAT2:     {kindChange, "dp-f"},
+	unix.SYS_FCHOWNAT:      {kindChange, "dp--f"},
+	unix.SYS_UTIMENSAT:     {kindChange, "dt-f"},
+	unix.SYS_SETXATTR:      {kindChange, "p"},
+	unix.SYS_REMOVEXATTR:   {kindChange, "p"},
+	unix.SYS_LSETXATTR:     {kindChange, "n"},
+	unix.SYS_LREMOVEXATTR:  {kindChange, "n"},
+	unix.SYS_SETXATTRAT:    {kindChange, "dpf"},
+	unix.SYS_REMOVEXATTRAT: {kindChange, "dpf"},
+	unix.SYS_FCHMOD:        {kindTouch, "d"},
+	unix.SYS_FCHOWN:        {kindTouch, "d"},
+	unix.SYS_FSETXATTR:     {kindTouch, "d"},
+	unix.SYS_FREMOVEXATTR:  {kindTouch, "d"},
+	unix.SYS_EXECVE:        {kindExec, "p"},
+	unix.SYS_EXECVEAT:      {kindExec, "dp--f"},
+	unix.SYS_CHDIR:         {kind: kindChdir},
+	unix.SYS_FCHDIR:        {kind: kindChdir},
+	unix.SYS_CONNECT:       {kind: kindConnect},
+	unix.SYS_BIND:          {kind: kindBind},
+	unix.SYS_SENDTO:        {kind: kindSendTo},
+	unix.SYS_SENDMSG:       {kind: kindSendMsg},
+	unix.SYS_SENDMMSG:      {kind: kindSendMany},
+	unix.SYS_SOCKET:        {kind: kindSocket},
+}
+
+// layoutOf returns the layout of a call; its kind is kindNone for an unknown one.
+func layoutOf(nr int32) layout {
+	for _, table := range [...][]layout{layouts[:], legacyLayouts[:]} {
+		if nr >= 0 && int(nr) < len(table) && table[nr].kind != kindNone {
+			return table[nr]
+		}
+	}
+	return layout{}
+}
 
 // A call is a system call with its arguments in one order for all variants.
 type call struct {
 	kind   kind
-	dir    int32 // of path; atCwd
+	dir    int32 // of path
 	path   uint64
 	dir2   int32
 	path2  uint64
 	flags  uint64 // of open(2)
-	follow bool   // a symbolic link at the end is followed
+	follow bool   // a symbolic link at the end of path is followed
 	bare   bool   // an empty path means the descriptor itself
-	size   bool   // the call changes the content
 }
 
 const atCwd = int32(unix.AT_FDCWD)
 
-// openHow is struct open_how of linux/openat2.h, up to what counts here.
-const openHowFlags = 8
-
-// decode reads the arguments of a call. The second result is false for calls that
-// the supervisor does not know: they go on.
-func (s *Supervisor) decode(n *notification) (call, bool) {
-	a := &n.args
-	fd := func(i int) int32 { return int32(a[i]) } // the kernel takes the low half, too
-	follow := func(i int) bool { return a[i]&unix.AT_SYMLINK_NOFOLLOW == 0 }
-	bare := func(i int) bool { return a[i]&unix.AT_EMPTY_PATH != 0 }
-	switch n.nr {
-	case unix.SYS_OPENAT:
-		return opening(fd(0), a[1], a[2]), true
-	case unix.SYS_OPENAT2:
-		var how [openHowFlags]byte
-		if a[3] < openHowFlags || peek(n.pid, a[2], how[:]) != len(how) {
-			return call{}, false
+// decode reads the arguments of a call. Its kind is kindNone for calls that are not
+// judged.
+func decode(n *notification) call {
+	l := layoutOf(n.nr)
+	c := call{kind: l.kind, dir: atCwd, dir2: atCwd}
+	for i := range len(l.args) {
+		a := n.args[i]
+		switch l.args[i] {
+		case 'd':
+			c.dir = int32(a) // the kernel takes the low half, too
+		case 'D':
+			c.dir2 = int32(a)
+		case 'n':
+			c.path = a
+		case 'p', 't':
+			c.path, c.follow = a, true
+			if a == 0 && l.args[i] == 't' {
+				c.kind = kindTouch
+			}
+		case 'P':
+			c.path2 = a
+		case 'o':
+			c.openWith(a)
+		case 'c':
+			c.openWith(unix.O_CREAT | unix.O_WRONLY | unix.O_TRUNC)
+		case 'h':
+			var flags [8]byte // of struct open_how of linux/openat2.h
+			if n.args[i+1] < uint64(len(flags)) || peek(n.pid, a, flags[:]) != len(flags) {
+				return call{}
+			}
+			c.openWith(uint64At(flags[:], 0))
+		case 'f':
+			c.follow, c.bare = a&unix.AT_SYMLINK_NOFOLLOW == 0, a&unix.AT_EMPTY_PATH != 0
+		case 'l':
+			c.follow, c.bare = a&unix.AT_SYMLINK_FOLLOW != 0, a&unix.AT_EMPTY_PATH != 0
+		case 'r':
+			if a&unix.AT_REMOVEDIR != 0 {
+				c.kind = kindRmdir
+			}
 		}
-		return opening(fd(0), a[1], uint64At(how[:], 0)), true
-	case unix.SYS_UNLINKAT:
-		k := kindUnlink
-		if a[2]&unix.AT_REMOVEDIR != 0 {
-			k = kindRmdir
-		}
-		return call{kind: k, dir: fd(0), path: a[1]}, true
-	case unix.SYS_RENAMEAT2, sysRenameat:
-		return call{kind: kindRename, dir: fd(0), path: a[1], dir2: fd(2), path2: a[3]}, true
-	case unix.SYS_MKDIRAT, unix.SYS_MKNODAT:
-		return call{kind: kindMake, dir: fd(0), path: a[1]}, true
-	case unix.SYS_SYMLINKAT:
-		return call{kind: kindMake, dir: fd(1), path: a[2]}, true
-	case unix.SYS_LINKAT:
-		return call{kind: kindLink, dir: fd(0), path: a[1], dir2: fd(2), path2: a[3], follow: a[4]&unix.AT_SYMLINK_FOLLOW != 0, bare: bare(4)}, true
-	case unix.SYS_TRUNCATE:
-		return call{kind: kindChange, dir: atCwd, path: a[0], follow: true, size: true}, true
-	case unix.SYS_FCHMODAT:
-		return call{kind: kindChange, dir: fd(0), path: a[1], follow: true}, true
-	case unix.SYS_FCHMODAT2:
-		return call{kind: kindChange, dir: fd(0), path: a[1], follow: follow(3), bare: bare(3)}, true
-	case unix.SYS_FCHOWNAT:
-		return call{kind: kindChange, dir: fd(0), path: a[1], follow: follow(4), bare: bare(4)}, true
-	case unix.SYS_UTIMENSAT:
-		if a[1] == 0 {
-			return call{kind: kindTouch, dir: fd(0)}, true
-		}
-		return call{kind: kindChange, dir: fd(0), path: a[1], follow: follow(3), bare: bare(3)}, true
-	case unix.SYS_SETXATTR, unix.SYS_REMOVEXATTR:
-		return call{kind: kindChange, dir: atCwd, path: a[0], follow: true}, true
-	case unix.SYS_LSETXATTR, unix.SYS_LREMOVEXATTR:
-		return call{kind: kindChange, dir: atCwd, path: a[0]}, true
-	case unix.SYS_SETXATTRAT, unix.SYS_REMOVEXATTRAT:
-		return call{kind: kindChange, dir: fd(0), path: a[1], follow: follow(2), bare: bare(2)}, true
-	case unix.SYS_FCHMOD, unix.SYS_FCHOWN, unix.SYS_FSETXATTR, unix.SYS_FREMOVEXATTR:
-		return call{kind: kindTouch, dir: fd(0)}, true
-	case unix.SYS_EXECVE:
-		return call{kind: kindExec, dir: atCwd, path: a[0], follow: true}, true
-	case unix.SYS_EXECVEAT:
-		return call{kind: kindExec, dir: fd(0), path: a[1], follow: follow(4), bare: bare(4)}, true
-	case unix.SYS_CHDIR, unix.SYS_FCHDIR:
-		return call{kind: kindChdir}, true
-	case unix.SYS_CONNECT:
-		return call{kind: kindConnect}, true
-	case unix.SYS_BIND:
-		return call{kind: kindBind}, true
-	case unix.SYS_SENDTO:
-		return call{kind: kindSendTo}, true
-	case unix.SYS_SENDMSG:
-		return call{kind: kindSendMsg}, true
-	case unix.SYS_SENDMMSG:
-		return call{kind: kindSendMany}, true
-	case unix.SYS_SOCKET:
-		return call{kind: kindSocket}, true
 	}
-	return legacy(n)
+	return c
 }
 
-// opening is a call of the open family.
-func opening(dir int32, path, flags uint64) call {
-	// A name that must not exist is not followed.
-	made := flags&(unix.O_CREAT|unix.O_EXCL) == unix.O_CREAT|unix.O_EXCL
-	return call{kind: kindOpen, dir: dir, path: path, flags: flags, follow: flags&unix.O_NOFOLLOW == 0 && !made}
+// openWith sets the flags of open(2). A name that must not exist is not followed.
+func (c *call) openWith(flags uint64) {
+	c.flags = flags
+	c.follow = flags&unix.O_NOFOLLOW == 0 && flags&(unix.O_CREAT|unix.O_EXCL) != unix.O_CREAT|unix.O_EXCL
 }

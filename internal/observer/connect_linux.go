@@ -9,77 +9,62 @@ import (
 	"strconv"
 	"syscall"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-// Nothing in the kernel keeps a socket of the command from one of another program:
-// a mount cannot, and a filter sees no names. So every connect is done here, on a
-// duplicate of the socket and to the address that was read. Letting any connect go
-// on would do: the socket behind a number, and the address behind a pointer, can
-// both be others by the time the kernel looks at them.
+// Nothing in the kernel separates a socket of the command from one of another program: a
+// mount cannot, and a filter sees no names. So the supervisor makes every connect itself,
+// on a duplicate of the socket and to the address that it has read. A connect that went
+// on could use another socket and another address than those judged, because a task can
+// change what a descriptor and a pointer lead to.
 
-// A connecting is one call to connect.
+// A connecting is a connect that the supervisor makes.
 type connecting struct {
-	s    *Supervisor
-	l    *listener
-	n    notification
-	sock int
-	addr *address
+	*request
+	sock   int // a duplicate of the task's
+	domain int
+	addr   *address
 }
 
 // judgeConnect answers a connect, or has it answered.
-func (s *Supervisor) judgeConnect(l *listener, n *notification) (syscall.Errno, bool) {
-	a, errno := s.address(n.pid, n.args[1], n.args[2])
-	if s.cfg.NoSockets || s.cfg.UnixOpen {
-		return s.judgeOpenConnect(l, n, a), false
+func (r *request) judgeConnect() syscall.Errno {
+	a, errno := r.address(r.n.args[1], r.n.args[2])
+	if r.cfg.NoSockets || r.cfg.UnixOpen {
+		return r.judgeOpenConnect(a)
 	}
 	if errno != 0 {
-		return errno, false
+		return errno
 	}
-	if s.waiting.Load() >= maxWaiting {
-		return unix.EAGAIN, false
+	if len(r.waiting) == cap(r.waiting) {
+		return unix.EAGAIN
 	}
-	sock, errno := s.take(n.pid, int32(n.args[0]))
+	sock, errno := r.duplicate(int32(r.n.args[0]))
 	if errno != 0 {
-		return errno, false
+		return errno
 	}
-	c := &connecting{s: s, l: l, n: *n, sock: sock, addr: a}
-	domain, err := unix.GetsockoptInt(sock, unix.SOL_SOCKET, unix.SO_DOMAIN)
-	switch {
-	case err != nil:
-		errno = unix.ENOTSOCK
-	case !l.valid(n.id):
-		errno = unix.EINTR // nobody hears it
-	case domain == unix.AF_INET || domain == unix.AF_INET6:
-		errno = c.internet()
-	case domain == unix.AF_UNIX:
-		errno = 0
-	case domain == unix.AF_NETLINK:
-		errno = c.netlink()
-	default:
-		errno = unix.EPERM
-	}
-	if errno != 0 {
+	c := &connecting{request: r, sock: sock, addr: a}
+	if errno := c.check(); errno != 0 {
 		unix.Close(sock)
-		return errno, false
+		return errno
 	}
-	if s.naive {
-		return c.look(domain), false
+	if r.naive != nil {
+		return r.naive(c)
 	}
-	c.begin(domain)
-	return 0, true
+	c.start()
+	return later
 }
 
-// judgeOpenConnect is for commands that the walls, or somebody's wish, leave unix
-// sockets to: what is said here only tells what the network refuses.
-func (s *Supervisor) judgeOpenConnect(l *listener, n *notification, a *address) syscall.Errno {
-	if a == nil || !s.cfg.PrivateNetwork {
+// judgeOpenConnect is for commands whose unix sockets are not judged: the network denies,
+// and this only reports it.
+func (r *request) judgeOpenConnect(a *address) syscall.Errno {
+	if a == nil || !r.cfg.PrivateNetwork {
 		return 0
 	}
-	to, ok := a.peer()
+	to, ok := a.internet()
 	if !ok {
 		return 0
 	}
@@ -87,46 +72,53 @@ func (s *Supervisor) judgeOpenConnect(l *listener, n *notification, a *address) 
 	if errno == 0 {
 		return 0
 	}
-	_, name, isSocket := s.protocol(n.pid, n.args[0])
-	if !isSocket {
+	_, name, ok := r.protocol()
+	if !ok {
 		return 0
 	}
-	return s.deny(l, n, sandbox.Access{Op: sandbox.Connect, Addr: to.String(), Net: name}, errno)
+	return r.denySocket(sandbox.Connect, to.String(), name, errno)
 }
 
-// internet judges an internet address. What is refused stays so when the task has gone
-// meanwhile: others may hold the same socket.
+// check returns the error of a connect that is denied by its socket or an internet
+// address.
+func (c *connecting) check() syscall.Errno {
+	domain, err := unix.GetsockoptInt(c.sock, unix.SOL_SOCKET, unix.SO_DOMAIN)
+	c.domain = domain
+	switch {
+	case err != nil:
+		return unix.ENOTSOCK
+	case !c.valid():
+		return unix.EINTR // no task waits for it
+	case domain == unix.AF_INET || domain == unix.AF_INET6:
+		return c.internet()
+	case domain == unix.AF_UNIX:
+		return 0
+	case domain == unix.AF_NETLINK:
+		return c.netlink()
+	}
+	return unix.EPERM
+}
+
+// internet judges an internet address. It denies also when the task has ended meanwhile,
+// because other tasks may hold the same socket.
 func (c *connecting) internet() syscall.Errno {
-	to, ok := c.addr.peer()
-	if !ok || !c.s.cfg.PrivateNetwork {
-		return 0 // the kernel knows what to say
+	to, ok := c.addr.internet()
+	if !ok || !c.cfg.PrivateNetwork {
+		return 0 // the kernel knows the error
 	}
 	errno := unreachable(to.Addr())
 	if foreign(c.sock) {
 		errno = unix.EACCES
 	}
 	if errno != 0 {
-		c.note(sandbox.Access{Op: sandbox.Connect, Addr: to.String(), Net: c.kind()}, errno)
+		_, name, _ := protocolOf(c.sock)
+		c.denySocket(sandbox.Connect, to.String(), name, errno)
 	}
 	return errno
 }
 
-// note writes a refusal down, if its task still waits for the answer.
-func (c *connecting) note(a sandbox.Access, errno syscall.Errno) {
-	if c.l.valid(c.n.id) {
-		c.s.note(&c.n, sandbox.Denial{Access: a}, errno)
-	}
-}
-
-func (c *connecting) kind() string {
-	if kind, err := unix.GetsockoptInt(c.sock, unix.SOL_SOCKET, unix.SO_TYPE); err == nil && kind == unix.SOCK_DGRAM {
-		return "udp"
-	}
-	return "tcp"
-}
-
-// foreign reports whether a socket belongs to our own network and not to one of the
-// command's: it was handed in, and leads out. So does one that cannot be asked.
+// foreign reports whether a socket belongs to the network of this process and not to one
+// of the command's: it was handed in, and leads out. So may one that cannot be asked.
 func foreign(sock int) bool {
 	own, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -141,8 +133,8 @@ func foreign(sock int) bool {
 	return err != nil || ours == theirs
 }
 
-// netlink lets a socket be bound to the kernel and to nobody else: for groups and
-// other programs the kernel would ask for our rights, not the command's.
+// netlink allows binding a socket to the kernel only: for groups and other programs the
+// kernel would check the rights of this process, not the command's.
 func (c *connecting) netlink() syscall.Errno {
 	const size = 12 // struct sockaddr_nl
 	if c.addr.family() == unix.AF_UNSPEC {
@@ -154,114 +146,104 @@ func (c *connecting) netlink() syscall.Errno {
 	return 0
 }
 
-// look judges a connect without performing it.
-func (c *connecting) look(domain int) syscall.Errno {
-	defer unix.Close(c.sock)
-	name := c.addr.unix()
-	if domain != unix.AF_UNIX || c.addr.family() != unix.AF_UNIX || name == "" || name[0] == '@' {
-		return 0
-	}
-	p, m := c.s.find(c.n.pid, atCwd, []byte(name), true)
-	if m != nil {
-		return m.errno
-	}
-	defer p.close()
-	if c.s.objectWall(&p) != 0 {
-		return unix.EACCES
-	}
-	return 0
-}
-
-// begin connects, at once where that cannot take long.
-func (c *connecting) begin(domain int) {
-	flags, err := unix.FcntlInt(uintptr(c.sock), unix.F_GETFL, 0)
-	quick := err == nil && flags&unix.O_NONBLOCK != 0 || domain == unix.AF_NETLINK || c.kind() == "udp"
-	if quick && domain != unix.AF_UNIX {
+// start connects, at once where that cannot take long.
+func (c *connecting) start() {
+	kind, _, _ := protocolOf(c.sock)
+	quick := c.nonblocking() || c.domain == unix.AF_NETLINK || kind == unix.SOCK_DGRAM
+	if quick && c.domain != unix.AF_UNIX {
 		c.finish(connect(c.sock, c.addr))
 		return
 	}
-	c.s.waiting.Add(1)
-	c.s.connects.Go(func() {
-		defer c.s.waiting.Add(-1)
-		select {
-		case c.s.connected <- struct{}{}:
-		case <-c.s.over:
-			unix.Close(c.sock)
-			return
+	own := *c.request
+	own.scratch = new(scratch)
+	c.request = &own
+	c.waiting <- struct{}{} // there is room: one goroutine starts connects
+	c.answers.Go(func() {
+		defer func() { <-c.waiting }()
+		errno := c.attempt()
+		if errno == later {
+			errno = c.settle(c.attempt)
 		}
-		defer func() { <-c.s.connected }()
-		if domain == unix.AF_UNIX {
-			c.finish(c.unix())
-			return
-		}
-		c.finish(c.patiently(c.addr))
+		c.finish(errno)
 	})
 }
 
-// finish answers with what the kernel said.
+// attempt connects when a thread is free. It returns later when the judge asks first.
+func (c *connecting) attempt() syscall.Errno {
+	select {
+	case c.connecting <- struct{}{}:
+	case <-c.ctx.Done():
+		return unix.EINTR
+	}
+	defer func() { <-c.connecting }()
+	if c.domain == unix.AF_UNIX {
+		return c.unix()
+	}
+	return c.wait(c.addr)
+}
+
+// finish answers with the kernel's result.
 func (c *connecting) finish(errno syscall.Errno) {
 	unix.Close(c.sock)
 	if err := c.l.send(&response{id: c.n.id, errno: -int32(errno)}); err != nil {
-		c.s.fail(err)
+		c.fail(err)
 	}
 }
 
-// slice is how long a connect waits in the kernel before it is looked whether
-// anybody still wants it. Only a peer that does not accept makes one wait.
-const slice = 50 * time.Millisecond
-
-// patiently connects a socket that may block. The time-out for sending is the one
-// that the kernel uses for connecting; it is put back.
-func (c *connecting) patiently(a *address) syscall.Errno {
+func (c *connecting) nonblocking() bool {
 	flags, err := unix.FcntlInt(uintptr(c.sock), unix.F_GETFL, 0)
-	if err != nil || flags&unix.O_NONBLOCK != 0 {
-		return connect(c.sock, a)
-	}
+	return err == nil && flags&unix.O_NONBLOCK != 0
+}
+
+// wait connects a socket that may block, and looks every validInterval whether the task
+// still waits. The time limit for sending is the one that the kernel uses for connecting;
+// it is put back.
+func (c *connecting) wait(a *address) syscall.Errno {
 	old, err := unix.GetsockoptTimeval(c.sock, unix.SOL_SOCKET, unix.SO_SNDTIMEO)
-	if err != nil {
+	if err != nil || c.nonblocking() {
 		return connect(c.sock, a)
 	}
-	limit := time.Duration(old.Nano())
-	short := unix.NsecToTimeval(slice.Nanoseconds())
+	short := unix.NsecToTimeval(validInterval.Nanoseconds())
 	if unix.SetsockoptTimeval(c.sock, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &short) != nil {
 		return connect(c.sock, a)
 	}
 	defer func() { _ = unix.SetsockoptTimeval(c.sock, unix.SOL_SOCKET, unix.SO_SNDTIMEO, old) }()
-	begin := time.Now()
+	limit, begin := time.Duration(old.Nano()), time.Now()
 	for {
 		errno := connect(c.sock, a)
-		if errno != unix.EAGAIN && errno != unix.EINPROGRESS && errno != unix.EALREADY {
+		switch {
+		case errno != unix.EAGAIN && errno != unix.EINPROGRESS && errno != unix.EALREADY:
 			return errno
-		}
-		if limit > 0 && time.Since(begin) >= limit {
+		case limit > 0 && time.Since(begin) >= limit:
 			return errno
-		}
-		select {
-		case <-c.s.over:
-			return unix.EINTR
-		default:
-		}
-		if !c.l.valid(c.n.id) {
+		case c.ctx.Err() != nil || !c.valid():
 			return unix.EINTR
 		}
 	}
 }
 
-// unix connects to a unix socket that the command may reach: one in its own network
-// by an abstract name, or one by a path that it may write to.
-func (c *connecting) unix() syscall.Errno {
-	if c.addr.family() != unix.AF_UNIX {
-		return c.patiently(c.addr) // EINVAL, or the end of a connection
+// connect asks the kernel to connect a socket to a copied address.
+func connect(sock int, a *address) syscall.Errno {
+	for {
+		_, _, errno := unix.Syscall(unix.SYS_CONNECT, uintptr(sock), uintptr(unsafe.Pointer(&a.raw)), uintptr(a.len))
+		if errno != unix.EINTR {
+			return errno
+		}
 	}
+}
+
+// unix connects to a unix socket that the command may reach: one in its own network by an
+// abstract name, or one by a path that it may write to.
+func (c *connecting) unix() syscall.Errno {
 	name := c.addr.unix()
 	switch {
-	case name == "":
-		return c.patiently(c.addr) // EINVAL
+	case c.addr.family() != unix.AF_UNIX || name == "":
+		return c.wait(c.addr) // EINVAL, or the end of a connection
 	case name[0] == '@':
-		if !c.s.cfg.PrivateNetwork || foreign(c.sock) {
+		if !c.cfg.PrivateNetwork || foreign(c.sock) {
 			return c.refuse(name, unix.EPERM)
 		}
-		return c.patiently(c.addr)
+		return c.wait(c.addr)
 	}
 	runtime.LockOSThread()
 	restore, errno := dropOverrides()
@@ -270,8 +252,8 @@ func (c *connecting) unix() syscall.Errno {
 		return errno
 	}
 	defer func() {
-		// A thread that could not be given its rights back ends with the goroutine.
-		// Else it lives on: it may have launched something that the kernel would end.
+		// A thread without its rights ends with the goroutine. Others live on: they may
+		// have launched a command that the kernel would end with them.
 		if restore() == 0 {
 			runtime.UnlockOSThread()
 		}
@@ -281,39 +263,41 @@ func (c *connecting) unix() syscall.Errno {
 		return errno
 	}
 	defer unix.Close(target)
+	const familySize = 2
 	var a address
-	const path = 2
-	a.len = path + copy(a.raw[path:], "/proc/self/fd/"+strconv.Itoa(target)+"\x00")
+	a.len = familySize + copy(a.raw[familySize:], "/proc/self/fd/"+strconv.Itoa(target)+"\x00")
 	binary.NativeEndian.PutUint16(a.raw[:], unix.AF_UNIX)
-	return c.patiently(&a)
+	return c.wait(&a)
 }
 
 // target opens the socket that a path leads to for the task.
 func (c *connecting) target(name string) (int, syscall.Errno) {
-	c.s.beginJudging()
-	defer c.s.judging.Unlock()
-	p, m := c.s.find(c.n.pid, atCwd, []byte(name), true)
-	if m != nil {
-		return -1, m.errno
+	c.judging.Lock()
+	defer c.judging.Unlock()
+	p, lerr := c.find(atCwd, []byte(name), true)
+	if lerr != nil {
+		return -1, lerr.errno
 	}
 	defer p.close()
 	switch {
-	case !p.there:
+	case !p.exists:
 		return -1, unix.ENOENT
-	case !p.is.is(unix.S_IFSOCK):
+	case !p.is(unix.S_IFSOCK):
 		return -1, unix.ECONNREFUSED
-	case !c.l.valid(c.n.id):
+	case !c.valid():
 		return -1, unix.EINTR
 	}
-	at := c.s.pathOf(&p)
-	errno := c.s.objectWall(&p)
-	if errno == 0 && c.s.cfg.Judge != nil {
-		errno = c.s.cfg.Judge.File(sandbox.Write, at, false)
+	at := c.pathOf(&p)
+	errno := c.fileWall(&p)
+	if errno == 0 && c.cfg.Judge != nil {
+		errno = c.rule(sandbox.Write, at, false)
 	}
-	if errno != 0 {
+	switch {
+	case errno == later:
+		return -1, later
+	case errno != 0:
 		return -1, c.refuse(at, unix.EACCES)
-	}
-	if !p.named() {
+	case !p.named():
 		fd := p.object
 		p.object = -1
 		return fd, 0
@@ -323,22 +307,22 @@ func (c *connecting) target(name string) (int, syscall.Errno) {
 		return -1, errno
 	}
 	var now facts
-	if errno := c.s.stat(fd, "", &now); errno != 0 || now.ino != p.is.ino || now.dev != p.is.dev {
+	if errno := c.stat(fd, "", &now); errno != 0 || now.ino != p.ino || now.dev != p.dev {
 		unix.Close(fd)
-		return -1, unix.ECONNREFUSED // another one by now, and not the one that was judged
+		return -1, unix.ECONNREFUSED // not the socket that was judged
 	}
 	return fd, 0
 }
 
-// refuse notes a unix socket that must not be reached.
+// refuse notes the denial of a unix socket, and denies also when the task has ended.
 func (c *connecting) refuse(name string, errno syscall.Errno) syscall.Errno {
-	c.note(sandbox.Access{Op: sandbox.Connect, Addr: name, Net: "unix"}, errno)
+	c.denySocket(sandbox.Connect, name, "unix", errno)
 	return errno
 }
 
-// dropOverrides takes from this thread the capabilities that let a real root pass by
-// owners and modes: the command, which has none, is to get no further here than it
-// would by itself. The goroutine is locked to the thread; restore gives them back.
+// dropOverrides takes from this thread the capabilities by which root passes owners and
+// modes, because the command does not have them. The goroutine is locked to the thread;
+// restore gives them back.
 func dropOverrides() (restore func() syscall.Errno, errno syscall.Errno) {
 	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData

@@ -9,10 +9,10 @@ import (
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-// denials collects what was refused. It is not safe for concurrent use.
+// denials collects what was denied. It is not safe for concurrent use.
 type denials struct {
 	list    []sandbox.Denial
-	at      map[target]int
+	index   map[target]int
 	omitted int
 }
 
@@ -22,41 +22,28 @@ type target struct {
 	path, addr string
 }
 
-// count counts a denial that needs no more words: one that is known, or one that there
-// is no room for. It reports false for others.
-func (d *denials) count(a sandbox.Access, errno string) bool {
-	_, known := d.at[target{a.Op, a.Path, a.Addr}]
-	if !known && len(d.list) < MaxDenials {
-		return false
-	}
-	d.add(sandbox.Denial{Access: a, Errno: errno})
-	return true
-}
-
-// add notes a denial, or counts one that is known. A link or rename that was only
-// refused for lying on another mount tells less than the refusal itself, so it
-// gives way to that.
-func (d *denials) add(n sandbox.Denial) {
+// add adds a denial and returns it, or counts one that is known or finds no room and
+// returns nil. EXDEV, the error of a link or rename to another mount, says less than that
+// of the wall, and is replaced by it.
+func (d *denials) add(n sandbox.Denial) *sandbox.Denial {
 	key := target{n.Op, n.Path, n.Addr}
-	if i, ok := d.at[key]; ok {
-		old := &d.list[i]
-		old.Count++
-		if old.Errno == "EXDEV" {
-			old.Errno = n.Errno
+	if i, ok := d.index[key]; ok {
+		known := &d.list[i]
+		known.Count++
+		if known.Errno == "EXDEV" {
+			known.Errno = n.Errno
 		}
-		return
+		return nil
 	}
 	if len(d.list) >= MaxDenials {
 		d.omitted++
-		return
+		return nil
 	}
-	if d.at == nil {
-		d.at = make(map[target]int)
+	if d.index == nil {
+		d.index = make(map[target]int)
 	}
-	d.at[key] = len(d.list)
-	n.Count, n.Source = 1, sandbox.Notified
-	if n.Time.IsZero() {
-		n.Time = time.Now()
-	}
+	d.index[key] = len(d.list)
+	n.Count, n.Source, n.Time = 1, sandbox.Notified, time.Now()
 	d.list = append(d.list, n)
+	return &d.list[len(d.list)-1]
 }

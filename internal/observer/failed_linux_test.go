@@ -29,7 +29,10 @@ func TestOnFailed(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := &Supervisor{failed: make(chan struct{}), closed: tt.closed}
+				s := newSupervisor(Config{}, -1)
+				if tt.closed {
+					s.cancel()
+				}
 				calls := make(chan struct{}, 9)
 				s.OnFailed(func() { t.Error("the function of an earlier call was called") })
 				s.OnFailed(func() { calls <- struct{}{} })
@@ -57,7 +60,7 @@ func TestCalm(t *testing.T) {
 		t.Fatal(err)
 	}
 	const script = `for i in 1 2 3; do sleep 0.03; mkdir "$0/in/d$i" || echo "failed $i"; mkdir "$0/no$i" 2>/dev/null && echo "made $i"; done; sleep 0.03; echo done`
-	got, report := observedRun(t, Config{Flat: []string{in}}, false, "/bin/sh", "-c", script, dir)
+	got, report := observedRun(t, Config{Writable: []string{in}}, nil, "/bin/sh", "-c", script, dir)
 	if got != "done" || len(report.Denials) != 3 {
 		t.Errorf("%q, %v", got, report.Denials)
 	}

@@ -7,69 +7,66 @@ import (
 	"os"
 	"path"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-// What a read-only mount refuses, and when it is asked, differs from call to call:
-// mkdir of a folder that is there is told so whatever the mount is, while unlink is
-// refused before anybody looks. The functions here follow the order of fs/namei.c,
-// fs/open.c and fs/attr.c, so that the answer is the one that the kernel would have
-// given; where another error comes first, the call goes on and gets it.
+// What a read-only mount denies, and when it is asked, differs from call to call: mkdir
+// of a directory that exists fails with EEXIST on every mount, while unlink fails with
+// EROFS first. The functions here follow the order of fs/namei.c, fs/open.c and
+// fs/attr.c, so that the answer is the kernel's own. Where another error comes first, the
+// call goes on and gets it.
 
-// sealed reports whether the mount of f is read-only. The mounts of a command do not
-// change, so each is asked about once.
-func (s *Supervisor) sealed(f *facts, fd int) bool {
-	if ro, ok := s.mounts[f.mount]; ok {
+// isReadOnly reports whether the mount of a file is read-only. The mounts of a command do
+// not change, so each is asked about once.
+func (r *request) isReadOnly(f *facts, fd int) bool {
+	ro, ok := r.readOnly[f.mount]
+	if ok {
 		return ro
 	}
 	var st unix.Statfs_t
 	if unix.Fstatfs(fd, &st) != nil {
 		return false // the kernel decides
 	}
-	ro := st.Flags&unix.ST_RDONLY != 0
-	if s.mounts == nil {
-		s.mounts = make(map[uint64]bool)
+	ro = st.Flags&unix.ST_RDONLY != 0
+	if r.readOnly == nil {
+		r.readOnly = make(map[uint64]bool)
 	}
-	s.mounts[f.mount] = ro
+	r.readOnly[f.mount] = ro
 	return ro
 }
 
-// folderWall is what the walls say about changing the names in a place's folder.
-func (s *Supervisor) folderWall(p *place) syscall.Errno {
-	if !p.named() {
+// hasMounts reports whether the level has mounts of its own, so that they decide.
+func (r *request) hasMounts() bool { return r.cfg.Writable == nil }
+
+// directoryWall returns the error for changing the names in a place's directory.
+func (r *request) directoryWall(p *place) syscall.Errno {
+	switch {
+	case !p.named():
 		return 0
-	}
-	if s.cfg.Flat != nil {
-		return s.flatWall(s.pathOf(p))
-	}
-	if s.sealed(&p.in, p.dir) {
+	case !r.hasMounts():
+		return r.pathWall(r.pathOf(p))
+	case r.isReadOnly(&p.parent, p.dir):
 		return unix.EROFS
 	}
 	return 0
 }
 
-// objectWall is what they say about changing what stands at a place.
-func (s *Supervisor) objectWall(p *place) syscall.Errno {
-	if s.cfg.Flat != nil {
+// fileWall returns the error for changing the file at a place.
+func (r *request) fileWall(p *place) syscall.Errno {
+	if !r.hasMounts() {
 		if !p.named() {
-			return 0 // by a descriptor: it may be one that was handed over
+			return 0 // by a descriptor: it may be one that was handed in
 		}
-		return s.flatWall(s.pathOf(p))
-	}
-	if ro, ok := s.mounts[p.is.mount]; ok {
-		if ro {
-			return unix.EROFS
-		}
-		return 0
+		return r.pathWall(r.pathOf(p))
 	}
 	fd := p.object
-	if fd < 0 {
+	if _, known := r.readOnly[p.mount]; !known && fd < 0 {
 		opened, errno := openat2(p.dir, p.name, pathFlags, 0)
 		if errno != 0 {
 			return 0
@@ -77,33 +74,33 @@ func (s *Supervisor) objectWall(p *place) syscall.Errno {
 		defer unix.Close(opened)
 		fd = opened
 	}
-	if s.sealed(&p.is, fd) {
+	if r.isReadOnly(&p.facts, fd) {
 		return unix.EROFS
 	}
 	return 0
 }
 
-// flatWall is the wall of a level without mounts: only what is listed, and what lies
-// below it, can be written to.
-func (s *Supervisor) flatWall(path string) syscall.Errno {
-	if path == "" || slices.ContainsFunc(s.cfg.Flat, func(at string) bool { return path == at || strings.HasPrefix(path, at+"/") }) {
+// pathWall is the wall of a level without mounts: only the listed paths, and what lies
+// below them, can be written to.
+func (r *request) pathWall(path string) syscall.Errno {
+	if path == "" || slices.ContainsFunc(r.cfg.Writable, func(at string) bool { return hostfacts.Below(path, at) }) {
 		return 0
 	}
 	return unix.EACCES
 }
 
-// standing is the error for removing or moving something that a mount stands on:
-// that is how protected names, and the folders above them, are held.
-func standing(p *place) syscall.Errno {
-	if p.there && p.is.root && p.named() && p.is.mount != p.in.mount {
+// mountPoint returns the error for removing or moving a mount point, which is how
+// protected names, and the directories above them, are held.
+func mountPoint(p *place) syscall.Errno {
+	if p.exists && p.root && p.named() && p.mount != p.parent.mount {
 		return unix.EBUSY
 	}
 	return 0
 }
 
-// permits reports whether the owner, group and mode of a file let our user write to
-// it. The command runs as the same user, without capabilities.
-func (s *Supervisor) permits(f *facts) bool {
+// writableByMode reports whether the owner, group and mode of a file let the user write
+// to it. The command runs as the same user, without capabilities.
+func (s *Supervisor) writableByMode(f *facts) bool {
 	const write = 2
 	switch {
 	case int(f.uid) == os.Getuid():
@@ -114,342 +111,347 @@ func (s *Supervisor) permits(f *facts) bool {
 	return f.mode&write != 0
 }
 
-// incurable reports whether owner and mode refuse an operation that a wall refuses, so that
-// it would fail without the wall.
-func (s *Supervisor) incurable(p *place, made bool) bool {
-	if made {
-		return p.named() && !s.permits(&p.in)
+// failsAnyway reports whether owner and mode deny an operation that a wall denies, so that
+// it would fail without the sandbox, too.
+func (r *request) failsAnyway(p *place, creates bool) bool {
+	if creates {
+		return p.named() && !r.writableByMode(&p.parent)
 	}
-	return p.there && p.is.is(unix.S_IFREG) && !s.permits(&p.is)
+	return p.exists && p.is(unix.S_IFREG) && !r.writableByMode(&p.facts)
 }
 
-// ruled asks the judge about a name that the mounts let through. The path is that
-// of a refusal, else it may be empty.
-func (s *Supervisor) ruled(op sandbox.Op, p *place, made bool) (string, syscall.Errno) {
-	if s.cfg.Judge == nil {
+// ruled asks the judge about a place that the mounts allow. The path is that of a denial,
+// else it may be empty.
+func (r *request) ruled(op sandbox.Op, p *place, creates bool) (string, syscall.Errno) {
+	if r.cfg.Judge == nil {
 		return "", 0
 	}
-	if op != sandbox.Write || !p.named() {
-		path := s.pathOf(p)
-		if path == "" {
+	if op == sandbox.Write && p.named() {
+		dir := r.directoryOf(p)
+		if !dir.everyName && !r.cfg.Judge.EveryDirectory(p.name) {
 			return "", 0
 		}
-		return path, s.cfg.Judge.File(op, path, made)
-	}
-	dir := s.dirOf(p)
-	if !dir.each && !s.cfg.Judge.Special(p.name) {
-		return "", 0
-	}
-	if s.cfg.Judge.File(op, dir.path+"/"+p.name, made) == 0 {
-		return "", 0
-	}
-	path := s.pathOf(p) // as it is now
-	return path, s.cfg.Judge.File(op, path, made)
-}
-
-// A folderID names a folder for a while: numbers of files are used again.
-type folderID struct{ mount, dev, ino uint64 }
-
-// A known is what is known of a folder: where it lies, and whether each name in it
-// needs the judge.
-type known struct {
-	path  string
-	each  bool
-	since time.Time
-}
-
-// fresh is how long it is believed that a folder still lies where it did. It spares
-// most calls from asking the kernel for the way there.
-const fresh = time.Second
-
-// maxKnown bounds what is remembered of folders.
-const maxKnown = 4096
-
-// dirOf returns what is known of the folder of a named place.
-func (s *Supervisor) dirOf(p *place) known {
-	key := folderID{p.in.mount, p.in.dev, p.in.ino}
-	now := time.Now()
-	if k, ok := s.folders[key]; ok && now.Sub(k.since) < fresh {
-		return k
-	}
-	k := known{path: s.nameOf(p.dir), since: now}
-	k.each = s.cfg.Judge.Folder(k.path)
-	if s.folders == nil || len(s.folders) >= maxKnown {
-		s.folders = make(map[folderID]known)
-	}
-	s.folders[key] = k
-	return k
-}
-
-// end refuses with errno, or asks the judge where the walls have no objection.
-func (s *Supervisor) end(l *listener, n *notification, p *place, errno syscall.Errno, made bool) syscall.Errno {
-	if errno != 0 {
-		if path := s.pathOf(p); path != "" {
-			d := sandbox.Denial{Access: file(sandbox.Write, path), NoGrant: s.incurable(p, made)}
-			return s.denyAs(l, n, d, errno)
+		if r.rule(op, dir.path+"/"+p.name, creates) == 0 {
+			return "", 0
 		}
-		return 0 // it has no name any more; the wall refuses it all the same
 	}
-	path, errno := s.ruled(sandbox.Write, p, made)
-	if errno != 0 {
-		return s.deny(l, n, file(sandbox.Write, path), errno)
+	path := r.pathOf(p) // as it is now
+	if path == "" {
+		return "", 0
 	}
-	return 0
+	return path, r.rule(op, path, creates)
 }
 
-// nowhere is for names that lead nowhere. That is the sandbox's doing only where a
-// policy hides what is there; then the kernel's own answer is noted.
-func (s *Supervisor) nowhere(l *listener, n *notification, op sandbox.Op, m *missed) syscall.Errno {
-	if m.at == "" || s.cfg.Judge == nil || m.errno != unix.EACCES && m.errno != unix.ENOENT {
+// A directoryID names a directory for a while: the numbers of files are used again.
+type directoryID struct{ mount, dev, ino uint64 }
+
+// A directory is what is known of one for a while.
+type directory struct {
+	path      string
+	everyName bool // as [Judge.EveryName]
+	since     time.Time
+}
+
+// directoryTime is how long a directory is believed to have the same path. It spares most
+// calls from asking the kernel.
+const directoryTime = time.Second
+
+// maxDirectories bounds how many directories are remembered.
+const maxDirectories = 4096
+
+// directoryOf returns what is known of the directory of a named place.
+func (r *request) directoryOf(p *place) directory {
+	key := directoryID{p.parent.mount, p.parent.dev, p.parent.ino}
+	now := time.Now()
+	if d, ok := r.directories[key]; ok && now.Sub(d.since) < directoryTime {
+		return d
+	}
+	d := directory{path: r.nameOf(p.dir), since: now}
+	d.everyName = r.cfg.Judge.EveryName(d.path)
+	if r.directories == nil || len(r.directories) >= maxDirectories {
+		r.directories = make(map[directoryID]directory)
+	}
+	r.directories[key] = d
+	return d
+}
+
+// write denies a write with errno, or asks the judge where that is zero.
+func (r *request) write(p *place, errno syscall.Errno, creates bool) syscall.Errno {
+	if errno == 0 {
+		path, errno := r.ruled(sandbox.Write, p, creates)
+		if errno == 0 {
+			return 0
+		}
+		return r.denyFile(sandbox.Write, path, errno)
+	}
+	path := r.pathOf(p)
+	if path == "" {
+		return 0 // it has no name any more, and the wall denies it
+	}
+	return r.deny(sandbox.Denial{
+		Access: sandbox.Access{Op: sandbox.Write, Path: path}, NoGrant: r.failsAnyway(p, creates),
+	}, errno)
+}
+
+// notFound is for names that lead to no file. Where that is because the policy hides the
+// file, the kernel's own answer is noted as a denial.
+func (r *request) notFound(op sandbox.Op, lerr *lookupError) syscall.Errno {
+	if lerr.path == "" || r.cfg.Judge == nil || lerr.errno != unix.EACCES && lerr.errno != unix.ENOENT || !r.cfg.Judge.Hidden(op, lerr.path) {
 		return 0
 	}
-	if s.cfg.Judge.Hidden(op, m.at) && l.valid(n.id) {
-		return s.deny(l, n, file(op, m.at), s.hiddenErrno(m))
+	errno := lerr.errno
+	// The look of this process may have come further than the command can: a directory
+	// that covers a denied one is closed for the command.
+	if ruling := r.cfg.Judge.Rule(Access{Op: sandbox.Read, Path: path.Dir(lerr.path), Thread: int(r.n.pid)}); ruling.errno() != 0 {
+		errno = unix.EACCES
 	}
-	return 0
+	return r.denyFile(op, lerr.path, errno)
 }
 
-// hiddenErrno is what a command is told that asks for something hidden. Our own look
-// may have come further than the command can: the folder that stands over a denied
-// one is closed for it.
-func (s *Supervisor) hiddenErrno(m *missed) syscall.Errno {
-	if s.cfg.Judge.File(sandbox.Read, path.Dir(m.at), false) != 0 {
-		return unix.EACCES
-	}
-	return m.errno
-}
-
-func (s *Supervisor) judgeOpen(l *listener, n *notification, c *call, name []byte) syscall.Errno {
-	if c.flags&unix.O_PATH != 0 {
+// judgePath decides about a call that names one file.
+func (r *request) judgePath() syscall.Errno {
+	name, errno := r.name(r.path, &r.first)
+	switch {
+	case errno != 0:
+		return 0 // the kernel finds the same
+	case len(name) == 0 && r.bare:
+		return r.judgeTouch()
+	case len(name) == 0:
 		return 0
 	}
-	const changes = unix.O_ACCMODE | unix.O_CREAT | unix.O_TRUNC
-	if c.flags&changes == 0 {
-		return s.judgeRead(l, n, c, name, sandbox.Read)
+	op := r.op()
+	if op == sandbox.OpUnknown {
+		return 0
 	}
-	p, m := s.find(n.pid, c.dir, name, c.follow)
-	if m != nil {
-		return s.nowhere(l, n, sandbox.Write, m)
+	p, lerr := r.find(r.dir, name, r.follow)
+	if lerr != nil {
+		return r.notFound(op, lerr)
 	}
 	defer p.close()
-	if !p.there {
-		if c.flags&unix.O_CREAT == 0 {
-			return s.absent(l, n, &p, sandbox.Write)
-		}
-		return s.end(l, n, &p, s.folderWall(&p), true)
+	if op != sandbox.Write {
+		return r.judgeRead(op, &p)
 	}
-	writes := c.flags&unix.O_ACCMODE != 0
-	temporary := c.flags&unix.O_TMPFILE == unix.O_TMPFILE
+	switch r.kind {
+	case kindOpen:
+		return r.judgeOpen(&p)
+	case kindMake:
+		if p.exists {
+			return 0 // EEXIST
+		}
+		return r.write(&p, r.directoryWall(&p), true)
+	case kindUnlink, kindRmdir:
+		return r.judgeRemove(&p)
+	}
+	return r.judgeChange(&p)
+}
+
+// op returns what a call does to the file that it names; OpUnknown where that is not
+// judged.
+func (r *request) op() sandbox.Op {
+	const changes = unix.O_ACCMODE | unix.O_CREAT | unix.O_TRUNC
+	op := sandbox.Write
 	switch {
-	case c.flags&(unix.O_CREAT|unix.O_EXCL) == unix.O_CREAT|unix.O_EXCL && !temporary, p.is.is(unix.S_IFLNK):
+	case r.kind == kindExec:
+		op = sandbox.Exec
+	case r.kind == kindOpen && r.flags&unix.O_PATH != 0:
+		return sandbox.OpUnknown
+	case r.kind == kindOpen && r.flags&changes == 0:
+		op = sandbox.Read
+	}
+	if op != sandbox.Write && !r.cfg.Reads {
+		return sandbox.OpUnknown
+	}
+	return op
+}
+
+// judgeOpen is for opening a file to change it.
+func (r *request) judgeOpen(p *place) syscall.Errno {
+	if !p.exists {
+		if r.flags&unix.O_CREAT == 0 {
+			return r.absent(sandbox.Write, p)
+		}
+		return r.write(p, r.directoryWall(p), true)
+	}
+	temporary := r.flags&unix.O_TMPFILE == unix.O_TMPFILE
+	switch {
+	case r.flags&(unix.O_CREAT|unix.O_EXCL) == unix.O_CREAT|unix.O_EXCL && !temporary, p.is(unix.S_IFLNK):
 		return 0 // EEXIST, ELOOP
-	case p.is.is(unix.S_IFDIR):
+	case p.is(unix.S_IFDIR):
 		if !temporary {
 			return 0 // EISDIR
 		}
-		return s.end(l, n, &p, s.objectWall(&p), false)
-	case c.flags&unix.O_DIRECTORY != 0:
+		return r.write(p, r.fileWall(p), false)
+	case r.flags&unix.O_DIRECTORY != 0:
 		return 0 // ENOTDIR
-	case !writes && c.flags&unix.O_TRUNC == 0:
-		return s.readable(l, n, &p, sandbox.Read)
-	case !p.is.is(unix.S_IFREG):
-		return s.end(l, n, &p, s.specialWall(&p), false)
+	case r.flags&(unix.O_ACCMODE|unix.O_TRUNC) == 0: // O_CREAT of a file that exists
+		return r.judgeRead(sandbox.Read, p)
+	case !p.is(unix.S_IFREG):
+		return r.write(p, r.specialWall(p), false)
 	}
-	errno := s.objectWall(&p)
-	if errno == unix.EROFS && c.flags&unix.O_TRUNC == 0 && !s.permits(&p.is) {
+	errno := r.fileWall(p)
+	if errno == unix.EROFS && r.flags&unix.O_TRUNC == 0 && !r.writableByMode(&p.facts) {
 		errno = unix.EACCES // asked before the mount is
 	}
-	return s.end(l, n, &p, errno, false)
+	return r.write(p, errno, false)
 }
 
 // specialWall is for pipes, sockets and devices. A read-only mount lets them be opened
-// for writing; Landlock does not, except below /dev, and devices are none on mounts
-// that are not for them.
-func (s *Supervisor) specialWall(p *place) syscall.Errno {
-	if p.is.is(unix.S_IFSOCK) || !p.named() && p.is.is(unix.S_IFCHR) {
+// for writing; Landlock does not, except below /dev, and mounts that are not for devices
+// have none.
+func (r *request) specialWall(p *place) syscall.Errno {
+	if p.is(unix.S_IFSOCK) || !p.named() && p.is(unix.S_IFCHR) {
 		return 0 // ENXIO; a terminal or another standard descriptor
 	}
-	if s.objectWall(p) == 0 {
+	if r.fileWall(p) == 0 {
 		return 0
 	}
-	path := s.pathOf(p)
-	if path == "" || strings.HasPrefix(path, "/dev/") || strings.HasPrefix(path, "/proc/") {
+	path := r.pathOf(p)
+	if path == "" || hostfacts.Below(path, "/dev") || hostfacts.Below(path, "/proc") {
 		return 0
 	}
 	return unix.EACCES
 }
 
-// judgeRead is for calls that read or run a file.
-func (s *Supervisor) judgeRead(l *listener, n *notification, c *call, name []byte, op sandbox.Op) syscall.Errno {
-	if !s.cfg.Reads {
+// judgeRead is for reading or running a file.
+func (r *request) judgeRead(op sandbox.Op, p *place) syscall.Errno {
+	if !r.cfg.Reads {
 		return 0
 	}
-	p, m := s.find(n.pid, c.dir, name, c.follow)
-	if m != nil {
-		return s.nowhere(l, n, op, m)
+	if !p.exists {
+		return r.absent(op, p)
 	}
-	defer p.close()
-	if !p.there {
-		return s.absent(l, n, &p, op)
-	}
-	return s.readable(l, n, &p, op)
-}
-
-// absent is for a name that is not there and is not to be made.
-func (s *Supervisor) absent(l *listener, n *notification, p *place, op sandbox.Op) syscall.Errno {
-	if s.cfg.Judge == nil || !s.cfg.Reads {
-		return 0
-	}
-	return s.nowhere(l, n, op, &missed{errno: unix.ENOENT, at: s.pathOf(p)})
-}
-
-// readable asks the judge about reading what is there.
-func (s *Supervisor) readable(l *listener, n *notification, p *place, op sandbox.Op) syscall.Errno {
-	if !s.cfg.Reads {
-		return 0
-	}
-	path, errno := s.ruled(op, p, false)
-	if errno != 0 {
-		return s.deny(l, n, file(op, path), errno)
-	}
-	return 0
-}
-
-func (s *Supervisor) judgeMake(l *listener, n *notification, c *call, name []byte) syscall.Errno {
-	p, m := s.find(n.pid, c.dir, name, false)
-	if m != nil {
-		return s.nowhere(l, n, sandbox.Write, m)
-	}
-	defer p.close()
-	if p.there {
-		return 0 // EEXIST
-	}
-	return s.end(l, n, &p, s.folderWall(&p), true)
-}
-
-func (s *Supervisor) judgeRemove(l *listener, n *notification, c *call, name []byte) syscall.Errno {
-	p, m := s.find(n.pid, c.dir, name, false)
-	if m != nil {
-		return s.nowhere(l, n, sandbox.Write, m)
-	}
-	defer p.close()
-	if !p.there || !p.named() {
-		return 0
-	}
-	errno := s.folderWall(&p)
+	path, errno := r.ruled(op, p, false)
 	if errno == 0 {
-		if p.is.is(unix.S_IFDIR) != (c.kind == kindRmdir) {
+		return 0
+	}
+	return r.denyFile(op, path, errno)
+}
+
+// absent is for a name that does not exist and that the call does not create.
+func (r *request) absent(op sandbox.Op, p *place) syscall.Errno {
+	if !r.cfg.Reads {
+		return 0
+	}
+	return r.notFound(op, &lookupError{errno: unix.ENOENT, path: r.pathOf(p)})
+}
+
+func (r *request) judgeRemove(p *place) syscall.Errno {
+	if !p.exists || !p.named() {
+		return 0
+	}
+	errno := r.directoryWall(p)
+	if errno == 0 {
+		if p.is(unix.S_IFDIR) != (r.kind == kindRmdir) {
 			return 0 // EISDIR, ENOTDIR
 		}
-		errno = standing(&p)
+		errno = mountPoint(p)
 	}
-	return s.end(l, n, &p, errno, false)
+	return r.write(p, errno, false)
 }
 
-func (s *Supervisor) judgeChange(l *listener, n *notification, c *call, name []byte) syscall.Errno {
-	p, m := s.find(n.pid, c.dir, name, c.follow)
-	if m != nil {
-		return s.nowhere(l, n, sandbox.Write, m)
-	}
-	defer p.close()
-	if !p.there {
-		return s.absent(l, n, &p, sandbox.Write)
-	}
-	if c.size && !p.is.is(unix.S_IFREG) {
+func (r *request) judgeChange(p *place) syscall.Errno {
+	truncates := r.kind == kindTruncate
+	switch {
+	case !p.exists:
+		return r.absent(sandbox.Write, p)
+	case truncates && !p.is(unix.S_IFREG):
 		return 0 // EISDIR, EINVAL
+	case !truncates && !r.hasMounts():
+		return 0 // Landlock does not deny changes of modes, owners and times
 	}
-	if s.cfg.Flat != nil && !c.size {
-		return 0 // Landlock does not hold modes, owners and times
-	}
-	return s.end(l, n, &p, s.objectWall(&p), false)
+	return r.write(p, r.fileWall(p), false)
 }
 
 // judgeTouch is for calls on a descriptor.
-func (s *Supervisor) judgeTouch(l *listener, n *notification, c *call) syscall.Errno {
-	if s.cfg.Flat != nil || c.dir < 0 && c.dir != atCwd {
+func (r *request) judgeTouch() syscall.Errno {
+	if !r.hasMounts() || r.dir < 0 && r.dir != atCwd {
 		return 0
 	}
-	fd, errno := s.ownBase(n.pid, c.dir)
-	if errno != 0 {
-		return 0
-	}
-	p, m := s.object(fd)
-	if m != nil {
+	p, ok := r.descriptor()
+	if !ok {
 		return 0
 	}
 	defer p.close()
-	if errno := s.objectWall(&p); errno != 0 && s.pathOf(&p) != "" {
-		return s.end(l, n, &p, errno, false)
-	}
-	return 0
-}
-
-// judgeTwo is for rename and link. What is refused is the new name, unless only the
-// old one lies behind a wall.
-func (s *Supervisor) judgeTwo(l *listener, n *notification, c *call) syscall.Errno {
-	from, err := s.path(n.pid, c.path, &s.name)
-	if err != 0 {
+	errno := r.fileWall(&p)
+	if errno == 0 {
 		return 0
 	}
-	to, err := s.path(n.pid, c.path2, &s.name2)
-	if err != 0 || len(to) == 0 || len(from) == 0 && !c.bare {
+	return r.write(&p, errno, false)
+}
+
+// descriptor returns the place of the call's directory descriptor; false for an invalid
+// one.
+func (r *request) descriptor() (place, bool) {
+	fd, errno := r.openAt(r.dir)
+	if errno != 0 {
+		return noPlace(), false
+	}
+	p, lerr := r.object(fd)
+	return p, lerr == nil
+}
+
+// judgeTwo is for rename and link. The denial is of the new name, unless only the old one
+// lies behind a wall.
+func (r *request) judgeTwo() syscall.Errno {
+	from, errno := r.name(r.path, &r.first)
+	if errno != 0 || len(from) == 0 && !r.bare {
+		return 0
+	}
+	to, errno := r.name(r.path2, &r.second)
+	if errno != 0 || len(to) == 0 {
 		return 0
 	}
 	var old place
-	var m *missed
 	if len(from) == 0 {
-		fd, errno := s.ownBase(n.pid, c.dir)
-		if errno != 0 {
+		var ok bool
+		if old, ok = r.descriptor(); !ok {
 			return 0
 		}
-		old, m = s.object(fd)
 	} else {
-		old, m = s.find(n.pid, c.dir, from, c.follow)
-	}
-	if m != nil {
-		return s.nowhere(l, n, sandbox.Write, m)
+		var lerr *lookupError
+		if old, lerr = r.find(r.dir, from, r.follow); lerr != nil {
+			return r.notFound(sandbox.Write, lerr)
+		}
 	}
 	defer old.close()
-	next, m := s.find(n.pid, c.dir2, to, false)
-	if m != nil {
-		return s.nowhere(l, n, sandbox.Write, m)
+	next, lerr := r.find(r.dir2, to, false)
+	if lerr != nil {
+		return r.notFound(sandbox.Write, lerr)
 	}
 	defer next.close()
-	if !old.there || !next.named() {
+	switch {
+	case !old.exists || !next.named():
+		return 0
+	case r.kind == kindLink:
+		return r.judgeLink(&old, &next)
+	case !old.named():
 		return 0
 	}
-	if c.kind == kindLink {
-		return s.judgeLink(l, n, &old, &next)
-	}
-	return s.judgeRename(l, n, &old, &next)
+	return r.judgeRename(&old, &next)
 }
 
-func (s *Supervisor) judgeLink(l *listener, n *notification, old, next *place) syscall.Errno {
-	if next.there {
+func (r *request) judgeLink(old, next *place) syscall.Errno {
+	if next.exists {
 		return 0 // EEXIST
 	}
-	errno := s.folderWall(next)
-	if errno != 0 {
-		return s.end(l, n, next, errno, true)
-	}
-	if s.cfg.Flat == nil && old.is.mount != next.in.mount {
-		if old.is.dev == next.in.dev && s.objectWall(old) != 0 {
-			return s.end(l, n, old, unix.EXDEV, false)
+	errno := r.directoryWall(next)
+	if errno == 0 && r.hasMounts() && old.mount != next.parent.mount {
+		if old.dev == next.parent.dev && r.fileWall(old) != 0 {
+			return r.write(old, unix.EXDEV, false)
 		}
 		return 0
 	}
-	return s.end(l, n, next, 0, true)
+	return r.write(next, errno, true)
 }
 
-func (s *Supervisor) judgeRename(l *listener, n *notification, old, next *place) syscall.Errno {
-	if !old.named() {
-		return 0
-	}
-	newWall, oldWall := s.folderWall(next), s.folderWall(old)
-	if s.cfg.Flat == nil && old.in.mount != next.in.mount && (newWall != 0 || oldWall != 0) {
-		// Asked before the mounts are. Programs copy then, and meet the wall itself.
-		if old.in.dev != next.in.dev {
-			return 0 // so it is outside, too
+func (r *request) judgeRename(old, next *place) syscall.Errno {
+	newWall, oldWall := r.directoryWall(next), r.directoryWall(old)
+	sameMount := old.parent.mount == next.parent.mount
+	if r.hasMounts() && !sameMount && (newWall != 0 || oldWall != 0) {
+		// EXDEV comes before the mounts are asked. Programs copy then, and meet the wall
+		// itself.
+		if old.parent.dev != next.parent.dev {
+			return 0 // the same outside of the sandbox
 		}
 		if newWall != 0 {
 			newWall = unix.EXDEV
@@ -458,18 +460,18 @@ func (s *Supervisor) judgeRename(l *listener, n *notification, old, next *place)
 	}
 	switch {
 	case newWall != 0:
-		return s.end(l, n, next, newWall, !next.there)
+		return r.write(next, newWall, !next.exists)
 	case oldWall != 0:
-		return s.end(l, n, old, oldWall, false)
-	case old.in.mount != next.in.mount:
+		return r.write(old, oldWall, false)
+	case !sameMount:
 		return 0 // EXDEV
-	case standing(next) != 0:
-		return s.end(l, n, next, unix.EBUSY, false)
-	case standing(old) != 0:
-		return s.end(l, n, old, unix.EBUSY, false)
+	case mountPoint(next) != 0:
+		return r.write(next, unix.EBUSY, false)
+	case mountPoint(old) != 0:
+		return r.write(old, unix.EBUSY, false)
 	}
-	if errno := s.end(l, n, next, 0, !next.there); errno != 0 {
+	if errno := r.write(next, 0, !next.exists); errno != 0 {
 		return errno
 	}
-	return s.end(l, n, old, 0, false)
+	return r.write(old, 0, false)
 }

@@ -57,8 +57,8 @@ type Names struct {
 	Ruled []string
 	// Partial says that the search for repositories ended at its bound.
 	Partial bool
-	// Flat says that the level has no mounts of its own.
-	Flat bool
+	// NoMounts says that the level has no mounts of its own.
+	NoMounts bool
 }
 
 // A policyJudge rules by a policy on what mounts cannot hold: names that do not exist
@@ -70,6 +70,7 @@ type policyJudge struct {
 	entries     []sandbox.PathRule
 	globs       []sandbox.Glob
 	denies      bool            // an entry denies a path
+	errno       syscall.Errno   // of a write to a protected name
 	protected   map[string]bool // as Names.Protected
 	protectedIn map[string]bool // their directories
 	start       time.Time
@@ -88,7 +89,7 @@ const searchTime = 100 * time.Millisecond
 // patterns are valid.
 func NewJudge(p *sandbox.Resolved, names Names) Judge {
 	j := &policyJudge{
-		Names: names, base: p.Root, entries: p.Paths, denies: deniesPath(p), start: time.Now().Add(-searchTime),
+		Names: names, base: p.Root, entries: p.Paths, denies: deniesPath(p), errno: unix.EROFS, start: time.Now().Add(-searchTime),
 		protected: map[string]bool{}, protectedIn: map[string]bool{}, made: map[string]bool{},
 	}
 	for _, pattern := range p.Globs {
@@ -96,46 +97,33 @@ func NewJudge(p *sandbox.Resolved, names Names) Judge {
 			j.globs = append(j.globs, g)
 		}
 	}
+	if names.NoMounts {
+		j.errno = unix.EACCES
+	}
 	for _, path := range names.Protected {
 		j.protected[path], j.protectedIn[filepath.Dir(path)] = true, true
 	}
 	return j
 }
 
-// File implements [Judge].
-func (j *policyJudge) File(op sandbox.Op, path string, made bool) syscall.Errno {
-	if j.denied(path) && (op == sandbox.Write || !j.above(path)) {
-		return unix.EACCES
+// Rule implements [Judge].
+func (j *policyJudge) Rule(a Access) Ruling {
+	if j.denied(a.Path) && (a.Op == sandbox.Write || !j.above(a.Path)) {
+		return Ruling{Errno: unix.EACCES}
 	}
-	if op != sandbox.Write {
-		return 0
+	if a.Op == sandbox.Write && (a.Creates && j.protected[a.Path] || !j.repository(a.Path, a.Creates)) {
+		return Ruling{Errno: j.errno}
 	}
-	if made && j.protected[path] {
-		return j.wall()
-	}
-	// Most names are decided here.
-	i := strings.Index(path, "/.git")
-	if i < 0 || j.repository(path, i, made) {
-		return 0
-	}
-	return j.wall()
+	return Ruling{Allow: true}
 }
 
-// Folder implements [Judge].
-func (j *policyJudge) Folder(dir string) bool {
+// EveryName implements [Judge].
+func (j *policyJudge) EveryName(dir string) bool {
 	return len(j.globs) > 0 || j.denies || j.protectedIn[dir] || strings.Contains(dir, "/.git")
 }
 
-// Special implements [Judge].
-func (j *policyJudge) Special(name string) bool { return name == ".git" }
-
-// wall returns the error of a write to a protected name at this level.
-func (j *policyJudge) wall() syscall.Errno {
-	if j.Flat {
-		return unix.EACCES
-	}
-	return unix.EROFS
-}
+// EveryDirectory implements [Judge].
+func (j *policyJudge) EveryDirectory(name string) bool { return name == ".git" }
 
 // entry returns the level of the entry nearest to a path, and whether one covers it.
 // Entries are sorted by path, so the last one that covers it is the nearest.
@@ -168,19 +156,18 @@ func (j *policyJudge) above(path string) bool {
 
 // repository reports whether a write in or to a git directory may pass. Every write may
 // in a directory that is known, since mounts protect it, and in one that the command has
-// made. I is the index of the first name in path that begins like one.
-func (j *policyJudge) repository(path string, i int, made bool) bool {
+// made.
+func (j *policyJudge) repository(path string, creates bool) bool {
 	const name = "/.git"
-	for {
-		end := i + len(name)
-		if (end == len(path) || path[end] == '/') && j.inRoot(path[:end]) {
-			return j.gitDirectory(path[:end], end == len(path), made)
-		}
-		next := strings.Index(path[end:], name)
-		if next < 0 {
+	for end := 0; ; {
+		i := strings.Index(path[end:], name)
+		if i < 0 {
 			return true
 		}
-		i = end + next
+		end += i + len(name)
+		if (end == len(path) || path[end] == '/') && j.inRoot(path[:end]) {
+			return j.gitDirectory(path[:end], end == len(path) && creates)
+		}
 	}
 }
 
@@ -191,13 +178,13 @@ func (j *policyJudge) inRoot(name string) bool {
 }
 
 // gitDirectory reports whether a write to the git directory at, or to a file in it, may
-// pass.
-func (j *policyJudge) gitDirectory(at string, itself, made bool) bool {
+// pass. Creates says that the write creates the directory.
+func (j *policyJudge) gitDirectory(at string, creates bool) bool {
 	covers := func(path string) bool { return hostfacts.Below(path, at) }
 	if slices.ContainsFunc(j.Ruled, covers) || slices.ContainsFunc(j.Roots, covers) {
 		return true
 	}
-	if itself && made {
+	if creates {
 		if len(j.made) < maxMade {
 			j.made[at] = true
 		}

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -29,7 +30,7 @@ const attacks = "../../cmd/sallyport/testdata/attacks"
 
 // observedRun runs a program under a supervisor and nothing else, and returns what it
 // printed and what was seen.
-func observedRun(t *testing.T, cfg Config, naive bool, argv ...string) (string, Report) {
+func observedRun(t *testing.T, cfg Config, naive func(*connecting) syscall.Errno, argv ...string) (string, Report) {
 	t.Helper()
 	filter, err := seccomp.Program(seccomp.Options{Arch: runtime.GOARCH, OwnPID: true, Observe: true})
 	if err != nil {
@@ -127,6 +128,24 @@ func short(t *testing.T) string {
 	return dir
 }
 
+// lookOnly judges a connect without making it.
+func lookOnly(c *connecting) syscall.Errno {
+	defer unix.Close(c.sock)
+	name := c.addr.unix()
+	if c.domain != unix.AF_UNIX || c.addr.family() != unix.AF_UNIX || name == "" || name[0] == '@' {
+		return 0
+	}
+	p, lerr := c.find(atCwd, []byte(name), true)
+	if lerr != nil {
+		return lerr.errno
+	}
+	defer p.close()
+	if c.fileWall(&p) != 0 {
+		return unix.EACCES
+	}
+	return 0
+}
+
 // TestNaive: an observer that stood alone would lose every race.
 func TestNaive(t *testing.T) {
 	testenv.RunAsOrdinary(t)
@@ -160,8 +179,12 @@ func TestNaive(t *testing.T) {
 				t.Fatalf("%v\n%s", err, text)
 			}
 			argv := append([]string{program}, strings.Fields(fmt.Sprintf(c.args, in, out))...)
-			cfg := Config{Flat: []string{in}}
-			got, report := observedRun(t, cfg, c.naive, argv...)
+			cfg := Config{Writable: []string{in}}
+			var naive func(*connecting) syscall.Errno
+			if c.naive {
+				naive = lookOnly
+			}
+			got, report := observedRun(t, cfg, naive, argv...)
 			t.Logf("%s; %d calls", got, report.Calls)
 			if won := strings.Contains(got, "WIN"); won != c.wins {
 				t.Errorf("%q, it wins: %v, want %v", got, won, c.wins)
@@ -183,7 +206,7 @@ func TestSignalsMeanwhile(t *testing.T) {
 (while kill -USR1 $$ 2>/dev/null; do :; done) & k=$!
 i=0; while [ $i -lt 200 ]; do mkdir "$0/d$i" || echo "failed $i"; i=$((i+1)); done
 kill $k; echo done`
-	got, report := observedRun(t, Config{Flat: []string{dir}}, false, "/bin/sh", "-c", script, dir)
+	got, report := observedRun(t, Config{Writable: []string{dir}}, nil, "/bin/sh", "-c", script, dir)
 	if got != "done" || len(report.Denials) > 0 {
 		t.Errorf("%q, %v", got, report.Denials)
 	}
@@ -206,12 +229,12 @@ func TestRefusedStaysRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer unix.Close(sock)
-			s, _ := looker(t)
-			s.cfg.PrivateNetwork = true
+			r := selfRequest(t)
+			r.cfg.PrivateNetwork = true
 			to := &address{len: unix.SizeofSockaddrInet4}
 			to.raw[0], to.raw[3], to.raw[4], to.raw[7] = unix.AF_INET, 53, 192, 1
-			gone := &listener{fd: -1} // nobody waits there
-			if errno := (&connecting{s: s, l: gone, sock: sock, addr: to}).internet(); errno == 0 {
+			r.l = &listener{fd: -1} // no task waits there
+			if errno := (&connecting{request: r, sock: sock, addr: to}).internet(); errno == 0 {
 				t.Error("it would be connected")
 			}
 		})

@@ -1,94 +1,122 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package observer watches the system calls of one command and everything that it
-// starts, and says exactly what the sandbox kept it from.
+// Package observer watches the system calls of one command and all its child processes,
+// and reports what the sandbox denied.
 //
 // A seccomp filter hands the calls that change files or name addresses to a
-// [Supervisor] and suspends the caller until there is an answer. The supervisor
-// reads the arguments, finds what a name leads to as the kernel would for that
-// task, and compares it with the walls that stand there: mounts, and the rules of
-// a [Judge]. What a wall refuses is answered with the error that the wall gives,
-// and noted; everything else is answered "continue", and the kernel and its walls
-// decide. So a program that changes a name between our look and the kernel's gains
-// nothing: the walls do not ask us. Connecting a socket is the exception, since no
-// mount keeps a command from a unix socket: there the supervisor connects a
-// duplicate of the socket to the address that it has read, and never continues.
+// [Supervisor] and suspends the caller until there is an answer. The supervisor reads the
+// arguments, resolves a name as the kernel would for that task, and compares the result
+// with the walls: mounts, and the rulings of a [Judge]. It answers a call that a wall
+// denies with the error of that wall, and notes it. It answers every other call with
+// "continue", and the kernel and its walls decide. So a program that changes a name
+// between this look and the kernel's gains nothing: the walls do not depend on the
+// observer. Connecting a socket is the exception, since no mount denies a unix socket:
+// the supervisor connects a duplicate of the socket to the address that it has read, and
+// never continues.
 //
-// The flow: [Listen] before the launch, the end that it returns goes into the
-// launch script, [Inbox.Serve] takes the listener and answers from then on,
-// [Supervisor.Close] when the tree is dead gives the [Report]. A supervisor that is
-// gone leaves no way on: the kernel then fails every call that it would ask about,
-// and the launcher ends a tree whose front end has died.
+// The main flow: [Listen] before the launch, the end that it returns goes into the launch
+// script, [Inbox.Serve] takes the listener and answers from then on, [Supervisor.Close]
+// returns the [Report] when the process tree is dead. After the end of a supervisor the
+// kernel fails every call that it would ask about.
 //
-// The package refuses to widen anything: it never opens a file for a command and
-// never answers "continue" for what it was told to refuse. It cannot see calls by
-// io_uring, writes through descriptors that are open already, and calls of
-// programs that put a filter of their own around them which fails them first.
+// The package refuses to widen anything: it never opens a file for a command and never
+// answers "continue" for a denied access. It does not see calls by io_uring, writes
+// through descriptors that are open already, and calls of programs whose own filter fails
+// them first.
 package observer
 
 import (
+	"context"
 	"syscall"
 
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-// MaxDenials is how many different denials a [Report] keeps. Further ones are
-// counted.
+// MaxDenials is how many different denials a [Report] retains. Further ones are counted.
 const MaxDenials = 200
 
-// A Judge rules on what walls in the kernel cannot. Its methods are called from
-// one goroutine at a time and must not block.
+// An Access is what a call would do to a file.
+type Access struct {
+	// Op is Read, Write or Exec.
+	Op sandbox.Op
+	// Path is absolute, clean and free of symbolic links.
+	Path string
+	// Creates says that the path does not exist and that the call would create it.
+	Creates bool
+	// Thread is the id of the calling thread, as seen from outside of the sandbox.
+	Thread int
+}
+
+// A Caller is the process whose call waits for a ruling. Zero fields are unknown.
+type Caller struct {
+	PID     int
+	Program string
+}
+
+// A Ruling answers an [Access]. The zero Ruling denies it with EACCES.
+type Ruling struct {
+	// Allow lets the call pass.
+	Allow bool
+	// Errno is the error of a denial. Zero means EACCES.
+	Errno syscall.Errno
+	// Ask, when it is not nil, gives the ruling later; the other fields mean nothing
+	// then. It is called in a goroutine of its own and may block until ctx ends, which
+	// it does with the call or the supervisor. The call is denied then. The Ask of the
+	// ruling that it returns is ignored. After the answer the call is judged again,
+	// because the task may have changed its arguments.
+	Ask func(ctx context.Context, by Caller) Ruling
+}
+
+// A Judge rules on accesses that the mounts allow. Its methods are called by one
+// goroutine at a time and must not block.
 type Judge interface {
-	// File rules on an operation that the mounts let through. Path is absolute,
-	// clean and free of symbolic links; made says that the operation would bring
-	// the name into being. Zero lets it pass.
-	File(op sandbox.Op, path string, made bool) syscall.Errno
-	// Folder reports whether names that are written to in a folder, given like a path,
-	// have to be brought before File. Special reports whether a name has to be in
-	// every folder.
-	Folder(dir string) bool
-	Special(name string) bool
-	// Hidden reports whether a path is one that the policy denies, so that an
-	// error on the way to it is the sandbox's doing, and whether the operation
-	// would have had something to work on outside.
+	// Rule rules on an access.
+	Rule(a Access) Ruling
+	// EveryName reports whether Rule needs to be called for writes to all names in a
+	// directory, given like a path.
+	EveryName(dir string) bool
+	// EveryDirectory reports whether Rule needs to be called for writes to a name in
+	// all directories.
+	EveryDirectory(name string) bool
+	// Hidden reports whether the policy denies a path that cannot be found, and the
+	// operation would have found a file there without the sandbox.
 	Hidden(op sandbox.Op, path string) bool
 }
 
-// A Config says what a [Supervisor] has to know. The zero Config is of a command
-// on the host's network at a level with mounts, without any rule beyond them.
+// A Config tells a [Supervisor] about the sandbox. The zero Config is of a command on the
+// host's network at a level with mounts and without a judge.
 type Config struct {
-	// Judge may be nil: then only the mounts rule.
+	// Judge may be nil: then only the mounts deny.
 	Judge Judge
 	// PrivateNetwork says that the command has a network of its own in which only
 	// loopback exists.
 	PrivateNetwork bool
-	// NoSockets says that the command gets no internet sockets at all, for want of a
+	// NoSockets says that the command gets no internet sockets, because it has no
 	// network of its own.
 	NoSockets bool
 	// UnixOpen says that unix sockets were opened to the command: where they connect
 	// to is not judged.
 	UnixOpen bool
-	// OwnRoots says that tasks may change their root folder.
+	// OwnRoots says that tasks may change their root directory.
 	OwnRoots bool
-	// Reads says that calls which only read are handed over, too.
+	// Reads says that the filter hands over calls that only read, too.
 	Reads bool
-	// Flat, when it is not nil, are the only places that can be written to, at a level
-	// without mounts of its own: absolute, clean and free of symbolic links. Nil means
-	// that the mounts tell.
-	Flat []string
+	// Writable lists the only writable paths of a level without mounts of its own:
+	// absolute, clean and free of symbolic links. Nil means that the mounts decide.
+	Writable []string
 }
 
-// A Report is what a supervisor has seen.
+// A Report lists what a supervisor has seen.
 type Report struct {
-	// Denials are what was refused, each operation and target once, in the order in
-	// which they came first; at most MaxDenials of them.
+	// Denials are the denied accesses, each operation and target once, in the order
+	// in which they came first; at most MaxDenials.
 	Denials []sandbox.Denial
-	// Omitted counts refused accesses that found no room among the Denials.
+	// Omitted counts denied accesses that found no room among the Denials.
 	Omitted int
 	// Calls is how many calls were judged.
 	Calls uint64
-	// Err says why the watch ended early, after which every call of the command that
-	// is judged failed; nil when it did not.
+	// Err is why the supervision failed, after which every judged call of the command
+	// failed; nil when it did not.
 	Err error
 }

@@ -18,21 +18,22 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// looker returns a supervisor that looks at this very process.
-func looker(t testing.TB) (*Supervisor, uint32) {
+// selfRequest returns a request of this process.
+func selfRequest(t testing.TB) *request {
 	proc, err := unix.Open("/proc", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Supervisor{proc: proc, root: -1, scratch: new(scratch)}
+	s := newSupervisor(Config{}, proc)
 	t.Cleanup(func() {
+		s.cancel()
 		s.forget()
 		unix.Close(proc)
 		if s.root >= 0 {
 			unix.Close(s.root)
 		}
 	})
-	return s, uint32(os.Getpid())
+	return &request{Supervisor: s, n: notification{pid: uint32(os.Getpid())}, scratch: new(scratch)}
 }
 
 // tree makes files and links to find, and returns the folder without links in its
@@ -62,7 +63,7 @@ func tree(t testing.TB) string {
 func TestFind(t *testing.T) {
 	dir := tree(t)
 	t.Chdir(dir)
-	s, tid := looker(t)
+	r := selfRequest(t)
 	open, err := os.Open(dir + "/a/b")
 	if err != nil {
 		t.Fatal(err)
@@ -123,7 +124,7 @@ func TestFind(t *testing.T) {
 			if !strings.HasPrefix(want, "/") && !strings.HasPrefix(want, "-") {
 				want = strings.TrimSuffix(dir+"/"+want, "/")
 			}
-			if got, there := s.describe(tid, c.dir, c.path, c.follow); got != want || there != c.there {
+			if got, there := r.describe(c.dir, c.path, c.follow); got != want || there != c.there {
 				t.Errorf("%q (there: %v), want %q (%v)", got, there, want, c.there)
 			}
 		})
@@ -131,23 +132,23 @@ func TestFind(t *testing.T) {
 }
 
 // describe finds a name and says where it leads.
-func (s *Supervisor) describe(tid uint32, dir int32, path string, follow bool) (string, bool) {
-	p, m := s.find(tid, dir, []byte(path), follow)
-	if m != nil {
-		return "-" + unix.ErrnoName(m.errno), false
+func (r *request) describe(dir int32, path string, follow bool) (string, bool) {
+	p, lerr := r.find(dir, []byte(path), follow)
+	if lerr != nil {
+		return "-" + unix.ErrnoName(lerr.errno), false
 	}
 	defer p.close()
-	name := s.pathOf(&p)
+	name := r.pathOf(&p)
 	if name == "" {
 		name = "/"
 	}
-	return name, p.there
+	return name, p.exists
 }
 
 // TestFindLeavesNothing: descriptors are closed on every way.
 func TestFindLeavesNothing(t *testing.T) {
 	t.Chdir(tree(t))
-	s, tid := looker(t)
+	r := selfRequest(t)
 	names := []string{"a/f", "new", "rel/g", "loop", "loop/x", "a/f/x", "a/none/x", "", "/proc/self/cwd/a/f", "abs/none/y", "chain", ".", "/"}
 	count := func() int {
 		entries, err := os.ReadDir("/proc/self/fd")
@@ -156,16 +157,16 @@ func TestFindLeavesNothing(t *testing.T) {
 		}
 		return len(entries)
 	}
-	s.describe(tid, atCwd, "/etc/passwd", true) // opens the root, which is kept
-	s.forget()
+	r.describe(atCwd, "/etc/passwd", true) // opens the root, which is kept
+	r.forget()
 	before := count()
 	for range 20 {
 		for _, n := range names {
-			s.describe(tid, atCwd, n, true)
-			s.describe(tid, atCwd, n, false)
+			r.describe(atCwd, n, true)
+			r.describe(atCwd, n, false)
 		}
 	}
-	s.forget()
+	r.forget()
 	if after := count(); after != before {
 		t.Errorf("%d descriptors, %d before", after, before)
 	}
@@ -180,7 +181,7 @@ func FuzzFind(f *testing.F) {
 		f.Add(seed)
 	}
 	dir := tree(f)
-	s, tid := looker(f)
+	r := selfRequest(f)
 	parts := []string{"a", "b", "c", "f", "g", "rel", "up", "abs", "file", "dangling", "loop", "chain", "back", "proc", "slash", "..", ".", "", "none"}
 	f.Fuzz(func(t *testing.T, name string) {
 		if strings.IndexByte(name, 0) >= 0 || len(name) > 64 {
@@ -191,7 +192,7 @@ func FuzzFind(f *testing.F) {
 			words = append(words, parts[int(b)%len(parts)])
 		}
 		at := dir + "/" + strings.Join(words, "/")
-		got, there := s.describe(tid, atCwd, at, true)
+		got, there := r.describe(atCwd, at, true)
 		fd, err := unix.Open(at, unix.O_PATH|unix.O_CLOEXEC, 0)
 		if err != nil {
 			if there {
@@ -212,7 +213,7 @@ func FuzzFind(f *testing.F) {
 
 // TestPath reads names of this process, at the end of what is mapped too.
 func TestPath(t *testing.T) {
-	s, tid := looker(t)
+	r := selfRequest(t)
 	const page = 4096
 	mem, err := unix.Mmap(-1, 0, 4*page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err != nil {
@@ -252,13 +253,13 @@ func TestPath(t *testing.T) {
 			if c.text != "" {
 				at = put(c.at, c.text)
 			}
-			got, errno := s.path(tid, at, &s.name)
+			got, errno := r.name(at, &r.first)
 			if string(got) != c.want || errno != c.errno {
 				t.Errorf("%q, %v", got, errno)
 			}
 		})
 	}
-	if _, errno := s.path(tid, 0, &s.name); errno != unix.EFAULT {
+	if _, errno := r.name(0, &r.first); errno != unix.EFAULT {
 		t.Errorf("a nil pointer: %v", errno)
 	}
 }

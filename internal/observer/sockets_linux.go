@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -23,12 +22,12 @@ type address struct {
 }
 
 // address copies one. The errors are those of the kernel.
-func (s *Supervisor) address(tid uint32, at uint64, size uint64) (*address, syscall.Errno) {
+func (r *request) address(at uint64, size uint64) (*address, syscall.Errno) {
 	a := &address{len: int(int32(size))}
 	if a.len < 0 || a.len > len(a.raw) {
 		return nil, unix.EINVAL
 	}
-	if peek(tid, at, a.raw[:a.len]) != a.len {
+	if peek(r.n.pid, at, a.raw[:a.len]) != a.len {
 		return nil, unix.EFAULT
 	}
 	return a, 0
@@ -41,9 +40,9 @@ func (a *address) family() int {
 	return int(binary.NativeEndian.Uint16(a.raw[:]))
 }
 
-// peer returns an internet address; false for all others, and for those that the
+// internet returns an internet address; false for all others, and for those that the
 // kernel finds too short.
-func (a *address) peer() (netip.AddrPort, bool) {
+func (a *address) internet() (netip.AddrPort, bool) {
 	port := binary.BigEndian.Uint16(a.raw[2:])
 	switch {
 	case a.family() == unix.AF_INET && a.len >= unix.SizeofSockaddrInet4:
@@ -57,11 +56,11 @@ func (a *address) peer() (netip.AddrPort, bool) {
 // unix returns the name of a unix socket: a path, or "@" and an abstract name. It is
 // empty for an address without a name.
 func (a *address) unix() string {
-	const at = 2 // behind the family
-	if a.len <= at {
+	const familySize = 2
+	if a.len <= familySize {
 		return ""
 	}
-	name := string(a.raw[at:a.len])
+	name := string(a.raw[familySize:a.len])
 	if name[0] == 0 {
 		return "@" + strings.TrimRight(name[1:], "\x00")
 	}
@@ -69,12 +68,12 @@ func (a *address) unix() string {
 	return name
 }
 
-// local reports whether an address means the command's own network: loopback, and
-// the unspecified address, which leads there.
+// local reports whether an address means the command's own network: loopback, and the
+// unspecified address, which leads there.
 func local(ip netip.Addr) bool { return ip.IsLoopback() || ip.IsUnspecified() }
 
-// unreachable is what a network with nothing but loopback says of an address, and 0
-// of one that it has or that is none.
+// unreachable returns the error of a network with nothing but loopback for an address, and
+// 0 for one that it has or that is invalid.
 func unreachable(ip netip.Addr) syscall.Errno {
 	if local(ip) || ip.Is6() && ip.IsLinkLocalUnicast() && ip.Zone() == "" { // EINVAL: it needs a scope
 		return 0
@@ -85,11 +84,11 @@ func unreachable(ip netip.Addr) syscall.Errno {
 // pidfdThread names a thread instead of a process (PIDFD_THREAD of linux/pidfd.h).
 const pidfdThread = unix.O_EXCL
 
-// take duplicates a descriptor of a task.
-func (s *Supervisor) take(tid uint32, fd int32) (int, syscall.Errno) {
-	pidfd, err := unix.PidfdOpen(int(tid), pidfdThread)
+// duplicate duplicates a descriptor of the task.
+func (r *request) duplicate(fd int32) (int, syscall.Errno) {
+	pidfd, err := unix.PidfdOpen(int(r.n.pid), pidfdThread)
 	if err != nil { // before Linux 6.9 only the first thread can be named
-		pid, perr := strconv.Atoi(field(s.status(tid), "Tgid:"))
+		pid, perr := strconv.Atoi(r.status("Tgid:"))
 		if perr != nil {
 			return -1, unix.ESRCH
 		}
@@ -105,175 +104,171 @@ func (s *Supervisor) take(tid uint32, fd int32) (int, syscall.Errno) {
 	return own, 0
 }
 
-// protocol names what a socket speaks; false when fd is none.
-func (s *Supervisor) protocol(tid uint32, fd uint64) (kind int, name string, ok bool) {
-	own, errno := s.take(tid, int32(fd))
+// protocolOf returns the type of a socket and the name of its protocol; false for what is
+// no socket.
+func protocolOf(sock int) (kind int, name string, ok bool) {
+	kind, err := unix.GetsockoptInt(sock, unix.SOL_SOCKET, unix.SO_TYPE)
+	if kind == unix.SOCK_DGRAM {
+		return kind, "udp", err == nil
+	}
+	return kind, "tcp", err == nil
+}
+
+// protocol is protocolOf the descriptor in the first argument.
+func (r *request) protocol() (kind int, name string, ok bool) {
+	own, errno := r.duplicate(int32(r.n.args[0]))
 	if errno != 0 {
 		return 0, "", false
 	}
 	defer unix.Close(own)
-	kind, err := unix.GetsockoptInt(own, unix.SOL_SOCKET, unix.SO_TYPE)
-	if err != nil {
-		return 0, "", false
-	}
-	if kind == unix.SOCK_DGRAM {
-		return kind, "udp", true
-	}
-	return kind, "tcp", true
+	return protocolOf(own)
 }
 
-func (s *Supervisor) judgeSocket(l *listener, n *notification) syscall.Errno {
-	family := int32(n.args[0])
-	if family == unix.AF_INET || family == unix.AF_INET6 {
-		kind := "tcp"
-		if n.args[1]&0xf == unix.SOCK_DGRAM {
-			kind = "udp"
-		}
-		return s.deny(l, n, sandbox.Access{Op: sandbox.Connect, Net: kind}, unix.EPERM)
-	}
-	return unix.EPERM
+// denySocket is deny for an operation on an address.
+func (r *request) denySocket(op sandbox.Op, addr, protocol string, errno syscall.Errno) syscall.Errno {
+	return r.deny(sandbox.Denial{Access: sandbox.Access{Op: op, Addr: addr, Net: protocol}}, errno)
 }
 
-// judgeSend is for datagrams with an address. They go on when nothing is said
-// against it: the network is the wall.
-func (s *Supervisor) judgeSend(l *listener, n *notification, k kind) syscall.Errno {
-	if !s.cfg.PrivateNetwork {
+// judgeSocket denies every socket.
+func (r *request) judgeSocket() syscall.Errno {
+	family := int32(r.n.args[0])
+	if family != unix.AF_INET && family != unix.AF_INET6 {
+		return unix.EPERM
+	}
+	const typeMask = 0xf // the rest are SOCK_CLOEXEC and SOCK_NONBLOCK
+	if r.n.args[1]&typeMask == unix.SOCK_DGRAM {
+		return r.denySocket(sandbox.Connect, "", "udp", unix.EPERM)
+	}
+	return r.denySocket(sandbox.Connect, "", "tcp", unix.EPERM)
+}
+
+// judgeSend is for datagrams with an address. Those that may reach it go on: the network
+// is the wall.
+func (r *request) judgeSend() syscall.Errno {
+	if !r.cfg.PrivateNetwork {
 		return 0
 	}
-	const (
-		messages = 16 // of one call that are looked at
-		header   = 56 // struct msghdr
-		stride   = 64 // struct mmsghdr
-	)
-	count, at := uint64(1), n.args[1]
-	if k == kindSendMany {
-		count = min(n.args[2], messages)
+	const messages = 16 // of one call that are looked at
+	count := uint64(1)
+	if r.kind == kindSendMany {
+		count = min(r.n.args[2], messages)
 	}
 	for i := range count {
-		var a *address
-		var errno syscall.Errno
-		if k == kindSendTo {
-			a, errno = s.address(n.pid, n.args[4], n.args[5])
-		} else {
-			var msg [header]byte
-			if peek(n.pid, at+i*stride, msg[:]) != header {
-				return 0
-			}
-			name := uint64At(msg[:], 0)
-			if name == 0 {
-				continue
-			}
-			a, errno = s.address(n.pid, name, uint64At(msg[:], 8)&0xffffffff)
-		}
+		a, errno := r.message(i)
 		if errno != 0 {
 			return 0
 		}
-		to, ok := a.peer()
+		to, ok := a.internet()
 		if !ok {
 			continue
 		}
-		if errno := unreachable(to.Addr()); errno != 0 {
-			kind, name, isSocket := s.protocol(n.pid, n.args[0])
-			if !isSocket || kind != unix.SOCK_DGRAM {
-				return 0 // ENOTSOCK; a stream has no use for an address
-			}
-			errno = s.deny(l, n, sandbox.Access{Op: sandbox.Connect, Addr: to.String(), Net: name}, errno)
-			if i > 0 {
-				return 0 // those before it are sent; the kernel stops here
-			}
-			return errno
+		if errno = unreachable(to.Addr()); errno == 0 {
+			continue
 		}
+		kind, name, ok := r.protocol()
+		if !ok || kind != unix.SOCK_DGRAM {
+			return 0 // ENOTSOCK; a stream ignores addresses
+		}
+		errno = r.denySocket(sandbox.Connect, to.String(), name, errno)
+		if i > 0 {
+			return 0 // those before it are sent; the kernel stops here
+		}
+		return errno
 	}
 	return 0
 }
 
-// judgeBind goes on for what the walls allow: a name in a folder is made or refused
-// by them, and a private network has no addresses of others.
-func (s *Supervisor) judgeBind(l *listener, n *notification) syscall.Errno {
-	a, errno := s.address(n.pid, n.args[1], n.args[2])
+// message returns the address of one message of a call that sends; an empty one where it
+// has none.
+func (r *request) message(i uint64) (*address, syscall.Errno) {
+	if r.kind == kindSendTo {
+		return r.address(r.n.args[4], r.n.args[5])
+	}
+	const stride = 64   // struct mmsghdr
+	var header [56]byte // struct msghdr
+	if peek(r.n.pid, r.n.args[1]+i*stride, header[:]) != len(header) {
+		return nil, unix.EFAULT
+	}
+	name := uint64At(header[:], 0)
+	if name == 0 {
+		return &address{}, 0
+	}
+	return r.address(name, uint64At(header[:], 8)&0xffffffff)
+}
+
+// judgeBind goes on for what the walls allow: they decide about a path, and a private
+// network has no addresses of other hosts.
+func (r *request) judgeBind() syscall.Errno {
+	a, errno := r.address(r.n.args[1], r.n.args[2])
 	if errno != 0 {
 		return 0
 	}
 	if a.family() == unix.AF_UNIX {
-		return s.judgeBindUnix(l, n, a)
+		return r.judgeBindUnix(a.unix())
 	}
-	at, ok := a.peer()
-	if !ok || !s.cfg.PrivateNetwork {
+	at, ok := a.internet()
+	if !ok || !r.cfg.PrivateNetwork {
 		return 0
 	}
-	errno = 0
-	const reserved = 1024 // the ports below are for those with a capability that the command lacks
+	const reserved = 1024 // ports below need a capability that the command lacks
 	switch {
 	case !local(at.Addr()):
-		if !ours(at.Addr()) {
-			return 0 // it could not be had outside either
+		if !hasAddress(at.Addr()) {
+			return 0 // the same outside of the sandbox
 		}
 		errno = unix.EADDRNOTAVAIL
 	case at.Port() != 0 && at.Port() < reserved && unix.Geteuid() == 0:
 		errno = unix.EACCES
-	}
-	if errno == 0 {
+	default:
 		return 0
 	}
-	_, name, isSocket := s.protocol(n.pid, n.args[0])
-	if !isSocket {
+	_, name, ok := r.protocol()
+	if !ok {
 		return 0
 	}
-	return s.deny(l, n, sandbox.Access{Op: sandbox.Bind, Addr: at.String(), Net: name}, errno)
+	return r.denySocket(sandbox.Bind, at.String(), name, errno)
 }
 
-// ours reports whether this machine has an address, by trying.
-func ours(ip netip.Addr) bool {
-	family := unix.AF_INET
-	if ip.Is6() {
-		family = unix.AF_INET6
+// hasAddress reports whether this machine has an address, by trying to bind it.
+func hasAddress(ip netip.Addr) bool {
+	family, to := unix.AF_INET, unix.Sockaddr(nil)
+	if ip.Is4() {
+		to = &unix.SockaddrInet4{Addr: ip.As4()}
+	} else {
+		family, to = unix.AF_INET6, &unix.SockaddrInet6{Addr: ip.As16()}
 	}
 	fd, err := unix.Socket(family, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return false
 	}
 	defer unix.Close(fd)
-	if ip.Is4() {
-		return unix.Bind(fd, &unix.SockaddrInet4{Addr: ip.As4()}) == nil
-	}
-	return unix.Bind(fd, &unix.SockaddrInet6{Addr: ip.As16()}) == nil
+	return unix.Bind(fd, to) == nil
 }
 
-func (s *Supervisor) judgeBindUnix(l *listener, n *notification, a *address) syscall.Errno {
-	name := a.unix()
+func (r *request) judgeBindUnix(name string) syscall.Errno {
 	switch {
-	case name == "" || s.cfg.NoSockets:
+	case name == "" || r.cfg.NoSockets:
 		return 0
 	case name[0] == '@':
-		if s.cfg.PrivateNetwork || s.cfg.UnixOpen {
+		if r.cfg.PrivateNetwork || r.cfg.UnixOpen {
 			return 0 // abstract names belong to the network, which is the command's own
 		}
-		return s.deny(l, n, sandbox.Access{Op: sandbox.Bind, Addr: name, Net: "unix"}, unix.EPERM)
+		return r.denySocket(sandbox.Bind, name, "unix", unix.EPERM)
 	}
-	p, m := s.find(n.pid, atCwd, []byte(name), false)
-	if m != nil {
+	p, lerr := r.find(atCwd, []byte(name), false)
+	if lerr != nil {
 		return 0
 	}
 	defer p.close()
-	if p.there {
+	if p.exists {
 		return 0 // EADDRINUSE
 	}
-	errno := s.folderWall(&p)
+	errno := r.directoryWall(&p)
 	if errno == 0 {
-		_, errno = s.ruled(sandbox.Write, &p, true)
+		_, errno = r.ruled(sandbox.Write, &p, true)
 	}
 	if errno == 0 {
 		return 0
 	}
-	return s.deny(l, n, sandbox.Access{Op: sandbox.Bind, Addr: s.pathOf(&p), Net: "unix"}, errno)
-}
-
-// connect asks the kernel to connect a socket to a copied address.
-func connect(sock int, a *address) syscall.Errno {
-	for {
-		_, _, errno := unix.Syscall(unix.SYS_CONNECT, uintptr(sock), uintptr(unsafe.Pointer(&a.raw)), uintptr(a.len))
-		if errno != unix.EINTR {
-			return errno
-		}
-	}
+	return r.denySocket(sandbox.Bind, r.pathOf(&p), "unix", errno)
 }

@@ -4,137 +4,104 @@
 package observer
 
 import (
-	"encoding/binary"
+	"context"
 	"fmt"
 	"os"
-	"strconv"
-	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-// A Supervisor answers the calls of one tree. It has one goroutine at a time,
-// and one more for each socket that is being connected.
+// A Supervisor answers the calls of one process tree. It has one goroutine at a time,
+// and one more for each call that waits for a connection or a ruling.
 type Supervisor struct {
-	cfg      Config
-	naive    bool
-	proc     int // /proc
-	root     int // the tasks' root folder, once it is known; -1
-	*scratch     // guarded by judging
-	folders  map[folderID]known
-	where    [4]whereabouts  // of the tasks that asked last
-	lately   int             // the one that was used last
-	moved    time.Time       // when one last changed
-	mounts   map[uint64]bool // by id: read-only
-	groups   []int
+	cfg    Config
+	naive  func(*connecting) syscall.Errno // judges a connect that goes on then; for tests
+	proc   int                             // /proc
+	groups []int
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+	done   chan struct{} // closed when the goroutines have ended
 
-	done   chan struct{} // closed when the goroutine has ended
-	failed chan struct{} // closed when it ended too early
+	answers    sync.WaitGroup // goroutines that answer calls
+	asking     chan struct{}  // holds a token for each call that waits for a ruling
+	waiting    chan struct{}  // holds a token for each socket that is to be connected
+	connecting chan struct{}  // holds a token for each socket that is being connected
 
-	mu        sync.Mutex
-	listener  *listener // nil before it came
-	closed    bool
-	report    denials
-	calls     uint64
-	err       error
-	then      func()         // called with err; nil for nobody
-	judging   sync.Mutex     // the judge and the scratch, of goroutines that connect
-	connects  sync.WaitGroup // those goroutines
-	connected chan struct{}  // holds a token for each of them that is in the kernel
-	waiting   atomic.Int32   // how many there are
-	over      chan struct{}  // closed by Close
+	judging     sync.Mutex // guards the judge and what follows
+	root        int        // the tasks' root directory; -1 before it is known
+	directories map[directoryID]directory
+	workdirs    [4]workdir      // of the tasks that called last
+	lastWorkdir int             // the one that was used last
+	moved       time.Time       // when a task last changed its working directory
+	readOnly    map[uint64]bool // mounts by id
+
+	mu       sync.Mutex
+	listener *listener // nil before it came
+	report   denials
+	calls    uint64
+	err      error
+	onFailed func()
 }
 
-// A scratch is what judging needs memory for. A supervisor of a tree that asks nothing
-// has none: sessions may wait for input for days.
-type scratch struct {
-	// name and name2 hold the names of the call that is being judged, text what the
-	// kernel says about links.
-	name, name2, text [pathMax]byte
-	way               [pathMax + 64]byte // a name for the kernel
-	looked            unix.Statx_t
-}
-
-// beginJudging waits for the turn to judge, and sees to the memory for it.
-func (s *Supervisor) beginJudging() {
-	s.judging.Lock()
-	if s.scratch == nil {
-		s.scratch = new(scratch)
-	}
-}
-
-// rest gives that memory up until the next call.
-func (s *Supervisor) rest() {
-	s.judging.Lock()
-	defer s.judging.Unlock()
-	s.scratch = nil
-}
-
-// maxConnects is how many sockets of one tree are connected at once; more wait. A
-// socket whose peer does not accept holds a thread.
+// maxConnects is how many sockets of one tree are connected at once; more wait. A socket
+// whose peer does not accept holds a thread.
 const maxConnects = 64
 
 // maxWaiting bounds how many sockets of one tree wait for that: each of them is a
-// descriptor of ours, which the command must not use up.
+// descriptor of this process, which the command must not use up.
 const maxWaiting = 256
 
-// Serve begins to answer as soon as the launch has sent its listener. It returns at
-// once, and closes the Inbox when it has been used.
-func (in *Inbox) Serve(cfg Config) (*Supervisor, error) { return in.serve(cfg, false) }
+// Serve starts to answer as soon as the launch has sent its listener. It returns at once.
+// The Inbox cannot be used again.
+func (in *Inbox) Serve(cfg Config) (*Supervisor, error) { return in.serve(cfg, nil) }
 
-// serve is Serve. Naive lets connects go on after they were judged, for tests that show
-// why that would not do.
-func (in *Inbox) serve(cfg Config, naive bool) (*Supervisor, error) {
+func (in *Inbox) serve(cfg Config, naive func(*connecting) syscall.Errno) (*Supervisor, error) {
 	proc, err := unix.Open("/proc", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		in.ours.Close()
 		return nil, fmt.Errorf("observer: /proc: %w", err)
 	}
-	s := &Supervisor{
-		cfg: cfg, naive: naive, proc: proc, root: -1, done: make(chan struct{}), failed: make(chan struct{}),
-		connected: make(chan struct{}, maxConnects), over: make(chan struct{}),
-	}
-	if s.groups, err = os.Getgroups(); err != nil {
-		s.groups = nil // fewer rights than there are: at worst EACCES is said for EROFS
-	}
+	s := newSupervisor(cfg, proc)
+	s.naive = naive
 	go s.run(in)
 	return s, nil
 }
 
-// run is the goroutine, to begin with.
+func newSupervisor(cfg Config, proc int) *Supervisor {
+	s := &Supervisor{
+		cfg: cfg, proc: proc, root: -1, done: make(chan struct{}),
+		asking: make(chan struct{}, maxAsks), waiting: make(chan struct{}, maxWaiting), connecting: make(chan struct{}, maxConnects),
+	}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.groups, _ = os.Getgroups() // with fewer rights than there are, at worst EACCES is reported for EROFS
+	return s
+}
+
+// run waits for the listener and serves it.
 func (s *Supervisor) run(in *Inbox) {
 	fd, err := in.take()
 	if err != nil {
 		close(s.done)
-		return // no launch: there is nothing to watch, and the launch has told why
+		return // the launch has failed, and reports why
 	}
 	l := newListener(fd)
 	s.mu.Lock()
 	s.listener = l
-	closed := s.closed
 	s.mu.Unlock()
-	if closed {
-		s.leave(l)
-		return
-	}
 	s.attend(l)
 }
 
-// attend answers until nobody is left who could ask, or until nobody asks. Then another
-// goroutine waits: the stack of this one has grown by judging and would never shrink
-// again, and a session may wait for input for days.
+// attend serves until no task is left, or until no task calls for a while. Then another
+// goroutine waits: the stack of this one has grown by judging and would not shrink again
+// soon, and a session may wait for input for days.
 func (s *Supervisor) attend(l *listener) {
 	if !s.serve(l) {
 		s.leave(l)
 		return
 	}
-	s.rest()
 	go func() {
 		more, err := l.sleep()
 		if err != nil || !more {
@@ -146,96 +113,94 @@ func (s *Supervisor) attend(l *listener) {
 	}()
 }
 
-// leave is the end of the goroutines.
+// leave ends the supervision. A task that still calls gets ENOSYS from here on, instead
+// of waiting forever.
 func (s *Supervisor) leave(l *listener) {
-	// Whoever still asks gets ENOSYS from here on, instead of waiting for ever.
-	s.connects.Wait()
+	s.cancel()
+	s.answers.Wait()
 	unix.Close(l.fd)
 	close(s.done)
 }
 
-// serve answers as long as somebody asks. It reports whether somebody may ask later.
-func (s *Supervisor) serve(l *listener) (calm bool) {
-	var n notification
-	for {
-		what, err := l.wait()
-		if err != nil || what == turnOver {
-			s.fail(err)
-			return false
+// serve answers calls and returns true when there are none for a while, false when no
+// more can come.
+func (s *Supervisor) serve(l *listener) (idle bool) {
+	r := request{Supervisor: s, l: l}
+	for s.ctx.Err() == nil {
+		events, err := l.poll()
+		if err == nil && events&unix.POLLIN == 0 {
+			return events == 0
 		}
-		if what == turnCalm {
-			return true
+		got := false
+		if err == nil {
+			got, err = l.receive(&r.n)
 		}
-		got, err := l.receive(&n)
+		if err == nil && got {
+			s.calls++
+			err = r.handle()
+		}
 		if err != nil {
 			s.fail(err)
 			return false
 		}
-		if !got {
-			continue
-		}
-		s.calls++
-		s.beginJudging()
-		errno, pending := s.judge(l, &n)
-		s.judging.Unlock()
-		if pending {
-			continue
-		}
-		if err := l.send(answer(&n, errno)); err != nil {
-			s.fail(err)
-			return false
-		}
 	}
+	return false
 }
 
-// answer is "continue" for zero.
-func answer(n *notification, errno syscall.Errno) *response {
-	if errno == 0 {
-		return &response{id: n.id, flags: flagContinue}
+// handle judges a call and answers it, or has it answered.
+func (r *request) handle() error {
+	if r.scratch == nil {
+		r.scratch = new(scratch)
 	}
-	return &response{id: n.id, errno: -int32(errno)}
+	r.ask = nil
+	r.judging.Lock()
+	errno := r.judge()
+	r.judging.Unlock()
+	if errno == later && r.ask != nil {
+		errno = r.answerLater()
+	}
+	if errno == later {
+		return nil
+	}
+	return r.answer(errno)
 }
 
+// fail ends the supervision because of an error. The first one counts, and none after
+// Close.
 func (s *Supervisor) fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err == nil || s.err != nil || s.closed {
+	if err == nil || s.err != nil || s.ctx.Err() != nil {
 		return
 	}
 	s.err = err
-	close(s.failed)
-	if s.then != nil {
-		go s.then()
+	if s.onFailed != nil {
+		go s.onFailed()
 	}
 }
 
-// OnFailed has f called in a goroutine of its own when [Supervisor.Failed] is closed,
-// at once when it is already. The f of an earlier call is not called any more.
+// OnFailed has f called in a goroutine of its own when the supervision ends although the
+// command has not: every judged call fails from then on. The f of an earlier call is not
+// called any more.
 func (s *Supervisor) OnFailed(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.then = f
+	s.onFailed = f
 	if s.err != nil {
 		go f()
 	}
 }
 
-// Failed is closed when the supervision has ended although the command has not: every
-// call that is judged fails from then on. [Report].Err says why.
-func (s *Supervisor) Failed() <-chan struct{} { return s.failed }
-
-// Close ends the supervision, whether or not the launch went well, and returns what
-// was seen. The tree must be dead: calls that still come fail with ENOSYS. It blocks
-// until the goroutines have ended, and may be called once.
+// Close ends the supervision, whether or not the launch succeeded, and returns what was
+// seen. Calls that wait for a ruling are denied; calls that come later fail with ENOSYS.
+// It blocks until the goroutines have ended, and may be called once.
 func (s *Supervisor) Close() Report {
+	s.cancel()
 	s.mu.Lock()
-	s.closed = true
-	l := s.listener
-	s.mu.Unlock()
-	close(s.over)
-	if l != nil {
-		l.stop()
+	if s.listener != nil {
+		s.listener.stop()
 	}
+	s.mu.Unlock()
 	<-s.done
 	s.forget()
 	unix.Close(s.proc)
@@ -244,99 +209,3 @@ func (s *Supervisor) Close() Report {
 	}
 	return Report{Denials: s.report.list, Omitted: s.report.omitted, Calls: s.calls, Err: s.err}
 }
-
-// judge decides about one call: zero lets it go on. Pending says that the answer
-// comes from elsewhere, later.
-func (s *Supervisor) judge(l *listener, n *notification) (errno syscall.Errno, pending bool) {
-	c, known := s.decode(n)
-	if !known {
-		return 0, false
-	}
-	switch c.kind {
-	case kindChdir:
-		s.forget()
-		return 0, false
-	case kindConnect:
-		return s.judgeConnect(l, n)
-	case kindBind:
-		return s.judgeBind(l, n), false
-	case kindSendTo, kindSendMsg, kindSendMany:
-		return s.judgeSend(l, n, c.kind), false
-	case kindSocket:
-		return s.judgeSocket(l, n), false
-	case kindRename, kindLink:
-		return s.judgeTwo(l, n, &c), false
-	case kindTouch:
-		return s.judgeTouch(l, n, &c), false
-	}
-	name, err := s.path(n.pid, c.path, &s.name)
-	if err != 0 {
-		return 0, false // the kernel says so, too
-	}
-	if len(name) == 0 {
-		if c.bare {
-			return s.judgeTouch(l, n, &c), false
-		}
-		return 0, false
-	}
-	switch c.kind {
-	case kindOpen:
-		return s.judgeOpen(l, n, &c, name), false
-	case kindExec:
-		return s.judgeRead(l, n, &c, name, sandbox.Exec), false
-	case kindMake:
-		return s.judgeMake(l, n, &c, name), false
-	case kindUnlink, kindRmdir:
-		return s.judgeRemove(l, n, &c, name), false
-	case kindChange:
-		return s.judgeChange(l, n, &c, name), false
-	}
-	return 0, false
-}
-
-// deny notes a refusal and returns its errno, or 0 when the task is gone, because
-// then what was read may have been somebody else's.
-func (s *Supervisor) deny(l *listener, n *notification, a sandbox.Access, errno syscall.Errno) syscall.Errno {
-	return s.denyAs(l, n, sandbox.Denial{Access: a}, errno)
-}
-
-func (s *Supervisor) denyAs(l *listener, n *notification, d sandbox.Denial, errno syscall.Errno) syscall.Errno {
-	if !l.valid(n.id) {
-		return 0
-	}
-	s.note(n, d, errno)
-	return errno
-}
-
-// note writes a refusal down.
-func (s *Supervisor) note(n *notification, d sandbox.Denial, errno syscall.Errno) {
-	d.Errno = unix.ErrnoName(errno)
-	s.mu.Lock()
-	counted := s.report.count(d.Access, d.Errno)
-	s.mu.Unlock()
-	if counted {
-		return
-	}
-	if pid, err := strconv.Atoi(field(s.status(n.pid), "Tgid:")); err == nil {
-		d.PID = pid
-	}
-	d.Program = s.programOf(n.pid)
-	s.mu.Lock()
-	s.report.add(d)
-	s.mu.Unlock()
-}
-
-// programOf names the file that a task runs.
-func (s *Supervisor) programOf(tid uint32) string {
-	var buf [pathMax]byte
-	m, err := unix.Readlinkat(s.proc, strconv.FormatUint(uint64(tid), 10)+"/exe", buf[:])
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSuffix(string(buf[:m]), " (deleted)")
-}
-
-// file is an access to a path.
-func file(op sandbox.Op, path string) sandbox.Access { return sandbox.Access{Op: op, Path: path} }
-
-func uint64At(b []byte, i int) uint64 { return binary.NativeEndian.Uint64(b[i:]) }

@@ -16,6 +16,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/guard"
 	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/launch"
+	"github.com/sallyport-dev/sallyport/internal/observer"
 	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -49,17 +50,6 @@ type Protection struct {
 	before   []*gitpaths.Snapshot
 	given    []string         // places in git directories that the policy itself makes writable
 	denials  []sandbox.Denial // written by Finish
-}
-
-// Facts is what a judge of system calls knows about protected names beside the policy.
-// All paths are absolute and free of symbolic links.
-type Facts struct {
-	Roots     []string // writable roots
-	Free      []string // directories in them where the command may create any name
-	Protected []string // names that cannot be created
-	Ruled     []string // paths that a rule is about
-	Partial   bool     // the search for repositories ended at its bound
-	Flat      bool     // the level has no mounts of its own
 }
 
 // New looks at the paths of a policy and, with a Keeper, claims what is missing. Every
@@ -149,13 +139,14 @@ func (p *Protection) Warnings() []string {
 	return p.warnings
 }
 
-// Facts returns what a judge needs. Call it before [Protection.Started].
-func (p *Protection) Facts() Facts {
+// Observed returns what the observer's judge needs. Call it before
+// [Protection.Started].
+func (p *Protection) Observed() observer.Names {
 	if p == nil {
-		return Facts{}
+		return observer.Names{}
 	}
 	g := p.found
-	f := Facts{Roots: g.roots, Partial: g.partly, Flat: g.flat}
+	f := observer.Names{Roots: g.roots, Partial: g.partly, NoMounts: g.flat}
 	if g.private != "" {
 		f.Free = []string{g.private}
 	}

@@ -9,16 +9,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sallyport-dev/sallyport/internal/guard"
+	"github.com/sallyport-dev/sallyport/internal/observer"
 	"github.com/sallyport-dev/sallyport/internal/plan"
 )
 
-// TestFacts: the observer denies every claimed name but those that are only noticed.
-func TestFacts(t *testing.T) {
+// TestObserved: the observer denies every claimed name but those that are only noticed.
+func TestObserved(t *testing.T) {
 	g := &gathering{roots: []string{"/ws"}, rules: map[string]plan.Rule{"/ws/known/.git/config": {}}, private: "/ws/tmp"}
 	g.claim(claim{Want: guard.Want{Path: "/ws/.git"}})
 	g.claim(claim{Want: guard.Want{Path: "/ws/noticed", Notice: true}})
-	got := (&Protection{found: g}).Facts()
-	want := Facts{Roots: []string{"/ws"}, Free: []string{"/ws/tmp"}, Protected: []string{"/ws/.git"}, Ruled: []string{"/ws/known/.git/config"}}
+	got := (&Protection{found: g}).Observed()
+	want := observer.Names{Roots: []string{"/ws"}, Free: []string{"/ws/tmp"}, Protected: []string{"/ws/.git"}, Ruled: []string{"/ws/known/.git/config"}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -1,0 +1,201 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package observer
+
+import (
+	"context"
+	"slices"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+// A request is one call of the command that waits for its answer.
+type request struct {
+	*Supervisor
+	l *listener
+	n notification
+	call
+	*scratch
+
+	asked    Access // what ask is about
+	ask      func(context.Context, Caller) Ruling
+	approved []Access // that an Ask has allowed
+}
+
+// A scratch is the memory for judging a call. A supervisor of a tree that makes no calls
+// has none: sessions may wait for input for days.
+type scratch struct {
+	first, second [pathMax]byte      // the names of the call
+	link          [pathMax]byte      // the text of a symbolic link
+	buf           [pathMax + 64]byte // a name for the kernel
+	statx         unix.Statx_t
+}
+
+// later is the errno of a call that another goroutine answers. The kernel has no such
+// number.
+const later = syscall.Errno(1 << 20)
+
+// maxAsks bounds how many calls of one tree wait for an [Ruling.Ask]. Further ones are
+// denied.
+const maxAsks = 64
+
+// validInterval is how often a goroutine that waits looks whether its task still does.
+const validInterval = 50 * time.Millisecond
+
+// valid reports whether the task still waits for its answer, so that what was read from
+// it before was its own.
+func (r *request) valid() bool { return r.l.valid(r.n.id) }
+
+// answer sends an errno; zero means "continue".
+func (r *request) answer(errno syscall.Errno) error {
+	if errno == 0 {
+		return r.l.send(&response{id: r.n.id, flags: flagContinue})
+	}
+	return r.l.send(&response{id: r.n.id, errno: -int32(errno)})
+}
+
+// judge decides about the call. The result is zero to let it go on, the errno of a
+// denial, or later. The caller holds judging.
+func (r *request) judge() syscall.Errno {
+	r.call = decode(&r.n)
+	switch r.kind {
+	case kindNone:
+		return 0
+	case kindChdir:
+		r.forget()
+		return 0
+	case kindConnect:
+		return r.judgeConnect()
+	case kindBind:
+		return r.judgeBind()
+	case kindSendTo, kindSendMsg, kindSendMany:
+		return r.judgeSend()
+	case kindSocket:
+		return r.judgeSocket()
+	case kindRename, kindLink:
+		return r.judgeTwo()
+	case kindTouch:
+		return r.judgeTouch()
+	}
+	return r.judgePath()
+}
+
+// rule asks the judge about an access.
+func (r *request) rule(op sandbox.Op, path string, creates bool) syscall.Errno {
+	a := Access{Op: op, Path: path, Creates: creates, Thread: int(r.n.pid)}
+	if len(r.approved) > 0 && slices.Contains(r.approved, a) {
+		return 0
+	}
+	ruling := r.cfg.Judge.Rule(a)
+	if ruling.Ask != nil {
+		r.asked, r.ask = a, ruling.Ask
+		return later
+	}
+	return ruling.errno()
+}
+
+// errno returns zero for a ruling that allows.
+func (ruling *Ruling) errno() syscall.Errno {
+	switch {
+	case ruling.Allow:
+		return 0
+	case ruling.Errno != 0:
+		return ruling.Errno
+	}
+	return unix.EACCES
+}
+
+// deny notes a denial and returns its errno, or 0 when the task has ended, because then
+// another task's memory may have been read. It passes later on.
+func (r *request) deny(d sandbox.Denial, errno syscall.Errno) syscall.Errno {
+	switch {
+	case errno == later:
+		return later
+	case !r.valid():
+		return 0
+	}
+	r.note(d, errno)
+	return errno
+}
+
+// denyFile is deny for an access to a path.
+func (r *request) denyFile(op sandbox.Op, path string, errno syscall.Errno) syscall.Errno {
+	return r.deny(sandbox.Denial{Access: sandbox.Access{Op: op, Path: path}}, errno)
+}
+
+// note adds a denial to the report.
+func (r *request) note(d sandbox.Denial, errno syscall.Errno) {
+	d.Errno = unix.ErrnoName(errno)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if added := r.report.add(d); added != nil {
+		by := r.caller()
+		added.PID, added.Program = by.PID, by.Program
+	}
+}
+
+// answerLater has a goroutine get the ruling of r.ask, judge again, and answer, while
+// other calls go on. Where too many wait it returns EACCES.
+func (r *request) answerLater() syscall.Errno {
+	select {
+	case r.asking <- struct{}{}:
+	default:
+		return r.denyFile(r.asked.Op, r.asked.Path, unix.EACCES)
+	}
+	own := *r
+	own.scratch = new(scratch)
+	r.answers.Go(func() {
+		defer func() { <-own.asking }()
+		errno := own.settle(func() syscall.Errno {
+			own.judging.Lock()
+			defer own.judging.Unlock()
+			return own.judge()
+		})
+		if err := own.answer(errno); err != nil {
+			own.fail(err)
+		}
+	})
+	return later
+}
+
+// settle calls r.ask and judges again until each access of the call has a ruling. The
+// context of the calls ends with the task or the supervisor, which denies.
+func (r *request) settle(judge func() syscall.Errno) syscall.Errno {
+	ctx, cancel := context.WithCancel(r.ctx)
+	defer cancel()
+	r.answers.Go(func() {
+		t := time.NewTicker(validInterval)
+		defer t.Stop()
+		for r.valid() {
+			select {
+			case <-ctx.Done():
+				return
+			case <-t.C:
+			}
+		}
+		cancel()
+	})
+	for range maxAccesses {
+		ruling := r.ask(ctx, r.caller())
+		if ctx.Err() != nil {
+			ruling = Ruling{}
+		}
+		if errno := ruling.errno(); errno != 0 {
+			return r.denyFile(r.asked.Op, r.asked.Path, errno)
+		}
+		r.approved = append(r.approved, r.asked)
+		if errno := judge(); errno != later {
+			return errno
+		}
+	}
+	return r.denyFile(r.asked.Op, r.asked.Path, unix.EACCES)
+}
+
+// maxAccesses bounds how many rulings one call waits for: a rename needs two, and a task
+// can change its arguments meanwhile.
+const maxAccesses = 8
