@@ -252,6 +252,6 @@ const (
 
 // A Script is what a launch does, in order.
 type Script struct {
-	Namespaces Namespaces
-	Steps      []Step
+	Namespaces Namespaces `json:"namespaces"`
+	Steps      []Step     `json:"steps"`
 }
