@@ -273,7 +273,7 @@ func TestProofStops(t *testing.T) {
 	testenv.NeedRoot(t) // for others the files do not open anyway
 	a := newArena(t)
 	_, err := a.run(t, &job{args: sh(`:`), change: func(p *plan.Plan) { drop(procCover)(a, p) }})
-	if err == nil || !strings.Contains(err.Error(), "opens for writing") {
+	if err == nil || !strings.Contains(err.Error(), "can be opened for writing") {
 		t.Errorf("%v", err)
 	}
 }

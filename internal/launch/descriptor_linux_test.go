@@ -38,7 +38,7 @@ func TestMoreDescriptors(t *testing.T) {
 	got, st := outputWith(t, l, Files{Status: r}, more(`cat <&3; echo; cat <&4; echo; wc -c <&5; cat <&6; ls /proc/self/fd | wc -l`,
 		Step{Op: OpPass, Value: 3}, Step{Op: OpCloseFiles, Value: 4},
 		Step{Op: OpMemory, Value: 4, Data: []byte("a\x00b")}, Step{Op: OpMemory, Value: 5, Data: []byte(large)}, Step{Op: OpMemory, Value: 6}))
-	// Seven, and the one that ls reads the folder through.
+	// Seven, and the one that ls reads the directory through.
 	if want := "through the pipe\na\x00b\n1048576\n8\n"; got != want || st.ExitStatus() != 0 {
 		t.Errorf("%q, %v", got, st.ExitStatus())
 	}
@@ -79,7 +79,7 @@ func TestDescriptorNumbers(t *testing.T) {
 		step Step
 	}{
 		{"standard", Step{Op: OpMemory, Value: 2}}, {"too high", Step{Op: OpMemory, Value: 10}}, {"no number", Step{Op: OpPass}},
-		{"a listener that nobody takes", Step{Op: OpObserve, Filter: Filter{6}}},
+		{"a listener without a file for it", Step{Op: OpObserve, Filter: Filter{6}}},
 		{"no file", Step{Op: OpPass, Value: 3}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

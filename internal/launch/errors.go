@@ -9,10 +9,10 @@ import (
 	"syscall"
 )
 
-// ErrClosed says that the Launcher was closed.
+// ErrClosed is returned by a Launcher that was closed.
 var ErrClosed = errors.New("launch: the launcher is closed")
 
-// A ScriptError is a mistake in a script, found before anything was started.
+// ScriptError reports a mistake in a script, found before anything was started.
 type ScriptError struct {
 	Step   int // from 0
 	Reason string
@@ -22,19 +22,19 @@ func (e *ScriptError) Error() string {
 	return fmt.Sprintf("launch: step %d: %s", e.Step+1, e.Reason)
 }
 
-// A CgroupError says that the control group of a script could not be entered.
-// Nothing of the launch is left behind when it is returned.
+// CgroupError reports that a task could not enter its control group. Nothing of
+// the launch is left when it is returned.
 type CgroupError struct{ Err error }
 
 func (e *CgroupError) Error() string {
-	return fmt.Sprintf("launch: entering a control group: %v", e.Err)
+	return fmt.Sprintf("launch: enter a control group: %v", e.Err)
 }
 
-// Unwrap gives what the kernel said.
+// Unwrap returns the kernel's error.
 func (e *CgroupError) Unwrap() error { return e.Err }
 
-// A StepError is a step that the kernel refused. Nothing of the launch is left
-// behind when it is returned.
+// StepError reports a step that the kernel denied. Nothing of the launch is left
+// when it is returned.
 type StepError struct {
 	Index int    // which step, from 0; -1 for the clone itself
 	Step  Step   // the step
@@ -54,13 +54,13 @@ func (e *StepError) Error() string {
 		what += " (" + e.Step.Label + ")"
 	}
 	if e.Call == "compare" {
-		return fmt.Sprintf("launch: step %d, %s: it was replaced while the sandbox was built", e.Index+1, what)
+		return fmt.Sprintf("launch: step %d, %s: replaced while the sandbox was built", e.Index+1, what)
 	}
 	if e.Step.Op == OpRefuseWrite {
-		return fmt.Sprintf("launch: step %d, %s: it opens for writing, which must not be", e.Index+1, what)
+		return fmt.Sprintf("launch: step %d, %s: it can be opened for writing", e.Index+1, what)
 	}
 	return fmt.Sprintf("launch: step %d, %s: %s: %v", e.Index+1, what, e.Call, e.Errno)
 }
 
-// Unwrap gives the errno, so that errors.Is(err, fs.ErrNotExist) and the like work.
+// Unwrap returns the errno, so that errors.Is(err, fs.ErrNotExist) and the like work.
 func (e *StepError) Unwrap() error { return e.Errno }

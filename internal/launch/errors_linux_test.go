@@ -50,7 +50,7 @@ type refusal struct {
 // noRights takes all rights away, so that the step behind it is refused.
 func noRights(s Step) []Step { return []Step{{Op: OpCaps}, s} }
 
-// refusals lists at least one failure for each step that can fail. The folder
+// refusals lists at least one failure for each step that can fail. The directory
 // dir holds what they need.
 func refusals(t *testing.T, dir string) []refusal {
 	t.Helper()
@@ -79,11 +79,11 @@ func refusals(t *testing.T, dir string) []refusal {
 		{"attach to a missing path", []Step{clone, {Op: OpAttach, Tree: 9, Path: in("missing")}}, false, "openat2", unix.ENOENT},
 		{"attach through a link", []Step{clone, {Op: OpAttach, Tree: 9, Path: in("link")}}, false, "openat2", unix.ELOOP},
 		{"attach over a replaced file", []Step{clone, {Op: OpAttach, Tree: 9, Path: in("other"), ID: wrong}}, false, "compare", unix.ESTALE},
-		{"attach a file over a folder", []Step{clone, {Op: OpAttach, Tree: 9, Path: dir}}, false, "move_mount", unix.EINVAL},
+		{"attach a file over a directory", []Step{clone, {Op: OpAttach, Tree: 9, Path: dir}}, false, "move_mount", unix.EINVAL},
 		{"pin a missing path", []Step{{Op: OpPin, Path: in("missing")}}, false, "openat2", unix.ENOENT},
 		{"pin a file", []Step{{Op: OpPin, Path: in("file")}}, false, "openat2", unix.ENOTDIR},
 		{"pin through a link", []Step{{Op: OpPin, Path: in("link")}}, false, "openat2", unix.ELOOP},
-		{"pin a replaced folder", []Step{{Op: OpPin, Path: dir, ID: wrong}}, false, "compare", unix.ESTALE},
+		{"pin a replaced directory", []Step{{Op: OpPin, Path: dir, ID: wrong}}, false, "compare", unix.ESTALE},
 		{"pin without rights", noRights(Step{Op: OpPin, Path: dir}), false, "open_tree", unix.EPERM},
 		{"tmpfs", noRights(Step{Op: OpTmpfs, Tree: 9}), false, "fsopen", unix.EPERM},
 		{"proc", noRights(Step{Op: OpProc, Tree: 9}), false, "fsopen", unix.EPERM},
@@ -101,9 +101,9 @@ func refusals(t *testing.T, dir string) []refusal {
 func taskRefusals(in func(string) string) []refusal {
 	handles := &Ruleset{Handled: 2, Rules: []Rule{{Path: in("missing"), Access: 2}}}
 	unknown := &Ruleset{Handled: 1 << 62}
-	folderRight := &Ruleset{Handled: 1 << 7, Rules: []Rule{{Path: in("file"), Access: 1 << 7}}}
+	directoryRight := &Ruleset{Handled: 1 << 7, Rules: []Rule{{Path: in("file"), Access: 1 << 7}}}
 	return []refusal{
-		{"map-user of somebody else", []Step{{Op: OpMapUser, UID: 54321, GID: 54321}}, false, "write", unix.EPERM},
+		{"map-user of another user", []Step{{Op: OpMapUser, UID: 54321, GID: 54321}}, false, "write", unix.EPERM},
 		{"drop-bounding-set", noRights(Step{Op: OpDropBounding, Value: 1}), false, "prctl", unix.EPERM},
 		{"secure-bits", noRights(Step{Op: OpSecureBits, Value: 1}), false, "prctl", unix.EPERM},
 		{"capabilities", noRights(Step{Op: OpCaps, Value: 1}), false, "capset", unix.EPERM},
@@ -111,15 +111,15 @@ func taskRefusals(in func(string) string) []refusal {
 		{"die-with-parent", []Step{{Op: OpDieWithParent, Signal: 999}}, false, "prctl", unix.EINVAL},
 		{"landlock on a missing path", []Step{{Op: OpNoNewPrivs}, {Op: OpLandlock, Ruleset: handles}}, true, "openat2", unix.ENOENT},
 		{"landlock with an unknown right", []Step{{Op: OpNoNewPrivs}, {Op: OpLandlock, Ruleset: unknown}}, true, "landlock_create_ruleset", unix.EINVAL},
-		{"landlock with a folder's right for a file", []Step{{Op: OpNoNewPrivs}, {Op: OpLandlock, Ruleset: folderRight}}, true, "landlock_add_rule", unix.EINVAL},
+		{"landlock with a directory's right for a file", []Step{{Op: OpNoNewPrivs}, {Op: OpLandlock, Ruleset: directoryRight}}, true, "landlock_add_rule", unix.EINVAL},
 		{"landlock without no-new-privs", []Step{{Op: OpCaps}, {Op: OpLandlock, Ruleset: &Ruleset{Handled: 2}}}, true, "landlock_restrict_self", unix.EPERM},
 		{"new-session twice", []Step{{Op: OpNewSession}}, true, "setsid", unix.EPERM},
 		{"limit", []Step{{Op: OpLimit, Resource: 99}}, true, "prlimit64", unix.EINVAL},
-		{"chdir to a missing folder", []Step{{Op: OpChdir, Path: in("missing")}}, true, "chdir", unix.ENOENT},
+		{"chdir to a missing directory", []Step{{Op: OpChdir, Path: in("missing")}}, true, "chdir", unix.ENOENT},
 		{"chdir to a file", []Step{{Op: OpChdir, Path: in("file")}}, true, "chdir", unix.ENOTDIR},
 		{"exec of a missing program", []Step{{Op: OpExec, Path: in("missing"), Argv: []string{"x"}}}, true, "execve", unix.ENOENT},
 		{"exec of a file without the right", []Step{{Op: OpExec, Path: in("file"), Argv: []string{"x"}}}, true, "execve", unix.EACCES},
-		{"exec of a folder", []Step{{Op: OpExec, Path: in("."), Argv: []string{"x"}}}, true, "execve", unix.EACCES},
+		{"exec of a directory", []Step{{Op: OpExec, Path: in("."), Argv: []string{"x"}}}, true, "execve", unix.EACCES},
 	}
 }
 

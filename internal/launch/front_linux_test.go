@@ -63,7 +63,7 @@ func killFrontEnd(t *testing.T, helper string, args ...string) {
 	if err := front.Wait(); !errors.As(err, &exit) {
 		t.Errorf("the front end ended with %v", err)
 	}
-	wantEOF(t, r) // nobody holds the pipe: all of them are gone
+	wantEOF(t, r) // no process holds the pipe: all of them are gone
 }
 
 // TestFrontEndAlreadyGone: a front end that ended before the first step took
@@ -202,7 +202,7 @@ func TestSignalMasks(t *testing.T) {
 		}
 		return n
 	}
-	before := masked() // a thread of the runtime's, when somebody listens for signals
+	before := masked() // a thread of the runtime's, when the program listens for signals
 	l := launcher(t)
 	n := null(t)
 	var wg sync.WaitGroup

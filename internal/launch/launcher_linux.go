@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Launcher starts processes. The zero Launcher is ready to use. Its methods
+// Launcher starts processes. The zero Launcher is ready to use. Its methods
 // may be called from several goroutines at once.
 //
 // The kernel ties a parent-death signal to the thread that cloned, so a
@@ -139,7 +139,7 @@ func (l *Launcher) jobLocked(f func(), done chan<- struct{}) func() {
 func mostThreads() int { return 2 * runtime.GOMAXPROCS(0) }
 
 // thread serves launches on a locked thread. Returning while locked ends the
-// thread, and with it whatever it started and is still alive. That is not so
+// thread, and with it every process that it started. That is not so
 // for the main thread, which Go parks instead; so the main thread is held until
 // another one has taken the work.
 func (l *Launcher) thread() {

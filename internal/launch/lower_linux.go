@@ -66,7 +66,7 @@ func (l *lowering) begin() {
 	action := pin(l, new([4]uint64)) // struct sigaction of the kernel, all zero: SIG_DFL
 	l.call("rt_sigaction", unix.SYS_RT_SIGACTION, num(unix.SIGCHLD), action, num(0), num(8))
 	// The reaper sends signals on request, and the command can forge a request.
-	// In a session of its own "my own process group" names nobody outside.
+	// In a session of its own "my own process group" names no process outside.
 	l.call("setsid", unix.SYS_SETSID)
 }
 
@@ -164,7 +164,7 @@ func (l *lowering) closeFrom(n int) {
 
 // join writes the task itself into a control group's open list. A task that has
 // just been cloned is alone in its process, so both kinds of list will do; only for
-// the one called tasks need the kernel not hold up everybody else's forks.
+// the one called tasks need the kernel not hold up the forks of all other processes.
 func (l *lowering) join(list int) { l.write(num(list), "0") } // 0 is the writer
 
 // affinity keeps the task to processors.

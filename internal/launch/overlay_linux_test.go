@@ -17,13 +17,13 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 )
 
-// overlaid is a script that runs a line of shell in an overlay, and its folders.
+// overlaid is a script that runs a line of shell in an overlay, and its directories.
 type overlaid struct {
 	lower, upper, work string
 	script             *Script
 }
 
-// overlay makes folders below base and a script whose command runs in the overlay
+// overlay makes directories below base and a script whose command runs in the overlay
 // that they give.
 func overlay(t *testing.T, base, line string) *overlaid {
 	t.Helper()
@@ -39,7 +39,7 @@ func overlay(t *testing.T, base, line string) *overlaid {
 	if err := os.WriteFile(filepath.Join(o.lower, "gone"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { o.unmark(t) }) // or nobody could remove the folder
+	t.Cleanup(func() { o.unmark(t) }) // or the test could not remove the directory
 	o.script = &Script{Namespaces: NewUser | NewMount | NewPID, Steps: append(ownSteps(),
 		Step{Op: OpSetMount, Path: "/", Recursive: true, Private: true},
 		Step{
@@ -53,8 +53,8 @@ func overlay(t *testing.T, base, line string) *overlaid {
 	return o
 }
 
-// TestOverlay: what is written in an overlay is found in the upper folder and
-// nowhere else, whatever the folders are called.
+// TestOverlay: what is written in an overlay is found in the upper directory and
+// nowhere else, whatever the directories are called.
 func TestOverlay(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
@@ -69,10 +69,10 @@ func TestOverlay(t *testing.T) {
 				out, _ := output(t, l, o.script)
 				o.unmark(t)
 				if after := o.list(t); after != before {
-					t.Errorf("the shown folder was changed from %s to %s", before, after)
+					t.Errorf("the shown directory was changed from %s to %s", before, after)
 				}
 				if b, err := os.ReadFile(filepath.Join(o.upper, "file")); err != nil || string(b) != "changed\n" {
-					t.Errorf("the upper folder has %q, %v", b, err)
+					t.Errorf("the upper directory has %q, %v", b, err)
 				}
 				if !strings.Contains(out, "changed\nnew\nd\nfile\nnew\n") {
 					t.Errorf("inside: %s", out)
@@ -114,7 +114,7 @@ func (o *overlaid) list(t *testing.T) string {
 	return b.String()
 }
 
-// TestOverlaySwapped: a folder that was exchanged after the look, or is a link by
+// TestOverlaySwapped: a directory that was exchanged after the look, or is a link by
 // now, stops the launch.
 func TestOverlaySwapped(t *testing.T) {
 	testenv.RunAsOrdinary(t)
@@ -169,7 +169,7 @@ func TestOverlayRefused(t *testing.T) {
 		{"a file", func(o *overlaid, s *Step) { s.Path, s.ID = filepath.Join(o.lower, "file"), ID{} }},
 		{"nothing", func(o *overlaid, s *Step) { s.Path, s.ID = filepath.Join(o.lower, "none"), ID{} }},
 		{"work elsewhere", func(_ *overlaid, s *Step) { s.Layers.Work = Layer{Path: "/dev/shm"} }},
-		{"an upper folder that is no disk", func(_ *overlaid, s *Step) { s.Layers.Upper, s.Layers.Work = Layer{Path: "/proc"}, Layer{Path: "/proc"} }},
+		{"an upper directory that is no disk", func(_ *overlaid, s *Step) { s.Layers.Upper, s.Layers.Work = Layer{Path: "/proc"}, Layer{Path: "/proc"} }},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 )
 
-// TestPin: a pinned folder stays where it is, shows the mounts that are in it, and
+// TestPin: a pinned directory stays where it is, shows the mounts that are in it, and
 // can be written to as before, with the attributes of the mount around it.
 func TestPin(t *testing.T) {
 	testenv.RunAsOrdinary(t)

@@ -20,7 +20,7 @@ import (
 // errNotPreforked says that no preforked task can perform a script. Nothing has happened.
 var errNotPreforked = errors.New("launch: no preforked task")
 
-// A Preforked is a first task that was cloned before its script is known. It
+// Preforked is a first task that was cloned before its script is known. It
 // is in its namespaces already, which the kernel needs most time for, has tied its life
 // to this process, left its session and performed its first steps, and waits.
 //

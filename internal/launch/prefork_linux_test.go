@@ -22,27 +22,27 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 )
 
-// head begins a head start that must be had.
+// prefork begins a preforked task.
 func prefork(t testing.TB, l *starter, ns Namespaces) *Preforked {
 	t.Helper()
 	pre := l.Prefork(ns, nil)
 	if pre == nil {
-		t.Fatal("no head start")
+		t.Fatal("no preforked task")
 	}
 	return pre
 }
 
-// waits returns when the task of a head start waits for its script.
+// waits returns when a preforked task waits for its script.
 func waits(t testing.TB, pre *Preforked) {
 	t.Helper()
 	for {
 		select {
 		case <-pre.over:
-			t.Fatal("the head start is over")
+			t.Fatal("the task has ended")
 		default:
 		}
-		// Nobody is woken before the task waits. A wake that it does not get is spent
-		// on nobody; one that it gets finds nothing and waits again.
+		// No task is woken before it waits. A wake that it does not get is lost;
+		// after one that it gets it finds nothing and waits again.
 		n, _, _ := unix.Syscall(unix.SYS_FUTEX, uintptr(unsafe.Pointer(&pre.word)), 129, 1)
 		if n == 1 {
 			return
@@ -129,7 +129,7 @@ func TestPreforkOwnFiles(t *testing.T) {
 	wantNoChildren(t)
 }
 
-// TestPreforkDropped: nothing is left of one that nobody wants.
+// TestPreforkDropped: nothing is left of a task that is dropped.
 func TestPreforkDropped(t *testing.T) {
 	testenv.NeedUserNS(t)
 	before := openFiles(t)
@@ -270,7 +270,7 @@ func pidOf(t *testing.T, pidfd int32) int {
 	return pid
 }
 
-// TestPreforkErrors: a failed step is told as without a head start.
+// TestPreforkErrors: a failed step is reported as without a preforked task.
 func TestPreforkErrors(t *testing.T) {
 	testenv.NeedUserNS(t)
 	l := launcher(t)
@@ -296,7 +296,7 @@ func TestPreforkFrontEndKilled(t *testing.T) {
 	killFrontEnd(t, "prefork")
 }
 
-// helperPrefork begins a head start and waits to be killed.
+// helperPrefork preforks a task and waits to be killed.
 func helperPrefork([]string) int {
 	var l starter
 	pre := l.Prefork(NewUser|NewPID|NewMount, nil)
@@ -314,7 +314,7 @@ func helperPrefork([]string) int {
 	}
 }
 
-// TestPreforksAtOnce uses and drops head starts in many goroutines, while garbage is
+// TestPreforksAtOnce uses and drops preforked tasks in many goroutines, while garbage is
 // collected and stacks grow. Others than the first ones get none.
 func TestPreforksAtOnce(t *testing.T) {
 	testenv.RunAsOrdinary(t)
@@ -352,7 +352,7 @@ func TestPreforksAtOnce(t *testing.T) {
 	}
 	wg.Wait()
 	if used == 0 {
-		t.Error("no head start was used")
+		t.Error("no preforked task was used")
 	}
 }
 

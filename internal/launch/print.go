@@ -208,7 +208,7 @@ func printable(r rune) rune {
 }
 
 // quote leaves plain words alone, so that scripts read well, and quotes
-// whatever could be mistaken for another line or word.
+// everything that could be mistaken for another line or word.
 func quote(s string) string {
 	if s == "" {
 		return `""`

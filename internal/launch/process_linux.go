@@ -22,7 +22,7 @@ import (
 // does when it was killed.
 var ErrLost = errors.New("launch: the command's end was not reported")
 
-// A Process is a started command together with its reaper. Its methods may be
+// Process is a started command together with its reaper. Its methods may be
 // called from several goroutines; Close ends it.
 type Process struct {
 	pid     int // the reaper, as this process sees it
@@ -33,7 +33,7 @@ type Process struct {
 	status  *os.File // records of the reaper
 	owner   *Launcher
 
-	reading chan struct{} // holds a token while somebody reads records
+	reading chan struct{} // holds a token while a goroutine reads records
 	known   chan struct{} // closed when the command's end is known, or lost
 	// The next four are the reader's.
 	result syscall.WaitStatus
@@ -182,7 +182,7 @@ func collectNow(pidfd int) {
 	unix.Close(pidfd)
 }
 
-// A Target is the addressee of a signal.
+// Target is the addressee of a signal.
 type Target uint8
 
 // The targets of Signal.

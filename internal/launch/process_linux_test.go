@@ -106,7 +106,7 @@ func ready(t *testing.T, l *starter, k kind, text string) (*Process, *os.File) {
 	return p, r
 }
 
-// wantEOF waits until nobody holds the other end of a pipe any more.
+// wantEOF waits until no process holds the other end of a pipe any more.
 func wantEOF(t *testing.T, r *os.File) {
 	t.Helper()
 	b := make([]byte, 64)
@@ -358,7 +358,7 @@ func TestManyOrphans(t *testing.T) {
 }
 
 // TestForgedRequests: requests that the command makes to process 1 reach
-// nobody outside. They may end the command, which is its own loss.
+// no process outside. They may end the command, which is its own loss.
 func TestForgedRequests(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
@@ -416,7 +416,7 @@ func TestWaitFromManyGoroutines(t *testing.T) {
 	}
 }
 
-// TestWhileThere: whoever looks at the processes below a reaper does so while its number
+// TestWhileThere: the processes below a reaper are looked at while its number
 // cannot be anybody else's.
 func TestWhileThere(t *testing.T) {
 	testenv.NeedUserNS(t)

@@ -50,7 +50,7 @@ func TestJoin(t *testing.T) {
 		_, err = l.StartWith(s, files)
 		var step *StepError
 		if !errors.As(err, &step) || step.Index != 0 || step.Errno != unix.ENOSPC {
-			t.Errorf("a list that takes nobody: %v", err)
+			t.Errorf("a list that takes no task: %v", err)
 		}
 		var bad *ScriptError
 		if _, err := l.Start(s, n, n, n); !errors.As(err, &bad) {

@@ -83,7 +83,7 @@ func (l *lowering) program(s *Step) arg {
 }
 
 // observe installs a filter with a listener and sends the listener out. From
-// the one call to the other nobody could answer, so nothing that the filter asks
+// the one call to the other no process could answer, so nothing that the filter asks
 // about may come between them, and the filter lets the sending itself through.
 func (l *lowering) observe(s *Step) {
 	switch {

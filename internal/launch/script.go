@@ -4,8 +4,7 @@
 // Package launch starts a process by a script of steps.
 //
 // A [Script] is data: a flat list of [Step] values, each of them one small
-// thing that the kernel is asked for ("seal-tree", "attach-root 2 /w",
-// "landlock"). On Linux, [Launcher.Start] clones a child that shares the
+// request to the kernel ("set-tree 2 +ro", "attach 2 /w", "landlock"). On Linux, [Launcher.Start] clones a child that shares the
 // caller's memory for as long as the script runs (CLONE_VM and CLONE_VFORK)
 // and a short assembly loop performs the list in that child. No Go code runs
 // between clone and exec, nothing of the caller is copied however large its
@@ -14,16 +13,19 @@
 // The list has two parts. Up to [OpStartCommand] it is performed by the task
 // that becomes process 1: it builds the namespaces, then clones a second task
 // in the same way, and finally executes the reaper, a program of a few hundred
-// bytes that reports how the command ended and waits for whatever the command
-// left behind. The steps after OpStartCommand are performed by the second
+// bytes that reports how the command ended and waits for the command's
+// orphans. The steps after OpStartCommand are performed by the second
 // task, which ends as the command.
 //
-// The package knows nothing of policies: what a script may touch was decided
-// by whoever wrote it. It imports the standard library and x/sys only, starts
-// no goroutine per process, and refuses scripts it cannot lower exactly.
+// [Files] are the descriptors that a launch is given beside its script. A
+// [Preforked] task is cloned while the script is still planned.
+//
+// The package knows nothing of policies: the planner decided what a script may
+// touch. It imports the standard library and x/sys only, starts
+// no goroutine per process, and refuses scripts that it cannot perform exactly.
 package launch
 
-// An Op says what a step does. The zero Op is no step; a script that holds one
+// Op is the operation of a step. The zero Op is none; a script that holds one
 // does not start.
 type Op uint8
 
@@ -53,8 +55,8 @@ const (
 	// OpAttach puts the tree Tree at Path, following no symbolic link. ID is
 	// compared with what stands there when it is set.
 	OpAttach
-	// OpPin puts a copy of the folder Path, with what is mounted in it and all
-	// attributes of the mount that it is seen through, over the folder itself: it
+	// OpPin puts a copy of the directory Path, with what is mounted in it and all
+	// attributes of the mount that it is seen through, over the directory itself: it
 	// stays the same, and can be neither moved nor removed. ID is compared when it
 	// is set.
 	OpPin
@@ -70,10 +72,10 @@ const (
 	OpProc
 	// OpDevpts makes a terminal file system as the detached tree Tree.
 	OpDevpts
-	// OpOverlay makes the detached tree Tree that shows the folder Path, and in
+	// OpOverlay makes the detached tree Tree that shows the directory Path, and in
 	// which what is written goes to Layers.Upper instead. Nothing is forced to the
 	// disk, so the kernel leaves a mark in Layers.Work that has to be removed
-	// before the folder is used again (overlayfs.rst, "Volatile mount"). ID,
+	// before the directory is used again (overlayfs.rst, "Volatile mount"). ID,
 	// Layers, Set.
 	OpOverlay
 	// OpMkdir makes a folder. Path, Mode.
@@ -118,7 +120,7 @@ const (
 	OpLandlock
 	// OpLimit sets the resource limit Resource to Soft and Hard.
 	OpLimit
-	// OpChdir changes to the folder Path.
+	// OpChdir changes to the directory Path.
 	OpChdir
 	// OpResetSignals unblocks all signals. The handlers were cleared before.
 	OpResetSignals
@@ -131,8 +133,8 @@ const (
 	// descriptor Value, which must be the lowest one that is free.
 	OpMemory
 	// OpObserve installs Filter with a listener for the calls that it asks about, and
-	// sends the listener to Files.Observer with the flags Value of sendmsg(2). Whoever reads there must answer from then
-	// on, so nothing but what the filter lets through may follow before OpExec.
+	// sends the listener to Files.Observer with the flags Value of sendmsg(2). The reader must answer from then on,
+	// so nothing but what the filter lets through may follow before OpExec.
 	OpObserve
 	// OpJoin moves the task into the control group whose file "tasks" is entry From of
 	// Files.Join, counted from 1. The kernel judges by who opened the file
@@ -155,27 +157,27 @@ const (
 	AttrNoExec   uint64 = 0x8
 )
 
-// An ID is the identity of a file as it was when the script was planned. The
+// ID is the identity of a file as it was when the script was planned. The
 // zero ID is not compared.
 type ID struct {
 	Dev uint64 // as in stat(2)
 	Ino uint64
 }
 
-// Layers are the folders that an overlay needs beside the one that it shows. Each
+// Layers are the directories that an overlay needs beside the one that it shows. Each
 // is opened through no symbolic link and compared with its ID, when that is set.
 type Layers struct {
 	Upper Layer // gets what changes
 	Work  Layer // the kernel's own, in the file system of Upper
 }
 
-// A Layer is one folder of an overlay.
+// Layer is one directory of an overlay.
 type Layer struct {
 	Path string
 	ID   ID
 }
 
-// A Rule lets a task do Access (Landlock's bits) below Path, or, when Stdio is
+// Rule lets a task do Access (Landlock's bits) below Path, or, when Stdio is
 // not zero, with the file behind standard descriptor Stdio-1.
 type Rule struct {
 	Path   string
@@ -184,8 +186,8 @@ type Rule struct {
 	ID     ID // compared with what stands at Path when it is set
 }
 
-// A Ruleset is a Landlock ruleset. What Handled names is refused unless a rule
-// gives it.
+// Ruleset is a Landlock ruleset. What Handled names is denied unless a rule
+// allows it.
 type Ruleset struct {
 	Handled    uint64 // LANDLOCK_ACCESS_FS_
 	HandledNet uint64 // LANDLOCK_ACCESS_NET_; from ABI 4
@@ -193,11 +195,11 @@ type Ruleset struct {
 	Rules      []Rule
 }
 
-// A Filter is a compiled seccomp program: one struct sock_filter per word, in
+// Filter is a compiled seccomp program: one struct sock_filter per word, in
 // the kernel's layout for a little-endian machine.
 type Filter []uint64
 
-// A Step is one step of a script. Which fields count depends on Op; the others
+// Step is one step of a script. Which fields count depends on Op; the others
 // are zero.
 type Step struct {
 	Op    Op
@@ -209,7 +211,7 @@ type Step struct {
 	ID    ID
 
 	// Own says that Path lies in a file system that earlier steps made, so that
-	// no symbolic link of somebody else's can be on the way. It saves the check.
+	// another process can have put no symbolic link on the way. It saves the check.
 	Own       bool
 	Recursive bool
 	Private   bool
@@ -250,7 +252,7 @@ const (
 	NewNet    Namespaces = 0x40000000
 )
 
-// A Script is what a launch does, in order.
+// Script is what a launch does, in order.
 type Script struct {
 	Namespaces Namespaces `json:"namespaces"`
 	Steps      []Step     `json:"steps"`

@@ -127,9 +127,9 @@ func TestErrorTexts(t *testing.T) {
 		{"label", &StepError{Index: 4, Step: Step{Op: OpClone, Path: "/w", Label: "writable"}, Call: "open_tree", Errno: syscall.EPERM},
 			"launch: step 5, clone /w (writable): open_tree: operation not permitted"},
 		{"compare", &StepError{Index: 4, Step: Step{Op: OpClone, Path: "/w"}, Call: "compare"},
-			"launch: step 5, clone /w: it was replaced while the sandbox was built"},
+			"launch: step 5, clone /w: replaced while the sandbox was built"},
 		{"refuse-write", &StepError{Index: 4, Step: Step{Op: OpRefuseWrite, Path: "/w"}, Call: "openat"},
-			"launch: step 5, refuse-write /w: it opens for writing, which must not be"},
+			"launch: step 5, refuse-write /w: it can be opened for writing"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

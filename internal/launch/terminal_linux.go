@@ -7,8 +7,8 @@ package launch
 
 import "golang.org/x/sys/unix"
 
-// tiocgptpeer opens the other end of a terminal by its master end, whatever is
-// mounted where (TIOCGPTPEER, asm-generic/ioctls.h; Linux 4.13). Package unix has it
+// tiocgptpeer opens the other end of a terminal by its master end, wherever the
+// terminal file system is mounted (TIOCGPTPEER, asm-generic/ioctls.h; Linux 4.13). Package unix has it
 // for some machines only.
 const tiocgptpeer = 0x5441
 

@@ -34,7 +34,7 @@ func identity(t *testing.T, name string) ID {
 	return ID{Dev: st.Dev, Ino: st.Ino}
 }
 
-// swap exchanges two files, as somebody would in between.
+// swap exchanges two files, as another process would in between.
 func swap(t *testing.T, a, b string) {
 	t.Helper()
 	if err := unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE); err != nil {
@@ -42,7 +42,7 @@ func swap(t *testing.T, a, b string) {
 	}
 }
 
-// TestSwappedFolder: a folder that was exchanged after the look stops the
+// TestSwappedFolder: a directory that was exchanged after the look stops the
 // launch, wherever the script uses it; one that was not lets it through.
 func TestSwappedFolder(t *testing.T) {
 	testenv.RunAsOrdinary(t)
@@ -339,7 +339,7 @@ func TestProcessOneIsClosed(t *testing.T) {
 
 // TestReaperFromOutside: the reaper is closed by itself, also where nothing hides
 // it: a process of the same user cannot look into it. (Into one in a user
-// namespace it can, because whoever made a user namespace has all rights there.)
+// namespace it can, because the creator of a user namespace has all rights there.)
 func TestReaperFromOutside(t *testing.T) {
 	if os.Geteuid() == 0 { // root may look into everything
 		testenv.RunAsOrdinary(t)
