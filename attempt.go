@@ -48,7 +48,7 @@ func (x *execution) begin(ctx context.Context, policy sandbox.Policy) (*attempt,
 		Policy: policy, Allow: x.cmd.Allow, Level: x.cmd.Level, Tmp: x.cmd.Tmp, NoCaches: x.cmd.NoCaches, NoObserver: x.cmd.NoObserver,
 		Stdout: x.direct(executor.Stdout), Stderr: x.direct(executor.Stderr),
 		Resources: x.cmd.Resources,
-		Output:    a.ear.hear, Grace: x.cmd.Grace, Ready: x.cmd.Ready,
+		OnOutput:  a.ear.hear, Retain: x.retain, Grace: x.cmd.Grace, Ready: x.cmd.Ready,
 	}
 	input := x.input(spec)
 

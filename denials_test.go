@@ -42,7 +42,7 @@ func TestDeniedEvents(t *testing.T) {
 					}
 				}
 			}), func(spec *executor.Spec, p *fakeProcess) {
-				spec.Output(executor.Stderr, []byte(words))
+				spec.OnOutput(executor.Stderr, []byte(words))
 				p.exit = test.exit
 			})
 			r.Policy = sandbox.ReadOnly()

@@ -23,7 +23,7 @@ const maxPieces = 10_000
 // everything to the writers of the Cmd, and pieces of it to the events.
 type ear struct {
 	task    *execution
-	kept    keeper
+	kept    *output.Capture
 	relays  [2]*relay // by stream; nil where nobody listens, the same for one writer
 	streams [2]deltas
 
@@ -32,12 +32,6 @@ type ear struct {
 	heard  int64
 	passed atomic.Bool // there were more
 	over   func()      // called once when there are more
-}
-
-// A keeper keeps output for a Result.
-type keeper interface {
-	Write(s executor.Stream, p []byte)
-	Snapshot() output.Captured
 }
 
 // deltas is what one stream has handed to the events.
@@ -51,10 +45,7 @@ type deltas struct {
 
 // newEar returns an ear that calls over when the output passes its limit.
 func (x *execution) newEar(over func()) *ear {
-	e := &ear{task: x, kept: x.kept, most: x.cmd.Resources.Output, over: over}
-	if e.kept == nil {
-		e.kept = x.cmd.Retention.capture()
-	}
+	e := &ear{task: x, kept: x.cmd.Retention.capture(), most: x.cmd.Resources.Output, over: over}
 	for i, w := range []io.Writer{x.cmd.Stdout, x.cmd.Stderr} {
 		f, isFile := w.(*os.File)
 		if w == nil || isFile && (f == nil || x.direct(executor.Stream(i)) != nil) {
@@ -114,7 +105,10 @@ func (e *ear) within(p []byte) []byte {
 // counted, and kept like all output, and nobody else hears of it.
 func (e *ear) hear(s executor.Stream, p []byte) {
 	if !e.files[s] {
-		e.kept.Write(executor.Stream(s), p)
+		e.kept.Write(s, p)
+		if e.task.onOutput != nil {
+			e.task.onOutput(s, p)
+		}
 	}
 	if p = e.within(p); len(p) == 0 {
 		return

@@ -64,6 +64,7 @@ type fakeProcess struct {
 }
 
 func (p *fakeProcess) SetInputDeadline(time.Time) error { return errors.ErrUnsupported }
+func (p *fakeProcess) Output() executor.Output          { return newFakeOutput(0) }
 func (p *fakeProcess) Resize(executor.Size) error       { return errors.ErrUnsupported }
 
 func (p *fakeProcess) AwaitInput(context.Context) (*executor.InputWait, error) {
@@ -121,10 +122,10 @@ func fakeRunner(sink event.Sink, play func(spec *executor.Spec, p *fakeProcess))
 func TestEvents(t *testing.T) {
 	var c collector
 	r, _ := fakeRunner(&c, func(spec *executor.Spec, p *fakeProcess) {
-		spec.Output(executor.Stdout, []byte("caf\xc3"))
-		spec.Output(executor.Stderr, []byte("err\n"))
-		spec.Output(executor.Stdout, []byte("\xa9\n"))
-		spec.Output(executor.Stdout, []byte("cut \xe2\x82"))
+		spec.OnOutput(executor.Stdout, []byte("caf\xc3"))
+		spec.OnOutput(executor.Stderr, []byte("err\n"))
+		spec.OnOutput(executor.Stdout, []byte("\xa9\n"))
+		spec.OnOutput(executor.Stdout, []byte("cut \xe2\x82"))
 		p.exit = executor.Exit{Code: 1, Survivors: []executor.Survivor{{PID: 3, Name: "x"}}}
 	})
 	defer r.Close()
@@ -166,10 +167,10 @@ func TestDeltaCap(t *testing.T) {
 			var c collector
 			r, _ := fakeRunner(&c, func(spec *executor.Spec, _ *fakeProcess) {
 				for range 10_003 {
-					spec.Output(executor.Stdout, []byte("x\n"))
+					spec.OnOutput(executor.Stdout, []byte("x\n"))
 					synctest.Wait() // the sink has it: nothing is joined
 				}
-				spec.Output(executor.Stderr, []byte("of its own"))
+				spec.OnOutput(executor.Stderr, []byte("of its own"))
 			})
 			defer r.Close()
 			res, err := r.Run(t.Context(), &Cmd{Args: []string{"x"}, Dir: "/"})
@@ -199,7 +200,7 @@ func TestStuckSink(t *testing.T) {
 			r, _ := fakeRunner(&c, func(spec *executor.Spec, _ *fakeProcess) {
 				p := make([]byte, 1<<20)
 				for range size / len(p) {
-					spec.Output(executor.Stdout, p)
+					spec.OnOutput(executor.Stdout, p)
 				}
 			})
 			begin := time.Now()
@@ -285,8 +286,8 @@ func TestForeignExecutor(t *testing.T) {
 
 func TestResultJSON(t *testing.T) {
 	r, _ := fakeRunner(nil, func(spec *executor.Spec, p *fakeProcess) {
-		spec.Output(executor.Stdout, []byte("a\xffb & <c>\n"))
-		spec.Output(executor.Stderr, []byte("touch: cannot touch '/etc/x': Read-only file system\n"))
+		spec.OnOutput(executor.Stdout, []byte("a\xffb & <c>\n"))
+		spec.OnOutput(executor.Stderr, []byte("touch: cannot touch '/etc/x': Read-only file system\n"))
 		p.exit = executor.Exit{Code: 1, Sandbox: executor.Sandbox{Level: "native", Mechanism: []string{"userns"}}}
 	})
 	defer r.Close()

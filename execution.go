@@ -29,9 +29,10 @@ type execution struct {
 	start    time.Time
 	attempts int
 
-	session bool   // it is a session, whose input stays open
-	pipe    bool   // it gets a pipe as standard input
-	kept    keeper // retains the output; nil for what Cmd.Retention says
+	session  bool // it is a session, whose input stays open
+	pipe     bool // it gets a pipe as standard input
+	retain   executor.Retention
+	onOutput func(executor.Stream, []byte) // gets the output that the Result keeps; nil for none
 
 	args     []string
 	dir      string

@@ -54,7 +54,6 @@ type Runner struct {
 	events  *emitter
 
 	sessions sessions
-	spills   spills
 
 	sequentialIDs bool // tests number sessions from 1000 on instead of at random
 
@@ -119,7 +118,8 @@ func (r *Runner) Close() error {
 
 	r.running.Wait()
 	events.flush()
-	err := r.spills.close()
+	r.sessions.drop()
+	var err error
 	if own != nil {
 		err = errors.Join(own.Close(), err)
 	}

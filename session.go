@@ -4,6 +4,7 @@
 package sallyport
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,9 +38,6 @@ type Session struct {
 
 	looks sync.WaitGroup // at the process; added to under mu while not over
 
-	log     *output.Log   // the whole output
-	spill   *output.File  // what of it is not in memory; nil for none
-	unkept  error         // why there is no spill; nil if none was wanted
 	answers chan []byte   // to what the program asks its terminal; nil without a screen
 	typed   chan struct{} // closed when none is typed any more
 
@@ -119,74 +117,45 @@ func (r *Runner) newSession(ctx context.Context, c *Cmd, id string) (*Session, e
 		id: id, runner: r, task: x, started: x.start, used: x.start,
 		done: make(chan struct{}), turn: make(chan struct{}, 1), pen: make(chan struct{}, 1), pending: output.NewBuffer(output.DefaultBytes),
 	}
-	x.session, x.pipe, x.kept = true, c.OpenStdin && c.TTY == nil, s.keeper()
-	return s, nil
-}
-
-// keep prepares what the output is kept in.
-func (s *Session) keep() {
-	f, err := s.runner.spills.create(s.task.id, s.runner.Spill)
-	s.spill, s.unkept = f, err
-	s.log = output.NewLog(output.Config{Retain: s.task.cmd.Retention.Bytes, Spill: f})
-	if c := s.task.cmd; c.Screen {
+	x.session, x.pipe, x.onOutput = true, c.OpenStdin && c.TTY == nil, s.hear
+	x.retain = executor.Retention{Memory: c.Retention.Bytes, File: cmp.Or(r.Spill, DefaultSpill)}
+	if x.retain.Memory <= 0 {
+		x.retain.Memory = output.DefaultBytes
+	}
+	if c.Screen {
 		size := c.TTY.OrUsual()
 		s.view = screen.New(int(size.Cols), int(size.Rows))
 		s.answers, s.typed = make(chan []byte, mostAnswers), make(chan struct{})
 	}
+	return s, nil
 }
+
+// DefaultSpill is the size of the file for the output of a session when Runner.Spill
+// is 0, in bytes.
+const DefaultSpill = 64 << 20
 
 // SpillErr says why only a part of a long output is kept: there can be no file for what
 // memory does not hold, or it takes no more. It is nil while all is well, and when
 // Runner.Spill wants no file.
 func (s *Session) SpillErr() error {
-	err := s.unkept
-	if s.spill != nil {
-		err = s.spill.Err()
-	}
-	if err == nil || errors.Is(err, output.ErrClosed) {
+	err := s.output().Err()
+	if err == nil {
 		return nil
 	}
 	return fmt.Errorf("sallyport: only a part of a long output is kept: %w", err)
 }
 
-// drop removes the file.
+// output returns the whole output.
+func (s *Session) output() executor.Output { return s.attempt.process.Output() }
+
+// drop frees what is retained of the output.
 func (s *Session) drop() {
-	if s.spill != nil {
-		_ = s.spill.Remove() // what stays is removed by the next process that needs one
-	}
-}
-
-// keeper returns what keeps the output for the Result: the log where it keeps what the
-// limits ask for, so that it is not kept twice.
-func (s *Session) keeper() keeper {
-	l := s.task.cmd.Retention
-	if l.Lines > 0 || l.HeadOnly || l.Unlimited || l.Bytes < 0 {
-		return &twoKeepers{hear: s.hear, Capture: l.capture()}
-	}
-	return &logKeeper{s}
-}
-
-// A logKeeper keeps nothing but the log.
-type logKeeper struct{ s *Session }
-
-func (k *logKeeper) Write(stream executor.Stream, p []byte) { k.s.hear(stream, p) }
-func (k *logKeeper) Snapshot() output.Captured              { return k.s.log.Snapshot() }
-
-// twoKeepers keep for the Result what its limits say, beside the log.
-type twoKeepers struct {
-	*output.Capture
-	hear func(executor.Stream, []byte)
-}
-
-func (k *twoKeepers) Write(stream executor.Stream, p []byte) {
-	k.Capture.Write(stream, p)
-	k.hear(stream, p)
+	_ = s.output().Close() // the next process that needs a file removes what stays
 }
 
 // run executes the command to its end. It closes running once the process runs, and
 // done when everything is over; the attempt stays nil if the process was not started.
 func (s *Session) run(ctx, life context.Context, running chan<- struct{}) {
-	s.keep()
 	// The end of either context keeps the command from being started.
 	both, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -200,9 +169,7 @@ func (s *Session) run(ctx, life context.Context, running chan<- struct{}) {
 		}
 		close(running)
 	})
-	s.log.Close()
 	if s.attempt == nil {
-		s.drop()
 		s.runner.sessions.release()
 		close(s.done)
 		return
@@ -221,8 +188,7 @@ func (s *Session) run(ctx, life context.Context, running chan<- struct{}) {
 }
 
 // hear takes output.
-func (s *Session) hear(stream executor.Stream, p []byte) {
-	s.log.Write(stream, p)
+func (s *Session) hear(_ executor.Stream, p []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, _ = s.pending.Write(p) // it cannot fail

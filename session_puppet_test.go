@@ -28,6 +28,7 @@ func (e *puppetExecutor) Start(_ context.Context, spec *executor.Spec) (executor
 // deadlines are those of a file: one that has passed refuses every write.
 type puppet struct {
 	spec  *executor.Spec
+	out   *fakeOutput
 	ended chan struct{}
 	end   sync.Once
 
@@ -44,7 +45,7 @@ type puppet struct {
 // puppetSession starts a session of a fake process. It is for bubbles.
 func puppetSession(t *testing.T, c *Cmd) (*Runner, *Session, *puppet) {
 	t.Helper()
-	p := &puppet{ended: make(chan struct{}), changed: make(chan struct{})}
+	p := &puppet{ended: make(chan struct{}), changed: make(chan struct{}), out: newFakeOutput(1 << 20)}
 	r := &Runner{Executor: &puppetExecutor{process: p}, Spill: -1, sequentialIDs: true}
 	if c.Args == nil {
 		c.Args = []string{"fake"}
@@ -74,7 +75,8 @@ func (p *puppet) set(change func()) {
 // say is output, behind which nothing is waited for.
 func (p *puppet) say(text string) {
 	p.set(func() { p.waits = nil })
-	p.spec.Output(executor.Stdout, []byte(text))
+	p.out.write([]byte(text))
+	p.spec.OnOutput(executor.Stdout, []byte(text))
 }
 
 func (p *puppet) Write(b []byte) (int, error) {
@@ -155,7 +157,8 @@ func (p *puppet) until(ctx context.Context, holds func() bool) error {
 	}
 }
 
-func (p *puppet) exit()                      { p.end.Do(func() { close(p.ended) }) }
+func (p *puppet) exit()                      { p.end.Do(func() { close(p.ended); p.out.end() }) }
+func (p *puppet) Output() executor.Output    { return p.out }
 func (p *puppet) Stop()                      { p.exit() }
 func (p *puppet) Signal(int) error           { return nil }
 func (p *puppet) Resize(executor.Size) error { return nil }

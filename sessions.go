@@ -171,6 +171,15 @@ func (t *sessions) forget(s *Session) {
 	t.ended = slices.DeleteFunc(t.ended, func(e *Session) bool { return e == s })
 }
 
+// drop frees the output of all sessions. It stays known as far as it is in memory.
+func (t *sessions) drop() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, s := range t.ended {
+		s.drop()
+	}
+}
+
 // notice says that there are many; empty when there are not.
 func (t *sessions) notice(most int) string {
 	if most == 0 {

@@ -106,20 +106,23 @@ type Spec struct {
 
 	// Stdin, Stdout and Stderr are handed to the process as they are. A nil
 	// Stdin is the null device, unless PipeStdin asks for a pipe; a nil Stdout or
-	// Stderr is a pipe that Output hears.
+	// Stderr is a pipe to OnOutput and Retain.
 	Stdin, Stdout, Stderr *os.File
 	PipeStdin             bool
 
 	// TTY, when it is not nil, gives the process a terminal of its own with that
 	// size: its controlling terminal, and its standard streams. Stdin, Stdout and
 	// PipeStdin must not be set then. Where Stderr is, that stays standard error.
-	// What the terminal shows comes to Output as standard output, and Write types.
+	// What the terminal shows is standard output for OnOutput and Retain, and Write types.
 	TTY *Size
 
-	// Output hears what the process writes, in order of arrival across both
-	// streams, one call at a time. It must not keep p, and it must not block for
-	// long: meanwhile the process waits in its writes. Nil discards.
-	Output func(s Stream, p []byte)
+	// OnOutput is called with what the process writes, in order of arrival across both
+	// streams, one call at a time. It must not keep p. While it blocks, the process
+	// blocks in its writes. Nil discards.
+	OnOutput func(s Stream, p []byte)
+	// Retain says how much of the output is retained for Process.Output. OnOutput is
+	// called with bytes that are retained already.
+	Retain Retention
 
 	// Grace is the time between asking the tree to end and killing it; zero
 	// means 2 seconds, negative means none.
@@ -181,6 +184,10 @@ type Process interface {
 	// AwaitPort blocks until a process of the tree listens on a TCP port that is not in
 	// known. Its errors are those of AwaitInput.
 	AwaitPort(ctx context.Context, known []int) (int, error)
+	// Output returns the output that Spec.Retain asks for, during the life of the process
+	// and after it; without retention, an Output that is empty and complete. The caller
+	// closes it when it is no longer needed.
+	Output() Output
 	// Sandbox says what was enforced.
 	Sandbox() Sandbox
 	// Stop ends the whole tree: it asks first, and kills after the grace. It

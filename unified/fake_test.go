@@ -168,7 +168,7 @@ func (p *fakeProcess) interrupt(context.Context) error {
 func (p *fakeProcess) resize(context.Context, sallyport.Size) error { return nil }
 
 // newLocked returns what came since the last reply.
-func (p *fakeProcess) newLocked() []byte { return p.log.Bytes()[p.told:] }
+func (p *fakeProcess) newLocked() []byte { return p.log.Snapshot().Bytes()[p.told:] }
 
 // replyLocked returns the reply that ends a wait now, or nil.
 func (p *fakeProcess) replyLocked(u until, expired, over bool) *reply {
@@ -236,7 +236,7 @@ func (p *fakeProcess) pieces(ctx context.Context) iter.Seq2[piece, error] {
 		var at uint64
 		for {
 			p.mu.Lock()
-			data, shut, changed := p.log.Bytes()[at:], p.shut, p.changed
+			data, shut, changed := p.log.Snapshot().Bytes()[at:], p.shut, p.changed
 			p.mu.Unlock()
 			if len(data) > 0 {
 				if !yield(piece{offset: at, stream: executor.Stdout, data: data}, nil) {

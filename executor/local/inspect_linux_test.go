@@ -28,7 +28,7 @@ func TestAwaitInputAfterOutput(t *testing.T) {
 			heard, goOn := make(chan struct{}, 10), make(chan struct{})
 			spec := newSpec(sandbox.ReadOnly(), "sh", "-c", "echo a; read x")
 			tt.set(spec)
-			spec.Output = func(executor.Stream, []byte) {
+			spec.OnOutput = func(executor.Stream, []byte) {
 				heard <- struct{}{}
 				<-goOn
 			}

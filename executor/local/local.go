@@ -17,13 +17,16 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/confine"
+	"github.com/sallyport-dev/sallyport/internal/output"
 	"github.com/sallyport-dev/sallyport/internal/process"
+	"github.com/sallyport-dev/sallyport/internal/state"
 )
 
 // An Executor runs commands on this machine. The zero Executor is ready; it looks
@@ -31,6 +34,7 @@ import (
 type Executor struct {
 	host  confine.Host
 	order process.Order
+	files output.Store
 
 	mu       sync.Mutex
 	closed   bool
@@ -58,9 +62,30 @@ func (e *Executor) Start(ctx context.Context, spec *executor.Spec) (executor.Pro
 	e.mu.Unlock()
 	defer e.starting.Done()
 
+	log, onOutput := e.retain(spec)
+	c, err := e.start(ctx, spec, onOutput)
+	if err != nil {
+		_ = log.Close() // the next process that makes a file removes what stays
+		return nil, err
+	}
+	c.log = log
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		c.Stop()
+	}
+	if e.running == nil {
+		e.running = make(map[*command]struct{})
+	}
+	e.running[c] = struct{}{}
+	return c, nil
+}
+
+// start starts the command and follows it.
+func (e *Executor) start(ctx context.Context, spec *executor.Spec, onOutput func(executor.Stream, []byte)) (*command, error) {
 	streams, err := process.Open(process.Config{
 		Stdin: spec.Stdin, PipeStdin: spec.PipeStdin, Stdout: spec.Stdout, Stderr: spec.Stderr, Terminal: spec.TTY != nil,
-		Output: spec.Output, Grace: spec.Grace, Order: &e.order,
+		Output: onOutput, Grace: spec.Grace, Order: &e.order,
 	})
 	if err != nil {
 		return nil, err
@@ -74,17 +99,44 @@ func (e *Executor) Start(ctx context.Context, spec *executor.Spec) (executor.Pro
 	if err != nil {
 		return nil, err
 	}
-	c := &command{executor: e, Process: running, child: child}
+	return &command{executor: e, Process: running, child: child}, nil
+}
+
+// retain returns the log of a process and the function that its output goes to.
+func (e *Executor) retain(spec *executor.Spec) (*output.Log, func(executor.Stream, []byte)) {
+	next := spec.OnOutput // the Spec itself is not needed for the life of the process
+	if spec.Retain == (executor.Retention{}) {
+		log := output.NewLog(0, nil, nil)
+		log.End()
+		return log, next
+	}
+	var file *output.File
+	var err error
+	if spec.Retain.File > 0 {
+		file, err = e.newFile(spec.Retain.File)
+	}
+	log := output.NewLog(spec.Retain.Memory, file, err)
+	return log, func(s executor.Stream, p []byte) {
+		log.Write(s, p)
+		if next != nil {
+			next(s, p)
+		}
+	}
+}
+
+// newFile makes a spill file. Without a state directory, the next process tries again.
+func (e *Executor) newFile(size int64) (*output.File, error) {
 	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.closed {
-		running.Stop()
+	if e.files.Dir == "" {
+		dir, err := state.Folder()
+		if err != nil {
+			e.mu.Unlock()
+			return nil, fmt.Errorf("the state directory is not available: %w", err)
+		}
+		e.files.Dir = filepath.Join(dir, "output")
 	}
-	if e.running == nil {
-		e.running = make(map[*command]struct{})
-	}
-	e.running[c] = struct{}{}
-	return c, nil
+	e.mu.Unlock()
+	return e.files.Create(size)
 }
 
 // Close stops every process, waits until nothing of them is left, and frees what
@@ -105,7 +157,7 @@ func (e *Executor) Close() error {
 		_, _ = c.Wait() // its caller gets the error
 	}
 	e.order.Close()
-	if err := e.host.Close(); err != nil {
+	if err := errors.Join(e.host.Close(), e.files.Close()); err != nil {
 		return fmt.Errorf("executor: cannot close: %w", err)
 	}
 	return nil
@@ -116,7 +168,11 @@ type command struct {
 	*process.Process
 	executor *Executor
 	child    confine.Child
+	log      *output.Log
 }
+
+// Output implements [executor.Process].
+func (c *command) Output() executor.Output { return c.log }
 
 // Sandbox implements [executor.Process].
 func (c *command) Sandbox() executor.Sandbox { return c.child.Sandbox() }
@@ -124,6 +180,7 @@ func (c *command) Sandbox() executor.Sandbox { return c.child.Sandbox() }
 // Wait adds to the end of the command what only the child knows.
 func (c *command) Wait() (*executor.Exit, error) {
 	exit, err := c.Process.Wait()
+	c.log.End()
 	c.executor.mu.Lock()
 	delete(c.executor.running, c)
 	c.executor.mu.Unlock()

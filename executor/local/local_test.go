@@ -49,7 +49,7 @@ func playHost(mode, mark string) int {
 	}
 	var e Executor
 	spec := newSpec(policy, "sh", "-c", "sleep "+mark+" & "+away+" & echo ready; exec sleep "+mark)
-	spec.Output = func(_ executor.Stream, p []byte) { _, _ = os.Stdout.Write(p) }
+	spec.OnOutput = func(_ executor.Stream, p []byte) { _, _ = os.Stdout.Write(p) }
 	p, err := e.Start(context.Background(), spec)
 	if err != nil {
 		fmt.Println(err)
@@ -151,7 +151,7 @@ func TestProcess(t *testing.T) {
 				heard := make(chan string, 10)
 				spec := newSpec(policy, "sh", "-c", "trap 'echo int; cat; exit 4' INT; echo ready; while :; do sleep 0.01; done")
 				spec.PipeStdin = true
-				spec.Output = func(_ executor.Stream, p []byte) { heard <- string(p) }
+				spec.OnOutput = func(_ executor.Stream, p []byte) { heard <- string(p) }
 				p := start(t, e, spec)
 				expect(t, heard, "ready\n")
 				if err := p.Signal(int(syscall.SIGINT)); err != nil {
@@ -177,7 +177,7 @@ func TestProcess(t *testing.T) {
 				mark := fmt.Sprintf("60.%d77", os.Getpid())
 				ready := make(chan struct{}, 10)
 				spec := newSpec(policy, "sh", "-c", "sleep "+mark+" & echo ready; sleep "+mark)
-				spec.Output = func(executor.Stream, []byte) { ready <- struct{}{} }
+				spec.OnOutput = func(executor.Stream, []byte) { ready <- struct{}{} }
 				p := start(t, e, spec)
 				<-ready
 				if err := e.Close(); err != nil {
@@ -200,7 +200,7 @@ func TestProcess(t *testing.T) {
 					all.Go(func() {
 						spec := newSpec(policy, "sh", "-c", "echo out; echo err >&2; exit 7")
 						n := 0
-						spec.Output = func(_ executor.Stream, p []byte) { n += len(p) }
+						spec.OnOutput = func(_ executor.Stream, p []byte) { n += len(p) }
 						p, err := e.Start(t.Context(), spec)
 						if err != nil {
 							t.Error(err)

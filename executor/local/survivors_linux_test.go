@@ -185,7 +185,7 @@ func leave(t *testing.T, e *Executor, level string, l *leftover) *executor.Exit 
 	ready := make(chan struct{})
 	var once sync.Once
 	var heard bytes.Buffer
-	spec.Output = func(_ executor.Stream, b []byte) {
+	spec.OnOutput = func(_ executor.Stream, b []byte) {
 		heard.Write(b)
 		if bytes.Contains(heard.Bytes(), []byte("ready\n")) {
 			once.Do(func() { close(ready) })

@@ -79,7 +79,7 @@ func onTerminal(t *testing.T, e *Executor, level string, args ...string) (execut
 	spec := newSpec(policy, args...)
 	spec.Level = level
 	spec.TTY = &executor.Size{Cols: 90, Rows: 30}
-	spec.Output = s.hear
+	spec.OnOutput = s.hear
 	p, err := e.Start(t.Context(), spec)
 	if err != nil {
 		t.Fatal(err)

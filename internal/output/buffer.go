@@ -6,77 +6,65 @@ package output
 import (
 	"bytes"
 	"math"
+	"slices"
 	"strconv"
 )
 
-// firstGrow is the size in bytes of the first allocation of a half. Most
-// commands print less than that, and one that prints nothing costs nothing.
+// DefaultBytes is what a Buffer keeps by default, in bytes: 1 MiB, as much as the
+// agents' own tools keep.
+const DefaultBytes = 1 << 20
+
+// firstGrow is the size of the first allocation of a half, in bytes. Most commands
+// print less, and a command that prints nothing costs nothing.
 const firstGrow = 1024
 
-// Buffer keeps the first and the last bytes of what is written to it.
+// A Buffer keeps the first and the last bytes that are written to it and counts the
+// bytes between them.
 //
-// The zero Buffer has cap 0: it keeps nothing and counts everything. Memory
-// grows with the data, up to the cap and a constant, whatever the size of the
-// chunks; once it has grown, Write does not allocate. A Buffer is not safe for
-// concurrent use; its owner locks. It must not be copied after the first Write.
+// The zero Buffer keeps nothing and counts everything. Memory grows with the data up
+// to the cap, whatever the size of the chunks; then Write does not allocate. A Buffer
+// is not safe for concurrent use and must not be copied after the first Write.
 type Buffer struct {
 	head, tail       []byte
 	headCap, tailCap int
 	start            int // index of the oldest byte in tail; not 0 only when tail is full
-	lines            int // newlines that may still be kept; negative is no limit
+	lines            int // newlines that head may still take; 0 means no limit
 	omitted          uint64
 }
 
-// NewBuffer returns a Buffer that keeps capBytes bytes: the first capBytes/2 (rounded
-// down) and the rest of its budget from the end. Zero and negative caps keep
-// nothing and count everything.
+// NewBuffer returns a Buffer that keeps capBytes bytes: the first half, rounded down,
+// and the rest from the end. Zero and negative caps keep nothing.
 func NewBuffer(capBytes int) *Buffer {
-	b := new(Buffer)
-	b.init(Limit{Bytes: capBytes})
-	return b
+	b := newBuffer(Limit{Bytes: capBytes})
+	return &b
 }
 
-// NewLimited returns a Buffer that keeps what l allows. The zero Limit keeps
-// nothing and counts everything.
-func NewLimited(l Limit) *Buffer {
-	b := new(Buffer)
-	b.init(l)
-	return b
-}
-
-func (b *Buffer) init(l Limit) {
-	*b = Buffer{lines: -1}
+func newBuffer(l Limit) Buffer {
 	n := max(l.Bytes, 0)
 	switch {
 	case l.Unlimited:
-		b.headCap = math.MaxInt
+		return Buffer{headCap: math.MaxInt}
 	case l.headOnly():
-		b.headCap = n
-		if l.Lines > 0 {
-			b.lines = l.Lines
-		}
-	default:
-		b.headCap = n / 2
-		b.tailCap = n - b.headCap
+		return Buffer{headCap: n, lines: max(l.Lines, 0)}
 	}
+	return Buffer{headCap: n / 2, tailCap: n - n/2}
 }
 
-// Write takes p. It always returns len(p) and nil, keeps no reference to p and
-// does not block.
+// Write takes p. It always returns len(p) and nil, keeps no reference to p and does
+// not block.
 func (b *Buffer) Write(p []byte) (int, error) {
 	b.push(p)
 	return len(p), nil
 }
 
-// push takes p and reports how many bytes of it went to the head.
+// push takes p and returns how many bytes of it went to the head.
 func (b *Buffer) push(p []byte) int {
 	n := min(len(p), b.headCap-len(b.head))
 	if b.lines > 0 {
 		n = b.countLines(p[:n])
 	}
 	if n > 0 {
-		b.head = grow(b.head, n, b.headCap)
-		b.head = append(b.head, p[:n]...)
+		b.head = append(grow(b.head, n, b.headCap), p[:n]...)
 	}
 	if n < len(p) {
 		b.pushTail(p[n:])
@@ -84,56 +72,44 @@ func (b *Buffer) push(p []byte) int {
 	return n
 }
 
-// countLines returns how many bytes of p come before the line budget is used
-// up; the newline that uses it up is among them. Then the head closes: its cap
-// becomes what it holds.
+// countLines returns how many bytes of p fit into the line limit. The newline that
+// reaches the limit is the last byte of the head.
 func (b *Buffer) countLines(p []byte) int {
-	n := 0
-	for b.lines > 0 {
+	for n := 0; ; {
 		i := bytes.IndexByte(p[n:], '\n')
 		if i < 0 {
 			return len(p)
 		}
 		n += i + 1
-		b.lines--
+		if b.lines--; b.lines == 0 {
+			b.headCap = len(b.head) + n
+			return n
+		}
 	}
-	b.headCap = len(b.head) + n
-	return n
 }
 
 func (b *Buffer) pushTail(p []byte) {
-	if len(p) >= b.tailCap {
-		b.omit(len(b.tail) + len(p) - b.tailCap)
-		b.tail = grow(b.tail[:0], b.tailCap, b.tailCap)
-		b.tail = append(b.tail, p[len(p)-b.tailCap:]...)
-		b.start = 0
+	if n := len(p) - b.tailCap; n >= 0 {
+		b.omit(len(b.tail) + n)
+		b.tail, b.start = append(grow(b.tail[:0], b.tailCap, b.tailCap), p[n:]...), 0
 		return
 	}
-	if free := b.tailCap - len(b.tail); free > 0 {
-		n := min(free, len(p))
-		b.tail = grow(b.tail, n, b.tailCap)
-		b.tail = append(b.tail, p[:n]...)
-		p = p[n:]
-	}
-	if len(p) == 0 {
-		return
-	}
-	// The ring is full: the newest bytes take the place of the oldest.
+	n := min(b.tailCap-len(b.tail), len(p))
+	b.tail = append(grow(b.tail, n, b.tailCap), p[:n]...)
+	// The rest takes the place of the oldest bytes.
+	p = p[n:]
 	b.omit(len(p))
-	n := copy(b.tail[b.start:], p)
-	if n < len(p) {
-		b.start = copy(b.tail, p[n:])
-		return
-	}
-	if b.start += n; b.start == b.tailCap {
-		b.start = 0
+	for len(p) > 0 {
+		n := copy(b.tail[b.start:], p)
+		p = p[n:]
+		b.start = (b.start + n) % b.tailCap
 	}
 }
 
 func (b *Buffer) omit(n int) { b.omitted = addSat(b.omitted, uint64(n)) }
 
-// grow makes room for n more bytes in s, at least doubling, but never more than
-// limit in all; append alone would overshoot the cap.
+// grow makes room for n more bytes in s. It at least doubles the memory up to limit,
+// which append alone would exceed.
 func grow(s []byte, n, limit int) []byte {
 	need := len(s) + n
 	if need <= cap(s) {
@@ -148,8 +124,7 @@ func grow(s []byte, n, limit int) []byte {
 	return out
 }
 
-// addSat adds without wrapping around: a count that reached the largest number
-// stays there.
+// addSat adds and stops at the largest uint64.
 func addSat(a, b uint64) uint64 {
 	if a > math.MaxUint64-b {
 		return math.MaxUint64
@@ -160,129 +135,115 @@ func addSat(a, b uint64) uint64 {
 // Len returns the number of bytes that are kept.
 func (b *Buffer) Len() int { return len(b.head) + len(b.tail) }
 
-// Omitted returns the number of bytes that were written and are not kept.
-func (b *Buffer) Omitted() uint64 { return b.omitted }
-
-// Total returns the number of bytes written since the start or the last Drain:
-// those kept and those omitted. It saturates at the largest uint64.
+// Total returns the number of bytes written since the last Drain.
 func (b *Buffer) Total() uint64 { return addSat(b.omitted, uint64(b.Len())) }
 
-// Snapshot returns a copy of what is kept now. The Buffer goes on unchanged.
-func (b *Buffer) Snapshot() Snapshot {
-	return Snapshot{
-		Head:    bytes.Clone(b.head),
-		Tail:    b.appendTail(nil),
-		Omitted: b.omitted,
-		Total:   b.Total(),
+// kept returns the offsets of the kept bytes: those below head, and those from tail to
+// total. Without a gap head and tail are equal.
+func (b *Buffer) kept() (head, tail, total uint64) {
+	head = uint64(len(b.head))
+	return head, addSat(head, b.omitted), b.Total()
+}
+
+// at returns up to n bytes that are kept from an offset on and lie together in memory;
+// nil if that byte is not kept. The slice is valid until the next Write.
+func (b *Buffer) at(off uint64, n int) []byte {
+	head, tail, total := b.kept()
+	var p []byte
+	switch {
+	case off < head:
+		p = b.head[off:]
+	case off >= tail && off < total:
+		i := int(off - tail)
+		if older := b.tail[b.start:]; i < len(older) {
+			p = older[i:]
+		} else {
+			p = b.tail[i-len(older) : b.start]
+		}
 	}
+	return p[:min(n, len(p))]
 }
 
-func (b *Buffer) appendTail(dst []byte) []byte {
-	dst = append(dst, b.tail[b.start:]...)
-	return append(dst, b.tail[:b.start]...)
+// zeros returns a Buffer to which as many zero bytes were written as bytes to b.
+func (b *Buffer) zeros() *Buffer {
+	z := &Buffer{headCap: b.headCap, tailCap: b.tailCap, omitted: b.omitted}
+	z.push(make([]byte, b.Len()))
+	return z
 }
 
-// Bytes returns a copy of what is kept, head and tail joined without a mark.
-func (b *Buffer) Bytes() []byte {
-	if b.Len() == 0 {
-		return nil
-	}
-	out := make([]byte, 0, b.Len())
-	out = append(out, b.head...)
-	return b.appendTail(out)
-}
-
-// Last returns a copy of the last n bytes, or of as many as are kept without a gap
-// between them; nil when there are none.
+// Last returns a copy of the last n bytes, or fewer if a gap comes before them; nil
+// when there are none.
 func (b *Buffer) Last(n int) []byte {
-	fromTail := min(max(n, 0), len(b.tail))
-	fromHead := 0
-	if b.omitted == 0 {
-		fromHead = min(max(n, 0)-fromTail, len(b.head))
+	first := uint64(0)
+	if b.omitted > 0 {
+		_, first, _ = b.kept()
 	}
-	if fromHead+fromTail == 0 {
-		return nil
+	total := b.Total()
+	var out []byte
+	for off := total - min(total-first, uint64(max(n, 0))); off < total; {
+		p := b.at(off, n)
+		out = append(out, p...)
+		off += uint64(len(p))
 	}
-	out := make([]byte, 0, fromHead+fromTail)
-	out = append(out, b.head[len(b.head)-fromHead:]...)
-	// The tail is a ring whose oldest byte is at start.
-	skip := len(b.tail) - fromTail
-	if older := b.tail[b.start:]; skip < len(older) {
-		out = append(out, older[skip:]...)
-		skip = len(older)
-	}
-	return append(out, b.tail[skip-(len(b.tail)-b.start):b.start]...)
+	return out
 }
 
-// Drain returns what is kept and empties the Buffer: the next byte is the first
-// of a new head, and the counts start from zero. Cap and limits stay, except
-// that a line budget is not renewed: it holds for the life of the Buffer, as
-// does the byte budget of a Limit that keeps only the beginning.
+// Snapshot returns a copy of what is kept.
+func (b *Buffer) Snapshot() Snapshot {
+	return Snapshot{Head: bytes.Clone(b.head), Tail: b.orderedTail(), Omitted: b.omitted, Total: b.Total()}
+}
+
+func (b *Buffer) orderedTail() []byte {
+	return slices.Concat(b.tail[b.start:], b.tail[:b.start])
+}
+
+// Drain returns what is kept and empties the Buffer: the next byte is the first of a
+// new head, and the counts start from zero.
 func (b *Buffer) Drain() Snapshot {
-	s := Snapshot{Head: b.head, Omitted: b.omitted, Total: b.Total()}
-	if b.start == 0 {
-		s.Tail = b.tail
-	} else {
-		s.Tail = b.appendTail(nil)
-	}
-	if b.tailCap == 0 && b.headCap != math.MaxInt {
-		b.headCap -= len(b.head)
+	s := Snapshot{Head: b.head, Tail: b.tail, Omitted: b.omitted, Total: b.Total()}
+	if b.start > 0 {
+		s.Tail = b.orderedTail()
 	}
 	b.head, b.tail, b.start, b.omitted = nil, nil, 0, 0
 	return s
 }
 
-// Append takes over what s holds: its head, then its tail, then its count of
-// omitted bytes. After several Drains this gives the same as one Buffer would
-// hold only when nothing was omitted in between; otherwise the gap of s lies
-// somewhere in the middle and only its size is known.
+// Append takes over what s holds: its head, its tail and its count of omitted bytes.
+// After several Drains the result is that of one Buffer only if nothing was omitted;
+// otherwise the gap lies somewhere in the middle and only its size is known.
 func (b *Buffer) Append(s Snapshot) {
 	b.push(s.Head)
 	b.push(s.Tail)
 	b.omitted = addSat(b.omitted, s.Omitted)
 }
 
-// Snapshot is what a Buffer held at one moment. It owns its memory. The zero
-// Snapshot is that of a Buffer to which nothing was written.
+// A Snapshot is what a Buffer held at one moment. It owns its memory. The zero Snapshot
+// is that of an empty Buffer.
 type Snapshot struct {
-	// Head is the true beginning of the stream; nil is empty.
-	Head []byte
-	// Tail is the true end of the stream as far as it is not in Head; nil is
-	// empty. Without omitted bytes it follows Head directly.
-	Tail []byte
-	// Omitted counts the bytes that are missing between Head and Tail.
-	Omitted uint64
-	// Total counts the bytes of the stream: len(Head)+len(Tail)+Omitted,
-	// saturating at the largest uint64.
-	Total uint64
+	// Head is the beginning of the stream and Tail its end, as far as that is not in
+	// Head. Without omitted bytes Tail follows Head directly.
+	Head, Tail []byte
+	// Omitted counts the bytes between Head and Tail, Total all bytes of the stream.
+	Omitted, Total uint64
 }
 
-// Bytes returns Head and Tail joined without a mark, as a new slice; nil when
-// both are empty.
-func (s Snapshot) Bytes() []byte { return s.Join("") }
+// Bytes returns Head and Tail as one new slice without a marker.
+func (s Snapshot) Bytes() []byte { return s.join("") }
 
-// Join returns Head, then marker if bytes were omitted between, then Tail. The
-// result is a new slice; nil when it would be empty.
-func (s Snapshot) Join(marker string) []byte {
+// Render returns Head and Tail with the [Marker] between them if bytes were omitted,
+// the form that agents know from their usual tools.
+func (s Snapshot) Render() []byte {
 	if s.Omitted == 0 {
-		marker = ""
+		return s.Bytes()
 	}
-	n := len(s.Head) + len(marker) + len(s.Tail)
-	if n == 0 {
-		return nil
-	}
-	out := make([]byte, 0, n)
-	out = append(out, s.Head...)
-	out = append(out, marker...)
-	return append(out, s.Tail...)
+	return s.join(Marker(s.Omitted))
 }
 
-// Render returns Head and Tail with the [Marker] between them when bytes were
-// omitted: the form that agents know from their usual tools.
-func (s Snapshot) Render() []byte { return s.Join(Marker(s.Omitted)) }
+func (s Snapshot) join(marker string) []byte {
+	return slices.Concat(s.Head, []byte(marker), s.Tail)
+}
 
-// Marker returns the line that stands for n omitted bytes, with a newline on
-// each side of it.
+// Marker returns the line that stands for n omitted bytes, with a newline on each side.
 func Marker(n uint64) string {
 	return "\n... " + strconv.FormatUint(n, 10) + " bytes omitted ...\n"
 }

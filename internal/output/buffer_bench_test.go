@@ -28,7 +28,7 @@ func BenchmarkCopy(b *testing.B) {
 // BenchmarkCapture guards the claim that capturing runs at no less than 0.3 of
 // the rate of a bare copy loop and without allocation, however much is printed.
 func BenchmarkCapture(b *testing.B) {
-	chunk, c := make([]byte, benchChunk), NewCapture(DefaultLimit())
+	chunk, c := make([]byte, benchChunk), NewCapture(Limit{Bytes: DefaultBytes})
 	for range 1024 {
 		c.Write(executor.Stdout, chunk)
 	}
@@ -42,7 +42,7 @@ func BenchmarkCapture(b *testing.B) {
 // BenchmarkCaptureAlternating is the worst case for the order of arrival: the
 // stream changes with every chunk.
 func BenchmarkCaptureAlternating(b *testing.B) {
-	chunk, c := make([]byte, benchChunk), NewCapture(DefaultLimit())
+	chunk, c := make([]byte, benchChunk), NewCapture(Limit{Bytes: DefaultBytes})
 	b.SetBytes(benchChunk)
 	b.ReportAllocs()
 	s := executor.Stdout
@@ -57,8 +57,8 @@ func BenchmarkCaptureAlternating(b *testing.B) {
 func BenchmarkIdle(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
-		c := NewCapture(DefaultLimit())
-		if c.Total(executor.Stdout) != 0 {
+		c := NewCapture(Limit{Bytes: DefaultBytes})
+		if c.Snapshot().Combined.Total != 0 {
 			b.Fatal("not empty")
 		}
 	}
@@ -84,7 +84,7 @@ func BenchmarkPush(b *testing.B) {
 	b.Run("capture", func(b *testing.B) {
 		b.SetBytes(pushBytes)
 		for b.Loop() {
-			c := NewCapture(DefaultLimit())
+			c := NewCapture(Limit{Bytes: DefaultBytes})
 			for range pushBytes / benchChunk {
 				c.Write(executor.Stdout, chunk)
 			}

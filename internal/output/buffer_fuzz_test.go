@@ -52,6 +52,7 @@ func FuzzBuffer(f *testing.F) {
 			b.push(chunk)
 			m.all = append(m.all, chunk...)
 			checkAgainst(t, "buffer", m, bytesCap, b.Snapshot())
+			checkParts(t, b, m.all)
 			if cap(b.head)+cap(b.tail) > bytesCap {
 				t.Fatalf("cap %d holds %d bytes of memory", bytesCap, cap(b.head)+cap(b.tail))
 			}
@@ -94,60 +95,25 @@ func FuzzCapture(f *testing.F) {
 	})
 }
 
-func FuzzAt(f *testing.F) {
-	f.Add(10, []byte{3, 131, 7, 200, 1, 129, 1})
-	f.Add(700, bytes.Repeat([]byte{1, 129}, 2000))
-	f.Add(0, []byte{3, 131})
-	f.Add(4095, bytes.Repeat([]byte{1, 129, 1, 130, 9, 255}, 3000))
-	f.Fuzz(func(t *testing.T, bytesCap int, sizes []byte) {
-		bytesCap &= 0xfff
-		c := NewCapture(Limit{Bytes: bytesCap})
-		var all []byte
-		var labels []executor.Stream
-		for i, n := range sizes {
-			s := executor.Stream(n >> 7)
-			chunk := make([]byte, n&0x7f)
-			for j := range chunk {
-				chunk[j] = byte(len(all) + j)
-				labels = append(labels, s)
-			}
-			c.Write(s, chunk)
-			all = append(all, chunk...)
-			if i%1021 == 0 || i == len(sizes)-1 {
-				checkAt(t, c, all, labels, bytesCap)
-			}
-		}
-	})
-}
-
-// checkAt reads everything through At and compares it with the whole output.
-func checkAt(t *testing.T, c *Capture, all []byte, labels []executor.Stream, bytesCap int) {
+// checkParts reads b in pieces and from the end.
+func checkParts(t *testing.T, b *Buffer, all []byte) {
 	t.Helper()
-	head, tail, total := c.Kept()
-	wantHead, wantTail := (bufferModel{all}).want(bytesCap)
-	if head != uint64(len(wantHead)) || total != uint64(len(all)) || total-tail != uint64(len(wantTail)) {
-		t.Fatalf("kept %d and %d..%d, want %d and the last %d of %d", head, tail, total, len(wantHead), len(wantTail), len(all))
+	head, tail, total := b.kept()
+	for off := uint64(0); off <= total; {
+		p := b.at(off, 7)
+		if inside := off < head || off >= tail && off < total; inside != (len(p) > 0) || len(p) > 7 || !bytes.Equal(p, all[off:off+uint64(len(p))]) {
+			t.Fatalf("at(%d) = %q of %q, kept %d and %d..%d", off, p, all[off:], head, tail, total)
+		}
+		off += max(uint64(len(p)), 1)
 	}
-	for off := uint64(0); off < total; {
-		s, p := c.At(off)
-		if off >= head && off < tail {
-			if p != nil {
-				t.Fatalf("At(%d) = %d bytes of the gap %d..%d", off, len(p), head, tail)
-			}
-			off = tail
-			continue
-		}
-		if len(p) == 0 || !bytes.Equal(p, all[off:off+uint64(len(p))]) {
-			t.Fatalf("At(%d) = %q of %q", off, p, all[off:])
-		}
-		for i := range p {
-			if labels[off+uint64(i)] != s {
-				t.Fatalf("At(%d) says %v of byte %d", off, s, off+uint64(i))
-			}
-		}
-		off += uint64(len(p))
+	first := int(tail)
+	if tail == head {
+		first = 0
 	}
-	if _, p := c.At(total); p != nil {
-		t.Fatalf("At(%d) = %q, after the end", total, p)
+	for _, n := range []int{-1, 0, 1, 5, len(all)} {
+		want := all[len(all)-min(max(n, 0), len(all)-first):]
+		if got := b.Last(n); !bytes.Equal(got, want) {
+			t.Fatalf("Last(%d) = %q, want %q", n, got, want)
+		}
 	}
 }

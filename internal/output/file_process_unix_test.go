@@ -46,19 +46,19 @@ func TestMain(m *testing.M) {
 
 // child writes a file, says so, and waits for the end of its input.
 func child(what, dir string) error {
-	s := &Store{Dir: dir, Total: 3 * childSize, PerFile: childSize}
+	s := &Store{Dir: dir, Total: 3 * childSize}
 	if what == "limited" {
 		return limited(&Store{Dir: dir})
 	}
-	f, err := s.Create("child-" + what)
+	f, err := s.Create(childSize)
 	if err != nil {
 		return err
 	}
-	appendTo(f, sample(0, childSize))
+	f.Append(sample(0, childSize))
 	if what == "ended" {
 		f.End()
 	}
-	fmt.Println("ready")
+	fmt.Println(f.name)
 	if _, err := io.Copy(io.Discard, os.Stdin); err != nil {
 		return err
 	}
@@ -78,18 +78,18 @@ func limited(s *Store) error {
 	if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: allowed, Max: allowed}); err != nil {
 		return err
 	}
-	f, err := s.Create("limited")
+	f, err := s.Create(usual)
 	if err != nil {
 		return err
 	}
 	all := sample(0, 1<<20)
 	for i := 0; i < len(all); i += 50_000 {
-		appendTo(f, all[i:min(i+50_000, len(all))])
+		f.Append(all[i:min(i+50_000, len(all))])
 	}
 	f.End()
 	head, tail, end := f.Kept()
-	if f.Size() != uint64(len(all)) || end != allowed || head != tail || !errors.Is(f.Err(), unix.EFBIG) {
-		return fmt.Errorf("size %d, kept %d, %d..%d, %w", f.Size(), head, tail, end, f.Err())
+	if end != allowed || head != tail || !errors.Is(f.Err(), unix.EFBIG) {
+		return fmt.Errorf("kept %d, %d..%d, %w", head, tail, end, f.Err())
 	}
 	var failed error
 	readable(fatal(func(err error) { failed = errors.Join(failed, err) }), f, all, 4096)
@@ -162,27 +162,23 @@ func exists(t *testing.T, dir, name string) bool {
 // TestTwoProcesses: what another process writes stays, what it has ended makes room.
 func TestTwoProcesses(t *testing.T) {
 	testenv.RunAsOrdinary(t)
-	s := newStore(t, childSize, 3*childSize)
+	s := newStore(t, 3*childSize)
 	writing, ended := start(t, "writing", s.Dir), start(t, "ended", s.Dir)
-	for _, p := range []*process{writing, ended} {
-		if got := p.line(t); got != "ready" {
-			t.Fatal(got)
-		}
-	}
-	a := create(t, s, "a")
-	if !exists(t, s.Dir, "child-writing") || !exists(t, s.Dir, "child-ended") {
+	writes, done := writing.line(t), ended.line(t) // the names of their files
+	a := create(t, s, childSize)
+	if !exists(t, s.Dir, writes) || !exists(t, s.Dir, done) {
 		t.Fatal("a file of a living process was taken for one that was left")
 	}
-	appendTo(a, sample(0, childSize)) // fits
-	if !exists(t, s.Dir, "child-ended") || a.Err() != nil {
+	a.Append(sample(0, childSize)) // fits
+	if !exists(t, s.Dir, done) || a.Err() != nil {
 		t.Fatalf("there was room: %v", a.Err())
 	}
-	b := create(t, s, "b")
-	appendTo(b, sample(0, childSize/2))
-	if exists(t, s.Dir, "child-ended") || b.Err() != nil {
+	b := create(t, s, childSize)
+	b.Append(sample(0, childSize/2))
+	if exists(t, s.Dir, done) || b.Err() != nil {
 		t.Errorf("the ended file of another process makes no room: %v", b.Err())
 	}
-	if !exists(t, s.Dir, "child-writing") {
+	if !exists(t, s.Dir, writes) {
 		t.Error("a file that another process writes is gone")
 	}
 	if got := ended.finish(t); got != "0" {
@@ -196,12 +192,11 @@ func TestTwoProcesses(t *testing.T) {
 // TestCrashLeavesNothing: the files of a killed process go at the next start.
 func TestCrashLeavesNothing(t *testing.T) {
 	testenv.RunAsOrdinary(t)
-	s := newStore(t, 0, 0)
+	s := newStore(t, 0)
+	var names []string
 	for _, what := range []string{"writing", "ended"} {
 		p := start(t, what, s.Dir)
-		if got := p.line(t); got != "ready" {
-			t.Fatal(got)
-		}
+		names = append(names, p.line(t))
 		if err := p.cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
@@ -210,11 +205,11 @@ func TestCrashLeavesNothing(t *testing.T) {
 			t.Fatal("it ended by itself")
 		}
 	}
-	if !exists(t, s.Dir, "child-ended") || exists(t, s.Dir, "child-writing") {
+	if exists(t, s.Dir, names[0]) || !exists(t, s.Dir, names[1]) {
 		t.Fatal("the second process did not remove what the first one left")
 	}
-	create(t, s, "mine")
-	if exists(t, s.Dir, "child-ended") || !exists(t, s.Dir, "mine") {
+	mine := create(t, s, usual)
+	if exists(t, s.Dir, names[1]) || !exists(t, s.Dir, mine.name) {
 		t.Error("what a killed process has left is still there")
 	}
 }

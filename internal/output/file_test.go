@@ -16,21 +16,22 @@ import (
 	"pgregory.net/rapid"
 )
 
-// appendTo appends one piece.
-func appendTo(f *File, p []byte) { f.Append(func(yield func([]byte) bool) { yield(p) }) }
+// path returns where the file is. In it a byte of the output is at its offset as long as
+// the output is no longer than the file may be.
+func (f *File) path() string { return filepath.Join(f.store.Dir, f.name) }
 
-func create(t testing.TB, s *Store, name string) *File {
+func create(t testing.TB, s *Store, size int64) *File {
 	t.Helper()
-	f, err := s.Create(name)
+	f, err := s.Create(size)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return f
 }
 
-func newStore(t testing.TB, perFile, total int64) *Store {
+func newStore(t testing.TB, total int64) *Store {
 	t.Helper()
-	s := &Store{Dir: filepath.Join(t.TempDir(), "state", "spill"), PerFile: perFile, Total: total}
+	s := &Store{Dir: filepath.Join(t.TempDir(), "state", "spill"), Total: total}
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
@@ -81,9 +82,9 @@ func TestFileAgainstModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		perFile := rapid.Int64Range(1, 200).Draw(t, "cap")
 		total := rapid.Int64Range(1, 400).Draw(t, "total")
-		s := &Store{Dir: filepath.Join(dir, "s"), PerFile: perFile, Total: total}
+		s := &Store{Dir: filepath.Join(dir, "s"), Total: total}
 		defer s.Close()
-		f, err := s.Create("run")
+		f, err := s.Create(perFile)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -97,7 +98,8 @@ func TestFileAgainstModel(t *testing.T) {
 		for _, size := range rapid.SliceOfN(rapid.IntRange(0, 90), 1, 30).Draw(t, "sizes") {
 			p := sample(len(all), size)
 			cut := rapid.IntRange(0, size).Draw(t, "cut")
-			f.Append(func(yield func([]byte) bool) { _ = yield(p[:cut]) && yield(p[cut:]) })
+			f.Append(p[:cut])
+			f.Append(p[cut:])
 			all = append(all, p...)
 			got := readable(t, f, all, rapid.IntRange(1, 50).Draw(t, "chunk"))
 			bounded := len(all) > int(total) && total < perFile
@@ -111,83 +113,59 @@ func TestFileAgainstModel(t *testing.T) {
 					t.Fatalf("cap %d, total %d: byte %d of %d is kept: %v, want %v", perFile, total, i, len(all), ok, want)
 				}
 			}
-			if f.Size() != uint64(len(all)) {
-				t.Fatalf("size %d, want %d", f.Size(), len(all))
-			}
 			if full := errors.Is(f.Err(), ErrFull); full != bounded {
 				t.Fatalf("error %v with %d bytes, cap %d, total %d", f.Err(), len(all), perFile, total)
 			}
-			info, err := os.Stat(f.Path())
+			info, err := os.Stat(f.path())
 			if err != nil || info.Size() > n {
 				t.Fatalf("%v, %d bytes, at most %d", err, info.Size(), n)
 			}
 		}
 		f.End()
-		info, err := os.Stat(f.Path())
+		info, err := os.Stat(f.path())
 		if err != nil || info.Size() != min(n, int64(len(all))) {
 			t.Fatalf("%v, %d bytes at the end, want %d", err, info.Size(), min(n, int64(len(all))))
 		}
-		appendTo(f, []byte("late"))
-		if f.Size() != uint64(len(all)+4) {
-			t.Fatal("what came after the end was not counted")
-		}
+		f.Append([]byte("late"))
 		readable(t, f, all, 7)
 	})
 }
 
 func TestShortOutputStandsInTheFile(t *testing.T) {
-	s := newStore(t, 0, 0)
-	f := create(t, s, "run-1")
-	appendTo(f, []byte("hello "))
-	appendTo(f, []byte("world\n"))
+	s := newStore(t, 0)
+	f := create(t, s, usual)
+	f.Append([]byte("hello "))
+	f.Append([]byte("world\n"))
 	f.End()
 	f.End() // does nothing
-	if data, err := os.ReadFile(f.Path()); err != nil || string(data) != "hello world\n" {
+	if data, err := os.ReadFile(f.path()); err != nil || string(data) != "hello world\n" {
 		t.Errorf("%q, %v", data, err)
 	}
 	for _, at := range []struct {
 		path string
 		mode fs.FileMode
-	}{{f.Path(), 0o600}, {s.Dir, fs.ModeDir | 0o700}} {
+	}{{f.path(), 0o600}, {s.Dir, fs.ModeDir | 0o700}} {
 		if info, err := os.Lstat(at.path); err != nil || info.Mode() != at.mode {
 			t.Errorf("%s: %v, %v, want %v", at.path, info.Mode(), err, at.mode)
 		}
 	}
 }
 
-func TestNames(t *testing.T) {
-	for _, tt := range []struct {
-		name, file string
-		ok         bool
-	}{
-		{"a run", "Run_1-2.x", true},
-		{"longest", strings.Repeat("a", 128), true},
-		{"too long", strings.Repeat("a", 129), false},
-		{"empty", "", false},
-		{"the folder", ".", false},
-		{"the one around it", "..", false},
-		{"hidden", ".x", false},
-		{"in another folder", "a/b", false},
-		{"in another folder of Windows", `a\b`, false},
-		{"a stream of Windows", "a:b", false},
-		{"a NUL", "a\x00", false},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			s := newStore(t, 0, 0)
-			if _, err := s.Create(tt.file); (err == nil) != tt.ok {
-				t.Fatalf("Create = %v", err)
-			}
-			if !tt.ok {
-				return
-			}
-			if _, err := s.Create(tt.file); !errors.Is(err, fs.ErrExist) {
-				t.Errorf("a second one: %v", err)
-			}
-		})
+func TestFileNames(t *testing.T) {
+	s := newStore(t, 0)
+	for range 20 {
+		if f := create(t, s, 1); !fileName(f.name) {
+			t.Errorf("%q is not a name of a spill file", f.name)
+		}
+	}
+	for _, name := range []string{"", ".", "..", "other", strings.Repeat("A", 32), strings.Repeat("a", 33), strings.Repeat("a", 30) + "/b"} {
+		if fileName(name) {
+			t.Errorf("%q is a name of a spill file", name)
+		}
 	}
 }
 
-func TestFolderOfOthers(t *testing.T) {
+func TestDirectoryOfOthers(t *testing.T) {
 	real := t.TempDir()
 	for _, tt := range []struct {
 		name string
@@ -202,7 +180,7 @@ func TestFolderOfOthers(t *testing.T) {
 				t.Fatal(err)
 			}
 			s := &Store{Dir: dir}
-			if _, err := s.Create("a"); err == nil {
+			if _, err := s.Create(usual); err == nil {
 				t.Error("a file was made in it")
 			}
 			if names, _ := os.ReadDir(real); len(names) > 0 {
@@ -220,39 +198,39 @@ func TestFolderOfOthers(t *testing.T) {
 		}
 		s := &Store{Dir: dir}
 		defer s.Close()
-		create(t, s, "a")
+		create(t, s, usual)
 		if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
 			t.Errorf("%v, %v", info.Mode(), err)
 		}
 	})
 	t.Run("none", func(t *testing.T) {
-		if _, err := new(Store).Create("a"); err == nil {
+		if _, err := new(Store).Create(usual); err == nil {
 			t.Error("the zero store made a file")
 		}
 	})
 }
 
-// TestLinksStay: what is no regular file in the folder is none of ours.
-func TestLinksStay(t *testing.T) {
-	s := newStore(t, 0, 0)
+// TestOthersStay: only regular files that are named like spill files are removed.
+func TestOthersStay(t *testing.T) {
+	s := newStore(t, 0)
 	victim := filepath.Join(t.TempDir(), "victim")
+	name := func(c string) string { return strings.Repeat(c, 32) }
 	for _, err := range []error{
 		os.WriteFile(victim, []byte("precious"), 0o600),
-		os.MkdirAll(filepath.Join(s.Dir, "folder"), 0o700),
-		os.Symlink(victim, filepath.Join(s.Dir, "link")),
-		os.WriteFile(filepath.Join(s.Dir, "left"), []byte("x"), 0o600),
+		os.MkdirAll(filepath.Join(s.Dir, name("d")), 0o700),
+		os.Symlink(victim, filepath.Join(s.Dir, name("e"))),
+		os.WriteFile(filepath.Join(s.Dir, name("f")), []byte("x"), 0o600),
+		os.WriteFile(filepath.Join(s.Dir, "note"), []byte("x"), 0o600),
 	} {
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := s.Create("link"); !errors.Is(err, fs.ErrExist) {
-		t.Errorf("Create = %v", err)
-	}
+	create(t, s, usual)
 	if data, err := os.ReadFile(victim); string(data) != "precious" {
 		t.Errorf("%q, %v", data, err)
 	}
-	for name, there := range map[string]bool{"folder": true, "link": true, "left": false} {
+	for name, there := range map[string]bool{name("d"): true, name("e"): true, name("f"): false, "note": true} {
 		if _, err := os.Lstat(filepath.Join(s.Dir, name)); (err == nil) != there {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -261,35 +239,34 @@ func TestLinksStay(t *testing.T) {
 
 func TestEndedFilesMakeRoom(t *testing.T) {
 	const size = 1000
-	s := newStore(t, size, 3*size)
+	s := newStore(t, 3*size)
 	var files []*File
-	for i, name := range []string{"z", "y", "x"} {
-		f := create(t, s, name)
-		appendTo(f, sample(0, size))
-		at := time.Unix(int64(1000+i), 0)
-		if err := os.Chtimes(f.Path(), at, at); err != nil {
-			t.Fatal(err)
-		}
-		files = append(files, f)
+	written := func(n int) *File {
+		f := create(t, s, size)
+		f.Append(sample(0, n))
+		return f
+	}
+	for range 3 {
+		files = append(files, written(size))
 	}
 	files[1].End()
 	files[2].End()
-	for i, at := range []int64{1000, 1001, 1002} {
-		if err := os.Chtimes(files[i].Path(), time.Unix(at, 0), time.Unix(at, 0)); err != nil {
+	for i, f := range files {
+		at := time.Unix(int64(1000+i), 0)
+		if err := os.Chtimes(f.path(), at, at); err != nil {
 			t.Fatal(err)
 		}
 	}
-	next := create(t, s, "next")
-	appendTo(next, sample(0, size/2))
 	kept := func(f *File) int {
 		n := 0
-		for _, ok := range readable(t, f, sample(0, int(f.Size())), 64) {
+		for _, ok := range readable(t, f, sample(0, size), 64) {
 			if ok {
 				n++
 			}
 		}
 		return n
 	}
+	next := written(size / 2)
 	for i, want := range []int{size, 0, size} {
 		if got := kept(files[i]); got != want {
 			t.Errorf("file %d: %d bytes kept, want %d", i, got, want)
@@ -298,18 +275,16 @@ func TestEndedFilesMakeRoom(t *testing.T) {
 	if got := kept(next); got != size/2 || next.Err() != nil {
 		t.Errorf("the new one has %d bytes, %v", got, next.Err())
 	}
-	if _, err := os.Stat(files[1].Path()); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(files[1].path()); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the oldest ended one is still there: %v", err)
 	}
-	last := create(t, s, "last") // takes the room of the other ended one
-	appendTo(last, sample(0, size))
-	none := create(t, s, "none")
-	appendTo(none, sample(0, size))
+	last := written(size) // takes the room of the other ended one
+	none := written(size)
 	if got := kept(last); got != size || last.Err() != nil {
 		t.Errorf("the last one has %d bytes, %v", got, last.Err())
 	}
-	if got := kept(none); got != 0 || !errors.Is(none.Err(), ErrFull) || none.Size() != size {
-		t.Errorf("the one without room has %d bytes of %d, %v", got, none.Size(), none.Err())
+	if got := kept(none); got != 0 || !errors.Is(none.Err(), ErrFull) {
+		t.Errorf("the one without room has %d bytes, %v", got, none.Err())
 	}
 	if got := kept(files[0]); got != size {
 		t.Errorf("the one that is being written has %d bytes", got)
@@ -317,62 +292,54 @@ func TestEndedFilesMakeRoom(t *testing.T) {
 }
 
 func TestRemoveAndClose(t *testing.T) {
-	s := newStore(t, 0, 0)
-	a, b := create(t, s, "a"), create(t, s, "b")
-	appendTo(a, []byte("abc"))
-	appendTo(b, []byte("abc"))
+	s := newStore(t, 0)
+	a, b := create(t, s, usual), create(t, s, usual)
+	a.Append([]byte("abc"))
+	b.Append([]byte("abc"))
 	for range 2 {
 		if err := a.Remove(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	again := create(t, s, "a")
-	appendTo(again, []byte("new"))
-	appendTo(a, []byte("def"))
-	if err := a.Remove(); err != nil {
-		t.Fatal(err)
-	}
-	if n, next := a.ReadAt(make([]byte, 9), 0); n != 0 || next != 0 || a.Size() != 6 || a.Err() == nil {
-		t.Errorf("a removed file: %d, %d, size %d, %v", n, next, a.Size(), a.Err())
-	}
-	if data, err := os.ReadFile(again.Path()); !strings.HasPrefix(string(data), "new") {
-		t.Errorf("the new file of that name: %q, %v", data, err)
+	a.Append([]byte("def"))
+	if n, next := a.ReadAt(make([]byte, 9), 0); n != 0 || next != 0 || !errors.Is(a.Err(), ErrClosed) {
+		t.Errorf("a removed file: %d, %d, %v", n, next, a.Err())
 	}
 	other := &Store{Dir: s.Dir}
 	defer other.Close()
-	kept := create(t, other, "kept")
+	kept := create(t, other, usual)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Create("c"); !errors.Is(err, ErrClosed) {
+	if _, err := s.Create(usual); !errors.Is(err, ErrClosed) {
 		t.Errorf("Create after Close: %v", err)
 	}
-	appendTo(b, []byte("x"))
+	b.Append([]byte("x"))
 	b.End()
 	if err := b.Remove(); err != nil {
 		t.Error(err)
 	}
 	names, err := os.ReadDir(s.Dir)
-	if err != nil || len(names) != 1 || names[0].Name() != kept.Name() {
+	if err != nil || len(names) != 1 || names[0].Name() != kept.name {
 		t.Errorf("%v, %v", names, err)
 	}
 }
 
 // TestRemoveKnowsItsFile: a name that means another file by now is left alone.
 func TestRemoveKnowsItsFile(t *testing.T) {
-	s := newStore(t, 0, 0)
-	f := create(t, s, "run")
-	appendTo(f, []byte("mine"))
-	if err := os.Remove(f.Path()); err != nil {
+	s := newStore(t, 0)
+	f := create(t, s, usual)
+	f.Append([]byte("mine"))
+	if err := os.Remove(f.path()); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(f.Path(), []byte("theirs"), 0o600); err != nil {
+	if err := os.WriteFile(f.path(), []byte("theirs"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.Remove(); err != nil {
 		t.Fatal(err)
 	}
-	if data, err := os.ReadFile(f.Path()); err != nil || string(data) != "theirs" {
+	if data, err := os.ReadFile(f.path()); err != nil || string(data) != "theirs" {
 		t.Errorf("%q, %v", data, err)
 	}
 }
@@ -385,15 +352,14 @@ func TestReadWhileWriting(t *testing.T) {
 		perFile, total int64
 	}{{"ring", 64 << 10, 0}, {"bounded", 256 << 10, 100 << 10}} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := newStore(t, tt.perFile, tt.total)
-			f := create(t, s, "run")
+			f := create(t, newStore(t, tt.total), tt.perFile)
 			const size = 8 << 20
 			all := sample(0, size)
 			done := make(chan struct{})
 			go func() {
 				defer close(done)
 				for i := 0; i < size; i += 8 << 10 {
-					appendTo(f, all[i:i+8<<10])
+					f.Append(all[i : i+8<<10])
 				}
 			}()
 			buf := make([]byte, 16<<10)

@@ -10,7 +10,7 @@ import (
 	"os"
 )
 
-// Without locks nobody can tell whose file it is: every file counts as being written.
+// Without locks the owner of a file is not known: every file counts as being written.
 
 func lockExclusive(*os.File) error { return nil }
 

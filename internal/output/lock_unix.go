@@ -41,7 +41,7 @@ func flock(f *os.File, how int) error {
 	}
 }
 
-// foreign reports whether a folder belongs to another user.
+// foreign reports whether a directory belongs to another user.
 func foreign(info fs.FileInfo) bool {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	return !ok || int(st.Uid) != os.Geteuid()

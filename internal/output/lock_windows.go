@@ -37,5 +37,5 @@ func lockByte(f *os.File, flags uint32) error {
 	return windows.LockFileEx(windows.Handle(f.Fd()), flags, 0, 1, 0, &windows.Overlapped{OffsetHigh: lockAt})
 }
 
-// foreign is false: the folder lies in the user's profile, whose access list it has.
+// foreign is false: the directory lies in the user's profile, whose access list it has.
 func foreign(fs.FileInfo) bool { return false }

@@ -23,23 +23,23 @@ func BenchmarkWrite(b *testing.B) {
 		b.Run(fmt.Sprintf("%dKiB/memory", size>>10), func(b *testing.B) {
 			b.SetBytes(benchSize)
 			for b.Loop() {
-				benchWrite(NewLog(Config{}), chunk)
+				benchWrite(NewLog(0, nil, nil), chunk)
 			}
 		})
 		for _, file := range []struct {
 			name string
 			most int64
-		}{{"ring", 0}, {"all", benchSize}} {
+		}{{"ring", usual}, {"all", benchSize}} {
 			b.Run(fmt.Sprintf("%dKiB/%s", size>>10, file.name), func(b *testing.B) {
-				store := &Store{Dir: filepath.Join(b.TempDir(), "spill"), PerFile: file.most}
+				store := &Store{Dir: filepath.Join(b.TempDir(), "spill")}
 				defer store.Close()
 				b.SetBytes(benchSize)
 				for b.Loop() {
-					f, err := store.Create("run")
+					f, err := store.Create(file.most)
 					if err != nil {
 						b.Fatal(err)
 					}
-					benchWrite(NewLog(Config{Spill: f}), chunk)
+					benchWrite(NewLog(0, f, nil), chunk)
 					if err := f.Remove(); err != nil {
 						b.Fatal(err)
 					}
@@ -70,7 +70,7 @@ func benchWrite(l *Log, chunk []byte) {
 	for n := 0; n < benchSize; n += len(chunk) {
 		l.Write(stdout, chunk)
 	}
-	l.Close()
+	l.End()
 }
 
 // BenchmarkSession is what a short output costs that has a file.
@@ -78,13 +78,13 @@ func BenchmarkSession(b *testing.B) {
 	store := &Store{Dir: filepath.Join(b.TempDir(), "spill")}
 	defer store.Close()
 	for b.Loop() {
-		f, err := store.Create("run")
+		f, err := store.Create(usual)
 		if err != nil {
 			b.Fatal(err)
 		}
-		l := NewLog(Config{Spill: f})
+		l := NewLog(0, f, nil)
 		l.Write(stdout, []byte("hello\n"))
-		l.Close()
+		l.End()
 		if err := f.Remove(); err != nil {
 			b.Fatal(err)
 		}
@@ -95,16 +95,16 @@ func BenchmarkSession(b *testing.B) {
 func BenchmarkFind(b *testing.B) {
 	store := &Store{Dir: filepath.Join(b.TempDir(), "spill")}
 	defer store.Close()
-	f, err := store.Create("run")
+	f, err := store.Create(usual)
 	if err != nil {
 		b.Fatal(err)
 	}
-	l := NewLog(Config{Spill: f})
+	l := NewLog(0, f, nil)
 	all := noise(64 << 20)
 	for off := 0; off < len(all); off += 64 << 10 {
 		l.Write(stdout, all[off:off+64<<10])
 	}
-	l.Close()
+	l.End()
 	middle := l.LineCount() / 2
 	b.Run("20 lines", func(b *testing.B) {
 		for b.Loop() {

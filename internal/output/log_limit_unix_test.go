@@ -45,12 +45,12 @@ func limitedLog(dir string) error {
 		before  = 3_000_000
 		size    = 5_000_000
 	)
-	store := &Store{Dir: dir, PerFile: fileCap}
-	file, err := store.Create("run")
+	store := &Store{Dir: dir}
+	file, err := store.Create(fileCap)
 	if err != nil {
 		return err
 	}
-	l := NewLog(Config{Retain: 100_000, Spill: file})
+	l := NewLog(100_000, file, nil)
 	l.index.stride = 4 << 20 // no entry lies in what the ring has
 	all := noise(size)
 	for off := 0; off < size; off += 5000 {
@@ -61,11 +61,11 @@ func limitedLog(dir string) error {
 		}
 		l.Write(stdout, all[off:off+5000])
 	}
-	l.Close()
+	l.End()
 	if !errors.Is(file.Err(), unix.EFBIG) {
 		return fmt.Errorf("the file says %w", file.Err())
 	}
-	spans := l.spans()
+	spans, _ := l.spans()
 	if len(spans) != 3 || spans[0].from != 0 || spans[2].to != size || spans[1].to < before-50_000 || spans[1].to-spans[1].from > fileCap/2 {
 		return fmt.Errorf("kept: %v", spans)
 	}
@@ -95,11 +95,11 @@ func limitedLog(dir string) error {
 			}
 		}
 	}
-	if gaps != 2 || kept+l.Missing() != size {
-		return fmt.Errorf("%d gaps, %d bytes and %d missing", gaps, kept, l.Missing())
+	if gaps != 2 || kept+missing(l) != size {
+		return fmt.Errorf("%d gaps, %d bytes and %d missing", gaps, kept, missing(l))
 	}
 	found, err := l.Search(context.Background(), regexp.MustCompile(strings.Repeat("never", 3)), 0)
-	if err != nil || found.Missing != l.Missing() || found.Searched+found.Missing != size {
+	if err != nil || found.Missing != missing(l) || found.Searched+found.Missing != size {
 		return fmt.Errorf("searched: %+v, %w", found, err)
 	}
 	return store.Close()

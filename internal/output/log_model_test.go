@@ -68,7 +68,7 @@ type failing interface {
 
 // checkPiece holds a piece that a reader at off got against the model, and returns the
 // offset behind it.
-func (m *model) checkPiece(t failing, off int, p Piece, block uint64) int {
+func (m *model) checkPiece(t failing, off int, p executor.Chunk, block uint64) int {
 	t.Helper()
 	at := m.gap(off)
 	if p.Offset != uint64(at) || p.Missing != uint64(at-off) || len(p.Data) == 0 || at+len(p.Data) > len(m.all) {
@@ -103,17 +103,17 @@ func draw(t *rapid.T, dir string) drawn {
 	retain := rapid.IntRange(1, 120).Draw(t, "retain")
 	labels := rapid.IntRange(2, 40).Draw(t, "labels")
 	d := drawn{m: &model{head: retain / 2, tail: retain - retain/2}}
-	c := Config{Retain: retain}
+	var file *File
 	if rapid.Bool().Draw(t, "file") {
 		n := rapid.IntRange(1, 400).Draw(t, "file cap")
-		d.store = &Store{Dir: filepath.Join(dir, "spill"), PerFile: int64(n)}
-		f, err := d.store.Create("run")
+		d.store = &Store{Dir: filepath.Join(dir, "spill")}
+		f, err := d.store.Create(int64(n))
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.Spill, d.m.file, d.m.fileCap = f, true, n
+		file, d.m.file, d.m.fileCap = f, true, n
 	}
-	d.log = NewLog(c)
+	d.log = NewLog(retain, file, nil)
 	d.log.labels.most = labels
 	d.log.index.stride = 16
 	return d
@@ -144,13 +144,10 @@ func TestLogAgainstModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := draw(t, dir)
 		defer d.done()
-		type reader struct {
-			*Reader
-			off int
-		}
+		type reader struct{ off int }
 		var readers []*reader
-		read := func(r *reader, most int) bool {
-			p, ok := r.TryNext(most)
+		read := func(r *reader) bool {
+			p, ok := tryRead(d.log, uint64(r.off))
 			if !ok {
 				if r.off < len(d.m.all) {
 					t.Fatalf("a reader at %d of %d gets nothing", r.off, len(d.m.all))
@@ -158,19 +155,16 @@ func TestLogAgainstModel(t *testing.T) {
 				return false
 			}
 			r.off = d.m.checkPiece(t, r.off, p, d.log.labels.block)
-			if r.Offset() != uint64(r.off) || most > 0 && len(p.Data) > most {
-				t.Fatalf("%d bytes of %d, cursor %d, want %d", len(p.Data), most, r.Offset(), r.off)
-			}
 			return true
 		}
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			switch rapid.IntRange(0, 5).Draw(t, "step") {
 			case 0:
 				off := rapid.IntRange(0, len(d.m.all)).Draw(t, "from")
-				readers = append(readers, &reader{d.log.Reader(uint64(off)), off})
+				readers = append(readers, &reader{off})
 			case 1:
 				if len(readers) > 0 {
-					read(rapid.SampledFrom(readers).Draw(t, "reader"), rapid.IntRange(0, 30).Draw(t, "most"))
+					read(rapid.SampledFrom(readers).Draw(t, "reader"))
 				}
 			default:
 				s := executor.Stream(rapid.IntRange(0, 1).Draw(t, "stream"))
@@ -181,12 +175,12 @@ func TestLogAgainstModel(t *testing.T) {
 		}
 		d.check(t)
 		if rapid.Bool().Draw(t, "close") {
-			d.log.Close()
+			d.log.End()
 			d.m.close()
 			d.check(t)
 		}
-		for _, r := range append(readers, &reader{d.log.Reader(0), 0}) {
-			for read(r, 0) {
+		for _, r := range append(readers, &reader{}) {
+			for read(r) {
 				continue
 			}
 		}
@@ -197,7 +191,7 @@ func TestLogAgainstModel(t *testing.T) {
 func (d drawn) check(t *rapid.T) {
 	missing, buf := 0, make([]byte, 17)
 	for off := 0; off < len(d.m.all); {
-		n, next := d.log.ReadAt(buf, uint64(off))
+		n, next := d.log.readAt(buf, uint64(off))
 		if n == 0 {
 			if next != uint64(d.m.gap(off)) {
 				t.Fatalf("gap %d..%d, want it up to %d", off, next, d.m.gap(off))
@@ -208,12 +202,8 @@ func (d drawn) check(t *rapid.T) {
 		}
 		off = int(next)
 	}
-	if got := d.log.Missing(); got != uint64(missing) || d.log.Size() != uint64(len(d.m.all)) {
-		t.Fatalf("%d of %d missing, want %d of %d", got, d.log.Size(), missing, len(d.m.all))
-	}
-	c := d.log.Snapshot().Combined
-	if want := append(bytes.Clone(d.m.all[:len(c.Head)]), d.m.all[len(d.m.all)-len(c.Tail):]...); !bytes.Equal(c.Bytes(), want) {
-		t.Fatalf("snapshot %q, want %q", c.Bytes(), want)
+	if size, got := d.log.Size(); got != uint64(missing) || size != uint64(len(d.m.all)) {
+		t.Fatalf("%d of %d missing, want %d of %d", got, size, missing, len(d.m.all))
 	}
 	from := rapid.IntRange(-1, 40).Draw(t, "first line")
 	to := from + rapid.IntRange(-2, 40).Draw(t, "lines")
@@ -223,9 +213,9 @@ func (d drawn) check(t *rapid.T) {
 }
 
 // wantLines cuts the model's bytes into lines and gaps, byte by byte.
-func (m *model) wantLines(from, to int) []Line {
-	var out []Line
-	line, number, open, behind := Line{}, 1, false, false
+func (m *model) wantLines(from, to int) []executor.Line {
+	var out []executor.Line
+	line, number, open, behind := executor.Line{}, 1, false, false
 	end := func(cut bool) {
 		if open && line.Number >= from && line.Number <= to {
 			line.Cut = line.Cut || cut
@@ -236,7 +226,7 @@ func (m *model) wantLines(from, to int) []Line {
 	for i := 0; i < len(m.all); {
 		if !m.kept(i) {
 			end(true)
-			g := Line{Number: number, Offset: uint64(i)}
+			g := executor.Line{Number: number, Offset: uint64(i)}
 			for ; !m.kept(i); i++ {
 				g.Missing++
 				number += bytes.Count(m.all[i:i+1], newline)
@@ -248,7 +238,7 @@ func (m *model) wantLines(from, to int) []Line {
 			continue
 		}
 		if !open {
-			line, open = Line{Number: number, Offset: uint64(i), Cut: behind}, true
+			line, open = executor.Line{Number: number, Offset: uint64(i), Cut: behind}, true
 		}
 		if m.all[i] == '\n' {
 			end(false)
@@ -287,7 +277,7 @@ func (d drawn) checkLines(t *rapid.T, from, to int) {
 	}
 }
 
-func show(lines []Line) string {
+func show(lines []executor.Line) string {
 	var b bytes.Buffer
 	for _, l := range lines {
 		fmt.Fprintf(&b, "%d at %d: %q size %d cut %v missing %d last %d\n", l.Number, l.Offset, l.Data, l.Size, l.Cut, l.Missing, l.Last)
@@ -302,7 +292,7 @@ func (d drawn) checkSearch(t *rapid.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var want []Match
+	var want []executor.Match
 	missing := uint64(0)
 	more := false
 	for _, l := range d.m.wantLines(1, 1<<30) {
@@ -314,7 +304,7 @@ func (d drawn) checkSearch(t *rapid.T) {
 		if more = len(want) == most; more {
 			break
 		}
-		want = append(want, Match{Line: l.Number, Offset: l.Offset + uint64(at[0]), Data: l.Data, Start: at[0], End: at[1]})
+		want = append(want, executor.Match{Line: l.Number, Offset: l.Offset + uint64(at[0]), Data: l.Data, Start: at[0], End: at[1]})
 	}
 	if fmt.Sprint(got.Matches) != fmt.Sprint(want) || got.More != more {
 		t.Fatalf("%v:\n%v more %v\nwant\n%v more %v", re, got.Matches, got.More, want, more)
@@ -332,20 +322,21 @@ func FuzzReaders(f *testing.F) {
 	f.Add(uint8(64), uint16(300), bytes.Repeat([]byte{20, 140, 3, 255}, 40))
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, retain uint8, fileCap uint16, steps []byte) {
-		store := &Store{Dir: filepath.Join(dir, fmt.Sprint(time.Now().UnixNano())), PerFile: int64(fileCap&0xfff) + 1}
+		store := &Store{Dir: filepath.Join(dir, fmt.Sprint(time.Now().UnixNano()))}
 		defer store.Close()
-		file, err := store.Create("run")
+		size := int(fileCap&0xfff) + 1
+		file, err := store.Create(int64(size))
 		if err != nil {
 			t.Fatal(err)
 		}
 		n := max(int(retain), 1)
-		m := &model{head: n / 2, tail: n - n/2, file: true, fileCap: int(store.PerFile)}
-		l := NewLog(Config{Retain: n, Spill: file})
+		m := &model{head: n / 2, tail: n - n/2, file: true, fileCap: size}
+		l := NewLog(n, file, nil)
 		l.labels.most, l.index.stride = 8, 16
-		r, off := l.Reader(0), 0
+		off := 0
 		for _, b := range steps {
 			if b == 255 {
-				if p, ok := r.TryNext(0); ok {
+				if p, ok := tryRead(l, uint64(off)); ok {
 					off = m.checkPiece(t, off, p, l.labels.block)
 				}
 				continue
@@ -354,10 +345,10 @@ func FuzzReaders(f *testing.F) {
 			l.Write(executor.Stream(b>>7), p)
 			m.write(executor.Stream(b>>7), p)
 		}
-		l.Close()
+		l.End()
 		m.close()
 		for {
-			p, err := r.Next(t.Context())
+			p, err := l.Read(t.Context(), uint64(off))
 			if errors.Is(err, io.EOF) {
 				break
 			}

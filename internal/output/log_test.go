@@ -28,27 +28,37 @@ const (
 	stderr = executor.Stderr
 )
 
-// newFile returns a file of the given cap, 0 being the usual one.
-func newFile(t testing.TB, perFile int64) *File {
+// usual is the size of a file that takes all output of a test.
+const usual = 64 << 20
+
+func newFile(t testing.TB, size int64) *File {
 	t.Helper()
-	s := &Store{Dir: filepath.Join(t.TempDir(), "spill"), PerFile: perFile}
+	s := &Store{Dir: filepath.Join(t.TempDir(), "spill")}
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	f, err := s.Create("run")
-	if err != nil {
-		t.Fatal(err)
+	return create(t, s, size)
+}
+
+// tryRead returns what a reader gets that does not wait; false if there is nothing.
+func tryRead(l *Log, from uint64) (executor.Chunk, bool) {
+	for at := from; ; {
+		c, next, _ := l.chunk(at)
+		c.Missing = at - from
+		if len(c.Data) > 0 || next == at {
+			return c, len(c.Data) > 0 || c.Missing > 0
+		}
+		at = next
 	}
-	return f
 }
 
 // drain reads to the end and returns what it got, with zeros for what is missing.
-func drain(t testing.TB, r *Reader) (all []byte, missing uint64) {
+func drain(t testing.TB, l *Log, from uint64) (all []byte, missing uint64) {
 	t.Helper()
 	for {
-		p, err := r.Next(t.Context())
+		p, err := l.Read(t.Context(), from)
 		if errors.Is(err, io.EOF) {
 			return all, missing
 		}
@@ -58,6 +68,7 @@ func drain(t testing.TB, r *Reader) (all []byte, missing uint64) {
 		}
 		all = append(append(all, make([]byte, p.Missing)...), p.Data...)
 		missing += p.Missing
+		from = p.End()
 	}
 }
 
@@ -81,11 +92,11 @@ func noise(n int) []byte {
 func TestBurst(t *testing.T) {
 	const size = 30_000_000
 	all := noise(size)
-	l := NewLog(Config{Spill: newFile(t, 0)})
+	l := NewLog(0, newFile(t, usual), nil)
 	var wg sync.WaitGroup
 	read := func(from int) {
 		wg.Go(func() {
-			got, missing := drain(t, l.Reader(uint64(from)))
+			got, missing := drain(t, l, uint64(from))
 			if missing != 0 || !bytes.Equal(got, all[from:]) {
 				t.Errorf("a reader from %d: %d bytes, %d missing, want %d", from, len(got), missing, size-from)
 			}
@@ -100,12 +111,12 @@ func TestBurst(t *testing.T) {
 			read(off - 1_000_000)
 		}
 	}
-	l.Close()
+	l.End()
 	read(0)
 	read(size - 1)
 	wg.Wait()
-	if l.Missing() != 0 {
-		t.Errorf("%d bytes missing", l.Missing())
+	if _, missing := l.Size(); missing != 0 {
+		t.Errorf("%d bytes missing", missing)
 	}
 }
 
@@ -113,12 +124,11 @@ func TestBurst(t *testing.T) {
 func TestStuckReader(t *testing.T) {
 	const size = 8 << 20
 	all := noise(size)
-	l := NewLog(Config{Retain: 64 << 10, Spill: newFile(t, 1<<20)})
-	stuck := l.Reader(0)
+	l := NewLog(64<<10, newFile(t, 1<<20), nil)
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
-			got, missing := drain(t, l.Reader(0))
+			got, missing := drain(t, l, 0)
 			if len(got) != size {
 				t.Errorf("%d bytes, want %d", len(got), size)
 				return
@@ -136,8 +146,8 @@ func TestStuckReader(t *testing.T) {
 	}
 	wg.Go(func() {
 		re := regexp.MustCompile("never there\x01")
-		for !l.Ended() {
-			before := l.Size()
+		for ended := false; !ended; {
+			before, _ := l.Size()
 			found, err := l.Search(t.Context(), re, 0)
 			if n := found.Searched + found.Missing; err != nil || n < before {
 				t.Errorf("a search in at least %d bytes: %d, %v", before, n, err)
@@ -145,8 +155,9 @@ func TestStuckReader(t *testing.T) {
 			}
 			lines, _ := l.Lines(l.LineCount(), 0)
 			checkTrue(t, lines, all)
-			l.Missing()
-			l.Snapshot()
+			l.mu.Lock()
+			ended = l.ended
+			l.mu.Unlock()
 		}
 	})
 	for off := 0; off < size; {
@@ -154,16 +165,16 @@ func TestStuckReader(t *testing.T) {
 		l.Write(stdout, all[off:off+n])
 		off += n
 	}
-	l.Close()
+	l.End()
 	wg.Wait()
-	p, err := stuck.Next(t.Context())
+	p, err := l.Read(t.Context(), 0)
 	if err != nil || p.Offset != 0 || !bytes.Equal(p.Data, all[:len(p.Data)]) {
 		t.Errorf("the stuck one gets %d bytes at %d, %v", len(p.Data), p.Offset, err)
 	}
 }
 
 // checkTrue holds lines against the whole output.
-func checkTrue(t *testing.T, lines []Line, all []byte) {
+func checkTrue(t *testing.T, lines []executor.Line, all []byte) {
 	t.Helper()
 	for _, line := range lines {
 		if want := bytes.Count(all[:line.Offset], newline) + 1; line.Number != want {
@@ -175,20 +186,21 @@ func checkTrue(t *testing.T, lines []Line, all []byte) {
 	}
 }
 
-func TestNextWaits(t *testing.T) {
+func TestReadWaits(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	synctest.Test(t, func(t *testing.T) {
-		l := NewLog(Config{})
-		r := l.Reader(2)
+		l := NewLog(0, nil, nil)
+		off := uint64(2)
 		var got []string
 		done := make(chan error)
 		go func() {
 			for {
-				p, err := r.Next(t.Context())
+				p, err := l.Read(t.Context(), off)
 				if err != nil {
 					done <- err
 					return
 				}
+				off = p.End()
 				got = append(got, fmt.Sprintf("%v:%s", p.Stream, p.Data))
 			}
 		}()
@@ -201,30 +213,28 @@ func TestNextWaits(t *testing.T) {
 		if want := []string{"stderr:c", "stdout:def"}; fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("%q, want %q", got, want)
 		}
-		if at := l.Last(); time.Since(at) != 0 {
-			t.Errorf("last byte at %v", at)
-		}
-		l.Close()
+		l.End()
 		if err := <-done; !errors.Is(err, io.EOF) {
 			t.Errorf("the end is %v", err)
 		}
-		if _, err := r.Next(t.Context()); !errors.Is(err, io.EOF) {
+		if _, err := l.Read(t.Context(), off); !errors.Is(err, io.EOF) {
 			t.Errorf("behind the end is %v", err)
 		}
 		l.Write(stdout, []byte("late"))
-		if l.Close(); l.Size() != 6 {
-			t.Errorf("size %d", l.Size())
+		l.End()
+		if size, _ := l.Size(); size != 6 {
+			t.Errorf("size %d", size)
 		}
 	})
 }
 
-func TestNextIsCanceled(t *testing.T) {
+func TestReadIsCanceled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := NewLog(Config{})
+		l := NewLog(0, nil, nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() {
-			_, err := l.Reader(0).Next(ctx)
+			_, err := l.Read(ctx, 0)
 			done <- err
 		}()
 		synctest.Wait()
@@ -233,36 +243,10 @@ func TestNextIsCanceled(t *testing.T) {
 			t.Error(err)
 		}
 		l.Write(stdout, []byte("x"))
-		if _, err := l.Reader(0).Next(ctx); !errors.Is(err, context.Canceled) {
+		if _, err := l.Read(ctx, 0); !errors.Is(err, context.Canceled) {
 			t.Errorf("with output: %v", err)
 		}
 	})
-}
-
-func TestChanged(t *testing.T) {
-	l := NewLog(Config{})
-	closed := func(c <-chan struct{}) bool {
-		select {
-		case <-c:
-			return true
-		default:
-			return false
-		}
-	}
-	first := l.Changed()
-	l.Write(stdout, nil)
-	if closed(first) || l.Changed() != first || !l.Last().IsZero() {
-		t.Error("nothing was written, and it changed")
-	}
-	l.Write(stdout, []byte("x"))
-	second := l.Changed()
-	if !closed(first) || closed(second) {
-		t.Error("a write")
-	}
-	l.Close()
-	if !closed(second) || !closed(l.Changed()) || !l.Ended() {
-		t.Error("the end")
-	}
 }
 
 // TestFewBytesCostLittle: what a log costs that has printed little, and a write to it.
@@ -273,7 +257,7 @@ func TestFewBytesCostLittle(t *testing.T) {
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	for i := range keep {
-		keep[i] = NewLog(Config{})
+		keep[i] = NewLog(0, nil, nil)
 		keep[i].Write(stdout, []byte("$ "))
 	}
 	runtime.GC()
@@ -294,16 +278,21 @@ func TestFewBytesCostLittle(t *testing.T) {
 	runtime.KeepAlive(keep)
 }
 
+func missing(l *Log) uint64 {
+	_, n := l.Size()
+	return n
+}
+
 // TestLinesOfLongOutput: lines of 40 MB of which the middle is gone, by their numbers.
 func TestLinesOfLongOutput(t *testing.T) {
 	const size = 40 << 20
 	all := noise(size)
 	file := newFile(t, 8<<20)
-	l := NewLog(Config{Spill: file})
+	l := NewLog(0, file, nil)
 	for off := 0; off < size; off += 64 << 10 {
 		l.Write(stdout, all[off:off+64<<10])
 	}
-	l.Close()
+	l.End()
 	if n := len(l.index.counts); n > maxEntries {
 		t.Errorf("%d entries of the index", n)
 	}
@@ -312,7 +301,7 @@ func TestLinesOfLongOutput(t *testing.T) {
 	if want := len(lines); total != want {
 		t.Fatalf("%d lines, want %d", total, want)
 	}
-	check := func(from, to int) []Line {
+	check := func(from, to int) []executor.Line {
 		got, more := l.Lines(from, to)
 		if more || len(got) == 0 {
 			t.Fatalf("lines %d to %d: %d, more %v", from, to, len(got), more)
@@ -332,8 +321,8 @@ func TestLinesOfLongOutput(t *testing.T) {
 	}
 	for _, at := range []int{total / 3, total / 2} {
 		got := check(at, at+5)
-		if len(got) != 1 || got[0].Missing == 0 || got[0].Number > at || got[0].Last < at+5 || got[0].Missing != l.Missing() {
-			t.Errorf("in the gap: %+v, %d missing", got, l.Missing())
+		if len(got) != 1 || got[0].Missing == 0 || got[0].Number > at || got[0].Last < at+5 || got[0].Missing != missing(l) {
+			t.Errorf("in the gap: %+v, %d missing", got, missing(l))
 		}
 	}
 	if got, _ := l.Lines(total+1, total+9); len(got) != 0 {
@@ -342,21 +331,21 @@ func TestLinesOfLongOutput(t *testing.T) {
 	if err := file.Remove(); err != nil {
 		t.Fatal(err)
 	}
-	if missing := l.Missing(); missing != size-DefaultBytes {
-		t.Errorf("%d missing without the file", missing)
+	if n := missing(l); n != size-DefaultBytes {
+		t.Errorf("%d missing without the file", n)
 	}
 	check(total-3, 0)
-	if got, _ := l.Lines(50_000, 50_000); len(got) != 1 || got[0].Missing != l.Missing() {
+	if got, _ := l.Lines(50_000, 50_000); len(got) != 1 || got[0].Missing != missing(l) {
 		t.Errorf("without the file: %+v", got)
 	}
 }
 
 func TestLongLines(t *testing.T) {
-	l := NewLog(Config{Spill: newFile(t, 0)})
+	l := NewLog(0, newFile(t, usual), nil)
 	long := strings.Repeat("x", 100_000)
-	l.Write(stdout, []byte("first\n"+long[:MaxPiece-1]+"needle"+long+"\nlast needle\r\n"+"needle at the end"))
+	l.Write(stdout, []byte("first\n"+long[:MaxChunk-1]+"needle"+long+"\nlast needle\r\n"+"needle at the end"))
 	lines, more := l.Lines(2, 3)
-	if more || len(lines) != 2 || len(lines[0].Data) != MaxPiece || lines[0].Size != MaxPiece-1+6+100_000 || lines[1].Number != 3 {
+	if more || len(lines) != 2 || len(lines[0].Data) != MaxChunk || lines[0].Size != MaxChunk-1+6+100_000 || lines[1].Number != 3 {
 		t.Errorf("%d lines, more %v", len(lines), more)
 	}
 	found, err := l.Search(t.Context(), regexp.MustCompile(`needle$`), 0)
@@ -382,7 +371,7 @@ func TestLongLines(t *testing.T) {
 	if _, err := l.Search(ctx, regexp.MustCompile(`.`), 2); !errors.Is(err, context.Canceled) {
 		t.Errorf("canceled: %v", err)
 	}
-	empty := NewLog(Config{Spill: newFile(t, 0)})
+	empty := NewLog(0, newFile(t, usual), nil)
 	empty.Write(stdout, bytes.Repeat(newline, 1<<20))
 	lines, more = empty.Lines(0, 0)
 	if n := len(lines); !more || n != maxLines/lineCost || lines[n-1].Number != n {
@@ -393,7 +382,7 @@ func TestLongLines(t *testing.T) {
 // TestManyRuns: two streams that take turns more often than can be remembered.
 func TestManyRuns(t *testing.T) {
 	const size = 12 << 20
-	l := NewLog(Config{Spill: newFile(t, 4<<20)})
+	l := NewLog(0, newFile(t, 4<<20), nil)
 	all := noise(size)
 	m := &model{head: DefaultBytes / 2, tail: DefaultBytes / 2, file: true, fileCap: 4 << 20}
 	s := stdout
@@ -404,15 +393,15 @@ func TestManyRuns(t *testing.T) {
 		off += n
 		s ^= 1
 	}
-	l.Close()
+	l.End()
 	m.close()
 	if n := cap(l.labels.runs); n > 2*maxLabels+2 {
 		t.Errorf("%d runs are remembered", n)
 	}
 	t.Logf("blocks of %d bytes", l.labels.block)
 	joined, off := 0, 0
-	for r := l.Reader(0); ; {
-		p, ok := r.TryNext(0)
+	for {
+		p, ok := tryRead(l, uint64(off))
 		if !ok {
 			break
 		}

@@ -13,136 +13,78 @@ import (
 	"github.com/sallyport-dev/sallyport/executor"
 )
 
-// A Piece is a part of the output that belongs to one stream. The zero Piece is empty.
-type Piece struct {
-	Offset  uint64 // of the first byte of Data
-	Missing uint64 // how many bytes before Data nobody can have any more
-	Stream  executor.Stream
-	// Joined says that the order of the streams is known only roughly here, because
-	// they took turns very often: Data may hold bytes of both. The output is then
-	// divided into blocks, of at most 32 KiB for a file of 64 MiB, and Stream is that of
-	// the first byte of the block, or of one between it and Data. Only bytes that come
-	// out of the file can be joined.
-	Joined bool
-	Data   []byte // at most [MaxPiece] bytes; they belong to the receiver
-}
-
-// A Reader gets the output in order, from an offset on. It is made by [Log.Reader].
-// Between calls it holds nothing but its cursor, so it need not be closed. One
-// goroutine may use it at a time.
-type Reader struct {
-	log *Log
-	off uint64
-}
-
-// Reader returns a reader whose first byte is the one with the offset from. That may
-// lie behind the end; then it waits until the output gets there.
-func (l *Log) Reader(from uint64) *Reader { return &Reader{log: l, off: from} }
-
-// Offset returns the cursor: the offset of the next byte.
-func (r *Reader) Offset() uint64 { return r.off }
-
-// Next returns the next piece, which is never empty, and waits for it if there is none
-// yet. The error is [io.EOF] when the output is over, or that of ctx, which is asked
-// first.
-func (r *Reader) Next(ctx context.Context) (Piece, error) {
-	if err := ctx.Err(); err != nil {
-		return Piece{}, err
-	}
-	if p, ok := r.TryNext(0); ok {
-		return p, nil
-	}
-	for {
-		changed := r.log.Changed()
-		ended := r.log.Ended()
-		if p, ok := r.TryNext(0); ok {
-			return p, nil
+// Read implements [executor.Output]. It blocks for the system where bytes are in the
+// file.
+func (l *Log) Read(ctx context.Context, from uint64) (executor.Chunk, error) {
+	for at := from; ; {
+		if ctx.Err() != nil {
+			return executor.Chunk{}, context.Cause(ctx)
 		}
-		if ended {
-			return Piece{}, io.EOF
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return Piece{}, ctx.Err()
+		c, next, changed := l.chunk(at)
+		c.Missing = at - from
+		switch {
+		case len(c.Data) > 0 || next == at && c.Missing > 0:
+			return c, nil
+		case next > at:
+			at = next
+		case changed == nil:
+			return executor.Chunk{}, io.EOF
+		default:
+			select {
+			case <-changed:
+			case <-ctx.Done():
+			}
 		}
 	}
 }
 
-// TryNext returns the next piece with at most most bytes, zero and negative being
-// [MaxPiece], and false if there is none now. It waits for nobody but, where the bytes
-// are in the file, for the system.
-func (r *Reader) TryNext(most int) (Piece, bool) {
-	if most <= 0 || most > MaxPiece {
-		most = MaxPiece
+// chunk returns what is retained at the offset and the offset after it. Without data,
+// next is where something is retained again, or off at the end of the output; changed is
+// then closed when there may be more, and nil if there will be none.
+func (l *Log) chunk(off uint64) (c executor.Chunk, next uint64, changed <-chan struct{}) {
+	c.Offset = off
+	l.mu.Lock()
+	stream, p := l.memory(off)
+	c.Stream, c.Data = stream, bytes.Clone(p)
+	_, tail, size := l.kept.kept()
+	var runEnd uint64
+	if len(p) == 0 {
+		c.Stream, runEnd, c.Joined = l.labels.find(off)
 	}
-	var missing uint64
-	for {
-		p, next := r.log.piece(r.off, most)
-		if len(p.Data) == 0 && next == r.off {
-			return Piece{Offset: r.off, Missing: missing}, missing > 0
+	if off >= size && !l.ended {
+		if l.changed == nil {
+			l.changed = make(chan struct{})
 		}
-		r.off = next
-		if len(p.Data) > 0 {
-			p.Missing = missing
-			return p, true
-		}
-		missing += next - p.Offset
+		changed = l.changed
 	}
+	l.mu.Unlock()
+	if len(c.Data) > 0 || off >= size {
+		return c, c.End(), changed
+	}
+	buf := make([]byte, min(MaxChunk, tail-off, runEnd-off))
+	n, next := l.readFile(buf, off, tail)
+	c.Data = buf[:n]
+	return c, next, nil
 }
 
-// A place is where a byte is to be found.
-type place struct {
-	size   uint64 // of the output
-	data   []byte // the bytes in memory from this one on, of one stream; valid under the lock
-	tail   uint64 // without data: the next offset that is in memory
-	stream executor.Stream
-	end    uint64 // without data: where the stream may change
-	joined bool
+// memory returns bytes of one stream that are in memory, at most MaxChunk of them; none
+// if the byte at the offset is not there. The caller holds mu, and the slice is valid as
+// long.
+func (l *Log) memory(off uint64) (executor.Stream, []byte) {
+	p := l.kept.at(off, MaxChunk)
+	if l.streams == nil || len(p) == 0 {
+		return executor.Stdout, p
+	}
+	s := l.streams.at(off, len(p))
+	if i := bytes.IndexByte(s, s[0]^1); i >= 0 {
+		s = s[:i]
+	}
+	return executor.Stream(s[0]), p[:len(s)]
 }
 
-// locate finds a byte. The caller holds mu.
-func (l *Log) locate(off uint64) place {
-	at := place{size: l.size}
-	if off >= l.size {
-		return at
-	}
-	if at.stream, at.data = l.kept.At(off); len(at.data) == 0 {
-		_, at.tail, _ = l.kept.Kept()
-		at.stream, at.end, at.joined = l.labels.find(off)
-	}
-	return at
-}
-
-// piece returns what is kept at the offset, of one stream and at most most bytes, and
-// the offset behind it. Without data, next is where something is kept again, or off at
-// the end of the output.
-func (l *Log) piece(off uint64, most int) (p Piece, next uint64) {
-	p.Offset = off
-	l.mu.RLock()
-	at := l.locate(off)
-	if len(at.data) > 0 {
-		p.Data = bytes.Clone(at.data[:min(len(at.data), most)])
-	}
-	l.mu.RUnlock()
-	p.Stream = at.stream
-	if off >= at.size || len(p.Data) > 0 {
-		return p, off + uint64(len(p.Data))
-	}
-	p.Joined = at.joined
-	most = int(min(uint64(most), at.tail-off, at.end-off))
-	if l.file == nil {
-		return p, at.tail
-	}
-	buf := make([]byte, most)
-	n, next := l.fromFile(buf, off, at.tail)
-	p.Data = buf[:n:n]
-	return p, next
-}
-
-// fromFile reads bytes that were not in memory a moment ago; tail is where memory went
-// on then. So they were given to the file before, or nobody has them.
-func (l *Log) fromFile(p []byte, off, tail uint64) (n int, next uint64) {
+// readFile reads bytes that were not in memory a moment ago, when memory continued at
+// tail. So they were given to the file before, or they are not retained.
+func (l *Log) readFile(p []byte, off, tail uint64) (n int, next uint64) {
 	if l.file == nil {
 		return 0, tail
 	}
@@ -153,42 +95,42 @@ func (l *Log) fromFile(p []byte, off, tail uint64) (n int, next uint64) {
 	return n, next
 }
 
-// ReadAt reads into p what is kept from the offset on, in memory or in the file, of
-// both streams in their order. It returns the number of bytes, which may be less than
-// there is, and the offset behind them. Where nothing is kept, n is 0 and next is where
-// something is kept again; at the end of the output, and without room in p, next is
-// off.
-func (l *Log) ReadAt(p []byte, off uint64) (n int, next uint64) {
-	l.mu.RLock()
-	at := l.locate(off)
-	for rest := at.data; len(rest) > 0 && n < len(p); {
-		n += copy(p[n:], rest)
-		_, rest = l.kept.At(off + uint64(n))
+// readAt reads into p what is retained from the offset on, of both streams. It returns
+// the number of bytes, which may be less than is retained, and the offset after them.
+// Without bytes, next is where something is retained again; at the end of the output, and
+// without room in p, it is off.
+func (l *Log) readAt(p []byte, off uint64) (n int, next uint64) {
+	l.mu.Lock()
+	_, tail, size := l.kept.kept()
+	for n < len(p) {
+		q := l.kept.at(off+uint64(n), len(p)-n)
+		if len(q) == 0 {
+			break
+		}
+		n += copy(p[n:], q)
 	}
-	l.mu.RUnlock()
-	if n > 0 || off >= at.size || len(p) == 0 {
+	l.mu.Unlock()
+	if n > 0 || off >= size || len(p) == 0 {
 		return n, off + uint64(n)
 	}
-	return l.fromFile(p[:min(uint64(len(p)), at.tail-off)], off, at.tail)
+	return l.readFile(p[:min(uint64(len(p)), tail-off)], off, tail)
 }
 
 // A span is the bytes from..to.
 type span struct{ from, to uint64 }
 
-// spans returns what is kept anywhere, in order and with a gap between any two. A
-// moment later it may be less at the beginning of a span, and more at the end.
-func (l *Log) spans() []span {
-	l.mu.RLock()
-	head, tail, size := l.kept.Kept()
-	l.mu.RUnlock()
-	all := [4]span{{0, head}, {}, {}, {tail, size}}
+// spans returns what is retained, in order and with a gap between any two, and the size
+// of the output. A moment later the beginning of a span may be gone, and its end grown.
+func (l *Log) spans() (out []span, size uint64) {
+	l.mu.Lock()
+	head, tail, size := l.kept.kept()
+	l.mu.Unlock()
+	all := []span{{0, head}, {tail, size}}
 	if l.file != nil {
 		h, t, end := l.file.Kept()
-		all[1], all[2] = span{0, h}, span{t, end}
+		all = append(all, span{0, h}, span{t, end})
 	}
-	// The end of the file may begin within that of memory.
-	slices.SortFunc(all[:], func(a, b span) int { return cmp.Compare(a.from, b.from) })
-	var out []span
+	slices.SortFunc(all, func(a, b span) int { return cmp.Compare(a.from, b.from) })
 	for _, s := range all {
 		n := len(out)
 		switch {
@@ -199,19 +141,16 @@ func (l *Log) spans() []span {
 			out = append(out, s)
 		}
 	}
-	return out
+	return out, size
 }
 
-// Missing returns how many bytes of the output nobody can have any more.
-func (l *Log) Missing() uint64 {
-	spans := l.spans()
-	if len(spans) == 0 {
-		return 0
-	}
-	missing, at := uint64(0), uint64(0)
+// Size implements [executor.Output].
+func (l *Log) Size() (total, missing uint64) {
+	spans, total := l.spans()
+	at := uint64(0)
 	for _, s := range spans {
 		missing += s.from - at
 		at = s.to
 	}
-	return missing
+	return total, missing
 }

@@ -8,58 +8,32 @@ import (
 	"context"
 	"errors"
 	"regexp"
+
+	"github.com/sallyport-dev/sallyport/executor"
 )
 
 const (
-	// defaultMatches is how many matches a search returns unless it is told.
+	// defaultMatches is how many matches a search returns by default.
 	defaultMatches = 1000
-	// maxMatchData bounds what a match shows of its line, and matchBefore how much of
-	// that stands before it, in bytes.
+	// maxMatchData limits what a match shows of its line, and matchBefore how much of
+	// that comes before the match, in bytes.
 	maxMatchData = 4 << 10
 	matchBefore  = 1 << 10
 )
 
-// A Match is the first match of a regular expression in a line.
-type Match struct {
-	Line   int    // from 1
-	Offset uint64 // of the match
-	// Data is the line without its end; of a long one, at most 4 KiB around the match.
-	Data []byte
-	// Start and End say where in Data the match is; End is the end of Data if the match
-	// goes on.
-	Start, End int
-}
-
-// Found is what a search found, and in what. The zero Found found nothing in nothing.
-type Found struct {
-	Matches  []Match // by offset
-	Searched uint64  // bytes that were looked at
-	Missing  uint64  // bytes that could not be, because nobody has them any more
-	// Split counts the lines longer than [MaxPiece] that were looked at in pieces of
-	// that size: a match across two of them was not seen.
-	Split int
-	More  bool // the search stopped because it had found as many as it was asked for
-}
-
-// Search looks for the regular expression in everything that is kept, line by line and
-// without the ends of the lines ("\n" or "\r\n"), and returns at most most matches,
-// one for a line; zero and negative are 1 000. What a gap has left of a line counts as
-// one, so that "^" and "$" also match at its edges. What is written meanwhile is not
-// looked at. With an error of ctx it returns what it has found until then.
-func (l *Log) Search(ctx context.Context, re *regexp.Regexp, most int) (Found, error) {
-	if re == nil {
-		return Found{}, errors.New("output: there is nothing to search for; give a regular expression")
+// Search implements [executor.Output].
+func (l *Log) Search(ctx context.Context, pattern *regexp.Regexp, most int) (executor.Found, error) {
+	if pattern == nil {
+		return executor.Found{}, errors.New("no pattern to search for; pass a regular expression")
 	}
 	if most <= 0 {
 		most = defaultMatches
 	}
-	s := searcher{re: re, most: most}
-	prefix, _ := re.LiteralPrefix()
-	s.prefix = []byte(prefix)
-	w := l.walkFromLine(1)
-	for !s.found.More {
-		if err := ctx.Err(); err != nil {
-			return s.found, err
+	prefix, _ := pattern.LiteralPrefix()
+	s := searcher{pattern: pattern, prefix: []byte(prefix), most: most}
+	for w := l.walkFromLine(1); !s.found.More; {
+		if ctx.Err() != nil {
+			return s.found, context.Cause(ctx)
 		}
 		seg, ok := w.next()
 		if !ok {
@@ -76,17 +50,17 @@ func (l *Log) Search(ctx context.Context, re *regexp.Regexp, most int) (Found, e
 	return s.found, nil
 }
 
-// A searcher looks through one line after the other.
+// A searcher looks at one line after the other.
 type searcher struct {
-	re     *regexp.Regexp
-	prefix []byte // every match begins with it
-	most   int
-	found  Found
+	pattern *regexp.Regexp
+	prefix  []byte // every match begins with it
+	most    int
+	found   executor.Found
 
 	rest   []byte // of a line whose end has not come yet
 	off    uint64 // of rest
 	number uint64 // of its line
-	split  bool   // of that line, pieces were looked at already
+	split  bool   // pieces of that line were looked at already
 }
 
 // bytes takes what comes next.
@@ -94,39 +68,40 @@ func (s *searcher) bytes(seg segment) {
 	s.found.Searched += uint64(len(seg.data))
 	p, off, number := seg.data, seg.off, seg.line
 	if len(s.rest) > 0 || s.split {
-		n := bytes.IndexByte(p, '\n')
-		if n < 0 {
-			s.keep(p, off, number)
+		part, rest, ends := bytes.Cut(p, newline)
+		s.keep(part, off, number)
+		if !ends {
 			return
 		}
-		s.keep(p[:n], off, number)
 		s.flush()
-		p, off, number = p[n+1:], off+uint64(n)+1, number+1
+		off, number = off+uint64(len(p)-len(rest)), number+1
+		p = rest
 	}
-	whole := p[:bytes.LastIndexByte(p, '\n')+1]
-	tail := p[len(whole):]
-	tailOff := off + uint64(len(whole))
-	if len(s.prefix) > 0 && !bytes.Contains(whole, s.prefix) {
+	// Lines that are complete here are looked at in place, if any of them can match.
+	if whole := p[:bytes.LastIndexByte(p, '\n')+1]; !bytes.Contains(whole, s.prefix) {
 		number += uint64(bytes.Count(whole, newline))
-		whole = nil
+		off += uint64(len(whole))
+		p = p[len(whole):]
 	}
-	for len(whole) > 0 && !s.found.More {
-		n := bytes.IndexByte(whole, '\n')
-		s.line(whole[:n], off, number)
-		whole, off, number = whole[n+1:], off+uint64(n)+1, number+1
-	}
-	if len(tail) > 0 && !s.found.More {
-		s.keep(tail, tailOff, number)
+	for len(p) > 0 && !s.found.More {
+		part, rest, ends := bytes.Cut(p, newline)
+		if !ends {
+			s.keep(part, off, number)
+			return
+		}
+		s.line(part, off, number)
+		off, number = off+uint64(len(p)-len(rest)), number+1
+		p = rest
 	}
 }
 
-// keep adds to a line whose end has not come yet. A segment is no longer than a piece,
-// so that one piece at most becomes full.
+// keep adds to a line whose end has not come yet. A segment is no longer than a piece, so
+// that at most one piece becomes full.
 func (s *searcher) keep(p []byte, off, number uint64) {
 	if len(s.rest) == 0 {
 		s.off, s.number = off, number
 	}
-	n := min(len(p), MaxPiece-len(s.rest))
+	n := min(len(p), MaxChunk-len(s.rest))
 	s.rest = append(s.rest, p[:n]...)
 	if n == len(p) {
 		return
@@ -151,7 +126,7 @@ func (s *searcher) flush() {
 // line looks at a line without its newline.
 func (s *searcher) line(p []byte, off, number uint64) {
 	p = bytes.TrimSuffix(p, []byte{'\r'})
-	at := s.re.FindIndex(p)
+	at := s.pattern.FindIndex(p)
 	if at == nil {
 		return
 	}
@@ -167,7 +142,7 @@ func (s *searcher) line(p []byte, off, number uint64) {
 		from = min(max(at[0]-matchBefore, 0), len(p)-maxMatchData)
 	}
 	to := min(len(p), from+maxMatchData)
-	s.found.Matches = append(s.found.Matches, Match{
+	s.found.Matches = append(s.found.Matches, executor.Match{
 		Line: int(number), Offset: off + uint64(at[0]),
 		Data:  bytes.Clone(p[from:to]),
 		Start: at[0] - from, End: min(at[1], to) - from,

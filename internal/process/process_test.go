@@ -326,12 +326,12 @@ func BenchmarkCapture(b *testing.B) {
 		var order Order
 		defer order.Close()
 		for b.Loop() {
-			kept := output.NewCapture(output.DefaultLimit())
+			kept := output.NewCapture(output.Limit{Bytes: output.DefaultBytes})
 			p := start(b, Config{Output: kept.Write, Order: &order}, exec.Command("head", "-c", "512M", "/dev/zero"))
 			if _, err := p.Wait(); err != nil {
 				b.Fatal(err)
 			}
-			if n := kept.Total(executor.Stdout); n != size {
+			if n := kept.Snapshot().Stdout.Total; n != size {
 				b.Fatalf("%d bytes captured, want %d", n, size)
 			}
 		}
