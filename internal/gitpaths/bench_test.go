@@ -13,7 +13,7 @@ import (
 )
 
 func BenchmarkProtectedPlain(b *testing.B) {
-	dir := room(b)
+	dir := tempDir(b)
 	plainRepository(b, dir)
 	o := Surroundings(func(name string) (string, bool) { return dir, name == "HOME" })
 	o.Cache = &Cache{}
@@ -29,9 +29,9 @@ func BenchmarkProtectedPlain(b *testing.B) {
 }
 
 func BenchmarkScanAgain(b *testing.B) {
-	dir := room(b)
+	dir := tempDir(b)
 	manyDirs(b, dir)
-	file := filepath.Join(room(b), "cache")
+	file := filepath.Join(tempDir(b), "cache")
 	c := &Cache{}
 	for !Scan(dir, c, Limit{}).Complete {
 		settle(b, c)

@@ -14,9 +14,9 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// TestGitAndEmptyFolders has git work with an empty folder in place of everything
-// that may be missing: Folder in a Path says that this does not disturb it.
-func TestGitAndEmptyFolders(t *testing.T) {
+// TestGitAndEmptyDirs has git work with an empty directory in place of everything
+// that may be missing: IsDir in a Path says that this does not disturb it.
+func TestGitAndEmptyDirs(t *testing.T) {
 	tests := []struct {
 		name   string
 		before []string // git arguments
@@ -33,14 +33,14 @@ func TestGitAndEmptyFolders(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			dir := room(t)
+			dir := tempDir(t)
 			plainRepository(t, dir)
 			if test.before != nil {
 				git(t, dir, test.before...)
 			}
 			remove(t, dir+"/.git/"+test.name)
 			p, ok := find(shut(t, open(t, dir), Outside{}), dir+"/.git/"+test.name)
-			if !ok || !p.Missing || p.Folder != test.works {
+			if !ok || !p.Missing || p.IsDir != test.works {
 				t.Errorf("%+v", p)
 			}
 			put(t, dir+"/.git/"+test.name+"/", "")
@@ -60,11 +60,11 @@ func TestGitAndEmptyFolders(t *testing.T) {
 }
 
 // TestGitAndEmptySubmodule shows that the missing .git of a submodule cannot be held
-// by an empty folder, nor by a file.
+// by an empty directory, nor by a file.
 func TestGitAndEmptySubmodule(t *testing.T) {
 	for _, name := range []string{"sub/.git/", "sub/.git"} {
 		t.Run(name, func(t *testing.T) {
-			dir := room(t)
+			dir := tempDir(t)
 			plainRepository(t, dir)
 			head := strings.TrimSpace(git(t, dir, "rev-parse", "HEAD"))
 			git(t, dir, "update-index", "--add", "--cacheinfo", "160000,"+head+",sub")
@@ -147,7 +147,7 @@ func plants() []plant {
 func TestGitObeys(t *testing.T) {
 	for _, test := range plants() {
 		t.Run(test.name, func(t *testing.T) {
-			dir, away := room(t), room(t)
+			dir, away := tempDir(t), tempDir(t)
 			var r *Repository
 			if !test.empty {
 				plainRepository(t, dir)
@@ -194,7 +194,7 @@ func TestGitObeys(t *testing.T) {
 
 // TestCheckIsQuiet does everyday work between a snapshot and its check.
 func TestCheckIsQuiet(t *testing.T) {
-	dir := room(t)
+	dir := tempDir(t)
 	plainRepository(t, dir)
 	plainRepository(t, dir+"/old")
 	git(t, dir, "-c", "advice.addEmbeddedRepo=false", "add", "old")
@@ -212,7 +212,7 @@ func TestCheckIsQuiet(t *testing.T) {
 	if paths, err := before.Check(); len(paths) != 0 || err != nil {
 		t.Errorf("%+v, %v", paths, err)
 	}
-	empty := room(t)
+	empty := tempDir(t)
 	before, err = Take(empty, nil, Outside{})
 	if err != nil {
 		t.Fatal(err)
@@ -238,7 +238,7 @@ func TestCheckRebase(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			dir := room(t)
+			dir := tempDir(t)
 			put(t, dir+"/.git/HEAD", "")
 			before, err := Take(dir, open(t, dir), Outside{})
 			if err != nil {
@@ -262,7 +262,7 @@ func TestCheckRebase(t *testing.T) {
 
 // TestParseConfigAsGit has git read the same texts.
 func TestParseConfigAsGit(t *testing.T) {
-	dir := room(t)
+	dir := tempDir(t)
 	for _, test := range configTests {
 		if test.own {
 			continue
@@ -291,7 +291,7 @@ func TestParseConfigAsGit(t *testing.T) {
 
 // TestGitObeysNUL shows why a NUL byte has to end a key here as well.
 func TestGitObeysNUL(t *testing.T) {
-	dir := room(t)
+	dir := tempDir(t)
 	put(t, dir+"/config", "[core \"hookspath\x00x\"]y=evil\n")
 	if out := git(t, dir, "config", "--file", dir+"/config", "--null", "--list"); !strings.HasPrefix(out, "core.hookspath\n") {
 		t.Errorf("git reads %q", out)

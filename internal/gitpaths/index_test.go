@@ -56,7 +56,7 @@ func TestGitlinksOfGit(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			dir := room(t)
+			dir := tempDir(t)
 			withGitlinks(t, dir, test.format, test.links...)
 			put(t, dir+"/new", "")
 			for _, args := range test.prepare {
@@ -112,7 +112,7 @@ func TestGitlinksBroken(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			path := room(t) + "/index"
+			path := tempDir(t) + "/index"
 			put(t, path, string(test.text))
 			names, err := readGitlinks(path, sha1Size)
 			var broken *IndexError
@@ -128,7 +128,7 @@ func TestGitlinksBroken(t *testing.T) {
 		}
 	})
 	t.Run("missing", func(t *testing.T) {
-		if _, err := readGitlinks(room(t)+"/index", sha1Size); !errors.Is(err, os.ErrNotExist) {
+		if _, err := readGitlinks(tempDir(t)+"/index", sha1Size); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("error %v", err)
 		}
 	})
@@ -162,9 +162,9 @@ func FuzzGitlinks(f *testing.F) {
 func BenchmarkGitlinks(b *testing.B) {
 	var parts [][]byte
 	for i := range 100_000 {
-		parts = append(parts, entryBytes(0o100644, fmt.Sprintf("some/folder%d/with/a/file%d.go", i/50, i)))
+		parts = append(parts, entryBytes(0o100644, fmt.Sprintf("some/directory%d/with/a/file%d.go", i/50, i)))
 	}
-	path := room(b) + "/index"
+	path := tempDir(b) + "/index"
 	put(b, path, string(indexBytes(2, 100_000, parts...)))
 	for b.Loop() {
 		if _, err := readGitlinks(path, sha1Size); err != nil {

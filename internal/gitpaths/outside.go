@@ -240,7 +240,7 @@ func (c *configReader) hookDir(start, name, why string) {
 	}
 	// Husky's hooks live in ".husky/_" and each calls the file of its name in ".husky".
 	if filepath.Base(at.real) == "_" && filepath.Base(filepath.Dir(at.real)) == ".husky" {
-		c.add(Path{Path: filepath.Dir(at.real), Folder: true, Why: "directory that the hooks of husky call"})
+		c.add(Path{Path: filepath.Dir(at.real), IsDir: true, Why: "directory that the hooks of husky call"})
 	}
 	for _, entry := range entries(at.real) {
 		if entry.Type() == fs.ModeSymlink {

@@ -48,7 +48,7 @@ func changes() []change {
 			link(t, "../more", dir+"/.git/config")
 		}},
 		{name: "config of the work tree", do: func(t *testing.T, dir, _ string) { put(t, dir+"/.git/config.worktree", "[core]\n\thooksPath = h\n") }},
-		{name: "common folder", do: func(t *testing.T, dir, _ string) { put(t, dir+"/.git/commondir", "../other\n") }},
+		{name: "common directory", do: func(t *testing.T, dir, _ string) { put(t, dir+"/.git/commondir", "../other\n") }},
 		{name: "hook is a link", do: func(t *testing.T, dir, _ string) { link(t, "../../h", dir+"/.git/hooks/pre-push") }},
 		{name: "hooks are a link", do: func(t *testing.T, dir, _ string) {
 			remove(t, dir+"/.git/hooks")
@@ -61,20 +61,20 @@ func changes() []change {
 		{name: "submodule", do: func(t *testing.T, dir, _ string) {
 			git(t, dir, "update-index", "--add", "--cacheinfo", "160000,4b825dc642cb6eb9a060e54bf8d69288fbee4904,sub")
 		}},
-		{name: "git folder is a file", do: func(t *testing.T, dir, _ string) {
+		{name: "git directory is a file", do: func(t *testing.T, dir, _ string) {
 			if err := os.Rename(dir+"/.git", dir+"/moved"); err != nil {
 				t.Fatal(err)
 			}
 			put(t, dir+"/.git", "gitdir: moved\n")
 		}},
-		{name: "git folder is another", do: func(t *testing.T, dir, _ string) {
+		{name: "git directory is another", do: func(t *testing.T, dir, _ string) {
 			if err := os.Rename(dir+"/.git", dir+"/moved"); err != nil {
 				t.Fatal(err)
 			}
 			plainRepository(t, dir)
 			put(t, dir+"/.git/config", "[core]\n\thooksPath = h\n")
 		}},
-		{name: "git folder gone", do: func(t *testing.T, dir, _ string) { remove(t, dir+"/.git") }},
+		{name: "git directory gone", do: func(t *testing.T, dir, _ string) { remove(t, dir+"/.git") }},
 		{name: "work tree is a link", do: func(t *testing.T, dir, _ string) {
 			if err := os.Rename(dir, dir+"2"); err != nil {
 				t.Fatal(err)
@@ -87,12 +87,12 @@ func changes() []change {
 	}
 }
 
-// TestOpenProtectedChanges: what is told of a repository that was remembered and has
-// changed is what is told without a memory.
+// TestOpenProtectedChanges: the result for a repository that was remembered and has
+// changed is the same as without a memory.
 func TestOpenProtectedChanges(t *testing.T) {
 	for _, change := range changes() {
 		t.Run(change.name, func(t *testing.T) {
-			base, home := room(t), room(t)
+			base, home := tempDir(t), tempDir(t)
 			dir := base + "/work"
 			plainRepository(t, dir)
 			c := &Cache{}
@@ -120,7 +120,7 @@ func TestOpenProtectedChanges(t *testing.T) {
 
 // TestOpenProtectedRacy: what has changed just now is not remembered.
 func TestOpenProtectedRacy(t *testing.T) {
-	dir := room(t)
+	dir := tempDir(t)
 	plainRepository(t, dir)
 	c := &Cache{}
 	o := Outside{Cache: c}.AtOnce()
@@ -144,7 +144,7 @@ func TestOpenProtectedRacy(t *testing.T) {
 func TestNotPlain(t *testing.T) {
 	for name, text := range map[string]string{"commondir": ".\n", "config": "[include]\n\tpath = missing/file\n"} {
 		t.Run(name, func(t *testing.T) {
-			dir := room(t)
+			dir := tempDir(t)
 			plainRepository(t, dir)
 			put(t, dir+"/.git/"+name, text)
 			if r := open(t, dir); r.plain(r.read(Outside{})) {

@@ -46,7 +46,7 @@ func (r *Repository) read(o Outside) reading {
 func (r *Repository) protected(read reading) []Path {
 	var l list
 	if !r.Bare {
-		l.add(Path{Path: r.Link, Folder: !r.Pointer, Why: "git directory"})
+		l.add(Path{Path: r.Link, IsDir: !r.Pointer, Why: "git directory"})
 	}
 	r.addGitDirs(&l)
 	for _, p := range slices.Concat(read.own.paths, read.said.paths, r.hookPaths(read.said.hooks)) {
@@ -60,8 +60,8 @@ func (r *Repository) protected(read reading) []Path {
 
 // addGitDirs adds the git directories and the links on the way to them.
 func (r *Repository) addGitDirs(l *list) {
-	l.add(Path{Path: r.Dir, Missing: r.DirMissing, Folder: true, Why: "git directory"})
-	l.add(Path{Path: r.Common, Missing: r.CommonMissing, Folder: true, Why: "git directory that work trees share"})
+	l.add(Path{Path: r.Dir, Missing: r.DirMissing, IsDir: true, Why: "git directory"})
+	l.add(Path{Path: r.Common, Missing: r.CommonMissing, IsDir: true, Why: "git directory that work trees share"})
 	l.symlinks(r.links, "the git directory")
 }
 
@@ -88,7 +88,7 @@ func Writable(name string) bool {
 }
 
 // Shut returns what stays protected while a command runs that may write to Dir and
-// Common, for commits, in a stable order. A missing path with Folder set can be
+// Common, for commits, in a stable order. A missing path with IsDir set can be
 // protected by an empty directory; the others must be watched, because git ends when
 // it finds a directory in their place.
 //

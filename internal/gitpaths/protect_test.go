@@ -34,10 +34,10 @@ func shut(t testing.TB, r *Repository, o Outside) []Path {
 }
 
 func TestProtectedPlain(t *testing.T) {
-	dir := room(t)
+	dir := tempDir(t)
 	plainRepository(t, dir)
 	r := open(t, dir)
-	if diff := cmp.Diff([]Path{{Path: dir + "/.git", Folder: true, Why: "git directory"}}, protected(t, r, Outside{})); diff != "" {
+	if diff := cmp.Diff([]Path{{Path: dir + "/.git", IsDir: true, Why: "git directory"}}, protected(t, r, Outside{})); diff != "" {
 		t.Error(diff)
 	}
 	remove(t, dir+"/.git/hooks")
@@ -50,13 +50,13 @@ func TestProtectedPlain(t *testing.T) {
 		want(t, paths, dir+"/.git/"+path, marks)
 	}
 	if _, ok := find(paths, dir+"/.git"); ok {
-		t.Error("the whole git folder is shut")
+		t.Error("the whole git directory is shut")
 	}
 }
 
-// TestProtectedHooks names folders of hooks in every configuration that git reads.
+// TestProtectedHooks names directories of hooks in every configuration that git reads.
 func TestProtectedHooks(t *testing.T) {
-	dir, home := room(t), room(t)
+	dir, home := tempDir(t), tempDir(t)
 	plainRepository(t, dir+"/work")
 	put(t, dir+"/work/.git/config", "[core]\nhooksPath = .hooks/in\n[include]\npath=../more.config\n"+
 		"[includeIf \"onbranch:never\"]\npath = ~/conditional\n[include]\npath=/"+strings.TrimPrefix(dir, "/")+"/way/absolute\n")
@@ -109,7 +109,7 @@ func TestProtectedBroken(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			dir := room(t)
+			dir := tempDir(t)
 			put(t, dir+"/.git/config", test.config)
 			put(t, dir+"/.git/other", "broken!\n")
 			if test.index != "" {
@@ -130,7 +130,7 @@ func TestProtectedBroken(t *testing.T) {
 
 // TestProtectedDeep includes files that include files, and one that never ends.
 func TestProtectedDeep(t *testing.T) {
-	dir := room(t)
+	dir := tempDir(t)
 	for i := range 13 {
 		put(t, dir+"/.git/"+strings.Repeat("x", i), "[include]path="+strings.Repeat("x", i+1)+"\n")
 		if i == 0 {
@@ -149,7 +149,7 @@ func TestProtectedDeep(t *testing.T) {
 
 // TestWorktrees looks at linked work trees from both sides.
 func TestWorktrees(t *testing.T) {
-	dir := room(t)
+	dir := tempDir(t)
 	plainRepository(t, dir+"/work")
 	git(t, dir+"/work", "worktree", "add", "-q", "../linked")
 	git(t, dir+"/work", "worktree", "add", "-q", "../other")
@@ -177,10 +177,10 @@ func TestWorktrees(t *testing.T) {
 	want(t, shut(t, linked, Outside{}), side+"linked/modules", "m")
 }
 
-// TestSubmodules looks at submodules whose git folder was absorbed, at old ones, and
+// TestSubmodules looks at submodules whose git directory was absorbed, at old ones, and
 // at ones that are not populated.
 func TestSubmodules(t *testing.T) {
-	dir := room(t)
+	dir := tempDir(t)
 	plainRepository(t, dir+"/lib")
 	plainRepository(t, dir+"/work")
 	git(t, dir+"/work", "submodule", "add", "-q", dir+"/lib", "absorbed")
@@ -204,7 +204,7 @@ func TestSubmodules(t *testing.T) {
 }
 
 func TestSeparateGitDir(t *testing.T) {
-	dir := room(t)
+	dir := tempDir(t)
 	git(t, dir, "init", "-q", "--separate-git-dir", dir+"/store", dir+"/work")
 	r := open(t, dir+"/work")
 	if r.Dir != dir+"/store" || r.Common != r.Dir || !r.Pointer {
@@ -219,9 +219,9 @@ func TestSeparateGitDir(t *testing.T) {
 	want(t, protected(t, open(t, dir+"/work"), Outside{}), dir+"/way", "s")
 }
 
-// TestLinksInGitFolder has folders that git obeys lie elsewhere.
-func TestLinksInGitFolder(t *testing.T) {
-	dir := room(t)
+// TestLinksInGitDir has directories that git obeys lie elsewhere.
+func TestLinksInGitDir(t *testing.T) {
+	dir := tempDir(t)
 	for _, name := range []string{"hooks", "info", "modules", "branches", "remotes"} {
 		link(t, "../shared-"+name, dir+"/.git/"+name)
 		put(t, dir+"/shared-"+name+"/x", "")
@@ -250,9 +250,9 @@ func TestSurroundings(t *testing.T) {
 	}
 }
 
-// TestManyWorktrees has more linked work trees than anybody.
+// TestManyWorktrees has very many linked work trees.
 func TestManyWorktrees(t *testing.T) {
-	dir := room(t)
+	dir := tempDir(t)
 	const many = 5000
 	for i := range many {
 		side := dir + "/.git/worktrees/w" + strconv.Itoa(i)
@@ -274,7 +274,7 @@ func TestManyWorktrees(t *testing.T) {
 }
 
 func TestHugeConfig(t *testing.T) {
-	dir := room(t)
+	dir := tempDir(t)
 	var text strings.Builder
 	for i := range 100_000 {
 		text.WriteString("[branch \"b" + strconv.Itoa(i) + "\"]\n\tremote = origin\n")

@@ -19,8 +19,8 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 )
 
-// TestOpen opens what stands in a folder named work, with a folder named real
-// beside it. In texts and results, ROOM is the folder of both.
+// TestOpen opens what stands in a directory named work, with a directory named real
+// beside it. In texts and results, TOP is the directory of both.
 func TestOpen(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	tests := []struct {
@@ -31,34 +31,34 @@ func TestOpen(t *testing.T) {
 		err   string // part of the LinkError
 	}{
 		{name: "nothing", files: map[string]string{"work/x": ""}},
-		{name: "no folder", open: "missing"},
+		{name: "no directory", open: "missing"},
 		{name: "a file", files: map[string]string{"work": ""}},
-		{name: "folder", files: map[string]string{"work/.git/HEAD": ""},
-			want: &Repository{Work: "ROOM/work", Link: "ROOM/work/.git", Dir: "ROOM/work/.git", Common: "ROOM/work/.git"}},
-		{name: "pointer", files: map[string]string{"work/.git": "gitdir: ROOM/real\n", "real/HEAD": ""},
-			want: &Repository{Work: "ROOM/work", Link: "ROOM/work/.git", Dir: "ROOM/real", Common: "ROOM/real", Pointer: true}},
+		{name: "directory", files: map[string]string{"work/.git/HEAD": ""},
+			want: &Repository{Work: "TOP/work", Link: "TOP/work/.git", Dir: "TOP/work/.git", Common: "TOP/work/.git"}},
+		{name: "pointer", files: map[string]string{"work/.git": "gitdir: TOP/real\n", "real/HEAD": ""},
+			want: &Repository{Work: "TOP/work", Link: "TOP/work/.git", Dir: "TOP/real", Common: "TOP/real", Pointer: true}},
 		{name: "relative pointer", files: map[string]string{"work/.git": "gitdir: ../real/./x/..", "real/x/HEAD": ""},
-			want: &Repository{Work: "ROOM/work", Link: "ROOM/work/.git", Dir: "ROOM/real", Common: "ROOM/real", Pointer: true}},
+			want: &Repository{Work: "TOP/work", Link: "TOP/work/.git", Dir: "TOP/real", Common: "TOP/real", Pointer: true}},
 		{name: "pointer with CR LF", files: map[string]string{"work/.git": "gitdir: ../real\r\n\r\n", "real/HEAD": ""},
-			want: &Repository{Work: "ROOM/work", Link: "ROOM/work/.git", Dir: "ROOM/real", Common: "ROOM/real", Pointer: true}},
+			want: &Repository{Work: "TOP/work", Link: "TOP/work/.git", Dir: "TOP/real", Common: "TOP/real", Pointer: true}},
 		{name: "spaces are part of the name", files: map[string]string{"work/.git": "gitdir: ../real \n", "real/HEAD": "", "real /HEAD": ""},
-			want: &Repository{Work: "ROOM/work", Link: "ROOM/work/.git", Dir: "ROOM/real ", Common: "ROOM/real ", Pointer: true}},
+			want: &Repository{Work: "TOP/work", Link: "TOP/work/.git", Dir: "TOP/real ", Common: "TOP/real ", Pointer: true}},
 		{name: "line ends inside too", files: map[string]string{"work/.git": "gitdir: ../a\nb\n", "a\nb/HEAD": "", "a/HEAD": ""},
-			want: &Repository{Work: "ROOM/work", Link: "ROOM/work/.git", Dir: "ROOM/a\nb", Common: "ROOM/a\nb", Pointer: true}},
+			want: &Repository{Work: "TOP/work", Link: "TOP/work/.git", Dir: "TOP/a\nb", Common: "TOP/a\nb", Pointer: true}},
 		{name: "pointer to nothing", files: map[string]string{"work/.git": "gitdir: ../gone/deep/../there\n"},
-			want: &Repository{Work: "ROOM/work", Link: "ROOM/work/.git", Dir: "ROOM/gone/there", Common: "ROOM/gone/there", Pointer: true, DirMissing: true, CommonMissing: true}},
+			want: &Repository{Work: "TOP/work", Link: "TOP/work/.git", Dir: "TOP/gone/there", Common: "TOP/gone/there", Pointer: true, DirMissing: true, CommonMissing: true}},
 		{name: "pointer through a link", files: map[string]string{"work/.git": "gitdir: ../way/inner/../real\n", "way": "-> other", "other/inner/x": "", "other/real/HEAD": ""},
-			want: &Repository{Work: "ROOM/work", Link: "ROOM/work/.git", Dir: "ROOM/other/real", Common: "ROOM/other/real", Pointer: true}},
+			want: &Repository{Work: "TOP/work", Link: "TOP/work/.git", Dir: "TOP/other/real", Common: "TOP/other/real", Pointer: true}},
 		{name: "commondir", files: map[string]string{"work/.git/commondir": "../../real\r\n", "real/HEAD": ""},
-			want: &Repository{Work: "ROOM/work", Link: "ROOM/work/.git", Dir: "ROOM/work/.git", Common: "ROOM/real"}},
-		{name: "absolute commondir, missing", files: map[string]string{"work/.git/commondir": "ROOM/gone\n"},
-			want: &Repository{Work: "ROOM/work", Link: "ROOM/work/.git", Dir: "ROOM/work/.git", Common: "ROOM/gone", CommonMissing: true}},
-		{name: "through a link to the work tree", open: "way", files: map[string]string{"work/.git/HEAD": "", "way": "-> ROOM/work"},
-			want: &Repository{Work: "ROOM/work", Link: "ROOM/work/.git", Dir: "ROOM/work/.git", Common: "ROOM/work/.git"}},
+			want: &Repository{Work: "TOP/work", Link: "TOP/work/.git", Dir: "TOP/work/.git", Common: "TOP/real"}},
+		{name: "absolute commondir, missing", files: map[string]string{"work/.git/commondir": "TOP/gone\n"},
+			want: &Repository{Work: "TOP/work", Link: "TOP/work/.git", Dir: "TOP/work/.git", Common: "TOP/gone", CommonMissing: true}},
+		{name: "through a link to the work tree", open: "way", files: map[string]string{"work/.git/HEAD": "", "way": "-> TOP/work"},
+			want: &Repository{Work: "TOP/work", Link: "TOP/work/.git", Dir: "TOP/work/.git", Common: "TOP/work/.git"}},
 		{name: "bare", files: map[string]string{"work/HEAD": "", "work/objects/": "", "work/refs/": ""},
-			want: &Repository{Work: "ROOM/work", Dir: "ROOM/work", Common: "ROOM/work", Bare: true}},
+			want: &Repository{Work: "TOP/work", Dir: "TOP/work", Common: "TOP/work", Bare: true}},
 		{name: "bare by commondir", files: map[string]string{"work/HEAD": "", "work/commondir": "../real", "real/x": ""},
-			want: &Repository{Work: "ROOM/work", Dir: "ROOM/work", Common: "ROOM/real", Bare: true}},
+			want: &Repository{Work: "TOP/work", Dir: "TOP/work", Common: "TOP/real", Bare: true}},
 		{name: "HEAD alone", files: map[string]string{"work/HEAD": "", "work/objects/": ""}},
 		{name: "symbolic link", files: map[string]string{"work/.git": "-> ../real", "real/HEAD": ""}, err: "symbolic link"},
 		{name: "dangling link", files: map[string]string{"work/.git": "-> ../gone"}, err: "symbolic link"},
@@ -71,13 +71,13 @@ func TestOpen(t *testing.T) {
 		{name: "pointer in a circle", files: map[string]string{"work/.git": "gitdir: ../way/x\n", "way": "-> way"}, err: "circle"},
 		{name: "huge pointer", files: map[string]string{"work/.git": "gitdir: " + strings.Repeat("x", pointerLimit)}, err: "too big"},
 		{name: "empty commondir", files: map[string]string{"work/.git/commondir": "\n"}, err: "names nothing"},
-		{name: "commondir is a folder", files: map[string]string{"work/.git/commondir/": ""}, err: "not a regular file"},
+		{name: "commondir is a directory", files: map[string]string{"work/.git/commondir/": ""}, err: "not a regular file"},
 		{name: "commondir is a file's name", files: map[string]string{"work/.git/commondir": "HEAD", "work/.git/HEAD": ""}, err: "not a directory"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			dir := room(t)
-			inRoom := strings.NewReplacer("ROOM", dir)
+			dir := tempDir(t)
+			inRoom := strings.NewReplacer("TOP", dir)
 			furnish(t, dir, test.files, inRoom)
 			if test.open == "" {
 				test.open = "work"
@@ -112,7 +112,7 @@ func furnish(t *testing.T, dir string, files map[string]string, inRoom *strings.
 }
 
 func TestOpenDevices(t *testing.T) {
-	dir := room(t)
+	dir := tempDir(t)
 	if err := syscall.Mkfifo(dir+"/.git", 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +120,7 @@ func TestOpenDevices(t *testing.T) {
 	if _, err := Open(dir); !errors.As(err, &refused) {
 		t.Errorf("a named pipe: %v", err)
 	}
-	other := room(t)
+	other := tempDir(t)
 	put(t, other+"/.git/", "")
 	if err := syscall.Mkfifo(other+"/.git/commondir", 0o600); err != nil {
 		t.Fatal(err)
@@ -134,7 +134,7 @@ func TestOpenDevices(t *testing.T) {
 // everything.
 func TestOpenUnreadable(t *testing.T) {
 	testenv.RunAsOrdinary(t)
-	dir := room(t)
+	dir := tempDir(t)
 	put(t, dir+"/closed/work/.git/HEAD", "")
 	put(t, dir+"/file/.git", "gitdir: ../closed/work/.git")
 	put(t, dir+"/secret/.git", "gitdir: ../closed/work/.git")

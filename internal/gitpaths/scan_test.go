@@ -50,11 +50,11 @@ func TestScan(t *testing.T) {
 	}{
 		{name: "nothing", files: []string{"a/b/c/file"}},
 		{name: "the root is not below itself", files: []string{".git/HEAD"}},
-		{name: "folder", files: []string{"a/.git/HEAD", "b/c/.git/HEAD"}, want: []string{"a", "b/c"}},
+		{name: "directory", files: []string{"a/.git/HEAD", "b/c/.git/HEAD"}, want: []string{"a", "b/c"}},
 		{name: "file", files: []string{"a/b/.git"}, want: []string{"a/b"}},
 		{name: "link", files: []string{"a/.git -> x"}, want: []string{"a"}},
 		{name: "in each other", files: []string{"a/.git/HEAD", "a/b/.git/HEAD"}, want: []string{"a", "a/b"}},
-		{name: "not in a git folder", files: []string{"a/.git/b/.git/HEAD"}, want: []string{"a"}},
+		{name: "not in a git directory", files: []string{"a/.git/b/.git/HEAD"}, want: []string{"a"}},
 		{name: "bare", files: []string{"a/HEAD", "a/objects/", "a/refs/"}, want: []string{"a"}},
 		{name: "bare by commondir", files: []string{"a/HEAD", "a/commondir"}, want: []string{"a"}},
 		{name: "half a bare one", files: []string{"a/HEAD", "a/objects/"}},
@@ -66,7 +66,7 @@ func TestScan(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			dir := room(t)
+			dir := tempDir(t)
 			for _, file := range test.files {
 				if name, target, ok := strings.Cut(file, " -> "); ok {
 					link(t, target, dir+"/"+name)
@@ -86,7 +86,7 @@ func TestScan(t *testing.T) {
 	}
 }
 
-// TestScanFoldedName makes .GIT resolve to the same folder as .git by the means that
+// TestScanFoldedName makes .GIT resolve to the same directory as .git by the means that
 // every file system here has: both stand there.
 func TestScanFoldedName(t *testing.T) {
 	for _, name := range []string{".GIT", ".gIt", "git~1", "GIT~1", ".g\u200cit", "\u200c.git"} {
@@ -107,7 +107,7 @@ func TestScanFoldedName(t *testing.T) {
 // TestScanCoverage scans a tree that is much bigger than the limit, and changes it
 // meanwhile.
 func TestScanCoverage(t *testing.T) {
-	dir := room(t)
+	dir := tempDir(t)
 	var want []string
 	for i := range 30 {
 		for j := range 10 {
@@ -119,7 +119,7 @@ func TestScanCoverage(t *testing.T) {
 			}
 		}
 	}
-	file := room(t) + "/cache"
+	file := tempDir(t) + "/cache"
 	runs := 0
 	var last int
 	for {
@@ -165,11 +165,11 @@ func TestScanChanges(t *testing.T) {
 		name   string
 		change func(t *testing.T, dir string)
 		want   []string
-		read   int // at most so many names and folders; 0 is not checked
+		read   int // at most so many names and directories; 0 is not checked
 	}{
 		{name: "nothing", change: func(*testing.T, string) {}, want: []string{"a/b", "c"}, read: 6},
 		{name: "new", change: func(t *testing.T, dir string) { put(t, dir+"/d/e/.git", "") }, want: []string{"a/b", "c", "d/e"}},
-		{name: "in a known folder", change: func(t *testing.T, dir string) { put(t, dir+"/d/.git", "") }, want: []string{"a/b", "c", "d"}},
+		{name: "in a known directory", change: func(t *testing.T, dir string) { put(t, dir+"/d/.git", "") }, want: []string{"a/b", "c", "d"}},
 		{name: "no longer a repository", change: func(t *testing.T, dir string) { remove(t, dir+"/c/.git") }, want: []string{"a/b"}},
 		{name: "gone", change: func(t *testing.T, dir string) { remove(t, dir+"/a") }, want: []string{"c"}},
 		{name: "turned into a link", change: func(t *testing.T, dir string) {
@@ -202,7 +202,7 @@ func TestScanChanges(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			dir := room(t)
+			dir := tempDir(t)
 			for _, name := range []string{"a/b/.git/", "c/.git/", "d/file"} {
 				put(t, dir+"/"+name, "")
 			}
@@ -227,9 +227,9 @@ func TestScanChanges(t *testing.T) {
 	}
 }
 
-// TestScanRacy reads a folder again that was just changed when it was read.
+// TestScanRacy reads a directory again that was just changed when it was read.
 func TestScanRacy(t *testing.T) {
-	dir := room(t)
+	dir := tempDir(t)
 	put(t, dir+"/a/", "")
 	c := &Cache{}
 	first := Scan(dir, c, patient(100)).Scanned
@@ -247,9 +247,9 @@ func TestScanRacy(t *testing.T) {
 	}
 }
 
-// TestScanHuge has one folder that is beyond the limit alone.
+// TestScanHuge has one directory that is beyond the limit alone.
 func TestScanHuge(t *testing.T) {
-	dir := room(t)
+	dir := tempDir(t)
 	for i := range 50 {
 		put(t, fmt.Sprintf("%s/big/%03d", dir, i), "")
 	}
@@ -272,7 +272,7 @@ func TestScanHuge(t *testing.T) {
 
 func TestScanUnreadable(t *testing.T) {
 	testenv.RunAsOrdinary(t)
-	dir := room(t)
+	dir := tempDir(t)
 	put(t, dir+"/closed/a/.git", "")
 	put(t, dir+"/open/.git", "")
 	if err := os.Chmod(dir+"/closed", 0); err != nil {
@@ -299,7 +299,7 @@ func TestScanUnreadable(t *testing.T) {
 }
 
 func TestScanNowhere(t *testing.T) {
-	dir := room(t)
+	dir := tempDir(t)
 	put(t, dir+"/file", "")
 	for _, name := range []string{"missing", "file"} {
 		if found := Scan(dir+"/"+name, nil, Limit{}); !found.Complete || len(found.Repositories) != 0 {
@@ -309,7 +309,7 @@ func TestScanNowhere(t *testing.T) {
 }
 
 func TestCacheFile(t *testing.T) {
-	top, file := room(t), room(t)+"/cache"
+	top, file := tempDir(t), tempDir(t)+"/cache"
 	put(t, top+"/a/.git/", "")
 	put(t, top+"/b/c/", "")
 	c := &Cache{}
@@ -341,17 +341,17 @@ func TestCacheFile(t *testing.T) {
 		broken := bytes.Clone(text)
 		broken[i] ^= 0x10
 		if _, ok := decodeCache(broken); ok {
-			t.Errorf("byte %d is changed and nobody sees it", i)
+			t.Errorf("byte %d is changed unnoticed", i)
 		}
 		if _, ok := decodeCache(text[:i]); ok {
 			t.Errorf("%d bytes are a whole cache", i)
 		}
 	}
 	if c := LoadCache(top); len(c.dirs) != 0 {
-		t.Error("a folder is a cache")
+		t.Error("a directory is a cache")
 	}
 	if err := (&Cache{changed: true}).Save(top + "/missing/file"); err == nil {
-		t.Error("saved into a missing folder")
+		t.Error("saved into a missing directory")
 	}
 	var none *Cache
 	if err := none.Save(top + "/missing/file"); err != nil {
@@ -389,10 +389,10 @@ func FuzzCache(f *testing.F) {
 	})
 }
 
-// TestGitlinksRemembered changes an index behind the cache's back, and in front of
+// TestGitlinksRemembered changes an index that the cache remembers, with the same
 // it.
 func TestGitlinksRemembered(t *testing.T) {
-	dir := room(t)
+	dir := tempDir(t)
 	path := filepath.Join(dir, "index")
 	put(t, path, string(indexBytes(2, 1, entryBytes(0o160000, "sub"))))
 	read := func(c *Cache, want string) {

@@ -161,7 +161,7 @@ func checkLinked(l *list, dir string) {
 
 // planted returns an element of the result of Check.
 func planted(path, why string) Path {
-	return Path{Path: path, Folder: isDir(path), Symlink: isLink(path), Why: why}
+	return Path{Path: path, IsDir: isDir(path), Symlink: isLink(path), Why: why}
 }
 
 // gitDirs returns the directories in which a rebase can be in progress: the git

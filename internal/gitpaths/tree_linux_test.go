@@ -11,7 +11,7 @@ import (
 // TestTreeFollowsNoLink opens directories that a symbolic link leads to: a directory
 // can become one between two scans.
 func TestTreeFollowsNoLink(t *testing.T) {
-	dir, outside := room(t), room(t)
+	dir, outside := tempDir(t), tempDir(t)
 	put(t, outside+"/sub/secret", "")
 	put(t, dir+"/real/sub/name", "")
 	link(t, outside, dir+"/way")

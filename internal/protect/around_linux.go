@@ -87,7 +87,7 @@ func (g *gathering) closed(root string) (bool, error) {
 			continue
 		}
 		for _, p := range s.paths { // what is wrong there is told elsewhere
-			if p.Folder && !p.Missing && hostfacts.Below(root, p.Path) && !(r.Bare && root == r.Work) {
+			if p.IsDir && !p.Missing && hostfacts.Below(root, p.Path) && !(r.Bare && root == r.Work) {
 				return close(fmt.Sprintf("%s (%s)", p.Path, p.Why))
 			}
 		}
@@ -176,7 +176,7 @@ func (g *gathering) hold(folder string) (obeyed string) {
 	}
 	for _, p := range paths {
 		switch {
-		case !p.Missing && (hostfacts.Below(p.Path, folder) || p.Folder && hostfacts.Below(folder, p.Path)):
+		case !p.Missing && (hostfacts.Below(p.Path, folder) || p.IsDir && hostfacts.Below(folder, p.Path)):
 			return fmt.Sprintf("%s (%s)", p.Path, p.Why)
 		case !hostfacts.Below(p.Path, folder):
 		case g.reachable(p.Path):

@@ -407,7 +407,7 @@ func (g *gathering) shut(paths []gitpaths.Path) error {
 				Hint: "replace the link by the folder or file itself",
 			}
 		case p.Missing && g.reachable(p.Path):
-			g.claim(claim{Want: guard.Want{Path: p.Path, Placeholder: p.Folder, Why: p.Why}})
+			g.claim(claim{Want: guard.Want{Path: p.Path, Placeholder: p.IsDir, Why: p.Why}})
 		case p.Missing:
 			g.late = append(g.late, claim{Want: guard.Want{Path: p.Path, Why: p.Why}})
 		default:
@@ -428,7 +428,7 @@ func (g *gathering) shutOne(p gitpaths.Path) error {
 	if err := syscall.Lstat(p.Path, &st); err == nil {
 		spot := hostfacts.SpotOf(p.Path, &st)
 		switch {
-		case p.Folder && g.placeholder(p.Path, &st):
+		case p.IsDir && g.placeholder(p.Path, &st):
 			g.claim(claim{Want: guard.Want{Path: p.Path, Placeholder: true, Why: p.Why}})
 			return nil
 		case spot.Kind != plan.KindOther:

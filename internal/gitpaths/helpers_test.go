@@ -15,8 +15,8 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 )
 
-// room returns a new folder without symbolic links in its name.
-func room(t testing.TB) string {
+// tempDir returns a new directory without symbolic links in its name.
+func tempDir(t testing.TB) string {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -25,8 +25,8 @@ func room(t testing.TB) string {
 	return dir
 }
 
-// put writes a file, and the folders that it is in. A name with a slash at its end
-// is a folder.
+// put writes a file, and the directories that it is in. A name with a slash at its end
+// is a directory.
 func put(t testing.TB, path, text string) {
 	t.Helper()
 	dir := filepath.Dir(path)
@@ -44,7 +44,7 @@ func put(t testing.TB, path, text string) {
 	}
 }
 
-// link makes a symbolic link, and the folders that it is in.
+// link makes a symbolic link, and the directories that it is in.
 func link(t testing.TB, target, path string) {
 	t.Helper()
 	put(t, filepath.Dir(path)+"/", "")
@@ -53,7 +53,7 @@ func link(t testing.TB, target, path string) {
 	}
 }
 
-// remove takes away a file, or a folder with all that is in it.
+// remove takes away a file, or a directory with all that is in it.
 func remove(t testing.TB, path string) {
 	t.Helper()
 	if err := os.RemoveAll(path); err != nil {
@@ -119,7 +119,7 @@ func find(paths []Path, path string) (Path, bool) {
 	return Path{}, false
 }
 
-// want checks one path of a list by its marks: m missing, f folder, s symbolic link.
+// want checks one path of a list by its marks: m missing, f directory, s symbolic link.
 func want(t testing.TB, paths []Path, path, marks string) {
 	t.Helper()
 	p, ok := find(paths, path)
@@ -131,7 +131,7 @@ func want(t testing.TB, paths []Path, path, marks string) {
 	if p.Missing {
 		got += "m"
 	}
-	if p.Folder {
+	if p.IsDir {
 		got += "f"
 	}
 	if p.Symlink {
