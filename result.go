@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
@@ -257,31 +256,15 @@ func (o Output) String() string {
 	if omitted > 0 && len(tail) > 0 {
 		marker = output.Marker(omitted)
 	}
-	if marker == "" && len(tail) == 0 && utf8.Valid(head) {
-		return string(head)
-	}
-	return decoded(head) + marker + decoded(tail)
-}
-
-func decoded(p []byte) string {
-	if utf8.Valid(p) {
-		return string(p)
-	}
-	return text.Decode(p, text.DecodeOptions{})
+	return text.Decode(head) + marker + text.Decode(tail)
 }
 
 // wholeCharacters returns the parts before and after the gap without the characters
 // that the gap cut in two.
 func wholeCharacters(s output.Snapshot) (head, tail []byte, omitted uint64) {
-	head, tail, omitted = s.Head, s.Tail, s.Omitted
-	if omitted == 0 {
+	if s.Omitted == 0 {
 		return s.Bytes(), nil, 0
 	}
-	var whole text.Splitter
-	head = whole.Push(head)
-	for len(tail) > 0 && len(s.Tail)-len(tail) < utf8.UTFMax-1 && !utf8.RuneStart(tail[0]) {
-		tail = tail[1:]
-	}
-	omitted += uint64(len(s.Head) - len(head) + len(s.Tail) - len(tail))
-	return head, tail, omitted
+	head, tail = text.Whole(s.Head, s.Tail)
+	return head, tail, s.Omitted + uint64(len(s.Head)-len(head)+len(s.Tail)-len(tail))
 }

@@ -200,7 +200,7 @@ func texts(p []byte) (string, []byte) {
 	if utf8.Valid(p) {
 		return string(p), nil
 	}
-	return text.Decode(p, text.DecodeOptions{}), p
+	return text.Decode(p), p
 }
 
 // list turns nil into an empty list, which is [] in JSON.

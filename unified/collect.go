@@ -231,7 +231,7 @@ func holdBack(s output.Snapshot) (told, back output.Snapshot) {
 	if len(s.Tail) == 0 {
 		last = &s.Head
 	}
-	whole := len(*last) - unfinished(*last)
+	whole := len(*last) - text.Unfinished(*last)
 	rest := (*last)[whole:]
 	*last = (*last)[:whole]
 	s.Total -= uint64(len(rest))

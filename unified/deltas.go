@@ -10,6 +10,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/output"
+	"github.com/sallyport-dev/sallyport/internal/text"
 )
 
 // A piece is output as a process hands it on, in order from its first byte.
@@ -77,7 +78,7 @@ func (c *cutter) push(p piece) {
 			data, at = data[1:], at+1
 		}
 	}
-	if n := unfinished(data); n > 0 {
+	if n := text.Unfinished(data); n > 0 {
 		start := len(data) - n
 		held.data, held.at = append([]byte(nil), data[start:]...), at+uint64(start)
 		data = data[:start]

@@ -11,7 +11,6 @@ import (
 	"io"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/sallyport-dev/sallyport/internal/output"
 	"github.com/sallyport-dev/sallyport/internal/text"
@@ -65,48 +64,14 @@ type Response struct {
 func (r *Response) setOutput(s output.Snapshot) {
 	r.Output = s.Render()
 	r.OmittedBytes, r.OriginalTokens = s.Omitted, tokenCount(s.Total)
-	head, tail, omitted := mend(s)
-	r.text = decode(head)
-	if omitted > 0 {
-		marker := output.Marker(omitted)
-		r.text += marker + decode(tail)
-		r.marker = strings.Trim(marker, "\n")
-	}
-}
-
-func decode(b []byte) string {
-	if utf8.Valid(b) {
-		return string(b)
-	}
-	return text.Decode(b, text.DecodeOptions{})
-}
-
-// mend takes away the parts of a character that a gap cut off at its edges, and counts
-// them as omitted. Without a gap all is head.
-func mend(s output.Snapshot) (head, tail []byte, omitted uint64) {
 	if s.Omitted == 0 {
-		return s.Bytes(), nil, 0
+		r.text = text.Decode(s.Bytes())
+		return
 	}
-	head, tail = s.Head, s.Tail
-	head = head[:len(head)-unfinished(head)]
-	for len(tail) > 0 && len(s.Tail)-len(tail) < utf8.UTFMax-1 && !utf8.RuneStart(tail[0]) {
-		tail = tail[1:]
-	}
-	return head, tail, s.Omitted + uint64(len(s.Head)-len(head)+len(s.Tail)-len(tail))
-}
-
-// unfinished returns how many bytes at the end of b begin a character whose rest may
-// still come: 0 to 3.
-func unfinished(b []byte) int {
-	for n := 1; n < utf8.UTFMax && n <= len(b); n++ {
-		if last := b[len(b)-n:]; utf8.RuneStart(last[0]) {
-			if !utf8.FullRune(last) {
-				return n
-			}
-			return 0
-		}
-	}
-	return 0
+	head, tail := text.Whole(s.Head, s.Tail)
+	marker := output.Marker(s.Omitted + uint64(len(s.Head)-len(head)+len(s.Tail)-len(tail)))
+	r.text = text.Decode(head) + marker + text.Decode(tail)
+	r.marker = strings.Trim(marker, "\n")
 }
 
 // Text returns the response as a model reads it: lines of facts and then the output,
@@ -165,16 +130,15 @@ func oneLineFact(s string) string {
 
 // body returns the output cut to the tokens of the response.
 func (r *Response) body() string {
-	budget := text.Tokens(r.tokens)
 	if r.marker == "" {
-		return text.FormatTruncated(r.text, budget)
+		return text.FormatTruncated(r.text, r.tokens)
 	}
 	if text.TokenCount(len(r.text)) <= r.tokens {
 		return r.text // the marker is in it
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "Warning: truncated output (original token count: %d)\n", r.OriginalTokens)
-	cut := text.TruncateMiddle(r.text, budget)
+	cut := text.TruncateMiddle(r.text, r.tokens)
 	if !strings.Contains(cut, r.marker) {
 		fmt.Fprintf(&b, "%s\n", r.marker)
 	}
@@ -224,7 +188,7 @@ func (r *Response) Denied() error {
 	if r.ExitCode == nil || *r.ExitCode == 0 || len(r.Denials) == 0 && !r.SuspectDenied {
 		return nil
 	}
-	e := &DeniedError{Denials: r.Denials, Message: text.TruncateMiddle(r.text, text.Tokens(BufferTokens))}
+	e := &DeniedError{Denials: r.Denials, Message: text.TruncateMiddle(r.text, BufferTokens)}
 	if r.text == "" {
 		e.Message = fmt.Sprintf("Process exited with code %d", *r.ExitCode)
 	}

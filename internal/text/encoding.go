@@ -4,6 +4,7 @@
 package text
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -14,20 +15,21 @@ import (
 // sampleBytes bounds how much of an output the guess looks at.
 const sampleBytes = 64 << 10
 
-// candidate is an encoding that a guess may name.
-type candidate struct {
-	name  string // as registered with IANA
+// An Encoding is an older encoding of text in single bytes.
+type Encoding struct {
+	Name string // as registered with IANA
+
 	table *charmap.Charmap
 	// prior settles what the bytes leave open: common encodings are a little
 	// ahead, rare ones have to show more.
 	prior float64
-	// score judges the high character at position i of text; see scoreLatin.
+	// score judges the high character at position i of text; see [script.score].
 	score func(text []rune, i int) float64
 }
 
-// candidates returns the encodings that a guess may name.
-func candidates() []candidate {
-	return []candidate{
+// encodings returns the encodings that Guess knows.
+func encodings() []Encoding {
+	return []Encoding{
 		{"windows-1252", charmap.Windows1252, 0.2, western.score},
 		{"windows-1251", charmap.Windows1251, 0.1, cyrillic.score},
 		{"windows-1250", charmap.Windows1250, 0.1, central.score},
@@ -42,74 +44,58 @@ func candidates() []candidate {
 	}
 }
 
-func (c *candidate) decode(b []byte) string {
+// Decode returns b as UTF-8.
+func (e *Encoding) Decode(b []byte) string {
 	var s strings.Builder
 	s.Grow(len(b) + len(b)/2)
 	for _, x := range b {
-		s.WriteRune(c.table.DecodeByte(x))
+		s.WriteRune(e.table.DecodeByte(x))
 	}
 	return s.String()
 }
 
-// GuessEncoding returns the name of the older encoding in which b seems to be
-// written; "" if b is UTF-8, looks like UTF-8 with damage, or cannot be told.
+// Guess returns the most likely older encoding of b; nil if b is UTF-8, looks like
+// UTF-8 with damage, or no encoding is likely.
 //
-// It knows single-byte encodings only: Western and Central European, Turkish,
-// Greek, Hebrew and Cyrillic (windows-125x, IBM850, IBM866, KOI8-R, ISO-8859-2
-// and -5). It judges by how common the letters are in the languages concerned,
-// whether the letters of one word belong together, and whether quotation marks
-// stand where they should. A word of four letters is usually enough for
-// Cyrillic or Greek. It cannot tell apart encodings that differ in letters that
-// do not occur, Icelandic from Turkish, or Western from Central European in
-// text whose letters are common in both. It does not know UTF-16, Arabic, Thai,
-// or any encoding of Chinese, Japanese and Korean: those come out as "" or, when
-// bytes happen to make sense, as something wrong. It looks at 64 KiB at most.
-func GuessEncoding(b []byte) string {
-	if c := guess(b); c != nil {
-		return c.name
-	}
-	return ""
-}
-
-// guess returns the most likely encoding of b, nil if none is likely.
-func guess(b []byte) *candidate {
+// It knows Western and Central European, Turkish, Greek, Hebrew and Cyrillic encodings
+// (windows-125x, IBM850, IBM866, KOI8-R, ISO-8859-2 and -5). It judges by the
+// frequency of letters in the languages, by the letters beside each other in a word,
+// and by the places of quotation marks. A word of four letters is usually enough for
+// Cyrillic or Greek. It cannot tell apart encodings that differ only in letters that
+// do not occur. It does not know UTF-16, Arabic, Thai, or any encoding of Chinese,
+// Japanese and Korean: the result is nil or wrong. It looks at 64 KiB at most.
+func Guess(b []byte) *Encoding {
 	if utf8.Valid(b) || damagedUTF8(b) {
 		return nil
 	}
-	all, b := b, sample(b)
-	list := candidates()
-	var best *candidate
+	part, list := sample(b), encodings()
+	var best *Encoding
 	bestScore := 0.0
 	for i := range list {
-		c := &list[i]
-		if s, ok := c.rate(b); ok && s > 0 && s+c.prior > bestScore {
-			best, bestScore = c, s+c.prior
+		e := &list[i]
+		if s, ok := e.rate(part); ok && s > 0 && s+e.prior > bestScore {
+			best, bestScore = e, s+e.prior
 		}
 	}
-	if best != nil && best.table == charmap.CodePage866 && quotesOnly(b) {
+	if best != nil && best.table == charmap.CodePage866 && quotesOnly(part) {
 		best = &list[0]
 	}
-	if best == nil || !best.covers(all) {
+	if best == nil || !best.covers(b) {
 		return nil
 	}
 	return best
 }
 
-// covers reports whether every byte of b has a character. A guess that leaves
-// some of the output unreadable was wrong.
-func (c *candidate) covers(b []byte) bool {
-	for _, x := range b {
-		if x >= utf8.RuneSelf && c.table.DecodeByte(x) == utf8.RuneError {
-			return false
-		}
-	}
-	return true
+// covers reports whether every byte of b has a character. A guess that leaves some of
+// the output unreadable is wrong.
+func (e *Encoding) covers(b []byte) bool {
+	return !slices.ContainsFunc(b, func(x byte) bool { return e.table.DecodeByte(x) == utf8.RuneError })
 }
 
-// damagedUTF8 reports whether b is more likely UTF-8 in which something is
-// broken, such as output that was cut in its middle, than another encoding: at
-// least as many characters of several bytes are whole as are not. In the older
-// encodings two or three high bytes in a row that happen to be UTF-8 are rare.
+// damagedUTF8 reports whether b is more likely damaged UTF-8, such as output that was
+// cut in its middle, than another encoding: at least as many characters of several
+// bytes are whole as are not. In the older encodings two or three high bytes in a row
+// that happen to be UTF-8 are rare.
 func damagedUTF8(b []byte) bool {
 	whole, broken := 0, 0
 	for i := 0; i < len(b); {
@@ -128,8 +114,8 @@ func damagedUTF8(b []byte) bool {
 	return whole > 0 && whole >= broken
 }
 
-// sample returns the part of b that is judged: it begins a little before the
-// first byte that is not ASCII.
+// sample returns the part of b that Guess judges: it begins a little before the first
+// byte that is not ASCII.
 func sample(b []byte) []byte {
 	first := 0
 	for first < len(b) && b[first] < utf8.RuneSelf {
@@ -139,9 +125,9 @@ func sample(b []byte) []byte {
 	return b[:min(len(b), sampleBytes)]
 }
 
-// quotesOnly reports whether all high bytes of b are those of the typographic
-// quotes and dashes of windows-1252 and there is an ASCII letter. IBM866 has
-// capital letters there, so a short text with such marks can look like that.
+// quotesOnly reports whether all high bytes of b are typographic quotes and dashes of
+// windows-1252 and there is an ASCII letter. IBM866 has capital letters in their
+// place, so a short text with such marks can look like Russian.
 func quotesOnly(b []byte) bool {
 	letter := false
 	for _, x := range b {
@@ -157,12 +143,12 @@ func quotesOnly(b []byte) bool {
 	return letter
 }
 
-// rate adds up how well the high characters of b fit when decoded as c; false
-// if a byte has no character there, or one that no text contains.
-func (c *candidate) rate(b []byte) (float64, bool) {
+// rate adds up how well the high characters of b fit when decoded as e. It reports
+// false if a byte has no character there, or one that no text contains.
+func (e *Encoding) rate(b []byte) (float64, bool) {
 	text := make([]rune, len(b))
 	for i, x := range b {
-		r := c.table.DecodeByte(x)
+		r := e.table.DecodeByte(x)
 		if x >= utf8.RuneSelf && (r == utf8.RuneError || unicode.Is(unicode.Cc, r) || unicode.Is(unicode.Cf, r) && r != 0xad) {
 			return 0, false
 		}
@@ -172,7 +158,7 @@ func (c *candidate) rate(b []byte) (float64, bool) {
 	for i, x := range b {
 		if x >= utf8.RuneSelf {
 			if unicode.IsLetter(text[i]) {
-				total += c.score(text, i)
+				total += e.score(text, i)
 			} else {
 				total += scoreSign(text, i)
 			}
@@ -192,8 +178,7 @@ func neighbors(text []rune, i int) (prev, next rune) {
 	return prev, next
 }
 
-// scoreSign judges a high character that is no letter: whether it stands where
-// such signs stand.
+// scoreSign judges a high character that is not a letter by its place.
 func scoreSign(text []rune, i int) float64 {
 	const fits, harmless, strange = 0.8, 0.2, -1.5
 	prev, next := neighbors(text, i)
@@ -229,16 +214,16 @@ func scoreSign(text []rune, i int) float64 {
 	return strange
 }
 
-// script is what is known of the letters of a few languages that share an
-// alphabet: which are common.
+// A script has the frequency of the letters of a few languages that share an
+// alphabet.
 type script struct {
 	table *unicode.RangeTable
-	// groups of lower-case letters and what finding one is worth.
+	// groups of lower-case letters with the value of each letter.
 	groups []group
-	other  float64 // what another letter of the alphabet is worth
-	// latin scripts use ASCII letters too, and the high ones are the fewer.
+	other  float64 // what any other letter of the alphabet is worth
+	// latin scripts use ASCII letters too, and fewer high ones.
 	latin bool
-	// extra judges what is special to one script; nil is nothing.
+	// extra judges by a rule of the script; nil: it has none.
 	extra func(text []rune, i int) float64
 }
 
@@ -324,8 +309,8 @@ func (s *script) score(text []rune, i int) float64 {
 	return value
 }
 
-// aloneCost is what a word of one high letter costs: such words are rare, but
-// for a few of Latin script (French à, Portuguese é, Polish ó, Swedish å).
+// aloneCost returns what a word of one high letter costs: such words are rare, except
+// for a few in Latin script (French à, Portuguese é, Polish ó, Swedish å).
 func aloneCost(r rune) float64 {
 	if strings.ContainsRune("àéóåÀÉÓÅ", r) {
 		return 0.5
@@ -342,7 +327,7 @@ func (s *script) value(lower rune) float64 {
 	return s.other
 }
 
-// cyrillicPairs knows pairs of letters that are rare in the Slavic languages.
+// cyrillicPairs judges pairs of letters that are rare in the Slavic languages.
 func cyrillicPairs(text []rune, i int) float64 {
 	const vowels = "аеёиоуыэюяіїє"
 	prev, _ := neighbors(text, i)
@@ -378,8 +363,8 @@ func greekAccent(text []rune, i int) float64 {
 	return -0.7 * float64(n)
 }
 
-// hebrewFinal knows that five letters have a form for the end of a word, and
-// are used nowhere else.
+// hebrewFinal judges the five letters that have a form for the end of a word, which
+// is used nowhere else.
 func hebrewFinal(text []rune, i int) float64 {
 	if !strings.ContainsRune("םןץףך", text[i]) {
 		return 0

@@ -29,23 +29,18 @@ func TestFormatTruncated(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name, in string
-		budget   Budget
+		tokens   int
 		want     string
 	}{
-		{"row 34: short, 1 byte", short, Bytes(1), warning(4, 1, "…13 chars truncated…t")},
-		{"row 34: short, 1 token", short, Tokens(1), warning(4, 1, "ex…3 tokens truncated…ut")},
-		{"row 34: short, 10 tokens", short, Tokens(10), short},
-		{"row 34: short, 20 bytes", short, Bytes(20), short},
-		{"row 34: long, 5 tokens", long, Tokens(5), warning(15, 1, "this is an…10 tokens truncated… truncated")},
-		{"row 34: long, 30 bytes", long, Bytes(30), warning(15, 1, "this is an exam…30 chars truncated…ld be truncated")},
-		{"row 34: two lines, 10 tokens", two, Tokens(10), warning(21, 2, "this is an example o…11 tokens truncated…also some other line")},
-		{"row 34: two lines, 30 bytes", two, Bytes(30), warning(21, 2, "this is an exam…51 chars truncated…some other line")},
-		{"row 34: 3000 numbers, 20 tokens", numbers, Tokens(20), warning(3474, 3000, numbers[:40]+"…3454 tokens truncated…"+numbers[len(numbers)-40:])},
-		{"exact fit", short, Bytes(14), short},
-		{"empty, no budget", "", Tokens(0), ""},
+		{"row 34: short, 1 token", short, 1, warning(4, 1, "ex…3 tokens truncated…ut")},
+		{"row 34: short, 10 tokens", short, 10, short},
+		{"row 34: long, 5 tokens", long, 5, warning(15, 1, "this is an…10 tokens truncated… truncated")},
+		{"row 34: two lines, 10 tokens", two, 10, warning(21, 2, "this is an example o…11 tokens truncated…also some other line")},
+		{"row 34: 3000 numbers, 20 tokens", numbers, 20, warning(3474, 3000, numbers[:40]+"…3454 tokens truncated…"+numbers[len(numbers)-40:])},
+		{"empty, no budget", "", 0, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := FormatTruncated(tt.in, tt.budget); got != tt.want {
+			if got := FormatTruncated(tt.in, tt.tokens); got != tt.want {
 				t.Errorf("got  %q\nwant %q", got, tt.want)
 			}
 		})
@@ -53,26 +48,22 @@ func TestFormatTruncated(t *testing.T) {
 }
 
 func TestTruncateMiddle(t *testing.T) {
-	emoji := strings.Repeat("😀", 10) + "\nsecond line with text\n"
 	for _, tt := range []struct {
 		name, in string
-		budget   Budget
+		tokens   int
 		want     string
 	}{
-		{"row 34: whole characters", emoji, Bytes(20), "😀😀…21 chars truncated…with text\n"},
-		{"row 34: empty, no tokens", "", Tokens(0), "…0 tokens truncated…"},
-		{"row 34: text, no tokens", short, Tokens(0), "…4 tokens truncated…"},
-		{"no bytes", short, Bytes(0), "…14 chars truncated…"},
-		{"zero budget", short, Budget{}, "…14 chars truncated…"},
-		{"negative budget", short, Tokens(-3), "…4 tokens truncated…"},
-		{"exact fit", short, Bytes(14), short},
-		{"one over", short, Bytes(13), "exampl…1 chars truncated… output"},
-		{"no character fits", "😀😀", Bytes(3), "…2 chars truncated…"},
-		{"huge number of tokens", short, Tokens(math.MaxInt), short},
-		{"bytes that are no text", strings.Repeat("\x80", 8), Bytes(4), "…8 chars truncated…"},
+		{"row 34: whole characters", strings.Repeat("😀", 10) + "\nsecond line with text\n", 5, "😀😀…11 tokens truncated…with text\n"},
+		{"row 34: empty, no tokens", "", 0, "…0 tokens truncated…"},
+		{"row 34: text, no tokens", short, 0, "…4 tokens truncated…"},
+		{"fewer than no tokens", short, -3, "…4 tokens truncated…"},
+		{"exact fit", short[:12], 3, short[:12]},
+		{"one over", short[:13], 3, "exampl…1 tokens truncated… outpu"},
+		{"no character fits", "😀é", 1, "…1 tokens truncated…é"},
+		{"huge number of tokens", short, math.MaxInt, short},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := TruncateMiddle(tt.in, tt.budget); got != tt.want {
+			if got := TruncateMiddle(tt.in, tt.tokens); got != tt.want {
 				t.Errorf("got  %q\nwant %q", got, tt.want)
 			}
 		})
@@ -89,7 +80,7 @@ func TestCounts(t *testing.T) {
 		if got := TokenCount(len(tt.in)); got != tt.tokens {
 			t.Errorf("%q: %d tokens, want %d", tt.in, got, tt.tokens)
 		}
-		if got := LineCount(tt.in); got != tt.lines {
+		if got := lineCount(tt.in); got != tt.lines {
 			t.Errorf("%q: %d lines, want %d", tt.in, got, tt.lines)
 		}
 	}
@@ -99,16 +90,12 @@ func TestCounts(t *testing.T) {
 }
 
 func FuzzTruncate(f *testing.F) {
-	f.Add(strings.Repeat("😀é a\n", 9), 13, false)
-	f.Add("", 0, true)
-	f.Fuzz(func(t *testing.T, s string, n int, tokens bool) {
-		n %= 1000
-		budget := Bytes(n)
-		limit := max(n, 0)
-		if tokens {
-			budget, limit = Tokens(n), 4*max(n, 0)
-		}
-		got := TruncateMiddle(s, budget)
+	f.Add(strings.Repeat("😀é a\n", 9), 3)
+	f.Add("", 0)
+	f.Fuzz(func(t *testing.T, s string, tokens int) {
+		tokens %= 1000
+		limit := 4 * max(tokens, 0)
+		got := TruncateMiddle(s, tokens)
 		if utf8.ValidString(s) && !utf8.ValidString(got) {
 			t.Fatalf("%q became %q, which is not UTF-8", s, got)
 		}
@@ -118,7 +105,7 @@ func FuzzTruncate(f *testing.F) {
 			}
 			return
 		}
-		unit := map[bool]string{true: " tokens truncated…", false: " chars truncated…"}[tokens]
+		const unit = " tokens truncated…"
 		mark := strings.LastIndex(got, unit)
 		start := strings.LastIndex(got[:mark], "…")
 		head, tail := got[:start], got[mark+len(unit):]
@@ -128,7 +115,7 @@ func FuzzTruncate(f *testing.F) {
 		if utf8.ValidString(s) && len(head)+len(tail) <= limit-2*utf8.UTFMax {
 			t.Fatalf("%q with %d bytes became %q: too little kept", s, limit, got)
 		}
-		if len(s) > limit && !strings.HasSuffix(FormatTruncated(s, budget), "\n\n"+got) {
+		if len(s) > limit && !strings.HasSuffix(FormatTruncated(s, tokens), "\n\n"+got) {
 			t.Fatalf("the warning form of %q has another text", s)
 		}
 	})

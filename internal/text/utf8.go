@@ -49,10 +49,10 @@ func sequence(p []byte) (n int, incomplete bool) {
 	return n, false
 }
 
-// lossy decodes UTF-8 and puts one U+FFFD for every maximal subpart that is not
-// a character, as browsers (WHATWG Encoding) and Rust do. Package unicode/utf8
-// would put one for every byte.
-func lossy(p []byte) string {
+// Decode returns p as valid UTF-8, with one U+FFFD for every maximal subpart that is
+// not a character, as browsers (WHATWG Encoding) and Rust do. Package unicode/utf8
+// would put one for every byte. Valid input stays as it is.
+func Decode(p []byte) string {
 	if utf8.Valid(p) {
 		return string(p)
 	}
@@ -88,13 +88,11 @@ func validPrefix(p []byte) int {
 	return i
 }
 
-// Splitter cuts a stream of chunks at the boundaries of characters, so that a
-// consumer who decodes each chunk by itself never sees half of one. Bytes that
-// cannot become a character are passed on at once; only a beginning of one, at
-// most three bytes, waits for its rest. All chunks joined, and what Flush
-// returns, are the bytes pushed.
-//
-// The zero Splitter is ready. It is not safe for concurrent use.
+// A Splitter cuts a stream of chunks at the boundaries of characters, so that a
+// consumer who decodes each chunk never sees half of one. It passes bytes on at once
+// that cannot become a character; only a beginning of one, at most three bytes, waits
+// for its rest. All chunks joined, and what Flush returns, are the bytes pushed. The
+// zero Splitter is ready to use, by one goroutine at a time.
 type Splitter struct {
 	held  [utf8.UTFMax - 1]byte
 	n     int
@@ -109,7 +107,7 @@ func (s *Splitter) Push(p []byte) (whole []byte) {
 		s.joint = append(append(s.joint[:0], s.held[:s.n]...), p...)
 		p = s.joint
 	}
-	s.n = copy(s.held[:], p[len(p)-cutLen(p):])
+	s.n = copy(s.held[:], p[len(p)-Unfinished(p):])
 	return p[:len(p)-s.n]
 }
 
@@ -124,9 +122,9 @@ func (s *Splitter) Flush() []byte {
 	return out
 }
 
-// cutLen returns the length of the beginning of a character at the end of p; 0
-// if p ends with whole characters or with bytes that no more byte can mend.
-func cutLen(p []byte) int {
+// Unfinished returns how many bytes at the end of p begin a character whose rest can
+// still come: 0 to 3.
+func Unfinished(p []byte) int {
 	for n := 1; n < utf8.UTFMax && n <= len(p); n++ {
 		rest := p[len(p)-n:]
 		if utf8.RuneStart(rest[0]) {
@@ -137,4 +135,13 @@ func cutLen(p []byte) int {
 		}
 	}
 	return 0
+}
+
+// Whole returns head and tail, the text before and after a gap, without the parts of
+// characters that the gap has cut.
+func Whole(head, tail []byte) (h, t []byte) {
+	for n := 1; n < utf8.UTFMax && len(tail) > 0 && !utf8.RuneStart(tail[0]); n++ {
+		tail = tail[1:]
+	}
+	return head[:len(head)-Unfinished(head)], tail
 }

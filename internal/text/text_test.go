@@ -11,7 +11,7 @@ import (
 	"golang.org/x/text/encoding/charmap"
 )
 
-func TestDecodeLossy(t *testing.T) {
+func TestDecode(t *testing.T) {
 	for _, tt := range []struct{ name, in, want string }{
 		{"valid", "a é 中 😀", "a é 中 😀"},
 		{"empty", "", ""},
@@ -29,14 +29,22 @@ func TestDecodeLossy(t *testing.T) {
 		{"real replacement character", "\ufffd", "\ufffd"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := Decode([]byte(tt.in), DecodeOptions{}); got != tt.want {
+			if got := Decode([]byte(tt.in)); got != tt.want {
 				t.Errorf("Decode(%q) = %q, want %q", tt.in, got, tt.want)
 			}
 		})
 	}
 }
 
-func TestDecodeGuess(t *testing.T) {
+// guessed decodes bytes by the encoding that Guess finds, and returns its name.
+func guessed(in string) (text, encoding string) {
+	if e := Guess([]byte(in)); e != nil {
+		return e.Decode([]byte(in)), e.Name
+	}
+	return Decode([]byte(in)), ""
+}
+
+func TestGuess(t *testing.T) {
 	for _, tt := range []struct{ name, in, want, encoding string }{
 		{"row 21: cp1251", "\xef\xf0\xe8\xec\xe5\xf0", "пример", "windows-1251"},
 		{"row 22: cp866", "\xaf\xe0\xa8\xac\xa5\xe0", "пример", "IBM866"},
@@ -47,6 +55,8 @@ func TestDecodeGuess(t *testing.T) {
 		{"row 27: valid UTF-8 is never guessed", "пример caf\u00e9", "пример café", ""},
 		{"row 28: capitals in cp866", "\x8f\x90\x88", "ПРИ", "IBM866"},
 		{"quoted words", "\x93foo\x94 and \x93bar\x94, don\x92t", "“foo” and “bar”, don’t", "windows-1252"},
+		{"marks in the place of IBM866 capitals", "\x92\x91 was it", "’‘ was it", "windows-1252"},
+		{"IBM866 capitals without an ASCII letter", "\x92\x91 1", "ТС 1", "IBM866"},
 		{"quote at the end", "said \x94", "said \ufffd", ""},
 		{"only dashes of IBM866 capitals", "test \x97 \x96", "test — –", "windows-1252"},
 		{"DOS Western", "h\x94ren, fr\x81h, caf\x82", "hören, früh, café", "IBM850"},
@@ -54,18 +64,14 @@ func TestDecodeGuess(t *testing.T) {
 		{"UTF-8 with one bad byte", "naïve \xff café", "naïve \ufffd café", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := Decode([]byte(tt.in), DecodeOptions{Guess: true}); got != tt.want {
-				t.Errorf("Decode(%q) = %q, want %q", tt.in, got, tt.want)
-			}
-			if got := GuessEncoding([]byte(tt.in)); got != tt.encoding {
-				t.Errorf("GuessEncoding(%q) = %q, want %q", tt.in, got, tt.encoding)
+			if got, encoding := guessed(tt.in); got != tt.want || encoding != tt.encoding {
+				t.Errorf("%q is read as %q (%s), want %q (%s)", tt.in, got, encoding, tt.want, tt.encoding)
 			}
 		})
 	}
 }
 
-// TestGuessSentences writes what a program may print in each encoding and reads
-// it back.
+// TestGuessSentences encodes what a program can print and reads it back.
 func TestGuessSentences(t *testing.T) {
 	russian := []string{"привет", "Привет, мир!", "ошибка: файл не найден", "ОШИБКА ДОСТУПА", "Скомпилировано за 3.5 секунды", "объект создан"}
 	for _, tt := range []struct {
@@ -92,8 +98,8 @@ func TestGuessSentences(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if got := Decode(raw, DecodeOptions{Guess: true}); got != want {
-					t.Errorf("% x read as %q (%s), want %q", raw, got, GuessEncoding(raw), want)
+				if got, encoding := guessed(string(raw)); got != want {
+					t.Errorf("% x is read as %q (%s), want %q", raw, got, encoding, want)
 				}
 			})
 		}
@@ -103,8 +109,8 @@ func TestGuessSentences(t *testing.T) {
 func TestGuessLongOutput(t *testing.T) {
 	raw := strings.Repeat("plain ascii line\n", 10000) + strings.Repeat("\xef\xf0\xe8\xec\xe5\xf0\n", 20000)
 	want := strings.Repeat("plain ascii line\n", 10000) + strings.Repeat("пример\n", 20000)
-	if got := Decode([]byte(raw), DecodeOptions{Guess: true}); got != want {
-		t.Errorf("a long output is read as %s", GuessEncoding([]byte(raw)))
+	if got, encoding := guessed(raw); got != want {
+		t.Errorf("a long output is read as %q", encoding)
 	}
 }
 
@@ -148,7 +154,7 @@ func FuzzSplitter(f *testing.F) {
 		var joined, decoded strings.Builder
 		take := func(p []byte) {
 			joined.Write(p)
-			decoded.WriteString(Decode(p, DecodeOptions{}))
+			decoded.WriteString(Decode(p))
 		}
 		rest := in
 		for _, n := range sizes {
@@ -164,7 +170,7 @@ func FuzzSplitter(f *testing.F) {
 		if joined.String() != string(in) {
 			t.Fatalf("bytes %q became %q", in, joined.String())
 		}
-		if want := Decode(in, DecodeOptions{}); decoded.String() != want {
+		if want := Decode(in); decoded.String() != want {
 			t.Fatalf("decoded by chunk %q, at once %q", decoded.String(), want)
 		}
 	})
@@ -174,8 +180,8 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte("\xef\xf0\xe8\xec\xe5\xf0"))
 	f.Add([]byte("a\xffb\x93\x94"))
 	f.Fuzz(func(t *testing.T, in []byte) {
-		for _, o := range []DecodeOptions{{}, {Guess: true}} {
-			got := Decode(in, o)
+		text, _ := guessed(string(in))
+		for _, got := range []string{Decode(in), text} {
 			if !utf8.ValidString(got) {
 				t.Fatalf("%q decodes to %q, which is not UTF-8", in, got)
 			}
@@ -184,8 +190,22 @@ func FuzzDecode(f *testing.F) {
 			}
 		}
 		// The standard library is a second opinion on what is valid.
-		if got, want := strings.Contains(Decode(in, DecodeOptions{}), "\ufffd"), strings.Contains(strings.ToValidUTF8(string(in), "\ufffd"), "\ufffd"); got != want {
+		if got, want := strings.Contains(Decode(in), "\ufffd"), strings.Contains(strings.ToValidUTF8(string(in), "\ufffd"), "\ufffd"); got != want {
 			t.Fatalf("%q: replaced %v, want %v", in, got, want)
 		}
 	})
+}
+
+func TestWhole(t *testing.T) {
+	for _, tt := range []struct{ head, tail, wantHead, wantTail string }{
+		{"ab", "cd", "ab", "cd"},
+		{"a\xe4\xb8", "\x96b", "a", "b"},
+		{"a\xf0\x9f\x98", "\x80b", "a", "b"},
+		{"a\xff", "\x80\x80\x80\x80", "a\xff", "\x80"},
+		{"", "", "", ""},
+	} {
+		if head, tail := Whole([]byte(tt.head), []byte(tt.tail)); string(head) != tt.wantHead || string(tail) != tt.wantTail {
+			t.Errorf("%q and %q: %q and %q", tt.head, tt.tail, head, tail)
+		}
+	}
 }
