@@ -26,7 +26,7 @@ type attempt struct {
 	policy   sandbox.Policy
 	process  executor.Process
 	start    time.Time
-	ear      *ear
+	fanout   *fanout
 	exit     *executor.Exit
 	end      End
 	duration time.Duration
@@ -41,21 +41,21 @@ type attempt struct {
 func (x *execution) begin(ctx context.Context, policy sandbox.Policy) (*attempt, error) {
 	x.attempts++
 	a := &attempt{policy: policy}
-	a.ear = x.newEar(func() { a.stop(EndOutput) })
+	a.fanout = x.newFanout(func() { a.stop(EndOutput) })
 	spec := &executor.Spec{
 		Run: x.id, Attempt: x.attempts,
 		Args: x.args, Arg0: x.cmd.Arg0, Dir: x.dir, Env: x.env,
 		Policy: policy, Allow: x.cmd.Allow, Level: x.cmd.Level, Tmp: x.cmd.Tmp, NoCaches: x.cmd.NoCaches, NoObserver: x.cmd.NoObserver,
 		Stdout: x.direct(executor.Stdout), Stderr: x.direct(executor.Stderr),
 		Resources: x.cmd.Resources,
-		OnOutput:  a.ear.hear, Retain: x.retain, Grace: x.cmd.Grace, Ready: x.cmd.Ready,
+		OnOutput:  a.fanout.write, Retain: x.retain, Grace: x.cmd.Grace, Ready: x.cmd.Ready,
 	}
 	input := x.input(spec)
 
 	a.start = time.Now()
 	p, err := x.runner.executor().Start(ctx, spec)
 	if err != nil {
-		a.ear.close()
+		a.fanout.close()
 		return nil, noSandbox(err)
 	}
 	a.began(p)
@@ -81,8 +81,8 @@ func (x *execution) follow(ctx context.Context, a *attempt) error {
 // followed records and reports the end of an attempt whose Wait returned err.
 func (x *execution) followed(ctx context.Context, a *attempt, err error) error {
 	a.duration = time.Since(a.start)
-	a.ear.close()
-	a.kept = a.ear.kept.Snapshot()
+	a.fanout.close()
+	a.kept = a.fanout.kept.Snapshot()
 	a.end = a.ending()
 	a.denials = x.denied(a)
 	for _, q := range a.exit.Quarantined {

@@ -50,6 +50,6 @@ func (x *execution) enforced(a *attempt) []executor.Enforced {
 		return a.exit.Limits
 	}
 	return append(slices.Clone(a.exit.Limits), executor.Enforced{
-		Limit: executor.LimitOutput, Value: float64(most), By: executor.ByWatch, Hit: a.ear.passed.Load(),
+		Limit: executor.LimitOutput, Value: float64(most), By: executor.ByWatch, Hit: a.fanout.exceeded,
 	})
 }

@@ -138,7 +138,7 @@ func (x *execution) result(a *attempt) *Result {
 		Run: x.id, Args: x.args, Dir: x.dir,
 		ExitCode: a.code(), Signal: exit.Signal, End: a.end, TimedOut: a.end == EndTimedOut, Duration: a.duration,
 		Stdout: newOutput(kept.Stdout), Stderr: newOutput(kept.Stderr), Output: newOutput(kept.Combined),
-		StdoutErr: a.ear.trouble(executor.Stdout), StderrErr: a.ear.trouble(executor.Stderr),
+		StdoutErr: a.fanout.writerErr(executor.Stdout), StderrErr: a.fanout.writerErr(executor.Stderr),
 		Survivors: exit.Survivors, SurvivorsBy: exit.SurvivorsBy, StreamsLeftOpen: exit.StreamsLeftOpen, Quarantined: exit.Quarantined,
 		Limits: x.enforced(a), Usage: exit.Usage,
 		Sandbox:  sandboxOf(a.policy, exit.Sandbox),
