@@ -3,20 +3,16 @@
 
 package sandbox
 
-import (
-	"context"
-	"fmt"
-)
+import "fmt"
 
-// An Op is the kind of thing a process wants to do. The zero Op is OpUnknown,
-// which no policy allows.
+// Op is an operation that a process wants to perform. The zero Op is OpUnknown, which no
+// policy allows.
 type Op uint8
 
-// The kinds of access. Exec is judged like Read: a file that may be read may
-// be run.
+// The operations. Exec is judged like Read: a file that may be read may be run.
 const (
-	OpUnknown Op = iota // not known; never allowed
-	Read                // read a file, list a folder
+	OpUnknown Op = iota // never allowed
+	Read                // read a file, list a directory
 	Write               // create, change, rename or remove a file, or change its metadata
 	Exec                // run a program
 	Connect             // send to an address
@@ -24,60 +20,43 @@ const (
 	Signal              // signal, trace or otherwise reach a process outside
 )
 
-var opWords = [...]string{"unknown", "read", "write", "exec", "connect", "bind", "signal"}
+var opWords = []string{"unknown", "read", "write", "exec", "connect", "bind", "signal"}
 
-// String returns the word of the operation as it stands in JSON, such as
-// "write". An Op that is not one of the constants is "unknown".
-func (o Op) String() string { return wordOf(opWords[:], uint8(o)) }
-
-// ParseOp returns the Op for a word that [Op.String] gives. Any other word is
-// an error.
-func ParseOp(word string) (Op, error) {
-	i, err := parseWord("operation", opWords[:], word)
-	return Op(i), err
-}
+// String returns the word of the operation in JSON, such as "write". An Op that is not one
+// of the constants is "unknown".
+func (o Op) String() string { return wordOf(opWords, o) }
 
 // MarshalText implements [encoding.TextMarshaler] with the word of String.
 func (o Op) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
 
-// UnmarshalText implements [encoding.TextUnmarshaler]; see [ParseOp].
-func (o *Op) UnmarshalText(text []byte) error {
-	v, err := ParseOp(string(text))
-	if err != nil {
-		return err
-	}
-	*o = v
-	return nil
-}
+// UnmarshalText implements [encoding.TextUnmarshaler]. An unknown word is an error and
+// leaves o as it was.
+func (o *Op) UnmarshalText(text []byte) error { return parseWord("operation", opWords, text, o) }
 
-// isFile reports whether o is judged by its path.
-func (o Op) isFile() bool { return o == Read || o == Write || o == Exec }
-
-// An Access is one thing that a process wants to do. The zero Access asks for
-// nothing known and is always refused.
+// Access is one operation on one target. The zero Access is always denied.
 type Access struct {
-	Op Op
-	// Path is the file of Read, Write and Exec: absolute and clean, with
-	// symbolic links resolved by whoever observed the access. A path that is
-	// not clean is refused by every confining policy.
-	Path string
-	// Addr is the peer of Connect and Bind: "host:port", with an IPv6 address
-	// in brackets, or the path of a unix socket (abstract names begin with "@").
-	Addr string
-	// Net is the protocol: "tcp", "udp", "unix", "http" or "https". Empty
-	// means tcp.
-	Net string
+	Op Op `json:"op"`
+	// Path is the file of Read, Write and Exec: absolute and clean, without symbolic links.
+	// Every policy that restricts files denies a path that is not clean.
+	Path string `json:"path"`
+	// Addr is the peer of Connect and Bind: "host:port", with an IPv6 address in brackets,
+	// or the path of a unix socket (abstract names begin with "@").
+	Addr string `json:"addr"`
+	// Net is the protocol: "tcp", "udp", "unix", "http" or "https". Empty means tcp. It is
+	// not part of the JSON form.
+	Net string `json:"-"`
 }
 
 // Target returns the path of a file operation and the address of the others.
 func (a Access) Target() string {
-	if a.Op.isFile() || a.Addr == "" {
+	file := a.Op == Read || a.Op == Write || a.Op == Exec
+	if file || a.Addr == "" {
 		return a.Path
 	}
 	return a.Addr
 }
 
-// String returns the access as a person reads it, such as "write /etc/hosts".
+// String returns the operation and the target, such as "write /etc/hosts".
 func (a Access) String() string {
 	if t := a.Target(); t != "" {
 		return a.Op.String() + " " + t
@@ -85,58 +64,45 @@ func (a Access) String() string {
 	return a.Op.String()
 }
 
-// A Ruling answers an Access. The zero Ruling is Deny; rulings are ordered, so
-// that the smaller one is the stricter one.
+// Ruling is the answer to an Access. The zero Ruling is Deny. Rulings are ordered: the
+// smaller one is the stricter one.
 type Ruling uint8
 
 // The rulings, strictest first.
 const (
-	Deny  Ruling = iota // refused
-	Ask                 // somebody has to be asked first
-	Allow               // goes through
+	Deny  Ruling = iota // not allowed
+	Ask                 // needs an approval
+	Allow               // allowed
 )
 
-var rulingWords = [...]string{"deny", "ask", "allow"}
+var rulingWords = []string{"deny", "ask", "allow"}
 
-// String returns "deny", "ask" or "allow". A value beyond the constants is
-// "unknown" and means Deny to everybody.
-func (r Ruling) String() string { return wordOf(rulingWords[:], uint8(r)) }
+// String returns "deny", "ask" or "allow". A value that is not one of the constants is
+// "unknown" and means Deny.
+func (r Ruling) String() string { return wordOf(rulingWords, r) }
 
 // MarshalText implements [encoding.TextMarshaler] with the word of String.
 func (r Ruling) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
-// UnmarshalText implements [encoding.TextUnmarshaler]. An unknown word is an
-// error and leaves r as it was.
-func (r *Ruling) UnmarshalText(text []byte) error {
-	i, err := parseWord("ruling", rulingWords[:], string(text))
-	if err != nil {
-		return err
-	}
-	*r = Ruling(i)
-	return nil
-}
+// UnmarshalText implements [encoding.TextUnmarshaler]. An unknown word is an error and
+// leaves r as it was.
+func (r *Ruling) UnmarshalText(text []byte) error { return parseWord("ruling", rulingWords, text, r) }
 
-// A Gate rules on an access while the process that wants it waits.
-type Gate interface {
-	// Ask blocks until there is a ruling or ctx ends. With an error the
-	// ruling counts as Deny. Implementations must be safe for concurrent use.
-	Ask(ctx context.Context, a Access) (Ruling, error)
-}
-
-// wordOf returns the word of a small enumeration, "unknown" outside of it.
-func wordOf(words []string, i uint8) string {
-	if int(i) >= len(words) {
+// wordOf returns the word of a value, or "unknown".
+func wordOf[T ~uint8](words []string, v T) string {
+	if int(v) >= len(words) {
 		return "unknown"
 	}
-	return words[i]
+	return words[v]
 }
 
-// parseWord is the inverse of wordOf. What names the enumeration in the error.
-func parseWord(what string, words []string, word string) (uint8, error) {
+// parseWord sets v to the value of a word. What names the type in the error.
+func parseWord[T ~uint8](what string, words []string, text []byte, v *T) error {
 	for i, w := range words {
-		if w == word {
-			return uint8(i), nil
+		if w == string(text) {
+			*v = T(i)
+			return nil
 		}
 	}
-	return 0, fmt.Errorf("sandbox: unknown %s %q", what, word)
+	return fmt.Errorf("sandbox: unknown %s %q", what, text)
 }

@@ -9,28 +9,26 @@ import (
 	"strings"
 )
 
-// Places are the paths that the special tokens stand for on one machine. All
-// are absolute; relative ones count as not given. Whoever fills it has looked
-// at the file system; this package never does.
+// Places are the paths that the special tokens mean on one machine. All are absolute;
+// relative ones count as not given. The caller fills it from the file system.
 type Places struct {
 	Dir        string   // working directory; relative paths are joined to it
 	Workspaces []string // project roots; none means Dir
-	TmpDir     string   // the folder of TMPDIR; empty when there is none
+	TmpDir     string   // the directory of TMPDIR; empty when there is none
 	SlashTmp   string   // "/tmp" when it is a directory, else empty
-	Minimal    []string // the platform's own files
-	Home       string   // what "~" stands for; empty when there is none
+	Minimal    []string // the files of the platform
+	Home       string   // what "~" means; empty when there is none
 }
 
-// Bind returns the policy with special places and relative paths replaced by
-// absolute clean ones. Binding again changes nothing.
+// Bind returns the policy with special places and relative paths replaced by absolute clean
+// ones. Binding again changes nothing.
 //
-//   - "/tmp" and TMPDIR that are not there give nothing and are left out; an
-//     entry that denies them stays, and [Policy.Resolve] reports it.
-//   - The platform's own files (":minimal=read") are added only where nothing
-//     else gives or denies access, so that they never narrow or reopen.
-//   - Unknown tokens stay; they are ignored, with a warning, unless they deny.
-//   - What cannot be bound for want of a place stays as it is, and
-//     [Policy.Resolve] reports it.
+//   - Entries for /tmp and TMPDIR that are not given are left out; one that denies them
+//     stays, and [Policy.Resolve] reports it.
+//   - The files of the platform (":minimal=read") are added only where no other entry allows
+//     or denies something, so that they never narrow or reopen.
+//   - Unknown tokens stay. They are ignored, with a warning, unless they deny.
+//   - Other places that are not given stay as they are, and [Policy.Resolve] reports them.
 func (p Policy) Bind(pl Places) Policy {
 	if p.mode != Managed || p.open {
 		return p
@@ -50,7 +48,7 @@ func (p Policy) Bind(pl Places) Policy {
 	return p.seal()
 }
 
-// bindEntry returns what one entry becomes.
+// bindEntry returns the entries that one entry becomes.
 func bindEntry(e Entry, pl Places) []Entry {
 	if e.Check() != nil {
 		return []Entry{e}
@@ -84,33 +82,21 @@ func bindEntry(e Entry, pl Places) []Entry {
 			if m := absolute(pl.Minimal); len(m) > 0 {
 				return at(m...)
 			}
-		case TokenTmpDir:
-			// TMPDIR often names a folder that is not there; that is no error.
-			e.SkipMissing = true
-			return bindTemp(e, pl.TmpDir, at)
-		case TokenSlashTmp:
-			return bindTemp(e, pl.SlashTmp, at)
+		case TokenTmpDir, TokenSlashTmp:
+			dir := pl.SlashTmp
+			if e.Place.Token == TokenTmpDir {
+				dir, e.SkipMissing = pl.TmpDir, true // it often does not exist
+			}
+			if dirs := absolute([]string{dir}); len(dirs) > 0 || e.Level != LevelDeny {
+				return at(dirs...)
+			}
 		}
 	}
 	return []Entry{e}
 }
 
-// bindTemp binds a temporary folder, which gives nothing when it is not there.
-func bindTemp(e Entry, dir string, at func(...string) []Entry) []Entry {
-	if dirs := absolute([]string{dir}); len(dirs) > 0 {
-		es := at(dirs...)
-		es[0].SkipMissing = e.SkipMissing
-		return es
-	}
-	if e.Level == LevelDeny {
-		return []Entry{e}
-	}
-	return nil
-}
-
-// bindGlob binds a relative pattern to the working directory, and a workspace
-// pattern to every workspace. The folder is taken as it is, whatever characters
-// are in its name.
+// bindGlob binds a relative pattern to the working directory, and a workspace pattern to
+// every workspace. The name of the directory is taken literally.
 func bindGlob(e Entry, pl Places) []Entry {
 	pattern := e.Place.Path
 	under := func(dirs ...string) []Entry {
@@ -142,8 +128,7 @@ func bindGlob(e Entry, pl Places) []Entry {
 	return []Entry{e}
 }
 
-// bindMinimal returns the platform's paths that the other entries say nothing
-// about.
+// bindMinimal returns the paths of the platform that no other entry is about.
 func bindMinimal(e Entry, others []Entry, pl Places) []Entry {
 	levels := map[string]Level{}
 	for _, o := range others {
@@ -164,7 +149,7 @@ func bindMinimal(e Entry, others []Entry, pl Places) []Entry {
 		if at, _ := nearest(levels, d); at != "" && at != "/" {
 			continue
 		}
-		// Which of the platform's files exist differs from system to system.
+		// Which of these files exist differs between systems.
 		es = append(es, Entry{Place: Place{Path: d}, Level: LevelRead, SkipMissing: true})
 	}
 	return es
@@ -189,8 +174,7 @@ func (pl Places) abs(name string) (string, bool) {
 	return path.Join(pl.Dir, name), path.IsAbs(pl.Dir)
 }
 
-// absolute returns the absolute ones of the names, clean and without
-// repetitions.
+// absolute returns the absolute ones of the names, clean and without duplicates.
 func absolute(names []string) []string {
 	var out []string
 	for _, n := range names {

@@ -5,15 +5,14 @@ package sandbox
 
 import "slices"
 
-// Covers reports whether p allows everything that q allows, and asks at most
-// about what q asks about or allows. It is sound: false means "not known to".
-// It is a partial order: reflexive, transitive, and policies that cover each
-// other allow the same.
+// Covers returns whether p allows everything that q allows, and asks at most about what q
+// asks about or allows; false means "not known to". It is a partial order: reflexive,
+// transitive, and policies that cover each other allow the same.
 //
-// Among bound policies the file part is decided exactly, except that deny globs
-// are compared as text: every glob of p must be one of q. Among policies that
-// are not bound yet it is decided only where binding cannot change the answer.
-// A mode that confines more never covers one that confines less.
+// For bound policies the file part is compared exactly, except that deny globs are compared
+// as text: every glob of p must be one of q. For other policies it is compared only where
+// binding cannot change the answer. A mode that restricts more never covers one that
+// restricts less.
 func (p Policy) Covers(q Policy) bool {
 	switch {
 	case p.mode < q.mode:
@@ -57,12 +56,12 @@ func (p Policy) coversFiles(q Policy) bool {
 	}
 	switch {
 	case qc.highest() <= pc.lowest():
-		// Whatever is bound to whatever: no file of q has more than any of p.
+		// However both are bound, no file of q has more than any file of p.
 		return true
 	case len(pc.loose) > 0 || len(qc.loose) > 0:
 		return slices.Equal(canonical(p.list()), canonical(q.list()))
 	}
-	// The level changes only at rules, so that it is enough to look there.
+	// The level changes only at rules, so it is enough to compare there.
 	if qc.root > pc.root {
 		return false
 	}
@@ -74,8 +73,7 @@ func (p Policy) coversFiles(q Policy) bool {
 	return true
 }
 
-// highest returns a level that no file exceeds, however loose entries are
-// bound.
+// highest returns a level that no file exceeds, however loose entries are bound.
 func (c *compiled) highest() Level {
 	l := c.root
 	for _, r := range c.rules {
@@ -87,8 +85,8 @@ func (c *compiled) highest() Level {
 	return l
 }
 
-// lowest returns a level that every file has that no glob denies, however
-// loose entries are bound.
+// lowest returns a level that every file has that no glob denies, however loose entries are
+// bound.
 func (c *compiled) lowest() Level {
 	l := min(c.root, c.limit)
 	for _, r := range c.rules {
@@ -97,7 +95,7 @@ func (c *compiled) lowest() Level {
 	for _, e := range c.loose {
 		l = min(l, e.Level)
 	}
-	// A loose writable place brings protected names with it.
+	// A writable place has protected names, wherever it is bound.
 	if len(c.loose) > 0 {
 		l = min(l, LevelRead)
 	}

@@ -5,29 +5,29 @@ package sandbox
 
 import (
 	"path"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
 
-// maxGlobLen bounds a pattern; longer ones are a mistake or an attack. It is
-// Linux's PATH_MAX.
+// maxGlobLen is the longest pattern, PATH_MAX of Linux.
 const maxGlobLen = 4096
 
-// A Glob is a compiled pattern over absolute paths. The zero Glob matches
-// nothing. A Glob is immutable.
+// Glob is a compiled pattern for absolute paths. The zero Glob matches nothing. A Glob is
+// immutable.
 type Glob struct {
 	pattern string
 	base    string
 	parts   []globPart
 }
 
-// A GlobError says why a pattern was refused.
+// GlobError reports an invalid pattern.
 type GlobError struct {
 	Pattern string
-	Reason  string // a clause
+	Reason  string
 }
 
-// Error returns one sentence that names the pattern.
+// Error returns one sentence with the pattern and the reason.
 func (e *GlobError) Error() string {
 	return "sandbox: glob pattern " + quote(e.Pattern) + ": " + e.Reason
 }
@@ -38,48 +38,54 @@ type globPart struct {
 	toks []globTok
 }
 
-// globTok matches one character, or any run of them.
+// globTok matches one character of a set, or any run of characters.
 type globTok struct {
 	star   bool
-	any    bool // "?"
-	lit    rune // when neither of the others and ranges is nil
 	ranges []globRange
-	negate bool
+	negate bool // the characters that are not in ranges
 }
 
 type globRange struct{ lo, hi rune }
 
 // CompileGlob compiles an absolute pattern.
 //
-// "*" stands for any characters within one component, "?" for one character,
-// "[a-z]" and "[!a-z]" (or "[^a-z]") for one of a set, and "**" as a whole
-// component for any number of components, also none; at the end of a pattern it
-// stands for at least one. A backslash takes the next character as it is. A
-// leading dot is not special. Braces are refused because peers read them as
-// alternatives; "[{]" is a plain brace.
+// "*" matches any characters within one component, "?" one character, "[a-z]" and "[!a-z]"
+// (or "[^a-z]") one of a set, and "**" as a whole component any number of components, also
+// none; at the end of a pattern it matches at least one. A backslash takes the next
+// character literally. A leading dot is not special. Braces are rejected because peers read
+// them as alternatives; "[{]" is a literal brace.
 //
-// The first component must be plain, so that a pattern always has a fixed
-// folder below "/". Any failure is a [*GlobError].
+// The first component must be literal, so that a pattern always has a fixed directory below
+// "/". Any failure is a [*GlobError].
 func CompileGlob(pattern string) (Glob, error) {
-	bad := func(reason string) (Glob, error) { //nolint:unparam // the form of a return statement
-		return Glob{}, &GlobError{Pattern: pattern, Reason: reason}
+	g, reason := compileGlob(pattern)
+	if reason == "" {
+		return g, nil
 	}
+	if len(pattern) > maxGlobLen {
+		pattern = pattern[:64] + "..."
+	}
+	return Glob{}, &GlobError{Pattern: pattern, Reason: reason}
+}
+
+// compileGlob is CompileGlob; a reason that is not empty says why it fails.
+func compileGlob(pattern string) (g Glob, reason string) {
 	switch {
 	case len(pattern) > maxGlobLen:
-		return Glob{}, &GlobError{Pattern: pattern[:64] + "...", Reason: "it is longer than 4096 bytes"}
+		return g, "it is longer than 4096 bytes"
 	case !strings.HasPrefix(pattern, "/"):
-		return bad("it must be absolute")
+		return g, "it must be absolute"
 	case strings.ContainsRune(pattern, 0):
-		return bad("it must not contain a zero byte")
+		return g, "it must not contain a NUL byte"
 	}
-	g := Glob{pattern: pattern, base: "/"}
+	g = Glob{pattern: pattern, base: "/"}
 	fixed := true
 	for name := range strings.SplitSeq(pattern, "/") {
 		switch name {
 		case "", ".":
 			continue
 		case "..":
-			return bad(`it must not contain ".."`)
+			return g, `it must not contain ".."`
 		case "**":
 			fixed = false
 			if n := len(g.parts); n == 0 || !g.parts[n-1].deep {
@@ -87,30 +93,35 @@ func CompileGlob(pattern string) (Glob, error) {
 			}
 			continue
 		}
-		toks, plain, reason := compileComponent(name)
+		toks, literal, reason := compileComponent(name)
 		if reason != "" {
-			return bad(reason)
+			return g, reason
 		}
-		fixed = fixed && plain != ""
+		fixed = fixed && literal != ""
 		if fixed {
-			g.base = path.Join(g.base, plain)
+			g.base = path.Join(g.base, literal)
 		}
 		g.parts = append(g.parts, globPart{toks: toks})
 	}
 	if g.base == "/" {
-		return bad(`it needs a fixed folder below "/"`)
+		return g, `it needs a fixed directory below "/"`
 	}
 	if g.parts[len(g.parts)-1].deep {
 		g.parts = append(g.parts, globPart{toks: []globTok{{star: true}}})
 	}
-	return g, nil
+	return g, ""
 }
 
-// compileComponent compiles one component. Plain is its text when it has no
-// wildcard; reason is not empty when it cannot be compiled.
-func compileComponent(name string) (toks []globTok, plain, reason string) {
+// compileComponent compiles one component. Literal is its text when it has no wildcard;
+// reason is not empty when it is invalid.
+func compileComponent(name string) (toks []globTok, literal, reason string) {
 	var text strings.Builder
 	wild := false
+	add := func(char string) {
+		r, _ := nextRune(char)
+		text.WriteString(char)
+		toks = append(toks, globTok{ranges: []globRange{{r, r}}})
+	}
 	for i := 0; i < len(name); {
 		r, size := nextRune(name[i:])
 		i += size
@@ -122,7 +133,7 @@ func compileComponent(name string) (toks []globTok, plain, reason string) {
 			}
 		case '?':
 			wild = true
-			toks = append(toks, globTok{any: true})
+			toks = append(toks, globTok{negate: true})
 		case '{', '}':
 			return nil, "", "braces are not supported; write one pattern for each case"
 		case '[':
@@ -137,27 +148,25 @@ func compileComponent(name string) (toks []globTok, plain, reason string) {
 			if i == len(name) {
 				return nil, "", "a backslash ends a component"
 			}
-			r, size = nextRune(name[i:])
-			text.WriteString(name[i : i+size])
+			_, size = nextRune(name[i:])
+			add(name[i : i+size])
 			i += size
-			toks = append(toks, globTok{lit: r})
 		default:
-			text.WriteString(name[i-size : i])
-			toks = append(toks, globTok{lit: r})
+			add(name[i-size : i])
 		}
 	}
-	plain = text.String()
-	if plain == "." || plain == ".." {
-		return nil, "", "a component must not be a dot or two dots"
+	literal = text.String()
+	if literal == "." || literal == ".." {
+		return nil, "", "a component must not be one or two dots"
 	}
 	if wild {
-		plain = ""
+		literal = ""
 	}
-	return toks, plain, ""
+	return toks, literal, ""
 }
 
-// compileSet compiles what follows a "[" and returns its length with the "]".
-// A "]" that comes first stands for itself, as everywhere.
+// compileSet compiles the text after a "[" and returns its length with the "]". A "]" that
+// comes first is literal, as in every shell.
 func compileSet(s string) (tok globTok, n int, ok bool) {
 	i := 0
 	if i < len(s) && (s[i] == '!' || s[i] == '^') {
@@ -195,8 +204,8 @@ func compileSet(s string) (tok globTok, n int, ok bool) {
 	return tok, 0, false
 }
 
-// nextRune decodes one character. A byte that is not UTF-8 is a character of
-// its own, above the range of Unicode, so that it equals only itself.
+// nextRune decodes one character. A byte that is not UTF-8 becomes a character above the
+// range of Unicode, so that it equals only itself.
 func nextRune(s string) (rune, int) {
 	r, size := utf8.DecodeRuneInString(s)
 	if r == utf8.RuneError && size <= 1 {
@@ -205,31 +214,28 @@ func nextRune(s string) (rune, int) {
 	return r, size
 }
 
-// String returns the pattern as it was compiled; "" for the zero Glob.
+// String returns the pattern; "" for the zero Glob.
 func (g Glob) String() string { return g.pattern }
 
-// Base returns the longest folder, or the file, that is fixed by the pattern
-// and below which every match lies (or which is the match itself, for a pattern
-// without wildcards). It is "" for the zero Glob.
+// Base returns the longest directory that the pattern fixes and below which every match
+// lies, or for a pattern without wildcards the match itself. It is "" for the zero Glob.
 func (g Glob) Base() string { return g.base }
 
-// Match reports whether the whole of the absolute clean path matches.
+// Match returns whether the absolute clean path matches.
 func (g Glob) Match(name string) bool {
 	_, whole := g.run(name)
 	return whole
 }
 
-// MatchTree reports whether the absolute clean path or one of the folders
-// above it matches: a folder that is denied takes along what is in it.
+// MatchTree returns whether the absolute clean path or a directory above it matches.
 func (g Glob) MatchTree(name string) bool {
 	some, _ := g.run(name)
 	return some
 }
 
-// run walks the components of name and keeps the set of positions in the
-// pattern that can have been reached, so that the time is bounded by the
-// product of both lengths. It reports whether some leading part of name, and
-// whether the whole of it, matches.
+// run returns whether a directory at or above name, and whether name itself, matches. It
+// keeps the set of positions in the pattern that can have been reached, so the time is
+// limited by the product of both lengths.
 func (g Glob) run(name string) (some, whole bool) {
 	if len(g.parts) == 0 || !strings.HasPrefix(name, "/") {
 		return false, false
@@ -244,8 +250,7 @@ func (g Glob) run(name string) (some, whole bool) {
 		clear(next)
 		alive := false
 		for i, on := range now[:last] {
-			// A "**" that matches nothing hands its place on; parts to the
-			// right come later in this same loop.
+			// A "**" may match no component; the next part comes later in this loop.
 			if on && g.parts[i].deep {
 				now[i+1] = true
 			}
@@ -267,8 +272,8 @@ func (g Glob) run(name string) (some, whole bool) {
 	return some, whole
 }
 
-// matchComponent matches one component, going back only to the latest star:
-// an earlier one never needs to grow, because stars match any text.
+// matchComponent matches one component. It goes back only to the latest star: an earlier one
+// never needs to grow, because stars match any text.
 func matchComponent(toks []globTok, s string) bool {
 	starTok, starPos := -1, 0
 	t, i := 0, 0
@@ -297,26 +302,13 @@ func matchComponent(toks []globTok, s string) bool {
 	return t == len(toks)
 }
 
-// matches reports whether the token, which is no star, takes the character.
+// matches returns whether the token, which is no star, matches the character.
 func (t globTok) matches(r rune) bool {
-	switch {
-	case t.any:
-		return true
-	case t.ranges == nil:
-		return r == t.lit
-	}
-	in := false
-	for _, g := range t.ranges {
-		in = in || g.lo <= r && r <= g.hi
-	}
-	return in != t.negate
+	return t.negate != slices.ContainsFunc(t.ranges, func(g globRange) bool { return g.lo <= r && r <= g.hi })
 }
 
-// globEscape returns text that a pattern matches literally.
+// globEscape returns a pattern that matches exactly s.
 func globEscape(s string) string {
-	if !strings.ContainsAny(s, `*?[]{}\`) {
-		return s
-	}
 	var b strings.Builder
 	for _, c := range []byte(s) {
 		if strings.IndexByte(`*?[]{}\`, c) >= 0 {

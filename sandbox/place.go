@@ -9,31 +9,29 @@ import (
 	"strings"
 )
 
-// A Level is what an entry gives to the paths it holds for. The zero Level is
-// LevelDeny. Levels are ordered: a higher level allows everything a lower one
-// does.
+// Level is what an entry allows for its paths. The zero Level is LevelDeny. Levels are
+// ordered: a higher level allows everything that a lower one does.
 type Level uint8
 
 // The levels, strictest first.
 const (
-	LevelDeny  Level = iota // neither read nor written; on the wire "deny"
-	LevelRead               // read and run, on the wire "read"
-	LevelWrite              // read, run and written, on the wire "write"
+	LevelDeny  Level = iota // nothing
+	LevelRead               // read and run
+	LevelWrite              // read, run and write
 )
 
-var levelWords = [...]string{"deny", "read", "write"}
+var levelWords = []string{"deny", "read", "write"}
 
-// String returns the wire word: "deny", "read" or "write".
-func (l Level) String() string { return wordOf(levelWords[:], uint8(l)) }
+// String returns "deny", "read" or "write".
+func (l Level) String() string { return wordOf(levelWords, l) }
 
-// ParseLevel returns the Level for a wire word. The older word "none" is
-// accepted for "deny"; any other word is an error.
-func ParseLevel(word string) (Level, error) {
-	if word == "none" {
-		return LevelDeny, nil
+// ParseLevel returns the Level for a word of String, or for the older word "none", which
+// means deny. Any other word is an error.
+func ParseLevel(word string) (l Level, err error) {
+	if word != "none" {
+		err = parseWord("access level", levelWords, []byte(word), &l)
 	}
-	i, err := parseWord("access level", levelWords[:], word)
-	return Level(i), err
+	return l, err
 }
 
 // MarshalText implements [encoding.TextMarshaler] with the word of String.
@@ -42,14 +40,13 @@ func (l Level) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 // UnmarshalText implements [encoding.TextUnmarshaler]; see [ParseLevel].
 func (l *Level) UnmarshalText(text []byte) error {
 	v, err := ParseLevel(string(text))
-	if err != nil {
-		return err
+	if err == nil {
+		*l = v
 	}
-	*l = v
-	return nil
+	return err
 }
 
-// allows reports whether the level lets the file operation through.
+// allows returns whether the level allows the file operation.
 func (l Level) allows(o Op) bool {
 	switch o {
 	case Read, Exec:
@@ -61,7 +58,7 @@ func (l Level) allows(o Op) bool {
 	}
 }
 
-// A PlaceKind tells how a Place names its files.
+// PlaceKind says how a Place names its files.
 type PlaceKind uint8
 
 // The kinds of places. The zero kind is PlacePath.
@@ -71,39 +68,38 @@ const (
 	PlaceSpecial                  // Place.Token is a token that Bind turns into paths
 )
 
-// The special tokens, as they stand in a permission profile.
+// The special tokens.
 const (
 	TokenRoot         = "root"          // the whole file system, "/"
-	TokenMinimal      = "minimal"       // the platform's own files: enough to run a system binary
+	TokenMinimal      = "minimal"       // the files of the platform: enough to run a system binary
 	TokenProjectRoots = "project_roots" // the workspaces; may have a Subpath
-	TokenTmpDir       = "tmpdir"        // the folder that TMPDIR names
+	TokenTmpDir       = "tmpdir"        // the directory that TMPDIR names
 	TokenSlashTmp     = "slash_tmp"     // /tmp
 )
 
-// workspaceGlobPrefix begins a pattern that holds below every workspace. It is
-// the peer's spelling in permission profiles.
+// workspaceGlobPrefix begins a pattern that applies below every workspace, as in permission
+// profiles of peers.
 const workspaceGlobPrefix = "codex-project-roots://"
 
-// A Place names the files of an [Entry]. The zero Place is a path that is
-// empty, which [New] and [Policy.Resolve] refuse.
+// Place names the files of an [Entry]. The zero Place is an empty path, which [New] and
+// [Policy.Resolve] reject.
 type Place struct {
 	Kind PlaceKind
-	// Path is the path or the glob pattern. A relative one, and one that
-	// begins with "~/", is made absolute by [Policy.Bind].
+	// Path is the path or the glob pattern. [Policy.Bind] makes it absolute where it is
+	// relative or begins with "~/".
 	Path string
-	// Token is one of the Token constants, or a token of a newer version,
-	// which is kept and ignored.
+	// Token is one of the Token constants, or a token of a newer version, which is kept and
+	// ignored.
 	Token string
-	// Subpath is a relative path below each workspace; only for
-	// TokenProjectRoots (and kept for unknown tokens).
+	// Subpath is a relative path below each workspace. It is only for TokenProjectRoots, and
+	// kept for unknown tokens.
 	Subpath string
-	// Raw is the JSON value of an unknown token, exactly as it arrived, so
-	// that it can be passed on unchanged. Empty for all others.
+	// Raw is the JSON value of an unknown token as it arrived, so that it can be passed on
+	// unchanged. It is empty for all others.
 	Raw string
 }
 
-// String returns the place as a person writes it: the path, the pattern, or
-// ":token" with its subpath.
+// String returns the path, the pattern, or ":token" with its subpath.
 func (pl Place) String() string {
 	if pl.Kind != PlaceSpecial {
 		return pl.Path
@@ -128,18 +124,18 @@ func (pl Place) Absolute() (string, bool) {
 	switch {
 	case pl.Kind == PlaceSpecial && pl.Token == TokenRoot:
 		return "/", true
-	case pl.Kind == PlacePath && strings.HasPrefix(pl.Path, "/"):
+	case pl.Kind == PlacePath && path.IsAbs(pl.Path):
 		return path.Clean(pl.Path), true
 	}
 	return "", false
 }
 
-// An Entry gives a level to a place and to everything below it.
+// Entry gives a level to a place and to everything below it.
 type Entry struct {
 	Place Place
 	Level Level
-	// SkipMissing says that a path that does not exist is left out; otherwise
-	// whoever builds the sandbox must guard it or fail.
+	// SkipMissing says that a path that does not exist is left out. Otherwise a sandbox must
+	// protect it from being created, or fail.
 	SkipMissing bool
 }
 
@@ -148,8 +144,8 @@ func PathEntry(name string, level Level) Entry {
 	return Entry{Place: Place{Kind: PlacePath, Path: name}, Level: level}
 }
 
-// GlobEntry returns an entry that denies everything that matches the pattern;
-// see [CompileGlob] for its syntax.
+// GlobEntry returns an entry that denies everything that matches the pattern; see
+// [CompileGlob].
 func GlobEntry(pattern string) Entry {
 	return Entry{Place: Place{Kind: PlaceGlob, Path: pattern}, Level: LevelDeny}
 }
@@ -159,79 +155,56 @@ func SpecialEntry(token string, level Level) Entry {
 	return Entry{Place: Place{Kind: PlaceSpecial, Token: token}, Level: level}
 }
 
-// String returns the entry as a person writes it, such as "/repo=write".
+// String returns the place and the level, such as "/repo=write".
 func (e Entry) String() string { return e.Place.String() + "=" + e.Level.String() }
 
 // Check returns a *PolicyError for an entry that is invalid whatever it is bound to.
 func (e Entry) Check() error {
-	bad := func(reason string) error { return &PolicyError{Entry: e.String(), Reason: reason} }
-	pl := e.Place
-	if e.Level > LevelWrite {
-		return bad("the access level is not known")
-	}
-	if strings.ContainsRune(pl.Path+pl.Token+pl.Subpath, 0) {
-		return bad("a name must not contain a zero byte")
-	}
-	switch pl.Kind {
-	case PlacePath:
-		if pl.Path == "" {
-			return bad("the path is empty")
-		}
-	case PlaceGlob:
-		if e.Level != LevelDeny {
-			return bad("a glob pattern can only deny")
-		}
-		if strings.HasPrefix(pl.Path, "/") {
-			if _, err := CompileGlob(pl.Path); err != nil {
-				return bad(reasonOf(err))
-			}
-		}
-		if pl.Path == "" {
-			return bad("the pattern is empty")
-		}
-	case PlaceSpecial:
-		return e.checkSpecial()
-	default:
-		return bad("the kind of place is not known")
+	if reason := e.invalid(); reason != "" {
+		return &PolicyError{Entry: e.String(), Reason: reason}
 	}
 	return nil
 }
 
-// checkSpecial is check for special places.
-func (e Entry) checkSpecial() error {
-	bad := func(reason string) error { return &PolicyError{Entry: e.String(), Reason: reason} }
+// invalid returns why an entry is invalid, or "".
+func (e Entry) invalid() string {
 	pl := e.Place
-	if pl.Token == "" {
-		return bad("the special token is empty")
+	switch {
+	case e.Level > LevelWrite:
+		return "the access level is unknown"
+	case strings.ContainsRune(pl.Path+pl.Token+pl.Subpath, 0):
+		return "a name must not contain a NUL byte"
+	case pl.Kind > PlaceSpecial:
+		return "the kind of place is unknown"
+	case pl.Kind == PlacePath && pl.Path == "":
+		return "the path is empty"
+	case pl.Kind == PlaceGlob && pl.Path == "":
+		return "the pattern is empty"
+	case pl.Kind == PlaceGlob && e.Level != LevelDeny:
+		return "a glob pattern can only deny"
+	case pl.Kind == PlaceGlob && path.IsAbs(pl.Path):
+		_, reason := compileGlob(pl.Path)
+		return reason
+	case pl.Kind != PlaceSpecial:
+		return ""
+	case pl.Token == "":
+		return "the special token is empty"
+	case !pl.Known() || pl.Subpath == "":
+		return ""
+	case pl.Token != TokenProjectRoots:
+		return "only " + TokenProjectRoots + " can have a subpath"
+	case path.IsAbs(pl.Subpath):
+		return "the subpath must be relative"
+	case slices.Contains(strings.Split(pl.Subpath, "/"), ".."):
+		return `the subpath must not contain ".."`
 	}
-	if !pl.Known() || pl.Subpath == "" {
-		return nil
-	}
-	if pl.Token != TokenProjectRoots {
-		return bad("only " + TokenProjectRoots + " can have a subpath")
-	}
-	if path.IsAbs(pl.Subpath) {
-		return bad("the subpath must be relative")
-	}
-	if slices.Contains(strings.Split(pl.Subpath, "/"), "..") {
-		return bad(`the subpath must not contain ".."`)
-	}
-	return nil
+	return ""
 }
 
-// ProtectedNames returns the names that stay read-only at the top of every
-// writable root unless an entry for that very path says otherwise: what lies in
-// them is run or obeyed by tools outside the sandbox. The slice is the
-// caller's own.
-func ProtectedNames() []string {
-	return []string{".git", ".agents", ".codex", ".sallyport"}
-}
+// ProtectedNames returns the names that stay read-only at the top of every writable root
+// unless an entry for that very path says otherwise: tools outside the sandbox run or obey
+// what is in them. The slice belongs to the caller.
+func ProtectedNames() []string { return []string{".git", ".agents", ".codex", ".sallyport"} }
 
-// isProtectedName reports whether name is one of ProtectedNames.
-func isProtectedName(name string) bool {
-	switch name {
-	case ".git", ".agents", ".codex", ".sallyport":
-		return true
-	}
-	return false
-}
+// isProtectedName returns whether name is one of ProtectedNames.
+func isProtectedName(name string) bool { return slices.Contains(ProtectedNames(), name) }

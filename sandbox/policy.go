@@ -10,84 +10,78 @@ import (
 	"strings"
 )
 
-// A Network says how far a confined command reaches. The zero Network is
-// NetworkNone.
+// Network says which hosts a sandboxed command reaches. The zero Network is NetworkNone.
 type Network uint8
 
 // The networks, strictest first.
 const (
-	NetworkNone  Network = iota // a private loopback; on the wire "restricted"
+	NetworkNone  Network = iota // a private loopback
 	NetworkProxy                // the same, and a proxy that asks about each host
-	NetworkHost                 // the host's network; on the wire "enabled"
+	NetworkHost                 // the host's network
 )
 
-var networkWords = [...]string{"none", "proxy", "host"}
+var networkWords = []string{"none", "proxy", "host"}
 
 // String returns "none", "proxy" or "host".
-func (n Network) String() string { return wordOf(networkWords[:], uint8(n)) }
+func (n Network) String() string { return wordOf(networkWords, n) }
 
 // ParseNetwork returns the Network for a word of [Network.String].
-func ParseNetwork(word string) (Network, error) {
-	i, err := parseWord("network", networkWords[:], word)
-	return Network(i), err
+func ParseNetwork(word string) (n Network, err error) {
+	err = n.UnmarshalText([]byte(word))
+	return n, err
 }
 
 // MarshalText implements [encoding.TextMarshaler] with the word of String.
 func (n Network) MarshalText() ([]byte, error) { return []byte(n.String()), nil }
 
-// UnmarshalText implements [encoding.TextUnmarshaler]; see [ParseNetwork].
+// UnmarshalText implements [encoding.TextUnmarshaler]. An unknown word is an error and
+// leaves n as it was.
 func (n *Network) UnmarshalText(text []byte) error {
-	v, err := ParseNetwork(string(text))
-	if err != nil {
-		return err
-	}
-	*n = v
-	return nil
+	return parseWord("network", networkWords, text, n)
 }
 
-// A Mode says who confines. The zero Mode is Managed.
+// Mode says who builds the sandbox. The zero Mode is Managed.
 type Mode uint8
 
 // The modes.
 const (
-	Managed  Mode = iota // a sandbox is built as the policy says
-	External             // the caller confines files and processes; only the network part counts
-	Full                 // no sandbox: the command may do what its user may
+	Managed  Mode = iota // the executor, as the policy says
+	External             // the caller, for files and processes; only the network part applies
+	Full                 // nobody: the command may do what its user may
 )
 
-var modeWords = [...]string{"managed", "external", "disabled"}
+var modeWords = []string{"managed", "external", "disabled"}
 
-// String returns the wire word: "managed", "external" or "disabled".
-func (m Mode) String() string { return wordOf(modeWords[:], uint8(m)) }
+// String returns "managed", "external" or "disabled", as in a permission profile.
+func (m Mode) String() string { return wordOf(modeWords, m) }
 
-// A Policy says what a command may touch. It is a value: copies are
-// independent, methods return new policies, and slices given to it are copied.
+// Policy says what a command may access. It is a value: copies are independent, methods
+// return new policies, and slices given to it are copied.
 //
-// The zero Policy is the tightest one that can still run a system binary: it
-// reads the platform's own files, writes nowhere and has no network.
+// The zero Policy is the strictest one under which a system binary runs: it reads the files
+// of the platform, writes nothing and has no network.
 type Policy struct {
 	mode    Mode
 	net     Network
 	open    bool     // managed, but every file may be written ("unrestricted")
-	listed  bool     // entries is the whole list; otherwise minimal=read goes before it
+	listed  bool     // entries is the whole list; otherwise ":minimal=read" comes before it
 	entries []Entry  // never changed after construction
 	hosts   []string // canonical granted hosts, sorted
 	named   []string // named grants, sorted
-	depth   int      // glob_scan_max_depth of the wire, 0 for none
+	depth   int      // see GlobScanDepth
 
 	c *compiled // nil only in the zero Policy
 }
 
-// ReadOnly returns the policy that reads everything, writes nothing and has no
-// network.
+// ReadOnly returns a policy that reads everything, writes nothing and has no network.
 func ReadOnly() Policy {
 	return Policy{listed: true, entries: []Entry{SpecialEntry(TokenRoot, LevelRead)}}.seal()
 }
 
-// WorkspaceWrite returns the policy that reads everything and writes the roots
-// (the workspaces, when none is given), /tmp and the folder of TMPDIR, without
-// network. Protected names at the top of every writable folder stay read-only.
-// Relative roots are joined to the directory given to [Policy.Bind].
+// WorkspaceWrite returns a policy that reads everything and writes the roots (the
+// workspaces, when none is given), /tmp and the directory of TMPDIR, without network.
+// Protected names at the top of every writable directory stay read-only. [Policy.Bind] joins
+// relative roots to its directory.
 func WorkspaceWrite(roots ...string) Policy {
 	es := []Entry{SpecialEntry(TokenRoot, LevelRead)}
 	if len(roots) == 0 {
@@ -100,25 +94,23 @@ func WorkspaceWrite(roots ...string) Policy {
 	return Policy{listed: true, entries: es}.seal()
 }
 
-// FullAccess returns the policy under which no sandbox is built.
+// FullAccess returns a policy without a sandbox.
 func FullAccess() Policy {
 	return Policy{mode: Full, net: NetworkHost, listed: true}.seal()
 }
 
-// New returns a policy with exactly these entries; without entries nothing can
-// be read. It refuses entries that can never hold (empty paths, zero bytes,
-// globs that do not deny, subpaths that leave their folder), entries for a mode
-// in which they mean nothing, and Full with less than NetworkHost: without a
-// sandbox there is nobody to hold a network back. Relative paths and special
-// places are fine until [Policy.Resolve].
+// New returns a policy with exactly these entries; without entries nothing can be read. It
+// returns a [*PolicyError] for an invalid entry, for entries in a mode that does not use
+// them, and for Full with less than NetworkHost, which only a sandbox can enforce. Relative
+// paths and special places are accepted until [Policy.Resolve].
 func New(mode Mode, net Network, entries ...Entry) (Policy, error) {
 	switch {
 	case mode > Full:
-		return Policy{}, &PolicyError{Reason: "the mode is not known"}
+		return Policy{}, &PolicyError{Reason: "the mode is unknown"}
 	case net > NetworkHost:
-		return Policy{}, &PolicyError{Reason: "the network is not known"}
+		return Policy{}, &PolicyError{Reason: "the network is unknown"}
 	case mode == Full && net != NetworkHost:
-		return Policy{}, &PolicyError{Reason: "full access builds no sandbox that could restrict the network; use managed mode"}
+		return Policy{}, &PolicyError{Reason: "full access has no sandbox that could restrict the network; use managed mode"}
 	case mode != Managed && len(entries) > 0:
 		return Policy{}, &PolicyError{Entry: entries[0].String(), Reason: "entries need managed mode"}
 	}
@@ -130,19 +122,19 @@ func New(mode Mode, net Network, entries ...Entry) (Policy, error) {
 	return Policy{mode: mode, net: net, listed: true, entries: slices.Clone(entries)}.seal(), nil
 }
 
-// unrestricted returns the managed policy under which every file may be
-// written: a sandbox for network and processes only.
+// unrestricted returns a managed policy under which every file may be written: its sandbox
+// restricts the network and processes only.
 func unrestricted(net Network) Policy {
 	return Policy{net: net, open: true, listed: true}.seal()
 }
 
-// seal works out what Rule and Resolve need. Every constructor ends in it.
+// seal compiles the policy. Every constructor ends with it.
 func (p Policy) seal() Policy {
 	p.c = compile(p)
 	return p
 }
 
-// compiled returns the worked-out form, also for the zero Policy.
+// compiled returns the compiled form, also for the zero Policy.
 func (p Policy) compiled() *compiled {
 	if p.c == nil {
 		return compile(p)
@@ -163,22 +155,21 @@ func (p Policy) list() []Entry {
 	return p.entries
 }
 
-// Mode returns who confines.
+// Mode returns who builds the sandbox.
 func (p Policy) Mode() Mode { return p.mode }
 
 // Network returns the network part.
 func (p Policy) Network() Network { return p.net }
 
-// Entries returns the file part; the slice is the caller's own. It is empty
-// for the modes External and Full, and ":root=write" for a managed policy
-// without file restrictions.
+// Entries returns the file part; the slice belongs to the caller. It is empty for the modes
+// External and Full, and ":root=write" for a managed policy that restricts no file.
 func (p Policy) Entries() []Entry { return slices.Clone(p.list()) }
 
-// Unrestricted reports whether a sandbox is built that restricts no file.
+// Unrestricted returns whether the policy is managed and restricts no file.
 func (p Policy) Unrestricted() bool { return p.mode == Managed && p.open }
 
-// GlobScanDepth returns how many folders deep peers look for matches of deny
-// globs when they start; 0 means that the policy does not say.
+// GlobScanDepth returns how many directories deep peers look for matches of deny globs when
+// they start; 0 means that the policy does not say.
 func (p Policy) GlobScanDepth() int { return p.depth }
 
 // WithGlobScanDepth returns the policy with another GlobScanDepth.
@@ -187,18 +178,16 @@ func (p Policy) WithGlobScanDepth(depth int) Policy {
 	return p
 }
 
-// Hosts returns the hosts that grants have opened, as "host:port" or "host";
-// the slice is the caller's own. They count only under NetworkProxy.
+// Hosts returns the hosts that grants allow, as "host:port" or "host"; the slice belongs to
+// the caller. They apply with NetworkProxy only.
 func (p Policy) Hosts() []string { return slices.Clone(p.hosts) }
 
-// Named returns the named grants that the policy holds, sorted; the slice is
-// the caller's own.
+// Named returns the named grants of the policy, sorted; the slice belongs to the caller.
 func (p Policy) Named() []string { return slices.Clone(p.named) }
 
-// WithNetwork returns the policy with another network part. A policy with full
-// access that gets less than NetworkHost becomes a managed one without file
-// restrictions, because somebody has to hold the network back. A value beyond
-// the constants counts as NetworkNone.
+// WithNetwork returns the policy with another network part. A policy with full access that
+// gets less than NetworkHost becomes a managed one that restricts no file, because only a
+// sandbox can restrict the network. An unknown value counts as NetworkNone.
 func (p Policy) WithNetwork(n Network) Policy {
 	if n > NetworkHost {
 		n = NetworkNone
@@ -213,11 +202,10 @@ func (p Policy) WithNetwork(n Network) Policy {
 	return p.seal()
 }
 
-// WithEntries returns the policy with more entries; their order does not
-// matter. Unlike [Policy.With] it can also narrow. Entries of a policy that is
-// not Managed make it so, with every other file writable: a restriction is
-// never dropped because nobody was there to hold it. Entries that cannot be
-// used are reported by [Policy.Resolve], and until then allow nothing.
+// WithEntries returns the policy with more entries; their order does not matter. Unlike
+// [Policy.With] it can also narrow. Entries make a policy that is not Managed so, with every
+// other file writable, so that no restriction is lost. [Policy.Resolve] reports invalid
+// entries, and until then they allow nothing.
 func (p Policy) WithEntries(entries ...Entry) Policy {
 	if len(entries) == 0 {
 		return p
@@ -233,14 +221,13 @@ func (p Policy) WithEntries(entries ...Entry) Policy {
 	return p.seal()
 }
 
-// peerProtected is a name that codex 0.169.0 adds to the read-only names of a
-// workspace; a profile that has it is still that peer's workspace preset.
+// peerProtected is a name that codex 0.169.0 adds to the read-only names of a workspace; a
+// profile with it is still the workspace preset of that peer.
 const peerProtected = ".aws"
 
-// Name returns the preset that the policy is like, for people and for JSON:
-// "read-only", "workspace-write", "full-access", "external" or "custom". The
-// network has no part in it. A policy with deny entries, or with read-only
-// places of its own inside writable ones, is "custom".
+// Name returns the preset that the policy equals apart from the network: "read-only",
+// "workspace-write", "full-access", "external" or "custom". A policy with deny entries, or
+// with read-only places inside writable ones, is "custom".
 func (p Policy) Name() string {
 	switch p.mode {
 	case Full:
@@ -283,9 +270,9 @@ func (p Policy) Name() string {
 // "workspace-write, network none".
 func (p Policy) String() string { return p.Name() + ", network " + p.net.String() }
 
-// Denies reports whether the policy has hard denials: deny entries (other than
-// for "/") or deny globs. They are what no grant reopens, and a reason never to
-// offer to run a command without its sandbox.
+// Denies returns whether the policy has deny entries (other than for "/") or deny globs. No
+// grant reopens them, and a command under them must never be offered to run without a
+// sandbox.
 func (p Policy) Denies() bool {
 	return slices.ContainsFunc(p.list(), func(e Entry) bool {
 		name, ok := e.Place.Absolute()
@@ -293,16 +280,16 @@ func (p Policy) Denies() bool {
 	})
 }
 
-// Equal reports whether both policies say the same in the same words: mode,
-// network, entries in any order, granted hosts and names. Policies that allow
-// the same in different words are not equal; see [Policy.Covers].
+// Equal returns whether both policies have the same mode, network, entries in any order,
+// granted hosts and named grants. Policies that allow the same by other entries are not
+// equal; see [Policy.Covers].
 func (p Policy) Equal(q Policy) bool {
 	return p.mode == q.mode && p.net == q.net && p.open == q.open && p.depth == q.depth &&
 		slices.Equal(p.hosts, q.hosts) && slices.Equal(p.named, q.named) &&
 		slices.Equal(canonical(p.list()), canonical(q.list()))
 }
 
-// canonical returns the entries sorted and without repetitions.
+// canonical returns the entries sorted and without duplicates.
 func canonical(es []Entry) []Entry {
 	es = slices.Clone(es)
 	slices.SortFunc(es, compareEntries)

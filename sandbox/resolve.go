@@ -10,73 +10,66 @@ import (
 	"strings"
 )
 
-// A Resolved is a policy as plain lists, for whoever builds the walls. Its
-// slices are the caller's own. It gives every path the level that
-// [Policy.LevelAt] gives: that of the longest of Paths at or above it, else
-// Root, and LevelDeny where one of Globs matches it or a folder above it.
+// Resolved is a policy as lists, for an executor that builds a sandbox. Its slices belong to
+// the caller. The level of a path is that of [Policy.LevelAt]: of the longest of Paths at or
+// above it, else Root, and LevelDeny where one of Globs matches it or a directory above it.
 type Resolved struct {
 	Mode    Mode
 	Network Network
-	// Root is the level at "/". LevelDeny means that only listed paths are
-	// visible.
+	// Root is the level of "/". LevelDeny means that only listed paths are visible.
 	Root Level
-	// Paths are all paths except "/" that have a level of their own, sorted, so
-	// that folders come before what is in them, without repetitions.
+	// Paths are all paths except "/" that have a level of their own, without duplicates and
+	// sorted, so that directories come before what is in them.
 	Paths []PathRule
 	// Globs are absolute patterns for [CompileGlob] whose matches are denied.
 	Globs []string
-	// GlobDepth bounds how deep a search for matches goes; 0 means no bound of
-	// the policy's own.
+	// GlobDepth is how deep a search for matches goes; 0 means that the policy does not say.
 	GlobDepth int
 	// Writable are the writable roots, those higher up first.
 	Writable []WritableRoot
-	// Hosts and Named are what grants have opened; see [Policy.Hosts] and
-	// [Policy.Named].
+	// Hosts and Named are what grants allow; see [Policy.Hosts] and [Policy.Named].
 	Hosts []string
 	Named []string
 	// Warnings are sentences about parts that were ignored.
 	Warnings []string
 }
 
-// A PathRule is the level of one path and of everything below it down to the
-// next rule.
+// PathRule is the level of one path and of everything below it down to the next rule.
 type PathRule struct {
 	Path        string
 	Level       Level
 	SkipMissing bool // a path that does not exist is left out
-	Auto        bool // a protected name, kept read-only without an entry that asks for it
+	Auto        bool // a protected name that no entry of the policy is about
 }
 
-// A WritableRoot is a folder that may be written and what is carved out of it.
-// A carve-out is listed with the nearest writable root above it only.
+// WritableRoot is a directory that may be written, with its exceptions. An exception is
+// listed with the nearest writable root above it only.
 type WritableRoot struct {
 	Root     string
 	ReadOnly []string // below Root, readable
 	Denied   []string // below Root, neither readable nor writable
-	// Protected are the protected names at the top of Root that have to be kept
-	// from changes and from coming into being. A name for which an entry says
-	// otherwise is not among them.
+	// Protected are the protected names at the top of Root, which must not be changed or
+	// created. A name that an entry of the policy is about is not among them.
 	Protected []string
 }
 
-// compiled is a policy worked out once. It is never changed afterwards.
+// compiled is what [Policy.Rule] and [Policy.Resolve] need of a policy. It never changes.
 type compiled struct {
 	root     Level
+	rooted   bool             // an entry is about "/"
 	levels   map[string]Level // explicit and automatic, without "/"
 	rules    []PathRule       // the same, sorted
 	globs    []Glob
 	warnings []string
-	// limit is the highest level that any file gets. It is below LevelWrite
-	// when an entry that narrows could not be placed: as nobody knows what it
-	// narrows, it narrows everything.
+	// limit is the highest level of any file. It is below LevelWrite when an entry that
+	// narrows has no place: it narrows everything, because it is unknown what it narrows.
 	limit Level
-	// loose are entries that could not be placed, sorted.
-	loose []Entry
-	err   error // why Resolve fails
+	loose []Entry // entries without a place, sorted
+	err   error   // why Resolve fails
 }
 
-// compile works a policy out. It never fails; what is wrong is kept in err and
-// shuts what it might have been about.
+// compile compiles a policy. An invalid entry denies what it may have been about, and is
+// kept in err.
 func compile(p Policy) *compiled {
 	c := &compiled{levels: map[string]Level{}, limit: LevelWrite}
 	if p.mode != Managed || p.open {
@@ -92,7 +85,7 @@ func compile(p Policy) *compiled {
 		c.place(e, explicit)
 	}
 	if r, ok := explicit["/"]; ok {
-		c.root = r.Level
+		c.root, c.rooted = r.Level, true
 		delete(explicit, "/")
 	}
 	for name, r := range explicit {
@@ -110,10 +103,10 @@ func compile(p Policy) *compiled {
 	return c
 }
 
-// place files one sound entry.
+// place adds a valid entry.
 func (c *compiled) place(e Entry, explicit map[string]PathRule) {
 	unbound := func() {
-		c.shut(e, e.Level, &PolicyError{Entry: e.String(), Reason: "its place is not known; bind the policy to a directory first"})
+		c.shut(e, e.Level, &PolicyError{Entry: e.String(), Reason: "its place is unknown; bind the policy to a directory first"})
 	}
 	if name, ok := e.Place.Absolute(); ok {
 		r, seen := explicit[name]
@@ -149,8 +142,7 @@ func (c *compiled) place(e Entry, explicit map[string]PathRule) {
 	}
 }
 
-// shut notes an entry that cannot be used. Level is the most that a file it
-// may have been about can have.
+// shut notes an entry without a place. Level is the most that a file it may be about gets.
 func (c *compiled) shut(e Entry, level Level, err error) {
 	c.limit = min(c.limit, level)
 	c.loose = append(c.loose, e)
@@ -159,8 +151,8 @@ func (c *compiled) shut(e Entry, level Level, err error) {
 	}
 }
 
-// needMinimal settles an unbound ":minimal=read": it is no fault where
-// everything is readable anyway.
+// needMinimal decides about an unbound ":minimal=read": it is no error where everything is
+// readable anyway.
 func (c *compiled) needMinimal() {
 	is := func(e Entry) bool { return e.Place.Token == TokenMinimal && e.Level == LevelRead && e.Check() == nil }
 	i := slices.IndexFunc(c.loose, is)
@@ -172,13 +164,13 @@ func (c *compiled) needMinimal() {
 		return
 	}
 	if c.err == nil {
-		c.err = &PolicyError{Entry: c.loose[i].String(), Reason: "its place is not known; bind the policy to the platform's paths first"}
+		c.err = &PolicyError{Entry: c.loose[i].String(), Reason: "its place is unknown; bind the policy to the paths of the platform first"}
 	}
 }
 
-// protect adds the protected names at the top of every writable root, unless
-// an entry for that very path says otherwise. A read entry that skips a missing
-// path is what peers write for the same purpose and counts as ours.
+// protect adds the protected names at the top of every writable root, unless an entry for
+// that very path says otherwise. A read entry that skips a missing path counts as such a
+// name: peers write it for the same purpose.
 func (c *compiled) protect(explicit map[string]PathRule) {
 	var roots []string
 	if c.root == LevelWrite {
@@ -204,13 +196,13 @@ func (c *compiled) protect(explicit map[string]PathRule) {
 	}
 }
 
-// reopened reports whether a writable path is a protected name of the folder
-// around it that an entry has opened. Nothing is protected inside of it.
+// reopened returns whether a writable path is a protected name of its directory that an
+// entry has opened. Nothing is protected in it.
 func (c *compiled) reopened(name string) bool {
 	return isProtectedName(path.Base(name)) && c.level(path.Dir(name)) == LevelWrite
 }
 
-// level returns the level of a clean absolute path without globs and limit.
+// level returns the level of a clean absolute path, without globs and limit.
 func (c *compiled) level(name string) Level {
 	if at, l := nearest(c.levels, name); at != "" {
 		return l
@@ -218,8 +210,7 @@ func (c *compiled) level(name string) Level {
 	return c.root
 }
 
-// nearest returns the longest path of the table at or above name, "" if there
-// is none.
+// nearest returns the longest path of the table at or above name, or "".
 func nearest(levels map[string]Level, name string) (string, Level) {
 	for {
 		if l, ok := levels[name]; ok {
@@ -240,11 +231,9 @@ func stricter(levels map[string]Level, name string, l Level) {
 	}
 }
 
-// Resolve returns the policy as plain lists. It fails, with a [*PolicyError],
-// on an entry that cannot be used: a relative path or a special place that is
-// not bound, an unknown token that denies, a path with a zero byte, a pattern
-// that does not compile. Nothing is dropped silently; unknown tokens that give
-// something are named in Warnings.
+// Resolve returns the policy as lists. It returns a [*PolicyError] for an entry that is
+// invalid, not bound, or denies an unknown token. Unknown tokens that allow something are
+// ignored and named in Warnings.
 func (p Policy) Resolve() (Resolved, error) {
 	c := p.compiled()
 	if c.err != nil {
@@ -263,8 +252,7 @@ func (p Policy) Resolve() (Resolved, error) {
 	return r, nil
 }
 
-// writable collects the writable roots and files every other rule with the
-// nearest one above it.
+// writable returns the writable roots, each with the rules to which it is the nearest one.
 func (c *compiled) writable() []WritableRoot {
 	index := map[string]int{}
 	var roots []WritableRoot

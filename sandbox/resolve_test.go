@@ -125,7 +125,7 @@ func TestResolveRefuses(t *testing.T) {
 		{"relative", ReadOnly().WithEntries(PathEntry("a", LevelRead)), "a=read"},
 		{"home not bound", ReadOnly().WithEntries(PathEntry("~/a", LevelRead)), "~/a=read"},
 		{"relative glob", ReadOnly().WithEntries(GlobEntry("*.env")), "*.env=deny"},
-		{"zero byte", ReadOnly().WithEntries(PathEntry("/a\x00", LevelRead)), "zero byte"},
+		{"zero byte", ReadOnly().WithEntries(PathEntry("/a\x00", LevelRead)), "NUL byte"},
 		{"unknown denial", ReadOnly().WithEntries(SpecialEntry("keys", LevelDeny)).Bind(testPlaces()), ":keys=deny"},
 		{"denied TMPDIR that is not there", ReadOnly().WithEntries(SpecialEntry(TokenTmpDir, LevelDeny)).Bind(Places{Dir: "/w"}), ":tmpdir=deny"},
 		{"denied slash tmp that is not there", ReadOnly().WithEntries(SpecialEntry(TokenSlashTmp, LevelDeny)).Bind(Places{Dir: "/w"}), ":slash_tmp=deny"},

@@ -9,20 +9,18 @@ import (
 	"strings"
 )
 
-// systemFolders are folders that belong to everybody, or to the system: whoever
-// can write in all of one can change what others run.
-var systemFolders = []string{
+// systemDirs are directories of the system or of all users: who can write in all of one can
+// change what others run.
+var systemDirs = []string{
 	"/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib32", "/lib64", "/libx32", "/nix", "/nix/store", "/opt", "/root", "/run",
 	"/sbin", "/srv", "/usr", "/usr/bin", "/usr/lib", "/usr/local", "/usr/local/bin", "/var", "/var/lib",
 	"/Applications", "/Library", "/System", "/Users", "/private", "/private/etc", "/private/var",
 }
 
-// Warnings returns a sentence for every part of a bound policy that is likely not
-// what its author wants: writable folders that are too wide, such as the home
-// folder, and entries that were ignored (see [Resolved]). It changes nothing and
-// nothing is refused for it. Home is the home folder of the user, or empty. Real
-// returns the path behind symbolic links, or the path as it is when there is
-// none; nil means that no path is looked at.
+// Warnings returns a sentence for every part of a bound policy that is likely a mistake:
+// writable directories that are too wide, such as the home directory, and entries that were
+// ignored (see [Resolved]). Home is the home directory of the user, or empty. Real resolves
+// symbolic links; nil leaves paths as they are.
 func (p Policy) Warnings(home string, real func(string) string) []string {
 	if p.mode != Managed || p.open {
 		return nil
@@ -45,8 +43,8 @@ func (p Policy) Warnings(home string, real func(string) string) []string {
 	return out
 }
 
-// tooWide says what is wrong with a writable root, or nothing. Home is empty when
-// nobody knows it.
+// tooWide returns why a writable root is too wide, or "". At is the root without symbolic
+// links, and home may be empty.
 func tooWide(root, at, home string) string {
 	name := root
 	if at != root {
@@ -54,13 +52,13 @@ func tooWide(root, at, home string) string {
 	}
 	switch {
 	case root == "/":
-		return "" // refused, or meant
+		return "" // rejected elsewhere, or meant
 	case home != "" && at == home:
-		return name + " is the whole home folder, so shell start-up files, ssh keys and everything else in it can be changed; use a folder below it"
+		return name + " is the home directory, so shell start-up files, ssh keys and everything else in it can be changed; use a directory below it"
 	case home != "" && strings.HasPrefix(home, strings.TrimSuffix(at, "/")+"/"):
-		return name + " holds the home folder, so shell start-up files, ssh keys and everything else in it can be changed; use a folder below it"
-	case slices.Contains(systemFolders, at):
-		return name + " is a folder of the system, so what others run can be changed in it; use a folder below it"
+		return name + " contains the home directory, so shell start-up files, ssh keys and everything else in it can be changed; use a directory below it"
+	case slices.Contains(systemDirs, at):
+		return name + " is a system directory, so what others run can be changed in it; use a directory below it"
 	}
 	return ""
 }
