@@ -24,32 +24,30 @@ func (c *command) AwaitInput(ctx context.Context) (*executor.InputWait, error) {
 	switch {
 	case c.Terminal() != nil:
 		look = func() inputwait.Look { return inputwait.Terminal(c.Terminal(), c.child.Processes()) }
-	case c.Input() != nil:
-		look = func() inputwait.Look { return inputwait.Pipe(c.Input(), c.child.Processes()) }
+	case c.InputPipe() != nil:
+		look = func() inputwait.Look { return inputwait.Pipe(c.InputPipe(), c.child.Processes()) }
 		kind = func(inputwait.Kind) executor.InputKind { return executor.InputData }
 	default:
-		return nil, fmt.Errorf("executor: the process has no input to wait for: %w", errors.ErrUnsupported)
+		return nil, fmt.Errorf("the process has no input to wait for: %w", errors.ErrUnsupported)
 	}
-	heard := func() inputwait.Look {
+	afterOutput := func() inputwait.Look {
 		l := look()
-		if l.Waiting && !c.AllHeard() {
-			return inputwait.Look{Known: true, Why: "there is output that was not handed on yet"}
+		if l.Waiting && !c.Delivered() {
+			return inputwait.Look{Known: true, Why: "there is output that was not delivered yet"}
 		}
 		return l
 	}
-	last := func() time.Time { t, _ := c.Activity(); return t }
-	next := func() <-chan struct{} { _, c := c.Activity(); return c }
-	found, err := inputwait.Await(ctx, heard, last, next)
+	found, err := inputwait.Await(ctx, afterOutput, c.LastActivity, c.NextOutput)
 	if err != nil {
 		return nil, err
 	}
 	return &executor.InputWait{Kind: kind(found.Kind), PID: found.PID, Program: found.Program, Timed: found.Timed}, nil
 }
 
-// The times between two looks for ports: nothing tells when one is opened.
+// The time between two looks for ports: the kernel tells no one when a port opens.
 const (
-	firstPortPause   = 5 * time.Millisecond
-	longestPortPause = 100 * time.Millisecond
+	minPortPause = 5 * time.Millisecond
+	maxPortPause = 100 * time.Millisecond
 )
 
 // AwaitPort implements [executor.Process].
@@ -59,7 +57,7 @@ func (c *command) AwaitPort(ctx context.Context, known []int) (int, error) {
 	own := slices.Contains(c.child.Sandbox().Mechanism, "netns")
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	for pause := firstPortPause; ; pause = min(2*pause, longestPortPause) {
+	for pause := minPortPause; ; pause = min(2*pause, maxPortPause) {
 		select {
 		case <-ctx.Done():
 			return 0, context.Cause(ctx)
@@ -67,7 +65,7 @@ func (c *command) AwaitPort(ctx context.Context, known []int) (int, error) {
 		}
 		ports, err := inputwait.ListeningPorts(c.child.Processes(), own)
 		if err != nil && ctx.Err() == nil && len(c.child.Processes()) > 0 {
-			return 0, fmt.Errorf("executor: cannot tell the ports of the process: %w", errors.Join(err, errors.ErrUnsupported))
+			return 0, fmt.Errorf("cannot tell the ports of the process: %w", errors.Join(err, errors.ErrUnsupported))
 		}
 		for _, port := range ports {
 			if !slices.Contains(known, port) {
@@ -78,7 +76,7 @@ func (c *command) AwaitPort(ctx context.Context, known []int) (int, error) {
 	}
 }
 
-// whileRunning returns a context that ends with the command, too.
+// whileRunning returns a context that also ends with the command.
 func (c *command) whileRunning(ctx context.Context) (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {

@@ -29,9 +29,9 @@ const playVar = "PROC_TEST_PLAY"
 // programs are what the test binary can play. Their arguments are os.Args[1:].
 func programs() map[string]func(args []string) int {
 	return map[string]func([]string) int{
-		"deaf":   playDeaf,
-		"holder": playHolder,
-		"zeros":  playZeros,
+		"stubborn": playStubborn,
+		"holder":   playHolder,
+		"zeros":    playZeros,
 	}
 }
 
@@ -42,10 +42,10 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// playDeaf ignores SIGTERM and says so, then waits for its input to end.
-func playDeaf([]string) int {
+// playStubborn ignores SIGTERM and says so, then waits for its input to end.
+func playStubborn([]string) int {
 	signal.Ignore(syscall.SIGTERM)
-	fmt.Println("deaf")
+	fmt.Println("stubborn")
 	_, _ = io.Copy(io.Discard, os.Stdin)
 	return 0
 }
@@ -113,15 +113,15 @@ func (c *plainChild) Survivors() []executor.Survivor { return nil }
 func (c *plainChild) Terminal() *os.File             { return nil }
 func (c *plainChild) Close() error                   { return nil }
 
-// heard collects output.
-type heard struct {
+// collected is output.
+type collected struct {
 	mu   sync.Mutex
 	all  []byte
 	by   [2][]byte
 	runs int
 }
 
-func (h *heard) output(s executor.Stream, p []byte) {
+func (h *collected) output(s executor.Stream, p []byte) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.all = append(h.all, p...)
@@ -129,7 +129,7 @@ func (h *heard) output(s executor.Stream, p []byte) {
 	h.runs++
 }
 
-func (h *heard) String() string {
+func (h *collected) String() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return string(h.all)

@@ -123,8 +123,8 @@ func (p *epollPump) readInOrder() bool {
 	later := p.sizes()
 	var left [2][]byte
 	for s := range left {
-		half := p.buf[s*bufferSize/2:][:min(size[s], bufferSize/2)]
-		left[s] = half[:p.readInto(s, half)]
+		half := p.memory()[s*bufferSize/2:][:bufferSize/2]
+		left[s] = p.readUpTo(s, half[:min(size[s], len(half))])
 		later[s] -= len(left[s])
 	}
 	var rest []executor.Stream
@@ -136,11 +136,11 @@ func (p *epollPump) readInOrder() bool {
 		if slices.Contains(list[i+1:], s) {
 			n = bytes.IndexByte(left[s], '\n') + 1
 		}
-		p.say(int(s), left[s][:n])
+		p.deliver(int(s), left[s][:n])
 		left[s] = left[s][n:]
 	}
 	for s := range left {
-		p.say(s, left[s]) // of a turn that was lost
+		p.deliver(s, left[s]) // of a turn that was lost
 		if later[s] > 0 && !slices.Contains(rest, executor.Stream(s)) {
 			rest = slices.Insert(rest, 0, executor.Stream(s)) // the last turn goes on
 		}

@@ -24,9 +24,9 @@ func alternate(n int) string {
 // startHeld starts a script that writes so many bytes to standard output alone, a line to
 // standard error, "first", and then lines to both. The pump reads none of these lines
 // before all were written.
-func startHeld(t *testing.T, order *Order, alone, lines int) (p *Process, h *heard) {
+func startHeld(t *testing.T, order *Order, alone, lines int) (p *Process, h *collected) {
 	t.Helper()
-	h = new(heard)
+	h = new(collected)
 	more, first, goOn := make(chan struct{}, 2), make(chan struct{}), make(chan struct{})
 	cfg := Config{PipeStdin: true, Order: order, Output: func(s executor.Stream, p []byte) {
 		switch h.output(s, p); len(h.String()) {
@@ -80,7 +80,7 @@ func TestOrderBurst(t *testing.T) {
 	const rounds, lines = 100, 4
 	right := 0
 	for range rounds {
-		var h heard
+		var h collected
 		wait(t, start(t, Config{Output: h.output, Order: &order}, sh(alternate(lines))))
 		if h.String() == countTo(lines) {
 			right++
@@ -116,7 +116,7 @@ func TestOrderUnavailable(t *testing.T) {
 	checkFDs(t)
 	var order Order
 	order.Close()
-	var h heard
+	var h collected
 	wait(t, start(t, Config{Output: h.output, Order: &order}, sh(alternate(4))))
 	if len(h.String()) != len(countTo(4)) {
 		t.Errorf("the output is %q", h.String())

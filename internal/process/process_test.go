@@ -74,7 +74,7 @@ func TestExit(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			checkFDs(t)
-			var h heard
+			var h collected
 			x := wait(t, start(t, Config{Output: h.output}, sh(test.script)))
 			if x.Code != test.code || x.Signal != test.signal || x.Stopped || x.StreamsLeftOpen {
 				t.Errorf("exit %+v, want code %d, signal %d", x, test.code, test.signal)
@@ -110,7 +110,7 @@ func TestOrderAcknowledged(t *testing.T) {
 	for _, kind := range pumpKinds() {
 		t.Run("row40 "+kind.name, func(t *testing.T) {
 			checkFDs(t)
-			var h heard
+			var h collected
 			more := make(chan struct{}, 100)
 			cfg := Config{PipeStdin: true, Output: func(s executor.Stream, p []byte) { h.output(s, p); more <- struct{}{} }}
 			p := kind.start(t, cfg, sh(script))
@@ -129,7 +129,7 @@ func TestOrderAcknowledged(t *testing.T) {
 			}
 			wait(t, p)
 			if got, want := h.String(), countTo(20); got != want {
-				t.Errorf("heard %q, want %q", got, want)
+				t.Errorf("the output is %q, want %q", got, want)
 			}
 		})
 	}
@@ -167,24 +167,24 @@ func startPortable(t testing.TB, cfg Config, c *exec.Cmd) *Process {
 
 func TestBothPumps(t *testing.T) {
 	for _, kind := range pumpKinds() {
-		t.Run(kind.name+"/everything is heard", func(t *testing.T) {
+		t.Run(kind.name+"/everything is read", func(t *testing.T) {
 			checkFDs(t)
 			const size = 3<<20 + 17
 			n := 0
 			cfg := Config{Output: func(_ executor.Stream, p []byte) { n += len(p) }}
 			wait(t, kind.start(t, cfg, play("zeros", "3145745")))
 			if n != size {
-				t.Errorf("%d bytes heard, want %d", n, size)
+				t.Errorf("%d bytes read, want %d", n, size)
 			}
 		})
 		t.Run(kind.name+"/row17 row35 a held stream", func(t *testing.T) {
 			checkFDs(t)
-			var h heard
+			var h collected
 			p := kind.start(t, Config{Output: h.output}, sh("echo hello; sleep 600 & exit 0"))
 			// The bound is 0.25 s; a loaded machine gets more, far from the end of the sleep.
 			x := wait(t, p)
 			if h.String() != "hello\n" || !x.StreamsLeftOpen || x.Code != 0 {
-				t.Errorf("heard %q, exit %+v", h.String(), x)
+				t.Errorf("the output is %q, exit %+v", h.String(), x)
 			}
 		})
 		t.Run(kind.name+"/a holder outside of the tree", func(t *testing.T) {
@@ -199,26 +199,26 @@ func TestBothPumps(t *testing.T) {
 			c := play("holder")
 			c.ExtraFiles = []*os.File{r}
 			c.Path, c.Args = "/bin/sh", []string{"sh", "-c", "setsid " + os.Args[0] + " <&3 & echo parent"}
-			var h heard
+			var h collected
 			p := kind.start(t, Config{Output: h.output}, c)
 			r.Close()
 			x := wait(t, p)
 			if !x.StreamsLeftOpen || h.String() != "parent\n" {
-				t.Errorf("heard %q, exit %+v", h.String(), x)
+				t.Errorf("the output is %q, exit %+v", h.String(), x)
 			}
 		})
 	}
 }
 
-func TestStopsTheDeaf(t *testing.T) {
+func TestStopKills(t *testing.T) {
 	checkFDs(t)
-	var h heard
+	var h collected
 	ready := make(chan struct{}, 10)
 	cfg := Config{
 		PipeStdin: true, Grace: 50 * time.Millisecond,
 		Output: func(s executor.Stream, p []byte) { h.output(s, p); ready <- struct{}{} },
 	}
-	p := start(t, cfg, play("deaf"))
+	p := start(t, cfg, play("stubborn"))
 	<-ready
 	p.Stop()
 	x := wait(t, p)
@@ -243,7 +243,7 @@ func TestStopWakesTheStopped(t *testing.T) {
 func TestInput(t *testing.T) {
 	t.Run("copied", func(t *testing.T) {
 		checkFDs(t)
-		var h heard
+		var h collected
 		p := start(t, Config{PipeStdin: true, Output: h.output}, sh("cat"))
 		want := bytes.Repeat([]byte("0123456789abcde\n"), 20_000)
 		if _, err := p.Write(want); err != nil {
@@ -275,8 +275,8 @@ func TestInput(t *testing.T) {
 	t.Run("none", func(t *testing.T) {
 		checkFDs(t)
 		p := start(t, Config{}, sh("exit 0"))
-		if _, err := p.Write([]byte("x")); !errors.Is(err, ErrNoStdin) {
-			t.Errorf("got %v, want ErrNoStdin", err)
+		if _, err := p.Write([]byte("x")); !errors.Is(err, ErrNoInput) {
+			t.Errorf("got %v, want ErrNoInput", err)
 		}
 		wait(t, p)
 	})
@@ -289,7 +289,7 @@ func TestFilesAreHandedOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	var h heard
+	var h collected
 	wait(t, start(t, Config{Stdout: f, Output: h.output}, sh("echo out; echo err >&2")))
 	got, err := os.ReadFile(f.Name())
 	if err != nil {
@@ -300,8 +300,8 @@ func TestFilesAreHandedOn(t *testing.T) {
 	}
 }
 
-// A slow listener holds the command up and loses nothing.
-func TestSlowListener(t *testing.T) {
+// TestSlowOutput checks that a slow Output delays the command and loses nothing.
+func TestSlowOutput(t *testing.T) {
 	checkFDs(t)
 	n := 0
 	gate := make(chan struct{})
@@ -313,7 +313,7 @@ func TestSlowListener(t *testing.T) {
 	close(gate)
 	wait(t, p)
 	if n != 4<<20 {
-		t.Errorf("%d bytes heard, want %d", n, 4<<20)
+		t.Errorf("%d bytes read, want %d", n, 4<<20)
 	}
 }
 

@@ -8,16 +8,17 @@ import (
 	"time"
 )
 
-// A pulse remembers when something happened last, and tells who waits for the next
-// time. The zero pulse is ready; where nobody waits a beat costs two atomic words.
+// A pulse remembers when something happened last, and tells when it happens the next
+// time. While nobody waits a beat costs two atomic words.
 type pulse struct {
-	last atomic.Int64 // nanoseconds since base, at least 1; 0 is never
+	base time.Time    // when there was no beat yet
+	at   atomic.Int64 // nanoseconds since base, at least 1; 0 is never
 	next atomic.Pointer[chan struct{}]
 }
 
-// beat notes that something has happened since base.
-func (p *pulse) beat(base time.Time) {
-	p.last.Store(max(int64(time.Since(base)), 1))
+// beat notes that something has happened.
+func (p *pulse) beat() {
+	p.at.Store(max(int64(time.Since(p.base)), 1))
 	if p.next.Load() == nil {
 		return
 	}
@@ -26,13 +27,13 @@ func (p *pulse) beat(base time.Time) {
 	}
 }
 
-// at returns when that was; the zero Time for never.
-func (p *pulse) at(base time.Time) time.Time {
-	n := p.last.Load()
+// last returns when that was; the zero Time is never.
+func (p *pulse) last() time.Time {
+	n := p.at.Load()
 	if n == 0 {
 		return time.Time{}
 	}
-	return base.Add(time.Duration(n))
+	return p.base.Add(time.Duration(n))
 }
 
 // wait returns a channel that is closed with the next beat.

@@ -15,77 +15,72 @@ import (
 	"github.com/sallyport-dev/sallyport/executor"
 )
 
-// pipeSize is asked for for output pipes, in bytes: what an ordinary user may
-// have by default (/proc/sys/fs/pipe-max-size). A large pipe lets the command run
-// on while the pump is not scheduled.
+// pipeSize is the size to ask for for output pipes, in bytes: what an ordinary user may
+// have by default (/proc/sys/fs/pipe-max-size). A large pipe lets the command run on
+// while the pump is not scheduled.
 const pipeSize = 1 << 20
 
-// epollPump hears both pipes in one goroutine. The pipes are in an epoll set of
-// their own, which keeps them in the order in which they became readable; the set
-// itself is a file in the runtime's poller, so that waiting for it blocks neither
-// a thread nor a deadline.
+// epollPump reads both pipes in one goroutine. The pipes are in an epoll set of their own,
+// which keeps them in the order in which they became readable. The set itself is a file
+// in the runtime's poller, so waiting for it blocks no thread and knows deadlines.
 type epollPump struct {
-	set    *os.File
+	set    *os.File // nil without pipes
 	epfd   int
 	fds    [2]int // read ends by stream; -1 is closed
 	output func(executor.Stream, []byte)
+
 	from   *Order // nil for the order of the reads
 	turns  *turns // nil while the order of writes is not known
 	latest int    // the stream that was read last
 	streak int    // how many bytes it gave since the other stream
 
-	buf  *[bufferSize]byte // borrowed while there is something to read
-	base time.Time         // pulse counts from here
+	buf *[bufferSize]byte // nil while there is nothing to read
 	pulse
-	done chan struct{}
-
-	hearing atomic.Bool // from before a read until what it brought was handed on
+	done    chan struct{}
+	reading atomic.Bool // from before a read until its bytes were delivered
 	closing sync.Mutex  // held while fds changes, and by others while they look at it
 }
 
 // newPump makes the pipes for the wanted streams and returns their write ends.
 func newPump(cfg *Config, want [2]bool) (_ pump, ends [2]*os.File, err error) {
 	p := &epollPump{
-		epfd: -1, fds: [2]int{-1, -1}, output: cfg.Output,
-		base: time.Now(), done: make(chan struct{}),
+		fds: [2]int{-1, -1}, output: cfg.Output, from: cfg.Order, pulse: pulse{base: time.Now()}, done: make(chan struct{}),
 	}
-	defer func() {
-		if err == nil {
-			return
-		}
-		p.abandon()
-		for _, end := range ends {
-			if end != nil {
-				_ = end.Close()
-			}
-		}
-	}()
 	if !want[0] && !want[1] {
 		return p, ends, nil
 	}
-	p.epfd, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC)
-	if err != nil {
-		return nil, ends, fmt.Errorf("epoll: %w", err)
+	if err := p.open(want, &ends); err != nil {
+		p.close()
+		closeFiles(ends[:])
+		return nil, [2]*os.File{}, err
 	}
-	if err := unix.SetNonblock(p.epfd, true); err != nil {
-		return nil, ends, fmt.Errorf("epoll: %w", err)
+	p.watch()
+	return p, ends, nil
+}
+
+// open makes the set and the pipes. With an error what was made stays open.
+func (p *epollPump) open(want [2]bool, ends *[2]*os.File) (err error) {
+	if p.epfd, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
+		return fmt.Errorf("epoll: %w", err)
 	}
+	err = unix.SetNonblock(p.epfd, true) // so that NewFile gives it to the poller
 	p.set = os.NewFile(uintptr(p.epfd), "output pipes")
+	if err != nil {
+		return fmt.Errorf("epoll: %w", err)
+	}
 	for i, wanted := range want {
 		if !wanted {
 			continue
 		}
 		if ends[i], err = p.add(i); err != nil {
-			return nil, ends, err
+			return err
 		}
 	}
-	p.from = cfg.Order
-	p.watch()
-	return p, ends, nil
+	return nil
 }
 
-// add makes the pipe of stream i and returns its write end, which blocks, as
-// programs expect of their output.
+// add makes the pipe of stream i and returns its write end, which blocks, as programs
+// expect of their output.
 func (p *epollPump) add(i int) (*os.File, error) {
 	var fd [2]int
 	if err := unix.Pipe2(fd[:], unix.O_CLOEXEC); err != nil {
@@ -96,7 +91,7 @@ func (p *epollPump) add(i int) (*os.File, error) {
 	if err := unix.SetNonblock(fd[0], true); err != nil {
 		return end, fmt.Errorf("pipe: %w", err)
 	}
-	// Refused when this user's pipes are many; the usual size works too.
+	// The kernel refuses when this user has many pipes; the usual size works too.
 	_, _ = unix.FcntlInt(uintptr(fd[0]), unix.F_SETPIPE_SZ, pipeSize)
 	ready := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(i)}
 	if err := unix.EpollCtl(p.epfd, unix.EPOLL_CTL_ADD, fd[0], &ready); err != nil {
@@ -105,26 +100,17 @@ func (p *epollPump) add(i int) (*os.File, error) {
 	return end, nil
 }
 
-func (p *epollPump) eof() <-chan struct{} { return p.done }
+func (p *epollPump) eof() <-chan struct{}        { return p.done }
+func (p *epollPump) lastOutput() time.Time       { return p.last() }
+func (p *epollPump) nextOutput() <-chan struct{} { return p.wait() }
+func (p *epollPump) commandEnded()               {} // a pipe that has ended is not opened again
 
-func (p *epollPump) lastByte() time.Time    { return p.at(p.base) }
-func (p *epollPump) heard() <-chan struct{} { return p.wait() }
-func (p *epollPump) commandEnded()          {} // a pipe that has ended is not opened anew
-
-// allHeard looks into the pipes first: what is not there any more was taken out by a
-// read that is seen to go on, or has handed it on.
-func (p *epollPump) allHeard() bool {
+// delivered looks into the pipes first: what has left them was taken by a read that is
+// in progress, or was delivered.
+func (p *epollPump) delivered() bool {
 	p.closing.Lock()
 	defer p.closing.Unlock()
-	for _, fd := range p.fds {
-		if fd < 0 {
-			continue
-		}
-		if n, err := unix.IoctlGetInt(fd, unix.TIOCINQ); err != nil || n > 0 {
-			return false
-		}
-	}
-	return !p.hearing.Load()
+	return p.sizes() == [2]int{} && !p.reading.Load()
 }
 
 func (p *epollPump) start() {
@@ -135,16 +121,15 @@ func (p *epollPump) start() {
 	go p.run()
 }
 
-// finish makes the wait in run end at once.
+// finish ends the wait of run.
 func (p *epollPump) finish() {
 	if p.set != nil {
-		// It fails only for a set that run has closed already.
-		_ = p.set.SetReadDeadline(time.Unix(1, 0))
+		_ = p.set.SetReadDeadline(time.Unix(1, 0)) // it fails when run has closed the set
 	}
 	<-p.done
 }
 
-func (p *epollPump) abandon() {
+func (p *epollPump) close() {
 	p.unwatch()
 	for i := range p.fds {
 		p.closeStream(i)
@@ -156,7 +141,7 @@ func (p *epollPump) abandon() {
 
 func (p *epollPump) run() {
 	defer close(p.done)
-	defer p.abandon()
+	defer p.close()
 	defer p.giveBack()
 	conn, err := p.set.SyscallConn()
 	if err != nil {
@@ -176,7 +161,7 @@ func (p *epollPump) run() {
 				return
 			}
 		}
-		p.hear(ready[:n])
+		p.readReady(ready[:n])
 	}
 }
 
@@ -194,11 +179,10 @@ func (p *epollPump) look(ready []unix.EpollEvent) int {
 // bulk is how many bytes a stream gives in one go before it counts as alone.
 const bulk = 128 << 10
 
-// hear reads the streams that are ready.
-func (p *epollPump) hear(ready []unix.EpollEvent) {
-	p.hearing.Store(true)
-	defer p.hearing.Store(false)
-	p.borrow()
+// readReady reads the streams that are ready.
+func (p *epollPump) readReady(ready []unix.EpollEvent) {
+	p.reading.Store(true)
+	defer p.reading.Store(false)
 	// There is nothing to put in order while one stream is alone, and noting its turns
 	// takes its writer a third of the time of a small write.
 	if p.streak >= bulk && len(ready) == 1 && int(ready[0].Fd) == p.latest {
@@ -211,7 +195,7 @@ func (p *epollPump) hear(ready []unix.EpollEvent) {
 		return
 	}
 	for _, e := range ready {
-		if !inOrder || e.Events&unix.EPOLLHUP != 0 { // then there is nothing left to order
+		if !inOrder || e.Events&unix.EPOLLHUP != 0 { // there is nothing to order after its end
 			p.read(int(e.Fd))
 		}
 	}
@@ -233,33 +217,32 @@ func (p *epollPump) unwatch() {
 	}
 }
 
-// read reads stream i once and returns how many bytes there were.
+// read delivers what one read of stream i returns, and returns how many bytes that is.
 func (p *epollPump) read(i int) int {
-	p.borrow()
-	n := p.readInto(i, p.buf[:])
-	p.say(i, p.buf[:n])
-	return n
+	b := p.readUpTo(i, p.memory())
+	p.deliver(i, b)
+	return len(b)
 }
 
-// readInto reads stream i once into b. At its end the stream is closed.
-func (p *epollPump) readInto(i int, b []byte) int {
+// readUpTo reads stream i once into b. At its end it closes the stream.
+func (p *epollPump) readUpTo(i int, b []byte) []byte {
 	for len(b) > 0 && p.fds[i] >= 0 {
 		n, err := unix.Read(p.fds[i], b)
 		switch {
 		case err == unix.EINTR:
 			continue
 		case err == unix.EAGAIN:
-			return 0
+			return nil
 		case n > 0:
-			return n
+			return b[:n]
 		}
 		p.closeStream(i)
 	}
-	return 0
+	return nil
 }
 
-// say hands on what was read.
-func (p *epollPump) say(i int, b []byte) {
+// deliver gives bytes of stream i to Config.Output.
+func (p *epollPump) deliver(i int, b []byte) {
 	if len(b) == 0 {
 		return
 	}
@@ -267,30 +250,16 @@ func (p *epollPump) say(i int, b []byte) {
 		p.latest, p.streak = i, 0
 	}
 	p.streak += len(b)
-	p.beat(p.base)
+	p.beat()
 	p.output(executor.Stream(i), b)
 }
 
-func (p *epollPump) borrow() {
+// memory returns a buffer that is used until giveBack.
+func (p *epollPump) memory() []byte {
 	if p.buf == nil {
 		p.buf = buffers.Get().(*[bufferSize]byte)
 	}
-}
-
-// sweep reads what is in the pipes now. Somebody outside the tree may hold a
-// write end and go on writing, so no more is read than a pipe can hold.
-func (p *epollPump) sweep() {
-	p.hearing.Store(true)
-	defer p.hearing.Store(false)
-	for i := range p.fds {
-		for left := pipeSize; left > 0 && p.fds[i] >= 0; {
-			n := p.read(i)
-			if n == 0 {
-				break
-			}
-			left -= n
-		}
-	}
+	return p.buf[:]
 }
 
 func (p *epollPump) giveBack() {
@@ -298,6 +267,28 @@ func (p *epollPump) giveBack() {
 		buffers.Put(p.buf)
 		p.buf = nil
 	}
+}
+
+// sweep reads what the pipes hold now. A process outside of the tree may hold a write
+// end and go on writing, so it reads no more than a pipe can hold.
+func (p *epollPump) sweep() {
+	p.reading.Store(true)
+	defer p.reading.Store(false)
+	for i := range p.fds {
+		for left, n := pipeSize, 1; n > 0 && left > 0; left -= n {
+			n = p.read(i)
+		}
+	}
+}
+
+// sizes returns how many bytes wait in each pipe.
+func (p *epollPump) sizes() (size [2]int) {
+	for i, fd := range p.fds {
+		if fd >= 0 {
+			size[i], _ = unix.IoctlGetInt(fd, unix.TIOCINQ)
+		}
+	}
+	return size
 }
 
 // closeStream closes a read end, which also takes it out of the set.
@@ -310,8 +301,8 @@ func (p *epollPump) closeStream(i int) {
 	}
 }
 
-// inputPipe returns the two ends of a pipe for standard input: one that blocks,
-// for the command, and one that does not, for the runtime's poller.
+// inputPipe returns the two ends of a pipe for standard input: one that blocks, for the
+// command, and one that does not, for the runtime's poller.
 func inputPipe() (r, w *os.File, err error) {
 	var fd [2]int
 	if err := unix.Pipe2(fd[:], unix.O_CLOEXEC); err != nil {
@@ -323,14 +314,4 @@ func inputPipe() (r, w *os.File, err error) {
 		return nil, nil, fmt.Errorf("pipe: %w", err)
 	}
 	return os.NewFile(uintptr(fd[0]), "stdin"), os.NewFile(uintptr(fd[1]), "stdin"), nil
-}
-
-// sizes returns how many bytes wait in each pipe.
-func (p *epollPump) sizes() (size [2]int) {
-	for i, fd := range p.fds {
-		if fd >= 0 {
-			size[i], _ = unix.IoctlGetInt(fd, unix.TIOCINQ)
-		}
-	}
-	return size
 }

@@ -26,14 +26,14 @@ type fakePump struct {
 
 func newFakePump() *fakePump { return &fakePump{end: make(chan struct{})} }
 
-func (f *fakePump) start()                 {}
-func (f *fakePump) eof() <-chan struct{}   { return f.end }
-func (f *fakePump) abandon()               {}
-func (f *fakePump) heard() <-chan struct{} { return nil }
-func (f *fakePump) commandEnded()          {}
-func (f *fakePump) allHeard() bool         { return true }
+func (f *fakePump) start()                      {}
+func (f *fakePump) eof() <-chan struct{}        { return f.end }
+func (f *fakePump) close()                      {}
+func (f *fakePump) nextOutput() <-chan struct{} { return nil }
+func (f *fakePump) commandEnded()               {}
+func (f *fakePump) delivered() bool             { return true }
 
-func (f *fakePump) lastByte() time.Time {
+func (f *fakePump) lastOutput() time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.last
@@ -45,7 +45,7 @@ func (f *fakePump) finish() {
 	f.finished = true
 }
 
-// beat hears a byte every step, times times.
+// beat reads a byte every step, times times.
 func (f *fakePump) beat(step time.Duration, times int) {
 	for range times {
 		<-time.After(step)
@@ -56,7 +56,6 @@ func (f *fakePump) beat(step time.Duration, times int) {
 }
 
 func TestDrain(t *testing.T) {
-	const quiet, limit = DefaultQuiet, DefaultDrain
 	tests := []struct {
 		name string
 		do   func(f *fakePump)
@@ -64,15 +63,15 @@ func TestDrain(t *testing.T) {
 		eof  bool
 	}{
 		{name: "ended already", do: func(f *fakePump) { close(f.end) }, want: 0, eof: true},
-		{name: "row17 row35 held and silent", do: func(*fakePump) {}, want: quiet},
+		{name: "row17 row35 held and silent", do: func(*fakePump) {}, want: 250 * time.Millisecond},
 		{name: "ends soon", do: func(f *fakePump) { go func() { <-time.After(100 * time.Millisecond); close(f.end) }() },
 			want: 100 * time.Millisecond, eof: true},
 		{name: "ends after a few bytes", do: func(f *fakePump) { go func() { f.beat(200*time.Millisecond, 3); close(f.end) }() },
 			want: 600 * time.Millisecond, eof: true},
 		{name: "silent after a few bytes", do: func(f *fakePump) { go f.beat(200*time.Millisecond, 3) },
-			want: 600*time.Millisecond + quiet},
-		{name: "never silent", do: func(f *fakePump) { go f.beat(100*time.Millisecond, 30) }, want: limit},
-		{name: "the last byte was long ago", do: func(f *fakePump) { f.last = time.Now().Add(-time.Hour) }, want: quiet},
+			want: 850 * time.Millisecond},
+		{name: "never silent", do: func(f *fakePump) { go f.beat(100*time.Millisecond, 30) }, want: 2 * time.Second},
+		{name: "the last byte was long ago", do: func(f *fakePump) { f.last = time.Now().Add(-time.Hour) }, want: 250 * time.Millisecond},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -80,7 +79,7 @@ func TestDrain(t *testing.T) {
 				f := newFakePump()
 				test.do(f)
 				start := time.Now()
-				eof := drain(f, quiet, limit)
+				eof := drain(f)
 				if took := time.Since(start); took != test.want || eof != test.eof {
 					t.Errorf("drain took %v and gave %v, want %v and %v", took, eof, test.want, test.eof)
 				}
@@ -92,16 +91,16 @@ func TestDrain(t *testing.T) {
 
 // fakeChild is a command that ends when the test says so.
 type fakeChild struct {
-	mu      sync.Mutex
-	log     []string
-	begin   time.Time
-	obeys   bool // ends on SIGTERM
-	code    int
-	unknown bool // its end is not known
-	left    []executor.Survivor
-	gone    chan struct{}
-	once    sync.Once
-	signal  int
+	mu       sync.Mutex
+	log      []string
+	begin    time.Time
+	termEnds bool // ends on SIGTERM
+	code     int
+	unknown  bool // its end is not known
+	left     []executor.Survivor
+	gone     chan struct{}
+	once     sync.Once
+	signal   int
 }
 
 func (c *fakeChild) note(what string) {
@@ -133,7 +132,7 @@ func (c *fakeChild) Signal(sig syscall.Signal, tree bool) error {
 		where = " tree"
 	}
 	c.note(sig.String() + where)
-	if sig == syscall.SIGTERM && c.obeys {
+	if sig == syscall.SIGTERM && c.termEnds {
 		c.end(int(sig))
 	}
 	return nil
@@ -149,13 +148,13 @@ func (c *fakeChild) Survivors() []executor.Survivor { return c.left }
 func (c *fakeChild) Terminal() *os.File             { return nil }
 func (c *fakeChild) Close() error                   { c.note("close"); return nil }
 
-// A stopCase is a command, what is done to it after a minute, and what it hears.
+// A stopCase is a command, what is done to it after a minute, and what its Child is told.
 type stopCase struct {
 	name  string
 	child fakeChild
 	grace time.Duration
 	stop  bool
-	held  bool // somebody holds the streams
+	held  bool // a process holds the streams
 	want  []string
 	exit  executor.Exit
 }
@@ -167,27 +166,27 @@ func stopCases() []stopCase {
 			want: []string{"kill at 1m0s", "close at 1m0s"}, exit: executor.Exit{Code: 3},
 		},
 		{
-			name: "asked and obeys", child: fakeChild{obeys: true}, stop: true, grace: DefaultGrace,
+			name: "ends on SIGTERM", child: fakeChild{termEnds: true}, stop: true, grace: defaultGrace,
 			want: []string{"terminated tree at 1m0s", "continued tree at 1m0s", "kill at 1m0s", "close at 1m0s"},
 			exit: executor.Exit{Code: 143, Signal: 15, Stopped: true, LastSignal: 15},
 		},
 		{
-			name: "asked and does not obey", stop: true, grace: DefaultGrace,
+			name: "ignores SIGTERM", stop: true, grace: defaultGrace,
 			want: []string{"terminated tree at 1m0s", "continued tree at 1m0s", "kill at 1m2s", "kill at 1m2s", "close at 1m2s"},
 			exit: executor.Exit{Code: 137, Signal: 9, Stopped: true, LastSignal: 9},
 		},
 		{
-			name: "no grace", child: fakeChild{obeys: true}, stop: true, grace: -1,
+			name: "no grace", child: fakeChild{termEnds: true}, stop: true, grace: -1,
 			want: []string{"kill at 1m0s", "kill at 1m0s", "close at 1m0s"},
 			exit: executor.Exit{Code: 137, Signal: 9, Stopped: true, LastSignal: 9},
 		},
 		{
-			name: "an end that nobody knows", child: fakeChild{unknown: true}, stop: true, grace: time.Second,
+			name: "an end that is not known", child: fakeChild{unknown: true}, stop: true, grace: time.Second,
 			want: []string{"terminated tree at 1m0s", "continued tree at 1m0s", "kill at 1m1s", "kill at 1m1s", "close at 1m1s"},
 			exit: executor.Exit{Code: -1, Stopped: true, LastSignal: 9},
 		},
 		{
-			name: "somebody is left", child: fakeChild{left: []executor.Survivor{{PID: 7, Name: "sleep"}}}, held: true,
+			name: "a survivor", child: fakeChild{left: []executor.Survivor{{PID: 7, Name: "sleep"}}}, held: true,
 			want: []string{"kill at 1m0.25s", "close at 1m0.25s"},
 			exit: executor.Exit{StreamsLeftOpen: true, Survivors: []executor.Survivor{{PID: 7, Name: "sleep"}}},
 		},
@@ -209,9 +208,8 @@ func TestStop(t *testing.T) {
 				if !test.held {
 					close(f.end)
 				}
-				cfg := Config{Grace: test.grace, Quiet: DefaultQuiet, Drain: DefaultDrain}
-				p := newProcess(cfg, c, f, nil)
-				p.attend()
+				p := newProcess(Config{Grace: test.grace}, c, f, nil)
+				go p.follow()
 				<-time.After(time.Minute)
 				if test.stop {
 					p.Stop()

@@ -10,9 +10,9 @@ import (
 	"github.com/sallyport-dev/sallyport/executor"
 )
 
-// Streams are the standard streams of a command that is about to start. The command is
-// started on Stdin, Stdout and Stderr, and then [Streams.Follow] or [Streams.Close] is
-// called once.
+// Streams are the standard streams of a command that is about to start. The caller
+// starts it on Stdin, Stdout and Stderr, and then calls [Streams.Follow] or
+// [Streams.Close] once.
 type Streams struct {
 	cfg   Config
 	child [3]*os.File // what the command gets
@@ -24,13 +24,7 @@ type Streams struct {
 // Open opens the streams that cfg describes. With an error nothing is open.
 func Open(cfg Config) (*Streams, error) {
 	if cfg.Grace == 0 {
-		cfg.Grace = DefaultGrace
-	}
-	if cfg.Quiet == 0 {
-		cfg.Quiet = DefaultQuiet
-	}
-	if cfg.Drain == 0 {
-		cfg.Drain = DefaultDrain
+		cfg.Grace = defaultGrace
 	}
 	if cfg.Output == nil {
 		cfg.Output = func(executor.Stream, []byte) {}
@@ -44,25 +38,23 @@ func Open(cfg Config) (*Streams, error) {
 }
 
 func (s *Streams) open() (err error) {
-	switch {
-	case s.cfg.Stdin != nil:
-	case s.cfg.PipeStdin:
-		if s.child[0], s.stdin, err = inputPipe(); err != nil {
-			return err
+	if s.child[0] == nil {
+		if s.cfg.PipeStdin {
+			s.child[0], s.stdin, err = inputPipe()
+		} else {
+			s.child[0], err = os.Open(os.DevNull)
 		}
-		s.made = append(s.made, s.child[0])
-	default:
-		if s.child[0], err = os.Open(os.DevNull); err != nil {
+		if err != nil {
 			return err
 		}
 		s.made = append(s.made, s.child[0])
 	}
 	wanted := [2]bool{s.cfg.Stdout == nil, s.cfg.Stderr == nil}
 	if s.cfg.Terminal {
-		wanted = [2]bool{} // the terminal takes their place
-		for i, f := range s.child {
-			if f == nil {
-				s.child[i] = s.child[0]
+		// The terminal takes the place of what stands in for it until the start.
+		for i, want := range wanted {
+			if want {
+				s.child[1+i], wanted[i] = s.child[0], false
 			}
 		}
 	}
@@ -91,37 +83,33 @@ func (s *Streams) Stderr() *os.File { return s.child[2] }
 
 // Close closes the streams of a command that did not start.
 func (s *Streams) Close() {
-	s.closeChildEnds()
+	closeFiles(s.made)
 	if s.pump != nil {
-		s.pump.abandon()
+		s.pump.close()
 	}
 	if s.stdin != nil {
 		_ = s.stdin.Close()
 	}
 }
 
-// closeChildEnds closes the files that the command has its own copies of.
-func (s *Streams) closeChildEnds() {
-	for _, f := range s.made {
-		_ = f.Close()
-	}
-	s.made = nil
-}
-
 // Follow follows a command that was started on the streams to its end. The caller must
 // call Wait. With an error the child was killed and closed.
 func (s *Streams) Follow(child Child) (*Process, error) {
-	s.closeChildEnds()
 	p := newProcess(s.cfg, child, s.pump, s.stdin)
 	if s.cfg.Terminal {
-		if err := p.useTerminal(); err != nil {
+		tty, err := newTerminal(&s.cfg, child.Terminal())
+		if err != nil {
 			_ = child.Kill()
 			_ = child.WaitAll()
 			_ = child.Close()
 			s.Close()
 			return nil, err
 		}
+		s.pump.close() // it has nothing to read
+		p.tty, p.pump = tty, tty
 	}
-	p.attend()
+	closeFiles(s.made) // the command has its own copies
+	p.pump.start()
+	go p.follow()
 	return p, nil
 }

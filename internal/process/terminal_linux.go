@@ -18,126 +18,119 @@ import (
 	"github.com/sallyport-dev/sallyport/executor"
 )
 
-// A terminalPump hears a terminal by its master end.
+// A terminal is the master end of the terminal of a command, and its pump.
 //
-// A terminal that nobody has open answers with EIO, but a process of the tree may
-// open it again by its name. So that counts as the end of the output only when the
+// The read of a terminal that no process has open fails with EIO, but a process of the
+// tree may open it again by its name. So EIO is the end of the output only when the
 // command has ended; until then the pump waits for the next event.
-type terminalPump struct {
-	master *os.File
+type terminal struct {
+	file   *os.File
 	raw    syscall.RawConn
 	output func(executor.Stream, []byte)
-
-	buf  *[bufferSize]byte // borrowed while there is something to read
-	base time.Time         // pulse counts from here
 	pulse
-	done chan struct{}
-
-	hearing atomic.Bool // from before a read until what it brought was handed on
+	done    chan struct{}
+	reading atomic.Bool // from before a read until its bytes were delivered
 
 	mu        sync.Mutex
 	ended     bool // the command has ended
-	finishing bool // nothing more is waited for
+	finishing bool // the pump waits for nothing more
+	line      int  // bytes of input since the last end of a line
 }
 
-func newTerminalPump(cfg *Config, master *os.File) (*terminalPump, error) {
+func newTerminal(cfg *Config, master *os.File) (*terminal, error) {
+	if master == nil {
+		return nil, ErrNoTerminal
+	}
 	raw, err := master.SyscallConn()
 	if err != nil {
-		return nil, fmt.Errorf("process: terminal: %w", err)
+		return nil, fmt.Errorf("cannot use the terminal of the process: %w", err)
 	}
-	return &terminalPump{
-		master: master, raw: raw, output: cfg.Output,
-		base: time.Now(), done: make(chan struct{}),
-	}, nil
+	return &terminal{file: master, raw: raw, output: cfg.Output, pulse: pulse{base: time.Now()}, done: make(chan struct{})}, nil
 }
 
-func (p *terminalPump) start()                 { go p.run() }
-func (p *terminalPump) eof() <-chan struct{}   { return p.done }
-func (p *terminalPump) lastByte() time.Time    { return p.at(p.base) }
-func (p *terminalPump) heard() <-chan struct{} { return p.wait() }
-func (p *terminalPump) abandon()               { _ = p.master.Close() }
+func (t *terminal) start()                      { go t.run() }
+func (t *terminal) eof() <-chan struct{}        { return t.done }
+func (t *terminal) lastOutput() time.Time       { return t.last() }
+func (t *terminal) nextOutput() <-chan struct{} { return t.wait() }
+func (t *terminal) close()                      { _ = t.file.Close() }
 
-// allHeard looks into the terminal first: what is not there any more was taken out by a
-// read that is seen to go on, or has handed it on.
-func (p *terminalPump) allHeard() bool {
+// delivered looks into the terminal first: what has left it was taken by a read that is
+// in progress, or was delivered.
+func (t *terminal) delivered() bool {
 	empty := false
-	err := p.raw.Control(func(fd uintptr) {
-		// A poll also hands on what is on its way; a count leaves that out.
+	err := t.raw.Control(func(fd uintptr) {
+		// Unlike a count of bytes, a poll includes those that are on their way.
 		fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 		_, err := unix.Poll(fds, 0)
 		empty = err == nil && fds[0].Revents&unix.POLLIN == 0
 	})
-	return err == nil && empty && !p.hearing.Load()
+	return err == nil && empty && !t.reading.Load()
 }
 
-func (p *terminalPump) commandEnded() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.ended = true
-	p.kickLocked()
+func (t *terminal) commandEnded() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.ended = true
+	t.interruptLocked()
 }
 
-func (p *terminalPump) finish() {
-	p.mu.Lock()
-	p.finishing = true
-	p.kickLocked()
-	p.mu.Unlock()
-	<-p.done
+func (t *terminal) finish() {
+	t.mu.Lock()
+	t.finishing = true
+	t.interruptLocked()
+	t.mu.Unlock()
+	<-t.done
 }
 
-// kickLocked ends the wait of run.
-func (p *terminalPump) kickLocked() { _ = p.master.SetReadDeadline(time.Unix(1, 0)) }
+// interruptLocked ends the wait of run.
+func (t *terminal) interruptLocked() { _ = t.file.SetReadDeadline(time.Unix(1, 0)) }
 
-// kicked is what run does after a kick. It reports whether nothing more is waited for.
-func (p *terminalPump) kicked() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.finishing {
-		_ = p.master.SetReadDeadline(time.Time{})
+// interrupted is what run does then. It reports whether to finish.
+func (t *terminal) interrupted() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.finishing {
+		_ = t.file.SetReadDeadline(time.Time{})
 	}
-	return p.finishing
+	return t.finishing
 }
 
-func (p *terminalPump) isOver() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.ended
+func (t *terminal) isOver() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.ended
 }
 
-func (p *terminalPump) run() {
-	defer close(p.done)
+func (t *terminal) run() {
+	defer close(t.done)
 	for {
 		var hungUp bool
-		err := p.raw.Read(func(fd uintptr) bool {
+		err := t.raw.Read(func(fd uintptr) bool {
 			var n int
-			n, hungUp = p.read(int(fd))
-			return n > 0 || hungUp && p.isOver()
+			n, hungUp = t.read(int(fd))
+			return n > 0 || hungUp && t.isOver()
 		})
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded):
-			if p.kicked() {
-				p.sweep()
+			if t.interrupted() {
+				t.sweep()
 				return
 			}
-		case err != nil || hungUp && p.isOver():
+		case err != nil || hungUp && t.isOver():
 			return
 		}
 	}
 }
 
-// read reads what is there, as far as it fits, and hands it on. It reports how much
-// that was, and whether nobody has the terminal open.
-func (p *terminalPump) read(fd int) (n int, hungUp bool) {
-	p.hearing.Store(true)
-	defer p.hearing.Store(false)
-	p.buf = buffers.Get().(*[bufferSize]byte)
-	defer func() {
-		buffers.Put(p.buf)
-		p.buf = nil
-	}()
-	// A terminal gives at most a page at a time.
-	for n < len(p.buf) {
-		m, err := unix.Read(fd, p.buf[n:])
+// read delivers what the terminal holds, as far as the buffer goes. It reports how much
+// that was, and whether no process has the terminal open.
+func (t *terminal) read(fd int) (n int, hungUp bool) {
+	t.reading.Store(true)
+	defer t.reading.Store(false)
+	buf := buffers.Get().(*[bufferSize]byte)
+	defer buffers.Put(buf)
+	for n < len(buf) { // a read returns a page at most
+		m, err := unix.Read(fd, buf[n:])
 		if err == unix.EINTR {
 			continue
 		}
@@ -151,19 +144,19 @@ func (p *terminalPump) read(fd int) (n int, hungUp bool) {
 		n += m
 	}
 	if n > 0 {
-		p.beat(p.base)
-		p.output(executor.Stdout, p.buf[:n])
+		t.beat()
+		t.output(executor.Stdout, buf[:n])
 	}
 	return n, hungUp
 }
 
-// sweep reads what is there now. Somebody outside the tree may have the terminal open
-// and go on writing, so no more is read than a terminal can hold.
-func (p *terminalPump) sweep() {
-	const most = 1 << 20
-	_ = p.raw.Control(func(fd uintptr) {
-		for sum := 0; sum < most; {
-			n, hungUp := p.read(int(fd))
+// sweep reads what the terminal holds now. A process outside of the tree may have it
+// open and go on writing, so there is a bound.
+func (t *terminal) sweep() {
+	const bound = 1 << 20
+	_ = t.raw.Control(func(fd uintptr) {
+		for sum := 0; sum < bound; {
+			n, hungUp := t.read(int(fd))
 			if sum += n; n == 0 || hungUp {
 				return
 			}
@@ -171,27 +164,12 @@ func (p *terminalPump) sweep() {
 	})
 }
 
-// A terminal is the master end, for all but reading.
-type terminal struct {
-	file *os.File
-	raw  syscall.RawConn
-
-	mu   sync.Mutex
-	line int // bytes of input since the last end of a line
-}
-
-func newTerminal(master *os.File) (*terminal, error) {
-	raw, err := master.SyscallConn()
-	if err != nil {
-		return nil, fmt.Errorf("process: terminal: %w", err)
-	}
-	return &terminal{file: master, raw: raw}, nil
-}
-
 // maxLine is how many bytes of one line a terminal keeps for a program that reads
-// whole lines (N_TTY_BUF_SIZE of the kernel's n_tty, less one); the rest would be
-// thrown away.
+// whole lines (N_TTY_BUF_SIZE of the kernel's n_tty, less one). It discards the rest.
 const maxLine = 4095
+
+// endOfFile is the usual VEOF character, control-D.
+const endOfFile = 4
 
 // Write writes input. It blocks while the terminal is full.
 func (t *terminal) Write(b []byte) (int, error) {
@@ -223,40 +201,36 @@ func (t *terminal) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// endOfFile is the usual VEOF character, control-D.
-const endOfFile = 4
-
-// end tells a program that reads lines that there is no more input. In the middle of
-// a line the character only ends that, so it takes two.
-func (t *terminal) end() error {
-	c, whole := byte(endOfFile), true
-	if modes, err := t.modes(); err == nil {
-		if v := modes.Cc[unix.VEOF]; v != 0 {
-			c = v
-		}
-		whole = modes.Lflag&unix.ICANON == 0
-	}
+// endInput types the end-of-file character. In the middle of a line it only ends that
+// line, so it takes two.
+func (t *terminal) endInput() error {
 	t.mu.Lock()
-	again := !whole && t.line > 0
+	inLine := t.line > 0
 	t.line = 0
 	t.mu.Unlock()
-	keys := []byte{c}
-	if again {
-		keys = append(keys, c)
+	keys := []byte{endOfFile}
+	if modes, err := t.modes(); err == nil {
+		if c := modes.Cc[unix.VEOF]; c != 0 {
+			keys[0] = c
+		}
+		if inLine && modes.Lflag&unix.ICANON != 0 {
+			keys = append(keys, keys[0])
+		}
 	}
 	if _, err := t.file.Write(keys); err != nil {
-		return fmt.Errorf("process: cannot end the input of its terminal: %w", err)
+		return fmt.Errorf("cannot end the input of the terminal: %w", err)
 	}
 	return nil
 }
 
+// control calls f with the terminal's descriptor.
 func (t *terminal) control(what string, f func(fd int) error) error {
 	var err error
 	if cerr := t.raw.Control(func(fd uintptr) { err = f(int(fd)) }); cerr != nil {
 		err = cerr
 	}
 	if err != nil {
-		return fmt.Errorf("process: cannot %s of its terminal: %w", what, err)
+		return fmt.Errorf("cannot %s of the terminal: %w", what, err)
 	}
 	return nil
 }
@@ -269,22 +243,22 @@ func (t *terminal) modes() (m *unix.Termios, err error) {
 	return m, err
 }
 
-// resize changes the size and tells the foreground process group (SIGWINCH).
-func (t *terminal) resize(cols, rows uint16) error {
+// resize changes the size, which signals the foreground process group (SIGWINCH).
+func (t *terminal) resize(s executor.Size) error {
 	return t.control("change the size", func(fd int) error {
-		return unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: rows, Col: cols})
+		return unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: s.Rows, Col: s.Cols})
 	})
 }
 
-// signal sends a signal to the foreground process group. The kernel does that for the
-// three that keys stand for; it reports whether this is one.
+// signal signals the foreground process group. The kernel does that for the signals of
+// keys only; signal reports whether this is one.
 func (t *terminal) signal(sig syscall.Signal) (bool, error) {
 	switch sig {
 	case syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTSTP:
 	default:
 		return false, nil
 	}
-	return true, t.control("signal the foreground", func(fd int) error {
+	return true, t.control("signal the foreground process group", func(fd int) error {
 		return unix.IoctlSetInt(fd, unix.TIOCSIG, int(sig))
 	})
 }

@@ -8,14 +8,18 @@ package process
 import (
 	"os"
 	"syscall"
+
+	"github.com/sallyport-dev/sallyport/executor"
 )
 
-// A terminal does not exist on this system: no launch makes one.
-type terminal struct{}
+// A terminal is not supported on this system.
+type terminal struct {
+	pump
+	file *os.File
+}
 
-func newTerminal(*os.File) (*terminal, error)           { return nil, ErrNoTerminal }
-func newTerminalPump(*Config, *os.File) (pump, error)   { return nil, ErrNoTerminal }
+func newTerminal(*Config, *os.File) (*terminal, error)  { return nil, ErrNoTerminal }
 func (t *terminal) Write([]byte) (int, error)           { return 0, ErrNoTerminal }
-func (t *terminal) end() error                          { return ErrNoTerminal }
-func (t *terminal) resize(_, _ uint16) error            { return ErrNoTerminal }
+func (t *terminal) endInput() error                     { return ErrNoTerminal }
+func (t *terminal) resize(executor.Size) error          { return ErrNoTerminal }
 func (t *terminal) signal(syscall.Signal) (bool, error) { return false, nil }

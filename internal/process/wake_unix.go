@@ -7,5 +7,5 @@ package process
 
 import "syscall"
 
-// wake lets a stopped tree go on, so that it can hear what was sent to it.
+// wake continues a stopped tree, so that it can handle the signal that it got.
 func wake(c Child) { _ = c.Signal(syscall.SIGCONT, true) }

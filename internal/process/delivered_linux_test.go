@@ -12,9 +12,9 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 )
 
-// TestAllHeard: what was written counts as heard when the listener has returned from
-// it, not when it was taken out of the pipe or the terminal.
-func TestAllHeard(t *testing.T) {
+// TestDelivered checks that bytes count as delivered when Output has returned from them,
+// not when they were read.
+func TestDelivered(t *testing.T) {
 	tests := []struct {
 		name string
 		pump func(t *testing.T, cfg *Config) (p pump, end *os.File)
@@ -31,7 +31,7 @@ func TestAllHeard(t *testing.T) {
 		{"terminal", func(t *testing.T, cfg *Config) (pump, *os.File) {
 			t.Helper()
 			master, slave := testenv.OpenTerminal(t, 80, 24)
-			p, err := newTerminalPump(cfg, master)
+			p, err := newTerminal(cfg, master)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -42,30 +42,30 @@ func TestAllHeard(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			var order Order
 			defer order.Close()
-			hearing, goOn := make(chan struct{}), make(chan struct{})
+			reading, goOn := make(chan struct{}), make(chan struct{})
 			p, end := tt.pump(t, &Config{Order: &order, Output: func(executor.Stream, []byte) {
-				hearing <- struct{}{}
+				reading <- struct{}{}
 				<-goOn
 			}})
-			if !p.allHeard() {
+			if !p.delivered() {
 				t.Error("before anything was written")
 			}
 			if _, err := end.WriteString("a"); err != nil {
 				t.Fatal(err)
 			}
-			if p.allHeard() {
-				t.Error("nobody has read it yet")
+			if p.delivered() {
+				t.Error("it was not read yet")
 			}
 			p.start()
-			<-hearing
-			if p.allHeard() {
-				t.Error("the listener has not returned yet")
+			<-reading
+			if p.delivered() {
+				t.Error("Output has not returned yet")
 			}
 			close(goOn)
 			begin := time.Now()
-			for !p.allHeard() {
+			for !p.delivered() {
 				if time.Since(begin) > enough {
-					t.Fatal("it is never heard")
+					t.Fatal("it is never delivered")
 				}
 			}
 			_ = end.Close()
@@ -75,12 +75,12 @@ func TestAllHeard(t *testing.T) {
 	}
 }
 
-// TestAllHeardAtTheEnd asks while pipes are closed.
-func TestAllHeardAtTheEnd(t *testing.T) {
+// TestDeliveredAtTheEnd asks while pipes are closed.
+func TestDeliveredAtTheEnd(t *testing.T) {
 	for range 100 {
 		p := start(t, Config{}, sh("echo a; echo b >&2"))
 		for over := false; !over; {
-			p.AllHeard()
+			p.Delivered()
 			select {
 			case <-p.done:
 				over = true
@@ -88,8 +88,8 @@ func TestAllHeardAtTheEnd(t *testing.T) {
 			}
 		}
 		wait(t, p)
-		if !p.AllHeard() {
-			t.Fatal("something was not heard, and everything is over")
+		if !p.Delivered() {
+			t.Fatal("something was not delivered, and everything is over")
 		}
 	}
 }

@@ -1,0 +1,73 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package process
+
+import (
+	"sync"
+	"time"
+)
+
+// A pump reads the output of one command and gives it to Config.Output.
+type pump interface {
+	// start begins to read.
+	start()
+	// eof returns a channel that is closed when no process holds the streams any more
+	// and everything was read.
+	eof() <-chan struct{}
+	// lastOutput returns when the last byte was read; the zero Time is never.
+	lastOutput() time.Time
+	// nextOutput returns a channel that is closed when the next byte is read.
+	nextOutput() <-chan struct{}
+	// delivered reports that Config.Output has returned from everything that was written
+	// until now; false where that cannot be known.
+	delivered() bool
+	// commandEnded says that no process opens a stream again that has ended.
+	commandEnded()
+	// finish reads what the streams hold now, without waiting for more, and closes
+	// them. It blocks until that is done and must be called once.
+	finish()
+	// close closes the streams of a pump that was never started.
+	close()
+}
+
+// bufferSize is how much is read at once, in bytes. More than a quarter of a MiB gains
+// nothing: the copying dominates.
+const bufferSize = 256 << 10
+
+// buffers holds memory for reading, which a pump uses only while there is output.
+var buffers = sync.Pool{New: func() any { return new([bufferSize]byte) }}
+
+const (
+	// quietTime is how long a stream that a process still holds may be silent after the
+	// command has ended.
+	quietTime = 250 * time.Millisecond
+	// drainTime is how long such a stream is read at most.
+	drainTime = 2 * time.Second
+)
+
+// drain waits for the end of the output of a command that has just ended. It returns
+// true when the streams have ended, and false when they were silent for quietTime, or
+// were read for drainTime. Both begin with the end of the command, quietTime again with
+// every byte.
+func drain(p pump) bool {
+	end := time.Now()
+	timer := time.NewTimer(quietTime)
+	defer timer.Stop()
+	for {
+		select {
+		case <-p.eof():
+			return true
+		case <-timer.C:
+		}
+		since := end
+		if last := p.lastOutput(); last.After(since) {
+			since = last
+		}
+		left := min(quietTime-time.Since(since), drainTime-time.Since(end))
+		if left <= 0 {
+			return false
+		}
+		timer.Reset(left)
+	}
+}
