@@ -258,7 +258,7 @@ func (g Gap) String() string {
 // TestWallsDocumented: the page repeats the table word by word.
 func TestWallsDocumented(t *testing.T) {
 	const (
-		file       = "../../docs/sandbox.md"
+		file       = "../../docs/levels.md"
 		begin, end = "<!-- walls: go test ./internal/plan -update -->\n", "<!-- end of walls -->\n"
 	)
 	var b strings.Builder
