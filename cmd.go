@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/environ"
 )
 
 // A Cmd describes one command. Only Args or Script must be set.
@@ -116,6 +115,3 @@ func Command(args ...string) *Cmd { return &Cmd{Args: args} }
 
 // Script returns a Cmd that runs a script in the user's shell.
 func Script(text string) *Cmd { return &Cmd{Script: text} }
-
-// EnvPolicy says what of the environment a command gets.
-type EnvPolicy = environ.Policy

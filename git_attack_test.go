@@ -9,7 +9,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/sallyport-dev/sallyport/internal/environ"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -264,7 +263,7 @@ func gitRun(t *testing.T, r *Runner, ws, script string) *Result {
 
 func gitCmd(ws, script string) *Cmd {
 	c := sh(script)
-	c.Dir, c.EnvPolicy = ws, environ.ForTerminal()
+	c.Dir, c.EnvPolicy = ws, EnvPolicy{Inherit: InheritAll}
 	c.EnvPolicy.Set = map[string]string{
 		"WS": ws, "HOME": filepath.Dir(ws), "XDG_CONFIG_HOME": filepath.Dir(ws), "GIT_CONFIG_NOSYSTEM": "1",
 		"GIT_TERMINAL_PROMPT": "0",

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sallyport-dev/sallyport/internal/environ"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -111,7 +110,7 @@ func TestRealProjects(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			c.Shell, c.EnvPolicy = "/bin/sh", environ.ForTerminal()
+			c.Shell, c.EnvPolicy = "/bin/sh", EnvPolicy{Inherit: InheritAll}
 			wantAll(t, run(t, newRunner(t, sandbox.WorkspaceWrite(".")), c), p.want)
 		})
 	}
@@ -139,11 +138,11 @@ func TestGitReads(t *testing.T) {
 	outside := newRunner(t, sandbox.FullAccess())
 	made := Script(`git init -q . && git config user.email a@example.org && git config user.name a &&
 		echo text >file && git add file && git commit -qm first && echo more >>file`)
-	made.Dir, made.Shell, made.EnvPolicy = dir, "/bin/sh", environ.ForTerminal()
+	made.Dir, made.Shell, made.EnvPolicy = dir, "/bin/sh", EnvPolicy{Inherit: InheritAll}
 	wantAll(t, run(t, outside, made), nil)
 
 	inside := newRunner(t, sandbox.WorkspaceWrite("."))
 	c := Script("git status --short && git log --oneline && git diff --stat && ! git commit -qam second 2>/dev/null && echo kept")
-	c.Dir, c.Shell, c.EnvPolicy = dir, "/bin/sh", environ.ForTerminal()
+	c.Dir, c.Shell, c.EnvPolicy = dir, "/bin/sh", EnvPolicy{Inherit: InheritAll}
 	wantAll(t, run(t, inside, c), []string{" M file", "first", "file | 1 +", "kept"})
 }

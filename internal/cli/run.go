@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport"
-	"github.com/sallyport-dev/sallyport/internal/environ"
 	"github.com/sallyport-dev/sallyport/internal/tty"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -170,17 +169,17 @@ func mustBeFolder(flag, dir string) error {
 
 // environment returns what the command gets of our variables.
 func (o *runOptions) environment(env *Env) sallyport.EnvPolicy {
-	policy := environ.ForAgent()
+	var policy sallyport.EnvPolicy
 	if tty.Is(env.Stdin) && tty.Is(env.Stdout) {
-		policy = environ.ForTerminal()
+		policy.Inherit = sallyport.InheritAll
 	}
 	switch o.inherit {
 	case "all":
-		policy.Inherit = environ.InheritAll
+		policy.Inherit = sallyport.InheritAll
 	case "core":
-		policy.Inherit = environ.InheritCore
+		policy.Inherit = sallyport.InheritCore
 	case "none":
-		policy.Inherit = environ.InheritNone
+		policy.Inherit = sallyport.InheritNone
 	}
 	if o.ownTerminal(env) {
 		policy.Named = append(policy.Named, "TERM")

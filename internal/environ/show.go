@@ -9,27 +9,25 @@ import (
 	"unicode/utf8"
 )
 
-// hidden stands where a value was that looks like a secret.
+// hidden replaces a value that looks like a secret.
 const hidden = "***"
 
 // cut ends a command line that was shortened.
 const cut = "..."
 
-// ShowCommand returns an argument vector as one line for people and logs, of at
-// most most bytes: words are joined by spaces, characters that a terminal would
-// act on become '?', and what looks like the value of a secret is hidden. Such
-// is, as for variables, whatever has a name of which [LooksSecret] is true: in
-// NAME=value, in --name=value, in --name value and in "name: value", also inside of
-// a script that is one argument. It is a guess: a secret without a name is shown.
-// A most of 0 or less gives the empty text.
+// ShowCommand returns an argument vector as one line for people and logs, of at most
+// so many bytes: words are joined by spaces, characters that a terminal acts on become
+// '?', and values that look like secrets are hidden. Those are the values of names of
+// which [LooksSecret] is true: in NAME=value, in --name=value, in --name value and in
+// "name: value", also inside of a script that is one argument. A secret without a name
+// is shown.
 func ShowCommand(args []string, most int) string {
 	var b strings.Builder
-	next := false // what comes next is a secret
+	next := false // the next word is a secret
 	for i, arg := range args {
 		if i > 0 {
 			b.WriteByte(' ')
 		}
-		// Words of an argument follow each other as arguments do.
 		for len(arg) > 0 && b.Len() <= most {
 			space := len(arg) - len(strings.TrimLeftFunc(arg, unicode.IsSpace))
 			b.WriteString(strings.Repeat(" ", min(space, most)))
@@ -56,7 +54,7 @@ func hide(word string, secret bool) (shown string, next bool) {
 		return "", secret
 	}
 	if secret && !strings.HasPrefix(word, "-") {
-		// "Bearer" and the like stand between the name and the secret.
+		// The scheme of an authorization is between the name and the secret.
 		if strings.EqualFold(word, "bearer") || strings.EqualFold(word, "basic") {
 			return word, true
 		}
@@ -77,8 +75,8 @@ func hide(word string, secret bool) (shown string, next bool) {
 	return word, flag || header
 }
 
-// visible makes characters harmless that a terminal acts on or that turn the order
-// of others around.
+// visible replaces characters that a terminal acts on or that reverse the order of
+// others.
 func visible(r rune) rune {
 	if unicode.IsPrint(r) && r != utf8.RuneError {
 		return r
@@ -86,7 +84,7 @@ func visible(r rune) rune {
 	return '?'
 }
 
-// shorten cuts a text at a character, with a mark when it was cut.
+// shorten cuts a text at a character and marks the cut.
 func shorten(s string, most int) string {
 	if len(s) <= most {
 		return s
