@@ -76,7 +76,8 @@ func KindWord(m fs.FileMode) string {
 
 // Below reports whether name is folder or lies in it.
 func Below(name, folder string) bool {
-	return name == folder || strings.HasPrefix(name, strings.TrimSuffix(folder, "/")+"/")
+	rest, ok := strings.CutPrefix(name, strings.TrimSuffix(folder, "/"))
+	return ok && (rest == "" || rest[0] == '/')
 }
 
 // Deepest resolves the symbolic links of the part of a path that exists.

@@ -28,37 +28,31 @@ import (
 // connects sockets with its own hands.
 const attacks = "../../cmd/sallyport/testdata/attacks"
 
-// observedRun runs a program under a supervisor and nothing else, and returns what it
-// printed and what was seen.
-func observedRun(t *testing.T, cfg Config, naive func(*connecting) syscall.Errno, argv ...string) (string, Report) {
+// An observed is a program that runs under a supervisor and nothing else.
+type observed struct {
+	*Supervisor
+	out *os.File
+	l   launch.Launcher
+	p   *launch.Process
+}
+
+func start(t *testing.T, cfg Config, naive func(*connecting) syscall.Errno, argv ...string) *observed {
 	t.Helper()
 	filter, err := seccomp.Program(seccomp.Options{Arch: runtime.GOARCH, OwnPID: true, Observe: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer null.Close()
 	out, outEnd, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer out.Close()
+	must(t, err)
 	defer outEnd.Close()
 	inbox, err := Listen()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer inbox.Started()
 	supervisor, err := inbox.serve(cfg, naive)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var l launch.Launcher
-	defer l.Close()
-	p, err := l.Start(nil, &launch.Script{Steps: []launch.Step{
+	must(t, err)
+	o := &observed{Supervisor: supervisor, out: out}
+	o.p, err = o.l.Start(nil, &launch.Script{Steps: []launch.Step{
 		{Op: launch.OpSubreaper},
 		{Op: launch.OpStartCommand},
 		{Op: launch.OpNewSession},
@@ -67,32 +61,47 @@ func observedRun(t *testing.T, cfg Config, naive func(*connecting) syscall.Errno
 		{Op: launch.OpObserve, Filter: launch.Filter(filter), Value: seccomp.HandOver},
 		{Op: launch.OpCloseFiles},
 		{Op: launch.OpResetSignals},
-		{Op: launch.OpExec, Path: argv[0], Argv: argv, Env: []string{"PATH=/usr/bin:/bin"}},
+		{Op: launch.OpExec, Path: argv[0], Argv: argv, Env: []string{"PATH=" + os.Getenv("PATH"), childVar + "=1"}},
 	}}, launch.Files{Stdin: null, Stdout: outEnd, Stderr: null, Observer: inbox.Theirs()})
 	inbox.Started()
 	if err != nil {
 		supervisor.Close()
 		t.Fatal(err)
 	}
-	outEnd.Close()
-	text, err := io.ReadAll(out)
+	return o
+}
+
+// wait returns what the program printed, when it has ended.
+func (o *observed) wait(t *testing.T) string {
+	t.Helper()
+	defer o.out.Close()
+	defer o.l.Close()
+	text, err := io.ReadAll(o.out)
 	if err != nil {
 		t.Error(err)
 	}
-	if _, err := p.Wait(); err != nil {
+	if _, err := o.p.Wait(); err != nil {
 		t.Error(err)
 	}
-	if err := p.WaitAll(); err != nil {
+	if err := o.p.WaitAll(); err != nil {
 		t.Error(err)
 	}
-	report := supervisor.Close()
+	if err := o.p.Close(); err != nil {
+		t.Error(err)
+	}
+	return strings.TrimSpace(string(text))
+}
+
+// observedRun runs a program and returns what it printed and the report.
+func observedRun(t *testing.T, cfg Config, naive func(*connecting) syscall.Errno, argv ...string) (string, Report) {
+	t.Helper()
+	o := start(t, cfg, naive, argv...)
+	text := o.wait(t)
+	report := o.Close()
 	if report.Err != nil {
 		t.Error(report.Err)
 	}
-	if err := p.Close(); err != nil {
-		t.Error(err)
-	}
-	return strings.TrimSpace(string(text)), report
+	return text, report
 }
 
 // answering listens and answers with a word.

@@ -16,7 +16,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if os.Getenv(childVar) != "" {
+		os.Exit(child(os.Args[1:]))
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // selfRequest returns a request of this process.
 func selfRequest(t testing.TB) *request {
