@@ -32,10 +32,10 @@ type connecting struct {
 
 // judgeConnect answers a connect, or has it answered.
 func (r *request) judgeConnect() syscall.Errno {
-	a, errno := r.address(r.n.args[1], r.n.args[2])
 	if r.cfg.NoSockets || r.cfg.UnixOpen {
-		return r.judgeOpenConnect(a)
+		return r.judgeSend()
 	}
+	a, errno := r.message(0)
 	if errno != 0 {
 		return errno
 	}
@@ -56,27 +56,6 @@ func (r *request) judgeConnect() syscall.Errno {
 	}
 	c.start()
 	return later
-}
-
-// judgeOpenConnect is for commands whose unix sockets are not judged: the network denies,
-// and this only reports it.
-func (r *request) judgeOpenConnect(a *address) syscall.Errno {
-	if a == nil || !r.cfg.PrivateNetwork {
-		return 0
-	}
-	to, ok := a.internet()
-	if !ok {
-		return 0
-	}
-	errno := unreachable(to.Addr())
-	if errno == 0 {
-		return 0
-	}
-	_, name, ok := r.protocol()
-	if !ok {
-		return 0
-	}
-	return r.denySocket(sandbox.Connect, to.String(), name, errno)
 }
 
 // check returns the error of a connect that is denied by its socket or an internet

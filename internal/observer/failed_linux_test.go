@@ -29,7 +29,9 @@ func TestOnFailed(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := newSupervisor(Config{}, -1)
+				s, err := newSupervisor(Config{})
+				must(t, err)
+				defer s.closeFiles()
 				if tt.closed {
 					s.cancel()
 				}

@@ -367,8 +367,8 @@ func (r *request) judgeTouch() syscall.Errno {
 	if !r.hasMounts() || r.dir < 0 && r.dir != atCwd {
 		return 0
 	}
-	p, ok := r.descriptor()
-	if !ok {
+	p, lerr := r.descriptor(r.dir)
+	if lerr != nil {
 		return 0
 	}
 	defer p.close()
@@ -379,39 +379,20 @@ func (r *request) judgeTouch() syscall.Errno {
 	return r.write(&p, errno, false)
 }
 
-// descriptor returns the place of the call's directory descriptor; false for an invalid
-// one.
-func (r *request) descriptor() (place, bool) {
-	fd, errno := r.openAt(r.dir)
-	if errno != 0 {
-		return noPlace(), false
-	}
-	p, lerr := r.object(fd)
-	return p, lerr == nil
-}
-
 // judgeTwo is for rename and link. The denial is of the new name, unless only the old one
 // lies behind a wall.
 func (r *request) judgeTwo() syscall.Errno {
 	from, errno := r.name(r.path, &r.first)
-	if errno != 0 || len(from) == 0 && !r.bare {
+	if errno != 0 {
 		return 0
 	}
 	to, errno := r.name(r.path2, &r.second)
 	if errno != 0 || len(to) == 0 {
 		return 0
 	}
-	var old place
-	if len(from) == 0 {
-		var ok bool
-		if old, ok = r.descriptor(); !ok {
-			return 0
-		}
-	} else {
-		var lerr *lookupError
-		if old, lerr = r.find(r.dir, from, r.follow); lerr != nil {
-			return r.notFound(sandbox.Write, lerr)
-		}
+	old, lerr := r.find(r.dir, from, r.follow)
+	if lerr != nil {
+		return r.notFound(sandbox.Write, lerr)
 	}
 	defer old.close()
 	next, lerr := r.find(r.dir2, to, false)

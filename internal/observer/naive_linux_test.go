@@ -49,8 +49,10 @@ func start(t *testing.T, cfg Config, naive func(*connecting) syscall.Errno, argv
 	inbox, err := Listen()
 	must(t, err)
 	defer inbox.Started()
-	supervisor, err := inbox.serve(cfg, naive)
+	supervisor, err := newSupervisor(cfg)
 	must(t, err)
+	supervisor.naive = naive
+	go supervisor.run(inbox)
 	o := &observed{Supervisor: supervisor, out: out}
 	o.p, err = o.l.Start(nil, &launch.Script{Steps: []launch.Step{
 		{Op: launch.OpSubreaper},

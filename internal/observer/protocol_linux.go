@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"sync"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -43,17 +42,25 @@ const (
 
 // A listener is the supervisor's end of a filter.
 type listener struct {
-	fd int
-
-	mu      sync.Mutex
-	stopped bool
-	waiter  *oneshot.Waiter // nil before the first sleep
+	fd     int
+	waiter *oneshot.Waiter // waits without a thread
 }
 
-func newListener(fd int) *listener {
+// newListener takes over a descriptor.
+func newListener(fd int) (*listener, error) {
 	// Older kernels do without.
 	_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SECCOMP_IOCTL_NOTIF_SET_FLAGS, syncWakeUp)
-	return &listener{fd: fd}
+	w, err := oneshot.New(fd)
+	if err != nil {
+		unix.Close(fd)
+		return nil, fmt.Errorf("observer: %w", err)
+	}
+	return &listener{fd: fd, waiter: w}, nil
+}
+
+func (l *listener) close() {
+	_ = l.waiter.Close() // it may be closed already
+	unix.Close(l.fd)
 }
 
 // pollTime is how many milliseconds a supervisor waits in the kernel for the next call
@@ -72,46 +79,6 @@ func (l *listener) poll() (int16, error) {
 		if !errors.Is(err, unix.EINTR) {
 			return 0, fmt.Errorf("observer: poll: %w", err)
 		}
-	}
-}
-
-// sleep blocks without a thread until poll has an event. It returns false after stop.
-func (l *listener) sleep() (bool, error) {
-	w, err := l.newWaiter()
-	if w == nil || err != nil {
-		return false, err
-	}
-	if err := w.Wait(); errors.Is(err, os.ErrClosed) {
-		return false, nil
-	} else if err != nil {
-		return false, fmt.Errorf("observer: %w", err)
-	}
-	return true, nil
-}
-
-// newWaiter returns the waiter of sleep, or nil after stop.
-func (l *listener) newWaiter() (*oneshot.Waiter, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.stopped || l.waiter != nil {
-		return l.waiter, nil
-	}
-	w, err := oneshot.New(l.fd)
-	if err != nil {
-		return nil, fmt.Errorf("observer: %w", err)
-	}
-	l.waiter = w
-	return w, nil
-}
-
-// stop ends sleep. A poll ends by itself, soon.
-func (l *listener) stop() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.stopped = true
-	if l.waiter != nil {
-		_ = l.waiter.Close() // an epoll descriptor has nothing to lose
-		l.waiter = nil
 	}
 }
 
@@ -156,18 +123,11 @@ type Inbox struct {
 
 // Listen makes the pair of sockets by which a launch sends its listener.
 func Listen() (*Inbox, error) {
-	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("observer: socket: %w", err)
 	}
-	in := &Inbox{theirs: os.NewFile(uintptr(pair[1]), "observer")}
-	if err := unix.SetNonblock(pair[0], true); err != nil {
-		unix.Close(pair[0])
-		in.Started()
-		return nil, fmt.Errorf("observer: socket: %w", err)
-	}
-	in.ours = os.NewFile(uintptr(pair[0]), "listener")
-	return in, nil
+	return &Inbox{os.NewFile(uintptr(pair[0]), "listener"), os.NewFile(uintptr(pair[1]), "observer")}, nil
 }
 
 // Theirs returns the end for the launch script. The Inbox closes it.
@@ -184,19 +144,20 @@ func (in *Inbox) Started() {
 
 // take waits for the listener. It returns an error when the launch ends without having
 // sent one.
-func (in *Inbox) take() (fd int, err error) {
+func (in *Inbox) take() (*listener, error) {
 	defer in.ours.Close()
 	raw, err := in.ours.SyscallConn()
 	if err != nil {
-		return -1, err
+		return nil, err
 	}
+	fd := -1
 	if rerr := raw.Read(func(sock uintptr) bool {
 		fd, err = receiveFD(int(sock))
 		return !errors.Is(err, unix.EAGAIN)
-	}); rerr != nil {
-		return -1, rerr
+	}); rerr != nil || err != nil {
+		return nil, errors.Join(rerr, err)
 	}
-	return fd, err
+	return newListener(fd)
 }
 
 // receiveFD reads a message that holds one descriptor.
@@ -208,14 +169,10 @@ func receiveFD(sock int) (int, error) {
 		return -1, err
 	}
 	messages, err := unix.ParseSocketControlMessage(oob[:n])
-	if err != nil || len(messages) != 1 {
-		return -1, errors.Join(errNoListener, err)
+	if err == nil && len(messages) == 1 {
+		if fds, err := unix.ParseUnixRights(&messages[0]); err == nil && len(fds) == 1 {
+			return fds[0], nil
+		}
 	}
-	fds, err := unix.ParseUnixRights(&messages[0])
-	if err != nil || len(fds) != 1 {
-		return -1, errors.Join(errNoListener, err)
-	}
-	return fds[0], nil
+	return -1, errors.New("observer: the launch sent no listener")
 }
-
-var errNoListener = errors.New("observer: the launch sent no listener")

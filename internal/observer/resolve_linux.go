@@ -71,7 +71,10 @@ const pathFlags = unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW
 // at the end stands for itself. A name that does not exist has a place when its directory
 // exists.
 func (r *request) find(dir int32, name []byte, follow bool) (place, *lookupError) {
-	if len(name) == 0 {
+	switch {
+	case len(name) == 0 && r.bare:
+		return r.descriptor(dir)
+	case len(name) == 0:
 		return noPlace(), &lookupError{errno: unix.ENOENT}
 	}
 	slash := name[len(name)-1] == '/'
@@ -94,29 +97,17 @@ func (r *request) findName(dir int32, name []byte, follow bool) (place, *lookupE
 		return r.walk(base, shared, string(name), follow)
 	}
 	p := place{dir: base, shared: shared, name: last, object: -1}
-	known := false
-	switch {
-	case way != "":
+	if way != "" {
 		fd, errno := openat2(base, way, pathFlags|unix.O_DIRECTORY, unix.RESOLVE_NO_SYMLINKS)
 		if errno != 0 { // a symbolic link, or an error whose place matters
 			return r.walk(base, shared, string(name), follow)
 		}
 		p.close()
 		p.dir, p.shared = fd, false
-	case dir == atCwd && shared && name[0] != '/':
-		p.parent, known = r.workdirs[r.lastWorkdir].facts, true
+	} else if dir == atCwd && shared && name[0] != '/' {
+		p.parent = r.workdirs[r.lastWorkdir].facts
 	}
-	if !known {
-		if errno := r.stat(p.dir, "", &p.parent); errno != 0 {
-			p.close()
-			return p, &lookupError{errno: errno}
-		}
-	}
-	switch errno := r.stat(p.dir, p.name, &p.facts); errno {
-	case 0:
-		p.exists = true
-	case unix.ENOENT:
-	default:
+	if errno := r.look(&p); errno != 0 {
 		lerr := &lookupError{errno: errno, path: r.nameOf(p.dir) + "/" + p.name}
 		p.close()
 		return p, lerr
@@ -125,6 +116,31 @@ func (r *request) findName(dir int32, name []byte, follow bool) (place, *lookupE
 		return r.walk(p.dir, p.shared, p.name, true)
 	}
 	return p, nil
+}
+
+// look fills in the facts of a named place, and those of its directory unless they are
+// known.
+func (r *request) look(p *place) syscall.Errno {
+	if p.parent == (facts{}) {
+		if errno := r.stat(p.dir, "", &p.parent); errno != 0 {
+			return errno
+		}
+	}
+	errno := r.stat(p.dir, p.name, &p.facts)
+	if errno == unix.ENOENT {
+		return 0
+	}
+	p.exists = errno == 0
+	return errno
+}
+
+// descriptor returns the place of a descriptor of the task, or of its working directory.
+func (r *request) descriptor(dir int32) (place, *lookupError) {
+	fd, errno := r.openAt(dir)
+	if errno != 0 {
+		return noPlace(), &lookupError{errno: errno}
+	}
+	return r.object(fd)
 }
 
 // base opens the directory that a name starts at. A shared one is not the caller's to
@@ -257,68 +273,53 @@ func (r *request) walk(base int, shared bool, name string, follow bool) (place, 
 		part, rest, _ := strings.Cut(w.rest, "/")
 		w.rest = strings.TrimLeft(rest, "/")
 		last := w.rest == ""
-		if part == "" || part == "." {
+		if part == "" || part == "." || part == ".." {
+			if part == ".." {
+				if errno := w.enter(part); errno != 0 {
+					return w.fail(errno, part)
+				}
+			}
 			if last {
 				return r.object(w.take())
 			}
 			continue
 		}
-		if part == ".." {
-			fd, errno := openat2(w.at, "..", pathFlags, 0)
-			if errno != 0 {
-				return w.fail(errno, "..")
-			}
-			w.move(fd)
-			if last {
-				return r.object(w.take())
-			}
-			continue
+		p := place{dir: w.at, name: part, object: -1}
+		errno := w.look(&p)
+		if !p.exists && (part == "self" || part == "thread-self") && w.isProcRoot() {
+			p.exists, p.mode = true, unix.S_IFLNK // for the tasks in there, although not for this process
 		}
-		p, errno := w.look(part)
+		object := -1
 		switch {
 		case errno != 0:
-			return w.fail(errno, part)
 		case p.exists && p.is(unix.S_IFLNK) && (!last || follow):
-			object, errno := w.follow(part)
-			if errno != 0 {
-				return w.fail(errno, part)
-			}
-			if object >= 0 && last {
-				return r.object(object)
-			}
-			if object >= 0 {
-				w.move(object)
-			}
+			object, errno = w.follow(part)
 		case last:
 			p.dir = w.take()
 			return p, nil
 		case !p.exists:
-			return w.fail(unix.ENOENT, part)
+			errno = unix.ENOENT
 		default:
-			fd, errno := openat2(w.at, part, pathFlags|unix.O_DIRECTORY, 0)
-			if errno != 0 {
-				return w.fail(errno, part)
-			}
-			w.move(fd)
+			errno = w.enter(part)
+		}
+		switch {
+		case errno != 0:
+			return w.fail(errno, part)
+		case object >= 0 && last:
+			return r.object(object)
+		case object >= 0:
+			w.move(object)
 		}
 	}
 }
 
-// look returns the place of one component, which shares the directory of the walk.
-func (w *walk) look(part string) (place, syscall.Errno) {
-	p := place{dir: w.at, name: part, object: -1, exists: true}
-	if errno := w.stat(w.at, "", &p.parent); errno != 0 {
-		return p, errno
+// enter goes on to a directory.
+func (w *walk) enter(name string) syscall.Errno {
+	fd, errno := openat2(w.at, name, pathFlags|unix.O_DIRECTORY, 0)
+	if errno == 0 {
+		w.move(fd)
 	}
-	errno := w.stat(w.at, part, &p.facts)
-	if errno != unix.ENOENT {
-		return p, errno
-	}
-	p.exists = (part == "self" || part == "thread-self") && w.isProcRoot()
-	if p.exists { // for the tasks in there, although not for this process
-		p.mode = unix.S_IFLNK
-	}
-	return p, 0
+	return errno
 }
 
 // follow puts the text of a symbolic link before the rest of the name. For a link of a

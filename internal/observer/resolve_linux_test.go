@@ -25,18 +25,13 @@ func TestMain(m *testing.M) {
 
 // selfRequest returns a request of this process.
 func selfRequest(t testing.TB) *request {
-	proc, err := unix.Open("/proc", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	s, err := newSupervisor(Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newSupervisor(Config{}, proc)
 	t.Cleanup(func() {
 		s.cancel()
-		s.forget()
-		unix.Close(proc)
-		if s.root >= 0 {
-			unix.Close(s.root)
-		}
+		s.closeFiles()
 	})
 	return &request{Supervisor: s, n: notification{pid: uint32(os.Getpid())}, scratch: new(scratch)}
 }

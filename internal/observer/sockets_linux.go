@@ -142,8 +142,8 @@ func (r *request) judgeSocket() syscall.Errno {
 	return r.denySocket(sandbox.Connect, "", "tcp", unix.EPERM)
 }
 
-// judgeSend is for datagrams with an address. Those that may reach it go on: the network
-// is the wall.
+// judgeSend is for datagrams with an address, and for connects that are not judged
+// otherwise. It goes on where the network allows the address: the network is the wall.
 func (r *request) judgeSend() syscall.Errno {
 	if !r.cfg.PrivateNetwork {
 		return 0
@@ -166,8 +166,8 @@ func (r *request) judgeSend() syscall.Errno {
 			continue
 		}
 		kind, name, ok := r.protocol()
-		if !ok || kind != unix.SOCK_DGRAM {
-			return 0 // ENOTSOCK; a stream ignores addresses
+		if !ok || r.kind != kindConnect && kind != unix.SOCK_DGRAM {
+			return 0 // ENOTSOCK; a stream ignores the address of a message
 		}
 		errno = r.denySocket(sandbox.Connect, to.String(), name, errno)
 		if i > 0 {
@@ -178,10 +178,12 @@ func (r *request) judgeSend() syscall.Errno {
 	return 0
 }
 
-// message returns the address of one message of a call that sends; an empty one where it
-// has none.
+// message returns the address of one message of a call; an empty one where it has none.
 func (r *request) message(i uint64) (*address, syscall.Errno) {
-	if r.kind == kindSendTo {
+	switch r.kind {
+	case kindConnect:
+		return r.address(r.n.args[1], r.n.args[2])
+	case kindSendTo:
 		return r.address(r.n.args[4], r.n.args[5])
 	}
 	const stride = 64   // struct mmsghdr

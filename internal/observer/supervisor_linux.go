@@ -21,7 +21,7 @@ type Supervisor struct {
 	naive  func(*connecting) syscall.Errno // judges a connect that goes on then; for tests
 	proc   int                             // /proc
 	groups []int
-	ctx    context.Context // ends with Close
+	ctx    context.Context // ends with the supervision
 	cancel context.CancelFunc
 	done   chan struct{} // closed when the goroutines have ended
 
@@ -56,70 +56,52 @@ const maxWaiting = 256
 
 // Serve starts to answer as soon as the launch has sent its listener. It returns at once.
 // The Inbox cannot be used again.
-func (in *Inbox) Serve(cfg Config) (*Supervisor, error) { return in.serve(cfg, nil) }
-
-func (in *Inbox) serve(cfg Config, naive func(*connecting) syscall.Errno) (*Supervisor, error) {
-	proc, err := unix.Open("/proc", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+func (in *Inbox) Serve(cfg Config) (*Supervisor, error) {
+	s, err := newSupervisor(cfg)
 	if err != nil {
 		in.ours.Close()
-		return nil, fmt.Errorf("observer: /proc: %w", err)
+		return nil, err
 	}
-	s := newSupervisor(cfg, proc)
-	s.naive = naive
 	go s.run(in)
 	return s, nil
 }
 
-func newSupervisor(cfg Config, proc int) *Supervisor {
+func newSupervisor(cfg Config) (*Supervisor, error) {
+	proc, err := unix.Open("/proc", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("observer: /proc: %w", err)
+	}
 	s := &Supervisor{
 		cfg: cfg, proc: proc, root: -1, done: make(chan struct{}),
 		asking: make(chan struct{}, maxAsks), waiting: make(chan struct{}, maxWaiting), connecting: make(chan struct{}, maxConnects),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.groups, _ = os.Getgroups() // with fewer rights than there are, at worst EACCES is reported for EROFS
-	return s
+	return s, nil
 }
 
-// run waits for the listener and serves it.
+// run answers until no task is left. Calls are served in another goroutine, whose stack
+// grows and would not shrink soon: a session may wait for input for days.
 func (s *Supervisor) run(in *Inbox) {
-	fd, err := in.take()
+	defer close(s.done)
+	l, err := in.take()
 	if err != nil {
-		close(s.done)
 		return // the launch has failed, and reports why
 	}
-	l := newListener(fd)
 	s.mu.Lock()
 	s.listener = l
 	s.mu.Unlock()
-	s.attend(l)
-}
-
-// attend serves until no task is left, or until no task calls for a while. Then another
-// goroutine waits: the stack of this one has grown by judging and would not shrink again
-// soon, and a session may wait for input for days.
-func (s *Supervisor) attend(l *listener) {
-	if !s.serve(l) {
-		s.leave(l)
-		return
-	}
-	go func() {
-		more, err := l.sleep()
-		if err != nil || !more {
-			s.fail(err)
-			s.leave(l)
-			return
+	idle := make(chan bool)
+	for s.ctx.Err() == nil {
+		go func() { idle <- s.serve(l) }()
+		if !<-idle {
+			break
 		}
-		s.attend(l)
-	}()
-}
-
-// leave ends the supervision. A task that still calls gets ENOSYS from here on, instead
-// of waiting forever.
-func (s *Supervisor) leave(l *listener) {
+		s.fail(l.waiter.Wait())
+	}
 	s.cancel()
 	s.answers.Wait()
-	unix.Close(l.fd)
-	close(s.done)
+	l.close() // a task that still calls gets ENOSYS from here on, instead of waiting forever
 }
 
 // serve answers calls and returns true when there are none for a while, false when no
@@ -174,6 +156,7 @@ func (s *Supervisor) fail(err error) {
 		return
 	}
 	s.err = err
+	s.cancel()
 	if s.onFailed != nil {
 		go s.onFailed()
 	}
@@ -198,14 +181,18 @@ func (s *Supervisor) Close() Report {
 	s.cancel()
 	s.mu.Lock()
 	if s.listener != nil {
-		s.listener.stop()
+		_ = s.listener.waiter.Close() // it may be closed already
 	}
 	s.mu.Unlock()
 	<-s.done
+	s.closeFiles()
+	return Report{Denials: s.report.list, Omitted: s.report.omitted, Calls: s.calls, Err: s.err}
+}
+
+func (s *Supervisor) closeFiles() {
 	s.forget()
 	unix.Close(s.proc)
 	if s.root >= 0 {
 		unix.Close(s.root)
 	}
-	return Report{Denials: s.report.list, Omitted: s.report.omitted, Calls: s.calls, Err: s.err}
 }

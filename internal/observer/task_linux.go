@@ -38,12 +38,8 @@ func peek(tid uint32, addr uint64, b []byte) int {
 		remote[n] = unix.RemoteIovec{Base: uintptr(at), Len: int(size)}
 		at, left = at+size, left-size
 	}
-	got, _, errno := unix.Syscall6(unix.SYS_PROCESS_VM_READV, uintptr(tid), uintptr(unsafe.Pointer(&local)), 1,
-		uintptr(unsafe.Pointer(&remote[0])), uintptr(n), 0)
-	if errno != 0 {
-		return 0
-	}
-	return int(got)
+	got, _ := unix.ProcessVMReadv(int(tid), []unix.Iovec{local}, remote[:n], 0)
+	return max(got, 0)
 }
 
 func uint64At(b []byte, i int) uint64 { return binary.NativeEndian.Uint64(b[i:]) }
