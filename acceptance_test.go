@@ -383,7 +383,7 @@ func TestBadInput(t *testing.T) {
 		{"shell without script", &Cmd{Args: []string{"x"}, Shell: "sh"}, &cmd, "it is for a Script"},
 		{"negative time-out", &Cmd{Args: []string{"x"}, Timeout: -1}, &cmd, "it is negative"},
 		{"missing folder", &Cmd{Args: []string{"true"}, Dir: "/no/such"}, &folder, "the working directory /no/such does not exist"},
-		{"a file as folder", &Cmd{Args: []string{"true"}, Dir: file}, &folder, "is not a folder"},
+		{"a file as directory", &Cmd{Args: []string{"true"}, Dir: file}, &folder, "is not a directory"},
 		{"NUL in an argument", Command("echo", "a\x00b"), &zero, "argument 1"},
 		{"NUL in the folder", &Cmd{Args: []string{"true"}, Dir: "/\x00"}, &zero, "the working directory"},
 		{"NUL in the environment", &Cmd{Args: []string{"true"}, Env: []string{"A=\x00"}}, &zero, `variable "A"`},

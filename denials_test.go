@@ -12,8 +12,8 @@ import (
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-// TestDeniedEvents: what the executor saw arrives, finished, in events before the
-// end and in the result; where an observer ran nothing is guessed.
+// TestDeniedEvents checks that the denials that an executor saw are completed and reported in
+// events before the end and in the result, and that nothing is guessed after an observer.
 func TestDeniedEvents(t *testing.T) {
 	const words = "touch: cannot touch '/etc/x': Read-only file system\n"
 	for _, test := range []struct {

@@ -26,7 +26,7 @@ func TestSuggestionsWork(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The kernel's own folders of overlays are closed to everybody.
+	// The work directories of overlays are closed to every user.
 	t.Cleanup(func() {
 		if err := tree.Remove(state); err != nil {
 			t.Error(err)
@@ -83,8 +83,8 @@ func TestSuggestionsWork(t *testing.T) {
 	}
 }
 
-// suggestBase makes a home, a repository w with a nested one, and a folder outside. It is
-// not below /tmp, of which a command has its own.
+// suggestBase makes a home, a repository w with a nested one, and a directory outside. They
+// are not below /tmp, because a command has a private one.
 func suggestBase(t *testing.T) string {
 	t.Helper()
 	base, err := os.MkdirTemp("/var/tmp", "sallyport-test-") //nolint:usetesting // see above

@@ -18,12 +18,12 @@ func TestErrors(t *testing.T) {
 		cause error
 	}{
 		{"start", &StartError{Program: "x", NotFound: true, Err: cause}, "x: not found", cause},
-		{"missing folder", &DirError{Dir: "/d", Err: fs.ErrNotExist}, "the working directory /d does not exist", fs.ErrNotExist},
-		{"a file", &DirError{Dir: "/d", Err: ErrNotDir}, "the working directory /d is not a folder", ErrNotDir},
-		{"a shut folder", &DirError{Dir: "/d", Err: fs.ErrPermission}, "the working directory /d cannot be entered: permission denied", fs.ErrPermission},
+		{"missing directory", &DirError{Dir: "/d", Err: fs.ErrNotExist}, "the working directory /d does not exist", fs.ErrNotExist},
+		{"a file", &DirError{Dir: "/d", Err: ErrNotDir}, "the working directory /d is not a directory", ErrNotDir},
+		{"a closed directory", &DirError{Dir: "/d", Err: fs.ErrPermission}, "the working directory /d cannot be entered: permission denied", fs.ErrPermission},
 		{"another reason", &DirError{Dir: "/d", Err: cause}, "the working directory /d cannot be used: x: not found", cause},
 		{"root", &RootError{Path: "/r", Why: "does not exist", Fix: "create it first"}, "/r does not exist; create it first", nil},
-		{"NUL", &NULError{Where: "argument 2"}, "a command cannot hold NUL characters, and there is one in argument 2", nil},
+		{"NUL", &NULError{Where: "argument 2"}, "a command cannot contain NUL characters, and there is one in argument 2", nil},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

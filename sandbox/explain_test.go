@@ -58,8 +58,9 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// TestExplainAgreesWithRule: what is explained is what is done.
-func TestExplainAgreesWithRule(t *testing.T) {
+// TestExplainNamesRule checks that there always is a rule, and that an entry in it has the
+// level of the path.
+func TestExplainNamesRule(t *testing.T) {
 	check(t, func(t *rapid.T) {
 		p := drawPolicy(t, rapid.Bool().Draw(t, "bound"))
 		for range 20 {
@@ -106,8 +107,7 @@ func TestParseGrants(t *testing.T) {
 	}
 }
 
-// FuzzParseGrants: what is read and written again is read as the same, and what
-// was written is read.
+// FuzzParseGrants checks that ParseGrants and String are inverse.
 func FuzzParseGrants(f *testing.F) {
 	for _, s := range []string{"--rw /a", "--grant 'a b'", "--ro /it'\\''s --rw \\x", "--allow-host h:1", "'", "\\", "  "} {
 		f.Add(s)

@@ -151,7 +151,7 @@ func FuzzGlob(f *testing.F) {
 		if g.MatchTree(name) && !strings.HasPrefix(name+"/", g.Base()+"/") {
 			t.Errorf("%q matches %q outside of %q", pattern, name, g.Base())
 		}
-		// Only what both notations spell alike is compared.
+		// Only patterns that both notations spell alike are compared.
 		if strings.ContainsAny(pattern, `[\`) || !strings.HasPrefix(pattern, "/") ||
 			strings.ContainsFunc(pattern+name, func(r rune) bool { return r > 126 || r < 32 }) {
 			return

@@ -47,7 +47,7 @@ type Mode uint8
 const (
 	Managed  Mode = iota // the executor, as the policy says
 	External             // the caller, for files and processes; only the network part applies
-	Full                 // nobody: the command may do what its user may
+	Full                 // there is none: the command may do what its user may
 )
 
 var modeWords = []string{"managed", "external", "disabled"}

@@ -162,8 +162,8 @@ func TestBind(t *testing.T) {
 		{"a file named tilde", []Entry{at("./~", LevelRead)}, two, []Entry{at("/d/~", LevelRead)}},
 		{"unclean", []Entry{at("/x//y/../z/", LevelWrite)}, two, []Entry{at("/x/z", LevelWrite)}},
 		{"root", []Entry{SpecialEntry(TokenRoot, LevelRead)}, two, []Entry{at("/", LevelRead)}},
-		{"absent temporary folders", []Entry{SpecialEntry(TokenTmpDir, LevelWrite), SpecialEntry(TokenSlashTmp, LevelWrite)}, two, nil},
-		{"present temporary folders", []Entry{SpecialEntry(TokenTmpDir, LevelWrite), SpecialEntry(TokenSlashTmp, LevelWrite)}, testPlaces(),
+		{"absent temporary directories", []Entry{SpecialEntry(TokenTmpDir, LevelWrite), SpecialEntry(TokenSlashTmp, LevelWrite)}, two, nil},
+		{"present temporary directories", []Entry{SpecialEntry(TokenTmpDir, LevelWrite), SpecialEntry(TokenSlashTmp, LevelWrite)}, testPlaces(),
 			[]Entry{skip(at("/var/tmp/me", LevelWrite)), at("/tmp", LevelWrite)}},
 		{"glob", []Entry{GlobEntry("**/*.env")}, two, []Entry{GlobEntry("/d/**/*.env")}},
 		{"workspace glob", []Entry{GlobEntry("codex-project-roots://**/*.env")}, two, []Entry{GlobEntry(`/a\[1\]/**/*.env`), GlobEntry("/b/**/*.env")}},
@@ -189,9 +189,9 @@ func TestBind(t *testing.T) {
 	}
 }
 
-// A glob below a workspace whose name has wildcards denies there and nowhere
-// else.
-func TestBindGlobTakesFoldersLiterally(t *testing.T) {
+// TestBindGlobEscapesDirectory checks that a glob below a workspace whose name has
+// wildcards denies there and nowhere else.
+func TestBindGlobEscapesDirectory(t *testing.T) {
 	p := ReadOnly().WithEntries(GlobEntry("*.env")).Bind(Places{Dir: `/w*[a]{b}\`})
 	if got := p.LevelAt(`/w*[a]{b}\/x.env`); got != LevelDeny {
 		t.Errorf("inside: %v", got)

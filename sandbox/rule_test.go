@@ -170,7 +170,7 @@ func TestNewRefuses(t *testing.T) {
 		{"unknown level", Managed, NetworkNone, []Entry{PathEntry("/a", 9)}},
 		{"unknown kind", Managed, NetworkNone, []Entry{{Place: Place{Kind: 9, Path: "/a"}}}},
 		{"glob that reads", Managed, NetworkNone, []Entry{{Place: Place{Kind: PlaceGlob, Path: "/a/*"}, Level: LevelRead}}},
-		{"glob without a fixed folder", Managed, NetworkNone, []Entry{GlobEntry("/**/x")}},
+		{"glob without a fixed directory", Managed, NetworkNone, []Entry{GlobEntry("/**/x")}},
 		{"empty glob", Managed, NetworkNone, []Entry{GlobEntry("")}},
 		{"empty token", Managed, NetworkNone, []Entry{SpecialEntry("", LevelRead)}},
 		{"subpath that climbs", Managed, NetworkNone, []Entry{{Place: Place{Kind: PlaceSpecial, Token: TokenProjectRoots, Subpath: "a/../../b"}}}},

@@ -20,13 +20,13 @@ func TestWarnings(t *testing.T) {
 		policy    Policy
 		want      []string // words of each warning, in order
 	}{
-		{"folder in the home", "/home/u/w", WorkspaceWrite(), nil},
+		{"directory in the home", "/home/u/w", WorkspaceWrite(), nil},
 		{"the home", "/home/u", WorkspaceWrite(), []string{"/home/u is the home directory"}},
 		{"the home by a link", "/w/link", WorkspaceWrite(), []string{"/w/link (that is /home/u) is the home directory"}},
 		{"above the home", "/home", WorkspaceWrite(), []string{"/home contains the home directory"}},
 		{"name that only begins alike", "/hom", WorkspaceWrite(), nil},
 		{"system", "/etc", WorkspaceWrite(), []string{"/etc is a system directory"}},
-		{"below a system folder", "/var/tmp/w", WorkspaceWrite(), nil},
+		{"below a system directory", "/var/tmp/w", WorkspaceWrite(), nil},
 		{"another root", "/w", WorkspaceWrite().WithEntries(PathEntry("/usr", LevelWrite)), []string{"/usr is a system directory"}},
 		{"two", "/home/u", WorkspaceWrite().WithEntries(PathEntry("/var", LevelWrite)), []string{"/var is", "/home/u is"}},
 		{"reading only", "/home/u", ReadOnly(), nil},

@@ -84,7 +84,7 @@ func inputCases() []inputCase {
 		{name: "NUL in argument", job: job{args: []string{"/bin/true", "a\x00b"}}, want: []string{"NUL"}},
 		{name: "NUL in environment", job: job{args: []string{"/bin/true"}, env: []string{"A=\x00"}}, want: []string{"NUL"}},
 		{name: "missing directory", job: job{args: []string{"/bin/true"}}, dir: func(a *arena) string { return a.ws + "/none" }, want: []string{"does not exist"}, is: badDir},
-		{name: "file as directory", job: job{args: []string{"/bin/true"}}, dir: func(a *arena) string { return a.ws + "/file" }, want: []string{"not a folder"}, is: badDir},
+		{name: "file as directory", job: job{args: []string{"/bin/true"}}, dir: func(a *arena) string { return a.ws + "/file" }, want: []string{"not a directory"}, is: badDir},
 		{name: "relative root", job: job{args: []string{"/bin/true"}, policy: policyOf("some/where")}},
 		{name: "missing root", job: job{args: []string{"/bin/true"}, policy: policyOf("/no/such/root")}, want: []string{"/no/such/root", "does not exist"}, is: badRoot},
 		{name: "device as root", job: job{args: []string{"/bin/true"}, policy: policyOf("/dev/null")}},

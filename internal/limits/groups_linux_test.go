@@ -20,14 +20,14 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 )
 
-// A fake is a folder that plays the hierarchy of version 2. It knows the kernel's
-// files and the rules that matter here: a group gets the controllers that the one
-// above shares out, and rmdir takes what only the kernel's files are in.
+// fake is a directory that stands in for the hierarchy of version 2. It has the files of the
+// kernel and two of its rules: a group gets the controllers that the one above shares out,
+// and rmdir removes a group without processes or groups in it.
 type fake struct {
 	t     *testing.T
 	root  string
-	noDir []string // folders in which none can be made
-	noGo  []string // folders of which no group can be entered
+	noDir []string // directories in which no group can be made
+	noGo  []string // directories whose groups cannot be entered
 }
 
 func newFake(t *testing.T) *fake {
@@ -43,7 +43,7 @@ func (f *fake) write(dir, name, text string) {
 	}
 }
 
-// files makes the kernel's files of a group.
+// files creates the files of a group.
 func (f *fake) files(dir, controllers string) {
 	f.write(dir, "cgroup.controllers", controllers+"\n")
 	for name, text := range map[string]string{"cgroup.subtree_control": "", "cgroup.procs": "", "cpu.stat": "usage_usec 3000\nuser_usec 2000\nsystem_usec 1000\n"} {
@@ -61,7 +61,7 @@ func (f *fake) files(dir, controllers string) {
 	}
 }
 
-// group makes a group that is there before.
+// group creates a group that existed before.
 func (f *fake) group(path, controllers string) string {
 	dir := filepath.Join(f.root, path)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -82,8 +82,8 @@ func (f *fake) system(own string) system {
 			if err := os.Mkdir(dir, 0o755); err != nil {
 				return err
 			}
-			// What is put into the file here replaces it, so the last one counts; the
-			// kernel adds up. Tests that need several share them out beforehand.
+			// A write replaces the content of this file, while the kernel adds to it. Tests
+			// that need several controllers share them out beforehand.
 			f.files(dir, strings.ReplaceAll(read(above, "cgroup.subtree_control"), "+", ""))
 			return nil
 		},
@@ -136,7 +136,7 @@ func TestUnified(t *testing.T) {
 	for _, name := range []string{"memory.max", "memory.swap.max", "memory.oom.group", "pids.max", "cpu.max"} {
 		got[name] = read(dir, name)
 	}
-	// A write does not cut a plain file off, as the kernel's are.
+	// A write does not truncate a plain file.
 	for name, first := range map[string]string{"memory.max": "67108864", "memory.swap.max": "0", "memory.oom.group": "1", "pids.max": "21", "cpu.max": "150000 100000"} {
 		if !strings.HasPrefix(got[name], first) {
 			t.Errorf("%s is %q, want %q", name, got[name], first)
@@ -164,7 +164,7 @@ func TestUnified(t *testing.T) {
 	}
 }
 
-// TestAbove passes over groups that are of no use, and keeps their limits.
+// TestAbove checks that unusable groups are passed over, and their limits apply.
 func TestAbove(t *testing.T) {
 	f := newFake(t)
 	app := f.group("app", "memory pids")
@@ -193,7 +193,7 @@ func TestAbove(t *testing.T) {
 	}
 	f.noGo = []string{app}
 	if tree := find(f.system("/app/scope"), me); tree.unified == app {
-		t.Error("groups that cannot be entered were taken")
+		t.Error("used groups that cannot be entered")
 	}
 	if tree := find(f.system("/elsewhere/gone"), me); tree.by(memory) != "" || tree.why() == "" {
 		t.Errorf("in %q: %s", tree.unified, tree.why())
@@ -203,7 +203,7 @@ func TestAbove(t *testing.T) {
 	}
 }
 
-// TestSweep removes what dead processes left, and nothing else.
+// TestSweep checks that only groups of dead processes are removed.
 func TestSweep(t *testing.T) {
 	f := newFake(t)
 	f.write(f.root, "cgroup.subtree_control", "memory\n")
@@ -233,9 +233,8 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// TestStepAside: a process that is alone in its group is moved into one below, where
-// the kernel wants that, and back.
-func TestStepAside(t *testing.T) {
+// TestMakeRoom moves a process that is alone in its group into one below, and back.
+func TestMakeRoom(t *testing.T) {
 	f := newFake(t)
 	own := f.group("scope", "memory")
 	f.write(own, "cgroup.procs", "77\n")
@@ -249,7 +248,7 @@ func TestStepAside(t *testing.T) {
 	}
 	f.write(own, "cgroup.procs", "77\n78\n")
 	if tree.makeRoom(own) {
-		t.Error("others are in the group")
+		t.Error("made room in a group with other processes")
 	}
 }
 
@@ -264,7 +263,7 @@ func realGroups(t *testing.T) (*Groups, *tree) {
 	return g, g.tree
 }
 
-// TestKernel makes groups with every limit that can be had, and removes them.
+// TestKernel makes groups with every available limit, and removes them.
 func TestKernel(t *testing.T) {
 	groups, tree := realGroups(t)
 	dead := owner{namespace: self().namespace, pid: 1 << 21, started: 1} // above every process id here
@@ -297,7 +296,7 @@ func TestKernel(t *testing.T) {
 		g.remove()
 		g.remove()
 		if len(called) != 0 {
-			t.Error("an end was told as a want of memory")
+			t.Error("the end was reported as an exceeded memory limit")
 		}
 	}
 	if err := groups.Close(); err != nil {
@@ -323,12 +322,12 @@ func TestKernel(t *testing.T) {
 	}
 }
 
-// TestLateWatch wants too much before anybody watches: the kernel kills one process, and
-// the watch tells of it all the same.
+// TestLateWatch exceeds the memory limit before the watch begins: the kernel kills one
+// process, and the watch reports it all the same.
 func TestLateWatch(t *testing.T) {
 	_, tree := realGroups(t)
 	if tree.by(memory) != executor.ByCgroupV1 {
-		return // version 2 ends the whole group by itself
+		return // version 2 kills the whole group
 	}
 	g, err := tree.newGroup(executor.Resources{Memory: 64 << 20})
 	if err != nil {
@@ -340,7 +339,7 @@ func TestLateWatch(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	// The memory is wanted by a system call, which reads into it.
+	// The memory is allocated by a system call that reads into it.
 	output, err := exec.Command(testenv.NeedProgram(t, "sh"), "-c",
 		`echo $$ >"$1" && exec dd if=/dev/zero of=/dev/null bs=400M count=1`, "sh", filepath.Join(g.dirs[memory], "tasks")).CombinedOutput()
 	if err == nil || err.Error() != "signal: killed" {
@@ -351,17 +350,17 @@ func TestLateWatch(t *testing.T) {
 	select {
 	case <-called:
 	case <-time.After(time.Minute):
-		t.Error("nothing was told")
+		t.Error("the watch reported nothing")
 	}
 	if u := g.read(); u.oomKills != 1 {
 		t.Errorf("%+v", u)
 	}
 }
 
-// TestEnter tells a group that can be entered from a folder that is none.
+// TestEnter distinguishes a group from a plain directory.
 func TestEnter(t *testing.T) {
 	if err := enter(t.TempDir()); err == nil {
-		t.Error("a plain folder was entered")
+		t.Error("a plain directory was entered")
 	}
 	testenv.NeedRoot(t)
 	dir := fmt.Sprintf("/sys/fs/cgroup/unified/%s", self().name(1))

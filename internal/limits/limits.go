@@ -15,6 +15,6 @@
 // A limit that nothing can enforce is refused with a *sandbox.UnsupportedError. The
 // package never uses a control group twice, never touches a group that is not its own,
 // never moves a process that it was not told to move (with one exception, see
-// [Groups]), and never raises a limit that somebody else has set. On systems other than
+// [Groups]), and never raises an existing limit. On systems other than
 // Linux every limit is refused.
 package limits

@@ -3,8 +3,8 @@
 
 //go:build linux && (amd64 || arm64)
 
-// The tests are a package of their own: with their imports in it, package rlimit
-// would be initialized after package syscall.
+// The tests are in a package of their own: with their imports, package rlimit would be
+// initialized after package syscall.
 package rlimit_test
 
 import (
@@ -18,10 +18,10 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/rlimit"
 )
 
-// The words that make this test binary a helper program.
+// The names under which this test binary acts as a helper program.
 const (
-	lower = "helper:lower" // sets the soft limit to an argument and becomes show
-	show  = "helper:show"  // prints both limits as this package and as the kernel has them
+	lower = "helper:lower" // sets the soft limit to its argument and executes show
+	show  = "helper:show"  // prints both limits of this package and of the kernel
 )
 
 func TestMain(m *testing.M) {
@@ -61,8 +61,8 @@ func lowerAndShow(text string) error {
 	return syscall.Exec(self, []string{show}, os.Environ())
 }
 
-// TestFilesAtStart starts programs with a soft limit below the hard one. Package
-// syscall raises it at the start; this package must have been sooner.
+// TestFilesAtStart starts programs with a soft limit below the hard one. Package syscall
+// raises it at the start; this package must read it before.
 func TestFilesAtStart(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -87,9 +87,9 @@ func TestFilesAtStart(t *testing.T) {
 			if soft != want || hard != mine.Max || !ok {
 				t.Errorf("limits %d and %d, %v; want %d and %d", soft, hard, ok, want, mine.Max)
 			}
-			// Otherwise the test would not see a package that reads too late.
+			// Otherwise the test would not detect a package that reads too late.
 			if nowSoft == want {
-				t.Errorf("nobody raised the soft limit: it is %d of %d", nowSoft, nowHard)
+				t.Errorf("package syscall did not raise the soft limit %d of %d", nowSoft, nowHard)
 			}
 		})
 	}

@@ -5,5 +5,5 @@
 
 package rlimit
 
-// files is not known here.
+// files returns unknown limits.
 func files() limit { return limit{} }

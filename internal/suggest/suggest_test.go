@@ -45,8 +45,8 @@ func reads(name string) []sandbox.Denial {
 	return []sandbox.Denial{{Access: sandbox.Access{Op: sandbox.Read, Path: name}}}
 }
 
-// A testCase is what a policy kept a command from, where these paths exist, and what
-// becomes of it: "RULE: GRANT".
+// testCase is what a policy denied to a command on a file system with these paths, and the
+// result for each: "RULE: GRANT".
 type testCase struct {
 	name   string
 	policy sandbox.Policy
@@ -77,8 +77,8 @@ func TestComplete(t *testing.T) {
 	srv := []string{"/srv/data/d/a", "/srv/data/d/b", "/srv/data/d/c", "/srv/data/d/d"}
 	for _, test := range []testCase{
 		{"a file", ws, []string{"/etc/hosts"}, writes("/etc/hosts"), []string{"/=read: --rw /etc/hosts"}},
-		{"a new file needs its folder", ws, []string{"/srv/data"}, writes("/srv/data/new"), []string{"/=read: --rw /srv/data"}},
-		{"a new file where the folder is too much", ws, []string{"/etc"}, writes("/etc/new"), []string{"/=read: "}},
+		{"a new file needs its directory", ws, []string{"/srv/data"}, writes("/srv/data/new"), []string{"/=read: --rw /srv/data"}},
+		{"a new file where the directory is too much", ws, []string{"/etc"}, writes("/etc/new"), []string{"/=read: "}},
 		{"siblings", ws, srv, writes(srv...), slices.Repeat([]string{"/=read: --rw /srv/data/d"}, 4)},
 		{"few siblings", ws, srv, writes(srv[:2]...), []string{"/=read: --rw /srv/data/d/a", "/=read: --rw /srv/data/d/b"}},
 		{"siblings and another", ws, append([]string{"/etc/hosts"}, srv...), writes(append(srv, "/etc/hosts")...),
@@ -116,7 +116,7 @@ func TestNamed(t *testing.T) {
 		{"a new key", ws, []string{"/home/a/.ssh/config"}, writes("/home/a/.ssh/known_hosts"), []string{"/=read: "}},
 		{"a new file of the system", ws, []string{"/var/lib"}, writes("/var/lib/x"), []string{"/=read: "}},
 		{"the home", ws, []string{"/h"}, writes("/h/x"), []string{"/=read: "}},
-		{"a folder of the home", ws, []string{"/h/src"}, writes("/h/src/x"), []string{"/=read: --rw /h/src"}},
+		{"a directory of the home", ws, []string{"/h/src"}, writes("/h/src/x"), []string{"/=read: --rw /h/src"}},
 		{"a new repository", ws, nil, writes("/w/.git"), []string{"/w/.git=read (protected): --grant git"}},
 		{"the repository itself", ws, repo, writes("/w/.git"), []string{"/w/.git=read (protected): --rw /w/.git"}},
 		{"the grant was not given", ws.With(git), append(repo, "/w/.git/HEAD"), writes("/w/.git/HEAD"), []string{"/w/.git=read (protected): --rw /w/.git/HEAD"}},
@@ -150,7 +150,7 @@ func TestNamed(t *testing.T) {
 			t.Errorf("%q", ds[0].Grant)
 		}
 	})
-	t.Run("a machine that nobody looks at", func(t *testing.T) {
+	t.Run("another machine", func(t *testing.T) {
 		c, ds := runOf(ws), writes("/srv/data/new", "/w/.git/index", "/h/.npm/x")
 		c.files = nil
 		c.Complete(ds)
@@ -160,8 +160,8 @@ func TestNamed(t *testing.T) {
 	})
 }
 
-// TestSuggestionsSuffice: whatever is proposed lets the access through that it is proposed
-// for, and what no rule refuses gets no path.
+// TestSuggestionsSuffice checks that every suggestion allows its access, and that an access
+// that no rule denies gets no path.
 func TestSuggestionsSuffice(t *testing.T) {
 	names := []string{"/", "/a", "/a/b", "/a/b/c", "/a/b/d", "/a/b/e", "/a/b/f", "/a/.git", "/a/.git/index", "/a/b/.git/config", "/h/.npm/x", "/h", "/x.env"}
 	rapid.Check(t, func(t *rapid.T) {
@@ -218,7 +218,7 @@ type everything struct{ fake }
 
 func (everything) exists(string) bool { return true }
 
-// TestManyDenials: 200 denials are finished in no time.
+// TestManyDenials completes several hundred denials.
 func TestManyDenials(t *testing.T) {
 	var ds []sandbox.Denial
 	for i := range 200 {
