@@ -3,13 +3,12 @@
 
 // Package local runs commands on this machine.
 //
-// An [Executor] has package confine start the command under its policy and
-// package process look after it: pipes, output, the end. What it adds is the
-// contract of package executor, the words of its errors, and the end of
-// everything at Close.
+// An [Executor] opens the streams of a command (package process), starts it under its
+// policy (package confine), follows it to its end, and retains its output (package
+// output). Close ends every process that it started.
 //
-// It decides nothing. What may be touched, how long a command may run and what
-// is kept of its output is said by the caller.
+// It decides nothing: the Spec says what a process may access, how long it may be asked
+// to end, and how much of its output is retained.
 package local
 
 import (
@@ -29,8 +28,8 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/state"
 )
 
-// An Executor runs commands on this machine. The zero Executor is ready; it looks
-// at the machine when the first command starts. It must not be copied after that.
+// An Executor runs commands on this machine. The zero Executor is ready; it probes the
+// machine when the first command starts. It must not be copied after that.
 type Executor struct {
 	host  confine.Host
 	order process.Order
@@ -42,8 +41,8 @@ type Executor struct {
 	running  map[*command]struct{}
 }
 
-// ErrClosed is the answer of an [Executor] after Close.
-var ErrClosed = errors.New("executor: it was closed")
+// ErrClosed is returned by Start after Close.
+var ErrClosed = errors.New("the executor is closed")
 
 // Start implements [executor.Executor].
 func (e *Executor) Start(ctx context.Context, spec *executor.Spec) (executor.Process, error) {
@@ -139,9 +138,9 @@ func (e *Executor) newFile(size int64) (*output.File, error) {
 	return e.files.Create(size)
 }
 
-// Close stops every process, waits until nothing of them is left, and frees what
-// the Executor holds, including the private temporary directory. It may be called
-// more than once; every call waits.
+// Close stops every process, waits for the end of their trees, and frees what the
+// Executor holds, including the private /tmp. It may be called more than once; every call
+// waits.
 func (e *Executor) Close() error {
 	e.mu.Lock()
 	e.closed = true
@@ -158,7 +157,7 @@ func (e *Executor) Close() error {
 	}
 	e.order.Close()
 	if err := errors.Join(e.host.Close(), e.files.Close()); err != nil {
-		return fmt.Errorf("executor: cannot close: %w", err)
+		return fmt.Errorf("cannot close the executor: %w", err)
 	}
 	return nil
 }
@@ -191,9 +190,9 @@ func (c *command) Wait() (*executor.Exit, error) {
 	return exit, err
 }
 
-// limited adds what became of the limits. A command that was refused a process and
-// succeeded all the same was not ended by that. A tree that the kernel killed as a
-// whole, with its reaper, was ended by SIGKILL.
+// limited adds how limits were enforced. A command that reached the limit on processes
+// and succeeded was not ended by it. A tree that the kernel killed together with its
+// reaper was ended by SIGKILL.
 func limited(exit *executor.Exit, after *confine.Aftermath) {
 	exit.Limits, exit.Limit, exit.Usage = after.Limits, after.Limit, after.Usage
 	switch {
@@ -205,10 +204,10 @@ func limited(exit *executor.Exit, after *confine.Aftermath) {
 	}
 }
 
-// errTwoInputs refuses a Spec that gives standard streams twice.
-var errTwoInputs = errors.New("executor: a terminal takes the place of standard input and output; leave Stdin, Stdout and PipeStdin out")
+// errTwoInputs is the error for a Spec with two standard inputs or outputs.
+var errTwoInputs = errors.New("a terminal is standard input and output already; do not set Stdin, Stdout or PipeStdin with TTY")
 
-// check refuses what no system call can take.
+// check returns an error for a Spec that is invalid on every system.
 func check(spec *executor.Spec) error {
 	if len(spec.Args) == 0 {
 		return executor.ErrNoArgs
@@ -225,7 +224,7 @@ func check(spec *executor.Spec) error {
 		}
 	}
 	for _, f := range []struct{ where, text string }{
-		{"the program's own name", spec.Arg0}, {"the working directory", spec.Dir}, {"the folder for /tmp", spec.Tmp},
+		{"the program's own name", spec.Arg0}, {"the working directory", spec.Dir}, {"the directory for /tmp", spec.Tmp},
 	} {
 		if strings.ContainsRune(f.text, 0) {
 			return &executor.NULError{Where: f.where}

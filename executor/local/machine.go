@@ -18,9 +18,9 @@ import (
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-// minimal returns the platform's own files: what a system binary reads to run.
-// Those that are not there are left out when the policy is bound to the kernel.
-// On Linux they are the folders that other agents' sandboxes show as well.
+// minimal returns the directories of the platform's own files, which system programs read
+// to run. Those that do not exist are left out of the sandbox. On Linux the sandboxes of
+// other agents show the same directories.
 func minimal() []string {
 	return []string{
 		"/bin", "/sbin", "/usr", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/run/current-system/sw",
@@ -33,9 +33,8 @@ func (e *Executor) Host(context.Context) (executor.HostInfo, error) {
 	return executor.HostInfo{Local: true, OS: runtime.GOOS, Arch: runtime.GOARCH}, nil
 }
 
-// Places implements [executor.Executor]. The folder of TMPDIR counts only where
-// commands see the host's /tmp: with a folder of their own they are told to use
-// /tmp.
+// Places implements [executor.Executor]. TMPDIR counts only for commands that see the
+// machine's /tmp; others get a TMPDIR of /tmp.
 func (e *Executor) Places(_ context.Context, dir string, env []string, tmp string) (sandbox.Places, error) {
 	if strings.ContainsRune(dir, 0) {
 		return sandbox.Places{}, &executor.NULError{Where: "the working directory"}
@@ -64,7 +63,7 @@ func (e *Executor) Places(_ context.Context, dir string, env []string, tmp strin
 	return places, nil
 }
 
-// lookEnv returns the last value of a variable, empty without one.
+// lookEnv returns the last value of a variable; empty when it is not set.
 func lookEnv(env []string, name string) string {
 	for i := len(env) - 1; i >= 0; i-- {
 		if k, v, _ := strings.Cut(env[i], "="); k == name {
@@ -96,12 +95,12 @@ func (e *Executor) Shell(_ context.Context, name, script string, login bool) ([]
 	}
 	sh, err := shell.Named(host, name, false)
 	if err != nil {
-		return nil, fmt.Errorf("executor: cannot run the script: %w", err)
+		return nil, fmt.Errorf("cannot run the script: %w", err)
 	}
 	return sh.Argv(script, login), nil
 }
 
-// userShell returns the shell that the user database has for this user.
+// userShell returns the shell of this user in the user database; empty when there is none.
 func userShell() string {
 	users, err := os.ReadFile("/etc/passwd")
 	if err != nil {
