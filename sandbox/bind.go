@@ -99,33 +99,24 @@ func bindEntry(e Entry, pl Places) []Entry {
 // every workspace. The name of the directory is taken literally.
 func bindGlob(e Entry, pl Places) []Entry {
 	pattern := e.Place.Path
-	under := func(dirs ...string) []Entry {
-		es := make([]Entry, 0, len(dirs))
-		for _, d := range dirs {
-			g := GlobEntry(strings.TrimSuffix(globEscape(d), "/") + "/" + pattern)
-			g.SkipMissing = e.SkipMissing
-			es = append(es, g)
-		}
-		return es
-	}
+	var dirs []string
 	if rest, ok := strings.CutPrefix(pattern, workspaceGlobPrefix); ok {
-		pattern = strings.TrimLeft(rest, "/")
-		if roots := pl.roots(); len(roots) > 0 {
-			return under(roots...)
-		}
+		pattern, dirs = strings.TrimLeft(rest, "/"), pl.roots()
+	} else if rest, ok := strings.CutPrefix(pattern, "~/"); ok {
+		pattern, dirs = rest, absolute([]string{pl.Home})
+	} else if !path.IsAbs(pattern) {
+		dirs = absolute([]string{pl.Dir})
+	}
+	if len(dirs) == 0 {
 		return []Entry{e}
 	}
-	if rest, ok := strings.CutPrefix(pattern, "~/"); ok {
-		if !path.IsAbs(pl.Home) {
-			return []Entry{e}
-		}
-		pattern = rest
-		return under(path.Clean(pl.Home))
+	var es []Entry
+	for _, d := range dirs {
+		g := GlobEntry(strings.TrimSuffix(globEscape(d), "/") + "/" + pattern)
+		g.SkipMissing = e.SkipMissing
+		es = append(es, g)
 	}
-	if !path.IsAbs(pattern) && path.IsAbs(pl.Dir) {
-		return under(path.Clean(pl.Dir))
-	}
-	return []Entry{e}
+	return es
 }
 
 // bindMinimal returns the paths of the platform that no other entry is about.

@@ -254,7 +254,6 @@ func (p Policy) Resolve() (Resolved, error) {
 
 // writable returns the writable roots, each with the rules to which it is the nearest one.
 func (c *compiled) writable() []WritableRoot {
-	index := map[string]int{}
 	var roots []WritableRoot
 	if c.root == LevelWrite {
 		roots = append(roots, WritableRoot{Root: "/"})
@@ -268,8 +267,7 @@ func (c *compiled) writable() []WritableRoot {
 		return cmp.Or(cmp.Compare(depth(a.Root), depth(b.Root)), strings.Compare(a.Root, b.Root))
 	})
 	levels := map[string]Level{}
-	for i, w := range roots {
-		index[w.Root] = i
+	for _, w := range roots {
 		levels[w.Root] = LevelWrite
 	}
 	for _, r := range c.rules {
@@ -277,10 +275,11 @@ func (c *compiled) writable() []WritableRoot {
 			continue
 		}
 		at, _ := nearest(levels, r.Path)
-		if at == "" {
+		i := slices.IndexFunc(roots, func(w WritableRoot) bool { return w.Root == at })
+		if i < 0 {
 			continue
 		}
-		w := &roots[index[at]]
+		w := &roots[i]
 		switch {
 		case r.Auto:
 			w.Protected = append(w.Protected, r.Path)

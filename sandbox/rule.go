@@ -11,17 +11,10 @@ import (
 	"strings"
 )
 
-// The rules that are not entries, as [Policy.Explain] returns them.
+// The rules that are not entries and decide in several places; see [Policy.Explain].
 const (
-	ruleUnknown   = "unknown operation"
-	ruleFull      = "full access"
-	ruleExternal  = "judged outside"
-	ruleProcesses = "processes outside"
-	ruleSockets   = "unix sockets"
-	ruleAddress   = "unclear address"
-	ruleLoopback  = "loopback"
-	ruleUnclean   = "unclear path"
-	ruleUnlisted  = "not listed"
+	ruleExternal = "judged outside"
+	ruleUnlisted = "not listed"
 )
 
 // LevelAt returns the level that the file part of the policy gives to a path. A path that
@@ -65,15 +58,15 @@ func (p Policy) Rule(a Access) Ruling {
 func (p Policy) Explain(a Access) (Ruling, string) {
 	switch {
 	case a.Op == OpUnknown || a.Op > Signal:
-		return Deny, ruleUnknown
+		return Deny, "unknown operation"
 	case p.mode == Full:
-		return Allow, ruleFull
+		return Allow, "full access"
 	case a.Op == Connect || a.Op == Bind:
 		return p.explainNet(a)
 	case a.Op == Signal && p.mode == External:
 		return Allow, ruleExternal
 	case a.Op == Signal:
-		return Deny, ruleProcesses
+		return Deny, "processes outside"
 	}
 	level, rule := p.explainFile(a.Path)
 	return allowIf(level.allows(a.Op)), rule
@@ -88,7 +81,7 @@ func (p Policy) explainNet(a Access) (Ruling, string) {
 			name = a.Path
 		}
 		if !isClean(name) {
-			return Deny, ruleSockets
+			return Deny, "unix sockets"
 		}
 		level, rule := p.explainFile(name)
 		return allowIf(level == LevelWrite), rule
@@ -99,9 +92,9 @@ func (p Policy) explainNet(a Access) (Ruling, string) {
 	host, port, ok := splitAddr(a.Addr)
 	switch {
 	case !ok:
-		return Deny, ruleAddress
+		return Deny, "unclear address"
 	case isLocal(host):
-		return Allow, ruleLoopback
+		return Allow, "loopback"
 	case a.Op == Bind || p.net != NetworkProxy:
 		return Deny, network
 	case slices.Contains(p.hosts, host):
@@ -136,7 +129,7 @@ func (p Policy) level(name string) (level Level, at, rule string) {
 	case p.open:
 		return LevelWrite, "/", ""
 	case !isClean(name):
-		return LevelDeny, "", ruleUnclean
+		return LevelDeny, "", "unclear path"
 	}
 	c := p.compiled()
 	for _, g := range c.globs {
