@@ -225,15 +225,15 @@ func (c *connecting) unix() syscall.Errno {
 		return c.wait(c.addr)
 	}
 	runtime.LockOSThread()
-	restore, errno := dropOverrides()
-	if errno != 0 {
+	restore, err := dropOverrides()
+	if err != nil {
 		runtime.UnlockOSThread() // nothing has changed
-		return errno
+		return unix.EPERM
 	}
 	defer func() {
 		// A thread without its rights ends with the goroutine. Others live on: they may
 		// have launched a command that the kernel would end with them.
-		if restore() == 0 {
+		if restore() == nil {
 			runtime.UnlockOSThread()
 		}
 	}()
@@ -302,26 +302,20 @@ func (c *connecting) refuse(name string, errno syscall.Errno) syscall.Errno {
 // dropOverrides takes from this thread the capabilities by which root passes owners and
 // modes, because the command does not have them. The goroutine is locked to the thread;
 // restore gives them back.
-func dropOverrides() (restore func() syscall.Errno, errno syscall.Errno) {
+func dropOverrides() (restore func() error, err error) {
 	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData
 	if err := unix.Capget(&head, &data[0]); err != nil {
-		return nil, unix.EPERM
+		return nil, err
 	}
-	set := func(effective uint32) syscall.Errno {
-		data[0].Effective = effective
-		if err := unix.Capset(&head, &data[0]); err != nil {
-			return unix.EPERM
-		}
-		return 0
-	}
-	all := data[0].Effective
 	const overrides = 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_DAC_READ_SEARCH
+	all := data[0].Effective
 	if all&overrides == 0 {
-		return func() syscall.Errno { return 0 }, 0
+		return func() error { return nil }, nil
 	}
-	if errno := set(all &^ overrides); errno != 0 {
-		return nil, errno
+	set := func(effective uint32) error {
+		data[0].Effective = effective
+		return unix.Capset(&head, &data[0])
 	}
-	return func() syscall.Errno { return set(all) }, 0
+	return func() error { return set(all) }, set(all &^ overrides)
 }

@@ -179,9 +179,6 @@ func (r *request) directoryOf(p *place) directory {
 func (r *request) write(p *place, errno syscall.Errno, creates bool) syscall.Errno {
 	if errno == 0 {
 		path, errno := r.ruled(sandbox.Write, p, creates)
-		if errno == 0 {
-			return 0
-		}
 		return r.denyFile(sandbox.Write, path, errno)
 	}
 	path := r.pathOf(p)
@@ -321,9 +318,6 @@ func (r *request) judgeRead(op sandbox.Op, p *place) syscall.Errno {
 		return r.absent(op, p)
 	}
 	path, errno := r.ruled(op, p, false)
-	if errno == 0 {
-		return 0
-	}
 	return r.denyFile(op, path, errno)
 }
 

@@ -111,11 +111,6 @@ func (l *listener) send(r *response) error {
 	return fmt.Errorf("observer: answer: %w", errno)
 }
 
-// valid reports whether a task still waits for its answer.
-func (l *listener) valid(id uint64) bool {
-	return l.ioctl(unix.SECCOMP_IOCTL_NOTIF_ID_VALID, unsafe.Pointer(&id)) == 0
-}
-
 // An Inbox waits for the listener of one launch.
 type Inbox struct {
 	ours, theirs *os.File

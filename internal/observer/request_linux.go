@@ -8,6 +8,7 @@ import (
 	"slices"
 	"syscall"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -49,7 +50,9 @@ const validInterval = 50 * time.Millisecond
 
 // valid reports whether the task still waits for its answer, so that what was read from
 // it before was its own.
-func (r *request) valid() bool { return r.l.valid(r.n.id) }
+func (r *request) valid() bool {
+	return r.l.ioctl(unix.SECCOMP_IOCTL_NOTIF_ID_VALID, unsafe.Pointer(&r.n.id)) == 0
+}
 
 // answer sends an errno; zero means "continue".
 func (r *request) answer(errno syscall.Errno) error {
@@ -111,25 +114,14 @@ func (ruling *Ruling) errno() syscall.Errno {
 }
 
 // deny notes a denial and returns its errno, or 0 when the task has ended, because then
-// another task's memory may have been read. It passes later on.
+// another task's memory may have been read. It does nothing about zero and later.
 func (r *request) deny(d sandbox.Denial, errno syscall.Errno) syscall.Errno {
 	switch {
-	case errno == later:
-		return later
+	case errno == 0 || errno == later:
+		return errno
 	case !r.valid():
 		return 0
 	}
-	r.note(d, errno)
-	return errno
-}
-
-// denyFile is deny for an access to a path.
-func (r *request) denyFile(op sandbox.Op, path string, errno syscall.Errno) syscall.Errno {
-	return r.deny(sandbox.Denial{Access: sandbox.Access{Op: op, Path: path}}, errno)
-}
-
-// note adds a denial to the report.
-func (r *request) note(d sandbox.Denial, errno syscall.Errno) {
 	d.Errno = unix.ErrnoName(errno)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -137,6 +129,12 @@ func (r *request) note(d sandbox.Denial, errno syscall.Errno) {
 		by := r.caller()
 		added.PID, added.Program = by.PID, by.Program
 	}
+	return errno
+}
+
+// denyFile is deny for an access to a path.
+func (r *request) denyFile(op sandbox.Op, path string, errno syscall.Errno) syscall.Errno {
+	return r.deny(sandbox.Denial{Access: sandbox.Access{Op: op, Path: path}}, errno)
 }
 
 // answerLater has a goroutine get the ruling of r.ask, judge again, and answer, while

@@ -6,7 +6,6 @@ package observer
 import (
 	"encoding/binary"
 	"net/netip"
-	"strconv"
 	"strings"
 	"syscall"
 
@@ -88,11 +87,7 @@ const pidfdThread = unix.O_EXCL
 func (r *request) duplicate(fd int32) (int, syscall.Errno) {
 	pidfd, err := unix.PidfdOpen(int(r.n.pid), pidfdThread)
 	if err != nil { // before Linux 6.9 only the first thread can be named
-		pid, perr := strconv.Atoi(r.status("Tgid:"))
-		if perr != nil {
-			return -1, unix.ESRCH
-		}
-		if pidfd, err = unix.PidfdOpen(pid, 0); err != nil {
+		if pidfd, err = unix.PidfdOpen(r.pid(), 0); err != nil {
 			return -1, unix.ESRCH
 		}
 	}
@@ -268,9 +263,6 @@ func (r *request) judgeBindUnix(name string) syscall.Errno {
 	errno := r.directoryWall(&p)
 	if errno == 0 {
 		_, errno = r.ruled(sandbox.Write, &p, true)
-	}
-	if errno == 0 {
-		return 0
 	}
 	return r.denySocket(sandbox.Bind, r.pathOf(&p), "unix", errno)
 }

@@ -151,12 +151,15 @@ func (r *request) openLink(name string) (int, syscall.Errno) {
 	return int(fd), 0
 }
 
+// pid returns the number of the task's process; 0 when it has ended.
+func (r *request) pid() int {
+	pid, _ := strconv.Atoi(r.status("Tgid:"))
+	return pid
+}
+
 // caller returns the process of the task.
 func (r *request) caller() Caller {
-	var by Caller
-	if pid, err := strconv.Atoi(r.status("Tgid:")); err == nil {
-		by.PID = pid
-	}
+	by := Caller{PID: r.pid()}
 	var exe [pathMax]byte
 	if n, err := unix.Readlinkat(r.proc, strconv.Itoa(int(r.n.pid))+"/exe", exe[:]); err == nil {
 		by.Program = strings.TrimSuffix(string(exe[:n]), " (deleted)")
