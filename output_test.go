@@ -124,7 +124,7 @@ func (o *fakeOutput) Close() error {
 // search, the reason for what is not retained, and Close.
 func TestSessionOverAnyOutput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, s, p := puppetSession(t, &Cmd{})
+		_, s, p := scriptedSession(t, &Cmd{})
 		if want := (executor.Retention{Memory: 1 << 20, File: -1}); p.spec.Retain != want {
 			t.Errorf("the session asks to retain %+v, want %+v", p.spec.Retain, want)
 		}
@@ -194,7 +194,7 @@ func TestSessionOverAnyOutput(t *testing.T) {
 // the Runner.
 func TestRunnerClosesOutputs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, _, p := puppetSession(t, &Cmd{})
+		r, _, p := scriptedSession(t, &Cmd{})
 		p.exit()
 		if err := r.Close(); err != nil || !p.out.closed {
 			t.Errorf("Close = %v, the output is closed: %v", err, p.out.closed)

@@ -120,7 +120,7 @@ func (s *script) until() Until {
 }
 
 // event lets one thing happen, to the process and to the model.
-func (m *waitModel) event(s *script, p *puppet) {
+func (m *waitModel) event(s *script, p *scriptedProcess) {
 	switch s.next(8) {
 	default:
 		text := fuzzTexts[s.next(len(fuzzTexts))]
@@ -175,7 +175,7 @@ func FuzzUntil(f *testing.F) {
 }
 
 func fuzzUntil(t *testing.T, s *script) {
-	_, session, p := puppetSession(t, &Cmd{OpenStdin: true})
+	_, session, p := scriptedSession(t, &Cmd{OpenStdin: true})
 	m := &waitModel{}
 	for len(s.rest) > 0 {
 		m.u, m.begin = Until{}, time.Now()
@@ -191,7 +191,7 @@ func fuzzUntil(t *testing.T, s *script) {
 }
 
 // wait is one wait, which ends by itself or is canceled when the script has no more.
-func wait(t *testing.T, s *script, session *Session, p *puppet, m *waitModel) {
+func wait(t *testing.T, s *script, session *Session, p *scriptedProcess, m *waitModel) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

@@ -392,7 +392,7 @@ func withoutFile(t *testing.T, r *Runner) {
 	t.Helper()
 	s := piped(t, r, "seq 1 200000")
 	over(t, s)
-	if err := s.SpillErr(); err == nil || !strings.HasPrefix(err.Error(), "sallyport: only a part of a long output is kept: ") || !strings.Contains(err.Error(), "not a directory") {
+	if err := s.SpillErr(); err == nil || !strings.HasPrefix(err.Error(), "sallyport: only a part of a long output is retained: ") || !strings.Contains(err.Error(), "not a directory") {
 		t.Fatalf("%v", err)
 	}
 	for i := range 2 {

@@ -31,7 +31,7 @@ func TestSessionCap(t *testing.T) {
 		if err != nil || len(reply.Notices) > 0 != (i+1 >= noticeSessions) {
 			t.Errorf("session %d: %q, %v", i+1, reply.Notices, err)
 		}
-		if i+1 >= noticeSessions && !strings.HasPrefix(reply.Notices[0], fmt.Sprintf("%d sessions are alive, and 64 are the most", i+1)) {
+		if i+1 >= noticeSessions && !strings.HasPrefix(reply.Notices[0], fmt.Sprintf("%d of at most 64 sessions are alive", i+1)) {
 			t.Errorf("session %d: %q", i+1, reply.Notices)
 		}
 	}
@@ -133,7 +133,7 @@ func TestSessionNumbers(t *testing.T) {
 // TestSessionIdle: who was not used for longest is first, by the time of the last use.
 func TestSessionIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, s, p := puppetSession(t, &Cmd{OpenStdin: true})
+		r, s, p := scriptedSession(t, &Cmd{OpenStdin: true})
 		for _, use := range []func(){
 			func() { _, _ = s.Write([]byte("x")) },
 			func() { _, _ = s.Await(t.Context(), Until{For: time.Second}) },

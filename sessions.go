@@ -6,6 +6,7 @@ package sallyport
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -14,17 +15,17 @@ import (
 	"time"
 )
 
-// How many sessions there are.
+// How many sessions there may be.
 const (
 	// DefaultMaxSessions is how many sessions may be alive when MaxSessions is 0.
 	DefaultMaxSessions = 64
-	// noticeSessions is how many of them make replies say that they are many, of 64.
+	// noticeSessions is from how many of 64 on replies say that there are many.
 	noticeSessions = 60
-	// keptSessions is how many ended sessions can still be asked for.
+	// keptSessions is how many ended sessions are still known.
 	keptSessions = 64
 )
 
-// Identities of sessions: numbers that are easy to repeat, and short.
+// Identities of sessions: numbers that are short and easy to repeat.
 const (
 	firstID = 1000
 	lastID  = 99_999
@@ -45,44 +46,39 @@ type SessionInfo struct {
 	Signal   int `json:"signal"`
 }
 
-// A TooManySessionsError refuses a start: as many sessions as are allowed are alive.
-// Nothing was ended for the new one.
+// A TooManySessionsError reports that the session limit is reached. No session was ended
+// for the new one.
 type TooManySessionsError struct {
 	Max        int
-	Candidates []SessionInfo // the live sessions, the one that was not used for longest first
+	Candidates []SessionInfo // the live sessions, the one that was idle for longest first
 }
 
 // Error returns one sentence that names the first candidates.
 func (e *TooManySessionsError) Error() string {
 	if len(e.Candidates) == 0 {
-		return fmt.Sprintf("sallyport: as many sessions are being started as there may be (%d); try again when one has ended", e.Max)
+		return fmt.Sprintf("sallyport: session limit (%d) reached by sessions that are starting; try again when one has ended", e.Max)
 	}
 	const named = 3
 	var ids []string
-	for i, c := range e.Candidates {
-		if i == named {
-			break
-		}
-		ids = append(ids, fmt.Sprintf("%s (%s, not used for %v)", c.ID, strings.Join(c.Args, " "), time.Since(c.LastUsed).Round(time.Second)))
+	for _, c := range e.Candidates[:min(named, len(e.Candidates))] {
+		ids = append(ids, fmt.Sprintf("%s (%s, idle for %v)", c.ID, strings.Join(c.Args, " "), time.Since(c.LastUsed).Round(time.Second)))
 	}
-	return fmt.Sprintf("sallyport: %d sessions are alive, which is the most; end one first, such as %s", e.Max, strings.Join(ids, ", "))
+	return fmt.Sprintf("sallyport: session limit (%d) reached; end one first, such as %s", e.Max, strings.Join(ids, ", "))
 }
 
-// sessions is the table of a Runner. The zero value is empty.
+// sessions is the table of a Runner. The zero sessions is empty.
 type sessions struct {
 	mu       sync.Mutex
 	live     map[string]*Session
-	reserved int // starts under way
+	reserved int // starts in progress
 	ended    []*Session
 	used     map[int]struct{} // every number that was given
-	next     int              // with sequentialIDs
+	next     int              // for sequential numbers
 }
 
-// reserve takes a place and a number, or refuses. One of settle and release follows.
+// reserve takes a place and a number, or refuses. One call of settle or release follows.
 func (t *sessions) reserve(most int, sequential bool) (string, error) {
-	if most == 0 {
-		most = DefaultMaxSessions
-	}
+	most = cmp.Or(most, DefaultMaxSessions)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.live)+t.reserved >= most {
@@ -92,8 +88,8 @@ func (t *sessions) reserve(most int, sequential bool) (string, error) {
 	return strconv.Itoa(t.numberLocked(sequential)), nil
 }
 
-// numberLocked draws a number that was never given. When half of the range is used
-// up it grows tenfold, so a draw takes two tries at the average.
+// numberLocked draws a number that was never given. When half of the range is used, the
+// range grows tenfold, so a draw takes two tries on average.
 func (t *sessions) numberLocked(sequential bool) int {
 	if sequential {
 		t.next = max(t.next+1, firstID)
@@ -115,7 +111,7 @@ func (t *sessions) numberLocked(sequential bool) int {
 	}
 }
 
-// idleLocked lists the live sessions, the one that was not used for longest first.
+// idleLocked lists the live sessions, the one that was idle for longest first.
 func (t *sessions) idleLocked() []SessionInfo {
 	var out []SessionInfo
 	for _, s := range t.live {
@@ -145,7 +141,14 @@ func (t *sessions) settle(s *Session) {
 	t.live[s.id] = s
 }
 
-// end moves a session to those that have ended; of these the oldest are forgotten.
+// alive returns the live sessions.
+func (t *sessions) alive() []*Session {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Collect(maps.Values(t.live))
+}
+
+// end moves a session to the ended ones, and returns those that are forgotten for it.
 func (t *sessions) end(s *Session) (forgotten []*Session) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -171,7 +174,7 @@ func (t *sessions) forget(s *Session) {
 	t.ended = slices.DeleteFunc(t.ended, func(e *Session) bool { return e == s })
 }
 
-// drop frees the output of all sessions. It stays known as far as it is in memory.
+// drop frees what is retained of the output of ended sessions outside of memory.
 func (t *sessions) drop() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -180,22 +183,20 @@ func (t *sessions) drop() {
 	}
 }
 
-// notice says that there are many; empty when there are not.
+// notice returns a sentence if there are many sessions; else it is empty.
 func (t *sessions) notice(most int) string {
-	if most == 0 {
-		most = DefaultMaxSessions
-	}
+	most = cmp.Or(most, DefaultMaxSessions)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	n := len(t.live)
 	if n < max(most*noticeSessions/DefaultMaxSessions, 1) || most < 2 {
 		return ""
 	}
-	return fmt.Sprintf("%d sessions are alive, and %d are the most; use one again, or end those that are not needed", n, most)
+	return fmt.Sprintf("%d of at most %d sessions are alive; reuse sessions, or end those that are not needed", n, most)
 }
 
-// Session returns the session with an identity, alive or ended, and whether there is
-// one. Of sessions that have ended and were not closed, the last 64 are kept.
+// Session returns the session with an identity, alive or ended, and whether it is known.
+// Of ended sessions that were not closed, the last 64 are.
 func (r *Runner) Session(id string) (*Session, bool) {
 	t := &r.sessions
 	t.mu.Lock()
@@ -203,22 +204,18 @@ func (r *Runner) Session(id string) (*Session, bool) {
 	if s := t.live[id]; s != nil {
 		return s, true
 	}
-	for _, s := range t.ended {
-		if s.id == id {
-			return s, true
-		}
+	i := slices.IndexFunc(t.ended, func(s *Session) bool { return s.id == id })
+	if i < 0 {
+		return nil, false
 	}
-	return nil, false
+	return t.ended[i], true
 }
 
 // Sessions lists the sessions, alive or ended, by their number.
 func (r *Runner) Sessions() []SessionInfo {
 	t := &r.sessions
 	t.mu.Lock()
-	all := slices.Clone(t.ended)
-	for _, s := range t.live {
-		all = append(all, s)
-	}
+	all := slices.AppendSeq(slices.Clone(t.ended), maps.Values(t.live))
 	t.mu.Unlock()
 	out := make([]SessionInfo, 0, len(all))
 	for _, s := range all {

@@ -10,18 +10,18 @@ import (
 	"github.com/sallyport-dev/sallyport/event"
 )
 
-// The bounds of an emitter.
+// The limits of an emitter.
 const (
-	// emitBytes is how much output may wait for a slow sink.
+	// emitBytes is how many bytes of output may wait for a slow sink.
 	emitBytes = 1 << 20
-	// emitJoin is how large a waiting piece of output may get by joining.
+	// emitJoin is how large a waiting piece of output may become by joining, in bytes.
 	emitJoin = 64 << 10
 	// emitFlush is how long the end of a run waits for a slow sink.
 	emitFlush = 2 * time.Second
 )
 
-// An emitter hands events to a sink, in order and one at a time. Its goroutine
-// lives only while there are events. The nil emitter drops everything.
+// An emitter passes events to a sink, in order and one at a time. Its goroutine lives only
+// while there are events. The nil emitter drops everything.
 type emitter struct {
 	sink event.Sink
 
@@ -32,13 +32,13 @@ type emitter struct {
 	idle    chan struct{} // closed when the goroutine ends; nil without one
 }
 
-// What became of a piece of output.
+// A fate says what became of a piece of output.
 type fate uint8
 
 const (
-	dropped fate = iota // there is no room for it
+	dropped fate = iota // there was no room for it
 	taken               // it will be an event
-	joined              // it was appended to an event that still waits
+	joined              // it was appended to a waiting event
 )
 
 // emit takes an event that must not be lost.
@@ -51,8 +51,8 @@ func (m *emitter) emit(run string, attempt int, b event.Body) {
 	m.pushLocked(run, attempt, b)
 }
 
-// output takes a piece of output, if there is room for it. It keeps no reference
-// to the data.
+// output takes a piece of output if there is room for it. It keeps no reference to the
+// data.
 func (m *emitter) output(run string, attempt int, out event.Output) fate {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -68,8 +68,7 @@ func (m *emitter) output(run string, attempt int, out event.Output) fate {
 	return taken
 }
 
-// joinLocked appends the piece to the newest waiting event, if that is the piece
-// before it.
+// joinLocked appends the piece to the newest waiting event if that is the piece before it.
 func (m *emitter) joinLocked(run string, attempt int, out event.Output) bool {
 	if len(m.queue) == 0 || out.DroppedEvents > 0 {
 		return false
@@ -94,7 +93,7 @@ func (m *emitter) pushLocked(run string, attempt int, b event.Body) {
 	}
 }
 
-// run emits until nothing waits.
+// run emits until no event waits.
 func (m *emitter) run(idle chan struct{}) {
 	defer close(idle)
 	for {
@@ -114,7 +113,7 @@ func (m *emitter) run(idle chan struct{}) {
 	}
 }
 
-// flush waits until the sink has heard everything, or for a bounded time.
+// flush waits until the sink has all events, or for a limited time.
 func (m *emitter) flush() {
 	if m == nil {
 		return

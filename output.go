@@ -10,7 +10,6 @@ import (
 	"io"
 	"iter"
 	"regexp"
-	"strings"
 
 	"github.com/sallyport-dev/sallyport/executor"
 )
@@ -50,6 +49,24 @@ func (s *Session) Deltas(ctx context.Context, from uint64) iter.Seq2[Delta, erro
 	}
 }
 
+// SpillErr returns why less of a long output is retained than the Runner asks for: there
+// can be no spill file, or it takes no more. It is nil otherwise.
+func (s *Session) SpillErr() error {
+	err := s.output().Err()
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("sallyport: only a part of a long output is retained: %w", err)
+}
+
+// output returns the retained output.
+func (s *Session) output() executor.Output { return s.attempt.process.Output() }
+
+// drop frees what is retained of the output outside of memory.
+func (s *Session) drop() {
+	_ = s.output().Close() // the next process that needs a file removes what stays
+}
+
 // Size returns how many bytes the command has printed so far, and how many of them are
 // not retained.
 func (s *Session) Size() (total, missing uint64) { return s.output().Size() }
@@ -75,45 +92,4 @@ func (s *Session) Search(ctx context.Context, pattern *regexp.Regexp, most int) 
 		err = fmt.Errorf("sallyport: the search was canceled: %w", err)
 	}
 	return found, err
-}
-
-// A Screen is what a person would see on a session's terminal.
-type Screen struct {
-	// Lines are the rows from top to bottom, without the blanks at their ends and
-	// without control characters.
-	Lines      []string
-	Cols, Rows int
-	// Col and Row are where the cursor is, from 0, and Hidden whether it is not shown.
-	Col, Row int
-	Hidden   bool
-	// Title is what the program calls its window; empty if it never said.
-	Title string
-	// Alternate says that the second screen is shown, as full-screen programs do.
-	Alternate bool
-}
-
-// String returns the rows as text, without the empty ones at the end.
-func (s Screen) String() string {
-	text := strings.TrimRight(strings.Join(s.Lines, "\n"), "\n")
-	if text == "" {
-		return ""
-	}
-	return text + "\n"
-}
-
-// Screen returns what is to be seen on the terminal now. It is false without a model of
-// it, which Cmd.Screen asks for. The model keeps no colors, and no lines that have left
-// the screen.
-func (s *Session) Screen() (Screen, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.view == nil {
-		return Screen{}, false
-	}
-	v := s.view.Snapshot()
-	return Screen{
-		Lines: v.Lines, Cols: v.Cols, Rows: v.Rows,
-		Col: v.Cursor.Col, Row: v.Cursor.Row, Hidden: !v.Cursor.Visible,
-		Title: v.Title, Alternate: v.Alternate,
-	}, true
 }

@@ -13,20 +13,20 @@ import (
 	"github.com/sallyport-dev/sallyport/executor"
 )
 
-// A puppetExecutor starts one process that does what the test says, in no time.
-type puppetExecutor struct {
+// A scriptedExecutor starts one process that does what the test says, without taking time.
+type scriptedExecutor struct {
 	unknownHost
-	process *puppet
+	process *scriptedProcess
 }
 
-func (e *puppetExecutor) Start(_ context.Context, spec *executor.Spec) (executor.Process, error) {
+func (e *scriptedExecutor) Start(_ context.Context, spec *executor.Spec) (executor.Process, error) {
 	e.process.spec = spec
 	return e.process, nil
 }
 
-// A puppet is a process with an input that can be full, an output, and things to wait for. Its
+// A scriptedProcess has an input that can be full, an output, and things to wait for. Its
 // deadlines are those of a file: one that has passed refuses every write.
-type puppet struct {
+type scriptedProcess struct {
 	spec  *executor.Spec
 	out   *fakeOutput
 	ended chan struct{}
@@ -42,11 +42,11 @@ type puppet struct {
 	port     int
 }
 
-// puppetSession starts a session of a fake process. It is for bubbles.
-func puppetSession(t *testing.T, c *Cmd) (*Runner, *Session, *puppet) {
+// scriptedSession starts a session of a scriptedProcess, for tests in synctest bubbles.
+func scriptedSession(t *testing.T, c *Cmd) (*Runner, *Session, *scriptedProcess) {
 	t.Helper()
-	p := &puppet{ended: make(chan struct{}), changed: make(chan struct{}), out: newFakeOutput(1 << 20)}
-	r := &Runner{Executor: &puppetExecutor{process: p}, Spill: -1, sequentialIDs: true}
+	p := &scriptedProcess{ended: make(chan struct{}), changed: make(chan struct{}), out: newFakeOutput(1 << 20)}
+	r := &Runner{Executor: &scriptedExecutor{process: p}, Spill: -1, sequentialIDs: true}
 	if c.Args == nil {
 		c.Args = []string{"fake"}
 	}
@@ -64,7 +64,7 @@ func puppetSession(t *testing.T, c *Cmd) (*Runner, *Session, *puppet) {
 }
 
 // set changes the process and wakes what waits for it.
-func (p *puppet) set(change func()) {
+func (p *scriptedProcess) set(change func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	change()
@@ -72,14 +72,14 @@ func (p *puppet) set(change func()) {
 	p.changed = make(chan struct{})
 }
 
-// say is output, behind which nothing is waited for.
-func (p *puppet) say(text string) {
+// say prints text, after which the process waits for nothing.
+func (p *scriptedProcess) say(text string) {
 	p.set(func() { p.waits = nil })
 	p.out.write([]byte(text))
 	p.spec.OnOutput(executor.Stdout, []byte(text))
 }
 
-func (p *puppet) Write(b []byte) (int, error) {
+func (p *scriptedProcess) Write(b []byte) (int, error) {
 	for {
 		p.mu.Lock()
 		full, changed, left, set := p.full, p.changed, time.Until(p.deadline), !p.deadline.IsZero()
@@ -111,13 +111,13 @@ func (p *puppet) Write(b []byte) (int, error) {
 	}
 }
 
-func (p *puppet) SetInputDeadline(t time.Time) error {
+func (p *scriptedProcess) SetInputDeadline(t time.Time) error {
 	p.set(func() { p.deadline = t })
 	return nil
 }
 
 // CloseInput types the end-of-file character on a terminal.
-func (p *puppet) CloseInput() error {
+func (p *scriptedProcess) CloseInput() error {
 	if p.spec.TTY != nil {
 		_, err := p.Write([]byte{4})
 		return err
@@ -126,20 +126,20 @@ func (p *puppet) CloseInput() error {
 	return nil
 }
 
-func (p *puppet) AwaitInput(ctx context.Context) (*executor.InputWait, error) {
+func (p *scriptedProcess) AwaitInput(ctx context.Context) (*executor.InputWait, error) {
 	var in *executor.InputWait
 	err := p.until(ctx, func() bool { in = p.waits; return in != nil })
 	return in, err
 }
 
-func (p *puppet) AwaitPort(ctx context.Context, _ []int) (int, error) {
+func (p *scriptedProcess) AwaitPort(ctx context.Context, _ []int) (int, error) {
 	var port int
 	err := p.until(ctx, func() bool { port = p.port; return port != 0 })
 	return port, err
 }
 
 // until waits for something to be true.
-func (p *puppet) until(ctx context.Context, holds func() bool) error {
+func (p *scriptedProcess) until(ctx context.Context, holds func() bool) error {
 	for {
 		p.mu.Lock()
 		ok, changed := holds(), p.changed
@@ -157,13 +157,13 @@ func (p *puppet) until(ctx context.Context, holds func() bool) error {
 	}
 }
 
-func (p *puppet) exit()                      { p.end.Do(func() { close(p.ended); p.out.end() }) }
-func (p *puppet) Output() executor.Output    { return p.out }
-func (p *puppet) Stop()                      { p.exit() }
-func (p *puppet) Signal(int) error           { return nil }
-func (p *puppet) Resize(executor.Size) error { return nil }
-func (p *puppet) Sandbox() executor.Sandbox  { return executor.Sandbox{} }
-func (p *puppet) Wait() (*executor.Exit, error) {
+func (p *scriptedProcess) exit()                      { p.end.Do(func() { close(p.ended); p.out.end() }) }
+func (p *scriptedProcess) Output() executor.Output    { return p.out }
+func (p *scriptedProcess) Stop()                      { p.exit() }
+func (p *scriptedProcess) Signal(int) error           { return nil }
+func (p *scriptedProcess) Resize(executor.Size) error { return nil }
+func (p *scriptedProcess) Sandbox() executor.Sandbox  { return executor.Sandbox{} }
+func (p *scriptedProcess) Wait() (*executor.Exit, error) {
 	<-p.ended
 	return &executor.Exit{}, nil
 }

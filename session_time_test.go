@@ -17,13 +17,13 @@ import (
 	"time"
 )
 
-// TestSessionBubble is about what depends on time or on the order of two things, with a
+// TestSessionTimes is about what depends on time or on the order of two things, with a
 // process that does what it is told.
-func TestSessionBubble(t *testing.T) {
+func TestSessionTimes(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		cmd  Cmd
-		test func(t *testing.T, s *Session, p *puppet)
+		test func(t *testing.T, s *Session, p *scriptedProcess)
 	}{
 		{"the output wins a tie", Cmd{}, tieWithOutput},
 		{"a pattern sees the last 64 KiB", Cmd{}, seeWindow},
@@ -38,14 +38,14 @@ func TestSessionBubble(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				_, s, p := puppetSession(t, &c.cmd)
+				_, s, p := scriptedSession(t, &c.cmd)
 				c.test(t, s, p)
 			})
 		})
 	}
 }
 
-func tieWithOutput(t *testing.T, s *Session, p *puppet) {
+func tieWithOutput(t *testing.T, s *Session, p *scriptedProcess) {
 	for i := range 20 { // which of two things is seen first is chance
 		go func() {
 			<-time.After(time.Second)
@@ -63,7 +63,7 @@ func tieWithOutput(t *testing.T, s *Session, p *puppet) {
 	}
 }
 
-func seeWindow(t *testing.T, s *Session, p *puppet) {
+func seeWindow(t *testing.T, s *Session, p *scriptedProcess) {
 	for more, want := range []Reason{ReasonMatch, ReasonDeadline} {
 		p.say("b" + strings.Repeat("y", 64<<10-1+more))
 		if reply, err := s.Await(t.Context(), Until{For: 1, Match: regexp.MustCompile("b")}); err != nil || reply.Reason != want {
@@ -72,7 +72,7 @@ func seeWindow(t *testing.T, s *Session, p *puppet) {
 	}
 }
 
-func endLate(t *testing.T, s *Session, p *puppet) {
+func endLate(t *testing.T, s *Session, p *scriptedProcess) {
 	if _, err := s.Write([]byte("text\n")); err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func endLate(t *testing.T, s *Session, p *puppet) {
 	}
 }
 
-func endFull(t *testing.T, s *Session, p *puppet) {
+func endFull(t *testing.T, s *Session, p *scriptedProcess) {
 	p.set(func() { p.full = true })
 	begin := time.Now()
 	if err := s.CloseInput(); !errors.Is(err, ErrInputFull) || time.Since(begin) != inputPatience {
@@ -90,7 +90,7 @@ func endFull(t *testing.T, s *Session, p *puppet) {
 	}
 }
 
-func cancelOneWrite(t *testing.T, s *Session, p *puppet) {
+func cancelOneWrite(t *testing.T, s *Session, p *scriptedProcess) {
 	p.set(func() { p.full = true })
 	ctx, cancel := context.WithCancel(t.Context())
 	var writes sync.WaitGroup
@@ -124,7 +124,7 @@ func cancelOneWrite(t *testing.T, s *Session, p *puppet) {
 	}
 }
 
-func writeBehind(t *testing.T, s *Session, p *puppet) {
+func writeBehind(t *testing.T, s *Session, p *scriptedProcess) {
 	p.set(func() { p.full = true })
 	var writes sync.WaitGroup
 	writes.Go(func() {
@@ -142,7 +142,7 @@ func writeBehind(t *testing.T, s *Session, p *puppet) {
 	writes.Wait()
 }
 
-func closeDuringWrite(t *testing.T, s *Session, p *puppet) {
+func closeDuringWrite(t *testing.T, s *Session, p *scriptedProcess) {
 	p.set(func() { p.full = true })
 	var writes sync.WaitGroup
 	writes.Go(func() {
@@ -161,7 +161,7 @@ func closeDuringWrite(t *testing.T, s *Session, p *puppet) {
 }
 
 // writeWhileEnding: nobody reads the pipe any more, and a moment later the end is known.
-func writeWhileEnding(t *testing.T, s *Session, p *puppet) {
+func writeWhileEnding(t *testing.T, s *Session, p *scriptedProcess) {
 	p.say("last words")
 	p.set(func() { p.broken = fmt.Errorf("%w: pipe", io.ErrClosedPipe) })
 	go func() {
@@ -177,7 +177,7 @@ func writeWhileEnding(t *testing.T, s *Session, p *puppet) {
 	}
 }
 
-func writeToDeaf(t *testing.T, s *Session, p *puppet) {
+func writeToDeaf(t *testing.T, s *Session, p *scriptedProcess) {
 	p.set(func() { p.broken = fmt.Errorf("%w: pipe", io.ErrClosedPipe) })
 	begin := time.Now()
 	if _, err := s.Send(t.Context(), []byte("text"), Until{}); !errors.Is(err, ErrInputClosed) || time.Since(begin) > inputPatience {
@@ -189,7 +189,7 @@ func writeToDeaf(t *testing.T, s *Session, p *puppet) {
 	}
 }
 
-func waitAfterEnd(t *testing.T, s *Session, p *puppet) {
+func waitAfterEnd(t *testing.T, s *Session, p *scriptedProcess) {
 	p.exit()
 	synctest.Wait()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -205,7 +205,7 @@ func waitAfterEnd(t *testing.T, s *Session, p *puppet) {
 func TestSessionCmd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &Cmd{Args: []string{"fake", "argument"}, TTY: &Size{Cols: 30, Rows: 5}, Screen: true}
-		_, s, p := puppetSession(t, c)
+		_, s, p := scriptedSession(t, c)
 		c.Args[1], c.TTY, c.Screen = "other", nil, false
 		p.say("text")
 		info := s.Info()
@@ -229,7 +229,7 @@ func TestTooManyText(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := table.reserve(1, true)
-	if want := "sallyport: as many sessions are being started as there may be (1); try again when one has ended"; err == nil || err.Error() != want {
+	if want := "sallyport: session limit (1) reached by sessions that are starting; try again when one has ended"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }

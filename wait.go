@@ -1,0 +1,316 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package sallyport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"time"
+
+	"github.com/sallyport-dev/sallyport/executor"
+)
+
+// DefaultYield is the longest wait of an Until that names none.
+const DefaultYield = 10 * time.Second
+
+// An Until says what ends a wait for a session. The condition that holds first ends it,
+// and the end of the command always does. An Until with no condition but a time waits for
+// Input if the session has a terminal; the zero Until waits 10 seconds.
+type Until struct {
+	// For is the longest wait; 0 means 10 seconds, negative means no limit.
+	For time.Duration
+	// Input ends the wait when the command waits for input, if the executor can tell.
+	Input bool
+	// FirstOutput ends it with the first byte since the last reply, and Bytes with that
+	// many bytes; 0 means no such condition.
+	FirstOutput bool
+	Bytes       uint64
+	// Match ends it when the output since the last reply matches, or the last 64 KiB of
+	// that; nil means no such condition.
+	Match *regexp.Regexp
+	// Quiet ends it when there was output since the last reply, and then none for that
+	// long; 0 means no such condition.
+	Quiet time.Duration
+	// Port ends it when the command listens on a TCP port, if the executor can tell.
+	Port bool
+	// ExitOnly says that only the end of the command and the time end the wait, also on
+	// a terminal. It excludes the other conditions.
+	ExitOnly bool
+}
+
+// plain reports whether there is no condition but a time.
+func (u *Until) plain() bool {
+	return !u.Input && !u.FirstOutput && u.Bytes == 0 && u.Match == nil && u.Quiet == 0 && !u.Port
+}
+
+// A Reason says what ended a wait.
+type Reason string
+
+// The reasons, as in JSON.
+const (
+	ReasonExited   Reason = "exited"     // the command has ended; see Reply.Result
+	ReasonDeadline Reason = "deadline"   // the time was over
+	ReasonInput    Reason = "input_wait" // the command waits for input
+	ReasonPassword Reason = "password"   // it waits for input that it does not show
+	ReasonOutput   Reason = "output"     // there was output
+	ReasonBytes    Reason = "bytes"      // there was as much output as asked for
+	ReasonMatch    Reason = "match"      // the output matched
+	ReasonQuiet    Reason = "idle"       // there was no output any more
+	ReasonPort     Reason = "port"       // the command listens on a port
+)
+
+// A Reply is the result of a wait.
+type Reply struct {
+	// Output is the output since the last reply, both streams in order of arrival. No
+	// other Reply has it.
+	Output Output
+	// Offset is that of the end of Output in the output of the session, in bytes.
+	Offset uint64
+	Reason Reason
+	// Input says which program waits, for ReasonInput and ReasonPassword.
+	Input *executor.InputWait
+	// Port is the one of ReasonPort.
+	Port int
+	// Result is what Run would have returned, for ReasonExited.
+	Result *Result
+	// Elapsed is how long the wait took.
+	Elapsed time.Duration
+	// Notices are sentences for the user of the session.
+	Notices []string
+}
+
+// check refuses an invalid Until.
+func (u *Until) check() error {
+	if u.Quiet < 0 {
+		return &UntilError{Field: "Quiet", Reason: "it is negative; use 0 for no such condition"}
+	}
+	if u.ExitOnly && !u.plain() {
+		return &UntilError{Field: "ExitOnly", Reason: "another condition is set too; leave one of them out"}
+	}
+	return nil
+}
+
+// An UntilError reports an invalid Until.
+type UntilError struct {
+	Field  string // of Until
+	Reason string // a clause, with the fix
+}
+
+// Error returns one sentence that names the field.
+func (e *UntilError) Error() string { return "sallyport: Until." + e.Field + ": " + e.Reason }
+
+// Await waits until a condition of u holds and returns the output since the last reply.
+// Await, Send and Yield of one session take turns. The end of ctx ends the wait with an
+// error; the output stays for the next reply.
+func (s *Session) Await(ctx context.Context, u Until) (*Reply, error) {
+	return s.Send(ctx, nil, u)
+}
+
+// Yield waits for d, or until the command waits for input or has ended, and returns the
+// output since the last reply. It is the usual wait for a terminal; Await has other
+// conditions.
+func (s *Session) Yield(ctx context.Context, d time.Duration) (Output, error) {
+	if d <= 0 {
+		d = time.Nanosecond
+	}
+	r, err := s.Await(ctx, Until{For: d, Input: true})
+	if err != nil {
+		return Output{}, err
+	}
+	return r.Output, nil
+}
+
+// Send writes p and then waits as Await does, with no other wait between the two. It is
+// no error when the command ends meanwhile: the Reply has its Result. After any other
+// error of Write it does not wait; but a command that has closed its input gets 2 seconds
+// to end.
+func (s *Session) Send(ctx context.Context, p []byte, u Until) (*Reply, error) {
+	if err := u.check(); err != nil {
+		return nil, err
+	}
+	select {
+	case s.waitTurn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, waitCanceled(ctx)
+	}
+	defer func() { <-s.waitTurn }()
+	s.use()
+	if len(p) > 0 {
+		n, err := s.write(ctx, p)
+		if errors.Is(err, io.ErrClosedPipe) {
+			soon, cancel := context.WithTimeout(ctx, inputPatience)
+			_, _ = s.Wait(soon)
+			cancel()
+			if s.over() {
+				err = os.ErrProcessDone
+			}
+		}
+		if err != nil && !errors.Is(err, os.ErrProcessDone) {
+			return nil, fmt.Errorf("%w (%d of %d bytes were taken)", err, n, len(p))
+		}
+	}
+	defer s.use()
+	return s.await(ctx, &u)
+}
+
+func waitCanceled(ctx context.Context) error {
+	return fmt.Errorf("sallyport: the wait was canceled: %w", context.Cause(ctx))
+}
+
+// A sessionWait is one call of Await in progress.
+type sessionWait struct {
+	s     *Session
+	u     *Until
+	begin time.Time
+	input chan *executor.InputWait
+	port  chan int
+}
+
+// await waits. The caller has the turn.
+func (s *Session) await(ctx context.Context, u *Until) (*Reply, error) {
+	if s.execution.cmd.TTY != nil && !u.ExitOnly && u.plain() {
+		u.Input = true
+	}
+	w := &sessionWait{s: s, u: u, begin: time.Now()}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	w.inspect(ctx)
+	longest := u.For
+	if longest == 0 {
+		longest = DefaultYield
+	}
+	var deadline <-chan time.Time
+	if longest > 0 {
+		timer := time.NewTimer(longest)
+		defer timer.Stop()
+		deadline = timer.C
+	}
+	quietTimer := time.NewTimer(time.Hour)
+	defer quietTimer.Stop()
+	reply := &Reply{}
+	for {
+		changed, left := w.check(reply)
+		if reply.Reason != "" {
+			return w.finish(reply), nil
+		}
+		var quiet <-chan time.Time
+		if left > 0 {
+			quietTimer.Reset(left)
+			quiet = quietTimer.C
+		}
+		select {
+		case <-s.done:
+			reply.Reason = ReasonExited
+		case <-changed:
+		case <-quiet:
+		case reply.Input = <-w.input:
+			reply.Reason = ReasonInput
+			if reply.Input.Kind == executor.InputPassword {
+				reply.Reason = ReasonPassword
+			}
+		case reply.Port = <-w.port:
+			reply.Reason = ReasonPort
+		case <-deadline:
+			reply.Reason = ReasonDeadline
+		case <-ctx.Done():
+			return nil, waitCanceled(ctx)
+		}
+		if reply.Reason != "" {
+			// Conditions on the output come first, also when the output came in the same
+			// moment.
+			w.check(reply)
+			return w.finish(reply), nil
+		}
+	}
+}
+
+// inspect starts the inspections of the process that the conditions need.
+func (w *sessionWait) inspect(ctx context.Context) {
+	s, p := w.s, w.s.attempt.process
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over() {
+		return
+	}
+	if w.u.Input {
+		w.input = make(chan *executor.InputWait, 1)
+		s.inspections.Go(func() {
+			if in, err := p.AwaitInput(ctx); err == nil {
+				w.input <- in
+			}
+		})
+	}
+	if w.u.Port {
+		w.port = make(chan int, 1)
+		s.inspections.Go(func() {
+			if port, err := p.AwaitPort(ctx, nil); err == nil {
+				w.port <- port
+			}
+		})
+	}
+}
+
+// matchWindow is how much of the output a pattern is searched in.
+const matchWindow = 64 << 10
+
+// check sets the reason if a condition on the output holds. Otherwise it returns a channel
+// that the next output closes, and how long there must be no output for the command to
+// count as quiet; 0 means that it cannot.
+func (w *sessionWait) check(reply *Reply) (changed <-chan struct{}, left time.Duration) {
+	s, u := w.s, w.u
+	if s.over() {
+		reply.Reason = ReasonExited
+		return nil, 0
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.pending.Total()
+	switch {
+	case u.Match != nil && n > 0 && u.Match.Match(s.pending.Last(matchWindow)):
+		reply.Reason = ReasonMatch
+	case u.Bytes > 0 && n >= u.Bytes:
+		reply.Reason = ReasonBytes
+	case u.FirstOutput && n > 0:
+		reply.Reason = ReasonOutput
+	case u.Quiet > 0 && n > 0:
+		if left = u.Quiet - time.Since(s.last); left <= 0 {
+			reply.Reason = ReasonQuiet
+		}
+	}
+	if s.changed == nil {
+		s.changed = make(chan struct{})
+	}
+	return s.changed, left
+}
+
+// finish completes the reply with the pending output.
+func (w *sessionWait) finish(r *Reply) *Reply {
+	s := w.s
+	if s.over() {
+		r.Reason, r.Result = ReasonExited, s.result
+	}
+	if r.Reason != ReasonInput && r.Reason != ReasonPassword {
+		r.Input = nil
+	}
+	if r.Reason != ReasonPort {
+		r.Port = 0
+	}
+	s.mu.Lock()
+	r.Output = newOutput(s.pending.Drain())
+	r.Offset = s.total
+	s.mu.Unlock()
+	if err := s.SpillErr(); err != nil && !s.toldSpill {
+		s.toldSpill = true // guarded by the turn
+		r.Notices = append(r.Notices, err.Error())
+	}
+	r.Elapsed = time.Since(w.begin)
+	if n := s.runner.sessions.notice(s.runner.MaxSessions); n != "" {
+		r.Notices = append(r.Notices, n)
+	}
+	return r
+}
