@@ -127,7 +127,7 @@ func (e *Executor) retain(spec *executor.Spec) (*output.Log, func(executor.Strea
 func (e *Executor) newFile(size int64) (*output.File, error) {
 	e.mu.Lock()
 	if e.files.Dir == "" {
-		dir, err := state.Folder()
+		dir, err := state.Dir()
 		if err != nil {
 			e.mu.Unlock()
 			return nil, fmt.Errorf("the state directory is not available: %w", err)

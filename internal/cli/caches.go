@@ -79,7 +79,7 @@ func cachesVerb(_ context.Context, env *Env, args []string) error {
 
 func listCaches(env *Env, asJSON bool) error {
 	list := cacheList{Type: "caches", Caches: []cacheLine{}}
-	for _, state := range state.Folders() {
+	for _, state := range state.Existing() {
 		entries, err := caches.List(state)
 		if err != nil {
 			return err
@@ -167,7 +167,7 @@ func clearCaches(env *Env, words []string, all bool) error {
 		}
 	}
 	var done caches.Cleared
-	for _, state := range state.Folders() {
+	for _, state := range state.Existing() {
 		c, err := caches.Clear(state, workspace)
 		if err != nil {
 			return err

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/sallyport-dev/sallyport/internal/guard"
 	"github.com/sallyport-dev/sallyport/internal/state"
 )
 
@@ -43,13 +44,13 @@ func cleaned(states []state.Report) cleaning {
 	c := cleaning{Type: "clean", OK: true, States: []state.Report{}}
 	for _, r := range states {
 		c.OK = c.OK && len(r.Failed) == 0
-		for _, list := range []*[]string{&r.Placeholders, &r.Folders, &r.Discarded} {
+		for _, list := range []*[]string{&r.Placeholders, &r.TmpDirs, &r.Discarded} {
 			*list = append([]string{}, *list...)
 		}
-		for _, list := range []*[]state.Left{&r.Kept, &r.Odd, &r.Failed} {
-			*list = append([]state.Left{}, *list...)
+		for _, list := range []*[]guard.Left{&r.Replaced, &r.Unknown, &r.Failed} {
+			*list = append([]guard.Left{}, *list...)
 		}
-		r.Held = append([]state.Held{}, r.Held...)
+		r.Held = append([]guard.Held{}, r.Held...)
 		c.States = append(c.States, r)
 	}
 	return c
@@ -61,13 +62,13 @@ func (c cleaning) String() string {
 	line := func(word, path, about string) { fmt.Fprintf(&b, "%-10s %s  (%s)\n", word, shown(path), about) }
 	for _, r := range c.States {
 		for _, p := range r.Placeholders {
-			line("removed", p, "stood for a protected name")
+			line("removed", p, "placeholder for a protected name")
 		}
-		for _, p := range r.Folders {
+		for _, p := range r.TmpDirs {
 			line("removed", p, "the private /tmp of a run that has ended")
 		}
 		for _, p := range r.Discarded {
-			line("removed", p, "old, or too much, in quarantine")
+			line("removed", p, "too old or too large for quarantine")
 		}
 		for _, h := range r.Held {
 			what := fmt.Sprintf("%d processes need it", h.Holders)
@@ -78,8 +79,8 @@ func (c cleaning) String() string {
 		}
 		for _, lists := range []struct {
 			word string
-			list []state.Left
-		}{{"kept", r.Kept}, {"odd", r.Odd}, {"FAILED", r.Failed}} {
+			list []guard.Left
+		}{{"replaced", r.Replaced}, {"unknown", r.Unknown}, {"FAILED", r.Failed}} {
 			for _, l := range lists.list {
 				line(lists.word, l.Path, l.Why)
 			}
@@ -89,8 +90,8 @@ func (c cleaning) String() string {
 		b.WriteString("Nothing to clean up.\n")
 	}
 	for _, r := range c.States {
-		if r.Quarantine > 0 {
-			line("quarantine", filepath.Join(r.State, "quarantine"), fmt.Sprintf("holds %d, %s; they go after 30 days", r.Quarantine, inUnits(r.QuarantineBytes)))
+		if r.Quarantined > 0 {
+			line("quarantine", filepath.Join(r.State, "quarantine"), fmt.Sprintf("holds %d, %s; removed after 30 days", r.Quarantined, inUnits(r.QuarantineBytes)))
 		}
 	}
 	return b.String()

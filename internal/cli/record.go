@@ -30,7 +30,7 @@ func (r *report) record(about *sallyport.Result, start time.Time) *recording {
 	rec := &recording{done: make(chan struct{})}
 	go func() {
 		defer close(rec.done)
-		state, err := state.Folder()
+		state, err := state.Dir()
 		if err == nil {
 			err = runlog.Append(state, entry)
 		}

@@ -97,7 +97,7 @@ func whyVerb(_ context.Context, env *Env, args []string) error {
 // readRuns reads what this user's runs have left, oldest first.
 func readRuns() (runlog.Log, error) {
 	var all runlog.Log
-	for _, state := range state.Folders() {
+	for _, state := range state.Existing() {
 		log, err := runlog.Read(state)
 		if err != nil {
 			return all, sentence("the records of runs cannot be read: %v", cause(err))

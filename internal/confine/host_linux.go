@@ -170,7 +170,7 @@ func (h *Host) confined(r *executor.Spec, pr *plan.Request, keep *keeping, mount
 	}
 	q := &protect.Request{
 		Policy: &res, Dir: r.Dir, Mounts: mounts,
-		Tmp: r.Tmp, PrivateTmp: dir, State: append(state.Dirs(), folder), Scans: scans,
+		Tmp: r.Tmp, PrivateTmp: dir, State: append(state.Candidates(), folder), Scans: scans,
 	}
 	if keep != nil {
 		q.Keeper = keeper

@@ -14,14 +14,14 @@ import (
 // for some seconds after many inodes were removed, which a loop like this does.
 
 // BenchmarkCold is the first Hold of a keeper with three placeholders to make and a
-// watch, in a state folder that was used before.
+// watch, in a state directory that was used before.
 func BenchmarkCold(b *testing.B) {
 	p := newPlace(b)
-	wants := append(p.covers(".codex", ".agents", ".sallyport"), p.watch(".git")...)
-	check(b, story(&Keeper{State: p.state}, p.work, stands))
+	claims := append(p.covers(".codex", ".agents", ".sallyport"), p.watch(".git")...)
+	check(b, wholeRun(&Keeper{State: p.state}, p.work, stands))
 	for b.Loop() {
 		k := &Keeper{State: p.state}
-		h, err := k.Hold(wants)
+		h, err := k.Hold(claims)
 		b.StopTimer()
 		if err != nil || len(h.Placeholders()) != 3 {
 			b.Fatal(err)
@@ -34,15 +34,15 @@ func BenchmarkCold(b *testing.B) {
 // BenchmarkWarm is a Hold that finds its placeholders, and its Release.
 func BenchmarkWarm(b *testing.B) {
 	p := newPlace(b)
-	wants := append(p.covers(".codex", ".agents", ".sallyport"), p.watch(".git")...)
+	claims := append(p.covers(".codex", ".agents", ".sallyport"), p.watch(".git")...)
 	k := &Keeper{State: p.state}
-	h, err := k.Hold(wants)
+	h, err := k.Hold(claims)
 	check(b, err)
 	h.Release()
 	var spent time.Duration
 	for b.Loop() {
 		start := time.Now() // stopping the benchmark's timer takes longer than this
-		h, err := k.Hold(wants)
+		h, err := k.Hold(claims)
 		spent += time.Since(start)
 		if err != nil {
 			b.Fatal(err)
@@ -56,10 +56,10 @@ func BenchmarkWarm(b *testing.B) {
 // BenchmarkWarmRound is a whole round: Hold, Finish and Release.
 func BenchmarkWarmRound(b *testing.B) {
 	p := newPlace(b)
-	wants := append(p.covers(".codex", ".agents", ".sallyport"), p.watch(".git")...)
+	claims := append(p.covers(".codex", ".agents", ".sallyport"), p.watch(".git")...)
 	k := &Keeper{State: p.state}
 	for b.Loop() {
-		h, err := k.Hold(wants)
+		h, err := k.Hold(claims)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -74,11 +74,11 @@ func BenchmarkWarmRound(b *testing.B) {
 // BenchmarkClose ends a keeper with three placeholders.
 func BenchmarkClose(b *testing.B) {
 	p := newPlace(b)
-	wants := p.covers(".codex", ".agents", ".sallyport")
+	claims := p.covers(".codex", ".agents", ".sallyport")
 	for b.Loop() {
 		b.StopTimer()
 		k := &Keeper{State: p.state}
-		_, err := k.Hold(wants)
+		_, err := k.Hold(claims)
 		check(b, err)
 		b.StartTimer()
 		check(b, k.Close())

@@ -35,7 +35,7 @@ const (
 	childLost   = 4
 )
 
-// child is what this binary does as a process of its own: "story" is a whole run;
+// child is what this binary does as a process of its own: "run" is a whole run;
 // "wait" waits for the end of its input in the middle of it.
 func child(what string) int {
 	point, err := strconv.Atoi(os.Getenv(childPoint))
@@ -44,7 +44,7 @@ func child(what string) int {
 	}
 	seen := 0
 	k := &Keeper{State: os.Getenv(childState)}
-	k.in.step = func(string) {
+	k.step = func(string) {
 		if seen == point {
 			die()
 		}
@@ -59,7 +59,7 @@ func child(what string) int {
 		}
 		return stands(h)
 	}
-	if err := story(k, os.Getenv(childWork), hold); err != nil {
+	if err := wholeRun(k, os.Getenv(childWork), hold); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		if strings.HasPrefix(err.Error(), "lost") {
 			return childLost
@@ -79,12 +79,12 @@ func die() {
 func stands(h *Hold) error {
 	for range 40 {
 		for _, p := range h.Placeholders() {
-			l, err := lookAt(unix.AT_FDCWD, p.Path)
+			l, err := statAt(unix.AT_FDCWD, p.Path)
 			if err != nil || l.ino != p.Ino || l.dev != p.Dev {
 				return fmt.Errorf("lost %s: %w, %+v", p.Path, err, l)
 			}
 		}
-		if err := h.Cause(); err != nil {
+		if err := cause(h); err != nil {
 			return fmt.Errorf("lost: %w", err)
 		}
 		runtime.Gosched()
@@ -93,8 +93,8 @@ func stands(h *Hold) error {
 }
 
 // story holds two placeholders and a name, lets the name appear, and ends.
-func story(k *Keeper, work string, during func(*Hold) error) error {
-	h, err := k.Hold([]Want{
+func wholeRun(k *Keeper, work string, during func(*Hold) error) error {
+	h, err := k.Hold([]Claim{
 		{Path: filepath.Join(work, "a"), Placeholder: true},
 		{Path: filepath.Join(work, "b"), Placeholder: true},
 	})
@@ -126,10 +126,10 @@ func (p place) command(what string, point int) *exec.Cmd {
 	return cmd
 }
 
-// dies runs a story whose child dies at the step.
+// dies runs a whole run whose child dies at the step.
 func (p place) dies(point int) {
 	p.t.Helper()
-	cmd := p.command("story", point)
+	cmd := p.command("run", point)
 	out, err := cmd.CombinedOutput()
 	if cmd.ProcessState == nil || cmd.ProcessState.String() != "signal: killed" {
 		p.t.Fatalf("the child did not die: %v\n%s", err, out)
@@ -173,27 +173,27 @@ func scenes() []scene {
 // leftovers lets a child die with placeholders, and another one in the middle of
 // making one.
 func leftovers(p place) {
-	for _, at := range []string{"armed", "unlocked"} {
+	for _, at := range []string{"directory made", "unlocked"} {
 		seen := pointsOf(quickPlace(p.t))
 		p.dies(slices.Index(seen, at))
-		if at == "armed" && !exists(p.path("a")) {
+		if at == "directory made" && !exists(p.path("a")) {
 			p.t.Fatal("the child has left nothing")
 		}
 	}
 }
 
-// pointsOf returns the steps of a story in its order.
+// pointsOf returns the steps of a whole run in its order.
 func pointsOf(p place) []string {
 	p.t.Helper()
 	var seen []string
 	k := &Keeper{State: p.state}
-	k.in.step = func(point string) { seen = append(seen, point) }
-	check(p.t, story(k, p.work, stands))
+	k.step = func(point string) { seen = append(seen, point) }
+	check(p.t, wholeRun(k, p.work, stands))
 	return seen
 }
 
 // TestCrash ends a process at every step, and then looks what the next start does
-// with what it has left, and that a folder of the user's is not touched.
+// with what it has left, and that a directory of the user's is not touched.
 func TestCrash(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	var all []string
@@ -211,11 +211,8 @@ func TestCrash(t *testing.T) {
 		})
 	}
 	slices.Sort(all)
-	want := []string{"armed", "dead holder removed", "entries swept", "entry opened", "entry removed", "entry rewritten", "entry written",
-		"folder made", "folder recorded", "folder removed", "holder locked", "holder made", "holder removed", "locked", "unlocked"}
-	if unix.Geteuid() == 0 {
-		want = slices.Insert(want, slices.Index(want, "folder made")+1, "folder moved")
-	}
+	want := []string{"dead holder removed", "directory made", "directory recorded", "directory removed", "entries swept", "entry opened", "entry removed",
+		"entry rewritten", "entry written", "holder locked", "holder made", "holder removed", "locked", "unlocked"}
 	if diff := cmp.Diff(want, slices.Compact(all)); diff != "" {
 		t.Errorf("steps (-want +got):\n%s", diff)
 	}
@@ -229,12 +226,12 @@ func crash(t *testing.T, sc scene, i int) {
 	}{
 		{"clean", func(t *testing.T, p place) {
 			r, err := Clean(p.state)
-			if err != nil || len(r.Failed)+len(r.Odd)+len(r.Kept)+len(r.Held) > 0 {
+			if err != nil || len(r.Failed)+len(r.Unknown)+len(r.Replaced)+len(r.Held) > 0 {
 				t.Errorf("Clean: %+v, %v", r, err)
 			}
 		}},
 		{"next start", func(t *testing.T, p place) {
-			check(t, story(&Keeper{State: p.state}, p.work, stands))
+			check(t, wholeRun(&Keeper{State: p.state}, p.work, stands))
 		}},
 	}
 	for _, e := range ends {
@@ -260,7 +257,7 @@ func crash(t *testing.T, sc scene, i int) {
 	_, err := Clean(p.state)
 	check(t, err)
 	if !exists(p.path("a")) || filled != exists(p.path("b/file")) {
-		t.Error("a folder of the user's was removed")
+		t.Error("a directory of the user's was removed")
 	}
 	check(t, os.RemoveAll(p.path("a")))
 	check(t, os.RemoveAll(p.path("b")))
@@ -283,7 +280,7 @@ func TestManyProcesses(t *testing.T) {
 	}
 	wait.Wait()
 	r, err := Clean(first.state)
-	if err != nil || len(r.Failed)+len(r.Odd)+len(r.Kept)+len(r.Held) > 0 {
+	if err != nil || len(r.Failed)+len(r.Unknown)+len(r.Replaced)+len(r.Held) > 0 {
 		t.Errorf("Clean: %+v, %v", r, err)
 	}
 	for w := range workspaces {
@@ -294,7 +291,7 @@ func TestManyProcesses(t *testing.T) {
 
 // oneOfMany runs the child number i to its end.
 func (p place) oneOfMany(i int) {
-	what, point := "story", -1
+	what, point := "run", -1
 	switch i % 4 {
 	case 0: // dies at a step that differs from child to child
 		point = i
@@ -328,7 +325,7 @@ func (p place) oneOfMany(i int) {
 	_ = cmd.Wait()
 	status, ok := cmd.ProcessState.Sys().(interface{ Signaled() bool })
 	killed := ok && status.Signaled()
-	if killed && what == "story" && point < 0 || !killed && (what == "wait" || cmd.ProcessState.ExitCode() != 0) {
+	if killed && what == "run" && point < 0 || !killed && (what == "wait" || cmd.ProcessState.ExitCode() != 0) {
 		p.t.Errorf("child %d: %v: %s", i, cmd.ProcessState, told.String())
 	}
 }

@@ -11,18 +11,17 @@ import (
 
 func clean(state string) (Report, error) {
 	r, err := cleanJournal(state)
-	b, e := openBoxes(state, false, nil)
-	if e == nil {
-		var left bounded
-		left, e = b.bound()
-		b.shut()
-		r.Discarded, r.Quarantine, r.QuarantineBytes = left.discarded, left.count, left.bytes
-	}
-	if errors.Is(e, unix.ENOENT) {
-		e = nil
-	}
-	if err != nil {
+	if err != nil && !errors.Is(err, unix.ENOENT) {
 		err = holdError(state, "clean the journal of placeholders", err)
+	} else {
+		err = nil
+	}
+	q, e := openQuarantine(state, false)
+	if e == nil {
+		e = q.bound(&r)
+		q.close()
+	} else if errors.Is(e, unix.ENOENT) {
+		e = nil
 	}
 	return r, errors.Join(err, e)
 }
@@ -30,17 +29,13 @@ func clean(state string) (Report, error) {
 // cleanJournal is Clean without the quarantine.
 func cleanJournal(state string) (Report, error) {
 	j, err := openJournal(state, false, nil)
-	if errors.Is(err, unix.ENOENT) {
-		return Report{}, nil
-	}
 	if err != nil {
 		return Report{}, err
 	}
-	defer j.shut()
+	defer j.close()
 	if err := j.lock(); err != nil {
 		return Report{}, err
 	}
 	defer j.unlock()
-	j.dropSpares()
 	return j.sweep(true)
 }

@@ -26,8 +26,8 @@ func TestConcurrentHolds(t *testing.T) {
 		wait.Go(func() {
 			own := strconv.Itoa(i)
 			for range 30 {
-				wants := append(p.covers("all", "own"+own), p.watch("git"+own)...)
-				h, err := k.Hold(wants)
+				claims := append(p.covers("all", "own"+own), p.watch("git"+own)...)
+				h, err := k.Hold(claims)
 				if err != nil {
 					t.Error(err)
 					return
@@ -48,8 +48,8 @@ func TestConcurrentHolds(t *testing.T) {
 	wait.Wait()
 	check(t, k.Close())
 	p.wantClean()
-	if boxes := names(t, filepath.Join(p.state, quarantineDir)); len(boxes) != 2*8*30 {
-		t.Errorf("%d files in quarantine", len(boxes))
+	if items := names(t, filepath.Join(p.state, quarantineDir)); len(items) != 2*8*30 {
+		t.Errorf("%d files in quarantine", len(items))
 	}
 }
 
@@ -83,11 +83,11 @@ func TestDescriptors(t *testing.T) {
 	p.wantClean()
 }
 
-// TestNothingWanted holds nothing, and cleans a state folder without a journal.
-func TestNothingWanted(t *testing.T) {
+// TestNoClaims holds nothing, and cleans a state directory without a journal.
+func TestNoClaims(t *testing.T) {
 	p := newPlace(t)
 	r, err := Clean(p.state)
-	if err != nil || len(r.Odd) > 0 {
+	if err != nil || len(r.Unknown) > 0 {
 		t.Errorf("Clean: %+v, %v", r, err)
 	}
 	if _, err := Clean(filepath.Join(p.state, "none")); err != nil {
@@ -95,10 +95,10 @@ func TestNothingWanted(t *testing.T) {
 	}
 	k := p.keeper()
 	h := p.hold(k)
-	if len(p.finish(h)) > 0 || h.Placeholders() != nil || h.Skipped() != nil || h.Weaker() != nil || h.Cause() != nil {
+	if len(p.finish(h)) > 0 || h.Placeholders() != nil || h.Weaker() != nil || cause(h) != nil {
 		t.Error("something came of nothing")
 	}
-	if k.in.watcher != nil {
+	if k.watcher != nil {
 		t.Error("inotify was opened for nothing")
 	}
 }

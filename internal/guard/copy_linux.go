@@ -6,13 +6,15 @@ package guard
 import (
 	"errors"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
 
 	"golang.org/x/sys/unix"
 )
 
-// Bounds of what is copied to a quarantine on another file system. What is more
-// stays in its folder under another name.
+// Bounds of what is copied to a quarantine on another file system. What is more stays in
+// its directory under another name.
 const (
 	maxCopyBytes   = 64 << 20
 	maxCopyEntries = 20_000
@@ -22,178 +24,118 @@ const (
 // errTooMuch is a tree beyond those bounds.
 var errTooMuch = errors.New("too much to copy")
 
-// A copier copies one tree, as long as its bounds last.
-type copier struct {
-	bytes   int64
-	entries int
-	left    int // pipes, sockets and devices, which are not copied
+// copy copies what exists at n in the directory fd to quarantine, removes the original,
+// and returns where the copy is. What is too much to copy, or cannot be read, is an error,
+// and nothing is removed then.
+func (k *Keeper) copy(fd int, n *watched, s status) (string, error) {
+	if _, entries := treeSize(filepath.Join(fdPath(fd), n.name), maxCopyEntries); entries > maxCopyEntries {
+		return "", errTooMuch
+	}
+	from, err := os.OpenRoot(fdPath(fd))
+	if err != nil {
+		return "", err
+	}
+	defer from.Close()
+	return k.store(n, s, func(item *os.Root) (int, error) {
+		c := copier{from: from, to: item, bytes: maxCopyBytes, entries: maxCopyEntries}
+		if err := c.copy(n.name, 0); err != nil {
+			return 0, err
+		}
+		return c.left, removeAll(from, n.name)
+	})
 }
 
-// copy copies name in the folder from to the new name target in the folder to.
-// Links are copied as links.
-func (c *copier) copy(from int, name string, to int, target string, depth int) error {
-	l, err := lookAt(from, name)
+// A copier copies one tree, as long as its bounds last.
+type copier struct {
+	from, to *os.Root
+	bytes    int64
+	entries  int
+	left     int // pipes, sockets and devices, which are not copied
+}
+
+// copy copies name to the same name. Links are copied as links.
+func (c *copier) copy(name string, depth int) error {
+	info, err := c.from.Lstat(name)
 	if err != nil {
 		return err
 	}
 	if c.entries--; c.entries < 0 || depth > maxCopyDepth {
 		return errTooMuch
 	}
-	switch l.kind() {
-	case KindFile:
-		return c.file(from, name, to, target)
-	case KindFolder:
-		return c.folder(from, name, to, target, depth)
-	case KindLink:
-		text, err := readLink(from, name)
+	switch info.Mode().Type() {
+	case 0:
+		return c.file(name, info)
+	case fs.ModeDir:
+		return c.dir(name, info, depth)
+	case fs.ModeSymlink:
+		target, err := c.from.Readlink(name)
 		if err != nil {
 			return err
 		}
-		return unix.Symlinkat(text, to, target)
+		return c.to.Symlink(target, name)
 	}
 	c.left++
 	return nil
 }
 
-// measure finds out, before anything is copied, whether the bounds would last.
-func (c *copier) measure(dir int, name string, depth int) error {
-	l, err := lookAt(dir, name)
+// open opens what Lstat has described, also where the command has closed it to its owner:
+// it is going to be removed.
+func (c *copier) open(name string, info fs.FileInfo) (*os.File, error) {
+	need := fs.FileMode(0o400)
+	if info.IsDir() {
+		need = 0o700
+	}
+	if perm := info.Mode().Perm(); perm&need != need {
+		_ = c.from.Chmod(name, perm|need) // another user's resists, and may be readable
+	}
+	f, err := c.from.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0) // it could have become a pipe
 	if err != nil {
-		return err
+		return nil, err
 	}
-	c.bytes -= l.size
-	if c.entries--; c.entries < 0 || c.bytes < 0 || depth > maxCopyDepth {
-		return errTooMuch
+	if now, err := f.Stat(); err != nil || !os.SameFile(now, info) {
+		f.Close()
+		return nil, errors.Join(errors.New("it changes while it is copied"), err)
 	}
-	if !l.isFolder() {
-		return nil
-	}
-	if err := openUp(dir, name); err != nil {
-		return err
-	}
-	f, err := openDir(dir, name)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	for {
-		names, err := f.Readdirnames(1024)
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		for _, n := range names {
-			if err := c.measure(int(f.Fd()), n, depth+1); err != nil {
-				return err
-			}
-		}
-	}
+	return f, nil
 }
 
-func (c *copier) file(from int, name string, to int, target string) error {
-	// Not blocking: it could have become a pipe meanwhile.
-	fd, err := openRetry(from, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
-	if errors.Is(err, unix.EACCES) {
-		// The command has closed it, and it is to be removed anyway.
-		if p, e := openRetry(from, name, unix.O_PATH|unix.O_NOFOLLOW, 0); e == nil {
-			if unix.Chmod(fdPath(p), 0o600) == nil {
-				fd, err = openRetry(from, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
-			}
-			unix.Close(p)
-		}
-	}
-	if err != nil {
-		return err
-	}
-	in := os.NewFile(uintptr(fd), name)
-	defer in.Close()
-	info, err := in.Stat()
-	switch {
-	case err != nil:
-		return err
-	case !info.Mode().IsRegular():
-		return errors.New("it changes while it is copied")
-	case info.Size() > c.bytes:
+func (c *copier) file(name string, info fs.FileInfo) error {
+	if info.Size() > c.bytes {
 		return errTooMuch
 	}
-	fd, err = openRetry(to, target, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL, uint32(info.Mode().Perm())&0o700|0o600)
+	in, err := c.open(name, info)
 	if err != nil {
 		return err
 	}
-	out := os.NewFile(uintptr(fd), target)
+	defer in.Close()
+	out, err := c.to.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, info.Mode().Perm()&0o700|0o600)
+	if err != nil {
+		return err
+	}
 	n, err := io.Copy(out, io.LimitReader(in, c.bytes+1))
-	c.bytes -= n
-	if err == nil && c.bytes < 0 {
+	if c.bytes -= n; err == nil && c.bytes < 0 {
 		err = errTooMuch
 	}
 	return errors.Join(err, out.Close())
 }
 
-func (c *copier) folder(from int, name string, to int, target string, depth int) error {
-	if err := openUp(from, name); err != nil {
-		return err
-	}
-	dir, err := openDir(from, name)
+func (c *copier) dir(name string, info fs.FileInfo, depth int) error {
+	f, err := c.open(name, info)
 	if err != nil {
 		return err
-	}
-	defer dir.Close()
-	if err := unix.Mkdirat(to, target, 0o700); err != nil {
-		return err
-	}
-	into, err := openRetry(to, target, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(into)
-	for {
-		names, err := dir.Readdirnames(1024)
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		for _, n := range names {
-			if err := c.copy(int(dir.Fd()), n, into, n, depth+1); err != nil {
-				return err
-			}
-		}
-	}
-}
-
-// readLink reads a symbolic link.
-func readLink(dir int, name string) (string, error) {
-	buf := make([]byte, unix.PathMax)
-	n, err := unix.Readlinkat(dir, name, buf)
-	if err != nil {
-		return "", err
-	}
-	return string(buf[:n]), nil
-}
-
-// treeSize adds up the files of a tree, as deep as it can be opened. Folders and
-// links count a little, so that many of them are not free.
-func treeSize(dir int, name string, depth int) int64 {
-	const each = 1 << 10
-	var st unix.Stat_t
-	if unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
-		return 0
-	}
-	size := int64(each) + st.Blocks*512
-	if st.Mode&unix.S_IFMT != unix.S_IFDIR || depth > maxCopyDepth {
-		return size
-	}
-	f, err := openDir(dir, name)
-	if err != nil {
-		return size
 	}
 	defer f.Close()
-	names, _ := f.Readdirnames(-1)
-	for _, n := range names {
-		size += treeSize(int(f.Fd()), n, depth+1)
+	if err := c.to.Mkdir(name, 0o700); err != nil {
+		return err
 	}
-	return size
+	names, err := f.Readdirnames(c.entries + 1)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	for _, n := range names {
+		if err := c.copy(filepath.Join(name, n), depth+1); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -25,29 +25,29 @@ func TestDecodeEntry(t *testing.T) {
 		err        string
 	}{
 		{name: "intent", text: head + "+ " + idA + "\nmake\n", want: entry{path: "/w/x", holders: []string{idA}, making: true}},
-		{name: "made", text: head + "+ " + idA + "\nmake\nfolder 1 2 3\n",
-			want: entry{path: "/w/x", holders: []string{idA}, made: true, folder: ident{1, 2, 3}}},
-		{name: "shared and given back", text: head + "+ " + idA + "\nmake\nfolder 1 2 -3\n+ " + idB + "\n- " + idA + "\n",
-			want: entry{path: "/w/x", holders: []string{idB}, made: true, folder: ident{1, 2, -3}}},
-		{name: "made anew", text: head + "+ " + idA + "\nmake\nfolder 1 2 3\nmake\n", want: entry{path: "/w/x", holders: []string{idA}, making: true}},
-		{name: "torn end", text: head + "+ " + idA + "\nmake\nfolder 1 2", want: entry{path: "/w/x", holders: []string{idA}, making: true, torn: true}},
+		{name: "made", text: head + "+ " + idA + "\nmake\nmade 1 2 3\n",
+			want: entry{path: "/w/x", holders: []string{idA}, made: true, id: ident{1, 2, 3}}},
+		{name: "shared and given back", text: head + "+ " + idA + "\nmake\nmade 1 2 -3\n+ " + idB + "\n- " + idA + "\n",
+			want: entry{path: "/w/x", holders: []string{idB}, made: true, id: ident{1, 2, -3}}},
+		{name: "made anew", text: head + "+ " + idA + "\nmake\nmade 1 2 3\nmake\n", want: entry{path: "/w/x", holders: []string{idA}, making: true}},
+		{name: "torn end", text: head + "+ " + idA + "\nmake\nmade 1 2", want: entry{path: "/w/x", holders: []string{idA}, making: true, torn: true}},
 		{name: "strange path", text: entryMagic + `"/w/\xff\n"` + "\n", want: entry{path: "/w/\xff\n"}},
 		{name: "nothing", text: "", err: errTorn.Error()},
 		{name: "torn beginning", text: "sallyp", err: errTorn.Error()},
 		{name: "torn path", text: entryMagic + `"/w/x"`, err: errTorn.Error()},
 		{name: "something else", text: "hello", err: "not an entry"},
 		{name: "another version", text: "sallyport guard 2 \"/w\"\n", err: "not an entry"},
-		{name: "relative path", text: entryMagic + `"w"` + "\n", err: "path"},
-		{name: "path with dots", text: entryMagic + `"/w/../etc"` + "\n", err: "path"},
-		{name: "zero byte", text: entryMagic + `"/w\x00"` + "\n", err: "path"},
-		{name: "other quotes", text: entryMagic + "`/w`" + "\n", err: "path"},
-		{name: "holder with a slash", text: head + "+ ../../../../abcdef\n", err: "holder"},
-		{name: "short holder", text: head + "- 12\n", err: "holder"},
-		{name: "folder without numbers", text: head + "folder x\n", err: "folder"},
-		{name: "folder with more", text: head + "folder 1 2 3 4\n", err: "folder"},
-		{name: "unknown word", text: head + "remove /etc\n", err: "line"},
-		{name: "empty line", text: head + "\n", err: "line"},
-		{name: "make with more", text: head + "make \n", err: "line"},
+		{name: "relative path", text: entryMagic + `"w"` + "\n", err: "invalid path"},
+		{name: "path with dots", text: entryMagic + `"/w/../etc"` + "\n", err: "invalid path"},
+		{name: "zero byte", text: entryMagic + `"/w\x00"` + "\n", err: "invalid path"},
+		{name: "other quotes", text: entryMagic + "`/w`" + "\n", err: "invalid path"},
+		{name: "holder with a slash", text: head + "+ ../../../../abcdef\n", err: "invalid line"},
+		{name: "short holder", text: head + "- 12\n", err: "invalid line"},
+		{name: "no identity", text: head + "made x\n", err: "identity"},
+		{name: "identity with more", text: head + "made 1 2 3 4\n", err: "identity"},
+		{name: "unknown word", text: head + "remove /etc\n", err: "invalid line"},
+		{name: "empty line", text: head + "\n", err: "invalid line"},
+		{name: "make with more", text: head + "make \n", err: "invalid line"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -73,7 +73,7 @@ func TestDecodeEntry(t *testing.T) {
 // FuzzDecodeEntry: what decodes says the same when it is written and read again,
 // and so does every beginning of it at the end of a line.
 func FuzzDecodeEntry(f *testing.F) {
-	f.Add([]byte(entryMagic + `"/w/x"` + "\n+ " + idA + "\nmake\nfolder 1 2 3\n+ " + idB + "\n- " + idA + "\n"))
+	f.Add([]byte(entryMagic + `"/w/x"` + "\n+ " + idA + "\nmake\nmade 1 2 3\n+ " + idB + "\n- " + idA + "\n"))
 	f.Add([]byte(entryMagic + `"/\xff"` + "\nmake\nfol"))
 	f.Add([]byte("sally"))
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -84,7 +84,7 @@ func FuzzDecodeEntry(f *testing.F) {
 			}
 			return
 		}
-		if !goodPath(e.path) {
+		if !validPath(e.path) {
 			t.Errorf("path %q", e.path)
 		}
 		again, err := decodeEntry(e.encode())

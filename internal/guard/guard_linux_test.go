@@ -5,7 +5,6 @@ package guard
 
 import (
 	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -68,8 +67,8 @@ func TestShared(t *testing.T) {
 	if exists(p.path("a")) || !exists(p.path("b")) || !exists(p.path("c")) {
 		t.Errorf("after the first: %q", names(t, p.work))
 	}
-	if second.Cause() != nil {
-		t.Errorf("the second is broken: %v", second.Cause())
+	if cause(second) != nil {
+		t.Errorf("the second is broken: %v", cause(second))
 	}
 	check(t, two.Close())
 	p.wantClean()
@@ -85,12 +84,12 @@ func TestExists(t *testing.T) {
 		want  Kind
 	}{
 		{name: "file", make: func(p string) error { return os.WriteFile(p, nil, 0o600) }, cover: true, want: KindFile},
-		{name: "folder", make: func(p string) error { return os.Mkdir(p, 0o755) }, cover: true, want: KindFolder},
-		{name: "closed empty folder of the user", make: func(p string) error { return os.Mkdir(p, 0o555) }, cover: true, want: KindFolder},
+		{name: "directory", make: func(p string) error { return os.Mkdir(p, 0o755) }, cover: true, want: KindDirectory},
+		{name: "closed empty directory of the user", make: func(p string) error { return os.Mkdir(p, 0o555) }, cover: true, want: KindDirectory},
 		{name: "link", make: func(p string) error { return os.Symlink("/etc", p) }, cover: true, want: KindLink},
 		{name: "dangling link", make: func(p string) error { return os.Symlink("nowhere", p) }, cover: true, want: KindLink},
 		{name: "pipe", make: func(p string) error { return unix.Mkfifo(p, 0o600) }, cover: true, want: KindPipe},
-		{name: "watched folder", make: func(p string) error { return os.Mkdir(p, 0o755) }, want: KindFolder},
+		{name: "watched directory", make: func(p string) error { return os.Mkdir(p, 0o755) }, want: KindDirectory},
 		{name: "watched link", make: func(p string) error { return os.Symlink("nowhere", p) }, want: KindLink},
 	}
 	for _, tt := range tests {
@@ -99,9 +98,9 @@ func TestExists(t *testing.T) {
 			k := p.keeper()
 			check(t, tt.make(p.path("x")))
 			before := inode(t, p.path("x"))
-			wants := append(p.covers("first"), Want{Path: p.path("x"), Placeholder: tt.cover})
-			wants = append(wants, p.covers("last")...)
-			_, err := k.Hold(wants)
+			claims := append(p.covers("first"), Claim{Path: p.path("x"), Placeholder: tt.cover})
+			claims = append(claims, p.covers("last")...)
+			_, err := k.Hold(claims)
 			var exist *ExistsError
 			if !errors.As(err, &exist) || exist.Kind != tt.want || exist.Path != p.path("x") {
 				t.Fatalf("Hold: %v", err)
@@ -119,29 +118,29 @@ func TestExists(t *testing.T) {
 	}
 }
 
-// TestRefused has wants that cannot be held.
+// TestRefused has claims that cannot be held.
 func TestRefused(t *testing.T) {
 	tests := []struct {
 		name, path string
 		make       func(p place) error
 		want       error
-		mend       string
+		fix        string
 	}{
-		{name: "empty", want: unix.EINVAL, mend: "absolute"},
-		{name: "relative", path: "x", want: unix.EINVAL, mend: "absolute"},
-		{name: "root", path: "/", want: unix.EINVAL, mend: "absolute"},
-		{name: "not clean", path: "/tmp/../x", want: unix.EINVAL, mend: "absolute"},
-		{name: "zero byte", path: "/tmp/a\x00b", want: unix.EINVAL, mend: "absolute"},
-		{name: "no folder", path: "WORK/none/x", want: unix.ENOENT, mend: "must exist"},
-		{name: "file as folder", path: "WORK/f/x", want: unix.ENOTDIR, mend: "must exist",
+		{name: "empty", want: unix.EINVAL, fix: "absolute"},
+		{name: "relative", path: "x", want: unix.EINVAL, fix: "absolute"},
+		{name: "root", path: "/", want: unix.EINVAL, fix: "absolute"},
+		{name: "not clean", path: "/tmp/../x", want: unix.EINVAL, fix: "absolute"},
+		{name: "zero byte", path: "/tmp/a\x00b", want: unix.EINVAL, fix: "absolute"},
+		{name: "no directory", path: "WORK/none/x", want: unix.ENOENT, fix: "must exist"},
+		{name: "file as directory", path: "WORK/f/x", want: unix.ENOTDIR, fix: "must exist",
 			make: func(p place) error { return os.WriteFile(p.path("f"), nil, 0o600) }},
-		{name: "link as folder", path: "WORK/l/x", want: unix.ELOOP, mend: "symbolic link",
+		{name: "link as directory", path: "WORK/l/x", want: unix.ELOOP, fix: "symbolic link",
 			make: func(p place) error { return os.Symlink(p.state, p.path("l")) }},
-		{name: "link further up", path: "WORK/l/sub/x", want: unix.ELOOP, mend: "symbolic link",
+		{name: "link further up", path: "WORK/l/sub/x", want: unix.ELOOP, fix: "symbolic link",
 			make: func(p place) error {
 				return errors.Join(os.Symlink(p.state, p.path("l")), os.Mkdir(filepath.Join(p.state, "sub"), 0o700))
 			}},
-		{name: "name too long", path: "WORK/" + strings.Repeat("x", 300), want: unix.ENAMETOOLONG, mend: "shorter"},
+		{name: "name too long", path: "WORK/" + strings.Repeat("x", 300), want: unix.ENAMETOOLONG, fix: "shorter"},
 	}
 	for _, tt := range tests {
 		for _, cover := range []bool{true, false} {
@@ -156,9 +155,9 @@ func TestRefused(t *testing.T) {
 					check(t, tt.make(p))
 				}
 				path := strings.Replace(tt.path, "WORK", p.work, 1)
-				_, err := k.Hold([]Want{{Path: path, Placeholder: cover}})
+				_, err := k.Hold([]Claim{{Path: path, Placeholder: cover}})
 				var hold *HoldError
-				if !errors.As(err, &hold) || !errors.Is(err, tt.want) || !strings.Contains(err.Error(), tt.mend) {
+				if !errors.As(err, &hold) || !errors.Is(err, tt.want) || !strings.Contains(err.Error(), tt.fix) {
 					t.Errorf("Hold: %v", err)
 				}
 				if exists(filepath.Join(p.state, "x")) || exists(filepath.Join(p.state, "sub/x")) {
@@ -169,56 +168,55 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestWalkFolder compares the way for old kernels with openat2.
-func TestWalkFolder(t *testing.T) {
+// TestOpenDir: no symbolic link is followed, wherever on the way it is.
+func TestOpenDir(t *testing.T) {
 	p := newPlace(t)
 	check(t, os.MkdirAll(p.path("a/b"), 0o700))
 	check(t, os.Symlink("a", p.path("l")))
 	check(t, os.WriteFile(p.path("f"), nil, 0o600))
-	for _, path := range []string{"/", p.work, p.path("a"), p.path("a/b"), p.path("l"), p.path("l/b"), p.path("f"), p.path("f/b"), p.path("none")} {
-		one, errOne := openFolder(path)
-		two, errTwo := walkFolder(path)
-		if !errors.Is(errTwo, errOne) {
-			t.Errorf("%s: %v, with openat2 %v", path, errTwo, errOne)
+	for path, want := range map[string]error{
+		"/": nil, p.work: nil, p.path("a"): nil, p.path("a/b"): nil, p.path("l"): unix.ELOOP, p.path("l/b"): unix.ELOOP,
+		p.path("f"): unix.ENOTDIR, p.path("f/b"): unix.ENOTDIR, p.path("none"): unix.ENOENT,
+	} {
+		fd, err := openDir(path)
+		if !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", path, err, want)
 		}
-		if errOne != nil || errTwo != nil {
+		if err != nil {
 			continue
 		}
-		a, _ := lookAt(one, "")
-		b, _ := lookAt(two, "")
-		if a != b {
-			t.Errorf("%s: %v, with openat2 %v", path, b, a)
+		if s, err := statAt(fd, ""); err != nil || s.ident != inode(t, path) {
+			t.Errorf("%s: %v, %v", path, s, err)
 		}
-		unix.Close(one)
-		unix.Close(two)
+		unix.Close(fd)
 	}
 }
 
-// TestSkipped has folders that are not this user's to write.
+// TestSkipped has directories that are not this user's to write.
 func TestSkipped(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	testenv.NeedOrdinaryUser(t)
 	p := newPlace(t)
 	k := p.keeper()
-	h := p.hold(k, Want{Path: "/etc/sallyport-test-name", Placeholder: true}, p.covers("x")[0])
-	if len(h.Placeholders()) != 1 || len(h.Skipped()) != 1 || !errors.Is(h.Skipped()[0].Err, fs.ErrPermission) {
-		t.Errorf("placeholders %v, skipped %v", h.Placeholders(), h.Skipped())
+	h := p.hold(k, Claim{Path: "/etc/sallyport-test-name", Placeholder: true}, p.covers("x")[0])
+	if len(h.Placeholders()) != 1 || len(h.Weaker()) > 0 {
+		t.Errorf("placeholders %v, weaker %v", h.Placeholders(), h.Weaker())
 	}
 	check(t, k.Close())
 	p.wantClean()
 }
 
-// TestClosedFolder has a folder that is closed, but which a command of the same
+// TestClosedDirectory has a directory that is closed, but which a command of the same
 // user can open.
-func TestClosedFolder(t *testing.T) {
+func TestClosedDirectory(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	testenv.NeedOrdinaryUser(t)
 	p := newPlace(t)
 	k := p.keeper()
 	check(t, os.Mkdir(p.path("d"), 0o555))
 	h := p.hold(k, p.covers("d/x")...)
-	if len(h.Skipped()) > 0 || len(h.Placeholders()) > 0 || len(h.Weaker()) != 1 {
-		t.Errorf("skipped %v, placeholders %v, weaker %v", h.Skipped(), h.Placeholders(), h.Weaker())
+	if len(h.Placeholders()) > 0 || len(h.Weaker()) != 1 {
+		t.Errorf("placeholders %v, weaker %v", h.Placeholders(), h.Weaker())
 	}
 	check(t, os.Chmod(p.path("d"), 0o755))
 	check(t, os.Mkdir(p.path("d/x"), 0o755))
@@ -233,7 +231,7 @@ func TestClosedFolder(t *testing.T) {
 	check(t, os.Chmod(p.work, 0o700))
 	var hold *HoldError
 	if !errors.As(err, &hold) || !strings.Contains(err.Error(), "chmod u+x") {
-		t.Errorf("a folder above is closed: %v", err)
+		t.Errorf("a directory above is closed: %v", err)
 	}
 	check(t, os.Remove(p.path("d")))
 }
@@ -252,14 +250,14 @@ func TestBroken(t *testing.T) {
 		{name: "replaced by a file", what: "", do: func(p place) error {
 			return errors.Join(os.Remove(p.path("d/x")), os.WriteFile(p.path("d/x"), nil, 0o600))
 		}},
-		{name: "replaced by an empty folder", do: func(p place) error {
+		{name: "replaced by an empty directory", do: func(p place) error {
 			return errors.Join(os.Remove(p.path("d/x")), os.Mkdir(p.path("d/x"), 0o555))
 		}},
 		{name: "replaced by rename", what: "replaced", do: func(p place) error {
 			return errors.Join(os.Mkdir(p.path("d/z"), 0o700), unix.Rename(p.path("d/z"), p.path("d/x")))
 		}},
-		{name: "folder moved", what: "with its folder", do: func(p place) error { return os.Rename(p.path("d"), p.path("e")) }},
-		{name: "folder above moved", what: "with its folder", late: true, do: func(p place) error { return os.Rename(p.work, p.work+"2") }},
+		{name: "directory moved", what: "with its directory", do: func(p place) error { return os.Rename(p.path("d"), p.path("e")) }},
+		{name: "directory above moved", what: "with its directory", late: true, do: func(p place) error { return os.Rename(p.work, p.work+"2") }},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -267,12 +265,10 @@ func TestBroken(t *testing.T) {
 			k := p.keeper()
 			check(t, os.Mkdir(p.path("d"), 0o700))
 			h, other := p.hold(k, p.covers("d/x")...), p.hold(k, p.covers("y")...)
-			told, late := make(chan struct{}), make(chan struct{})
-			h.OnBroken(func() { t.Error("the function of an earlier call was called") })
-			h.OnBroken(func() { close(told) })
+			h.OnBroken(func(error) { t.Error("the function of an earlier call was called") })
+			told := whenBroken(h)
 			check(t, tt.do(p))
 			if !tt.late {
-				await(t, "Broken", h.Broken())
 				await(t, "OnBroken", told)
 			}
 			_, err := h.Finish()
@@ -280,22 +276,20 @@ func TestBroken(t *testing.T) {
 			if !errors.As(err, &broken) || broken.Path != p.path("d/x") || !strings.Contains(broken.What, tt.what) {
 				t.Errorf("Finish: %v", err)
 			}
-			if !errors.As(h.Cause(), &broken) {
-				t.Errorf("Cause: %v", h.Cause())
+			if !errors.As(cause(h), &broken) {
+				t.Errorf("Cause: %v", cause(h))
 			}
-			await(t, "Broken", h.Broken())
 			await(t, "OnBroken", told)
-			h.OnBroken(func() { close(late) })
-			await(t, "OnBroken after it was broken", late)
-			if !tt.late && other.Cause() != nil {
-				t.Errorf("the other hold: %v", other.Cause())
+			await(t, "OnBroken after it was broken", whenBroken(h))
+			if !tt.late && cause(other) != nil {
+				t.Errorf("the other hold: %v", cause(other))
 			}
 		})
 	}
 }
 
-// TestMadeAnew loses a placeholder between two runs.
-func TestMadeAnew(t *testing.T) {
+// TestCreatedAgain loses a placeholder between two runs.
+func TestCreatedAgain(t *testing.T) {
 	p := newPlace(t)
 	k := p.keeper()
 	p.hold(k, p.covers("x", "y")...).Release()
@@ -318,7 +312,7 @@ func TestMadeAnew(t *testing.T) {
 	}
 	check(t, k.Close())
 	if !exists(p.path("x")) {
-		t.Error("the user's folder was removed")
+		t.Error("the user's directory was removed")
 	}
 	check(t, os.Remove(p.path("x")))
 	p.wantClean()

@@ -6,247 +6,263 @@ package guard
 import (
 	"errors"
 	"fmt"
-	"maps"
+	"path/filepath"
 	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// Bounds of what one hold tells and does at once. A command that makes and removes
-// a name in a loop must not fill our memory or our state folder.
+// Bounds of what one hold reports and does at once. A command that creates and removes a
+// name in a loop must not fill the memory or the state directory.
 const (
-	maxFound = 64 // per hold; what is beyond is counted in a note
+	maxFound = 64 // things that are gone, per hold
 	maxMoves = 16 // per name before the last look
 )
 
-func (h *Hold) placeholders() []Placeholder {
-	h.in.keeper.mu.Lock()
-	defer h.in.keeper.mu.Unlock()
+// A Hold is a set of names that are protected. It comes from [Keeper.Hold]; its methods
+// are safe for concurrent use.
+type Hold struct {
+	keeper   *Keeper // its lock guards the rest
+	dirs     []*directory
+	objects  []*object
+	names    []*watched
+	found    []Found
+	weaker   []string
+	broken   *BrokenError
+	onBroken func(error)
+	released bool
+}
+
+// A watched is a name that a command cannot keep.
+type watched struct {
+	path, name string
+	dir        *directory
+	holds      map[*Hold]string // with the Why of each
+	ours       int              // moves of this keeper that inotify has not reported yet
+	moves      int              // how often something was moved from here
+	late       bool             // moving at once failed: only the last look tries again
+	reportOnly bool             // what appears is reported and stays
+}
+
+// Placeholders returns the directories that now exist at claimed names, in the order of
+// the claims. Nil means that there are none.
+func (h *Hold) Placeholders() []Placeholder {
+	h.keeper.mu.Lock()
+	defer h.keeper.mu.Unlock()
 	var list []Placeholder
-	for _, s := range h.in.slots {
-		list = append(list, Placeholder{Path: s.path, Dev: s.id.dev, Ino: s.id.ino})
+	for _, o := range h.objects {
+		if !o.covered {
+			list = append(list, Placeholder{Path: o.path, Dev: o.id.dev, Ino: o.id.ino})
+		}
 	}
 	return list
 }
 
-func (h *Hold) skipped() []Skip {
-	h.in.keeper.mu.Lock()
-	defer h.in.keeper.mu.Unlock()
-	return slices.Clone(h.in.skips)
-}
+// Weaker returns, one sentence each, what is protected less than claimed. Nil means that
+// everything is as claimed.
+func (h *Hold) Weaker() []string { return h.weaker }
 
-func (h *Hold) weaker() []string {
-	h.in.keeper.mu.Lock()
-	defer h.in.keeper.mu.Unlock()
-	return slices.Clone(h.in.notes)
-}
-
-func (h *Hold) brokenCh() <-chan struct{} { return h.in.broken }
-
-func (h *Hold) onBroken(f func()) {
-	h.in.keeper.mu.Lock()
-	defer h.in.keeper.mu.Unlock()
-	h.in.then = f
-	if h.in.why != nil {
-		go f()
+// OnBroken has f called with a [*BrokenError], in a goroutine of its own, when a
+// placeholder, or what a mount covers, was removed, replaced or moved away: at once when
+// that has happened already. What ran until then was protected: it was done by a program
+// outside of the sandbox. The f of an earlier call is not called any more.
+func (h *Hold) OnBroken(f func(cause error)) {
+	h.keeper.mu.Lock()
+	defer h.keeper.mu.Unlock()
+	h.onBroken = f
+	if h.broken != nil {
+		go f(h.broken)
 	}
 }
 
-// breaks tells that h is broken, which it was not before. The lock is held.
-func (h *hold) breaks(why *BrokenError) {
-	h.why = why
-	close(h.broken)
-	if h.then != nil {
-		go h.then()
+// lose tells all holds of o that it is lost.
+func (o *object) lose(what string) {
+	o.lost = true
+	for _, h := range o.holds {
+		if h.broken != nil || h.released {
+			continue
+		}
+		h.broken = &BrokenError{Path: o.path, What: what, Covered: o.covered}
+		if h.onBroken != nil {
+			go h.onBroken(h.broken)
+		}
 	}
 }
 
-func (h *Hold) cause() error {
-	h.in.keeper.mu.Lock()
-	defer h.in.keeper.mu.Unlock()
-	if h.in.why == nil {
-		return nil
-	}
-	return h.in.why
-}
-
-func (h *Hold) finish() ([]Found, error) {
-	k := h.in.keeper
+// Finish looks a last time at every name and moves what exists at a watched one to
+// quarantine. Call it when no process of the command is left. It returns all that was
+// found since Hold, and an error that joins a [*BrokenError] for an object that was lost
+// and a [*QuarantineError] for each name that could not be emptied or looked at. A second
+// call looks again.
+func (h *Hold) Finish() ([]Found, error) {
+	k := h.keeper
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	var errs []error
-	if !h.in.over && !k.closed {
-		// What has already happened, in its order.
-		k.drain()
-		for _, n := range h.in.names {
-			errs = append(errs, k.lastLook(n.folder.fd, n.folder, n.watched))
+	if !h.released && !k.closed {
+		k.readEvents() // what has happened, in its order
+		for _, n := range h.names {
+			errs = append(errs, k.lastLook(n.dir.fd, n))
 		}
-		for _, f := range h.in.folders {
-			errs = append(errs, k.lookAgain(&h.in, f))
+		for _, d := range h.dirs {
+			errs = append(errs, k.lookBehind(h, d))
 		}
-		for _, s := range h.in.slots {
-			k.check(s.folder, s.name)
-		}
-		for _, x := range h.in.fixed {
-			k.checkFixed(x.folder, x.name)
+		for _, o := range h.objects {
+			k.check(o)
 		}
 	}
-	if h.in.why != nil {
-		errs = append(errs, h.in.why)
+	if h.broken != nil {
+		errs = append(errs, h.broken)
 	}
-	return slices.Clone(h.in.found), errors.Join(errs...)
+	return slices.Clone(h.found), errors.Join(errs...)
 }
 
-// lookAgain finds out whether the path of f still leads to f. Where a command has
-// put another folder there, the names are looked at in that one too.
-func (k *keeper) lookAgain(h *hold, f *folder) error {
-	fd, err := openFolder(f.path)
+// Release ends the watches. The placeholders stay until [Keeper.Close], so that the next
+// Hold finds them. A second Release does nothing.
+func (h *Hold) Release() {
+	k := h.keeper
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !k.closed {
+		k.release(h)
+	}
+}
+
+// release ends what h has of k.
+func (k *Keeper) release(h *Hold) {
+	if h.released {
+		return
+	}
+	h.released = true
+	for _, n := range h.names {
+		delete(n.holds, h)
+		if len(n.holds) == 0 && n.dir.watched[n.name] == n {
+			delete(n.dir.watched, n.name)
+		}
+	}
+	for _, o := range h.objects {
+		o.holds = slices.DeleteFunc(o.holds, func(x *Hold) bool { return x == h })
+		if o.covered {
+			k.drop(o)
+		}
+	}
+	for _, d := range h.dirs {
+		d.holds--
+		k.closeUnused(d)
+	}
+}
+
+// check finds out whether o is lost. Where nothing exists any more at the name of a covered
+// object, there is nothing to protect.
+func (k *Keeper) check(o *object) {
+	if o.lost {
+		return
+	}
+	s, err := statAt(o.dir.fd, o.name)
+	switch {
+	case errors.Is(err, unix.ENOENT) && !o.covered:
+		o.lose("was removed or moved away")
+	case err == nil && (!s.same(o.id) || !o.covered && !s.isDir()):
+		o.lose(fmt.Sprintf("was replaced by a %s", s.kind()))
+	}
+}
+
+// checkName checks the objects with a name in d.
+func (k *Keeper) checkName(d *directory, name string) {
+	for _, o := range d.objects {
+		if o.name == name {
+			k.check(o)
+		}
+	}
+}
+
+// moved finds out whether the path of d leads to another directory now, and which objects
+// are lost by that. It returns the other directory, which the caller closes; -1 is none.
+func (k *Keeper) moved(d *directory) (other int, err error) {
+	fd, err := openDir(d.path)
 	if err == nil {
-		defer unix.Close(fd)
-		var l look
-		if l, err = lookAt(fd, ""); err == nil && l.same(f.id) {
-			return nil
-		}
-		f.movedFixed(fd)
-	}
-	for _, s := range h.slots {
-		if s.folder == f {
-			k.lose(s, "was moved away with its folder")
+		var s status
+		if s, err = statAt(fd, ""); err == nil && s.same(d.id) {
+			unix.Close(fd)
+			return -1, nil
 		}
 	}
-	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
-		return nil // nothing can stand at the names
+	for _, o := range d.objects {
+		if !o.covered {
+			o.lose("was moved away with its directory")
+		} else if s, err := statAt(fd, o.name); fd >= 0 && err == nil && !s.same(o.id) {
+			o.lose("was replaced with its directory")
+		}
+	}
+	return fd, err
+}
+
+// lookBehind is the last look at the directory that a command may have put into the place
+// of d.
+func (k *Keeper) lookBehind(h *Hold, d *directory) error {
+	other, err := k.moved(d)
+	if other >= 0 {
+		defer unix.Close(other)
+	}
+	if other < 0 && err == nil || errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
+		return nil // d is in its place, or nothing can exist at the names
 	}
 	var errs []error
 	for _, n := range h.names {
 		switch {
-		case n.folder != f:
+		case n.dir != d:
 		case err != nil:
-			errs = append(errs, &QuarantineError{Path: n.path, Err: fmt.Errorf("its folder was replaced: %w", err)})
+			errs = append(errs, &QuarantineError{Path: n.path, Err: fmt.Errorf("its directory was replaced: %w", err)})
 		default:
-			errs = append(errs, k.lastLook(fd, f, n.watched))
+			errs = append(errs, k.lastLook(other, n))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-func (h *Hold) release() {
-	k := h.in.keeper
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if !k.closed {
-		k.letGo(&h.in)
-	}
-}
-
-// letGo ends what h has of k. The placeholders stay.
-func (k *keeper) letGo(h *hold) {
-	if h.over {
-		return
-	}
-	h.over = true
-	h.unfix()
-	for _, n := range h.names {
-		delete(n.holds, h)
-		if len(n.holds) == 0 && n.folder.watched[n.name] == n.watched {
-			delete(n.folder.watched, n.name)
-		}
-	}
-	for _, s := range h.slots {
-		s.holds = slices.DeleteFunc(s.holds, func(o *hold) bool { return o == h })
-	}
-	for _, f := range h.folders {
-		k.exit(f)
-	}
-}
-
-// check finds out whether the placeholder name in f, if there is one, is lost.
-// k.mu is held.
-func (k *keeper) check(f *folder, name string) {
-	k.checkFixed(f, name)
-	s := f.placed[name]
-	if s == nil || s.lost {
-		return
-	}
-	switch l, err := lookAt(f.fd, name); {
-	case errors.Is(err, unix.ENOENT):
-		k.lose(s, "was removed or moved away")
-	case err == nil && (!l.isFolder() || !l.same(s.id)):
-		k.lose(s, "was replaced by a "+string(l.kind()))
-	}
-}
-
-// moved finds out whether the path of f leads elsewhere now, with all the
-// placeholders in it. k.mu is held.
-func (k *keeper) moved(f *folder) {
-	if len(f.placed) == 0 && len(f.fixed) == 0 {
-		return
-	}
-	fd, err := openFolder(f.path)
-	if err == nil {
-		l, e := lookAt(fd, "")
-		same := e == nil && l.same(f.id)
-		if !same {
-			f.movedFixed(fd)
-		}
-		unix.Close(fd)
-		if same {
-			return
-		}
-	}
-	for _, s := range f.placed {
-		k.lose(s, "was moved away with its folder")
-	}
-}
-
-// lose tells everybody who holds s that it is lost. k.mu is held.
-func (k *keeper) lose(s *slot, what string) {
-	s.lost = true
-	for _, h := range s.holds {
-		if h.why == nil && !h.over {
-			h.breaks(&BrokenError{Path: s.path, What: what})
-		}
-	}
-}
-
-// appeared moves away what stands at the watched name n. told says that an event
-// about it came, so that nothing being there is worth telling. k.mu is held.
-func (k *keeper) appeared(f *folder, n *watched, told bool) {
-	if n.notice {
-		if told {
-			k.notice(n)
+// appeared moves away what exists at the watched name n. Reported says that an event about
+// it came, so that nothing being there is worth reporting.
+func (k *Keeper) appeared(n *watched, reported bool) {
+	if n.reportOnly {
+		if reported {
+			n.reportOnce()
 		}
 		return
 	}
-	l, err := lookAt(f.fd, n.name)
+	s, err := statAt(n.dir.fd, n.name)
 	switch {
-	case errors.Is(err, unix.ENOENT) && told:
-		if n.ours == 0 { // otherwise it is what we have moved ourselves
-			k.tell(n, Found{Kind: KindGone})
+	case errors.Is(err, unix.ENOENT) && reported:
+		if n.ours == 0 { // otherwise this keeper has moved it
+			n.report(KindGone, "")
 		}
 	case err != nil || n.late:
 	case n.moves >= maxMoves:
 		n.late = true
-		for h := range n.holds {
-			h.notes = append(h.notes, fmt.Sprintf("%s appeared more than %d times; from then on it was moved away only at the end", n.path, maxMoves))
-		}
 	default:
-		to, err := k.quarantine(f.fd, n, l)
+		to, err := k.rename(n.dir.fd, n, s)
 		switch {
 		case err == nil:
-			n.moved(f)
-			k.tell(n, Found{Kind: l.kind(), MovedTo: to})
+			n.moved()
+			n.report(s.kind(), to)
 		case errors.Is(err, unix.ENOENT):
-			k.tell(n, Found{Kind: KindGone})
+			n.report(KindGone, "")
 		default:
 			n.late = true
 		}
 	}
 }
 
-// notice tells once that something appeared at n. k.mu is held.
-func (k *keeper) notice(n *watched) {
+// moved notes that inotify will report a move of this keeper: what it reports about the
+// name until then is older.
+func (n *watched) moved() {
+	if n.dir.wd >= 0 {
+		n.ours++
+	}
+}
+
+// reportOnce reports to each hold that something appeared at n.
+func (n *watched) reportOnce() {
 	for h, why := range n.holds {
 		if !slices.ContainsFunc(h.found, func(f Found) bool { return f.Path == n.path }) {
 			h.found = append(h.found, Found{Path: n.path, Kind: KindGone, Why: why, When: time.Now()})
@@ -254,77 +270,90 @@ func (k *keeper) notice(n *watched) {
 	}
 }
 
-// tell adds a found thing to everybody who watches the name. k.mu is held.
-func (k *keeper) tell(n *watched, what Found) {
-	what.Path, what.When = n.path, time.Now()
+// report adds a found thing to every hold of the name.
+func (n *watched) report(kind Kind, movedTo string) {
+	now := time.Now()
 	for h, why := range n.holds {
-		if len(h.found) >= maxFound && what.Kind == KindGone {
-			if len(h.found) == maxFound {
-				h.notes = append(h.notes, fmt.Sprintf("%s and other names appeared more often than is told", n.path))
-			}
-			continue
+		if len(h.found) < maxFound || kind != KindGone {
+			h.found = append(h.found, Found{Path: n.path, MovedTo: movedTo, Kind: kind, Why: why, When: now})
 		}
-		what.Why = why
-		h.found = append(h.found, what)
 	}
 }
 
-// lastLook moves away what stands at the watched name n in the folder fd, which is
-// f or what stands at its path now, by all means there are. k.mu is held.
-func (k *keeper) lastLook(fd int, f *folder, n *watched) error {
-	if n.notice {
+// lastLook moves away what exists at the watched name n in the directory fd, which is that
+// of n or what is at its path now, by all means there are.
+func (k *Keeper) lastLook(fd int, n *watched) error {
+	if n.reportOnly {
 		return nil
 	}
-	reopen, err := openClosed(fd)
+	restore, err := openUp(fd)
 	if err != nil {
 		return &QuarantineError{Path: n.path, Err: err}
 	}
-	defer reopen()
-	// Somebody outside may make it again meanwhile; nobody inside is left.
+	defer restore()
+	// A program outside may create it again meanwhile; no process of the command is left.
 	for range 3 {
-		l, err := lookAt(fd, n.name)
+		s, err := statAt(fd, n.name)
 		if errors.Is(err, unix.ENOENT) {
 			return nil
 		}
 		if err != nil {
 			return &QuarantineError{Path: n.path, Err: err}
 		}
-		what := Found{Kind: l.kind()}
-		what.MovedTo, err = k.quarantine(fd, n, l)
+		to, err := k.rename(fd, n, s)
 		if errors.Is(err, unix.EXDEV) {
-			what.MovedTo, what.NotCopied, err = k.carry(fd, n, l)
+			to, err = k.copy(fd, n, s)
 		}
 		if err != nil && !errors.Is(err, unix.ENOENT) {
-			what.MovedTo, err = setAside(fd, f.path, n.name, l)
+			to, err = renameAside(fd, n, s)
 		}
 		switch {
 		case err == nil:
-			if fd == f.fd {
-				n.moved(f)
+			if fd == n.dir.fd {
+				n.moved()
 			}
-			k.tell(n, what)
+			n.report(s.kind(), to)
 		case errors.Is(err, unix.ENOENT):
-			k.tell(n, Found{Kind: KindGone})
+			n.report(KindGone, "")
 		default:
-			k.tell(n, what)
+			n.report(s.kind(), "")
 			return &QuarantineError{Path: n.path, Err: err}
 		}
 	}
-	if _, err := lookAt(fd, n.name); !errors.Is(err, unix.ENOENT) {
-		return &QuarantineError{Path: n.path, Err: errors.New("somebody makes it again and again")}
+	if _, err := statAt(fd, n.name); !errors.Is(err, unix.ENOENT) {
+		return &QuarantineError{Path: n.path, Err: errors.New("another program creates it again and again")}
 	}
 	return nil
 }
 
-// moved notes that inotify will tell about a move of ours: what it tells about the
-// name until then is older.
-func (n *watched) moved(f *folder) {
-	if f.wd >= 0 {
-		n.ours++
+// Quarantine moves what exists at a path to quarantine, whatever it is: for names that
+// turn out to be harmful when a command has ended. Nothing there is [KindGone] and no
+// error. The path is as in a [Claim], why is for the note beside.
+func (k *Keeper) Quarantine(path, why string) (Found, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	gone := Found{Path: path, Kind: KindGone, Why: why}
+	switch {
+	case k.closed:
+		return Found{}, ErrClosed
+	case !validPath(path):
+		return Found{}, &QuarantineError{Path: path, Err: unix.EINVAL}
 	}
-}
-
-// whys returns the reasons why n is watched, in order.
-func (n *watched) whys() []string {
-	return slices.Compact(slices.Sorted(maps.Values(n.holds)))
+	fd, err := openDir(filepath.Dir(path))
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
+		return gone, nil
+	}
+	if err != nil {
+		return Found{}, &QuarantineError{Path: path, Err: err}
+	}
+	defer unix.Close(fd)
+	h := &Hold{keeper: k}
+	n := &watched{path: path, name: filepath.Base(path), dir: &directory{fd: fd, wd: -1}, holds: map[*Hold]string{h: why}}
+	if err := k.lastLook(fd, n); err != nil {
+		return Found{Path: path, Why: why}, err
+	}
+	if len(h.found) == 0 {
+		return gone, nil
+	}
+	return h.found[0], nil
 }

@@ -13,430 +13,389 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A keeper is what a Keeper has on Linux. mu guards all of it, and the fields of
-// its holds, folders and slots.
-type keeper struct {
-	mu      sync.Mutex
-	state   string
-	closed  bool
-	journal *journal // nil before the first Hold
-	watcher *watcher // nil as long as nothing needs it
-	folders []*folder
-	slots   map[string]*slot        // placeholders held, by path
-	boxes   *boxes                  // the quarantine; nil as long as nothing was moved
-	step    func(string)            // marks a point between two steps, for tests; may be nil
-	fail    func(call string) error // makes inotify, mkdir or rename fail, for tests; may be nil
+// A Keeper protects names for one process. Its zero value with State set is ready; it must
+// not be copied after first use and is safe for concurrent use. It has a few descriptors
+// and one goroutine from the first Hold that needs them until Close.
+type Keeper struct {
+	// State is the state directory: absolute, existing, mode 0700, on a local file system,
+	// and hidden from commands.
+	State string
+
+	mu           sync.Mutex // guards the rest, and the fields of holds, directories and objects
+	closed       bool
+	journal      *journal // nil before the first Hold
+	watcher      *watcher // nil as long as nothing needs it
+	dirs         []*directory
+	placeholders map[string]*object      // by path
+	quarantine   *quarantine             // nil as long as nothing was moved
+	step         func(string)            // marks a point between two steps, for tests; may be nil
+	fail         func(call string) error // makes inotify, mkdir or rename fail, for tests; may be nil
 }
 
-// A folder is one in which names are guarded.
-type folder struct {
+// A directory is one in which names are protected.
+type directory struct {
 	path    string
 	fd      int // O_PATH
 	id      ident
 	wd      int // of inotify, or -1
-	refs    int // holds that use it
+	holds   int // holds that use it
 	watched map[string]*watched
-	placed  map[string]*slot
-	fixed   []*fixture
+	objects []*object
 }
 
-// A slot is a placeholder that this keeper holds.
-type slot struct {
+// An object is something that must stay at its name: a placeholder, or what a mount
+// covers. The kernel removes a mount, in all namespaces, with the file or directory under
+// it: an editor that saves by a rename uncovers what it has saved.
+type object struct {
 	path, name string
-	folder     *folder
+	dir        *directory
 	id         ident
-	lost       bool // it is not there any more
-	holds      []*hold
+	covered    bool // it is no placeholder
+	lost       bool // it does not exist any more
+	holds      []*Hold
 }
 
-// A watched is a name that may not appear.
-type watched struct {
-	path, name string
-	holds      map[*hold]string // with the Why of each
-	ours       int              // moves of ours that inotify has not told yet
-	moves      int              // how often something was moved from here
-	late       bool             // moving at once failed: only the last look tries again
-	notice     bool             // what appears is told and stays
+// A request is a Claim on its way to being held.
+type request struct {
+	Claim
+	name string
+	dir  *directory // nil where nothing is needed
 }
 
-// A hold is what a Hold has on Linux.
-type hold struct {
-	keeper  *keeper
-	folders []*folder
-	slots   []*slot
-	names   []heldName
-	fixed   []*fixture
-	found   []Found
-	skips   []Skip
-	notes   []string
-	broken  chan struct{}
-	why     *BrokenError // set before broken is closed
-	then    func()       // called when it is; nil for nobody
-	over    bool         // released
-}
-
-// A heldName is a watched name and where it is watched.
-type heldName struct {
-	folder *folder
-	*watched
-}
-
-// A want is a Want on its way to being held.
-type want struct {
-	Want
-	dir, name string
-	folder    *folder
-	entry     entry // of a cold placeholder
-	cold      bool  // a placeholder that this keeper does not have yet
-	skip      bool  // nothing is needed
-}
-
-func (k *Keeper) hold(wants []Want) (*Hold, error) {
-	in := &k.in
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	if in.closed {
+// Hold creates or shares the placeholders of claims and arms the watches. On error nothing
+// of this call is left. It blocks only for the moment in which another process changes the
+// journal.
+//
+// The errors are [*ExistsError] where something exists at a name already, [*HoldError]
+// where a name cannot be protected, and [ErrClosed]. No claims make a Hold that does
+// nothing. A claim that this user has no right to create, and no command could give itself
+// the right, needs nothing.
+func (k *Keeper) Hold(claims []Claim) (*Hold, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.closed {
 		return nil, ErrClosed
 	}
-	in.state = k.State
-	h := &Hold{hold{keeper: in, broken: make(chan struct{})}}
-	list, err := sortWants(wants)
+	requests, err := distinct(claims)
 	if err != nil {
 		return nil, err
 	}
-	// A placeholder that was lost since the last Hold is noticed late, and then it
-	// is made anew. Nobody loses more than one between two looks, but somebody
-	// outside who removes them all the time must not keep us here.
-	for range 3 {
-		err = in.fill(&h.in, list)
-		if err == nil {
-			return h, nil
-		}
-		in.undo(&h.in, list)
-		if !errors.Is(err, errLost) {
-			break
-		}
-		h.in = hold{keeper: in, broken: h.in.broken}
+	h := &Hold{keeper: k}
+	if err := k.fill(h, requests); err != nil {
+		k.release(h)
+		_ = k.dropUnused() // what fails here is left to Close or the next start
+		return nil, err
 	}
-	return nil, err
+	return h, nil
 }
 
-// errLost is a placeholder of this keeper that is not there any more.
-var errLost = errors.New("guard: a placeholder was removed from outside in this moment; try again")
-
-// sortWants checks the wants and takes out doubles. A name that is wanted both
-// ways gets the placeholder.
-func sortWants(wants []Want) ([]*want, error) {
-	list := make([]*want, 0, len(wants))
-	seen := make(map[string]*want, len(wants))
-	for _, w := range wants {
-		if !goodPath(w.Path) {
-			return nil, &HoldError{Path: w.Path, Do: "guard it", Err: unix.EINVAL, Fix: "give an absolute path without . and .."}
+// distinct checks the claims and takes out doubles. A name that is claimed both ways gets
+// the placeholder.
+func distinct(claims []Claim) ([]*request, error) {
+	list := make([]*request, 0, len(claims))
+	seen := make(map[string]*request, len(claims))
+	for _, c := range claims {
+		if !validPath(c.Path) {
+			return nil, &HoldError{Path: c.Path, Op: "invalid path", Err: unix.EINVAL, Fix: "give an absolute path without . and .."}
 		}
-		if old := seen[w.Path]; old != nil {
-			old.Placeholder = old.Placeholder || w.Placeholder
-			old.Notice = old.Notice && w.Notice
+		if old := seen[c.Path]; old != nil {
+			old.Placeholder = old.Placeholder || c.Placeholder
+			old.ReportOnly = old.ReportOnly && c.ReportOnly
 			continue
 		}
-		one := &want{Want: w, dir: filepath.Dir(w.Path), name: filepath.Base(w.Path)}
-		seen[w.Path] = one
-		list = append(list, one)
+		r := &request{Claim: c, name: filepath.Base(c.Path)}
+		seen[c.Path] = r
+		list = append(list, r)
 	}
 	return list, nil
 }
 
-// fill does the work of Hold. After an error undo takes it back.
-func (k *keeper) fill(h *hold, list []*want) error {
-	cold := false
-	for _, w := range list {
-		w.skip, w.cold = false, false
-		if err := k.enter(h, w); err != nil {
+// fill does the work of Hold.
+func (k *Keeper) fill(h *Hold, requests []*request) error {
+	if err := k.join(); err != nil {
+		return k.journalError(err)
+	}
+	for _, r := range requests {
+		if err := k.open(h, r); err != nil {
 			return err
 		}
-		if w.skip || !w.Placeholder || w.Ino != 0 {
-			continue
-		}
-		s := k.slots[w.Path]
-		w.cold = s == nil || s.lost || s.folder != w.folder
-		cold = cold || w.cold
 	}
-	if cold || k.journal == nil {
-		if err := k.lockJournal(); err != nil {
-			return k.stateError(err)
-		}
-		defer k.unlockJournal()
-		for _, w := range list {
-			if !w.cold {
-				continue
-			}
-			if err := k.make(h, w); err != nil {
+	for _, r := range requests {
+		if r.dir != nil && r.Placeholder && r.Ino == 0 {
+			if err := k.place(h, r); err != nil {
 				return err
 			}
 		}
 	}
-	// From here on no change in the folders goes unseen, so what is looked at now
-	// stays true or is told.
-	for _, f := range h.folders {
-		if err := k.arm(f); err != nil {
-			h.notes = append(h.notes, fmt.Sprintf("changes in %s are seen only at the end of a run: inotify: %v", f.path, err))
+	for _, d := range h.dirs {
+		if err := k.arm(d); err != nil {
+			h.weaker = append(h.weaker, fmt.Sprintf("changes in %s are noticed only at the end of a run: inotify: %v", d.path, err))
 		}
 	}
-	for _, w := range list {
-		if w.skip {
-			continue
+	// From here on inotify reports every change, so what is true now stays true.
+	for _, r := range requests {
+		var err error
+		switch {
+		case r.dir == nil:
+		case r.Ino != 0:
+			err = k.cover(h, r)
+		case !r.Placeholder:
+			err = k.watch(h, r)
 		}
-		if err := k.settleWant(h, w); err != nil {
+		if err != nil {
 			return err
 		}
 	}
+	for _, o := range h.objects {
+		if k.check(o); o.lost {
+			return &ExistsError{Path: o.path, Kind: KindGone}
+		}
+	}
 	return nil
 }
 
-// settleWant looks at the name of w and gives it to h.
-func (k *keeper) settleWant(h *hold, w *want) error {
-	switch {
-	case w.Ino != 0:
-		return k.fix(h, w)
-	case w.cold:
-		return k.record(h, w)
-	case w.Placeholder:
-		s := k.slots[w.Path]
-		if l, err := lookAt(w.folder.fd, w.name); err != nil || !l.isFolder() || !l.same(s.id) {
-			k.lose(s, "was removed or replaced")
-			return errLost
+// open opens the directory of r, or finds it among those that are open, and counts h as
+// its user.
+func (k *Keeper) open(h *Hold, r *request) error {
+	path := filepath.Dir(r.Path)
+	for _, d := range h.dirs {
+		if d.path == path {
+			r.dir = d
+			return nil
 		}
-		s.holds = append(s.holds, h)
-		h.slots = append(h.slots, s)
+	}
+	fd, err := openDir(path)
+	if errors.Is(err, unix.EACCES) {
+		if closedByUser(path) {
+			return &HoldError{Path: r.Path, Op: "look at it", Err: err, Fix: "a command could open the directories above it; chmod u+x them"}
+		}
 		return nil
 	}
-	l, err := lookAt(w.folder.fd, w.name)
-	if err == nil && !w.Notice {
-		return &ExistsError{Path: w.Path, Kind: l.kind()}
+	if err != nil {
+		return holdError(r.Path, "open its directory", err)
+	}
+	s, err := statAt(fd, "")
+	if err != nil {
+		unix.Close(fd)
+		return holdError(r.Path, "look at its directory", err)
+	}
+	if i := slices.IndexFunc(k.dirs, func(d *directory) bool { return d.path == path && d.id.same(s.ident) }); i >= 0 {
+		unix.Close(fd)
+		r.dir = k.dirs[i]
+	} else {
+		r.dir = &directory{path: path, fd: fd, id: s.ident, wd: -1, watched: map[string]*watched{}}
+		k.dirs = append(k.dirs, r.dir)
+	}
+	r.dir.holds++
+	h.dirs = append(h.dirs, r.dir)
+	return nil
+}
+
+// closeUnused closes d when nothing needs it. A directory with placeholders stays open
+// between two runs, and inotify goes on reporting about it: to end that and begin it again
+// takes longer than a Hold.
+func (k *Keeper) closeUnused(d *directory) {
+	if d.holds > 0 || len(d.objects) > 0 {
+		return
+	}
+	k.disarm(d)
+	unix.Close(d.fd)
+	k.dirs = slices.DeleteFunc(k.dirs, func(o *directory) bool { return o == d })
+}
+
+// cover holds what exists at the name of r.
+func (k *Keeper) cover(h *Hold, r *request) error {
+	s, err := statAt(r.dir.fd, r.name)
+	switch {
+	case errors.Is(err, unix.ENOENT):
+		return &ExistsError{Path: r.Path, Kind: KindGone}
+	case err != nil:
+		return holdError(r.Path, "look at it", err)
+	case !s.same(ident{dev: r.Dev, ino: r.Ino}):
+		return &ExistsError{Path: r.Path, Kind: s.kind()}
+	}
+	k.add(h, &object{path: r.Path, name: r.name, dir: r.dir, id: s.ident, covered: true})
+	return nil
+}
+
+// add gives an object to h.
+func (k *Keeper) add(h *Hold, o *object) {
+	if !slices.Contains(o.dir.objects, o) {
+		o.dir.objects = append(o.dir.objects, o)
+	}
+	o.holds = append(o.holds, h)
+	h.objects = append(h.objects, o)
+}
+
+// watch watches the name of r.
+func (k *Keeper) watch(h *Hold, r *request) error {
+	s, err := statAt(r.dir.fd, r.name)
+	if err == nil && !r.ReportOnly {
+		return &ExistsError{Path: r.Path, Kind: s.kind()}
 	}
 	if err != nil && !errors.Is(err, unix.ENOENT) {
-		return holdError(w.Path, "watch it", err)
+		return holdError(r.Path, "watch it", err)
 	}
-	n := w.folder.watched[w.name]
+	n := r.dir.watched[r.name]
 	if n == nil {
-		n = &watched{path: w.Path, name: w.name, holds: map[*hold]string{}, notice: true}
-		w.folder.watched[w.name] = n
+		n = &watched{path: r.Path, name: r.name, dir: r.dir, holds: map[*Hold]string{}, reportOnly: true}
+		r.dir.watched[r.name] = n
 	}
-	n.notice = n.notice && w.Notice // of several reasons the strictest counts
-	n.holds[h] = w.Why
-	h.names = append(h.names, heldName{w.folder, n})
+	n.reportOnly = n.reportOnly && r.ReportOnly // of several claims the strictest counts
+	n.holds[h] = r.Why
+	h.names = append(h.names, n)
 	return nil
 }
 
-// enter opens the folder of w, or finds it among those that are open, and counts
-// h as its user.
-func (k *keeper) enter(h *hold, w *want) error {
-	for _, f := range h.folders {
-		if f.path == w.dir {
-			w.folder = f
+// place gives h a placeholder at the name of r: the one of an earlier Hold if it still
+// exists, or a new one. Where the directory is closed to this user, r asks for a watch
+// afterwards, or for nothing.
+func (k *Keeper) place(h *Hold, r *request) error {
+	old := k.placeholders[r.Path]
+	if old != nil {
+		if k.check(old); old.dir == r.dir && !old.lost {
+			k.add(h, old)
 			return nil
 		}
 	}
-	fd, err := openFolder(w.dir)
-	if errors.Is(err, unix.EACCES) {
-		if closedAbove(w.dir, uint32(unix.Geteuid())) {
-			return &HoldError{Path: w.Path, Do: "look at it", Err: err, Fix: "a command could open the folders above it; chmod u+x them"}
-		}
-		w.skip = true
-		h.skips = append(h.skips, Skip{Path: w.Path, Err: err})
-		return nil
-	}
-	if err != nil {
-		return holdError(w.Path, "open its folder", err)
-	}
-	l, err := lookAt(fd, "")
-	if err != nil {
-		unix.Close(fd)
-		return holdError(w.Path, "look at its folder", err)
-	}
-	i := slices.IndexFunc(k.folders, func(f *folder) bool { return f.path == w.dir && f.id.same(l.ident) })
-	if i >= 0 {
-		unix.Close(fd)
-		w.folder = k.folders[i]
-	} else {
-		w.folder = &folder{path: w.dir, fd: fd, id: l.ident, wd: -1, watched: map[string]*watched{}, placed: map[string]*slot{}}
-		k.folders = append(k.folders, w.folder)
-	}
-	w.folder.refs++
-	h.folders = append(h.folders, w.folder)
-	return nil
-}
-
-// exit is the end of enter. A folder with placeholders stays, and inotify goes on
-// telling about it: to end that and begin it again costs more than a Hold.
-func (k *keeper) exit(f *folder) {
-	if f.refs--; f.refs > 0 || len(f.placed) > 0 {
-		return
-	}
-	k.disarm(f)
-	unix.Close(f.fd)
-	k.folders = slices.DeleteFunc(k.folders, func(o *folder) bool { return o == f })
-}
-
-// make makes or shares the folder for w, under the journal's lock. The intent is
-// in the journal before the folder is there. A leftover of a dead process is
-// ended first.
-func (k *keeper) make(h *hold, w *want) error {
-	j, file := k.journal, entryName(w.Path)
-	e, err := j.read(file)
-	if err == nil && e.making {
-		// Nobody is between two steps now, so its writer was killed or had no room.
-		if _, err := j.removeFolder(w.folder.fd, w.name, &e); err != nil && !errors.Is(err, errNotOurs) {
-			return holdError(w.Path, "remove what a killed process left", err)
-		}
-	}
-	l, lookErr := lookAt(w.folder.fd, w.name)
-	switch {
-	case lookErr == nil && err == nil && !e.making && e.owns(l):
-		e.add(j.id)
-		w.entry = e
-		return k.stateError(j.add(file, &w.entry, lineAdd(j.id)))
-	case lookErr == nil:
-		w.cold = false
-		return &ExistsError{Path: w.Path, Kind: l.kind()}
-	case !errors.Is(lookErr, unix.ENOENT):
-		w.cold = false
-		return holdError(w.Path, "look at it", lookErr)
-	case err == nil:
-		e.add(j.id)
-		e.making, e.made, e.folder = true, false, ident{}
-		w.entry = e
-		err = j.add(file, &w.entry, lineAdd(j.id)+lineMake)
-	default:
-		// No entry, or one that says nothing that can be understood.
-		if !errors.Is(err, unix.ENOENT) {
-			err = j.forget(file)
+	id, err := k.create(r)
+	var no *noRightError
+	if errors.As(err, &no) {
+		if d, e := statAt(r.dir.fd, ""); errors.Is(no, unix.EACCES) && (e != nil || d.owned()) {
+			// The command is this user, who can open the directory.
+			h.weaker = append(h.weaker, fmt.Sprintf("%s is watched, not covered: its directory is closed, but a command can open it", r.Path))
+			r.Placeholder = false
 		} else {
-			err = nil
+			r.dir = nil
 		}
-		if err == nil {
-			w.entry, err = j.create(file, w.Path)
-		}
-	}
-	if err != nil {
-		return k.stateError(err)
-	}
-	err = k.failing("mkdir")
-	if err == nil && !j.takeSpare(w.folder.fd, w.name) {
-		err = unix.Mkdirat(w.folder.fd, w.name, placeholderMode)
-	}
-	if err != nil {
-		return k.notMade(h, w, err)
-	}
-	j.at("folder made")
-	return nil
-}
-
-// notMade says what it means that mkdir failed for w.
-func (k *keeper) notMade(h *hold, w *want, err error) error {
-	j, file := k.journal, entryName(w.Path)
-	w.cold = false
-	// The intent meant nothing; its folder is not there.
-	w.entry.making = false
-	if s := j.settle(file, &w.entry, j.id); s.err != nil {
-		return k.stateError(s.err)
-	}
-	switch {
-	case errors.Is(err, unix.EEXIST):
-		l, _ := lookAt(w.folder.fd, w.name)
-		return &ExistsError{Path: w.Path, Kind: l.kind()}
-	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM), errors.Is(err, unix.EROFS):
-		if errors.Is(err, unix.EACCES) && ownFolder(w.folder.fd) {
-			// The command is this user, who can give himself the right.
-			w.Placeholder = false
-			h.notes = append(h.notes, fmt.Sprintf("%s is watched, not covered: its folder is closed, but a command can open it", w.Path))
-			return nil
-		}
-		w.skip = true
-		h.skips = append(h.skips, Skip{Path: w.Path, Err: err})
 		return nil
 	}
-	return holdError(w.Path, "make the placeholder", err)
-}
-
-// record looks at the folder that make has made or shares and writes down what it
-// is.
-func (k *keeper) record(h *hold, w *want) error {
-	l, err := lookAt(w.folder.fd, w.name)
-	switch {
-	case err != nil:
-		return holdError(w.Path, "look at the placeholder", err)
-	case w.entry.making && !l.closed(), !w.entry.making && !w.entry.owns(l):
-		return &ExistsError{Path: w.Path, Kind: l.kind()}
+	if err != nil {
+		return err
 	}
-	if w.entry.making {
-		w.entry.making, w.entry.made, w.entry.folder = false, true, l.ident
-		k.journal.at("armed")
-		if err := k.journal.add(entryName(w.Path), &w.entry, lineFolder(l.ident)); err != nil {
-			w.entry.making = true // as the file has it
-			return k.stateError(err)
-		}
-		k.journal.at("folder recorded")
-	}
-	if old := k.slots[w.Path]; old != nil {
+	if old != nil {
 		k.drop(old)
 	}
-	s := &slot{path: w.Path, name: w.name, folder: w.folder, id: l.ident, holds: []*hold{h}}
-	if k.slots == nil {
-		k.slots = map[string]*slot{}
+	o := &object{path: r.Path, name: r.name, dir: r.dir, id: id}
+	if k.placeholders == nil {
+		k.placeholders = map[string]*object{}
 	}
-	k.slots[w.Path] = s
-	w.folder.placed[w.name] = s
-	h.slots = append(h.slots, s)
+	k.placeholders[r.Path] = o
+	k.add(h, o)
 	return nil
 }
 
-// drop forgets a slot whose folder is not there any more.
-func (k *keeper) drop(s *slot) {
-	k.lose(s, "was removed or replaced")
-	if s.folder.placed[s.name] == s {
-		delete(s.folder.placed, s.name)
+// drop forgets a placeholder, which tells its holds that it is lost.
+func (k *Keeper) drop(o *object) {
+	o.lose("was removed or replaced")
+	if k.placeholders[o.path] == o {
+		delete(k.placeholders, o.path)
 	}
-	if s.folder.refs == 0 && len(s.folder.placed) == 0 {
-		s.folder.refs = 1
-		k.exit(s.folder)
-	}
+	o.dir.objects = slices.DeleteFunc(o.dir.objects, func(x *object) bool { return x == o })
+	k.closeUnused(o.dir)
 }
 
-// undo takes back what fill did for h.
-func (k *keeper) undo(h *hold, list []*want) {
-	k.letGo(h)
-	if !slices.ContainsFunc(list, func(w *want) bool { return w.cold }) {
-		return
+// A noRightError is an error of mkdir(2) for want of a right.
+type noRightError struct{ error }
+
+func (e *noRightError) Unwrap() error { return e.error }
+
+// create creates or shares the directory for r, under the journal's lock. The intent is in
+// the journal before the directory exists. What a killed process left is ended first.
+func (k *Keeper) create(r *request) (ident, error) {
+	j := k.journal
+	if err := j.lock(); err != nil {
+		return ident{}, k.journalError(err)
 	}
-	if err := k.lockJournal(); err != nil {
-		return // the next start finds it
+	defer j.unlock()
+	e, entryErr := j.read(entryName(r.Path))
+	if entryErr == nil && e.making {
+		// No process is between two steps now: the writer was killed, or the disk was full.
+		if _, err := removeAt(r.dir.fd, r.name, &e); err != nil && !errors.Is(err, errNotOurs) {
+			return ident{}, holdError(r.Path, "remove what a killed process left", err)
+		}
 	}
-	defer k.unlockJournal()
-	for _, w := range list {
-		if !w.cold || w.entry.path == "" {
-			continue
-		}
-		if s := k.slots[w.Path]; s != nil && len(s.holds) == 0 {
-			delete(k.slots, w.Path)
-			k.drop(s)
-		}
-		// Read again, because others could share it meanwhile. What fails here stays
-		// in the journal, for Close or the next start.
-		file := entryName(w.Path)
-		if e, err := k.journal.read(file); err == nil {
-			_ = k.journal.settle(file, &e, k.journal.id)
-		}
-		w.entry = entry{}
+	s, err := statAt(r.dir.fd, r.name)
+	switch {
+	case err == nil && entryErr == nil && !e.making && e.owns(s):
+		e.add(j.id)
+		return s.ident, k.journalError(j.add(&e, lineAdd(j.id)))
+	case err == nil:
+		return ident{}, &ExistsError{Path: r.Path, Kind: s.kind()}
+	case !errors.Is(err, unix.ENOENT):
+		return ident{}, holdError(r.Path, "look at it", err)
 	}
+	if e, err = j.intend(r.Path, e, entryErr); err != nil {
+		return ident{}, k.journalError(err)
+	}
+	id, err := k.mkdir(r, &e)
+	if err != nil {
+		// What was created is removed, and the intent with it.
+		if err := j.settle(&e, j.id, &Report{}); err != nil {
+			return ident{}, k.journalError(err)
+		}
+	}
+	return id, err
 }
 
-// lockJournal takes the journal's lock. The first time it opens the journal, ends
-// what dead processes left, and joins.
-func (k *keeper) lockJournal() error {
+// intend writes to the journal that the directory at path is about to be created. The
+// entry for it, if entryErr is nil, is e.
+func (j *journal) intend(path string, e entry, entryErr error) (entry, error) {
+	if entryErr == nil {
+		e.add(j.id)
+		e.making, e.made, e.id = true, false, ident{}
+		return e, j.add(&e, lineAdd(j.id)+lineMake)
+	}
+	if !errors.Is(entryErr, unix.ENOENT) { // there is one that says nothing
+		if err := j.forget(entryName(path)); err != nil {
+			return e, err
+		}
+	}
+	return j.create(path)
+}
+
+// mkdir creates the directory that e announces, and records what it is.
+func (k *Keeper) mkdir(r *request, e *entry) (ident, error) {
+	err := k.failing("mkdir")
+	if err == nil {
+		err = unix.Mkdirat(r.dir.fd, r.name, placeholderMode)
+	}
+	switch {
+	case err == nil:
+	case errors.Is(err, unix.EEXIST):
+		e.making = false // what exists there is not what the intent was about
+		s, _ := statAt(r.dir.fd, r.name)
+		return ident{}, &ExistsError{Path: r.Path, Kind: s.kind()}
+	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM), errors.Is(err, unix.EROFS):
+		e.making = false
+		return ident{}, &noRightError{err}
+	default:
+		e.making = false
+		return ident{}, holdError(r.Path, "create the placeholder", err)
+	}
+	k.journal.at("directory made")
+	s, err := statAt(r.dir.fd, r.name)
+	if err != nil {
+		return ident{}, holdError(r.Path, "look at the placeholder", err)
+	}
+	if !s.closed() {
+		return ident{}, &ExistsError{Path: r.Path, Kind: s.kind()}
+	}
+	if err := k.journal.add(e, lineMade(s.ident)); err != nil {
+		return ident{}, k.journalError(err)
+	}
+	e.making, e.made, e.id = false, true, s.ident
+	k.journal.at("directory recorded")
+	return s.ident, nil
+}
+
+// join opens the journal, ends what dead processes left, and adds this keeper to it. After
+// the first time it does nothing.
+func (k *Keeper) join() error {
 	if k.journal != nil {
-		return k.journal.lock()
+		return nil
 	}
-	j, err := openJournal(k.state, true, k.step)
+	j, err := openJournal(k.State, true, k.step)
 	if err != nil {
 		return err
 	}
@@ -444,54 +403,84 @@ func (k *keeper) lockJournal() error {
 		if _, err = j.sweep(false); err == nil {
 			err = j.join()
 		}
+		j.unlock()
 	}
 	if err != nil {
-		j.shut()
+		j.close()
 		return err
 	}
 	k.journal = j
 	return nil
 }
 
-func (k *keeper) unlockJournal() { k.journal.unlock() }
-
-// stateError says that the journal cannot be written. Nil stays nil.
-func (k *keeper) stateError(err error) error {
+// journalError says that the journal cannot be written. Nil stays nil.
+func (k *Keeper) journalError(err error) error {
 	if err == nil {
 		return nil
 	}
-	return holdError(k.state, "keep the journal of placeholders", err)
+	return holdError(k.State, "write the journal of placeholders", err)
 }
 
-// holdError makes a HoldError with the mend that fits to err.
-func holdError(path, do string, err error) error {
-	mend := ""
+// holdError makes a HoldError with the fix for err.
+func holdError(path, op string, err error) error {
+	fix := ""
 	switch {
 	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
-		mend = "free some space or inodes there"
+		fix = "free some space or inodes there"
 	case errors.Is(err, unix.ELOOP):
-		mend = "a symbolic link is on the way; name the folder it leads to"
+		fix = "a symbolic link is on the way; name the directory it leads to"
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR):
-		mend = "its folder must exist"
+		fix = "its directory must exist"
 	case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE):
-		mend = "raise the limit of open files"
+		fix = "raise the limit of open files"
 	case errors.Is(err, unix.ENAMETOOLONG):
-		mend = "use a shorter path"
+		fix = "use a shorter path"
 	}
-	return &HoldError{Path: path, Do: do, Err: err, Fix: mend}
+	return &HoldError{Path: path, Op: op, Err: err, Fix: fix}
 }
 
-func (k *Keeper) close() error {
-	in := &k.in
-	in.mu.Lock()
-	if in.closed {
-		in.mu.Unlock()
+// DropUnused removes the placeholders that no [Hold] of this Keeper and no other living
+// process needs, before Close does.
+func (k *Keeper) DropUnused() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.closed {
 		return nil
 	}
-	in.closed = true
-	w := in.watcher
-	in.watcher = nil
-	in.mu.Unlock()
+	return k.dropUnused()
+}
+
+// dropUnused gives up the placeholders that no hold needs. One that cannot be removed
+// stays in the journal and is named in the error.
+func (k *Keeper) dropUnused() error {
+	var errs []error
+	for path, o := range k.placeholders {
+		if len(o.holds) > 0 {
+			continue
+		}
+		if err := k.journal.giveUp(path); err != nil {
+			errs = append(errs, holdError(path, "remove the placeholder", err))
+			continue
+		}
+		k.drop(o)
+	}
+	return errors.Join(errs...)
+}
+
+// Close ends all watches, waits for the goroutine, and removes the placeholders that no
+// other living process holds. Every Hold should be released before; one that is not is
+// broken. A second Close does nothing. A placeholder that cannot be removed stays in the
+// journal for the next start and is named in the error.
+func (k *Keeper) Close() error {
+	k.mu.Lock()
+	if k.closed {
+		k.mu.Unlock()
+		return nil
+	}
+	k.closed = true
+	w := k.watcher
+	k.watcher = nil
+	k.mu.Unlock()
 	// Its goroutine may be waiting for the lock, and takes a moment to end.
 	stopped := make(chan struct{})
 	go func() {
@@ -500,78 +489,44 @@ func (k *Keeper) close() error {
 			w.stop()
 		}
 	}()
-	in.mu.Lock()
-	err := in.end()
-	in.mu.Unlock()
+	k.mu.Lock()
+	err := k.end()
+	k.mu.Unlock()
 	<-stopped
 	return err
 }
 
-// end gives back everything. mu is held, and closed is set.
-func (k *keeper) end() error {
+// end gives back everything.
+func (k *Keeper) end() error {
 	var errs []error
-	for _, s := range k.slots {
-		k.lose(s, "was given up")
+	for _, o := range k.placeholders {
+		o.lose("was given up")
+		o.holds = nil
 	}
 	if k.journal != nil {
-		errs = append(errs, k.endJournal())
-		k.journal.shut()
-	}
-	for _, f := range k.folders {
-		unix.Close(f.fd)
-	}
-	if k.boxes != nil {
-		// What was found in this run is young, and stays.
-		_, err := k.boxes.bound()
-		errs = append(errs, err)
-		k.boxes.shut()
-	}
-	k.folders, k.slots, k.boxes = nil, nil, nil
-	return errors.Join(errs...)
-}
-
-// endJournal gives back the placeholders and leaves the journal.
-func (k *keeper) endJournal() error {
-	j := k.journal
-	if err := j.lock(); err != nil {
-		return k.stateError(err)
-	}
-	defer j.unlock()
-	var errs []error
-	for path := range k.slots {
-		file := entryName(path)
-		e, err := j.read(file)
-		if errors.Is(err, unix.ENOENT) {
-			continue
-		}
+		err := k.dropUnused()
 		if err == nil {
-			err = j.settle(file, &e, j.id).err
+			err = k.journalError(k.journal.leave())
 		}
-		if err != nil {
-			errs = append(errs, holdError(path, "remove the placeholder", err))
-		}
+		errs = append(errs, err)
+		k.journal.close()
 	}
-	if len(errs) == 0 {
-		if err := j.leave(); err != nil {
-			errs = append(errs, k.stateError(err))
-		}
-		j.at("holder removed")
+	for _, d := range k.dirs {
+		unix.Close(d.fd)
 	}
+	if k.quarantine != nil {
+		// What was found in this run is young, and stays.
+		errs = append(errs, k.quarantine.bound(&Report{}))
+		k.quarantine.close()
+	}
+	k.dirs, k.placeholders, k.quarantine = nil, nil, nil
 	return errors.Join(errs...)
 }
 
 // failing is the error that a test wants of a call.
-func (k *keeper) failing(call string) error {
+func (k *Keeper) failing(call string) error {
 	if k.fail == nil {
 		return nil
 	}
 	return k.fail(call)
-}
-
-// startWatcher is startWatcher, but for what tests ask.
-func (k *keeper) startWatcher() (*watcher, error) {
-	if err := k.failing("inotify"); err != nil {
-		return nil, err
-	}
-	return startWatcher(k)
 }

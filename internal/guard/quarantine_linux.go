@@ -8,23 +8,25 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 )
 
-// The quarantine is the folder State/quarantine. Each thing has a box, a folder
-// named TIME-ID, with the thing under its own name in it, and the note
-// TIME-ID.json beside it.
+// The quarantine is the directory State/quarantine. Each thing has an item, a directory
+// named TIME-ID with the thing under its own name in it, and the note TIME-ID.json.
 const (
 	quarantineDir = "quarantine"
 	noteSuffix    = ".json"
-	boxTime       = "20060102T150405Z"
+	itemTime      = "20060102T150405Z"
 	asidePrefix   = ".sallyport-quarantine-"
 )
 
@@ -32,218 +34,149 @@ const (
 const (
 	maxQuarantine = 256 << 20
 	maxAge        = 30 * 24 * time.Hour
-	youngAge      = time.Hour // so that nobody loses what he was just told about
+	youngAge      = time.Hour // a user may not have read the report yet
 )
 
-// boxes is the open quarantine.
-type boxes struct {
-	dir  int
+// A quarantine is the open directory.
+type quarantine struct {
+	dir  *os.Root
 	path string
-	step func(string)
 	now  func() time.Time
 	max  int64
 }
 
 // A note says where a quarantined thing comes from.
 type note struct {
-	Path  string   `json:"path"`
-	Bytes []byte   `json:"path_bytes,omitempty"` // where the path is not UTF-8
-	When  string   `json:"when"`
-	Why   []string `json:"why,omitempty"`
-	Kind  Kind     `json:"kind"`
-	Mode  string   `json:"mode"` // as it was, in octal
-	Left  int      `json:"not_copied,omitempty"`
+	Path      string   `json:"path"`
+	PathBytes []byte   `json:"path_bytes,omitempty"` // where the path is not UTF-8
+	When      string   `json:"when"`
+	Why       []string `json:"why,omitempty"`
+	Kind      Kind     `json:"kind"`
+	Mode      string   `json:"mode"` // as it was, in octal
+	NotCopied int      `json:"not_copied,omitempty"`
 }
 
-// openBoxes opens the quarantine below state; make makes a missing one.
-func openBoxes(state string, create bool, step func(string)) (*boxes, error) {
-	top, err := openRetry(unix.AT_FDCWD, state, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+// openQuarantine opens the quarantine below the state directory, and creates its directory
+// if create is true.
+func openQuarantine(state string, create bool) (*quarantine, error) {
+	dir, err := openBelow(state, quarantineDir, create)
 	if err != nil {
 		return nil, err
 	}
-	defer unix.Close(top)
-	if create {
-		if err := unix.Mkdirat(top, quarantineDir, 0o700); err != nil && !errors.Is(err, unix.EEXIST) {
-			return nil, err
-		}
-	}
-	dir, err := openRetry(top, quarantineDir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
-	if err != nil {
-		return nil, err
-	}
-	return &boxes{dir: dir, path: filepath.Join(state, quarantineDir), step: step, now: time.Now, max: maxQuarantine}, nil
+	return &quarantine{dir: dir, path: filepath.Join(state, quarantineDir), now: time.Now, max: maxQuarantine}, nil
 }
 
-func (b *boxes) shut() { unix.Close(b.dir) }
+func (q *quarantine) close() { q.dir.Close() }
 
-func (b *boxes) at(point string) {
-	if b.step != nil {
-		b.step(point)
-	}
-}
-
-// box makes an empty box and returns its name.
-func (b *boxes) box() (string, error) {
+// item creates an empty item and returns its name.
+func (q *quarantine) item() (string, error) {
 	for {
-		name := b.now().UTC().Format(boxTime) + "-" + newID()
-		if err := unix.Mkdirat(b.dir, name, 0o700); !errors.Is(err, unix.EEXIST) {
-			b.at("box made")
+		name := q.now().UTC().Format(itemTime) + "-" + newID()
+		if err := q.dir.Mkdir(name, 0o700); !errors.Is(err, unix.EEXIST) {
 			return name, err
 		}
 	}
 }
 
-// drop removes an empty box.
-func (b *boxes) drop(box string) { _ = unix.Unlinkat(b.dir, box, unix.AT_REMOVEDIR) }
-
-// tag writes the note of a box. The thing is safe without it, and its folder's
-// name has the time, so a failure is not told.
-func (b *boxes) tag(box string, n *watched, l look, left int) {
-	about := note{Path: n.path, When: b.now().UTC().Format(time.RFC3339Nano), Why: n.whys(), Kind: l.kind(),
-		Mode: fmt.Sprintf("%o", l.mode&0o7777), Left: left}
+// writeNote writes the note of an item. The thing is safe without it, and its directory's
+// name has the time, so a failure is not reported.
+func (q *quarantine) writeNote(item string, n *watched, s status, notCopied int) {
+	about := note{
+		Path: n.path, When: q.now().UTC().Format(time.RFC3339Nano), Why: slices.Compact(slices.Sorted(maps.Values(n.holds))),
+		Kind: s.kind(), Mode: fmt.Sprintf("%o", s.mode&0o7777), NotCopied: notCopied,
+	}
 	if !utf8.ValidString(n.path) {
-		about.Bytes = []byte(n.path)
+		about.PathBytes = []byte(n.path)
 	}
-	data, err := json.Marshal(about)
-	if err != nil {
-		return
+	if data, err := json.Marshal(about); err == nil {
+		_ = q.dir.WriteFile(item+noteSuffix, append(data, '\n'), 0o600)
 	}
-	fd, err := openRetry(b.dir, box+noteSuffix, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL, 0o600)
-	if err != nil {
-		return
-	}
-	_ = writeAll(fd, append(data, '\n'))
-	unix.Close(fd)
-	b.at("note written")
 }
 
-// openQuarantine opens the quarantine at the first need. k.mu is held.
-func (k *keeper) openQuarantine() (*boxes, error) {
-	if k.boxes == nil {
-		b, err := openBoxes(k.state, true, k.step)
+// store calls put to move or copy what exists at n into a new item, and returns where it
+// is then. Put counts what it has not copied. After an error nothing is left of the item.
+func (k *Keeper) store(n *watched, s status, put func(item *os.Root) (notCopied int, err error)) (string, error) {
+	if k.quarantine == nil {
+		q, err := openQuarantine(k.State, true)
 		if err != nil {
-			return nil, err
+			return "", err
 		}
-		k.boxes = b
+		k.quarantine = q
 	}
-	return k.boxes, nil
+	q := k.quarantine
+	item, err := q.item()
+	if err != nil {
+		return "", err
+	}
+	dir, err := q.dir.OpenRoot(item)
+	if err != nil {
+		return "", err
+	}
+	defer dir.Close()
+	notCopied, err := put(dir)
+	if err != nil {
+		return "", errors.Join(err, removeAll(q.dir, item))
+	}
+	q.writeNote(item, n, s, notCopied)
+	return filepath.Join(q.path, item, n.name), nil
 }
 
-// quarantine renames what stands at n in the folder fd into a new box, and returns
-// where it is then. EXDEV: the state folder is on another file system. ENOENT: it
-// is gone. k.mu is held.
-func (k *keeper) quarantine(fd int, n *watched, l look) (string, error) {
+// rename renames what exists at n in the directory fd into quarantine, and returns where
+// it is then. EXDEV: the state directory is on another file system. ENOENT: it is gone.
+func (k *Keeper) rename(fd int, n *watched, s status) (string, error) {
 	n.moves++
-	b, err := k.openQuarantine()
-	if err != nil {
-		return "", err
-	}
-	box, err := b.box()
-	if err != nil {
-		return "", err
-	}
-	target := box + "/" + n.name
-	if err = k.failing("rename"); err == nil {
-		err = renameNew(fd, n.name, b.dir, target)
-	}
-	if errors.Is(err, unix.EACCES) && l.isFolder() && openUp(fd, n.name) == nil {
-		// A folder that changes its parent is written to, so a closed one resists.
-		err = renameNew(fd, n.name, b.dir, target)
-	}
-	if err != nil {
-		b.drop(box)
-		return "", err
-	}
-	b.at("moved")
-	b.tag(box, n, l, 0)
-	return filepath.Join(b.path, target), nil
-}
-
-// carry copies what stands at n in the folder fd into a new box and removes the
-// original. What is too much to copy, or cannot be read, is an error, and nothing
-// is removed then. left counts what cannot be copied at all. k.mu is held.
-func (k *keeper) carry(fd int, n *watched, l look) (to string, left int, err error) {
-	before := copier{bytes: maxCopyBytes, entries: maxCopyEntries}
-	if err := before.measure(fd, n.name, 0); err != nil {
-		return "", 0, err
-	}
-	b, err := k.openQuarantine()
-	if err != nil {
-		return "", 0, err
-	}
-	box, err := b.box()
-	if err != nil {
-		return "", 0, err
-	}
-	into, err := openRetry(b.dir, box, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
-	if err != nil {
-		return "", 0, err
-	}
-	defer unix.Close(into)
-	c := copier{bytes: maxCopyBytes, entries: maxCopyEntries}
-	err = c.copy(fd, n.name, into, n.name, 0)
-	if err == nil {
-		b.at("copied")
-		err = removeAll(fd, n.name)
-	}
-	if err != nil {
-		return "", 0, errors.Join(err, removeAll(b.dir, box))
-	}
-	b.tag(box, n, l, c.left)
-	return filepath.Join(b.path, box, n.name), c.left, nil
-}
-
-// setAside renames what stands at name in the folder fd, which is dir, to a name
-// that no tool looks for. It is what is left when it cannot be moved to
-// quarantine.
-func setAside(fd int, dir, name string, l look) (string, error) {
-	aside := asidePrefix + newID()
-	err := renameNew(fd, name, fd, aside)
-	if errors.Is(err, unix.EACCES) && l.isFolder() && openUp(fd, name) == nil {
-		err = renameNew(fd, name, fd, aside)
-	}
-	if err != nil {
-		return "", err
-	}
-	return filepath.Join(dir, aside), nil
-}
-
-// renameNew renames without replacing anything. File systems that do not know the
-// flag get a plain rename: the new name is random, or in a new folder.
-func renameNew(from int, name string, to int, target string) error {
-	for {
-		err := unix.Renameat2(from, name, to, target, unix.RENAME_NOREPLACE)
-		switch {
-		case errors.Is(err, unix.EINTR):
-			continue
-		case errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOSYS):
-			return unix.Renameat(from, name, to, target)
+	return k.store(n, s, func(item *os.Root) (int, error) {
+		if err := k.failing("rename"); err != nil {
+			return 0, err
 		}
-		return err
-	}
+		to, err := item.Open(".")
+		if err != nil {
+			return 0, err
+		}
+		defer to.Close()
+		return 0, renameNew(fd, n.name, int(to.Fd()), n.name, s)
+	})
 }
 
-// openUp gives the owner all rights to the folder name in dir, if this user is the
-// owner. No link is followed.
-func openUp(dir int, name string) error {
-	fd, err := openRetry(dir, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
-	if err != nil {
-		return err
+// renameAside renames what exists at n in the directory fd to a name that no tool looks
+// for. It is the last resort, when it cannot be moved to quarantine.
+func renameAside(fd int, n *watched, s status) (string, error) {
+	aside := asidePrefix + newID()
+	if err := renameNew(fd, n.name, fd, aside, s); err != nil {
+		return "", err
 	}
-	defer unix.Close(fd)
-	_, err = openClosed(fd)
+	return filepath.Join(filepath.Dir(n.path), aside), nil
+}
+
+// renameNew renames without replacing anything. A directory that changes its parent is
+// written to, so a closed one is opened up. File systems that do not know the flag get a
+// plain rename: the new name is random, or in a new directory.
+func renameNew(from int, name string, to int, target string, s status) error {
+	rename := func() error { return unix.Renameat2(from, name, to, target, unix.RENAME_NOREPLACE) }
+	err := retry(rename)
+	if errors.Is(err, unix.EACCES) && s.isDir() {
+		if fd, e := openAt(from, name, unix.O_PATH|unix.O_DIRECTORY, 0); e == nil {
+			if _, e = openUp(fd); e == nil {
+				err = retry(rename)
+			}
+			unix.Close(fd)
+		}
+	}
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) {
+		return unix.Renameat(from, name, to, target)
+	}
 	return err
 }
 
-// openClosed gives the owner all rights to the folder fd, if this user is the
-// owner and lacks some. The function it returns gives them back.
-func openClosed(fd int) (restore func(), err error) {
-	l, err := lookAt(fd, "")
+// openUp gives the owner all rights to the directory fd, if this user is the owner and
+// lacks some. The function it returns gives them back.
+func openUp(fd int) (restore func(), err error) {
+	s, err := statAt(fd, "")
 	if err != nil {
 		return nil, err
 	}
-	mode := uint32(l.mode) & 0o7777
-	if mode&0o700 == 0o700 || l.uid != uint32(unix.Geteuid()) {
+	mode := uint32(s.mode) & 0o7777
+	if mode&0o700 == 0o700 || !s.owned() {
 		return func() {}, nil
 	}
 	if err := unix.Chmod(fdPath(fd), mode|0o700); err != nil {
@@ -252,101 +185,89 @@ func openClosed(fd int) (restore func(), err error) {
 	return func() { _ = unix.Chmod(fdPath(fd), mode) }, nil
 }
 
-// removeAll removes name in the folder dir with everything in it. Folders without
-// rights are opened up first; no link is followed.
-func removeAll(dir int, name string) error {
-	root, err := os.OpenRoot(fdPath(dir))
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	if err = root.RemoveAll(name); !errors.Is(err, fs.ErrPermission) {
+// removeAll removes name in dir with everything in it. Directories without rights are
+// opened up first.
+func removeAll(dir *os.Root, name string) error {
+	err := dir.RemoveAll(name)
+	if !errors.Is(err, fs.ErrPermission) {
 		return err
 	}
 	openTree(dir, name, 0)
-	return root.RemoveAll(name)
+	return dir.RemoveAll(name)
 }
 
-// openTree gives the owner all rights to the folders of a tree, as deep as copies
-// go. What resists is found again by the caller.
-func openTree(dir int, name string, depth int) {
-	if depth > maxCopyDepth || openUp(dir, name) != nil {
+// openTree gives the owner all rights to the directories of a tree, as deep as copies go.
+// What resists is found again by the caller.
+func openTree(dir *os.Root, name string, depth int) {
+	info, err := dir.Lstat(name)
+	if err != nil || !info.IsDir() || depth > maxCopyDepth || dir.Chmod(name, 0o700) != nil {
 		return
 	}
-	f, err := openDir(dir, name)
+	f, err := dir.Open(name)
 	if err != nil {
 		return
 	}
-	defer f.Close()
-	entries, _ := f.ReadDir(-1)
-	for _, e := range entries {
-		if e.IsDir() {
-			openTree(int(f.Fd()), e.Name(), depth+1)
-		}
+	names, _ := f.Readdirnames(-1)
+	f.Close()
+	for _, n := range names {
+		openTree(dir, filepath.Join(name, n), depth+1)
 	}
 }
 
-// openDir opens the folder name in dir to be listed.
-func openDir(dir int, name string) (*os.File, error) {
-	fd, err := openRetry(dir, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+// bound removes items that are too old and then, oldest first, what is too much, and
+// reports that and what is left. Items of the last hour stay.
+func (q *quarantine) bound(r *Report) error {
+	names, err := listRoot(q.dir) // the time comes first in a name
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return os.NewFile(uintptr(fd), name), nil
-}
-
-// A bounded says what bound did and what is left.
-type bounded struct {
-	discarded []string
-	count     int
-	bytes     int64
-}
-
-// bound removes boxes that are too old and then, oldest first, what is too much.
-// Boxes of the last hour stay.
-func (b *boxes) bound() (bounded, error) {
-	var r bounded
-	dir, err := openDir(b.dir, ".")
-	if err != nil {
-		return r, err
-	}
-	names, err := dir.Readdirnames(-1)
-	dir.Close()
-	if err != nil {
-		return r, err
-	}
-	slices.Sort(names) // the time comes first in a name
-	type box struct {
-		name string
-		made time.Time
-		size int64
-	}
-	var list []box
+	sizes := map[string]int64{}
 	for _, name := range names {
-		stamp, id, ok := strings.Cut(name, "-")
-		made, err := time.Parse(boxTime, stamp)
-		if !ok || err != nil || !goodHolder(id) {
-			continue // a note, or nothing of ours
+		stamp, id, _ := strings.Cut(name, "-")
+		if _, err := time.Parse(itemTime, stamp); err != nil || !validHolder(id) {
+			continue // a note, or nothing of sallyport
 		}
-		size := treeSize(b.dir, name, 0)
-		r.bytes += size
-		list = append(list, box{name, made, size})
+		sizes[name], _ = treeSize(filepath.Join(q.path, name), math.MaxInt)
+		r.QuarantineBytes += sizes[name]
 	}
-	r.count = len(list)
 	var errs []error
-	for _, x := range list {
-		age := b.now().Sub(x.made)
-		if age <= maxAge && r.bytes <= b.max || age < youngAge {
+	for _, name := range names {
+		size, ok := sizes[name]
+		made, _ := time.Parse(itemTime, strings.SplitN(name, "-", 2)[0])
+		if age := q.now().Sub(made); !ok || age < youngAge || age <= maxAge && r.QuarantineBytes <= q.max {
 			continue
 		}
-		if err := removeAll(b.dir, x.name); err != nil {
-			errs = append(errs, fmt.Errorf("guard: %s: %w", filepath.Join(b.path, x.name), err))
+		if err := removeAll(q.dir, name); err != nil {
+			errs = append(errs, fmt.Errorf("cannot remove %s from quarantine: %w", name, err))
 			continue
 		}
-		_ = unix.Unlinkat(b.dir, x.name+noteSuffix, 0)
-		r.discarded = append(r.discarded, filepath.Join(b.path, x.name))
-		r.bytes -= x.size
-		r.count--
+		_ = q.dir.Remove(name + noteSuffix)
+		r.Discarded = append(r.Discarded, filepath.Join(q.path, name))
+		r.QuarantineBytes -= size
+		delete(sizes, name)
 	}
-	return r, errors.Join(errs...)
+	r.Quarantined = len(sizes)
+	return errors.Join(errs...)
+}
+
+// treeSize adds up the first files of a tree, as far as it can be opened, and counts them.
+// Directories and links have a size too, so that many of them are not free.
+func treeSize(top string, most int) (size int64, entries int) {
+	const each = 1 << 10
+	_ = filepath.WalkDir(top, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return nil //nolint:nilerr // what cannot be opened is not counted
+		}
+		if entries++; entries > most {
+			return fs.SkipAll
+		}
+		size += each
+		if info, err := d.Info(); err == nil {
+			if st, ok := info.Sys().(*syscall.Stat_t); ok {
+				size += st.Blocks * 512
+			}
+		}
+		return nil
+	})
+	return size, entries
 }

@@ -33,10 +33,10 @@ func appearing() []struct {
 		want Kind
 	}{
 		{"file", func(p string) error { return os.WriteFile(p, []byte("gitdir: /x"), 0o600) }, KindFile},
-		{"folder", func(p string) error { return os.MkdirAll(filepath.Join(p, "hooks"), 0o755) }, KindFolder},
-		{"closed folder", func(p string) error {
+		{"directory", func(p string) error { return os.MkdirAll(filepath.Join(p, "hooks"), 0o755) }, KindDirectory},
+		{"closed directory", func(p string) error {
 			return errors.Join(os.MkdirAll(filepath.Join(p, "hooks"), 0o755), os.Chmod(p, 0))
-		}, KindFolder},
+		}, KindDirectory},
 		{"link", func(p string) error { return os.Symlink("/etc", p) }, KindLink},
 		{"dangling link", func(p string) error { return os.Symlink("nowhere", p) }, KindLink},
 		{"pipe", func(p string) error { return unix.Mkfifo(p, 0o600) }, KindPipe},
@@ -74,16 +74,12 @@ func TestAppears(t *testing.T) {
 				if len(found) != 1 || found[0].Kind != tt.want || found[0].Path != p.path(".git") || found[0].Why != "git" {
 					t.Fatalf("found %+v", found)
 				}
-				l, err := lookAt(unix.AT_FDCWD, found[0].MovedTo)
+				l, err := statAt(unix.AT_FDCWD, found[0].MovedTo)
 				check(t, err)
 				if l.kind() != tt.want || filepath.Dir(filepath.Dir(found[0].MovedTo)) != filepath.Join(p.state, quarantineDir) {
 					t.Errorf("a %s is at %s", l.kind(), found[0].MovedTo)
 				}
-				var about note
-				data, err := os.ReadFile(filepath.Dir(found[0].MovedTo) + noteSuffix)
-				check(t, err)
-				check(t, json.Unmarshal(data, &about))
-				if about.Path != p.path(".git") || about.Kind != tt.want || cmp.Diff(about.Why, []string{"git"}) != "" {
+				if about := noteOf(t, found[0]); about.Path != p.path(".git") || about.Kind != tt.want || cmp.Diff(about.Why, []string{"git"}) != "" {
 					t.Errorf("note %+v", about)
 				}
 				if again := p.finish(h); len(again) != 1 {
@@ -98,6 +94,15 @@ func TestAppears(t *testing.T) {
 			})
 		}
 	}
+}
+
+// noteOf returns the note of what was moved.
+func noteOf(t *testing.T, f Found) (about note) {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Dir(f.MovedTo) + noteSuffix)
+	check(t, err)
+	check(t, json.Unmarshal(data, &about))
+	return about
 }
 
 // TestMovedAtOnce has a name vanish without a last look.
@@ -142,14 +147,14 @@ func TestFlicker(t *testing.T) {
 	if exists(p.path(".git")) {
 		t.Error("it is still there")
 	}
-	if boxes := names(t, filepath.Join(p.state, quarantineDir)); len(boxes) > 2*(maxMoves+1) {
-		t.Errorf("%d files in quarantine", len(boxes))
+	if items := names(t, filepath.Join(p.state, quarantineDir)); len(items) > 2*(maxMoves+1) {
+		t.Errorf("%d files in quarantine", len(items))
 	}
 }
 
-// TestReplacedFolder has a command that moves the watched folder and puts
+// TestReplacedDirectory has a command that moves the watched directory and puts
 // something else there.
-func TestReplacedFolder(t *testing.T) {
+func TestReplacedDirectory(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	tests := []struct {
 		name string
@@ -157,7 +162,7 @@ func TestReplacedFolder(t *testing.T) {
 		want int    // found
 		err  string // of Finish
 	}{
-		{name: "another folder with the name", want: 1, do: func(p place) error {
+		{name: "another directory with the name", want: 1, do: func(p place) error {
 			return errors.Join(os.Rename(p.path("d"), p.path("e")), os.MkdirAll(p.path("d/.git"), 0o700))
 		}},
 		{name: "both", want: 2, do: func(p place) error {
@@ -189,7 +194,7 @@ func TestReplacedFolder(t *testing.T) {
 			if (tt.err == "") != (err == nil) || err != nil && (!errors.As(err, &q) || !strings.Contains(err.Error(), tt.err)) {
 				t.Errorf("Finish: %v", err)
 			}
-			if l, err := lookAt(unix.AT_FDCWD, p.path("d")); tt.err == "" && err == nil && l.isFolder() && exists(p.path("d/.git")) {
+			if l, err := statAt(unix.AT_FDCWD, p.path("d")); tt.err == "" && err == nil && l.isDir() && exists(p.path("d/.git")) {
 				t.Error("the name is still there")
 			}
 			_ = os.Chmod(p.path("d"), 0o700) // it is gone in some cases
@@ -214,30 +219,30 @@ func TestBound(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			p := newPlace(t)
-			b, err := openBoxes(p.state, true, nil)
+			b, err := openQuarantine(p.state, true)
 			check(t, err)
-			defer b.shut()
+			defer b.close()
 			b.max = tt.max
 			var made []string
 			for _, age := range tt.ages {
 				b.now = func() time.Time { return now.Add(-age) }
-				box, err := b.box()
+				item, err := b.item()
 				check(t, err)
-				made = append(made, box)
-				check(t, os.Mkdir(filepath.Join(b.path, box, ".git"), 0))
-				check(t, os.WriteFile(filepath.Join(b.path, box, "big"), make([]byte, 100<<10), 0o600))
-				check(t, os.WriteFile(filepath.Join(b.path, box+noteSuffix), nil, 0o600))
+				made = append(made, item)
+				check(t, os.Mkdir(filepath.Join(b.path, item, ".git"), 0))
+				check(t, os.WriteFile(filepath.Join(b.path, item, "big"), make([]byte, 100<<10), 0o600))
+				check(t, os.WriteFile(filepath.Join(b.path, item+noteSuffix), nil, 0o600))
 			}
 			b.now = func() time.Time { return now }
-			r, err := b.bound()
-			check(t, err)
-			for i, box := range made {
-				stays := exists(filepath.Join(b.path, box))
-				if want := slices.Contains(tt.want, i); stays != want || exists(filepath.Join(b.path, box)+noteSuffix) != want {
-					t.Errorf("box %d stays: %v, want %v", i, stays, want)
+			var r Report
+			check(t, b.bound(&r))
+			for i, item := range made {
+				stays := exists(filepath.Join(b.path, item))
+				if want := slices.Contains(tt.want, i); stays != want || exists(filepath.Join(b.path, item)+noteSuffix) != want {
+					t.Errorf("item %d stays: %v, want %v", i, stays, want)
 				}
 			}
-			if r.count != len(tt.want) || len(r.discarded) != len(made)-len(tt.want) {
+			if r.Quarantined != len(tt.want) || len(r.Discarded) != len(made)-len(tt.want) {
 				t.Errorf("told: %+v", r)
 			}
 		})

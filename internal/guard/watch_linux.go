@@ -14,95 +14,87 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/oneshot"
 )
 
-// folderEvents are what can happen to names in a folder, and to the folder.
-const folderEvents = unix.IN_CREATE | unix.IN_MOVED_TO | unix.IN_DELETE | unix.IN_MOVED_FROM |
+// directoryEvents are what can happen to names in a directory, and to the directory.
+const directoryEvents = unix.IN_CREATE | unix.IN_MOVED_TO | unix.IN_DELETE | unix.IN_MOVED_FROM |
 	unix.IN_DELETE_SELF | unix.IN_MOVE_SELF | unix.IN_ONLYDIR
 
-// A watcher is the one inotify descriptor of a keeper. Its goroutine sleeps without
-// a thread and reads under the keeper's lock, so that Finish can read
-// what is there already.
+// A watcher is the one inotify descriptor of a keeper. Its goroutine sleeps without a
+// thread and reads under the keeper's lock, so that Finish can read first.
 type watcher struct {
 	fd     int
-	events *oneshot.Waiter
+	waiter *oneshot.Waiter
 	done   chan struct{} // closed when the goroutine has ended
 	quit   chan struct{} // closed when it is to end
 	buf    []byte
 }
 
-// rest is how long after one look at the events the next one waits. The first event
-// is looked at when it happens; a command that makes thousands of files does not wake
-// us for each of them.
-const rest = 5 * time.Millisecond
+// pause is the time between two reads of events. The first event is read when it happens;
+// a command that creates thousands of files does not wake the process for each of them.
+const pause = 5 * time.Millisecond
 
-// startWatcher opens inotify. handle is called with the mutex that guard locks.
-func startWatcher(k *keeper) (*watcher, error) {
+// startWatcher opens inotify.
+func startWatcher(k *Keeper) (*watcher, error) {
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {
 		return nil, err
 	}
-	events, err := oneshot.New(fd)
+	waiter, err := oneshot.New(fd)
 	if err != nil {
 		unix.Close(fd)
 		return nil, err
 	}
-	w := &watcher{fd: fd, events: events, done: make(chan struct{}), quit: make(chan struct{}), buf: make([]byte, 16<<10)}
-	go w.look(k)
+	w := &watcher{fd: fd, waiter: waiter, done: make(chan struct{}), quit: make(chan struct{}), buf: make([]byte, 16<<10)}
+	go w.run(k)
 	return w, nil
 }
 
-// look handles events until the watcher is stopped.
-func (w *watcher) look(k *keeper) {
+// run handles events until the watcher is stopped.
+func (w *watcher) run(k *Keeper) {
 	defer close(w.done)
 	for {
-		if w.events.Wait() != nil { // it was closed
+		if w.waiter.Wait() != nil { // it was closed
 			return
 		}
 		k.mu.Lock()
 		if k.watcher == w {
-			k.drain()
+			k.readEvents()
 		}
 		k.mu.Unlock()
 		select {
-		case <-time.After(rest):
+		case <-time.After(pause):
 		case <-w.quit:
 			return
 		}
 	}
 }
 
-// stop ends the goroutine. The keeper's lock is not held, and the keeper does not
-// know the watcher any more.
+// stop ends the goroutine. The keeper's lock is not held, and the keeper has forgotten the
+// watcher.
 func (w *watcher) stop() {
 	close(w.quit)
-	_ = w.events.Close() // an epoll descriptor has nothing to lose
+	_ = w.waiter.Close() // an epoll descriptor has nothing to lose
 	<-w.done
-	letGo := sendAway(w.fd)
-	unix.Close(w.fd)
-	letGo()
+	closeLater(w.fd)
 }
 
-// sendAway lets the kernel close fd, in its own time, once this process has closed
-// it too. The last close of an inotify descriptor waits for all processors to pass
-// a point, which was seen to take 6 to 30 ms, and the end of a process waits for
-// it as well. A descriptor that is on its way through a pair of sockets which only
-// hold each other is garbage, see unix(7), and the kernel collects that in a
-// thread of its own. It may do so at once, so the pair is let go after this process
-// has closed fd, or its close would be the last one after all. If this fails, the
-// close takes its time.
-func sendAway(fd int) (letGo func()) {
+// closeLater closes an inotify descriptor without waiting. The last close of one waits for
+// all processors to pass a point, which takes 6 to 30 ms, and the end of a process waits
+// for it as well. A descriptor that is on its way through a pair of sockets which only hold
+// each other is garbage, see unix(7), and the kernel collects that in a thread of its own.
+// The pair is closed after fd, or the close of fd could be the last one after all. If
+// sending fails, the close takes its time.
+func closeLater(fd int) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return func() {}
+	if err == nil {
+		defer unix.Close(pair[0])
+		defer unix.Close(pair[1])
+		_ = unix.Sendmsg(pair[0], []byte{0}, unix.UnixRights(fd, pair[1]), nil, unix.MSG_DONTWAIT)
 	}
-	_ = unix.Sendmsg(pair[0], []byte{0}, unix.UnixRights(fd, pair[1]), nil, unix.MSG_DONTWAIT)
-	return func() {
-		unix.Close(pair[0])
-		unix.Close(pair[1])
-	}
+	unix.Close(fd)
 }
 
-// drain handles the events that are there. k.mu is held.
-func (k *keeper) drain() {
+// readEvents handles the events that are there.
+func (k *Keeper) readEvents() {
 	w := k.watcher
 	if w == nil {
 		return
@@ -119,8 +111,8 @@ func (k *keeper) drain() {
 	}
 }
 
-// walkEvents cuts what inotify gave into events, see inotify(7). Names are padded
-// with zero bytes. A cut-off event at the end does not occur and is dropped.
+// walkEvents splits what inotify returned into events, see inotify(7). Names are padded
+// with zero bytes. An incomplete event at the end does not occur and is dropped.
 func walkEvents(b []byte, handle func(wd int32, mask uint32, name string)) {
 	for len(b) >= unix.SizeofInotifyEvent {
 		wd := int32(binary.NativeEndian.Uint32(b))
@@ -136,90 +128,84 @@ func walkEvents(b []byte, handle func(wd int32, mask uint32, name string)) {
 	}
 }
 
-// event handles one event. k.mu is held.
-func (k *keeper) event(wd int32, mask uint32, name string) {
-	if mask&unix.IN_Q_OVERFLOW != 0 {
-		for _, f := range k.folders {
-			k.moved(f)
-			k.lookOver(f)
-		}
-		return
-	}
-	for _, f := range k.folders {
-		if f.wd != int(wd) {
-			continue
-		}
+// event handles one event.
+func (k *Keeper) event(wd int32, mask uint32, name string) {
+	for _, d := range k.dirs {
 		switch {
+		case mask&unix.IN_Q_OVERFLOW != 0:
+			k.checkAll(d)
+		case d.wd != int(wd):
 		case mask&(unix.IN_DELETE_SELF|unix.IN_MOVE_SELF|unix.IN_UNMOUNT|unix.IN_IGNORED) != 0:
 			if mask&(unix.IN_IGNORED|unix.IN_UNMOUNT) != 0 {
-				f.wd = -1
+				d.wd = -1
 			}
-			k.moved(f)
-			k.lookOver(f)
+			k.checkAll(d)
 		case mask&(unix.IN_DELETE|unix.IN_MOVED_FROM) != 0:
-			if n := f.watched[name]; n != nil && n.ours > 0 {
+			if n := d.watched[name]; n != nil && n.ours > 0 {
 				n.ours--
 			}
-			k.check(f, name)
+			k.checkName(d, name)
 		case mask&(unix.IN_CREATE|unix.IN_MOVED_TO) != 0:
-			if n := f.watched[name]; n != nil {
-				k.appeared(f, n, true)
+			if n := d.watched[name]; n != nil {
+				k.appeared(n, true)
 			}
-			k.check(f, name)
+			k.checkName(d, name)
 		}
 	}
 }
 
-// lookOver looks at every name of the folder, for when it is not known what has
-// happened. k.mu is held.
-func (k *keeper) lookOver(f *folder) {
-	for _, n := range f.watched {
+// checkAll looks at the directory and at every name in it, for when it is not known what
+// has happened.
+func (k *Keeper) checkAll(d *directory) {
+	if other, _ := k.moved(d); other >= 0 {
+		unix.Close(other)
+	}
+	for _, n := range d.watched {
 		n.ours = 0
-		k.appeared(f, n, false)
+		k.appeared(n, false)
 	}
-	for name := range f.placed {
-		k.check(f, name)
-	}
-	for _, x := range f.fixed {
-		k.checkFixed(f, x.name)
+	for _, o := range d.objects {
+		k.check(o)
 	}
 }
 
-// arm makes inotify tell about the folder, once for all who need it. It returns
-// why it cannot. k.mu is held.
-func (k *keeper) arm(f *folder) error {
-	if f.wd >= 0 {
+// arm makes inotify report about the directory, once for all holds. It returns why it
+// cannot.
+func (k *Keeper) arm(d *directory) error {
+	if d.wd >= 0 {
 		return nil
 	}
 	if k.watcher == nil {
-		w, err := k.startWatcher()
+		err := k.failing("inotify")
+		if err == nil {
+			k.watcher, err = startWatcher(k)
+		}
 		if err != nil {
 			return err
 		}
-		k.watcher = w
 	}
-	wd, err := unix.InotifyAddWatch(k.watcher.fd, fdPath(f.fd), folderEvents)
+	wd, err := unix.InotifyAddWatch(k.watcher.fd, fdPath(d.fd), directoryEvents)
 	if err != nil {
 		return err
 	}
-	f.wd = wd
+	d.wd = wd
 	return nil
 }
 
-// disarm ends what arm has begun. k.mu is held.
-func (k *keeper) disarm(f *folder) {
-	if f.wd < 0 {
+// disarm ends what arm has begun.
+func (k *Keeper) disarm(d *directory) {
+	if d.wd < 0 {
 		return
 	}
-	wd := f.wd
-	f.wd = -1
-	for _, other := range k.folders {
+	wd := d.wd
+	d.wd = -1
+	for _, other := range k.dirs {
 		if other.wd == wd {
-			return // the same folder under another path
+			return // the same directory under another path
 		}
 	}
 	if k.watcher != nil {
-		// It fails for a folder that is gone, and then it has ended by itself.
+		// It fails for a directory that is gone, and then it has ended by itself.
 		_, _ = unix.InotifyRmWatch(k.watcher.fd, uint32(wd))
 	}
 }

@@ -130,7 +130,7 @@ func (g *gathering) named(w sandbox.WritableRoot, root string) error {
 				}
 				continue
 			}
-			g.claim(claim{Want: guard.Want{Path: at, Why: whyNewRepo}})
+			g.claim(claim{Claim: guard.Claim{Path: at, Why: whyNewRepo}})
 			continue
 		}
 		if base != ".git" {
@@ -180,9 +180,9 @@ func (g *gathering) hold(folder string) (obeyed string) {
 			return fmt.Sprintf("%s (%s)", p.Path, p.Why)
 		case !hostfacts.Below(p.Path, folder):
 		case g.reachable(p.Path):
-			g.claim(claim{Want: guard.Want{Path: p.Path, Why: p.Why}})
+			g.claim(claim{Claim: guard.Claim{Path: p.Path, Why: p.Why}})
 		default:
-			g.late = append(g.late, claim{Want: guard.Want{Path: p.Path, Why: p.Why}})
+			g.late = append(g.late, claim{Claim: guard.Claim{Path: p.Path, Why: p.Why}})
 		}
 	}
 	return ""

@@ -151,7 +151,7 @@ func (p *Protection) Observed() observer.Names {
 		f.Free = []string{g.private}
 	}
 	for _, c := range slices.Concat(g.claims, g.late) {
-		if !c.Notice {
+		if !c.ReportOnly {
 			f.Protected = append(f.Protected, c.Path)
 		}
 	}
@@ -176,7 +176,7 @@ func (p *Protection) hold(r *Request) error {
 		p.before = append(p.before, s)
 		p.given = append(p.given, g.given(o.repo)...)
 	}
-	var fixed []guard.Want
+	var fixed []guard.Claim
 	if r.Mounts {
 		fixed = g.fixed()
 	}
@@ -184,9 +184,9 @@ func (p *Protection) hold(r *Request) error {
 		return nil
 	}
 	p.keeper, p.claims, p.late = r.Keeper, g.claims, g.late
-	wants := make([]guard.Want, len(g.claims))
+	wants := make([]guard.Claim, len(g.claims))
 	for i, c := range g.claims {
-		wants[i] = c.Want
+		wants[i] = c.Claim
 		wants[i].Placeholder = c.Placeholder && r.Mounts // else nothing can stand over it
 	}
 	var err error
@@ -222,8 +222,7 @@ func (p *Protection) OnBroken(f func(cause error)) {
 	if p == nil || p.held == nil {
 		return
 	}
-	held := p.held
-	held.OnBroken(func() { f(held.Cause()) })
+	p.held.OnBroken(f)
 }
 
 // given returns the places inside of a repository's git folders that an entry of
@@ -343,8 +342,8 @@ const maxFixed = 128
 // fixed lists what walls will stand over, and what must not be replaced for them to
 // stay there. Our own state is ours to look after, and repositories below the top of
 // a workspace may be made anew by other commands, as builds do.
-func (g *gathering) fixed() []guard.Want {
-	var wants []guard.Want
+func (g *gathering) fixed() []guard.Claim {
+	var wants []guard.Claim
 	folders := map[string]bool{}
 	for _, r := range g.sorted() {
 		if slices.Contains(g.loose, r.Path) {
@@ -361,7 +360,7 @@ func (g *gathering) fixed() []guard.Want {
 			}
 			folders[dir] = true
 		}
-		wants = append(wants, guard.Want{Path: r.Path, Dev: r.ID.Dev, Ino: r.ID.Ino, Why: r.Why})
+		wants = append(wants, guard.Claim{Path: r.Path, Dev: r.ID.Dev, Ino: r.ID.Ino, Why: r.Why})
 	}
 	return wants
 }

@@ -16,8 +16,8 @@ import (
 // TestObserved: the observer denies every claimed name but those that are only noticed.
 func TestObserved(t *testing.T) {
 	g := &gathering{roots: []string{"/ws"}, rules: map[string]plan.Rule{"/ws/known/.git/config": {}}, private: "/ws/tmp"}
-	g.claim(claim{Want: guard.Want{Path: "/ws/.git"}})
-	g.claim(claim{Want: guard.Want{Path: "/ws/noticed", Notice: true}})
+	g.claim(claim{Claim: guard.Claim{Path: "/ws/.git"}})
+	g.claim(claim{Claim: guard.Claim{Path: "/ws/noticed", ReportOnly: true}})
 	got := (&Protection{found: g}).Observed()
 	want := observer.Names{Roots: []string{"/ws"}, Free: []string{"/ws/tmp"}, Protected: []string{"/ws/.git"}, Ruled: []string{"/ws/known/.git/config"}}
 	if diff := cmp.Diff(want, got); diff != "" {

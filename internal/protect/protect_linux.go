@@ -24,7 +24,7 @@ import (
 // A claim is a name that does not exist and must not come into being while a
 // command runs.
 type claim struct {
-	guard.Want
+	guard.Claim
 	// grant is the flag that would permit it, for the report; empty when none does.
 	grant string
 	// tries is the path that a command tries to write when the name appears, for
@@ -144,9 +144,9 @@ func (g *gathering) folder(name string) bool {
 func (g *gathering) protect(real string) error {
 	st, err := os.Lstat(real)
 	if errors.Is(err, fs.ErrNotExist) {
-		c := claim{Want: guard.Want{Path: real, Placeholder: true, Why: whyName}}
+		c := claim{Claim: guard.Claim{Path: real, Placeholder: true, Why: whyName}}
 		if filepath.Base(real) == ".git" {
-			c = claim{Want: guard.Want{Path: real, Why: whyNewRepo}, grant: "--grant git"}
+			c = claim{Claim: guard.Claim{Path: real, Why: whyNewRepo}, grant: "--grant git"}
 		}
 		g.claim(c)
 		return nil
@@ -155,7 +155,7 @@ func (g *gathering) protect(real string) error {
 		return &executor.RootError{Path: real, Why: "cannot be looked at: " + hostfacts.Reason(err)}
 	}
 	if sys, ok := st.Sys().(*syscall.Stat_t); ok && g.placeholder(real, sys) {
-		g.claim(claim{Want: guard.Want{Path: real, Placeholder: true, Why: whyName}})
+		g.claim(claim{Claim: guard.Claim{Path: real, Placeholder: true, Why: whyName}})
 		return nil
 	}
 	if !st.IsDir() && !st.Mode().IsRegular() {
@@ -199,7 +199,7 @@ func (g *gathering) workspace(root string) error {
 		return g.repository(root, true) // a bare one
 	}
 	if !g.git {
-		g.claim(claim{Want: guard.Want{Path: link, Why: whyNewRepo}, grant: "--grant git"})
+		g.claim(claim{Claim: guard.Claim{Path: link, Why: whyNewRepo}, grant: "--grant git"})
 		g.opened = append(g.opened, opened{work: root})
 		return nil
 	}
@@ -385,7 +385,7 @@ func (g *gathering) grant(r *gitpaths.Repository, paths []gitpaths.Path) error {
 	config := filepath.Join(r.Common, "config")
 	if rule, ok := g.rules[config]; ok && rule.Level == sandbox.LevelRead {
 		g.claim(claim{
-			Want: guard.Want{Path: config + ".lock", Notice: true, Why: "git configuration"}, tries: config,
+			Claim: guard.Claim{Path: config + ".lock", ReportOnly: true, Why: "git configuration"}, tries: config,
 			grant: sandbox.Grant{Path: config, Level: sandbox.LevelWrite}.String(),
 		})
 	}
@@ -407,9 +407,9 @@ func (g *gathering) shut(paths []gitpaths.Path) error {
 				Hint: "replace the link by the folder or file itself",
 			}
 		case p.Missing && g.reachable(p.Path):
-			g.claim(claim{Want: guard.Want{Path: p.Path, Placeholder: p.IsDir, Why: p.Why}})
+			g.claim(claim{Claim: guard.Claim{Path: p.Path, Placeholder: p.IsDir, Why: p.Why}})
 		case p.Missing:
-			g.late = append(g.late, claim{Want: guard.Want{Path: p.Path, Why: p.Why}})
+			g.late = append(g.late, claim{Claim: guard.Claim{Path: p.Path, Why: p.Why}})
 		default:
 			if err := g.shutOne(p); err != nil {
 				return err
@@ -429,7 +429,7 @@ func (g *gathering) shutOne(p gitpaths.Path) error {
 		spot := hostfacts.SpotOf(p.Path, &st)
 		switch {
 		case p.IsDir && g.placeholder(p.Path, &st):
-			g.claim(claim{Want: guard.Want{Path: p.Path, Placeholder: true, Why: p.Why}})
+			g.claim(claim{Claim: guard.Claim{Path: p.Path, Placeholder: true, Why: p.Why}})
 			return nil
 		case spot.Kind != plan.KindOther:
 			g.add(plan.Rule{Spot: spot, Level: sandbox.LevelRead, Why: p.Why, Auto: true})

@@ -7,8 +7,11 @@ package state
 
 import "errors"
 
-// Folders are none: nothing is kept between runs on this system.
-func Folders() []string { return nil }
+// Dir is an error: nothing is kept between runs on this system.
+func Dir() (string, error) { return "", errors.ErrUnsupported }
 
-// Folder is an error: nothing is kept between runs on this system.
-func Folder() (string, error) { return "", errors.ErrUnsupported }
+// Existing returns nil: nothing is kept between runs on this system.
+func Existing() []string { return nil }
+
+// Clean has nothing to clean: nothing is kept between runs on this system.
+func Clean() []Report { return nil }

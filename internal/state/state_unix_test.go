@@ -12,18 +12,19 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sallyport-dev/sallyport/internal/guard"
 	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 )
 
-// TestCleanFolders: folders without an owner go, also when their command has
-// closed them; those with one stay, and so does what is no folder.
-func TestCleanFolders(t *testing.T) {
+// TestClean: directories without an owner are removed, also when their command has
+// closed them; those with one stay, and so does what is no directory.
+func TestClean(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	home := t.TempDir()
 	t.Setenv("XDG_STATE_HOME", home)
 	state := hostfacts.RealPath(home) + "/sallyport"
-	if err := ownFolder(state); err != nil {
+	if err := ownDir(state); err != nil {
 		t.Fatal(err)
 	}
 	held, err := makeTmp(state)
@@ -44,9 +45,11 @@ func TestCleanFolders(t *testing.T) {
 	}
 	want := []Report{{
 		State:   state,
-		Folders: []string{all + "run-1", all + "run-2"},
-		Held:    []Held{{held.Path, 1}},
-		Odd:     []Left{{all + "link", "it is not a folder"}, {all + "note", "it is not a folder"}},
+		TmpDirs: []string{all + "run-1", all + "run-2"},
+		Report: guard.Report{
+			Held:    []guard.Held{{Path: held.Path, Holders: 1}},
+			Unknown: []guard.Left{{Path: all + "link", Why: "not a directory"}, {Path: all + "note", Why: "not a directory"}},
+		},
 	}}
 	if diff := cmp.Diff(want, Clean()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -57,6 +60,6 @@ func TestCleanFolders(t *testing.T) {
 		}
 	}
 	if _, err := os.Lstat(all + "run-2"); err == nil {
-		t.Error("a folder that was closed is still there")
+		t.Error("a directory that was closed is still there")
 	}
 }

@@ -1,0 +1,23 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package state knows the directories in which sallyport keeps what outlives a run: the
+// state directory itself and the private /tmp directories in it.
+//
+// [Dir] creates the state directory, [NewTmp] a private /tmp in it, which is locked as long
+// as its owner lives, so that [Clean] and the next start can tell what a killed run has
+// left. Every directory belongs to one user and is closed to all others. The package
+// refuses a state directory that another user has created.
+package state
+
+import "github.com/sallyport-dev/sallyport/internal/guard"
+
+// A Report says what [Clean] found and did in one state directory. Nil lists are empty.
+type Report struct {
+	State string `json:"state"` // the directory
+	// TmpDirs are the private /tmp directories that were removed.
+	TmpDirs []string `json:"tmp_dirs"`
+	// Report is about protected names and the quarantine; Held, Unknown and Failed are
+	// about private /tmp directories as well.
+	guard.Report
+}
