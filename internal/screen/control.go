@@ -5,7 +5,7 @@ package screen
 
 import "unicode/utf8"
 
-// A charset says what the characters of ASCII stand for.
+// A charset is the meaning of the characters of ASCII.
 type charset uint8
 
 const (
@@ -14,8 +14,8 @@ const (
 	drawing // DEC Special Graphics
 )
 
-// drawn is the DEC Special Graphics set from "_" to "~", see the VT102 User Guide, table 5-13.
-const drawn = " ◆▒␉␌␍␊°±␤␋┘┐┌└┼⎺⎻─⎼⎽├┤┴┬│≤≥π≠£·"
+// drawn is the DEC Special Graphics set from "_" to "~" (VT102 User Guide, table 5-13).
+var drawn = []rune(" ◆▒␉␌␍␊°±␤␋┘┐┌└┼⎺⎻─⎼⎽├┤┴┬│≤≥π≠£·")
 
 // translate returns what the character is in the set in use.
 func (c *cursor) translate(r rune) rune {
@@ -23,13 +23,7 @@ func (c *cursor) translate(r rune) rune {
 	case set == british && r == '#':
 		return '£'
 	case set == drawing && r >= '_' && r <= '~':
-		at := int(r - '_')
-		for _, d := range drawn {
-			if at == 0 {
-				return d
-			}
-			at--
-		}
+		return drawn[r-'_']
 	}
 	return r
 }
@@ -53,7 +47,7 @@ func (s *Screen) print(r rune) {
 	if c.x+w > s.cols {
 		if s.mode.nowrap {
 			c.x = s.cols - 1
-			if w == 2 { // as in xterm.js: there is no room and there will be none
+			if w == 2 { // there is no room, as in xterm.js
 				s.joined = false
 				return
 			}
@@ -77,7 +71,8 @@ func (s *Screen) print(r rune) {
 	c.x += w
 }
 
-// printASCII is print for many printable characters of ASCII, most of what there is.
+// printASCII is print for printable characters of ASCII, which most output consists of. It is
+// two to seven times as fast.
 func (s *Screen) printASCII(p []byte) {
 	c := &s.cursor
 	if s.mode.insert || s.mode.nowrap || c.sets[c.shift] != ascii {
@@ -104,8 +99,8 @@ func (s *Screen) printASCII(p []byte) {
 	}
 }
 
-// join puts a character without a width onto the one on the left of the cursor. Where
-// there is none, it is lost.
+// join puts a character without a width onto the one on the left of the cursor. Without
+// such a one it is lost.
 func (s *Screen) join(r rune) {
 	if c := s.left(); c != nil {
 		s.mark(c, r)
@@ -125,11 +120,11 @@ func (s *Screen) left() *cell {
 	return &row[x]
 }
 
-// maxRepeat bounds REP, so that a few bytes cannot make much work. It is two of the widest
-// lines, and programs repeat within a line.
+// maxRepeat bounds REP, so that a few bytes cannot cause much work. Programs repeat within a
+// line; it is two of the widest ones.
 const maxRepeat = 2 * maxSide
 
-// repeat prints the last character n times more (REP), unless something has come between.
+// repeat is REP: it prints the last character n times more, unless other input came since.
 func (s *Screen) repeat(n int) {
 	c := s.left()
 	if !s.joined || c == nil {
@@ -145,7 +140,7 @@ func (s *Screen) repeat(n int) {
 	}
 }
 
-// execute carries out a C0 control.
+// execute executes a C0 control.
 func (s *Screen) execute(r rune) {
 	c := &s.cursor
 	s.joined = false
@@ -158,8 +153,7 @@ func (s *Screen) execute(r rune) {
 		if s.mode.newline {
 			c.x = 0
 		}
-		s.down()
-		c.x = min(c.x, s.cols-1)
+		s.index()
 	case '\r':
 		c.x = 0
 	case 0x0e: // SO
@@ -203,25 +197,26 @@ func (s *Screen) reverseIndex() {
 	}
 }
 
-// tab goes n tab stops to the right, or to the left for a negative n. A cursor that waits to wrap stays.
+// tab moves n tab stops to the right, or to the left for a negative n. A cursor that waits to
+// wrap does not move.
 func (s *Screen) tab(n int) {
 	c := &s.cursor
 	if c.x >= s.cols {
 		return
 	}
 	for ; n > 0 && c.x < s.cols-1; n-- {
-		for c.x++; c.x < s.cols-1 && !s.isTab(c.x); {
+		for c.x++; c.x < s.cols-1 && !s.tabs[c.x]; {
 			c.x++
 		}
 	}
 	for ; n < 0 && c.x > 0; n++ {
-		for c.x--; c.x > 0 && !s.isTab(c.x); {
+		for c.x--; c.x > 0 && !s.tabs[c.x]; {
 			c.x--
 		}
 	}
 }
 
-// dispatchEscape carries out an escape sequence.
+// dispatchEscape executes an escape sequence.
 func (s *Screen) dispatchEscape(final rune) {
 	c := &s.cursor
 	switch s.parser.intermediate {
@@ -236,7 +231,7 @@ func (s *Screen) dispatchEscape(final rune) {
 			set = british
 		}
 		c.sets[s.parser.intermediate-'('] = set
-	case '%': // UTF-8 or not: it is always on, but ASCII comes back
+	case '%': // UTF-8 is always on, but ASCII comes back
 		if final == '@' || final == 'G' {
 			c.sets[0], c.shift = ascii, 0
 		}
@@ -247,7 +242,7 @@ func (s *Screen) dispatchEscape(final rune) {
 	}
 }
 
-// simpleEscape carries out an escape sequence of two characters.
+// simpleEscape executes an escape sequence of two characters.
 func (s *Screen) simpleEscape(final rune) {
 	switch final {
 	case '7':
@@ -259,7 +254,7 @@ func (s *Screen) simpleEscape(final rune) {
 	case 'E':
 		s.nextLine()
 	case 'H':
-		s.setTab(min(s.cursor.x, s.cols-1), true)
+		s.tabs[min(s.cursor.x, s.cols-1)] = true
 	case 'M':
 		s.reverseIndex()
 	case 'c':
@@ -271,7 +266,7 @@ func (s *Screen) simpleEscape(final rune) {
 	}
 }
 
-// align is DECALN: the screen full of E, margins and cursor at their beginnings.
+// align is DECALN: a screen full of E, with default margins and the cursor at the top left.
 func (s *Screen) align() {
 	s.g.top, s.g.bottom = 0, s.rows-1
 	s.cursor.origin = false
@@ -287,7 +282,7 @@ func (s *Screen) align() {
 // save is DECSC.
 func (s *Screen) save() { s.saved[s.screenIndex()] = s.cursor }
 
-// restore is DECRC. A cursor that waited to wrap waits no more.
+// restore is DECRC. A cursor that waited to wrap no longer does.
 func (s *Screen) restore() {
 	s.cursor = s.saved[s.screenIndex()]
 	s.place(s.cursor.x, s.cursor.y)
@@ -301,7 +296,7 @@ func (s *Screen) screenIndex() int {
 	return 1
 }
 
-// place moves the cursor to a cell, or as near as there is one where it may be.
+// place moves the cursor to a cell, or to the nearest cell that it may be in.
 func (s *Screen) place(x, y int) {
 	first, last := 0, s.rows-1
 	if s.cursor.origin {
@@ -311,7 +306,8 @@ func (s *Screen) place(x, y int) {
 	s.cursor.y = max(first, min(y, last))
 }
 
-// address moves the cursor to a cell that a program names, from the margin on in origin mode.
+// address moves the cursor to a cell that a program names; in origin mode rows count from
+// the margin.
 func (s *Screen) address(x, y int) {
 	if s.cursor.origin {
 		y += s.g.top
@@ -332,7 +328,7 @@ func (s *Screen) vertical(n int) {
 	s.place(c.x, y)
 }
 
-// dispatchCSI carries out a control sequence.
+// dispatchCSI executes a control sequence.
 func (s *Screen) dispatchCSI(final rune) {
 	p := &s.parser
 	if p.excess {
@@ -369,7 +365,7 @@ func (s *Screen) dispatchCSI(final rune) {
 	}
 }
 
-// movement carries out the sequences that only move the cursor.
+// movement executes the sequences that only move the cursor.
 func (s *Screen) movement(final rune) bool {
 	c, n := &s.cursor, s.parser.param(0, 1)
 	x := min(c.x, s.cols-1)
@@ -406,7 +402,7 @@ func (s *Screen) movement(final rune) bool {
 	return true
 }
 
-// editing carries out the sequences that change cells.
+// editing executes the sequences that change cells.
 func (s *Screen) editing(final rune) bool {
 	g, c, n := s.g, &s.cursor, s.parser.param(0, 1)
 	x := min(c.x, s.cols-1)
@@ -449,8 +445,8 @@ func (s *Screen) editing(final rune) bool {
 	return true
 }
 
-// eraseLine is EL. As in xterm.js the cursor may be behind the last column, where nothing is
-// left to erase to its right.
+// eraseLine is EL. As in xterm.js the cursor can be behind the last column, with nothing to
+// erase to its right.
 func (s *Screen) eraseLine(what int) {
 	c := &s.cursor
 	switch what {
@@ -463,7 +459,7 @@ func (s *Screen) eraseLine(what int) {
 	}
 }
 
-// eraseDisplay is ED. There are no lines above the screen, so 3 does nothing.
+// eraseDisplay is ED. There is no scrollback, so 3 does nothing.
 func (s *Screen) eraseDisplay() {
 	what := s.parser.param(0, 0)
 	if what > 2 {

@@ -66,7 +66,7 @@ func checkGrid(t *testing.T, s *Screen, g *grid) {
 				t.Fatalf("row %d column %d: marks that are not in the table", y, x)
 			}
 			if c != 0 && !g.touched[g.order[y]] {
-				t.Fatalf("row %d has something in it that nobody wrote", y)
+				t.Fatalf("row %d is marked untouched and contains something", y)
 			}
 		}
 	}

@@ -3,7 +3,10 @@
 
 package screen
 
-import "unicode/utf8"
+import (
+	"slices"
+	"unicode/utf8"
+)
 
 // A cell is one place of the grid: a code in its low 21 bits and two flags. Zero is blank.
 // A code up to U+10FFFF is a character; a larger one names a character with marks on it.
@@ -12,7 +15,7 @@ type cell uint32
 const (
 	codeMask cell = 1<<21 - 1
 	// wide marks a cell whose character also covers the next one, which is marked tail and
-	// has no code. The two are always together.
+	// has no code. The two are always next to each other.
 	wide cell = 1 << 31
 	tail cell = 1 << 30
 
@@ -21,13 +24,13 @@ const (
 
 func (c cell) code() cell { return c & codeMask }
 
-// A grid is one of the two screens. Rows are reached through an order of their own, so that
-// scrolling moves numbers instead of cells.
+// A grid is one of the two screens. Its order of rows is separate, so that scrolling moves
+// numbers instead of cells.
 type grid struct {
 	cols, rows  int
 	cells       []cell
 	order       []uint16 // where row y begins, in rows
-	touched     []bool   // whether the row at that place may have something in it
+	touched     []bool   // whether the row at that place may contain something
 	top, bottom int      // margins: first and last row that scroll
 	leftAt      int      // row of the cursor when this grid was left for the other
 }
@@ -55,8 +58,8 @@ func (g *grid) row(y int) []cell {
 	return g.look(y)
 }
 
-// clear blanks whole rows. One that nobody touched costs nothing, so that a program cannot
-// make us blank a large screen with every few bytes.
+// clear blanks whole rows. An untouched row costs nothing, so that a program cannot cause
+// work for a large screen with every few bytes.
 func (g *grid) clear(from, to int) {
 	for _, at := range g.order[from:to] {
 		if g.touched[at] {
@@ -66,8 +69,7 @@ func (g *grid) clear(from, to int) {
 	}
 }
 
-// split makes sure that no wide character lies across the left edge of column x: one
-// that is cut there disappears.
+// split removes a wide character that lies across the left edge of column x.
 func split(row []cell, x int) {
 	if x > 0 && x < len(row) && row[x]&tail != 0 {
 		row[x-1], row[x] = 0, 0
@@ -86,7 +88,7 @@ func (g *grid) erase(y, from, to int) {
 	clear(row[from:to])
 }
 
-// insert moves the columns from x on to the right by n; what leaves the row is lost.
+// insert moves the columns from x on to the right by n; cells that leave the row are lost.
 func (g *grid) insert(y, x, n int) {
 	row := g.row(y)
 	n = min(n, g.cols-x)
@@ -124,14 +126,9 @@ func (g *grid) scrollDown(top, bottom, n int) {
 // bottom.
 func (g *grid) rotate(top, bottom, n int) {
 	rows := g.order[top : bottom+1]
-	if n == 1 { // nearly always: a line feed
-		first := rows[0]
-		copy(rows, rows[1:])
-		rows[len(rows)-1] = first
-		return
-	}
-	moved := append(append(make([]uint16, 0, len(rows)), rows[n:]...), rows[:n]...)
-	copy(rows, moved)
+	slices.Reverse(rows[:n])
+	slices.Reverse(rows[n:])
+	slices.Reverse(rows)
 }
 
 // resize gives the grid another size, with its rows from up on at the top.
@@ -147,16 +144,15 @@ func (g *grid) resize(cols, rows, up int) {
 	*g = *next
 }
 
-// Bounds of what is kept about characters with marks: bytes of one of them, and how many
-// different ones there are. The second is twice a usual screen and its alternate; one that is
-// larger and full of different combinations loses some of the marks.
+// Bounds of characters with marks: bytes of one of them, and the number of different ones.
+// The second is twice a usual screen and its alternate; a larger screen full of different
+// combinations loses some of the marks.
 const (
 	maxMarked      = 64
 	maxMarkedKinds = 8192
 )
 
-// marks is a table of characters with marks on them. Cells hold numbers of its lines, so
-// that moving cells stays copying numbers.
+// marks is a table of characters with marks on them. Cells contain numbers of its lines.
 type marks struct {
 	texts []string
 	index map[string]cell
@@ -175,54 +171,48 @@ func (m *marks) append(text []byte, c cell) []byte {
 	}
 }
 
-// mark puts a mark onto the cell. Without room the mark is lost.
-func (s *Screen) mark(c *cell, r rune) {
-	m := &s.marks
-	var room [maxMarked + 2*utf8.UTFMax]byte
-	text := utf8.AppendRune(m.append(room[:0], *c), r)
-	if len(text) > maxMarked {
-		return
-	}
-	m.spent++
-	code, ok := m.index[string(text)]
+// add returns the code of a text, which gets a new line unless it has one.
+func (m *marks) add(text string) cell {
+	code, ok := m.index[text]
 	if !ok {
-		if len(m.texts) >= maxMarkedKinds && !s.sweep() {
-			return
-		}
 		if m.index == nil {
 			m.index = make(map[string]cell)
 		}
 		code = cell(firstMarked + len(m.texts))
-		m.texts = append(m.texts, string(text))
-		m.index[m.texts[len(m.texts)-1]] = code
+		m.texts = append(m.texts, text)
+		m.index[text] = code
 	}
-	*c = *c&^codeMask | code
+	return code
 }
 
-// sweep drops the lines of the table that no cell names any more, and reports whether there
-// is room now. It looks at all cells, so it must have been earned by as many marks.
+// mark puts a mark onto the cell. Without room the mark is lost.
+func (s *Screen) mark(c *cell, r rune) {
+	text := utf8.AppendRune(s.marks.append(nil, *c), r)
+	if len(text) > maxMarked {
+		return
+	}
+	s.marks.spent++
+	if len(s.marks.texts) < maxMarkedKinds || s.sweep() {
+		*c = *c&^codeMask | s.marks.add(string(text))
+	}
+}
+
+// sweep drops the lines of the table that no cell names, and reports whether there is room
+// now. It reads all cells, so it runs once per that many marks.
 func (s *Screen) sweep() bool {
 	old := s.marks
 	if old.spent < s.cols*s.rows {
 		return false
 	}
-	s.marks = marks{index: make(map[string]cell)}
+	s.marks = marks{}
 	for _, g := range []*grid{s.main, s.alt} {
 		if g == nil {
 			continue
 		}
 		for i, c := range g.cells {
-			if c.code() < firstMarked {
-				continue
+			if c.code() >= firstMarked {
+				g.cells[i] = c&^codeMask | s.marks.add(old.texts[c.code()-firstMarked])
 			}
-			text := old.texts[c.code()-firstMarked]
-			code, ok := s.marks.index[text]
-			if !ok {
-				code = cell(firstMarked + len(s.marks.texts))
-				s.marks.texts = append(s.marks.texts, text)
-				s.marks.index[text] = code
-			}
-			g.cells[i] = c&^codeMask | code
 		}
 	}
 	return len(s.marks.texts) < maxMarkedKinds

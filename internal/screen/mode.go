@@ -4,14 +4,14 @@
 package screen
 
 import (
+	"fmt"
 	"slices"
-	"strconv"
 )
 
-// maxReplies is how many bytes of answers wait to be fetched; what comes then is not answered.
+// maxReplies is how many bytes of answers wait to be fetched.
 const maxReplies = 1024
 
-// setting carries out the sequences about modes, margins, tab stops, titles, and questions.
+// setting executes the sequences about modes, margins, tab stops, titles, and questions.
 func (s *Screen) setting(final rune) {
 	p := &s.parser
 	switch final {
@@ -22,7 +22,7 @@ func (s *Screen) setting(final rune) {
 	case 'g': // TBC
 		switch p.param(0, 0) {
 		case 0:
-			s.setTab(min(s.cursor.x, s.cols-1), false)
+			s.tabs[min(s.cursor.x, s.cols-1)] = false
 		case 3:
 			clear(s.tabs[:])
 		}
@@ -58,8 +58,8 @@ func (s *Screen) setMargins() {
 	}
 }
 
-// stackTitle pushes and pops the title (xterm's CSI 22 t and 23 t); icons and all other
-// requests about the window are ignored, reports first of all.
+// stackTitle pushes and pops the title (xterm's CSI 22 t and 23 t). Icons and other
+// requests about the window are ignored; a report of the title would let a program type.
 func (s *Screen) stackTitle() {
 	p := &s.parser
 	if which := p.param(1, 0); which != 0 && which != 2 {
@@ -82,7 +82,7 @@ func (s *Screen) stackTitle() {
 // setPrivate is DECSET and DECRST for one mode.
 func (s *Screen) setPrivate(mode uint16, on bool) {
 	switch mode {
-	case 2: // DECANM: its only trace here is that the sets are ASCII again
+	case 2: // DECANM: its only effect here is that the sets are ASCII again
 		if on {
 			s.cursor.sets = [4]charset{}
 		}
@@ -112,9 +112,8 @@ func (s *Screen) setPrivate(mode uint16, on bool) {
 	}
 }
 
-// alternate shows the alternate screen, blank whenever one comes to it, or the main one.
-// The cursor stays where it is. The grid is kept, because a program may go to and fro
-// for nothing.
+// alternate shows the alternate screen, blank at first, or the main one. The cursor does
+// not move. The grid is kept, because a program can switch often.
 func (s *Screen) alternate(on bool) {
 	switch {
 	case on && s.g == s.main:
@@ -130,8 +129,7 @@ func (s *Screen) alternate(on bool) {
 	}
 }
 
-// softReset is DECSTR: what a program may have left behind is undone, what is on the
-// screen stays.
+// softReset is DECSTR: it resets modes, margins and cursor state, and leaves the cells.
 func (s *Screen) softReset() {
 	s.mode = modes{newline: s.mode.newline}
 	s.cursor = cursor{x: s.cursor.x, y: s.cursor.y}
@@ -139,58 +137,45 @@ func (s *Screen) softReset() {
 	s.g.top, s.g.bottom = 0, s.rows-1
 }
 
-// report is DSR and, as the private form, DECXCPR: all is well, or where the cursor is.
+// report is DSR and, as the private form, DECXCPR: the state "ready", or the position of
+// the cursor.
 func (s *Screen) report(private bool) {
-	switch s.parser.param(0, 0) {
-	case 5:
-		if !private {
-			s.reply("\x1b[0n")
-		}
-	case 6:
-		y := s.cursor.y
-		if s.cursor.origin {
-			y -= s.g.top
-		}
-		form := "\x1b["
-		if private {
-			form = "\x1b[?"
-		}
-		s.reply(form + strconv.Itoa(y+1) + ";" + strconv.Itoa(min(s.cursor.x, s.cols-1)+1) + "R")
+	y := s.cursor.y
+	if s.cursor.origin {
+		y -= s.g.top
+	}
+	switch what := s.parser.param(0, 0); {
+	case what == 5 && !private:
+		s.reply("\x1b[0n")
+	case what == 6:
+		s.reply(fmt.Sprintf("\x1b[%s%d;%dR", sign(private), y+1, min(s.cursor.x, s.cols-1)+1))
 	}
 }
 
 // reportMode is DECRQM. Only modes that are known get an answer, so that the number in it
 // is one of ours.
 func (s *Screen) reportMode() {
-	p := &s.parser
-	mode := p.param(0, 0)
-	var on bool
+	private, mode := s.parser.prefix != 0, s.parser.param(0, 0)
+	known := map[int]bool{4: s.mode.insert, 20: s.mode.newline}
+	if private {
+		alternate := s.g != s.main
+		known = map[int]bool{6: s.cursor.origin, 7: !s.mode.nowrap, 25: !s.mode.hidden, 47: alternate, 1047: alternate, 1049: alternate}
+	}
+	on, ok := known[mode]
 	switch {
-	case p.prefix == 0 && mode == 4:
-		on = s.mode.insert
-	case p.prefix == 0 && mode == 20:
-		on = s.mode.newline
-	case p.prefix == 0:
-		return
-	case mode == 6:
-		on = s.cursor.origin
-	case mode == 7:
-		on = !s.mode.nowrap
-	case mode == 25:
-		on = !s.mode.hidden
-	case mode == 47, mode == 1047, mode == 1049:
-		on = s.g != s.main
-	default:
-		return
+	case ok && on:
+		s.reply(fmt.Sprintf("\x1b[%s%d;1$y", sign(private), mode))
+	case ok:
+		s.reply(fmt.Sprintf("\x1b[%s%d;2$y", sign(private), mode))
 	}
-	value, form := ";2$y", "\x1b["
-	if on {
-		value = ";1$y"
+}
+
+// sign returns what private sequences have behind CSI.
+func sign(private bool) string {
+	if private {
+		return "?"
 	}
-	if p.prefix != 0 {
-		form = "\x1b[?"
-	}
-	s.reply(form + strconv.Itoa(mode) + value)
+	return ""
 }
 
 // reply keeps an answer for Replies.
@@ -200,10 +185,10 @@ func (s *Screen) reply(text string) {
 	}
 }
 
-// Replies returns what a terminal would have sent to the program since the last call, in
-// answer to its questions: what it is (DA1, DA2), whether it works and where the cursor is (DSR 5
-// and 6), and which of the modes that matter here are on (DECRQM). Nil means nothing was asked. At
-// most 1024 bytes wait; questions beyond that stay without an answer.
+// Replies returns what a terminal would have sent to the program since the last call in
+// answer to its questions: type (DA1, DA2), state and cursor position (DSR 5 and 6), and
+// known modes (DECRQM). Nil means that there were none. At most 1024 bytes wait; later
+// questions get no answer.
 func (s *Screen) Replies() []byte {
 	replies := s.replies
 	s.replies = nil

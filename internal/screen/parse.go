@@ -9,8 +9,8 @@ import (
 )
 
 // The states are those of the diagram at https://vt100.net/emu/dec_ansi_parser. The five
-// of DCS and the one of SOS, PM and APC are a single one here, because nothing in those
-// strings is looked at.
+// of DCS and the one of SOS, PM and APC are a single one here, because those strings are
+// ignored.
 type state uint8
 
 const (
@@ -32,23 +32,23 @@ const (
 	maxParam = 65535
 	// maxTitle is how many bytes of a title are kept.
 	maxTitle = 1024
-	// maxOSC is how many bytes of an OSC string are kept: the number in front, and a title from
-	// which something is yet to be taken out.
+	// maxOSC is how many bytes of an OSC string are kept: the number in front, and a title
+	// with characters that will be dropped.
 	maxOSC = 2 * maxTitle
-	// maxString is how many characters a string may have before the program is taken to have
-	// forgotten its end. Images in DCS and OSC strings are this long; xterm.js has the same bound.
+	// maxString is how many characters a string can have; then its end counts as forgotten.
+	// Images in DCS and OSC strings are this long; xterm.js has the same bound.
 	maxString = 10_000_000
 	// maxTitles is how many titles can be pushed; xterm keeps ten.
 	maxTitles = 10
 )
 
-// A parser is where in a sequence we are, and what of it has been collected.
+// A parser is the place in a sequence, with what was collected of it.
 type parser struct {
 	state        state
 	prefix       byte // one of < = > ? or zero
 	intermediate byte // the only one that counts, or zero
 	excess       bool // more intermediates than any sequence here has
-	sub          bool // inside of a part behind a colon, which is skipped
+	sub          bool // in a part after a colon, which is skipped
 	n            int  // of parameters begun
 	params       [maxParams]uint16
 	osc          []byte
@@ -61,7 +61,7 @@ func (p *parser) clear() {
 	p.n = 0
 }
 
-// param returns parameter i, and otherwise when it is zero or missing.
+// param returns parameter i, or otherwise if it is zero or missing.
 func (p *parser) param(i, otherwise int) int {
 	if i < p.n && p.params[i] != 0 {
 		return int(p.params[i])
@@ -69,7 +69,7 @@ func (p *parser) param(i, otherwise int) int {
 	return otherwise
 }
 
-// collect takes in a byte that changes what a sequence means.
+// collect takes a byte that changes the meaning of a sequence.
 func (p *parser) collect(r rune) {
 	if p.intermediate != 0 {
 		p.excess = true
@@ -77,7 +77,7 @@ func (p *parser) collect(r rune) {
 	p.intermediate = byte(r)
 }
 
-// digit takes in a byte of the parameters: a digit, a semicolon or a colon.
+// digit takes a byte of the parameters: a digit, a semicolon or a colon.
 func (p *parser) digit(r rune) {
 	if p.n == 0 {
 		p.n, p.params[0] = 1, 0
@@ -97,7 +97,7 @@ func (p *parser) digit(r rune) {
 	}
 }
 
-// parse takes the machine one character further.
+// parse takes one character.
 func (s *Screen) parse(r rune) {
 	p := &s.parser
 	switch {
@@ -109,7 +109,7 @@ func (s *Screen) parse(r rune) {
 		p.clear()
 		p.state = escape
 		return
-	case r == 0x18 || r == 0x1a: // CAN and SUB abort whatever it is
+	case r == 0x18 || r == 0x1a: // CAN and SUB abort a sequence
 		s.endString(false)
 		p.state = ground
 		s.joined = false
@@ -130,7 +130,7 @@ func (s *Screen) parse(r rune) {
 		if r < 0x20 {
 			s.execute(r)
 		} else if r > 0x7f {
-			p.state = ground // nothing that belongs into a sequence
+			p.state = ground // it does not belong in a sequence
 		} else if r != 0x7f {
 			s.parseSequence(r)
 		}
@@ -138,32 +138,15 @@ func (s *Screen) parse(r rune) {
 }
 
 // parseC1 handles the 8-bit controls, which are encoded as any other character here. They
-// are valid anywhere and end what was going on.
+// are valid anywhere, end what was going on, and have the meaning of ESC and a letter.
 func (s *Screen) parseC1(r rune) {
-	p := &s.parser
 	s.endString(r == 0x9c)
-	p.state = ground
-	s.joined = false
-	switch r {
-	case 0x84:
-		s.index()
-	case 0x85:
-		s.nextLine()
-	case 0x88:
-		s.setTab(min(s.cursor.x, s.cols-1), true)
-	case 0x8d:
-		s.reverseIndex()
-	case 0x90, 0x98, 0x9e, 0x9f: // DCS SOS PM APC
-		s.beginString(otherString)
-	case 0x9b:
-		p.clear()
-		p.state = csiEntry
-	case 0x9d:
-		s.beginString(oscString)
-	}
+	s.parser.clear()
+	s.parser.state = escape
+	s.parseEscape(r - 0x40)
 }
 
-// parseSequence handles a printable character inside of an escape or control sequence.
+// parseSequence handles a printable character in an escape or control sequence.
 func (s *Screen) parseSequence(r rune) {
 	p := &s.parser
 	switch p.state {
@@ -194,7 +177,7 @@ func (s *Screen) parseSequence(r rune) {
 	}
 }
 
-// parseEscape handles what follows ESC.
+// parseEscape handles a character after ESC.
 func (s *Screen) parseEscape(r rune) {
 	p := &s.parser
 	if r < 0x30 {
@@ -223,7 +206,7 @@ func (s *Screen) parseEscape(r rune) {
 	s.joined = false
 }
 
-// beginString enters one of the states of strings.
+// beginString enters the state of a string.
 func (s *Screen) beginString(kind state) {
 	p := &s.parser
 	p.state = kind
@@ -231,7 +214,7 @@ func (s *Screen) beginString(kind state) {
 	p.length = 0
 }
 
-// lengthen counts a character of a string and gives up on one that does not end.
+// lengthen counts a character of a string, and ends a string that is too long.
 func (s *Screen) lengthen() {
 	p := &s.parser
 	if p.length++; p.length >= maxString {
@@ -240,7 +223,7 @@ func (s *Screen) lengthen() {
 	}
 }
 
-// parseOSC takes in a character of an operating system command.
+// parseOSC takes a character of an operating system command.
 func (s *Screen) parseOSC(r rune) {
 	p := &s.parser
 	if r == 0x07 { // xterm's own end
@@ -255,7 +238,7 @@ func (s *Screen) parseOSC(r rune) {
 	s.lengthen()
 }
 
-// endString carries out the string that ends here, if there is one and it was not aborted.
+// endString executes the string that ends here, if there is one and it was not aborted.
 func (s *Screen) endString(whole bool) {
 	p := &s.parser
 	if p.state != oscString {
@@ -264,10 +247,10 @@ func (s *Screen) endString(whole bool) {
 	if whole {
 		s.setTitle(p.osc)
 	}
-	p.osc = nil // a program that says its title does so seldom
+	p.osc = nil // titles are rare, so the memory is given back
 }
 
-// setTitle carries out OSC 0 and 2; all other commands are ignored.
+// setTitle executes OSC 0 and 2; other commands are ignored.
 func (s *Screen) setTitle(command []byte) {
 	i := 0
 	number := 0

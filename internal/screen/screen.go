@@ -1,63 +1,68 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package screen models a terminal: what a person would see of a program that draws.
+// Package screen models a terminal, to show what a program that draws would show.
 //
-// Programs such as vim, less, top or a progress bar do not write text, they write
-// instructions: move there, erase that, insert a line. Their raw output says little.
-// A [Screen] carries the instructions out on a grid of cells, and a [Snapshot] of it is the
-// visible text, the cursor and the title.
+// Programs such as vim, less, top or a progress bar do not write text but instructions:
+// move the cursor, erase a line, insert one. A [Screen] executes them on a grid of cells,
+// and a [Snapshot] has the visible text, the cursor and the title.
 //
-// Bytes go through three layers, each of which keeps its own place so that a sequence may be
+// Bytes go through three layers, each of which keeps its state, so that a sequence can be
 // cut anywhere: a UTF-8 decoder (decode.go), Paul Williams' state machine for the DEC VT500
-// (parse.go, https://vt100.net/emu/dec_ansi_parser), and the functions that the sequences name
-// (control.go, mode.go) working on the grid (grid.go). What the functions do follows xterm and ECMA-48.
+// (parse.go, https://vt100.net/emu/dec_ansi_parser), and the functions of the sequences
+// (control.go, mode.go) on the grid (grid.go). The functions follow xterm and ECMA-48.
 //
-// The bytes are hostile. Nothing is ever read back from the screen into an answer: [Screen.Replies]
-// has fixed forms with numbers of our own in them, so that no program can have itself typed
-// to. There are no title reports, no answerback, no status strings. Everything that is kept has
-// a bound: titles, marks on one character, distinct combinations of marks, answers, and the length of
-// a string that is swallowed. Controls and marks of direction are not kept at all.
+// The bytes are hostile. No text of the screen gets into an answer: [Screen.Replies] has
+// fixed forms with known numbers in them, so that a program cannot make the terminal type.
+// There are no title reports, no answerback, no status strings. Everything that is kept has
+// a bound: titles, marks on one character, distinct combinations of marks, answers, and the
+// length of a string. Controls and marks of direction are not kept.
 //
-// Where it errs, and it does so on purpose:
-//   - Colors, weights and other attributes are dropped. Text that is concealed or has the color of its background is shown.
-//   - There is no scrollback, and no line is wrapped anew when the size changes: what is cut off is gone.
-//   - Widths are those of wcwidth: a sequence of emoji with joiners takes the cells of its parts,
-//     a variation selector changes no width, and characters of ambiguous width take one cell.
-//   - Left and right margins, double-width lines, rectangles, protected cells, reverse wraparound, 132 columns,
-//     8-bit shifts and national character sets other than the British one are not there.
-//   - Synchronized output is not waited for: a frame may be seen half drawn.
+// Deliberate limits:
+//   - Colors, weights and other attributes are dropped; concealed text is shown.
+//   - There is no scrollback. Lines are not wrapped anew when the size changes; cells
+//     that are cut off are lost.
+//   - Widths are those of wcwidth: a sequence of emoji with joiners takes the cells of its
+//     parts, a variation selector changes no width, and characters of ambiguous width take
+//     one cell.
+//   - Not supported: left and right margins, double-width lines, rectangles, protected
+//     cells, reverse wraparound, 132 columns, 8-bit shifts, and national character sets
+//     other than the British one.
+//   - Synchronized output does not wait: a snapshot can show half a frame.
 //   - REP repeats a character 2000 times at most.
 //
-// Against xterm.js 6.0, the reference for the tests, these things differ:
+// Differences from xterm.js 6.0, the reference for the tests:
 //   - A byte that is not UTF-8 is shown as U+FFFD instead of not at all.
-//   - A mark that follows a control sequence joins the character on its left; it takes no cell of its own.
-//   - In origin mode relative movements and CHA stay in their row, the report of the cursor's position counts from
-//     the margin, and a saved cursor takes origin mode, all four character sets and the shift along.
-//   - Tab stops belong to the terminal, not to each of its two screens, and a change of size leaves them alone.
+//   - A mark after a control sequence joins the character on its left; it takes no cell.
+//   - In origin mode relative movements and CHA stay in their row, the report of the
+//     cursor's position counts from the margin, and a saved cursor includes origin mode,
+//     all four character sets and the shift.
+//   - Tab stops belong to the terminal, not to each of its two screens, and a change of
+//     size does not change them.
 //   - DECALN resets the margins and origin mode first.
 //   - RIS resets newline mode and shows the cursor.
-//   - A wide character that has no room because wrapping is off is not repeated by REP, and one that is
-//     half overwritten in the last column disappears.
+//   - A wide character that has no room because wrapping is off is not repeated by REP,
+//     and one that is half overwritten in the last column disappears.
 //   - Text in APC, PM and SOS strings may be any Unicode.
-//   - An underscore in the line drawing set is a blank; RI has its 8-bit form; locking shifts to the right half do nothing.
+//   - An underscore in the line drawing set is a blank; RI has its 8-bit form; locking
+//     shifts to the right half do nothing.
 //   - Invisible controls (direction, zero-width space, line separators) are dropped.
 //   - CSI T with more than one parameter, which asks for mouse highlighting, scrolls nothing.
 //
-// The package draws nothing, starts nothing and looks at no machine.
+// The package draws nothing, starts nothing and reads no state of the machine.
 package screen
 
 import "strings"
 
-// Bounds of the size, and what zero means: the VT100's.
+// Bounds of the size, and the default: the VT100's.
 const (
 	maxSide     = 1000
 	defaultCols = 80
 	defaultRows = 24
 )
 
-// A Screen is a terminal without a keyboard. New makes one; the zero value is not usable.
-// It is not safe for concurrent use: whoever owns it locks.
+// A Screen is a model of a terminal. New makes one; the zero value is not usable. It is
+// not safe for concurrent use.
 type Screen struct {
 	cols, rows int
 
@@ -67,21 +72,20 @@ type Screen struct {
 
 	cursor  cursor
 	saved   [2]cursor // of the main and the alternate screen
-	tabs    [maxSide/64 + 1]uint64
+	tabs    [maxSide]bool
 	mode    modes
-	joined  bool // the last thing that came was a character, so REP may repeat it
+	joined  bool // the last input was a character, so REP can repeat it
 	title   string
 	titles  []string // pushed ones, the latest last
 	replies []byte
 
 	marks marks
 
-	decoder decoder
+	partial []byte // beginning of a character in UTF-8
 	parser  parser
 }
 
-// A cursor is where the next character goes and how it is translated. Both are what
-// DECSC saves.
+// A cursor is the place of the next character and its translation. DECSC saves both.
 type cursor struct {
 	x, y   int // x is cols when the last column was written and the next character wraps
 	sets   [4]charset
@@ -89,7 +93,7 @@ type cursor struct {
 	origin bool
 }
 
-// modes are the switches that change what is seen; all others are ignored.
+// modes are the switches that change what is visible. Others are ignored.
 type modes struct {
 	insert  bool // IRM
 	newline bool // LNM
@@ -98,7 +102,7 @@ type modes struct {
 }
 
 // New returns a blank screen of that size. Each side is clamped to 1..1000, and zero or less
-// means 80 columns or 24 rows. A screen of 80x24 takes about 9 KiB, and 8 more from when the
+// means 80 columns or 24 rows. A screen of 80x24 takes about 10 KiB, and 8 more when the
 // alternate screen is first shown.
 func New(cols, rows int) *Screen {
 	s := &Screen{}
@@ -108,7 +112,7 @@ func New(cols, rows int) *Screen {
 	return s
 }
 
-// clampSize is the rule about sizes.
+// clampSize applies the bounds and defaults of a size.
 func clampSize(cols, rows int) (int, int) {
 	if cols <= 0 {
 		cols = defaultCols
@@ -119,7 +123,7 @@ func clampSize(cols, rows int) (int, int) {
 	return min(cols, maxSide), min(rows, maxSide)
 }
 
-// reset is RIS, the terminal as it is switched on. Size, title and unread answers stay.
+// reset is RIS: the terminal as after power-on. Size, title and unread answers stay.
 func (s *Screen) reset() {
 	s.main.clear(0, s.rows)
 	s.main.top, s.main.bottom = 0, s.rows-1
@@ -133,28 +137,16 @@ func (s *Screen) reset() {
 	s.joined = false
 	s.titles = nil
 	s.marks = marks{}
-	for i := range s.tabs {
-		s.tabs[i] = 0x0101010101010101 // every eighth column
+	for x := range s.tabs {
+		s.tabs[x] = x%8 == 0
 	}
 }
 
-// setTab sets or clears the stop in column x.
-func (s *Screen) setTab(x int, on bool) {
-	if on {
-		s.tabs[x/64] |= 1 << (x % 64)
-	} else {
-		s.tabs[x/64] &^= 1 << (x % 64)
-	}
-}
-
-// isTab reports whether there is a stop in column x.
-func (s *Screen) isTab(x int) bool { return s.tabs[x/64]&(1<<(x%64)) != 0 }
-
-// Write carries out what a program wrote. It takes any bytes, keeps an unfinished
-// sequence for the next call, always returns len(p) and never an error.
+// Write executes what a program wrote. It takes any bytes, keeps an unfinished sequence
+// for the next call, returns len(p) and never an error.
 func (s *Screen) Write(p []byte) (int, error) {
 	for i := 0; i < len(p); {
-		if s.parser.state == ground && s.decoder.need == 0 {
+		if s.parser.state == ground && len(s.partial) == 0 {
 			n := i
 			for n < len(p) && p[n] >= 0x20 && p[n] < 0x7f {
 				n++
@@ -171,9 +163,9 @@ func (s *Screen) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Resize changes the size by New's rules. As in xterm nothing is wrapped anew: columns and
-// rows that have no room are cut off, rows below the cursor first, then those at the top. The
-// margins are reset, tab stops stay.
+// Resize changes the size by New's rules. As in xterm lines are not wrapped anew: columns
+// and rows without room are cut off, rows below the cursor first, then those at the top.
+// The margins are reset, tab stops stay.
 func (s *Screen) Resize(cols, rows int) {
 	cols, rows = clampSize(cols, rows)
 	if cols == s.cols && rows == s.rows {
@@ -211,21 +203,21 @@ type Cursor struct {
 	Visible  bool
 }
 
-// A Snapshot is what can be seen at one moment. It shares nothing with the Screen.
+// A Snapshot is what is visible at one moment. It shares no memory with the Screen.
 type Snapshot struct {
 	// Lines has Rows strings, top to bottom, without the blanks at their ends. None is wider
-	// than Cols cells and none has control characters in it.
+	// than Cols cells and none contains control characters.
 	Lines      []string
 	Cols, Rows int
 	Cursor     Cursor
-	// Title is what the program calls its window, at most 1024 bytes of UTF-8 without control
-	// characters. Empty: it never said.
+	// Title is the program's title of its window, at most 1024 bytes of UTF-8 without control
+	// characters. It is empty if the program has set none.
 	Title string
 	// Alternate reports whether the alternate screen is shown, as full-screen programs do.
 	Alternate bool
 }
 
-// Snapshot returns what can be seen now.
+// Snapshot returns what is visible now.
 func (s *Screen) Snapshot() Snapshot {
 	snap := Snapshot{
 		Lines:     make([]string, s.rows),

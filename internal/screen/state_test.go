@@ -211,7 +211,7 @@ func TestResize(t *testing.T) {
 	}
 }
 
-// TestBounds writes what would fill memory if nothing stopped it.
+// TestBounds writes input that would fill memory without bounds.
 func TestBounds(t *testing.T) {
 	t.Run("marks on one character", func(t *testing.T) {
 		s := screen.New(10, 4)

@@ -11,13 +11,11 @@ import (
 
 // cells returns how many cells a printable character takes: 0 for one that joins the
 // character before it, 1, or 2. Widths are those of Unicode's Annex 11, and the rest is as in
-// wcwidth of Markus Kuhn and its successors, because that is what programs count with.
+// wcwidth of Markus Kuhn and its successors, which programs count with.
 func cells(r rune) int {
 	switch {
-	case r < 0x300, r >= 0x2500 && r < 0x25a0: // the soft hyphen too takes one; lines and blocks
+	case r < 0x300: // the soft hyphen too
 		return 1
-	case r >= 0x4e00 && r < 0xa000, r >= 0xac00 && r <= 0xd7a3: // most of what is wide: Han and Hangul
-		return 2
 	case joins(r):
 		return 0
 	}
@@ -35,18 +33,10 @@ func joins(r rune) bool {
 }
 
 // invisible reports whether the character shows nothing and only changes how others are laid
-// out or read. None of them gets into a snapshot: marks of direction make text read differently
-// from what it is, and separators of lines make one line two.
+// out or read. A snapshot contains none of them: marks of direction make text read
+// differently from what it is, and line separators make one line two.
 func invisible(r rune) bool {
-	switch {
-	case r < 0x61c:
-		return false
-	case r == 0x61c, r == 0x180e, r == 0x200b, r == 0x200e, r == 0x200f:
-		return true
-	case r >= 0x2028 && r <= 0x202e, r >= 0x2060 && r <= 0x206f:
-		return true
-	case r == 0xfeff, r >= 0xfff9 && r <= 0xfffb, r == 0xe0001:
-		return true
-	}
-	return false
+	return r == 0x61c || r == 0x180e || r == 0x200b || r == 0x200e || r == 0x200f ||
+		r >= 0x2028 && r <= 0x202e || r >= 0x2060 && r <= 0x206f ||
+		r == 0xfeff || r >= 0xfff9 && r <= 0xfffb || r == 0xe0001
 }
