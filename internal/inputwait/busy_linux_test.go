@@ -35,15 +35,15 @@ func TestNotWaiting(t *testing.T) {
 		{name: "terminal taken out of epoll", args: []string{python, "-c", "import select,socket\na,b=socket.socketpair()\np=select.epoll()\np.register(a,1)\np.register(0,1)\np.unregister(0)\nprint('go')\np.poll()"}, until: "go", why: "no process of"},
 		{name: "one thread busy", args: []string{python, "-c", "import threading\ndef f():\n  while True: pass\nthreading.Thread(target=f,daemon=True).start()\ninput('go')"}, until: "go"},
 		{name: "busy child", args: []string{"sh", "-c", "(while :; do :; done) & echo go; exec cat"}, until: "go"},
-		{name: "loop that glances at the terminal", args: []string{python, "-c", "import select\nprint('go')\nwhile True: select.select([0],[],[],.02)"}, until: "go"},
-		{name: "loop that glances by epoll", args: []string{python, "-c", "import select\np=select.epoll()\np.register(0,1)\nprint('go')\nwhile True: p.poll(.02)"}, until: "go"},
+		{name: "loop that polls the terminal", args: []string{python, "-c", "import select\nprint('go')\nwhile True: select.select([0],[],[],.02)"}, until: "go"},
+		{name: "loop that polls by epoll", args: []string{python, "-c", "import select\np=select.epoll()\np.register(0,1)\nprint('go')\nwhile True: p.poll(.02)"}, until: "go"},
 		{name: "programs that come and go", args: []string{"sh", "-c", "echo go; while :; do /bin/true; done"}, until: "go"},
 		{name: "another session", args: []string{python, "-c", "import os\nif os.fork():\n  print('go'); os.wait()\nelse:\n  os.setsid(); os.read(0,9)"}, until: "go"},
 		{name: "another terminal", args: []string{python, "-c", "import os,pty\nm,s=pty.openpty()\nprint('go')\nos.read(s,9)"}, until: "go", why: "no process of"},
 		{name: "foreground job", args: []string{"bash", "--norc", "--noprofile", "-i"}, until: "PROMPT> ", send: "echo $((1+1))go; sleep 500\n", after: "2go", why: "no process of"},
 		{name: "stopped alone", args: []string{"sh", "-c", "echo go; kill -STOP $$"}, until: "go", why: "is stopped"},
 		{name: "stopped while reading", args: []string{python, "-c", "import os\nprint('go')\nif os.fork(): os.kill(os.getpid(),19)\nelse:\n  os.kill(os.getpid(),19)"}, until: "go", why: "is stopped"},
-		{name: "input that nobody reads", args: []string{python, "-c", "import threading,time\nprint('go')\ntime.sleep(500)"}, until: "go", send: "a\n", after: "a\r\n", why: "no process of"},
+		{name: "unread input", args: []string{python, "-c", "import threading,time\nprint('go')\ntime.sleep(500)"}, until: "go", send: "a\n", after: "a\r\n", why: "no process of"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -5,29 +5,7 @@ package inputwait
 
 import "golang.org/x/sys/unix"
 
-// callOf returns what the system call with the number is to this package, see
-// arch/x86/entry/syscalls/syscall_64.tbl of the kernel. Calls of the x32 interface
-// have a bit of their own set and match none.
-func callOf(number int64) call {
-	switch number {
-	case unix.SYS_READ, unix.SYS_READV, unix.SYS_PREAD64, unix.SYS_PREADV, unix.SYS_PREADV2:
-		return callRead
-	case unix.SYS_SPLICE, unix.SYS_TEE:
-		return callSplice
-	case unix.SYS_POLL:
-		return callPoll
-	case unix.SYS_PPOLL:
-		return callPPoll
-	case unix.SYS_SELECT:
-		return callSelect
-	case unix.SYS_PSELECT6:
-		return callPSelect
-	case unix.SYS_EPOLL_WAIT, unix.SYS_EPOLL_PWAIT:
-		return callEpoll
-	case unix.SYS_EPOLL_PWAIT2:
-		return callEpoll2
-	case unix.SYS_RESTART_SYSCALL:
-		return callRestart
-	}
-	return callOther
+// oldCalls are calls that newer processors do not have (arch/x86/entry/syscalls).
+var oldCalls = map[int64]call{
+	unix.SYS_POLL: callPoll, unix.SYS_SELECT: callSelect, unix.SYS_EPOLL_WAIT: callEpoll, unix.SYS_RESTART_SYSCALL: callRestart,
 }

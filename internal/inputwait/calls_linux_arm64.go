@@ -3,26 +3,6 @@
 
 package inputwait
 
-import "golang.org/x/sys/unix"
-
-// callOf returns what the system call with the number is to this package, see
-// include/uapi/asm-generic/unistd.h of the kernel, which has no select, poll and
-// epoll_wait: libraries make them of the calls with a signal mask. Of those none goes on
-// by restart_syscall.
-func callOf(number int64) call {
-	switch number {
-	case unix.SYS_READ, unix.SYS_READV, unix.SYS_PREAD64, unix.SYS_PREADV, unix.SYS_PREADV2:
-		return callRead
-	case unix.SYS_SPLICE, unix.SYS_TEE:
-		return callSplice
-	case unix.SYS_PPOLL:
-		return callPPoll
-	case unix.SYS_PSELECT6:
-		return callPSelect
-	case unix.SYS_EPOLL_PWAIT:
-		return callEpoll
-	case unix.SYS_EPOLL_PWAIT2:
-		return callEpoll2
-	}
-	return callOther
-}
+// oldCalls is empty: libraries make select, poll and epoll_wait of the calls with a
+// signal mask, none of which goes on by restart_syscall.
+var oldCalls map[int64]call

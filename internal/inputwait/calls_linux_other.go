@@ -5,5 +5,5 @@
 
 package inputwait
 
-// callOf knows the numbers of no other processor: every call might be a wait.
+// callOf does not know the numbers of this processor: every call can be a wait.
 func callOf(int64) call { return callForeign }

@@ -14,24 +14,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Terminal takes one look whether the foreground process group of a terminal waits
-// for input from it.
+// Terminal takes one look whether the foreground process group of a terminal waits for
+// input from it. It does not block and leaves nothing behind.
 //
-// master is the master end, an *os.File in the runtime's poller; reads and writes of
-// it by others go on meanwhile. nil and a closed file give an answer without Known.
-// The terminal may live in another devpts file system, and the processes in other
-// process, user and mount namespaces.
+// master is the master end, an *os.File in the runtime's poller; others can read and
+// write it meanwhile. nil and a closed file give an answer without Known. The terminal
+// can be in another devpts file system, and the processes in other process, user and
+// mount namespaces.
 //
-// pids are the processes of the tree, as this process sees them, listed for this look:
-// a process that is missing is not seen. Those outside of the foreground group are
-// passed over. An empty list gives an answer without Known when there is a foreground
-// group.
+// pids are the processes of the tree, as this process sees them, listed for this look.
+// Those outside of the foreground group are ignored. An empty list gives an answer
+// without Known if there is a foreground group.
 //
-// Output that is still to be read from the master is a no: nobody has seen the question
-// yet. Output that was read, and input that the caller has not written to the master
-// yet, are the caller's to know about, see [Await].
-//
-// It does not block and leaves nothing behind.
+// Unread output of the master is a no: the caller has not seen the question yet. The
+// caller keeps track of output that was read and of input that is not written yet, see
+// [Await].
 func Terminal(master *os.File, pids []int) Look {
 	end, err := endOf(master)
 	if err != nil {
@@ -42,16 +39,13 @@ func Terminal(master *os.File, pids []int) Look {
 		return unknown("the terminal does not tell its foreground process group: " + err.Error())
 	}
 	if group <= 0 {
-		// Opening the other end now could be its first opening, and closing it again would
-		// look like the end of the terminal.
+		// Opening the other end now could be its first opening, and closing it would look like
+		// the end of the terminal.
 		return no("the terminal has no foreground process group")
 	}
 	s := scan{of: "the foreground process group", verb: "reads the terminal"}
 	defer s.close()
-	if look, ok := s.join(pids, group); !ok {
-		return look
-	}
-	if look, ok := s.first(); !ok {
+	if look, ok := s.begin(pids, group); !ok {
 		return look
 	}
 	peer, err := end.peer()
@@ -59,12 +53,12 @@ func Terminal(master *os.File, pids []int) Look {
 	case errors.Is(err, unix.EBUSY):
 		return unknown("a program keeps the terminal for itself")
 	case err != nil:
-		return unknown("the terminal cannot be looked at: " + err.Error())
+		return unknown("the terminal cannot be read: " + err.Error())
 	}
 	defer unix.Close(peer)
 	to, kind, err := terminalTarget(peer)
 	if err != nil {
-		return unknown("the terminal cannot be looked at: " + err.Error())
+		return unknown("the terminal cannot be read: " + err.Error())
 	}
 	if to.session, err = end.number(unix.TIOCGSID); err != nil {
 		to.session = 0
@@ -83,8 +77,8 @@ func Terminal(master *os.File, pids []int) Look {
 	if now, err := end.number(unix.TIOCGPGRP); err != nil || now != group {
 		return no("the foreground process group changed during the look")
 	}
-	// What the program wrote before it slept is here by now, or was read from here. This
-	// comes last, because what is drained may be echoed.
+	// Output that the program wrote before it slept is here by now, or was read from here.
+	// This comes last, because drained input can be echoed.
 	if err := end.control(func(fd int) error {
 		unread, err := readable(fd)
 		if unread {
@@ -92,21 +86,20 @@ func Terminal(master *os.File, pids []int) Look {
 		}
 		return err
 	}); err != nil {
-		return unknown("the terminal cannot be looked at: " + err.Error())
+		return unknown("the terminal cannot be read: " + err.Error())
 	}
 	return look
 }
 
-// Pipe takes one look whether a process of a tree waits for input from a pipe.
+// Pipe takes one look whether a process of a tree waits for input from a pipe. It does
+// not block and leaves nothing behind.
 //
 // pipe is the write end that this process holds, an *os.File in the runtime's poller;
-// nil, a closed file and anything but a pipe give an answer without Known. pids are
-// the processes of the tree, as in [Terminal]; an empty list gives "not waiting". The
-// answer is yes when a thread is blocked reading the pipe, or polling it for reading,
-// nothing unread is in it, and the reader's process group is at rest. Look.Kind is
-// [Line]. Output is the caller's to look for before and after.
-//
-// It does not block and leaves nothing behind.
+// nil, a closed file and anything but a pipe give an answer without Known. pids are the
+// processes of the tree, as in [Terminal]; an empty list gives "not waiting". The answer
+// is yes if a thread is blocked reading the pipe, or polling it for reading, nothing
+// unread is in it, and the reader's process group is at rest. Look.Kind is [Line]. The
+// caller keeps track of output before and after.
 func Pipe(pipe *os.File, pids []int) Look {
 	end, err := endOf(pipe)
 	if err != nil {
@@ -129,10 +122,7 @@ func Pipe(pipe *os.File, pids []int) Look {
 	}
 	s := scan{of: "the tree", verb: "reads the pipe", groups: true}
 	defer s.close()
-	if look, ok := s.join(pids, 0); !ok {
-		return look
-	}
-	if look, ok := s.first(); !ok {
+	if look, ok := s.begin(pids, 0); !ok {
 		return look
 	}
 	look := s.decide(to)
@@ -146,14 +136,14 @@ func Pipe(pipe *os.File, pids []int) Look {
 	return look
 }
 
-// no is the answer that nobody waits.
+// no is the answer that no process waits.
 func no(why string) Look { return Look{Known: true, Why: why} }
 
-// unreadInput is the reason when what was written was not read yet.
+// unreadInput is the reason while input was not read.
 const unreadInput = "there is input that was not read yet"
 
-// An end is this process' end of a terminal or pipe. Its descriptor is used only
-// within calls, so that closing the file needs to wait for no look.
+// An end is this process' end of a terminal or pipe. Its descriptor is used only within
+// calls, so that closing the file does not wait for a look.
 type end struct{ raw syscall.RawConn }
 
 // endOf returns the end that the file is.
@@ -162,12 +152,10 @@ func endOf(file *os.File) (end, error) {
 	return end{raw}, err
 }
 
-// control calls f with the descriptor and repeats it when a signal interrupts.
+// control calls f with the descriptor.
 func (e end) control(f func(fd int) error) error {
 	var err error
-	if closed := e.raw.Control(func(fd uintptr) {
-		_, err = retry(func() (int, error) { return 0, f(int(fd)) })
-	}); closed != nil {
+	if closed := e.raw.Control(func(fd uintptr) { err = f(int(fd)) }); closed != nil {
 		return closed
 	}
 	return err
@@ -183,8 +171,8 @@ func (e end) number(request uint) (int, error) {
 	return int(int32(value)), err
 }
 
-// peer opens the other end of a terminal, wherever it is mounted. The caller closes
-// it.
+// peer opens the other end of a terminal, even if it is not mounted here. The caller
+// closes it.
 func (e end) peer() (int, error) {
 	peer := -1
 	err := e.control(func(fd int) error {
@@ -199,18 +187,14 @@ func (e end) peer() (int, error) {
 	return peer, err
 }
 
-// terminalTarget returns the terminal of which the descriptor is the slave end, and
-// how it takes input now.
+// terminalTarget returns the terminal of a slave end, and how it takes input now.
 func terminalTarget(peer int) (target, Kind, error) {
 	to, err := targetOf(peer)
 	if err != nil {
 		return target{}, "", err
 	}
-	var mode *unix.Termios
-	if _, err := retry(func() (_ int, err error) {
-		mode, err = unix.IoctlGetTermios(peer, unix.TCGETS)
-		return 0, err
-	}); err != nil {
+	mode, err := unix.IoctlGetTermios(peer, unix.TCGETS)
+	if err != nil {
 		return target{}, "", err
 	}
 	switch {
@@ -225,14 +209,14 @@ func terminalTarget(peer int) (target, Kind, error) {
 	return to, Line, nil
 }
 
-// drained returns true when nothing is left to read at the slave end of a terminal.
-// The poll also hands on what is on its way there from the master.
+// drained returns true if nothing is left to read at the slave end of a terminal. The
+// poll also moves on input that is on its way there from the master.
 func drained(peer int) (Look, bool) {
 	switch unread, err := readable(peer); {
 	case errors.Is(err, errHungUp):
 		return no(err.Error()), false
 	case err != nil:
-		return unknown("the terminal cannot be looked at: " + err.Error()), false
+		return unknown("the terminal cannot be read: " + err.Error()), false
 	case unread:
 		return no(unreadInput), false
 	}
@@ -245,7 +229,7 @@ var errHungUp = errors.New("the terminal was hung up")
 // readable reports whether a read of the descriptor would find something.
 func readable(fd int) (bool, error) {
 	fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
-	if _, err := retry(func() (int, error) { return unix.Poll(fds, 0) }); err != nil {
+	if _, err := unix.Poll(fds, 0); err != nil {
 		return false, err
 	}
 	events := fds[0].Revents
@@ -255,27 +239,34 @@ func readable(fd int) (bool, error) {
 	return events&unix.POLLIN != 0, nil
 }
 
-// A scan is one look at processes: first all of them are looked at, then the answer
-// is searched for, then those it rests on are looked at again.
+// A scan is one look at processes: it reads all of them, searches for the answer, and
+// reads those again on which the answer depends.
 type scan struct {
-	of, verb string // whose processes, and what one of them must do
-	// groups says that the processes are of many groups, and only that of the reader has
-	// to be at rest.
+	of, verb string // for messages: whose processes, and what one of them must do
+	// groups says that the processes are of many groups, and only that of the reader must
+	// be at rest.
 	groups    bool
-	switches  bool // counts come from the status files, as where schedstat tells nothing
 	processes []*process
-	refusal   string // why a thread could not be looked at; empty when all could
+	refusal   string // why a thread could not be read; empty if all could
 }
 
-// close closes what the scan holds.
 func (s *scan) close() {
 	for _, p := range s.processes {
 		p.close()
 	}
 }
 
-// join opens the processes of the group, or all for group 0. The answer counts when
-// false is returned.
+// begin opens the processes and reads each thread. If it returns false, the answer
+// counts.
+func (s *scan) begin(pids []int, group int) (Look, bool) {
+	if look, ok := s.join(pids, group); !ok {
+		return look, false
+	}
+	return s.first()
+}
+
+// join opens the processes of the group, or all for group 0. If it returns false, the
+// answer counts.
 func (s *scan) join(pids []int, group int) (Look, bool) {
 	pids = slices.Compact(slices.Sorted(slices.Values(pids)))
 	for _, pid := range pids {
@@ -295,7 +286,7 @@ func (s *scan) join(pids []int, group int) (Look, bool) {
 		case errors.Is(err, errGone):
 			continue
 		case err != nil:
-			return unknown(fmt.Sprintf("process %d cannot be looked at: %v", pid, err)), false
+			return unknown(fmt.Sprintf("process %d cannot be read: %v", pid, err)), false
 		}
 		if group > 0 && p.leader.group != group {
 			p.close()
@@ -306,20 +297,20 @@ func (s *scan) join(pids []int, group int) (Look, bool) {
 	if len(s.processes) > 0 {
 		return Look{}, true
 	}
-	// Signal 0 tells whether the group exists. Group 1 would be taken for all processes.
+	// Signal 0 tells whether the group exists. Group 1 would mean all processes.
 	if group > 1 && !errors.Is(unix.Kill(-group, 0), unix.ESRCH) {
-		return unknown("the foreground process group is not among the processes that can be seen"), false
+		return unknown("the foreground process group is not among the visible processes"), false
 	}
 	return no(s.of + " has no process"), false
 }
 
-// first reads what every thread does. The answer counts when false is returned.
+// first reads what every thread does. If it returns false, the answer counts.
 func (s *scan) first() (Look, bool) {
 	candidates, stopped, living := 0, 0, 0
 	for _, p := range s.processes {
 		switch rest := restOf(p.leader.state); {
 		case rest == awake && !s.groups:
-			return no(fmt.Sprintf("process %d (%q) runs", p.pid, p.leader.name)), false
+			return no(p.String() + " runs"), false
 		case rest == ended && p.leader.threads <= 1:
 			continue
 		case rest == stopping:
@@ -332,20 +323,20 @@ func (s *scan) first() (Look, bool) {
 		}
 		for _, tid := range tids {
 			t := thread{tid: tid}
-			if t.runs, err = p.runs(tid, s.switches); err != nil {
+			if t.switches, err = p.switches(tid); err != nil {
 				return s.failed(p, err), false
 			}
 			t.call, t.err = p.call(tid)
 			switch {
 			case t.call.running && !s.groups:
-				// It may have fallen asleep at this moment.
+				// It can have fallen asleep at this moment.
 				if line, err := p.stat(tid); err != nil || restOf(line.state) == awake {
-					return no(fmt.Sprintf("process %d (%q) runs", p.pid, p.leader.name)), false
+					return no(p.String() + " runs"), false
 				}
 			case errors.Is(t.err, errRefused):
 				s.refusal = p.refusal()
 			case t.err != nil && !errors.Is(t.err, errGone):
-				s.refusal = fmt.Sprintf("process %d (%q) cannot be looked at: %v", p.pid, p.leader.name, t.err)
+				s.refusal = fmt.Sprintf("%v cannot be read: %v", p, t.err)
 			}
 			if t.candidate() {
 				candidates++
@@ -359,33 +350,32 @@ func (s *scan) first() (Look, bool) {
 	case stopped == living:
 		return no(s.of + " is stopped"), false
 	case candidates == 0:
-		return s.nobody(), false
+		return s.noReader(), false
 	}
 	return Look{}, true
 }
 
-// failed is the answer when a process could not be looked at to the end.
+// failed is the answer if a process could not be read to the end.
 func (s *scan) failed(p *process, err error) Look {
-	name := fmt.Sprintf("process %d (%q) ", p.pid, p.leader.name)
 	switch {
 	case errors.Is(err, errGone):
-		return no(name + "or a thread of it " + errGone.Error())
+		return no(p.String() + " or a thread of it " + errGone.Error())
 	case errors.Is(err, errRefused):
 		return unknown(p.refusal())
 	}
-	return unknown(name + "cannot be looked at: " + err.Error())
+	return unknown(p.String() + " cannot be read: " + err.Error())
 }
 
-// nobody is the answer when no wait was found.
-func (s *scan) nobody() Look {
+// noReader is the answer if no wait was found.
+func (s *scan) noReader() Look {
 	if s.refusal != "" {
 		return unknown(s.refusal)
 	}
 	return no("no process of " + s.of + " " + s.verb)
 }
 
-// decide searches for a thread that waits for the target and looks again whether
-// everybody slept all the time.
+// decide searches for a thread that waits for the target and proves that all slept at
+// one moment.
 func (s *scan) decide(to target) Look {
 	for _, p := range s.processes {
 		for i := range p.threads {
@@ -396,12 +386,12 @@ func (s *scan) decide(to target) Look {
 			w, found, err := p.waits(t, to)
 			switch {
 			case errors.Is(err, errGone):
-				continue // it went on; should another one wait, the counts will tell
+				continue // it went on; if another one waits, the counts tell
 			case errors.Is(err, errRefused):
 				s.refusal = p.refusal()
 				continue
 			case err != nil:
-				s.refusal = fmt.Sprintf("process %d (%q) cannot be looked at: %v", p.pid, p.leader.name, err)
+				s.refusal = fmt.Sprintf("%v cannot be read: %v", p, err)
 				continue
 			case !found || w.short():
 				continue
@@ -416,52 +406,51 @@ func (s *scan) decide(to target) Look {
 			return Look{Waiting: true, Known: true, PID: p.pid, Program: p.leader.name, Timed: w.timed}
 		}
 	}
-	return s.nobody()
+	return s.noReader()
 }
 
-// again looks at every thread a second time and returns why they did not all sleep
-// from the first time on. With many groups only the given one, the reader's, counts.
+// again reads every thread a second time and returns why they did not all sleep since
+// the first time; "" if they did. With many groups only the given one, the reader's,
+// counts.
 //
-// A thread whose count is the same was not given a processor since, and one that is
-// asleep now and was not given one was asleep all the time. So there was a moment,
-// after the first look at the last thread and before the second at the first one, in
-// which all slept at once.
+// A thread that is asleep now and has not given up a processor since was asleep all the
+// time. So there was a moment, after the first reading of the last thread and before the
+// second of the first one, at which all slept.
 func (s *scan) again(group int) string {
 	for _, p := range s.processes {
 		if s.groups && p.leader.group != group {
 			continue
 		}
-		name := fmt.Sprintf("process %d (%q) ", p.pid, p.leader.name)
 		for _, t := range p.threads {
 			line, err := p.stat(t.tid)
 			if err != nil {
-				return name + "changed during the look"
+				return p.String() + " changed during the look"
 			}
 			if restOf(line.state) == awake {
-				return name + "runs"
+				return p.String() + " runs"
 			}
-			count, err := p.runs(t.tid, t.runs.switches)
-			if err != nil || count != t.runs || line.group != p.leader.group ||
+			count, err := p.switches(t.tid)
+			if err != nil || count != t.switches || line.group != p.leader.group ||
 				t.tid == p.pid && (line.start != p.leader.start || line.session != p.leader.session) {
-				return name + "changed during the look"
+				return p.String() + " changed during the look"
 			}
 		}
 	}
 	return ""
 }
 
-// A rest is what a thread's state means here. The zero value is awake: a state that is
-// not known counts as work.
+// A rest is the meaning of a thread's state. The zero value is awake: an unknown state
+// counts as work.
 type rest int
 
 const (
-	awake    rest = iota // R, D and whatever there may be
+	awake    rest = iota // R, D and unknown ones
 	asleep               // S
 	stopping             // T and t, by a signal and by a tracer
 	ended                // Z and X
 )
 
-// restOf returns what a state letter means, see proc_pid_stat(5).
+// restOf returns the meaning of a state letter (proc_pid_stat(5)).
 func restOf(state byte) rest {
 	switch state {
 	case 'S':

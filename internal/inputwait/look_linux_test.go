@@ -120,7 +120,7 @@ func TestPrivateMemoryOfRoot(t *testing.T) {
 	c.await()
 }
 
-// TestTerminalAlone looks at terminals that are no terminals, or nobody's.
+// TestTerminalAlone looks at files that are not terminals, and at terminals without programs.
 func TestTerminalAlone(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	t.Run("nil", func(t *testing.T) {
@@ -185,7 +185,7 @@ func TestTerminalAlone(t *testing.T) {
 	})
 }
 
-// TestUnreadOutput leaves the question unread: nobody waits before it was seen.
+// TestUnreadOutput leaves the question unread: no program waits before it was read.
 func TestUnreadOutput(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	c := start(t, "sh", "-c", "read x; echo go; read x")
@@ -207,61 +207,49 @@ func TestUnreadOutput(t *testing.T) {
 	c.await()
 }
 
-// TestCountsOfSwitches takes the counts that every kernel has.
-func TestCountsOfSwitches(t *testing.T) {
+// TestProgressDuringLook lets a program read and sleep again between the two parts of a
+// look: it waits at both times, but not in between.
+func TestProgressDuringLook(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	c := start(t, "cat")
 	c.await()
-	p, err := openProcess(c.cmd.Process.Pid)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.close()
-	look := func() (*scan, target) {
-		s := &scan{switches: true}
+	for _, progress := range []bool{false, true} {
+		s := &scan{}
 		if answer, ok := s.join(c.pids(), 0); !ok {
 			t.Fatalf("%+v", answer)
 		}
 		if answer, ok := s.first(); !ok {
 			t.Fatalf("%+v", answer)
 		}
-		end, err := endOf(c.input)
-		if err != nil {
-			t.Fatal(err)
+		if progress {
+			c.send("a\n")
+			c.until(0, "a\r\na\r\n")
+			c.await()
 		}
-		peer, err := end.peer()
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer unix.Close(peer)
-		to, _, err := terminalTarget(peer)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return s, to
-	}
-	s, to := look()
-	if answer := s.decide(to); !answer.Waiting {
-		t.Errorf("%+v", answer)
-	}
-	s.close()
-	for _, switches := range []bool{false, true} {
-		s, to := look()
-		s.processes[0].threads[0].runs, err = p.runs(p.pid, switches)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.send("a\n")
-		c.until(0, "a\r\na\r\n")
-		c.await()
-		if answer := s.decide(to); answer.Waiting || !strings.Contains(answer.Why, "changed") {
-			t.Errorf("with a round in the middle of the look: %+v", answer)
+		if answer := s.decide(terminalOf(t, c)); answer.Waiting == progress || progress && !strings.Contains(answer.Why, "changed") {
+			t.Errorf("progress %v: %+v", progress, answer)
 		}
 		s.close()
-		c.mu.Lock()
-		c.said = nil
-		c.mu.Unlock()
 	}
+}
+
+// terminalOf returns the terminal of a console as a target.
+func terminalOf(t *testing.T, c *console) target {
+	t.Helper()
+	end, err := endOf(c.input)
+	if err != nil {
+		t.Fatal(err)
+	}
+	peer, err := end.peer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(peer)
+	to, _, err := terminalTarget(peer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return to
 }
 
 // TestGone checks that a process that was opened is not taken for the next one.

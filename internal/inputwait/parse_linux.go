@@ -21,7 +21,7 @@ var errFormat = errors.New("not in the kernel's format")
 // threads have up to 63 bytes, those of programs 15 (proc(5)).
 const maxName = 64
 
-// A statLine is what a look needs of /proc/PID/task/TID/stat, see proc_pid_stat(5).
+// A statLine is the part of /proc/PID/task/TID/stat that a look needs (proc_pid_stat(5)).
 type statLine struct {
 	name           string
 	state          byte
@@ -37,37 +37,24 @@ const (
 	statFields                                                   = 20 // at least
 )
 
-// parseStat reads a stat file. The name may hold anything, also parentheses and
-// newlines, but nothing after it holds a parenthesis.
+// parseStat reads a stat file. The name can contain anything, also parentheses and
+// newlines, but nothing after it contains a parenthesis.
 func parseStat(text []byte) (statLine, error) {
 	open, end := bytes.IndexByte(text, '('), bytes.LastIndexByte(text, ')')
 	if open < 2 || text[open-1] != ' ' || end < open || end-open-1 > maxName || !bytes.HasSuffix(text, []byte("\n")) {
 		return statLine{}, errFormat
 	}
-	if _, err := decimal(text[:open-1]); err != nil {
-		return statLine{}, err
-	}
-	rest, ok := bytes.CutPrefix(text[end+1:len(text)-1], []byte(" "))
-	if !ok {
-		return statLine{}, errFormat
-	}
-	var fields [statFields][]byte
-	for i := range fields {
-		fields[i], rest, ok = bytes.Cut(rest, []byte(" "))
-		if !ok && i < statFields-1 {
-			return statLine{}, errFormat
-		}
-	}
-	if len(fields[0]) != 1 {
+	fields := bytes.Fields(text[end+1:])
+	if len(fields) < statFields || len(fields[0]) != 1 {
 		return statLine{}, errFormat
 	}
 	line := statLine{name: string(text[open+1 : end]), state: fields[0][0]}
-	numbers := []struct {
-		at int
-		to *int
-	}{{statGroup, &line.group}, {statSession, &line.session}, {statThreads, &line.threads}}
-	for _, number := range numbers {
-		value, err := decimal(fields[number.at])
+	var pid int
+	for _, number := range []struct {
+		text []byte
+		to   *int
+	}{{text[:open-1], &pid}, {fields[statGroup], &line.group}, {fields[statSession], &line.session}, {fields[statThreads], &line.threads}} {
+		value, err := decimal(number.text)
 		if err != nil || value > math.MaxInt32 {
 			return statLine{}, errFormat
 		}
@@ -95,8 +82,8 @@ func decimal(text []byte) (uint64, error) {
 	return value, nil
 }
 
-// A callLine is what /proc/PID/task/TID/syscall says: that the thread runs, or the
-// call it is blocked in. The number is -1 for a thread that is blocked outside of
+// A callLine is the content of /proc/PID/task/TID/syscall: that the thread runs, or the
+// call that it is blocked in. The number is -1 for a thread that is blocked outside of
 // calls, for instance by a page that is being read.
 type callLine struct {
 	running bool
@@ -114,53 +101,32 @@ func parseCall(text []byte) (callLine, error) {
 	if string(text) == "running" {
 		return callLine{running: true, number: -1}, nil
 	}
-	first, rest, _ := bytes.Cut(text, []byte(" "))
-	number, err := strconv.ParseInt(string(first), 10, 32)
+	fields := bytes.Split(text, []byte(" "))
+	number, err := strconv.ParseInt(string(fields[0]), 10, 32)
 	if err != nil {
 		return callLine{}, errFormat
 	}
-	line := callLine{number: number}
 	var registers [8]uint64
 	count := len(registers)
 	if number == -1 {
 		count = 2 // without the arguments
 	}
-	for i := range count {
-		var field []byte
-		field, rest, ok = bytes.Cut(rest, []byte(" "))
-		hex, prefixed := bytes.CutPrefix(field, []byte("0x"))
-		if !prefixed || ok != (i < count-1) || len(hex) == 0 || hex[0] == '+' || hex[0] == '-' {
-			return callLine{}, errFormat
-		}
-		if registers[i], err = strconv.ParseUint(string(hex), 16, 64); err != nil {
+	if len(fields) != 1+count {
+		return callLine{}, errFormat
+	}
+	for i, field := range fields[1:] {
+		hex, ok := bytes.CutPrefix(field, []byte("0x"))
+		if registers[i], err = strconv.ParseUint(string(hex), 16, 64); !ok || err != nil {
 			return callLine{}, errFormat
 		}
 	}
+	line := callLine{number: number, narrow: registers[count-2]|registers[count-1] <= math.MaxUint32}
 	copy(line.args[:], registers[:count-2])
-	line.narrow = registers[count-2]|registers[count-1] <= math.MaxUint32
 	return line, nil
 }
 
-// parseRuns reads a schedstat file and returns how often the thread was given a
-// processor, see Documentation/scheduler/sched-stats.rst. It is 0 where the kernel
-// does not count.
-func parseRuns(text []byte) (uint64, error) {
-	text, ok := bytes.CutSuffix(text, []byte("\n"))
-	fields := bytes.Split(text, []byte(" "))
-	if !ok || len(fields) != 3 {
-		return 0, errFormat
-	}
-	for _, field := range fields[:2] {
-		if _, err := decimal(field); err != nil {
-			return 0, err
-		}
-	}
-	return decimal(fields[2])
-}
-
 // parseSwitches reads a status file and returns how often the thread gave up its
-// processor, of its own will or not, see proc_pid_status(5). The kernel escapes the
-// newlines of the name in there.
+// processor (proc_pid_status(5)). The kernel escapes the newlines of the name in there.
 func parseSwitches(text []byte) (uint64, error) {
 	var sum uint64
 	var found int
@@ -193,7 +159,7 @@ type epollMember struct {
 }
 
 // parseEpoll returns the members of an epoll set that are waited on for reading.
-// Lines of other kinds are left out. The last line counts only when it is ended.
+// Other lines are ignored. The last line counts only if it is ended.
 func parseEpoll(text []byte) ([]epollMember, error) {
 	var members []epollMember
 	for line := range bytes.Lines(text) {
@@ -265,9 +231,9 @@ func setDescriptors(memory []byte, n int) []int {
 	return fds
 }
 
-// duration returns the time in the memory of a struct timespec, or of a struct
-// timeval when unit is a microsecond. The kernel refuses negative and overlong
-// fractions, so that a call blocked with one is no call at all.
+// duration returns the time in the memory of a struct timespec, or of a struct timeval
+// if unit is a microsecond. The kernel refuses negative and overlong fractions, so a
+// blocked call has none.
 func duration(memory []byte, unit time.Duration) (time.Duration, error) {
 	if len(memory) < sizeofTimespec {
 		return 0, errFormat
@@ -287,8 +253,8 @@ func duration(memory []byte, unit time.Duration) (time.Duration, error) {
 // bits.
 const sizeofTimespec = 16
 
-// residentPages returns nil when every entry of a pagemap says that its page is in
-// memory or in swap.
+// residentPages returns nil if every entry of a pagemap says that its page is in memory
+// or in swap.
 func residentPages(entries []byte) error {
 	for ; len(entries) >= 8; entries = entries[8:] {
 		if binary.NativeEndian.Uint64(entries)&(pagePresent|pageSwapped) == 0 {

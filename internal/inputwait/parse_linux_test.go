@@ -106,29 +106,22 @@ func TestParseCall(t *testing.T) {
 	}
 }
 
-func TestParseCounts(t *testing.T) {
+func TestParseSwitches(t *testing.T) {
 	const status = "Name:\ta\\nvoluntary_ctxt_switches:\t9\nvoluntary_ctxt_switches:\t3\nnonvoluntary_ctxt_switches:\t4\n"
 	tests := []struct {
 		name, text string
-		parse      func([]byte) (uint64, error)
 		want       uint64
 		bad        bool
 	}{
-		{name: "runs", text: "1 2 3\n", parse: parseRuns, want: 3},
-		{name: "runs not counted", text: "0 0 0\n", parse: parseRuns},
-		{name: "runs cut", text: "1 2 3", parse: parseRuns, bad: true},
-		{name: "two runs", text: "1 2\n", parse: parseRuns, bad: true},
-		{name: "four runs", text: "1 2 3 4\n", parse: parseRuns, bad: true},
-		{name: "runs of letters", text: "1 x 3\n", parse: parseRuns, bad: true},
-		{name: "switches", text: status, parse: parseSwitches, want: 7},
-		{name: "half of the switches", text: status[:len(status)-30], parse: parseSwitches, bad: true},
-		{name: "switches cut", text: status[:len(status)-1], parse: parseSwitches, bad: true},
-		{name: "switches twice", text: status + status, parse: parseSwitches, bad: true},
-		{name: "nothing", parse: parseSwitches, bad: true},
+		{name: "switches", text: status, want: 7},
+		{name: "half of the switches", text: status[:len(status)-30], bad: true},
+		{name: "switches cut", text: status[:len(status)-1], bad: true},
+		{name: "switches twice", text: status + status, bad: true},
+		{name: "nothing", bad: true},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			got, err := test.parse([]byte(test.text))
+			got, err := parseSwitches([]byte(test.text))
 			if got != test.want || errors.Is(err, errFormat) != test.bad {
 				t.Errorf("%d, %v; want %d", got, err, test.want)
 			}
@@ -243,6 +236,18 @@ func TestResidentPages(t *testing.T) {
 	}
 }
 
+func TestShortWait(t *testing.T) {
+	const ms = time.Millisecond
+	for w, want := range map[wait]bool{
+		{}: false, {timed: true}: true, {timed: true, timeout: 49 * ms}: true,
+		{timed: true, timeout: 50 * ms}: false, {timed: true, timeout: 100 * ms}: false,
+	} {
+		if got := w.short(); got != want {
+			t.Errorf("%+v is short: %v", w, got)
+		}
+	}
+}
+
 func TestPollChannel(t *testing.T) {
 	for name, want := range map[string]bool{
 		"do_poll": true, "do_sys_poll": true, "poll_schedule_timeout": true, "poll_schedule_timeout.constprop.0": true,
@@ -337,12 +342,9 @@ func FuzzParseCall(f *testing.F) {
 	})
 }
 
-func FuzzParseCounts(f *testing.F) {
-	seed(f, "/proc/self/schedstat", "/proc/self/status")
+func FuzzParseSwitches(f *testing.F) {
+	seed(f, "/proc/self/status")
 	f.Fuzz(func(t *testing.T, text []byte) {
-		if n, err := parseRuns(text); err != nil && n != 0 {
-			t.Errorf("%q: %d, %v", text, n, err)
-		}
 		if n, err := parseSwitches(text); err != nil && n != 0 {
 			t.Errorf("%q: %d, %v", text, n, err)
 		}

@@ -4,6 +4,7 @@
 package inputwait
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
@@ -27,15 +28,14 @@ const (
 // ListeningPorts returns the TCP ports, of both versions of IP, that a tree of
 // processes listens on, in ascending order and each once; none is an empty list.
 //
-// pids are the processes of the tree as this process sees them. With ownNetwork the
-// tree has a network namespace to itself, and every listening socket in the namespace
-// of the first living process is its own; without, only those count that one of the
-// processes has open. It reads tables of the kernel and does not block on the network.
+// pids are the processes of the tree as this process sees them. With ownNetwork the tree
+// has a network namespace to itself, and every listening socket in the namespace of the
+// first living process is its own; without, only those count that one of the processes
+// has open. It reads tables of the kernel and does not block on the network.
 //
-// The error wraps [os.ErrProcessDone] when none of the processes lives. When some
-// process may not be looked into, or a table is too long or not in the kernel's
-// format, the ports that were found are returned together with an error: there may be
-// more.
+// The error wraps [os.ErrProcessDone] if none of the processes lives. If a process
+// cannot be looked into, or a table is too long or not in the kernel's format, the ports
+// that were found come with an error: there can be more.
 func ListeningPorts(pids []int, ownNetwork bool) ([]int, error) {
 	sockets, err := listening(pids)
 	if sockets == nil {
@@ -65,8 +65,8 @@ type socket struct {
 	inode uint64
 }
 
-// listening returns the listening sockets in the network namespace of the first
-// living process; nil when there is none.
+// listening returns the listening sockets in the network namespace of the first living
+// process; nil if there is none.
 func listening(pids []int) ([]socket, error) {
 	for _, pid := range pids {
 		if pid <= 0 {
@@ -88,31 +88,30 @@ func listening(pids []int) ([]socket, error) {
 	return nil, fmt.Errorf("inputwait: ports: %w", os.ErrProcessDone)
 }
 
-// listening returns the listening sockets in the network namespace of the process;
-// nil when it has none any more, because it has ended.
+// listening returns the listening sockets in the network namespace of the process; nil
+// if it has ended.
 func (p *process) listening() ([]socket, error) {
 	if restOf(p.leader.state) == ended && p.leader.threads <= 1 {
 		return nil, nil
 	}
 	sockets := []socket{}
 	var problems []error
-	there := false
+	found := false
 	for _, name := range []string{"net/tcp", "net/tcp6"} {
-		fd, err := p.open(name)
+		f, err := p.open(name, 0)
 		if errors.Is(err, errGone) {
 			continue // without version 6 there is no such file
 		}
-		there = true
+		found = true
 		if err == nil {
-			file := os.NewFile(uintptr(fd), name)
-			sockets, err = parseSockets(io.LimitReader(file, maxSockets+1), sockets)
-			file.Close()
+			sockets, err = parseSockets(f, sockets)
+			f.Close()
 		}
 		if err != nil {
 			problems = append(problems, fmt.Errorf("inputwait: table %s of process %d: %w", name, p.pid, err))
 		}
 	}
-	if !there {
+	if !found {
 		return nil, nil
 	}
 	return sockets, errors.Join(problems...)
@@ -121,48 +120,35 @@ func (p *process) listening() ([]socket, error) {
 // parseSockets appends the listening sockets in a table of /proc/net (proc_pid_net(5))
 // to list. A table of more than maxSockets bytes is an error.
 func parseSockets(table io.Reader, list []socket) ([]socket, error) {
-	var size int
-	buf := make([]byte, 0, 32<<10)
-	header := true
-	for {
-		n, err := table.Read(buf[len(buf):cap(buf)])
-		buf = buf[:len(buf)+n]
-		if size += n; size > maxSockets {
-			return list, errBounds
-		}
-		rest := buf
-		for {
-			line, after, ok := bytes.Cut(rest, []byte("\n"))
-			if !ok {
-				break
-			}
-			rest = after
-			if header {
-				header = false
-				continue
-			}
-			s, listens, err := parseSocket(line)
-			if err != nil {
-				return list, err
-			}
-			if listens {
-				list = append(list, s)
-			}
-		}
-		buf = buf[:copy(buf[:cap(buf)], rest)]
+	r := bufio.NewReaderSize(table, 16<<10)
+	size := 0
+	for header := true; ; header = false {
+		line, err := r.ReadSlice('\n')
+		size += len(line)
 		switch {
-		case errors.Is(err, io.EOF) && len(buf) == 0 && !header:
+		case size > maxSockets:
+			return list, errBounds
+		case errors.Is(err, io.EOF) && len(line) == 0 && !header:
 			return list, nil
-		case errors.Is(err, io.EOF), len(buf) > maxTableLine:
+		case errors.Is(err, io.EOF), errors.Is(err, bufio.ErrBufferFull):
 			return list, errFormat
 		case err != nil:
 			return list, classify(err)
+		case header:
+			continue
+		}
+		s, listens, err := parseSocket(line)
+		if err != nil {
+			return list, err
+		}
+		if listens {
+			list = append(list, s)
 		}
 	}
 }
 
 // parseSocket reads one line of a table: number, local and remote address, state,
-// queues, timer, retransmits, user, timeout and inode, and more that is not needed.
+// queues, timer, retransmits, user, timeout, inode, and more.
 // It reports whether the socket listens.
 func parseSocket(line []byte) (socket, bool, error) {
 	fields := bytes.Fields(line)
@@ -198,46 +184,28 @@ func openSockets(pid int, set map[uint64]bool) error {
 		return err
 	}
 	defer p.close()
-	fd, err := retry(func() (int, error) {
-		return unix.Openat(p.dir, "fd", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	})
+	names, err := p.names("fd", maxDescriptor)
 	if err != nil {
-		return classify(err)
+		return err
 	}
-	defer unix.Close(fd)
-	var names []string
-	seen := 0
-	buf := make([]byte, 8192)
-	for {
-		n, err := retry(func() (int, error) { return unix.ReadDirent(fd, buf) })
+	for _, name := range names {
+		var link [socketLinkSize]byte
+		n, err := unix.Readlinkat(p.dir, "fd/"+name, link[:])
+		if errors.Is(err, unix.ENOENT) {
+			continue // closed meanwhile
+		}
 		if err != nil {
 			return classify(err)
 		}
-		if n <= 0 {
-			return nil
-		}
-		_, _, names = unix.ParseDirent(buf[:n], -1, names[:0])
-		if seen += len(names); seen > maxDescriptor {
-			return errBounds
-		}
-		for _, name := range names {
-			var link [socketLinkSize]byte
-			n, err := retry(func() (int, error) { return unix.Readlinkat(fd, name, link[:]) })
-			switch {
-			case errors.Is(err, unix.ENOENT):
-				continue // closed meanwhile
-			case err != nil:
-				return classify(err)
-			}
-			if inode, ok := parseSocketLink(link[:n]); ok {
-				set[inode] = true
-			}
+		if inode, ok := parseSocketLink(link[:n]); ok {
+			set[inode] = true
 		}
 	}
+	return nil
 }
 
-// parseSocketLink returns the inode in the target of a descriptor's link, and whether
-// it is a socket. A file cannot be named like this: its path begins with a slash.
+// parseSocketLink returns the inode in the target of a descriptor's link, and whether it
+// is a socket. The path of a file begins with a slash.
 func parseSocketLink(text []byte) (uint64, bool) {
 	inner, ok := bytes.CutPrefix(text, []byte("socket:["))
 	if !ok {

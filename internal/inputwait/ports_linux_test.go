@@ -104,8 +104,8 @@ func TestListeningPortsOwnNetwork(t *testing.T) {
 	}
 }
 
-// TestListeningPortsOfNobody asks about processes that are none.
-func TestListeningPortsOfNobody(t *testing.T) {
+// TestListeningPortsWithoutProcess asks about processes that do not exist.
+func TestListeningPortsWithoutProcess(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	c := start(t, "true")
 	<-c.ended
@@ -121,7 +121,7 @@ func TestListeningPortsOfNobody(t *testing.T) {
 	}
 }
 
-// TestListeningPortsRefused has a process in the tree that may not be looked into:
+// TestListeningPortsRefused has a process in the tree that cannot be looked into:
 // there may be more ports than were found.
 func TestListeningPortsRefused(t *testing.T) {
 	testenv.RunAsOrdinary(t)

@@ -7,9 +7,9 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
-	"slices"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -19,8 +19,7 @@ import (
 const (
 	maxProcesses = 4096     // of one look
 	maxThreads   = 4096     // of one process
-	maxLine      = 4096     // a stat, syscall or schedstat file; they have at most 1.2 KiB
-	maxText      = 64 << 10 // a status or fdinfo file
+	maxText      = 64 << 10 // bytes of a file in /proc
 )
 
 var (
@@ -34,8 +33,9 @@ var (
 	errAway = errors.New("its memory is not in place")
 )
 
-// A process is one process of the look. Its folder in /proc is held open: names below
-// it belong to this process for ever and are gone when it is, whoever gets its number.
+// A process is one process of the look. Its directory in /proc is held open: names
+// below it belong to this process for ever and are gone when it is, whichever process
+// gets its number.
 type process struct {
 	pid     int
 	dir     int // O_PATH
@@ -43,27 +43,18 @@ type process struct {
 	threads []thread
 }
 
-// A thread is one thread with what was seen of it first.
+// A thread is one thread with the first findings about it.
 type thread struct {
-	tid  int
-	runs runs
-	call callLine
-	err  error // why call is not known
+	tid      int
+	switches uint64 // how often it gave up its processor
+	call     callLine
+	err      error // why call is not known
 }
 
-// runs counts how often a thread was given a processor. A count is compared only with
-// one from the same source.
-type runs struct {
-	count    uint64
-	switches bool // from the status file, because the scheduler's own is not kept
-}
-
-// openProcess opens the folder of a process and reads the leader's stat file. The
-// caller closes the folder.
+// openProcess opens the directory of a process and reads the leader's stat file. The
+// caller closes it.
 func openProcess(pid int) (*process, error) {
-	dir, err := retry(func() (int, error) {
-		return unix.Open("/proc/"+strconv.Itoa(pid), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	})
+	dir, err := unix.Open("/proc/"+strconv.Itoa(pid), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, classify(err)
 	}
@@ -75,13 +66,11 @@ func openProcess(pid int) (*process, error) {
 	return p, nil
 }
 
-// close closes the process' folder.
 func (p *process) close() { unix.Close(p.dir) }
 
 // stat reads the stat file of a thread.
 func (p *process) stat(tid int) (statLine, error) {
-	var buf [maxLine]byte
-	text, err := p.line(tid, "stat", buf[:])
+	text, err := p.text(tid, "stat")
 	if err != nil {
 		return statLine{}, err
 	}
@@ -90,88 +79,71 @@ func (p *process) stat(tid int) (statLine, error) {
 
 // call reads the syscall file of a thread.
 func (p *process) call(tid int) (callLine, error) {
-	var buf [maxLine]byte
-	text, err := p.line(tid, "syscall", buf[:])
+	text, err := p.text(tid, "syscall")
 	if err != nil {
 		return callLine{}, err
 	}
 	return parseCall(text)
 }
 
-// runs reads how often a thread was given a processor. A kernel without statistics of
-// the scheduler says 0, or has no file; switches are counted by every kernel, but
-// cost more to read, since they stand among much else.
-func (p *process) runs(tid int, switches bool) (runs, error) {
-	if !switches {
-		var buf [maxLine]byte
-		text, err := p.line(tid, "schedstat", buf[:])
-		if err == nil {
-			if count, err := parseRuns(text); err == nil && count > 0 {
-				return runs{count: count}, nil
-			}
-		}
+// switches reads how often a thread gave up its processor.
+func (p *process) switches(tid int) (uint64, error) {
+	text, err := p.text(tid, "status")
+	if err != nil {
+		return 0, err
 	}
-	text, whole, err := p.text(taskFile(tid, "status"))
-	switch {
-	case err != nil:
-		return runs{}, err
-	case !whole:
-		return runs{}, errBounds
-	}
-	count, err := parseSwitches(text)
-	return runs{count: count, switches: true}, err
+	return parseSwitches(text)
 }
 
-// taskFile is the name of a thread's file below the folder of its process.
+// taskFile is the name of a thread's file below the directory of its process.
 func taskFile(tid int, name string) string {
 	return "task/" + strconv.Itoa(tid) + "/" + name
 }
 
-// line reads a file of a thread that the kernel writes in one piece into buf.
-func (p *process) line(tid int, name string, buf []byte) ([]byte, error) {
-	fd, err := p.open(taskFile(tid, name))
+// text reads a file of a thread. The error is errBounds, with the beginning, if it has
+// more than maxText bytes.
+func (p *process) text(tid int, name string) ([]byte, error) {
+	f, err := p.open(taskFile(tid, name), 0)
 	if err != nil {
 		return nil, err
 	}
-	defer unix.Close(fd)
-	n, err := retry(func() (int, error) { return unix.Read(fd, buf) })
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxText+1))
+	switch {
+	case err != nil:
+		return nil, classify(err)
+	case len(text) == 0:
+		return nil, errGone
+	case len(text) > maxText:
+		return text[:maxText], errBounds
+	}
+	return text, nil
+}
+
+// open opens a file below the process' directory for reading.
+func (p *process) open(name string, flags int) (*os.File, error) {
+	fd, err := unix.Openat(p.dir, name, unix.O_RDONLY|unix.O_CLOEXEC|flags, 0)
 	if err != nil {
 		return nil, classify(err)
 	}
-	if n == 0 {
-		return nil, errGone
-	}
-	return buf[:n], nil
+	return os.NewFile(uintptr(fd), name), nil
 }
 
-// text reads a file of any length up to maxText, and reports whether that was all.
-func (p *process) text(name string) ([]byte, bool, error) {
-	fd, err := p.open(name)
+// names returns the names in a directory below the process' own, at most so many.
+func (p *process) names(dir string, most int) ([]string, error) {
+	f, err := p.open(dir, unix.O_DIRECTORY)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
-	defer unix.Close(fd)
-	var buf []byte
-	for {
-		buf = slices.Grow(buf, 4096)
-		n, err := retry(func() (int, error) { return unix.Read(fd, buf[len(buf):cap(buf)]) })
-		switch {
-		case err != nil:
-			return nil, false, classify(err)
-		case n == 0:
-			return buf, true, nil
-		}
-		buf = buf[:len(buf)+n]
-		if len(buf) >= maxText {
-			return buf, false, nil
-		}
+	defer f.Close()
+	names, err := f.Readdirnames(most + 1)
+	switch {
+	case err != nil && !errors.Is(err, io.EOF):
+		return nil, classify(err)
+	case len(names) > most:
+		return nil, errBounds
 	}
-}
-
-// open opens a file below the process' folder for reading.
-func (p *process) open(name string) (int, error) {
-	fd, err := retry(func() (int, error) { return unix.Openat(p.dir, name, unix.O_RDONLY|unix.O_CLOEXEC, 0) })
-	return fd, classify(err)
+	return names, nil
 }
 
 // tasks returns the numbers of the threads. A process with one thread, which the
@@ -180,40 +152,21 @@ func (p *process) tasks() ([]int, error) {
 	if p.leader.threads == 1 {
 		return []int{p.pid}, nil
 	}
-	fd, err := retry(func() (int, error) {
-		return unix.Openat(p.dir, "task", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	})
+	names, err := p.names("task", maxThreads)
 	if err != nil {
-		return nil, classify(err)
+		return nil, err
 	}
-	defer unix.Close(fd)
-	var tids []int
-	var names []string
-	buf := make([]byte, 8192)
-	for {
-		n, err := retry(func() (int, error) { return unix.ReadDirent(fd, buf) })
-		if err != nil {
-			return nil, classify(err)
-		}
-		if n <= 0 {
-			return tids, nil
-		}
-		_, _, names = unix.ParseDirent(buf[:n], -1, names[:0])
-		for _, name := range names {
-			tid, err := strconv.Atoi(name)
-			if err != nil || tid <= 0 {
-				return nil, errFormat
-			}
-			tids = append(tids, tid)
-		}
-		if len(tids) > maxThreads {
-			return nil, errBounds
+	tids := make([]int, len(names))
+	for i, name := range names {
+		if tids[i], err = strconv.Atoi(name); err != nil || tids[i] <= 0 {
+			return nil, errFormat
 		}
 	}
+	return tids, nil
 }
 
-// memory reads len(buf) bytes of a thread's memory at the address. Pages that are
-// not there are not fetched: who keeps them may not hand them out.
+// memory reads len(buf) bytes of a thread's memory at the address. It does not fetch
+// pages that are absent: the program that keeps them may not hand them out.
 func (p *process) memory(tid int, address uint64, buf []byte) error {
 	if len(buf) == 0 {
 		return nil
@@ -224,19 +177,22 @@ func (p *process) memory(tid int, address uint64, buf []byte) error {
 	if err := p.resident(tid, address, len(buf)); err != nil {
 		return err
 	}
-	fd, err := p.open(taskFile(tid, "mem"))
+	return p.readAt(taskFile(tid, "mem"), buf, int64(address))
+}
+
+// readAt fills buf from a file. It returns errGone if that has less, or memory that is
+// unmapped by now: the call has ended.
+func (p *process) readAt(name string, buf []byte, offset int64) error {
+	f, err := p.open(name, 0)
 	if err != nil {
 		return err
 	}
-	defer unix.Close(fd)
-	n, err := retry(func() (int, error) { return unix.Pread(fd, buf, int64(address)) })
-	switch {
-	case errors.Is(err, unix.EIO), err == nil && n < len(buf):
-		return errGone // unmapped by now, so the call has ended
-	case err != nil:
-		return classify(err)
+	defer f.Close()
+	_, err = f.ReadAt(buf, offset)
+	if errors.Is(err, io.EOF) || errors.Is(err, unix.EIO) {
+		return errGone
 	}
-	return nil
+	return classify(err)
 }
 
 // Bits of an entry of /proc/PID/pagemap, see Documentation/admin-guide/mm/pagemap.rst.
@@ -245,63 +201,53 @@ const (
 	pageSwapped = 1 << 62
 )
 
-// resident returns nil when all pages of the range are in memory or in swap.
+// resident returns nil if all pages of the range are in memory or in swap.
 func (p *process) resident(tid int, address uint64, length int) error {
 	page := uint64(os.Getpagesize())
 	first, end := address/page, (address+uint64(length)-1)/page
 	entries := make([]byte, (end-first+1)*8)
-	fd, err := p.open(taskFile(tid, "pagemap"))
-	if err != nil {
+	if err := p.readAt(taskFile(tid, "pagemap"), entries, int64(first*8)); err != nil {
 		return err
-	}
-	defer unix.Close(fd)
-	n, err := retry(func() (int, error) { return unix.Pread(fd, entries, int64(first*8)) })
-	if err != nil {
-		return classify(err)
-	}
-	if n < len(entries) {
-		return errGone
 	}
 	return residentPages(entries)
 }
 
-// statx returns what file a descriptor of the thread is; threads may have tables of
-// descriptors of their own. It follows the link of /proc,
-// which leads to the file itself in whatever mount namespace it was opened, and asks
-// no remote or user-space file system: those could let the look wait.
+// statx returns the file of a descriptor of the thread; threads can have tables of
+// descriptors of their own. It follows the link of /proc to the file itself, whatever
+// mount namespace it was opened in, and asks no remote or user-space file system,
+// which could block the look.
 func (p *process) statx(tid, fd int) (unix.Statx_t, error) {
 	var st unix.Statx_t
-	_, err := retry(func() (int, error) {
-		return 0, unix.Statx(p.dir, taskFile(tid, "fd/"+strconv.Itoa(fd)),
-			unix.AT_STATX_DONT_SYNC|unix.AT_NO_AUTOMOUNT, unix.STATX_TYPE|unix.STATX_INO, &st)
-	})
+	err := unix.Statx(p.dir, taskFile(tid, "fd/"+strconv.Itoa(fd)),
+		unix.AT_STATX_DONT_SYNC|unix.AT_NO_AUTOMOUNT, unix.STATX_TYPE|unix.STATX_INO, &st)
 	return st, classify(err)
 }
 
-// waitChannel returns the name of the kernel's function in which a thread sleeps, and
-// nothing where the kernel does not tell.
+// waitChannel returns the name of the kernel's function in which a thread sleeps, or
+// nothing if the kernel does not tell.
 func (p *process) waitChannel(tid int) string {
-	var buf [maxLine]byte
-	text, err := p.line(tid, "wchan", buf[:])
+	text, err := p.text(tid, "wchan")
 	if err != nil {
 		return ""
 	}
 	return string(bytes.TrimSpace(text))
 }
 
-// refusal says in one sentence why this process may not be looked into.
+// String returns the process for messages.
+func (p *process) String() string { return fmt.Sprintf("process %d (%q)", p.pid, p.leader.name) }
+
+// refusal returns one sentence about why this process cannot be looked into.
 func (p *process) refusal() string {
-	name := fmt.Sprintf("process %d (%q)", p.pid, p.leader.name)
 	var st unix.Stat_t
-	// The folder belongs to the process' user in any case, what is in it to root where
-	// the memory is private (proc(5)).
+	// The directory belongs to the process' user in any case, its files to root if the
+	// memory is private (proc(5)).
 	if err := unix.Fstatat(p.dir, "mem", &st, unix.AT_SYMLINK_NOFOLLOW); err == nil && int(st.Uid) != os.Geteuid() {
-		return name + " belongs to another user or keeps its memory private"
+		return p.String() + " belongs to another user or keeps its memory private"
 	}
 	if scope, err := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope"); err == nil && string(scope) != "0\n" {
-		return name + " may not be traced, because of the setting kernel.yama.ptrace_scope"
+		return p.String() + " may not be traced, because of the setting kernel.yama.ptrace_scope"
 	}
-	return name + " may not be traced"
+	return p.String() + " may not be traced"
 }
 
 // classify turns the errors of /proc into those of this package.
@@ -313,14 +259,4 @@ func classify(err error) error {
 		return errRefused
 	}
 	return err
-}
-
-// retry repeats a call that a signal interrupted.
-func retry(call func() (int, error)) (int, error) {
-	for {
-		n, err := call()
-		if !errors.Is(err, unix.EINTR) {
-			return n, err
-		}
-	}
 }

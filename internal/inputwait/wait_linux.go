@@ -13,8 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A call is what a system call is to this package. The zero value is a call that is
-// no wait for input.
+// A call is a kind of system call. The zero value is one that does not wait for input.
 type call int
 
 const (
@@ -28,11 +27,11 @@ const (
 	callEpoll        // epoll_wait(epoll, events, count, milliseconds)
 	callEpoll2       // epoll_pwait2(epoll, events, count, timespec, mask, size)
 	callRestart      // restart_syscall() after a stop, with the registers of the call that goes on
-	callForeign      // by a number that may mean anything
+	callForeign      // by a number of unknown meaning
 )
 
-// maxDescriptors is how many descriptors of one call are looked at: the size of an
-// fd_set of the C library.
+// maxDescriptors bounds the descriptors of one call: the size of an fd_set of the C
+// library.
 const maxDescriptors = 1024
 
 // controlling is the device number of /dev/tty, see Documentation/admin-guide/devices.txt.
@@ -41,7 +40,7 @@ var controlling = deviceNumber{major: 5, minor: 0}
 // A deviceNumber is the number of a device or of a mounted file system.
 type deviceNumber struct{ major, minor uint32 }
 
-// A target is the terminal or the pipe that is waited for.
+// A target is the terminal or the pipe whose reader is searched for.
 type target struct {
 	pipe   bool
 	fs     deviceNumber
@@ -49,16 +48,14 @@ type target struct {
 	device deviceNumber // of a terminal
 	// session leads the session whose controlling terminal this is.
 	session int
-	// readTime is after how long a read of the terminal ends without input; 0 is never.
+	// readTime is the time after which a read of the terminal ends without input; 0 is never.
 	readTime time.Duration
 }
 
-// targetOf returns the target that an open descriptor of this process is.
+// targetOf returns an open descriptor of this process as a target.
 func targetOf(fd int) (target, error) {
 	var st unix.Statx_t
-	_, err := retry(func() (int, error) {
-		return 0, unix.Statx(fd, "", unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC, unix.STATX_TYPE|unix.STATX_INO, &st)
-	})
+	err := unix.Statx(fd, "", unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC, unix.STATX_TYPE|unix.STATX_INO, &st)
 	return target{
 		pipe:   st.Mode&unix.S_IFMT == unix.S_IFIFO,
 		fs:     deviceNumber{st.Dev_major, st.Dev_minor},
@@ -73,18 +70,17 @@ type wait struct {
 	timeout time.Duration
 }
 
-// short reports whether the wait is a glance of a busy loop.
+// short reports whether the wait is a poll of a busy loop.
 func (w wait) short() bool { return w.timed && w.timeout < ShortestTimedWait }
 
-// candidate reports whether the thread's call may be a wait for input. The numbers of
-// 32-bit programs are not known, so that every call of theirs may be.
+// candidate reports whether the thread's call can be a wait for input. The numbers of
+// 32-bit programs are not known, so each of their calls can be.
 func (t *thread) candidate() bool {
 	return t.err == nil && t.call.number >= 0 && (t.call.narrow || callOf(t.call.number) != callOther)
 }
 
-// waits reports whether the thread's call is a wait for input from the target. The
-// thread may have gone on since the call was read: what is found then is whatever
-// lies there by now, and only counts that did not change make it true.
+// waits reports whether the thread's call is a wait for input from the target. If the
+// thread has gone on since the call was read, the result is wrong; the counts tell that.
 func (p *process) waits(t *thread, to target) (wait, bool, error) {
 	args := t.call.args
 	kind := callOf(t.call.number)
@@ -92,8 +88,8 @@ func (p *process) waits(t *thread, to target) (wait, bool, error) {
 		return wait{}, false, errForeign
 	}
 	if kind == callRestart {
-		// Registers alone cannot tell a poll from a sleep or a lock. Their functions can:
-		// select restarts as itself, so that what sleeps where it and poll do is poll.
+		// Registers alone cannot tell a poll from a sleep or a lock, but the kernel's function
+		// can: select restarts as itself, so a thread that sleeps in their function polls.
 		if !pollChannel(p.waitChannel(t.tid)) {
 			return wait{}, false, nil
 		}
@@ -104,8 +100,8 @@ func (p *process) waits(t *thread, to target) (wait, bool, error) {
 		found, err := p.is(t.tid, int64(int32(args[0])), to)
 		return wait{timed: to.readTime > 0, timeout: to.readTime}, found, err
 	case callSplice:
-		// Out of a pipe it waits for the input first. Out of a terminal it may as well wait
-		// for room in the other pipe.
+		// From a pipe it waits for the input first. From a terminal it can also wait for room
+		// in the other pipe.
 		if !to.pipe {
 			return wait{}, false, nil
 		}
@@ -134,7 +130,7 @@ func pollChannel(name string) bool {
 	return false
 }
 
-// polls looks at a poll or ppoll.
+// polls is waits for poll and ppoll.
 func (p *process) polls(t *thread, kind call, to target) (wait, bool, error) {
 	count := int(uint32(t.call.args[1]))
 	memory := make([]byte, min(count, maxDescriptors)*sizeofPollFd)
@@ -152,7 +148,7 @@ func (p *process) polls(t *thread, kind call, to target) (wait, bool, error) {
 	return w, err == nil, err
 }
 
-// selects looks at a select or pselect6.
+// selects is waits for select and pselect6.
 func (p *process) selects(t *thread, kind call, to target) (wait, bool, error) {
 	count := int(int32(t.call.args[0]))
 	if count <= 0 || t.call.args[1] == 0 {
@@ -175,11 +171,12 @@ func (p *process) selects(t *thread, kind call, to target) (wait, bool, error) {
 	return w, err == nil, err
 }
 
-// epolls looks at an epoll_wait or one of its kind.
+// epolls is waits for the epoll_wait family.
 func (p *process) epolls(t *thread, kind call, to target) (wait, bool, error) {
 	set := int(int32(t.call.args[0]))
-	text, whole, err := p.text(taskFile(t.tid, "fdinfo/"+strconv.Itoa(set)))
-	if err != nil {
+	text, err := p.text(t.tid, "fdinfo/"+strconv.Itoa(set))
+	whole := err == nil
+	if err != nil && !errors.Is(err, errBounds) {
 		return wait{}, false, err
 	}
 	members, err := parseEpoll(text)
@@ -196,7 +193,7 @@ func (p *process) epolls(t *thread, kind call, to target) (wait, bool, error) {
 		if err != nil {
 			return wait{}, false, err
 		}
-		// A number that was closed and given to another file is not what was added.
+		// A number that was closed and given to another file is not the member that was added.
 		if ok && (!member.exact || member.inode == st.Ino || !to.itself(st)) {
 			found = true
 			break
@@ -214,8 +211,8 @@ func (p *process) epolls(t *thread, kind call, to target) (wait, bool, error) {
 	return w, err == nil, err
 }
 
-// bounded returns errBounds for a set that was not found to hold the target but is
-// larger than what was looked at.
+// bounded returns errBounds for a set without the target that is larger than the part
+// that was read.
 func bounded(err error, count int) error {
 	if err == nil && count > maxDescriptors {
 		return errBounds
@@ -233,7 +230,7 @@ func (p *process) among(tid int, fds []int, to target) (bool, error) {
 	return false, nil
 }
 
-// is reports whether the descriptor is the target. A negative one is none.
+// is reports whether the descriptor is the target. A negative one is not.
 func (p *process) is(tid int, fd int64, to target) (bool, error) {
 	if fd < 0 || fd > math.MaxInt32 {
 		return false, nil
@@ -242,8 +239,8 @@ func (p *process) is(tid int, fd int64, to target) (bool, error) {
 	return found, err
 }
 
-// file returns what file the descriptor is and whether that is the target. One that is
-// not open is not.
+// file returns the file of a descriptor and whether that is the target. A closed
+// descriptor is not.
 func (p *process) file(tid, fd int, to target) (unix.Statx_t, bool, error) {
 	st, err := p.statx(tid, fd)
 	switch {
@@ -256,13 +253,13 @@ func (p *process) file(tid, fd int, to target) (unix.Statx_t, bool, error) {
 	case to.pipe || st.Mode&unix.S_IFMT != unix.S_IFCHR || deviceNumber{st.Rdev_major, st.Rdev_minor} != controlling:
 		return st, false, nil
 	}
-	// /dev/tty is the terminal of whoever opened it. Numbers of terminals repeat in
-	// every devpts file system; the session has only one.
+	// /dev/tty is the terminal of the process that opened it. Numbers of terminals repeat
+	// in every devpts file system; the session has only one.
 	mine := deviceNumber{unix.Major(uint64(p.leader.terminal)), unix.Minor(uint64(p.leader.terminal))}
 	return st, mine == to.device && p.leader.session == to.session && to.session > 0, nil
 }
 
-// itself reports whether the file is the target under its own name.
+// itself reports whether the file is the target, and not by way of /dev/tty.
 func (to target) itself(st unix.Statx_t) bool {
 	same := deviceNumber{st.Dev_major, st.Dev_minor} == to.fs && st.Ino == to.inode
 	if to.pipe {
