@@ -134,6 +134,7 @@ func rowHeld(t *testing.T, r *Runner) {
 }
 
 func rowTimeoutHeld(t *testing.T, r *Runner) {
+	testenv.NeedProgram(t, "setsid")
 	mark := fmt.Sprintf("60.%d36", os.Getpid())
 	c := sh("printf part; setsid sh -c 'trap \"\" TERM; sleep " + mark + "; sleep " + mark + "' & sleep " + mark)
 	res := runOut(t, r, c) // far sooner than the sleeps end
@@ -270,6 +271,7 @@ func rowEnvironment(t *testing.T, r *Runner) {
 }
 
 func rowSurvivors(t *testing.T, r *Runner) {
+	testenv.NeedProgram(t, "setsid")
 	mark := fmt.Sprintf("60.%d99", os.Getpid())
 	res := run(t, r, sh("sleep "+mark+" >/dev/null 2>&1 & setsid sleep "+mark+" >/dev/null 2>&1 & sleep 0.1"))
 	if len(res.Survivors) != 2 || res.StreamsLeftOpen {

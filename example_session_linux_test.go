@@ -14,17 +14,15 @@ import (
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-// A Python prompt is asked something. Each wait ends when the prompt is there.
+// The example asks a shell something. Each wait ends when its prompt is there.
 func ExampleRunner_Start() {
 	ctx := context.Background()
 	r := &sallyport.Runner{Policy: sandbox.WorkspaceWrite(".")}
 	defer r.Close()
 
 	s, err := r.Start(ctx, &sallyport.Cmd{
-		Args: []string{"python3", "-q"},
+		Args: []string{"sh", "-i"},
 		TTY:  &sallyport.Size{Cols: 80, Rows: 24},
-		// The plain prompt, also of a Python that could draw one.
-		EnvPolicy: sallyport.EnvPolicy{Set: map[string]string{"PYTHON_BASIC_REPL": "1", "TERM": "dumb"}},
 	})
 	if err != nil {
 		log.Fatal(err)
@@ -34,7 +32,7 @@ func ExampleRunner_Start() {
 	if _, err := s.Yield(ctx, time.Minute); err != nil { // the first prompt
 		log.Fatal(err)
 	}
-	fmt.Fprintln(s, "print(6 * 7)")
+	fmt.Fprintln(s, "echo $((6 * 7))")
 	out, err := s.Yield(ctx, time.Minute)
 	if err != nil {
 		log.Fatal(err)

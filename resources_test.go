@@ -132,7 +132,7 @@ func TestOutputOrder(t *testing.T) {
 	}
 	defer other.Close()
 	// The next line is said when the one before is in the file.
-	c := sh("echo a; until grep -q a both; do sleep 0.01; done; echo b >&2; until grep -q b both; do sleep 0.01; done; echo c")
+	c := sh("echo a; until read x <both; do sleep 0.01; done; echo b >&2; until { read x; read x; } <both; do sleep 0.01; done; echo c")
 	c.Dir = dir
 	c.Stdout, c.Stderr, c.Resources.Output = out, other, 1<<20
 	run(t, r, c)

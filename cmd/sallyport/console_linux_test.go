@@ -267,7 +267,7 @@ func TestTerm(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			x := s.run(t, append(tt.args, "--", "/bin/sh", "-c", `echo "[$TERM]"; env | /usr/bin/grep -c ^TERM=`)...)
+			x := s.run(t, append(tt.args, "--", "/bin/sh", "-c", `echo "[$TERM]"; env | { n=0; while read -r l; do case $l in TERM=*) n=$((n+1)); esac; done; echo $n; }`)...)
 			n := 1
 			if tt.want == "" {
 				n = 0
@@ -373,6 +373,9 @@ func TestLostTerminal(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
+			if strings.Contains(tt.script, "bash") {
+				testenv.NeedProgram(t, "bash")
+			}
 			s := newSeat(t)
 			r, w, err := os.Pipe()
 			if err != nil {

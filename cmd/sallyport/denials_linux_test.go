@@ -249,22 +249,21 @@ func placeAct(t *testing.T) string {
 	return dir
 }
 
-// playAll runs the cases of a file whose programs are there, at least so many.
+// playAll runs the cases of a file, which has at least so many.
 func playAll(t *testing.T, name string, least int, play func(*testing.T, string, *deniedCase)) {
 	t.Helper()
 	bin := placeAct(t)
 	played := 0
 	for _, c := range readCases(t, name) {
-		if program := c.keys["needs"]; program != "" {
-			if _, err := exec.LookPath(program); err != nil {
-				t.Logf("left out: %s (there is no %s)", c.name, program)
-				continue
-			}
-		}
 		if played++; played%sparse != 0 {
 			continue
 		}
-		t.Run(c.name, func(t *testing.T) { play(t, bin, &c) })
+		t.Run(c.name, func(t *testing.T) {
+			if program := c.keys["needs"]; program != "" {
+				testenv.NeedProgram(t, program)
+			}
+			play(t, bin, &c)
+		})
 	}
 	if played < least {
 		t.Errorf("%d cases ran, at least %d have to", played, least)
