@@ -12,8 +12,8 @@ import (
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-// TestAwaitInputAfterOutput: a command waits for input when what it said before has
-// been heard, and not while that is in a pipe or in the hands of a slow listener.
+// TestAwaitInputAfterOutput checks that a command counts as waiting for input when its
+// earlier output was delivered, and not while that is in a pipe or a slow OnOutput.
 func TestAwaitInputAfterOutput(t *testing.T) {
 	testenv.NeedUserNS(t)
 	for _, tt := range []struct {
@@ -25,11 +25,11 @@ func TestAwaitInputAfterOutput(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			e := newExecutor(t)
-			heard, goOn := make(chan struct{}, 10), make(chan struct{})
+			output, goOn := make(chan struct{}, 10), make(chan struct{})
 			spec := newSpec(sandbox.ReadOnly(), "sh", "-c", "echo a; read x")
 			tt.set(spec)
 			spec.OnOutput = func(executor.Stream, []byte) {
-				heard <- struct{}{}
+				output <- struct{}{}
 				<-goOn
 			}
 			p := start(t, e, spec)
@@ -38,10 +38,10 @@ func TestAwaitInputAfterOutput(t *testing.T) {
 				_, err := p.AwaitInput(t.Context())
 				answer <- err
 			}()
-			<-heard
+			<-output
 			select {
 			case err := <-answer:
-				t.Errorf("it waits, they say before its output was heard: %v", err)
+				t.Errorf("AwaitInput returned before the output was delivered: %v", err)
 				answer <- err
 			case <-time.After(300 * time.Millisecond): // many looks
 			}
@@ -52,7 +52,7 @@ func TestAwaitInputAfterOutput(t *testing.T) {
 					t.Error(err)
 				}
 			case <-time.After(enough):
-				t.Error("it never waits")
+				t.Error("AwaitInput did not return")
 			}
 			p.Stop()
 			wait(t, p)

@@ -33,19 +33,23 @@ const hostVar = "LOCAL_TEST_HOST"
 const enough = 30 * time.Second
 
 func TestMain(m *testing.M) {
+	testenv.DefaultSignals()
 	if mode := os.Getenv(hostVar); mode != "" {
 		os.Exit(playHost(mode, os.Args[1]))
 	}
 	goleak.VerifyTestMain(m)
 }
 
-// playHost runs a command whose tree says when it is there, and never returns.
+// playHost runs a command whose tree prints "ready" when it is complete, and never returns.
 func playHost(mode, mark string) int {
-	// Without a sandbox, what left the process group outlives a host that could not
-	// end it.
+	// Without a sandbox, a process that left the process group outlives a host that could
+	// not kill it.
 	policy, away := sandbox.FullAccess(), "true"
 	if mode == "sandboxed" {
-		policy, away = sandbox.ReadOnly(), "setsid sleep "+mark
+		policy = sandbox.ReadOnly()
+		if _, err := exec.LookPath("setsid"); err == nil {
+			away = "setsid sleep " + mark
+		}
 	}
 	var e Executor
 	spec := newSpec(policy, "sh", "-c", "sleep "+mark+" & "+away+" & echo ready; exec sleep "+mark)
@@ -59,7 +63,7 @@ func playHost(mode, mark string) int {
 	return 1
 }
 
-// newSpec returns a Spec in the root folder with the environment of the tests.
+// newSpec returns a Spec in the root directory with the environment of the tests.
 func newSpec(p sandbox.Policy, args ...string) *executor.Spec {
 	return &executor.Spec{Args: args, Dir: "/", Env: testenv.Environ(), Policy: p.Bind(sandbox.Places{Dir: "/"})}
 }
@@ -108,39 +112,53 @@ func marked(mark string) []string {
 	return pids
 }
 
-// row45: when the host is killed outright, the command and all its descendants are
-// gone within a second.
+// row45: TestHostKilled checks that the command and all its descendants are gone within a
+// second when the program that runs it is killed. A busy machine gets several tries.
 func TestHostKilled(t *testing.T) {
 	for name := range policies(t) {
 		t.Run("row45 "+name, func(t *testing.T) {
-			mark := fmt.Sprintf("60.%d45", os.Getpid())
-			host := exec.Command(os.Args[0], mark)
-			host.Env = append(testenv.Environ(), hostVar+"="+name)
-			out, err := host.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := host.Start(); err != nil {
-				t.Fatal(err)
-			}
-			if line, err := bufio.NewReader(out).ReadString('\n'); line != "ready\n" {
-				t.Fatalf("the host said %q, %v", line, err)
-			}
-			if err := host.Process.Kill(); err != nil {
-				t.Fatal(err)
-			}
-			killed := time.Now()
-			_ = host.Wait()
-			tick := time.NewTicker(10 * time.Millisecond)
-			defer tick.Stop()
-			for len(marked(mark)) > 0 {
-				if time.Since(killed) > enough {
-					t.Fatalf("processes %v are still there", marked(mark))
+			var took []time.Duration
+			for try := range 5 {
+				d := killHost(t, name, fmt.Sprintf("60.%d%d45", os.Getpid(), try))
+				if took = append(took, d); d < time.Second {
+					return
 				}
-				<-tick.C
 			}
+			t.Errorf("the processes were gone after %v, want less than a second", took)
 		})
 	}
+}
+
+// killHost kills a program that runs a command, and returns how long processes of the
+// command were left.
+func killHost(t *testing.T, mode, mark string) time.Duration {
+	t.Helper()
+	host := exec.Command(os.Args[0], mark)
+	host.Env = append(testenv.Environ(), hostVar+"="+mode)
+	out, err := host.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := host.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(out).ReadString('\n'); line != "ready\n" {
+		t.Fatalf("the host said %q, %v", line, err)
+	}
+	if err := host.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	killed := time.Now()
+	_ = host.Wait()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for len(marked(mark)) > 0 {
+		if time.Since(killed) > enough {
+			t.Fatalf("processes %v are still there", marked(mark))
+		}
+		<-tick.C
+	}
+	return time.Since(killed)
 }
 
 func TestProcess(t *testing.T) {
@@ -148,20 +166,20 @@ func TestProcess(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Run("input and signals", func(t *testing.T) {
 				e := newExecutor(t)
-				heard := make(chan string, 10)
+				output := make(chan string, 10)
 				spec := newSpec(policy, "sh", "-c", "trap 'echo int; cat; exit 4' INT; echo ready; while :; do sleep 0.01; done")
 				spec.PipeStdin = true
-				spec.OnOutput = func(_ executor.Stream, p []byte) { heard <- string(p) }
+				spec.OnOutput = func(_ executor.Stream, p []byte) { output <- string(p) }
 				p := start(t, e, spec)
-				expect(t, heard, "ready\n")
+				expect(t, output, "ready\n")
 				if err := p.Signal(int(syscall.SIGINT)); err != nil {
 					t.Fatal(err)
 				}
-				expect(t, heard, "int\n")
+				expect(t, output, "int\n")
 				if _, err := p.Write([]byte("a\n")); err != nil {
 					t.Fatal(err)
 				}
-				expect(t, heard, "a\n")
+				expect(t, output, "a\n")
 				if err := p.CloseInput(); err != nil {
 					t.Fatal(err)
 				}
@@ -235,19 +253,19 @@ func wait(t *testing.T, p executor.Process) *executor.Exit {
 	return x
 }
 
-// expect reads what was heard until it is want.
-func expect(t *testing.T, heard <-chan string, want string) {
+// expect reads output until it is want.
+func expect(t *testing.T, output <-chan string, want string) {
 	t.Helper()
 	got := ""
 	for got != want {
 		select {
-		case s := <-heard:
+		case s := <-output:
 			got += s
 		case <-time.After(enough):
-			t.Fatalf("heard %q, want %q", got, want)
+			t.Fatalf("the output is %q, want %q", got, want)
 		}
 		if !strings.HasPrefix(want, got) {
-			t.Fatalf("heard %q, want %q", got, want)
+			t.Fatalf("the output is %q, want %q", got, want)
 		}
 	}
 }
@@ -286,8 +304,8 @@ func TestPlaces(t *testing.T) {
 			if got.Dir != test.want.Dir || got.TmpDir != test.want.TmpDir {
 				t.Errorf("got %q and %q, want %q and %q", got.Dir, got.TmpDir, test.want.Dir, test.want.TmpDir)
 			}
-			var folder *executor.DirError
-			if err != nil && (!errors.As(err, &folder) || folder.Dir != test.dir) {
+			var bad *executor.DirError
+			if err != nil && (!errors.As(err, &bad) || bad.Dir != test.dir) {
 				t.Errorf("%v is no error about %s", err, test.dir)
 			}
 		})

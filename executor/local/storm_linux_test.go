@@ -13,8 +13,8 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 )
 
-// TestStorm: a tree that goes on to start processes while it is ended comes to an
-// end all the same, also where nothing can end it as a whole.
+// TestStorm checks that a tree is killed that starts processes meanwhile, also where it
+// cannot be killed as a whole.
 func TestStorm(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	program := buildC(t, "hop.c")
@@ -25,8 +25,7 @@ func TestStorm(t *testing.T) {
 				t.Run(how, func(t *testing.T) {
 					begin := time.Now()
 					exit := leave(t, e, level, &leftover{holds: true, script: `exec ` + program + ` ` + how + ` 4 $M >/dev/null 2>&1 3>"$F"`})
-					// The chains would go on for seconds.
-					t.Logf("%d named, over after %v", len(exit.Survivors), time.Since(begin))
+					t.Logf("%d named, ended after %v", len(exit.Survivors), time.Since(begin))
 					if exit.Code != 0 {
 						t.Errorf("exit code %d", exit.Code)
 					}
@@ -36,8 +35,8 @@ func TestStorm(t *testing.T) {
 	}
 }
 
-// buildC compiles a program of testdata without the libraries of the system, where
-// that can be had, and returns its path, which everybody can reach.
+// buildC compiles a static program of testdata, if there is a compiler, and returns its
+// path, which every user can reach.
 func buildC(t *testing.T, source string) string {
 	t.Helper()
 	cc := testenv.NeedProgram(t, "cc")

@@ -23,31 +23,31 @@ import (
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-// noneAfter is how long after the end of a run nothing of its tree may be alive: more
-// than a busy machine needs to end what was killed, and far less than any of it lives.
+// noneAfter is the time after the end of a run by which its whole tree must have ended:
+// more than a busy machine needs for killed processes, and far less than any of them
+// sleeps.
 const noneAfter = 5 * time.Second
 
 // survivorLevels are the levels at which every case runs: the empty one is full
 // access.
 var survivorLevels = []string{"native", "bwrap", "landlock", ""}
 
-// A leftover is a command that leaves processes behind.
+// A leftover is a command with processes that outlive it.
 type leftover struct {
 	name string
-	// script is the command, for the plain shell. $M marks what it leaves: a number
-	// of seconds to sleep. It prints "ready" when all of it is there, and then ends
-	// by itself, unless it is stopped.
+	// script is the command, for sh. $M marks its survivors: a number of seconds to
+	// sleep. It prints "ready" when all of them run, and then ends by itself, unless it
+	// is stopped.
 	script string
 	least  int      // survivors, at least
-	most   int      // at most, with those between that may not have ended yet; 0 means as many as least
+	most   int      // at most, with those in between that may not have ended yet; 0 means least
 	names  []string // each of them has one of these
 	stop   bool     // the run is stopped after "ready"
 	needs  string   // a program, or nothing
-	holds  bool     // all of it has "$F" open for writing, whoever it is
+	holds  bool     // all survivors have "$F" open for writing
 }
 
-// waits makes a shell wait until everything that it has started in the background
-// says so on the named pipe "$F".
+// waits makes a shell wait until its background process writes to the named pipe "$F".
 const waits = `
 	read _ <"$F"; echo ready`
 
@@ -86,7 +86,7 @@ func leftovers() []leftover {
 	}
 }
 
-// TestSurvivors: what a command leaves behind is named, counted and ended.
+// TestSurvivors checks that survivors are named, counted and killed.
 func TestSurvivors(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	for _, level := range survivorLevels {
@@ -101,9 +101,9 @@ func TestSurvivors(t *testing.T) {
 						testenv.NeedProgram(t, l.needs)
 					}
 					exit := leave(t, e, level, &l)
-					// Bubblewrap's own process is held from when it has been heard; on a busy
-					// machine that may be too late for a command that is over at once.
-					for try := 1; level == "bwrap" && len(exit.Survivors) < l.least && try < 10; try++ {
+					// Bubblewrap's monitor is stopped after its first status; on a busy machine
+					// that may be too late for a command that ends at once.
+					for attempt := 1; level == "bwrap" && len(exit.Survivors) < l.least && attempt < 10; attempt++ {
 						t.Logf("only %d were named", len(exit.Survivors))
 						exit = leave(t, e, level, &l)
 					}
@@ -114,7 +114,7 @@ func TestSurvivors(t *testing.T) {
 	}
 }
 
-// check compares what is known about the survivors.
+// check compares the survivors with what is expected.
 func (l *leftover) check(t *testing.T, exit *executor.Exit) {
 	t.Helper()
 	n := len(exit.Survivors)
@@ -136,7 +136,7 @@ func levelName(level string) string {
 	return level
 }
 
-// executorAt returns an Executor that knows one level only.
+// executorAt returns an Executor that uses one level only.
 func executorAt(t *testing.T, level string) *Executor {
 	t.Helper()
 	switch level {
@@ -153,7 +153,7 @@ func executorAt(t *testing.T, level string) *Executor {
 	return e
 }
 
-// leave runs a command to its end and checks that nothing marked is alive then.
+// leave runs a command to its end and checks that no marked process runs then.
 func leave(t *testing.T, e *Executor, level string, l *leftover) *executor.Exit {
 	t.Helper()
 	dir, err := os.MkdirTemp("/var/tmp", "sallyport-left-") //nolint:usetesting // a command has a /tmp of its own
@@ -184,10 +184,10 @@ func leave(t *testing.T, e *Executor, level string, l *leftover) *executor.Exit 
 	spec.NoCaches = true
 	ready := make(chan struct{})
 	var once sync.Once
-	var heard bytes.Buffer
+	var output bytes.Buffer
 	spec.OnOutput = func(_ executor.Stream, b []byte) {
-		heard.Write(b)
-		if bytes.Contains(heard.Bytes(), []byte("ready\n")) {
+		output.Write(b)
+		if bytes.Contains(output.Bytes(), []byte("ready\n")) {
 			once.Do(func() { close(ready) })
 		}
 	}
@@ -208,7 +208,7 @@ func leave(t *testing.T, e *Executor, level string, l *leftover) *executor.Exit 
 		select {
 		case <-ready:
 		case <-time.After(enough):
-			t.Error("it was never ready")
+			t.Error("there was no \"ready\"")
 		}
 		p.Stop()
 	}
@@ -219,7 +219,7 @@ func leave(t *testing.T, e *Executor, level string, l *leftover) *executor.Exit 
 		}
 		noneLeft(t, mark)
 		if x.err != nil {
-			t.Errorf("%v; output %q", x.err, heard.String())
+			t.Errorf("%v; output %q", x.err, output.String())
 		}
 		if want := byOf(level); x.exit.SurvivorsBy != want {
 			t.Errorf("ended by %q, want %q", x.exit.SurvivorsBy, want)
@@ -227,7 +227,7 @@ func leave(t *testing.T, e *Executor, level string, l *leftover) *executor.Exit 
 		return x.exit
 	case <-time.After(enough):
 		endMarked(mark)
-		t.Fatalf("it did not end; output %q", heard.String())
+		t.Fatalf("it did not end; output %q", output.String())
 	}
 	return nil
 }
@@ -244,7 +244,7 @@ func newMark() string {
 	return fmt.Sprintf("86400.%d%09d", os.Getpid(), time.Now().Nanosecond())
 }
 
-// released checks that nobody holds the other end of a pipe any more in time.
+// released checks that no process holds the other end of a pipe after noneAfter.
 func released(t *testing.T, fd int) {
 	t.Helper()
 	poll := []unix.PollFd{{Fd: int32(fd)}}
@@ -252,12 +252,12 @@ func released(t *testing.T, fd int) {
 		_, err = unix.Poll(poll, int(noneAfter.Milliseconds()))
 	}
 	if poll[0].Revents&unix.POLLHUP == 0 {
-		t.Error("somebody of the tree is alive after the end")
+		t.Error("a process of the tree runs after the end")
 	}
 }
 
-// noneLeft checks that what is marked ends in time, by the event of its end. What
-// starts others all the time is seen in one of several looks.
+// noneLeft checks that marked processes end in time, by the event of their end. It looks
+// several times, for processes that start others.
 func noneLeft(t *testing.T, mark string) {
 	t.Helper()
 	end := time.Now().Add(noneAfter)
@@ -271,7 +271,7 @@ func noneLeft(t *testing.T, mark string) {
 		awaitEnd(left[0], end)
 		if left = markedPIDs(mark); len(left) > 0 && time.Now().After(end) {
 			line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", left[0]))
-			t.Errorf("%d are alive after the end, such as %s", len(left), line)
+			t.Errorf("%d run after the end, such as %s", len(left), line)
 			endMarked(mark)
 			return
 		}
@@ -291,8 +291,7 @@ func awaitEnd(pid int, until time.Time) {
 	}
 }
 
-// markedPIDs lists the processes whose arguments or environment hold a mark and
-// that run.
+// markedPIDs returns the running processes with a mark in their arguments or environment.
 func markedPIDs(mark string) []int {
 	files, _ := filepath.Glob("/proc/[0-9]*")
 	var out []int
@@ -315,7 +314,7 @@ func markedPIDs(mark string) []int {
 	return out
 }
 
-// endMarked ends what a failed test has left.
+// endMarked kills the processes of a failed test.
 func endMarked(mark string) {
 	for _, pid := range markedPIDs(mark) {
 		_ = unix.Kill(pid, unix.SIGKILL)

@@ -18,14 +18,14 @@ import (
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-// A shown is what a terminal has shown so far.
+// A shown is the output of a terminal so far.
 type shown struct {
 	mu   sync.Mutex
 	text []byte
 	more chan struct{}
 }
 
-func (s *shown) hear(_ executor.Stream, p []byte) {
+func (s *shown) output(_ executor.Stream, p []byte) {
 	s.mu.Lock()
 	s.text = append(s.text, p...)
 	s.mu.Unlock()
@@ -41,7 +41,7 @@ func (s *shown) String() string {
 	return string(s.text)
 }
 
-// expect waits for a text that matches, behind what was expected before.
+// expect waits for text that matches, after what it returned before.
 func (s *shown) expect(t *testing.T, pattern string) []string {
 	t.Helper()
 	re := regexp.MustCompile(pattern)
@@ -63,7 +63,7 @@ func (s *shown) expect(t *testing.T, pattern string) []string {
 		select {
 		case <-s.more:
 		case <-patience.C:
-			t.Fatalf("%q did not come; there is %q", pattern, s)
+			t.Fatalf("there is no %q in %q", pattern, s)
 		}
 	}
 }
@@ -79,7 +79,7 @@ func onTerminal(t *testing.T, e *Executor, level string, args ...string) (execut
 	spec := newSpec(policy, args...)
 	spec.Level = level
 	spec.TTY = &executor.Size{Cols: 90, Rows: 30}
-	spec.OnOutput = s.hear
+	spec.OnOutput = s.output
 	p, err := e.Start(t.Context(), spec)
 	if err != nil {
 		t.Fatal(err)
@@ -90,7 +90,7 @@ func onTerminal(t *testing.T, e *Executor, level string, args ...string) (execut
 func types(t *testing.T, p executor.Process, text string) {
 	t.Helper()
 	if n, err := p.Write([]byte(text)); err != nil || n != len(text) {
-		t.Fatalf("%d of %q were taken, %v", n, text, err)
+		t.Fatalf("%d of %q were written, %v", n, text, err)
 	}
 }
 
@@ -116,7 +116,7 @@ func TestTerminal(t *testing.T) {
 			testKeys(t, e, level)
 			t.Run("job control", func(t *testing.T) { testJobs(t, e, level) })
 			t.Run("stop", func(t *testing.T) {
-				// Shells in front of people ignore SIGTERM, and end when their terminal goes.
+				// Interactive shells ignore SIGTERM, and end by SIGHUP.
 				p, s := onTerminal(t, e, level, "sh", "-c", `trap "" TERM; trap "echo bye; exit 5" HUP; echo ready; while :; do sleep 0.01; done`)
 				s.expect(t, "ready\r\n")
 				p.Stop()
@@ -128,8 +128,8 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
-// TestTerminalAttacks: the master end stays outside, and nothing can be typed from
-// inside.
+// TestTerminalAttacks checks that the master end stays outside, and that no process can
+// inject input from inside.
 func TestTerminalAttacks(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	python := testenv.NeedProgram(t, "python3")
@@ -144,7 +144,7 @@ func TestTerminalAttacks(t *testing.T) {
 				}
 			})
 			if level == "" {
-				return // nothing keeps it from typing on its own terminal
+				return // it may inject input into its own terminal
 			}
 			t.Run("typing", func(t *testing.T) {
 				p, s := onTerminal(t, e, level, python, "-c", `if True:
@@ -161,7 +161,7 @@ func TestTerminalAttacks(t *testing.T) {
 	}
 }
 
-// testKeys tries what only a controlling terminal can.
+// testKeys tests what only a controlling terminal does.
 func testKeys(t *testing.T, e *Executor, level string) {
 	t.Helper()
 	t.Run("is one", func(t *testing.T) {
@@ -223,10 +223,10 @@ func testKeys(t *testing.T, e *Executor, level string) {
 	})
 }
 
-// testJobs: a shell stops a job, takes it back, and lets it be interrupted. Keys are typed
-// only when the job has said something, because what it says it says in the foreground;
-// earlier they would reach the shell. The job forks nothing: a child of a vfork that is
-// stopped before its exec would keep the job from stopping.
+// testJobs checks that a shell stops a job, continues it, and lets it be interrupted. Keys
+// are typed only after output of the job, which is in the foreground then; earlier they
+// would reach the shell. The job does not fork: a vfork child that is stopped before its
+// exec would prevent the job from stopping.
 func testJobs(t *testing.T, e *Executor, level string) {
 	t.Helper()
 	p, s := onTerminal(t, e, level, testenv.NeedProgram(t, "bash"), "--norc", "--noprofile", "-i")
@@ -236,7 +236,7 @@ func testJobs(t *testing.T, e *Executor, level string) {
 	types(t, p, "\x1a")
 	s.expect(t, `(?s)Stopped.*[$#] $`)
 	types(t, p, "fg\n")
-	s.expect(t, `[\n\r]on\r\n`) // the shell hands the terminal over before it lets the job go on
+	s.expect(t, `[\n\r]on\r\n`) // the shell gives the job the terminal before it continues it
 	types(t, p, "\x03")
 	s.expect(t, `[$#] $`)
 	types(t, p, "echo was $?; tty; echo code $?\n")
@@ -249,7 +249,7 @@ func testJobs(t *testing.T, e *Executor, level string) {
 	}
 }
 
-// TestTerminalLate: what was written before the end is heard, however much.
+// TestTerminalLate checks that all output before the end is delivered.
 func TestTerminalLate(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	for _, level := range survivorLevels {
@@ -278,7 +278,7 @@ func TestTerminalLate(t *testing.T) {
 	}
 }
 
-// TestTerminalLongLine: what a terminal would throw away is refused.
+// TestTerminalLongLine checks that input that a terminal would discard is refused.
 func TestTerminalLongLine(t *testing.T) {
 	e := executorAt(t, "native")
 	p, s := onTerminal(t, e, "native", "sh", "-c", "stty -echo; echo ready; cat >/dev/null")

@@ -21,6 +21,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/testenv"
 )
 
 // playVar makes the test binary play a program instead of running tests.
@@ -30,12 +31,14 @@ const playVar = "PROC_TEST_PLAY"
 func programs() map[string]func(args []string) int {
 	return map[string]func([]string) int{
 		"stubborn": playStubborn,
+		"escape":   playEscape,
 		"holder":   playHolder,
 		"zeros":    playZeros,
 	}
 }
 
 func TestMain(m *testing.M) {
+	testenv.DefaultSignals()
 	if play, ok := programs()[os.Getenv(playVar)]; ok {
 		os.Exit(play(os.Args[1:]))
 	}
@@ -47,6 +50,19 @@ func playStubborn([]string) int {
 	signal.Ignore(syscall.SIGTERM)
 	fmt.Println("stubborn")
 	_, _ = io.Copy(io.Discard, os.Stdin)
+	return 0
+}
+
+// playEscape starts a holder in a session of its own, whose input is descriptor 3.
+func playEscape([]string) int {
+	c := play("holder")
+	c.Stdin, c.Stdout = os.NewFile(3, "input"), os.Stdout
+	c.SysProcAttr = ownSession()
+	if err := c.Start(); err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	fmt.Println("parent")
 	return 0
 }
 
@@ -157,6 +173,20 @@ func openFDs() int {
 		return 0
 	}
 	return len(list)
+}
+
+// soon fails the test when f takes bound or longer in each of several tries: the machine
+// may be busy.
+func soon(t *testing.T, bound time.Duration, f func() time.Duration) {
+	t.Helper()
+	var took []time.Duration
+	for range 10 {
+		d := f()
+		if took = append(took, d); d < bound {
+			return
+		}
+	}
+	t.Errorf("it took %v, want less than %v", took, bound)
 }
 
 // within fails the test when f takes longer than d, which is generous.

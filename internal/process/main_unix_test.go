@@ -9,4 +9,6 @@ import "syscall"
 
 func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
+func ownSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
+
 func killGroup(pid int, sig syscall.Signal) error { return syscall.Kill(-pid, sig) }

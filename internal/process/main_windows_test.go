@@ -10,6 +10,8 @@ import (
 
 func ownGroup() *syscall.SysProcAttr { return nil }
 
+func ownSession() *syscall.SysProcAttr { return nil }
+
 func killGroup(pid int, _ syscall.Signal) error {
 	p, err := os.FindProcess(pid)
 	if err != nil {
