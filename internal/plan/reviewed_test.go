@@ -12,7 +12,7 @@ import (
 // TestProfileIsReviewed: the page that reviews the profile for a workspace names
 // every operation, filter and string in it.
 func TestProfileIsReviewed(t *testing.T) {
-	page, err := os.ReadFile("../../docs/decisions/0007-seatbelt.md")
+	page, err := os.ReadFile("../../docs/seatbelt.md")
 	if err != nil {
 		t.Fatal(err)
 	}
