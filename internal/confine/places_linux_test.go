@@ -253,7 +253,7 @@ func TestSingleRoots(t *testing.T) {
 	}
 	for name, policy := range add("socket") {
 		t.Run("socket, "+name, func(t *testing.T) {
-			if _, err := a.run(t, &job{args: sh(`:`), policy: policy}); !badRoot(err) || !strings.Contains(err.Error(), "neither a folder nor a regular file") {
+			if _, err := a.run(t, &job{args: sh(`:`), policy: policy}); !badRoot(err) || !strings.Contains(err.Error(), "neither a directory nor a regular file") {
 				t.Errorf("%v", err)
 			}
 		})

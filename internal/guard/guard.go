@@ -165,9 +165,9 @@ type BrokenError struct {
 // Error is one sentence with the fix.
 func (e *BrokenError) Error() string {
 	if e.Covered {
-		return fmt.Sprintf("%s %s by another program, which removes the mount over it, so the command was ended; run it again", e.Path, e.What)
+		return fmt.Sprintf("%s %s from outside while the command ran, which removes the mount over it, so the command was ended; run it again", e.Path, e.What)
 	}
-	return fmt.Sprintf("the placeholder %s %s by another program, so the command was ended; run it again", e.Path, e.What)
+	return fmt.Sprintf("the placeholder %s %s from outside while the command ran, so the command was ended; run it again", e.Path, e.What)
 }
 
 // A QuarantineError says that a watched name could not be looked at, or what appeared

@@ -163,7 +163,9 @@ func (k *Keeper) check(o *object) {
 	switch {
 	case errors.Is(err, unix.ENOENT) && !o.covered:
 		o.lose("was removed or moved away")
-	case err == nil && (!s.same(o.id) || !o.covered && !s.isDir()):
+	case err == nil && o.covered && !s.same(o.id):
+		o.lose("was replaced")
+	case err == nil && !o.covered && !(s.isDir() && s.same(o.id)):
 		o.lose(fmt.Sprintf("was replaced by a %s", s.kind()))
 	}
 }

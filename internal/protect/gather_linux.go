@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,240 +15,288 @@ import (
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/gitpaths"
+	"github.com/sallyport-dev/sallyport/internal/guard"
 	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-// maxMatches bounds how many files the deny patterns of a policy may match.
-const maxMatches = 8192
-
-// A gathering finds out what stands at the paths of a policy.
+// A gathering is what was found at the paths of a policy, with what every policy protects.
 type gathering struct {
-	base  sandbox.Level // of what no rule is about
-	roots []string      // writable roots, symbolic links resolved
-	rules map[string]plan.Rule
+	*ruleset
+	base    sandbox.Level // of what no rule is about
+	dir     string        // the working directory
+	tmp     *plan.Tmp
+	tmpAt   string   // where sallyport mounts a /tmp; no file of the host exists below it
+	mounts  bool     // the level can mount something over what exists
+	present []string // names at which something exists that is no placeholder
 
-	auto     bool     // what is added now is what every policy protects
-	inner    bool     // what is added now belongs to a repository below a root
-	loose    []string // rules of such ones, which may be replaced: commands make them anew
-	present  []string // names at which something stands that is no placeholder
-	dir      string   // where the command begins
-	tmp      *plan.Tmp
-	private  string // where a folder of ours stands; nothing of the host's is there
-	flat     bool   // nothing can be mounted over what exists
-	git      bool   // the grant git is given
-	seen     map[string]*seenRepo
-	reals    map[string]string // where paths of this gathering lead
-	outside  gitpaths.Outside
-	opened   []opened // those that the grant is for
-	claims   []claim
-	late     []claim // names in folders that are missing, too
-	partly   bool    // a search for nested repositories stopped at its bound
-	warnings []string
+	git     bool // the grant git is given
+	outside gitpaths.Outside
+	work    map[string]*workTree
+	granted []workTree // those that the grant is for; a missing repository may be created
+
+	nested      bool     // rules that are added now are about nested repositories
+	replaceable []string // such rules: builds create nested repositories anew
+
+	claims      []claim
+	unreachable []claim // in directories that are missing, too
+	partial     bool    // the search for nested repositories ended at its bound
+	warnings    []string
 }
 
-// gather turns the entries of a resolved policy into rules with facts. Every path
-// in them is free of symbolic links. Protected names come after that, by protectAll.
-func gather(res *sandbox.Resolved) (*gathering, error) {
-	g := &gathering{base: res.Root, rules: make(map[string]plan.Rule)}
-	for _, w := range res.Paths {
-		if w.Level != sandbox.LevelWrite {
-			continue
-		}
-		if err := g.root(w); err != nil {
+// A claim is a name that does not exist and that a command cannot create.
+type claim struct {
+	guard.Claim
+	grant  string // what would permit it, for the report; empty when nothing does
+	writes string // for a claim that only reports: what a command tries to write when the name appears
+}
+
+// gather finds out what exists at the paths of a policy. Those in present are known not to
+// be placeholders.
+func gather(r *Request, present []string) (*gathering, error) {
+	rules, err := newRuleset(r.Policy, false)
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := rules.rules["/"]; ok {
+		// What holds for the root is decided by the policy, not by a link.
+		return nil, &executor.RootError{Path: "/", Why: "is where a symbolic link at a path of the policy leads", Fix: "name the directory that is meant"}
+	}
+	g := &gathering{
+		ruleset: rules, base: r.Policy.Root, dir: hostfacts.RealPath(r.Dir), mounts: r.Mounts, present: present,
+		git: slices.Contains(r.Policy.Named, GrantGit), outside: gitpaths.Surroundings(os.LookupEnv).AtOnce(), work: map[string]*workTree{},
+	}
+	g.hideState(r.State)
+	if g.tmp, err = g.tmpFor(r); err != nil {
+		return nil, err
+	}
+	if g.tmp != nil {
+		g.tmpAt = g.tmp.At
+	}
+	if err := g.protectAll(r); err != nil {
+		return nil, err
+	}
+	if g.tmp != nil && g.tmp.Asked {
+		if err := g.checkTmp(r.Tmp, g.tmp.Source); err != nil {
 			return nil, err
 		}
 	}
-	for _, p := range res.Paths {
-		if p.Level == sandbox.LevelWrite || p.Auto {
-			continue
-		}
-		if err := g.carve(p.Path, p.Level, "policy"); err != nil {
-			return nil, err
-		}
+	if r.Policy.Network == sandbox.NetworkHost {
+		g.showResolver()
 	}
-	for _, pattern := range res.Globs {
-		if err := g.glob(pattern, res.GlobDepth); err != nil {
-			return nil, err
-		}
-	}
-	return g, nil
+	return g, g.checkSpellings()
 }
 
-// sorted returns the rules in the order of their paths.
-func (g *gathering) sorted() []plan.Rule {
-	rules := make([]plan.Rule, 0, len(g.rules))
-	for _, r := range g.rules {
-		rules = append(rules, r)
-	}
-	slices.SortFunc(rules, func(a, b plan.Rule) int { return strings.Compare(a.Path, b.Path) })
-	return rules
-}
-
-// add keeps a rule; where two meet at one place the stricter wins.
-func (g *gathering) add(r plan.Rule) {
-	r.Auto = r.Auto || g.auto
-	if old, ok := g.rules[r.Path]; ok && old.Level <= r.Level {
-		return
-	}
-	if g.inner {
-		g.loose = append(g.loose, r.Path)
-	}
-	g.rules[r.Path] = r
-}
-
-// root adds a writable root, at the target of a symbolic link. A link that
-// lies in another writable root is refused: a command could have planted it.
-func (g *gathering) root(w sandbox.PathRule) error {
-	real, err := g.eval(w.Path)
-	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			if w.SkipMissing {
-				return nil
-			}
-			return &executor.RootError{Path: w.Path, Why: "does not exist, so it cannot be a writable root", Fix: "create it first, or leave it out"}
-		}
-		return &executor.RootError{Path: w.Path, Why: "cannot be a writable root: " + hostfacts.Reason(err)}
-	}
-	if link := g.redirect(w.Path, real); link != "" {
-		return &sandbox.UnsupportedError{
-			Need: "writable roots that no command can redirect",
-			Have: fmt.Sprintf("%s leads through the symbolic link %s, which lies in another writable root", w.Path, link),
-			Hint: "name the folder itself",
-		}
-	}
-	spot, err := hostfacts.Look(real)
-	if err != nil {
-		return &executor.RootError{Path: w.Path, Why: "cannot be a writable root: " + hostfacts.Reason(err)}
-	}
-	if spot.Kind == plan.KindOther {
-		return &executor.RootError{Path: w.Path, Why: "cannot be a writable root: it is neither a folder nor a regular file"}
-	}
-	g.roots = append(g.roots, real)
-	g.add(plan.Rule{Spot: spot, Level: sandbox.LevelWrite, Why: "writable"})
-	return nil
-}
-
-// eval is hostfacts.EvalSymlinks, once for each path that exists: what is found out in one
-// gathering belongs to one moment.
-func (g *gathering) eval(name string) (string, error) {
-	if real, ok := g.reals[name]; ok {
-		return real, nil
-	}
-	real, err := hostfacts.EvalSymlinks(name)
-	if err == nil {
-		if g.reals == nil {
-			g.reals = make(map[string]string)
-		}
-		g.reals[name] = real
-	}
-	return real, err
-}
-
-// redirect returns a symbolic link on the way from name to real that lies in a
-// writable root, where a command could change it; empty without one.
-func (g *gathering) redirect(name, real string) string {
-	if name == real {
-		return ""
-	}
-	for _, l := range hostfacts.Links(name) {
-		if slices.ContainsFunc(g.roots, func(r string) bool { return l.Path != r && hostfacts.Below(l.Path, r) }) {
-			return l.Path
-		}
-	}
-	return ""
-}
-
-// carve adds a path that is to be readable only, or not at all. A path that is
-// missing has nothing to protect.
-func (g *gathering) carve(name string, level sandbox.Level, why string) error {
-	real, err := hostfacts.EvalSymlinks(name)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
-		return nil
-	}
-	if err != nil {
-		return &executor.RootError{Path: name, Why: "cannot be looked at: " + hostfacts.Reason(err), Fix: "the sandbox must know what stands there to protect it"}
-	}
-	if link := g.redirect(name, real); link != "" {
-		return &sandbox.UnsupportedError{
-			Need: fmt.Sprintf("a fixed place for %s", name),
-			Have: fmt.Sprintf("it leads through the symbolic link %s, which lies in a writable root and can be changed by the command", link),
-			Hint: "replace the link by the folder or file itself",
-		}
-	}
-	spot, err := hostfacts.Look(real)
-	if err != nil {
-		return &executor.RootError{Path: name, Why: "cannot be looked at: " + hostfacts.Reason(err)}
-	}
-	g.add(plan.Rule{Spot: spot, Level: level, Why: why, Auto: level == sandbox.LevelRead && why != "policy"})
-	return nil
-}
-
-// glob adds what a deny pattern matches now: the name itself and, for a
-// symbolic link, its target.
-func (g *gathering) glob(pattern string, depth int) error {
-	m, err := sandbox.CompileGlob(pattern)
-	if err != nil {
+// protectAll adds rules for the protected names of every writable root, for what their
+// repositories lead to, and for the repositories nested in them. What the policy made
+// read-only or denied already stays as it is.
+func (g *gathering) protectAll(r *Request) error {
+	if err := CheckNamed(r.Policy.Named); err != nil {
 		return err
 	}
-	base := m.Base()
-	found := 0
-	return filepath.WalkDir(base, func(name string, d fs.DirEntry, err error) error {
+	if g.mounts {
+		if err := g.protectUser(); err != nil {
+			return err
+		}
+	}
+	for _, w := range r.Policy.Writable {
+		root, ok := g.resolved[w.Root]
+		if !ok || g.rules[root].Kind != plan.KindFolder || root == g.tmpAt {
+			continue // it is missing, a file, or the private /tmp: no names of the host's are in it
+		}
+		if hostfacts.Below(root, "/proc") || hostfacts.Below(root, "/sys") || root == "/dev" {
+			continue // the plan refuses it
+		}
+		err := r.Scans.with(root, func(cache *gitpaths.Cache) error {
+			g.outside.Cache = cache
+			return g.protectRoot(root, w)
+		})
 		if err != nil {
-			if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
-				return nil // what we cannot see, the command cannot see either
-			}
-			return &executor.RootError{Path: name, Why: "cannot be searched for " + pattern + ": " + hostfacts.Reason(err)}
+			return err
 		}
-		if m.Match(name) {
-			if found++; found > maxMatches {
-				return &executor.RootError{Path: pattern, Why: fmt.Sprintf("matches more than %d files", maxMatches), Fix: "deny the folder that holds them instead"}
-			}
-			if err := g.match(name, d); err != nil {
-				return err
-			}
-			if d.IsDir() {
-				return fs.SkipDir
-			}
-		}
-		if d.IsDir() && depth > 0 && strings.Count(strings.TrimPrefix(name, base), "/") >= depth {
-			return fs.SkipDir
-		}
-		return nil
-	})
+	}
+	return nil
 }
 
-func (g *gathering) match(name string, d fs.DirEntry) error {
-	if d.Type()&fs.ModeSymlink == 0 {
-		return g.carve(name, sandbox.LevelDeny, "deny pattern")
+// protectRoot adds the rules for one writable root. At a level without mounts, what exists
+// cannot be covered, so it is only named, and what does not exist is watched.
+func (g *gathering) protectRoot(root string, w sandbox.WritableRoot) error {
+	if g.mounts {
+		if closed, err := g.closeRoot(root); closed || err != nil {
+			return err
+		}
 	}
-	// The link itself holds no content; what it leads to does.
-	real, err := hostfacts.EvalSymlinks(name)
-	if err != nil {
-		return nil //nolint:nilerr // a link to nothing hides nothing
+	git := false // an entry of the policy for .git itself says what it is
+	for _, name := range w.Protected {
+		base := filepath.Base(name)
+		if base == ".git" && (g.mounts || g.git) {
+			git = true
+		} else if err := g.protect(filepath.Join(root, base)); err != nil {
+			return err
+		}
 	}
-	spot, err := hostfacts.Look(real)
+	if git {
+		if err := g.protectWork(root); err != nil {
+			return err
+		}
+	}
+	if !g.mounts {
+		return nil
+	}
+	if err := g.protectNamed(w, root); err != nil {
+		return err
+	}
+	if err := g.protectAbove(root); err != nil {
+		return err
+	}
+	return g.protectNested(root, gitpaths.Scan(root, g.outside.Cache, gitpaths.Limit{}))
+}
+
+// add adds a rule.
+func (g *gathering) add(r plan.Rule) {
+	if g.ruleset.add(r) && g.nested {
+		g.replaceable = append(g.replaceable, r.Path)
+	}
+}
+
+// protect adds a protected name, or claims it when nothing exists there.
+func (g *gathering) protect(real string) error {
+	st, err := os.Lstat(real)
+	if errors.Is(err, fs.ErrNotExist) {
+		c := claim{Claim: guard.Claim{Path: real, Placeholder: true, Why: whyName}}
+		if filepath.Base(real) == ".git" {
+			c = claim{Claim: guard.Claim{Path: real, Why: whyNewRepo}, grant: "--grant git"}
+		}
+		g.claim(c)
+		return nil
+	}
 	if err != nil {
 		return &executor.RootError{Path: real, Why: "cannot be looked at: " + hostfacts.Reason(err)}
 	}
-	g.add(plan.Rule{Spot: spot, Level: sandbox.LevelDeny, Why: "target of a link that a deny pattern matches"})
+	if err := notProtectable(real, st.Mode()); err != nil {
+		return err
+	}
+	return g.closePath(gitpaths.Path{Path: real, IsDir: true, Why: whyName})
+}
+
+// readOnly makes a path read-only.
+func (g *gathering) readOnly(name, why string) error {
+	spot, err := g.look(name, sandbox.LevelRead)
+	if err == nil && spot.Kind != plan.KindMissing {
+		g.add(plan.Rule{Spot: spot, Level: sandbox.LevelRead, Why: why, Auto: true})
+	}
+	return err
+}
+
+// isPlaceholder reports whether what exists at a name looks like the placeholder of
+// another run, whatever the umask was. That one is removed when its run ends, so it is
+// claimed like a missing name; whether it is one is in the journal.
+func (g *gathering) isPlaceholder(name string, st *syscall.Stat_t) bool {
+	return st.Mode&^0o555 == syscall.S_IFDIR && st.Nlink <= 2 && int(st.Uid) == os.Geteuid() && !slices.Contains(g.present, name)
+}
+
+// claim adds a claim.
+func (g *gathering) claim(c claim) {
+	if !slices.ContainsFunc(g.claims, func(o claim) bool { return o.Path == c.Path }) {
+		g.claims = append(g.claims, c)
+	}
+}
+
+// claimMissing claims a missing name, at once where it could be created in one step.
+func (g *gathering) claimMissing(p gitpaths.Path, placeholder bool) {
+	c := claim{Claim: guard.Claim{Path: p.Path, Placeholder: placeholder, Why: p.Why}}
+	if st, err := os.Lstat(filepath.Dir(p.Path)); err == nil && st.IsDir() {
+		g.claim(c)
+	} else {
+		c.Placeholder = false
+		g.unreachable = append(g.unreachable, c)
+	}
+}
+
+// close makes paths of a repository read-only. Those that the command cannot write anyway
+// need nothing.
+func (g *gathering) close(paths []gitpaths.Path) error {
+	for _, p := range paths {
+		_, ruled := g.rules[p.Path]
+		switch {
+		case ruled, g.level(p.Path) != sandbox.LevelWrite:
+		case p.Symlink:
+			return &sandbox.UnsupportedError{
+				Need: fmt.Sprintf("a fixed place for %s (%s)", p.Path, p.Why),
+				Have: "it is a symbolic link, which the command could change",
+				Hint: "replace the link by the directory or file itself",
+			}
+		case p.Missing:
+			g.claimMissing(p, p.IsDir)
+		default:
+			if err := g.closePath(p); err != nil {
+				return err
+			}
+		}
+	}
 	return nil
 }
 
-// aboutRoot refuses rules that turn out to be about "/", by a symbolic link that
-// leads there: what the root is was decided by the policy, not by a link.
-func (g *gathering) aboutRoot() error {
-	if _, ok := g.rules["/"]; !ok {
-		return nil
+// closePath makes a path that exists read-only, or claims it where what exists there looks
+// like a placeholder. The directories on the way to it are resolved, so that none has to
+// be looked at; the launch refuses to follow a link that has taken the place of one since.
+func (g *gathering) closePath(p gitpaths.Path) error {
+	var st syscall.Stat_t
+	if err := syscall.Lstat(p.Path, &st); err != nil {
+		return g.readOnly(p.Path, p.Why)
 	}
-	return &executor.RootError{Path: "/", Why: "is where a path of the policy leads by a symbolic link", Fix: "name the folder that is meant"}
+	spot := hostfacts.SpotOf(p.Path, &st)
+	switch {
+	case p.IsDir && g.isPlaceholder(p.Path, &st):
+		g.claim(claim{Claim: guard.Claim{Path: p.Path, Placeholder: true, Why: p.Why}})
+	case spot.Kind == plan.KindOther:
+		return g.readOnly(p.Path, p.Why)
+	default:
+		g.add(plan.Rule{Spot: spot, Level: sandbox.LevelRead, Why: p.Why, Auto: true})
+	}
+	return nil
 }
 
-// resolverFile keeps the file that /etc/resolv.conf leads to visible for commands
-// that use the host's network: on many systems it lies below /run, which is
-// covered.
-func (g *gathering) resolverFile() {
+// warn adds what a user should know and the command can do without; nil adds nothing.
+func (g *gathering) warn(err error) {
+	if err != nil {
+		g.warnings = append(g.warnings, err.Error())
+	}
+}
+
+// level returns the level of a path by the rules so far.
+func (g *gathering) level(name string) sandbox.Level {
+	r, ok := g.nearest(name)
+	if !ok || r.Path == g.tmpAt && name != r.Path {
+		return g.base
+	}
+	return r.Level
+}
+
+// pin keeps the directories above everything that is restricted in a writable root where
+// they are. In a directory that was moved, a protected path would not be found by the next
+// run.
+func (g *gathering) pin() error {
+	for _, r := range g.sorted() {
+		for at := filepath.Dir(r.Path); at != "/" && r.Level != sandbox.LevelWrite; at = filepath.Dir(at) {
+			if _, ok := g.rules[at]; ok || g.level(at) != sandbox.LevelWrite {
+				break // it is a mount already, and so is everything above that needs it
+			}
+			spot, err := hostfacts.Look(at)
+			if err != nil {
+				return &executor.RootError{Path: at, Why: "cannot be looked at: " + hostfacts.Reason(err)}
+			}
+			why := "cannot be moved: " + strings.TrimPrefix(r.Path, at+"/") + " is in it"
+			g.rules[at] = plan.Rule{Spot: spot, Level: sandbox.LevelWrite, Pin: true, Why: why}
+		}
+	}
+	return nil
+}
+
+// showResolver keeps the file that /etc/resolv.conf leads to visible for commands that use
+// the host's network: on many systems it lies below /run, which is covered.
+func (g *gathering) showResolver() {
 	real := hostfacts.RealPath("/etc/resolv.conf")
 	if _, ruled := g.rules[real]; ruled || !strings.HasPrefix(real, "/run/") {
 		return

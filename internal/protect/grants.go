@@ -4,19 +4,22 @@
 package protect
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/sallyport-dev/sallyport/internal/caches"
+	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
 // GrantGit is the name of the grant for working with git.
 const GrantGit = "git"
 
-// A NamedGrant is what a name after --grant opens, as data for help texts,
-// doctor and documents. What it means in places is worked out for each command.
+// A NamedGrant is what a name after --grant opens, as data for help texts, doctor and
+// documents. What it means in paths is worked out for each command.
 type NamedGrant struct {
 	Name string `json:"name"`
-	// Opens says what a command may do with it, Keeps what stays shut.
+	// Opens says what a command may do with it, Keeps what stays closed.
 	Opens string `json:"opens"`
 	Keeps string `json:"keeps"`
 	// Commands are examples of what works with it, and only with it; may be empty.
@@ -25,23 +28,34 @@ type NamedGrant struct {
 	Refused []string `json:"refused"`
 }
 
-// NamedGrants returns all named grants, git first, then those for caches by name.
-// The slices are the caller's own.
-func NamedGrants() []NamedGrant { return append([]NamedGrant{gitGrant()}, cacheGrants()...) }
-
-// cacheGrants are for caches of toolchains that the workspace has no sign of.
-func cacheGrants() []NamedGrant {
-	var out []NamedGrant
+// NamedGrants returns all named grants: git first, then those for caches of toolchains
+// that the workspace has no sign of, by name. The slices are the caller's own.
+func NamedGrants() []NamedGrant {
+	grants := []NamedGrant{gitGrant()}
 	for _, name := range caches.Grants() {
 		tool := strings.TrimPrefix(name, caches.GrantPrefix)
-		out = append(out, NamedGrant{
+		grants = append(grants, NamedGrant{
 			Name:     name,
 			Opens:    "a private layer over the caches of " + tool + " also where the workspace has none of its files; what is written stays with the workspace",
 			Keeps:    "the host's own caches",
 			Commands: []string{}, Refused: []string{},
 		})
 	}
-	return out
+	return grants
+}
+
+// CheckNamed refuses grants with unknown names: it is not known what they would open, and
+// the command that they were asked for would fail in the middle.
+func CheckNamed(names []string) error {
+	for _, name := range names {
+		if !slices.ContainsFunc(NamedGrants(), func(g NamedGrant) bool { return g.Name == name }) {
+			return &sandbox.UnsupportedError{
+				Need: fmt.Sprintf("the named grant %q", name), Have: "this version does not know it",
+				Hint: "leave it out; sallyport doctor lists the names",
+			}
+		}
+	}
+	return nil
 }
 
 // gitGrant is the grant for working with git.

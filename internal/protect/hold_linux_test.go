@@ -13,11 +13,11 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/plan"
 )
 
-// TestObserved: the observer denies every claimed name but those that are only noticed.
+// TestObserved: the observer denies every claimed name but those that are only reported.
 func TestObserved(t *testing.T) {
-	g := &gathering{roots: []string{"/ws"}, rules: map[string]plan.Rule{"/ws/known/.git/config": {}}, private: "/ws/tmp"}
+	g := &gathering{ruleset: &ruleset{roots: []string{"/ws"}, rules: map[string]plan.Rule{"/ws/known/.git/config": {}}}, tmpAt: "/ws/tmp", mounts: true}
 	g.claim(claim{Claim: guard.Claim{Path: "/ws/.git"}})
-	g.claim(claim{Claim: guard.Claim{Path: "/ws/noticed", ReportOnly: true}})
+	g.claim(claim{Claim: guard.Claim{Path: "/ws/reported", ReportOnly: true}})
 	got := (&Protection{found: g}).Observed()
 	want := observer.Names{Roots: []string{"/ws"}, Free: []string{"/ws/tmp"}, Protected: []string{"/ws/.git"}, Ruled: []string{"/ws/known/.git/config"}}
 	if diff := cmp.Diff(want, got); diff != "" {

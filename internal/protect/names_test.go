@@ -21,7 +21,7 @@ import (
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-// lay makes a tree: names that end in a slash are folders, "a -> b" is a link,
+// lay makes a tree: names that end in a slash are directories, "a -> b" is a link,
 // "a = text" a file, "a |" a named pipe.
 func lay(t *testing.T, entries ...string) string {
 	t.Helper()
@@ -65,7 +65,7 @@ func named(t *testing.T, base string, entries ...sandbox.Entry) ([]string, error
 		t.Fatal(err)
 	}
 	rules, patterns, err := ByName(&res)
-	kinds := map[plan.Kind]string{plan.KindMissing: "missing", plan.KindFolder: "folder", plan.KindFile: "file", plan.KindOther: "other"}
+	kinds := map[plan.Kind]string{plan.KindMissing: "missing", plan.KindFolder: "directory", plan.KindFile: "file", plan.KindOther: "other"}
 	var out []string
 	for _, r := range rules {
 		out = append(out, strings.Join([]string{strings.TrimPrefix(r.Path, base), r.Level.String(), kinds[r.Kind]}, " "))
@@ -86,15 +86,15 @@ func TestGatherNames(t *testing.T) {
 		want    []string
 	}{
 		{"missing protected names", []string{"w/.git"}, []sandbox.Entry{write("w")},
-			[]string{"/w write folder", "/w/.agents read missing", "/w/.codex read missing", "/w/.git read folder", "/w/.sallyport read missing"}},
+			[]string{"/w write directory", "/w/.agents read missing", "/w/.codex read missing", "/w/.git read directory", "/w/.sallyport read missing"}},
 		{"worktree", []string{"w/", "main/.git/worktrees/w", "w/.git = gitdir: BASE/main/.git/worktrees/w\n", "main/.git/worktrees/w/commondir = ../..\n"}, []sandbox.Entry{write("w")},
-			[]string{"/main/.git read folder", "/main/.git/worktrees/w read folder", "/w write folder", "/w/.agents read missing", "/w/.codex read missing",
+			[]string{"/main/.git read directory", "/main/.git/worktrees/w read directory", "/w write directory", "/w/.agents read missing", "/w/.codex read missing",
 				"/w/.git read file", "/w/.sallyport read missing"}},
 		{"what git obeys elsewhere", []string{"w/.git/objects", "w/.git/config = [core]\nhooksPath = tools/hooks\n[include]\npath = ../more\n"}, []sandbox.Entry{write("w")},
-			[]string{"/w write folder", "/w/.agents read missing", "/w/.codex read missing", "/w/.git read folder", "/w/.sallyport read missing",
+			[]string{"/w write directory", "/w/.agents read missing", "/w/.codex read missing", "/w/.git read directory", "/w/.sallyport read missing",
 				"/w/more read missing", "/w/tools/hooks read missing"}},
 		{"a root behind a link", []string{"real", "w -> BASE/real"}, []sandbox.Entry{write("w")},
-			[]string{"/real write folder", "/real/.agents read missing", "/real/.codex read missing", "/real/.git read missing", "/real/.sallyport read missing"}},
+			[]string{"/real write directory", "/real/.agents read missing", "/real/.codex read missing", "/real/.git read missing", "/real/.sallyport read missing"}},
 		{"something missing that is denied", []string{"d", "link -> d"}, []sandbox.Entry{deny("link/x/y")}, []string{"/d/x/y deny missing"}},
 		{"a pattern behind a link, with a link that matches", []string{"d*/in", "d*/secret = x", "link -> d*", "d*/in/a.env -> ../secret"},
 			[]sandbox.Entry{sandbox.GlobEntry("link/**/*.env")}, []string{"/d*/secret deny file", `/d\*/**/*.env deny`}},
@@ -194,8 +194,8 @@ func TestResolveLikeTheKernel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		parts := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c", "l1", "l2", "up", "root", "f", "none"}), 0, 5).Draw(t, "parts")
 		name := filepath.Join(append([]string{base}, parts...)...)
-		n := &naming{folders: map[string][]string{}}
-		got, _, err := n.resolve(name)
+		s := &ruleset{byName: true, entries: map[string][]string{}}
+		got, _, err := s.resolve(name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -203,14 +203,14 @@ func TestResolveLikeTheKernel(t *testing.T) {
 		if werr == nil && got != want {
 			t.Fatalf("%s is %s, not %s", name, want, got)
 		}
-		if kind, _ := kindOf(got); werr != nil && kind != plan.KindMissing {
+		if spot, _ := s.lookAt(got); werr != nil && spot.Kind != plan.KindMissing {
 			t.Fatalf("%s is said to be %s, which exists", name, got)
 		}
 	})
 }
 
 // TestStoredName: an entry found by another spelling has the name that the
-// folder lists. Where case counts, a second name for the same file stands in
+// directory lists. Where case counts, a second name for the same file stands in
 // for another spelling.
 func TestStoredName(t *testing.T) {
 	base := lay(t, "Stored = x")
@@ -218,10 +218,10 @@ func TestStoredName(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := &naming{folders: map[string][]string{}}
+	s := &ruleset{byName: true, entries: map[string][]string{}}
 	for _, c := range []struct{ name, given string }{{"as it is", "Stored"}, {"in another spelling", "stored"}} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := n.stored(base, c.given, st); got != "Stored" {
+			if got := s.stored(base, c.given, st); got != "Stored" {
 				t.Errorf("got %q", got)
 			}
 		})

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
-	"unicode"
 
 	"golang.org/x/sys/unix"
 
@@ -16,47 +15,38 @@ import (
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-// spellings refuses rules for single files that another spelling of their name
-// would get around. Where the kernel folds names, every spelling is one entry to
-// it, and a mount over the entry covers all of them. Where a server does, as
-// behind FUSE, SMB or 9P, each spelling of a file is an entry of its own, and the
-// mount covers only one. A folder has one entry there, too: the kernel never has
-// two for the same.
-func spellings(root sandbox.Level, rules []plan.Rule) error {
-	for _, r := range rules {
-		if r.Kind == plan.KindFolder || r.Kind == plan.KindMissing || r.Level >= levelAbove(root, rules, r.Path) {
-			continue
+// checkSpellings refuses rules for single files that another spelling of their name would
+// get around. Where the kernel folds names, every spelling is one entry to it, and a mount
+// over the entry covers all of them. Where a server does, as behind FUSE, SMB or 9P, each
+// spelling of a file is an entry of its own, and the mount covers only one. A directory has
+// one entry there, too: the kernel never has two for the same.
+func (g *gathering) checkSpellings() error {
+	for _, r := range g.sorted() {
+		level := g.base // without the rule
+		if above, ok := g.nearest(filepath.Dir(r.Path)); ok {
+			level = above.Level
 		}
 		dir, base := filepath.Split(r.Path)
-		if !served(dir) {
+		if r.Kind == plan.KindFolder || r.Level >= level || !served(dir) {
 			continue
 		}
-		other := strings.Map(swapCase, base)
+		other := strings.ToUpper(base)
+		if other == base {
+			other = strings.ToLower(base)
+		}
 		if s, err := hostfacts.Look(dir + other); other != base && err == nil && s.ID == r.ID {
 			return &sandbox.UnsupportedError{
 				Need: fmt.Sprintf("a file system that knows %s by one name only", r.Path),
-				Have: fmt.Sprintf("%s is the same file there, and what keeps the one would not keep the other", other),
-				Hint: "put a rule on a folder around it, or move it to a local file system",
+				Have: fmt.Sprintf("%s is the same file there, and a rule for the one does not hold for the other", other),
+				Hint: "put a rule on a directory around it, or move it to a local file system",
 			}
 		}
 	}
 	return nil
 }
 
-// levelAbove is the level that a path would have without its own rule.
-func levelAbove(root sandbox.Level, rules []plan.Rule, name string) sandbox.Level {
-	level := root
-	for _, r := range rules { // sorted, so the last one is the nearest
-		if r.Path != name && hostfacts.Below(name, r.Path) {
-			level = r.Level
-		}
-	}
-	return level
-}
-
-// served reports whether a server outside of the kernel says which names are the
-// same in a folder (statfs(2) has the numbers). What cannot be asked counts as
-// one.
+// served reports whether a server outside of the kernel says which names are the same in a
+// directory (statfs(2) has the numbers). One that cannot be asked counts as served.
 func served(dir string) bool {
 	var st unix.Statfs_t
 	if unix.Statfs(dir, &st) != nil {
@@ -68,11 +58,4 @@ func served(dir string) bool {
 		return true
 	}
 	return false
-}
-
-func swapCase(r rune) rune {
-	if unicode.IsUpper(r) {
-		return unicode.ToLower(r)
-	}
-	return unicode.ToUpper(r)
 }

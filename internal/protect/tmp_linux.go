@@ -4,97 +4,116 @@
 package protect
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/gitpaths"
 	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-// tmpFolder looks at a folder that shall stand at /tmp. The command may write
-// everywhere in it, and no rule for its own path holds there: so nothing may be
-// in it that the policy keeps from the command, and no command may have chosen it.
-func (g *gathering) tmpFolder(want string, spot plan.Spot) error {
-	rules := g.sorted()
-	refuse := func(why, mend string) error {
-		return &executor.RootError{Path: want, Why: "cannot stand at /tmp: " + why, Fix: mend}
-	}
-	for _, l := range hostfacts.Links(want) {
-		if slices.ContainsFunc(rules, func(r plan.Rule) bool {
-			return r.Level == sandbox.LevelWrite && r.Path != l.Path && hostfacts.Below(l.Path, r.Path)
-		}) {
-			return refuse(fmt.Sprintf("it leads through the symbolic link %s, which lies in a writable root and can be changed by the command", l.Path), "name the folder itself")
-		}
-	}
-	for _, system := range []string{"/proc", "/sys", "/dev"} {
-		if hostfacts.Below(spot.Path, system) && !hostfacts.Below(spot.Path, "/dev/shm") {
-			return refuse("it belongs to the system", "name a folder of your own")
-		}
-	}
-	if spot.Path == "/" {
-		return refuse("it is the whole disk", "name a folder of your own")
-	}
-	level := sandbox.LevelWrite
-	for _, r := range rules { // sorted, so the last one is the nearest
-		switch {
-		case r.Kind == plan.KindMissing:
-		case hostfacts.Below(spot.Path, r.Path):
-			level = r.Level
-		case hostfacts.Below(r.Path, spot.Path) && r.Level != sandbox.LevelWrite:
-			return refuse(fmt.Sprintf("the policy keeps %s in it from being written or read, which would not hold there", r.Path), "name another folder")
-		}
-	}
-	if level == sandbox.LevelDeny {
-		return refuse("the policy denies it", "name another folder")
-	}
-	for _, c := range slices.Concat(g.claims, g.late) {
-		if hostfacts.Below(c.Path, spot.Path) {
-			return refuse(fmt.Sprintf("the policy keeps %s in it from coming into being, which would not hold there", c.Path), "name another folder")
-		}
-	}
-	if obeyed := g.hold(spot.Path); obeyed != "" {
-		return refuse(fmt.Sprintf("tools outside obey %s, and nothing would protect it there", obeyed), "name another folder")
-	}
-	return nil
-}
-
-// hideState keeps commands from our records and from other runs' private folders,
-// wherever they lie and whatever stands at /tmp.
-func (g *gathering) hideState(dirs ...string) {
-	slices.Sort(dirs)
-	for _, d := range slices.Compact(dirs) {
+// hideState denies commands our records and the private directories of other runs, wherever
+// they lie and whatever is mounted at /tmp.
+func (g *gathering) hideState(dirs []string) {
+	for _, d := range dirs {
 		if s, err := hostfacts.Look(hostfacts.RealPath(d)); err == nil && s.Kind == plan.KindFolder {
 			g.rules[s.Path] = plan.Rule{Spot: s, Level: sandbox.LevelDeny, Why: "sallyport's own state", Auto: true}
 		}
 	}
 }
 
-// tmpFor decides what stands at /tmp.
-func (g *gathering) tmpFor(q *Request) (*plan.Tmp, error) {
-	at, want := hostfacts.RealPath("/tmp"), q.Tmp
-	if r, ok := g.rules[at]; ok && r.Level == sandbox.LevelDeny {
+// tmpFor decides what is mounted at /tmp. Nil leaves the host's.
+func (g *gathering) tmpFor(r *Request) (*plan.Tmp, error) {
+	at := hostfacts.RealPath("/tmp")
+	if rule, ok := g.rules[at]; ok && rule.Level == sandbox.LevelDeny || r.Tmp == "host" {
 		return nil, nil
 	}
 	switch {
-	case want == "host":
-		return nil, nil
-	case want == "" || want == "private":
-	case filepath.IsAbs(want):
-		spot, err := hostfacts.Look(hostfacts.RealPath(want))
-		if err != nil || spot.Kind != plan.KindFolder {
-			return nil, &executor.RootError{Path: want, Why: "cannot stand at /tmp, because it is not a folder", Fix: "create it first"}
+	case r.Tmp == "" || r.Tmp == "private":
+		source, err := hostfacts.Look(r.PrivateTmp)
+		if err != nil {
+			return nil, fmt.Errorf("the private /tmp was removed while it is in use: %w", &fs.PathError{Op: "lstat", Path: r.PrivateTmp, Err: err})
 		}
-		return &plan.Tmp{At: at, Source: spot, Asked: true}, nil
-	default:
-		return nil, &executor.RootError{Path: want, Why: "cannot stand at /tmp", Fix: "use private, host, or an absolute path"}
+		return &plan.Tmp{At: at, Source: source}, nil
+	case filepath.IsAbs(r.Tmp):
+		source, err := hostfacts.Look(hostfacts.RealPath(r.Tmp))
+		if err != nil || source.Kind != plan.KindFolder {
+			return nil, &executor.RootError{Path: r.Tmp, Why: "cannot be mounted at /tmp, because it is not a directory", Fix: "create it first"}
+		}
+		return &plan.Tmp{At: at, Source: source, Asked: true}, nil
 	}
-	source, err := hostfacts.Look(q.PrivateTmp)
-	if err != nil {
-		return nil, fmt.Errorf("the private /tmp was removed while it is in use: %w", &fs.PathError{Op: "lstat", Path: q.PrivateTmp, Err: err})
+	return nil, &executor.RootError{Path: r.Tmp, Why: "cannot be mounted at /tmp", Fix: "use private, host, or an absolute path"}
+}
+
+// checkTmp looks at a directory of the user's that is to be mounted at /tmp. The command
+// may write everywhere in it, and no rule for its own path holds there: so nothing may be
+// in it that the policy denies to the command, and no command may have chosen it.
+func (g *gathering) checkTmp(name string, spot plan.Spot) error {
+	refuse := func(fix, format string, args ...any) error {
+		return &executor.RootError{Path: name, Why: "cannot be mounted at /tmp: " + fmt.Sprintf(format, args...), Fix: fix}
 	}
-	return &plan.Tmp{At: at, Source: source}, nil
+	const another, own = "name another directory", "name a directory of your own"
+	for _, l := range hostfacts.Links(name) {
+		if g.inRoot(l.Path) {
+			return refuse("name the directory itself", "it leads through the symbolic link %s, which lies in a writable root and can be changed by the command", l.Path)
+		}
+	}
+	for _, system := range []string{"/proc", "/sys", "/dev"} {
+		if hostfacts.Below(spot.Path, system) && !hostfacts.Below(spot.Path, "/dev/shm") {
+			return refuse(own, "it belongs to the system")
+		}
+	}
+	if spot.Path == "/" {
+		return refuse(own, "it is the whole disk")
+	}
+	for _, r := range g.sorted() {
+		if r.Path != spot.Path && hostfacts.Below(r.Path, spot.Path) && r.Level != sandbox.LevelWrite {
+			return refuse(another, "the policy restricts %s in it, which would not hold there", r.Path)
+		}
+	}
+	if r, ok := g.nearest(spot.Path); ok && r.Level == sandbox.LevelDeny {
+		return refuse(another, "the policy denies it")
+	}
+	for _, c := range slices.Concat(g.claims, g.unreachable) {
+		if hostfacts.Below(c.Path, spot.Path) {
+			return refuse(another, "the policy protects the name %s in it, which would not hold there", c.Path)
+		}
+	}
+	if obeyed := g.claimInTmp(spot.Path); obeyed != "" {
+		return refuse(another, "tools outside obey %s, and nothing would protect it there", obeyed)
+	}
+	return nil
+}
+
+// claimInTmp protects a directory that is mounted at /tmp, where no rule can hold for its
+// names: it returns what exists there and tools outside obey, and claims what is missing.
+// Repositories further below are not searched for: commands create them there.
+func (g *gathering) claimInTmp(dir string) (obeyed string) {
+	paths, _ := g.outside.Protected() // what is wrong there is reported elsewhere
+	for _, n := range sandbox.ProtectedNames() {
+		at := filepath.Join(dir, n)
+		_, err := os.Lstat(at)
+		paths = append(paths, gitpaths.Path{Path: at, Missing: errors.Is(err, fs.ErrNotExist), Why: whyName})
+	}
+	for at := dir; ; at = filepath.Dir(at) {
+		paths = append(paths, g.workTree(at).paths...)
+		if at == "/" {
+			break
+		}
+	}
+	for _, p := range paths {
+		switch {
+		case !p.Missing && (hostfacts.Below(p.Path, dir) || p.IsDir && hostfacts.Below(dir, p.Path)):
+			return fmt.Sprintf("%s (%s)", p.Path, p.Why)
+		case hostfacts.Below(p.Path, dir):
+			g.claimMissing(p, false)
+		}
+	}
+	return ""
 }

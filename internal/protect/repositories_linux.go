@@ -1,0 +1,324 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package protect
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/gitpaths"
+	"github.com/sallyport-dev/sallyport/internal/guard"
+	"github.com/sallyport-dev/sallyport/internal/hostfacts"
+	"github.com/sallyport-dev/sallyport/internal/plan"
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+// A workTree is what was found out about a directory: its repository or nil, what git obeys
+// of it, and what is wrong with either.
+type workTree struct {
+	dir      string
+	repo     *gitpaths.Repository
+	openErr  error
+	paths    []gitpaths.Path
+	pathsErr error
+}
+
+// workTree looks at a directory once: several rules ask about it.
+func (g *gathering) workTree(dir string) *workTree {
+	if w := g.work[dir]; w != nil {
+		return w
+	}
+	w := &workTree{dir: dir}
+	if w.repo, w.openErr = gitpaths.Open(dir); w.repo != nil && w.openErr == nil {
+		w.paths, w.pathsErr = w.repo.Protected(g.outside)
+	}
+	g.work[dir] = w
+	return w
+}
+
+// protectWork protects the repository whose work tree a writable root is. Where there is
+// none, none can be created without the grant.
+func (g *gathering) protectWork(root string) error {
+	link := filepath.Join(root, ".git")
+	st, err := os.Lstat(link)
+	switch {
+	case err == nil:
+		if err := notProtectable(link, st.Mode()); err != nil {
+			return err
+		}
+		return g.protectRepository(root, true)
+	case !errors.Is(err, fs.ErrNotExist):
+		return &executor.RootError{Path: link, Why: "cannot be looked at: " + hostfacts.Reason(err)}
+	}
+	if w := g.workTree(root); w.repo != nil || w.openErr != nil {
+		return g.protectRepository(root, true) // a bare one
+	}
+	if !g.git {
+		g.claim(claim{Claim: guard.Claim{Path: link, Why: whyNewRepo}, grant: "--grant git"})
+		g.granted = append(g.granted, workTree{dir: root})
+		return nil
+	}
+	// The grant is for the repository around the workspace then.
+	for at := root; at != "/"; {
+		at = filepath.Dir(at)
+		if st, err := os.Lstat(filepath.Join(at, ".git")); err == nil && (st.IsDir() || st.Mode().IsRegular()) {
+			return g.protectRepository(at, true)
+		}
+	}
+	return nil
+}
+
+// protectNested protects the repositories that a search found below a root, the ones
+// higher up first. What those that cannot be written obey may lie where it can.
+func (g *gathering) protectNested(root string, found gitpaths.Found) error {
+	g.nested = true
+	defer func() { g.nested = false }()
+	for _, work := range found.Repositories {
+		if r, ruled := g.rules[filepath.Join(work, ".git")]; ruled && r.Level == sandbox.LevelWrite {
+			continue // an entry of the policy opens it
+		}
+		if err := g.protectRepository(work, false); err != nil {
+			return err
+		}
+	}
+	if !found.Complete {
+		g.partial = true
+		g.warn(fmt.Errorf("the search for nested repositories in %s ended at its limit, at %s; the next run continues there", root, found.Stopped))
+	}
+	return nil
+}
+
+// protectRepository adds the rules for one repository. Own says that it is the one of a
+// workspace: a nested one could have been created by a command before, and what it leads
+// to is only followed inside of the workspace.
+func (g *gathering) protectRepository(work string, own bool) error {
+	if !own && !g.git {
+		return g.closeRepository(work)
+	}
+	w := g.workTree(work)
+	r := w.repo
+	if r == nil || w.openErr != nil {
+		// Git cannot read it either. It stays as it is.
+		g.warn(w.openErr)
+		if link := filepath.Join(work, ".git"); g.level(link) == sandbox.LevelWrite {
+			return g.readOnly(link, whyGitDir)
+		}
+		return nil
+	}
+	if g.git {
+		paths, err := r.Shut(g.outside)
+		why := g.ungrantable(r, own, paths, err)
+		if why == "" {
+			return g.grant(w, paths)
+		}
+		if own {
+			g.warn(fmt.Errorf("the grant git is not given for %s: %s", r.Work, why))
+		}
+	}
+	g.warn(w.pathsErr)
+	return g.close(w.paths)
+}
+
+// closeRepository adds the rules for a nested repository without the grant, of which there
+// can be many.
+func (g *gathering) closeRepository(work string) error {
+	r, paths, err := gitpaths.OpenProtected(work, g.outside)
+	g.warn(err)
+	if r == nil {
+		return g.readOnly(filepath.Join(work, ".git"), whyGitDir)
+	}
+	return g.close(paths)
+}
+
+// ungrantable says why the grant git cannot be given for a repository.
+func (g *gathering) ungrantable(r *gitpaths.Repository, own bool, paths []gitpaths.Path, err error) string {
+	if err != nil {
+		return "what git obeys there is not known: " + err.Error()
+	}
+	for _, dir := range []string{r.Dir, r.Common} {
+		// No grant opens what an entry of the policy has closed.
+		if e, ok := g.nearest(dir); ok && (e.Level == sandbox.LevelDeny || e.Level == sandbox.LevelRead && !e.Auto) {
+			return fmt.Sprintf("an entry of the policy denies writing to %s, and to the git directory %s with it", e.Path, dir)
+		}
+		if g.level(dir) != sandbox.LevelWrite && (!own || !mutual(r)) {
+			return fmt.Sprintf("its git directory %s is outside of the workspace and does not point back to it; %s opens it", dir, sandbox.Grant{Path: dir, Level: sandbox.LevelWrite})
+		}
+	}
+	for _, p := range paths {
+		inside := hostfacts.Below(p.Path, r.Dir) || hostfacts.Below(p.Path, r.Common)
+		if p.Symlink && (inside || g.level(p.Path) == sandbox.LevelWrite) {
+			return fmt.Sprintf("%s (%s) is a symbolic link, which a command could change; replace it by what it points to", p.Path, p.Why)
+		}
+	}
+	return ""
+}
+
+// mutual reports whether the git directory of a work tree points back to it. A pointer
+// that leads out of the workspace and was created by a command does not.
+func mutual(r *gitpaths.Repository) bool {
+	// A directory that names another one as the shared one must be a work tree of it;
+	// otherwise a command could name the directory of any repository.
+	if r.Common != r.Dir && filepath.Dir(r.Dir) != filepath.Join(r.Common, "worktrees") {
+		return false
+	}
+	if !r.Pointer {
+		return true // it lies in the work tree
+	}
+	if text, err := os.ReadFile(filepath.Join(r.Dir, "gitdir")); err == nil {
+		if back, _, _ := strings.Cut(string(text), "\n"); filepath.IsAbs(back) {
+			return hostfacts.RealPath(back) == r.Link
+		}
+	}
+	text, err := os.ReadFile(filepath.Join(r.Dir, "config"))
+	if err != nil {
+		return false
+	}
+	entries, err := gitpaths.ParseConfig(text)
+	back := ""
+	for _, e := range entries {
+		if e.Key == "core.worktree" {
+			back = e.Value
+		}
+	}
+	if err != nil || back == "" {
+		return false
+	}
+	if !filepath.IsAbs(back) {
+		back = filepath.Join(r.Dir, back)
+	}
+	return hostfacts.RealPath(back) == r.Work
+}
+
+// grant opens a repository except for some paths.
+func (g *gathering) grant(w *workTree, closed []gitpaths.Path) error {
+	r := w.repo
+	for _, dir := range []string{r.Dir, r.Common} {
+		if g.level(dir) == sandbox.LevelWrite {
+			continue
+		}
+		spot, err := hostfacts.Look(dir)
+		if err != nil {
+			return &executor.RootError{Path: dir, Why: "cannot be looked at: " + hostfacts.Reason(err)}
+		}
+		g.rules[dir] = plan.Rule{Spot: spot, Level: sandbox.LevelWrite, Why: whyGrant}
+		g.roots = append(g.roots, dir)
+	}
+	g.granted = append(g.granted, workTree{dir: r.Work, repo: r})
+	if err := g.close(closed); err != nil {
+		return err
+	}
+	// Git creates this file first when it writes its configuration, and then cannot
+	// rename it over the old one.
+	config := filepath.Join(r.Common, "config")
+	if rule, ok := g.rules[config]; ok && rule.Level == sandbox.LevelRead {
+		g.claim(claim{
+			Claim: guard.Claim{Path: config + ".lock", ReportOnly: true, Why: "git configuration"}, writes: config,
+			grant: sandbox.Grant{Path: config, Level: sandbox.LevelWrite}.String(),
+		})
+	}
+	return nil
+}
+
+// protectAbove protects what the repositories above a writable root obey in it: their
+// configuration can name hooks or files that lie there.
+func (g *gathering) protectAbove(root string) error {
+	for at := root; at != "/"; {
+		at = filepath.Dir(at)
+		w := g.workTree(at)
+		g.warn(w.openErr)
+		if w.repo == nil || slices.ContainsFunc(g.granted, func(o workTree) bool { return o.dir == w.repo.Work && o.repo != nil }) {
+			continue // none, or its paths are closed with the grant
+		}
+		g.warn(w.pathsErr)
+		inside := slices.DeleteFunc(slices.Clone(w.paths), func(p gitpaths.Path) bool { return !hostfacts.Below(p.Path, root) })
+		if err := g.close(inside); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// closeRoot makes a workspace read-only that lies in something protected, such as a git
+// directory or its hooks as the working directory, and reports whether it did: that it was
+// chosen as the workspace does not say that it may be changed. A repository of its own in
+// such a place, as some tools have, is not closed.
+func (g *gathering) closeRoot(root string) (closed bool, err error) {
+	if root != g.dir {
+		return false, nil // an entry of the policy names it
+	}
+	of := ""
+	for at := root; at != "/" && of == ""; at = filepath.Dir(at) {
+		if slices.Contains(sandbox.ProtectedNames(), filepath.Base(at)) {
+			of = "the protected name " + at
+			continue
+		}
+		w := g.workTree(at)
+		if w.openErr != nil || w.repo == nil {
+			continue
+		}
+		for _, p := range w.paths { // what is wrong there is reported elsewhere
+			if p.IsDir && !p.Missing && hostfacts.Below(root, p.Path) && !(w.repo.Bare && root == w.repo.Work) {
+				of = fmt.Sprintf("%s (%s)", p.Path, p.Why)
+				break
+			}
+		}
+		if !w.repo.Bare {
+			break // what is above says nothing about a work tree
+		}
+	}
+	if of == "" {
+		return false, nil
+	}
+	g.warn(fmt.Errorf("%s is not writable in this run, because it belongs to %s; an entry of its own in a workspace above it opens it", root, of))
+	return true, g.readOnly(root, whyName)
+}
+
+// protectUser protects the configuration of the user's git, where a writable root holds
+// it: git obeys it in every repository.
+func (g *gathering) protectUser() error {
+	paths, err := g.outside.Protected()
+	g.warn(err)
+	return g.close(slices.DeleteFunc(paths, func(p gitpaths.Path) bool {
+		if p.Symlink && g.level(p.Path) == sandbox.LevelWrite {
+			g.warn(fmt.Errorf("%s (%s) is a symbolic link that the command can change", p.Path, p.Why))
+		}
+		return p.Symlink
+	}))
+}
+
+// protectNamed protects the names of a root that entries of the policy are about. An entry
+// that denies .git says nothing of what git obeys elsewhere, and one for a missing name
+// does not create that name.
+func (g *gathering) protectNamed(w sandbox.WritableRoot, root string) error {
+	for _, name := range slices.Concat(w.ReadOnly, w.Denied) {
+		base := filepath.Base(name)
+		if filepath.Dir(name) != w.Root || !slices.Contains(sandbox.ProtectedNames(), base) {
+			continue
+		}
+		at := filepath.Join(root, base)
+		_, ruled := g.rules[at]
+		var err error
+		switch {
+		case !ruled && base != ".git":
+			err = g.protect(at)
+		case !ruled:
+			g.claim(claim{Claim: guard.Claim{Path: at, Why: whyNewRepo}})
+		case base == ".git":
+			tree := g.workTree(root)
+			g.warn(tree.openErr)
+			g.warn(tree.pathsErr)
+			err = g.close(tree.paths)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

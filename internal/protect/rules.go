@@ -1,0 +1,317 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package protect
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/hostfacts"
+	"github.com/sallyport-dev/sallyport/internal/launch"
+	"github.com/sallyport-dev/sallyport/internal/plan"
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+// maxMatches bounds how many files the deny patterns of a policy may match.
+const maxMatches = 8192
+
+// A ruleset collects rules for what exists at the paths of a policy. No path in them has a
+// symbolic link.
+//
+// Where a sandbox judges by name, rules also hold for what is missing and created later,
+// patterns are judged when a file is opened, and a path has the spelling that the volume
+// stores. Otherwise something is mounted over what exists.
+type ruleset struct {
+	byName   bool
+	roots    []string          // writable roots
+	resolved map[string]string // the same, by their paths in the policy
+	rules    map[string]plan.Rule
+
+	patterns []plan.Pattern      // by name only
+	entries  map[string][]string // the names in directories that were listed
+	// Where only listed paths are visible, the links that lead to them have to be visible
+	// as well.
+	listed bool
+	links  []plan.Link
+}
+
+// newRuleset returns the rules for the entries of a policy. Protected names, which every
+// policy has, are left to the caller.
+func newRuleset(policy *sandbox.Resolved, byName bool) (*ruleset, error) {
+	s := &ruleset{
+		byName: byName, listed: byName && policy.Root == sandbox.LevelDeny,
+		resolved: map[string]string{}, rules: map[string]plan.Rule{}, entries: map[string][]string{},
+	}
+	for _, p := range policy.Paths {
+		if p.Level == sandbox.LevelWrite {
+			if err := s.addRoot(p); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for _, p := range policy.Paths {
+		if p.Level != sandbox.LevelWrite && !p.Auto {
+			if err := s.restrict(p.Path, p.Level, whyPolicy); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for _, pattern := range policy.Globs {
+		if err := s.addPattern(pattern, policy.GlobDepth); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// sorted returns the rules in the order of their paths.
+func (s *ruleset) sorted() []plan.Rule {
+	rules := make([]plan.Rule, 0, len(s.rules))
+	for _, r := range s.rules {
+		rules = append(rules, r)
+	}
+	slices.SortFunc(rules, func(a, b plan.Rule) int { return strings.Compare(a.Path, b.Path) })
+	return rules
+}
+
+// add adds a rule, and reports whether it did: where two meet at one path, the stricter
+// wins.
+func (s *ruleset) add(r plan.Rule) bool {
+	if old, ok := s.rules[r.Path]; ok && old.Level <= r.Level {
+		return false
+	}
+	s.rules[r.Path] = r
+	return true
+}
+
+// nearest returns the rule for a path or for the nearest directory above it.
+func (s *ruleset) nearest(name string) (plan.Rule, bool) {
+	for at := name; ; at = filepath.Dir(at) {
+		if r, ok := s.rules[at]; ok || at == "/" {
+			return r, ok
+		}
+	}
+}
+
+// addRoot adds a writable root, at the target of a symbolic link.
+func (s *ruleset) addRoot(p sandbox.PathRule) error {
+	spot, err := s.look(p.Path, p.Level)
+	switch {
+	case err != nil:
+		return err
+	case spot.Kind == plan.KindMissing && p.SkipMissing:
+		return nil
+	case spot.Kind == plan.KindMissing:
+		return &executor.RootError{Path: p.Path, Why: "does not exist, so it cannot be a writable root", Fix: "create it first, or leave it out"}
+	case spot.Kind == plan.KindOther:
+		return &executor.RootError{Path: p.Path, Why: "cannot be a writable root: it is neither a directory nor a regular file"}
+	}
+	s.roots = append(s.roots, spot.Path)
+	s.resolved[p.Path] = spot.Path
+	s.add(plan.Rule{Spot: spot, Level: sandbox.LevelWrite, Why: "writable"})
+	return nil
+}
+
+// restrict adds a path that is read-only or denied. Where something is mounted over what
+// exists, a missing path needs nothing.
+func (s *ruleset) restrict(name string, level sandbox.Level, why string) error {
+	spot, err := s.look(name, level)
+	if err != nil || spot.Kind == plan.KindMissing && !s.byName {
+		return err
+	}
+	s.add(plan.Rule{Spot: spot, Level: level, Why: why, Auto: level == sandbox.LevelRead && why != whyPolicy})
+	return nil
+}
+
+// addPattern adds a deny pattern: by name as it is, below the directory that it begins
+// with, and otherwise what it matches now. What a matching link leads to is denied as it
+// is now.
+func (s *ruleset) addPattern(pattern string, depth int) error {
+	g, err := sandbox.CompileGlob(pattern)
+	if err != nil {
+		return err
+	}
+	base := g.Base()
+	if s.byName {
+		spot, err := s.look(base, sandbox.LevelDeny)
+		if err != nil {
+			return err
+		}
+		base = spot.Path
+		s.patterns = append(s.patterns, plan.Pattern{Glob: rebase(pattern, g.Base(), base), Level: sandbox.LevelDeny})
+	}
+	found := 0
+	return filepath.WalkDir(base, func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			if missing(err) || errors.Is(err, fs.ErrPermission) {
+				return nil // what this process cannot see, the command cannot see either
+			}
+			return &executor.RootError{Path: name, Why: "cannot be searched for " + pattern + ": " + hostfacts.Reason(err)}
+		}
+		below, asWritten := strings.TrimPrefix(name, base), name
+		if base != g.Base() {
+			asWritten = filepath.Join(g.Base(), below)
+		}
+		matches := g.Match(asWritten)
+		if matches && !s.byName {
+			if found++; found > maxMatches {
+				return &executor.RootError{Path: pattern, Why: fmt.Sprintf("matches more than %d files", maxMatches), Fix: "deny the directory that holds them instead"}
+			}
+		}
+		if matches {
+			err = s.match(name, d)
+		}
+		if err == nil && d.IsDir() && (matches || depth > 0 && strings.Count(below, "/") >= depth) {
+			return fs.SkipDir
+		}
+		return err
+	})
+}
+
+// match adds what matches a deny pattern.
+func (s *ruleset) match(name string, d fs.DirEntry) error {
+	if d.Type()&fs.ModeSymlink == 0 {
+		if s.byName {
+			return nil
+		}
+		return s.restrict(name, sandbox.LevelDeny, "deny pattern")
+	}
+	// The link itself holds no content; what it leads to does.
+	real, _, err := s.resolve(name)
+	if err != nil {
+		return nil //nolint:nilerr // a link that leads nowhere hides nothing
+	}
+	spot, err := s.lookAt(real)
+	if err != nil {
+		return &executor.RootError{Path: real, Why: "cannot be looked at: " + hostfacts.Reason(err)}
+	}
+	if spot.Kind != plan.KindMissing || s.byName {
+		s.add(plan.Rule{Spot: spot, Level: sandbox.LevelDeny, Why: "target of a link that a deny pattern matches"})
+	}
+	return nil
+}
+
+// look resolves a path for which a rule is to have a level, and says what exists there. A
+// symbolic link that a command could change is an error.
+func (s *ruleset) look(name string, level sandbox.Level) (plan.Spot, error) {
+	real, links, err := s.resolve(name)
+	var spot plan.Spot
+	if err == nil {
+		spot, err = s.lookAt(real)
+	}
+	if err != nil {
+		return spot, &executor.RootError{Path: name, Why: "cannot be looked at: " + hostfacts.Reason(err), Fix: "the sandbox must know what exists there"}
+	}
+	if spot.Kind == plan.KindMissing && !s.byName {
+		return spot, nil
+	}
+	if i := slices.IndexFunc(links, func(l plan.Link) bool { return s.inRoot(l.Path) }); i >= 0 {
+		return spot, &sandbox.UnsupportedError{
+			Need: "a fixed place for " + name,
+			Have: fmt.Sprintf("it leads through the symbolic link %s, which lies in a writable root and can be changed by the command", links[i].Path),
+			Hint: "name the directory or file itself",
+		}
+	}
+	if s.listed && level != sandbox.LevelDeny {
+		s.links = append(s.links, links...)
+	}
+	return spot, nil
+}
+
+// lookAt says what exists at a path without symbolic links.
+func (s *ruleset) lookAt(real string) (plan.Spot, error) {
+	spot, err := hostfacts.Look(real)
+	if missing(err) {
+		return plan.Spot{Path: real, Kind: plan.KindMissing}, nil
+	}
+	if s.byName {
+		spot.ID = launch.ID{} // what takes the place of a file has the same rule
+	}
+	return spot, err
+}
+
+func missing(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
+}
+
+// inRoot reports whether a command could replace what has this name.
+func (s *ruleset) inRoot(name string) bool {
+	return slices.ContainsFunc(s.roots, func(r string) bool { return name != r && hostfacts.Below(name, r) })
+}
+
+// resolve returns the name by which the kernel knows a path, and the symbolic links on the
+// way to it. Of a path that does not exist, the part that does is resolved.
+func (s *ruleset) resolve(name string) (string, []plan.Link, error) {
+	if s.byName {
+		return hostfacts.Walk(name, s.stored)
+	}
+	if real, err := hostfacts.EvalSymlinks(name); err == nil && real == name {
+		return real, nil, nil // most paths have no link
+	}
+	return hostfacts.Walk(name, nil)
+}
+
+// stored returns the name of a directory's entry as it is stored, which on a volume that
+// ignores case may differ from the name that it was found by.
+func (s *ruleset) stored(dir, name string, st fs.FileInfo) string {
+	names, ok := s.entries[dir]
+	if !ok {
+		if f, err := os.Open(dir); err == nil {
+			names, _ = f.Readdirnames(-1) // a directory that cannot be listed keeps what was given
+			f.Close()
+		}
+		s.entries[dir] = names
+	}
+	if slices.Contains(names, name) {
+		return name
+	}
+	for _, other := range names {
+		if o, err := os.Lstat(filepath.Join(dir, other)); err == nil && os.SameFile(o, st) {
+			return other
+		}
+	}
+	return name
+}
+
+// rebase replaces the fixed beginning of a pattern.
+func rebase(pattern, from, to string) string {
+	if from == to {
+		return pattern
+	}
+	rest := strings.FieldsFunc(pattern, func(r rune) bool { return r == '/' })
+	rest = slices.DeleteFunc(rest, func(s string) bool { return s == "." })
+	rest = rest[strings.Count(from, "/"):]
+	var b strings.Builder
+	for _, c := range []byte(to) {
+		if strings.IndexByte(`*?[]{}\`, c) >= 0 {
+			b.WriteByte('\\')
+		}
+		b.WriteByte(c)
+	}
+	for _, r := range rest {
+		b.WriteString("/" + r)
+	}
+	return b.String()
+}
+
+// notProtectable returns an error for a protected name at which neither a directory nor a
+// file exists, or nil.
+func notProtectable(real string, mode fs.FileMode) error {
+	if mode.IsDir() || mode.IsRegular() {
+		return nil
+	}
+	return &sandbox.UnsupportedError{
+		Need: "a directory or file at the protected name " + real, Have: "it is a " + hostfacts.KindWord(mode),
+		Hint: "a protected name that is a link cannot be kept from changing; replace it by what it points to, or move it away",
+	}
+}
