@@ -93,7 +93,7 @@ func (e *Executor) Shell(_ context.Context, name, script string, login bool) ([]
 	if name == "" {
 		return shell.Detect(host).Argv(script, login), nil
 	}
-	sh, err := shell.Named(host, name, false)
+	sh, err := shell.Named(host, name)
 	if err != nil {
 		return nil, fmt.Errorf("cannot run the script: %w", err)
 	}

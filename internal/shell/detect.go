@@ -5,49 +5,20 @@ package shell
 
 import "strings"
 
-// Host is what detection needs to know of a machine. The zero Host is a Unix
-// on which nothing can be found.
+// A Host describes a machine for detection.
 type Host struct {
-	// System is the system in the words of GOOS; empty means a Unix that is not
-	// macOS.
+	// System is the operating system as in GOOS.
 	System string
-	// UserShell returns the shell that the user database has for the user, ""
-	// if there is none; see [PasswdShell]. Nil means there is none.
+	// UserShell returns the shell of the user in the user database, or ""; see
+	// [PasswdShell].
 	UserShell func() string
-	// LookPath returns the path of a program found through PATH, "" if there is
-	// none. Nil finds nothing.
+	// LookPath returns the path of a program found through PATH, or "".
 	LookPath func(program string) string
-	// IsFile reports whether path is a file. Nil means that nothing is.
+	// IsFile reports whether path is a file.
 	IsFile func(path string) bool
 }
 
-func (h Host) userShell() string {
-	if h.UserShell == nil {
-		return ""
-	}
-	return h.UserShell()
-}
-
-func (h Host) lookPath(program string) string {
-	if h.LookPath == nil {
-		return ""
-	}
-	return h.LookPath(program)
-}
-
-func (h Host) isFile(path string) bool { return path != "" && h.IsFile != nil && h.IsFile(path) }
-
-// LastResort returns the shell that every machine of this system has: /bin/sh,
-// or cmd.exe on Windows. Whether it is there is not checked.
-func (h Host) LastResort() Shell {
-	if h.System == "windows" {
-		return Shell{Kind: Cmd, Path: "cmd.exe"}
-	}
-	return Shell{Kind: Sh, Path: "/bin/sh"}
-}
-
-// place is where a kind of shell may be: a program to look for in PATH, and
-// the usual files.
+// A place is where a kind of shell can be: a program in PATH, and the usual files.
 type place struct {
 	program string
 	files   []string
@@ -75,25 +46,18 @@ func (h Host) places(k Kind) []place {
 	return nil
 }
 
-// Find returns a shell of the wanted kind: the one at given if that is a file
-// ("" is none), the user's own if it is of that kind, the first in PATH, or one
-// in the usual places, in this order. False if there is none, and for Unknown.
-func (h Host) Find(k Kind, given string) (Shell, bool) {
-	if k == Unknown {
-		return Shell{}, false
-	}
-	if h.isFile(given) {
-		return Shell{k, given}, true
-	}
-	if own := h.userShell(); KindOf(own) == k && h.isFile(own) {
+// find returns a shell of the kind: the user's own if it is of that kind, the first in
+// PATH, or one in the usual places. It reports false if there is none.
+func (h Host) find(k Kind) (Shell, bool) {
+	if own := h.UserShell(); k != Unknown && KindOf(own) == k && h.IsFile(own) {
 		return Shell{k, own}, true
 	}
 	for _, p := range h.places(k) {
-		if path := h.lookPath(p.program); path != "" {
+		if path := h.LookPath(p.program); path != "" {
 			return Shell{k, path}, true
 		}
 		for _, f := range p.files {
-			if h.isFile(f) {
+			if h.IsFile(f) {
 				return Shell{k, f}, true
 			}
 		}
@@ -101,52 +65,40 @@ func (h Host) Find(k Kind, given string) (Shell, bool) {
 	return Shell{}, false
 }
 
-// Detect returns the shell of the user: on Windows PowerShell; elsewhere the
-// one in the user database if its kind is known, else bash or zsh (on macOS zsh
-// or bash). Where there is none of these it is [Host.LastResort], so a user of
-// a shell that takes scripts in its own language gets one whose language agents
-// write.
+// Detect returns the shell of the user: on Windows PowerShell; elsewhere the one in the
+// user database if its kind is known, else bash or zsh (on macOS zsh or bash). If there is
+// none of these it is /bin/sh or cmd.exe. A user of a shell with a language of its own so
+// gets one whose language agents write.
 func Detect(h Host) Shell {
-	var order []Kind
+	order, last := []Kind{KindOf(h.UserShell()), Bash, Zsh}, Shell{Sh, "/bin/sh"}
 	switch h.System {
 	case "windows":
-		order = []Kind{PowerShell}
+		order, last = []Kind{PowerShell}, Shell{Cmd, "cmd.exe"}
 	case "darwin":
-		order = []Kind{KindOf(h.userShell()), Zsh, Bash}
-	default:
-		order = []Kind{KindOf(h.userShell()), Bash, Zsh}
+		order = []Kind{KindOf(h.UserShell()), Zsh, Bash}
 	}
 	for _, k := range order {
-		if s, ok := h.Find(k, ""); ok {
+		if s, ok := h.find(k); ok {
 			return s
 		}
 	}
-	return h.LastResort()
+	return last
 }
 
-// Named returns the shell that someone asked for by a name ("bash") or a path
-// ("/opt/bin/zsh"). A name of no known kind is a [*UnknownError]; a path that is
-// no file, and a name that is not found, is a [*NotFoundError].
-//
-// With lenient it never fails, as Codex does: a shell of the same kind stands in
-// for one that is missing, and the last resort for everything else.
-func Named(h Host, name string, lenient bool) (Shell, error) {
+// Named returns the shell with a name ("bash") or a path ("/opt/bin/zsh"). A name of no
+// known kind is an [*UnknownError]; a path that is not a file, and a name that is not
+// found, is a [*NotFoundError].
+func Named(h Host, name string) (Shell, error) {
 	k := KindOf(name)
-	isPath := strings.ContainsAny(name, `/\`)
-	given := ""
-	if isPath || lenient {
-		given = name
-	}
-	if k != Unknown && (lenient || !isPath || h.isFile(name)) {
-		if s, ok := h.Find(k, given); ok {
-			return s, nil
-		}
-	}
-	switch {
-	case lenient:
-		return h.LastResort(), nil
-	case k == Unknown:
+	if k == Unknown {
 		return Shell{}, &UnknownError{Name: name, Known: h.known()}
+	}
+	if strings.ContainsAny(name, `/\`) {
+		if h.IsFile(name) {
+			return Shell{k, name}, nil
+		}
+	} else if s, ok := h.find(k); ok {
+		return s, nil
 	}
 	return Shell{}, &NotFoundError{Name: name, Kind: k}
 }

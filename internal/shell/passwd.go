@@ -8,12 +8,11 @@ import (
 	"strconv"
 )
 
-// PasswdShell returns the login shell of a user from the text of /etc/passwd
-// (format: passwd(5)). The first line with that uid counts; an empty shell
-// field means /bin/sh, as it does for login. False if no line has the uid.
-// Lines that are not of the format, comments and entries that refer to a
-// directory service are passed over; users known only to such a service (all
-// of them on macOS) are not found here.
+// PasswdShell returns the login shell of a user from the text of /etc/passwd (passwd(5)).
+// The first line with that uid counts; an empty shell field means /bin/sh, as for login.
+// It reports false if no line has the uid. Lines in another format, comments and entries
+// that refer to a directory service are ignored; users known only to such a service (all
+// of them on macOS) are not found.
 func PasswdShell(passwd []byte, uid uint32) (string, bool) {
 	for line := range bytes.Lines(passwd) {
 		fields := bytes.Split(bytes.TrimRight(line, "\r\n"), []byte(":"))

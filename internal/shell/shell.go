@@ -1,16 +1,15 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package shell knows the shells: which one a user has, which kind a program
-// is, and how a script is handed to it.
+// Package shell finds the shell of a user and builds the argument vector that runs a
+// script in it.
 //
-// Flow: [Detect] or [Named] finds a [Shell] on a [Host], and [Shell.Argv] turns
-// a script into the argument vector that runs it. The machine is described by
-// data and functions, so every rule can be tried for every system anywhere.
+// [Detect] or [Named] finds a [Shell] on a [Host], and [Shell.Argv] turns a script into an
+// argument vector. The machine is described by data and functions, so that tests can try
+// the rules of every system anywhere.
 //
-// The package is pure: it starts nothing, reads no file and never looks at the
-// environment itself. It does not guess either: a shell it does not know is an
-// error that says which ones it knows, not a silent substitute.
+// The package is pure: it starts nothing, reads no file and no environment. It does not
+// replace a shell that it does not know; the error lists the known ones.
 package shell
 
 import (
@@ -19,8 +18,7 @@ import (
 	"strings"
 )
 
-// Kind is a family of shells that take a script in the same way. The zero Kind
-// is Unknown.
+// A Kind is a family of shells that take a script in the same way.
 type Kind uint8
 
 const (
@@ -30,7 +28,7 @@ const (
 	Bash
 	// Zsh is zsh.
 	Zsh
-	// Sh is the POSIX shell of the system, whatever implements it.
+	// Sh is the POSIX shell of the system.
 	Sh
 	// PowerShell is pwsh, and powershell of Windows.
 	PowerShell
@@ -40,8 +38,7 @@ const (
 
 var kindNames = [...]string{Unknown: "unknown", Bash: "bash", Zsh: "zsh", Sh: "sh", PowerShell: "powershell", Cmd: "cmd"}
 
-// String returns the name of the kind in lower case, as the wire has it;
-// "unknown" for Unknown and values without a name.
+// String returns the name of the kind in lower case, "unknown" for values without a name.
 func (k Kind) String() string {
 	if int(k) < len(kindNames) {
 		return kindNames[k]
@@ -52,9 +49,8 @@ func (k Kind) String() string {
 // POSIX reports whether shells of this kind take a script after -c.
 func (k Kind) POSIX() bool { return k == Bash || k == Zsh || k == Sh }
 
-// KindOf returns the kind of the shell at path, judged by its file name alone:
-// letter case and the ending .exe do not matter, and both slashes separate.
-// Unknown for everything else, an empty path too.
+// KindOf returns the kind of the shell at path by its file name: letter case and the
+// ending .exe do not matter, and both slashes separate. Other names are Unknown.
 func KindOf(path string) Kind {
 	name := strings.ToLower(path[strings.LastIndexAny(path, `/\`)+1:])
 	switch strings.TrimSuffix(name, ".exe") {
@@ -72,11 +68,9 @@ func KindOf(path string) Kind {
 	return Unknown
 }
 
-// Shell is a shell on a machine. The zero Shell is none.
+// A Shell is a shell on a machine.
 type Shell struct {
-	// Kind says how it takes a script.
 	Kind Kind
-	// Path is the program to start.
 	Path string
 }
 
@@ -84,11 +78,10 @@ type Shell struct {
 // console, so that its output decodes like that of every other program.
 const utf8Prefix = "[Console]::OutputEncoding=[System.Text.Encoding]::UTF8;\n"
 
-// Argv returns the argument vector that runs script. With login, POSIX shells
-// run as login shells and PowerShell loads its profile; without, neither does.
-// It returns nil for a Shell of unknown kind. The script is one argument and is
-// not looked at, except that PowerShell scripts get a first line that selects
-// UTF-8 for the output, once.
+// Argv returns the argument vector that runs script; nil for a Shell of unknown kind.
+// With login, POSIX shells run as login shells and PowerShell loads its profile. The
+// script is one argument. A PowerShell script gets a first line that selects UTF-8 for
+// the output, unless it has that line.
 func (s Shell) Argv(script string, login bool) []string {
 	switch {
 	case s.Kind.POSIX():
@@ -111,47 +104,39 @@ func (s Shell) Argv(script string, login bool) []string {
 	return nil
 }
 
-// ErrLoginDisabled is the answer to a wish for a login shell where the
-// configuration does not allow it. Its text is the one that models know.
+// ErrLoginDisabled refuses a login shell that the configuration does not allow. Its text
+// is that of Codex, which models know.
 var ErrLoginDisabled = errors.New("login shell is disabled by config; omit `login` or set it to false.") //nolint:staticcheck // the text is a contract
 
-// Login decides whether a script runs in a login shell. A nil wish means no:
-// profiles cost time and print into the output, so they are loaded on request
-// only. A wish for one that is not allowed is ErrLoginDisabled.
+// Login decides whether a script runs in a login shell. A nil wish means no: profiles cost
+// time and print into the output. A login shell that is not allowed is ErrLoginDisabled.
 func Login(wish *bool, allowed bool) (bool, error) {
-	if wish == nil || !*wish {
-		return false, nil
-	}
-	if !allowed {
+	login := wish != nil && *wish
+	if login && !allowed {
 		return false, ErrLoginDisabled
 	}
-	return true, nil
+	return login, nil
 }
 
-// UnknownError says that a shell was asked for by a name that no kind has.
+// UnknownError reports a name of no known kind of shell.
 type UnknownError struct {
-	// Name is what was asked for.
-	Name string
-	// Known lists the names that would have worked.
-	Known []string
+	Name  string
+	Known []string // names of known kinds
 }
 
-// Error names the shell and what can be used instead.
+// Error returns the name and the known ones.
 func (e *UnknownError) Error() string {
-	return fmt.Sprintf("shell: %q is not a known shell; use one of %s, or run the program directly without a shell",
+	return fmt.Sprintf("unknown shell %q; use one of %s, or run the program without a shell",
 		e.Name, strings.Join(e.Known, ", "))
 }
 
-// NotFoundError says that a shell of a known kind was asked for and is not on
-// this machine.
+// NotFoundError reports a shell of a known kind that is not on this machine.
 type NotFoundError struct {
-	// Name is what was asked for.
 	Name string
-	// Kind is the kind of shell it would be.
 	Kind Kind
 }
 
-// Error names the shell that is missing.
+// Error returns the name and the fix.
 func (e *NotFoundError) Error() string {
-	return fmt.Sprintf("shell: there is no %q on this machine; install it or name another shell", e.Name)
+	return fmt.Sprintf("shell %q is not on this machine; install it or name another shell", e.Name)
 }

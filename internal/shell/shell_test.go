@@ -134,13 +134,13 @@ func TestDetect(t *testing.T) {
 		{"macOS takes zsh first", machine{system: "darwin", user: "/bin/fish", files: []string{"/bin/zsh", "/bin/bash"}}.host(), Shell{Zsh, "/bin/zsh"}},
 		{"macOS user of bash", machine{system: "darwin", user: "/bin/bash", files: []string{"/bin/zsh", "/bin/bash"}}.host(), Shell{Bash, "/bin/bash"}},
 		{"nothing but the last resort", machine{user: "/usr/sbin/nologin"}.host(), Shell{Sh, "/bin/sh"}},
-		{"zero host", Host{}, Shell{Sh, "/bin/sh"}},
+		{"no user database", machine{}.host(), Shell{Sh, "/bin/sh"}},
 		{"Windows, pwsh in PATH", machine{system: "windows", path: map[string]string{"pwsh": `D:\pwsh.exe`, "powershell": `C:\p.exe`}}.host(), Shell{PowerShell, `D:\pwsh.exe`}},
 		{"Windows, pwsh in its usual place before powershell", machine{system: "windows", path: map[string]string{"powershell": `C:\p.exe`}, files: []string{`C:\Program Files\PowerShell\7\pwsh.exe`}}.host(),
 			Shell{PowerShell, `C:\Program Files\PowerShell\7\pwsh.exe`}},
 		{"Windows, old powershell", machine{system: "windows", files: []string{`C:\Windows\System32\WindowsPowerShell\v1.0\powershell.exe`}}.host(),
 			Shell{PowerShell, `C:\Windows\System32\WindowsPowerShell\v1.0\powershell.exe`}},
-		{"Windows, nothing", Host{System: "windows"}, Shell{Cmd, "cmd.exe"}},
+		{"Windows, nothing", machine{system: "windows"}.host(), Shell{Cmd, "cmd.exe"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if got := Detect(tt.host); got != tt.want {
@@ -158,28 +158,23 @@ func TestNamed(t *testing.T) {
 	}.host()
 	windows := machine{system: "windows", path: map[string]string{"cmd": `C:\cmd.exe`}}.host()
 	for _, tt := range []struct {
-		name    string
-		host    Host
-		shell   string
-		lenient bool
-		want    Shell
-		err     string
+		name  string
+		host  Host
+		shell string
+		want  Shell
+		err   string
 	}{
-		{"name, the user's own first", unix, "bash", false, Shell{Bash, "/opt/bash"}, ""},
-		{"name in PATH", unix, "zsh", false, Shell{Zsh, "/usr/bin/zsh"}, ""},
-		{"path", unix, "/work/bash", false, Shell{Bash, "/work/bash"}, ""},
-		{"path that is no file", unix, "/nowhere/bash", false, Shell{}, `shell: there is no "/nowhere/bash" on this machine; install it or name another shell`},
-		{"path that is no file, lenient", unix, "/nowhere/bash", true, Shell{Bash, "/opt/bash"}, ""},
-		{"known kind, not there", unix, "pwsh", false, Shell{}, `shell: there is no "pwsh" on this machine; install it or name another shell`},
-		{"known kind, not there, lenient", unix, "pwsh", true, Shell{Sh, "/bin/sh"}, ""},
-		{"unknown kind", unix, "/usr/bin/fish", false, Shell{}, `shell: "/usr/bin/fish" is not a known shell; use one of bash, zsh, sh, pwsh, or run the program directly without a shell`},
-		{"unknown kind, lenient", unix, "/usr/bin/fish", true, Shell{Sh, "/bin/sh"}, ""},
-		{"empty", unix, "", false, Shell{}, `shell: "" is not a known shell; use one of bash, zsh, sh, pwsh, or run the program directly without a shell`},
-		{"cmd on Windows", windows, "cmd", false, Shell{Cmd, `C:\cmd.exe`}, ""},
-		{"unknown on Windows, lenient", windows, "nu", true, Shell{Cmd, "cmd.exe"}, ""},
+		{"name, the user's own first", unix, "bash", Shell{Bash, "/opt/bash"}, ""},
+		{"name in PATH", unix, "zsh", Shell{Zsh, "/usr/bin/zsh"}, ""},
+		{"path", unix, "/work/bash", Shell{Bash, "/work/bash"}, ""},
+		{"path that is no file", unix, "/nowhere/bash", Shell{}, `shell "/nowhere/bash" is not on this machine; install it or name another shell`},
+		{"known kind, not there", unix, "pwsh", Shell{}, `shell "pwsh" is not on this machine; install it or name another shell`},
+		{"unknown kind", unix, "/usr/bin/fish", Shell{}, `unknown shell "/usr/bin/fish"; use one of bash, zsh, sh, pwsh, or run the program without a shell`},
+		{"empty", unix, "", Shell{}, `unknown shell ""; use one of bash, zsh, sh, pwsh, or run the program without a shell`},
+		{"cmd on Windows", windows, "cmd", Shell{Cmd, `C:\cmd.exe`}, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := Named(tt.host, tt.shell, tt.lenient)
+			got, err := Named(tt.host, tt.shell)
 			if got != tt.want {
 				t.Errorf("Named = %v, want %v", got, tt.want)
 			}
@@ -188,12 +183,12 @@ func TestNamed(t *testing.T) {
 			}
 		})
 	}
-	_, err := Named(windows, "nu", false)
+	_, err := Named(windows, "nu")
 	var unknown *UnknownError
 	if !errors.As(err, &unknown) || unknown.Known[0] != "pwsh" {
 		t.Errorf("error %v does not offer the shells of Windows", err)
 	}
-	_, err = Named(unix, "sh", false)
+	_, err = Named(unix, "sh")
 	var missing *NotFoundError
 	if !errors.As(err, &missing) || missing.Kind != Sh {
 		t.Errorf("error %v, want a *NotFoundError for sh", err)
