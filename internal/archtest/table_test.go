@@ -49,7 +49,6 @@ var layers = map[string]int{
 	"internal/testenv":   layerWords,
 	"internal/text":      layerWords,
 	"internal/tree":      layerWords,
-	"internal/tty":       layerWords,
 
 	"approval":          layerContracts,
 	"executor":          layerContracts,
@@ -61,6 +60,7 @@ var layers = map[string]int{
 	"internal/judge":  layerPlans,
 	"internal/output": layerPlans,
 	"internal/plan":   layerPlans,
+	"internal/tty":    layerPlans,
 	"internal/wire":   layerPlans,
 
 	"internal/hostfacts": layerFacts,

@@ -20,7 +20,7 @@ type console struct {
 	// term is the terminal in front of this process: for its size, and for keys if it
 	// is standard input. Nil when no standard stream is one.
 	term *tty.Terminal
-	size tty.Size
+	size sallyport.Size
 	// keys says that standard input is term, and shown that what the command shows
 	// goes to it.
 	keys, shown bool
@@ -87,7 +87,7 @@ func (c *console) attach(cmd *sallyport.Cmd, signals *forwarder) {
 		return
 	}
 	c.signals = signals
-	cmd.TTY = &sallyport.Size{Cols: c.size.Cols, Rows: c.size.Rows}
+	cmd.TTY = &c.size
 	if c.keys {
 		cmd.Stdin = c
 	}
@@ -101,7 +101,7 @@ func (c *console) attach(cmd *sallyport.Cmd, signals *forwarder) {
 	c.passing.Go(func() {
 		for s := range c.term.Sizes() {
 			select {
-			case c.resizes <- sallyport.Size(s):
+			case c.resizes <- s:
 			case <-c.over:
 				return
 			}

@@ -1,21 +1,18 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tty looks after the terminal of the person in front of this process.
+// Package tty manages the terminal of the user of this process.
 //
-// Flow: [Open] takes a descriptor that is a terminal ([Is]). [Terminal.Raw] hands
-// every key on as it is typed; [Terminal.Read] reads the keys, [Terminal.Sizes] tells
-// about the window, and [Terminal.Close] ends all of it and leaves the terminal as it
-// was found. A process that is stopped and goes on makes the terminal raw again, for
-// the shell has not left it so.
+// [Open] takes a file that is a terminal ([Is]). [Terminal.Raw] passes every key on as it
+// is typed, [Terminal.Read] reads the keys, [Terminal.Sizes] reports changes of the size,
+// and [Terminal.Close] restores the terminal. A process that is stopped and continued makes
+// the terminal raw again, because the shell has changed it meanwhile.
 //
-// A terminal belongs to many processes at once. So the package never changes the flags
-// of a descriptor that it was given, which the shell holds too, never changes the
-// modes of a terminal while another job is in its foreground, and puts back nothing but
-// the modes that it has changed. It refuses what it cannot undo.
+// Many processes share a terminal. So the package never changes the flags of a descriptor
+// that it was given, which the shell has too, never changes the modes while another job is
+// in the foreground, and restores only modes that it has changed.
 //
-// It knows neither the pseudo-terminals that are made for commands nor what the keys
-// mean.
+// It does not know the pseudo-terminals of commands, nor the meaning of keys.
 package tty
 
 import (
@@ -23,43 +20,40 @@ import (
 	"os"
 
 	"golang.org/x/term"
+
+	"github.com/sallyport-dev/sallyport/executor"
 )
 
-// ErrGone says that the terminal was taken away: its window was closed, or its
-// connection was lost. Nothing more comes from it, and it shows nothing more.
-var ErrGone = errors.New("tty: the terminal is gone")
+// ErrGone reports that the terminal was taken away: its window was closed, or its
+// connection was lost.
+var ErrGone = errors.New("the terminal is gone")
 
-// ErrUnsupported says that this system's terminals cannot be looked after.
-var ErrUnsupported = errors.New("tty: terminals of this system are not supported yet; run without a terminal of its own")
+// ErrUnsupported reports that this system's terminals are not supported.
+var ErrUnsupported = errors.New("terminals of this system are not supported; run without a terminal")
 
-// Size is that of a terminal, in characters. Zero means that it is not known.
-type Size struct{ Cols, Rows uint16 }
-
-// Is reports whether f is a terminal. A nil f is none.
+// Is reports whether f is a terminal. A nil f is not.
 func Is(f *os.File) bool {
 	is := false
 	_ = control(f, func(fd uintptr) error { is = term.IsTerminal(int(fd)); return nil })
 	return is
 }
 
-// SizeOf returns the size of the terminal f. Both members are zero when f is no
-// terminal, or one that does not know its size.
-func SizeOf(f *os.File) Size {
-	var size Size
+// SizeOf returns the size of the terminal f. Both members are zero if f is not a terminal,
+// or one that does not know its size.
+func SizeOf(f *os.File) executor.Size {
+	var size executor.Size
 	_ = control(f, func(fd uintptr) error {
 		cols, rows, err := term.GetSize(int(fd))
 		if err == nil && cols > 0 && rows > 0 {
-			size = Size{Cols: clamp(cols), Rows: clamp(rows)}
+			size = executor.Size{Cols: uint16(min(cols, 1<<16-1)), Rows: uint16(min(rows, 1<<16-1))}
 		}
 		return err
 	})
 	return size
 }
 
-func clamp(n int) uint16 { return uint16(min(n, 1<<16-1)) }
-
-// control makes a request about a file, without the switch to blocking mode that
-// [os.File.Fd] may bring.
+// control makes a request about a file. Unlike [os.File.Fd] it does not switch the file to
+// blocking mode.
 func control(f *os.File, request func(fd uintptr) error) error {
 	raw, err := f.SyscallConn() // an error for nil
 	if err != nil {

@@ -16,13 +16,12 @@ const (
 	setModes = unix.TIOCSETA
 )
 
-// reopen returns nil: opening /dev/fd gives the same description once more, and the
-// terminal's name may lead elsewhere. The description that is there is read, when
-// select(2) says that there is something.
+// reopen returns nil: opening /dev/fd gives the same description again, and the name of
+// the terminal can lead elsewhere. The given description is read, after select(2).
 func reopen(int) *os.File { return nil }
 
 // await blocks until there is something to read from the terminal or from wake. Without
-// keys, only wake counts. It takes select(2), because poll(2) knows no terminals here.
+// keys, only wake counts. It uses select(2), because poll(2) does not support terminals.
 func await(fd, wake int, keys bool) (ready, woken, gone bool, err error) {
 	for {
 		var set unix.FdSet

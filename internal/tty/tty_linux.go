@@ -17,8 +17,8 @@ const (
 	setModes = unix.TCSETS
 )
 
-// reopen opens the terminal behind fd once more, so that it can be read without
-// blocking while the description that others hold stays as it is. Nil means that it
+// reopen opens the terminal behind fd once more, so that it can be read without blocking
+// and the description that others share does not change. It returns nil if the terminal
 // cannot be opened, as for a user who has taken over another one's terminal.
 func reopen(fd int) *os.File {
 	again, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", fd), unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
@@ -28,8 +28,8 @@ func reopen(fd int) *os.File {
 	return os.NewFile(uintptr(again), "terminal")
 }
 
-// await blocks until there is something to read from the terminal or from wake, or
-// the terminal is gone. Without keys, only wake and the end count.
+// await blocks until there is something to read from the terminal or from wake, or the
+// terminal is gone. Without keys, only wake and the end count.
 func await(fd, wake int, keys bool) (ready, woken, gone bool, err error) {
 	fds := []unix.PollFd{{Fd: int32(fd)}, {Fd: int32(wake), Events: unix.POLLIN}}
 	if keys {

@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 )
 
@@ -414,7 +415,7 @@ func TestNoTerminal(t *testing.T) {
 	defer w.Close()
 	for name, f := range map[string]*os.File{"nil": nil, "pipe": r} {
 		t.Run(name, func(t *testing.T) {
-			if Is(f) || Foreground(f) || SizeOf(f) != (Size{}) {
+			if Is(f) || Foreground(f) || SizeOf(f) != (executor.Size{}) {
 				t.Error("it is a terminal")
 			}
 			if x, err := Open(f); err == nil {
@@ -430,7 +431,7 @@ func TestNoTerminal(t *testing.T) {
 func TestAnotherSession(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	master, slave := testenv.OpenTerminal(t, 33, 44)
-	if !Is(slave) || !Foreground(slave) || SizeOf(slave) != (Size{33, 44}) {
+	if !Is(slave) || !Foreground(slave) || SizeOf(slave) != (executor.Size{Cols: 33, Rows: 44}) {
 		t.Errorf("%v %v %v", Is(slave), Foreground(slave), SizeOf(slave))
 	}
 	x, err := Open(slave)

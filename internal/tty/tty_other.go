@@ -5,13 +5,16 @@
 
 package tty
 
-import "os"
+import (
+	"os"
 
-// A Terminal is that of the person in front of this process. There is none here.
+	"github.com/sallyport-dev/sallyport/executor"
+)
+
+// A Terminal does not exist on this system.
 type Terminal struct{}
 
-// Foreground reports whether this process may change and read the terminal f without
-// being stopped; here there are no jobs.
+// Foreground reports whether f is a terminal: this system has no jobs.
 func Foreground(f *os.File) bool { return Is(f) }
 
 // Open returns [ErrUnsupported].
@@ -26,8 +29,8 @@ func (t *Terminal) Restore() error { return nil }
 // Suspend does nothing.
 func (t *Terminal) Suspend() error { return nil }
 
-// Sizes returns nil, a channel from which nothing comes.
-func (t *Terminal) Sizes() <-chan Size { return nil }
+// Sizes returns nil.
+func (t *Terminal) Sizes() <-chan executor.Size { return nil }
 
 // Read returns [ErrUnsupported].
 func (t *Terminal) Read([]byte) (int, error) { return 0, ErrUnsupported }

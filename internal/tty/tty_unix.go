@@ -13,49 +13,50 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sallyport-dev/sallyport/executor"
 )
 
-// A Terminal is that of the person in front of this process. Its methods may be
-// called from several goroutines at once, Read from one at a time. It must be closed.
+// A Terminal is the terminal of the user of this process. Several goroutines may call its
+// methods at once, one of them Read. It must be closed.
 type Terminal struct {
-	given *os.File // for its modes and size; another one's to close
+	given *os.File // for its modes and size; the caller closes it
 	fd    int      // the descriptor of given
 	keys  *os.File // for reading; given, or the same terminal opened anew
-	anew  bool     // keys is ours to close, and does not block
+	anew  bool     // keys was opened anew: it does not block, and Close closes it
 
-	// wake holds a byte for the reader when it must look at its state again.
+	// wake gets a byte if the reader must look at its state again.
 	wakeRead, wake *os.File
 	signals        chan os.Signal
-	sizes          chan Size // holds the last one that was not taken
+	sizes          chan executor.Size // holds the last one that was not taken
 	quit           chan struct{}
 	serving        sync.WaitGroup
 	reading        sync.WaitGroup
 
 	mu         sync.Mutex
-	before     *unix.Termios // the modes to put back; nil while nothing is changed
-	wanted     bool          // raw mode is to be on whenever this process is in the foreground
+	before     *unix.Termios // the modes to restore; nil while nothing is changed
+	wanted     bool          // raw mode is on whenever this process is in the foreground
 	keepOutput bool
-	suspended  bool // until SIGCONT: this process is about to stop
-	last       Size // that sizes was told
+	suspended  bool // until SIGCONT: this process will stop
+	last       executor.Size
 	closed     bool
 }
 
-// Open begins to look after the terminal f, which must stay open until Close. It
-// changes nothing yet. From then on this process hears SIGWINCH and SIGCONT.
+// Open begins to manage the terminal f, which must stay open until Close. It changes
+// nothing yet. From then on this process handles SIGWINCH and SIGCONT.
 func Open(f *os.File) (*Terminal, error) {
 	if !Is(f) {
 		return nil, fmt.Errorf("tty: %w", unix.ENOTTY)
 	}
 	t := &Terminal{
-		given: f, keys: f,
-		signals: make(chan os.Signal, 8), sizes: make(chan Size, 1), quit: make(chan struct{}),
+		given: f, fd: descriptor(f), keys: f,
+		signals: make(chan os.Signal, 8), sizes: make(chan executor.Size, 1), quit: make(chan struct{}),
 		last: SizeOf(f),
 	}
 	var err error
 	if t.wakeRead, t.wake, err = os.Pipe(); err != nil {
 		return nil, fmt.Errorf("tty: %w", err)
 	}
-	_ = control(f, func(fd uintptr) error { t.fd = int(fd); return nil })
 	if again := reopen(t.fd); again != nil {
 		t.keys, t.anew = again, true
 	}
@@ -64,26 +65,28 @@ func Open(f *os.File) (*Terminal, error) {
 	return t, nil
 }
 
-// Foreground reports whether this process may change and read the terminal f without
-// being stopped: it belongs to the job in the foreground, or f is not the terminal
-// that controls it. False when f is no terminal.
-func Foreground(f *os.File) bool {
-	in := false
-	_ = control(f, func(fd uintptr) error { in = Is(f) && foreground(int(fd)); return nil })
-	return in
+// descriptor returns the number of an open file.
+func descriptor(f *os.File) int {
+	n := -1
+	_ = control(f, func(fd uintptr) error { n = int(fd); return nil })
+	return n
 }
+
+// Foreground reports whether this process can change and read the terminal f without
+// being stopped: it belongs to the job in the foreground, or f is not the terminal that
+// controls it. It is false if f is not a terminal.
+func Foreground(f *os.File) bool { return Is(f) && foreground(descriptor(f)) }
 
 func foreground(fd int) bool {
 	group, err := unix.IoctlGetInt(fd, unix.TIOCGPGRP)
-	// ENOTTY: it is the terminal of another session, whose jobs are not ours.
+	// ENOTTY: it is the terminal of another session, which has its own jobs.
 	return err != nil || group == unix.Getpgrp()
 }
 
-// Raw hands every key on from now on as it is typed, signals and editing keys
-// included, and shows none of them. With keepOutput, a line feed on the terminal
-// still begins a new line; otherwise output goes to it as it is. In the background
-// that comes into force when the job has been brought to the foreground. Raw may be called
-// again. After Close it is os.ErrClosed.
+// Raw passes every key on as it is typed, signals and editing keys included, and shows none
+// of them. With keepOutput, a line feed on the terminal still begins a new line; otherwise
+// output goes to it unchanged. In the background Raw takes effect when the job comes to the
+// foreground. Raw may be called again. After Close it is os.ErrClosed.
 func (t *Terminal) Raw(keepOutput bool) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -94,7 +97,7 @@ func (t *Terminal) Raw(keepOutput bool) error {
 	return t.apply()
 }
 
-// rawModes returns what cfmakeraw(3) makes of modes.
+// rawModes returns the modes as cfmakeraw(3) changes them.
 func rawModes(m unix.Termios, keepOutput bool) unix.Termios {
 	m.Iflag &^= unix.IGNBRK | unix.BRKINT | unix.PARMRK | unix.ISTRIP | unix.INLCR | unix.IGNCR | unix.ICRNL | unix.IXON
 	if !keepOutput {
@@ -107,28 +110,27 @@ func rawModes(m unix.Termios, keepOutput bool) unix.Termios {
 	return m
 }
 
-// apply sets the raw modes where that is wanted and allowed. Keys that were typed
-// before stay where they are. The lock is held.
+// apply sets the raw modes if that is wanted and allowed. It keeps keys that were typed
+// before. The lock is held.
 func (t *Terminal) apply() error {
-	// In the background, the modes are those of another job: neither to be changed nor
-	// to be put back later.
+	// In the background, the modes are those of another job, neither to be changed nor to
+	// be restored later.
 	if !t.wanted || t.suspended || t.closed || !foreground(t.fd) {
 		return nil
 	}
 	if t.before == nil {
 		before, err := unix.IoctlGetTermios(t.fd, getModes)
 		if err != nil {
-			return trouble(err)
+			return modeError(err)
 		}
 		t.before = before
 	}
 	raw := rawModes(*t.before, t.keepOutput)
-	return trouble(unix.IoctlSetTermios(t.fd, setModes, &raw))
+	return modeError(unix.IoctlSetTermios(t.fd, setModes, &raw))
 }
 
-// Restore puts back the modes that Raw found. In the background it leaves that to
-// whoever has the terminal now, and a terminal that is gone needs nothing. Without
-// Raw before it, and when called again, it does nothing.
+// Restore restores the modes that Raw found. It does nothing in the background, where
+// another job has the terminal, without Raw before it, and when called again.
 func (t *Terminal) Restore() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -136,8 +138,7 @@ func (t *Terminal) Restore() error {
 	return t.restore()
 }
 
-// Suspend is Restore for a process that is about to stop: when it goes on, raw mode
-// comes back.
+// Suspend is Restore for a process that will stop: when it continues, raw mode comes back.
 func (t *Terminal) Suspend() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -151,14 +152,14 @@ func (t *Terminal) restore() error {
 	if before == nil || !foreground(t.fd) {
 		return nil
 	}
-	if err := trouble(unix.IoctlSetTermios(t.fd, setModes, before)); !errors.Is(err, ErrGone) {
+	if err := modeError(unix.IoctlSetTermios(t.fd, setModes, before)); !errors.Is(err, ErrGone) {
 		return err
 	}
 	return nil
 }
 
-// trouble returns an error about modes for callers.
-func trouble(err error) error {
+// modeError returns an error about modes for callers.
+func modeError(err error) error {
 	switch {
 	case err == nil:
 		return nil
@@ -168,54 +169,37 @@ func trouble(err error) error {
 	return fmt.Errorf("tty: the modes of the terminal: %w", err)
 }
 
-// Sizes returns the channel that tells the size of the terminal whenever it has
-// changed. It holds one: a size that nobody took gives way to the next. It is closed
-// by Close.
-func (t *Terminal) Sizes() <-chan Size { return t.sizes }
+// Sizes returns a channel with the size of the terminal after each change. It holds one: a
+// size that was not received is replaced by the next. Close closes it.
+func (t *Terminal) Sizes() <-chan executor.Size { return t.sizes }
 
-// serve hears the signals until Close.
+// serve handles the signals until Close.
 func (t *Terminal) serve() {
 	defer close(t.sizes)
 	for {
 		select {
 		case s := <-t.signals:
-			t.again(s == unix.SIGCONT)
-			// While this process was stopped nobody told it about the window.
-			t.resized()
+			t.handle(s == unix.SIGCONT)
 		case <-t.quit:
 			return
 		}
 	}
 }
 
-// again makes the terminal raw again after a stop, where that is wanted. The two
-// signals that come then come in any order. The modes to put back at the end stay
-// those of the beginning: a shell hands a job that goes on the modes in which the job
-// was stopped.
-func (t *Terminal) again(goesOn bool) {
+// handle handles a signal: it makes the terminal raw again after a stop, if that is wanted,
+// and reports a new size. After a stop both signals come, in any order. The modes to
+// restore at the end stay those of the beginning: a shell hands a continued job the modes
+// in which the job was stopped.
+func (t *Terminal) handle(continued bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if goesOn {
+	if continued {
 		t.suspended = false
 		t.nudge()
 	}
-	_ = t.apply() // a terminal that is gone shows in Read
-}
-
-// nudge has the reader look again. The lock is held.
-func (t *Terminal) nudge() {
-	if !t.closed {
-		// The pipe does not block. A full one says the same already.
-		_ = control(t.wake, func(fd uintptr) error { _, err := unix.Write(int(fd), []byte{0}); return err })
-	}
-}
-
-// resized tells the size if it is a new one.
-func (t *Terminal) resized() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	_ = t.apply() // Read reports a terminal that is gone
 	size := SizeOf(t.given)
-	if t.suspended || size == t.last || size == (Size{}) {
+	if t.suspended || size == t.last || size == (executor.Size{}) {
 		return
 	}
 	t.last = size
@@ -226,14 +210,22 @@ func (t *Terminal) resized() {
 	t.sizes <- size // only this function sends
 }
 
-// endOfFile is the character that [Terminal.Read] returns for a terminal that says
-// end of file, because it is not in raw mode: the key was a key like others.
+// nudge makes the reader look at its state again. The lock is held.
+func (t *Terminal) nudge() {
+	if !t.closed {
+		// The pipe does not block. A full one has the same meaning.
+		_ = control(t.wake, func(fd uintptr) error { _, err := unix.Write(int(fd), []byte{0}); return err })
+	}
+}
+
+// endOfFile is the character that [Terminal.Read] returns for the end of file of a
+// terminal that is not in raw mode: it is a key like others.
 const endOfFile = 4 // ASCII EOT, Control-D
 
-// Read reads keys and blocks until there are some. It is [ErrGone] when the terminal
-// is gone, and os.ErrClosed during and after Close. Keys that are there after Close
-// stay for whoever reads the terminal next. A process in the background is stopped
-// when it reads keys that were meant for another job, as every program is.
+// Read reads keys and blocks until there are some. It is [ErrGone] if the terminal is gone,
+// and os.ErrClosed during and after Close. Keys typed after Close stay for the next reader
+// of the terminal. A process in the background is stopped if it reads keys of another job,
+// as every program is.
 func (t *Terminal) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
@@ -242,11 +234,8 @@ func (t *Terminal) Read(p []byte) (int, error) {
 		return 0, os.ErrClosed
 	}
 	defer t.reading.Done()
-	keys, wake := -1, -1
-	_ = control(t.keys, func(fd uintptr) error { keys = int(fd); return nil })
-	_ = control(t.wakeRead, func(fd uintptr) error { wake = int(fd); return nil })
-	listen := true
-	for {
+	keys, wake := descriptor(t.keys), descriptor(t.wakeRead)
+	for listen := true; ; {
 		ready, woken, gone, err := await(keys, wake, listen)
 		switch {
 		case err != nil:
@@ -268,11 +257,11 @@ func (t *Terminal) Read(p []byte) (int, error) {
 			t.comeForward()
 			return n, nil
 		case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EINTR):
-		case err == nil && isThere(keys):
+		case err == nil && exists(keys):
 			p[0] = endOfFile
 			return 1, nil
 		case !gone && errors.Is(err, unix.EIO) && !foreground(keys):
-			// Nobody is left who would bring this job to the foreground, so the kernel
+			// The job has no shell that could bring it to the foreground, so the kernel
 			// refuses instead of stopping it.
 			listen = false
 		case err == nil, errors.Is(err, unix.EIO):
@@ -283,9 +272,8 @@ func (t *Terminal) Read(p []byte) (int, error) {
 	}
 }
 
-// comeForward makes the terminal raw where that had to wait for the foreground: a shell
-// that brings a running job there tells it nothing, and the first keys are the first
-// that it hears of it.
+// comeForward makes the terminal raw if that had to wait for the foreground: a shell that
+// brings a running job there sends no signal, so the first keys are the notice.
 func (t *Terminal) comeForward() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -294,8 +282,8 @@ func (t *Terminal) comeForward() {
 	}
 }
 
-// isThere reports whether the terminal behind fd has not been taken away.
-func isThere(fd int) bool {
+// exists reports whether the terminal behind fd has not been taken away.
+func exists(fd int) bool {
 	_, err := unix.IoctlGetTermios(fd, getModes)
 	return err == nil
 }
@@ -317,8 +305,8 @@ func (t *Terminal) isClosed() bool {
 	return t.closed
 }
 
-// Close ends a Read that waits, puts the modes back as Restore does, and ends the
-// hearing of signals. It may be called more than once.
+// Close ends a Read that waits, restores the modes, and stops handling signals. It may be
+// called more than once.
 func (t *Terminal) Close() error {
 	t.mu.Lock()
 	if t.closed {
@@ -335,8 +323,8 @@ func (t *Terminal) Close() error {
 	if t.anew {
 		t.free()
 	} else {
-		// A description that may block: when somebody else took the key that had been
-		// there, the read ends with the next one, or with this process.
+		// The read can block: if another process took the key that had been there, it ends
+		// with the next key, or with this process.
 		go t.free()
 	}
 	return err
