@@ -288,7 +288,7 @@ func TestHangUp(t *testing.T) {
 			x.Expect("ready")
 			x.HangUp()
 			x.Wait()
-			if want := "tty: the terminal is gone true\ncode 4\n"; errs.String() != want {
+			if want := "the terminal is gone true\ncode 4\n"; errs.String() != want {
 				t.Errorf("%q, want %q", errs.String(), want)
 			}
 		})
