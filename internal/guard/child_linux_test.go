@@ -192,10 +192,31 @@ func pointsOf(p place) []string {
 	return seen
 }
 
-// TestCrash ends a process at every step, and then looks what the next start does
-// with what it has left, and that a directory of the user's is not touched.
+// TestCrash ends a process at every step, and then looks what the next start does with
+// what it has left.
 func TestCrash(t *testing.T) {
 	testenv.RunAsOrdinary(t)
+	crashes(t, nextStart)
+}
+
+// TestCrashClean ends a process at every step, and then looks what Clean does.
+func TestCrashClean(t *testing.T) {
+	testenv.Long(t)
+	testenv.RunAsOrdinary(t)
+	crashes(t, cleanUp)
+}
+
+// TestCrashUser ends a process at every step, and then looks that directories are not
+// touched that the user has created since.
+func TestCrashUser(t *testing.T) {
+	testenv.Long(t)
+	testenv.RunAsOrdinary(t)
+	crashes(t, userFirst)
+}
+
+// crashes ends a process at every step of every scene, and calls then.
+func crashes(t *testing.T, then func(t *testing.T, p place)) {
+	t.Helper()
 	var all []string
 	for _, sc := range scenes() {
 		t.Run(sc.name, func(t *testing.T) {
@@ -206,7 +227,14 @@ func TestCrash(t *testing.T) {
 			p.wantClean()
 			all = append(all, seen...)
 			for i, point := range seen {
-				t.Run(fmt.Sprintf("%02d %s", i, point), func(t *testing.T) { crash(t, sc, i) })
+				t.Run(fmt.Sprintf("%02d %s", i, point), func(t *testing.T) {
+					p := quickPlace(t)
+					end := sc.set(p)
+					p.dies(i)
+					check(t, end())
+					then(t, p)
+					p.wantClean()
+				})
 			}
 		})
 	}
@@ -218,35 +246,21 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// crash lets a child die at step i of the scene, three times.
-func crash(t *testing.T, sc scene, i int) {
-	ends := []struct {
-		name string
-		do   func(t *testing.T, p place)
-	}{
-		{"clean", func(t *testing.T, p place) {
-			r, err := Clean(p.state)
-			if err != nil || len(r.Failed)+len(r.Unknown)+len(r.Replaced)+len(r.Held) > 0 {
-				t.Errorf("Clean: %+v, %v", r, err)
-			}
-		}},
-		{"next start", func(t *testing.T, p place) {
-			check(t, wholeRun(&Keeper{State: p.state}, p.work, stands))
-		}},
+// nextStart is a run after the crash.
+func nextStart(t *testing.T, p place) {
+	check(t, wholeRun(&Keeper{State: p.state}, p.work, stands))
+}
+
+// cleanUp is Clean after the crash.
+func cleanUp(t *testing.T, p place) {
+	r, err := Clean(p.state)
+	if err != nil || len(r.Failed)+len(r.Unknown)+len(r.Replaced)+len(r.Held) > 0 {
+		t.Errorf("Clean: %+v, %v", r, err)
 	}
-	for _, e := range ends {
-		p := quickPlace(t)
-		end := sc.set(p)
-		p.dies(i)
-		check(t, end())
-		e.do(t, p)
-		p.wantClean()
-	}
-	// The user comes first and has other plans with the names.
-	p := quickPlace(t)
-	end := sc.set(p)
-	p.dies(i)
-	check(t, end())
+}
+
+// userFirst is Clean after the user has created or filled directories at the names.
+func userFirst(t *testing.T, p place) {
 	_ = os.Remove(p.path("a"))
 	check(t, os.Mkdir(p.path("a"), 0o755))
 	if exists(p.path("b")) {
@@ -261,14 +275,25 @@ func crash(t *testing.T, sc scene, i int) {
 	}
 	check(t, os.RemoveAll(p.path("a")))
 	check(t, os.RemoveAll(p.path("b")))
-	p.wantClean()
 }
 
-// TestManyProcesses has 200 processes in 4 workspaces that hold the same names;
-// some are killed, some kill themselves at some step, some end.
+// TestManyProcesses has processes in 4 workspaces that hold the same names; some are
+// killed, some kill themselves at some step, some end.
 func TestManyProcesses(t *testing.T) {
 	testenv.RunAsOrdinary(t)
-	const each, workspaces = 50, 4
+	manyProcesses(t, 12)
+}
+
+// TestManyMoreProcesses has 200 of them.
+func TestManyMoreProcesses(t *testing.T) {
+	testenv.Long(t)
+	testenv.RunAsOrdinary(t)
+	manyProcesses(t, 50)
+}
+
+func manyProcesses(t *testing.T, each int) {
+	t.Helper()
+	const workspaces = 4
 	first := newPlace(t)
 	var wait sync.WaitGroup
 	for w := range workspaces {

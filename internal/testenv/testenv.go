@@ -34,6 +34,10 @@ import (
 // require nothing.
 const RequireVar = "SALLYPORT_TEST_REQUIRE"
 
+// LongVar names the environment variable that turns on stress tests and long crash tests,
+// when it is "1".
+const LongVar = "SALLYPORT_TEST_LONG"
+
 // Fact is something a test may need from the machine, spelled as in [RequireVar].
 // The zero value is no fact; asking for it fails the test.
 type Fact string
@@ -101,6 +105,15 @@ func NeedRoot(t testing.TB) {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("needs root; the run as root covers it")
+	}
+}
+
+// Long skips t unless [LongVar] is set. It is for variants of a test that take seconds; a
+// shorter one runs always.
+func Long(t testing.TB) {
+	t.Helper()
+	if os.Getenv(LongVar) != "1" {
+		t.Skipf("takes long; set %s=1 to run it", LongVar)
 	}
 }
 

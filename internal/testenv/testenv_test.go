@@ -45,6 +45,15 @@ func runFake(body func(testing.TB)) *fakeTB {
 	return fake
 }
 
+func TestLong(t *testing.T) {
+	for value, want := range map[string]string{"": "skip", "0": "skip", "1": "pass"} {
+		t.Setenv(LongVar, value)
+		if got := runFake(Long); got.ended != want {
+			t.Errorf("%s=%q: %s, want %s", LongVar, value, got.ended, want)
+		}
+	}
+}
+
 func TestSwitchTurnsSkipIntoFailure(t *testing.T) {
 	tests := []struct {
 		name    string
