@@ -399,7 +399,7 @@ func listRoot(dir *os.Root) ([]string, error) {
 	return names, err
 }
 
-// newID returns 64 random bits as they stand in names.
+// newID returns 64 random bits for names.
 func newID() string {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails, see crypto/rand

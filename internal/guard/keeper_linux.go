@@ -167,7 +167,7 @@ func (k *Keeper) open(h *Hold, r *request) error {
 	fd, err := openDir(path)
 	if errors.Is(err, unix.EACCES) {
 		if closedByUser(path) {
-			return &HoldError{Path: r.Path, Op: "look at it", Err: err, Fix: "a command could open the directories above it; chmod u+x them"}
+			return &HoldError{Path: r.Path, Op: "inspect it", Err: err, Fix: "a command could open the directories above it; chmod u+x them"}
 		}
 		return nil
 	}
@@ -177,7 +177,7 @@ func (k *Keeper) open(h *Hold, r *request) error {
 	s, err := statAt(fd, "")
 	if err != nil {
 		unix.Close(fd)
-		return holdError(r.Path, "look at its directory", err)
+		return holdError(r.Path, "inspect its directory", err)
 	}
 	if i := slices.IndexFunc(k.dirs, func(d *directory) bool { return d.path == path && d.id.same(s.ident) }); i >= 0 {
 		unix.Close(fd)
@@ -210,7 +210,7 @@ func (k *Keeper) cover(h *Hold, r *request) error {
 	case errors.Is(err, unix.ENOENT):
 		return &ExistsError{Path: r.Path, Kind: KindGone}
 	case err != nil:
-		return holdError(r.Path, "look at it", err)
+		return holdError(r.Path, "inspect it", err)
 	case !s.same(ident{dev: r.Dev, ino: r.Ino}):
 		return &ExistsError{Path: r.Path, Kind: s.kind()}
 	}
@@ -323,7 +323,7 @@ func (k *Keeper) create(r *request) (ident, error) {
 	case err == nil:
 		return ident{}, &ExistsError{Path: r.Path, Kind: s.kind()}
 	case !errors.Is(err, unix.ENOENT):
-		return ident{}, holdError(r.Path, "look at it", err)
+		return ident{}, holdError(r.Path, "inspect it", err)
 	}
 	if e, err = j.intend(r.Path, e, entryErr); err != nil {
 		return ident{}, k.journalError(err)
@@ -376,7 +376,7 @@ func (k *Keeper) mkdir(r *request, e *entry) (ident, error) {
 	k.journal.at("directory made")
 	s, err := statAt(r.dir.fd, r.name)
 	if err != nil {
-		return ident{}, holdError(r.Path, "look at the placeholder", err)
+		return ident{}, holdError(r.Path, "inspect the placeholder", err)
 	}
 	if !s.closed() {
 		return ident{}, &ExistsError{Path: r.Path, Kind: s.kind()}

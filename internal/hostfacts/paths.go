@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package hostfacts finds out what is known about this machine: what its kernel
-// offers, what stands at a path, what a standard descriptor is, and where a program is.
+// offers, what exists at a path, what a standard descriptor is, and where a program is.
 // It looks and reports; it starts nothing and changes nothing.
 package hostfacts
 

@@ -37,7 +37,7 @@ type gathering struct {
 	granted []workTree // those that the grant is for; a missing repository may be created
 
 	nested      bool     // rules that are added now are about nested repositories
-	replaceable []string // such rules: builds create nested repositories anew
+	replaceable []string // such rules: builds replace nested repositories
 
 	claims      []claim
 	unreachable []claim // in directories that are missing, too
@@ -172,7 +172,7 @@ func (g *gathering) protect(real string) error {
 		return nil
 	}
 	if err != nil {
-		return &executor.RootError{Path: real, Why: "cannot be looked at: " + hostfacts.Reason(err)}
+		return &executor.RootError{Path: real, Why: "cannot be inspected: " + hostfacts.Reason(err)}
 	}
 	if err := notProtectable(real, st.Mode()); err != nil {
 		return err
@@ -285,7 +285,7 @@ func (g *gathering) pin() error {
 			}
 			spot, err := hostfacts.Look(at)
 			if err != nil {
-				return &executor.RootError{Path: at, Why: "cannot be looked at: " + hostfacts.Reason(err)}
+				return &executor.RootError{Path: at, Why: "cannot be inspected: " + hostfacts.Reason(err)}
 			}
 			why := "cannot be moved: " + strings.TrimPrefix(r.Path, at+"/") + " is in it"
 			g.rules[at] = plan.Rule{Spot: spot, Level: sandbox.LevelWrite, Pin: true, Why: why}

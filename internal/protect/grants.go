@@ -63,10 +63,10 @@ func gitGrant() NamedGrant {
 	return NamedGrant{
 		Name:  GrantGit,
 		Opens: "history of the repositories in the workspace: objects, refs, packed-refs, logs, index, HEAD and the other state of git commands, in the main repository of a linked work tree too",
-		Keeps: "config, config.worktree, hooks, info, modules, branches, remotes, commondir, gitdir, the pointers of linked work trees, included configuration and the folders that core.hooksPath names",
+		Keeps: "config, config.worktree, hooks, info, modules, branches, remotes, commondir, gitdir, the pointers of linked work trees, included configuration and the directories that core.hooksPath names",
 		Commands: []string{
 			"git init", "git add", "git commit", "git branch", "git checkout", "git switch", "git merge", "git rebase",
-			"git stash", "git tag", "git reset", "git cherry-pick", "git worktree add", "git fetch FOLDER", "git gc",
+			"git stash", "git tag", "git reset", "git cherry-pick", "git worktree add", "git fetch DIRECTORY", "git gc",
 		},
 		Refused: []string{
 			"git config NAME VALUE, git remote add, git branch -m, git sparse-checkout: they write to .git/config, which --rw with its path allows on top",

@@ -59,7 +59,7 @@ func New(r *Request) (*Protection, error) {
 		}
 	}
 	// What is missing at one moment may exist at the next, when other programs work in the
-	// same directories: then everything is looked at anew.
+	// same directories: then everything is inspected again.
 	const attempts = 8
 	var present []string
 	for attempt := 1; ; attempt++ {
@@ -182,7 +182,7 @@ const maxCovered = 128
 
 // covered claims what mounts will cover and must not be replaced meanwhile: that would
 // remove the mount. The state of sallyport is not claimed, and nested repositories may be
-// created anew by other commands, as builds do.
+// replaced by other commands, as builds do.
 func (g *gathering) covered() []guard.Claim {
 	var claims []guard.Claim
 	dirs := map[string]bool{}
@@ -227,7 +227,7 @@ func (p *Protection) OnBroken(f func(cause error)) {
 	}
 }
 
-// Finish looks at everything once more, when the process tree has ended, moves to
+// Finish inspects everything once more, when the process tree has ended, moves to
 // quarantine what must not exist, and releases the claims.
 func (p *Protection) Finish() ([]executor.Quarantined, error) {
 	if p == nil {

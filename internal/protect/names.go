@@ -50,7 +50,7 @@ func KernelName(name string) (string, error) {
 func (s *ruleset) protect(name string) error {
 	dir, _, err := s.resolve(filepath.Dir(name))
 	if err != nil {
-		return &executor.RootError{Path: name, Why: "cannot be looked at: " + hostfacts.Reason(err)}
+		return &executor.RootError{Path: name, Why: "cannot be inspected: " + hostfacts.Reason(err)}
 	}
 	real := filepath.Join(dir, filepath.Base(name))
 	st, err := os.Lstat(real)
@@ -60,13 +60,13 @@ func (s *ruleset) protect(name string) error {
 		}
 	}
 	if rerr := s.restrict(real, sandbox.LevelRead, whyName); rerr != nil || err != nil || filepath.Base(real) != ".git" {
-		return rerr // restrict has said so when it cannot be looked at
+		return rerr // restrict has returned the error of Lstat
 	}
 	return s.repository(dir)
 }
 
-// repository adds what the .git in a directory leads to, and what git outside obeys in
-// places that a command may write to.
+// repository adds what the .git in a directory leads to, and the protected paths of git
+// that a command may write to.
 func (s *ruleset) repository(work string) error {
 	r, err := gitpaths.Open(work)
 	if err != nil || r == nil {

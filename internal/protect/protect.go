@@ -1,15 +1,15 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package protect turns a resolved policy and what stands on disk into rules, and
-// protects names that do not exist yet while one command runs.
+// Package protect turns a resolved policy and what exists on disk into rules, and protects
+// names that do not exist yet while one command runs.
 //
-// [New] looks at the paths of a policy and at the repositories in its writable roots. It
+// [New] inspects the paths of a policy and the repositories in its writable roots. It
 // returns a [Protection] with the rules for a plan. Given a guard.Keeper it also claims
 // the protected names that are missing, so that the command cannot create them.
 // [Protection.Finish] looks once more when no process of the command is left, and moves to
-// quarantine what must not have been created. For sandboxes that judge by name,
-// [ByName] does the looking.
+// quarantine what must not have been created. For sandboxes that judge by name there is
+// [ByName].
 //
 // The package mounts nothing and plans nothing. A path that a command could redirect is
 // refused; it never guesses where such a path leads.
@@ -21,5 +21,5 @@ const (
 	whyName    = "protected name"
 	whyGitDir  = "git directory"
 	whyGrant   = "grant git"
-	whyNewRepo = "a new git repository: tools outside obey what is in it"
+	whyNewRepo = "a new git repository, whose hooks run outside the sandbox"
 )

@@ -20,8 +20,8 @@ import (
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-// A workTree is what was found out about a directory: its repository or nil, what git obeys
-// of it, and what is wrong with either.
+// A workTree is what was found out about a directory: its repository or nil, its protected
+// paths, and the errors of both.
 type workTree struct {
 	dir      string
 	repo     *gitpaths.Repository
@@ -30,7 +30,7 @@ type workTree struct {
 	pathsErr error
 }
 
-// workTree looks at a directory once: several rules ask about it.
+// workTree inspects a directory once: several rules ask about it.
 func (g *gathering) workTree(dir string) *workTree {
 	if w := g.work[dir]; w != nil {
 		return w
@@ -55,7 +55,7 @@ func (g *gathering) protectWork(root string) error {
 		}
 		return g.protectRepository(root, true)
 	case !errors.Is(err, fs.ErrNotExist):
-		return &executor.RootError{Path: link, Why: "cannot be looked at: " + hostfacts.Reason(err)}
+		return &executor.RootError{Path: link, Why: "cannot be inspected: " + hostfacts.Reason(err)}
 	}
 	if w := g.workTree(root); w.repo != nil || w.openErr != nil {
 		return g.protectRepository(root, true) // a bare one
@@ -76,7 +76,7 @@ func (g *gathering) protectWork(root string) error {
 }
 
 // protectNested protects the repositories that a search found below a root, the ones
-// higher up first. What those that cannot be written obey may lie where it can.
+// higher up first. Those that are read-only may have protected paths that are writable.
 func (g *gathering) protectNested(root string, found gitpaths.Found) error {
 	g.nested = true
 	defer func() { g.nested = false }()
@@ -140,7 +140,7 @@ func (g *gathering) closeRepository(work string) error {
 // ungrantable says why the grant git cannot be given for a repository.
 func (g *gathering) ungrantable(r *gitpaths.Repository, own bool, paths []gitpaths.Path, err error) string {
 	if err != nil {
-		return "what git obeys there is not known: " + err.Error()
+		return "its protected paths are not known: " + err.Error()
 	}
 	for _, dir := range []string{r.Dir, r.Common} {
 		// No grant opens what an entry of the policy has closed.
@@ -205,7 +205,7 @@ func (g *gathering) grant(w *workTree, closed []gitpaths.Path) error {
 		}
 		spot, err := hostfacts.Look(dir)
 		if err != nil {
-			return &executor.RootError{Path: dir, Why: "cannot be looked at: " + hostfacts.Reason(err)}
+			return &executor.RootError{Path: dir, Why: "cannot be inspected: " + hostfacts.Reason(err)}
 		}
 		g.rules[dir] = plan.Rule{Spot: spot, Level: sandbox.LevelWrite, Why: whyGrant}
 		g.roots = append(g.roots, dir)
@@ -226,8 +226,8 @@ func (g *gathering) grant(w *workTree, closed []gitpaths.Path) error {
 	return nil
 }
 
-// protectAbove protects what the repositories above a writable root obey in it: their
-// configuration can name hooks or files that lie there.
+// protectAbove protects the paths in a writable root that belong to the repositories above
+// it: their configuration can name hooks or files there.
 func (g *gathering) protectAbove(root string) error {
 	for at := root; at != "/"; {
 		at = filepath.Dir(at)
@@ -281,7 +281,7 @@ func (g *gathering) closeRoot(root string) (closed bool, err error) {
 }
 
 // protectUser protects the configuration of the user's git, where a writable root holds
-// it: git obeys it in every repository.
+// it: git reads it in every repository.
 func (g *gathering) protectUser() error {
 	paths, err := g.outside.Protected()
 	g.warn(err)
@@ -294,8 +294,8 @@ func (g *gathering) protectUser() error {
 }
 
 // protectNamed protects the names of a root that entries of the policy are about. An entry
-// that denies .git says nothing of what git obeys elsewhere, and one for a missing name
-// does not create that name.
+// that denies .git says nothing about git's protected paths elsewhere, and one for a missing
+// name does not create that name.
 func (g *gathering) protectNamed(w sandbox.WritableRoot, root string) error {
 	for _, name := range slices.Concat(w.ReadOnly, w.Denied) {
 		base := filepath.Base(name)

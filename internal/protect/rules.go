@@ -193,7 +193,7 @@ func (s *ruleset) match(name string, d fs.DirEntry) error {
 	}
 	spot, err := s.lookAt(real)
 	if err != nil {
-		return &executor.RootError{Path: real, Why: "cannot be looked at: " + hostfacts.Reason(err)}
+		return &executor.RootError{Path: real, Why: "cannot be inspected: " + hostfacts.Reason(err)}
 	}
 	if spot.Kind != plan.KindMissing || s.byName {
 		s.add(plan.Rule{Spot: spot, Level: sandbox.LevelDeny, Why: "target of a link that a deny pattern matches"})
@@ -210,7 +210,7 @@ func (s *ruleset) look(name string, level sandbox.Level) (plan.Spot, error) {
 		spot, err = s.lookAt(real)
 	}
 	if err != nil {
-		return spot, &executor.RootError{Path: name, Why: "cannot be looked at: " + hostfacts.Reason(err), Fix: "the sandbox must know what exists there"}
+		return spot, &executor.RootError{Path: name, Why: "cannot be inspected: " + hostfacts.Reason(err), Fix: "the sandbox must know what exists there"}
 	}
 	if spot.Kind == plan.KindMissing && !s.byName {
 		return spot, nil
@@ -312,6 +312,6 @@ func notProtectable(real string, mode fs.FileMode) error {
 	}
 	return &sandbox.UnsupportedError{
 		Need: "a directory or file at the protected name " + real, Have: "it is a " + hostfacts.KindWord(mode),
-		Hint: "a protected name that is a link cannot be kept from changing; replace it by what it points to, or move it away",
+		Hint: "a link cannot be protected, because the command could change it; replace it by what it points to, or move it away",
 	}
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-// hideState denies commands our records and the private directories of other runs, wherever
-// they lie and whatever is mounted at /tmp.
+// hideState denies the records of sallyport and the private directories of other runs,
+// wherever they lie and whatever is mounted at /tmp.
 func (g *gathering) hideState(dirs []string) {
 	for _, d := range dirs {
 		if s, err := hostfacts.Look(hostfacts.RealPath(d)); err == nil && s.Kind == plan.KindFolder {
@@ -85,16 +85,16 @@ func (g *gathering) checkTmp(name string, spot plan.Spot) error {
 			return refuse(another, "the policy protects the name %s in it, which would not hold there", c.Path)
 		}
 	}
-	if obeyed := g.claimInTmp(spot.Path); obeyed != "" {
-		return refuse(another, "tools outside obey %s, and nothing would protect it there", obeyed)
+	if protected := g.claimInTmp(spot.Path); protected != "" {
+		return refuse(another, "%s is protected, and would not be there", protected)
 	}
 	return nil
 }
 
 // claimInTmp protects a directory that is mounted at /tmp, where no rule can hold for its
-// names: it returns what exists there and tools outside obey, and claims what is missing.
+// names: it returns a protected path that exists there, and claims those that are missing.
 // Repositories further below are not searched for: commands create them there.
-func (g *gathering) claimInTmp(dir string) (obeyed string) {
+func (g *gathering) claimInTmp(dir string) (protected string) {
 	paths, _ := g.outside.Protected() // what is wrong there is reported elsewhere
 	for _, n := range sandbox.ProtectedNames() {
 		at := filepath.Join(dir, n)
