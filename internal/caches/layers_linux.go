@@ -99,31 +99,31 @@ func (s *Store) Prepare(r Request) (*Layers, error) {
 	p.pr.Rules, p.pr.Overlays = slices.Clone(p.pr.Rules), slices.Clone(p.pr.Overlays)
 	for _, t := range tools {
 		for i := range t.Caches {
-			if err := p.add(&t.Caches[i]); err != nil {
-				slot.release()
-				return nil, err
+			if err == nil {
+				err = p.add(&t.Caches[i])
 			}
 		}
 	}
-	if err := p.pin(); err != nil {
+	if err == nil {
+		err = p.pin()
+	}
+	if err != nil {
 		slot.release()
 		return nil, err
 	}
 	return &Layers{Rules: p.pr.Rules, Overlays: p.pr.Overlays, Env: p.pr.Env, slot: slot}, nil
 }
 
-// workspaceOf returns the nearest writable root around dir, or dir itself.
+// workspaceOf returns the nearest writable root around dir, or dir itself. Rules are
+// sorted by path, so the last one is the nearest.
 func workspaceOf(rules []plan.Rule, dir string) string {
-	best := ""
+	workspace := dir
 	for _, r := range rules {
-		if r.Level == sandbox.LevelWrite && r.Kind == plan.KindFolder && !r.Pin && hostfacts.Below(dir, r.Path) && len(r.Path) > len(best) {
-			best = r.Path
+		if r.Level == sandbox.LevelWrite && r.Kind == plan.KindFolder && !r.Pin && hostfacts.Below(dir, r.Path) {
+			workspace = r.Path
 		}
 	}
-	if best == "" {
-		return dir
-	}
-	return best
+	return workspace
 }
 
 // Learn reports whether a launch failed because the kernel did not make an overlay,

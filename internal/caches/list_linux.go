@@ -4,10 +4,10 @@
 package caches
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,40 +22,38 @@ import (
 // cache, except for those that are empty and not in use. It reads every directory of
 // them.
 func List(state string) ([]Entry, error) {
-	type key struct{ workspace, cache string }
-	found := map[key]Entry{}
-	err := eachBase(state, func(base, workspace string) error {
-		return eachSlot(base, func(dir string) error {
+	all, err := workspaces(state)
+	if err != nil {
+		return nil, err
+	}
+	var out []Entry
+	for _, w := range all {
+		found := map[string]Entry{}
+		for _, dir := range w.slots {
 			busy := inUse(dir)
 			names, err := os.ReadDir(dir)
-			if err != nil {
-				return ignoreMissing(err)
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return nil, fmt.Errorf("caches: %w", err)
 			}
 			for _, name := range names {
 				files := filepath.Join(dir, name.Name())
 				if filepath.Base(dir) != plainDir {
 					files = filepath.Join(files, upperDir) // the other directory is the kernel's
 				}
-				k := key{workspace, name.Name()}
-				e := found[k]
-				e.InUse = e.InUse || busy
+				e := found[name.Name()]
+				e.Workspace, e.Cache, e.InUse = w.name, name.Name(), e.InUse || busy
 				measure(files, &e)
-				found[k] = e
+				found[e.Cache] = e
 			}
-			return nil
-		})
-	})
-	var out []Entry
-	for k, e := range found {
-		if e.Files > 0 || e.InUse {
-			e.Workspace, e.Cache = k.workspace, k.cache
-			out = append(out, e)
+		}
+		for _, cache := range slices.Sorted(maps.Keys(found)) {
+			if e := found[cache]; e.Files > 0 || e.InUse {
+				out = append(out, e)
+			}
 		}
 	}
-	slices.SortFunc(out, func(a, b Entry) int {
-		return cmp.Or(strings.Compare(a.Workspace, b.Workspace), strings.Compare(a.Cache, b.Cache))
-	})
-	return out, err
+	slices.SortStableFunc(out, func(a, b Entry) int { return strings.Compare(a.Workspace, b.Workspace) })
+	return out, nil
 }
 
 // measure adds the files of a directory. Files that cannot be read, or that are
@@ -81,39 +79,39 @@ func measure(dir string, e *Entry) {
 // layers whole or gets new ones.
 func Clear(state, workspace string) (Cleared, error) {
 	var done Cleared
-	var failed error
-	err := eachBase(state, func(base, name string) error {
-		if workspace != "" && filepath.Base(base) != hash(workspace) {
-			return nil
+	all, failed := workspaces(state)
+	for _, w := range all {
+		if workspace != "" && filepath.Base(w.base) != hash(workspace) {
+			continue
 		}
 		busy, removed := false, false
-		failed = errors.Join(failed, eachSlot(base, func(dir string) error {
+		for _, dir := range w.slots {
 			f, err := openLocked(dir, unix.LOCK_EX|unix.LOCK_NB)
-			if errors.Is(err, unix.EWOULDBLOCK) {
+			if err == nil {
+				removed = true
+				err = tree.Remove(dir)
+				f.Close()
+			}
+			switch {
+			case errors.Is(err, unix.EWOULDBLOCK):
 				busy = true
-				return nil
+			case !errors.Is(err, fs.ErrNotExist): // else it was removed meanwhile, and perhaps made anew for a run
+				failed = errors.Join(failed, err)
 			}
-			if err != nil {
-				return ignoreMissing(err) // removed meanwhile, and perhaps made anew for a run
-			}
-			defer f.Close()
-			removed = true
-			return tree.Remove(dir)
-		}))
+		}
 		if removed {
-			done.Removed = append(done.Removed, name)
+			done.Removed = append(done.Removed, w.name)
 		}
 		if busy {
-			done.InUse = append(done.InUse, name)
-			return nil
+			done.InUse = append(done.InUse, w.name)
+			continue
 		}
-		// If a run has begun to use the directory it is not empty and stays; the next
-		// run writes the file again.
-		_ = os.Remove(filepath.Join(base, workspaceFile))
-		_ = os.Remove(base)
-		return nil
-	})
-	return done, errors.Join(err, failed)
+		// If a run has begun to use the directory it is not empty and stays; the next run
+		// writes the file again.
+		_ = os.Remove(filepath.Join(w.base, workspaceFile))
+		_ = os.Remove(w.base)
+	}
+	return done, failed
 }
 
 // inUse reports whether a run holds a directory.
@@ -126,41 +124,44 @@ func inUse(dir string) bool {
 	return errors.Is(err, unix.EWOULDBLOCK)
 }
 
-// eachBase calls f for the directory of each workspace.
-func eachBase(state string, f func(base, workspace string) error) error {
-	all := filepath.Join(state, cachesDir)
-	entries, err := os.ReadDir(all)
-	if err != nil {
-		return ignoreMissing(err)
-	}
-	for _, e := range entries {
-		if !e.IsDir() {
-			continue
-		}
-		base := filepath.Join(all, e.Name())
-		workspace, err := os.ReadFile(filepath.Join(base, workspaceFile))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("caches: %w", err)
-		}
-		if err := f(base, string(workspace)); err != nil {
-			return err
-		}
-	}
-	return nil
+// A workspace is the directory of a workspace with those of its slots.
+type workspace struct {
+	base, name string
+	slots      []string
 }
 
-// eachSlot calls f for each directory of a workspace that contains caches.
-func eachSlot(base string, f func(dir string) error) error {
-	entries, err := os.ReadDir(base)
+// workspaces returns the workspaces in a state directory.
+func workspaces(state string) ([]workspace, error) {
+	bases, err := subdirs(filepath.Join(state, cachesDir))
 	if err != nil {
-		return ignoreMissing(err)
+		return nil, err
 	}
+	var out []workspace
+	for _, base := range bases {
+		name, err := os.ReadFile(filepath.Join(base, workspaceFile))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("caches: %w", err)
+		}
+		slots, err := subdirs(base)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, workspace{base, string(name), slots})
+	}
+	return out, nil
+}
+
+// subdirs returns the directories in dir, none if it does not exist.
+func subdirs(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("caches: %w", err)
+	}
+	var dirs []string
 	for _, e := range entries {
-		if e.IsDir() && (e.Name() == plainDir || strings.HasPrefix(e.Name(), slotPrefix)) {
-			if err := f(filepath.Join(base, e.Name())); err != nil {
-				return err
-			}
+		if e.IsDir() {
+			dirs = append(dirs, filepath.Join(dir, e.Name()))
 		}
 	}
-	return nil
+	return dirs, nil
 }

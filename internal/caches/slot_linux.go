@@ -7,7 +7,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -169,8 +168,8 @@ func unmark(work string) error {
 	}
 	// An unknown mark or, for an ordinary user, a directory that is closed. The kernel
 	// makes inner anew.
-	if err := os.Chmod(inner, 0o700); err != nil {
-		return ignoreMissing(err)
+	if err := os.Chmod(inner, 0o700); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
 	return tree.Remove(inner)
 }
@@ -215,11 +214,4 @@ func (s *slot) release() {
 func hash(workspace string) string {
 	sum := sha256.Sum256([]byte(workspace))
 	return hex.EncodeToString(sum[:12])
-}
-
-func ignoreMissing(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return fmt.Errorf("caches: %w", err)
 }

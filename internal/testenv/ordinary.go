@@ -15,10 +15,10 @@ import (
 // Call it in the first line of a test: it blocks until the child ends, then the
 // caller goes on as root. For an ordinary user, and on systems other than Linux,
 // it does nothing, nor where the variable SALLYPORT_TEST_ORDINARY is "elsewhere": then
-// somebody runs all tests as such a user anyhow.
+// all tests may run as such a user.
 //
 // The child is this test binary, started as user and group 65534 (nobody on
-// most systems) in the package's folder, or in a readable copy of the folder and
+// most systems) in the package's directory, or in a readable copy of the directory and
 // its testdata where that user cannot reach the original. It has an empty
 // private HOME and TMPDIR, and no module or build cache: a test that runs the go
 // command does not belong under it. A child that skips makes the subtest skipped;

@@ -58,7 +58,7 @@ func report(t testing.TB, name, output string, err error) {
 }
 
 // ordinaryCommand returns the command that runs the test name of this binary as
-// the ordinary user. What it needs lies in a folder that ends with t.
+// the ordinary user. What it needs lies in a directory that ends with t.
 func ordinaryCommand(t *testing.T, name string) (*exec.Cmd, error) {
 	room, err := ordinaryRoom(t)
 	if err != nil {
@@ -88,7 +88,7 @@ func ordinaryCommand(t *testing.T, name string) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// ordinaryRoom makes the folder for one run: traversable for everyone, with home
+// ordinaryRoom makes the directory for one run: traversable for everyone, with home
 // and tmp in it that belong to the ordinary user. t.TempDir does not serve, its
 // parent is closed to other users.
 func ordinaryRoom(t *testing.T) (string, error) {
@@ -121,7 +121,7 @@ func ordinaryRoom(t *testing.T) (string, error) {
 }
 
 // placeProgram puts this test binary where the ordinary user may start it; the
-// folder in which the go command builds is closed to other users. A hard link
+// directory in which the go command builds is closed to other users. A hard link
 // costs nothing, a copy is for other file systems.
 func placeProgram(room string) (string, error) {
 	self, err := os.Executable()
@@ -141,8 +141,8 @@ func placeProgram(room string) (string, error) {
 	return program, copyFile(self, program, 0o755)
 }
 
-// placeDir returns the folder for the child to start in: empty, which means the
-// folder of this process, if the ordinary user can reach and read it, else a copy
+// placeDir returns the directory for the child to start in: empty, which means the
+// directory of this process, if the ordinary user can reach and read it, else a copy
 // of its files and its testdata.
 func placeDir(room string) (string, error) {
 	here, err := os.Getwd()
@@ -175,7 +175,7 @@ func placeDir(room string) (string, error) {
 	return there, nil
 }
 
-// reachable reports whether every folder from / down to dir lets others through.
+// reachable reports whether every directory from / down to dir lets others through.
 func reachable(dir string) bool {
 	for {
 		info, err := os.Stat(dir)
@@ -190,7 +190,7 @@ func reachable(dir string) bool {
 	}
 }
 
-// readable reports whether others may read what a test reads in dir: the folder
+// readable reports whether others may read what a test reads in dir: the directory
 // itself, its files, and all of its testdata.
 func readable(dir string) bool {
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
@@ -220,7 +220,7 @@ func readable(dir string) bool {
 	return err == nil
 }
 
-// copyTree copies the folder from to the new folder to, readable for everyone.
+// copyTree copies the directory from to the new directory to, readable for everyone.
 // Symbolic links are copied as links.
 func copyTree(from, to string) error {
 	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
@@ -244,7 +244,7 @@ func copyTree(from, to string) error {
 		case entry.Type().IsRegular():
 			return copyFile(path, target, 0o644)
 		}
-		return fmt.Errorf("%s: neither file, folder nor link", path)
+		return fmt.Errorf("%s: neither file, directory nor link", path)
 	})
 }
 
@@ -272,7 +272,7 @@ func copyFile(from, to string, mode fs.FileMode) (err error) {
 }
 
 // ordinaryEnviron is the child's environment: ours, with the private home and
-// temporary folder and without what names folders of root.
+// temporary directory and without what names directories of root.
 func ordinaryEnviron(room string) []string {
 	var env []string
 	for _, entry := range Environ() {

@@ -25,7 +25,7 @@ func TestProbes(t *testing.T) {
 }
 
 // TestOrdinarySurroundings looks around: as root it finds root, in the child it
-// finds a user without rights, a private home and temporary folder, and the
+// finds a user without rights, a private home and temporary directory, and the
 // package's testdata.
 func TestOrdinarySurroundings(t *testing.T) {
 	RunAsOrdinary(t)
@@ -63,9 +63,9 @@ func TestRunAsOrdinaryRuns(t *testing.T) {
 	}
 }
 
-// TestRunAsOrdinaryInClosedFolder starts the child from a folder that only root
+// TestRunAsOrdinaryInClosedDir starts the child from a directory that only root
 // may enter; it gets a copy of the testdata.
-func TestRunAsOrdinaryInClosedFolder(t *testing.T) {
+func TestRunAsOrdinaryInClosedDir(t *testing.T) {
 	NeedRoot(t)
 	closed := t.TempDir()
 	if err := copyTree("testdata", filepath.Join(closed, "testdata")); err != nil {
@@ -151,12 +151,12 @@ func TestReachable(t *testing.T) {
 		t.Fatal(err)
 	}
 	if reachable(inner) {
-		t.Errorf("%s counts as reachable under a folder for its owner only", inner)
+		t.Errorf("%s counts as reachable under a directory for its owner only", inner)
 	}
 	if !reachable("/") {
 		t.Error("/ counts as out of reach")
 	}
 	if reachable(filepath.Join(outer, "missing")) {
-		t.Error("a missing folder counts as reachable")
+		t.Error("a missing directory counts as reachable")
 	}
 }

@@ -114,7 +114,7 @@ func StartTerminal(t testing.TB, cmd *exec.Cmd, cols, rows uint16) *Terminal {
 	return x
 }
 
-// read keeps what the master gives until nobody has the other end any more.
+// read keeps the output of the master until the other end is closed.
 func (x *Terminal) read() {
 	defer close(x.over)
 	buf := make([]byte, 32<<10)
@@ -265,7 +265,7 @@ func (x *Terminal) Signal(sig os.Signal) {
 func (x *Terminal) HangUp() { _ = x.master.Close() }
 
 // Wait waits for the end of the program and of all output, and returns the exit code,
-// -1 when a signal ended it. Whoever else still has the terminal open after half a
+// -1 when a signal ended it. A process that still has the terminal open after half a
 // minute fails the test.
 func (x *Terminal) Wait() int {
 	x.t.Helper()
@@ -282,7 +282,7 @@ func (x *Terminal) Wait() int {
 	select {
 	case <-x.over:
 	case <-patience.C:
-		x.t.Fatalf("testenv: the program has ended, and somebody still has its terminal open; seen:\n%q", x.Transcript())
+		x.t.Fatalf("testenv: the program has ended, and another process still has its terminal open; output:\n%q", x.Transcript())
 	}
 	return x.cmd.ProcessState.ExitCode()
 }

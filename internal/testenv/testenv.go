@@ -51,7 +51,7 @@ const (
 	Cgroups  Fact = "cgroups"  // root may make control groups
 )
 
-// requireAll is the value of RequireVar that stands for every fact.
+// requireAll is the value of RequireVar for every fact.
 const requireAll = "all"
 
 // Facts returns every fact that can be required, in a fixed order.

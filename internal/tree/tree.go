@@ -1,9 +1,9 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tree removes what commands leave in folders of ours.
+// Package tree removes directories that a command has filled.
 //
-// It refuses to follow links, and it never waits for processes that still write.
+// It refuses to follow links, and never waits for processes that still write.
 package tree
 
 import (
@@ -13,8 +13,8 @@ import (
 	"path/filepath"
 )
 
-// Remove removes a folder that a command has filled, as os.RemoveAll does. Folders without
-// permissions are opened up first; links are never followed.
+// Remove removes a directory as os.RemoveAll does, also if directories in it lack
+// permissions. It does not follow links.
 func Remove(dir string) error {
 	err := os.RemoveAll(dir)
 	if err == nil || !errors.Is(err, fs.ErrPermission) {
@@ -29,8 +29,8 @@ func Remove(dir string) error {
 	return os.RemoveAll(dir)
 }
 
-// openUp gives the owner all rights to the folders of a tree. A folder that
-// resists is found again by RemoveAll, which reports it.
+// openUp gives the owner all rights to the directories of a tree. RemoveAll reports a
+// directory that it could not change.
 func openUp(root *os.Root, name string) {
 	_ = root.Chmod(name, 0o700)
 	f, err := root.Open(name)

@@ -11,7 +11,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 )
 
-// TestRemove removes what a command may leave, and nothing else.
+// TestRemove removes directories that a command can leave, and nothing else.
 func TestRemove(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	top := t.TempDir()
@@ -51,7 +51,7 @@ func TestRemove(t *testing.T) {
 	}
 }
 
-// deep makes folders in each other with a file in the last, and takes rights away.
+// deep makes nested directories with a file in the last, and removes rights.
 func deep(dir string, mode os.FileMode) error {
 	inner := filepath.Join(dir, "a", "b")
 	if err := os.MkdirAll(inner, 0o755); err != nil {
