@@ -65,9 +65,14 @@ func TestEnvPolicyJSON(t *testing.T) {
 	if _, err := json.Marshal(sallyport.EnvPolicy{Inherit: 9}); err == nil {
 		t.Error("an unknown inherit value was written")
 	}
-	for i, want := range map[sallyport.EnvInherit]string{sallyport.InheritNone: "none", sallyport.InheritCore: "core", 9: "inherit(9)"} {
-		if got := i.String(); got != want {
-			t.Errorf("%d is %q, want %q", uint8(i), got, want)
+	for i, want := range map[sallyport.EnvInherit]string{sallyport.InheritNone: "none", sallyport.InheritCore: "core"} {
+		text, err := i.MarshalText()
+		var back sallyport.EnvInherit
+		if backErr := back.UnmarshalText(text); err != nil || backErr != nil || i.String() != want || string(text) != want || back != i {
+			t.Errorf("%v is written as %q (%v) and read as %v (%v), want %s", i, text, err, back, backErr, want)
 		}
+	}
+	if got := sallyport.EnvInherit(9).String(); got != "inherit(9)" {
+		t.Errorf("an unknown value is %q", got)
 	}
 }

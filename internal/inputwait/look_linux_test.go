@@ -329,7 +329,7 @@ func TestPipe(t *testing.T) {
 		{name: "busy in the group", args: []string{"sh", "-c", "(while :; do :; done) & echo go; exec cat"}, until: "go", busy: true},
 		{name: "node server", args: []string{"node", "-e", "require('http').createServer().listen(0,'127.0.0.1',()=>console.log('go'))"}, until: "go", busy: true},
 		{name: "another pipe", args: []string{python, "-uc", "import os\nr,w=os.pipe()\nprint('go')\nos.read(r,9)"}, until: "go", busy: true},
-		{name: "loop that glances", args: []string{python, "-uc", "import select\nprint('go')\nwhile True: select.select([0],[],[],.02)"}, until: "go", busy: true},
+		{name: "loop that polls", args: []string{python, "-uc", "import select\nprint('go')\nwhile True: select.select([0],[],[],.02)"}, until: "go", busy: true},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -379,7 +379,7 @@ func TestPipe(t *testing.T) {
 			}
 		}
 	})
-	t.Run("nobody", func(t *testing.T) {
+	t.Run("no processes", func(t *testing.T) {
 		c := startPipe(t, "cat")
 		c.await()
 		if look := Pipe(c.input, nil); look.Waiting || !look.Known || look.Why == "" {

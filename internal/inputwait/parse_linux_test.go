@@ -274,7 +274,7 @@ func TestParseSockets(t *testing.T) {
 	}{
 		{name: "version 4", text: table, want: []socket{{port: 8080, inode: 4711}}},
 		{name: "version 6", text: six, want: []socket{{port: 65535, inode: 4711}}},
-		{name: "nobody", text: tableHead},
+		{name: "no sockets", text: tableHead},
 		{name: "nothing", bad: true},
 		{name: "cut", text: table[:len(table)-1], want: []socket{{port: 8080, inode: 4711}}, bad: true},
 		{name: "half a line", text: tableHead + "   0: 0100007F:1F90 00000000:0000 0A\n", bad: true},

@@ -113,7 +113,7 @@ func hold(t *testing.T, c *console, d dialog) {
 			t.Fatalf("%q: %+v, want %+v", d.args, look, want)
 		}
 		if look.PID == 0 || look.Program == "" {
-			t.Fatalf("%q: nobody waits in %+v", d.args, look)
+			t.Fatalf("%q: no program waits in %+v", d.args, look)
 		}
 	}
 	for round := range rounds {

@@ -131,7 +131,7 @@ func (c *console) run(output *os.File) {
 			return
 		}
 		c.input.Close()
-		c.output.Close() // whoever still holds the other end
+		c.output.Close() // a process may still have the other end open
 		<-c.ended
 		if c.t.Failed() {
 			c.t.Logf("output of %q:\n%q", c.cmd.Args, c.text())
