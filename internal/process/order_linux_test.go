@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/testenv"
 )
 
 // alternate returns a script that writes n lines, one to each stream in turn.
@@ -54,6 +55,7 @@ func startHeld(t *testing.T, order *Order, alone, lines int) (p *Process, h *col
 // row40: TestOrderHeld checks the order of lines that were all written before the pump
 // could read one, by several commands at once.
 func TestOrderHeld(t *testing.T) {
+	testenv.NeedInotify(t)
 	checkFDs(t)
 	const lines = 20
 	var order Order
@@ -74,6 +76,7 @@ func TestOrderHeld(t *testing.T) {
 // row40: TestOrderBurst checks the order of lines that are written while the pump reads.
 // It may be wrong now and then.
 func TestOrderBurst(t *testing.T) {
+	testenv.NeedInotify(t)
 	checkFDs(t)
 	var order Order
 	defer order.Close()
@@ -97,6 +100,7 @@ func TestOrderBurst(t *testing.T) {
 // TestOrderAlone checks that lines come in order after a stream has gone on alone, which
 // is not noted.
 func TestOrderAlone(t *testing.T) {
+	testenv.NeedInotify(t)
 	checkFDs(t)
 	var order Order
 	defer order.Close()

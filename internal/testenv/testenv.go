@@ -49,6 +49,7 @@ const (
 	Seccomp  Fact = "seccomp"  // the kernel takes seccomp filters that answer with an errno
 	Programs Fact = "programs" // the programs that tests start are installed
 	Cgroups  Fact = "cgroups"  // root may make control groups
+	Inotify  Fact = "inotify"  // this user may have another inotify instance
 )
 
 // requireAll is the value of RequireVar for every fact.
@@ -56,7 +57,7 @@ const requireAll = "all"
 
 // Facts returns every fact that can be required, in a fixed order.
 func Facts() []Fact {
-	return []Fact{UserNS, Landlock, Seccomp, Programs, Cgroups}
+	return []Fact{UserNS, Landlock, Seccomp, Programs, Cgroups, Inotify}
 }
 
 // NeedUserNS skips t unless this process can start a program in new user, network
@@ -95,6 +96,14 @@ func NeedSeccomp(t testing.TB) {
 	t.Helper()
 	if err := probeSeccomp(); err != nil {
 		Lack(t, Seccomp, "no seccomp filters here: "+err.Error())
+	}
+}
+
+// NeedInotify skips t unless this user may have another inotify instance.
+func NeedInotify(t testing.TB) {
+	t.Helper()
+	if err := probeInotify(); err != nil {
+		Lack(t, Inotify, "no inotify instance here: "+err.Error())
 	}
 }
 

@@ -52,3 +52,11 @@ func probeSeccomp() error {
 	}
 	return nil
 }
+
+func probeInotify() error {
+	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC)
+	if err != nil {
+		return err
+	}
+	return unix.Close(fd)
+}

@@ -19,5 +19,7 @@ func landlockABI() (int, error) { return 0, errNotLinux }
 
 func probeSeccomp() error { return errNotLinux }
 
+func probeInotify() error { return errNotLinux }
+
 // runAsOrdinary has nothing to start: the tests that look at users are for Linux.
 func runAsOrdinary(*testing.T) {}
