@@ -68,11 +68,8 @@ func gather(r *Request, present []string) (*gathering, error) {
 		git: slices.Contains(r.Policy.Named, GrantGit), outside: gitpaths.Surroundings(os.LookupEnv).AtOnce(), work: map[string]*workTree{},
 	}
 	g.hideState(r.State)
-	if g.tmp, err = g.tmpFor(r); err != nil {
+	if err := g.chooseTmp(r); err != nil {
 		return nil, err
-	}
-	if g.tmp != nil {
-		g.tmpAt = g.tmp.At
 	}
 	if err := g.protectAll(r); err != nil {
 		return nil, err
@@ -166,7 +163,7 @@ func (g *gathering) protect(real string) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		c := claim{Claim: guard.Claim{Path: real, Placeholder: true, Why: whyName}}
 		if filepath.Base(real) == ".git" {
-			c = claim{Claim: guard.Claim{Path: real, Why: whyNewRepo}, grant: "--grant git"}
+			c = claim{Claim: guard.Claim{Path: real, Why: whyNewRepo}, grant: sandbox.Grant{Name: GrantGit}.String()}
 		}
 		g.claim(c)
 		return nil

@@ -61,7 +61,7 @@ func (g *gathering) protectWork(root string) error {
 		return g.protectRepository(root, true) // a bare one
 	}
 	if !g.git {
-		g.claim(claim{Claim: guard.Claim{Path: link, Why: whyNewRepo}, grant: "--grant git"})
+		g.claim(claim{Claim: guard.Claim{Path: link, Why: whyNewRepo}, grant: sandbox.Grant{Name: GrantGit}.String()})
 		g.granted = append(g.granted, workTree{dir: root})
 		return nil
 	}

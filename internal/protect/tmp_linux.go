@@ -28,27 +28,28 @@ func (g *gathering) hideState(dirs []string) {
 	}
 }
 
-// tmpFor decides what is mounted at /tmp. Nil leaves the host's.
-func (g *gathering) tmpFor(r *Request) (*plan.Tmp, error) {
+// chooseTmp decides what is mounted at /tmp. Nothing leaves the host's.
+func (g *gathering) chooseTmp(r *Request) error {
 	at := hostfacts.RealPath("/tmp")
 	if rule, ok := g.rules[at]; ok && rule.Level == sandbox.LevelDeny || r.Tmp == "host" {
-		return nil, nil
+		return nil
 	}
+	private := r.Tmp == "" || r.Tmp == "private"
+	dir := r.PrivateTmp
+	if !private {
+		dir = hostfacts.RealPath(r.Tmp)
+	}
+	source, err := hostfacts.Look(dir)
 	switch {
-	case r.Tmp == "" || r.Tmp == "private":
-		source, err := hostfacts.Look(r.PrivateTmp)
-		if err != nil {
-			return nil, fmt.Errorf("the private /tmp was removed while it is in use: %w", &fs.PathError{Op: "lstat", Path: r.PrivateTmp, Err: err})
-		}
-		return &plan.Tmp{At: at, Source: source}, nil
-	case filepath.IsAbs(r.Tmp):
-		source, err := hostfacts.Look(hostfacts.RealPath(r.Tmp))
-		if err != nil || source.Kind != plan.KindFolder {
-			return nil, &executor.RootError{Path: r.Tmp, Why: "cannot be mounted at /tmp, because it is not a directory", Fix: "create it first"}
-		}
-		return &plan.Tmp{At: at, Source: source, Asked: true}, nil
+	case private && err != nil:
+		return fmt.Errorf("the private /tmp was removed while it is in use: %w", &fs.PathError{Op: "lstat", Path: dir, Err: err})
+	case !private && !filepath.IsAbs(r.Tmp):
+		return &executor.RootError{Path: r.Tmp, Why: "cannot be mounted at /tmp", Fix: "use private, host, or an absolute path"}
+	case err != nil || source.Kind != plan.KindFolder:
+		return &executor.RootError{Path: r.Tmp, Why: "cannot be mounted at /tmp, because it is not a directory", Fix: "create it first"}
 	}
-	return nil, &executor.RootError{Path: r.Tmp, Why: "cannot be mounted at /tmp", Fix: "use private, host, or an absolute path"}
+	g.tmp, g.tmpAt = &plan.Tmp{At: at, Source: source, Asked: !private}, at
+	return nil
 }
 
 // checkTmp looks at a directory of the user's that is to be mounted at /tmp. The command
