@@ -240,7 +240,7 @@ func TestSwitch(t *testing.T) {
 			}
 		})
 	}
-	for flag, want := range map[string]string{"-t=maybe": `-t: "maybe" is neither true nor false`, "--tty=": "", "-tq": ""} {
+	for flag, want := range map[string]string{"-t=maybe": `-t: invalid value "maybe" (true, false)`, "--tty=": "", "-tq": ""} {
 		t.Run(flag, func(t *testing.T) {
 			out, err := s.command(t, "sallyport", "run", flag, "--", "true").CombinedOutput()
 			if (err != nil) != (want != "") || !strings.Contains(string(out), want) {

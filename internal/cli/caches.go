@@ -9,27 +9,23 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/sallyport-dev/sallyport/internal/caches"
 	"github.com/sallyport-dev/sallyport/internal/state"
 )
 
-func cachesUsage() string {
-	return `Say what commands have written to the caches of toolchains, or empty that.
+const cachesHelp = `List or clear what programs wrote to toolchain caches.
 
   sallyport caches [--json]
   sallyport caches clear [--all | WORKSPACE]
 
-A command sees the caches of its workspace's toolchains as they are on this
-machine; what it writes there is kept in a private layer of the workspace. The
-machine's own caches are never changed, here neither.
-
-      --json   print one JSON object
-      --all    clear every workspace; without it the one named, or this one
-
-What a run uses at the moment stays: then the exit code is 1.
+A program sees the toolchain caches of this machine, and its writes go to a
+private layer of the workspace. This command clears only these layers. A layer
+that a run uses is not cleared; the exit code is 1 then.
 `
+
+func cachesFlags(o *options) []flag {
+	return []flag{{long: "all", set: on(&o.all), help: "clear every workspace (default the current one)"}, o.jsonFlag()}
 }
 
 // A cacheList is the answer of caches. The member names of its JSON form stay.
@@ -47,40 +43,37 @@ type cacheLine struct {
 	InUse     bool   `json:"in_use"`
 }
 
-func cachesVerb(_ context.Context, env *Env, args []string) error {
-	var asJSON, all, help bool
-	flags := []flag{
-		{long: "json", set: on(&asJSON)},
-		{long: "all", set: on(&all)},
-		{long: "help", short: 'h', set: on(&help)},
-	}
-	words, err := parse(flags, args)
-	clearing := len(words) > 0 && words[0] == "clear"
-	if clearing && err == nil {
-		words, err = parse(flags, words[1:])
-	}
+func cachesCommand(_ context.Context, env *Env, o *options, words []string) error {
 	switch {
-	case err != nil:
-		return err
-	case help:
-		return env.put([]byte(cachesUsage()))
-	case clearing:
-		if asJSON {
-			return usage("--json belongs to the list: sallyport caches --json")
-		}
-		return clearCaches(env, words, all)
-	case len(words) > 0:
-		return usage("caches has no %s%s", quote(words[0]), hint(words[0], []string{"clear"}, "sallyport help caches explains it"))
-	case all:
-		return usage("--all belongs to clear: sallyport caches clear --all")
+	case len(words) == 0 && o.all:
+		return failure("--all needs clear: sallyport caches clear --all")
+	case len(words) == 0:
+		return listCaches(env, o.json)
+	case words[0] != "clear":
+		return failure("unknown argument %s%s", quote(words[0]), didYouMean(words[0], []string{"clear"}, "see sallyport help caches"))
+	case o.json:
+		return failure("--json is for the list: sallyport caches --json")
+	case o.all && len(words) > 1:
+		return failure("--all and a workspace cannot be combined; use one of them")
 	}
-	return listCaches(env, asJSON)
+	workspace := ""
+	if !o.all {
+		workspace = filepath.Join(words[1:]...)
+		if !filepath.IsAbs(workspace) {
+			if env.Dir == "" {
+				return failure("the current directory no longer exists; name the workspace by its absolute path")
+			}
+			workspace = filepath.Join(env.Dir, workspace)
+		}
+		workspace = realPath(filepath.Clean(workspace)) // one that is gone has the name that it had
+	}
+	return clearCaches(env, workspace)
 }
 
 func listCaches(env *Env, asJSON bool) error {
 	list := cacheList{Type: "caches", Caches: []cacheLine{}}
-	for _, state := range state.Existing() {
-		entries, err := caches.List(state)
+	for _, dir := range state.Existing() {
+		entries, err := caches.List(dir)
 		if err != nil {
 			return err
 		}
@@ -91,20 +84,13 @@ func listCaches(env *Env, asJSON bool) error {
 	slices.SortStableFunc(list.Caches, func(a, b cacheLine) int {
 		return strings.Compare(a.Workspace+"\x00"+a.Cache, b.Workspace+"\x00"+b.Cache)
 	})
-	if !asJSON {
-		return env.put([]byte(list.String()))
-	}
-	out, err := encode(list)
-	if err != nil {
-		return err
-	}
-	return env.put(out)
+	return env.answer(list, asJSON, true)
 }
 
 // String returns the list for people.
 func (l cacheList) String() string {
 	if len(l.Caches) == 0 {
-		return "No command has written to a toolchain's cache.\n"
+		return "No program has written to a toolchain cache.\n"
 	}
 	width := 0
 	for _, c := range l.Caches {
@@ -116,80 +102,33 @@ func (l cacheList) String() string {
 		if c.InUse {
 			used = "  (in use)"
 		}
-		fmt.Fprintf(&b, "%10s %8d files  %-*s  %s%s\n", inUnits(c.Bytes), c.Files, width, c.Cache, shown(c.Workspace), used)
+		fmt.Fprintf(&b, "%10s %8d files  %-*s  %s%s\n", bytesText(float64(c.Bytes)), c.Files, width, c.Cache, shown(c.Workspace), used)
 	}
 	return b.String()
 }
 
-// shown returns a path as it is, or quoted where it would not stay on its line.
-func shown(path string) string {
-	if path == "" || strings.ContainsFunc(path, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		return fmt.Sprintf("%q", path)
-	}
-	return path
-}
-
-// inUnits writes a number of bytes for people.
-func inUnits(n int64) string {
-	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
-	f, i := float64(n), 0
-	for f >= 1024 && i < len(units)-1 {
-		f, i = f/1024, i+1
-	}
-	if i == 0 {
-		return fmt.Sprintf("%d B", n)
-	}
-	return fmt.Sprintf("%.1f %s", f, units[i])
-}
-
-// clearCaches empties what the words ask for.
-func clearCaches(env *Env, words []string, all bool) error {
-	workspace := ""
-	switch {
-	case all && len(words) > 0:
-		return usage("--all and %s do not go together", quote(words[0]))
-	case len(words) > 1:
-		return usage("caches clear takes one workspace, or --all")
-	case !all:
-		name := env.Dir
-		if len(words) == 1 {
-			name = words[0]
-		}
-		if !filepath.IsAbs(name) {
-			if env.Dir == "" {
-				return sentence("the current directory is not there any more; name the workspace by its absolute path")
-			}
-			name = filepath.Join(env.Dir, name)
-		}
-		workspace = filepath.Clean(name)
-		if real, err := filepath.EvalSymlinks(workspace); err == nil {
-			workspace = real // one that is gone is known by the name that it had
-		}
-	}
-	var done caches.Cleared
-	for _, state := range state.Existing() {
-		c, err := caches.Clear(state, workspace)
+// clearCaches clears the layers of a workspace, or all for "".
+func clearCaches(env *Env, workspace string) error {
+	var b strings.Builder
+	inUse := false
+	for _, dir := range state.Existing() {
+		done, err := caches.Clear(dir, workspace)
 		if err != nil {
 			return err
 		}
-		done.Removed = append(done.Removed, c.Removed...)
-		done.InUse = append(done.InUse, c.InUse...)
-	}
-	var b strings.Builder
-	for _, w := range done.Removed {
-		b.WriteString("cleared  " + shown(w) + "\n")
-	}
-	for _, w := range done.InUse {
-		b.WriteString("in use   " + shown(w) + "\n")
+		for _, w := range done.Removed {
+			b.WriteString("cleared  " + shown(w) + "\n")
+		}
+		for _, w := range done.InUse {
+			b.WriteString("in use   " + shown(w) + "\n")
+			inUse = true
+		}
 	}
 	if b.Len() == 0 {
 		b.WriteString("Nothing to clear.\n")
 	}
-	if err := env.put([]byte(b.String())); err != nil {
+	if err := env.print(b.String()); err != nil || !inUse {
 		return err
 	}
-	if len(done.InUse) > 0 {
-		return exitCode(codeNo)
-	}
-	return nil
+	return exitCode(codeNo)
 }

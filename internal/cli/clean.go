@@ -20,27 +20,14 @@ type cleaning struct {
 	States []state.Report `json:"states"`
 }
 
-// cleanState removes what killed runs left, and says what.
+// cleanState removes what killed runs left, and reports it.
 func cleanState(env *Env, asJSON bool) error {
-	c := cleaned(state.Clean())
-	out := []byte(c.String())
-	if asJSON {
-		var err error
-		if out, err = encode(c); err != nil {
-			return err
-		}
-	}
-	if err := env.put(out); err != nil {
-		return err
-	}
-	if !c.OK {
-		return exitCode(codeNo)
-	}
-	return nil
+	c := newCleaning(state.Clean())
+	return env.answer(c, asJSON, c.OK)
 }
 
-// cleaned draws the conclusion. Lists that are empty are so in JSON, too.
-func cleaned(states []state.Report) cleaning {
+// newCleaning makes the answer. Lists that are empty are so in JSON, too.
+func newCleaning(states []state.Report) cleaning {
 	c := cleaning{Type: "clean", OK: true, States: []state.Report{}}
 	for _, r := range states {
 		c.OK = c.OK && len(r.Failed) == 0
@@ -56,33 +43,32 @@ func cleaned(states []state.Report) cleaning {
 	return c
 }
 
-// String returns the report for people.
+// String returns the answer for people.
 func (c cleaning) String() string {
 	var b strings.Builder
 	line := func(word, path, about string) { fmt.Fprintf(&b, "%-10s %s  (%s)\n", word, shown(path), about) }
 	for _, r := range c.States {
-		for _, p := range r.Placeholders {
-			line("removed", p, "placeholder for a protected name")
-		}
-		for _, p := range r.TmpDirs {
-			line("removed", p, "the private /tmp of a run that has ended")
-		}
-		for _, p := range r.Discarded {
-			line("removed", p, "too old or too large for quarantine")
+		for _, removed := range []struct {
+			paths []string
+			about string
+		}{
+			{r.Placeholders, "placeholder of a protected name"},
+			{r.TmpDirs, "private /tmp of a run that has ended"},
+			{r.Discarded, "quarantined, and old or over the limit"},
+		} {
+			for _, p := range removed.paths {
+				line("removed", p, removed.about)
+			}
 		}
 		for _, h := range r.Held {
-			what := fmt.Sprintf("%d processes need it", h.Holders)
-			if h.Holders == 1 {
-				what = "1 process needs it"
-			}
-			line("in use", h.Path, what)
+			line("in use", h.Path, "by "+plural(h.Holders, "process", "processes"))
 		}
-		for _, lists := range []struct {
+		for _, left := range []struct {
 			word string
 			list []guard.Left
 		}{{"replaced", r.Replaced}, {"unknown", r.Unknown}, {"FAILED", r.Failed}} {
-			for _, l := range lists.list {
-				line(lists.word, l.Path, l.Why)
+			for _, l := range left.list {
+				line(left.word, l.Path, l.Why)
 			}
 		}
 	}
@@ -91,7 +77,8 @@ func (c cleaning) String() string {
 	}
 	for _, r := range c.States {
 		if r.Quarantined > 0 {
-			line("quarantine", filepath.Join(r.State, "quarantine"), fmt.Sprintf("holds %d, %s; removed after 30 days", r.Quarantined, inUnits(r.QuarantineBytes)))
+			line("quarantine", filepath.Join(r.State, "quarantine"),
+				fmt.Sprintf("%s, %s, removed after 30 days", plural(r.Quarantined, "entry", "entries"), bytesText(float64(r.QuarantineBytes))))
 		}
 	}
 	return b.String()

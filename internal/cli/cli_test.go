@@ -61,7 +61,7 @@ func TestTooLong(t *testing.T) {
 	testenv.NeedUserNS(t)
 	args := append([]string{"run", "--", "/bin/true"}, slices.Repeat([]string{strings.Repeat("x", 100_000)}, 64)...)
 	code, stdout, stderr := invoke(t, t.TempDir(), args...)
-	const want = "sallyport: /bin/true: the arguments and the environment are too long for this system; "
+	const want = "sallyport: /bin/true: arguments and environment are too long for this system; "
 	if code != codeCannotRun || stdout != "" || !strings.HasPrefix(stderr, want) || strings.Count(stderr, "\n") != 1 {
 		t.Errorf("exit code %d, stdout %q, stderr %.300q", code, stdout, stderr)
 	}
@@ -97,33 +97,29 @@ func TestClassify(t *testing.T) {
 		end  string
 		says string
 	}{
-		{"usage", usage("no %s", "sense"), 125, "failed", "no sense"},
-		{"proxy", &sentenceError{code: 121, words: "w", mend: "m"}, 121, "unavailable", "w; m"},
+		{"usage", failure("no %s", "sense"), 125, "failed", "no sense"},
+		{"proxy", &userError{121, sallyport.EndUnavailable, "w", "m"}, 121, "unavailable", "w; m"},
 		{"unsupported", fmt.Errorf("%w: %w", sallyport.ErrNoSandbox, &sandbox.UnsupportedError{Need: "n", Have: "h", Hint: "do"}),
-			121, "unavailable", "the sandbox needs n, but h; do"},
-		{"no sandbox", sallyport.ErrNoSandbox, 121, "unavailable", "no sandbox; sallyport doctor says what is missing"},
+			121, "unavailable", "sandbox not available: needs n, but h; do"},
+		{"no sandbox", sallyport.ErrNoSandbox, 121, "unavailable", "no sandbox; run sallyport doctor to see what is missing"},
 		{"forbidden", fmt.Errorf("%w: rule 3", sallyport.ErrForbidden), 122, "forbidden", "forbidden: rule 3"},
 		{"refused", fmt.Errorf("%w: nobody", sallyport.ErrRefused), 123, "refused", "refused: nobody"},
 		{"not found", &executor.StartError{Program: "p", NotFound: true, Err: errors.New("p: not found in PATH")},
 			127, "not_found", "p: not found in PATH"},
 		{"missing file", &executor.StartError{Program: "./p", NotFound: true, Err: fmt.Errorf("x: %w", pathError(syscall.ENOENT))},
-			127, "not_found", "./p: there is no such program"},
+			127, "not_found", "./p: no such file"},
 		{"missing interpreter", &executor.StartError{Program: "./p", NotFound: true, Err: syscall.ENOENT},
-			127, "not_found", "./p: it is there, but inside either it or the interpreter that it names is not; look at its first line, or, if it lies in /tmp, move it or use --tmp host"},
+			127, "not_found", "./p: not found inside the sandbox (the program or its interpreter); check its first line; if it lies in /tmp, move it or use --tmp host"},
 		{"not executable", &executor.StartError{Program: "./p", Err: syscall.EACCES},
-			126, "failed", "./p: it is there but may not be executed; is chmod +x set, and does the sandbox let it be read?"},
-		{"folder", &executor.StartError{Program: "./p", Err: pathError(syscall.EISDIR)}, 126, "failed", "./p: it is a folder, not a program"},
-		{"busy", &executor.StartError{Program: "./p", Err: pathError(syscall.ETXTBSY)}, 126, "failed", "./p: it cannot be executed: text file busy"},
+			126, "failed", "./p: permission denied; check that it is executable (chmod +x) and that the policy lets it be read"},
+		{"directory", &executor.StartError{Program: "./p", Err: pathError(syscall.EISDIR)}, 126, "failed", "./p: is a directory"},
+		{"busy", &executor.StartError{Program: "./p", Err: pathError(syscall.ETXTBSY)}, 126, "failed", "./p: cannot be executed: text file busy"},
 		{"anything", errors.New("sallyport: first line\nsecond   line"), 125, "failed", "first line second line"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			e, words, mend := classify(tt.err)
-			if mend != "" {
-				words += "; " + mend
-			}
-			if e.code != tt.code || e.word != tt.end || words != tt.says {
-				t.Errorf("%d %s %q, want %d %s %q", e.code, e.word, words, tt.code, tt.end, tt.says)
+			if e := classify(tt.err); e.code != tt.code || string(e.end) != tt.end || e.String() != tt.says {
+				t.Errorf("%d %s %q, want %d %s %q", e.code, e.end, e, tt.code, tt.end, tt.says)
 			}
 		})
 	}
@@ -139,16 +135,16 @@ func TestDiagnose(t *testing.T) {
 		level  string // empty means none
 		says   []string
 	}{
-		{name: "nothing is known", says: []string{"cannot be had here"}},
-		{name: "all is there", checks: []confine.Check{fine}, levels: native, level: "native", says: []string{"ok       user namespaces  made one", "can be had here, at the native level"}},
+		{name: "nothing is known", says: []string{"is not available"}},
+		{name: "all is there", checks: []confine.Check{fine}, levels: native, level: "native", says: []string{"ok       user namespaces  made one", "is available (level: native)"}},
 		{name: "something extra is missing", checks: []confine.Check{fine, {Name: "cgroups", Detail: "not writable", Fix: "log in"}}, levels: native, level: "native",
-			says: []string{"missing  cgroups", "mend: log in"}},
+			says: []string{"missing  cgroups", "fix: log in"}},
 		{name: "something needed is missing", checks: []confine.Check{{Name: "Landlock", Detail: "off", Fix: "boot with it", Needed: true}, fine},
 			levels: []confine.LevelCheck{{Level: "native", Why: "no Landlock", Fix: "get it"}, {Level: "bwrap", Why: "not installed"}, {Level: "landlock", Available: true}},
-			says:   []string{"MISSING  Landlock", "mend: boot with it", "nothing runs until", "native    not available: no Landlock", "mend: get it", "landlock  available"}},
+			says:   []string{"MISSING  Landlock", "fix: boot with it", "Fix what is MISSING", "native    not available: no Landlock", "fix: get it", "landlock  available"}},
 		{name: "only bubblewrap works", checks: []confine.Check{{Name: "Landlock", Detail: "off", Fix: "boot with it", Needed: true}, fine},
 			levels: []confine.LevelCheck{{Level: "native", Why: "no Landlock"}, {Level: "bwrap", Available: true, Lacks: []plan.Lack{{Wall: "w", Why: "a wall is missing"}}}},
-			level:  "bwrap", says: []string{"missing  Landlock", "can be had here, at the bwrap level", "- a wall is missing"}},
+			level:  "bwrap", says: []string{"missing  Landlock", "is available (level: bwrap)", "- a wall is missing"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -5,81 +5,77 @@ package cli
 
 import (
 	"context"
-	"fmt"
+	"embed"
 	"slices"
 	"strings"
 
 	"github.com/sallyport-dev/sallyport/internal/protect"
+	"github.com/sallyport-dev/sallyport/internal/seccomp"
 )
 
-// completeName is the hidden verb that the completion scripts call:
+// completeName is the hidden command that the completion scripts call:
 // sallyport __complete WORD..., the last one being the word at the cursor. It
 // prints the kind of thing that fits there, and then one candidate a line, with a
 // tab and a description after it.
 const completeName = "__complete"
 
-// A completionKind says who knows the candidates for a word. The zero kind is
-// nobody.
+// A completionKind says where the candidates for a word come from. The zero kind is
+// nowhere.
 type completionKind string
 
+// The kinds that the scripts know, and those that become words before.
 const (
-	completeWords    completionKind = "words" // the lines that follow
-	completeFiles    completionKind = "files"
-	completeFolders  completionKind = "folders"
-	completeCommands completionKind = "commands" // programs in PATH
-	// completeOpenings are the names of --allow; the shell sees them as words.
-	completeOpenings completionKind = "openings"
-	// completeGrants are the names of --grant; the shell sees them as words.
-	completeGrants completionKind = "grants"
+	completeWords       completionKind = "words" // the lines that follow
+	completeFiles       completionKind = "files"
+	completeDirectories completionKind = "folders"
+	completePrograms    completionKind = "commands" // in PATH
+	completeOpenings    completionKind = "openings" // of --allow
+	completeGrants      completionKind = "grants"   // of --grant
 )
 
-func completionUsage() string {
-	return `Print a completion script for a shell.
+const completionHelp = `Print a completion script for a shell.
 
   sallyport completion bash|zsh|fish|powershell
 
-For this shell session:  source <(sallyport completion bash)
-For fish:                sallyport completion fish | source
-For PowerShell:          sallyport completion powershell | Out-String | Invoke-Expression
+For this shell session:
+
+  source <(sallyport completion bash)
+  sallyport completion fish | source
+  sallyport completion powershell | Out-String | Invoke-Expression
 `
-}
 
-func completionVerb(_ context.Context, env *Env, args []string) error {
-	shells := []string{"bash", "zsh", "fish", "powershell"}
-	var help bool
-	words, err := parse([]flag{{long: "help", short: 'h', set: on(&help)}}, args)
-	switch {
-	case err != nil:
+// The scripts call the hidden command and show what it prints. In bash a candidate loses
+// its description; "=" and ":" split words there, so the words of the command line are
+// joined again first, and a candidate loses what stands before them.
+//
+//go:embed completion
+var completionScripts embed.FS
+
+var completionShells = []string{"bash", "zsh", "fish", "powershell"}
+
+func completionCommand(_ context.Context, env *Env, _ *options, words []string) error {
+	shell := strings.Join(words, "")
+	if !slices.Contains(completionShells, shell) {
+		return failure("invalid shell %s (%s)%s", quote(shell), strings.Join(completionShells, ", "), didYouMean(shell, completionShells, ""))
+	}
+	script, err := completionScripts.ReadFile("completion/" + shell)
+	if err != nil {
 		return err
-	case help:
-		return env.put([]byte(completionUsage()))
-	case len(words) != 1:
-		return usage("completion needs one shell: %s", strings.Join(shells, ", "))
 	}
-	script, ok := map[string]string{
-		"bash": bashScript, "zsh": zshScript, "fish": fishScript, "powershell": powershellScript,
-	}[words[0]]
-	if !ok {
-		return usage("there is no completion for %s%s", quote(words[0]), hint(words[0], shells, "choose from "+strings.Join(shells, ", ")))
-	}
-	return env.put([]byte(script))
+	return env.print(string(script))
 }
 
-func completeVerb(_ context.Context, env *Env, args []string) error {
-	if len(args) == 0 {
-		args = []string{""}
+func completeCommand(_ context.Context, env *Env, _ *options, words []string) error {
+	if len(words) == 0 {
+		words = []string{""}
 	}
-	kind, candidates := complete(args[:len(args)-1], args[len(args)-1])
-	var b strings.Builder
-	fmt.Fprintln(&b, kind)
+	last := len(words) - 1
+	kind, candidates := complete(words[:last], words[last])
+	lines := []string{string(kind)}
 	for _, c := range candidates {
-		b.WriteString(c.word)
-		if c.about != "" {
-			b.WriteString("\t" + c.about)
-		}
-		b.WriteString("\n")
+		lines = append(lines, strings.TrimSuffix(c.word+"\t"+c.about, "\t"))
 	}
-	return env.put([]byte(b.String()))
+	return env.print(strings.Join(lines, "\n") + "\n")
 }
 
 type candidate struct{ word, about string }
@@ -87,55 +83,69 @@ type candidate struct{ word, about string }
 // complete returns what fits at the place of word, after the words before it.
 func complete(before []string, word string) (completionKind, []candidate) {
 	if len(before) == 0 {
-		var all []candidate
-		for _, v := range verbs() {
-			if v.short != "" {
-				all = append(all, candidate{v.name, v.short})
-			}
-		}
-		return completeWords, beginning(all, word)
+		kind, all := commandNames(nil)
+		return kind, startingWith(all, word)
 	}
-	switch before[0] {
-	case "run":
+	c, err := findCommand(before[0])
+	switch {
+	case err != nil:
+		return completeFiles, nil
+	case c.flags == nil:
 		return completeRun(before[1:], word)
-	case "completion":
-		return completeWords, beginning(named("bash", "zsh", "fish", "powershell"), word)
-	case "help":
-		return complete(nil, word)
-	case "doctor":
-		return completeWords, beginning(named("--clean", "--json", "--help"), word)
-	case "caches":
-		if slices.Contains(before, "clear") {
-			if strings.HasPrefix(word, "-") {
-				return completeWords, beginning(named("--all", "--help"), word)
-			}
-			return completeFolders, nil
-		}
-		return completeWords, beginning(named("clear", "--json", "--help"), word)
-	case "why":
-		if len(before) == 1 && !strings.HasPrefix(word, "-") {
-			return completeWords, beginning(recordedRuns(), word)
-		}
-		return completeWords, beginning(named("--list", "--json", "--help"), word)
-	case "version":
-		return completeWords, beginning(named("--verbose", "--json", "--help"), word)
 	}
-	return completeFiles, nil
+	kind, all := completeWords, []candidate(nil)
+	if c.offer != nil && !strings.HasPrefix(word, "-") {
+		kind, all = c.offer(before[1:])
+	}
+	if kind == completeWords && (all == nil || word == "") {
+		all = append(all, flagNames(c.allFlags(new(options)))...)
+	}
+	return kind, startingWith(all, word)
 }
 
-// recordedRuns are the identities of the last runs, the very last one first.
-func recordedRuns() []candidate {
-	const most = 20
-	log, err := readRuns()
-	if err != nil {
-		return nil
+func commandNames([]string) (completionKind, []candidate) {
+	var all []candidate
+	for _, c := range commands() {
+		if c.short != "" {
+			all = append(all, candidate{c.name, c.short})
+		}
 	}
+	return completeWords, all
+}
+
+func shellNames([]string) (completionKind, []candidate) {
+	var all []candidate
+	for _, s := range completionShells {
+		all = append(all, candidate{word: s})
+	}
+	return completeWords, all
+}
+
+func cacheWords(before []string) (completionKind, []candidate) {
+	if slices.Contains(before, "clear") {
+		return completeDirectories, nil
+	}
+	return completeWords, []candidate{{word: "clear"}}
+}
+
+// recordedRuns are the IDs of the last runs, the very last one first.
+func recordedRuns([]string) (completionKind, []candidate) {
+	const most = 20
+	log, _ := readRuns() // what cannot be read is not offered
 	var all []candidate
 	for _, r := range slices.Backward(log.Records) {
-		if len(all) == most {
-			break
-		}
 		all = append(all, candidate{r.Run, shortEnd(r) + ": " + shortCommand(r)})
+	}
+	return completeWords, all[:min(len(all), most)]
+}
+
+func flagNames(flags []flag) []candidate {
+	var all []candidate
+	for _, f := range flags {
+		if !f.unsupported {
+			about, _, _ := strings.Cut(f.help, "\n")
+			all = append(all, candidate{f.name(), about})
+		}
 	}
 	return all
 }
@@ -172,14 +182,7 @@ func completeRun(before []string, word string) (completionKind, []candidate) {
 		}
 	}
 	if strings.HasPrefix(word, "-") {
-		var all []candidate
-		for i := range flags {
-			if flags[i].missing == "" {
-				about, _, _ := strings.Cut(flags[i].help, "\n")
-				all = append(all, candidate{flags[i].name(), about})
-			}
-		}
-		return completeWords, beginning(all, word)
+		return completeWords, startingWith(flagNames(flags), word)
 	}
 	return afterFlags(nil, script)
 }
@@ -188,7 +191,7 @@ func completeRun(before []string, word string) (completionKind, []candidate) {
 // arguments, about which files are the best guess.
 func afterFlags(words []string, script bool) (completionKind, []candidate) {
 	if len(words) == 0 && !script {
-		return completeCommands, nil
+		return completePrograms, nil
 	}
 	return completeFiles, nil
 }
@@ -214,40 +217,24 @@ func values(f *flag, prefix, word string) (completionKind, []candidate) {
 	for _, w := range f.words {
 		all = append(all, candidate{prefix + w, ""})
 	}
-	if f.kind == completeOpenings {
-		for _, o := range openings() {
+	switch f.kind {
+	case completeOpenings:
+		for _, o := range seccomp.Openings() {
 			all = append(all, candidate{prefix + o.Name, o.Opens})
 		}
-	}
-	if f.kind == completeGrants {
+	case completeGrants:
 		for _, g := range protect.NamedGrants() {
 			all = append(all, candidate{prefix + g.Name, g.Opens})
 		}
 	}
-	if found := beginning(all, prefix+word); len(found) > 0 || len(all) > 0 && f.kind != completeFolders {
+	found := startingWith(all, prefix+word)
+	if f.kind == "" || len(found) > 0 || len(all) > 0 && f.kind != completeDirectories {
 		return completeWords, found
-	}
-	if f.kind == "" {
-		return completeWords, nil
 	}
 	return f.kind, nil
 }
 
-// beginning returns the candidates that begin with word.
-func beginning(all []candidate, word string) []candidate {
-	var found []candidate
-	for _, c := range all {
-		if strings.HasPrefix(c.word, word) {
-			found = append(found, c)
-		}
-	}
-	return found
-}
-
-func named(words ...string) []candidate {
-	all := make([]candidate, len(words))
-	for i, w := range words {
-		all[i].word = w
-	}
-	return all
+// startingWith returns the candidates that begin with word.
+func startingWith(all []candidate, word string) []candidate {
+	return slices.DeleteFunc(all, func(c candidate) bool { return !strings.HasPrefix(c.word, word) })
 }

@@ -11,36 +11,36 @@ import (
 
 // TestHelpNamesEveryFlag keeps help text, parser and completion together.
 func TestHelpNamesEveryFlag(t *testing.T) {
-	help := runUsage()
+	help := runHelp()
 	_, offered := complete([]string{"run"}, "-")
 	for _, f := range runFlags(&runOptions{}) {
 		inHelp := strings.Contains(help, f.name())
 		inCompletion := slices.ContainsFunc(offered, func(c candidate) bool { return c.word == f.name() && c.about != "" })
-		if want := f.missing == ""; inHelp != want || inCompletion != want {
+		if want := !f.unsupported; inHelp != want || inCompletion != want {
 			t.Errorf("%s: in the help %v, in the completion %v, want %v", f.name(), inHelp, inCompletion, want)
 		}
-		if f.short != 0 && f.missing == "" && !strings.Contains(help, "-"+string(rune(f.short))+", "+f.name()) {
+		if f.short != 0 && !f.unsupported && !strings.Contains(help, "-"+string(rune(f.short))+", "+f.name()) {
 			t.Errorf("%s: the help has no -%c", f.name(), f.short)
 		}
 		for _, w := range f.words {
-			if f.missing == "" && f.long != "shell" && !strings.Contains(help, w) {
+			if !f.unsupported && f.long != "shell" && !strings.Contains(help, w) {
 				t.Errorf("%s: the help has no %s", f.name(), w)
 			}
 		}
 	}
 }
 
-// TestHelpFits keeps every help text readable on a terminal of 90 columns.
+// TestHelpFits keeps every help text readable on a terminal of 80 columns.
 func TestHelpFits(t *testing.T) {
 	texts := map[string]string{"overview": overview()}
-	for _, v := range verbs() {
+	for _, v := range commands() {
 		if v.short != "" {
 			texts[v.name] = v.usage()
 		}
 	}
 	for name, help := range texts {
 		for line := range strings.Lines(help) {
-			if len(line) > 91 || strings.ContainsAny(line, "\t\x1b") {
+			if len([]rune(line)) > 81 || strings.ContainsAny(line, "\t\x1b") {
 				t.Errorf("%s: too long, or more than text: %q", name, line)
 			}
 		}
@@ -63,22 +63,22 @@ func TestComplete(t *testing.T) {
 		{name: "words after an equals sign", before: []string{"run"}, word: "--net=h", kind: completeWords, want: []string{"--net=host"}},
 		{name: "words of the last flag of a cluster", before: []string{"run", "-qs"}, word: "r", kind: completeWords, want: []string{"read-only"}},
 		{name: "openings", before: []string{"run", "--allow"}, word: "p", kind: completeWords, want: []string{"ptrace", "perf"}},
-		{name: "folders", before: []string{"run", "-C"}, kind: completeFolders},
+		{name: "folders", before: []string{"run", "-C"}, kind: completeDirectories},
 		{name: "files", before: []string{"run", "--rw"}, kind: completeFiles},
 		{name: "words or folders, words", before: []string{"run", "--tmp"}, word: "h", kind: completeWords, want: []string{"host"}},
-		{name: "words or folders, folders", before: []string{"run", "--tmp"}, word: "/v", kind: completeFolders},
+		{name: "words or folders, folders", before: []string{"run", "--tmp"}, word: "/v", kind: completeDirectories},
 		{name: "a value that nobody knows", before: []string{"run", "--timeout"}, kind: completeWords},
-		{name: "a program", before: []string{"run", "-q", "-s", "read-only"}, word: "gi", kind: completeCommands},
-		{name: "a program after dashes", before: []string{"run", "--"}, kind: completeCommands},
+		{name: "a program", before: []string{"run", "-q", "-s", "read-only"}, word: "gi", kind: completePrograms},
+		{name: "a program after dashes", before: []string{"run", "--"}, kind: completePrograms},
 		{name: "arguments", before: []string{"run", "ls"}, word: "-", kind: completeFiles},
 		{name: "arguments after dashes", before: []string{"run", "-q", "--", "ls", "-s"}, kind: completeFiles},
 		{name: "after a script", before: []string{"run", "-c", "make"}, word: "", kind: completeFiles},
 		{name: "after an unknown flag", before: []string{"run", "--what"}, word: "--js", kind: completeWords, want: []string{"--json", "--jsonl"}},
 		{name: "shells", before: []string{"completion"}, word: "z", kind: completeWords, want: []string{"zsh"}},
 		{name: "verbs to explain", before: []string{"help"}, word: "r", kind: completeWords, want: []string{"run"}},
-		{name: "words of caches", before: []string{"caches"}, kind: completeWords, want: []string{"clear", "--json"}, not: []string{"--all"}},
-		{name: "flags of caches clear", before: []string{"caches", "clear"}, word: "-", kind: completeWords, want: []string{"--all"}, not: []string{"--json"}},
-		{name: "a workspace to clear", before: []string{"caches", "clear"}, kind: completeFolders},
+		{name: "words of caches", before: []string{"caches"}, kind: completeWords, want: []string{"clear", "--json"}},
+		{name: "flags of caches clear", before: []string{"caches", "clear"}, word: "-", kind: completeWords, want: []string{"--all"}},
+		{name: "a workspace to clear", before: []string{"caches", "clear"}, kind: completeDirectories},
 		{name: "flags of doctor", before: []string{"doctor"}, word: "-", kind: completeWords, want: []string{"--json"}},
 		{name: "flags of version", before: []string{"version"}, word: "-", kind: completeWords, want: []string{"--verbose"}},
 		{name: "a verb that does not exist", before: []string{"fly"}, kind: completeFiles},

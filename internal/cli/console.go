@@ -12,19 +12,17 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/tty"
 )
 
-// A console connects a command that has a terminal of its own with whoever is in
-// front of this process. A nil console is that of a command without one; all methods
-// do nothing then.
+// A console connects a program that has a terminal of its own with the terminal of this
+// process. A nil console is that of a program without one; all methods do nothing then.
 type console struct {
 	env *Env
 	// term is the terminal in front of this process: for its size, and for keys if it
 	// is standard input. Nil when no standard stream is one.
-	term *tty.Terminal
-	size sallyport.Size
-	// keys says that standard input is term, and shown that what the command shows
-	// goes to it.
-	keys, shown bool
-	apart       *os.File // what stays the command's standard error; nil is its terminal
+	term   *tty.Terminal
+	size   sallyport.Size
+	keys   bool     // standard input is term
+	shown  bool     // the program's output goes to term
+	stderr *os.File // the program's standard error, when it is redirected; else nil
 
 	signals *forwarder
 	resizes chan sallyport.Size
@@ -32,33 +30,32 @@ type console struct {
 	passing sync.WaitGroup
 }
 
-// ownTerminal reports whether the command gets a terminal of its own.
+// ownTerminal reports whether the program gets a terminal of its own.
 func (o *runOptions) ownTerminal(env *Env) bool {
 	switch {
 	case o.hasTTY:
 		return o.tty
-	case o.json || o.jsonl:
+	case o.captures():
 		return false
 	}
-	// What runs in the background must not take keys, and reads ours as ever.
-	return ownTerminals && tty.Is(env.Stdin) && tty.Is(env.Stdout) && tty.Foreground(env.Stdin)
+	// A program in the background must not take keys.
+	return terminals && tty.Is(env.Stdin) && tty.Is(env.Stdout) && tty.Foreground(env.Stdin)
 }
 
-// console returns the console of a command that gets a terminal, and nil for others.
+// console returns the console of a program that gets a terminal, and nil for others.
 // It must be closed. It changes nothing yet.
 func (o *runOptions) console(env *Env) (*console, error) {
 	if !o.ownTerminal(env) {
 		return nil, nil //nolint:nilnil // a nil console is one that does nothing
 	}
-	captured := o.json || o.jsonl
+	captured := o.captures()
 	c := &console{
 		env: env, keys: tty.Is(env.Stdin), shown: !captured && tty.Is(env.Stdout),
 		resizes: make(chan sallyport.Size), over: make(chan struct{}),
 	}
-	// What is redirected stays so. One file for both streams is one stream on a terminal,
-	// as it is without one.
+	// What is redirected stays so. One file for both streams is one stream on a terminal.
 	if !captured && !tty.Is(env.Stderr) && !sameFile(env.Stdout, env.Stderr) {
-		c.apart = env.Stderr
+		c.stderr = env.Stderr
 	}
 	for _, f := range []*os.File{env.Stdin, env.Stdout, env.Stderr} {
 		if !tty.Is(f) {
@@ -91,8 +88,8 @@ func (c *console) attach(cmd *sallyport.Cmd, signals *forwarder) {
 	if c.keys {
 		cmd.Stdin = c
 	}
-	if cmd.Stderr = nil; c.apart != nil {
-		cmd.Stderr = c.apart
+	if cmd.Stderr = nil; c.stderr != nil {
+		cmd.Stderr = c.stderr
 	}
 	if c.term == nil {
 		return
@@ -109,21 +106,21 @@ func (c *console) attach(cmd *sallyport.Cmd, signals *forwarder) {
 	})
 }
 
-// begin hands every key on from now on, until close. It comes shortly before the command
-// runs, so that nothing is shown twice that is typed meanwhile, and what the command asks the
-// terminal about is not answered into the echo.
+// begin passes every key on from now on, until close. It comes shortly before the program
+// runs, so that what is typed meanwhile is not shown twice, and the terminal's answers to the
+// program are not echoed.
 func (c *console) begin() error {
 	if c == nil || !c.keys {
 		return nil
 	}
 	err := c.term.Raw(!c.shown)
 	if errors.Is(err, tty.ErrGone) {
-		return nil // the command hears of it
+		return nil // the program gets to know
 	}
 	return err
 }
 
-// Read reads keys for the command. When the terminal is gone, the command gets SIGHUP
+// Read reads keys for the program. When the terminal is gone, the program gets SIGHUP
 // before the end of its input.
 func (c *console) Read(p []byte) (int, error) {
 	n, err := c.term.Read(p)
@@ -133,11 +130,10 @@ func (c *console) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// suspend leaves the terminal to the shell that will have it while this process is
-// stopped.
+// suspend leaves the terminal to the shell while this process is stopped.
 func (c *console) suspend() {
 	if c != nil && c.term != nil {
-		_ = c.term.Suspend() // nobody could mend it
+		_ = c.term.Suspend() // nothing could fix it
 	}
 }
 
@@ -152,6 +148,6 @@ func (c *console) close() {
 	default:
 	}
 	close(c.over)
-	_ = c.term.Close() // nobody could mend it
+	_ = c.term.Close() // nothing could fix it
 	c.passing.Wait()
 }

@@ -3,6 +3,5 @@
 
 package cli
 
-// ownTerminals says that commands of people in front of a terminal get one of their
-// own.
-const ownTerminals = true
+// terminals says that programs in front of a terminal get one of their own.
+const terminals = true

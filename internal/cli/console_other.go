@@ -5,6 +5,6 @@
 
 package cli
 
-// ownTerminals says that commands of people in front of a terminal get one of their
-// own; here only -t asks for it, and is told that there is none.
-const ownTerminals = false
+// terminals says that programs in front of a terminal get one of their own; here only -t
+// asks for it, and is refused.
+const terminals = false

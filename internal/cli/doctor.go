@@ -9,28 +9,28 @@ import (
 	"strings"
 
 	"github.com/sallyport-dev/sallyport/internal/confine"
+	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/internal/protect"
 	"github.com/sallyport-dev/sallyport/internal/seccomp"
 )
 
-func doctorUsage() string {
-	return `Say what this machine can enforce: every part of the sandbox is tried, and for
-what is missing there is the cause and what to do about it.
+const doctorHelp = `Check what this machine can enforce and how to fix what is missing.
 
   sallyport doctor [--json]
   sallyport doctor --clean [--json]
 
-Exits with 0 when the default sandbox can be had here, else with 1. At the end
-stand the names that sallyport run takes after --grant and --allow.
+It tries every part of the sandbox, and lists the names that sallyport run takes
+after --grant and --allow. It exits with 0 if the default sandbox is available,
+else with 1.
 
-With --clean nothing is tried. It removes what killed runs of this user have
-left: empty folders that stood for protected names, private /tmp folders, and
-what is too old or too much in quarantine. What living runs need stays. Exits
-with 1 when something could not be removed.
-
-      --json    print one JSON object
-      --clean   clean up instead
+With --clean it removes what killed runs of this user have left: placeholders of
+protected names, private /tmp directories, and what is old or over the limit in
+quarantine. What living runs need stays. It exits with 1 if something could not
+be removed.
 `
+
+func doctorFlags(o *options) []flag {
+	return []flag{{long: "clean", set: on(&o.clean), help: "clean up instead"}, o.jsonFlag()}
 }
 
 // A diagnosis is what the doctor found. The member names of its JSON form stay.
@@ -41,34 +41,18 @@ type diagnosis struct {
 	Checks []confine.Check      `json:"checks"`
 	Levels []confine.LevelCheck `json:"levels"`
 	Grants []protect.NamedGrant `json:"grants"`
-	Allow  []openingLine        `json:"allow"`
+	Allow  []opening            `json:"allow"`
 }
 
-// An openingLine is one name of --allow.
-type openingLine struct {
+// An opening is one name of --allow.
+type opening struct {
 	Name  string `json:"name"`
 	Opens string `json:"opens"`
 }
 
-// openings are the names of --allow.
-func openings() []seccomp.Opening { return seccomp.Openings() }
-
-func doctorVerb(ctx context.Context, env *Env, args []string) error {
-	var asJSON, clean, help bool
-	rest, err := parse([]flag{
-		{long: "json", set: on(&asJSON)},
-		{long: "clean", set: on(&clean)},
-		{long: "help", short: 'h', set: on(&help)},
-	}, args)
-	switch {
-	case err != nil:
-		return err
-	case help:
-		return env.put([]byte(doctorUsage()))
-	case len(rest) > 0:
-		return usage("doctor takes no words, such as %s", quote(rest[0]))
-	case clean:
-		return cleanState(env, asJSON)
+func doctorCommand(ctx context.Context, env *Env, o *options, _ []string) error {
+	if o.clean {
+		return cleanState(env, o.json)
 	}
 	var host confine.Host
 	checks, levels := host.Doctor(ctx), host.Levels(ctx)
@@ -76,45 +60,27 @@ func doctorVerb(ctx context.Context, env *Env, args []string) error {
 		return err
 	}
 	d := diagnose(checks, levels)
-	out := []byte(d.String())
-	if asJSON {
-		if out, err = encode(d); err != nil {
-			return err
-		}
-	}
-	if err := env.put(out); err != nil {
-		return err
-	}
-	if !d.OK {
-		return exitCode(codeNo)
-	}
-	return nil
+	return env.answer(d, o.json, d.OK)
 }
 
-// diagnose draws the conclusion: the default policy can be enforced when one of
-// the levels that are accepted by default can be had. What only a better level
-// needs is then not needed. Without levels nothing is known to work, so nothing
-// does.
+// diagnose draws the conclusion: the default policy can be enforced if one of
+// the levels that are accepted by default is available. What only a better level
+// needs is then not needed. Without levels nothing is known to work.
 func diagnose(checks []confine.Check, levels []confine.LevelCheck) diagnosis {
-	d := diagnosis{Type: "doctor", Level: "none", Checks: checks, Levels: levels, Grants: protect.NamedGrants()}
-	if checks == nil {
-		d.Checks = []confine.Check{}
-	}
-	if levels == nil {
-		d.Levels = []confine.LevelCheck{}
+	d := diagnosis{
+		Type: "doctor", Level: "none", Checks: append([]confine.Check{}, checks...),
+		Levels: append([]confine.LevelCheck{}, levels...), Grants: protect.NamedGrants(),
 	}
 	for _, l := range levels {
-		if l.Available && !d.OK && l.Level != "landlock" { // that one must be asked for
+		if l.Available && !d.OK && l.Level != plan.LevelLandlock { // that one must be asked for
 			d.OK, d.Level = true, l.Level
 		}
 	}
 	for i := range d.Checks {
-		if c := &d.Checks[i]; d.OK && !c.OK {
-			c.Needed = false
-		}
+		d.Checks[i].Needed = d.Checks[i].Needed && (d.Checks[i].OK || !d.OK)
 	}
-	for _, o := range openings() {
-		d.Allow = append(d.Allow, openingLine{o.Name, o.Opens})
+	for _, o := range seccomp.Openings() {
+		d.Allow = append(d.Allow, opening{o.Name, o.Opens})
 	}
 	return d
 }
@@ -127,81 +93,73 @@ func (d diagnosis) String() string {
 		width = max(width, len(c.Name))
 	}
 	for _, c := range d.Checks {
-		mark := "ok     "
+		mark := "ok"
 		switch {
 		case !c.OK && c.Needed:
 			mark = "MISSING"
 		case !c.OK:
 			mark = "missing"
 		}
-		fmt.Fprintf(&b, "%s  %-*s  %s\n", mark, width, c.Name, c.Detail)
+		fmt.Fprintf(&b, "%-7s  %-*s  %s\n", mark, width, c.Name, c.Detail)
 		if !c.OK && c.Fix != "" {
-			fmt.Fprintf(&b, "%*s  mend: %s\n", len(mark)+2+width, "", c.Fix)
+			fmt.Fprintf(&b, "%7s  %*s  fix: %s\n", "", width, "", c.Fix)
 		}
 	}
-	d.levels(&b)
-	if d.OK {
-		fmt.Fprintf(&b, "The default sandbox can be had here, at the %s level.\n", d.Level)
-	} else {
-		b.WriteString("The default sandbox cannot be had here: nothing runs until what is MISSING is mended.\n")
+	b.WriteString("\nLevels, strongest first (sallyport run --level sets the least one accepted):\n")
+	for _, l := range d.Levels {
+		printLevel(&b, l)
 	}
-	d.grants(&b)
-	b.WriteString("\nShut by default, opened with sallyport run --allow NAME:\n")
+	if d.OK {
+		fmt.Fprintf(&b, "\nThe default sandbox is available (level: %s).\n", d.Level)
+	} else {
+		b.WriteString("\nThe default sandbox is not available. Fix what is MISSING.\n")
+	}
+	b.WriteString("\nNamed grants (sallyport run --grant NAME):\n")
+	for _, g := range d.Grants {
+		printGrant(&b, g)
+	}
+	b.WriteString("\nClosed by default (sallyport run --allow NAME):\n")
 	for _, o := range d.Allow {
 		fmt.Fprintf(&b, "  %-12s %s\n", o.Name, o.Opens)
 	}
 	return b.String()
 }
 
-// grants writes what the names of --grant open.
-func (d diagnosis) grants(b *strings.Builder) {
-	b.WriteString("\nOpened by name, with sallyport run --grant NAME:\n")
-	for _, g := range d.Grants {
-		lines := []string{"opens: " + g.Opens, "keeps shut: " + g.Keeps, "works: " + strings.Join(g.Commands, ", ")}
-		if len(g.Commands) == 0 {
-			lines = lines[:1] // one of many alike
+// printLevel writes what is known about a level.
+func printLevel(b *strings.Builder, l confine.LevelCheck) {
+	line := func(name, text string) { fmt.Fprintf(b, "  %-9s %s\n", name, text) }
+	switch {
+	case !l.Available:
+		line(l.Level, "not available: "+l.Why)
+		if l.Fix != "" {
+			line("", "fix: "+l.Fix)
 		}
-		for i, line := range append(lines, prefixed("refused: ", g.Refused)...) {
-			name := g.Name
-			if i > 0 {
-				name = ""
-			}
-			fmt.Fprintf(b, "  %-12s %s\n", name, line)
-		}
+		return
+	case len(l.Lacks) == 0:
+		line(l.Level, "available, full isolation")
+	default:
+		line(l.Level, "available; weaker:")
+	}
+	for _, w := range l.Lacks {
+		line("", "- "+w.Why)
+	}
+	for _, w := range l.Refuses {
+		line("", "- policies are refused where "+w.Why)
 	}
 }
 
-// prefixed returns the words with something in front of each.
-func prefixed(front string, words []string) []string {
-	out := make([]string, len(words))
-	for i, w := range words {
-		out[i] = front + w
+// printGrant writes what a name of --grant opens.
+func printGrant(b *strings.Builder, g protect.NamedGrant) {
+	lines := []string{"opens: " + g.Opens}
+	if len(g.Commands) > 0 { // else it is one of many alike
+		lines = append(lines, "stays closed: "+g.Keeps, "works: "+strings.Join(g.Commands, ", "))
 	}
-	return out
-}
-
-// levels writes what is known about each level.
-func (d diagnosis) levels(b *strings.Builder) {
-	b.WriteString("\nLevels, best first; sallyport run --level names the least one accepted:\n")
-	for _, l := range d.Levels {
-		switch {
-		case !l.Available:
-			fmt.Fprintf(b, "  %-9s not available: %s\n", l.Level, l.Why)
-			if l.Fix != "" {
-				fmt.Fprintf(b, "  %-9s mend: %s\n", "", l.Fix)
-			}
-			continue
-		case len(l.Lacks) == 0:
-			fmt.Fprintf(b, "  %-9s available, every wall holds\n", l.Level)
-		default:
-			fmt.Fprintf(b, "  %-9s available; weaker:\n", l.Level)
-		}
-		for _, w := range l.Lacks {
-			fmt.Fprintf(b, "  %-9s - %s\n", "", w.Why)
-		}
-		for _, w := range l.Refuses {
-			fmt.Fprintf(b, "  %-9s - policies are refused where %s\n", "", w.Why)
-		}
+	for _, r := range g.Refused {
+		lines = append(lines, "blocked: "+r)
 	}
-	b.WriteString("\n")
+	name := g.Name
+	for _, l := range lines {
+		fmt.Fprintf(b, "  %-12s %s\n", name, l)
+		name = ""
+	}
 }

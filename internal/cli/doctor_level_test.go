@@ -10,7 +10,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/confine"
 )
 
-// TestDiagnoseLevel: the level is the one that can be had, and none where
+// TestDiagnoseLevel: the level is the one that is available, and none where
 // something needed is missing.
 func TestDiagnoseLevel(t *testing.T) {
 	for _, tt := range []struct {
@@ -21,7 +21,7 @@ func TestDiagnoseLevel(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			d := diagnose([]confine.Check{{Name: "whole sandbox", Needed: true, OK: tt.ok}, {Name: "more", OK: true}},
 				[]confine.LevelCheck{{Level: "seatbelt", Available: tt.ok}})
-			if d.Level != tt.want || strings.Contains(d.String(), "at the seatbelt level") != tt.ok {
+			if d.Level != tt.want || strings.Contains(d.String(), "(level: seatbelt)") != tt.ok {
 				t.Errorf("level %s\n%s", d.Level, d)
 			}
 		})

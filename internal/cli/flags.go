@@ -4,37 +4,41 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
-// A flag is one option of a verb. It is data: the parser, the help text and the
+// A flag is one option of a command. It is data: the parser, the help text and the
 // completion read the same table.
 type flag struct {
-	long  string // without dashes
-	short byte   // 0 for none
-	value string // what the value is called, "" for a switch
-	// toggle is a switch that can be turned off, too: --name=false.
-	toggle bool
-	help   string
+	long   string // without dashes
+	short  byte   // 0 for none
+	value  string // the name of the value in the help, "" for a switch
+	toggle bool   // a switch that can be turned off, too: --name=false
+	help   string // one or more lines
 	group  string // heading in the help text
 	words  []string
 	// kind is what the completion offers for the value when there are no words.
 	kind completionKind
-	// set takes the value, "" for a switch that stands alone. Its error is a clause that follows
-	// the flag's name.
+	// set takes the value, "" for a switch that stands alone. Its error follows the
+	// flag's name.
 	set func(value string) error
-	// missing says why this version does not take the flag, a clause. It is in the
-	// table so that it is refused in words; the help leaves it out.
-	missing string
+	// shapes says that the flag decides what a program may touch. It is recorded.
+	shapes bool
+	// unsupported flags are refused by name; the help leaves them out.
+	unsupported bool
 }
 
-// name returns the flag as it is written: "--long".
 func (f *flag) name() string { return "--" + f.long }
 
-// flagError is a bad value of a flag that exists.
-func flagError(written string, err error) error {
-	return usage("%s: %v", written, err)
+// shortest is the flag as people write it most: "-s" or "--rw".
+func (f *flag) shortest() string {
+	if f.short != 0 {
+		return "-" + string(rune(f.short))
+	}
+	return f.name()
 }
 
 // parse sets the flags in args and returns the words after them, which begin
@@ -42,135 +46,138 @@ func flagError(written string, err error) error {
 // as well as it can, so that --quiet and --json count wherever they stand, and
 // returns the first error.
 func parse(flags []flag, args []string) (rest []string, err error) {
-	fail := func(e error) {
-		if err == nil {
-			err = e
-		}
-	}
 	for len(args) > 0 {
 		word := args[0]
-		switch {
-		case word == "--":
+		if word == "--" {
 			return args[1:], err
-		case len(word) < 2 || word[0] != '-':
+		}
+		if len(word) < 2 || word[0] != '-' {
 			return args, err
-		case strings.HasPrefix(word, "--"):
-			args = parseLong(flags, args, fail)
-		default:
-			args = parseShort(flags, args, fail)
+		}
+		var e error
+		if strings.HasPrefix(word, "--") {
+			args, e = parseLong(flags, args)
+		} else {
+			args, e = parseShort(flags, args)
+		}
+		if err == nil {
+			err = e
 		}
 	}
 	return nil, err
 }
 
+// parseAnywhere is parse for commands whose flags may also stand behind their words.
+func parseAnywhere(flags []flag, args []string) (words []string, err error) {
+	for {
+		rest, err := parse(flags, args)
+		if err != nil || len(rest) == 0 {
+			return words, err
+		}
+		if read := len(args) - len(rest); read > 0 && args[read-1] == "--" {
+			return append(words, rest...), nil
+		}
+		words, args = append(words, rest[0]), rest[1:]
+	}
+}
+
 // parseLong takes "--name", "--name=value" or "--name" "value" off args.
-func parseLong(flags []flag, args []string, fail func(error)) []string {
+func parseLong(flags []flag, args []string) ([]string, error) {
 	name, value, inline := strings.Cut(args[0][2:], "=")
 	args = args[1:]
 	f := findLong(flags, name)
 	switch {
 	case f == nil:
-		fail(unknownFlag(flags, "--"+name))
-		return args
+		return args, unknownFlag(flags, "--"+name)
 	case f.value == "" && inline && !f.toggle:
-		fail(usage("%s takes no value", f.name()))
-		return args
-	case f.value == "":
-		give(f, f.name(), value, fail)
-		return args
-	case !inline && len(args) == 0:
-		fail(usage("%s needs a value: %s %s", f.name(), f.name(), f.value))
-		return args
-	case !inline:
+		return args, failure("%s takes no value", f.name())
+	case f.value != "" && !inline && len(args) == 0:
+		return args, failure("%s needs a value: %s %s", f.name(), f.name(), f.value)
+	case f.value != "" && !inline:
 		value, args = args[0], args[1:]
 	}
-	give(f, f.name(), value, fail)
-	return args
+	return args, f.give(f.name(), value)
 }
 
 // parseShort takes a cluster such as "-q", "-qv", "-sMODE" or "-s" "MODE" off
 // args.
-func parseShort(flags []flag, args []string, fail func(error)) []string {
+func parseShort(flags []flag, args []string) ([]string, error) {
 	cluster := args[0][1:]
 	args = args[1:]
+	var err error
+	fail := func(e error) {
+		if err == nil {
+			err = e
+		}
+	}
 	for cluster != "" {
-		letter := cluster[0]
+		written := "-" + cluster[:1]
+		f := findShort(flags, cluster[0])
 		cluster = cluster[1:]
-		written := "-" + string(rune(letter))
-		f := findShort(flags, letter)
 		switch {
 		case f == nil:
 			fail(unknownFlag(flags, written))
-			return args
-		case f.toggle && strings.HasPrefix(cluster, "="):
-			give(f, written, cluster[1:], fail)
-			return args
-		case f.value == "":
-			give(f, written, "", fail)
+		case f.value == "" && !(f.toggle && strings.HasPrefix(cluster, "=")):
+			fail(f.give(written, ""))
 			continue
 		case cluster != "":
-			give(f, written, strings.TrimPrefix(cluster, "="), fail)
+			fail(f.give(written, strings.TrimPrefix(cluster, "=")))
 		case len(args) == 0:
-			fail(usage("%s needs a value: %s %s", written, written, f.value))
+			fail(failure("%s needs a value: %s %s", written, written, f.value))
 		default:
-			give(f, written, args[0], fail)
+			fail(f.give(written, args[0]))
 			args = args[1:]
 		}
-		return args
+		break
 	}
-	return args
+	return args, err
 }
 
 // give hands a value to a flag.
-func give(f *flag, written, value string, fail func(error)) {
-	if f.missing != "" {
-		fail(usage("%s %s", written, f.missing))
-		return
+func (f *flag) give(written, value string) error {
+	if f.unsupported {
+		return failure("%s is not supported in this version; leave it out", written)
 	}
 	if err := f.set(value); err != nil {
-		fail(flagError(written, err))
-	}
-}
-
-func findLong(flags []flag, name string) *flag {
-	for i := range flags {
-		if flags[i].long == name {
-			return &flags[i]
-		}
+		return failure("%s: %v", written, err)
 	}
 	return nil
 }
 
+func findLong(flags []flag, name string) *flag {
+	return findFlag(flags, func(f flag) bool { return f.long == name })
+}
+
 func findShort(flags []flag, letter byte) *flag {
-	for i := range flags {
-		if flags[i].short == letter {
-			return &flags[i]
-		}
+	return findFlag(flags, func(f flag) bool { return f.short == letter })
+}
+
+func findFlag(flags []flag, match func(flag) bool) *flag {
+	if i := slices.IndexFunc(flags, match); i >= 0 {
+		return &flags[i]
 	}
 	return nil
 }
 
 // unknownFlag names the flag and the nearest one that exists.
 func unknownFlag(flags []flag, written string) error {
-	known := make([]string, 0, len(flags))
+	var known []string
 	for i := range flags {
-		if flags[i].missing == "" {
+		if !flags[i].unsupported {
 			known = append(known, flags[i].name())
 		}
 	}
-	return usage("there is no flag %s%s", written, hint(written, known, "see --help"))
+	return failure("unknown flag %s%s", written, didYouMean(written, known, "see --help"))
 }
 
 // chosen returns the function that sets *to to one of the words.
 func chosen(to *string, words []string) func(string) error {
 	return func(v string) error {
-		for _, w := range words {
-			if w == v {
-				*to = v
-				return nil
-			}
+		if !slices.Contains(words, v) {
+			return fmt.Errorf("invalid value %s (%s)%s", quote(v), strings.Join(words, ", "), didYouMean(v, words, ""))
 		}
-		return fmt.Errorf("%q is none of %s%s", v, strings.Join(words, ", "), hint(v, words, ""))
+		*to = v
+		return nil
 	}
 }
 
@@ -183,23 +190,21 @@ func on(to *bool) func(string) error {
 // it was.
 func toggled(to, given *bool) func(string) error {
 	return func(v string) error {
-		switch v {
-		case "", "true":
-			*to, *given = true, true
-		case "false":
-			*to, *given = false, true
-		default:
-			return fmt.Errorf("%q is neither true nor false", v)
+		if v != "" && v != "true" && v != "false" {
+			return fmt.Errorf("invalid value %s (true, false)", quote(v))
 		}
+		*to, *given = v != "false", true
 		return nil
 	}
 }
+
+var errEmptyValue = errors.New("the value is empty")
 
 // text returns the function that sets *to to any text that is not empty.
 func text(to *string) func(string) error {
 	return func(v string) error {
 		if v == "" {
-			return fmt.Errorf("the value is empty")
+			return errEmptyValue
 		}
 		*to = v
 		return nil
@@ -210,7 +215,35 @@ func text(to *string) func(string) error {
 func list(to *[]string) func(string) error {
 	return func(v string) error {
 		if v == "" {
-			return fmt.Errorf("the value is empty")
+			return errEmptyValue
+		}
+		*to = append(*to, v)
+		return nil
+	}
+}
+
+// parsed returns the function that sets *to to what read makes of the value, and notes
+// in *given, unless that is nil, that it was.
+func parsed[T any](to *T, given *bool, read func(string) (T, error)) func(string) error {
+	return func(v string) error {
+		n, err := read(v)
+		if err != nil {
+			return err
+		}
+		*to = n
+		if given != nil {
+			*given = true
+		}
+		return nil
+	}
+}
+
+// oneOf returns the function that adds one of the names to *to.
+func oneOf(to *[]string, names func() []string) func(string) error {
+	return func(v string) error {
+		known := names()
+		if !slices.Contains(known, v) {
+			return fmt.Errorf("unknown name %s%s", quote(v), didYouMean(v, known, "see sallyport doctor"))
 		}
 		*to = append(*to, v)
 		return nil
@@ -219,32 +252,32 @@ func list(to *[]string) func(string) error {
 
 // describe returns the flags for people, by group, in the order of the table.
 func describe(flags []flag) string {
+	const column = 26
 	var b strings.Builder
-	group := ""
-	for i := range flags {
-		f := &flags[i]
-		if f.missing != "" {
+	for i, f := range flags {
+		if f.unsupported {
 			continue
 		}
-		if f.group != group {
-			group = f.group
-			fmt.Fprintf(&b, "\n%s:\n", group)
+		if i == 0 || f.group != flags[i-1].group {
+			b.WriteString("\n")
+			if f.group != "" {
+				b.WriteString(f.group + ":\n")
+			}
 		}
 		head := "      " + f.name()
 		if f.short != 0 {
-			head = fmt.Sprintf("  -%c, %s", f.short, f.name())
+			head = "  " + f.shortest() + ", " + f.name()
 		}
 		if f.value != "" {
 			head += " " + f.value
 		}
-		lines := strings.Split(f.help, "\n")
-		if len(head) > 27 {
-			fmt.Fprintf(&b, "%s\n%28s%s\n", head, "", lines[0])
-		} else {
-			fmt.Fprintf(&b, "%-28s%s\n", head, lines[0])
+		if len(head) >= column {
+			b.WriteString(head + "\n")
+			head = ""
 		}
-		for _, l := range lines[1:] {
-			fmt.Fprintf(&b, "%28s%s\n", "", l)
+		for line := range strings.SplitSeq(f.help, "\n") {
+			fmt.Fprintf(&b, "%-*s%s\n", column, head, line)
+			head = ""
 		}
 	}
 	return b.String()

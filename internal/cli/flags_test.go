@@ -25,7 +25,7 @@ func (s *sample) flags() []flag {
 		{long: "verbose", short: 'v', set: on(&s.verbose), group: "All", help: "say more"},
 		{long: "mode", short: 'm', value: "MODE", set: chosen(&s.mode, []string{"fast", "slow"}), group: "All", help: "how"},
 		{long: "root", value: "PATH", set: list(&s.roots), group: "All", help: "where"},
-		{long: "later", short: 'l', value: "X", missing: "comes later"},
+		{long: "later", short: 'l', value: "X", unsupported: true},
 	}
 }
 
@@ -53,19 +53,19 @@ func TestParse(t *testing.T) {
 		{name: "a dash is a word", args: []string{"-", "-o"}, rest: []string{"-", "-o"}},
 		{name: "an empty word is a word", args: []string{"", "-o"}, rest: []string{"", "-o"}},
 
-		{name: "unknown long", args: []string{"--moed", "x"}, rest: []string{"x"}, err: "there is no flag --moed; did you mean --mode?"},
-		{name: "unknown with value", args: []string{"--modd=x"}, err: "there is no flag --modd; did you mean --mode?"},
-		{name: "far from all", args: []string{"--zzzzzz"}, err: "there is no flag --zzzzzz; see --help"},
-		{name: "beginning of a long one", args: []string{"--verb"}, err: "there is no flag --verb; did you mean --verbose?"},
-		{name: "unknown short", args: []string{"-x"}, err: "there is no flag -x; see --help"},
+		{name: "unknown long", args: []string{"--moed", "x"}, rest: []string{"x"}, err: `unknown flag --moed; did you mean "--mode"?`},
+		{name: "unknown with value", args: []string{"--modd=x"}, err: `unknown flag --modd; did you mean "--mode"?`},
+		{name: "far from all", args: []string{"--zzzzzz"}, err: "unknown flag --zzzzzz; see --help"},
+		{name: "beginning of a long one", args: []string{"--verb"}, err: `unknown flag --verb; did you mean "--verbose"?`},
+		{name: "unknown short", args: []string{"-x"}, err: "unknown flag -x; see --help"},
 		{name: "goes on after an error", args: []string{"--bad", "-o", "--", "x"}, want: sample{on: true}, rest: []string{"x"},
-			err: "there is no flag --bad; see --help"},
-		{name: "the first error counts", args: []string{"--later=1", "--bad"}, err: "--later comes later"},
-		{name: "later, short", args: []string{"-l", "1", "x"}, rest: []string{"x"}, err: "-l comes later"},
+			err: "unknown flag --bad; see --help"},
+		{name: "the first error counts", args: []string{"--later=1", "--bad"}, err: "--later is not supported in this version; leave it out"},
+		{name: "later, short", args: []string{"-l", "1", "x"}, rest: []string{"x"}, err: "-l is not supported in this version; leave it out"},
 		{name: "switch with value", args: []string{"--on=true"}, err: "--on takes no value"},
 		{name: "no value left", args: []string{"--mode"}, err: "--mode needs a value: --mode MODE"},
 		{name: "no value left, short", args: []string{"-om"}, want: sample{on: true}, err: "-m needs a value: -m MODE"},
-		{name: "not one of the words", args: []string{"-m", "fats"}, err: `-m: "fats" is none of fast, slow; did you mean fast?`},
+		{name: "not one of the words", args: []string{"-m", "fats"}, err: `-m: invalid value "fats" (fast, slow); did you mean "fast"?`},
 		{name: "empty value", args: []string{"--root="}, err: "--root: the value is empty"},
 	}
 	for _, tt := range tests {
@@ -125,10 +125,10 @@ func TestDuration(t *testing.T) {
 		{name: "seconds", in: "30s", want: 30 * time.Second},
 		{name: "parts", in: "1h1m1ms", want: time.Hour + time.Minute + time.Millisecond},
 		{name: "zero", in: "0"},
-		{name: "no unit", in: "2.5", err: `"2.5" has no unit; did you mean 2.5s?`},
-		{name: "negative", in: "-1s", err: `"-1s" is no length of time; write it like 30s, 5m or 1h30m`},
-		{name: "empty", in: "", err: `"" is no length of time; write it like 30s, 5m or 1h30m`},
-		{name: "words", in: "a while", err: `"a while" is no length of time; write it like 30s, 5m or 1h30m`},
+		{name: "no unit", in: "2.5", err: `duration "2.5" has no unit; did you mean "2.5s"?`},
+		{name: "negative", in: "-1s", err: `invalid duration "-1s"; use a form such as 30s, 5m or 1h30m`},
+		{name: "empty", in: "", err: `invalid duration ""; use a form such as 30s, 5m or 1h30m`},
+		{name: "words", in: "a while", err: `invalid duration "a while"; use a form such as 30s, 5m or 1h30m`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -143,7 +143,7 @@ func TestDuration(t *testing.T) {
 func TestSize(t *testing.T) {
 	tests := []struct {
 		name, in string
-		want     int
+		want     int64
 		bad      bool
 	}{
 		{name: "bytes", in: "65536", want: 65536},

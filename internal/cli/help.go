@@ -9,48 +9,37 @@ import (
 	"strings"
 )
 
-func helpUsage() string {
-	return `Explain sallyport or one of its verbs.
+const helpHelp = `Explain sallyport or one of its commands.
 
-  sallyport help [VERB]
+  sallyport help [COMMAND]
 `
-}
 
-func helpVerb(_ context.Context, env *Env, args []string) error {
-	if len(args) == 0 {
-		return env.put([]byte(overview()))
+func helpCommand(_ context.Context, env *Env, _ *options, words []string) error {
+	if len(words) == 0 {
+		return env.print(overview())
 	}
-	var known []string
-	for _, v := range verbs() {
-		if v.short == "" {
-			continue
-		}
-		if v.name == args[0] {
-			return env.put([]byte(v.usage()))
-		}
-		known = append(known, v.name)
+	c, err := findCommand(words[0])
+	if err != nil {
+		return err
 	}
-	if strings.HasPrefix(args[0], "-") {
-		return env.put([]byte(helpUsage()))
-	}
-	return usage("there is no verb %s in this version%s", quote(args[0]), hint(args[0], known, "sallyport help lists them"))
+	return env.print(c.usage())
 }
 
 // overview is the help text of the whole program.
 func overview() string {
 	var b strings.Builder
-	b.WriteString(`sallyport runs a command in the narrowest sandbox and says what happened.
+	b.WriteString(`sallyport runs a program in the narrowest sandbox and reports what happened.
 
   sallyport run -- go test ./...
   sallyport run --rw /srv/data -c 'make && make install'
 
-Verbs:
+Commands:
 `)
-	for _, v := range verbs() {
-		if v.short != "" {
-			fmt.Fprintf(&b, "  %-12s%s\n", v.name, v.short)
+	for _, c := range commands() {
+		if c.short != "" {
+			fmt.Fprintf(&b, "  %-12s%s\n", c.name, c.short)
 		}
 	}
-	b.WriteString("\nsallyport help VERB, or sallyport VERB --help, explains one.\n")
+	b.WriteString("\nsallyport help COMMAND, or sallyport COMMAND --help, explains one.\n")
 	return b.String()
 }

@@ -4,23 +4,25 @@
 package cli
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/signal"
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/runlog"
+	"github.com/sallyport-dev/sallyport/internal/state"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-// A report tells how one run went, in the form that its flags ask for.
+// A report prints how one run went, in the form that its flags ask for.
 type report struct {
 	env   *Env
 	o     *runOptions
@@ -28,224 +30,175 @@ type report struct {
 	lines *lineWriter // with --jsonl
 
 	mu  sync.Mutex
-	run string // its identity, as events have it; empty before the first one
-}
-
-func newReport(env *Env, o *runOptions, words []string) *report {
-	return &report{env: env, o: o, words: words}
+	run string // the run's ID from its events; empty before the first one
 }
 
 // attach connects the streams of cmd and the events of runner. Without --json
-// and --jsonl the command gets our own streams as they are, and nothing of its
+// and --jsonl the program gets our own streams as they are, and nothing of its
 // output passes through this process.
 func (r *report) attach(runner *sallyport.Runner, cmd *sallyport.Cmd, cancel context.CancelCauseFunc) {
 	switch {
 	case r.o.jsonl:
-		r.lines = newLineWriter(r.env.Stdout, cancel)
-		runner.Events = event.SinkFunc(func(e event.Event) { r.hear(e); r.lines.put(e) })
+		r.lines = &lineWriter{pipe: make(chan os.Signal, 1), cancel: cancel, out: r.env.Stdout}
+		signal.Notify(r.lines.pipe, syscall.SIGPIPE)
+		runner.Events = event.SinkFunc(func(e event.Event) {
+			r.mu.Lock()
+			r.run = e.Run
+			r.mu.Unlock()
+			r.lines.print(encode(e))
+		})
 	case !r.o.json:
 		cmd.Stdout, cmd.Stderr = r.env.Stdout, r.env.Stderr
 	}
 }
 
-// note says something on standard error, unless nothing of ours is wanted there.
+// captures reports whether the answer is one object or lines of objects.
+func (o *runOptions) captures() bool { return o.json || o.jsonl }
+
+// note prints a message on standard error, except with --quiet.
 func (r *report) note(text string) {
 	if !r.o.quiet {
 		r.env.say(text)
 	}
 }
 
-// warn says before a run what is likely not meant. With --json and --jsonl it
-// stands in the object.
+// warn prints before a run what is likely a mistake. With --json and --jsonl it
+// is in the object.
 func (r *report) warn(policy sandbox.Policy, dir string) {
-	if r.o.json || r.o.jsonl {
+	if r.o.captures() {
 		return
 	}
-	home, _ := os.UserHomeDir() // empty: nobody knows it
+	home, _ := os.UserHomeDir() // empty when it is not known
 	for _, w := range policy.Bind(sandbox.Places{Dir: dir}).Warnings(home, realPath) {
 		r.note("warning: " + w)
 	}
 }
 
-// hear remembers which run this is.
-func (r *report) hear(e event.Event) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.run = e.Run
-}
-
-// identity returns the identity of a run that has no result.
-func (r *report) identity() string {
+// id returns the ID of a run that has no result.
+func (r *report) id() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.run == "" {
-		r.run = newRunID()
+		r.run = fmt.Sprintf("%016x%016x", rand.Uint64(), rand.Uint64())
 	}
 	return r.run
 }
 
-// failed reports a run that never began.
-func (r *report) failed(err error) error { return r.done(nil, err, r.about(nil, err)) }
+// failed reports a run that did not begin.
+func (r *report) failed(err error) error { return r.done(nil, err, r.result(nil, err)) }
 
-// about returns the result of a run as it is printed. Either of res and err may be nil,
-// and both may be set when the end of a command is not known.
-func (r *report) about(res *sallyport.Result, err error) *sallyport.Result {
-	var e ending
-	var words string
-	if err != nil {
-		e, words = said(err)
-	}
-	if res == nil {
-		argv := r.words
-		if r.o.hasScript {
-			argv = nil // the shell, and so its arguments, were not chosen yet
+// result returns the result of a run as it is printed. Either of res and err may be nil,
+// and both may be set when the end of a program is not known.
+func (r *report) result(res *sallyport.Result, err error) *sallyport.Result {
+	if res != nil {
+		printed := *res
+		if err != nil {
+			printed.ExitCode, printed.Error = classify(err).code, oneLine(err)
 		}
-		return &sallyport.Result{
-			Args: argv, Dir: r.env.Dir, ExitCode: e.code, End: sallyport.End(e.word), Error: words,
-			Sandbox: sallyport.Sandbox{Mode: r.mode(), Network: r.network(), Sandbox: executor.Sandbox{Level: "none"}},
+		return &printed
+	}
+	args := r.words
+	if r.o.hasScript {
+		args = nil // the shell was not chosen yet
+	}
+	e := classify(err)
+	return &sallyport.Result{
+		Args: args, Dir: r.env.Dir, ExitCode: e.code, End: e.end, Error: e.String(),
+		Sandbox: sallyport.Sandbox{Mode: r.o.preset().Name(), Network: r.o.networkOf(), Sandbox: executor.Sandbox{Level: "none"}},
+	}
+}
+
+// record begins to write a run down, beside what else is done at its end. The channel
+// returns why it could not be written, which is no failure of the run.
+func (r *report) record(res *sallyport.Result, start time.Time) <-chan error {
+	entry := runlog.Record{Start: start, Flags: r.o.shape, Result: *res}
+	if entry.Args == nil && r.o.hasScript {
+		entry.Args = []string{"-c", r.o.script} // no shell was chosen for it
+	}
+	done := make(chan error, 1)
+	go func() {
+		dir, err := state.Dir()
+		if err == nil {
+			err = runlog.Append(dir, entry)
 		}
-	}
-	about := *res
+		done <- err
+	}()
+	return done
+}
+
+// done reports a run, printed in the form of flags, and returns its exit code.
+func (r *report) done(res *sallyport.Result, err error, printed *sallyport.Result) error {
 	if err != nil {
-		about.ExitCode, about.Error = e.code, plain(err)
-	}
-	return &about
-}
-
-// said returns what an error means and what to say about it.
-func said(err error) (e ending, words string) {
-	e, words, mend := classify(err)
-	if mend != "" {
-		words += "; " + mend
-	}
-	return e, words
-}
-
-// mode and network say which sandbox was asked for.
-func (r *report) mode() string { return r.o.preset().Name() }
-
-func (r *report) network() sandbox.Network {
-	if n, err := sandbox.ParseNetwork(r.o.network); err == nil {
-		return n
-	}
-	if r.mode() == "full-access" {
-		return sandbox.NetworkHost
-	}
-	return sandbox.NetworkNone
-}
-
-// done reports a run, whose object is about, and returns its exit code.
-func (r *report) done(res *sallyport.Result, err error, about *sallyport.Result) error {
-	if err != nil {
-		_, words := said(err)
-		r.note(words)
+		r.note(classify(err).String())
 	}
 	if res != nil {
-		r.notes(res, about.ExitCode)
+		r.notes(res, printed.ExitCode)
 	}
-	if r.o.json || r.o.jsonl {
-		if err := r.object(about); err != nil {
+	if r.o.captures() {
+		if err := r.object(printed); err != nil {
+			if r.o.quiet {
+				return exitCode(classify(err).code)
+			}
 			return err
 		}
 	}
-	return exitCode(about.ExitCode)
+	return exitCode(printed.ExitCode)
 }
 
-// notes says what people would not see otherwise.
+// object prints the result as the last or only line of standard output.
+func (r *report) object(res *sallyport.Result) error {
+	if r.lines == nil {
+		return r.env.printJSON(res)
+	}
+	r.lines.print(encode(res))
+	return r.lines.close()
+}
+
+// notes prints what people would not see otherwise.
 func (r *report) notes(res *sallyport.Result, code int) {
 	if r.o.verbose {
-		r.note("the launch, step by step:\n" + strings.TrimRight(res.Sandbox.Script, "\n"))
+		r.note("launch script:\n" + strings.TrimRight(res.Sandbox.Script, "\n"))
 		for _, w := range res.Sandbox.Weaker {
-			r.note("weaker than the level promises: " + w)
+			r.note("weaker: " + w)
 		}
-		r.note("this is run " + res.Run)
-		for _, line := range []string{heldBy(res.Limits), used(res.Usage)} {
+		r.note("run " + res.Run)
+		for _, line := range []string{limitsLine(res.Limits), usageLine(res.Usage)} {
 			if line != "" {
 				r.note(line)
 			}
 		}
 	}
-	if r.o.json || r.o.jsonl {
+	if r.o.captures() {
 		return // all of the rest is in the object
 	}
 	for _, w := range res.Sandbox.Warnings {
 		r.note("warning: " + w)
 	}
-	home, _ := os.UserHomeDir() // empty: nobody knows it
-	for _, line := range keptNotes(res.Denials(), res.DenialsOmitted, home, code == codeOK) {
+	home, _ := os.UserHomeDir() // empty when it is not known
+	for _, line := range denialNotes(res.Denials(), res.DenialsOmitted, home, code == codeOK) {
 		r.note(line)
 	}
 	for _, q := range res.Quarantined {
-		r.note(quarantined(q))
+		r.note(quarantineLine(q))
 	}
 	if l := res.Sandbox.Level; l == "bwrap" && r.o.level == "" {
-		r.note("the native level cannot be had here, so this ran at the " + l + " level, which has fewer walls; sallyport doctor lists them and says why")
+		r.note("level native is not available here; this ran at level " + l + ", which is weaker (run `sallyport doctor` for details)")
 	}
 	if res.TimedOut {
-		r.note(fmt.Sprintf("timed out after %v and was ended", r.o.timeout))
+		r.note(fmt.Sprintf("timed out after %v", r.o.timeout))
 	}
-	if words := limited(res); words != "" {
-		r.note(words)
+	if text, flag := exceeded(res); flag != "" {
+		r.note(text + "; raise " + flag)
 	}
 	if len(res.Survivors) > 0 {
-		r.note(leftRunning(res.Survivors))
+		r.note(survivorsLine(res.Survivors))
 	}
-}
-
-// quarantined says which name came into being although it must not.
-func quarantined(q executor.Quarantined) string {
-	words := q.Path + " appeared while the command ran (" + q.Why + ") and is gone"
-	if q.MovedTo != "" {
-		words = q.Path + " appeared while the command ran (" + q.Why + ") and was moved to " + q.MovedTo
-	}
-	if q.Grant != "" {
-		words += "; " + q.Grant + " allows it"
-	}
-	return words
-}
-
-// object prints v as the last or only line of standard output.
-func (r *report) object(v any) error {
-	line, err := encode(v)
-	if err != nil {
-		return r.hush(fmt.Errorf("the result has no JSON form: %w", err))
-	}
-	if r.lines != nil {
-		if err := r.lines.close(line); err != nil {
-			return r.hush(err)
-		}
-		return nil
-	}
-	return r.hush(r.env.put(line))
-}
-
-// hush keeps an error from being said where nothing of ours is wanted.
-func (r *report) hush(err error) error {
-	if err != nil && r.o.quiet {
-		return &quietError{err}
-	}
-	return err
-}
-
-// encode returns v as one line of JSON, with the letters of HTML as they are.
-func encode(v any) ([]byte, error) {
-	if m, ok := v.(json.Marshaler); ok {
-		// Ours are compact already; the encoder would copy them twice.
-		b, err := m.MarshalJSON()
-		return append(b, '\n'), err
-	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(v)
-	return b.Bytes(), err
 }
 
 // A lineWriter prints lines of JSON as they come. When the reader has gone, or
-// nothing more can be written, it ends the run: what nobody hears need not be
-// done.
+// the output cannot be written, it ends the run.
 type lineWriter struct {
-	pipe   chan os.Signal // while it listens, a lost reader is an error and no signal
+	pipe   chan os.Signal // while it receives SIGPIPE, a lost reader is an error and no signal
 	cancel context.CancelCauseFunc
 
 	mu  sync.Mutex
@@ -253,19 +206,8 @@ type lineWriter struct {
 	err error
 }
 
-func newLineWriter(out *os.File, cancel context.CancelCauseFunc) *lineWriter {
-	w := &lineWriter{pipe: make(chan os.Signal, 1), cancel: cancel, out: out}
-	signal.Notify(w.pipe, syscall.SIGPIPE)
-	return w
-}
-
-// put writes v as a line; after the first error it does nothing.
-func (w *lineWriter) put(v any) {
-	line, err := encode(v)
-	w.write(line, err)
-}
-
-func (w *lineWriter) write(line []byte, err error) {
+// print writes a line; after the first error it does nothing.
+func (w *lineWriter) print(line []byte, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.err != nil {
@@ -275,14 +217,13 @@ func (w *lineWriter) write(line []byte, err error) {
 		_, err = w.out.Write(line)
 	}
 	if err != nil {
-		w.err = &outputError{err}
+		w.err = cannotWrite(err)
 		w.cancel(w.err)
 	}
 }
 
-// close writes the last line and returns the first error of all.
-func (w *lineWriter) close(line []byte) error {
-	w.write(line, nil)
+// close returns the first error of all.
+func (w *lineWriter) close() error {
 	signal.Stop(w.pipe)
 	w.mu.Lock()
 	defer w.mu.Unlock()

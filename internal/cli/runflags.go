@@ -5,6 +5,7 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -12,18 +13,17 @@ import (
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/caches"
 	"github.com/sallyport-dev/sallyport/internal/protect"
+	"github.com/sallyport-dev/sallyport/internal/runlog"
+	"github.com/sallyport-dev/sallyport/internal/seccomp"
 )
 
-// runOptions is what the flags of run say. The zero value of a member means that
+// runOptions are the flags of run. The zero value of a member means that
 // its flag was not given.
 type runOptions struct {
-	sandbox, profile                    string
-	network, tmp, level, approval       string
-	writable, readable, denied, allowed []string
-	grants                              []string
-
-	noCaches bool
-	blind    bool
+	sandbox, profile                            string
+	network, tmp, level, approval               string
+	writable, readable, denied, allowed, grants []string
+	noCaches, noObserver                        bool
 
 	dir            string
 	script, shell  string
@@ -31,189 +31,162 @@ type runOptions struct {
 	login          bool
 	timeout, grace time.Duration
 	hasGrace       bool
+	variables      []string // "K=V" or "K", in the order given
+	inherit        string
+	tty, hasTTY    bool
 
-	variables []string // "K=V" or "K", in the order given
-	inherit   string
-
-	resources executor.Resources
-
-	maxOutput    int
+	resources    executor.Resources
+	maxOutput    int64
 	hasMaxOutput bool
 
-	tty, hasTTY bool
-
 	json, jsonl, quiet, verbose, interactive, help bool
+
+	// shape are the flags that decide what the program may touch, as they were given,
+	// so that the command line can be written again; values of variables are masked.
+	shape []string
 }
 
 // The words of flags, the default first where there is one.
 var (
 	sandboxWords  = []string{"workspace-write", "read-only", "full-access", "danger-full-access"}
+	profileWords  = []string{":workspace", ":read-only", ":danger-full-access", profileMinimal}
 	networkWords  = []string{"none", "host", "proxy"}
 	levelWords    = []string{"bwrap", "native", "landlock"}
 	approvalWords = []string{"untrusted", "on-request", "granular", "on-failure", "never"}
 	inheritWords  = []string{"all", "core", "none"}
-	tmpWords      = []string{"private", "host"}
+	shellWordList = []string{"bash", "zsh", "sh", "pwsh"}
 )
 
 // runFlags returns all flags of run, bound to o.
 func runFlags(o *runOptions) []flag {
-	flags := o.sandboxFlags()
-	flags = append(flags, o.commandFlags()...)
-	flags = append(flags, o.limitFlags()...)
-	flags = append(flags, o.outputFlags()...)
-	return append(flags, missingFlags()...)
+	flags := slices.Concat(o.sandboxFlags(), o.programFlags(), o.limitFlags(), o.outputFlags())
+	for i := range flags {
+		if f := flags[i]; f.shapes {
+			flags[i].set = func(v string) error { return o.record(&f, v) }
+		}
+	}
+	// Most of these are limits and walls: to ignore one would give a weaker run than the
+	// one that was asked for.
+	for _, name := range []string{"remote", "allow-host", "deny-host", "rules"} {
+		flags = append(flags, flag{long: name, value: "VALUE", unsupported: true})
+	}
+	return append(flags, flag{long: "detach", unsupported: true})
+}
+
+// record sets a flag and notes it in shape.
+func (o *runOptions) record(f *flag, v string) error {
+	if err := f.set(v); err != nil {
+		return err
+	}
+	switch name, _, set := strings.Cut(v, "="); {
+	case f.value == "" && v != "":
+		o.shape = append(o.shape, f.shortest()+"="+v)
+	case f.value == "":
+		o.shape = append(o.shape, f.shortest())
+	case f.long == "env" && set:
+		o.shape = append(o.shape, f.shortest(), name+"="+runlog.Masked)
+	default:
+		o.shape = append(o.shape, f.shortest(), v)
+	}
+	return nil
 }
 
 func (o *runOptions) sandboxFlags() []flag {
-	const group = "What the command may touch"
+	const group = "What the program may touch"
 	return []flag{
-		{long: "sandbox", short: 's', value: "MODE", group: group, words: sandboxWords, set: chosen(&o.sandbox, sandboxWords),
-			help: "read-only, workspace-write or full-access, which builds no\nsandbox (alias danger-full-access) (default workspace-write)"},
-		{long: "profile", short: 'P', value: "NAME", group: group, words: profileWords, set: o.takeProfile,
-			help: "instead of -s: :workspace, :read-only,\n:danger-full-access, or :minimal, which shows the system's\nown files and the workspace and nothing else"},
-		{long: "rw", value: "PATH", group: group, kind: completeFiles, set: list(&o.writable),
-			help: "let it write below PATH too, an absolute path (repeatable)"},
-		{long: "ro", value: "PATH", group: group, kind: completeFiles, set: list(&o.readable),
-			help: "let it read PATH but not write it, also inside the\nworkspace, an absolute path (repeatable)"},
-		{long: "deny", value: "PATH", group: group, kind: completeFiles, set: list(&o.denied),
-			help: "keep it from reading and writing PATH, or what matches it\nas a glob such as '**/.env'; a relative one is meant below\nthe working directory (repeatable)"},
-		{long: "grant", value: "NAME", group: group, kind: completeGrants, set: o.grant,
-			help: "open what belongs together, by name: with git, git init,\ncommits and branches work, while hooks and configuration\nstay as they are; with cache:npm and the like, a private\nlayer over a tool's cache; sallyport doctor lists the\nnames (repeatable)"},
-		{long: "tmp", value: "WHERE", group: group, words: tmpWords, kind: completeFolders, set: text(&o.tmp),
-			help: "what /tmp is: private (removed afterwards), host, or a\nfolder (default private)"},
-		{long: "no-caches", group: group, set: on(&o.noCaches),
-			help: "no private layers over toolchain caches, which are\nread-only then"},
-		{long: "no-observer", group: group, set: on(&o.blind),
-			help: "do not watch its system calls: what it was kept from is\nnot known then, and it gets no unix sockets"},
-		{long: "net", value: "NET", group: group, words: networkWords, set: chosen(&o.network, networkWords),
-			help: "none, a loopback of its own, or host; proxy is not built\nyet and refused (default none, host with full-access)"},
-		{long: "allow", value: "NAME", group: group, kind: completeOpenings, set: o.allow,
-			help: "open one thing that is shut by default, such as unix or\nuserns; sallyport doctor lists them (repeatable)"},
-		{long: "level", value: "LEVEL", group: group, words: levelWords, set: chosen(&o.level, levelWords),
-			help: "the least sandbox level accepted, native, bwrap or\nlandlock: the best one is taken, and below it nothing\nruns (default bwrap)"},
+		{long: "sandbox", short: 's', value: "MODE", group: group, shapes: true, words: sandboxWords, set: chosen(&o.sandbox, sandboxWords),
+			help: "read-only, workspace-write, or full-access (alias\ndanger-full-access), which builds no sandbox\n(default workspace-write)"},
+		{long: "profile", short: 'P', value: "NAME", group: group, shapes: true, words: profileWords, set: chosen(&o.profile, profileWords),
+			help: "in place of -s: :workspace, :read-only,\n:danger-full-access, or :minimal, which shows only\nsystem files and the workspace"},
+		{long: "rw", value: "PATH", group: group, shapes: true, kind: completeFiles, set: list(&o.writable), help: "allow writing below PATH, absolute (repeatable)"},
+		{long: "ro", value: "PATH", group: group, shapes: true, kind: completeFiles, set: list(&o.readable), help: "allow reading PATH and deny writing it (repeatable)"},
+		{long: "deny", value: "PATH", group: group, shapes: true, kind: completeFiles, set: list(&o.denied),
+			help: "deny reading and writing PATH or what matches a glob\nsuch as '**/.env' (repeatable)"},
+		{long: "grant", value: "NAME", group: group, shapes: true, kind: completeGrants, set: oneOf(&o.grants, grantNames),
+			help: "open a named set, such as git or cache:npm; sallyport\ndoctor lists them (repeatable)"},
+		{long: "tmp", value: "WHERE", group: group, shapes: true, words: []string{"private", "host"}, kind: completeDirectories, set: text(&o.tmp),
+			help: "/tmp is private and removed afterwards, host, or a\ndirectory (default private)"},
+		{long: "no-caches", group: group, shapes: true, set: on(&o.noCaches), help: "no private layers over toolchain caches"},
+		{long: "no-observer", group: group, shapes: true, set: on(&o.noObserver), help: "do not observe system calls: no unix sockets, and\ndenials are not known"},
+		{long: "net", value: "NET", group: group, shapes: true, words: networkWords, set: chosen(&o.network, networkWords),
+			help: "none or host; proxy is not supported yet\n(default none, host with full-access)"},
+		{long: "allow", value: "NAME", group: group, shapes: true, kind: completeOpenings, set: oneOf(&o.allowed, openingNames),
+			help: "open one thing that is closed by default: unix,\nuserns, ...; sallyport doctor lists them (repeatable)"},
+		{long: "level", value: "LEVEL", group: group, shapes: true, words: levelWords, set: chosen(&o.level, levelWords),
+			help: "least sandbox level accepted: native, bwrap or\nlandlock (default bwrap)"},
 		{long: "approval", short: 'a', value: "WHEN", group: group, words: approvalWords, set: chosen(&o.approval, approvalWords),
-			help: "when to ask: untrusted, on-request, granular, on-failure\nor never. Approvals are not built yet: with every word\nnobody is asked, and what needs an approval does not run"},
+			help: "when to ask: untrusted, on-request, granular,\non-failure or never. Approvals are not supported yet:\na program that needs one does not run"},
 	}
 }
 
-func (o *runOptions) commandFlags() []flag {
-	const group = "The command"
+func (o *runOptions) programFlags() []flag {
+	const group = "The program"
 	return []flag{
-		{long: "cd", short: 'C', value: "DIR", group: group, kind: completeFolders, set: text(&o.dir),
-			help: "the working directory and workspace (default the current one)"},
+		{long: "cd", short: 'C', value: "DIR", group: group, shapes: true, kind: completeDirectories, set: text(&o.dir), help: "working directory and workspace (default current)"},
 		{long: "command", short: 'c', value: "SCRIPT", group: group, set: func(v string) error { o.script, o.hasScript = v, true; return nil },
-			help: "run a script of the user's shell instead of CMD"},
-		{long: "shell", value: "SHELL", group: group, words: []string{"bash", "zsh", "sh", "pwsh"}, set: text(&o.shell),
-			help: "the shell for the script"},
-		{long: "login", group: group, set: on(&o.login),
-			help: "make it a login shell"},
-		{long: "env", short: 'e', value: "K[=V]", group: group, set: o.variable,
-			help: "set a variable, or pass on one of ours whatever its name\n(repeatable)"},
-		{long: "env-inherit", value: "WHICH", group: group, words: inheritWords, set: chosen(&o.inherit, inheritWords),
-			help: "all, core or none of our variables; never those whose names\nlook like secrets (default all on a terminal, else core)"},
-		{long: "tty", short: 't', toggle: true, group: group, set: toggled(&o.tty, &o.hasTTY),
-			help: "give it a terminal of its own, made in the sandbox: jobs,\nkeys and window sizes work as usual; -t=false hands on ours\n(default on when input and output are terminals, without\n--json and --jsonl, and not in the background)"},
-		{long: "interactive", short: 'i', group: group, set: on(&o.interactive),
-			help: "keep standard input open; run hands it on in any case"},
-		{long: "timeout", value: "DUR", group: group, set: duration(&o.timeout, nil),
-			help: "end the command after DUR, such as 30s (default never)"},
-		{long: "kill-after", value: "DUR", group: group, set: duration(&o.grace, &o.hasGrace),
-			help: "the time between asking it to end and killing it\n(default 2s)"},
+			help: "run a script in a shell in place of PROGRAM"},
+		{long: "shell", value: "SHELL", group: group, words: shellWordList, set: text(&o.shell), help: "shell for the script (default $SHELL)"},
+		{long: "login", group: group, set: on(&o.login), help: "run it as a login shell"},
+		{long: "env", short: 'e', value: "K[=V]", group: group, shapes: true, set: o.variable, help: "set a variable, or pass one on (repeatable)"},
+		{long: "env-inherit", value: "WHICH", group: group, shapes: true, words: inheritWords, set: chosen(&o.inherit, inheritWords),
+			help: "pass on all, core or none of our variables, except\nsecrets (default all on a terminal, else core)"},
+		{long: "tty", short: 't', toggle: true, group: group, shapes: true, set: toggled(&o.tty, &o.hasTTY),
+			help: "a terminal of its own; -t=false passes ours on\n(default on when stdin and stdout are terminals)"},
+		{long: "interactive", short: 'i', group: group, set: on(&o.interactive), help: "keep stdin open (run always does)"},
+		{long: "timeout", value: "DUR", group: group, set: parsed(&o.timeout, nil, parseDuration), help: "stop it after a time such as 30s (default never)"},
+		{long: "kill-after", value: "DUR", group: group, set: parsed(&o.grace, &o.hasGrace, parseDuration), help: "time between SIGTERM and SIGKILL (default 2s)"},
+	}
+}
+
+func (o *runOptions) limitFlags() []flag {
+	const group = "Limits of the program and all that it starts (default none)"
+	l := &o.resources
+	return []flag{
+		{long: "memory", value: "SIZE", group: group, shapes: true, set: parsed(&l.Memory, nil, parseLimit), help: "memory, such as 512MiB; it is killed above that"},
+		{long: "cpus", value: "N", group: group, shapes: true, set: parsed(&l.CPUs, nil, parseCPUs), help: "processors, such as 1.5; it is slowed down to that"},
+		{long: "pids", value: "N", group: group, shapes: true, set: parsed(&l.PIDs, nil, parsePIDs), help: "processes and threads at once"},
+		{long: "disk", value: "SIZE", group: group, shapes: true, set: parsed(&l.Disk, nil, parseLimit), help: "growth of its writable directories, /tmp included"},
+		{long: "output", value: "SIZE", group: group, shapes: true, set: parsed(&l.Output, nil, parseLimit), help: "bytes on stdout and stderr, which are pipes then"},
 	}
 }
 
 func (o *runOptions) outputFlags() []flag {
-	const group = "What is printed"
+	const group = "Output"
 	return []flag{
-		{long: "json", group: group, set: on(&o.json),
-			help: "capture the output and print one JSON object at the end"},
-		{long: "jsonl", group: group, set: on(&o.jsonl),
-			help: "print each event as a JSON object on a line of its own; the\nlast one is the object of --json"},
-		{long: "max-output", value: "SIZE", group: group, set: o.size,
-			help: "how much of each stream the object keeps, half of it from\nthe end: 65536, 64k, 10MB (default 1MiB)"},
-		{long: "quiet", short: 'q', group: group, set: on(&o.quiet),
-			help: "say nothing of our own"},
-		{long: "verbose", short: 'v', group: group, set: on(&o.verbose),
-			help: "print on standard error how the sandbox was built"},
-		{long: "help", short: 'h', group: group, set: on(&o.help),
-			help: "print this text"},
+		{long: "json", group: group, set: on(&o.json), help: "capture the output; print one JSON object at the end"},
+		{long: "jsonl", group: group, set: on(&o.jsonl), help: "print events as JSON lines, the result object last"},
+		{long: "max-output", value: "SIZE", group: group, set: parsed(&o.maxOutput, &o.hasMaxOutput, parseSize), help: "bytes of each stream in the object (default 1MiB)"},
+		{long: "quiet", short: 'q', group: group, set: on(&o.quiet), help: "print no messages"},
+		{long: "verbose", short: 'v', group: group, set: on(&o.verbose), help: "print the launch script, limits and usage"},
+		{long: "help", short: 'h', group: group, set: on(&o.help), help: "print this text"},
 	}
 }
 
-// missingFlags are the flags of later versions. Most are limits and walls:
-// ignoring one would give a weaker run than the one that was asked for.
-func missingFlags() []flag {
-	const gone = "is not in this version, which could not keep what it asks for; leave it out"
-	flags := []flag{
-		{long: "detach", missing: gone},
-	}
-	for _, name := range []string{
-		"remote", "allow-host", "deny-host", "rules",
-	} {
-		flags = append(flags, flag{long: name, value: "VALUE", missing: gone})
-	}
-	return flags
-}
-
-// allow takes a name of --allow.
-func (o *runOptions) allow(name string) error {
+// openingNames are the names of --allow.
+func openingNames() []string {
 	var names []string
-	for _, opening := range openings() {
-		if opening.Name == name {
-			o.allowed = append(o.allowed, name)
-			return nil
-		}
-		names = append(names, opening.Name)
+	for _, o := range seccomp.Openings() {
+		names = append(names, o.Name)
 	}
-	return errors.New("nothing named " + quote(name) + " can be allowed" + hint(name, names, "sallyport doctor lists the names"))
+	return names
 }
 
-// grant takes a name of --grant.
-func (o *runOptions) grant(name string) error {
+// grantNames are the names of --grant.
+func grantNames() []string {
 	var names []string
 	for _, g := range protect.NamedGrants() {
-		if g.Name == name {
-			o.grants = append(o.grants, name)
-			return nil
-		}
 		names = append(names, g.Name)
 	}
-	return errors.New("there is no grant named " + quote(name) + hint(name, names, "the names are "+strings.Join(names, ", ")))
+	return names
 }
 
 // variable takes a value of --env.
 func (o *runOptions) variable(v string) error {
-	name, _, _ := strings.Cut(v, "=")
-	if name == "" {
-		return errors.New(quote(v) + " names no variable; write K=V or K")
+	if name, _, _ := strings.Cut(v, "="); name == "" {
+		return fmt.Errorf("%s names no variable; use K=V or K", quote(v))
 	}
 	o.variables = append(o.variables, v)
 	return nil
-}
-
-// size takes a value of --max-output.
-func (o *runOptions) size(v string) error {
-	n, err := parseSize(v)
-	if err != nil {
-		return err
-	}
-	o.maxOutput, o.hasMaxOutput = n, true
-	return nil
-}
-
-// duration returns the function that sets *to, and *given where that is not nil.
-func duration(to *time.Duration, given *bool) func(string) error {
-	return func(v string) error {
-		d, err := parseDuration(v)
-		if err != nil {
-			return err
-		}
-		*to = d
-		if given != nil {
-			*given = true
-		}
-		return nil
-	}
 }
 
 // isCache reports whether a grant is for the caches of a toolchain.
@@ -221,46 +194,53 @@ func isCache(grant string) bool { return strings.HasPrefix(grant, caches.GrantPr
 
 // check returns what is wrong with flags and words together.
 func (o *runOptions) check(words []string) error {
+	var bad *executor.LimitError
 	switch {
 	case o.sandbox != "" && o.profile != "":
-		return usage("-s %s and -P %s do not go together; each says what the command may touch", o.sandbox, o.profile)
+		return failure("-s %s and -P %s cannot be combined; use one of them", o.sandbox, o.profile)
 	case o.json && o.jsonl:
-		return usage("--json and --jsonl do not go together; --jsonl ends with the object of --json")
+		return failure("--json and --jsonl cannot be combined; --jsonl ends with the object of --json")
 	case o.hasScript && len(words) > 0:
-		return usage("-c takes the whole command line, so %s cannot follow it; put it into the script", quote(words[0]))
+		return failure("unexpected argument %s after -c; put it into the script", quote(words[0]))
 	case o.hasScript && strings.TrimSpace(o.script) == "":
-		return usage("command args are empty: the script after -c has nothing to run")
+		return failure("command args are empty: the script of -c is empty")
 	case !o.hasScript && o.shell != "":
-		return usage("--shell needs a script: sallyport run --shell %s -c SCRIPT", o.shell)
+		return failure("--shell needs a script: sallyport run --shell %s -c SCRIPT", o.shell)
 	case !o.hasScript && o.login:
-		return usage("--login needs a script: sallyport run --login -c SCRIPT")
+		return failure("--login needs a script: sallyport run --login -c SCRIPT")
 	case !o.hasScript && len(words) == 0:
-		return usage("command args are empty: nothing to run; sallyport run [FLAGS] -- CMD [ARG...]")
+		return failure("command args are empty; use sallyport run [FLAGS] -- PROGRAM [ARG...]")
 	case !o.hasScript && words[0] == "":
-		return usage("the name of the program is empty")
+		return failure("the name of the program is empty")
 	case o.noCaches && slices.ContainsFunc(o.grants, isCache):
-		return usage("--no-caches and --grant %s do not go together; leave one of the two out", o.grants[slices.IndexFunc(o.grants, isCache)])
+		return failure("--no-caches and --grant %s cannot be combined; use one of them", o.grants[slices.IndexFunc(o.grants, isCache)])
 	case o.quiet && o.verbose:
-		return usage("-q and -v do not go together")
+		return failure("-q and -v cannot be combined; use one of them")
+	case errors.As(o.resources.Check(), &bad):
+		return failure("--%s: %s", bad.Limit, bad.Reason)
 	}
-	return o.checkLimits()
+	return nil
 }
 
-// runUsage is the help text of run.
-func runUsage() string {
-	return `Run a command in the sandbox, and exit as it exits.
+// runHelp is the help text of run.
+func runHelp() string {
+	return `Run a program in the sandbox, and exit as it exits.
 
-  sallyport run [FLAGS] [--] CMD [ARG...]
+  sallyport run [FLAGS] [--] PROGRAM [ARG...]
   sallyport run [FLAGS] -c SCRIPT
 
-Flags end at the first word that is not one. The command reads and runs
-everything on this machine, writes in the workspace and in a /tmp of its own,
-and has no network. .git, .agents, .codex and .sallyport stay as they are, and
-do not come into being. What it writes to caches of toolchains stays in a
-private layer of the workspace.
+  sallyport run -- go test ./...
+  sallyport run --rw /srv/data --timeout 5m -c 'make && make install'
+  sallyport run --grant git -- git commit -am "fix"
+
+By default the program can read and execute every file of this machine, write in
+the workspace and a private /tmp, and use no network. In the workspace .git,
+.agents, .codex and .sallyport cannot be changed or created. Writes to toolchain
+caches go to a private layer of the workspace. Flags end at the first word that
+is not one.
 ` + describe(runFlags(&runOptions{})) + `
-Exit codes: the command's own; 128+n when signal n ended it; 121 the sandbox
-cannot be had here; 122 forbidden; 123 refused, or nobody could be asked;
-124 timed out; 125 an error of ours; 126 found but cannot be run; 127 not found.
+Exit codes: the program's own; 128+n killed by signal n; 121 sandbox not
+available; 122 forbidden; 123 refused, or no approver; 124 timed out; 125 an
+error of sallyport; 126 cannot be executed; 127 not found.
 `
 }

@@ -10,27 +10,25 @@ import (
 	"syscall"
 )
 
-// A forwarder hands the signals that arrive here on to a command.
+// A forwarder sends the signals that this process gets on to a program.
 type forwarder struct {
 	arrived chan os.Signal
-	numbers chan int
-	ready   chan struct{}        // closed when all signals are listened for
-	lost    chan chan<- struct{} // the terminal is gone; closes what it gets when the command knows
+	numbers chan int             // of the signals, in order of their arrival
+	ready   chan struct{}        // closed when all signals are caught
+	lost    chan chan<- struct{} // the terminal is gone; closes what it gets when the program knows
 	console *console             // suspended before a stop; nil without a terminal to suspend
 	over    chan struct{}
 	running sync.WaitGroup
 }
 
-// forwardSignals begins to listen for signals. It returns at once: listening takes the
+// forwardSignals begins to catch signals. It returns at once: that takes the
 // runtime about a millisecond, in which flags and files can be checked. Signals that this
 // process ignores, as under nohup(1), stay ignored.
 //
-// Until the runtime is told to listen it throws some signals away, and ends the
-// process for the others. ready tells when it listens for all. No command may begin
-// before: what it says makes people send signals.
+// A signal that is not caught yet is lost or ends the process, so no program may begin
+// before ready is closed: its output makes people send signals.
 //
-// With a console the command has a terminal of its own: its size is not told by a
-// signal. Nil is none.
+// With a console the program has a terminal of its own, and gets no SIGWINCH from here.
 func forwardSignals(c *console) *forwarder {
 	f := &forwarder{
 		arrived: make(chan os.Signal, 32), numbers: make(chan int),
@@ -39,7 +37,7 @@ func forwardSignals(c *console) *forwarder {
 	}
 	f.running.Go(func() {
 		for _, s := range forwarded() {
-			if !signal.Ignored(s) && !(c != nil && isResize(s)) {
+			if !signal.Ignored(s) && !(c != nil && s == resizeSignal) {
 				signal.Notify(f.arrived, s)
 			}
 		}
@@ -49,12 +47,8 @@ func forwardSignals(c *console) *forwarder {
 	return f
 }
 
-// channel returns the numbers of the signals, in order of their arrival.
-func (f *forwarder) channel() <-chan int { return f.numbers }
-
-// stop ends the forwarding. The listening goes on, which costs nothing, while to
-// stop the runtime would take as long as to start it: unless last is false, this is
-// the end of the process.
+// stop ends the forwarding. With last this process ends, and signals stay caught: to
+// change that takes as long as to begin.
 func (f *forwarder) stop(last bool) {
 	close(f.over)
 	f.running.Wait()
@@ -71,19 +65,20 @@ func (f *forwarder) forward() {
 		case s := <-f.arrived:
 			if s == syscall.SIGHUP {
 				if hangUps++; told && hangUps == 1 {
-					continue // the command has heard of this one
+					continue // the program has got this one
 				}
 			}
-			// The end of input comes after a hang-up, and a stop after the command's own.
-			f.deliver(number(s), isStop(s) || s == syscall.SIGHUP)
-			if isStop(s) {
+			// The end of input comes after a hang-up, and a stop after the program's own.
+			n, _ := s.(syscall.Signal) // 0, which is none, for others
+			f.deliver(n, n == stopSignal || n == syscall.SIGHUP)
+			if n == stopSignal {
 				f.console.suspend()
 				stopSelf()
 			}
 		case done := <-f.lost:
 			if hangUps == 0 && !signal.Ignored(syscall.SIGHUP) {
 				told = true
-				f.deliver(number(syscall.SIGHUP), true)
+				f.deliver(syscall.SIGHUP, true)
 			}
 			close(done)
 		case <-f.over:
@@ -93,17 +88,17 @@ func (f *forwarder) forward() {
 }
 
 // deliver sends a signal, and with wait returns when it has been sent on.
-func (f *forwarder) deliver(n int, wait bool) {
-	f.send(n)
+func (f *forwarder) deliver(s syscall.Signal, wait bool) {
+	f.send(int(s))
 	if wait {
-		// Whoever reads the channel has sent the signal on when it comes back for
+		// The reader of the channel has sent the signal on when it comes back for
 		// more. 0 is no signal.
 		f.send(0)
 	}
 }
 
-// hangUp tells the command that its terminal is gone, unless it has been told. It
-// returns when the command knows, or it is over.
+// hangUp sends the program SIGHUP because its terminal is gone, unless it got one. It
+// returns when that is sent, or the forwarding has ended.
 func (f *forwarder) hangUp() {
 	done := make(chan struct{})
 	select {

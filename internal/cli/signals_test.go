@@ -17,7 +17,7 @@ import (
 // is told to, also when nobody listens.
 func TestForwardOrder(t *testing.T) {
 	f := forwardSignals(nil)
-	numbers := f.channel()
+	numbers := f.numbers
 	<-f.ready
 	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
 		self, err := os.FindProcess(os.Getpid())
@@ -62,7 +62,7 @@ func TestHangUpOnce(t *testing.T) {
 				f.arrived <- syscall.SIGTERM
 			})
 			var got []int
-			for n := range f.channel() {
+			for n := range f.numbers {
 				if n != 0 {
 					got = append(got, n)
 				}

@@ -10,9 +10,9 @@ import (
 	"syscall"
 )
 
-// forwarded are the signals that are sent on to the command. They are those that
-// people, terminals and supervisors send to a program they mean; SIGCHLD, SIGPIPE
-// and what the runtime uses are about this process itself.
+// forwarded are the signals that are sent on to the program: those that people,
+// terminals and supervisors send. SIGCHLD, SIGPIPE and what the runtime uses are about
+// this process itself.
 func forwarded() []os.Signal {
 	return []os.Signal{
 		syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT,
@@ -20,19 +20,12 @@ func forwarded() []os.Signal {
 	}
 }
 
-// number returns the number of a signal, 0 when it has none.
-func number(s os.Signal) int {
-	if n, ok := s.(syscall.Signal); ok {
-		return int(n)
-	}
-	return 0
-}
-
-// isStop reports whether a signal asks for a stop that ends with SIGCONT.
-func isStop(s os.Signal) bool { return s == syscall.SIGTSTP }
-
-// isResize reports whether a signal tells that the window has another size.
-func isResize(s os.Signal) bool { return s == syscall.SIGWINCH }
+// The signals that ask for a stop, which SIGCONT ends, and that mean that the window has
+// another size.
+const (
+	stopSignal   = syscall.SIGTSTP
+	resizeSignal = syscall.SIGWINCH
+)
 
 // stopSelf stops this process until SIGCONT arrives, as the terminal that sent
 // SIGTSTP expects.

@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -11,7 +12,9 @@ import (
 	"time"
 )
 
-// parseDuration reads a length of time such as "30s" or "1m30s". Negative ones
+const digits = "0123456789"
+
+// parseDuration reads a duration such as "30s" or "1m30s". Negative ones
 // are refused.
 func parseDuration(s string) (time.Duration, error) {
 	d, err := time.ParseDuration(s)
@@ -19,39 +22,64 @@ func parseDuration(s string) (time.Duration, error) {
 		return d, nil
 	}
 	if _, number := strconv.ParseFloat(s, 64); number == nil && err != nil && !strings.HasPrefix(s, "-") {
-		return 0, fmt.Errorf("%q has no unit; did you mean %ss?", s, s)
+		return 0, fmt.Errorf("duration %q has no unit; did you mean %q?", s, s+"s")
 	}
-	return 0, fmt.Errorf("%q is no length of time; write it like 30s, 5m or 1h30m", s)
+	return 0, fmt.Errorf("invalid duration %s; use a form such as 30s, 5m or 1h30m", quote(s))
 }
 
 // sizeUnits are the endings of sizes. A letter alone is binary, as with dd(1)
 // and ulimit, and so is one with "i"; a letter with "B" is decimal.
-var sizeUnits = []struct {
-	ending string
-	bytes  int64
-}{
-	{"kib", 1 << 10}, {"mib", 1 << 20}, {"gib", 1 << 30},
-	{"kb", 1e3}, {"mb", 1e6}, {"gb", 1e9},
-	{"k", 1 << 10}, {"m", 1 << 20}, {"g", 1 << 30},
-	{"b", 1},
+var sizeUnits = map[string]int64{
+	"": 1, "b": 1, "kb": 1e3, "mb": 1e6, "gb": 1e9,
+	"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30,
 }
 
 // parseSize reads a number of bytes such as "65536", "64k", "1MiB" or "10MB".
-func parseSize(s string) (int, error) {
-	bad := fmt.Errorf("%q is no size; write it like 65536, 64k, 1MiB or 10MB", s)
-	digits, unit := strings.ToLower(s), int64(1)
-	for _, u := range sizeUnits {
-		if rest, ok := strings.CutSuffix(digits, u.ending); ok {
-			digits, unit = strings.TrimRight(rest, " "), u.bytes
-			break
-		}
+func parseSize(s string) (int64, error) {
+	count := s[:len(s)-len(strings.TrimLeft(s, digits))]
+	unit := sizeUnits[strings.ToLower(strings.TrimLeft(s[len(count):], " "))]
+	if count == "" || unit == 0 {
+		return 0, fmt.Errorf("invalid size %s; use a form such as 65536, 64k, 1MiB or 10MB", quote(s))
 	}
-	if digits == "" || strings.Trim(digits, "0123456789") != "" {
-		return 0, bad
-	}
-	n, err := strconv.ParseInt(digits, 10, 64)
+	n, err := strconv.ParseInt(count, 10, 64)
 	if err != nil || n > math.MaxInt/unit {
-		return 0, fmt.Errorf("%q is larger than this system can count", s)
+		return 0, fmt.Errorf("size %s is too large for this system", quote(s))
 	}
-	return int(n * unit), nil
+	return n * unit, nil
+}
+
+var errZeroLimit = errors.New("a limit of 0 is invalid; leave the flag out for no limit")
+
+// parseLimit reads a limit in bytes.
+func parseLimit(s string) (int64, error) {
+	n, err := parseSize(s)
+	if err == nil && n == 0 {
+		err = errZeroLimit
+	}
+	return n, err
+}
+
+// parseCPUs reads a number of processors such as "2" or "0.5".
+func parseCPUs(s string) (float64, error) {
+	n, err := strconv.ParseFloat(s, 64)
+	// The form is narrower than that of the number: no exponents, signs or words.
+	if err != nil || strings.Trim(s, digits+".") != "" || math.IsInf(n, 0) {
+		return 0, fmt.Errorf("invalid number of processors %s; use a form such as 2 or 0.5", quote(s))
+	}
+	if n == 0 {
+		return 0, errZeroLimit
+	}
+	return n, nil
+}
+
+// parsePIDs reads a number of processes.
+func parsePIDs(s string) (int, error) {
+	n, err := strconv.ParseUint(s, 10, 31)
+	if err != nil {
+		return 0, fmt.Errorf("invalid number of processes %s; use a number such as 200", quote(s))
+	}
+	if n == 0 {
+		return 0, errZeroLimit
+	}
+	return int(n), nil
 }

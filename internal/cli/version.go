@@ -8,19 +8,18 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
-	"strings"
 )
 
-func versionUsage() string {
-	return `Say which version this is.
+const versionHelp = `Print the version.
 
   sallyport version [--verbose] [--json]
-
-With --verbose also the compiler, the system and the revision it was built of.
 `
+
+func versionFlags(o *options) []flag {
+	return []flag{{long: "verbose", short: 'v', set: on(&o.verbose), help: "print the compiler, the system and the revision too"}, o.jsonFlag()}
 }
 
-// A build is what this program was made of, as the Go linker wrote it down.
+// A build is what the Go linker recorded about this program.
 type build struct {
 	Type     string `json:"type"` // always "version"
 	Version  string `json:"version"`
@@ -40,59 +39,30 @@ func readBuild() build {
 	if info.Main.Version != "" {
 		b.Version = info.Main.Version
 	}
-	var system, arch string
+	settings := make(map[string]string)
 	for _, s := range info.Settings {
-		switch s.Key {
-		case "GOOS":
-			system = s.Value
-		case "GOARCH":
-			arch = s.Value
-		case "vcs.revision":
-			b.Revision = s.Value
-		case "vcs.time":
-			b.Time = s.Value
-		case "vcs.modified":
-			b.Modified = s.Value == "true"
-		}
+		settings[s.Key] = s.Value
 	}
-	b.System = system + "/" + arch
+	b.System = settings["GOOS"] + "/" + settings["GOARCH"]
+	b.Revision, b.Time, b.Modified = settings["vcs.revision"], settings["vcs.time"], settings["vcs.modified"] == "true"
 	return b
 }
 
-func versionVerb(_ context.Context, env *Env, args []string) error {
-	var verbose, asJSON, help bool
-	rest, err := parse([]flag{
-		{long: "verbose", short: 'v', set: on(&verbose)},
-		{long: "json", set: on(&asJSON)},
-		{long: "help", short: 'h', set: on(&help)},
-	}, args)
-	switch {
-	case err != nil:
-		return err
-	case help:
-		return env.put([]byte(versionUsage()))
-	case len(rest) > 0:
-		return usage("version takes no words, such as %s", quote(rest[0]))
-	}
+func versionCommand(_ context.Context, env *Env, o *options, _ []string) error {
 	b := readBuild()
-	if asJSON {
-		line, err := encode(b)
-		if err != nil {
-			return err
-		}
-		return env.put(line)
+	if o.json {
+		return env.printJSON(b)
 	}
-	var out strings.Builder
-	fmt.Fprintf(&out, "sallyport %s\n", b.Version)
-	if verbose {
-		fmt.Fprintf(&out, "go        %s\nsystem    %s\n", b.Go, b.System)
-		if b.Revision != "" {
-			changed := ""
-			if b.Modified {
-				changed = " with changes"
-			}
-			fmt.Fprintf(&out, "revision  %s%s\ntime      %s\n", b.Revision, changed, b.Time)
-		}
+	text := fmt.Sprintf("sallyport %s\n", b.Version)
+	if o.verbose {
+		text += fmt.Sprintf("go        %s\nsystem    %s\n", b.Go, b.System)
 	}
-	return env.put([]byte(out.String()))
+	if o.verbose && b.Revision != "" {
+		changed := ""
+		if b.Modified {
+			changed = " with changes"
+		}
+		text += fmt.Sprintf("revision  %s%s\ntime      %s\n", b.Revision, changed, b.Time)
+	}
+	return env.print(text)
 }

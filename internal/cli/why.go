@@ -4,35 +4,36 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/sallyport-dev/sallyport/internal/runlog"
 	"github.com/sallyport-dev/sallyport/internal/state"
 )
 
-func whyUsage() string {
-	return `Say how the last run ended, what it was kept from, and what would allow it.
+const whyHelp = `Explain how a run ended, what it was denied, and what would allow it.
 
   sallyport why [ID] [--json]
   sallyport why --list [--json]
 
-ID is that of another run, or the beginning of it. For each thing there is the
-rule that refused it and, where there is one, the smallest grant that lets it
-through; at the end stands one command line with all of them.
+Without ID it is the last run; ID may be shortened. For each denial it prints
+the rule and, where there is one, the smallest grant that allows it, and at the
+end one command line with all grants.
 
-      --list   list the runs that are recorded, the last one at the end
-      --json   print one JSON object
-
-Every sallyport run of this user is recorded, in runs.jsonl in the state folder:
-the result without what the command printed. Arguments are part of it, without
-what looks like a secret by its name; values of variables are not. The oldest
-records go when there is more than a MiB or two of them.
+Every sallyport run of this user is recorded, in runs.jsonl in the state
+directory: the result without the output, and the arguments without what looks
+like a secret by its name. Values of variables are not recorded. The oldest
+records are removed when there is more than a MiB or two.
 `
+
+func whyFlags(o *options) []flag {
+	return []flag{{long: "list", set: on(&o.list), help: "list the recorded runs, the last one at the end"}, o.jsonFlag()}
 }
 
 // The answers of why. The member names of their JSON forms stay.
@@ -50,82 +51,67 @@ type (
 	}
 )
 
-func whyVerb(_ context.Context, env *Env, args []string) error {
-	var asJSON, list, help bool
-	flags := []flag{
-		{long: "json", set: on(&asJSON)},
-		{long: "list", set: on(&list)},
-		{long: "help", short: 'h', set: on(&help)},
+func whyCommand(_ context.Context, env *Env, o *options, words []string) error {
+	id := strings.Join(words, "")
+	if o.list && id != "" {
+		return failure("--list and a run ID cannot be combined; use one of them")
 	}
-	words, err := parse(flags, args)
-	id := ""
-	if err == nil && len(words) > 0 {
-		id = words[0]
-		words, err = parse(flags, words[1:]) // flags may follow
-	}
+	log, err := readRuns()
 	switch {
 	case err != nil:
 		return err
-	case help:
-		return env.put([]byte(whyUsage()))
-	case len(words) > 0:
-		return usage("why takes one run, so %s is too much", quote(words[0]))
-	case list && id != "":
-		return usage("--list and %s do not go together", quote(id))
-	}
-	log, err := readRuns()
-	if err != nil {
-		return err
-	}
-	if list {
-		return listRuns(env, log, asJSON)
-	}
-	if id == "" && len(log.Records) == 0 {
-		return noRuns(env, log, asJSON)
+	case o.list && o.json:
+		list := whyList{Type: "runs", Runs: []json.RawMessage{}, Skipped: log.Skipped}
+		for _, r := range log.Records {
+			list.Runs = append(list.Runs, r.Line)
+		}
+		return env.printJSON(list)
+	case len(log.Records) == 0 && (o.list || id == ""):
+		return noRuns(env, log, o.json)
+	case o.list:
+		return listRuns(env, log)
 	}
 	r, err := findRun(log, id)
 	if err != nil {
 		return err
 	}
-	home, _ := os.UserHomeDir() // empty: nobody knows it
-	if asJSON {
-		return putJSON(env, whyAnswer{Type: "why", Record: r.Line, Command: cureCommand(r), Skipped: log.Skipped})
+	if o.json {
+		return env.printJSON(whyAnswer{Type: "why", Record: r.Line, Command: commandWithGrants(r), Skipped: log.Skipped})
 	}
-	return env.put([]byte(explainRun(r, home) + skippedNote(log)))
+	home, _ := os.UserHomeDir() // empty when it is not known
+	return env.print(explainRun(r, home) + skippedNote(log))
 }
 
-// readRuns reads what this user's runs have left, oldest first.
+// readRuns reads the records of this user's runs, oldest first.
 func readRuns() (runlog.Log, error) {
 	var all runlog.Log
-	for _, state := range state.Existing() {
-		log, err := runlog.Read(state)
+	for _, dir := range state.Existing() {
+		log, err := runlog.Read(dir)
 		if err != nil {
-			return all, sentence("the records of runs cannot be read: %v", cause(err))
+			return all, failure("cannot read the records of runs: %v", cause(err))
 		}
 		all.Records = append(all.Records, log.Records...)
 		all.Skipped += log.Skipped
 	}
 	// Lines are written at the end of runs, and what people call the last run is the
 	// one that ended last.
+	ended := func(r runlog.Record) time.Time { return r.Start.Add(r.Duration) }
 	slices.SortStableFunc(all.Records, func(a, b runlog.Record) int { return ended(a).Compare(ended(b)) })
 	return all, nil
 }
 
-// noRuns says that nothing is recorded.
+// noRuns reports that nothing is recorded.
 func noRuns(env *Env, log runlog.Log, asJSON bool) error {
 	var err error
 	if asJSON {
-		err = putJSON(env, whyAnswer{Type: "why", Record: json.RawMessage("null"), Skipped: log.Skipped})
+		err = env.printJSON(whyAnswer{Type: "why", Record: json.RawMessage("null"), Skipped: log.Skipped})
 	} else {
-		err = env.put([]byte("No run is recorded.\n" + skippedNote(log)))
+		err = env.print("No run is recorded.\n" + skippedNote(log))
 	}
-	if err != nil {
-		return err
-	}
-	return exitCode(codeNo)
+	return cmp.Or(err, error(exitCode(codeNo)))
 }
 
-// findRun returns the run whose identity begins with id; the last one for "".
+// findRun returns the run whose ID begins with id; the last one for "".
 func findRun(log runlog.Log, id string) (runlog.Record, error) {
 	if id == "" {
 		return log.Records[len(log.Records)-1], nil
@@ -141,52 +127,29 @@ func findRun(log runlog.Log, id string) (runlog.Record, error) {
 	}
 	switch len(found) {
 	case 0:
-		return runlog.Record{}, usage("no run whose identity begins with %s is recorded; sallyport why --list lists them", quote(id))
+		return runlog.Record{}, failure("unknown run %s; sallyport why --list prints the recorded ones", quote(id))
 	case 1:
 		return found[0], nil
 	}
-	return runlog.Record{}, usage("%s is the beginning of %d runs; write more of it", quote(id), len(found))
+	return runlog.Record{}, failure("run ID %s is ambiguous (%d runs); use more of it", quote(id), len(found))
 }
 
 // listRuns prints all runs.
-func listRuns(env *Env, log runlog.Log, asJSON bool) error {
-	if asJSON {
-		list := whyList{Type: "runs", Runs: []json.RawMessage{}, Skipped: log.Skipped}
-		for _, r := range log.Records {
-			list.Runs = append(list.Runs, r.Line)
-		}
-		return putJSON(env, list)
-	}
-	if len(log.Records) == 0 {
-		return noRuns(env, log, false)
-	}
+func listRuns(env *Env, log runlog.Log) error {
+	const shortID = 12 // enough to tell runs apart
 	var b strings.Builder
 	for _, r := range log.Records {
+		denials := "-"
+		if n := len(r.Denials()) + r.DenialsOmitted; n > 0 {
+			denials = plural(n, "denial", "denials")
+		}
 		fmt.Fprintf(&b, "%s  %-12s  %-12s  %-14s  %s\n",
-			r.Start.Local().Format(timeForm), shown(r.Run[:min(len(r.Run), shortID)]), shortEnd(r), refusals(r), shortCommand(r))
+			r.Start.Local().Format(time.DateTime), shown(r.Run[:min(len(r.Run), shortID)]), shortEnd(r), denials, shortCommand(r))
 	}
-	return env.put([]byte(b.String() + skippedNote(log)))
+	return env.print(b.String() + skippedNote(log))
 }
 
-// shortID is how much of an identity tells runs apart.
-const shortID = 12
-
-// timeForm is how times are written for people.
-const timeForm = "2006-01-02 15:04:05"
-
-// refusals counts denials for the list.
-func refusals(r runlog.Record) string {
-	switch n := len(r.Denials()) + r.DenialsOmitted; n {
-	case 0:
-		return "-"
-	case 1:
-		return "1 denial"
-	default:
-		return fmt.Sprintf("%d denials", n)
-	}
-}
-
-// shortEnd says in a word or two how a run ended.
+// shortEnd is how a run ended, in a word or two.
 func shortEnd(r runlog.Record) string {
 	if r.End == "exited" {
 		return fmt.Sprintf("exit %d", r.ExitCode)
@@ -194,7 +157,7 @@ func shortEnd(r runlog.Record) string {
 	return shown(strings.ReplaceAll(string(r.End), "_", " "))
 }
 
-// shortCommand is the command in one line of the list.
+// shortCommand is the command line, shortened.
 func shortCommand(r runlog.Record) string {
 	const most = 100
 	line := []rune(shellWords(r.Args))
@@ -204,22 +167,10 @@ func shortCommand(r runlog.Record) string {
 	return string(line)
 }
 
-// skippedNote says that lines could not be read.
+// skippedNote reports lines that could not be read.
 func skippedNote(log runlog.Log) string {
-	switch log.Skipped {
-	case 0:
+	if log.Skipped == 0 {
 		return ""
-	case 1:
-		return "\nOne line among the records cannot be read and was skipped.\n"
 	}
-	return fmt.Sprintf("\n%d lines among the records cannot be read and were skipped.\n", log.Skipped)
-}
-
-// putJSON prints one object.
-func putJSON(env *Env, v any) error {
-	line, err := encode(v)
-	if err != nil {
-		return fmt.Errorf("the answer has no JSON form: %w", err)
-	}
-	return env.put(line)
+	return "\nSkipped " + plural(log.Skipped, "line", "lines") + " of the records that cannot be read.\n"
 }

@@ -31,27 +31,30 @@ func aRun(change func(*runlog.Record)) runlog.Record {
 	return r
 }
 
-func TestHowEnded(t *testing.T) {
+func TestExplainEnd(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		change func(*runlog.Record)
 		want   string
 	}{
-		{"exited", nil, "It exited with code 1 after 1.5s."},
-		{"a signal", func(r *runlog.Record) { r.End, r.Signal, r.ExitCode = "signaled", 9, 137 }, "Signal 9 (killed) ended it after 1.5s."},
-		{"time", func(r *runlog.Record) { r.End, r.ExitCode = "timed_out", 124 }, "Its time was up after 1.5s, and it was ended (exit code 124)."},
-		{"canceled", func(r *runlog.Record) { r.End, r.ExitCode = "canceled", 125 }, "It was canceled after 1.5s (exit code 125)."},
-		{"memory", func(r *runlog.Record) { r.End, r.ExitCode = "oom", 137 }, "It wanted more memory than it may have, and was ended after 1.5s (exit code 137)."},
-		{"disk", func(r *runlog.Record) { r.End = "disk" }, "It wanted more disk than it may have, and was ended after 1.5s (exit code 1)."},
+		{"exited", nil, "Exited with code 1 after 1.5s."},
+		{"a signal", func(r *runlog.Record) { r.End, r.Signal, r.ExitCode = "signaled", 9, 137 }, "Killed by signal 9 (killed) after 1.5s."},
+		{"time", func(r *runlog.Record) { r.End, r.ExitCode = "timed_out", 124 }, "Timed out after 1.5s (exit code 124)."},
+		{"canceled", func(r *runlog.Record) { r.End, r.ExitCode = "canceled", 125 }, "Canceled after 1.5s (exit code 125)."},
+		{"memory", func(r *runlog.Record) {
+			r.End, r.ExitCode = "oom", 137
+			r.Limits = []executor.Enforced{{Limit: "memory", Value: 512 << 20}}
+		}, "Killed: memory limit exceeded (512 MiB), after 1.5s (exit code 137)."},
+		{"disk", func(r *runlog.Record) { r.End = "disk" }, "Killed: disk limit exceeded, after 1.5s (exit code 1)."},
 		{"forbidden", func(r *runlog.Record) {
 			r.End, r.Attempts, r.ExitCode, r.Error = "forbidden", nil, 122, "forbidden: rule 3."
-		}, "It did not run (exit code 122): forbidden: rule 3."},
-		{"not found", func(r *runlog.Record) { r.End, r.Attempts, r.ExitCode = "not_found", nil, 127 }, "It did not run (exit code 127)."},
-		{"failed", func(r *runlog.Record) { r.End, r.ExitCode, r.Error = "failed", 125, "the sandbox\ndid not hold" }, "It ended after 1.5s (failed, exit code 125): the sandbox did not hold."},
-		{"an end of a later version", func(r *runlog.Record) { r.End = "bored" }, "It ended after 1.5s (bored, exit code 1): nobody knows how."},
+		}, "Did not run (exit code 122): forbidden: rule 3."},
+		{"not found", func(r *runlog.Record) { r.End, r.Attempts, r.ExitCode = "not_found", nil, 127 }, "Did not run (exit code 127)."},
+		{"failed", func(r *runlog.Record) { r.End, r.ExitCode, r.Error = "failed", 125, "the sandbox\ndid not hold" }, "Ended (failed) after 1.5s (exit code 125): the sandbox did not hold."},
+		{"an end of a later version", func(r *runlog.Record) { r.End = "bored" }, "Ended (bored) after 1.5s (exit code 1): unknown reason."},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if got := howEnded(aRun(test.change)); got != test.want {
+			if got := explainEnd(aRun(test.change)); got != test.want {
 				t.Errorf("%q, want %q", got, test.want)
 			}
 		})
@@ -61,30 +64,30 @@ func TestHowEnded(t *testing.T) {
 const explained = `Run abc123, 2026-08-01 12:00:00, in ~/w:
   make all
 
-It exited with code 1 after 1.5s.
-The limit of memory was met (1024, held by cgroup-v2).
-Its sandbox was workspace-write, network none, at the native level (userns, seccomp).
-Weaker than that level promises: the clock.
-/w/.git appeared while the command ran (a new git repository) and was moved to /q; --grant git allows it.
-2 processes outlived it and were ended: sleep (7), x (8).
+Exited with code 1 after 1.5s.
+Limit reached: memory 1 KiB (by cgroup-v2).
+Sandbox: workspace-write, network none, level native (userns, seccomp).
+Weaker: the clock.
+Quarantined /w/.git (a new git repository): moved to /q; allow with --grant git.
+Ended 2 leftover processes: sleep (7), x (8).
 
-It was kept from:
-  writing /etc/hosts (EROFS, 3 times)
-      by sh (process 12), seen while it happened
+Blocked:
+  write /etc/hosts (EROFS, 3 times)
+      by sh (process 12), observed
       rule: /=read
       allow with: --rw /etc/hosts
-  reading /w/.env (EACCES)
-      by process 13, seen while it happened
+  read /w/.env (EACCES)
+      by process 13, observed
       rule: deny /w/**/.env
-      no grant opens what is denied
-  connecting to 192.0.2.1:443 (ENETUNREACH)
-      seen while it happened
+      the policy denies it; no grant allows it
+  connect to 192.0.2.1:443 (ENETUNREACH)
+      observed
       rule: network=none
-  and 5 things of which only the number is known
+  and 5 more, which were only counted
 
-To let through what can be:
+Allow what grants can allow:
   sallyport run -s read-only --rw /etc/hosts -- make all
-Only --net host opens the network, the whole of it.
+Network connections need --net host, which opens the whole network.
 `
 
 func TestExplainRun(t *testing.T) {
@@ -109,21 +112,21 @@ func TestExplainRun(t *testing.T) {
 		change func(*runlog.Record)
 		want   string
 	}{
-		{"nothing refused", nil, "\nNothing was refused.\n"},
-		{"nothing known", func(r *runlog.Record) { r.Sandbox.Observed = false }, "\nNothing is known to have been refused. It was not observed, so that is no proof.\n"},
+		{"nothing blocked", nil, "\nNothing was blocked.\n"},
+		{"nothing known", func(r *runlog.Record) { r.Sandbox.Observed = false }, "\nNo denial is known, but the program was not observed.\n"},
 		{"no sandbox", func(r *runlog.Record) {
 			r.Sandbox = sallyport.Sandbox{Mode: "full-access", Network: sandbox.NetworkHost, Sandbox: executor.Sandbox{Level: "none"}}
 		},
-			"It ran without a sandbox: full-access, network host.\n\nNothing was there to refuse it anything.\n"},
+			"No sandbox: full-access, network host.\n\nNo sandbox was active, so nothing was blocked.\n"},
 		{"a guess", func(r *runlog.Record) { r.Sandbox.Observed = false; r.SetDenials(guess(""), 0) },
-			"It was not observed. By what it printed it was probably kept from:\n  writing /etc/x (EROFS)\n      a guess from exit code and output\n      rule: /=read\n\nNo grant would allow it.\n"},
-		{"all", func(r *runlog.Record) { r.SetDenials(seen(sandbox.Write, "/=read", "--rw /a/b", "", "/a/b"), 0) }, "\nTo let all of that through:\n  sallyport run --rw /a/b -- make all\n"},
+			"Probably blocked (inferred from the output, because the program was not observed):\n  write /etc/x (EROFS)\n      inferred from exit code and output\n      rule: /=read\n\nNo grant allows it.\n"},
+		{"all", func(r *runlog.Record) { r.SetDenials(seen(sandbox.Write, "/=read", "--rw /a/b", "", "/a/b"), 0) }, "\nAllow all of it:\n  sallyport run --rw /a/b -- make all\n"},
 		{"secrets", func(r *runlog.Record) {
 			r.SetDenials(seen(sandbox.Write, "/=read", "--rw /a/b", "", "/a/b"), 0)
 			r.Args = []string{"x", "--token=***"}
-		}, "sallyport run --rw /a/b -- x '--token=***'\nIn place of *** stands what was not recorded.\n"},
-		{"it did not run", func(r *runlog.Record) { r.Attempts, r.Error = nil, "why" }, "\nIt did not run (exit code 1): why.\n"},
-		{"a socket", func(r *runlog.Record) { r.SetDenials(seen(sandbox.Connect, "unix sockets", "", "", "/run/s"), 0) }, "No grant would allow it.\nOnly --allow unix opens unix sockets, all of them.\n"},
+		}, "sallyport run --rw /a/b -- x '--token=***'\n*** replaces values that were not recorded.\n"},
+		{"it did not run", func(r *runlog.Record) { r.Attempts, r.Error = nil, "why" }, "\nDid not run (exit code 1): why.\n"},
+		{"a socket", func(r *runlog.Record) { r.SetDenials(seen(sandbox.Connect, "unix sockets", "", "", "/run/s"), 0) }, "No grant allows it.\nUnix sockets need --allow unix, which opens all of them.\n"},
 		{"control characters", func(r *runlog.Record) { r.Args, r.Run, r.Dir = []string{"\x1b[2J"}, "\x1b[1m", "/\x07" },
 			"Run \"\\x1b[1m\", 2026-08-01 12:00:00, in \"/\\a\":\n  $'\\033[2J'\n"},
 	} {
@@ -136,7 +139,7 @@ func TestExplainRun(t *testing.T) {
 	}
 }
 
-func TestCureCommand(t *testing.T) {
+func TestCommandWithGrants(t *testing.T) {
 	w := func(grant string) []sandbox.Denial { return seen(sandbox.Write, "r", grant, "", "/x") }
 	for _, test := range []struct {
 		name  string
@@ -156,7 +159,7 @@ func TestCureCommand(t *testing.T) {
 		{"a flag that was there", "--grant git", w("--grant git --rw /a"), "--grant git --rw /a"},
 		{"a flag that keeps it", "--ro /a --ro /b", w("--rw /a"), "--ro /b --rw /a"},
 		{"an odd flag at the end", "-x", w("--rw /a"), "-x --rw /a"},
-		{"what nobody can read", "", w("please"), ""},
+		{"an unreadable grant", "", w("please"), ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			r := aRun(func(r *runlog.Record) { r.Flags = strings.Fields(test.flags); r.SetDenials(test.ds, 0) })
@@ -164,7 +167,7 @@ func TestCureCommand(t *testing.T) {
 			if test.want != "" {
 				want = "sallyport run " + test.want + " -- make all"
 			}
-			if got := strings.Join(cureCommand(r), " "); got != want {
+			if got := strings.Join(commandWithGrants(r), " "); got != want {
 				t.Errorf("%q, want %q", got, want)
 			}
 		})
@@ -176,7 +179,7 @@ func withID(id string) runlog.Record { return runlog.Record{Result: sallyport.Re
 func TestFindRun(t *testing.T) {
 	log := runlog.Log{Records: []runlog.Record{withID("ab1"), withID("ab2"), withID("ab"), withID("cd")}}
 	for _, test := range []struct{ id, want, err string }{
-		{"", "cd", ""}, {"ab1", "ab1", ""}, {"ab", "ab", ""}, {"c", "cd", ""}, {"a", "", "the beginning of 3 runs"}, {"x", "", "no run whose identity begins"},
+		{"", "cd", ""}, {"ab1", "ab1", ""}, {"ab", "ab", ""}, {"c", "cd", ""}, {"a", "", "is ambiguous (3 runs)"}, {"x", "", "unknown run"},
 	} {
 		t.Run(test.id, func(t *testing.T) {
 			got, err := findRun(log, test.id)
@@ -187,14 +190,15 @@ func TestFindRun(t *testing.T) {
 	}
 }
 
-// TestMatter: whatever a flag of run is, it is recorded or known not to matter.
-func TestMatter(t *testing.T) {
+// TestRecordedFlags: each flag of run is recorded, or known not to decide what a program may
+// touch.
+func TestRecordedFlags(t *testing.T) {
 	ignored := []string{
 		"--approval", "--command", "--shell", "--login", "--interactive", "--timeout", "--kill-after", // of the command itself
 		"--json", "--jsonl", "--max-output", "--quiet", "--verbose", "--help",
 	}
 	for _, f := range runFlags(new(runOptions)) {
-		if f.missing != "" || slices.Contains(ignored, f.name()) {
+		if f.unsupported || slices.Contains(ignored, f.name()) {
 			continue
 		}
 		t.Run(f.long, func(t *testing.T) {
@@ -203,12 +207,12 @@ func TestMatter(t *testing.T) {
 			switch {
 			case len(f.words) > 0:
 				value = f.words[len(f.words)-1]
-			case f.toggle:
+			case f.value == "":
 				value = ""
 			case f.long == "grant":
 				value = "git"
 			case f.long == "allow":
-				value = openings()[0].Name
+				value = openingNames()[0]
 			case f.long == "env":
 				value = "NAME=secret"
 			case slices.Contains([]string{"memory", "disk", "output"}, f.long):
@@ -225,7 +229,7 @@ func TestMatter(t *testing.T) {
 					}
 				}
 			}
-			got := o.matter()
+			got := o.shape
 			want := []string{f.name(), value}
 			if f.short != 0 {
 				want[0] = "-" + string(rune(f.short))

@@ -18,7 +18,7 @@ const Masked = "***"
 // ("--token=x", "--token x", "API_KEY=x"), what follows such a name and a colon
 // ("Authorization: Bearer x"), and passwords in addresses. Words with spaces in them,
 // such as scripts, are looked at word by word. It goes by names alone, so a secret
-// that nothing announces stays. The slice is the caller's own.
+// without such a name stays. The slice is the caller's own.
 func Mask(words []string) []string {
 	out := slices.Clone(words)
 	m := masking{}

@@ -17,7 +17,7 @@ import (
 	"github.com/sallyport-dev/sallyport"
 )
 
-// A Record is a recorded run: its Result without the output, when it started, and the
+// Record is a recorded run: its Result without the output, when it started, and the
 // flags that decide what the command may touch.
 type Record struct {
 	Version int // of the line that was read; Append writes the current one
@@ -46,21 +46,21 @@ func (r *Record) UnmarshalJSON(data []byte) error {
 	return r.Result.UnmarshalJSON(data)
 }
 
-// A Log is what was read. The zero Log is an empty one.
+// Log is what was read. The zero Log is empty.
 type Log struct {
 	Records []Record // oldest first
 	Skipped int      // lines that are no records
 }
 
-// Read reads what is in the folder. Without a file there are no records.
-func Read(folder string) (Log, error) {
-	// The newer file first: when it becomes the older one meanwhile, it is read
-	// twice, and not missed.
-	newer, err := readFile(filepath.Join(folder, fileName))
+// Read reads the records in a state directory. Without a file there are none.
+func Read(dir string) (Log, error) {
+	// The newer file first: if it is rotated meanwhile, it is read twice, and
+	// not missed.
+	newer, err := readFile(filepath.Join(dir, fileName))
 	if err != nil {
 		return Log{}, fmt.Errorf("runlog: %w", err)
 	}
-	older, err := readFile(filepath.Join(folder, oldName))
+	older, err := readFile(filepath.Join(dir, oldName))
 	if err != nil {
 		return Log{}, fmt.Errorf("runlog: %w", err)
 	}
@@ -92,7 +92,7 @@ func readFile(name string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, 4*maxFile))
 }
 
-// Parse reads lines. Those that are empty count nothing, those that are no records
+// Parse reads lines. Empty ones are ignored, those that are no records
 // are skipped and counted. It keeps references to data.
 func Parse(data []byte) Log {
 	var log Log

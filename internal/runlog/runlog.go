@@ -1,19 +1,19 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package runlog keeps one line about every run of the command line, so that people
-// can ask later what a command was kept from.
+// Package runlog records every run of the command line in one line, so that people
+// can ask later what a program was denied.
 //
-// [Append] adds a line to a file in the state folder, [Read] reads them back. A line
+// [Append] adds a line to a file in the state directory, [Read] reads them back. A line
 // is the JSON object of the run's result without what the command printed, and beside
-// it the form's version, the time of its start, and the flags that matter for its
-// sandbox. Environment values never go into it; arguments do, and what looks like a
+// it the version of the form, the start time, and the flags that decide what the program
+// may touch. Environment values are never recorded; arguments are, and what looks like a
 // secret in them is masked ([Mask]).
 //
-// Losing a line is better than slowing a run down: there is one write and no lock but
-// for the moment in which a full file is set aside, nothing is forced to the disk, and
+// A lost line is better than a slow run: there is one write and no lock but
+// for the moment in which a full file is rotated, nothing is synced to the disk, and
 // what cannot be read is skipped and counted. The package decides nothing, prints
-// nothing and belongs to the command line alone.
+// nothing and serves the command line alone.
 package runlog
 
 import (
@@ -30,8 +30,8 @@ import (
 	"github.com/sallyport-dev/sallyport"
 )
 
-// The names of the files in the state folder. The second holds what was there before
-// the first began anew.
+// The names of the files in the state directory. The second is the first one as it was
+// when it was rotated.
 const (
 	fileName = "runs.jsonl"
 	oldName  = "runs.jsonl.1"
@@ -39,7 +39,7 @@ const (
 
 // The bounds of the files, in bytes.
 const (
-	maxFile  = 1 << 20   // beyond it a file is set aside
+	maxFile  = 1 << 20   // above it a file is rotated
 	maxLine  = 256 << 10 // a line with its end
 	maxArgs  = 64 << 10  // what is kept of all arguments together
 	maxFlags = 8 << 10   // and of all flags
@@ -53,7 +53,7 @@ const Version = 1
 // Append adds a record to the file in dir, which must exist and belong to the user
 // alone. The record must have a Run. What the command printed and values that look like
 // secrets are left out. Lines of several processes do not mix: it makes one write, and
-// blocks only while another process sets a full file aside.
+// blocks only while another process rotates a full file.
 func Append(dir string, r Record) error {
 	line, err := r.line()
 	if err != nil {
@@ -67,15 +67,15 @@ func Append(dir string, r Record) error {
 
 // appendLine writes a line at the end of a file, or of a new one when that is full.
 func appendLine(name, old string, line []byte) error {
-	const tries = 3 // others may fill the new one meanwhile; then it gets larger
-	for try := range tries {
+	const attempts = 3 // other processes may fill the new one meanwhile; then it gets larger
+	for attempt := range attempts {
 		f, err := os.OpenFile(name, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
 		if err != nil {
 			return err
 		}
 		st, err := f.Stat()
-		if err == nil && try < tries-1 && st.Size() > 0 && st.Size()+int64(len(line)) > maxFile {
-			err = errors.Join(setAside(f, st, name, old), f.Close())
+		if err == nil && attempt < attempts-1 && st.Size() > 0 && st.Size()+int64(len(line)) > maxFile {
+			err = errors.Join(rotate(f, st, name, old), f.Close())
 			if err != nil {
 				return err
 			}
@@ -89,8 +89,8 @@ func appendLine(name, old string, line []byte) error {
 	return nil
 }
 
-// writeLine writes in one call. Of a line that did not fit on the disk the rest is
-// cut off by an end, so that it does not take the next one with it.
+// writeLine writes in one call. A line that did not fit on the disk gets an end,
+// so that the next one is not lost with it.
 func writeLine(w io.Writer, line []byte) error {
 	n, err := w.Write(line)
 	if n > 0 && n < len(line) {
@@ -99,9 +99,9 @@ func writeLine(w io.Writer, line []byte) error {
 	return err
 }
 
-// setAside renames a full file. Of several processes that find it full one does it:
-// whoever renames holds the lock of the file that has the name.
-func setAside(f *os.File, full fs.FileInfo, name, old string) error {
+// rotate renames a full file. Of several processes that find it full one does it: the
+// one that holds the lock of the file that has the name.
+func rotate(f *os.File, full fs.FileInfo, name, old string) error {
 	if err := lock(f); err != nil {
 		return err
 	}
@@ -185,10 +185,10 @@ func shorten(words []string, most int) []string {
 	return out
 }
 
-// gap stands for what was left out.
+// gap marks what was omitted.
 const gap = "..."
 
-// cut bounds a text, and says that it did.
+// cut bounds a text, and marks where it did.
 func cut(text string, most int) string {
 	if len(text) <= most {
 		return text

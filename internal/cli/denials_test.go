@@ -37,12 +37,12 @@ func numbered(folder string, n int) []string {
 	return names
 }
 
-// guess is a denial that nobody saw.
+// guess is a denial that was inferred.
 func guess(grant string) []sandbox.Denial {
 	return []sandbox.Denial{{Access: sandbox.Access{Op: sandbox.Write, Path: "/etc/x"}, Errno: "EROFS", Rule: "/=read", Grant: grant}}
 }
 
-func TestKeptNotes(t *testing.T) {
+func TestDenialNotes(t *testing.T) {
 	const root = "/=read"
 	hosts := seen(sandbox.Write, root, "--rw /etc/hosts", "EROFS", "/etc/hosts")
 	often := seen(sandbox.Write, root, "--rw /etc/hosts", "EROFS", "/etc/hosts")
@@ -62,37 +62,37 @@ func TestKeptNotes(t *testing.T) {
 		want      string // lines
 	}{
 		{"nothing", nil, 0, false, ""},
-		{"a file", hosts, 0, false, "kept from writing /etc/hosts (EROFS): allow with --rw /etc/hosts"},
-		{"several times", often, 0, false, "kept from writing /etc/hosts (EROFS, 3 times): allow with --rw /etc/hosts"},
+		{"a file", hosts, 0, false, "blocked: write /etc/hosts (EROFS); allow with --rw /etc/hosts"},
+		{"several times", often, 0, false, "blocked: write /etc/hosts (EROFS, 3 times); allow with --rw /etc/hosts"},
 		{"a cache", seen(sandbox.Write, root, "--grant cache:npm", "EROFS", numbered("/home/a/.npm/_cacache", 14)...), 0, false,
-			"kept from writing ~/.npm/_cacache (14 files): allow with --grant cache:npm"},
+			"blocked: write ~/.npm/_cacache (14 files); allow with --grant cache:npm"},
 		{"a folder and what is in it", seen(sandbox.Write, root, "--rw /srv/d", "EROFS", "/srv/d", "/srv/d/x"), 0, false,
-			"kept from writing /srv/d (2 files): allow with --rw /srv/d"},
+			"blocked: write /srv/d (2 files); allow with --rw /srv/d"},
 		{"two folders that one grant opens", seen(sandbox.Write, root, "--grant cache:go", "EROFS", "/home/a/.cache/x", "/home/a/go/y"), 0, false,
-			"kept from writing ~ (2 files): allow with --grant cache:go"},
-		{"addresses", net, 0, false, "kept from connecting to 93.184.216.34:443 (ENETUNREACH)\nkept from connecting to 93.184.216.34:80 (ENETUNREACH)"},
-		{"denied", seen(sandbox.Read, "deny /w/**/.env", "", "EACCES", "/w/.env"), 0, false, "kept from reading /w/.env (EACCES): forbidden by deny /w/**/.env"},
-		{"denied by its path", seen(sandbox.Exec, "/w/no=deny", "", "EACCES", "/w/no/x"), 0, false, "kept from running /w/no/x (EACCES): forbidden by /w/no=deny"},
+			"blocked: write ~ (2 files); allow with --grant cache:go"},
+		{"addresses", net, 0, false, "blocked: connect to 93.184.216.34:443 (ENETUNREACH)\nblocked: connect to 93.184.216.34:80 (ENETUNREACH)"},
+		{"denied", seen(sandbox.Read, "deny /w/**/.env", "", "EACCES", "/w/.env"), 0, false, "blocked: read /w/.env (EACCES); denied by deny /w/**/.env"},
+		{"denied by its path", seen(sandbox.Exec, "/w/no=deny", "", "EACCES", "/w/no/x"), 0, false, "blocked: execute /w/no/x (EACCES); denied by /w/no=deny"},
 		{"a socket", seen(sandbox.Connect, "unix sockets", "", "EACCES", "/run/docker.sock"), 0, false,
-			"kept from connecting to /run/docker.sock (EACCES): --allow unix opens unix sockets"},
-		{"a process outside", seen(sandbox.Signal, "processes outside", "", "", ""), 0, false, "kept from reaching a process outside"},
-		{"no grant, one folder", seen(sandbox.Write, root, "", "EROFS", numbered("/etc", 3)...), 0, false, "kept from writing /etc (3 files)"},
-		{"six", many(6), 0, false, lines(many(5)) + "\nand 1 more: sallyport why"},
-		{"twelve", many(12), 0, false, lines(many(5)) + "\nand 7 more: sallyport why"},
-		{"those that were not kept", hosts, 40, false, "kept from writing /etc/hosts (EROFS): allow with --rw /etc/hosts\nand 40 more: sallyport why"},
-		{"one, and it succeeded", hosts, 0, true, "kept from writing one place; sallyport why tells"},
-		{"three, and it succeeded", many(3), 0, true, "kept from writing 3 places; sallyport why tells"},
-		{"different ones, and it succeeded", append(many(3), net...), 7, true, "kept from 12 things; sallyport why tells"},
-		{"a guess with a grant", guess("--rw /etc/x"), 0, false, "probably kept from writing /etc/x (EROFS): allow with --rw /etc/x"},
-		{"a guess with a grant, and it succeeded", guess("--rw /etc/x"), 0, true, "probably kept from writing /etc/x (EROFS): allow with --rw /etc/x"},
-		{"a guess that tells nothing new", guess(""), 0, false, ""},
+			"blocked: connect to /run/docker.sock (EACCES); allow all unix sockets with --allow unix"},
+		{"a process outside", seen(sandbox.Signal, "processes outside", "", "", ""), 0, false, "blocked: signal a process outside the sandbox"},
+		{"no grant, one folder", seen(sandbox.Write, root, "", "EROFS", numbered("/etc", 3)...), 0, false, "blocked: write /etc (3 files)"},
+		{"six", many(6), 0, false, lines(many(5)) + "\nblocked: 1 more (run `sallyport why` for details)"},
+		{"twelve", many(12), 0, false, lines(many(5)) + "\nblocked: 7 more (run `sallyport why` for details)"},
+		{"those that were only counted", hosts, 40, false, "blocked: write /etc/hosts (EROFS); allow with --rw /etc/hosts\nblocked: 40 more (run `sallyport why` for details)"},
+		{"one, and it succeeded", hosts, 0, true, "blocked 1 write (run `sallyport why` for details)"},
+		{"three, and it succeeded", many(3), 0, true, "blocked 3 writes (run `sallyport why` for details)"},
+		{"different ones, and it succeeded", append(many(3), net...), 7, true, "blocked 12 operations (run `sallyport why` for details)"},
+		{"a guess with a grant", guess("--rw /etc/x"), 0, false, "probably blocked: write /etc/x (EROFS); allow with --rw /etc/x"},
+		{"a guess with a grant, and it succeeded", guess("--rw /etc/x"), 0, true, "probably blocked: write /etc/x (EROFS); allow with --rw /etc/x"},
+		{"a guess without a grant", guess(""), 0, false, ""},
 		{"control characters", seen(sandbox.Write, root, "--rw '/a\x1b[2J/b'", "EROFS", "/a\x1b[2J/b"), 0, false,
-			`kept from writing "/a\x1b[2J/b" (EROFS): allow with --rw $'/a\033[2J/b'`},
-		{"a line end", seen(sandbox.Write, root, "--rw '/a\nb'", "", "/a\nb"), 0, false, `kept from writing "/a\nb": allow with --rw $'/a\nb'`},
-		{"a grant that nobody knows", seen(sandbox.Write, root, "see \x1b[1mthere", "", "/a"), 0, false, `kept from writing /a: allow with "see \x1b[1mthere"`},
+			`blocked: write "/a\x1b[2J/b" (EROFS); allow with --rw $'/a\033[2J/b'`},
+		{"a line end", seen(sandbox.Write, root, "--rw '/a\nb'", "", "/a\nb"), 0, false, `blocked: write "/a\nb"; allow with --rw $'/a\nb'`},
+		{"an unknown grant", seen(sandbox.Write, root, "see \x1b[1mthere", "", "/a"), 0, false, `blocked: write /a; allow with "see \x1b[1mthere"`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got := strings.Join(keptNotes(test.ds, test.omitted, "/home/a", test.succeeded), "\n")
+			got := strings.Join(denialNotes(test.ds, test.omitted, "/home/a", test.succeeded), "\n")
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Error(diff)
 			}
@@ -104,7 +104,7 @@ func TestKeptNotes(t *testing.T) {
 func lines(ds []sandbox.Denial) string {
 	var all []string
 	for _, d := range ds {
-		all = append(all, "kept from writing "+d.Path+" (EROFS): allow with "+d.Grant)
+		all = append(all, "blocked: write "+d.Path+" (EROFS); allow with "+d.Grant)
 	}
 	return strings.Join(all, "\n")
 }

@@ -1,0 +1,203 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+// maxDenialLines is how many lines about denials follow a program.
+const maxDenialLines = 5
+
+// ruleSockets is the rule about unix sockets, in the words of sandbox.Policy.Explain.
+const ruleSockets = "unix sockets"
+
+// A denialGroup is denials that one line reports.
+type denialGroup struct {
+	op       sandbox.Op
+	evidence bool
+	grant    string
+	rule     string
+	errno    string // of a single one
+	times    int    // of a single one
+	targets  []string
+}
+
+// groupDenials gathers denials: those that one grant opens belong together, and without
+// one those that the same rule denies in one directory.
+func groupDenials(ds []sandbox.Denial) []*denialGroup {
+	type key struct {
+		op       sandbox.Op
+		evidence bool
+		by       string
+	}
+	at := map[key]*denialGroup{}
+	var groups []*denialGroup
+	for _, d := range ds {
+		k := key{d.Op, d.Source.Evidence(), "grant " + d.Grant}
+		switch {
+		case d.Grant != "":
+		case d.Op == sandbox.Read || d.Op == sandbox.Write || d.Op == sandbox.Exec:
+			k.by = "rule " + d.Rule + " " + path.Dir(d.Path)
+		default:
+			k.by = "target " + d.Target()
+		}
+		g := at[k]
+		if g == nil {
+			g = &denialGroup{op: d.Op, evidence: k.evidence, grant: d.Grant, rule: d.Rule, errno: d.Errno}
+			at[k], groups = g, append(groups, g)
+		}
+		g.targets = append(g.targets, d.Target())
+		g.times += max(d.Count, 1)
+	}
+	return groups
+}
+
+// line reports the group, with paths below home shortened:
+// "blocked: write ~/x (EROFS); allow with --rw /home/u/x".
+func (g *denialGroup) line(home string) string {
+	text := "blocked: " + g.operation(home)
+	if !g.evidence {
+		text = "probably " + text
+	}
+	switch {
+	case g.grant != "":
+		text += "; allow with " + shellGrant(g.grant)
+	case deniesPath(g.rule):
+		text += "; denied by " + shown(g.rule)
+	case g.rule == ruleSockets:
+		text += "; allow all unix sockets with --allow unix"
+	}
+	return text
+}
+
+// deniesPath reports whether a rule is a deny entry, which no grant opens.
+func deniesPath(rule string) bool {
+	return strings.HasPrefix(rule, "deny ") || strings.HasSuffix(rule, "=deny")
+}
+
+// operation is what was denied: "write /etc/hosts (EROFS)".
+func (g *denialGroup) operation(home string) string {
+	target := g.targets[0]
+	var details []string
+	if n := len(g.targets); n > 1 {
+		target = commonDir(g.targets)
+		details = append(details, fmt.Sprintf("%d files", n))
+	} else {
+		if g.errno != "" {
+			details = append(details, shown(g.errno))
+		}
+		if g.times > 1 {
+			details = append(details, fmt.Sprintf("%d times", g.times))
+		}
+	}
+	text := operations[g.op].verb
+	if target != "" {
+		text += " " + shown(tilde(target, home))
+	}
+	if len(details) > 0 {
+		text += " (" + strings.Join(details, ", ") + ")"
+	}
+	return text
+}
+
+// operations are the words for operations: as in "write /x", and counted.
+var operations = map[sandbox.Op]struct{ verb, one, many string }{
+	sandbox.Read:    {"read", "read", "reads"},
+	sandbox.Write:   {"write", "write", "writes"},
+	sandbox.Exec:    {"execute", "execution", "executions"},
+	sandbox.Connect: {"connect to", "connection", "connections"},
+	sandbox.Bind:    {"listen on", "listener", "listeners"},
+	sandbox.Signal:  {"signal a process outside the sandbox", "signal", "signals"},
+}
+
+// denialNotes are the lines about denials after a program. When the program succeeded
+// there is one line about all that was seen: programs try much that they do not need.
+func denialNotes(ds []sandbox.Denial, omitted int, home string, succeeded bool) []string {
+	var lines []string
+	for _, g := range groupDenials(ds) {
+		// One that is inferred from the output repeats what people have read, unless a
+		// grant helps.
+		if !g.evidence && g.grant != "" {
+			lines = append(lines, g.line(home))
+		}
+	}
+	seen := slices.DeleteFunc(slices.Clone(ds), func(d sandbox.Denial) bool { return !d.Source.Evidence() })
+	if len(seen) == 0 {
+		return lines
+	}
+	left := len(seen) + omitted
+	if succeeded {
+		op := operations[seen[0].Op]
+		if slices.ContainsFunc(seen, func(d sandbox.Denial) bool { return d.Op != seen[0].Op }) {
+			op.one, op.many = "operation", "operations"
+		}
+		return append(lines, "blocked "+plural(left, op.one, op.many)+" (run `sallyport why` for details)")
+	}
+	for i, g := range groupDenials(seen) {
+		if i == maxDenialLines {
+			break
+		}
+		lines = append(lines, g.line(home))
+		left -= len(g.targets)
+	}
+	if left > 0 {
+		lines = append(lines, fmt.Sprintf("blocked: %d more (run `sallyport why` for details)", left))
+	}
+	return lines
+}
+
+// commonDir returns the deepest directory that all paths have in common; a path
+// among them that is a directory of the others counts as one.
+func commonDir(names []string) string {
+	at := names[0]
+	for _, n := range names[1:] {
+		for at != "/" && at != "." && n != at && !strings.HasPrefix(n, at+"/") {
+			at = path.Dir(at)
+		}
+	}
+	return at
+}
+
+// shellGrant writes a grant so that it can be pasted into a shell and moves no
+// terminal.
+func shellGrant(grant string) string {
+	gs, ok := sandbox.ParseGrants(grant)
+	if !ok {
+		return shown(grant)
+	}
+	var words []string
+	for _, g := range gs {
+		words = append(words, grantWords(g)...)
+	}
+	return shellWords(words)
+}
+
+// grantWords returns a grant as two words of a command line.
+func grantWords(g sandbox.Grant) []string {
+	flag, _, _ := strings.Cut(g.String(), " ")
+	if flag == "" {
+		return nil
+	}
+	return []string{flag, cmp.Or(g.Name, g.Addr, g.Path)}
+}
+
+// quarantineLine reports a protected name that was created.
+func quarantineLine(q executor.Quarantined) string {
+	text := q.Path + " was created (" + q.Why + ") and is gone"
+	if q.MovedTo != "" {
+		text = "quarantined " + q.Path + " (" + q.Why + "): moved to " + q.MovedTo
+	}
+	if q.Grant != "" {
+		text += "; allow with " + q.Grant
+	}
+	return text
+}

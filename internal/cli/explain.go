@@ -1,0 +1,243 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/sallyport-dev/sallyport"
+	"github.com/sallyport-dev/sallyport/event"
+	"github.com/sallyport-dev/sallyport/internal/runlog"
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+// explainRun reports a run for people.
+func explainRun(r runlog.Record, home string) string {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	line("Run %s, %s, in %s:\n  %s\n", shown(r.Run), r.Start.Local().Format(time.DateTime), shown(tilde(r.Dir, home)), shellWords(r.Args))
+	line("%s", explainEnd(r))
+	for _, l := range r.Limits {
+		if l.Hit {
+			line("Limit reached: %s %s (by %s).", shown(l.Limit), limitValue(l), shown(l.By))
+		}
+	}
+	if len(r.Attempts) == 0 { // it did not run
+		return b.String()
+	}
+	line("%s", explainSandbox(r))
+	for _, w := range r.Sandbox.Weaker {
+		line("Weaker: %s.", sentence(w))
+	}
+	for _, w := range r.Warnings {
+		line("Warning: %s.", sentence(w))
+	}
+	for _, q := range r.Quarantined {
+		text := sentence(quarantineLine(q))
+		line("%s.", strings.ToUpper(text[:1])+text[1:])
+	}
+	if len(r.Survivors) > 0 {
+		var names []string
+		for _, s := range event.Listed(r.Survivors) {
+			names = append(names, fmt.Sprintf("%s (%d)", shown(s.Name), s.PID))
+		}
+		line("Ended %s: %s.", plural(len(r.Survivors), "leftover process", "leftover processes"), strings.Join(names, ", "))
+	}
+	line("")
+	explainDenials(&b, r, home)
+	return b.String()
+}
+
+// explainEnd is how a run ended.
+func explainEnd(r runlog.Record) string {
+	why := sentence(r.Error)
+	detail := fmt.Sprintf("after %v (exit code %d)", r.Duration, r.ExitCode)
+	killed, _ := exceeded(&r.Result)
+	switch {
+	case len(r.Attempts) == 0:
+		return strings.TrimSuffix(fmt.Sprintf("Did not run (exit code %d): %s", r.ExitCode, why), ": ") + "."
+	case killed != "":
+		return strings.ToUpper(killed[:1]) + killed[1:] + ", " + detail + "."
+	}
+	switch r.End {
+	case sallyport.EndExited:
+		return fmt.Sprintf("Exited with code %d after %v.", r.ExitCode, r.Duration)
+	case sallyport.EndSignaled:
+		return fmt.Sprintf("Killed by signal %d (%s) after %v.", r.Signal, syscall.Signal(r.Signal), r.Duration)
+	case sallyport.EndTimedOut:
+		return "Timed out " + detail + "."
+	case sallyport.EndCanceled:
+		return "Canceled " + detail + "."
+	}
+	return fmt.Sprintf("Ended (%s) %s: %s.", shown(string(r.End)), detail, cmp.Or(why, "unknown reason"))
+}
+
+// explainSandbox is the sandbox of a run.
+func explainSandbox(r runlog.Record) string {
+	s := r.Sandbox
+	if s.Level == "none" {
+		return fmt.Sprintf("No sandbox: %s, network %s.", shown(s.Mode), s.Network)
+	}
+	text := fmt.Sprintf("Sandbox: %s, network %s, level %s", shown(s.Mode), s.Network, shown(s.Level))
+	if len(s.Mechanism) > 0 {
+		text += " (" + sentence(strings.Join(s.Mechanism, ", ")) + ")"
+	}
+	return text + "."
+}
+
+// explainDenials lists each denial, and what would allow them.
+func explainDenials(b *strings.Builder, r runlog.Record, home string) {
+	ds := r.Denials()
+	switch {
+	case len(ds) > 0:
+	case r.Sandbox.Level == "none":
+		b.WriteString("No sandbox was active, so nothing was blocked.\n")
+		return
+	case r.Sandbox.Observed:
+		b.WriteString("Nothing was blocked.\n")
+		return
+	default:
+		b.WriteString("No denial is known, but the program was not observed.\n")
+		return
+	}
+	if slices.ContainsFunc(ds, func(d sandbox.Denial) bool { return d.Source.Evidence() }) {
+		b.WriteString("Blocked:\n")
+	} else {
+		b.WriteString("Probably blocked (inferred from the output, because the program was not observed):\n")
+	}
+	for _, d := range ds {
+		explainDenial(b, d, home)
+	}
+	if r.DenialsOmitted > 0 {
+		fmt.Fprintf(b, "  and %d more, which were only counted\n", r.DenialsOmitted)
+	}
+	b.WriteString("\n")
+	explainGrants(b, r)
+}
+
+// sources are how denials are known.
+var sources = map[sandbox.Source]string{
+	sandbox.Notified: "observed", sandbox.Audited: "read from the kernel's log", sandbox.Proxied: "denied by the proxy",
+}
+
+// explainDenial reports one denial.
+func explainDenial(b *strings.Builder, d sandbox.Denial, home string) {
+	fmt.Fprintf(b, "  %s\n", groupDenials([]sandbox.Denial{d})[0].operation(home))
+	process := ""
+	switch {
+	case d.Program != "" && d.PID > 0:
+		process = fmt.Sprintf("by %s (process %d), ", shown(d.Program), d.PID)
+	case d.Program != "":
+		process = fmt.Sprintf("by %s, ", shown(d.Program))
+	case d.PID > 0:
+		process = fmt.Sprintf("by process %d, ", d.PID)
+	}
+	fmt.Fprintf(b, "      %s%s\n", process, cmp.Or(sources[d.Source], "inferred from exit code and output"))
+	if d.Rule != "" {
+		fmt.Fprintf(b, "      rule: %s\n", shown(d.Rule))
+	}
+	switch {
+	case d.Grant != "":
+		fmt.Fprintf(b, "      allow with: %s\n", shellGrant(d.Grant))
+	case deniesPath(d.Rule):
+		b.WriteString("      the policy denies it; no grant allows it\n")
+	}
+}
+
+// explainGrants prints the command line with all grants.
+func explainGrants(b *strings.Builder, r runlog.Record) {
+	ds := r.Denials()
+	if words := commandWithGrants(r); words != nil {
+		intro := "Allow all of it:"
+		if slices.ContainsFunc(ds, func(d sandbox.Denial) bool { return d.Grant == "" }) || r.DenialsOmitted > 0 {
+			intro = "Allow what grants can allow:"
+		}
+		fmt.Fprintf(b, "%s\n  %s\n", intro, shellWords(words))
+		if strings.Contains(strings.Join(words, " "), runlog.Masked) {
+			fmt.Fprintf(b, "%s replaces values that were not recorded.\n", runlog.Masked)
+		}
+	} else {
+		b.WriteString("No grant allows it.\n")
+	}
+	connects := func(rule string) bool {
+		return slices.ContainsFunc(ds, func(d sandbox.Denial) bool { return d.Rule == rule && d.Op == sandbox.Connect && d.Grant == "" })
+	}
+	if connects("network=none") {
+		b.WriteString("Network connections need --net host, which opens the whole network.\n")
+	}
+	if connects(ruleSockets) {
+		b.WriteString("Unix sockets need --allow unix, which opens all of them.\n")
+	}
+}
+
+// commandWithGrants returns the command line of a run with the least grants that allow
+// what can be allowed; nil when no grant would change anything.
+func commandWithGrants(r runlog.Record) []string {
+	grants := leastGrants(r.Denials())
+	if len(grants) == 0 || len(r.Args) == 0 {
+		return nil
+	}
+	words := []string{"sallyport", "run"}
+	table := runFlags(new(runOptions))
+	for i := 0; i < len(r.Flags); i++ {
+		f, inline := flagOf(table, r.Flags[i])
+		if f == nil || f.value == "" || inline || i+1 == len(r.Flags) {
+			words = append(words, r.Flags[i])
+			continue
+		}
+		flag, value := r.Flags[i], r.Flags[i+1]
+		i++
+		replaced := func(g sandbox.Grant) bool { // of two entries the stricter one would hold
+			return slices.Equal(grantWords(g), []string{flag, value}) || flag == "--ro" && g.Path == value && g.Level == sandbox.LevelWrite
+		}
+		if !slices.ContainsFunc(grants, replaced) {
+			words = append(words, flag, value)
+		}
+	}
+	for _, g := range grants {
+		words = append(words, grantWords(g)...)
+	}
+	return append(append(words, "--"), r.Args...)
+}
+
+// leastGrants returns the grants of all denials, in the order in which they first
+// appear, without those that others include.
+func leastGrants(ds []sandbox.Denial) []sandbox.Grant {
+	var all []sandbox.Grant
+	for _, d := range ds {
+		gs, ok := sandbox.ParseGrants(d.Grant)
+		for _, g := range gs {
+			if ok && !slices.Contains(all, g) {
+				all = append(all, g)
+			}
+		}
+	}
+	var least []sandbox.Grant
+	for _, g := range all {
+		if !slices.ContainsFunc(all, func(o sandbox.Grant) bool { return o != g && includes(o, g) }) {
+			least = append(least, g)
+		}
+	}
+	return least
+}
+
+// includes reports whether a path grant opens what another one does. A directory's grant
+// does not open the protected names in it.
+func includes(o, g sandbox.Grant) bool {
+	if o.Path == "" || g.Path == "" || o.Level < g.Level {
+		return false
+	}
+	for at := g.Path; at != o.Path; at = path.Dir(at) {
+		if at == "/" || at == "." || slices.Contains(sandbox.ProtectedNames(), path.Base(at)) && g.Level == sandbox.LevelWrite {
+			return false
+		}
+	}
+	return true
+}
