@@ -35,6 +35,7 @@ type scriptedProcess struct {
 	mu       sync.Mutex
 	input    []byte
 	full     bool
+	step     int   // what one write takes before its deadline, if more is there; 0 is all
 	broken   error // what writes return
 	deadline time.Time
 	changed  chan struct{} // closed when something of this changes
@@ -84,9 +85,17 @@ func (p *scriptedProcess) Write(b []byte) (int, error) {
 		p.mu.Lock()
 		full, changed, left, set := p.full, p.changed, time.Until(p.deadline), !p.deadline.IsZero()
 		if !full && (!set || left > 0) && p.broken == nil {
-			p.input = append(p.input, b...)
+			n := len(b)
+			if p.step > 0 {
+				n = min(n, p.step)
+			}
+			p.input = append(p.input, b[:n]...)
 			p.mu.Unlock()
-			return len(b), nil
+			if n == len(b) {
+				return n, nil
+			}
+			<-time.After(left)
+			return n, os.ErrDeadlineExceeded
 		}
 		broken := p.broken
 		p.mu.Unlock()

@@ -31,6 +31,8 @@ func TestSessionTimes(t *testing.T) {
 		{"a full terminal's input does not end", Cmd{TTY: new(Size)}, endFull},
 		{"a write that is canceled disturbs no other", Cmd{OpenStdin: true}, cancelOneWrite},
 		{"a write waits for another one", Cmd{OpenStdin: true}, writeBehind},
+		{"writes to a slow command do not mix", Cmd{OpenStdin: true}, writeSlowly},
+		{"quiet counts from the last output", Cmd{}, countQuiet},
 		{"input that is closed during a write", Cmd{OpenStdin: true}, closeDuringWrite},
 		{"a write to a command that is ending", Cmd{OpenStdin: true}, writeWhileEnding},
 		{"a write to a command that closed its input", Cmd{OpenStdin: true}, writeToDeaf},
@@ -140,6 +142,47 @@ func writeBehind(t *testing.T, s *Session, p *scriptedProcess) {
 		t.Errorf("%v after %v", err, time.Since(begin))
 	}
 	writes.Wait()
+}
+
+// writeSlowly has two calls write to a command that reads a byte in two seconds.
+func writeSlowly(t *testing.T, s *Session, p *scriptedProcess) {
+	p.set(func() { p.step = 1 })
+	var writes sync.WaitGroup
+	for _, text := range []string{"aaaa", "bbbb"} {
+		writes.Go(func() {
+			if n, err := s.Write([]byte(text)); n != len(text) || err != nil {
+				t.Errorf("%q: %d, %v", text, n, err)
+			}
+		})
+	}
+	writes.Wait()
+	if got := string(p.input); got != "aaaabbbb" && got != "bbbbaaaa" {
+		t.Errorf("the command read %q", got)
+	}
+}
+
+// countQuiet waits for 5 seconds without output, of which some pass before the wait.
+func countQuiet(t *testing.T, s *Session, p *scriptedProcess) {
+	quiet := func(want time.Duration) {
+		t.Helper()
+		reply, err := s.Await(t.Context(), Until{For: time.Minute, Quiet: 5 * time.Second})
+		if err != nil || reply.Reason != ReasonQuiet || reply.Elapsed != want {
+			t.Errorf("%s after %v, %v; want it after %v", reply.Reason, reply.Elapsed, err, want)
+		}
+	}
+	p.say("long ago")
+	<-time.After(time.Minute)
+	quiet(0)
+	p.say("a while ago")
+	<-time.After(3 * time.Second)
+	quiet(2 * time.Second)
+	go func() {
+		<-time.After(4 * time.Second)
+		p.say("first")
+		<-time.After(4 * time.Second)
+		p.say("second")
+	}()
+	quiet(13 * time.Second)
 }
 
 func closeDuringWrite(t *testing.T, s *Session, p *scriptedProcess) {

@@ -207,6 +207,21 @@ func TestUnreadOutput(t *testing.T) {
 	c.await()
 }
 
+// TestUnreadInput leaves input unread: it is the reason before what the processes read,
+// here a pipe.
+func TestUnreadInput(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	c := start(t, "sh", "-c", "(echo go; sleep 500) | cat")
+	c.until(0, "go")
+	c.send("abc\n")
+	c.settled(unreadInput) // cat is back in its read
+	for range rounds {
+		if look := c.look(); look.Waiting || !look.Known || look.Why != unreadInput {
+			t.Fatalf("%+v", look)
+		}
+	}
+}
+
 // TestProgressDuringLook lets a program read and sleep again between the two parts of a
 // look: it waits at both times, but not in between.
 func TestProgressDuringLook(t *testing.T) {
@@ -324,6 +339,7 @@ func TestPipe(t *testing.T) {
 		{name: "node", args: []string{"node", "-e", "process.stdin.on('data',d=>process.stdout.write(d))"}},
 		{name: "poll", args: []string{python, "-uc", "import os,select\np=select.poll()\np.register(0,1)\nwhile p.poll(): os.write(1,os.read(0,99))"}},
 		{name: "splice", args: []string{python, "-c", "import os\nwhile os.splice(0,1,99): pass"}},
+		{name: "loop that waits 100 ms", args: []string{python, "-uc", "import os,select\nwhile True:\n if select.select([0],[],[],.1)[0]: os.write(1,os.read(0,99))"}},
 		{name: "busy in another group", args: []string{"sh", "-c", "setsid sh -c 'while :; do :; done' & exec cat"}},
 		{name: "sleep", args: []string{"sh", "-c", "echo go; sleep 500"}, until: "go", busy: true},
 		{name: "busy in the group", args: []string{"sh", "-c", "(while :; do :; done) & echo go; exec cat"}, until: "go", busy: true},
