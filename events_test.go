@@ -259,6 +259,28 @@ func TestTimeoutAndSignals(t *testing.T) {
 	})
 }
 
+// A tieContext is one that is canceled in this very moment: it has its error, and no one
+// was told yet.
+type tieContext struct{ context.Context }
+
+func (tieContext) Err() error { return context.Canceled }
+
+// TestTimeoutTie: a cancellation that is there when the time limit is exceeded wins.
+func TestTimeoutTie(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for ctx, want := range map[context.Context]End{t.Context(): EndTimedOut, tieContext{t.Context()}: EndCanceled} {
+			p := &fakeProcess{stopped: make(chan struct{})}
+			a := &attempt{process: p}
+			release := a.watch(ctx, &Cmd{Timeout: time.Second})
+			<-p.stopped
+			release()
+			if got := a.asked(); got != want {
+				t.Errorf("the run ends as %q, want %q", got, want)
+			}
+		}
+	})
+}
+
 func TestUnknownEnd(t *testing.T) {
 	r, _ := fakeRunner(nil, func(_ *executor.Spec, p *fakeProcess) { p.exit = executor.Exit{Code: -1} })
 	defer r.Close()
