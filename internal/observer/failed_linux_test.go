@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 
 	"github.com/sallyport-dev/sallyport/internal/testenv"
+	"golang.org/x/sys/unix"
 )
 
 // TestOnFailed: who asked before is told when the supervision fails, who asks later at
@@ -66,4 +67,26 @@ func TestCalm(t *testing.T) {
 	if got != "done" || len(report.Denials) != 3 {
 		t.Errorf("%q, %v", got, report.Denials)
 	}
+}
+
+// TestListenerUnusable checks that the supervision fails when the launch has sent a
+// descriptor that cannot be waited for, as when this process has too many.
+func TestListenerUnusable(t *testing.T) {
+	f, err := os.Open(os.Args[0]) // a regular file cannot be in an epoll set
+	must(t, err)
+	defer f.Close()
+	in, err := Listen()
+	must(t, err)
+	s, err := in.Serve(Config{})
+	must(t, err)
+	failed := make(chan struct{})
+	s.OnFailed(func() { close(failed) })
+	must(t, unix.Sendmsg(int(in.Theirs().Fd()), []byte{0}, unix.UnixRights(int(f.Fd())), nil, 0))
+	in.Started()
+	<-s.done
+	if report := s.Close(); report.Err == nil {
+		t.Error("no error is reported")
+		return
+	}
+	<-failed
 }

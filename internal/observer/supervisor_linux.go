@@ -86,7 +86,8 @@ func (s *Supervisor) run(in *Inbox) {
 	defer close(s.done)
 	l, err := in.take()
 	if err != nil {
-		return // the launch has failed, and reports why
+		s.fail(err) // if the launch has failed, it reports why
+		return
 	}
 	s.mu.Lock()
 	s.listener = l
