@@ -16,7 +16,10 @@ import (
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	testenv.DefaultSignals()
+	goleak.VerifyTestMain(m)
+}
 
 // enough is far more than any of these tests takes.
 const enough = 30 * time.Second

@@ -6,7 +6,11 @@ package unified
 import (
 	"testing"
 
+	"github.com/sallyport-dev/sallyport/internal/testenv"
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	testenv.DefaultSignals()
+	goleak.VerifyTestMain(m)
+}

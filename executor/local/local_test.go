@@ -37,6 +37,7 @@ func TestMain(m *testing.M) {
 	if mode := os.Getenv(hostVar); mode != "" {
 		os.Exit(playHost(mode, os.Args[1]))
 	}
+	testenv.DefaultSignals()
 	goleak.VerifyTestMain(m)
 }
 
@@ -117,6 +118,9 @@ func marked(mark string) []string {
 func TestHostKilled(t *testing.T) {
 	for name := range policies(t) {
 		t.Run("row45 "+name, func(t *testing.T) {
+			if name == "sandboxed" {
+				testenv.NeedProgram(t, "setsid")
+			}
 			var took []time.Duration
 			for try := range 5 {
 				d := killHost(t, name, fmt.Sprintf("60.%d%d45", os.Getpid(), try))

@@ -179,6 +179,7 @@ func neverEnds(t *testing.T) *os.File {
 
 func TestBwrapDaemon(t *testing.T) {
 	testenv.RunAsOrdinary(t)
+	testenv.NeedProgram(t, "setsid")
 	a := bwrapArena(t)
 	r, w := pipe(t)
 	defer r.Close()

@@ -245,6 +245,7 @@ func TestLandlockStdio(t *testing.T) {
 // TestLandlockDaemon: what leaves the process group is found and ended.
 func TestLandlockDaemon(t *testing.T) {
 	testenv.RunAsOrdinary(t)
+	testenv.NeedProgram(t, "setsid")
 	a := atLevel(t, plan.LevelLandlock)
 	r, w := pipe(t)
 	defer r.Close()
@@ -346,6 +347,9 @@ func TestLadder(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.fact+" "+c.least, func(t *testing.T) {
+			if c.level == plan.LevelBwrap {
+				testenv.NeedProgram(t, "bwrap")
+			}
 			a := newArena(t)
 			unchanged(t, a.out)
 			res := nested(t, a, c.fact, c.least)

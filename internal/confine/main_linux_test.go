@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/sallyport-dev/sallyport/internal/testenv"
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 )
@@ -43,6 +44,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == partNested {
 		os.Exit(nestedMain(os.Args[2], os.Args[3:]))
 	}
+	testenv.DefaultSignals()
 	os.Exit(testMain(m))
 }
 

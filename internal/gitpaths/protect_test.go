@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/sallyport-dev/sallyport/internal/testenv"
 )
 
 // protected returns what must not change, without an error.
@@ -180,6 +181,7 @@ func TestWorktrees(t *testing.T) {
 // TestSubmodules looks at submodules whose git directory was absorbed, at old ones, and
 // at ones that are not populated.
 func TestSubmodules(t *testing.T) {
+	testenv.NeedProgram(t, "sed") // git submodule is a script
 	dir := tempDir(t)
 	plainRepository(t, dir+"/lib")
 	plainRepository(t, dir+"/work")

@@ -37,6 +37,7 @@ input()
 // TestListeningPorts finds the ports of a tree, and only those of it.
 func TestListeningPorts(t *testing.T) {
 	testenv.RunAsOrdinary(t)
+	testenv.NeedProgram(t, python)
 	other, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

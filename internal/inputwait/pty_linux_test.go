@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -96,8 +97,14 @@ func startPipe(t testing.TB, args ...string) *console {
 	return c
 }
 
-// command returns the command in an environment without surprises.
+// command returns the command in an environment without surprises. It skips t where the
+// program, or one that a shell script runs, is missing.
 func command(t testing.TB, args ...string) *exec.Cmd {
+	for _, program := range []string{"less", "setsid"} {
+		if slices.ContainsFunc(args[1:], func(arg string) bool { return slices.Contains(strings.Fields(arg), program) }) {
+			testenv.NeedProgram(t, program)
+		}
+	}
 	cmd := exec.Command(testenv.NeedProgram(t, args[0]), args[1:]...)
 	home := t.TempDir()
 	for _, entry := range testenv.Environ() {

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sallyport-dev/sallyport/internal/testenv"
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 )
@@ -45,6 +46,7 @@ func TestMain(m *testing.M) {
 			os.Exit(helpers[name](os.Args[i+1:]))
 		}
 	}
+	testenv.DefaultSignals()
 	goflag.Parse()
 	code := m.Run()
 	if err := goleak.Find(); err != nil && code == 0 {

@@ -218,6 +218,7 @@ func overlayStep(s *Script) int {
 func TestHold(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
+	testenv.NeedProgram(t, "grep")
 	each(t, func(t *testing.T, k kind, l *starter) {
 		name := filepath.Join(t.TempDir(), "held")
 		locked := func(how int) (*os.File, error) {

@@ -33,6 +33,9 @@ func TestPin(t *testing.T) {
 		{"attributes", true, "grep -c 'middle rw,nosuid,nodev' /proc/self/mountinfo", "1"},
 	} {
 		t.Run(one.name, func(t *testing.T) {
+			if strings.Contains(one.script, "grep") {
+				testenv.NeedProgram(t, "grep")
+			}
 			dir := t.TempDir()
 			middle, other := filepath.Join(dir, "work", "middle"), filepath.Join(dir, "other")
 			for _, d := range []string{filepath.Join(middle, "inner"), other} {

@@ -118,6 +118,7 @@ func wantEOF(t *testing.T, r *os.File) {
 func TestSignalTargets(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
+	testenv.NeedProgram(t, "setsid")
 	// A command with one process in its group and one in a session of its own, which says
 	// when it is there: before, a signal for the group would be one for it.
 	const family = "sleep 1000 & setsid sh -c 'echo ready; exec sleep 1000' & wait; wait"
@@ -256,6 +257,7 @@ func TestSignalAfterTheEnd(t *testing.T) {
 func TestKillLosesTheStatus(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
+	testenv.NeedProgram(t, "setsid")
 	for _, k := range []kind{own, walled} {
 		t.Run(kinds[k].name, func(t *testing.T) {
 			p, r := ready(t, launcher(t), k, "setsid sleep 1000 & echo ready; sleep 1000")
@@ -289,6 +291,9 @@ func TestOrphansKeepTheTree(t *testing.T) {
 	for _, c := range cases {
 		for _, k := range kinds {
 			t.Run(c.name+"/"+k.name, func(t *testing.T) {
+				if strings.Contains(c.text, "setsid") {
+					testenv.NeedProgram(t, "setsid")
+				}
 				l := launcher(t)
 				p, r := ready(t, l, k.kind, c.text)
 				// WaitAll reads first: it must not keep Wait from the status.

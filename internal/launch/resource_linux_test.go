@@ -63,6 +63,7 @@ func TestJoin(t *testing.T) {
 func TestAffinity(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
+	testenv.NeedProgram(t, "grep")
 	var own unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &own); err != nil {
 		t.Fatal(err)

@@ -100,6 +100,7 @@ func TestSwappedFolder(t *testing.T) {
 func TestPrivateTrees(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
+	testenv.NeedProgram(t, "grep")
 	run := func(private bool) string {
 		dir := t.TempDir()
 		s := &Script{Namespaces: NewUser | NewMount | NewPID, Steps: append(ownSteps(),

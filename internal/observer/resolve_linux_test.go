@@ -12,6 +12,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/sallyport-dev/sallyport/internal/testenv"
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 )
@@ -20,6 +21,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(childVar) != "" {
 		os.Exit(child(os.Args[1:]))
 	}
+	testenv.DefaultSignals()
 	goleak.VerifyTestMain(m)
 }
 

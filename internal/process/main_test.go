@@ -42,6 +42,7 @@ func TestMain(m *testing.M) {
 	if play, ok := programs()[os.Getenv(playVar)]; ok {
 		os.Exit(play(os.Args[1:]))
 	}
+	testenv.DefaultSignals()
 	goleak.VerifyTestMain(m)
 }
 

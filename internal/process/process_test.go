@@ -15,6 +15,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/output"
+	"github.com/sallyport-dev/sallyport/internal/testenv"
 )
 
 // enough is far more than any of these tests takes.
@@ -190,6 +191,7 @@ func TestBothPumps(t *testing.T) {
 			})
 		})
 		t.Run(kind.name+"/a holder outside of the tree", func(t *testing.T) {
+			testenv.NeedProgram(t, "setsid")
 			checkFDs(t)
 			// It leaves the group, so the kill does not reach it; the test ends it
 			// through its input.

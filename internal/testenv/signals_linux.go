@@ -8,11 +8,11 @@ import (
 	"unsafe"
 )
 
-// DefaultSignals gives the signals that nohup and job-control shells ignore their
-// default again. They are inherited as ignored, and commands that a test starts
-// would not end by them. Call it from TestMain.
+// DefaultSignals gives ignored signals their default again. nohup, job-control shells and
+// some languages start programs with ignored signals; commands that a test starts would
+// inherit that and not end by them. Call it from TestMain.
 func DefaultSignals() {
-	for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT} {
+	for sig := syscall.Signal(1); sig <= 64; sig++ {
 		// struct sigaction of the kernel: handler, flags, restorer, mask.
 		var action [4]uintptr
 		_, _, errno := syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, uintptr(sig), 0, uintptr(unsafe.Pointer(&action)), 8, 0, 0)

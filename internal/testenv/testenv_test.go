@@ -12,6 +12,11 @@ import (
 	"testing"
 )
 
+func TestMain(m *testing.M) {
+	DefaultSignals()
+	os.Exit(m.Run())
+}
+
 // fakeTB records how a test ended instead of ending one.
 type fakeTB struct {
 	testing.TB // nil: a method that the fake lacks panics

@@ -359,6 +359,7 @@ func TestToldNothing(t *testing.T) {
 func TestJobs(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	bash := testenv.NeedProgram(t, "bash")
+	testenv.NeedProgram(t, "grep")
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
