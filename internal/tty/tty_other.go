@@ -23,9 +23,6 @@ func Open(*os.File) (*Terminal, error) { return nil, ErrUnsupported }
 // Raw returns [ErrUnsupported].
 func (t *Terminal) Raw(bool) error { return ErrUnsupported }
 
-// Restore does nothing.
-func (t *Terminal) Restore() error { return nil }
-
 // Suspend does nothing.
 func (t *Terminal) Suspend() error { return nil }
 

@@ -129,16 +129,8 @@ func (t *Terminal) apply() error {
 	return modeError(unix.IoctlSetTermios(t.fd, setModes, &raw))
 }
 
-// Restore restores the modes that Raw found. It does nothing in the background, where
-// another job has the terminal, without Raw before it, and when called again.
-func (t *Terminal) Restore() error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.wanted = false
-	return t.restore()
-}
-
-// Suspend is Restore for a process that will stop: when it continues, raw mode comes back.
+// Suspend restores the modes that Raw found, for a process that will stop: when it
+// continues, raw mode comes back.
 func (t *Terminal) Suspend() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -146,6 +138,8 @@ func (t *Terminal) Suspend() error {
 	return t.restore()
 }
 
+// restore restores the modes that Raw found. It does nothing in the background, where
+// another job has the terminal, and when called again. The lock is held.
 func (t *Terminal) restore() error {
 	before := t.before
 	t.before = nil
