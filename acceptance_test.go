@@ -386,10 +386,10 @@ func TestBadInput(t *testing.T) {
 		t.Fatal(err)
 	}
 	var (
-		start  *StartError
-		folder *DirError
-		cmd    *CmdError
-		zero   *executor.NULError
+		start     *StartError
+		directory *DirError
+		cmd       *CmdError
+		zero      *executor.NULError
 	)
 	tests := []struct {
 		name string
@@ -401,15 +401,15 @@ func TestBadInput(t *testing.T) {
 		{"row44 missing program", Command("no-such-program-here"), &start, "no-such-program-here: not found in PATH"},
 		{"missing path", Command("/no/such"), &start, "/no/such: not found"},
 		{"not executable", Command(file), &start, "permission denied"},
-		{"a folder", Command(dir), &start, "is a folder, not a program"},
+		{"a directory", Command(dir), &start, "is a directory, not a program"},
 		{"empty name", Command(""), &cmd, "the name of the program is empty"},
 		{"args and script", &Cmd{Args: []string{"x"}, Script: "x"}, &cmd, "use one of the two"},
 		{"shell without script", &Cmd{Args: []string{"x"}, Shell: "sh"}, &cmd, "it is for a Script"},
 		{"negative time-out", &Cmd{Args: []string{"x"}, Timeout: -1}, &cmd, "it is negative"},
-		{"missing folder", &Cmd{Args: []string{"true"}, Dir: "/no/such"}, &folder, "the working directory /no/such does not exist"},
-		{"a file as directory", &Cmd{Args: []string{"true"}, Dir: file}, &folder, "is not a directory"},
+		{"missing directory", &Cmd{Args: []string{"true"}, Dir: "/no/such"}, &directory, "the working directory /no/such does not exist"},
+		{"a file as directory", &Cmd{Args: []string{"true"}, Dir: file}, &directory, "is not a directory"},
 		{"NUL in an argument", Command("echo", "a\x00b"), &zero, "argument 1"},
-		{"NUL in the folder", &Cmd{Args: []string{"true"}, Dir: "/\x00"}, &zero, "the working directory"},
+		{"NUL in the directory", &Cmd{Args: []string{"true"}, Dir: "/\x00"}, &zero, "the working directory"},
 		{"NUL in the environment", &Cmd{Args: []string{"true"}, Env: []string{"A=\x00"}}, &zero, `variable "A"`},
 		{"no PATH", &Cmd{Args: []string{"true"}, Env: []string{"HOME=/"}}, &start, "has no PATH"},
 		{"2 MB of arguments", Command(append([]string{"true"}, many()...)...), &start, "too large for the kernel"},

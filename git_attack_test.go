@@ -42,7 +42,7 @@ func gitAttacks() []gitAttack {
 	return []gitAttack{
 		{name: "hook added", attack: "cp evil .git/hooks/pre-commit", later: "git commit -qm x --allow-empty"},
 		{
-			name: "hook where the folder was missing", prepare: "rm -rf .git/hooks",
+			name: "hook where the directory was missing", prepare: "rm -rf .git/hooks",
 			attack: "mkdir .git/hooks; cp evil .git/hooks/pre-commit", later: "git commit -qm x --allow-empty",
 		},
 		{name: "fsmonitor in config", attack: plant(".git/config"), later: status},
@@ -77,15 +77,15 @@ func gitAttacks() []gitAttack {
 			later: status, harmless: "alternates are data",
 		},
 		{
-			name: "folder of core.hooksPath", prepare: "git config core.hooksPath .githooks; mkdir .githooks",
+			name: "directory of core.hooksPath", prepare: "git config core.hooksPath .githooks; mkdir .githooks",
 			attack: "cp evil .githooks/pre-commit", later: "git commit -qm x --allow-empty",
 		},
 		{
-			name: "folder of core.hooksPath that was missing", prepare: "git config core.hooksPath tools/githooks; mkdir tools",
+			name: "directory of core.hooksPath that was missing", prepare: "git config core.hooksPath tools/githooks; mkdir tools",
 			attack: "mkdir -p tools/githooks; cp evil tools/githooks/pre-commit", later: "git commit -qm x --allow-empty",
 		},
 		{
-			name: "folder above core.hooksPath replaced", prepare: "git config core.hooksPath tools/githooks; mkdir -p tools/githooks",
+			name: "directory above core.hooksPath replaced", prepare: "git config core.hooksPath tools/githooks; mkdir -p tools/githooks",
 			attack: "mv tools old; mkdir -p tools/githooks; cp evil tools/githooks/pre-commit", later: "git commit -qm x --allow-empty",
 		},
 		{
@@ -133,10 +133,10 @@ func moreGitAttacks() []gitAttack {
 		{
 			name: "a repository that the command made", attack: "git init -q new; " + plant("new/.git/config"),
 			later: "git -C new status",
-			open:  "a command may make repositories in folders of its own, as git clone does; git obeys their configuration in there",
+			open:  "a command may make repositories in directories of its own, as git clone does; git obeys their configuration in there",
 		},
 		{
-			name:   "a bare repository in a sub-folder",
+			name:   "a bare repository in a subdirectory",
 			attack: `git init -q --bare bare; git config -f bare/config core.bare false; git config -f bare/config core.worktree "$WS/bare"; ` + plant("bare/config"),
 			later:  "git -C bare status",
 			open:   "as above; git's own safe.bareRepository=explicit stops it",

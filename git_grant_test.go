@@ -16,7 +16,7 @@ import (
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-// gitRepo makes a repository with a history in a folder of its own.
+// gitRepo makes a repository with a history in a directory of its own.
 func gitRepo(t *testing.T) string {
 	t.Helper()
 	testenv.NeedProgram(t, "git")
@@ -49,7 +49,7 @@ var gitWork = []struct{ name, script string }{
 	{"cherry-pick", "git cherry-pick topic >/dev/null"},
 	{"amend", "git commit -q --amend -m amended"},
 	{"worktree add", "git worktree add -q wt && (cd wt && echo w >w && git add w && git commit -qm w)"},
-	{"fetch from a folder", "git clone -q . clone && git -C clone -c user.name=a -c user.email=a commit -q --allow-empty -m c && git fetch -q ./clone && git log -1 FETCH_HEAD >/dev/null"},
+	{"fetch from a directory", "git clone -q . clone && git -C clone -c user.name=a -c user.email=a commit -q --allow-empty -m c && git fetch -q ./clone && git log -1 FETCH_HEAD >/dev/null"},
 	{"worktree remove", "git worktree add -q wt3 && git worktree remove wt3"},
 	{"gc", "git gc -q"},
 	{"delete a branch", "git branch -q -D side"},
@@ -74,7 +74,7 @@ func TestGitGrant(t *testing.T) {
 			t.Errorf("exit code %d\n%s", res.ExitCode, res.Output)
 		}
 	})
-	t.Run("a folder of the work tree", func(t *testing.T) {
+	t.Run("a directory of the work tree", func(t *testing.T) {
 		below := filepath.Join(ws, "below")
 		if err := os.Mkdir(below, 0o755); err != nil {
 			t.Fatal(err)
@@ -108,7 +108,7 @@ func refusedInit(t *testing.T, policy sandbox.Policy, ws string) {
 	}
 }
 
-// TestGitInit: a repository that comes into being is refused, and moved away where
+// TestGitInit: a repository that is created is refused, and moved away where
 // nobody sees it being made, unless the grant permits it.
 func TestGitInit(t *testing.T) {
 	testenv.RunAsOrdinary(t)

@@ -34,8 +34,8 @@ func (r *Runner) Run(ctx context.Context, c *Cmd) (*Result, error) {
 }
 
 // execute is the way of every command, of Run and of Start alike: judge it, ask where
-// an approval is needed, attempt it, and conclude. The end of ctx keeps it from being
-// started; the end of life ends it. Running is called once the process runs.
+// an approval is needed, attempt it, and conclude. The end of ctx prevents the
+// start; the end of life ends the command. Running is called once the process runs.
 func (x *execution) execute(ctx, life context.Context, running func(*attempt)) (*Result, error) {
 	policy, err := x.authorize(ctx, x.judge())
 	if err != nil {

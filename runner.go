@@ -37,7 +37,7 @@ type Runner struct {
 	// more is a *TooManySessionsError.
 	MaxSessions int
 	// Spill is how many bytes of the output of a session are kept in a file of the
-	// user's state folder, beside the MiB in memory: the first half and the last half
+	// user's state directory, beside the MiB in memory: the first half and the last half
 	// of them. 0 means 64 MiB, negative none. All files of a user together have 1 GiB at
 	// most; those of sessions that have ended go first. A file goes with its session.
 	Spill int64

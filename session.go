@@ -131,7 +131,7 @@ func (r *Runner) newSession(ctx context.Context, c *Cmd, id string) (*Session, e
 // run executes the command to its end. It closes running once the process runs, and
 // done when everything is over; the attempt stays nil if the process was not started.
 func (s *Session) run(ctx, life context.Context, running chan<- struct{}) {
-	// The end of either context keeps the command from being started.
+	// The end of either context prevents the start.
 	both, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	detach := context.AfterFunc(life, func() { cancel(context.Cause(life)) })

@@ -281,10 +281,10 @@ func TestSessionFiles(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	state := t.TempDir()
 	t.Setenv("XDG_STATE_HOME", state)
-	folder := filepath.Join(state, "sallyport", "output")
+	directory := filepath.Join(state, "sallyport", "output")
 	files := func(t *testing.T) []string {
 		t.Helper()
-		list, err := filepath.Glob(filepath.Join(folder, "*"))
+		list, err := filepath.Glob(filepath.Join(directory, "*"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -296,7 +296,7 @@ func TestSessionFiles(t *testing.T) {
 		if n := len(files(t)); n != 1 {
 			t.Fatalf("%d files", n)
 		}
-		for name, want := range map[string]os.FileMode{files(t)[0]: 0o600, folder: os.ModeDir | 0o700} {
+		for name, want := range map[string]os.FileMode{files(t)[0]: 0o600, directory: os.ModeDir | 0o700} {
 			if info, err := os.Stat(name); err != nil || info.Mode() != want {
 				t.Errorf("%s: %v, %v", name, info.Mode(), err)
 			}
@@ -336,7 +336,7 @@ func TestSessionFiles(t *testing.T) {
 	})
 	t.Run("a start that failed", func(t *testing.T) {
 		r := sessionRunner(t)
-		for _, c := range []*Cmd{{Args: []string{"no-such-program"}, Dir: t.TempDir()}, {Args: []string{"cat"}, Dir: "/no/such/folder"}} {
+		for _, c := range []*Cmd{{Args: []string{"no-such-program"}, Dir: t.TempDir()}, {Args: []string{"cat"}, Dir: "/no/such/directory"}} {
 			if _, err := r.Start(t.Context(), c); err == nil || len(files(t)) > 0 {
 				t.Errorf("%v, %v", err, files(t))
 			}
@@ -345,8 +345,8 @@ func TestSessionFiles(t *testing.T) {
 	t.Run("out of the command's sight", func(t *testing.T) {
 		r := sessionRunner(t)
 		c := sh(`cat "$1"/* "$2" || ls -la "$1" || ls /proc/self/fd/ | grep -q '[4-9]' || echo no`)
-		c = Command("sh", "-c", c.Script, "sh", folder)
-		c.OpenStdin, c.Tmp = true, "host" // so that where the state folder lies can be seen
+		c = Command("sh", "-c", c.Script, "sh", directory)
+		c.OpenStdin, c.Tmp = true, "host" // so that where the state directory lies can be seen
 		other := begin(t, r, Command("echo", "secret"))
 		over(t, other)
 		c.Args = append(c.Args, files(t)[0])
@@ -360,7 +360,7 @@ func TestSessionFiles(t *testing.T) {
 // TestSessionNoFile: without a file the session runs, and says what it lacks, once.
 func TestSessionNoFile(t *testing.T) {
 	testenv.RunAsOrdinary(t)
-	t.Run("a file in the folder's place", func(t *testing.T) {
+	t.Run("a file in the directory's place", func(t *testing.T) {
 		state := t.TempDir()
 		t.Setenv("XDG_STATE_HOME", state)
 		if err := os.Mkdir(filepath.Join(state, "sallyport"), 0o700); err != nil {
@@ -376,12 +376,12 @@ func TestSessionNoFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("XDG_STATE_HOME", filepath.Join(file, "below"))
-	t.Run("no state folder, no sandbox", func(t *testing.T) { withoutFile(t, newRunner(t, sandbox.FullAccess())) })
-	t.Run("no state folder", func(t *testing.T) {
+	t.Run("no state directory, no sandbox", func(t *testing.T) { withoutFile(t, newRunner(t, sandbox.FullAccess())) })
+	t.Run("no state directory", func(t *testing.T) {
 		r := sessionRunner(t)
 		for range keptSessions + 1 { // places are given back
 			_, err := r.Start(t.Context(), &Cmd{Args: []string{"cat"}, Dir: t.TempDir()})
-			if err == nil || !strings.Contains(err.Error(), file) || !strings.Contains(err.Error(), "set XDG_STATE_HOME to a folder with room") {
+			if err == nil || !strings.Contains(err.Error(), file) || !strings.Contains(err.Error(), "set XDG_STATE_HOME to a directory with room") {
 				t.Fatalf("%v", err)
 			}
 		}

@@ -90,7 +90,7 @@ func TestSessionPlaces(t *testing.T) {
 	dir := t.TempDir()
 	starts := map[string]*Cmd{
 		"no program":   {Args: []string{"no-such-program"}, Dir: dir},
-		"no folder":    {Args: []string{"cat"}, Dir: dir + "/none"},
+		"no directory": {Args: []string{"cat"}, Dir: dir + "/none"},
 		"no arguments": {},
 		"not allowed":  {Args: []string{"cat"}, Dir: dir, Unsandboxed: true},
 		"two inputs":   {Args: []string{"cat"}, Dir: dir, OpenStdin: true, Stdin: strings.NewReader("")},

@@ -22,7 +22,7 @@ func TestSuggestionsWork(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	testenv.NeedProgram(t, "git")
-	state, err := os.MkdirTemp("/var/tmp", "sallyport-test-") //nolint:usetesting // the kernel closes folders in it, which only ours can remove
+	state, err := os.MkdirTemp("/var/tmp", "sallyport-test-") //nolint:usetesting // the kernel closes directories in it, which only ours can remove
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func TestSuggestionsWork(t *testing.T) {
 	for _, test := range []struct{ name, script, path, want string }{
 		{"an existing file", "echo x >>$OUT/file", "out/data/file", "--rw OUT/file"},
 		{"a new file", "echo x >$OUT/new", "out/data/new", "--rw OUT"},
-		{"a new folder", "mkdir -p $OUT/a/b", "out/data/a/b", "--rw OUT"},
+		{"a new directory", "mkdir -p $OUT/a/b", "out/data/a/b", "--rw OUT"},
 		{"the index of git", "git add file", "w/.git/index.lock", "--grant git"},
 		{"git's configuration", "git config user.name b", "w/.git/config.lock", "--grant git --rw W/.git/config"},
 		{"a nested repository", "cd sub && git add file", "w/sub/.git/index.lock", "--grant git"},

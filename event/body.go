@@ -15,7 +15,7 @@ import (
 // The decisions of [Judged], as they stand in JSON.
 const (
 	DecisionAllow  = "allow"
-	DecisionPrompt = "prompt" // somebody has to be asked
+	DecisionPrompt = "prompt" // an approver has to be asked
 	DecisionForbid = "forbidden"
 )
 
@@ -99,7 +99,7 @@ func (b Output) MarshalJSON() ([]byte, error) {
 	return encode(form)
 }
 
-// Denied says that a command was kept from something, and how sure that is.
+// Denied says that an access was denied, and how that is known.
 type Denied struct{ Denial sandbox.Denial }
 
 // Kind returns "denied".

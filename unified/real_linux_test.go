@@ -418,7 +418,7 @@ func rowLogin(t *testing.T, tools *Tools, _ *heard) {
 }
 
 func rowRefusal(t *testing.T, tools *Tools, h *heard) {
-	outside := "/etc/sallyport-row-53" // in a folder that no sandbox lets anybody write
+	outside := "/etc/sallyport-row-53" // in a directory that no sandbox lets anybody write
 	r := exec(t, tools, sh("echo x >"+outside))
 	if r.ExitCode == nil || *r.ExitCode == 0 || r.Denied() == nil {
 		t.Fatalf("got %+v", r)

@@ -124,7 +124,7 @@ func actFile(what string, next func() string) error {
 	return errNotMine
 }
 
-// actName does what changes a folder.
+// actName does what changes a directory.
 func actName(what string, next func() string) error {
 	switch what {
 	case "mkdir":

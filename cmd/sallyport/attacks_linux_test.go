@@ -109,7 +109,7 @@ func (s *stage) attack(t *testing.T, name, args string, flags ...string) bool {
 	return strings.Contains(r.Output, "WIN")
 }
 
-// buildAttacks compiles the attacks and returns the folder that they are in.
+// buildAttacks compiles the attacks and returns the directory that they are in.
 func buildAttacks(t *testing.T) string {
 	t.Helper()
 	cc := testenv.NeedProgram(t, "cc")

@@ -64,7 +64,7 @@ func readCases(t *testing.T, name string) []deniedCase {
 	return out
 }
 
-// A stage is where one case runs: a workspace, a folder outside of it with things
+// A stage is where one case runs: a workspace, a directory outside of it with things
 // that could be harmed, and a home.
 type stage struct {
 	root string
@@ -228,7 +228,7 @@ func TestHarmless(t *testing.T) {
 	})
 }
 
-// placeAct puts the program act where commands see it, and returns the folder.
+// placeAct puts the program act where commands see it, and returns the directory.
 func placeAct(t *testing.T) string {
 	t.Helper()
 	from, err := exec.LookPath("act")

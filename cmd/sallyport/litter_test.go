@@ -21,7 +21,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 )
 
-// listing is every name below a folder with what a change would show in.
+// listing is every name below a directory with what a change would show in.
 func listing(t *testing.T, root string) map[string]string {
 	t.Helper()
 	all := make(map[string]string)
@@ -34,7 +34,7 @@ func listing(t *testing.T, root string) map[string]string {
 			return err
 		}
 		about := info.Mode().String()
-		if !d.IsDir() { // the times of folders move when a placeholder comes and goes
+		if !d.IsDir() { // the times of directories move when a placeholder comes and goes
 			about += info.ModTime().String()
 		}
 		all[name] = about
@@ -46,7 +46,7 @@ func listing(t *testing.T, root string) map[string]string {
 	return all
 }
 
-// A tree is a workspace, a repository with a nested one in it, and a state folder.
+// A tree is a workspace, a repository with a nested one in it, and a state directory.
 type tree struct{ work, state string }
 
 func newTree(t *testing.T) tree {

@@ -52,7 +52,7 @@ func TestScript(t *testing.T) {
 // for a second before it exits.
 const noRaceSleep = "atexit_sleep_ms=0"
 
-// workRoot returns a folder that is not below /tmp: a command sees a /tmp of its
+// workRoot returns a directory that is not below /tmp: a command sees a /tmp of its
 // own, and what is denied there would not be denied for the reason under test.
 func workRoot(t *testing.T) string {
 	root, err := os.MkdirTemp("/var/tmp", "sallyport-script-")
@@ -66,7 +66,7 @@ func workRoot(t *testing.T) string {
 	return root
 }
 
-// setUp gives a transcript a home, a state folder and a workspace "w", in which
+// setUp gives a transcript a home, a state directory and a workspace "w", in which
 // it begins.
 func setUp(env *testscript.Env) error {
 	for _, dir := range []string{"home", "state", "w", "outside"} {
@@ -84,7 +84,7 @@ func setUp(env *testscript.Env) error {
 		return err
 	}
 	env.Setenv("SALLYPORT", path)
-	// Folders of root are closed to the ordinary user.
+	// Directories of root are closed to the ordinary user.
 	env.Setenv("PATH", filepath.Dir(path)+":/usr/bin:/bin")
 	env.Cd = filepath.Join(env.WorkDir, "w")
 	return nil

@@ -19,7 +19,7 @@ import (
 // A seat is a place in front of a terminal, with a workspace.
 type seat struct{ work, home string }
 
-// newSeat makes one, with the search path of the other tests: folders of root are
+// newSeat makes one, with the search path of the other tests: directories of root are
 // closed to the ordinary user.
 func newSeat(t *testing.T) seat {
 	t.Helper()

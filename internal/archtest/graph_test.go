@@ -74,7 +74,7 @@ func decodeGraph(stream []byte) ([]pkg, error) {
 			return nil, err
 		}
 		if one.Error != nil && len(one.Imports)+len(one.TestImports)+len(one.XTestImports) == 0 {
-			continue // no file for this system, or a folder without Go files
+			continue // no file for this system, or a directory without Go files
 		}
 		name, ok := room(one.ImportPath)
 		if !ok {
@@ -102,7 +102,7 @@ func standard(path string) bool {
 	return !strings.Contains(first, ".")
 }
 
-// moduleDir is the folder of go.mod, found upward from the package's folder.
+// moduleDir is the directory of go.mod, found upward from the package's directory.
 func moduleDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.Getwd()
@@ -116,7 +116,7 @@ func moduleDir(t *testing.T) string {
 		}
 		parent := filepath.Dir(dir)
 		if parent == dir {
-			t.Fatal("no go.mod above the package's folder")
+			t.Fatal("no go.mod above the package's directory")
 		}
 		dir = parent
 	}

@@ -141,7 +141,7 @@ func checkNode(s source, node ast.Node, add func(rule, format string, args ...an
 	case *ast.FuncDecl:
 		name := node.Name.Name
 		if name == "init" && node.Recv == nil {
-			add(ruleInit, "line %d: what init does, nobody called for", line())
+			add(ruleInit, "line %d: init runs without a call", line())
 		}
 		if lines := s.fset.Position(node.End()).Line - line() + 1; lines > maxFuncLines {
 			add(ruleFuncLines, "%s has %d lines, at most %d", name, lines, maxFuncLines)
@@ -213,8 +213,8 @@ func checkPackageDocs(sources []source) []breach {
 	return breaches
 }
 
-// isPackageDoc reports whether the file of the folder dir carries the package's
-// comment, in the form that go doc expects. A command is named after its folder.
+// isPackageDoc reports whether the file of the directory dir carries the package's
+// comment, in the form that go doc expects. A command is named after its directory.
 func isPackageDoc(s source, dir string) bool {
 	doc, name := s.file.Doc.Text(), s.file.Name.Name
 	if name != "main" {

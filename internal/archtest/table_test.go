@@ -104,7 +104,7 @@ var layers = map[string]int{
 
 	"cmd/sallyport": layerMain,
 
-	// Nothing but tests in them: they stand on top and nobody imports them.
+	// Nothing but tests in them: they are on top and no package imports them.
 	"internal/archtest": layerMain,
 	"internal/bench":    layerMain,
 }
@@ -268,7 +268,7 @@ type waiver struct {
 	file, rule, why string
 }
 
-// sourceWaivers is empty as long as nobody has a good reason.
+// sourceWaivers is empty as long as there is no good reason.
 var sourceWaivers = []waiver{}
 
 // matches reports whether one of the patterns covers name, which is the name of a

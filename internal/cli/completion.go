@@ -27,7 +27,7 @@ type completionKind string
 const (
 	completeWords       completionKind = "words" // the lines that follow
 	completeFiles       completionKind = "files"
-	completeDirectories completionKind = "folders"
+	completeDirectories completionKind = "directories"
 	completePrograms    completionKind = "commands" // in PATH
 	completeOpenings    completionKind = "openings" // of --allow
 	completeGrants      completionKind = "grants"   // of --grant

@@ -28,11 +28,11 @@ func seen(op sandbox.Op, rule, grant, errno string, targets ...string) []sandbox
 	return ds
 }
 
-// numbered returns paths in a folder.
-func numbered(folder string, n int) []string {
+// numbered returns paths in a directory.
+func numbered(directory string, n int) []string {
 	var names []string
 	for i := range n {
-		names = append(names, fmt.Sprintf("%s/%d", folder, i))
+		names = append(names, fmt.Sprintf("%s/%d", directory, i))
 	}
 	return names
 }
@@ -66,9 +66,9 @@ func TestDenialNotes(t *testing.T) {
 		{"several times", often, 0, false, "blocked: write /etc/hosts (EROFS, 3 times); allow with --rw /etc/hosts"},
 		{"a cache", seen(sandbox.Write, root, "--grant cache:npm", "EROFS", numbered("/home/a/.npm/_cacache", 14)...), 0, false,
 			"blocked: write ~/.npm/_cacache (14 files); allow with --grant cache:npm"},
-		{"a folder and what is in it", seen(sandbox.Write, root, "--rw /srv/d", "EROFS", "/srv/d", "/srv/d/x"), 0, false,
+		{"a directory and what is in it", seen(sandbox.Write, root, "--rw /srv/d", "EROFS", "/srv/d", "/srv/d/x"), 0, false,
 			"blocked: write /srv/d (2 files); allow with --rw /srv/d"},
-		{"two folders that one grant opens", seen(sandbox.Write, root, "--grant cache:go", "EROFS", "/home/a/.cache/x", "/home/a/go/y"), 0, false,
+		{"two directories that one grant opens", seen(sandbox.Write, root, "--grant cache:go", "EROFS", "/home/a/.cache/x", "/home/a/go/y"), 0, false,
 			"blocked: write ~ (2 files); allow with --grant cache:go"},
 		{"addresses", net, 0, false, "blocked: connect to 93.184.216.34:443 (ENETUNREACH)\nblocked: connect to 93.184.216.34:80 (ENETUNREACH)"},
 		{"denied", seen(sandbox.Read, "deny /w/**/.env", "", "EACCES", "/w/.env"), 0, false, "blocked: read /w/.env (EACCES); denied by deny /w/**/.env"},
@@ -76,7 +76,7 @@ func TestDenialNotes(t *testing.T) {
 		{"a socket", seen(sandbox.Connect, "unix sockets", "", "EACCES", "/run/docker.sock"), 0, false,
 			"blocked: connect to /run/docker.sock (EACCES); allow all unix sockets with --allow unix"},
 		{"a process outside", seen(sandbox.Signal, "processes outside", "", "", ""), 0, false, "blocked: signal a process outside the sandbox"},
-		{"no grant, one folder", seen(sandbox.Write, root, "", "EROFS", numbered("/etc", 3)...), 0, false, "blocked: write /etc (3 files)"},
+		{"no grant, one directory", seen(sandbox.Write, root, "", "EROFS", numbered("/etc", 3)...), 0, false, "blocked: write /etc (3 files)"},
 		{"six", many(6), 0, false, lines(many(5)) + "\nblocked: 1 more (run `sallyport why` for details)"},
 		{"twelve", many(12), 0, false, lines(many(5)) + "\nblocked: 7 more (run `sallyport why` for details)"},
 		{"those that were only counted", hosts, 40, false, "blocked: write /etc/hosts (EROFS); allow with --rw /etc/hosts\nblocked: 40 more (run `sallyport why` for details)"},

@@ -151,7 +151,7 @@ func TestCommandWithGrants(t *testing.T) {
 		{"no grant", "", w(""), ""},
 		{"one", "", w("--rw /a"), "--rw /a"},
 		{"the same twice", "", append(w("--grant git"), w("--grant git --rw /w/.git/config")...), "--grant git --rw /w/.git/config"},
-		{"a folder and what is in it", "", append(w("--rw /a/b"), w("--rw /a")...), "--rw /a"},
+		{"a directory and what is in it", "", append(w("--rw /a/b"), w("--rw /a")...), "--rw /a"},
 		{"reading in it", "", append(w("--ro /a/b"), w("--rw /a")...), "--rw /a"},
 		{"writing in what is read", "", append(w("--rw /a/b"), w("--ro /a")...), "--rw /a/b --ro /a"},
 		{"a protected name in it", "", append(w("--rw /a/.git/x"), w("--rw /a")...), "--rw /a/.git/x --rw /a"},

@@ -38,7 +38,7 @@ func newPlace(t testing.TB) place {
 	return placeIn(t, t.TempDir())
 }
 
-// quickPlace is newPlace in memory, where that can be had: file systems on disks
+// quickPlace is newPlace in memory, where it is available: file systems on disks
 // slow down where much is made and removed.
 func quickPlace(t testing.TB) place {
 	t.Helper()

@@ -96,7 +96,7 @@ func (o *overlaid) unmark(t *testing.T) {
 	}
 }
 
-// list describes the lower folder.
+// list describes the lower directory.
 func (o *overlaid) list(t *testing.T) string {
 	t.Helper()
 	entries, err := os.ReadDir(o.lower)
@@ -120,8 +120,8 @@ func TestOverlaySwapped(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	cases := []struct {
-		name   string
-		folder func(o *overlaid) string
+		name      string
+		directory func(o *overlaid) string
 	}{
 		{"lower", func(o *overlaid) string { return o.lower }},
 		{"upper", func(o *overlaid) string { return o.upper }},
@@ -140,13 +140,13 @@ func TestOverlaySwapped(t *testing.T) {
 				want := "compare"
 				if link {
 					want = "openat2"
-					if err := os.Symlink(c.folder(o)+".old", evil); err != nil {
+					if err := os.Symlink(c.directory(o)+".old", evil); err != nil {
 						t.Fatal(err)
 					}
 				} else if err := os.Mkdir(evil, 0o755); err != nil {
 					t.Fatal(err)
 				}
-				swap(t, c.folder(o), evil)
+				swap(t, c.directory(o), evil)
 				n := null(t)
 				_, err := launcher(t).Start(o.script, n, n, n)
 				var step *StepError

@@ -115,17 +115,17 @@ func unifiedGroup(t *testing.T) string {
 // TestIntoCgroup starts commands in a group of version 2, by both calls.
 func TestIntoCgroup(t *testing.T) {
 	dir := unifiedGroup(t)
-	folder, err := os.Open(dir)
+	directory, err := os.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer folder.Close()
+	defer directory.Close()
 	each(t, func(t *testing.T, k kind, l *starter) {
 		s := script(k, shStep(`read line; exit 0`))
 		r, w := pipe(t)
 		_ = r.Fd() // makes it block, as the shell expects
 		n := null(t)
-		p, err := l.StartWith(s, Files{Stdin: r, Stdout: n, Stderr: n, Cgroup: folder})
+		p, err := l.StartWith(s, Files{Stdin: r, Stdout: n, Stderr: n, Cgroup: directory})
 		if err != nil {
 			t.Fatal(err)
 		}

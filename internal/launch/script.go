@@ -78,7 +78,7 @@ const (
 	// before the directory is used again (overlayfs.rst, "Volatile mount"). ID,
 	// Layers, Set.
 	OpOverlay
-	// OpMkdir makes a folder. Path, Mode.
+	// OpMkdir makes a directory. Path, Mode.
 	OpMkdir
 	// OpMkfile makes an empty file. Path, Mode.
 	OpMkfile

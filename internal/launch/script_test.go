@@ -34,7 +34,7 @@ func everyStep() *Script {
 			{Op: OpSetMount, Path: "/", Recursive: true, Private: true, Set: AttrReadOnly | AttrNoExec},
 			{Op: OpSetMount, Path: "/proc", Clear: AttrReadOnly | 1<<40},
 			{Op: OpAttach, Tree: 2, Path: "/w", ID: id, Own: true},
-			{Op: OpPin, Path: "/w/folder", ID: id, Label: "stays where it is"},
+			{Op: OpPin, Path: "/w/directory", ID: id, Label: "stays where it is"},
 			{Op: OpReopen, Path: "/dev/tty", Stdio: 3, Value: 2, Offset: 7},
 			{Op: OpTmpfs, Tree: 4, Mode: 0o755}, {Op: OpProc, Tree: 5, Set: AttrReadOnly}, {Op: OpDevpts, Tree: 6},
 			{Op: OpOverlay, Tree: 7, Path: "/home/u/a cache", ID: id, Set: AttrNoDev, Layers: &Layers{Upper: Layer{"/s/upper", id}, Work: Layer{"/s/work", id}}},

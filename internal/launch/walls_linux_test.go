@@ -42,9 +42,9 @@ func swap(t *testing.T, a, b string) {
 	}
 }
 
-// TestSwappedFolder: a directory that was exchanged after the look stops the
+// TestSwappedDirectory: a directory that was exchanged after the look stops the
 // launch, wherever the script uses it; one that was not lets it through.
-func TestSwappedFolder(t *testing.T) {
+func TestSwappedDirectory(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	cases := []struct {

@@ -152,7 +152,7 @@ type directory struct {
 	since     time.Time
 }
 
-// directoryTime is how long a directory is believed to have the same path. It spares most
+// directoryTime is how long a directory is believed to have the same path. It saves most
 // calls from asking the kernel.
 const directoryTime = time.Second
 

@@ -54,8 +54,8 @@ func TestJudge(t *testing.T) {
 		{"a claimed name", sandbox.Write, "/.git", true, unix.EROFS},
 		{"a claimed name that is there", sandbox.Write, "/.git", false, 0},
 		{"a name that is only noticed", sandbox.Write, "/noticed", true, 0},
-		{"a denied folder", sandbox.Read, "/shut/x", false, unix.EACCES},
-		{"the folder itself", sandbox.Read, "/shut", false, unix.EACCES},
+		{"a denied directory", sandbox.Read, "/shut/x", false, unix.EACCES},
+		{"the directory itself", sandbox.Read, "/shut", false, unix.EACCES},
 		{"opened below it", sandbox.Read, "/shut/open/x", false, 0},
 		{"a denied pattern", sandbox.Read, "/a/b.key", false, unix.EACCES},
 		{"below a denied pattern", sandbox.Exec, "/a.key/x", false, unix.EACCES},
@@ -65,7 +65,7 @@ func TestJudge(t *testing.T) {
 		{"a new one", sandbox.Write, "/new/.git", true, 0},
 		{"a name that begins like one", sandbox.Write, "/.github/x", true, 0},
 		{"behind one that begins like one", sandbox.Write, "/.github/.git", true, 0},
-		{"in the private folder", sandbox.Write, "/tmp/r/.git/hooks", true, 0},
+		{"in the private directory", sandbox.Write, "/tmp/r/.git/hooks", true, 0},
 		{"in a layer", sandbox.Write, "/cache/r/.git/hooks", true, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {

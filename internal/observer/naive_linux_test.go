@@ -128,7 +128,7 @@ func answering(t *testing.T, at, word string) {
 	}()
 }
 
-// short makes a folder whose name leaves room for a socket in it.
+// short makes a directory whose name leaves room for a socket in it.
 func short(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/var/tmp", "sp") //nolint:usetesting // the name of a socket is short
@@ -223,7 +223,7 @@ kill $k; echo done`
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) != 200 {
-		t.Errorf("%d folders, %v", len(entries), err)
+		t.Errorf("%d directories, %v", len(entries), err)
 	}
 }
 

@@ -38,7 +38,7 @@ func selfRequest(t testing.TB) *request {
 	return &request{Supervisor: s, n: notification{pid: uint32(os.Getpid())}, scratch: new(scratch)}
 }
 
-// tree makes files and links to find, and returns the folder without links in its
+// tree makes files and links to find, and returns the directory without links in its
 // name.
 func tree(t testing.TB) string {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -87,7 +87,7 @@ func TestFind(t *testing.T) {
 		{"dots", atCwd, "./a/.//b/../f", true, "a/f", true},
 		{"above", atCwd, "../../../../../../../../../../etc/passwd", true, "/etc/passwd", true},
 		{"slashes at the end", atCwd, "a/b//", true, "a/b", true},
-		{"the folder itself", atCwd, ".", true, "", true},
+		{"the directory itself", atCwd, ".", true, "", true},
 		{"the root", atCwd, "/", true, "/", true},
 		{"its parent", atCwd, "a/..", true, "", true},
 		{"by a descriptor", fd, "g", true, "a/b/g", true},
@@ -96,7 +96,7 @@ func TestFind(t *testing.T) {
 		{"absolute beside a descriptor", fd, dir + "/a/f", true, "a/f", true},
 		{"bad descriptor", 9999, "x", true, "-ENOENT", false},
 		{"negative descriptor", -5, "x", true, "-EBADF", false},
-		{"link to a folder", atCwd, "rel/g", true, "a/b/g", true},
+		{"link to a directory", atCwd, "rel/g", true, "a/b/g", true},
 		{"missing behind a link", atCwd, "rel/new", true, "a/b/new", false},
 		{"absolute link", atCwd, "abs/new", true, "a/new", false},
 		{"link with dots", atCwd, "up/f", true, "a/f", true},
@@ -114,9 +114,9 @@ func TestFind(t *testing.T) {
 		{"a link of the process", atCwd, self, true, "a/b", true},
 		{"through a link of the process", atCwd, self + "/g", true, "a/b/g", true},
 		{"missing through one", atCwd, self + "/new", true, "a/b/new", false},
-		{"the process's folder", atCwd, "/proc/self/cwd/a/f", true, "a/f", true},
+		{"the process's directory", atCwd, "/proc/self/cwd/a/f", true, "a/f", true},
 		{"the process's root", atCwd, "/proc/self/root" + dir + "/a/f", true, "a/f", true},
-		{"the thread's folder", atCwd, "/proc/thread-self/cwd/a/f", true, "a/f", true},
+		{"the thread's directory", atCwd, "/proc/thread-self/cwd/a/f", true, "a/f", true},
 		{"a link to one of the process", atCwd, "proc/a/f", true, "a/f", true},
 		{"link with a slash", atCwd, "slash", true, "a/b", true},
 		{"a name that is too long", atCwd, strings.Repeat("n", 300), true, "-ENAMETOOLONG", false},

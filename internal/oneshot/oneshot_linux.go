@@ -2,13 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package oneshot waits for events of descriptors that come in bursts, without a
-// thread and without being woken by events that nobody waits for.
+// thread and without being woken by events without a waiter.
 //
 // The runtime's poller watches a descriptor from the moment it is opened, and a
 // thread is woken for whatever happens to it: ten thousand new files in a watched
-// folder, or ten thousand system calls that a supervisor is handling already, wake
+// directory, or ten thousand system calls that a supervisor is handling already, wake
 // it ten thousand times. A [Waiter] gives the poller an epoll descriptor instead
-// that watches for one event, and only while somebody is in [Waiter.Wait].
+// that watches for one event, and only while a call of [Waiter.Wait] waits.
 //
 // The package reads nothing from the descriptors and does not close them. It is for
 // Linux; other systems have no use for it.

@@ -23,7 +23,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 )
 
-// childEnv makes this program another process that uses a folder: what it is to do.
+// childEnv makes this program another process that uses a directory: what it is to do.
 const childEnv = "SALLYPORT_TEST_SPILL"
 
 const childSize = 1000

@@ -22,7 +22,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 )
 
-// limitEnv makes this program one that may not write long files, in the folder that
+// limitEnv makes this program one that may not write long files, in the directory that
 // the variable names.
 const limitEnv = "SALLYPORT_TEST_OUTLOG"
 

@@ -9,7 +9,7 @@ import (
 )
 
 // A pulse remembers when something happened last, and tells when it happens the next
-// time. While nobody waits a beat costs two atomic words.
+// time. Without a waiter a beat costs two atomic words.
 type pulse struct {
 	base time.Time    // when there was no beat yet
 	at   atomic.Int64 // nanoseconds since base, at least 1; 0 is never

@@ -23,7 +23,7 @@ import (
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-// writerEnv makes this program write records: FOLDER,NAME,COUNT,SIZE.
+// writerEnv makes this program write records: DIRECTORY,NAME,COUNT,SIZE.
 const writerEnv = "SALLYPORT_TEST_RUNLOG"
 
 func TestMain(m *testing.M) {
@@ -53,10 +53,10 @@ func entry(run string, args ...string) Record {
 	return Record{Start: begin, Flags: []string{"-s", "read-only"}, Result: sallyport.Result{Run: run, Args: args, Dir: "/w", End: "exited"}}
 }
 
-// runs lists what a folder has.
-func runs(t *testing.T, folder string) []string {
+// runs lists what a directory has.
+func runs(t *testing.T, directory string) []string {
 	t.Helper()
-	log, err := Read(folder)
+	log, err := Read(directory)
 	if err != nil || log.Skipped > 0 {
 		t.Fatalf("%d lines skipped, %v", log.Skipped, err)
 	}
@@ -68,9 +68,9 @@ func runs(t *testing.T, folder string) []string {
 }
 
 func TestAppend(t *testing.T) {
-	folder := t.TempDir()
-	if got := runs(t, folder); got != nil {
-		t.Errorf("%q in an empty folder", got)
+	directory := t.TempDir()
+	if got := runs(t, directory); got != nil {
+		t.Errorf("%q in an empty directory", got)
 	}
 	var printed sallyport.Result
 	e := entry("one", "curl", "--token=abc", "https://a:b@h/")
@@ -83,13 +83,13 @@ func TestAppend(t *testing.T) {
 	e.SetDenials([]sandbox.Denial{{Access: sandbox.Access{Op: sandbox.Write, Path: "/etc/x"}, Errno: "EROFS", Source: sandbox.Notified, Rule: "/=read", Count: 4}}, 2)
 	e.Quarantined = []executor.Quarantined{{Path: "/w/.git", Why: "w"}}
 	e.Survivors, e.Attempts = []executor.Survivor{{PID: 3, Name: "x"}}, make([]sallyport.Attempt, 1)
-	if err := Append(folder, e); err != nil {
+	if err := Append(directory, e); err != nil {
 		t.Fatal(err)
 	}
 	if e.Args[1] != "--token=abc" {
 		t.Error("the caller's words were changed")
 	}
-	log, err := Read(folder)
+	log, err := Read(directory)
 	if err != nil || len(log.Records) != 1 {
 		t.Fatalf("%+v %v", log, err)
 	}
@@ -107,19 +107,19 @@ func TestAppend(t *testing.T) {
 	if diff := cmp.Diff(toJSON(t, want.Result), toJSON(t, got.Result)); diff != "" || got.Version != 1 || !got.Start.Equal(begin) || !slices.Equal(got.Flags, want.Flags) {
 		t.Errorf("%d %v %q %s", got.Version, got.Start, got.Flags, diff)
 	}
-	st, err := os.Stat(filepath.Join(folder, fileName))
+	st, err := os.Stat(filepath.Join(directory, fileName))
 	if err != nil || st.Mode().Perm() != 0o600 {
 		t.Errorf("%v %v", st.Mode(), err)
 	}
 	t.Run("errors", func(t *testing.T) {
-		if err := Append(folder, Record{}); err == nil {
+		if err := Append(directory, Record{}); err == nil {
 			t.Error("a run without an identity was written")
 		}
-		if err := Append(filepath.Join(folder, "missing"), e); !errors.Is(err, os.ErrNotExist) {
-			t.Errorf("a missing folder: %v", err)
+		if err := Append(filepath.Join(directory, "missing"), e); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("a missing directory: %v", err)
 		}
 		if _, err := Read("\x00"); err == nil {
-			t.Error("a folder that cannot be")
+			t.Error("a directory that cannot be")
 		}
 	})
 }
@@ -191,21 +191,21 @@ func TestLimits(t *testing.T) {
 // TestRotation: a full file is set aside, one older file is kept, and nothing is
 // missing in the middle.
 func TestRotation(t *testing.T) {
-	folder := t.TempDir()
+	directory := t.TempDir()
 	word := strings.Repeat("x", 15<<10)
 	const n = 300
 	for i := range n {
-		if err := Append(folder, entry(fmt.Sprint(i), word)); err != nil {
+		if err := Append(directory, entry(fmt.Sprint(i), word)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	got := runs(t, folder)
+	got := runs(t, directory)
 	for i, name := range got {
 		if want := fmt.Sprint(n - len(got) + i); name != want {
 			t.Fatalf("record %d is %s, want %s", i, name, want)
 		}
 	}
-	names, err := filepath.Glob(folder + "/*")
+	names, err := filepath.Glob(directory + "/*")
 	if err != nil || len(names) != 2 || len(got) < maxFile/(16<<10) {
 		t.Errorf("%d records in %q", len(got), names)
 	}
@@ -229,11 +229,11 @@ func TestProcesses(t *testing.T) {
 		{"with many", 6, 100, 15000, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			folder := t.TempDir()
+			directory := t.TempDir()
 			var all []*exec.Cmd
 			for i := range test.processes {
 				cmd := exec.CommandContext(t.Context(), os.Args[0])
-				cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s,p%d,%d,%d", writerEnv, folder, i, test.count, test.size))
+				cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s,p%d,%d,%d", writerEnv, directory, i, test.count, test.size))
 				cmd.Stderr = os.Stderr
 				if err := cmd.Start(); err != nil {
 					t.Fatal(err)
@@ -245,7 +245,7 @@ func TestProcesses(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			got := runs(t, folder)
+			got := runs(t, directory)
 			unique := slices.Compact(slices.Sorted(slices.Values(got)))
 			if len(unique) != len(got) {
 				t.Errorf("%d records, %d of them different", len(got), len(unique))

@@ -17,8 +17,7 @@ import (
 // it does nothing, nor where the variable SALLYPORT_TEST_ORDINARY is "elsewhere": then
 // all tests may run as such a user.
 //
-// The child is this test binary, started as user and group 65534 (nobody on
-// most systems) in the package's directory, or in a readable copy of the directory and
+// The child is this test binary, started as user and group 65534 in the package's directory, or in a readable copy of the directory and
 // its testdata where that user cannot reach the original. It has an empty
 // private HOME and TMPDIR, and no module or build cache: a test that runs the go
 // command does not belong under it. A child that skips makes the subtest skipped;
@@ -28,22 +27,22 @@ func RunAsOrdinary(t *testing.T) {
 	runAsOrdinary(t)
 }
 
-// verdict is what a verbose child run said about one test. The zero value is
+// outcome is what a verbose child run said about one test. The zero value is
 // "nothing", which counts as a failure.
-type verdict int
+type outcome int
 
 const (
-	verdictNone verdict = iota
-	verdictPass
-	verdictSkip
-	verdictFail
+	outcomeNone outcome = iota
+	outcomePass
+	outcomeSkip
+	outcomeFail
 )
 
-// verdictOf reads the last line about the test named name from the output of a
+// outcomeOf reads the last line about the test named name from the output of a
 // run with -test.v. Tests print such lines too; the one by package testing is
 // the last, because it comes when the test has ended.
-func verdictOf(output, name string) verdict {
-	found := verdictNone
+func outcomeOf(output, name string) outcome {
+	found := outcomeNone
 	for line := range strings.SplitSeq(output, "\n") {
 		rest, ok := strings.CutPrefix(strings.TrimSpace(line), "--- ")
 		if !ok {
@@ -55,11 +54,11 @@ func verdictOf(output, name string) verdict {
 		}
 		switch word {
 		case "PASS":
-			found = verdictPass
+			found = outcomePass
 		case "SKIP":
-			found = verdictSkip
+			found = outcomeSkip
 		case "FAIL":
-			found = verdictFail
+			found = outcomeFail
 		}
 	}
 	return found

@@ -44,13 +44,13 @@ func runAsOrdinary(t *testing.T) {
 // report turns the child's output and end into the result of t.
 func report(t testing.TB, name, output string, err error) {
 	t.Helper()
-	verdict := verdictOf(output, name)
+	outcome := outcomeOf(output, name)
 	switch {
 	case err != nil:
 		t.Fatalf("%s as user %d: %v\n%s", name, ordinaryID, err, output)
-	case verdict == verdictPass:
+	case outcome == outcomePass:
 		t.Logf("%s as user %d:\n%s", name, ordinaryID, output)
-	case verdict == verdictSkip:
+	case outcome == outcomeSkip:
 		t.Skipf("%s as user %d was skipped:\n%s", name, ordinaryID, output)
 	default:
 		t.Fatalf("%s as user %d: the run says nothing about the test\n%s", name, ordinaryID, output)

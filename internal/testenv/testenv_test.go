@@ -169,25 +169,25 @@ func TestClean(t *testing.T) {
 	}
 }
 
-func TestVerdictOf(t *testing.T) {
+func TestOutcomeOf(t *testing.T) {
 	tests := []struct {
 		name   string
 		output string
-		want   verdict
+		want   outcome
 	}{
-		{name: "pass", output: "=== RUN   TestA\n--- PASS: TestA (0.00s)\nPASS\n", want: verdictPass},
-		{name: "skip", output: "--- SKIP: TestA (0.00s)\nPASS\n", want: verdictSkip},
-		{name: "fail", output: "--- FAIL: TestA (1.20s)\nFAIL\n", want: verdictFail},
-		{name: "no tests", output: "testing: warning: no tests to run\nPASS\n", want: verdictNone},
-		{name: "another test", output: "--- PASS: TestAB (0.00s)\n", want: verdictNone},
-		{name: "only a subtest", output: "    --- PASS: TestA/b (0.00s)\n", want: verdictNone},
-		{name: "forged by the test", output: "--- PASS: TestA (0.00s)\n--- SKIP: TestA (0.00s)\n", want: verdictSkip},
-		{name: "empty", output: "", want: verdictNone},
+		{name: "pass", output: "=== RUN   TestA\n--- PASS: TestA (0.00s)\nPASS\n", want: outcomePass},
+		{name: "skip", output: "--- SKIP: TestA (0.00s)\nPASS\n", want: outcomeSkip},
+		{name: "fail", output: "--- FAIL: TestA (1.20s)\nFAIL\n", want: outcomeFail},
+		{name: "no tests", output: "testing: warning: no tests to run\nPASS\n", want: outcomeNone},
+		{name: "another test", output: "--- PASS: TestAB (0.00s)\n", want: outcomeNone},
+		{name: "only a subtest", output: "    --- PASS: TestA/b (0.00s)\n", want: outcomeNone},
+		{name: "forged by the test", output: "--- PASS: TestA (0.00s)\n--- SKIP: TestA (0.00s)\n", want: outcomeSkip},
+		{name: "empty", output: "", want: outcomeNone},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			if got := verdictOf(test.output, "TestA"); got != test.want {
-				t.Errorf("verdict %d, want %d", got, test.want)
+			if got := outcomeOf(test.output, "TestA"); got != test.want {
+				t.Errorf("outcome %d, want %d", got, test.want)
 			}
 		})
 	}

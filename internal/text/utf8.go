@@ -11,7 +11,7 @@ import (
 // sequence looks at the UTF-8 sequence at the start of p, which is not empty.
 // It returns the length of its longest part that could begin a character (the
 // "maximal subpart" of the Unicode standard, chapter 3.9), at least 1, and
-// whether only the end of p keeps it from being one.
+// whether p is incomplete only at its end.
 func sequence(p []byte) (n int, incomplete bool) {
 	lo, hi := byte(0x80), byte(0xbf)
 	var want int
