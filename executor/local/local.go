@@ -3,9 +3,10 @@
 
 // Package local runs commands on this machine.
 //
-// An [Executor] opens the streams of a command (package process), starts it under its
-// policy (package confine), follows it to its end, and retains its output (package
-// output). Close ends every process that it started.
+// An [Executor] opens the streams of a command (package process), starts it on them under
+// its policy with the host of this operating system (packages linux, darwin and windows),
+// follows it to its end, and retains its output (package output). Close ends every process
+// that it started.
 //
 // It decides nothing: the Spec says what a process may access, how long it may be asked
 // to end, and how much of its output is retained.
@@ -16,13 +17,13 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/confine"
 	"github.com/sallyport-dev/sallyport/internal/output"
 	"github.com/sallyport-dev/sallyport/internal/process"
 	"github.com/sallyport-dev/sallyport/internal/state"
@@ -31,7 +32,7 @@ import (
 // An Executor runs commands on this machine. The zero Executor is ready; it probes the
 // machine when the first command starts. It must not be copied after that.
 type Executor struct {
-	host  confine.Host
+	host  host
 	order process.Order
 	files output.Store
 
@@ -89,7 +90,7 @@ func (e *Executor) start(ctx context.Context, spec *executor.Spec, onOutput func
 	if err != nil {
 		return nil, err
 	}
-	child, err := e.host.Start(ctx, spec, streams.Stdin(), streams.Stdout(), streams.Stderr())
+	child, err := e.host.Start(ctx, spec, streams.Files())
 	if err != nil {
 		streams.Close()
 		return nil, err
@@ -166,7 +167,7 @@ func (e *Executor) Close() error {
 type command struct {
 	*process.Process
 	executor *Executor
-	child    confine.Child
+	child    *child
 	log      *output.Log
 }
 
@@ -176,38 +177,21 @@ func (c *command) Output() executor.Output { return c.log }
 // Sandbox implements [executor.Process].
 func (c *command) Sandbox() executor.Sandbox { return c.child.Sandbox() }
 
-// Wait adds to the end of the command what only the child knows.
+// Wait implements [executor.Process].
 func (c *command) Wait() (*executor.Exit, error) {
 	exit, err := c.Process.Wait()
 	c.log.End()
 	c.executor.mu.Lock()
 	delete(c.executor.running, c)
 	c.executor.mu.Unlock()
-	after := c.child.Aftermath()
-	exit.Sandbox, exit.SurvivorsBy = c.child.Sandbox(), c.child.EndedBy()
-	exit.Quarantined, exit.Denials, exit.DenialsOmitted, exit.Broken = after.Quarantined, after.Denials, after.Omitted, after.Broken
-	limited(exit, &after)
 	return exit, err
-}
-
-// limited adds how limits were enforced. A command that reached the limit on processes
-// and succeeded was not ended by it. A tree that the kernel killed together with its
-// reaper was ended by SIGKILL.
-func limited(exit *executor.Exit, after *confine.Aftermath) {
-	exit.Limits, exit.Limit, exit.Usage = after.Limits, after.Limit, after.Usage
-	switch {
-	case exit.Limit == executor.LimitPIDs && exit.Code == 0:
-		exit.Limit = ""
-	case exit.Limit != "" && exit.Code < 0:
-		const kill = 9
-		exit.Code, exit.Signal = 128+kill, kill
-	}
 }
 
 // errTwoInputs is the error for a Spec with two standard inputs or outputs.
 var errTwoInputs = errors.New("a terminal is standard input and output already; do not set Stdin, Stdout or PipeStdin with TTY")
 
-// check returns an error for a Spec that is invalid on every system.
+// check returns an error for a Spec that is invalid on every system, or not supported on this
+// one.
 func check(spec *executor.Spec) error {
 	if len(spec.Args) == 0 {
 		return executor.ErrNoArgs
@@ -236,7 +220,12 @@ func check(spec *executor.Spec) error {
 			return &executor.NULError{Where: fmt.Sprintf("the environment variable %q", name)}
 		}
 	}
-	return nil
+	if st, err := os.Stat(spec.Dir); err != nil {
+		return &executor.DirError{Dir: spec.Dir, Err: err}
+	} else if !st.IsDir() {
+		return &executor.DirError{Dir: spec.Dir, Err: executor.ErrNotDir}
+	}
+	return refuse(spec)
 }
 
 var _ executor.Executor = (*Executor)(nil)

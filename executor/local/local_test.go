@@ -336,7 +336,7 @@ func TestShell(t *testing.T) {
 	}
 }
 
-func TestRefusesNUL(t *testing.T) {
+func TestRefusesBadSpec(t *testing.T) {
 	var e Executor
 	defer e.Close()
 	for _, change := range []func(*executor.Spec){
@@ -351,6 +351,14 @@ func TestRefusesNUL(t *testing.T) {
 		var zero *executor.NULError
 		if _, err := e.Start(t.Context(), spec); !errors.As(err, &zero) {
 			t.Errorf("%+v gave %v", spec, err)
+		}
+	}
+	for name, want := range map[string]error{"/nowhere": os.ErrNotExist, os.DevNull: executor.ErrNotDir} {
+		spec := newSpec(sandbox.FullAccess(), "true")
+		spec.Dir = name
+		var dir *executor.DirError
+		if _, err := e.Start(t.Context(), spec); !errors.As(err, &dir) || !errors.Is(err, want) {
+			t.Errorf("the directory %s gave %v", name, err)
 		}
 	}
 	if _, err := e.Start(t.Context(), &executor.Spec{}); !errors.Is(err, executor.ErrNoArgs) {

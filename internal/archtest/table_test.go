@@ -77,7 +77,6 @@ var layers = map[string]int{
 	"internal/state":   layerState,
 	"internal/suggest": layerState,
 
-	"internal/confine": layerHosts,
 	"internal/darwin":  layerHosts,
 	"internal/linux":   layerHosts,
 	"internal/windows": layerHosts,
@@ -177,7 +176,7 @@ var walls = []wall{
 	{
 		from:   []string{"internal/plan", "executor"},
 		to:     []string{"os/exec", "net", "net/http"},
-		reason: "a plan is data made from the facts it is given; confine looks and acts",
+		reason: "a plan is data made from the facts it is given; the hosts look and act",
 	},
 	{
 		from:   []string{rootRoom},
@@ -257,7 +256,7 @@ var loads = []load{
 
 // perOSRooms may hold code for one operating system and ask which one it is.
 var perOSRooms = []string{
-	"approval", "executor/local", "internal/bwrap", "internal/caches", "internal/confine", "internal/darwin", "internal/doctor",
+	"approval", "executor/local", "internal/bwrap", "internal/caches", "internal/darwin", "internal/doctor",
 	"internal/gitpaths", "internal/guard", "internal/hostfacts", "internal/landlock", "internal/launch", "internal/limits", "internal/linux",
 	"internal/observer", "internal/oneshot", "internal/output", "internal/overlay", "internal/process",
 	"internal/protect", "internal/runlog", "internal/state", "internal/tty", "internal/windows",

@@ -12,18 +12,18 @@ import (
 	"testing"
 
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/confine"
+	"github.com/sallyport-dev/sallyport/internal/linux"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
 // inWorkspace returns a function that runs a program under the default policy.
-func inWorkspace(tb testing.TB, host *confine.Host, ws string, env []string, noCaches bool, args ...string) func() error {
+func inWorkspace(tb testing.TB, host *linux.Host, ws string, env []string, noCaches bool, args ...string) func() error {
 	return withRoots(tb, host, []string{ws}, env, noCaches, args...)
 }
 
 // withRoots does the same with more writable roots behind the workspace.
-func withRoots(tb testing.TB, host *confine.Host, roots, env []string, noCaches bool, args ...string) func() error {
+func withRoots(tb testing.TB, host *linux.Host, roots, env []string, noCaches bool, args ...string) func() error {
 	ws := roots[0]
 	r := &executor.Spec{
 		Args: args, Dir: ws, Env: env, NoCaches: noCaches,
@@ -48,7 +48,7 @@ func goEnv(tb testing.TB, name string) string {
 func BenchmarkCachedBuild(b *testing.B) {
 	testenv.NeedUserNS(b)
 	goProgram := testenv.NeedProgram(b, "go")
-	host := new(confine.Host)
+	host := new(linux.Host)
 	defer host.Close()
 	ws, home := workspace(b), workspace(b)
 	b.Setenv("XDG_STATE_HOME", filepath.Join(home, "state"))
@@ -122,7 +122,7 @@ func copySources(tb testing.TB, ws, from string) {
 // in the same workspace and in one without a toolchain.
 func BenchmarkStartCaches(b *testing.B) {
 	testenv.NeedUserNS(b)
-	host := new(confine.Host)
+	host := new(linux.Host)
 	defer host.Close()
 	ws, bareWS, home := workspace(b), workspace(b), workspace(b)
 	b.Setenv("XDG_STATE_HOME", filepath.Join(home, "state"))

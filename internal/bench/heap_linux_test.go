@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/confine"
+	"github.com/sallyport-dev/sallyport/internal/linux"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -33,7 +33,7 @@ func heapMain(size string) int {
 	for i := 0; i < len(heap); i += 4096 {
 		heap[i] = 1
 	}
-	host := new(confine.Host)
+	host := new(linux.Host)
 	defer host.Close()
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
@@ -45,7 +45,7 @@ func heapMain(size string) int {
 		Policy: sandbox.WorkspaceWrite(ws).Bind(sandbox.Places{Dir: ws, SlashTmp: "/tmp"}),
 	}
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
-		c, err := host.Start(context.Background(), r, null, null, null)
+		c, err := host.Start(context.Background(), r, [3]*os.File{null, null, null})
 		if err != nil {
 			fmt.Println(err)
 			return 1
@@ -54,7 +54,7 @@ func heapMain(size string) int {
 		if e := c.WaitAll(); err == nil {
 			err = e
 		}
-		c.Close()
+		_ = c.Close(new(executor.Exit))
 		if err != nil {
 			fmt.Println(err)
 			return 1

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/confine"
+	"github.com/sallyport-dev/sallyport/internal/linux"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -18,7 +18,7 @@ import (
 // an ordinary user, the same benchmark measures what takes their place.
 func BenchmarkLimits(b *testing.B) {
 	testenv.NeedUserNS(b)
-	host := new(confine.Host)
+	host := new(linux.Host)
 	defer host.Close()
 	ws := workspace(b)
 	compare(b, []Variant{
@@ -30,7 +30,7 @@ func BenchmarkLimits(b *testing.B) {
 // BenchmarkDiskLimit tells what the watch of a disk limit adds to a start.
 func BenchmarkDiskLimit(b *testing.B) {
 	testenv.NeedUserNS(b)
-	host := new(confine.Host)
+	host := new(linux.Host)
 	defer host.Close()
 	ws := workspace(b)
 	compare(b, []Variant{
@@ -40,7 +40,7 @@ func BenchmarkDiskLimit(b *testing.B) {
 }
 
 // bounded is confined with limits.
-func bounded(tb testing.TB, host *confine.Host, ws string, l executor.Resources) func() error {
+func bounded(tb testing.TB, host *linux.Host, ws string, l executor.Resources) func() error {
 	r := &executor.Spec{
 		Args: []string{"/bin/true"}, Dir: ws, Env: []string{"PATH=/usr/bin:/bin"}, Resources: l,
 		Policy: sandbox.WorkspaceWrite(ws).Bind(sandbox.Places{Dir: ws, SlashTmp: "/tmp"}),

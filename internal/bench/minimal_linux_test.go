@@ -7,14 +7,14 @@ import (
 	"testing"
 
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/confine"
+	"github.com/sallyport-dev/sallyport/internal/linux"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
 // listed returns a function that runs /bin/true under a root that shows the
 // platform's own files and the workspace only.
-func listed(tb testing.TB, host *confine.Host, ws string) func() error {
+func listed(tb testing.TB, host *linux.Host, ws string) func() error {
 	policy := sandbox.Policy{}.WithEntries(sandbox.PathEntry(ws, sandbox.LevelWrite))
 	r := &executor.Spec{
 		Args: []string{"/bin/true"}, Dir: ws, Env: []string{"PATH=/usr/bin:/bin"},
@@ -27,7 +27,7 @@ func listed(tb testing.TB, host *confine.Host, ws string) func() error {
 // under the ordinary root.
 func BenchmarkMinimalRoot(b *testing.B) {
 	testenv.NeedUserNS(b)
-	host := new(confine.Host)
+	host := new(linux.Host)
 	defer host.Close()
 	ws := workspace(b)
 	compare(b, []Variant{{"minimal", listed(b, host, ws)}, {"ordinary", confined(b, host, ws)}})

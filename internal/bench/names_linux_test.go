@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/confine"
+	"github.com/sallyport-dev/sallyport/internal/linux"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -49,8 +49,8 @@ func once(tb testing.TB, ws string, entries ...sandbox.Entry) func() error {
 		Policy: sandbox.WorkspaceWrite(ws).WithEntries(entries...).Bind(sandbox.Places{Dir: ws, SlashTmp: "/tmp"}),
 	}
 	return func() error {
-		host := new(confine.Host)
-		c, err := host.Start(context.Background(), r, f, f, f)
+		host := new(linux.Host)
+		c, err := host.Start(context.Background(), r, [3]*os.File{f, f, f})
 		if err != nil {
 			return err
 		}
@@ -60,7 +60,7 @@ func once(tb testing.TB, ws string, entries ...sandbox.Entry) func() error {
 		if err := c.WaitAll(); err != nil {
 			return err
 		}
-		if err := c.Close(); err != nil {
+		if err := c.Close(new(executor.Exit)); err != nil {
 			return err
 		}
 		return host.Close()
@@ -93,7 +93,7 @@ func BenchmarkPlaceholders(b *testing.B) {
 func BenchmarkKeptPlaceholders(b *testing.B) {
 	testenv.NeedUserNS(b)
 	four := repository(b, true)
-	host := new(confine.Host)
+	host := new(linux.Host)
 	defer host.Close()
 	compare(b, []Variant{{"kept", confined(b, host, four)}, {"made", once(b, four)}})
 }

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/confine"
+	"github.com/sallyport-dev/sallyport/internal/linux"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -59,7 +59,7 @@ func memory(tb testing.TB) string {
 }
 
 // seen returns a function that runs a program with or without an observer.
-func seen(tb testing.TB, host *confine.Host, ws string, env []string, blind bool, args ...string) func() error {
+func seen(tb testing.TB, host *linux.Host, ws string, env []string, blind bool, args ...string) func() error {
 	r := &executor.Spec{
 		Args: args, Dir: ws, Env: env, NoCaches: true, NoObserver: blind,
 		Policy: sandbox.WorkspaceWrite(ws).Bind(sandbox.Places{Dir: ws, Workspaces: []string{ws}, SlashTmp: "/tmp"}),
@@ -70,7 +70,7 @@ func seen(tb testing.TB, host *confine.Host, ws string, env []string, blind bool
 // pair compares the two and reports the ratio. Count, when it is not zero, is how many
 // calls are observed: what each costs is reported too.
 func pair(b *testing.B, rounds, count int, ws string, env []string, clean func() error, args ...string) {
-	host := new(confine.Host)
+	host := new(linux.Host)
 	defer host.Close()
 	b.Setenv("XDG_STATE_HOME", filepath.Join(workspace(b), "state"))
 	vs := []Variant{{"observed", seen(b, host, ws, env, false, args...)}, {"unobserved", seen(b, host, ws, env, true, args...)}}

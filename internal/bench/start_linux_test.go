@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/confine"
+	"github.com/sallyport-dev/sallyport/internal/linux"
 	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/internal/seccomp"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
@@ -35,14 +35,14 @@ func null(tb testing.TB) *os.File {
 }
 
 // started returns a function that starts what r describes and waits for its end.
-func started(tb testing.TB, host *confine.Host, r *executor.Spec) func() error {
+func started(tb testing.TB, host *linux.Host, r *executor.Spec) func() error {
 	f := null(tb)
 	return func() error {
-		c, err := host.Start(context.Background(), r, f, f, f)
+		c, err := host.Start(context.Background(), r, [3]*os.File{f, f, f})
 		if err != nil {
 			return err
 		}
-		defer c.Close()
+		defer func() { _ = c.Close(new(executor.Exit)) }()
 		if code, _, err := c.Wait(); err != nil || code != 0 {
 			return fmt.Errorf("exit %d, %w", code, err)
 		}
@@ -51,7 +51,7 @@ func started(tb testing.TB, host *confine.Host, r *executor.Spec) func() error {
 }
 
 // confined returns a function that runs /bin/true under the default policy.
-func confined(tb testing.TB, host *confine.Host, ws string) func() error {
+func confined(tb testing.TB, host *linux.Host, ws string) func() error {
 	r := &executor.Spec{
 		Args: []string{"/bin/true"}, Dir: ws, Env: []string{"PATH=/usr/bin:/bin"},
 		Policy: sandbox.WorkspaceWrite(ws).Bind(sandbox.Places{Dir: ws, SlashTmp: "/tmp"}),
@@ -72,7 +72,7 @@ func shortBwrap(ws string) []string {
 // fullBwrap asks bubblewrap for the same walls as the native level, as far as
 // it can: namespaces, mounts, covers, and a filter of the same rules. It has
 // no Landlock.
-func fullBwrap(host *confine.Host, ws, tmp, state string) []string {
+func fullBwrap(host *linux.Host, ws, tmp, state string) []string {
 	line := []string{
 		"bwrap", "--new-session", "--die-with-parent", "--unshare-all", "--cap-drop", "ALL",
 		"--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/run", "--tmpfs", "/sys",
@@ -92,7 +92,7 @@ func fullBwrap(host *confine.Host, ws, tmp, state string) []string {
 }
 
 // filterFile writes the default filter as bubblewrap wants it.
-func filterFile(tb testing.TB, host *confine.Host) string {
+func filterFile(tb testing.TB, host *linux.Host) string {
 	prog, err := seccomp.Program(seccomp.Options{Arch: host.Facts().Arch, OwnPID: true})
 	if err != nil {
 		tb.Fatal(err)
@@ -147,7 +147,7 @@ func workspace(tb testing.TB) string {
 }
 
 // variants are the ways to start /bin/true.
-func variants(tb testing.TB, host *confine.Host) []Variant {
+func variants(tb testing.TB, host *linux.Host) []Variant {
 	ws, tmp := workspace(tb), tb.TempDir()
 	vs := []Variant{{"native", confined(tb, host, ws)}, {"bare", bare}}
 	if _, err := exec.LookPath("bwrap"); err != nil {
@@ -186,7 +186,7 @@ func compare(b *testing.B, vs []Variant) {
 // of a bare start.
 func BenchmarkStart(b *testing.B) {
 	testenv.NeedUserNS(b)
-	host := new(confine.Host)
+	host := new(linux.Host)
 	defer host.Close()
 	vs := variants(b, host)
 	compare(b, vs)
@@ -197,7 +197,7 @@ func BenchmarkStart(b *testing.B) {
 func BenchmarkRate(b *testing.B) {
 	testenv.NeedUserNS(b)
 	testenv.NeedProgram(b, "bwrap")
-	host := new(confine.Host)
+	host := new(linux.Host)
 	defer host.Close()
 	vs := variants(b, host)
 	const inFlight, each = 8, 12
@@ -238,7 +238,7 @@ func BenchmarkRate(b *testing.B) {
 // a bare one.
 func BenchmarkLandlockStart(b *testing.B) {
 	testenv.NeedLandlock(b, plan.LandlockLeast)
-	host := &confine.Host{Only: plan.LevelLandlock}
+	host := &linux.Host{Only: plan.LevelLandlock}
 	defer host.Close()
 	compare(b, []Variant{{"landlock", confined(b, host, workspace(b))}, {"bare", bare}})
 }

@@ -18,7 +18,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/confine"
+	"github.com/sallyport-dev/sallyport/internal/doctor"
 	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -126,24 +126,24 @@ func TestClassify(t *testing.T) {
 }
 
 func TestDiagnose(t *testing.T) {
-	fine := confine.Check{Name: "user namespaces", OK: true, Detail: "made one", Needed: true}
-	native := []confine.LevelCheck{{Level: "native", Available: true}}
+	fine := doctor.Check{Name: "user namespaces", OK: true, Detail: "made one", Needed: true}
+	native := []doctor.LevelCheck{{Level: "native", Available: true}}
 	tests := []struct {
 		name   string
-		checks []confine.Check
-		levels []confine.LevelCheck
+		checks []doctor.Check
+		levels []doctor.LevelCheck
 		level  string // empty means none
 		says   []string
 	}{
 		{name: "nothing is known", says: []string{"is not available"}},
-		{name: "all is there", checks: []confine.Check{fine}, levels: native, level: "native", says: []string{"ok       user namespaces  made one", "is available (level: native)"}},
-		{name: "something extra is missing", checks: []confine.Check{fine, {Name: "cgroups", Detail: "not writable", Fix: "log in"}}, levels: native, level: "native",
+		{name: "all is there", checks: []doctor.Check{fine}, levels: native, level: "native", says: []string{"ok       user namespaces  made one", "is available (level: native)"}},
+		{name: "something extra is missing", checks: []doctor.Check{fine, {Name: "cgroups", Detail: "not writable", Fix: "log in"}}, levels: native, level: "native",
 			says: []string{"missing  cgroups", "fix: log in"}},
-		{name: "something needed is missing", checks: []confine.Check{{Name: "Landlock", Detail: "off", Fix: "boot with it", Needed: true}, fine},
-			levels: []confine.LevelCheck{{Level: "native", Why: "no Landlock", Fix: "get it"}, {Level: "bwrap", Why: "not installed"}, {Level: "landlock", Available: true}},
+		{name: "something needed is missing", checks: []doctor.Check{{Name: "Landlock", Detail: "off", Fix: "boot with it", Needed: true}, fine},
+			levels: []doctor.LevelCheck{{Level: "native", Why: "no Landlock", Fix: "get it"}, {Level: "bwrap", Why: "not installed"}, {Level: "landlock", Available: true}},
 			says:   []string{"MISSING  Landlock", "fix: boot with it", "Fix what is MISSING", "native    not available: no Landlock", "fix: get it", "landlock  available"}},
-		{name: "only bubblewrap works", checks: []confine.Check{{Name: "Landlock", Detail: "off", Fix: "boot with it", Needed: true}, fine},
-			levels: []confine.LevelCheck{{Level: "native", Why: "no Landlock"}, {Level: "bwrap", Available: true, Lacks: []plan.Lack{{Wall: "w", Why: "a wall is missing"}}}},
+		{name: "only bubblewrap works", checks: []doctor.Check{{Name: "Landlock", Detail: "off", Fix: "boot with it", Needed: true}, fine},
+			levels: []doctor.LevelCheck{{Level: "native", Why: "no Landlock"}, {Level: "bwrap", Available: true, Lacks: []plan.Lack{{Wall: "w", Why: "a wall is missing"}}}},
 			level:  "bwrap", says: []string{"missing  Landlock", "is available (level: bwrap)", "- a wall is missing"}},
 	}
 	for _, tt := range tests {

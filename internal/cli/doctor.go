@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/sallyport-dev/sallyport/internal/confine"
+	"github.com/sallyport-dev/sallyport/internal/doctor"
 	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/internal/protect"
 	"github.com/sallyport-dev/sallyport/internal/seccomp"
@@ -38,8 +38,8 @@ type diagnosis struct {
 	Type   string               `json:"type"` // always "doctor"
 	OK     bool                 `json:"ok"`
 	Level  string               `json:"level"` // the best level that is accepted by default, or "none"
-	Checks []confine.Check      `json:"checks"`
-	Levels []confine.LevelCheck `json:"levels"`
+	Checks []doctor.Check       `json:"checks"`
+	Levels []doctor.LevelCheck  `json:"levels"`
 	Grants []protect.NamedGrant `json:"grants"`
 	Allow  []opening            `json:"allow"`
 }
@@ -54,22 +54,17 @@ func doctorCommand(ctx context.Context, env *Env, o *options, _ []string) error 
 	if o.clean {
 		return cleanState(env, o.json)
 	}
-	var host confine.Host
-	checks, levels := host.Doctor(ctx), host.Levels(ctx)
-	if err := host.Close(); err != nil {
-		return err
-	}
-	d := diagnose(checks, levels)
+	d := diagnose(doctor.Checks(ctx), doctor.Levels(ctx))
 	return env.answer(d, o.json, d.OK)
 }
 
 // diagnose draws the conclusion: the default policy can be enforced if one of
 // the levels that are accepted by default is available. What only a better level
 // needs is then not needed. Without levels nothing is known to work.
-func diagnose(checks []confine.Check, levels []confine.LevelCheck) diagnosis {
+func diagnose(checks []doctor.Check, levels []doctor.LevelCheck) diagnosis {
 	d := diagnosis{
-		Type: "doctor", Level: "none", Checks: append([]confine.Check{}, checks...),
-		Levels: append([]confine.LevelCheck{}, levels...), Grants: protect.NamedGrants(),
+		Type: "doctor", Level: "none", Checks: append([]doctor.Check{}, checks...),
+		Levels: append([]doctor.LevelCheck{}, levels...), Grants: protect.NamedGrants(),
 	}
 	for _, l := range levels {
 		if l.Available && !d.OK && l.Level != plan.LevelLandlock { // that one must be asked for
@@ -126,7 +121,7 @@ func (d diagnosis) String() string {
 }
 
 // printLevel writes what is known about a level.
-func printLevel(b *strings.Builder, l confine.LevelCheck) {
+func printLevel(b *strings.Builder, l doctor.LevelCheck) {
 	line := func(name, text string) { fmt.Fprintf(b, "  %-9s %s\n", name, text) }
 	switch {
 	case !l.Available:

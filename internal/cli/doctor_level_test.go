@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sallyport-dev/sallyport/internal/confine"
+	"github.com/sallyport-dev/sallyport/internal/doctor"
 )
 
 // TestDiagnoseLevel: the level is the one that is available, and none where
@@ -19,8 +19,8 @@ func TestDiagnoseLevel(t *testing.T) {
 		want string
 	}{{"passed", true, "seatbelt"}, {"failed", false, "none"}} {
 		t.Run(tt.name, func(t *testing.T) {
-			d := diagnose([]confine.Check{{Name: "whole sandbox", Needed: true, OK: tt.ok}, {Name: "more", OK: true}},
-				[]confine.LevelCheck{{Level: "seatbelt", Available: tt.ok}})
+			d := diagnose([]doctor.Check{{Name: "whole sandbox", Needed: true, OK: tt.ok}, {Name: "more", OK: true}},
+				[]doctor.LevelCheck{{Level: "seatbelt", Available: tt.ok}})
 			if d.Level != tt.want || strings.Contains(d.String(), "(level: seatbelt)") != tt.ok {
 				t.Errorf("level %s\n%s", d.Level, d)
 			}

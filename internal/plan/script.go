@@ -225,31 +225,25 @@ func (n *nativePlan) stage() (shm int, m masks) {
 	n.add(
 		launch.Step{Op: launch.OpTmpfs, Tree: base, Mode: 0o755, Label: "our own directories"},
 		launch.Step{Op: launch.OpAttach, Tree: base, Path: staging})
-	mkdir := func(name string, mode uint32) {
-		n.add(launch.Step{Op: launch.OpMkdir, Path: staging + "/" + name, Mode: mode})
-	}
-	mkfile := func(name string, mode uint32) {
-		n.add(launch.Step{Op: launch.OpMkfile, Path: staging + "/" + name, Mode: mode})
-	}
 	shared := n.sharedMemory()
 	for _, c := range n.covers {
-		n.coverDirs(c, mkdir, mkfile)
+		n.coverDirs(c)
 	}
 	for _, d := range n.devices {
-		mkfile("dev/"+d, 0o666)
+		n.mkfile("dev/"+d, 0o666)
 	}
-	mkdir("dev/pts", 0o755)
-	mkdir("dev/shm", 0o755)
+	n.mkdir("dev/pts", 0o755)
+	n.mkdir("dev/shm", 0o755)
 	for _, l := range [][2]string{
 		{"ptmx", "pts/ptmx"}, {"fd", "/proc/self/fd"}, {"stdin", "/proc/self/fd/0"},
 		{"stdout", "/proc/self/fd/1"}, {"stderr", "/proc/self/fd/2"},
 	} {
 		n.add(launch.Step{Op: launch.OpSymlink, Path: staging + "/dev/" + l[0], Dest: l[1]})
 	}
-	n.coverDirs(shared, mkdir, mkfile)
+	n.coverDirs(shared)
 	n.add(launch.Step{Op: launch.OpChmod, Path: staging + "/shm", Mode: 0o1777, Label: "whatever the umask"})
-	mkdir("none", 0)
-	mkfile("nothing", 0)
+	n.mkdir("none", 0)
+	n.mkfile("nothing", 0)
 	shm = n.newTree()
 	n.add(
 		launch.Step{Op: launch.OpClone, Tree: shm, Path: staging + "/shm", Own: true},
@@ -263,6 +257,16 @@ func (n *nativePlan) stage() (shm int, m masks) {
 		launch.Step{Op: launch.OpOpen, Tree: m.dir, Path: staging + "/none"},
 		launch.Step{Op: launch.OpOpen, Tree: m.file, Path: staging + "/nothing"})
 	return shm, m
+}
+
+// mkdir makes a directory in the file system in memory.
+func (n *nativePlan) mkdir(name string, mode uint32) {
+	n.add(launch.Step{Op: launch.OpMkdir, Path: staging + "/" + name, Mode: mode})
+}
+
+// mkfile makes an empty file there.
+func (n *nativePlan) mkfile(name string, mode uint32) {
+	n.add(launch.Step{Op: launch.OpMkfile, Path: staging + "/" + name, Mode: mode})
 }
 
 // sharedMemory takes the mount points that are in /dev/shm from /dev: another directory
@@ -287,26 +291,26 @@ func (n *nativePlan) sharedMemory() *cover {
 }
 
 // coverDirs makes the directory of a cover, with the mount points and links in it.
-func (n *nativePlan) coverDirs(c *cover, mkdir, mkfile func(string, uint32)) {
-	mkdir(c.name, 0o755)
+func (n *nativePlan) coverDirs(c *cover) {
+	n.mkdir(c.name, 0o755)
 	made := map[string]bool{}
 	for _, p := range c.points {
 		name := below(p.Path, c.at)
-		n.dirsAbove(c, name, made, mkdir)
+		n.dirsAbove(c, name, made)
 		if made[name] {
 			continue
 		}
 		made[name] = true
 		if p.Dir {
-			mkdir(path.Join(c.name, name), 0o755)
+			n.mkdir(path.Join(c.name, name), 0o755)
 		} else {
-			mkfile(path.Join(c.name, name), 0o444)
+			n.mkfile(path.Join(c.name, name), 0o444)
 		}
 	}
 	linked := map[string]bool{}
 	for _, l := range c.links {
 		name := below(l.Path, c.at)
-		n.dirsAbove(c, name, made, mkdir)
+		n.dirsAbove(c, name, made)
 		if !linked[name] && !made[name] {
 			linked[name] = true
 			n.add(launch.Step{Op: launch.OpSymlink, Path: staging + "/" + path.Join(c.name, name), Dest: l.Dest})
@@ -326,11 +330,11 @@ func (n *nativePlan) coverDirs(c *cover, mkdir, mkfile func(string, uint32)) {
 
 // dirsAbove makes the directories of a cover in which a name is, as far as they are not
 // made yet.
-func (n *nativePlan) dirsAbove(c *cover, name string, made map[string]bool, mkdir func(string, uint32)) {
+func (n *nativePlan) dirsAbove(c *cover, name string, made map[string]bool) {
 	for i, char := range name {
 		if up := name[:i]; char == '/' && !made[up] {
 			made[up] = true
-			mkdir(path.Join(c.name, up), 0o755)
+			n.mkdir(path.Join(c.name, up), 0o755)
 		}
 	}
 }

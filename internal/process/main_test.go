@@ -100,7 +100,7 @@ type plainChild struct {
 
 // launchPlain starts c on streams.
 func launchPlain(c *exec.Cmd, s *Streams) (*plainChild, error) {
-	c.Stdin, c.Stdout, c.Stderr = s.Stdin(), s.Stdout(), s.Stderr()
+	c.Stdin, c.Stdout, c.Stderr = s.Files()[0], s.Files()[1], s.Files()[2]
 	c.SysProcAttr = ownGroup()
 	if err := c.Start(); err != nil {
 		return nil, err
@@ -128,7 +128,7 @@ func (c *plainChild) Signal(sig syscall.Signal, _ bool) error {
 func (c *plainChild) Kill() error                    { return killGroup(c.cmd.Process.Pid, syscall.SIGKILL) }
 func (c *plainChild) Survivors() []executor.Survivor { return nil }
 func (c *plainChild) Terminal() *os.File             { return nil }
-func (c *plainChild) Close() error                   { return nil }
+func (c *plainChild) Close(*executor.Exit) error     { return nil }
 
 // collected is output.
 type collected struct {

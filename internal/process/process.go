@@ -52,8 +52,9 @@ type Child interface {
 	// Terminal returns the master end of the command's terminal, which does not block;
 	// nil without one. The Process closes it.
 	Terminal() *os.File
-	// Close frees what the Child holds. No method is called after it.
-	Close() error
+	// Close frees what the Child holds, and adds to the end of the command what only it
+	// knows. No method is called after it.
+	Close(*executor.Exit) error
 }
 
 // A Config describes the streams of a command and its end. The zero Config reads from
@@ -146,7 +147,7 @@ func (p *Process) follow() {
 	if p.tty != nil {
 		_ = p.tty.file.Close()
 	}
-	_ = p.child.Close()
+	_ = p.child.Close(x)
 	x.LastSignal = int(p.lastSignal)
 }
 

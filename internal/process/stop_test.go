@@ -146,7 +146,7 @@ func (c *fakeChild) Kill() error {
 
 func (c *fakeChild) Survivors() []executor.Survivor { return c.left }
 func (c *fakeChild) Terminal() *os.File             { return nil }
-func (c *fakeChild) Close() error                   { c.note("close"); return nil }
+func (c *fakeChild) Close(*executor.Exit) error     { c.note("close"); return nil }
 
 // A stopCase is a command, what is done to it after a minute, and what its Child is told.
 type stopCase struct {

@@ -11,8 +11,7 @@ import (
 )
 
 // Streams are the standard streams of a command that is about to start. The caller
-// starts it on Stdin, Stdout and Stderr, and then calls [Streams.Follow] or
-// [Streams.Close] once.
+// starts it on Files, and then calls [Streams.Follow] or [Streams.Close] once.
 type Streams struct {
 	cfg   Config
 	child [3]*os.File // what the command gets
@@ -72,14 +71,8 @@ func (s *Streams) open() (err error) {
 	return nil
 }
 
-// Stdin returns the standard input that the command is started with.
-func (s *Streams) Stdin() *os.File { return s.child[0] }
-
-// Stdout returns the standard output that the command is started with.
-func (s *Streams) Stdout() *os.File { return s.child[1] }
-
-// Stderr returns the standard error that the command is started with.
-func (s *Streams) Stderr() *os.File { return s.child[2] }
+// Files returns the standard descriptors that the command is started with.
+func (s *Streams) Files() [3]*os.File { return s.child }
 
 // Close closes the streams of a command that did not start.
 func (s *Streams) Close() {
@@ -101,7 +94,7 @@ func (s *Streams) Follow(child Child) (*Process, error) {
 		if err != nil {
 			_ = child.Kill()
 			_ = child.WaitAll()
-			_ = child.Close()
+			_ = child.Close(new(executor.Exit))
 			s.Close()
 			return nil, err
 		}

@@ -74,7 +74,7 @@ func TestFollowFails(t *testing.T) {
 	if code, _, err := child.Wait(); err != nil || code != 137 {
 		t.Errorf("code %d, %v", code, err)
 	}
-	if _, err := s.Stdin().Write(nil); !errors.Is(err, os.ErrClosed) {
+	if _, err := s.Files()[0].Write(nil); !errors.Is(err, os.ErrClosed) {
 		t.Errorf("standard input is open: %v", err)
 	}
 }

@@ -1,0 +1,11 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package local
+
+import "github.com/sallyport-dev/sallyport/internal/windows"
+
+type (
+	host  = windows.Host
+	child = windows.Job
+)

@@ -1,0 +1,23 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !linux
+
+package local
+
+import (
+	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/limits"
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+// refuse refuses what only Linux supports: terminals and limits.
+func refuse(spec *executor.Spec) error {
+	if spec.TTY != nil {
+		return &sandbox.UnsupportedError{
+			Need: "a terminal for the command", Have: "terminals are supported on Linux only",
+			Hint: "run it without one, or on Linux",
+		}
+	}
+	return limits.Refuse(spec.Resources)
+}

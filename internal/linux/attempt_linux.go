@@ -1,0 +1,242 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package linux
+
+import (
+	"context"
+	"errors"
+	"os"
+	"time"
+
+	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/bwrap"
+	"github.com/sallyport-dev/sallyport/internal/caches"
+	"github.com/sallyport-dev/sallyport/internal/hostfacts"
+	"github.com/sallyport-dev/sallyport/internal/launch"
+	"github.com/sallyport-dev/sallyport/internal/limits"
+	"github.com/sallyport-dev/sallyport/internal/plan"
+	"github.com/sallyport-dev/sallyport/internal/process"
+	"github.com/sallyport-dev/sallyport/internal/protect"
+	"github.com/sallyport-dev/sallyport/internal/state"
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+// An attempt is one try to start a command at one level.
+type attempt struct {
+	held
+	host      *Host
+	level     string
+	spec      *executor.Spec
+	stdio     [3]*os.File
+	dry       bool // only plan: claim no names
+	preforked *launch.Preforked
+	overlays  []plan.Overlay
+}
+
+// held is what the host holds for one command until its process tree has ended. Members
+// that are nil hold nothing.
+type held struct {
+	names    *protect.Protection
+	caches   *caches.Layers
+	bounds   *limits.Bounds
+	observer *observation
+}
+
+// attempt starts to make the control group that the limits of the command need.
+func (h *Host) attempt(level string, spec *executor.Spec, stdio [3]*os.File) *attempt {
+	return &attempt{host: h, level: level, spec: spec, stdio: stdio, held: held{bounds: limits.New(&h.groups, spec.Resources)}}
+}
+
+// release releases what an attempt that failed holds.
+func (a *attempt) release() {
+	a.preforked.Drop()
+	a.observer.close()
+	a.bounds.Release()
+	a.names.Release()
+	a.caches.Release()
+}
+
+// prefork starts to make the namespaces of the native level. With limits the first task may
+// have to start in a control group, which is not there yet.
+func (a *attempt) prefork() {
+	r := a.spec.Resources
+	if a.level == plan.LevelNative && a.host.lacks(a.level) == nil && r.Memory == 0 && r.CPUs == 0 && r.PIDs == 0 {
+		a.preforked = a.host.launcher.Prefork(plan.Namespaces(a.spec.Policy.Network()), plan.First(a.host.Facts()))
+	}
+}
+
+// waitReady waits until the command may start. The preforked task occupies a thread, so it
+// is dropped after a time that is far longer than an approval rule takes.
+func (a *attempt) waitReady(ctx context.Context) error {
+	const patience = 50 * time.Millisecond
+	if a.spec.Ready != nil {
+		defer time.AfterFunc(patience, a.preforked.Drop).Stop()
+	}
+	return process.WaitReady(ctx, a.spec)
+}
+
+// plan gathers the facts and plans the launch. A *refusal says that the next level may do.
+func (a *attempt) plan() (*plan.Plan, error) {
+	if why := a.host.lacks(a.level); why != nil {
+		return nil, &refusal{a.level, why}
+	}
+	r := &plan.Request{Level: a.level, Spec: a.spec, Env: a.spec.Env, Limits: limits.Defaults()}
+	var err error
+	if r.Program, err = hostfacts.Lookup(a.spec.Args[0], a.spec.Dir, a.spec.Env); err != nil {
+		return nil, err
+	}
+	if a.level != plan.LevelNone {
+		if err := a.gather(r); err != nil {
+			return nil, err
+		}
+	}
+	if r.Entry, err = a.bounds.At(a.level, writable(r)); err != nil {
+		return nil, err
+	}
+	p, err := plan.Make(a.host.Facts(), r)
+	if err != nil {
+		return nil, a.refusal(hidden(a.spec, err))
+	}
+	return p, nil
+}
+
+// refusal returns err, or a *refusal for what a weaker level than native cannot enforce.
+// What the best level cannot enforce is refused at once.
+func (a *attempt) refusal(err error) error {
+	var no *sandbox.UnsupportedError
+	if (a.level == plan.LevelBwrap || a.level == plan.LevelLandlock) && errors.As(err, &no) {
+		return &refusal{a.level, no}
+	}
+	return err
+}
+
+// gather adds to a request what a sandbox must know: what is at the paths of the policy, the
+// caches of toolchains and the system call filter. It claims protected names that are
+// missing.
+func (a *attempt) gather(r *plan.Request) (err error) {
+	for i, f := range a.stdio {
+		if a.spec.TTY != nil && (i < 2 || a.spec.Stderr == nil) {
+			continue // the terminal takes its place
+		}
+		if r.Stdio[i], err = hostfacts.DescribeStdio(i, f, a.level == plan.LevelNative); err != nil {
+			return err
+		}
+	}
+	res, err := a.spec.Policy.Resolve()
+	if err != nil {
+		return err
+	}
+	r.Root, r.Narrow = res.Root, narrowings(&res)
+	if err := a.addFilter(r, &res); err != nil {
+		return err
+	}
+	own, err := a.host.onDisk()
+	if err != nil {
+		return err
+	}
+	q := &protect.Request{
+		Policy: &res, Dir: a.spec.Dir, Mounts: a.level != plan.LevelLandlock,
+		Tmp: a.spec.Tmp, PrivateTmp: own.tmp.Path, State: append(state.Candidates(), own.state), Scans: own.scans,
+	}
+	if !a.dry {
+		q.Keeper = own.keeper
+	}
+	if a.names, err = protect.New(q); err != nil {
+		return err
+	}
+	r.Rules, r.Tmp = a.names.Rules(), a.names.Tmp()
+	addShown(r, &res)
+	a.caches, err = a.host.caches.Prepare(caches.Request{
+		Plan: r, Dir: hostfacts.RealPath(a.spec.Dir), State: own.state,
+		Grants: a.spec.Policy.Named(), Disabled: a.spec.NoCaches, Overlays: a.level == plan.LevelNative,
+	})
+	if err != nil {
+		return err
+	}
+	if l := a.caches; l != nil {
+		r.Rules, r.Overlays, r.Env = l.Rules, l.Overlays, l.Env
+	}
+	a.overlays = r.Overlays
+	if a.level == plan.LevelBwrap {
+		return a.addBwrap(r, own.state)
+	}
+	return nil
+}
+
+// addBwrap adds the system's bubblewrap and, unless that is set-uid, the filter around it.
+func (a *attempt) addBwrap(r *plan.Request, dir string) error {
+	program, _ := a.host.findBwrap()
+	var err error
+	if r.Bwrap, err = program.For(r.Rules, dir); err != nil {
+		return a.refusal(err)
+	}
+	if program.SetUID {
+		return nil
+	}
+	r.Guard, err = a.host.filter(a.level, a.spec, unobserved, "userns")
+	return err
+}
+
+// launch performs a plan.
+func (a *attempt) launch(p *plan.Plan) (_ *Child, err error) {
+	files := launch.Files{Stdin: a.stdio[0], Stdout: a.stdio[1], Stderr: a.stdio[2], Hold: a.caches.Hold()}
+	a.bounds.Files(&files)
+	if p.Has(launch.OpObserve) {
+		if a.observer, err = a.observe(p); err != nil {
+			return nil, err
+		}
+		files.Observer = a.observer.inbox.Theirs()
+	}
+	var master *masterSocket
+	if p.Has(launch.OpTerminal) {
+		if master, err = openMaster(); err != nil {
+			return nil, err
+		}
+		defer master.close()
+		files.Terminal = master.theirs
+	}
+	var monitor *bwrap.Monitor
+	if p.Pipes {
+		if monitor, err = bwrap.Open(&files); err != nil {
+			return nil, err
+		}
+	}
+	proc, err := a.host.launcher.Start(a.preforked, &p.Script, files)
+	a.observer.started()
+	if err != nil {
+		if monitor != nil {
+			monitor.Abandon()
+		}
+		return nil, a.bounds.Explain(err)
+	}
+	c := a.host.newChild(p, proc, monitor)
+	if master != nil {
+		if c.terminal, err = master.take(); err != nil {
+			_ = c.Kill()
+			return nil, errors.Join(err, c.WaitAll(), c.Close(new(executor.Exit)))
+		}
+	}
+	c.hold(a.held)
+	return c, nil
+}
+
+// writable returns the directories that a command may write to, each where the host has it.
+func writable(r *plan.Request) []string {
+	var out []string
+	for _, u := range r.Rules {
+		if r.Tmp != nil && u.Path == r.Tmp.At {
+			continue // the private directory is mounted over it
+		}
+		if u.Level == sandbox.LevelWrite && u.Kind != plan.KindMissing && !u.Pin {
+			out = append(out, u.Path)
+		}
+	}
+	if r.Tmp != nil {
+		out = append(out, r.Tmp.Source.Path)
+	}
+	for _, o := range r.Overlays {
+		out = append(out, o.Upper.Path)
+	}
+	return out
+}

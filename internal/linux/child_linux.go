@@ -1,0 +1,188 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package linux
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+	"unique"
+
+	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/bwrap"
+	"github.com/sallyport-dev/sallyport/internal/launch"
+	"github.com/sallyport-dev/sallyport/internal/plan"
+	"github.com/sallyport-dev/sallyport/internal/process"
+)
+
+// A Child is a started command and its process tree. It does not keep its plan, which is
+// large, and it may live for days.
+type Child struct {
+	held
+	host     *Host
+	proc     *launch.Process
+	monitor  *bwrap.Monitor // nil at other levels
+	terminal *os.File       // the master end; nil without one
+	sandbox  executor.Sandbox
+	script   script
+	ownPIDs  bool // it has a process namespace that the reaper is in
+
+	ended atomic.Bool // the command itself has ended
+
+	mu       sync.Mutex     // guards what follows
+	closing  bool           // Close has begun
+	watching sync.WaitGroup // calls of whileOpen; added to while not closing
+	broken   error          // why a wall is gone
+	outgrown error          // why the tree could not be killed
+}
+
+func (h *Host) newChild(p *plan.Plan, proc *launch.Process, monitor *bwrap.Monitor) *Child {
+	c := &Child{
+		host: h, proc: proc, monitor: monitor,
+		sandbox: executor.Sandbox{Level: p.Level, Mechanism: p.Mechanism, Weaker: p.Weaker},
+		script:  scriptOf(&p.Script), ownPIDs: p.Script.Namespaces&launch.NewPID != 0,
+	}
+	if monitor != nil {
+		monitor.Follow(proc)
+	}
+	h.children.Add(1)
+	return c
+}
+
+// PID returns the process at the root of the tree, as this machine sees it.
+func (c *Child) PID() int { return c.proc.PID() }
+
+// Processes returns the PIDs of the tree below the reaper.
+func (c *Child) Processes() []int {
+	var out []int
+	c.proc.WhileThere(func() { out = process.PIDsBelow(c.PID()) })
+	return out
+}
+
+// Terminal returns the master end of the command's terminal, which does not block and is
+// the caller's to close; nil without one.
+func (c *Child) Terminal() *os.File { return c.terminal }
+
+// Sandbox returns what was enforced.
+func (c *Child) Sandbox() executor.Sandbox {
+	s := c.sandbox
+	s.Script, s.Warnings, s.Observed = c.script.String(), c.names.Warnings(), c.observer != nil
+	return s
+}
+
+// Wait blocks until the command itself has ended. A negative code means that its end is not
+// known, because the tree was killed before. Call it once.
+func (c *Child) Wait() (code, signal int, err error) {
+	st, err := c.proc.Wait()
+	c.ended.Store(true)
+	switch {
+	case errors.Is(err, launch.ErrLost):
+		return -1, 0, nil
+	case err != nil:
+		return -1, 0, err
+	case st.Signaled():
+		return 128 + int(st.Signal()), int(st.Signal()), nil
+	case c.monitor != nil:
+		return c.monitor.Exit(st.ExitStatus())
+	}
+	return st.ExitStatus(), 0, nil
+}
+
+// WaitAll blocks until nothing of the tree is left.
+func (c *Child) WaitAll() error {
+	c.mu.Lock()
+	err := c.outgrown
+	c.mu.Unlock()
+	if err == nil { // else it may never end
+		err = c.proc.WaitAll()
+	}
+	if c.monitor != nil {
+		c.monitor.Wait()
+	}
+	return err
+}
+
+// Signal sends a signal to the command's process group or, with tree, to everything below
+// the reaper.
+func (c *Child) Signal(sig syscall.Signal, tree bool) error {
+	if c.monitor != nil {
+		if inside, err := c.monitor.Signal(sig, tree); inside {
+			return err
+		}
+	}
+	to := launch.ToGroup
+	if tree {
+		to = launch.ToTree
+	}
+	err := c.proc.Signal(sig, to)
+	if tree && !c.ownPIDs {
+		// No process namespace: processes that left the group are found by descent.
+		c.proc.WhileThere(func() { process.SignalBelow(c.PID(), sig) })
+	}
+	return err
+}
+
+// Kill kills the whole tree. Without a process namespace that takes rounds, because a
+// process may start others meanwhile.
+func (c *Child) Kill() error {
+	if c.proc.Empty(0) {
+		return nil
+	}
+	// While the reaper is alive it reports how the command ended and what it used. A process
+	// in the middle of a slow write may take longer to end.
+	const patience = 100 * time.Millisecond
+	err := c.proc.KillTree(patience)
+	if c.ownPIDs {
+		return err
+	}
+	return errors.Join(c.killBelow(), err)
+}
+
+// killBelow kills what is below the reaper in rounds.
+func (c *Child) killBelow() error {
+	err := process.KillBelow(c.proc, c.ended.Load)
+	if err != nil {
+		c.mu.Lock()
+		c.outgrown = err
+		c.mu.Unlock()
+	}
+	return err
+}
+
+// Survivors returns the processes of the tree that are alive when the command has ended.
+func (c *Child) Survivors() []executor.Survivor {
+	if c.monitor != nil {
+		if left, ok := c.monitor.Survivors(); ok {
+			return left
+		}
+	}
+	// The reaper knows whether there are any, and usually there are none.
+	const patience = 2 * time.Millisecond
+	if c.proc.Empty(patience) {
+		return nil
+	}
+	var out []executor.Survivor
+	c.proc.WhileThere(func() { out = process.SurvivorsBelow(c.PID()) })
+	return out
+}
+
+// A script is a launch script as text. The scripts of commands that run in one directory
+// differ only in the last line, which is what they execute; the process keeps the rest
+// once. With many sessions that is a third of their memory.
+type script struct {
+	common unique.Handle[string]
+	last   string
+}
+
+func scriptOf(s *launch.Script) script {
+	text := s.String()
+	at := strings.LastIndexByte(strings.TrimSuffix(text, "\n"), '\n') + 1
+	return script{unique.Make(text[:at]), strings.Clone(text[at:])}
+}
+
+func (s script) String() string { return s.common.Value() + s.last }

@@ -1,0 +1,98 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package linux
+
+import (
+	"fmt"
+	"syscall"
+
+	"github.com/sallyport-dev/sallyport/executor"
+)
+
+// hold gives the child what is held for it until its end, and kills its tree when a wall
+// breaks or a limit is exceeded.
+func (c *Child) hold(held held) {
+	c.held = held
+	c.names.Started()
+	c.names.OnBroken(func(cause error) {
+		c.whileOpen(func() {
+			c.mu.Lock()
+			c.broken = cause
+			c.mu.Unlock()
+			_ = c.Kill() // WaitAll returns what went wrong
+		})
+	})
+	c.observer.onFailed(func() {
+		c.whileOpen(func() { _ = c.Kill() }) // Close returns why
+	})
+	c.bounds.Watch(c.Processes, func() {
+		_ = c.Signal(syscall.SIGKILL, true)
+		if !c.ownPIDs { // else the kernel kills all at once
+			_ = c.killBelow() // WaitAll returns what went wrong
+		}
+	})
+}
+
+// whileOpen calls f, which Close waits for, or does nothing when Close has begun.
+func (c *Child) whileOpen(f func()) {
+	c.mu.Lock()
+	if c.closing {
+		c.mu.Unlock()
+		return
+	}
+	c.watching.Add(1)
+	c.mu.Unlock()
+	defer c.watching.Done()
+	f()
+}
+
+// Close releases what the child holds and adds to exit what is known now. The tree must have
+// ended. Names that must not have been created are moved to quarantine.
+func (c *Child) Close(exit *executor.Exit) error {
+	c.mu.Lock()
+	c.closing = true
+	c.mu.Unlock()
+	c.watching.Wait()
+	exit.Sandbox, exit.SurvivorsBy = c.Sandbox(), executor.BySubreaper
+	if c.ownPIDs || c.monitor != nil {
+		exit.SurvivorsBy = executor.ByNamespace
+	}
+	var err error
+	exit.Quarantined, err = c.names.Finish()
+	c.caches.Release()
+	report := c.observer.close()
+	exit.Denials, exit.DenialsOmitted = report.Denials, report.Omitted
+	if c.observer == nil {
+		exit.Denials = c.names.Denials() // probable ones; the observer knows better
+	}
+	switch exit.Broken = c.broken; {
+	case exit.Broken != nil:
+	case report.Err != nil:
+		exit.Broken = fmt.Errorf("the observer of system calls failed: %w", report.Err)
+	default:
+		exit.Broken = err
+	}
+	if c.bounds != nil {
+		exit.Limits, exit.Limit, exit.Usage = c.bounds.Finish(c.proc.Usage())
+		c.proc.OnCollected(c.bounds.Release)
+		applyLimit(exit)
+	}
+	if c.monitor != nil {
+		c.monitor.Close()
+	}
+	defer c.host.children.Add(-1)
+	return c.proc.Close()
+}
+
+// applyLimit decides whether a limit ended the command. A command that was denied a process and
+// succeeded all the same was not ended by that. A tree that the kernel killed as a whole, with
+// its reaper, was ended by SIGKILL.
+func applyLimit(exit *executor.Exit) {
+	switch {
+	case exit.Limit == executor.LimitPIDs && exit.Code == 0:
+		exit.Limit = ""
+	case exit.Limit != "" && exit.Code < 0:
+		exit.Code, exit.Signal = 128+int(syscall.SIGKILL), int(syscall.SIGKILL)
+	}
+}

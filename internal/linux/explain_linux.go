@@ -1,0 +1,68 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package linux
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"syscall"
+
+	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/hostfacts"
+	"github.com/sallyport-dev/sallyport/internal/launch"
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+// Explain returns what a failed launch of a command means for its user.
+func Explain(spec *executor.Spec, err error) error {
+	var step *launch.StepError
+	if !errors.As(err, &step) {
+		return err
+	}
+	switch {
+	case step.Index < 0:
+		return namespaceError(step.Errno)
+	case step.Step.Op == launch.OpExec:
+		return hostfacts.StartError(spec.Args[0], step.Errno)
+	case step.Step.Op == launch.OpChdir && step.Errno == syscall.ENOTDIR:
+		return &executor.DirError{Dir: spec.Dir, Err: executor.ErrNotDir}
+	case step.Step.Op == launch.OpChdir:
+		return &executor.DirError{Dir: spec.Dir, Err: step.Errno}
+	case step.Step.Op == launch.OpMapUser:
+		return &sandbox.UnsupportedError{
+			Need: "a user namespace of its own", Have: fmt.Sprintf("the kernel let one be made but not be used (%v)", step.Errno),
+			Hint: hostfacts.NamespaceHint(),
+		}
+	case step.Errno == syscall.ENOSYS:
+		return &sandbox.UnsupportedError{
+			Need: "the system call " + step.Call, Have: "this kernel, or a filter around this process, does not have it",
+			Hint: "use Linux 5.19 or newer, outside of a container that filters it",
+		}
+	case step.Step.Op == launch.OpProc && errors.Is(step.Errno, fs.ErrPermission):
+		return &sandbox.UnsupportedError{
+			Need: "a fresh /proc", Have: hostfacts.ProcHave(),
+			Hint: "start the container with an uncovered /proc (Docker: --security-opt systempaths=unconfined; Podman: --security-opt unmask=ALL)",
+		}
+	case step.Errno == syscall.EACCES && step.Step.ID != (launch.ID{}) && (step.Step.Op == launch.OpClone || step.Step.Op == launch.OpAttach):
+		return &executor.RootError{
+			Path: step.Step.Path, Why: "cannot be reached inside a user namespace: a directory above it belongs to another user and is closed",
+			Fix: "run as that user, or open the directories above it for others (chmod o+x)",
+		}
+	case step.Call == "compare", step.Errno == syscall.ELOOP:
+		return &executor.RootError{
+			Path: step.Step.Path, Why: "was replaced while the sandbox was built, so the command did not run",
+			Fix: "try again when nothing else changes it",
+		}
+	}
+	return &sandbox.UnsupportedError{Need: "every wall of the sandbox", Have: err.Error(), Hint: hostfacts.SeeDoctor}
+}
+
+// namespaceError is the error of a kernel that makes no namespaces.
+func namespaceError(errno syscall.Errno) error {
+	return &sandbox.UnsupportedError{
+		Need: "a user namespace of its own", Have: fmt.Sprintf("the kernel refused to make one (%v)", errno),
+		Hint: hostfacts.NamespaceHint(),
+	}
+}

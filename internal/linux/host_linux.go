@@ -1,0 +1,190 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package linux
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+
+	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/bwrap"
+	"github.com/sallyport-dev/sallyport/internal/caches"
+	"github.com/sallyport-dev/sallyport/internal/guard"
+	"github.com/sallyport-dev/sallyport/internal/hostfacts"
+	"github.com/sallyport-dev/sallyport/internal/launch"
+	"github.com/sallyport-dev/sallyport/internal/limits"
+	"github.com/sallyport-dev/sallyport/internal/plan"
+	"github.com/sallyport-dev/sallyport/internal/protect"
+	"github.com/sallyport-dev/sallyport/internal/state"
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+// A Host starts commands on this machine. The zero Host is ready to use; its methods may be
+// called from several goroutines at once.
+type Host struct {
+	// Only, when it is not empty, is the one level that is used, for probes. It is set
+	// before the first use.
+	Only string
+
+	launcher launch.Launcher
+	groups   limits.Groups
+	caches   caches.Store
+	children atomic.Int32 // that were not closed yet
+
+	factsOnce sync.Once
+	facts     *plan.Host
+
+	bwrapOnce sync.Once
+	bwrap     *bwrap.Program
+	bwrapLack *sandbox.UnsupportedError
+
+	making sync.Mutex // guards files, and is held while they are made
+	files  *files
+
+	mu         sync.Mutex // guards what follows
+	closed     bool
+	filters    map[string]launch.Filter
+	unobserved string                               // why no observer is available; empty while nothing is known
+	lacking    map[string]*sandbox.UnsupportedError // levels that are not available, as launches have shown
+}
+
+// files are what a Host has on disk.
+type files struct {
+	state  string     // the state directory
+	tmp    *state.Tmp // the private /tmp
+	keeper *guard.Keeper
+	scans  *protect.Scans
+}
+
+var errClosed = errors.New("the executor of this machine is closed")
+
+// Facts returns what is known about the machine. It looks once.
+func (h *Host) Facts() *plan.Host {
+	h.factsOnce.Do(func() { h.facts = hostfacts.Gather() })
+	return h.facts
+}
+
+// findBwrap returns the system's bubblewrap, or why it cannot be used. It looks once.
+func (h *Host) findBwrap() (*bwrap.Program, *sandbox.UnsupportedError) {
+	h.bwrapOnce.Do(func() { h.bwrap, h.bwrapLack = bwrap.Find() })
+	return h.bwrap, h.bwrapLack
+}
+
+// onDisk returns what the Host has on disk, which is made once.
+func (h *Host) onDisk() (*files, error) {
+	h.making.Lock()
+	defer h.making.Unlock()
+	h.mu.Lock()
+	closed := h.closed
+	h.mu.Unlock()
+	if closed {
+		return nil, errClosed
+	}
+	if h.files != nil {
+		return h.files, nil
+	}
+	dir, tmp, err := state.NewTmp()
+	if err != nil {
+		// In another sandbox nothing can be written and no namespace made. The latter is
+		// the better reason.
+		if none := h.namespaces(); none != nil {
+			err = none
+		}
+		return nil, err
+	}
+	h.files = &files{state: dir, tmp: tmp, keeper: &guard.Keeper{State: dir}, scans: &protect.Scans{State: dir}}
+	return h.files, nil
+}
+
+// namespaces returns why user namespaces are not available here, or nil. It tries to make
+// one, and ends before any program is executed, because a directory is none.
+func (h *Host) namespaces() error {
+	f, err := os.Open(os.DevNull)
+	if err != nil {
+		return nil //nolint:nilerr // that says nothing about namespaces
+	}
+	defer f.Close()
+	_, err = h.launcher.Start(nil, &launch.Script{Namespaces: launch.NewUser, Steps: []launch.Step{
+		{Op: launch.OpMapUser, UID: os.Geteuid(), GID: os.Getegid()},
+		{Op: launch.OpStartCommand},
+		{Op: launch.OpExec, Path: "/", Argv: []string{"/"}},
+	}}, launch.Files{Stdin: f, Stdout: f, Stderr: f})
+	var step *launch.StepError
+	if !errors.As(err, &step) || step.Step.Op == launch.OpExec {
+		return nil
+	}
+	return Explain(&executor.Spec{Args: []string{"/"}}, err)
+}
+
+// Close kills whatever still runs and removes the private /tmp. It may be called twice.
+func (h *Host) Close() error {
+	h.mu.Lock()
+	if h.closed {
+		h.mu.Unlock()
+		return nil
+	}
+	h.closed = true
+	h.mu.Unlock()
+	h.making.Lock() // a call that makes files has made them, and later ones get errClosed
+	made := h.files
+	h.making.Unlock()
+
+	// What a command could still use is removed when the kernel has killed everything.
+	// Where all commands are over, nothing waits for the end of their namespaces.
+	launcher := make(chan error, 1)
+	end := func() { launcher <- errors.Join(h.launcher.Close(), h.groups.Close()) } // groups are empty then
+	if h.children.Load() > 0 {
+		end()
+	} else {
+		go end()
+	}
+	if made == nil {
+		return <-launcher
+	}
+	removed := make(chan error, 1) // both wait for the disk
+	go func() { removed <- made.tmp.Remove() }()
+	err := made.keeper.Close()
+	if rerr := <-removed; rerr != nil {
+		err = errors.Join(err, fmt.Errorf("remove the private /tmp: %w", rerr))
+	}
+	return errors.Join(err, <-launcher)
+}
+
+// makePoints makes mount points in the directory that stands at /tmp. Earlier commands may
+// have written there, so no link is followed out of it.
+func makePoints(points []plan.Point) error {
+	for _, p := range points {
+		if err := makePoint(p); err != nil {
+			return &executor.RootError{
+				Path: p.Path, Why: "cannot be made as a mount point in the private /tmp: " + hostfacts.Reason(err),
+				Fix: "an earlier command may have put something else there; use a new Runner, or a workspace outside of /tmp",
+			}
+		}
+	}
+	return nil
+}
+
+func makePoint(p plan.Point) error {
+	root, err := os.OpenRoot(p.Below)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	dir := p.Path
+	if !p.Dir {
+		dir = filepath.Dir(dir)
+	}
+	if err := root.MkdirAll(dir, 0o700); err != nil || p.Dir {
+		return err
+	}
+	f, err := root.OpenFile(p.Path, os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}

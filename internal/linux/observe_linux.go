@@ -1,0 +1,157 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package linux
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"syscall"
+
+	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/launch"
+	"github.com/sallyport-dev/sallyport/internal/observer"
+	"github.com/sallyport-dev/sallyport/internal/plan"
+	"github.com/sallyport-dev/sallyport/internal/seccomp"
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+// observing says how much of a command's calls the observer sees.
+type observing uint8
+
+const (
+	unobserved observing = iota
+	observed
+	observedReads // and calls that only read, which slows down programs that read much
+)
+
+// addFilter adds the system call filter, and whether it asks an observer. Bubblewrap
+// installs only filters without a listener.
+func (a *attempt) addFilter(r *plan.Request, res *sandbox.Resolved) (err error) {
+	see := unobserved
+	if !a.spec.NoObserver && a.level != plan.LevelBwrap {
+		a.host.mu.Lock()
+		r.Unobserved = a.host.unobserved
+		a.host.mu.Unlock()
+		if r.Observe = r.Unobserved == ""; r.Observe {
+			see = observed
+		}
+		if r.Observe && observer.Hides(res) {
+			see = observedReads
+		}
+	}
+	r.Filter, err = a.host.filter(a.level, a.spec, see)
+	return err
+}
+
+// filter returns the compiled system call filter of a level, with more openings than the
+// command has.
+func (h *Host) filter(level string, spec *executor.Spec, see observing, more ...string) (launch.Filter, error) {
+	o := seccomp.Options{
+		Arch: h.Facts().Arch, Allow: slices.Concat(spec.Allow, more), HostNetwork: spec.Policy.Network() == sandbox.NetworkHost,
+		OwnPID: level == plan.LevelNative, HostSpaces: level == plan.LevelLandlock,
+		Observe: see != unobserved, ObserveReads: see == observedReads,
+	}
+	slices.Sort(o.Allow)
+	key := fmt.Sprintf("%+v", o)
+	h.mu.Lock()
+	filter, ok := h.filters[key]
+	h.mu.Unlock()
+	if ok {
+		return filter, nil
+	}
+	program, err := seccomp.Program(o)
+	if err != nil {
+		return nil, err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.filters == nil {
+		h.filters = make(map[string]launch.Filter)
+	}
+	h.filters[key] = launch.Filter(program)
+	return h.filters[key], nil
+}
+
+// learnObserver remembers that no listener is available here, and reports whether that is
+// why a launch failed.
+func (h *Host) learnObserver(err error) bool {
+	var step *launch.StepError
+	if !errors.As(err, &step) || step.Step.Op != launch.OpObserve {
+		return false
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case h.unobserved != "":
+		return false // it was planned without
+	case step.Errno == syscall.EBUSY:
+		h.unobserved = "another supervisor around this process already gets its calls"
+	default:
+		h.unobserved = fmt.Sprintf("this kernel gives no listener (%v)", step.Errno)
+	}
+	return true
+}
+
+// An observation is the observer of one command. The nil observation observes nothing.
+type observation struct {
+	inbox      *observer.Inbox
+	supervisor *observer.Supervisor
+}
+
+// observe starts to wait for the listener that a plan hands out.
+func (a *attempt) observe(p *plan.Plan) (*observation, error) {
+	res, err := a.spec.Policy.Resolve()
+	if err != nil {
+		return nil, err
+	}
+	inbox, err := observer.Listen()
+	if err != nil {
+		return nil, err
+	}
+	names := a.names.Observed()
+	for _, o := range a.overlays {
+		names.Free = append(names.Free, o.Path)
+	}
+	cfg := observer.Config{
+		Judge:          observer.NewJudge(&res, names),
+		PrivateNetwork: p.Script.Namespaces&launch.NewNet != 0,
+		UnixOpen:       slices.Contains(a.spec.Allow, "unix"),
+		OwnRoots:       slices.Contains(a.spec.Allow, "userns"),
+		Reads:          observer.Hides(&res),
+	}
+	if a.level == plan.LevelLandlock {
+		cfg.NoSockets, cfg.UnixOpen = res.Network != sandbox.NetworkHost, true
+		cfg.Writable = observer.WritablePlaces(&p.Script)
+	}
+	s, err := inbox.Serve(cfg)
+	if err != nil {
+		inbox.Started()
+		return nil, err
+	}
+	return &observation{inbox, s}, nil
+}
+
+// started closes what only the launch needs.
+func (o *observation) started() {
+	if o != nil {
+		o.inbox.Started()
+	}
+}
+
+// onFailed has f called when the observer cannot go on.
+func (o *observation) onFailed(f func()) {
+	if o != nil {
+		o.supervisor.OnFailed(f)
+	}
+}
+
+// close ends the observation and returns what was seen.
+func (o *observation) close() observer.Report {
+	if o == nil {
+		return observer.Report{}
+	}
+	o.inbox.Started()
+	return o.supervisor.Close()
+}

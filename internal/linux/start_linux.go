@@ -1,0 +1,54 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package linux
+
+import (
+	"context"
+	"errors"
+	"os"
+
+	"github.com/sallyport-dev/sallyport/executor"
+)
+
+// Start starts a command at the best accepted level that this machine and the policy
+// allow. The three descriptors become the command's own and stay the caller's to close.
+// Start returns when the program has been executed; with an error nothing of the command
+// has run.
+func (h *Host) Start(ctx context.Context, spec *executor.Spec, stdio [3]*os.File) (*Child, error) {
+	levels, err := h.accepted(spec)
+	if err == nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var refusals []*refusal
+	for try := 1; len(levels) > 0; try++ {
+		a := h.attempt(levels[0], spec, stdio)
+		a.prefork() // the kernel makes the namespaces while this gathers and plans
+		p, err := a.plan()
+		if err == nil {
+			err = makePoints(p.Points)
+		}
+		if err == nil {
+			err = a.waitReady(ctx)
+		}
+		var child *Child
+		if err == nil {
+			child, err = a.launch(p)
+		}
+		if err == nil {
+			return child, nil
+		}
+		a.release()
+		var no *refusal
+		switch err = a.learn(err, try); {
+		case errors.As(err, &no):
+			refusals, levels = append(refusals, no), levels[1:]
+		case !errors.Is(err, errPlanAgain):
+			return nil, err
+		}
+	}
+	return nil, h.refused(refusals, spec, stdio)
+}
