@@ -1,16 +1,31 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package doctor finds out what this machine can enforce and how to fix what is missing.
+// Package doctor checks what this machine can enforce, by trying it.
 //
-// [Checks] tries each part of the sandbox with a real launch, or reads what the system says of
-// it; [Levels] tries each sandbox level as a whole. A part that is missing comes with a fix.
-// The package changes nothing: what a probe makes, it removes.
+// [Checks] tries each part of the sandbox by itself, and [Levels] runs a command at each
+// sandbox level. What is missing comes with its cause and, where one is known, a fix.
+//
+// Both start short-lived processes, block for some ten milliseconds and leave nothing
+// behind. The package changes nothing on the machine and decides nothing: callers judge by
+// [Check.Needed] and [LevelCheck.Available].
 package doctor
 
-import "github.com/sallyport-dev/sallyport/internal/plan"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 
-// A Check is one line of the report.
+	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/hostfacts"
+	"github.com/sallyport-dev/sallyport/internal/plan"
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+// Check is one line of the doctor's report.
 type Check struct {
 	Name   string `json:"name"`
 	OK     bool   `json:"ok"`
@@ -19,7 +34,7 @@ type Check struct {
 	Needed bool   `json:"needed"` // the default policy needs it
 }
 
-// A LevelCheck is the report on one sandbox level.
+// LevelCheck reports one sandbox level.
 type LevelCheck struct {
 	Level     string `json:"level"`
 	Available bool   `json:"available"`
@@ -30,4 +45,111 @@ type LevelCheck struct {
 	Holds   []string    `json:"holds"`
 	Lacks   []plan.Lack `json:"lacks"`
 	Refuses []plan.Lack `json:"refuses"`
+}
+
+// A probe is one part of the sandbox and how to try it. The error says what is
+// missing.
+type probe struct {
+	name   string
+	needed bool
+	try    func(ctx context.Context) (detail string, err error)
+}
+
+// Checks tries every part of the sandbox, each by itself. When ctx ends, the parts that
+// are left are reported as not tried.
+func Checks(ctx context.Context) []Check {
+	var d doctor
+	defer d.close()
+	var checks []Check
+	for _, p := range d.probes() {
+		c := Check{Name: p.name, Needed: p.needed}
+		if ctx.Err() != nil {
+			c.Detail = "not tried: " + context.Cause(ctx).Error()
+		} else if detail, err := p.try(ctx); err != nil {
+			c.Detail, c.Fix = describe(err)
+		} else {
+			c.OK, c.Detail = true, detail
+		}
+		checks = append(checks, c)
+	}
+	return checks
+}
+
+// missing returns the error of a probe, and the fix.
+func missing(have, fix string) error { return &sandbox.UnsupportedError{Have: have, Hint: fix} }
+
+// describe puts an error into the two sentences of a Check.
+func describe(err error) (detail, fix string) {
+	var no *sandbox.UnsupportedError
+	switch {
+	case !errors.As(err, &no):
+		return err.Error(), ""
+	case no.Hint == hostfacts.SeeDoctor:
+		return no.Have, "no usual cause is known; ask the administrator of this machine, or look at dmesg"
+	}
+	return no.Have, no.Hint
+}
+
+// A child is a command of one of the hosts.
+type child interface {
+	Wait() (code, signal int, err error)
+	Kill() error
+	WaitAll() error
+	Close(*executor.Exit) error
+	Sandbox() executor.Sandbox
+}
+
+// A trial is a line of a shell script that succeeds in a sandbox that does not hold, and
+// what that means.
+type trial struct{ script, broken string }
+
+// run runs trials in a workspace below dir under the default policy, and with deny also
+// with a denied file "secret" beside the workspace.
+func run(start func(spec *executor.Spec, stdio [3]*os.File) (child, error), dir, shell string, deny bool, trials []trial) (string, error) {
+	base, err := os.MkdirTemp(dir, "sallyport-doctor-")
+	if err != nil {
+		base, err = os.MkdirTemp("", "sallyport-doctor-")
+	}
+	base = hostfacts.RealPath(base)
+	ws, secret := filepath.Join(base, "workspace"), filepath.Join(base, "secret")
+	if err == nil {
+		defer os.RemoveAll(base)
+		err = errors.Join(os.Mkdir(ws, 0o700), os.WriteFile(secret, []byte("x"), 0o600))
+	}
+	if err != nil {
+		return "", missing("no directory to try it in: "+err.Error(), "make room in the temporary directory")
+	}
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return "", err
+	}
+	defer null.Close()
+	const first = 10
+	var script strings.Builder
+	for i, t := range trials {
+		fmt.Fprintf(&script, "(%s) 2>/dev/null && exit %d\n", t.script, first+i)
+	}
+	script.WriteString("exit 0\n")
+	policy := sandbox.WorkspaceWrite(ws)
+	if deny {
+		policy = policy.WithEntries(sandbox.PathEntry(secret, sandbox.LevelDeny))
+	}
+	c, err := start(&executor.Spec{
+		Args: []string{shell, "-c", script.String()}, Dir: ws, Env: []string{"PATH=/usr/bin:/bin"},
+		Policy: policy.Bind(sandbox.Places{Dir: ws, Workspaces: []string{ws}, SlashTmp: "/tmp"}),
+	}, [3]*os.File{null, null, null})
+	if err != nil {
+		return "", err
+	}
+	code, _, err := c.Wait()
+	err = errors.Join(err, c.Kill(), c.WaitAll(), c.Close(new(executor.Exit)))
+	switch {
+	case err != nil:
+		return "", missing("a command was lost: "+err.Error(), "")
+	case code >= first && code < first+len(trials):
+		return "", missing("a command "+trials[code-first].broken, "do not rely on it here, and report this")
+	case code != 0:
+		return "", missing(fmt.Sprintf("a command did not run (exit %d)", code), "sallyport run -v prints how it is started; report this")
+	}
+	return fmt.Sprintf("a command wrote in its workspace and nowhere else (%s)", strings.Join(c.Sandbox().Mechanism, ", ")), nil
 }

@@ -192,19 +192,19 @@ func TestAtLeast(t *testing.T) {
 }
 
 // TestCause checks how errors are reported.
-func TestCause(t *testing.T) {
+func TestDescribe(t *testing.T) {
 	for _, test := range []struct {
 		name        string
 		err         error
 		detail, fix string
 	}{
-		{"lack", &lackError{"no wall", "build one"}, "no wall", "build one"},
+		{"missing", missing("no wall", "build one"), "no wall", "build one"},
 		{"unsupported", &sandbox.UnsupportedError{Need: "a", Have: "b", Hint: "c"}, "b", "c"},
-		{"no better hint", &sandbox.UnsupportedError{Need: "a", Have: "b", Hint: hostfacts.SeeDoctor}, "b", "nothing usual"},
+		{"no better hint", &sandbox.UnsupportedError{Need: "a", Have: "b", Hint: hostfacts.SeeDoctor}, "b", "no usual cause"},
 		{"other", syscall.ENOSPC, "no space", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			detail, fix := cause(test.err)
+			detail, fix := describe(test.err)
 			if !strings.Contains(detail, test.detail) || !strings.HasPrefix(fix, test.fix) || test.fix == "" && fix != "" {
 				t.Errorf("%q %q", detail, fix)
 			}

@@ -7,21 +7,15 @@ package doctor
 
 import (
 	"context"
-	"errors"
 	"runtime"
 
-	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/plan"
-	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-// Checks says why no sandbox is available.
-func Checks(context.Context) []Check {
-	c := Check{Name: "whole sandbox", Needed: true, Detail: "this is " + runtime.GOOS}
-	_, err := plan.Make(&plan.Host{System: runtime.GOOS}, &plan.Request{Spec: &executor.Spec{Policy: sandbox.ReadOnly()}})
-	var no *sandbox.UnsupportedError
-	if errors.As(err, &no) {
-		c.Detail, c.Fix = no.Have, no.Hint
-	}
-	return []Check{c}
+type doctor struct{}
+
+func (*doctor) close() {}
+
+func (*doctor) probes() []probe {
+	return []probe{{"whole sandbox", true, func(context.Context) (string, error) { return planned(&plan.Host{System: runtime.GOOS}) }}}
 }

@@ -9,12 +9,13 @@ import (
 	"context"
 	"runtime"
 
+	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/plan"
+	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-// Levels says whether the one level of this system can be had. It tries what
-// [Host.Doctor] tries. What the level holds is not told wall by wall: the table of
-// walls is about Linux.
+// Levels reports the one level of this system, from the needed checks. Its walls are not
+// listed: the table of walls is about Linux.
 func Levels(ctx context.Context) []LevelCheck {
 	l := LevelCheck{Level: plan.LevelNative, Available: true, Holds: []string{}, Lacks: []plan.Lack{}, Refuses: []plan.Lack{}}
 	if runtime.GOOS == "darwin" {
@@ -26,4 +27,10 @@ func Levels(ctx context.Context) []LevelCheck {
 		}
 	}
 	return []LevelCheck{l}
+}
+
+// planned plans a command under a sandbox, which fails on a system without one.
+func planned(facts *plan.Host) (string, error) {
+	_, err := plan.Make(facts, &plan.Request{Spec: &executor.Spec{Policy: sandbox.ReadOnly()}})
+	return "planned", err
 }

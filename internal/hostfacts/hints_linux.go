@@ -11,9 +11,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SeeDoctor is the hint where nothing better is known.
-const SeeDoctor = "see sallyport doctor"
-
 // NamespaceHint looks at the usual reasons.
 func NamespaceHint() string {
 	if hint := StrangeHint(OneLine("/proc/version")); hint != "" {

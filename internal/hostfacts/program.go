@@ -12,6 +12,9 @@ import (
 	"github.com/sallyport-dev/sallyport/executor"
 )
 
+// SeeDoctor is the hint where no better one is known.
+const SeeDoctor = "see sallyport doctor"
+
 // StartError puts the reason into words.
 func StartError(name string, err error) *executor.StartError {
 	e := &executor.StartError{Program: name}
