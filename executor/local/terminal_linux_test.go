@@ -265,7 +265,7 @@ func TestTerminalLate(t *testing.T) {
 					if c.name == "closed and opened again" && level == "bwrap" {
 						return // the terminal has no name there
 					}
-					for range 10 {
+					for range 5 {
 						p, s := onTerminal(t, e, level, "sh", "-c", c.script)
 						wait(t, p)
 						if got := s.String(); !strings.HasSuffix(got, c.want) || c.want == "" && got != "" || c.name == "at the end" && strings.Count(got, "\n") != 2000 {

@@ -185,10 +185,11 @@ func (m *Monitor) Survivors() ([]executor.Survivor, bool) {
 // Wait waits for the end of the pipes, when the process tree has ended.
 func (m *Monitor) Wait() { m.pumps.wait() }
 
-// Close waits and closes the status.
+// Close waits for the end of the pipes and closes the status.
 func (m *Monitor) Close() {
 	m.Wait()
 	m.status.Close()
+	<-m.done
 }
 
 // Signal signals the command's process group, or with tree everything in the sandbox, and

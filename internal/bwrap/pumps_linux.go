@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -140,10 +141,16 @@ func (p *pumps) abandon() {
 	p.closeStop()
 }
 
-// wait stops the input and waits for the output: the process tree has ended, so its pipes
-// end, too. It may be called more than once.
+// wait stops the input and waits for the output: the process tree has ended, so the pipes
+// hold all that it wrote. They do not end while a process outside of the tree has them open.
+// It may be called more than once.
 func (p *pumps) wait() {
 	p.closeStop()
+	for _, one := range p.pumps {
+		if one.stopped == nil {
+			_ = one.from.SetReadDeadline(time.Unix(1, 0)) // it fails when the pump has ended
+		}
+	}
 	p.wg.Wait()
 }
 
@@ -181,10 +188,28 @@ func (p pump) run() {
 				return // the reader has ended
 			}
 		}
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			p.sweep(b)
+		}
 		if err != nil {
 			return
 		}
 	}
+}
+
+// sweep copies what the pipe holds now. A process outside of the tree may go on writing, so
+// that is no more than a pipe can hold.
+func (p pump) sweep(b []byte) {
+	_ = control(p.from, func(fd int) error {
+		left, err := unix.FcntlInt(uintptr(fd), unix.F_GETPIPE_SZ, 0)
+		for n := 0; err == nil && left > 0; left -= n {
+			if n, err = unix.Read(fd, b); n <= 0 {
+				break
+			}
+			_, err = p.to.Write(b[:n])
+		}
+		return err
+	})
 }
 
 // readable blocks until from can be read, and returns false when the pump is stopped.
