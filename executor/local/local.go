@@ -40,6 +40,9 @@ type Executor struct {
 	closed   bool
 	starting sync.WaitGroup // added to under mu while not closed
 	running  map[*command]struct{}
+
+	closing  sync.Once
+	closeErr error
 }
 
 // ErrClosed is returned by Start after Close.
@@ -143,6 +146,11 @@ func (e *Executor) newFile(size int64) (*output.File, error) {
 // Executor holds, including the private /tmp. It may be called more than once; every call
 // waits.
 func (e *Executor) Close() error {
+	e.closing.Do(func() { e.closeErr = e.close() })
+	return e.closeErr
+}
+
+func (e *Executor) close() error {
 	e.mu.Lock()
 	e.closed = true
 	for c := range e.running {

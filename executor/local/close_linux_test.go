@@ -1,0 +1,40 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package local
+
+import (
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/sallyport-dev/sallyport/internal/testenv"
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+// TestCloseWaits checks that every call of Close returns when everything was freed.
+func TestCloseWaits(t *testing.T) {
+	testenv.NeedUserNS(t)
+	for range 20 {
+		t.Setenv("XDG_STATE_HOME", t.TempDir())
+		private := filepath.Join(os.Getenv("XDG_STATE_HOME"), "sallyport", "tmp", "*")
+		var e Executor
+		wait(t, start(t, &e, newSpec(sandbox.ReadOnly(), "true")))
+		if made, err := filepath.Glob(private); len(made) != 1 {
+			t.Fatalf("%q were made, %v", made, err)
+		}
+		var all sync.WaitGroup
+		for range 4 {
+			all.Go(func() {
+				if err := e.Close(); err != nil {
+					t.Error(err)
+				}
+				if left, err := filepath.Glob(private); len(left) != 0 || err != nil {
+					t.Errorf("after Close %q are left, %v", left, err)
+				}
+			})
+		}
+		all.Wait()
+	}
+}
