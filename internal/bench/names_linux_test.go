@@ -18,7 +18,7 @@ import (
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-// repository makes a git repository outside of /tmp, with a missing folder for
+// repository makes a git repository outside of /tmp, with a missing directory for
 // hooks if asked to.
 func repository(tb testing.TB, hooks bool) string {
 	tb.Helper()
@@ -80,7 +80,7 @@ func unguarded(ws string) []sandbox.Entry {
 }
 
 // BenchmarkPlaceholders guards: a start in a repository with four placeholder
-// folders, made and removed for it, costs at most 1.35 of a start in one that
+// directories, made and removed for it, costs at most 1.35 of a start in one that
 // needs none.
 func BenchmarkPlaceholders(b *testing.B) {
 	testenv.NeedUserNS(b)
@@ -98,14 +98,14 @@ func BenchmarkKeptPlaceholders(b *testing.B) {
 	compare(b, []Variant{{"kept", confined(b, host, four)}, {"made", once(b, four)}})
 }
 
-// BenchmarkBigTree guards: in a tree of 100 000 files in 2 000 folders with 50
+// BenchmarkBigTree guards: in a tree of 100 000 files in 2 000 directories with 50
 // nested repositories, the second run starts at most 5 ms later than in an empty
 // repository.
 func BenchmarkBigTree(b *testing.B) {
 	testenv.NeedUserNS(b)
 	big, small := repository(b, false), repository(b, false)
-	const folders, files, every = 2000, 50, 40
-	for i := range folders {
+	const directories, files, every = 2000, 50, 40
+	for i := range directories {
 		dir := filepath.Join(big, fmt.Sprintf("d%02d", i/100), fmt.Sprintf("e%02d", i%100))
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			b.Fatal(err)

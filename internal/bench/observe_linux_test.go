@@ -44,7 +44,7 @@ func writesMain(count string) int {
 	return 0
 }
 
-// memory is a folder on a tmpfs, where nothing hides what a notification costs.
+// memory is a directory on a tmpfs, where nothing hides what a notification costs.
 func memory(tb testing.TB) string {
 	tb.Helper()
 	const at = "/dev/shm"

@@ -119,7 +119,7 @@ func runWithFilter(line []string, filter string) error {
 	return cmd.Run()
 }
 
-// placeEnv names the folder in which workspaces are made. Where many files were
+// placeEnv names the directory in which workspaces are made. Where many files were
 // removed in the last minutes, ext4 takes a millisecond to find a free inode for
 // a new one, and a start that makes placeholders makes several.
 const placeEnv = "SALLYPORT_BENCH_DIR"
@@ -131,7 +131,7 @@ func place() string {
 	return "/var/tmp"
 }
 
-// workspace is a folder with two protected names, outside of /tmp.
+// workspace is a directory with two protected names, outside of /tmp.
 func workspace(tb testing.TB) string {
 	ws, err := os.MkdirTemp(place(), "sallyport-bench-")
 	if err != nil {

@@ -141,9 +141,9 @@ func (p *Program) For(rules []plan.Rule, state string) (*plan.Bwrap, error) {
 	}
 	b := &plan.Bwrap{
 		Program: p.Path, Argv0: p.Major > 0 || p.Minor >= 9,
-		File: filepath.Join(state, "nothing"), Folder: filepath.Join(state, "none"),
+		File: filepath.Join(state, "nothing"), Directory: filepath.Join(state, "none"),
 	}
-	return b, makeEmpty(b.File, b.Folder)
+	return b, makeEmpty(b.File, b.Directory)
 }
 
 // makeEmpty makes the file and directory of mode 000, unless they exist. They stay: any

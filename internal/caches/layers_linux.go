@@ -122,7 +122,7 @@ func (s *Store) Prepare(r Request) (*Layers, error) {
 func workspaceOf(rules []plan.Rule, dir string) string {
 	workspace := dir
 	for _, r := range rules {
-		if r.Level == sandbox.LevelWrite && r.Kind == plan.KindFolder && !r.Pin && hostfacts.Below(dir, r.Path) {
+		if r.Level == sandbox.LevelWrite && r.Kind == plan.KindDirectory && !r.Pin && hostfacts.Below(dir, r.Path) {
 			workspace = r.Path
 		}
 	}
@@ -183,7 +183,7 @@ func (p *preparation) add(c *Cache) error {
 		return err
 	}
 	spot, err := hostfacts.Look(real)
-	if err != nil || spot.Kind != plan.KindFolder {
+	if err != nil || spot.Kind != plan.KindDirectory {
 		return p.redirect(c, dir+" is not a directory")
 	}
 	if i := slices.IndexFunc(p.pr.Rules, func(r plan.Rule) bool { return r.Path == real && !r.Pin }); i >= 0 {

@@ -145,7 +145,7 @@ func (h *Host) addTmp(r *plan.Request) error {
 		if st, err := os.Lstat(real); err != nil || !st.IsDir() {
 			return &executor.RootError{Path: want, Why: "cannot take the place of /tmp, because it is not a directory", Fix: "create it first"}
 		}
-		r.Tmp = &plan.Tmp{At: at, Source: plan.Spot{Path: real, Kind: plan.KindFolder}}
+		r.Tmp = &plan.Tmp{At: at, Source: plan.Spot{Path: real, Kind: plan.KindDirectory}}
 		return nil
 	default:
 		return &executor.RootError{Path: want, Why: "cannot take the place of /tmp", Fix: "use private, host, or an absolute path"}
@@ -155,10 +155,10 @@ func (h *Host) addTmp(r *plan.Request) error {
 		return err
 	}
 	if !slices.ContainsFunc(r.Rules, func(u plan.Rule) bool { return u.Path == dir }) {
-		r.Rules = append(r.Rules, plan.Rule{Spot: plan.Spot{Path: dir, Kind: plan.KindFolder}, Level: sandbox.LevelDeny, Why: "sallyport's own state"})
+		r.Rules = append(r.Rules, plan.Rule{Spot: plan.Spot{Path: dir, Kind: plan.KindDirectory}, Level: sandbox.LevelDeny, Why: "sallyport's own state"})
 		slices.SortFunc(r.Rules, func(a, b plan.Rule) int { return strings.Compare(a.Path, b.Path) })
 	}
-	r.Tmp = &plan.Tmp{At: at, Source: plan.Spot{Path: tmp, Kind: plan.KindFolder}}
+	r.Tmp = &plan.Tmp{At: at, Source: plan.Spot{Path: tmp, Kind: plan.KindDirectory}}
 	return nil
 }
 

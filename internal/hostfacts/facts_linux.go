@@ -14,7 +14,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/plan"
 )
 
-// What of the system's own folders a command gets to see. The lists are data
+// What of the system's own directories a command gets to see. The lists are data
 // for plans; what does not exist here is left out.
 var (
 	// devices are those that bubblewrap, Docker and systemd agree on.

@@ -31,7 +31,7 @@ func SpotOf(real string, st *syscall.Stat_t) plan.Spot {
 	s := plan.Spot{Path: real, ID: launch.ID{Dev: uint64(st.Dev), Ino: st.Ino}} //nolint:unconvert // a signed number on macOS
 	switch st.Mode & syscall.S_IFMT {
 	case syscall.S_IFDIR:
-		s.Kind = plan.KindFolder
+		s.Kind = plan.KindDirectory
 	case syscall.S_IFREG:
 		s.Kind = plan.KindFile
 	default:

@@ -23,7 +23,7 @@ func StartError(name string, err error) *executor.StartError {
 		e.NotFound = true
 		e.Err = fmt.Errorf("%s: not found: %w", name, err)
 	case errors.Is(err, syscall.EISDIR):
-		e.Err = fmt.Errorf("%s: is a folder, not a program: %w", name, err)
+		e.Err = fmt.Errorf("%s: is a directory, not a program: %w", name, err)
 	case errors.Is(err, syscall.ENOEXEC):
 		e.Err = fmt.Errorf("%s: cannot be run: it is neither a program for this machine nor a script that begins with #!: %w", name, err)
 	case errors.Is(err, syscall.E2BIG):

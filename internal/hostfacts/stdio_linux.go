@@ -54,9 +54,9 @@ func DescribeStdio(i int, f *os.File, reopen bool) (plan.Stdio, error) {
 		return s, fmt.Errorf("standard descriptor %d cannot be used: %w", i, err)
 	}
 	kind := st.Mode & unix.S_IFMT
-	s.File, s.Device, s.Folder = kind == unix.S_IFREG, kind == unix.S_IFCHR, kind == unix.S_IFDIR
+	s.File, s.Device, s.Directory = kind == unix.S_IFREG, kind == unix.S_IFCHR, kind == unix.S_IFDIR
 	s.Writable = flags&unix.O_ACCMODE != unix.O_RDONLY && flags&unix.O_PATH == 0
-	if !reopen || !s.Folder && !s.Device && (!s.File || s.Writable) {
+	if !reopen || !s.Directory && !s.Device && (!s.File || s.Writable) {
 		return s, nil
 	}
 	return reopenable(i, s, &st, name, uint64(flags), offset)
@@ -66,18 +66,18 @@ func DescribeStdio(i int, f *os.File, reopen bool) (plan.Stdio, error) {
 func reopenable(i int, s plan.Stdio, st *unix.Stat_t, name string, flags uint64, offset int64) (plan.Stdio, error) {
 	var at unix.Stat_t
 	if err := unix.Lstat(name, &at); err != nil || at.Dev != st.Dev || at.Ino != st.Ino {
-		if s.Folder {
+		if s.Directory {
 			return s, &executor.RootError{
-				Path: name, Why: fmt.Sprintf("is standard descriptor %d, a folder that has no name any more, and from it everything around it could be reached", i),
+				Path: name, Why: fmt.Sprintf("is standard descriptor %d, a directory that has no name any more, and from it everything around it could be reached", i),
 				Fix: "pass another one, or a file",
 			}
 		}
 		return s, nil // no name: nobody else can see what happens to it
 	}
 	// Modes are the owner's to change; times and attributes of a file also those
-	// of whoever may write to it. From a folder all others can be reached, past
+	// of whoever may write to it. From a directory all others can be reached, past
 	// every mask and cover, so it never stays as it is.
-	if !s.Folder && int(st.Uid) != os.Geteuid() && (s.Device || unix.Access(name, unix.W_OK) != nil) {
+	if !s.Directory && int(st.Uid) != os.Geteuid() && (s.Device || unix.Access(name, unix.W_OK) != nil) {
 		return s, nil //nolint:nilerr // not ours to change
 	}
 	if s.Device && st.Rdev == unix.Mkdev(5, 0) { // linux/major.h: TTYAUX_MAJOR

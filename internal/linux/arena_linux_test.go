@@ -272,7 +272,7 @@ func (a *arena) expect(t *testing.T, word string, j *job, names []string, kv ...
 	}
 }
 
-// snapshot describes a folder with everything below it: kinds, modes, owners,
+// snapshot describes a directory with everything below it: kinds, modes, owners,
 // sizes, both times that a change leaves, link targets and contents.
 func snapshot(t testing.TB, dir string) string {
 	t.Helper()
@@ -313,7 +313,7 @@ func nameAll(t *testing.T, ws string) {
 	}
 }
 
-// unchanged checks at the end of t that folders are as they are now.
+// unchanged checks at the end of t that directories are as they are now.
 func unchanged(t *testing.T, dirs ...string) {
 	t.Helper()
 	for _, d := range dirs {

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Every attack here takes "ws", a writable folder, and "out", one that must not
-// be changed. In out are the files canary and other, the folder dir with the
+// Every attack here takes "ws", a writable directory, and "out", one that must not
+// be changed. In out are the files canary and other, the directory dir with the
 // file deep, and the named pipe pipe.
 
 // put writes over a file.
@@ -57,10 +57,10 @@ func fileAttacks() map[string]attack {
 			return deniedIf(err, "exchanged")
 		},
 		"mkdir": func(kv map[string]string) verdict {
-			return deniedIf(os.Mkdir(kv["out"]+"/newdir", 0o755), "made a folder")
+			return deniedIf(os.Mkdir(kv["out"]+"/newdir", 0o755), "made a directory")
 		},
 		"rmdir": func(kv map[string]string) verdict {
-			return deniedIf(os.RemoveAll(kv["out"]+"/dir"), "removed a folder")
+			return deniedIf(os.RemoveAll(kv["out"]+"/dir"), "removed a directory")
 		},
 		"make-pipe": func(kv map[string]string) verdict {
 			return deniedIf(unix.Mkfifo(kv["out"]+"/p", 0o600), "made a pipe")
@@ -139,7 +139,7 @@ func sharedMapping(kv map[string]string) verdict {
 		})
 }
 
-// race swaps a folder of the workspace for a link that leads outside, while it
+// race swaps a directory of the workspace for a link that leads outside, while it
 // writes through the name.
 func race(kv map[string]string) verdict {
 	a, b := kv["ws"]+"/race", kv["ws"]+"/race.link"
@@ -193,7 +193,7 @@ func linkAttacks() map[string]attack {
 			}
 			return deniedIf(put(kv["ws"]+"/lf", 0), "wrote through a link")
 		},
-		"link-folder": func(kv map[string]string) verdict {
+		"link-directory": func(kv map[string]string) verdict {
 			if err := os.Symlink(kv["out"]+"/dir", kv["ws"]+"/ld"); err != nil {
 				return bad("%v", err)
 			}

@@ -19,7 +19,7 @@ func readSecret(name string) (string, error) {
 	return "read " + name + ": " + string(b), err
 }
 
-// readFrom does so by a name that begins at a folder's descriptor.
+// readFrom does so by a name that begins at a directory's descriptor.
 func readFrom(dir int, name string) (string, error) {
 	fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -86,7 +86,7 @@ func hiddenAttacks() map[string]attack {
 				func() (string, error) { return "removed /bin", unix.Unlink("/bin") },
 				func() (string, error) { return "wrote beside the workspace", put("../new", os.O_CREATE) })
 		},
-		// The folder that is standard input, and what is around it.
+		// The directory that is standard input, and what is around it.
 		"input-around": func(kv map[string]string) verdict {
 			return firstBreach(
 				func() (string, error) { return readFrom(0, "other") },
@@ -123,7 +123,7 @@ func hiddenProc(kv map[string]string) verdict {
 	return v
 }
 
-// hiddenDescriptors looks around from every descriptor, its own folders included.
+// hiddenDescriptors looks around from every descriptor, its own directories included.
 func hiddenDescriptors(kv map[string]string) verdict {
 	for _, dir := range []string{"/", "/usr", "/proc", "/proc/self", "/dev", "/dev/shm", "/dev/pts", "/sys", "/run", "/tmp", kv["ws"]} {
 		if _, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err != nil {

@@ -44,8 +44,8 @@ func metaAttacks() map[string]attack {
 		"fsetxattr":   opened(func(fd int) error { return unix.Fsetxattr(fd, "user.evil", []byte("1"), 0) }, "fsetxattr"),
 		"removexattr": canary(func(n string) error { return unix.Removexattr(n, "user.none") }, "removexattr"),
 		"file-flags":  opened(setFlags, "file attributes"),
-		"chmod-folder": func(kv map[string]string) verdict {
-			return deniedIf(unix.Chmod(kv["out"], 0o777), "chmod of the folder")
+		"chmod-directory": func(kv map[string]string) verdict {
+			return deniedIf(unix.Chmod(kv["out"], 0o777), "chmod of the directory")
 		},
 	}
 }
@@ -180,7 +180,7 @@ func mountAttacks() map[string]attack {
 	}
 }
 
-// gitAttacks change a protected folder, "git", of the workspace.
+// gitAttacks change a protected directory, "git", of the workspace.
 func gitAttacks() []string {
 	return strings.Fields("git-hook git-config git-remove git-move git-chmod git-cover")
 }

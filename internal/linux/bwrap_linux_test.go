@@ -105,7 +105,7 @@ func TestBwrapStdio(t *testing.T) {
 	must(t, err)
 	defer dir.Close()
 	if _, err := a.run(t, &job{args: sh(`:`), stdin: dir}); err == nil || !strings.Contains(err.Error(), "pipe") {
-		t.Errorf("a folder as input: %v", err)
+		t.Errorf("a directory as input: %v", err)
 	}
 }
 
@@ -240,7 +240,7 @@ func TestWithoutBwrapWall(t *testing.T) {
 		{"denied file", func(a *arena) []string {
 			return []string{"--ro-bind", a.host.files.state + "/nothing", a.out + "/other"}
 		}, "read-other"},
-		{"denied folder", func(a *arena) []string { return []string{"--ro-bind", a.host.files.state + "/none", a.out + "/dir"} }, "list-dir read-deep"},
+		{"denied directory", func(a *arena) []string { return []string{"--ro-bind", a.host.files.state + "/none", a.out + "/dir"} }, "list-dir read-deep"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

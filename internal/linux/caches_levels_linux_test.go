@@ -15,7 +15,7 @@ import (
 
 // TestCachesAtLevels: at every level a build has a cache that it can write to, and
 // the host's stays as it is, also where a policy or the home as workspace says more
-// about the folder.
+// about the directory.
 func TestCachesAtLevels(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	const line = `echo x >"$npm_config_cache/new" 2>/dev/null || echo x >"$HOME/.npm/new"`
@@ -65,7 +65,7 @@ func TestCachesAtLevels(t *testing.T) {
 				if err != nil || res.code != 0 {
 					t.Errorf("%v, %+v", err, res)
 				}
-				// The landlock level cannot shut a folder in a workspace, and says so.
+				// The landlock level cannot shut a directory in a workspace, and says so.
 				if _, err := os.Lstat(home + "/.npm/new"); err == nil && !(c.home && level == plan.LevelLandlock) {
 					t.Error("the host's cache was written to")
 				}

@@ -97,7 +97,7 @@ func TestCaches(t *testing.T) {
 	}
 	deeper := &job{dir: c.ws + "/dir"}
 	if got := c.sh(t, deeper, "cat $HOME/.npm/entry"); got != "poison\n" {
-		t.Errorf("a folder of the workspace: %q", got)
+		t.Errorf("a directory of the workspace: %q", got)
 	}
 	readOnly := bind(sandbox.ReadOnly(), c.ws)
 	if got := c.sh(t, &job{policy: &readOnly}, "cat $HOME/.npm/entry; echo x >$HOME/.npm/y && echo written"); got != "poison\nwritten\n" {
@@ -112,12 +112,12 @@ func TestCacheWalls(t *testing.T) {
 	unchanged(t, c.home, c.out)
 	state := filepath.Join(c.base, "state")
 	for _, l := range []struct{ name, line string }{
-		{"the folder above", "echo x >$HOME/x"},
-		{"the folder itself is a mount", "mv $HOME/.npm $HOME/.npm2"},
+		{"the directory above", "echo x >$HOME/x"},
+		{"the directory itself is a mount", "mv $HOME/.npm $HOME/.npm2"},
 		{"through a link", "ln -s $1/canary $HOME/.npm/out && echo x >$HOME/.npm/out"},
 		{"a hard link into it", "ln $1/canary $HOME/.npm/hard"},
-		{"the upper folder", "ls $2/sallyport/caches"},
-		{"the state folder", "echo x >$2/sallyport/x"},
+		{"the upper directory", "ls $2/sallyport/caches"},
+		{"the state directory", "echo x >$2/sallyport/x"},
 		{"set-id bits", "cp /bin/true $HOME/.npm/t && chmod u+s $HOME/.npm/t"},
 		{"a device", "mknod $HOME/.npm/null c 1 3"},
 		{"a mark of what was removed", "mknod $HOME/.npm/white c 0 0"},
@@ -308,7 +308,7 @@ func TestCacheWithoutOverlay(t *testing.T) {
 	}
 	// A directory that was replaced is no reason to do without: the run is refused.
 	if c.host.caches.Learn(&launch.StepError{Step: launch.Step{Op: launch.OpOverlay, Path: "/x"}, Call: "compare"}) {
-		t.Error("a replaced folder counts as one that cannot be had")
+		t.Error("a replaced directory counts as one that cannot be had")
 	}
 }
 
@@ -392,7 +392,7 @@ func TestCacheForeignOwner(t *testing.T) {
 	}
 }
 
-// TestCacheFacts: the plan names the folders with what stands there.
+// TestCacheFacts: the plan names the directories with what stands there.
 func TestCacheFacts(t *testing.T) {
 	c := newCached(t)
 	r := c.request(&job{args: sh("true"), env: c.env()})
@@ -406,7 +406,7 @@ func TestCacheFacts(t *testing.T) {
 	}
 	s := p.Script.Steps[i]
 	for name, id := range map[string]launch.ID{s.Path: s.ID, s.Layers.Upper.Path: s.Layers.Upper.ID, s.Layers.Work.Path: s.Layers.Work.ID} {
-		if spot, err := hostfacts.Look(name); err != nil || spot.ID != id || spot.Kind != plan.KindFolder {
+		if spot, err := hostfacts.Look(name); err != nil || spot.ID != id || spot.Kind != plan.KindDirectory {
 			t.Errorf("%s is planned as %v and is %v, %v", name, id, spot, err)
 		}
 	}

@@ -201,12 +201,12 @@ func TestDescriptorsOfTheCaller(t *testing.T) {
 	a.expect(t, wordDenied, &job{}, []string{"descriptors"})
 	res, err := a.run(t, &job{args: sh(`ls /proc/self/fd`)})
 	must(t, err)
-	if res.out != "0\n1\n2\n3\n" { // 3 is the folder that ls reads
+	if res.out != "0\n1\n2\n3\n" { // 3 is the directory that ls reads
 		t.Errorf("%+v", res)
 	}
 }
 
-// leak opens a file and a folder outside without close-on-exec.
+// leak opens a file and a directory outside without close-on-exec.
 func leak(t *testing.T, a *arena) {
 	t.Helper()
 	for name, flags := range map[string]int{a.out + "/canary": unix.O_RDWR, a.out: unix.O_RDONLY, "/dev/null": unix.O_RDWR} {
@@ -216,7 +216,7 @@ func leak(t *testing.T, a *arena) {
 	}
 }
 
-func TestTemporaryFolder(t *testing.T) {
+func TestTemporaryDirectory(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	a := newArena(t)
 	shared, err := os.MkdirTemp("/tmp", "sallyport-shared-")
@@ -258,7 +258,7 @@ func TestTemporaryFolder(t *testing.T) {
 			t.Errorf("%+v", res)
 		}
 	})
-	t.Run("folder", func(t *testing.T) {
+	t.Run("directory", func(t *testing.T) {
 		must(t, os.Mkdir(a.base+"/mytmp", 0o700))
 		if res := run(&job{args: sh(`echo x >/tmp/x; ls /tmp`), tmp: a.base + "/mytmp"}); res.out != "x\n" {
 			t.Errorf("%+v", res)
@@ -267,7 +267,7 @@ func TestTemporaryFolder(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	for name, tmp := range map[string]string{"missing folder": a.base + "/none", "file": a.out + "/canary", "word": "elsewhere"} {
+	for name, tmp := range map[string]string{"missing directory": a.base + "/none", "file": a.out + "/canary", "word": "elsewhere"} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := a.run(t, &job{args: sh(`:`), tmp: tmp}); err == nil {
 				t.Error("it was taken")
@@ -283,9 +283,9 @@ func mustRun(t testing.TB, a *arena, j *job) result {
 	return res
 }
 
-// TestPrivateFolderEnds looks at the folder itself: gone with its host, swept
+// TestPrivateDirectoryEnds looks at the directory itself: gone with its host, swept
 // when its host crashed, never visible to a command.
-func TestPrivateFolderEnds(t *testing.T) {
+func TestPrivateDirectoryEnds(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	a := newArena(t)
 	mustRun(t, a, &job{args: sh(`mkdir -p /tmp/deep/er && echo x >/tmp/deep/er/x && chmod 0 /tmp/deep/er /tmp/deep && ln -s / /tmp/link`)})
@@ -301,7 +301,7 @@ func TestPrivateFolderEnds(t *testing.T) {
 	}
 	for _, n := range []string{"list-at", "write-at", "chmod-at"} {
 		if v := a.attack(t, &job{}, []string{n}, "at="+state)[n]; v.word != wordDenied {
-			t.Errorf("%s on the state folder: %v", n, v)
+			t.Errorf("%s on the state directory: %v", n, v)
 		}
 	}
 	crashed, err := os.MkdirTemp(filepath.Dir(mine), "run-")
@@ -313,10 +313,10 @@ func TestPrivateFolderEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := os.Lstat(crashed); err == nil {
-		t.Error("the folder of a crashed host was not swept")
+		t.Error("the directory of a crashed host was not swept")
 	}
 	if _, err := os.Lstat(mine); err != nil {
-		t.Error("the folder of a living host was swept")
+		t.Error("the directory of a living host was swept")
 	}
 	must(t, next.Close())
 	must(t, a.host.Close())
@@ -324,7 +324,7 @@ func TestPrivateFolderEnds(t *testing.T) {
 	left, err := os.ReadDir(filepath.Dir(mine))
 	must(t, err)
 	if len(left) != 0 {
-		t.Errorf("%d folders are left", len(left))
+		t.Errorf("%d directories are left", len(left))
 	}
 	if _, err := a.run(t, &job{args: sh(`:`)}); err == nil {
 		t.Error("a closed host starts commands")

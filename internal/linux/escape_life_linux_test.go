@@ -255,7 +255,7 @@ func TestManyAtOnce(t *testing.T) {
 			}
 			_, err = a.run(t, &job{args: sh(`:`), dir: a.base + "/none"})
 			if err == nil {
-				t.Error("started in a missing folder")
+				t.Error("started in a missing directory")
 			}
 		})
 	}
@@ -276,7 +276,7 @@ func descriptors(t *testing.T) []string {
 	var out []string
 	for _, e := range entries {
 		to, err := os.Readlink("/proc/self/fd/" + e.Name())
-		if err == nil { // the folder that was just read is closed
+		if err == nil { // the directory that was just read is closed
 			out = append(out, to)
 		}
 	}

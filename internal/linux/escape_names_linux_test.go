@@ -135,7 +135,7 @@ func TestDeniedNames(t *testing.T) {
 		sandbox.GlobEntry(a.out+"/*.key"))
 	unchanged(t, a.out, a.ws+"/hidden")
 	for name, at := range map[string]string{
-		"file in folder": secret + "/file", "file": a.out + "/other", "file below a root": a.ws + "/hidden/file",
+		"file in directory": secret + "/file", "file": a.out + "/other", "file below a root": a.ws + "/hidden/file",
 		"pattern": a.ws + "/one.key", "deep pattern": a.ws + "/dir/two.key", "pattern outside": a.out + "/three.key",
 		"target of a matching link": a.out + "/linked", "matching link": a.ws + "/four.key",
 		"through /proc": "/proc/self/root" + secret + "/file", "through a cwd": "/proc/self/cwd/hidden/file",
@@ -144,7 +144,7 @@ func TestDeniedNames(t *testing.T) {
 			a.expect(t, wordDenied, &job{policy: &p}, []string{"read-at", "append-at", "chmod-at", "write-at"}, "at="+at)
 		})
 	}
-	t.Run("folder", func(t *testing.T) {
+	t.Run("directory", func(t *testing.T) {
 		a.expect(t, wordDenied, &job{policy: &p}, []string{"list-at", "chmod-at", "remove-at"}, "at="+secret)
 		a.expect(t, wordDenied, &job{policy: &p}, []string{"list-at", "chmod-at", "remove-at"}, "at="+a.ws+"/hidden")
 	})
@@ -232,7 +232,7 @@ func TestRoots(t *testing.T) {
 	}
 }
 
-// TestRootInRun needs root, who alone may make a folder there.
+// TestRootInRun needs root, who alone may make a directory there.
 func TestRootInRun(t *testing.T) {
 	testenv.NeedRoot(t)
 	a := newArena(t)
@@ -277,13 +277,13 @@ func TestSwappedBeforeLaunch(t *testing.T) {
 		{"root by a link", func(a *arena) error {
 			return errors.Join(os.Rename(a.ws, a.base+"/old"), os.Symlink(a.out, a.ws))
 		}},
-		{"root by a folder", func(a *arena) error {
+		{"root by a directory", func(a *arena) error {
 			return errors.Join(os.Rename(a.ws, a.base+"/old"), os.Rename(a.out, a.ws))
 		}},
 		{"protected name by a link", func(a *arena) error {
 			return errors.Join(os.Rename(a.ws+"/.git", a.ws+"/old"), os.Symlink(a.out, a.ws+"/.git"))
 		}},
-		{"protected name by a folder", func(a *arena) error {
+		{"protected name by a directory", func(a *arena) error {
 			return errors.Join(os.Rename(a.ws+"/.git", a.ws+"/old"), os.Mkdir(a.ws+"/.git", 0o755))
 		}},
 		{"parent by a link", func(a *arena) error {

@@ -40,7 +40,7 @@ func TestPlantedMountPoint(t *testing.T) {
 		}
 	}
 	if _, err := os.Lstat(filepath.Join(a.out, "made")); err == nil {
-		t.Error("a folder was made outside, through the planted link")
+		t.Error("a directory was made outside, through the planted link")
 	}
 }
 

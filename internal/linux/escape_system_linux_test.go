@@ -17,7 +17,7 @@ import (
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-func TestSystemFolders(t *testing.T) {
+func TestSystemDirectories(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	a := newArena(t)
 	var known []string

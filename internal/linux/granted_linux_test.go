@@ -33,7 +33,7 @@ func TestGrantedCache(t *testing.T) {
 		{"an overlay", "cache:npm", "echo poison >$HOME/.npm/entry && cat $HOME/.npm/entry", "poison\n"},
 		{"it lasts", "cache:npm", "cat $HOME/.npm/entry", "poison\n"},
 		{"nothing beside it", "cache:npm", "(echo x >$HOME/x) 2>/dev/null || echo refused", "refused\n"},
-		{"a variable where there is no folder", "cache:pip", "echo wheel >$PIP_CACHE_DIR/wheel && cat $PIP_CACHE_DIR/wheel; echo $UV_CACHE_DIR", "wheel\n\n"},
+		{"a variable where there is no directory", "cache:pip", "echo wheel >$PIP_CACHE_DIR/wheel && cat $PIP_CACHE_DIR/wheel; echo $UV_CACHE_DIR", "wheel\n\n"},
 		{"another one", "cache:uv", "(echo x >$HOME/.npm/entry) 2>/dev/null || echo refused", "refused\n"},
 	} {
 		t.Run(l.name, func(t *testing.T) {

@@ -69,7 +69,7 @@ func inputCases() []inputCase {
 		{name: "missing path", job: job{args: []string{"./none"}}, want: []string{"./none", "not found"}, is: notFound},
 		{name: "below a file", job: job{args: []string{"./file/x"}}, want: []string{"not found"}, is: notFound},
 		{name: "empty program", job: job{args: []string{""}}, is: notFound},
-		{name: "folder", job: job{args: []string{"./dir"}}, want: []string{"folder"}, is: cannotRun},
+		{name: "directory", job: job{args: []string{"./dir"}}, want: []string{"directory"}, is: cannotRun},
 		{name: "not executable", job: job{args: []string{"./file"}}, want: []string{"permission denied"}, is: cannotRun},
 		{name: "no interpreter line", job: job{args: []string{"./plain"}}, make: script("plain", "echo hi\n", 0o755), want: []string{"#!"}, is: cannotRun},
 		{name: "missing interpreter", job: job{args: []string{"./lost"}}, make: script("lost", "#!/no/such/shell\n", 0o755), is: func(err error) bool { return notFound(err) || cannotRun(err) }},
@@ -86,7 +86,7 @@ func inputCases() []inputCase {
 	}
 }
 
-// entriesOf is what is in a folder.
+// entriesOf is what is in a directory.
 func entriesOf(t *testing.T, dir string) string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -143,8 +143,8 @@ func TestBadInput(t *testing.T) {
 	})
 }
 
-// TestBadStateFolder needs a folder for the private /tmp and does not get one.
-func TestBadStateFolder(t *testing.T) {
+// TestBadStateDirectory needs a directory for the private /tmp and does not get one.
+func TestBadStateDirectory(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	for name, state := range map[string]func(a *arena) string{
 		"a file":        func(a *arena) string { return a.out + "/canary" },
@@ -162,13 +162,13 @@ func TestBadStateFolder(t *testing.T) {
 	}
 	t.Run("of somebody else", func(t *testing.T) {
 		a := newArena(t)
-		// A link stands where the folder would.
+		// A link stands where the directory would.
 		must(t, os.Mkdir(a.base+"/xdg", 0o755))
 		must(t, os.Symlink(a.out, a.base+"/xdg/sallyport"))
 		t.Setenv("XDG_STATE_HOME", a.base+"/xdg")
 		unchanged(t, a.out)
 		if _, err := a.run(t, &job{args: sh(`:`)}); err == nil {
-			t.Error("a link was taken for the state folder")
+			t.Error("a link was taken for the state directory")
 		}
 	})
 }
@@ -184,12 +184,12 @@ func TestInsideAnotherSandbox(t *testing.T) {
 	}
 }
 
-// TestMetadataOfInput passes files and folders outside as standard input. The
+// TestMetadataOfInput passes files and directories outside as standard input. The
 // command must not change their metadata through the descriptor.
 func TestMetadataOfInput(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	a := newArena(t)
-	for name, path := range map[string]string{"file": a.out + "/canary", "folder": a.out + "/dir", "null device": os.DevNull} {
+	for name, path := range map[string]string{"file": a.out + "/canary", "directory": a.out + "/dir", "null device": os.DevNull} {
 		t.Run(name, func(t *testing.T) {
 			f, err := os.Open(path)
 			must(t, err)

@@ -45,9 +45,9 @@ type gap struct{ wall, who, attacks string }
 
 func landlockGaps() []gap {
 	return []gap{
-		{"metadata", "", "chmod chmod-folder chown fchmod fchmod-proc fchown file-flags fsetxattr futimes setxattr utimes"},
+		{"metadata", "", "chmod chmod-directory chown fchmod fchmod-proc fchown file-flags fsetxattr futimes setxattr utimes"},
 		{"metadata", byRoot, "dev-change"},
-		{"own-folders", "", "run-list sys-kernel dev-shm"},
+		{"own-directories", "", "run-list sys-kernel dev-shm"},
 		{"devices", "", "dev-list"},
 		{"devices", byOwner, "devices"},
 		{"see-processes", "", "list-processes pidfd see-process"},
@@ -157,8 +157,8 @@ func TestLandlockOrdinaryWork(t *testing.T) {
 	a := atLevel(t, plan.LevelLandlock)
 	cases := []struct{ name, line, want string }{
 		{"workspace", `echo hi >x && mkdir -p a/b && mv x a/b/y && ln a/b/y z && cat z && rm -r a z`, "hi"},
-		{"rename across folders", `mkdir d e && echo 1 >d/f && mv d/f e/g && cat e/g`, "1"},
-		{"temporary folder", `f=$(mktemp) && echo tmp >"$f" && cat "$f" && test "$TMPDIR" = "$TMP"`, "tmp"},
+		{"rename across directories", `mkdir d e && echo 1 >d/f && mv d/f e/g && cat e/g`, "1"},
+		{"temporary directory", `f=$(mktemp) && echo tmp >"$f" && cat "$f" && test "$TMPDIR" = "$TMP"`, "tmp"},
 		{"devices", `echo x >/dev/null && head -c 2 /dev/zero | wc -c`, "2"},
 		{"standard output by name", `echo out >/dev/stdout`, "out"},
 		{"reading", `test -s /etc/passwd && echo read`, "read"},
@@ -208,7 +208,7 @@ func TestLandlockRefusesPolicies(t *testing.T) {
 		{"denied file that is missing", a.policy().WithEntries(sandbox.PathEntry(a.out+"/missing", sandbox.LevelDeny)), "", a.out + "/missing=deny"},
 		{"carve-out", a.policy().WithEntries(sandbox.PathEntry(a.ws+"/dir", sandbox.LevelRead)), "", a.ws + "/dir=read"},
 		{"carve-out that is missing", a.policy().WithEntries(sandbox.PathEntry(a.ws+"/later", sandbox.LevelRead)), "", a.ws + "/later=read"},
-		{"chosen temporary folder", a.policy(), a.out, a.out},
+		{"chosen temporary directory", a.policy(), a.out, a.out},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

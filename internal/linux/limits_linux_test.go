@@ -205,7 +205,7 @@ func TestDiskLimit(t *testing.T) {
 		{"workspace", `head -c 400m /dev/zero >fill` + stay, true},
 		{"private tmp", `head -c 400m /dev/zero >/tmp/fill` + stay, true},
 		{"file without a name", `exec 3>gone; rm gone; head -c 400m /dev/zero >&3` + stay, true},
-		{"folder that is closed", `mkdir shut; exec 3>shut/fill; chmod 0 shut; head -c 400m /dev/zero >&3` + stay, true},
+		{"directory that is closed", `mkdir shut; exec 3>shut/fill; chmod 0 shut; head -c 400m /dev/zero >&3` + stay, true},
 		{"many files", `n=0; while [ $n -lt 100 ]; do head -c 4m /dev/zero >f$n; n=$((n+1)); done` + stay, true},
 		{"little", `head -c 4m /dev/zero >little; head -c 4m /dev/zero >/tmp/little`, false},
 		{"nothing", `:`, false},
@@ -226,7 +226,7 @@ func TestDiskLimit(t *testing.T) {
 	}
 }
 
-// TestOthersDisk has somebody else fill the same file system, in a folder that is
+// TestOthersDisk has somebody else fill the same file system, in a directory that is
 // no business of the command's.
 func TestOthersDisk(t *testing.T) {
 	a := newArena(t)

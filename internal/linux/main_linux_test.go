@@ -30,7 +30,7 @@ const (
 	partNested = "nested"
 )
 
-// programVar names the copy of this binary that commands can see: the folder in
+// programVar names the copy of this binary that commands can see: the directory in
 // which the go command builds lies in /tmp, where they have a private one.
 const programVar = "SALLYPORT_TEST_PROGRAM"
 

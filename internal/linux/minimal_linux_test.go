@@ -50,13 +50,13 @@ func TestMinimalRoot(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	a := newArena(t)
 	unchanged(t, a.out)
-	folder, err := os.Open(a.ws + "/dir")
+	directory, err := os.Open(a.ws + "/dir")
 	must(t, err)
-	defer folder.Close()
+	defer directory.Close()
 	file, err := os.Open(a.out + "/canary")
 	must(t, err)
 	defer file.Close()
-	for name, input := range map[string]*os.File{"null device": nil, "listed folder": folder, "hidden file": file} {
+	for name, input := range map[string]*os.File{"null device": nil, "listed directory": directory, "hidden file": file} {
 		t.Run(name, func(t *testing.T) {
 			a.expect(t, wordDenied, &job{policy: a.minimal(), stdin: input}, names(hiddenAttacks()), "handle="+handleOf(t, a.out+"/canary"))
 		})
@@ -185,7 +185,7 @@ func TestMinimalNeeds(t *testing.T) {
 // TestMinimalCanFail takes single walls of the minimal root away.
 func TestMinimalCanFail(t *testing.T) {
 	testenv.RunAsOrdinary(t)
-	early := func(_ *arena, p *plan.Plan) { // the folder is opened before the root changes
+	early := func(_ *arena, p *plan.Plan) { // the directory is opened before the root changes
 		steps := p.Script.Steps
 		i := slices.IndexFunc(steps, func(s launch.Step) bool { return s.Op == launch.OpReopen })
 		at := slices.IndexFunc(steps, func(s launch.Step) bool { return s.Op == launch.OpSetMount && s.Path == "/" })
@@ -198,8 +198,8 @@ func TestMinimalCanFail(t *testing.T) {
 		input         bool
 	}{
 		{name: "pivot", attacks: "hidden-path hidden-dotdot hidden-proc hidden-descriptors", change: dropOp(launch.OpPivot)},
-		{name: "folder opened anew inside", attacks: "input-around hidden-descriptors", change: early, input: true},
-		{name: "folder opened anew", attacks: "input-around hidden-descriptors", change: dropOp(launch.OpReopen), input: true},
+		{name: "directory opened anew inside", attacks: "input-around hidden-descriptors", change: early, input: true},
+		{name: "directory opened anew", attacks: "input-around hidden-descriptors", change: dropOp(launch.OpReopen), input: true},
 	} {
 		t.Run(w.name, func(t *testing.T) {
 			a := newArena(t)
@@ -222,15 +222,15 @@ func TestMinimalCanFail(t *testing.T) {
 	}
 }
 
-// TestFolderAsInput: from a folder that is standard input, a command comes no
-// further than by name, whoever owns the folder.
-func TestFolderAsInput(t *testing.T) {
+// TestDirectoryAsInput: from a directory that is standard input, a command comes no
+// further than by name, whoever owns the directory.
+func TestDirectoryAsInput(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	a := newArena(t)
 	p := a.policy().WithEntries(sandbox.PathEntry(a.out+"/other", sandbox.LevelDeny), sandbox.PathEntry(a.out+"/dir", sandbox.LevelDeny))
-	for name, folder := range map[string]string{"own": a.out, "of somebody else": "/usr", "writable": a.ws} {
+	for name, directory := range map[string]string{"own": a.out, "of somebody else": "/usr", "writable": a.ws} {
 		t.Run(name, func(t *testing.T) {
-			f, err := os.Open(folder)
+			f, err := os.Open(directory)
 			must(t, err)
 			defer f.Close()
 			j := &job{policy: &p, stdin: f}

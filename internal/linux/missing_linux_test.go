@@ -60,7 +60,7 @@ func TestMissingNames(t *testing.T) {
 	})
 }
 
-// TestPins: a folder that holds a denied or protected path stays where it is, so
+// TestPins: a directory that holds a denied or protected path stays where it is, so
 // that the next command finds the same rules at the same places.
 func TestPins(t *testing.T) {
 	testenv.RunAsOrdinary(t)

@@ -159,7 +159,7 @@ func TestWorkspaces(t *testing.T) {
 	}
 }
 
-// scratch makes a folder for the time of t.
+// scratch makes a directory for the time of t.
 func scratch(t *testing.T, below string) string {
 	t.Helper()
 	dir, err := os.MkdirTemp(below, "sallyport-place-")
@@ -220,7 +220,7 @@ cat sub/deny/secret 2>/dev/null && echo BREACH; mv sub/deny sub/gone 2>/dev/null
 	}
 }
 
-// TestSingleRoots gives things other than ordinary folders to write to.
+// TestSingleRoots gives things other than ordinary directories to write to.
 func TestSingleRoots(t *testing.T) {
 	if !ownMounts(t) {
 		return
@@ -296,7 +296,7 @@ r=-; w=-; cat "$1/$p/f" >/dev/null 2>&1 && r=r; (echo x >>"$1/$p/f") 2>/dev/null
 	})
 }
 
-// TestStateInWorkspace: the folder that holds our state stays hidden in a
+// TestStateInWorkspace: the directory that holds our state stays hidden in a
 // workspace around it.
 func TestStateInWorkspace(t *testing.T) {
 	testenv.RunAsOrdinary(t)

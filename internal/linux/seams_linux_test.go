@@ -24,17 +24,17 @@ import (
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-// A seam is an attack on what lies where two rules, two runs or two folders meet.
+// A seam is an attack on what lies where two rules, two runs or two directories meet.
 type seam struct {
 	name    string
-	prepare string                                             // outside, in the base folder; git DIR TEXT makes a repository
-	dir     string                                             // the workspace, below the base folder
+	prepare string                                             // outside, in the base directory; git DIR TEXT makes a repository
+	dir     string                                             // the workspace, below the base directory
 	policy  func(base string, p sandbox.Policy) sandbox.Policy // nil: the default one
-	tmp     string                                             // below the base folder; empty for a private one
+	tmp     string                                             // below the base directory; empty for a private one
 	first   string                                             // an earlier command
 	attack  string
 	control string // the attack as it is done outside; empty for the same
-	planted string // what the attack writes "evil" to, below the base folder; empty for x in SEAM, a folder of /tmp
+	planted string // what the attack writes "evil" to, below the base directory; empty for x in SEAM, a directory of /tmp
 }
 
 // withGit is the default policy with the grant.
@@ -83,7 +83,7 @@ func aroundSeams() []seam {
 			dir: "w/.git/hooks", attack: `echo evil >pre-commit`, planted: "w/.git/hooks/pre-commit",
 		},
 		{
-			name: "the folder of core.hooksPath as workspace", prepare: `git w 'hooksPath = .githooks\n'; mkdir w/.githooks`,
+			name: "the directory of core.hooksPath as workspace", prepare: `git w 'hooksPath = .githooks\n'; mkdir w/.githooks`,
 			dir: "w/.githooks", attack: `echo evil >pre-commit`, planted: "w/.githooks/pre-commit",
 		},
 		{
@@ -99,11 +99,11 @@ func aroundSeams() []seam {
 			dir: "w", policy: entry("w/vendor", sandbox.LevelRead), attack: hook, planted: "w/hooks/pre-commit",
 		},
 		{
-			name: "a repository in the folder that stands at /tmp", prepare: `mkdir w; git t ''`,
+			name: "a repository in the directory that stands at /tmp", prepare: `mkdir w; git t ''`,
 			dir: "w", tmp: "t", attack: `echo evil >/tmp/.git/config`, control: `echo evil >../t/.git/config`, planted: "t/.git/config",
 		},
 		{
-			name: "a name in the folder that stands at /tmp", prepare: `mkdir w t`,
+			name: "a name in the directory that stands at /tmp", prepare: `mkdir w t`,
 			dir: "w", tmp: "t", attack: `mkdir -p /tmp/.codex; echo evil >/tmp/.codex/x`, control: `mkdir -p ../t/.codex; echo evil >../t/.codex/x`, planted: "t/.codex/x",
 		},
 		{
@@ -141,21 +141,21 @@ func ruleSeams() []seam {
 			dir: "w", policy: entry("w/.codex", sandbox.LevelRead), attack: `mkdir -p .codex; echo evil >.codex/x`, planted: "w/.codex/x",
 		},
 		{
-			name: "the grant over a denied git folder", prepare: `git s "worktree = $PWD/w\n"; mkdir w; mv s/.git store; echo "gitdir: $PWD/store" >w/.git`,
+			name: "the grant over a denied git directory", prepare: `git s "worktree = $PWD/w\n"; mkdir w; mv s/.git store; echo "gitdir: $PWD/store" >w/.git`,
 			dir: "w", policy: func(base string, p sandbox.Policy) sandbox.Policy {
 				return withGit(base, entry("store", sandbox.LevelDeny)(base, p))
 			},
 			attack: `echo evil >../store/x`, planted: "store/x",
 		},
 		{
-			name: "the grant over a readable git folder", prepare: `git s "worktree = $PWD/w\n"; mkdir w; mv s/.git store; echo "gitdir: $PWD/store" >w/.git`,
+			name: "the grant over a readable git directory", prepare: `git s "worktree = $PWD/w\n"; mkdir w; mv s/.git store; echo "gitdir: $PWD/store" >w/.git`,
 			dir: "w", policy: func(base string, p sandbox.Policy) sandbox.Policy {
 				return withGit(base, entry("store", sandbox.LevelRead)(base, p))
 			},
 			attack: `echo evil >../store/x`, planted: "store/x",
 		},
 		{
-			name: "the shared folder of another repository", prepare: `git victim ''; mkdir w`, dir: "w", policy: withGit,
+			name: "the shared directory of another repository", prepare: `git victim ''; mkdir w`, dir: "w", policy: withGit,
 			first:  `mkdir -p e; echo "gitdir: e" >.git; echo "$PWD/.git" >e/gitdir; echo "${PWD%/w}/victim/.git" >e/commondir; echo "ref: refs/heads/x" >e/HEAD`,
 			attack: `echo evil >../victim/.git/refs/heads/x`, planted: "victim/.git/refs/heads/x",
 		},
@@ -164,13 +164,13 @@ func ruleSeams() []seam {
 			dir: "w", attack: `mkdir -p real/githooks; echo evil >real/githooks/pre-commit; ln -s real tools`, planted: "w/tools/githooks/pre-commit",
 		},
 		{
-			name: "a folder of /tmp above what an entry denies", prepare: `mkdir w`,
+			name: "a directory of /tmp above what an entry denies", prepare: `mkdir w`,
 			dir: "w", attack: `echo evil >"$SEAM/x"`, policy: func(_ string, p sandbox.Policy) sandbox.Policy {
 				return p.WithEntries(sandbox.PathEntry(filepath.Join(os.Getenv("SEAM"), "denied"), sandbox.LevelDeny))
 			},
 		},
 		{
-			name: "the folder above hooks moved away", prepare: `git w 'hooksPath = tools/githooks\n'; mkdir -p w/tools/githooks`,
+			name: "the directory above hooks moved away", prepare: `git w 'hooksPath = tools/githooks\n'; mkdir -p w/tools/githooks`,
 			dir: "w", attack: `mv tools old; mkdir -p tools/githooks; echo evil >tools/githooks/pre-commit`, planted: "w/tools/githooks/pre-commit",
 		},
 	}
@@ -274,9 +274,9 @@ func TestPlaceholderUmask(t *testing.T) {
 	}
 }
 
-// TestForeignFolder: that the real root cannot reach a folder of another user's in a
-// namespace is the folder's fault, and no reason for a weaker level.
-func TestForeignFolder(t *testing.T) {
+// TestForeignDirectory: that the real root cannot reach a directory of another user's in a
+// namespace is the directory's fault, and no reason for a weaker level.
+func TestForeignDirectory(t *testing.T) {
 	if os.Geteuid() != 0 {
 		return // an ordinary user reaches what he can name
 	}
@@ -315,7 +315,7 @@ func TestReplacedOutside(t *testing.T) {
 	}{
 		{"a denied file replaced", "secret", sandbox.LevelDeny, `echo new >"$1.new"; mv "$1.new" "$1"`, true},
 		{"a readable file replaced", "config", sandbox.LevelRead, `echo new >"$1.new"; mv "$1.new" "$1"`, true},
-		{"a denied folder replaced", "folder", sandbox.LevelDeny, `mv "$1" "$1.old"; mkdir "$1"`, true},
+		{"a denied directory replaced", "directory", sandbox.LevelDeny, `mv "$1" "$1.old"; mkdir "$1"`, true},
 		{"a file removed and made anew", "config", sandbox.LevelRead, `rm "$1"; echo new >"$1"`, true},
 		{"a file removed", "config", sandbox.LevelRead, `rm "$1"`, false},
 		{"a file written to in its place", "config", sandbox.LevelRead, `echo new >"$1"`, false},
@@ -331,7 +331,7 @@ func TestReplacedOutside(t *testing.T) {
 				}
 				write(t, a.ws+"/secret", "secret")
 				write(t, a.ws+"/config", "config")
-				must(t, os.Mkdir(a.ws+"/folder", 0o755))
+				must(t, os.Mkdir(a.ws+"/directory", 0o755))
 				must(t, os.MkdirAll(a.ws+"/nested/.git/objects", 0o755))
 				must(t, os.Mkdir(a.ws+"/nested/.git/refs", 0o755))
 				write(t, a.ws+"/nested/.git/HEAD", "ref: refs/heads/x\n")
@@ -409,7 +409,7 @@ func TestDenyPatternLimit(t *testing.T) {
 	}
 }
 
-// TestHoldingWarns: what is found out while names are held is told: a folder of
+// TestHoldingWarns: what is found out while names are held is told: a directory of
 // this user's that is closed at the start is watched less than asked.
 func TestHoldingWarns(t *testing.T) {
 	testenv.RunAsOrdinary(t)

@@ -75,7 +75,7 @@ func hidden(spec *executor.Spec, err error) error {
 		return &executor.DirError{Dir: spec.Dir, Err: h}
 	case strings.HasPrefix(h.What, "standard "):
 		return &executor.RootError{
-			Path: h.Path, Why: "is " + strings.TrimSuffix(h.What, ", the folder") + ", and a directory that the policy hides",
+			Path: h.Path, Why: "is " + strings.TrimSuffix(h.What, ", the directory") + ", and a directory that the policy hides",
 			Fix: "pass a file or a pipe, or show the directory with --ro " + h.Path,
 		}
 	}

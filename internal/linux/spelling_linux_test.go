@@ -20,7 +20,7 @@ import (
 
 // A foldingFS is a file system behind FUSE that takes every spelling of a name
 // for the same, as servers on other systems do. It has what the test needs: the
-// folder .git with the file config, and the files plain and .codex.
+// directory .git with the file config, and the files plain and .codex.
 type foldingFS struct {
 	mu    sync.Mutex
 	nodes map[uint64]*foldingNode
@@ -150,7 +150,7 @@ func (f *foldingFS) content(id uint64) string {
 	return string(f.nodes[id].data)
 }
 
-// TestSpellings: a rule for a folder holds for every spelling of its name, and
+// TestSpellings: a rule for a directory holds for every spelling of its name, and
 // one for a file that would hold for one spelling only is refused.
 func TestSpellings(t *testing.T) {
 	if !ownMounts(t) {
@@ -164,7 +164,7 @@ func TestSpellings(t *testing.T) {
 	ws := a.base + "/folding"
 	f := mountFolding(t, ws)
 	entries := func(more ...sandbox.Entry) *sandbox.Policy {
-		for _, n := range []string{".agents", ".sallyport"} { // no folder can be made here
+		for _, n := range []string{".agents", ".sallyport"} { // no directory can be made here
 			e := sandbox.PathEntry(ws+"/"+n, sandbox.LevelWrite)
 			e.SkipMissing = true
 			more = append(more, e)
@@ -174,19 +174,19 @@ func TestSpellings(t *testing.T) {
 		return &p
 	}
 	open := sandbox.PathEntry(ws+"/.codex", sandbox.LevelWrite) // a protected name that is a file
-	t.Run("folder", func(t *testing.T) {
+	t.Run("directory", func(t *testing.T) {
 		res := mustRun(t, a, &job{dir: ws, policy: entries(open), args: sh(`for n in .git .GIT .Git .git; do (echo evil >$n/config) 2>/dev/null && echo BREACH; cat $n/config; done; echo fine >plain`)})
 		if res.out != strings.Repeat("config\n", 4) || f.content(3) != "config\n" || f.content(4) != "fine\n" {
 			t.Errorf("%+v", res)
 		}
 	})
-	t.Run("denied folder", func(t *testing.T) {
+	t.Run("denied directory", func(t *testing.T) {
 		res := mustRun(t, a, &job{dir: ws, policy: entries(open, sandbox.PathEntry(ws+"/.git", sandbox.LevelDeny)), args: sh(`for n in .git .GIT .Git; do cat $n/config 2>/dev/null && echo BREACH; done; echo end`)})
 		if res.out != "end\n" {
 			t.Errorf("%+v", res)
 		}
 	})
-	t.Run("folder under two spellings", func(t *testing.T) {
+	t.Run("directory under two spellings", func(t *testing.T) {
 		// .git is protected already, and the second mount finds the first.
 		if _, err := a.run(t, &job{dir: ws, policy: entries(open, sandbox.PathEntry(ws+"/.GIT", sandbox.LevelDeny)), args: sh(`:`)}); !badRoot(err) {
 			t.Errorf("%v", err)

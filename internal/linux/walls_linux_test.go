@@ -122,7 +122,7 @@ func missingWalls() []missingWall {
 		{name: "landlock", change: dropOp(launch.OpLandlock), attacks: "pipe-outside"},
 		{name: "landlock scope", change: each(noScope), attacks: "abstract", job: job{policy: &host, allow: []string{"unix"}}},
 		{name: "seccomp", change: dropOp(launch.OpSeccomp), attacks: "unshare-user pair-datagram clone3 key-add set-uid-own netlink-uevent filtered"},
-		{name: "seal", change: each(sealWritable), attacks: "chmod fchmod utimes setxattr chmod-folder"},
+		{name: "seal", change: each(sealWritable), attacks: "chmod fchmod utimes setxattr chmod-directory"},
 		{name: "seal and landlock", change: all(each(sealWritable), dropOp(launch.OpLandlock)), attacks: "create append through-root through-cwd"},
 		{name: "network namespace", change: all(dropSpaces(launch.NewNet), dropOp(launch.OpLoopback)), attacks: "tcp4 tcp6 udp4 ns-net"},
 		{name: "ipc namespace", change: dropSpaces(launch.NewIPC), attacks: "shm sem msg mq ns-ipc"},
@@ -146,9 +146,9 @@ func missingWalls() []missingWall {
 		{name: "session", change: dropOp(launch.OpNewSession), attacks: "session"},
 		{name: "core limit", change: dropOp(launch.OpLimit), attacks: "core-dump"},
 		{name: "protected name", change: dropAt("WS/.git"), attacks: "git-hook git-config git-chmod git-move"},
-		{name: "state folder", change: dropAt("STATE"), attacks: "list-state"},
+		{name: "state directory", change: dropAt("STATE"), attacks: "list-state"},
 		{name: "denied file", change: dropAt("OUT/other"), attacks: "read-other"},
-		{name: "denied folder", change: dropAt("OUT/dir"), attacks: "list-dir read-deep"},
+		{name: "denied directory", change: dropAt("OUT/dir"), attacks: "list-dir read-deep"},
 	}
 }
 
@@ -264,7 +264,7 @@ func TestWithoutIdentity(t *testing.T) {
 		t.Fatalf("%+v", res)
 	}
 	if _, err := os.Lstat(a.ws + "/evil"); err != nil {
-		t.Error("the swapped folder was not written to")
+		t.Error("the swapped directory was not written to")
 	}
 }
 

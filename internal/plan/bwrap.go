@@ -154,7 +154,7 @@ func (b *bwrapPlan) place(u Rule) {
 		return // nothing of the host's is visible there
 	}
 	if inTmp {
-		b.plan.Points = append(b.plan.Points, Point{Below: t.Source.Path, Path: below(u.Path, t.At), Dir: u.Kind == KindFolder})
+		b.plan.Points = append(b.plan.Points, Point{Below: t.Source.Path, Path: below(u.Path, t.At), Dir: u.Kind == KindDirectory})
 	}
 	switch u.Level {
 	case sandbox.LevelWrite:
@@ -178,8 +178,8 @@ func (b *bwrapPlan) mask(u Rule) {
 	case o != nil:
 		b.fail(fmt.Sprintf("the entry %s=%s below the denied %s", o.Path, o.Level, u.Path),
 			"the bwrap level cannot enforce it", "leave one of them out, or use a machine with the native level")
-	case u.Kind == KindFolder:
-		b.add("--ro-bind", b.req.Bwrap.Folder, u.Path)
+	case u.Kind == KindDirectory:
+		b.add("--ro-bind", b.req.Bwrap.Directory, u.Path)
 	default:
 		b.add("--ro-bind", b.req.Bwrap.File, u.Path)
 	}

@@ -18,7 +18,7 @@ func wrapped(rules ...Rule) *Request {
 	return request(rules...).with(func(r *Request) {
 		r.Level = LevelBwrap
 		r.Guard = launch.Filter{0x7fff000000000006}
-		r.Bwrap = &Bwrap{Program: "/usr/bin/bwrap", File: "/state/nothing", Folder: "/state/none"}
+		r.Bwrap = &Bwrap{Program: "/usr/bin/bwrap", File: "/state/nothing", Directory: "/state/none"}
 		r.Env = append(r.Env, "LD_PRELOAD=/w/evil.so", "no-assignment", "=nameless")
 	})
 }
@@ -45,10 +45,10 @@ func TestBwrapRefuses(t *testing.T) {
 		{"listed root", wrapped().with(func(r *Request) { r.Root = deny }), "root"},
 		{"writable root", wrapped().with(func(r *Request) { r.Root = write }), "root"},
 		{"proxy", wrapped().with(network(sandbox.NetworkProxy)), "proxy"},
-		{"writable /proc", wrapped(rule("/proc", write, KindFolder)), "system"},
+		{"writable /proc", wrapped(rule("/proc", write, KindDirectory)), "system"},
 		{"denied device", wrapped(rule("/dev/tty", deny, KindOther)), "system"},
 		{"too many words", wrapped().with(func(r *Request) { r.Env = strings.Fields(strings.Repeat("A=1 ", 4000)) }), "bubblewrap can take"},
-		{"reopened below a denied folder", wrapped(rule("/v", deny, KindFolder), rule("/v/in", read, KindFolder)), "/v/in=read below the denied /v"},
+		{"reopened below a denied directory", wrapped(rule("/v", deny, KindDirectory), rule("/v/in", read, KindDirectory)), "/v/in=read below the denied /v"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -67,7 +67,7 @@ func TestBwrapRefuses(t *testing.T) {
 // TestBwrapEnvironment: bubblewrap is not confined and gets no environment; the
 // command gets all of its own, and none of it as words that others can read.
 func TestBwrapEnvironment(t *testing.T) {
-	p, err := Make(host(t, "ubuntu-abi7"), wrapped(rule("/w", write, KindFolder)))
+	p, err := Make(host(t, "ubuntu-abi7"), wrapped(rule("/w", write, KindDirectory)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,11 +85,11 @@ func TestBwrapEnvironment(t *testing.T) {
 	}
 }
 
-// TestBwrapOrder: what lies in a folder is mounted after it, and the folders in
+// TestBwrapOrder: what lies in a directory is mounted after it, and the directories in
 // memory are made read-only after what is in them.
 func TestBwrapOrder(t *testing.T) {
-	p, err := Make(host(t, "nixos"), wrapped(rule("/w", write, KindFolder), rule("/w/a", read, KindFolder), rule("/w/a/b", write, KindFolder),
-		rule("/run/user/1000/w", write, KindFolder)))
+	p, err := Make(host(t, "nixos"), wrapped(rule("/w", write, KindDirectory), rule("/w/a", read, KindDirectory), rule("/w/a/b", write, KindDirectory),
+		rule("/run/user/1000/w", write, KindDirectory)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,10 +108,10 @@ func TestBwrapOrder(t *testing.T) {
 }
 
 // TestBwrapNoPointInRoots: no mount needs a point that is not there, but those
-// in folders of ours.
+// in directories of ours.
 func TestBwrapNoPointInRoots(t *testing.T) {
-	p, err := Make(host(t, "ubuntu-abi7"), wrapped(rule("/w", write, KindFolder), rule("/w/.codex", read, KindMissing), rule("/w/x", deny, KindMissing),
-		rule("/tmp/w", write, KindFolder), rule("/tmp/w/.git", read, KindFolder)))
+	p, err := Make(host(t, "ubuntu-abi7"), wrapped(rule("/w", write, KindDirectory), rule("/w/.codex", read, KindMissing), rule("/w/x", deny, KindMissing),
+		rule("/tmp/w", write, KindDirectory), rule("/tmp/w/.git", read, KindDirectory)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,7 +42,7 @@ type Kind uint8
 // The kinds that matter for a plan.
 const (
 	KindMissing Kind = iota
-	KindFolder
+	KindDirectory
 	KindFile  // regular file
 	KindOther // device, pipe, socket
 )

@@ -141,7 +141,7 @@ func ruleset(h *Host, r *Request, checked bool, own []launch.Rule) *launch.Rules
 			continue
 		}
 		rule := launch.Rule{Path: u.Path, Access: abi.FileWrites()}
-		if u.Kind == KindFolder {
+		if u.Kind == KindDirectory {
 			rule.Access = abi.Writes()
 		}
 		if checked {

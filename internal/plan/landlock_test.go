@@ -24,14 +24,14 @@ func bare(rules ...Rule) *Request {
 
 // auto is a protected name.
 func auto(path string) Rule {
-	r := rule(path, read, KindFolder)
+	r := rule(path, read, KindDirectory)
 	r.Why, r.Auto = "protected name", true
 	return r
 }
 
 func TestLandlockRefuses(t *testing.T) {
 	narrow := func(path string, level sandbox.Level) *Request {
-		return bare(rule("/w", write, KindFolder)).with(func(r *Request) { r.Narrow = []Narrowing{{path, level}} })
+		return bare(rule("/w", write, KindDirectory)).with(func(r *Request) { r.Narrow = []Narrowing{{path, level}} })
 	}
 	allow := func(name string, n sandbox.Network) *Request {
 		return bare().with(func(r *Request) { r.Spec.Allow, r.Spec.Policy = []string{name}, r.Spec.Policy.WithNetwork(n) })
@@ -48,7 +48,7 @@ func TestLandlockRefuses(t *testing.T) {
 		{"denied file", "ubuntu-abi7", 0, bare(rule("/etc/shadow", deny, KindFile)), "/etc/shadow=deny"},
 		{"denied path that is not there", "ubuntu-abi7", 0, narrow("/nowhere", deny), "/nowhere=deny"},
 		{"deny pattern", "ubuntu-abi7", 0, narrow("/w/**/.env", deny), "/w/**/.env=deny"},
-		{"carve-out", "ubuntu-abi7", 0, bare(rule("/w", write, KindFolder), rule("/w/a", read, KindFolder)), "/w/a=read"},
+		{"carve-out", "ubuntu-abi7", 0, bare(rule("/w", write, KindDirectory), rule("/w/a", read, KindDirectory)), "/w/a=read"},
 		{"carve-out that is not there", "ubuntu-abi7", 0, narrow("/w/a", read), "/w/a=read"},
 		{"listed root", "ubuntu-abi7", 0, bare().with(func(r *Request) { r.Root = deny }), "root"},
 		{"writable root", "ubuntu-abi7", 0, bare().with(func(r *Request) { r.Root = write }), "root"},
@@ -81,14 +81,14 @@ func TestLandlockTakes(t *testing.T) {
 		name    string
 		request *Request
 	}{
-		{"read entry outside of writable folders", bare(rule("/w", write, KindFolder), rule("/etc", read, KindFolder))},
-		{"read entry that is not there", bare(rule("/w", write, KindFolder)).with(func(r *Request) { r.Narrow = []Narrowing{{"/etc/x", read}} })},
-		{"read entry in a /tmp that is not writable", bare(rule("/tmp", write, KindFolder), rule("/tmp/a", read, KindFolder), rule("/w", write, KindFolder))},
-		{"own state", bare(rule("/w", write, KindFolder), Rule{Spot: Spot{Path: "/state", Kind: KindFolder}, Level: deny, Auto: true})},
+		{"read entry outside of writable directories", bare(rule("/w", write, KindDirectory), rule("/etc", read, KindDirectory))},
+		{"read entry that is not there", bare(rule("/w", write, KindDirectory)).with(func(r *Request) { r.Narrow = []Narrowing{{"/etc/x", read}} })},
+		{"read entry in a /tmp that is not writable", bare(rule("/tmp", write, KindDirectory), rule("/tmp/a", read, KindDirectory), rule("/w", write, KindDirectory))},
+		{"own state", bare(rule("/w", write, KindDirectory), Rule{Spot: Spot{Path: "/state", Kind: KindDirectory}, Level: deny, Auto: true})},
 		{"io_uring with the host's network", bare().with(func(r *Request) {
 			r.Spec.Allow, r.Spec.Policy = []string{"io_uring"}, r.Spec.Policy.WithNetwork(sandbox.NetworkHost)
 		})},
-		{"native level missing", bare(rule("/w", write, KindFolder))},
+		{"native level missing", bare(rule("/w", write, KindDirectory))},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -108,7 +108,7 @@ func TestLandlockTakes(t *testing.T) {
 // TestLandlockWrites: the ruleset opens the writable places and nothing above
 // or beside them.
 func TestLandlockWrites(t *testing.T) {
-	r := bare(rule("/tmp", write, KindFolder), rule("/w", write, KindFolder), rule("/log", write, KindFile), rule("/gone", write, KindMissing))
+	r := bare(rule("/tmp", write, KindDirectory), rule("/w", write, KindDirectory), rule("/log", write, KindFile), rule("/gone", write, KindMissing))
 	p, err := Make(host(t, "ubuntu-abi7"), r)
 	if err != nil {
 		t.Fatal(err)
@@ -128,7 +128,7 @@ func TestLandlockWrites(t *testing.T) {
 // TestUnprotected: the sentence names the protected names that can be changed,
 // and no others.
 func TestUnprotected(t *testing.T) {
-	r := bare(rule("/tmp", write, KindFolder), auto("/tmp/.git"), rule("/w", write, KindFolder), auto("/w/.git"), auto("/elsewhere/.git"))
+	r := bare(rule("/tmp", write, KindDirectory), auto("/tmp/.git"), rule("/w", write, KindDirectory), auto("/w/.git"), auto("/elsewhere/.git"))
 	p, err := Make(host(t, "ubuntu-abi7"), r)
 	if err != nil {
 		t.Fatal(err)
@@ -138,7 +138,7 @@ func TestUnprotected(t *testing.T) {
 	}
 }
 
-func TestLandlockTemporaryFolder(t *testing.T) {
+func TestLandlockTemporaryDirectory(t *testing.T) {
 	cases := []struct {
 		name      string
 		tmp       bool
@@ -179,7 +179,7 @@ func TestLandlockOrder(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			h := host(t, "docker")
 			h.Caps = c.caps
-			p, err := Make(h, bare(rule("/w", write, KindFolder)))
+			p, err := Make(h, bare(rule("/w", write, KindDirectory)))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -227,7 +227,7 @@ func TestStanding(t *testing.T) {
 				return
 			}
 			// A result says as many sentences as the table.
-			p, err := Make(h, bare(rule("/w", write, KindFolder)))
+			p, err := Make(h, bare(rule("/w", write, KindDirectory)))
 			if err != nil {
 				t.Fatal(err)
 			}

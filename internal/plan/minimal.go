@@ -33,7 +33,7 @@ func (n *nativePlan) root() {
 	}
 	n.covers = append(n.covers, &cover{at: "/", name: "root", mode: 0o755})
 	for _, at := range own {
-		n.point(Spot{Path: at, Kind: KindFolder})
+		n.point(Spot{Path: at, Kind: KindDirectory})
 	}
 }
 
@@ -94,8 +94,8 @@ func (n *nativePlan) check() error {
 		}
 	}
 	for i, s := range n.req.Stdio {
-		if s.Folder && s.Reopen != nil && !n.shows(s.Reopen.Path) {
-			return &sandbox.HiddenError{What: "standard " + stdioNames[i] + ", the folder", Path: s.Reopen.Path}
+		if s.Directory && s.Reopen != nil && !n.shows(s.Reopen.Path) {
+			return &sandbox.HiddenError{What: "standard " + stdioNames[i] + ", the directory", Path: s.Reopen.Path}
 		}
 	}
 	return nil

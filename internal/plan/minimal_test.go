@@ -18,7 +18,7 @@ import (
 
 // minimalRequest is a command that sees the rules' paths and the platform's own.
 func minimalRequest(rules ...Rule) *Request {
-	r := request(append(rules, rule("/etc", read, KindFolder), rule("/usr", read, KindFolder))...)
+	r := request(append(rules, rule("/etc", read, KindDirectory), rule("/usr", read, KindDirectory))...)
 	r.Root, r.Spec.Dir = deny, "/usr"
 	r.Links = []Link{{"/bin", "usr/bin"}, {"/home/me", "u"}, {"/lib64", "/usr/lib64"}}
 	r.Needs = []Need{{"the working directory", "/usr", true}, {"the program", "/bin", false}, {"the program", "/usr/bin/sh", false}}
@@ -26,7 +26,7 @@ func minimalRequest(rules ...Rule) *Request {
 }
 
 // TestOnlyListed: under a denied root nothing exists but what a rule lists, what
-// is on the way to it, and the system's own folders; and none of the host's trees
+// is on the way to it, and the system's own directories; and none of the host's trees
 // is copied once the root has changed.
 func TestOnlyListed(t *testing.T) {
 	plans(t, func(t *rapid.T, _ *Host, r *Request, p *Plan) {
@@ -56,13 +56,13 @@ func TestOnlyListed(t *testing.T) {
 			onTheWay := name == "/" || slices.ContainsFunc(r.Rules, func(u Rule) bool { return u.Level != deny && within(u.Path, name) }) ||
 				slices.ContainsFunc(r.Links, func(l Link) bool { return within(l.Path, name) })
 			if wanted(r, name) == deny && !system(r, name) && (seen.host || made && !onTheWay && !strings.Contains(seen.source, "none") && !strings.Contains(seen.source, "nothing")) {
-				// A mask is the empty thing itself, and names below a mask are in none of our folders.
+				// A mask is the empty thing itself, and names below a mask are in none of our directories.
 				t.Fatalf("%s exists: %+v\n%v\n%s", name, seen, r.Rules, p.Script.String())
 			}
 			if seen.host || !made || seen.ro || system(r, name) {
 				continue
 			}
-			t.Fatalf("%s is a folder of ours that can be written: %+v\n%s", name, seen, p.Script.String())
+			t.Fatalf("%s is a directory of ours that can be written: %+v\n%s", name, seen, p.Script.String())
 		}
 	})
 }
@@ -70,8 +70,8 @@ func TestOnlyListed(t *testing.T) {
 // TestNeeds: what a command needs and does not see is named, and nothing is planned.
 func TestNeeds(t *testing.T) {
 	base := func(needs ...Need) *Request {
-		r := minimalRequest(rule("/home/u/w", write, KindFolder), rule("/home/u/w/in", deny, KindFolder), rule("/home/u/w/in/open", read, KindFolder),
-			rule("/opt/tool", read, KindFile), rule("/tmp/w", write, KindFolder))
+		r := minimalRequest(rule("/home/u/w", write, KindDirectory), rule("/home/u/w/in", deny, KindDirectory), rule("/home/u/w/in/open", read, KindDirectory),
+			rule("/opt/tool", read, KindFile), rule("/tmp/w", write, KindDirectory))
 		r.Needs = needs
 		return r
 	}
@@ -81,19 +81,19 @@ func TestNeeds(t *testing.T) {
 		ok   bool
 	}{
 		{"listed file", Need{"the program", "/opt/tool", false}, true},
-		{"below a listed folder", Need{"the program", "/home/u/w/x", false}, true},
+		{"below a listed directory", Need{"the program", "/home/u/w/x", false}, true},
 		{"beside", Need{"the program", "/opt/tool2", false}, false},
 		{"unlisted", Need{"the program", "/home/u/bin/x", false}, false},
-		{"denied below a listed folder", Need{"the program", "/home/u/w/in/x", false}, false},
+		{"denied below a listed directory", Need{"the program", "/home/u/w/in/x", false}, false},
 		{"reopened below that", Need{"the program", "/home/u/w/in/open/x", false}, true},
 		{"link that is made", Need{"the program", "/bin", false}, true},
 		{"link that is not", Need{"the program", "/sbin", false}, false},
 		{"in the private /tmp", Need{"the program", "/tmp/x", false}, false},
-		{"in a folder of /tmp that is listed", Need{"the program", "/tmp/w/x", false}, true},
-		{"in a covered folder", Need{"the program", "/run/x", false}, false},
-		{"shown in a covered folder", Need{"the program", "/sys/devices/system/x", false}, true},
-		{"folder on the way", Need{"the working directory", "/home/u", true}, true},
-		{"folder beside", Need{"the working directory", "/home/v", true}, false},
+		{"in a directory of /tmp that is listed", Need{"the program", "/tmp/w/x", false}, true},
+		{"in a covered directory", Need{"the program", "/run/x", false}, false},
+		{"shown in a covered directory", Need{"the program", "/sys/devices/system/x", false}, true},
+		{"directory on the way", Need{"the working directory", "/home/u", true}, true},
+		{"directory beside", Need{"the working directory", "/home/v", true}, false},
 		{"root", Need{"the working directory", "/", true}, true},
 		{"a file on the way is none", Need{"the program", "/home/u", false}, false},
 		{"/tmp itself", Need{"the working directory", "/tmp", true}, true},
@@ -112,9 +112,9 @@ func TestNeeds(t *testing.T) {
 	}
 }
 
-// TestFolderDescriptors: a folder among the standard descriptors is opened anew
+// TestDirectoryDescriptors: a directory among the standard descriptors is opened anew
 // through the finished tree, or refused.
-func TestFolderDescriptors(t *testing.T) {
+func TestDirectoryDescriptors(t *testing.T) {
 	for _, c := range []struct {
 		name, path string
 		root       sandbox.Level
@@ -132,9 +132,9 @@ func TestFolderDescriptors(t *testing.T) {
 		{"process", "/proc/1", read, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := request(rule("/w", write, KindFolder), rule("/w/vault", deny, KindFolder))
+			r := request(rule("/w", write, KindDirectory), rule("/w/vault", deny, KindDirectory))
 			r.Root = c.root
-			r.Stdio[0] = Stdio{Folder: true, Reopen: &Reopen{Spot: Spot{Path: c.path, Kind: KindFolder}}}
+			r.Stdio[0] = Stdio{Directory: true, Reopen: &Reopen{Spot: Spot{Path: c.path, Kind: KindDirectory}}}
 			p, err := Make(host(t, "ubuntu-abi7"), r)
 			var hidden *sandbox.HiddenError
 			if !c.ok {

@@ -18,7 +18,7 @@ import (
 type model struct {
 	trees  map[int]view
 	mounts []view          // attached, in order
-	files  map[string]bool // what was made in the staging file system; true for folders
+	files  map[string]bool // what was made in the staging file system; true for directories
 	ro     bool            // the host's tree is sealed
 	full   bool            // the staging file system is
 	// pivoted says that the host's tree is out of reach.
@@ -27,14 +27,14 @@ type model struct {
 
 // A view is a tree, and where it stands once it is attached.
 type view struct {
-	at     string
-	source string // the path that it shows, in the host's tree or in ours
-	host   bool   // the host's files
-	proc   bool   // made by the kernel, always with what is needed in it
-	ro     bool
-	attrs  uint64
-	folder bool
-	over   bool // what is written does not reach the source
+	at        string
+	source    string // the path that it shows, in the host's tree or in ours
+	host      bool   // the host's files
+	proc      bool   // made by the kernel, always with what is needed in it
+	ro        bool
+	attrs     uint64
+	directory bool
+	over      bool // what is written does not reach the source
 }
 
 // top is the newest mount over a path, or nil for the host's tree.
@@ -51,7 +51,7 @@ func (m *model) top(name string) *view {
 func (m *model) look(name string) view {
 	v := m.top(name)
 	if v == nil {
-		return view{source: name, host: !m.pivoted, ro: m.ro, folder: true}
+		return view{source: name, host: !m.pivoted, ro: m.ro, directory: true}
 	}
 	seen := *v
 	seen.source = path.Join(v.source, strings.TrimPrefix(name, v.at))
@@ -109,7 +109,7 @@ func (m *model) step(s launch.Step, points []Point) error {
 		if seen.host || m.full {
 			return fmt.Errorf("would be made in %v", seen)
 		}
-		if folder, ok := m.files[path.Dir(seen.source)]; !ok || !folder {
+		if directory, ok := m.files[path.Dir(seen.source)]; !ok || !directory {
 			return fmt.Errorf("nothing to make it in")
 		}
 		if _, ok := m.files[seen.source]; ok {
@@ -118,8 +118,8 @@ func (m *model) step(s launch.Step, points []Point) error {
 		m.files[seen.source] = s.Op == launch.OpMkdir
 	case launch.OpSymlink:
 		seen := m.look(s.Path)
-		folder, ok := m.files[path.Dir(seen.source)]
-		if _, exists := m.files[seen.source]; seen.host || m.full || exists || !ok || !folder {
+		directory, ok := m.files[path.Dir(seen.source)]
+		if _, exists := m.files[seen.source]; seen.host || m.full || exists || !ok || !directory {
 			return fmt.Errorf("would be made in %v", seen)
 		}
 		m.files[seen.source] = false
@@ -196,7 +196,7 @@ func (m *model) attach(s launch.Step, points []Point) error {
 	return nil
 }
 
-// hasPoint reports whether a folder or file is made before the launch, or lies
+// hasPoint reports whether a directory or file is made before the launch, or lies
 // on the way to one that is.
 func hasPoint(points []Point, name string) bool {
 	for _, p := range points {

@@ -161,15 +161,15 @@ func (n *nativePlan) place(r Rule) {
 	switch {
 	case r.Level != sandbox.LevelDeny:
 		// Above a pin is a writable mount, whose attributes it takes on.
-		m.pin = r.Pin && r.Kind == KindFolder && !covered && !isCover && n.levelAbove(r.Path) == sandbox.LevelWrite
+		m.pin = r.Pin && r.Kind == KindDirectory && !covered && !isCover && n.levelAbove(r.Path) == sandbox.LevelWrite
 		if !m.pin {
 			m.tree = n.newTree()
 		}
-	case r.Kind == KindFolder && n.req.reopened(r.Path) != nil:
+	case r.Kind == KindDirectory && n.req.reopened(r.Path) != nil:
 		m.cover = &cover{at: r.Path, name: fmt.Sprintf("deny%d", len(n.covers)), mode: 0o111}
 		n.covers = append(n.covers, m.cover)
 	default:
-		m.mask, m.dir = true, r.Kind == KindFolder
+		m.mask, m.dir = true, r.Kind == KindDirectory
 	}
 	n.mounts = append(n.mounts, m)
 	n.point(r.Spot)
@@ -207,7 +207,7 @@ func (n *nativePlan) coverOver(name string) string {
 // point asks for the mount point at a path where a directory of ours is above it.
 func (n *nativePlan) point(spot Spot) {
 	at := n.coverOver(spot.Path)
-	p := Point{Path: spot.Path, Dir: spot.Kind == KindFolder}
+	p := Point{Path: spot.Path, Dir: spot.Kind == KindDirectory}
 	if n.req.isTmp(at) {
 		p.Below, p.Path = n.req.Tmp.Source.Path, below(spot.Path, at)
 		n.plan.Points = append(n.plan.Points, p)

@@ -53,7 +53,7 @@ func (r *Request) Fits(name string) string {
 func (n *nativePlan) layoutOverlays() {
 	for i, o := range n.req.Overlays {
 		why := n.req.Fits(o.Path)
-		if why == "" && o.Kind != KindFolder {
+		if why == "" && o.Kind != KindDirectory {
 			why = "it is not a directory"
 		}
 		if why != "" {

@@ -88,11 +88,11 @@ func writeLiteral(b *strings.Builder, r rune) {
 // A pathExpr is a pattern as expressions.
 type pathExpr struct {
 	tree string // matches what the pattern denies
-	// pins match the folders whose names decide whether something in them is
+	// pins match the directories whose names decide whether something in them is
 	// matched: it would not be, if they were renamed.
 	pins []string
 	// tail is the pattern from the first "**" on, which has to be found in
-	// whatever folder it is moved to; empty when there is none. tailPins are as
+	// whatever directory it is moved to; empty when there is none. tailPins are as
 	// pins. Both lack what they begin with.
 	tail     string
 	tailPins []string

@@ -149,11 +149,11 @@ func FuzzSeatbelt(f *testing.F) {
 		if carve == root {
 			return
 		}
-		r := macRequest(rule(root, write, KindFolder), rule(carve, deny, KindFolder))
+		r := macRequest(rule(root, write, KindDirectory), rule(carve, deny, KindDirectory))
 		if _, err := sandbox.CompileGlob(glob); err == nil {
 			r.Patterns = []Pattern{{glob, deny}}
 		}
-		plain := macRequest(rule("/w", write, KindFolder), rule("/w/x", deny, KindFolder))
+		plain := macRequest(rule("/w", write, KindDirectory), rule("/w/x", deny, KindDirectory))
 		p, prof := mac(t, r)
 		_, ordinary := mac(t, plain)
 		for _, c := range p.Exec.Args[2] {

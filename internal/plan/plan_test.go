@@ -53,7 +53,7 @@ func request(rules ...Rule) *Request {
 	return &Request{
 		Spec: &executor.Spec{Args: []string{"sh", "-c", "make all"}, Dir: "/w", Policy: sandbox.ReadOnly()},
 		Root: sandbox.LevelRead, Rules: rules,
-		Tmp:     &Tmp{At: "/tmp", Source: Spot{Path: "/state/tmp.1", Kind: KindFolder, ID: launch.ID{Dev: 1, Ino: 7}}},
+		Tmp:     &Tmp{At: "/tmp", Source: Spot{Path: "/state/tmp.1", Kind: KindDirectory, ID: launch.ID{Dev: 1, Ino: 7}}},
 		Filter:  launch.Filter{0x15, 0x06, 0x7fff000000000006},
 		Program: "/bin/sh", Env: []string{"PATH=/bin"},
 		Stdio:  [3]Stdio{{}, {Writable: true, Device: true}, {Writable: true, File: true}},
@@ -61,12 +61,12 @@ func request(rules ...Rule) *Request {
 	}
 }
 
-// overlay makes an overlay over a folder.
+// overlay makes an overlay over a directory.
 func overlay(path string) Overlay {
 	return Overlay{
-		Spot:  rule(path, read, KindFolder).Spot,
-		Upper: Spot{Path: "/state/upper" + path, Kind: KindFolder, ID: launch.ID{Dev: 1, Ino: 11}},
-		Work:  Spot{Path: "/state/work" + path, Kind: KindFolder, ID: launch.ID{Dev: 1, Ino: 12}},
+		Spot:  rule(path, read, KindDirectory).Spot,
+		Upper: Spot{Path: "/state/upper" + path, Kind: KindDirectory, ID: launch.ID{Dev: 1, Ino: 11}},
+		Work:  Spot{Path: "/state/work" + path, Kind: KindDirectory, ID: launch.ID{Dev: 1, Ino: 12}},
 		Why:   "toolchain cache",
 	}
 }
@@ -107,53 +107,53 @@ var goldens = []struct {
 	host    string
 	request *Request
 }{
-	{"debian-root", "debian-root", request(rule("/w", write, KindFolder))},
-	{"ubuntu-abi4", "ubuntu-abi4", request(rule("/w", write, KindFolder))},
-	{"ubuntu-abi7", "ubuntu-abi7", request(rule("/w", write, KindFolder))},
-	{"nixos", "nixos", request(rule("/w", write, KindFolder))},
-	{"docker", "docker", request(rule("/w", write, KindFolder))},
-	{"host-network", "ubuntu-abi7", request(rule("/w", write, KindFolder)).with(network(sandbox.NetworkHost))},
+	{"debian-root", "debian-root", request(rule("/w", write, KindDirectory))},
+	{"ubuntu-abi4", "ubuntu-abi4", request(rule("/w", write, KindDirectory))},
+	{"ubuntu-abi7", "ubuntu-abi7", request(rule("/w", write, KindDirectory))},
+	{"nixos", "nixos", request(rule("/w", write, KindDirectory))},
+	{"docker", "docker", request(rule("/w", write, KindDirectory))},
+	{"host-network", "ubuntu-abi7", request(rule("/w", write, KindDirectory)).with(network(sandbox.NetworkHost))},
 	{"read-only", "ubuntu-abi7", request()},
-	{"no-private-tmp", "ubuntu-abi7", request(rule("/tmp", write, KindFolder), rule("/w", write, KindFolder)).with(func(r *Request) { r.Tmp = nil })},
-	{"workspace-in-home", "ubuntu-abi7", request(rule("/home/u/w", write, KindFolder), rule("/home/u/.ssh", deny, KindFolder),
+	{"no-private-tmp", "ubuntu-abi7", request(rule("/tmp", write, KindDirectory), rule("/w", write, KindDirectory)).with(func(r *Request) { r.Tmp = nil })},
+	{"workspace-in-home", "ubuntu-abi7", request(rule("/home/u/w", write, KindDirectory), rule("/home/u/.ssh", deny, KindDirectory),
 		rule("/home/u/.netrc", deny, KindFile)).with(func(r *Request) { r.Spec.Dir = "/home/u/w" })},
-	{"workspace-in-tmp", "ubuntu-abi7", request(rule("/tmp/w", write, KindFolder), rule("/tmp/w/.git", read, KindFolder),
+	{"workspace-in-tmp", "ubuntu-abi7", request(rule("/tmp/w", write, KindDirectory), rule("/tmp/w/.git", read, KindDirectory),
 		rule("/tmp/w/secret", deny, KindFile)).with(func(r *Request) { r.Spec.Dir = "/tmp/w" })},
-	{"workspace-in-run", "nixos", request(rule("/run/user/1000/w", write, KindFolder), rule("/run/user/1000/w/.git", read, KindFolder),
+	{"workspace-in-run", "nixos", request(rule("/run/user/1000/w", write, KindDirectory), rule("/run/user/1000/w/.git", read, KindDirectory),
 		rule("/run/user/1000/w/secret", deny, KindFile))},
-	{"shown-folder-denied", "nixos", request(rule("/w", write, KindFolder), rule("/run/current-system", deny, KindFolder),
-		rule("/sys/devices/system/node", deny, KindFolder))},
-	{"nested-roots", "ubuntu-abi7", request(rule("/w", write, KindFolder), rule("/w/a", read, KindFolder), rule("/w/a/b", write, KindFolder),
-		rule("/w/a/b/c", write, KindFolder))},
-	{"deny-with-reopened-child", "ubuntu-abi7", request(rule("/w", write, KindFolder), rule("/w/vault", deny, KindFolder),
-		rule("/w/vault/in/open", read, KindFolder), rule("/w/vault/in/open/log", write, KindFile))},
-	{"protected-names", "ubuntu-abi7", request(rule("/w", write, KindFolder), rule("/w/.git", read, KindFolder),
-		rule("/w/.codex", read, KindFolder), rule("/w/.agents", read, KindMissing), rule("/w/.sallyport", read, KindFile))},
-	{"git-pointer", "ubuntu-abi7", request(rule("/w/tree", write, KindFolder), rule("/w/tree/.git", read, KindFile),
-		rule("/w/main/.git/worktrees/tree", read, KindFolder), rule("/w/main/.git", read, KindFolder))},
+	{"shown-directory-denied", "nixos", request(rule("/w", write, KindDirectory), rule("/run/current-system", deny, KindDirectory),
+		rule("/sys/devices/system/node", deny, KindDirectory))},
+	{"nested-roots", "ubuntu-abi7", request(rule("/w", write, KindDirectory), rule("/w/a", read, KindDirectory), rule("/w/a/b", write, KindDirectory),
+		rule("/w/a/b/c", write, KindDirectory))},
+	{"deny-with-reopened-child", "ubuntu-abi7", request(rule("/w", write, KindDirectory), rule("/w/vault", deny, KindDirectory),
+		rule("/w/vault/in/open", read, KindDirectory), rule("/w/vault/in/open/log", write, KindFile))},
+	{"protected-names", "ubuntu-abi7", request(rule("/w", write, KindDirectory), rule("/w/.git", read, KindDirectory),
+		rule("/w/.codex", read, KindDirectory), rule("/w/.agents", read, KindMissing), rule("/w/.sallyport", read, KindFile))},
+	{"git-pointer", "ubuntu-abi7", request(rule("/w/tree", write, KindDirectory), rule("/w/tree/.git", read, KindFile),
+		rule("/w/main/.git/worktrees/tree", read, KindDirectory), rule("/w/main/.git", read, KindDirectory))},
 	{"file-roots", "ubuntu-abi4", request(rule("/w/log", write, KindFile), rule("/w/missing", write, KindMissing))},
-	{"minimal", "ubuntu-abi7", minimalRequest(rule("/home/u/w", write, KindFolder), rule("/home/u/w/.git", read, KindFolder),
-		rule("/home/u/w/secret", deny, KindFile), rule("/usr/local", deny, KindFolder), rule("/opt/tool", read, KindFile))},
-	{"minimal-nixos", "nixos", minimalRequest(rule("/w", write, KindFolder), rule("/nix/store", read, KindFolder)).with(func(r *Request) {
+	{"minimal", "ubuntu-abi7", minimalRequest(rule("/home/u/w", write, KindDirectory), rule("/home/u/w/.git", read, KindDirectory),
+		rule("/home/u/w/secret", deny, KindFile), rule("/usr/local", deny, KindDirectory), rule("/opt/tool", read, KindFile))},
+	{"minimal-nixos", "nixos", minimalRequest(rule("/w", write, KindDirectory), rule("/nix/store", read, KindDirectory)).with(func(r *Request) {
 		r.Links = append(r.Links, Link{"/run/opengl-driver", "/nix/store/x-drivers"})
 	})},
-	{"caches", "ubuntu-abi7", request(rule("/w", write, KindFolder), rule("/home/u/.ssh", deny, KindFolder)).with(func(r *Request) {
+	{"caches", "ubuntu-abi7", request(rule("/w", write, KindDirectory), rule("/home/u/.ssh", deny, KindDirectory)).with(func(r *Request) {
 		r.Overlays = []Overlay{overlay("/home/u/.cache/go-build"), overlay("/home/u/go/pkg/mod")}
 	})},
-	{"caches-in-workspace", "ubuntu-abi7", request(rule("/home/u", write, KindFolder), rule("/home/u/.local/state/sallyport", deny, KindFolder),
-		rule("/home/u/.local/state/sallyport/caches/h/plain/pip", write, KindFolder)).with(func(r *Request) {
+	{"caches-in-workspace", "ubuntu-abi7", request(rule("/home/u", write, KindDirectory), rule("/home/u/.local/state/sallyport", deny, KindDirectory),
+		rule("/home/u/.local/state/sallyport/caches/h/plain/pip", write, KindDirectory)).with(func(r *Request) {
 		r.Spec.Dir, r.Overlays = "/home/u", []Overlay{overlay("/home/u/.npm")}
 	})},
-	{"landlock", "ubuntu-abi7", bare(rule("/w", write, KindFolder), auto("/w/.git"), rule("/w/log", write, KindFile))},
-	{"landlock-root", "docker", bare(rule("/w", write, KindFolder)).with(network(sandbox.NetworkHost))},
-	{"landlock-abi4", "ubuntu-abi4", bare(rule("/w", write, KindFolder)).with(func(r *Request) { r.Tmp = nil })},
-	{"bwrap", "ubuntu-abi7", wrapped(rule("/w", write, KindFolder), auto("/w/.git"), auto("/tmp/.git"), rule("/tmp", write, KindFolder), rule("/w/vault", deny, KindFolder),
+	{"landlock", "ubuntu-abi7", bare(rule("/w", write, KindDirectory), auto("/w/.git"), rule("/w/log", write, KindFile))},
+	{"landlock-root", "docker", bare(rule("/w", write, KindDirectory)).with(network(sandbox.NetworkHost))},
+	{"landlock-abi4", "ubuntu-abi4", bare(rule("/w", write, KindDirectory)).with(func(r *Request) { r.Tmp = nil })},
+	{"bwrap", "ubuntu-abi7", wrapped(rule("/w", write, KindDirectory), auto("/w/.git"), auto("/tmp/.git"), rule("/tmp", write, KindDirectory), rule("/w/vault", deny, KindDirectory),
 		rule("/home/u/.netrc", deny, KindFile))},
-	{"bwrap-host-network", "nixos", wrapped(rule("/run/user/1000/w", write, KindFolder), rule("/tmp/w", write, KindFolder), rule("/tmp/w/secret", deny, KindFile)).
+	{"bwrap-host-network", "nixos", wrapped(rule("/run/user/1000/w", write, KindDirectory), rule("/tmp/w", write, KindDirectory), rule("/tmp/w/secret", deny, KindFile)).
 		with(func(r *Request) { r.Guard, r.Bwrap.Argv0 = nil, true }).with(network(sandbox.NetworkHost))},
-	{"observed", "ubuntu-abi7", request(rule("/w", write, KindFolder)).with(func(r *Request) { r.Observe = true })},
-	{"landlock-observed", "ubuntu-abi7", bare(rule("/w", write, KindFolder)).with(func(r *Request) { r.Observe = true })},
-	{"full-access", "ubuntu-abi7", request(rule("/w", write, KindFolder)).with(mode(sandbox.Full))},
+	{"observed", "ubuntu-abi7", request(rule("/w", write, KindDirectory)).with(func(r *Request) { r.Observe = true })},
+	{"landlock-observed", "ubuntu-abi7", bare(rule("/w", write, KindDirectory)).with(func(r *Request) { r.Observe = true })},
+	{"full-access", "ubuntu-abi7", request(rule("/w", write, KindDirectory)).with(mode(sandbox.Full))},
 }
 
 // text prints a plan in full: the script and what else is in it.
@@ -214,21 +214,21 @@ func TestUnsupported(t *testing.T) {
 		{"facts without a verdict on an old Landlock", "forgetful", request(), "Landlock"},
 		{"Windows", "windows", request(), "network"},
 		{"Windows with the host's network", "windows", request().with(network(sandbox.NetworkHost)), "cannot write"},
-		{"Windows with something denied", "windows", request(rule("/w", deny, KindFolder)).with(network(sandbox.NetworkHost)), "cannot read"},
+		{"Windows with something denied", "windows", request(rule("/w", deny, KindDirectory)).with(network(sandbox.NetworkHost)), "cannot read"},
 		{"Windows with every file writable", "windows", request().with(func(r *Request) { r.Root = write }).with(network(sandbox.NetworkHost)), "processes"},
 		{"Windows confined elsewhere", "windows", request().with(mode(sandbox.External)), "network"},
 		{"writable root", "ubuntu-abi7", request().with(func(r *Request) { r.Root = write }), "root"},
 		{"proxy", "ubuntu-abi7", request().with(network(sandbox.NetworkProxy)), "proxy"},
 		{"confined elsewhere without network", "ubuntu-abi7", request().with(mode(sandbox.External)), "network"},
-		{"writable /proc", "ubuntu-abi7", request(rule("/proc", write, KindFolder)), "system"},
-		{"denied process", "ubuntu-abi7", request(rule("/proc/1", deny, KindFolder)), "system"},
-		{"writable /sys", "ubuntu-abi7", request(rule("/sys", write, KindFolder)), "system"},
-		{"an overlay over what is denied", "ubuntu-abi7", request(rule("/c", deny, KindFolder)).with(overlays("/c/d")), "overlay"},
-		{"an overlay over a rule", "ubuntu-abi7", request(rule("/c/d", write, KindFolder)).with(overlays("/c")), "overlay"},
+		{"writable /proc", "ubuntu-abi7", request(rule("/proc", write, KindDirectory)), "system"},
+		{"denied process", "ubuntu-abi7", request(rule("/proc/1", deny, KindDirectory)), "system"},
+		{"writable /sys", "ubuntu-abi7", request(rule("/sys", write, KindDirectory)), "system"},
+		{"an overlay over what is denied", "ubuntu-abi7", request(rule("/c", deny, KindDirectory)).with(overlays("/c/d")), "overlay"},
+		{"an overlay over a rule", "ubuntu-abi7", request(rule("/c/d", write, KindDirectory)).with(overlays("/c")), "overlay"},
 		{"two overlays in one place", "ubuntu-abi7", request().with(overlays("/c", "/c")), "overlay"},
 		{"an overlay in another", "ubuntu-abi7", request().with(overlays("/c", "/c/d")), "overlay"},
 		{"an overlay over a file", "ubuntu-abi7", request().with(overlays("/c")).with(func(r *Request) { r.Overlays[0].Kind = KindFile }), "overlay"},
-		{"denied /dev", "ubuntu-abi7", request(rule("/dev", deny, KindFolder)), "system"},
+		{"denied /dev", "ubuntu-abi7", request(rule("/dev", deny, KindDirectory)), "system"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -253,18 +253,18 @@ func overlays(paths ...string) func(*Request) {
 }
 
 func TestFits(t *testing.T) {
-	r := request(rule("/w", write, KindFolder), rule("/vault", deny, KindFolder), rule("/vault/open", read, KindFolder),
-		rule("/c/secret", deny, KindFile), rule("/d/missing", deny, KindMissing), rule("/tmp/w", write, KindFolder), rule("/run/user/w", read, KindFolder))
+	r := request(rule("/w", write, KindDirectory), rule("/vault", deny, KindDirectory), rule("/vault/open", read, KindDirectory),
+		rule("/c/secret", deny, KindFile), rule("/d/missing", deny, KindMissing), rule("/tmp/w", write, KindDirectory), rule("/run/user/w", read, KindDirectory))
 	for _, c := range []struct {
 		name, path string
 		want       string // part of the reason; empty: it fits
 	}{
-		{"an ordinary folder", "/home/u/.npm", ""},
+		{"an ordinary directory", "/home/u/.npm", ""},
 		{"in a writable root", "/w/.npm", ""},
 		{"a writable root", "/w", "rule for /w"},
 		{"around a root", "/", "not a directory"},
 		{"denied", "/vault/cache", "denies"},
-		{"opened again below a denied folder", "/vault/open/cache", ""},
+		{"opened again below a denied directory", "/vault/open/cache", ""},
 		{"with something denied in it", "/c", "rule for /c/secret"},
 		{"with something missing in it", "/d", ""},
 		{"a name that begins alike", "/c/secret-b", ""},
@@ -299,7 +299,7 @@ func TestLandlockRights(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			h := host(t, "ubuntu-abi7")
 			h.LandlockABI = c.abi
-			p, err := Make(h, request(rule("/w", write, KindFolder), rule("/f", write, KindFile)))
+			p, err := Make(h, request(rule("/w", write, KindDirectory), rule("/f", write, KindFile)))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -333,9 +333,9 @@ func TestEntry(t *testing.T) {
 	entry := Entry{Reaper: []launch.Step{{Op: launch.OpJoin}}, Command: []launch.Step{{Op: launch.OpAffinity}}}
 	full := request()
 	mode(sandbox.Full)(full)
-	landlock := request(rule("/w", write, KindFolder))
+	landlock := request(rule("/w", write, KindDirectory))
 	landlock.Level = LevelLandlock
-	for name, r := range map[string]*Request{LevelNative: request(rule("/w", write, KindFolder)), LevelNone: full, LevelLandlock: landlock} {
+	for name, r := range map[string]*Request{LevelNative: request(rule("/w", write, KindDirectory)), LevelNone: full, LevelLandlock: landlock} {
 		t.Run(name, func(t *testing.T) {
 			plain, err := Make(host(t, "ubuntu-abi7"), r)
 			if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-// bases are where rules begin: ordinary folders, and those that a command does
+// bases are where rules begin: ordinary directories, and those that a command does
 // not see as they are.
 var bases = []string{"/w", "/w-b", "/home/u", "/tmp", "/run", "/run/shown", "/sys/x", "/dev/x", "/sys/devices/system", "/var"}
 
@@ -40,7 +40,7 @@ func pin(r *Request) {
 	}
 	for _, o := range r.Rules {
 		for at := path.Dir(o.Path); r.LevelAt(at) == write && !taken(at); at = path.Dir(at) {
-			p := rule(at, write, KindFolder)
+			p := rule(at, write, KindDirectory)
 			p.Pin = true
 			pins = append(pins, p)
 		}
@@ -57,7 +57,7 @@ func drawRequest(t *rapid.T) *Request {
 		levels[drawPath(t)] = rapid.SampledFrom([]sandbox.Level{deny, read, write}).Draw(t, "level")
 	}
 	for name, level := range levels {
-		r.Rules = append(r.Rules, rule(name, level, KindFolder))
+		r.Rules = append(r.Rules, rule(name, level, KindDirectory))
 	}
 	slices.SortFunc(r.Rules, func(a, b Rule) int { return strings.Compare(a.Path, b.Path) })
 	for i := range r.Rules {
@@ -96,10 +96,10 @@ func drawHost(t *rapid.T) *Host {
 		System: "linux", Arch: "amd64", UID: 1000, GID: 1000, LastCap: 40,
 		LandlockABI: rapid.IntRange(2, 8).Draw(t, "abi"),
 		Devices:     []string{"null", "tty"}, ProcCovers: []string{"sys", "fs"}, ProcMasks: []string{"kcore"},
-		SysShows: []Spot{{Path: "/sys/devices/system", Kind: KindFolder}},
+		SysShows: []Spot{{Path: "/sys/devices/system", Kind: KindDirectory}},
 	}
 	if rapid.Bool().Draw(t, "shown") {
-		h.RunShows = []Spot{{Path: "/run/shown", Kind: KindFolder}}
+		h.RunShows = []Spot{{Path: "/run/shown", Kind: KindDirectory}}
 	}
 	return h
 }
@@ -127,7 +127,7 @@ func system(r *Request, name string) bool {
 }
 
 // shownAnyway reports whether a path may be seen although the root is denied: it
-// is in one of the system's own folders, and no rule is about it.
+// is in one of the system's own directories, and no rule is about it.
 func shownAnyway(r *Request, name string) bool {
 	ruled := slices.ContainsFunc(r.Rules, func(u Rule) bool { return within(name, u.Path) })
 	return r.Root == deny && !ruled && (within(name, "/sys/devices/system") || within(name, "/run/shown"))
@@ -186,7 +186,7 @@ func judge(r *Request, seen view, name string) string {
 		}
 		return ""
 	case private && !within(name, r.Tmp.At):
-		return "the private folder is seen here"
+		return "the private directory is seen here"
 	case private, !seen.host:
 		// Nothing of the host's, so nothing is too open. But a command must get
 		// what a rule gives it.
@@ -242,7 +242,7 @@ func TestScriptOrder(t *testing.T) {
 	})
 }
 
-// TestAttachOrder: folders come before what is in them, and each place of the
+// TestAttachOrder: directories come before what is in them, and each place of the
 // host's is compared with what was planned.
 func TestAttachOrder(t *testing.T) {
 	plans(t, func(t *rapid.T, _ *Host, r *Request, p *Plan) {
@@ -329,7 +329,7 @@ func TestLandlockCovers(t *testing.T) {
 		}
 		for _, w := range r.Rules {
 			given := slices.ContainsFunc(set.Rules, func(u launch.Rule) bool { return u.Path == w.Path })
-			if w.Level == write && !given && !w.Pin { // a pin lies below a folder that is given
+			if w.Level == write && !given && !w.Pin { // a pin lies below a directory that is given
 				t.Fatalf("%s is writable, and Landlock refuses it: %v", w.Path, set)
 			}
 		}

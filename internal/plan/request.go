@@ -106,10 +106,10 @@ type Need struct {
 
 // A Stdio is what is known about one of the three standard descriptors.
 type Stdio struct {
-	Writable bool // it is open for writing
-	File     bool // a regular file
-	Device   bool // a character device such as a terminal
-	Folder   bool
+	Writable  bool // it is open for writing
+	File      bool // a regular file
+	Device    bool // a character device such as a terminal
+	Directory bool
 	// Reopen, when set, is how the command gets a descriptor of its own for the same
 	// file, through a mount that lets nobody change its mode or times.
 	Reopen *Reopen
@@ -138,8 +138,8 @@ type Entry struct {
 type Bwrap struct {
 	Program string // absolute
 	Argv0   bool   // it knows --argv0 (version 0.9)
-	// File and Folder are empty, have mode 000 and are mounted over what is denied.
-	File, Folder string
+	// File and Directory are empty, have mode 000 and are mounted over what is denied.
+	File, Directory string
 }
 
 // network is the network part of the policy.

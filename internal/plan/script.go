@@ -174,7 +174,7 @@ func (n *nativePlan) reopenSealed() {
 		n.add(launch.Step{Op: launch.OpSetMount, Path: r.Path, Clear: launch.AttrNoDev})
 	}
 	for i, s := range n.req.Stdio {
-		if s.Reopen != nil && !s.Folder && !(s.Device && n.ownDevice(s.Reopen.Path)) {
+		if s.Reopen != nil && !s.Directory && !(s.Device && n.ownDevice(s.Reopen.Path)) {
 			n.reopen(i, s.Reopen)
 		}
 	}
@@ -185,7 +185,7 @@ func (n *nativePlan) reopenSealed() {
 // has all masks and covers, not in the one under them.
 func (n *nativePlan) reopenOwn() {
 	for i, s := range n.req.Stdio {
-		if s.Reopen != nil && (s.Folder || s.Device && n.ownDevice(s.Reopen.Path)) {
+		if s.Reopen != nil && (s.Directory || s.Device && n.ownDevice(s.Reopen.Path)) {
 			n.reopen(i, s.Reopen)
 		}
 	}

@@ -169,7 +169,7 @@ func (s *seatbelt) addLoader() {
 			ruled = true
 		}
 		if !ruled {
-			add = append(add, Rule{Spot: Spot{Path: name, Kind: KindFolder}, Level: sandbox.LevelRead})
+			add = append(add, Rule{Spot: Spot{Path: name, Kind: KindDirectory}, Level: sandbox.LevelRead})
 		}
 	}
 	s.req.Rules = append(s.req.Rules, add...)
@@ -197,7 +197,7 @@ func (s *seatbelt) device(r Rule) error {
 func (s *seatbelt) regions(least sandbox.Level) []region {
 	var out []region
 	if s.req.Root >= least {
-		out = append(out, region{Rule: Rule{Spot: Spot{Path: "/", Kind: KindFolder}, Level: s.req.Root}})
+		out = append(out, region{Rule: Rule{Spot: Spot{Path: "/", Kind: KindDirectory}, Level: s.req.Root}})
 	}
 	for _, r := range s.req.Rules {
 		if r.Level >= least && s.req.levelAbove(r.Path) < least {

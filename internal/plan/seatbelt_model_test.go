@@ -199,7 +199,7 @@ func (p *profile) matches(f form, name string) bool {
 	case "require-not":
 		return !p.matches(args[0], name)
 	case "vnode-type":
-		return args[0].atom == "DIRECTORY" // tests ask about folders
+		return args[0].atom == "DIRECTORY" // tests ask about directories
 	case "extension", "remote", "local", "sysctl-name", "sysctl-name-prefix", "global-name", "local-name", "target":
 		return false
 	default:

@@ -23,16 +23,16 @@ import (
 func macRequest(rules ...Rule) *Request {
 	r := request(rules...)
 	r.Filter, r.Limits = nil, nil
-	r.Tmp = &Tmp{At: "/tmp", Source: Spot{Path: "/Users/u/.local/state/sallyport/tmp/run-1", Kind: KindFolder}}
+	r.Tmp = &Tmp{At: "/tmp", Source: Spot{Path: "/Users/u/.local/state/sallyport/tmp/run-1", Kind: KindDirectory}}
 	return r
 }
 
 func workspace() []Rule {
 	return []Rule{
-		rule("/Users/u/w", write, KindFolder), rule("/Users/u/w/.git", read, KindFolder),
+		rule("/Users/u/w", write, KindDirectory), rule("/Users/u/w/.git", read, KindDirectory),
 		rule("/Users/u/w/.codex", read, KindMissing), rule("/Users/u/w/.agents", read, KindMissing),
-		rule("/Users/u/w/.sallyport", read, KindMissing), rule("/tmp", write, KindFolder),
-		rule("/Users/u/.local/state/sallyport", deny, KindFolder),
+		rule("/Users/u/w/.sallyport", read, KindMissing), rule("/tmp", write, KindDirectory),
+		rule("/Users/u/.local/state/sallyport", deny, KindDirectory),
 	}
 }
 
@@ -45,17 +45,17 @@ var seatbeltGoldens = []struct {
 }{
 	{"read-only", macRequest()},
 	{"workspace-write", macRequest(workspace()...)},
-	{"worktree", macRequest(rule("/Users/u/tree", write, KindFolder), rule("/Users/u/tree/.git", read, KindFile),
-		rule("/Users/u/main/.git/worktrees/tree", read, KindFolder), rule("/Users/u/main/.git", read, KindFolder))},
-	{"deny", macRequest(rule("/Users/u/w", write, KindFolder), rule("/Users/u/w/vault", deny, KindFolder),
-		rule("/Users/u/w/vault/in/open", read, KindFolder), rule("/Users/u/w/vault/in/open/log", write, KindFile),
+	{"worktree", macRequest(rule("/Users/u/tree", write, KindDirectory), rule("/Users/u/tree/.git", read, KindFile),
+		rule("/Users/u/main/.git/worktrees/tree", read, KindDirectory), rule("/Users/u/main/.git", read, KindDirectory))},
+	{"deny", macRequest(rule("/Users/u/w", write, KindDirectory), rule("/Users/u/w/vault", deny, KindDirectory),
+		rule("/Users/u/w/vault/in/open", read, KindDirectory), rule("/Users/u/w/vault/in/open/log", write, KindFile),
 		rule("/Users/u/.netrc", deny, KindFile)).with(func(r *Request) {
 		r.Patterns = []Pattern{{"/Users/u/w/**/*.env", deny}, {"/Users/u/w/conf/?[ab].key", deny}}
 	})},
-	{"minimal", macRequest(rule("/usr", read, KindFolder), rule("/bin", read, KindFolder), rule("/System", read, KindFolder),
-		rule("/Library", read, KindFolder), rule("/etc/ssl", read, KindFolder), rule("/Users/u/w", write, KindFolder)).with(func(r *Request) { r.Root = deny })},
+	{"minimal", macRequest(rule("/usr", read, KindDirectory), rule("/bin", read, KindDirectory), rule("/System", read, KindDirectory),
+		rule("/Library", read, KindDirectory), rule("/etc/ssl", read, KindDirectory), rule("/Users/u/w", write, KindDirectory)).with(func(r *Request) { r.Root = deny })},
 	{"host-network", macRequest(workspace()...).with(network(sandbox.NetworkHost))},
-	{"odd-names", macRequest(rule(odd, write, KindFolder), rule(odd+"/.git", read, KindMissing), rule(odd+"/"+odd[9:], deny, KindFile))},
+	{"odd-names", macRequest(rule(odd, write, KindDirectory), rule(odd+"/.git", read, KindMissing), rule(odd+"/"+odd[9:], deny, KindFile))},
 	{"no-private-tmp", macRequest(workspace()...).with(func(r *Request) { r.Tmp = nil })},
 	{"nested-repositories", macRequest(workspace()...).with(func(r *Request) { r.Patterns = []Pattern{{"/Users/u/w/**/.git", read}} })},
 }
@@ -68,7 +68,7 @@ func seatbeltText(e *Exec) string {
 	for _, a := range e.Args[3:] {
 		fmt.Fprintf(&b, "; %q\n", a)
 	}
-	fmt.Fprintf(&b, "; environment %q\n; folder %q\n", e.Env, e.Dir)
+	fmt.Fprintf(&b, "; environment %q\n; directory %q\n", e.Env, e.Dir)
 	return b.String()
 }
 
@@ -142,7 +142,7 @@ func TestSeatbeltJudges(t *testing.T) {
 		{"a missing protected name", plain, "file-write-create", w + "/.codex", false},
 		{"in another spelling", plain, "file-write-create", w + "/.CODEX", false},
 		{"in a spelling that only folding finds", plain, "file-write-create", w + "/.agent\u017f", false},
-		{"a name in a folder below", plain, "file-write-create", w + "/sub/.git", true},
+		{"a name in a directory below", plain, "file-write-create", w + "/sub/.git", true},
 		{"moving the workspace away", plain, "file-write-unlink", w, false},
 		{"the host's /tmp", plain, "file-write-create", "/private/tmp/x", false},
 		{"the private one", plain, "file-write-create", state + "/tmp/run-1/x", true},
@@ -161,7 +161,7 @@ func TestSeatbeltJudges(t *testing.T) {
 		{"a socket in the workspace", plain, "network-outbound", w + "/s", false},
 		{"with the host's network", seatbeltGoldens[5].request, "network-outbound", w + "/s", true},
 		{"a socket elsewhere", seatbeltGoldens[5].request, "network-outbound", "/private/var/run/docker.sock", false},
-		{"a denied folder", denies, "file-read-data", w + "/vault/x", false},
+		{"a denied directory", denies, "file-read-data", w + "/vault/x", false},
 		{"in another spelling", denies, "file-read-data", w + "/Vault/x", false},
 		{"running from it", denies, "process-exec", w + "/vault/x", false},
 		{"what is reopened in it", denies, "file-read-data", w + "/vault/in/open/x", true},
@@ -170,21 +170,21 @@ func TestSeatbeltJudges(t *testing.T) {
 		{"the way there", denies, "file-read-metadata", w + "/vault/in", true},
 		{"a pattern", denies, "file-read-data", w + "/a/b/x.env", false},
 		{"its unlinking", denies, "file-write-unlink", w + "/x.env", false},
-		{"after a move to the private folder", denies, "file-read-data", state + "/tmp/run-1/a/x.env", false},
+		{"after a move to the private directory", denies, "file-read-data", state + "/tmp/run-1/a/x.env", false},
 		{"a set", denies, "file-read-data", w + "/conf/xb.key", false},
-		{"its folder", denies, "file-write-unlink", w + "/conf", false},
+		{"its directory", denies, "file-write-unlink", w + "/conf", false},
 		{"not of the set", denies, "file-read-data", w + "/conf/xc.key", true},
-		{"a repository in a folder, by a pattern that only reads", nested, "file-write-create", w + "/sub/.Git/config", false},
+		{"a repository in a directory, by a pattern that only reads", nested, "file-write-create", w + "/sub/.Git/config", false},
 		{"reading it", nested, "file-read-data", w + "/sub/.git/config", true},
 		{"moving it", nested, "file-write-unlink", w + "/sub/.git", false},
-		{"moving one to the private folder", nested, "file-write-create", state + "/tmp/run-1/x/.git", false},
+		{"moving one to the private directory", nested, "file-write-create", state + "/tmp/run-1/x/.git", false},
 		{"a file outside", minimal, "file-read-data", "/Users/u/x", false},
 		{"metadata outside", minimal, "file-read-metadata", "/Users/u/x", false},
 		{"the loader", minimal, "file-map-executable", "/private/var/db/dyld/x", true},
 		{"settings", minimal, "file-read-data", "/private/etc/ssl/cert.pem", true},
-		{"nothing readable at all", macRequest(rule("/private", deny, KindFolder)).with(func(r *Request) { r.Root, r.Tmp = deny, nil }), "file-read-data", "/bin/sh", false},
-		{"running it", macRequest(rule("/private", deny, KindFolder)).with(func(r *Request) { r.Root, r.Tmp = deny, nil }), "process-exec", "/bin/sh", false},
-		{"a mixed spelling of a firm link", macRequest(rule(dataVolume+"/Users/u/s", deny, KindFolder)), "file-read-data", "/Users/u/s/x", false},
+		{"nothing readable at all", macRequest(rule("/private", deny, KindDirectory)).with(func(r *Request) { r.Root, r.Tmp = deny, nil }), "file-read-data", "/bin/sh", false},
+		{"running it", macRequest(rule("/private", deny, KindDirectory)).with(func(r *Request) { r.Root, r.Tmp = deny, nil }), "process-exec", "/bin/sh", false},
+		{"a mixed spelling of a firm link", macRequest(rule(dataVolume+"/Users/u/s", deny, KindDirectory)), "file-read-data", "/Users/u/s/x", false},
 		{"passwords", minimal, "file-read-data", "/private/etc/master.passwd", false},
 	}
 	for _, c := range cases {
@@ -207,8 +207,8 @@ func TestSeatbeltRefuses(t *testing.T) {
 	}{
 		{"proxy", nil, macRequest().with(network(sandbox.NetworkProxy)), "proxy"},
 		{"openings", nil, macRequest().with(func(r *Request) { r.Spec.Allow = []string{"ptrace"} }), "ptrace"},
-		{"writable devices", nil, macRequest(rule("/dev", write, KindFolder)), "system"},
-		{"no devices", nil, macRequest(rule("/dev", deny, KindFolder)), "system"},
+		{"writable devices", nil, macRequest(rule("/dev", write, KindDirectory)), "system"},
+		{"no devices", nil, macRequest(rule("/dev", deny, KindDirectory)), "system"},
 		{"confined elsewhere", nil, macRequest().with(mode(sandbox.External)), "network"},
 		{"no sandbox-exec", &Host{System: "darwin", Missing: []Missing{{"sandbox-exec", "it is gone", "look for it"}}}, macRequest(), "sandbox-exec"},
 		{"unknown level", nil, macRequest().with(func(r *Request) { r.Root = 9 }), "knows"},
@@ -255,7 +255,7 @@ func TestExecString(t *testing.T) {
 	}
 }
 
-// TestSeatbeltTemporary: the variables that name a temporary folder name the
+// TestSeatbeltTemporary: the variables that name a temporary directory name the
 // private one, whatever they said before.
 func TestSeatbeltTemporary(t *testing.T) {
 	r := macRequest().with(func(r *Request) { r.Env = []string{"TMPDIR=/tmp", "A=1", "TMPDIR=/x", "TMPDIRS=y"} })
@@ -326,7 +326,7 @@ func drawPolicy(t *rapid.T, globs []string) (sandbox.Policy, *Request) {
 	r := macRequest()
 	r.Root, r.Tmp, r.Patterns = res.Root, nil, patterns
 	for _, p := range res.Paths {
-		kind := KindFolder
+		kind := KindDirectory
 		if rapid.Bool().Draw(t, "missing") {
 			kind = KindMissing
 		}
@@ -390,7 +390,7 @@ func TestSeatbeltFollowsPolicy(t *testing.T) {
 	}
 }
 
-// TestSeatbeltPins: no folder that a rule lies in can be moved out of the rule.
+// TestSeatbeltPins: no directory that a rule lies in can be moved out of the rule.
 func TestSeatbeltPins(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		_, r := drawPolicy(t, nil)

@@ -80,7 +80,7 @@ func fileWalls() []Wall {
 		},
 		{Name: "stdio", Stops: "get more of the file behind a standard descriptor than the descriptor gives"},
 		{
-			Name: "own-folders", Stops: "see the host's /tmp, /run, /sys and /dev/shm",
+			Name: "own-directories", Stops: "see the host's /tmp, /run, /sys and /dev/shm",
 			Landlock: Gap{Lacks: "the host's /tmp, /run, /sys and /dev/shm are visible; TMPDIR leads to the private directory"},
 		},
 		{

@@ -99,7 +99,7 @@ func (g *gathering) protectAll(r *Request) error {
 	}
 	for _, w := range r.Policy.Writable {
 		root, ok := g.resolved[w.Root]
-		if !ok || g.rules[root].Kind != plan.KindFolder || root == g.tmpAt {
+		if !ok || g.rules[root].Kind != plan.KindDirectory || root == g.tmpAt {
 			continue // it is missing, a file, or the private /tmp: no names of the host's are in it
 		}
 		if hostfacts.Below(root, "/proc") || hostfacts.Below(root, "/sys") || root == "/dev" {

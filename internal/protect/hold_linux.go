@@ -156,7 +156,7 @@ func (p *Protection) hold() error {
 	g.warnings = append(g.warnings, p.held.Weaker()...)
 	for _, h := range p.held.Placeholders() {
 		g.add(plan.Rule{
-			Spot:  plan.Spot{Path: h.Path, Kind: plan.KindFolder, ID: launch.ID{Dev: h.Dev, Ino: h.Ino}},
+			Spot:  plan.Spot{Path: h.Path, Kind: plan.KindDirectory, ID: launch.ID{Dev: h.Dev, Ino: h.Ino}},
 			Level: sandbox.LevelRead, Why: "placeholder for a protected name", Auto: true,
 		})
 	}

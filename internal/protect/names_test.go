@@ -65,7 +65,7 @@ func named(t *testing.T, base string, entries ...sandbox.Entry) ([]string, error
 		t.Fatal(err)
 	}
 	rules, patterns, err := ByName(&res)
-	kinds := map[plan.Kind]string{plan.KindMissing: "missing", plan.KindFolder: "directory", plan.KindFile: "file", plan.KindOther: "other"}
+	kinds := map[plan.Kind]string{plan.KindMissing: "missing", plan.KindDirectory: "directory", plan.KindFile: "file", plan.KindOther: "other"}
 	var out []string
 	for _, r := range rules {
 		out = append(out, strings.Join([]string{strings.TrimPrefix(r.Path, base), r.Level.String(), kinds[r.Kind]}, " "))

@@ -27,7 +27,7 @@ func (g *gathering) checkSpellings() error {
 			level = above.Level
 		}
 		dir, base := filepath.Split(r.Path)
-		if r.Kind == plan.KindFolder || r.Level >= level || !served(dir) {
+		if r.Kind == plan.KindDirectory || r.Level >= level || !served(dir) {
 			continue
 		}
 		other := strings.ToUpper(base)

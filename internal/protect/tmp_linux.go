@@ -22,7 +22,7 @@ import (
 // wherever they lie and whatever is mounted at /tmp.
 func (g *gathering) hideState(dirs []string) {
 	for _, d := range dirs {
-		if s, err := hostfacts.Look(hostfacts.RealPath(d)); err == nil && s.Kind == plan.KindFolder {
+		if s, err := hostfacts.Look(hostfacts.RealPath(d)); err == nil && s.Kind == plan.KindDirectory {
 			g.rules[s.Path] = plan.Rule{Spot: s, Level: sandbox.LevelDeny, Why: "sallyport's own state", Auto: true}
 		}
 	}
@@ -45,7 +45,7 @@ func (g *gathering) chooseTmp(r *Request) error {
 		return fmt.Errorf("the private /tmp was removed while it is in use: %w", &fs.PathError{Op: "lstat", Path: dir, Err: err})
 	case !private && !filepath.IsAbs(r.Tmp):
 		return &executor.RootError{Path: r.Tmp, Why: "cannot be mounted at /tmp", Fix: "use private, host, or an absolute path"}
-	case err != nil || source.Kind != plan.KindFolder:
+	case err != nil || source.Kind != plan.KindDirectory:
 		return &executor.RootError{Path: r.Tmp, Why: "cannot be mounted at /tmp, because it is not a directory", Fix: "create it first"}
 	}
 	g.tmp, g.tmpAt = &plan.Tmp{At: at, Source: source, Asked: !private}, at
