@@ -67,7 +67,7 @@ func StrangeKernel(version string) string {
 	return ""
 }
 
-// StrangeHint is the mend for such a system, or empty.
+// StrangeHint is the fix for such a system, or empty.
 func StrangeHint(version string) string {
 	switch StrangeKernel(version) {
 	case "gVisor":
@@ -78,7 +78,7 @@ func StrangeHint(version string) string {
 	return ""
 }
 
-// FilterHint is the mend where a filter around this process refuses namespaces.
+// FilterHint is the fix where a filter around this process refuses namespaces.
 func FilterHint(container string) string {
 	const rest = "allow user namespaces there, or run sallyport outside of it"
 	switch {

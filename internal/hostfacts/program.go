@@ -29,7 +29,7 @@ func StartError(name string, err error) *executor.StartError {
 	case errors.Is(err, syscall.E2BIG):
 		e.Err = fmt.Errorf("%s: cannot be run: the arguments and the environment are too large for the kernel; pass them in a file or on standard input: %w", name, err)
 	case errors.Is(err, syscall.ETXTBSY):
-		e.Err = fmt.Errorf("%s: cannot be run: somebody is writing to it: %w", name, err)
+		e.Err = fmt.Errorf("%s: cannot be run: another process is writing to it: %w", name, err)
 	case errors.Is(err, fs.ErrPermission):
 		e.Err = fmt.Errorf("%s: cannot be run: permission denied (is it executable, and does the policy let it be read?): %w", name, err)
 	default:

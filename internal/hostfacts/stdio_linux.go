@@ -72,16 +72,16 @@ func reopenable(i int, s plan.Stdio, st *unix.Stat_t, name string, flags uint64,
 				Fix: "pass another one, or a file",
 			}
 		}
-		return s, nil // no name: nobody else can see what happens to it
+		return s, nil // no name: no other process can open it
 	}
 	// Modes are the owner's to change; times and attributes of a file also those
-	// of whoever may write to it. From a directory all others can be reached, past
+	// of users who may write to it. From a directory all others can be reached, past
 	// every mask and cover, so it never stays as it is.
 	if !s.Directory && int(st.Uid) != os.Geteuid() && (s.Device || unix.Access(name, unix.W_OK) != nil) {
 		return s, nil //nolint:nilerr // not ours to change
 	}
 	if s.Device && st.Rdev == unix.Mkdev(5, 0) { // linux/major.h: TTYAUX_MAJOR
-		// /dev/tty means another terminal, or none, to whoever opens it.
+		// /dev/tty is another terminal, or none, for each process that opens it.
 		if name = ControllingTerminal(); name == "" || unix.Lstat(name, &at) != nil {
 			return s, &executor.RootError{
 				Path: "/dev/tty", Why: fmt.Sprintf("is standard descriptor %d, and which terminal it means cannot be found", i),

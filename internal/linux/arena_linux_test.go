@@ -231,15 +231,15 @@ func drain(r *os.File) <-chan string {
 	return text
 }
 
-// attack runs attacks in one sandbox and returns their verdicts.
-func (a *arena) attack(t testing.TB, j *job, names []string, kv ...string) map[string]verdict {
+// attack runs attacks in one sandbox and returns their outcomes.
+func (a *arena) attack(t testing.TB, j *job, names []string, kv ...string) map[string]outcome {
 	t.Helper()
 	j.args = slices.Concat([]string{os.Getenv(programVar), partAttack, strings.Join(names, ","), "ws=" + a.ws, "out=" + a.out}, kv)
 	res, err := a.run(t, j)
 	if err != nil {
 		t.Fatalf("the attack did not start: %v", err)
 	}
-	verdicts := make(map[string]verdict)
+	outcomes := make(map[string]outcome)
 	for line := range strings.Lines(res.out + "\n" + res.err) {
 		w := strings.SplitN(strings.TrimSpace(line), " ", 3)
 		if len(w) >= 2 {
@@ -247,16 +247,16 @@ func (a *arena) attack(t testing.TB, j *job, names []string, kv ...string) map[s
 			if len(w) == 3 {
 				detail = w[2]
 			}
-			verdicts[w[0]] = verdict{w[1], detail}
+			outcomes[w[0]] = outcome{w[1], detail}
 		}
 	}
 	if res.lost != nil || res.code != 0 {
 		t.Errorf("the attacker ended with %d, signal %d, %v\n%s%s", res.code, res.signal, res.lost, res.out, res.err)
 	}
-	return verdicts
+	return outcomes
 }
 
-// expect runs attacks and makes a subtest of each verdict, all of which must be
+// expect runs attacks and makes a subtest of each outcome, all of which must be
 // word.
 func (a *arena) expect(t *testing.T, word string, j *job, names []string, kv ...string) {
 	t.Helper()

@@ -30,49 +30,49 @@ func put(name string, flags int) error {
 // fileAttacks change contents and names.
 func fileAttacks() map[string]attack {
 	return map[string]attack{
-		"create":    func(kv map[string]string) verdict { return deniedIf(put(kv["out"]+"/new", os.O_CREATE), "created") },
-		"overwrite": func(kv map[string]string) verdict { return deniedIf(put(kv["out"]+"/canary", 0), "overwrote") },
-		"append":    func(kv map[string]string) verdict { return deniedIf(put(kv["out"]+"/canary", os.O_APPEND), "appended") },
-		"dotdot": func(kv map[string]string) verdict {
+		"create":    func(kv map[string]string) outcome { return deniedIf(put(kv["out"]+"/new", os.O_CREATE), "created") },
+		"overwrite": func(kv map[string]string) outcome { return deniedIf(put(kv["out"]+"/canary", 0), "overwrote") },
+		"append":    func(kv map[string]string) outcome { return deniedIf(put(kv["out"]+"/canary", os.O_APPEND), "appended") },
+		"dotdot": func(kv map[string]string) outcome {
 			return deniedIf(put(kv["ws"]+"/dir/../../"+filepath.Base(kv["out"])+"/canary", 0), "wrote")
 		},
-		"truncate": func(kv map[string]string) verdict { return deniedIf(os.Truncate(kv["out"]+"/canary", 0), "truncated") },
-		"open-truncate": func(kv map[string]string) verdict {
+		"truncate": func(kv map[string]string) outcome { return deniedIf(os.Truncate(kv["out"]+"/canary", 0), "truncated") },
+		"open-truncate": func(kv map[string]string) outcome {
 			fd, err := unix.Open(kv["out"]+"/canary", unix.O_RDONLY|unix.O_TRUNC, 0)
 			unix.Close(fd)
 			return deniedIf(err, "truncated by opening")
 		},
-		"unlink": func(kv map[string]string) verdict { return deniedIf(os.Remove(kv["out"]+"/canary"), "deleted") },
-		"rename-out": func(kv map[string]string) verdict {
+		"unlink": func(kv map[string]string) outcome { return deniedIf(os.Remove(kv["out"]+"/canary"), "deleted") },
+		"rename-out": func(kv map[string]string) outcome {
 			return deniedIf(os.Rename(kv["ws"]+"/file", kv["out"]+"/canary"), "renamed over it")
 		},
-		"rename-in": func(kv map[string]string) verdict {
+		"rename-in": func(kv map[string]string) outcome {
 			return deniedIf(os.Rename(kv["out"]+"/canary", kv["ws"]+"/stolen"), "moved away")
 		},
-		"rename-within": func(kv map[string]string) verdict {
+		"rename-within": func(kv map[string]string) outcome {
 			return deniedIf(os.Rename(kv["out"]+"/canary", kv["out"]+"/moved"), "moved")
 		},
-		"exchange": func(kv map[string]string) verdict {
+		"exchange": func(kv map[string]string) outcome {
 			err := unix.Renameat2(unix.AT_FDCWD, kv["ws"]+"/file", unix.AT_FDCWD, kv["out"]+"/canary", unix.RENAME_EXCHANGE)
 			return deniedIf(err, "exchanged")
 		},
-		"mkdir": func(kv map[string]string) verdict {
+		"mkdir": func(kv map[string]string) outcome {
 			return deniedIf(os.Mkdir(kv["out"]+"/newdir", 0o755), "made a directory")
 		},
-		"rmdir": func(kv map[string]string) verdict {
+		"rmdir": func(kv map[string]string) outcome {
 			return deniedIf(os.RemoveAll(kv["out"]+"/dir"), "removed a directory")
 		},
-		"make-pipe": func(kv map[string]string) verdict {
+		"make-pipe": func(kv map[string]string) outcome {
 			return deniedIf(unix.Mkfifo(kv["out"]+"/p", 0o600), "made a pipe")
 		},
-		"make-link": func(kv map[string]string) verdict {
+		"make-link": func(kv map[string]string) outcome {
 			return deniedIf(os.Symlink("x", kv["out"]+"/l"), "made a link")
 		},
-		"tmpfile": func(kv map[string]string) verdict {
+		"tmpfile": func(kv map[string]string) outcome {
 			_, err := unix.Open(kv["out"], unix.O_TMPFILE|unix.O_WRONLY, 0o600)
 			return deniedIf(err, "opened a nameless file")
 		},
-		"pipe-outside": func(kv map[string]string) verdict {
+		"pipe-outside": func(kv map[string]string) outcome {
 			return firstBreach(
 				func() (string, error) { return "opened", put(kv["out"]+"/pipe", unix.O_NONBLOCK) },
 				func() (string, error) {
@@ -82,11 +82,11 @@ func fileAttacks() map[string]attack {
 		},
 		"shared-mapping": sharedMapping,
 		"race":           race,
-		"system-files": func(map[string]string) verdict {
+		"system-files": func(map[string]string) outcome {
 			return openAny(os.O_WRONLY|os.O_APPEND, "/etc/passwd", "/etc/shadow", "/etc/crontab", "/etc/hosts", "/etc/profile",
 				"/usr/bin/env", "/bin/sh", "/etc/ld.so.cache")
 		},
-		"home": func(kv map[string]string) verdict {
+		"home": func(kv map[string]string) outcome {
 			name := filepath.Join(kv["home"], "sallyport-test-"+strconv.Itoa(os.Getpid()))
 			err := put(name, os.O_CREATE|os.O_EXCL)
 			if err == nil {
@@ -94,7 +94,7 @@ func fileAttacks() map[string]attack {
 			}
 			return deniedIf(err, "created "+name)
 		},
-		"var-tmp": func(map[string]string) verdict {
+		"var-tmp": func(map[string]string) outcome {
 			name := "/var/tmp/sallyport-test-" + strconv.Itoa(os.Getpid())
 			err := put(name, os.O_CREATE|os.O_EXCL)
 			if err == nil {
@@ -106,7 +106,7 @@ func fileAttacks() map[string]attack {
 }
 
 // openAny tries to open files and changes none of them.
-func openAny(flags int, files ...string) verdict {
+func openAny(flags int, files ...string) outcome {
 	v := bad("no file to try")
 	for _, f := range files {
 		fd, err := unix.Open(f, flags|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
@@ -120,7 +120,7 @@ func openAny(flags int, files ...string) verdict {
 }
 
 // sharedMapping maps a file that is opened for reading and tries to write there.
-func sharedMapping(kv map[string]string) verdict {
+func sharedMapping(kv map[string]string) outcome {
 	fd, err := unix.Open(kv["out"]+"/canary", unix.O_RDONLY, 0)
 	if err != nil {
 		return bad("open: %v", err)
@@ -141,7 +141,7 @@ func sharedMapping(kv map[string]string) verdict {
 
 // race swaps a directory of the workspace for a link that leads outside, while it
 // writes through the name.
-func race(kv map[string]string) verdict {
+func race(kv map[string]string) outcome {
 	a, b := kv["ws"]+"/race", kv["ws"]+"/race.link"
 	if err := errors.Join(os.Mkdir(a, 0o755), os.Symlink(kv["out"]+"/dir", b)); err != nil {
 		return bad("%v", err)
@@ -182,30 +182,30 @@ func race(kv map[string]string) verdict {
 // linkAttacks reach out through links and through /proc.
 func linkAttacks() map[string]attack {
 	through := func(dir string) attack {
-		return func(kv map[string]string) verdict {
+		return func(kv map[string]string) outcome {
 			return deniedIf(put(dir+kv["out"]+"/canary", 0), "wrote through "+dir)
 		}
 	}
 	return map[string]attack{
-		"link-file": func(kv map[string]string) verdict {
+		"link-file": func(kv map[string]string) outcome {
 			if err := os.Symlink(kv["out"]+"/canary", kv["ws"]+"/lf"); err != nil {
 				return bad("%v", err)
 			}
 			return deniedIf(put(kv["ws"]+"/lf", 0), "wrote through a link")
 		},
-		"link-directory": func(kv map[string]string) verdict {
+		"link-directory": func(kv map[string]string) outcome {
 			if err := os.Symlink(kv["out"]+"/dir", kv["ws"]+"/ld"); err != nil {
 				return bad("%v", err)
 			}
 			return deniedIf(put(kv["ws"]+"/ld/new", os.O_CREATE), "created through a link")
 		},
-		"link-planted": func(kv map[string]string) verdict {
+		"link-planted": func(kv map[string]string) outcome {
 			return deniedIf(put(kv["ws"]+"/planted", 0), "wrote through a planted link")
 		},
-		"hard-link": func(kv map[string]string) verdict {
+		"hard-link": func(kv map[string]string) outcome {
 			return deniedIf(os.Link(kv["out"]+"/canary", kv["ws"]+"/h1"), "linked")
 		},
-		"hard-link-descriptor": func(kv map[string]string) verdict {
+		"hard-link-descriptor": func(kv map[string]string) outcome {
 			fd, err := unix.Open(kv["out"]+"/canary", unix.O_RDONLY, 0)
 			if err != nil {
 				return bad("%v", err)
@@ -219,14 +219,14 @@ func linkAttacks() map[string]attack {
 					return "linked an empty path", unix.Linkat(fd, "", unix.AT_FDCWD, kv["ws"]+"/h3", unix.AT_EMPTY_PATH)
 				})
 		},
-		"reopen": func(kv map[string]string) verdict {
+		"reopen": func(kv map[string]string) outcome {
 			fd, err := unix.Open(kv["out"]+"/canary", unix.O_RDONLY, 0)
 			if err != nil {
 				return bad("%v", err)
 			}
 			return deniedIf(put("/proc/self/fd/"+strconv.Itoa(fd), 0), "reopened for writing")
 		},
-		"reopen-place": func(kv map[string]string) verdict {
+		"reopen-place": func(kv map[string]string) outcome {
 			fd, err := unix.Open(kv["out"]+"/canary", unix.O_PATH, 0)
 			if err != nil {
 				return bad("%v", err)
@@ -237,7 +237,7 @@ func linkAttacks() map[string]attack {
 		"through-1-root": through("/proc/1/root"),
 		"through-1-cwd":  through("/proc/1/cwd"),
 		"through-task":   through("/proc/thread-self/root"),
-		"through-cwd": func(kv map[string]string) verdict {
+		"through-cwd": func(kv map[string]string) outcome {
 			if err := os.Chdir(kv["ws"]); err != nil {
 				return bad("%v", err)
 			}
@@ -248,7 +248,7 @@ func linkAttacks() map[string]attack {
 }
 
 // byHandle opens a file by the number that the file system knows it by.
-func byHandle(kv map[string]string) verdict {
+func byHandle(kv map[string]string) outcome {
 	h, _, err := unix.NameToHandleAt(unix.AT_FDCWD, kv["out"]+"/canary", 0)
 	if err != nil {
 		return denied("name_to_handle_at " + errnoName(err))

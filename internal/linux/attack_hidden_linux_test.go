@@ -34,13 +34,13 @@ const farUp = "../../../../../../../../../../../../../../../.."
 // hiddenAttacks reach for out/canary, which is outside of all that is listed.
 func hiddenAttacks() map[string]attack {
 	return map[string]attack{
-		"hidden-path": func(kv map[string]string) verdict {
+		"hidden-path": func(kv map[string]string) outcome {
 			return firstBreach(
 				func() (string, error) { return readSecret(kv["out"] + "/canary") },
 				func() (string, error) { return "stat", unix.Access(kv["out"], unix.F_OK) },
 				func() (string, error) { return "handle", accessPath(kv["out"] + "/canary") })
 		},
-		"hidden-dotdot": func(kv map[string]string) verdict {
+		"hidden-dotdot": func(kv map[string]string) outcome {
 			return firstBreach(
 				func() (string, error) { return readSecret("../" + filepath.Base(kv["out"]) + "/canary") },
 				func() (string, error) { return readSecret(farUp + kv["out"] + "/canary") },
@@ -53,7 +53,7 @@ func hiddenAttacks() map[string]attack {
 		},
 		"hidden-proc":        hiddenProc,
 		"hidden-descriptors": hiddenDescriptors,
-		"hidden-link": func(kv map[string]string) verdict {
+		"hidden-link": func(kv map[string]string) outcome {
 			name := kv["ws"] + "/to-secret"
 			_ = os.Remove(name)
 			if err := os.Symlink(kv["out"]+"/canary", name); err != nil {
@@ -67,7 +67,7 @@ func hiddenAttacks() map[string]attack {
 		},
 		"hidden-handle": hiddenHandle,
 		"hidden-mounts": hiddenMounts,
-		"hidden-chroot": func(kv map[string]string) verdict {
+		"hidden-chroot": func(kv map[string]string) outcome {
 			dir := kv["ws"] + "/jail"
 			_ = os.Mkdir(dir, 0o755)
 			return firstBreach(
@@ -75,7 +75,7 @@ func hiddenAttacks() map[string]attack {
 				func() (string, error) { return "pivot", unix.PivotRoot(dir, dir) },
 				func() (string, error) { return readSecret(farUp + kv["out"] + "/canary") })
 		},
-		"root-write": func(map[string]string) verdict {
+		"root-write": func(map[string]string) outcome {
 			return firstBreach(
 				func() (string, error) { return "wrote /new", put("/new", os.O_CREATE) },
 				func() (string, error) { return "made /home2", os.Mkdir("/home2", 0o755) },
@@ -87,7 +87,7 @@ func hiddenAttacks() map[string]attack {
 				func() (string, error) { return "wrote beside the workspace", put("../new", os.O_CREATE) })
 		},
 		// The directory that is standard input, and what is around it.
-		"input-around": func(kv map[string]string) verdict {
+		"input-around": func(kv map[string]string) outcome {
 			return firstBreach(
 				func() (string, error) { return readFrom(0, "other") },
 				func() (string, error) { return readFrom(0, "dir/deep") },
@@ -106,7 +106,7 @@ func accessPath(name string) error {
 }
 
 // hiddenProc goes through what /proc says about every process.
-func hiddenProc(kv map[string]string) verdict {
+func hiddenProc(kv map[string]string) outcome {
 	tasks, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil || len(tasks) == 0 {
 		return bad("no processes, %v", err)
@@ -124,7 +124,7 @@ func hiddenProc(kv map[string]string) verdict {
 }
 
 // hiddenDescriptors looks around from every descriptor, its own directories included.
-func hiddenDescriptors(kv map[string]string) verdict {
+func hiddenDescriptors(kv map[string]string) outcome {
 	for _, dir := range []string{"/", "/usr", "/proc", "/proc/self", "/dev", "/dev/shm", "/dev/pts", "/sys", "/run", "/tmp", kv["ws"]} {
 		if _, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err != nil {
 			return bad("%s: %v", dir, err)
@@ -144,7 +144,7 @@ func hiddenDescriptors(kv map[string]string) verdict {
 }
 
 // hiddenHandle opens the file by the handle that somebody outside has made of it.
-func hiddenHandle(kv map[string]string) verdict {
+func hiddenHandle(kv map[string]string) outcome {
 	b, err := hex.DecodeString(kv["handle"])
 	if err != nil || len(b) == 0 {
 		return bad("no handle, %v", err)
@@ -164,7 +164,7 @@ func hiddenHandle(kv map[string]string) verdict {
 }
 
 // hiddenMounts tries to take away or to copy what stands over the old root.
-func hiddenMounts(kv map[string]string) verdict {
+func hiddenMounts(kv map[string]string) outcome {
 	own := firstBreach(
 		func() (string, error) { return "umount /", unix.Unmount("/", unix.MNT_DETACH) },
 		func() (string, error) { return "umount ..", unix.Unmount(farUp, unix.MNT_DETACH) },

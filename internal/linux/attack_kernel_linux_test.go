@@ -24,7 +24,7 @@ func kernelAttacks() map[string]attack {
 	// gone wants one of some errnos: others mean that the call got through to its
 	// argument checks.
 	gone := func(want []unix.Errno, nr uintptr, args ...uintptr) attack {
-		return func(map[string]string) verdict {
+		return func(map[string]string) outcome {
 			var a [6]uintptr
 			copy(a[:], args)
 			_, _, errno := unix.Syscall6(nr, a[0], a[1], a[2], a[3], a[4], a[5])
@@ -65,7 +65,7 @@ func kernelAttacks() map[string]attack {
 		"user": unix.CLONE_NEWUSER, "mount": unix.CLONE_NEWNS, "net": unix.CLONE_NEWNET, "pid": unix.CLONE_NEWPID,
 		"ipc": unix.CLONE_NEWIPC, "uts": unix.CLONE_NEWUTS, "cgroup": unix.CLONE_NEWCGROUP, "time": unix.CLONE_NEWTIME,
 	} {
-		m["unshare-"+name] = func(map[string]string) verdict {
+		m["unshare-"+name] = func(map[string]string) outcome {
 			runtime.LockOSThread() // this thread is spoilt when it works
 			// A user namespace needs a process with one thread; the filter
 			// answers first.
@@ -96,7 +96,7 @@ func bpfMap() []byte {
 }
 
 // clone3Fallback is no attack: programs must go on without clone3.
-func clone3Fallback(map[string]string) verdict {
+func clone3Fallback(map[string]string) outcome {
 	out, err := exec.Command("/bin/sh", "-c", "echo $(echo works)").Output()
 	if err != nil || trimmed(string(out)) != "works" {
 		return bad("%q %v", out, err)
@@ -121,7 +121,7 @@ func statusField(name string) string {
 // privilegeAttacks look at what the command is.
 func privilegeAttacks() map[string]attack {
 	none := func(field string) attack {
-		return func(map[string]string) verdict {
+		return func(map[string]string) outcome {
 			if v := statusField(field); v != "0000000000000000" {
 				return breach("%s is %s", field, v)
 			}
@@ -129,7 +129,7 @@ func privilegeAttacks() map[string]attack {
 		}
 	}
 	is := func(field, want string) attack {
-		return func(map[string]string) verdict {
+		return func(map[string]string) outcome {
 			if v := statusField(field); v != want {
 				return breach("%s is %s", field, v)
 			}
@@ -141,7 +141,7 @@ func privilegeAttacks() map[string]attack {
 		"cap-bounding": none("CapBnd"), "cap-ambient": none("CapAmb"),
 		"no-new-privs": is("NoNewPrivs", "1"), "filtered": is("Seccomp", "2"),
 		"signals-blocked": is("SigBlk", "0000000000000000"), "signals-ignored": is("SigIgn", "0000000000000000"),
-		"secure-bits": func(map[string]string) verdict {
+		"secure-bits": func(map[string]string) outcome {
 			b, err := unix.PrctlRetInt(unix.PR_GET_SECUREBITS, 0, 0, 0, 0)
 			if err != nil {
 				return bad("%v", err)
@@ -153,7 +153,7 @@ func privilegeAttacks() map[string]attack {
 		},
 	}
 	for _, ns := range []string{"user", "mnt", "pid", "net", "ipc", "uts", "cgroup"} {
-		m["ns-"+ns] = func(kv map[string]string) verdict {
+		m["ns-"+ns] = func(kv map[string]string) outcome {
 			have, err := os.Readlink("/proc/self/ns/" + ns)
 			if err != nil {
 				return bad("%v", err)
@@ -170,7 +170,7 @@ func privilegeAttacks() map[string]attack {
 // taskAttacks look at what the command was given by its caller.
 func taskAttacks() map[string]attack {
 	return map[string]attack{
-		"core-dump": func(map[string]string) verdict {
+		"core-dump": func(map[string]string) outcome {
 			var l unix.Rlimit
 			if err := unix.Getrlimit(unix.RLIMIT_CORE, &l); err != nil {
 				return bad("%v", err)
@@ -180,7 +180,7 @@ func taskAttacks() map[string]attack {
 			}
 			return denied("none")
 		},
-		"session": func(map[string]string) verdict {
+		"session": func(map[string]string) outcome {
 			sid, err := unix.Getsid(0)
 			if err != nil {
 				return bad("%v", err)
@@ -190,8 +190,8 @@ func taskAttacks() map[string]attack {
 			}
 			return denied("its own session")
 		},
-		"terminal": func(map[string]string) verdict { return openAny(unix.O_RDWR, "/dev/tty") },
-		"tiocsti": func(map[string]string) verdict {
+		"terminal": func(map[string]string) outcome { return openAny(unix.O_RDWR, "/dev/tty") },
+		"tiocsti": func(map[string]string) outcome {
 			x := []byte("x")
 			v := bad("")
 			for _, nr := range []uintptr{unix.TIOCSTI, 1<<32 | unix.TIOCSTI, 0x541c} {
@@ -203,7 +203,7 @@ func taskAttacks() map[string]attack {
 			}
 			return v
 		},
-		"descriptors": func(map[string]string) verdict {
+		"descriptors": func(map[string]string) outcome {
 			for fd := 3; fd < 4096; fd++ {
 				if _, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err != nil {
 					continue
@@ -215,7 +215,7 @@ func taskAttacks() map[string]attack {
 			}
 			return denied("only the standard ones")
 		},
-		"environment": func(map[string]string) verdict {
+		"environment": func(map[string]string) outcome {
 			for _, e := range os.Environ() {
 				if strings.Contains(e, "sallyport-secret") {
 					return breach("%s", e)

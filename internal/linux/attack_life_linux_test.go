@@ -26,15 +26,15 @@ import (
 func lifeAttacks() map[string]attack {
 	return map[string]attack{
 		// Prints when it is there, then holds standard output until it is killed.
-		"hold": func(map[string]string) verdict {
+		"hold": func(map[string]string) outcome {
 			fmt.Println("hold READY")
 			_, _ = io.Copy(io.Discard, os.Stdin)
 			fmt.Println("hold AFTER")
 			forever()
-			return verdict{}
+			return outcome{}
 		},
 		// Listens at "addr" until standard input ends.
-		"listen": func(kv map[string]string) verdict {
+		"listen": func(kv map[string]string) outcome {
 			l, err := net.Listen("tcp4", kv["addr"])
 			if err != nil {
 				return bad("%v", err)
@@ -46,7 +46,7 @@ func lifeAttacks() map[string]attack {
 		},
 		// Starts a daemon: it has a session of its own, its parent is gone, its
 		// signals are ignored, and it holds standard output.
-		"daemon": func(map[string]string) verdict {
+		"daemon": func(map[string]string) outcome {
 			cmd := exec.Command(os.Args[0], partAttack, "daemon-second")
 			cmd.Stdout = os.Stdout
 			cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -55,7 +55,7 @@ func lifeAttacks() map[string]attack {
 			}
 			return fine("left behind")
 		},
-		"daemon-second": func(map[string]string) verdict {
+		"daemon-second": func(map[string]string) outcome {
 			r, w, err := os.Pipe()
 			if err != nil {
 				return bad("%v", err)
@@ -73,7 +73,7 @@ func lifeAttacks() map[string]attack {
 			}
 			return fine("started %d", cmd.Process.Pid)
 		},
-		"kill-1": func(map[string]string) verdict {
+		"kill-1": func(map[string]string) outcome {
 			for _, s := range []unix.Signal{unix.SIGKILL, unix.SIGTERM, unix.SIGINT, unix.SIGSEGV, unix.SIGSTOP, unix.SIGUSR1} {
 				_ = unix.Kill(1, s)
 			}

@@ -15,10 +15,10 @@ import (
 // metaAttacks change modes, owners, times and attributes.
 func metaAttacks() map[string]attack {
 	canary := func(f func(name string) error, what string) attack {
-		return func(kv map[string]string) verdict { return deniedIf(f(kv["out"]+"/canary"), what) }
+		return func(kv map[string]string) outcome { return deniedIf(f(kv["out"]+"/canary"), what) }
 	}
 	opened := func(f func(fd int) error, what string) attack {
-		return func(kv map[string]string) verdict {
+		return func(kv map[string]string) outcome {
 			fd, err := unix.Open(kv["out"]+"/canary", unix.O_RDONLY, 0)
 			if err != nil {
 				return bad("%v", err)
@@ -44,7 +44,7 @@ func metaAttacks() map[string]attack {
 		"fsetxattr":   opened(func(fd int) error { return unix.Fsetxattr(fd, "user.evil", []byte("1"), 0) }, "fsetxattr"),
 		"removexattr": canary(func(n string) error { return unix.Removexattr(n, "user.none") }, "removexattr"),
 		"file-flags":  opened(setFlags, "file attributes"),
-		"chmod-directory": func(kv map[string]string) verdict {
+		"chmod-directory": func(kv map[string]string) outcome {
 			return deniedIf(unix.Chmod(kv["out"], 0o777), "chmod of the directory")
 		},
 	}
@@ -55,7 +55,7 @@ func inputAttacks() map[string]attack {
 	return map[string]attack{
 		// The modes and times are those that are there, so that a hit on a file of
 		// the system does no harm; the change time gives it away.
-		"input-metadata": func(map[string]string) verdict {
+		"input-metadata": func(map[string]string) outcome {
 			var st unix.Stat_t
 			if err := unix.Fstat(0, &st); err != nil {
 				return bad("%v", err)
@@ -70,7 +70,7 @@ func inputAttacks() map[string]attack {
 				},
 				func() (string, error) { return "fsetxattr", unix.Fsetxattr(0, "user.evil", []byte("1"), 0) })
 		},
-		"input-beneath": func(map[string]string) verdict {
+		"input-beneath": func(map[string]string) outcome {
 			return firstBreach(
 				func() (string, error) { return "chmod below", unix.Fchmodat(0, "deep", 0o777, 0) },
 				func() (string, error) { return "chmod beside", unix.Fchmodat(0, "../canary", 0o777, 0) },
@@ -85,7 +85,7 @@ func inputAttacks() map[string]attack {
 // modeAttacks leave what is dangerous later in the workspace.
 func modeAttacks() map[string]attack {
 	return map[string]attack{
-		"set-uid-own": func(kv map[string]string) verdict {
+		"set-uid-own": func(kv map[string]string) outcome {
 			name := kv["ws"] + "/suid"
 			if err := put(name, os.O_CREATE); err != nil {
 				return bad("%v", err)
@@ -102,7 +102,7 @@ func modeAttacks() map[string]attack {
 		},
 		// The mode of openat2 lies in memory, where a filter cannot look. What it
 		// makes must lose the bits with the first byte.
-		"set-uid-openat2": func(kv map[string]string) verdict {
+		"set-uid-openat2": func(kv map[string]string) outcome {
 			name := kv["ws"] + "/suid3"
 			fd, err := unix.Openat2(unix.AT_FDCWD, name, &unix.OpenHow{Flags: unix.O_CREAT | unix.O_RDWR, Mode: 0o4755})
 			if err != nil {
@@ -120,7 +120,7 @@ func modeAttacks() map[string]attack {
 			}
 			return denied("the bit went with the first byte")
 		},
-		"device-own": func(kv map[string]string) verdict {
+		"device-own": func(kv map[string]string) outcome {
 			return firstBreach(
 				func() (string, error) {
 					return "block device", unix.Mknod(kv["ws"]+"/blk", unix.S_IFBLK|0o600, int(unix.Mkdev(8, 0)))
@@ -146,37 +146,37 @@ func setFlags(fd int) error {
 // mountAttacks change what stands where.
 func mountAttacks() map[string]attack {
 	return map[string]attack{
-		"bind": func(kv map[string]string) verdict {
+		"bind": func(kv map[string]string) outcome {
 			return deniedIf(unix.Mount(kv["out"], kv["ws"]+"/dir", "", unix.MS_BIND, ""), "bound")
 		},
-		"remount": func(kv map[string]string) verdict {
+		"remount": func(kv map[string]string) outcome {
 			return deniedIf(unix.Mount("", "/", "", unix.MS_REMOUNT|unix.MS_BIND, ""), "remounted")
 		},
-		"unmount": func(kv map[string]string) verdict {
+		"unmount": func(kv map[string]string) outcome {
 			return firstBreach(
 				func() (string, error) { return "unmounted .git", unix.Unmount(kv["ws"]+"/.git", unix.MNT_DETACH) },
 				func() (string, error) { return "unmounted /proc/sys", unix.Unmount("/proc/sys", unix.MNT_DETACH) })
 		},
-		"open-tree": func(kv map[string]string) verdict {
+		"open-tree": func(kv map[string]string) outcome {
 			_, err := unix.OpenTree(unix.AT_FDCWD, "/", unix.OPEN_TREE_CLONE)
 			return deniedIf(err, "cloned the tree")
 		},
-		"mount-setattr": func(kv map[string]string) verdict {
+		"mount-setattr": func(kv map[string]string) outcome {
 			return deniedIf(unix.MountSetattr(unix.AT_FDCWD, "/", unix.AT_RECURSIVE, &unix.MountAttr{Attr_clr: unix.MOUNT_ATTR_RDONLY}), "made writable")
 		},
-		"fsopen": func(kv map[string]string) verdict {
+		"fsopen": func(kv map[string]string) outcome {
 			_, err := unix.Fsopen("tmpfs", 0)
 			return deniedIf(err, "opened a file system")
 		},
-		"fspick": func(kv map[string]string) verdict {
+		"fspick": func(kv map[string]string) outcome {
 			_, err := unix.Fspick(unix.AT_FDCWD, "/", 0)
 			return deniedIf(err, "picked a file system")
 		},
-		"move-mount": func(kv map[string]string) verdict {
+		"move-mount": func(kv map[string]string) outcome {
 			return deniedIf(unix.MoveMount(unix.AT_FDCWD, kv["ws"]+"/.git", unix.AT_FDCWD, kv["ws"]+"/dir", 0), "moved a mount")
 		},
-		"pivot":  func(kv map[string]string) verdict { return deniedIf(unix.PivotRoot(kv["ws"], kv["ws"]), "pivoted") },
-		"chroot": func(kv map[string]string) verdict { return deniedIf(unix.Chroot(kv["ws"]), "changed the root") },
+		"pivot":  func(kv map[string]string) outcome { return deniedIf(unix.PivotRoot(kv["ws"], kv["ws"]), "pivoted") },
+		"chroot": func(kv map[string]string) outcome { return deniedIf(unix.Chroot(kv["ws"]), "changed the root") },
 	}
 }
 
@@ -188,55 +188,55 @@ func gitAttacks() []string {
 // stateAttacks are those on protected and denied names.
 func stateAttacks() map[string]attack {
 	return map[string]attack{
-		"git-hook": func(kv map[string]string) verdict {
+		"git-hook": func(kv map[string]string) outcome {
 			return deniedIf(put(kv["git"]+"/hooks/pre-commit", os.O_CREATE), "planted a hook")
 		},
-		"git-config": func(kv map[string]string) verdict {
+		"git-config": func(kv map[string]string) outcome {
 			return deniedIf(put(kv["git"]+"/config", os.O_APPEND), "changed the configuration")
 		},
-		"git-remove": func(kv map[string]string) verdict { return deniedIf(os.RemoveAll(kv["git"]), "removed") },
-		"git-move": func(kv map[string]string) verdict {
+		"git-remove": func(kv map[string]string) outcome { return deniedIf(os.RemoveAll(kv["git"]), "removed") },
+		"git-move": func(kv map[string]string) outcome {
 			return deniedIf(os.Rename(kv["git"], kv["git"]+"2"), "moved aside")
 		},
-		"git-chmod": func(kv map[string]string) verdict { return deniedIf(unix.Chmod(kv["git"], 0o777), "chmod") },
-		"git-cover": func(kv map[string]string) verdict {
+		"git-chmod": func(kv map[string]string) outcome { return deniedIf(unix.Chmod(kv["git"], 0o777), "chmod") },
+		"git-cover": func(kv map[string]string) outcome {
 			return deniedIf(unix.Renameat2(unix.AT_FDCWD, kv["ws"]+"/dir", unix.AT_FDCWD, kv["git"], unix.RENAME_EXCHANGE), "exchanged")
 		},
-		"write-at": func(kv map[string]string) verdict { return deniedIf(put(kv["at"], os.O_CREATE), "wrote "+kv["at"]) },
-		"append-at": func(kv map[string]string) verdict {
+		"write-at": func(kv map[string]string) outcome { return deniedIf(put(kv["at"], os.O_CREATE), "wrote "+kv["at"]) },
+		"append-at": func(kv map[string]string) outcome {
 			return deniedIf(put(kv["at"], os.O_APPEND), "appended to "+kv["at"])
 		},
-		"chmod-at":  func(kv map[string]string) verdict { return deniedIf(unix.Chmod(kv["at"], 0o777), "chmod") },
-		"remove-at": func(kv map[string]string) verdict { return deniedIf(os.RemoveAll(kv["at"]), "removed") },
-		"read-at": func(kv map[string]string) verdict {
+		"chmod-at":  func(kv map[string]string) outcome { return deniedIf(unix.Chmod(kv["at"], 0o777), "chmod") },
+		"remove-at": func(kv map[string]string) outcome { return deniedIf(os.RemoveAll(kv["at"]), "removed") },
+		"read-at": func(kv map[string]string) outcome {
 			_, err := os.ReadFile(kv["at"])
 			return deniedIf(err, "read "+kv["at"])
 		},
-		"list-at": func(kv map[string]string) verdict {
+		"list-at": func(kv map[string]string) outcome {
 			_, err := os.ReadDir(kv["at"])
 			return deniedIf(err, "listed "+kv["at"])
 		},
-		"see-at": func(kv map[string]string) verdict {
+		"see-at": func(kv map[string]string) outcome {
 			_, err := os.Lstat(kv["at"])
 			return deniedIf(err, "saw "+kv["at"])
 		},
-		"list-state": func(kv map[string]string) verdict {
+		"list-state": func(kv map[string]string) outcome {
 			_, err := os.ReadDir(kv["state"])
 			return deniedIf(err, "listed it")
 		},
-		"read-other": func(kv map[string]string) verdict {
+		"read-other": func(kv map[string]string) outcome {
 			_, err := os.ReadFile(kv["out"] + "/other")
 			return deniedIf(err, "read it")
 		},
-		"read-deep": func(kv map[string]string) verdict {
+		"read-deep": func(kv map[string]string) outcome {
 			_, err := os.ReadFile(kv["out"] + "/dir/deep")
 			return deniedIf(err, "read it")
 		},
-		"list-dir": func(kv map[string]string) verdict {
+		"list-dir": func(kv map[string]string) outcome {
 			_, err := os.ReadDir(kv["out"] + "/dir")
 			return deniedIf(err, "listed it")
 		},
-		"ws-rename": func(kv map[string]string) verdict {
+		"ws-rename": func(kv map[string]string) outcome {
 			return deniedIf(os.Rename(kv["ws"], kv["ws"]+".moved"), "renamed the workspace")
 		},
 	}

@@ -19,7 +19,7 @@ import (
 // "shm", "sem" and "msg" are System V keys, "mq" a message queue, "key" a key.
 func ipcAttacks() map[string]attack {
 	get := func(nr uintptr, arg string, args ...uintptr) attack {
-		return func(kv map[string]string) verdict {
+		return func(kv map[string]string) outcome {
 			full := append([]uintptr{uintptr(number(kv[arg]))}, args...)
 			for len(full) < 3 {
 				full = append(full, 0)
@@ -35,27 +35,27 @@ func ipcAttacks() map[string]attack {
 		"shm": get(unix.SYS_SHMGET, "shm", 0, 0),
 		"sem": get(unix.SYS_SEMGET, "sem", 0, 0),
 		"msg": get(unix.SYS_MSGGET, "msg", 0),
-		"mq": func(kv map[string]string) verdict {
+		"mq": func(kv map[string]string) outcome {
 			_, err := mqOpen(kv["mq"], unix.O_RDONLY)
 			return deniedIf(err, "opened the queue")
 		},
-		"dev-shm": func(kv map[string]string) verdict {
+		"dev-shm": func(kv map[string]string) outcome {
 			_, err := os.Lstat("/dev/shm/" + kv["shm-file"])
 			return deniedIf(err, "saw the file")
 		},
-		"key-search": func(map[string]string) verdict {
+		"key-search": func(map[string]string) outcome {
 			_, err := unix.KeyctlSearch(unix.KEY_SPEC_USER_KEYRING, "user", keyName, 0)
 			return deniedIf(err, "found the key")
 		},
-		"key-request": func(map[string]string) verdict {
+		"key-request": func(map[string]string) outcome {
 			_, err := unix.RequestKey("user", keyName, "", 0)
 			return deniedIf(err, "got the key")
 		},
-		"key-read": func(kv map[string]string) verdict {
+		"key-read": func(kv map[string]string) outcome {
 			_, err := unix.KeyctlBuffer(unix.KEYCTL_READ, number(kv["key"]), make([]byte, 64), 64)
 			return deniedIf(err, "read the key")
 		},
-		"key-add": func(map[string]string) verdict {
+		"key-add": func(map[string]string) outcome {
 			_, err := unix.AddKey("user", keyName, []byte("x"), unix.KEY_SPEC_PROCESS_KEYRING)
 			return deniedIf(err, "added a key")
 		},
@@ -80,7 +80,7 @@ func mqOpen(name string, flags int) (int, error) {
 // addresses.
 func networkAttacks() map[string]attack {
 	dial := func(network, key string) attack {
-		return func(kv map[string]string) verdict {
+		return func(kv map[string]string) outcome {
 			c, err := net.DialTimeout(network, kv[key], 2*time.Second)
 			if err == nil {
 				_, err = c.Write([]byte("x"))
@@ -96,7 +96,7 @@ func networkAttacks() map[string]attack {
 	}
 	return map[string]attack{
 		"tcp4": dial("tcp4", "tcp4"), "tcp6": dial("tcp6", "tcp6"), "udp4": dial("udp4", "udp4"),
-		"outside": func(kv map[string]string) verdict {
+		"outside": func(kv map[string]string) outcome {
 			v := denied("no address to try")
 			for _, a := range []string{"192.0.2.1:9", "[2001:db8::1]:9", kv["own"]} {
 				if a == "" {
@@ -110,7 +110,7 @@ func networkAttacks() map[string]attack {
 			}
 			return v
 		},
-		"interfaces": func(map[string]string) verdict {
+		"interfaces": func(map[string]string) outcome {
 			list, err := net.Interfaces()
 			if err != nil {
 				return bad("%v", err)
@@ -127,7 +127,7 @@ func networkAttacks() map[string]attack {
 }
 
 // ownLoopback is no attack: a server and a client in the sandbox must work.
-func ownLoopback(map[string]string) verdict {
+func ownLoopback(map[string]string) outcome {
 	for _, at := range []string{"127.0.0.1:0", "[::1]:0"} {
 		l, err := net.Listen("tcp", at)
 		if err != nil {
@@ -173,13 +173,13 @@ func ownLoopback(map[string]string) verdict {
 // "path-datagram" are sockets of the host.
 func socketAttacks() map[string]attack {
 	kind := func(family, typ, proto int) attack {
-		return func(map[string]string) verdict {
+		return func(map[string]string) outcome {
 			_, err := unix.Socket(family, typ, proto)
 			return deniedIf(err, "made a socket")
 		}
 	}
 	connect := func(key string, abstract bool, typ int) attack {
-		return func(kv map[string]string) verdict {
+		return func(kv map[string]string) outcome {
 			s, err := unix.Socket(unix.AF_UNIX, typ, 0)
 			if err != nil {
 				return denied("socket " + errnoName(err))
@@ -215,7 +215,7 @@ func socketAttacks() map[string]attack {
 		"netlink-diag":   kind(unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_SOCK_DIAG),
 		"netlink-xfrm":   kind(unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_XFRM),
 		// The upper half of an int argument is cut off by the kernel.
-		"netlink-high": func(map[string]string) verdict {
+		"netlink-high": func(map[string]string) outcome {
 			_, _, errno := unix.Syscall(unix.SYS_SOCKET, 1<<32|unix.AF_NETLINK, unix.SOCK_RAW, 1<<32|unix.NETLINK_NETFILTER)
 			if errno != 0 {
 				return denied(unix.ErrnoName(errno))
@@ -225,18 +225,18 @@ func socketAttacks() map[string]attack {
 		"abstract":      connect("abstract", true, unix.SOCK_STREAM),
 		"path":          connect("path", false, unix.SOCK_STREAM),
 		"path-datagram": connect("path-datagram", false, unix.SOCK_DGRAM),
-		"pair-datagram": func(kv map[string]string) verdict {
+		"pair-datagram": func(kv map[string]string) outcome {
 			p, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM, 0)
 			if err != nil {
 				return denied("socketpair " + errnoName(err))
 			}
 			return deniedIf(unix.Sendto(p[0], []byte("x"), 0, &unix.SockaddrUnix{Name: kv["path-datagram"]}), "sent a datagram")
 		},
-		"pair-raw": func(map[string]string) verdict {
+		"pair-raw": func(map[string]string) outcome {
 			_, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_RAW, 0)
 			return deniedIf(err, "made a raw pair")
 		},
-		"pair-stream": func(map[string]string) verdict {
+		"pair-stream": func(map[string]string) outcome {
 			for _, typ := range []int{unix.SOCK_STREAM, unix.SOCK_SEQPACKET} {
 				if _, err := unix.Socketpair(unix.AF_UNIX, typ|unix.SOCK_CLOEXEC, 0); err != nil {
 					return bad("%v", err)

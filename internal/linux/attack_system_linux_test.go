@@ -19,38 +19,38 @@ import (
 // systemAttacks are those on /proc, /sys, /dev and /run.
 func systemAttacks() map[string]attack {
 	return map[string]attack{
-		"proc-sys": func(map[string]string) verdict {
+		"proc-sys": func(map[string]string) outcome {
 			return openAny(unix.O_WRONLY, "/proc/sys/kernel/core_pattern", "/proc/sys/kernel/modprobe", "/proc/sys/vm/overcommit_memory",
 				"/proc/sys/kernel/yama/ptrace_scope", "/proc/sys/net/ipv4/ip_forward", "/proc/sys/user/max_user_namespaces", "/proc/sys/kernel/ns_last_pid",
 				"/proc/sys/kernel/core_uses_pid")
 		},
-		"sysrq":    func(map[string]string) verdict { return openAny(unix.O_WRONLY, "/proc/sysrq-trigger") },
-		"proc-irq": func(map[string]string) verdict { return openAny(unix.O_WRONLY, "/proc/irq/default_smp_affinity") },
-		"proc-secrets": func(map[string]string) verdict {
+		"sysrq":    func(map[string]string) outcome { return openAny(unix.O_WRONLY, "/proc/sysrq-trigger") },
+		"proc-irq": func(map[string]string) outcome { return openAny(unix.O_WRONLY, "/proc/irq/default_smp_affinity") },
+		"proc-secrets": func(map[string]string) outcome {
 			return openAny(unix.O_RDONLY, "/proc/kcore", "/proc/keys", "/proc/kallsyms", "/proc/timer_list", "/proc/kmsg")
 		},
-		"proc-1": func(map[string]string) verdict {
+		"proc-1": func(map[string]string) outcome {
 			return openAny(unix.O_RDONLY, "/proc/1/mem", "/proc/1/environ", "/proc/1/maps", "/proc/1/root/etc", "/proc/1/cwd/etc", "/proc/1/fd/0", "/proc/1/exe", "/proc/1/auxv")
 		},
-		"proc-unmask": func(map[string]string) verdict {
+		"proc-unmask": func(map[string]string) outcome {
 			return firstBreach(
 				func() (string, error) { return "removed a cover", os.Remove("/proc/sys") },
 				func() (string, error) { return "changed a mode", unix.Chmod("/proc/sys/kernel/core_pattern", 0o666) },
 				func() (string, error) { return "changed a mask", unix.Chmod("/proc/kcore", 0o666) })
 		},
-		"sys-write": func(map[string]string) verdict {
+		"sys-write": func(map[string]string) outcome {
 			return openAny(unix.O_WRONLY, "/sys/kernel/uevent_helper", "/sys/power/state", "/sys/kernel/mm/transparent_hugepage/enabled",
 				"/sys/module/kernel/parameters/panic", "/sys/devices/system/cpu/cpu1/online", "/sys/fs/cgroup/cgroup.procs", "/sys/fs/cgroup/pids/cgroup.procs")
 		},
-		"sys-kernel": func(map[string]string) verdict {
+		"sys-kernel": func(map[string]string) outcome {
 			return openAny(unix.O_RDONLY, "/sys/kernel", "/sys/firmware", "/sys/module")
 		},
 		"cgroup-make": cgroupMake,
-		"devices": func(map[string]string) verdict {
+		"devices": func(map[string]string) outcome {
 			return openAny(unix.O_RDONLY, "/dev/vda", "/dev/sda", "/dev/nvme0n1", "/dev/mem", "/dev/kmsg", "/dev/loop-control", "/dev/fuse",
 				"/dev/kvm", "/dev/net/tun", "/dev/vhost-net", "/dev/vsock", "/dev/snapshot", "/dev/console", "/dev/mapper/control")
 		},
-		"dev-list": func(map[string]string) verdict {
+		"dev-list": func(map[string]string) outcome {
 			known := strings.Fields("null zero full random urandom tty pts ptmx shm fd stdin stdout stderr")
 			entries, err := os.ReadDir("/dev")
 			if err != nil {
@@ -63,7 +63,7 @@ func systemAttacks() map[string]attack {
 			}
 			return denied("nothing else")
 		},
-		"dev-change": func(map[string]string) verdict {
+		"dev-change": func(map[string]string) outcome {
 			// To what they are already: some levels let it through, and the host
 			// needs its devices.
 			var null unix.Stat_t
@@ -76,7 +76,7 @@ func systemAttacks() map[string]attack {
 				func() (string, error) { return "removed a device", os.Remove("/dev/null") },
 				func() (string, error) { return "made a file in /dev", put("/dev/evil", os.O_CREATE) })
 		},
-		"run-list": func(kv map[string]string) verdict {
+		"run-list": func(kv map[string]string) outcome {
 			known := strings.Fields(kv["known"])
 			entries, err := os.ReadDir("/run")
 			if err != nil {
@@ -94,7 +94,7 @@ func systemAttacks() map[string]attack {
 }
 
 // cgroupMake makes a control group and removes it again.
-func cgroupMake(map[string]string) verdict {
+func cgroupMake(map[string]string) outcome {
 	v := bad("")
 	for _, d := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/pids", "/sys/fs/cgroup/unified", "/sys/fs/cgroup/memory"} {
 		name := fmt.Sprintf("%s/sallyport-test-%d", d, os.Getpid())
@@ -110,7 +110,7 @@ func cgroupMake(map[string]string) verdict {
 }
 
 // devicesWork is no attack: ordinary devices and a terminal must be there.
-func devicesWork(map[string]string) verdict {
+func devicesWork(map[string]string) outcome {
 	for _, d := range []string{"/dev/zero", "/dev/urandom", "/dev/random", "/dev/full"} {
 		f, err := os.Open(d)
 		if err != nil {
@@ -147,12 +147,12 @@ func devicesWork(map[string]string) verdict {
 // processAttacks reach for other processes. "pid" is one outside.
 func processAttacks() map[string]attack {
 	return map[string]attack{
-		"kill": func(kv map[string]string) verdict { return deniedIf(unix.Kill(number(kv["pid"]), 0), "signaled") },
-		"see-process": func(kv map[string]string) verdict {
+		"kill": func(kv map[string]string) outcome { return deniedIf(unix.Kill(number(kv["pid"]), 0), "signaled") },
+		"see-process": func(kv map[string]string) outcome {
 			_, err := os.Lstat("/proc/" + kv["pid"])
 			return deniedIf(err, "saw the process")
 		},
-		"list-processes": func(map[string]string) verdict {
+		"list-processes": func(map[string]string) outcome {
 			entries, err := os.ReadDir("/proc")
 			if err != nil {
 				return bad("%v", err)
@@ -164,26 +164,26 @@ func processAttacks() map[string]attack {
 			}
 			return denied("only process 1 and this one")
 		},
-		"ptrace": func(kv map[string]string) verdict { return deniedIf(unix.PtraceSeize(number(kv["pid"])), "attached") },
-		"read-memory": func(kv map[string]string) verdict {
+		"ptrace": func(kv map[string]string) outcome { return deniedIf(unix.PtraceSeize(number(kv["pid"])), "attached") },
+		"read-memory": func(kv map[string]string) outcome {
 			return deniedIf(peek(number(kv["pid"])), "read its memory")
 		},
-		"priority": func(kv map[string]string) verdict {
+		"priority": func(kv map[string]string) outcome {
 			return deniedIf(unix.Setpriority(unix.PRIO_PROCESS, number(kv["pid"]), 5), "changed its priority")
 		},
-		"affinity": func(kv map[string]string) verdict {
+		"affinity": func(kv map[string]string) outcome {
 			var set unix.CPUSet
 			set.Set(0)
 			return deniedIf(unix.SchedSetaffinity(number(kv["pid"]), &set), "changed its affinity")
 		},
-		"limits": func(kv map[string]string) verdict {
+		"limits": func(kv map[string]string) outcome {
 			return deniedIf(unix.Prlimit(number(kv["pid"]), unix.RLIMIT_CORE, &unix.Rlimit{}, nil), "changed its limits")
 		},
-		"pidfd": func(kv map[string]string) verdict {
+		"pidfd": func(kv map[string]string) outcome {
 			_, err := unix.PidfdOpen(number(kv["pid"]), 0)
 			return deniedIf(err, "a handle on it")
 		},
-		"setns": func(kv map[string]string) verdict {
+		"setns": func(kv map[string]string) outcome {
 			v := bad("")
 			for _, n := range []string{"mnt", "net", "user", "pid", "ipc"} {
 				fd, err := unix.Open("/proc/"+kv["pid"]+"/ns/"+n, unix.O_RDONLY, 0)
@@ -196,17 +196,17 @@ func processAttacks() map[string]attack {
 			}
 			return v
 		},
-		"setns-1": func(map[string]string) verdict {
+		"setns-1": func(map[string]string) outcome {
 			fd, err := unix.Open("/proc/1/ns/user", unix.O_RDONLY, 0)
 			if err == nil {
 				err = unix.Setns(fd, 0)
 			}
 			return deniedIf(err, "joined process 1")
 		},
-		"ptrace-1":      func(map[string]string) verdict { return deniedIf(unix.PtraceSeize(1), "attached to process 1") },
-		"read-memory-1": func(map[string]string) verdict { return deniedIf(peek(1), "read the memory of process 1") },
+		"ptrace-1":      func(map[string]string) outcome { return deniedIf(unix.PtraceSeize(1), "attached to process 1") },
+		"read-memory-1": func(map[string]string) outcome { return deniedIf(peek(1), "read the memory of process 1") },
 		// Nothing is mapped at the address: whoever is let in learns that.
-		"write-memory-1": func(map[string]string) verdict {
+		"write-memory-1": func(map[string]string) outcome {
 			b := []byte{0}
 			_, err := unix.ProcessVMWritev(1, []unix.Iovec{{Base: &b[0], Len: 1}}, []unix.RemoteIovec{{Base: 8, Len: 1}}, 0)
 			if err == nil || err == unix.EFAULT {
@@ -214,7 +214,7 @@ func processAttacks() map[string]attack {
 			}
 			return denied(errnoName(err))
 		},
-		"descriptor-1": func(map[string]string) verdict {
+		"descriptor-1": func(map[string]string) outcome {
 			fd, err := unix.PidfdOpen(1, 0)
 			if err == nil {
 				_, err = unix.PidfdGetfd(fd, 0, 0)
@@ -248,7 +248,7 @@ func peek(pid int) error {
 }
 
 // memoryRace spins on process 1 from several threads.
-func memoryRace(map[string]string) verdict {
+func memoryRace(map[string]string) outcome {
 	var mu sync.Mutex
 	result := denied("never")
 	var wg sync.WaitGroup

@@ -308,7 +308,7 @@ func TestCacheWithoutOverlay(t *testing.T) {
 	}
 	// A directory that was replaced is no reason to do without: the run is refused.
 	if c.host.caches.Learn(&launch.StepError{Step: launch.Step{Op: launch.OpOverlay, Path: "/x"}, Call: "compare"}) {
-		t.Error("a replaced directory counts as one that cannot be had")
+		t.Error("a replaced directory counts as one without overlays")
 	}
 }
 

@@ -157,7 +157,7 @@ func TestTerminalOfTheCaller(t *testing.T) {
 		}
 	}
 	if len(got) != 4 {
-		t.Errorf("verdicts: %v", got)
+		t.Errorf("outcomes: %v", got)
 	}
 	// What was typed in could be read from the slave now.
 	must(t, unix.SetNonblock(int(slave.Fd()), true))

@@ -147,9 +147,9 @@ func TestBadInput(t *testing.T) {
 func TestBadStateDirectory(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	for name, state := range map[string]func(a *arena) string{
-		"a file":        func(a *arena) string { return a.out + "/canary" },
-		"below a file":  func(a *arena) string { return a.out + "/canary/x" },
-		"cannot be had": func(*arena) string { return "/proc/none" },
+		"a file":       func(a *arena) string { return a.out + "/canary" },
+		"below a file": func(a *arena) string { return a.out + "/canary/x" },
+		"missing":      func(*arena) string { return "/proc/none" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := newArena(t)

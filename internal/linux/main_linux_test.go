@@ -110,22 +110,22 @@ const (
 	wordBad    = "BAD"
 )
 
-// A verdict is the result of one attack. The zero verdict is none.
-type verdict struct {
+// A outcome is the result of one attack. The zero outcome is none.
+type outcome struct {
 	word   string
 	detail string
 }
 
-func denied(detail string) verdict { return verdict{wordDenied, detail} }
+func denied(detail string) outcome { return outcome{wordDenied, detail} }
 
-func breach(format string, a ...any) verdict { return verdict{wordBreach, fmt.Sprintf(format, a...)} }
+func breach(format string, a ...any) outcome { return outcome{wordBreach, fmt.Sprintf(format, a...)} }
 
-func fine(format string, a ...any) verdict { return verdict{wordOK, fmt.Sprintf(format, a...)} }
+func fine(format string, a ...any) outcome { return outcome{wordOK, fmt.Sprintf(format, a...)} }
 
-func bad(format string, a ...any) verdict { return verdict{wordBad, fmt.Sprintf(format, a...)} }
+func bad(format string, a ...any) outcome { return outcome{wordBad, fmt.Sprintf(format, a...)} }
 
 // deniedIf is a breach when err is nil.
-func deniedIf(err error, what string) verdict {
+func deniedIf(err error, what string) outcome {
 	if err == nil {
 		return breach("%s", what)
 	}
@@ -143,7 +143,7 @@ func errnoName(err error) string {
 
 // firstBreach runs attempts in order: the first that succeeds is the breach,
 // the error of the last is the reason of the denial.
-func firstBreach(tries ...func() (string, error)) verdict {
+func firstBreach(tries ...func() (string, error)) outcome {
 	v := bad("nothing tried")
 	for _, f := range tries {
 		what, err := f()
@@ -155,7 +155,7 @@ func firstBreach(tries ...func() (string, error)) verdict {
 }
 
 // An attack is something a hostile command tries.
-type attack func(kv map[string]string) verdict
+type attack func(kv map[string]string) outcome
 
 // attacks is everything that the attacker knows.
 func attacks() map[string]attack {
@@ -187,8 +187,8 @@ func attackMain(names string, kv map[string]string) int {
 	return 0
 }
 
-// guarded turns a panic into a verdict.
-func guarded(a attack, kv map[string]string) (v verdict) {
+// guarded turns a panic into a outcome.
+func guarded(a attack, kv map[string]string) (v outcome) {
 	defer func() {
 		if r := recover(); r != nil {
 			v = bad("panic: %v", r)

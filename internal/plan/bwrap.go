@@ -143,7 +143,7 @@ func (b *bwrapPlan) place(u Rule) {
 	}
 	inTmp := t != nil && u.Path != t.At && within(u.Path, t.At) && !b.req.shown(path.Dir(u.Path), t.At)
 	if u.Auto && inTmp {
-		return // the host's is not visible, and nobody asked for it
+		return // the host's is not visible, and the policy does not ask for it
 	}
 	above := b.req.levelAbove(u.Path)
 	covered := within(u.Path, "/run") || t != nil && within(u.Path, t.At)

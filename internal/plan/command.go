@@ -67,7 +67,7 @@ func limited(r *Request) []launch.Step {
 func command(r *Request) []launch.Step {
 	steps := append(limited(r), launch.Step{Op: launch.OpChdir, Path: r.Spec.Dir})
 	if r.Observe {
-		// Last, because nobody answers the calls of this task itself; and only here,
+		// Last, because no supervisor answers the calls of this task itself; and only here,
 		// because process 1 would have to ask, too.
 		steps = append(steps, launch.Step{Op: launch.OpObserve, Filter: r.Filter, Value: seccomp.HandOver})
 	}

@@ -211,7 +211,7 @@ func TestUnsupported(t *testing.T) {
 		need    string
 	}{
 		{"no Landlock", "old-kernel", request(), "Landlock"},
-		{"facts without a verdict on an old Landlock", "forgetful", request(), "Landlock"},
+		{"facts that forget an old Landlock", "forgetful", request(), "Landlock"},
 		{"Windows", "windows", request(), "network"},
 		{"Windows with the host's network", "windows", request().with(network(sandbox.NetworkHost)), "cannot write"},
 		{"Windows with something denied", "windows", request(rule("/w", deny, KindDirectory)).with(network(sandbox.NetworkHost)), "cannot read"},

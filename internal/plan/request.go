@@ -111,7 +111,7 @@ type Stdio struct {
 	Device    bool // a character device such as a terminal
 	Directory bool
 	// Reopen, when set, is how the command gets a descriptor of its own for the same
-	// file, through a mount that lets nobody change its mode or times.
+	// file, through a mount that denies changes of its mode and times.
 	Reopen *Reopen
 }
 

@@ -1,0 +1,185 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package archtest
+
+import (
+	"fmt"
+	"go/ast"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The bounds of production code, in lines with code: without comments and blank lines,
+// without tests and rooms for tests, without generated files.
+const (
+	maxCodeLines = 36_000 // of all packages
+	maxRoomLines = 3_000  // of one package
+)
+
+// A budget is how many lines of code a package may have. Raising one needs a reason in
+// the line: why the package has to grow.
+type budget struct {
+	lines int
+	why   string // of the last raise; empty where there was none
+}
+
+// budgets has a line for every package with code.
+var budgets = map[string]budget{
+	".":                  {2220, ""},
+	"cmd/sallyport":      {20, ""},
+	"event":              {230, ""},
+	"executor":           {330, ""},
+	"executor/local":     {450, ""},
+	"internal/bwrap":     {500, ""},
+	"internal/caches":    {840, ""},
+	"internal/cli":       {2900, ""},
+	"internal/darwin":    {200, ""},
+	"internal/doctor":    {610, ""},
+	"internal/environ":   {320, ""},
+	"internal/gitpaths":  {2010, ""},
+	"internal/guard":     {1960, ""},
+	"internal/hostfacts": {660, ""},
+	"internal/inputwait": {1340, ""},
+	"internal/landlock":  {60, ""},
+	"internal/launch":    {1940, ""},
+	"internal/limits":    {1420, ""},
+	"internal/linux":     {1090, ""},
+	"internal/observer":  {2160, ""},
+	"internal/oneshot":   {80, ""},
+	"internal/output":    {1600, ""},
+	"internal/plan":      {2180, ""},
+	"internal/process":   {1390, ""},
+	"internal/protect":   {1360, ""},
+	"internal/rlimit":    {30, ""},
+	"internal/runlog":    {370, ""},
+	"internal/screen":    {1150, ""},
+	"internal/seccomp":   {670, ""},
+	"internal/shell":     {200, ""},
+	"internal/state":     {250, ""},
+	"internal/suggest":   {400, ""},
+	"internal/text":      {500, ""},
+	"internal/tree":      {40, ""},
+	"internal/tty":       {360, ""},
+	"internal/windows":   {290, ""},
+	"sandbox":            {1590, ""},
+	"sandbox/wire":       {650, ""},
+	"unified":            {1950, ""},
+}
+
+// TestBudgets counts the lines of every package.
+func TestBudgets(t *testing.T) {
+	sources, err := parseSources(moduleDir(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, finding := range checkBudgets(roomLines(sources), budgets) {
+		t.Error(finding)
+	}
+}
+
+// roomLines returns the lines of production code of each package.
+func roomLines(sources []source) map[string]int {
+	lines := map[string]int{}
+	for _, s := range sources {
+		name := path.Dir(s.path)
+		if strings.HasSuffix(s.path, "_test.go") || testOnly[name] || ast.IsGenerated(s.file) {
+			continue
+		}
+		lines[name] += codeLines(s)
+	}
+	return lines
+}
+
+// codeLines counts the lines of a file that are neither blank nor only a comment.
+func codeLines(s source) int {
+	comment := map[int]bool{}
+	file := s.fset.File(s.file.Pos())
+	for _, group := range s.file.Comments {
+		for _, c := range group.List {
+			for line := file.Line(c.Pos()); line <= file.Line(c.End()); line++ {
+				comment[line] = true
+			}
+		}
+	}
+	n, count := 0, 0
+	for line := range strings.Lines(s.text) {
+		n++
+		text := strings.TrimSpace(line)
+		if text == "" || comment[n] && (strings.HasPrefix(text, "//") || strings.HasPrefix(text, "/*") || strings.HasPrefix(text, "*") || !strings.ContainsAny(text, "{}()=;")) {
+			continue
+		}
+		count++
+	}
+	return count
+}
+
+// checkBudgets returns the packages that are over their budget, and budgets without use.
+func checkBudgets(lines map[string]int, budgets map[string]budget) []string {
+	var findings []string
+	sum := 0
+	for _, name := range slices.Sorted(maps.Keys(lines)) {
+		n := lines[name]
+		sum += n
+		b, ok := budgets[name]
+		switch {
+		case !ok && n > 1:
+			findings = append(findings, fmt.Sprintf("package %s has %d lines of code and no budget: give it a line in the table", name, n))
+		case ok && n > b.lines:
+			findings = append(findings, fmt.Sprintf("package %s has %d lines of code, its budget is %d: make it smaller, or raise the budget with a reason", name, n, b.lines))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(budgets)) {
+		if b := budgets[name]; b.lines > maxRoomLines {
+			findings = append(findings, fmt.Sprintf("package %s: a budget of %d lines, at most %d", name, b.lines, maxRoomLines))
+		} else if _, ok := lines[name]; !ok {
+			findings = append(findings, fmt.Sprintf("package %s has a budget and no code", name))
+		}
+	}
+	if sum > maxCodeLines {
+		findings = append(findings, fmt.Sprintf("%d lines of code in all, at most %d", sum, maxCodeLines))
+	}
+	return findings
+}
+
+func TestBudgetsFind(t *testing.T) {
+	file := func(name, text string) source {
+		s, err := parseSource(name, header+text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	lines := roomLines([]source{
+		file("p/a.go", "// Package p is.\npackage p\n\n/* a\nb */\n\nvar x = 1 // one\n\n// f\nfunc f() {\n\t// nothing\n}\n"),
+		file("p/a_test.go", "package p\n\nvar y = 1\n"),
+		file("p/b.go", "// Code generated by x. DO NOT EDIT.\n\npackage p\n\nvar z = 1\n"),
+		file("internal/testenv/a.go", "package testenv\n\nvar z = 1\n"),
+	})
+	if len(lines) != 1 || lines["p"] != 4 {
+		t.Errorf("%v, want 4 lines of p", lines)
+	}
+	for _, test := range []struct {
+		name    string
+		lines   int
+		budgets map[string]budget
+		want    string
+	}{
+		{"within", 10, map[string]budget{"p": {10, ""}}, ""},
+		{"over", 11, map[string]budget{"p": {10, ""}}, "its budget is 10"},
+		{"none", 11, nil, "no budget"},
+		{"too large", 10, map[string]budget{"p": {maxRoomLines + 1, "x"}}, "at most"},
+		{"unused", 10, map[string]budget{"p": {10, ""}, "q": {10, ""}}, "package q has a budget and no code"},
+		{"all", maxCodeLines + 1, map[string]budget{"p": {maxRoomLines, ""}}, "lines of code in all"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got := strings.Join(checkBudgets(map[string]int{"p": test.lines}, test.budgets), "\n")
+			if test.want == "" && got != "" || !strings.Contains(got, test.want) {
+				t.Errorf("%q, want %q", got, test.want)
+			}
+		})
+	}
+}
