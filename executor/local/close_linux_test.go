@@ -4,8 +4,11 @@
 package local
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"testing"
 
@@ -36,5 +39,31 @@ func TestCloseWaits(t *testing.T) {
 			})
 		}
 		all.Wait()
+	}
+}
+
+// TestCloseCancels checks that Close cancels a start that waits for Spec.Ready.
+func TestCloseCancels(t *testing.T) {
+	testenv.NeedUserNS(t)
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	e := newExecutor(t)
+	spec := newSpec(sandbox.ReadOnly(), "true")
+	spec.Ready = make(chan struct{})
+	ctx, cancel := context.WithTimeout(t.Context(), noneAfter)
+	defer cancel()
+	started := make(chan error, 1)
+	go func() {
+		_, err := e.Start(ctx, spec)
+		started <- err
+	}()
+	private := filepath.Join(os.Getenv("XDG_STATE_HOME"), "sallyport", "tmp", "*")
+	for made, _ := filepath.Glob(private); len(made) == 0; made, _ = filepath.Glob(private) {
+		runtime.Gosched()
+	}
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := <-started; !errors.Is(err, ErrClosed) {
+		t.Errorf("the start returned %v", err)
 	}
 }

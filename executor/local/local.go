@@ -38,6 +38,8 @@ type Executor struct {
 
 	mu       sync.Mutex
 	closed   bool
+	life     context.Context // ends with Close; nil before the first Start
+	end      context.CancelCauseFunc
 	starting sync.WaitGroup // added to under mu while not closed
 	running  map[*command]struct{}
 
@@ -61,9 +63,15 @@ func (e *Executor) Start(ctx context.Context, spec *executor.Spec) (executor.Pro
 		e.mu.Unlock()
 		return nil, ErrClosed
 	}
+	if e.life == nil {
+		e.life, e.end = context.WithCancelCause(context.Background())
+	}
 	e.starting.Add(1)
 	e.mu.Unlock()
 	defer e.starting.Done()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(e.life, func() { cancel(ErrClosed) })()
 
 	log, onOutput := e.retain(spec)
 	c, err := e.start(ctx, spec, onOutput)
@@ -142,9 +150,9 @@ func (e *Executor) newFile(size int64) (*output.File, error) {
 	return e.files.Create(size)
 }
 
-// Close stops every process, waits for the end of their trees, and frees what the
-// Executor holds, including the private /tmp. It may be called more than once; every call
-// waits.
+// Close cancels every start, stops every process, waits for the end of their trees, and
+// frees what the Executor holds, including the private /tmp. It may be called more than
+// once; every call waits.
 func (e *Executor) Close() error {
 	e.closing.Do(func() { e.closeErr = e.close() })
 	return e.closeErr
@@ -153,6 +161,9 @@ func (e *Executor) Close() error {
 func (e *Executor) close() error {
 	e.mu.Lock()
 	e.closed = true
+	if e.end != nil {
+		e.end(ErrClosed)
+	}
 	for c := range e.running {
 		c.Stop()
 	}
