@@ -4,63 +4,59 @@
 package unified
 
 import (
+	"bytes"
 	"context"
+	"sync"
 	"time"
 
-	"github.com/sallyport-dev/sallyport/internal/output"
+	"github.com/sallyport-dev/sallyport"
 )
 
-// listens reports whether somebody has to attend to processes.
-func (t *Tools) listens() bool { return t.Events != nil || t.Watch != nil }
-
-// attend lets events and failures of a process be heard until it has ended: it streams
-// the output, watches for failures, and tells the end. The release ends what Watch was
-// given.
+// attend follows a process to its end: it streams the output, watches for failures, and
+// tells the end. The release ends the context of Watch.
 func (t *Tools) attend(e *entry, failures <-chan string, release func()) {
-	defer t.attended.Done()
-	defer e.drop()
+	defer t.work.Done()
+	defer close(e.attended)
 	exited := make(chan struct{})
-	transcript := output.NewBuffer(BufferBytes)
-	streamed := make(chan struct{})
-	go func() {
-		defer close(streamed)
-		if t.Events != nil {
-			t.stream(e, exited, transcript)
+	var beside sync.WaitGroup
+	beside.Go(func() { t.stream(e) })
+	beside.Go(func() {
+		defer close(e.settled)
+		defer release()
+		if failures != nil {
+			t.watch(e, failures, exited)
 		}
-	}()
-	if failures != nil {
-		go t.watch(e, failures, exited, release)
-	} else {
-		close(e.settled)
-		release()
-	}
-	end, err := e.process.wait(context.Background())
+	})
+	r, err := resultOf(context.Background(), e.session)
 	close(exited)
-	<-streamed
-	<-e.settled
+	beside.Wait()
 	if err != nil {
 		t.fail(e, err.Error())
 	}
-	_ = e.lock(context.Background()) // so that the response that tells the end comes first
+	_ = e.lock(context.Background()) // the response that tells the end comes first
 	defer e.unlock()
-	t.emit(t.ended(e, end, transcript.Drain()))
+	t.emit(t.ended(e, r))
 }
 
-// stream hands the output of a process to the listener.
-func (t *Tools) stream(e *entry, exited <-chan struct{}, transcript *output.Buffer) {
-	ctx, cancel := untilTrailing(context.Background(), exited)
-	defer cancel()
+// stream passes the output of a process to the listener.
+func (t *Tools) stream(e *entry) {
+	if t.Events == nil {
+		return
+	}
 	c := &cutter{size: DeltaBytes, most: MaxDeltas, merged: t.Compatible, emit: func(d Delta) {
 		d.CallID, d.SessionID = e.info.CallID, e.info.SessionID
 		t.emit(d)
 	}}
-	c.stream(e.process.pieces(ctx), transcript)
+	for d, err := range e.session.Deltas(context.Background(), 0) {
+		if err == nil {
+			c.push(d)
+		}
+	}
+	c.close()
 }
 
-// watch ends the process when it is told why.
-func (t *Tools) watch(e *entry, failures <-chan string, exited <-chan struct{}, release func()) {
-	defer close(e.settled)
-	defer release()
+// watch ends the process when a failure is told.
+func (t *Tools) watch(e *entry, failures <-chan string, exited <-chan struct{}) {
 	var late <-chan time.Time
 	for {
 		select {
@@ -70,7 +66,7 @@ func (t *Tools) watch(e *entry, failures <-chan string, exited <-chan struct{}, 
 					message = NetworkDenied
 				}
 				t.fail(e, message)
-				_, _ = e.process.terminate(context.Background()) // the failure is told whatever comes of it
+				_, _ = terminate(context.Background(), e.session) // the failure is told in any case
 			}
 			return
 		case <-exited:
@@ -84,7 +80,7 @@ func (t *Tools) watch(e *entry, failures <-chan string, exited <-chan struct{}, 
 	}
 }
 
-// fail notes why a process has failed. The first reason stays.
+// fail records why a process has failed. The first reason stays.
 func (t *Tools) fail(e *entry, message string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -93,8 +89,8 @@ func (t *Tools) fail(e *entry, message string) {
 	}
 }
 
-// failure returns why the process has failed, and keeps the output that the asking call
-// cannot tell then for the end event.
+// failure returns why the process has failed, and keeps the output that the call has
+// collected for the End event.
 func (t *Tools) failure(e *entry, collected []byte) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -104,35 +100,37 @@ func (t *Tools) failure(e *entry, collected []byte) string {
 	return e.failure
 }
 
-// ended makes the end event of a process.
-func (t *Tools) ended(e *entry, end *ending, transcript output.Snapshot) End {
+// ended returns the End event of a process; r is nil if its end is not known.
+func (t *Tools) ended(e *entry, r *sallyport.Result) End {
 	t.mu.Lock()
 	failure, told := e.failure, e.told
 	t.mu.Unlock()
 	event := End{
 		CallID: e.info.CallID, SessionID: e.info.SessionID, Status: Completed, Duration: time.Since(e.info.Started),
 	}
-	if failure != "" {
-		event.Status, event.ExitCode = Failed, -1
-		event.Output = failedOutput(told, transcript.Render(), failure)
-		return event
+	if r != nil {
+		event.Output = snapshotOf(r.Output).Render()
+		event.ExitCode, event.Signal = r.ExitCode, r.Signal
 	}
-	event.ExitCode, event.Signal, event.Output = end.code, end.signal, transcript.Render()
-	if end.code != 0 {
+	switch {
+	case failure != "":
+		event.Status, event.ExitCode, event.Signal = Failed, -1, 0
+		event.Output = failedOutput(told, event.Output, failure)
+	case event.ExitCode != 0:
 		event.Status = Failed
 	}
 	return event
 }
 
-// failedOutput is the output of an end event with an error in it: what a call had
-// collected, else the transcript, and then the message on a line of its own.
-func failedOutput(collected, transcript []byte, message string) []byte {
+// failedOutput returns the output of an End event with an error: the output that a call
+// has collected, otherwise all output, and then the message on a line of its own.
+func failedOutput(collected, all []byte, message string) []byte {
 	out := collected
 	if len(out) == 0 {
-		out = transcript
+		out = all
 	}
 	if len(out) == 0 {
 		return []byte(message)
 	}
-	return append(append(append([]byte(nil), out...), '\n'), message...)
+	return bytes.Join([][]byte{out, []byte(message)}, []byte{'\n'})
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/sallyport-dev/sallyport"
@@ -14,8 +15,8 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/text"
 )
 
-// An InterruptedError says that a call was ended by the end of its context. The process
-// goes on, and what came so far comes with the next response.
+// An InterruptedError says that a call was ended by its context. The process goes on, and
+// the next response has the output so far.
 type InterruptedError struct {
 	SessionID int
 	Err       error // the cause of the context's end
@@ -29,23 +30,16 @@ func (e *InterruptedError) Error() string {
 // Unwrap gives the cause.
 func (e *InterruptedError) Unwrap() error { return e.Err }
 
-// start starts a command in the place that was reserved for it, and returns it in the
-// store, with its turn. There is a beginning and an end in the events whatever happens.
-func (t *Tools) start(ctx context.Context, h host, q *Request, c *sallyport.Cmd) (e *entry, notices []string, err error) {
-	stdin := StdinNull
-	switch {
-	case q.terminal():
-		stdin = StdinTTY
-	case q.Stdin != "":
-		stdin = q.Stdin
-	}
+// start starts a command in its reserved place and returns its entry, which the caller has
+// locked. It emits a Begin and an End whatever happens.
+func (t *Tools) start(ctx context.Context, q *Request, c *sallyport.Cmd) (e *entry, notices []string, err error) {
 	began := time.Now()
 	watching, release := context.WithCancel(context.WithoutCancel(ctx))
 	var failures <-chan string
 	if t.Watch != nil {
 		failures = t.Watch(watching, q.CallID)
 	}
-	p, notices, err := t.launch(ctx, h, c, stdin)
+	s, notices, err := t.launch(ctx, c)
 	if err != nil {
 		release()
 		t.mu.Lock()
@@ -54,64 +48,53 @@ func (t *Tools) start(ctx context.Context, h host, q *Request, c *sallyport.Cmd)
 		t.neverRan(q, c, err, time.Since(began))
 		return nil, nil, err
 	}
-	now := time.Now()
-	e = newEntry(p, Info{
-		CallID: q.CallID, SessionID: p.number(), Command: q.Command, Dir: p.dir(), TTY: stdin == StdinTTY,
-		Started: now, LastUsed: now,
-	}, stdin)
-	e.starting = true
-	_ = e.tryLock() // nobody else knows it yet
-	live, err := t.store(e, t.listens())
+	e = newEntry(s, q)
+	_ = e.tryLock() // it is not known to others yet
+	live, err := t.store(e)
 	if err != nil { // closed meanwhile
 		release()
-		_, terminateErr := p.terminate(context.WithoutCancel(ctx))
 		t.neverRan(q, c, err, time.Since(began))
-		return nil, nil, errors.Join(err, terminateErr, p.close())
+		return nil, nil, errors.Join(err, s.Close())
 	}
 	t.emit(Begin{
-		CallID: q.CallID, SessionID: e.info.SessionID, Args: p.args(), Command: q.Command, Dir: e.info.Dir, Source: SourceStartup,
+		CallID: q.CallID, SessionID: e.info.SessionID, Args: s.Info().Args, Command: q.Command, Dir: e.info.Dir, Source: SourceStartup,
 	})
-	if t.listens() {
-		go t.attend(e, failures, release)
-	} else {
-		close(e.settled)
-		release()
-	}
-	return e, append(notices, t.warning(live, h.most())...), nil
+	go t.attend(e, failures, release)
+	return e, append(notices, t.warning(live)...), nil
 }
 
-// launch starts the command. Where the Runner has no place for it because of sessions
-// that others started, one of ours may have to go.
-func (t *Tools) launch(ctx context.Context, h host, c *sallyport.Cmd, stdin Stdin) (p process, notices []string, err error) {
+// launch starts the command. If others have started as many sessions as the Runner
+// permits, one of ours may have to go.
+func (t *Tools) launch(ctx context.Context, c *sallyport.Cmd) (s *sallyport.Session, notices []string, err error) {
 	for {
-		p, err = h.start(ctx, c, stdin)
-		var full *TooManyError
-		switch {
-		case err == nil:
-			return p, notices, nil
-		case !errors.As(err, &full):
+		s, err = t.Runner.Start(ctx, c)
+		if err == nil {
+			return s, notices, nil
+		}
+		full := tooMany(err)
+		if full == nil {
 			return nil, nil, &CreateError{Err: err}
 		}
-		notice, ok, evictErr := t.evict(ctx)
-		if !ok || evictErr != nil {
-			return nil, nil, errors.Join(err, evictErr)
+		notice, ok, err := t.evict(ctx)
+		if !ok || err != nil {
+			return nil, nil, errors.Join(full, err)
 		}
 		notices = append(notices, notice)
 	}
 }
 
-// neverRan tells the listener about a command that was not started.
+// neverRan emits the events of a command that was not started.
 func (t *Tools) neverRan(q *Request, c *sallyport.Cmd, err error, took time.Duration) {
 	status := Failed
 	if errors.Is(err, sallyport.ErrForbidden) || errors.Is(err, sallyport.ErrRefused) {
 		status = Declined
 	}
 	t.emit(Begin{CallID: q.CallID, Command: q.Command, Dir: c.Dir, Source: SourceStartup})
-	t.emit(End{CallID: q.CallID, Status: status, ExitCode: -1, Output: failedOutput(nil, nil, err.Error()), Duration: took})
+	t.emit(End{CallID: q.CallID, Status: status, ExitCode: -1, Output: []byte(err.Error()), Duration: took})
 }
 
-// warning says that many processes run.
-func (t *Tools) warning(live, most int) []string {
+// warning returns a sentence if many processes run.
+func (t *Tools) warning(live int) []string {
 	at := t.WarnAt
 	if at == 0 {
 		at = DefaultWarnAt
@@ -119,92 +102,99 @@ func (t *Tools) warning(live, most int) []string {
 	if at < 0 || live < at {
 		return nil
 	}
-	return []string{fmt.Sprintf("Warning: The maximum number of unified exec processes you can keep open is %d and you currently have %d processes open. Reuse older processes or end those that you no longer need.", most, live)}
+	return []string{fmt.Sprintf("Warning: The maximum number of unified exec processes you can keep open is %d and you currently have %d processes open. Reuse older processes or end those that you no longer need.", t.most(), live)}
 }
 
-// started marks the call that started the process as over. A process that was
-// terminated meanwhile was kept for it until now.
+// started ends the first call of a process. If the process was terminated meanwhile, its
+// entry was kept for the call until now.
 func (t *Tools) started(e *entry) {
 	t.mu.Lock()
 	e.starting = false
 	terminated := e.terminating
 	t.mu.Unlock()
-	if terminated && !e.process.running() {
+	if terminated && !e.running() {
 		t.remove(e)
 	}
 }
 
-// A call is what a wait needs to know of the call that waits.
+// A call is what collect needs to know of a tool call.
 type call struct {
-	until   until
+	until   sallyport.Until
 	tokens  *int
 	notices []string
 }
 
-// collect waits for a process and answers with what came. The caller holds the
-// process's turn.
+// collect waits for a process and makes the response. The caller has locked the entry.
 func (t *Tools) collect(ctx context.Context, e *entry, c call) (*Response, error) {
 	began, paused := time.Now(), t.pause.total()
 	out := output.NewBuffer(BufferBytes)
 	out.Append(e.back)
 	e.back = output.Snapshot{}
 	for {
-		last, err := e.process.await(ctx, c.until)
-		if last != nil {
-			out.Append(last.output)
-		}
+		reply, err := e.session.Await(ctx, c.until)
 		if err == nil {
+			out.Append(snapshotOf(reply.Output))
 			err = t.pause.wait(ctx)
 		}
 		if err != nil {
 			return nil, t.broken(ctx, e, out, err)
 		}
-		if extra := t.pause.total() - paused; last.reason == Deadline && extra > 0 {
+		if extra := t.pause.total() - paused; reply.Reason == sallyport.ReasonDeadline && extra > 0 {
 			paused += extra
-			c.until.longest = extra
+			c.until.For = extra
 			continue
 		}
-		return t.answer(e, c, out.Drain(), last, time.Since(began))
+		if err := e.session.SpillErr(); err != nil && !e.toldSpill {
+			e.toldSpill = true
+			c.notices = append(c.notices, err.Error())
+		}
+		r := &Response{
+			CallID: e.info.CallID, WallTime: time.Since(began), Command: e.info.Command, Reason: reply.Reason, Notices: c.notices,
+			tokens: outputTokens(c.tokens, t.OutputTokens), truncated: c.tokens != nil, plain: t.Compatible,
+		}
+		if r.ChunkID, err = newChunkID(t.Random); err != nil {
+			e.back = out.Drain()
+			return nil, err
+		}
+		if reply.Reason != sallyport.ReasonExited {
+			return t.goesOn(e, r, out.Drain())
+		}
+		result, err := resultOf(ctx, e.session)
+		if err != nil {
+			return nil, t.broken(ctx, e, out, err)
+		}
+		return t.over(e, r, out.Drain(), result)
 	}
 }
 
-// broken turns an error of a wait into that of the call. What was collected stays with
-// the process.
+// broken turns an error of a wait into that of the call. The output that was collected
+// stays with the process.
 func (t *Tools) broken(ctx context.Context, e *entry, out *output.Buffer, err error) error {
 	e.back = out.Drain()
 	if ctx.Err() != nil {
 		return &InterruptedError{SessionID: e.info.SessionID, Err: err}
 	}
 	t.fail(e, err.Error())
-	_, terminateErr := e.process.terminate(context.WithoutCancel(ctx))
+	_, terminateErr := terminate(context.WithoutCancel(ctx), e.session)
 	t.remove(e)
 	return &FailedError{Message: err.Error(), Err: errors.Join(err, terminateErr)}
 }
 
-// answer makes the response, and forgets a process that has ended.
-func (t *Tools) answer(e *entry, c call, s output.Snapshot, last *reply, wall time.Duration) (*Response, error) {
-	id, err := newChunkID(t.Random)
-	if err != nil {
-		e.back = s
-		return nil, err
+// goesOn completes the response of a process that still runs.
+func (t *Tools) goesOn(e *entry, r *Response, s output.Snapshot) (*Response, error) {
+	s, e.back = holdBack(s)
+	r.setOutput(s)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if e.gone {
+		return nil, &UnknownProcessError{ID: e.info.SessionID}
 	}
-	r := &Response{
-		CallID: e.info.CallID, ChunkID: id, WallTime: wall, Command: e.info.Command, Reason: last.reason, Notices: c.notices,
-		tokens: outputTokens(c.tokens, t.OutputTokens), truncated: c.tokens != nil, plain: t.Compatible,
-	}
-	r.Notices = append(r.Notices, last.notices...)
-	if last.end == nil {
-		s, e.back = holdBack(s)
-		r.setOutput(s)
-		t.mu.Lock()
-		gone := e.gone
-		t.mu.Unlock()
-		if gone {
-			return nil, &UnknownProcessError{ID: e.info.SessionID}
-		}
-		r.SessionID = e.info.SessionID
-		return r, nil
-	}
+	r.SessionID = e.info.SessionID
+	return r, nil
+}
+
+// over completes the response of a process that has ended, and forgets the process.
+func (t *Tools) over(e *entry, r *Response, s output.Snapshot, end *sallyport.Result) (*Response, error) {
 	<-e.settled
 	r.setOutput(s)
 	failure := t.failure(e, r.Output)
@@ -212,20 +202,18 @@ func (t *Tools) answer(e *entry, c call, s output.Snapshot, last *reply, wall ti
 	if failure != "" {
 		return nil, &FailedError{Message: failure}
 	}
-	end := last.end
-	r.ExitCode, r.Signal = &end.code, end.signal
-	r.Denials, r.DenialsOmitted = end.denials, end.denialsOmitted
-	r.Notices = append(r.Notices, end.notices...)
-	if len(r.Denials) == 0 && !end.observed {
-		r.SuspectDenied = text.SuspectDenied(end.code, end.sandboxed, t.system() == "linux", r.Output)
-	}
+	code := end.ExitCode
+	r.ExitCode, r.Signal = &code, end.Signal
+	r.Denials, r.DenialsOmitted = end.Denials(), end.DenialsOmitted
+	r.Notices = append(r.Notices, end.Warnings...)
+	r.SuspectDenied = len(r.Denials) > 0 && !slices.ContainsFunc(r.Denials, evident)
 	return r, nil
 }
 
 // holdBack keeps the beginning of a character at the end of s for the next response.
 func holdBack(s output.Snapshot) (told, back output.Snapshot) {
 	if s.Omitted == 0 {
-		s.Head, s.Tail = s.Bytes(), nil // else a character may lie in both
+		s.Head, s.Tail = s.Bytes(), nil // otherwise a character may lie in both
 	}
 	last := &s.Tail
 	if len(s.Tail) == 0 {

@@ -4,24 +4,15 @@
 package unified
 
 import (
-	"context"
-	"iter"
+	"bytes"
 	"unicode/utf8"
 
+	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/output"
 	"github.com/sallyport-dev/sallyport/internal/text"
 )
 
-// A piece is output as a process hands it on, in order from its first byte.
-type piece struct {
-	offset  uint64 // of data, in both streams together
-	missing uint64 // bytes directly before offset that nobody can have any more
-	stream  executor.Stream
-	data    []byte // valid until the next piece
-}
-
-// nextPiece returns the beginning of p that makes one delta: whole characters, at most
+// nextPiece returns the beginning of p that makes one Delta: whole characters, at most
 // size bytes of them, or the first byte alone if no character begins there. p is not
 // empty.
 func nextPiece(p []byte, size int) []byte {
@@ -36,15 +27,15 @@ func nextPiece(p []byte, size int) []byte {
 	return p[:max(n, 1)]
 }
 
-// A cutter makes deltas of the pieces of a process.
+// A cutter makes Deltas of the output of a session.
 type cutter struct {
-	size, most int         // bytes of a delta; deltas of a process
+	size, most int         // bytes of a Delta; Deltas of a process
 	merged     bool        // call everything standard output
 	emit       func(Delta) // gets CallID and SessionID empty and owns Data
 
 	number  int
 	held    [2]heldBytes // by stream
-	missing uint64       // bytes that no delta has, since the last one
+	missing uint64       // bytes that no Delta has, since the last one
 	end     uint64       // offset of the next byte
 }
 
@@ -54,39 +45,38 @@ type heldBytes struct {
 	at   uint64
 }
 
-// push takes the next piece.
-func (c *cutter) push(p piece) {
-	if p.missing > 0 {
-		c.flush() // the rest of what is held is gone
-		c.missing += p.missing
+// push takes the next part of the output.
+func (c *cutter) push(d sallyport.Delta) {
+	if d.Missing > 0 {
+		c.flush() // the rest of held characters is gone
+		c.missing += d.Missing
 	}
-	c.end = p.offset + uint64(len(p.data))
-	data, at := p.data, p.offset
-	held := &c.held[p.stream&1]
+	c.end = d.End()
+	data, at := d.Data, d.Offset
+	held := &c.held[d.Stream&1]
 	for len(held.data) > 0 && len(data) > 0 {
 		whole := append(held.data, data[0])
 		switch {
 		case utf8.FullRune(whole) && utf8.Valid(whole):
-			c.send(p.stream, held.at, whole)
+			c.send(d.Stream, held.at, whole)
 			held.data = nil
 			data, at = data[1:], at+1
 		case utf8.FullRune(whole): // it was none
-			c.cut(p.stream, held.at, held.data)
+			c.cut(d.Stream, held.at, held.data)
 			held.data = nil
 		default:
 			held.data = whole
 			data, at = data[1:], at+1
 		}
 	}
-	if n := text.Unfinished(data); n > 0 {
-		start := len(data) - n
-		held.data, held.at = append([]byte(nil), data[start:]...), at+uint64(start)
-		data = data[:start]
+	if n := len(data) - text.Unfinished(data); n < len(data) {
+		held.data, held.at = bytes.Clone(data[n:]), at+uint64(n)
+		data = data[:n]
 	}
-	c.cut(p.stream, at, data)
+	c.cut(d.Stream, at, data)
 }
 
-// flush hands out what was held.
+// flush sends what is held.
 func (c *cutter) flush() {
 	for s := range c.held {
 		h := c.held[s]
@@ -95,7 +85,7 @@ func (c *cutter) flush() {
 	}
 }
 
-// close hands out what was held and says what is missing at the end.
+// close sends what is held, and how much is missing at the end.
 func (c *cutter) close() {
 	c.flush()
 	if c.missing > 0 {
@@ -103,7 +93,7 @@ func (c *cutter) close() {
 	}
 }
 
-// cut makes deltas of data, whose first byte lies at the offset at.
+// cut makes Deltas of data, whose first byte is at the offset at.
 func (c *cutter) cut(s executor.Stream, at uint64, data []byte) {
 	for len(data) > 0 {
 		one := nextPiece(data, c.size)
@@ -113,7 +103,7 @@ func (c *cutter) cut(s executor.Stream, at uint64, data []byte) {
 	}
 }
 
-// send emits one delta, or counts it when there were enough.
+// send emits one Delta, or counts its bytes when there were enough.
 func (c *cutter) send(s executor.Stream, at uint64, data []byte) {
 	if c.number == c.most {
 		c.missing += uint64(len(data))
@@ -123,39 +113,6 @@ func (c *cutter) send(s executor.Stream, at uint64, data []byte) {
 		s = executor.Stdout
 	}
 	c.number++
-	c.emit(Delta{Stream: s, Offset: at, Missing: c.missing, Data: append([]byte(nil), data...)})
+	c.emit(Delta{Stream: s, Offset: at, Missing: c.missing, Data: bytes.Clone(data)})
 	c.missing = 0
-}
-
-// stream hands the output of a process to the cutter and to the transcript, from its
-// first byte to its last. When exited is closed, what else holds the streams of the
-// process has a tenth of a second left.
-func (c *cutter) stream(pieces iter.Seq2[piece, error], transcript *output.Buffer) {
-	for p, err := range pieces {
-		if err != nil {
-			break
-		}
-		if p.missing > 0 {
-			transcript.Append(output.Snapshot{Omitted: p.missing, Total: p.missing})
-		}
-		_, _ = transcript.Write(p.data) // it cannot fail
-		c.push(p)
-	}
-	c.close()
-}
-
-// untilTrailing returns a context that ends trailingGrace after exited is closed, or
-// with ctx.
-func untilTrailing(ctx context.Context, exited <-chan struct{}) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(ctx)
-	go func() {
-		select {
-		case <-ctx.Done():
-			return
-		case <-exited:
-		}
-		after(ctx, trailingGrace)
-		cancel()
-	}()
-	return ctx, cancel
 }

@@ -126,7 +126,7 @@ const shownCandidates = 8
 // Error returns one sentence with the first candidates.
 func (e *TooManyError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d processes are running, which is as many as may; end one of them first", e.Max)
+	fmt.Fprintf(&b, "session limit (%d) reached; end a process first", e.Max)
 	for i, c := range e.Candidates {
 		if i == shownCandidates {
 			fmt.Fprintf(&b, " and %d more", len(e.Candidates)-i)
@@ -134,7 +134,7 @@ func (e *TooManyError) Error() string {
 		}
 		sep := ", "
 		if i == 0 {
-			sep = ", such as the one that was left alone for longest: "
+			sep = ", such as the one that was idle for longest: "
 		}
 		fmt.Fprintf(&b, "%ssession %d (%s)", sep, c.SessionID, oneLine(c.Command))
 	}

@@ -4,132 +4,137 @@
 package unified
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"iter"
 	"os"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/output"
+	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-// A fakeHost starts processes that exist in the test only: each runs the play for its
-// command, or does nothing until it is ended.
-type fakeHost struct {
-	max   int // 0 is DefaultMaxProcesses
+// A fakeMachine is an executor whose processes exist in the test only: each runs the play
+// for its script, or does nothing until it is ended. It stands for another machine too:
+// the Runner knows it by its contract alone.
+type fakeMachine struct {
 	plays map[string]func(*fakeProcess)
 	fail  error         // of every start
 	slow  time.Duration // of every start
 
 	mu      sync.Mutex
-	last    int
 	started []*fakeProcess
 }
 
-func (h *fakeHost) most() int {
-	if h.max == 0 {
-		return DefaultMaxProcesses
-	}
-	return h.max
+func (m *fakeMachine) Host(context.Context) (executor.HostInfo, error) {
+	return executor.HostInfo{OS: "linux"}, nil
 }
 
-func (h *fakeHost) start(ctx context.Context, c *sallyport.Cmd, stdin Stdin) (process, error) {
-	if err := context.Cause(ctx); err != nil {
-		return nil, err
+func (m *fakeMachine) Places(_ context.Context, dir string, _ []string, _ string) (sandbox.Places, error) {
+	return sandbox.Places{Dir: "/" + strings.TrimPrefix(dir, "/")}, nil
+}
+
+func (m *fakeMachine) Shell(_ context.Context, name, script string, login bool) ([]string, error) {
+	flag := "-c"
+	if login {
+		flag = "-lc"
 	}
-	if h.fail != nil {
-		return nil, h.fail
+	return []string{"/bin/" + cmp.Or(name, "sh"), flag, script}, nil
+}
+
+func (m *fakeMachine) Start(ctx context.Context, spec *executor.Spec) (executor.Process, error) {
+	if m.fail != nil {
+		return nil, m.fail
 	}
-	after(ctx, h.slow)
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.last = max(h.last+1, 1000)
-	p := &fakeProcess{id: h.last, cmd: c, changed: make(chan struct{}), gone: make(chan struct{}), log: output.NewBuffer(64 << 20)}
+	after(ctx, m.slow)
+	p := &fakeProcess{spec: spec, changed: make(chan struct{}), out: &countedOutput{Log: output.NewLog(spec.Retain.Memory, nil, nil)}}
 	p.context, p.cancel = context.WithCancel(context.Background())
-	h.started = append(h.started, p)
-	if play := h.plays[c.Script]; play != nil {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.started = append(m.started, p)
+	if play := m.plays[spec.Args[len(spec.Args)-1]]; play != nil {
 		go play(p)
 	}
 	return p, nil
 }
 
-// A fakeProcess keeps its whole output and answers waits by the rules of a session.
+// countedOutput counts how often it is closed.
+type countedOutput struct {
+	*output.Log
+	closed int
+}
+
+func (o *countedOutput) Close() error {
+	o.closed++
+	return o.Log.Close()
+}
+
+// An ending is how a fakeProcess ends.
+type ending struct {
+	code, signal int
+	denials      []sandbox.Denial
+	sandboxed    bool
+	observed     bool
+}
+
+// A fakeProcess does what its play says.
 type fakeProcess struct {
-	id      int
-	cmd     *sallyport.Cmd
+	spec    *executor.Spec
+	out     *countedOutput
 	context context.Context // ends with the process
 	cancel  func()
 
-	onWrite      func(*fakeProcess, string) error
-	onInterrupt  func(*fakeProcess) error
-	terminateErr error
+	printing sync.Mutex
 
-	mu      sync.Mutex
-	log     *output.Buffer
-	told    uint64
-	ended   *ending
-	shut    bool // the streams are closed
-	waiting bool
-	closed  int
-	changed chan struct{}
-	gone    chan struct{}
+	mu          sync.Mutex
+	onWrite     func(*fakeProcess, string) error
+	onInterrupt func(*fakeProcess) error
+	stubborn    bool // Stop does nothing
+	ended       *ending
+	stopped     bool // by Stop
+	shut        bool // the streams are closed
+	last        time.Time
+	waiting     bool
+	changed     chan struct{}
 }
 
-// notifyLocked wakes everybody who waits for the process.
-func (p *fakeProcess) notifyLocked() {
+// set changes the process and wakes what waits for it.
+func (p *fakeProcess) set(change func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	change()
 	close(p.changed)
 	p.changed = make(chan struct{})
 }
 
 func (p *fakeProcess) print(s string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	_, _ = p.log.Write([]byte(s))
-	p.notifyLocked()
+	p.printing.Lock()
+	defer p.printing.Unlock()
+	p.out.Write(executor.Stdout, []byte(s))
+	p.spec.OnOutput(executor.Stdout, []byte(s))
+	p.set(func() { p.last = time.Now() })
 }
 
 // exit ends the process. Unless held, its streams are closed with it.
 func (p *fakeProcess) exit(end ending, held bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.ended != nil {
-		return
-	}
-	p.ended = &end
-	p.shut = !held
-	p.cancel()
-	close(p.gone)
-	p.notifyLocked()
+	p.set(func() {
+		if p.ended == nil {
+			p.ended, p.shut, p.last = &end, !held, time.Now()
+			p.cancel()
+		}
+	})
 }
 
-func (p *fakeProcess) shutStreams() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.shut = true
-	p.notifyLocked()
-}
+func (p *fakeProcess) shutStreams() { p.set(func() { p.shut = true }) }
 
-// reacts says what the process does with what is written to it.
-func (p *fakeProcess) reacts(f func(*fakeProcess, string) error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.onWrite = f
-}
+// reacts sets what the process does with text that is written to it.
+func (p *fakeProcess) reacts(f func(*fakeProcess, string) error) { p.set(func() { p.onWrite = f }) }
 
-// obeys says what the process does with an interrupt.
-func (p *fakeProcess) obeys(f func(*fakeProcess) error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.onInterrupt = f
-}
-
-func (p *fakeProcess) number() int    { return p.id }
-func (p *fakeProcess) args() []string { return []string{"/bin/sh", "-c", p.cmd.Script} }
-func (p *fakeProcess) dir() string    { return p.cmd.Dir }
+// obeys sets what the process does with an interrupt.
+func (p *fakeProcess) obeys(f func(*fakeProcess) error) { p.set(func() { p.onInterrupt = f }) }
 
 func (p *fakeProcess) running() bool {
 	p.mu.Lock()
@@ -137,14 +142,14 @@ func (p *fakeProcess) running() bool {
 	return p.ended == nil
 }
 
-func (p *fakeProcess) write(b []byte) (int, error) {
-	if !p.running() {
-		return 0, os.ErrProcessDone
-	}
+func (p *fakeProcess) Write(b []byte) (int, error) {
 	p.mu.Lock()
-	react := p.onWrite
+	react, over := p.onWrite, p.ended != nil
 	p.mu.Unlock()
-	if react == nil {
+	switch {
+	case over:
+		return 0, os.ErrProcessDone
+	case react == nil:
 		return len(b), nil
 	}
 	if err := react(p, string(b)); err != nil {
@@ -153,9 +158,13 @@ func (p *fakeProcess) write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func (p *fakeProcess) closeInput() error { return nil }
+func (p *fakeProcess) CloseInput() error                { return nil }
+func (p *fakeProcess) SetInputDeadline(time.Time) error { return errors.ErrUnsupported }
+func (p *fakeProcess) Resize(executor.Size) error       { return nil }
+func (p *fakeProcess) Output() executor.Output          { return p.out }
+func (p *fakeProcess) Sandbox() executor.Sandbox        { return executor.Sandbox{Level: "native"} }
 
-func (p *fakeProcess) interrupt(context.Context) error {
+func (p *fakeProcess) Signal(int) error {
 	p.mu.Lock()
 	obey := p.onInterrupt
 	p.mu.Unlock()
@@ -165,148 +174,103 @@ func (p *fakeProcess) interrupt(context.Context) error {
 	return obey(p)
 }
 
-func (p *fakeProcess) resize(context.Context, sallyport.Size) error { return nil }
-
-// newLocked returns what came since the last reply.
-func (p *fakeProcess) newLocked() []byte { return p.log.Snapshot().Bytes()[p.told:] }
-
-// replyLocked returns the reply that ends a wait now, or nil.
-func (p *fakeProcess) replyLocked(u until, expired, over bool) *reply {
-	came := p.newLocked()
-	r := &reply{end: p.ended}
-	switch {
-	case p.ended != nil && (p.shut || over):
-		r.reason = Exited
-	case p.ended != nil:
-		return nil
-	case u.match != nil && u.match.Match(came):
-		r.reason = Match
-	case u.bytes > 0 && len(came) >= u.bytes:
-		r.reason = Bytes
-	case u.input && p.waiting:
-		r.reason = InputWait
-	case expired:
-		r.reason = Deadline
-	default:
-		return nil
-	}
-	p.told += uint64(len(came))
-	b := output.NewBuffer(BufferBytes)
-	_, _ = b.Write(came)
-	r.output = b.Drain()
-	return r
-}
-
-func (p *fakeProcess) await(ctx context.Context, u until) (*reply, error) {
-	deadline := time.After(u.longest)
-	var over <-chan time.Time // 50 ms after the end, when something holds the streams
-	for expired, late := false, false; ; {
+// wait blocks until holds, at the latest until ctx ends or the time is over.
+func (p *fakeProcess) wait(ctx context.Context, longest <-chan time.Time, holds func() bool) error {
+	for {
 		p.mu.Lock()
-		r, changed := p.replyLocked(u, expired, late), p.changed
-		if p.ended != nil && over == nil {
-			over = time.After(50 * time.Millisecond)
-		}
+		ok, changed := holds(), p.changed
 		p.mu.Unlock()
-		if r != nil {
-			return r, nil
+		if ok {
+			return nil
 		}
 		select {
 		case <-changed:
-		case <-deadline:
-			expired = true
-		case <-over:
-			late = true
+		case <-longest:
+			return nil
 		case <-ctx.Done():
-			return p.takeBack(), context.Cause(ctx)
+			return context.Cause(ctx)
 		}
 	}
 }
 
-// takeBack hands out what came, for a wait that is cut short.
-func (p *fakeProcess) takeBack() *reply {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	came := p.newLocked()
-	p.told += uint64(len(came))
-	return &reply{output: output.Snapshot{Head: came, Total: uint64(len(came))}, reason: Canceled}
-}
-
-func (p *fakeProcess) pieces(ctx context.Context) iter.Seq2[piece, error] {
-	return func(yield func(piece, error) bool) {
-		var at uint64
-		for {
-			p.mu.Lock()
-			data, shut, changed := p.log.Snapshot().Bytes()[at:], p.shut, p.changed
-			p.mu.Unlock()
-			if len(data) > 0 {
-				if !yield(piece{offset: at, stream: executor.Stdout, data: data}, nil) {
-					return
-				}
-				at += uint64(len(data))
-				continue
-			}
-			if shut {
-				return
-			}
-			select {
-			case <-changed:
-			case <-ctx.Done():
-				yield(piece{}, ctx.Err())
-				return
-			}
-		}
-	}
-}
-
-func (p *fakeProcess) wait(ctx context.Context) (*ending, error) {
-	select {
-	case <-p.gone:
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		return p.ended, nil
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
-}
-
-func (p *fakeProcess) terminate(context.Context) (bool, error) {
-	if p.terminateErr != nil {
-		return false, p.terminateErr
+func (p *fakeProcess) AwaitInput(ctx context.Context) (*executor.InputWait, error) {
+	if err := p.wait(ctx, nil, func() bool { return p.waiting || p.ended != nil }); err != nil {
+		return nil, err
 	}
 	if !p.running() {
-		return false, nil
+		return nil, os.ErrProcessDone
 	}
-	p.exit(ending{code: 143, signal: 15}, false)
-	return true, nil
+	return &executor.InputWait{Kind: executor.InputLine}, nil
 }
 
-func (p *fakeProcess) close() error {
+func (p *fakeProcess) AwaitPort(context.Context, []int) (int, error) {
+	return 0, errors.ErrUnsupported
+}
+
+func (p *fakeProcess) Stop() {
+	p.mu.Lock()
+	stubborn := p.stubborn
+	p.mu.Unlock()
+	if !stubborn && p.running() {
+		p.set(func() { p.stopped = true })
+		p.exit(ending{code: 143, signal: 15}, false)
+	}
+}
+
+// quiet is how long a stream that is still held may be silent after the end of a process,
+// as executors on this machine have it.
+const quiet = 250 * time.Millisecond
+
+func (p *fakeProcess) Wait() (*executor.Exit, error) {
+	_ = p.wait(context.Background(), nil, func() bool { return p.ended != nil })
+	for silent := false; !silent; {
+		p.mu.Lock()
+		left := quiet - time.Since(p.last)
+		silent = p.shut || left <= 0
+		p.mu.Unlock()
+		if !silent {
+			before := time.Now()
+			_ = p.wait(context.Background(), time.After(left), func() bool { return p.shut || p.last.After(before) })
+		}
+	}
+	p.out.End()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.closed++
-	return nil
+	x := &executor.Exit{Code: p.ended.code, Signal: p.ended.signal, Stopped: p.stopped, Denials: p.ended.denials}
+	x.Sandbox = executor.Sandbox{Level: "none", Observed: p.ended.observed}
+	if p.ended.sandboxed {
+		x.Sandbox.Level = "native"
+	}
+	return x, nil
 }
 
-// echo is a play: a shell that prints what it is told, and ends by "exit".
+// after blocks for d, or until ctx ends.
+func after(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+}
+
+// echo is a play: a shell that waits for input, prints it, and ends by "exit".
 func echo(p *fakeProcess) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.waiting = true
-	p.onWrite = func(p *fakeProcess, s string) error {
-		if strings.TrimSpace(s) == "exit" {
-			p.exit(ending{}, false)
+	p.set(func() {
+		p.waiting = true
+		p.onWrite = func(p *fakeProcess, s string) error {
+			if strings.TrimSpace(s) == "exit" {
+				p.exit(ending{}, false)
+				return nil
+			}
+			p.print(s)
 			return nil
 		}
-		p.print(s)
-		return nil
-	}
-	p.notifyLocked()
+	})
 }
 
 // seconds is a time in seconds.
 func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
 
-// later is a play that prints, waits and ends.
+// later is a play that waits, prints and ends.
 func later(d time.Duration, s string, end ending) func(*fakeProcess) {
 	return func(p *fakeProcess) {
 		after(p.context, d)

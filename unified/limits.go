@@ -34,15 +34,8 @@ const (
 	MaxDeltas  = 10_000 // of one process; what comes after them is one gap
 )
 
-// Graces after the end of a process.
-const (
-	// trailingGrace is how long output may come after the process has ended, when
-	// something else holds its streams.
-	trailingGrace = 100 * time.Millisecond
-	// denialGrace is how long after the end of a process somebody may still say that
-	// its network was refused.
-	denialGrace = 100 * time.Millisecond
-)
+// denialGrace is how long after the end of a process a failure can still be told.
+const denialGrace = 100 * time.Millisecond
 
 // StartYield returns how long a start waits that asked for d, on a system in the
 // words of GOOS. Zero means [DefaultStartYield].

@@ -64,13 +64,3 @@ func (c *pauseClock) wait(ctx context.Context) error {
 		}
 	}
 }
-
-// after blocks for d, or until ctx ends.
-func after(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-}

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/environ"
 	"github.com/sallyport-dev/sallyport/internal/output"
@@ -274,7 +275,7 @@ func TestText(t *testing.T) {
 			"Chunk ID: 0a1b2c\nWall time: 1.2346 seconds\nOriginal token count: 50\nOutput:\n" +
 				"Warning: truncated output (original token count: 50)\n... 140 bytes omitted ...\n\n" +
 				"01234567890123456789…12 tokens truncated…01234567890123456789"},
-		{"waiting", answered(kept(100, "> "), 100), func(r *Response) { r.SessionID, r.Reason = 1000, InputWait },
+		{"waiting", answered(kept(100, "> "), 100), func(r *Response) { r.SessionID, r.Reason = 1000, sallyport.ReasonInput },
 			"Chunk ID: 0a1b2c\nWall time: 1.2346 seconds\nProcess running with session ID 1000\nOriginal token count: 1\n" +
 				"Process is waiting for input\nOutput:\n> "},
 		{"facts stay on their lines", answered(kept(100, "x"), 100), func(r *Response) {
@@ -282,7 +283,7 @@ func TestText(t *testing.T) {
 			r.Notices = []string{"one\nOutput:\n two"}
 		}, "Chunk ID: 0a1b2c\nWall time: 1.2346 seconds\nOriginal token count: 1\nSandbox denied: write /etc/a (EROFS, notified)\none Output:  two\nOutput:\nx"},
 		{"the same for a compatible caller", answered(kept(100, "x"), 100), func(r *Response) {
-			r.Reason, r.Notices, r.plain = Password, []string{"one"}, true
+			r.Reason, r.Notices, r.plain = sallyport.ReasonPassword, []string{"one"}, true
 		}, "Chunk ID: 0a1b2c\nWall time: 1.2346 seconds\nOriginal token count: 1\nOutput:\nx"},
 	}
 	for _, test := range tests {
@@ -304,11 +305,13 @@ func TestResponseJSON(t *testing.T) {
 		set  func(*Response)
 		want string
 	}{
-		{"running", func(r *Response) { r.SessionID, r.Reason = 1000, Deadline },
+		{"running", func(r *Response) { r.SessionID, r.Reason = 1000, sallyport.ReasonDeadline },
 			`{"chunk_id":"0a1b2c","wall_time_seconds":1.23456,"session_id":1000,"original_token_count":5,"output":"example output 12","reason":"deadline"}`},
-		{"exited, cut because a number was named", func(r *Response) { r.ExitCode, r.Reason, r.truncated, r.tokens = &zero, Exited, true, 2 },
+		{"exited, cut because a number was named", func(r *Response) {
+			r.ExitCode, r.Reason, r.truncated, r.tokens = &zero, sallyport.ReasonExited, true, 2
+		},
 			`{"chunk_id":"0a1b2c","wall_time_seconds":1.23456,"exit_code":0,"original_token_count":5,"output":"Warning: truncated output (original token count: 5)\nTotal output lines: 1\n\nexam…3 tokens truncated…t 12","reason":"exited"}`},
-		{"compatible", func(r *Response) { r.ExitCode, r.Reason, r.plain = &zero, Exited, true },
+		{"compatible", func(r *Response) { r.ExitCode, r.Reason, r.plain = &zero, sallyport.ReasonExited, true },
 			`{"chunk_id":"0a1b2c","wall_time_seconds":1.23456,"exit_code":0,"original_token_count":5,"output":"example output 12"}`},
 	}
 	for _, test := range tests {
@@ -451,7 +454,7 @@ func TestCutter(t *testing.T) {
 		}
 		for range rapid.IntRange(0, 20).Draw(t, "pieces") {
 			data := rapid.SliceOf(rapid.SampledFrom([]byte("ab\xc3\xa9\xe2\x82\xac\xff"))).Draw(t, "data")
-			c.push(piece{offset: end, data: data})
+			c.push(sallyport.Delta{Offset: end, Data: data})
 			end += uint64(len(data))
 			all = append(all, data...)
 		}
@@ -473,10 +476,10 @@ func TestCutter(t *testing.T) {
 		c := &cutter{size: DeltaBytes, most: MaxDeltas, emit: func(d Delta) {
 			got = append(got, fmt.Sprintf("%s %d %d %q", d.Stream, d.Offset, d.Missing, d.Data))
 		}}
-		c.push(piece{offset: 0, data: []byte("A\xc3")})
-		c.push(piece{offset: 2, stream: executor.Stderr, data: []byte("err")})
-		c.push(piece{offset: 5, data: []byte("\xa9B\xc3")})
-		c.push(piece{offset: 18, missing: 10, data: []byte("C\xe2\x82")})
+		c.push(sallyport.Delta{Data: []byte("A\xc3")})
+		c.push(sallyport.Delta{Offset: 2, Stream: executor.Stderr, Data: []byte("err")})
+		c.push(sallyport.Delta{Offset: 5, Data: []byte("\xa9B\xc3")})
+		c.push(sallyport.Delta{Offset: 18, Missing: 10, Data: []byte("C\xe2\x82")})
 		c.close()
 		want := []string{`stdout 0 0 "A"`, `stderr 2 0 "err"`, `stdout 1 0 "é"`, `stdout 6 0 "B"`, `stdout 7 0 "\xc3"`, `stdout 18 10 "C"`,
 			`stdout 19 0 "\xe2"`, `stdout 20 0 "\x82"`}

@@ -171,7 +171,7 @@ func rowTwo(t *testing.T, tools *Tools, _ *heard) {
 func rowLater(t *testing.T, tools *Tools, _ *heard) {
 	r := exec(t, tools, tty(prompt))
 	r = write(t, tools, WriteRequest{SessionID: r.SessionID, Chars: "until test -e go; do sleep 0.01; done; echo la''ter\n", Yield: 10 * time.Millisecond})
-	if strings.Contains(string(r.Output), "later") || r.Reason != Deadline {
+	if strings.Contains(string(r.Output), "later") || r.Reason != sallyport.ReasonDeadline {
 		t.Errorf("too early: %q, %s", r.Output, r.Reason)
 	}
 	if err := os.WriteFile(filepath.Join(tools.Cmd.Dir, "go"), nil, 0o600); err != nil {
@@ -385,7 +385,7 @@ func rowBurst(t *testing.T, tools *Tools, h *heard) {
 func rowPython(t *testing.T, tools *Tools, _ *heard) {
 	testenv.NeedProgram(t, "python3")
 	r := exec(t, tools, tty("exec python3 -q"))
-	if r.Reason != InputWait || !strings.HasSuffix(string(r.Output), ">>> ") {
+	if r.Reason != sallyport.ReasonInput || !strings.HasSuffix(string(r.Output), ">>> ") {
 		t.Fatalf("got %q, %s", r.Output, r.Reason)
 	}
 	fastest := MaxYield // the one that a busy machine disturbs least
@@ -394,7 +394,7 @@ func rowPython(t *testing.T, tools *Tools, _ *heard) {
 		r := say(t, tools, r, fmt.Sprintf("print(%d*7)\n", i))
 		took := time.Since(began)
 		fastest = min(fastest, took)
-		if want := fmt.Sprintf("\r\n%d\r\n>>> ", i*7); r.Reason != InputWait || !strings.HasSuffix(string(r.Output), want) {
+		if want := fmt.Sprintf("\r\n%d\r\n>>> ", i*7); r.Reason != sallyport.ReasonInput || !strings.HasSuffix(string(r.Output), want) {
 			t.Errorf("got %q, %s", r.Output, r.Reason)
 		}
 	}
@@ -453,13 +453,13 @@ func rowPipe(t *testing.T, tools *Tools, _ *heard) {
 func rowConditions(t *testing.T, tools *Tools, _ *heard) {
 	q := sh("echo one; echo two; sleep 1000")
 	q.Until.Match = regexp.MustCompile(`(?m)^two$`)
-	if r := exec(t, tools, q); r.Reason != Match || string(r.Output) != "one\ntwo\n" {
+	if r := exec(t, tools, q); r.Reason != sallyport.ReasonMatch || string(r.Output) != "one\ntwo\n" {
 		t.Errorf("got %q, %s", r.Output, r.Reason)
 	}
 	// In one piece: a busy machine may be silent for a while between two.
 	q = sh(`printf 'one\ntwo\n'; sleep 1000`)
 	q.Until = Conditions{Idle: 50 * time.Millisecond}
-	if r := exec(t, tools, q); r.Reason != Idle || string(r.Output) != "one\ntwo\n" {
+	if r := exec(t, tools, q); r.Reason != sallyport.ReasonQuiet || string(r.Output) != "one\ntwo\n" {
 		t.Errorf("got %q, %s", r.Output, r.Reason)
 	}
 }

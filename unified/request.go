@@ -4,6 +4,7 @@
 package unified
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -173,8 +174,13 @@ func (c *Conditions) check(tool string) error {
 	return nil
 }
 
-// terminal reports whether the command gets a terminal.
-func (q *Request) terminal() bool { return q.TTY || q.Stdin == StdinTTY }
+// input returns what the command reads from.
+func (q *Request) input() Stdin {
+	if q.TTY {
+		return StdinTTY
+	}
+	return cmp.Or(q.Stdin, StdinNull)
+}
 
 // A WriteRequest is a call of write_stdin. Only SessionID must be set.
 type WriteRequest struct {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/internal/output"
 	"github.com/sallyport-dev/sallyport/internal/text"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -39,15 +40,15 @@ type Response struct {
 	OmittedBytes   uint64
 	OriginalTokens int
 
-	Command string // what was started
-	Reason  Reason // what ended the wait
+	Command string           // what was started
+	Reason  sallyport.Reason // what ended the wait
 
-	// Denials are what the sandbox kept the command from, when it has ended. They are
+	// Denials are the accesses that the sandbox denied the command, when it has ended:
 	// facts, or guesses that say so (sandbox.Guessed). DenialsOmitted counts more.
 	Denials        []sandbox.Denial
 	DenialsOmitted int
-	// SuspectDenied says that the exit code and the words in the output look like a
-	// refusal of a sandbox that nobody watched. It is a guess and often wrong.
+	// SuspectDenied says that Denials has only a guess, from the exit code and the words
+	// in the output. It may be wrong, and Text does not have it.
 	SuspectDenied bool
 
 	// Notices are sentences about other processes: ended to make room, or too many.
@@ -101,13 +102,15 @@ func (r *Response) Text() string {
 // does not happen there, or that nobody is told.
 func (r *Response) writeFacts(b *strings.Builder) {
 	switch r.Reason {
-	case InputWait:
+	case sallyport.ReasonInput:
 		b.WriteString("Process is waiting for input\n")
-	case Password:
+	case sallyport.ReasonPassword:
 		b.WriteString("Process is waiting for a password\n")
 	}
 	for _, d := range r.Denials {
-		fmt.Fprintf(b, "Sandbox denied: %s\n", oneLineFact(d.String()))
+		if evident(d) {
+			fmt.Fprintf(b, "Sandbox denied: %s\n", oneLineFact(d.String()))
+		}
 	}
 	if r.DenialsOmitted > 0 {
 		fmt.Fprintf(b, "Sandbox denied: %d more accesses\n", r.DenialsOmitted)
@@ -116,6 +119,9 @@ func (r *Response) writeFacts(b *strings.Builder) {
 		fmt.Fprintf(b, "%s\n", oneLineFact(n))
 	}
 }
+
+// evident reports whether a denial is a fact, not a guess.
+func evident(d sandbox.Denial) bool { return d.Source.Evidence() }
 
 // oneLineFact keeps a fact on its line, so that a name that a program chose cannot
 // look like a line of ours.
@@ -159,7 +165,7 @@ func (r *Response) MarshalJSON() ([]byte, error) {
 		OriginalTokens int     `json:"original_token_count"`
 		Output         string  `json:"output"`
 
-		Reason         Reason           `json:"reason,omitempty"`
+		Reason         sallyport.Reason `json:"reason,omitempty"`
 		Signal         int              `json:"signal,omitempty"`
 		OmittedBytes   uint64           `json:"output_omitted_bytes,omitempty"`
 		Denials        []sandbox.Denial `json:"denials,omitempty"`
@@ -185,7 +191,7 @@ func (r *Response) MarshalJSON() ([]byte, error) {
 // something, or seems to have, for callers who treat that as an error; else nil. Only
 // one with Denials that are no guesses is a fact.
 func (r *Response) Denied() error {
-	if r.ExitCode == nil || *r.ExitCode == 0 || len(r.Denials) == 0 && !r.SuspectDenied {
+	if r.ExitCode == nil || *r.ExitCode == 0 || len(r.Denials) == 0 {
 		return nil
 	}
 	e := &DeniedError{Denials: r.Denials, Message: text.TruncateMiddle(r.text, BufferTokens)}

@@ -8,21 +8,21 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync/atomic"
 	"time"
 
+	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/internal/output"
 )
 
-// An Eviction says what happens to a start when as many processes run as may. The end
-// of a process that ended and was not asked about since is forgotten for it in any
-// case, and told.
+// An Eviction says what happens to a start when the session limit is reached. A process
+// that has ended, and whose end no call was told, is forgotten for it in any case, with a
+// notice.
 type Eviction string
 
 // The kinds of eviction. The zero Eviction refuses the start.
 const (
 	EvictNone Eviction = ""    // the start is a *TooManyError
-	EvictLRU  Eviction = "lru" // the process that was left alone for longest is ended, and told
+	EvictLRU  Eviction = "lru" // the process that was idle for longest is ended, with a notice
 )
 
 // Info describes a process for lists. Its JSON form has the number as text.
@@ -34,37 +34,43 @@ type Info struct {
 	TTY       bool      `json:"tty"`
 	Started   time.Time `json:"started"`
 	LastUsed  time.Time `json:"last_used"` // by a call
-	Running   bool      `json:"running"`   // false: it has ended, and nobody asked since
+	Running   bool      `json:"running"`   // false: it has ended, and no call was told
 }
 
-// An entry is a process that a call started and whose end no call has told.
+// An entry is a process that a call started and whose end no call has been told.
 type entry struct {
-	process process
+	session *sallyport.Session
 	info    Info // LastUsed is guarded by the Tools' mutex
 	stdin   Stdin
 
-	// turn is held by the call that deals with the process; see lock.
-	turn chan struct{}
-	back output.Snapshot // output that was taken and not told; guarded by turn
+	// turn is held by the call that uses the process, and guards back and toldSpill.
+	turn      chan struct{}
+	back      output.Snapshot // output that was collected and not told
+	toldSpill bool            // a response had the notice about the spill file
 
 	// Guarded by the Tools' mutex.
 	starting    bool   // the call that started it has not returned
-	terminating bool   // somebody ends it, or has
+	terminating bool   // it is being ended, or was
 	gone        bool   // it is not in the store
 	failure     string // why it was ended; the first one stays
-	told        []byte // the output that the call had collected which met the failure
+	told        []byte // output of the call that was told the failure
 
-	settled chan struct{} // closed when no more failure can come
-	users   atomic.Int32  // the store and who attends to it; see drop
+	settled  chan struct{} // closed when no more failure can come
+	attended chan struct{} // closed when its End was emitted
 }
 
-func newEntry(p process, info Info, stdin Stdin) *entry {
-	e := &entry{process: p, info: info, stdin: stdin, turn: make(chan struct{}, 1), settled: make(chan struct{})}
-	e.users.Store(1)
-	return e
+func newEntry(s *sallyport.Session, q *Request) *entry {
+	info, now := s.Info(), time.Now()
+	return &entry{
+		session: s, stdin: q.input(), starting: true,
+		info: Info{
+			CallID: q.CallID, SessionID: idOf(info.ID), Command: q.Command, Dir: info.Dir, TTY: info.TTY, Started: now, LastUsed: now,
+		},
+		turn: make(chan struct{}, 1), settled: make(chan struct{}), attended: make(chan struct{}),
+	}
 }
 
-// lock waits for the other calls that deal with the process.
+// lock waits for the other calls that use the process.
 func (e *entry) lock(ctx context.Context) error {
 	select {
 	case e.turn <- struct{}{}:
@@ -74,7 +80,7 @@ func (e *entry) lock(ctx context.Context) error {
 	}
 }
 
-// tryLock reports whether nobody deals with the process; then the caller does.
+// tryLock locks the entry if no call uses the process.
 func (e *entry) tryLock() bool {
 	select {
 	case e.turn <- struct{}{}:
@@ -86,25 +92,19 @@ func (e *entry) tryLock() bool {
 
 func (e *entry) unlock() { <-e.turn }
 
-// drop ends the use of the process by one of its users. The last one frees it.
-func (e *entry) drop() {
-	if e.users.Add(-1) == 0 {
-		_ = e.process.close() // it has ended; there is nothing left that could fail and matter
-	}
-}
+func (e *entry) running() bool { return e.session.Info().Running }
 
-// A tenant is what the choice of a process to evict looks at.
+// A tenant is what the choice of a process to evict depends on.
 type tenant struct {
 	lastUsed time.Time
 	exited   bool
-	locked   bool // a call deals with it
+	locked   bool // a call uses it
 }
 
 // victim returns the index of the process to evict, by the rule of Codex: the most
-// recently used ones are protected; the least recently used of the others that has
-// exited goes first, else the least recently used of the others. One that a call deals
-// with is left alone, and if it has exited then its slot is about to be free, and
-// nothing that runs is evicted.
+// recently used processes are protected. Of the others the least recently used one that
+// has exited goes, otherwise the least recently used one. A locked one is left alone, and
+// if it has exited its place is about to be free, so that no running process is evicted.
 func victim(list []tenant, protected int) (index int, ok bool) {
 	order := make([]int, len(list))
 	for i := range order {
@@ -142,23 +142,21 @@ func (t *Tools) orderedLocked() []*entry {
 	return list
 }
 
-// chooseLocked takes an entry out of the store to make room, with its turn; nil if
-// there is none that may go.
+// chooseLocked takes an entry out of the store to make room and locks it; nil if none may
+// go.
 func (t *Tools) chooseLocked() *entry {
-	list := t.orderedLocked()
 	var tenants []tenant
 	var candidates []*entry
-	protected := ProtectedProcesses
-	for _, e := range list {
-		exited := !e.process.running()
-		if t.Evict != EvictLRU && !exited {
-			continue
-		}
-		candidates = append(candidates, e)
-		tenants = append(tenants, tenant{lastUsed: e.info.LastUsed, exited: exited, locked: len(e.turn) > 0})
+	protected := 0
+	if t.Evict == EvictLRU {
+		protected = ProtectedProcesses
 	}
-	if t.Evict != EvictLRU {
-		protected = 0 // none of them runs
+	for _, e := range t.orderedLocked() {
+		exited := !e.running()
+		if exited || t.Evict == EvictLRU {
+			candidates = append(candidates, e)
+			tenants = append(tenants, tenant{lastUsed: e.info.LastUsed, exited: exited, locked: len(e.turn) > 0})
+		}
 	}
 	for {
 		i, ok := victim(tenants, protected)
@@ -173,8 +171,7 @@ func (t *Tools) chooseLocked() *entry {
 	}
 }
 
-// evict ends a process to make room for another one, and says so; false if there is
-// none that may go.
+// evict ends a process to make room and returns a notice about it; false if none may go.
 func (t *Tools) evict(ctx context.Context) (notice string, ok bool, err error) {
 	t.mu.Lock()
 	e := t.chooseLocked()
@@ -183,54 +180,57 @@ func (t *Tools) evict(ctx context.Context) (notice string, ok bool, err error) {
 		return "", false, nil
 	}
 	info := e.info
-	info.Running = e.process.running()
+	info.Running = e.running()
 	t.emit(Evicted{Process: info})
-	ended, err := e.process.terminate(context.WithoutCancel(ctx)) // it is out of the store: nobody else would
+	ended, err := terminate(context.WithoutCancel(ctx), e.session)
 	e.unlock()
-	e.drop()
-	verb := "was ended"
+	what := "was ended"
 	if !ended {
-		verb = "had ended and is forgotten"
+		what = "had ended and is forgotten"
 	}
-	return fmt.Sprintf("Session %d (%s) %s to make room for this one.", info.SessionID, oneLine(info.Command), verb), true, err
+	return fmt.Sprintf("Session %d (%s) %s to make room for this one.", info.SessionID, oneLine(info.Command), what), true, err
 }
 
 // reserve keeps a place for a process, and makes room where that is permitted. The
-// notices tell about those that had to go.
-func (t *Tools) reserve(ctx context.Context, most int) (notices []string, err error) {
+// notices tell which processes had to go.
+func (t *Tools) reserve(ctx context.Context) (notices []string, err error) {
 	for {
 		t.mu.Lock()
-		switch {
-		case t.closed:
-			t.mu.Unlock()
-			return nil, ErrUnavailable
-		case len(t.entries)+t.reserved < most:
+		closed, free := t.closed, len(t.entries)+t.reserved < t.most()
+		if !closed && free {
 			t.reserved++
-			t.mu.Unlock()
-			return notices, nil
 		}
 		t.mu.Unlock()
+		switch {
+		case closed:
+			return nil, ErrUnavailable
+		case free:
+			return notices, nil
+		}
 		notice, ok, err := t.evict(ctx)
 		if err != nil {
 			return nil, err
 		}
 		if !ok {
-			return nil, &TooManyError{Max: most, Candidates: t.idle()}
+			return nil, &TooManyError{Max: t.most(), Candidates: t.idle()}
 		}
 		notices = append(notices, notice)
 	}
 }
 
-// idle returns the processes, those first that were left alone for longest.
+// most returns how many processes may run at a time.
+func (t *Tools) most() int { return cmp.Or(t.Runner.MaxSessions, DefaultMaxProcesses) }
+
+// idle returns the processes, the one that was idle for longest first.
 func (t *Tools) idle() []Info {
 	list := t.List()
 	slices.SortStableFunc(list, func(a, b Info) int { return a.LastUsed.Compare(b.LastUsed) })
 	return list
 }
 
-// store makes an entry known under its number, instead of its reservation. One that is
-// attended is used by attend, and Close waits for that.
-func (t *Tools) store(e *entry, attended bool) (live int, err error) {
+// store puts an entry in its reserved place, and returns how many there are. Close waits
+// for its attendance.
+func (t *Tools) store(e *entry) (live int, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.reserved--
@@ -241,10 +241,7 @@ func (t *Tools) store(e *entry, attended bool) (live int, err error) {
 		t.entries = make(map[int]*entry)
 	}
 	t.entries[e.info.SessionID] = e
-	if attended {
-		e.users.Add(1)
-		t.attended.Add(1)
-	}
+	t.work.Add(1)
 	return len(t.entries), nil
 }
 
@@ -262,7 +259,7 @@ func (t *Tools) lookup(id int) (*entry, error) {
 	return e, nil
 }
 
-// acquire returns the process with the number, with its turn.
+// acquire returns the process with the number and locks it.
 func (t *Tools) acquire(ctx context.Context, id int) (*entry, error) {
 	e, err := t.lookup(id)
 	if err != nil {
@@ -281,22 +278,22 @@ func (t *Tools) acquire(ctx context.Context, id int) (*entry, error) {
 	return e, nil
 }
 
-// removeLocked takes an entry out of the store; false if it was not there.
-func (t *Tools) removeLocked(e *entry) bool {
+// removeLocked takes an entry out of the store, unless it was taken out before. Its
+// session is closed when the last event about it was emitted.
+func (t *Tools) removeLocked(e *entry) {
 	if e.gone {
-		return false
+		return
 	}
 	e.gone = true
 	delete(t.entries, e.info.SessionID)
-	return true
+	t.work.Go(func() {
+		<-e.attended
+		_ = e.session.Close() // it has ended, and no error is possible
+	})
 }
 
-// remove takes an entry out of the store, and frees it if nobody else uses it.
 func (t *Tools) remove(e *entry) {
 	t.mu.Lock()
-	was := t.removeLocked(e)
-	t.mu.Unlock()
-	if was {
-		e.drop()
-	}
+	defer t.mu.Unlock()
+	t.removeLocked(e)
 }

@@ -4,6 +4,7 @@
 package unified
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -18,95 +19,93 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/shell"
 )
 
-// Tools are the two calls, and the processes that were started by them. Only Runner
-// must be set. The methods may be called from several goroutines at once, as models
-// make calls in parallel: those to one process are served one after another. The
-// fields must not change after the first call. Close ends the processes.
+// Tools are the two calls, and the processes that they have started. Only Runner must be
+// set. The methods may be called from several goroutines at once, as models make calls in
+// parallel; calls for one process take turns. The fields must not change after the first
+// call. Close ends the processes.
 type Tools struct {
-	// Runner runs the commands, and decides what they may. Its owner closes it, after
+	// Runner runs the commands and decides what they may do. Its owner closes it, after
 	// the Tools.
 	Runner *sallyport.Runner
-	// Cmd is what all commands have in common, such as Dir, Env, EnvPolicy and
-	// Resources. What a [Request] says goes before it. Args, Script, Stdin, Stdout,
-	// Stderr, Timeout and the channels are not looked at.
+	// Cmd is what all commands have in common, such as Dir, Env, EnvPolicy and Resources.
+	// A [Request] overrides it. Args, Script, Stdin, Stdout, Stderr, Retention, Timeout
+	// and the channels are ignored.
 	Cmd sallyport.Cmd
 	// Size is that of terminals; the zero Size is 80 columns and 24 rows.
 	Size sallyport.Size
-	// Term is the terminal type that commands are told; empty means [DefaultTerm].
+	// Term is the terminal type of commands; empty means [DefaultTerm].
 	Term string
 	// AllowLogin permits login shells.
 	AllowLogin bool
-	// EnvironmentID is the name of the machine that commands run on, for callers who
-	// have several; a request for another one is an error. Empty has no name.
+	// EnvironmentID is the name of the machine that commands run on, for callers who have
+	// several; a request for another one is an error. Empty means that it has no name.
 	EnvironmentID string
-	// System is the system of that machine in the words of GOOS; empty means the one
-	// that this program runs on.
+	// System is the operating system of that machine, as GOOS names it; empty means that
+	// of this program.
 	System string
 
 	// MaxPoll is the longest wait of a call that writes nothing; 0 means [MaxPoll].
 	MaxPoll time.Duration
-	// OutputTokens bounds how much output a response shows, in tokens of four bytes;
-	// 0 means [FallbackTokens], negative means that nothing but the request does.
+	// OutputTokens limits how much output a response shows, in tokens of four bytes; 0
+	// means [FallbackTokens], negative means that only the request limits it.
 	OutputTokens int
-	// Evict says what happens at the Runner's cap on sessions.
+	// Evict says what happens at the Runner's session limit.
 	Evict Eviction
 	// WarnAt is the number of processes from which on a response to a start warns; 0
 	// means [DefaultWarnAt], negative means never.
 	WarnAt int
-	// Compatible makes the tools do what Codex does where ours differ in what models
-	// see: CODEX_CI instead of SALLYPORT_CI, waits that end early only where a request
-	// asks for it, and responses with nothing in them but what Codex has.
+	// Compatible makes the tools do what Codex does where models see a difference:
+	// CODEX_CI instead of SALLYPORT_CI, waits that end early only if a request asks for
+	// it, and responses without what Codex does not have.
 	Compatible bool
 
-	// Events hears what happens, one call at a time; nil means nobody. It must not
-	// call the Tools.
+	// Events receives what happens, one call at a time; nil means no listener. It must
+	// not call the Tools.
 	Events func(Event)
-	// Watch, when it is not nil, is asked before each start for a channel by which it
-	// can say why the process has failed, such as that its network was refused. The
-	// first message ends the process and takes the place of its exit code; an empty one
-	// is [NetworkDenied]. Closing the channel says that none will come. The context
-	// ends a tenth of a second after the process at the latest.
+	// Watch, if not nil, is called before each start for a channel that tells why the
+	// process has failed, for example that its network was denied. The first message ends
+	// the process and replaces its exit code; an empty one means [NetworkDenied]. Closing
+	// the channel says that there will be none. The context ends a tenth of a second after
+	// the process at the latest.
 	Watch func(ctx context.Context, callID string) <-chan string
 	// Random is where the digits of chunk ids come from; nil means the system.
 	Random io.Reader
 
-	host  host // instead of the Runner, for tests
 	pause pauseClock
 
 	mu       sync.Mutex
 	closed   bool
 	entries  map[int]*entry
-	reserved int            // places kept for processes that are being started
-	attended sync.WaitGroup // calls of attend; added to under mu while not closed
+	reserved int            // places of processes that are being started
+	work     sync.WaitGroup // goroutines that follow or close processes; added to under mu while not closed
 
-	telling sync.Mutex // held while Events is called
+	emitting sync.Mutex // held while Events is called
 }
 
-// NetworkDenied is the failure of a process whose network was refused without a word.
+// NetworkDenied is the failure of a process whose network was denied without a message.
 const NetworkDenied = "Network access was denied by the Codex sandbox network proxy."
 
 // ExecCommand starts a command and waits for its end, for one of the conditions of the
 // request, or for the time it gives. A Response with a SessionID is that of a process
-// that goes on; it does so when ctx ends, too. The end of ctx is an *InterruptedError
-// once the process runs.
+// that goes on. The end of ctx does not end a process that runs; it is an
+// *InterruptedError then.
 //
-// Other errors say that nothing runs: *ArgumentError and the sentinels of this package
-// for a request that means nothing, *TooManyError, *CreateError with what the Runner
-// said, and *FailedError.
+// After any other error nothing runs: *ArgumentError and the sentinels of this package
+// for an invalid request, *TooManyError, *CreateError with the error of the Runner, and
+// *FailedError.
 func (t *Tools) ExecCommand(ctx context.Context, q Request) (*Response, error) {
 	c, err := t.command(&q)
 	if err != nil {
 		return nil, err
 	}
-	h, err := t.source()
+	if t.Runner == nil {
+		return nil, ErrUnavailable
+	}
+	notices, err := t.reserve(ctx)
 	if err != nil {
 		return nil, err
 	}
-	notices, err := t.reserve(ctx, h.most())
-	if err != nil {
-		return nil, err
-	}
-	e, more, err := t.start(ctx, h, &q, c)
+	e, more, err := t.start(ctx, &q, c)
 	if err != nil {
 		return nil, err
 	}
@@ -118,8 +117,8 @@ func (t *Tools) ExecCommand(ctx context.Context, q Request) (*Response, error) {
 	})
 }
 
-// WriteStdin writes to a process and waits as [Tools.ExecCommand] does. A write that the
-// process did not live to read is no error: the Response then has its end.
+// WriteStdin writes to a process and waits as [Tools.ExecCommand] does. If the process
+// ends before it reads the text, that is no error: the Response has its end.
 //
 // The errors are *UnknownProcessError, [ErrStdinClosed], *WriteError, *ArgumentError,
 // *FailedError, and *InterruptedError for the end of ctx.
@@ -145,16 +144,15 @@ func (t *Tools) WriteStdin(ctx context.Context, w WriteRequest) (*Response, erro
 	return r, err
 }
 
-// exitSoon is how long a process that does not read its input any more has to end, so
-// that the end is told and not the failed write.
+// exitSoon is how long a process that no longer reads its input has to end, so that the
+// response tells the end and not the failed write.
 const exitSoon = 50 * time.Millisecond
 
-// write hands the text of a request to the process. The error is nil for one that has
-// ended.
+// write passes the text of a request to the process. The error is nil for a process that
+// has ended.
 func (t *Tools) write(ctx context.Context, e *entry, w *WriteRequest) error {
-	tty := e.stdin == StdinTTY
-	if !tty && w.Chars == "\x03" && !w.EOF {
-		return t.interrupt(ctx, e)
+	if e.stdin != StdinTTY && w.Chars == "\x03" && !w.EOF {
+		return t.interrupt(e)
 	}
 	if e.stdin == StdinNull {
 		return ErrStdinClosed
@@ -162,10 +160,10 @@ func (t *Tools) write(ctx context.Context, e *entry, w *WriteRequest) error {
 	var accepted int
 	var err error
 	if w.Chars != "" {
-		accepted, err = e.process.write([]byte(w.Chars))
+		accepted, err = e.session.Write([]byte(w.Chars))
 	}
 	if err == nil && w.EOF {
-		err = e.process.closeInput()
+		err = e.session.CloseInput()
 	}
 	switch {
 	case err == nil:
@@ -173,20 +171,20 @@ func (t *Tools) write(ctx context.Context, e *entry, w *WriteRequest) error {
 		return nil
 	case errors.Is(err, os.ErrProcessDone):
 		return nil
-	case errors.Is(err, os.ErrClosed):
+	case errors.Is(err, sallyport.ErrInputClosed) && !errors.Is(err, io.ErrClosedPipe):
 		return ErrStdinClosed
 	}
 	soon, cancel := context.WithTimeout(ctx, exitSoon)
 	defer cancel()
-	if _, ended := e.process.wait(soon); ended == nil {
+	if _, ended := resultOf(soon, e.session); ended == nil {
 		return nil
 	}
 	return &WriteError{Accepted: accepted, Err: err}
 }
 
 // interrupt sends SIGINT to the process.
-func (t *Tools) interrupt(ctx context.Context, e *entry) error {
-	err := e.process.interrupt(ctx)
+func (t *Tools) interrupt(e *entry) error {
+	err := e.session.Interrupt()
 	switch {
 	case err == nil:
 		t.emit(Interaction{CallID: e.info.CallID, SessionID: e.info.SessionID, Stdin: "\x03"})
@@ -199,43 +197,43 @@ func (t *Tools) interrupt(ctx context.Context, e *entry) error {
 	return nil
 }
 
-// Interrupt sends SIGINT to a process, on a terminal to the foreground group. It does
-// not wait for what comes of it. One that has ended is no error.
-func (t *Tools) Interrupt(ctx context.Context, id int) error {
+// Interrupt sends SIGINT to a process, on a terminal to the foreground process group. It
+// does not wait for the effect. A process that has ended is no error.
+func (t *Tools) Interrupt(id int) error {
 	e, err := t.lookup(id)
 	if err != nil {
 		return err
 	}
-	return t.interrupt(ctx, e)
+	return t.interrupt(e)
 }
 
 // Resize changes the size of a process's terminal.
-func (t *Tools) Resize(ctx context.Context, id int, size sallyport.Size) error {
+func (t *Tools) Resize(id int, size sallyport.Size) error {
 	e, err := t.lookup(id)
 	if err != nil {
 		return err
 	}
-	return e.process.resize(ctx, size)
+	return e.session.Resize(size)
 }
 
-// List returns the processes by number, those included that have ended and were not
-// asked about since.
+// List returns the processes by number, including those that have ended and whose end no
+// call was told.
 func (t *Tools) List() []Info {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	list := make([]Info, 0, len(t.entries))
 	for _, e := range t.orderedLocked() {
 		info := e.info
-		info.Running = e.process.running()
+		info.Running = e.running()
 		list = append(list, info)
 	}
 	return list
 }
 
-// Terminate ends a process: it is asked first, and killed after the grace of Tools.Cmd.
-// It reports whether this call ended it: false for a number that belongs to none, and
-// for a process that had ended or is being ended. A call that waits for the process
-// returns its exit code. With an error the process may still run.
+// Terminate ends a process: SIGTERM first, SIGKILL after the grace of Tools.Cmd. It
+// reports whether this call ended it: false for an unknown number, and for a process that
+// had ended or is being ended. A call that waits for the process returns its exit code.
+// After an error the process may still run.
 func (t *Tools) Terminate(ctx context.Context, id int) (bool, error) {
 	t.mu.Lock()
 	e := t.entries[id]
@@ -246,29 +244,27 @@ func (t *Tools) Terminate(ctx context.Context, id int) (bool, error) {
 	e.terminating = true
 	t.mu.Unlock()
 
-	ended, err := e.process.terminate(ctx)
+	ended, err := terminate(ctx, e.session)
 
 	t.mu.Lock()
+	defer t.mu.Unlock()
 	if err != nil || !ended {
-		e.terminating = false // what it left can still be asked for
-		t.mu.Unlock()
+		e.terminating = false // its end can still be asked for
 		return false, err
 	}
-	starting := e.starting
-	t.mu.Unlock()
-	if !starting {
-		t.remove(e)
+	if !e.starting {
+		t.removeLocked(e)
 	}
 	return true, nil
 }
 
 // Pause stops the clock of all calls, for the time in which a person is asked something
-// that a process waits for: their yields are longer by that time, and none of them
-// returns. The returned function ends it; it may be called more than once.
+// that a process waits for: their yields are extended by that time, and none of them
+// returns. The returned function ends the pause; it may be called more than once.
 func (t *Tools) Pause() (resume func()) { return t.pause.pause() }
 
-// Close ends all processes, waits for them, and has told the last event when it
-// returns. Calls that wait for one of them return. Later calls are [ErrUnavailable].
+// Close ends all processes and waits for them; the last event was emitted when it returns.
+// Calls that wait for a process return. Later calls are [ErrUnavailable].
 func (t *Tools) Close() error {
 	t.mu.Lock()
 	t.closed = true
@@ -281,34 +277,15 @@ func (t *Tools) Close() error {
 	errs := make([]error, len(list))
 	var ending sync.WaitGroup
 	for i, e := range list {
-		ending.Go(func() {
-			_, errs[i] = e.process.terminate(context.Background())
-			e.drop()
-		})
+		ending.Go(func() { _, errs[i] = terminate(context.Background(), e.session) })
 	}
 	ending.Wait()
-	t.attended.Wait()
+	t.work.Wait()
 	return errors.Join(errs...)
 }
 
-// source returns what starts processes.
-func (t *Tools) source() (host, error) {
-	switch {
-	case t.host != nil:
-		return t.host, nil
-	case t.Runner != nil:
-		return runnerHost{t.Runner}, nil
-	}
-	return nil, ErrUnavailable
-}
-
-// system returns the system that commands run on.
-func (t *Tools) system() string {
-	if t.System != "" {
-		return t.System
-	}
-	return hostfacts.System
-}
+// system returns the operating system that commands run on.
+func (t *Tools) system() string { return cmp.Or(t.System, hostfacts.System) }
 
 // command turns a request into a command.
 func (t *Tools) command(q *Request) (*sallyport.Cmd, error) {
@@ -331,17 +308,20 @@ func (t *Tools) command(q *Request) (*sallyport.Cmd, error) {
 	c.Args, c.Script, c.Shell, c.Login = nil, q.Command, q.Shell, login
 	c.Dir = joinDir(t.Cmd.Dir, q.Dir)
 	c.Stdin, c.Stdout, c.Stderr, c.Signals, c.Ready, c.Resizes = nil, nil, nil, nil, nil, nil
-	c.Timeout, c.TTY = 0, nil
-	if q.terminal() {
+	c.Retention, c.Timeout, c.TTY, c.OpenStdin = sallyport.Retention{}, 0, nil, false
+	switch q.input() {
+	case StdinTTY:
 		size := t.Size
 		c.TTY = &size
+	case StdinPipe:
+		c.OpenStdin = true
 	}
 	c.EnvPolicy = withVariables(c.EnvPolicy, t.Term, t.Compatible)
 	c.Unsandboxed, c.Justification = q.Permissions == RequireEscalated, q.Justification
 	return &c, nil
 }
 
-// joinDir returns dir as seen from base; each may be empty.
+// joinDir returns dir relative to base; each may be empty.
 func joinDir(base, dir string) string {
 	switch {
 	case dir == "":
@@ -352,23 +332,24 @@ func joinDir(base, dir string) string {
 	return filepath.Join(base, dir)
 }
 
-// until turns the conditions of a request into those of a wait.
-func (t *Tools) until(c Conditions, longest time.Duration, e *entry) until {
-	u := until{longest: longest, bytes: c.MinBytes, match: c.Match, quiet: c.Idle}
+// until turns the conditions of a request into those of a wait of at most longest.
+func (t *Tools) until(c Conditions, longest time.Duration, e *entry) sallyport.Until {
+	u := sallyport.Until{For: longest, Bytes: uint64(c.MinBytes), Match: c.Match, Quiet: c.Idle}
 	if c.InputWait != nil {
-		u.input = *c.InputWait
+		u.Input = *c.InputWait
 	} else {
-		u.input = e.stdin == StdinTTY && !t.Compatible
+		u.Input = e.stdin == StdinTTY && !t.Compatible
 	}
+	u.ExitOnly = !u.Input && u.Bytes == 0 && u.Match == nil && u.Quiet == 0
 	return u
 }
 
-// emit tells the listener, one event at a time.
+// emit passes an event to the listener, one at a time.
 func (t *Tools) emit(e Event) {
 	if t.Events == nil {
 		return
 	}
-	t.telling.Lock()
-	defer t.telling.Unlock()
+	t.emitting.Lock()
+	defer t.emitting.Unlock()
 	t.Events(e)
 }

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -31,8 +30,8 @@ func startMany(t *testing.T, tools *Tools, n int) (list []*Response) {
 
 func TestCap(t *testing.T) {
 	t.Run("row 50 66 starts", func(t *testing.T) {
-		bubble(t, nil, func(t *testing.T, tools *Tools, h *heard, host *fakeHost) {
-			host.slow = seconds(1)
+		bubble(t, nil, func(t *testing.T, tools *Tools, h *heard, m *fakeMachine) {
+			m.slow = seconds(1)
 			var mu sync.Mutex
 			var refused []*TooManyError
 			ids := map[int]bool{}
@@ -68,8 +67,8 @@ func TestCap(t *testing.T) {
 		})
 	})
 	t.Run("row 50 the refusal names the one left alone for longest first", func(t *testing.T) {
-		bubble(t, nil, func(t *testing.T, tools *Tools, _ *heard, host *fakeHost) {
-			host.max = 10
+		bubble(t, nil, func(t *testing.T, tools *Tools, _ *heard, m *fakeMachine) {
+			tools.Runner.MaxSessions = 10
 			list := startMany(t, tools, 10)
 			write(t, tools, WriteRequest{SessionID: list[0].SessionID})
 			_, err := tools.ExecCommand(t.Context(), Request{Command: "x"})
@@ -80,8 +79,8 @@ func TestCap(t *testing.T) {
 			if full.Candidates[0].SessionID != list[1].SessionID || full.Candidates[9].SessionID != list[0].SessionID {
 				t.Errorf("the candidates are %+v", full.Candidates)
 			}
-			want := "10 processes are running, which is as many as may; end one of them first, such as the one that was left alone for longest: session 1001 (sleep 1), session 1002 (sleep 2)"
-			if !strings.HasPrefix(err.Error(), want) || !strings.HasSuffix(err.Error(), "session 1008 (sleep 8) and 2 more") {
+			want := fmt.Sprintf("session limit (10) reached; end a process first, such as the one that was idle for longest: session %d (sleep 1), session %d (sleep 2)", list[1].SessionID, list[2].SessionID)
+			if end := fmt.Sprintf("session %d (sleep 8) and 2 more", list[8].SessionID); !strings.HasPrefix(err.Error(), want) || !strings.HasSuffix(err.Error(), end) {
 				t.Errorf("got %q", err)
 			}
 		})
@@ -91,8 +90,8 @@ func TestCap(t *testing.T) {
 func TestRoomIsMade(t *testing.T) {
 	t.Run("what has ended makes room, and that is told", func(t *testing.T) {
 		plays := map[string]func(*fakeProcess){"sleep 3": later(seconds(2), "", ending{})}
-		bubble(t, plays, func(t *testing.T, tools *Tools, h *heard, host *fakeHost) {
-			host.max = 6
+		bubble(t, plays, func(t *testing.T, tools *Tools, h *heard, m *fakeMachine) {
+			tools.Runner.MaxSessions = 6
 			list := startMany(t, tools, 6)
 			r := exec(t, tools, Request{Command: "x"})
 			want := fmt.Sprintf("Session %d (sleep 3) had ended and is forgotten to make room for this one.", list[3].SessionID)
@@ -108,12 +107,12 @@ func TestRoomIsMade(t *testing.T) {
 		})
 	})
 	t.Run("evict=lru", func(t *testing.T) {
-		bubble(t, nil, func(t *testing.T, tools *Tools, h *heard, host *fakeHost) {
-			tools.Evict, host.max = EvictLRU, 10
+		bubble(t, nil, func(t *testing.T, tools *Tools, h *heard, m *fakeMachine) {
+			tools.Evict, tools.Runner.MaxSessions = EvictLRU, 10
 			list := startMany(t, tools, 10)
 			write(t, tools, WriteRequest{SessionID: list[0].SessionID})
 			r := exec(t, tools, Request{Command: "x"})
-			if want := []string{"Session 1001 (sleep 1) was ended to make room for this one."}; !slices.Equal(r.Notices, want) {
+			if want := []string{fmt.Sprintf("Session %d (sleep 1) was ended to make room for this one.", list[1].SessionID)}; !slices.Equal(r.Notices, want) {
 				t.Errorf("got %q", r.Notices)
 			}
 			if !strings.Contains(r.Text(), "\n"+r.Notices[0]+"\nOutput:\n") {
@@ -125,7 +124,7 @@ func TestRoomIsMade(t *testing.T) {
 				t.Errorf("the events are %+v %+v", e, end)
 			}
 			var unknown *UnknownProcessError
-			if _, err := tools.WriteStdin(t.Context(), WriteRequest{SessionID: 1001}); !errors.As(err, &unknown) || unknown.ID != 1001 {
+			if _, err := tools.WriteStdin(t.Context(), WriteRequest{SessionID: list[1].SessionID}); !errors.As(err, &unknown) || unknown.ID != list[1].SessionID {
 				t.Errorf("got %v", err)
 			}
 		})
@@ -134,8 +133,8 @@ func TestRoomIsMade(t *testing.T) {
 
 func TestNoRoom(t *testing.T) {
 	t.Run("evict=lru with nothing but protected ones", func(t *testing.T) {
-		bubble(t, nil, func(t *testing.T, tools *Tools, _ *heard, host *fakeHost) {
-			tools.Evict, host.max = EvictLRU, ProtectedProcesses
+		bubble(t, nil, func(t *testing.T, tools *Tools, _ *heard, m *fakeMachine) {
+			tools.Evict, tools.Runner.MaxSessions = EvictLRU, ProtectedProcesses
 			startMany(t, tools, ProtectedProcesses)
 			var full *TooManyError
 			if _, err := tools.ExecCommand(t.Context(), Request{Command: "x"}); !errors.As(err, &full) {
@@ -144,7 +143,7 @@ func TestNoRoom(t *testing.T) {
 		})
 	})
 	t.Run("a warning from 60", func(t *testing.T) {
-		bubble(t, nil, func(t *testing.T, tools *Tools, _ *heard, _ *fakeHost) {
+		bubble(t, nil, func(t *testing.T, tools *Tools, _ *heard, _ *fakeMachine) {
 			list := startMany(t, tools, 60)
 			if n := list[58].Notices; n != nil {
 				t.Errorf("at 59 it is %q", n)
@@ -174,7 +173,6 @@ type writeRule struct {
 
 func writeRules() []writeRule {
 	refuse := func(*fakeProcess, string) error { return errors.New("it is full") }
-	closed := func(*fakeProcess, string) error { return os.ErrClosed }
 	return []writeRule{
 		{"row 41 text to pipes", Request{}, "ls\n", nil, ErrStdinClosed, 0, ""},
 		{"row 41 U+0003 with more", Request{}, "\x03\n", nil, ErrStdinClosed, 0, ""},
@@ -185,7 +183,6 @@ func writeRules() []writeRule {
 		{"U+0003 to a terminal is a byte", Request{TTY: true}, "\x03", echo, nil, -1, "\x03"},
 		{"bytes as they are", Request{TTY: true}, "a\r\nb\x00é", echo, nil, -1, "a\r\nb\x00é"},
 		{"pipes that were kept open", Request{Stdin: StdinPipe}, "ls\n", echo, nil, -1, "ls\n"},
-		{"pipes that were closed since", Request{Stdin: StdinPipe}, "ls\n", func(p *fakeProcess) { p.reacts(closed) }, ErrStdinClosed, 0, ""},
 		{"row 6 exit", Request{TTY: true}, "exit\n", echo, nil, 0, ""},
 		{"a program that takes nothing", Request{TTY: true}, "x", func(p *fakeProcess) { p.reacts(refuse) }, &WriteError{}, 0, ""},
 		{"row 32 a program that ends meanwhile", Request{TTY: true}, "x", func(p *fakeProcess) {
@@ -208,7 +205,7 @@ func writeRules() []writeRule {
 func TestWriteRules(t *testing.T) {
 	for _, test := range writeRules() {
 		t.Run(test.name, func(t *testing.T) {
-			bubble(t, map[string]func(*fakeProcess){"x": test.play}, func(t *testing.T, tools *Tools, h *heard, _ *fakeHost) {
+			bubble(t, map[string]func(*fakeProcess){"x": test.play}, func(t *testing.T, tools *Tools, h *heard, _ *fakeMachine) {
 				test.q.Command, test.q.CallID = "x", "call"
 				first := exec(t, tools, test.q)
 				after(t.Context(), seconds(2))
@@ -265,7 +262,7 @@ func (test writeRule) check(t *testing.T, tools *Tools, first, r *Response, told
 func TestInterrupted(t *testing.T) {
 	t.Run("row 39 the process lives, and nothing is lost", func(t *testing.T) {
 		play := func(p *fakeProcess) { p.print("one \xc3"); after(p.context, seconds(2)); p.print("\xa9two") }
-		bubble(t, map[string]func(*fakeProcess){"x": play}, func(t *testing.T, tools *Tools, h *heard, _ *fakeHost) {
+		bubble(t, map[string]func(*fakeProcess){"x": play}, func(t *testing.T, tools *Tools, h *heard, _ *fakeMachine) {
 			why := errors.New("the turn ended")
 			ctx, cancel := context.WithCancelCause(t.Context())
 			go func() { after(t.Context(), seconds(1)); cancel(why) }()
@@ -290,7 +287,7 @@ func TestInterrupted(t *testing.T) {
 		})
 	})
 	t.Run("while it waits for its turn", func(t *testing.T) {
-		bubble(t, nil, func(t *testing.T, tools *Tools, _ *heard, _ *fakeHost) {
+		bubble(t, nil, func(t *testing.T, tools *Tools, _ *heard, _ *fakeMachine) {
 			r := exec(t, tools, Request{Command: "x"})
 			go func() { _, _ = tools.WriteStdin(context.Background(), WriteRequest{SessionID: r.SessionID}) }()
 			synctest.Wait()
@@ -312,7 +309,7 @@ func TestCharactersWait(t *testing.T) {
 		p.print("C\xc3")
 		p.exit(ending{}, false)
 	}
-	bubble(t, map[string]func(*fakeProcess){"x": play}, func(t *testing.T, tools *Tools, h *heard, _ *fakeHost) {
+	bubble(t, map[string]func(*fakeProcess){"x": play}, func(t *testing.T, tools *Tools, h *heard, _ *fakeMachine) {
 		first := exec(t, tools, Request{Command: "x"})
 		second := write(t, tools, WriteRequest{SessionID: first.SessionID})
 		third := write(t, tools, WriteRequest{SessionID: first.SessionID, Yield: time.Minute})
@@ -356,7 +353,10 @@ func TestDenials(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			plays := map[string]func(*fakeProcess){"x": later(test.after, test.output, test.end)}
-			bubble(t, plays, func(t *testing.T, tools *Tools, h *heard, _ *fakeHost) {
+			bubble(t, plays, func(t *testing.T, tools *Tools, h *heard, _ *fakeMachine) {
+				if !test.end.sandboxed {
+					tools.Runner.Policy = sandbox.FullAccess()
+				}
 				r := exec(t, tools, Request{Command: "x"})
 				if r.ExitCode == nil {
 					r = write(t, tools, WriteRequest{SessionID: r.SessionID})
@@ -367,6 +367,9 @@ func TestDenials(t *testing.T) {
 				}
 				if got != test.denied || r.SuspectDenied != test.suspect {
 					t.Errorf("got %q, suspect %v", got, r.SuspectDenied)
+				}
+				if told := strings.Contains(r.Text(), "Sandbox denied: "); told != (len(r.Denials) > 0 && !test.suspect) {
+					t.Errorf("the text is %q", r.Text())
 				}
 				synctest.Wait()
 				if b, e := len(of[Begin](h)), len(of[End](h)); b != 1 || e != 1 {
@@ -384,7 +387,7 @@ func TestItems(t *testing.T) {
 		p.print("second\n")
 		p.exit(ending{code: 2}, false)
 	}}
-	bubble(t, plays, func(t *testing.T, tools *Tools, h *heard, _ *fakeHost) {
+	bubble(t, plays, func(t *testing.T, tools *Tools, h *heard, _ *fakeMachine) {
 		tools.Cmd.Dir = "/w"
 		exec(t, tools, Request{CallID: "call", Command: "x"})
 		synctest.Wait()
@@ -399,11 +402,12 @@ func TestItems(t *testing.T) {
 				got = append(got, fmt.Sprintf("end %s %d %s %d %q %v", e.CallID, e.SessionID, e.Status, e.ExitCode, e.Output, e.Duration))
 			}
 		}
+		id := h.id()
 		want := []string{
-			`begin call 1000 ["/bin/sh" "-c" "x"] /w unified_exec_startup`,
-			`delta call 1000 0 "first\n"`,
-			`delta call 1000 6 "second\n"`,
-			`end call 1000 failed 2 "first\nsecond\n" 500ms`,
+			fmt.Sprintf(`begin call %d ["/bin/sh" "-c" "x"] /w unified_exec_startup`, id),
+			fmt.Sprintf(`delta call %d 0 "first\n"`, id),
+			fmt.Sprintf(`delta call %d 6 "second\n"`, id),
+			fmt.Sprintf(`end call %d failed 2 "first\nsecond\n" 500ms`, id),
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("row 47: got %q", got)
@@ -428,7 +432,7 @@ func TestCollectsLikeOneBuffer(t *testing.T) {
 		}
 	}
 	t.Run("row 26 with drains between by pauses", func(t *testing.T) {
-		bubble(t, map[string]func(*fakeProcess){"x": play}, func(t *testing.T, tools *Tools, _ *heard, _ *fakeHost) {
+		bubble(t, map[string]func(*fakeProcess){"x": play}, func(t *testing.T, tools *Tools, _ *heard, _ *fakeMachine) {
 			go func() { // the call takes what came at 0.25 s, at 2.6 s and at 4 s
 				for _, d := range []float64{0.2, 0.8} {
 					after(t.Context(), seconds(d))
@@ -441,21 +445,21 @@ func TestCollectsLikeOneBuffer(t *testing.T) {
 		})
 	})
 	t.Run("row 26 with drains between by calls that are cut short", func(t *testing.T) {
-		bubble(t, map[string]func(*fakeProcess){"x": play}, func(t *testing.T, tools *Tools, _ *heard, _ *fakeHost) {
+		bubble(t, map[string]func(*fakeProcess){"x": play}, func(t *testing.T, tools *Tools, h *heard, _ *fakeMachine) {
 			for i := range 2 {
 				ctx, cancel := context.WithTimeout(t.Context(), seconds(1))
 				var err error
 				if i == 0 {
 					_, err = tools.ExecCommand(ctx, Request{Command: "x"})
 				} else {
-					_, err = tools.WriteStdin(ctx, WriteRequest{SessionID: 1000})
+					_, err = tools.WriteStdin(ctx, WriteRequest{SessionID: h.id()})
 				}
 				cancel()
 				if !errors.Is(err, context.DeadlineExceeded) {
 					t.Fatal(err)
 				}
 			}
-			check(t, write(t, tools, WriteRequest{SessionID: 1000}))
+			check(t, write(t, tools, WriteRequest{SessionID: h.id()}))
 		})
 	})
 }
@@ -475,12 +479,12 @@ func TestRefusedRequests(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			bubble(t, nil, func(t *testing.T, tools *Tools, h *heard, host *fakeHost) {
+			bubble(t, nil, func(t *testing.T, tools *Tools, h *heard, m *fakeMachine) {
 				tools.System = "plan9"
 				if _, err := tools.ExecCommand(t.Context(), test.q); err == nil || err.Error() != test.want {
 					t.Errorf("got %v", err)
 				}
-				if len(host.started) != 0 || len(h.list) != 0 {
+				if len(m.started) != 0 || len(h.list) != 0 {
 					t.Error("something was started")
 				}
 			})
@@ -492,7 +496,7 @@ func TestRefusedRequests(t *testing.T) {
 		}
 	})
 	t.Run("closed", func(t *testing.T) {
-		tools := &Tools{host: &fakeHost{}}
+		tools := &Tools{Runner: &sallyport.Runner{Executor: &fakeMachine{}}}
 		if err := errors.Join(tools.Close(), tools.Close()); err != nil {
 			t.Fatal(err)
 		}
@@ -506,31 +510,56 @@ func TestRefusedRequests(t *testing.T) {
 }
 
 func TestCommand(t *testing.T) {
-	bubble(t, nil, func(t *testing.T, tools *Tools, _ *heard, host *fakeHost) {
-		tools.Cmd = sallyport.Cmd{Dir: "/w", Args: []string{"not this"}, Timeout: time.Second, Signals: make(chan int), Allow: []string{"unix"}}
-		tools.Size = sallyport.Size{Cols: 100, Rows: 30}
-		exec(t, tools, Request{
-			Command: "x", Dir: "sub", Shell: "bash", TTY: true, Permissions: RequireEscalated, Justification: "why", Yield: MinYield,
-		})
-		c := host.started[0].cmd
-		if c.Script != "x" || c.Args != nil || c.Dir != "/w/sub" || c.Shell != "bash" || c.Login || c.Timeout != 0 || c.Signals != nil ||
-			!c.Unsandboxed || c.Justification != "why" || c.TTY == nil || *c.TTY != tools.Size || !slices.Equal(c.Allow, []string{"unix"}) {
-			t.Errorf("got %+v", c)
+	tools := &Tools{
+		Cmd: sallyport.Cmd{
+			Dir: "/w", Args: []string{"not this"}, Timeout: time.Second, Signals: make(chan int), Allow: []string{"unix"},
+			Stdout: os.Stdout, Stderr: os.Stderr, Stdin: os.Stdin, OpenStdin: true, Retention: sallyport.Retention{Lines: 1},
+		},
+		Size: sallyport.Size{Cols: 100, Rows: 30},
+	}
+	c, err := tools.command(&Request{
+		Command: "x", Dir: "sub", Shell: "bash", TTY: true, Permissions: RequireEscalated, Justification: "why", Yield: MinYield,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Script != "x" || c.Args != nil || c.Dir != "/w/sub" || c.Shell != "bash" || c.Login || c.Timeout != 0 || c.Signals != nil ||
+		!c.Unsandboxed || c.Justification != "why" || c.TTY == nil || *c.TTY != tools.Size || !slices.Equal(c.Allow, []string{"unix"}) {
+		t.Errorf("got %+v", c)
+	}
+	if c.Stdin != nil || c.Stdout != nil || c.Stderr != nil || c.OpenStdin || c.Retention != (sallyport.Retention{}) {
+		t.Errorf("got %+v", c)
+	}
+	c, err = tools.command(&Request{Command: "y", Permissions: UseDefault, Stdin: StdinPipe})
+	if err != nil || c.TTY != nil || c.Unsandboxed || c.Dir != "/w" || !c.OpenStdin {
+		t.Errorf("got %+v, %v", c, err)
+	}
+}
+
+// TestRunnerIsFull: sessions that others started with the same Runner count too.
+func TestRunnerIsFull(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, tools *Tools, _ *heard, _ *fakeMachine) {
+		tools.Runner.MaxSessions = 1
+		other, err := tools.Runner.Start(t.Context(), &sallyport.Cmd{Args: []string{"other"}, Dir: "/", Env: []string{}})
+		if err != nil {
+			t.Fatal(err)
 		}
-		exec(t, tools, Request{Command: "y", Permissions: UseDefault, Yield: MinYield})
-		if c := host.started[1].cmd; c.TTY != nil || c.Unsandboxed || c.Dir != "/w" {
-			t.Errorf("got %+v", c)
+		defer other.Close()
+		_, err = tools.ExecCommand(t.Context(), Request{Command: "x"})
+		var full *TooManyError
+		var cause *sallyport.TooManySessionsError
+		if !errors.As(err, &full) || !errors.As(err, &cause) || len(full.Candidates) != 1 || full.Candidates[0].Command != "other" {
+			t.Errorf("got %v", err)
 		}
 	})
 }
 
-func TestRunnerIsFull(t *testing.T) {
-	// Sessions that others started with the same Runner count too.
-	bubble(t, nil, func(t *testing.T, tools *Tools, _ *heard, host *fakeHost) {
-		full := &TooManyError{Max: 3, Err: syscall.EAGAIN}
-		host.fail = full
-		_, err := tools.ExecCommand(t.Context(), Request{Command: "x"})
-		if !errors.As(err, &full) || !errors.Is(err, syscall.EAGAIN) {
+// TestInputEnds: after its end there is no input.
+func TestInputEnds(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, tools *Tools, _ *heard, _ *fakeMachine) {
+		r := exec(t, tools, Request{Command: "x", Stdin: StdinPipe})
+		write(t, tools, WriteRequest{SessionID: r.SessionID, EOF: true})
+		if _, err := tools.WriteStdin(t.Context(), WriteRequest{SessionID: r.SessionID, Chars: "ls\n"}); !errors.Is(err, ErrStdinClosed) {
 			t.Errorf("got %v", err)
 		}
 	})
