@@ -369,7 +369,7 @@ func TestLostTerminal(t *testing.T) {
 		{"it is told", "", `trap "echo hup >&2; exit" HUP; echo go; while :; do read a; done`, "hup\n"},
 		{"it ends", "", `echo go; exec sleep 600`, ""},
 		{"a shell with a job", "", `exec bash --norc --noprofile --noediting -i 2>&1`, ""},
-		{"somebody ignores it", `trap "" HUP; `, `echo go; read a; echo "end $?" >&2`, "end 1\n"},
+		{"it is ignored", `trap "" HUP; `, `echo go; read a; echo "end $?" >&2`, "end 1\n"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -67,7 +67,7 @@ func TestComplete(t *testing.T) {
 		{name: "files", before: []string{"run", "--rw"}, kind: completeFiles},
 		{name: "words or directories, words", before: []string{"run", "--tmp"}, word: "h", kind: completeWords, want: []string{"host"}},
 		{name: "words or directories, directories", before: []string{"run", "--tmp"}, word: "/v", kind: completeDirectories},
-		{name: "a value that nobody knows", before: []string{"run", "--timeout"}, kind: completeWords},
+		{name: "a value without candidates", before: []string{"run", "--timeout"}, kind: completeWords},
 		{name: "a program", before: []string{"run", "-q", "-s", "read-only"}, word: "gi", kind: completePrograms},
 		{name: "a program after dashes", before: []string{"run", "--"}, kind: completePrograms},
 		{name: "arguments", before: []string{"run", "ls"}, word: "-", kind: completeFiles},

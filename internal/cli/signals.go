@@ -59,12 +59,12 @@ func (f *forwarder) stop(last bool) {
 
 // forward sends until it is over.
 func (f *forwarder) forward() {
-	hangUps, told := 0, false
+	hangUps, sent := 0, false
 	for {
 		select {
 		case s := <-f.arrived:
 			if s == syscall.SIGHUP {
-				if hangUps++; told && hangUps == 1 {
+				if hangUps++; sent && hangUps == 1 {
 					continue // the program has got this one
 				}
 			}
@@ -77,7 +77,7 @@ func (f *forwarder) forward() {
 			}
 		case done := <-f.lost:
 			if hangUps == 0 && !signal.Ignored(syscall.SIGHUP) {
-				told = true
+				sent = true
 				f.deliver(syscall.SIGHUP, true)
 			}
 			close(done)

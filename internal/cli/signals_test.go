@@ -14,7 +14,7 @@ import (
 )
 
 // TestForwardOrder sends what this process hears on, in order, and stops when it
-// is told to, also when nobody listens.
+// is asked to, also when no program reads.
 func TestForwardOrder(t *testing.T) {
 	f := forwardSignals(nil)
 	numbers := f.numbers
@@ -39,7 +39,7 @@ func TestForwardOrder(t *testing.T) {
 	}
 }
 
-// TestHangUpOnce: a terminal that goes away is told once, whoever notices it first.
+// TestHangUpOnce: a terminal that goes away is reported once, by the reader or by the signal.
 func TestHangUpOnce(t *testing.T) {
 	tests := []struct {
 		name  string
