@@ -252,6 +252,7 @@ func TestNoRoom(t *testing.T) {
 // TestMkdirFails gives mkdir every kind of error.
 func TestMkdirFails(t *testing.T) {
 	testenv.RunAsOrdinary(t)
+	testenv.NeedInotify(t)
 	tests := []struct {
 		name string
 		err  error

@@ -56,6 +56,7 @@ func TestConcurrentHolds(t *testing.T) {
 // TestDescriptors has more keepers come and go than a user may have descriptors of
 // inotify: they come back, although the kernel closes them in its own time.
 func TestDescriptors(t *testing.T) {
+	testenv.NeedInotify(t)
 	p := quickPlace(t)
 	text, err := os.ReadFile("/proc/sys/fs/inotify/max_user_instances")
 	check(t, err)

@@ -195,6 +195,7 @@ func TestOpenDir(t *testing.T) {
 // TestSkipped has directories that are not this user's to write.
 func TestSkipped(t *testing.T) {
 	testenv.RunAsOrdinary(t)
+	testenv.NeedInotify(t)
 	testenv.NeedOrdinaryUser(t)
 	p := newPlace(t)
 	k := p.keeper()
@@ -210,6 +211,7 @@ func TestSkipped(t *testing.T) {
 // user can open.
 func TestClosedDirectory(t *testing.T) {
 	testenv.RunAsOrdinary(t)
+	testenv.NeedInotify(t)
 	testenv.NeedOrdinaryUser(t)
 	p := newPlace(t)
 	k := p.keeper()
@@ -239,6 +241,7 @@ func TestClosedDirectory(t *testing.T) {
 // TestBroken loses a placeholder in every way.
 func TestBroken(t *testing.T) {
 	testenv.RunAsOrdinary(t)
+	testenv.NeedInotify(t)
 	tests := []struct {
 		name string
 		do   func(p place) error

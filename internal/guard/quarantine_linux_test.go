@@ -55,6 +55,7 @@ func appearing() []struct {
 // the last look.
 func TestAppears(t *testing.T) {
 	testenv.RunAsOrdinary(t)
+	testenv.NeedInotify(t)
 	for _, tt := range appearing() {
 		for _, blind := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, blind %v", tt.name, blind), func(t *testing.T) {
@@ -107,6 +108,7 @@ func noteOf(t *testing.T, f Found) (about note) {
 
 // TestMovedAtOnce has a name vanish without a last look.
 func TestMovedAtOnce(t *testing.T) {
+	testenv.NeedInotify(t)
 	p := newPlace(t)
 	k := p.keeper()
 	h, other := p.hold(k, p.watch(".git")...), p.hold(k, p.watch(".git")...)

@@ -49,7 +49,7 @@ const (
 	Seccomp  Fact = "seccomp"  // the kernel takes seccomp filters that answer with an errno
 	Programs Fact = "programs" // the programs that tests start are installed
 	Cgroups  Fact = "cgroups"  // root may make control groups
-	Inotify  Fact = "inotify"  // this user may have another inotify instance
+	Inotify  Fact = "inotify"  // this user may have another inotify instance and watch
 )
 
 // requireAll is the value of RequireVar for every fact.
@@ -99,11 +99,11 @@ func NeedSeccomp(t testing.TB) {
 	}
 }
 
-// NeedInotify skips t unless this user may have another inotify instance.
+// NeedInotify skips t unless this user may have another inotify instance with a watch.
 func NeedInotify(t testing.TB) {
 	t.Helper()
 	if err := probeInotify(); err != nil {
-		Lack(t, Inotify, "no inotify instance here: "+err.Error())
+		Lack(t, Inotify, "no inotify here: "+err.Error())
 	}
 }
 

@@ -58,5 +58,7 @@ func probeInotify() error {
 	if err != nil {
 		return err
 	}
-	return unix.Close(fd)
+	defer unix.Close(fd)
+	_, err = unix.InotifyAddWatch(fd, "/", unix.IN_MODIFY)
+	return err
 }
