@@ -171,16 +171,24 @@ func (m *Monitor) resume() {
 	}
 }
 
-// Survivors returns the processes that were there when the command ended; false before it
-// has. They have ended by now, with the init process.
-func (m *Monitor) Survivors() ([]executor.Survivor, bool) {
+// Survivors returns the processes that were there when the command ended. They have ended
+// by now, with the init process. If that was not reported it returns those that are there.
+func (m *Monitor) Survivors() (left []executor.Survivor) {
 	select {
 	case <-m.done:
-		return m.left, true
+		return m.left
 	default:
-		return nil, false
 	}
+	m.proc.WhileThere(func() {
+		if first := m.initPID(); first != 0 {
+			left = process.SurvivorsBelow(first)
+		}
+	})
+	return left
 }
+
+// initPID returns the init process inside, the child of the monitor process, or 0.
+func (m *Monitor) initPID() int { return onlyChild(onlyChild(m.proc.PID())) }
 
 // Wait waits for the end of the pipes, when the process tree has ended.
 func (m *Monitor) Wait() { m.pumps.wait() }
@@ -202,7 +210,7 @@ func (m *Monitor) Signal(sig syscall.Signal, tree bool) (inside bool, err error)
 
 // signalInside is Signal while the reaper cannot be collected.
 func (m *Monitor) signalInside(sig syscall.Signal, tree bool) (inside bool, err error) {
-	first := onlyChild(onlyChild(m.proc.PID())) // the monitor process's child is the init process
+	first := m.initPID()
 	if first == 0 {
 		return false, nil
 	}
@@ -222,7 +230,7 @@ func (m *Monitor) signalInside(sig syscall.Signal, tree bool) (inside bool, err 
 	fd, err := unix.PidfdOpen(first, 0)
 	if err == nil {
 		defer unix.Close(fd)
-		if onlyChild(onlyChild(m.proc.PID())) == first && unix.Kill(-first, sig) == nil {
+		if m.initPID() == first && unix.Kill(-first, sig) == nil {
 			return true, nil
 		}
 	}

@@ -168,6 +168,34 @@ func TestBwrapSignals(t *testing.T) {
 	}
 }
 
+// TestBwrapOwnProcesses checks that the processes of bubblewrap itself are not survivors,
+// also when its status does not tell that the command has ended.
+func TestBwrapOwnProcesses(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	a := bwrapArena(t)
+	ready, w := pipe(t)
+	defer ready.Close()
+	mustRun(t, a, &job{
+		args: sh(`sleep 1000 & echo ready; read x`), stdout: w, stdin: neverEnds(t),
+		during: func(c *Child) {
+			w.Close()
+			if _, err := ready.Read(make([]byte, 8)); err != nil {
+				t.Error(err)
+			}
+			left := c.Survivors()
+			for _, s := range left {
+				if s.Name == "bwrap" {
+					t.Errorf("%+v", left)
+				}
+			}
+			if len(left) != 2 {
+				t.Errorf("%+v, want the command and its child", left)
+			}
+			must(t, c.Kill())
+		},
+	})
+}
+
 // neverEnds is an input that has nothing and does not end before t.
 func neverEnds(t *testing.T) *os.File {
 	t.Helper()

@@ -157,9 +157,7 @@ func (c *Child) killBelow() error {
 // Survivors returns the processes of the tree that are alive when the command has ended.
 func (c *Child) Survivors() []executor.Survivor {
 	if c.monitor != nil {
-		if left, ok := c.monitor.Survivors(); ok {
-			return left
-		}
+		return c.monitor.Survivors()
 	}
 	// The reaper knows whether there are any, and usually there are none.
 	const patience = 2 * time.Millisecond
