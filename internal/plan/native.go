@@ -84,6 +84,13 @@ func (n *nativePlan) newTree() int {
 	return n.trees
 }
 
+// tree adds a step that makes a tree or opens a place, and returns its number.
+func (n *nativePlan) tree(s launch.Step) int {
+	s.Tree = n.newTree()
+	n.add(s)
+	return s.Tree
+}
+
 func (n *nativePlan) fail(need, have, hint string) {
 	if n.err == nil {
 		n.err = unsupported(need, have, hint)

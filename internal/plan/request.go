@@ -295,11 +295,5 @@ func (r *Request) covers() []string {
 }
 
 func levelWord(l sandbox.Level) string {
-	switch l {
-	case sandbox.LevelWrite:
-		return "writable"
-	case sandbox.LevelRead:
-		return "readable"
-	}
-	return "unreadable"
+	return [...]string{sandbox.LevelDeny: "unreadable", sandbox.LevelRead: "readable", sandbox.LevelWrite: "writable"}[l]
 }

@@ -55,18 +55,20 @@ func (n *nativePlan) write() {
 	n.add(launch.Step{Op: launch.OpMapUser, UID: n.host.UID, GID: n.host.GID})
 	n.overlays()
 	n.cloneWritable()
-	devices := n.cloneDevices()
-	n.reopenDevices()
+	n.cloneDevices()
+	n.mountDevices()
 	n.add(launch.Step{Op: launch.OpSetMount, Path: "/", Recursive: true, Private: true,
 		Set: launch.AttrReadOnly | launch.AttrNoSuid | launch.AttrNoDev, Label: "the host's tree, read-only"})
-	n.reopenSealed()
+	for _, d := range n.otherDevices() {
+		n.add(launch.Step{Op: launch.OpSetMount, Path: d.Path, Clear: launch.AttrNoDev})
+	}
+	n.reopen(false)
 	n.cloneReadable()
 	shm, masks := n.stage()
-	proc := n.newTree()
-	n.add(launch.Step{Op: launch.OpProc, Tree: proc, Set: launch.AttrReadOnly})
+	proc := n.tree(launch.Step{Op: launch.OpProc, Set: launch.AttrReadOnly})
 	n.pivot(masks)
-	n.attach(devices, shm, masks)
-	n.reopenOwn()
+	n.attach(shm, masks)
+	n.reopen(true)
 	n.proc(proc, masks)
 	if private {
 		n.add(launch.Step{Op: launch.OpLoopback})
@@ -103,10 +105,8 @@ func (n *nativePlan) cloneWritable() {
 		}
 	}
 	if t := n.req.Tmp; t != nil {
-		tree := n.newTree()
-		n.add(
-			launch.Step{Op: launch.OpClone, Tree: tree, Path: t.Source.Path, ID: t.Source.ID, Label: "private " + t.At},
-			launch.Step{Op: launch.OpSetTree, Tree: tree, Private: true, Set: launch.AttrNoSuid | launch.AttrNoDev})
+		tree := n.tree(launch.Step{Op: launch.OpClone, Path: t.Source.Path, ID: t.Source.ID, Label: "private " + t.At})
+		n.add(launch.Step{Op: launch.OpSetTree, Tree: tree, Private: true, Set: launch.AttrNoSuid | launch.AttrNoDev})
 		n.mounts = append(n.mounts, mount{at: t.At, tree: tree, why: "private"})
 	}
 }
@@ -124,27 +124,23 @@ func (n *nativePlan) mountAt(name string, tree bool) *mount {
 
 // cloneDevices copies the device files. Read-only comes first: without it the real root
 // could change the mode of the host's /dev/null. Writes to the device still pass.
-func (n *nativePlan) cloneDevices() map[string]int {
+func (n *nativePlan) cloneDevices() {
 	n.add(launch.Step{Op: launch.OpSetMount, Path: "/dev", Recursive: true, Private: true,
 		Set: launch.AttrReadOnly | launch.AttrNoSuid | launch.AttrNoExec})
-	devices := make(map[string]int)
 	for _, d := range n.devices {
-		devices[d] = n.newTree()
-		n.add(launch.Step{Op: launch.OpClone, Tree: devices[d], Path: "/dev/" + d})
+		n.mounts = append(n.mounts, mount{at: "/dev/" + d, tree: n.tree(launch.Step{Op: launch.OpClone, Path: "/dev/" + d}), own: true})
 	}
-	return devices
 }
 
-// reopenDevices gives every device among the standard descriptors that the command's /dev
+// mountDevices gives every device among the standard descriptors that the command's /dev
 // will not have, such as a terminal, a mount of its own. The tree that is read-only has
 // nodev, so this comes before.
-func (n *nativePlan) reopenDevices() {
-	for _, r := range n.otherDevices() {
-		tree := n.newTree()
+func (n *nativePlan) mountDevices() {
+	for _, d := range n.otherDevices() {
+		tree := n.tree(launch.Step{Op: launch.OpClone, Path: d.Path, ID: d.ID})
 		n.add(
-			launch.Step{Op: launch.OpClone, Tree: tree, Path: r.Path, ID: r.ID},
 			launch.Step{Op: launch.OpSetTree, Tree: tree, Set: launch.AttrReadOnly | launch.AttrNoSuid | launch.AttrNoExec},
-			launch.Step{Op: launch.OpAttach, Tree: tree, Path: r.Path, ID: r.ID, Label: "a device that is a standard descriptor"})
+			launch.Step{Op: launch.OpAttach, Tree: tree, Path: d.Path, ID: d.ID, Label: "a device that is a standard descriptor"})
 	}
 }
 
@@ -168,32 +164,17 @@ func (n *nativePlan) ownDevice(name string) bool {
 	return ok && slices.Contains(n.devices, below)
 }
 
-// reopenSealed opens terminals and files again through the tree that is now read-only.
-func (n *nativePlan) reopenSealed() {
-	for _, r := range n.otherDevices() {
-		n.add(launch.Step{Op: launch.OpSetMount, Path: r.Path, Clear: launch.AttrNoDev})
-	}
+// reopen opens standard descriptors again: terminals and files through the tree that is
+// read-only; own, the devices of the command's own /dev, and directories. From a directory
+// every name below and above it can be reached, so it must be in the tree that has all masks
+// and covers, not in the one under them.
+func (n *nativePlan) reopen(own bool) {
 	for i, s := range n.req.Stdio {
-		if s.Reopen != nil && !s.Directory && !(s.Device && n.ownDevice(s.Reopen.Path)) {
-			n.reopen(i, s.Reopen)
+		if r := s.Reopen; r != nil && own == (s.Directory || s.Device && n.ownDevice(r.Path)) {
+			n.add(launch.Step{Op: launch.OpReopen, Stdio: i + 1, Path: r.Path, ID: r.ID, Value: r.Flags, Offset: r.Offset,
+				Label: "a mode or time that changes through it would change outside"})
 		}
 	}
-}
-
-// reopenOwn opens the devices of the command's own /dev again, and directories: from a
-// directory every name below and above it can be reached, so it must be in the tree that
-// has all masks and covers, not in the one under them.
-func (n *nativePlan) reopenOwn() {
-	for i, s := range n.req.Stdio {
-		if s.Reopen != nil && (s.Directory || s.Device && n.ownDevice(s.Reopen.Path)) {
-			n.reopen(i, s.Reopen)
-		}
-	}
-}
-
-func (n *nativePlan) reopen(i int, r *Reopen) {
-	n.add(launch.Step{Op: launch.OpReopen, Stdio: i + 1, Path: r.Path, ID: r.ID, Value: r.Flags, Offset: r.Offset,
-		Label: "a mode or time that changes through it would change outside"})
 }
 
 // cloneReadable copies what is readable below a directory that is denied or writable.
@@ -208,8 +189,7 @@ func (n *nativePlan) cloneReadable() {
 		}
 	}
 	for _, s := range n.shown {
-		tree := n.newTree()
-		n.add(launch.Step{Op: launch.OpClone, Tree: tree, Path: s.Path, ID: s.ID, Recursive: true})
+		tree := n.tree(launch.Step{Op: launch.OpClone, Path: s.Path, ID: s.ID, Recursive: true})
 		n.mounts = append(n.mounts, mount{at: s.Path, tree: tree, own: true})
 		n.point(s)
 	}
@@ -221,10 +201,8 @@ type masks struct{ dir, file int }
 // stage fills the file system in memory and copies from it what is mounted elsewhere. It
 // returns the tree for /dev/shm and the masks.
 func (n *nativePlan) stage() (shm int, m masks) {
-	base := n.newTree()
-	n.add(
-		launch.Step{Op: launch.OpTmpfs, Tree: base, Mode: 0o755, Label: "our own directories"},
-		launch.Step{Op: launch.OpAttach, Tree: base, Path: staging})
+	base := n.tree(launch.Step{Op: launch.OpTmpfs, Mode: 0o755, Label: "our own directories"})
+	n.add(launch.Step{Op: launch.OpAttach, Tree: base, Path: staging})
 	shared := n.sharedMemory()
 	for _, c := range n.covers {
 		n.coverDirs(c)
@@ -244,18 +222,13 @@ func (n *nativePlan) stage() (shm int, m masks) {
 	n.add(launch.Step{Op: launch.OpChmod, Path: staging + "/shm", Mode: 0o1777, Label: "whatever the umask"})
 	n.mkdir("none", 0)
 	n.mkfile("nothing", 0)
-	shm = n.newTree()
-	n.add(
-		launch.Step{Op: launch.OpClone, Tree: shm, Path: staging + "/shm", Own: true},
-		launch.Step{Op: launch.OpSetMount, Path: staging, Set: launch.AttrReadOnly, Label: "our own directories, full"})
+	shm = n.tree(launch.Step{Op: launch.OpClone, Path: staging + "/shm", Own: true})
+	n.add(launch.Step{Op: launch.OpSetMount, Path: staging, Set: launch.AttrReadOnly, Label: "our own directories, full"})
 	for _, c := range n.covers {
-		c.tree = n.newTree()
-		n.add(launch.Step{Op: launch.OpClone, Tree: c.tree, Path: staging + "/" + c.name, Own: true})
+		c.tree = n.tree(launch.Step{Op: launch.OpClone, Path: staging + "/" + c.name, Own: true})
 	}
-	m = masks{dir: n.newTree(), file: n.newTree()}
-	n.add(
-		launch.Step{Op: launch.OpOpen, Tree: m.dir, Path: staging + "/none"},
-		launch.Step{Op: launch.OpOpen, Tree: m.file, Path: staging + "/nothing"})
+	m.dir = n.tree(launch.Step{Op: launch.OpOpen, Path: staging + "/none"})
+	m.file = n.tree(launch.Step{Op: launch.OpOpen, Path: staging + "/nothing"})
 	return shm, m
 }
 
@@ -345,13 +318,8 @@ func below(name, dir string) string {
 }
 
 // attach mounts everything in its place, directories before what is in them.
-func (n *nativePlan) attach(devices map[string]int, shm int, m masks) {
-	for _, d := range n.devices {
-		n.mounts = append(n.mounts, mount{at: "/dev/" + d, tree: devices[d], own: true})
-	}
-	pts := n.newTree()
-	n.add(launch.Step{Op: launch.OpDevpts, Tree: pts})
-	n.mounts = append(n.mounts, mount{at: "/dev/pts", tree: pts, own: true})
+func (n *nativePlan) attach(shm int, m masks) {
+	n.mounts = append(n.mounts, mount{at: "/dev/pts", tree: n.tree(launch.Step{Op: launch.OpDevpts}), own: true})
 	if n.mountAt("/dev/shm", false) == nil { // else the policy gives the host's
 		n.mounts = append(n.mounts, mount{at: "/dev/shm", tree: shm, own: true})
 	}
@@ -379,9 +347,7 @@ func (n *nativePlan) copyMask(m masks, dir bool, why string) int {
 	if dir {
 		from = m.dir
 	}
-	tree := n.newTree()
-	n.add(launch.Step{Op: launch.OpClone, Tree: tree, From: from, Label: why})
-	return tree
+	return n.tree(launch.Step{Op: launch.OpClone, From: from, Label: why})
 }
 
 // proc mounts the /proc of the new process namespace. It is read-only while the copies
@@ -390,8 +356,7 @@ func (n *nativePlan) proc(tree int, m masks) {
 	n.add(launch.Step{Op: launch.OpAttach, Tree: tree, Path: "/proc"})
 	covers := make([]int, len(n.host.ProcCovers))
 	for i, c := range n.host.ProcCovers {
-		covers[i] = n.newTree()
-		n.add(launch.Step{Op: launch.OpClone, Tree: covers[i], Path: "/proc/" + c, Own: true})
+		covers[i] = n.tree(launch.Step{Op: launch.OpClone, Path: "/proc/" + c, Own: true})
 	}
 	for i, c := range n.host.ProcCovers {
 		n.add(launch.Step{Op: launch.OpAttach, Tree: covers[i], Path: "/proc/" + c, Own: true, Label: "read-only"})
