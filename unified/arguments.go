@@ -20,7 +20,7 @@ import (
 type ArgumentError struct {
 	Tool     string // "exec_command" or "write_stdin"
 	Argument string // its name; empty when it is about all of them
-	Reason   string // a clause, with the mend
+	Reason   string // a clause, with the fix
 	Err      error  // the cause; may be nil
 }
 

@@ -46,7 +46,7 @@ type Delta struct {
 	// came in two parts, bytes of the other stream may lie between its own.
 	Offset uint64
 	// Missing counts bytes directly before Offset that are in no Delta: they were no
-	// longer to be had, or there were too many pieces.
+	// longer retained, or there were too many pieces.
 	Missing uint64
 	// Data is at most DeltaBytes long and holds whole characters, or one byte that
 	// is part of none. Empty when only Missing is told.

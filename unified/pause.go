@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A pauseClock counts the time for which somebody is being asked something. The zero
+// A pauseClock counts the time for which an approver is being asked. The zero
 // pauseClock is ready.
 type pauseClock struct {
 	mu      sync.Mutex

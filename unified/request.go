@@ -56,7 +56,7 @@ type Request struct {
 	EnvironmentID string
 }
 
-// Conditions end the wait of a call before its time is up, any of them. The end of the
+// Conditions end the wait of a call before its deadline, any of them. The end of the
 // process always does. The zero Conditions add waiting for input on a terminal.
 type Conditions struct {
 	// Idle ends it when nothing has come for so long after the first output; 0 never.
@@ -129,7 +129,7 @@ func (q *Request) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// check refuses a request that means nothing or two things.
+// check refuses an invalid or ambiguous request.
 func (q *Request) check() error {
 	fail := func(argument, format string, args ...any) error {
 		return &ArgumentError{Tool: "exec_command", Argument: argument, Reason: fmt.Sprintf(format, args...)}
@@ -150,7 +150,7 @@ func (q *Request) check() error {
 	return q.checkWish()
 }
 
-// checkWish refuses wishes that nobody could decide about.
+// checkWish refuses wishes that no approver could decide about.
 func (q *Request) checkWish() error {
 	switch {
 	case q.Justification != "" && q.Permissions == "":
@@ -226,7 +226,7 @@ func (w *WriteRequest) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// check refuses a request that means nothing.
+// check refuses an invalid request.
 func (w *WriteRequest) check() error {
 	if w.Yield < 0 {
 		return &ArgumentError{Tool: "write_stdin", Argument: "yield_time_ms", Reason: "it must be 0 or more"}

@@ -99,7 +99,7 @@ func (r *Response) Text() string {
 }
 
 // writeFacts writes the lines that Codex does not have. Each stands for something that
-// does not happen there, or that nobody is told.
+// does not happen there, or is not reported.
 func (r *Response) writeFacts(b *strings.Builder) {
 	switch r.Reason {
 	case sallyport.ReasonInput:
