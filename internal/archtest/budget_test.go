@@ -34,7 +34,7 @@ var budgets = map[string]budget{
 	"event":              {230, ""},
 	"executor":           {330, ""},
 	"executor/local":     {450, ""},
-	"internal/bwrap":     {500, ""},
+	"internal/bwrap":     {520, "survivors are named without the processes of bubblewrap itself"},
 	"internal/caches":    {840, ""},
 	"internal/cli":       {2900, ""},
 	"internal/darwin":    {200, ""},
