@@ -179,11 +179,7 @@ func (m *Monitor) Survivors() (left []executor.Survivor) {
 		return m.left
 	default:
 	}
-	m.proc.WhileThere(func() {
-		if first := m.initPID(); first != 0 {
-			left = process.SurvivorsBelow(first)
-		}
-	})
+	m.proc.WhileThere(func() { left = process.SurvivorsBelow(m.initPID()) }) // none below 0
 	return left
 }
 

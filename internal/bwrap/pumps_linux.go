@@ -138,14 +138,14 @@ func (p *pumps) abandon() {
 	for _, one := range p.pumps {
 		one.close()
 	}
-	p.closeStop()
+	p.stop.Close() // it does nothing to a file that is nil or closed
 }
 
 // wait stops the input and waits for the output: the process tree has ended, so the pipes
 // hold all that it wrote. They do not end while a process outside of the tree has them open.
 // It may be called more than once.
 func (p *pumps) wait() {
-	p.closeStop()
+	p.stop.Close() // it does nothing to a file that is nil or closed
 	for _, one := range p.pumps {
 		if one.stopped == nil {
 			_ = one.from.SetReadDeadline(time.Unix(1, 0)) // it fails when the pump has ended
@@ -161,18 +161,10 @@ func (p *pumps) closeTheirs() {
 	p.theirs = nil
 }
 
-func (p *pumps) closeStop() {
-	if p.stop != nil {
-		p.stop.Close() // a second call does nothing
-	}
-}
-
 func (p pump) close() {
 	p.to.Close()
 	p.from.Close()
-	if p.stopped != nil {
-		p.stopped.Close()
-	}
+	p.stopped.Close()
 }
 
 func (p pump) run() {
