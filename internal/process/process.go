@@ -109,8 +109,8 @@ type Process struct {
 	mu         sync.Mutex
 	over       bool // the command has ended: it gets no more signals
 	stopped    bool
-	lastSignal syscall.Signal
 	calls      sync.WaitGroup // calls of child's methods in progress; added to under mu while not over
+	lastSignal syscall.Signal // of stop, which is such a call
 }
 
 // newProcess returns a Process that follow has yet to follow.
@@ -243,7 +243,7 @@ func (p *Process) InputPipe() *os.File { return p.stdin }
 
 // LastActivity returns when there was output or input last; the zero Time is never.
 func (p *Process) LastActivity() time.Time {
-	last := p.pump.lastOutput()
+	last := p.pump.last()
 	if in := p.input.last(); in.After(last) {
 		return in
 	}
@@ -251,7 +251,7 @@ func (p *Process) LastActivity() time.Time {
 }
 
 // NextOutput returns a channel that is closed with the next output.
-func (p *Process) NextOutput() <-chan struct{} { return p.pump.nextOutput() }
+func (p *Process) NextOutput() <-chan struct{} { return p.pump.next() }
 
 // Delivered reports that Config.Output has returned from everything that was written
 // until now; false where that cannot be known.
@@ -291,7 +291,7 @@ func (p *Process) Stop() {
 func (p *Process) stop() {
 	defer p.calls.Done()
 	if p.cfg.Grace > 0 {
-		p.setLastSignal(syscall.SIGTERM)
+		p.lastSignal = syscall.SIGTERM
 		if p.tty != nil {
 			_ = p.child.Signal(syscall.SIGHUP, true) // interactive shells ignore SIGTERM
 		}
@@ -305,14 +305,8 @@ func (p *Process) stop() {
 		case <-grace.C:
 		}
 	}
-	p.setLastSignal(syscall.SIGKILL)
+	p.lastSignal = syscall.SIGKILL
 	_ = p.child.Kill()
-}
-
-func (p *Process) setLastSignal(sig syscall.Signal) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.lastSignal = sig
 }
 
 // Ended is closed when the command itself has ended. There may still be output.

@@ -11,18 +11,18 @@ import (
 // A pulse remembers when something happened last, and tells when it happens the next
 // time. Without a waiter a beat costs two atomic words.
 type pulse struct {
-	base time.Time    // when there was no beat yet
-	at   atomic.Int64 // nanoseconds since base, at least 1; 0 is never
-	next atomic.Pointer[chan struct{}]
+	base time.Time                     // when there was no beat yet
+	at   atomic.Int64                  // nanoseconds since base, at least 1; 0 is never
+	wait atomic.Pointer[chan struct{}] // nil while no caller of next waits
 }
 
 // beat notes that something has happened.
 func (p *pulse) beat() {
 	p.at.Store(max(int64(time.Since(p.base)), 1))
-	if p.next.Load() == nil {
+	if p.wait.Load() == nil {
 		return
 	}
-	if c := p.next.Swap(nil); c != nil {
+	if c := p.wait.Swap(nil); c != nil {
 		close(*c)
 	}
 }
@@ -36,14 +36,14 @@ func (p *pulse) last() time.Time {
 	return p.base.Add(time.Duration(n))
 }
 
-// wait returns a channel that is closed with the next beat.
-func (p *pulse) wait() <-chan struct{} {
+// next returns a channel that is closed with the next beat.
+func (p *pulse) next() <-chan struct{} {
 	for {
-		if c := p.next.Load(); c != nil {
+		if c := p.wait.Load(); c != nil {
 			return *c
 		}
 		c := make(chan struct{})
-		if p.next.CompareAndSwap(nil, &c) {
+		if p.wait.CompareAndSwap(nil, &c) {
 			return c
 		}
 	}

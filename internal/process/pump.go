@@ -15,10 +15,10 @@ type pump interface {
 	// eof returns a channel that is closed when no process holds the streams any more
 	// and everything was read.
 	eof() <-chan struct{}
-	// lastOutput returns when the last byte was read; the zero Time is never.
-	lastOutput() time.Time
-	// nextOutput returns a channel that is closed when the next byte is read.
-	nextOutput() <-chan struct{}
+	// last returns when the last byte was read; the zero Time is never.
+	last() time.Time
+	// next returns a channel that is closed when the next byte is read.
+	next() <-chan struct{}
 	// delivered reports that Config.Output has returned from everything that was written
 	// until now; false where that cannot be known.
 	delivered() bool
@@ -61,7 +61,7 @@ func drain(p pump) bool {
 		case <-timer.C:
 		}
 		since := end
-		if last := p.lastOutput(); last.After(since) {
+		if last := p.last(); last.After(since) {
 			since = last
 		}
 		left := min(quietTime-time.Since(since), drainTime-time.Since(end))

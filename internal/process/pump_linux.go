@@ -100,10 +100,8 @@ func (p *epollPump) add(i int) (*os.File, error) {
 	return end, nil
 }
 
-func (p *epollPump) eof() <-chan struct{}        { return p.done }
-func (p *epollPump) lastOutput() time.Time       { return p.last() }
-func (p *epollPump) nextOutput() <-chan struct{} { return p.wait() }
-func (p *epollPump) commandEnded()               {} // a pipe that has ended is not opened again
+func (p *epollPump) eof() <-chan struct{} { return p.done }
+func (p *epollPump) commandEnded()        {} // a pipe that has ended is not opened again
 
 // delivered looks into the pipes first: what has left them was taken by a read that is
 // in progress, or was delivered.

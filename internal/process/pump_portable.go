@@ -39,12 +39,10 @@ func newFilePump(cfg *Config, want [2]bool) (_ pump, ends [2]*os.File, err error
 	return p, ends, nil
 }
 
-func (p *filePump) eof() <-chan struct{}        { return p.done }
-func (p *filePump) lastOutput() time.Time       { return p.last() }
-func (p *filePump) nextOutput() <-chan struct{} { return p.wait() }
-func (p *filePump) delivered() bool             { return false } // nothing tells what the pipes hold
-func (p *filePump) commandEnded()               {}               // a pipe that has ended is not opened again
-func (p *filePump) close()                      { closeFiles(p.files[:]) }
+func (p *filePump) eof() <-chan struct{} { return p.done }
+func (p *filePump) delivered() bool      { return false } // nothing tells what the pipes hold
+func (p *filePump) commandEnded()        {}               // a pipe that has ended is not opened again
+func (p *filePump) close()               { closeFiles(p.files[:]) }
 
 // closeFiles closes those of the files that are not nil.
 func closeFiles(files []*os.File) {

@@ -19,24 +19,24 @@ import (
 // fakePump is a pump whose bytes come when the test says so.
 type fakePump struct {
 	mu       sync.Mutex
-	last     time.Time
+	at       time.Time
 	end      chan struct{}
 	finished bool
 }
 
 func newFakePump() *fakePump { return &fakePump{end: make(chan struct{})} }
 
-func (f *fakePump) start()                      {}
-func (f *fakePump) eof() <-chan struct{}        { return f.end }
-func (f *fakePump) close()                      {}
-func (f *fakePump) nextOutput() <-chan struct{} { return nil }
-func (f *fakePump) commandEnded()               {}
-func (f *fakePump) delivered() bool             { return true }
+func (f *fakePump) start()                {}
+func (f *fakePump) eof() <-chan struct{}  { return f.end }
+func (f *fakePump) close()                {}
+func (f *fakePump) next() <-chan struct{} { return nil }
+func (f *fakePump) commandEnded()         {}
+func (f *fakePump) delivered() bool       { return true }
 
-func (f *fakePump) lastOutput() time.Time {
+func (f *fakePump) last() time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.last
+	return f.at
 }
 
 func (f *fakePump) finish() {
@@ -50,7 +50,7 @@ func (f *fakePump) beat(step time.Duration, times int) {
 	for range times {
 		<-time.After(step)
 		f.mu.Lock()
-		f.last = time.Now()
+		f.at = time.Now()
 		f.mu.Unlock()
 	}
 }
@@ -71,7 +71,7 @@ func TestDrain(t *testing.T) {
 		{name: "silent after a few bytes", do: func(f *fakePump) { go f.beat(200*time.Millisecond, 3) },
 			want: 850 * time.Millisecond},
 		{name: "never silent", do: func(f *fakePump) { go f.beat(100*time.Millisecond, 30) }, want: 2 * time.Second},
-		{name: "the last byte was long ago", do: func(f *fakePump) { f.last = time.Now().Add(-time.Hour) }, want: 250 * time.Millisecond},
+		{name: "the last byte was long ago", do: func(f *fakePump) { f.at = time.Now().Add(-time.Hour) }, want: 250 * time.Millisecond},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -28,13 +28,13 @@ type terminal struct {
 	raw    syscall.RawConn
 	output func(executor.Stream, []byte)
 	pulse
-	done    chan struct{}
-	reading atomic.Bool // from before a read until its bytes were delivered
+	done      chan struct{}
+	reading   atomic.Bool // from before a read until its bytes were delivered
+	ended     atomic.Bool // the command has ended
+	finishing atomic.Bool // the pump waits for nothing more
 
-	mu        sync.Mutex
-	ended     bool // the command has ended
-	finishing bool // the pump waits for nothing more
-	line      int  // bytes of input since the last end of a line
+	mu   sync.Mutex
+	line int // bytes of input since the last end of a line
 }
 
 func newTerminal(cfg *Config, master *os.File) (*terminal, error) {
@@ -48,11 +48,9 @@ func newTerminal(cfg *Config, master *os.File) (*terminal, error) {
 	return &terminal{file: master, raw: raw, output: cfg.Output, pulse: pulse{base: time.Now()}, done: make(chan struct{})}, nil
 }
 
-func (t *terminal) start()                      { go t.run() }
-func (t *terminal) eof() <-chan struct{}        { return t.done }
-func (t *terminal) lastOutput() time.Time       { return t.last() }
-func (t *terminal) nextOutput() <-chan struct{} { return t.wait() }
-func (t *terminal) close()                      { _ = t.file.Close() }
+func (t *terminal) start()               { go t.run() }
+func (t *terminal) eof() <-chan struct{} { return t.done }
+func (t *terminal) close()               { _ = t.file.Close() }
 
 // delivered looks into the terminal first: what has left it was taken by a read that is
 // in progress, or was delivered.
@@ -68,38 +66,18 @@ func (t *terminal) delivered() bool {
 }
 
 func (t *terminal) commandEnded() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.ended = true
-	t.interruptLocked()
+	t.ended.Store(true)
+	t.interrupt()
 }
 
 func (t *terminal) finish() {
-	t.mu.Lock()
-	t.finishing = true
-	t.interruptLocked()
-	t.mu.Unlock()
+	t.finishing.Store(true)
+	t.interrupt()
 	<-t.done
 }
 
-// interruptLocked ends the wait of run.
-func (t *terminal) interruptLocked() { _ = t.file.SetReadDeadline(time.Unix(1, 0)) }
-
-// interrupted is what run does then. It reports whether to finish.
-func (t *terminal) interrupted() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if !t.finishing {
-		_ = t.file.SetReadDeadline(time.Time{})
-	}
-	return t.finishing
-}
-
-func (t *terminal) isOver() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.ended
-}
+// interrupt ends the wait of run, which looks at ended and finishing then.
+func (t *terminal) interrupt() { _ = t.file.SetReadDeadline(time.Unix(1, 0)) }
 
 func (t *terminal) run() {
 	defer close(t.done)
@@ -108,15 +86,16 @@ func (t *terminal) run() {
 		err := t.raw.Read(func(fd uintptr) bool {
 			var n int
 			n, hungUp = t.read(int(fd))
-			return n > 0 || hungUp && t.isOver()
+			return n > 0 || hungUp && t.ended.Load()
 		})
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded):
-			if t.interrupted() {
+			_ = t.file.SetReadDeadline(time.Time{}) // before the look, so that no interrupt is lost
+			if t.finishing.Load() {
 				t.sweep()
 				return
 			}
-		case err != nil || hungUp && t.isOver():
+		case err != nil || hungUp && t.ended.Load():
 			return
 		}
 	}
