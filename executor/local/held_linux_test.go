@@ -50,7 +50,11 @@ func TestHeldOutside(t *testing.T) {
 				p := start(t, e, spec)
 				<-ready
 				holders := 0
-				for _, pid := range p.(*command).child.Processes() {
+				started, ok := p.(*command)
+				if !ok {
+					t.Fatalf("%T", p)
+				}
+				for _, pid := range started.child.Processes() {
 					f, err := os.OpenFile(fmt.Sprintf("/proc/%d/fd/1", pid), os.O_WRONLY, 0)
 					if err == nil {
 						holders++

@@ -194,10 +194,12 @@ func (p pump) run() {
 func (p pump) sweep(b []byte) {
 	_ = control(p.from, func(fd int) error {
 		left, err := unix.FcntlInt(uintptr(fd), unix.F_GETPIPE_SZ, 0)
-		for n := 0; err == nil && left > 0; left -= n {
+		for err == nil && left > 0 {
+			var n int
 			if n, err = unix.Read(fd, b); n <= 0 {
 				break
 			}
+			left -= n
 			_, err = p.to.Write(b[:n])
 		}
 		return err

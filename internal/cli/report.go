@@ -45,7 +45,7 @@ func (r *report) attach(runner *sallyport.Runner, cmd *sallyport.Cmd, cancel con
 			r.mu.Lock()
 			r.run = e.Run
 			r.mu.Unlock()
-			r.lines.print(encode(e))
+			r.lines.put(encode(e))
 		})
 	case !r.o.json:
 		cmd.Stdout, cmd.Stderr = r.env.Stdout, r.env.Stderr
@@ -150,7 +150,7 @@ func (r *report) object(res *sallyport.Result) error {
 	if r.lines == nil {
 		return r.env.printJSON(res)
 	}
-	r.lines.print(encode(res))
+	r.lines.put(encode(res))
 	return r.lines.close()
 }
 
@@ -206,8 +206,8 @@ type lineWriter struct {
 	err error
 }
 
-// print writes a line; after the first error it does nothing.
-func (w *lineWriter) print(line []byte, err error) {
+// put writes a line; after the first error it does nothing.
+func (w *lineWriter) put(line []byte, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.err != nil {

@@ -86,7 +86,7 @@ func Levels(ctx context.Context) []LevelCheck {
 // beside it.
 func tryLevel(ctx context.Context, level string) (string, error) {
 	host := &linux.Host{Only: level}
-	defer host.Close()
+	defer func() { _ = host.Close() }() // what it leaves is swept at the next start
 	start := func(spec *executor.Spec, stdio [3]*os.File) (child, error) { return host.Start(ctx, spec, stdio) }
 	// Not in /tmp if possible: a private /tmp would hide what lies beside the workspace,
 	// and a denial would prove nothing.

@@ -9,9 +9,7 @@ import (
 	"context"
 	"runtime"
 
-	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/plan"
-	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
 // Levels reports the one level of this system, from the needed checks. Its walls are not
@@ -27,10 +25,4 @@ func Levels(ctx context.Context) []LevelCheck {
 		}
 	}
 	return []LevelCheck{l}
-}
-
-// planned plans a command under a sandbox, which fails on a system without one.
-func planned(facts *plan.Host) (string, error) {
-	_, err := plan.Make(facts, &plan.Request{Spec: &executor.Spec{Policy: sandbox.ReadOnly()}})
-	return "planned", err
 }

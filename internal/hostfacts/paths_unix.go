@@ -28,7 +28,7 @@ func Look(real string) (plan.Spot, error) {
 
 // SpotOf is Look for what stat(2) has returned.
 func SpotOf(real string, st *syscall.Stat_t) plan.Spot {
-	s := plan.Spot{Path: real, ID: launch.ID{Dev: uint64(st.Dev), Ino: st.Ino}} //nolint:unconvert // a signed number on macOS
+	s := plan.Spot{Path: real, ID: launch.ID{Dev: uint64(st.Dev), Ino: st.Ino}} //nolint:unconvert,nolintlint // a signed number on macOS
 	switch st.Mode & syscall.S_IFMT {
 	case syscall.S_IFDIR:
 		s.Kind = plan.KindDirectory

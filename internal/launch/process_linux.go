@@ -257,10 +257,10 @@ func (p *Process) send(sig syscall.Signal, info *unix.Siginfo) error {
 	if !p.gone && !p.closed {
 		err = unix.PidfdSendSignal(p.pidfd, sig, info, 0)
 	}
-	switch err {
-	case nil:
+	switch {
+	case err == nil:
 		return nil
-	case unix.ESRCH:
+	case errors.Is(err, unix.ESRCH):
 		return os.ErrProcessDone
 	}
 	return fmt.Errorf("launch: signal: %w", err)

@@ -106,7 +106,7 @@ func (h *Host) onDisk() (*files, error) {
 func (h *Host) namespaces() error {
 	f, err := os.Open(os.DevNull)
 	if err != nil {
-		return nil //nolint:nilerr // that says nothing about namespaces
+		return nil // that says nothing about namespaces
 	}
 	defer f.Close()
 	_, err = h.launcher.Start(nil, &launch.Script{Namespaces: launch.NewUser, Steps: []launch.Step{

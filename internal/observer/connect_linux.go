@@ -91,7 +91,7 @@ func (c *connecting) internet() syscall.Errno {
 	}
 	if errno != 0 {
 		_, name, _ := protocolOf(c.sock)
-		c.denySocket(sandbox.Connect, to.String(), name, errno)
+		return c.denySocket(sandbox.Connect, to.String(), name, errno)
 	}
 	return errno
 }
@@ -295,8 +295,7 @@ func (c *connecting) target(name string) (int, syscall.Errno) {
 
 // refuse notes the denial of a unix socket, and denies also when the task has ended.
 func (c *connecting) refuse(name string, errno syscall.Errno) syscall.Errno {
-	c.denySocket(sandbox.Connect, name, "unix", errno)
-	return errno
+	return c.denySocket(sandbox.Connect, name, "unix", errno)
 }
 
 // dropOverrides takes from this thread the capabilities by which root passes owners and

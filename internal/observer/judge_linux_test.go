@@ -22,7 +22,13 @@ func must(t *testing.T, err error) {
 	}
 }
 
-func judgeOf(p *sandbox.Resolved, n Names) *policyJudge { return NewJudge(p, n).(*policyJudge) }
+func judgeOf(p *sandbox.Resolved, n Names) *policyJudge {
+	j, ok := NewJudge(p, n).(*policyJudge)
+	if !ok {
+		panic("another kind of judge")
+	}
+	return j
+}
 
 func errnoOf(j *policyJudge, op sandbox.Op, path string, creates bool) syscall.Errno {
 	ruling := j.Rule(Access{Op: op, Path: path, Creates: creates})

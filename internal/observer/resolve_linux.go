@@ -329,7 +329,7 @@ func (w *walk) follow(part string) (object int, errno syscall.Errno) {
 	if w.links++; w.links > maxLinks {
 		return -1, unix.ELOOP
 	}
-	text := ""
+	var text string
 	if w.isProc() {
 		if text = w.ownEntry(part); text == "" {
 			fd, err := unix.Openat(w.at, part, unix.O_PATH|unix.O_CLOEXEC, 0)

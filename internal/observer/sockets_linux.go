@@ -228,11 +228,10 @@ func (r *request) judgeBind() syscall.Errno {
 
 // hasAddress reports whether this machine has an address, by trying to bind it.
 func hasAddress(ip netip.Addr) bool {
-	family, to := unix.AF_INET, unix.Sockaddr(nil)
+	family := unix.AF_INET6
+	var to unix.Sockaddr = &unix.SockaddrInet6{Addr: ip.As16()}
 	if ip.Is4() {
-		to = &unix.SockaddrInet4{Addr: ip.As4()}
-	} else {
-		family, to = unix.AF_INET6, &unix.SockaddrInet6{Addr: ip.As16()}
+		family, to = unix.AF_INET, &unix.SockaddrInet4{Addr: ip.As4()}
 	}
 	fd, err := unix.Socket(family, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

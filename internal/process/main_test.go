@@ -4,8 +4,6 @@
 package process
 
 import (
-	"bufio"
-	"bytes"
 	"fmt"
 	"io"
 	"os"
@@ -202,15 +200,6 @@ func within(t *testing.T, d time.Duration, what string, f func()) time.Duration 
 		t.Fatalf("%s took more than %v", what, d)
 	}
 	return time.Since(start)
-}
-
-// lines splits output.
-func lines(s string) []string {
-	var out []string
-	for sc := bufio.NewScanner(bytes.NewBufferString(s)); sc.Scan(); {
-		out = append(out, sc.Text())
-	}
-	return out
 }
 
 // countTo returns the lines "0" to n-1.

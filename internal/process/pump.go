@@ -38,6 +38,14 @@ const bufferSize = 256 << 10
 // buffers holds memory for reading, which a pump uses only while there is output.
 var buffers = sync.Pool{New: func() any { return new([bufferSize]byte) }}
 
+// buffer returns memory for reading, which goes back to buffers.
+func buffer() *[bufferSize]byte {
+	if b, ok := buffers.Get().(*[bufferSize]byte); ok {
+		return b
+	}
+	return new([bufferSize]byte)
+}
+
 const (
 	// quietTime is how long a stream that a process still holds may be silent after the
 	// command has ended.

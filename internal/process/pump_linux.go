@@ -255,7 +255,7 @@ func (p *epollPump) deliver(i int, b []byte) {
 // memory returns a buffer that is used until giveBack.
 func (p *epollPump) memory() []byte {
 	if p.buf == nil {
-		p.buf = buffers.Get().(*[bufferSize]byte)
+		p.buf = buffer()
 	}
 	return p.buf[:]
 }

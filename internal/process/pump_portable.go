@@ -68,7 +68,7 @@ func (p *filePump) start() {
 // read reads one stream to its end, or to the deadline that finish sets.
 func (p *filePump) read(s executor.Stream, f *os.File) {
 	defer f.Close()
-	buf := buffers.Get().(*[bufferSize]byte)
+	buf := buffer()
 	defer buffers.Put(buf)
 	for {
 		n, err := f.Read(buf[:])

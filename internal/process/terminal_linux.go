@@ -106,7 +106,7 @@ func (t *terminal) run() {
 func (t *terminal) read(fd int) (n int, hungUp bool) {
 	t.reading.Store(true)
 	defer t.reading.Store(false)
-	buf := buffers.Get().(*[bufferSize]byte)
+	buf := buffer()
 	defer buffers.Put(buf)
 	for n < len(buf) { // a read returns a page at most
 		m, err := unix.Read(fd, buf[n:])

@@ -302,3 +302,12 @@ func (g *gathering) showResolver() {
 		g.add(plan.Rule{Spot: s, Level: sandbox.LevelRead, Why: "name servers"})
 	}
 }
+
+// nearest returns the rule for a path or for the nearest directory above it.
+func (s *ruleset) nearest(name string) (plan.Rule, bool) {
+	for at := name; ; at = filepath.Dir(at) {
+		if r, ok := s.rules[at]; ok || at == "/" {
+			return r, ok
+		}
+	}
+}

@@ -14,12 +14,3 @@
 // The package mounts nothing and plans nothing. A path that a command could redirect is
 // refused; it never guesses where such a path leads.
 package protect
-
-// Why paths are protected, for the printed script and for reports.
-const (
-	whyPolicy  = "policy"
-	whyName    = "protected name"
-	whyGitDir  = "git directory"
-	whyGrant   = "grant git"
-	whyNewRepo = "a new git repository, whose hooks run outside the sandbox"
-)

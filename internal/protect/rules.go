@@ -22,6 +22,15 @@ import (
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
+// Why paths are protected, for the printed script and for reports.
+const (
+	whyPolicy  = "policy"
+	whyName    = "protected name"
+	whyGitDir  = "git directory"
+	whyGrant   = "grant git"
+	whyNewRepo = "a new git repository, whose hooks run outside the sandbox"
+)
+
 // maxMatches bounds how many files the deny patterns of a policy may match.
 const maxMatches = 8192
 
@@ -92,15 +101,6 @@ func (s *ruleset) add(r plan.Rule) bool {
 	}
 	s.rules[r.Path] = r
 	return true
-}
-
-// nearest returns the rule for a path or for the nearest directory above it.
-func (s *ruleset) nearest(name string) (plan.Rule, bool) {
-	for at := name; ; at = filepath.Dir(at) {
-		if r, ok := s.rules[at]; ok || at == "/" {
-			return r, ok
-		}
-	}
 }
 
 // addRoot adds a writable root, at the target of a symbolic link.
