@@ -44,7 +44,7 @@ func (x *execution) begin(ctx context.Context, policy sandbox.Policy) (*attempt,
 	a.fanout = x.newFanout(func() { a.stop(EndOutput) })
 	spec := &executor.Spec{
 		Run: x.id, Attempt: x.attempts,
-		Args: x.args, Arg0: x.cmd.Arg0, Dir: x.dir, Env: x.env,
+		Args: x.argv(), Arg0: x.cmd.Arg0, Dir: x.dir, Env: x.env,
 		Policy: policy, Allow: x.cmd.Allow, Level: x.cmd.Level, Tmp: x.cmd.Tmp, NoCaches: x.cmd.NoCaches, NoObserver: x.cmd.NoObserver,
 		Stdout: x.direct(executor.Stdout), Stderr: x.direct(executor.Stderr),
 		Resources: x.cmd.Resources,

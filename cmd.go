@@ -17,7 +17,8 @@ type Cmd struct {
 	Args   []string
 	Script string
 	// Shell names the shell for Script; empty means the user's own. Login makes it a
-	// login shell.
+	// login shell; the variables that sallyport and EnvPolicy.Runtime set win over its
+	// profile.
 	Shell string
 	Login bool
 

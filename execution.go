@@ -17,6 +17,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/shell"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -37,6 +38,7 @@ type execution struct {
 	args     []string
 	dir      string
 	env      []string
+	own      []string // of env, the variables that win over a profile
 	withheld []string
 	warned   []string
 	policy   sandbox.Policy    // bound
@@ -169,14 +171,34 @@ func (x *execution) setEnvironment(base []string) error {
 	}
 	if x.privateTmp() {
 		for i, entry := range res.Env {
-			switch name, _, _ := strings.Cut(entry, "="); name {
-			case "TMPDIR", "TMP", "TEMP":
+			if name, _, _ := strings.Cut(entry, "="); isTmp(name) {
 				res.Env[i] = name + "=/tmp"
 			}
 		}
 	}
 	x.env, x.withheld = res.Env, res.Withheld
+	for _, entry := range x.env {
+		name, _, _ := strings.Cut(entry, "=")
+		_, runtime := own[name]
+		if runtime && name != "PWD" || x.privateTmp() && isTmp(name) {
+			x.own = append(x.own, entry)
+		}
+	}
 	return nil
+}
+
+// isTmp reports whether programs take the directory for temporary files from a variable.
+func isTmp(name string) bool { return name == "TMPDIR" || name == "TMP" || name == "TEMP" }
+
+// argv returns the arguments to execute. A login shell reads the user's profile, which may
+// change variables that must win, so its script sets them again.
+func (x *execution) argv() []string {
+	if !x.cmd.Login {
+		return x.args
+	}
+	args, last := slices.Clone(x.args), len(x.args)-1
+	args[last] = shell.KindOf(args[0]).Export(x.own) + args[last]
+	return args
 }
 
 // privateTmp reports whether the command sees a /tmp of its own.

@@ -16,65 +16,65 @@ import (
 	"time"
 )
 
-// An ArgumentError says what is wrong with the arguments of a tool call.
+// An ArgumentError reports invalid arguments of a tool call.
 type ArgumentError struct {
 	Tool     string // "exec_command" or "write_stdin"
-	Argument string // its name; empty when it is about all of them
-	Reason   string // a clause, with the fix
+	Argument string // its name; empty for the arguments as a whole
+	Reason   string // a clause
 	Err      error  // the cause; may be nil
 }
 
 // Error returns one sentence that names the tool and the argument.
 func (e *ArgumentError) Error() string {
 	if e.Argument == "" {
-		return fmt.Sprintf("%s: the arguments cannot be used: %s", e.Tool, e.Reason)
+		return fmt.Sprintf("%s: invalid arguments: %s", e.Tool, e.Reason)
 	}
-	return fmt.Sprintf("%s: the argument `%s` cannot be used: %s", e.Tool, e.Argument, e.Reason)
+	return fmt.Sprintf("%s: invalid argument `%s`: %s", e.Tool, e.Argument, e.Reason)
 }
 
 // Unwrap gives the cause.
 func (e *ArgumentError) Unwrap() error { return e.Err }
 
-// members are the values of a JSON object by name. What is null is absent.
+// members are the values of a JSON object by name. Null values are absent.
 type members map[string]json.RawMessage
 
-// parseObject reads one JSON object whose keys are all among known, spelled exactly
-// so and each there once. Package encoding/json would take keys of other letter case
-// and the last of two equal ones, and what a model meant by those is not known.
+// parseObject reads one JSON object whose keys are all known, spelled exactly so, and not
+// repeated. Package encoding/json would take keys of other letter case and the last of two
+// equal ones, and a model's intention behind those is not known.
 func parseObject(tool string, data []byte, known ...string) (members, error) {
 	fail := func(reason string, err error) (members, error) {
 		return nil, &ArgumentError{Tool: tool, Reason: reason, Err: err}
 	}
 	d := json.NewDecoder(bytes.NewReader(data))
 	if first, err := d.Token(); err != nil {
-		return fail("they are no JSON", err)
+		return fail("not valid JSON", err)
 	} else if first != json.Delim('{') {
-		return fail("they must be a JSON object", nil)
+		return fail("not a JSON object", nil)
 	}
 	found := make(members)
 	for d.More() {
 		key, err := d.Token()
 		if err != nil {
-			return fail("they are no JSON", err)
+			return fail("not valid JSON", err)
 		}
 		name, _ := key.(string)
 		if !slices.Contains(known, name) {
-			return nil, &ArgumentError{Tool: tool, Argument: name, Reason: "there is no such argument"}
+			return nil, &ArgumentError{Tool: tool, Argument: name, Reason: "unknown argument"}
 		}
 		if _, twice := found[name]; twice {
-			return nil, &ArgumentError{Tool: tool, Argument: name, Reason: "it is given twice"}
+			return nil, &ArgumentError{Tool: tool, Argument: name, Reason: "given twice"}
 		}
 		var value json.RawMessage
 		if err := d.Decode(&value); err != nil {
-			return fail("they are no JSON", err)
+			return fail("not valid JSON", err)
 		}
 		found[name] = value
 	}
 	if _, err := d.Token(); err != nil {
-		return fail("they are no JSON", err)
+		return fail("not valid JSON", err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return fail("something follows the JSON object", nil)
+		return fail("there is text after the JSON object", nil)
 	}
 	for name, value := range found {
 		if string(value) == "null" {
@@ -84,15 +84,14 @@ func parseObject(tool string, data []byte, known ...string) (members, error) {
 	return found, nil
 }
 
-// A reader takes values out of the members of a tool's arguments, and keeps the first
-// error.
+// A reader decodes the members of a tool's arguments and keeps the first error.
 type reader struct {
 	tool string
 	from members
 	err  error
 }
 
-// fail notes that an argument is not as it should be.
+// fail records that an argument is invalid.
 func (r *reader) fail(name, reason string, err error) {
 	if r.err == nil {
 		r.err = &ArgumentError{Tool: r.tool, Argument: name, Reason: reason, Err: err}
@@ -102,18 +101,18 @@ func (r *reader) fail(name, reason string, err error) {
 // require fails for an argument that is absent.
 func (r *reader) require(name string) {
 	if _, ok := r.from[name]; !ok {
-		r.fail(name, "it is missing", nil)
+		r.fail(name, "missing", nil)
 	}
 }
 
-// take decodes a member into v, which stays as it is when there is none.
+// take decodes a member into v, and leaves v alone if there is none.
 func take[T any](r *reader, name, kind string, v *T) bool {
 	value, ok := r.from[name]
 	if !ok {
 		return false
 	}
 	if err := json.Unmarshal(value, v); err != nil {
-		r.fail(name, "it must be "+kind, err)
+		r.fail(name, "must be "+kind, err)
 		return false
 	}
 	return true
@@ -132,8 +131,7 @@ func (r *reader) truth(name string) *bool {
 	return &b
 }
 
-// count reads a number that counts something. A fraction of zero is none, so 1e3 and
-// 1000.0 are fine; models write both.
+// count reads a whole number, 0 or more, in any form: models write 1e3 and 1000.0.
 func (r *reader) count(name string) (n int, ok bool) {
 	value, ok := r.from[name]
 	if !ok {
@@ -145,18 +143,17 @@ func (r *reader) count(name string) (n int, ok bool) {
 	const most = 1 << 53 // beyond it not every whole number is a float64
 	var f float64
 	if err := json.Unmarshal(value, &f); err != nil || f < 0 || f > most || f != math.Trunc(f) {
-		r.fail(name, "it must be a whole number, 0 or more", err)
+		r.fail(name, "must be a whole number, 0 or more", err)
 		return 0, false
 	}
 	return int(f), true
 }
 
-// mostMilliseconds is more than any limit on time lets through, and small enough for
-// a time.Duration.
+// mostMilliseconds is more than every limit on times, and fits into a time.Duration.
 const mostMilliseconds = 1 << 40
 
-// milliseconds reads a time. One of zero that was asked for is told from one that was
-// not by being a nanosecond; no limit makes a difference between the two.
+// milliseconds reads a time. An explicit zero becomes a nanosecond, because 0 means that the
+// request names no time; every limit treats the two alike.
 func (r *reader) milliseconds(name string) time.Duration {
 	n, ok := r.count(name)
 	if !ok {

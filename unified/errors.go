@@ -11,9 +11,9 @@ import (
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-// The errors that need no details. Their texts, and those of the types below, are
-// what models know from Codex; they have no prefix because the answer of the tool,
-// [ExecText] and [WriteText], has one.
+// The errors without details. Their texts, and those of the types below, are those of
+// Codex, which models know; they have no prefix because the answer of the tool, [ExecText]
+// and [WriteText], has one.
 //
 //nolint:staticcheck // the texts are a contract
 var (
@@ -24,20 +24,20 @@ var (
 	// ErrStdinClosed is the error for text to a command without a terminal whose
 	// standard input was not kept open.
 	ErrStdinClosed = errors.New("stdin is closed for this session; rerun exec_command with tty=true to keep stdin open")
-	// ErrNoInterrupt says that the executor has no signals.
+	// ErrNoInterrupt says that the executor does not support signals.
 	ErrNoInterrupt = errors.New("process interrupt is not supported by this process backend")
-	// ErrJustificationAlone is the error for a reason without a wish.
+	// ErrJustificationAlone is the error for a justification without a wish.
 	ErrJustificationAlone = errors.New("`justification` requires an explicit `sandbox_permissions`; use `sandbox_permissions: \"require_escalated\"` for unsandboxed execution, or omit `justification`.")
-	// ErrAdditionalAlone is the error for single permissions that are not asked for.
+	// ErrAdditionalAlone is the error for single permissions without the wish for them.
 	ErrAdditionalAlone = errors.New("`additional_permissions` requires `sandbox_permissions` set to `with_additional_permissions`")
-	// ErrAdditionalDisabled is the error for asking for single permissions, which is
-	// not possible here.
+	// ErrAdditionalDisabled is the error for a wish for single permissions, which are not
+	// supported.
 	ErrAdditionalDisabled = errors.New("additional permissions are disabled; enable features.exec_permission_approvals before using with_additional_permissions")
 )
 
-// A CreateError says that a command was not started.
+// A CreateError reports that a command was not started.
 type CreateError struct {
-	Err error // why; what Runner.Start returned
+	Err error // the error of Runner.Start
 }
 
 // Error returns the sentence of the contract with the reason.
@@ -48,8 +48,8 @@ func (e *CreateError) Error() string {
 // Unwrap gives the reason.
 func (e *CreateError) Unwrap() error { return e.Err }
 
-// A FailedError says that a process was ended because something around it failed: its
-// network was refused, or its executor lost it.
+// A FailedError reports that a process was ended because its surroundings failed: its
+// network was denied, or its executor lost it.
 type FailedError struct {
 	Message string
 	Err     error // the cause; may be nil
@@ -61,17 +61,17 @@ func (e *FailedError) Error() string { return "Unified exec process failed: " + 
 // Unwrap gives the cause.
 func (e *FailedError) Unwrap() error { return e.Err }
 
-// An UnknownProcessError says that a number belongs to no process: there was none, or
-// its end was already told.
+// An UnknownProcessError reports that a number belongs to no process: there was none, or a
+// response has told its end.
 type UnknownProcessError struct{ ID int }
 
 // Error returns the sentence of the contract with the number.
 func (e *UnknownProcessError) Error() string { return fmt.Sprintf("Unknown process id %d", e.ID) }
 
-// A WriteError says that text did not reach a program that still runs.
+// A WriteError reports that text did not reach a program that still runs.
 type WriteError struct {
-	Accepted int   // bytes that it did reach
-	Err      error // why
+	Accepted int   // bytes that reached it
+	Err      error // the cause
 }
 
 // Error returns the sentence of the contract, and how much was accepted if anything was.
@@ -85,17 +85,17 @@ func (e *WriteError) Error() string {
 // Unwrap gives the cause.
 func (e *WriteError) Unwrap() error { return e.Err }
 
-// A DeniedError says that the sandbox kept a command from something and that it failed.
-// No function returns it as an error of a call; see [Response.Denied].
+// A DeniedError reports that a command failed and the sandbox denied it an access. It is
+// never the error of a call; see [Response.Denied].
 type DeniedError struct {
-	Message string           // the output, or the exit code when there was none
-	Denials []sandbox.Denial // the facts; empty for a suspicion
+	Message string           // the output, or the exit code if there was none
+	Denials []sandbox.Denial // facts, or guesses that say so
 }
 
 // Error returns the sentence of the contract with the message.
 func (e *DeniedError) Error() string { return "Command denied by sandbox: " + e.Message }
 
-// An InvalidPathError says that a path cannot exist on the system where it is needed.
+// An InvalidPathError reports a path that cannot exist on a system.
 type InvalidPathError struct{ Path, System string }
 
 // Error returns the sentence of the contract.
@@ -103,7 +103,7 @@ func (e *InvalidPathError) Error() string {
 	return fmt.Sprintf("%s is not valid on %s", strings.ReplaceAll(e.Path, "\x00", `\0`), e.System)
 }
 
-// An UnknownEnvironmentError says that a request names a machine that is not there.
+// An UnknownEnvironmentError reports a request for a machine that does not exist.
 type UnknownEnvironmentError struct{ ID string }
 
 // Error returns the sentence of the contract.
@@ -111,13 +111,14 @@ func (e *UnknownEnvironmentError) Error() string {
 	return fmt.Sprintf("unknown turn environment id `%s`", e.ID)
 }
 
-// A TooManyError says that a command was not started because as many as may run do.
+// A TooManyError reports that a command was not started because the session limit is
+// reached.
 type TooManyError struct {
 	Max int
-	// Candidates are the processes that could be ended, those first that have been
-	// left alone for longest.
+	// Candidates are the processes that can be ended, the one that was idle for longest
+	// first.
 	Candidates []Info
-	Err        error // what the Runner said; nil when these tools knew it themselves
+	Err        error // of the Runner; nil if the tools themselves refused
 }
 
 // shownCandidates is how many processes the text of a TooManyError names.
@@ -141,13 +142,13 @@ func (e *TooManyError) Error() string {
 	return b.String()
 }
 
-// Unwrap gives what the Runner said.
+// Unwrap gives the error of the Runner.
 func (e *TooManyError) Unwrap() error { return e.Err }
 
-// mostCommand is how much of a command stands in a sentence, in characters.
+// mostCommand is how much of a command a sentence has, in characters.
 const mostCommand = 60
 
-// oneLine returns a command as it can stand in a sentence.
+// oneLine returns a command for a sentence.
 func oneLine(command string) string {
 	line := []rune(strings.Join(strings.Fields(command), " "))
 	if len(line) > mostCommand {
@@ -156,10 +157,10 @@ func oneLine(command string) string {
 	return string(line)
 }
 
-// ExecText returns what a model is told about a call of exec_command that failed.
+// ExecText returns the answer to a call of exec_command that failed.
 func ExecText(command string, err error) string {
 	return fmt.Sprintf("exec_command failed for `%s`: %v", command, err)
 }
 
-// WriteText returns what a model is told about a call of write_stdin that failed.
+// WriteText returns the answer to a call of write_stdin that failed.
 func WriteText(err error) string { return "write_stdin failed: " + err.Error() }

@@ -78,6 +78,7 @@ type ending struct {
 	denials      []sandbox.Denial
 	sandboxed    bool
 	observed     bool
+	lost         error // of Wait: how it ended is not known
 }
 
 // A fakeProcess does what its play says.
@@ -241,7 +242,7 @@ func (p *fakeProcess) Wait() (*executor.Exit, error) {
 	if p.ended.sandboxed {
 		x.Sandbox.Level = "native"
 	}
-	return x, nil
+	return x, p.ended.lost
 }
 
 // after blocks for d, or until ctx ends.

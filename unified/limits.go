@@ -10,35 +10,35 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/text"
 )
 
-// The numbers of the contract, as Codex has them. Times are how long a call waits for
-// output (its yield).
+// The numbers of the contract, as Codex has them. A yield is how long a call waits for
+// output.
 const (
 	MinYield          = 250 * time.Millisecond // of every call
 	MaxYield          = 30 * time.Second       // of a start and of a write
 	MinPoll           = 5 * time.Second        // of a write without text
-	MaxPoll           = 5 * time.Minute        // the same, unless Tools.MaxPoll says otherwise
-	DefaultStartYield = 10 * time.Second       // of a start that does not say
-	DefaultWriteYield = MinYield               // of a write that does not say
+	MaxPoll           = 5 * time.Minute        // of a write without text, unless Tools.MaxPoll is set
+	DefaultStartYield = 10 * time.Second       // of a start that names none
+	DefaultWriteYield = MinYield               // of a write that names none
 	WindowsStartYield = 10 * time.Second       // the least yield of a start on Windows, where programs start slowly
 
-	DefaultOutputTokens = 10_000  // what a response shows of the output unless it is told
-	FallbackTokens      = 2_500   // what it shows at most when nothing is known about the model: 10 000 bytes
-	BufferBytes         = 1 << 20 // what is kept of the output of one call, and of a whole process for its end event
+	DefaultOutputTokens = 10_000  // how much output a response shows by default
+	FallbackTokens      = 2_500   // how much it shows at most for an unknown model: 10 000 bytes
+	BufferBytes         = 1 << 20 // how much output of one call is kept
 	BufferTokens        = BufferBytes / 4
 
 	DefaultMaxProcesses = 64 // processes at a time
 	DefaultWarnAt       = 60 // processes from which on a response warns
-	ProtectedProcesses  = 8  // most recently used processes that an eviction leaves alone
+	ProtectedProcesses  = 8  // most recently used processes that are not evicted
 
 	DeltaBytes = 8192   // of one Delta at most
-	MaxDeltas  = 10_000 // of one process; what comes after them is one gap
+	MaxDeltas  = 10_000 // of one process; later output is one gap
 )
 
 // denialGrace is how long after the end of a process a failure can still be told.
 const denialGrace = 100 * time.Millisecond
 
-// StartYield returns how long a start waits that asked for d, on a system in the
-// words of GOOS. Zero means [DefaultStartYield].
+// StartYield returns how long a start waits that asks for d, on a system as GOOS names it.
+// Zero means [DefaultStartYield].
 func StartYield(d time.Duration, system string) time.Duration {
 	if d == 0 {
 		d = DefaultStartYield
@@ -49,14 +49,14 @@ func StartYield(d time.Duration, system string) time.Duration {
 	return min(max(d, MinYield), MaxYield)
 }
 
-// WriteYield returns how long a write of text waits that asked for d. Zero means
+// WriteYield returns how long a write of text waits that asks for d. Zero means
 // [DefaultWriteYield].
 func WriteYield(d time.Duration) time.Duration {
 	return min(max(d, MinYield), MaxYield)
 }
 
-// PollYield returns how long a write without text waits that asked for d, where the
-// longest poll is longest: zero means [MaxPoll], and less than [MinPoll] means that.
+// PollYield returns how long a write without text waits that asks for d. Longest is the
+// longest poll: zero means [MaxPoll], and less than [MinPoll] means that.
 func PollYield(d, longest time.Duration) time.Duration {
 	if longest == 0 {
 		longest = MaxPoll
@@ -64,9 +64,9 @@ func PollYield(d, longest time.Duration) time.Duration {
 	return min(max(d, MinPoll), max(longest, MinPoll))
 }
 
-// outputTokens returns how many tokens of output a response shows: what the caller
-// asked for, at most what the model's policy allows. Zero as policy is the
-// fallback, a negative one has no bound.
+// outputTokens returns how many tokens of output a response shows: as many as the caller
+// asks for, at most as many as the policy of the model allows. Policy zero means the
+// fallback, negative means no limit.
 func outputTokens(asked *int, policy int) int {
 	tokens := DefaultOutputTokens
 	if asked != nil {
@@ -81,6 +81,5 @@ func outputTokens(asked *int, policy int) int {
 	return min(tokens, policy)
 }
 
-// tokenCount returns the estimated number of tokens in n bytes, rounded up. It
-// saturates.
+// tokenCount returns the estimated number of tokens in n bytes, rounded up.
 func tokenCount(n uint64) int { return text.TokenCount(int(min(n, math.MaxInt))) }

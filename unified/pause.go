@@ -9,12 +9,11 @@ import (
 	"time"
 )
 
-// A pauseClock counts the time for which an approver is being asked. The zero
-// pauseClock is ready.
+// A pauseClock counts the time of pauses. The zero pauseClock is ready.
 type pauseClock struct {
 	mu      sync.Mutex
 	open    int
-	since   time.Time     // when open left 0
+	since   time.Time     // when open became more than 0
 	past    time.Duration // of pauses that are over
 	resumed chan struct{} // closed when open becomes 0; nil while it is
 }

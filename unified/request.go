@@ -14,14 +14,13 @@ import (
 
 // A Request is a call of exec_command. Only Command must be set.
 type Request struct {
-	// CallID is the caller's name for the call, not one of its arguments. It is
-	// found again in responses, events and lists; empty is as good as any.
+	// CallID is the caller's name for the call, not one of its arguments. Responses, events
+	// and lists have it; it may be empty.
 	CallID string
 
 	// Command is a script for the shell (cmd).
 	Command string
-	// Dir is where it runs (workdir): relative to Tools.Cmd.Dir, which is also what
-	// empty means.
+	// Dir is the working directory (workdir), relative to Tools.Cmd.Dir; empty means that.
 	Dir string
 	// Shell names the shell; empty means the user's own.
 	Shell string
@@ -30,24 +29,24 @@ type Request struct {
 
 	// TTY gives the command a terminal of its own; false gives it pipes.
 	TTY bool
-	// Stdin says what a command without a terminal reads from. The zero Stdin is the
-	// null device, so that nothing can be written to it later.
+	// Stdin says what a command without a terminal reads from. The zero Stdin is the null
+	// device, and write_stdin cannot write to it.
 	Stdin Stdin
 
-	// Yield is how long the call waits for the command at most; 0 means 10 s, and
-	// see [StartYield].
+	// Yield is how long the call waits for the command at most; 0 means 10 seconds, see
+	// [StartYield].
 	Yield time.Duration
 	// MaxOutputTokens is how much output the response shows, in tokens of four bytes;
-	// nil means [DefaultOutputTokens]. Tools.OutputTokens bounds it.
+	// nil means [DefaultOutputTokens]. Tools.OutputTokens limits it.
 	MaxOutputTokens *int
-	// Until names what ends the wait earlier than Yield.
+	// Until names conditions that end the wait earlier than Yield.
 	Until Conditions
 
-	// Permissions asks for more than the sandbox gives, and Justification says why.
+	// Permissions asks for more than the sandbox permits, and Justification says why.
 	Permissions   Permissions
 	Justification string
-	// PrefixRule proposes what an approval could cover from then on. It is a proposal
-	// only, and nothing here decides by it. Nil proposes nothing.
+	// PrefixRule proposes which commands an approval could cover from then on. The package
+	// passes it on and decides nothing by it. Nil means no proposal.
 	PrefixRule []string
 	// Additional are the permissions for WithAdditional, a JSON object.
 	Additional json.RawMessage
@@ -56,18 +55,17 @@ type Request struct {
 	EnvironmentID string
 }
 
-// Conditions end the wait of a call before its deadline, any of them. The end of the
-// process always does. The zero Conditions add waiting for input on a terminal.
+// Conditions end the wait of a call before its time is over; the first one that holds
+// does. The end of the process always does. The zero Conditions have InputWait alone.
 type Conditions struct {
-	// Idle ends it when nothing has come for so long after the first output; 0 never.
+	// Idle ends it when there was output, and then none for that long; 0 means never.
 	Idle time.Duration
-	// Match ends it when the output since the last response, as text, matches; nil
-	// never.
+	// Match ends it when the output since the last response matches; nil means never.
 	Match *regexp.Regexp
-	// InputWait ends it when the program waits for input. Nil means true on a
-	// terminal, unless Tools.Compatible is set, and false on pipes.
+	// InputWait ends it when the program waits for input. Nil means true on a terminal,
+	// unless Tools.Compatible is set, and false on pipes.
 	InputWait *bool
-	// MinBytes ends it when so much output has come; 0 never.
+	// MinBytes ends it when there is that much output; 0 means never.
 	MinBytes int
 }
 
@@ -78,23 +76,22 @@ type Stdin string
 const (
 	StdinNull Stdin = "null" // the null device
 	StdinPipe Stdin = "pipe" // a pipe that stays open for write_stdin
-	StdinTTY  Stdin = "tty"  // a terminal, as Request.TTY asks for one
+	StdinTTY  Stdin = "tty"  // a terminal, as with Request.TTY
 )
 
 // Permissions says what a command asks for beyond the sandbox's policy.
 type Permissions string
 
-// The kinds of permissions. The empty Permissions asks for nothing and does not go with
-// a justification.
+// The kinds of permissions. The empty Permissions asks for nothing and excludes a
+// justification.
 const (
 	UseDefault       Permissions = "use_default"                 // nothing
 	RequireEscalated Permissions = "require_escalated"           // to run outside the sandbox, which needs an approval
-	WithAdditional   Permissions = "with_additional_permissions" // single permissions, which is refused here
+	WithAdditional   Permissions = "with_additional_permissions" // single permissions, which is not supported
 )
 
-// UnmarshalJSON reads the arguments of a call. Keys that it does not know, keys that
-// come twice and values of other types are an *ArgumentError; null is as good as
-// absent. CallID stays as it is.
+// UnmarshalJSON decodes the arguments of a call. Unknown and repeated keys and values of
+// other types are an *ArgumentError; a null value counts as absent. CallID stays.
 func (q *Request) UnmarshalJSON(data []byte) error {
 	const tool = "exec_command"
 	from, err := parseObject(tool, data,
@@ -117,7 +114,7 @@ func (q *Request) UnmarshalJSON(data []byte) error {
 	}
 	take(r, "prefix_rule", "a list of strings", &parsed.PrefixRule)
 	if a := parsed.Additional; len(a) > 0 && a[0] != '{' {
-		r.fail("additional_permissions", "it must be an object", nil)
+		r.fail("additional_permissions", "must be an object", nil)
 	}
 	if r.err == nil {
 		r.err = parsed.check()
@@ -129,29 +126,29 @@ func (q *Request) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// check refuses an invalid or ambiguous request.
+// check refuses an invalid request.
 func (q *Request) check() error {
 	fail := func(argument, format string, args ...any) error {
 		return &ArgumentError{Tool: "exec_command", Argument: argument, Reason: fmt.Sprintf(format, args...)}
 	}
 	switch {
 	case !slices.Contains([]Stdin{"", StdinNull, StdinPipe, StdinTTY}, q.Stdin):
-		return fail("stdin", "%q is none of null, pipe and tty", q.Stdin)
+		return fail("stdin", "%q is not null, pipe or tty", q.Stdin)
 	case q.TTY && (q.Stdin == StdinNull || q.Stdin == StdinPipe):
 		return fail("stdin", "it is %s and tty is true; use one of the two", q.Stdin)
 	case !slices.Contains([]Permissions{"", UseDefault, RequireEscalated, WithAdditional}, q.Permissions):
-		return fail("sandbox_permissions", "%q is none of use_default, require_escalated and with_additional_permissions", q.Permissions)
+		return fail("sandbox_permissions", "%q is not use_default, require_escalated or with_additional_permissions", q.Permissions)
 	case q.Yield < 0:
-		return fail("yield_time_ms", "it must be 0 or more")
+		return fail("yield_time_ms", "must be 0 or more")
 	}
 	if err := q.Until.check("exec_command"); err != nil {
 		return err
 	}
-	return q.checkWish()
+	return q.checkPermissions()
 }
 
-// checkWish refuses wishes that no approver could decide about.
-func (q *Request) checkWish() error {
+// checkPermissions refuses wishes for permissions that cannot be decided.
+func (q *Request) checkPermissions() error {
 	switch {
 	case q.Justification != "" && q.Permissions == "":
 		return ErrJustificationAlone
@@ -163,13 +160,13 @@ func (q *Request) checkWish() error {
 	return nil
 }
 
-// check refuses conditions that no process can meet.
+// check refuses invalid conditions.
 func (c *Conditions) check(tool string) error {
 	switch {
 	case c.Idle < 0:
-		return &ArgumentError{Tool: tool, Argument: "until_idle_ms", Reason: "it must be 0 or more"}
+		return &ArgumentError{Tool: tool, Argument: "until_idle_ms", Reason: "must be 0 or more"}
 	case c.MinBytes < 0:
-		return &ArgumentError{Tool: tool, Argument: "min_bytes", Reason: "it must be 0 or more"}
+		return &ArgumentError{Tool: tool, Argument: "min_bytes", Reason: "must be 0 or more"}
 	}
 	return nil
 }
@@ -186,23 +183,23 @@ func (q *Request) input() Stdin {
 type WriteRequest struct {
 	// SessionID is the number that a Response gave (session_id).
 	SessionID int
-	// Chars is written to the program as it is. Empty writes nothing and only waits.
-	// For a program without a terminal U+0003 alone is an interrupt.
+	// Chars is written to the program as it is. Empty writes nothing and only waits. For a
+	// program without a terminal U+0003 alone is an interrupt.
 	Chars string
 	// EOF ends the input after Chars: the end-of-file character on a terminal, the
 	// end of the pipe otherwise.
 	EOF bool
 
-	// Yield is how long the call waits at most; 0 means 250 ms, see [WriteYield] and
-	// for a call that writes nothing [PollYield].
+	// Yield is how long the call waits at most; 0 means 250 ms, see [WriteYield], and
+	// [PollYield] for a call that writes nothing.
 	Yield time.Duration
 	// MaxOutputTokens is as in [Request].
 	MaxOutputTokens *int
-	// Until names what ends the wait earlier than Yield.
+	// Until names conditions that end the wait earlier than Yield.
 	Until Conditions
 }
 
-// UnmarshalJSON reads the arguments of a call as [Request.UnmarshalJSON] does.
+// UnmarshalJSON decodes the arguments of a call as [Request.UnmarshalJSON] does.
 func (w *WriteRequest) UnmarshalJSON(data []byte) error {
 	const tool = "write_stdin"
 	from, err := parseObject(tool, data, "session_id", "chars", "eof", "yield_time_ms", "max_output_tokens",
@@ -229,7 +226,7 @@ func (w *WriteRequest) UnmarshalJSON(data []byte) error {
 // check refuses an invalid request.
 func (w *WriteRequest) check() error {
 	if w.Yield < 0 {
-		return &ArgumentError{Tool: "write_stdin", Argument: "yield_time_ms", Reason: "it must be 0 or more"}
+		return &ArgumentError{Tool: "write_stdin", Argument: "yield_time_ms", Reason: "must be 0 or more"}
 	}
 	return w.Until.check("write_stdin")
 }

@@ -22,7 +22,7 @@ import (
 type Response struct {
 	CallID  string // of the call that started the process, also in answers to writes
 	ChunkID string // names this response: six lower-case hexadecimal digits
-	// WallTime is how long the call waited for output; starting and writing are not in it.
+	// WallTime is how long the call waited for output, without starting and writing.
 	WallTime time.Duration
 
 	// SessionID is what to write to; 0 when the process has ended.
@@ -32,11 +32,10 @@ type Response struct {
 	ExitCode *int
 	Signal   int
 
-	// Output is what came since the last response, with a line in it where bytes
-	// were omitted.
+	// Output is the output since the last response, with a line in it if bytes were omitted.
 	Output []byte
-	// OmittedBytes counts the bytes that came and are not in Output, and
-	// OriginalTokens estimates the tokens of all that came, those included.
+	// OmittedBytes counts the bytes that are not in Output. OriginalTokens estimates the
+	// tokens of all output since the last response, those included.
 	OmittedBytes   uint64
 	OriginalTokens int
 
@@ -51,17 +50,18 @@ type Response struct {
 	// in the output. It may be wrong, and Text does not have it.
 	SuspectDenied bool
 
-	// Notices are sentences about other processes: ended to make room, or too many.
+	// Notices are sentences for the model, for example about processes that were ended to
+	// make room.
 	Notices []string
 
-	text      string // Output for reading
-	marker    string // the line in text for what was omitted; empty for nothing
-	tokens    int    // how much of it is shown
-	truncated bool   // the caller of the JSON form asked for that
-	plain     bool   // nothing but what Codex has
+	text      string // Output as text
+	marker    string // the line in text for omitted bytes; empty for none
+	tokens    int    // how much of text is shown
+	truncated bool   // the JSON form shows no more either
+	plain     bool   // without what Codex does not have
 }
 
-// setOutput makes the forms of the output out of what was collected.
+// setOutput makes the forms of the output from what was collected.
 func (r *Response) setOutput(s output.Snapshot) {
 	r.Output = s.Render()
 	r.OmittedBytes, r.OriginalTokens = s.Omitted, tokenCount(s.Total)
@@ -75,8 +75,8 @@ func (r *Response) setOutput(s output.Snapshot) {
 	r.marker = strings.Trim(marker, "\n")
 }
 
-// Text returns the response as a model reads it: lines of facts and then the output,
-// cut to what the call asked for.
+// Text returns the response as a model reads it: lines of facts and then the output, cut to
+// the tokens that the call asked for.
 func (r *Response) Text() string {
 	var b strings.Builder
 	if r.ChunkID != "" {
@@ -98,8 +98,7 @@ func (r *Response) Text() string {
 	return b.String()
 }
 
-// writeFacts writes the lines that Codex does not have. Each stands for something that
-// does not happen there, or is not reported.
+// writeFacts writes the lines that Codex does not have.
 func (r *Response) writeFacts(b *strings.Builder) {
 	switch r.Reason {
 	case sallyport.ReasonInput:
@@ -123,8 +122,8 @@ func (r *Response) writeFacts(b *strings.Builder) {
 // evident reports whether a denial is a fact, not a guess.
 func evident(d sandbox.Denial) bool { return d.Source.Evidence() }
 
-// oneLineFact keeps a fact on its line, so that a name that a program chose cannot
-// look like a line of ours.
+// oneLineFact keeps a fact on one line, so that a name that a program chose cannot look like
+// another fact.
 func oneLineFact(s string) string {
 	return strings.Map(func(c rune) rune {
 		if c == '\n' || c == '\r' {
@@ -153,9 +152,8 @@ func (r *Response) body() string {
 }
 
 // MarshalJSON returns the response as programs read it: chunk_id, wall_time_seconds,
-// exit_code, session_id, original_token_count and output, which is cut only if the
-// call named a number of tokens. Unless the tools are compatible ones, what else is
-// known follows.
+// exit_code, session_id, original_token_count and output, which is cut only if the call
+// names a number of tokens. Other facts follow, unless the tools are compatible.
 func (r *Response) MarshalJSON() ([]byte, error) {
 	form := struct {
 		ChunkID        string  `json:"chunk_id,omitempty"`
@@ -187,9 +185,8 @@ func (r *Response) MarshalJSON() ([]byte, error) {
 	return json.Marshal(form)
 }
 
-// Denied returns a *DeniedError when the command failed and the sandbox kept it from
-// something, or seems to have, for callers who treat that as an error; else nil. Only
-// one with Denials that are no guesses is a fact.
+// Denied returns a *DeniedError if the command failed and the sandbox denied it an access,
+// certainly or probably, for callers who treat that as an error; else nil.
 func (r *Response) Denied() error {
 	if r.ExitCode == nil || *r.ExitCode == 0 || len(r.Denials) == 0 {
 		return nil
@@ -209,7 +206,7 @@ func newChunkID(source io.Reader) (string, error) {
 	}
 	var b [3]byte
 	if _, err := io.ReadFull(source, b[:]); err != nil {
-		return "", fmt.Errorf("unified: no random bytes for a chunk id: %w", err)
+		return "", fmt.Errorf("unified: cannot read random bytes for a chunk id: %w", err)
 	}
 	return hex.EncodeToString(b[:]), nil
 }

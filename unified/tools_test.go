@@ -475,7 +475,7 @@ func TestRefusedRequests(t *testing.T) {
 		{"another machine", Request{Command: "x", EnvironmentID: "far"}, "unknown turn environment id `far`"},
 		{"a login shell", Request{Command: "x", Login: &yes}, "login shell is disabled by config; omit `login` or set it to false."},
 		{"a path with NUL", Request{Command: "x", Dir: "a\x00b"}, `a\0b is not valid on plan9`},
-		{"a negative yield", Request{Command: "x", Yield: -1}, "exec_command: the argument `yield_time_ms` cannot be used: it must be 0 or more"},
+		{"a negative yield", Request{Command: "x", Yield: -1}, "exec_command: invalid argument `yield_time_ms`: must be 0 or more"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

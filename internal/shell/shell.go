@@ -104,6 +104,29 @@ func (s Shell) Argv(script string, login bool) []string {
 	return nil
 }
 
+// Export returns the beginning of a script that sets environment variables, "K=V". It is
+// empty for kinds without a profile, which could have changed them. Names that the shell
+// cannot set are left out.
+func (k Kind) Export(env []string) string {
+	var b strings.Builder
+	for _, entry := range env {
+		name, value, _ := strings.Cut(entry, "=")
+		if name == "" || strings.Trim(name, nameCharacters) != "" || name[0] <= '9' {
+			continue
+		}
+		switch {
+		case k.POSIX():
+			fmt.Fprintf(&b, "export %s='%s'; ", name, strings.ReplaceAll(value, "'", `'\''`))
+		case k == PowerShell:
+			fmt.Fprintf(&b, "$env:%s='%s'; ", name, strings.ReplaceAll(value, "'", "''"))
+		}
+	}
+	return b.String()
+}
+
+// nameCharacters are those of variables that every shell can set.
+const nameCharacters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789"
+
 // ErrLoginDisabled refuses a login shell that the configuration does not allow. Its text
 // is that of Codex, which models know.
 var ErrLoginDisabled = errors.New("login shell is disabled by config; omit `login` or set it to false.") //nolint:staticcheck // the text is a contract

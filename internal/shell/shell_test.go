@@ -201,3 +201,20 @@ func errText(err error) string {
 	}
 	return err.Error()
 }
+
+func TestExport(t *testing.T) {
+	env := []string{"TERM=dumb", "A_1=it's", "EMPTY=", "1A=no", "a.b=no", "=no", "é=no"}
+	for _, tt := range []struct {
+		kind Kind
+		want string
+	}{
+		{Sh, `export TERM='dumb'; export A_1='it'\''s'; export EMPTY=''; `},
+		{PowerShell, `$env:TERM='dumb'; $env:A_1='it''s'; $env:EMPTY=''; `},
+		{Cmd, ""},
+		{Unknown, ""},
+	} {
+		if got := tt.kind.Export(env); got != tt.want {
+			t.Errorf("%v: %q, want %q", tt.kind, got, tt.want)
+		}
+	}
+}
