@@ -4,6 +4,7 @@
 package unified
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -95,11 +96,7 @@ func (t *Tools) neverRan(q *Request, c *sallyport.Cmd, err error, took time.Dura
 
 // warning returns a sentence if many processes run.
 func (t *Tools) warning(live int) []string {
-	at := t.WarnAt
-	if at == 0 {
-		at = DefaultWarnAt
-	}
-	if at < 0 || live < at {
+	if at := cmp.Or(t.WarnAt, DefaultWarnAt); at < 0 || live < at {
 		return nil
 	}
 	return []string{fmt.Sprintf("Warning: The maximum number of unified exec processes you can keep open is %d and you currently have %d processes open. Reuse older processes or end those that you no longer need.", t.most(), live)}

@@ -4,6 +4,7 @@
 package unified
 
 import (
+	"cmp"
 	"math"
 	"time"
 
@@ -40,9 +41,7 @@ const denialGrace = 100 * time.Millisecond
 // StartYield returns how long a start waits that asks for d, on a system as GOOS names it.
 // Zero means [DefaultStartYield].
 func StartYield(d time.Duration, system string) time.Duration {
-	if d == 0 {
-		d = DefaultStartYield
-	}
+	d = cmp.Or(d, DefaultStartYield)
 	if system == "windows" {
 		d = max(d, WindowsStartYield)
 	}
@@ -58,10 +57,7 @@ func WriteYield(d time.Duration) time.Duration {
 // PollYield returns how long a write without text waits that asks for d. Longest is the
 // longest poll: zero means [MaxPoll], and less than [MinPoll] means that.
 func PollYield(d, longest time.Duration) time.Duration {
-	if longest == 0 {
-		longest = MaxPoll
-	}
-	return min(max(d, MinPoll), max(longest, MinPoll))
+	return min(max(d, MinPoll), max(cmp.Or(longest, MaxPoll), MinPoll))
 }
 
 // outputTokens returns how many tokens of output a response shows: as many as the caller
@@ -72,13 +68,10 @@ func outputTokens(asked *int, policy int) int {
 	if asked != nil {
 		tokens = max(*asked, 0)
 	}
-	switch {
-	case policy < 0:
+	if policy < 0 {
 		return tokens
-	case policy == 0:
-		policy = FallbackTokens
 	}
-	return min(tokens, policy)
+	return min(tokens, cmp.Or(policy, FallbackTokens))
 }
 
 // tokenCount returns the estimated number of tokens in n bytes, rounded up.

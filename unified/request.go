@@ -109,9 +109,7 @@ func (q *Request) UnmarshalJSON(data []byte) error {
 		Permissions: Permissions(r.text("sandbox_permissions")), Justification: r.text("justification"),
 		Additional: from["additional_permissions"], EnvironmentID: r.text("environment_id"),
 	}
-	if tty := r.truth("tty"); tty != nil {
-		parsed.TTY = *tty
-	}
+	take(r, "tty", "true or false", &parsed.TTY)
 	take(r, "prefix_rule", "a list of strings", &parsed.PrefixRule)
 	if a := parsed.Additional; len(a) > 0 && a[0] != '{' {
 		r.fail("additional_permissions", "must be an object", nil)
@@ -213,9 +211,7 @@ func (w *WriteRequest) UnmarshalJSON(data []byte) error {
 		Chars: r.text("chars"), Yield: r.milliseconds("yield_time_ms"), MaxOutputTokens: r.tokens(), Until: r.conditions(),
 	}
 	parsed.SessionID, _ = r.count("session_id")
-	if eof := r.truth("eof"); eof != nil {
-		parsed.EOF = *eof
-	}
+	take(r, "eof", "true or false", &parsed.EOF)
 	if r.err != nil {
 		return r.err
 	}

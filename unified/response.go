@@ -125,12 +125,7 @@ func evident(d sandbox.Denial) bool { return d.Source.Evidence() }
 // oneLineFact keeps a fact on one line, so that a name that a program chose cannot look like
 // another fact.
 func oneLineFact(s string) string {
-	return strings.Map(func(c rune) rune {
-		if c == '\n' || c == '\r' {
-			return ' '
-		}
-		return c
-	}, s)
+	return strings.NewReplacer("\n", " ", "\r", " ").Replace(s)
 }
 
 // body returns the output cut to the tokens of the response.

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -114,32 +115,21 @@ func victim(list []tenant, protected int) (index int, ok bool) {
 	order = order[:max(len(order)-protected, 0)]
 	busy := false
 	for _, i := range order {
-		switch {
-		case list[i].exited && !list[i].locked:
+		if list[i].exited && !list[i].locked {
 			return i, true
-		case list[i].exited:
-			busy = true
 		}
+		busy = busy || list[i].exited
 	}
-	if busy {
+	i := slices.IndexFunc(order, func(i int) bool { return !list[i].locked })
+	if i < 0 || busy {
 		return 0, false
 	}
-	for _, i := range order {
-		if !list[i].locked {
-			return i, true
-		}
-	}
-	return 0, false
+	return order[i], true
 }
 
 // orderedLocked returns the entries by number.
 func (t *Tools) orderedLocked() []*entry {
-	list := make([]*entry, 0, len(t.entries))
-	for _, e := range t.entries {
-		list = append(list, e)
-	}
-	slices.SortFunc(list, func(a, b *entry) int { return cmp.Compare(a.info.SessionID, b.info.SessionID) })
-	return list
+	return slices.SortedFunc(maps.Values(t.entries), func(a, b *entry) int { return cmp.Compare(a.info.SessionID, b.info.SessionID) })
 }
 
 // chooseLocked takes an entry out of the store to make room and locks it; nil if none may
@@ -212,7 +202,9 @@ func (t *Tools) reserve(ctx context.Context) (notices []string, err error) {
 			return nil, err
 		}
 		if !ok {
-			return nil, &TooManyError{Max: t.most(), Candidates: t.idle()}
+			idle := t.List()
+			slices.SortStableFunc(idle, func(a, b Info) int { return a.LastUsed.Compare(b.LastUsed) })
+			return nil, &TooManyError{Max: t.most(), Candidates: idle}
 		}
 		notices = append(notices, notice)
 	}
@@ -220,13 +212,6 @@ func (t *Tools) reserve(ctx context.Context) (notices []string, err error) {
 
 // most returns how many processes may run at a time.
 func (t *Tools) most() int { return cmp.Or(t.Runner.MaxSessions, DefaultMaxProcesses) }
-
-// idle returns the processes, the one that was idle for longest first.
-func (t *Tools) idle() []Info {
-	list := t.List()
-	slices.SortStableFunc(list, func(a, b Info) int { return a.LastUsed.Compare(b.LastUsed) })
-	return list
-}
 
 // store puts an entry in its reserved place, and returns how many there are. Close waits
 // for its attendance.

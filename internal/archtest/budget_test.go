@@ -58,7 +58,7 @@ var budgets = map[string]budget{
 	"internal/runlog":    {370, ""},
 	"internal/screen":    {1150, ""},
 	"internal/seccomp":   {670, ""},
-	"internal/shell":     {200, ""},
+	"internal/shell":     {215, "variables win over a login profile"},
 	"internal/state":     {250, ""},
 	"internal/suggest":   {400, ""},
 	"internal/text":      {500, ""},
@@ -67,7 +67,7 @@ var budgets = map[string]budget{
 	"internal/windows":   {290, ""},
 	"sandbox":            {1590, ""},
 	"sandbox/wire":       {650, ""},
-	"unified":            {1950, ""},
+	"unified":            {1650, ""},
 }
 
 // TestBudgets counts the lines of every package.

@@ -108,17 +108,17 @@ func (s Shell) Argv(script string, login bool) []string {
 // empty for kinds without a profile, which could have changed them. Names that the shell
 // cannot set are left out.
 func (k Kind) Export(env []string) string {
+	format, quote := "export %s='%s'; ", `'\''`
+	if k == PowerShell {
+		format, quote = "$env:%s='%s'; ", "''"
+	} else if !k.POSIX() {
+		return ""
+	}
 	var b strings.Builder
 	for _, entry := range env {
 		name, value, _ := strings.Cut(entry, "=")
-		if name == "" || strings.Trim(name, nameCharacters) != "" || name[0] <= '9' {
-			continue
-		}
-		switch {
-		case k.POSIX():
-			fmt.Fprintf(&b, "export %s='%s'; ", name, strings.ReplaceAll(value, "'", `'\''`))
-		case k == PowerShell:
-			fmt.Fprintf(&b, "$env:%s='%s'; ", name, strings.ReplaceAll(value, "'", "''"))
+		if name != "" && name[0] > '9' && strings.Trim(name, nameCharacters) == "" {
+			fmt.Fprintf(&b, format, name, strings.ReplaceAll(value, "'", quote))
 		}
 	}
 	return b.String()
