@@ -91,7 +91,7 @@ func (c *connecting) internet() syscall.Errno {
 	}
 	if errno != 0 {
 		_, name, _ := protocolOf(c.sock)
-		return c.denySocket(sandbox.Connect, to.String(), name, errno)
+		_ = c.denySocket(sandbox.Connect, to.String(), name, errno) // denied also when the task has ended
 	}
 	return errno
 }
@@ -295,7 +295,8 @@ func (c *connecting) target(name string) (int, syscall.Errno) {
 
 // refuse notes the denial of a unix socket, and denies also when the task has ended.
 func (c *connecting) refuse(name string, errno syscall.Errno) syscall.Errno {
-	return c.denySocket(sandbox.Connect, name, "unix", errno)
+	_ = c.denySocket(sandbox.Connect, name, "unix", errno)
+	return errno
 }
 
 // dropOverrides takes from this thread the capabilities by which root passes owners and
