@@ -1,17 +1,16 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package oneshot waits for events of descriptors that come in bursts, without a
-// thread and without being woken by events without a waiter.
+// Package oneshot waits for events of descriptors that come in bursts. A wait takes no
+// thread, and events outside of a wait wake none.
 //
-// The runtime's poller watches a descriptor from the moment it is opened, and a
-// thread is woken for whatever happens to it: ten thousand new files in a watched
-// directory, or ten thousand system calls that a supervisor is handling already, wake
-// it ten thousand times. A [Waiter] gives the poller an epoll descriptor instead
-// that watches for one event, and only while a call of [Waiter.Wait] waits.
+// The runtime's poller watches a descriptor from the moment it is opened, and wakes a
+// thread for each event: for ten thousand new files in a watched directory, or ten
+// thousand system calls that a supervisor handles already. A [Waiter] gives the poller
+// an epoll descriptor instead, which watches for one event and only during [Waiter.Wait].
 //
 // The package reads nothing from the descriptors and does not close them. It is for
-// Linux; other systems have no use for it.
+// Linux.
 package oneshot
 
 import (
@@ -24,8 +23,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Waiter waits for one descriptor to be readable. It is made by [New]; one goroutine
-// at a time may wait.
+// A Waiter waits for one descriptor to be readable. [New] makes it. One goroutine at a
+// time may wait.
 type Waiter struct {
 	watched int
 	closed  atomic.Bool
@@ -33,7 +32,7 @@ type Waiter struct {
 	raw     syscall.RawConn
 }
 
-// New returns a Waiter for a descriptor, which stays the caller's to close after the
+// New returns a Waiter for a descriptor. The caller closes the descriptor after the
 // Waiter.
 func New(fd int) (*Waiter, error) {
 	own, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
@@ -56,8 +55,8 @@ func New(fd int) (*Waiter, error) {
 	return w, nil
 }
 
-// Wait blocks until the descriptor is readable or hung up, and returns at once when it
-// is already. After Close it returns an error that is [os.ErrClosed].
+// Wait blocks until the descriptor is readable or hung up. After Close it returns an
+// error that is [os.ErrClosed].
 func (w *Waiter) Wait() error {
 	once := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLONESHOT, Fd: int32(w.watched)}
 	armed := false
@@ -69,8 +68,8 @@ func (w *Waiter) Wait() error {
 				return true
 			}
 		}
-		// Also right after the arming: a hang-up of before is ready already and makes no
-		// second edge, and this wait did not yet hear the first one.
+		// Right after the arming, too: an earlier hang-up makes no second edge, and the
+		// poller reported the first one before this wait.
 		var got [1]unix.EpollEvent
 		for {
 			n, err := unix.EpollWait(int(fd), got[:], 0)

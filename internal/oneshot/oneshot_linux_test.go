@@ -43,10 +43,10 @@ func TestWait(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		before bool
-	}{{"what came before", true}, {"what comes later", false}} {
+	}{{"data before the wait", true}, {"data during the wait", false}} {
 		t.Run(c.name, func(t *testing.T) {
 			w, in, out := pipe(t)
-			for range 100 { // each wait tells of what is there then
+			for range 100 {
 				done := make(chan error)
 				if c.before {
 					put(t, out)
@@ -66,7 +66,7 @@ func TestWait(t *testing.T) {
 	}
 }
 
-// TestWaitStays: what is not read is told of again.
+// TestWaitStays checks that Wait returns again for data that was not read.
 func TestWaitStays(t *testing.T) {
 	w, _, out := pipe(t)
 	put(t, out)
@@ -77,16 +77,16 @@ func TestWaitStays(t *testing.T) {
 	}
 }
 
-// TestHangUp: the other end goes at any time, also between New and Wait, when the
-// runtime has heard of it before anybody waits.
+// TestHangUp closes the other end at any time, also when the runtime's poller has reported
+// that before the wait.
 func TestHangUp(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		pause func()
 	}{
 		{"at once", func() {}},
-		{"after others had their turn", runtime.Gosched},
-		{"when the runtime has heard of it", func() { hearEvents(t) }},
+		{"after other goroutines", runtime.Gosched},
+		{"after the poller", func() { awaitPoller(t) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for range 50 {
@@ -96,20 +96,20 @@ func TestHangUp(t *testing.T) {
 	}
 }
 
-// hearEvents returns when the runtime has heard of what happened before.
-func hearEvents(t *testing.T) {
+// awaitPoller returns when the runtime's poller has reported all earlier events.
+func awaitPoller(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	heard := make(chan struct{})
+	done := make(chan struct{})
 	go func() {
-		defer close(heard)
+		defer close(done)
 		_, _ = r.Read(make([]byte, 1))
 	}()
 	w.Close()
-	<-heard
+	<-done
 }
 
 func hangUp(t *testing.T, pause func()) {

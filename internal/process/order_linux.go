@@ -17,8 +17,8 @@ import (
 
 // An Order tells in which order commands write to their two output pipes. Pipes have no
 // common clock, but one inotify instance queues an event for each write to either, and
-// merges only successive events of one pipe. So it tells the turns that the streams
-// took before the pump could read. All commands of an executor share an Order, because a
+// merges only successive events of one pipe. So the turns are known that the streams took
+// before the pump could read. All commands of an executor share an Order, because a
 // user has few instances (128 by default). The zero Order is ready.
 type Order struct {
 	mu     sync.Mutex
@@ -44,7 +44,7 @@ func (o *Order) Close() {
 }
 
 // watch begins to note the turns of two pipes. It returns nil where inotify is not
-// available, or its limits are reached: the order is then that of the reads.
+// available, or its limits are reached: the order is that of the reads then.
 func (o *Order) watch(fds [2]int) *turns {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -105,8 +105,8 @@ func TestStreamsClose(t *testing.T) {
 	s.Close()
 }
 
-// row40: what is apart in time comes in order. The command waits for a word on its
-// input between its lines, and gets it when the line before has been heard.
+// row40: TestOrderAcknowledged checks the order of lines that are apart in time. The command
+// waits for a word between its lines, and gets it when the line before was delivered.
 func TestOrderAcknowledged(t *testing.T) {
 	const script = "n=0; while read -r word; do echo $n; n=$((n+1)); read -r word; echo $n >&2; n=$((n+1)); done"
 	for _, kind := range pumpKinds() {
@@ -257,9 +257,9 @@ func TestInput(t *testing.T) {
 	t.Run("not read", func(t *testing.T) {
 		checkFDs(t)
 		p := start(t, Config{PipeStdin: true}, sh("exit 0"))
-		// More than any pipe takes: it ends because nobody reads.
+		// More than any pipe takes: it ends because no process reads.
 		if _, err := p.Write(make([]byte, 8<<20)); err == nil {
-			t.Error("writing to nobody gave no error")
+			t.Error("a write that no process reads gave no error")
 		}
 		wait(t, p)
 	})
