@@ -127,6 +127,7 @@ func TestUnknownSize(t *testing.T) {
 func TestStreamsBeside(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
+	testenv.NeedInotify(t)
 	const which = `for i in 0 1 2; do test -t $i && echo $i; done; `
 	t.Run("input from a pipe", func(t *testing.T) {
 		s := newSeat(t)

@@ -35,6 +35,7 @@ func TestMain(m *testing.M) {
 func TestScript(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
+	testenv.NeedInotify(t)
 	testscript.Run(t, testscript.Params{
 		Dir:           "testdata/script",
 		WorkdirRoot:   workRoot(t),

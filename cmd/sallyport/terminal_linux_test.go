@@ -157,6 +157,7 @@ var transcripts = []struct {
 func TestTranscripts(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
+	testenv.NeedInotify(t)
 	for _, tt := range transcripts {
 		t.Run(tt.name, func(t *testing.T) {
 			s := newSeat(t)

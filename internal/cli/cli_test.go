@@ -80,6 +80,7 @@ func TestZeroByte(t *testing.T) {
 // be left for the second.
 func TestInProcess(t *testing.T) {
 	testenv.NeedUserNS(t)
+	testenv.NeedInotify(t)
 	for range 2 {
 		code, stdout, stderr := invoke(t, t.TempDir(), "run", "--", "/bin/sh", "-c", "echo out; echo err >&2; exit 3")
 		if code != 3 || stdout != "out\n" || stderr != "err\n" {

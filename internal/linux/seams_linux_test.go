@@ -307,6 +307,7 @@ func TestForeignDirectory(t *testing.T) {
 // editors do when they save, takes the wall away; the command is ended.
 func TestReplacedOutside(t *testing.T) {
 	testenv.RunAsOrdinary(t)
+	testenv.NeedInotify(t)
 	cases := []struct {
 		name, file string
 		level      sandbox.Level
