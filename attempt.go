@@ -45,7 +45,7 @@ func (x *execution) begin(ctx context.Context, policy sandbox.Policy) (*attempt,
 	spec := &executor.Spec{
 		Run: x.id, Attempt: x.attempts,
 		Args: x.argv(), Arg0: x.cmd.Arg0, Dir: x.dir, Env: x.env,
-		Policy: policy, Allow: x.cmd.Allow, Level: x.cmd.Level, Tmp: x.cmd.Tmp, NoCaches: x.cmd.NoCaches, NoObserver: x.cmd.NoObserver,
+		Policy: policy, Allow: x.cmd.Allow, Level: x.cmd.Level, Tmp: x.cmd.Tmp, NoCaches: x.cmd.NoCaches, NoObserver: x.cmd.NoObserver, Explain: x.cmd.Explain,
 		Stdout: x.direct(executor.Stdout), Stderr: x.direct(executor.Stderr),
 		Resources: x.cmd.Resources,
 		OnOutput:  a.fanout.write, Retain: x.retain, Grace: x.cmd.Grace, Ready: x.cmd.Ready,

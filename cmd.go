@@ -105,6 +105,8 @@ type Cmd struct {
 	// Linux, "seatbelt" on macOS. Empty means "bwrap", that is native or bwrap, and on
 	// macOS "seatbelt".
 	Level string
+	// Explain prints how the command was launched into Sandbox.Script of the Result.
+	Explain bool
 }
 
 // A Size is that of a terminal in characters; a zero member means 80 columns or 24

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"time"
 	"unicode/utf8"
 
@@ -60,6 +61,16 @@ type resultJSON struct {
 // MarshalJSON returns the object with the member type "result". For a stream that is
 // not UTF-8 the text is lossy and stdout_base64 or stderr_base64 holds the bytes.
 func (r *Result) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	if err := r.WriteJSON(&b); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
+// WriteJSON writes the object of MarshalJSON and a newline with one call of Write, and keeps
+// fewer copies of the text in memory.
+func (r *Result) WriteJSON(w io.Writer) error {
 	j := resultJSON{
 		Type: "result", Args: orEmpty(r.Args), Dir: r.Dir, ExitCode: r.ExitCode, Signal: r.Signal,
 		TimedOut: r.TimedOut, End: r.End, DurationMS: r.Duration.Milliseconds(),
@@ -72,13 +83,12 @@ func (r *Result) MarshalJSON() ([]byte, error) {
 		StreamsLeftOpen: r.StreamsLeftOpen, Quarantined: r.Quarantined, Limits: r.Limits, Usage: r.Usage,
 		Withheld: r.Withheld, Warnings: r.Warnings, Error: r.Error, Run: r.Run,
 	}
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
+	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false) // people read it too
 	if err := e.Encode(j); err != nil {
-		return nil, fmt.Errorf("sallyport: the result has no JSON form: %w", err)
+		return fmt.Errorf("sallyport: the result was not written as JSON: %w", err)
 	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+	return nil
 }
 
 // UnmarshalJSON reads the object of MarshalJSON. Unknown members are ignored.

@@ -4,8 +4,10 @@
 package sallyport
 
 import (
+	"bytes"
 	"encoding/json"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -81,6 +83,33 @@ func TestResultRoundTrip(t *testing.T) {
 		if err := new(Result).UnmarshalJSON([]byte(bad)); err == nil {
 			t.Errorf("%s was taken", bad)
 		}
+	}
+}
+
+// countingWriter counts calls of Write.
+type countingWriter struct {
+	bytes.Buffer
+	calls int
+}
+
+func (w *countingWriter) Write(p []byte) (int, error) {
+	w.calls++
+	return w.Buffer.Write(p)
+}
+
+// TestWriteJSON checks that a result is one line, written at once.
+func TestWriteJSON(t *testing.T) {
+	r := &Result{Args: []string{"a<b"}, Error: "line\nbreak"}
+	var w countingWriter
+	if err := r.WriteJSON(&w); err != nil {
+		t.Fatal(err)
+	}
+	want, err := r.MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.calls != 1 || w.String() != string(want)+"\n" || !strings.Contains(w.String(), "a<b") {
+		t.Errorf("%d calls wrote %q", w.calls, w.String())
 	}
 }
 

@@ -37,3 +37,20 @@ func TestZeroRunner(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// TestExplain checks that the launch is printed for those who ask, and for them only.
+func TestExplain(t *testing.T) {
+	testenv.NeedUserNS(t)
+	dir := t.TempDir()
+	r := &sallyport.Runner{Policy: sandbox.WorkspaceWrite(dir)}
+	defer r.Close()
+	for _, explain := range []bool{false, true} {
+		res, err := r.Run(t.Context(), &sallyport.Cmd{Args: []string{"true"}, Dir: dir, Explain: explain})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if printed := strings.Contains(res.Sandbox.Script, "exec "); printed != explain {
+			t.Errorf("with Explain %v the script is %q", explain, res.Sandbox.Script)
+		}
+	}
+}

@@ -101,6 +101,8 @@ type Spec struct {
 	// observer can judge is denied as a whole (unix sockets) or found afterwards (protected
 	// names that were created).
 	NoObserver bool
+	// Explain asks for [Sandbox.Script].
+	Explain bool
 
 	// Stdin, Stdout and Stderr are passed to the process. A nil Stdin is the null device,
 	// unless PipeStdin asks for a pipe. A nil Stdout or Stderr is a pipe to OnOutput and
@@ -301,7 +303,7 @@ type Sandbox struct {
 	// means that nothing was denied.
 	Observed bool     `json:"observed"`
 	Warnings []string `json:"-"` // for people; the command runs all the same
-	Script   string   `json:"-"` // the launch, printed for people
+	Script   string   `json:"-"` // the launch, printed for people; empty without [Spec.Explain]
 }
 
 // StartError reports a program that could not be executed.

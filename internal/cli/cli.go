@@ -57,23 +57,27 @@ func (e *Env) say(text string) {
 // print writes to standard output, in one write. A reader that has gone away is
 // an error and does not end this process.
 func (e *Env) print(text string) error {
-	pipe := make(chan os.Signal, 1)
-	// While a channel receives SIGPIPE, the write fails with EPIPE instead.
-	signal.Notify(pipe, syscall.SIGPIPE)
-	defer signal.Stop(pipe)
-	if _, err := e.Stdout.WriteString(text); err != nil {
-		return cannotWrite(err)
-	}
-	return nil
+	return e.printing(func(w io.Writer) error {
+		_, err := io.WriteString(w, text)
+		return err
+	})
 }
 
 // printJSON prints one JSON object.
 func (e *Env) printJSON(v any) error {
-	line, err := encode(v)
-	if err != nil {
-		return err
+	return e.printing(func(w io.Writer) error { return encodeTo(w, v) })
+}
+
+// printing lets write print to standard output.
+func (e *Env) printing(write func(io.Writer) error) error {
+	pipe := make(chan os.Signal, 1)
+	// While a channel receives SIGPIPE, the write fails with EPIPE instead.
+	signal.Notify(pipe, syscall.SIGPIPE)
+	defer signal.Stop(pipe)
+	if err := write(e.Stdout); err != nil {
+		return cannotWrite(err)
 	}
-	return e.print(string(line))
+	return nil
 }
 
 // answer prints v as one JSON object or for people. It returns exit code 1 if not ok.

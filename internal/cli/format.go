@@ -7,24 +7,31 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math"
 	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/sallyport-dev/sallyport"
 )
 
 // encode returns v as one line of JSON, with the letters of HTML as they are.
 func encode(v any) ([]byte, error) {
-	if m, ok := v.(json.Marshaler); ok { // compact already; the encoder would copy the output of a program twice
-		b, err := m.MarshalJSON()
-		return append(b, '\n'), err
-	}
 	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(v)
+	err := encodeTo(&b, v)
 	return b.Bytes(), err
+}
+
+// encodeTo writes that line with one call of Write.
+func encodeTo(w io.Writer, v any) error {
+	if r, ok := v.(*sallyport.Result); ok { // the encoder would copy the output of a program twice more
+		return r.WriteJSON(w)
+	}
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
 }
 
 // quote returns s in quotes, with what does not print escaped, and shortened when it

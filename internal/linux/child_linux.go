@@ -6,12 +6,10 @@ package linux
 import (
 	"errors"
 	"os"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
-	"unique"
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/bwrap"
@@ -29,7 +27,6 @@ type Child struct {
 	monitor  *bwrap.Monitor // nil at other levels
 	terminal *os.File       // the master end; nil without one
 	sandbox  executor.Sandbox
-	script   script
 	ownPIDs  bool // it has a process namespace that the reaper is in
 
 	ended atomic.Bool // the command itself has ended
@@ -41,11 +38,10 @@ type Child struct {
 	outgrown error          // why the tree could not be killed
 }
 
-func (h *Host) newChild(p *plan.Plan, proc *launch.Process, monitor *bwrap.Monitor) *Child {
+func (h *Host) newChild(p *plan.Plan, explain bool, proc *launch.Process, monitor *bwrap.Monitor) *Child {
 	c := &Child{
 		host: h, proc: proc, monitor: monitor,
-		sandbox: executor.Sandbox{Level: p.Level, Mechanism: p.Mechanism, Weaker: p.Weaker},
-		script:  scriptOf(&p.Script), ownPIDs: p.Script.Namespaces&launch.NewPID != 0,
+		sandbox: p.Sandbox(explain), ownPIDs: p.Script.Namespaces&launch.NewPID != 0,
 	}
 	if monitor != nil {
 		monitor.Follow(proc)
@@ -71,7 +67,7 @@ func (c *Child) Terminal() *os.File { return c.terminal }
 // Sandbox returns what was enforced.
 func (c *Child) Sandbox() executor.Sandbox {
 	s := c.sandbox
-	s.Script, s.Warnings, s.Observed = c.script.String(), c.names.Warnings(), c.observer != nil
+	s.Warnings, s.Observed = c.names.Warnings(), c.observer != nil
 	return s
 }
 
@@ -168,19 +164,3 @@ func (c *Child) Survivors() []executor.Survivor {
 	c.proc.WhileThere(func() { out = process.SurvivorsBelow(c.PID()) })
 	return out
 }
-
-// A script is a launch script as text. The scripts of commands that run in one directory
-// differ only in the last line, which is what they execute; the process keeps the rest
-// once. With many sessions that is a third of their memory.
-type script struct {
-	common unique.Handle[string]
-	last   string
-}
-
-func scriptOf(s *launch.Script) script {
-	text := s.String()
-	at := strings.LastIndexByte(strings.TrimSuffix(text, "\n"), '\n') + 1
-	return script{unique.Make(text[:at]), strings.Clone(text[at:])}
-}
-
-func (s script) String() string { return s.common.Value() + s.last }

@@ -59,7 +59,7 @@ func (a *arena) tryBounded(t testing.TB, l executor.Resources, line string) (*bo
 	defer null.Close()
 	r, w := pipe(t)
 	request := a.request(&job{args: sh(line)})
-	request.Resources = l
+	request.Resources, request.Explain = l, true
 	begin := time.Now()
 	c, err := a.start(request, nil, null, w, w)
 	w.Close()

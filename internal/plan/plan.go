@@ -19,6 +19,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/launch"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -55,6 +56,19 @@ type Point struct {
 // Has reports whether the script has a step with the operation.
 func (p *Plan) Has(op launch.Op) bool {
 	return slices.ContainsFunc(p.Script.Steps, func(s launch.Step) bool { return s.Op == op })
+}
+
+// Sandbox describes what the plan enforces. With explain it prints the launch as well.
+func (p *Plan) Sandbox(explain bool) executor.Sandbox {
+	s := executor.Sandbox{Level: p.Level, Mechanism: p.Mechanism, Weaker: p.Weaker}
+	switch {
+	case !explain:
+	case p.Exec != nil:
+		s.Script = p.Exec.String()
+	default:
+		s.Script = p.Script.String()
+	}
+	return s
 }
 
 func (p *Plan) add(steps ...launch.Step) { p.Script.Steps = append(p.Script.Steps, steps...) }

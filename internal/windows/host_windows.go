@@ -76,7 +76,7 @@ func (h *Host) Start(ctx context.Context, spec *executor.Spec, stdio [3]*os.File
 		Path: p.Exec.Path, Args: p.Exec.Args, Env: p.Exec.Env, Dir: p.Exec.Dir, Stdin: stdio[0], Stdout: stdio[1], Stderr: stdio[2],
 		SysProcAttr: &syscall.SysProcAttr{CreationFlags: windows.CREATE_NEW_PROCESS_GROUP | windows.CREATE_SUSPENDED},
 	}
-	return startInJob(spec, cmd, executor.Sandbox{Level: p.Level, Mechanism: p.Mechanism, Weaker: p.Weaker, Script: p.Exec.String()})
+	return startInJob(spec, cmd, p.Sandbox(spec.Explain))
 }
 
 // Close refuses further starts.
