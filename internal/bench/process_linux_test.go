@@ -79,8 +79,8 @@ func release(tb testing.TB) string {
 }
 
 // BenchmarkWholeProcess guards: the program started, a command run in its
-// sandbox and the program ended takes at most 1.3 of a short bubblewrap line,
-// and 0.1 of what "codex sandbox" takes where it is installed.
+// sandbox and the program ended takes at most 1.4 of a short bubblewrap line,
+// and 0.2 of what the native "codex sandbox" takes where it is installed.
 func BenchmarkWholeProcess(b *testing.B) {
 	testenv.NeedUserNS(b)
 	testenv.NeedProgram(b, "bwrap")
