@@ -135,8 +135,13 @@ func modeAttacks() map[string]attack {
 // setFlags sets the flag "no dump" of a file, one that does no harm.
 func setFlags(fd int) error {
 	const noDump = 0x40 // FS_NODUMP_FL
-	flags := int32(noDump)
-	_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.FS_IOC_SETFLAGS, uintptr(unsafe.Pointer(&flags)))
+	// The other flags stay: ext4 converts a file that is to lose its extents, or cannot.
+	flags, err := unix.IoctlGetInt(fd, unix.FS_IOC_GETFLAGS)
+	if err != nil {
+		return err
+	}
+	set := int32(flags) | noDump //nolint:gosec // the kernel writes an int
+	_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.FS_IOC_SETFLAGS, uintptr(unsafe.Pointer(&set)))
 	if errno != 0 {
 		return errno
 	}
