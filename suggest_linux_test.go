@@ -28,7 +28,7 @@ func TestSuggestionsWork(t *testing.T) {
 	}
 	// The work directories of overlays are closed to every user.
 	t.Cleanup(func() {
-		if err := tree.Remove(state); err != nil {
+		if err := tree.RemovePath(state); err != nil {
 			t.Error(err)
 		}
 	})

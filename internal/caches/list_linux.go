@@ -89,7 +89,7 @@ func Clear(state, workspace string) (Cleared, error) {
 			f, err := openLocked(dir, unix.LOCK_EX|unix.LOCK_NB)
 			if err == nil {
 				removed = true
-				err = tree.Remove(dir)
+				err = tree.RemovePath(dir)
 				f.Close()
 			}
 			switch {

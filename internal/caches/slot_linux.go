@@ -91,7 +91,7 @@ func (s *slot) lockDir(name string, how int) (*os.File, error) {
 // openLocked opens and locks a directory. The error matches [fs.ErrNotExist] if it
 // was removed meanwhile.
 func openLocked(dir string, how int) (*os.File, error) {
-	f, err := os.Open(dir)
+	f, err := os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -171,7 +171,7 @@ func unmark(work string) error {
 	if err := os.Chmod(inner, 0o700); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return tree.Remove(inner)
+	return tree.RemovePath(inner)
 }
 
 // private makes the directory that replaces a cache without an overlay. All runs of

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sallyport-dev/sallyport/internal/tree"
 )
 
 // Bounds of what is copied to a quarantine on another file system. What is more stays in
@@ -41,7 +43,7 @@ func (k *Keeper) copy(fd int, n *watched, s status) (string, error) {
 		if err := c.copy(n.name, 0); err != nil {
 			return 0, err
 		}
-		return c.left, removeAll(from, n.name)
+		return c.left, tree.Remove(from, n.name)
 	})
 }
 

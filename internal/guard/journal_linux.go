@@ -14,6 +14,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sallyport-dev/sallyport/internal/tree"
 )
 
 // The journal is the directory State/guard: the file lock, one file h-ID for each keeper,
@@ -51,19 +53,18 @@ func openJournal(state string, create bool, step func(string)) (*journal, error)
 	return j, nil
 }
 
-// openBelow opens the directory name in the state directory.
+// openBelow opens the directory name in the state directory. Neither may be anything but a
+// directory of sallyport's own.
 func openBelow(state, name string, create bool) (*os.Root, error) {
-	top, err := os.OpenRoot(state)
+	top, err := tree.OpenPath(state)
 	if err != nil {
 		return nil, err
 	}
 	defer top.Close()
 	if create {
-		if err := top.Mkdir(name, 0o700); err != nil && !errors.Is(err, unix.EEXIST) {
-			return nil, err
-		}
+		return tree.Make(top, name)
 	}
-	return top.OpenRoot(name)
+	return tree.Open(top, name)
 }
 
 // at marks a point between two steps. Tests end the process there.

@@ -19,6 +19,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sallyport-dev/sallyport/internal/tree"
 )
 
 // The quarantine is the directory State/quarantine. Each thing has an item, a directory
@@ -115,7 +117,7 @@ func (k *Keeper) store(n *watched, s status, put func(item *os.Root) (notCopied 
 	defer dir.Close()
 	notCopied, err := put(dir)
 	if err != nil {
-		return "", errors.Join(err, removeAll(q.dir, item))
+		return "", errors.Join(err, tree.Remove(q.dir, item))
 	}
 	q.writeNote(item, n, s, notCopied)
 	return filepath.Join(q.path, item, n.name), nil
@@ -185,35 +187,6 @@ func openUp(fd int) (restore func(), err error) {
 	return func() { _ = unix.Chmod(fdPath(fd), mode) }, nil
 }
 
-// removeAll removes name in dir with everything in it. Directories without rights are
-// opened up first.
-func removeAll(dir *os.Root, name string) error {
-	err := dir.RemoveAll(name)
-	if !errors.Is(err, fs.ErrPermission) {
-		return err
-	}
-	openTree(dir, name, 0)
-	return dir.RemoveAll(name)
-}
-
-// openTree gives the owner all rights to the directories of a tree, as deep as copies go.
-// What resists is found again by the caller.
-func openTree(dir *os.Root, name string, depth int) {
-	info, err := dir.Lstat(name)
-	if err != nil || !info.IsDir() || depth > maxCopyDepth || dir.Chmod(name, 0o700) != nil {
-		return
-	}
-	f, err := dir.Open(name)
-	if err != nil {
-		return
-	}
-	names, _ := f.Readdirnames(-1)
-	f.Close()
-	for _, n := range names {
-		openTree(dir, filepath.Join(name, n), depth+1)
-	}
-}
-
 // bound removes items that are too old and then, oldest first, what is too much, and
 // reports that and what is left. Items of the last hour stay.
 func (q *quarantine) bound(r *Report) error {
@@ -237,7 +210,7 @@ func (q *quarantine) bound(r *Report) error {
 		if age := q.now().Sub(made); !ok || age < youngAge || age <= maxAge && r.QuarantineBytes <= q.max {
 			continue
 		}
-		if err := removeAll(q.dir, name); err != nil {
+		if err := tree.Remove(q.dir, name); err != nil {
 			errs = append(errs, fmt.Errorf("cannot remove %s from quarantine: %w", name, err))
 			continue
 		}

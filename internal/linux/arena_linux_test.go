@@ -46,7 +46,7 @@ func newArena(t *testing.T) *arena {
 	base, err := os.MkdirTemp("/var/tmp", "sallyport-arena-")
 	must(t, err)
 	t.Cleanup(func() {
-		if err := tree.Remove(base); err != nil {
+		if err := tree.RemovePath(base); err != nil {
 			t.Error(err)
 		}
 	})

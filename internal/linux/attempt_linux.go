@@ -137,8 +137,9 @@ func (a *attempt) gather(r *plan.Request) (err error) {
 	}
 	q := &protect.Request{
 		Policy: &res, Dir: a.spec.Dir, Mounts: a.level != plan.LevelLandlock,
-		Tmp: a.spec.Tmp, PrivateTmp: own.tmp.Path, State: append(state.Candidates(), own.state), Scans: own.scans,
+		Tmp: a.spec.Tmp, PrivateTmp: own.tmp.Path, Scans: own.scans,
 	}
+	q.State, q.NoState = state.Protected()
 	if !a.dry {
 		q.Keeper = own.keeper
 	}

@@ -100,7 +100,7 @@ func noAttacks() []string {
 // freshGit makes the repository of an arena anew, for the next attack.
 func freshGit(t *testing.T, a *arena) {
 	t.Helper()
-	must(t, tree.Remove(a.ws+"/.git"))
+	must(t, tree.RemovePath(a.ws+"/.git"))
 	must(t, os.MkdirAll(a.ws+"/.git/hooks", 0o755))
 	write(t, a.ws+"/.git/config", "[core]\n")
 	write(t, a.ws+"/.git/HEAD", "ref: refs/heads/main\n")

@@ -6,7 +6,6 @@
 package output
 
 import (
-	"io/fs"
 	"os"
 )
 
@@ -17,5 +16,3 @@ func lockExclusive(*os.File) error { return nil }
 func lockShared(*os.File) error { return nil }
 
 func probe(*os.File) owner { return ownerWrites }
-
-func foreign(fs.FileInfo) bool { return false }

@@ -7,9 +7,7 @@ package output
 
 import (
 	"errors"
-	"io/fs"
 	"os"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -39,10 +37,4 @@ func flock(f *os.File, how int) error {
 			return err
 		}
 	}
-}
-
-// foreign reports whether a directory belongs to another user.
-func foreign(info fs.FileInfo) bool {
-	st, ok := info.Sys().(*syscall.Stat_t)
-	return !ok || int(st.Uid) != os.Geteuid()
 }

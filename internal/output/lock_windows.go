@@ -4,7 +4,6 @@
 package output
 
 import (
-	"io/fs"
 	"os"
 
 	"golang.org/x/sys/windows"
@@ -36,6 +35,3 @@ func probe(f *os.File) owner {
 func lockByte(f *os.File, flags uint32) error {
 	return windows.LockFileEx(windows.Handle(f.Fd()), flags, 0, 1, 0, &windows.Overlapped{OffsetHigh: lockAt})
 }
-
-// foreign is false: the directory lies in the user's profile, whose access list it has.
-func foreign(fs.FileInfo) bool { return false }

@@ -10,10 +10,11 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/sallyport-dev/sallyport/internal/tree"
 )
 
 // DefaultTotal is the limit of all files of a [Store] that names none, in bytes.
@@ -132,7 +133,7 @@ func (s *Store) open() error {
 	if s.Dir == "" {
 		return errors.New("no directory for spill files")
 	}
-	root, err := openDir(s.Dir)
+	root, err := tree.MakePath(s.Dir)
 	if err != nil {
 		return fmt.Errorf("cannot use the directory of spill files: %w", err)
 	}
@@ -141,37 +142,6 @@ func (s *Store) open() error {
 		s.reclaim(e.Name(), ownerGone)
 	}
 	return nil
-}
-
-// openDir makes a directory that only this user can enter, or takes an existing one of
-// that kind: in a shared directory another user could have made it first.
-func openDir(dir string) (*os.Root, error) {
-	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
-		return nil, err
-	}
-	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, err
-	}
-	named, err := os.Lstat(dir)
-	if err != nil {
-		return nil, err
-	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return nil, err
-	}
-	info, err := root.Stat(".")
-	switch {
-	case err != nil:
-	case !os.SameFile(named, info) || foreign(info):
-		err = fmt.Errorf("%s is not a directory of this user", dir)
-	case info.Mode().Perm()&0o077 != 0:
-		err = root.Chmod(".", 0o700)
-	}
-	if err != nil {
-		return nil, errors.Join(err, root.Close())
-	}
-	return root, nil
 }
 
 // list returns the files in the directory, the one that was written first before the

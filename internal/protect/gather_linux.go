@@ -71,6 +71,7 @@ func gather(r *Request, present []string) (*gathering, error) {
 	if err := g.chooseTmp(r); err != nil {
 		return nil, err
 	}
+	g.claimState(r.NoState)
 	if err := g.protectAll(r); err != nil {
 		return nil, err
 	}

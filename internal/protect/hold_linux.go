@@ -31,6 +31,7 @@ type Request struct {
 	Tmp        string   // what is mounted at /tmp: "private", "host" or an absolute path; empty is private
 	PrivateTmp string   // the directory for "private"
 	State      []string // the directories that hold sallyport's own state
+	NoState    []string // names of such directories that are missing
 
 	Scans *Scans // may be nil
 	// Keeper claims the names that are missing. Nil only looks and claims nothing.

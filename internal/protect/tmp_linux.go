@@ -28,6 +28,17 @@ func (g *gathering) hideState(dirs []string) {
 	}
 }
 
+// claimState keeps the command from making a directory that later runs would take for
+// sallyport's own.
+func (g *gathering) claimState(missing []string) {
+	for _, path := range missing {
+		if g.tmpAt != "" && hostfacts.Below(path, g.tmpAt) || g.level(path) != sandbox.LevelWrite {
+			continue
+		}
+		g.claimMissing(gitpaths.Path{Path: path, Missing: true, IsDir: true, Why: "sallyport's own state"}, false)
+	}
+}
+
 // chooseTmp decides what is mounted at /tmp. Nothing leaves the host's.
 func (g *gathering) chooseTmp(r *Request) error {
 	at := hostfacts.RealPath("/tmp")

@@ -33,7 +33,7 @@ func Clean() []Report {
 		if r.Report, err = guard.Clean(state); err != nil {
 			r.fail(state, err)
 		}
-		r.tmpDirs(filepath.Join(state, "tmp"))
+		r.tmpDirs(state)
 		r.sort()
 		out = append(out, r)
 	}
@@ -55,71 +55,83 @@ func (r *Report) sort() {
 }
 
 // tmpDirs removes the private /tmp directories whose owner is dead.
-func (r *Report) tmpDirs(all string) {
-	parent, err := os.Open(all)
+func (r *Report) tmpDirs(state string) {
+	path := filepath.Join(state, tmpDir)
+	root, err := tree.OpenPath(state)
+	if err != nil {
+		r.fail(state, err)
+		return
+	}
+	defer root.Close()
+	all, err := tree.Open(root, tmpDir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return
+	}
+	var parent *os.File
+	if err == nil {
+		defer all.Close()
+		parent, err = all.Open(".")
 	}
 	if err == nil {
 		defer parent.Close()
 		err = flock(parent, unix.LOCK_EX)
 	}
 	if err != nil {
-		r.fail(all, err)
+		r.fail(path, err)
 		return
 	}
-	r.sweep(parent)
+	r.sweep(all, path, true)
 }
 
-// sweep removes what no living process holds in the open and locked directory parent.
-func (r *Report) sweep(parent *os.File) {
-	names, err := parent.Readdirnames(-1)
+// sweep removes what no living process holds in the directory of private /tmp directories,
+// which is locked. Only names that makeTmp gives are touched. What cannot be removed gets
+// another name, and only a sweep with again looks at it again: it does not delay every later
+// start.
+func (r *Report) sweep(all *os.Root, path string, again bool) {
+	dir, err := all.Open(".")
 	if err != nil {
-		r.fail(parent.Name(), err)
+		r.fail(path, err)
 		return
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		r.fail(path, err)
 	}
 	for _, n := range names {
-		dir := filepath.Join(parent.Name(), n)
-		f, err := openDir(parent, n)
+		at := filepath.Join(path, n)
 		switch {
-		case errors.Is(err, fs.ErrNotExist): // its owner was faster
-			continue
-		case errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ELOOP):
-			r.Unknown = append(r.Unknown, guard.Left{Path: dir, Why: "not a directory"})
-			continue
-		case err != nil:
-			r.fail(dir, err)
-			continue
+		case !ours(n):
+			r.Unknown = append(r.Unknown, guard.Left{Path: at, Why: "not a name that sallyport gives"})
+		case again || !strings.HasPrefix(n, stuckPrefix):
+			r.sweepOne(dir, all, n, at)
 		}
-		err = flock(f, unix.LOCK_EX|unix.LOCK_NB)
-		held := errors.Is(err, unix.EWOULDBLOCK)
-		if err == nil {
-			err = tree.Remove(dir)
-		}
-		switch {
-		case held:
-			r.Held = append(r.Held, guard.Held{Path: dir, Holders: 1})
-		case err != nil:
-			r.fail(dir, err)
-		default:
-			r.TmpDirs = append(r.TmpDirs, dir)
-		}
-		f.Close()
 	}
 }
 
-// openDir opens a directory in parent. Its own command may have taken away the right to
-// read it, which is given back: else no later start could tell whether it is held.
-func openDir(parent *os.File, name string) (*os.File, error) {
-	open := func() (int, error) {
-		return unix.Openat(int(parent.Fd()), name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+// sweepOne removes one private /tmp, unless a living process holds it.
+func (r *Report) sweepOne(dir *os.File, all *os.Root, name, path string) {
+	// Its own command may have taken away the right to read it, which is given back.
+	f, err := tree.OpenDir(dir, name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist): // its owner was faster
+		return
+	case errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ELOOP):
+		r.Unknown = append(r.Unknown, guard.Left{Path: path, Why: "not a directory"})
+		return
+	case err != nil:
+		r.fail(path, err)
+		return
 	}
-	fd, err := open()
-	if errors.Is(err, unix.EACCES) && unix.Fchmodat(int(parent.Fd()), name, 0o700, 0) == nil {
-		fd, err = open()
+	defer f.Close()
+	if err := flock(f, unix.LOCK_EX|unix.LOCK_NB); errors.Is(err, unix.EWOULDBLOCK) {
+		r.Held = append(r.Held, guard.Held{Path: path, Holders: 1})
+		return
 	}
-	if err != nil {
-		return nil, err
+	if err := tree.Remove(all, name); err != nil {
+		_ = all.Rename(name, stuckPrefix+strings.TrimPrefix(name, runPrefix)) // else it is tried again
+		r.fail(path, err)
+		return
 	}
-	return os.NewFile(uintptr(fd), filepath.Join(parent.Name(), name)), nil
+	r.TmpDirs = append(r.TmpDirs, path)
 }

@@ -7,7 +7,8 @@
 // [Dir] creates the state directory, [NewTmp] a private /tmp in it, which is locked as long
 // as its owner lives, so that [Clean] and the next start can tell what a killed run has
 // left. Every directory belongs to one user and is closed to all others. The package
-// refuses a state directory that another user has created.
+// refuses a state directory that is a symbolic link, that another user has made, or that
+// others can enter.
 package state
 
 import "github.com/sallyport-dev/sallyport/internal/guard"

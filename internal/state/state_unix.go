@@ -9,9 +9,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"syscall"
+	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -19,35 +21,63 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/tree"
 )
 
-// Candidates are where sallyport may keep what outlives a run, best first: the state
+// sharedTmp is where users whose home cannot hold a state directory have one. TMPDIR does not
+// count: it may name a directory in which commands write, and could have made one of ours.
+const sharedTmp = "/tmp"
+
+// candidates are where sallyport may keep what outlives a run, best first: the state
 // directory of the XDG base directory rules and, for users whose home cannot hold it, a
-// directory of their own in the temporary directory. A directory that was asked for by
-// name has no substitute.
-func Candidates() []string {
+// directory of their own in /tmp. A directory that was asked for by name has no substitute.
+func candidates() []string {
 	if d := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(d) {
 		return []string{filepath.Join(d, "sallyport")}
 	}
+	return usual()
+}
+
+// usual are the candidates where none is asked for by name.
+func usual() []string {
 	var dirs []string
 	if home := os.Getenv("HOME"); filepath.IsAbs(home) {
 		dirs = append(dirs, filepath.Join(home, ".local", "state", "sallyport"))
 	}
-	return append(dirs, filepath.Join(os.TempDir(), fmt.Sprintf("sallyport-%d", os.Getuid())))
+	return append(dirs, fmt.Sprintf("%s/sallyport-%d", sharedTmp, os.Getuid()))
 }
 
-// Dir returns the state directory, without symbolic links in its name. It is created if it
-// is missing, for this user alone. The error is about the first candidate.
+// Protected returns the state directories that exist, for no command may see or change one,
+// also one that only runs with another XDG_STATE_HOME use, and the names of those that are
+// missing, which no command may make. What stands at such a name and is none, for example a
+// symbolic link that a command has made, is in neither list.
+func Protected() (dirs, missing []string) {
+	all := append(candidates(), usual()...)
+	slices.Sort(all)
+	for _, d := range slices.Compact(all) {
+		switch err := check(d); {
+		case err == nil:
+			dirs = append(dirs, realPath(d))
+		case errors.Is(err, fs.ErrNotExist):
+			missing = append(missing, realPath(d))
+		}
+	}
+	return dirs, missing
+}
+
+// Dir returns the state directory, without symbolic links in its name. It is made if it is
+// missing, for this user alone. The error is about the first candidate.
 func Dir() (string, error) {
-	return first(func(string) error { return nil })
+	return first(func(*os.Root, string) error { return nil })
 }
 
-// first creates the candidates, and returns the first for which f has no error.
-func first(f func(dir string) error) (string, error) {
+// first makes the candidates, and returns the first for which f has no error.
+func first(f func(root *os.Root, dir string) error) (string, error) {
 	var why error
-	for _, d := range Candidates() {
-		err := ownDir(d)
+	for _, d := range candidates() {
+		root, err := tree.MakePath(d)
 		if err == nil {
-			d = hostfacts.RealPath(d)
-			if err = f(d); err == nil {
+			d = realPath(d)
+			err = f(root, d)
+			root.Close()
+			if err == nil {
 				return d, nil
 			}
 		}
@@ -59,55 +89,52 @@ func first(f func(dir string) error) (string, error) {
 }
 
 // Existing returns the state directories in which runs of this user may have left
-// something, without symbolic links in their names. Those of other users are not among
-// them.
+// something, without symbolic links in their names. What is not closed to others, or a
+// symbolic link itself, is not among them.
 func Existing() []string {
 	var out []string
-	for _, d := range Candidates() {
-		real := hostfacts.RealPath(d)
-		var st syscall.Stat_t
-		if syscall.Lstat(real, &st) == nil && st.Mode&syscall.S_IFMT == syscall.S_IFDIR && int(st.Uid) == os.Getuid() && st.Mode&0o022 == 0 {
-			out = append(out, real)
+	for _, d := range candidates() {
+		if check(d) == nil {
+			out = append(out, realPath(d))
 		}
 	}
 	return out
 }
 
-// ownDir creates a directory that only this user can enter, or checks that the one that
-// exists is of that kind: in a shared directory another user could have created it first.
-func ownDir(d string) error {
-	// The way there is the user's own, like the rest of the home.
-	if err := os.MkdirAll(filepath.Dir(d), 0o700); err != nil { //nolint:forbidigo // see above
+// check returns nil for a directory of sallyport's own.
+func check(dir string) error {
+	root, err := tree.OpenPath(dir)
+	if err != nil {
 		return err
 	}
-	if err := syscall.Mkdir(d, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	var st syscall.Stat_t
-	if err := syscall.Lstat(d, &st); err != nil {
-		return &fs.PathError{Op: "lstat", Path: d, Err: err}
-	}
-	if st.Mode&syscall.S_IFMT != syscall.S_IFDIR || int(st.Uid) != os.Getuid() {
-		return fmt.Errorf("%s is not a directory of this user", d)
-	}
-	if st.Mode&0o077 != 0 {
-		return os.Chmod(d, 0o700)
-	}
-	return nil
+	return root.Close()
+}
+
+// realPath resolves the links on the way to a state directory, whose own name is none.
+func realPath(dir string) string {
+	return filepath.Join(hostfacts.RealPath(filepath.Dir(dir)), filepath.Base(dir))
 }
 
 // A Tmp is the directory that commands see as /tmp. It is locked as long as its owner
 // lives, so that a later start can tell a crash from a run.
 type Tmp struct {
-	Path string
-	lock *os.File
+	Path   string
+	parent *os.Root
+	lock   *os.File
 }
 
-// NewTmp creates a private /tmp in the first state directory that takes one, and returns
+const (
+	tmpDir    = "tmp"
+	runPrefix = "run-" // of a private /tmp
+	// stuckPrefix is that of one that could not be removed: starts do not try again.
+	stuckPrefix = "stuck-"
+)
+
+// NewTmp makes a private /tmp in the first state directory that takes one, and returns
 // both. The error is about the first candidate.
 func NewTmp() (state string, tmp *Tmp, err error) {
-	state, err = first(func(dir string) (err error) {
-		tmp, err = makeTmp(dir)
+	state, err = first(func(root *os.Root, dir string) (err error) {
+		tmp, err = makeTmp(root, dir)
 		return err
 	})
 	if err != nil {
@@ -121,15 +148,24 @@ func TmpError(err error) error {
 	return fmt.Errorf("cannot create the private /tmp: %w; set XDG_STATE_HOME to a directory with room, or choose another directory for /tmp", err)
 }
 
-// makeTmp creates a private /tmp below state, and removes those whose owner is dead.
-func makeTmp(state string) (*Tmp, error) {
-	all := filepath.Join(state, "tmp")
-	if err := ownDir(all); err != nil {
+// makeTmp makes a private /tmp in the state directory dir, which is open, and removes those
+// whose owner is dead.
+func makeTmp(root *os.Root, dir string) (*Tmp, error) {
+	all, err := tree.Make(root, tmpDir)
+	if err != nil {
 		return nil, err
 	}
+	tmp, err := newTmp(all, filepath.Join(dir, tmpDir))
+	if err != nil {
+		return nil, errors.Join(err, all.Close())
+	}
+	return tmp, nil
+}
+
+func newTmp(all *os.Root, path string) (*Tmp, error) {
 	// The lock of the parent keeps a sweep from removing a directory that was created
 	// but not yet locked.
-	parent, err := os.Open(all)
+	parent, err := all.Open(".")
 	if err != nil {
 		return nil, err
 	}
@@ -137,20 +173,19 @@ func makeTmp(state string) (*Tmp, error) {
 	if err := flock(parent, unix.LOCK_EX); err != nil {
 		return nil, err
 	}
-	new(Report).sweep(parent) // what cannot be removed is left for the next time
-	dir, err := os.MkdirTemp(all, "run-")
-	if err != nil {
+	new(Report).sweep(all, path, false) // what cannot be removed is left for doctor --clean
+	name := runPrefix + newID()
+	if err := all.Mkdir(name, 0o700); err != nil {
 		return nil, err
 	}
-	lock, err := os.Open(dir)
+	lock, err := all.Open(name)
 	if err == nil {
 		err = flock(lock, unix.LOCK_EX|unix.LOCK_NB)
 	}
 	if err != nil {
-		os.Remove(dir)
-		return nil, err
+		return nil, errors.Join(err, all.Remove(name))
 	}
-	return &Tmp{Path: dir, lock: lock}, nil
+	return &Tmp{Path: filepath.Join(path, name), parent: all, lock: lock}, nil
 }
 
 func flock(f *os.File, how int) error {
@@ -165,6 +200,17 @@ func flock(f *os.File, how int) error {
 // Remove removes the directory. It waits for no process: the commands that used it have
 // ended.
 func (t *Tmp) Remove() error {
-	err := tree.Remove(t.Path)
-	return errors.Join(err, t.lock.Close())
+	err := tree.Remove(t.parent, filepath.Base(t.Path))
+	return errors.Join(err, t.lock.Close(), t.parent.Close())
 }
+
+// ours reports whether name is one that makeTmp or a sweep gives.
+func ours(name string) bool {
+	id, ok := strings.CutPrefix(name, runPrefix)
+	if !ok {
+		id, ok = strings.CutPrefix(name, stuckPrefix)
+	}
+	return ok && id != "" && strings.Trim(id, "0123456789abcdef") == ""
+}
+
+func newID() string { return fmt.Sprintf("%016x", rand.Uint64()) }

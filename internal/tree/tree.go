@@ -1,47 +1,121 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tree removes directories that a command has filled.
+// Package tree opens directories that are sallyport's own and removes what commands have
+// put into them.
 //
-// It refuses to follow links, and never waits for processes that still write.
+// What it opens is a real directory of this user's that is closed to others; a symbolic
+// link is refused wherever it leads. What it removes it reaches through descriptors, so that
+// a link that is put on the way meanwhile leads nowhere.
 package tree
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 )
 
-// Remove removes a directory as os.RemoveAll does, also if directories in it lack
-// permissions. It does not follow links.
-func Remove(dir string) error {
-	err := os.RemoveAll(dir)
-	if err == nil || !errors.Is(err, fs.ErrPermission) {
-		return err
-	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return err
-	}
-	openUp(root, ".")
-	root.Close()
-	return os.RemoveAll(dir)
+// A ForeignError reports something that stands where a directory of sallyport's own is
+// expected. Nothing was changed.
+type ForeignError struct {
+	Path string
+	Why  string // such as "it is a symbolic link"
 }
 
-// openUp gives the owner all rights to the directories of a tree. RemoveAll reports a
-// directory that it could not change.
-func openUp(root *os.Root, name string) {
-	_ = root.Chmod(name, 0o700)
-	f, err := root.Open(name)
+// Error returns one sentence with the path and the reason.
+func (e *ForeignError) Error() string {
+	return fmt.Sprintf("%s is not a directory of sallyport's own: %s", e.Path, e.Why)
+}
+
+// OpenPath opens the directory path. Links on the way to it are followed, for the way is the
+// user's; path itself must be a directory of this user's with mode 0700, else the error is a
+// [*ForeignError].
+func OpenPath(path string) (*os.Root, error) {
+	parent, err := os.OpenRoot(filepath.Dir(path))
 	if err != nil {
-		return
+		return nil, err
 	}
-	entries, _ := f.ReadDir(-1)
-	f.Close()
-	for _, e := range entries {
-		if e.IsDir() {
-			openUp(root, filepath.Join(name, e.Name()))
-		}
+	defer parent.Close()
+	return Open(parent, filepath.Base(path))
+}
+
+// MakePath is [OpenPath], and makes the directory and those on the way to it if they are
+// missing. A directory of this user's that others can enter is closed to them.
+func MakePath(path string) (*os.Root, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, err
 	}
+	parent, err := os.OpenRoot(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	defer parent.Close()
+	return Make(parent, filepath.Base(path))
+}
+
+// Open opens the directory name in parent, under the conditions of [OpenPath].
+func Open(parent *os.Root, name string) (*os.Root, error) { return open(parent, name, false) }
+
+// Make is [Open], and makes the directory if it is missing. A directory of this user's that
+// others can enter is closed to them.
+func Make(parent *os.Root, name string) (*os.Root, error) {
+	if err := parent.Mkdir(name, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	return open(parent, name, true)
+}
+
+// RemovePath is [Remove] by path. Links on the way to it are followed: it is for a path whose
+// directories are all sallyport's own.
+func RemovePath(path string) error {
+	parent, err := os.OpenRoot(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	defer parent.Close()
+	return Remove(parent, filepath.Base(path))
+}
+
+func open(parent *os.Root, name string, narrow bool) (*os.Root, error) {
+	named, err := parent.Lstat(name)
+	if err != nil {
+		return nil, err
+	}
+	path := filepath.Join(parent.Name(), name)
+	if why := strange(named); why != "" {
+		return nil, &ForeignError{Path: path, Why: why}
+	}
+	root, err := parent.OpenRoot(name)
+	if err != nil {
+		return nil, err
+	}
+	info, err := root.Stat(".")
+	switch {
+	case err != nil:
+	case !os.SameFile(named, info):
+		err = &ForeignError{Path: path, Why: "it was replaced while it was opened"}
+	case !closed(info) && narrow:
+		err = root.Chmod(".", 0o700)
+	case !closed(info):
+		err = &ForeignError{Path: path, Why: fmt.Sprintf("its mode is %04o, which lets others in", info.Mode().Perm())}
+	}
+	if err != nil {
+		return nil, errors.Join(err, root.Close())
+	}
+	return root, nil
+}
+
+// strange returns why something is not a directory of this user's; empty if it is one.
+func strange(info fs.FileInfo) string {
+	switch {
+	case info.Mode()&fs.ModeSymlink != 0:
+		return "it is a symbolic link"
+	case !info.IsDir():
+		return "it is no directory"
+	case foreign(info):
+		return "it belongs to another user"
+	}
+	return ""
 }

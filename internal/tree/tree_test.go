@@ -4,8 +4,12 @@
 package tree
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/sallyport-dev/sallyport/internal/testenv"
@@ -29,6 +33,8 @@ func TestRemove(t *testing.T) {
 		"read-only":     func(dir string) error { return deep(dir, 0o555) },
 		"closed":        func(dir string) error { return deep(dir, 0) },
 		"closed itself": func(dir string) error { return os.Chmod(dir, 0) },
+		"many names":    func(dir string) error { return many(dir, 300) },
+		"very deep":     func(dir string) error { return descend(dir, 600, kept) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(top, "dir")
@@ -38,7 +44,7 @@ func TestRemove(t *testing.T) {
 			if err := fill(dir); err != nil {
 				t.Fatal(err)
 			}
-			if err := Remove(dir); err != nil {
+			if err := RemovePath(dir); err != nil {
 				t.Error(err)
 			}
 			if _, err := os.Lstat(dir); !os.IsNotExist(err) {
@@ -66,4 +72,112 @@ func deep(dir string, mode os.FileMode) error {
 		}
 	}
 	return nil
+}
+
+// many makes n files and n directories with a file each.
+func many(dir string, n int) error {
+	for i := range n {
+		sub := filepath.Join(dir, fmt.Sprintf("d%d", i))
+		if err := errors.Join(os.WriteFile(filepath.Join(dir, strconv.Itoa(i)), nil, 0o600), os.Mkdir(sub, 0o700),
+			os.WriteFile(filepath.Join(sub, "f"), nil, 0o600)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// descend makes directories n deep, deeper than a path can be long, with a file and a link to
+// outside in each.
+func descend(dir string, n int, outside string) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	for range n {
+		if err := errors.Join(root.WriteFile("file", nil, 0o400), root.Symlink(outside, "link"), root.Mkdir("deeper", 0o700)); err != nil {
+			return errors.Join(err, root.Close())
+		}
+		next, err := root.OpenRoot("deeper")
+		if err := errors.Join(err, root.Close()); err != nil {
+			return err
+		}
+		root = next
+	}
+	return root.Close()
+}
+
+// TestRemoveWhileSwapped removes a tree in which somebody exchanges a directory and a link all
+// the time. Nothing outside is removed.
+func TestRemoveWhileSwapped(t *testing.T) {
+	top, outside := t.TempDir(), t.TempDir()
+	if err := many(outside, 20); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(top, "dir")
+	a, b, aside := filepath.Join(dir, "a"), filepath.Join(dir, "b"), filepath.Join(dir, "c")
+	for range 30 {
+		if err := errors.Join(os.MkdirAll(a, 0o700), many(a, 20), os.Symlink(outside, b)); err != nil {
+			t.Fatal(err)
+		}
+		stop, stopped := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(stopped)
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					_, _, _ = os.Rename(a, aside), os.Rename(b, a), os.Rename(aside, b)
+				}
+			}
+		}()
+		_ = RemovePath(dir) // the other one may make it fail
+		close(stop)
+		<-stopped
+		if err := RemovePath(dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+	left, err := os.ReadDir(outside)
+	if err != nil || len(left) != 40 {
+		t.Errorf("outside are %d names, %v", len(left), err)
+	}
+}
+
+// TestOpen opens what is ours, and nothing else.
+func TestOpen(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	for name, tt := range map[string]struct {
+		make   func(path string) error
+		open   bool // by OpenPath
+		narrow bool // by MakePath
+		why    string
+	}{
+		"missing":  {func(string) error { return nil }, false, true, ""},
+		"own":      {func(path string) error { return os.Mkdir(path, 0o700) }, true, true, ""},
+		"wide":     {func(path string) error { return os.Mkdir(path, 0o755) }, false, true, "lets others in"},
+		"link":     {func(path string) error { return os.Symlink(filepath.Dir(path), path) }, false, false, "symbolic link"},
+		"file":     {func(path string) error { return os.WriteFile(path, nil, 0o600) }, false, false, "no directory"},
+		"dangling": {func(path string) error { return os.Symlink("nothing", path) }, false, false, "symbolic link"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "x")
+			if err := tt.make(path); err != nil {
+				t.Fatal(err)
+			}
+			for i, open := range []func(string) (*os.Root, error){OpenPath, MakePath} {
+				root, err := open(path)
+				if want := []bool{tt.open, tt.narrow}[i]; (err == nil) != want {
+					t.Errorf("%d: %v, want success: %v", i, err, want)
+				}
+				var strange *ForeignError
+				if err != nil && tt.why != "" && (!errors.As(err, &strange) || !strings.Contains(err.Error(), tt.why)) {
+					t.Errorf("%d: %v, want %q", i, err, tt.why)
+				}
+				if root != nil {
+					root.Close()
+				}
+			}
+		})
+	}
 }

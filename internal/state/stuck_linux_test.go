@@ -1,0 +1,50 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package state
+
+import (
+	"os"
+	"slices"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sallyport-dev/sallyport/internal/hostfacts"
+	"github.com/sallyport-dev/sallyport/internal/testenv"
+)
+
+// TestStuck: what cannot be removed, here because something is mounted in it, does not delay
+// the starts that follow.
+func TestStuck(t *testing.T) {
+	testenv.NeedRoot(t)
+	home := hostfacts.RealPath(t.TempDir())
+	t.Setenv("XDG_STATE_HOME", home)
+	_, tmp, err := NewTmp()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tmp.Remove() }()
+	all := home + "/sallyport/tmp/"
+	if err := os.MkdirAll(all+"run-1/mount", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mount("tmpfs", all+"run-1/mount", "tmpfs", 0, "size=64k"); err != nil {
+		testenv.Lack(t, testenv.UserNS, "nothing can be mounted: "+err.Error())
+	}
+	defer func() { _ = unix.Unmount(all+"stuck-1/mount", unix.MNT_DETACH) }()
+	_, second, err := NewTmp()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = second.Remove() }()
+	if _, err := os.Lstat(all + "stuck-1/mount"); err != nil {
+		t.Errorf("what cannot be removed has kept its name: %v", err)
+	}
+	if err := unix.Unmount(all+"stuck-1/mount", unix.MNT_DETACH); err != nil {
+		t.Fatal(err)
+	}
+	if r := Clean(); len(r) != 1 || !slices.Equal(r[0].TmpDirs, []string{all + "stuck-1"}) {
+		t.Errorf("%+v", r)
+	}
+}

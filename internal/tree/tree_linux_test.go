@@ -1,0 +1,71 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tree
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sallyport-dev/sallyport/internal/testenv"
+)
+
+// TestRemoveWithFewDescriptors removes what is deeper than the limit on open files.
+func TestRemoveWithFewDescriptors(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "dir")
+	if err := errors.Join(os.Mkdir(dir, 0o700), descend(dir, 500, t.TempDir())); err != nil {
+		t.Fatal(err)
+	}
+	var before unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &before); err != nil {
+		t.Fatal(err)
+	}
+	few := before
+	few.Cur = 100
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &few); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &before); err != nil {
+			t.Error(err)
+		}
+	}()
+	if err := RemovePath(dir); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Lstat(dir); !os.IsNotExist(err) {
+		t.Errorf("it is still there: %v", err)
+	}
+}
+
+// TestOpenDirFollowsNothing: what has become a link since it was looked at is not opened, and
+// what it leads to keeps its mode.
+func TestOpenDirFollowsNothing(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	top, outside := t.TempDir(), t.TempDir()
+	for _, mode := range []os.FileMode{0o755, 0} {
+		link := filepath.Join(top, mode.String())
+		if err := errors.Join(os.Chmod(outside, mode), os.Symlink(outside, link)); err != nil {
+			t.Fatal(err)
+		}
+		dir, err := os.Open(top)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f, err := OpenDir(dir, filepath.Base(link)); err == nil {
+			f.Close()
+			t.Errorf("a link to a directory with mode %v was opened", mode)
+		}
+		dir.Close()
+		if info, err := os.Stat(outside); err != nil || info.Mode().Perm() != mode {
+			t.Errorf("the directory that it leads to has mode %v, %v", info.Mode(), err)
+		}
+	}
+	if err := os.Chmod(outside, 0o700); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,19 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !linux && !darwin
+
+package tree
+
+import (
+	"io/fs"
+	"os"
+)
+
+// The profile of a user is closed to others here, and modes say nothing.
+func foreign(fs.FileInfo) bool { return false }
+
+func closed(fs.FileInfo) bool { return true }
+
+// Remove removes name from parent with everything below it, and follows no link.
+func Remove(parent *os.Root, name string) error { return parent.RemoveAll(name) }
