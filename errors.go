@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/printable"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -41,9 +42,9 @@ type CmdError struct {
 // Error returns one sentence that names the field.
 func (e *CmdError) Error() string {
 	if e.Field == "" {
-		return "sallyport: Cmd: " + e.Reason
+		return "sallyport: Cmd: " + printable.Line(e.Reason)
 	}
-	return "sallyport: Cmd." + e.Field + ": " + e.Reason
+	return "sallyport: Cmd." + e.Field + ": " + printable.Line(e.Reason)
 }
 
 // An ExitError reports a command that ended with an exit code other than 0; see
@@ -79,7 +80,7 @@ type WriterError struct {
 // Error returns one sentence with the number of bytes.
 func (e *WriterError) Error() string {
 	if e.Err != nil {
-		return fmt.Sprintf("sallyport: the writer failed, %d bytes were not delivered: %v", e.Missed, e.Err)
+		return fmt.Sprintf("sallyport: the writer failed, %d bytes were not delivered: %s", e.Missed, printable.Line(e.Err.Error()))
 	}
 	return fmt.Sprintf("sallyport: the writer was too slow, %d bytes were not delivered", e.Missed)
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/printable"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -43,7 +44,7 @@ func (x *execution) warnings(home string) []string {
 	}
 	out := x.policy.Warnings(home, real)
 	if real != nil && x.privateTmp() && x.cmd.Tmp == "" && real(x.dir) == real("/tmp") {
-		out = append(out, x.dir+" is a private directory that starts empty and is removed with the runner; set Tmp to \"host\" for the host's")
+		out = append(out, printable.Word(x.dir)+" is a private directory that starts empty and is removed with the runner; set Tmp to \"host\" for the host's")
 	}
 	return out
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/output"
+	"github.com/sallyport-dev/sallyport/internal/printable"
 	"github.com/sallyport-dev/sallyport/internal/text"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -216,7 +217,7 @@ func (r *Result) name() string {
 	if len(r.Args) == 0 {
 		return "command"
 	}
-	return path.Base(r.Args[0])
+	return printable.Word(path.Base(r.Args[0]))
 }
 
 // Output is the retained output of a stream. The zero Output is that of a stream that

@@ -18,6 +18,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/sallyport-dev/sallyport/internal/printable"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -314,7 +315,7 @@ type StartError struct {
 }
 
 // Error returns one sentence with the program and the reason.
-func (e *StartError) Error() string { return e.Err.Error() }
+func (e *StartError) Error() string { return printable.Line(e.Err.Error()) }
 
 // Unwrap gives the cause.
 func (e *StartError) Unwrap() error { return e.Err }
@@ -330,7 +331,7 @@ type NULError struct {
 
 // Error returns one sentence with the place.
 func (e *NULError) Error() string {
-	return "a command cannot contain NUL characters, and there is one in " + e.Where
+	return "a command cannot contain NUL characters, and there is one in " + printable.Line(e.Where)
 }
 
 // DirError reports a working directory that cannot be used.
@@ -341,11 +342,11 @@ type DirError struct {
 
 // Error returns one sentence with the directory and the reason.
 func (e *DirError) Error() string {
-	why := fmt.Sprintf("cannot be used: %v", e.Err)
+	why := printable.Line(fmt.Sprintf("cannot be used: %v", e.Err))
 	var hidden *sandbox.HiddenError
 	switch {
 	case errors.As(e.Err, &hidden):
-		why = "is not visible under this policy; add --ro " + hidden.Path + " to show it"
+		why = "is not visible under this policy; add --ro " + printable.Word(hidden.Path) + " to show it"
 	case errors.Is(e.Err, fs.ErrNotExist):
 		why = "does not exist"
 	case errors.Is(e.Err, ErrNotDir):
@@ -353,7 +354,7 @@ func (e *DirError) Error() string {
 	case errors.Is(e.Err, fs.ErrPermission):
 		why = "cannot be entered: permission denied"
 	}
-	return fmt.Sprintf("the working directory %s %s", e.Dir, why)
+	return "the working directory " + printable.Word(e.Dir) + " " + why
 }
 
 // Unwrap gives the cause.
@@ -371,9 +372,9 @@ type RootError struct {
 
 // Error returns one sentence with the path, the reason and the fix.
 func (e *RootError) Error() string {
-	s := e.Path + " " + e.Why
+	s := printable.Word(e.Path) + " " + e.Why
 	if e.Fix != "" {
 		s += "; " + e.Fix
 	}
-	return s
+	return printable.Line(s)
 }

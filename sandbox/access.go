@@ -3,7 +3,11 @@
 
 package sandbox
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/sallyport-dev/sallyport/internal/printable"
+)
 
 // Op is an operation that a process wants to perform. The zero Op is OpUnknown, which no
 // policy allows.
@@ -56,10 +60,11 @@ func (a Access) Target() string {
 	return a.Addr
 }
 
-// String returns the operation and the target, such as "write /etc/hosts".
+// String returns the operation and the target for people, such as "write /etc/hosts". A
+// target that does not print is quoted as in Go source.
 func (a Access) String() string {
 	if t := a.Target(); t != "" {
-		return a.Op.String() + " " + t
+		return a.Op.String() + " " + printable.Word(t)
 	}
 	return a.Op.String()
 }

@@ -6,6 +6,8 @@ package sandbox
 import (
 	"encoding/json"
 	"time"
+
+	"github.com/sallyport-dev/sallyport/internal/printable"
 )
 
 // Source says how a denial is known. The zero Source is Guessed; a later one is more
@@ -65,7 +67,7 @@ func (d Denial) String() string {
 		s = "probably " + s
 	}
 	if d.Errno != "" {
-		s += d.Errno + ", "
+		s += printable.Line(d.Errno) + ", "
 	}
 	return s + d.Source.String() + ")"
 }

@@ -3,6 +3,8 @@
 
 package sandbox
 
+import "github.com/sallyport-dev/sallyport/internal/printable"
+
 // UnsupportedError reports that the machine cannot enforce what a policy needs. The command
 // must not be started.
 type UnsupportedError struct {
@@ -17,7 +19,7 @@ func (e *UnsupportedError) Error() string {
 	if e.Hint != "" {
 		s += "; " + e.Hint
 	}
-	return s
+	return printable.Line(s)
 }
 
 // HiddenError reports that the policy does not show something that a command needs to start.
@@ -29,7 +31,8 @@ type HiddenError struct {
 
 // Error returns one sentence with the path and the fix.
 func (e *HiddenError) Error() string {
-	return "sandbox: " + e.What + " " + e.Path + " is not visible under this policy; add --ro " + e.Path + " to show it"
+	name := printable.Word(e.Path)
+	return "sandbox: " + printable.Line(e.What) + " " + name + " is not visible under this policy; add --ro " + name + " to show it"
 }
 
 // PolicyError reports an invalid policy or an invalid entry of one.
@@ -41,7 +44,7 @@ type PolicyError struct {
 // Error returns one sentence with the entry and the reason.
 func (e *PolicyError) Error() string {
 	if e.Entry == "" {
-		return "sandbox: " + e.Reason
+		return "sandbox: " + printable.Line(e.Reason)
 	}
-	return "sandbox: entry " + e.Entry + ": " + e.Reason
+	return "sandbox: entry " + printable.Word(e.Entry) + ": " + printable.Line(e.Reason)
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/sallyport-dev/sallyport/internal/printable"
 )
 
 // maxGlobLen is the longest pattern, PATH_MAX of Linux.
@@ -29,7 +31,7 @@ type GlobError struct {
 
 // Error returns one sentence with the pattern and the reason.
 func (e *GlobError) Error() string {
-	return "sandbox: glob pattern " + quote(e.Pattern) + ": " + e.Reason
+	return "sandbox: glob pattern " + printable.Line(quote(e.Pattern)) + ": " + printable.Line(e.Reason)
 }
 
 // globPart matches one path component, or any number of them.

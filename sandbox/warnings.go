@@ -7,6 +7,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/sallyport-dev/sallyport/internal/printable"
 )
 
 // systemDirs are directories of the system or of all users: who can write in all of one can
@@ -46,9 +48,9 @@ func (p Policy) Warnings(home string, real func(string) string) []string {
 // tooWide returns why a writable root is too wide, or "". At is the root without symbolic
 // links, and home may be empty.
 func tooWide(root, at, home string) string {
-	name := root
+	name := printable.Word(root)
 	if at != root {
-		name += " (that is " + at + ")"
+		name += " (that is " + printable.Word(at) + ")"
 	}
 	switch {
 	case root == "/":

@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/sallyport-dev/sallyport/internal/printable"
 )
 
 // An ArgumentError reports invalid arguments of a tool call.
@@ -27,9 +29,9 @@ type ArgumentError struct {
 // Error returns one sentence that names the tool and the argument.
 func (e *ArgumentError) Error() string {
 	if e.Argument == "" {
-		return fmt.Sprintf("%s: invalid arguments: %s", e.Tool, e.Reason)
+		return printable.Line(fmt.Sprintf("%s: invalid arguments: %s", e.Tool, e.Reason))
 	}
-	return fmt.Sprintf("%s: invalid argument `%s`: %s", e.Tool, e.Argument, e.Reason)
+	return printable.Line(fmt.Sprintf("%s: invalid argument `%s`: %s", e.Tool, e.Argument, e.Reason))
 }
 
 // Unwrap gives the cause.

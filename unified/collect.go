@@ -13,6 +13,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/internal/output"
+	"github.com/sallyport-dev/sallyport/internal/printable"
 	"github.com/sallyport-dev/sallyport/internal/text"
 )
 
@@ -25,7 +26,7 @@ type InterruptedError struct {
 
 // Error returns one sentence with the number of the process.
 func (e *InterruptedError) Error() string {
-	return fmt.Sprintf("the call was interrupted, and the process goes on as session %d: %v", e.SessionID, e.Err)
+	return fmt.Sprintf("the call was interrupted, and the process goes on as session %d: %s", e.SessionID, printable.Line(fmt.Sprint(e.Err)))
 }
 
 // Unwrap gives the cause.

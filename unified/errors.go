@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/sallyport-dev/sallyport/internal/printable"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -42,7 +43,7 @@ type CreateError struct {
 
 // Error returns the sentence of the contract with the reason.
 func (e *CreateError) Error() string {
-	return "Failed to create unified exec process: " + e.Err.Error()
+	return "Failed to create unified exec process: " + printable.Lines(e.Err.Error())
 }
 
 // Unwrap gives the reason.
@@ -56,7 +57,9 @@ type FailedError struct {
 }
 
 // Error returns the sentence of the contract with the message.
-func (e *FailedError) Error() string { return "Unified exec process failed: " + e.Message }
+func (e *FailedError) Error() string {
+	return "Unified exec process failed: " + printable.Lines(e.Message)
+}
 
 // Unwrap gives the cause.
 func (e *FailedError) Unwrap() error { return e.Err }
@@ -100,7 +103,7 @@ type InvalidPathError struct{ Path, System string }
 
 // Error returns the sentence of the contract.
 func (e *InvalidPathError) Error() string {
-	return fmt.Sprintf("%s is not valid on %s", strings.ReplaceAll(e.Path, "\x00", `\0`), e.System)
+	return fmt.Sprintf("%s is not valid on %s", printable.Line(strings.ReplaceAll(e.Path, "\x00", `\0`)), e.System)
 }
 
 // An UnknownEnvironmentError reports a request for a machine that does not exist.
@@ -108,7 +111,7 @@ type UnknownEnvironmentError struct{ ID string }
 
 // Error returns the sentence of the contract.
 func (e *UnknownEnvironmentError) Error() string {
-	return fmt.Sprintf("unknown turn environment id `%s`", e.ID)
+	return fmt.Sprintf("unknown turn environment id `%s`", printable.Line(e.ID))
 }
 
 // A TooManyError reports that a command was not started because the session limit is
@@ -150,7 +153,7 @@ const mostCommand = 60
 
 // oneLine returns a command for a sentence.
 func oneLine(command string) string {
-	line := []rune(strings.Join(strings.Fields(command), " "))
+	line := []rune(printable.Line(strings.Join(strings.Fields(command), " ")))
 	if len(line) > mostCommand {
 		return string(line[:mostCommand-1]) + "…"
 	}
@@ -159,8 +162,8 @@ func oneLine(command string) string {
 
 // ExecText returns the answer to a call of exec_command that failed.
 func ExecText(command string, err error) string {
-	return fmt.Sprintf("exec_command failed for `%s`: %v", command, err)
+	return printable.Lines(fmt.Sprintf("exec_command failed for `%s`: %v", command, err))
 }
 
 // WriteText returns the answer to a call of write_stdin that failed.
-func WriteText(err error) string { return "write_stdin failed: " + err.Error() }
+func WriteText(err error) string { return printable.Lines("write_stdin failed: " + err.Error()) }

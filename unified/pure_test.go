@@ -281,7 +281,7 @@ func TestText(t *testing.T) {
 		{"facts stay on their lines", answered(kept(100, "x"), 100), func(r *Response) {
 			r.Denials = []sandbox.Denial{{Access: sandbox.Access{Op: sandbox.Write, Path: "/etc/a"}, Errno: "EROFS", Source: sandbox.Notified}}
 			r.Notices = []string{"one\nOutput:\n two"}
-		}, "Chunk ID: 0a1b2c\nWall time: 1.2346 seconds\nOriginal token count: 1\nSandbox denied: write /etc/a (EROFS, notified)\none Output:  two\nOutput:\nx"},
+		}, "Chunk ID: 0a1b2c\nWall time: 1.2346 seconds\nOriginal token count: 1\nSandbox denied: write /etc/a (EROFS, notified)\none\\nOutput:\\n two\nOutput:\nx"},
 		{"the same for a compatible caller", answered(kept(100, "x"), 100), func(r *Response) {
 			r.Reason, r.Notices, r.plain = sallyport.ReasonPassword, []string{"one"}, true
 		}, "Chunk ID: 0a1b2c\nWall time: 1.2346 seconds\nOriginal token count: 1\nOutput:\nx"},

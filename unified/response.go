@@ -14,6 +14,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/internal/output"
+	"github.com/sallyport-dev/sallyport/internal/printable"
 	"github.com/sallyport-dev/sallyport/internal/text"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -108,25 +109,19 @@ func (r *Response) writeFacts(b *strings.Builder) {
 	}
 	for _, d := range r.Denials {
 		if evident(d) {
-			fmt.Fprintf(b, "Sandbox denied: %s\n", oneLineFact(d.String()))
+			fmt.Fprintf(b, "Sandbox denied: %s\n", d)
 		}
 	}
 	if r.DenialsOmitted > 0 {
 		fmt.Fprintf(b, "Sandbox denied: %d more accesses\n", r.DenialsOmitted)
 	}
 	for _, n := range r.Notices {
-		fmt.Fprintf(b, "%s\n", oneLineFact(n))
+		fmt.Fprintf(b, "%s\n", printable.Line(n))
 	}
 }
 
 // evident reports whether a denial is a fact, not a guess.
 func evident(d sandbox.Denial) bool { return d.Source.Evidence() }
-
-// oneLineFact keeps a fact on one line, so that a name that a program chose cannot look like
-// another fact.
-func oneLineFact(s string) string {
-	return strings.NewReplacer("\n", " ", "\r", " ").Replace(s)
-}
 
 // body returns the output cut to the tokens of the response.
 func (r *Response) body() string {

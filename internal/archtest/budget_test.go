@@ -52,6 +52,7 @@ var budgets = map[string]budget{
 	"internal/oneshot":   {80, ""},
 	"internal/output":    {1600, ""},
 	"internal/plan":      {2180, ""},
+	"internal/printable": {40, ""},
 	"internal/process":   {1390, ""},
 	"internal/protect":   {1360, ""},
 	"internal/rlimit":    {30, ""},

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/sallyport-dev/sallyport/internal/caches"
+	"github.com/sallyport-dev/sallyport/internal/printable"
 	"github.com/sallyport-dev/sallyport/internal/state"
 )
 
@@ -94,7 +95,7 @@ func (l cacheList) String() string {
 	}
 	width := 0
 	for _, c := range l.Caches {
-		width = max(width, len(c.Cache))
+		width = max(width, len(printable.Word(c.Cache)))
 	}
 	var b strings.Builder
 	for _, c := range l.Caches {
@@ -102,7 +103,7 @@ func (l cacheList) String() string {
 		if c.InUse {
 			used = "  (in use)"
 		}
-		fmt.Fprintf(&b, "%10s %8d files  %-*s  %s%s\n", bytesText(float64(c.Bytes)), c.Files, width, c.Cache, shown(c.Workspace), used)
+		fmt.Fprintf(&b, "%10s %8d files  %-*s  %s%s\n", bytesText(float64(c.Bytes)), c.Files, width, printable.Word(c.Cache), printable.Word(c.Workspace), used)
 	}
 	return b.String()
 }
@@ -117,10 +118,10 @@ func clearCaches(env *Env, workspace string) error {
 			return err
 		}
 		for _, w := range done.Removed {
-			b.WriteString("cleared  " + shown(w) + "\n")
+			b.WriteString("cleared  " + printable.Word(w) + "\n")
 		}
 		for _, w := range done.InUse {
-			b.WriteString("in use   " + shown(w) + "\n")
+			b.WriteString("in use   " + printable.Word(w) + "\n")
 			inUse = true
 		}
 	}

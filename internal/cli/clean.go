@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/sallyport-dev/sallyport/internal/guard"
+	"github.com/sallyport-dev/sallyport/internal/printable"
 	"github.com/sallyport-dev/sallyport/internal/state"
 )
 
@@ -46,7 +47,9 @@ func newCleaning(states []state.Report) cleaning {
 // String returns the answer for people.
 func (c cleaning) String() string {
 	var b strings.Builder
-	line := func(word, path, about string) { fmt.Fprintf(&b, "%-10s %s  (%s)\n", word, shown(path), about) }
+	line := func(word, path, about string) {
+		fmt.Fprintf(&b, "%-10s %s  (%s)\n", word, printable.Word(path), printable.Line(about))
+	}
 	for _, r := range c.States {
 		for _, removed := range []struct {
 			paths []string

@@ -26,6 +26,8 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+
+	"github.com/sallyport-dev/sallyport/internal/printable"
 )
 
 // Env is the environment of one invocation. The streams must be set; a nil
@@ -49,14 +51,24 @@ func System() *Env {
 	return &Env{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ(), Dir: dir, Last: true}
 }
 
-// say writes one line for people to standard error.
-func (e *Env) say(text string) {
-	_, _ = io.WriteString(e.Stderr, "sallyport: "+text+"\n") // there is no other place to report it
+// say writes a message for people to standard error. It ends each line itself: a message
+// has words of others in it, and nothing in them moves a terminal or adds a line.
+func (e *Env) say(lines ...string) {
+	text := "sallyport: "
+	for _, l := range lines {
+		text += printable.Line(l) + "\n"
+	}
+	_, _ = io.WriteString(e.Stderr, text) // there is no other place to report it
 }
 
-// print writes to standard output, in one write. A reader that has gone away is
-// an error and does not end this process.
-func (e *Env) print(text string) error {
+// print writes for people to standard output, in one write, and lets nothing through that
+// moves a terminal. Text that has words of others in it keeps them on their lines by
+// [printable.Word] and its like. A reader that has gone away is an error and does not end
+// this process.
+func (e *Env) print(text string) error { return e.write(printable.Lines(text)) }
+
+// write is print for text that a program reads, as it is.
+func (e *Env) write(text string) error {
 	return e.printing(func(w io.Writer) error {
 		_, err := io.WriteString(w, text)
 		return err
@@ -201,7 +213,7 @@ func dispatch(ctx context.Context, env *Env, args []string) error {
 		name = "version"
 	}
 	if strings.HasPrefix(name, "-") {
-		return failure("unknown flag %s; flags follow the command: sallyport run %s ...", name, name)
+		return failure("unknown flag %s; flags follow the command: sallyport run %s ...", printable.Word(name), shellWord(name))
 	}
 	c, err := findCommand(name)
 	if err != nil {

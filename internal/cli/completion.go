@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sallyport-dev/sallyport/internal/printable"
 	"github.com/sallyport-dev/sallyport/internal/protect"
 	"github.com/sallyport-dev/sallyport/internal/seccomp"
 )
@@ -62,7 +63,7 @@ func completionCommand(_ context.Context, env *Env, _ *options, words []string) 
 	if err != nil {
 		return err
 	}
-	return env.print(string(script))
+	return env.write(string(script))
 }
 
 func completeCommand(_ context.Context, env *Env, _ *options, words []string) error {
@@ -73,9 +74,9 @@ func completeCommand(_ context.Context, env *Env, _ *options, words []string) er
 	kind, candidates := complete(words[:last], words[last])
 	lines := []string{string(kind)}
 	for _, c := range candidates {
-		lines = append(lines, strings.TrimSuffix(c.word+"\t"+c.about, "\t"))
+		lines = append(lines, strings.TrimSuffix(printable.Line(c.word)+"\t"+printable.Line(c.about), "\t"))
 	}
-	return env.print(strings.Join(lines, "\n") + "\n")
+	return env.write(strings.Join(lines, "\n") + "\n")
 }
 
 type candidate struct{ word, about string }

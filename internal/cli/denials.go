@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/printable"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -72,7 +73,7 @@ func (g *denialGroup) line(home string) string {
 	case g.grant != "":
 		text += "; allow with " + shellGrant(g.grant)
 	case deniesPath(g.rule):
-		text += "; denied by " + shown(g.rule)
+		text += "; denied by " + printable.Word(g.rule)
 	case g.rule == ruleSockets:
 		text += "; allow all unix sockets with --allow unix"
 	}
@@ -93,7 +94,7 @@ func (g *denialGroup) operation(home string) string {
 		details = append(details, fmt.Sprintf("%d files", n))
 	} else {
 		if g.errno != "" {
-			details = append(details, shown(g.errno))
+			details = append(details, printable.Word(g.errno))
 		}
 		if g.times > 1 {
 			details = append(details, fmt.Sprintf("%d times", g.times))
@@ -101,7 +102,7 @@ func (g *denialGroup) operation(home string) string {
 	}
 	text := operations[g.op].verb
 	if target != "" {
-		text += " " + shown(tilde(target, home))
+		text += " " + printable.Word(tilde(target, home))
 	}
 	if len(details) > 0 {
 		text += " (" + strings.Join(details, ", ") + ")"
@@ -172,7 +173,7 @@ func commonDir(names []string) string {
 func shellGrant(grant string) string {
 	gs, ok := sandbox.ParseGrants(grant)
 	if !ok {
-		return shown(grant)
+		return printable.Word(grant)
 	}
 	var words []string
 	for _, g := range gs {
@@ -192,12 +193,12 @@ func grantWords(g sandbox.Grant) []string {
 
 // quarantineLine reports a protected name that was created.
 func quarantineLine(q executor.Quarantined) string {
-	text := q.Path + " was created (" + q.Why + ") and is gone"
+	text := printable.Word(q.Path) + " was created (" + q.Why + ") and is gone"
 	if q.MovedTo != "" {
-		text = "quarantined " + q.Path + " (" + q.Why + "): moved to " + q.MovedTo
+		text = "quarantined " + printable.Word(q.Path) + " (" + q.Why + "): moved to " + printable.Word(q.MovedTo)
 	}
 	if q.Grant != "" {
-		text += "; allow with " + q.Grant
+		text += "; allow with " + shellGrant(q.Grant)
 	}
 	return text
 }

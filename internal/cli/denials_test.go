@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sallyport-dev/sallyport/internal/printable"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -133,7 +134,7 @@ func FuzzShellWord(f *testing.F) {
 			return
 		}
 		word := shellWord(s)
-		if shown(word) != word {
+		if printable.Word(word) != word {
 			t.Errorf("%q is quoted as %q", s, word)
 		}
 		cmd := exec.CommandContext(t.Context(), "bash", "-c", "printf %s "+word)

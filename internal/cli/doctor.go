@@ -10,6 +10,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/internal/doctor"
 	"github.com/sallyport-dev/sallyport/internal/plan"
+	"github.com/sallyport-dev/sallyport/internal/printable"
 	"github.com/sallyport-dev/sallyport/internal/protect"
 	"github.com/sallyport-dev/sallyport/internal/seccomp"
 )
@@ -95,9 +96,9 @@ func (d diagnosis) String() string {
 		case !c.OK:
 			mark = "missing"
 		}
-		fmt.Fprintf(&b, "%-7s  %-*s  %s\n", mark, width, c.Name, c.Detail)
+		fmt.Fprintf(&b, "%-7s  %-*s  %s\n", mark, width, c.Name, printable.Line(c.Detail))
 		if !c.OK && c.Fix != "" {
-			fmt.Fprintf(&b, "%7s  %*s  fix: %s\n", "", width, "", c.Fix)
+			fmt.Fprintf(&b, "%7s  %*s  fix: %s\n", "", width, "", printable.Line(c.Fix))
 		}
 	}
 	b.WriteString("\nLevels, strongest first (sallyport run --level sets the least one accepted):\n")
@@ -122,7 +123,7 @@ func (d diagnosis) String() string {
 
 // printLevel writes what is known about a level.
 func printLevel(b *strings.Builder, l doctor.LevelCheck) {
-	line := func(name, text string) { fmt.Fprintf(b, "  %-9s %s\n", name, text) }
+	line := func(name, text string) { fmt.Fprintf(b, "  %-9s %s\n", name, printable.Line(text)) }
 	switch {
 	case !l.Available:
 		line(l.Level, "not available: "+l.Why)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/printable"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -88,7 +89,7 @@ func classify(err error) *userError {
 		return notFound(start)
 	case errors.As(err, &start):
 		text, fix := cannotRun(start.Err)
-		return &userError{codeCannotRun, sallyport.EndFailed, start.Program + ": " + text, fix}
+		return &userError{codeCannotRun, sallyport.EndFailed, printable.Word(start.Program) + ": " + text, fix}
 	}
 	return &userError{codeFailed, sallyport.EndFailed, oneLine(err), ""}
 }
@@ -100,9 +101,9 @@ func notFound(start *executor.StartError) *userError {
 	switch {
 	case !errors.Is(start.Err, fs.ErrNotExist):
 	case errors.As(start.Err, &looked):
-		e.text = start.Program + ": no such file"
+		e.text = printable.Word(start.Program) + ": no such file"
 	default: // it exists outside, and then the kernel missed something
-		e.text = start.Program + ": not found inside the sandbox (the program or its interpreter)"
+		e.text = printable.Word(start.Program) + ": not found inside the sandbox (the program or its interpreter)"
 		e.fix = "check its first line; if it lies in /tmp, move it or use --tmp host"
 	}
 	return e
@@ -113,7 +114,7 @@ func cannotRun(err error) (text, fix string) {
 	var hidden *sandbox.HiddenError
 	switch {
 	case errors.As(err, &hidden):
-		return hidden.What + " " + hidden.Path + " is hidden by the policy", "allow with --ro " + hidden.Path
+		return hidden.What + " " + printable.Word(hidden.Path) + " is hidden by the policy", "allow with --ro " + shellWord(hidden.Path)
 	case errors.Is(err, syscall.E2BIG):
 		return "arguments and environment are too long for this system", "pass large data in a file or on standard input"
 	case errors.Is(err, syscall.EISDIR):

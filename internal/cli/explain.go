@@ -14,6 +14,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/event"
+	"github.com/sallyport-dev/sallyport/internal/printable"
 	"github.com/sallyport-dev/sallyport/internal/runlog"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -22,11 +23,11 @@ import (
 func explainRun(r runlog.Record, home string) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	line("Run %s, %s, in %s:\n  %s\n", shown(r.Run), r.Start.Local().Format(time.DateTime), shown(tilde(r.Dir, home)), shellWords(r.Args))
+	line("Run %s, %s, in %s:\n  %s\n", printable.Word(r.Run), r.Start.Local().Format(time.DateTime), printable.Word(tilde(r.Dir, home)), shellWords(r.Args))
 	line("%s", explainEnd(r))
 	for _, l := range r.Limits {
 		if l.Hit {
-			line("Limit reached: %s %s (by %s).", shown(l.Limit), limitValue(l), shown(l.By))
+			line("Limit reached: %s %s (by %s).", printable.Word(l.Limit), limitValue(l), printable.Word(l.By))
 		}
 	}
 	if len(r.Attempts) == 0 { // it did not run
@@ -46,7 +47,7 @@ func explainRun(r runlog.Record, home string) string {
 	if len(r.Survivors) > 0 {
 		var names []string
 		for _, s := range event.Listed(r.Survivors) {
-			names = append(names, fmt.Sprintf("%s (%d)", shown(s.Name), s.PID))
+			names = append(names, fmt.Sprintf("%s (%d)", printable.Word(s.Name), s.PID))
 		}
 		line("Ended %s: %s.", plural(len(r.Survivors), "leftover process", "leftover processes"), strings.Join(names, ", "))
 	}
@@ -76,16 +77,16 @@ func explainEnd(r runlog.Record) string {
 	case sallyport.EndCanceled:
 		return "Canceled " + detail + "."
 	}
-	return fmt.Sprintf("Ended (%s) %s: %s.", shown(string(r.End)), detail, cmp.Or(why, "unknown reason"))
+	return fmt.Sprintf("Ended (%s) %s: %s.", printable.Word(string(r.End)), detail, cmp.Or(why, "unknown reason"))
 }
 
 // explainSandbox is the sandbox of a run.
 func explainSandbox(r runlog.Record) string {
 	s := r.Sandbox
 	if s.Level == "none" {
-		return fmt.Sprintf("No sandbox: %s, network %s.", shown(s.Mode), s.Network)
+		return fmt.Sprintf("No sandbox: %s, network %s.", printable.Word(s.Mode), s.Network)
 	}
-	text := fmt.Sprintf("Sandbox: %s, network %s, level %s", shown(s.Mode), s.Network, shown(s.Level))
+	text := fmt.Sprintf("Sandbox: %s, network %s, level %s", printable.Word(s.Mode), s.Network, printable.Word(s.Level))
 	if len(s.Mechanism) > 0 {
 		text += " (" + sentence(strings.Join(s.Mechanism, ", ")) + ")"
 	}
@@ -133,15 +134,15 @@ func explainDenial(b *strings.Builder, d sandbox.Denial, home string) {
 	process := ""
 	switch {
 	case d.Program != "" && d.PID > 0:
-		process = fmt.Sprintf("by %s (process %d), ", shown(d.Program), d.PID)
+		process = fmt.Sprintf("by %s (process %d), ", printable.Word(d.Program), d.PID)
 	case d.Program != "":
-		process = fmt.Sprintf("by %s, ", shown(d.Program))
+		process = fmt.Sprintf("by %s, ", printable.Word(d.Program))
 	case d.PID > 0:
 		process = fmt.Sprintf("by process %d, ", d.PID)
 	}
 	fmt.Fprintf(b, "      %s%s\n", process, cmp.Or(sources[d.Source], "inferred from exit code and output"))
 	if d.Rule != "" {
-		fmt.Fprintf(b, "      rule: %s\n", shown(d.Rule))
+		fmt.Fprintf(b, "      rule: %s\n", printable.Word(d.Rule))
 	}
 	switch {
 	case d.Grant != "":

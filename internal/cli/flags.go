@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/sallyport-dev/sallyport/internal/printable"
 )
 
 // A flag is one option of a command. It is data: the parser, the help text and the
@@ -167,7 +169,7 @@ func unknownFlag(flags []flag, written string) error {
 			known = append(known, flags[i].name())
 		}
 	}
-	return failure("unknown flag %s%s", written, didYouMean(written, known, "see --help"))
+	return failure("unknown flag %s%s", printable.Word(written), didYouMean(written, known, "see --help"))
 }
 
 // chosen returns the function that sets *to to one of the words.

@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/sallyport-dev/sallyport"
+	"github.com/sallyport-dev/sallyport/internal/printable"
 )
 
 // encode returns v as one line of JSON, with the letters of HTML as they are.
@@ -44,20 +45,9 @@ func quote(s string) string {
 	return fmt.Sprintf("%q", s)
 }
 
-// shown returns a text as it is, or quoted where it would not stay on its line.
-func shown(text string) string {
-	if text == "" || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		return fmt.Sprintf("%q", text)
-	}
-	return text
-}
-
-// sentence returns a text as one line that moves no terminal, without a period.
+// sentence returns a text as one line, without a period.
 func sentence(text string) string {
-	if text = strings.TrimSuffix(strings.Join(strings.Fields(text), " "), "."); text != "" {
-		text = shown(text)
-	}
-	return text
+	return strings.TrimSuffix(printable.Line(strings.Join(strings.Fields(text), " ")), ".")
 }
 
 // bytesText writes a number of bytes for people: "512 MiB".

@@ -56,9 +56,9 @@ func (r *report) attach(runner *sallyport.Runner, cmd *sallyport.Cmd, cancel con
 func (o *runOptions) captures() bool { return o.json || o.jsonl }
 
 // note prints a message on standard error, except with --quiet.
-func (r *report) note(text string) {
+func (r *report) note(lines ...string) {
 	if !r.o.quiet {
-		r.env.say(text)
+		r.env.say(lines...)
 	}
 }
 
@@ -157,7 +157,7 @@ func (r *report) object(res *sallyport.Result) error {
 // notes prints what people would not see otherwise.
 func (r *report) notes(res *sallyport.Result, code int) {
 	if r.o.verbose {
-		r.note("launch script:\n" + strings.TrimRight(res.Sandbox.Script, "\n"))
+		r.note(append([]string{"launch script:"}, strings.Split(strings.TrimRight(res.Sandbox.Script, "\n"), "\n")...)...)
 		for _, w := range res.Sandbox.Weaker {
 			r.note("weaker: " + w)
 		}

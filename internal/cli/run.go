@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport"
+	"github.com/sallyport-dev/sallyport/internal/printable"
 )
 
 // runCommand runs one program. It returns the program's exit code as an exitCode.
@@ -42,7 +43,7 @@ func runCommand(ctx context.Context, env *Env, _ *options, args []string) error 
 	for _, v := range o.variables {
 		isSet := func(e string) bool { return strings.HasPrefix(e, v+"=") }
 		if !strings.Contains(v, "=") && !slices.ContainsFunc(env.Environ, isSet) {
-			report.note("-e " + v + ": not set in this environment, so the program does not get it")
+			report.note("-e " + printable.Word(v) + ": not set in this environment, so the program does not get it")
 		}
 	}
 	report.warn(policy, cmd.Dir)

@@ -205,7 +205,7 @@ func (o *runOptions) check(words []string) error {
 	case o.hasScript && strings.TrimSpace(o.script) == "":
 		return failure("command args are empty: the script of -c is empty")
 	case !o.hasScript && o.shell != "":
-		return failure("--shell needs a script: sallyport run --shell %s -c SCRIPT", o.shell)
+		return failure("--shell needs a script: sallyport run --shell %s -c SCRIPT", shellWord(o.shell))
 	case !o.hasScript && o.login:
 		return failure("--login needs a script: sallyport run --login -c SCRIPT")
 	case !o.hasScript && len(words) == 0:

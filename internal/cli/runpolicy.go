@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/sallyport-dev/sallyport"
+	"github.com/sallyport-dev/sallyport/internal/printable"
 	"github.com/sallyport-dev/sallyport/internal/tty"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -111,11 +112,11 @@ func checkPath(flag, name string, directory bool) error {
 	info, err := os.Stat(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
-		return failure("%s: %s does not exist; create it first", flag, name)
+		return failure("%s: %s does not exist; create it first", flag, printable.Word(name))
 	case err != nil:
-		return failure("%s: cannot use %s: %v", flag, name, cause(err))
+		return failure("%s: cannot use %s: %v", flag, printable.Word(name), cause(err))
 	case directory && !info.IsDir():
-		return failure("%s: %s is not a directory", flag, name)
+		return failure("%s: %s is not a directory", flag, printable.Word(name))
 	}
 	return nil
 }
@@ -160,7 +161,7 @@ func (o *runOptions) tmpDir(dir string) (string, error) {
 	case slices.ContainsFunc(slices.Concat(o.writable, o.readable), isTmp):
 		return "", failure("%s: the program gets a private /tmp; add --tmp host to use the host's, or name a directory below it", flag)
 	case o.tmp == "" && isTmp(dir):
-		return "", failure("the workspace %s would be hidden by the private /tmp, and writes would be lost; use --tmp host, --tmp private if that is intended, or a directory below it", dir)
+		return "", failure("the workspace %s would be hidden by the private /tmp, and writes would be lost; use --tmp host, --tmp private if that is intended, or a directory below it", printable.Word(dir))
 	}
 	return o.tmp, nil
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sallyport-dev/sallyport/internal/printable"
 	"github.com/sallyport-dev/sallyport/internal/runlog"
 	"github.com/sallyport-dev/sallyport/internal/state"
 )
@@ -144,7 +145,7 @@ func listRuns(env *Env, log runlog.Log) error {
 			denials = plural(n, "denial", "denials")
 		}
 		fmt.Fprintf(&b, "%s  %-12s  %-12s  %-14s  %s\n",
-			r.Start.Local().Format(time.DateTime), shown(r.Run[:min(len(r.Run), shortID)]), shortEnd(r), denials, shortCommand(r))
+			r.Start.Local().Format(time.DateTime), printable.Word(r.Run[:min(len(r.Run), shortID)]), shortEnd(r), denials, shortCommand(r))
 	}
 	return env.print(b.String() + skippedNote(log))
 }
@@ -154,7 +155,7 @@ func shortEnd(r runlog.Record) string {
 	if r.End == "exited" {
 		return fmt.Sprintf("exit %d", r.ExitCode)
 	}
-	return shown(strings.ReplaceAll(string(r.End), "_", " "))
+	return printable.Word(strings.ReplaceAll(string(r.End), "_", " "))
 }
 
 // shortCommand is the command line, shortened.

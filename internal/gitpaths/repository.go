@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+
+	"github.com/sallyport-dev/sallyport/internal/printable"
 )
 
 // A Path is a place that must not change. The zero value names no place.
@@ -49,8 +51,9 @@ func (e *LinkError) Unwrap() error { return e.Err }
 
 // message is the text of the package's errors.
 func message(path, why string, err error, fix string) string {
+	path, why = printable.Word(path), printable.Line(why)
 	if err != nil {
-		return fmt.Sprintf("git: %s %s: %v; %s", path, why, err, fix)
+		return fmt.Sprintf("git: %s %s: %s; %s", path, why, printable.Line(err.Error()), fix)
 	}
 	return fmt.Sprintf("git: %s %s; %s", path, why, fix)
 }

@@ -24,6 +24,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/sallyport-dev/sallyport/internal/printable"
 )
 
 // ErrClosed is returned by a Keeper after its Close.
@@ -129,9 +131,9 @@ type ExistsError struct {
 // Error says what exists where.
 func (e *ExistsError) Error() string {
 	if e.Kind == KindGone {
-		return fmt.Sprintf("%s was removed while the sandbox was prepared; try again", e.Path)
+		return printable.Word(e.Path) + " was removed while the sandbox was prepared; try again"
 	}
-	return fmt.Sprintf("a %s appeared at %s while the sandbox was prepared; try again", e.Kind, e.Path)
+	return fmt.Sprintf("a %s appeared at %s while the sandbox was prepared; try again", e.Kind, printable.Word(e.Path))
 }
 
 // A HoldError says why a name cannot be protected.
@@ -144,11 +146,11 @@ type HoldError struct {
 
 // Error is one sentence with the fix.
 func (e *HoldError) Error() string {
-	s := fmt.Sprintf("cannot protect %s: %s: %v", e.Path, e.Op, e.Err)
+	s := fmt.Sprintf("cannot protect %s: %s: %v", printable.Word(e.Path), e.Op, e.Err)
 	if e.Fix != "" {
 		s += "; " + e.Fix
 	}
-	return s
+	return printable.Line(s)
 }
 
 // Unwrap returns the cause.
@@ -165,9 +167,9 @@ type BrokenError struct {
 // Error is one sentence with the fix.
 func (e *BrokenError) Error() string {
 	if e.Covered {
-		return fmt.Sprintf("%s %s from outside while the command ran, which removes the mount over it, so the command was ended; run it again", e.Path, e.What)
+		return fmt.Sprintf("%s %s from outside while the command ran, which removes the mount over it, so the command was ended; run it again", printable.Word(e.Path), e.What)
 	}
-	return fmt.Sprintf("the placeholder %s %s from outside while the command ran, so the command was ended; run it again", e.Path, e.What)
+	return fmt.Sprintf("the placeholder %s %s from outside while the command ran, so the command was ended; run it again", printable.Word(e.Path), e.What)
 }
 
 // A QuarantineError says that a watched name could not be looked at, or what appeared
@@ -179,7 +181,7 @@ type QuarantineError struct {
 
 // Error is one sentence with the fix.
 func (e *QuarantineError) Error() string {
-	return fmt.Sprintf("cannot quarantine %s: %v; look at it before you use the directory", e.Path, e.Err)
+	return fmt.Sprintf("cannot quarantine %s: %s; look at it before you use the directory", printable.Word(e.Path), printable.Line(e.Err.Error()))
 }
 
 // Unwrap returns the cause.

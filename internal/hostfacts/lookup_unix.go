@@ -15,6 +15,7 @@ import (
 	"syscall"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/printable"
 )
 
 // Lookup finds the program that a command names, as the command's own
@@ -60,7 +61,7 @@ func Lookup(name, dir string, env []string) (string, error) {
 	if found != nil {
 		return "", StartError(name, found)
 	}
-	return "", &executor.StartError{Program: name, NotFound: true, Err: fmt.Errorf("%s: not found in PATH", name)}
+	return "", &executor.StartError{Program: name, NotFound: true, Err: fmt.Errorf("%s: not found in PATH", printable.Word(name))}
 }
 
 // executable says why a path is no program, or nil.

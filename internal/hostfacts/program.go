@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/printable"
 )
 
 // SeeDoctor is the hint where no better one is known.
@@ -18,6 +19,7 @@ const SeeDoctor = "see sallyport doctor"
 // StartError puts the reason into words.
 func StartError(name string, err error) *executor.StartError {
 	e := &executor.StartError{Program: name}
+	name = printable.Word(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
 		e.NotFound = true

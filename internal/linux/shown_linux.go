@@ -12,6 +12,7 @@ import (
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/plan"
+	"github.com/sallyport-dev/sallyport/internal/printable"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -79,7 +80,7 @@ func hidden(spec *executor.Spec, err error) error {
 			Fix: "pass a file or a pipe, or show the directory with --ro " + h.Path,
 		}
 	}
-	return &executor.StartError{Program: spec.Args[0], Err: fmt.Errorf("%s: cannot be run: %w", spec.Args[0], h)}
+	return &executor.StartError{Program: spec.Args[0], Err: fmt.Errorf("%s: cannot be run: %w", printable.Word(spec.Args[0]), h)}
 }
 
 // narrowings returns the entries of a policy that take something away, as they are written.

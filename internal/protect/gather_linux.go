@@ -18,6 +18,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/guard"
 	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/plan"
+	"github.com/sallyport-dev/sallyport/internal/printable"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -259,7 +260,7 @@ func (g *gathering) closePath(p gitpaths.Path) error {
 // warn adds what a user should know and the command can do without; nil adds nothing.
 func (g *gathering) warn(err error) {
 	if err != nil {
-		g.warnings = append(g.warnings, err.Error())
+		g.warnings = append(g.warnings, printable.Line(err.Error()))
 	}
 }
 

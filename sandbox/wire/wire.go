@@ -11,6 +11,8 @@
 // at no file and binds no place; see [sandbox.Policy.Bind].
 package wire
 
+import "github.com/sallyport-dev/sallyport/internal/printable"
+
 // The names of the forms in errors.
 const (
 	formLegacy  = "sandbox policy"
@@ -30,7 +32,7 @@ func (e *ParseError) Error() string {
 	if e.Member != "" {
 		s += e.Member + ": "
 	}
-	return s + e.Reason
+	return printable.Line(s + e.Reason)
 }
 
 // LossyError reports a policy that a form cannot express without changing what it
@@ -42,5 +44,5 @@ type LossyError struct {
 
 // Error returns one sentence with the form and the reason.
 func (e *LossyError) Error() string {
-	return "policy cannot be written as a " + e.Form + ": " + e.Reason
+	return printable.Line("policy cannot be written as a " + e.Form + ": " + e.Reason)
 }

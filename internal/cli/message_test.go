@@ -1,0 +1,297 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/sallyport-dev/sallyport"
+	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/doctor"
+	"github.com/sallyport-dev/sallyport/internal/guard"
+	"github.com/sallyport-dev/sallyport/internal/plan"
+	"github.com/sallyport-dev/sallyport/internal/runlog"
+	"github.com/sallyport-dev/sallyport/internal/state"
+	"github.com/sallyport-dev/sallyport/internal/testenv"
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+// A maker prints messages of one kind with a word of others in them.
+type maker struct {
+	kind  string
+	print func(env *Env, word string)
+}
+
+// makers is everything that prints for people. What a maker prints has as many lines
+// whatever the word is, or none where the word is valid.
+func makers() []maker {
+	all := []maker{
+		{"errors", func(env *Env, word string) {
+			for _, err := range foreignErrors(word) {
+				env.say(classify(err).String())
+			}
+		}},
+		{"notes", func(env *Env, word string) {
+			(&report{env: env, o: &runOptions{verbose: true}}).notes(foreignResult(word), 1)
+		}},
+		{"policy warnings", func(env *Env, word string) {
+			for _, w := range sandbox.WorkspaceWrite().WithEntries(sandbox.SpecialEntry(":"+word, sandbox.LevelRead)).Bind(sandbox.Places{Dir: "/w/" + word}).Warnings("/w/"+word, nil) {
+				env.say("warning: " + w)
+			}
+		}},
+		{"why", func(env *Env, word string) { _ = env.print(explainRun(foreignRecord(word), "/home/a")) }},
+		{"why of one that did not run", func(env *Env, word string) {
+			r := foreignRecord(word)
+			r.Attempts = nil
+			_ = env.print(explainRun(r, "/home/a"))
+		}},
+		{"why --list", func(env *Env, word string) {
+			_ = listRuns(env, runlog.Log{Records: []runlog.Record{foreignRecord(word)}})
+		}},
+		{"why of an unknown run", func(env *Env, word string) {
+			_, err := findRun(runlog.Log{}, "n"+word)
+			env.say(classify(err).String())
+		}},
+		{"caches", func(env *Env, word string) {
+			_ = env.answer(cacheList{Caches: []cacheLine{{Workspace: word, Cache: word}}}, false, true)
+		}},
+		{"doctor --clean", func(env *Env, word string) {
+			_ = env.answer(newCleaning([]state.Report{foreignReport(word)}), false, true)
+		}},
+		{"doctor", func(env *Env, word string) {
+			_ = env.answer(diagnose([]doctor.Check{{Name: "check", Detail: word, Fix: "n" + word}},
+				[]doctor.LevelCheck{{Level: "native", Why: word, Fix: "n" + word}, {Level: "bwrap", Available: true, Lacks: []plan.Lack{{Why: word}}, Refuses: []plan.Lack{{Why: word}}}}), false, true)
+		}},
+	}
+	return append(all, usageMakers()...)
+}
+
+// usageMakers print what is wrong with a command line.
+func usageMakers() []maker {
+	said := func(env *Env, err error) {
+		if err != nil {
+			env.say(classify(err).String())
+		}
+	}
+	var all []maker
+	for _, args := range [][]string{{"--zz%s"}, {"zz%s"}, {"run", "--zz%s"}, {"run", "-Z%s"}, {"help", "zz%s"}, {"version", "zz%s"}, {"caches", "zz%s"}, {"completion", "zz%s"}} {
+		all = append(all, maker{strings.Join(args, " "), func(env *Env, word string) {
+			args := strings.Split(strings.Join(args, " "), " ")
+			args[len(args)-1] = fmt.Sprintf(args[len(args)-1], word)
+			Main(args, env)
+		}})
+	}
+	all = append(all, maker{"a short flag", func(env *Env, word string) {
+		_, err := parse(runFlags(&runOptions{}), []string{"-" + word})
+		said(env, err)
+	}})
+	for i, f := range runFlags(&runOptions{}) {
+		if f.value != "" {
+			all = append(all, maker{"a value of " + f.name(), func(env *Env, word string) { said(env, runFlags(&runOptions{})[i].give(f.name(), word)) }})
+		}
+	}
+	for kind, check := range map[string]func(word string) error{
+		"words behind -c": func(word string) error { return (&runOptions{hasScript: true, script: "x"}).check([]string{word}) },
+		"--shell alone":   func(word string) error { return (&runOptions{shell: word}).check([]string{"x"}) },
+		"--rw, relative": func(word string) error {
+			_, err := (&runOptions{writable: []string{"n" + word}}).entries("/w")
+			return err
+		},
+		"--rw, missing":   func(word string) error { return checkPath("--rw", "/nonexistent/"+word, true) },
+		"--tmp, missing":  func(word string) error { _, err := (&runOptions{tmp: "/nonexistent/" + word}).tmpDir("/w"); return err },
+		"--tmp, relative": func(word string) error { _, err := (&runOptions{tmp: "n" + word}).tmpDir("/w"); return err },
+	} {
+		all = append(all, maker{kind, func(env *Env, word string) { said(env, check(word)) }})
+	}
+	return all
+}
+
+// foreignErrors are errors of runs.
+func foreignErrors(word string) []error {
+	name, cause := "/w/"+word, errors.New(word)
+	failed := &fs.PathError{Op: "open", Path: name, Err: syscall.EACCES}
+	return []error{
+		cause, failed, fmt.Errorf("state: %w", failed), failure("%s", word),
+		&userError{code: codeFailed, text: word, fix: word},
+		&sandbox.UnsupportedError{Need: word, Have: word, Hint: word},
+		fmt.Errorf("%w: %w", sallyport.ErrNoSandbox, cause), fmt.Errorf("%w: %w", sallyport.ErrForbidden, cause), fmt.Errorf("%w: %w", sallyport.ErrRefused, cause),
+		&executor.StartError{Program: name, NotFound: true, Err: cause},
+		&executor.StartError{Program: name, NotFound: true, Err: &fs.PathError{Path: name, Err: syscall.ENOENT}},
+		&executor.StartError{Program: name, NotFound: true, Err: syscall.ENOENT},
+		&executor.StartError{Program: name, Err: &sandbox.HiddenError{What: word, Path: name}},
+		&executor.StartError{Program: name, Err: failed}, &executor.StartError{Program: name, Err: cause},
+		&executor.DirError{Dir: name, Err: cause}, &executor.RootError{Path: name, Why: word, Fix: word}, &executor.NULError{Where: word},
+		&sandbox.PolicyError{Entry: name, Reason: word}, &sandbox.GlobError{Pattern: name, Reason: word},
+		&guard.HoldError{Path: name, Op: word, Err: cause}, &guard.QuarantineError{Path: name, Err: cause},
+		&sallyport.CmdError{Reason: word},
+	}
+}
+
+// foreignResult is a result with the word wherever a command or a file could put one.
+func foreignResult(word string) *sallyport.Result {
+	name := "/w/" + word
+	grant := sandbox.Grant{Path: name, Level: sandbox.LevelWrite}.String()
+	r := &sallyport.Result{
+		Run: "n" + word, Args: []string{name, word}, Dir: name, End: sallyport.End("end " + word), Error: word, Attempts: make([]sallyport.Attempt, 1),
+		Sandbox:   sallyport.Sandbox{Mode: "n" + word, Sandbox: executor.Sandbox{Level: "n" + word, Mechanism: []string{word}, Weaker: []string{word}}},
+		Warnings:  []string{name + " is wide"},
+		Survivors: []executor.Survivor{{PID: 7, Name: word}},
+		Limits:    []executor.Enforced{{Limit: word, By: word, Value: 1, Hit: true}},
+		Quarantined: []executor.Quarantined{
+			{Path: name, Why: word, MovedTo: name, Grant: grant}, {Path: name, Why: word, Grant: "see " + word},
+		},
+	}
+	r.Sandbox.Warnings = []string{name + " is a symbolic link"}
+	var ds []sandbox.Denial
+	ds = append(ds, seen(sandbox.Write, name+"=read", grant, word, name+"/a", name+"/b")...)
+	ds = append(ds, seen(sandbox.Read, "deny "+word, "", word, name)...)
+	ds = append(ds, seen(sandbox.Exec, "rule "+word, "see "+word, word, name)...)
+	ds = append(ds, seen(sandbox.Connect, ruleSockets, "", word, "@"+word)...)
+	for i := range ds {
+		ds[i].Program, ds[i].PID = "n"+word, 7
+	}
+	r.SetDenials(ds, 1)
+	return r
+}
+
+func foreignRecord(word string) runlog.Record {
+	return runlog.Record{Result: *foreignResult(word), Flags: []string{"--deny", "/d/" + word, word}}
+}
+
+// foreignReport is what doctor --clean found.
+func foreignReport(word string) state.Report {
+	left := []guard.Left{{Path: word, Why: word}}
+	return state.Report{State: "/s/" + word, TmpDirs: []string{word}, Report: guard.Report{
+		Placeholders: []string{word}, Discarded: []string{word}, Held: []guard.Held{{Path: word, Holders: 1}},
+		Replaced: left, Unknown: left, Failed: left, Quarantined: 1,
+	}}
+}
+
+// A screen is an Env whose output is read again.
+type screen struct {
+	file *os.File
+	env  *Env
+}
+
+func newScreen(t testing.TB) *screen {
+	f, err := os.Create(filepath.Join(t.TempDir(), "screen"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Close() })
+	return &screen{file: f, env: &Env{Stdin: f, Stdout: f, Stderr: f, Dir: "/"}}
+}
+
+// of returns what m prints.
+func (s *screen) of(t testing.TB, m maker, word string) string {
+	if err := errors.Join(s.file.Truncate(0), func() error { _, err := s.file.Seek(0, 0); return err }()); err != nil {
+		t.Fatal(err)
+	}
+	m.print(s.env, word)
+	text, err := os.ReadFile(s.file.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// check prints everything with a word. It must print, and on the same lines as with a
+// word that is innocent.
+func (s *screen) check(t *testing.T, word string) {
+	for _, m := range makers() {
+		if text := s.of(t, m, word); text != "" {
+			t.Run(m.kind, func(t *testing.T) { testenv.Printed(t, text, strings.Count(s.of(t, m, "innocent"), "\n")) })
+		}
+	}
+}
+
+// TestMessagesPrint gives the words of an attacker to everything that prints for people.
+func TestMessagesPrint(t *testing.T) {
+	s := newScreen(t)
+	for _, word := range testenv.Hostile() {
+		t.Run(fmt.Sprintf("%q", word), func(t *testing.T) { s.check(t, word) })
+	}
+	for _, m := range makers() { // and each of them is one that could print it
+		if s.of(t, m, testenv.Hostile()[0]) == "" && !strings.HasPrefix(m.kind, "a value of ") {
+			t.Errorf("%s: nothing was printed", m.kind)
+		}
+	}
+}
+
+// FuzzMessages looks for a word that gets through one of the messages as it is.
+func FuzzMessages(f *testing.F) {
+	for _, s := range append(testenv.Hostile(), "", "x", `"`, `\x1b`, "a b.", "/../x", "=deny", "é", "'\x1b'") {
+		f.Add(s)
+	}
+	s := newScreen(f)
+	innocent := map[string]int{}
+	for _, m := range makers() {
+		innocent[m.kind] = strings.Count(s.of(f, m, "innocent"), "\n")
+	}
+	f.Fuzz(func(t *testing.T, word string) {
+		if strings.Contains(word, runlog.Masked) { // it is explained, in one line more
+			return
+		}
+		for _, m := range makers() {
+			if text := s.of(t, m, word); text != "" && innocent[m.kind] > 0 {
+				testenv.Printed(t, text, innocent[m.kind])
+			}
+		}
+	})
+}
+
+// TestCompletionPrints asks for the runs that were recorded, as a shell does.
+func TestCompletionPrints(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	dir, err := state.Dir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, word := range testenv.Hostile() {
+		if err := runlog.Append(dir, foreignRecord(word)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := newScreen(t)
+	text := s.of(t, maker{print: func(env *Env, _ string) { Main([]string{completeName, "why", ""}, env) }}, "")
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	if len(lines) < len(testenv.Hostile())+1 {
+		t.Errorf("%d lines, want one for each run: %q", len(lines), text)
+	}
+	for _, line := range lines {
+		testenv.Printed(t, strings.Replace(line, "\t", " ", 1), 1)
+	}
+}
+
+// TestWarningOfForeignRepository runs beside a broken repository whose name is a control
+// sequence: the warning about it names it without the sequence.
+func TestWarningOfForeignRepository(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	testenv.NeedUserNS(t)
+	testenv.NeedInotify(t)
+	dir := t.TempDir()
+	git := filepath.Join(dir, "n\x1b]0;pwned\a", ".git")
+	for _, name := range []string{"objects", "refs"} {
+		if err := os.MkdirAll(filepath.Join(git, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, text := range map[string]string{"HEAD": "ref: refs/heads/m\n", "config": "[core\n"} {
+		if err := os.WriteFile(filepath.Join(git, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	code, stdout, stderr := invoke(t, dir, "run", "--", "true")
+	if code != 0 || stdout != "" || !strings.Contains(stderr, `"`+dir+`/n\x1b]0;pwned\a/.git/config"`) {
+		t.Errorf("exit code %d, stdout %q, stderr %q", code, stdout, stderr)
+	}
+	testenv.Printed(t, stderr, strings.Count(stderr, "sallyport: "))
+}

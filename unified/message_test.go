@@ -1,0 +1,36 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package unified
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/sallyport-dev/sallyport/internal/testenv"
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+// TestMessagesPrint gives the words of an attacker to everything that makes a sentence.
+func TestMessagesPrint(t *testing.T) {
+	for _, word := range testenv.Hostile() {
+		cause := errors.New(word)
+		lines := 1 + strings.Count(word, "\n") // a reason may have more than one
+		testenv.Printed(t, (&CreateError{Err: cause}).Error(), lines)
+		testenv.Printed(t, (&FailedError{Message: word}).Error(), lines)
+		testenv.Printed(t, ExecText(word, cause), 2*lines-1)
+		testenv.Printed(t, WriteText(cause), lines)
+		for _, err := range []error{
+			&InvalidPathError{Path: word, System: "OS"}, &UnknownEnvironmentError{ID: word}, &InterruptedError{SessionID: 1, Err: cause},
+			&TooManyError{Max: 1, Candidates: []Info{{Command: word}}},
+			&ArgumentError{Tool: "exec_command", Reason: word}, &ArgumentError{Tool: "exec_command", Argument: word, Reason: word},
+		} {
+			testenv.Printed(t, err.Error(), 1)
+		}
+		var b strings.Builder
+		r := &Response{Notices: []string{word}, Denials: []sandbox.Denial{{Access: sandbox.Access{Op: sandbox.Write, Path: word}, Source: sandbox.Notified}}}
+		r.writeFacts(&b)
+		testenv.Printed(t, b.String(), 2)
+	}
+}
