@@ -11,6 +11,8 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sallyport-dev/sallyport/internal/printable"
 )
 
 // A Keeper protects names for one process. Its zero value with State set is ready; it must
@@ -129,7 +131,7 @@ func (k *Keeper) fill(h *Hold, requests []*request) error {
 	}
 	for _, d := range h.dirs {
 		if err := k.arm(d); err != nil {
-			h.weaker = append(h.weaker, fmt.Sprintf("changes in %s are noticed only at the end of a run: inotify: %v", d.path, err))
+			h.weaker = append(h.weaker, fmt.Sprintf("changes in %s are noticed only at the end of a run: inotify: %v", printable.Word(d.path), err))
 		}
 	}
 	// From here on inotify reports every change, so what is true now stays true.
@@ -263,7 +265,7 @@ func (k *Keeper) place(h *Hold, r *request) error {
 	if errors.As(err, &no) {
 		if d, e := statAt(r.dir.fd, ""); errors.Is(no, unix.EACCES) && (e != nil || d.owned()) {
 			// The command is this user, who can open the directory.
-			h.weaker = append(h.weaker, fmt.Sprintf("%s is watched, not covered: its directory is closed, but a command can open it", r.Path))
+			h.weaker = append(h.weaker, fmt.Sprintf("%s is watched, not covered: its directory is closed, but a command can open it", printable.Word(r.Path)))
 			r.Placeholder = false
 		} else {
 			r.dir = nil
