@@ -1,0 +1,18 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import (
+	"testing"
+
+	"github.com/sallyport-dev/sallyport/internal/testenv"
+)
+
+// TestMessagesPrint gives the words of an attacker to all errors.
+func TestMessagesPrint(t *testing.T) {
+	for _, word := range testenv.Hostile() {
+		testenv.Printed(t, (&ParseError{Form: formProfile, Member: word, Reason: word}).Error(), 1)
+		testenv.Printed(t, (&LossyError{Form: formProfile, Reason: word}).Error(), 1)
+	}
+}
