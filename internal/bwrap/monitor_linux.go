@@ -28,13 +28,18 @@ import (
 //
 // The monitor process ends as soon as the command has, and the init process and all others
 // with it. To name those that the command left behind, the kernel stops the monitor process
-// in the very call that reports the exit code: the status pipe sends a signal to it whenever
-// something is written (F_SETSIG in fcntl(2)). That is set up when the first line is there,
-// which comes before the sandbox is built. A command that ends before leaves survivors that
-// are killed without a name.
+// in the very call that reports the exit code: the status socket sends a signal to it whenever
+// something is written (F_SETSIG in fcntl(2)).
+//
+// That must be set up between two writes. The kernel wakes the reader of the first line before
+// it looks for somebody to signal, so the reader alone cannot tell when that write is over; the
+// monitor process would be stopped in it for ever. But only after it does the monitor process
+// let its child go on, and the child, which builds the sandbox, reads the same socket to its
+// end (--file in the plan): when it has begun to read, the first write is over, and until the
+// end comes there is no command.
 type Monitor struct {
 	proc   *launch.Process
-	status *os.File // what bubblewrap reports
+	status *os.File // our end of the socket on which bubblewrap reports
 	pumps  pumps
 	// stopped is the signal that came before the command was there.
 	stopped atomic.Int32
@@ -48,7 +53,7 @@ type Monitor struct {
 // Open opens the pipes that bubblewrap is started with, and puts them into files. The
 // caller calls [Monitor.Follow] or [Monitor.Abandon] next.
 func Open(files *launch.Files) (*Monitor, error) {
-	status, theirs, err := os.Pipe()
+	status, theirs, err := openStatus()
 	if err != nil {
 		return nil, fmt.Errorf("bubblewrap's status: %w", err)
 	}
@@ -61,6 +66,24 @@ func Open(files *launch.Files) (*Monitor, error) {
 	}
 	files.Stdin, files.Stdout, files.Stderr, files.Status = ends[0], ends[1], ends[2], theirs
 	return m, nil
+}
+
+// openStatus makes the socket, whose first end holds little that was not read.
+func openStatus() (ours, theirs *os.File, err error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	const least = 1 // the kernel's minimum is larger
+	if err = unix.SetsockoptInt(fds[0], unix.SOL_SOCKET, unix.SO_SNDBUF, least); err == nil {
+		err = unix.SetNonblock(fds[0], true)
+	}
+	if err != nil {
+		unix.Close(fds[0])
+		unix.Close(fds[1])
+		return nil, nil, err
+	}
+	return os.NewFile(uintptr(fds[0]), "bubblewrap's status"), os.NewFile(uintptr(fds[1]), "bubblewrap's status"), nil
 }
 
 // Abandon closes the pipes of a launch that failed.
@@ -101,9 +124,9 @@ func (m *Monitor) Exit(code int) (exit, signal int, err error) {
 func (m *Monitor) read() {
 	defer close(m.done)
 	defer m.resume()
-	piece, line, lines := make([]byte, 4096), []byte(nil), 0
+	m.handOver()
+	piece, line := make([]byte, 4096), []byte(nil)
 	for {
-		armed := lines > 0
 		n, err := m.status.Read(piece)
 		line = append(line, piece[:n]...)
 		for {
@@ -112,22 +135,26 @@ func (m *Monitor) read() {
 				break
 			}
 			line = rest
-			if lines == 0 {
-				m.stopOnStatus(true)
-			}
-			lines++
 			if code, ok := exitCode(one); ok && !m.known {
 				m.exit, m.known = code, true
 				m.proc.WhileThere(func() { m.left = process.SurvivorsBelow(onlyChild(m.proc.CommandPID())) })
+				m.resume() // to report that has stopped the monitor process
 			}
-		}
-		if armed {
-			m.resume() // whatever was written has stopped the monitor process
 		}
 		if err != nil {
 			return
 		}
 	}
+}
+
+// handOver has the monitor process stopped by its next report, and then lets its child build
+// the sandbox. It returns as well when bubblewrap ends before.
+func (m *Monitor) handOver() {
+	// Many times what the socket holds: when all is written, the child reads.
+	if _, err := m.status.Write(make([]byte, 64<<10)); err == nil {
+		m.stopOnStatus(true)
+	}
+	_ = control(m.status, func(fd int) error { return unix.Shutdown(fd, unix.SHUT_WR) }) // only fails when there is nobody
 }
 
 // exitCode returns the command's exit code from a line of bubblewrap's status, a JSON

@@ -6,8 +6,10 @@ package linux
 import (
 	"os"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/sallyport-dev/sallyport/internal/launch"
 	"github.com/sallyport-dev/sallyport/internal/plan"
@@ -261,7 +263,7 @@ func TestWithoutBwrapWall(t *testing.T) {
 	}{
 		{"network", func(*arena) []string { return []string{"--unshare-net"} }, "tcp4 tcp6 udp4"},
 		{"ipc", func(*arena) []string { return []string{"--unshare-ipc"} }, "shm sem msg"},
-		{"filter", func(*arena) []string { return []string{"--seccomp", "4"} }, "unshare-user"},
+		{"filter", func(*arena) []string { return []string{"--seccomp", "5"} }, "unshare-user"},
 		{"run", func(*arena) []string { return []string{"--perms", "0755", "--tmpfs", "/run"} }, "run-list"},
 		{"private /tmp", func(a *arena) []string { return []string{"--bind", a.host.files.tmp.Path, "/tmp"} }, "see-at"},
 		{"protected name", func(a *arena) []string { return []string{"--ro-bind", a.ws + "/.git", a.ws + "/.git"} }, "git-hook"},
@@ -295,4 +297,29 @@ func TestWithoutBwrapWall(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestBwrapHandOver starts many commands at once, so that bubblewrap is often interrupted in
+// the write of its first line: it must not be stopped there.
+func TestBwrapHandOver(t *testing.T) {
+	a := bwrapArena(t)
+	rounds := 10
+	if os.Getenv(testenv.LongVar) == "1" {
+		rounds = 60
+	}
+	stuck := time.AfterFunc(2*patience, func() { panic("bubblewrap was stopped while it reported that it began") })
+	defer stuck.Stop()
+	var wg sync.WaitGroup
+	for range 16 {
+		wg.Go(func() {
+			for range rounds {
+				res, err := a.run(t, &job{args: sh(`sleep 1000 & exit 3`)})
+				if err != nil || res.code != 3 || res.survivors != 1 {
+					t.Errorf("exit %d with %d survivors, %v", res.code, res.survivors, err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
 }

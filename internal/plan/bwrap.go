@@ -16,9 +16,10 @@ import (
 
 // The descriptors that bubblewrap is started with.
 const (
-	bwrapStatus = 3 // where it writes its status
-	bwrapFilter = 4
-	bwrapArgs   = 5
+	bwrapStatus = 3 // a socket, where it writes its status
+	bwrapGate   = 4 // the same one, which the process that builds the sandbox reads to its end
+	bwrapFilter = 5
+	bwrapArgs   = 6
 
 	// bwrapMost is how many arguments bubblewrap takes (MAX_ARGS in its bubblewrap.c is
 	// 9000), less those before and after the options.
@@ -73,6 +74,7 @@ func bwrapped(h *Host, r *Request) (*Plan, error) {
 	if u := r.rule("/run"); u == nil || u.Kind == KindMissing {
 		b.sealed = append(b.sealed, "/run")
 	}
+	b.add("--file", fmt.Sprint(bwrapGate), "/dev/null") // internal/bwrap has the reason
 	for _, s := range append(b.sealed, "/dev", "/sys") {
 		b.add("--remount-ro", s)
 	}
@@ -205,7 +207,8 @@ func (b *bwrapPlan) write(label string) {
 	p.add(
 		launch.Step{Op: launch.OpChdir, Path: "/"},
 		launch.Step{Op: launch.OpPass, Value: bwrapStatus, Label: "bubblewrap's status"},
-		launch.Step{Op: launch.OpCloseFiles, Value: bwrapStatus + 1},
+		launch.Step{Op: launch.OpPass, Value: bwrapGate, Label: "the same"},
+		launch.Step{Op: launch.OpCloseFiles, Value: bwrapGate + 1},
 		launch.Step{Op: launch.OpMemory, Value: bwrapFilter, Data: filter, Label: fmt.Sprintf("a filter of %d instructions", len(r.Filter))},
 		launch.Step{Op: launch.OpMemory, Value: bwrapArgs, Data: []byte(strings.Join(b.args, "\x00") + "\x00"), Label: label},
 		launch.Step{Op: launch.OpResetSignals},
