@@ -6,10 +6,12 @@ package sallyport
 import "github.com/sallyport-dev/sallyport/internal/environ"
 
 // EnvPolicy says which environment variables a command gets. The zero EnvPolicy passes
-// the core set without names that look like secrets. The steps, in this order:
+// the core set without variables that look like secrets. The steps, in this order:
 //
 //   - Inherit chooses the variables of the caller to start with.
-//   - Names that look like secrets are dropped, unless KeepSecrets is true.
+//   - Variables that look like secrets are dropped, unless KeepSecrets is true: by a part
+//     of the name, such as KEY, TOKEN, PASS or AUTH, or by a value such as an address
+//     with a password or a private key. Well-known harmless names are kept.
 //   - Names that match a pattern of Exclude are dropped. In a pattern '*' stands for any
 //     characters and '?' for one; letter case does not matter.
 //   - The variables of the caller that Named lists are added.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/event"
+	"github.com/sallyport-dev/sallyport/internal/environ"
 	"github.com/sallyport-dev/sallyport/internal/printable"
 	"github.com/sallyport-dev/sallyport/internal/runlog"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -161,8 +162,8 @@ func explainGrants(b *strings.Builder, r runlog.Record) {
 			intro = "Allow what grants can allow:"
 		}
 		fmt.Fprintf(b, "%s\n  %s\n", intro, shellWords(words))
-		if strings.Contains(strings.Join(words, " "), runlog.Masked) {
-			fmt.Fprintf(b, "%s replaces values that were not recorded.\n", runlog.Masked)
+		if strings.Contains(strings.Join(words, " "), environ.Masked) {
+			fmt.Fprintf(b, "%s replaces values that were not recorded.\n", environ.Masked)
 		}
 	} else {
 		b.WriteString("No grant allows it.\n")

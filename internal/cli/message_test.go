@@ -18,6 +18,7 @@ import (
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/doctor"
+	"github.com/sallyport-dev/sallyport/internal/environ"
 	"github.com/sallyport-dev/sallyport/internal/guard"
 	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/internal/runlog"
@@ -246,7 +247,7 @@ func FuzzMessages(f *testing.F) {
 		innocent[m.kind] = strings.Count(s.of(f, m, "innocent"), "\n")
 	}
 	f.Fuzz(func(t *testing.T, word string) {
-		if strings.Contains(word, runlog.Masked) { // it is explained, in one line more
+		if strings.Contains(word, environ.Masked) { // it is explained, in one line more
 			return
 		}
 		for _, m := range makers() {

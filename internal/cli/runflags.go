@@ -12,8 +12,8 @@ import (
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/caches"
+	"github.com/sallyport-dev/sallyport/internal/environ"
 	"github.com/sallyport-dev/sallyport/internal/protect"
-	"github.com/sallyport-dev/sallyport/internal/runlog"
 	"github.com/sallyport-dev/sallyport/internal/seccomp"
 )
 
@@ -84,7 +84,7 @@ func (o *runOptions) record(f *flag, v string) error {
 	case f.value == "":
 		o.shape = append(o.shape, f.shortest())
 	case f.long == "env" && set:
-		o.shape = append(o.shape, f.shortest(), name+"="+runlog.Masked)
+		o.shape = append(o.shape, f.shortest(), name+"="+environ.Masked)
 	default:
 		o.shape = append(o.shape, f.shortest(), v)
 	}

@@ -5,10 +5,10 @@
 //
 // [Policy.Apply] turns the variables of the caller into the [Result]: the sorted
 // environment of the command, and the names of the variables that it does not get. The
-// steps, in this order: inherit; drop names that look like secrets; drop what is
+// steps, in this order: inherit; drop what looks like a secret, by name or by value; drop what is
 // excluded; add what is named and set; keep only what is included; add what the runtime
-// sets; remove two names that no command gets. [ShowCommand] hides secrets in a command
-// line.
+// sets; remove two names that no command gets. [Mask] and [ShowCommand] mask secrets in a
+// command line by the same rules.
 //
 // The package is pure: the system that it decides for is data. It never reads the
 // environment of the process, never changes it, and no error of it contains a value.
@@ -63,13 +63,13 @@ func (i *Inherit) UnmarshalText(text []byte) error {
 }
 
 // A Policy says which variables a command gets. The zero Policy gives the core set
-// without names that look like secrets. The JSON names are those of the configuration
+// without variables that look like secrets. The JSON names are those of the configuration
 // that other agents use too.
 type Policy struct {
 	// Inherit chooses the variables to start with.
 	Inherit Inherit `json:"inherit"`
-	// KeepSecrets passes names that look like secrets ([LooksSecret]). False drops
-	// them unless they are in Named, Set or Runtime.
+	// KeepSecrets passes variables that look like secrets ([SecretName],
+	// [SecretValue]). False drops them unless they are in Named, Set or Runtime.
 	KeepSecrets bool `json:"ignore_default_excludes"`
 	// Exclude drops inherited names that match one of these patterns, in which '*'
 	// stands for any characters and '?' for one; letter case does not matter.
@@ -194,7 +194,7 @@ func (p Policy) inherit(caller *table) *table {
 	for _, v := range caller.vars {
 		switch {
 		case p.Inherit == InheritCore && !matchAny(core, v.name),
-			!p.KeepSecrets && LooksSecret(v.name),
+			!p.KeepSecrets && (SecretName(v.name) || SecretValue(v.value)),
 			matchAny(p.Exclude, v.name):
 		default:
 			env.put(v.name, v.value)

@@ -28,13 +28,6 @@ func Core(system string) []string {
 	}
 }
 
-// LooksSecret reports whether a name looks like that of a secret: it contains KEY,
-// SECRET or TOKEN in any letter case. It does not look at values.
-func LooksSecret(name string) bool {
-	upper := strings.ToUpper(name)
-	return strings.Contains(upper, "KEY") || strings.Contains(upper, "SECRET") || strings.Contains(upper, "TOKEN")
-}
-
 // Forbidden reports whether no command gets a variable of this name, whatever the policy
 // says: the two that carry the identity of an agent's own model account. Letter case
 // does not matter.

@@ -8,7 +8,7 @@
 // is the JSON object of the run's result without what the command printed, and beside
 // it the version of the form, the start time, and the flags that decide what the program
 // may touch. Environment values are never recorded; arguments are, and what looks like a
-// secret in them is masked ([Mask]).
+// secret in them is masked ([environ.Mask]).
 //
 // A lost line is better than a slow run: there is one write and no lock but
 // for the moment in which a full file is rotated, nothing is synced to the disk, and
@@ -28,6 +28,7 @@ import (
 	"strings"
 
 	"github.com/sallyport-dev/sallyport"
+	"github.com/sallyport-dev/sallyport/internal/environ"
 )
 
 // The names of the files in the state directory. The second is the first one as it was
@@ -122,13 +123,13 @@ func (r Record) line() ([]byte, error) {
 	}
 	res := r.Result
 	res.Stdout, res.Stderr, res.Output = res.Stdout.WithoutText(), res.Stderr.WithoutText(), res.Output.WithoutText()
-	res.Args = shorten(Mask(res.Args), maxArgs)
+	res.Args = shorten(environ.Mask(res.Args), maxArgs)
 	res.Error = cut(res.Error, maxError)
 	res.Survivors = slices.Clone(res.Survivors)
 	for i := range res.Survivors {
-		res.Survivors[i].Command = cut(maskText(res.Survivors[i].Command), maxError)
+		res.Survivors[i].Command = cut(environ.MaskText(res.Survivors[i].Command), maxError)
 	}
-	head, err := json.Marshal(header{Version, r.Start.UTC(), append([]string{}, shorten(Mask(r.Flags), maxFlags)...)})
+	head, err := json.Marshal(header{Version, r.Start.UTC(), append([]string{}, shorten(environ.Mask(r.Flags), maxFlags)...)})
 	if err != nil {
 		return nil, err
 	}

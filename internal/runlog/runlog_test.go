@@ -313,32 +313,6 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-func TestMask(t *testing.T) {
-	for _, test := range []struct{ name, words, want string }{
-		{"nothing", "ls|-l|--color=auto", "ls|-l|--color=auto"},
-		{"a flag with its value", "x|--token=abc|b", "x|--token=***|b"},
-		{"a flag and its value", "x|--api-key|abc|b", "x|--api-key|***|b"},
-		{"a flag and another one", "x|--token|--verbose|b", "x|--token|--verbose|b"},
-		{"a variable", "env|API_KEY=abc|LANG=C", "env|API_KEY=***|LANG=C"},
-		{"a password", "x|--password|abc|PGPASSWORD=abc", "x|--password|***|PGPASSWORD=***"},
-		{"an address", "git|clone|https://me:abc@h/r?x=1", "git|clone|https://me:***@h/r?x=1"},
-		{"an address without a password", "git|clone|https://me@h/a:b@c", "git|clone|https://me@h/a:b@c"},
-		{"a token in an address", "curl|https://h/?access_token=abc", "curl|https://h/?access_token=***"},
-		{"a header", "curl|-H|Authorization: Bearer abc", "curl|-H|Authorization: Bearer ***"},
-		{"a header of one word", "curl|-H|X-Api-Key:abc", "curl|-H|X-Api-Key:***"},
-		{"a script", "sh|-c|export TOKEN=abc && curl -H 'X-Secret: def' --key ghi \\\n  h", "sh|-c|export TOKEN=*** && curl -H 'X-Secret: ***' --key *** \\\n  h"},
-		{"quotes in a script", `sh|-c|TOKEN="abc" run`, `sh|-c|TOKEN=***" run`},
-		{"a line of a script", "sh|-c|x --token\nls", "sh|-c|x --token\nls"},
-		{"an empty word", "x|--token||b", "x|--token||b"},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			if got := strings.Join(Mask(strings.Split(test.words, "|")), "|"); got != test.want {
-				t.Errorf("%q, want %q", got, test.want)
-			}
-		})
-	}
-}
-
 // TestMaskSurvivors: the command lines of what outlived the run are masked, too.
 func TestMaskSurvivors(t *testing.T) {
 	r := entry("a")
