@@ -154,7 +154,7 @@ func (m *Monitor) handOver() {
 	if _, err := m.status.Write(make([]byte, 64<<10)); err == nil {
 		m.stopOnStatus(true)
 	}
-	_ = control(m.status, func(fd int) error { return unix.Shutdown(fd, unix.SHUT_WR) }) // only fails when there is nobody
+	_ = control(m.status, func(fd int) error { return unix.Shutdown(fd, unix.SHUT_WR) }) // only fails when bubblewrap has ended
 }
 
 // exitCode returns the command's exit code from a line of bubblewrap's status, a JSON
