@@ -32,7 +32,7 @@ import (
 // something is written (F_SETSIG in fcntl(2)).
 //
 // That must be set up between two writes. The kernel wakes the reader of the first line before
-// it looks for somebody to signal, so the reader alone cannot tell when that write is over; the
+// it looks for a process to signal, so the reader alone cannot tell when that write is over; the
 // monitor process would be stopped in it for ever. But only after it does the monitor process
 // let its child go on, and the child, which builds the sandbox, reads the same socket to its
 // end (--file in the plan): when it has begun to read, the first write is over, and until the
