@@ -27,6 +27,8 @@ type gitAttack struct {
 	open string
 	// harmless says why git itself runs nothing, with or without a sandbox.
 	harmless string
+	// blind says that the command runs without the observer.
+	blind bool
 }
 
 // evilConfig is what makes git run ./evil in the repository whose configuration
@@ -256,7 +258,9 @@ func (a gitAttack) perform(t *testing.T, p sandbox.Policy) bool {
 	outside("git init -q -b master . && git config user.email a@example.org && git config user.name a && echo text >file && git add file && git commit -qm first; " + a.prepare)
 	os.Remove(mark)
 	r := newRunner(t, p)
-	gitRun(t, r, ws, a.attack)
+	c := gitCmd(ws, a.attack)
+	c.NoObserver = a.blind
+	run(t, r, c)
 	if err := r.Close(); err != nil {
 		t.Error(err)
 	}

@@ -40,7 +40,7 @@ var budgets = map[string]budget{
 	"internal/darwin":    {200, ""},
 	"internal/doctor":    {610, ""},
 	"internal/environ":   {850, "the tables of secrets by name, value and flag; the masking of internal/runlog moved here"},
-	"internal/gitpaths":  {2010, ""},
+	"internal/gitpaths":  {2350, "links in git directories, and the files below .git that lead to programs"},
 	"internal/guard":     {1960, ""},
 	"internal/hostfacts": {660, ""},
 	"internal/inputwait": {1340, ""},

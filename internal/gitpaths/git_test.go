@@ -156,15 +156,15 @@ func TestGitObeys(t *testing.T) {
 				git(t, dir, "config", "extensions.worktreeConfig", "true")
 				r = open(t, dir)
 			}
-			before, err := Take(dir, r, Outside{})
+			before, err := Take(dir, r, Outside{}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if paths, err := before.Check(); len(paths) != 0 || err != nil {
+			if paths, err := before.Check(nil); len(paths) != 0 || err != nil {
 				t.Fatalf("before anything: %+v, %v", paths, err)
 			}
 			test.plant(t, dir, away+"/mark")
-			paths, err := before.Check()
+			paths, err := before.Check(nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -198,7 +198,7 @@ func TestCheckIsQuiet(t *testing.T) {
 	plainRepository(t, dir)
 	plainRepository(t, dir+"/old")
 	git(t, dir, "-c", "advice.addEmbeddedRepo=false", "add", "old")
-	before, err := Take(dir, open(t, dir), Outside{Cache: &Cache{}})
+	before, err := Take(dir, open(t, dir), Outside{Cache: &Cache{}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,17 +209,17 @@ func TestCheckIsQuiet(t *testing.T) {
 	} {
 		git(t, dir, args...)
 	}
-	if paths, err := before.Check(); len(paths) != 0 || err != nil {
+	if paths, err := before.Check(nil); len(paths) != 0 || err != nil {
 		t.Errorf("%+v, %v", paths, err)
 	}
 	empty := tempDir(t)
-	before, err = Take(empty, nil, Outside{})
+	before, err = Take(empty, nil, Outside{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	put(t, empty+"/HEAD", "")
 	put(t, empty+"/refs/", "")
-	if paths, err := before.Check(); len(paths) != 0 || err != nil {
+	if paths, err := before.Check(nil); len(paths) != 0 || err != nil {
 		t.Errorf("no repository yet: %+v, %v", paths, err)
 	}
 }
@@ -240,20 +240,20 @@ func TestCheckRebase(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			dir := tempDir(t)
 			put(t, dir+"/.git/HEAD", "")
-			before, err := Take(dir, open(t, dir), Outside{})
+			before, err := Take(dir, open(t, dir), Outside{}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
 			put(t, dir+"/.git/rebase-merge/git-rebase-todo", test.list)
-			paths, err := before.Check()
+			paths, err := before.Check(nil)
 			if _, ok := find(paths, dir+"/.git/rebase-merge"); ok != test.found || err != nil {
 				t.Errorf("%+v, %v", paths, err)
 			}
-			again, err := Take(dir, open(t, dir), Outside{})
+			again, err := Take(dir, open(t, dir), Outside{}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if paths, err := again.Check(); len(paths) != 0 || err != nil {
+			if paths, err := again.Check(nil); len(paths) != 0 || err != nil {
 				t.Errorf("it was there before: %+v, %v", paths, err)
 			}
 		})

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 )
 
 // Sizes in bytes of the names of objects.
@@ -27,6 +28,8 @@ type IndexError struct {
 	Path string
 	Why  string // a clause without its subject
 	Err  error  // the system's error, or nil
+
+	outside bool // a name in it leads out of the work tree, or into .git
 }
 
 // Error returns the path, the reason and the fix.
@@ -72,7 +75,7 @@ func readIndex(path string, hash int) (names []string, shared string, err error)
 	}
 	names, shared, why := parseIndex(text, hash)
 	if why != "" {
-		return nil, "", &IndexError{Path: path, Why: why}
+		return nil, "", &IndexError{Path: path, Why: why, outside: strings.HasPrefix(why, whyOutside)}
 	}
 	return names, shared, nil
 }
@@ -104,6 +107,9 @@ func parseIndex(text []byte, hash int) (names []string, shared, why string) {
 			return nil, "", "ends within an entry"
 		}
 	}
+	if p.outside != "" {
+		return nil, "", fmt.Sprintf("%s: %q", whyOutside, p.outside)
+	}
 	shared, why = p.extensions()
 	if why == "" && p.nameless {
 		// A split index changes the mode of an entry whose name is in the shared
@@ -122,6 +128,21 @@ type indexParser struct {
 	names    []string
 	nameless bool
 	last     []byte // version 4: name of the entry before
+	outside  string // a name that git would refuse to add
+}
+
+// whyOutside begins what is wrong with an index that has such a name. Git checks names
+// when it adds them, and not when it reads an index.
+const whyOutside = "has a name that leads out of the work tree or into .git"
+
+// check looks at the name of an entry. A split index has empty ones.
+func (p *indexParser) check(name []byte) {
+	if len(name) == 0 || name[0] != '.' && name[0] != '/' && !bytes.Contains(name, []byte("/.")) {
+		return // most names
+	}
+	if text := cString(name); !insideName(text) {
+		p.outside = text
+	}
 }
 
 // entry reads one entry and keeps its name if it is a gitlink.
@@ -154,6 +175,7 @@ func (p *indexParser) entry() bool {
 	if p.text[at+size] != 0 {
 		return false // git ends a name there in memory; what comes next would differ
 	}
+	p.check(p.text[at : at+size])
 	if gitlink {
 		p.keep(p.text[at : at+size])
 	}
@@ -174,6 +196,7 @@ func (p *indexParser) compressed(at int, gitlink bool) bool {
 		return false
 	}
 	p.last = append(p.last[:len(p.last)-int(drop)], p.text[at:at+end]...)
+	p.check(p.last)
 	if gitlink {
 		p.keep(p.last)
 	}

@@ -107,12 +107,13 @@ var errTooMany = errors.New("it includes too many files")
 // empty for absolute names in its methods.
 type configReader struct {
 	list
-	home  string
-	hooks []string // values of core.hooksPath, with "~" expanded
-	leads bool     // a configuration names another file or directory
-	hash  int      // bytes of an object name
-	read  []string // files that were read
-	errs  []error
+	home     string
+	hooks    []string // values of core.hooksPath, with "~" expanded
+	leads    bool     // a configuration names another file or directory
+	linkRefs bool     // core.preferSymlinkRefs is set somewhere
+	hash     int      // bytes of an object name
+	read     []string // files that were read
+	errs     []error
 }
 
 // config reads the file name, relative to the directory start, and what it includes.
@@ -157,6 +158,8 @@ func (c *configReader) entries(entries []Entry, dir string, depth int) {
 			continue
 		}
 		switch key := entry.Key; {
+		case key == "core.prefersymlinkrefs":
+			c.linkRefs = true // or false, and git does not make them
 		case key == "core.hookspath":
 			c.leads = true
 			if path, ok := expand(entry.Value, c.home); ok {

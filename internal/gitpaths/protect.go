@@ -223,7 +223,7 @@ func insideName(name string) bool {
 	for rest := name; rest != ""; {
 		var element string
 		element, rest = cutElement(rest)
-		if element == "." || element == ".." || element == linkName {
+		if element == "." || element == ".." || strings.EqualFold(element, linkName) {
 			return false
 		}
 	}

@@ -458,17 +458,17 @@ func TestRebaseElsewhere(t *testing.T) {
 	if err != nil || r == nil || r.Common != common {
 		t.Fatalf("%+v, %v", r, err)
 	}
-	s, err := Take(r.Work, r, Outside{})
+	s, err := Take(r.Work, r, Outside{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if paths, err := s.Check(); err != nil || len(paths) > 0 {
+	if paths, err := s.Check(nil); err != nil || len(paths) > 0 {
 		t.Errorf("nothing has changed: %v, %v", paths, err)
 	}
 	want := []string{filepath.Join(common, "rebase-merge"), before}
 	put(t, filepath.Join(want[0], "git-rebase-todo"), "pick 1\n\tx evil\n")
 	put(t, filepath.Join(want[1], "git-rebase-todo"), "exec make\nexec evil\n")
-	paths, err := s.Check()
+	paths, err := s.Check(nil)
 	var got []string
 	for _, p := range paths {
 		got = append(got, p.Path)

@@ -6,7 +6,10 @@ package gitpaths
 import (
 	"bytes"
 	"errors"
+	"maps"
+	"path/filepath"
 	"slices"
+	"strings"
 )
 
 // A Snapshot is what git obeyed in a work tree before a command that may write to its
@@ -17,9 +20,11 @@ type Snapshot struct {
 	cache *Cache
 	hash  int // bytes of an object name
 	files []seenFile
-	trees map[string]bool // git directories of linked work trees
-	links map[string]bool // .git of populated submodules
-	todo  map[string]bool // commands in the lists of rebases, behind their git directory
+	trees map[string]bool   // git directories of linked work trees
+	links map[string]bool   // .git of populated submodules
+	words map[order]bool    // what leads git to a program or a path
+	odd   map[string]string // as Repository.odd
+	refs  bool              // git makes symbolic links for symbolic refs
 }
 
 // A seenFile is a file with what it was.
@@ -30,30 +35,34 @@ type seenFile struct {
 }
 
 // Take looks at the work tree work, whose repository is r: what [Open] has returned
-// for it, nil if there is none. The error is a [*IndexError]; the snapshot is usable
-// nevertheless.
-func Take(work string, r *Repository, o Outside) (*Snapshot, error) {
+// for it, nil if there is none. What is in directories that closed reports cannot be
+// written to; it may be nil. With an [*IndexError] the snapshot is usable nevertheless,
+// with any other error it is nil.
+func Take(work string, r *Repository, o Outside, closed func(path string) bool) (*Snapshot, error) {
 	s := &Snapshot{work: work, repo: r, cache: o.Cache}
 	if r == nil {
 		at, err := followAbs(work)
 		s.work = at.real
 		return s, err
 	}
-	s.hash = r.readOwn(o).hash
+	own := r.readOwn(o)
+	s.hash, s.refs = own.hash, own.linkRefs || o.read().linkRefs
+	var err error
+	if s.odd, err = r.odd(closed); err != nil {
+		return nil, err
+	}
 	s.files = r.obeyed()
 	for i := range s.files {
 		f := &s.files[i]
 		st, err := lstatStamp(f.path)
 		f.present, f.stamp = err == nil || !absent(err), st
 	}
-	s.trees, s.todo, s.links = map[string]bool{}, map[string]bool{}, map[string]bool{}
+	s.trees, s.words, s.links = map[string]bool{}, map[order]bool{}, map[string]bool{}
 	for _, dir := range r.worktrees() {
 		s.trees[dir] = true
 	}
-	for _, dir := range r.gitDirs() {
-		for _, command := range rebaseCommands(dir) {
-			s.todo[dir+command] = true
-		}
+	for _, o := range r.orders(s.cache, s.hash) {
+		s.words[o] = true
 	}
 	links, err := r.populated(s.cache, s.hash)
 	for _, link := range links {
@@ -96,8 +105,9 @@ func (r *Repository) obeyed() []seenFile {
 // [Repository.Protected] and [Repository.Shut] list, except for files in the git
 // directories that changed nevertheless.
 //
-// The error is a [*IndexError]; then there may be submodules that it did not see.
-func (s *Snapshot) Check() ([]Path, error) {
+// Closed is as for [Take]. The error is an [*IndexError], then there may be submodules
+// that it did not see, or that of a git directory that cannot be looked at.
+func (s *Snapshot) Check(closed func(path string) bool) ([]Path, error) {
 	if s.repo == nil {
 		return s.checkEmpty(), nil
 	}
@@ -116,9 +126,9 @@ func (s *Snapshot) Check() ([]Path, error) {
 			checkLinked(&l, dir)
 		}
 	}
-	for _, dir := range s.repo.gitDirs() {
-		if slices.ContainsFunc(rebaseCommands(dir), func(c string) bool { return !s.todo[dir+c] }) {
-			l.add(planted(join(dir, "rebase-merge"), "git rebase --continue would run the commands in its list"))
+	for _, o := range s.repo.orders(s.cache, s.hash) {
+		if !s.words[o] {
+			l.add(planted(o.path, o.why))
 		}
 	}
 	links, err := s.repo.populated(s.cache, s.hash)
@@ -127,7 +137,33 @@ func (s *Snapshot) Check() ([]Path, error) {
 			l.add(planted(link, "git status would run git in this submodule and obey its configuration"))
 		}
 	}
+	var broken *IndexError
+	if errors.As(err, &broken) && broken.outside {
+		err = nil // it is in the list
+	}
+	err = errors.Join(err, s.checkOdd(&l, closed))
 	return l.paths, err
+}
+
+// checkOdd looks for what is neither a file nor a directory. Git outside would write
+// and remove files through a symbolic link.
+func (s *Snapshot) checkOdd(l *list, closed func(path string) bool) error {
+	now, err := s.repo.odd(closed)
+	for _, path := range slices.Sorted(maps.Keys(now)) {
+		what := now[path]
+		if s.odd[path] != what && !(s.refs && s.repo.isRef(path, what)) {
+			l.add(planted(path, "it appeared and is neither a file nor a directory; git would read, write or remove something else through it"))
+		}
+	}
+	return err
+}
+
+// isRef reports whether a symbolic link is a symbolic ref, as git makes them with
+// core.preferSymlinkRefs.
+func (r *Repository) isRef(path, what string) bool {
+	target, ok := strings.CutPrefix(what, oddLink+"refs/")
+	ref := path == join(r.Dir, headName) || path == join(r.Common, headName) || within(join(r.Common, "refs"), path)
+	return ok && ref && insideName(target)
 }
 
 // checkEmpty looks at a directory that was no repository.
@@ -151,12 +187,35 @@ func checkLinked(l *list, dir string) {
 		l.add(planted(dir, "git in that work tree would take its configuration and hooks from elsewhere"))
 		return
 	}
+	if !pointsBack(dir) {
+		l.add(planted(dir, "git worktree repair would write to the .git that it names, which does not name it"))
+		return
+	}
 	if path := join(dir, worktreeName); exists(path) {
 		l.add(planted(path, "git in that work tree would obey it as a configuration"))
 	}
 	if path := join(dir, "modules"); exists(path) {
 		l.add(planted(path, "git in that work tree would obey the configurations in it"))
 	}
+}
+
+// pointsBack reports whether the .git that the git directory of a linked work tree names
+// is a file that names the directory, or lies in a work tree that does not exist.
+func pointsBack(dir string) bool {
+	text, err := readFile(join(dir, gitdirName), pointerLimit)
+	if absent(err) {
+		return true // git does not take it for a work tree
+	}
+	target, why := parsePointer(text, "")
+	if err != nil || why != "" {
+		return false
+	}
+	at, err := follow(dir, target)
+	if err != nil || at.missing {
+		return err == nil && !exists(filepath.Dir(at.real))
+	}
+	r, err := Open(filepath.Dir(at.real))
+	return err == nil && r != nil && r.Dir == dir
 }
 
 // planted returns an element of the result of Check.
@@ -170,31 +229,4 @@ func (r *Repository) gitDirs() []string {
 	dirs := append([]string{r.Dir, r.Common}, r.worktrees()...)
 	slices.Sort(dirs)
 	return slices.Compact(dirs)
-}
-
-// maxTodo is the size in bytes up to which the list of a rebase is read.
-const maxTodo = 16 << 20
-
-// rebaseCommands returns the commands in the list of a rebase in progress in a git
-// directory: lines that begin with "exec" or "x" (todo_command_info in git's
-// sequencer.c). A list that cannot be read counts as one command without words.
-func rebaseCommands(dir string) []string {
-	text, err := readFile(join(join(dir, "rebase-merge"), "git-rebase-todo"), maxTodo)
-	if absent(err) || errors.Is(err, errNotFile) {
-		return nil
-	}
-	if err != nil {
-		return []string{""}
-	}
-	var commands []string
-	for line := range bytes.Lines(text) {
-		line = bytes.TrimSpace(line)
-		for _, word := range []string{"exec", "x"} {
-			rest, ok := bytes.CutPrefix(line, []byte(word))
-			if ok && (len(rest) == 0 || rest[0] == ' ' || rest[0] == '\t') {
-				commands = append(commands, string(line))
-			}
-		}
-	}
-	return commands
 }

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 )
@@ -51,6 +52,13 @@ func (t tree) stat(path string) (stamp, fs.FileMode, error) {
 	return stampOf(&st), mode, nil
 }
 
+// readlink returns the text of the symbolic link with the path below the tree.
+func (t tree) readlink(path string) (string, error) {
+	var text [unix.PathMax]byte
+	n, err := unix.Readlinkat(t.fd, path, text[:])
+	return string(text[:max(n, 0)]), err
+}
+
 // open opens the directory with the path below the tree. No part of the path may be
 // a symbolic link: there was none when the path was found.
 func (t tree) open(path string) (*os.File, error) {
@@ -62,7 +70,9 @@ func (t tree) open(path string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return os.NewFile(uintptr(fd), path), nil
+	// On a file system that does not tell the types of names, package os looks at each
+	// by the name of the file.
+	return os.NewFile(uintptr(fd), "/proc/self/fd/"+strconv.Itoa(fd)), nil
 }
 
 func dotted(path string) string {

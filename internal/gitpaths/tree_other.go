@@ -28,6 +28,9 @@ func (t tree) stat(path string) (stamp, fs.FileMode, error) {
 	return stampOf(info), info.Mode().Type(), nil
 }
 
+// readlink returns the text of the symbolic link with the path below the tree.
+func (t tree) readlink(path string) (string, error) { return os.Readlink(filepath.Join(t.root, path)) }
+
 // open opens the directory with the path below the tree.
 func (t tree) open(path string) (*os.File, error) { return os.Open(filepath.Join(t.root, path)) }
 

@@ -32,6 +32,12 @@ func child(args []string) int {
 	switch args[0] {
 	case "rename-argument":
 		err = renameArgument(args[1])
+	case "special":
+		var text string
+		if text, err = special(args[1]); err == nil {
+			fmt.Println(text)
+			return 0
+		}
 	case "connect":
 		var c net.Conn
 		if c, err = net.Dial("unix", args[1]); err == nil {

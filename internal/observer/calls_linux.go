@@ -41,6 +41,9 @@ const (
 //	f    flags with AT_SYMLINK_NOFOLLOW and AT_EMPTY_PATH
 //	l    flags with AT_SYMLINK_FOLLOW and AT_EMPTY_PATH
 //	r    flags with AT_REMOVEDIR
+//	s    text of a symbolic link to make
+//	m    type and mode of mknod(2)
+//	x    flags of renameat2(2)
 //	-    not judged
 type layout struct {
 	kind kind
@@ -52,11 +55,11 @@ var layouts = [...]layout{
 	unix.SYS_OPENAT:        {kindOpen, "dpo"},
 	unix.SYS_OPENAT2:       {kindOpen, "dph"},
 	unix.SYS_UNLINKAT:      {kindUnlink, "dnr"},
-	unix.SYS_RENAMEAT2:     {kindRename, "dnDP"},
+	unix.SYS_RENAMEAT2:     {kindRename, "dnDPx"},
 	sysRenameat:            {kindRename, "dnDP"},
 	unix.SYS_MKDIRAT:       {kindMake, "dn"},
-	unix.SYS_MKNODAT:       {kindMake, "dn"},
-	unix.SYS_SYMLINKAT:     {kindMake, "-dn"},
+	unix.SYS_MKNODAT:       {kindMake, "dnm"},
+	unix.SYS_SYMLINKAT:     {kindMake, "sdn"},
 	unix.SYS_LINKAT:        {kindLink, "dnDPl"},
 	unix.SYS_TRUNCATE:      {kindTruncate, "p"},
 	unix.SYS_FCHMODAT:      {kindChange, "dp"},
@@ -105,6 +108,9 @@ type call struct {
 	flags  uint64 // of open(2)
 	follow bool   // a symbolic link at the end of path is followed
 	bare   bool   // an empty path means the descriptor itself
+
+	special  bool // what it makes is neither a file nor a directory
+	exchange bool // both names of a rename change places
 }
 
 const atCwd = int32(unix.AT_FDCWD)
@@ -144,6 +150,13 @@ func decode(n *notification) call {
 			c.follow, c.bare = a&unix.AT_SYMLINK_NOFOLLOW == 0, a&unix.AT_EMPTY_PATH != 0
 		case 'l':
 			c.follow, c.bare = a&unix.AT_SYMLINK_FOLLOW != 0, a&unix.AT_EMPTY_PATH != 0
+		case 's':
+			c.special = true
+		case 'm':
+			kind := a & unix.S_IFMT
+			c.special = kind != 0 && kind != unix.S_IFREG
+		case 'x':
+			c.exchange = a&unix.RENAME_EXCHANGE != 0
 		case 'r':
 			if a&unix.AT_REMOVEDIR != 0 {
 				c.kind = kindRmdir

@@ -416,6 +416,7 @@ func (r *request) judgeLink(old, next *place) syscall.Errno {
 		}
 		return 0
 	}
+	r.special = old.special()
 	return r.write(next, errno, true)
 }
 
@@ -445,8 +446,10 @@ func (r *request) judgeRename(old, next *place) syscall.Errno {
 	case mountPoint(old) != 0:
 		return r.write(old, unix.EBUSY, false)
 	}
+	r.special = old.special()
 	if errno := r.write(next, 0, !next.exists); errno != 0 {
 		return errno
 	}
+	r.special = r.exchange && next.special()
 	return r.write(old, 0, false)
 }

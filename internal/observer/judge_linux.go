@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sallyport-dev/sallyport/internal/gitpaths"
 	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/launch"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -53,6 +54,11 @@ type Names struct {
 	Free []string
 	// Protected are the names that cannot be created.
 	Protected []string
+	// Git are git directories that the command may write to. Only files and directories
+	// can be made in them.
+	Git []string
+	// Opened are paths in them where that does not hold.
+	Opened []string
 	// Ruled are the paths that a rule of the plan is about: a mount holds them.
 	Ruled []string
 	// Partial says that the search for repositories ended at its bound.
@@ -111,6 +117,9 @@ func (j *policyJudge) Rule(a Access) Ruling {
 	if j.denied(a.Path) && (a.Op == sandbox.Write || !j.above(a.Path)) {
 		return Ruling{Errno: unix.EACCES}
 	}
+	if a.Special && j.granted(a.Path) {
+		return Ruling{Errno: unix.EPERM} // as on a file system without links, for which git is prepared
+	}
 	if a.Op == sandbox.Write && (a.Creates && j.protected[a.Path] || !j.repository(a.Path, a.Creates)) {
 		return Ruling{Errno: j.errno}
 	}
@@ -119,11 +128,18 @@ func (j *policyJudge) Rule(a Access) Ruling {
 
 // EveryName implements [Judge].
 func (j *policyJudge) EveryName(dir string) bool {
-	return len(j.globs) > 0 || j.denies || j.protectedIn[dir] || strings.Contains(dir, "/.git")
+	return len(j.globs) > 0 || j.denies || j.protectedIn[dir] || strings.Contains(dir, "/.git") ||
+		slices.ContainsFunc(j.Git, func(at string) bool { return hostfacts.Below(dir, at) })
 }
 
 // EveryDirectory implements [Judge].
 func (j *policyJudge) EveryDirectory(name string) bool { return name == ".git" }
+
+// granted reports whether a path lies in a git directory that the command may write to.
+func (j *policyJudge) granted(path string) bool {
+	return slices.ContainsFunc(j.Git, func(dir string) bool { return gitpaths.Inside(dir, path) }) &&
+		!slices.ContainsFunc(j.Opened, func(at string) bool { return hostfacts.Below(path, at) })
+}
 
 // entry returns the level of the entry nearest to a path, and whether one covers it.
 // Entries are sorted by path, so the last one that covers it is the nearest.

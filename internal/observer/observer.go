@@ -44,6 +44,9 @@ type Access struct {
 	Path string
 	// Creates says that the path does not exist and that the call would create it.
 	Creates bool
+	// Special says that the call puts something there that is neither a file nor a
+	// directory, such as a symbolic link.
+	Special bool
 	// Thread is the id of the calling thread, as seen from outside of the sandbox.
 	Thread int
 }

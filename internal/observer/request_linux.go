@@ -90,7 +90,7 @@ func (r *request) judge() syscall.Errno {
 
 // rule asks the judge about an access.
 func (r *request) rule(op sandbox.Op, path string, creates bool) syscall.Errno {
-	a := Access{Op: op, Path: path, Creates: creates, Thread: int(r.n.pid)}
+	a := Access{Op: op, Path: path, Creates: creates, Special: r.special, Thread: int(r.n.pid)}
 	if len(r.approved) > 0 && slices.Contains(r.approved, a) {
 		return 0
 	}

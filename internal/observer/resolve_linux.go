@@ -28,6 +28,9 @@ type facts struct {
 // is reports whether the file has a type, one of the S_IF constants.
 func (f *facts) is(kind uint16) bool { return f.mode&unix.S_IFMT == kind }
 
+// special reports whether it is neither a regular file nor a directory.
+func (f *facts) special() bool { return !f.is(unix.S_IFREG) && !f.is(unix.S_IFDIR) }
+
 // A place is what a name leads to for one task.
 type place struct {
 	dir    int    // the directory that holds the name; -1 when a descriptor or a link of /proc led to the file itself

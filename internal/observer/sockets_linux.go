@@ -261,6 +261,7 @@ func (r *request) judgeBindUnix(name string) syscall.Errno {
 	}
 	errno := r.directoryWall(&p)
 	if errno == 0 {
+		r.special = true
 		_, errno = r.ruled(sandbox.Write, &p, true)
 	}
 	return r.denySocket(sandbox.Bind, r.pathOf(&p), "unix", errno)

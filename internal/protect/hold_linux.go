@@ -118,6 +118,12 @@ func (p *Protection) Observed() observer.Names {
 			n.Protected = append(n.Protected, c.Path)
 		}
 	}
+	for _, w := range g.granted {
+		if w.repo != nil {
+			n.Git = append(n.Git, w.repo.Dir, w.repo.Common)
+			n.Opened = append(n.Opened, g.openedIn(w.repo)...)
+		}
+	}
 	for name := range g.rules {
 		n.Ruled = append(n.Ruled, name)
 	}
@@ -132,12 +138,15 @@ func (p *Protection) hold() error {
 	}
 	g := p.found
 	for _, w := range g.granted {
-		s, err := gitpaths.Take(w.dir, w.repo, g.outside)
-		g.warn(err)
-		p.before = append(p.before, s)
 		if w.repo != nil {
 			p.opened = append(p.opened, g.openedIn(w.repo)...)
 		}
+		s, err := gitpaths.Take(w.dir, w.repo, g.outside, p.closed)
+		if s == nil {
+			return err
+		}
+		g.warn(err)
+		p.before = append(p.before, s)
 	}
 	var claims []guard.Claim
 	for _, c := range g.claims {
@@ -255,11 +264,10 @@ func (p *Protection) Finish() ([]executor.Quarantined, error) {
 		errs = append(errs, p.quarantine(c.Path, c.Why, &out))
 	}
 	for _, b := range p.before {
-		paths, err := b.Check()
+		paths, err := b.Check(p.closed)
 		errs = append(errs, err)
 		for _, at := range paths {
-			_, ruled := p.found.rules[at.Path]
-			if ruled || p.found.level(at.Path) != sandbox.LevelWrite || slices.ContainsFunc(p.opened, func(dir string) bool { return hostfacts.Below(at.Path, dir) }) {
+			if _, ruled := p.found.rules[at.Path]; ruled || p.closed(at.Path) {
 				continue // the command could not do it, or an entry of the policy allowed it
 			}
 			errs = append(errs, p.quarantine(at.Path, at.Why, &out))
@@ -267,6 +275,12 @@ func (p *Protection) Finish() ([]executor.Quarantined, error) {
 	}
 	p.Release()
 	return out, errors.Join(errs...)
+}
+
+// closed reports whether what is at a path needs no look when the command has ended: it
+// could not write there, or an entry of the policy allowed it to.
+func (p *Protection) closed(path string) bool {
+	return p.found.level(path) != sandbox.LevelWrite || slices.ContainsFunc(p.opened, func(at string) bool { return hostfacts.Below(path, at) })
 }
 
 // claimOf returns the claim for a path.

@@ -4,22 +4,32 @@
 package protect
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sallyport-dev/sallyport/internal/gitpaths"
 	"github.com/sallyport-dev/sallyport/internal/guard"
 	"github.com/sallyport-dev/sallyport/internal/observer"
 	"github.com/sallyport-dev/sallyport/internal/plan"
+	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-// TestObserved: the observer denies every claimed name but those that are only reported.
+// TestObserved: the observer denies every claimed name but those that are only reported,
+// and is told of the git directories that the grant opens.
 func TestObserved(t *testing.T) {
 	g := &gathering{ruleset: &ruleset{roots: []string{"/ws"}, rules: map[string]plan.Rule{"/ws/known/.git/config": {}}}, tmpAt: "/ws/tmp", mounts: true}
 	g.claim(claim{Claim: guard.Claim{Path: "/ws/.git"}})
 	g.claim(claim{Claim: guard.Claim{Path: "/ws/reported", ReportOnly: true}})
+	g.granted = []workTree{{dir: "/ws/none"}, {dir: "/ws", repo: &gitpaths.Repository{Dir: "/ws/.git/worktrees/w", Common: "/ws/.git"}}}
+	g.rules["/ws/.git/lfs"] = plan.Rule{Level: sandbox.LevelWrite}
 	got := (&Protection{found: g}).Observed()
-	want := observer.Names{Roots: []string{"/ws"}, Free: []string{"/ws/tmp"}, Protected: []string{"/ws/.git"}, Ruled: []string{"/ws/known/.git/config"}}
+	want := observer.Names{
+		Roots: []string{"/ws"}, Free: []string{"/ws/tmp"}, Protected: []string{"/ws/.git"}, Git: []string{"/ws/.git/worktrees/w", "/ws/.git"}, Opened: []string{"/ws/.git/lfs"},
+		Ruled: []string{"/ws/.git/lfs", "/ws/known/.git/config"},
+	}
+	slices.Sort(got.Ruled)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
