@@ -126,6 +126,9 @@ func (x *execution) denied(a *attempt) []sandbox.Denial {
 	if len(denials) == 0 && !a.exit.Sandbox.Observed {
 		denials = r.Guess(a.code(), newOutput(a.kept.Stdout).Bytes(), newOutput(a.kept.Stderr).Bytes())
 	}
+	if len(a.exit.Sandbox.Hidden) > 0 {
+		denials = append(denials, r.Hidden(a.code(), newOutput(a.kept.Stdout).Bytes(), newOutput(a.kept.Stderr).Bytes())...)
+	}
 	r.Complete(denials)
 	return denials
 }

@@ -16,7 +16,7 @@ type Sandbox struct {
 	executor.Sandbox
 }
 
-// MarshalJSON returns the members mode, network, level, mechanism, weaker and observed.
+// MarshalJSON returns the members mode, network, level, mechanism, weaker, hidden and observed.
 // A nil mechanism is an empty list.
 func (s Sandbox) MarshalJSON() ([]byte, error) {
 	type plain Sandbox // without this method

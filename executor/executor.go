@@ -300,6 +300,10 @@ type Sandbox struct {
 	Level     string   `json:"level"`            // the level reached: "native", "bwrap", "landlock", "seatbelt", or "none" for full access
 	Mechanism []string `json:"mechanism"`        // for example userns, mountns, landlock, seccomp; seatbelt
 	Weaker    []string `json:"weaker,omitempty"` // what is weaker than the level promises, one sentence each
+	// Hidden lists the named grants that would open what is hidden although no entry of the
+	// policy says so: stores of secrets, such as "credentials:aws". Attempts to read them are not
+	// observed.
+	Hidden []string `json:"hidden,omitempty"`
 	// Observed says that every access that the sandbox denied was seen: no denial then
 	// means that nothing was denied.
 	Observed bool     `json:"observed"`

@@ -38,6 +38,9 @@ func explainRun(r runlog.Record, home string) string {
 	for _, w := range r.Sandbox.Weaker {
 		line("Weaker: %s.", sentence(w))
 	}
+	if len(r.Sandbox.Hidden) > 0 {
+		line("Hidden, unless one of these is granted: %s.", printable.Line(strings.Join(r.Sandbox.Hidden, ", ")))
+	}
 	for _, w := range r.Warnings {
 		line("Warning: %s.", sentence(w))
 	}
@@ -102,6 +105,9 @@ func explainDenials(b *strings.Builder, r runlog.Record, home string) {
 	case r.Sandbox.Level == "none":
 		b.WriteString("No sandbox was active, so nothing was blocked.\n")
 		return
+	case r.Sandbox.Observed && len(r.Sandbox.Hidden) > 0:
+		b.WriteString("Nothing was blocked; attempts to read what is hidden are not observed.\n")
+		return
 	case r.Sandbox.Observed:
 		b.WriteString("Nothing was blocked.\n")
 		return
@@ -111,6 +117,8 @@ func explainDenials(b *strings.Builder, r runlog.Record, home string) {
 	}
 	if slices.ContainsFunc(ds, func(d sandbox.Denial) bool { return d.Source.Evidence() }) {
 		b.WriteString("Blocked:\n")
+	} else if r.Sandbox.Observed {
+		b.WriteString("Probably blocked (inferred from the output, because attempts to read what is hidden are not observed):\n")
 	} else {
 		b.WriteString("Probably blocked (inferred from the output, because the program was not observed):\n")
 	}

@@ -18,6 +18,7 @@ import (
 	"syscall"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/credentials"
 	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/internal/process"
@@ -119,13 +120,14 @@ func (h *Host) gather(r *plan.Request) error {
 	if err := protect.CheckNamed(res.Named); err != nil {
 		return err
 	}
-	if len(res.Named) > 0 {
+	isOpen := func(name string) bool { return strings.HasPrefix(name, credentials.GrantPrefix) }
+	if other := slices.DeleteFunc(slices.Clone(res.Named), isOpen); len(other) > 0 {
 		return &sandbox.UnsupportedError{
-			Need: fmt.Sprintf("the named grant %q", res.Named[0]), Have: "it is not supported on macOS", Hint: "leave it out; --rw with a path opens that path",
+			Need: fmt.Sprintf("the named grant %q", other[0]), Have: "it is not supported on macOS", Hint: "leave it out; --rw with a path opens that path",
 		}
 	}
 	r.Root = res.Root
-	if r.Rules, r.Patterns, err = protect.ByName(&res); err != nil {
+	if r.Rules, r.Patterns, err = protect.ByName(&res, credentials.Homes()); err != nil {
 		return err
 	}
 	return h.addTmp(r)

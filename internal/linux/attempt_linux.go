@@ -12,6 +12,7 @@ import (
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/bwrap"
 	"github.com/sallyport-dev/sallyport/internal/caches"
+	"github.com/sallyport-dev/sallyport/internal/credentials"
 	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/launch"
 	"github.com/sallyport-dev/sallyport/internal/limits"
@@ -137,7 +138,7 @@ func (a *attempt) gather(r *plan.Request) (err error) {
 	}
 	q := &protect.Request{
 		Policy: &res, Dir: a.spec.Dir, Mounts: a.level != plan.LevelLandlock,
-		Tmp: a.spec.Tmp, PrivateTmp: own.tmp.Path, Scans: own.scans,
+		Tmp: a.spec.Tmp, PrivateTmp: own.tmp.Path, Homes: credentials.Homes(), Scans: own.scans,
 	}
 	q.State, q.NoState = state.Protected()
 	if !a.dry {

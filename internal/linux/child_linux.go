@@ -67,7 +67,7 @@ func (c *Child) Terminal() *os.File { return c.terminal }
 // Sandbox returns what was enforced.
 func (c *Child) Sandbox() executor.Sandbox {
 	s := c.sandbox
-	s.Warnings, s.Observed = c.names.Warnings(), c.observer != nil
+	s.Warnings, s.Hidden, s.Observed = c.names.Warnings(), c.names.Hidden(), c.observer != nil
 	return s
 }
 

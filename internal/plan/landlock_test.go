@@ -211,9 +211,9 @@ func TestStanding(t *testing.T) {
 	}{
 		{"native", LevelNative, 7, 0, 0, false},
 		{"native without an observer", LevelNative, 7, 2, 0, true},
-		{"landlock 7", LevelLandlock, 7, 8, 3, false},
-		{"landlock 5", LevelLandlock, 5, 9, 3, false},
-		{"landlock 3", LevelLandlock, 3, 10, 3, false},
+		{"landlock 7", LevelLandlock, 7, 9, 3, false},
+		{"landlock 5", LevelLandlock, 5, 10, 3, false},
+		{"landlock 3", LevelLandlock, 3, 11, 3, false},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

@@ -87,6 +87,7 @@ func fileWalls() []Wall {
 			Name: "own-state", Stops: "read sallyport's own state and other runs' private directories",
 			Landlock: Gap{Lacks: "sallyport's own state and other runs' private directories can be read"},
 		},
+		{Name: "credentials", Stops: "read stores of secrets in home directories", Landlock: Gap{Lacks: "stores of secrets in home directories can be read"}},
 		{
 			Name: "devices", Stops: "open devices and terminals of the host",
 			Landlock: Gap{Lacks: "devices and other terminals that this user may open can be read from"},

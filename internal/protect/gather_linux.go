@@ -68,6 +68,11 @@ func gather(r *Request, present []string) (*gathering, error) {
 		ruleset: rules, base: r.Policy.Root, dir: hostfacts.RealPath(r.Dir), mounts: r.Mounts, present: present,
 		git: slices.Contains(r.Policy.Named, GrantGit), outside: gitpaths.Surroundings(os.LookupEnv).AtOnce(), work: map[string]*workTree{},
 	}
+	if r.Mounts { // at another level nothing hides them, and the result says so
+		if err := g.hideCredentials(r.Policy, r.Homes); err != nil {
+			return nil, err
+		}
+	}
 	g.hideState(r.State)
 	if err := g.chooseTmp(r); err != nil {
 		return nil, err

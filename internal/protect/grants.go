@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/sallyport-dev/sallyport/internal/caches"
+	"github.com/sallyport-dev/sallyport/internal/credentials"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -28,10 +29,16 @@ type NamedGrant struct {
 	Refused []string `json:"refused"`
 }
 
-// NamedGrants returns all named grants: git first, then those for caches of toolchains
-// that the workspace has no sign of, by name. The slices are the caller's own.
+// NamedGrants returns all named grants: git first, then those for stores of secrets, then
+// those for caches of toolchains that the workspace has no sign of, by name. The slices are the caller's own.
 func NamedGrants() []NamedGrant {
 	grants := []NamedGrant{gitGrant()}
+	for _, name := range credentials.Grants() {
+		grants = append(grants, NamedGrant{
+			Name: name, Opens: "reading " + credentials.What(name), Keeps: "the other stores of secrets in home directories",
+			Commands: []string{}, Refused: []string{},
+		})
+	}
 	for _, name := range caches.Grants() {
 		tool := strings.TrimPrefix(name, caches.GrantPrefix)
 		grants = append(grants, NamedGrant{

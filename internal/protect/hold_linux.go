@@ -32,6 +32,7 @@ type Request struct {
 	PrivateTmp string   // the directory for "private"
 	State      []string // the directories that hold sallyport's own state
 	NoState    []string // names of such directories that are missing
+	Homes      []string // home directories whose stores of secrets are hidden
 
 	Scans *Scans // may be nil
 	// Keeper claims the names that are missing. Nil only looks and claims nothing.
@@ -101,6 +102,14 @@ func (p *Protection) Warnings() []string {
 		return nil
 	}
 	return p.found.warnings
+}
+
+// Hidden returns the grants for the stores of secrets that are hidden.
+func (p *Protection) Hidden() []string {
+	if p == nil {
+		return nil
+	}
+	return p.found.hidden
 }
 
 // Observed returns what the observer's judge needs. Call it before [Protection.Started].
@@ -223,7 +232,7 @@ func (p *Protection) Started() {
 		return
 	}
 	g := p.found
-	p.found = &gathering{ruleset: &ruleset{}, base: g.base, tmpAt: g.tmpAt, claims: g.claims, unreachable: g.unreachable, warnings: g.warnings}
+	p.found = &gathering{ruleset: &ruleset{hidden: g.hidden}, base: g.base, tmpAt: g.tmpAt, claims: g.claims, unreachable: g.unreachable, warnings: g.warnings}
 	if len(p.before) > 0 {
 		p.found.rules = g.rules
 	}

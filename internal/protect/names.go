@@ -17,8 +17,8 @@ import (
 )
 
 // ByName turns a resolved policy into rules and patterns for a sandbox that judges by name.
-// No placeholder is needed there.
-func ByName(policy *sandbox.Resolved) ([]plan.Rule, []plan.Pattern, error) {
+// No placeholder is needed there. Stores of secrets in homes are hidden.
+func ByName(policy *sandbox.Resolved, homes []string) ([]plan.Rule, []plan.Pattern, error) {
 	s, err := newRuleset(policy, true)
 	if err != nil {
 		return nil, nil, err
@@ -29,6 +29,9 @@ func ByName(policy *sandbox.Resolved) ([]plan.Rule, []plan.Pattern, error) {
 				return nil, nil, err
 			}
 		}
+	}
+	if err := s.hideCredentials(policy, homes); err != nil {
+		return nil, nil, err
 	}
 	for _, link := range s.links {
 		if _, ok := s.rules[link.Path]; !ok {

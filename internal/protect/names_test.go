@@ -64,7 +64,7 @@ func named(t *testing.T, base string, entries ...sandbox.Entry) ([]string, error
 	if err != nil {
 		t.Fatal(err)
 	}
-	rules, patterns, err := ByName(&res)
+	rules, patterns, err := ByName(&res, nil)
 	kinds := map[plan.Kind]string{plan.KindMissing: "missing", plan.KindDirectory: "directory", plan.KindFile: "file", plan.KindOther: "other"}
 	var out []string
 	for _, r := range rules {
@@ -162,7 +162,7 @@ func TestGatherNamesShowsLinks(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			rules, _, err := ByName(&res)
+			rules, _, err := ByName(&res, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -47,6 +47,7 @@ type ruleset struct {
 	rules    map[string]plan.Rule
 
 	patterns []plan.Pattern      // by name only
+	hidden   []string            // grants for stores of secrets that rules hide
 	entries  map[string][]string // the names in directories that were listed
 	// Where only listed paths are visible, the links that lead to them have to be visible
 	// as well.

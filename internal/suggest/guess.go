@@ -4,11 +4,13 @@
 package suggest
 
 import (
+	"bytes"
 	"path"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/sallyport-dev/sallyport/internal/credentials"
 	"github.com/sallyport-dev/sallyport/internal/text"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -34,6 +36,26 @@ func (r *Run) Guess(exit int, stdout, stderr []byte) []sandbox.Denial {
 		return nil // it was something else, such as the mode of the file
 	}
 	return []sandbox.Denial{d}
+}
+
+// Hidden concludes from the output of a command that failed which hidden stores of secrets it
+// tried to open: that is not observed. Each is a guess with the grant that opens it.
+func (r *Run) Hidden(exit int, stdout, stderr []byte) []sandbox.Denial {
+	if exit == 0 || !r.Local {
+		return nil
+	}
+	var out []sandbox.Denial
+	for _, store := range credentials.Find(credentials.Homes(), r.Policy.Named()) {
+		for line := range bytes.Lines(slices.Concat(stderr, []byte("\n"), stdout)) {
+			if bytes.Contains(line, []byte(store.Path)) && (bytes.Contains(line, []byte("ermission denied")) || bytes.Contains(line, []byte("EACCES"))) {
+				d := guessed(store.Path, "EACCES")
+				d.Op, d.Rule, d.Grant = sandbox.Read, store.Path+"=deny (a store of secrets)", sandbox.Grant{Name: store.Grant()}.String()
+				out = append(out, d)
+				break
+			}
+		}
+	}
+	return out
 }
 
 func guessed(name, errno string) sandbox.Denial {

@@ -4,6 +4,7 @@
 package suggest
 
 import (
+	"os"
 	"testing"
 
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -53,4 +54,39 @@ func TestGuess(t *testing.T) {
 			t.Errorf("got %v", ds)
 		}
 	})
+}
+
+// TestHidden: a command that failed and says that a hidden store was closed to it gets a guess
+// with the grant for that store.
+func TestHidden(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	if err := os.MkdirAll(home+"/.aws", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	said := []byte("boto: open " + home + "/.aws/credentials: permission denied\n")
+	for _, tt := range []struct {
+		name   string
+		exit   int
+		policy sandbox.Policy
+		stderr []byte
+		grant  string
+	}{
+		{"closed", 1, sandbox.ReadOnly(), said, "--grant credentials:aws"},
+		{"it did not fail", 0, sandbox.ReadOnly(), said, ""},
+		{"another error", 1, sandbox.ReadOnly(), []byte(home + "/.aws/credentials: bad syntax\n"), ""},
+		{"another file", 1, sandbox.ReadOnly(), []byte(home + "/.x: Permission denied\n"), ""},
+		{"granted", 1, sandbox.ReadOnly().With(sandbox.Grant{Name: "credentials:aws"}), said, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := &Run{Policy: tt.policy, OS: "linux", Local: true}
+			got := r.Hidden(tt.exit, nil, tt.stderr)
+			switch {
+			case tt.grant == "" && len(got) > 0, tt.grant != "" && len(got) != 1:
+				t.Fatalf("%+v", got)
+			case tt.grant != "" && (got[0].Grant != tt.grant || got[0].Source != sandbox.Guessed || got[0].Path != home+"/.aws" || got[0].Op != sandbox.Read):
+				t.Errorf("%+v", got[0])
+			}
+		})
+	}
 }

@@ -1,0 +1,156 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package credentials knows where tools keep secrets in a home directory: keys, tokens,
+// passwords, and histories in which people have typed them.
+//
+// It looks at what exists and refuses to decide who may read it.
+package credentials
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+const (
+	// GrantPrefix begins the names of the grants for stores, such as "credentials:aws".
+	GrantPrefix = "credentials:"
+	// GrantAll is the grant for all stores.
+	GrantAll = GrantPrefix + "all"
+)
+
+// A Store is a file or directory with secrets that exists.
+type Store struct {
+	Name string // of its kind, such as "aws"
+	Path string // as it is written, links included
+}
+
+// Grant returns the name of the grant that opens the store.
+func (s Store) Grant() string { return GrantPrefix + s.Name }
+
+// Grants returns the names of all grants for stores, sorted.
+func Grants() []string {
+	names := []string{GrantAll}
+	for i := range kinds {
+		names = append(names, GrantPrefix+kinds[i].name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// What says for people what a grant opens; empty for a name that is not one of [Grants].
+func What(grant string) string {
+	if grant == GrantAll {
+		return "all stores of secrets in home directories"
+	}
+	for i := range kinds {
+		if GrantPrefix+kinds[i].name == grant {
+			return kinds[i].what
+		}
+	}
+	return ""
+}
+
+// Find returns the stores that exist in home directories, for which no grant is in granted.
+// A store that cannot be looked into counts as one.
+func Find(homes, granted []string) []Store {
+	if slices.Contains(granted, GrantAll) {
+		return nil
+	}
+	var out []Store
+	for _, home := range homes {
+		d := &directories{home: home, there: map[string]bool{}}
+		for i := range kinds {
+			k := &kinds[i]
+			if slices.Contains(granted, GrantPrefix+k.name) {
+				continue
+			}
+			for _, path := range d.stores(k) {
+				out = append(out, Store{Name: k.name, Path: path})
+			}
+		}
+	}
+	return out
+}
+
+// directories remembers which directories of a home exist, because many stores lie in a few.
+type directories struct {
+	home  string
+	there map[string]bool
+}
+
+// stores returns the paths of one kind.
+func (d *directories) stores(k *kind) []string {
+	var out []string
+	for _, name := range k.paths {
+		if d.exists(name) {
+			out = append(out, filepath.Join(d.home, name))
+		}
+	}
+	for _, f := range k.files {
+		if path := filepath.Join(d.home, f.path); d.exists(f.path) && holds(path, f.words) {
+			out = append(out, path)
+		}
+	}
+	for _, dir := range k.keys {
+		if !d.exists(dir) {
+			continue
+		}
+		entries, err := os.ReadDir(filepath.Join(d.home, dir))
+		if err != nil {
+			out = append(out, filepath.Join(d.home, dir))
+			continue
+		}
+		for _, e := range entries {
+			if path := filepath.Join(d.home, dir, e.Name()); !e.IsDir() && !strings.HasSuffix(path, ".pub") && holds(path, privateKeys) {
+				out = append(out, path)
+			}
+		}
+	}
+	return out
+}
+
+// privateKeys are in the first line of a file with a private key: in PEM, and of PuTTY.
+var privateKeys = []string{"PRIVATE KEY", "PuTTY-User-Key-File"}
+
+// exists reports whether a name in the home exists, a link that leads nowhere included.
+func (d *directories) exists(name string) bool {
+	parent, _, nested := strings.Cut(name, "/")
+	if nested {
+		there, known := d.there[parent]
+		if !known {
+			there = exists(filepath.Join(d.home, parent))
+			d.there[parent] = there
+		}
+		if !there {
+			return false
+		}
+	}
+	return exists(filepath.Join(d.home, name))
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// holds reports whether the beginning of a regular file has one of the words, or whether that
+// cannot be found out. It does not wait for the writer of a named pipe.
+func holds(path string, words []string) bool {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return !os.IsNotExist(err)
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return err != nil
+	}
+	const most = 64 << 10
+	data, err := io.ReadAll(io.LimitReader(f, most))
+	return err != nil || slices.ContainsFunc(words, func(w string) bool { return bytes.Contains(data, []byte(w)) })
+}

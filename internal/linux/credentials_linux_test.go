@@ -1,0 +1,101 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package linux
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sallyport-dev/sallyport/internal/plan"
+	"github.com/sallyport-dev/sallyport/internal/testenv"
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+// storesIn makes a home directory with three stores of secrets outside of the workspace, one
+// of which is a link to a file elsewhere.
+func storesIn(t *testing.T, a *arena) string {
+	t.Helper()
+	home := a.base + "/home"
+	must(t, os.MkdirAll(home+"/.aws/sso", 0o755))
+	write(t, home+"/.aws/credentials", "secret")
+	write(t, home+"/.aws/sso/token", "secret")
+	write(t, home+"/dotfiles", "//registry/:_authToken=secret")
+	write(t, home+"/.gitconfig", "[user]\n")
+	must(t, os.Symlink("dotfiles", home+"/.npmrc"))
+	write(t, home+"/.netrc", "machine x login y password secret")
+	t.Setenv("HOME", home)
+	return home
+}
+
+// TestCredentials: stores of secrets in the home directory cannot be read unless they are
+// granted or an entry of the policy names them; everything else there can.
+func TestCredentials(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	const show = `cd "$1"; for f in .aws/credentials .aws/sso/token .npmrc dotfiles .netrc .gitconfig; do grep -q . $f 2>/dev/null && echo $f; done; :`
+	all := ".aws/credentials .aws/sso/token .npmrc dotfiles .netrc .gitconfig"
+	for _, level := range []string{plan.LevelNative, plan.LevelBwrap} {
+		t.Run(level, func(t *testing.T) {
+			for _, tt := range []struct {
+				name, want string
+				policy     func(p sandbox.Policy, home string) sandbox.Policy
+			}{
+				{"nothing granted", ".gitconfig", func(p sandbox.Policy, _ string) sandbox.Policy { return p }},
+				{"one granted", ".aws/credentials .aws/sso/token .gitconfig", withGrant("credentials:aws")},
+				{"another granted", ".npmrc dotfiles .gitconfig", withGrant("credentials:npm")},
+				{"all granted", all, withGrant("credentials:all")},
+				{"named by the policy", ".netrc .gitconfig", homeEntry(".netrc", sandbox.LevelRead)},
+				{"denied by the policy", ".gitconfig", homeEntry(".netrc", sandbox.LevelDeny)},
+				{"the home is writable", ".gitconfig", homeEntry("", sandbox.LevelWrite)},
+			} {
+				t.Run(tt.name, func(t *testing.T) {
+					a := atLevel(t, level)
+					if level == plan.LevelBwrap {
+						a = bwrapArena(t)
+					}
+					home := storesIn(t, a)
+					p := tt.policy(a.policy(), home)
+					args := append(sh(show), home)
+					res := mustRun(t, a, &job{policy: &p, args: args})
+					if got := strings.Join(strings.Fields(res.out), " "); got != tt.want {
+						t.Errorf("readable are %q, want %q; %s", got, tt.want, res.err)
+					}
+				})
+			}
+		})
+	}
+}
+
+// TestCredentialsOnly: an entry for something in a store opens that, and nothing else.
+func TestCredentialsOnly(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	a := newArena(t)
+	home := storesIn(t, a)
+	p := a.policy().WithEntries(sandbox.PathEntry(home+"/.aws/sso", sandbox.LevelRead))
+	var hidden []string
+	res := mustRun(t, a, &job{
+		policy: &p, args: append(sh(`cat "$1/.aws/sso/token"; cat "$1/.aws/credentials"`), home),
+		during: func(c *Child) { hidden = c.Sandbox().Hidden },
+	})
+	if res.out != "secret" || !strings.Contains(res.err, "credentials") {
+		t.Errorf("%q, %q", res.out, res.err)
+	}
+	for _, want := range []string{"credentials:aws", "credentials:netrc", "credentials:npm"} {
+		if !slices.Contains(hidden, want) {
+			t.Errorf("hidden are %q, and not %q", hidden, want)
+		}
+	}
+}
+
+func withGrant(name string) func(sandbox.Policy, string) sandbox.Policy {
+	return func(p sandbox.Policy, _ string) sandbox.Policy { return p.With(sandbox.Grant{Name: name}) }
+}
+
+func homeEntry(name string, level sandbox.Level) func(sandbox.Policy, string) sandbox.Policy {
+	return func(p sandbox.Policy, home string) sandbox.Policy {
+		return p.WithEntries(sandbox.PathEntry(filepath.Join(home, name), level))
+	}
+}
