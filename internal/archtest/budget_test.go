@@ -16,8 +16,11 @@ import (
 // The bounds of production code, in lines with code: without comments and blank lines,
 // without tests and rooms for tests, without generated files.
 const (
-	maxCodeLines = 36_000 // of all packages
-	maxRoomLines = 3_000  // of one package
+	// Of all packages. The engine alone had to stay below 36 000, and took 34 900; what was
+	// built on it since is new: secrets on disk and in variables, git's files that lead to
+	// programs, removal by descriptors.
+	maxCodeLines = 37_000
+	maxRoomLines = 3_000 // of one package
 )
 
 // A budget is how many lines of code a package may have. Raising one needs a reason in
@@ -55,7 +58,7 @@ var budgets = map[string]budget{
 	"internal/plan":        {2180, ""},
 	"internal/printable":   {40, ""},
 	"internal/process":     {1390, ""},
-	"internal/protect":     {1400, "stores of secrets are hidden"},
+	"internal/protect":     {1410, "stores of secrets are hidden"},
 	"internal/rlimit":      {30, ""},
 	"internal/runlog":      {370, ""},
 	"internal/screen":      {1150, ""},
