@@ -271,7 +271,7 @@ func TestCompletionPrints(t *testing.T) {
 		}
 	}
 	s := newScreen(t)
-	text := s.of(t, maker{print: func(env *Env, _ string) { Main([]string{completeName, "why", ""}, env) }}, "")
+	text := s.of(t, maker{"", func(env *Env, _ string) { Main([]string{completeName, "why", ""}, env) }}, "")
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	if len(lines) < len(testenv.Hostile())+1 {
 		t.Errorf("%d lines, want one for each run: %q", len(lines), text)
