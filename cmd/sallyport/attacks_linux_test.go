@@ -44,6 +44,7 @@ func TestAttacks(t *testing.T) {
 		{"sockaddr_rewrite", "@W@/own.sock @OUT@/live.sock", true},
 		{"flood", "@W@", false},
 		{"backlog", "@W@", false},
+		{"linger", "", false},
 	} {
 		t.Run(a.name+" "+a.args, func(t *testing.T) {
 			won := false

@@ -5,6 +5,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -173,7 +174,9 @@ func (s *stage) play(t *testing.T, c *deniedCase, flags ...string) *deniedResult
 	}
 	args := append([]string{"run", "--json"}, flags...)
 	args = append(args, strings.Fields(s.fill(c.keys["flags"]))...)
-	cmd := exec.CommandContext(t.Context(), "sallyport", append(args, "--", shell, "-c", s.fill(c.script))...)
+	ctx, cancel := context.WithTimeout(t.Context(), attackBound)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "sallyport", append(args, "--", shell, "-c", s.fill(c.script))...)
 	cmd.Dir = s.root + "/w"
 	cmd.Env = []string{
 		"HOME=" + s.root + "/home", "XDG_STATE_HOME=" + s.root + "/state", "GORACE=" + noRaceSleep, "LC_ALL=C",

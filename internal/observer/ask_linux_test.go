@@ -24,7 +24,7 @@ import (
 )
 
 // childVar is set in programs that run under a supervisor. The test binary plays those
-// that no shell can: "rename-argument" and "connect".
+// that no shell can: "rename-argument", "connect" and "connect-forever".
 const childVar = "SALLYPORT_OBSERVER_TEST_CHILD"
 
 func child(args []string) int {
@@ -43,6 +43,8 @@ func child(args []string) int {
 		if c, err = net.Dial("unix", args[1]); err == nil {
 			err = c.Close()
 		}
+	case "connect-forever":
+		err = connectForever(args[1])
 	}
 	fmt.Println(outcome(err))
 	return 0

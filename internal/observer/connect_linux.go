@@ -39,19 +39,17 @@ func (r *request) judgeConnect() syscall.Errno {
 	if errno != 0 {
 		return errno
 	}
-	if len(r.waiting) == cap(r.waiting) {
-		return unix.EAGAIN
-	}
 	sock, errno := r.duplicate(int32(r.n.args[0]))
 	if errno != 0 {
 		return errno
 	}
 	c := &connecting{request: r, sock: sock, addr: a}
 	if errno := c.check(); errno != 0 {
-		unix.Close(sock)
+		r.release(sock)
 		return errno
 	}
 	if r.naive != nil {
+		defer r.release(sock)
 		return r.naive(c)
 	}
 	c.start()
@@ -86,7 +84,7 @@ func (c *connecting) internet() syscall.Errno {
 		return 0 // the kernel knows the error
 	}
 	errno := unreachable(to.Addr())
-	if foreign(c.sock) {
+	if handedIn(c.sock) {
 		errno = unix.EACCES
 	}
 	if errno != 0 {
@@ -96,9 +94,9 @@ func (c *connecting) internet() syscall.Errno {
 	return errno
 }
 
-// foreign reports whether a socket belongs to the network of this process and not to one
+// handedIn reports whether a socket belongs to the network of this process and not to one
 // of the command's: it was handed in, and leads out. So may one that cannot be asked.
-func foreign(sock int) bool {
+func handedIn(sock int) bool {
 	own, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return true
@@ -125,20 +123,13 @@ func (c *connecting) netlink() syscall.Errno {
 	return 0
 }
 
-// start connects, at once where that cannot take long.
+// start connects in a goroutine of its own, because the command can make also such a call
+// wait that usually does not.
 func (c *connecting) start() {
-	kind, _, _ := protocolOf(c.sock)
-	quick := c.nonblocking() || c.domain == unix.AF_NETLINK || kind == unix.SOCK_DGRAM
-	if quick && c.domain != unix.AF_UNIX {
-		c.finish(connect(c.sock, c.addr))
-		return
-	}
 	own := *c.request
 	own.scratch = new(scratch)
 	c.request = &own
-	c.waiting <- struct{}{} // there is room: one goroutine starts connects
 	c.answers.Go(func() {
-		defer func() { <-c.waiting }()
 		errno := c.attempt()
 		if errno == later {
 			errno = c.settle(c.attempt)
@@ -147,8 +138,14 @@ func (c *connecting) start() {
 	})
 }
 
-// attempt connects when a thread is free. It returns later when the judge asks first.
+// attempt connects, where that can take long when a thread is free. It returns later when
+// the judge asks first.
 func (c *connecting) attempt() syscall.Errno {
+	kind, _, _ := protocolOf(c.sock)
+	quick := c.nonblocking() || c.domain == unix.AF_NETLINK || kind == unix.SOCK_DGRAM
+	if quick && c.domain != unix.AF_UNIX {
+		return connect(c.sock, c.addr)
+	}
 	select {
 	case c.connecting <- struct{}{}:
 	case <-c.ctx.Done():
@@ -163,7 +160,7 @@ func (c *connecting) attempt() syscall.Errno {
 
 // finish answers with the kernel's result.
 func (c *connecting) finish(errno syscall.Errno) {
-	unix.Close(c.sock)
+	c.closeForeign(c.sock)
 	if err := c.l.send(&response{id: c.n.id, errno: -int32(errno)}); err != nil {
 		c.fail(err)
 	}
@@ -176,39 +173,58 @@ func (c *connecting) nonblocking() bool {
 
 // wait connects a socket that may block, and looks every validInterval whether the task
 // still waits. The time limit for sending is the one that the kernel uses for connecting;
-// it is put back.
-func (c *connecting) wait(a *address) syscall.Errno {
+// it is put back. The command can change it in between, since it has the socket, too.
+func (c *connecting) wait(a *address) (errno syscall.Errno) {
 	old, err := unix.GetsockoptTimeval(c.sock, unix.SOL_SOCKET, unix.SO_SNDTIMEO)
-	if err != nil || c.nonblocking() {
-		return connect(c.sock, a)
-	}
-	short := unix.NsecToTimeval(validInterval.Nanoseconds())
-	if unix.SetsockoptTimeval(c.sock, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &short) != nil {
+	if err != nil || c.nonblocking() || c.limit() != nil {
 		return connect(c.sock, a)
 	}
 	defer func() { _ = unix.SetsockoptTimeval(c.sock, unix.SOL_SOCKET, unix.SO_SNDTIMEO, old) }()
-	limit, begin := time.Duration(old.Nano()), time.Now()
+	interruptible(func() { errno = c.poll(a, time.Duration(old.Nano())) }, func() bool {
+		return !c.needed() && c.limit() == nil // the interrupted call starts again, with the limit
+	})
+	return errno
+}
+
+// limit has the kernel connect for validInterval at most.
+func (c *connecting) limit() error {
+	short := unix.NsecToTimeval(validInterval.Nanoseconds())
+	return unix.SetsockoptTimeval(c.sock, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &short)
+}
+
+// needed reports whether a task still waits for the connection.
+func (c *connecting) needed() bool { return c.ctx.Err() == nil && c.valid() }
+
+// poll connects again and again until the connection is there, has failed, took longer than
+// limit, unless that is zero, or is not needed any more.
+func (c *connecting) poll(a *address, limit time.Duration) syscall.Errno {
+	begin := time.Now()
 	for {
-		errno := connect(c.sock, a)
+		errno := tryConnect(c.sock, a)
 		switch {
-		case errno != unix.EAGAIN && errno != unix.EINPROGRESS && errno != unix.EALREADY:
+		case errno != unix.EAGAIN && errno != unix.EINPROGRESS && errno != unix.EALREADY && errno != unix.EINTR:
 			return errno
 		case limit > 0 && time.Since(begin) >= limit:
 			return errno
-		case c.ctx.Err() != nil || !c.valid():
+		case !c.needed():
 			return unix.EINTR
 		}
 	}
 }
 
-// connect asks the kernel to connect a socket to a copied address.
+// connect asks the kernel to connect a socket to a copied address, again where a signal
+// came between.
 func connect(sock int, a *address) syscall.Errno {
 	for {
-		_, _, errno := unix.Syscall(unix.SYS_CONNECT, uintptr(sock), uintptr(unsafe.Pointer(&a.raw)), uintptr(a.len))
-		if errno != unix.EINTR {
+		if errno := tryConnect(sock, a); errno != unix.EINTR {
 			return errno
 		}
 	}
+}
+
+func tryConnect(sock int, a *address) syscall.Errno {
+	_, _, errno := unix.Syscall(unix.SYS_CONNECT, uintptr(sock), uintptr(unsafe.Pointer(&a.raw)), uintptr(a.len))
+	return errno
 }
 
 // unix connects to a unix socket that the command may reach: one in its own network by an
@@ -219,7 +235,7 @@ func (c *connecting) unix() syscall.Errno {
 	case c.addr.family() != unix.AF_UNIX || name == "":
 		return c.wait(c.addr) // EINVAL, or the end of a connection
 	case name[0] == '@':
-		if !c.cfg.PrivateNetwork || foreign(c.sock) {
+		if !c.cfg.PrivateNetwork || handedIn(c.sock) {
 			return c.refuse(name, unix.EPERM)
 		}
 		return c.wait(c.addr)

@@ -80,25 +80,6 @@ func unreachable(ip netip.Addr) syscall.Errno {
 	return unix.ENETUNREACH
 }
 
-// pidfdThread names a thread instead of a process (PIDFD_THREAD of linux/pidfd.h).
-const pidfdThread = unix.O_EXCL
-
-// duplicate duplicates a descriptor of the task.
-func (r *request) duplicate(fd int32) (int, syscall.Errno) {
-	pidfd, err := unix.PidfdOpen(int(r.n.pid), pidfdThread)
-	if err != nil { // before Linux 6.9 only the first thread can be named
-		if pidfd, err = unix.PidfdOpen(r.pid(), 0); err != nil {
-			return -1, unix.ESRCH
-		}
-	}
-	defer unix.Close(pidfd)
-	own, err := unix.PidfdGetfd(pidfd, int(fd), 0)
-	if err != nil {
-		return -1, unix.EBADF
-	}
-	return own, 0
-}
-
 // protocolOf returns the type of a socket and the name of its protocol; false for what is
 // no socket.
 func protocolOf(sock int) (kind int, name string, ok bool) {
@@ -109,13 +90,14 @@ func protocolOf(sock int) (kind int, name string, ok bool) {
 	return kind, "tcp", err == nil
 }
 
-// protocol is protocolOf the descriptor in the first argument.
+// protocol is protocolOf the descriptor in the first argument; false also where too many
+// duplicates are held.
 func (r *request) protocol() (kind int, name string, ok bool) {
 	own, errno := r.duplicate(int32(r.n.args[0]))
 	if errno != 0 {
 		return 0, "", false
 	}
-	defer unix.Close(own)
+	defer r.release(own)
 	return protocolOf(own)
 }
 

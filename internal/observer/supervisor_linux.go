@@ -7,7 +7,9 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -27,7 +29,7 @@ type Supervisor struct {
 
 	answers    sync.WaitGroup // goroutines that answer calls
 	asking     chan struct{}  // holds a token for each call that waits for a ruling
-	waiting    chan struct{}  // holds a token for each socket that is to be connected
+	foreign    chan struct{}  // holds a token for each duplicate of a socket of the command
 	connecting chan struct{}  // holds a token for each socket that is being connected
 
 	judging     sync.Mutex // guards the judge and what follows
@@ -38,10 +40,11 @@ type Supervisor struct {
 	moved       time.Time       // when a task last changed its working directory
 	readOnly    map[uint64]bool // mounts by id
 
-	mu       sync.Mutex
-	listener *listener // nil before it came
+	calls atomic.Uint64
+
+	mu       sync.Mutex // guards what follows
+	listener *listener  // nil before it came
 	report   denials
-	calls    uint64
 	err      error
 	onFailed func()
 }
@@ -50,9 +53,12 @@ type Supervisor struct {
 // whose peer does not accept holds a thread.
 const maxConnects = 64
 
-// maxWaiting bounds how many sockets of one tree wait for that: each of them is a
-// descriptor of this process, which the command must not use up.
-const maxWaiting = 256
+// maxForeign bounds how many sockets of one tree wait for that or are being closed: each of
+// them is a descriptor of this process, which the command must not use up.
+const maxForeign = 256
+
+// closeTime is how long Close waits for the goroutines.
+const closeTime = 100 * time.Millisecond
 
 // Serve starts to answer as soon as the launch has sent its listener. It returns at once.
 // The Inbox cannot be used again.
@@ -73,7 +79,7 @@ func newSupervisor(cfg Config) (*Supervisor, error) {
 	}
 	s := &Supervisor{
 		cfg: cfg, proc: proc, root: -1, done: make(chan struct{}),
-		asking: make(chan struct{}, maxAsks), waiting: make(chan struct{}, maxWaiting), connecting: make(chan struct{}, maxConnects),
+		asking: make(chan struct{}, maxAsks), foreign: make(chan struct{}, maxForeign), connecting: make(chan struct{}, maxConnects),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.groups, _ = os.Getgroups() // with fewer rights than there are, at worst EACCES is reported for EROFS
@@ -84,6 +90,7 @@ func newSupervisor(cfg Config) (*Supervisor, error) {
 // grows and would not shrink soon: a session may wait for input for days.
 func (s *Supervisor) run(in *Inbox) {
 	defer close(s.done)
+	defer s.closeFiles()
 	l, err := in.take()
 	if err != nil {
 		s.fail(err) // if the launch has failed, it reports why
@@ -119,7 +126,7 @@ func (s *Supervisor) serve(l *listener) (idle bool) {
 			got, err = l.receive(&r.n)
 		}
 		if err == nil && got {
-			s.calls++
+			s.calls.Add(1)
 			err = r.handle()
 		}
 		if err != nil {
@@ -177,7 +184,9 @@ func (s *Supervisor) OnFailed(f func()) {
 
 // Close ends the supervision, whether or not the launch succeeded, and returns what was
 // seen. Calls that wait for a ruling are denied; calls that come later fail with ENOSYS.
-// It blocks until the goroutines have ended, and may be called once.
+// It blocks until the goroutines have ended, for closeTime at most: the command may have
+// made a call of theirs wait. They free what they hold when they end. Close may be called
+// once.
 func (s *Supervisor) Close() Report {
 	s.cancel()
 	s.mu.Lock()
@@ -185,9 +194,15 @@ func (s *Supervisor) Close() Report {
 		_ = s.listener.waiter.Close() // it may be closed already
 	}
 	s.mu.Unlock()
-	<-s.done
-	s.closeFiles()
-	return Report{Denials: s.report.list, Omitted: s.report.omitted, Calls: s.calls, Err: s.err}
+	late := time.NewTimer(closeTime)
+	defer late.Stop()
+	select {
+	case <-s.done:
+	case <-late.C:
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return Report{Denials: slices.Clone(s.report.list), Omitted: s.report.omitted, Calls: s.calls.Load(), Err: s.err}
 }
 
 func (s *Supervisor) closeFiles() {

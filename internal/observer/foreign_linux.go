@@ -1,0 +1,85 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package observer
+
+import (
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A duplicate of a socket of the command shares its settings. Connecting it, and closing
+// it where it has become the last one, can take as long as the command wishes (SO_SNDTIMEO,
+// SO_LINGER), so neither is done by the goroutine that judges.
+
+// pidfdThread names a thread instead of a process (PIDFD_THREAD of linux/pidfd.h).
+const pidfdThread = unix.O_EXCL
+
+// duplicate duplicates a descriptor of the task, which is given back with release or
+// closeForeign. It fails where too many are held.
+func (r *request) duplicate(fd int32) (int, syscall.Errno) {
+	pidfd, err := unix.PidfdOpen(int(r.n.pid), pidfdThread)
+	if err != nil { // before Linux 6.9 only the first thread can be named
+		if pidfd, err = unix.PidfdOpen(r.pid(), 0); err != nil {
+			return -1, unix.ESRCH
+		}
+	}
+	defer unix.Close(pidfd)
+	select {
+	case r.foreign <- struct{}{}:
+	default:
+		return -1, unix.EAGAIN
+	}
+	own, err := unix.PidfdGetfd(pidfd, int(fd), 0)
+	if err != nil {
+		<-r.foreign
+		return -1, unix.EBADF
+	}
+	return own, 0
+}
+
+// release closes a duplicate in a goroutine of its own, for which nothing waits.
+func (s *Supervisor) release(fd int) {
+	go s.closeForeign(fd)
+}
+
+// closeForeign closes a duplicate. A close that lingers is interrupted: the kernel goes on
+// in the background then, as it does for a socket whose process has ended.
+func (s *Supervisor) closeForeign(fd int) {
+	interruptible(func() { unix.Close(fd) }, func() bool { return true })
+	<-s.foreign
+}
+
+// interruptible calls f, which makes a system call. Every validInterval it asks whether to
+// interrupt that call. The runtime's own signal does it, because it is meant to come at any
+// time and nothing else happens then.
+func interruptible(f func(), due func() bool) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	pid, tid := unix.Getpid(), unix.Gettid()
+	var mu sync.Mutex
+	var timer *time.Timer
+	over := false
+	mu.Lock()
+	timer = time.AfterFunc(validInterval, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if over {
+			return
+		}
+		if due() {
+			_ = unix.Tgkill(pid, tid, unix.SIGURG)
+		}
+		timer.Reset(validInterval)
+	})
+	mu.Unlock()
+	f()
+	mu.Lock()
+	defer mu.Unlock()
+	over = true
+	timer.Stop()
+}
