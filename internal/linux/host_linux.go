@@ -4,12 +4,14 @@
 package linux
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/bwrap"
@@ -121,7 +123,12 @@ func (h *Host) namespaces() error {
 	return Explain(&executor.Spec{Args: []string{"/"}}, err)
 }
 
-// Close kills whatever still runs and removes the private /tmp. It may be called twice.
+// closeTime is how long Close waits for the kernel and the disk. What commands have left can
+// take longer: processes that wait for a slow disk, a private /tmp with millions of files.
+const closeTime = 900 * time.Millisecond
+
+// Close kills whatever still runs and removes the private /tmp, which goes on in the
+// background after closeTime; the next start removes what is left. It may be called twice.
 func (h *Host) Close() error {
 	h.mu.Lock()
 	if h.closed {
@@ -134,25 +141,47 @@ func (h *Host) Close() error {
 	made := h.files
 	h.making.Unlock()
 
+	late, cancel := context.WithTimeout(context.Background(), closeTime)
+	defer cancel()
 	// What a command could still use is removed when the kernel has killed everything.
 	// Where all commands are over, nothing waits for the end of their namespaces.
-	launcher := make(chan error, 1)
-	end := func() { launcher <- errors.Join(h.launcher.Close(), h.groups.Close()) } // groups are empty then
+	launcher := begin(late, "the kernel still ends processes of a command", func() error {
+		return errors.Join(h.launcher.Close(), h.groups.Close()) // groups are empty then
+	})
+	var err error
 	if h.children.Load() > 0 {
-		end()
-	} else {
-		go end()
+		err = launcher()
 	}
 	if made == nil {
-		return <-launcher
+		return errors.Join(err, launcher())
 	}
-	removed := make(chan error, 1) // both wait for the disk
-	go func() { removed <- made.tmp.Remove() }()
-	err := made.keeper.Close()
-	if rerr := <-removed; rerr != nil {
+	removed := begin(late, "removing the private /tmp takes long; the next start removes the rest", made.tmp.Remove) // both wait for the disk
+	err = errors.Join(err, made.keeper.Close())
+	if rerr := removed(); rerr != nil {
 		err = errors.Join(err, fmt.Errorf("remove the private /tmp: %w", rerr))
 	}
-	return errors.Join(err, <-launcher)
+	return errors.Join(err, launcher())
+}
+
+// begin calls f in a goroutine. The function that it returns waits for the error of f, or
+// returns what is late when the context ends first; f goes on then. Called again it returns
+// nil.
+func begin(late context.Context, what string, f func() error) (wait func() error) {
+	ended := make(chan error, 1)
+	go func() { ended <- f() }()
+	waited := false
+	return func() error {
+		if waited {
+			return nil
+		}
+		waited = true
+		select {
+		case err := <-ended:
+			return err
+		case <-late.Done():
+			return errors.New(what)
+		}
+	}
 }
 
 // makePoints makes mount points in the directory that stands at /tmp. Earlier commands may

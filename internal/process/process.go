@@ -32,8 +32,16 @@ import (
 	"github.com/sallyport-dev/sallyport/executor"
 )
 
-// defaultGrace is the time between SIGTERM and SIGKILL when [Config] names none.
-const defaultGrace = 2 * time.Second
+const (
+	// defaultGrace is the time between SIGTERM and SIGKILL when [Config] names none.
+	defaultGrace = 2 * time.Second
+	// endTime is how long the end of a tree is waited for that was stopped and killed.
+	endTime = 500 * time.Millisecond
+)
+
+// ErrStillEnding is the error for a tree that was stopped and killed, and in which the kernel
+// has not ended every process yet.
+var ErrStillEnding = errors.New("processes were killed and still wait in the kernel, as for a slow disk; wait until ps does not list them any more")
 
 // A Child is a started command and its process tree.
 type Child interface {
@@ -41,7 +49,8 @@ type Child interface {
 	// command that a signal ended, and negative when it is not known because the tree was
 	// killed first. With an error the command did not run.
 	Wait() (code, signal int, err error)
-	// WaitAll blocks until nothing of the tree is left.
+	// WaitAll blocks until nothing of the tree is left. It may still block while Close is
+	// called, when the command was stopped.
 	WaitAll() error
 	// Signal signals the command's process group, or every process of the tree.
 	Signal(sig syscall.Signal, tree bool) error
@@ -101,6 +110,7 @@ type Process struct {
 	tty   *terminal // nil without one
 
 	ended chan struct{} // closed when the command itself has ended
+	hurry chan struct{} // closed by the first Stop
 	done  chan struct{} // closed when everything is over
 	exit  executor.Exit // written before done is closed, as is err
 	err   error
@@ -109,6 +119,7 @@ type Process struct {
 	mu         sync.Mutex
 	over       bool // the command has ended: it gets no more signals
 	stopped    bool
+	hurried    bool
 	calls      sync.WaitGroup // calls of child's methods in progress; added to under mu while not over
 	lastSignal syscall.Signal // of stop, which is such a call
 }
@@ -117,7 +128,7 @@ type Process struct {
 func newProcess(cfg Config, child Child, p pump, stdin *os.File) *Process {
 	return &Process{
 		child: child, cfg: cfg, pump: p, stdin: stdin, input: pulse{base: time.Now()},
-		ended: make(chan struct{}), done: make(chan struct{}),
+		ended: make(chan struct{}), hurry: make(chan struct{}), done: make(chan struct{}),
 	}
 }
 
@@ -133,10 +144,10 @@ func (p *Process) follow() {
 	close(p.ended)
 	p.pump.commandEnded()
 
-	x.StreamsLeftOpen = !drain(p.pump)
+	x.StreamsLeftOpen = !drain(p.pump, p.hurry)
 	x.Survivors = p.child.Survivors()
 	_ = p.child.Kill() // WaitAll tells when it fails
-	if err := p.child.WaitAll(); err != nil {
+	if err := p.waitAll(); err != nil {
 		p.err = fmt.Errorf("cannot tell whether the process tree has ended: %w", err)
 	}
 	p.pump.finish()
@@ -149,6 +160,27 @@ func (p *Process) follow() {
 	}
 	_ = p.child.Close(x)
 	x.LastSignal = int(p.lastSignal)
+}
+
+// waitAll waits for the end of a tree that was killed: for endTime at most when the command
+// is stopped. A process that is killed in the middle of a system call ends when that does,
+// which the command can delay, as by writing much and having the disk write it out.
+func (p *Process) waitAll() error {
+	ended := make(chan error, 1)
+	go func() { ended <- p.child.WaitAll() }()
+	select {
+	case err := <-ended:
+		return err
+	case <-p.hurry:
+	}
+	late := time.NewTimer(endTime)
+	defer late.Stop()
+	select {
+	case err := <-ended:
+		return err
+	case <-late.C:
+		return ErrStillEnding
+	}
 }
 
 // enter announces a call of a method of the child, and reports false when the command has
@@ -275,10 +307,15 @@ func (p *Process) Signal(number int) error {
 }
 
 // Stop ends the process tree: SIGTERM, the grace, SIGKILL. It returns at once, and does
-// nothing when the command has ended or Stop was called before.
+// nothing when Stop was called before. When the command itself has ended already, it only
+// shortens what Wait waits for.
 func (p *Process) Stop() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if !p.hurried {
+		p.hurried = true
+		close(p.hurry)
+	}
 	if p.over || p.stopped {
 		return
 	}

@@ -52,27 +52,31 @@ const (
 	quietTime = 250 * time.Millisecond
 	// drainTime is how long such a stream is read at most.
 	drainTime = 2 * time.Second
+	// hurriedTime is drainTime when the command was stopped.
+	hurriedTime = 500 * time.Millisecond
 )
 
 // drain waits for the end of the output of a command that has just ended. It returns
 // true when the streams have ended, and false when they were silent for quietTime, or
 // were read for drainTime. Both begin with the end of the command, quietTime again with
-// every byte.
-func drain(p pump) bool {
-	end := time.Now()
+// every byte. When stopped is closed, drainTime becomes hurriedTime.
+func drain(p pump, stopped <-chan struct{}) bool {
+	end, most := time.Now(), drainTime
 	timer := time.NewTimer(quietTime)
 	defer timer.Stop()
 	for {
 		select {
 		case <-p.eof():
 			return true
+		case <-stopped:
+			stopped, most = nil, min(time.Since(end)+hurriedTime, drainTime)
 		case <-timer.C:
 		}
 		since := end
 		if last := p.last(); last.After(since) {
 			since = last
 		}
-		left := min(quietTime-time.Since(since), drainTime-time.Since(end))
+		left := min(quietTime-time.Since(since), most-time.Since(end))
 		if left <= 0 {
 			return false
 		}

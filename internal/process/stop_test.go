@@ -56,11 +56,14 @@ func (f *fakePump) beat(step time.Duration, times int) {
 }
 
 func TestDrain(t *testing.T) {
+	stopped := make(chan struct{})
+	close(stopped)
 	tests := []struct {
-		name string
-		do   func(f *fakePump)
-		want time.Duration
-		eof  bool
+		name  string
+		do    func(f *fakePump)
+		want  time.Duration
+		eof   bool
+		hurry chan struct{}
 	}{
 		{name: "ended already", do: func(f *fakePump) { close(f.end) }, want: 0, eof: true},
 		{name: "row17 row35 held and silent", do: func(*fakePump) {}, want: 250 * time.Millisecond},
@@ -71,6 +74,7 @@ func TestDrain(t *testing.T) {
 		{name: "silent after a few bytes", do: func(f *fakePump) { go f.beat(200*time.Millisecond, 3) },
 			want: 850 * time.Millisecond},
 		{name: "never silent", do: func(f *fakePump) { go f.beat(100*time.Millisecond, 30) }, want: 2 * time.Second},
+		{name: "never silent, and stopped", do: func(f *fakePump) { go f.beat(100*time.Millisecond, 30) }, want: 500 * time.Millisecond, hurry: stopped},
 		{name: "the last byte was long ago", do: func(f *fakePump) { f.at = time.Now().Add(-time.Hour) }, want: 250 * time.Millisecond},
 	}
 	for _, test := range tests {
@@ -79,7 +83,7 @@ func TestDrain(t *testing.T) {
 				f := newFakePump()
 				test.do(f)
 				start := time.Now()
-				eof := drain(f)
+				eof := drain(f, test.hurry)
 				if took := time.Since(start); took != test.want || eof != test.eof {
 					t.Errorf("drain took %v and gave %v, want %v and %v", took, eof, test.want, test.eof)
 				}
@@ -101,6 +105,7 @@ type fakeChild struct {
 	gone     chan struct{}
 	once     sync.Once
 	signal   int
+	stuck    chan struct{} // its tree ends when this is closed; nil for at once
 }
 
 func (c *fakeChild) note(what string) {
@@ -124,7 +129,12 @@ func (c *fakeChild) Wait() (code, signal int, err error) {
 	return c.code, 0, nil
 }
 
-func (c *fakeChild) WaitAll() error { return nil }
+func (c *fakeChild) WaitAll() error {
+	if c.stuck != nil {
+		<-c.stuck
+	}
+	return nil
+}
 
 func (c *fakeChild) Signal(sig syscall.Signal, tree bool) error {
 	where := " group"
@@ -243,4 +253,51 @@ func TestStop(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestEndBounded: a command that was stopped is over soon after the grace, also when its
+// output never ends and its tree does not.
+func TestEndBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFakePump()
+		go f.beat(100*time.Millisecond, 100) // a descendant prints on
+		c := &fakeChild{begin: time.Now(), gone: make(chan struct{}), stuck: make(chan struct{})}
+		p := newProcess(Config{Grace: time.Second}, c, f, nil)
+		go p.follow()
+		p.Stop()
+		<-time.After(500 * time.Millisecond)
+		c.end(0)
+		_, err := p.Wait()
+		if took := time.Since(c.begin); took > 2*time.Second {
+			t.Errorf("it is over after %v", took)
+		}
+		if !errors.Is(err, ErrStillEnding) {
+			t.Errorf("error %v, want that the tree has not ended", err)
+		}
+		close(c.stuck)
+		<-time.After(time.Hour) // let the beats end
+	})
+}
+
+// TestEndWaits: the end of a tree that nothing has stopped is waited for, until something
+// does.
+func TestEndWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFakePump()
+		close(f.end)
+		c := &fakeChild{begin: time.Now(), gone: make(chan struct{}), stuck: make(chan struct{})}
+		p := newProcess(Config{}, c, f, nil)
+		go p.follow()
+		c.end(0)
+		<-time.After(time.Hour)
+		p.Stop()
+		_, err := p.Wait()
+		if took := time.Since(c.begin); took < time.Hour || took > time.Hour+2*time.Second {
+			t.Errorf("it is over after %v", took)
+		}
+		if !errors.Is(err, ErrStillEnding) || p.exit.Stopped {
+			t.Errorf("error %v, stopped %v", err, p.exit.Stopped)
+		}
+		close(c.stuck)
+	})
 }
