@@ -106,8 +106,9 @@ func (d *diskWatch) next() time.Duration {
 }
 
 // exceeded returns whether the limit was exceeded. processes returns the IDs of
-// processes that may have deleted files open; nil when none is left.
-func (d *diskWatch) exceeded(processes func() []int) bool {
+// processes that may have deleted files open; nil when none is left. Counting ends when
+// over is closed, and the free space alone decides then.
+func (d *diskWatch) exceeded(processes func() []int, over <-chan struct{}) bool {
 	d.fell = 0
 	for i := range d.disks {
 		k := &d.disks[i]
@@ -122,7 +123,7 @@ func (d *diskWatch) exceeded(processes func() []int) bool {
 	if d.fell < d.again {
 		return false
 	}
-	c := count{since: d.since, enough: d.limit, known: make(map[[2]uint64]bool)}
+	c := count{since: d.since, enough: d.limit, over: over, known: make(map[[2]uint64]bool)}
 	for _, p := range d.places {
 		c.directory(p)
 	}
@@ -145,6 +146,7 @@ type count struct {
 	// which may have grown by less.
 	made, changed int64
 	blind         bool // a directory or file could not be examined
+	over          <-chan struct{}
 }
 
 // deepestCounted is the depth down to which directories are counted. Each level takes a
@@ -174,7 +176,7 @@ func (c *count) walk(dir int, name string, depth int) {
 	f := os.NewFile(uintptr(fd), name)
 	defer f.Close()
 	const atOnce = 512
-	for c.made <= c.enough {
+	for c.made <= c.enough && !c.late() {
 		names, err := f.Readdirnames(atOnce)
 		for _, n := range names {
 			var st unix.Statx_t
@@ -185,6 +187,17 @@ func (c *count) walk(dir int, name string, depth int) {
 		if err != nil {
 			return // the end, also of a directory that was removed meanwhile
 		}
+	}
+}
+
+// late reports whether counting has to end.
+func (c *count) late() bool {
+	select {
+	case <-c.over:
+		c.blind = true
+		return true
+	default:
+		return false
 	}
 }
 

@@ -45,6 +45,7 @@ const (
 	soonest    = 4 * time.Millisecond   // between two measurements
 	latest     = 250 * time.Millisecond // between two measurements, however far the limit is
 	share      = 10                     // the pause after a measurement, in multiples of its own duration
+	lastCount  = 250 * time.Millisecond // the longest measurement of the disk after the end of the tree
 	longest    = 40 * time.Millisecond  // the most of that pause where the measurement only waited for a busy machine
 )
 
@@ -75,7 +76,9 @@ func (w *watch) finish() seen {
 		w.wg.Wait()
 	}
 	if w.disk != nil && !w.seen.disk {
-		w.seen.disk = w.disk.exceeded(nil)
+		late := make(chan struct{})
+		defer time.AfterFunc(lastCount, func() { close(late) }).Stop()
+		w.seen.disk = w.disk.exceeded(nil, late)
 	}
 	return w.seen
 }
@@ -209,6 +212,6 @@ func threads(pid int) int64 {
 }
 
 func (w *watch) measureDisk() (exceeded bool, next time.Duration) {
-	w.seen.disk = w.disk.exceeded(w.processes)
+	w.seen.disk = w.disk.exceeded(w.processes, w.over)
 	return w.seen.disk, w.disk.next()
 }
