@@ -212,3 +212,18 @@ func plain(seen string) string {
 	seen = jobNumber.ReplaceAllString(strings.ReplaceAll(seen, "\r\n", "\n"), "[$1] PID")
 	return anyKey.ReplaceAllStringFunc(seen, func(c string) string { return "<" + string('@'^c[0]) + ">" })
 }
+
+// TestStoppedOutput: a program that stops the output of the caller's terminal does not stop
+// sallyport, which prints there when it has ended.
+func TestStoppedOutput(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	testenv.NeedUserNS(t)
+	testenv.NeedProgram(t, "python3")
+	s := newSeat(t)
+	const program = `import termios, os
+try: open(os.environ["HOME"] + "/no", "w")
+except OSError: termios.tcflow(1, termios.TCOOFF)`
+	x := testenv.StartTerminal(t, s.command(t, "sh", "-c", `sallyport run -- python3 -c "$0" </dev/null; echo over`, program), 80, 24)
+	x.Expect("over")
+	x.Wait()
+}

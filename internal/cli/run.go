@@ -5,12 +5,14 @@ package cli
 
 import (
 	"context"
+	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/internal/printable"
+	"github.com/sallyport-dev/sallyport/internal/tty"
 )
 
 // runCommand runs one program. It returns the program's exit code as an exitCode.
@@ -66,6 +68,9 @@ func execute(ctx context.Context, runner *sallyport.Runner, cmd *sallyport.Cmd, 
 	}
 	start := time.Now()
 	res, err := runner.Run(ctx, cmd)
+	for _, f := range []*os.File{report.env.Stdout, report.env.Stderr} {
+		tty.Continue(f) // the program may have stopped what is printed now
+	}
 	console.close()
 	printed := report.result(res, err)
 	if printed.Run == "" {

@@ -16,6 +16,8 @@ const (
 	setModes = unix.TIOCSETA
 )
 
+func continueOutput(fd int) error { return unix.IoctlSetInt(fd, unix.TIOCSTART, 0) }
+
 // reopen returns nil: opening /dev/fd gives the same description again, and the name of
 // the terminal can lead elsewhere. The given description is read, after select(2).
 func reopen(int) *os.File { return nil }

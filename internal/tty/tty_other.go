@@ -17,6 +17,9 @@ type Terminal struct{}
 // Foreground reports whether f is a terminal: this system has no jobs.
 func Foreground(f *os.File) bool { return Is(f) }
 
+// Continue does nothing: on this system a program cannot stop output.
+func Continue(*os.File) {}
+
 // Open returns [ErrUnsupported].
 func Open(*os.File) (*Terminal, error) { return nil, ErrUnsupported }
 

@@ -83,6 +83,15 @@ func foreground(fd int) bool {
 	return err != nil || group == unix.Getpgrp()
 }
 
+// Continue lets output to f go on that a program has stopped (tcflow(3)), so that writing to
+// it does not wait for ever. It does nothing where f is no terminal, or one that this process
+// is in the background of.
+func Continue(f *os.File) {
+	if Foreground(f) {
+		_ = control(f, func(fd uintptr) error { return continueOutput(int(fd)) }) // nothing could fix it
+	}
+}
+
 // Raw passes every key on as it is typed, signals and editing keys included, and shows none
 // of them. With keepOutput, a line feed on the terminal still begins a new line; otherwise
 // output goes to it unchanged. In the background Raw takes effect when the job comes to the
