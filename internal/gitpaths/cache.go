@@ -120,7 +120,7 @@ func remember[V any](m *map[string]V, key string, value V, most int) {
 // LoadCache reads what [Cache.Save] has written. A file that is missing, unreadable,
 // too big, of another version or damaged gives an empty cache, which only costs time.
 func LoadCache(path string) *Cache {
-	if text, err := readFile(path, maxCacheBytes); err == nil {
+	if text, err := ReadFile(path, maxCacheBytes); err == nil {
 		if c, ok := decodeCache(text); ok {
 			return c
 		}

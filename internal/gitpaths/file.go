@@ -11,15 +11,15 @@ import (
 	"syscall"
 )
 
-// errNotFile and errTooBig are why readFile refuses.
+// errNotFile and errTooBig are why ReadFile refuses.
 var (
 	errNotFile = errors.New("it is not a regular file")
 	errTooBig  = errors.New("it is too big")
 )
 
-// readFile returns the content of a regular file of at most limit bytes. A named
+// ReadFile returns the content of a regular file of at most limit bytes. A named
 // pipe does not block it.
-func readFile(path string, limit int64) ([]byte, error) {
+func ReadFile(path string, limit int64) ([]byte, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|openFlags, 0)
 	if err != nil {
 		return nil, err

@@ -66,7 +66,7 @@ func readGitlinks(index string, hash int) ([]string, error) {
 // readIndex returns the gitlinks in one index file and, for a split one, the name of
 // the shared index.
 func readIndex(path string, hash int) (names []string, shared string, err error) {
-	text, err := readFile(path, maxIndex)
+	text, err := ReadFile(path, maxIndex)
 	if absent(err) {
 		return nil, "", err
 	}

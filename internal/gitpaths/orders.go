@@ -61,7 +61,7 @@ func (r *Repository) orders(c *Cache, hash int) []order {
 	for _, dir := range r.gitDirs() {
 		for _, f := range orderFiles {
 			file := join(dir, filepath.FromSlash(f.name))
-			text, err := readFile(file, maxOrder)
+			text, err := ReadFile(file, maxOrder)
 			if absent(err) || errors.Is(err, errNotFile) {
 				continue
 			}

@@ -129,7 +129,7 @@ func (c *configReader) config(start, name, why string, depth int) {
 		return
 	}
 	c.read = append(c.read, at.real)
-	text, err := readFile(at.real, maxConfig)
+	text, err := ReadFile(at.real, maxConfig)
 	if errors.Is(err, fs.ErrPermission) || absent(err) {
 		return // git goes on without it, or ends, which is safe too
 	}
@@ -205,7 +205,7 @@ func expand(path, home string) (string, bool) {
 	if name == "" {
 		return home + rest, home != ""
 	}
-	passwd, err := readFile(passwdFile, maxPasswd)
+	passwd, err := ReadFile(passwdFile, maxPasswd)
 	if err != nil {
 		return "", false
 	}

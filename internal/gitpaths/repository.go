@@ -141,7 +141,7 @@ const pointerLimit = 1 << 20
 // it is missing.
 func (r *Repository) pointed(dir, name, prefix string) (target string, missing bool, err error) {
 	file := join(dir, name)
-	text, err := readFile(file, pointerLimit)
+	text, err := ReadFile(file, pointerLimit)
 	if err != nil {
 		return "", false, &LinkError{Path: file, Why: "cannot be read", Err: cause(err)}
 	}

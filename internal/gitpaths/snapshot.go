@@ -182,7 +182,7 @@ func (s *Snapshot) checkEmpty() []Path {
 // add" writes names the shared git directory by "../..", and without
 // extensions.worktreeConfig there is no configuration.
 func checkLinked(l *list, dir string) {
-	text, err := readFile(join(dir, commonName), pointerLimit)
+	text, err := ReadFile(join(dir, commonName), pointerLimit)
 	if err != nil && !absent(err) || err == nil && string(bytes.TrimRight(text, "\r\n")) != "../.." || isLink(dir) {
 		l.add(planted(dir, "git in that work tree would take its configuration and hooks from elsewhere"))
 		return
@@ -202,7 +202,7 @@ func checkLinked(l *list, dir string) {
 // pointsBack reports whether the .git that the git directory of a linked work tree names
 // is a file that names the directory, or lies in a work tree that does not exist.
 func pointsBack(dir string) bool {
-	text, err := readFile(join(dir, gitdirName), pointerLimit)
+	text, err := ReadFile(join(dir, gitdirName), pointerLimit)
 	if absent(err) {
 		return true // git does not take it for a work tree
 	}

@@ -160,6 +160,10 @@ func (g *gathering) ungrantable(r *gitpaths.Repository, own bool, paths []gitpat
 	return ""
 }
 
+// pointerBound is how many bytes a file may have that points back. Another command may have
+// written it, or put a named pipe there.
+const pointerBound = 1 << 20
+
 // mutual reports whether the git directory of a work tree points back to it. A pointer
 // that leads out of the workspace and was created by a command does not.
 func mutual(r *gitpaths.Repository) bool {
@@ -171,12 +175,12 @@ func mutual(r *gitpaths.Repository) bool {
 	if !r.Pointer {
 		return true // it lies in the work tree
 	}
-	if text, err := os.ReadFile(filepath.Join(r.Dir, "gitdir")); err == nil {
+	if text, err := gitpaths.ReadFile(filepath.Join(r.Dir, "gitdir"), pointerBound); err == nil {
 		if back, _, _ := strings.Cut(string(text), "\n"); filepath.IsAbs(back) {
 			return hostfacts.RealPath(back) == r.Link
 		}
 	}
-	text, err := os.ReadFile(filepath.Join(r.Dir, "config"))
+	text, err := gitpaths.ReadFile(filepath.Join(r.Dir, "config"), pointerBound)
 	if err != nil {
 		return false
 	}
