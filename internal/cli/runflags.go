@@ -216,6 +216,8 @@ func (o *runOptions) check(words []string) error {
 		return failure("--no-caches and --grant %s cannot be combined; use one of them", o.grants[slices.IndexFunc(o.grants, isCache)])
 	case o.quiet && o.verbose:
 		return failure("-q and -v cannot be combined; use one of them")
+	case seccomp.Complete(o.allowed) != nil:
+		return failure("%v", seccomp.Complete(o.allowed))
 	case errors.As(o.resources.Check(), &bad):
 		return failure("--%s: %s", bad.Limit, bad.Reason)
 	}

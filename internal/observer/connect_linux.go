@@ -265,7 +265,8 @@ func (c *connecting) unix() syscall.Errno {
 	return c.wait(&a)
 }
 
-// target opens the socket that a path leads to for the task.
+// target opens the socket that a path leads to for the task. What is judged is what was
+// opened, and not what the path leads to a moment before or after.
 func (c *connecting) target(name string) (int, syscall.Errno) {
 	c.judging.Lock()
 	defer c.judging.Unlock()
@@ -274,9 +275,19 @@ func (c *connecting) target(name string) (int, syscall.Errno) {
 		return -1, lerr.errno
 	}
 	defer p.close()
-	switch {
-	case !p.exists:
+	if !p.exists {
 		return -1, unix.ENOENT
+	}
+	if p.named() {
+		var errno syscall.Errno
+		if p.object, errno = openat2(p.dir, p.name, pathFlags, 0); errno != 0 {
+			return -1, errno
+		}
+		if errno = c.stat(p.object, "", &p.facts); errno != 0 {
+			return -1, errno
+		}
+	}
+	switch {
 	case !p.is(unix.S_IFSOCK):
 		return -1, unix.ECONNREFUSED
 	case !c.valid():
@@ -287,26 +298,15 @@ func (c *connecting) target(name string) (int, syscall.Errno) {
 	if errno == 0 && c.cfg.Judge != nil {
 		errno = c.rule(sandbox.Write, at, false)
 	}
-	switch {
-	case errno == later:
-		return -1, later
-	case errno != 0:
-		return -1, c.refuse(at, unix.EACCES)
-	case !p.named():
+	switch errno {
+	case 0:
 		fd := p.object
 		p.object = -1
 		return fd, 0
+	case later:
+		return -1, later
 	}
-	fd, errno := openat2(p.dir, p.name, pathFlags, 0)
-	if errno != 0 {
-		return -1, errno
-	}
-	var now facts
-	if errno := c.stat(fd, "", &now); errno != 0 || now.ino != p.ino || now.dev != p.dev {
-		unix.Close(fd)
-		return -1, unix.ECONNREFUSED // not the socket that was judged
-	}
-	return fd, 0
+	return -1, c.refuse(at, unix.EACCES)
 }
 
 // refuse notes the denial of a unix socket, and denies also when the task has ended.

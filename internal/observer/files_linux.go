@@ -22,23 +22,39 @@ import (
 // fs/attr.c, so that the answer is the kernel's own. Where another error comes first, the
 // call goes on and gets it.
 
+// lasting reports whether what is known of the mount of a file can be remembered under its
+// id. Where a command may make namespaces and mounts nothing is, and neither where the kernel
+// uses the ids again.
+func (s *Supervisor) lasting(f *facts) bool { return f.unique && !s.cfg.OwnRoots }
+
 // isReadOnly reports whether the mount of a file is read-only. The mounts of a command do
-// not change, so each is asked about once.
+// not change, unless it may make some, so each is asked about once.
 func (r *request) isReadOnly(f *facts, fd int) bool {
-	ro, ok := r.readOnly[f.mount]
-	if ok {
+	if ro, known := r.knownMount(f); known {
 		return ro
 	}
 	var st unix.Statfs_t
 	if unix.Fstatfs(fd, &st) != nil {
 		return false // the kernel decides
 	}
-	ro = st.Flags&unix.ST_RDONLY != 0
+	ro := st.Flags&unix.ST_RDONLY != 0
+	if !r.lasting(f) {
+		return ro
+	}
 	if r.readOnly == nil {
 		r.readOnly = make(map[uint64]bool)
 	}
 	r.readOnly[f.mount] = ro
 	return ro
+}
+
+// knownMount returns whether the mount of a file is read-only, where that is known already.
+func (r *request) knownMount(f *facts) (ro, known bool) {
+	if !r.lasting(f) {
+		return false, false
+	}
+	ro, known = r.readOnly[f.mount]
+	return ro, known
 }
 
 // hasMounts reports whether the level has mounts of its own, so that they decide.
@@ -66,7 +82,7 @@ func (r *request) fileWall(p *place) syscall.Errno {
 		return r.pathWall(r.pathOf(p))
 	}
 	fd := p.object
-	if _, known := r.readOnly[p.mount]; !known && fd < 0 {
+	if _, known := r.knownMount(&p.facts); !known && fd < 0 {
 		opened, errno := openat2(p.dir, p.name, pathFlags, 0)
 		if errno != 0 {
 			return 0
@@ -168,6 +184,9 @@ func (r *request) directoryOf(p *place) directory {
 	}
 	d := directory{path: r.nameOf(p.dir), since: now}
 	d.everyName = r.cfg.Judge.EveryName(d.path)
+	if !r.lasting(&p.parent) {
+		return d
+	}
 	if r.directories == nil || len(r.directories) >= maxDirectories {
 		r.directories = make(map[directoryID]directory)
 	}

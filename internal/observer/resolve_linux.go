@@ -20,9 +20,11 @@ type facts struct {
 	gid   uint32
 	ino   uint64
 	dev   uint64 // the kernel's major and minor, side by side
-	mount uint64 // the id of the mount that it is seen through
-	root  bool   // it is the root of that mount
-	links uint32
+	mount uint64 // the id of the mount that it is seen through; unique says for how long
+	// unique says that the kernel gives the id to no other mount later (Linux 6.8).
+	unique bool
+	root   bool // it is the root of that mount
+	links  uint32
 }
 
 // is reports whether the file has a type, one of the S_IF constants.
@@ -198,7 +200,7 @@ func dup(fd int) (int, syscall.Errno) {
 func (r *request) stat(dir int, name string, f *facts) syscall.Errno {
 	const (
 		flags = unix.AT_EMPTY_PATH | unix.AT_SYMLINK_NOFOLLOW | unix.AT_STATX_DONT_SYNC | unix.AT_NO_AUTOMOUNT
-		want  = unix.STATX_TYPE | unix.STATX_MODE | unix.STATX_UID | unix.STATX_GID | unix.STATX_INO | unix.STATX_NLINK | unix.STATX_MNT_ID
+		want  = unix.STATX_TYPE | unix.STATX_MODE | unix.STATX_UID | unix.STATX_GID | unix.STATX_INO | unix.STATX_NLINK | unix.STATX_MNT_ID | unix.STATX_MNT_ID_UNIQUE
 	)
 	st := &r.statx
 	b := append(append(r.buf[:0], name...), 0)
@@ -208,7 +210,7 @@ func (r *request) stat(dir int, name string, f *facts) syscall.Errno {
 	}
 	*f = facts{
 		mode: st.Mode, uid: st.Uid, gid: st.Gid, ino: st.Ino, dev: uint64(st.Dev_major)<<32 | uint64(st.Dev_minor),
-		mount: st.Mnt_id, root: st.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0, links: st.Nlink,
+		mount: st.Mnt_id, unique: st.Mask&unix.STATX_MNT_ID_UNIQUE != 0, root: st.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0, links: st.Nlink,
 	}
 	return 0
 }

@@ -38,7 +38,7 @@ type Supervisor struct {
 	workdirs    [4]workdir      // of the tasks that called last
 	lastWorkdir int             // the one that was used last
 	moved       time.Time       // when a task last changed its working directory
-	readOnly    map[uint64]bool // mounts by id
+	readOnly    map[uint64]bool // mounts by unique id
 
 	calls atomic.Uint64
 

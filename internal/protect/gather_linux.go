@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/gitpaths"
 	"github.com/sallyport-dev/sallyport/internal/guard"
@@ -109,6 +111,12 @@ func (g *gathering) protectAll(r *Request) error {
 		if !ok || g.rules[root].Kind != plan.KindDirectory || root == g.tmpAt {
 			continue // it is missing, a file, or the private /tmp: no names of the host's are in it
 		}
+		if controlGroups(root) {
+			return &sandbox.UnsupportedError{
+				Need: "rules outside the system's own directories", Have: root + " cannot be made writable",
+				Hint: "leave /dev, /proc and /sys out of the policy",
+			}
+		}
 		if hostfacts.Below(root, "/proc") || hostfacts.Below(root, "/sys") || root == "/dev" {
 			continue // the plan refuses it
 		}
@@ -121,6 +129,16 @@ func (g *gathering) protectAll(r *Request) error {
 		}
 	}
 	return nil
+}
+
+// controlGroups reports whether a directory is one of control groups, or the one that they
+// are mounted in: root could leave the limits of its command there.
+func controlGroups(dir string) bool {
+	if dir != "/" && hostfacts.Below("/sys/fs/cgroup", dir) && dir != "/sys" {
+		return true // the plan refuses /sys
+	}
+	var st unix.Statfs_t
+	return unix.Statfs(dir, &st) == nil && (st.Type == unix.CGROUP_SUPER_MAGIC || st.Type == unix.CGROUP2_SUPER_MAGIC)
 }
 
 // protectRoot adds the rules for one writable root. At a level without mounts, what exists

@@ -27,8 +27,8 @@ type Options struct {
 	HostSpaces bool
 	// Observe hands the calls that change files or name addresses to a supervisor,
 	// which must hold the filter's listener. Unix sockets of type stream and seqpacket
-	// are allowed then, unless HostSpaces is set or io_uring is opened: the supervisor
-	// judges where they connect to.
+	// are allowed then, unless HostSpaces is set: the supervisor judges where they connect
+	// to.
 	Observe bool
 	// ObserveReads also hands it calls that open files for reading or run programs.
 	ObserveReads bool
@@ -86,7 +86,8 @@ const (
 )
 
 // Default returns the filter of a confined command, which allows every call but those in
-// [DenyList]. It returns an [UnsupportedArchError] or an [UnknownOpeningError].
+// [DenyList]. It returns an [UnsupportedArchError], an [UnknownOpeningError] or a
+// [MissingOpeningsError].
 func Default(o Options) (Filter, error) {
 	rules, err := DenyList(o)
 	if err != nil {
@@ -275,7 +276,7 @@ func socketRules(open map[string]bool, o Options) []Rule {
 	switch {
 	case open[openUnix]:
 		add(Allow, num(0, Eq, afUnix))
-	case o.Observe && !o.HostSpaces && !open[openIOUring]: // which connects unseen
+	case o.Observe && !o.HostSpaces:
 		add(Allow, num(0, Eq, afUnix), bits(1, sockTypeMask, MaskedEq, sockStream))
 		add(Allow, num(0, Eq, afUnix), bits(1, sockTypeMask, MaskedEq, sockSeqpk))
 	}

@@ -326,10 +326,14 @@ func openedCalls() map[string][]string {
 // answer of a later rule.
 func TestOpeningsOpenWhatTheySay(t *testing.T) {
 	for _, arch := range bothArches {
-		shut := mustCompile(t, mustDefault(t, Options{Arch: arch}))
 		for _, o := range Openings() {
 			t.Run(arch+"/"+o.Name, func(t *testing.T) {
-				open := mustCompile(t, mustDefault(t, Options{Arch: arch, Allow: []string{o.Name, o.Name}}))
+				var with []string // without these there is no such opening
+				if o.Name == openIOUring {
+					with = []string{openUnix, openSetuid}
+				}
+				shut := mustCompile(t, mustDefault(t, Options{Arch: arch, Allow: with}))
+				open := mustCompile(t, mustDefault(t, Options{Arch: arch, Allow: append(with, o.Name, o.Name)}))
 				got := map[string]bool{}
 				for _, d := range probes(arch) {
 					before, _ := mustRun(t, shut, d)
@@ -387,6 +391,19 @@ func TestOptionErrors(t *testing.T) {
 	}
 	if !slices.Contains(unknown.Known, "ptrace") || !strings.Contains(err.Error(), `"qtrace"`) || !strings.Contains(err.Error(), "userns") {
 		t.Errorf("not helpful: %v", err)
+	}
+	var missing *MissingOpeningsError
+	for _, c := range []struct{ allow, want []string }{
+		{[]string{"io_uring"}, []string{"unix", "setuid"}},
+		{[]string{"unix", "io_uring"}, []string{"setuid"}},
+		{[]string{"setuid", "io_uring"}, []string{"unix"}},
+	} {
+		if _, err := Default(Options{Arch: "amd64", Allow: c.allow}); !errors.As(err, &missing) || !slices.Equal(missing.Missing, c.want) {
+			t.Errorf("%q: error %v, want that %q are missing", c.allow, err, c.want)
+		}
+	}
+	if _, err := Default(Options{Arch: "amd64", Allow: []string{"setuid", "io_uring", "unix"}}); err != nil {
+		t.Errorf("error %v", err)
 	}
 	var arch *UnsupportedArchError
 	if rules, err := DenyList(Options{}); !errors.As(err, &arch) || rules != nil {

@@ -11,7 +11,6 @@ func seen() []answer {
 	reads := Options{OwnPID: true, Observe: true, ObserveReads: true}
 	host := Options{OwnPID: true, Observe: true, HostNetwork: true}
 	bare := Options{HostSpaces: true, Observe: true}
-	ring := Options{OwnPID: true, Observe: true, Allow: []string{"io_uring"}}
 	var rows []answer
 	add := func(o Options, want, only, call string, args ...uint64) {
 		rows = append(rows, answer{call + " seen", call, args, want, only, o})
@@ -47,7 +46,6 @@ func seen() []answer {
 	add(private, "EPERM", "", "socket", 1, 2, 0)                // datagram
 	add(private, "EPERM", "", "socketpair", 1, 2, 0)            //
 	add(private, "EPERM", "", "socket", 1|garbage, 2, 0)        //
-	add(ring, "EPERM", "", "socket", 1, 1, 0)                   // io_uring connects unseen
 	add(host, "notify", "", "connect")                          // unix sockets are judged there, too
 	add(host, "allow", "", "sendto", 3, 1, 2, 0, 1, 16)         //
 	add(host, "allow", "", "sendmsg", 3, 1, 0)                  //

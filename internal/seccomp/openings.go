@@ -38,7 +38,7 @@ func Openings() []Opening {
 	return []Opening{
 		{openBPF, "load eBPF programs and maps, as far as the kernel lets an ordinary user"},
 		{openICMP, "ping sockets (ICMP echo); always open when the command uses the host's network"},
-		{openIOUring, "io_uring; its requests pass by this filter and by the observer, so neither judges nor reports them"},
+		{openIOUring, "io_uring; its requests pass by this filter and by the observer, so unix and setuid must be opened with it"},
 		{openKeyring, "kernel keyrings, with the keys that the user keeps in them (Kerberos, fscrypt)"},
 		{openNetlink, "all netlink protocols, not just the list of interfaces and routes"},
 		{openNUMA, "move the memory of processes between NUMA nodes"},
@@ -64,7 +64,32 @@ func (e *UnknownOpeningError) Error() string {
 	return fmt.Sprintf("seccomp: unknown openings %q; choose from %s", e.Names, strings.Join(e.Known, ", "))
 }
 
-// opened returns the set of names, or an [UnknownOpeningError].
+// A MissingOpeningsError reports an opening that opens others with it, which were not named.
+type MissingOpeningsError struct {
+	// Name is the opening, and Missing what it opens with it.
+	Name    string
+	Missing []string
+}
+
+// Error returns one sentence with what to add.
+func (e *MissingOpeningsError) Error() string {
+	return fmt.Sprintf("--allow %s opens unix sockets and set-uid bits, too, because no filter sees its requests; add --allow %s",
+		e.Name, strings.Join(e.Missing, " --allow "))
+}
+
+// Complete returns a [MissingOpeningsError] for names of which one opens more than is named.
+func Complete(names []string) error {
+	if !slices.Contains(names, openIOUring) {
+		return nil
+	}
+	missing := slices.DeleteFunc([]string{openUnix, openSetuid}, func(n string) bool { return slices.Contains(names, n) })
+	if len(missing) > 0 {
+		return &MissingOpeningsError{openIOUring, missing}
+	}
+	return nil
+}
+
+// opened returns the set of names, an [UnknownOpeningError], or a [MissingOpeningsError].
 func opened(names []string) (map[string]bool, error) {
 	var all []string
 	for _, o := range Openings() {
@@ -81,5 +106,5 @@ func opened(names []string) (map[string]bool, error) {
 	if len(unknown) > 0 {
 		return nil, &UnknownOpeningError{Names: unknown, Known: all}
 	}
-	return open, nil
+	return open, Complete(names)
 }

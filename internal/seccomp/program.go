@@ -5,7 +5,7 @@ package seccomp
 
 // Program returns the compiled deny list of o as the kernel reads it on a little-endian
 // machine: one struct sock_filter per word. The error is an [UnsupportedArchError] or an
-// [UnknownOpeningError].
+// [UnknownOpeningError] or a [MissingOpeningsError].
 func Program(o Options) ([]uint64, error) {
 	f, err := Default(o)
 	if err != nil {
