@@ -7,16 +7,16 @@ import (
 	"os"
 	"testing"
 
+	"github.com/sallyport-dev/sallyport/internal/testenv"
 	"golang.org/x/sys/unix"
 )
 
 // readOnlyMount returns a directory on a mount of its own that is read-only.
 func readOnlyMount(t *testing.T) int {
 	t.Helper()
+	testenv.NeedRoot(t) // only root can make a mount outside of a namespace
 	fd, err := unix.OpenTree(unix.AT_FDCWD, t.TempDir(), unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
-	if err != nil {
-		t.Skipf("this user cannot make a mount: %v", err)
-	}
+	must(t, err)
 	t.Cleanup(func() { unix.Close(fd) })
 	must(t, unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}))
 	return fd
