@@ -114,6 +114,7 @@ func (c *Child) Signal(sig syscall.Signal, tree bool) error {
 	to := launch.ToGroup
 	if tree {
 		to = launch.ToTree
+		c.host.stopped.Store(true)
 	}
 	err := c.proc.Signal(sig, to)
 	if tree && !c.ownPIDs {

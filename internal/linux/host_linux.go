@@ -37,6 +37,7 @@ type Host struct {
 	groups   limits.Groups
 	caches   caches.Store
 	children atomic.Int32 // that were not closed yet
+	stopped  atomic.Bool  // a command's whole tree was signaled
 
 	factsOnce sync.Once
 	facts     *plan.Host
@@ -123,12 +124,17 @@ func (h *Host) namespaces() error {
 	return Explain(&executor.Spec{Args: []string{"/"}}, err)
 }
 
-// closeTime is how long Close waits for the kernel and the disk. What commands have left can
-// take longer: processes that wait for a slow disk, a private /tmp with millions of files.
-const closeTime = 900 * time.Millisecond
+// How long Close waits for the kernel and the disk. What commands have left can take longer:
+// processes that wait for a slow disk, a private /tmp with millions of files. After a time
+// limit or a cancellation the caller is not to wait long.
+const (
+	closeTime        = time.Minute
+	closeTimeStopped = 900 * time.Millisecond
+)
 
-// Close kills whatever still runs and removes the private /tmp, which goes on in the
-// background after closeTime; the next start removes what is left. It may be called twice.
+// Close kills whatever still runs and removes the private /tmp. After the time above it returns
+// an error, and removing goes on in the background; the next start removes what is left. It may
+// be called twice.
 func (h *Host) Close() error {
 	h.mu.Lock()
 	if h.closed {
@@ -141,7 +147,11 @@ func (h *Host) Close() error {
 	made := h.files
 	h.making.Unlock()
 
-	late, cancel := context.WithTimeout(context.Background(), closeTime)
+	patience := closeTime
+	if h.stopped.Load() {
+		patience = closeTimeStopped
+	}
+	late, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	// What a command could still use is removed when the kernel has killed everything.
 	// Where all commands are over, nothing waits for the end of their namespaces.
