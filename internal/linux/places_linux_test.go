@@ -4,6 +4,7 @@
 package linux
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"os"
@@ -34,8 +35,12 @@ func ownMounts(t *testing.T) bool {
 	}
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.count=1", "-test.v")
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^"+t.Name()+"$", "-test.count=1", "-test.v")
 	cmd.Env = append(os.Environ(), mountsVar+"=1")
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGQUIT) } // it prints where it waits
+	cmd.WaitDelay = patience / 6
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
 	if os.Geteuid() != 0 {
 		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER

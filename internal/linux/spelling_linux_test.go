@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -53,6 +54,10 @@ func mountFolding(t *testing.T, dir string) *foldingFS {
 		4: {mode: unix.S_IFREG | 0o644, data: []byte("plain\n")},
 		5: {mode: unix.S_IFREG | 0o644, data: []byte("codex\n")},
 	}}
+	// This process answers for the file system, and a launch that looks at it holds a processor
+	// of the runtime. A collection of garbage would wait for the one and stop the other.
+	old := debug.SetGCPercent(-1)
+	t.Cleanup(func() { debug.SetGCPercent(old) })
 	must(t, unix.Mount("folding", dir, "fuse.folding", 0, fmt.Sprintf("fd=%d,rootmode=40000,user_id=0,group_id=0,default_permissions,allow_other", fd)))
 	done := make(chan struct{})
 	go func() {
