@@ -67,7 +67,7 @@ var budgets = map[string]budget{
 	"internal/state":       {280, "what is at the name of a state directory is checked before it is used"},
 	"internal/suggest":     {410, "guesses about hidden stores"},
 	"internal/text":        {500, ""},
-	"internal/tree":        {270, "removal by descriptors, of any depth, and the check of directories of our own"},
+	"internal/tree":        {290, "removal by descriptors, of any depth, and the check of directories of our own"},
 	"internal/tty":         {360, ""},
 	"internal/windows":     {290, ""},
 	"sandbox":              {1590, ""},

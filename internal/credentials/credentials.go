@@ -9,6 +9,7 @@ package credentials
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -64,7 +65,7 @@ func Find(homes, granted []string) []Store {
 	}
 	var out []Store
 	for _, home := range homes {
-		d := &directories{home: home, there: map[string]bool{}}
+		d := newDirectories(home)
 		for i := range kinds {
 			k := &kinds[i]
 			if slices.Contains(granted, GrantPrefix+k.name) {
@@ -78,10 +79,29 @@ func Find(homes, granted []string) []Store {
 	return out
 }
 
-// directories remembers which directories of a home exist, because many stores lie in a few.
+// directories knows the names in a home directory, because most stores are not there.
 type directories struct {
 	home  string
-	there map[string]bool
+	names map[string]bool // nil if there are too many, or they cannot be listed
+}
+
+func newDirectories(home string) *directories {
+	d := &directories{home: home}
+	f, err := os.Open(home)
+	if err != nil {
+		return d
+	}
+	defer f.Close()
+	const most = 512
+	names, err := f.Readdirnames(most)
+	if len(names) == most || err != nil && !errors.Is(err, io.EOF) {
+		return d
+	}
+	d.names = make(map[string]bool, len(names))
+	for _, name := range names {
+		d.names[name] = true
+	}
+	return d
 }
 
 // stores returns the paths of one kind.
@@ -120,22 +140,11 @@ var privateKeys = []string{"PRIVATE KEY", "PuTTY-User-Key-File"}
 
 // exists reports whether a name in the home exists, a link that leads nowhere included.
 func (d *directories) exists(name string) bool {
-	parent, _, nested := strings.Cut(name, "/")
-	if nested {
-		there, known := d.there[parent]
-		if !known {
-			there = exists(filepath.Join(d.home, parent))
-			d.there[parent] = there
-		}
-		if !there {
-			return false
-		}
+	first, _, nested := strings.Cut(name, "/")
+	if d.names != nil && (!nested || !d.names[first]) {
+		return d.names[first]
 	}
-	return exists(filepath.Join(d.home, name))
-}
-
-func exists(path string) bool {
-	_, err := os.Lstat(path)
+	_, err := os.Lstat(filepath.Join(d.home, name))
 	return err == nil
 }
 

@@ -9,19 +9,26 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
+
+// userDatabase is read once: homes of users do not move.
+var userDatabase = sync.OnceValue(func() string {
+	users, _ := os.ReadFile("/etc/passwd") // empty after an error
+	return string(users)
+})
 
 // Homes returns the home directories whose stores this process can open: that of the
 // environment, that of the user database, and for root also those of the user who has become
 // root and of root itself. Some may not exist.
 func Homes() []string {
-	users, _ := os.ReadFile("/etc/passwd") // empty after an error
-	homes := []string{os.Getenv("HOME"), homeOf(string(users), strconv.Itoa(os.Getuid()))}
+	users := userDatabase()
+	homes := []string{os.Getenv("HOME"), homeOf(users, strconv.Itoa(os.Getuid()))}
 	if os.Geteuid() == 0 {
 		homes = append(homes, "/root")
 		for _, name := range []string{"SUDO_UID", "PKEXEC_UID"} {
 			if uid := os.Getenv(name); uid != "" {
-				homes = append(homes, homeOf(string(users), uid))
+				homes = append(homes, homeOf(users, uid))
 			}
 		}
 	}

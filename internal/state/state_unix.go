@@ -52,7 +52,7 @@ func Protected() (dirs, missing []string) {
 	all := append(candidates(), usual()...)
 	slices.Sort(all)
 	for _, d := range slices.Compact(all) {
-		switch err := check(d); {
+		switch err := tree.Check(d); {
 		case err == nil:
 			dirs = append(dirs, realPath(d))
 		case errors.Is(err, fs.ErrNotExist):
@@ -94,20 +94,11 @@ func first(f func(root *os.Root, dir string) error) (string, error) {
 func Existing() []string {
 	var out []string
 	for _, d := range candidates() {
-		if check(d) == nil {
+		if tree.Check(d) == nil {
 			out = append(out, realPath(d))
 		}
 	}
 	return out
-}
-
-// check returns nil for a directory of sallyport's own.
-func check(dir string) error {
-	root, err := tree.OpenPath(dir)
-	if err != nil {
-		return err
-	}
-	return root.Close()
 }
 
 // realPath resolves the links on the way to a state directory, whose own name is none.

@@ -41,6 +41,21 @@ func OpenPath(path string) (*os.Root, error) {
 	return Open(parent, filepath.Base(path))
 }
 
+// Check returns nil if [OpenPath] would open the directory now. It opens nothing.
+func Check(path string) error {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return err
+	}
+	if why := strange(info); why != "" {
+		return &ForeignError{Path: path, Why: why}
+	}
+	if !closed(info) {
+		return wide(path, info)
+	}
+	return nil
+}
+
 // MakePath is [OpenPath], and makes the directory and those on the way to it if they are
 // missing. A directory of this user's that others can enter is closed to them.
 func MakePath(path string) (*os.Root, error) {
@@ -99,12 +114,16 @@ func open(parent *os.Root, name string, narrow bool) (*os.Root, error) {
 	case !closed(info) && narrow:
 		err = root.Chmod(".", 0o700)
 	case !closed(info):
-		err = &ForeignError{Path: path, Why: fmt.Sprintf("its mode is %04o, which lets others in", info.Mode().Perm())}
+		err = wide(path, info)
 	}
 	if err != nil {
 		return nil, errors.Join(err, root.Close())
 	}
 	return root, nil
+}
+
+func wide(path string, info fs.FileInfo) error {
+	return &ForeignError{Path: path, Why: fmt.Sprintf("its mode is %04o, which lets others in", info.Mode().Perm())}
 }
 
 // strange returns why something is not a directory of this user's; empty if it is one.

@@ -165,6 +165,9 @@ func TestOpen(t *testing.T) {
 			if err := tt.make(path); err != nil {
 				t.Fatal(err)
 			}
+			if err := Check(path); (err == nil) != tt.open {
+				t.Errorf("Check: %v, want success: %v", err, tt.open)
+			}
 			for i, open := range []func(string) (*os.Root, error){OpenPath, MakePath} {
 				root, err := open(path)
 				if want := []bool{tt.open, tt.narrow}[i]; (err == nil) != want {
