@@ -49,7 +49,7 @@ func TestHandOver(t *testing.T) {
 	}
 }
 
-// TestHandOverEnds: a bubblewrap that ends before it builds anything keeps nobody waiting.
+// TestHandOverEnds: reading the status ends with a bubblewrap that ends before it builds anything.
 func TestHandOverEnds(t *testing.T) {
 	ours, theirs, err := openStatus()
 	if err != nil {

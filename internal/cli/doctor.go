@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/sallyport-dev/sallyport/internal/credentials"
 	"github.com/sallyport-dev/sallyport/internal/doctor"
 	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/internal/printable"
@@ -111,9 +112,16 @@ func (d diagnosis) String() string {
 		b.WriteString("\nThe default sandbox is not available. Fix what is MISSING.\n")
 	}
 	b.WriteString("\nNamed grants (sallyport run --grant NAME):\n")
+	stores := protect.NamedGrant{Name: credentials.GrantPrefix + "NAME", Opens: "one kind of stores of secrets: "}
 	for _, g := range d.Grants {
+		kind, isStore := strings.CutPrefix(g.Name, credentials.GrantPrefix)
+		if isStore && g.Name != credentials.GrantAll {
+			stores.Opens += kind + " "
+			continue
+		}
 		printGrant(&b, g)
 	}
+	printGrant(&b, stores)
 	b.WriteString("\nClosed by default (sallyport run --allow NAME):\n")
 	for _, o := range d.Allow {
 		fmt.Fprintf(&b, "  %-12s %s\n", o.Name, o.Opens)

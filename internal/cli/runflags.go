@@ -103,7 +103,7 @@ func (o *runOptions) sandboxFlags() []flag {
 		{long: "deny", value: "PATH", group: group, shapes: true, kind: completeFiles, set: list(&o.denied),
 			help: "deny reading and writing PATH or what matches a glob\nsuch as '**/.env' (repeatable)"},
 		{long: "grant", value: "NAME", group: group, shapes: true, kind: completeGrants, set: oneOf(&o.grants, grantNames),
-			help: "open a named set, such as git or cache:npm; sallyport\ndoctor lists them (repeatable)"},
+			help: "open a named set, such as git, cache:npm or\ncredentials:gh; sallyport doctor lists them\n(repeatable)"},
 		{long: "tmp", value: "WHERE", group: group, shapes: true, words: []string{"private", "host"}, kind: completeDirectories, set: text(&o.tmp),
 			help: "/tmp is private and removed afterwards, host, or a\ndirectory (default private)"},
 		{long: "no-caches", group: group, shapes: true, set: on(&o.noCaches), help: "no private layers over toolchain caches"},

@@ -82,7 +82,7 @@ func Find(homes, granted []string) []Store {
 // directories knows the names in a home directory, because most stores are not there.
 type directories struct {
 	home  string
-	names map[string]bool // nil if there are too many, or they cannot be listed
+	names map[string]bool // in lower case; nil if there are too many, or they cannot be listed
 }
 
 func newDirectories(home string) *directories {
@@ -99,7 +99,7 @@ func newDirectories(home string) *directories {
 	}
 	d.names = make(map[string]bool, len(names))
 	for _, name := range names {
-		d.names[name] = true
+		d.names[strings.ToLower(name)] = true // a file system may take any letter case for the same
 	}
 	return d
 }
@@ -140,9 +140,9 @@ var privateKeys = []string{"PRIVATE KEY", "PuTTY-User-Key-File"}
 
 // exists reports whether a name in the home exists, a link that leads nowhere included.
 func (d *directories) exists(name string) bool {
-	first, _, nested := strings.Cut(name, "/")
-	if d.names != nil && (!nested || !d.names[first]) {
-		return d.names[first]
+	first, _, _ := strings.Cut(name, "/")
+	if d.names != nil && !d.names[strings.ToLower(first)] {
+		return false
 	}
 	_, err := os.Lstat(filepath.Join(d.home, name))
 	return err == nil

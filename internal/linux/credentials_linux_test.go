@@ -99,3 +99,21 @@ func homeEntry(name string, level sandbox.Level) func(sandbox.Policy, string) sa
 		return p.WithEntries(sandbox.PathEntry(filepath.Join(home, name), level))
 	}
 }
+
+// TestStateCannotBePlanted: a state directory that later runs without XDG_STATE_HOME would use,
+// and that is missing in a writable place, cannot be made.
+func TestStateCannotBePlanted(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	for _, blind := range []bool{false, true} {
+		a := newArena(t)
+		t.Setenv("HOME", a.ws)
+		must(t, os.MkdirAll(a.ws+"/.local/state", 0o755))
+		res := mustRun(t, a, &job{blind: blind, args: sh(`mkdir -p .local/state/other && mkdir -m 700 .local/state/sallyport && mkdir .local/state/sallyport/tmp; :`)})
+		if _, err := os.Lstat(a.ws + "/.local/state/sallyport"); !os.IsNotExist(err) {
+			t.Errorf("without an observer: %v: it is there: %v, %+v", blind, err, res)
+		}
+		if _, err := os.Lstat(a.ws + "/.local/state/other"); err != nil {
+			t.Error(err)
+		}
+	}
+}

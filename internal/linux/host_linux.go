@@ -124,16 +124,18 @@ func (h *Host) namespaces() error {
 	return Explain(&executor.Spec{Args: []string{"/"}}, err)
 }
 
-// How long Close waits for the kernel and the disk. What commands have left can take longer:
-// processes that wait for a slow disk, a private /tmp with millions of files. After a time
-// limit or a cancellation the caller is not to wait long.
-const (
-	closeTime        = time.Minute
-	closeTimeStopped = 900 * time.Millisecond
-)
+// closeTime is how long Close waits for the kernel and the disk. What commands have left can
+// take longer: processes that wait for a slow disk, a private /tmp with millions of files.
+// After a time limit or a cancellation the caller is not to wait long.
+func (h *Host) closeTime() time.Duration {
+	if h.stopped.Load() {
+		return 900 * time.Millisecond
+	}
+	return time.Minute
+}
 
-// Close kills whatever still runs and removes the private /tmp. After the time above it returns
-// an error, and removing goes on in the background; the next start removes what is left. It may
+// Close kills whatever still runs and removes the private /tmp. After closeTime it returns an
+// error, and removing goes on in the background; the next start removes what is left. It may
 // be called twice.
 func (h *Host) Close() error {
 	h.mu.Lock()
@@ -147,11 +149,7 @@ func (h *Host) Close() error {
 	made := h.files
 	h.making.Unlock()
 
-	patience := closeTime
-	if h.stopped.Load() {
-		patience = closeTimeStopped
-	}
-	late, cancel := context.WithTimeout(context.Background(), patience)
+	late, cancel := context.WithTimeout(context.Background(), h.closeTime())
 	defer cancel()
 	// What a command could still use is removed when the kernel has killed everything.
 	// Where all commands are over, nothing waits for the end of their namespaces.

@@ -6,6 +6,7 @@ package linux
 import (
 	"context"
 	"errors"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,7 +15,8 @@ import (
 // TestCloseIsBounded: closing waits for what a command has left, and not for ever.
 func TestCloseIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		late, cancel := context.WithTimeout(t.Context(), closeTime)
+		const limit = 900 * time.Millisecond
+		late, cancel := context.WithTimeout(t.Context(), limit)
 		defer cancel()
 		broken, over := errors.New("broken"), make(chan struct{})
 		if err := begin(late, "late", func() error { return broken })(); !errors.Is(err, broken) {
@@ -22,7 +24,7 @@ func TestCloseIsBounded(t *testing.T) {
 		}
 		start := time.Now()
 		wait := begin(late, "late", func() error { <-over; return broken })
-		if err := wait(); err == nil || err.Error() != "late" || time.Since(start) != closeTime {
+		if err := wait(); err == nil || err.Error() != "late" || time.Since(start) != limit {
 			t.Errorf("error %v after %v", err, time.Since(start))
 		}
 		close(over)
@@ -30,4 +32,20 @@ func TestCloseIsBounded(t *testing.T) {
 			t.Errorf("it is reported again: %v", err)
 		}
 	})
+}
+
+// TestCloseTime: closing is bounded by less than a second when a command was stopped, and only
+// then: the end of a run that was stopped is bounded as a whole.
+func TestCloseTime(t *testing.T) {
+	for _, stop := range []bool{false, true} {
+		a := newArena(t)
+		mustRun(t, a, &job{args: sh(`sleep 1000 & ` + map[bool]string{true: "wait", false: ":"}[stop]), during: func(c *Child) {
+			if stop {
+				must(t, c.Signal(syscall.SIGKILL, true))
+			}
+		}})
+		if short := a.host.closeTime() < time.Second; short != stop {
+			t.Errorf("stopped %v: closing takes at most %v", stop, a.host.closeTime())
+		}
+	}
 }

@@ -117,18 +117,17 @@ func (r *removal) moveUp(dir int, name string) bool {
 		d.Close()
 	}
 	const tries = 1000 // a command may have used the names
-	err := error(unix.EEXIST)
+	var err error
 	for range tries {
 		r.names++
-		to := movedPrefix + strconv.Itoa(r.names)
-		if unix.Faccessat(int(r.top.Fd()), to, unix.F_OK, unix.AT_SYMLINK_NOFOLLOW) == nil {
-			continue
-		}
-		if err = unix.Renameat(dir, name, int(r.top.Fd()), to); err == nil {
+		err = unix.Renameat(dir, name, int(r.top.Fd()), movedPrefix+strconv.Itoa(r.names))
+		if err == nil {
 			r.moved = true
 			return true
 		}
-		break
+		if !errors.Is(err, unix.EEXIST) && !errors.Is(err, unix.ENOTEMPTY) && !errors.Is(err, unix.ENOTDIR) {
+			break
+		}
 	}
 	r.fail(err)
 	return false

@@ -15,6 +15,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/sallyport-dev/sallyport/internal/printable"
 )
 
 // A ForeignError reports something that stands where a directory of sallyport's own is
@@ -24,9 +26,9 @@ type ForeignError struct {
 	Why  string // such as "it is a symbolic link"
 }
 
-// Error returns one sentence with the path and the reason.
+// Error returns one sentence with the path, the reason and the fix.
 func (e *ForeignError) Error() string {
-	return fmt.Sprintf("%s is not a directory of sallyport's own: %s", e.Path, e.Why)
+	return fmt.Sprintf("%s is not a directory of sallyport's own: %s; replace it by a directory of yours with mode 0700", printable.Word(e.Path), e.Why)
 }
 
 // OpenPath opens the directory path. Links on the way to it are followed, for the way is the

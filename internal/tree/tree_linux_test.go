@@ -69,3 +69,46 @@ func TestOpenDirFollowsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// TestOpenDirWhileSwapped: a name that is a directory and a link in turn is opened as the
+// directory or not at all.
+func TestOpenDirWhileSwapped(t *testing.T) {
+	top, outside := t.TempDir(), t.TempDir()
+	a, b := filepath.Join(top, "a"), filepath.Join(top, "b")
+	if err := errors.Join(os.Mkdir(a, 0o700), os.Symlink(outside, b)); err != nil {
+		t.Fatal(err)
+	}
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				_ = unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE)
+			}
+		}
+	}()
+	defer func() { close(stop); <-stopped }()
+	dir, err := os.Open(top)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	want, err := os.Stat(outside)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 5000 {
+		f, err := OpenDir(dir, "a")
+		if err != nil {
+			continue
+		}
+		got, err := f.Stat()
+		f.Close()
+		if err != nil || os.SameFile(got, want) {
+			t.Fatalf("the link was followed, %v", err)
+		}
+	}
+}

@@ -106,44 +106,6 @@ func descend(dir string, n int, outside string) error {
 	return root.Close()
 }
 
-// TestRemoveWhileSwapped removes a tree in which somebody exchanges a directory and a link all
-// the time. Nothing outside is removed.
-func TestRemoveWhileSwapped(t *testing.T) {
-	top, outside := t.TempDir(), t.TempDir()
-	if err := many(outside, 20); err != nil {
-		t.Fatal(err)
-	}
-	dir := filepath.Join(top, "dir")
-	a, b, aside := filepath.Join(dir, "a"), filepath.Join(dir, "b"), filepath.Join(dir, "c")
-	for range 30 {
-		if err := errors.Join(os.MkdirAll(a, 0o700), many(a, 20), os.Symlink(outside, b)); err != nil {
-			t.Fatal(err)
-		}
-		stop, stopped := make(chan struct{}), make(chan struct{})
-		go func() {
-			defer close(stopped)
-			for {
-				select {
-				case <-stop:
-					return
-				default:
-					_, _, _ = os.Rename(a, aside), os.Rename(b, a), os.Rename(aside, b)
-				}
-			}
-		}()
-		_ = RemovePath(dir) // the other one may make it fail
-		close(stop)
-		<-stopped
-		if err := RemovePath(dir); err != nil {
-			t.Fatal(err)
-		}
-	}
-	left, err := os.ReadDir(outside)
-	if err != nil || len(left) != 40 {
-		t.Errorf("outside are %d names, %v", len(left), err)
-	}
-}
-
 // TestOpen opens what is ours, and nothing else.
 func TestOpen(t *testing.T) {
 	testenv.RunAsOrdinary(t)
