@@ -169,6 +169,24 @@ func ownLoopback(map[string]string) outcome {
 	return fine("both families")
 }
 
+// connectAt connects to the socket of the host by a link whose name begins as abstract names
+// are written.
+func connectAt(kv map[string]string) outcome {
+	if err := os.Symlink(kv["path"], "@s"); err != nil {
+		return denied("symlink " + errnoName(err))
+	}
+	defer os.Remove("@s")
+	s, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err != nil {
+		return denied("socket " + errnoName(err))
+	}
+	a := unix.RawSockaddrUnix{Family: unix.AF_UNIX, Path: [108]int8{'@', 's'}}
+	if _, _, errno := unix.Syscall(unix.SYS_CONNECT, uintptr(s), uintptr(unsafe.Pointer(&a)), unsafe.Sizeof(a)); errno != 0 {
+		return denied("connect " + unix.ErrnoName(errno))
+	}
+	return breach("connected")
+}
+
 // socketAttacks ask for kinds of sockets. "abstract" is a name, "path" and
 // "path-datagram" are sockets of the host.
 func socketAttacks() map[string]attack {
@@ -223,6 +241,7 @@ func socketAttacks() map[string]attack {
 			return breach("made a socket")
 		},
 		"abstract":      connect("abstract", true, unix.SOCK_STREAM),
+		"path-at":       connectAt,
 		"path":          connect("path", false, unix.SOCK_STREAM),
 		"path-datagram": connect("path-datagram", false, unix.SOCK_DGRAM),
 		"pair-datagram": func(kv map[string]string) outcome {

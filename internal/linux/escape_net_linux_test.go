@@ -97,6 +97,7 @@ func ownAddress() string {
 func TestNetwork(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	a := newArena(t)
+	t.Chdir(a.ws) // as the command line is: the observer must not take a name from there
 	kv, hits := listeners(t, a)
 	network, sockets := networkAttacks(), socketAttacks()
 	delete(network, "own-loopback") // no attack

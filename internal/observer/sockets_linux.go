@@ -53,7 +53,7 @@ func (a *address) internet() (netip.AddrPort, bool) {
 }
 
 // unix returns the name of a unix socket: a path, or "@" and an abstract name. It is
-// empty for an address without a name.
+// empty for an address without a name. A path that begins with "@" has "./" before it.
 func (a *address) unix() string {
 	const familySize = 2
 	if a.len <= familySize {
@@ -64,6 +64,9 @@ func (a *address) unix() string {
 		return "@" + strings.TrimRight(name[1:], "\x00")
 	}
 	name, _, _ = strings.Cut(name, "\x00")
+	if name[0] == '@' {
+		return "./" + name
+	}
 	return name
 }
 
