@@ -11,14 +11,15 @@ import (
 )
 
 // RunAsOrdinary runs the calling test a second time as an unprivileged user, when
-// the effective user is root, and reports that run as the subtest "ordinary".
-// Call it in the first line of a test: it blocks until the child ends, then the
-// caller goes on as root. For an ordinary user, and on systems other than Linux,
+// the effective user is root and [LongVar] is set, and reports that run as the subtest
+// "ordinary". Call it in the first line of a test: it blocks until the child ends, then
+// the caller goes on as root. For an ordinary user, and on systems other than Linux,
 // it does nothing, nor where the variable SALLYPORT_TEST_ORDINARY is "elsewhere": then
-// all tests may run as such a user.
+// all tests run as such a user in another step.
 //
-// The child is this test binary, started as user and group 65534 in the package's directory, or in a readable copy of the directory and
-// its testdata where that user cannot reach the original. It has an empty
+// The child is this test binary, started as user and group 65534 in the package's
+// directory, or in a readable copy of the directory and its testdata where that user
+// cannot reach the original. It has an empty
 // private HOME and TMPDIR, and no module or build cache: a test that runs the go
 // command does not belong under it. A child that skips makes the subtest skipped;
 // one that ends without a word about the test makes it fail.

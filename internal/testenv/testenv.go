@@ -121,10 +121,13 @@ func NeedRoot(t testing.TB) {
 // shorter one runs always.
 func Long(t testing.TB) {
 	t.Helper()
-	if os.Getenv(LongVar) != "1" {
+	if !IsLong() {
 		t.Skipf("takes long; set %s=1 to run it", LongVar)
 	}
 }
+
+// IsLong reports whether [LongVar] is set, for a test that has a short form.
+func IsLong() bool { return os.Getenv(LongVar) == "1" }
 
 // NeedOrdinaryUser skips t when the effective user is root, and on systems
 // without user numbers. A test that calls [RunAsOrdinary] first is still run by
