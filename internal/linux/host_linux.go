@@ -219,9 +219,15 @@ func makePoint(p plan.Point) error {
 	if err := root.MkdirAll(dir, 0o700); err != nil || p.Dir {
 		return err
 	}
-	f, err := root.OpenFile(p.Path, os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
+	// What exists is not opened: a named pipe would be waited for.
+	f, err := root.OpenFile(p.Path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err == nil {
+		return f.Close()
 	}
-	return f.Close()
+	if info, e := root.Lstat(p.Path); e == nil && !info.Mode().IsRegular() {
+		return fmt.Errorf("it is a %s", hostfacts.KindWord(info.Mode()))
+	} else if e == nil {
+		return nil
+	}
+	return err
 }
