@@ -4,6 +4,7 @@
 package linux
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -114,6 +115,26 @@ func TestStateCannotBePlanted(t *testing.T) {
 		}
 		if _, err := os.Lstat(a.ws + "/.local/state/other"); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// TestStateBehindLink: a link on the way to the state directory that a command could replace
+// stops the start, or the next run would take a directory of the command's for sallyport's own.
+func TestStateBehindLink(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	for _, made := range []string{".local/state", ".local/state/sallyport"} {
+		a := newArena(t)
+		t.Setenv("HOME", a.ws)
+		must(t, os.Symlink(a.out, a.ws+"/.local"))
+		must(t, os.MkdirAll(filepath.Join(a.ws, made), 0o700))
+		_, err := a.run(t, &job{args: sh(`rm .local; mkdir -p .local/state && mkdir -m 700 .local/state/sallyport`)})
+		var no *sandbox.UnsupportedError
+		if !errors.As(err, &no) || !strings.Contains(no.Have, a.ws+"/.local") {
+			t.Errorf("%s: %v, want the link named", made, err)
+		}
+		if info, err := os.Lstat(a.ws + "/.local"); err != nil || info.Mode()&os.ModeSymlink == 0 {
+			t.Errorf("%s: the link was replaced: %v, %v", made, info, err)
 		}
 	}
 }

@@ -75,7 +75,9 @@ func gather(r *Request, present []string) (*gathering, error) {
 			return nil, err
 		}
 	}
-	g.hideState(r.State)
+	if err := g.hideState(r.State, r.NoState); err != nil {
+		return nil, err
+	}
 	if err := g.chooseTmp(r); err != nil {
 		return nil, err
 	}

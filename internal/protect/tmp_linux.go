@@ -19,19 +19,33 @@ import (
 )
 
 // hideState denies the records of sallyport and the private directories of other runs,
-// wherever they lie and whatever is mounted at /tmp.
-func (g *gathering) hideState(dirs []string) {
+// wherever they lie and whatever is mounted at /tmp. It refuses links on the way to them that a
+// command could replace: later runs would take a directory of its making for sallyport's own.
+func (g *gathering) hideState(dirs, missing []string) error {
+	for _, d := range slices.Concat(dirs, missing) {
+		for _, l := range hostfacts.Links(filepath.Dir(d)) {
+			if g.inRoot(l.Path) {
+				return &sandbox.UnsupportedError{
+					Need: "a fixed place for sallyport's own state in " + d,
+					Have: fmt.Sprintf("it leads through the symbolic link %s, which lies in a writable root and can be changed by the command", l.Path),
+					Hint: "replace the link by the directory itself, or make only directories below writable",
+				}
+			}
+		}
+	}
 	for _, d := range dirs {
 		if s, err := hostfacts.Look(hostfacts.RealPath(d)); err == nil && s.Kind == plan.KindDirectory {
 			g.rules[s.Path] = plan.Rule{Spot: s, Level: sandbox.LevelDeny, Why: "sallyport's own state", Auto: true}
 		}
 	}
+	return nil
 }
 
 // claimState keeps the command from making a directory that later runs would take for
 // sallyport's own.
 func (g *gathering) claimState(missing []string) {
 	for _, path := range missing {
+		path = hostfacts.Deepest(path)
 		if g.tmpAt != "" && hostfacts.Below(path, g.tmpAt) || g.level(path) != sandbox.LevelWrite {
 			continue
 		}

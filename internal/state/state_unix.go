@@ -47,16 +47,16 @@ func usual() []string {
 // Protected returns the state directories that exist, for no command may see or change one,
 // also one that only runs with another XDG_STATE_HOME use, and the names of those that are
 // missing, which no command may make. What stands at such a name and is none, for example a
-// symbolic link that a command has made, is in neither list.
+// symbolic link that a command has made, is in neither list. There may be links on the way.
 func Protected() (dirs, missing []string) {
 	all := append(candidates(), usual()...)
 	slices.Sort(all)
 	for _, d := range slices.Compact(all) {
 		switch err := tree.Check(d); {
 		case err == nil:
-			dirs = append(dirs, realPath(d))
+			dirs = append(dirs, d)
 		case errors.Is(err, fs.ErrNotExist):
-			missing = append(missing, realPath(d))
+			missing = append(missing, d)
 		}
 	}
 	return dirs, missing
