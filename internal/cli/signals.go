@@ -6,8 +6,10 @@ package cli
 import (
 	"os"
 	"os/signal"
+	"slices"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // A forwarder sends the signals that this process gets on to a program.
@@ -19,6 +21,8 @@ type forwarder struct {
 	console *console             // suspended before a stop; nil without a terminal to suspend
 	over    chan struct{}
 	running sync.WaitGroup
+	end     func(syscall.Signal) // ends this process
+	late    time.Duration        // how long a signal waits for the program before that
 }
 
 // forwardSignals begins to catch signals. It returns at once: that takes the
@@ -34,6 +38,7 @@ func forwardSignals(c *console) *forwarder {
 		arrived: make(chan os.Signal, 32), numbers: make(chan int),
 		ready: make(chan struct{}), over: make(chan struct{}),
 		lost: make(chan chan<- struct{}), console: c,
+		end: endSelf, late: 2 * time.Second,
 	}
 	f.running.Go(func() {
 		for _, s := range forwarded() {
@@ -108,9 +113,21 @@ func (f *forwarder) hangUp() {
 	}
 }
 
+// send sends a signal on. Before the program is started and when it has ended nothing takes it:
+// where that lasts, as for a disk or a lock, a signal that asks for the end ends this process.
 func (f *forwarder) send(n int) {
+	var late <-chan time.Time
+	s := syscall.Signal(n)
+	if slices.Contains([]syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT}, s) {
+		timer := time.NewTimer(f.late)
+		defer timer.Stop()
+		late = timer.C
+	}
 	select {
 	case f.numbers <- n:
 	case <-f.over:
+	case <-late:
+		f.console.suspend()
+		f.end(s)
 	}
 }

@@ -17,3 +17,6 @@ func forwarded() []os.Signal { return []os.Signal{os.Interrupt, syscall.SIGTERM}
 const stopSignal, resizeSignal = syscall.Signal(-1), syscall.Signal(-1)
 
 func stopSelf() {}
+
+// endSelf ends this process as if a signal had.
+func endSelf(s syscall.Signal) { os.Exit(128 + int(s)) }

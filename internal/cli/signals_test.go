@@ -11,6 +11,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // TestForwardOrder sends what this process hears on, in order, and stops when it
@@ -37,6 +38,23 @@ func TestForwardOrder(t *testing.T) {
 		t.Fatalf("%d after the end", n)
 	default:
 	}
+}
+
+// TestSignalBeforeStart: a start that waits can be ended, and other signals wait for the program.
+func TestSignalBeforeStart(t *testing.T) {
+	f := forwardSignals(nil)
+	<-f.ready
+	ended := make(chan syscall.Signal, 1)
+	f.end, f.late = func(s syscall.Signal) { ended <- s }, time.Nanosecond
+	f.arrived <- syscall.SIGTERM
+	if s := <-ended; s != syscall.SIGTERM {
+		t.Errorf("ended by %v", s)
+	}
+	f.arrived <- syscall.SIGUSR1
+	if n := <-f.numbers; n != int(syscall.SIGUSR1) {
+		t.Errorf("signal %d, want SIGUSR1", n)
+	}
+	f.stop(false)
 }
 
 // TestHangUpOnce: a terminal that goes away is reported once, by the reader or by the signal.

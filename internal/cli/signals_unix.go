@@ -7,6 +7,7 @@ package cli
 
 import (
 	"os"
+	"os/signal"
 	"syscall"
 )
 
@@ -32,4 +33,10 @@ const (
 func stopSelf() {
 	// It cannot fail for the process itself.
 	_ = syscall.Kill(syscall.Getpid(), syscall.SIGSTOP)
+}
+
+// endSelf ends this process by a signal that it catches until then.
+func endSelf(s syscall.Signal) {
+	signal.Reset(s)
+	_ = syscall.Kill(syscall.Getpid(), s) // it cannot fail for the process itself
 }

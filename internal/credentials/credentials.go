@@ -87,7 +87,7 @@ type directories struct {
 
 func newDirectories(home string) *directories {
 	d := &directories{home: home}
-	f, err := os.Open(home)
+	f, err := os.OpenFile(home, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a named pipe may have taken its place
 	if err != nil {
 		return d
 	}

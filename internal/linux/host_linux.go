@@ -164,7 +164,9 @@ func (h *Host) Close() error {
 		return errors.Join(err, launcher())
 	}
 	removed := begin(late, "removing the private /tmp takes long; the next start removes the rest", made.tmp.Remove) // both wait for the disk
-	err = errors.Join(err, made.keeper.Close())
+	// It takes the lock of the journal, and counts what a command left in quarantine.
+	kept := begin(late, "giving up protected names takes long; the next start does the rest", made.keeper.Close)
+	err = errors.Join(err, kept())
 	if rerr := removed(); rerr != nil {
 		err = errors.Join(err, fmt.Errorf("remove the private /tmp: %w", rerr))
 	}

@@ -6,10 +6,15 @@ package linux
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // TestCloseIsBounded: closing waits for what a command has left, and not for ever.
@@ -47,5 +52,19 @@ func TestCloseTime(t *testing.T) {
 		if short := a.host.closeTime() < time.Second; short != stop {
 			t.Errorf("stopped %v: closing takes at most %v", stop, a.host.closeTime())
 		}
+	}
+}
+
+// TestCloseWithoutLock: closing does not wait for a process that keeps the lock of the journal,
+// such as one that is stopped.
+func TestCloseWithoutLock(t *testing.T) {
+	a := newArena(t)
+	mustRun(t, a, &job{args: sh(":"), during: func(c *Child) { must(t, c.Signal(syscall.SIGKILL, true)) }})
+	lock, err := os.OpenFile(filepath.Join(a.host.files.state, "guard", "lock"), os.O_RDWR, 0)
+	must(t, err)
+	defer lock.Close()
+	must(t, unix.Flock(int(lock.Fd()), unix.LOCK_EX))
+	if err := a.host.Close(); err == nil || !strings.Contains(err.Error(), "protected names") {
+		t.Errorf("error %v, want that names are still protected", err)
 	}
 }
