@@ -58,7 +58,7 @@ var budgets = map[string]budget{
 	"internal/plan":        {2180, ""},
 	"internal/printable":   {40, ""},
 	"internal/process":     {1390, ""},
-	"internal/protect":     {1420, "stores of secrets are hidden"},
+	"internal/protect":     {1440, "stores of secrets are hidden; links on the way to the state directory are refused"},
 	"internal/rlimit":      {30, ""},
 	"internal/runlog":      {370, ""},
 	"internal/screen":      {1150, ""},
