@@ -108,6 +108,20 @@ func TestNetwork(t *testing.T) {
 	}
 }
 
+// TestWayOutByProcessOne: process 1 has a directory outside open where a toolchain has a cache,
+// and the observer, which connects for the command, may use the links of process 1.
+func TestWayOutByProcessOne(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	c := newCached(t)
+	l, err := net.Listen("unix", c.out+"/s")
+	must(t, err)
+	defer l.Close()
+	for _, link := range []string{"fd/3", "cwd", "root"} {
+		path := "/proc/1/" + link + strings.Repeat("/..", 9) + c.out + "/s"
+		c.expect(t, wordDenied, &job{env: c.env()}, []string{"path"}, "path="+path)
+	}
+}
+
 // TestHostNetwork opens IP and nothing else.
 func TestHostNetwork(t *testing.T) {
 	testenv.RunAsOrdinary(t)

@@ -290,6 +290,8 @@ func (c *connecting) target(name string) (int, syscall.Errno) {
 	switch {
 	case !p.is(unix.S_IFSOCK):
 		return -1, unix.ECONNREFUSED
+	case !c.sees(p.object):
+		return -1, c.refuse(c.pathOf(&p), unix.EACCES)
 	case !c.valid():
 		return -1, unix.EINTR
 	}
