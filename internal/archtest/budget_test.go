@@ -52,7 +52,7 @@ var budgets = map[string]budget{
 	"internal/launch":      {1940, ""},
 	"internal/limits":      {1420, ""},
 	"internal/linux":       {1090, ""},
-	"internal/observer":    {2200, "sockets of commands are connected and closed beside the judge"},
+	"internal/observer":    {2240, "sockets of commands are connected and closed beside the judge, and lie in the namespace of the task"},
 	"internal/oneshot":     {80, ""},
 	"internal/output":      {1600, ""},
 	"internal/plan":        {2180, ""},
