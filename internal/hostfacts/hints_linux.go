@@ -109,11 +109,9 @@ func landlockMissing(abi int, modules string, filtered bool) (have, hint string)
 // mountinfo (proc(5)). The kernel refuses a fresh /proc because of it.
 func coveredProc(mountinfo string) []string {
 	var out []string
-	for line := range strings.Lines(mountinfo) {
-		const pointField = 4
-		f := strings.Fields(line)
-		if len(f) > pointField && strings.HasPrefix(f[pointField], "/proc/") && !strings.HasPrefix(f[pointField], "/proc/sys/fs/binfmt_misc") {
-			out = append(out, f[pointField])
+	for _, m := range ParseMounts(mountinfo) {
+		if strings.HasPrefix(m.Point, "/proc/") && !strings.HasPrefix(m.Point, "/proc/sys/fs/binfmt_misc") {
+			out = append(out, m.Point)
 		}
 	}
 	return out

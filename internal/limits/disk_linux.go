@@ -73,14 +73,9 @@ func newDiskWatch(limit int64, places []string) (*diskWatch, error) {
 // mountsBelow returns the mount points inside directories.
 func mountsBelow(dirs []string) []string {
 	var out []string
-	for line := range strings.Lines(read("/proc/self", "mountinfo")) {
-		f := strings.Fields(line)
-		if len(f) < 5 {
-			continue
-		}
-		at := unescape(f[4])
-		if slices.ContainsFunc(dirs, func(top string) bool { return at != top && hostfacts.Below(at, top) }) {
-			out = append(out, at)
+	for _, m := range hostfacts.ParseMounts(read("/proc/self", "mountinfo")) {
+		if slices.ContainsFunc(dirs, func(top string) bool { return m.Point != top && hostfacts.Below(m.Point, top) }) {
+			out = append(out, m.Point)
 		}
 	}
 	return out

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 )
 
 // parseOwn parses /proc/PID/cgroup: the path of the process by controller in each
@@ -49,7 +50,7 @@ func parseMounts(text string) []hierarchy {
 		if !ok || len(f) < 5 || len(s) < 3 {
 			continue
 		}
-		h := hierarchy{root: unescape(f[3]), at: unescape(f[4])}
+		h := hierarchy{root: hostfacts.UnescapeMount(f[3]), at: hostfacts.UnescapeMount(f[4])}
 		switch s[0] {
 		case "cgroup2":
 			h.by = executor.ByCgroupV2
@@ -61,22 +62,6 @@ func parseMounts(text string) []hierarchy {
 		out = append(out, h)
 	}
 	return out
-}
-
-// unescape replaces the octal escapes of mountinfo.
-func unescape(s string) string {
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] == '\\' && i+3 < len(s) {
-			if n, err := strconv.ParseUint(s[i+1:i+4], 8, 8); err == nil {
-				b.WriteByte(byte(n))
-				i += 3
-				continue
-			}
-		}
-		b.WriteByte(s[i])
-	}
-	return b.String()
 }
 
 // directory returns where the group own of a hierarchy is visible, or "".

@@ -26,7 +26,7 @@ const whyCredentials = "a store of secrets; opened by --grant "
 func (s *ruleset) hideCredentials(policy *sandbox.Resolved, homes []string) error {
 	for _, store := range credentials.Find(homes, policy.Named) {
 		real := hostfacts.RealPath(store.Path) // it may be a link to where the user keeps it
-		if old, ok := s.rules[real]; ok && !old.Auto || listed(policy, store.Path, real) || !s.shows(policy, real) {
+		if old, ok := s.rules[real]; ok && !old.Auto || listed(policy, store.Path, real) {
 			continue
 		}
 		spot, err := hostfacts.Look(real)
@@ -38,10 +38,15 @@ func (s *ruleset) hideCredentials(policy *sandbox.Resolved, homes []string) erro
 		case err != nil:
 			return &executor.RootError{Path: store.Path, Why: "cannot be inspected: " + hostfacts.Reason(err)}
 		}
+		rule := plan.Rule{Spot: spot, Level: sandbox.LevelDeny, Why: whyCredentials + store.Grant(), Auto: true}
+		if !s.shows(policy, real) {
+			s.invisible = append(s.invisible, rule)
+			continue
+		}
 		if !slices.Contains(s.hidden, store.Grant()) {
 			s.hidden = append(s.hidden, store.Grant())
 		}
-		s.rules[real] = plan.Rule{Spot: spot, Level: sandbox.LevelDeny, Why: whyCredentials + store.Grant(), Auto: true}
+		s.rules[real] = rule
 	}
 	slices.Sort(s.hidden)
 	return nil

@@ -30,8 +30,9 @@ type gathering struct {
 	base    sandbox.Level // of what no rule is about
 	dir     string        // the working directory
 	tmp     *plan.Tmp
-	tmpAt   string   // where sallyport mounts a /tmp; no file of the host exists below it
-	mounts  bool     // the level can mount something over what exists
+	tmpAt   string // where sallyport mounts a /tmp; no file of the host exists below it
+	mounts  bool   // the level can mount something over what exists
+	table   *hostfacts.MountTable
 	present []string // names at which something exists that is no placeholder
 
 	git     bool // the grant git is given
@@ -70,6 +71,7 @@ func gather(r *Request, present []string) (*gathering, error) {
 		ruleset: rules, base: r.Policy.Root, dir: hostfacts.RealPath(r.Dir), mounts: r.Mounts, present: present,
 		git: slices.Contains(r.Policy.Named, GrantGit), outside: gitpaths.Surroundings(os.LookupEnv).AtOnce(), work: map[string]*workTree{},
 	}
+	g.readMounts()
 	if r.Mounts { // at another level nothing hides them, and the result says so
 		if err := g.hideCredentials(r.Policy, r.Homes); err != nil {
 			return nil, err
@@ -85,6 +87,7 @@ func gather(r *Request, present []string) (*gathering, error) {
 	if err := g.protectAll(r); err != nil {
 		return nil, err
 	}
+	g.closeAliases(append(g.sorted(), g.invisible...))
 	if g.tmp != nil && g.tmp.Asked {
 		if err := g.checkTmp(r.Tmp, g.tmp.Source); err != nil {
 			return nil, err
@@ -244,7 +247,7 @@ func (g *gathering) close(paths []gitpaths.Path) error {
 	for _, p := range paths {
 		_, ruled := g.rules[p.Path]
 		switch {
-		case ruled, g.level(p.Path) != sandbox.LevelWrite:
+		case ruled, !g.writable(p.Path):
 		case p.Symlink:
 			return &sandbox.UnsupportedError{
 				Need: fmt.Sprintf("a fixed place for %s (%s)", p.Path, p.Why),

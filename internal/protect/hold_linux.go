@@ -173,12 +173,15 @@ func (p *Protection) hold() error {
 		return err
 	}
 	g.warnings = append(g.warnings, p.held.Weaker()...)
+	var placeholders []plan.Rule
 	for _, h := range p.held.Placeholders() {
-		g.add(plan.Rule{
+		placeholders = append(placeholders, plan.Rule{
 			Spot:  plan.Spot{Path: h.Path, Kind: plan.KindDirectory, ID: launch.ID{Dev: h.Dev, Ino: h.Ino}},
 			Level: sandbox.LevelRead, Why: "placeholder for a protected name", Auto: true,
 		})
+		g.add(placeholders[len(placeholders)-1])
 	}
+	g.closeAliases(placeholders)
 	return nil
 }
 

@@ -46,9 +46,12 @@ type ruleset struct {
 	resolved map[string]string // the same, by their paths in the policy
 	rules    map[string]plan.Rule
 
-	patterns []plan.Pattern      // by name only
-	hidden   []string            // grants for stores of secrets that rules hide
-	entries  map[string][]string // the names in directories that were listed
+	patterns []plan.Pattern // by name only
+	hidden   []string       // grants for stores of secrets that rules hide
+	// invisible are stores of secrets outside of what is listed. They need no rule, unless
+	// they are visible at another path.
+	invisible []plan.Rule
+	entries   map[string][]string // the names in directories that were listed
 	// Where only listed paths are visible, the links that lead to them have to be visible
 	// as well.
 	listed bool
