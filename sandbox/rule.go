@@ -13,8 +13,9 @@ import (
 
 // The rules that are not entries and decide in several places; see [Policy.Explain].
 const (
-	ruleExternal = "judged outside"
-	ruleUnlisted = "not listed"
+	ruleExternal    = "judged outside"
+	ruleUnlisted    = "not listed"
+	ruleUnixSockets = "unix sockets"
 )
 
 // LevelAt returns the level that the file part of the policy gives to a path. A path that
@@ -38,8 +39,9 @@ func (p Policy) LevelAt(name string) Level {
 // address, which means loopback there. Bind to another address is denied. Connect is denied
 // with NetworkNone; with NetworkProxy it is allowed to granted hosts, and Ask for others.
 //
-// A unix socket needs a path that may be written, as the kernel requires for a file.
-// Abstract ones are denied: on the host's network they lead to programs outside.
+// A unix socket needs a path that may be written, as the kernel requires for a file; whether
+// the command itself listens there, which a sandbox may ask for, no policy knows. Abstract
+// ones are denied: on the host's network they lead to programs outside.
 //
 // Signal and unknown operations are denied, because processes outside are not visible.
 //
@@ -81,9 +83,12 @@ func (p Policy) explainNet(a Access) (Ruling, string) {
 			name = a.Path
 		}
 		if !isClean(name) {
-			return Deny, "unix sockets"
+			return Deny, ruleUnixSockets
 		}
 		level, rule := p.explainFile(name)
+		if a.Op == Connect && level == LevelRead {
+			rule = ruleUnixSockets // to make it writable would not be enough
+		}
 		return allowIf(level == LevelWrite), rule
 	}
 	if p.net == NetworkHost {

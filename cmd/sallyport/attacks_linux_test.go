@@ -65,18 +65,11 @@ func TestAttacks(t *testing.T) {
 	}
 }
 
-// attackStage is a stage with two servers: one in the workspace, and one outside
-// that tells a secret.
+// attackStage is a stage with a server outside that tells a secret.
 func attackStage(t *testing.T, bin string) *stage {
 	t.Helper()
 	s := newStage(t, bin)
 	serve(t, s.listener, "secret")
-	own, err := net.Listen("unix", s.root+"/w/own.sock")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { own.Close() })
-	serve(t, own, "own")
 	return s
 }
 

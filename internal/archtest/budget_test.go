@@ -18,8 +18,8 @@ import (
 const (
 	// Of all packages. The engine alone had to stay below 36 000, and took 34 900; what was
 	// built on it since is new: secrets on disk and in variables, git's files that lead to
-	// programs, removal by descriptors.
-	maxCodeLines = 37_000
+	// programs, removal by descriptors, unix sockets of other programs.
+	maxCodeLines = 37_500
 	maxRoomLines = 3_000 // of one package
 )
 
@@ -52,7 +52,7 @@ var budgets = map[string]budget{
 	"internal/launch":      {1940, ""},
 	"internal/limits":      {1420, ""},
 	"internal/linux":       {1090, ""},
-	"internal/observer":    {2240, "sockets of commands are connected and closed beside the judge, and lie in the namespace of the task"},
+	"internal/observer":    {2500, "the sockets on which a command listens are told from those of other programs"},
 	"internal/oneshot":     {80, ""},
 	"internal/output":      {1600, ""},
 	"internal/plan":        {2180, ""},
@@ -62,7 +62,7 @@ var budgets = map[string]budget{
 	"internal/rlimit":      {30, ""},
 	"internal/runlog":      {370, ""},
 	"internal/screen":      {1150, ""},
-	"internal/seccomp":     {670, ""},
+	"internal/seccomp":     {680, "listen(2) is handed over where unix connects are judged"},
 	"internal/shell":       {215, "variables win over a login profile"},
 	"internal/state":       {280, "what is at the name of a state directory is checked before it is used"},
 	"internal/suggest":     {410, "guesses about hidden stores"},

@@ -53,6 +53,7 @@ func metaAttacks() map[string]attack {
 // inputAttacks change metadata through standard input.
 func inputAttacks() map[string]attack {
 	return map[string]attack{
+		"handed-in": handedIn,
 		// The modes and times are those that are there, so that a hit on a file of
 		// the system does no harm; the change time gives it away.
 		"input-metadata": func(map[string]string) outcome {

@@ -187,8 +187,39 @@ func connectAt(kv map[string]string) outcome {
 	return breach("connected")
 }
 
-// socketAttacks ask for kinds of sockets. "abstract" is a name, "path" and
-// "path-datagram" are sockets of the host.
+// ownSocket connects to a socket of the command's own.
+func ownSocket(map[string]string) outcome {
+	l, err := net.Listen("unix", "own.sock")
+	if err != nil {
+		return denied("listen " + err.Error())
+	}
+	defer l.Close()
+	c, err := net.Dial("unix", "own.sock")
+	if err == nil {
+		c.Close()
+	}
+	return deniedIf(err, "connected")
+}
+
+// handedIn calls listen(2) on the socket of the host that is its standard input, and connects
+// to where that is bound.
+func handedIn(map[string]string) outcome {
+	at, err := unix.Getsockname(0)
+	if err != nil {
+		return bad("getsockname: %v", err)
+	}
+	if err := unix.Listen(0, 1); err != nil {
+		return denied("listen " + errnoName(err))
+	}
+	s, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err != nil {
+		return denied("socket " + errnoName(err))
+	}
+	return deniedIf(unix.Connect(s, at), "connected")
+}
+
+// socketAttacks ask for kinds of sockets. "abstract" is a name; "path", "path-datagram" and
+// "path-inside" are sockets of the host, the last one in the workspace. "own-path" is no attack.
 func socketAttacks() map[string]attack {
 	kind := func(family, typ, proto int) attack {
 		return func(map[string]string) outcome {
@@ -242,6 +273,8 @@ func socketAttacks() map[string]attack {
 		},
 		"abstract":      connect("abstract", true, unix.SOCK_STREAM),
 		"path-at":       connectAt,
+		"path-inside":   connect("path-inside", false, unix.SOCK_STREAM),
+		"own-path":      ownSocket,
 		"path":          connect("path", false, unix.SOCK_STREAM),
 		"path-datagram": connect("path-datagram", false, unix.SOCK_DGRAM),
 		"pair-datagram": func(kv map[string]string) outcome {

@@ -60,8 +60,8 @@ func (c *Child) Close(exit *executor.Exit) error {
 	}
 	var err error
 	exit.Quarantined, err = c.names.Finish()
+	report := c.observer.close() // it may hold sockets in the layers of the caches
 	c.caches.Release()
-	report := c.observer.close()
 	exit.Denials, exit.DenialsOmitted = report.Denials, report.Omitted
 	if c.observer == nil {
 		exit.Denials = c.names.Denials() // probable ones; the observer knows better

@@ -52,6 +52,8 @@ func listeners(t *testing.T, a *arena) (kv []string, hits func() int) {
 	l, err = net.Listen("unix", a.out+"/s.sock")
 	serve("path", l, err)
 	must(t, os.Chmod(a.out+"/s.sock", 0o777))
+	l, err = net.Listen("unix", a.ws+"/h.sock")
+	serve("path-inside", l, err)
 	packets := func(key, network, at string) {
 		t.Helper()
 		c, err := net.ListenPacket(network, at)
@@ -102,6 +104,7 @@ func TestNetwork(t *testing.T) {
 	network, sockets := networkAttacks(), socketAttacks()
 	delete(network, "own-loopback") // no attack
 	delete(sockets, "pair-stream")
+	delete(sockets, "own-path")
 	a.expect(t, wordDenied, &job{}, names(network, sockets), kv...)
 	if n := hits(); n != 0 {
 		t.Errorf("the listeners outside were reached %d times", n)
@@ -122,15 +125,43 @@ func TestWayOutByProcessOne(t *testing.T) {
 	}
 }
 
+// TestHandedInListener: a socket of the host in the workspace stays one when the command was
+// given it.
+func TestHandedInListener(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	a := newArena(t)
+	host := a.policy().WithNetwork(sandbox.NetworkHost)
+	for i, p := range []sandbox.Policy{a.policy(), host} {
+		s, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		must(t, err)
+		f := os.NewFile(uintptr(s), "handed in")
+		defer f.Close()
+		must(t, unix.Bind(s, &unix.SockaddrUnix{Name: fmt.Sprintf("%s/%d.sock", a.ws, i)}))
+		nextTick(t) // on the host's network the age of the file tells
+		a.expect(t, wordDenied, &job{policy: &p, stdin: f}, []string{"handed-in"})
+	}
+}
+
+// nextTick returns when the clock of file systems has gone on.
+func nextTick(t *testing.T) {
+	t.Helper()
+	var from, to unix.Timespec
+	must(t, unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &from))
+	for to = from; to == from; {
+		must(t, unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &to))
+	}
+}
+
 // TestHostNetwork opens IP and nothing else.
 func TestHostNetwork(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	a := newArena(t)
 	kv, _ := listeners(t, a)
 	p := a.policy().WithNetwork(sandbox.NetworkHost)
-	a.expect(t, wordBreach, &job{policy: &p}, []string{"tcp4", "tcp6", "udp4"}, kv...)
+	a.expect(t, wordBreach, &job{policy: &p}, []string{"tcp4", "tcp6", "udp4", "own-path"}, kv...)
 	sockets := socketAttacks()
 	delete(sockets, "pair-stream")
+	delete(sockets, "own-path")
 	delete(sockets, "icmp") // goes with the host's network
 	t.Run("sockets", func(t *testing.T) {
 		a.expect(t, wordDenied, &job{policy: &p}, names(sockets), kv...)
@@ -139,7 +170,7 @@ func TestHostNetwork(t *testing.T) {
 		// The name of the socket is in the host's network, and only Landlock's
 		// scope keeps it out of reach.
 		a.expect(t, wordDenied, &job{policy: &p, allow: []string{"unix"}}, []string{"abstract"}, kv...)
-		a.expect(t, wordBreach, &job{policy: &p, allow: []string{"unix"}}, []string{"path"}, kv...)
+		a.expect(t, wordBreach, &job{policy: &p, allow: []string{"unix"}}, []string{"path", "path-inside", "own-path"}, kv...)
 		// A thread of ours made the connection, and gave rights up for it.
 		if sets := threadRights(t); len(sets) != 1 {
 			t.Errorf("the threads of this program have different rights: %v", sets)

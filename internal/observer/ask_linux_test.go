@@ -25,7 +25,7 @@ import (
 )
 
 // childVar is set in programs that run under a supervisor. The test binary plays those
-// that no shell can: "rename-argument", "connect" and "connect-forever".
+// that no shell can.
 const childVar = "SALLYPORT_OBSERVER_TEST_CHILD"
 
 func child(args []string) int {
@@ -44,6 +44,8 @@ func child(args []string) int {
 		if c, err = net.Dial("unix", args[1]); err == nil {
 			err = c.Close()
 		}
+	case "connect-all":
+		err = connectAll(args[1])
 	case "connect-forever":
 		err = connectForever(args[1])
 	}
@@ -333,7 +335,7 @@ func TestAskConnect(t *testing.T) {
 			j := newAskJudge(dir, map[string]func(context.Context, Access, Caller) Ruling{
 				"asked": func(context.Context, Access, Caller) Ruling { asked++; return tt.ruling },
 			})
-			got, _ := observedRun(t, Config{Judge: j}, nil, self, "connect", dir+"/asked")
+			got, _ := observedRun(t, Config{Judge: j}, knows(t, dir+"/asked"), self, "connect", dir+"/asked")
 			if !strings.HasSuffix(got, tt.want) || asked != 1 {
 				t.Errorf("%q, asked %d times", got, asked)
 			}

@@ -23,6 +23,7 @@ const (
 	kindChdir         // changes the working directory
 	kindConnect       // fd, address, length
 	kindBind          // fd, address, length
+	kindListen        // fd, backlog
 	kindSendTo        // fd, buffer, length, flags, address, length
 	kindSendMsg       // fd, message
 	kindSendMany      // fd, messages, count
@@ -82,6 +83,7 @@ var layouts = [...]layout{
 	unix.SYS_FCHDIR:        {kind: kindChdir},
 	unix.SYS_CONNECT:       {kind: kindConnect},
 	unix.SYS_BIND:          {kind: kindBind},
+	unix.SYS_LISTEN:        {kind: kindListen},
 	unix.SYS_SENDTO:        {kind: kindSendTo},
 	unix.SYS_SENDMSG:       {kind: kindSendMsg},
 	unix.SYS_SENDMMSG:      {kind: kindSendMany},

@@ -228,7 +228,7 @@ func tryConnect(sock int, a *address) syscall.Errno {
 }
 
 // unix connects to a unix socket that the command may reach: one in its own network by an
-// abstract name, or one by a path that it may write to.
+// abstract name, or one by a path that it may write to and on which one of its tasks listens.
 func (c *connecting) unix() syscall.Errno {
 	name := c.addr.unix()
 	switch {
@@ -258,11 +258,16 @@ func (c *connecting) unix() syscall.Errno {
 		return errno
 	}
 	defer unix.Close(target)
+	return c.wait(fileAddress(target))
+}
+
+// fileAddress is the address of a unix socket whose file is open.
+func fileAddress(fd int) *address {
 	const familySize = 2
 	var a address
-	a.len = familySize + copy(a.raw[familySize:], "/proc/self/fd/"+strconv.Itoa(target)+"\x00")
+	a.len = familySize + copy(a.raw[familySize:], "/proc/self/fd/"+strconv.Itoa(fd)+"\x00")
 	binary.NativeEndian.PutUint16(a.raw[:], unix.AF_UNIX)
-	return c.wait(&a)
+	return &a
 }
 
 // target opens the socket that a path leads to for the task. What is judged is what was
@@ -297,6 +302,9 @@ func (c *connecting) target(name string) (int, syscall.Errno) {
 	}
 	at := c.pathOf(&p)
 	errno := c.fileWall(&p)
+	if errno == 0 && !c.listens(&p.facts) {
+		return -1, c.unknown(&p, at)
+	}
 	if errno == 0 && c.cfg.Judge != nil {
 		errno = c.rule(sandbox.Write, at, false)
 	}

@@ -36,7 +36,8 @@ type observed struct {
 	p   *launch.Process
 }
 
-func start(t *testing.T, cfg Config, naive func(*connecting) syscall.Errno, argv ...string) *observed {
+// start starts a program. Prepare changes the supervisor before; it may be nil.
+func start(t *testing.T, cfg Config, prepare func(*Supervisor), argv ...string) *observed {
 	t.Helper()
 	filter, err := seccomp.Program(seccomp.Options{Arch: runtime.GOARCH, OwnPID: true, Observe: true})
 	must(t, err)
@@ -51,7 +52,9 @@ func start(t *testing.T, cfg Config, naive func(*connecting) syscall.Errno, argv
 	defer inbox.Started()
 	supervisor, err := newSupervisor(cfg)
 	must(t, err)
-	supervisor.naive = naive
+	if prepare != nil {
+		prepare(supervisor)
+	}
 	go supervisor.run(inbox)
 	o := &observed{Supervisor: supervisor, out: out}
 	o.p, err = o.l.Start(nil, &launch.Script{Steps: []launch.Step{
@@ -95,9 +98,9 @@ func (o *observed) wait(t *testing.T) string {
 }
 
 // observedRun runs a program and returns what it printed and the report.
-func observedRun(t *testing.T, cfg Config, naive func(*connecting) syscall.Errno, argv ...string) (string, Report) {
+func observedRun(t *testing.T, cfg Config, prepare func(*Supervisor), argv ...string) (string, Report) {
 	t.Helper()
-	o := start(t, cfg, naive, argv...)
+	o := start(t, cfg, prepare, argv...)
 	text := o.wait(t)
 	report := o.Close()
 	if report.Err != nil {
@@ -182,7 +185,6 @@ func TestNaive(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			answering(t, in+"/sock", "own")
 			answering(t, out+"/sock", "secret")
 			program := dir + "/attack"
 			if text, err := exec.Command(cc, "-O1", "-static", "-pthread", "-o", program, filepath.Join(attacks, c.name+".c")).CombinedOutput(); err != nil {
@@ -190,11 +192,11 @@ func TestNaive(t *testing.T) {
 			}
 			argv := append([]string{program}, strings.Fields(fmt.Sprintf(c.args, in, out))...)
 			cfg := Config{Writable: []string{in}}
-			var naive func(*connecting) syscall.Errno
+			var prepare func(*Supervisor)
 			if c.naive {
-				naive = lookOnly
+				prepare = func(s *Supervisor) { s.naive = lookOnly }
 			}
-			got, report := observedRun(t, cfg, naive, argv...)
+			got, report := observedRun(t, cfg, prepare, argv...)
 			t.Logf("%s; %d calls", got, report.Calls)
 			if won := strings.Contains(got, "WIN"); won != c.wins {
 				t.Errorf("%q, it wins: %v, want %v", got, won, c.wins)

@@ -13,7 +13,8 @@
 // between this look and the kernel's gains nothing: the walls do not depend on the
 // observer. Connecting a socket is the exception, since no mount denies a unix socket:
 // the supervisor connects a duplicate of the socket to the address that it has read, and
-// never continues.
+// never continues. It connects to unix sockets on which tasks listen, and not to those of
+// other programs.
 //
 // The main flow: [Listen] before the launch, the end that it returns goes into the launch
 // script, [Inbox.Serve] takes the listener and answers from then on, [Supervisor.Close]

@@ -76,6 +76,8 @@ func (r *request) judge() syscall.Errno {
 		return r.judgeConnect()
 	case kindBind:
 		return r.judgeBind()
+	case kindListen:
+		return r.judgeListen()
 	case kindSendTo, kindSendMsg, kindSendMany:
 		return r.judgeSend()
 	case kindSocket:

@@ -249,5 +249,8 @@ func (r *request) judgeBindUnix(name string) syscall.Errno {
 		r.special = true
 		_, errno = r.ruled(sandbox.Write, &p, true)
 	}
+	if errno == 0 && p.named() {
+		r.binds(&p)
+	}
 	return r.denySocket(sandbox.Bind, r.pathOf(&p), "unix", errno)
 }

@@ -25,6 +25,7 @@ type Supervisor struct {
 	groups []int
 	ctx    context.Context // ends with the supervision
 	cancel context.CancelFunc
+	began  time.Time     // as fileTime
 	done   chan struct{} // closed when the goroutines have ended
 
 	answers    sync.WaitGroup // goroutines that answer calls
@@ -39,6 +40,8 @@ type Supervisor struct {
 	lastWorkdir int             // the one that was used last
 	moved       time.Time       // when a task last changed its working directory
 	readOnly    map[uint64]bool // mounts by unique id
+	listening   []listening
+	bindings    []binding // the latest
 
 	calls atomic.Uint64
 
@@ -78,7 +81,7 @@ func newSupervisor(cfg Config) (*Supervisor, error) {
 		return nil, fmt.Errorf("observer: /proc: %w", err)
 	}
 	s := &Supervisor{
-		cfg: cfg, proc: proc, root: -1, done: make(chan struct{}),
+		cfg: cfg, proc: proc, began: fileTime(), root: -1, done: make(chan struct{}),
 		asking: make(chan struct{}, maxAsks), foreign: make(chan struct{}, maxForeign), connecting: make(chan struct{}, maxConnects),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
@@ -207,6 +210,9 @@ func (s *Supervisor) Close() Report {
 
 func (s *Supervisor) closeFiles() {
 	s.forget()
+	for _, l := range s.listening {
+		unix.Close(l.fd)
+	}
 	unix.Close(s.proc)
 	if s.root >= 0 {
 		unix.Close(s.root)

@@ -145,7 +145,7 @@ func TestConnectForever(t *testing.T) {
 	defer unix.Close(first)
 	must(t, unix.Connect(first, &unix.SockaddrUnix{Name: path})) // the queue has room for one
 
-	o := start(t, Config{Writable: []string{dir}}, nil, "/proc/self/exe", "connect-forever", path)
+	o := start(t, Config{Writable: []string{dir}}, knows(t, path), "/proc/self/exe", "connect-forever", path)
 	said := make([]byte, len("connecting"))
 	if _, err := io.ReadFull(o.out, said); err != nil {
 		t.Error(err)

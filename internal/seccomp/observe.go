@@ -3,6 +3,8 @@
 
 package seccomp
 
+import "slices"
+
 // HandOver is the flags argument of the one sendmsg(2) that an observing filter allows
 // unseen: it hands out the listener itself, and nothing could answer it before. It is a
 // sum of flags that make no sense together and that stream sockets ignore: MSG_DONTROUTE,
@@ -38,6 +40,9 @@ func observeRules(o Options) []Rule {
 		"utime", "utimes", "futimesat", "utimensat",
 		"setxattr", "lsetxattr", "fsetxattr", "setxattrat", "removexattr", "lremovexattr", "fremovexattr", "removexattrat",
 		"connect", "bind")...)
+	if !o.HostSpaces && !slices.Contains(o.Allow, openUnix) {
+		rules = append(rules, always(Notify, "listen")...) // where connects to unix sockets are judged
+	}
 	if o.HostNetwork { // every internet address is allowed, so only unix sockets are judged
 		return rules
 	}

@@ -10,6 +10,7 @@ func seen() []answer {
 	private := Options{OwnPID: true, Observe: true}
 	reads := Options{OwnPID: true, Observe: true, ObserveReads: true}
 	host := Options{OwnPID: true, Observe: true, HostNetwork: true}
+	opened := Options{OwnPID: true, Observe: true, Allow: []string{openUnix}}
 	bare := Options{HostSpaces: true, Observe: true}
 	var rows []answer
 	add := func(o Options, want, only, call string, args ...uint64) {
@@ -47,6 +48,10 @@ func seen() []answer {
 	add(private, "EPERM", "", "socketpair", 1, 2, 0)            //
 	add(private, "EPERM", "", "socket", 1|garbage, 2, 0)        //
 	add(host, "notify", "", "connect")                          // unix sockets are judged there, too
+	add(host, "notify", "", "listen")                           //
+	add(private, "notify", "", "listen")                        //
+	add(opened, "allow", "", "listen")                          // where they are not judged
+	add(bare, "allow", "", "listen")                            //
 	add(host, "allow", "", "sendto", 3, 1, 2, 0, 1, 16)         //
 	add(host, "allow", "", "sendmsg", 3, 1, 0)                  //
 	add(bare, "notify", "", "socket", 2, 1, 0)                  // refused, and told

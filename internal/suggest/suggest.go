@@ -91,8 +91,8 @@ func isFile(op sandbox.Op) bool {
 }
 
 // rule returns what denied an access. The sandbox protects more than the policy says:
-// what git obeys, in directories that the policy opens. Where the policy allows an access
-// and no such rule is known, it is empty.
+// what git obeys, and unix sockets of other programs, in directories that the policy opens.
+// Where the policy allows an access and no such rule is known, it is empty.
 func (r *Run) rule(d *sandbox.Denial) string {
 	if d.Target() == "" && d.Op != sandbox.Signal {
 		return ""
@@ -100,6 +100,9 @@ func (r *Run) rule(d *sandbox.Denial) string {
 	ruling, words := r.Policy.Explain(d.Access)
 	if ruling != sandbox.Allow {
 		return words
+	}
+	if d.Op == sandbox.Connect && d.Net == "unix" {
+		return "unix sockets" // in a place that may be written, and not the command's own
 	}
 	if dir, _, ok := gitDir(d.Path); ok && d.Op == sandbox.Write {
 		return dir + "=read (protected)"

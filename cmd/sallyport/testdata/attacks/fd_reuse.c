@@ -7,7 +7,7 @@
 // uses it. Winning: a file outside, or a connection to the forbidden socket, which
 // answers "secret". Bound: 2 seconds.
 //
-// usage: fd_reuse WORKSPACE OUTSIDE [ALLOWED_SOCKET FORBIDDEN_SOCKET]
+// usage: fd_reuse WORKSPACE OUTSIDE [OWN_SOCKET FORBIDDEN_SOCKET]
 
 #include "attack.h"
 
@@ -35,7 +35,7 @@ static int told_secret(int fd) {
 }
 
 int main(int argc, char **argv) {
-	if (argc != 3 && argc != 5)
+	if ((argc != 3 && argc != 5) || (argc == 5 && serve_own(argv[3]) != 0))
 		return 2;
 	folders[0] = open(argv[1], O_PATH | O_DIRECTORY);
 	folders[1] = open(argv[2], O_PATH | O_DIRECTORY);

@@ -3,10 +3,10 @@
 
 // sockaddr_rewrite: attacks whoever reads the address of a connect from the memory of a
 // program, judges it, and lets the kernel read it again. The path of the address is
-// rewritten between an allowed socket and a forbidden one, whose server answers
-// "secret". Winning: that answer. Bound: 2 seconds.
+// rewritten between a socket of its own, which is allowed, and a forbidden one, whose
+// server answers "secret". Winning: that answer. Bound: 2 seconds.
 //
-// usage: sockaddr_rewrite ALLOWED FORBIDDEN
+// usage: sockaddr_rewrite OWN FORBIDDEN
 
 #include "attack.h"
 
@@ -20,7 +20,7 @@ static void *rewrite(void *arg) {
 }
 
 int main(int argc, char **argv) {
-	if (argc != 3)
+	if (argc != 3 || serve_own(argv[1]) != 0)
 		return 2;
 	unix_address(&forms[0], argv[1]);
 	unix_address(&forms[1], argv[2]);
