@@ -101,6 +101,11 @@ type Cmd struct {
 	// quarantined afterwards instead of being denied. False observes wherever that is
 	// available; Sandbox.Observed of the Result tells.
 	NoObserver bool
+	// ProtectHardLinks denies the command writing to files that have further names (hard
+	// links), which may lie outside of its workspace, except to those to which it gave
+	// them itself. Run and Start fail with ErrNoSandbox where that cannot be enforced.
+	// False reports such files in HardLinks of the Result.
+	ProtectHardLinks bool
 	// Level is the least sandbox level accepted: "native", "bwrap" or "landlock" on
 	// Linux, "seatbelt" on macOS. Empty means "bwrap", that is native or bwrap, and on
 	// macOS "seatbelt".

@@ -88,6 +88,13 @@ type Result struct {
 	// that appeared while the command ran. They were moved to quarantine.
 	Quarantined []executor.Quarantined
 
+	// HardLinks are files that the command opened for writing although they have further
+	// names, which may lie outside of its workspace: what it wrote is seen there, too.
+	// Names that the command itself made do not count. HardLinksOmitted counts those that
+	// found no room.
+	HardLinks        []executor.HardLink
+	HardLinksOmitted int
+
 	// Limits says how each limit of Cmd.Resources was enforced and whether it is known
 	// to have been reached. Usage is what the command's process tree used.
 	Limits []executor.Enforced
@@ -141,6 +148,7 @@ func (x *execution) result(a *attempt) *Result {
 		Stdout: newOutput(kept.Stdout), Stderr: newOutput(kept.Stderr), Output: newOutput(kept.Combined),
 		StdoutErr: a.fanout.writerErr(executor.Stdout), StderrErr: a.fanout.writerErr(executor.Stderr),
 		Survivors: exit.Survivors, SurvivorsBy: exit.SurvivorsBy, StreamsLeftOpen: exit.StreamsLeftOpen, Quarantined: exit.Quarantined,
+		HardLinks: exit.HardLinks, HardLinksOmitted: exit.HardLinksOmitted,
 		Limits: x.enforced(a), Usage: exit.Usage,
 		Sandbox:  sandboxOf(a.policy, exit.Sandbox),
 		Attempts: []Attempt{{Policy: a.policy, Code: exit.Code, Signal: exit.Signal, Duration: a.duration}},

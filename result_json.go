@@ -50,6 +50,8 @@ type resultJSON struct {
 	SurvivorsBy     string                 `json:"survivors_by,omitempty"`
 	StreamsLeftOpen bool                   `json:"streams_left_open,omitempty"`
 	Quarantined     []executor.Quarantined `json:"quarantined,omitempty"`
+	HardLinks       []executor.HardLink    `json:"hard_links,omitempty"`
+	LinksOmitted    int                    `json:"hard_links_omitted,omitempty"`
 	Limits          []executor.Enforced    `json:"limits,omitempty"`
 	Usage           executor.Usage         `json:"usage,omitzero"`
 	Withheld        []string               `json:"withheld,omitempty"`
@@ -80,7 +82,8 @@ func (r *Result) WriteJSON(w io.Writer) error {
 		StdoutOmitted: r.Stdout.Omitted, StderrOmitted: r.Stderr.Omitted,
 		Sandbox: r.Sandbox, Attempts: len(r.Attempts), Denials: orEmpty(r.denials), DenialsOmitted: r.DenialsOmitted,
 		Survivors: len(r.Survivors), SurvivorList: event.Listed(r.Survivors), SurvivorsBy: r.SurvivorsBy,
-		StreamsLeftOpen: r.StreamsLeftOpen, Quarantined: r.Quarantined, Limits: r.Limits, Usage: r.Usage,
+		StreamsLeftOpen: r.StreamsLeftOpen, Quarantined: r.Quarantined, HardLinks: r.HardLinks, LinksOmitted: r.HardLinksOmitted,
+		Limits: r.Limits, Usage: r.Usage,
 		Withheld: r.Withheld, Warnings: r.Warnings, Error: r.Error, Run: r.Run,
 	}
 	e := json.NewEncoder(w)
@@ -109,6 +112,7 @@ func (r *Result) UnmarshalJSON(data []byte) error {
 		Output:      outputFrom(j.Output, nil, j.StdoutBytes+j.StderrBytes, j.OmittedBytes),
 		Survivors:   append(j.SurvivorList, make([]executor.Survivor, j.Survivors-len(j.SurvivorList))...),
 		SurvivorsBy: j.SurvivorsBy, StreamsLeftOpen: j.StreamsLeftOpen, Quarantined: j.Quarantined,
+		HardLinks: j.HardLinks, HardLinksOmitted: j.LinksOmitted,
 		Limits: j.Limits, Usage: j.Usage, Sandbox: j.Sandbox, Attempts: make([]Attempt, j.Attempts),
 		Withheld: j.Withheld, Warnings: j.Warnings, Error: j.Error, denials: j.Denials, DenialsOmitted: j.DenialsOmitted,
 	}

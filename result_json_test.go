@@ -51,6 +51,7 @@ func TestResultRoundTrip(t *testing.T) {
 		Stderr:    newOutput(output.Snapshot{Head: []byte("\xfe"), Total: 1}),
 		Output:    newOutput(output.Snapshot{Head: []byte("café"), Total: 6}),
 		Survivors: []executor.Survivor{{PID: 1, Name: "a", Command: "a b"}, {PID: 2, Name: "c"}}, SurvivorsBy: executor.ByNamespace,
+		HardLinks: []executor.HardLink{{Path: "/w/f", Links: 2}}, HardLinksOmitted: 3,
 		Quarantined: []executor.Quarantined{{Path: "/w/.git", MovedTo: "/q", Why: "w", Grant: "--grant git"}},
 		Limits:      []executor.Enforced{{Limit: executor.LimitMemory, Value: 1, By: executor.ByCgroupV2, Hit: true}},
 		Sandbox:     Sandbox{Mode: "workspace-write", Network: sandbox.NetworkHost, Sandbox: executor.Sandbox{Level: "native", Mechanism: []string{"userns"}, Observed: true}},

@@ -102,6 +102,10 @@ type Spec struct {
 	// observer can judge is denied as a whole (unix sockets) or found afterwards (protected
 	// names that were created).
 	NoObserver bool
+	// ProtectHardLinks denies writing to files that have further names, except to those to
+	// which the process gave them. False reports such files in [Exit.HardLinks]. Start
+	// returns a *sandbox.UnsupportedError where that cannot be enforced.
+	ProtectHardLinks bool
 	// Explain asks for [Sandbox.Script].
 	Explain bool
 
@@ -247,6 +251,11 @@ type Exit struct {
 	// DenialsOmitted counts denied accesses that are not in Denials because there were too
 	// many different ones.
 	DenialsOmitted int
+	// HardLinks are files that the process opened for writing although they have further
+	// names, which may lie outside of the places that it may write to. HardLinksOmitted
+	// counts those that are not in HardLinks because there were too many.
+	HardLinks        []HardLink
+	HardLinksOmitted int
 	// Limits lists what enforced each limit of Spec.Resources, in the order of its
 	// members. Limit is the one that ended the process ("memory", "pids" or "disk");
 	// empty when none did.
@@ -266,6 +275,12 @@ type Quarantined struct {
 	MovedTo string `json:"moved_to,omitempty"` // where it is now; empty when it is gone
 	Why     string `json:"why"`                // what tools outside use the name for, a few words
 	Grant   string `json:"grant,omitempty"`    // the grant that allows it; empty when none does
+}
+
+// HardLink is a file that was changed in place although it has further names.
+type HardLink struct {
+	Path  string `json:"path"`  // the name by which it was opened
+	Links uint32 `json:"links"` // how many names it had then
 }
 
 // The means by which survivors are found and ended, for [Exit.SurvivorsBy].

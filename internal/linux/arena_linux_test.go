@@ -106,6 +106,7 @@ type job struct {
 	during func(*Child)   // performed while the command runs
 	after  *executor.Exit // gets what is known at the end
 	blind  bool           // without an observer
+	links  bool           // hard links are protected
 }
 
 // A result is how a run ended.
@@ -117,7 +118,7 @@ type result struct {
 }
 
 func (a *arena) request(j *job) *executor.Spec {
-	r := &executor.Spec{Args: j.args, Dir: j.dir, Env: j.env, Policy: a.policy(), Allow: j.allow, Tmp: j.tmp, NoObserver: j.blind}
+	r := &executor.Spec{Args: j.args, Dir: j.dir, Env: j.env, Policy: a.policy(), Allow: j.allow, Tmp: j.tmp, NoObserver: j.blind, ProtectHardLinks: j.links}
 	if r.Dir == "" {
 		r.Dir = a.ws
 	}

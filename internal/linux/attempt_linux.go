@@ -33,6 +33,8 @@ type attempt struct {
 	dry       bool // only plan: claim no names
 	preforked *launch.Preforked
 	overlays  []plan.Overlay
+	shared    []string // places whose files may have names elsewhere,
+	own       []string // and those that only the command has
 }
 
 // held is what the host holds for one command until its process tree has ended. Members
@@ -159,7 +161,7 @@ func (a *attempt) gather(r *plan.Request) (err error) {
 	if l := a.caches; l != nil {
 		r.Rules, r.Overlays, r.Env = l.Rules, l.Overlays, l.Env
 	}
-	a.overlays = r.Overlays
+	a.overlays, a.shared, a.own = r.Overlays, r.SharedPlaces(), r.OwnPlaces()
 	if a.level == plan.LevelBwrap {
 		return a.addBwrap(r, own.state)
 	}

@@ -63,6 +63,7 @@ func (c *Child) Close(exit *executor.Exit) error {
 	report := c.observer.close() // it may hold sockets in the layers of the caches
 	c.caches.Release()
 	exit.Denials, exit.DenialsOmitted = report.Denials, report.Omitted
+	exit.HardLinks, exit.HardLinksOmitted = report.HardLinks, report.HardLinksOmitted
 	if c.observer == nil {
 		exit.Denials = c.names.Denials() // probable ones; the observer knows better
 	}

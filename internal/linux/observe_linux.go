@@ -120,6 +120,7 @@ func (a *attempt) observe(p *plan.Plan) (*observation, error) {
 		UnixOpen:       slices.Contains(a.spec.Allow, "unix"),
 		OwnRoots:       slices.Contains(a.spec.Allow, "userns"),
 		Reads:          observer.Hides(&res),
+		Shared:         a.shared, Own: a.own, ProtectHardLinks: a.spec.ProtectHardLinks,
 	}
 	if a.level == plan.LevelLandlock {
 		cfg.NoSockets, cfg.UnixOpen = res.Network != sandbox.NetworkHost, true

@@ -108,6 +108,8 @@ type call struct {
 	dir2   int32
 	path2  uint64
 	flags  uint64 // of open(2)
+	mode   uint64 // of a file that it creates
+	within bool   // openat2(2) restricts the way to the file
 	follow bool   // a symbolic link at the end of path is followed
 	bare   bool   // an empty path means the descriptor itself
 
@@ -140,14 +142,17 @@ func decode(n *notification) call {
 			c.path2 = a
 		case 'o':
 			c.openWith(a)
+			c.mode = n.args[i+1]
 		case 'c':
 			c.openWith(unix.O_CREAT | unix.O_WRONLY | unix.O_TRUNC)
+			c.mode = a
 		case 'h':
-			var flags [8]byte // of struct open_how of linux/openat2.h
-			if n.args[i+1] < uint64(len(flags)) || peek(n.pid, a, flags[:]) != len(flags) {
+			var how [24]byte // struct open_how of linux/openat2.h
+			if n.args[i+1] < uint64(len(how)) || peek(n.pid, a, how[:]) != len(how) {
 				return call{}
 			}
-			c.openWith(uint64At(flags[:], 0))
+			c.openWith(uint64At(how[:], 0))
+			c.mode, c.within = uint64At(how[:], 8), uint64At(how[:], 16) != 0
 		case 'f':
 			c.follow, c.bare = a&unix.AT_SYMLINK_NOFOLLOW == 0, a&unix.AT_EMPTY_PATH != 0
 		case 'l':

@@ -240,25 +240,14 @@ func (c *connecting) unix() syscall.Errno {
 		}
 		return c.wait(c.addr)
 	}
-	runtime.LockOSThread()
-	restore, err := dropOverrides()
-	if err != nil {
-		runtime.UnlockOSThread() // nothing has changed
-		return unix.EPERM
-	}
-	defer func() {
-		// A thread without its rights ends with the goroutine. Others live on: they may
-		// have launched a command that the kernel would end with them.
-		if restore() == nil {
-			runtime.UnlockOSThread()
+	return asCommand(func() syscall.Errno {
+		target, errno := c.target(name)
+		if errno != 0 {
+			return errno
 		}
-	}()
-	target, errno := c.target(name)
-	if errno != 0 {
-		return errno
-	}
-	defer unix.Close(target)
-	return c.wait(fileAddress(target))
+		defer unix.Close(target)
+		return c.wait(fileAddress(target))
+	})
 }
 
 // fileAddress is the address of a unix socket whose file is open.
@@ -325,6 +314,24 @@ func (c *connecting) refuse(name string, errno syscall.Errno) syscall.Errno {
 	return errno
 }
 
+// asCommand calls f without the rights by which root passes owners and modes.
+func asCommand(f func() syscall.Errno) syscall.Errno {
+	runtime.LockOSThread()
+	restore, err := dropOverrides()
+	if err != nil {
+		runtime.UnlockOSThread() // nothing has changed
+		return unix.EPERM
+	}
+	defer func() {
+		// A thread without its rights ends with the goroutine. Others live on: they may
+		// have launched a command that the kernel would end with them.
+		if restore() == nil {
+			runtime.UnlockOSThread()
+		}
+	}()
+	return f()
+}
+
 // dropOverrides takes from this thread the capabilities by which root passes owners and
 // modes, because the command does not have them. The goroutine is locked to the thread;
 // restore gives them back.
@@ -334,7 +341,7 @@ func dropOverrides() (restore func() error, err error) {
 	if err := unix.Capget(&head, &data[0]); err != nil {
 		return nil, err
 	}
-	const overrides = 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_DAC_READ_SEARCH
+	const overrides = 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_DAC_READ_SEARCH | 1<<unix.CAP_FOWNER | 1<<unix.CAP_FSETID | 1<<unix.CAP_SYS_RESOURCE
 	all := data[0].Effective
 	if all&overrides == 0 {
 		return func() error { return nil }, nil

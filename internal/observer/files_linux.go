@@ -249,7 +249,10 @@ func (r *request) judgePath() syscall.Errno {
 	}
 	switch r.kind {
 	case kindOpen:
-		return r.judgeOpen(&p)
+		if errno := r.judgeOpen(&p); errno != 0 {
+			return errno
+		}
+		return r.judgeLinks(&p, name[len(name)-1] == '/')
 	case kindMake:
 		if p.exists {
 			return 0 // EEXIST
@@ -257,6 +260,11 @@ func (r *request) judgePath() syscall.Errno {
 		return r.write(&p, r.directoryWall(&p), true)
 	case kindUnlink, kindRmdir:
 		return r.judgeRemove(&p)
+	case kindTruncate:
+		if errno := r.judgeChange(&p); errno != 0 {
+			return errno
+		}
+		return r.judgeLinks(&p, false)
 	}
 	return r.judgeChange(&p)
 }
@@ -436,7 +444,10 @@ func (r *request) judgeLink(old, next *place) syscall.Errno {
 		return 0
 	}
 	r.special = old.special()
-	return r.write(next, errno, true)
+	if errno = r.write(next, errno, true); errno == 0 {
+		r.rememberLink(old)
+	}
+	return errno
 }
 
 func (r *request) judgeRename(old, next *place) syscall.Errno {

@@ -14,15 +14,18 @@
 // observer. Connecting a socket is the exception, since no mount denies a unix socket:
 // the supervisor connects a duplicate of the socket to the address that it has read, and
 // never continues. It connects to unix sockets on which tasks listen, and not to those of
-// other programs.
+// other programs. Files with hard links are the other one, where they are protected: no
+// wall separates their names, so Landlock denies opening any file for writing, and the
+// supervisor hands in those that it has opened and looked at.
 //
 // The main flow: [Listen] before the launch, the end that it returns goes into the launch
 // script, [Inbox.Serve] takes the listener and answers from then on, [Supervisor.Close]
 // returns the [Report] when the process tree is dead. After the end of a supervisor the
 // kernel fails every call that it would ask about.
 //
-// The package refuses to widen anything: it never opens a file for a command and never
-// answers "continue" for a denied access. It does not see calls by io_uring, writes
+// The package refuses to widen anything: apart from those files, in places that the policy
+// makes writable, it never opens a file for a command, and it never answers "continue" for
+// a denied access. It does not see calls by io_uring, writes
 // through descriptors that are open already, and calls of programs whose own filter fails
 // them first.
 package observer
@@ -31,6 +34,7 @@ import (
 	"context"
 	"syscall"
 
+	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -109,6 +113,13 @@ type Config struct {
 	// Writable lists the only writable paths of a level without mounts of its own:
 	// absolute, clean and free of symbolic links. Nil means that the mounts decide.
 	Writable []string
+	// Shared are the writable places whose files may have names outside of them, Own
+	// those that only the command has; they may lie in each other. They are as Writable.
+	// Without them no hard link is reported.
+	Shared, Own []string
+	// ProtectHardLinks says that the command has no right of its own to open files in
+	// Shared for writing: the supervisor opens them, except those with further names.
+	ProtectHardLinks bool
 }
 
 // A Report lists what a supervisor has seen.
@@ -118,6 +129,11 @@ type Report struct {
 	Denials []sandbox.Denial
 	// Omitted counts denied accesses that found no room among the Denials.
 	Omitted int
+	// HardLinks are files with names that the command did not make, in the order in which
+	// they were first opened for writing; at most MaxDenials. HardLinksOmitted counts
+	// further ones.
+	HardLinks        []executor.HardLink
+	HardLinksOmitted int
 	// Calls is how many calls were judged.
 	Calls uint64
 	// Err is why the supervision failed, after which every judged call of the command

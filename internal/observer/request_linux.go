@@ -26,6 +26,10 @@ type request struct {
 	asked    Access // what ask is about
 	ask      func(context.Context, Caller) Ruling
 	approved []Access // that an Ask has allowed
+
+	made  bool // the supervisor has made the call itself,
+	fd    int  // with this descriptor for the task; -1 is none
+	again int  // how often it was judged again because a name had changed
 }
 
 // A scratch is the memory for judging a call. A supervisor of a tree that makes no calls
@@ -56,7 +60,10 @@ func (r *request) valid() bool {
 
 // answer sends an errno; zero means "continue".
 func (r *request) answer(errno syscall.Errno) error {
-	if errno == 0 {
+	switch {
+	case errno == 0 && r.made:
+		return r.deliver()
+	case errno == 0:
 		return r.l.send(&response{id: r.n.id, flags: flagContinue})
 	}
 	return r.l.send(&response{id: r.n.id, errno: -int32(errno)})
@@ -65,7 +72,7 @@ func (r *request) answer(errno syscall.Errno) error {
 // judge decides about the call. The result is zero to let it go on, the errno of a
 // denial, or later. The caller holds judging.
 func (r *request) judge() syscall.Errno {
-	r.call = decode(&r.n)
+	r.call, r.made, r.fd, r.again = decode(&r.n), false, -1, 0
 	switch r.kind {
 	case kindNone:
 		return 0

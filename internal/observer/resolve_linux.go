@@ -25,6 +25,7 @@ type facts struct {
 	unique bool
 	root   bool // it is the root of that mount
 	links  uint32
+	born   int64 // in nanoseconds; 0 where the file system does not tell
 }
 
 // is reports whether the file has a type, one of the S_IF constants.
@@ -200,7 +201,7 @@ func dup(fd int) (int, syscall.Errno) {
 func (r *request) stat(dir int, name string, f *facts) syscall.Errno {
 	const (
 		flags = unix.AT_EMPTY_PATH | unix.AT_SYMLINK_NOFOLLOW | unix.AT_STATX_DONT_SYNC | unix.AT_NO_AUTOMOUNT
-		want  = unix.STATX_TYPE | unix.STATX_MODE | unix.STATX_UID | unix.STATX_GID | unix.STATX_INO | unix.STATX_NLINK | unix.STATX_MNT_ID | unix.STATX_MNT_ID_UNIQUE
+		want  = unix.STATX_TYPE | unix.STATX_MODE | unix.STATX_UID | unix.STATX_GID | unix.STATX_INO | unix.STATX_NLINK | unix.STATX_BTIME | unix.STATX_MNT_ID | unix.STATX_MNT_ID_UNIQUE
 	)
 	st := &r.statx
 	b := append(append(r.buf[:0], name...), 0)
@@ -211,6 +212,7 @@ func (r *request) stat(dir int, name string, f *facts) syscall.Errno {
 	*f = facts{
 		mode: st.Mode, uid: st.Uid, gid: st.Gid, ino: st.Ino, dev: uint64(st.Dev_major)<<32 | uint64(st.Dev_minor),
 		mount: st.Mnt_id, unique: st.Mask&unix.STATX_MNT_ID_UNIQUE != 0, root: st.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0, links: st.Nlink,
+		born: st.Btime.Sec*1e9 + int64(st.Btime.Nsec),
 	}
 	return 0
 }

@@ -41,13 +41,16 @@ type Supervisor struct {
 	moved       time.Time       // when a task last changed its working directory
 	readOnly    map[uint64]bool // mounts by unique id
 	listening   []listening
-	bindings    []binding // the latest
+	bindings    []binding       // the latest
+	shared      map[uint64]bool // mounts of Config.Shared by id; nil before they are known
+	own         map[fileID]bool // files without names that others gave them
 
 	calls atomic.Uint64
 
 	mu       sync.Mutex // guards what follows
 	listener *listener  // nil before it came
 	report   denials
+	linked   hardLinks
 	err      error
 	onFailed func()
 }
@@ -205,7 +208,8 @@ func (s *Supervisor) Close() Report {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return Report{Denials: slices.Clone(s.report.list), Omitted: s.report.omitted, Calls: s.calls.Load(), Err: s.err}
+	return Report{Denials: slices.Clone(s.report.list), Omitted: s.report.omitted,
+		HardLinks: slices.Clone(s.linked.list), HardLinksOmitted: s.linked.omitted, Calls: s.calls.Load(), Err: s.err}
 }
 
 func (s *Supervisor) closeFiles() {

@@ -88,7 +88,7 @@ func (r *request) workdir() (fd int, shared bool, errno syscall.Errno) {
 		}
 	}
 	fd, errno = r.openLink("/cwd")
-	if errno != 0 || r.cfg.OwnRoots || now.Sub(r.moved) < movedTime { // setns(2) changes it, too
+	if errno != 0 || r.cfg.OwnRoots || r.cfg.ProtectHardLinks || now.Sub(r.moved) < movedTime { // setns(2) changes it, too
 		return fd, false, errno
 	}
 	var f facts

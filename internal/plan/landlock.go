@@ -144,6 +144,12 @@ func ruleset(h *Host, r *Request, checked bool, own []launch.Rule) *launch.Rules
 		if u.Kind == KindDirectory {
 			rule.Access = abi.Writes()
 		}
+		if r.Spec.ProtectHardLinks {
+			rule.Access &^= contentWrites
+		}
+		if rule.Access == 0 {
+			continue // the kernel takes no such rule
+		}
 		if checked {
 			rule.ID = u.ID
 		}

@@ -232,11 +232,13 @@ func (n *nativePlan) point(spot Spot) {
 func (n *nativePlan) ruleset() *launch.Ruleset {
 	abi := landlock.ABI(n.host.LandlockABI)
 	var own []launch.Rule
-	if t := n.req.Tmp; t != nil {
-		own = append(own, launch.Rule{Path: t.At, Access: abi.Writes()})
-	}
-	for _, o := range n.req.Overlays {
-		own = append(own, launch.Rule{Path: o.Path, Access: abi.Writes()})
+	shared := n.req.SharedPlaces()
+	for _, at := range n.req.OwnPlaces() {
+		access := abi.Writes()
+		if n.req.Spec.ProtectHardLinks && slices.Contains(shared, at) {
+			access &^= contentWrites
+		}
+		own = append(own, launch.Rule{Path: at, Access: access})
 	}
 	own = append(own,
 		launch.Rule{Path: "/dev", Access: abi.FileWrites()},

@@ -77,6 +77,9 @@ func (p *Plan) add(steps ...launch.Step) { p.Script.Steps = append(p.Script.Step
 // enforce the policy, and a *sandbox.HiddenError when the policy hides what the command
 // needs to start.
 func Make(h *Host, r *Request) (*Plan, error) {
+	if err := r.linksProtectable(h); err != nil {
+		return nil, err
+	}
 	if r.unconfined() {
 		return unconfined(h, r), nil
 	}

@@ -162,6 +162,9 @@ func shrink(r *sallyport.Result, size int) bool {
 		r.Withheld = nil
 	case len(r.Quarantined) > 0:
 		r.Quarantined = r.Quarantined[:len(r.Quarantined)/2]
+	case len(r.HardLinks) > 0:
+		keep := len(r.HardLinks) / 2
+		r.HardLinks, r.HardLinksOmitted = r.HardLinks[:keep], r.HardLinksOmitted+len(r.HardLinks)-keep
 	case len(r.Args) > 1:
 		// Control characters take six bytes each.
 		r.Args = append(r.Args[:len(r.Args)/2:len(r.Args)/2], gap)

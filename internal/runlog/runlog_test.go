@@ -325,3 +325,20 @@ func TestMaskSurvivors(t *testing.T) {
 		t.Error("the caller's survivors were changed")
 	}
 }
+
+// TestShrinkHardLinks: a record keeps those of the links that fit, and counts the rest.
+func TestShrinkHardLinks(t *testing.T) {
+	directory := t.TempDir()
+	e := entry("one", "true")
+	e.HardLinks = slices.Repeat([]executor.HardLink{{Path: strings.Repeat("x", 4000), Links: 2}}, 200)
+	if err := Append(directory, e); err != nil {
+		t.Fatal(err)
+	}
+	log, err := Read(directory)
+	if err != nil || len(log.Records) != 1 {
+		t.Fatalf("%+v %v", log, err)
+	}
+	if r := log.Records[0]; len(r.HardLinks) == 0 || len(r.HardLinks)+r.HardLinksOmitted != 200 {
+		t.Errorf("%d links, %d omitted", len(r.HardLinks), r.HardLinksOmitted)
+	}
+}
