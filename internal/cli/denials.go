@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/printable"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -17,6 +18,9 @@ import (
 
 // maxDenialLines is how many lines about denials follow a program.
 const maxDenialLines = 5
+
+// protectsLinks ends the rules of denials by that flag.
+const protectsLinks = "(--protect-hard-links)"
 
 // ruleSockets is the rule about unix sockets, in the words of sandbox.Policy.Explain.
 const ruleSockets = "unix sockets"
@@ -74,6 +78,8 @@ func (g *denialGroup) line(home string) string {
 		text += "; allow with " + shellGrant(g.grant)
 	case deniesPath(g.rule):
 		text += "; denied by " + printable.Word(g.rule)
+	case strings.HasSuffix(g.rule, protectsLinks):
+		text += ": " + printable.Line(g.rule)
 	case g.rule == ruleSockets:
 		text += "; allow all unix sockets with --allow unix"
 	}
@@ -201,4 +207,24 @@ func quarantineLine(q executor.Quarantined) string {
 		text += "; allow with " + shellGrant(q.Grant)
 	}
 	return text
+}
+
+// maxLinksShown is how many files hardLinksLine names.
+const maxLinksShown = 5
+
+// hardLinksLine reports files that were changed in place although they have further names;
+// it is empty where there are none.
+func hardLinksLine(res *sallyport.Result, home string) string {
+	if len(res.HardLinks) == 0 {
+		return ""
+	}
+	var names []string
+	for _, l := range res.HardLinks[:min(len(res.HardLinks), maxLinksShown)] {
+		names = append(names, printable.Word(tilde(l.Path, home)))
+	}
+	text := "changed through hard links: " + strings.Join(names, ", ")
+	if more := len(res.HardLinks) - len(names) + res.HardLinksOmitted; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text + " (also reachable under other names; --protect-hard-links refuses this)"
 }

@@ -48,6 +48,9 @@ func explainRun(r runlog.Record, home string) string {
 		text := sentence(quarantineLine(q))
 		line("%s.", strings.ToUpper(text[:1])+text[1:])
 	}
+	if text := hardLinksLine(&r.Result, home); text != "" {
+		line("%s.", strings.ToUpper(text[:1])+text[1:])
+	}
 	if len(r.Survivors) > 0 {
 		var names []string
 		for _, s := range event.Listed(r.Survivors) {

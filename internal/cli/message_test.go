@@ -148,6 +148,7 @@ func foreignResult(word string) *sallyport.Result {
 		Warnings:  []string{name + " is wide"},
 		Survivors: []executor.Survivor{{PID: 7, Name: word}},
 		Limits:    []executor.Enforced{{Limit: word, By: word, Value: 1, Hit: true}},
+		HardLinks: []executor.HardLink{{Path: name, Links: 2}},
 		Quarantined: []executor.Quarantined{
 			{Path: name, Why: word, MovedTo: name, Grant: grant}, {Path: name, Why: word, Grant: "see " + word},
 		},

@@ -181,6 +181,9 @@ func (r *report) notes(res *sallyport.Result, code int) {
 	for _, q := range res.Quarantined {
 		r.note(quarantineLine(q))
 	}
+	if line := hardLinksLine(res, home); line != "" {
+		r.note(line)
+	}
 	if l := res.Sandbox.Level; l == "bwrap" && r.o.level == "" {
 		r.note("level native is not available here; this ran at level " + l + ", which is weaker (run `sallyport doctor` for details)")
 	}

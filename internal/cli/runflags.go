@@ -23,7 +23,7 @@ type runOptions struct {
 	sandbox, profile                            string
 	network, tmp, level, approval               string
 	writable, readable, denied, allowed, grants []string
-	noCaches, noObserver                        bool
+	noCaches, noObserver, protectHardLinks      bool
 
 	dir            string
 	script, shell  string
@@ -108,6 +108,8 @@ func (o *runOptions) sandboxFlags() []flag {
 			help: "/tmp is private and removed afterwards, host, or a\ndirectory (default private)"},
 		{long: "no-caches", group: group, shapes: true, set: on(&o.noCaches), help: "no private layers over toolchain caches"},
 		{long: "no-observer", group: group, shapes: true, set: on(&o.noObserver), help: "do not observe system calls: no unix sockets, and\ndenials are not known"},
+		{long: "protect-hard-links", group: group, shapes: true, set: on(&o.protectHardLinks),
+			help: "deny writing to files that have names elsewhere,\nsuch as in the store of a package manager"},
 		{long: "net", value: "NET", group: group, shapes: true, words: networkWords, set: chosen(&o.network, networkWords),
 			help: "none or host; proxy is not supported yet\n(default none, host with full-access)"},
 		{long: "allow", value: "NAME", group: group, shapes: true, kind: completeOpenings, set: oneOf(&o.allowed, openingNames),

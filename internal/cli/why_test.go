@@ -69,6 +69,7 @@ Limit reached: memory 1 KiB (by cgroup-v2).
 Sandbox: workspace-write, network none, level native (userns, seccomp).
 Weaker: the clock.
 Quarantined /w/.git (a new git repository): moved to /q; allow with --grant git.
+Changed through hard links: /w/f and 3 more (also reachable under other names; --protect-hard-links refuses this).
 Ended 2 leftover processes: sleep (7), x (8).
 
 Blocked:
@@ -95,6 +96,7 @@ func TestExplainRun(t *testing.T) {
 		r.Flags = []string{"-s", "read-only"}
 		r.Limits = []executor.Enforced{{Limit: "memory", Value: 1024, By: "cgroup-v2", Hit: true}, {Limit: "pids", Value: 9}}
 		r.Sandbox.Weaker = []string{"the clock"}
+		r.HardLinks, r.HardLinksOmitted = []executor.HardLink{{Path: "/w/f", Links: 2}}, 3
 		r.Quarantined = []executor.Quarantined{{Path: "/w/.git", MovedTo: "/q", Why: "a new git repository", Grant: "--grant git"}}
 		r.Survivors = []executor.Survivor{{PID: 7, Name: "sleep"}, {PID: 8, Name: "x"}}
 		ds := slices.Concat(
