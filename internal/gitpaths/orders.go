@@ -11,8 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"github.com/sallyport-dev/sallyport/internal/plainfile"
 )
 
 // An order is a value in a git directory that leads git to a program, or to a path that
@@ -64,7 +62,7 @@ func (r *Repository) orders(c *Cache, hash int) []order {
 		for _, f := range orderFiles {
 			file := join(dir, filepath.FromSlash(f.name))
 			text, err := ReadFile(file, maxOrder)
-			if absent(err) || errors.Is(err, plainfile.ErrNotPlain) {
+			if absent(err) || errors.Is(err, errNotFile) {
 				continue
 			}
 			harmful := file

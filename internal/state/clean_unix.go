@@ -29,11 +29,7 @@ func Clean() []Report {
 	var out []Report
 	// Only the first candidate: in /tmp another user may have taken the name of the other.
 	first := candidates()[0]
-	err := tree.Check(first)
-	if err == nil {
-		err = checkWay(first)
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := tree.Check(first); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		r := Report{State: first}
 		r.fail(first, err)
 		out = append(out, r)
