@@ -57,6 +57,7 @@ var budgets = map[string]budget{
 	"internal/output":      {1600, ""},
 	"internal/plan":        {2180, ""},
 	"internal/printable":   {40, ""},
+	"internal/plainfile":   {70, "devices and named pipes in the place of a file are not opened"},
 	"internal/process":     {1390, ""},
 	"internal/protect":     {1560, "links on the way to the state directory are refused; what is mounted a second time is protected there too"},
 	"internal/rlimit":      {30, ""},

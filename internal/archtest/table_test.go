@@ -33,6 +33,7 @@ const (
 // layers is the table of rooms: every package of the module has a line, and rooms
 // that are planned have theirs already.
 var layers = map[string]int{
+	"internal/plainfile": layerText,
 	"internal/printable": layerText,
 
 	"sandbox":              layerWords,

@@ -16,6 +16,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/sallyport-dev/sallyport/internal/plainfile"
 )
 
 const (
@@ -87,7 +89,10 @@ type directories struct {
 
 func newDirectories(home string) *directories {
 	d := &directories{home: home}
-	f, err := os.OpenFile(home, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a named pipe may have taken its place
+	if info, err := os.Stat(home); err != nil || !info.IsDir() {
+		return d // a named pipe may have taken its place
+	}
+	f, err := os.OpenFile(home, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return d
 	}
@@ -151,14 +156,11 @@ func (d *directories) exists(name string) bool {
 // holds reports whether the beginning of a regular file has one of the words, or whether that
 // cannot be found out. It does not wait for the writer of a named pipe.
 func holds(path string, words []string) bool {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	f, err := plainfile.Open(path)
 	if err != nil {
-		return !os.IsNotExist(err)
+		return !os.IsNotExist(err) && !errors.Is(err, plainfile.ErrNotPlain)
 	}
 	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return err != nil
-	}
 	const most = 64 << 10
 	data, err := io.ReadAll(io.LimitReader(f, most))
 	return err != nil || slices.ContainsFunc(words, func(w string) bool { return bytes.Contains(data, []byte(w)) })

@@ -9,18 +9,17 @@ import (
 	"io/fs"
 	"os"
 	"syscall"
+
+	"github.com/sallyport-dev/sallyport/internal/plainfile"
 )
 
-// errNotFile and errTooBig are why ReadFile refuses.
-var (
-	errNotFile = errors.New("it is not a regular file")
-	errTooBig  = errors.New("it is too big")
-)
+// errTooBig is why ReadFile refuses a regular file.
+var errTooBig = errors.New("it is too big")
 
-// ReadFile returns the content of a regular file of at most limit bytes. A named
-// pipe does not block it.
+// ReadFile returns the content of a regular file of at most limit bytes. Nothing else is
+// opened.
 func ReadFile(path string, limit int64) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|openFlags, 0)
+	f, err := plainfile.Open(path)
 	if err != nil {
 		return nil, err
 	}
@@ -28,9 +27,6 @@ func ReadFile(path string, limit int64) ([]byte, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, errNotFile
 	}
 	if info.Size() > limit {
 		return nil, errTooBig

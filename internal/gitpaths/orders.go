@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/sallyport-dev/sallyport/internal/plainfile"
 )
 
 // An order is a value in a git directory that leads git to a program, or to a path that
@@ -62,7 +64,7 @@ func (r *Repository) orders(c *Cache, hash int) []order {
 		for _, f := range orderFiles {
 			file := join(dir, filepath.FromSlash(f.name))
 			text, err := ReadFile(file, maxOrder)
-			if absent(err) || errors.Is(err, errNotFile) {
+			if absent(err) || errors.Is(err, plainfile.ErrNotPlain) {
 				continue
 			}
 			harmful := file

@@ -8,8 +8,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
-	"os"
-	"syscall"
+
+	"github.com/sallyport-dev/sallyport/internal/plainfile"
 )
 
 // MaxInterpreters bounds how often an interpreter needs another one, as the
@@ -20,7 +20,7 @@ const MaxInterpreters = 5
 // of a script's first line, or the loader that an ELF file names. It is empty
 // where there is none, or none can be told.
 func Interpreter(name string) string {
-	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	f, err := plainfile.Open(name)
 	if err != nil {
 		return ""
 	}

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -136,5 +138,31 @@ func TestStateBehindLink(t *testing.T) {
 		if info, err := os.Lstat(a.ws + "/.local"); err != nil || info.Mode()&os.ModeSymlink == 0 {
 			t.Errorf("%s: the link was replaced: %v, %v", made, info, err)
 		}
+	}
+}
+
+// TestDevicesStayClosed: a link that an earlier command left at the name of a file that a start
+// reads leads to no device: to open one can start something. A named pipe stands for it, which
+// reports that it was opened.
+func TestDevicesStayClosed(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	a := newArena(t)
+	home := a.base + "/home"
+	t.Setenv("HOME", home)
+	pipe := a.base + "/pipe"
+	must(t, unix.Mkfifo(pipe, 0o600))
+	must(t, os.Mkdir(home, 0o700))
+	must(t, os.MkdirAll(a.ws+"/sub/.git", 0o755))
+	for _, name := range []string{home + "/.npmrc", home + "/.gitconfig", a.ws + "/sub/.git/HEAD", a.ws + "/sub/.git/config", a.ws + "/sub/.git/commondir"} {
+		must(t, os.Symlink(pipe, name))
+	}
+	events, err := unix.InotifyInit1(unix.IN_NONBLOCK | unix.IN_CLOEXEC)
+	must(t, err)
+	defer unix.Close(events)
+	_, err = unix.InotifyAddWatch(events, pipe, unix.IN_OPEN)
+	must(t, err)
+	mustRun(t, a, &job{args: sh(":")})
+	if n, err := unix.Read(events, make([]byte, 1<<10)); !errors.Is(err, unix.EAGAIN) {
+		t.Errorf("it was opened: %d bytes of events, %v", n, err)
 	}
 }

@@ -1,0 +1,45 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plainfile
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// Open opens a regular file for reading. Symbolic links are followed. It does not block. The
+// error is an [*fs.PathError]: [ErrNotPlain] for anything else, or the system's.
+func Open(path string) (*os.File, error) {
+	failed := func(err error) error { return &fs.PathError{Op: "open", Path: path, Err: err} }
+	place, err := open(path, unix.O_PATH)
+	if err != nil {
+		return nil, failed(err)
+	}
+	defer unix.Close(place)
+	var st unix.Stat_t
+	if err = unix.Fstat(place, &st); err == nil && st.Mode&unix.S_IFMT != unix.S_IFREG {
+		err = ErrNotPlain
+	}
+	if err != nil {
+		return nil, failed(err)
+	}
+	// The link leads to what was looked at, whatever has the name now.
+	fd, err := open("/proc/self/fd/"+strconv.Itoa(place), unix.O_RDONLY|unix.O_NONBLOCK)
+	if err != nil {
+		return nil, failed(err)
+	}
+	return os.NewFile(uintptr(fd), path), nil
+}
+
+func open(path string, flags int) (int, error) {
+	for {
+		if fd, err := unix.Open(path, flags|unix.O_CLOEXEC, 0); !errors.Is(err, unix.EINTR) {
+			return fd, err
+		}
+	}
+}
