@@ -65,7 +65,7 @@ var budgets = map[string]budget{
 	"internal/screen":      {1150, ""},
 	"internal/seccomp":     {680, "listen(2) is handed over where unix connects are judged"},
 	"internal/shell":       {215, "variables win over a login profile"},
-	"internal/state":       {280, "what is at the name of a state directory is checked before it is used"},
+	"internal/state":       {320, "what is at the name of a state directory, and for root on the way to it, is checked before it is used"},
 	"internal/suggest":     {410, "guesses about hidden stores"},
 	"internal/text":        {500, ""},
 	"internal/tree":        {290, "removal by descriptors, of any depth, and the check of directories of our own"},

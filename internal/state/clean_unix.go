@@ -29,7 +29,11 @@ func Clean() []Report {
 	var out []Report
 	// Only the first candidate: in /tmp another user may have taken the name of the other.
 	first := candidates()[0]
-	if err := tree.Check(first); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	err := tree.Check(first)
+	if err == nil {
+		err = checkWay(first)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		r := Report{State: first}
 		r.fail(first, err)
 		out = append(out, r)

@@ -72,7 +72,11 @@ func Dir() (string, error) {
 func first(f func(root *os.Root, dir string) error) (string, error) {
 	var why error
 	for _, d := range candidates() {
-		root, err := tree.MakePath(d)
+		var root *os.Root
+		err := checkWay(d)
+		if err == nil {
+			root, err = tree.MakePath(d)
+		}
 		if err == nil {
 			d = realPath(d)
 			err = f(root, d)
@@ -94,11 +98,37 @@ func first(f func(root *os.Root, dir string) error) (string, error) {
 func Existing() []string {
 	var out []string
 	for _, d := range candidates() {
-		if tree.Check(d) == nil {
+		if tree.Check(d) == nil && checkWay(d) == nil {
 			out = append(out, realPath(d))
 		}
 	}
 	return out
+}
+
+// checkWay refuses a state directory of root's that another user could replace, because a
+// directory on the way to it, or one that holds a link on the way, is that user's: as with a
+// HOME that sudo(8) has kept. Other users trust those above them with more than this.
+func checkWay(dir string) error {
+	if !systemRoot() {
+		return nil
+	}
+	real, links, err := hostfacts.Walk(filepath.Dir(dir), nil)
+	if err != nil {
+		return err
+	}
+	ways := []string{real}
+	for _, l := range links {
+		ways = append(ways, filepath.Dir(l.Path))
+	}
+	for _, at := range ways {
+		for ; at != "/"; at = filepath.Dir(at) {
+			var st unix.Stat_t
+			if err := unix.Lstat(at, &st); err == nil && st.Uid != 0 {
+				return &tree.ForeignError{Path: dir, Why: "another user owns " + at + " on the way to it"}
+			}
+		}
+	}
+	return nil
 }
 
 // realPath resolves the links on the way to a state directory, whose own name is none.

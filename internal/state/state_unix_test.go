@@ -19,6 +19,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/guard"
 	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
+	"github.com/sallyport-dev/sallyport/internal/tree"
 )
 
 // TestClean: directories without an owner are removed, also when their command has
@@ -113,6 +114,30 @@ func TestStrangeStates(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestWayOfOthers: root uses no state directory that another user can replace, such as one in a
+// HOME that sudo has kept, and makes nothing where that user's links lead.
+func TestWayOfOthers(t *testing.T) {
+	testenv.NeedRoot(t)
+	home, outside := hostfacts.RealPath(t.TempDir()), hostfacts.RealPath(t.TempDir())
+	const other = 1
+	if err := errors.Join(os.Symlink(outside, home+"/.local"), os.Lchown(home+"/.local", other, other), os.Chown(home, other, other)); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{home, home + "/.local/state"} {
+		t.Setenv("XDG_STATE_HOME", dir)
+		var foreign *tree.ForeignError
+		if at, err := Dir(); !errors.As(err, &foreign) {
+			t.Errorf("the state directory is %q, %v", at, err)
+		}
+		if dirs := Existing(); len(dirs) != 0 {
+			t.Errorf("%q would be cleaned", dirs)
+		}
+	}
+	if names, err := os.ReadDir(outside); err != nil || len(names) != 0 {
+		t.Errorf("%v was made outside, %v", names, err)
 	}
 }
 
