@@ -400,6 +400,27 @@ func (m *marks) bare() bool {
 	return m.head && (m.common || m.objects && m.refs)
 }
 
+// Marks reports whether a name in a directory is one by which git recognizes a repository.
+func Marks(name string) bool {
+	switch name {
+	case linkName, headName, "objects", "refs", commonName:
+		return true
+	}
+	return false
+}
+
+// IsBare reports whether git takes a directory for a git directory. No link is followed to
+// what is in it.
+func IsBare(dir string) bool {
+	m := marks{}
+	for _, name := range []string{headName, "objects", "refs", commonName} {
+		if exists(filepath.Join(dir, name)) {
+			m.note(name)
+		}
+	}
+	return m.bare()
+}
+
 // linkLike reports whether a file system that folds names may take the name for
 // .git: another case, the short name of Windows, or letters that macOS leaves out.
 // The caller asks the file system whether it does.

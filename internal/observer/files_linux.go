@@ -142,12 +142,11 @@ func (r *request) ruled(op sandbox.Op, p *place, creates bool) (string, syscall.
 	if r.cfg.Judge == nil {
 		return "", 0
 	}
-	if op == sandbox.Write && p.named() {
+	// What is remembered of a directory may be that of one which was removed, and whose number
+	// is used again. It is not enough for names that the judge remembers.
+	if op == sandbox.Write && p.named() && !r.cfg.Judge.EveryDirectory(p.name) {
 		dir := r.directoryOf(p)
-		if !dir.everyName && !r.cfg.Judge.EveryDirectory(p.name) {
-			return "", 0
-		}
-		if r.rule(op, dir.path+"/"+p.name, creates) == 0 {
+		if !dir.everyName || r.rule(op, dir.path+"/"+p.name, creates) == 0 {
 			return "", 0
 		}
 	}
@@ -479,6 +478,9 @@ func (r *request) judgeRename(old, next *place) syscall.Errno {
 	r.special = old.special()
 	if errno := r.write(next, 0, !next.exists); errno != 0 {
 		return errno
+	}
+	if old.is(unix.S_IFDIR) || r.exchange {
+		r.renamed.Store(true)
 	}
 	r.special = r.exchange && next.special()
 	return r.write(old, 0, false)

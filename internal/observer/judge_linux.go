@@ -4,10 +4,12 @@
 package observer
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -67,10 +69,10 @@ type Names struct {
 	NoMounts bool
 }
 
-// A policyJudge rules by a policy on what mounts cannot hold: names that do not exist
+// A PolicyJudge is a [Judge] that rules by a policy on what mounts cannot hold: names that do not exist
 // yet, files that match a denied pattern and were made later, and repositories that
 // were not known at the start.
-type policyJudge struct {
+type PolicyJudge struct {
 	Names
 	base        sandbox.Level
 	entries     []sandbox.PathRule
@@ -80,11 +82,13 @@ type policyJudge struct {
 	protected   map[string]bool // as Names.Protected
 	protectedIn map[string]bool // their directories
 	start       time.Time
-	made        map[string]bool // git directories that the command itself has made
+
+	mu   sync.Mutex      // guards made: Made may be called while a call is judged
+	made map[string]bool // what the command itself has made: git directories, and directories with files of a bare one
 }
 
 // maxMade bounds how many of the command's own repositories are remembered. Those beyond
-// it are denied like another program's.
+// it are denied like another program's, and are not among [PolicyJudge.Made].
 const maxMade = 1 << 16
 
 // searchTime is how long before a judge is made the search for repositories may have
@@ -93,8 +97,8 @@ const searchTime = 100 * time.Millisecond
 
 // NewJudge returns the judge of one command. The policy was compiled before, so its
 // patterns are valid.
-func NewJudge(p *sandbox.Resolved, names Names) Judge {
-	j := &policyJudge{
+func NewJudge(p *sandbox.Resolved, names Names) *PolicyJudge {
+	j := &PolicyJudge{
 		Names: names, base: p.Root, entries: p.Paths, denies: deniesPath(p), errno: unix.EROFS, start: time.Now().Add(-searchTime),
 		protected: map[string]bool{}, protectedIn: map[string]bool{}, made: map[string]bool{},
 	}
@@ -113,7 +117,7 @@ func NewJudge(p *sandbox.Resolved, names Names) Judge {
 }
 
 // Rule implements [Judge].
-func (j *policyJudge) Rule(a Access) Ruling {
+func (j *PolicyJudge) Rule(a Access) Ruling {
 	if j.denied(a.Path) && (a.Op == sandbox.Write || !j.above(a.Path)) {
 		return Ruling{Errno: unix.EACCES}
 	}
@@ -123,27 +127,58 @@ func (j *policyJudge) Rule(a Access) Ruling {
 	if a.Op == sandbox.Write && (a.Creates && j.protected[a.Path] || !j.repository(a.Path, a.Creates)) {
 		return Ruling{Errno: j.errno}
 	}
+	if a.Op == sandbox.Write && a.Creates {
+		j.note(a.Path)
+	}
 	return Ruling{Allow: true}
 }
 
+// note remembers what looks like the making of a repository, whether or not it succeeds. The
+// files of a git directory are none.
+func (j *PolicyJudge) note(path string) {
+	dir, name := filepath.Split(path)
+	switch {
+	case !gitpaths.Marks(name), !j.inRoot(path), strings.Contains(dir, "/.git/"):
+		return
+	case name != ".git":
+		path = filepath.Clean(dir)
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if len(j.made) < maxMade {
+		j.made[path] = true
+	}
+}
+
+// Made returns where the command has tried to make repositories: paths named .git, and
+// directories that may be bare ones. They may be gone, or be none. The nil judge has seen none.
+func (j *PolicyJudge) Made() []string {
+	if j == nil {
+		return nil
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return slices.Sorted(maps.Keys(j.made))
+}
+
 // EveryName implements [Judge].
-func (j *policyJudge) EveryName(dir string) bool {
+func (j *PolicyJudge) EveryName(dir string) bool {
 	return len(j.globs) > 0 || j.denies || j.protectedIn[dir] || strings.Contains(dir, "/.git") ||
 		slices.ContainsFunc(j.Git, func(at string) bool { return hostfacts.Below(dir, at) })
 }
 
 // EveryDirectory implements [Judge].
-func (j *policyJudge) EveryDirectory(name string) bool { return name == ".git" }
+func (j *PolicyJudge) EveryDirectory(name string) bool { return gitpaths.Marks(name) }
 
 // granted reports whether a path lies in a git directory that the command may write to.
-func (j *policyJudge) granted(path string) bool {
+func (j *PolicyJudge) granted(path string) bool {
 	return slices.ContainsFunc(j.Git, func(dir string) bool { return gitpaths.Inside(dir, path) }) &&
 		!slices.ContainsFunc(j.Opened, func(at string) bool { return hostfacts.Below(path, at) })
 }
 
 // entry returns the level of the entry nearest to a path, and whether one covers it.
 // Entries are sorted by path, so the last one that covers it is the nearest.
-func (j *policyJudge) entry(path string) (e sandbox.PathRule, ok bool) {
+func (j *PolicyJudge) entry(path string) (e sandbox.PathRule, ok bool) {
 	for _, e := range slices.Backward(j.entries) {
 		if hostfacts.Below(path, e.Path) {
 			return e, true
@@ -154,7 +189,7 @@ func (j *policyJudge) entry(path string) (e sandbox.PathRule, ok bool) {
 
 // denied reports whether an entry or a pattern of the policy denies a path. A path that
 // no entry lists is not denied.
-func (j *policyJudge) denied(path string) bool {
+func (j *PolicyJudge) denied(path string) bool {
 	if slices.ContainsFunc(j.globs, func(g sandbox.Glob) bool { return g.MatchTree(path) }) {
 		return true
 	}
@@ -164,7 +199,7 @@ func (j *policyJudge) denied(path string) bool {
 
 // above reports whether a directory leads to an entry that is visible under a root that
 // is not: the directory is visible then, too.
-func (j *policyJudge) above(path string) bool {
+func (j *PolicyJudge) above(path string) bool {
 	return j.base == sandbox.LevelDeny && slices.ContainsFunc(j.entries, func(e sandbox.PathRule) bool {
 		return e.Level != sandbox.LevelDeny && e.Path != path && hostfacts.Below(e.Path, path)
 	})
@@ -173,7 +208,7 @@ func (j *policyJudge) above(path string) bool {
 // repository reports whether a write in or to a git directory may pass. Every write may
 // in a directory that is known, since mounts protect it, and in one that the command has
 // made.
-func (j *policyJudge) repository(path string, creates bool) bool {
+func (j *PolicyJudge) repository(path string, creates bool) bool {
 	const name = "/.git"
 	for end := 0; ; {
 		i := strings.Index(path[end:], name)
@@ -188,23 +223,20 @@ func (j *policyJudge) repository(path string, creates bool) bool {
 }
 
 // inRoot reports whether a name lies in a writable root and in no free directory.
-func (j *policyJudge) inRoot(name string) bool {
+func (j *PolicyJudge) inRoot(name string) bool {
 	inside := func(at string) bool { return name != at && hostfacts.Below(name, at) }
 	return slices.ContainsFunc(j.Roots, inside) && !slices.ContainsFunc(j.Free, inside)
 }
 
 // gitDirectory reports whether a write to the git directory at, or to a file in it, may
 // pass. Creates says that the write creates the directory.
-func (j *policyJudge) gitDirectory(at string, creates bool) bool {
+func (j *PolicyJudge) gitDirectory(at string, creates bool) bool {
 	covers := func(path string) bool { return hostfacts.Below(path, at) }
 	if slices.ContainsFunc(j.Ruled, covers) || slices.ContainsFunc(j.Roots, covers) {
 		return true
 	}
 	if creates {
-		if len(j.made) < maxMade {
-			j.made[at] = true
-		}
-		return true
+		return true // and it is noted
 	}
 	var st unix.Statx_t
 	if unix.Statx(unix.AT_FDCWD, at, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_BTIME, &st) != nil {
@@ -214,11 +246,13 @@ func (j *policyJudge) gitDirectory(at string, creates bool) bool {
 	if st.Mask&unix.STATX_BTIME == 0 || born.Before(j.start) {
 		return !j.Partial // the search has found it, or it is no repository
 	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
 	return j.made[at]
 }
 
 // Hidden implements [Judge].
-func (j *policyJudge) Hidden(op sandbox.Op, path string) bool {
+func (j *PolicyJudge) Hidden(op sandbox.Op, path string) bool {
 	denied := j.denied(path)
 	if !denied {
 		e, ok := j.entry(path)

@@ -22,15 +22,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-func judgeOf(p *sandbox.Resolved, n Names) *policyJudge {
-	j, ok := NewJudge(p, n).(*policyJudge)
-	if !ok {
-		panic("another kind of judge")
-	}
-	return j
-}
-
-func errnoOf(j *policyJudge, op sandbox.Op, path string, creates bool) syscall.Errno {
+func errnoOf(j *PolicyJudge, op sandbox.Op, path string, creates bool) syscall.Errno {
 	ruling := j.Rule(Access{Op: op, Path: path, Creates: creates})
 	return ruling.errno()
 }
@@ -44,7 +36,7 @@ func TestJudge(t *testing.T) {
 		sandbox.PathEntry(ws+"/shut", sandbox.LevelDeny), sandbox.PathEntry(ws+"/shut/open", sandbox.LevelRead),
 		sandbox.GlobEntry(ws+"/**/*.key")).Resolve()
 	must(t, err)
-	j := judgeOf(&res, Names{
+	j := NewJudge(&res, Names{
 		Roots: []string{ws}, Ruled: []string{ws + "/known/.git/config"}, Protected: []string{ws + "/.git"},
 		Free: []string{ws + "/tmp", ws + "/cache"},
 	})
@@ -81,14 +73,14 @@ func TestJudge(t *testing.T) {
 		})
 	}
 	t.Run("an old one where not all were looked for", func(t *testing.T) {
-		partly := judgeOf(&res, Names{Roots: []string{ws}, Partial: true})
+		partly := NewJudge(&res, Names{Roots: []string{ws}, Partial: true})
 		partly.start = j.start
 		if got := errnoOf(partly, sandbox.Write, ws+"/old/.git/hooks/x", true); got != unix.EROFS {
 			t.Errorf("%v", got)
 		}
 	})
 	t.Run("a young one of somebody else", func(t *testing.T) {
-		young := judgeOf(&res, Names{Roots: []string{ws}})
+		young := NewJudge(&res, Names{Roots: []string{ws}})
 		young.start = time.Unix(0, 0)
 		if got := errnoOf(young, sandbox.Write, ws+"/old/.git/config", false); got != unix.EROFS {
 			t.Errorf("%v", got)

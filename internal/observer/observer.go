@@ -134,6 +134,8 @@ type Report struct {
 	// further ones.
 	HardLinks        []executor.HardLink
 	HardLinksOmitted int
+	// Renamed says that a directory may have been renamed.
+	Renamed bool
 	// Calls is how many calls were judged.
 	Calls uint64
 	// Err is why the supervision failed, after which every judged call of the command

@@ -45,7 +45,8 @@ type Supervisor struct {
 	shared      map[uint64]bool // mounts of Config.Shared by id; nil before they are known
 	own         map[fileID]bool // files without names that others gave them
 
-	calls atomic.Uint64
+	calls   atomic.Uint64
+	renamed atomic.Bool // a directory, perhaps
 
 	mu       sync.Mutex // guards what follows
 	listener *listener  // nil before it came
@@ -209,7 +210,7 @@ func (s *Supervisor) Close() Report {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return Report{Denials: slices.Clone(s.report.list), Omitted: s.report.omitted,
-		HardLinks: slices.Clone(s.linked.list), HardLinksOmitted: s.linked.omitted, Calls: s.calls.Load(), Err: s.err}
+		HardLinks: slices.Clone(s.linked.list), HardLinksOmitted: s.linked.omitted, Renamed: s.renamed.Load(), Calls: s.calls.Load(), Err: s.err}
 }
 
 func (s *Supervisor) closeFiles() {
