@@ -39,7 +39,9 @@
 // Package sandbox has the policies. A policy grows by grants: p.With(sandbox.Grant{Name:
 // "git"}) lets commands commit and branch, while hooks and configuration stay read-only.
 // Protected names that appear while a command runs, such as a .git directory in a
-// workspace that had none, are moved to quarantine ([Result.Quarantined]).
+// workspace that had none, are moved to quarantine ([Result.Quarantined]). Files that other
+// programs run later, such as .vscode/tasks.json, are read-only where they exist, and named
+// where they appear ([Result.New]).
 //
 // Everything is closed by default: the zero Runner runs commands that read the platform's
 // own files, write nowhere and have no network. Where the sandbox is not available the

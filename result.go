@@ -95,6 +95,11 @@ type Result struct {
 	HardLinks        []executor.HardLink
 	HardLinksOmitted int
 
+	// New are files that other programs run or obey later, such as .vscode/tasks.json in a
+	// workspace, and git repositories, that appeared while the command ran. They are still
+	// there.
+	New []executor.New
+
 	// Limits says how each limit of Cmd.Resources was enforced and whether it is known
 	// to have been reached. Usage is what the command's process tree used.
 	Limits []executor.Enforced
@@ -148,7 +153,7 @@ func (x *execution) result(a *attempt) *Result {
 		Stdout: newOutput(kept.Stdout), Stderr: newOutput(kept.Stderr), Output: newOutput(kept.Combined),
 		StdoutErr: a.fanout.writerErr(executor.Stdout), StderrErr: a.fanout.writerErr(executor.Stderr),
 		Survivors: exit.Survivors, SurvivorsBy: exit.SurvivorsBy, StreamsLeftOpen: exit.StreamsLeftOpen, Quarantined: exit.Quarantined,
-		HardLinks: exit.HardLinks, HardLinksOmitted: exit.HardLinksOmitted,
+		HardLinks: exit.HardLinks, HardLinksOmitted: exit.HardLinksOmitted, New: exit.New,
 		Limits: x.enforced(a), Usage: exit.Usage,
 		Sandbox:  sandboxOf(a.policy, exit.Sandbox),
 		Attempts: []Attempt{{Policy: a.policy, Code: exit.Code, Signal: exit.Signal, Duration: a.duration}},

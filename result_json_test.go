@@ -53,6 +53,7 @@ func TestResultRoundTrip(t *testing.T) {
 		Survivors: []executor.Survivor{{PID: 1, Name: "a", Command: "a b"}, {PID: 2, Name: "c"}}, SurvivorsBy: executor.ByNamespace,
 		HardLinks: []executor.HardLink{{Path: "/w/f", Links: 2}}, HardLinksOmitted: 3,
 		Quarantined: []executor.Quarantined{{Path: "/w/.git", MovedTo: "/q", Why: "w", Grant: "--grant git"}},
+		New:         []executor.New{{Path: "/w/.vscode/a", Grant: "--grant editor-config", More: 2}, {Path: "/w/sub/.git", Grant: "--grant git", Granted: true}},
 		Limits:      []executor.Enforced{{Limit: executor.LimitMemory, Value: 1, By: executor.ByCgroupV2, Hit: true}},
 		Sandbox:     Sandbox{Mode: "workspace-write", Network: sandbox.NetworkHost, Sandbox: executor.Sandbox{Level: "native", Mechanism: []string{"userns"}, Observed: true}},
 		Attempts:    make([]Attempt, 2), Withheld: []string{"TOKEN"}, Warnings: []string{"w"}, Error: "e",

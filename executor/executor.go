@@ -245,6 +245,10 @@ type Exit struct {
 	// Quarantined are protected names that were created while the process ran. They were
 	// quarantined before Wait returned.
 	Quarantined []Quarantined
+	// New are files that other programs run or obey later, and git repositories, that appeared
+	// in writable directories while the process ran. They are still there. Nil also where the
+	// executor does not look.
+	New []New
 	// Denials are the accesses that were denied, as far as the executor knows. Equal ones
 	// (same operation and target) are one, with a count.
 	Denials []sandbox.Denial
@@ -281,6 +285,18 @@ type Quarantined struct {
 type HardLink struct {
 	Path  string `json:"path"`  // the name by which it was opened
 	Links uint32 `json:"links"` // how many names it had then
+}
+
+// New is a file that other programs run or obey later, or a git repository, that was not there
+// before a process ran. For a repository it is its .git, or the directory of a bare one.
+type New struct {
+	Path  string `json:"path"`  // absolute
+	Grant string `json:"grant"` // the grant for such files, as flags; it was given if Granted
+	// Granted says that the process was allowed to change such files where they exist.
+	Granted bool `json:"granted,omitempty"`
+	// More counts files beside this one, in the same new directory, that are not listed. There
+	// may be further ones that were not counted.
+	More int `json:"more,omitempty"`
 }
 
 // The means by which survivors are found and ended, for [Exit.SurvivorsBy].

@@ -18,8 +18,9 @@ import (
 const (
 	// Of all packages. The engine alone had to stay below 36 000, and took 34 900; what was
 	// built on it since is new: secrets on disk and in variables, git's files that lead to
-	// programs, removal by descriptors, unix sockets of other programs, hard links.
-	maxCodeLines = 38_000
+	// programs, removal by descriptors, unix sockets of other programs, hard links, files that
+	// other programs run later.
+	maxCodeLines = 38_500
 	maxRoomLines = 3_000 // of one package
 )
 
@@ -35,11 +36,11 @@ var budgets = map[string]budget{
 	".":                    {2220, ""},
 	"cmd/sallyport":        {20, ""},
 	"event":                {230, ""},
-	"executor":             {330, ""},
+	"executor":             {340, "what is new, as part of the end of a process"},
 	"executor/local":       {450, ""},
 	"internal/bwrap":       {520, "survivors are named without the processes of bubblewrap itself"},
 	"internal/caches":      {840, ""},
-	"internal/cli":         {2930, "files that were changed through hard links"},
+	"internal/cli":         {2970, "files that were changed through hard links; new files and repositories"},
 	"internal/credentials": {260, ""},
 	"internal/darwin":      {200, ""},
 	"internal/doctor":      {610, ""},
@@ -52,22 +53,23 @@ var budgets = map[string]budget{
 	"internal/launch":      {1940, ""},
 	"internal/limits":      {1420, ""},
 	"internal/linux":       {1090, ""},
-	"internal/observer":    {2840, "sockets on which a command listens are told from those of others; files with hard links are reported, or opened for the command"},
+	"internal/observer":    {2870, "sockets on which a command listens are told from those of others; files with hard links are reported, or opened for the command; repositories that it makes are noted"},
 	"internal/oneshot":     {80, ""},
 	"internal/output":      {1600, ""},
 	"internal/plan":        {2180, ""},
 	"internal/printable":   {40, ""},
 	"internal/plainfile":   {70, "devices and named pipes in the place of a file are not opened"},
 	"internal/process":     {1390, ""},
-	"internal/protect":     {1560, "links on the way to the state directory are refused; what is mounted a second time is protected there too"},
+	"internal/protect":     {1740, "links on the way to the state directory are refused; what is mounted a second time is protected there too; files that other programs run later are protected, and new ones found"},
 	"internal/rlimit":      {30, ""},
 	"internal/runlog":      {370, ""},
 	"internal/screen":      {1150, ""},
 	"internal/seccomp":     {680, "listen(2) is handed over where unix connects are judged"},
 	"internal/shell":       {215, "variables win over a login profile"},
 	"internal/state":       {320, "what is at the name of a state directory, and for root on the way to it, is checked before it is used"},
-	"internal/suggest":     {410, "guesses about hidden stores"},
+	"internal/suggest":     {430, "guesses about hidden stores; grants for files that other programs run later"},
 	"internal/text":        {500, ""},
+	"internal/toolfiles":   {130, ""},
 	"internal/tree":        {290, "removal by descriptors, of any depth, and the check of directories of our own"},
 	"internal/tty":         {360, ""},
 	"internal/windows":     {290, ""},

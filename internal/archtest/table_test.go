@@ -53,6 +53,7 @@ var layers = map[string]int{
 	"internal/shell":       layerWords,
 	"internal/testenv":     layerWords,
 	"internal/text":        layerWords,
+	"internal/toolfiles":   layerWords,
 	"internal/tree":        layerWords,
 
 	"approval":          layerContracts,
@@ -265,7 +266,7 @@ var perOSRooms = []string{
 	"approval", "executor/local", "internal/bwrap", "internal/caches", "internal/darwin", "internal/doctor",
 	"internal/gitpaths", "internal/guard", "internal/hostfacts", "internal/landlock", "internal/launch", "internal/limits", "internal/linux",
 	"internal/observer", "internal/oneshot", "internal/output", "internal/overlay", "internal/process",
-	"internal/protect", "internal/runlog", "internal/state", "internal/tty", "internal/windows",
+	"internal/protect", "internal/runlog", "internal/state", "internal/toolfiles", "internal/tty", "internal/windows",
 }
 
 // A waiver lets one file break one rule about sources, for a reason.

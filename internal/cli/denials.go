@@ -228,3 +228,37 @@ func hardLinksLine(res *sallyport.Result, home string) string {
 	}
 	return text + " (also reachable under other names; --protect-hard-links refuses this)"
 }
+
+// maxNewShown is how many new files and repositories the line after a program names.
+const maxNewShown = 10
+
+// newLine reports what appeared that other programs run or obey later, and new repositories,
+// with paths as from the directory of the run. What a grant has opened is left out; the line is
+// empty if nothing is left.
+func newLine(list []executor.New, dir, home string) string {
+	list = slices.DeleteFunc(slices.Clone(list), func(n executor.New) bool { return n.Granted })
+	if len(list) == 0 {
+		return ""
+	}
+	line := "new: " + strings.Join(newNames(list[:min(len(list), maxNewShown)], dir, home), ", ")
+	if more := len(list) - maxNewShown; more > 0 {
+		line += fmt.Sprintf(" and %d more (run `sallyport why` for details)", more)
+	}
+	return line
+}
+
+func newNames(list []executor.New, dir, home string) []string {
+	var out []string
+	for _, n := range list {
+		name, below := strings.CutPrefix(n.Path, strings.TrimSuffix(dir, "/")+"/")
+		if !below {
+			name = tilde(n.Path, home)
+		}
+		name = printable.Word(name)
+		if n.More > 0 {
+			name += fmt.Sprintf(" and %d more", n.More)
+		}
+		out = append(out, name)
+	}
+	return out
+}

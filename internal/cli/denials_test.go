@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/printable"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -143,4 +144,48 @@ func FuzzShellWord(f *testing.F) {
 			t.Errorf("%q is quoted as %q, which is read as %q, %v", s, word, got, err)
 		}
 	})
+}
+
+// TestNewLine: one line names what is new, as from the directory of the run, escaped and bounded.
+func TestNewLine(t *testing.T) {
+	at := func(names ...string) (out []executor.New) {
+		for _, n := range names {
+			out = append(out, executor.New{Path: n, Grant: "--grant git"})
+		}
+		return out
+	}
+	many := make([]string, 12)
+	for i := range many {
+		many[i] = fmt.Sprintf("/w/r%02d/.git", i)
+	}
+	files := at("/w/.vscode/e", "/w/sub/.git")
+	files[0].More = 7
+	granted := at("/w/a/.git", "/w/b/.git")
+	granted[0].Granted = true
+	for _, test := range []struct {
+		list []executor.New
+		dir  string
+		want string
+	}{
+		{nil, "/w", ""},
+		{at("/w/.vscode/tasks.json", "/w/sub/.git"), "/w", "new: .vscode/tasks.json, sub/.git"},
+		{at("/h/x/.git", "/wx/.git"), "/w", "new: ~/x/.git, /wx/.git"},
+		{at("/.envrc"), "/", "new: .envrc"},
+		{at("/w/a\x1b[2J/.git"), "/w", `new: "a\x1b[2J/.git"`},
+		{files, "/w", "new: .vscode/e and 7 more, sub/.git"},
+		{granted, "/w", "new: b/.git"},
+		{granted[:1], "/w", ""},
+		{at(many...), "/w", "new: " + strings.Join(shortened(many[:10]), ", ") + " and 2 more (run `sallyport why` for details)"},
+	} {
+		if got := newLine(test.list, test.dir, "/h"); got != test.want {
+			t.Errorf("got %q, want %q", got, test.want)
+		}
+	}
+}
+
+func shortened(names []string) (out []string) {
+	for _, n := range names {
+		out = append(out, strings.TrimPrefix(n, "/w/"))
+	}
+	return out
 }

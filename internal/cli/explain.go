@@ -51,6 +51,9 @@ func explainRun(r runlog.Record, home string) string {
 	if text := hardLinksLine(&r.Result, home); text != "" {
 		line("%s.", strings.ToUpper(text[:1])+text[1:])
 	}
+	if len(r.New) > 0 {
+		line("New, and other programs may run or obey it: %s.", strings.Join(newNames(r.New, r.Dir, home), ", "))
+	}
 	if len(r.Survivors) > 0 {
 		var names []string
 		for _, s := range event.Listed(r.Survivors) {

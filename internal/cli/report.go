@@ -184,6 +184,9 @@ func (r *report) notes(res *sallyport.Result, code int) {
 	if line := hardLinksLine(res, home); line != "" {
 		r.note(line)
 	}
+	if line := newLine(res.New, res.Dir, home); line != "" {
+		r.note(line)
+	}
 	if l := res.Sandbox.Level; l == "bwrap" && r.o.level == "" {
 		r.note("level native is not available here; this ran at level " + l + ", which is weaker (run `sallyport doctor` for details)")
 	}

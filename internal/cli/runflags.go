@@ -103,7 +103,7 @@ func (o *runOptions) sandboxFlags() []flag {
 		{long: "deny", value: "PATH", group: group, shapes: true, kind: completeFiles, set: list(&o.denied),
 			help: "deny reading and writing PATH or what matches a glob\nsuch as '**/.env' (repeatable)"},
 		{long: "grant", value: "NAME", group: group, shapes: true, kind: completeGrants, set: oneOf(&o.grants, grantNames),
-			help: "open a named set, such as git, cache:npm or\ncredentials:gh; sallyport doctor lists them\n(repeatable)"},
+			help: "open a named set, such as git, editor-config,\ncache:npm or credentials:gh; sallyport doctor lists\nthem (repeatable)"},
 		{long: "tmp", value: "WHERE", group: group, shapes: true, words: []string{"private", "host"}, kind: completeDirectories, set: text(&o.tmp),
 			help: "/tmp is private and removed afterwards, host, or a\ndirectory (default private)"},
 		{long: "no-caches", group: group, shapes: true, set: on(&o.noCaches), help: "no private layers over toolchain caches"},
@@ -239,9 +239,10 @@ func runHelp() string {
 
 By default the program can read and execute every file of this machine, write in
 the workspace and a private /tmp, and use no network. In the workspace .git,
-.agents, .codex and .sallyport cannot be changed or created. Writes to toolchain
-caches go to a private layer of the workspace. Flags end at the first word that
-is not one.
+.agents, .codex and .sallyport cannot be changed or created. Settings of agents
+and editors there (.claude, .vscode, .envrc, ...) cannot be changed; new ones,
+and new repositories, are named afterwards. Writes to toolchain caches go to a
+private layer of the workspace. Flags end at the first word that is not one.
 ` + describe(runFlags(&runOptions{})) + `
 Exit codes: the program's own; 128+n killed by signal n; 121 sandbox not
 available; 122 forbidden; 123 refused, or no approver; 124 timed out; 125 an

@@ -24,6 +24,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/process"
 	"github.com/sallyport-dev/sallyport/internal/protect"
 	"github.com/sallyport-dev/sallyport/internal/state"
+	"github.com/sallyport-dev/sallyport/internal/toolfiles"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -120,7 +121,9 @@ func (h *Host) gather(r *plan.Request) error {
 	if err := protect.CheckNamed(res.Named); err != nil {
 		return err
 	}
-	isOpen := func(name string) bool { return strings.HasPrefix(name, credentials.GrantPrefix) }
+	isOpen := func(name string) bool {
+		return strings.HasPrefix(name, credentials.GrantPrefix) || slices.Contains(toolfiles.Grants(), name)
+	}
 	if other := slices.DeleteFunc(slices.Clone(res.Named), isOpen); len(other) > 0 {
 		return &sandbox.UnsupportedError{
 			Need: fmt.Sprintf("the named grant %q", other[0]), Have: "it is not supported on macOS", Hint: "leave it out; --rw with a path opens that path",

@@ -13,6 +13,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/launch"
 	"github.com/sallyport-dev/sallyport/internal/observer"
 	"github.com/sallyport-dev/sallyport/internal/plan"
+	"github.com/sallyport-dev/sallyport/internal/protect"
 	"github.com/sallyport-dev/sallyport/internal/seccomp"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -97,6 +98,7 @@ func (h *Host) learnObserver(err error) bool {
 // An observation is the observer of one command. The nil observation observes nothing.
 type observation struct {
 	inbox      *observer.Inbox
+	judge      *observer.PolicyJudge
 	supervisor *observer.Supervisor
 }
 
@@ -114,8 +116,9 @@ func (a *attempt) observe(p *plan.Plan) (*observation, error) {
 	for _, o := range a.overlays {
 		names.Free = append(names.Free, o.Path)
 	}
+	judge := observer.NewJudge(&res, names)
 	cfg := observer.Config{
-		Judge:          observer.NewJudge(&res, names),
+		Judge:          judge,
 		PrivateNetwork: p.Script.Namespaces&launch.NewNet != 0,
 		UnixOpen:       slices.Contains(a.spec.Allow, "unix"),
 		OwnRoots:       slices.Contains(a.spec.Allow, "userns"),
@@ -131,7 +134,7 @@ func (a *attempt) observe(p *plan.Plan) (*observation, error) {
 		inbox.Started()
 		return nil, err
 	}
-	return &observation{inbox, s}, nil
+	return &observation{inbox, judge, s}, nil
 }
 
 // started closes what only the launch needs.
@@ -146,6 +149,14 @@ func (o *observation) onFailed(f func()) {
 	if o != nil {
 		o.supervisor.OnFailed(f)
 	}
+}
+
+// made returns what was seen of the making of repositories; nil if nothing was observed.
+func (o *observation) made(r observer.Report) *protect.Made {
+	if o == nil {
+		return nil
+	}
+	return &protect.Made{Places: o.judge.Made(), Renamed: r.Renamed}
 }
 
 // close ends the observation and returns what was seen.

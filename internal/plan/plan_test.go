@@ -128,7 +128,8 @@ var goldens = []struct {
 	{"deny-with-reopened-child", "ubuntu-abi7", request(rule("/w", write, KindDirectory), rule("/w/vault", deny, KindDirectory),
 		rule("/w/vault/in/open", read, KindDirectory), rule("/w/vault/in/open/log", write, KindFile))},
 	{"protected-names", "ubuntu-abi7", request(rule("/w", write, KindDirectory), rule("/w/.git", read, KindDirectory),
-		rule("/w/.codex", read, KindDirectory), rule("/w/.agents", read, KindMissing), rule("/w/.sallyport", read, KindFile))},
+		rule("/w/.codex", read, KindDirectory), rule("/w/.agents", read, KindMissing), rule("/w/.sallyport", read, KindFile),
+		rule("/w/.vscode", read, KindDirectory), rule("/w/.envrc", read, KindFile))},
 	{"git-pointer", "ubuntu-abi7", request(rule("/w/tree", write, KindDirectory), rule("/w/tree/.git", read, KindFile),
 		rule("/w/main/.git/worktrees/tree", read, KindDirectory), rule("/w/main/.git", read, KindDirectory))},
 	{"file-roots", "ubuntu-abi4", request(rule("/w/log", write, KindFile), rule("/w/missing", write, KindMissing))},
@@ -144,10 +145,10 @@ var goldens = []struct {
 		rule("/home/u/.local/state/sallyport/caches/h/plain/pip", write, KindDirectory)).with(func(r *Request) {
 		r.Spec.Dir, r.Overlays = "/home/u", []Overlay{overlay("/home/u/.npm")}
 	})},
-	{"landlock", "ubuntu-abi7", bare(rule("/w", write, KindDirectory), auto("/w/.git"), rule("/w/log", write, KindFile))},
+	{"landlock", "ubuntu-abi7", bare(rule("/w", write, KindDirectory), auto("/w/.git"), auto("/w/.vscode"), rule("/w/log", write, KindFile))},
 	{"landlock-root", "docker", bare(rule("/w", write, KindDirectory)).with(network(sandbox.NetworkHost))},
 	{"landlock-abi4", "ubuntu-abi4", bare(rule("/w", write, KindDirectory)).with(func(r *Request) { r.Tmp = nil })},
-	{"bwrap", "ubuntu-abi7", wrapped(rule("/w", write, KindDirectory), auto("/w/.git"), auto("/tmp/.git"), rule("/tmp", write, KindDirectory), rule("/w/vault", deny, KindDirectory),
+	{"bwrap", "ubuntu-abi7", wrapped(rule("/w", write, KindDirectory), auto("/w/.git"), auto("/w/.vscode"), auto("/tmp/.git"), rule("/tmp", write, KindDirectory), rule("/w/vault", deny, KindDirectory),
 		rule("/home/u/.netrc", deny, KindFile))},
 	{"bwrap-host-network", "nixos", wrapped(rule("/run/user/1000/w", write, KindDirectory), rule("/tmp/w", write, KindDirectory), rule("/tmp/w/secret", deny, KindFile)).
 		with(func(r *Request) { r.Guard, r.Bwrap.Argv0 = nil, true }).with(network(sandbox.NetworkHost))},

@@ -30,7 +30,7 @@ func macRequest(rules ...Rule) *Request {
 func workspace() []Rule {
 	return []Rule{
 		rule("/Users/u/w", write, KindDirectory), rule("/Users/u/w/.git", read, KindDirectory),
-		rule("/Users/u/w/.codex", read, KindMissing), rule("/Users/u/w/.agents", read, KindMissing),
+		rule("/Users/u/w/.codex", read, KindMissing), rule("/Users/u/w/.agents", read, KindMissing), rule("/Users/u/w/.vscode", read, KindDirectory),
 		rule("/Users/u/w/.sallyport", read, KindMissing), rule("/tmp", write, KindDirectory),
 		rule("/Users/u/.local/state/sallyport", deny, KindDirectory),
 	}

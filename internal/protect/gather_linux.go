@@ -46,6 +46,7 @@ type gathering struct {
 	claims      []claim
 	unreachable []claim // in directories that are missing, too
 	partial     bool    // the search for nested repositories ended at its bound
+	seen        seen    // of what may appear and is then named
 	warnings    []string
 }
 
@@ -70,6 +71,7 @@ func gather(r *Request, present []string) (*gathering, error) {
 	g := &gathering{
 		ruleset: rules, base: r.Policy.Root, dir: hostfacts.RealPath(r.Dir), mounts: r.Mounts, present: present,
 		git: slices.Contains(r.Policy.Named, GrantGit), outside: gitpaths.Surroundings(os.LookupEnv).AtOnce(), work: map[string]*workTree{},
+		seen: seen{granted: r.Policy.Named, scans: r.Scans},
 	}
 	g.readMounts()
 	if r.Mounts { // at another level nothing hides them, and the result says so
@@ -168,8 +170,10 @@ func (g *gathering) protectRoot(root string, w sandbox.WritableRoot) error {
 			return err
 		}
 	}
-	if !g.mounts {
-		return nil
+	names, err := g.protectLater(root, g.seen.granted)
+	g.seen.names = append(g.seen.names, names...)
+	if err != nil || !g.mounts {
+		return err
 	}
 	if err := g.protectNamed(w, root); err != nil {
 		return err
@@ -177,7 +181,9 @@ func (g *gathering) protectRoot(root string, w sandbox.WritableRoot) error {
 	if err := g.protectAbove(root); err != nil {
 		return err
 	}
-	return g.protectNested(root, gitpaths.Scan(root, g.outside.Cache, gitpaths.Limit{}))
+	found := gitpaths.Scan(root, g.outside.Cache, gitpaths.Limit{})
+	g.seen.roots = append(g.seen.roots, searched{root, found})
+	return g.protectNested(root, found)
 }
 
 // add adds a rule.

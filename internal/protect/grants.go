@@ -10,6 +10,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/internal/caches"
 	"github.com/sallyport-dev/sallyport/internal/credentials"
+	"github.com/sallyport-dev/sallyport/internal/toolfiles"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -29,10 +30,17 @@ type NamedGrant struct {
 	Refused []string `json:"refused"`
 }
 
-// NamedGrants returns all named grants: git first, then those for stores of secrets, then
-// those for caches of toolchains that the workspace has no sign of, by name. The slices are the caller's own.
+// NamedGrants returns all named grants: git first, then those for files that other programs run
+// later, those for stores of secrets, and those for caches of toolchains that the workspace has
+// no sign of, by name. The slices are the caller's own.
 func NamedGrants() []NamedGrant {
 	grants := []NamedGrant{gitGrant()}
+	for _, name := range toolfiles.Grants() {
+		grants = append(grants, NamedGrant{
+			Name: name, Opens: "changing " + strings.Join(toolfiles.Opened(name), ", ") + " where they exist at the top of a writable directory", Keeps: "the other protected names",
+			Commands: []string{}, Refused: []string{},
+		})
+	}
 	for _, name := range credentials.Grants() {
 		grants = append(grants, NamedGrant{
 			Name: name, Opens: "reading " + credentials.What(name), Keeps: "the other stores of secrets in home directories",

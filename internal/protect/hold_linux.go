@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/sallyport-dev/sallyport/executor"
@@ -47,6 +48,7 @@ type Protection struct {
 	keeper  *guard.Keeper
 	held    *guard.Hold
 	before  []*gitpaths.Snapshot
+	seen    seen
 	opened  []string         // paths in git directories that the policy itself makes writable
 	denials []sandbox.Denial // written by Finish
 }
@@ -69,7 +71,7 @@ func New(r *Request) (*Protection, error) {
 		if err != nil {
 			return nil, err
 		}
-		p := &Protection{found: g, keeper: r.Keeper}
+		p := &Protection{found: g, keeper: r.Keeper, seen: g.seen}
 		// Last, because it creates directories: nothing that is known by now can fail.
 		err = p.hold()
 		var exists *guard.ExistsError
@@ -204,7 +206,8 @@ const maxCovered = 128
 
 // covered claims what mounts will cover and must not be replaced meanwhile: that would
 // remove the mount. The state of sallyport is not claimed, and nested repositories may be
-// replaced by other commands, as builds do.
+// replaced by other commands, as builds do. Files that other programs run later are replaced by
+// editors and by git outside: [Protection.New] names those.
 func (g *gathering) covered() []guard.Claim {
 	var claims []guard.Claim
 	dirs := map[string]bool{}
@@ -212,7 +215,7 @@ func (g *gathering) covered() []guard.Claim {
 		dir := filepath.Dir(r.Path)
 		writable := g.level(dir) == sandbox.LevelWrite
 		switch {
-		case slices.Contains(g.replaceable, r.Path):
+		case slices.Contains(g.replaceable, r.Path), strings.Contains(r.Why, whyLater): // also where it is visible a second time
 			continue
 		case r.Level == sandbox.LevelDeny && r.Auto, r.Level == sandbox.LevelRead && !writable, r.Level == sandbox.LevelWrite:
 			continue

@@ -30,6 +30,13 @@ func ByName(policy *sandbox.Resolved, homes []string) ([]plan.Rule, []plan.Patte
 			}
 		}
 	}
+	for _, w := range policy.Writable {
+		if root, ok := s.resolved[w.Root]; ok && s.rules[root].Kind == plan.KindDirectory {
+			if _, err := s.protectLater(root, policy.Named); err != nil {
+				return nil, nil, err
+			}
+		}
+	}
 	if err := s.hideCredentials(policy, homes); err != nil {
 		return nil, nil, err
 	}

@@ -93,6 +93,10 @@ func TestGatherNames(t *testing.T) {
 		{"what git obeys elsewhere", []string{"w/.git/objects", "w/.git/config = [core]\nhooksPath = tools/hooks\n[include]\npath = ../more\n"}, []sandbox.Entry{write("w")},
 			[]string{"/w write directory", "/w/.agents read missing", "/w/.codex read missing", "/w/.git read directory", "/w/.sallyport read missing",
 				"/w/more read missing", "/w/tools/hooks read missing"}},
+		{"files that other programs run later", []string{"w/.vscode", "w/.envrc = x", "w/sub/.idea", "w/.hg"}, []sandbox.Entry{write("w"), write("w/.hg")},
+			[]string{"/w write directory", "/w/.agents read missing", "/w/.codex read missing", "/w/.envrc read file", "/w/.git read missing", "/w/.hg write directory",
+				"/w/.hg/.agents read missing", "/w/.hg/.codex read missing", "/w/.hg/.git read missing", "/w/.hg/.sallyport read missing",
+				"/w/.sallyport read missing", "/w/.vscode read directory"}},
 		{"a root behind a link", []string{"real", "w -> BASE/real"}, []sandbox.Entry{write("w")},
 			[]string{"/real write directory", "/real/.agents read missing", "/real/.codex read missing", "/real/.git read missing", "/real/.sallyport read missing"}},
 		{"something missing that is denied", []string{"d", "link -> d"}, []sandbox.Entry{deny("link/x/y")}, []string{"/d/x/y deny missing"}},
@@ -126,6 +130,7 @@ func TestGatherNamesRefuses(t *testing.T) {
 		{"a pattern through such a link", []string{"w/real", "w/l -> real"}, []sandbox.Entry{write("w"), sandbox.GlobEntry("w/l/*")}, isUnsupported},
 		{"a protected name that is a link", []string{"w", "x", "w/.git -> ../x"}, []sandbox.Entry{write("w")}, isUnsupported},
 		{"a protected name that is a pipe", []string{"w", "w/.git |"}, []sandbox.Entry{write("w")}, isUnsupported},
+		{"a link at a name that others run later", []string{"w", "x", "w/.vscode -> ../x"}, []sandbox.Entry{write("w")}, isUnsupported},
 		{"a missing root", nil, []sandbox.Entry{write("w")}, isRootError},
 		{"a loop", []string{"a -> b", "b -> a"}, []sandbox.Entry{sandbox.PathEntry("a/x", sandbox.LevelDeny)}, isRootError},
 	}

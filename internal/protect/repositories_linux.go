@@ -17,6 +17,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/guard"
 	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/plan"
+	"github.com/sallyport-dev/sallyport/internal/toolfiles"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -257,10 +258,14 @@ func (g *gathering) closeRoot(root string) (closed bool, err error) {
 	if root != g.dir {
 		return false, nil // an entry of the policy names it
 	}
-	of := ""
+	of, grant := "", ""
 	for at := root; at != "/" && of == ""; at = filepath.Dir(at) {
 		if slices.Contains(sandbox.ProtectedNames(), filepath.Base(at)) {
 			of = "the protected name " + at
+			continue
+		}
+		if n, ok := toolfiles.Find(filepath.Base(at)); ok && !slices.Contains(g.seen.granted, n.Grant) {
+			of, grant = at+", which other programs run or obey later", sandbox.Grant{Name: n.Grant}.String()+" or "
 			continue
 		}
 		w := g.workTree(at)
@@ -280,7 +285,7 @@ func (g *gathering) closeRoot(root string) (closed bool, err error) {
 	if of == "" {
 		return false, nil
 	}
-	g.warn(fmt.Errorf("%s is not writable in this run, because it belongs to %s; an entry of its own in a workspace above it opens it", root, of))
+	g.warn(fmt.Errorf("%s is not writable in this run, because it belongs to %s; %san entry of its own in a workspace above it opens it", root, of, grant))
 	return true, g.readOnly(root, whyName)
 }
 

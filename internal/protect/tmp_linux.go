@@ -15,6 +15,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/gitpaths"
 	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/plan"
+	"github.com/sallyport-dev/sallyport/internal/toolfiles"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -126,6 +127,13 @@ func (g *gathering) claimInTmp(dir string) (protected string) {
 		at := filepath.Join(dir, n)
 		_, err := os.Lstat(at)
 		paths = append(paths, gitpaths.Path{Path: at, Missing: errors.Is(err, fs.ErrNotExist), Why: whyName})
+	}
+	names, _ := toolfiles.Look(dir) // as above
+	g.seen.names = append(g.seen.names, names...)
+	for _, at := range names {
+		if at.Stat != nil && !slices.Contains(g.seen.granted, at.Grant) {
+			paths = append(paths, gitpaths.Path{Path: at.Path, Why: whyLater + at.Grant})
+		}
 	}
 	for at := dir; ; at = filepath.Dir(at) {
 		paths = append(paths, g.workTree(at).paths...)

@@ -165,6 +165,8 @@ func shrink(r *sallyport.Result, size int) bool {
 	case len(r.HardLinks) > 0:
 		keep := len(r.HardLinks) / 2
 		r.HardLinks, r.HardLinksOmitted = r.HardLinks[:keep], r.HardLinksOmitted+len(r.HardLinks)-keep
+	case len(r.New) > 0:
+		r.New = r.New[:len(r.New)/2]
 	case len(r.Args) > 1:
 		// Control characters take six bytes each.
 		r.Args = append(r.Args[:len(r.Args)/2:len(r.Args)/2], gap)

@@ -276,7 +276,7 @@ func TestParse(t *testing.T) {
 		{"no identity", line(""), "", 1},
 		{"unknown words", `{"v":1,"run":"a","denials":[{"op":"fly"}]}` + "\n" + line("b"), "b", 1},
 		{"zero bytes", "\x00\x00\n" + line("a"), "a", 1},
-		{"a later version", `{"v":9,"run":"a","new":[1]}`, "a", 0},
+		{"a later version", `{"v":9,"run":"a","newer":[1]}`, "a", 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			log := Parse([]byte(test.data))

@@ -24,6 +24,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/internal/caches"
 	"github.com/sallyport-dev/sallyport/internal/gitpaths"
+	"github.com/sallyport-dev/sallyport/internal/toolfiles"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -38,7 +39,7 @@ type Run struct {
 	Env    []string
 	OS     string // of the machine, as GOOS
 	Local  bool   // it ran on this machine; on another one paths are taken as they are
-	Named  bool   // named grants are supported where it ran
+	Named  bool   // the grant for git is supported where it ran
 	Caches bool   // and those for caches too
 
 	files files // nil where nothing can be looked at
@@ -107,7 +108,26 @@ func (r *Run) rule(d *sandbox.Denial) string {
 	if dir, _, ok := gitDir(d.Path); ok && d.Op == sandbox.Write {
 		return dir + "=read (protected)"
 	}
+	if _, at, ok := r.later(d.Path); ok && d.Op == sandbox.Write {
+		return at + "=read (protected)"
+	}
 	return ""
+}
+
+// later returns the name that a path is or lies in, if it is one at the top of a writable root
+// that other programs run or obey later, and no entry of the policy is about it.
+func (r *Run) later(name string) (n toolfiles.Name, at string, ok bool) {
+	res, err := r.Policy.Resolve()
+	if err != nil {
+		return n, "", false
+	}
+	for _, w := range res.Writable {
+		if n, at, ok = toolfiles.Below(w.Root, name); ok {
+			ruled := func(p sandbox.PathRule) bool { return inside(p.Path, at) && inside(name, p.Path) }
+			return n, at, !slices.ContainsFunc(res.Paths, ruled)
+		}
+	}
+	return n, "", false
 }
 
 // gitDir splits a path at the outermost git directory in it.
@@ -119,7 +139,13 @@ func gitDir(name string) (dir, below string, ok bool) {
 // named returns the named grant that allows an access, followed by flags where it is not
 // enough alone; empty if there is none.
 func (r *Run) named(d *sandbox.Denial) string {
-	if !r.Named || d.Op != sandbox.Write || r.Policy.LevelAt(d.Path) == sandbox.LevelDeny {
+	if d.Op != sandbox.Write || r.Policy.LevelAt(d.Path) == sandbox.LevelDeny {
+		return ""
+	}
+	if n, _, ok := r.later(d.Path); ok && !slices.Contains(r.Policy.Named(), n.Grant) {
+		return sandbox.Grant{Name: n.Grant}.String()
+	}
+	if !r.Named {
 		return ""
 	}
 	if grant := r.git(d.Path); grant != "" {

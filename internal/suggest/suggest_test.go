@@ -127,6 +127,14 @@ func TestNamed(t *testing.T) {
 			[]string{"/w/.git=read: --rw /w/.git/index"}},
 		{"git under a read-only policy", sandbox.ReadOnly(), []string{"/w/.git/index"}, writes("/w/.git/index"), []string{"/=read: --rw /w/.git/index"}},
 
+		{"an editor's settings", ws, []string{"/w/.vscode"}, writes("/w/.vscode/tasks.json", "/w/.vscode"), slices.Repeat([]string{"/w/.vscode=read (protected): --grant editor-config"}, 2)},
+		{"an agent's settings", ws, []string{"/w/.mcp.json"}, writes("/w/.mcp.json", "/w/.claude/hooks/x"),
+			[]string{"/w/.mcp.json=read (protected): --grant agent-config", "/w/.claude=read (protected): --grant agent-config"}},
+		{"settings with the grant", ws.With(sandbox.Grant{Name: "editor-config"}), []string{"/w/.vscode"}, writes("/w/.vscode/x", "/w/.claude/x"),
+			[]string{"/w/.vscode=read (protected): ", "/w/.claude=read (protected): --grant agent-config"}},
+		{"settings that the policy keeps", ws.WithEntries(sandbox.PathEntry("/w/.idea", sandbox.LevelRead)), []string{"/w/.idea/x"}, writes("/w/.idea/x"), []string{"/w/.idea=read: --rw /w/.idea/x"}},
+		{"settings in a subdirectory, and elsewhere", ws, []string{"/w/sub/.idea/x", "/srv/.idea/x"}, writes("/w/sub/.idea/x", "/srv/.idea/x"), []string{": ", "/=read: --rw /srv/.idea/x"}},
+
 		{"npm's cache", ws, []string{"/h/.npm/x"}, writes("/h/.npm/_cacache/a", "/h/.npm/_logs/b"), slices.Repeat([]string{"/=read: --grant cache:npm"}, 2)},
 		{"pip's cache, that is not there", ws, nil, writes("/h/.cache/pip/x"), []string{"/=read: --grant cache:pip"}},
 		{"a cache by a grant that did not help", ws.With(npm), []string{"/h/.npm/x"}, writes("/h/.npm/x"), []string{"/=read: --rw /h/.npm/x"}},

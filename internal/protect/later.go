@@ -1,0 +1,66 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package protect
+
+import (
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/hostfacts"
+	"github.com/sallyport-dev/sallyport/internal/launch"
+	"github.com/sallyport-dev/sallyport/internal/plan"
+	"github.com/sallyport-dev/sallyport/internal/toolfiles"
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+// whyLater begins the reason of a rule for a name that other programs run or obey later; its
+// grant follows.
+const whyLater = "other programs run or obey it later; opened by --grant "
+
+// protectLater makes the names at the top of a writable root read-only that other programs run
+// or obey later, where they exist. Names that an entry of the policy or a grant opens stay
+// writable. It returns what was seen at all names but those that an entry is about.
+func (s *ruleset) protectLater(root string, granted []string) ([]toolfiles.Sight, error) {
+	sights, err := toolfiles.Look(root)
+	if err != nil {
+		return nil, &executor.RootError{Path: root, Why: "cannot be inspected: " + hostfacts.Reason(err)}
+	}
+	seen := sights[:0]
+	for _, at := range sights {
+		if _, ruled := s.rules[at.Path]; ruled {
+			continue
+		}
+		seen = append(seen, at)
+		if at.Stat == nil || slices.Contains(granted, at.Grant) {
+			continue
+		}
+		spot := hostfacts.SpotOf(at.Path, at.Stat)
+		if spot.Kind == plan.KindOther {
+			return nil, notLater(at)
+		}
+		if s.byName {
+			spot.ID = launch.ID{}
+		}
+		s.add(plan.Rule{Spot: spot, Level: sandbox.LevelRead, Why: whyLater + at.Grant, Auto: true})
+	}
+	return seen, nil
+}
+
+// notLater returns the error for a name at which neither a directory nor a file exists. A link
+// cannot be protected: the command could change it, or an earlier one has made it so that
+// something else is protected.
+func notLater(at toolfiles.Sight) error {
+	what := "gone" // by now
+	if info, err := os.Lstat(at.Path); err == nil {
+		what = "a " + hostfacts.KindWord(info.Mode())
+	}
+	return &sandbox.UnsupportedError{
+		Need: "a directory or file at " + at.Path + ", which other programs run or obey later", Have: "it is " + what,
+		Hint: fmt.Sprintf("replace it by what it points to, move it away, or use %s, with which it is not protected", sandbox.Grant{Name: at.Grant}),
+	}
+}

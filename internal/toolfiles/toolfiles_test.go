@@ -1,0 +1,143 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package toolfiles
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestTable: the names of the issue are there once, and each has one grant that opens it.
+func TestTable(t *testing.T) {
+	want := map[string]string{
+		".claude": GrantAgents, ".cursor": GrantAgents, ".gemini": GrantAgents, ".mcp.json": GrantAgents,
+		".vscode": GrantEditors, ".idea": GrantEditors, ".hg": GrantEditors, ".envrc": GrantEditors, ".husky": GrantEditors,
+	}
+	if len(Names()) != len(want) {
+		t.Errorf("%d names, want %d", len(Names()), len(want))
+	}
+	for _, n := range Names() {
+		found, ok := Find(n.Name)
+		if want[n.Name] != n.Grant || !ok || found != n || !slices.Contains(Grants(), n.Grant) || !slices.Contains(Opened(n.Grant), n.Name) {
+			t.Errorf("%+v", n)
+		}
+	}
+	if _, ok := Find(".git"); ok || Opened("git") != nil {
+		t.Error(".git has another grant")
+	}
+}
+
+func TestBelow(t *testing.T) {
+	for _, test := range []struct{ root, path, at string }{
+		{"/w", "/w/.vscode", "/w/.vscode"},
+		{"/w", "/w/.claude/commands/x", "/w/.claude"},
+		{"/", "/.envrc", "/.envrc"},
+		{"/w", "/w/.vscodes", ""},
+		{"/w", "/w/sub/.vscode", ""},
+		{"/w", "/wx/.vscode", ""},
+		{"/w", "/w", ""},
+		{"/w", ".vscode", ""},
+	} {
+		n, at, ok := Below(test.root, test.path)
+		if at != test.at || ok != (test.at != "") || ok && n.Name != filepath.Base(at) {
+			t.Errorf("%s in %s: %+v, %q, %v", test.path, test.root, n, at, ok)
+		}
+	}
+}
+
+// TestNew: what appears is listed, within bounds and without following links.
+func TestNew(t *testing.T) {
+	for _, test := range []struct {
+		name          string
+		before, after func(dir string) error
+		want          string
+	}{
+		{"nothing", nil, nil, ""},
+		{"a file", nil, func(dir string) error { return os.WriteFile(dir+"/.envrc", nil, 0o600) }, ".envrc"},
+		{"a directory with files", nil, func(dir string) error { return files(dir, ".vscode/tasks.json", ".vscode/a/b", ".vscode/z") }, ".vscode/tasks.json .vscode/z .vscode/a/b"},
+		{"an empty directory", nil, func(dir string) error { return os.Mkdir(dir+"/.hg", 0o700) }, ".hg"},
+		{"a link", nil, func(dir string) error { return os.Symlink("/etc", dir+"/.idea") }, ".idea"},
+		{"links and pipes in a directory", nil, func(dir string) error {
+			must(t, os.Mkdir(dir+"/.idea", 0o700))
+			must(t, os.Symlink("/etc", dir+"/.idea/etc"))
+			return syscall.Mkfifo(dir+"/.idea/pipe", 0o600)
+		}, ".idea/etc .idea/pipe"},
+		{"many files", nil, func(dir string) error { return files(dir, numbered(".husky/%03d", 9)...) },
+			".husky/000 .husky/001 .husky/002 .husky/003 .husky/004 +4"},
+		{"more than are read", nil, func(dir string) error { return files(dir, numbered(".husky/%03d", maxRead+40)...) }, "+251"},
+		{"changed in its place", func(dir string) error { return os.WriteFile(dir+"/.envrc", nil, 0o600) },
+			func(dir string) error { return os.WriteFile(dir+"/.envrc", []byte("x"), 0o600) }, ""},
+		{"added to a directory that was there", func(dir string) error { return os.Mkdir(dir+"/.idea", 0o700) }, func(dir string) error { return files(dir, ".idea/x") }, ""},
+		{"replaced", func(dir string) error { return os.WriteFile(dir+"/.mcp.json", nil, 0o600) }, func(dir string) error {
+			must(t, os.WriteFile(dir+"/other", nil, 0o600))
+			return os.Rename(dir+"/other", dir+"/.mcp.json")
+		}, ".mcp.json"},
+		{"removed", func(dir string) error { return os.Mkdir(dir+"/.idea", 0o700) }, func(dir string) error { return os.Remove(dir + "/.idea") }, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			dir := t.TempDir()
+			if test.before != nil {
+				must(t, test.before(dir))
+			}
+			sights, err := Look(dir)
+			must(t, err)
+			if test.after != nil {
+				must(t, test.after(dir))
+			}
+			var got []string
+			for i := range sights {
+				files, more := sights[i].New()
+				for _, f := range files {
+					got = append(got, strings.TrimPrefix(f, dir+"/"))
+				}
+				if more > 0 {
+					got = append(got, fmt.Sprintf("+%d", more))
+				}
+			}
+			if s := strings.Join(got, " "); s != test.want && !(test.want == "+251" && strings.HasSuffix(s, " +251")) {
+				t.Errorf("%q, want %q", s, test.want)
+			}
+		})
+	}
+	if _, err := Look(strings.Repeat("x", 5000)); err == nil {
+		t.Error("a name that cannot be looked at is no error")
+	}
+	if got := list(t.TempDir(), ".."); got != nil {
+		t.Errorf("a directory outside is listed: %q", got)
+	}
+}
+
+func numbered(format string, n int) []string {
+	var out []string
+	for i := range n {
+		out = append(out, fmt.Sprintf(format, i))
+	}
+	return out
+}
+
+func files(dir string, names ...string) error {
+	for _, name := range names {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700); err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
