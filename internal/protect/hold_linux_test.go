@@ -4,6 +4,8 @@
 package protect
 
 import (
+	"fmt"
+	"os"
 	"slices"
 	"testing"
 
@@ -32,5 +34,27 @@ func TestObserved(t *testing.T) {
 	slices.Sort(got.Ruled)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestManyPlaces: the places that a command pretends to make repositories at are looked at
+// within a bound, and the rest is searched.
+func TestManyPlaces(t *testing.T) {
+	dir := t.TempDir()
+	s := seen{roots: []searched{{root: dir, Found: gitpaths.Found{Complete: true}}}}
+	made := &Made{}
+	for i := range maxPlaces {
+		made.Places = append(made.Places, fmt.Sprintf("%s/a%d/.git", dir, i))
+	}
+	last := dir + "/z/.git"
+	if err := os.MkdirAll(last, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.repositories(made); got != nil {
+		t.Errorf("%q, and nothing was seen there", got)
+	}
+	made.Places = append(made.Places, last)
+	if got := s.repositories(made); !slices.Equal(got, []string{last}) {
+		t.Errorf("%q, want %s", got, last)
 	}
 }

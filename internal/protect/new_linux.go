@@ -20,6 +20,9 @@ const (
 	// cheapSearch is how many names and directories the first search of a run may have looked
 	// at for a second one at its end, when nothing has observed the command.
 	cheapSearch = 128
+	// maxPlaces is how many places are looked at, so that a command cannot delay its end; where
+	// there are more, the roots are searched, which is bounded.
+	maxPlaces = 4096
 )
 
 // A searched root is what the search for nested repositories found in it.
@@ -83,8 +86,9 @@ func (s *seen) repositories(made *Made) []string {
 	if made == nil {
 		search, made = !slices.ContainsFunc(s.roots, func(r searched) bool { return r.Scanned > cheapSearch }), &Made{}
 	}
+	search = search || len(made.Places) > maxPlaces
 	var out []string
-	for _, name := range made.Places {
+	for _, name := range made.Places[:min(len(made.Places), maxPlaces)] {
 		if _, err := os.Lstat(name); err != nil {
 			search = search || made.Renamed
 		} else if (filepath.Base(name) == ".git" || gitpaths.IsBare(name)) && !s.known(name) {
