@@ -249,7 +249,7 @@ func (m *Monitor) signalInside(sig syscall.Signal, tree bool) (inside bool, err 
 		return true, nil
 	}
 	// The init process leads the command's session and group. It ignores what does not kill.
-	// The handle keeps its PID from being reused.
+	// It is looked at again after the handle: until its parent collects it, the number is its own.
 	fd, err := unix.PidfdOpen(first, 0)
 	if err == nil {
 		defer unix.Close(fd)

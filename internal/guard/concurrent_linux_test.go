@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport/internal/testenv"
+
+	"golang.org/x/sys/unix"
 )
 
 // TestConcurrentHolds shares one keeper between many runs, each with names of its
@@ -102,4 +104,14 @@ func TestNoClaims(t *testing.T) {
 	if k.watcher != nil {
 		t.Error("inotify was opened for nothing")
 	}
+}
+
+// TestEventsEnd: a command that makes events faster than they are read does not keep the lock.
+func TestEventsEnd(t *testing.T) {
+	fd, err := unix.Open("/dev/zero", unix.O_RDONLY|unix.O_CLOEXEC, 0) // it always has more
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	(&Keeper{watcher: &watcher{fd: fd, buf: make([]byte, 16<<10)}}).readEvents()
 }

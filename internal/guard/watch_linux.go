@@ -93,13 +93,17 @@ func closeLater(fd int) {
 	unix.Close(fd)
 }
 
+// maxReads bounds how often events are read at once, to many times what the kernel keeps:
+// another command may make some all the time.
+const maxReads = 1 << 10
+
 // readEvents handles the events that are there.
 func (k *Keeper) readEvents() {
 	w := k.watcher
 	if w == nil {
 		return
 	}
-	for {
+	for range maxReads {
 		n, err := unix.Read(w.fd, w.buf)
 		if errors.Is(err, unix.EINTR) {
 			continue
