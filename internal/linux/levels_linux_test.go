@@ -220,6 +220,21 @@ func TestLandlockRefusesPolicies(t *testing.T) {
 	}
 }
 
+// TestLandlockState: where nothing hides the state directory, no writable root may hold it.
+func TestLandlockState(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	a := atLevel(t, plan.LevelLandlock)
+	t.Setenv("HOME", a.ws)
+	t.Setenv("XDG_STATE_HOME", a.ws)
+	_, err := a.run(t, &job{args: sh(`touch "$0/planted"`, a.ws+"/sallyport")})
+	if err == nil || !strings.Contains(err.Error(), "own state") {
+		t.Errorf("%v, want the state directory named", err)
+	}
+	if _, err := os.Lstat(a.ws + "/sallyport/planted"); err == nil {
+		t.Error("the state directory was written to")
+	}
+}
+
 // TestLandlockStdio: a file that was handed over for writing takes output, one
 // for reading cannot be written through its descriptor.
 func TestLandlockStdio(t *testing.T) {

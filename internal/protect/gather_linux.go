@@ -85,7 +85,9 @@ func gather(r *Request, present []string) (*gathering, error) {
 	if err := g.chooseTmp(r); err != nil {
 		return nil, err
 	}
-	g.claimState(r.NoState)
+	if err := g.claimState(r.State, r.NoState); err != nil {
+		return nil, err
+	}
 	if err := g.protectAll(r); err != nil {
 		return nil, err
 	}

@@ -43,15 +43,27 @@ func (g *gathering) hideState(dirs, missing []string) error {
 }
 
 // claimState keeps the command from making a directory that later runs would take for
-// sallyport's own.
-func (g *gathering) claimState(missing []string) {
+// sallyport's own, and refuses one that nothing hides and the command could write to.
+func (g *gathering) claimState(dirs, missing []string) error {
+	within := func(path string) bool {
+		return (g.tmpAt == "" || !hostfacts.Below(path, g.tmpAt)) && g.level(filepath.Dir(path)) == sandbox.LevelWrite
+	}
+	for _, path := range dirs {
+		if !g.mounts && within(hostfacts.RealPath(path)) {
+			return &sandbox.UnsupportedError{
+				Need: "sallyport's own state in " + path + " out of reach of the command",
+				Have: "it lies in a writable root, and nothing can be mounted over it at this level",
+				Hint: "make only directories beside it writable",
+			}
+		}
+	}
 	for _, path := range missing {
 		path = hostfacts.Deepest(path)
-		if g.tmpAt != "" && hostfacts.Below(path, g.tmpAt) || g.level(path) != sandbox.LevelWrite {
-			continue
+		if within(path) {
+			g.claimMissing(gitpaths.Path{Path: path, Missing: true, IsDir: true, Why: "sallyport's own state"}, false)
 		}
-		g.claimMissing(gitpaths.Path{Path: path, Missing: true, IsDir: true, Why: "sallyport's own state"}, false)
 	}
+	return nil
 }
 
 // chooseTmp decides what is mounted at /tmp. Nothing leaves the host's.
