@@ -105,6 +105,26 @@ func TestHardLinksOwnWork(t *testing.T) {
 	}
 }
 
+// TestHardLinksPlanted: where the supervisor opens files, it follows no symbolic link that another
+// user has put into a shared directory.
+func TestHardLinksPlanted(t *testing.T) {
+	testenv.NeedRoot(t)
+	const other = 65534
+	a := newArena(t)
+	must(t, os.Mkdir(a.ws+"/shared", 0o700))
+	must(t, os.Chmod(a.ws+"/shared", 0o777|os.ModeSticky))
+	must(t, os.WriteFile(a.ws+"/mine", []byte("mine"), 0o600))
+	for _, name := range []string{"/shared/theirs", "/shared/own"} {
+		must(t, os.Symlink("../mine", a.ws+name))
+	}
+	must(t, os.Lchown(a.ws+"/shared/theirs", other, other))
+	res, err := a.run(t, &job{links: true, args: sh("echo x >shared/theirs; cat mine; echo; echo y >shared/own; cat mine")})
+	must(t, err)
+	if !strings.HasPrefix(res.out, "mine\n") || !strings.HasSuffix(res.out, "\ny\n") || !strings.Contains(res.err, "ermission denied") {
+		t.Errorf("%+v", res)
+	}
+}
+
 // TestHardLinksReported: without protection the same is reported, once for each name.
 func TestHardLinksReported(t *testing.T) {
 	testenv.RunAsOrdinary(t)

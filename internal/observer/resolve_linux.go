@@ -300,7 +300,9 @@ func (r *request) walk(base int, shared bool, name string, follow bool) (place, 
 		switch {
 		case errno != 0:
 		case p.exists && p.is(unix.S_IFLNK) && (!last || follow):
-			object, errno = w.follow(part)
+			if errno = unix.EACCES; !w.planted(&p) {
+				object, errno = w.follow(part)
+			}
 		case last:
 			p.dir = w.take()
 			return p, nil
@@ -327,6 +329,15 @@ func (w *walk) enter(name string) syscall.Errno {
 		w.move(fd)
 	}
 	return errno
+}
+
+// planted reports whether another user may have put a symbolic link into a shared directory
+// for this command to fall into. By default the kernel follows no such link (protected_symlinks
+// in proc_sys_fs(5)); where this process makes the call, the kernel does not see the link.
+func (w *walk) planted(p *place) bool {
+	const shared = unix.S_ISVTX | unix.S_IWOTH
+	makes := w.kind == kindConnect || w.cfg.ProtectHardLinks
+	return makes && p.parent.mode&shared == shared && p.uid != p.parent.uid && int(p.uid) != unix.Geteuid()
 }
 
 // follow puts the text of a symbolic link before the rest of the name. For a link of a
