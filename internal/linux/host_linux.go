@@ -163,7 +163,7 @@ func (h *Host) Close() error {
 	if made == nil {
 		return errors.Join(err, launcher())
 	}
-	removed := begin(late, "removing the private /tmp takes long; the next start removes the rest", made.tmp.Remove) // both wait for the disk
+	removed := begin(late, "removing the private /tmp takes long; later starts remove the rest", made.tmp.Remove) // both wait for the disk
 	// It takes the lock of the journal, and counts what a command left in quarantine.
 	kept := begin(late, "giving up protected names takes long; the next start does the rest", made.keeper.Close)
 	err = errors.Join(err, kept())

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -91,14 +92,25 @@ func (r *Report) tmpDirs(state string) {
 		r.fail(path, err)
 		return
 	}
-	r.sweep(all, path, true)
+	r.sweep(all, path, nil)
+}
+
+// sweepTime is how long a start removes what others left; the next one goes on. Other starts
+// wait for it.
+const sweepTime = time.Second
+
+// sweepSoon is sweep for a start.
+func (r *Report) sweepSoon(all *os.Root, path string) {
+	late := make(chan struct{})
+	defer time.AfterFunc(sweepTime, func() { close(late) }).Stop()
+	r.sweep(all, path, late)
 }
 
 // sweep removes what no living process holds in the directory of private /tmp directories,
 // which is locked. Only names that makeTmp gives are touched. What cannot be removed gets
-// another name, and only a sweep with again looks at it again: it does not delay every later
-// start.
-func (r *Report) sweep(all *os.Root, path string, again bool) {
+// another name, and only a sweep without a time, where late is nil, looks at it again: it
+// does not delay every later start.
+func (r *Report) sweep(all *os.Root, path string, late <-chan struct{}) {
 	dir, err := all.Open(".")
 	if err != nil {
 		r.fail(path, err)
@@ -114,14 +126,14 @@ func (r *Report) sweep(all *os.Root, path string, again bool) {
 		switch {
 		case !ours(n):
 			r.Unknown = append(r.Unknown, guard.Left{Path: at, Why: "not a name that sallyport gives"})
-		case again || !strings.HasPrefix(n, stuckPrefix):
-			r.sweepOne(dir, all, n, at)
+		case late == nil || !strings.HasPrefix(n, stuckPrefix):
+			r.sweepOne(dir, all, n, at, late)
 		}
 	}
 }
 
 // sweepOne removes one private /tmp, unless a living process holds it.
-func (r *Report) sweepOne(dir *os.File, all *os.Root, name, path string) {
+func (r *Report) sweepOne(dir *os.File, all *os.Root, name, path string, late <-chan struct{}) {
 	// Its own command may have taken away the right to read it, which is given back.
 	f, err := tree.OpenDir(dir, name)
 	switch {
@@ -139,7 +151,10 @@ func (r *Report) sweepOne(dir *os.File, all *os.Root, name, path string) {
 		r.Held = append(r.Held, guard.Held{Path: path, Holders: 1})
 		return
 	}
-	if err := tree.Remove(all, name); err != nil {
+	if err := tree.RemoveUntil(all, name, late); err != nil {
+		if errors.Is(err, tree.ErrLate) {
+			return
+		}
 		_ = all.Rename(name, stuckPrefix+strings.TrimPrefix(name, runPrefix)) // else it is tried again
 		r.fail(path, err)
 		return

@@ -194,7 +194,7 @@ func newTmp(all *os.Root, path string) (*Tmp, error) {
 	if err := flock(parent, unix.LOCK_EX); err != nil {
 		return nil, err
 	}
-	new(Report).sweep(all, path, false) // what cannot be removed is left for doctor --clean
+	new(Report).sweepSoon(all, path) // what cannot be removed is left for doctor --clean
 	name := runPrefix + newID()
 	if err := all.Mkdir(name, 0o700); err != nil {
 		return nil, err

@@ -48,3 +48,31 @@ func TestStuck(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 }
+
+// TestSweepEnds: what a start has no time to remove keeps its name, and is removed later.
+func TestSweepEnds(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	home := hostfacts.RealPath(t.TempDir())
+	t.Setenv("XDG_STATE_HOME", home)
+	at := home + "/sallyport/tmp"
+	if err := os.MkdirAll(at+"/run-1/dir", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	all, err := os.OpenRoot(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer all.Close()
+	late := make(chan struct{})
+	close(late)
+	var r Report
+	if r.sweep(all, at, late); len(r.Failed) > 0 || len(r.TmpDirs) > 0 {
+		t.Errorf("%+v", r)
+	}
+	if _, err := os.Lstat(at + "/run-1/dir"); err != nil {
+		t.Error(err)
+	}
+	if r := Clean(); len(r) != 1 || !slices.Equal(r[0].TmpDirs, []string{at + "/run-1"}) {
+		t.Errorf("%+v", r)
+	}
+}

@@ -27,19 +27,23 @@ const movedPrefix = ".sallyport-deep-"
 // permissions, and needs few descriptors however deep it is. It follows no link and leaves
 // what it cannot remove; nothing at name is no error. It waits for no process, and takes as
 // long as there are files.
-func Remove(parent *os.Root, name string) error {
+func Remove(parent *os.Root, name string) error { return RemoveUntil(parent, name, nil) }
+
+// RemoveUntil is [Remove] until late is closed: the error is [ErrLate] then, and what is left
+// can be removed by another call. A nil late never is.
+func RemoveUntil(parent *os.Root, name string, late <-chan struct{}) error {
 	dir, err := parent.Open(".")
 	if err != nil {
 		return err
 	}
 	defer dir.Close()
-	if err := removeAt(int(dir.Fd()), name); err != nil {
+	if err := removeAt(int(dir.Fd()), name, late); err != nil {
 		return &os.PathError{Op: "remove", Path: filepath.Join(parent.Name(), name), Err: err}
 	}
 	return nil
 }
 
-func removeAt(dir int, name string) error {
+func removeAt(dir int, name string, late <-chan struct{}) error {
 	if err := unlink(dir, name); !errors.Is(err, unix.ENOTEMPTY) {
 		return err
 	}
@@ -47,15 +51,18 @@ func removeAt(dir int, name string) error {
 	if err != nil {
 		return err
 	}
-	r := removal{top: top}
+	r := removal{top: top, late: late}
 	for again := true; again; {
 		r.moved, r.err = false, nil
 		r.empty(top, 0)
-		again = r.moved
+		again = r.moved && !r.isLate()
 	}
 	top.Close()
 	if err := unlink(dir, name); !errors.Is(err, unix.ENOTEMPTY) {
 		return err
+	}
+	if r.isLate() {
+		return ErrLate
 	}
 	return errors.Join(unix.ENOTEMPTY, r.err)
 }
@@ -63,6 +70,7 @@ func removeAt(dir int, name string) error {
 // A removal is the work of one Remove.
 type removal struct {
 	top   *os.File
+	late  <-chan struct{}
 	names int   // given to what was moved to the top
 	moved bool  // something was moved there since it was looked at
 	err   error // the first one
@@ -80,6 +88,9 @@ func (r *removal) empty(dir *os.File, depth int) {
 		for {
 			names, err := dir.Readdirnames(256)
 			for _, name := range names {
+				if r.isLate() {
+					return
+				}
 				if r.remove(dir, name, depth) {
 					removed = true
 				}
@@ -88,6 +99,15 @@ func (r *removal) empty(dir *os.File, depth int) {
 				break // a directory that cannot be read further is not empty, and says so
 			}
 		}
+	}
+}
+
+func (r *removal) isLate() bool {
+	select {
+	case <-r.late:
+		return true
+	default:
+		return false
 	}
 }
 

@@ -19,6 +19,9 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/printable"
 )
 
+// ErrLate says that the time for removing something was over.
+var ErrLate = errors.New("there was no time to remove all of it")
+
 // A ForeignError reports something that stands where a directory of sallyport's own is
 // expected. Nothing was changed.
 type ForeignError struct {

@@ -112,3 +112,27 @@ func TestOpenDirWhileSwapped(t *testing.T) {
 		}
 	}
 }
+
+// TestRemoveUntil: removing ends when its time is over, and another call goes on.
+func TestRemoveUntil(t *testing.T) {
+	top := t.TempDir()
+	if err := errors.Join(os.Mkdir(filepath.Join(top, "dir"), 0o700), descend(filepath.Join(top, "dir"), 100, top)); err != nil {
+		t.Fatal(err)
+	}
+	parent, err := os.OpenRoot(top)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer parent.Close()
+	late := make(chan struct{})
+	close(late)
+	if err := RemoveUntil(parent, "dir", late); !errors.Is(err, ErrLate) {
+		t.Errorf("error %v, want ErrLate", err)
+	}
+	if err := RemoveUntil(parent, "dir", make(chan struct{})); err != nil {
+		t.Error(err)
+	}
+	if _, err := parent.Lstat("dir"); !os.IsNotExist(err) {
+		t.Errorf("it is still there: %v", err)
+	}
+}

@@ -17,3 +17,6 @@ func closed(fs.FileInfo) bool { return true }
 
 // Remove removes name from parent with everything below it, and follows no link.
 func Remove(parent *os.Root, name string) error { return parent.RemoveAll(name) }
+
+// RemoveUntil is [Remove]; it takes as long as there are files.
+func RemoveUntil(parent *os.Root, name string, _ <-chan struct{}) error { return Remove(parent, name) }
