@@ -5,5 +5,5 @@ package main
 
 // programs are what this test binary can be, by name.
 func programs() map[string]func() {
-	return map[string]func(){"sallyport": main, "act": act}
+	return map[string]func(){"sallyport": main, "act": act, "chaos": chaosMain}
 }

@@ -60,7 +60,7 @@ var budgets = map[string]budget{
 	"internal/printable":   {40, ""},
 	"internal/plainfile":   {70, "devices and named pipes in the place of a file are not opened"},
 	"internal/process":     {1390, ""},
-	"internal/protect":     {1760, "links on the way to the state directory are refused; what is mounted a second time is protected there too; files that other programs run later are protected, and new ones found"},
+	"internal/protect":     {1780, "links on the way to the state directory are refused; what is mounted a second time is protected there too; files that other programs run later are protected, and new ones found; placeholders of others are watched"},
 	"internal/rlimit":      {30, ""},
 	"internal/runlog":      {370, ""},
 	"internal/screen":      {1150, ""},

@@ -43,7 +43,8 @@ type Claim struct {
 	ReportOnly bool
 	// Dev and Ino, unless Ino is zero, identify a file or directory that exists and that
 	// a mount will cover. It gets neither a placeholder nor a watch; [Hold.OnBroken]
-	// reports when something else takes its place.
+	// reports when something else takes its place. With Placeholder it is one of another
+	// keeper, which removes it at any time: then the name is watched as well.
 	Dev, Ino uint64
 	// Why is the reason in the note beside what goes to quarantine. It may be empty.
 	Why string

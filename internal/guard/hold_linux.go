@@ -6,6 +6,8 @@ package guard
 import (
 	"errors"
 	"fmt"
+	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -43,6 +45,29 @@ type watched struct {
 	moves      int              // how often something was moved from here
 	late       bool             // moving at once failed: only the last look tries again
 	reportOnly bool             // what appears is reported and stays
+	foreign    *ident           // the placeholder of another keeper that is covered here, or nil
+}
+
+// stays reports whether what exists at a name in the directory fd is no work of a command:
+// the placeholder of another keeper. A new one is not covered in the sandbox and has lost
+// the object already; a command could have filled it.
+func (n *watched) stays(fd int, s status) bool {
+	if n.foreign == nil {
+		return false
+	}
+	return n.foreign.same(s.ident) || s.closed() && isEmpty(fd, n.name)
+}
+
+// isEmpty reports whether a directory has no entry.
+func isEmpty(dir int, name string) bool {
+	fd, err := openAt(dir, name, unix.O_RDONLY|unix.O_DIRECTORY)
+	if err != nil {
+		return false
+	}
+	f := os.NewFile(uintptr(fd), name)
+	defer f.Close()
+	_, err = f.Readdirnames(1)
+	return errors.Is(err, io.EOF)
 }
 
 // Placeholders returns the directories that now exist at claimed names, in the order of
@@ -57,6 +82,17 @@ func (h *Hold) Placeholders() []Placeholder {
 		}
 	}
 	return list
+}
+
+// Lock returns the locked file of the keeper. A copy of it that another process has open
+// keeps the placeholders in their places after this process was killed.
+func (h *Hold) Lock() *os.File {
+	h.keeper.mu.Lock()
+	defer h.keeper.mu.Unlock()
+	if h.keeper.journal == nil {
+		return nil
+	}
+	return h.keeper.journal.holder
 }
 
 // Weaker returns, one sentence each, what is protected less than claimed. Nil means that
@@ -163,11 +199,23 @@ func (k *Keeper) check(o *object) {
 	switch {
 	case errors.Is(err, unix.ENOENT) && !o.covered:
 		o.lose("was removed or moved away")
-	case err == nil && o.covered && !s.same(o.id):
+	case err == nil && o.covered && !s.same(o.id) && !k.movedForeign(o):
 		o.lose("was replaced")
 	case err == nil && !o.covered && !(s.isDir() && s.same(o.id)):
 		o.lose(fmt.Sprintf("was replaced by a %s", s.kind()))
 	}
+}
+
+// movedForeign moves away what has taken the place of another keeper's placeholder, which may
+// be noticed before inotify reports it, and reports whether nothing is left there.
+func (k *Keeper) movedForeign(o *object) bool {
+	n := o.dir.watched[o.name]
+	if n == nil || n.foreign == nil {
+		return false
+	}
+	k.appeared(n, false)
+	_, err := statAt(o.dir.fd, o.name)
+	return errors.Is(err, unix.ENOENT)
 }
 
 // checkName checks the objects with a name in d.
@@ -238,7 +286,7 @@ func (k *Keeper) appeared(n *watched, reported bool) {
 		if n.ours == 0 { // otherwise this keeper has moved it
 			n.report(KindGone, "")
 		}
-	case err != nil || n.late:
+	case err != nil || n.late || n.stays(n.dir.fd, s):
 	case n.moves >= maxMoves:
 		n.late = true
 	default:
@@ -302,6 +350,9 @@ func (k *Keeper) lastLook(fd int, n *watched) error {
 		if err != nil {
 			return &QuarantineError{Path: n.path, Err: err}
 		}
+		if n.stays(fd, s) {
+			return nil
+		}
 		to, err := k.rename(fd, n, s)
 		if errors.Is(err, unix.EXDEV) {
 			to, err = k.copy(fd, n, s)
@@ -322,7 +373,7 @@ func (k *Keeper) lastLook(fd int, n *watched) error {
 			return &QuarantineError{Path: n.path, Err: err}
 		}
 	}
-	if _, err := statAt(fd, n.name); !errors.Is(err, unix.ENOENT) {
+	if s, err := statAt(fd, n.name); !errors.Is(err, unix.ENOENT) && (err != nil || !n.stays(fd, s)) {
 		return &QuarantineError{Path: n.path, Err: errors.New("another program creates it again and again")}
 	}
 	return nil

@@ -217,6 +217,10 @@ func (k *Keeper) cover(h *Hold, r *request) error {
 		return &ExistsError{Path: r.Path, Kind: s.kind()}
 	}
 	k.add(h, &object{path: r.Path, name: r.name, dir: r.dir, id: s.ident, covered: true})
+	if r.Placeholder {
+		n := k.watchName(h, r)
+		n.foreign, n.reportOnly = &s.ident, false
+	}
 	return nil
 }
 
@@ -238,15 +242,21 @@ func (k *Keeper) watch(h *Hold, r *request) error {
 	if err != nil && !errors.Is(err, unix.ENOENT) {
 		return holdError(r.Path, "watch it", err)
 	}
+	n := k.watchName(h, r)
+	n.reportOnly = n.reportOnly && r.ReportOnly // of several claims the strictest counts
+	return nil
+}
+
+// watchName gives the watched name of r to h.
+func (k *Keeper) watchName(h *Hold, r *request) *watched {
 	n := r.dir.watched[r.name]
 	if n == nil {
 		n = &watched{path: r.Path, name: r.name, dir: r.dir, holds: map[*Hold]string{}, reportOnly: true}
 		r.dir.watched[r.name] = n
 	}
-	n.reportOnly = n.reportOnly && r.ReportOnly // of several claims the strictest counts
 	n.holds[h] = r.Why
 	h.names = append(h.names, n)
-	return nil
+	return n
 }
 
 // place gives h a placeholder at the name of r: the one of an earlier Hold if it still

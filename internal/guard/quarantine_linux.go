@@ -157,7 +157,7 @@ func renameNew(from int, name string, to int, target string, s status) error {
 	rename := func() error { return unix.Renameat2(from, name, to, target, unix.RENAME_NOREPLACE) }
 	err := retry(rename)
 	if errors.Is(err, unix.EACCES) && s.isDir() {
-		if fd, e := openAt(from, name, unix.O_PATH|unix.O_DIRECTORY, 0); e == nil {
+		if fd, e := openAt(from, name, unix.O_PATH|unix.O_DIRECTORY); e == nil {
 			if _, e = openUp(fd); e == nil {
 				err = retry(rename)
 			}

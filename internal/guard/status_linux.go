@@ -66,9 +66,9 @@ func retry(f func() error) error {
 }
 
 // openAt is openat(2), close-on-exec and with no symbolic link followed.
-func openAt(dir int, name string, flags int, mode uint32) (fd int, err error) {
+func openAt(dir int, name string, flags int) (fd int, err error) {
 	err = retry(func() error {
-		fd, err = unix.Openat(dir, name, flags|unix.O_CLOEXEC|unix.O_NOFOLLOW, mode)
+		fd, err = unix.Openat(dir, name, flags|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
 		return err
 	})
 	return fd, err
@@ -103,12 +103,12 @@ func (s status) kind() Kind {
 // walks, because filters of containers may lack openat2(2).
 func openDir(path string) (int, error) {
 	const flags = unix.O_PATH | unix.O_DIRECTORY
-	fd, err := openAt(unix.AT_FDCWD, "/", flags, 0)
+	fd, err := openAt(unix.AT_FDCWD, "/", flags)
 	if err != nil {
 		return -1, err
 	}
 	for name := range strings.FieldsFuncSeq(path, func(r rune) bool { return r == '/' }) {
-		next, err := openAt(fd, name, flags, 0)
+		next, err := openAt(fd, name, flags)
 		if errors.Is(err, unix.ENOTDIR) {
 			if s, e := statAt(fd, name); e == nil && s.kind() == KindLink {
 				err = unix.ELOOP

@@ -11,9 +11,10 @@ import "os"
 type Files struct {
 	Stdin, Stdout, Stderr *os.File
 
-	// Hold is kept open by the reaper until nothing of the tree is left, also when the
-	// caller is gone by then: a lock on it lasts as long as what it guards is in use.
-	Hold *os.File
+	// Hold are kept open by the reaper until nothing of the tree is left, also when the
+	// caller is gone by then: a lock on one lasts as long as what it guards is in use. Nil
+	// ones are left out.
+	Hold []*os.File
 	// Observer is the end of a seqpacket or stream socket by which OpObserve sends the
 	// listener, in one message of one byte. The caller should close it as soon as Start
 	// has returned: the other end then reports when nothing was sent.

@@ -21,8 +21,8 @@ type fds struct {
 	status int // write end of the pipe on which the reaper reports
 	reaper int // the reaper's image
 
-	hold, observer, terminal, pass, cgroup int   // see Files
-	join                                   []int // see Files
+	observer, terminal, pass, cgroup int   // see Files
+	hold, join                       []int // see Files
 
 	// enter is an open list of a group that the task writes itself into first of all.
 	enter int
@@ -64,9 +64,15 @@ func (l *Launcher) duplicate(s *Script, f Files) (n fds, release func(), err err
 	for _, g := range []struct {
 		to   *int
 		file *os.File
-	}{{&n.hold, f.Hold}, {&n.observer, f.Observer}, {&n.terminal, f.Terminal}, {&n.pass, f.Status}, {&n.cgroup, f.Cgroup}} {
+	}{{&n.observer, f.Observer}, {&n.terminal, f.Terminal}, {&n.pass, f.Status}, {&n.cgroup, f.Cgroup}} {
 		if g.file != nil {
 			give(g.to, g.file)
+		}
+	}
+	for _, file := range f.Hold {
+		if file != nil {
+			n.hold = append(n.hold, 0)
+			give(&n.hold[len(n.hold)-1], file)
 		}
 	}
 	for i, file := range f.Join {

@@ -24,7 +24,7 @@ const notBegun = -1
 // and taken in order.
 const maxPassed = 9
 
-// firstKept is the number under which the reaper keeps [Files.Hold].
+// firstKept is the number under which the reaper keeps the first of [Files.Hold].
 const firstKept = 3
 
 // lower turns a script into the list of calls of one launch. The first steps, as many
@@ -148,12 +148,10 @@ func (l *lowering) startCommand() {
 	l.call("dup3", unix.SYS_DUP3, num(l.fds.reaper), num(2), num(unix.O_CLOEXEC))
 	l.call("eventfd2", unix.SYS_EVENTFD2, held(l.command), num(0)).store(count)
 	l.call("dup3", unix.SYS_DUP3, held(count), num(1), num(0))
-	from := firstKept
-	if l.fds.hold > 0 {
-		l.call("dup3", unix.SYS_DUP3, num(l.fds.hold), num(firstKept), num(0))
-		from++
+	for i, fd := range l.fds.hold {
+		l.call("dup3", unix.SYS_DUP3, num(fd), num(firstKept+i), num(0))
 	}
-	l.closeFrom(from)
+	l.closeFrom(firstKept + len(l.fds.hold))
 	l.call("execveat", unix.SYS_EXECVEAT, num(2), l.text(""), l.vector([]string{"sallyport-reaper"}), l.vector(nil), num(unix.AT_EMPTY_PATH))
 	l.second = len(l.calls)
 }

@@ -238,7 +238,7 @@ func TestHold(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := script(k, shStep("ls -l /proc/self/fd | grep -c held; exec >/dev/null; read line"))
-		p, err := l.StartWith(s, Files{Stdin: endR, Stdout: w, Stderr: w, Hold: held})
+		p, err := l.StartWith(s, Files{Stdin: endR, Stdout: w, Stderr: w, Hold: []*os.File{held}})
 		if err != nil {
 			t.Fatal(err)
 		}

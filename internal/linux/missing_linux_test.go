@@ -4,9 +4,13 @@
 package linux
 
 import (
+	"io"
 	"os"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -99,4 +103,62 @@ func TestPins(t *testing.T) {
 			t.Errorf("%+v", res)
 		}
 	})
+}
+
+// TestPlaceholderOfAnother: where two runs with state directories of their own, as those of
+// two users, work in one directory, the first removes its placeholders while the second still
+// runs. What the command makes there is denied or quarantined, and nothing of it is left.
+func TestPlaceholderOfAnother(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	for _, blind := range []bool{false, true} {
+		a := newArena(t)
+		var first *Child
+		null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+		must(t, err)
+		defer null.Close()
+		first, err = a.start(a.request(&job{args: sh(`:`)}), nil, null, null, null)
+		must(t, err)
+		t.Setenv("XDG_STATE_HOME", a.base+"/other")
+		b := &arena{host: new(Host), base: a.base, ws: a.ws, out: a.out}
+		in, feed := pipe(t)
+		defer in.Close()
+		res := mustRun(t, b, &job{blind: blind, stdin: in, args: sh(`read x; mkdir .codex && echo won >.codex/config; echo end`), during: func(*Child) {
+			_, _, _ = first.Wait()
+			must(t, first.WaitAll())
+			must(t, first.Close(new(executor.Exit)))
+			must(t, a.host.Close())
+			must(t, feed.Close())
+		}})
+		must(t, b.host.Close())
+		if _, err := os.Lstat(a.ws + "/.codex"); !os.IsNotExist(err) || res.out != "end\n" {
+			t.Errorf("without an observer: %v: it is there: %v, %+v", blind, err, res)
+		}
+	}
+}
+
+// TestPlaceholderOfKilled: the placeholders of a killed front end stay as long as its command
+// can still run, though another run begins. Here the command runs on for long, because what
+// ends it is left out.
+func TestPlaceholderOfKilled(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	a := newArena(t)
+	f := startFront(t, a, "hold-orphan", "hold")
+	before, err := os.Lstat(a.ws + "/.codex")
+	must(t, err)
+	root, err := unix.PidfdOpen(f.root, 0)
+	must(t, err)
+	defer unix.Close(root)
+	must(t, f.cmd.Process.Kill())
+	_ = f.cmd.Wait()
+	mustRun(t, a, &job{args: sh(`:`)})
+	if after, err := os.Lstat(a.ws + "/.codex"); err != nil || !os.SameFile(before, after) || !after.ModTime().Equal(before.ModTime()) {
+		t.Errorf("the placeholder was removed: %v, %v", after, err)
+	}
+	must(t, unix.PidfdSendSignal(root, unix.SIGKILL, nil, 0))
+	_, err = io.Copy(io.Discard, f.reader)
+	must(t, err)
+	must(t, a.host.Close())
+	if _, err := os.Lstat(a.ws + "/.codex"); !os.IsNotExist(err) {
+		t.Errorf("the placeholder is left: %v", err)
+	}
 }

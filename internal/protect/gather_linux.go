@@ -33,7 +33,8 @@ type gathering struct {
 	tmpAt   string // where sallyport mounts a /tmp; no file of the host exists below it
 	mounts  bool   // the level can mount something over what exists
 	table   *hostfacts.MountTable
-	present []string // names at which something exists that is no placeholder
+	present []string // names at which something exists that is no placeholder of this user and state directory
+	foreign []string // those that may be placeholders of others, which remove them at any time
 
 	git     bool // the grant git is given
 	outside gitpaths.Outside
@@ -228,7 +229,19 @@ func (g *gathering) readOnly(name, why string) error {
 // another run, whatever the umask was. That one is removed when its run ends, so it is
 // claimed like a missing name; whether it is one is in the journal.
 func (g *gathering) isPlaceholder(name string, st *syscall.Stat_t) bool {
-	return st.Mode&^0o555 == syscall.S_IFDIR && st.Nlink <= 2 && int(st.Uid) == os.Geteuid() && !slices.Contains(g.present, name)
+	return looksLikePlaceholder(st) && int(st.Uid) == os.Geteuid() && !slices.Contains(g.present, name)
+}
+
+// filled reports whether a directory is known to have an entry.
+func filled(dir string) bool {
+	names, _ := os.ReadDir(dir)
+	return len(names) > 0
+}
+
+// looksLikePlaceholder reports whether a directory may be the placeholder of a run of any
+// user, with any state directory.
+func looksLikePlaceholder(st *syscall.Stat_t) bool {
+	return st.Mode&^0o555 == syscall.S_IFDIR && st.Nlink <= 2
 }
 
 // claim adds a claim.
@@ -288,6 +301,9 @@ func (g *gathering) closePath(p gitpaths.Path) error {
 	case spot.Kind == plan.KindOther:
 		return g.readOnly(p.Path, p.Why)
 	default:
+		if p.IsDir && looksLikePlaceholder(&st) && !filled(p.Path) {
+			g.foreign = append(g.foreign, p.Path)
+		}
 		g.add(plan.Rule{Spot: spot, Level: sandbox.LevelRead, Why: p.Why, Auto: true})
 	}
 	return nil

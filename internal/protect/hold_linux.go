@@ -135,6 +135,7 @@ func (p *Protection) Observed() observer.Names {
 			n.Opened = append(n.Opened, g.openedIn(w.repo)...)
 		}
 	}
+	n.Protected = append(n.Protected, g.foreign...)
 	for name := range g.rules {
 		n.Ruled = append(n.Ruled, name)
 	}
@@ -226,7 +227,7 @@ func (g *gathering) covered() []guard.Claim {
 			g.warn(fmt.Errorf("%s and later paths are not watched: another program that replaces them removes the mount over them", r.Path))
 			break
 		}
-		claims = append(claims, guard.Claim{Path: r.Path, Dev: r.ID.Dev, Ino: r.ID.Ino, Why: r.Why})
+		claims = append(claims, guard.Claim{Path: r.Path, Dev: r.ID.Dev, Ino: r.ID.Ino, Why: r.Why, Placeholder: slices.Contains(g.foreign, r.Path)})
 	}
 	return claims
 }
@@ -334,6 +335,15 @@ func (p *Protection) quarantine(name, why string, out *[]executor.Quarantined) e
 		*out = append(*out, executor.Quarantined{Path: name, MovedTo: f.MovedTo, Why: why})
 	}
 	return err
+}
+
+// Lock returns the open file whose lock says that the claims are held; nil where there are
+// none. As long as a copy of it is open, the placeholders are not removed.
+func (p *Protection) Lock() *os.File {
+	if p == nil || p.held == nil {
+		return nil
+	}
+	return p.held.Lock()
 }
 
 // Release releases the claims. It may be called twice.
