@@ -127,6 +127,9 @@ func (c *Child) Signal(sig syscall.Signal, tree bool) error {
 // Kill kills the whole tree. Without a process namespace that takes rounds, because a
 // process may start others meanwhile.
 func (c *Child) Kill() error {
+	if !c.ended.Load() {
+		c.host.stopped.Store(true) // without a grace this is the first that is done
+	}
 	if c.proc.Empty(0) {
 		return nil
 	}

@@ -39,18 +39,22 @@ func TestCloseIsBounded(t *testing.T) {
 	})
 }
 
-// TestCloseTime: closing is bounded by less than a second when a command was stopped, and only
-// then: the end of a run that was stopped is bounded as a whole.
+// TestCloseTime: closing is bounded by less than a second when a command was stopped, with a
+// grace or without, and only then: the end of a run that was stopped is bounded as a whole.
 func TestCloseTime(t *testing.T) {
-	for _, stop := range []bool{false, true} {
+	for name, stop := range map[string]func(*Child) error{
+		"":        nil,
+		"signal":  func(c *Child) error { return c.Signal(syscall.SIGKILL, true) },
+		"at once": (*Child).Kill,
+	} {
 		a := newArena(t)
-		mustRun(t, a, &job{args: sh(`sleep 1000 & ` + map[bool]string{true: "wait", false: ":"}[stop]), during: func(c *Child) {
-			if stop {
-				must(t, c.Signal(syscall.SIGKILL, true))
+		mustRun(t, a, &job{args: sh(`sleep 1000 & ` + map[bool]string{true: "wait", false: ":"}[stop != nil]), during: func(c *Child) {
+			if stop != nil {
+				must(t, stop(c))
 			}
 		}})
-		if short := a.host.closeTime() < time.Second; short != stop {
-			t.Errorf("stopped %v: closing takes at most %v", stop, a.host.closeTime())
+		if short := a.host.closeTime() < time.Second; short != (stop != nil) {
+			t.Errorf("stopped by %q: closing takes at most %v", name, a.host.closeTime())
 		}
 	}
 }
