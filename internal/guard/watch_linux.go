@@ -93,24 +93,25 @@ func closeLater(fd int) {
 	unix.Close(fd)
 }
 
-// maxReads bounds how often events are read at once, to many times what the kernel keeps:
-// another command may make some all the time.
-const maxReads = 1 << 10
-
-// readEvents handles the events that are there.
+// readEvents handles the events that are there now. Those that come meanwhile are left: a
+// program that makes them faster than they are handled must not keep the lock from others.
 func (k *Keeper) readEvents() {
 	w := k.watcher
 	if w == nil {
 		return
 	}
-	for range maxReads {
-		n, err := unix.Read(w.fd, w.buf)
+	left, err := unix.IoctlGetInt(w.fd, unix.TIOCINQ) // FIONREAD: the bytes that are there
+	for err == nil && left > 0 {
+		var n int
+		n, err = unix.Read(w.fd, w.buf)
 		if errors.Is(err, unix.EINTR) {
+			err = nil
 			continue
 		}
-		if err != nil || n <= 0 {
+		if n <= 0 {
 			return
 		}
+		left -= n
 		walkEvents(w.buf[:n], k.event)
 	}
 }
