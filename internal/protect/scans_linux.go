@@ -6,11 +6,12 @@ package protect
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"os"
-	"path/filepath"
 	"sync"
 
 	"github.com/sallyport-dev/sallyport/internal/gitpaths"
+	"github.com/sallyport-dev/sallyport/internal/tree"
 )
 
 // Scans remembers what earlier searches for repositories found, in memory and below
@@ -29,10 +30,14 @@ func (s *Scans) with(root string, f func(*gitpaths.Cache) error) error {
 		return f(nil)
 	}
 	sum := sha256.Sum256([]byte(root))
-	dir := filepath.Join(s.State, "scans")
-	name := filepath.Join(dir, hex.EncodeToString(sum[:16]))
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	name := os.DevNull
+	if dir, err := s.open(); err == nil {
+		defer dir.Close()
+		// By descriptor: the state directory may lie where another command can exchange it.
+		name = fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), hex.EncodeToString(sum[:16]))
+	}
 	cache := s.caches[root]
 	if cache == nil {
 		cache = gitpaths.LoadCache(name)
@@ -42,9 +47,23 @@ func (s *Scans) with(root string, f func(*gitpaths.Cache) error) error {
 		s.caches[root] = cache
 	}
 	err := f(cache)
-	if cache.Save(name) != nil {
-		_ = os.Mkdir(dir, 0o700) //nolint:forbidigo // the state directory is ours
-		_ = cache.Save(name)     // what is not saved is searched again
+	if name != os.DevNull {
+		_ = cache.Save(name) // what is not saved is searched again
 	}
 	return err
+}
+
+// open opens the directory of the files.
+func (s *Scans) open() (*os.File, error) {
+	state, err := tree.OpenPath(s.State)
+	if err != nil {
+		return nil, err
+	}
+	defer state.Close()
+	scans, err := tree.Make(state, "scans")
+	if err != nil {
+		return nil, err
+	}
+	defer scans.Close()
+	return scans.Open(".")
 }

@@ -23,12 +23,12 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/internal/environ"
+	"github.com/sallyport-dev/sallyport/internal/tree"
 )
 
 // The names of the files in the state directory. The second is the first one as it was
@@ -60,23 +60,28 @@ func Append(dir string, r Record) error {
 	if err != nil {
 		return fmt.Errorf("runlog: %w", err)
 	}
-	if err := appendLine(filepath.Join(dir, fileName), filepath.Join(dir, oldName), line); err != nil {
+	// By descriptor: the directory may lie where a command of another run can exchange it.
+	root, err := tree.OpenPath(dir)
+	if err == nil {
+		err = errors.Join(appendLine(root, line), root.Close())
+	}
+	if err != nil {
 		return fmt.Errorf("runlog: %w", err)
 	}
 	return nil
 }
 
 // appendLine writes a line at the end of a file, or of a new one when that is full.
-func appendLine(name, old string, line []byte) error {
+func appendLine(dir *os.Root, line []byte) error {
 	const attempts = 3 // other processes may fill the new one meanwhile; then it gets larger
 	for attempt := range attempts {
-		f, err := os.OpenFile(name, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+		f, err := dir.OpenFile(fileName, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
 		if err != nil {
 			return err
 		}
 		st, err := f.Stat()
 		if err == nil && attempt < attempts-1 && st.Size() > 0 && st.Size()+int64(len(line)) > maxFile {
-			err = errors.Join(rotate(f, st, name, old), f.Close())
+			err = errors.Join(rotate(dir, f, st), f.Close())
 			if err != nil {
 				return err
 			}
@@ -102,18 +107,18 @@ func writeLine(w io.Writer, line []byte) error {
 
 // rotate renames a full file. Of several processes that find it full one does it: the
 // one that holds the lock of the file that has the name.
-func rotate(f *os.File, full fs.FileInfo, name, old string) error {
+func rotate(dir *os.Root, f *os.File, full fs.FileInfo) error {
 	if err := lock(f); err != nil {
 		return err
 	}
-	now, err := os.Lstat(name)
+	now, err := dir.Lstat(fileName)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(full, now) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	return os.Rename(name, old)
+	return dir.Rename(fileName, oldName)
 }
 
 // line returns the JSON form with a newline, at most maxLine bytes.

@@ -68,7 +68,7 @@ func runs(t *testing.T, directory string) []string {
 }
 
 func TestAppend(t *testing.T) {
-	directory := t.TempDir()
+	directory := ownDirectory(t)
 	if got := runs(t, directory); got != nil {
 		t.Errorf("%q in an empty directory", got)
 	}
@@ -191,7 +191,7 @@ func TestLimits(t *testing.T) {
 // TestRotation: a full file is set aside, one older file is kept, and nothing is
 // missing in the middle.
 func TestRotation(t *testing.T) {
-	directory := t.TempDir()
+	directory := ownDirectory(t)
 	word := strings.Repeat("x", 15<<10)
 	const n = 300
 	for i := range n {
@@ -229,7 +229,7 @@ func TestProcesses(t *testing.T) {
 		{"with many", 6, 100, 15000, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			directory := t.TempDir()
+			directory := ownDirectory(t)
 			var all []*exec.Cmd
 			for i := range test.processes {
 				cmd := exec.CommandContext(t.Context(), os.Args[0])
@@ -328,7 +328,7 @@ func TestMaskSurvivors(t *testing.T) {
 
 // TestShrinkHardLinks: a record keeps those of the links that fit, and counts the rest.
 func TestShrinkHardLinks(t *testing.T) {
-	directory := t.TempDir()
+	directory := ownDirectory(t)
 	e := entry("one", "true")
 	e.HardLinks = slices.Repeat([]executor.HardLink{{Path: strings.Repeat("x", 4000), Links: 2}}, 200)
 	if err := Append(directory, e); err != nil {
@@ -340,5 +340,29 @@ func TestShrinkHardLinks(t *testing.T) {
 	}
 	if r := log.Records[0]; len(r.HardLinks) == 0 || len(r.HardLinks)+r.HardLinksOmitted != 200 {
 		t.Errorf("%d links, %d omitted", len(r.HardLinks), r.HardLinksOmitted)
+	}
+}
+
+// ownDirectory makes a directory as state directories are.
+func ownDirectory(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "state")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// TestAppendFollowsNoLink: what has taken the place of the state directory is not written to.
+func TestAppendFollowsNoLink(t *testing.T) {
+	outside := ownDirectory(t)
+	link := filepath.Join(t.TempDir(), "state")
+	if err := os.Symlink(outside, link); err != nil {
+		t.Fatal(err)
+	}
+	err := Append(link, entry("r-1", ""))
+	names, _ := os.ReadDir(outside)
+	if err == nil || len(names) > 0 {
+		t.Errorf("%v, %v", err, names)
 	}
 }
