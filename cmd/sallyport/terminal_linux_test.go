@@ -130,7 +130,7 @@ var transcripts = []struct {
 		name: "python", needs: []string{"python3"}, args: []string{"--", "env", "TERM=dumb", "python3", "-q"}, code: 5,
 		turns: []turn{
 			{`>>> $`, "print(6*7)\r"},
-			{`\n42\r\n>>> $`, "import time; print('go'); time.sleep(100)\r"},
+			{`\n42\r\n>>> $`, "exec(\"print('go')\\nwhile 1: pass\")\r"}, // a sleep misses a signal just before it
 			{`\ngo\r\n`, "\x03"},
 			{`KeyboardInterrupt\r\n>>> $`, "input('name? ')\r"},
 			{`\nname\? $`, "Ada\r"},
@@ -172,10 +172,13 @@ func TestTranscripts(t *testing.T) {
 			if diff := cmp.Diff(x.ModesBefore(), x.Modes()); diff != "" {
 				t.Errorf("the modes of the terminal are other ones (-before +after):\n%s", diff)
 			}
-			compare(t, filepath.Join("testdata", "terminal", tt.name+".txt"), plain(x.Transcript()))
+			compare(t, filepath.Join("testdata", "terminal", tt.name+".txt"), frames.ReplaceAllString(plain(x.Transcript()), ""))
 		})
 	}
 }
+
+// frames are the places of a Python traceback: where a signal arrives is not known.
+var frames = regexp.MustCompile(`(?m)^  File "<.*\n`)
 
 // compare compares a text with a recorded one, or records it.
 func compare(t *testing.T, name, got string) {
