@@ -128,18 +128,25 @@ func LoadCache(path string) *Cache {
 	return &Cache{}
 }
 
+// Changed reports whether there is something to save. A nil cache has nothing.
+func (c *Cache) Changed() bool {
+	if c == nil {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.changed
+}
+
 // Save writes the cache to a file that only its owner can read, in one step: a
 // reader sees the old one or the new one. It does nothing if nothing has changed
 // since [LoadCache], or for a nil Cache. The directory must exist.
 func (c *Cache) Save(path string) error {
-	if c == nil {
+	if !c.Changed() {
 		return nil
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.changed {
-		return nil
-	}
 	f, err := os.CreateTemp(filepath.Dir(path), ".git-cache-*") // mode 0600
 	if err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -72,25 +73,64 @@ type MountTable struct {
 	device map[string][]*Mount
 }
 
-// ReadMounts returns the table of this process. Package os would have the poller watch the
-// file, which takes as long as to read it.
-func ReadMounts() (*MountTable, error) {
-	fd, err := unix.Open("/proc/self/mountinfo", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+// Mounts reads what is mounted where, and again only when that has changed: poll(2) on the
+// table says so, see proc_pid_mountinfo(5). The zero Mounts is ready for use, also by several
+// goroutines at once; Close gives back its descriptor.
+type Mounts struct {
+	mu    sync.Mutex
+	fd    int         // of the table
+	table *MountTable // nil: fd is not open
+}
+
+// Table returns the table of this process.
+func (m *Mounts) Table() (*MountTable, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.table != nil {
+		if n, err := unix.Poll([]unix.PollFd{{Fd: int32(m.fd), Events: unix.POLLPRI}}, 0); n == 0 && err == nil {
+			return m.table, nil
+		}
+	} else {
+		// Package os would have the poller watch the file, which takes as long as to read it.
+		fd, err := unix.Open("/proc/self/mountinfo", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return nil, err
+		}
+		m.fd = fd
+	}
+	text, err := readAll(m.fd)
 	if err != nil {
+		unix.Close(m.fd)
+		m.table = nil
 		return nil, err
 	}
-	defer unix.Close(fd)
+	m.table = NewMountTable(ParseMounts(text))
+	return m.table, nil
+}
+
+// Close forgets the table.
+func (m *Mounts) Close() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.table != nil {
+		unix.Close(m.fd)
+		m.table = nil
+	}
+}
+
+// readAll reads a file of a process file system from its beginning.
+func readAll(fd int) (string, error) {
 	const page = 4096 // the most that one read returns
 	text := make([]byte, 0, 2*page)
 	for {
 		text = slices.Grow(text, page)
-		n, err := unix.Read(fd, text[len(text):cap(text)])
+		n, err := unix.Pread(fd, text[len(text):cap(text)], int64(len(text)))
 		switch {
 		case errors.Is(err, unix.EINTR):
 		case err != nil:
-			return nil, err
+			return "", err
 		case n == 0:
-			return NewMountTable(ParseMounts(string(text))), nil
+			return string(text), nil
 		default:
 			text = text[:len(text)+n]
 		}

@@ -80,6 +80,23 @@ echo x >"second mount/ws/other" && echo end`
 	}
 }
 
+// TestMountedBetween: a mount that is made between two runs of one Host is known to the second.
+func TestMountedBetween(t *testing.T) {
+	if !ownMounts(t) {
+		return
+	}
+	a := newArena(t)
+	p := a.policy().WithEntries(sandbox.PathEntry(a.out+"/dir", sandbox.LevelDeny))
+	second := a.base + "/second"
+	j := &job{policy: &p, args: sh(`cat "$1"`, second+"/deep")}
+	mountAt(t, a.ws, a.base+"/other", "", unix.MS_BIND, "") // else nothing is looked for
+	mustRun(t, a, j)
+	mountAt(t, a.out+"/dir", second, "", unix.MS_BIND, "")
+	if res := mustRun(t, a, j); res.out != "" || !strings.Contains(res.err, "ermission denied") {
+		t.Errorf("%+v", res)
+	}
+}
+
 // TestMountedTwiceMinimal: under a root of listed paths a store of secrets is hidden where an
 // entry shows it, though its own path is not listed.
 func TestMountedTwiceMinimal(t *testing.T) {

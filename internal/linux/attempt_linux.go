@@ -140,7 +140,7 @@ func (a *attempt) gather(r *plan.Request) (err error) {
 	}
 	q := &protect.Request{
 		Policy: &res, Dir: a.spec.Dir, Mounts: a.level != plan.LevelLandlock,
-		Tmp: a.spec.Tmp, PrivateTmp: own.tmp.Path, Homes: credentials.Homes(), Scans: own.scans,
+		Tmp: a.spec.Tmp, PrivateTmp: own.tmp.Path, Homes: credentials.Homes(), Scans: own.scans, Table: &own.mounts,
 	}
 	q.State, q.NoState = state.Protected()
 	if !a.dry {

@@ -62,6 +62,7 @@ type files struct {
 	tmp    *state.Tmp // the private /tmp
 	keeper *guard.Keeper
 	scans  *protect.Scans
+	mounts hostfacts.Mounts
 }
 
 var errClosed = errors.New("the executor of this machine is closed")
@@ -167,6 +168,7 @@ func (h *Host) Close() error {
 	// It takes the lock of the journal, and counts what a command left in quarantine.
 	kept := begin(late, "giving up protected names takes long; the next start does the rest", made.keeper.Close)
 	err = errors.Join(err, kept())
+	made.mounts.Close()
 	if rerr := removed(); rerr != nil {
 		err = errors.Join(err, fmt.Errorf("remove the private /tmp: %w", rerr))
 	}

@@ -15,12 +15,12 @@ import (
 
 // readMounts reads what is mounted where. Without it paths are protected by their own
 // names only.
-func (g *gathering) readMounts() {
+func (g *gathering) readMounts(mounts *hostfacts.Mounts) {
 	g.table = new(hostfacts.MountTable)
 	if !g.mounts {
 		return // nothing can be covered
 	}
-	table, err := hostfacts.ReadMounts()
+	table, err := mounts.Table()
 	if err == nil {
 		g.table = table
 		if _, known := table.Aliases("/"); !known {

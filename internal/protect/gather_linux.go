@@ -74,7 +74,7 @@ func gather(r *Request, present []string) (*gathering, error) {
 		git: slices.Contains(r.Policy.Named, GrantGit), outside: gitpaths.Surroundings(os.LookupEnv).AtOnce(), work: map[string]*workTree{},
 		seen: seen{granted: r.Policy.Named, scans: r.Scans},
 	}
-	g.readMounts()
+	g.readMounts(r.Table)
 	if r.Mounts { // at another level nothing hides them, and the result says so
 		if err := g.hideCredentials(r.Policy, r.Homes); err != nil {
 			return nil, err

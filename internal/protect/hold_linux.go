@@ -36,6 +36,8 @@ type Request struct {
 	Homes      []string // home directories whose stores of secrets are hidden
 
 	Scans *Scans // may be nil
+	// Table is needed where mounts can cover something.
+	Table *hostfacts.Mounts
 	// Keeper claims the names that are missing. Nil only looks and claims nothing.
 	Keeper *guard.Keeper
 }

@@ -29,28 +29,34 @@ func (s *Scans) with(root string, f func(*gitpaths.Cache) error) error {
 	if s == nil {
 		return f(nil)
 	}
-	sum := sha256.Sum256([]byte(root))
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	name := os.DevNull
-	if dir, err := s.open(); err == nil {
-		defer dir.Close()
-		// By descriptor: the state directory may lie where another command can exchange it.
-		name = fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), hex.EncodeToString(sum[:16]))
-	}
 	cache := s.caches[root]
 	if cache == nil {
-		cache = gitpaths.LoadCache(name)
+		cache = new(gitpaths.Cache)
+		s.file(root, func(name string) { cache = gitpaths.LoadCache(name) })
 		if s.caches == nil {
 			s.caches = make(map[string]*gitpaths.Cache)
 		}
 		s.caches[root] = cache
 	}
 	err := f(cache)
-	if name != os.DevNull {
-		_ = cache.Save(name) // what is not saved is searched again
+	if cache.Changed() {
+		s.file(root, func(name string) { _ = cache.Save(name) }) // what is not saved is searched again
 	}
 	return err
+}
+
+// file calls f with the name of the file about root, by descriptor: the state directory may
+// lie where another command can exchange it. Without that directory nothing is called.
+func (s *Scans) file(root string, f func(name string)) {
+	dir, err := s.open()
+	if err != nil {
+		return
+	}
+	defer dir.Close()
+	sum := sha256.Sum256([]byte(root))
+	f(fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), hex.EncodeToString(sum[:16])))
 }
 
 // open opens the directory of the files.
