@@ -163,6 +163,7 @@ func lookOnly(c *connecting) syscall.Errno {
 func TestNaive(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	testenv.NeedSeccomp(t)
+	testenv.NeedFile(t, attacks)
 	cc := testenv.NeedProgram(t, "cc")
 	for _, c := range []struct {
 		name, args string

@@ -117,6 +117,16 @@ func NeedRoot(t testing.TB) {
 	}
 }
 
+// NeedFile skips t where an ordinary user cannot reach a file outside of the package's
+// directory: the second run of [RunAsOrdinary] may have a copy of that directory only.
+// Nothing turns this skip into a failure: the owner of the checkout runs the test.
+func NeedFile(t testing.TB, name string) {
+	t.Helper()
+	if _, err := os.Stat(name); err != nil && os.Geteuid() != 0 {
+		t.Skip("closed to this user; the run as the owner of the checkout covers it: " + err.Error())
+	}
+}
+
 // Long skips t unless [LongVar] is set. It is for variants of a test that take seconds; a
 // shorter one runs always.
 func Long(t testing.TB) {
