@@ -18,5 +18,9 @@ const stopSignal, resizeSignal = syscall.Signal(-1), syscall.Signal(-1)
 
 func stopSelf() {}
 
-// endSelf ends this process as if a signal had.
-func endSelf(s syscall.Signal) { os.Exit(128 + int(s)) }
+// endSelf ends this process.
+func endSelf(syscall.Signal) {
+	if p, err := os.FindProcess(os.Getpid()); err == nil {
+		_ = p.Kill()
+	}
+}

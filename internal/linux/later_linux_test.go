@@ -21,6 +21,17 @@ import (
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
+// laterNames is the table of names that have a grant.
+func laterNames() []toolfiles.Name {
+	var list []toolfiles.Name
+	for _, grant := range toolfiles.Grants() {
+		for _, name := range toolfiles.Opened(grant) {
+			list = append(list, toolfiles.Name{Name: name, Grant: grant})
+		}
+	}
+	return list
+}
+
 // laterAttacks change what exists at a name that other programs run or obey later, here $1. A
 // file in it, or the file itself, is $2. Each prints its number when it has succeeded.
 const laterAttacks = `
@@ -36,7 +47,7 @@ rm -rf n n.txt old alias
 // layLater makes every name in the workspace: directories with a file, and files.
 func layLater(t *testing.T, ws string) {
 	t.Helper()
-	for _, n := range toolfiles.Names() {
+	for _, n := range laterNames() {
 		write1(t, laterFile(ws, n.Name), "good")
 	}
 }
@@ -60,7 +71,7 @@ func attackLater(t *testing.T, a *arena, attacks string, j job) string {
 	t.Helper()
 	var line strings.Builder
 	line.WriteString("exec 2>/dev/null\n")
-	for _, n := range toolfiles.Names() {
+	for _, n := range laterNames() {
 		fmt.Fprintf(&line, "set -- %q %q\n%s\n", a.ws+"/"+n.Name, laterFile(a.ws, n.Name), attacks)
 	}
 	j.args = sh(line.String())
@@ -78,7 +89,7 @@ func TestLaterNames(t *testing.T) {
 				a = bwrapArena(t)
 			}
 			layLater(t, a.ws)
-			for _, n := range toolfiles.Names() {
+			for _, n := range laterNames() {
 				unchanged(t, a.ws+"/"+n.Name)
 			}
 			if got := attackLater(t, a, laterAttacks, job{}); got != "" {
@@ -92,7 +103,7 @@ func TestLaterNames(t *testing.T) {
 			layLater(t, a.ws)
 			p := a.policy().With(sandbox.Grant{Name: grant})
 			got := attackLater(t, a, `(echo evil >>"$2") && mv "$1" "$1.old" && echo change $1`, job{policy: &p})
-			for _, n := range toolfiles.Names() {
+			for _, n := range laterNames() {
 				if strings.Contains(got, "change "+n.Name+"\n") != (n.Grant == grant) {
 					t.Errorf("%s:\n%s", n.Name, got)
 				}
@@ -112,11 +123,11 @@ func TestLaterNames(t *testing.T) {
 		a := newArena(t)
 		layLater(t, a.ws)
 		var at []string
-		for _, n := range toolfiles.Names() {
+		for _, n := range laterNames() {
 			at = append(at, "WS/"+n.Name)
 		}
 		got := attackLater(t, a, laterAttacks, job{change: func(p *plan.Plan) { dropAt(at...)(a, p) }})
-		for _, n := range toolfiles.Names() {
+		for _, n := range laterNames() {
 			for _, did := range []string{"write ", "over ", "remove "} {
 				if !strings.Contains(got, did+n.Name+"\n") {
 					t.Errorf("%s%s did not succeed:\n%s", did, n.Name, got)
@@ -129,7 +140,7 @@ func TestLaterNames(t *testing.T) {
 		layLater(t, a.ws)
 		var weaker []string
 		mustRun(t, a, &job{args: sh(`:`), during: func(c *Child) { weaker = c.Sandbox().Weaker }})
-		for _, n := range toolfiles.Names() {
+		for _, n := range laterNames() {
 			if !slices.ContainsFunc(weaker, func(w string) bool { return strings.Contains(w, a.ws+"/"+n.Name) }) {
 				t.Errorf("%s is not among what can be changed: %q", n.Name, weaker)
 			}

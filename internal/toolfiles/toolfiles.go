@@ -25,8 +25,8 @@ type Name struct {
 	Grant string // the one grant that opens it
 }
 
-// names is the table. A name that two kinds of programs use has the grant of the kind that
-// runs more of it without a question.
+// names is the table, sorted by grant and name. A name that two kinds of programs use has the
+// grant of the kind that runs more of it without a question.
 var names = []Name{
 	{".claude", GrantAgents},   // Claude Code: hooks, permissions, instructions
 	{".cursor", GrantAgents},   // Cursor: servers, hooks, rules
@@ -38,9 +38,6 @@ var names = []Name{
 	{".idea", GrantEditors},    // JetBrains: run configurations, watchers, settings
 	{".vscode", GrantEditors},  // VS Code: tasks, launches, settings
 }
-
-// Names returns the table, sorted by grant and name. The slice is the caller's own.
-func Names() []Name { return slices.Clone(names) }
 
 // Find returns the line of a name, and false for a name that is not in the table.
 func Find(name string) (Name, bool) {

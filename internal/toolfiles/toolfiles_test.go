@@ -28,10 +28,10 @@ func TestTable(t *testing.T) {
 		".claude": GrantAgents, ".cursor": GrantAgents, ".gemini": GrantAgents, ".mcp.json": GrantAgents,
 		".vscode": GrantEditors, ".idea": GrantEditors, ".hg": GrantEditors, ".envrc": GrantEditors, ".husky": GrantEditors,
 	}
-	if len(Names()) != len(want) {
-		t.Errorf("%d names, want %d", len(Names()), len(want))
+	if len(names) != len(want) {
+		t.Errorf("%d names, want %d", len(names), len(want))
 	}
-	for _, n := range Names() {
+	for _, n := range names {
 		found, ok := Find(n.Name)
 		if want[n.Name] != n.Grant || !ok || found != n || !slices.Contains(Grants(), n.Grant) || !slices.Contains(Opened(n.Grant), n.Name) {
 			t.Errorf("%+v", n)
