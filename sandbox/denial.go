@@ -48,7 +48,7 @@ type Denial struct {
 	Rule    string    `json:"rule"`    // the entry or rule that denied it, for people; may be empty
 	Grant   string    `json:"grant"`   // what allows it, for [ParseGrants]; empty when nothing is known
 	Count   int       `json:"count"`   // how often it was denied; 0 means once
-	NoGrant bool      `json:"-"`       // it would have failed without the sandbox too, so no grant helps
+	NoGrant bool      `json:"-"`       // no grant helps: it would have failed without the sandbox too, or a flag denies it
 	Time    time.Time `json:"-"`
 }
 

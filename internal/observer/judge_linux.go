@@ -69,9 +69,9 @@ type Names struct {
 	NoMounts bool
 }
 
-// A PolicyJudge is a [Judge] that rules by a policy on what mounts cannot hold: names that do not exist
-// yet, files that match a denied pattern and were made later, and repositories that
-// were not known at the start.
+// A PolicyJudge is a [Judge] that rules by a policy on what mounts cannot hold: names that
+// do not exist yet, files that match a denied pattern and were made later, and repositories
+// that were not known at the start.
 type PolicyJudge struct {
 	Names
 	base        sandbox.Level

@@ -4,8 +4,6 @@
 package observer
 
 import (
-	"os"
-	"strconv"
 	"strings"
 	"syscall"
 
@@ -154,10 +152,6 @@ func (r *request) isShared(p *place) bool {
 // sharedMounts returns the ids of the mounts whose nearest place is a shared one. The ids of
 // mounts that are there are different, and those of the command's sandbox stay.
 func (r *request) sharedMounts() map[uint64]bool {
-	text, err := os.ReadFile("/proc/" + strconv.Itoa(int(r.n.pid)) + "/mountinfo")
-	if err != nil {
-		return nil
-	}
 	root, known, errno := r.rootDir()
 	if errno != 0 {
 		return nil
@@ -166,7 +160,7 @@ func (r *request) sharedMounts() map[uint64]bool {
 		defer unix.Close(root)
 	}
 	ids := make(map[uint64]bool)
-	for _, m := range hostfacts.ParseMounts(string(text)) {
+	for _, m := range r.mounts() {
 		if !r.cfg.isShared(m.Point) {
 			continue
 		}

@@ -189,8 +189,8 @@ func boundTo(sock int) string {
 // onDevice reports whether an open file of the task lies on a file system with a device
 // number as the kernel has it: that of stat(2) is another one on some file systems.
 func (r *request) onDevice(fd int, dev string) bool {
-	words := r.mountOf(fd)
-	return len(words) > 2 && string(words[2]) == dev
+	m := r.mountOf(fd)
+	return m != nil && m.Device == dev
 }
 
 // unixDiag asks the kernel for the file that a unix socket of this network is bound to: the

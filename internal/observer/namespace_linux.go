@@ -4,12 +4,14 @@
 package observer
 
 import (
-	"bytes"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 )
 
 // sees reports whether the task has the mount of an open file in its own namespace. This
@@ -17,13 +19,23 @@ import (
 // and they can lead out. What cannot be asked about is not seen.
 func (r *request) sees(fd int) bool { return r.mountOf(fd) != nil }
 
-// mountOf returns the words about the mount of an open file in the task's list of mounts; nil
-// where it is not there, or cannot be asked about.
-func (r *request) mountOf(fd int) [][]byte {
+// mountOf returns the mount of an open file in the task's list of mounts; nil where it is not
+// there, or cannot be asked about.
+func (r *request) mountOf(fd int) *hostfacts.Mount {
 	var st unix.Statx_t
 	if unix.Statx(fd, "", unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC, unix.STATX_MNT_ID, &st) != nil || st.Mask&unix.STATX_MNT_ID == 0 {
 		return nil
 	}
+	mounts := r.mounts()
+	i := slices.IndexFunc(mounts, func(m hostfacts.Mount) bool { return uint64(m.ID) == st.Mnt_id })
+	if i < 0 {
+		return nil
+	}
+	return &mounts[i]
+}
+
+// mounts returns the task's list of mounts; nil where it cannot be read.
+func (r *request) mounts() []hostfacts.Mount {
 	list, err := unix.Openat(r.proc, strconv.Itoa(int(r.n.pid))+"/mountinfo", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil
@@ -34,11 +46,5 @@ func (r *request) mountOf(fd int) [][]byte {
 	if err != nil {
 		return nil
 	}
-	id := strconv.AppendUint(nil, st.Mnt_id, 10)
-	for line := range bytes.Lines(text) {
-		if first, _, _ := bytes.Cut(line, []byte(" ")); bytes.Equal(first, id) {
-			return bytes.Fields(line)
-		}
-	}
-	return nil
+	return hostfacts.ParseMounts(string(text))
 }
