@@ -219,10 +219,6 @@ func newHostile(args []string) *hostile {
 func (h *hostile) one(of []string) string { return of[h.IntN(len(of))] }
 
 func (h *hostile) run() {
-	// A Go program that a signal ends prints its goroutines, as sallyport should not.
-	if null, err := unix.Open(os.DevNull, unix.O_RDWR, 0); err == nil {
-		_ = unix.Dup3(null, 2, 0)
-	}
 	signal.Ignore(unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGPIPE)
 	syscall.Umask(h.IntN(2) * 0o777)
 	acts := []func(string){h.deep, h.wide, h.odd, h.closed, h.swaps, h.swaps, h.children, h.repository, h.special, h.outside, h.plant}

@@ -266,7 +266,8 @@ func (c *chaos) one(t *testing.T, r *rand.Rand) {
 		args = append(args, "--pids", "64", "--memory", "1GiB")
 	}
 	env = append(env, "TMPDIR="+[]string{"/tmp", at, c.shared}[r.IntN(3)])
-	args = append(args, "--", c.bin+"/chaos", "hostile", strconv.FormatUint(r.Uint64(), 10))
+	// A Go program that a signal ends before it begins prints its goroutines.
+	args = append(args, "--", "/bin/sh", "-c", `exec "$@" 2>/dev/null`, "sh", c.bin+"/chaos", "hostile", strconv.FormatUint(r.Uint64(), 10))
 	for _, o := range c.users {
 		args = append(args, o.canary, o.home)
 	}

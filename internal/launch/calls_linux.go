@@ -76,6 +76,7 @@ type lowering struct {
 	place    slot // scratch: the place that a step works on
 	copied   slot // scratch: a copy of it
 
+	dies    bool // the script has OpDieWithParent
 	fork    int  // index of the fork call, or -1
 	second  int  // index of the second task's first call
 	command slot // its process id

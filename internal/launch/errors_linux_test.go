@@ -108,7 +108,6 @@ func taskRefusals(in func(string) string) []refusal {
 		{"secure-bits", noRights(Step{Op: OpSecureBits, Value: 1}), false, "prctl", unix.EPERM},
 		{"capabilities", noRights(Step{Op: OpCaps, Value: 1}), false, "capset", unix.EPERM},
 		{"seccomp", []Step{{Op: OpNoNewPrivs}, {Op: OpSeccomp, Filter: Filter{0xffff}}}, false, "seccomp", unix.EINVAL},
-		{"die-with-parent", []Step{{Op: OpDieWithParent, Signal: 999}}, false, "prctl", unix.EINVAL},
 		{"landlock on a missing path", []Step{{Op: OpNoNewPrivs}, {Op: OpLandlock, Ruleset: handles}}, true, "openat2", unix.ENOENT},
 		{"landlock with an unknown right", []Step{{Op: OpNoNewPrivs}, {Op: OpLandlock, Ruleset: unknown}}, true, "landlock_create_ruleset", unix.EINVAL},
 		{"landlock with a directory's right for a file", []Step{{Op: OpNoNewPrivs}, {Op: OpLandlock, Ruleset: directoryRight}}, true, "landlock_add_rule", unix.EINVAL},

@@ -71,6 +71,43 @@ func killFrontEnd(t *testing.T, helper string, args ...string) {
 	wantEOF(t, r) // no process holds the pipe: all of them are gone
 }
 
+// TestHeldUntilAllIsGone: what the reaper holds for others to see is free when nothing of
+// the tree runs, and no earlier, also when the front end is killed.
+func TestHeldUntilAllIsGone(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	testenv.NeedUserNS(t)
+	for _, k := range []kind{own, walled} {
+		t.Run(kinds[k].name, func(t *testing.T) {
+			out, outEnd := pipe(t)
+			held, heldEnd := pipe(t)
+			const many = "i=0; while [ $i -lt 200 ]; do sleep 1000 & i=$((i+1)); done; echo ready; wait"
+			front := helperCommand(t, "front", fmt.Sprint(int(k)), many, "hold")
+			front.Stdout, front.Stderr, front.ExtraFiles = outEnd, outEnd, []*os.File{heldEnd}
+			if err := front.Start(); err != nil {
+				t.Fatal(err)
+			}
+			outEnd.Close()
+			heldEnd.Close()
+			b := make([]byte, 6)
+			if n, err := out.Read(b); string(b[:n]) != "ready\n" {
+				t.Errorf("read %q, %v", b[:n], err)
+			}
+			if err := front.Process.Kill(); err != nil {
+				t.Error(err)
+			}
+			wantEOF(t, held)
+			p := []unix.PollFd{{Fd: int32(out.Fd())}}
+			if _, err := unix.Poll(p, 0); err != nil || p[0].Revents&unix.POLLHUP == 0 {
+				t.Errorf("when it is free, processes are left (%v)", err)
+			}
+			var exit *exec.ExitError
+			if err := front.Wait(); !errors.As(err, &exit) {
+				t.Errorf("the front end ended with %v", err)
+			}
+		})
+	}
+}
+
 // TestFrontEndAlreadyGone: a front end that ended before the first step took
 // effect is noticed by its handle.
 func TestFrontEndAlreadyGone(t *testing.T) {
@@ -115,8 +152,12 @@ func TestCloseEndsWhatRuns(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, p := range running {
-			if _, err := p.Wait(); !errors.Is(err, ErrLost) {
+			st, err := p.Wait()
+			if k == plain && !errors.Is(err, ErrLost) {
 				t.Errorf("Wait gives %v, want ErrLost", err)
+			}
+			if k != plain && (err != nil || !st.Signaled() || st.Signal() != unix.SIGKILL) {
+				t.Errorf("Wait gives %#x, %v, want the signal that killed it", uint32(st), err)
 			}
 			if err := p.WaitAll(); err != nil {
 				t.Error(err)

@@ -44,7 +44,12 @@ func helperFront(args []string) int {
 		return 2
 	}
 	var l starter
-	if _, err := l.Start(script(kind(k), shStep(args[1])), os.Stdin, os.Stdout, os.Stderr); err != nil {
+	var hold []*os.File
+	if len(args) > 2 {
+		hold = append(hold, os.NewFile(3, "held"))
+	}
+	files := Files{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Hold: hold}
+	if _, err := l.Launcher.Start(nil, script(kind(k), shStep(args[1])), files); err != nil {
 		fmt.Println(err)
 		return 2
 	}
@@ -109,14 +114,15 @@ func queued(pid int, sig int, whom, with int32) error {
 }
 
 // helperQueue sends process 1 every signal, bare and with values that name
-// processes outside: those of args.
+// processes outside: those of args. SIGUSR2, which ends everything, comes last.
 func helperQueue(args []string) int {
 	for _, a := range args {
 		pid, err := strconv.Atoi(a)
 		if err != nil {
 			return 2
 		}
-		for sig := 1; sig <= 64; sig++ {
+		for i := range 64 {
+			sig := (int(unix.SIGUSR2)+i)%64 + 1
 			for _, with := range []int32{int32(unix.SIGKILL), int32(unix.SIGTERM), 0, -1, 99} {
 				if err := queued(1, sig, int32(pid), with); err != nil && !errors.Is(err, unix.EAGAIN) {
 					fmt.Println(err)

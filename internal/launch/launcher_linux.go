@@ -165,19 +165,21 @@ func (l *Launcher) serve() {
 	}
 }
 
-// background performs f without blocking anybody but Close.
+// background performs f without blocking anybody but Close, or at once after Close.
 func (l *Launcher) background(f func()) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.closed { // Close may be waiting already, and kills what is left
-		go f()
-		return
+	closed := l.closed
+	if !closed {
+		l.reapers.Go(f)
 	}
-	l.reapers.Go(f)
+	l.mu.Unlock()
+	if closed {
+		f()
+	}
 }
 
 // Close ends the launcher's threads; processes that are still running are
-// killed by the kernel. It waits for launches that are under way, and may be
+// killed, as by [OpDieWithParent]. It waits for launches that are under way, and may be
 // called twice.
 func (l *Launcher) Close() error {
 	l.mu.Lock()

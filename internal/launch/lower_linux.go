@@ -32,6 +32,7 @@ const firstKept = 3
 // one, done is notBegun.
 func lower(s *Script, f fds, oldKernel bool, done int) (*lowering, error) {
 	l := newLowering(f)
+	l.dies = slices.ContainsFunc(s.Steps, func(st Step) bool { return st.Op == OpDieWithParent })
 	if s.Namespaces&^namespaceMask != 0 {
 		l.fail("unknown namespaces %#x", uint64(s.Namespaces&^namespaceMask))
 	}
@@ -92,7 +93,7 @@ func (l *lowering) lowerStep(s *Step) {
 func (l *lowering) lowerTask(s *Step) bool {
 	switch s.Op {
 	case OpDieWithParent:
-		l.call("prctl", unix.SYS_PRCTL, num(unix.PR_SET_PDEATHSIG), num(s.Signal))
+		l.call("prctl", unix.SYS_PRCTL, num(unix.PR_SET_PDEATHSIG), num(unix.SIGKILL))
 		// The caller may have ended before the line above took effect.
 		caller := &unix.PollFd{Fd: int32(l.fds.self), Events: unix.POLLIN}
 		l.call("ppoll", unix.SYS_PPOLL, pin(l, caller), num(1), pin(l, new(unix.Timespec)), num(0)).expect(0)
@@ -136,6 +137,9 @@ func (l *lowering) startCommand() {
 		return
 	}
 	l.command = l.newSlot()
+	if l.dies { // the clone gets none
+		l.call("prctl", unix.SYS_PRCTL, num(unix.PR_SET_PDEATHSIG), num(unix.SIGUSR2))
+	}
 	l.fork = len(l.calls)
 	c := l.call("clone", unix.SYS_CLONE, num(unix.CLONE_VM|unix.CLONE_VFORK|int(unix.SIGCHLD)))
 	c.store(l.command)

@@ -47,7 +47,7 @@ func (d *drawn) step() Step {
 	flags := d.byte()
 	s.Recursive, s.Private, s.Own = flags&1 != 0, flags&2 != 0, flags&4 != 0
 	s.Value, s.From, s.Mode = d.number(), int(int8(d.byte()))%6, uint32(d.number())
-	s.Stdio, s.Resource, s.Signal = int(int8(d.byte())), int(int8(d.byte())), int(int8(d.byte()))
+	s.Stdio, s.Resource = int(int8(d.byte())), int(int8(d.byte()))
 	s.Soft, s.Hard, s.Set, s.Clear, s.Offset = d.number(), d.number(), d.number(), d.number(), int64(d.number())
 	if flags&8 != 0 {
 		s.ID = ID{Dev: d.number(), Ino: d.number()}

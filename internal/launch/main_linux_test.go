@@ -116,7 +116,7 @@ func script(k kind, last Step, extra ...Step) *Script {
 	s := &Script{}
 	switch k {
 	case plain:
-		s.Steps = []Step{{Op: OpDieWithParent, Signal: int(unix.SIGUSR2)}, {Op: OpSubreaper}}
+		s.Steps = []Step{{Op: OpDieWithParent}, {Op: OpSubreaper}}
 	case own:
 		s.Namespaces = NewUser | NewPID
 		s.Steps = ownSteps()
@@ -136,7 +136,7 @@ func script(k kind, last Step, extra ...Step) *Script {
 
 func ownSteps() []Step {
 	return []Step{
-		{Op: OpDieWithParent, Signal: int(unix.SIGKILL)},
+		{Op: OpDieWithParent},
 		{Op: OpMapUser, UID: os.Geteuid(), GID: os.Getegid()},
 	}
 }

@@ -69,7 +69,7 @@ func (l *Launcher) Prefork(ns Namespaces, first []Step) *Preforked {
 func (pre *Preforked) lower() *lowering {
 	low := newLowering(fds{self: pre.owner.self})
 	// While it waits, with all signals blocked, no other signal would end it.
-	low.lowerStep(&Step{Op: OpDieWithParent, Signal: int(unix.SIGKILL)})
+	low.lowerStep(&Step{Op: OpDieWithParent})
 	low.begin()
 	for i := range pre.steps {
 		if !mayPrecede(pre.steps[i].Op) {

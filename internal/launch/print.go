@@ -83,8 +83,6 @@ func (s *Step) details() string {
 		return " " + s.Layers.String()
 	case OpTerminal:
 		return fmt.Sprintf(" %dx%d as 0-%d", s.Cols, s.Rows, s.Stdio-1)
-	case OpDieWithParent:
-		return fmt.Sprintf(" signal %d", s.Signal)
 	case OpDropBounding:
 		return fmt.Sprintf(" 0-%d", s.Value)
 	case OpSecureBits, OpCaps:

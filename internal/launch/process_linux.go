@@ -289,7 +289,7 @@ func (p *Process) OnCollected(f func()) {
 
 // Close releases the process. The tree must have ended (WaitAll). The reaper,
 // which may still be taking its namespaces down, is collected in the
-// background; Launcher.Close waits for that.
+// background; Launcher.Close waits for that, and after it Close itself does.
 func (p *Process) Close() error {
 	p.mu.Lock()
 	closed := p.closed

@@ -28,12 +28,18 @@ import (
 //	        what all of them used (struct rusage) and exit
 //	    wait for a signal (all are blocked, so none is lost):
 //	        SIGCHLD                      collect again
+//	        SIGUSR2                      (parent gone) as process 1 kill everything and
+//	                                     collect again, else kill the command's group and
+//	                                     exit
 //	        one queued with a value      kill(2) with the two words of the value:
 //	                                     a process id and a signal
-//	        SIGUSR2                      (parent gone) kill the command's group, exit
 //
 // A process in the sandbox can send those signals too. All it gains is a
 // signal to processes that it may signal itself.
+//
+// The kernel would end the namespace with the reaper too, but frees the reaper's
+// descriptors before it kills anything, and one of them tells other runs that this one
+// still needs its placeholders.
 
 // reaperEnd marks the end of the reaper's code.
 const reaperEnd = "SPREAPER"

@@ -33,8 +33,11 @@ type Op uint8
 const (
 	OpNone Op = iota
 
-	// OpDieWithParent asks for Signal when the thread that started us is gone,
-	// and stops at once when the caller has already ended. Signal.
+	// OpDieWithParent kills the task when the thread that started it is gone, and stops
+	// at once when the caller has already ended. From OpStartCommand on the reaper is told
+	// instead: it kills everything in its process namespace, or the command's group where it
+	// has none, and in a namespace it ends when nothing is left there. The kernel would do
+	// that too, but frees the reaper's descriptors first.
 	OpDieWithParent
 	// OpSubreaper adopts orphans where there is no own process namespace.
 	OpSubreaper
@@ -221,7 +224,6 @@ type Step struct {
 	Value     uint64
 	UID       int
 	GID       int
-	Signal    int
 	Resource  int
 	Stdio     int // 1 to 3
 	Cols      uint16

@@ -25,7 +25,7 @@ func everyStep() *Script {
 	return &Script{
 		Namespaces: NewUser | NewMount | NewPID | NewNet | NewIPC | NewUTS | NewCgroup,
 		Steps: []Step{
-			{Op: OpDieWithParent, Signal: 9, Label: "the tree ends with its front end"},
+			{Op: OpDieWithParent, Label: "the tree ends with its front end"},
 			{Op: OpSubreaper}, {Op: OpMapUser, UID: 1000, GID: 100},
 			{Op: OpOpen, Tree: 1, Path: "/a place", ID: id},
 			{Op: OpClone, Tree: 2, Path: "/w", ID: id, Recursive: true, Label: "writable"},

@@ -145,6 +145,7 @@ jump:
 #define sys_read       0
 #define sys_write      1
 #define sys_close      3
+#define sys_getpid     39
 #define sys_wait4      61
 #define sys_kill       62
 #define sys_getrusage  98
@@ -204,11 +205,12 @@ sleep:
 	SYSCALL
 	CMPQ AX, $SIGCHLD
 	JEQ  reap
+	CMPQ AX, $SIGUSR2        // however it was sent: a second one waiting would be dropped
+	JEQ  lone
 	CMPQ AX, $0
 	JLT  sleep
-	MOVQ AX, R13
 	CMPL 72(SP), $-1         // si_code SI_QUEUE: a request of the supervisor
-	JNE  lone
+	JNE  sleep
 	MOVLQSX 88(SP), DI       // si_value: whom, and with what
 	MOVLQSX 92(SP), SI
 	CMPQ DI, $0              // its own group is never meant
@@ -218,15 +220,23 @@ sleep:
 	JMP  sleep
 
 lone:
-	CMPQ R13, $SIGUSR2       // the supervisor is gone (full access only)
-	JNE  sleep
+	MOVQ $sys_getpid, AX     // the supervisor is gone
+	SYSCALL
+	CMPQ AX, $1
+	JEQ  all
 	MOVQ R12, DI
 	NEGQ DI
 	MOVQ $SIGKILL, SI
 	MOVQ $sys_kill, AX
 	SYSCALL
-
 	JMP  done
+
+all:
+	MOVQ $-1, DI             // everything in the namespace, which is collected as ever
+	MOVQ $SIGKILL, SI
+	MOVQ $sys_kill, AX
+	SYSCALL
+	JMP  reap
 
 alone:
 	MOVQ $-1, DI             // RUSAGE_CHILDREN: all that were collected

@@ -137,6 +137,7 @@ jump:
 #define sys_close   57
 #define sys_wait4   260
 #define sys_kill    129
+#define sys_getpid  172
 #define sys_getrusage 165
 #define sys_sigwait 137
 #define sys_prctl   167
@@ -192,11 +193,12 @@ sleep:
 	SVC
 	CMP  $SIGCHLD, R0
 	BEQ  reap
+	CMP  $SIGUSR2, R0        // however it was sent: a second one waiting would be dropped
+	BEQ  lone
 	TBNZ $63, R0, sleep
-	MOVD R0, R20
 	MOVW 72(RSP), R9
 	CMN  $1, R9
-	BNE  lone
+	BNE  sleep
 	MOVW 88(RSP), R0
 	MOVW 92(RSP), R1
 	CBZ  R0, sleep           // its own group is never meant
@@ -205,14 +207,22 @@ sleep:
 	B    sleep
 
 lone:
-	CMP  $SIGUSR2, R20
-	BNE  sleep
+	MOVD $sys_getpid, R8
+	SVC
+	CMP  $1, R0
+	BEQ  all
 	NEG  R19, R0
 	MOVD $SIGKILL, R1
 	MOVD $sys_kill, R8
 	SVC
-
 	B    done
+
+all:
+	MOVD $-1, R0             // everything in the namespace, which is collected as ever
+	MOVD $SIGKILL, R1
+	MOVD $sys_kill, R8
+	SVC
+	B    reap
 
 alone:
 	MOVD $-1, R0             // RUSAGE_CHILDREN: all that were collected

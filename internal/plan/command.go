@@ -10,11 +10,8 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/seccomp"
 )
 
-// Signals and numbers of Linux that amd64 and arm64 share.
+// Numbers of Linux.
 const (
-	sigKill = 9
-	sigUsr2 = 12 // tells the reaper that the supervisor has ended
-
 	// secureBits: no rights by being user 0, no rights kept over a change of user, no
 	// ambient set, and all of that locked (linux/securebits.h).
 	secureBits = 0xef
@@ -31,7 +28,7 @@ const (
 // subreaper returns how a script without a process namespace begins.
 func subreaper(r *Request) []launch.Step {
 	return slices.Concat(r.Entry.Reaper, []launch.Step{
-		{Op: launch.OpDieWithParent, Signal: sigUsr2, Label: "the reaper ends the command's group"},
+		{Op: launch.OpDieWithParent, Label: "the command's group ends with its front end"},
 		{Op: launch.OpSubreaper, Label: "find what the command leaves behind"},
 		{Op: launch.OpStartCommand},
 	}, r.Entry.Command)

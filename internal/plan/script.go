@@ -31,7 +31,7 @@ func Namespaces(network sandbox.Network) launch.Namespaces {
 // later step needs what they give up.
 func First(h *Host) []launch.Step {
 	return []launch.Step{
-		{Op: launch.OpDieWithParent, Signal: sigKill, Label: "the tree ends with its front end"},
+		{Op: launch.OpDieWithParent, Label: "the tree ends with its front end"},
 		{Op: launch.OpSecureBits, Value: secureBits},
 		{Op: launch.OpDropBounding, Value: h.LastCap},
 		{Op: launch.OpClearAmbient},
