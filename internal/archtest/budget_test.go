@@ -19,8 +19,9 @@ const (
 	// Of all packages. The engine alone had to stay below 36 000, and took 34 900; what was
 	// built on it since is new: secrets on disk and in variables, git's files that lead to
 	// programs, removal by descriptors, unix sockets of other programs, hard links, files that
-	// other programs run later.
-	maxCodeLines = 38_500
+	// other programs run later. Daily use added denials by seccomp with their reasons, the
+	// job control and descriptors that people expect, ownership changes, and manual pages.
+	maxCodeLines = 41_000
 	maxRoomLines = 3_000 // of one package
 )
 
