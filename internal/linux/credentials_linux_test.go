@@ -146,6 +146,7 @@ func TestStateBehindLink(t *testing.T) {
 // reports that it was opened.
 func TestDevicesStayClosed(t *testing.T) {
 	testenv.RunAsOrdinary(t)
+	testenv.NeedInotify(t)
 	a := newArena(t)
 	home := a.base + "/home"
 	t.Setenv("HOME", home)

@@ -99,7 +99,7 @@ func NeedSeccomp(t testing.TB) {
 	}
 }
 
-// NeedInotify skips t unless this user may have another inotify instance with a watch.
+// NeedInotify skips t unless this user may have some more inotify instances with a watch each.
 func NeedInotify(t testing.TB) {
 	t.Helper()
 	if err := probeInotify(); err != nil {
