@@ -33,7 +33,7 @@ func TestJSON(t *testing.T) {
 		{Output{Number: 3, Offset: 4, DroppedEvents: 5, DroppedBytes: 6},
 			`,"stream":"stdout","number":3,"offset":4,"text":"","dropped_events":5,"dropped_bytes":6}`},
 		{Denied{sandbox.Denial{Access: sandbox.Access{Op: sandbox.Write, Path: "/x"}}},
-			`,"op":"write","path":"/x","addr":"","errno":"","source":"guessed","pid":0,"program":"","rule":"","grant":"","count":1}`},
+			`,"op":"write","path":"/x","addr":"","call":"","errno":"","source":"guessed","pid":0,"program":"","rule":"","grant":"","count":1}`},
 		{Exited{Code: 137, Signal: 9, Survivors: []executor.Survivor{{PID: 3, Name: "x"}}, Duration: time.Second},
 			`,"exit_code":137,"signal":9,"survivors":[{"pid":3,"name":"x"}],"duration_ms":1000}`},
 		{Ended{ExitCode: -1, End: "refused", Error: "no"}, `,"exit_code":-1,"end":"refused","error":"no","duration_ms":0}`},

@@ -22,9 +22,10 @@ const (
 	Connect             // send to an address
 	Bind                // listen on an address
 	Signal              // signal, trace or otherwise reach a process outside
+	Syscall             // make a system call that the filter refuses
 )
 
-var opWords = []string{"unknown", "read", "write", "exec", "connect", "bind", "signal"}
+var opWords = []string{"unknown", "read", "write", "exec", "connect", "bind", "signal", "syscall"}
 
 // String returns the word of the operation in JSON, such as "write". An Op that is not one
 // of the constants is "unknown".
@@ -46,13 +47,20 @@ type Access struct {
 	// Addr is the peer of Connect and Bind: "host:port", with an IPv6 address in brackets,
 	// or the path of a unix socket (abstract names begin with "@").
 	Addr string `json:"addr"`
+	// Call is the system call of Syscall, with the arguments that had it refused where it
+	// depends on them: "keyctl", "unshare(CLONE_NEWUSER)", "socket(AF_PACKET, SOCK_RAW)".
+	Call string `json:"call"`
 	// Net is the protocol: "tcp", "udp", "unix", "http" or "https". Empty means tcp. It is
 	// not part of the JSON form.
 	Net string `json:"-"`
 }
 
-// Target returns the path of a file operation and the address of the others.
+// Target returns the path of a file operation, the call of Syscall, and the address of the
+// others.
 func (a Access) Target() string {
+	if a.Op == Syscall {
+		return a.Call
+	}
 	file := a.Op == Read || a.Op == Write || a.Op == Exec
 	if file || a.Addr == "" {
 		return a.Path
@@ -63,7 +71,10 @@ func (a Access) Target() string {
 // String returns the operation and the target for people, such as "write /etc/hosts". A
 // target that does not print is quoted as in Go source.
 func (a Access) String() string {
-	if t := a.Target(); t != "" {
+	switch t := a.Target(); {
+	case t != "" && a.Op == Syscall:
+		return a.Op.String() + " " + printable.Line(t) // it has spaces and brackets
+	case t != "":
 		return a.Op.String() + " " + printable.Word(t)
 	}
 	return a.Op.String()

@@ -46,6 +46,7 @@ func TestExplain(t *testing.T) {
 		{"listening on a unix socket", ws, Access{Op: Bind, Net: "unix", Addr: "/run/s"}, Deny, "/=read"},
 		{"an abstract socket", ws.WithNetwork(NetworkHost), Access{Op: Connect, Net: "unix", Addr: "@x"}, Deny, "unix sockets"},
 		{"a process outside", ws, Access{Op: Signal}, Deny, "processes outside"},
+		{"a refused call", ws, Access{Op: Syscall, Call: "keyctl"}, Deny, "system call filter"},
 		{"external", mustNew(t, External, NetworkNone), Access{Op: Write, Path: "/x"}, Allow, "judged outside"},
 		{"full access", FullAccess(), Access{Op: Write, Path: "/x"}, Allow, "full access"},
 		{"nothing", ws, Access{}, Deny, "unknown operation"},

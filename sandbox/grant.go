@@ -9,21 +9,26 @@ import (
 	"strings"
 )
 
-// Grant allows one thing more. It has either a Path with a Level, or an Addr, or a Name; the
-// zero Grant allows nothing. Grants are comparable.
+// Grant allows one thing more. It has either a Path with a Level, or an Addr, or a Name, or an
+// Opening; the zero Grant allows nothing. Grants are comparable.
 type Grant struct {
 	Level Level  // LevelRead or LevelWrite; with Path
 	Path  string // absolute and clean; the path and everything below it
 	Net   string // protocol that Addr was asked for with, for display
 	Addr  string // "host:port", or "host" for every port
 	Name  string // a named grant, such as "git"; the executor knows what it allows
+	// Opening is a name for --allow, such as "ptrace": a part of what the system call filter
+	// refuses. It is no part of a policy, and [Policy.With] ignores it.
+	Opening string
 }
 
 // String returns the grant in the form of a suggestion: "--rw /data", "--ro /etc/x",
-// "--allow-host example.com:443" or "--grant git", quoted for a shell. It is "" for a grant
-// that allows nothing. [ParseGrants] reads it.
+// "--allow-host example.com:443", "--grant git" or "--allow ptrace", quoted for a shell. It is
+// "" for a grant that allows nothing. [ParseGrants] reads it.
 func (g Grant) String() string {
 	switch {
+	case g.Opening != "":
+		return "--allow " + quote(g.Opening)
 	case g.Name != "":
 		return "--grant " + quote(g.Name)
 	case g.Addr != "":
@@ -139,6 +144,8 @@ func ParseGrants(text string) ([]Grant, bool) {
 			g = Grant{Addr: words[1]}
 		case "--grant":
 			g = Grant{Name: words[1]}
+		case "--allow":
+			g = Grant{Opening: words[1]}
 		default:
 			return nil, false
 		}

@@ -114,6 +114,7 @@ func TestGrantString(t *testing.T) {
 		{"v6", Grant{Addr: "[::2]:443"}, "--allow-host '[::2]:443'"},
 		{"name", Grant{Name: "git"}, "--grant git"},
 		{"unix", Grant{Net: "unix", Addr: "/run/x"}, ""},
+		{"opening", Grant{Opening: "ptrace"}, "--allow ptrace"},
 		{"spaces", Grant{Level: LevelWrite, Path: "/a b/it's"}, `--rw '/a b/it'\''s'`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -134,8 +135,9 @@ func TestDenialJSON(t *testing.T) {
 		d    Denial
 		want string
 	}{
-		{"full", d, `{"op":"write","path":"/etc/x","addr":"","errno":"EROFS","source":"notified","pid":12,"program":"/bin/sh","rule":"/=read","grant":"--rw /etc/x","count":1}`},
-		{"zero", Denial{}, `{"op":"unknown","path":"","addr":"","errno":"","source":"guessed","pid":0,"program":"","rule":"","grant":"","count":1}`},
+		{"full", d, `{"op":"write","path":"/etc/x","addr":"","call":"","errno":"EROFS","source":"notified","pid":12,"program":"/bin/sh","rule":"/=read","grant":"--rw /etc/x","count":1}`},
+		{"call", Denial{Access: Access{Op: Syscall, Call: "keyctl"}, Grant: "--allow keyring"}, `{"op":"syscall","path":"","addr":"","call":"keyctl","errno":"","source":"guessed","pid":0,"program":"","rule":"","grant":"--allow keyring","count":1}`},
+		{"zero", Denial{}, `{"op":"unknown","path":"","addr":"","call":"","errno":"","source":"guessed","pid":0,"program":"","rule":"","grant":"","count":1}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			b, err := json.Marshal(tt.d)
@@ -169,6 +171,7 @@ func TestStrings(t *testing.T) {
 		{"denial", Denial{Access: Access{Op: Write, Path: "/etc/x"}, Errno: "EROFS", Source: Notified}, "write /etc/x (EROFS, notified)"},
 		{"guess", Denial{Access: Access{Op: Connect, Addr: "h:1"}}, "probably connect h:1 (guessed)"},
 		{"signal", Access{Op: Signal}, "signal"},
+		{"call", Access{Op: Syscall, Call: "socket(AF_UNIX, SOCK_DGRAM)", Path: "/x"}, "syscall socket(AF_UNIX, SOCK_DGRAM)"},
 		{"op out of range", Op(99), "unknown"},
 		{"ruling out of range", Ruling(99), "unknown"},
 		{"level", LevelWrite, "write"},

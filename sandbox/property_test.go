@@ -104,7 +104,7 @@ func drawGrant(t *rapid.T) Grant {
 }
 
 func drawAccess(t *rapid.T) Access {
-	a := Access{Op: Op(rapid.IntRange(0, int(Signal)).Draw(t, "op"))}
+	a := Access{Op: Op(rapid.IntRange(0, int(Syscall)).Draw(t, "op"))}
 	switch a.Op {
 	case Connect, Bind:
 		a.Net = rapid.SampledFrom([]string{"tcp", "unix", "http"}).Draw(t, "net")

@@ -44,6 +44,7 @@ func (p Policy) LevelAt(name string) Level {
 // ones are denied: on the host's network they lead to programs outside.
 //
 // Signal and unknown operations are denied, because processes outside are not visible.
+// Syscall is: no policy opens a call that the filter refuses.
 //
 // With mode Full every known operation is allowed. With External every one is that is not
 // about the network, because the caller judges it.
@@ -55,20 +56,23 @@ func (p Policy) Rule(a Access) Ruling {
 // Explain returns the ruling of [Policy.Rule] and the rule that decides it: an entry
 // ("/=read", "/w/.git=read (protected)", "deny /w/**/.env"), the network ("network=none",
 // "host example.com:443"), or a built-in rule ("unix sockets", "loopback", "processes
-// outside", "not listed" where no entry is about a path). "(not bound)" follows an entry
-// that is not bound to a place. The rule is never empty; it is for people and may change.
+// outside", "system call filter", "not listed" where no entry is about a path). "(not bound)"
+// follows an entry that is not bound to a place. The rule is never empty; it is for people and
+// may change.
 func (p Policy) Explain(a Access) (Ruling, string) {
 	switch {
-	case a.Op == OpUnknown || a.Op > Signal:
+	case a.Op == OpUnknown || a.Op > Syscall:
 		return Deny, "unknown operation"
 	case p.mode == Full:
 		return Allow, "full access"
 	case a.Op == Connect || a.Op == Bind:
 		return p.explainNet(a)
-	case a.Op == Signal && p.mode == External:
+	case (a.Op == Signal || a.Op == Syscall) && p.mode == External:
 		return Allow, ruleExternal
 	case a.Op == Signal:
 		return Deny, "processes outside"
+	case a.Op == Syscall:
+		return Deny, "system call filter"
 	}
 	level, rule := p.explainFile(a.Path)
 	return allowIf(level.allows(a.Op)), rule

@@ -124,6 +124,7 @@ var operations = map[sandbox.Op]struct{ verb, one, many string }{
 	sandbox.Connect: {"connect to", "connection", "connections"},
 	sandbox.Bind:    {"listen on", "listener", "listeners"},
 	sandbox.Signal:  {"signal a process outside the sandbox", "signal", "signals"},
+	sandbox.Syscall: {"make the system call", "system call", "system calls"},
 }
 
 // denialNotes are the lines about denials after a program. When the program succeeded
@@ -194,7 +195,7 @@ func grantWords(g sandbox.Grant) []string {
 	if flag == "" {
 		return nil
 	}
-	return []string{flag, cmp.Or(g.Name, g.Addr, g.Path)}
+	return []string{flag, cmp.Or(g.Opening, g.Name, g.Addr, g.Path)}
 }
 
 // quarantineLine reports a protected name that was created.

@@ -85,7 +85,7 @@ func drawPolicy(t *rapid.T) sandbox.Policy {
 }
 
 func drawAccess(t *rapid.T) sandbox.Access {
-	a := sandbox.Access{Op: sandbox.Op(rapid.IntRange(0, int(sandbox.Signal)).Draw(t, "op"))}
+	a := sandbox.Access{Op: sandbox.Op(rapid.IntRange(0, int(sandbox.Syscall)).Draw(t, "op"))}
 	switch a.Op {
 	case sandbox.Connect, sandbox.Bind:
 		a.Net = rapid.SampledFrom([]string{"tcp", "unix", "http"}).Draw(t, "net")
