@@ -45,7 +45,7 @@ var budgets = map[string]budget{
 	"internal/credentials": {260, ""},
 	"internal/darwin":      {200, ""},
 	"internal/doctor":      {610, ""},
-	"internal/environ":     {850, "the tables of secrets by name, value and flag; the masking of internal/runlog moved here"},
+	"internal/environ":     {860, "withheld variables that a failing program mentions"},
 	"internal/gitpaths":    {2350, "links in git directories, and the files below .git that lead to programs"},
 	"internal/guard":       {1960, ""},
 	"internal/hostfacts":   {860, "the table of mounts, which internal/limits uses as well, read again when it has changed"},

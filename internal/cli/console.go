@@ -5,6 +5,7 @@ package cli
 
 import (
 	"errors"
+	"io"
 	"os"
 	"sync"
 
@@ -78,6 +79,10 @@ func sameFile(f, g *os.File) bool {
 	return err == nil && err2 == nil && os.SameFile(a, b)
 }
 
+// kept hides that output goes to a file, so that its end is retained on the way: it may tell
+// why the program failed.
+type kept struct{ io.Writer }
+
 // attach gives cmd, which has its streams, its terminal.
 func (c *console) attach(cmd *sallyport.Cmd, signals *forwarder) {
 	if c == nil {
@@ -85,6 +90,9 @@ func (c *console) attach(cmd *sallyport.Cmd, signals *forwarder) {
 	}
 	c.signals = signals
 	cmd.TTY = &c.size
+	if f, ok := cmd.Stdout.(*os.File); ok {
+		cmd.Stdout = kept{f}
+	}
 	if c.keys {
 		cmd.Stdin = c
 	}

@@ -44,6 +44,9 @@ func explainRun(r runlog.Record, home string) string {
 	for _, w := range r.Warnings {
 		line("Warning: %s.", sentence(w))
 	}
+	if text := withheldLine(r.Withheld); text != "" {
+		line("%s.", strings.ToUpper(text[:1])+text[1:])
+	}
 	for _, q := range r.Quarantined {
 		text := sentence(quarantineLine(q))
 		line("%s.", strings.ToUpper(text[:1])+text[1:])

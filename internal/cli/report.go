@@ -17,6 +17,7 @@ import (
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/environ"
 	"github.com/sallyport-dev/sallyport/internal/runlog"
 	"github.com/sallyport-dev/sallyport/internal/state"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -162,7 +163,7 @@ func (r *report) notes(res *sallyport.Result, code int) {
 			r.note("weaker: " + w)
 		}
 		r.note("run " + res.Run)
-		for _, line := range []string{limitsLine(res.Limits), usageLine(res.Usage)} {
+		for _, line := range []string{withheldLine(res.Withheld), limitsLine(res.Limits), usageLine(res.Usage)} {
 			if line != "" {
 				r.note(line)
 			}
@@ -176,6 +177,9 @@ func (r *report) notes(res *sallyport.Result, code int) {
 	}
 	home, _ := os.UserHomeDir() // empty when it is not known
 	for _, line := range denialNotes(res.Denials(), res.DenialsOmitted, home, code == codeOK) {
+		r.note(line)
+	}
+	if line := withheldLine(environ.Mentioned(res.Output.Bytes(), res.Withheld)); line != "" && code != codeOK && !r.o.verbose {
 		r.note(line)
 	}
 	for _, q := range res.Quarantined {

@@ -131,7 +131,7 @@ func (o *runOptions) programFlags() []flag {
 		{long: "login", group: group, set: on(&o.login), help: "run it as a login shell"},
 		{long: "env", short: 'e', value: "K[=V]", group: group, shapes: true, set: o.variable, help: "set a variable, or pass one on (repeatable)"},
 		{long: "env-inherit", value: "WHICH", group: group, shapes: true, words: inheritWords, set: chosen(&o.inherit, inheritWords),
-			help: "pass on all, core or none of our variables, except\nsecrets (default all on a terminal, else core)"},
+			help: "pass on all, core or none of our variables, except\nwhat looks like a secret (default all)"},
 		{long: "tty", short: 't', toggle: true, group: group, shapes: true, set: toggled(&o.tty, &o.hasTTY),
 			help: "a terminal of its own; -t=false passes ours on\n(default on when stdin and stdout are terminals)"},
 		{long: "interactive", short: 'i', group: group, set: on(&o.interactive), help: "keep stdin open (run always does)"},

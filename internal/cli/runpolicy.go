@@ -14,7 +14,6 @@ import (
 
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/internal/printable"
-	"github.com/sallyport-dev/sallyport/internal/tty"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -174,12 +173,10 @@ func realPath(name string) string {
 	return name
 }
 
-// environment returns what the program gets of our variables.
+// environment returns what the program gets of our variables: the same on a terminal, in a
+// pipeline and in CI. Only what a terminal of its own is called depends on there being one.
 func (o *runOptions) environment(env *Env) sallyport.EnvPolicy {
-	var policy sallyport.EnvPolicy
-	if tty.Is(env.Stdin) && tty.Is(env.Stdout) {
-		policy.Inherit = sallyport.InheritAll
-	}
+	policy := sallyport.EnvPolicy{Inherit: sallyport.InheritAll}
 	_ = policy.Inherit.UnmarshalText([]byte(o.inherit)) // "" changes nothing
 	if o.ownTerminal(env) {
 		policy.Named = append(policy.Named, "TERM")

@@ -117,6 +117,7 @@ var harmlessNames = []harmlessName{
 	{"GIT_CONFIG_KEY_??", "the name of a setting; without it git fails"},
 	{"APT_KEY_DONT_WARN_ON_DANGEROUS_USAGE", "a switch in container images"},
 	{"PYTHON_KEYRING_BACKEND", "the name of a class"},
+	{"TOX_TESTENV_PASSENV", "names of variables"},
 	{"GOPRIVATE", "patterns of module paths"},
 	{"npm_config_always_auth", "a switch"},
 	{"npm_config_auth_type", "a word such as web"},

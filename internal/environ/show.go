@@ -4,6 +4,7 @@
 package environ
 
 import (
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -44,4 +45,15 @@ func shorten(s string, most int) string {
 		end--
 	}
 	return s[:end] + cut
+}
+
+// Mentioned returns the names that a text has as words. A name in a longer one does not count.
+func Mentioned(text []byte, names []string) []string {
+	var out []string
+	for _, name := range names {
+		if word := regexp.MustCompile(`\b` + regexp.QuoteMeta(name) + `\b`); word.Match(text) {
+			out = append(out, name)
+		}
+	}
+	return out
 }
