@@ -106,6 +106,11 @@ type Cmd struct {
 	// them itself. Run and Start fail with ErrNoSandbox where that cannot be enforced.
 	// False reports such files in HardLinks of the Result.
 	ProtectHardLinks bool
+	// OwnershipErrors has the command's changes of the owner or group of a file fail where
+	// the sandbox does not know the id. False has them succeed without effect in writable
+	// places where the Runner's user may make them, that is for root, so that tar and cp -a
+	// work; OwnershipIgnored of the Result counts them. Without an observer they fail.
+	OwnershipErrors bool
 	// Level is the least sandbox level accepted: "native", "bwrap" or "landlock" on
 	// Linux, "seatbelt" on macOS. Empty means "bwrap", that is native or bwrap, and on
 	// macOS "seatbelt".

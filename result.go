@@ -95,6 +95,10 @@ type Result struct {
 	HardLinks        []executor.HardLink
 	HardLinksOmitted int
 
+	// OwnershipIgnored counts changes of the owner or group of a file that succeeded without
+	// effect; see Cmd.OwnershipErrors.
+	OwnershipIgnored int
+
 	// New are files that other programs run or obey later, such as .vscode/tasks.json in a
 	// workspace, and git repositories, that appeared while the command ran. They are still
 	// there.
@@ -153,7 +157,8 @@ func (x *execution) result(a *attempt) *Result {
 		Stdout: newOutput(kept.Stdout), Stderr: newOutput(kept.Stderr), Output: newOutput(kept.Combined),
 		StdoutErr: a.fanout.writerErr(executor.Stdout), StderrErr: a.fanout.writerErr(executor.Stderr),
 		Survivors: exit.Survivors, SurvivorsBy: exit.SurvivorsBy, StreamsLeftOpen: exit.StreamsLeftOpen, Quarantined: exit.Quarantined,
-		HardLinks: exit.HardLinks, HardLinksOmitted: exit.HardLinksOmitted, New: exit.New,
+		HardLinks: exit.HardLinks, HardLinksOmitted: exit.HardLinksOmitted,
+		OwnershipIgnored: exit.OwnershipIgnored, New: exit.New,
 		Limits: x.enforced(a), Usage: exit.Usage,
 		Sandbox:  sandboxOf(a.policy, exit.Sandbox),
 		Attempts: []Attempt{{Policy: a.policy, Code: exit.Code, Signal: exit.Signal, Duration: a.duration}},

@@ -52,6 +52,7 @@ type resultJSON struct {
 	Quarantined     []executor.Quarantined `json:"quarantined,omitempty"`
 	HardLinks       []executor.HardLink    `json:"hard_links,omitempty"`
 	LinksOmitted    int                    `json:"hard_links_omitted,omitempty"`
+	OwnersIgnored   int                    `json:"ownership_ignored,omitempty"`
 	New             []executor.New         `json:"new,omitempty"`
 	Limits          []executor.Enforced    `json:"limits,omitempty"`
 	Usage           executor.Usage         `json:"usage,omitzero"`
@@ -84,7 +85,7 @@ func (r *Result) WriteJSON(w io.Writer) error {
 		Sandbox: r.Sandbox, Attempts: len(r.Attempts), Denials: orEmpty(r.denials), DenialsOmitted: r.DenialsOmitted,
 		Survivors: len(r.Survivors), SurvivorList: event.Listed(r.Survivors), SurvivorsBy: r.SurvivorsBy,
 		StreamsLeftOpen: r.StreamsLeftOpen, Quarantined: r.Quarantined, HardLinks: r.HardLinks, LinksOmitted: r.HardLinksOmitted,
-		New: r.New, Limits: r.Limits, Usage: r.Usage,
+		OwnersIgnored: r.OwnershipIgnored, New: r.New, Limits: r.Limits, Usage: r.Usage,
 		Withheld: r.Withheld, Warnings: r.Warnings, Error: r.Error, Run: r.Run,
 	}
 	e := json.NewEncoder(w)
@@ -113,7 +114,7 @@ func (r *Result) UnmarshalJSON(data []byte) error {
 		Output:      outputFrom(j.Output, nil, j.StdoutBytes+j.StderrBytes, j.OmittedBytes),
 		Survivors:   append(j.SurvivorList, make([]executor.Survivor, j.Survivors-len(j.SurvivorList))...),
 		SurvivorsBy: j.SurvivorsBy, StreamsLeftOpen: j.StreamsLeftOpen, Quarantined: j.Quarantined,
-		HardLinks: j.HardLinks, HardLinksOmitted: j.LinksOmitted, New: j.New,
+		HardLinks: j.HardLinks, HardLinksOmitted: j.LinksOmitted, OwnershipIgnored: j.OwnersIgnored, New: j.New,
 		Limits: j.Limits, Usage: j.Usage, Sandbox: j.Sandbox, Attempts: make([]Attempt, j.Attempts),
 		Withheld: j.Withheld, Warnings: j.Warnings, Error: j.Error, denials: j.Denials, DenialsOmitted: j.DenialsOmitted,
 	}

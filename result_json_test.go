@@ -51,7 +51,7 @@ func TestResultRoundTrip(t *testing.T) {
 		Stderr:    newOutput(output.Snapshot{Head: []byte("\xfe"), Total: 1}),
 		Output:    newOutput(output.Snapshot{Head: []byte("café"), Total: 6}),
 		Survivors: []executor.Survivor{{PID: 1, Name: "a", Command: "a b"}, {PID: 2, Name: "c"}}, SurvivorsBy: executor.ByNamespace,
-		HardLinks: []executor.HardLink{{Path: "/w/f", Links: 2}}, HardLinksOmitted: 3,
+		HardLinks: []executor.HardLink{{Path: "/w/f", Links: 2}}, HardLinksOmitted: 3, OwnershipIgnored: 12,
 		Quarantined: []executor.Quarantined{{Path: "/w/.git", MovedTo: "/q", Why: "w", Grant: "--grant git"}},
 		New:         []executor.New{{Path: "/w/.vscode/a", Grant: "--grant editor-config", More: 2}, {Path: "/w/sub/.git", Grant: "--grant git", Granted: true}},
 		Limits:      []executor.Enforced{{Limit: executor.LimitMemory, Value: 1, By: executor.ByCgroupV2, Hit: true}},

@@ -106,6 +106,11 @@ type Spec struct {
 	// which the process gave them. False reports such files in [Exit.HardLinks]. Start
 	// returns a *sandbox.UnsupportedError where that cannot be enforced.
 	ProtectHardLinks bool
+	// OwnershipErrors has changes of the owner or group of a file fail where the id is one
+	// that the process cannot give. False has them succeed without effect in writable places
+	// where the user of the executor may make them (root), and counts them in
+	// [Exit.OwnershipIgnored]. It needs an observer.
+	OwnershipErrors bool
 	// Explain asks for [Sandbox.Script].
 	Explain bool
 
@@ -260,6 +265,8 @@ type Exit struct {
 	// counts those that are not in HardLinks because there were too many.
 	HardLinks        []HardLink
 	HardLinksOmitted int
+	// OwnershipIgnored counts changes of owners and groups that succeeded without effect.
+	OwnershipIgnored int
 	// Limits lists what enforced each limit of Spec.Resources, in the order of its
 	// members. Limit is the one that ended the process ("memory", "pids" or "disk");
 	// empty when none did.

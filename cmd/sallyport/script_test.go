@@ -41,6 +41,12 @@ func TestScript(t *testing.T) {
 		WorkdirRoot:   workRoot(t),
 		UpdateScripts: os.Getenv("SALLYPORT_TEST_UPDATE") != "",
 		Setup:         setUp,
+		Condition: func(name string) (bool, error) {
+			if name != "root" {
+				return false, fmt.Errorf("unknown condition %q", name)
+			}
+			return os.Geteuid() == 0, nil
+		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"code":   code,
 			"member": member,

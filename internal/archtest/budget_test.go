@@ -54,7 +54,7 @@ var budgets = map[string]budget{
 	"internal/launch":      {1940, ""},
 	"internal/limits":      {1420, ""},
 	"internal/linux":       {1100, "the table of mounts is kept between runs"},
-	"internal/observer":    {2870, "sockets on which a command listens are told from those of others; files with hard links are reported, or opened for the command; repositories that it makes are noted"},
+	"internal/observer":    {2935, "changes of owners that cannot be made are answered; sockets on which a command listens are told from those of others; files with hard links are reported, or opened for the command; repositories that it makes are noted"},
 	"internal/oneshot":     {80, ""},
 	"internal/output":      {1600, ""},
 	"internal/plan":        {2180, ""},

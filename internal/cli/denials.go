@@ -230,6 +230,15 @@ func hardLinksLine(res *sallyport.Result, home string) string {
 	return text + " (also reachable under other names; --protect-hard-links refuses this)"
 }
 
+// ownershipLine reports changes of owners that succeeded without effect; it is empty where there
+// were none.
+func ownershipLine(res *sallyport.Result) string {
+	if res.OwnershipIgnored == 0 {
+		return ""
+	}
+	return plural(res.OwnershipIgnored, "ownership change", "ownership changes") + " ignored (--ownership error has them fail)"
+}
+
 // maxNewShown is how many new files and repositories the line after a program names.
 const maxNewShown = 10
 

@@ -54,6 +54,9 @@ func explainRun(r runlog.Record, home string) string {
 	if text := hardLinksLine(&r.Result, home); text != "" {
 		line("%s.", strings.ToUpper(text[:1])+text[1:])
 	}
+	if text := ownershipLine(&r.Result); text != "" {
+		line("%s.", text)
+	}
 	if len(r.New) > 0 {
 		line("New, and other programs may run or obey it: %s.", strings.Join(newNames(r.New, r.Dir, home), ", "))
 	}

@@ -188,6 +188,9 @@ func (r *report) notes(res *sallyport.Result, code int) {
 	if line := hardLinksLine(res, home); line != "" {
 		r.note(line)
 	}
+	if line := ownershipLine(res); line != "" && (r.o.verbose || code != codeOK) {
+		r.note(line)
+	}
 	if line := newLine(res.New, res.Dir, home); line != "" {
 		r.note(line)
 	}

@@ -101,7 +101,7 @@ func (o *runOptions) command(env *Env, words []string) (*sallyport.Cmd, error) {
 		Dir: dir, Env: env.Environ, EnvPolicy: o.environment(env),
 		Timeout: o.timeout, Grace: o.grace, Retention: sallyport.Retention{Bytes: int(o.maxOutput)},
 		Allow: o.allowed, Level: o.level, Tmp: tmp, NoCaches: o.noCaches, NoObserver: o.noObserver,
-		ProtectHardLinks: o.protectHardLinks, Explain: o.verbose,
+		ProtectHardLinks: o.protectHardLinks, OwnershipErrors: o.ownership == ownershipError, Explain: o.verbose,
 		Resources: o.resources,
 	}
 	// Zero would be the default, and nil the environment of this process.

@@ -21,7 +21,7 @@ import (
 // its flag was not given.
 type runOptions struct {
 	sandbox, profile                            string
-	network, tmp, level, approval               string
+	network, tmp, level, approval, ownership    string
 	writable, readable, denied, allowed, grants []string
 	noCaches, noObserver, protectHardLinks      bool
 
@@ -46,15 +46,19 @@ type runOptions struct {
 	shape []string
 }
 
+// ownershipError is the word of --ownership for the kernel's errors.
+const ownershipError = "error"
+
 // The words of flags, the default first where there is one.
 var (
-	sandboxWords  = []string{"workspace-write", "read-only", "full-access", "danger-full-access"}
-	profileWords  = []string{":workspace", ":read-only", ":danger-full-access", profileMinimal}
-	networkWords  = []string{"none", "host", "proxy"}
-	levelWords    = []string{"bwrap", "native", "landlock"}
-	approvalWords = []string{"untrusted", "on-request", "granular", "on-failure", "never"}
-	inheritWords  = []string{"all", "core", "none"}
-	shellWordList = []string{"bash", "zsh", "sh", "pwsh"}
+	sandboxWords   = []string{"workspace-write", "read-only", "full-access", "danger-full-access"}
+	profileWords   = []string{":workspace", ":read-only", ":danger-full-access", profileMinimal}
+	networkWords   = []string{"none", "host", "proxy"}
+	levelWords     = []string{"bwrap", "native", "landlock"}
+	approvalWords  = []string{"untrusted", "on-request", "granular", "on-failure", "never"}
+	inheritWords   = []string{"all", "core", "none"}
+	ownershipWords = []string{"ignore", ownershipError}
+	shellWordList  = []string{"bash", "zsh", "sh", "pwsh"}
 )
 
 // runFlags returns all flags of run, bound to o.
@@ -110,6 +114,8 @@ func (o *runOptions) sandboxFlags() []flag {
 		{long: "no-observer", group: group, shapes: true, set: on(&o.noObserver), help: "do not observe system calls: no unix sockets, and\ndenials are not known"},
 		{long: "protect-hard-links", group: group, shapes: true, set: on(&o.protectHardLinks),
 			help: "deny writing to files that have names elsewhere,\nsuch as in the store of a package manager"},
+		{long: "ownership", value: "HOW", group: group, shapes: true, words: ownershipWords, set: chosen(&o.ownership, ownershipWords),
+			help: "changes of owners by root, which the sandbox cannot\nmake: ignore (they succeed without effect and are\ncounted) or error (default ignore)"},
 		{long: "net", value: "NET", group: group, shapes: true, words: networkWords, set: chosen(&o.network, networkWords),
 			help: "none or host; proxy is not supported yet\n(default none, host with full-access)"},
 		{long: "allow", value: "NAME", group: group, shapes: true, kind: completeOpenings, set: oneOf(&o.allowed, openingNames),

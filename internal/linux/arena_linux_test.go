@@ -107,6 +107,8 @@ type job struct {
 	after  *executor.Exit // gets what is known at the end
 	blind  bool           // without an observer
 	links  bool           // hard links are protected
+
+	ownership bool // changes of owners fail
 }
 
 // A result is how a run ended.
@@ -118,7 +120,7 @@ type result struct {
 }
 
 func (a *arena) request(j *job) *executor.Spec {
-	r := &executor.Spec{Args: j.args, Dir: j.dir, Env: j.env, Policy: a.policy(), Allow: j.allow, Tmp: j.tmp, NoObserver: j.blind, ProtectHardLinks: j.links}
+	r := &executor.Spec{Args: j.args, Dir: j.dir, Env: j.env, Policy: a.policy(), Allow: j.allow, Tmp: j.tmp, NoObserver: j.blind, ProtectHardLinks: j.links, OwnershipErrors: j.ownership}
 	if r.Dir == "" {
 		r.Dir = a.ws
 	}

@@ -64,6 +64,7 @@ func (c *Child) Close(exit *executor.Exit) error {
 	c.caches.Release()
 	exit.Denials, exit.DenialsOmitted = report.Denials, report.Omitted
 	exit.HardLinks, exit.HardLinksOmitted = report.HardLinks, report.HardLinksOmitted
+	exit.OwnershipIgnored = report.OwnershipIgnored
 	exit.New = c.names.New(c.observer.made(report))
 	if c.observer == nil {
 		exit.Denials = c.names.Denials() // probable ones; the observer knows better

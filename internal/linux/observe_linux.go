@@ -124,6 +124,8 @@ func (a *attempt) observe(p *plan.Plan) (*observation, error) {
 		OwnRoots:       slices.Contains(a.spec.Allow, "userns"),
 		Reads:          observer.Hides(&res),
 		Shared:         a.shared, Own: a.own, ProtectHardLinks: a.spec.ProtectHardLinks,
+		// Programs in namespaces of their own mean other users by their numbers.
+		IgnoreOwners: !a.spec.OwnershipErrors && !slices.Contains(a.spec.Allow, "userns"),
 	}
 	if a.level == plan.LevelLandlock {
 		cfg.NoSockets, cfg.UnixOpen = res.Network != sandbox.NetworkHost, true

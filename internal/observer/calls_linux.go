@@ -45,6 +45,7 @@ const (
 //	s    text of a symbolic link to make
 //	m    type and mode of mknod(2)
 //	x    flags of renameat2(2)
+//	u    owner of chown(2), whose group comes next
 //	-    not judged
 type layout struct {
 	kind kind
@@ -65,7 +66,7 @@ var layouts = [...]layout{
 	unix.SYS_TRUNCATE:      {kindTruncate, "p"},
 	unix.SYS_FCHMODAT:      {kindChange, "dp"},
 	unix.SYS_FCHMODAT2:     {kindChange, "dp-f"},
-	unix.SYS_FCHOWNAT:      {kindChange, "dp--f"},
+	unix.SYS_FCHOWNAT:      {kindChange, "dpu-f"},
 	unix.SYS_UTIMENSAT:     {kindChange, "dt-f"},
 	unix.SYS_SETXATTR:      {kindChange, "p"},
 	unix.SYS_REMOVEXATTR:   {kindChange, "p"},
@@ -74,7 +75,7 @@ var layouts = [...]layout{
 	unix.SYS_SETXATTRAT:    {kindChange, "dpf"},
 	unix.SYS_REMOVEXATTRAT: {kindChange, "dpf"},
 	unix.SYS_FCHMOD:        {kindTouch, "d"},
-	unix.SYS_FCHOWN:        {kindTouch, "d"},
+	unix.SYS_FCHOWN:        {kindTouch, "du"},
 	unix.SYS_FSETXATTR:     {kindTouch, "d"},
 	unix.SYS_FREMOVEXATTR:  {kindTouch, "d"},
 	unix.SYS_EXECVE:        {kindExec, "p"},
@@ -115,6 +116,10 @@ type call struct {
 
 	special  bool // what it makes is neither a file nor a directory
 	exchange bool // both names of a rename change places
+
+	chown        bool // it gives the file to owner and group, of which ^0 changes nothing
+	owner, group uint32
+	oddFlags     bool // it has flags that fchownat(2) does not know
 }
 
 const atCwd = int32(unix.AT_FDCWD)
@@ -155,6 +160,7 @@ func decode(n *notification) call {
 			c.mode, c.within = uint64At(how[:], 8), uint64At(how[:], 16) != 0
 		case 'f':
 			c.follow, c.bare = a&unix.AT_SYMLINK_NOFOLLOW == 0, a&unix.AT_EMPTY_PATH != 0
+			c.oddFlags = uint32(a)&^(unix.AT_SYMLINK_NOFOLLOW|unix.AT_EMPTY_PATH) != 0
 		case 'l':
 			c.follow, c.bare = a&unix.AT_SYMLINK_FOLLOW != 0, a&unix.AT_EMPTY_PATH != 0
 		case 's':
@@ -164,6 +170,8 @@ func decode(n *notification) call {
 			c.special = kind != 0 && kind != unix.S_IFREG
 		case 'x':
 			c.exchange = a&unix.RENAME_EXCHANGE != 0
+		case 'u':
+			c.chown, c.owner, c.group = true, uint32(a), uint32(n.args[i+1])
 		case 'r':
 			if a&unix.AT_REMOVEDIR != 0 {
 				c.kind = kindRmdir

@@ -19,9 +19,9 @@ var legacyLayouts = [...]layout{
 	unix.SYS_SYMLINK:   {kindMake, "sn"},
 	unix.SYS_LINK:      {kindLink, "nP"},
 	unix.SYS_CHMOD:     {kindChange, "p"},
-	unix.SYS_CHOWN:     {kindChange, "p"},
+	unix.SYS_CHOWN:     {kindChange, "pu"},
 	unix.SYS_UTIME:     {kindChange, "p"},
 	unix.SYS_UTIMES:    {kindChange, "p"},
-	unix.SYS_LCHOWN:    {kindChange, "n"},
+	unix.SYS_LCHOWN:    {kindChange, "nu"},
 	unix.SYS_FUTIMESAT: {kindChange, "dt"},
 }

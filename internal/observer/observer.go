@@ -120,6 +120,10 @@ type Config struct {
 	// ProtectHardLinks says that the command has no right of its own to open files in
 	// Shared for writing: the supervisor opens them, except those with further names.
 	ProtectHardLinks bool
+	// IgnoreOwners says that the command cannot give files to other users and groups, and
+	// that its attempts to do so in Shared and Own succeed without effect where this process
+	// could. Others fail with EPERM there, as outside.
+	IgnoreOwners bool
 }
 
 // A Report lists what a supervisor has seen.
@@ -134,6 +138,8 @@ type Report struct {
 	// further ones.
 	HardLinks        []executor.HardLink
 	HardLinksOmitted int
+	// OwnershipIgnored is how many changes of owner or group succeeded without effect.
+	OwnershipIgnored int
 	// Renamed says that a directory may have been renamed.
 	Renamed bool
 	// Calls is how many calls were judged.

@@ -91,10 +91,16 @@ func (r *request) judge() syscall.Errno {
 		return r.judgeSocket()
 	case kindRename, kindLink:
 		return r.judgeTwo()
-	case kindTouch:
-		return r.judgeTouch()
 	}
-	return r.judgePath()
+	judge := r.judgePath
+	if r.kind == kindTouch {
+		judge = r.judgeTouch
+	}
+	errno := judge()
+	if errno == 0 && r.chown {
+		return r.judgeOwner()
+	}
+	return errno
 }
 
 // rule asks the judge about an access.

@@ -23,6 +23,7 @@ type Supervisor struct {
 	naive  func(*connecting) syscall.Errno // judges a connect that goes on then; for tests
 	proc   int                             // /proc
 	groups []int
+	chowns bool            // this process may give files to other users
 	ctx    context.Context // ends with the supervision
 	cancel context.CancelFunc
 	began  time.Time     // as fileTime
@@ -45,8 +46,9 @@ type Supervisor struct {
 	shared      map[uint64]bool // mounts of Config.Shared by id; nil before they are known
 	own         map[fileID]bool // files without names that others gave them
 
-	calls   atomic.Uint64
-	renamed atomic.Bool // a directory, perhaps
+	calls     atomic.Uint64
+	ownership atomic.Int64 // changes that were ignored
+	renamed   atomic.Bool  // a directory, perhaps
 
 	mu       sync.Mutex // guards what follows
 	listener *listener  // nil before it came
@@ -85,7 +87,7 @@ func newSupervisor(cfg Config) (*Supervisor, error) {
 		return nil, fmt.Errorf("observer: /proc: %w", err)
 	}
 	s := &Supervisor{
-		cfg: cfg, proc: proc, began: fileTime(), root: -1, done: make(chan struct{}),
+		cfg: cfg, proc: proc, began: fileTime(), chowns: changesOwners(), root: -1, done: make(chan struct{}),
 		asking: make(chan struct{}, maxAsks), foreign: make(chan struct{}, maxForeign), connecting: make(chan struct{}, maxConnects),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
@@ -210,7 +212,8 @@ func (s *Supervisor) Close() Report {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return Report{Denials: slices.Clone(s.report.list), Omitted: s.report.omitted,
-		HardLinks: slices.Clone(s.linked.list), HardLinksOmitted: s.linked.omitted, Renamed: s.renamed.Load(), Calls: s.calls.Load(), Err: s.err}
+		HardLinks: slices.Clone(s.linked.list), HardLinksOmitted: s.linked.omitted, OwnershipIgnored: int(s.ownership.Load()),
+		Renamed: s.renamed.Load(), Calls: s.calls.Load(), Err: s.err}
 }
 
 func (s *Supervisor) closeFiles() {

@@ -168,8 +168,12 @@ func (r *request) caller() Caller {
 }
 
 // status returns the words of a line in the status of the task; empty when it has ended.
-func (r *request) status(name string) string {
-	fd, err := unix.Openat(r.proc, strconv.Itoa(int(r.n.pid))+"/status", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+func (r *request) status(name string) string { return r.field("status", name) }
+
+// field returns the words of a line in a file below the task's directory in /proc; empty when
+// there is none.
+func (r *request) field(file, name string) string {
+	fd, err := unix.Openat(r.proc, strconv.Itoa(int(r.n.pid))+"/"+file, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return ""
 	}
