@@ -73,8 +73,8 @@ func (r *request) ownable() syscall.Errno {
 
 // ownedPlace returns the place whose owner the call changes.
 func (r *request) ownedPlace() (place, *lookupError) {
-	if r.kind == kindTouch { // fchown: neither a directory's number nor a descriptor without rights
-		if r.dir < 0 || r.pathOnly(r.dir) {
+	if r.kind == kindTouch { // fchown takes no descriptor without rights
+		if r.pathOnly(r.dir) {
 			return noPlace(), &lookupError{errno: unix.EBADF}
 		}
 		return r.descriptor(r.dir)
