@@ -49,12 +49,7 @@ func (a *attempt) addFilter(r *plan.Request, res *sandbox.Resolved) (err error) 
 // filter returns the compiled system call filter of a level, with more openings than the
 // command has.
 func (h *Host) filter(level string, spec *executor.Spec, see observing, more ...string) (launch.Filter, error) {
-	o := seccomp.Options{
-		Arch: h.Facts().Arch, Allow: slices.Concat(spec.Allow, more), HostNetwork: spec.Policy.Network() == sandbox.NetworkHost,
-		OwnPID: level == plan.LevelNative, HostSpaces: level == plan.LevelLandlock,
-		Observe: see != unobserved, ObserveReads: see == observedReads,
-	}
-	slices.Sort(o.Allow)
+	o := h.filterOptions(level, spec, see, more...)
 	key := fmt.Sprintf("%+v", o)
 	h.mu.Lock()
 	filter, ok := h.filters[key]
@@ -73,6 +68,17 @@ func (h *Host) filter(level string, spec *executor.Spec, see observing, more ...
 	}
 	h.filters[key] = launch.Filter(program)
 	return h.filters[key], nil
+}
+
+// filterOptions returns what a filter is made from.
+func (h *Host) filterOptions(level string, spec *executor.Spec, see observing, more ...string) seccomp.Options {
+	o := seccomp.Options{
+		Arch: h.Facts().Arch, Allow: slices.Concat(spec.Allow, more), HostNetwork: spec.Policy.Network() == sandbox.NetworkHost,
+		OwnPID: level == plan.LevelNative, HostSpaces: level == plan.LevelLandlock,
+		Observe: see != unobserved, ObserveReads: see == observedReads,
+	}
+	slices.Sort(o.Allow)
+	return o
 }
 
 // learnObserver remembers that no listener is available here, and reports whether that is
@@ -108,6 +114,10 @@ func (a *attempt) observe(p *plan.Plan) (*observation, error) {
 	if err != nil {
 		return nil, err
 	}
+	refusals, err := seccomp.NewRefusals(a.host.filterOptions(a.level, a.spec, observed))
+	if err != nil {
+		return nil, err
+	}
 	inbox, err := observer.Listen()
 	if err != nil {
 		return nil, err
@@ -119,6 +129,7 @@ func (a *attempt) observe(p *plan.Plan) (*observation, error) {
 	judge := observer.NewJudge(&res, names)
 	cfg := observer.Config{
 		Judge:          judge,
+		Refusals:       refusals,
 		PrivateNetwork: p.Script.Namespaces&launch.NewNet != 0,
 		UnixOpen:       slices.Contains(a.spec.Allow, "unix"),
 		OwnRoots:       slices.Contains(a.spec.Allow, "userns"),

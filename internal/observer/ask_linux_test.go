@@ -46,6 +46,8 @@ func child(args []string) int {
 		}
 	case "connect-all":
 		err = connectAll(args[1])
+	case "refused":
+		err = makeRefused()
 	case "connect-forever":
 		err = connectForever(args[1])
 	}

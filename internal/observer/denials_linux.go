@@ -18,15 +18,15 @@ type denials struct {
 
 // A target is what makes two denials the same.
 type target struct {
-	op         sandbox.Op
-	path, addr string
+	op               sandbox.Op
+	path, addr, call string
 }
 
 // add adds a denial and returns it, or counts one that is known or finds no room and
 // returns nil. EXDEV, the error of a link or rename to another mount, says less than that
 // of the wall, and is replaced by it.
 func (d *denials) add(n sandbox.Denial) *sandbox.Denial {
-	key := target{n.Op, n.Path, n.Addr}
+	key := target{n.Op, n.Path, n.Addr, n.Call}
 	if i, ok := d.index[key]; ok {
 		known := &d.list[i]
 		known.Count++

@@ -39,7 +39,10 @@ type observed struct {
 // start starts a program. Prepare changes the supervisor before; it may be nil.
 func start(t *testing.T, cfg Config, prepare func(*Supervisor), argv ...string) *observed {
 	t.Helper()
-	filter, err := seccomp.Program(seccomp.Options{Arch: runtime.GOARCH, OwnPID: true, Observe: true})
+	options := seccomp.Options{Arch: runtime.GOARCH, OwnPID: true, Observe: true}
+	filter, err := seccomp.Program(options)
+	must(t, err)
+	cfg.Refusals, err = seccomp.NewRefusals(options)
 	must(t, err)
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	must(t, err)

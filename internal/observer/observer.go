@@ -9,7 +9,8 @@
 // arguments, resolves a name as the kernel would for that task, and compares the result
 // with the walls: mounts, and the rulings of a [Judge]. It answers a call that a wall
 // denies with the error of that wall, and notes it. It answers every other call with
-// "continue", and the kernel and its walls decide. So a program that changes a name
+// "continue", and the kernel and its walls decide. Calls that the filter refuses come here only
+// to be noted: they get the filter's answer and never go on. So a program that changes a name
 // between this look and the kernel's gains nothing: the walls do not depend on the
 // observer. Connecting a socket is the exception, since no mount denies a unix socket:
 // the supervisor connects a duplicate of the socket to the address that it has read, and
@@ -35,6 +36,7 @@ import (
 	"syscall"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/seccomp"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -100,6 +102,9 @@ type Config struct {
 	// PrivateNetwork says that the command has a network of its own in which only
 	// loopback exists.
 	PrivateNetwork bool
+	// Refusals are those of the filter, which hands over the calls that it refuses. Nil is for
+	// a filter that refuses them itself.
+	Refusals *seccomp.Refusals
 	// NoSockets says that the command gets no internet sockets, because it has no
 	// network of its own.
 	NoSockets bool

@@ -6,6 +6,7 @@ package observer
 import (
 	"context"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 	"unsafe"
@@ -72,9 +73,15 @@ func (r *request) answer(errno syscall.Errno) error {
 // judge decides about the call. The result is zero to let it go on, the errno of a
 // denial, or later. The caller holds judging.
 func (r *request) judge() syscall.Errno {
+	if errno := r.judgeRefused(); errno != 0 {
+		return errno
+	}
 	r.call, r.made, r.fd, r.again = decode(&r.n), false, -1, 0
 	switch r.kind {
 	case kindNone:
+		if layoutOf(r.n.nr).kind == kindNone {
+			return unix.ENOSYS // not one of those that go on
+		}
 		return 0
 	case kindChdir:
 		r.forget()
@@ -87,8 +94,6 @@ func (r *request) judge() syscall.Errno {
 		return r.judgeListen()
 	case kindSendTo, kindSendMsg, kindSendMany:
 		return r.judgeSend()
-	case kindSocket:
-		return r.judgeSocket()
 	case kindRename, kindLink:
 		return r.judgeTwo()
 	}
@@ -146,6 +151,34 @@ func (r *request) deny(d sandbox.Denial, errno syscall.Errno) syscall.Errno {
 	}
 	return errno
 }
+
+// judgeRefused answers a call that the filter refuses; zero for others. Nothing that a task can
+// change is looked at.
+func (r *request) judgeRefused() syscall.Errno {
+	if r.cfg.Refusals == nil {
+		return 0
+	}
+	refused, ok := r.cfg.Refusals.Refused(r.n.arch, uint32(r.n.nr), r.n.args)
+	if !ok {
+		return 0
+	}
+	errno := syscall.Errno(refused.Errno)
+	d := sandbox.Denial{Access: sandbox.Access{Op: sandbox.Syscall, Call: refused.Call}, Rule: ruleFilter, NoGrant: refused.Openings == nil}
+	if r.n.nr == unix.SYS_SOCKET && r.cfg.NoSockets && r.inetSocket(&d.Access) {
+		d.Rule, d.NoGrant = "", false
+	}
+	var grants []string
+	for _, name := range refused.Openings {
+		grants = append(grants, sandbox.Grant{Opening: name}.String())
+	}
+	d.Grant = strings.Join(grants, " ")
+	_ = r.deny(d, errno) // refused also when the task has ended
+	return errno
+}
+
+// ruleFilter is the rule of calls that the filter refuses, in the words of
+// [sandbox.Policy.Explain].
+const ruleFilter = "system call filter"
 
 // denyFile is deny for an access to a path.
 func (r *request) denyFile(op sandbox.Op, path string, errno syscall.Errno) syscall.Errno {

@@ -109,17 +109,17 @@ func (r *request) denySocket(op sandbox.Op, addr, protocol string, errno syscall
 	return r.deny(sandbox.Denial{Access: sandbox.Access{Op: op, Addr: addr, Net: protocol}}, errno)
 }
 
-// judgeSocket denies every socket.
-func (r *request) judgeSocket() syscall.Errno {
-	family := int32(r.n.args[0])
-	if family != unix.AF_INET && family != unix.AF_INET6 {
-		return unix.EPERM
+// inetSocket describes a refused internet socket, where there are none, by what it is for.
+func (r *request) inetSocket(a *sandbox.Access) bool {
+	if family := int32(r.n.args[0]); family != unix.AF_INET && family != unix.AF_INET6 {
+		return false
 	}
 	const typeMask = 0xf // the rest are SOCK_CLOEXEC and SOCK_NONBLOCK
+	*a = sandbox.Access{Op: sandbox.Connect, Net: "tcp"}
 	if r.n.args[1]&typeMask == unix.SOCK_DGRAM {
-		return r.denySocket(sandbox.Connect, "", "udp", unix.EPERM)
+		a.Net = "udp"
 	}
-	return r.denySocket(sandbox.Connect, "", "tcp", unix.EPERM)
+	return true
 }
 
 // judgeSend is for datagrams with an address, and for connects that are not judged

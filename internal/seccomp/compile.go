@@ -61,7 +61,7 @@ func (f Filter) Compile() ([]Instruction, error) {
 	}
 	c := compiler{fallback: f.Default, answers: map[Action]label{}}
 	root := c.search(spans)
-	foreign := c.answer(Errno(errNoSys))
+	foreign := c.answer(f.foreign())
 	nr := c.load(offNR, root)
 	c.load(offArch, c.branch(opJEq, a.audit, nr, foreign))
 	if len(c.rev) > maxProgram {
@@ -69,6 +69,14 @@ func (f Filter) Compile() ([]Instruction, error) {
 	}
 	slices.Reverse(c.rev)
 	return c.rev, nil
+}
+
+// foreign is the answer to calls of another convention.
+func (f Filter) foreign() Action {
+	if f.NotifyForeign {
+		return Notify
+	}
+	return Errno(errNoSys)
 }
 
 // A span is a range of call numbers with equal rules. It ends where the next one starts,
@@ -99,7 +107,7 @@ func (f Filter) spans(a *arch) ([]span, error) {
 		add(nr+1, nil)
 	}
 	if a.x32 {
-		add(x32First, []Rule{{Action: Errno(errNoSys)}})
+		add(x32First, []Rule{{Action: f.foreign()}})
 		add(canceled, nil)
 	}
 	return out, nil

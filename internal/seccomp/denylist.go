@@ -26,7 +26,8 @@ type Options struct {
 	// "netlink" open nothing then.
 	HostSpaces bool
 	// Observe hands the calls that change files or name addresses to a supervisor,
-	// which must hold the filter's listener. Unix sockets of type stream and seqpacket
+	// which must hold the filter's listener, and those that are refused, which it must
+	// refuse with the answer of [Refusals]. Unix sockets of type stream and seqpacket
 	// are allowed then, unless HostSpaces is set: the supervisor judges where they connect
 	// to.
 	Observe bool
@@ -61,6 +62,7 @@ const (
 	sockStream, sockDgram, sockRaw, sockSeqpk = 1, 2, 3, 5
 	sockTypeMask                              = 0xf // the rest are SOCK_CLOEXEC and SOCK_NONBLOCK
 	protoICMP, protoTCP, protoUDP, protoICMP6 = 1, 6, 17, 58
+	protoMPTCP                                = 262
 	netlinkRoute                              = 0
 
 	// asm-generic/ioctls.h; linux/tiocl.h for the second.
@@ -93,7 +95,7 @@ func Default(o Options) (Filter, error) {
 	if err != nil {
 		return Filter{}, err
 	}
-	return Filter{Arch: o.Arch, Rules: rules, Default: Allow}, nil
+	return Filter{Arch: o.Arch, Rules: rules, Default: Allow, NotifyForeign: o.Observe}, nil
 }
 
 // DenyList returns the rules of [Default]. It names calls of all architectures. The
@@ -106,6 +108,24 @@ func Default(o Options) (Filter, error) {
 // capabilities (tried on Linux 6.18 with ext4 and tmpfs), so the gap makes empty set-uid
 // files only. Kernels before 5.18 keep the bits over fallocate on some file systems.
 func DenyList(o Options) ([]Rule, error) {
+	rules, err := refuse(o)
+	if err != nil || !o.Observe {
+		return rules, err
+	}
+	for i := range rules {
+		if r := &rules[i]; r.Action > errnoBase && r.Action <= errnoBase+maxErrno && r.Name != unseen {
+			r.Action = Notify
+		}
+	}
+	return append(rules, observeRules(o)...), nil // after those that deny
+}
+
+// unseen is the one refused call that no supervisor gets. The C library makes it for each
+// thread and process, and goes on with clone when the kernel lacks it: nothing is denied.
+const unseen = "clone3"
+
+// refuse returns the rules of the deny list with the answers that programs get.
+func refuse(o Options) ([]Rule, error) {
 	if archOf(o.Arch) == nil {
 		return nil, &UnsupportedArchError{Arch: o.Arch}
 	}
@@ -125,10 +145,15 @@ func DenyList(o Options) ([]Rule, error) {
 	if o.HostSpaces {
 		rules = append(rules, sharedRules()...)
 	}
-	if o.Observe {
-		rules = append(rules, observeRules(o)...) // after those that deny
-	}
 	return rules, nil
+}
+
+// openedBy notes the opening without which rules are there.
+func openedBy(opening string, rules ...Rule) []Rule {
+	for i := range rules {
+		rules[i].Opening = opening
+	}
+	return rules
 }
 
 // deny returns rules by which calls fail with EPERM.
@@ -168,7 +193,7 @@ func processRules(open map[string]bool, ownPID bool) []Rule {
 	if !ownPID {
 		rules = append(rules, deny("ptrace")...)
 	}
-	return rules
+	return openedBy(openPtrace, rules...)
 }
 
 // kernelRules deny large parts of the kernel that few commands need and that had many
@@ -177,7 +202,7 @@ func kernelRules(open map[string]bool) []Rule {
 	var rules []Rule
 	add := func(name string, rs []Rule) {
 		if !open[name] {
-			rules = append(rules, rs...)
+			rules = append(rules, openedBy(name, rs...)...)
 		}
 	}
 	add(openIOUring, always(Errno(errNoSys), "io_uring_setup", "io_uring_enter", "io_uring_register"))
@@ -205,10 +230,11 @@ func namespaceRules(open map[string]bool) []Rule {
 	// The flags of clone3 lie in memory. The C libraries and Go fall back to clone on
 	// ENOSYS, and only on that.
 	rules = append(rules, always(Errno(errNoSys), "clone3")...)
-	return append(rules, deny("setns",
-		"mount", "umount2", "pivot_root", "chroot",
-		"open_tree", "open_tree_attr", "move_mount", "fsopen", "fsconfig", "fsmount", "fspick", "mount_setattr",
-		"sethostname", "setdomainname")...)
+	rules = append(rules, deny("setns", "chroot", "sethostname", "setdomainname")...)
+	// Of these Landlock denies what matters in any namespace, so the opening is no help.
+	mounts := deny("mount", "umount2", "pivot_root",
+		"open_tree", "open_tree_attr", "move_mount", "fsopen", "fsconfig", "fsmount", "fspick", "mount_setattr")
+	return append(openedBy(openUserns, rules...), mounts...)
 }
 
 // hostRules deny what changes the machine as a whole. Most of it needs a capability that
@@ -252,15 +278,11 @@ func networkRules(open map[string]bool, o Options) []Rule {
 	if !o.HostSpaces || o.HostNetwork {
 		return append(socketRules(open, o), pairRules(open)...)
 	}
-	var rules []Rule
+	unix := Rule{Name: "socket", When: []Cond{num(0, Eq, afUnix)}, Action: Errno(ePerm), Opening: openUnix}
 	if open[openUnix] {
-		rules = append(rules, Rule{Name: "socket", When: []Cond{num(0, Eq, afUnix)}, Action: Allow})
+		unix.Action = Allow
 	}
-	denial := Errno(ePerm)
-	if o.Observe {
-		denial = Notify // the supervisor denies the call and reports it
-	}
-	return slices.Concat(rules, always(denial, "socket"), pairRules(open))
+	return slices.Concat([]Rule{unix}, deny("socket"), pairRules(open))
 }
 
 // socketRules allow TCP, UDP and the list of interfaces. Which addresses can be reached
@@ -269,6 +291,9 @@ func socketRules(open map[string]bool, o Options) []Rule {
 	var rules []Rule
 	add := func(a Action, when ...Cond) {
 		rules = append(rules, Rule{Name: "socket", When: when, Action: a})
+	}
+	refuse := func(a Action, opening string, when ...Cond) {
+		rules = append(rules, Rule{Name: "socket", When: when, Action: a, Opening: opening})
 	}
 	// A unix socket can reach any local service by path. EPERM is what programs and
 	// people read as "forbidden"; name look-ups over a unix socket (nscd) go on after
@@ -280,18 +305,21 @@ func socketRules(open map[string]bool, o Options) []Rule {
 		add(Allow, num(0, Eq, afUnix), bits(1, sockTypeMask, MaskedEq, sockStream))
 		add(Allow, num(0, Eq, afUnix), bits(1, sockTypeMask, MaskedEq, sockSeqpk))
 	}
-	add(Errno(ePerm), num(0, Eq, afUnix))
+	refuse(Errno(ePerm), openUnix, num(0, Eq, afUnix))
 	if open[openNetlink] {
 		add(Allow, num(0, Eq, afNetlink))
 	}
 	add(Allow, num(0, Eq, afNetlink), num(2, Eq, netlinkRoute))
-	add(Errno(eProtoNoSupport), num(0, Eq, afNetlink))
+	refuse(Errno(eProtoNoSupport), openNetlink, num(0, Eq, afNetlink))
 	add(Errno(eAFNoSupport), num(0, Ne, afInet), num(0, Ne, afInet6))
 	add(Errno(ePerm), bits(1, sockTypeMask, MaskedEq, sockRaw))
 	add(Errno(eSockTNoSupport), bits(1, sockTypeMask, MaskedNe, sockStream), bits(1, sockTypeMask, MaskedNe, sockDgram))
+	ping := Errno(eProtoNoSupport)
 	if o.HostNetwork || open[openICMP] {
-		add(Allow, bits(1, sockTypeMask, MaskedEq, sockDgram), num(2, Eq, protoICMP))
-		add(Allow, bits(1, sockTypeMask, MaskedEq, sockDgram), num(2, Eq, protoICMP6))
+		ping = Allow
+	}
+	for _, protocol := range []uint64{protoICMP, protoICMP6} {
+		refuse(ping, openICMP, bits(1, sockTypeMask, MaskedEq, sockDgram), num(2, Eq, protocol))
 	}
 	add(Errno(eProtoNoSupport), num(2, Ne, 0), num(2, Ne, protoTCP), num(2, Ne, protoUDP))
 	return rules
@@ -302,7 +330,8 @@ func socketRules(open map[string]bool, o Options) []Rule {
 func pairRules(open map[string]bool) []Rule {
 	rules := []Rule{{Name: "socketpair", When: []Cond{num(0, Ne, afUnix)}, Action: Errno(eAFNoSupport)}}
 	if !open[openUnix] {
-		rules = append(rules, denyIf("socketpair", bits(1, sockTypeMask, MaskedNe, sockStream), bits(1, sockTypeMask, MaskedNe, sockSeqpk)))
+		rules = append(rules, openedBy(openUnix,
+			denyIf("socketpair", bits(1, sockTypeMask, MaskedNe, sockStream), bits(1, sockTypeMask, MaskedNe, sockSeqpk)))...)
 	}
 	return rules
 }
@@ -320,6 +349,7 @@ func modeRules(open map[string]bool) []Rule {
 	if open[openSetuid] {
 		return rules
 	}
+	var setID []Rule
 	for _, c := range []struct {
 		name string
 		mode int // the argument that holds the mode
@@ -327,12 +357,13 @@ func modeRules(open map[string]bool) []Rule {
 		{"chmod", 1}, {"fchmod", 1}, {"fchmodat", 2}, {"fchmodat2", 2},
 		{"creat", 1}, {"mknod", 1}, {"mknodat", 2},
 	} {
-		rules = append(rules, denyIf(c.name, bits(c.mode, modeSetID, MaskedNe, 0)))
+		setID = append(setID, denyIf(c.name, bits(c.mode, modeSetID, MaskedNe, 0)))
 	}
 	// Without one of these flags the register of the mode holds leftovers.
-	return append(rules,
+	setID = append(setID,
 		denyIf("open", bits(1, openMakes, MaskedNe, 0), bits(2, modeSetID, MaskedNe, 0)),
 		denyIf("openat", bits(2, openMakes, MaskedNe, 0), bits(3, modeSetID, MaskedNe, 0)))
+	return append(rules, openedBy(openSetuid, setID...)...)
 }
 
 // sharedRules stand in for the IPC and PID namespaces that a command does not have.

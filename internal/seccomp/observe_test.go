@@ -54,8 +54,8 @@ func seen() []answer {
 	add(bare, "allow", "", "listen")                            //
 	add(host, "allow", "", "sendto", 3, 1, 2, 0, 1, 16)         //
 	add(host, "allow", "", "sendmsg", 3, 1, 0)                  //
-	add(bare, "notify", "", "socket", 2, 1, 0)                  // refused, and told
-	add(bare, "notify", "", "socket", 1, 1, 0)                  //
+	add(bare, "EPERM", "", "socket", 2, 1, 0)                   // refused, and told
+	add(bare, "EPERM", "", "socket", 1, 1, 0)                   //
 	add(bare, "EPERM", "", "socketpair", 1, 2, 0)               //
 	return slices.Clip(rows)
 }

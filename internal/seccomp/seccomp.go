@@ -107,6 +107,9 @@ type Rule struct {
 	When []Cond
 	// Action is the answer.
 	Action Action
+	// Opening is the opening without which the rule is there. Empty means that none opens
+	// what it refuses. It does not change the program.
+	Opening string
 }
 
 // A Filter is a set of rules for one architecture. The zero Filter is invalid.
@@ -126,6 +129,9 @@ type Filter struct {
 	Rules []Rule
 	// Default is the answer to a call without a matching rule.
 	Default Action
+	// NotifyForeign hands calls of another calling convention to the supervisor, which must
+	// answer ENOSYS, in place of that answer.
+	NotifyForeign bool
 }
 
 // ErrFilter is wrapped by the errors about an invalid filter.
