@@ -73,8 +73,9 @@ func manyDirs(b testing.TB, dir string) {
 func settle(t testing.TB, c *Cache) {
 	t.Helper()
 	for i := range c.dirs {
-		if d := &c.dirs[i]; d.state&dirRead != 0 && d.stamp == noStamp {
+		if d := &c.dirs[i]; d.state&(dirRead|dirRacy) == dirRead|dirRacy {
 			var err error
+			d.state &^= dirRacy
 			if d.stamp, err = lstatStamp(filepath.Join(c.root, d.path)); err != nil {
 				t.Fatal(err)
 			}

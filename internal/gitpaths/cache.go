@@ -26,6 +26,7 @@ type Cache struct {
 	next    int   // where the next scan begins to check
 	indexes map[string]indexRecord
 	plain   map[string]plainRecord // by the path of .git
+	warned  bool                   // a user knows that not every directory is known
 	changed bool
 }
 
@@ -33,7 +34,7 @@ type Cache struct {
 type dir struct {
 	path  string // relative to the root; empty for the root
 	state dirState
-	stamp stamp // when it was read; zero if it must be read again
+	stamp stamp // when it was read; zero if that failed and it must be read again
 }
 
 // A dirState is a set of bits.
@@ -46,6 +47,7 @@ const (
 	dirBare                       // it is a bare repository
 	dirHuge                       // not all of its names could be read
 	dirGone                       // it does not exist; such ones are not kept
+	dirRacy                       // it was read so soon after a change that a later one may have no other stamp
 )
 
 // An indexRecord is what was in an index.
@@ -166,8 +168,29 @@ func (c *Cache) Save(path string) error {
 	return nil
 }
 
+// Warned reports whether [Cache.Warn] was last called with true. A nil cache was not.
+func (c *Cache) Warned() bool {
+	if c == nil {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.warned
+}
+
+// Warn remembers whether a user was told that not every directory is known yet.
+func (c *Cache) Warn(warned bool) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.changed = c.changed || c.warned != warned
+	c.warned = warned
+}
+
 // cacheMark begins a cache file. Its number changes with the format.
-const cacheMark = "sallyport git cache 3\n"
+const cacheMark = "sallyport git cache 4\n"
 
 // encode returns the cache as a file: the mark, the directories, the indexes, the
 // plain repositories, and a checksum.
@@ -179,6 +202,7 @@ func (c *Cache) encode() []byte {
 	}
 	e.string(c.root)
 	e.number(uint64(c.next))
+	e.number(map[bool]uint64{true: 1}[c.warned])
 	e.number(uint64(len(dirs)))
 	for i := range dirs {
 		e.string(dirs[i].path)
@@ -215,7 +239,7 @@ func decodeCache(text []byte) (*Cache, bool) {
 	}
 	d := decoder{text: text[len(cacheMark):body]}
 	d.same = string(d.text)
-	c := &Cache{root: d.string(), next: int(d.number())}
+	c := &Cache{root: d.string(), next: int(d.number()), warned: d.number() == 1}
 	c.dirs = make([]dir, d.count(stampBytes+2))
 	for i := range c.dirs {
 		c.dirs[i] = dir{path: d.string(), state: dirState(d.number()) &^ dirGone, stamp: d.stamp()}

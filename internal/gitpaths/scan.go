@@ -20,7 +20,13 @@ import (
 type Limit struct {
 	Entries int           // names read and directories checked, in all; 0: DefaultEntries
 	Time    time.Duration // 0: DefaultTime; the first 512 entries are free
+	// Stop, if not nil, replaces the other bounds: the search goes on, in one thread, until
+	// Stop returns true or everything that a Cache can hold is known. It is called often.
+	Stop func() bool
 }
+
+// unlimited is more than a search reads, and can be multiplied.
+const unlimited = 1 << 40
 
 // Defaults of a [Limit]: what a user does not notice at the start of a command.
 const (
@@ -40,15 +46,18 @@ const hugeFactor = 4
 type Found struct {
 	Repositories []string // directories below the root to [Open], sorted: they contain .git or are bare repositories
 	Complete     bool     // this call has looked at every directory
+	Known        bool     // every directory has been read, by this call or before, and is not known to have changed
 	Stopped      string   // if not Complete: the first directory that was not looked at, or not to its end
 	Scanned      int      // names read and directories checked by this call, as in Limit.Entries
+	Read         int      // the names among them
 }
 
 // Scan looks for repositories in the directories below root, breadth first. It does
 // not follow symbolic links, and enters neither a directory named .git nor the inner
 // directories of a bare repository; a git directory that a .git file elsewhere names
 // looks like a bare one. The root itself is not in the result. A directory that
-// cannot be read counts as empty, because git cannot read it either.
+// cannot be read counts as empty, because git cannot read it either, and so does one of a
+// file system that holds no files, such as /proc.
 //
 // With a cache Scan reads only directories that have changed since, and goes on
 // where the last call stopped; repositories in directories that it did not reach are
@@ -65,13 +74,16 @@ func Scan(root string, c *Cache, limit Limit) Found {
 	if limit.Time == 0 {
 		limit.Time = DefaultTime
 	}
+	if limit.Stop != nil {
+		limit.Entries = unlimited
+	}
 	begin := time.Now()
 	at, err := followAbs(root)
 	if err != nil || at.closed {
 		return Found{Stopped: root}
 	}
 	if at.missing || !at.mode.IsDir() {
-		return Found{Complete: true}
+		return Found{Complete: true, Known: true}
 	}
 	t, err := openTree(at.real)
 	if err != nil {
@@ -96,10 +108,12 @@ type scanner struct {
 	limit   Limit
 	begin   time.Time
 	scanned int
+	names   int             // those of scanned that are names
 	reads   int             // directories read
 	reread  int             // cost of reading directories that only have a new stamp
 	stopped bool            // check did not reach every directory
 	known   map[string]bool // directories in those that are read again
+	empty   map[uint64]bool // devices other than the root's, and whether they hold no files
 }
 
 // rereadWorth is the number of names that make new stamps alone worth a new file. The
@@ -115,7 +129,16 @@ func (s *scanner) over(part int) bool {
 // late reports whether one part of so many of the time is used up, after so many
 // entries.
 func (s *scanner) late(entries, part int) bool {
+	if s.limit.Stop != nil {
+		return s.halted()
+	}
 	return s.limit.Time < 0 || entries >= freeEntries && time.Since(s.begin) >= s.limit.Time/time.Duration(part)
+}
+
+// halted reports whether a search without other bounds was stopped, or knows as much as is
+// remembered.
+func (s *scanner) halted() bool {
+	return s.limit.Stop != nil && (len(s.dirs) >= maxDirs || s.limit.Stop())
 }
 
 // A look is what has become of a directory.
@@ -125,6 +148,7 @@ const (
 	lookNone look = iota // there was no time to look
 	lookSame
 	lookChanged
+	lookAgain // it is the same, but may have changed without a new stamp, or is to be read whole
 	lookGone
 )
 
@@ -155,6 +179,8 @@ func (s *scanner) check() {
 		case lookGone:
 			s.dirs[i].state |= dirGone
 		case lookChanged:
+			s.dirs[i].state = s.dirs[i].state&^dirRacy | dirStale
+		case lookAgain:
 			s.dirs[i].state |= dirStale
 		}
 	}
@@ -179,7 +205,7 @@ func (s *scanner) look(order []int32, part int) []look {
 		}
 	}
 	var others sync.WaitGroup
-	if len(order) >= 4*block {
+	if len(order) >= 4*block && s.limit.Stop == nil {
 		for range min(runtime.GOMAXPROCS(0), most) - 1 {
 			others.Go(work)
 		}
@@ -196,35 +222,51 @@ func (s *scanner) lookAt(d *dir) look {
 		return lookGone
 	case st != d.stamp:
 		return lookChanged
+	case d.state&dirRacy != 0, d.state&dirHuge != 0 && s.limit.Stop != nil:
+		return lookAgain
 	}
 	return lookSame
 }
 
-// read reads the directories that have changed, then those that were never read;
-// the directories in them come at the end.
+// read reads the directories that have changed, then those that were never read, then those
+// that may have changed; the directories in them come at the end.
 func (s *scanner) read() {
 	s.known = map[string]bool{}
 	again := map[string]bool{}
-	var order []int
+	var changed, racy []int
 	for i, d := range s.dirs {
 		if again[parent(d.path)] && d.state&dirGone == 0 {
 			s.known[d.path] = true
 		}
 		if d.state&(dirStale|dirGone) == dirStale {
 			again[d.path] = true
-			order = append(order, i)
+			if d.state&dirRacy != 0 {
+				racy = append(racy, i)
+			} else {
+				changed = append(changed, i)
+			}
 		}
 	}
+	for s.readAll(changed) {
+		for i := 0; i < len(s.dirs); i++ {
+			if s.dirs[i].state&(dirRead|dirGone) == 0 && !s.readOne(i) {
+				return
+			}
+		}
+		if changed, racy = racy, nil; len(changed) == 0 {
+			return
+		}
+	}
+}
+
+// readAll reads directories. It returns false if the limit is reached.
+func (s *scanner) readAll(order []int) bool {
 	for _, i := range order {
 		if !s.readOne(i) {
-			return
+			return false
 		}
 	}
-	for i := 0; i < len(s.dirs); i++ {
-		if s.dirs[i].state&(dirRead|dirGone) == 0 && !s.readOne(i) {
-			return
-		}
-	}
+	return true
 }
 
 // parent returns the directory that a path lies in, empty for the root's.
@@ -244,14 +286,23 @@ func (s *scanner) readOne(i int) bool {
 		return true
 	}
 	first := s.scanned
-	marks, names, cut, err := s.readNames(path)
-	if cut && s.reads > 0 {
+	var marks marks
+	var names []string
+	var cut bool
+	if !s.holdsNoFiles(path, stamp.device) {
+		marks, names, cut, err = s.readNames(path)
+	}
+	if cut && (s.reads > 0 || s.halted()) {
 		return false // it will be the first one next time
 	}
 	s.reads++
+	s.names += s.scanned - first
 	after := dir{path: path, state: dirRead, stamp: stamp}
 	unread := err != nil && !errors.Is(err, fs.ErrPermission)
-	if unread || stamp.racy(now) {
+	if stamp.racy(now) {
+		after.state |= dirRacy
+	}
+	if unread {
 		after.stamp = noStamp
 	}
 	if unread || cut {
@@ -266,9 +317,9 @@ func (s *scanner) readOne(i int) bool {
 	s.dirs[i] = after
 	news := s.add(path, names, marks.bare())
 	switch {
-	case news || before.state&^dirStale != after.state:
+	case news || (before.state^after.state)&^(dirStale|dirRacy) != 0:
 		s.changed = true
-	case after.stamp != noStamp:
+	case after.stamp != noStamp && after.state&dirRacy == 0:
 		s.reread += 64 + s.scanned - first // finding it takes as long as reading 64 names
 	}
 	return true
@@ -276,6 +327,23 @@ func (s *scanner) readOne(i int) bool {
 
 // noStamp is of a directory that must be read again.
 var noStamp stamp
+
+// holdsNoFiles reports whether a directory is of another file system than the root, and of
+// one that only shows what the kernel knows, or would mount something.
+func (s *scanner) holdsNoFiles(path string, device uint64) bool {
+	if len(s.dirs) == 0 || path == "" || device == s.dirs[0].stamp.device {
+		return false
+	}
+	none, known := s.empty[device]
+	if !known {
+		if s.empty == nil {
+			s.empty = map[uint64]bool{}
+		}
+		none = s.tree.holdsNoFiles(path)
+		s.empty[device] = none
+	}
+	return none
+}
 
 // readNames reads the names in a directory, and reports whether the limit has cut
 // them off. The names returned are of directories to go into.
@@ -291,7 +359,7 @@ func (s *scanner) readNames(path string) (m marks, dirs []string, cut bool, err 
 	}
 	err = readDir(f, func(entry fs.DirEntry) bool {
 		s.scanned++
-		if s.scanned > most || s.reads > 0 && s.scanned&255 == 0 && s.late(s.scanned, 1) {
+		if s.scanned > most || s.scanned&255 == 0 && (s.reads > 0 && s.late(s.scanned, 1) || s.halted()) {
 			cut = true
 			return false
 		}
@@ -329,7 +397,7 @@ func inner(path string) bool {
 
 // collect returns what is known now, and forgets the directories that are gone.
 func (s *scanner) collect() Found {
-	found := Found{Complete: true, Scanned: s.scanned}
+	found := Found{Complete: true, Known: true, Scanned: s.scanned, Read: s.names}
 	gone, bare := map[string]bool{}, map[string]bool{}
 	kept, next := s.dirs[:0], 0
 	for i, d := range s.dirs {
@@ -353,6 +421,7 @@ func (s *scanner) collect() Found {
 		}
 		if d.state&(dirRead|dirStale|dirHuge) != dirRead {
 			found.stop(s.root, d.path)
+			found.Known = found.Known && d.state&(dirRead|dirRacy|dirHuge) == dirRead|dirRacy
 		}
 		kept = append(kept, d)
 	}

@@ -52,6 +52,26 @@ func (t tree) stat(path string) (stamp, fs.FileMode, error) {
 	return stampOf(&st), mode, nil
 }
 
+// holdsNoFiles reports whether the directory with the path below the tree is of a file system
+// without files that last. Nothing is mounted by the question.
+func (t tree) holdsNoFiles(path string) bool {
+	fd, err := unix.Openat(t.fd, dotted(path), unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(fd)
+	var st unix.Statfs_t
+	if unix.Fstatfs(fd, &st) != nil {
+		return false
+	}
+	switch int64(st.Type) { //nolint:unconvert // its type differs between architectures
+	case unix.PROC_SUPER_MAGIC, unix.SYSFS_MAGIC, unix.CGROUP_SUPER_MAGIC, unix.CGROUP2_SUPER_MAGIC, unix.AUTOFS_SUPER_MAGIC,
+		unix.DEBUGFS_MAGIC, unix.TRACEFS_MAGIC, unix.SECURITYFS_MAGIC, unix.BPF_FS_MAGIC, unix.DEVPTS_SUPER_MAGIC:
+		return true
+	}
+	return false
+}
+
 // readlink returns the text of the symbolic link with the path below the tree.
 func (t tree) readlink(path string) (string, error) {
 	var text [unix.PathMax]byte

@@ -168,6 +168,8 @@ func (h *Host) Close() error {
 	// It takes the lock of the journal, and counts what a command left in quarantine.
 	kept := begin(late, "giving up protected names takes long; the next start does the rest", made.keeper.Close)
 	err = errors.Join(err, kept())
+	searched := begin(late, "a search for repositories takes long", func() error { made.scans.Close(); return nil })
+	err = errors.Join(err, searched())
 	made.mounts.Close()
 	if rerr := removed(); rerr != nil {
 		err = errors.Join(err, fmt.Errorf("remove the private /tmp: %w", rerr))

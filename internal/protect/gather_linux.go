@@ -47,7 +47,8 @@ type gathering struct {
 	claims      []claim
 	unreachable []claim // in directories that are missing, too
 	partial     bool    // the search for nested repositories ended at its bound
-	seen        seen    // of what may appear and is then named
+	unfinished  []unfinished
+	seen        seen // of what may appear and is then named
 	warnings    []string
 }
 

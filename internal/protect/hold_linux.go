@@ -51,6 +51,7 @@ type Protection struct {
 	held    *guard.Hold
 	before  []*gitpaths.Snapshot
 	seen    seen
+	search  *search          // goes on since Started
 	opened  []string         // paths in git directories that the policy itself makes writable
 	denials []sandbox.Denial // written by Finish
 }
@@ -235,12 +236,13 @@ func (g *gathering) covered() []guard.Claim {
 }
 
 // Started drops what is not needed any more when the command runs: only what
-// [Protection.Finish] reads is left.
+// [Protection.Finish] reads is left. An unfinished search for repositories goes on.
 func (p *Protection) Started() {
 	if p == nil {
 		return
 	}
 	g := p.found
+	p.search = p.seen.scans.resume(g.unfinished)
 	p.found = &gathering{ruleset: &ruleset{hidden: g.hidden}, base: g.base, tmpAt: g.tmpAt, claims: g.claims, unreachable: g.unreachable, warnings: g.warnings}
 	if len(p.before) > 0 {
 		p.found.rules = g.rules
@@ -261,6 +263,7 @@ func (p *Protection) Finish() ([]executor.Quarantined, error) {
 	if p == nil {
 		return nil, nil
 	}
+	p.search.end()
 	var out []executor.Quarantined
 	var errs []error
 	if p.held != nil {
@@ -350,7 +353,11 @@ func (p *Protection) Lock() *os.File {
 
 // Release releases the claims. It may be called twice.
 func (p *Protection) Release() {
-	if p != nil && p.held != nil {
+	if p == nil {
+		return
+	}
+	p.search.end()
+	if p.held != nil {
 		p.held.Release()
 		p.held = nil
 	}

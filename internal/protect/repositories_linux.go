@@ -89,10 +89,19 @@ func (g *gathering) protectNested(root string, found gitpaths.Found) error {
 			return err
 		}
 	}
-	if !found.Complete {
-		g.partial = true
-		g.warn(fmt.Errorf("the search for nested repositories in %s ended at its limit, at %s; the next run continues there", root, found.Stopped))
+	cache := g.outside.Cache
+	if found.Known {
+		cache.Warn(false)
 	}
+	if found.Complete {
+		return nil
+	}
+	g.partial = true
+	told := !found.Known && !cache.Warned()
+	if told {
+		g.warn(fmt.Errorf("%s has too many directories to find all repositories in them at once; the search goes on during this and later runs, and what it finds is protected from the next run on", root))
+	}
+	g.unfinished = append(g.unfinished, unfinished{root, told})
 	return nil
 }
 

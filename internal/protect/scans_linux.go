@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 
 	"github.com/sallyport-dev/sallyport/internal/gitpaths"
 	"github.com/sallyport-dev/sallyport/internal/tree"
@@ -19,8 +20,13 @@ import (
 type Scans struct {
 	State string // the state directory
 
-	mu     sync.Mutex
-	caches map[string]*gitpaths.Cache
+	starting atomic.Int32 // starts that wait for mu; a search in the background gives way
+	mu       sync.Mutex
+	caches   map[string]*gitpaths.Cache
+
+	life    sync.Mutex // held where running gets more and where closed is set
+	running sync.WaitGroup
+	closed  atomic.Bool
 }
 
 // with calls f with what is known of the directories below root, and saves what f adds.
@@ -29,8 +35,18 @@ func (s *Scans) with(root string, f func(*gitpaths.Cache) error) error {
 	if s == nil {
 		return f(nil)
 	}
+	s.starting.Add(1)
 	s.mu.Lock()
+	s.starting.Add(-1)
 	defer s.mu.Unlock()
+	cache := s.cache(root)
+	err := f(cache)
+	s.save(root, cache)
+	return err
+}
+
+// cache returns what is known of the directories below root. The caller holds mu.
+func (s *Scans) cache(root string) *gitpaths.Cache {
 	cache := s.caches[root]
 	if cache == nil {
 		cache = new(gitpaths.Cache)
@@ -40,11 +56,14 @@ func (s *Scans) with(root string, f func(*gitpaths.Cache) error) error {
 		}
 		s.caches[root] = cache
 	}
-	err := f(cache)
+	return cache
+}
+
+// save writes down what is new in a cache. What is not saved is searched again.
+func (s *Scans) save(root string, cache *gitpaths.Cache) {
 	if cache.Changed() {
-		s.file(root, func(name string) { _ = cache.Save(name) }) // what is not saved is searched again
+		s.file(root, func(name string) { _ = cache.Save(name) })
 	}
-	return err
 }
 
 // file calls f with the name of the file about root, by descriptor: the state directory may
