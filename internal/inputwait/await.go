@@ -21,7 +21,10 @@ const (
 // Await repeats look until a process waits for input, and returns that answer. It looks
 // 5 ms after the last output or input, then 10, 20, 40 and from then on 50 ms after the
 // look before. It starts again with every output or input, and never looks twice within
-// 5 ms. An answer during which there was output or input does not count.
+// 5 ms. An answer during which there was output or input does not count. A wait that also
+// ends by a timer counts when it is seen a second time, with no output, input or work seen in
+// between: after the timer has ended, unless that takes [LongestDelay] or more. Programs pause
+// like that before they go on, as vim does for 100 ms before it ends.
 //
 // last returns the time of the last output of the processes or input to them; zero means
 // that there was none yet, and the first look is taken at once. An answer is never ahead
@@ -39,6 +42,7 @@ func Await(ctx context.Context, look func() Look, last func() time.Time, changed
 	answer := unknown("there was no look yet")
 	var looked time.Time
 	pause, ignore := secondPause, false
+	var timed timedWait
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	<-timer.C
@@ -51,7 +55,7 @@ func Await(ctx context.Context, look func() Look, last func() time.Time, changed
 		if !again {
 			// There was output since the last look. Until the next look no notice is needed:
 			// the time tells afterwards, and a flood of output does not wake this goroutine.
-			pause, ignore = secondPause, true
+			pause, ignore, timed = secondPause, true, timedWait{}
 			due = seen.Add(quietTime)
 		}
 		if ignore {
@@ -75,10 +79,41 @@ func Await(ctx context.Context, look func() Look, last func() time.Time, changed
 		}
 		looked, ignore = time.Now(), false
 		answer = look()
-		if answer.Waiting && last().Equal(seen) {
+		if !last().Equal(seen) {
+			continue
+		}
+		if timed.again(answer, looked) {
 			return answer, nil
 		}
+		if answer.Waiting {
+			answer = no("a program waits for input or a timer, and may go on by itself")
+		}
 	}
+}
+
+// A timedWait is a wait with a timer that was seen once. The zero value is none.
+type timedWait struct {
+	pid int
+	due time.Time // from when on it counts if it is seen again
+}
+
+// again reports whether a look is an answer: a wait without a timer, or one that was seen
+// before.
+func (w *timedWait) again(l Look, at time.Time) bool {
+	switch {
+	case !l.Waiting:
+		*w = timedWait{}
+		return false
+	case !l.Timed:
+		return true
+	case w.pid == l.PID:
+		return !at.Before(w.due)
+	}
+	w.pid, w.due = l.PID, at
+	if l.Timeout < LongestDelay {
+		w.due = at.Add(l.Timeout)
+	}
+	return false
 }
 
 // pauseUntil waits for the time due, for the notice, or for the end of ctx. It reports

@@ -100,6 +100,84 @@ func TestAwaitTimes(t *testing.T) {
 	}
 }
 
+// TestAwaitTimed checks when a wait that also ends by a timer counts: the second time that it is
+// seen, without output or work in between.
+func TestAwaitTimed(t *testing.T) {
+	const ms = time.Millisecond
+	always := func(int) Look { return Look{} }
+	tests := []struct {
+		name    string
+		timeout time.Duration
+		other   func(look int) Look // what a look sees in its place; Known means that it does
+		touch   time.Duration       // output after the start
+		want    time.Duration       // of the look that is the answer, after the start
+	}{
+		{name: "a prompt with a time limit", timeout: time.Second, want: 15 * ms},
+		{name: "a pause", timeout: 100 * ms, want: 125 * ms}, // 5 ms and the looks at 15, 35 and 75 ms see the first wait
+		{name: "a pause that ends before a look", timeout: 60 * ms, want: 75 * ms},
+		{name: "output in between", timeout: 100 * ms, touch: 100 * ms, want: 225 * ms},
+		{name: "work in between", timeout: 100 * ms, other: func(look int) Look {
+			if look == 4 { // at 75 ms
+				return Look{Known: true, Why: "it runs"}
+			}
+			return Look{}
+		}, want: 225 * ms},
+		{name: "another program", timeout: 100 * ms, other: func(look int) Look {
+			if look < 4 {
+				return Look{Known: true, Waiting: true, Timed: true, Timeout: 100 * ms, PID: 2}
+			}
+			return Look{}
+		}, want: 175 * ms},
+		{name: "no timer any more", timeout: 100 * ms, other: func(look int) Look {
+			if look == 3 {
+				return Look{Known: true, Waiting: true, PID: 1}
+			}
+			return Look{}
+		}, want: 35 * ms},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if test.other == nil {
+				test.other = always
+			}
+			synctest.Test(t, func(t *testing.T) {
+				s := &stream{changed: make(chan struct{})}
+				started := time.Now()
+				s.touch()
+				if test.touch > 0 {
+					time.AfterFunc(test.touch, s.touch)
+				}
+				looks := 0
+				answer, err := Await(t.Context(), func() Look {
+					looks++
+					if other := test.other(looks); other.Known {
+						return other
+					}
+					return Look{Known: true, Waiting: true, Timed: true, Timeout: test.timeout, PID: 1}
+				}, s.lastTouch, s.next)
+				if took := time.Since(started); err != nil || !answer.Waiting || answer.PID != 1 || took != test.want {
+					t.Errorf("%+v, %v after %v, want %v", answer, err, took, test.want)
+				}
+			})
+		})
+	}
+}
+
+// TestAwaitTimedOnce checks that a wait with a timer that was seen once is no answer at the end.
+func TestAwaitTimedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		s := &stream{changed: make(chan struct{})}
+		answer, err := Await(ctx, func() Look {
+			return Look{Known: true, Waiting: true, Timed: true, Timeout: 100 * time.Millisecond, PID: 1}
+		}, s.lastTouch, s.next)
+		if !errors.Is(err, context.DeadlineExceeded) || answer.Waiting || !answer.Known || answer.Why == "" {
+			t.Errorf("%+v, %v", answer, err)
+		}
+	})
+}
+
 // TestAwaitFlood checks that output without end neither gives a look nor one wake for
 // each piece of it.
 func TestAwaitFlood(t *testing.T) {

@@ -23,7 +23,7 @@
 //
 // A poll, select or epoll call, or a read of a terminal with VTIME, that ends by a timer
 // counts if its timeout is [ShortestTimedWait] or more, and Look.Timed is set. A shorter
-// one is a loop that does other work and polls the terminal.
+// one is a loop that does other work and polls the terminal. [Await] wants to see it twice.
 //
 // # Where the answer misleads
 //
@@ -61,6 +61,10 @@ import "time"
 // hook (100 ms in interpreters with a graphical toolkit) and displays that redraw (seconds).
 const ShortestTimedWait = 50 * time.Millisecond
 
+// LongestDelay is the longest timeout by which programs pause between two steps and take
+// input meanwhile. A wait with a longer one is a prompt with a time limit, or one that redraws.
+const LongestDelay = time.Second
+
 // A Kind is how the waiting program takes its input. The zero value is no kind: no
 // program waits, or nothing is known.
 type Kind string
@@ -96,6 +100,8 @@ type Look struct {
 	Program string
 	// Timed says that the wait also ends by a timer, not before [ShortestTimedWait].
 	Timed bool
+	// Timeout is how long the wait lasts at most, from its begin; 0 unless Timed.
+	Timeout time.Duration
 }
 
 // unknown is the answer that the kernel does not tell.

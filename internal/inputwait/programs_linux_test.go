@@ -55,10 +55,23 @@ func dialogs() []dialog {
 		{name: "poll with a timeout", args: []string{python, "-c", "import select,os\np=select.poll()\np.register(0,1)\nprint('go')\nwhile True:\n  if p.poll(500000): print('a-'+os.read(0,99).decode())"}, until: "go", want: Look{Kind: Line, Timed: true}, send: "r%d\n", answer: "a-r%d"},
 		{name: "select with a timeout", args: []string{python, "-c", "import select,os\nprint('go')\nwhile True:\n  if select.select([0],[],[],500.5)[0]: print('a-'+os.read(0,99).decode())"}, until: "go", want: Look{Kind: Line, Timed: true}, send: "r%d\n", answer: "a-r%d"},
 		{name: "prompt with a hook every 100 ms", args: []string{python, "-c", "import select,os\nprint('go')\nwhile True:\n  if select.select([0],[],[],.1)[0]: print('a-'+os.read(0,99).decode())"}, until: "go", want: Look{Kind: Line, Timed: true}, send: "r%d\n", answer: "a-r%d"},
+		{name: "a pause that input would end", args: []string{python, "-c", pausing}, until: "say ", want: line, send: "r%d\n", answer: "a-r%d"},
 		{name: "epoll with a timeout", args: []string{python, "-c", "import select,os\np=select.epoll()\np.register(0,1)\nprint('go')\nwhile True:\n  if p.poll(500): print('a-'+os.read(0,99).decode())"}, until: "go", want: Look{Kind: Line, Timed: true}, send: "r%d\n", answer: "a-r%d"},
 		{name: "read with VTIME", args: []string{python, "-c", "import os,termios\na=termios.tcgetattr(0)\na[3]&=~termios.ICANON\na[6][termios.VMIN]=0\na[6][termios.VTIME]=255\ntermios.tcsetattr(0,0,a)\nprint('go')\nwhile True: print('a-'+os.read(0,99).decode())"}, until: "go", want: Look{Kind: Key, Timed: true}, send: "r%d\n", answer: "a-r%d"},
 	}
 }
+
+// pausing polls the terminal for a while before it answers, as editors do.
+const pausing = `
+import os, select
+p = select.poll()
+p.register(0, select.POLLIN)
+while True:
+    os.write(1, b'say ')
+    line = os.read(0, 99)
+    p.poll(150)
+    os.write(1, b'a-' + line)
+`
 
 // askPassword asks on /dev/tty as ssh does, with its standard streams elsewhere.
 const askPassword = `
@@ -105,7 +118,7 @@ func hold(t *testing.T, c *console, d dialog) {
 		look := c.await()
 		want := d.want
 		want.Waiting, want.Known = true, true
-		want.PID, want.Program = look.PID, look.Program
+		want.PID, want.Program, want.Timeout = look.PID, look.Program, look.Timeout
 		if d.anyTimed {
 			want.Timed = look.Timed
 		}
