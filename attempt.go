@@ -49,7 +49,7 @@ func (x *execution) begin(ctx context.Context, policy sandbox.Policy) (*attempt,
 		ProtectHardLinks: x.cmd.ProtectHardLinks, OwnershipErrors: x.cmd.OwnershipErrors, Explain: x.cmd.Explain,
 		Stdout: x.direct(executor.Stdout), Stderr: x.direct(executor.Stderr),
 		Resources: x.cmd.Resources,
-		OnOutput:  a.fanout.write, Retain: x.retain, Grace: x.cmd.Grace, Ready: x.cmd.Ready,
+		OnOutput:  a.fanout.write, OnDenied: x.cmd.OnDenied, Retain: x.retain, Grace: x.cmd.Grace, Ready: x.cmd.Ready,
 	}
 	input := x.input(spec)
 
@@ -120,17 +120,22 @@ func (x *execution) followed(ctx context.Context, a *attempt, err error) error {
 // Only where nothing observed the command, the denial may be a guess.
 func (x *execution) denied(a *attempt) []sandbox.Denial {
 	r := &suggest.Run{
-		Policy: a.policy, Dir: x.dir, Env: x.env, OS: x.host.OS, Local: x.host.Local, Caches: !x.cmd.NoCaches,
+		Policy: a.policy, Dir: x.dir, Args: x.args, Env: x.env, OS: x.host.OS, Local: x.host.Local, Caches: !x.cmd.NoCaches,
 		Named: a.policy.Mode() == sandbox.Managed && a.exit.Sandbox.Level != "seatbelt", // which has no named grants
 	}
-	denials := slices.Clone(a.exit.Denials)
+	denials, code := slices.Clone(a.exit.Denials), a.code()
+	var stdout, stderr []byte
+	if code != 0 || !a.exit.Sandbox.Observed { // else it is not read
+		stdout, stderr = newOutput(a.kept.Stdout).Bytes(), newOutput(a.kept.Stderr).Bytes()
+	}
 	if len(denials) == 0 && !a.exit.Sandbox.Observed {
-		denials = r.Guess(a.code(), newOutput(a.kept.Stdout).Bytes(), newOutput(a.kept.Stderr).Bytes())
+		denials = r.Guess(code, stdout, stderr)
 	}
 	if len(a.exit.Sandbox.Hidden) > 0 {
-		denials = append(denials, r.Hidden(a.code(), newOutput(a.kept.Stdout).Bytes(), newOutput(a.kept.Stderr).Bytes())...)
+		denials = append(denials, r.Hidden(code, stdout, stderr)...)
 	}
 	r.Complete(denials)
+	r.Weigh(denials, code, stdout, stderr)
 	return denials
 }
 

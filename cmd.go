@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
 // A Cmd describes one command. Only Args or Script must be set.
@@ -115,6 +116,10 @@ type Cmd struct {
 	// Linux, "seatbelt" on macOS. Empty means "bwrap", that is native or bwrap, and on
 	// macOS "seatbelt".
 	Level string
+	// OnDenied, if not nil, is called with each different denial when it happens first, where
+	// an observer sees it, from any goroutine and while the command waits: it must not block.
+	// The denials of the Result come later, with rules, grants and counts.
+	OnDenied func(sandbox.Denial)
 	// Explain prints how the command was launched into Sandbox.Script of the Result.
 	Explain bool
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/shell"
+	"github.com/sallyport-dev/sallyport/internal/suggest"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -157,6 +158,10 @@ func (x *execution) setEnvironment(base []string) error {
 	own["SALLYPORT_SANDBOX"] = x.policy.Name()
 	own["SALLYPORT_NETWORK"] = x.policy.Network().String()
 	own["PWD"] = x.dir
+	// What git would only do to be faster next time fails on a repository that it cannot change.
+	if x.policy.Mode() == sandbox.Managed && !slices.Contains(x.policy.Named(), suggest.GitGrant) {
+		own["GIT_OPTIONAL_LOCKS"] = "0"
+	}
 	// Test suites look for this name of another tool. A value inherited from a run
 	// around this one would be stale.
 	const offline = "CODEX_SANDBOX_NETWORK_DISABLED"

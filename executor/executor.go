@@ -130,6 +130,10 @@ type Spec struct {
 	// streams, one call at a time. It must not keep p. While it blocks, the process
 	// blocks in its writes. Nil discards.
 	OnOutput func(s Stream, p []byte)
+	// OnDenied is called with each different denial when it happens first, where an observer
+	// sees it, from any goroutine and while the process waits: it must not block. Rule and
+	// Grant may be missing. Nil is not called.
+	OnDenied func(sandbox.Denial)
 	// Retain says how much of the output is retained for Process.Output. OnOutput is
 	// called with bytes that are retained already.
 	Retain Retention

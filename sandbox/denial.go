@@ -38,18 +38,28 @@ func (s *Source) UnmarshalText(text []byte) error { return parseWord("source", s
 func (s Source) Evidence() bool { return s > Guessed && s <= Notified }
 
 // Denial is an access that was denied, or probably was; see Source. In JSON it has every
-// member with a name, always.
+// member with a name, always, except those that say otherwise.
 type Denial struct {
 	Access
-	Errno   string    `json:"errno"`   // what the process got, such as "EROFS"; may be empty
-	Source  Source    `json:"source"`  // how it is known
-	PID     int       `json:"pid"`     // of the process, as seen from outside the sandbox; 0 is unknown
-	Program string    `json:"program"` // of the process; may be empty
-	Rule    string    `json:"rule"`    // the entry or rule that denied it, for people; may be empty
-	Grant   string    `json:"grant"`   // what allows it, for [ParseGrants]; empty when nothing is known
-	Count   int       `json:"count"`   // how often it was denied; 0 means once
-	NoGrant bool      `json:"-"`       // no grant helps: it would have failed without the sandbox too, or a flag denies it
-	Time    time.Time `json:"-"`
+	Errno   string `json:"errno"`   // what the process got, such as "EROFS"; may be empty
+	Source  Source `json:"source"`  // how it is known
+	PID     int    `json:"pid"`     // of the process, as seen from outside the sandbox; 0 is unknown
+	Program string `json:"program"` // of the process; may be empty
+	// Name is what the process calls itself, which it can choose; empty when unknown, and then
+	// no member of the JSON form.
+	Name  string `json:"name,omitempty"`
+	Rule  string `json:"rule"`  // the entry or rule that denied it, for people; may be empty
+	Grant string `json:"grant"` // what allows it, as flags of run; empty when nothing narrow does
+	// Wider is what allows it together with much more, as flags of run: the whole network, a
+	// directory of the system. It is set only where Grant is empty; empty means that nothing
+	// does, or that nothing is known. An empty one is no member of the JSON form.
+	Wider string `json:"wider,omitempty"`
+	// Harmless says why programs are known to go on without what was denied, in a few words;
+	// empty for all other denials, and then no member of the JSON form.
+	Harmless string    `json:"harmless,omitempty"`
+	Count    int       `json:"count"` // how often it was denied; 0 means once
+	NoGrant  bool      `json:"-"`     // no grant helps: it would have failed without the sandbox too, or a flag denies it
+	Time     time.Time `json:"-"`     // when it was denied, the last time
 }
 
 // MarshalJSON writes a Count of 0 as 1.

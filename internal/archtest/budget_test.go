@@ -68,7 +68,7 @@ var budgets = map[string]budget{
 	"internal/seccomp":     {840, "what is refused is told to a supervisor, with names of the arguments and what opens it"},
 	"internal/shell":       {215, "variables win over a login profile"},
 	"internal/state":       {340, "what is at the name of a state directory, and for root on the way to it, is checked before it is used"},
-	"internal/suggest":     {430, "guesses about hidden stores; grants for files that other programs run later"},
+	"internal/suggest":     {810, "denials known to be harmless, the order of causes, names made for one run, wider flags with their warnings; guesses about hidden stores; grants for files that other programs run later"},
 	"internal/text":        {500, ""},
 	"internal/toolfiles":   {130, ""},
 	"internal/tree":        {310, "removal by descriptors, of any depth, with an end, and the check of directories of our own"},

@@ -88,6 +88,23 @@ func GrantFor(path string, env []string, real func(string) string) (name, dir st
 	return "", ""
 }
 
+// GrantAbove is [GrantFor] a missing directory that a tool makes on the way to its cache: the
+// grant of the tool with that name, if a cache of it lies below the directory.
+func GrantAbove(path string, env []string, tool string) (name, dir string) {
+	for _, grant := range []string{GrantPrefix + tool, GrantPrefix + alias[tool]} {
+		t, ok := Granted(grant)
+		for i := range t.Caches {
+			if dir = t.Caches[i].Dir(env); ok && dir != "" && inside(dir, path) {
+				return grant, dir
+			}
+		}
+	}
+	return "", ""
+}
+
+// alias holds programs whose toolchain has another name.
+var alias = map[string]string{"mvn": "maven", "mvnw": "maven", "gradlew": "gradle", "npx": "npm", "pnpx": "pnpm", "pip3": "pip", "make": "ccache", "gcc": "ccache", "cc": "ccache"}
+
 // Covers reports whether the toolchains have every cache that a grant covers.
 func Covers(found []Toolchain, grant string) bool {
 	granted, ok := Granted(grant)

@@ -104,6 +104,10 @@ func table() []Toolchain {
 		{Name: "gradle", Markers: []string{"build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts"}, Caches: []Cache{
 			{Name: "gradle", Moved: plain("GRADLE_USER_HOME"), Default: inHome(".gradle"), Redirect: Variable{Name: "GRADLE_USER_HOME"}},
 		}},
+		// No file says that a build calls its compiler by way of it, so it has no marker.
+		{Name: "ccache", Caches: []Cache{
+			{Name: "ccache", Moved: plain("CCACHE_DIR"), Default: inCache("ccache"), Redirect: Variable{Name: "CCACHE_DIR"}},
+		}},
 	}
 }
 

@@ -128,6 +128,14 @@ func (c *console) begin() error {
 	return err
 }
 
+// lineEnd ends a line on standard error while the program runs.
+func (c *console) lineEnd() string {
+	if c != nil && c.keys && c.shown && tty.Is(c.env.Stderr) {
+		return "\r\n"
+	}
+	return "\n"
+}
+
 // Read reads keys for the program. When the terminal is gone, the program gets SIGHUP
 // before the end of its input.
 func (c *console) Read(p []byte) (int, error) {

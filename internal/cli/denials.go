@@ -7,37 +7,33 @@ import (
 	"cmp"
 	"fmt"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/printable"
+	"github.com/sallyport-dev/sallyport/internal/suggest"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-// maxDenialLines is how many lines about denials follow a program.
-const maxDenialLines = 5
-
 // protectsLinks ends the rules of denials by that flag.
 const protectsLinks = "(--protect-hard-links)"
-
-// ruleSockets is the rule about unix sockets, in the words of sandbox.Policy.Explain.
-const ruleSockets = "unix sockets"
 
 // A denialGroup is denials that one line reports.
 type denialGroup struct {
 	op       sandbox.Op
 	evidence bool
-	grant    string
+	flags    string // the grant, or the wider flags
 	rule     string
 	errno    string // of a single one
 	times    int    // of a single one
 	targets  []string
 }
 
-// groupDenials gathers denials: those that one grant opens belong together, and without
-// one those that the same rule denies in one directory.
+// groupDenials gathers denials: those that one grant opens belong together, without one those
+// that the same rule denies in one directory, and all that need the network.
 func groupDenials(ds []sandbox.Denial) []*denialGroup {
 	type key struct {
 		op       sandbox.Op
@@ -50,6 +46,8 @@ func groupDenials(ds []sandbox.Denial) []*denialGroup {
 		k := key{d.Op, d.Source.Evidence(), "grant " + d.Grant}
 		switch {
 		case d.Grant != "":
+		case isNetwork(&d):
+			k.op, k.by = sandbox.Connect, "network"
 		case d.Op == sandbox.Read || d.Op == sandbox.Write || d.Op == sandbox.Exec:
 			k.by = "rule " + d.Rule + " " + path.Dir(d.Path)
 		default:
@@ -57,7 +55,7 @@ func groupDenials(ds []sandbox.Denial) []*denialGroup {
 		}
 		g := at[k]
 		if g == nil {
-			g = &denialGroup{op: d.Op, evidence: k.evidence, grant: d.Grant, rule: d.Rule, errno: d.Errno}
+			g = &denialGroup{op: d.Op, evidence: k.evidence, flags: cmp.Or(d.Grant, d.Wider), rule: d.Rule, errno: d.Errno}
 			at[k], groups = g, append(groups, g)
 		}
 		g.targets = append(g.targets, d.Target())
@@ -74,14 +72,21 @@ func (g *denialGroup) line(home string) string {
 		text = "probably " + text
 	}
 	switch {
-	case g.grant != "":
-		text += "; allow with " + shellGrant(g.grant)
+	case g.flags != "":
+		text += "; allow with " + allowWords(g.flags, home)
 	case deniesPath(g.rule):
 		text += "; denied by " + printable.Word(g.rule)
 	case strings.HasSuffix(g.rule, protectsLinks):
 		text += ": " + printable.Line(g.rule)
-	case g.rule == ruleSockets:
-		text += "; allow all unix sockets with --allow unix"
+	}
+	return text
+}
+
+// allowWords are flags for people, with what they open beyond what was denied.
+func allowWords(flags, home string) string {
+	text := shellGrant(flags)
+	if warning := suggest.Warning(flags, home); warning != "" {
+		text += " (" + warning + ")"
 	}
 	return text
 }
@@ -95,7 +100,9 @@ func deniesPath(rule string) bool {
 func (g *denialGroup) operation(home string) string {
 	target := g.targets[0]
 	var details []string
-	if n := len(g.targets); n > 1 {
+	if n := len(g.targets); n > 1 && (g.op == sandbox.Connect || g.op == sandbox.Bind) {
+		return operations[g.op].verb + " " + printable.Word(target) + fmt.Sprintf(" and %d more", n-1)
+	} else if n > 1 {
 		target = commonDir(g.targets)
 		details = append(details, fmt.Sprintf("%d files", n))
 	} else {
@@ -127,38 +134,19 @@ var operations = map[sandbox.Op]struct{ verb, one, many string }{
 	sandbox.Syscall: {"make the system call", "system call", "system calls"},
 }
 
-// denialNotes are the lines about denials after a program. When the program succeeded
-// there is one line about all that was seen: programs try much that they do not need.
-func denialNotes(ds []sandbox.Denial, omitted int, home string, succeeded bool) []string {
+// denialNotes are the lines about denials after a program that failed, in the order of the
+// denials. Harmless ones have none. One that is inferred from the output repeats what people
+// have read, unless something allows it.
+func denialNotes(ds []sandbox.Denial, omitted int, home string) []string {
 	var lines []string
-	for _, g := range groupDenials(ds) {
-		// One that is inferred from the output repeats what people have read, unless a
-		// grant helps.
-		if !g.evidence && g.grant != "" {
-			lines = append(lines, g.line(home))
-		}
-	}
-	seen := slices.DeleteFunc(slices.Clone(ds), func(d sandbox.Denial) bool { return !d.Source.Evidence() })
-	if len(seen) == 0 {
-		return lines
-	}
-	left := len(seen) + omitted
-	if succeeded {
-		op := operations[seen[0].Op]
-		if slices.ContainsFunc(seen, func(d sandbox.Denial) bool { return d.Op != seen[0].Op }) {
-			op.one, op.many = "operation", "operations"
-		}
-		return append(lines, "blocked "+plural(left, op.one, op.many)+" (run `sallyport why` for details)")
-	}
-	for i, g := range groupDenials(seen) {
-		if i == maxDenialLines {
-			break
-		}
+	shown := slices.DeleteFunc(slices.Clone(ds), func(d sandbox.Denial) bool {
+		return d.Harmless != "" || !d.Source.Evidence() && d.Grant == "" && d.Wider == ""
+	})
+	for _, g := range groupDenials(shown) {
 		lines = append(lines, g.line(home))
-		left -= len(g.targets)
 	}
-	if left > 0 {
-		lines = append(lines, fmt.Sprintf("blocked: %d more (run `sallyport why` for details)", left))
+	if omitted > 0 && len(lines) > 0 {
+		lines = append(lines, plural(omitted, "further denial", "further denials"))
 	}
 	return lines
 }
@@ -175,18 +163,30 @@ func commonDir(names []string) string {
 	return at
 }
 
-// shellGrant writes a grant so that it can be pasted into a shell and moves no
-// terminal.
-func shellGrant(grant string) string {
-	gs, ok := sandbox.ParseGrants(grant)
+// shellGrant writes flags so that they can be pasted into a shell and move no terminal.
+func shellGrant(flags string) string {
+	pairs, ok := flagPairs(flags)
 	if !ok {
-		return printable.Word(grant)
+		return printable.Word(flags)
 	}
-	var words []string
-	for _, g := range gs {
-		words = append(words, grantWords(g)...)
+	return shellWords(slices.Concat(pairs...))
+}
+
+// wideFlag matches flags that are no grants, with a value that no shell changes.
+var wideFlag = regexp.MustCompile(`^(--net|--allow|-s) ([a-z][a-z0-9_-]*)$`)
+
+// flagPairs returns the flags of a suggestion as pairs of a flag and its value. It reports false
+// for other text.
+func flagPairs(flags string) ([][]string, bool) {
+	if m := wideFlag.FindStringSubmatch(flags); m != nil {
+		return [][]string{m[1:]}, true
 	}
-	return shellWords(words)
+	grants, ok := sandbox.ParseGrants(flags)
+	var pairs [][]string
+	for _, g := range grants {
+		pairs = append(pairs, grantWords(g))
+	}
+	return pairs, ok
 }
 
 // grantWords returns a grant as two words of a command line.
@@ -196,6 +196,18 @@ func grantWords(g sandbox.Grant) []string {
 		return nil
 	}
 	return []string{flag, cmp.Or(g.Opening, g.Name, g.Addr, g.Path)}
+}
+
+// quarantineLines reports protected names that were created; it is empty where there are none.
+func quarantineLines(list []executor.Quarantined) string {
+	if len(list) == 0 {
+		return ""
+	}
+	text := quarantineLine(list[0])
+	if more := len(list) - 1; more > 0 {
+		text += fmt.Sprintf("; and %d more (run `sallyport why` for details)", more)
+	}
+	return text
 }
 
 // quarantineLine reports a protected name that was created.

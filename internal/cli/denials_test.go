@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/printable"
@@ -49,52 +50,52 @@ func TestDenialNotes(t *testing.T) {
 	hosts := seen(sandbox.Write, root, "--rw /etc/hosts", "EROFS", "/etc/hosts")
 	often := seen(sandbox.Write, root, "--rw /etc/hosts", "EROFS", "/etc/hosts")
 	often[0].Count = 3
-	many := func(n int) (ds []sandbox.Denial) {
-		for i := range n {
-			ds = append(ds, seen(sandbox.Write, root, fmt.Sprintf("--rw /d%d/x", i), "EROFS", fmt.Sprintf("/d%d/x", i))...)
-		}
-		return ds
-	}
 	net := seen(sandbox.Connect, "network=none", "", "ENETUNREACH", "93.184.216.34:443", "93.184.216.34:80")
+	for i := range net {
+		net[i].Wider = "--net host"
+	}
+	socket := seen(sandbox.Connect, "unix sockets", "", "EACCES", "/run/docker.sock")
+	socket[0].Wider = "--allow unix"
+	shell := seen(sandbox.Write, root, "", "EROFS", "/home/a/.bashrc")
+	shell[0].Wider = "--rw /home/a/.bashrc"
+	counters := seen(sandbox.Write, root, "", "EROFS", "/home/a/.config/go")
+	counters[0].Harmless = "telemetry counters of Go"
 	for _, test := range []struct {
-		name      string
-		ds        []sandbox.Denial
-		omitted   int
-		succeeded bool
-		want      string // lines
+		name    string
+		ds      []sandbox.Denial
+		omitted int
+		want    string // lines
 	}{
-		{"nothing", nil, 0, false, ""},
-		{"a file", hosts, 0, false, "blocked: write /etc/hosts (EROFS); allow with --rw /etc/hosts"},
-		{"several times", often, 0, false, "blocked: write /etc/hosts (EROFS, 3 times); allow with --rw /etc/hosts"},
-		{"a cache", seen(sandbox.Write, root, "--grant cache:npm", "EROFS", numbered("/home/a/.npm/_cacache", 14)...), 0, false,
+		{"nothing", nil, 0, ""},
+		{"a file", hosts, 0, "blocked: write /etc/hosts (EROFS); allow with --rw /etc/hosts"},
+		{"several times", often, 0, "blocked: write /etc/hosts (EROFS, 3 times); allow with --rw /etc/hosts"},
+		{"a cache", seen(sandbox.Write, root, "--grant cache:npm", "EROFS", numbered("/home/a/.npm/_cacache", 14)...), 0,
 			"blocked: write ~/.npm/_cacache (14 files); allow with --grant cache:npm"},
-		{"a directory and what is in it", seen(sandbox.Write, root, "--rw /srv/d", "EROFS", "/srv/d", "/srv/d/x"), 0, false,
+		{"a directory and what is in it", seen(sandbox.Write, root, "--rw /srv/d", "EROFS", "/srv/d", "/srv/d/x"), 0,
 			"blocked: write /srv/d (2 files); allow with --rw /srv/d"},
-		{"two directories that one grant opens", seen(sandbox.Write, root, "--grant cache:go", "EROFS", "/home/a/.cache/x", "/home/a/go/y"), 0, false,
+		{"two directories that one grant opens", seen(sandbox.Write, root, "--grant cache:go", "EROFS", "/home/a/.cache/x", "/home/a/go/y"), 0,
 			"blocked: write ~ (2 files); allow with --grant cache:go"},
-		{"addresses", net, 0, false, "blocked: connect to 93.184.216.34:443 (ENETUNREACH)\nblocked: connect to 93.184.216.34:80 (ENETUNREACH)"},
-		{"denied", seen(sandbox.Read, "deny /w/**/.env", "", "EACCES", "/w/.env"), 0, false, "blocked: read /w/.env (EACCES); denied by deny /w/**/.env"},
-		{"denied by its path", seen(sandbox.Exec, "/w/no=deny", "", "EACCES", "/w/no/x"), 0, false, "blocked: execute /w/no/x (EACCES); denied by /w/no=deny"},
-		{"a socket", seen(sandbox.Connect, "unix sockets", "", "EACCES", "/run/docker.sock"), 0, false,
-			"blocked: connect to /run/docker.sock (EACCES); allow all unix sockets with --allow unix"},
-		{"a process outside", seen(sandbox.Signal, "processes outside", "", "", ""), 0, false, "blocked: signal a process outside the sandbox"},
-		{"no grant, one directory", seen(sandbox.Write, root, "", "EROFS", numbered("/etc", 3)...), 0, false, "blocked: write /etc (3 files)"},
-		{"six", many(6), 0, false, lines(many(5)) + "\nblocked: 1 more (run `sallyport why` for details)"},
-		{"twelve", many(12), 0, false, lines(many(5)) + "\nblocked: 7 more (run `sallyport why` for details)"},
-		{"those that were only counted", hosts, 40, false, "blocked: write /etc/hosts (EROFS); allow with --rw /etc/hosts\nblocked: 40 more (run `sallyport why` for details)"},
-		{"one, and it succeeded", hosts, 0, true, "blocked 1 write (run `sallyport why` for details)"},
-		{"three, and it succeeded", many(3), 0, true, "blocked 3 writes (run `sallyport why` for details)"},
-		{"different ones, and it succeeded", append(many(3), net...), 7, true, "blocked 12 operations (run `sallyport why` for details)"},
-		{"a guess with a grant", guess("--rw /etc/x"), 0, false, "probably blocked: write /etc/x (EROFS); allow with --rw /etc/x"},
-		{"a guess with a grant, and it succeeded", guess("--rw /etc/x"), 0, true, "probably blocked: write /etc/x (EROFS); allow with --rw /etc/x"},
-		{"a guess without a grant", guess(""), 0, false, ""},
-		{"control characters", seen(sandbox.Write, root, "--rw '/a\x1b[2J/b'", "EROFS", "/a\x1b[2J/b"), 0, false,
+		{"addresses are one line", net, 0, "blocked: connect to 93.184.216.34:443 and 1 more; allow with --net host (opens the whole network)"},
+		{"an address", net[:1], 0, "blocked: connect to 93.184.216.34:443 (ENETUNREACH); allow with --net host (opens the whole network)"},
+		{"denied", seen(sandbox.Read, "deny /w/**/.env", "", "EACCES", "/w/.env"), 0, "blocked: read /w/.env (EACCES); denied by deny /w/**/.env"},
+		{"denied by its path", seen(sandbox.Exec, "/w/no=deny", "", "EACCES", "/w/no/x"), 0, "blocked: execute /w/no/x (EACCES); denied by /w/no=deny"},
+		{"a socket", socket, 0, "blocked: connect to /run/docker.sock (EACCES); allow with --allow unix (opens all unix sockets)"},
+		{"a start-up file", shell, 0, "blocked: write ~/.bashrc (EROFS); allow with --rw /home/a/.bashrc (warning: programs outside run it at their start)"},
+		{"a process outside", seen(sandbox.Signal, "processes outside", "", "", ""), 0, "blocked: signal a process outside the sandbox"},
+		{"no grant, one directory", seen(sandbox.Write, root, "", "EROFS", numbered("/etc", 3)...), 0, "blocked: write /etc (3 files)"},
+		{"an opening", seen(sandbox.Write, "", "--allow userns", "EPERM", "/x"), 0, "blocked: write /x (EPERM); allow with --allow userns"},
+		{"harmless ones", append(counters, hosts...), 0, "blocked: write /etc/hosts (EROFS); allow with --rw /etc/hosts"},
+		{"only harmless ones", counters, 7, ""},
+		{"those that were only counted", hosts, 40, "blocked: write /etc/hosts (EROFS); allow with --rw /etc/hosts\n40 further denials"},
+		{"a guess with a grant", guess("--rw /etc/x"), 0, "probably blocked: write /etc/x (EROFS); allow with --rw /etc/x"},
+		{"a guess without a grant", guess(""), 0, ""},
+		{"control characters", seen(sandbox.Write, root, "--rw '/a\x1b[2J/b'", "EROFS", "/a\x1b[2J/b"), 0,
 			`blocked: write "/a\x1b[2J/b" (EROFS); allow with --rw $'/a\033[2J/b'`},
-		{"a line end", seen(sandbox.Write, root, "--rw '/a\nb'", "", "/a\nb"), 0, false, `blocked: write "/a\nb"; allow with --rw $'/a\nb'`},
-		{"an unknown grant", seen(sandbox.Write, root, "see \x1b[1mthere", "", "/a"), 0, false, `blocked: write /a; allow with "see \x1b[1mthere"`},
+		{"a line end", seen(sandbox.Write, root, "--rw '/d/a\nb'", "", "/d/a\nb"), 0, `blocked: write "/d/a\nb"; allow with --rw $'/d/a\nb'`},
+		{"an unknown grant", seen(sandbox.Write, root, "see \x1b[1mthere", "", "/a"), 0, `blocked: write /a; allow with "see \x1b[1mthere"`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got := strings.Join(denialNotes(test.ds, test.omitted, "/home/a", test.succeeded), "\n")
+			got := strings.Join(denialNotes(test.ds, test.omitted, "/home/a"), "\n")
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Error(diff)
 			}
@@ -102,13 +103,49 @@ func TestDenialNotes(t *testing.T) {
 	}
 }
 
-// lines are those of denials that have a group each.
-func lines(ds []sandbox.Denial) string {
-	var all []string
-	for _, d := range ds {
-		all = append(all, "blocked: write "+d.Path+" (EROFS); allow with "+d.Grant)
+// TestShortlist: at most three lines, the likeliest cause first, then what needs the user.
+func TestShortlist(t *testing.T) {
+	for _, test := range []struct{ causes, needs, want string }{
+		{"", "", ""},
+		{"a", "", "a"},
+		{"a b", "", "a b"},
+		{"a b c", "", "a|b (1 more: run `sallyport why`)"},
+		{"", "x y", "x y"},
+		{"a b", "x", "a x b"},
+		{"a b c", "x", "a|x|b (1 more: run `sallyport why`)"},
+		{"a b", "x y", "a|x|y (1 more: run `sallyport why`)"},
+		{"a", "x y z", "a|x|y (1 more: run `sallyport why`)"},
+	} {
+		t.Run(test.causes+"; "+test.needs, func(t *testing.T) {
+			want := strings.FieldsFunc(test.want, func(r rune) bool { return r == '|' })
+			if !strings.Contains(test.want, "|") {
+				want = strings.Fields(test.want)
+			}
+			got := shortlist(strings.Fields(test.causes), strings.Fields(test.needs))
+			if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+				t.Error(diff)
+			}
+		})
 	}
-	return strings.Join(all, "\n")
+}
+
+// TestOfflineLine names what was tried and by what, as far as it is known.
+func TestOfflineLine(t *testing.T) {
+	for _, test := range []struct{ addr, name, program, want string }{
+		{"10.0.0.1:53", "npm ci", "/usr/bin/node", "(DNS lookup, npm)"},
+		{"[fe80::1]:53", "", "/usr/bin/curl", "(DNS lookup, curl)"},
+		{"192.0.2.1:443", "curl", "/usr/bin/curl", "(192.0.2.1:443, curl)"},
+		{"", "curl", "", "(curl)"},
+		{"192.0.2.1:5353", "", "", "(192.0.2.1:5353)"},
+		{"", "\x1b[2J", "", `("\x1b[2J")`},
+		{"", "", "", ""},
+	} {
+		d := sandbox.Denial{Access: sandbox.Access{Op: sandbox.Connect, Addr: test.addr}, Name: test.name, Program: test.program}
+		want := strings.Join(strings.Fields("network is off "+test.want), " ") + "; allow with --net host"
+		if got := offlineLine(&d); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
 }
 
 func TestTilde(t *testing.T) {

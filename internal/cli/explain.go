@@ -17,11 +17,12 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/environ"
 	"github.com/sallyport-dev/sallyport/internal/printable"
 	"github.com/sallyport-dev/sallyport/internal/runlog"
+	"github.com/sallyport-dev/sallyport/internal/suggest"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-// explainRun reports a run for people.
-func explainRun(r runlog.Record, home string) string {
+// explainRun reports a run for people whose home and current directory are given.
+func explainRun(r runlog.Record, home, here string) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	line("Run %s, %s, in %s:\n  %s\n", printable.Word(r.Run), r.Start.Local().Format(time.DateTime), printable.Word(tilde(r.Dir, home)), shellWords(r.Args))
@@ -68,7 +69,7 @@ func explainRun(r runlog.Record, home string) string {
 		line("Ended %s: %s.", plural(len(r.Survivors), "leftover process", "leftover processes"), strings.Join(names, ", "))
 	}
 	line("")
-	explainDenials(&b, r, home)
+	explainDenials(&b, r, home, here)
 	return b.String()
 }
 
@@ -110,28 +111,50 @@ func explainSandbox(r runlog.Record) string {
 }
 
 // explainDenials lists each denial, and what would allow them.
-func explainDenials(b *strings.Builder, r runlog.Record, home string) {
-	ds := r.Denials()
+func explainDenials(b *strings.Builder, r runlog.Record, home, here string) {
+	var ds, harmless []sandbox.Denial
+	for _, d := range r.Denials() {
+		if d.Harmless != "" {
+			harmless = append(harmless, d)
+		} else {
+			ds = append(ds, d)
+		}
+	}
 	switch {
 	case len(ds) > 0:
+		explainBlocked(b, r, ds, home, here)
+	case r.DenialsOmitted > 0:
+		fmt.Fprintf(b, "Blocked: %s, which were only counted.\n", plural(r.DenialsOmitted, "operation", "operations"))
+	case len(harmless) > 0:
 	case r.Sandbox.Level == "none":
-		b.WriteString("No sandbox was active, so nothing was blocked.\n")
-		return
+		b.WriteString("No sandbox was active, so nothing was refused.\n")
 	case r.Sandbox.Observed && len(r.Sandbox.Hidden) > 0:
-		b.WriteString("Nothing was blocked; attempts to read what is hidden are not observed.\n")
-		return
+		b.WriteString("No denial is known; attempts to read what is hidden are not observed.\n")
 	case r.Sandbox.Observed:
-		b.WriteString("Nothing was blocked.\n")
-		return
+		b.WriteString("Nothing was refused.\n")
 	default:
 		b.WriteString("No denial is known, but the program was not observed.\n")
+	}
+	if len(harmless) == 0 {
 		return
 	}
-	if slices.ContainsFunc(ds, func(d sandbox.Denial) bool { return d.Source.Evidence() }) {
+	if len(ds) > 0 {
+		b.WriteString("\n")
+	}
+	b.WriteString("Blocked, and known to be harmless:\n")
+	for _, d := range harmless {
+		fmt.Fprintf(b, "  %s: %s\n", groupDenials([]sandbox.Denial{d})[0].operation(home), printable.Line(d.Harmless))
+	}
+}
+
+// explainBlocked lists the denials that may matter, the likeliest cause of a failure first.
+func explainBlocked(b *strings.Builder, r runlog.Record, ds []sandbox.Denial, home, here string) {
+	switch {
+	case slices.ContainsFunc(ds, func(d sandbox.Denial) bool { return d.Source.Evidence() }):
 		b.WriteString("Blocked:\n")
-	} else if r.Sandbox.Observed {
+	case r.Sandbox.Observed:
 		b.WriteString("Probably blocked (inferred from the output, because attempts to read what is hidden are not observed):\n")
-	} else {
+	default:
 		b.WriteString("Probably blocked (inferred from the output, because the program was not observed):\n")
 	}
 	for _, d := range ds {
@@ -141,7 +164,7 @@ func explainDenials(b *strings.Builder, r runlog.Record, home string) {
 		fmt.Fprintf(b, "  and %d more, which were only counted\n", r.DenialsOmitted)
 	}
 	b.WriteString("\n")
-	explainGrants(b, r)
+	explainGrants(b, r, ds, home, here)
 }
 
 // sources are how denials are known.
@@ -155,9 +178,9 @@ func explainDenial(b *strings.Builder, d sandbox.Denial, home string) {
 	process := ""
 	switch {
 	case d.Program != "" && d.PID > 0:
-		process = fmt.Sprintf("by %s (process %d), ", printable.Word(d.Program), d.PID)
+		process = fmt.Sprintf("by %s (process %d), ", programWords(&d), d.PID)
 	case d.Program != "":
-		process = fmt.Sprintf("by %s, ", printable.Word(d.Program))
+		process = fmt.Sprintf("by %s, ", programWords(&d))
 	case d.PID > 0:
 		process = fmt.Sprintf("by process %d, ", d.PID)
 	}
@@ -166,48 +189,60 @@ func explainDenial(b *strings.Builder, d sandbox.Denial, home string) {
 		fmt.Fprintf(b, "      rule: %s\n", printable.Word(d.Rule))
 	}
 	switch {
-	case d.Grant != "":
-		fmt.Fprintf(b, "      allow with: %s\n", shellGrant(d.Grant))
+	case d.Grant != "" || d.Wider != "":
+		fmt.Fprintf(b, "      allow with: %s\n", allowWords(cmp.Or(d.Grant, d.Wider), home))
 	case deniesPath(d.Rule):
 		b.WriteString("      the policy denies it; no grant allows it\n")
 	}
 }
 
-// explainGrants prints the command line with all grants.
-func explainGrants(b *strings.Builder, r runlog.Record) {
-	ds := r.Denials()
-	if words := commandWithGrants(r); words != nil {
+// programWords is the file of a program, with the name that it has chosen where that is another.
+func programWords(d *sandbox.Denial) string {
+	text := printable.Word(d.Program)
+	if base := path.Base(d.Program); d.Name != "" && !strings.HasPrefix(base, d.Name) {
+		text += ", which calls itself " + printable.Word(d.Name)
+	}
+	return text
+}
+
+// explainGrants prints one command line with all that is suggested.
+func explainGrants(b *strings.Builder, r runlog.Record, ds []sandbox.Denial, home, here string) {
+	words := commandWithGrants(r, here)
+	if words != nil {
 		intro := "Allow all of it:"
-		if slices.ContainsFunc(ds, func(d sandbox.Denial) bool { return d.Grant == "" }) || r.DenialsOmitted > 0 {
-			intro = "Allow what grants can allow:"
+		if slices.ContainsFunc(ds, func(d sandbox.Denial) bool { return d.Grant == "" && d.Wider == "" || d.Wider == outside }) || r.DenialsOmitted > 0 {
+			intro = "Allow what flags can allow:"
 		}
 		fmt.Fprintf(b, "%s\n  %s\n", intro, shellWords(words))
 		if strings.Contains(strings.Join(words, " "), environ.Masked) {
 			fmt.Fprintf(b, "%s replaces values that were not recorded.\n", environ.Masked)
 		}
-	} else {
-		b.WriteString("No grant allows it.\n")
 	}
-	connects := func(rule string) bool {
-		return slices.ContainsFunc(ds, func(d sandbox.Denial) bool { return d.Rule == rule && d.Op == sandbox.Connect && d.Grant == "" })
+	var warned []string
+	for _, d := range ds {
+		if text := suggest.Warning(d.Wider, home); text != "" && d.Wider != outside && !slices.Contains(warned, d.Wider) {
+			warned = append(warned, d.Wider)
+			fmt.Fprintf(b, "Wider than what was denied: %s.\n", allowWords(d.Wider, home))
+		}
 	}
-	if connects("network=none") {
-		b.WriteString("Network connections need --net host, which opens the whole network.\n")
-	}
-	if connects(ruleSockets) {
-		b.WriteString("Unix sockets need --allow unix, which opens all of them.\n")
+	if slices.ContainsFunc(ds, func(d sandbox.Denial) bool { return d.Wider == outside }) {
+		fmt.Fprintf(b, "The rest is allowed outside of the sandbox only: %s.\n", outside)
 	}
 }
 
-// commandWithGrants returns the command line of a run with the least grants that allow
-// what can be allowed; nil when no grant would change anything.
-func commandWithGrants(r runlog.Record) []string {
-	grants := leastGrants(r.Denials())
-	if len(grants) == 0 || len(r.Args) == 0 {
+// outside is the suggestion that is no flag of a sandbox. No command line is printed with it.
+const outside = "-s full-access"
+
+// commandWithGrants returns the command line of a run with the least flags that allow what can
+// be allowed; nil when none would change anything. It works in the current directory.
+func commandWithGrants(r runlog.Record, here string) []string {
+	added := suggestions(r.Denials())
+	if len(added) == 0 || len(r.Args) == 0 {
 		return nil
 	}
 	words := []string{"sallyport", "run"}
 	table := runFlags(new(runOptions))
+	placed := false
 	for i := 0; i < len(r.Flags); i++ {
 		f, inline := flagOf(table, r.Flags[i])
 		if f == nil || f.value == "" || inline || i+1 == len(r.Flags) {
@@ -216,17 +251,43 @@ func commandWithGrants(r runlog.Record) []string {
 		}
 		flag, value := r.Flags[i], r.Flags[i+1]
 		i++
-		replaced := func(g sandbox.Grant) bool { // of two entries the stricter one would hold
-			return slices.Equal(grantWords(g), []string{flag, value}) || flag == "--ro" && g.Path == value && g.Level == sandbox.LevelWrite
+		if f.long == "cd" {
+			placed = true
+			if !path.IsAbs(value) {
+				value = r.Dir // as from where it was run
+			}
 		}
-		if !slices.ContainsFunc(grants, replaced) {
+		replaced := func(pair []string) bool { // of two entries the stricter one would hold
+			return slices.Equal(pair, []string{flag, value}) || flag == "--ro" && slices.Equal(pair, []string{"--rw", value}) || f.long == "net" && pair[0] == flag
+		}
+		if !slices.ContainsFunc(added, replaced) {
 			words = append(words, flag, value)
 		}
 	}
-	for _, g := range grants {
-		words = append(words, grantWords(g)...)
+	if !placed && path.IsAbs(r.Dir) && r.Dir != here {
+		words = slices.Insert(words, 2, "-C", r.Dir)
 	}
-	return append(append(words, "--"), r.Args...)
+	return append(append(append(words, slices.Concat(added...)...), "--"), r.Args...)
+}
+
+// suggestions returns what would allow denials, as pairs of a flag and its value, in the order
+// in which they first appear.
+func suggestions(ds []sandbox.Denial) [][]string {
+	ds = slices.DeleteFunc(slices.Clone(ds), func(d sandbox.Denial) bool { return d.Harmless != "" || d.Wider == outside })
+	for i := range ds {
+		ds[i].Grant = cmp.Or(ds[i].Grant, ds[i].Wider)
+	}
+	var pairs [][]string
+	for _, g := range leastGrants(ds) {
+		pairs = append(pairs, grantWords(g))
+	}
+	for _, d := range ds {
+		all, ok := flagPairs(d.Grant)
+		if _, grants := sandbox.ParseGrants(d.Grant); ok && !grants && !slices.ContainsFunc(pairs, func(p []string) bool { return slices.Equal(p, all[0]) }) {
+			pairs = append(pairs, all...)
+		}
+	}
+	return pairs
 }
 
 // leastGrants returns the grants of all denials, in the order in which they first

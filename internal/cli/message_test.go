@@ -50,14 +50,18 @@ func makers() []maker {
 				env.say("warning: " + w)
 			}
 		}},
-		{"why", func(env *Env, word string) { _ = env.print(explainRun(foreignRecord(word), "/home/a")) }},
+		{"why", func(env *Env, word string) { _ = env.print(explainRun(foreignRecord(word), "/home/a", "/")) }},
 		{"why of one that did not run", func(env *Env, word string) {
 			r := foreignRecord(word)
 			r.Attempts = nil
-			_ = env.print(explainRun(r, "/home/a"))
+			_ = env.print(explainRun(r, "/home/a", "/"))
 		}},
 		{"why --list", func(env *Env, word string) {
 			_ = listRuns(env, runlog.Log{Records: []runlog.Record{foreignRecord(word)}})
+		}},
+		{"the network is off", func(env *Env, word string) {
+			d := sandbox.Denial{Access: sandbox.Access{Op: sandbox.Connect, Addr: "n" + word}, Name: word, Program: "/" + word}
+			env.say(offlineLine(&d))
 		}},
 		{"why of an unknown run", func(env *Env, word string) {
 			_, err := findRun(runlog.Log{}, "n"+word)
@@ -158,10 +162,11 @@ func foreignResult(word string) *sallyport.Result {
 	ds = append(ds, seen(sandbox.Write, name+"=read", grant, word, name+"/a", name+"/b")...)
 	ds = append(ds, seen(sandbox.Read, "deny "+word, "", word, name)...)
 	ds = append(ds, seen(sandbox.Exec, "rule "+word, "see "+word, word, name)...)
-	ds = append(ds, seen(sandbox.Connect, ruleSockets, "", word, "@"+word)...)
+	ds = append(ds, seen(sandbox.Connect, "unix sockets", "", word, "@"+word)...)
 	for i := range ds {
-		ds[i].Program, ds[i].PID = "n"+word, 7
+		ds[i].Program, ds[i].Name, ds[i].PID = "n"+word, word, 7
 	}
+	ds[len(ds)-2].Harmless, ds[len(ds)-1].Wider = "n"+word, "--rw "+name
 	r.SetDenials(ds, 1)
 	return r
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/environ"
 	"github.com/sallyport-dev/sallyport/internal/runlog"
 	"github.com/sallyport-dev/sallyport/internal/state"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -30,8 +29,10 @@ type report struct {
 	words []string
 	lines *lineWriter // with --jsonl
 
-	mu  sync.Mutex
-	run string // the run's ID from its events; empty before the first one
+	mu      sync.Mutex
+	run     string        // the run's ID from its events; empty before the first one
+	lineEnd string        // of lines that are printed while the program runs
+	offline chan struct{} // closed when the line about the network is printed; nil without one
 }
 
 // attach connects the streams of cmd and the events of runner. Without --json
@@ -50,6 +51,9 @@ func (r *report) attach(runner *sallyport.Runner, cmd *sallyport.Cmd, cancel con
 		})
 	case !r.o.json:
 		cmd.Stdout, cmd.Stderr = r.env.Stdout, r.env.Stderr
+		if !r.o.quiet {
+			cmd.OnDenied = r.denied
+		}
 	}
 }
 
@@ -163,7 +167,7 @@ func (r *report) notes(res *sallyport.Result, code int) {
 			r.note("weaker: " + w)
 		}
 		r.note("run " + res.Run)
-		for _, line := range []string{withheldLine(res.Withheld), limitsLine(res.Limits), usageLine(res.Usage)} {
+		for _, line := range []string{withheldLine(res.Withheld), limitsLine(res.Limits), ownershipLine(res), usageLine(res.Usage)} {
 			if line != "" {
 				r.note(line)
 			}
@@ -172,39 +176,14 @@ func (r *report) notes(res *sallyport.Result, code int) {
 	if r.o.captures() {
 		return // all of the rest is in the object
 	}
-	for _, w := range res.Sandbox.Warnings {
-		r.note("warning: " + w)
-	}
 	home, _ := os.UserHomeDir() // empty when it is not known
-	for _, line := range denialNotes(res.Denials(), res.DenialsOmitted, home, code == codeOK) {
+	said := r.saidOffline()
+	lines := needs(res, home)
+	if code != codeOK {
+		lines = shortlist(r.causes(res, home, said), lines)
+	}
+	for _, line := range lines {
 		r.note(line)
-	}
-	if line := withheldLine(environ.Mentioned(res.Output.Bytes(), res.Withheld)); line != "" && code != codeOK && !r.o.verbose {
-		r.note(line)
-	}
-	for _, q := range res.Quarantined {
-		r.note(quarantineLine(q))
-	}
-	if line := hardLinksLine(res, home); line != "" {
-		r.note(line)
-	}
-	if line := ownershipLine(res); line != "" && (r.o.verbose || code != codeOK) {
-		r.note(line)
-	}
-	if line := newLine(res.New, res.Dir, home); line != "" {
-		r.note(line)
-	}
-	if l := res.Sandbox.Level; l == "bwrap" && r.o.level == "" {
-		r.note("level native is not available here; this ran at level " + l + ", which is weaker (run `sallyport doctor` for details)")
-	}
-	if res.TimedOut {
-		r.note(fmt.Sprintf("timed out after %v", r.o.timeout))
-	}
-	if text, flag := exceeded(res); flag != "" {
-		r.note(text + "; raise " + flag)
-	}
-	if len(res.Survivors) > 0 {
-		r.note(survivorsLine(res.Survivors))
 	}
 }
 

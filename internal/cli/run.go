@@ -57,6 +57,7 @@ func execute(ctx context.Context, runner *sallyport.Runner, cmd *sallyport.Cmd, 
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	report.attach(runner, cmd, cancel)
+	report.lineEnd = console.lineEnd()
 	signals := forwardSignals(console)
 	defer signals.stop(report.env.Last)
 	console.attach(cmd, signals)

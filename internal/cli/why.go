@@ -77,10 +77,10 @@ func whyCommand(_ context.Context, env *Env, o *options, words []string) error {
 		return err
 	}
 	if o.json {
-		return env.printJSON(whyAnswer{Type: "why", Record: r.Line, Command: commandWithGrants(r), Skipped: log.Skipped})
+		return env.printJSON(whyAnswer{Type: "why", Record: r.Line, Command: commandWithGrants(r, env.Dir), Skipped: log.Skipped})
 	}
 	home, _ := os.UserHomeDir() // empty when it is not known
-	return env.print(explainRun(r, home) + skippedNote(log))
+	return env.print(explainRun(r, home, env.Dir) + skippedNote(log))
 }
 
 // readRuns reads the records of this user's runs, oldest first.

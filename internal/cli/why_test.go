@@ -84,11 +84,20 @@ Blocked:
   connect to 192.0.2.1:443 (ENETUNREACH)
       observed
       rule: network=none
+      allow with: --net host (opens the whole network)
+  write /data (EROFS)
+      observed
+      rule: /=read
+      allow with: -s full-access (warning: builds no sandbox at all)
   and 5 more, which were only counted
 
-Allow what grants can allow:
-  sallyport run -s read-only --rw /etc/hosts -- make all
-Network connections need --net host, which opens the whole network.
+Allow what flags can allow:
+  sallyport run -s read-only --rw /etc/hosts --net host -- make all
+Wider than what was denied: --net host (opens the whole network).
+The rest is allowed outside of the sandbox only: -s full-access.
+
+Blocked, and known to be harmless:
+  write ~/.config/go (EROFS): telemetry counters of Go
 `
 
 func TestExplainRun(t *testing.T) {
@@ -102,11 +111,13 @@ func TestExplainRun(t *testing.T) {
 		ds := slices.Concat(
 			seen(sandbox.Write, "/=read", "--rw /etc/hosts", "EROFS", "/etc/hosts"),
 			seen(sandbox.Read, "deny /w/**/.env", "", "EACCES", "/w/.env"),
-			seen(sandbox.Connect, "network=none", "", "ENETUNREACH", "192.0.2.1:443"))
+			seen(sandbox.Connect, "network=none", "", "ENETUNREACH", "192.0.2.1:443"),
+			seen(sandbox.Write, "/=read", "", "EROFS", "/data", "/home/a/.config/go"))
+		ds[2].Wider, ds[3].Wider, ds[4].Harmless = "--net host", "-s full-access", "telemetry counters of Go"
 		ds[0].Count, ds[0].Program, ds[0].PID, ds[1].PID = 3, "sh", 12, 13
 		r.SetDenials(ds, 5)
 	})
-	if diff := cmp.Diff(explained, explainRun(r, "/home/a")); diff != "" {
+	if diff := cmp.Diff(explained, explainRun(r, "/home/a", r.Dir)); diff != "" {
 		t.Error(diff)
 	}
 	for _, test := range []struct {
@@ -114,26 +125,37 @@ func TestExplainRun(t *testing.T) {
 		change func(*runlog.Record)
 		want   string
 	}{
-		{"nothing blocked", nil, "\nNothing was blocked.\n"},
+		{"nothing refused", nil, "\nNothing was refused.\n"},
+		{"only counted", func(r *runlog.Record) { r.SetDenials(nil, 3) }, "\nBlocked: 3 operations, which were only counted.\n"},
+		{"hidden", func(r *runlog.Record) { r.Sandbox.Hidden = []string{"credentials:gh"} }, "\nNo denial is known; attempts to read what is hidden are not observed.\n"},
+		{"only harmless", func(r *runlog.Record) {
+			ds := seen(sandbox.Write, "/=read", "", "EROFS", "/home/a/.config")
+			ds[0].Harmless = "telemetry counters of Go"
+			r.SetDenials(ds, 0)
+		}, "(userns, seccomp).\n\nBlocked, and known to be harmless:\n  write ~/.config (EROFS): telemetry counters of Go\n"},
 		{"nothing known", func(r *runlog.Record) { r.Sandbox.Observed = false }, "\nNo denial is known, but the program was not observed.\n"},
 		{"no sandbox", func(r *runlog.Record) {
 			r.Sandbox = sallyport.Sandbox{Mode: "full-access", Network: sandbox.NetworkHost, Sandbox: executor.Sandbox{Level: "none"}}
 		},
-			"No sandbox: full-access, network host.\n\nNo sandbox was active, so nothing was blocked.\n"},
+			"No sandbox: full-access, network host.\n\nNo sandbox was active, so nothing was refused.\n"},
 		{"a guess", func(r *runlog.Record) { r.Sandbox.Observed = false; r.SetDenials(guess(""), 0) },
-			"Probably blocked (inferred from the output, because the program was not observed):\n  write /etc/x (EROFS)\n      inferred from exit code and output\n      rule: /=read\n\nNo grant allows it.\n"},
+			"Probably blocked (inferred from the output, because the program was not observed):\n  write /etc/x (EROFS)\n      inferred from exit code and output\n      rule: /=read\n\n"},
 		{"all", func(r *runlog.Record) { r.SetDenials(seen(sandbox.Write, "/=read", "--rw /a/b", "", "/a/b"), 0) }, "\nAllow all of it:\n  sallyport run --rw /a/b -- make all\n"},
 		{"secrets", func(r *runlog.Record) {
 			r.SetDenials(seen(sandbox.Write, "/=read", "--rw /a/b", "", "/a/b"), 0)
 			r.Args = []string{"x", "--token=***"}
 		}, "sallyport run --rw /a/b -- x '--token=***'\n*** replaces values that were not recorded.\n"},
 		{"it did not run", func(r *runlog.Record) { r.Attempts, r.Error = nil, "why" }, "\nDid not run (exit code 1): why.\n"},
-		{"a socket", func(r *runlog.Record) { r.SetDenials(seen(sandbox.Connect, "unix sockets", "", "", "/run/s"), 0) }, "No grant allows it.\nUnix sockets need --allow unix, which opens all of them.\n"},
+		{"a socket", func(r *runlog.Record) {
+			ds := seen(sandbox.Connect, "unix sockets", "", "", "/run/s")
+			ds[0].Wider = "--allow unix"
+			r.SetDenials(ds, 0)
+		}, "Allow all of it:\n  sallyport run --allow unix -- make all\nWider than what was denied: --allow unix (opens all unix sockets).\n"},
 		{"control characters", func(r *runlog.Record) { r.Args, r.Run, r.Dir = []string{"\x1b[2J"}, "\x1b[1m", "/\x07" },
 			"Run \"\\x1b[1m\", 2026-08-01 12:00:00, in \"/\\a\":\n  $'\\033[2J'\n"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got := explainRun(aRun(test.change), "/home/a")
+			got := explainRun(aRun(test.change), "/home/a", aRun(nil).Dir)
 			if !strings.HasSuffix(got, test.want) && !strings.HasPrefix(got, test.want) {
 				t.Errorf("%s\nlacks\n%s", got, test.want)
 			}
@@ -162,6 +184,9 @@ func TestCommandWithGrants(t *testing.T) {
 		{"a flag that keeps it", "--ro /a --ro /b", w("--rw /a"), "--ro /b --rw /a"},
 		{"an odd flag at the end", "-x", w("--rw /a"), "-x --rw /a"},
 		{"an unreadable grant", "", w("please"), ""},
+		{"an opening", "", append(w("--allow userns"), w("--allow userns")...), "--allow userns"},
+		{"a network that was chosen", "--net none --rw /b", w("--net host"), "--rw /b --net host"},
+		{"a relative directory", "-C sub", w("--rw /a"), "-C /home/a/w --rw /a"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			r := aRun(func(r *runlog.Record) { r.Flags = strings.Fields(test.flags); r.SetDenials(test.ds, 0) })
@@ -169,10 +194,19 @@ func TestCommandWithGrants(t *testing.T) {
 			if test.want != "" {
 				want = "sallyport run " + test.want + " -- make all"
 			}
-			if got := strings.Join(commandWithGrants(r), " "); got != want {
+			if got := strings.Join(commandWithGrants(r, r.Dir), " "); got != want {
 				t.Errorf("%q, want %q", got, want)
 			}
 		})
+	}
+}
+
+// TestCommandElsewhere: in another directory the command names the one of the run.
+func TestCommandElsewhere(t *testing.T) {
+	r := aRun(func(r *runlog.Record) { r.SetDenials(seen(sandbox.Write, "r", "--rw /a", "", "/a"), 0) })
+	want := "sallyport run -C /home/a/w --rw /a -- make all"
+	if got := strings.Join(commandWithGrants(r, "/elsewhere"), " "); got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 

@@ -83,7 +83,7 @@ func (c *connecting) internet() syscall.Errno {
 	if !ok || !c.cfg.PrivateNetwork {
 		return 0 // the kernel knows the error
 	}
-	errno := unreachable(to.Addr())
+	errno := unreachable(to)
 	if handedIn(c.sock) {
 		errno = unix.EACCES
 	}

@@ -30,6 +30,7 @@ func (d *denials) add(n sandbox.Denial) *sandbox.Denial {
 	if i, ok := d.index[key]; ok {
 		known := &d.list[i]
 		known.Count++
+		known.Time = time.Now()
 		if known.Errno == "EXDEV" {
 			known.Errno = n.Errno
 		}

@@ -62,6 +62,7 @@ type Access struct {
 type Caller struct {
 	PID     int
 	Program string
+	Name    string // what it calls itself
 }
 
 // A Ruling answers an [Access]. The zero Ruling denies it with EACCES.
@@ -129,6 +130,9 @@ type Config struct {
 	// that its attempts to do so in Shared and Own succeed without effect where this process
 	// could. Others fail with EPERM there, as outside.
 	IgnoreOwners bool
+	// OnDenied is called with each denial that will be in the Report, when it happens first,
+	// while its call waits for the answer. It must not block. Nil is not called.
+	OnDenied func(sandbox.Denial)
 }
 
 // A Report lists what a supervisor has seen.

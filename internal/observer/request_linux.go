@@ -144,10 +144,15 @@ func (r *request) deny(d sandbox.Denial, errno syscall.Errno) syscall.Errno {
 	}
 	d.Errno = unix.ErrnoName(errno)
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	if added := r.report.add(d); added != nil {
+	added := r.report.add(d)
+	if added != nil {
 		by := r.caller()
-		added.PID, added.Program = by.PID, by.Program
+		added.PID, added.Program, added.Name = by.PID, by.Program, by.Name
+		d = *added
+	}
+	r.mu.Unlock()
+	if added != nil && r.cfg.OnDenied != nil {
+		r.cfg.OnDenied(d)
 	}
 	return errno
 }

@@ -74,9 +74,18 @@ func (a *address) unix() string {
 // unspecified address, which leads there.
 func local(ip netip.Addr) bool { return ip.IsLoopback() || ip.IsUnspecified() }
 
+// dnsPort is where name servers listen.
+const dnsPort = 53
+
 // unreachable returns the error of a network with nothing but loopback for an address, and
-// 0 for one that it has or that is invalid.
-func unreachable(ip netip.Addr) syscall.Errno {
+// 0 for one that it has or that is invalid. A name server of this machine, which programs also
+// ask where they find no configuration, is not there, and nothing of the command can listen at
+// its port, which needs a capability.
+func unreachable(to netip.AddrPort) syscall.Errno {
+	ip := to.Addr()
+	if local(ip) && to.Port() == dnsPort {
+		return unix.ECONNREFUSED
+	}
 	if local(ip) || ip.Is6() && ip.IsLinkLocalUnicast() && ip.Zone() == "" { // EINVAL: it needs a scope
 		return 0
 	}
@@ -142,7 +151,7 @@ func (r *request) judgeSend() syscall.Errno {
 		if !ok {
 			continue
 		}
-		if errno = unreachable(to.Addr()); errno == 0 {
+		if errno = unreachable(to); errno == 0 {
 			continue
 		}
 		kind, name, ok := r.protocol()

@@ -160,11 +160,27 @@ func (r *request) pid() int {
 // caller returns the process of the task.
 func (r *request) caller() Caller {
 	by := Caller{PID: r.pid()}
+	by.Name = string(bytes.TrimSpace(r.about(by.PID, "/comm")))
 	var exe [pathMax]byte
 	if n, err := unix.Readlinkat(r.proc, strconv.Itoa(int(r.n.pid))+"/exe", exe[:]); err == nil {
 		by.Program = strings.TrimSuffix(string(exe[:n]), " (deleted)")
 	}
 	return by
+}
+
+// about reads a file in /proc about a process or thread; empty when it has ended.
+func (r *request) about(id int, name string) []byte {
+	fd, err := unix.Openat(r.proc, strconv.Itoa(id)+name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil
+	}
+	defer unix.Close(fd)
+	buf := make([]byte, pathMax)
+	n, err := unix.Read(fd, buf)
+	if err != nil {
+		return nil
+	}
+	return buf[:max(n, 0)]
 }
 
 // status returns the words of a line in the status of the task; empty when it has ended.
@@ -173,17 +189,7 @@ func (r *request) status(name string) string { return r.field("status", name) }
 // field returns the words of a line in a file below the task's directory in /proc; empty when
 // there is none.
 func (r *request) field(file, name string) string {
-	fd, err := unix.Openat(r.proc, strconv.Itoa(int(r.n.pid))+"/"+file, unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return ""
-	}
-	defer unix.Close(fd)
-	buf := make([]byte, pathMax)
-	n, err := unix.Read(fd, buf)
-	if err != nil {
-		return ""
-	}
-	for line := range bytes.Lines(buf[:max(n, 0)]) {
+	for line := range bytes.Lines(r.about(int(r.n.pid), "/"+file)) {
 		if rest, ok := bytes.CutPrefix(line, []byte(name)); ok {
 			return string(bytes.TrimSpace(rest))
 		}

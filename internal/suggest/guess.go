@@ -85,8 +85,8 @@ func (r *Run) gitDenial(said string) (sandbox.Denial, bool) {
 				return d, false
 			}
 			d.Grant = sandbox.Grant{Path: d.Path, Level: sandbox.LevelWrite}.String()
-			if !slices.Contains(r.Policy.Named(), gitGrant) {
-				d.Grant = sandbox.Grant{Name: gitGrant}.String() + " " + d.Grant
+			if !slices.Contains(r.Policy.Named(), GitGrant) {
+				d.Grant = sandbox.Grant{Name: GitGrant}.String() + " " + d.Grant
 			}
 			return d, true
 		}

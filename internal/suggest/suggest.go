@@ -28,14 +28,15 @@ import (
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-// gitGrant is the named grant for git: everything in a git directory except what git
+// GitGrant is the named grant for git: everything in a git directory except what git
 // obeys.
-const gitGrant = "git"
+const GitGrant = "git"
 
 // Run is the run of one command.
 type Run struct {
 	Policy sandbox.Policy // bound
 	Dir    string
+	Args   []string // of the command
 	Env    []string
 	OS     string // of the machine, as GOOS
 	Local  bool   // it ran on this machine; on another one paths are taken as they are
@@ -66,7 +67,8 @@ func (local) real(name string) string {
 	return name
 }
 
-// Complete adds the rule and the grant to denials that lack them.
+// Complete adds the rule and the grant to denials that lack them, and to those that no narrow
+// grant allows what wider would.
 func (r *Run) Complete(denials []sandbox.Denial) {
 	if r.Local && r.files == nil {
 		r.files = local{}
@@ -85,6 +87,11 @@ func (r *Run) Complete(denials []sandbox.Denial) {
 		}
 	}
 	r.byPath(rest)
+	for i := range denials {
+		if d := &denials[i]; d.Grant == "" && d.Wider == "" && !d.NoGrant && r.Policy.Mode() == sandbox.Managed {
+			d.Wider = r.wider(d)
+		}
+	}
 }
 
 func isFile(op sandbox.Op) bool {
@@ -104,6 +111,9 @@ func (r *Run) rule(d *sandbox.Denial) string {
 	}
 	if d.Op == sandbox.Connect && d.Net == "unix" {
 		return "unix sockets" // in a place that may be written, and not the command's own
+	}
+	if d.Op == sandbox.Connect && d.Source.Evidence() && r.Policy.Network() != sandbox.NetworkHost {
+		return "network=" + r.Policy.Network().String() // a name server of this machine
 	}
 	if dir, _, ok := gitDir(d.Path); ok && d.Op == sandbox.Write {
 		return dir + "=read (protected)"
@@ -160,8 +170,8 @@ func (r *Run) git(name string) string {
 	if !ok || !r.gitOpens(dir) {
 		return ""
 	}
-	granted := slices.Contains(r.Policy.Named(), gitGrant)
-	grant := sandbox.Grant{Name: gitGrant}.String()
+	granted := slices.Contains(r.Policy.Named(), GitGrant)
+	grant := sandbox.Grant{Name: GitGrant}.String()
 	switch {
 	case below == "":
 		// A new repository. The grant does not let an existing one be moved.
@@ -200,6 +210,9 @@ func (r *Run) cache(name string) string {
 		real = r.files.real
 	}
 	grant, dir := caches.GrantFor(name, r.Env, real)
+	if grant == "" && r.files != nil && !r.files.exists(name) && len(r.Args) > 0 {
+		grant, dir = caches.GrantAbove(name, r.Env, path.Base(r.Args[0])) // the tool makes its cache
+	}
 	if grant == "" || !r.Caches || slices.Contains(r.Policy.Named(), grant) || r.Policy.LevelAt(name) != sandbox.LevelRead {
 		return ""
 	}
@@ -238,6 +251,9 @@ func (r *Run) byPath(denials []*sandbox.Denial) {
 		if w.Path = r.grantable(d.Path); w.Path == "" {
 			continue
 		}
+		if Warning(r.asGrant(&w).String(), r.variable("HOME")) != "" {
+			continue // it must not count for its directory either
+		}
 		// A path that one grant cannot open, such as one under a deny entry, must not count
 		// for its directory.
 		if gs := Grants([]sandbox.Denial{w}); len(gs) == 1 && r.opens(gs[0], d.Access) {
@@ -247,7 +263,7 @@ func (r *Run) byPath(denials []*sandbox.Denial) {
 	grants := Grants(wanted)
 	for _, d := range denials {
 		i := slices.IndexFunc(grants, func(g sandbox.Grant) bool { return inside(d.Path, g.Path) && r.opens(g, d.Access) })
-		if i >= 0 {
+		if i >= 0 && Warning(grants[i].String(), r.variable("HOME")) == "" {
 			d.Grant = grants[i].String()
 		}
 	}
@@ -256,12 +272,7 @@ func (r *Run) byPath(denials []*sandbox.Denial) {
 // opens returns whether the policy with a grant allows an access. A grant that a policy
 // is warned about, such as that of a home directory, does not count.
 func (r *Run) opens(g sandbox.Grant, a sandbox.Access) bool {
-	home := ""
-	for _, e := range r.Env {
-		if h, ok := strings.CutPrefix(e, "HOME="); ok {
-			home = h // the last one counts
-		}
-	}
+	home := r.variable("HOME")
 	var real func(string) string
 	if r.files != nil {
 		real = r.files.real
@@ -275,17 +286,29 @@ func (r *Run) opens(g sandbox.Grant, a sandbox.Access) bool {
 // what is missing in it: settings, keys and hooks are stored there. Nor are directories of
 // the kernel, of which a sandbox has its own.
 func (r *Run) grantable(name string) string {
-	if inside(name, "/dev") || inside(name, "/proc") || inside(name, "/sys") {
+	if ofKernel(name) {
 		return ""
 	}
-	if r.files == nil || !path.IsAbs(name) || r.files.exists(name) {
+	at := r.existing(name)
+	if at != name && hidden(at) {
+		return ""
+	}
+	return at
+}
+
+// ofKernel returns whether a path is in a directory of which a sandbox has its own.
+func ofKernel(name string) bool {
+	return inside(name, "/dev") || inside(name, "/proc") || inside(name, "/sys")
+}
+
+// existing returns the nearest path at or above name that will be there in the next run.
+func (r *Run) existing(name string) string {
+	if r.files == nil || !path.IsAbs(name) {
 		return name
 	}
+	name = r.lasting(name)
 	for name != "/" && !r.files.exists(name) {
 		name = path.Dir(name)
-	}
-	if hidden(name) {
-		return ""
 	}
 	return name
 }
