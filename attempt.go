@@ -85,11 +85,12 @@ func (x *execution) followed(ctx context.Context, a *attempt, err error) error {
 	a.fanout.close()
 	a.kept = a.fanout.kept.Snapshot()
 	a.end = a.ending()
-	a.denials = x.denied(a)
+	seen, likeliest := x.denied(a)
+	a.denials = likeliest
 	for _, q := range a.exit.Quarantined {
 		x.emit(event.Quarantined{Quarantined: q})
 	}
-	for _, d := range a.denials {
+	for _, d := range seen {
 		x.emit(event.Denied{Denial: d})
 	}
 	if len(a.exit.Survivors) > 0 {
@@ -116,9 +117,9 @@ func (x *execution) followed(ctx context.Context, a *attempt, err error) error {
 	return nil
 }
 
-// denied returns what the sandbox denied to an attempt, each with its rule and its grant.
-// Only where nothing observed the command, the denial may be a guess.
-func (x *execution) denied(a *attempt) []sandbox.Denial {
+// denied returns what the sandbox denied to an attempt, each with its rule and its grant: as it
+// came, and the likeliest cause of a failure first. Only where nothing observed the command, the denial may be a guess.
+func (x *execution) denied(a *attempt) (seen, likeliest []sandbox.Denial) {
 	r := &suggest.Run{
 		Policy: a.policy, Dir: x.dir, Args: x.args, Env: x.env, OS: x.host.OS, Local: x.host.Local, Caches: !x.cmd.NoCaches,
 		Named: a.policy.Mode() == sandbox.Managed && a.exit.Sandbox.Level != "seatbelt", // which has no named grants
@@ -135,8 +136,7 @@ func (x *execution) denied(a *attempt) []sandbox.Denial {
 		denials = append(denials, r.Hidden(code, stdout, stderr)...)
 	}
 	r.Complete(denials)
-	r.Weigh(denials, code, stdout, stderr)
-	return denials
+	return denials, r.Weigh(denials, code, stdout, stderr)
 }
 
 // input gives a Spec its standard input, and returns what has to be copied there.

@@ -167,6 +167,8 @@ func (x *execution) setEnvironment(base []string) error {
 	const offline = "CODEX_SANDBOX_NETWORK_DISABLED"
 	if x.policy.Network() == sandbox.NetworkNone {
 		own[offline] = "1"
+		// Looking for a newer version of themselves fails, and says nothing about the command.
+		own["PIP_DISABLE_PIP_VERSION_CHECK"], own["npm_config_update_notifier"] = "1", "false"
 	}
 	p.Runtime = own
 	p.RuntimeOnly = append(slices.Clip(p.RuntimeOnly), offline)

@@ -187,7 +187,8 @@ func (a *attempt) code() int {
 }
 
 // Denials returns the accesses that the sandbox denied, each with the rule that denied
-// it and the narrowest grant that would allow it, if there is one. With an observer
+// it and the narrowest grant that would allow it, if there is one. After a failure those
+// that are likely its cause come first, which is a guess. With an observer
 // (Sandbox.Observed) these are facts, and an empty list means that nothing was denied.
 // A denial whose source is sandbox.Guessed is inferred from the exit code and the
 // output; nothing is decided by it. Without an observer an empty list means that

@@ -89,7 +89,7 @@ func TestNetworkLineNotSaid(t *testing.T) {
 			if flag == "--jsonl" && strings.Count(out.String(), `"type":"denied"`) != 3 {
 				t.Errorf("not three denials: %s", out.String())
 			}
-			if server := `"addr":"127.0.0.53:53","errno":"ECONNREFUSED"`; flag != "-q" && !strings.Contains(out.String(), server) {
+			if server := `"addr":"127.0.0.53:53","call":"","errno":"ECONNREFUSED"`; flag != "-q" && !strings.Contains(out.String(), server) {
 				t.Errorf("%s lacks %s", out.String(), server)
 			}
 		})

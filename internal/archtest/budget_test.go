@@ -54,6 +54,7 @@ var budgets = map[string]budget{
 	"internal/launch":      {1940, ""},
 	"internal/limits":      {1420, ""},
 	"internal/linux":       {1130, "the observer gets what the filter was made from; the table of mounts is kept between runs"},
+	"internal/notes":       {340, "what people are told about denials, from internal/cli"},
 	"internal/observer":    {2990, "calls that the filter refuses are noted; changes of owners that cannot be made are answered; sockets on which a command listens are told from those of others; files with hard links are reported, or opened for the command; repositories that it makes are noted"},
 	"internal/oneshot":     {80, ""},
 	"internal/output":      {1600, ""},

@@ -103,6 +103,7 @@ var layers = map[string]int{
 	"internal/execserver": layerDoors,
 	"internal/fleet":      layerDoors,
 	"internal/mcpserver":  layerDoors,
+	"internal/notes":      layerDoors,
 	"internal/runlog":     layerDoors,
 
 	"internal/cli": layerCLI,

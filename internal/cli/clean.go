@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/sallyport-dev/sallyport/internal/guard"
+	"github.com/sallyport-dev/sallyport/internal/notes"
 	"github.com/sallyport-dev/sallyport/internal/printable"
 	"github.com/sallyport-dev/sallyport/internal/state"
 )
@@ -64,7 +65,7 @@ func (c cleaning) String() string {
 			}
 		}
 		for _, h := range r.Held {
-			line("in use", h.Path, "by "+plural(h.Holders, "process", "processes"))
+			line("in use", h.Path, "by "+notes.Plural(h.Holders, "process", "processes"))
 		}
 		for _, left := range []struct {
 			word string
@@ -81,7 +82,7 @@ func (c cleaning) String() string {
 	for _, r := range c.States {
 		if r.Quarantined > 0 {
 			line("quarantine", filepath.Join(r.State, "quarantine"),
-				fmt.Sprintf("%s, %s, removed after 30 days", plural(r.Quarantined, "entry", "entries"), bytesText(float64(r.QuarantineBytes))))
+				fmt.Sprintf("%s, %s, removed after 30 days", notes.Plural(r.Quarantined, "entry", "entries"), bytesText(float64(r.QuarantineBytes))))
 		}
 	}
 	return b.String()

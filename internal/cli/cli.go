@@ -27,6 +27,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/sallyport-dev/sallyport/internal/notes"
 	"github.com/sallyport-dev/sallyport/internal/printable"
 )
 
@@ -213,7 +214,7 @@ func dispatch(ctx context.Context, env *Env, args []string) error {
 		name = "version"
 	}
 	if strings.HasPrefix(name, "-") {
-		return failure("unknown flag %s; flags follow the command: sallyport run %s ...", printable.Word(name), shellWord(name))
+		return failure("unknown flag %s; flags follow the command: sallyport run %s ...", printable.Word(name), notes.ShellWord(name))
 	}
 	c, err := findCommand(name)
 	if err != nil {

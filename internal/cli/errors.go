@@ -13,6 +13,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/notes"
 	"github.com/sallyport-dev/sallyport/internal/printable"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -114,7 +115,7 @@ func cannotRun(err error) (text, fix string) {
 	var hidden *sandbox.HiddenError
 	switch {
 	case errors.As(err, &hidden):
-		return hidden.What + " " + printable.Word(hidden.Path) + " is hidden by the policy", "allow with --ro " + shellWord(hidden.Path)
+		return hidden.What + " " + printable.Word(hidden.Path) + " is hidden by the policy", "allow with --ro " + notes.ShellWord(hidden.Path)
 	case errors.Is(err, syscall.E2BIG):
 		return "arguments and environment are too long for this system", "pass large data in a file or on standard input"
 	case errors.Is(err, syscall.EISDIR):

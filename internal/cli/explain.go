@@ -15,6 +15,7 @@ import (
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/internal/environ"
+	"github.com/sallyport-dev/sallyport/internal/notes"
 	"github.com/sallyport-dev/sallyport/internal/printable"
 	"github.com/sallyport-dev/sallyport/internal/runlog"
 	"github.com/sallyport-dev/sallyport/internal/suggest"
@@ -25,7 +26,7 @@ import (
 func explainRun(r runlog.Record, home, here string) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	line("Run %s, %s, in %s:\n  %s\n", printable.Word(r.Run), r.Start.Local().Format(time.DateTime), printable.Word(tilde(r.Dir, home)), shellWords(r.Args))
+	line("Run %s, %s, in %s:\n  %s\n", printable.Word(r.Run), r.Start.Local().Format(time.DateTime), printable.Word(notes.Tilde(r.Dir, home)), notes.ShellWords(r.Args))
 	line("%s", explainEnd(r))
 	for _, l := range r.Limits {
 		if l.Hit {
@@ -49,24 +50,24 @@ func explainRun(r runlog.Record, home, here string) string {
 		line("%s.", strings.ToUpper(text[:1])+text[1:])
 	}
 	for _, q := range r.Quarantined {
-		text := sentence(quarantineLine(q))
+		text := sentence(notes.Quarantine(q))
 		line("%s.", strings.ToUpper(text[:1])+text[1:])
 	}
-	if text := hardLinksLine(&r.Result, home); text != "" {
+	if text := notes.HardLinks(r.HardLinks, r.HardLinksOmitted, home); text != "" {
 		line("%s.", strings.ToUpper(text[:1])+text[1:])
 	}
-	if text := ownershipLine(&r.Result); text != "" {
+	if text := notes.Ownership(r.OwnershipIgnored); text != "" {
 		line("%s.", text)
 	}
 	if len(r.New) > 0 {
-		line("New, and other programs may run or obey it: %s.", strings.Join(newNames(r.New, r.Dir, home), ", "))
+		line("New, and other programs may run or obey it: %s.", strings.Join(notes.NewNames(r.New, r.Dir, home), ", "))
 	}
 	if len(r.Survivors) > 0 {
 		var names []string
 		for _, s := range event.Listed(r.Survivors) {
 			names = append(names, fmt.Sprintf("%s (%d)", printable.Word(s.Name), s.PID))
 		}
-		line("Ended %s: %s.", plural(len(r.Survivors), "leftover process", "leftover processes"), strings.Join(names, ", "))
+		line("Ended %s: %s.", notes.Plural(len(r.Survivors), "leftover process", "leftover processes"), strings.Join(names, ", "))
 	}
 	line("")
 	explainDenials(&b, r, home, here)
@@ -124,7 +125,7 @@ func explainDenials(b *strings.Builder, r runlog.Record, home, here string) {
 	case len(ds) > 0:
 		explainBlocked(b, r, ds, home, here)
 	case r.DenialsOmitted > 0:
-		fmt.Fprintf(b, "Blocked: %s, which were only counted.\n", plural(r.DenialsOmitted, "operation", "operations"))
+		fmt.Fprintf(b, "Blocked: %s, which were only counted.\n", notes.Plural(r.DenialsOmitted, "operation", "operations"))
 	case len(harmless) > 0:
 	case r.Sandbox.Level == "none":
 		b.WriteString("No sandbox was active, so nothing was refused.\n")
@@ -143,7 +144,7 @@ func explainDenials(b *strings.Builder, r runlog.Record, home, here string) {
 	}
 	b.WriteString("Blocked, and known to be harmless:\n")
 	for _, d := range harmless {
-		fmt.Fprintf(b, "  %s: %s\n", groupDenials([]sandbox.Denial{d})[0].operation(home), printable.Line(d.Harmless))
+		fmt.Fprintf(b, "  %s: %s\n", notes.Operation(d, home), printable.Line(d.Harmless))
 	}
 }
 
@@ -174,7 +175,7 @@ var sources = map[sandbox.Source]string{
 
 // explainDenial reports one denial.
 func explainDenial(b *strings.Builder, d sandbox.Denial, home string) {
-	fmt.Fprintf(b, "  %s\n", groupDenials([]sandbox.Denial{d})[0].operation(home))
+	fmt.Fprintf(b, "  %s\n", notes.Operation(d, home))
 	process := ""
 	switch {
 	case d.Program != "" && d.PID > 0:
@@ -190,8 +191,8 @@ func explainDenial(b *strings.Builder, d sandbox.Denial, home string) {
 	}
 	switch {
 	case d.Grant != "" || d.Wider != "":
-		fmt.Fprintf(b, "      allow with: %s\n", allowWords(cmp.Or(d.Grant, d.Wider), home))
-	case deniesPath(d.Rule):
+		fmt.Fprintf(b, "      allow with: %s\n", notes.Allow(cmp.Or(d.Grant, d.Wider), home))
+	case notes.DeniesPath(d.Rule):
 		b.WriteString("      the policy denies it; no grant allows it\n")
 	}
 }
@@ -213,7 +214,7 @@ func explainGrants(b *strings.Builder, r runlog.Record, ds []sandbox.Denial, hom
 		if slices.ContainsFunc(ds, func(d sandbox.Denial) bool { return d.Grant == "" && d.Wider == "" || d.Wider == outside }) || r.DenialsOmitted > 0 {
 			intro = "Allow what flags can allow:"
 		}
-		fmt.Fprintf(b, "%s\n  %s\n", intro, shellWords(words))
+		fmt.Fprintf(b, "%s\n  %s\n", intro, notes.ShellWords(words))
 		if strings.Contains(strings.Join(words, " "), environ.Masked) {
 			fmt.Fprintf(b, "%s replaces values that were not recorded.\n", environ.Masked)
 		}
@@ -222,7 +223,7 @@ func explainGrants(b *strings.Builder, r runlog.Record, ds []sandbox.Denial, hom
 	for _, d := range ds {
 		if text := suggest.Warning(d.Wider, home); text != "" && d.Wider != outside && !slices.Contains(warned, d.Wider) {
 			warned = append(warned, d.Wider)
-			fmt.Fprintf(b, "Wider than what was denied: %s.\n", allowWords(d.Wider, home))
+			fmt.Fprintf(b, "Wider than what was denied: %s.\n", notes.Allow(d.Wider, home))
 		}
 	}
 	if slices.ContainsFunc(ds, func(d sandbox.Denial) bool { return d.Wider == outside }) {
@@ -279,10 +280,10 @@ func suggestions(ds []sandbox.Denial) [][]string {
 	}
 	var pairs [][]string
 	for _, g := range leastGrants(ds) {
-		pairs = append(pairs, grantWords(g))
+		pairs = append(pairs, notes.GrantWords(g))
 	}
 	for _, d := range ds {
-		all, ok := flagPairs(d.Grant)
+		all, ok := notes.FlagPairs(d.Grant)
 		if _, grants := sandbox.ParseGrants(d.Grant); ok && !grants && !slices.ContainsFunc(pairs, func(p []string) bool { return slices.Equal(p, all[0]) }) {
 			pairs = append(pairs, all...)
 		}

@@ -20,6 +20,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/doctor"
 	"github.com/sallyport-dev/sallyport/internal/environ"
 	"github.com/sallyport-dev/sallyport/internal/guard"
+	"github.com/sallyport-dev/sallyport/internal/notes"
 	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/internal/runlog"
 	"github.com/sallyport-dev/sallyport/internal/state"
@@ -61,7 +62,7 @@ func makers() []maker {
 		}},
 		{"the network is off", func(env *Env, word string) {
 			d := sandbox.Denial{Access: sandbox.Access{Op: sandbox.Connect, Addr: "n" + word}, Name: word, Program: "/" + word}
-			env.say(offlineLine(&d))
+			env.say(notes.Offline(&d))
 		}},
 		{"why of an unknown run", func(env *Env, word string) {
 			_, err := findRun(runlog.Log{}, "n"+word)

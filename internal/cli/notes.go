@@ -6,22 +6,13 @@ package cli
 import (
 	"fmt"
 	"io"
-	"net"
-	"path"
 	"slices"
-	"strings"
 
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/internal/environ"
+	"github.com/sallyport-dev/sallyport/internal/notes"
 	"github.com/sallyport-dev/sallyport/internal/printable"
 	"github.com/sallyport-dev/sallyport/sandbox"
-)
-
-// maxLines is how many lines of ours follow a program that failed, and maxCauses how many of
-// them are about what was denied: more are not read, and `sallyport why` has all of it.
-const (
-	maxLines  = 3
-	maxCauses = 2
 )
 
 // needs are the lines about what needs the user, also after success: what is not where it was
@@ -33,9 +24,9 @@ func needs(res *sallyport.Result, home string) []string {
 			lines = append(lines, line)
 		}
 	}
-	add(quarantineLines(res.Quarantined))
-	add(hardLinksLine(res, home))
-	add(newLine(res.New, res.Dir, home))
+	add(notes.Quarantines(res.Quarantined))
+	add(notes.HardLinks(res.HardLinks, res.HardLinksOmitted, home))
+	add(notes.New(res.New, res.Dir, home))
 	if len(res.Survivors) > 0 {
 		add(survivorsLine(res.Survivors))
 	}
@@ -58,9 +49,9 @@ func (r *report) causes(res *sallyport.Result, home string, saidOffline bool) []
 	if line := withheldLine(environ.Mentioned(res.Output.Bytes(), res.Withheld)); line != "" && !r.o.verbose {
 		lines = append(lines, line)
 	}
-	ds := slices.DeleteFunc(slices.Clone(res.Denials()), func(d sandbox.Denial) bool { return saidOffline && isNetwork(&d) })
-	lines = append(lines, denialNotes(ds, res.DenialsOmitted, home)...)
-	if line := ownershipLine(res); line != "" && !r.o.verbose {
+	ds := slices.DeleteFunc(slices.Clone(res.Denials()), func(d sandbox.Denial) bool { return saidOffline && notes.IsNetwork(&d) })
+	lines = append(lines, notes.Denials(ds, res.DenialsOmitted, home)...)
+	if line := notes.Ownership(res.OwnershipIgnored); line != "" && !r.o.verbose {
 		lines = append(lines, line)
 	}
 	if l := res.Sandbox.Level; l == "bwrap" && r.o.level == "" {
@@ -69,30 +60,11 @@ func (r *report) causes(res *sallyport.Result, home string, saidOffline bool) []
 	return lines
 }
 
-// shortlist puts the likeliest cause before what needs the user, and other causes after it, and
-// says how many lines were left out.
-func shortlist(causes, needs []string) []string {
-	first := min(len(causes), 1)
-	lines := slices.Concat(causes[:first], needs, causes[first:min(len(causes), maxCauses)])
-	shown := min(len(lines), maxLines)
-	left := len(causes) + len(needs) - shown
-	lines = lines[:shown]
-	if left > 0 {
-		lines[shown-1] += fmt.Sprintf(" (%d more: run `sallyport why`)", left)
-	}
-	return lines
-}
-
-// isNetwork reports whether a denial is one of a network that is off.
-func isNetwork(d *sandbox.Denial) bool {
-	return (d.Op == sandbox.Connect || d.Op == sandbox.Bind) && d.Net != "unix" && !strings.HasPrefix(d.Addr, "/") && !strings.HasPrefix(d.Addr, "@")
-}
-
 // denied prints that the network is off, at the first denial of it and while the program
 // runs: some programs try again for minutes. The program waits meanwhile, so the line is
 // printed by a goroutine.
 func (r *report) denied(d sandbox.Denial) {
-	if !isNetwork(&d) || d.Op != sandbox.Connect {
+	if !notes.IsNetwork(&d) || d.Op != sandbox.Connect {
 		return
 	}
 	r.mu.Lock()
@@ -105,7 +77,7 @@ func (r *report) denied(d sandbox.Denial) {
 	go func() {
 		defer close(done)
 		// On a terminal that passes keys on as they are typed, a line feed alone begins no line.
-		_, _ = io.WriteString(r.env.Stderr, "sallyport: "+printable.Line(offlineLine(&d))+r.lineEnd)
+		_, _ = io.WriteString(r.env.Stderr, "sallyport: "+printable.Line(notes.Offline(&d))+r.lineEnd)
 	}()
 }
 
@@ -119,29 +91,4 @@ func (r *report) saidOffline() bool {
 	}
 	<-done
 	return true
-}
-
-// offlineLine names what was tried and by what: "network is off (DNS lookup, npm); ...".
-func offlineLine(d *sandbox.Denial) string {
-	var about []string
-	const dns = "53"
-	if _, port, err := net.SplitHostPort(d.Addr); err == nil && port == dns {
-		about = append(about, "DNS lookup")
-	} else if d.Addr != "" {
-		about = append(about, printable.Word(d.Addr))
-	}
-	// What a process calls itself says more than the interpreter, and may have its arguments
-	// behind it.
-	name, _, _ := strings.Cut(d.Name, " ")
-	if name == "" && d.Program != "" {
-		name = path.Base(d.Program)
-	}
-	if name != "" {
-		about = append(about, printable.Word(name))
-	}
-	text := "network is off"
-	if len(about) > 0 {
-		text += " (" + strings.Join(about, ", ") + ")"
-	}
-	return text + "; allow with --net host"
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/notes"
 	"github.com/sallyport-dev/sallyport/internal/runlog"
 	"github.com/sallyport-dev/sallyport/internal/state"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -167,7 +168,7 @@ func (r *report) notes(res *sallyport.Result, code int) {
 			r.note("weaker: " + w)
 		}
 		r.note("run " + res.Run)
-		for _, line := range []string{withheldLine(res.Withheld), limitsLine(res.Limits), ownershipLine(res), usageLine(res.Usage)} {
+		for _, line := range []string{withheldLine(res.Withheld), limitsLine(res.Limits), notes.Ownership(res.OwnershipIgnored), usageLine(res.Usage)} {
 			if line != "" {
 				r.note(line)
 			}
@@ -180,7 +181,7 @@ func (r *report) notes(res *sallyport.Result, code int) {
 	said := r.saidOffline()
 	lines := needs(res, home)
 	if code != codeOK {
-		lines = shortlist(r.causes(res, home, said), lines)
+		lines = notes.Shortlist(r.causes(res, home, said), lines)
 	}
 	for _, line := range lines {
 		r.note(line)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/notes"
 )
 
 // limitOf are the limits that end a program.
@@ -107,7 +108,7 @@ func survivorsLine(left []executor.Survivor) string {
 	if len(names) > most {
 		names = append(names[:most], "...")
 	}
-	return "ended " + plural(len(left), "leftover process", "leftover processes") + ": " + strings.Join(names, ", ")
+	return "ended " + notes.Plural(len(left), "leftover process", "leftover processes") + ": " + strings.Join(names, ", ")
 }
 
 // processName makes a name harmless for a terminal: processes choose their own.

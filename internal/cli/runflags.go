@@ -13,6 +13,7 @@ import (
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/caches"
 	"github.com/sallyport-dev/sallyport/internal/environ"
+	"github.com/sallyport-dev/sallyport/internal/notes"
 	"github.com/sallyport-dev/sallyport/internal/protect"
 	"github.com/sallyport-dev/sallyport/internal/seccomp"
 )
@@ -213,7 +214,7 @@ func (o *runOptions) check(words []string) error {
 	case o.hasScript && strings.TrimSpace(o.script) == "":
 		return failure("command args are empty: the script of -c is empty")
 	case !o.hasScript && o.shell != "":
-		return failure("--shell needs a script: sallyport run --shell %s -c SCRIPT", shellWord(o.shell))
+		return failure("--shell needs a script: sallyport run --shell %s -c SCRIPT", notes.ShellWord(o.shell))
 	case !o.hasScript && o.login:
 		return failure("--login needs a script: sallyport run --login -c SCRIPT")
 	case !o.hasScript && len(words) == 0:

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sallyport-dev/sallyport/internal/notes"
 	"github.com/sallyport-dev/sallyport/internal/printable"
 	"github.com/sallyport-dev/sallyport/internal/runlog"
 	"github.com/sallyport-dev/sallyport/internal/state"
@@ -142,7 +143,7 @@ func listRuns(env *Env, log runlog.Log) error {
 	for _, r := range log.Records {
 		denials := "-"
 		if n := len(r.Denials()) + r.DenialsOmitted; n > 0 {
-			denials = plural(n, "denial", "denials")
+			denials = notes.Plural(n, "denial", "denials")
 		}
 		fmt.Fprintf(&b, "%s  %-12s  %-12s  %-14s  %s\n",
 			r.Start.Local().Format(time.DateTime), printable.Word(r.Run[:min(len(r.Run), shortID)]), shortEnd(r), denials, shortCommand(r))
@@ -161,7 +162,7 @@ func shortEnd(r runlog.Record) string {
 // shortCommand is the command line, shortened.
 func shortCommand(r runlog.Record) string {
 	const most = 100
-	line := []rune(shellWords(r.Args))
+	line := []rune(notes.ShellWords(r.Args))
 	if len(line) > most {
 		return string(line[:most]) + "..."
 	}
@@ -173,5 +174,5 @@ func skippedNote(log runlog.Log) string {
 	if log.Skipped == 0 {
 		return ""
 	}
-	return "\nSkipped " + plural(log.Skipped, "line", "lines") + " of the records that cannot be read.\n"
+	return "\nSkipped " + notes.Plural(log.Skipped, "line", "lines") + " of the records that cannot be read.\n"
 }

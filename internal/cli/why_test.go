@@ -17,6 +17,24 @@ import (
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
+// seen returns denials of one kind that were seen.
+func seen(op sandbox.Op, rule, grant, errno string, targets ...string) []sandbox.Denial {
+	var ds []sandbox.Denial
+	for _, target := range targets {
+		d := sandbox.Denial{Access: sandbox.Access{Op: op, Path: target}, Errno: errno, Source: sandbox.Notified, Rule: rule, Grant: grant}
+		if op == sandbox.Connect || op == sandbox.Bind {
+			d.Path, d.Addr = "", target
+		}
+		ds = append(ds, d)
+	}
+	return ds
+}
+
+// guess is a denial that was inferred.
+func guess(grant string) []sandbox.Denial {
+	return []sandbox.Denial{{Access: sandbox.Access{Op: sandbox.Write, Path: "/etc/x"}, Errno: "EROFS", Rule: "/=read", Grant: grant}}
+}
+
 // aRun is a record of a run that exited with 1.
 func aRun(change func(*runlog.Record)) runlog.Record {
 	r := runlog.Record{Version: 1, Start: time.Date(2026, 8, 1, 12, 0, 0, 0, time.Local)}

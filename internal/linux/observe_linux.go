@@ -137,7 +137,7 @@ func (a *attempt) observe(p *plan.Plan) (*observation, error) {
 		Shared:         a.shared, Own: a.own, ProtectHardLinks: a.spec.ProtectHardLinks,
 		// Programs in namespaces of their own mean other users by their numbers.
 		IgnoreOwners: !a.spec.OwnershipErrors && !slices.Contains(a.spec.Allow, "userns"),
-		OnDenied: a.spec.OnDenied,
+		OnDenied:     a.spec.OnDenied,
 	}
 	if a.level == plan.LevelLandlock {
 		cfg.NoSockets, cfg.UnixOpen = res.Network != sandbox.NetworkHost, true

@@ -72,7 +72,7 @@ func (r *Run) harmless(d *sandbox.Denial, exit int) string {
 // place puts the user's directories into a pattern; it is empty where they are not known.
 func (r *Run) place(pattern string) string {
 	first, rest, _ := strings.Cut(pattern, "/")
-	dir := ""
+	var dir string
 	switch first {
 	default:
 		return pattern

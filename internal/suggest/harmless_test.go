@@ -117,7 +117,7 @@ func TestOrder(t *testing.T) {
 			r := runOf(sandbox.WorkspaceWrite("/w"))
 			r.Args = []string{"/usr/bin/make", "all"}
 			ds := slices.Clone(test.ds)
-			r.Weigh(ds, test.exit, nil, []byte(test.said))
+			ds = r.Weigh(ds, test.exit, nil, []byte(test.said))
 			var got []string
 			for _, d := range ds {
 				got = append(got, d.Path)

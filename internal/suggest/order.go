@@ -13,21 +13,21 @@ import (
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-// Weigh notes which denials are known to be harmless, and puts those of a command that failed
-// into the order in which they are likely to be the cause. Said is what the command printed, as
-// far as it was captured; it may be empty.
+// Weigh notes which denials are known to be harmless. It returns them in the order in which they
+// are likely to be the cause, if the command failed. Said is what the command printed, as far as
+// it was captured; it may be empty.
 //
 // The order is a guess about facts: nothing tells why a program ended. First come denials
 // whose error stands in the output, best in one line with their name; then those of the
 // program that was started itself, whose exit code is the command's; then the last ones before
 // the end, because programs try much before they give up. What was only inferred comes after
 // what was seen, and what is harmless at the end.
-func (r *Run) Weigh(denials []sandbox.Denial, exit int, said ...[]byte) {
+func (r *Run) Weigh(denials []sandbox.Denial, exit int, said ...[]byte) []sandbox.Denial {
 	for i := range denials {
 		denials[i].Harmless = r.harmless(&denials[i], exit)
 	}
 	if exit == 0 {
-		return
+		return denials
 	}
 	lines := bytes.Split(bytes.ToLower(bytes.Join(said, []byte("\n"))), []byte("\n"))
 	type weight struct{ harmless, guessed, silent, other int }
@@ -50,7 +50,7 @@ func (r *Run) Weigh(denials []sandbox.Denial, exit int, said ...[]byte) {
 	for i, d := range order {
 		sorted[i] = *d
 	}
-	copy(denials, sorted)
+	return sorted
 }
 
 // less is 0 for what comes first.

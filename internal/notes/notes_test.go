@@ -1,7 +1,7 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package cli
+package notes
 
 import (
 	"fmt"
@@ -95,7 +95,7 @@ func TestDenialNotes(t *testing.T) {
 		{"an unknown grant", seen(sandbox.Write, root, "see \x1b[1mthere", "", "/a"), 0, `blocked: write /a; allow with "see \x1b[1mthere"`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got := strings.Join(denialNotes(test.ds, test.omitted, "/home/a"), "\n")
+			got := strings.Join(Denials(test.ds, test.omitted, "/home/a"), "\n")
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Error(diff)
 			}
@@ -121,7 +121,7 @@ func TestShortlist(t *testing.T) {
 			if !strings.Contains(test.want, "|") {
 				want = strings.Fields(test.want)
 			}
-			got := shortlist(strings.Fields(test.causes), strings.Fields(test.needs))
+			got := Shortlist(strings.Fields(test.causes), strings.Fields(test.needs))
 			if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 				t.Error(diff)
 			}
@@ -142,7 +142,7 @@ func TestOfflineLine(t *testing.T) {
 	} {
 		d := sandbox.Denial{Access: sandbox.Access{Op: sandbox.Connect, Addr: test.addr}, Name: test.name, Program: test.program}
 		want := strings.Join(strings.Fields("network is off "+test.want), " ") + "; allow with --net host"
-		if got := offlineLine(&d); got != want {
+		if got := Offline(&d); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
@@ -153,7 +153,7 @@ func TestTilde(t *testing.T) {
 		{"/home/a/x", "/home/a", "~/x"}, {"/home/a", "/home/a/", "~"}, {"/home/ab", "/home/a", "/home/ab"}, {"/x", "/", "/x"}, {"/x", "", "/x"},
 	} {
 		t.Run(test.name+" in "+test.home, func(t *testing.T) {
-			if got := tilde(test.name, test.home); got != test.want {
+			if got := Tilde(test.name, test.home); got != test.want {
 				t.Errorf("%q, want %q", got, test.want)
 			}
 		})
@@ -171,7 +171,7 @@ func FuzzShellWord(f *testing.F) {
 		if strings.ContainsRune(s, 0) {
 			return
 		}
-		word := shellWord(s)
+		word := ShellWord(s)
 		if printable.Word(word) != word {
 			t.Errorf("%q is quoted as %q", s, word)
 		}
@@ -214,7 +214,7 @@ func TestNewLine(t *testing.T) {
 		{granted[:1], "/w", ""},
 		{at(many...), "/w", "new: " + strings.Join(shortened(many[:10]), ", ") + " and 2 more (run `sallyport why` for details)"},
 	} {
-		if got := newLine(test.list, test.dir, "/h"); got != test.want {
+		if got := New(test.list, test.dir, "/h"); got != test.want {
 			t.Errorf("got %q, want %q", got, test.want)
 		}
 	}

@@ -1,7 +1,7 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package cli
+package notes
 
 import (
 	"cmp"
@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/printable"
 	"github.com/sallyport-dev/sallyport/internal/suggest"
@@ -46,7 +45,7 @@ func groupDenials(ds []sandbox.Denial) []*denialGroup {
 		k := key{d.Op, d.Source.Evidence(), "grant " + d.Grant}
 		switch {
 		case d.Grant != "":
-		case isNetwork(&d):
+		case IsNetwork(&d):
 			k.op, k.by = sandbox.Connect, "network"
 		case d.Op == sandbox.Read || d.Op == sandbox.Write || d.Op == sandbox.Exec:
 			k.by = "rule " + d.Rule + " " + path.Dir(d.Path)
@@ -73,8 +72,8 @@ func (g *denialGroup) line(home string) string {
 	}
 	switch {
 	case g.flags != "":
-		text += "; allow with " + allowWords(g.flags, home)
-	case deniesPath(g.rule):
+		text += "; allow with " + Allow(g.flags, home)
+	case DeniesPath(g.rule):
 		text += "; denied by " + printable.Word(g.rule)
 	case strings.HasSuffix(g.rule, protectsLinks):
 		text += ": " + printable.Line(g.rule)
@@ -82,8 +81,8 @@ func (g *denialGroup) line(home string) string {
 	return text
 }
 
-// allowWords are flags for people, with what they open beyond what was denied.
-func allowWords(flags, home string) string {
+// Allow are flags for people, with what they open beyond what was denied.
+func Allow(flags, home string) string {
 	text := shellGrant(flags)
 	if warning := suggest.Warning(flags, home); warning != "" {
 		text += " (" + warning + ")"
@@ -91,9 +90,14 @@ func allowWords(flags, home string) string {
 	return text
 }
 
-// deniesPath reports whether a rule is a deny entry, which no grant opens.
-func deniesPath(rule string) bool {
+// DeniesPath reports whether a rule is a deny entry, which no grant opens.
+func DeniesPath(rule string) bool {
 	return strings.HasPrefix(rule, "deny ") || strings.HasSuffix(rule, "=deny")
+}
+
+// Operation is what was denied, with paths below home shortened: "write ~/x (EROFS)".
+func Operation(d sandbox.Denial, home string) string {
+	return groupDenials([]sandbox.Denial{d})[0].operation(home)
 }
 
 // operation is what was denied: "write /etc/hosts (EROFS)".
@@ -101,7 +105,7 @@ func (g *denialGroup) operation(home string) string {
 	target := g.targets[0]
 	var details []string
 	if n := len(g.targets); n > 1 && (g.op == sandbox.Connect || g.op == sandbox.Bind) {
-		return operations[g.op].verb + " " + printable.Word(target) + fmt.Sprintf(" and %d more", n-1)
+		return verbs[g.op] + " " + printable.Word(target) + fmt.Sprintf(" and %d more", n-1)
 	} else if n > 1 {
 		target = commonDir(g.targets)
 		details = append(details, fmt.Sprintf("%d files", n))
@@ -113,9 +117,9 @@ func (g *denialGroup) operation(home string) string {
 			details = append(details, fmt.Sprintf("%d times", g.times))
 		}
 	}
-	text := operations[g.op].verb
+	text := verbs[g.op]
 	if target != "" {
-		text += " " + printable.Word(tilde(target, home))
+		text += " " + printable.Word(Tilde(target, home))
 	}
 	if len(details) > 0 {
 		text += " (" + strings.Join(details, ", ") + ")"
@@ -123,21 +127,21 @@ func (g *denialGroup) operation(home string) string {
 	return text
 }
 
-// operations are the words for operations: as in "write /x", and counted.
-var operations = map[sandbox.Op]struct{ verb, one, many string }{
-	sandbox.Read:    {"read", "read", "reads"},
-	sandbox.Write:   {"write", "write", "writes"},
-	sandbox.Exec:    {"execute", "execution", "executions"},
-	sandbox.Connect: {"connect to", "connection", "connections"},
-	sandbox.Bind:    {"listen on", "listener", "listeners"},
-	sandbox.Signal:  {"signal a process outside the sandbox", "signal", "signals"},
-	sandbox.Syscall: {"make the system call", "system call", "system calls"},
+// verbs are the words for operations, as in "write /x".
+var verbs = map[sandbox.Op]string{
+	sandbox.Read:    "read",
+	sandbox.Write:   "write",
+	sandbox.Exec:    "execute",
+	sandbox.Connect: "connect to",
+	sandbox.Bind:    "listen on",
+	sandbox.Signal:  "signal a process outside the sandbox",
+	sandbox.Syscall: "make the system call",
 }
 
-// denialNotes are the lines about denials after a program that failed, in the order of the
+// Denials are the lines about denials after a program that failed, in the order of the
 // denials. Harmless ones have none. One that is inferred from the output repeats what people
 // have read, unless something allows it.
-func denialNotes(ds []sandbox.Denial, omitted int, home string) []string {
+func Denials(ds []sandbox.Denial, omitted int, home string) []string {
 	var lines []string
 	shown := slices.DeleteFunc(slices.Clone(ds), func(d sandbox.Denial) bool {
 		return d.Harmless != "" || !d.Source.Evidence() && d.Grant == "" && d.Wider == ""
@@ -146,7 +150,7 @@ func denialNotes(ds []sandbox.Denial, omitted int, home string) []string {
 		lines = append(lines, g.line(home))
 	}
 	if omitted > 0 && len(lines) > 0 {
-		lines = append(lines, plural(omitted, "further denial", "further denials"))
+		lines = append(lines, Plural(omitted, "further denial", "further denials"))
 	}
 	return lines
 }
@@ -165,32 +169,32 @@ func commonDir(names []string) string {
 
 // shellGrant writes flags so that they can be pasted into a shell and move no terminal.
 func shellGrant(flags string) string {
-	pairs, ok := flagPairs(flags)
+	pairs, ok := FlagPairs(flags)
 	if !ok {
 		return printable.Word(flags)
 	}
-	return shellWords(slices.Concat(pairs...))
+	return ShellWords(slices.Concat(pairs...))
 }
 
 // wideFlag matches flags that are no grants, with a value that no shell changes.
 var wideFlag = regexp.MustCompile(`^(--net|--allow|-s) ([a-z][a-z0-9_-]*)$`)
 
-// flagPairs returns the flags of a suggestion as pairs of a flag and its value. It reports false
+// FlagPairs returns the flags of a suggestion as pairs of a flag and its value. It reports false
 // for other text.
-func flagPairs(flags string) ([][]string, bool) {
+func FlagPairs(flags string) ([][]string, bool) {
 	if m := wideFlag.FindStringSubmatch(flags); m != nil {
 		return [][]string{m[1:]}, true
 	}
 	grants, ok := sandbox.ParseGrants(flags)
 	var pairs [][]string
 	for _, g := range grants {
-		pairs = append(pairs, grantWords(g))
+		pairs = append(pairs, GrantWords(g))
 	}
 	return pairs, ok
 }
 
-// grantWords returns a grant as two words of a command line.
-func grantWords(g sandbox.Grant) []string {
+// GrantWords returns a grant as two words of a command line.
+func GrantWords(g sandbox.Grant) []string {
 	flag, _, _ := strings.Cut(g.String(), " ")
 	if flag == "" {
 		return nil
@@ -198,20 +202,20 @@ func grantWords(g sandbox.Grant) []string {
 	return []string{flag, cmp.Or(g.Opening, g.Name, g.Addr, g.Path)}
 }
 
-// quarantineLines reports protected names that were created; it is empty where there are none.
-func quarantineLines(list []executor.Quarantined) string {
+// Quarantines reports protected names that were created; it is empty where there are none.
+func Quarantines(list []executor.Quarantined) string {
 	if len(list) == 0 {
 		return ""
 	}
-	text := quarantineLine(list[0])
+	text := Quarantine(list[0])
 	if more := len(list) - 1; more > 0 {
 		text += fmt.Sprintf("; and %d more (run `sallyport why` for details)", more)
 	}
 	return text
 }
 
-// quarantineLine reports a protected name that was created.
-func quarantineLine(q executor.Quarantined) string {
+// Quarantine reports a protected name that was created.
+func Quarantine(q executor.Quarantined) string {
 	text := printable.Word(q.Path) + " was created (" + q.Why + ") and is gone"
 	if q.MovedTo != "" {
 		text = "quarantined " + printable.Word(q.Path) + " (" + q.Why + "): moved to " + printable.Word(q.MovedTo)
@@ -222,59 +226,59 @@ func quarantineLine(q executor.Quarantined) string {
 	return text
 }
 
-// maxLinksShown is how many files hardLinksLine names.
+// maxLinksShown is how many files HardLinks names.
 const maxLinksShown = 5
 
-// hardLinksLine reports files that were changed in place although they have further names;
+// HardLinks reports files that were changed in place although they have further names;
 // it is empty where there are none.
-func hardLinksLine(res *sallyport.Result, home string) string {
-	if len(res.HardLinks) == 0 {
+func HardLinks(links []executor.HardLink, omitted int, home string) string {
+	if len(links) == 0 {
 		return ""
 	}
 	var names []string
-	for _, l := range res.HardLinks[:min(len(res.HardLinks), maxLinksShown)] {
-		names = append(names, printable.Word(tilde(l.Path, home)))
+	for _, l := range links[:min(len(links), maxLinksShown)] {
+		names = append(names, printable.Word(Tilde(l.Path, home)))
 	}
 	text := "changed through hard links: " + strings.Join(names, ", ")
-	if more := len(res.HardLinks) - len(names) + res.HardLinksOmitted; more > 0 {
+	if more := len(links) - len(names) + omitted; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text + " (also reachable under other names; --protect-hard-links refuses this)"
 }
 
-// ownershipLine reports changes of owners that succeeded without effect; it is empty where there
+// Ownership reports changes of owners that succeeded without effect; it is empty where there
 // were none.
-func ownershipLine(res *sallyport.Result) string {
-	if res.OwnershipIgnored == 0 {
+func Ownership(ignored int) string {
+	if ignored == 0 {
 		return ""
 	}
-	return plural(res.OwnershipIgnored, "ownership change", "ownership changes") + " ignored (--ownership error has them fail)"
+	return Plural(ignored, "ownership change", "ownership changes") + " ignored (--ownership error has them fail)"
 }
 
 // maxNewShown is how many new files and repositories the line after a program names.
 const maxNewShown = 10
 
-// newLine reports what appeared that other programs run or obey later, and new repositories,
+// New reports what appeared that other programs run or obey later, and new repositories,
 // with paths as from the directory of the run. What a grant has opened is left out; the line is
 // empty if nothing is left.
-func newLine(list []executor.New, dir, home string) string {
+func New(list []executor.New, dir, home string) string {
 	list = slices.DeleteFunc(slices.Clone(list), func(n executor.New) bool { return n.Granted })
 	if len(list) == 0 {
 		return ""
 	}
-	line := "new: " + strings.Join(newNames(list[:min(len(list), maxNewShown)], dir, home), ", ")
+	line := "new: " + strings.Join(NewNames(list[:min(len(list), maxNewShown)], dir, home), ", ")
 	if more := len(list) - maxNewShown; more > 0 {
 		line += fmt.Sprintf(" and %d more (run `sallyport why` for details)", more)
 	}
 	return line
 }
 
-func newNames(list []executor.New, dir, home string) []string {
+func NewNames(list []executor.New, dir, home string) []string {
 	var out []string
 	for _, n := range list {
 		name, below := strings.CutPrefix(n.Path, strings.TrimSuffix(dir, "/")+"/")
 		if !below {
-			name = tilde(n.Path, home)
+			name = Tilde(n.Path, home)
 		}
 		name = printable.Word(name)
 		if n.More > 0 {
