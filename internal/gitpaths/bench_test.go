@@ -6,6 +6,7 @@
 package gitpaths
 
 import (
+	"io/fs"
 	"path/filepath"
 	"strconv"
 	"testing"
@@ -79,6 +80,41 @@ func settle(t testing.TB, c *Cache) {
 			if d.stamp, err = lstatStamp(filepath.Join(c.root, d.path)); err != nil {
 				t.Fatal(err)
 			}
+		}
+	}
+}
+
+// BenchmarkMatchAgain searches 18 000 directories, of which nothing has changed, as another
+// process does.
+func BenchmarkMatchAgain(b *testing.B) {
+	dir, file := tempDir(b), filepath.Join(tempDir(b), "matches")
+	for i := range 18_000 {
+		put(b, filepath.Join(dir, strconv.Itoa(i/600), strconv.Itoa(i/20%30), strconv.Itoa(i))+"/", "")
+	}
+	want := func(path string, kind fs.FileMode) (keep, enter bool) { return filepath.Base(path) == ".env", true }
+	m := &Matches{}
+	if _, err := Match(dir, "key", m, want, 0); err != nil {
+		b.Fatal(err)
+	}
+	settleMatches(b, dir, m)
+	if err := m.Save(file); err != nil {
+		b.Fatal(err)
+	}
+	b.ResetTimer()
+	for b.Loop() {
+		if _, err := Match(dir, "key", LoadMatches(file), want, 0); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// settleMatches is [settle] for matches.
+func settleMatches(t testing.TB, root string, m *Matches) {
+	t.Helper()
+	for i := range m.dirs {
+		var err error
+		if m.dirs[i].stamp, err = lstatStamp(filepath.Join(root, m.dirs[i].path)); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

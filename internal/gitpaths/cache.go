@@ -7,7 +7,6 @@ import (
 	"encoding/binary"
 	"hash/crc32"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -149,19 +148,7 @@ func (c *Cache) Save(path string) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	f, err := os.CreateTemp(filepath.Dir(path), ".git-cache-*") // mode 0600
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(c.encode())
-	if closed := f.Close(); err == nil {
-		err = closed
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		os.Remove(f.Name())
+	if err := replaceFile(path, c.encode()); err != nil {
 		return err
 	}
 	c.changed = false

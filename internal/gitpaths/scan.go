@@ -6,6 +6,7 @@ package gitpaths
 import (
 	"errors"
 	"io/fs"
+	"math"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -26,7 +27,7 @@ type Limit struct {
 }
 
 // unlimited is more than a search reads, and can be multiplied.
-const unlimited = 1 << 40
+const unlimited = math.MaxInt / (2 * hugeFactor)
 
 // Defaults of a [Limit]: what a user does not notice at the start of a command.
 const (

@@ -6,6 +6,7 @@ package gitpaths
 import (
 	"errors"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -53,21 +54,39 @@ func (t tree) stat(path string) (stamp, fs.FileMode, error) {
 }
 
 // holdsNoFiles reports whether the directory with the path below the tree is of a file system
-// without files that last. Nothing is mounted by the question.
+// without files that last.
 func (t tree) holdsNoFiles(path string) bool {
+	switch t.fileSystem(path) {
+	case unix.PROC_SUPER_MAGIC, unix.SYSFS_MAGIC, unix.CGROUP_SUPER_MAGIC, unix.CGROUP2_SUPER_MAGIC, unix.AUTOFS_SUPER_MAGIC,
+		unix.DEBUGFS_MAGIC, unix.TRACEFS_MAGIC, unix.SECURITYFS_MAGIC, unix.BPF_FS_MAGIC, unix.DEVPTS_SUPER_MAGIC:
+		return true
+	}
+	return false
+}
+
+// fileSystem returns the kind of file system of the directory with the path below the tree, zero
+// if it is not known. Nothing is mounted by the question.
+func (t tree) fileSystem(path string) int64 {
 	fd, err := unix.Openat(t.fd, dotted(path), unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return false
+		return 0
 	}
 	defer unix.Close(fd)
 	var st unix.Statfs_t
 	if unix.Fstatfs(fd, &st) != nil {
-		return false
+		return 0
 	}
-	switch int64(st.Type) { //nolint:unconvert // its type differs between architectures
-	case unix.PROC_SUPER_MAGIC, unix.SYSFS_MAGIC, unix.CGROUP_SUPER_MAGIC, unix.CGROUP2_SUPER_MAGIC, unix.AUTOFS_SUPER_MAGIC,
-		unix.DEBUGFS_MAGIC, unix.TRACEFS_MAGIC, unix.SECURITYFS_MAGIC, unix.BPF_FS_MAGIC, unix.DEVPTS_SUPER_MAGIC:
-		return true
+	return int64(st.Type) & math.MaxUint32 //nolint:unconvert // its type differs between architectures
+}
+
+// keepsTimes reports whether a file system notes each change of a directory in a time that no
+// program can set. Servers and programs that make up file systems may say what they like, and
+// some that know no such time answer with one that can be set.
+func (t tree) keepsTimes(path string) bool {
+	const f2fs, zfs, bcachefs = 0xf2f52010, 0x2fc12fc1, 0xca451a4e
+	switch t.fileSystem(path) {
+	case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.TMPFS_MAGIC, unix.OVERLAYFS_SUPER_MAGIC, f2fs, zfs, bcachefs:
+		return true // the first one is of ext2 and ext3 as well
 	}
 	return false
 }

@@ -31,6 +31,9 @@ func (t tree) stat(path string) (stamp, fs.FileMode, error) {
 // holdsNoFiles is not known here.
 func (t tree) holdsNoFiles(string) bool { return false }
 
+// keepsTimes is not known here.
+func (t tree) keepsTimes(string) bool { return false }
+
 // readlink returns the text of the symbolic link with the path below the tree.
 func (t tree) readlink(path string) (string, error) { return os.Readlink(filepath.Join(t.root, path)) }
 

@@ -62,7 +62,7 @@ type claim struct {
 // gather finds out what exists at the paths of a policy. Those in present are known not to
 // be placeholders.
 func gather(r *Request, present []string) (*gathering, error) {
-	rules, err := newRuleset(r.Policy, false)
+	rules, err := newRuleset(r.Policy, false, r.Scans.match)
 	if err != nil {
 		return nil, err
 	}

@@ -9,13 +9,16 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/gitpaths"
 	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/launch"
 	"github.com/sallyport-dev/sallyport/internal/plan"
@@ -42,6 +45,7 @@ const maxMatches = 8192
 // stores. Otherwise something is mounted over what exists.
 type ruleset struct {
 	byName   bool
+	find     finder            // nil remembers nothing
 	roots    []string          // writable roots
 	resolved map[string]string // the same, by their paths in the policy
 	rules    map[string]plan.Rule
@@ -58,11 +62,14 @@ type ruleset struct {
 	links  []plan.Link
 }
 
+// A finder is [gitpaths.Match] with a memory.
+type finder func(root, key string, want gitpaths.Wanted, most int) ([]string, error)
+
 // newRuleset returns the rules for the entries of a policy. Protected names, which every
-// policy has, are left to the caller.
-func newRuleset(policy *sandbox.Resolved, byName bool) (*ruleset, error) {
+// policy has, are left to the caller. Find may be nil.
+func newRuleset(policy *sandbox.Resolved, byName bool, find finder) (*ruleset, error) {
 	s := &ruleset{
-		byName: byName, listed: byName && policy.Root == sandbox.LevelDeny,
+		byName: byName, find: find, listed: byName && policy.Root == sandbox.LevelDeny,
 		resolved: map[string]string{}, rules: map[string]plan.Rule{}, entries: map[string][]string{},
 	}
 	for _, p := range policy.Paths {
@@ -79,12 +86,7 @@ func newRuleset(policy *sandbox.Resolved, byName bool) (*ruleset, error) {
 			}
 		}
 	}
-	for _, pattern := range policy.Globs {
-		if err := s.addPattern(pattern, policy.GlobDepth); err != nil {
-			return nil, err
-		}
-	}
-	return s, nil
+	return s, s.addPatterns(policy.Globs, policy.GlobDepth)
 }
 
 // sorted returns the rules in the order of their paths.
@@ -137,57 +139,82 @@ func (s *ruleset) restrict(name string, level sandbox.Level, why string) error {
 	return nil
 }
 
-// addPattern adds a deny pattern: by name as it is, below the directory that it begins
-// with, and otherwise what it matches now. What a matching link leads to is denied as it
-// is now.
-func (s *ruleset) addPattern(pattern string, depth int) error {
-	g, err := sandbox.CompileGlob(pattern)
-	if err != nil {
-		return err
-	}
-	base := g.Base()
-	if s.byName {
-		spot, err := s.look(base, sandbox.LevelDeny)
+// addPatterns adds deny patterns: by name as they are, below the directory that they begin
+// with, and otherwise what they match now. What a matching link leads to is denied as it is
+// now.
+func (s *ruleset) addPatterns(patterns []string, depth int) error {
+	groups := map[string][]sandbox.Glob{} // by that directory
+	for _, pattern := range patterns {
+		g, err := sandbox.CompileGlob(pattern)
 		if err != nil {
 			return err
 		}
-		base = spot.Path
-		s.patterns = append(s.patterns, plan.Pattern{Glob: rebase(pattern, g.Base(), base), Level: sandbox.LevelDeny})
+		groups[g.Base()] = append(groups[g.Base()], g)
 	}
-	found := 0
-	return filepath.WalkDir(base, func(name string, d fs.DirEntry, err error) error {
-		if err != nil {
-			if missing(err) || errors.Is(err, fs.ErrPermission) {
-				return nil // what this process cannot see, the command cannot see either
-			}
-			return &executor.RootError{Path: name, Why: "cannot be searched for " + pattern + ": " + hostfacts.Reason(err)}
+	for _, base := range slices.Sorted(maps.Keys(groups)) {
+		if err := s.addGroup(base, groups[base], depth); err != nil {
+			return err
 		}
-		below, asWritten := strings.TrimPrefix(name, base), name
-		if base != g.Base() {
-			asWritten = filepath.Join(g.Base(), below)
-		}
-		matches := g.Match(asWritten)
-		if matches && !s.byName {
-			if found++; found > maxMatches {
-				return &executor.RootError{Path: pattern, Why: fmt.Sprintf("matches more than %d files", maxMatches), Fix: "deny the directory that holds them instead"}
-			}
-		}
-		if matches {
-			err = s.match(name, d)
-		}
-		if err == nil && d.IsDir() && (matches || depth > 0 && strings.Count(below, "/") >= depth) {
-			return fs.SkipDir
-		}
+	}
+	return nil
+}
+
+// addGroup adds patterns that begin with the same directory.
+func (s *ruleset) addGroup(base string, globs []sandbox.Glob, depth int) error {
+	if slices.ContainsFunc(globs, func(g sandbox.Glob) bool { return g.Match(base) }) && !s.byName {
+		return s.match(base) // all that the others could match is below it
+	}
+	spot, err := s.look(base, sandbox.LevelDeny)
+	if err != nil {
 		return err
-	})
+	}
+	key := []string{spot.Path, base, strconv.Itoa(depth), strconv.FormatBool(s.byName)}
+	for _, g := range globs {
+		key = append(key, g.String())
+		if s.byName {
+			s.patterns = append(s.patterns, plan.Pattern{Glob: rebase(g.String(), base, spot.Path), Level: sandbox.LevelDeny})
+		}
+	}
+	want := func(below string, kind fs.FileMode) (keep, enter bool) {
+		name := filepath.Join(base, below)
+		matches := slices.ContainsFunc(globs, func(g sandbox.Glob) bool { return g.Match(name) })
+		deep := depth > 0 && strings.Count(below, "/")+1 >= depth
+		return matches && (!s.byName || kind&fs.ModeSymlink != 0), !matches && !deep
+	}
+	most := maxMatches * len(globs)
+	if s.byName {
+		most = 0
+	}
+	find := s.find
+	if find == nil {
+		find = func(root, key string, want gitpaths.Wanted, most int) ([]string, error) {
+			return gitpaths.Match(root, key, nil, want, most)
+		}
+	}
+	found, err := find(spot.Path, strings.Join(key, "\x00"), want, most)
+	switch {
+	case errors.Is(err, gitpaths.ErrTooMany):
+		return &executor.RootError{Path: strings.Join(key[4:], ", "), Why: fmt.Sprintf("matches more than %d files", most), Fix: "deny the directory that holds them instead"}
+	case err != nil:
+		return &executor.RootError{Path: base, Why: "cannot be searched for " + strings.Join(key[4:], ", ") + ": " + hostfacts.Reason(err)}
+	}
+	for _, below := range found {
+		if err := s.match(filepath.Join(spot.Path, below)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // match adds what matches a deny pattern.
-func (s *ruleset) match(name string, d fs.DirEntry) error {
-	if d.Type()&fs.ModeSymlink == 0 {
-		if s.byName {
-			return nil
-		}
+func (s *ruleset) match(name string) error {
+	st, err := os.Lstat(name)
+	switch {
+	case missing(err):
+		return nil // it is gone
+	case err != nil:
+		return &executor.RootError{Path: name, Why: "cannot be inspected: " + hostfacts.Reason(err)}
+	case st.Mode()&fs.ModeSymlink == 0:
 		return s.restrict(name, sandbox.LevelDeny, "deny pattern")
 	}
 	// The link itself holds no content; what it leads to does.

@@ -15,14 +15,17 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/tree"
 )
 
-// Scans remembers what earlier searches for repositories found, in memory and below
-// State. Several goroutines may use it at once.
+// Scans remembers what earlier searches for repositories and for deny patterns found, in memory
+// and below State. Several goroutines may use it at once.
 type Scans struct {
 	State string // the state directory
 
 	starting atomic.Int32 // starts that wait for mu; a search in the background gives way
 	mu       sync.Mutex
 	caches   map[string]*gitpaths.Cache
+
+	matching sync.Mutex // held while files are searched for deny patterns
+	matches  map[string]*gitpaths.Matches
 
 	life    sync.Mutex // held where running gets more and where closed is set
 	running sync.WaitGroup
@@ -66,15 +69,39 @@ func (s *Scans) save(root string, cache *gitpaths.Cache) {
 	}
 }
 
-// file calls f with the name of the file about root, by descriptor: the state directory may
+// maxSearches is how many searches for deny patterns are remembered in memory.
+const maxSearches = 16
+
+// match is [gitpaths.Match] with what earlier runs have found. A nil Scans searches anew.
+func (s *Scans) match(root, key string, want gitpaths.Wanted, most int) ([]string, error) {
+	if s == nil {
+		return gitpaths.Match(root, key, nil, want, most)
+	}
+	s.matching.Lock()
+	defer s.matching.Unlock()
+	m := s.matches[key]
+	if m == nil {
+		m = new(gitpaths.Matches)
+		s.file("matches\x00"+key, func(name string) { m = gitpaths.LoadMatches(name) })
+		if s.matches == nil || len(s.matches) >= maxSearches {
+			s.matches = make(map[string]*gitpaths.Matches)
+		}
+		s.matches[key] = m
+	}
+	found, err := gitpaths.Match(root, key, m, want, most)
+	s.file("matches\x00"+key, func(name string) { _ = m.Save(name) }) // what is not saved is searched again
+	return found, err
+}
+
+// file calls f with the name of the file about a subject, by descriptor: the state directory may
 // lie where another command can exchange it. Without that directory nothing is called.
-func (s *Scans) file(root string, f func(name string)) {
+func (s *Scans) file(subject string, f func(name string)) {
 	dir, err := s.open()
 	if err != nil {
 		return
 	}
 	defer dir.Close()
-	sum := sha256.Sum256([]byte(root))
+	sum := sha256.Sum256([]byte(subject))
 	f(fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), hex.EncodeToString(sum[:16])))
 }
 
