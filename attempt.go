@@ -49,7 +49,7 @@ func (x *execution) begin(ctx context.Context, policy sandbox.Policy) (*attempt,
 		ProtectHardLinks: x.cmd.ProtectHardLinks, OwnershipErrors: x.cmd.OwnershipErrors, Explain: x.cmd.Explain,
 		Stdout: x.direct(executor.Stdout), Stderr: x.direct(executor.Stderr),
 		Resources: x.cmd.Resources,
-		OnOutput:  a.fanout.write, OnDenied: x.cmd.OnDenied, Retain: x.retain, Grace: x.cmd.Grace, Ready: x.cmd.Ready,
+		OnOutput:  a.fanout.write, OnDenied: x.cmd.OnDenied, Retain: x.retain, Grace: x.cmd.Grace, Ready: x.cmd.Ready, OnStop: x.cmd.OnStop,
 	}
 	input := x.input(spec)
 

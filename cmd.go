@@ -63,6 +63,10 @@ type Cmd struct {
 	// while it runs; 0 is skipped. Nil and closed mean none. It is not read after Run has
 	// returned.
 	Signals <-chan int
+	// OnStop, if not nil, is called when the command itself was stopped by a signal, as by
+	// Control-Z on its terminal: SIGCONT in Signals lets it go on. It must not block. It is
+	// not called where that cannot be known (bwrap, macOS, Windows).
+	OnStop func()
 	// Ready, if not nil, delays the start of the command until it is closed. What can be
 	// prepared is prepared meanwhile. The end of the context ends the wait.
 	Ready <-chan struct{}

@@ -147,6 +147,10 @@ type Spec struct {
 	// cannot enforce.
 	Resources Resources
 
+	// OnStop, when it is not nil, is called when the process itself was stopped by a signal.
+	// It must not block. Executors that cannot know do not call it.
+	OnStop func()
+
 	// Ready, when it is not nil, delays the process until it is closed or the context of
 	// Start ends. The sandbox is prepared meanwhile.
 	Ready <-chan struct{}
@@ -392,7 +396,7 @@ func (e *DirError) Error() string {
 	var hidden *sandbox.HiddenError
 	switch {
 	case errors.As(e.Err, &hidden):
-		why = "is not visible under this policy; add --ro " + printable.Word(hidden.Path) + " to show it"
+		why = "is not visible under this policy; make " + printable.Word(hidden.Path) + " readable to show it"
 	case errors.Is(e.Err, fs.ErrNotExist):
 		why = "does not exist"
 	case errors.Is(e.Err, ErrNotDir):

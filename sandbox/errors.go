@@ -32,7 +32,7 @@ type HiddenError struct {
 // Error returns one sentence with the path and the fix.
 func (e *HiddenError) Error() string {
 	name := printable.Word(e.Path)
-	return "sandbox: " + printable.Line(e.What) + " " + name + " is not visible under this policy; add --ro " + name + " to show it"
+	return "sandbox: " + printable.Line(e.What) + " " + name + " is not visible under this policy; make it readable to show it"
 }
 
 // PolicyError reports an invalid policy or an invalid entry of one.

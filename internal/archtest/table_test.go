@@ -69,6 +69,7 @@ var layers = map[string]int{
 	"internal/tty":    layerPlans,
 	"internal/wire":   layerPlans,
 
+	"internal/front":     layerFacts,
 	"internal/hostfacts": layerFacts,
 	"internal/process":   layerFacts,
 

@@ -95,7 +95,7 @@ func (s *Store) Prepare(r Request) (*Layers, error) {
 	if err != nil {
 		return nil, &executor.RootError{
 			Path: r.State, Why: "cannot contain the private layers of toolchain caches: " + err.Error(),
-			Fix: "set XDG_STATE_HOME to a directory with free space, or use --no-caches",
+			Fix: "set XDG_STATE_HOME to a directory with free space, or turn the layers off",
 		}
 	}
 	p := preparation{store: s, pr: *r.Plan, slot: slot, overlays: r.Overlays, env: r.Plan.Env}
@@ -223,7 +223,7 @@ func (p *preparation) fixed(dir string) error {
 			return &sandbox.UnsupportedError{
 				Need: "a fixed place for the cache " + dir,
 				Have: fmt.Sprintf("it leads through the symbolic link %s, which lies in a writable root and can be changed by the command", link.Path),
-				Hint: "name the directory itself in the tool's own variable, or use --no-caches",
+				Hint: "name the directory itself in the tool's own variable, or turn the layers off",
 			}
 		}
 	}

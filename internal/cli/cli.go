@@ -174,7 +174,8 @@ func (c *command) invoke(ctx context.Context, env *Env, args []string) error {
 	return c.run(ctx, env, &o, words)
 }
 
-// findCommand returns the command with a name that people may use.
+// findCommand returns the command with a name that people may use. A name that is near none
+// of them is taken for a program that was to be run.
 func findCommand(name string) (*command, error) {
 	var known []string
 	for _, c := range commands() {
@@ -185,7 +186,7 @@ func findCommand(name string) (*command, error) {
 			known = append(known, c.name)
 		}
 	}
-	return nil, failure("unknown command %s%s", quote(name), didYouMean(name, known, "see sallyport help"))
+	return nil, failure("unknown command %s%s", quote(name), didYouMean(name, known, "to run a program: sallyport run -- "+notes.ShellWord(name)))
 }
 
 // Main does what args (without the program's name) ask for and returns the exit

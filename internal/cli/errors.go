@@ -74,6 +74,7 @@ func classify(err error) *userError {
 		own         *userError
 		start       *executor.StartError
 		unsupported *sandbox.UnsupportedError
+		hidden      *sandbox.HiddenError
 	)
 	switch {
 	case errors.As(err, &own):
@@ -91,6 +92,9 @@ func classify(err error) *userError {
 	case errors.As(err, &start):
 		text, fix := cannotRun(start.Err)
 		return &userError{codeCannotRun, sallyport.EndFailed, printable.Word(start.Program) + ": " + text, fix}
+	case errors.As(err, &hidden):
+		text, fix := cannotRun(err)
+		return &userError{codeFailed, sallyport.EndFailed, text, fix}
 	}
 	return &userError{codeFailed, sallyport.EndFailed, oneLine(err), ""}
 }

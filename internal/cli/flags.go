@@ -169,6 +169,12 @@ func unknownFlag(flags []flag, written string) error {
 			known = append(known, flags[i].name())
 		}
 	}
+	if ours := spelledElsewhere[strings.ToLower(written)]; ours != "" {
+		first, _, _ := strings.Cut(ours, " ")
+		if slices.ContainsFunc(flags, func(f flag) bool { return first == f.name() || first == f.shortest() }) {
+			return failure("unknown flag %s; did you mean %q?", printable.Word(written), ours)
+		}
+	}
 	return failure("unknown flag %s%s", printable.Word(written), didYouMean(written, known, "see --help"))
 }
 
@@ -240,14 +246,16 @@ func parsed[T any](to *T, given *bool, read func(string) (T, error)) func(string
 	}
 }
 
-// oneOf returns the function that adds one of the names to *to.
+// oneOf returns the function that adds names to *to: one, or several with commas between.
 func oneOf(to *[]string, names func() []string) func(string) error {
 	return func(v string) error {
 		known := names()
-		if !slices.Contains(known, v) {
-			return fmt.Errorf("unknown name %s%s", quote(v), didYouMean(v, known, "see sallyport doctor"))
+		for name := range strings.SplitSeq(v, ",") {
+			if !slices.Contains(known, name) {
+				return fmt.Errorf("unknown name %s%s", quote(name), didYouMean(name, known, "see sallyport doctor"))
+			}
+			*to = append(*to, name)
 		}
-		*to = append(*to, v)
 		return nil
 	}
 }

@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -125,10 +126,13 @@ func TestDuration(t *testing.T) {
 		{name: "seconds", in: "30s", want: 30 * time.Second},
 		{name: "parts", in: "1h1m1ms", want: time.Hour + time.Minute + time.Millisecond},
 		{name: "zero", in: "0"},
-		{name: "no unit", in: "2.5", err: `duration "2.5" has no unit; did you mean "2.5s"?`},
-		{name: "negative", in: "-1s", err: `invalid duration "-1s"; use a form such as 30s, 5m or 1h30m`},
-		{name: "empty", in: "", err: `invalid duration ""; use a form such as 30s, 5m or 1h30m`},
-		{name: "words", in: "a while", err: `invalid duration "a while"; use a form such as 30s, 5m or 1h30m`},
+		{name: "a number is seconds, as for timeout(1)", in: "5", want: 5 * time.Second},
+		{name: "parts of a second", in: "1.5", want: 1500 * time.Millisecond},
+		{name: "parts of a unit", in: "2.5m", want: 150 * time.Second},
+		{name: "a dot", in: ".", err: `invalid duration "."; use seconds, or a form such as 30s, 5m or 1h30m`},
+		{name: "negative", in: "-1s", err: `invalid duration "-1s"; use seconds, or a form such as 30s, 5m or 1h30m`},
+		{name: "empty", in: "", err: `invalid duration ""; use seconds, or a form such as 30s, 5m or 1h30m`},
+		{name: "words", in: "a while", err: `invalid duration "a while"; use seconds, or a form such as 30s, 5m or 1h30m`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -137,6 +141,25 @@ func TestDuration(t *testing.T) {
 				t.Errorf("%v, %q; want %v, %q", got, errorText(err), tt.want, tt.err)
 			}
 		})
+	}
+}
+
+// TestSpelledElsewhere: every flag that a hint names exists.
+func TestSpelledElsewhere(t *testing.T) {
+	flags := runFlags(new(runOptions))
+	for written, ours := range spelledElsewhere {
+		if findLong(flags, written[2:]) != nil {
+			t.Errorf("%s is a flag", written)
+		}
+		if err := unknownFlag(flags, written); err == nil || !strings.HasSuffix(err.Error(), fmt.Sprintf("; did you mean %q?", ours)) {
+			t.Errorf("%s: %v", written, err)
+		}
+		if _, err := parse(runFlags(new(runOptions)), append(strings.Fields(ours), "host")); err != nil {
+			t.Errorf("%s: %v", ours, err)
+		}
+	}
+	if err := unknownFlag(new(sample).flags(), "--network"); err.Error() != "unknown flag --network; see --help" {
+		t.Error(err)
 	}
 }
 

@@ -110,12 +110,15 @@ func usageMakers() []maker {
 		"words behind -c": func(word string) error { return (&runOptions{hasScript: true, script: "x"}).check([]string{word}) },
 		"--shell alone":   func(word string) error { return (&runOptions{shell: word}).check([]string{"x"}) },
 		"--rw, relative": func(word string) error {
-			_, err := (&runOptions{writable: []string{"n" + word}}).entries("/w")
+			_, err := (&runOptions{writable: []string{"n" + word}}).entries("/w", "/home/x")
 			return err
 		},
-		"--rw, missing":   func(word string) error { return checkPath("--rw", "/nonexistent/"+word, true) },
-		"--tmp, missing":  func(word string) error { _, err := (&runOptions{tmp: "/nonexistent/" + word}).tmpDir("/w"); return err },
-		"--tmp, relative": func(word string) error { _, err := (&runOptions{tmp: "n" + word}).tmpDir("/w"); return err },
+		"--rw, missing": func(word string) error { return checkPath("--rw", "/nonexistent/"+word, true) },
+		"--tmp, missing": func(word string) error {
+			_, err := (&runOptions{tmp: "/nonexistent/" + word}).tmpDir("/w", "/home/x")
+			return err
+		},
+		"--tmp, relative": func(word string) error { _, err := (&runOptions{tmp: "n" + word}).tmpDir("/w", "/home/x"); return err },
 	} {
 		all = append(all, maker{kind, func(env *Env, word string) { said(env, check(word)) }})
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport"
+	"github.com/sallyport-dev/sallyport/internal/front"
 	"github.com/sallyport-dev/sallyport/internal/printable"
 	"github.com/sallyport-dev/sallyport/internal/tty"
 )
@@ -33,12 +34,12 @@ func runCommand(ctx context.Context, env *Env, _ *options, args []string) error 
 	if err != nil {
 		return report.failed(err)
 	}
-	defer console.close()
+	defer console.Close()
 	cmd, err := o.command(env, words)
 	if err != nil {
 		return report.failed(err)
 	}
-	policy, err := o.policy(cmd.Dir)
+	policy, err := o.policy(cmd.Dir, homeOf(env))
 	if err != nil {
 		return report.failed(err)
 	}
@@ -53,17 +54,15 @@ func runCommand(ctx context.Context, env *Env, _ *options, args []string) error 
 }
 
 // execute runs cmd, reports how it ended, and closes the Runner.
-func execute(ctx context.Context, runner *sallyport.Runner, cmd *sallyport.Cmd, report *report, console *console) error {
+func execute(ctx context.Context, runner *sallyport.Runner, cmd *sallyport.Cmd, report *report, console *front.Console) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	report.attach(runner, cmd, cancel)
-	report.lineEnd = console.lineEnd()
-	signals := forwardSignals(console)
-	defer signals.stop(report.env.Last)
-	console.attach(cmd, signals)
-	cmd.Signals = signals.numbers
-	cmd.Ready = signals.ready
-	if err := console.begin(); err != nil {
+	report.lineEnd = console.LineEnd()
+	signals := front.Forward(console)
+	defer signals.Close(report.env.Last)
+	report.connect(cmd, console, signals)
+	if err := console.Begin(); err != nil {
 		_ = runner.Close() // nothing has run, and the error above it says more
 		return report.failed(err)
 	}
@@ -72,7 +71,7 @@ func execute(ctx context.Context, runner *sallyport.Runner, cmd *sallyport.Cmd, 
 	for _, f := range []*os.File{report.env.Stdout, report.env.Stderr} {
 		tty.Continue(f) // the program may have stopped what is printed now
 	}
-	console.close()
+	console.Close()
 	printed := report.result(res, err)
 	if printed.Run == "" {
 		printed.Run = report.id()
@@ -93,7 +92,7 @@ func (o *runOptions) command(env *Env, words []string) (*sallyport.Cmd, error) {
 	if err != nil {
 		return nil, err
 	}
-	tmp, err := o.tmpDir(dir)
+	tmp, err := o.tmpDir(dir, homeOf(env))
 	if err != nil {
 		return nil, err
 	}

@@ -103,12 +103,12 @@ func (o *runOptions) sandboxFlags() []flag {
 			help: "read-only, workspace-write, or full-access (alias\ndanger-full-access), which builds no sandbox\n(default workspace-write)"},
 		{long: "profile", short: 'P', value: "NAME", group: group, shapes: true, words: profileWords, set: chosen(&o.profile, profileWords),
 			help: "in place of -s: :workspace, :read-only,\n:danger-full-access, or :minimal, which shows only\nsystem files and the workspace"},
-		{long: "rw", value: "PATH", group: group, shapes: true, kind: completeFiles, set: list(&o.writable), help: "allow writing below PATH, absolute (repeatable)"},
+		{long: "rw", value: "PATH", group: group, shapes: true, kind: completeFiles, set: list(&o.writable), help: "allow writing below PATH (repeatable)"},
 		{long: "ro", value: "PATH", group: group, shapes: true, kind: completeFiles, set: list(&o.readable), help: "allow reading PATH and deny writing it (repeatable)"},
 		{long: "deny", value: "PATH", group: group, shapes: true, kind: completeFiles, set: list(&o.denied),
 			help: "deny reading and writing PATH or what matches a glob\nsuch as '**/.env' (repeatable)"},
 		{long: "grant", value: "NAME", group: group, shapes: true, kind: completeGrants, set: oneOf(&o.grants, grantNames),
-			help: "open a named set, such as git, editor-config,\ncache:npm or credentials:gh; sallyport doctor lists\nthem (repeatable)"},
+			help: "open a named set, such as git, editor-config,\ncache:npm or credentials:gh; sallyport doctor lists\nthem (repeatable; NAME,NAME)"},
 		{long: "tmp", value: "WHERE", group: group, shapes: true, words: []string{"private", "host"}, kind: completeDirectories, set: text(&o.tmp),
 			help: "/tmp is private and removed afterwards, host, or a\ndirectory (default private)"},
 		{long: "no-caches", group: group, shapes: true, set: on(&o.noCaches), help: "no private layers over toolchain caches"},
@@ -120,7 +120,7 @@ func (o *runOptions) sandboxFlags() []flag {
 		{long: "net", value: "NET", group: group, shapes: true, words: networkWords, set: chosen(&o.network, networkWords),
 			help: "none or host; proxy is not supported yet\n(default none, host with full-access)"},
 		{long: "allow", value: "NAME", group: group, shapes: true, kind: completeOpenings, set: oneOf(&o.allowed, openingNames),
-			help: "open one thing that is closed by default: unix,\nuserns, ...; sallyport doctor lists them (repeatable)"},
+			help: "open one thing that is closed by default: unix,\nuserns, ...; sallyport doctor lists them\n(repeatable; NAME,NAME)"},
 		{long: "level", value: "LEVEL", group: group, shapes: true, words: levelWords, set: chosen(&o.level, levelWords),
 			help: "least sandbox level accepted: native, bwrap or\nlandlock (default bwrap)"},
 		{long: "approval", short: 'a', value: "WHEN", group: group, words: approvalWords, set: chosen(&o.approval, approvalWords),
@@ -131,7 +131,7 @@ func (o *runOptions) sandboxFlags() []flag {
 func (o *runOptions) programFlags() []flag {
 	const group = "The program"
 	return []flag{
-		{long: "cd", short: 'C', value: "DIR", group: group, shapes: true, kind: completeDirectories, set: text(&o.dir), help: "working directory and workspace (default current)"},
+		{long: "cd", short: 'C', value: "DIR", group: group, shapes: true, kind: completeDirectories, set: text(&o.dir), help: "working directory and workspace (default current);\nother relative paths in flags begin there"},
 		{long: "command", short: 'c', value: "SCRIPT", group: group, set: func(v string) error { o.script, o.hasScript = v, true; return nil },
 			help: "run a script in a shell in place of PROGRAM"},
 		{long: "shell", value: "SHELL", group: group, words: shellWordList, set: text(&o.shell), help: "shell for the script (default $SHELL)"},
@@ -142,7 +142,7 @@ func (o *runOptions) programFlags() []flag {
 		{long: "tty", short: 't', toggle: true, group: group, shapes: true, set: toggled(&o.tty, &o.hasTTY),
 			help: "a terminal of its own; -t=false passes ours on\n(default on when stdin and stdout are terminals)"},
 		{long: "interactive", short: 'i', group: group, set: on(&o.interactive), help: "keep stdin open (run always does)"},
-		{long: "timeout", value: "DUR", group: group, set: parsed(&o.timeout, nil, parseDuration), help: "stop it after a time such as 30s (default never)"},
+		{long: "timeout", value: "DUR", group: group, set: parsed(&o.timeout, nil, parseDuration), help: "stop it after a time such as 30 (seconds), 1.5, 5m\nor 1h30m (default never)"},
 		{long: "kill-after", value: "DUR", group: group, set: parsed(&o.grace, &o.hasGrace, parseDuration), help: "time between SIGTERM and SIGKILL (default 2s)"},
 	}
 }
@@ -198,6 +198,15 @@ func (o *runOptions) variable(v string) error {
 	return nil
 }
 
+// openings returns an error about --allow.
+func openings(err error) error {
+	var more *seccomp.MissingOpeningsError
+	if errors.As(err, &more) {
+		return failure("--allow %s opens unix sockets and set-uid bits, too, because no filter sees its requests; add --allow %s", more.Name, strings.Join(more.Missing, ","))
+	}
+	return failure("%v", err)
+}
+
 // isCache reports whether a grant is for the caches of a toolchain.
 func isCache(grant string) bool { return strings.HasPrefix(grant, caches.GrantPrefix) }
 
@@ -226,7 +235,7 @@ func (o *runOptions) check(words []string) error {
 	case o.quiet && o.verbose:
 		return failure("-q and -v cannot be combined; use one of them")
 	case seccomp.Complete(o.allowed) != nil:
-		return failure("%v", seccomp.Complete(o.allowed))
+		return openings(seccomp.Complete(o.allowed))
 	case errors.As(o.resources.Check(), &bad):
 		return failure("--%s: %s", bad.Limit, bad.Reason)
 	}

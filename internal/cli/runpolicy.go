@@ -46,12 +46,12 @@ func (o *runOptions) networkOf() sandbox.Network {
 }
 
 // policy returns what a program in dir may touch.
-func (o *runOptions) policy(dir string) (sandbox.Policy, error) {
+func (o *runOptions) policy(dir, home string) (sandbox.Policy, error) {
 	policy := o.preset().WithNetwork(o.networkOf())
 	if o.network == "proxy" {
 		return policy, &userError{codeUnavailable, sallyport.EndUnavailable, "--net proxy is not supported in this version", "use --net none, or --net host for the whole network"}
 	}
-	entries, err := o.entries(dir)
+	entries, err := o.entries(dir, home)
 	if err != nil {
 		return policy, err
 	}
@@ -63,9 +63,8 @@ func (o *runOptions) policy(dir string) (sandbox.Policy, error) {
 }
 
 // entries returns the entries of --rw, --ro and --deny. With full access, --rw
-// opens nothing that is not open. Relative names are refused, because with -C they could
-// be meant below either directory.
-func (o *runOptions) entries(dir string) ([]sandbox.Entry, error) {
+// opens nothing that is not open. Relative names begin in dir, where the program runs.
+func (o *runOptions) entries(dir, home string) ([]sandbox.Entry, error) {
 	var entries []sandbox.Entry
 	for _, roots := range []struct {
 		flag  string
@@ -73,9 +72,7 @@ func (o *runOptions) entries(dir string) ([]sandbox.Entry, error) {
 		level sandbox.Level
 	}{{"--rw", o.writable, sandbox.LevelWrite}, {"--ro", o.readable, sandbox.LevelRead}} {
 		for _, name := range roots.names {
-			if !filepath.IsAbs(name) {
-				return nil, failure("%s: %s is not an absolute path; use %s %s", roots.flag, quote(name), roots.flag, quote(filepath.Join(dir, name)))
-			}
+			name = absolute(name, dir, home)
 			if err := checkPath(roots.flag, name, false); err != nil {
 				return nil, err
 			}
@@ -85,7 +82,7 @@ func (o *runOptions) entries(dir string) ([]sandbox.Entry, error) {
 		}
 	}
 	for _, name := range o.denied {
-		entries = append(entries, denyEntries(name, dir)...)
+		entries = append(entries, denyEntries(expanded(name, home), dir)...)
 	}
 	return entries, nil
 }
@@ -122,7 +119,7 @@ func checkPath(flag, name string, directory bool) error {
 
 // directory returns the working directory, absolute and checked.
 func (o *runOptions) directory(env *Env) (string, error) {
-	dir := o.dir
+	dir := expanded(o.dir, homeOf(env))
 	if !filepath.IsAbs(dir) {
 		if env.Dir == "" {
 			return "", failure("the current directory no longer exists; change to another one, or use -C DIR")
@@ -138,11 +135,9 @@ func (o *runOptions) directory(env *Env) (string, error) {
 // tmpDir returns what Cmd.Tmp takes for a program in dir. It refuses flags that mean the
 // host's /tmp where the program gets a private one: what it wrote there would be gone,
 // and what it should read would be missing.
-func (o *runOptions) tmpDir(dir string) (string, error) {
+func (o *runOptions) tmpDir(dir, home string) (string, error) {
 	if o.tmp != "" && o.tmp != "private" && o.tmp != "host" {
-		if !filepath.IsAbs(o.tmp) {
-			return "", failure("--tmp: invalid value %s; use private, host or an absolute path", quote(o.tmp))
-		}
+		o.tmp = absolute(o.tmp, dir, home)
 		if err := checkPath("--tmp", o.tmp, true); err != nil {
 			return "", err
 		}
@@ -151,7 +146,7 @@ func (o *runOptions) tmpDir(dir string) (string, error) {
 		return o.tmp, nil
 	}
 	tmp := realPath("/tmp")
-	isTmp := func(name string) bool { return realPath(name) == tmp }
+	isTmp := func(name string) bool { return realPath(absolute(name, dir, home)) == tmp }
 	flag := "--rw"
 	if !slices.ContainsFunc(o.writable, isTmp) {
 		flag = "--ro"
@@ -163,6 +158,33 @@ func (o *runOptions) tmpDir(dir string) (string, error) {
 		return "", failure("the workspace %s would be hidden by the private /tmp, and writes would be lost; use --tmp host, --tmp private if that is intended, or a directory below it", printable.Word(dir))
 	}
 	return o.tmp, nil
+}
+
+// absolute returns the path that a flag names, for a program in dir.
+func absolute(name, dir, home string) string {
+	if name = expanded(name, home); filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(dir, name)
+}
+
+// expanded puts the home directory in place of a leading "~", which a shell leaves alone behind
+// "=". A name that begins so is written "./~".
+func expanded(name, home string) string {
+	if rest, ok := strings.CutPrefix(name, "~"); ok && home != "" && (rest == "" || rest[0] == '/') {
+		return filepath.Join(home, rest)
+	}
+	return name
+}
+
+// homeOf returns the home directory; empty when it is not known.
+func homeOf(env *Env) string {
+	for _, e := range slices.Backward(env.Environ) {
+		if home, ok := strings.CutPrefix(e, "HOME="); ok {
+			return home
+		}
+	}
+	return ""
 }
 
 // realPath resolves symbolic links, or returns the name when it cannot.

@@ -14,17 +14,17 @@ import (
 
 const digits = "0123456789"
 
-// parseDuration reads a duration such as "30s" or "1m30s". Negative ones
-// are refused.
+// parseDuration reads a duration such as "30s" or "1m30s". A number alone is in seconds, as
+// with timeout(1) and sleep(1). Negative ones are refused.
 func parseDuration(s string) (time.Duration, error) {
-	d, err := time.ParseDuration(s)
-	if err == nil && d >= 0 {
+	unit := ""
+	if strings.Trim(s, digits+".") == "" {
+		unit = "s"
+	}
+	if d, err := time.ParseDuration(s + unit); err == nil && d >= 0 {
 		return d, nil
 	}
-	if _, number := strconv.ParseFloat(s, 64); number == nil && err != nil && !strings.HasPrefix(s, "-") {
-		return 0, fmt.Errorf("duration %q has no unit; did you mean %q?", s, s+"s")
-	}
-	return 0, fmt.Errorf("invalid duration %s; use a form such as 30s, 5m or 1h30m", quote(s))
+	return 0, fmt.Errorf("invalid duration %s; use seconds, or a form such as 30s, 5m or 1h30m", quote(s))
 }
 
 // sizeUnits are the endings of sizes. A letter alone is binary, as with dd(1)

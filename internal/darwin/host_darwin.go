@@ -126,7 +126,7 @@ func (h *Host) gather(r *plan.Request) error {
 	}
 	if other := slices.DeleteFunc(slices.Clone(res.Named), isOpen); len(other) > 0 {
 		return &sandbox.UnsupportedError{
-			Need: fmt.Sprintf("the named grant %q", other[0]), Have: "it is not supported on macOS", Hint: "leave it out; --rw with a path opens that path",
+			Need: fmt.Sprintf("the named grant %q", other[0]), Have: "it is not supported on macOS", Hint: "leave it out, and make the path writable instead",
 		}
 	}
 	r.Root = res.Root

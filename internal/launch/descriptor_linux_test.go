@@ -18,7 +18,7 @@ import (
 // more gives a script's program more descriptors than the standard ones.
 func more(text string, steps ...Step) *Script {
 	s := &Script{Steps: []Step{
-		{Op: OpDieWithParent}, {Op: OpSubreaper}, {Op: OpStartCommand}, {Op: OpNewSession}, {Op: OpStdio},
+		{Op: OpDieWithParent}, {Op: OpSubreaper}, {Op: OpStartCommand}, {Op: OpNewGroup}, {Op: OpStdio},
 	}}
 	s.Steps = append(s.Steps, steps...)
 	s.Steps = append(s.Steps, Step{Op: OpResetSignals}, shStep(text))

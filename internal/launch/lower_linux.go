@@ -68,6 +68,7 @@ func (l *lowering) begin() {
 	l.call("rt_sigaction", unix.SYS_RT_SIGACTION, num(unix.SIGCHLD), action, num(0), num(8))
 	// The reaper sends signals on request, and the command can forge a request.
 	// In a session of its own "my own process group" names no process outside.
+	// The command's group is another one of this session.
 	l.call("setsid", unix.SYS_SETSID)
 }
 
@@ -101,8 +102,8 @@ func (l *lowering) lowerTask(s *Step) bool {
 		l.call("prctl", unix.SYS_PRCTL, num(unix.PR_SET_CHILD_SUBREAPER), num(1))
 	case OpStartCommand:
 		l.startCommand()
-	case OpNewSession:
-		l.call("setsid", unix.SYS_SETSID)
+	case OpNewGroup:
+		l.newGroup()
 	case OpLimit:
 		l.call("prlimit64", unix.SYS_PRLIMIT64, num(0), num(s.Resource), pin(l, &unix.Rlimit{Cur: s.Soft, Max: s.Hard}), num(0))
 	case OpJoin:
@@ -126,6 +127,17 @@ func (l *lowering) lowerTask(s *Step) bool {
 		return false
 	}
 	return true
+}
+
+// newGroup makes the group of the command. All signals are blocked, so a process in the
+// background may put its group into the foreground.
+func (l *lowering) newGroup() {
+	l.call("setpgid", unix.SYS_SETPGID, num(0), num(0))
+	if l.terminal {
+		self := l.newSlot()
+		l.call("getpid", unix.SYS_GETPID).store(self)
+		l.call("ioctl TIOCSPGRP", unix.SYS_IOCTL, held(l.reopened[0]), num(unix.TIOCSPGRP), arg{v: uintptr(unsafe.Pointer(self))})
+	}
 }
 
 // startCommand clones the second task, and lowers what the first one does

@@ -106,7 +106,7 @@ var kinds = []struct {
 
 // second are the usual steps of the second task around extra ones.
 func second(last Step, extra ...Step) []Step {
-	steps := []Step{{Op: OpNewSession}, {Op: OpStdio}, {Op: OpLimit, Resource: unix.RLIMIT_CORE}}
+	steps := []Step{{Op: OpNewGroup}, {Op: OpStdio}, {Op: OpLimit, Resource: unix.RLIMIT_CORE}}
 	steps = append(steps, extra...)
 	return append(steps, Step{Op: OpCloseFiles}, Step{Op: OpResetSignals}, last)
 }

@@ -16,7 +16,7 @@ var opNames = [opEnd]string{
 	OpSymlink: "symlink", OpPivot: "pivot", OpLoopback: "loopback-up",
 	OpRefuseWrite: "refuse-write", OpDropBounding: "drop-bounding-set", OpSecureBits: "secure-bits",
 	OpClearAmbient: "clear-ambient", OpNoNewPrivs: "no-new-privs", OpCaps: "capabilities",
-	OpSeccomp: "seccomp", OpStartCommand: "start-command", OpNewSession: "new-session", OpTerminal: "terminal", OpStdio: "stdio",
+	OpSeccomp: "seccomp", OpStartCommand: "start-command", OpNewGroup: "new-group", OpTerminal: "terminal", OpStdio: "stdio",
 	OpLandlock: "landlock", OpLimit: "limit", OpChdir: "chdir", OpResetSignals: "reset-signals",
 	OpCloseFiles: "close-files", OpPass: "pass-descriptor", OpMemory: "memory-file", OpObserve: "observe",
 	OpJoin: "join-cgroup", OpAffinity: "affinity", OpExec: "exec",

@@ -33,6 +33,10 @@ type Process struct {
 	status  *os.File // records of the reaper
 	owner   *Launcher
 
+	// OnStop, if not nil, is called when the command itself was stopped by a signal, while
+	// another goroutine is in Wait. It must be set before Wait and must not block.
+	OnStop func()
+
 	reading chan struct{} // holds a token while a goroutine reads records
 	known   chan struct{} // closed when the command's end is known, or lost
 	// The next four are the reader's.
@@ -69,6 +73,11 @@ func (p *Process) next() {
 	case record[0] == 0:
 		p.empty = true
 		p.readUsage()
+	case syscall.WaitStatus(record[1]).Stopped():
+		if p.OnStop != nil {
+			p.OnStop()
+		}
+		return
 	case !before:
 		p.result, p.ended = syscall.WaitStatus(record[1]), true
 	}

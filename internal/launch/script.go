@@ -109,14 +109,17 @@ const (
 	OpCaps
 	// OpSeccomp installs Filter.
 	OpSeccomp
+	// OpTerminal makes a terminal through the multiplexer Path, with Cols and Rows, as the
+	// controlling terminal of the reaper's session. It takes the place of the command's first
+	// Stdio standard descriptors, and its master end is sent to Files.Terminal. It comes
+	// before OpStartCommand.
+	OpTerminal
 	// OpStartCommand starts the second task; the steps behind it are its own.
 	OpStartCommand
-	// OpNewSession makes the task leader of a session and a process group.
-	OpNewSession
-	// OpTerminal makes a terminal through the multiplexer Path, with Cols and Rows, as the controlling terminal of the session that OpNewSession made. It takes the
-	// place of the first Stdio standard descriptors, and its master end is sent to
-	// Files.Terminal.
-	OpTerminal
+	// OpNewGroup makes the task leader of a process group, in the foreground of the terminal
+	// of OpTerminal. The session is the reaper's: so the group is no orphan, and a stop by
+	// the terminal's keys (SIGTSTP) stops it instead of being dropped (setpgid(2)).
+	OpNewGroup
 	// OpStdio moves the caller's three descriptors to 0, 1 and 2.
 	OpStdio
 	// OpLandlock restricts the task by Ruleset.

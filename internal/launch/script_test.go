@@ -44,7 +44,7 @@ func everyStep() *Script {
 			{Op: OpRefuseWrite, Path: "/proc/sysrq-trigger"}, {Op: OpDropBounding, Value: 40}, {Op: OpSecureBits, Value: 0xef},
 			{Op: OpClearAmbient}, {Op: OpNoNewPrivs}, {Op: OpCaps, Value: 0x100},
 			{Op: OpSeccomp, Filter: Filter{6, all}},
-			{Op: OpStartCommand}, {Op: OpNewSession}, {Op: OpTerminal, Path: "/dev/pts/ptmx", Cols: 80, Rows: 24, Stdio: 3}, {Op: OpCaps, Label: "two\nlines\x1b[31m"},
+			{Op: OpTerminal, Path: "/dev/pts/ptmx", Cols: 80, Rows: 24, Stdio: 3}, {Op: OpStartCommand}, {Op: OpNewGroup}, {Op: OpCaps, Label: "two\nlines\x1b[31m"},
 			{Op: OpLandlock, Ruleset: &Ruleset{Handled: 0x3fff, HandledNet: 3, Scoped: 1, Rules: []Rule{
 				{Path: "/w", Access: 2}, {Path: "/with space", Access: 4}, {Stdio: 3, Access: 0x4002}}}},
 			{Op: OpStdio}, {Op: OpLimit, Resource: 4}, {Op: OpLimit, Resource: 7, Soft: 1024, Hard: all}, {Op: OpLimit, Resource: 77},

@@ -178,7 +178,7 @@ TEXT ·reaper(SB), NOSPLIT|NOFRAME, $0-0
 reap:
 	MOVQ $-1, DI
 	LEAQ 4(SP), SI           // status beside the id: one record
-	MOVQ $1, DX              // WNOHANG
+	MOVQ $3, DX              // WNOHANG and WUNTRACED
 	XORQ R10, R10
 	MOVQ $sys_wait4, AX
 	SYSCALL

@@ -166,7 +166,7 @@ TEXT ·reaper(SB), NOSPLIT|NOFRAME, $0-0
 reap:
 	MOVD $-1, R0
 	ADD  $4, RSP, R1
-	MOVD $1, R2
+	MOVD $3, R2              // WNOHANG and WUNTRACED
 	MOVD $0, R3
 	MOVD $sys_wait4, R8
 	SVC

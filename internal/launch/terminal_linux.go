@@ -12,15 +12,14 @@ import "golang.org/x/sys/unix"
 // for some machines only.
 const tiocgptpeer = 0x5441
 
-// lowerTerminal makes a terminal and sends its master end out. It is made by the
-// task that becomes the command, so that it lies in the terminal file system that
-// the command sees: job control and ttyname(3) work there.
+// lowerTerminal makes a terminal and sends its master end out. It lies in the terminal file
+// system that the command sees, which this task has made: job control and ttyname(3) work there.
 func (l *lowering) lowerTerminal(s *Step) {
 	switch {
 	case l.fds.terminal == 0:
 		l.fail("terminal needs Files.Terminal")
-	case l.fork < 0:
-		l.fail("terminal before start-command: it would be process 1's")
+	case l.fork >= 0:
+		l.fail("terminal behind start-command: process 1 leads the session")
 	case s.Stdio < 1 || s.Stdio > 3:
 		l.fail("terminal takes the place of one to three standard descriptors")
 	case l.terminal:

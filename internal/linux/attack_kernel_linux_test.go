@@ -185,10 +185,10 @@ func taskAttacks() map[string]attack {
 			if err != nil {
 				return bad("%v", err)
 			}
-			if sid != os.Getpid() || unix.Getpgrp() != os.Getpid() {
-				return breach("session %d of process %d", sid, os.Getpid())
+			if sid != os.Getppid() || unix.Getpgrp() != os.Getpid() {
+				return breach("session %d, group %d of process %d", sid, unix.Getpgrp(), os.Getpid())
 			}
-			return denied("its own session")
+			return denied("a group of its own in the reaper's session")
 		},
 		"terminal": func(map[string]string) outcome { return openAny(unix.O_RDWR, "/dev/tty") },
 		"tiocsti": func(map[string]string) outcome {

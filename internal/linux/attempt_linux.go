@@ -214,6 +214,7 @@ func (a *attempt) launch(p *plan.Plan) (_ *Child, err error) {
 		}
 		return nil, a.bounds.Explain(err)
 	}
+	proc.OnStop = a.spec.OnStop
 	c := a.host.newChild(p, a.spec.Explain, proc, monitor)
 	if master != nil {
 		if c.terminal, err = master.take(); err != nil {

@@ -77,7 +77,7 @@ func hidden(spec *executor.Spec, err error) error {
 	case strings.HasPrefix(h.What, "standard "):
 		return &executor.RootError{
 			Path: h.Path, Why: "is " + strings.TrimSuffix(h.What, ", the directory") + ", and a directory that the policy hides",
-			Fix: "pass a file or a pipe, or show the directory with --ro " + h.Path,
+			Fix: "pass a file or a pipe, or make the directory readable",
 		}
 	}
 	return &executor.StartError{Program: spec.Args[0], Err: fmt.Errorf("%s: cannot be run: %w", printable.Word(spec.Args[0]), h)}

@@ -143,7 +143,7 @@ func missingWalls() []missingWall {
 		{name: "no_new_privs", change: dropOp(launch.OpNoNewPrivs, launch.OpSeccomp, launch.OpLandlock), attacks: "no-new-privs"},
 		{name: "descriptors", change: dropOp(launch.OpCloseFiles), attacks: "descriptors"},
 		{name: "input opened anew", change: dropOp(launch.OpReopen), attacks: "input-metadata", input: true},
-		{name: "session", change: dropOp(launch.OpNewSession), attacks: "session"},
+		{name: "session", change: dropOp(launch.OpNewGroup), attacks: "session"},
 		{name: "core limit", change: dropOp(launch.OpLimit), attacks: "core-dump"},
 		{name: "protected name", change: dropAt("WS/.git"), attacks: "git-hook git-config git-chmod git-move"},
 		{name: "state directory", change: dropAt("STATE"), attacks: "list-state"},

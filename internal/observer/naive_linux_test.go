@@ -63,7 +63,7 @@ func start(t *testing.T, cfg Config, prepare func(*Supervisor), argv ...string) 
 	o.p, err = o.l.Start(nil, &launch.Script{Steps: []launch.Step{
 		{Op: launch.OpSubreaper},
 		{Op: launch.OpStartCommand},
-		{Op: launch.OpNewSession},
+		{Op: launch.OpNewGroup},
 		{Op: launch.OpStdio},
 		{Op: launch.OpNoNewPrivs},
 		{Op: launch.OpObserve, Filter: launch.Filter(filter), Value: seccomp.HandOver},

@@ -199,7 +199,6 @@ func (b *bwrapPlan) write(label string) {
 	}
 	argv := append([]string{"bwrap", "--args", fmt.Sprint(bwrapArgs), "--", r.Program}, r.Spec.Args[1:]...)
 	p.add(subreaper(r)...)
-	p.add(session(r, hostMultiplexer)...)
 	p.add(limited(r)...)
 	if len(r.Guard) > 0 {
 		p.add(launch.Step{Op: launch.OpNoNewPrivs}, launch.Step{Op: launch.OpSeccomp, Filter: r.Guard, Label: "around bubblewrap"})

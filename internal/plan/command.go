@@ -30,25 +30,25 @@ func subreaper(r *Request) []launch.Step {
 	return slices.Concat(r.Entry.Reaper, []launch.Step{
 		{Op: launch.OpDieWithParent, Label: "the command's group ends with its front end"},
 		{Op: launch.OpSubreaper, Label: "find what the command leaves behind"},
-		{Op: launch.OpStartCommand},
-	}, r.Entry.Command)
+	}, start(r, hostMultiplexer))
 }
 
-// session makes the command the leader of a session, with a terminal if it gets one.
-// That comes first, so that its own descriptors of the terminal are as free as they are
-// without a sandbox.
-func session(r *Request, multiplexer string) []launch.Step {
-	steps := []launch.Step{{Op: launch.OpNewSession}}
+// start starts the command as the leader of a group in the reaper's session, with a terminal
+// if it gets one. That comes first, so that its own descriptors of the terminal are as free as
+// they are without a sandbox.
+func start(r *Request, multiplexer string) []launch.Step {
+	return slices.Concat(terminal(r, multiplexer), []launch.Step{{Op: launch.OpStartCommand}}, r.Entry.Command, []launch.Step{{Op: launch.OpNewGroup}})
+}
+
+func terminal(r *Request, multiplexer string) []launch.Step {
 	if r.Spec.TTY == nil {
-		return steps
+		return nil
 	}
 	size, replaced := r.Spec.TTY.OrUsual(), 3
 	if r.Spec.Stderr != nil {
 		replaced = 2
 	}
-	return append(steps, launch.Step{
-		Op: launch.OpTerminal, Path: multiplexer, Cols: size.Cols, Rows: size.Rows, Stdio: replaced,
-	})
+	return []launch.Step{{Op: launch.OpTerminal, Path: multiplexer, Cols: size.Cols, Rows: size.Rows, Stdio: replaced}}
 }
 
 // limited gives the command its standard descriptors and resource limits.

@@ -31,7 +31,6 @@ func landlocked(h *Host, r *Request) (*Plan, error) {
 		Weaker: weaker(h, r),
 	}
 	p.add(subreaper(r)...)
-	p.add(session(r, hostMultiplexer)...)
 	if h.Caps&capSetpcap != 0 {
 		p.add(
 			launch.Step{Op: launch.OpSecureBits, Value: secureBits},

@@ -187,7 +187,7 @@ func TestLandlockOrder(t *testing.T) {
 				return slices.IndexFunc(p.Script.Steps, func(s launch.Step) bool { return s.Op == op })
 			}
 			order := []launch.Op{
-				launch.OpStartCommand, launch.OpNewSession, launch.OpNoNewPrivs, launch.OpCaps, launch.OpLandlock,
+				launch.OpStartCommand, launch.OpNewGroup, launch.OpNoNewPrivs, launch.OpCaps, launch.OpLandlock,
 				launch.OpRefuseWrite, launch.OpSeccomp, launch.OpStdio, launch.OpCloseFiles, launch.OpExec,
 			}
 			for i := 1; i < len(order); i++ {

@@ -119,7 +119,6 @@ func unconfined(h *Host, r *Request) *Plan {
 	case "linux":
 		p := &Plan{Level: LevelNone, Mechanism: []string{"subreaper", "process-group"}}
 		p.add(subreaper(r)...)
-		p.add(session(r, hostMultiplexer)...)
 		p.add(command(r)...)
 		return p
 	case "windows":

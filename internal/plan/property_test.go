@@ -221,7 +221,7 @@ func TestScriptOrder(t *testing.T) {
 		order := []int{
 			first(launch.OpDieWithParent), first(launch.OpSecureBits), first(launch.OpDropBounding),
 			first(launch.OpClearAmbient), first(launch.OpNoNewPrivs), first(launch.OpMapUser), first(launch.OpRefuseWrite), caps[0], first(launch.OpSeccomp), begin,
-			first(launch.OpNewSession), caps[1], first(launch.OpLandlock), first(launch.OpStdio), first(launch.OpChdir),
+			first(launch.OpNewGroup), caps[1], first(launch.OpLandlock), first(launch.OpStdio), first(launch.OpChdir),
 			first(launch.OpCloseFiles), first(launch.OpResetSignals), first(launch.OpExec),
 		}
 		if !slices.IsSorted(order) || order[len(order)-1] != last || first(launch.OpDieWithParent) != 0 {

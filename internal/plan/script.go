@@ -81,9 +81,7 @@ func (n *nativePlan) write() {
 	if !r.Observe {
 		n.add(launch.Step{Op: launch.OpSeccomp, Filter: r.Filter})
 	}
-	n.add(launch.Step{Op: launch.OpStartCommand})
-	n.add(r.Entry.Command...)
-	n.add(session(r, ownMultiplexer)...)
+	n.add(start(r, ownMultiplexer)...)
 	n.add(
 		launch.Step{Op: launch.OpCaps, Label: "none left"},
 		launch.Step{Op: launch.OpLandlock, Ruleset: n.ruleset()})

@@ -73,8 +73,8 @@ type MissingOpeningsError struct {
 
 // Error returns one sentence with what to add.
 func (e *MissingOpeningsError) Error() string {
-	return fmt.Sprintf("--allow %s opens unix sockets and set-uid bits, too, because no filter sees its requests; add --allow %s",
-		e.Name, strings.Join(e.Missing, " --allow "))
+	return fmt.Sprintf("seccomp: opening %s opens unix sockets and set-uid bits, too, because no filter sees its requests; open %s as well",
+		e.Name, strings.Join(e.Missing, " and "))
 }
 
 // Complete returns a [MissingOpeningsError] for names of which one opens more than is named.

@@ -30,6 +30,35 @@ func reopen(fd int) *os.File {
 	return os.NewFile(uintptr(again), "terminal")
 }
 
+// awaitNext blocks until more comes to the terminal than is there, and this process is in its
+// foreground then, or there is something to read from wake, or the terminal is gone.
+func awaitNext(fd, wake int) error {
+	set, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(set)
+	for _, e := range []unix.EpollEvent{
+		{Fd: int32(fd), Events: unix.EPOLLIN | unix.EPOLLET}, {Fd: int32(wake), Events: unix.EPOLLIN},
+	} {
+		if err := unix.EpollCtl(set, unix.EPOLL_CTL_ADD, int(e.Fd), &e); err != nil {
+			return err
+		}
+	}
+	for {
+		var events [2]unix.EpollEvent
+		n, err := unix.EpollWait(set, events[:], -1)
+		if err != nil && !errors.Is(err, unix.EINTR) {
+			return err
+		}
+		for _, e := range events[:max(n, 0)] {
+			if int(e.Fd) == wake || e.Events&(unix.EPOLLHUP|unix.EPOLLERR) != 0 || foreground(fd) {
+				return nil
+			}
+		}
+	}
+}
+
 // await blocks until there is something to read from the terminal or from wake, or the
 // terminal is gone. Without keys, only wake and the end count.
 func await(fd, wake int, keys bool) (ready, woken, gone bool, err error) {

@@ -20,6 +20,9 @@ func Foreground(f *os.File) bool { return Is(f) }
 // Continue does nothing: on this system a program cannot stop output.
 func Continue(*os.File) {}
 
+// Keep returns a function that does nothing.
+func Keep(*os.File) (restore func()) { return func() {} }
+
 // Open returns [ErrUnsupported].
 func Open(*os.File) (*Terminal, error) { return nil, ErrUnsupported }
 
@@ -28,6 +31,9 @@ func (t *Terminal) Raw(bool) error { return ErrUnsupported }
 
 // Suspend does nothing.
 func (t *Terminal) Suspend() error { return nil }
+
+// Resume does nothing.
+func (t *Terminal) Resume() {}
 
 // Sizes returns nil.
 func (t *Terminal) Sizes() <-chan executor.Size { return nil }

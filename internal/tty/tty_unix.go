@@ -92,6 +92,21 @@ func Continue(f *os.File) {
 	}
 }
 
+// Keep remembers the modes of the terminal f and returns the function that restores them,
+// unless another job is in the foreground then. For what is no terminal that does nothing.
+func Keep(f *os.File) (restore func()) {
+	fd := descriptor(f)
+	modes, err := unix.IoctlGetTermios(fd, getModes)
+	if err != nil {
+		return func() {}
+	}
+	return func() {
+		if now, err := unix.IoctlGetTermios(fd, getModes); err == nil && *now != *modes && foreground(fd) {
+			_ = unix.IoctlSetTermios(fd, setModes, modes) // nothing could fix it
+		}
+	}
+}
+
 // Raw passes every key on as it is typed, signals and editing keys included, and shows none
 // of them. With keepOutput, a line feed on the terminal still begins a new line; otherwise
 // output goes to it unchanged. In the background Raw takes effect when the job comes to the
@@ -146,6 +161,9 @@ func (t *Terminal) Suspend() error {
 	t.suspended = true
 	return t.restore()
 }
+
+// Resume ends a Suspend as the signal SIGCONT does.
+func (t *Terminal) Resume() { t.handle(true) }
 
 // restore restores the modes that Raw found. It does nothing in the background, where
 // another job has the terminal, and when called again. The lock is held.
@@ -227,8 +245,7 @@ const endOfFile = 4 // ASCII EOT, Control-D
 
 // Read reads keys and blocks until there are some. It is [ErrGone] if the terminal is gone,
 // and os.ErrClosed during and after Close. Keys typed after Close stay for the next reader
-// of the terminal. A process in the background is stopped if it reads keys of another job,
-// as every program is.
+// of the terminal, and keys typed while another job is in the foreground are that job's.
 func (t *Terminal) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
@@ -253,6 +270,13 @@ func (t *Terminal) Read(p []byte) (int, error) {
 			continue
 		case gone && !ready:
 			return 0, ErrGone
+		case !foreground(keys):
+			// They are for another job. A shell that brings this one forward while it runs
+			// sends no signal, so the next key tells.
+			if err := awaitNext(keys, wake); err != nil {
+				return 0, fmt.Errorf("tty: wait for the foreground: %w", err)
+			}
+			continue
 		}
 		n, err := unix.Read(keys, p)
 		switch {

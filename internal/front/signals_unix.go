@@ -3,7 +3,7 @@
 
 //go:build unix
 
-package cli
+package front
 
 import (
 	"os"
@@ -21,19 +21,13 @@ func forwarded() []os.Signal {
 	}
 }
 
-// The signals that ask for a stop, which SIGCONT ends, and that mean that the window has
-// another size.
+// The signals that ask for a stop, that end one, and that mean that the window has another
+// size.
 const (
-	stopSignal   = syscall.SIGTSTP
-	resizeSignal = syscall.SIGWINCH
+	stopSignal     = syscall.SIGTSTP
+	continueSignal = syscall.SIGCONT
+	resizeSignal   = syscall.SIGWINCH
 )
-
-// stopSelf stops this process until SIGCONT arrives, as the terminal that sent
-// SIGTSTP expects.
-func stopSelf() {
-	// It cannot fail for the process itself.
-	_ = syscall.Kill(syscall.Getpid(), syscall.SIGSTOP)
-}
 
 // endSelf ends this process by a signal that it catches until then.
 func endSelf(s syscall.Signal) {

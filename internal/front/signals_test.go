@@ -3,7 +3,7 @@
 
 //go:build unix
 
-package cli
+package front
 
 import (
 	"os"
@@ -17,9 +17,9 @@ import (
 // TestForwardOrder sends what this process hears on, in order, and stops when it
 // is asked to, also when no program reads.
 func TestForwardOrder(t *testing.T) {
-	f := forwardSignals(nil)
-	numbers := f.numbers
-	<-f.ready
+	f := Forward(new(Console))
+	numbers := f.Numbers
+	<-f.Ready
 	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
 		self, err := os.FindProcess(os.Getpid())
 		if err != nil {
@@ -32,7 +32,7 @@ func TestForwardOrder(t *testing.T) {
 			t.Fatalf("got %d, want %d", got, int(s))
 		}
 	}
-	f.stop(false)
+	f.Close(false)
 	select {
 	case n := <-numbers:
 		t.Fatalf("%d after the end", n)
@@ -42,8 +42,8 @@ func TestForwardOrder(t *testing.T) {
 
 // TestSignalBeforeStart: a start that waits can be ended, and other signals wait for the program.
 func TestSignalBeforeStart(t *testing.T) {
-	f := forwardSignals(nil)
-	<-f.ready
+	f := Forward(new(Console))
+	<-f.Ready
 	ended := make(chan syscall.Signal, 1)
 	f.end, f.late = func(s syscall.Signal) { ended <- s }, time.Nanosecond
 	f.arrived <- syscall.SIGTERM
@@ -51,27 +51,27 @@ func TestSignalBeforeStart(t *testing.T) {
 		t.Errorf("ended by %v", s)
 	}
 	f.arrived <- syscall.SIGUSR1
-	if n := <-f.numbers; n != int(syscall.SIGUSR1) {
+	if n := <-f.Numbers; n != int(syscall.SIGUSR1) {
 		t.Errorf("signal %d, want SIGUSR1", n)
 	}
-	f.stop(false)
+	f.Close(false)
 }
 
 // TestHangUpOnce: a terminal that goes away is reported once, by the reader or by the signal.
 func TestHangUpOnce(t *testing.T) {
 	tests := []struct {
 		name  string
-		first func(*forwarder)
-		then  func(*forwarder)
+		first func(*Signals)
+		then  func(*Signals)
 	}{
-		{"the reader first", (*forwarder).hangUp, func(f *forwarder) { f.arrived <- syscall.SIGHUP }},
-		{"the signal first", func(f *forwarder) { f.arrived <- syscall.SIGHUP }, (*forwarder).hangUp},
+		{"the reader first", (*Signals).hangUp, func(f *Signals) { f.arrived <- syscall.SIGHUP }},
+		{"the signal first", func(f *Signals) { f.arrived <- syscall.SIGHUP }, (*Signals).hangUp},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			f := forwardSignals(nil)
-			defer f.stop(false)
-			<-f.ready
+			f := Forward(new(Console))
+			defer f.Close(false)
+			<-f.Ready
 			var done sync.WaitGroup
 			defer done.Wait()
 			done.Go(func() {
@@ -80,7 +80,7 @@ func TestHangUpOnce(t *testing.T) {
 				f.arrived <- syscall.SIGTERM
 			})
 			var got []int
-			for n := range f.numbers {
+			for n := range f.Numbers {
 				if n != 0 {
 					got = append(got, n)
 				}

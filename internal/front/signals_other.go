@@ -3,7 +3,7 @@
 
 //go:build !unix
 
-package cli
+package front
 
 import (
 	"os"
@@ -13,10 +13,10 @@ import (
 // forwarded are the signals that are sent on to the program.
 func forwarded() []os.Signal { return []os.Signal{os.Interrupt, syscall.SIGTERM} }
 
-// No signal asks for a stop or means that the window has another size here.
-const stopSignal, resizeSignal = syscall.Signal(-1), syscall.Signal(-1)
+// No signal asks for a stop, ends one, or means that the window has another size here.
+const stopSignal, continueSignal, resizeSignal = syscall.Signal(-1), syscall.Signal(-1), syscall.Signal(-1)
 
-func stopSelf() {}
+func stopJob() {}
 
 // endSelf ends this process.
 func endSelf(syscall.Signal) {

@@ -1,0 +1,89 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"github.com/sallyport-dev/sallyport/internal/testenv"
+)
+
+// stoppedJob is what a shell says of a job that was stopped, and its prompt.
+const stoppedJob = `Stopped(?s:.*)` + prompt
+
+// TestJobs: Control-Z stops the command and sallyport with it, whether the terminal tells the
+// command or the command reads the key; fg and bg let both go on.
+func TestJobs(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	testenv.NeedUserNS(t)
+	testenv.NeedProgram(t, "bash")
+	const script = `sh -c 'echo go; sleep 600 | cat'`
+	running := []turn{{`go\r\n$`, "\x1a"}, {stoppedJob, "bg\r"}, {prompt, "jobs\r"}, {`Running(?s:.*)` + prompt, "fg\r"}}
+	for _, tt := range []struct {
+		name, needs, line, code string
+		turns                   []turn
+		keys                    string // typed when the job is in the foreground again
+	}{
+		{"pipeline", "cat", "sallyport run -q -- " + script, "130", running, "\x03"},
+		{"the caller's terminal", "cat", "sallyport run -q -t=false -- " + script, "130", running, "\x03"},
+		{"full access", "cat", "sallyport run -q -s full-access -- " + script, "130", running, "\x03"},
+		{"it stops itself", "sh", "sallyport run -q -- sh -c 'kill -STOP $$; exit 7'", "7", []turn{{stoppedJob, "fg\r"}}, ""},
+		{
+			"keys while in the background", "cat", "sallyport run -q -- sh -c 'echo go; read a; exit $a'", "5",
+			[]turn{{`go\r\n$`, "\x1a"}, {stoppedJob, "bg\r"}, {prompt, "echo for the shell\r"}, {`\nfor the shell\r\n` + prompt, "jobs\r"}, {`Running(?s:.*)` + prompt, "fg\r"}}, "5\r",
+		},
+		{
+			"vim", "vim", "sallyport run -q -- vim -u NONE -i NONE -N note", "0",
+			[]turn{{`begin`, "ifirst"}, {`first`, "\x1b\x1a"}, {stoppedJob, "fg\r"}, {`first`, ":wq\r"}, {prompt, "grep -c 'first.*begin' note\r"}, {`\n1\r\n`, ""}}, "",
+		},
+		{
+			"vim on the caller's terminal", "vim", "sallyport run -q -t=false -- vim -u NONE -i NONE -N note", "0",
+			[]turn{{`begin`, "ifirst"}, {`first`, "\x1b\x1a"}, {stoppedJob, "fg\r"}, {`first`, "\x1b:wq\r"}}, "",
+		},
+		{
+			"less at the end of a pipeline", "less", "seq 200 | sallyport run -q -- less", "0",
+			[]turn{{`\n22\r\n`, "\x1a"}, {stoppedJob, "fg\r"}, {`\n22\r\n`, "q"}}, "",
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			testenv.NeedProgram(t, tt.needs)
+			s := newSeat(t)
+			if err := os.WriteFile(filepath.Join(s.work, "note"), []byte("begin\n"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			x := testenv.StartTerminal(t, s.command(t, append(plainBash, "-i")...), 80, 24)
+			x.Expect(prompt)
+			shell := x.Foreground()
+			x.Send(tt.line + "\r")
+			play(x, tt.turns)
+			if tt.keys != "" {
+				for x.Foreground() == shell { // which says nothing when it hands the terminal over
+					runtime.Gosched()
+				}
+				x.Send(tt.keys)
+			}
+			play(x, []turn{{prompt, "echo code $?\r"}, {`code ` + tt.code + `\r\n` + prompt, "exit 0\r"}})
+			x.Wait()
+		})
+	}
+}
+
+// TestModesAfterTheEnd: the terminal is as it was after every end of a program that changed it.
+func TestModesAfterTheEnd(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	testenv.NeedUserNS(t)
+	testenv.NeedProgram(t, "stty")
+	for _, end := range []string{"exit 3", "kill -9 $$", "exec sleep 600", "exec 0<&- 1>&-; kill -TERM $$"} {
+		for _, args := range [][]string{{"-t=false"}, {"-t=false", "-s", "full-access"}, {"-t"}, {"--json"}} {
+			t.Run(end+" "+args[0]+args[len(args)-1], func(t *testing.T) {
+				x := newSeat(t).run(t, append(args, "-q", "--timeout", "0.5", "--", "sh", "-c", "stty raw -echo; "+end)...)
+				x.Wait()
+				unchanged(t, x)
+			})
+		}
+	}
+}

@@ -1,0 +1,157 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package front
+
+import (
+	"errors"
+	"os"
+	"sync"
+
+	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/tty"
+)
+
+// A Console is the terminal in front of this process, as far as there is one. It connects a
+// program that has a terminal of its own with it, and restores it when the program has ended.
+type Console struct {
+	// Own says that the program has a terminal of its own; the others are for that.
+	Own bool
+	// Keys says that standard input is the terminal, from which Read reads.
+	Keys bool
+	// Size is that of the terminal; zero members are not known.
+	Size executor.Size
+
+	streams [3]*os.File
+	term    *tty.Terminal // of a program with its own; nil when no standard stream is one
+	shown   bool          // the program's output goes to term
+	restore func()        // the modes of a terminal that the program was lent
+	resizes chan executor.Size
+	over    chan struct{}
+	passing sync.WaitGroup
+}
+
+// Open returns the console of the standard streams, which must be closed. It changes nothing
+// yet. With own the program has a terminal of its own; with captured its output does not go to
+// the standard streams.
+func Open(stdin, stdout, stderr *os.File, own, captured bool) (*Console, error) {
+	c := &Console{
+		Own: own, streams: [3]*os.File{stdin, stdout, stderr}, restore: func() {},
+		resizes: make(chan executor.Size), over: make(chan struct{}),
+	}
+	var front *os.File
+	for _, f := range c.streams {
+		if front == nil && tty.Is(f) {
+			front = f
+		}
+	}
+	switch {
+	case front == nil:
+		return c, nil
+	case !own:
+		c.restore = tty.Keep(front)
+		return c, nil
+	}
+	c.Keys, c.shown, c.Size = front == stdin, !captured && tty.Is(stdout), tty.SizeOf(front)
+	var err error
+	c.term, err = tty.Open(front)
+	return c, err
+}
+
+// Present reports whether this process is in the foreground of a terminal.
+func (c *Console) Present() bool {
+	for _, f := range c.streams {
+		if tty.Foreground(f) {
+			return true
+		}
+	}
+	return false
+}
+
+// Resizes returns a channel of the sizes of the terminal, which nothing closes; nil without a
+// terminal.
+func (c *Console) Resizes() <-chan executor.Size {
+	if c.term == nil {
+		return nil
+	}
+	c.passing.Go(func() {
+		for s := range c.term.Sizes() {
+			select {
+			case c.resizes <- s:
+			case <-c.over:
+				return
+			}
+		}
+	})
+	return c.resizes
+}
+
+// Begin passes every key on from now on, until Close. It comes shortly before the program
+// runs, so that what is typed meanwhile is not shown twice, and the terminal's answers to the
+// program are not echoed.
+func (c *Console) Begin() error {
+	if !c.Keys {
+		return nil
+	}
+	err := c.term.Raw(!c.shown)
+	if errors.Is(err, tty.ErrGone) {
+		return nil // the program gets to know
+	}
+	return err
+}
+
+// LineEnd ends a line on standard error while the program runs.
+func (c *Console) LineEnd() string {
+	if c.Keys && c.shown && tty.Is(c.streams[2]) {
+		return "\r\n"
+	}
+	return "\n"
+}
+
+// Reader returns a reader of keys for the program. When the terminal is gone, the program gets
+// SIGHUP before the end of its input.
+func (c *Console) Reader(s *Signals) *Keys { return &Keys{c.term, s} }
+
+// Keys are what is typed.
+type Keys struct {
+	term    *tty.Terminal
+	signals *Signals
+}
+
+// Read reads keys, and blocks until there are some.
+func (k *Keys) Read(p []byte) (int, error) {
+	n, err := k.term.Read(p)
+	if errors.Is(err, tty.ErrGone) {
+		k.signals.hangUp()
+	}
+	return n, err
+}
+
+// suspend leaves the terminal to the shell while this process is stopped.
+func (c *Console) suspend() {
+	if c.term != nil {
+		_ = c.term.Suspend() // nothing could fix it
+	}
+}
+
+// resume takes the terminal back.
+func (c *Console) resume() {
+	if c.term != nil {
+		c.term.Resume()
+	}
+}
+
+// Close leaves the terminal as it was found. It may be called more than once.
+func (c *Console) Close() {
+	select {
+	case <-c.over:
+		return
+	default:
+	}
+	close(c.over)
+	c.restore()
+	if c.term != nil {
+		_ = c.term.Close() // nothing could fix it
+		c.passing.Wait()
+	}
+}
