@@ -48,7 +48,7 @@ func TestBigWorkspace(t *testing.T) {
 		if err := os.MkdirAll(git, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		for range 60 {
+		for range 150 {
 			out, err := s.command(t, "sallyport", "run", "-v", "--", "true").CombinedOutput()
 			if err != nil {
 				t.Fatalf("%v: %s", err, out)
