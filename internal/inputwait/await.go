@@ -86,7 +86,7 @@ func Await(ctx context.Context, look func() Look, last func() time.Time, changed
 			return answer, nil
 		}
 		if answer.Waiting {
-			answer = no("a program waits for input or a timer, and may go on by itself")
+			answer = Look{Known: true, Why: "a program waits for input or a timer, and may go on by itself"}
 		}
 	}
 }
