@@ -185,10 +185,18 @@ func feed(p executor.Process, input io.Reader) {
 	_ = p.CloseInput()
 }
 
-// writeOnly hides other methods of a process from io.Copy.
+// writeOnly hides other methods of a process from io.Copy, and writes all.
 type writeOnly struct{ p executor.Process }
 
-func (w writeOnly) Write(b []byte) (int, error) { return w.p.Write(b) }
+func (w writeOnly) Write(b []byte) (int, error) {
+	sum := 0
+	for {
+		n, err := w.p.Write(b[sum:])
+		if sum += n; !errors.Is(err, io.ErrShortWrite) {
+			return sum, err
+		}
+	}
+}
 
 // watch stops the process when ctx ends or the time limit is exceeded, and forwards
 // signals and sizes. The returned function ends that; it must be called once.

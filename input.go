@@ -44,17 +44,17 @@ func (s *Session) write(ctx context.Context, p []byte) (int, error) {
 		return 0, ErrInputClosed
 	}
 	sum := 0
-	err := s.put(ctx, func() (int, error) {
+	err := s.put(ctx, func() error {
 		n, err := s.attempt.process.Write(p[sum:])
 		sum += n
-		return n, err
+		return err
 	})
 	return sum, err
 }
 
-// put calls f, which writes, as long as it makes progress. Calls of put take turns: they
-// share one deadline, and input must not be interleaved.
-func (s *Session) put(ctx context.Context, f func() (int, error)) error {
+// put calls f, which writes, as long as it makes progress, that is returns io.ErrShortWrite.
+// Calls of put take turns: they share one deadline, and input must not be interleaved.
+func (s *Session) put(ctx context.Context, f func() error) error {
 	select {
 	case s.writeTurn <- struct{}{}:
 	case <-s.done:
@@ -83,20 +83,22 @@ func (s *Session) put(ctx context.Context, f func() (int, error)) error {
 		if ctx.Err() != nil {
 			return writeCanceled(ctx)
 		}
-		n, err := f()
-		switch {
+		switch err := f(); {
 		case err == nil:
 			return nil
-		case errors.Is(err, os.ErrDeadlineExceeded) && (n > 0 || ctx.Err() != nil):
-			continue // the command reads slowly, or the caller no longer waits
+		case errors.Is(err, io.ErrShortWrite):
+			continue // the command has read, and may go on
+		case errors.Is(err, os.ErrDeadlineExceeded) && ctx.Err() != nil:
+			return writeCanceled(ctx)
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			return ErrInputFull
 		case errors.Is(err, io.ErrClosedPipe):
 			return fmt.Errorf("%w: no process reads from it any more: %w", ErrInputClosed, io.ErrClosedPipe)
 		case errors.Is(err, os.ErrClosed):
 			return s.noInput()
+		default:
+			return fmt.Errorf("sallyport: cannot write to the session: %w", err)
 		}
-		return fmt.Errorf("sallyport: cannot write to the session: %w", err)
 	}
 }
 
@@ -121,7 +123,7 @@ func (s *Session) noInput() error {
 func (s *Session) CloseInput() error {
 	s.use()
 	if s.execution.cmd.TTY != nil {
-		err := s.put(context.Background(), func() (int, error) { return 0, s.attempt.process.CloseInput() })
+		err := s.put(context.Background(), s.attempt.process.CloseInput)
 		if errors.Is(err, os.ErrProcessDone) {
 			return nil
 		}

@@ -9,11 +9,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"runtime"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -97,6 +99,55 @@ func TestSessionBadInput(t *testing.T) {
 			t.Errorf("%d, %v", n, err)
 		}
 	})
+}
+
+// lateReader reads as many bytes as the file count says, when it is told to, and counts them.
+const lateReader = `go=; trap 'go=1' USR1; echo ready; while [ -z "$go" ]; do sleep 1000 & wait; kill $!; done 2>/dev/null
+head -c "$(cat count)" >got; echo done`
+
+// TestSessionPartTaken: a write to a command that does not read is over 2 seconds after the last
+// byte that was taken, says how much that was, and the command finds that much.
+func TestSessionPartTaken(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	r := sessionRunner(t)
+	for name, c := range map[string]*Cmd{
+		"pipe":     {Script: lateReader, Shell: "sh", OpenStdin: true},
+		"terminal": {Script: "stty raw -echo; " + lateReader, Shell: "sh", TTY: new(Size)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // the command reads nothing, for seconds
+			c.Dir = t.TempDir()
+			s, err := r.Start(t.Context(), c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			ready(t, s)
+			data := make([]byte, 1<<20)
+			for i := range data {
+				data[i] = byte('a' + i%23)
+			}
+			begin := time.Now()
+			n, err := s.Write(data)
+			const slack = inputPatience / 2 // of a busy machine
+			if took := time.Since(begin); !errors.Is(err, ErrInputFull) || n == 0 || n == len(data) || took < inputPatience || took > inputPatience+slack {
+				t.Errorf("%d bytes, %v after %v", n, err, took)
+			}
+			if err := os.WriteFile(filepath.Join(c.Dir, "count"), []byte(strconv.Itoa(n+1000)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Signal(int(syscall.SIGUSR1)); err != nil {
+				t.Fatal(err)
+			}
+			if m, err := s.Write(data[n : n+1000]); m != 1000 || err != nil {
+				t.Fatalf("the rest: %d, %v", m, err)
+			}
+			send(t, s, "", Until{For: patience, Match: regexp.MustCompile("done")}, ReasonMatch)
+			if got, err := os.ReadFile(filepath.Join(c.Dir, "got")); err != nil || !bytes.Equal(got, data[:n+1000]) {
+				t.Errorf("%d bytes arrived, want %d; %v", len(got), n+1000, err)
+			}
+		})
+	}
 }
 
 // TestSessionBadArguments is about arguments that cannot be what was meant.

@@ -5,6 +5,7 @@ package sallyport
 
 import (
 	"context"
+	"io"
 	"os"
 	"sync"
 	"testing"
@@ -35,7 +36,7 @@ type scriptedProcess struct {
 	mu       sync.Mutex
 	input    []byte
 	full     bool
-	step     int   // what one write takes before its deadline, if more is there; 0 is all
+	step     int   // what one write takes before the input is full; 0 is all
 	broken   error // what writes return
 	deadline time.Time
 	changed  chan struct{} // closed when something of this changes
@@ -90,12 +91,12 @@ func (p *scriptedProcess) Write(b []byte) (int, error) {
 				n = min(n, p.step)
 			}
 			p.input = append(p.input, b[:n]...)
+			p.full = p.step > 0
 			p.mu.Unlock()
-			if n == len(b) {
-				return n, nil
+			if n < len(b) {
+				return n, io.ErrShortWrite
 			}
-			<-time.After(left)
-			return n, os.ErrDeadlineExceeded
+			return n, nil
 		}
 		broken := p.broken
 		p.mu.Unlock()

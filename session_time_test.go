@@ -32,6 +32,7 @@ func TestSessionTimes(t *testing.T) {
 		{"a write that is canceled disturbs no other", Cmd{OpenStdin: true}, cancelOneWrite},
 		{"a write waits for another one", Cmd{OpenStdin: true}, writeBehind},
 		{"writes to a slow command do not mix", Cmd{OpenStdin: true}, writeSlowly},
+		{"a write of which a part is taken", Cmd{TTY: new(Size)}, writePart},
 		{"quiet counts from the last output", Cmd{}, countQuiet},
 		{"input that is closed during a write", Cmd{OpenStdin: true}, closeDuringWrite},
 		{"a write to a command that is ending", Cmd{OpenStdin: true}, writeWhileEnding},
@@ -144,9 +145,22 @@ func writeBehind(t *testing.T, s *Session, p *scriptedProcess) {
 	writes.Wait()
 }
 
-// writeSlowly has two calls write to a command that reads a byte in two seconds.
+// writeSlowly has two calls write to a command that reads a byte in nearly two seconds.
 func writeSlowly(t *testing.T, s *Session, p *scriptedProcess) {
 	p.set(func() { p.step = 1 })
+	reads := time.NewTicker(inputPatience - 1)
+	done := make(chan struct{})
+	defer close(done)
+	go func() {
+		for {
+			select {
+			case <-reads.C:
+				p.set(func() { p.full = false })
+			case <-done:
+				return
+			}
+		}
+	}()
 	var writes sync.WaitGroup
 	for _, text := range []string{"aaaa", "bbbb"} {
 		writes.Go(func() {
@@ -158,6 +172,30 @@ func writeSlowly(t *testing.T, s *Session, p *scriptedProcess) {
 	writes.Wait()
 	if got := string(p.input); got != "aaaabbbb" && got != "bbbbaaaa" {
 		t.Errorf("the command read %q", got)
+	}
+}
+
+// writePart has a command take a part, and then nothing: the write is over 2 seconds after the
+// last byte that was taken, and the rest can be written later.
+func writePart(t *testing.T, s *Session, p *scriptedProcess) {
+	p.set(func() { p.step = 3 })
+	begin := time.Now()
+	n, err := s.Write([]byte("abcdefghij"))
+	if n != 3 || !errors.Is(err, ErrInputFull) || time.Since(begin) != inputPatience {
+		t.Errorf("%d, %v after %v", n, err, time.Since(begin))
+	}
+	go func() {
+		<-time.After(time.Second)
+		p.set(func() { p.full = false }) // for 3 more
+	}()
+	begin = time.Now()
+	_, err = s.Send(t.Context(), []byte("defghij"), Until{})
+	if !errors.Is(err, ErrInputFull) || !strings.Contains(err.Error(), "(3 of 7 bytes were taken)") || time.Since(begin) != time.Second+inputPatience {
+		t.Errorf("%v after %v", err, time.Since(begin))
+	}
+	p.set(func() { p.step, p.full = 0, false })
+	if n, err := s.Write([]byte("ghij")); n != 4 || err != nil || string(p.input) != "abcdefghij" {
+		t.Errorf("%d, %v, and the command got %q", n, err, p.input)
 	}
 }
 

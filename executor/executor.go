@@ -180,7 +180,8 @@ func (s Size) OrUsual() Size {
 type Process interface {
 	// Write writes to the standard input of Spec.PipeStdin, or types on the terminal of
 	// Spec.TTY. It blocks while the input buffer is full. It returns len(p), or how much was
-	// written and an error, which is io.ErrClosedPipe when no process reads any more.
+	// written and an error, which is io.ErrShortWrite when a part was written and the rest would
+	// block, and io.ErrClosedPipe when no process reads any more.
 	Write(p []byte) (int, error)
 	// CloseInput closes standard input. A terminal gets its end-of-file character.
 	CloseInput() error

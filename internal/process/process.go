@@ -208,7 +208,7 @@ func (p *Process) Write(b []byte) (int, error) {
 	case p.stdin == nil:
 		return 0, ErrNoInput
 	}
-	n, err := p.stdin.Write(b)
+	n, err := take(p.stdin, b)
 	if errors.Is(err, syscall.EPIPE) {
 		err = fmt.Errorf("%w: %w", io.ErrClosedPipe, err)
 	}

@@ -169,7 +169,7 @@ func (t *terminal) Write(b []byte) (int, error) {
 			return 0, ErrLineTooLong
 		}
 	}
-	n, err := t.file.Write(b)
+	n, err := take(t.file, b)
 	t.mu.Lock()
 	if i := bytes.LastIndexAny(b[:n], "\n\r\x04"); i >= 0 {
 		t.line = n - i - 1
