@@ -237,7 +237,7 @@ func TestInput(t *testing.T) {
 		var h collected
 		p := start(t, Config{PipeStdin: true, Output: h.output}, sh("cat"))
 		want := bytes.Repeat([]byte("0123456789abcde\n"), 20_000)
-		if _, err := p.Write(want); err != nil {
+		if err := writeAll(p, want); err != nil {
 			t.Fatal(err)
 		}
 		if err := p.CloseInput(); err != nil {
@@ -258,8 +258,8 @@ func TestInput(t *testing.T) {
 		checkFDs(t)
 		p := start(t, Config{PipeStdin: true}, sh("exit 0"))
 		// More than any pipe takes: it ends because no process reads.
-		if _, err := p.Write(make([]byte, 8<<20)); err == nil {
-			t.Error("a write that no process reads gave no error")
+		if err := writeAll(p, make([]byte, 8<<20)); !errors.Is(err, io.ErrClosedPipe) {
+			t.Errorf("a write that no process reads: %v", err)
 		}
 		wait(t, p)
 	})
@@ -271,6 +271,16 @@ func TestInput(t *testing.T) {
 		}
 		wait(t, p)
 	})
+}
+
+// writeAll writes as often as a part is taken.
+func writeAll(p *Process, b []byte) error {
+	for {
+		n, err := p.Write(b)
+		if b = b[n:]; !errors.Is(err, io.ErrShortWrite) || n == 0 {
+			return err
+		}
+	}
 }
 
 func TestFilesAreHandedOn(t *testing.T) {
