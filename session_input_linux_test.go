@@ -535,3 +535,18 @@ func cancels(t *testing.T, call func(context.Context) error) {
 		t.Error("it goes on")
 	}
 }
+
+// TestRunLongInput: the whole of Cmd.Stdin reaches a command that reads slowly, piece by piece.
+func TestRunLongInput(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	r := sessionRunner(t)
+	data := bytes.Repeat([]byte("0123456789abcde\n"), 64<<10) // 16 pipes
+	c := sh("dd bs=3000 status=none of=got")
+	c.Dir, c.Stdin = t.TempDir(), bytes.NewReader(data)
+	if res, err := r.Run(t.Context(), c); err != nil || res.ExitCode != 0 {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	if got, err := os.ReadFile(filepath.Join(c.Dir, "got")); err != nil || !bytes.Equal(got, data) {
+		t.Errorf("%d bytes arrived, want %d; %v", len(got), len(data), err)
+	}
+}
