@@ -266,10 +266,14 @@ func LoadMatches(path string) *Matches {
 	return m
 }
 
+// Changed reports whether there is something to save. More directories than a Cache may have
+// are not saved.
+func (m *Matches) Changed() bool { return m.changed && len(m.dirs) <= maxDirs }
+
 // Save writes what is remembered to a file that only its owner can read, in one step. It does
-// nothing if nothing has changed since [LoadMatches] or there is more than is remembered.
+// nothing if nothing has changed since [LoadMatches].
 func (m *Matches) Save(path string) error {
-	if !m.changed || len(m.dirs) > maxDirs {
+	if !m.Changed() {
 		return nil
 	}
 	e := encoder{text: []byte(matchMark)}

@@ -8,8 +8,11 @@ import (
 	"encoding/hex"
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/sallyport-dev/sallyport/internal/gitpaths"
 	"github.com/sallyport-dev/sallyport/internal/tree"
@@ -65,7 +68,28 @@ func (s *Scans) cache(root string) *gitpaths.Cache {
 // save writes down what is new in a cache. What is not saved is searched again.
 func (s *Scans) save(root string, cache *gitpaths.Cache) {
 	if cache.Changed() {
-		s.file(root, func(name string) { _ = cache.Save(name) })
+		s.file(root, func(name string) { _ = cache.Save(name); prune(filepath.Dir(name)) })
+	}
+}
+
+// maxFiles is how many searches are remembered on disk. Each takes up to a few megabytes.
+const maxFiles = 100
+
+// prune removes the oldest files of a directory that has too many. Their searches begin anew.
+func prune(dir string) {
+	entries, _ := os.ReadDir(dir) // what cannot be listed stays
+	if len(entries) <= maxFiles {
+		return
+	}
+	age := map[string]time.Time{}
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil {
+			age[e.Name()] = info.ModTime()
+		}
+	}
+	slices.SortFunc(entries, func(a, b os.DirEntry) int { return age[a.Name()].Compare(age[b.Name()]) })
+	for _, e := range entries[:len(entries)-maxFiles] {
+		_ = os.Remove(filepath.Join(dir, e.Name()))
 	}
 }
 
@@ -89,7 +113,9 @@ func (s *Scans) match(root, key string, want gitpaths.Wanted, most int) ([]strin
 		s.matches[key] = m
 	}
 	found, err := gitpaths.Match(root, key, m, want, most)
-	s.file("matches\x00"+key, func(name string) { _ = m.Save(name) }) // what is not saved is searched again
+	if m.Changed() {
+		s.file("matches\x00"+key, func(name string) { _ = m.Save(name); prune(filepath.Dir(name)) })
+	}
 	return found, err
 }
 

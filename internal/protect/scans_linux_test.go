@@ -4,8 +4,10 @@
 package protect
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 
 	"github.com/sallyport-dev/sallyport/internal/gitpaths"
@@ -33,5 +35,34 @@ func TestScansFollowNoLink(t *testing.T) {
 		if saved, _ := filepath.Glob(filepath.Join(state, "scans", "*")); (len(saved) == 1) == linked {
 			t.Errorf("linked %v: saved %q", linked, saved)
 		}
+	}
+}
+
+// TestScansAreBounded: what is remembered on disk does not grow with each new search, and the
+// newest is kept.
+func TestScansAreBounded(t *testing.T) {
+	root, s := t.TempDir(), newScans(t, stateDir(t))
+	secret := filepath.Join(root, "x.env")
+	if err := os.WriteFile(secret, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want := func(path string, _ fs.FileMode) (keep, enter bool) { return path == "x.env", true }
+	for i := range maxFiles + 20 {
+		if found, err := s.match(root, strconv.Itoa(i), want, 0); err != nil || len(found) != 1 {
+			t.Fatalf("%d: %q, %v", i, found, err)
+		}
+	}
+	saved, err := os.ReadDir(filepath.Join(s.State, "scans"))
+	if err != nil || len(saved) != maxFiles {
+		t.Errorf("%d files, %v", len(saved), err)
+	}
+	last := strconv.Itoa(maxFiles + 19)
+	s.file("matches\x00"+last, func(name string) {
+		if _, err := os.Stat(name); err != nil {
+			t.Errorf("the last search was not kept: %v", err)
+		}
+	})
+	if len(s.matches) > maxSearches {
+		t.Errorf("%d searches in memory", len(s.matches))
 	}
 }
