@@ -22,7 +22,7 @@ const (
 	// other programs run later. Daily use added denials by seccomp with their reasons, the
 	// job control and descriptors that people expect, ownership changes, and manual pages.
 	maxCodeLines = 41_000
-	maxRoomLines = 3_000 // of one package
+	maxRoomLines = 3_300 // of one package; internal/cli has a table of flags and a file for each verb
 )
 
 // A budget is how many lines of code a package may have. Raising one needs a reason in
@@ -41,7 +41,7 @@ var budgets = map[string]budget{
 	"executor/local":       {450, ""},
 	"internal/bwrap":       {520, "survivors are named without the processes of bubblewrap itself"},
 	"internal/caches":      {840, ""},
-	"internal/cli":         {2990, "owners of files; files that were changed through hard links; new files and repositories"},
+	"internal/cli":         {3080, "manual pages; owners of files; files that were changed through hard links; new files and repositories"},
 	"internal/credentials": {260, ""},
 	"internal/darwin":      {200, ""},
 	"internal/doctor":      {610, ""},
@@ -65,12 +65,14 @@ var budgets = map[string]budget{
 	"internal/process":     {1390, ""},
 	"internal/protect":     {1940, "the search for repositories goes on while a command runs, and gives way to starts; deny patterns with one beginning are searched for at once"},
 	"internal/rlimit":      {30, ""},
+	"internal/roff":        {60, "new: manual pages"},
 	"internal/runlog":      {370, ""},
 	"internal/screen":      {1150, ""},
 	"internal/seccomp":     {840, "what is refused is told to a supervisor, with names of the arguments and what opens it"},
 	"internal/shell":       {215, "variables win over a login profile"},
 	"internal/state":       {340, "what is at the name of a state directory, and for root on the way to it, is checked before it is used"},
 	"internal/suggest":     {810, "denials known to be harmless, the order of causes, names made for one run, wider flags with their warnings; guesses about hidden stores; grants for files that other programs run later"},
+	"internal/suites":      {470, "new: other people's test suites, outside and inside"},
 	"internal/text":        {500, ""},
 	"internal/toolfiles":   {130, ""},
 	"internal/tree":        {310, "removal by descriptors, of any depth, with an end, and the check of directories of our own"},

@@ -121,7 +121,7 @@ type command struct {
 }
 
 // options are the flags of all commands but run.
-type options struct{ json, list, clean, all, verbose, help bool }
+type options struct{ json, list, clean, all, verbose, man, help bool }
 
 // commands returns the table, in the order of the overview.
 func commands() []command {
@@ -132,7 +132,7 @@ func commands() []command {
 		{name: "caches", short: "list or clear what programs wrote to toolchain caches", help: cachesHelp, words: 2, flags: cachesFlags, run: cachesCommand, offer: cacheWords},
 		{name: "version", short: "print the version", help: versionHelp, flags: versionFlags, run: versionCommand},
 		{name: "completion", short: "print a completion script for a shell", help: completionHelp, words: 1, flags: noFlags, run: completionCommand, offer: shellNames},
-		{name: "help", short: "explain a command", help: helpHelp, words: 1, flags: noFlags, run: helpCommand, offer: commandNames},
+		{name: "help", short: "explain a command", help: helpHelp, words: 1, flags: helpFlags, run: helpCommand, offer: commandNames},
 		{name: completeName, run: completeCommand},
 	}
 }

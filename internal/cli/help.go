@@ -6,39 +6,58 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 )
 
 const helpHelp = `Explain sallyport or one of its commands.
 
-  sallyport help [COMMAND]
+  sallyport help [--man] [COMMAND]
+
+With --man it prints the same as a manual page. This installs all of them:
+
+  dir=${XDG_DATA_HOME:-~/.local/share}/man/man1; mkdir -p $dir
+  sallyport help --man >$dir/sallyport.1
+  for c in run why doctor caches version completion help; do
+    sallyport help --man $c >$dir/sallyport-$c.1; done
 `
 
-func helpCommand(_ context.Context, env *Env, _ *options, words []string) error {
-	if len(words) == 0 {
+func helpFlags(o *options) []flag {
+	return []flag{{long: "man", set: on(&o.man), help: "print a manual page, in the macros of man(7)"}}
+}
+
+func helpCommand(_ context.Context, env *Env, o *options, words []string) error {
+	var c *command
+	if len(words) > 0 {
+		var err error
+		if c, err = findCommand(words[0]); err != nil {
+			return err
+		}
+	}
+	switch {
+	case o.man:
+		return env.write(manual(c))
+	case c == nil:
 		return env.print(overview())
 	}
-	c, err := findCommand(words[0])
-	if err != nil {
-		return err
-	}
 	return env.print(c.usage())
+}
+
+const overviewExamples = `  sallyport run -- go test ./...
+  sallyport run --rw /srv/data -c 'make && make install'
+`
+
+// shownCommands are the commands for people.
+func shownCommands() []command {
+	return slices.DeleteFunc(commands(), func(c command) bool { return c.short == "" })
 }
 
 // overview is the help text of the whole program.
 func overview() string {
 	var b strings.Builder
-	b.WriteString(`sallyport runs a program in the narrowest sandbox and reports what happened.
-
-  sallyport run -- go test ./...
-  sallyport run --rw /srv/data -c 'make && make install'
-
-Commands:
-`)
-	for _, c := range commands() {
-		if c.short != "" {
-			fmt.Fprintf(&b, "  %-12s%s\n", c.name, c.short)
-		}
+	b.WriteString("sallyport runs a program in the narrowest sandbox and reports what happened.\n\n" + overviewExamples + "\nCommands:\n")
+	for _, c := range shownCommands() {
+		fmt.Fprintf(&b, "  %-12s%s\n", c.name, c.short)
 	}
 	b.WriteString("\nsallyport help COMMAND, or sallyport COMMAND --help, explains one.\n")
 	return b.String()

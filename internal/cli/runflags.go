@@ -242,9 +242,9 @@ func (o *runOptions) check(words []string) error {
 	return nil
 }
 
-// runHelp is the help text of run.
-func runHelp() string {
-	return `Run a program in the sandbox, and exit as it exits.
+// runHelpText is the help text of run above the flags, exitCodesHelp the one below.
+const (
+	runHelpText = `Run a program in the sandbox, and exit as it exits.
 
   sallyport run [FLAGS] [--] PROGRAM [ARG...]
   sallyport run [FLAGS] -c SCRIPT
@@ -259,9 +259,14 @@ the workspace and a private /tmp, and use no network. In the workspace .git,
 and editors there (.claude, .vscode, .envrc, ...) cannot be changed; new ones,
 and new repositories, are named afterwards. Writes to toolchain caches go to a
 private layer of the workspace. Flags end at the first word that is not one.
-` + describe(runFlags(&runOptions{})) + `
-Exit codes: the program's own; 128+n killed by signal n; 121 sandbox not
+`
+	exitCodesHelp = `Exit codes: the program's own; 128+n killed by signal n; 121 sandbox not
 available; 122 forbidden; 123 refused, or no approver; 124 timed out; 125 an
 error of sallyport; 126 cannot be executed; 127 not found.
 `
+)
+
+// runHelp is the help text of run.
+func runHelp() string {
+	return runHelpText + describe(runFlags(&runOptions{})) + "\n" + exitCodesHelp
 }

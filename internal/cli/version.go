@@ -16,7 +16,7 @@ const versionHelp = `Print the version.
 `
 
 func versionFlags(o *options) []flag {
-	return []flag{{long: "verbose", short: 'v', set: on(&o.verbose), help: "print the compiler, the system and the revision too"}, o.jsonFlag()}
+	return []flag{{long: "verbose", short: 'v', set: on(&o.verbose), help: "one line each, the revision and its time too"}, o.jsonFlag()}
 }
 
 // A build is what the Go linker recorded about this program.
@@ -48,21 +48,35 @@ func readBuild() build {
 	return b
 }
 
+// String is one line: the version of the module and, when the build has none, the revision
+// that it was built from. A build from a file list has neither, and says (devel).
+func (b build) String() string {
+	text := "sallyport " + b.Version
+	if b.Version == "(devel)" && b.Revision != "" {
+		text += " " + b.revision() + ", " + b.Time
+	}
+	return fmt.Sprintf("%s (%s, %s)\n", text, b.Go, b.System)
+}
+
+// revision is the revision, and whether the files differed from it.
+func (b build) revision() string {
+	if b.Modified {
+		return b.Revision + " with changes"
+	}
+	return b.Revision
+}
+
 func versionCommand(_ context.Context, env *Env, o *options, _ []string) error {
 	b := readBuild()
 	if o.json {
 		return env.printJSON(b)
 	}
-	text := fmt.Sprintf("sallyport %s\n", b.Version)
+	text := b.String()
 	if o.verbose {
-		text += fmt.Sprintf("go        %s\nsystem    %s\n", b.Go, b.System)
+		text = fmt.Sprintf("sallyport %s\ngo        %s\nsystem    %s\n", b.Version, b.Go, b.System)
 	}
 	if o.verbose && b.Revision != "" {
-		changed := ""
-		if b.Modified {
-			changed = " with changes"
-		}
-		text += fmt.Sprintf("revision  %s%s\ntime      %s\n", b.Revision, changed, b.Time)
+		text += fmt.Sprintf("revision  %s\ntime      %s\n", b.revision(), b.Time)
 	}
 	return env.print(text)
 }
