@@ -110,7 +110,7 @@ func TestClassify(t *testing.T) {
 		{"missing file", &executor.StartError{Program: "./p", NotFound: true, Err: fmt.Errorf("x: %w", pathError(syscall.ENOENT))},
 			127, "not_found", "./p: no such file"},
 		{"missing interpreter", &executor.StartError{Program: "./p", NotFound: true, Err: syscall.ENOENT},
-			127, "not_found", "./p: not found inside the sandbox (the program or its interpreter); check its first line; if it lies in /tmp, move it or use --tmp host"},
+			127, "not_found", "./p: not found inside the sandbox (the program or its interpreter); check its first line"},
 		{"not executable", &executor.StartError{Program: "./p", Err: syscall.EACCES},
 			126, "failed", "./p: permission denied; check that it is executable (chmod +x) and that the policy lets it be read"},
 		{"directory", &executor.StartError{Program: "./p", Err: pathError(syscall.EISDIR)}, 126, "failed", "./p: is a directory"},

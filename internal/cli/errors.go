@@ -109,7 +109,7 @@ func notFound(start *executor.StartError) *userError {
 		e.text = printable.Word(start.Program) + ": no such file"
 	default: // it exists outside, and then the kernel missed something
 		e.text = printable.Word(start.Program) + ": not found inside the sandbox (the program or its interpreter)"
-		e.fix = "check its first line; if it lies in /tmp, move it or use --tmp host"
+		e.fix = "check its first line"
 	}
 	return e
 }

@@ -6,12 +6,15 @@ package cli
 import (
 	"fmt"
 	"io"
+	"os"
+	"path"
 	"slices"
 
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/internal/environ"
 	"github.com/sallyport-dev/sallyport/internal/notes"
 	"github.com/sallyport-dev/sallyport/internal/printable"
+	"github.com/sallyport-dev/sallyport/internal/suggest"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -49,6 +52,9 @@ func (r *report) causes(res *sallyport.Result, home string, saidOffline bool) []
 	if line := withheldLine(environ.Mentioned(res.Output.Bytes(), res.Withheld)); line != "" && !r.o.verbose {
 		lines = append(lines, line)
 	}
+	if line := r.tmpLine(res); line != "" {
+		lines = append(lines, line)
+	}
 	ds := slices.DeleteFunc(slices.Clone(res.Denials()), func(d sandbox.Denial) bool { return saidOffline && notes.IsNetwork(&d) })
 	lines = append(lines, notes.Denials(ds, res.DenialsOmitted, home)...)
 	if line := notes.Ownership(res.OwnershipIgnored); line != "" && !r.o.verbose {
@@ -58,6 +64,25 @@ func (r *report) causes(res *sallyport.Result, home string, saidOffline bool) []
 		lines = append(lines, "level native is not available here; this ran at level "+l+", which is weaker (run `sallyport doctor` for details)")
 	}
 	return lines
+}
+
+// tmpLine guesses that a program failed because a path that its words name is in the host's
+// /tmp and was not there inside; empty when none is.
+func (r *report) tmpLine(res *sallyport.Result) string {
+	if r.o.tmp != "" && r.o.tmp != "private" || res.Sandbox.Level != "native" && res.Sandbox.Level != "bwrap" {
+		return ""
+	}
+	policy, err := r.policy.Bind(sandbox.Places{Dir: res.Dir}).Resolve()
+	if err != nil {
+		return ""
+	}
+	for _, name := range suggest.TmpPaths(res.Args) {
+		name = path.Clean(name)
+		if _, err := os.Lstat(name); err == nil && suggest.InPrivateTmp(&policy, name) {
+			return "probably missing inside: " + printable.Word(name) + ", because /tmp is private; use --tmp host"
+		}
+	}
+	return ""
 }
 
 // denied prints that the network is off, at the first denial of it and while the program

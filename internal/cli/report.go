@@ -29,6 +29,8 @@ type report struct {
 	o     *runOptions
 	words []string
 	lines *lineWriter // with --jsonl
+	// policy is what the program may touch; the zero one before it is known.
+	policy sandbox.Policy
 
 	mu      sync.Mutex
 	run     string        // the run's ID from its events; empty before the first one

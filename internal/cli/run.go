@@ -49,6 +49,7 @@ func runCommand(ctx context.Context, env *Env, _ *options, args []string) error 
 			report.note("-e " + printable.Word(v) + ": not set in this environment, so the program does not get it")
 		}
 	}
+	report.policy = policy
 	report.warn(policy, cmd.Dir)
 	return execute(ctx, &sallyport.Runner{Policy: policy}, cmd, report, console)
 }

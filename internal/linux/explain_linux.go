@@ -12,6 +12,9 @@ import (
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/launch"
+	"github.com/sallyport-dev/sallyport/internal/plan"
+	"github.com/sallyport-dev/sallyport/internal/printable"
+	"github.com/sallyport-dev/sallyport/internal/suggest"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -57,6 +60,22 @@ func Explain(spec *executor.Spec, err error) error {
 		}
 	}
 	return &sandbox.UnsupportedError{Need: "every wall of the sandbox", Have: err.Error(), Hint: hostfacts.SeeDoctor}
+}
+
+// explainTmp is Explain, but for a program that was not found because it lies in the host's
+// /tmp. With mounts every command has a /tmp of its own, unless it asks otherwise.
+func (a *attempt) explainTmp(err error) error {
+	known := Explain(a.spec, err)
+	var start *executor.StartError
+	var step *launch.StepError
+	if !errors.As(known, &start) || !start.NotFound || !errors.As(err, &step) || a.spec.Tmp != "" || a.level == plan.LevelLandlock {
+		return known
+	}
+	res, err := a.spec.Policy.Resolve()
+	if err != nil || !suggest.InPrivateTmp(&res, step.Step.Path) {
+		return known
+	}
+	return &executor.StartError{Program: start.Program, NotFound: true, Err: fmt.Errorf("%s %w", printable.Word(step.Step.Path), executor.ErrPrivateTmp)}
 }
 
 // namespaceError is the error of a kernel that makes no namespaces.

@@ -14,6 +14,7 @@ import (
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/launch"
 	"github.com/sallyport-dev/sallyport/internal/plan"
+	"github.com/sallyport-dev/sallyport/internal/printable"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -23,6 +24,12 @@ func (h *Host) accepted(spec *executor.Spec) ([]string, error) {
 	switch {
 	case spec.Policy.Mode() != sandbox.Managed:
 		return []string{plan.LevelNone}, nil
+	case spec.Level != plan.LevelLandlock && sandboxAround() != "":
+		// Even where user namespaces are opened, its walls around /dev and /proc stay.
+		return nil, &sandbox.UnsupportedError{
+			Need: "a sandbox inside a sandbox", Have: "this process already runs in one of sallyport (" + sandboxAround() + "), which contains it",
+			Hint: "use -s full-access here",
+		}
 	case h.Only != "":
 		return []string{h.Only}, nil
 	case spec.Level == "":
@@ -84,6 +91,20 @@ func (h *Host) refused(tried []*refusal, spec *executor.Spec, stdio [3]*os.File)
 	}
 }
 
+// sandboxAround returns the mode of the sandbox in which this process runs, as its variables
+// say; empty when there is none, or no filter that one would have.
+func sandboxAround() string {
+	mode := os.Getenv("SALLYPORT_SANDBOX")
+	if mode == "" || mode == sandbox.FullAccess().Name() {
+		return ""
+	}
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil || !strings.Contains(string(status), "\nSeccomp:\t2\n") {
+		return ""
+	}
+	return printable.Word(mode)
+}
+
 // plans reports whether a command can be planned at a level. It claims nothing.
 func (h *Host) plans(level string, spec *executor.Spec, stdio [3]*os.File) bool {
 	a := h.attempt(level, spec, stdio)
@@ -108,7 +129,7 @@ func (a *attempt) learn(err error, try int) error {
 	if h.caches.Learn(err) || h.learnObserver(err) || vanished(err) && try < maxTries {
 		return errPlanAgain
 	}
-	known := Explain(a.spec, err)
+	known := a.explainTmp(err)
 	var no *sandbox.UnsupportedError
 	if a.level != plan.LevelNative || !hostRefuses(err) || !errors.As(known, &no) {
 		return known
