@@ -86,7 +86,7 @@ func compareAll(args []string) (bool, error) {
 
 	all, missing := findSuites(o.room)
 	var done []comparison
-	fmt.Printf("%-36s %7s %7s %8s\n", "suite", "passed", "inside", "unlisted")
+	fmt.Fprintf(os.Stdout, "%-36s %7s %7s %8s\n", "suite", "passed", "inside", "unlisted")
 	for _, s := range all {
 		if !o.only.MatchString(s.name) {
 			continue
@@ -100,7 +100,7 @@ func compareAll(args []string) (bool, error) {
 			continue
 		}
 		done = append(done, c)
-		fmt.Printf("%-36s %7d %7d %8d  %v\n", s.name, c.passed, c.passed-len(c.failed), c.unlisted(), c.took.Round(time.Second))
+		fmt.Fprintf(os.Stdout, "%-36s %7d %7d %8d  %v\n", s.name, c.passed, c.passed-len(c.failed), c.unlisted(), c.took.Round(time.Second))
 	}
 	return report(os.Stdout, done, missing), nil
 }

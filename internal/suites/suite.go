@@ -15,7 +15,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 )
 
@@ -189,29 +188,25 @@ func (s *suite) run(ctx context.Context, prefix []string, limit time.Duration) (
 	if err := os.Remove(filepath.Join(s.dir, resultsName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	// A shell stays in front: as in a terminal or a build, the tests do not lead a session, so
-	// a terminal that one of them opens does not become theirs.
-	words := slices.Concat(prefix, []string{"sh", "-c", `"$@"; exit $?`, "sh"}, s.command)
+	// The program timeout ends the whole process group. A shell stays in front of the tests: as
+	// in a terminal or a build, they do not lead a session, so that a terminal that one of them
+	// opens does not become theirs.
+	timeout := []string{"timeout", "-k", "10", fmt.Sprint(limit.Seconds())}
+	words := slices.Concat(timeout, prefix, []string{"sh", "-c", `"$@"; exit $?`, "sh"}, s.command)
 	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
 	cmd.Dir = s.dir
 	cmd.Env = append(os.Environ(), s.env...)
 	var output, messages bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &messages
 	cmd.WaitDelay = 10 * time.Second
-	// What the tests leave behind goes with them.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	err := cmd.Run()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) && !errors.Is(err, exec.ErrWaitDelay) {
 		return nil, err
 	}
-	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // most often there is nothing left
 	found, readErr := s.read(output.Bytes())
 	if readErr != nil || len(found) == 0 {
-		return nil, fmt.Errorf("no results (%w): %s", errors.Join(err, readErr, ctx.Err()), lastLine(messages.String()+output.String()))
+		return nil, fmt.Errorf("no results (%v): %s", errors.Join(err, readErr, ctx.Err()), lastLine(messages.String()+output.String()))
 	}
 	return found, nil
 }
