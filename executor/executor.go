@@ -373,7 +373,7 @@ func (e *StartError) Unwrap() error { return e.Err }
 
 // ErrPrivateTmp is the cause of a [StartError] for a program that lies in the host's /tmp, in
 // whose place the command has a private directory.
-var ErrPrivateTmp = errors.New("is in /tmp, which is private inside; use --tmp host")
+var ErrPrivateTmp = errors.New("is in /tmp, which is private inside")
 
 // ErrNoArgs reports a command without a program. Agents know its text from other tools.
 var ErrNoArgs = errors.New("command args are empty")

@@ -104,6 +104,8 @@ func notFound(start *executor.StartError) *userError {
 	e := &userError{code: codeNotFound, end: sallyport.EndNotFound, text: oneLine(start.Err)}
 	var looked *fs.PathError
 	switch {
+	case errors.Is(start.Err, executor.ErrPrivateTmp):
+		e.fix = "use --tmp host"
 	case !errors.Is(start.Err, fs.ErrNotExist):
 	case errors.As(start.Err, &looked):
 		e.text = printable.Word(start.Program) + ": no such file"

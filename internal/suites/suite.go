@@ -206,7 +206,7 @@ func (s *suite) run(ctx context.Context, prefix []string, limit time.Duration) (
 	}
 	found, readErr := s.read(output.Bytes())
 	if readErr != nil || len(found) == 0 {
-		return nil, fmt.Errorf("no results (%v): %s", errors.Join(err, readErr, ctx.Err()), lastLine(messages.String()+output.String()))
+		return nil, fmt.Errorf("no results (%w): %s", errors.Join(err, readErr, ctx.Err()), lastLine(messages.String()+output.String()))
 	}
 	return found, nil
 }
