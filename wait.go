@@ -221,9 +221,6 @@ func (s *Session) await(ctx context.Context, u *Until) (*Reply, error) {
 			return nil, waitCanceled(ctx)
 		}
 		if reply.Reason != "" {
-			// Conditions on the output come first, also when the output came in the same
-			// moment.
-			w.check(reply)
 			return w.finish(reply), nil
 		}
 	}
@@ -262,13 +259,23 @@ const matchWindow = 64 << 10
 // that the next output closes, and how long there must be no output for the command to
 // count as quiet; 0 means that it cannot.
 func (w *sessionWait) check(reply *Reply) (changed <-chan struct{}, left time.Duration) {
-	s, u := w.s, w.u
+	s := w.s
 	if s.over() {
 		reply.Reason = ReasonExited
 		return nil, 0
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	left = w.met(reply)
+	if s.changed == nil {
+		s.changed = make(chan struct{})
+	}
+	return s.changed, left
+}
+
+// met is check without the end and the channel. The caller holds the session's lock.
+func (w *sessionWait) met(reply *Reply) (left time.Duration) {
+	s, u := w.s, w.u
 	n := s.pending.Total()
 	switch {
 	case u.Match != nil && n > 0 && u.Match.Match(s.pending.Last(matchWindow)):
@@ -282,16 +289,20 @@ func (w *sessionWait) check(reply *Reply) (changed <-chan struct{}, left time.Du
 			reply.Reason = ReasonQuiet
 		}
 	}
-	if s.changed == nil {
-		s.changed = make(chan struct{})
-	}
-	return s.changed, left
+	return left
 }
 
-// finish completes the reply with the pending output.
+// finish completes the reply with the pending output. Conditions on that come before all but
+// the end, also when it came in the same moment.
 func (w *sessionWait) finish(r *Reply) *Reply {
 	s := w.s
-	if s.over() {
+	over := s.over() // all output is there then
+	s.mu.Lock()
+	w.met(r)
+	r.Output = newOutput(s.pending.Drain())
+	r.Offset = s.total
+	s.mu.Unlock()
+	if over {
 		r.Reason, r.Result = ReasonExited, s.result
 	}
 	if r.Reason != ReasonInput && r.Reason != ReasonPassword {
@@ -300,10 +311,6 @@ func (w *sessionWait) finish(r *Reply) *Reply {
 	if r.Reason != ReasonPort {
 		r.Port = 0
 	}
-	s.mu.Lock()
-	r.Output = newOutput(s.pending.Drain())
-	r.Offset = s.total
-	s.mu.Unlock()
 	if err := s.SpillErr(); err != nil && !s.toldSpill {
 		s.toldSpill = true // guarded by the turn
 		r.Notices = append(r.Notices, err.Error())
