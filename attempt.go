@@ -35,13 +35,16 @@ type attempt struct {
 
 	mu    sync.Mutex
 	cause End // why it was stopped first; empty when it was not
+
+	stopped chan struct{} // closed when there is a cause
 }
 
 // begin starts the command under a policy. An error says why there is no process.
 func (x *execution) begin(ctx context.Context, policy sandbox.Policy) (*attempt, error) {
 	x.attempts++
-	a := &attempt{policy: policy}
-	a.fanout = x.newFanout(func() { a.stop(EndOutput) })
+	a := &attempt{policy: policy, stopped: make(chan struct{})}
+	x.stopped = a.stopped
+	a.fanout = x.newFanout(a.stopped, func() { a.stop(EndOutput) })
 	spec := &executor.Spec{
 		Run: x.id, Attempt: x.attempts,
 		Args: x.argv(), Arg0: x.cmd.Arg0, Dir: x.dir, Env: x.env,
@@ -217,8 +220,8 @@ func (a *attempt) watch(ctx context.Context, c *Cmd) (release func()) {
 	if c.Signals != nil {
 		forwarding.Go(func() {
 			forward(c.Signals, over, func(sig int) {
-				if sig > 0 {
-					_ = a.process.Signal(sig)
+				if sig > 0 && errors.Is(a.process.Signal(sig), os.ErrProcessDone) && slices.Contains(asksToEnd, sig) {
+					a.stop(EndCanceled) // what is left may wait for a sink
 				}
 			})
 		})
@@ -235,6 +238,10 @@ func (a *attempt) watch(ctx context.Context, c *Cmd) (release func()) {
 		forwarding.Wait()
 	}
 }
+
+// asksToEnd are the signals by which people and supervisors end a program: hang up,
+// interrupt, quit and terminate.
+var asksToEnd = []int{1, 2, 3, 15}
 
 // forward calls f with each value until the command is over. Calling it too late is no
 // error.
@@ -268,6 +275,7 @@ func (a *attempt) stop(why End) {
 	a.mu.Lock()
 	if a.cause == "" {
 		a.cause = why
+		close(a.stopped)
 	}
 	p := a.process
 	a.mu.Unlock()

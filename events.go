@@ -30,6 +30,8 @@ type emitter struct {
 	pending int // bytes of output in queue
 	seq     uint64
 	idle    chan struct{} // closed when the goroutine ends; nil without one
+	late    bool          // a flush has waited in vain
+	room    chan struct{} // closed when a piece of output is on its way; nil when none waits
 }
 
 // A fate says what became of a piece of output.
@@ -51,21 +53,24 @@ func (m *emitter) emit(run string, attempt int, b event.Body) {
 	m.pushLocked(run, attempt, b)
 }
 
-// output takes a piece of output if there is room for it. It keeps no reference to the
-// data.
-func (m *emitter) output(run string, attempt int, out event.Output) fate {
+// output takes a piece of output if there is room for it, and returns what tells of room
+// where there is none. It keeps no reference to the data.
+func (m *emitter) output(run string, attempt int, out event.Output) (fate, <-chan struct{}) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.pending+len(out.Data) > emitBytes && len(m.queue) > 0 {
-		return dropped
+		if m.room == nil {
+			m.room = make(chan struct{})
+		}
+		return dropped, m.room
 	}
 	m.pending += len(out.Data)
 	if m.joinLocked(run, attempt, out) {
-		return joined
+		return joined, nil
 	}
 	out.Data = append([]byte(nil), out.Data...)
 	m.pushLocked(run, attempt, out)
-	return taken
+	return taken, nil
 }
 
 // joinLocked appends the piece to the newest waiting event if that is the piece before it.
@@ -107,27 +112,43 @@ func (m *emitter) run(idle chan struct{}) {
 		m.queue = m.queue[1:]
 		if out, ok := e.Body.(event.Output); ok {
 			m.pending -= len(out.Data)
+			if m.room != nil {
+				close(m.room)
+				m.room = nil
+			}
 		}
 		m.mu.Unlock()
 		m.sink.Emit(e)
 	}
 }
 
-// flush waits until the sink has all events, or for a limited time.
-func (m *emitter) flush() {
+// flush waits until the sink has all events, or for a limited time. That begins when one of
+// the channels is closed, and at once when both are nil.
+func (m *emitter) flush(stopped, canceled <-chan struct{}) {
 	if m == nil {
 		return
 	}
 	m.mu.Lock()
-	idle := m.idle
+	idle, late := m.idle, m.late
 	m.mu.Unlock()
-	if idle == nil {
+	if idle == nil || late {
 		return
+	}
+	if stopped != nil || canceled != nil {
+		select {
+		case <-idle:
+			return
+		case <-stopped:
+		case <-canceled:
+		}
 	}
 	timer := time.NewTimer(emitFlush)
 	defer timer.Stop()
 	select {
 	case <-idle:
 	case <-timer.C:
+		m.mu.Lock()
+		m.late = true
+		m.mu.Unlock()
 	}
 }

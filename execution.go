@@ -31,6 +31,9 @@ type execution struct {
 	start    time.Time
 	attempts int
 
+	life    context.Context // of the command; nil before it runs
+	stopped <-chan struct{} // of the last attempt
+
 	session  bool // it is a session, whose input stays open
 	pipe     bool // it gets a pipe as standard input
 	retain   executor.Retention
@@ -226,12 +229,22 @@ func (x *execution) ended(res *Result, err error) {
 		e.Error = err.Error()
 	}
 	x.emit(e)
-	x.runner.events.flush()
+	x.flush()
 	if log := x.runner.Logger; log != nil {
 		log.LogAttrs(context.Background(), slog.LevelInfo, "command ended",
 			slog.String("run", x.id), slog.String("program", x.args[0]), slog.String("dir", x.dir),
 			slog.String("end", e.End), slog.Int("exit_code", e.ExitCode), slog.Duration("duration", e.Duration))
 	}
+}
+
+// flush gives the sink its time for what happened: all that it needs, if commands wait for it
+// and this one was not stopped.
+func (x *execution) flush() {
+	if !x.runner.WaitForEvents || x.life == nil {
+		x.runner.events.flush(nil, nil)
+		return
+	}
+	x.runner.events.flush(x.stopped, x.life.Done())
 }
 
 // endOf names the end of a command that did not run.

@@ -26,6 +26,8 @@ type fanout struct {
 	toFile    [2]bool // streams whose writer is a file: they are not kept
 	pieces    [2]pieces
 
+	stopped <-chan struct{} // closed when the command is stopped: nothing waits for a sink then
+
 	limit    int64 // bytes of both streams that are passed on; 0 means all
 	passed   int64
 	exceeded bool
@@ -42,8 +44,8 @@ type pieces struct {
 }
 
 // newFanout returns a fanout that calls onExcess when the output exceeds its limit.
-func (x *execution) newFanout(onExcess func()) *fanout {
-	f := &fanout{execution: x, kept: x.cmd.Retention.capture(), limit: x.cmd.Resources.Output, onExcess: onExcess}
+func (x *execution) newFanout(stopped <-chan struct{}, onExcess func()) *fanout {
+	f := &fanout{execution: x, stopped: stopped, kept: x.cmd.Retention.capture(), limit: x.cmd.Resources.Output, onExcess: onExcess}
 	var writers [2]io.Writer
 	for i, w := range []io.Writer{x.cmd.Stdout, x.cmd.Stderr} {
 		file, isFile := w.(*os.File)
@@ -91,18 +93,35 @@ func (f *fanout) emit(s executor.Stream, p []byte) {
 	out := d.next(s)
 	out.Data = p
 	d.offset += uint64(len(p))
-	if d.number < maxPieces {
-		switch f.execution.runner.events.output(f.execution.id, f.execution.attempts, out) {
-		case taken:
-			d.number++
-			d.droppedEvents, d.droppedBytes = 0, 0
-			return
-		case joined:
-			return
-		}
+	switch f.pass(d, out) {
+	case taken:
+		d.number++
+		d.droppedEvents, d.droppedBytes = 0, 0
+		return
+	case joined:
+		return
 	}
 	d.droppedEvents++
 	d.droppedBytes += uint64(len(p))
+}
+
+// pass passes an event on. It waits for a sink that is behind where that is wanted.
+func (f *fanout) pass(d *pieces, out event.Output) fate {
+	r := f.execution.runner
+	if d.number >= maxPieces && !r.WaitForEvents {
+		return dropped
+	}
+	for {
+		what, room := r.events.output(f.execution.id, f.execution.attempts, out)
+		if what != dropped || !r.WaitForEvents {
+			return what
+		}
+		select {
+		case <-room:
+		case <-f.stopped:
+			return dropped
+		}
+	}
 }
 
 // next returns the next event of the stream without its data.

@@ -46,6 +46,7 @@ func (x *execution) execute(ctx, life context.Context, running func(*attempt)) (
 		return x.conclude(nil, err)
 	}
 	running(a)
+	x.life = life
 	err = x.follow(life, a)
 	// A retry with the grants that an approver gave for the attempt's denials goes here.
 	return x.conclude(a, err)

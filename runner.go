@@ -30,9 +30,14 @@ type Runner struct {
 	// Executor that was set here.
 	Executor executor.Executor
 	// Events receives what happens; nil means no sink. It is called from one goroutine
-	// at a time. When it is slow, output events are joined, then dropped and counted;
-	// no other event is dropped. See [event.Sink].
+	// at a time. When it is slow, output events are joined, then dropped and counted (see
+	// WaitForEvents); no other event is dropped. See [event.Sink].
 	Events event.Sink
+	// WaitForEvents has commands wait for a slow sink, as for the reader of a pipe, in place of
+	// dropping output events: writes of a command block while it is behind, and Run returns
+	// when it has everything. What is still missing when a command is stopped (by its time
+	// limit, its context or Close) may be dropped, and is counted. False waits for no sink.
+	WaitForEvents bool
 	// MaxSessions is how many sessions may be alive at once; 0 means 64. Starting one
 	// more is a *TooManySessionsError.
 	MaxSessions int
@@ -117,7 +122,7 @@ func (r *Runner) Close() error {
 	r.mu.Unlock()
 
 	r.running.Wait()
-	events.flush()
+	events.flush(nil, nil)
 	r.sessions.drop()
 	var err error
 	if own != nil {

@@ -93,9 +93,9 @@ func encode(v any) ([]byte, error) {
 // A Sink hears events, one at a time and in order. The Runner calls it from a
 // goroutine of its own.
 type Sink interface {
-	// Emit must not block: a Sink that is slow loses output events (which are
-	// counted), and holds up the events after it. It must not change what the
-	// body refers to.
+	// Emit should not block: a Sink that is slow loses output events (which are
+	// counted), or has commands wait where the Runner says so, and holds up the
+	// events after it. It must not change what the body refers to.
 	Emit(e Event)
 }
 

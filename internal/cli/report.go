@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -50,8 +51,14 @@ func (r *report) attach(runner *sallyport.Runner, cmd *sallyport.Cmd, cancel con
 			r.mu.Lock()
 			r.run = e.Run
 			r.mu.Unlock()
-			r.lines.put(encode(e))
+			line, err := encode(e)
+			if r.lines.put(line, err) {
+				if out, ok := e.Body.(event.Output); ok {
+					r.lines.passed.Add(int64(len(out.Data)))
+				}
+			}
 		})
+		runner.WaitForEvents = !r.o.jsonlDrop
 	case !r.o.json:
 		cmd.Stdout, cmd.Stderr = r.env.Stdout, r.env.Stderr
 		if !r.o.quiet {
@@ -158,8 +165,25 @@ func (r *report) object(res *sallyport.Result) error {
 	if r.lines == nil {
 		return r.env.printJSON(res)
 	}
-	r.lines.put(encode(res))
-	return r.lines.close()
+	line, err := encode(res)
+	done := make(chan error, 1)
+	go func() {
+		r.lines.put(line, err)
+		done <- r.lines.close()
+	}()
+	if !r.lines.stuck() {
+		return <-done
+	}
+	// The run was stopped, and its events did not find a reader within the time they had.
+	const moment = 500 * time.Millisecond
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(moment):
+		all := res.Stdout.Total + res.Stderr.Total
+		r.note(fmt.Sprintf("the reader of standard output takes nothing: %d of %d bytes of output, and the result, were not handed on", int64(all)-r.lines.passed.Load(), all))
+		return nil
+	}
 }
 
 // notes prints what people would not see otherwise.
@@ -195,18 +219,19 @@ func (r *report) notes(res *sallyport.Result, code int) {
 type lineWriter struct {
 	pipe   chan os.Signal // while it receives SIGPIPE, a lost reader is an error and no signal
 	cancel context.CancelCauseFunc
+	passed atomic.Int64 // bytes of output that were written
 
 	mu  sync.Mutex
 	out *os.File
 	err error
 }
 
-// put writes a line; after the first error it does nothing.
-func (w *lineWriter) put(line []byte, err error) {
+// put writes a line; after the first error it does nothing. It reports whether it did.
+func (w *lineWriter) put(line []byte, err error) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.err != nil {
-		return
+		return false
 	}
 	if err == nil {
 		_, err = w.out.Write(line)
@@ -215,6 +240,16 @@ func (w *lineWriter) put(line []byte, err error) {
 		w.err = cannotWrite(err)
 		w.cancel(w.err)
 	}
+	return err == nil
+}
+
+// stuck reports whether a line is being written.
+func (w *lineWriter) stuck() bool {
+	if w.mu.TryLock() {
+		w.mu.Unlock()
+		return false
+	}
+	return true
 }
 
 // close returns the first error of all.

@@ -40,7 +40,7 @@ type runOptions struct {
 	maxOutput    int64
 	hasMaxOutput bool
 
-	json, jsonl, quiet, verbose, interactive, help bool
+	json, jsonl, jsonlDrop, quiet, verbose, interactive, help bool
 
 	// shape are the flags that decide what the program may touch, as they were given,
 	// so that the command line can be written again; values of variables are masked.
@@ -164,6 +164,7 @@ func (o *runOptions) outputFlags() []flag {
 	return []flag{
 		{long: "json", group: group, set: on(&o.json), help: "capture the output; print one JSON object at the end"},
 		{long: "jsonl", group: group, set: on(&o.jsonl), help: "print events as JSON lines, the result object last"},
+		{long: "jsonl-drop", group: group, set: on(&o.jsonlDrop), help: "drop and count output that the reader of --jsonl is\ntoo slow for (default: the program waits)"},
 		{long: "max-output", value: "SIZE", group: group, set: parsed(&o.maxOutput, &o.hasMaxOutput, parseSize), help: "bytes of each stream in the object (default 1MiB)"},
 		{long: "quiet", short: 'q', group: group, set: on(&o.quiet), help: "print no messages"},
 		{long: "verbose", short: 'v', group: group, set: on(&o.verbose), help: "print the launch script, limits and usage"},
@@ -218,6 +219,8 @@ func (o *runOptions) check(words []string) error {
 		return failure("-s %s and -P %s cannot be combined; use one of them", o.sandbox, o.profile)
 	case o.json && o.jsonl:
 		return failure("--json and --jsonl cannot be combined; --jsonl ends with the object of --json")
+	case o.jsonlDrop && !o.jsonl:
+		return failure("--jsonl-drop needs --jsonl")
 	case o.hasScript && len(words) > 0:
 		return failure("unexpected argument %s after -c; put it into the script", quote(words[0]))
 	case o.hasScript && strings.TrimSpace(o.script) == "":

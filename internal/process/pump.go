@@ -22,6 +22,8 @@ type pump interface {
 	// delivered reports that Config.Output has returned from everything that was written
 	// until now; false where that cannot be known.
 	delivered() bool
+	// busy reports that Config.Output has not returned from what was read last.
+	busy() bool
 	// commandEnded says that no process opens a stream again that has ended.
 	commandEnded()
 	// finish reads what the streams hold now, without waiting for more, and closes
@@ -59,9 +61,10 @@ const (
 // drain waits for the end of the output of a command that has just ended. It returns
 // true when the streams have ended, and false when they were silent for quietTime, or
 // were read for drainTime. Both begin with the end of the command, quietTime again with
-// every byte. When stopped is closed, drainTime becomes hurriedTime.
+// every byte, and both again while Config.Output, which the command would wait for, has not
+// returned. When stopped is closed, drainTime becomes hurriedTime.
 func drain(p pump, stopped <-chan struct{}) bool {
-	end, most := time.Now(), drainTime
+	end, most, hurried := time.Now(), drainTime, false
 	timer := time.NewTimer(quietTime)
 	defer timer.Stop()
 	for {
@@ -69,7 +72,7 @@ func drain(p pump, stopped <-chan struct{}) bool {
 		case <-p.eof():
 			return true
 		case <-stopped:
-			stopped, most = nil, min(time.Since(end)+hurriedTime, drainTime)
+			stopped, hurried, most = nil, true, min(time.Since(end)+hurriedTime, drainTime)
 		case <-timer.C:
 		}
 		since := end
@@ -77,8 +80,11 @@ func drain(p pump, stopped <-chan struct{}) bool {
 			since = last
 		}
 		left := min(quietTime-time.Since(since), most-time.Since(end))
-		if left <= 0 {
+		if left <= 0 && (hurried || !p.busy()) {
 			return false
+		}
+		if left <= 0 {
+			end, left = time.Now(), quietTime
 		}
 		timer.Reset(left)
 	}

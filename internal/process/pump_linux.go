@@ -100,6 +100,7 @@ func (p *epollPump) add(i int) (*os.File, error) {
 	return end, nil
 }
 
+func (p *epollPump) busy() bool           { return p.reading.Load() }
 func (p *epollPump) eof() <-chan struct{} { return p.done }
 func (p *epollPump) commandEnded()        {} // a pipe that has ended is not opened again
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -18,6 +19,7 @@ import (
 
 // fakePump is a pump whose bytes come when the test says so.
 type fakePump struct {
+	working  atomic.Bool
 	mu       sync.Mutex
 	at       time.Time
 	end      chan struct{}
@@ -27,6 +29,7 @@ type fakePump struct {
 func newFakePump() *fakePump { return &fakePump{end: make(chan struct{})} }
 
 func (f *fakePump) start()                {}
+func (f *fakePump) busy() bool            { return f.working.Load() }
 func (f *fakePump) eof() <-chan struct{}  { return f.end }
 func (f *fakePump) close()                {}
 func (f *fakePump) next() <-chan struct{} { return nil }
@@ -75,6 +78,11 @@ func TestDrain(t *testing.T) {
 			want: 850 * time.Millisecond},
 		{name: "never silent", do: func(f *fakePump) { go f.beat(100*time.Millisecond, 30) }, want: 2 * time.Second},
 		{name: "never silent, and stopped", do: func(f *fakePump) { go f.beat(100*time.Millisecond, 30) }, want: 500 * time.Millisecond, hurry: stopped},
+		{name: "its reader is slow", do: func(f *fakePump) {
+			f.working.Store(true)
+			time.AfterFunc(10*time.Second-time.Millisecond, func() { f.working.Store(false) })
+		}, want: 10 * time.Second},
+		{name: "its reader is slow, and it is stopped", do: func(f *fakePump) { f.working.Store(true) }, want: 250 * time.Millisecond, hurry: stopped},
 		{name: "the last byte was long ago", do: func(f *fakePump) { f.at = time.Now().Add(-time.Hour) }, want: 250 * time.Millisecond},
 	}
 	for _, test := range tests {

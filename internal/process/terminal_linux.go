@@ -50,6 +50,7 @@ func newTerminal(cfg *Config, master *os.File) (*terminal, error) {
 
 func (t *terminal) start()               { go t.run() }
 func (t *terminal) eof() <-chan struct{} { return t.done }
+func (t *terminal) busy() bool           { return t.reading.Load() }
 func (t *terminal) close()               { _ = t.file.Close() }
 
 // delivered looks into the terminal first: what has left it was taken by a read that is
