@@ -249,7 +249,7 @@ func TestFindRun(t *testing.T) {
 func TestRecordedFlags(t *testing.T) {
 	ignored := []string{
 		"--approval", "--command", "--shell", "--login", "--interactive", "--timeout", "--kill-after", // of the command itself
-		"--json", "--jsonl", "--max-output", "--quiet", "--verbose", "--help",
+		"--json", "--jsonl", "--jsonl-drop", "--max-output", "--quiet", "--verbose", "--help",
 	}
 	for _, f := range runFlags(new(runOptions)) {
 		if f.unsupported || slices.Contains(ignored, f.name()) {
