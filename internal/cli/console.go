@@ -4,7 +4,6 @@
 package cli
 
 import (
-	"io"
 	"os"
 
 	"github.com/sallyport-dev/sallyport"
@@ -58,4 +57,4 @@ func sameFile(f, g *os.File) bool {
 
 // kept hides that output goes to a file, so that its end is retained on the way: it may tell
 // why the program failed.
-type kept struct{ io.Writer }
+type kept struct{ *os.File }

@@ -122,12 +122,18 @@ type relay struct {
 	err     error
 }
 
+// A file is an *os.File, or a writer around one.
+type file interface {
+	io.Writer
+	Stat() (os.FileInfo, error)
+}
+
 func newRelay(w io.Writer) *relay {
 	r := &relay{
 		w: w, patience: patience,
 		more: make(chan struct{}, 1), room: make(chan struct{}, 1), done: make(chan struct{}),
 	}
-	if _, isFile := w.(*os.File); isFile {
+	if _, isFile := w.(file); isFile {
 		r.patience = filePatience
 	}
 	go r.run()

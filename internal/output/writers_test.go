@@ -7,6 +7,8 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"os"
+	"path/filepath"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -159,4 +161,26 @@ func FuzzRelay(f *testing.F) {
 			t.Errorf("%d bytes of %d arrived, %d missed, %v", w.got.Len(), want.Len(), l.missed, l.err)
 		}
 	})
+}
+
+// TestFilePatience: a file gets its time also inside of another writer, as the terminal that a
+// command writes to and whose output is retained on the way.
+func TestFilePatience(t *testing.T) {
+	f, err := os.Create(filepath.Join(t.TempDir(), "file"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for want, writers := range map[time.Duration][]io.Writer{
+		filePatience: {f, struct{ *os.File }{f}},
+		patience:     {new(bytes.Buffer), struct{ io.Writer }{f}},
+	} {
+		for _, w := range writers {
+			r := newRelay(w)
+			r.close(time.Now().Add(drainTime))
+			if r.patience != want {
+				t.Errorf("%T: %v, want %v", w, r.patience, want)
+			}
+		}
+	}
 }
