@@ -103,14 +103,14 @@ func newWorkshop(t *testing.T) string {
 	for name, text := range map[string]string{
 		"plain/file": "text a\n", "plain/.vscode/tasks.json": "{}\n", "plain/inner": "x\n", "out/file": "old\n", "home/.bashrc": "\n", "home/.lesshst": "\n", "git/f": "a\n",
 		"go/go.mod": "module example.org/w\n\ngo 1.20\n", "go/main.go": "package main\n\nfunc main() {}\n",
-		"go/main_test.go":  "package main\n\nimport \"testing\"\n\nfunc TestMain_(t *testing.T) {}\n",
-		"npm/package.json": `{"name":"w","version":"1.0.0","scripts":{"test":"node -e 0"}}`,
+		"go/main_test.go":       "package main\n\nimport \"testing\"\n\nfunc TestMain_(t *testing.T) {}\n",
+		"npm/package.json":      `{"name":"w","version":"1.0.0","scripts":{"test":"node -e 0"}}`,
 		"npm/package-lock.json": `{"name":"w","version":"1.0.0","lockfileVersion":3,"requires":true,"packages":{"":{"name":"w","version":"1.0.0"}}}`,
-		"npm/pnpm-lock.yaml": "lockfileVersion: '9.0'\n\nimporters:\n\n  .: {}\n", "npm/yarn.lock": "",
+		"npm/pnpm-lock.yaml":    "lockfileVersion: '9.0'\n\nimporters:\n\n  .: {}\n", "npm/yarn.lock": "",
 		"py/a.py": "import b\n", "py/b.py": "x = 1\n", "py/x.json": "{}\n", "py/requirements.txt": "",
 		"py/test_a.py": "import unittest\nclass A(unittest.TestCase):\n    def test(self): pass\n",
-		"c/x.c": "int main(void) { return 0; }\n", "c/CMakeLists.txt": "cmake_minimum_required(VERSION 3.10)\nproject(x C)\nadd_executable(x x.c)\n",
-		"c/Makefile": "x: x.c\n\t$(CC) -g -o x x.c\ninstall:\n\tcp x.c $(PREFIX)/installed\n",
+		"c/x.c":        "int main(void) { return 0; }\n", "c/CMakeLists.txt": "cmake_minimum_required(VERSION 3.10)\nproject(x C)\nadd_executable(x x.c)\n",
+		"c/Makefile":      "x: x.c\n\t$(CC) -g -o x x.c\ninstall:\n\tcp x.c $(PREFIX)/installed\n",
 		"rust/Cargo.toml": "[package]\nname = \"w\"\nversion = \"0.1.0\"\nedition = \"2021\"\n", "rust/src/main.rs": "fn main() {}\n",
 	} {
 		name = filepath.Join(root, name)

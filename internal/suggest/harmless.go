@@ -46,6 +46,8 @@ func habits() []habit {
 		{why: "the cache of pip", programs: python, paths: []string{"$cache/pip/**"}, unless: []string{"pip cache"}},
 		{why: "logs and notices of npm", programs: []string{"node"}, paths: []string{"~/.npm/_logs/**", "~/.npm/_update-notifier-last-checked"}},
 		{why: "locks and usage times of cargo", programs: []string{"cargo"}, paths: []string{"~/.cargo/.package-cache*", "~/.cargo/.global-cache*"}},
+		{why: "a test of pnpm for links", programs: []string{"node", "pnpm"}, paths: []string{"/_tmp_*"}},
+		{why: "settings of rustup, for its default", programs: []string{"rustup"}, paths: []string{"~/.rustup"}, unless: []string{"rustup", "cargo", "rustc"}},
 		{why: "a cache of fonts or shaders", paths: []string{"$cache/fontconfig/**", "/var/cache/fontconfig/**", "$cache/mesa_shader_cache*/**"}},
 	}
 }
