@@ -43,23 +43,31 @@ func (c *comparison) unlisted() int {
 // outside says nothing about a sandbox.
 func compare(suite string, outside, inside outcomes, list allowed) comparison {
 	c := comparison{suite: suite}
+	passes, used := map[string]bool{}, map[string]bool{} // keys of the list
 	for _, name := range slices.Sorted(maps.Keys(outside)) {
 		if outside[name].state != passed {
 			continue
 		}
 		c.passed++
-		key := suite + " " + name
+		key, reason := list.find(suite + " " + name)
 		o, ran := inside[name]
+		if o.state == passed {
+			passes[key] = true
+			continue
+		}
+		used[key] = true
 		switch {
-		case o.state == passed && list[key] != "":
-			c.stale = append(c.stale, key)
-		case o.state == passed:
 		case !ran:
-			c.failed = append(c.failed, difference{name, "did not run, or did not end", list[key]})
+			c.failed = append(c.failed, difference{name, "did not run, or did not end", reason})
 		case o.state == skipped:
-			c.failed = append(c.failed, difference{name, "skipped: " + cmp.Or(o.reason, "no reason given"), list[key]})
+			c.failed = append(c.failed, difference{name, "skipped: " + cmp.Or(o.reason, "no reason given"), reason})
 		default:
-			c.failed = append(c.failed, difference{name, cmp.Or(o.reason, "failed without a message"), list[key]})
+			c.failed = append(c.failed, difference{name, cmp.Or(o.reason, "failed without a message"), reason})
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(passes)) {
+		if key != "" && !used[key] {
+			c.stale = append(c.stale, key)
 		}
 	}
 	return c

@@ -130,8 +130,23 @@ func better(a, b outcomes) outcomes {
 	return all
 }
 
-// allowed are the tests that may fail inside: the reason by "SUITE TEST".
+// allowed are the tests that may fail inside: the reason by "SUITE TEST". A star in a key
+// stands for any text.
 type allowed map[string]string
+
+// find returns the key of the list for a test and its reason; both are empty without one.
+func (list allowed) find(test string) (key, reason string) {
+	if reason = list[test]; reason != "" {
+		return test, reason
+	}
+	for key, reason := range list {
+		before, after, star := strings.Cut(key, "*")
+		if star && len(test) >= len(before)+len(after) && strings.HasPrefix(test, before) && strings.HasSuffix(test, after) {
+			return key, reason
+		}
+	}
+	return "", ""
+}
 
 // readAllowed reads the list: "SUITE TEST: REASON" a line, in which the names of tests have
 // no ": " in them. Empty lines and lines that begin with # are skipped.

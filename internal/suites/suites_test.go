@@ -107,6 +107,20 @@ func TestCompare(t *testing.T) {
 	}
 }
 
+// TestCompareStar lists tests by one pattern. It is stale when all that it matches pass.
+func TestCompareStar(t *testing.T) {
+	outside := outcomes{"a.x1": {passed, ""}, "a.x2": {passed, ""}, "b": {passed, ""}}
+	list := allowed{"s a.*": "closed"}
+	c := compare("s", outside, outcomes{"a.x1": {failed, ""}, "a.x2": {passed, ""}, "b": {failed, ""}}, list)
+	if len(c.failed) != 2 || c.unlisted() != 1 || len(c.stale) != 0 {
+		t.Errorf("one of two fails: %+v", c)
+	}
+	c = compare("s", outside, outside, list)
+	if len(c.failed) != 0 || !cmp.Equal(c.stale, []string{"s a.*"}) {
+		t.Errorf("both pass: %+v", c)
+	}
+}
+
 // TestBetter keeps a test that failed once on a busy machine from counting.
 func TestBetter(t *testing.T) {
 	got := better(outcomes{"a": {failed, "x"}, "b": {passed, ""}, "c": {failed, "first"}}, outcomes{"a": {passed, ""}, "b": {failed, "x"}, "c": {failed, "x"}, "d": {skipped, ""}})
