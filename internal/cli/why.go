@@ -26,7 +26,7 @@ const whyHelp = `Explain how a run ended, what it was denied, and what would all
 
 Without ID it is the last run; ID may be shortened. For each denial it prints
 the rule and, where there is one, the smallest grant that allows it, and at the
-end one command line with all grants.
+end one command line that allows what can be allowed.
 
 Every sallyport run of this user is recorded, in runs.jsonl in the state
 directory: the result without the output, and the arguments without what looks
