@@ -51,8 +51,8 @@ func (x *execution) begin(ctx context.Context, policy sandbox.Policy) (*attempt,
 		Policy: policy, Allow: x.cmd.Allow, Level: x.cmd.Level, Tmp: x.cmd.Tmp, NoCaches: x.cmd.NoCaches, NoObserver: x.cmd.NoObserver,
 		ProtectHardLinks: x.cmd.ProtectHardLinks, OwnershipErrors: x.cmd.OwnershipErrors, Explain: x.cmd.Explain,
 		Stdout: x.direct(executor.Stdout), Stderr: x.direct(executor.Stderr),
-		Resources: x.cmd.Resources,
-		OnOutput:  a.fanout.write, OnDenied: x.cmd.OnDenied, Retain: x.retain, Grace: x.cmd.Grace, Ready: x.cmd.Ready, OnStop: x.cmd.OnStop,
+		Resources: x.cmd.Resources, Files: x.cmd.Files,
+		OnOutput: a.fanout.write, OnDenied: x.cmd.OnDenied, Retain: x.retain, Grace: x.cmd.Grace, Ready: x.cmd.Ready, OnStop: x.cmd.OnStop,
 	}
 	input := x.input(spec)
 

@@ -5,6 +5,7 @@ package sallyport
 
 import (
 	"io"
+	"os"
 	"time"
 
 	"github.com/sallyport-dev/sallyport/executor"
@@ -50,6 +51,12 @@ type Cmd struct {
 	// command gets an *os.File itself, and then nothing of that stream is retained. Nil
 	// means that the output is only retained.
 	Stdout, Stderr io.Writer
+
+	// Files are open in the command under the numbers of their keys, which are 3 or more, as
+	// process substitution of shells needs it (/dev/fd/63). Nil means none. Each gives the
+	// command what the file can do, beyond the policy: a socket is a way to its other end. A
+	// directory is an error. Linux only, not at the level bwrap.
+	Files map[int]*os.File
 
 	// TTY, if not nil, runs the command on a terminal of its own with that size. What it
 	// shows is standard output; Stdin is typed, followed by the terminal's end-of-file

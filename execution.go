@@ -113,6 +113,17 @@ func (c *Cmd) check() error {
 	if err := c.Resources.Check(); err != nil {
 		return err
 	}
+	for n, f := range c.Files {
+		info, err := f.Stat()
+		switch {
+		case n < 3:
+			return &CmdError{Field: "Files", Reason: fmt.Sprintf("descriptor %d is a standard one; use Stdin, Stdout or Stderr", n)}
+		case err != nil:
+			return &CmdError{Field: "Files", Reason: fmt.Sprintf("descriptor %d cannot be used: %v", n, err)}
+		case info.IsDir():
+			return &CmdError{Field: "Files", Reason: fmt.Sprintf("descriptor %d is a directory, which would open everything below it; name its path in the policy", n)}
+		}
+	}
 	for _, entry := range c.Env {
 		if strings.ContainsRune(entry, 0) {
 			name, _, _ := strings.Cut(entry, "=")

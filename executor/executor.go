@@ -119,6 +119,9 @@ type Spec struct {
 	// Retain.
 	Stdin, Stdout, Stderr *os.File
 	PipeStdin             bool
+	// Files are passed to the process under the numbers of their keys, which are above 2.
+	// Start returns a *sandbox.UnsupportedError where that cannot be done.
+	Files map[int]*os.File
 
 	// TTY, when it is not nil, gives the process a new terminal with that size as its
 	// controlling terminal and standard streams. Stdin, Stdout and PipeStdin must not be set

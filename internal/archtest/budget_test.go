@@ -46,7 +46,7 @@ var budgets = map[string]budget{
 	"internal/darwin":      {200, ""},
 	"internal/doctor":      {610, ""},
 	"internal/environ":     {860, "withheld variables that a failing program mentions"},
-	"internal/front":       {312, ""},
+	"internal/front":       {340, "descriptors that this process was started with"},
 	"internal/gitpaths":    {2700, "the search for repositories goes on until all is known; searches for deny patterns remember what they found"},
 	"internal/guard":       {1960, ""},
 	"internal/hostfacts":   {860, "the table of mounts, which internal/limits uses as well, read again when it has changed"},

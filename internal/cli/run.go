@@ -105,6 +105,9 @@ func (o *runOptions) command(env *Env, words []string) (*sallyport.Cmd, error) {
 		ProtectHardLinks: o.protectHardLinks, OwnershipErrors: o.ownership == ownershipError, Explain: o.verbose,
 		Resources: o.resources,
 	}
+	if cmd.Files, err = o.files(words); err != nil {
+		return nil, err
+	}
 	// Zero would be the default, and nil the environment of this process.
 	if o.hasMaxOutput && o.maxOutput == 0 {
 		cmd.Retention.Bytes = -1

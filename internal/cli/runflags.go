@@ -35,6 +35,7 @@ type runOptions struct {
 	variables      []string // "K=V" or "K", in the order given
 	inherit        string
 	tty, hasTTY    bool
+	descriptors    []int
 
 	resources    executor.Resources
 	maxOutput    int64
@@ -141,6 +142,7 @@ func (o *runOptions) programFlags() []flag {
 			help: "pass on all, core or none of our variables, except\nwhat looks like a secret (default all)"},
 		{long: "tty", short: 't', toggle: true, group: group, shapes: true, set: toggled(&o.tty, &o.hasTTY),
 			help: "a terminal of its own; -t=false passes ours on\n(default on when stdin and stdout are terminals)"},
+		{long: "fd", value: "N", group: group, shapes: true, set: o.descriptor, help: "hand on descriptor N (repeatable; N,N); pipes that\nwords name as /dev/fd/N need no flag"},
 		{long: "interactive", short: 'i', group: group, set: on(&o.interactive), help: "keep stdin open (run always does)"},
 		{long: "timeout", value: "DUR", group: group, set: parsed(&o.timeout, nil, parseDuration), help: "stop it after a time such as 30 (seconds), 1.5, 5m\nor 1h30m (default never)"},
 		{long: "kill-after", value: "DUR", group: group, set: parsed(&o.grace, &o.hasGrace, parseDuration), help: "time between SIGTERM and SIGKILL (default 2s)"},

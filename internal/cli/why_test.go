@@ -273,6 +273,8 @@ func TestRecordedFlags(t *testing.T) {
 				value = "67108864"
 			case f.long == "cpus":
 				value = "2.5"
+			case f.long == "fd":
+				value = "3,4"
 			case f.long == "pids":
 				value = "200"
 			}

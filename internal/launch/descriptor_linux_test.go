@@ -7,6 +7,7 @@ package launch
 
 import (
 	"errors"
+	"os"
 	"strings"
 	"testing"
 
@@ -41,6 +42,30 @@ func TestMoreDescriptors(t *testing.T) {
 	// Seven, and the one that ls reads the directory through.
 	if want := "through the pipe\na\x00b\n1048576\n8\n"; got != want || st.ExitStatus() != 0 {
 		t.Errorf("%q, %v", got, st.ExitStatus())
+	}
+}
+
+// TestKeptDescriptors: the program has the descriptors that are kept under their numbers, and
+// no others, also where ours have those numbers.
+func TestKeptDescriptors(t *testing.T) {
+	l := launcher(t)
+	extra := make(map[int]*os.File)
+	for n, text := range map[int]string{3: "three", 4: "four", 63: "sixty-three"} {
+		r, w := pipe(t)
+		if _, err := w.WriteString(text); err != nil {
+			t.Fatal(err)
+		}
+		w.Close()
+		extra[n] = r
+	}
+	got, st := outputWith(t, l, Files{Extra: extra}, more(`cat <&3; cat <&4; cat </dev/fd/63; ls /proc/self/fd | wc -l`, Step{Op: OpCloseFiles, Keep: []int{3, 4, 63}}))
+	// Six, and the one that ls reads the directory through.
+	if want := "threefoursixty-three7\n"; got != want || st.ExitStatus() != 0 {
+		t.Errorf("%q, %v", got, st.ExitStatus())
+	}
+	n := null(t)
+	if _, err := l.StartWith(more(`:`, Step{Op: OpCloseFiles, Keep: []int{5}}), Files{Stdin: n, Stdout: n, Stderr: n}); err == nil {
+		t.Error("a descriptor that was not given is kept")
 	}
 }
 

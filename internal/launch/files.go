@@ -23,6 +23,9 @@ type Files struct {
 	Terminal *os.File
 	// Status is what OpPass gives to the program.
 	Status *os.File
+	// Extra are those that OpCloseFiles gives to the program under the numbers of their keys,
+	// which are above 2.
+	Extra map[int]*os.File
 	// Cgroup is the directory of a control group of version 2 in which the first task
 	// starts (CLONE_INTO_CGROUP, Linux 5.7; on older kernels it enters first of all).
 	Cgroup *os.File

@@ -23,6 +23,7 @@ type fds struct {
 
 	observer, terminal, pass, cgroup int   // see Files
 	hold, join                       []int // see Files
+	extra                            map[int]int
 
 	// enter is an open list of a group that the task writes itself into first of all.
 	enter int
@@ -36,7 +37,11 @@ type fds struct {
 // out: steps move descriptors one after the other, and must not overwrite one that a
 // later step needs. release closes the duplicates; the child has copies.
 func (l *Launcher) duplicate(s *Script, f Files) (n fds, release func(), err error) {
-	n = fds{self: l.self, reaper: l.reaper, join: make([]int, len(f.Join))}
+	n = fds{self: l.self, reaper: l.reaper, join: make([]int, len(f.Join)), extra: make(map[int]int)}
+	above := maxPassed
+	for number := range f.Extra {
+		above = max(above, number)
+	}
 	var own []int
 	release = func() {
 		for _, fd := range own {
@@ -44,7 +49,7 @@ func (l *Launcher) duplicate(s *Script, f Files) (n fds, release func(), err err
 		}
 	}
 	take := func(to *int, from uintptr) error {
-		fd, err := unix.FcntlInt(from, unix.F_DUPFD_CLOEXEC, maxPassed+1)
+		fd, err := unix.FcntlInt(from, unix.F_DUPFD_CLOEXEC, above+1)
 		if err == nil {
 			own, *to = append(own, fd), fd
 		}
@@ -74,6 +79,11 @@ func (l *Launcher) duplicate(s *Script, f Files) (n fds, release func(), err err
 			n.hold = append(n.hold, 0)
 			give(&n.hold[len(n.hold)-1], file)
 		}
+	}
+	for number, file := range f.Extra {
+		var fd int
+		give(&fd, file)
+		n.extra[number] = fd
 	}
 	for i, file := range f.Join {
 		give(&n.join[i], file)

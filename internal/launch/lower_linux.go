@@ -208,7 +208,7 @@ func (l *lowering) lowerFiles(s *Step) bool {
 			l.call("dup3", unix.SYS_DUP3, from, num(i), num(0))
 		}
 	case OpCloseFiles:
-		l.closeFrom(int(max(s.Value, 3)))
+		l.closeFiles(s)
 	case OpPass:
 		if l.fds.pass == 0 {
 			l.fail("pass-descriptor needs Files.Status")
@@ -231,6 +231,25 @@ func (l *lowering) lowerFiles(s *Step) bool {
 }
 
 // number is the one that a step gives a descriptor.
+// closeFiles closes descriptors. What is duplicated lies above all that are kept, and what
+// else has their numbers is not needed any more.
+func (l *lowering) closeFiles(s *Step) {
+	from := int(max(s.Value, 3))
+	for _, n := range s.Keep {
+		extra := l.fds.extra[n]
+		if extra == 0 || n < from {
+			l.fail("close-files keeps descriptor %d, which needs Files.Extra", n)
+			return
+		}
+		l.call("dup3", unix.SYS_DUP3, num(extra), num(n), num(0))
+		if n > from {
+			l.call("close_range", unix.SYS_CLOSE_RANGE, num(from), num(n-1), num(0))
+		}
+		from = n + 1
+	}
+	l.closeFrom(from)
+}
+
 func (l *lowering) number(s *Step) arg {
 	if s.Value < 3 || s.Value > maxPassed {
 		l.fail("the new descriptor must be 3 to %s", strconv.Itoa(maxPassed))

@@ -95,6 +95,9 @@ func (s *Step) details() string {
 		if s.Value != 0 {
 			return fmt.Sprintf(" from %d", s.Value)
 		}
+		if len(s.Keep) > 0 {
+			return fmt.Sprintf(" but %v", s.Keep)
+		}
 	case OpPass:
 		return fmt.Sprintf(" as %d", s.Value)
 	case OpAffinity:

@@ -131,7 +131,7 @@ const (
 	// OpResetSignals unblocks all signals. The handlers were cleared before.
 	OpResetSignals
 	// OpCloseFiles closes every descriptor above 2, or from Value on when that is
-	// set.
+	// set, but those of Keep, which become those of Files.Extra. Keep is sorted.
 	OpCloseFiles
 	// OpPass gives the program Files.Status as descriptor Value, which is 3 to 9.
 	OpPass
@@ -225,6 +225,7 @@ type Step struct {
 	Clear     uint64
 	Mode      uint32
 	Value     uint64
+	Keep      []int
 	UID       int
 	GID       int
 	Resource  int

@@ -48,7 +48,7 @@ func everyStep() *Script {
 			{Op: OpLandlock, Ruleset: &Ruleset{Handled: 0x3fff, HandledNet: 3, Scoped: 1, Rules: []Rule{
 				{Path: "/w", Access: 2}, {Path: "/with space", Access: 4}, {Stdio: 3, Access: 0x4002}}}},
 			{Op: OpStdio}, {Op: OpLimit, Resource: 4}, {Op: OpLimit, Resource: 7, Soft: 1024, Hard: all}, {Op: OpLimit, Resource: 77},
-			{Op: OpChdir, Path: "/w"}, {Op: OpCloseFiles}, {Op: OpPass, Value: 3}, {Op: OpJoin, From: 1}, {Op: OpAffinity, Data: []byte{5}}, {Op: OpCloseFiles, Value: 4},
+			{Op: OpChdir, Path: "/w"}, {Op: OpCloseFiles}, {Op: OpPass, Value: 3}, {Op: OpJoin, From: 1}, {Op: OpAffinity, Data: []byte{5}}, {Op: OpCloseFiles, Value: 4}, {Op: OpCloseFiles, Keep: []int{5, 63}},
 			{Op: OpMemory, Value: 4, Data: []byte("data")}, {Op: OpObserve, Filter: Filter{6, 7}, Value: 5}, {Op: OpResetSignals},
 			{Op: OpExec, Path: "/bin/sh", Argv: []string{"", "-c", "echo \"a\"\nb # c", "\xff", "é"}, Env: []string{"SECRET=not printed"}},
 		},

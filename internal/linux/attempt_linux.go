@@ -184,7 +184,7 @@ func (a *attempt) addBwrap(r *plan.Request, dir string) error {
 
 // launch performs a plan.
 func (a *attempt) launch(p *plan.Plan) (_ *Child, err error) {
-	files := launch.Files{Stdin: a.stdio[0], Stdout: a.stdio[1], Stderr: a.stdio[2], Hold: []*os.File{a.caches.Hold(), a.names.Lock()}}
+	files := launch.Files{Stdin: a.stdio[0], Stdout: a.stdio[1], Stderr: a.stdio[2], Extra: a.spec.Files, Hold: []*os.File{a.caches.Hold(), a.names.Lock()}}
 	a.bounds.Files(&files)
 	if p.Has(launch.OpObserve) {
 		if a.observer, err = a.observe(p); err != nil {

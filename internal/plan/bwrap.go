@@ -59,6 +59,9 @@ func bwrapped(h *Host, r *Request) (*Plan, error) {
 	case r.Root == sandbox.LevelDeny:
 		return nil, unsupported("a root that shows only listed paths", "the bwrap level cannot enforce it", "use a machine with the native level")
 	}
+	if len(r.Spec.Files) > 0 {
+		return nil, unsupported("descriptors beyond the three standard ones", "the bwrap level cannot pass them on", "leave them out, or use a machine with the native level")
+	}
 	if r.Spec.TTY != nil {
 		b.plan.Weaker = append(b.plan.Weaker, "the terminal has no job control and no name inside: bubblewrap starts the command in a session without one")
 	}

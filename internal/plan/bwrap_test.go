@@ -5,6 +5,7 @@ package plan
 
 import (
 	"errors"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -120,5 +121,19 @@ func TestBwrapNoPointInRoots(t *testing.T) {
 	}
 	if len(p.Points) != 1 || p.Points[0].Path != "w" || p.Points[0].Below != "/state/tmp.1" {
 		t.Errorf("%+v", p.Points)
+	}
+}
+
+// TestFilesRefused: descriptors are passed on or refused, not left out.
+func TestFilesRefused(t *testing.T) {
+	for _, system := range []string{"linux", "darwin", "windows"} {
+		h, r := host(t, "ubuntu-abi7"), wrapped()
+		h.System = system
+		r.Spec.Files = map[int]*os.File{63: nil}
+		_, err := Make(h, r)
+		var unsupported *sandbox.UnsupportedError
+		if !errors.As(err, &unsupported) || !strings.HasPrefix(unsupported.Need, "descriptors beyond") {
+			t.Errorf("%s: %v", system, err)
+		}
 	}
 }

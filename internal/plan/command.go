@@ -4,6 +4,7 @@
 package plan
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/sallyport-dev/sallyport/internal/launch"
@@ -69,7 +70,7 @@ func command(r *Request) []launch.Step {
 		steps = append(steps, launch.Step{Op: launch.OpObserve, Filter: r.Filter, Value: seccomp.HandOver})
 	}
 	return append(steps,
-		launch.Step{Op: launch.OpCloseFiles},
+		launch.Step{Op: launch.OpCloseFiles, Keep: slices.Sorted(maps.Keys(r.Spec.Files))},
 		launch.Step{Op: launch.OpResetSignals},
 		launch.Step{Op: launch.OpExec, Path: r.Program, Argv: r.argv(), Env: r.Env})
 }

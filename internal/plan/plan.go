@@ -80,6 +80,9 @@ func Make(h *Host, r *Request) (*Plan, error) {
 	if err := r.linksProtectable(h); err != nil {
 		return nil, err
 	}
+	if len(r.Spec.Files) > 0 && h.System != "linux" {
+		return nil, unsupported("descriptors beyond the three standard ones", "only Linux passes them on", "leave them out")
+	}
 	if r.unconfined() {
 		return unconfined(h, r), nil
 	}

@@ -1,0 +1,56 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/sallyport-dev/sallyport/internal/front"
+)
+
+// namedDescriptor is how words name a descriptor, as shells do for process substitution.
+var namedDescriptor = regexp.MustCompile(`/(?:dev|proc/self)/fd/([1-9][0-9]{0,5})`)
+
+// files returns the descriptors that the program gets beside the standard ones: those of --fd,
+// and pipes that its words name. Other things that words name are not handed on: they may open
+// more than a pipe does, and the user did not say so.
+func (o *runOptions) files(words []string) (map[int]*os.File, error) {
+	files := make(map[int]*os.File)
+	for _, n := range o.descriptors {
+		if files[n] = front.Inherited(n); files[n] == nil {
+			return nil, failure("--fd %d: this process was not started with a descriptor of that number", n)
+		}
+		if info, err := files[n].Stat(); err == nil && info.IsDir() {
+			return nil, failure("--fd %d: it is a directory, which would open everything below it; use --ro or --rw with its path", n)
+		}
+	}
+	for _, w := range words {
+		for _, m := range namedDescriptor.FindAllStringSubmatch(w, -1) {
+			n, err := strconv.Atoi(m[1])
+			if err != nil || n < 3 || files[n] != nil {
+				continue
+			}
+			if f := front.Inherited(n); f != nil && front.IsPipe(f) {
+				files[n] = f
+			}
+		}
+	}
+	return files, nil
+}
+
+// descriptor takes a value of --fd.
+func (o *runOptions) descriptor(v string) error {
+	for s := range strings.SplitSeq(v, ",") {
+		n, err := strconv.ParseUint(s, 10, 20)
+		if err != nil || n < 3 {
+			return fmt.Errorf("%s is no descriptor beyond the standard ones; use numbers from 3 on", quote(s))
+		}
+		o.descriptors = append(o.descriptors, int(n))
+	}
+	return nil
+}
