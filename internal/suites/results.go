@@ -140,12 +140,26 @@ func (list allowed) find(test string) (key, reason string) {
 		return test, reason
 	}
 	for key, reason := range list {
-		before, after, star := strings.Cut(key, "*")
-		if star && len(test) >= len(before)+len(after) && strings.HasPrefix(test, before) && strings.HasSuffix(test, after) {
+		if strings.Contains(key, "*") && matches(key, test) {
 			return key, reason
 		}
 	}
 	return "", ""
+}
+
+// matches reports whether a name is like a pattern, in which each star stands for any text.
+func matches(pattern, name string) bool {
+	parts := strings.Split(pattern, "*")
+	last := len(parts) - 1
+	rest, ok := strings.CutPrefix(name, parts[0])
+	for _, part := range parts[1:last] {
+		i := strings.Index(rest, part)
+		if !ok || i < 0 {
+			return false
+		}
+		rest = rest[i+len(part):]
+	}
+	return ok && strings.HasSuffix(rest, parts[last])
 }
 
 // readAllowed reads the list: "SUITE TEST: REASON" a line, in which the names of tests have

@@ -107,6 +107,20 @@ func TestCompare(t *testing.T) {
 	}
 }
 
+func TestMatches(t *testing.T) {
+	for _, test := range []struct {
+		pattern, name string
+		want          bool
+	}{
+		{"s t.*LITE*", "s t.UDPLITETest.testX", true}, {"s t.*LITE*", "s t.UDPTest.testX", false}, {"s t.*LITE*", "s u.LITE", false},
+		{"s a*b", "s ab", true}, {"s a*b", "s axb", true}, {"s a*b", "s axbc", false}, {"s a*a", "s a", false}, {"s a*b*c", "s acb", false},
+	} {
+		if got := matches(test.pattern, test.name); got != test.want {
+			t.Errorf("%s, %s: %v", test.pattern, test.name, got)
+		}
+	}
+}
+
 // TestCompareStar lists tests by one pattern. It is stale when all that it matches pass.
 func TestCompareStar(t *testing.T) {
 	outside := outcomes{"a.x1": {passed, ""}, "a.x2": {passed, ""}, "b": {passed, ""}}
