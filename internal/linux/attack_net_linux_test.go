@@ -219,7 +219,8 @@ func handedIn(map[string]string) outcome {
 }
 
 // socketAttacks ask for kinds of sockets. "abstract" is a name; "path", "path-datagram" and
-// "path-inside" are sockets of the host, the last one in the workspace. "own-path" is no attack.
+// "path-inside" are sockets of the host, the last one in the workspace. "own-path" and "mptcp"
+// are no attacks.
 func socketAttacks() map[string]attack {
 	kind := func(family, typ, proto int) attack {
 		return func(map[string]string) outcome {

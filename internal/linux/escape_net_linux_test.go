@@ -104,8 +104,12 @@ func TestNetwork(t *testing.T) {
 	network, sockets := networkAttacks(), socketAttacks()
 	delete(network, "own-loopback") // no attack
 	delete(sockets, "pair-stream")
-	delete(sockets, "own-path")
+	own := []string{"own-path", "mptcp"} // nor these
+	for _, name := range own {
+		delete(sockets, name)
+	}
 	a.expect(t, wordDenied, &job{}, names(network, sockets), kv...)
+	a.expect(t, wordBreach, &job{}, own)
 	if n := hits(); n != 0 {
 		t.Errorf("the listeners outside were reached %d times", n)
 	}
@@ -163,6 +167,7 @@ func TestHostNetwork(t *testing.T) {
 	delete(sockets, "pair-stream")
 	delete(sockets, "own-path")
 	delete(sockets, "icmp") // goes with the host's network
+	delete(sockets, "mptcp")
 	t.Run("sockets", func(t *testing.T) {
 		a.expect(t, wordDenied, &job{policy: &p}, names(sockets), kv...)
 	})

@@ -94,7 +94,7 @@ const wallProtectedName = "protected-names"
 
 // noAttacks are in the tables and try nothing forbidden.
 func noAttacks() []string {
-	return []string{"devices-work", "interfaces", "own-loopback", "pair-stream", "own-path", "clone-thread", "tiocsti", "descriptors"}
+	return []string{"devices-work", "interfaces", "own-loopback", "pair-stream", "own-path", "mptcp", "clone-thread", "tiocsti", "descriptors"}
 }
 
 // freshGit makes the repository of an arena anew, for the next attack.

@@ -321,6 +321,9 @@ func socketRules(open map[string]bool, o Options) []Rule {
 	for _, protocol := range []uint64{protoICMP, protoICMP6} {
 		refuse(ping, openICMP, bits(1, sockTypeMask, MaskedEq, sockDgram), num(2, Eq, protocol))
 	}
+	// Multipath TCP reaches the addresses that TCP reaches, and is what Go's servers listen
+	// with. What needs a right, such as addresses for more paths, the command cannot change.
+	add(Allow, bits(1, sockTypeMask, MaskedEq, sockStream), num(2, Eq, protoMPTCP))
 	add(Errno(eProtoNoSupport), num(2, Ne, 0), num(2, Ne, protoTCP), num(2, Ne, protoUDP))
 	return rules
 }
