@@ -72,7 +72,6 @@ var budgets = map[string]budget{
 	"internal/shell":       {215, "variables win over a login profile"},
 	"internal/state":       {340, "what is at the name of a state directory, and for root on the way to it, is checked before it is used"},
 	"internal/suggest":     {850, "paths in /tmp; denials known to be harmless, the order of causes, names made for one run, wider flags with their warnings; guesses about hidden stores; grants for files that other programs run later"},
-	"internal/suites":      {490, "new: other people's test suites, outside and inside"},
 	"internal/text":        {500, ""},
 	"internal/toolfiles":   {130, ""},
 	"internal/tree":        {310, "removal by descriptors, of any depth, with an end, and the check of directories of our own"},

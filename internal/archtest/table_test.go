@@ -124,6 +124,7 @@ var layers = map[string]int{
 var testOnly = map[string]bool{
 	"internal/archtest": true,
 	"internal/bench":    true,
+	"internal/suites":   true,
 	"internal/testenv":  true,
 }
 
