@@ -22,7 +22,7 @@ const (
 	// other programs run later. Daily use added denials by seccomp with their reasons, the
 	// job control and descriptors that people expect, ownership changes, and manual pages.
 	maxCodeLines = 41_000
-	maxRoomLines = 3_300 // of one package; internal/cli has a table of flags and a file for each verb
+	maxRoomLines = 3_000 // of one package
 )
 
 // A budget is how many lines of code a package may have. Raising one needs a reason in
@@ -41,7 +41,7 @@ var budgets = map[string]budget{
 	"executor/local":       {450, ""},
 	"internal/bwrap":       {520, "survivors are named without the processes of bubblewrap itself"},
 	"internal/caches":      {840, ""},
-	"internal/cli":         {3100, "manual pages; owners of files; files that were changed through hard links; new files and repositories"},
+	"internal/cli":         {2900, "manual pages; owners of files; files that were changed through hard links; new files and repositories"},
 	"internal/credentials": {260, ""},
 	"internal/darwin":      {200, ""},
 	"internal/doctor":      {610, ""},
