@@ -453,9 +453,12 @@ func TestUnsandboxed(t *testing.T) {
 // TestKeptFromWriting is what the whole thing is for.
 func TestKeptFromWriting(t *testing.T) {
 	r := newRunner(t, sandbox.WorkspaceWrite("."))
-	// Not below /tmp: the command has one of its own.
-	dir, err := os.MkdirTemp("/var/tmp", "sallyport-test-")
-	if err != nil {
+	// Not below /tmp: the command has one of its own. No random name: it would not be suggested.
+	dir := "/var/tmp/sallyport-kept-user"
+	if os.Geteuid() == 0 {
+		dir = "/var/tmp/sallyport-kept-root"
+	}
+	if err := errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o755)); err != nil {
 		t.Fatal(err)
 	}
 	defer os.RemoveAll(dir)

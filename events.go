@@ -30,7 +30,7 @@ type emitter struct {
 	pending int // bytes of output in queue
 	seq     uint64
 	idle    chan struct{} // closed when the goroutine ends; nil without one
-	late    bool          // a flush has waited in vain
+	late    bool          // a flush has waited in vain, and the sink is where it was
 	room    chan struct{} // closed when a piece of output is on its way; nil when none waits
 }
 
@@ -103,6 +103,7 @@ func (m *emitter) run(idle chan struct{}) {
 	defer close(idle)
 	for {
 		m.mu.Lock()
+		m.late = false
 		if len(m.queue) == 0 {
 			m.idle = nil
 			m.mu.Unlock()

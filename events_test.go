@@ -215,6 +215,7 @@ func TestStuckSink(t *testing.T) {
 				t.Errorf("%d bytes captured", res.Stdout.Total)
 			}
 			close(c.hold)
+			synctest.Wait() // Close waits no second time
 			r.Close()
 			var got, lost uint64
 			for _, o := range c.outputs() {

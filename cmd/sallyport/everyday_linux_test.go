@@ -121,7 +121,7 @@ func newWorkshop(t *testing.T) string {
 			t.Fatal(err)
 		}
 	}
-	setup := "cd " + root + "/plain && tar cf x.tar inner && rm inner && cd ../git && git init -q . && git add f && git -c user.name=a -c user.email=a@example.org commit -qm one && echo b >>f"
+	setup := "cd " + root + "/plain && { ! command -v tar || tar cf x.tar inner; } && rm inner && cd ../git && git init -q . && git add f && git -c user.name=a -c user.email=a@example.org commit -qm one && echo b >>f"
 	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", setup)
 	cmd.Env = everydayEnv(root, "")
 	if out, err := cmd.CombinedOutput(); err != nil {
