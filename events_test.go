@@ -271,7 +271,7 @@ func TestTimeoutTie(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for ctx, want := range map[context.Context]End{t.Context(): EndTimedOut, tieContext{t.Context()}: EndCanceled} {
 			p := &fakeProcess{stopped: make(chan struct{})}
-			a := &attempt{process: p}
+			a := &attempt{process: p, stopped: make(chan struct{})}
 			release := a.watch(ctx, &Cmd{Timeout: time.Second})
 			<-p.stopped
 			release()
