@@ -103,7 +103,7 @@ func TestSessionBadInput(t *testing.T) {
 
 // lateReader reads as many bytes as the file count says, when it is told to, and counts them.
 const lateReader = `go=; trap 'go=1' USR1; echo ready; while [ -z "$go" ]; do sleep 1000 & wait; kill $!; done 2>/dev/null
-head -c "$(cat count)" >got; echo done`
+head -c "$(cat count)" >got; echo done; exec sleep 1000`
 
 // TestSessionPartTaken: a write to a command that does not read is over 2 seconds after the last
 // byte that was taken, says how much that was, and the command finds that much.
