@@ -121,7 +121,8 @@ func (x *execution) followed(ctx context.Context, a *attempt, err error) error {
 }
 
 // denied returns what the sandbox denied to an attempt, each with its rule and its grant: as it
-// came, and the likeliest cause of a failure first. Only where nothing observed the command, the denial may be a guess.
+// came, and the likeliest cause of a failure first. Only where nothing observed the command,
+// the denial may be a guess.
 func (x *execution) denied(a *attempt) (seen, likeliest []sandbox.Denial) {
 	r := &suggest.Run{
 		Policy: a.policy, Dir: x.dir, Args: x.args, Env: x.env, OS: x.host.OS, Local: x.host.Local, Caches: !x.cmd.NoCaches,

@@ -21,7 +21,11 @@ import (
 // large is a file in a workspace with much more output than waits for a reader.
 func large(t *testing.T) (dir string, text []byte) {
 	t.Helper()
-	dir, text = workRoot(t), make([]byte, 8<<20)
+	size := 8 << 20
+	if testenv.IsLong() {
+		size = 50 << 20
+	}
+	dir, text = workRoot(t), make([]byte, size)
 	_, _ = rand.Read(text) // it never fails
 	if err := os.WriteFile(filepath.Join(dir, "large"), text, 0o644); err != nil {
 		t.Fatal(err)

@@ -53,7 +53,10 @@ func TestBigWorkspace(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%v: %s", err, out)
 			}
-			warnings += strings.Count(string(out), "warning: ")
+			if strings.Contains(string(out), "too many directories") {
+				warnings++
+				t.Logf("%s", out)
+			}
 			if strings.Contains(string(out), " "+git) {
 				return warnings
 			}
@@ -69,9 +72,7 @@ func TestBigWorkspace(t *testing.T) {
 		t.Errorf("%d warnings when everything is known", n)
 	}
 	fill(t, filepath.Join(s.work, "b"), 600)
-	// What was read just after a change is read again, and a slow machine may not manage that
-	// within the bound: another change, for which it warns once as well.
-	if n := run(last("b")); n < 1 || n > 3 {
+	if n := run(last("b")); n != 1 {
 		t.Errorf("%d warnings after a change beyond the bound, want 1", n)
 	}
 	out, err := s.command(t, "sallyport", "run", "--", "sh", "-c", "echo x >"+last("b")+"/.git/config").CombinedOutput()

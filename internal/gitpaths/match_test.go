@@ -167,8 +167,9 @@ func TestMatchRandom(t *testing.T) {
 	}
 }
 
-// TestMatchMounts finds what a mount shows over a directory that has not changed.
-func TestMatchMounts(t *testing.T) {
+// ownMounts gives the test mounts of its own, which end with it.
+func ownMounts(t *testing.T) {
+	t.Helper()
 	testenv.NeedRoot(t)
 	runtime.LockOSThread() // and never unlocked: the thread ends with its mounts
 	if err := unix.Unshare(unix.CLONE_NEWNS | unix.CLONE_FS); err != nil {
@@ -177,6 +178,11 @@ func TestMatchMounts(t *testing.T) {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestMatchMounts finds what a mount shows over a directory that has not changed.
+func TestMatchMounts(t *testing.T) {
+	ownMounts(t)
 	dir := tempDir(t)
 	put(t, dir+"/a/b/c/", "")
 	put(t, dir+"/x/b/x.env", "")

@@ -9,14 +9,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/sallyport-dev/sallyport/internal/testenv"
 )
 
 // TestScanStops goes on without a bound, can be stopped at any moment, loses nothing that was
@@ -109,14 +106,7 @@ func TestWarned(t *testing.T) {
 // TestScanSkipsKernelFiles searches no file system that only shows what the kernel knows, where
 // one is mounted in a workspace, and any other one.
 func TestScanSkipsKernelFiles(t *testing.T) {
-	testenv.NeedRoot(t)
-	runtime.LockOSThread() // and never unlocked: the thread ends with its mounts
-	if err := unix.Unshare(unix.CLONE_NEWNS | unix.CLONE_FS); err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-		t.Fatal(err)
-	}
+	ownMounts(t)
 	dir := tempDir(t)
 	for name, kind := range map[string]string{"proc": "proc", "disk": "tmpfs"} {
 		put(t, filepath.Join(dir, name)+"/", "")

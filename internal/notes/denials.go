@@ -273,6 +273,7 @@ func New(list []executor.New, dir, home string) string {
 	return line
 }
 
+// NewNames returns what appeared by its names, as [New] writes them.
 func NewNames(list []executor.New, dir, home string) []string {
 	var out []string
 	for _, n := range list {

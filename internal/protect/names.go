@@ -19,7 +19,7 @@ import (
 // ByName turns a resolved policy into rules and patterns for a sandbox that judges by name.
 // No placeholder is needed there. Stores of secrets in homes are hidden.
 func ByName(policy *sandbox.Resolved, homes []string) ([]plan.Rule, []plan.Pattern, error) {
-	s, err := newRuleset(policy, true, nil)
+	s, err := newRuleset(policy, true, matchAnew)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -45,7 +45,7 @@ const maxMatches = 8192
 // stores. Otherwise something is mounted over what exists.
 type ruleset struct {
 	byName   bool
-	find     finder            // nil remembers nothing
+	find     finder
 	roots    []string          // writable roots
 	resolved map[string]string // the same, by their paths in the policy
 	rules    map[string]plan.Rule
@@ -62,11 +62,16 @@ type ruleset struct {
 	links  []plan.Link
 }
 
-// A finder is [gitpaths.Match] with a memory.
+// A finder is [gitpaths.Match], with a memory or without.
 type finder func(root, key string, want gitpaths.Wanted, most int) ([]string, error)
 
+// matchAnew remembers nothing.
+func matchAnew(root, key string, want gitpaths.Wanted, most int) ([]string, error) {
+	return gitpaths.Match(root, key, nil, want, most)
+}
+
 // newRuleset returns the rules for the entries of a policy. Protected names, which every
-// policy has, are left to the caller. Find may be nil.
+// policy has, are left to the caller.
 func newRuleset(policy *sandbox.Resolved, byName bool, find finder) (*ruleset, error) {
 	s := &ruleset{
 		byName: byName, find: find, listed: byName && policy.Root == sandbox.LevelDeny,
@@ -185,25 +190,33 @@ func (s *ruleset) addGroup(base string, globs []sandbox.Glob, depth int) error {
 	if s.byName {
 		most = 0
 	}
-	find := s.find
-	if find == nil {
-		find = func(root, key string, want gitpaths.Wanted, most int) ([]string, error) {
-			return gitpaths.Match(root, key, nil, want, most)
-		}
-	}
-	found, err := find(spot.Path, strings.Join(key, "\x00"), want, most)
+	found, err := s.find(spot.Path, strings.Join(key, "\x00"), want, most)
 	switch {
 	case errors.Is(err, gitpaths.ErrTooMany):
-		return &executor.RootError{Path: strings.Join(key[4:], ", "), Why: fmt.Sprintf("matches more than %d files", most), Fix: "deny the directory that holds them instead"}
+		return tooMany(strings.Join(key[4:], ", "), most)
 	case err != nil:
 		return &executor.RootError{Path: base, Why: "cannot be searched for " + strings.Join(key[4:], ", ") + ": " + hostfacts.Reason(err)}
 	}
+	matches := make([]int, len(globs))
 	for _, below := range found {
+		for i, g := range globs {
+			if g.Match(filepath.Join(base, below)) {
+				matches[i]++
+			}
+			if matches[i] > maxMatches && !s.byName {
+				return tooMany(g.String(), maxMatches)
+			}
+		}
 		if err := s.match(filepath.Join(spot.Path, below)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// tooMany is the error for patterns that match more files than can be denied one by one.
+func tooMany(patterns string, most int) error {
+	return &executor.RootError{Path: patterns, Why: fmt.Sprintf("matches more than %d files", most), Fix: "deny the directory that holds them instead"}
 }
 
 // match adds what matches a deny pattern.

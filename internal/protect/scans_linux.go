@@ -99,7 +99,7 @@ const maxSearches = 16
 // match is [gitpaths.Match] with what earlier runs have found. A nil Scans searches anew.
 func (s *Scans) match(root, key string, want gitpaths.Wanted, most int) ([]string, error) {
 	if s == nil {
-		return gitpaths.Match(root, key, nil, want, most)
+		return matchAnew(root, key, want, most)
 	}
 	s.matching.Lock()
 	defer s.matching.Unlock()
