@@ -230,7 +230,6 @@ func (l *lowering) lowerFiles(s *Step) bool {
 	return true
 }
 
-// number is the one that a step gives a descriptor.
 // closeFiles closes descriptors. What is duplicated lies above all that are kept, and what
 // else has their numbers is not needed any more.
 func (l *lowering) closeFiles(s *Step) {
@@ -250,6 +249,7 @@ func (l *lowering) closeFiles(s *Step) {
 	l.closeFrom(from)
 }
 
+// number is the one that a step gives a descriptor.
 func (l *lowering) number(s *Step) arg {
 	if s.Value < 3 || s.Value > maxPassed {
 		l.fail("the new descriptor must be 3 to %s", strconv.Itoa(maxPassed))

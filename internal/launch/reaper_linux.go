@@ -24,8 +24,8 @@ import (
 //	become non-dumpable; read the command's process id from descriptor 1
 //	loop:
 //	    collect every child that has ended; write {id, status} of the command
-//	        to descriptor 0, also when it was stopped; when no child is left, write an empty record with
-//	        what all of them used (struct rusage) and exit
+//	        to descriptor 0, also when it was stopped; when no child is left, write
+//	        an empty record with what all of them used (struct rusage) and exit
 //	    wait for a signal (all are blocked, so none is lost):
 //	        SIGCHLD                      collect again
 //	        SIGUSR2                      (parent gone) as process 1 kill everything and
