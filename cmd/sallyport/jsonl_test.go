@@ -46,7 +46,6 @@ type outputLine struct {
 // TestSlowReader: the program waits for the reader of --jsonl, who gets every byte. With
 // --jsonl-drop the bytes that are missing are counted.
 func TestSlowReader(t *testing.T) {
-	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	dir, text := large(t)
 	for _, flags := range []string{"", "--jsonl-drop"} {
@@ -91,7 +90,6 @@ func TestSlowReader(t *testing.T) {
 // TestStuckReader: a reader that takes nothing does not keep a time limit from ending the
 // program and sallyport, which counts what was not read.
 func TestStuckReader(t *testing.T) {
-	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	dir, _ := large(t)
 	for name, script := range map[string]string{
