@@ -4,7 +4,10 @@
 package testenv
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"regexp"
@@ -37,9 +40,17 @@ type Terminal struct {
 	ended chan struct{} // closed when the program has ended
 	err   error         // of waiting for the program; set before ended is closed
 
-	mu   sync.Mutex
-	seen []byte
-	next int // where Expect goes on in seen
+	mu    sync.Mutex
+	seen  []byte
+	next  int // where Expect goes on in seen
+	begin time.Time
+	parts []part
+}
+
+// A part is where something ends that was seen at once.
+type part struct {
+	end int // in seen
+	at  time.Duration
 }
 
 // OpenTerminal makes a pseudo-terminal of that size in characters and returns both
@@ -74,7 +85,7 @@ func OpenTerminal(t testing.TB, cols, rows uint16) (master, slave *os.File) {
 // both is ended with t.
 func StartTerminal(t testing.TB, cmd *exec.Cmd, cols, rows uint16) *Terminal {
 	t.Helper()
-	x := &Terminal{t: t, cmd: cmd, more: make(chan struct{}, 1), over: make(chan struct{}), ended: make(chan struct{})}
+	x := &Terminal{t: t, cmd: cmd, more: make(chan struct{}, 1), over: make(chan struct{}), ended: make(chan struct{}), begin: time.Now()}
 	var slave *os.File
 	x.master, slave = OpenTerminal(t, cols, rows)
 	x.before = x.Modes()
@@ -122,6 +133,7 @@ func (x *Terminal) read() {
 		n, err := x.master.Read(buf)
 		x.mu.Lock()
 		x.seen = append(x.seen, buf[:n]...)
+		x.parts = append(x.parts, part{len(x.seen), time.Since(x.begin)})
 		x.mu.Unlock()
 		if n > 0 {
 			select {
@@ -190,6 +202,24 @@ func (x *Terminal) match(re *regexp.Regexp) []string {
 	}
 	x.next += at[1]
 	return found
+}
+
+// Asciicast returns what was seen as a recording in the form asciicast v2
+// (https://docs.asciinema.org/manual/asciicast/v2/).
+func (x *Terminal) Asciicast() []byte {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	out := bytes.NewBufferString(`{"version": 2, "width": 80, "height": 24}` + "\n")
+	begin := 0
+	for _, p := range x.parts {
+		text, err := json.Marshal(string(x.seen[begin:p.end]))
+		if err != nil {
+			x.t.Fatal(err) // a string has a form
+		}
+		fmt.Fprintf(out, "[%.6f, \"o\", %s]\n", p.at.Seconds(), text)
+		begin = p.end
+	}
+	return out.Bytes()
 }
 
 // Resize changes the size of the terminal, in characters, and with it tells the
