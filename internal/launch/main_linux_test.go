@@ -125,7 +125,7 @@ func script(k kind, last Step, extra ...Step) *Script {
 		s.Steps = append(ownSteps(),
 			Step{Op: OpSetMount, Path: "/", Recursive: true, Private: true},
 			Step{Op: OpProc, Tree: 1}, Step{Op: OpAttach, Tree: 1, Path: "/proc"},
-			Step{Op: OpSecureBits, Value: 0xef}, Step{Op: OpDropBounding, Value: 38},
+			Step{Op: OpSecureBits, Value: 0xcf}, Step{Op: OpDropBounding, Value: 38},
 			Step{Op: OpClearAmbient}, Step{Op: OpNoNewPrivs}, Step{Op: OpCaps, Value: 1 << 8})
 		extra = append([]Step{{Op: OpCaps}}, extra...)
 	}

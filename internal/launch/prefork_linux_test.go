@@ -220,7 +220,7 @@ func TestPreforkFirstSteps(t *testing.T) {
 	testenv.NeedUserNS(t)
 	l := launcher(t)
 	first := []Step{
-		{Op: OpDieWithParent}, {Op: OpSecureBits, Value: 0xef},
+		{Op: OpDieWithParent}, {Op: OpSecureBits, Value: 0xcf},
 		{Op: OpDropBounding, Value: 38}, {Op: OpClearAmbient}, {Op: OpNoNewPrivs},
 	}
 	s := script(own, Step{Op: OpExec, Path: "/bin/cat", Argv: []string{"cat", "/proc/self/status"}})

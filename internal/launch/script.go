@@ -93,6 +93,9 @@ const (
 	OpPivot
 	// OpLoopback brings the loopback interface up.
 	OpLoopback
+	// OpSetting writes Data to the kernel setting Path, which is relative to the process
+	// file system Tree. A setting of the network is that of the task's network namespace.
+	OpSetting
 	// OpRefuseWrite proves that Path cannot be opened for writing: the launch
 	// stops when it can. A missing Path is fine.
 	OpRefuseWrite

@@ -146,12 +146,13 @@ func privilegeAttacks() map[string]attack {
 			if err != nil {
 				return bad("%v", err)
 			}
-			if b != 0xef {
+			if b != 0xcf {
 				return breach("%#x", b)
 			}
 			return denied("locked")
 		},
 	}
+	m["cap-kept"] = keepCaps
 	for _, ns := range []string{"user", "mnt", "pid", "net", "ipc", "uts", "cgroup"} {
 		m["ns-"+ns] = func(kv map[string]string) outcome {
 			have, err := os.Readlink("/proc/self/ns/" + ns)
@@ -165,6 +166,27 @@ func privilegeAttacks() map[string]attack {
 		}
 	}
 	return m
+}
+
+// keepCaps asks for its capabilities to be kept over a change of user, which is not locked.
+func keepCaps(map[string]string) outcome {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := unix.Prctl(unix.PR_SET_KEEPCAPS, 1, 0, 0, 0); err != nil {
+		return bad("%v", err)
+	}
+	defer func() { _ = unix.Prctl(unix.PR_SET_KEEPCAPS, 0, 0, 0, 0) }() // which is one of the secure bits
+	if _, _, errno := unix.RawSyscall(unix.SYS_SETUID, uintptr(unix.Getuid()), 0, 0); errno != 0 {
+		return bad("setuid: %v", errno)
+	}
+	head, data := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, [2]unix.CapUserData{}
+	if err := unix.Capget(&head, &data[0]); err != nil {
+		return bad("%v", err)
+	}
+	if data != ([2]unix.CapUserData{}) {
+		return breach("%+v", data)
+	}
+	return denied("none kept")
 }
 
 // taskAttacks look at what the command was given by its caller.

@@ -163,7 +163,7 @@ func hostRefuses(err error) bool {
 		return true
 	}
 	switch step.Step.Op {
-	case launch.OpMapUser, launch.OpTmpfs, launch.OpProc, launch.OpDevpts, launch.OpLoopback:
+	case launch.OpMapUser, launch.OpTmpfs, launch.OpProc, launch.OpDevpts, launch.OpLoopback, launch.OpSetting:
 		return true
 	case launch.OpClone:
 		// The kernel checks the right before it looks at the path: EACCES is about what is

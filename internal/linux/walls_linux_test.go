@@ -137,7 +137,7 @@ func missingWalls() []missingWall {
 		{name: "own /dev/shm", change: ownShm, attacks: "dev-shm"},
 		{name: "private /tmp", change: dropAt("/tmp"), attacks: "see-at"},
 		// Executing a program gives root all that is left in the bounding set.
-		{name: "capabilities", change: dropOp(launch.OpCaps, launch.OpSecureBits, launch.OpDropBounding), attacks: "cap-effective cap-permitted", root: true},
+		{name: "capabilities", change: dropOp(launch.OpCaps, launch.OpSecureBits, launch.OpDropBounding), attacks: "cap-effective cap-permitted cap-kept", root: true},
 		{name: "secure bits", change: dropOp(launch.OpSecureBits), attacks: "secure-bits"},
 		{name: "bounding set", change: dropOp(launch.OpDropBounding), attacks: "cap-bounding"},
 		{name: "no_new_privs", change: dropOp(launch.OpNoNewPrivs, launch.OpSeccomp, launch.OpLandlock), attacks: "no-new-privs"},

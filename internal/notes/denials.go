@@ -104,7 +104,7 @@ func Operation(d sandbox.Denial, home string) string {
 func (g *denialGroup) operation(home string) string {
 	target := g.targets[0]
 	var details []string
-	if n := len(g.targets); n > 1 && (g.op == sandbox.Connect || g.op == sandbox.Bind) {
+	if n := len(g.targets); n > 1 && (g.op == sandbox.Connect || g.op == sandbox.Bind || g.op == sandbox.Syscall) {
 		return verbs[g.op] + " " + printable.Word(target) + fmt.Sprintf(" and %d more", n-1)
 	} else if n > 1 {
 		target = commonDir(g.targets)

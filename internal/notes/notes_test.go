@@ -60,6 +60,8 @@ func TestDenialNotes(t *testing.T) {
 	shell[0].Wider = "--rw /home/a/.bashrc"
 	counters := seen(sandbox.Write, root, "", "EROFS", "/home/a/.config/go")
 	counters[0].Harmless = "telemetry counters of Go"
+	calls := seen(sandbox.Syscall, "system call filter", "--allow icmp", "EPROTONOSUPPORT", "", "")
+	calls[0].Call, calls[1].Call = "socket(AF_INET6, SOCK_DGRAM, IPPROTO_ICMPV6)", "socket(AF_INET, SOCK_DGRAM, IPPROTO_ICMP)"
 	for _, test := range []struct {
 		name    string
 		ds      []sandbox.Denial
@@ -84,6 +86,7 @@ func TestDenialNotes(t *testing.T) {
 		{"a process outside", seen(sandbox.Signal, "processes outside", "", "", ""), 0, "blocked: signal a process outside the sandbox"},
 		{"no grant, one directory", seen(sandbox.Write, root, "", "EROFS", numbered("/etc", 3)...), 0, "blocked: write /etc (3 files)"},
 		{"an opening", seen(sandbox.Write, "", "--allow userns", "EPERM", "/x"), 0, "blocked: write /x (EPERM); allow with --allow userns"},
+		{"system calls that one flag opens", calls, 0, "blocked: make the system call socket(AF_INET6, SOCK_DGRAM, IPPROTO_ICMPV6) and 1 more; allow with --allow icmp"},
 		{"harmless ones", append(counters, hosts...), 0, "blocked: write /etc/hosts (EROFS); allow with --rw /etc/hosts"},
 		{"only harmless ones", counters, 7, ""},
 		{"those that were only counted", hosts, 40, "blocked: write /etc/hosts (EROFS); allow with --rw /etc/hosts\n40 further denials"},

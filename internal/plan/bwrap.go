@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/sallyport-dev/sallyport/internal/launch"
+	"github.com/sallyport-dev/sallyport/internal/seccomp"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -58,6 +59,10 @@ func bwrapped(h *Host, r *Request) (*Plan, error) {
 		return nil, unsupported("bubblewrap", "none was found", "install bubblewrap 0.5 or newer")
 	case r.Root == sandbox.LevelDeny:
 		return nil, unsupported("a root that shows only listed paths", "the bwrap level cannot enforce it", "use a machine with the native level")
+	}
+	if r.network() == sandbox.NetworkNone && slices.Contains(r.Spec.Allow, seccomp.OpenICMP) {
+		return nil, unsupported("a network of the command's own for the opening icmp", "bubblewrap cannot open them there",
+			"leave the opening icmp out, use the host's network, or a machine with the native level")
 	}
 	if len(r.Spec.Files) > 0 {
 		return nil, unsupported("descriptors beyond the three standard ones", "the bwrap level cannot pass them on", "leave them out, or use a machine with the native level")

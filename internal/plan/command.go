@@ -13,9 +13,11 @@ import (
 
 // Numbers of Linux.
 const (
-	// secureBits: no rights by being user 0, no rights kept over a change of user, no
-	// ambient set, and all of that locked (linux/securebits.h).
-	secureBits = 0xef
+	// secureBits: no rights by being user 0 or by changing the user, no ambient set, and all of
+	// that locked (linux/securebits.h). Whether rights are kept over a change of user is not
+	// locked: the command has none to keep, and programs that give up rights, such as ping,
+	// end when they cannot ask for it (PR_SET_KEEPCAPS).
+	secureBits = 0xcf
 	capSetpcap = 1 << 8
 )
 

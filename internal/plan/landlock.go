@@ -10,6 +10,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/internal/landlock"
 	"github.com/sallyport-dev/sallyport/internal/launch"
+	"github.com/sallyport-dev/sallyport/internal/seccomp"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -72,7 +73,7 @@ func landlockable(h *Host, r *Request) error {
 		return no("the directory "+r.Tmp.Source.Path+" at /tmp", "use a private /tmp, or the host's")
 	}
 	for _, o := range r.Spec.Allow {
-		if r.network() == sandbox.NetworkNone && slices.Contains([]string{"icmp", "netlink", "io_uring"}, o) {
+		if r.network() == sandbox.NetworkNone && slices.Contains([]string{seccomp.OpenICMP, "netlink", "io_uring"}, o) {
 			return no(fmt.Sprintf("a network of the command's own for the opening %s", o), "leave it out, or use the host's network")
 		}
 	}

@@ -55,6 +55,7 @@ func TestLandlockRefuses(t *testing.T) {
 		{"proxy", "ubuntu-abi7", 0, bare().with(network(sandbox.NetworkProxy)), "proxy"},
 		{"chosen /tmp", "ubuntu-abi7", 0, bare().with(func(r *Request) { r.Tmp.Asked = true }), "/state/tmp.1 at /tmp"},
 		{"ping without a network", "ubuntu-abi7", 0, allow("icmp", sandbox.NetworkNone), "icmp"},
+		{"ping without a network, by bubblewrap", "ubuntu-abi7", 0, wrapped().with(func(r *Request) { r.Spec.Allow = []string{"icmp"} }), "icmp"},
 		{"netlink without a network", "ubuntu-abi7", 0, allow("netlink", sandbox.NetworkNone), "netlink"},
 		{"io_uring without a network", "ubuntu-abi7", 0, allow("io_uring", sandbox.NetworkNone), "io_uring"},
 	}

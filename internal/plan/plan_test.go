@@ -154,6 +154,7 @@ var goldens = []struct {
 		with(func(r *Request) { r.Guard, r.Bwrap.Argv0 = nil, true }).with(network(sandbox.NetworkHost))},
 	{"observed", "ubuntu-abi7", request(rule("/w", write, KindDirectory)).with(func(r *Request) { r.Observe = true })},
 	{"landlock-observed", "ubuntu-abi7", bare(rule("/w", write, KindDirectory)).with(func(r *Request) { r.Observe = true })},
+	{"ping", "ubuntu-abi7", request(rule("/w", write, KindDirectory)).with(func(r *Request) { r.Spec.Allow = []string{"icmp"} })},
 	{"full-access", "ubuntu-abi7", request(rule("/w", write, KindDirectory)).with(mode(sandbox.Full))},
 }
 

@@ -227,7 +227,7 @@ func TestScriptOrder(t *testing.T) {
 		if !slices.IsSorted(order) || order[len(order)-1] != last || first(launch.OpDieWithParent) != 0 {
 			t.Fatalf("the order is wrong:\n%s", p.Script.String())
 		}
-		for _, o := range []launch.Op{launch.OpAttach, launch.OpPin, launch.OpClone, launch.OpSetMount, launch.OpSetTree, launch.OpReopen} {
+		for _, o := range []launch.Op{launch.OpAttach, launch.OpPin, launch.OpClone, launch.OpSetMount, launch.OpSetTree, launch.OpReopen, launch.OpSetting} {
 			if n := len(at[o]); n > 0 && at[o][n-1] > caps[0] {
 				t.Fatalf("a mount changes after rights were taken away:\n%s", p.Script.String())
 			}

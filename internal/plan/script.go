@@ -4,12 +4,14 @@
 package plan
 
 import (
+	"fmt"
 	"maps"
 	"path"
 	"slices"
 	"strings"
 
 	"github.com/sallyport-dev/sallyport/internal/launch"
+	"github.com/sallyport-dev/sallyport/internal/seccomp"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -65,7 +67,7 @@ func (n *nativePlan) write() {
 	n.reopen(false)
 	n.cloneReadable()
 	shm, masks := n.stage()
-	proc := n.tree(launch.Step{Op: launch.OpProc, Set: launch.AttrReadOnly})
+	proc := n.makeProc()
 	n.pivot(masks)
 	n.attach(shm, masks)
 	n.reopen(true)
@@ -346,6 +348,21 @@ func (n *nativePlan) copyMask(m masks, dir bool, why string) int {
 		from = m.dir
 	}
 	return n.tree(launch.Step{Op: launch.OpClone, From: from, Label: why})
+}
+
+// makeProc makes the /proc of the new process namespace, read-only. A network namespace
+// begins with ping sockets for no group at all; where they are allowed, the command's only
+// group gets them.
+func (n *nativePlan) makeProc() int {
+	if !slices.Contains(n.req.Spec.Allow, seccomp.OpenICMP) || n.req.network() != sandbox.NetworkNone {
+		return n.tree(launch.Step{Op: launch.OpProc, Set: launch.AttrReadOnly})
+	}
+	tree := n.tree(launch.Step{Op: launch.OpProc})
+	n.add(
+		launch.Step{Op: launch.OpSetting, Tree: tree, Path: "sys/net/ipv4/ping_group_range",
+			Data: fmt.Appendf(nil, "%d %d", n.host.GID, n.host.GID), Label: "ping sockets, of both kinds of addresses"},
+		launch.Step{Op: launch.OpSetTree, Tree: tree, Set: launch.AttrReadOnly})
+	return tree
 }
 
 // proc mounts the /proc of the new process namespace. It is read-only while the copies

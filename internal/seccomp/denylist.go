@@ -315,11 +315,11 @@ func socketRules(open map[string]bool, o Options) []Rule {
 	add(Errno(ePerm), bits(1, sockTypeMask, MaskedEq, sockRaw))
 	add(Errno(eSockTNoSupport), bits(1, sockTypeMask, MaskedNe, sockStream), bits(1, sockTypeMask, MaskedNe, sockDgram))
 	ping := Errno(eProtoNoSupport)
-	if o.HostNetwork || open[openICMP] {
+	if o.HostNetwork || open[OpenICMP] {
 		ping = Allow
 	}
 	for _, protocol := range []uint64{protoICMP, protoICMP6} {
-		refuse(ping, openICMP, bits(1, sockTypeMask, MaskedEq, sockDgram), num(2, Eq, protocol))
+		refuse(ping, OpenICMP, bits(1, sockTypeMask, MaskedEq, sockDgram), num(2, Eq, protocol))
 	}
 	// Multipath TCP reaches the addresses that TCP reaches, and is what Go's servers listen
 	// with. What needs a right, such as addresses for more paths, the command cannot change.

@@ -17,10 +17,11 @@ type Opening struct {
 	Opens string
 }
 
-// The names of the openings.
+// The names of the openings. OpenICMP is exported because a network namespace has to allow
+// ping sockets as well.
 const (
 	openBPF         = "bpf"
-	openICMP        = "icmp"
+	OpenICMP        = "icmp"
 	openIOUring     = "io_uring"
 	openKeyring     = "keyring"
 	openNetlink     = "netlink"
@@ -37,7 +38,7 @@ const (
 func Openings() []Opening {
 	return []Opening{
 		{openBPF, "load eBPF programs and maps, as far as the kernel lets an ordinary user"},
-		{openICMP, "ping sockets (ICMP echo); always open when the command uses the host's network"},
+		{OpenICMP, "ping sockets (ICMP echo), so ping works, without a network on loopback; always open with the host's network, whose net.ipv4.ping_group_range counts"},
 		{openIOUring, "io_uring; its requests pass by this filter and by the observer, so unix and setuid must be opened with it"},
 		{openKeyring, "kernel keyrings, with the keys that the user keeps in them (Kerberos, fscrypt)"},
 		{openNetlink, "all netlink protocols, not just the list of interfaces and routes"},

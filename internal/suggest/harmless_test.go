@@ -93,6 +93,12 @@ func TestOrder(t *testing.T) {
 	script.Name = "make all"
 	lookup := denial(1, "curl", "", "ENETUNREACH")
 	lookup.Op, lookup.Addr = sandbox.Connect, "10.0.0.1:53"
+	call := func(second, pid int, name, errno, grant string) sandbox.Denial {
+		d := denial(second, "ping", "", errno)
+		d.Op, d.Path, d.Call, d.Grant, d.PID = sandbox.Syscall, name, name, grant, pid
+		return d
+	}
+	ping, raw := call(1, 7, "dgram", "EPROTONOSUPPORT", "--allow icmp"), call(2, 7, "raw", "EPERM", "")
 	for _, test := range []struct {
 		name string
 		exit int
@@ -111,6 +117,8 @@ func TestOrder(t *testing.T) {
 		{"as Node prints it", 1, "Error: EROFS: open '/etc/a'\n", []sandbox.Denial{denial(1, "cc", "/etc/a", "EROFS"), denial(2, "make", "/etc/b", "EPERM")}, "/etc/a /etc/b"},
 		{"what was seen before a guess", 1, "guess: read-only file system", []sandbox.Denial{guessed, denial(1, "cc", "/etc/a", "EPERM")}, "/etc/a /etc/guess"},
 		{"harmless ones at the end", 1, "/h/.bash_history: read-only file system", []sandbox.Denial{denial(9, "bash", "/h/.bash_history", "EROFS"), denial(1, "cc", "/etc/a", "EPERM")}, "/etc/a /h/.bash_history"},
+		{"a call that was made instead of one that a flag opens", 2, "ping: socket: Operation not permitted\n", []sandbox.Denial{ping, raw}, "dgram raw"},
+		{"a call of another process", 2, "ping: socket: Operation not permitted\n", []sandbox.Denial{ping, call(2, 8, "raw", "EPERM", "")}, "raw dgram"},
 		{"after success as they came", 0, "", []sandbox.Denial{denial(1, "cc", "/etc/a", "EROFS"), denial(2, "make", "/etc/b", "EROFS")}, "/etc/a /etc/b"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

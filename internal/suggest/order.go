@@ -21,7 +21,8 @@ import (
 // whose error stands in the output, best in one line with their name; then those of the
 // program that was started itself, whose exit code is the command's; then the last ones before
 // the end, because programs try much before they give up. What was only inferred comes after
-// what was seen, and what is harmless at the end.
+// what was seen, and what is harmless at the end. A system call that nothing opens comes after
+// one of the same process that a flag opens: programs fall back to it, as ping to raw sockets.
 func (r *Run) Weigh(denials []sandbox.Denial, exit int, said ...[]byte) []sandbox.Denial {
 	for i := range denials {
 		denials[i].Harmless = r.harmless(&denials[i], exit)
@@ -30,27 +31,35 @@ func (r *Run) Weigh(denials []sandbox.Denial, exit int, said ...[]byte) []sandbo
 		return denials
 	}
 	lines := bytes.Split(bytes.ToLower(bytes.Join(said, []byte("\n"))), []byte("\n"))
-	type weight struct{ harmless, guessed, silent, other int }
+	type weight struct{ harmless, guessed, fallback, silent, other int }
 	weights := make(map[*sandbox.Denial]weight, len(denials))
 	order := make([]*sandbox.Denial, len(denials))
 	for i := range denials {
 		d := &denials[i]
 		order[i] = d
 		weights[d] = weight{
-			harmless: less(d.Harmless == ""), guessed: less(d.Source.Evidence()),
+			harmless: less(d.Harmless == ""), guessed: less(d.Source.Evidence()), fallback: less(!isFallback(d, denials)),
 			silent: -mentioned(d, lines), other: less(r.started(d)),
 		}
 	}
 	slices.SortStableFunc(order, func(a, b *sandbox.Denial) int {
 		u, v := weights[a], weights[b]
 		return cmp.Or(cmp.Compare(u.harmless, v.harmless), cmp.Compare(u.guessed, v.guessed),
-			cmp.Compare(u.silent, v.silent), cmp.Compare(u.other, v.other), b.Time.Compare(a.Time))
+			cmp.Compare(u.fallback, v.fallback), cmp.Compare(u.silent, v.silent), cmp.Compare(u.other, v.other), b.Time.Compare(a.Time))
 	})
 	sorted := make([]sandbox.Denial, len(order))
 	for i, d := range order {
 		sorted[i] = *d
 	}
 	return sorted
+}
+
+// isFallback reports whether the process of a refused system call, which nothing opens, was
+// refused another one that a flag opens.
+func isFallback(d *sandbox.Denial, all []sandbox.Denial) bool {
+	return d.Op == sandbox.Syscall && d.Grant == "" && d.PID != 0 && slices.ContainsFunc(all, func(o sandbox.Denial) bool {
+		return o.Op == sandbox.Syscall && o.Grant != "" && o.PID == d.PID
+	})
 }
 
 // less is 0 for what comes first.
