@@ -146,13 +146,14 @@ func TestHandedInListener(t *testing.T) {
 	}
 }
 
-// nextTick returns when the clock of file systems has gone on.
+// nextTick returns when the clock of file systems has passed this moment: the time of a new
+// file can be ahead of that clock since Linux 6.13 (multigrain timestamps).
 func nextTick(t *testing.T) {
 	t.Helper()
-	var from, to unix.Timespec
-	must(t, unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &from))
-	for to = from; to == from; {
-		must(t, unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &to))
+	var now, coarse unix.Timespec
+	must(t, unix.ClockGettime(unix.CLOCK_REALTIME, &now))
+	for coarse.Nano() <= now.Nano() {
+		must(t, unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &coarse))
 	}
 }
 
