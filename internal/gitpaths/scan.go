@@ -293,7 +293,11 @@ func (s *scanner) readOne(i int) bool {
 	if !s.holdsNoFiles(path, stamp.device) {
 		marks, names, cut, err = s.readNames(path)
 	}
-	if cut && (s.reads > 0 || s.halted()) {
+	switch {
+	case err != nil && absent(err) && path != "": // since it was looked at, as the mount points of other runs
+		s.dirs[i].state |= dirGone
+		return true
+	case cut && (s.reads > 0 || s.halted()):
 		return false // it will be the first one next time
 	}
 	s.reads++

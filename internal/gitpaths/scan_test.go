@@ -8,11 +8,13 @@ package gitpaths
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -296,6 +298,37 @@ func TestScanUnreadable(t *testing.T) {
 	if diff := cmp.Diff([]string{"closed/a", "open"}, names(t, dir, Scan(dir, c, patient(100)))); diff != "" {
 		t.Error(diff)
 	}
+}
+
+// TestScanVanishing: directories that come and go, as the mount points of other runs do, leave
+// no search unfinished.
+func TestScanVanishing(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	over := make(chan struct{})
+	var all sync.WaitGroup
+	all.Go(func() {
+		for i := 0; ; i++ {
+			select {
+			case <-over:
+				return
+			default:
+			}
+			name := filepath.Join(root, strconv.Itoa(i%8))
+			if err := errors.Join(os.Mkdir(name, 0o755), os.Remove(name)); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	for range 2000 {
+		if found := Scan(root, nil, Limit{Time: time.Hour}); !found.Complete {
+			t.Errorf("stopped at %s", found.Stopped)
+			break
+		}
+	}
+	close(over)
+	all.Wait()
 }
 
 func TestScanNowhere(t *testing.T) {
