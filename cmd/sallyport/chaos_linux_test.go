@@ -293,7 +293,7 @@ func (c *chaos) watch(t *testing.T, name string, u *chaosUser, env []string, job
 	late := report.Front - report.Stopped - most
 	c.mu.Lock()
 	c.runs[name+" "+ending(report.Status)]++
-	c.past = append(c.past, pastRun{begin, time.Now(), fmt.Sprintf("user %d, %q %q: %+v", u.id, env, args, report)})
+	c.past = append(c.past, pastRun{begin, time.Now(), fmt.Sprintf("user %d, %q %q: %+v %.2000q", u.id, env, args, report, stderr.String())})
 	c.longest = max(c.longest, late+endTime)
 	c.mu.Unlock()
 	strange := ""
