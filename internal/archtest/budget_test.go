@@ -21,7 +21,8 @@ const (
 	// programs, removal by descriptors, unix sockets of other programs, hard links, files that
 	// other programs run later. Daily use added denials by seccomp with their reasons, the
 	// job control and descriptors that people expect, ownership changes, and manual pages.
-	maxCodeLines = 41_000
+	// Rules about commands are 1 900 lines: the language, the files, the command check.
+	maxCodeLines = 43_000
 	maxRoomLines = 3_000 // of one package
 )
 
@@ -77,6 +78,7 @@ var budgets = map[string]budget{
 	"internal/tree":        {310, "removal by descriptors, of any depth, with an end, and the check of directories of our own"},
 	"internal/tty":         {410, "keys that are typed for another job; the modes of a terminal that a command is lent"},
 	"internal/windows":     {290, ""},
+	"rules":                {1400, "new: rules about commands"},
 	"sandbox":              {1590, ""},
 	"sandbox/wire":         {650, ""},
 	"unified":              {1650, ""},

@@ -230,8 +230,8 @@ var testModules = map[string]string{
 var roomModules = map[string][]string{
 	"github.com/spf13/cobra": {"internal/cli"},
 	"github.com/spf13/pflag": {"internal/cli"},
-	// Encodings for text, widths of characters for screen.
-	"golang.org/x/text": {"internal/screen", "internal/text"},
+	// Encodings for text, widths of characters for screen, case folding for rules.
+	"golang.org/x/text": {"internal/screen", "internal/text", "rules"},
 	"golang.org/x/term": {"internal/tty"},
 
 	"go.starlark.net":                        {"rules"},
