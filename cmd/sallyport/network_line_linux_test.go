@@ -8,6 +8,7 @@ import (
 	"context"
 	"io"
 	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -63,6 +64,24 @@ func TestNetworkLine(t *testing.T) {
 	}
 	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 3 {
 		t.Error(err)
+	}
+}
+
+// TestNetworkLineAtTheEnd: a program that soon succeeds without the network has no line, and one
+// that fails has it once.
+func TestNetworkLineAtTheEnd(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	testenv.NeedUserNS(t)
+	for code, want := range []string{"", "sallyport: network is off (DNS lookup, act); allow with --net host\n"} {
+		t.Run(strconv.Itoa(code), func(t *testing.T) {
+			cmd, _ := offlineCommand(t)
+			cmd.Args[len(cmd.Args)-1] = "act udp 127.0.0.53:53; exit " + strconv.Itoa(code)
+			var said strings.Builder
+			cmd.Stderr = &said
+			if err := cmd.Run(); cmd.ProcessState.ExitCode() != code || said.String() != want {
+				t.Errorf("%v, %q, want %q", err, said.String(), want)
+			}
+		})
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"slices"
+	"time"
 
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/internal/environ"
@@ -85,9 +86,13 @@ func (r *report) tmpLine(res *sallyport.Result) string {
 	return ""
 }
 
-// denied prints that the network is off, at the first denial of it and while the program
-// runs: some programs try again for minutes. The program waits meanwhile, so the line is
-// printed by a goroutine.
+// offlineDelay is how long a program that tries the network is given to do without it: many
+// look for a newer version of themselves, and succeed a moment later. The line still comes
+// within a second.
+const offlineDelay = 500 * time.Millisecond
+
+// denied has a line printed that the network is off, soon after the first denial of it and while
+// the program runs: some programs try again for minutes.
 func (r *report) denied(d sandbox.Denial) {
 	if !notes.IsNetwork(&d) || d.Op != sandbox.Connect {
 		return
@@ -97,23 +102,21 @@ func (r *report) denied(d sandbox.Denial) {
 	if r.offline != nil {
 		return
 	}
-	done := make(chan struct{})
-	r.offline = done
-	go func() {
-		defer close(done)
+	said := make(chan struct{})
+	r.said, r.offline = said, time.AfterFunc(offlineDelay, func() {
+		defer close(said)
 		// On a terminal that passes keys on as they are typed, a line feed alone begins no line.
 		_, _ = io.WriteString(r.env.Stderr, "sallyport: "+printable.Line(notes.Offline(&d))+r.lineEnd)
-	}()
+	})
 }
 
-// saidOffline waits until a line about the network is printed, and reports whether there is one.
+// saidOffline reports whether the line about the network is printed. It will not be later.
 func (r *report) saidOffline() bool {
 	r.mu.Lock()
-	done := r.offline
-	r.mu.Unlock()
-	if done == nil {
+	defer r.mu.Unlock()
+	if r.offline == nil || r.offline.Stop() {
 		return false
 	}
-	<-done
+	<-r.said
 	return true
 }

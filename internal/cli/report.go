@@ -36,7 +36,8 @@ type report struct {
 	mu      sync.Mutex
 	run     string        // the run's ID from its events; empty before the first one
 	lineEnd string        // of lines that are printed while the program runs
-	offline chan struct{} // closed when the line about the network is printed; nil without one
+	offline *time.Timer   // prints that the network is off; nil without a denial of it
+	said    chan struct{} // closed when offline has printed
 }
 
 // attach connects the streams of cmd and the events of runner. Without --json
