@@ -103,20 +103,28 @@ func (r *report) denied(d sandbox.Denial) {
 		return
 	}
 	said := make(chan struct{})
-	r.said, r.offline = said, time.AfterFunc(offlineDelay, func() {
+	r.said, r.sayOffline = said, func() {
 		defer close(said)
 		// On a terminal that passes keys on as they are typed, a line feed alone begins no line.
 		_, _ = io.WriteString(r.env.Stderr, "sallyport: "+printable.Line(notes.Offline(&d))+r.lineEnd)
-	})
+	}
+	r.offline = time.AfterFunc(offlineDelay, r.sayOffline)
 }
 
-// saidOffline reports whether the line about the network is printed. It will not be later.
-func (r *report) saidOffline() bool {
+// saidOffline reports whether the line about the network is printed. It is when the program has
+// failed, and otherwise will not be later.
+func (r *report) saidOffline(failed bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.offline == nil || r.offline.Stop() {
+	switch {
+	case r.offline == nil:
 		return false
+	case !r.offline.Stop():
+		<-r.said
+	case !failed:
+		return false
+	default:
+		r.sayOffline()
 	}
-	<-r.said
 	return true
 }

@@ -34,10 +34,12 @@ type report struct {
 	policy sandbox.Policy
 
 	mu      sync.Mutex
-	run     string        // the run's ID from its events; empty before the first one
-	lineEnd string        // of lines that are printed while the program runs
-	offline *time.Timer   // prints that the network is off; nil without a denial of it
-	said    chan struct{} // closed when offline has printed
+	run     string      // the run's ID from its events; empty before the first one
+	lineEnd string      // of lines that are printed while the program runs
+	offline *time.Timer // calls sayOffline; nil without a denial of the network
+
+	sayOffline func()        // prints that the network is off
+	said       chan struct{} // closed when it has
 }
 
 // attach connects the streams of cmd and the events of runner. Without --json
@@ -205,7 +207,7 @@ func (r *report) notes(res *sallyport.Result, code int) {
 		return // all of the rest is in the object
 	}
 	home, _ := os.UserHomeDir() // empty when it is not known
-	said := r.saidOffline()
+	said := r.saidOffline(code != codeOK)
 	lines := needs(res, home)
 	if code != codeOK {
 		lines = notes.Shortlist(r.causes(res, home, said), lines)
