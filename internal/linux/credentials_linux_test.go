@@ -13,8 +13,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
+	"github.com/sallyport-dev/sallyport/internal/tree"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -165,5 +167,34 @@ func TestDevicesStayClosed(t *testing.T) {
 	mustRun(t, a, &job{args: sh(":")})
 	if n, err := unix.Read(events, make([]byte, 1<<10)); !errors.Is(err, unix.EAGAIN) {
 		t.Errorf("it was opened: %d bytes of events, %v", n, err)
+	}
+}
+
+// TestStateOfAnotherRun: a state directory that is missing and that the command could make is made
+// before it begins: a run that comes later and uses it, as one without XDG_STATE_HOME, keeps it.
+func TestStateOfAnotherRun(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	a := newArena(t)
+	t.Setenv("HOME", a.ws)
+	must(t, os.MkdirAll(a.ws+"/.local/state", 0o700))
+	state := a.ws + "/.local/state/sallyport"
+	j := job{args: sh(`mkdir .local/state/sallyport && echo made; ls .local/state/sallyport && echo seen; read line; rmdir .local/state/sallyport && echo removed; echo end`)}
+	in, out, err := os.Pipe()
+	must(t, err)
+	defer in.Close()
+	j.stdin, j.after = in, new(executor.Exit)
+	j.during = func(*Child) {
+		must(t, os.Mkdir(state+"/tmp", 0o700))
+		must(t, out.Close())
+	}
+	res := mustRun(t, a, &j)
+	if res.out != "end\n" || len(j.after.Quarantined) > 0 {
+		t.Errorf("%+v, quarantined %+v", res, j.after.Quarantined)
+	}
+	if err := tree.Check(state); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Lstat(state + "/tmp"); err != nil {
+		t.Errorf("the other run has lost its directory: %v", err)
 	}
 }

@@ -87,7 +87,7 @@ func gather(r *Request, present []string) (*gathering, error) {
 	if err := g.chooseTmp(r); err != nil {
 		return nil, err
 	}
-	if err := g.claimState(r.State, r.NoState); err != nil {
+	if err := g.claimState(r); err != nil {
 		return nil, err
 	}
 	if err := g.protectAll(r); err != nil {

@@ -16,8 +16,12 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/internal/toolfiles"
+	"github.com/sallyport-dev/sallyport/internal/tree"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
+
+// whyState is the reason of rules for directories of sallyport's own.
+const whyState = "sallyport's own state"
 
 // hideState denies the records of sallyport and the private directories of other runs,
 // wherever they lie and whatever is mounted at /tmp. It refuses links on the way to them that a
@@ -35,20 +39,20 @@ func (g *gathering) hideState(dirs, missing []string) error {
 		}
 	}
 	for _, d := range dirs {
-		if s, err := hostfacts.Look(hostfacts.RealPath(d)); err == nil && s.Kind == plan.KindDirectory {
-			g.rules[s.Path] = plan.Rule{Spot: s, Level: sandbox.LevelDeny, Why: "sallyport's own state", Auto: true}
-		}
+		g.hideDir(hostfacts.RealPath(d))
 	}
 	return nil
 }
 
 // claimState keeps the command from making a directory that later runs would take for
-// sallyport's own, and refuses one that nothing hides and the command could write to.
-func (g *gathering) claimState(dirs, missing []string) error {
+// sallyport's own, and refuses one that nothing hides and the command could write to. Where one
+// can be hidden it is made, as a run that uses it would do: to quarantine what appears would take
+// it from such a run.
+func (g *gathering) claimState(r *Request) error {
 	within := func(path string) bool {
 		return (g.tmpAt == "" || !hostfacts.Below(path, g.tmpAt)) && g.level(filepath.Dir(path)) == sandbox.LevelWrite
 	}
-	for _, path := range dirs {
+	for _, path := range r.State {
 		if !g.mounts && within(hostfacts.RealPath(path)) {
 			return &sandbox.UnsupportedError{
 				Need: "sallyport's own state in " + path + " out of reach of the command",
@@ -57,13 +61,41 @@ func (g *gathering) claimState(dirs, missing []string) error {
 			}
 		}
 	}
-	for _, path := range missing {
+	for _, path := range r.NoState {
 		path = hostfacts.Deepest(path)
-		if within(path) {
-			g.claimMissing(gitpaths.Path{Path: path, Missing: true, IsDir: true, Why: "sallyport's own state"}, false)
+		switch {
+		case !within(path):
+		case g.mounts && r.Keeper != nil && g.makeState(path):
+		default:
+			g.claimMissing(gitpaths.Path{Path: path, Missing: true, IsDir: true, Why: whyState}, false)
 		}
 	}
 	return nil
+}
+
+// makeState makes a state directory in one that exists, hides it, and reports whether it has.
+func (g *gathering) makeState(path string) bool {
+	parent, err := os.OpenRoot(filepath.Dir(path))
+	if err != nil {
+		return false
+	}
+	defer parent.Close()
+	own, err := tree.Make(parent, filepath.Base(path))
+	if err != nil {
+		return false
+	}
+	own.Close()
+	return g.hideDir(path)
+}
+
+// hideDir denies a directory of sallyport's own, and reports whether it is one.
+func (g *gathering) hideDir(path string) bool {
+	s, err := hostfacts.Look(path)
+	if err != nil || s.Kind != plan.KindDirectory {
+		return false
+	}
+	g.rules[path] = plan.Rule{Spot: s, Level: sandbox.LevelDeny, Why: whyState, Auto: true}
+	return true
 }
 
 // chooseTmp decides what is mounted at /tmp. Nothing leaves the host's.
