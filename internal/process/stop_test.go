@@ -106,7 +106,8 @@ type fakeChild struct {
 	mu       sync.Mutex
 	log      []string
 	begin    time.Time
-	termEnds bool // ends on SIGTERM
+	termEnds bool // ends on SIGTERM as a stopped command does: when it is continued
+	termed   bool // got SIGTERM
 	code     int
 	unknown  bool // its end is not known
 	left     []executor.Survivor
@@ -150,9 +151,12 @@ func (c *fakeChild) Signal(sig syscall.Signal, tree bool) error {
 		where = " tree"
 	}
 	c.note(sig.String() + where)
-	if sig == syscall.SIGTERM && c.termEnds {
-		c.end(int(sig))
+	// Were it to end on SIGTERM at once, what is left would be killed while it is continued,
+	// in no order.
+	if c.termed && c.termEnds { // this is SIGCONT, which not every system has
+		c.end(int(syscall.SIGTERM))
 	}
+	c.termed = c.termed || sig == syscall.SIGTERM
 	return nil
 }
 
