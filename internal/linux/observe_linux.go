@@ -22,9 +22,10 @@ import (
 type observing uint8
 
 const (
-	unobserved observing = iota
-	observed
-	observedReads // and calls that only read, which slows down programs that read much
+	unobserved observing = 0
+	observed   observing = 1 << iota
+	reads                // and calls that only read, which slows down programs that read much
+	forks                // and calls that make processes and threads
 )
 
 // addFilter adds the system call filter, and whether it asks an observer. Bubblewrap
@@ -39,7 +40,10 @@ func (a *attempt) addFilter(r *plan.Request, res *sandbox.Resolved) (err error) 
 			see = observed
 		}
 		if r.Observe && observer.Hides(res) {
-			see = observedReads
+			see |= reads
+		}
+		if a.forks = a.bounds.Forks(a.level); r.Observe && a.forks != nil {
+			see |= forks
 		}
 	}
 	r.Filter, err = a.host.filter(a.level, a.spec, see)
@@ -75,7 +79,7 @@ func (h *Host) filterOptions(level string, spec *executor.Spec, see observing, m
 	o := seccomp.Options{
 		Arch: h.Facts().Arch, Allow: slices.Concat(spec.Allow, more), HostNetwork: spec.Policy.Network() == sandbox.NetworkHost,
 		OwnPID: level == plan.LevelNative, HostSpaces: level == plan.LevelLandlock,
-		Observe: see != unobserved, ObserveReads: see == observedReads,
+		Observe: see&observed != 0, ObserveReads: see&reads != 0, ObserveForks: see&forks != 0,
 	}
 	slices.Sort(o.Allow)
 	return o
@@ -138,6 +142,7 @@ func (a *attempt) observe(p *plan.Plan) (*observation, error) {
 		// Programs in namespaces of their own mean other users by their numbers.
 		IgnoreOwners: !a.spec.OwnershipErrors && !slices.Contains(a.spec.Allow, "userns"),
 		OnDenied:     a.spec.OnDenied,
+		Fork:         a.forks,
 	}
 	if a.level == plan.LevelLandlock {
 		cfg.NoSockets, cfg.UnixOpen = res.Network != sandbox.NetworkHost, true
