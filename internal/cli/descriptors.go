@@ -9,12 +9,16 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/sallyport-dev/sallyport/internal/front"
 )
 
-// namedDescriptor is how words name a descriptor, as shells do for process substitution.
-var namedDescriptor = regexp.MustCompile(`/(?:dev|proc/self)/fd/([1-9][0-9]{0,5})`)
+// namedDescriptor is how words name a descriptor, as shells do for process substitution. It is
+// compiled for words that may have one.
+var namedDescriptor = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`/(?:dev|proc/self)/fd/([1-9][0-9]{0,5})`)
+})
 
 // files returns the descriptors that the program gets beside the standard ones: those of --fd,
 // and pipes that its words name. Other things that words name are not handed on: they may open
@@ -30,7 +34,10 @@ func (o *runOptions) files(words []string) (map[int]*os.File, error) {
 		}
 	}
 	for _, w := range words {
-		for _, m := range namedDescriptor.FindAllStringSubmatch(w, -1) {
+		if !strings.Contains(w, "/fd/") {
+			continue
+		}
+		for _, m := range namedDescriptor().FindAllStringSubmatch(w, -1) {
 			n, err := strconv.Atoi(m[1])
 			if err != nil || n < 3 || files[n] != nil {
 				continue

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/printable"
@@ -176,13 +177,16 @@ func shellGrant(flags string) string {
 	return ShellWords(slices.Concat(pairs...))
 }
 
-// wideFlag matches flags that are no grants, with a value that no shell changes.
-var wideFlag = regexp.MustCompile(`^(--net|--allow|-s) ([a-z][a-z0-9_-]*)$`)
+// wideFlag matches flags that are no grants, with a value that no shell changes. Most runs do not
+// need it, so they do not compile it.
+var wideFlag = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(--net|--allow|-s) ([a-z][a-z0-9_-]*)$`)
+})
 
 // FlagPairs returns the flags of a suggestion as pairs of a flag and its value. It reports false
 // for other text.
 func FlagPairs(flags string) ([][]string, bool) {
-	if m := wideFlag.FindStringSubmatch(flags); m != nil {
+	if m := wideFlag().FindStringSubmatch(flags); m != nil {
 		return [][]string{m[1:]}, true
 	}
 	grants, ok := sandbox.ParseGrants(flags)
