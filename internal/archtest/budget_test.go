@@ -63,7 +63,7 @@ var budgets = map[string]budget{
 	"internal/plan":        {2180, ""},
 	"internal/printable":   {40, ""},
 	"internal/plainfile":   {70, "devices and named pipes in the place of a file are not opened"},
-	"internal/process":     {1400, "a reader that is slow after the end"},
+	"internal/process":     {1420, "a reader that is slow after the end is waited for without a timer"},
 	"internal/protect":     {1975, "state directories that a command could make are made before it; each deny pattern keeps a bound of its own; the search for repositories goes on while a command runs, and gives way to starts; deny patterns with one beginning are searched for at once"},
 	"internal/rlimit":      {30, ""},
 	"internal/roff":        {60, "new: manual pages"},

@@ -48,3 +48,26 @@ func (p *pulse) next() <-chan struct{} {
 		}
 	}
 }
+
+// A delivery says whether output is on its way: from before a read until Config.Output has
+// returned from its bytes.
+type delivery struct {
+	under    atomic.Bool
+	returned pulse
+}
+
+func (d *delivery) begin() { d.under.Store(true) }
+
+func (d *delivery) over() {
+	d.under.Store(false)
+	d.returned.beat()
+}
+
+// busy returns a channel that is closed when the delivery is over; nil where there is none.
+func (d *delivery) busy() <-chan struct{} {
+	over := d.returned.next()
+	if !d.under.Load() {
+		return nil
+	}
+	return over
+}

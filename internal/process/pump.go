@@ -22,8 +22,9 @@ type pump interface {
 	// delivered reports that Config.Output has returned from everything that was written
 	// until now; false where that cannot be known.
 	delivered() bool
-	// busy reports that Config.Output has not returned from what was read last.
-	busy() bool
+	// busy returns a channel that is closed when Config.Output has returned from what was read
+	// last; nil when it has.
+	busy() <-chan struct{}
 	// commandEnded says that no process opens a stream again that has ended.
 	commandEnded()
 	// finish reads what the streams hold now, without waiting for more, and closes
@@ -61,18 +62,24 @@ const (
 // drain waits for the end of the output of a command that has just ended. It returns
 // true when the streams have ended, and false when they were silent for quietTime, or
 // were read for drainTime. Both begin with the end of the command, quietTime again with
-// every byte, and both again while Config.Output, which the command would wait for, has not
-// returned. When stopped is closed, drainTime becomes hurriedTime.
+// every byte, and both again when Config.Output, which the command would wait for, returns
+// after they were over. When stopped is closed, drainTime becomes hurriedTime.
 func drain(p pump, stopped <-chan struct{}) bool {
 	end, most, hurried := time.Now(), drainTime, false
 	timer := time.NewTimer(quietTime)
 	defer timer.Stop()
+	var busy <-chan struct{} // not nil while nothing but Config.Output is waited for
 	for {
 		select {
 		case <-p.eof():
 			return true
 		case <-stopped:
+			if busy != nil {
+				busy, end = nil, time.Now()
+			}
 			stopped, hurried, most = nil, true, min(time.Since(end)+hurriedTime, drainTime)
+		case <-busy:
+			busy, end = nil, time.Now()
 		case <-timer.C:
 		}
 		since := end
@@ -80,12 +87,10 @@ func drain(p pump, stopped <-chan struct{}) bool {
 			since = last
 		}
 		left := min(quietTime-time.Since(since), most-time.Since(end))
-		if left <= 0 && (hurried || !p.busy()) {
+		if left > 0 {
+			timer.Reset(left)
+		} else if busy = p.busy(); hurried || busy == nil {
 			return false
 		}
-		if left <= 0 {
-			end, left = time.Now(), quietTime
-		}
-		timer.Reset(left)
 	}
 }

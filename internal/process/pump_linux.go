@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -36,9 +35,9 @@ type epollPump struct {
 
 	buf *[bufferSize]byte // nil while there is nothing to read
 	pulse
+	delivery
 	done    chan struct{}
-	reading atomic.Bool // from before a read until its bytes were delivered
-	closing sync.Mutex  // held while fds changes, and by others while they look at it
+	closing sync.Mutex // held while fds changes, and by others while they look at it
 }
 
 // newPump makes the pipes for the wanted streams and returns their write ends.
@@ -100,7 +99,6 @@ func (p *epollPump) add(i int) (*os.File, error) {
 	return end, nil
 }
 
-func (p *epollPump) busy() bool           { return p.reading.Load() }
 func (p *epollPump) eof() <-chan struct{} { return p.done }
 func (p *epollPump) commandEnded()        {} // a pipe that has ended is not opened again
 
@@ -109,7 +107,7 @@ func (p *epollPump) commandEnded()        {} // a pipe that has ended is not ope
 func (p *epollPump) delivered() bool {
 	p.closing.Lock()
 	defer p.closing.Unlock()
-	return p.sizes() == [2]int{} && !p.reading.Load()
+	return p.sizes() == [2]int{} && !p.under.Load()
 }
 
 func (p *epollPump) start() {
@@ -180,8 +178,8 @@ const bulk = 128 << 10
 
 // readReady reads the streams that are ready.
 func (p *epollPump) readReady(ready []unix.EpollEvent) {
-	p.reading.Store(true)
-	defer p.reading.Store(false)
+	p.begin()
+	defer p.over()
 	// There is nothing to put in order while one stream is alone, and noting its turns
 	// takes its writer a third of the time of a small write.
 	if p.streak >= bulk && len(ready) == 1 && int(ready[0].Fd) == p.latest {
@@ -271,8 +269,8 @@ func (p *epollPump) giveBack() {
 // sweep reads what the pipes hold now. A process outside of the tree may hold a write
 // end and go on writing, so it reads no more than a pipe can hold.
 func (p *epollPump) sweep() {
-	p.reading.Store(true)
-	defer p.reading.Store(false)
+	p.begin()
+	defer p.over()
 	for i := range p.fds {
 		for left, n := pipeSize, 1; n > 0 && left > 0; left -= n {
 			n = p.read(i)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/sallyport-dev/sallyport/executor"
@@ -19,9 +18,9 @@ type filePump struct {
 	files  [2]*os.File // read ends by stream; nil is none
 	output func(executor.Stream, []byte)
 
-	mu      sync.Mutex   // one call of output at a time
-	working atomic.Int32 // such calls
+	mu sync.Mutex // one call of output at a time
 	pulse
+	delivery
 	readers sync.WaitGroup
 	done    chan struct{}
 }
@@ -42,7 +41,6 @@ func newFilePump(cfg *Config, want [2]bool) (_ pump, ends [2]*os.File, err error
 }
 
 func (p *filePump) eof() <-chan struct{} { return p.done }
-func (p *filePump) busy() bool           { return p.working.Load() > 0 }
 func (p *filePump) delivered() bool      { return false } // nothing tells what the pipes hold
 func (p *filePump) commandEnded()        {}               // a pipe that has ended is not opened again
 func (p *filePump) close()               { closeFiles(p.files[:]) }
@@ -78,9 +76,9 @@ func (p *filePump) read(s executor.Stream, f *os.File) {
 		if n > 0 {
 			p.mu.Lock()
 			p.beat()
-			p.working.Add(1)
+			p.begin()
 			p.output(s, buf[:n])
-			p.working.Add(-1)
+			p.over()
 			p.mu.Unlock()
 		}
 		if err != nil {

@@ -8,7 +8,6 @@ import (
 	"os"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -19,7 +18,7 @@ import (
 
 // fakePump is a pump whose bytes come when the test says so.
 type fakePump struct {
-	working  atomic.Bool
+	delivery
 	mu       sync.Mutex
 	at       time.Time
 	end      chan struct{}
@@ -29,7 +28,6 @@ type fakePump struct {
 func newFakePump() *fakePump { return &fakePump{end: make(chan struct{})} }
 
 func (f *fakePump) start()                {}
-func (f *fakePump) busy() bool            { return f.working.Load() }
 func (f *fakePump) eof() <-chan struct{}  { return f.end }
 func (f *fakePump) close()                {}
 func (f *fakePump) next() <-chan struct{} { return nil }
@@ -67,6 +65,7 @@ func TestDrain(t *testing.T) {
 		want  time.Duration
 		eof   bool
 		hurry chan struct{}
+		late  time.Duration // when it is stopped
 	}{
 		{name: "ended already", do: func(f *fakePump) { close(f.end) }, want: 0, eof: true},
 		{name: "row17 row35 held and silent", do: func(*fakePump) {}, want: 250 * time.Millisecond},
@@ -79,10 +78,19 @@ func TestDrain(t *testing.T) {
 		{name: "never silent", do: func(f *fakePump) { go f.beat(100*time.Millisecond, 30) }, want: 2 * time.Second},
 		{name: "never silent, and stopped", do: func(f *fakePump) { go f.beat(100*time.Millisecond, 30) }, want: 500 * time.Millisecond, hurry: stopped},
 		{name: "its reader is slow", do: func(f *fakePump) {
-			f.working.Store(true)
-			time.AfterFunc(10*time.Second-time.Millisecond, func() { f.working.Store(false) })
-		}, want: 10 * time.Second},
-		{name: "its reader is slow, and it is stopped", do: func(f *fakePump) { f.working.Store(true) }, want: 250 * time.Millisecond, hurry: stopped},
+			f.begin()
+			time.AfterFunc(10*time.Second+time.Millisecond, f.over)
+		}, want: 10*time.Second + 251*time.Millisecond},
+		{name: "its reader is slow, and there is more", do: func(f *fakePump) {
+			f.begin()
+			time.AfterFunc(10*time.Second, func() { f.over(); f.beat(100*time.Millisecond, 3) })
+		}, want: 10*time.Second + 550*time.Millisecond},
+		{name: "its reader is slow, and the streams end", do: func(f *fakePump) {
+			f.begin()
+			time.AfterFunc(10*time.Second, func() { close(f.end) })
+		}, want: 10 * time.Second, eof: true},
+		{name: "its reader never returns, and it is stopped", do: func(f *fakePump) { f.begin() }, want: 250 * time.Millisecond, hurry: stopped},
+		{name: "its reader never returns, and it is stopped late", do: func(f *fakePump) { f.begin() }, want: 10*time.Second + 250*time.Millisecond, late: 10 * time.Second},
 		{name: "the last byte was long ago", do: func(f *fakePump) { f.at = time.Now().Add(-time.Hour) }, want: 250 * time.Millisecond},
 	}
 	for _, test := range tests {
@@ -91,6 +99,10 @@ func TestDrain(t *testing.T) {
 				f := newFakePump()
 				test.do(f)
 				start := time.Now()
+				if test.late > 0 {
+					test.hurry = make(chan struct{})
+					time.AfterFunc(test.late, func() { close(test.hurry) })
+				}
 				eof := drain(f, test.hurry)
 				if took := time.Since(start); took != test.want || eof != test.eof {
 					t.Errorf("drain took %v and gave %v, want %v and %v", took, eof, test.want, test.eof)

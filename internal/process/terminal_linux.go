@@ -28,8 +28,8 @@ type terminal struct {
 	raw    syscall.RawConn
 	output func(executor.Stream, []byte)
 	pulse
+	delivery
 	done      chan struct{}
-	reading   atomic.Bool // from before a read until its bytes were delivered
 	ended     atomic.Bool // the command has ended
 	finishing atomic.Bool // the pump waits for nothing more
 
@@ -50,7 +50,6 @@ func newTerminal(cfg *Config, master *os.File) (*terminal, error) {
 
 func (t *terminal) start()               { go t.run() }
 func (t *terminal) eof() <-chan struct{} { return t.done }
-func (t *terminal) busy() bool           { return t.reading.Load() }
 func (t *terminal) close()               { _ = t.file.Close() }
 
 // delivered looks into the terminal first: what has left it was taken by a read that is
@@ -63,7 +62,7 @@ func (t *terminal) delivered() bool {
 		_, err := unix.Poll(fds, 0)
 		empty = err == nil && fds[0].Revents&unix.POLLIN == 0
 	})
-	return err == nil && empty && !t.reading.Load()
+	return err == nil && empty && !t.under.Load()
 }
 
 func (t *terminal) commandEnded() {
@@ -105,8 +104,8 @@ func (t *terminal) run() {
 // read delivers what the terminal holds, as far as the buffer goes. It reports how much
 // that was, and whether no process has the terminal open.
 func (t *terminal) read(fd int) (n int, hungUp bool) {
-	t.reading.Store(true)
-	defer t.reading.Store(false)
+	t.begin()
+	defer t.over()
 	buf := buffer()
 	defer buffers.Put(buf)
 	for n < len(buf) { // a read returns a page at most
