@@ -106,19 +106,23 @@ func homeEntry(name string, level sandbox.Level) func(sandbox.Policy, string) sa
 }
 
 // TestStateCannotBePlanted: a state directory that later runs without XDG_STATE_HOME would use,
-// and that is missing in a writable place, cannot be made.
+// and that is missing in a writable place, cannot be filled by a command: it is made before, or
+// quarantined where the directory for it is missing as well.
 func TestStateCannotBePlanted(t *testing.T) {
 	testenv.RunAsOrdinary(t)
-	for _, blind := range []bool{false, true} {
-		a := newArena(t)
-		t.Setenv("HOME", a.ws)
-		must(t, os.MkdirAll(a.ws+"/.local/state", 0o755))
-		res := mustRun(t, a, &job{blind: blind, args: sh(`mkdir -p .local/state/other && mkdir -m 700 .local/state/sallyport && mkdir .local/state/sallyport/tmp; :`)})
-		if _, err := os.Lstat(a.ws + "/.local/state/sallyport"); !os.IsNotExist(err) {
-			t.Errorf("without an observer: %v: it is there: %v, %+v", blind, err, res)
-		}
-		if _, err := os.Lstat(a.ws + "/.local/state/other"); err != nil {
-			t.Error(err)
+	for _, place := range []string{".local/state", ".local"} {
+		for _, blind := range []bool{false, true} {
+			a := newArena(t)
+			t.Setenv("HOME", a.ws)
+			must(t, os.MkdirAll(filepath.Join(a.ws, place), 0o755))
+			res := mustRun(t, a, &job{blind: blind, args: sh(`mkdir -p .local/state/other; mkdir -m 700 .local/state/sallyport; mkdir .local/state/sallyport/tmp; :`)})
+			names, err := os.ReadDir(a.ws + "/.local/state/sallyport")
+			if made := err == nil; made != (place == ".local/state") || len(names) > 0 {
+				t.Errorf("%s, without an observer: %v: %v, %v, %+v", place, blind, names, err, res)
+			}
+			if _, err := os.Lstat(a.ws + "/.local/state/other"); err != nil {
+				t.Error(err)
+			}
 		}
 	}
 }
