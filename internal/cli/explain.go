@@ -14,6 +14,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/event"
+	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/environ"
 	"github.com/sallyport-dev/sallyport/internal/notes"
 	"github.com/sallyport-dev/sallyport/internal/printable"
@@ -131,6 +132,8 @@ func explainDenials(b *strings.Builder, r runlog.Record, home, here string) {
 		b.WriteString("No sandbox was active, so nothing was refused.\n")
 	case r.Sandbox.Observed && len(r.Sandbox.Hidden) > 0:
 		b.WriteString("No denial is known; attempts to read what is hidden are not observed.\n")
+	case r.Sandbox.Observed && slices.ContainsFunc(r.Limits, func(l executor.Enforced) bool { return l.Hit }):
+		b.WriteString("Beside what the limit refused, nothing was refused.\n")
 	case r.Sandbox.Observed:
 		b.WriteString("Nothing was refused.\n")
 	default:

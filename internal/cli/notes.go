@@ -50,6 +50,9 @@ func (r *report) causes(res *sallyport.Result, home string, saidOffline bool) []
 	if text, flag := exceeded(res); flag != "" {
 		lines = append(lines, text+"; raise "+flag)
 	}
+	if line := pidsLine(res, res.Output.Bytes()); line != "" {
+		lines = append(lines, line)
+	}
 	if line := withheldLine(environ.Mentioned(res.Output.Bytes(), res.Withheld)); line != "" && !r.o.verbose {
 		lines = append(lines, line)
 	}

@@ -4,8 +4,10 @@
 package cli
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -40,6 +42,25 @@ func exceeded(res *sallyport.Result) (text, flag string) {
 		text += " (" + limitValue(l) + ")"
 	}
 	return text, "--" + limit
+}
+
+// forkErrors are what C libraries, shells, Python and Java print when no process or thread can
+// be made.
+var forkErrors = []string{"Resource temporarily unavailable", "Cannot fork", "can't fork", "can't start new thread", "unable to create native thread", "EAGAIN"}
+
+// pidsLine guesses from what a program said that it has failed because of a limit on processes,
+// where nothing tells whether that was reached; empty when there is no sign of it.
+func pidsLine(res *sallyport.Result, said []byte) string {
+	if res.Sandbox.Observed {
+		return ""
+	}
+	for _, l := range res.Limits {
+		has := func(text string) bool { return bytes.Contains(said, []byte(text)) }
+		if l.Limit == executor.LimitPIDs && l.By == executor.ByRlimit && slices.ContainsFunc(forkErrors, has) {
+			return "probably: process limit reached (" + limitValue(l) + "); raise --pids"
+		}
+	}
+	return ""
 }
 
 // limitValue is the value of a limit: "512 MiB" or "1.5".

@@ -96,6 +96,30 @@ func TestLimitWords(t *testing.T) {
 	}
 }
 
+// TestPIDsLine: a limit on processes is suspected only where nothing tells whether it was
+// reached, and something was said about it.
+func TestPIDsLine(t *testing.T) {
+	const forked, guess = "bash: fork: retry: Resource temporarily unavailable\n", "probably: process limit reached (10); raise --pids"
+	for _, test := range []struct {
+		name, limit, by, said string
+		observed              bool
+		want                  string
+	}{
+		{"not observed", executor.LimitPIDs, executor.ByRlimit, forked, false, guess},
+		{"as dash has it", executor.LimitPIDs, executor.ByRlimit, "sh: 0: Cannot fork\n", false, guess},
+		{"observed", executor.LimitPIDs, executor.ByRlimit, forked, true, ""},
+		{"by a control group, which counts", executor.LimitPIDs, executor.ByCgroupV2, forked, false, ""},
+		{"another limit", executor.LimitMemory, executor.ByWatch, forked, false, ""},
+		{"nothing said", executor.LimitPIDs, executor.ByRlimit, "no\n", false, ""},
+	} {
+		res := &sallyport.Result{Limits: []executor.Enforced{{Limit: test.limit, Value: 10, By: test.by}}}
+		res.Sandbox.Observed = test.observed
+		if got := pidsLine(res, []byte(test.said)); got != test.want {
+			t.Errorf("%s: %q, want %q", test.name, got, test.want)
+		}
+	}
+}
+
 func TestSurvivorsLine(t *testing.T) {
 	tests := []struct {
 		name  string

@@ -144,6 +144,12 @@ func TestExplainRun(t *testing.T) {
 		want   string
 	}{
 		{"nothing refused", nil, "\nNothing was refused.\n"},
+		{"a limit", func(r *runlog.Record) {
+			r.Limits = []executor.Enforced{{Limit: executor.LimitPIDs, Value: 10, By: executor.ByRlimit, Hit: true}}
+		}, "\nBeside what the limit refused, nothing was refused.\n"},
+		{"a limit that was not reached", func(r *runlog.Record) {
+			r.Limits = []executor.Enforced{{Limit: executor.LimitPIDs, Value: 10, By: executor.ByRlimit}}
+		}, "\nNothing was refused.\n"},
 		{"only counted", func(r *runlog.Record) { r.SetDenials(nil, 3) }, "\nBlocked: 3 operations, which were only counted.\n"},
 		{"hidden", func(r *runlog.Record) { r.Sandbox.Hidden = []string{"credentials:gh"} }, "\nNo denial is known; attempts to read what is hidden are not observed.\n"},
 		{"only harmless", func(r *runlog.Record) {
