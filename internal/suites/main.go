@@ -8,8 +8,8 @@
 //	suites -room DIR -allowed FILE [-limit 5m] [-only PATTERN]
 //
 // The room has bin/sallyport and bin/test2json, go/NAME.test with go/src/PACKAGE for each
-// package of Go, python, and node/PACKAGE with its modules; what does not exist is
-// not run, and the last lines say so.
+// package of Go, python, node/PACKAGE with its modules, and git with a built git; what does
+// not exist is not run, and the last lines say so.
 //
 // A test that passes outside must pass inside, or stand in the list with a reason. A test
 // that failed inside gets a second run of its suite there, because a busy machine makes

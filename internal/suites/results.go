@@ -58,6 +58,29 @@ func parseLines(text []byte) (outcomes, error) {
 	return all, lines.Err()
 }
 
+// tapLine is a result in the Test Anything Protocol: "not ok 3 - title # TODO reason".
+var tapLine = regexp.MustCompile(`^(not )?ok (\d+) - (.*?)( # (?i:skip|todo).*)?$`)
+
+// readTAP reads what git's test scripts write, see https://testanything.org/.
+func readTAP(text []byte) (outcomes, error) {
+	all := outcomes{}
+	for line := range strings.Lines(string(text)) {
+		m := tapLine.FindStringSubmatch(strings.TrimSpace(line))
+		if m == nil {
+			continue
+		}
+		state := passed
+		switch {
+		case m[4] != "":
+			state = skipped
+		case m[1] != "":
+			state = failed
+		}
+		all[m[2]+" "+m[3]] = outcome{state, ""}
+	}
+	return all, nil
+}
+
 // readGo reads what test2json writes. See go doc test2json.
 func readGo(text []byte) (outcomes, error) {
 	all := outcomes{}

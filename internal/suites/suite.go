@@ -62,6 +62,7 @@ func findSuites(room string) (all []suite, missing []string) {
 		{"Go's packages", goSuites},
 		{"CPython's modules", pythonSuites},
 		{"npm packages", nodeSuites},
+		{"git's scripts", gitSuites},
 	} {
 		found, err := kind.find(room)
 		if err != nil {
@@ -173,6 +174,34 @@ func nodeTests(dir string) ([]string, error) {
 		}
 	}
 	return nil, fmt.Errorf("%s: no test files: %w", dir, fs.ErrNotExist)
+}
+
+// gitScripts are test scripts of git about files, repositories, work trees and processes.
+var gitScripts = []string{
+	"t0000-basic", "t0001-init", "t0006-date", "t0008-ignores", "t0021-conversion", "t0050-filesystem", "t0060-path-utils", "t0061-run-command",
+	"t1006-cat-file", "t1300-config", "t1400-update-ref", "t1450-fsck", "t2000-conflict-when-checking-files-out", "t2200-add-update", "t2400-worktree-add",
+	"t3200-branch", "t3404-rebase-interactive", "t3600-rm", "t3700-add", "t3903-stash", "t4000-diff-format", "t5000-tar-tree", "t5300-pack-object",
+	"t5510-fetch", "t5601-clone", "t6300-for-each-ref", "t7001-mv", "t7300-clean", "t7400-submodule-basic", "t7500-commit-template-squash-signoff",
+	"t7508-status", "t7600-merge", "t7700-repack", "t9300-fast-import",
+}
+
+// gitSuites are scripts of the git that is built at room/git. Their repositories lie in the
+// private /tmp: in the workspace they would be protected.
+func gitSuites(room string) ([]suite, error) {
+	dir := filepath.Join(room, "git", "t")
+	if _, err := os.Stat(filepath.Join(dir, "helper", "test-tool")); err != nil {
+		return nil, err
+	}
+	var all []suite
+	for _, script := range gitScripts {
+		all = append(all, suite{
+			name: "git/" + script, dir: dir,
+			command: []string{"sh", "./" + script + ".sh", "--root=/tmp", "--no-color"},
+			env:     []string{"TEST_OUTPUT_DIRECTORY=" + filepath.Join(dir, "out")},
+			read:    readTAP,
+		})
+	}
+	return all, nil
 }
 
 // place writes a file into a directory that it makes, and returns its name.

@@ -43,6 +43,15 @@ not JSON
 	}
 }
 
+func TestReadTAP(t *testing.T) {
+	t.Parallel()
+	got, err := readTAP([]byte("ok 1 - a # b\nnot ok 2 - c\n#\tgit x\nok 3 # skip no perl (missing PERL)\nnot ok 4 - d # TODO known breakage\nok 5 - e # SKIP f\n1..5\n"))
+	want := outcomes{"1 a # b": {passed, ""}, "2 c": {failed, ""}, "4 d": {skipped, ""}, "5 e": {skipped, ""}}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(outcome{})); diff != "" || err != nil {
+		t.Error(err, diff)
+	}
+}
+
 func TestParseLines(t *testing.T) {
 	got, err := parseLines([]byte(`{"test":"a","state":"pass","reason":""}
 {"test":"b","state":"fail","reason":"OSError: no\nmore"}
