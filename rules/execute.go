@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"reflect"
 	"runtime"
-	"runtime/metrics"
 	"strings"
 	"time"
 
@@ -22,7 +21,7 @@ import (
 const (
 	maxSteps  = 10_000_000
 	maxTime   = 10 * time.Second
-	maxMemory = 256 << 20 // bytes more than at the start, in the whole process
+	maxMemory = 256 << 20 // bytes more than at the beginning, in the whole process
 	maxItems  = 1 << 20   // elements of a product, words of all rules and examples
 	maxBytes  = 16 << 20  // of a product, of the words of all rules and examples
 	maxRange  = maxSteps / 4
@@ -30,8 +29,10 @@ const (
 	maxIntBits = 1 << 16
 	maxWords   = 1_000 // of one pattern
 
-	// checkSteps is how often memory is looked at: it can double a few times between.
+	// The limits are looked at after so many steps: memory can double a few times between.
 	checkSteps = 8
+	// What fills memory takes its time, so that memory is looked at no more often than this.
+	memoryInterval = 2 * time.Millisecond
 )
 
 // interpreterFailed is a defect of the interpreter, or a string that it cannot make.
@@ -46,8 +47,6 @@ type program struct {
 	words int                          // of all rules and examples so far
 	bytes int                          // in them
 	limit string                       // the limit that was reached
-
-	sample [1]metrics.Sample // of the size of the heap
 
 	rules    []rule
 	examples []examples
@@ -67,7 +66,6 @@ func execute(name string, text []byte) (p *program, err error) {
 		}
 	}()
 	p = &program{file: name, calls: map[[2]int32]syntax.Position{}, hosts: map[string][]string{}}
-	p.sample[0].Name = "/memory/classes/heap/objects:bytes"
 	file, err := dialect.Parse(name, source.text, 0)
 	if err != nil {
 		return nil, p.syntaxError(err, source)
@@ -127,17 +125,25 @@ func (p *program) refuse(file *syntax.File) (err error) {
 
 // watch ends a thread that goes over a limit.
 func (p *program) watch(thread *starlark.Thread) {
-	begin, most := time.Now(), p.heap()+maxMemory
+	begin := time.Now()
+	next, most := begin.Add(memoryInterval), uint64(0) // when memory is looked at, how much there may be
 	thread.OnMaxSteps = func(t *starlark.Thread) {
-		switch {
+		now := time.Now()
+		switch due := now.After(next); {
 		case p.limit != "":
 		case t.Steps >= maxSteps:
 			p.limit = fmt.Sprintf("the file takes more than %d steps; is there a loop without end?", maxSteps)
-		case p.heap() > most && p.collected() > most:
-			p.limit = fmt.Sprintf("the file takes more than %d MiB of memory", maxMemory>>20)
-		case t.Steps%(1024*checkSteps) == 0 && time.Since(begin) > maxTime:
+		case now.Sub(begin) > maxTime:
 			p.limit = fmt.Sprintf("the file takes longer than %v", maxTime)
+		case due && most > 0 && heap() > most && collected() > most:
+			p.limit = fmt.Sprintf("the file takes more than %d MiB of memory", maxMemory>>20)
 		default:
+			if due && most == 0 {
+				most = heap() + maxMemory
+			}
+			if due {
+				next = now.Add(memoryInterval)
+			}
 			t.SetMaxExecutionSteps(t.Steps + checkSteps)
 			return
 		}
@@ -148,18 +154,16 @@ func (p *program) watch(thread *starlark.Thread) {
 
 // heap returns the size of all objects of this process, in bytes, those that are garbage
 // included.
-func (p *program) heap() uint64 {
-	metrics.Read(p.sample[:])
-	if p.sample[0].Value.Kind() != metrics.KindUint64 {
-		return 0
-	}
-	return p.sample[0].Value.Uint64()
+func heap() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
 }
 
 // collected is heap without the garbage. It blocks for a garbage collection.
-func (p *program) collected() uint64 {
+func collected() uint64 {
 	runtime.GC()
-	return p.heap()
+	return heap()
 }
 
 func (p *program) pos(at syntax.Position) Pos {

@@ -7,6 +7,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/cases"
+	"golang.org/x/text/unicode/norm"
 )
 
 // TestErrors has one file per error, with the place that people are sent to.
@@ -151,6 +156,34 @@ func TestCanonical(t *testing.T) {
 		if got := len(set.Check([]string{test.word, "x"}).Matches) == 1; got != test.same {
 			t.Errorf("%q and %q: %v", test.pattern, test.word, got)
 		}
+	}
+}
+
+// TestFold compares the folding of every letter with that of golang.org/x/text.
+func TestFold(t *testing.T) {
+	same := map[string]rune{} // the first letter with a folding, as golang.org/x/text has it
+	for r := rune(0); r <= unicode.MaxRune; r++ {
+		if !utf8.ValidRune(r) || !unicode.IsGraphic(r) || unicode.Is(unicode.Cherokee, r) {
+			continue // they fold both cases of Cherokee, each to the other
+		}
+		theirs := norm.NFD.String(cases.Fold().String(norm.NFD.String(string(r))))
+		first, ok := same[theirs]
+		if !ok {
+			same[theirs], first = r, r
+		}
+		if fold(string(r)) != fold(string(first)) {
+			t.Errorf("%q (%U) is not %q (%U)", r, r, first, first)
+		}
+		if n := len([]rune(theirs)); n > 1 && fold(string(r)) != fold(theirs) {
+			t.Errorf("%q (%U) is not %q", r, r, theirs)
+		}
+	}
+	ours := map[string]string{}
+	for theirs, r := range same {
+		if other, ok := ours[fold(string(r))]; ok {
+			t.Errorf("%q and %q are the same", theirs, other)
+		}
+		ours[fold(string(r))] = theirs
 	}
 }
 

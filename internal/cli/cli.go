@@ -112,7 +112,7 @@ type command struct {
 	name  string
 	short string // one line of the overview; empty hides the command
 	help  string // above the flags
-	words int    // how many words it takes at most
+	words int    // how many words it takes at most; flags end at the first if it is aCommand
 	// flags are those of the command, bound to o. Nil is for run, which reads its own.
 	flags func(o *options) []flag
 	run   func(ctx context.Context, env *Env, o *options, words []string) error
@@ -120,14 +120,22 @@ type command struct {
 	offer func(before []string) (completionKind, []candidate)
 }
 
+// aCommand is the number of words of a command that takes another program's.
+const aCommand = -1
+
 // options are the flags of all commands but run.
-type options struct{ json, list, clean, all, verbose, man, help bool }
+type options struct {
+	json, list, clean, all, verbose, man, help, noConfig, resolve bool
+
+	rules []string
+}
 
 // commands returns the table, in the order of the overview.
 func commands() []command {
 	return []command{
 		{name: "run", short: "run a program in the sandbox", run: runCommand},
 		{name: "why", short: "explain what the last run was denied and what would allow it", help: whyHelp, words: 1, flags: whyFlags, run: whyCommand, offer: recordedRuns},
+		{name: "check", short: "show what the rules say about a command", help: checkHelp, words: aCommand, flags: checkFlags, run: checkCommand, offer: checkedWords},
 		{name: "doctor", short: "check what this machine can enforce and how to fix what is missing", help: doctorHelp, flags: doctorFlags, run: doctorCommand},
 		{name: "caches", short: "list or clear what programs wrote to toolchain caches", help: cachesHelp, words: 2, flags: cachesFlags, run: cachesCommand, offer: cacheWords},
 		{name: "version", short: "print the version", help: versionHelp, flags: versionFlags, run: versionCommand},
@@ -162,13 +170,17 @@ func (c *command) invoke(ctx context.Context, env *Env, args []string) error {
 		return c.run(ctx, env, nil, args)
 	}
 	var o options
-	words, err := parseAnywhere(c.allFlags(&o), args)
+	read := parseAnywhere
+	if c.words == aCommand {
+		read = parse
+	}
+	words, err := read(c.allFlags(&o), args)
 	switch {
 	case err != nil:
 		return err
 	case o.help:
 		return env.print(c.usage())
-	case len(words) > c.words:
+	case len(words) > c.words && c.words != aCommand:
 		return failure("unexpected argument %s; see sallyport help %s", quote(words[c.words]), c.name)
 	}
 	return c.run(ctx, env, &o, words)

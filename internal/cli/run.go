@@ -39,7 +39,7 @@ func runCommand(ctx context.Context, env *Env, _ *options, args []string) error 
 	if err != nil {
 		return report.failed(err)
 	}
-	policy, err := o.policy(cmd.Dir, homeOf(env))
+	policy, err := o.policy(cmd.Dir, env.variable("HOME"))
 	if err != nil {
 		return report.failed(err)
 	}
@@ -93,7 +93,7 @@ func (o *runOptions) command(env *Env, words []string) (*sallyport.Cmd, error) {
 	if err != nil {
 		return nil, err
 	}
-	tmp, err := o.tmpDir(dir, homeOf(env))
+	tmp, err := o.tmpDir(dir, env.variable("HOME"))
 	if err != nil {
 		return nil, err
 	}

@@ -119,7 +119,7 @@ func checkPath(flag, name string, directory bool) error {
 
 // directory returns the working directory, absolute and checked.
 func (o *runOptions) directory(env *Env) (string, error) {
-	dir := expanded(o.dir, homeOf(env))
+	dir := expanded(o.dir, env.variable("HOME"))
 	if !filepath.IsAbs(dir) {
 		if env.Dir == "" {
 			return "", failure("the current directory no longer exists; change to another one, or use -C DIR")
@@ -177,11 +177,11 @@ func expanded(name, home string) string {
 	return name
 }
 
-// homeOf returns the home directory; empty when it is not known.
-func homeOf(env *Env) string {
-	for _, e := range slices.Backward(env.Environ) {
-		if home, ok := strings.CutPrefix(e, "HOME="); ok {
-			return home
+// variable returns the value of a variable of the environment; empty when it is not set.
+func (e *Env) variable(name string) string {
+	for _, v := range slices.Backward(e.Environ) {
+		if value, ok := strings.CutPrefix(v, name+"="); ok {
+			return value
 		}
 	}
 	return ""

@@ -1,0 +1,151 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package files
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sallyport-dev/sallyport/rules"
+)
+
+// Append adds a line to a rule file, as [rules.Set.Amend] returns it, unless the file has
+// this line already. It makes the file, its directory and the directory above if they do
+// not exist, and returns when the line is on the disk. It blocks while another process
+// holds the lock of the file.
+//
+// The file must be a regular one that belongs to this user, by its own name: a symbolic
+// link is refused. The error is an [fs.PathError], and the file is as it was.
+func Append(path, line string) error {
+	if err := appendTo(path, line); err != nil {
+		return &fs.PathError{Op: "append a rule to", Path: path, Err: err}
+	}
+	return nil
+}
+
+func appendTo(path, line string) error {
+	if strings.ContainsAny(line, "\r\n\x00") || strings.TrimSpace(line) == "" {
+		return errors.New("a rule is one line")
+	}
+	above := filepath.Dir(path)
+	for _, dir := range []string{filepath.Dir(above), above} {
+		if err := unix.Mkdir(dir, 0o700); err != nil && !errors.Is(err, unix.EEXIST) {
+			return fmt.Errorf("make %s: %w", dir, err)
+		}
+	}
+	dir, err := open(unix.AT_FDCWD, above, unix.O_RDONLY|unix.O_DIRECTORY)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	if err := own(dir, fs.ModeDir); err != nil {
+		return fmt.Errorf("its directory %w", err)
+	}
+	for {
+		f, err := open(int(dir.Fd()), filepath.Base(path), unix.O_RDWR|unix.O_APPEND|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_NONBLOCK)
+		if err != nil {
+			return err
+		}
+		replaced, err := lock(dir, f, filepath.Base(path))
+		if err == nil && !replaced {
+			err = appendLine(f, line)
+		}
+		f.Close()
+		if !replaced || err != nil {
+			return errors.Join(err, dir.Sync()) // a new name in the directory
+		}
+	}
+}
+
+// open opens a name below a directory.
+func open(dir int, name string, flags int) (*os.File, error) {
+	for {
+		fd, err := unix.Openat(dir, name, flags|unix.O_CLOEXEC, 0o600)
+		switch {
+		case err == nil:
+			return os.NewFile(uintptr(fd), name), nil
+		case errors.Is(err, unix.ELOOP) && flags&unix.O_NOFOLLOW != 0:
+			return nil, errors.New("it is a symbolic link; name the file itself")
+		case !errors.Is(err, unix.EINTR):
+			return nil, err
+		}
+	}
+}
+
+// own returns an error unless a file is of this kind and belongs to this user.
+func own(f *os.File, kind fs.FileMode) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	var st unix.Stat_t
+	switch err := unix.Fstat(int(f.Fd()), &st); {
+	case err != nil:
+		return err
+	case info.Mode().Type() != kind:
+		return errors.New("is not a regular file")
+	case st.Uid != uint32(os.Geteuid()):
+		return errors.New("belongs to another user")
+	}
+	return nil
+}
+
+// lock waits for the lock of a file. It reports whether another file has taken its name
+// meanwhile, as editors do it.
+func lock(dir, f *os.File, name string) (replaced bool, err error) {
+	if err := own(f, 0); err != nil {
+		return false, fmt.Errorf("it %w", err)
+	}
+	for {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, unix.EINTR) {
+			return false, fmt.Errorf("lock it: %w", err)
+		}
+	}
+	var here, there unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &here); err != nil {
+		return false, err
+	}
+	gone := errors.Is(unix.Fstatat(int(dir.Fd()), name, &there, unix.AT_SYMLINK_NOFOLLOW), unix.ENOENT)
+	return gone || here.Dev != there.Dev || here.Ino != there.Ino, nil
+}
+
+// appendLine adds a line to a file that is locked.
+func appendLine(f *os.File, line string) error {
+	text, err := io.ReadAll(io.LimitReader(f, rules.MaxFile+1))
+	if err != nil {
+		return err
+	}
+	for has := range bytes.Lines(text) {
+		if string(bytes.TrimRight(has, "\r\n")) == line {
+			return nil
+		}
+	}
+	if n := len(text); n > 0 && text[n-1] != '\n' {
+		line = "\n" + line
+	}
+	if len(text)+len(line) >= rules.MaxFile {
+		return fmt.Errorf("it has more than %d MiB", rules.MaxFile>>20)
+	}
+	if _, err = f.WriteString(line + "\n"); err == nil {
+		err = f.Sync()
+	}
+	if err != nil {
+		return errors.Join(err, f.Truncate(int64(len(text)))) // half a line would not load
+	}
+	return nil
+}
