@@ -21,14 +21,21 @@ var (
 	errJustification     = errors.New("invalid rule: justification cannot be empty")
 )
 
+// A function is one that files call. It is told where the call is.
+type function func(at Pos, args starlark.Tuple, kwargs []starlark.Tuple) error
+
+// functions returns the functions that make rules.
+func (p *program) functions() map[string]function {
+	return map[string]function{"prefix_rule": p.prefixRule, "host_executable": p.hostExecutable, "network_rule": p.networkRule}
+}
+
 // builtins returns what a file can call beyond the universe of Starlark.
 func (p *program) builtins() starlark.StringDict {
-	known := starlark.StringDict{}
-	for name, fn := range map[string]func(*starlark.Thread, *starlark.Builtin, starlark.Tuple, []starlark.Tuple) (starlark.Value, error){
-		"prefix_rule": p.prefixRule, "host_executable": p.hostExecutable, "network_rule": p.networkRule,
-		"range": boundedRange, product: multiply,
-	} {
-		known[name] = starlark.NewBuiltin(name, fn)
+	known := starlark.StringDict{"range": starlark.NewBuiltin("range", boundedRange), product: starlark.NewBuiltin(product, multiply)}
+	for name, fn := range p.functions() {
+		known[name] = starlark.NewBuiltin(name, func(t *starlark.Thread, _ *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+			return starlark.None, fn(p.callPos(t.CallFrame(1).Pos), args, kwargs)
+		})
 	}
 	return known
 }
@@ -57,48 +64,48 @@ func (o *optional) justification() (string, error) {
 	return o.text, nil
 }
 
-func (p *program) prefixRule(t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func (p *program) prefixRule(at Pos, args starlark.Tuple, kwargs []starlark.Tuple) error {
 	const positional = 6 // the rest by name only, so that what others add to the language can follow
 	if len(args) > positional {
-		return nil, fmt.Errorf("prefix_rule: got %d positional arguments, want at most %d", len(args), positional)
+		return fmt.Errorf("prefix_rule: got %d positional arguments, want at most %d", len(args), positional)
 	}
 	var pattern, match, notMatch *starlark.List
 	var decision, justification, sandbox optional
-	r := rule{decision: Allow, pos: p.callPos(t.CallFrame(1).Pos)}
-	err := starlark.UnpackArgs(b.Name(), args, kwargs, "pattern", &pattern, "decision?", &decision, "match?", &match, "not_match?", &notMatch,
+	r := rule{decision: Allow, pos: at}
+	err := starlark.UnpackArgs("prefix_rule", args, kwargs, "pattern", &pattern, "decision?", &decision, "match?", &match, "not_match?", &notMatch,
 		"justification?", &justification, "canonical_matching?", &r.canonical, "sandbox?", &sandbox)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if decision.given {
 		if r.decision, err = ruleDecision(decision.text); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if r.justification, err = justification.justification(); err != nil {
-		return nil, err
+		return err
 	}
 	if sandbox.given {
 		place := slices.Index(sandboxNames[1:], sandbox.text) + 1
 		if r.sandbox = Sandbox(place); r.sandbox == Unsaid {
-			return nil, fmt.Errorf("invalid rule: sandbox must be one of %s (got %s)", strings.Join(sandboxNames[1:], ", "), sandbox.text)
+			return fmt.Errorf("invalid rule: sandbox must be one of %s (got %s)", strings.Join(sandboxNames[1:], ", "), sandbox.text)
 		}
 	}
 	if r.pattern, err = p.pattern(pattern); err != nil {
-		return nil, err
+		return err
 	}
 	e := examples{pos: r.pos, first: len(p.rules)}
 	if e.match, err = p.exampleList(match); err != nil {
-		return nil, err
+		return err
 	}
 	if e.notMatch, err = p.exampleList(notMatch); err != nil {
-		return nil, err
+		return err
 	}
 	p.rules = append(p.rules, r.expand()...)
 	if e.end = len(p.rules); len(e.match)+len(e.notMatch) > 0 {
 		p.examples = append(p.examples, e)
 	}
-	return starlark.None, nil
+	return nil
 }
 
 func ruleDecision(text string) (Decision, error) {
@@ -269,52 +276,52 @@ func (p *program) narrow() {
 	p.hosts = nil
 }
 
-func (p *program) hostExecutable(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func (p *program) hostExecutable(_ Pos, args starlark.Tuple, kwargs []starlark.Tuple) error {
 	var name string
 	var list *starlark.List
-	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "name", &name, "paths", &list); err != nil {
-		return nil, err
+	if err := starlark.UnpackArgs("host_executable", args, kwargs, "name", &name, "paths", &list); err != nil {
+		return err
 	}
 	switch {
 	case name == "":
-		return nil, errors.New("invalid rule: host_executable name cannot be empty")
+		return errors.New("invalid rule: host_executable name cannot be empty")
 	case name == "." || name == ".." || strings.Contains(name, "/"):
-		return nil, fmt.Errorf("invalid rule: host_executable name must be a bare executable name (got %s)", name)
+		return fmt.Errorf("invalid rule: host_executable name must be a bare executable name (got %s)", name)
 	}
 	paths := []string{}
 	for i := range list.Len() {
 		raw, ok := starlark.AsString(list.Index(i))
 		switch {
 		case !ok:
-			return nil, fmt.Errorf("invalid rule: host_executable paths must be strings (got %s)", list.Index(i).Type())
+			return fmt.Errorf("invalid rule: host_executable paths must be strings (got %s)", list.Index(i).Type())
 		case !path.IsAbs(raw):
-			return nil, fmt.Errorf("invalid rule: host_executable paths must be absolute (got %s)", raw)
+			return fmt.Errorf("invalid rule: host_executable paths must be absolute (got %s)", raw)
 		case path.Base(path.Clean(raw)) != name:
-			return nil, fmt.Errorf("invalid rule: host_executable path `%s` must have basename `%s`", raw, name)
+			return fmt.Errorf("invalid rule: host_executable path `%s` must have basename `%s`", raw, name)
 		}
 		paths = append(paths, path.Clean(raw))
 		if err := p.take(raw); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	slices.Sort(paths)
 	p.hosts[name] = slices.Compact(paths)
-	return starlark.None, nil
+	return nil
 }
 
-func (p *program) networkRule(t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+func (p *program) networkRule(at Pos, args starlark.Tuple, kwargs []starlark.Tuple) error {
 	var host, protocol, decision string
 	var justification optional
-	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "host", &host, "protocol", &protocol, "decision", &decision, "justification?", &justification); err != nil {
-		return nil, err
+	if err := starlark.UnpackArgs("network_rule", args, kwargs, "host", &host, "protocol", &protocol, "decision", &decision, "justification?", &justification); err != nil {
+		return err
 	}
 	r, err := networkRule(host, protocol, decision, justification)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	r.Pos = p.callPos(t.CallFrame(1).Pos)
+	r.Pos = at
 	p.networks = append(p.networks, r)
-	return starlark.None, p.take(host)
+	return p.take(host)
 }
 
 // networkRule returns a rule of these words.

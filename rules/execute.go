@@ -65,7 +65,19 @@ func execute(name string, text []byte) (p *program, err error) {
 			err = &LoadError{Pos: Pos{File: name}, Text: fmt.Sprintf("%s: %v", interpreterFailed, what)}
 		}
 	}()
-	p = &program{file: name, calls: map[[2]int32]syntax.Position{}, hosts: map[string][]string{}}
+	if p = newProgram(name); p.plain(string(source.text)) {
+		return p, nil
+	}
+	return interpret(name, source)
+}
+
+func newProgram(name string) *program {
+	return &program{file: name, calls: map[[2]int32]syntax.Position{}, hosts: map[string][]string{}}
+}
+
+// interpret runs a text. An error is a [LoadError].
+func interpret(name string, source *scanner) (*program, error) {
+	p := newProgram(name)
 	file, err := dialect.Parse(name, source.text, 0)
 	if err != nil {
 		return nil, p.syntaxError(err, source)

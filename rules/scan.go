@@ -168,19 +168,21 @@ func word(c byte) bool {
 // quoted moves behind the string that begins with the quote. A string without end is the
 // parser's to report.
 func (s *scanner) quoted(quote byte) {
-	end := []byte{quote}
-	if triple := bytes.Repeat(end, 3); bytes.HasPrefix(s.text[s.at:], triple) {
-		end = triple
+	three := func() bool {
+		return s.at+2 < len(s.text) && s.text[s.at+1] == quote && s.text[s.at+2] == quote
 	}
-	for s.at += len(end); s.at < len(s.text); s.at++ {
-		rest := s.text[s.at:]
-		switch {
-		case bytes.HasPrefix(rest, end):
-			s.at += len(end)
+	length := 1
+	if three() {
+		length = 3
+	}
+	for s.at += length; s.at < len(s.text); s.at++ {
+		switch c := s.text[s.at]; {
+		case c == quote && (length == 1 || three()):
+			s.at += length
 			return
-		case rest[0] == '\n' && len(end) == 1:
+		case c == '\n' && length == 1:
 			return
-		case rest[0] == '\\':
+		case c == '\\':
 			s.at++
 		}
 	}
