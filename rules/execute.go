@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -223,6 +224,10 @@ func (p *program) runError(err error) error {
 			name = "<module>"
 		}
 		out.Stack = append(out.Stack, Frame{p.callPos(frame.Pos), name})
+	}
+	const ends = 10 // of a recursion
+	if n := len(out.Stack); n > 2*ends {
+		out.Stack = slices.Concat(out.Stack[:ends], out.Stack[n-ends:])
 	}
 	if n := len(out.Stack); n > 0 {
 		out.Pos = out.Stack[n-1].Pos

@@ -4,6 +4,7 @@
 package rules
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -77,6 +78,27 @@ func TestErrors(t *testing.T) {
 				t.Errorf("%s\nwant %s", got, test.want)
 			}
 		})
+	}
+}
+
+func TestStack(t *testing.T) {
+	for text, want := range map[string]string{
+		"def f():\n  prefix_rule([])\ndef g():\n  f()\ng()": "f:5:1 <module>, f:4:3 g, f:2:3 f",
+		"x = [\n  nope()]":                      "",
+		"def f(): f()\nf()":                     "f:2:1 <module>" + strings.Repeat(", f:1:10 f", 19),
+		"[prefix_rule(1) for x in 'a'.elems()]": "f:1:2 <module>",
+	} {
+		var e *LoadError
+		if _, err := Parse("f", []byte(text)); !errors.As(err, &e) {
+			t.Fatalf("%q: %v", text, err)
+		}
+		var got []string
+		for _, frame := range e.Stack {
+			got = append(got, frame.String()+" "+frame.Function)
+		}
+		if strings.Join(got, ", ") != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
 	}
 }
 

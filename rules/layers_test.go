@@ -65,6 +65,7 @@ func TestSandbox(t *testing.T) {
 prefix_rule(["go"])
 prefix_rule(["go", "test"], sandbox = "outside")
 prefix_rule(["go", "test", "x"], "prompt", sandbox = "read-only")
+prefix_rule(["go", "test", "x"], "prompt", sandbox = "workspace-write")
 prefix_rule(["make"], sandbox = "workspace-write")
 `))
 	for _, test := range []struct {

@@ -34,7 +34,8 @@ type LoadError struct {
 	// Unread says that the file could not be read; Text is then the reason.
 	Unread bool
 	Text   string
-	// Stack has the calls that led to the error, the outermost first. It may be empty.
+	// Stack has the calls that led to the error, the outermost first. It may be empty; of
+	// more than 20 calls it has the first and the last 10.
 	Stack []Frame
 	Err   error // the error of the reader, or nil
 }

@@ -150,13 +150,8 @@ func Explain(err error, dir string) string {
 		if len(e.Stack) > 0 {
 			b.WriteString("    Traceback (most recent call last):\n")
 		}
-		const most = 20 // of a recursion
-		for i, frame := range e.Stack {
-			if i < most/2 || i >= len(e.Stack)-most/2 {
-				fmt.Fprintf(&b, "      * %s:%d, in %s\n", printable.Line(frame.File), frame.Line, printable.Line(frame.Function))
-			} else if i == most/2 {
-				fmt.Fprintf(&b, "      * %d more\n", len(e.Stack)-most)
-			}
+		for _, frame := range e.Stack {
+			fmt.Fprintf(&b, "      * %s:%d, in %s\n", printable.Line(frame.File), frame.Line, printable.Line(frame.Function))
 		}
 		if e.Line > 0 {
 			fmt.Fprintf(&b, "    error: %s\n     --> %s\n\n", printable.Line(e.Text), printable.Line(e.String()))

@@ -52,7 +52,8 @@ func appendTo(path, line string) error {
 	if err := own(dir, fs.ModeDir); err != nil {
 		return fmt.Errorf("its directory %w", err)
 	}
-	for {
+	const attempts = 100
+	for range attempts {
 		f, err := open(int(dir.Fd()), filepath.Base(path), unix.O_RDWR|unix.O_APPEND|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_NONBLOCK)
 		if err != nil {
 			return err
@@ -66,6 +67,7 @@ func appendTo(path, line string) error {
 			return errors.Join(err, dir.Sync()) // a new name in the directory
 		}
 	}
+	return errors.New("another program replaces it again and again")
 }
 
 // open opens a name below a directory.

@@ -87,6 +87,9 @@ func TestRead(t *testing.T) {
 			t.Errorf("%s: %+v", name, res)
 		}
 	}
+	if n := len(Read(dir + "/large.rules").Text); n != rules.MaxFile+1 {
+		t.Errorf("%d bytes of a large file were read", n)
+	}
 	if set := rules.Load(rules.Host{}, Read(dir+"/link.rules")); set.Err() != nil {
 		t.Error(set.Err())
 	}
@@ -233,6 +236,14 @@ func TestAppendReplaced(t *testing.T) {
 		if replaced, err := lock(dir, f, "a.rules"); replaced != want || err != nil {
 			t.Errorf("%v, %v, want %v", replaced, err, want)
 		}
+		other, err := open(int(dir.Fd()), "a.rules", unix.O_RDWR)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := unix.Flock(int(other.Fd()), unix.LOCK_EX|unix.LOCK_NB); !want && !errors.Is(err, unix.EWOULDBLOCK) {
+			t.Errorf("the file is not locked: %v", err)
+		}
+		other.Close()
 		f.Close()
 	}
 }
