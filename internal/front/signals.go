@@ -124,7 +124,7 @@ func (f *Signals) Stopped() {
 // awaitStop gives a program that was asked to stop the time to leave the terminal in order. One
 // that does not stop, or of which that is not known, does not keep the job from stopping.
 func (f *Signals) awaitStop() {
-	const moment = 500 * time.Millisecond
+	const moment = time.Second
 	timer := time.NewTimer(moment)
 	defer timer.Stop()
 	select {
