@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/sallyport-dev/sallyport/internal/testenv"
@@ -46,7 +47,7 @@ func TestJobs(t *testing.T) {
 		},
 		{
 			"less at the end of a pipeline", "less", "seq 200 | sallyport run -q -- less", "0",
-			[]turn{{`\n22\r\n`, "\x1a"}, {stoppedJob, "fg\r"}, {`\n22\r\n`, "q"}}, "",
+			[]turn{{`:`, ""}, {stoppedJob, "fg\r"}, {`\n22\r\n`, "q"}}, "",
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -59,6 +60,12 @@ func TestJobs(t *testing.T) {
 			x.Expect(prompt)
 			shell := x.Foreground()
 			x.Send(tt.line + "\r")
+			if tt.needs == "less" {
+				play(x, tt.turns[:1])
+				untilAsleep(t, "less")
+				x.Send("\x1a")
+				tt.turns = tt.turns[1:]
+			}
 			play(x, tt.turns)
 			if tt.keys != "" {
 				for x.Foreground() == shell { // which says nothing when it hands the terminal over
@@ -69,6 +76,25 @@ func TestJobs(t *testing.T) {
 			play(x, []turn{{prompt, "echo code $?\r"}, {`code ` + tt.code + `\r\n` + prompt, "exit 0\r"}})
 			x.Wait()
 		})
+	}
+}
+
+// untilAsleep returns when all processes with that name sleep. Of a signal that comes just before
+// it reads a key, less hears with the key.
+func untilAsleep(t *testing.T, name string) {
+	t.Helper()
+	for asleep := false; !asleep && t.Context().Err() == nil; runtime.Gosched() {
+		stats, err := filepath.Glob("/proc/[0-9]*/stat")
+		if err != nil {
+			t.Fatal(err)
+		}
+		asleep = true
+		for _, file := range stats {
+			text, _ := os.ReadFile(file) // the process may have ended
+			if _, rest, ok := strings.Cut(string(text), "("+name+") "); ok && rest[0] != 'S' {
+				asleep = false
+			}
+		}
 	}
 }
 
