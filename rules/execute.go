@@ -49,6 +49,8 @@ type program struct {
 	bytes int                          // in them
 	limit string                       // the limit that was reached
 
+	shifts map[int][]shift // of the text that is executed
+
 	rules    []rule
 	examples []examples
 	hosts    map[string][]string
@@ -79,11 +81,13 @@ func newProgram(name string) *program {
 // interpret runs a text. An error is a [LoadError].
 func interpret(name string, source *scanner) (*program, error) {
 	p := newProgram(name)
-	file, err := dialect.Parse(name, source.text, 0)
+	text, shifts := source.edited()
+	p.shifts = shifts
+	file, err := dialect.Parse(name, text, 0)
 	if err != nil {
 		return nil, p.syntaxError(err, source)
 	}
-	products := bytes.IndexByte(source.text, '*') >= 0
+	products := bytes.IndexByte(text, '*') >= 0
 	syntax.Walk(file, func(n syntax.Node) bool {
 		if call, ok := n.(*syntax.CallExpr); ok {
 			p.calls[[2]int32{call.Lparen.Line, call.Lparen.Col}] = start(call.Fn)
@@ -179,8 +183,15 @@ func collected() uint64 {
 	return heap()
 }
 
+// pos returns a place in the text as it was written.
 func (p *program) pos(at syntax.Position) Pos {
-	return Pos{p.file, int(at.Line), int(at.Col)}
+	col := int(at.Col)
+	for _, s := range p.shifts[int(at.Line)] {
+		if int(at.Col) > s.col {
+			col -= s.added
+		}
+	}
+	return Pos{p.file, int(at.Line), col}
 }
 
 // syntaxError returns what the parser or the resolver found.

@@ -14,6 +14,9 @@ import (
 // compiler use their stack for each of them.
 const maxNesting = 10_000
 
+// maxEdits is how many edits a text may need.
+const maxEdits = 10_000
+
 // A scanner finds what the language does not have, and what would take the parser's stack,
 // before the parser sees it.
 type scanner struct {
@@ -29,6 +32,14 @@ type scanner struct {
 	// line before.
 	fresh  bool
 	before int
+	raw    bool // the string that is next has a prefix
+	edits  []edit
+}
+
+// An edit replaces bytes of the text, all on one line.
+type edit struct {
+	at, length int
+	by         string
 }
 
 // scan checks a text. The scanner that it returns has the text with line ends of one byte.
@@ -113,7 +124,10 @@ func (s *scanner) token() *LoadError {
 	switch {
 	case s.depth > maxNesting:
 		return s.fail(start, "the expression is nested too deep; split it")
+	case len(s.edits) > maxEdits:
+		return s.fail(start, fmt.Sprintf("the file has more than %d escapes that stand for themselves; write them with two backslashes", maxEdits))
 	case s.at < len(s.text) && (s.text[s.at] == '"' || s.text[s.at] == '\'') && word(c):
+		s.raw = true
 		if prefix := strings.ToLower(string(s.text[start:s.at])); prefix == "f" || prefix == "fr" || prefix == "rf" {
 			return s.fail(start, `f-strings are not supported; use "{}".format(x)`)
 		}
@@ -171,7 +185,8 @@ func (s *scanner) quoted(quote byte) {
 	three := func() bool {
 		return s.at+2 < len(s.text) && s.text[s.at+1] == quote && s.text[s.at+2] == quote
 	}
-	length := 1
+	length, raw := 1, s.raw
+	s.raw = false
 	if three() {
 		length = 3
 	}
@@ -183,10 +198,53 @@ func (s *scanner) quoted(quote byte) {
 		case c == '\n' && length == 1:
 			return
 		case c == '\\':
-			s.at++
+			if s.at++; !raw && s.at < len(s.text) {
+				s.escape(s.text[s.at:])
+			}
 		}
 	}
 	s.at = len(s.text)
+}
+
+// escape notes an edit for what stands behind a backslash and means something else to the
+// interpreter than to codex, whose unknown escapes keep their backslash and whose bytes from
+// \x80 on are characters.
+func (s *scanner) escape(rest []byte) {
+	switch c := rest[0]; {
+	case c == 'x' && len(rest) > 2 && rest[1] >= '8':
+		s.edits = append(s.edits, edit{s.at, 1, "u00"})
+	case (c == '2' || c == '3') && len(rest) > 2 && octal(rest[1]) && octal(rest[2]):
+		s.edits = append(s.edits, edit{s.at, 3, fmt.Sprintf("u%04x", (c-'0')<<6|(rest[1]-'0')<<3|(rest[2]-'0'))})
+	case !octal(c) && !strings.ContainsRune("abfnrtvxuU\\'\"\n", rune(c)):
+		s.edits = append(s.edits, edit{s.at, 0, `\`})
+	}
+}
+
+func octal(c byte) bool { return '0' <= c && c <= '7' }
+
+// A shift is what an edit has added to the columns behind one.
+type shift struct{ col, added int }
+
+// edited returns the text with the edits, and the shifts of each line.
+func (s *scanner) edited() ([]byte, map[int][]shift) {
+	if len(s.edits) == 0 {
+		return s.text, nil
+	}
+	var b []byte
+	shifts, done, line := map[int][]shift{}, 0, 1
+	col := 0 // the last column of what is in b
+	for _, e := range s.edits {
+		same := s.text[done:e.at]
+		b = append(append(b, same...), e.by...)
+		if i := bytes.LastIndexByte(same, '\n'); i >= 0 {
+			line += bytes.Count(same, []byte("\n"))
+			same, col = same[i+1:], 0
+		}
+		col += utf8.RuneCount(same) + len(e.by)
+		shifts[line] = append(shifts[line], shift{col, len(e.by) - e.length})
+		done = e.at + e.length
+	}
+	return append(b, s.text[done:]...), shifts
 }
 
 // tabs reads a run of blanks that begins with a tab. It may only stand on a line with
