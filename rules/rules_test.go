@@ -42,8 +42,7 @@ type vectorMatch struct {
 
 // unsupported are the vectors that this interpreter does not accept.
 var unsupported = map[string]string{
-	"ep-sl_fstring-220": "f-strings are not supported",
-	"ep-sl_types-225":   "type annotations are not supported",
+	"ep-sl_types-225": "type annotations are not supported",
 }
 
 func vectors(t testing.TB) []row {

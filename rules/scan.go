@@ -6,6 +6,7 @@ package rules
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -32,8 +33,9 @@ type scanner struct {
 	// line before.
 	fresh  bool
 	before int
-	raw    bool // the string that is next has a prefix
+	prefix string // of the string that is next
 	edits  []edit
+	failed *LoadError // in a string
 }
 
 // An edit replaces bytes of the text, all on one line.
@@ -122,14 +124,19 @@ func (s *scanner) token() *LoadError {
 	start := s.at
 	s.skip(c)
 	switch {
+	case s.failed != nil:
+		return s.failed
 	case s.depth > maxNesting:
 		return s.fail(start, "the expression is nested too deep; split it")
 	case len(s.edits) > maxEdits:
-		return s.fail(start, fmt.Sprintf("the file has more than %d escapes that stand for themselves; write them with two backslashes", maxEdits))
+		return s.fail(start, fmt.Sprintf("the file has more than %d f-strings and escapes that stand for themselves; use .format and two backslashes", maxEdits))
 	case s.at < len(s.text) && (s.text[s.at] == '"' || s.text[s.at] == '\'') && word(c):
-		s.raw = true
-		if prefix := strings.ToLower(string(s.text[start:s.at])); prefix == "f" || prefix == "fr" || prefix == "rf" {
-			return s.fail(start, `f-strings are not supported; use "{}".format(x)`)
+		s.prefix = string(s.text[start:s.at])
+		switch s.prefix {
+		case "f":
+			s.edits = append(s.edits, edit{start, 1, "("})
+		case "fr":
+			s.edits = append(s.edits, edit{start, 2, "(r"})
 		}
 	}
 	return nil
@@ -185,8 +192,10 @@ func (s *scanner) quoted(quote byte) {
 	three := func() bool {
 		return s.at+2 < len(s.text) && s.text[s.at+1] == quote && s.text[s.at+2] == quote
 	}
-	length, raw := 1, s.raw
-	s.raw = false
+	format := s.prefix == "f" || s.prefix == "fr"
+	length, raw := 1, slices.Contains([]string{"r", "b", "rb", "br", "fr"}, s.prefix)
+	s.prefix = ""
+	var args []string
 	if three() {
 		length = 3
 	}
@@ -194,7 +203,12 @@ func (s *scanner) quoted(quote byte) {
 		switch c := s.text[s.at]; {
 		case c == quote && (length == 1 || three()):
 			s.at += length
+			if format {
+				s.edits = append(s.edits, edit{s.at, 0, ".format(" + strings.Join(args, ", ") + "))"})
+			}
 			return
+		case format && (c == '{' || c == '}'):
+			args = s.brace(args, quote)
 		case c == '\n' && length == 1:
 			return
 		case c == '\\':
@@ -204,6 +218,29 @@ func (s *scanner) quoted(quote byte) {
 		}
 	}
 	s.at = len(s.text)
+}
+
+// brace reads a brace of an f-string, and adds its expression to those of the string.
+func (s *scanner) brace(args []string, quote byte) []string {
+	const most = 200 // bytes of an expression, whose nesting is not counted
+	rest := s.text[s.at:]
+	if len(rest) > 1 && rest[1] == rest[0] {
+		s.at++
+		return args
+	}
+	n := bytes.IndexByte(rest, '}')
+	simple := func(r rune) bool {
+		return r < utf8.RuneSelf && word(byte(r)) || strings.ContainsRune(` .+-*()[]'"`, r) && r != rune(quote)
+	}
+	if n < 2 || n > most || bytes.ContainsFunc(rest[1:n], func(r rune) bool { return !simple(r) }) {
+		if s.failed == nil {
+			s.failed = s.fail(s.at, `only short expressions of names, indexes, calls and sums are supported in f-strings; use "{}".format(x)`)
+		}
+		return args
+	}
+	s.edits = append(s.edits, edit{s.at + 1, n - 1, ""})
+	s.at += n
+	return append(args, "("+string(rest[1:n])+")")
 }
 
 // escape notes an edit for what stands behind a backslash and means something else to the

@@ -31,7 +31,7 @@ type vector struct {
 }
 
 // notSupported are vectors that are refused here, and the line of the error.
-var notSupported = map[string]int{"ep-sl_fstring-220": 2, "ep-sl_types-225": 1}
+var notSupported = map[string]int{"ep-sl_types-225": 1}
 
 // TestCheckVectors asks the program what package rules is asked in its own tests.
 func TestCheckVectors(t *testing.T) {

@@ -80,7 +80,7 @@ var budgets = map[string]budget{
 	"internal/tree":        {310, "removal by descriptors, of any depth, with an end, and the check of directories of our own"},
 	"internal/tty":         {410, "keys that are typed for another job; the modes of a terminal that a command is lent"},
 	"internal/windows":     {290, ""},
-	"rules":                {1630, "texts of plain calls are read without the interpreter"},
+	"rules":                {1680, "f-strings and escapes as codex has them; texts of plain calls are read without the interpreter"},
 	"rules/files":          {190, "new: reading rule files, appending to them"},
 	"sandbox":              {1590, ""},
 	"sandbox/wire":         {650, ""},
