@@ -20,9 +20,10 @@ const (
 	// built on it since is new: secrets on disk and in variables, git's files that lead to
 	// programs, removal by descriptors, unix sockets of other programs, hard links, files that
 	// other programs run later. Daily use added denials by seccomp with their reasons, the
-	// job control and descriptors that people expect, ownership changes, and manual pages.
-	// Rules about commands are 1 900 lines: the language, the files, the command check.
-	maxCodeLines = 43_000
+	// job control and descriptors that people expect, ownership changes, manual pages, and
+	// sends of datagram sockets. Rules about commands are 1 900 lines: the language, the files,
+	// the command check; what shell scripts run takes 2 000.
+	maxCodeLines = 46_000
 	maxRoomLines = 3_000 // of one package
 )
 
