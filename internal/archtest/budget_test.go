@@ -74,6 +74,7 @@ var budgets = map[string]budget{
 	"internal/screen":      {1150, ""},
 	"internal/seccomp":     {840, "what is refused is told to a supervisor, with names of the arguments and what opens it"},
 	"internal/shell":       {215, "variables win over a login profile"},
+	"internal/sockets":     {270, "new: addresses and sockets of commands, from internal/observer"},
 	"internal/state":       {340, "what is at the name of a state directory, and for root on the way to it, is checked before it is used"},
 	"internal/suggest":     {850, "paths in /tmp; denials known to be harmless, the order of causes, names made for one run, wider flags with their warnings; guesses about hidden stores; grants for files that other programs run later"},
 	"internal/text":        {500, ""},

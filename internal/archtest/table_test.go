@@ -53,6 +53,7 @@ var layers = map[string]int{
 	"internal/screen":      layerWords,
 	"internal/seccomp":     layerWords,
 	"internal/shell":       layerWords,
+	"internal/sockets":     layerWords,
 	"internal/testenv":     layerWords,
 	"internal/text":        layerWords,
 	"internal/toolfiles":   layerWords,

@@ -6,13 +6,12 @@ package observer
 import (
 	"encoding/binary"
 	"runtime"
-	"strconv"
 	"syscall"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sallyport-dev/sallyport/internal/sockets"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -27,7 +26,7 @@ type connecting struct {
 	*request
 	sock   int // a duplicate of the task's
 	domain int
-	addr   *address
+	addr   *sockets.Address
 }
 
 // judgeConnect answers a connect, or has it answered.
@@ -79,45 +78,29 @@ func (c *connecting) check() syscall.Errno {
 // internet judges an internet address. It denies also when the task has ended meanwhile,
 // because other tasks may hold the same socket.
 func (c *connecting) internet() syscall.Errno {
-	to, ok := c.addr.internet()
+	to, ok := c.addr.Internet()
 	if !ok || !c.cfg.PrivateNetwork {
 		return 0 // the kernel knows the error
 	}
-	errno := unreachable(to)
-	if handedIn(c.sock) {
+	errno := sockets.Unreachable(to)
+	if sockets.HandedIn(c.sock) {
 		errno = unix.EACCES
 	}
 	if errno != 0 {
-		_, name, _ := protocolOf(c.sock)
+		_, name, _ := sockets.Protocol(c.sock)
 		_ = c.denySocket(sandbox.Connect, to.String(), name, errno) // denied also when the task has ended
 	}
 	return errno
-}
-
-// handedIn reports whether a socket belongs to the network of this process and not to one
-// of the command's: it was handed in, and leads out. So may one that cannot be asked.
-func handedIn(sock int) bool {
-	own, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return true
-	}
-	defer unix.Close(own)
-	ours, err := unix.GetsockoptUint64(own, unix.SOL_SOCKET, unix.SO_NETNS_COOKIE)
-	if err != nil {
-		return true
-	}
-	theirs, err := unix.GetsockoptUint64(sock, unix.SOL_SOCKET, unix.SO_NETNS_COOKIE)
-	return err != nil || ours == theirs
 }
 
 // netlink allows binding a socket to the kernel only: for groups and other programs the
 // kernel would check the rights of this process, not the command's.
 func (c *connecting) netlink() syscall.Errno {
 	const size = 12 // struct sockaddr_nl
-	if c.addr.family() == unix.AF_UNSPEC {
+	if c.addr.Family() == unix.AF_UNSPEC {
 		return 0
 	}
-	if c.addr.len < size || binary.NativeEndian.Uint64(c.addr.raw[4:]) != 0 {
+	if c.addr.Len < size || binary.NativeEndian.Uint64(c.addr.Raw[4:]) != 0 {
 		return unix.EPERM
 	}
 	return 0
@@ -141,10 +124,10 @@ func (c *connecting) start() {
 // attempt connects, where that can take long when a thread is free. It returns later when
 // the judge asks first.
 func (c *connecting) attempt() syscall.Errno {
-	kind, _, _ := protocolOf(c.sock)
+	kind, _, _ := sockets.Protocol(c.sock)
 	quick := c.nonblocking() || c.domain == unix.AF_NETLINK || kind == unix.SOCK_DGRAM
 	if quick && c.domain != unix.AF_UNIX {
-		return connect(c.sock, c.addr)
+		return sockets.Connect(c.sock, c.addr)
 	}
 	select {
 	case c.connecting <- struct{}{}:
@@ -171,24 +154,24 @@ func (c *connecting) nonblocking() bool {
 	return err == nil && flags&unix.O_NONBLOCK != 0
 }
 
-// wait connects a socket that may block, and looks every validInterval whether the task
+// wait connects a socket that may block, and looks every interval whether the task
 // still waits. The time limit for sending is the one that the kernel uses for connecting;
 // it is put back. The command can change it in between, since it has the socket, too.
-func (c *connecting) wait(a *address) (errno syscall.Errno) {
+func (c *connecting) wait(a *sockets.Address) (errno syscall.Errno) {
 	old, err := unix.GetsockoptTimeval(c.sock, unix.SOL_SOCKET, unix.SO_SNDTIMEO)
 	if err != nil || c.nonblocking() || c.limit() != nil {
-		return connect(c.sock, a)
+		return sockets.Connect(c.sock, a)
 	}
 	defer func() { _ = unix.SetsockoptTimeval(c.sock, unix.SOL_SOCKET, unix.SO_SNDTIMEO, old) }()
-	interruptible(func() { errno = c.poll(a, time.Duration(old.Nano())) }, func() bool {
+	sockets.Interruptible(func() { errno = c.poll(a, time.Duration(old.Nano())) }, func() bool {
 		return !c.needed() && c.limit() == nil // the interrupted call starts again, with the limit
 	})
 	return errno
 }
 
-// limit has the kernel connect for validInterval at most.
+// limit has the kernel connect for one interval at most.
 func (c *connecting) limit() error {
-	short := unix.NsecToTimeval(validInterval.Nanoseconds())
+	short := unix.NsecToTimeval(sockets.Interval.Nanoseconds())
 	return unix.SetsockoptTimeval(c.sock, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &short)
 }
 
@@ -197,10 +180,10 @@ func (c *connecting) needed() bool { return c.ctx.Err() == nil && c.valid() }
 
 // poll connects again and again until the connection is there, has failed, took longer than
 // limit, unless that is zero, or is not needed any more.
-func (c *connecting) poll(a *address, limit time.Duration) syscall.Errno {
+func (c *connecting) poll(a *sockets.Address, limit time.Duration) syscall.Errno {
 	begin := time.Now()
 	for {
-		errno := tryConnect(c.sock, a)
+		errno := sockets.TryConnect(c.sock, a)
 		switch {
 		case errno != unix.EAGAIN && errno != unix.EINPROGRESS && errno != unix.EALREADY && errno != unix.EINTR:
 			return errno
@@ -212,30 +195,15 @@ func (c *connecting) poll(a *address, limit time.Duration) syscall.Errno {
 	}
 }
 
-// connect asks the kernel to connect a socket to a copied address, again where a signal
-// came between.
-func connect(sock int, a *address) syscall.Errno {
-	for {
-		if errno := tryConnect(sock, a); errno != unix.EINTR {
-			return errno
-		}
-	}
-}
-
-func tryConnect(sock int, a *address) syscall.Errno {
-	_, _, errno := unix.Syscall(unix.SYS_CONNECT, uintptr(sock), uintptr(unsafe.Pointer(&a.raw)), uintptr(a.len))
-	return errno
-}
-
 // unix connects to a unix socket that the command may reach: one in its own network by an
 // abstract name, or one by a path that it may write to and on which one of its tasks listens.
 func (c *connecting) unix() syscall.Errno {
-	name := c.addr.unix()
+	name := c.addr.Unix()
 	switch {
-	case c.addr.family() != unix.AF_UNIX || name == "":
+	case c.addr.Family() != unix.AF_UNIX || name == "":
 		return c.wait(c.addr) // EINVAL, or the end of a connection
 	case name[0] == '@':
-		if !c.cfg.PrivateNetwork || handedIn(c.sock) {
+		if !c.cfg.PrivateNetwork || sockets.HandedIn(c.sock) {
 			return c.refuse(name, unix.EPERM)
 		}
 		return c.wait(c.addr)
@@ -246,17 +214,8 @@ func (c *connecting) unix() syscall.Errno {
 			return errno
 		}
 		defer unix.Close(target)
-		return c.wait(fileAddress(target))
+		return c.wait(sockets.FileAddress(target))
 	})
-}
-
-// fileAddress is the address of a unix socket whose file is open.
-func fileAddress(fd int) *address {
-	const familySize = 2
-	var a address
-	a.len = familySize + copy(a.raw[familySize:], "/proc/self/fd/"+strconv.Itoa(fd)+"\x00")
-	binary.NativeEndian.PutUint16(a.raw[:], unix.AF_UNIX)
-	return &a
 }
 
 // target opens the socket that a path leads to for the task. What is judged is what was

@@ -4,12 +4,11 @@
 package observer
 
 import (
-	"runtime"
-	"sync"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sallyport-dev/sallyport/internal/sockets"
 )
 
 // A duplicate of a socket of the command shares its settings. Connecting it, and closing
@@ -50,36 +49,6 @@ func (s *Supervisor) release(fd int) {
 // closeForeign closes a duplicate. A close that lingers is interrupted: the kernel goes on
 // in the background then, as it does for a socket whose process has ended.
 func (s *Supervisor) closeForeign(fd int) {
-	interruptible(func() { unix.Close(fd) }, func() bool { return true })
+	sockets.Interruptible(func() { unix.Close(fd) }, func() bool { return true })
 	<-s.foreign
-}
-
-// interruptible calls f, which makes a system call. Every validInterval it asks whether to
-// interrupt that call. The runtime's own signal does it, because it is meant to come at any
-// time and nothing else happens then.
-func interruptible(f func(), due func() bool) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	pid, tid := unix.Getpid(), unix.Gettid()
-	var mu sync.Mutex
-	var timer *time.Timer
-	over := false
-	mu.Lock()
-	timer = time.AfterFunc(validInterval, func() {
-		mu.Lock()
-		defer mu.Unlock()
-		if over {
-			return
-		}
-		if due() {
-			_ = unix.Tgkill(pid, tid, unix.SIGURG)
-		}
-		timer.Reset(validInterval)
-	})
-	mu.Unlock()
-	f()
-	mu.Lock()
-	defer mu.Unlock()
-	over = true
-	timer.Stop()
 }

@@ -4,14 +4,13 @@
 package observer
 
 import (
-	"encoding/binary"
-	"fmt"
 	"slices"
 	"syscall"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sallyport-dev/sallyport/internal/sockets"
 )
 
 // A socket in a place that the command may write to can belong to a program outside: a
@@ -80,10 +79,10 @@ func (r *request) judgeListen() syscall.Errno {
 // command.
 func (r *request) keep(sock int) {
 	domain, err := unix.GetsockoptInt(sock, unix.SOL_SOCKET, unix.SO_DOMAIN)
-	if err != nil || domain != unix.AF_UNIX || r.cfg.PrivateNetwork && handedIn(sock) {
+	if err != nil || domain != unix.AF_UNIX || r.cfg.PrivateNetwork && sockets.HandedIn(sock) {
 		return
 	}
-	fd, errno := boundFile(sock)
+	fd, errno := sockets.BoundFile(sock)
 	if errno == unix.EPERM {
 		fd, errno = r.boundName(sock)
 	}
@@ -139,23 +138,15 @@ func (s *Supervisor) young(fd int) bool {
 	return err == nil && st.Mask&unix.STATX_BTIME != 0 && !time.Unix(st.Btime.Sec, int64(st.Btime.Nsec)).Before(s.began)
 }
 
-// boundFile opens the file that a unix socket is bound to. The error is ENOENT where there
-// is none, and EPERM where the user does not own the socket's network.
-func boundFile(sock int) (int, syscall.Errno) {
-	const siocUnixFile = 0x89e0 // SIOCUNIXFILE of linux/un.h
-	fd, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(sock), siocUnixFile, 0)
-	return int(fd), errno
-}
-
-// boundName is boundFile for a socket of this process's own network: it opens the name that
+// boundName is sockets.BoundFile for a socket of this process's own network: it opens the name that
 // the socket was bound to. The command can have put another file there, so device and number
 // are compared with those that the kernel has noted for the socket.
 func (r *request) boundName(sock int) (int, syscall.Errno) {
-	dev, ino, ok := unixDiag(sock)
+	dev, ino, ok := sockets.Bound(sock)
 	if !ok {
 		return -1, unix.ENOENT
 	}
-	p, lerr := r.find(atCwd, []byte(boundTo(sock)), false)
+	p, lerr := r.find(atCwd, []byte(sockets.BoundTo(sock)), false)
 	if lerr != nil {
 		return -1, lerr.errno
 	}
@@ -175,17 +166,6 @@ func (r *request) boundName(sock int) (int, syscall.Errno) {
 	return fd, 0
 }
 
-// boundTo returns the name that a unix socket was bound to, as [address.unix] does; empty
-// where there is none.
-func boundTo(sock int) string {
-	var a address
-	size := uint32(len(a.raw))
-	if _, _, errno := unix.Syscall(unix.SYS_GETSOCKNAME, uintptr(sock), uintptr(unsafe.Pointer(&a.raw)), uintptr(unsafe.Pointer(&size))); errno == 0 {
-		a.len = min(int(size), len(a.raw))
-	}
-	return a.unix()
-}
-
 // onDevice reports whether an open file of the task lies on a file system with a device
 // number as the kernel has it: that of stat(2) is another one on some file systems.
 func (r *request) onDevice(fd int, dev string) bool {
@@ -193,97 +173,15 @@ func (r *request) onDevice(fd int, dev string) bool {
 	return m != nil && m.Device == dev
 }
 
-// unixDiag asks the kernel for the file that a unix socket of this network is bound to: the
-// device, and the low half of the number.
-func unixDiag(sock int) (dev string, ino uint32, ok bool) {
-	var st unix.Stat_t
-	cookie, err := unix.GetsockoptUint64(sock, unix.SOL_SOCKET, unix.SO_COOKIE)
-	if err != nil || unix.Fstat(sock, &st) != nil {
-		return "", 0, false
-	}
-	link, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
-	if err != nil {
-		return "", 0, false
-	}
-	defer unix.Close(link)
-	if unix.Sendto(link, diagRequest(uint32(st.Ino), cookie), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}) != nil {
-		return "", 0, false
-	}
-	answer := make([]byte, pageSize)
-	n, _, err := unix.Recvfrom(link, answer, unix.MSG_DONTWAIT) // it was made while the request was sent
-	if err != nil {
-		return "", 0, false
-	}
-	return diagAnswer(answer[:n])
-}
-
-// diagRequest is a struct nlmsghdr with a struct unix_diag_req, of linux/netlink.h and
-// linux/unix_diag.h.
-func diagRequest(ino uint32, cookie uint64) []byte {
-	const (
-		size    = unix.SizeofNlMsghdr + 24
-		showVFS = 2 // UDIAG_SHOW_VFS
-	)
-	e := binary.NativeEndian
-	b := e.AppendUint32(make([]byte, 0, size), size)
-	b = e.AppendUint16(b, unix.SOCK_DIAG_BY_FAMILY)
-	b = e.AppendUint16(b, unix.NLM_F_REQUEST)
-	b = e.AppendUint64(b, 0) // the number of the message, and the sender
-	b = append(b, unix.AF_UNIX, 0, 0, 0)
-	b = e.AppendUint32(b, ^uint32(0)) // in every state
-	b = e.AppendUint32(b, ino)
-	b = e.AppendUint32(b, showVFS)
-	b = e.AppendUint32(b, uint32(cookie))
-	return e.AppendUint32(b, uint32(cookie>>32))
-}
-
-// diagAnswer reads a struct nlmsghdr with a struct unix_diag_msg and attributes, of which
-// UNIX_DIAG_VFS has the number and the device.
-func diagAnswer(b []byte) (dev string, ino uint32, ok bool) {
-	const (
-		head      = unix.SizeofNlMsghdr + 16
-		attrVFS   = 1
-		minorBits = 20 // of the kernel's own device numbers
-	)
-	e := binary.NativeEndian
-	if len(b) < head || e.Uint16(b[4:]) != unix.SOCK_DIAG_BY_FAMILY {
-		return "", 0, false
-	}
-	for b = b[head:]; len(b) >= unix.SizeofNlAttr; {
-		size := int(e.Uint16(b))
-		if size < unix.SizeofNlAttr || size > len(b) {
-			break
-		}
-		if e.Uint16(b[2:]) == attrVFS && size == unix.SizeofNlAttr+8 {
-			dev := e.Uint32(b[8:])
-			return fmt.Sprintf("%d:%d", dev>>minorBits, dev&(1<<minorBits-1)), e.Uint32(b[4:]), true
-		}
-		b = b[min((size+3)&^3, len(b)):]
-	}
-	return "", 0, false
-}
-
 // unknown answers a connect to the file of a socket that no task listens on. A file without
 // a socket is refused as the kernel does it, and so is a socket that the command has bound
 // and does not listen on yet: programs try again then. Everything else is denied.
 func (c *connecting) unknown(p *place, at string) syscall.Errno {
-	if errno := probe(p.object); errno != 0 && errno != unix.EPROTOTYPE {
+	if errno := sockets.Probe(p.object); errno != 0 && errno != unix.EPROTOTYPE {
 		return errno
 	}
 	if c.isBinding(p) {
 		return unix.ECONNREFUSED
 	}
 	return c.refuse(at, unix.EACCES)
-}
-
-// probe connects a datagram socket to the file of a socket, which a stream socket there does
-// not notice. The result is EPROTOTYPE where there is one, 0 where there is a datagram
-// socket, ECONNREFUSED where there is none.
-func probe(fd int) syscall.Errno {
-	sock, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return 0
-	}
-	defer unix.Close(sock)
-	return connect(sock, fileAddress(fd))
 }

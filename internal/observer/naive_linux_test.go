@@ -19,6 +19,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/internal/launch"
 	"github.com/sallyport-dev/sallyport/internal/seccomp"
+	"github.com/sallyport-dev/sallyport/internal/sockets"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 )
 
@@ -147,8 +148,8 @@ func short(t *testing.T) string {
 
 // lookOnly judges a connect without making it.
 func lookOnly(c *connecting) syscall.Errno {
-	name := c.addr.unix()
-	if c.domain != unix.AF_UNIX || c.addr.family() != unix.AF_UNIX || name == "" || name[0] == '@' {
+	name := c.addr.Unix()
+	if c.domain != unix.AF_UNIX || c.addr.Family() != unix.AF_UNIX || name == "" || name[0] == '@' {
 		return 0
 	}
 	p, lerr := c.find(atCwd, []byte(name), true)
@@ -247,8 +248,8 @@ func TestRefusedStaysRefused(t *testing.T) {
 			defer unix.Close(sock)
 			r := selfRequest(t)
 			r.cfg.PrivateNetwork = true
-			to := &address{len: unix.SizeofSockaddrInet4}
-			to.raw[0], to.raw[3], to.raw[4], to.raw[7] = unix.AF_INET, 53, 192, 1
+			to := &sockets.Address{Len: unix.SizeofSockaddrInet4}
+			to.Raw[0], to.Raw[3], to.Raw[4], to.Raw[7] = unix.AF_INET, 53, 192, 1
 			r.l = &listener{fd: -1} // no task waits there
 			if errno := (&connecting{request: r, sock: sock, addr: to}).internet(); errno == 0 {
 				t.Error("it would be connected")

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sallyport-dev/sallyport/internal/sockets"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -49,9 +50,6 @@ const later = syscall.Errno(1 << 20)
 // maxAsks bounds how many calls of one tree wait for an [Ruling.Ask]. Further ones are
 // denied.
 const maxAsks = 64
-
-// validInterval is how often a goroutine that waits looks whether its task still does.
-const validInterval = 50 * time.Millisecond
 
 // valid reports whether the task still waits for its answer, so that what was read from
 // it before was its own.
@@ -225,7 +223,7 @@ func (r *request) settle(judge func() syscall.Errno) syscall.Errno {
 	ctx, cancel := context.WithCancel(r.ctx)
 	defer cancel()
 	r.answers.Go(func() {
-		t := time.NewTicker(validInterval)
+		t := time.NewTicker(sockets.Interval)
 		defer t.Stop()
 		for r.valid() {
 			select {

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sallyport-dev/sallyport/internal/sockets"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -50,7 +51,7 @@ func TestLingeringSocket(t *testing.T) {
 	closed := make(chan struct{})
 	go func() {
 		defer close(closed)
-		(&connecting{request: r, sock: own, addr: &address{}}).finish(0)
+		(&connecting{request: r, sock: own, addr: &sockets.Address{}}).finish(0)
 	}()
 	select {
 	case <-closed:
@@ -111,7 +112,7 @@ func connectForever(path string) error {
 	}
 	go func() { _ = unix.Connect(sock, &unix.SockaddrUnix{Name: path}) }()
 	none := unix.Timeval{}
-	for since := time.Now(); time.Since(since) < 4*validInterval; {
+	for since := time.Now(); time.Since(since) < 4*sockets.Interval; {
 		limit, err := unix.GetsockoptTimeval(sock, unix.SOL_SOCKET, unix.SO_SNDTIMEO)
 		if err != nil {
 			return err
