@@ -46,7 +46,11 @@ func (a *attempt) addFilter(r *plan.Request, res *sandbox.Resolved) (err error) 
 			see |= forks
 		}
 	}
-	r.Filter, err = a.host.filter(a.level, a.spec, see)
+	if r.Filter, err = a.host.filter(a.level, a.spec, see); err != nil || !r.Observe {
+		return err
+	}
+	seal, err := seccomp.Seal(a.host.Facts().Arch)
+	r.Seal = launch.Filter(seal)
 	return err
 }
 

@@ -32,7 +32,7 @@ type connecting struct {
 // judgeConnect answers a connect, or has it answered.
 func (r *request) judgeConnect() syscall.Errno {
 	if r.cfg.NoSockets || r.cfg.UnixOpen {
-		return r.judgeSend()
+		return r.judgeNames()
 	}
 	a, errno := r.message(0)
 	if errno != 0 {
@@ -195,27 +195,38 @@ func (c *connecting) poll(a *sockets.Address, limit time.Duration) syscall.Errno
 	}
 }
 
-// unix connects to a unix socket that the command may reach: one in its own network by an
-// abstract name, or one by a path that it may write to and on which one of its tasks listens.
+// unix connects to a unix socket that the command may reach.
 func (c *connecting) unix() syscall.Errno {
-	name := c.addr.Unix()
-	switch {
-	case c.addr.Family() != unix.AF_UNIX || name == "":
-		return c.wait(c.addr) // EINVAL, or the end of a connection
-	case name[0] == '@':
-		if !c.cfg.PrivateNetwork || sockets.HandedIn(c.sock) {
-			return c.refuse(name, unix.EPERM)
-		}
-		return c.wait(c.addr)
-	}
 	return asCommand(func() syscall.Errno {
-		target, errno := c.target(name)
+		to, file, errno := c.reach()
 		if errno != 0 {
 			return errno
 		}
-		defer unix.Close(target)
-		return c.wait(sockets.FileAddress(target))
+		if file >= 0 {
+			defer unix.Close(file)
+		}
+		return c.wait(to)
 	})
+}
+
+// reach returns where a unix socket is that the command may reach: one in its own network by an
+// abstract name, or one by a path that it may write to and that belongs to one of its tasks. The
+// file is to be closed; -1 is none.
+func (c *connecting) reach() (to *sockets.Address, file int, errno syscall.Errno) {
+	name := c.addr.Unix()
+	switch {
+	case c.addr.Family() != unix.AF_UNIX || name == "":
+		return c.addr, -1, 0 // EINVAL, or the end of a connection
+	case name[0] == '@':
+		if !c.cfg.PrivateNetwork || sockets.HandedIn(c.sock) {
+			return nil, -1, c.refuse(name, unix.EPERM)
+		}
+		return c.addr, -1, 0
+	}
+	if file, errno = c.target(name); errno != 0 {
+		return nil, -1, errno
+	}
+	return sockets.FileAddress(file), file, 0
 }
 
 // target opens the socket that a path leads to for the task. What is judged is what was
@@ -251,6 +262,9 @@ func (c *connecting) target(name string) (int, syscall.Errno) {
 	at := c.pathOf(&p)
 	errno := c.fileWall(&p)
 	if errno == 0 && !c.listens(&p.facts) {
+		c.keepBound(0)
+	}
+	if errno == 0 && !c.listens(&p.facts) {
 		return -1, c.unknown(&p, at)
 	}
 	if errno == 0 && c.cfg.Judge != nil {
@@ -275,8 +289,14 @@ func (c *connecting) refuse(name string, errno syscall.Errno) syscall.Errno {
 
 // asCommand calls f without the rights by which root passes owners and modes.
 func asCommand(f func() syscall.Errno) syscall.Errno {
+	const overrides = 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_DAC_READ_SEARCH | 1<<unix.CAP_FOWNER | 1<<unix.CAP_FSETID | 1<<unix.CAP_SYS_RESOURCE
+	return withoutRights(overrides, f)
+}
+
+// withoutRights calls f without some of the rights of root, which the command does not have.
+func withoutRights(rights uint32, f func() syscall.Errno) syscall.Errno {
 	runtime.LockOSThread()
-	restore, err := dropOverrides()
+	restore, err := dropRights(rights)
 	if err != nil {
 		runtime.UnlockOSThread() // nothing has changed
 		return unix.EPERM
@@ -291,23 +311,28 @@ func asCommand(f func() syscall.Errno) syscall.Errno {
 	return f()
 }
 
-// dropOverrides takes from this thread the capabilities by which root passes owners and
-// modes, because the command does not have them. The goroutine is locked to the thread;
-// restore gives them back.
-func dropOverrides() (restore func() error, err error) {
+// dropRights takes capabilities, of the first 32, from this thread. The goroutine is locked to
+// the thread; restore gives them back.
+func dropRights(rights uint32) (restore func() error, err error) {
 	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData
 	if err := unix.Capget(&head, &data[0]); err != nil {
 		return nil, err
 	}
-	const overrides = 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_DAC_READ_SEARCH | 1<<unix.CAP_FOWNER | 1<<unix.CAP_FSETID | 1<<unix.CAP_SYS_RESOURCE
 	all := data[0].Effective
-	if all&overrides == 0 {
+	if all&rights == 0 {
 		return func() error { return nil }, nil
 	}
 	set := func(effective uint32) error {
 		data[0].Effective = effective
 		return unix.Capset(&head, &data[0])
 	}
-	return func() error { return set(all) }, set(all &^ overrides)
+	return func() error { return set(all) }, set(all &^ rights)
+}
+
+// hasRight reports whether this process has one of the first 32 capabilities.
+func hasRight(right int) bool {
+	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	return unix.Capget(&head, &data[0]) == nil && data[0].Effective&(1<<right) != 0
 }

@@ -21,13 +21,27 @@ const pidfdThread = unix.O_EXCL
 // duplicate duplicates a descriptor of the task, which is given back with release or
 // closeForeign. It fails where too many are held.
 func (r *request) duplicate(fd int32) (int, syscall.Errno) {
+	pidfd, errno := r.pidfd()
+	if errno != 0 {
+		return -1, errno
+	}
+	defer unix.Close(pidfd)
+	return r.duplicateFrom(pidfd, fd)
+}
+
+// pidfd opens the task.
+func (r *request) pidfd() (int, syscall.Errno) {
 	pidfd, err := unix.PidfdOpen(int(r.n.pid), pidfdThread)
 	if err != nil { // before Linux 6.9 only the first thread can be named
 		if pidfd, err = unix.PidfdOpen(r.pid(), 0); err != nil {
 			return -1, unix.ESRCH
 		}
 	}
-	defer unix.Close(pidfd)
+	return pidfd, 0
+}
+
+// duplicateFrom is duplicate for a task that is open.
+func (r *request) duplicateFrom(pidfd int, fd int32) (int, syscall.Errno) {
 	select {
 	case r.foreign <- struct{}{}:
 	default:

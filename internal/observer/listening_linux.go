@@ -16,9 +16,11 @@ import (
 // A socket in a place that the command may write to can belong to a program outside: a
 // tmux server in /tmp runs what its clients say. A stream socket takes connections only
 // after listen(2). So the supervisor keeps the files of the sockets on which tasks have
-// called it, and connects to no other file.
+// called it, and connects to no other file. A datagram socket takes messages as soon as it is
+// bound; its file is kept with the next call of the thread, or when a message is for it.
 
-// A listening is the file of a socket on which a task has called listen(2).
+// A listening is the file of a socket that a task has bound, and called listen(2) on where
+// that is needed.
 type listening struct {
 	fd       int // holds the file, so that no other one gets its number
 	dev, ino uint64
@@ -31,6 +33,9 @@ const maxListening = 128
 // A binding is a name that a task was about to bind a socket to, and has not listened since.
 type binding struct {
 	tid      uint32
+	pidfd    int    // of its process
+	sock     int32  // its descriptor there
+	looked   bool   // at what it was bound to
 	dev, ino uint64 // of the directory
 	name     string
 }
@@ -40,10 +45,36 @@ const maxBindings = 16
 
 // binds remembers a name that a task is about to bind a socket to.
 func (r *request) binds(p *place) {
+	pidfd, err := unix.PidfdOpen(r.pid(), 0)
+	if err != nil || !r.valid() {
+		return
+	}
 	if len(r.bindings) == maxBindings {
+		unix.Close(r.bindings[0].pidfd)
 		r.bindings = slices.Delete(r.bindings, 0, 1)
 	}
-	r.bindings = append(r.bindings, binding{r.n.pid, p.parent.dev, p.parent.ino, p.name})
+	r.bindings = append(r.bindings, binding{r.n.pid, pidfd, int32(r.n.args[0]), false, p.parent.dev, p.parent.ino, p.name})
+}
+
+// keepBound keeps the files of the sockets that tasks have bound, or one task; zero is all.
+func (r *request) keepBound(tid uint32) {
+	for i := range r.bindings {
+		b := &r.bindings[i]
+		if b.looked || tid != 0 && b.tid != tid {
+			continue
+		}
+		b.looked = tid != 0
+		sock, errno := r.duplicateFrom(b.pidfd, b.sock)
+		switch {
+		case errno != 0:
+		case r.keep(sock): // a unix socket, whose close does not wait
+			b.looked = true
+			unix.Close(sock)
+			<-r.foreign
+		default:
+			r.release(sock)
+		}
+	}
 }
 
 // isBinding reports whether a name is one that a socket was bound to just now.
@@ -61,7 +92,12 @@ func (r *request) judgeListen() syscall.Errno {
 		return 0 // EBADF, or so many connects at once that this socket stays unknown
 	}
 	r.keep(sock)
-	r.bindings = slices.DeleteFunc(r.bindings, func(b binding) bool { return b.tid == r.n.pid })
+	r.bindings = slices.DeleteFunc(r.bindings, func(b binding) bool {
+		if b.tid == r.n.pid {
+			unix.Close(b.pidfd)
+		}
+		return b.tid == r.n.pid
+	})
 	l, id := r.l, r.n.id
 	r.answers.Go(func() {
 		r.closeForeign(sock)
@@ -72,33 +108,35 @@ func (r *request) judgeListen() syscall.Errno {
 	return later
 }
 
-// keep keeps the file that a socket of the command is bound to, where it can be sure of it.
+// keep keeps the file that a socket of the command is bound to, where it can be sure of it. It
+// reports whether it has.
 //
 // A socket that was handed in is not the command's, so its file is not kept. In a private
 // network it shows by its network; on the host's, by its file, which is older than the
 // command.
-func (r *request) keep(sock int) {
+func (r *request) keep(sock int) bool {
 	domain, err := unix.GetsockoptInt(sock, unix.SOL_SOCKET, unix.SO_DOMAIN)
 	if err != nil || domain != unix.AF_UNIX || r.cfg.PrivateNetwork && sockets.HandedIn(sock) {
-		return
+		return false
 	}
 	fd, errno := sockets.BoundFile(sock)
 	if errno == unix.EPERM {
 		fd, errno = r.boundName(sock)
 	}
 	if errno != 0 {
-		return
+		return false
 	}
 	var f facts
 	if r.stat(fd, "", &f) != 0 || r.listens(&f) || !r.cfg.PrivateNetwork && !r.young(fd) {
 		unix.Close(fd)
-		return
+		return r.listens(&f)
 	}
 	r.makeRoom()
 	r.listening = append(r.listening, listening{fd, f.dev, f.ino})
+	return true
 }
 
-// listens reports whether a file is that of a socket on which a task has called listen(2).
+// listens reports whether a file is that of a socket of the command.
 func (s *Supervisor) listens(f *facts) bool {
 	return slices.ContainsFunc(s.listening, func(l listening) bool { return l.dev == f.dev && l.ino == f.ino })
 }

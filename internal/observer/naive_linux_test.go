@@ -43,6 +43,8 @@ func start(t *testing.T, cfg Config, prepare func(*Supervisor), argv ...string) 
 	options := seccomp.Options{Arch: runtime.GOARCH, OwnPID: true, Observe: true}
 	filter, err := seccomp.Program(options)
 	must(t, err)
+	seal, err := seccomp.Seal(runtime.GOARCH)
+	must(t, err)
 	cfg.Refusals, err = seccomp.NewRefusals(options)
 	must(t, err)
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
@@ -68,6 +70,7 @@ func start(t *testing.T, cfg Config, prepare func(*Supervisor), argv ...string) 
 		{Op: launch.OpStdio},
 		{Op: launch.OpNoNewPrivs},
 		{Op: launch.OpObserve, Filter: launch.Filter(filter), Value: seccomp.HandOver},
+		{Op: launch.OpSeccomp, Filter: launch.Filter(seal)},
 		{Op: launch.OpCloseFiles},
 		{Op: launch.OpResetSignals},
 		{Op: launch.OpExec, Path: argv[0], Argv: argv, Env: []string{"PATH=" + os.Getenv("PATH"), childVar + "=1"}},

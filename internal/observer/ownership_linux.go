@@ -91,10 +91,3 @@ func (r *request) pathOnly(fd int32) bool {
 	flags, err := strconv.ParseUint(r.field("fdinfo/"+strconv.Itoa(int(fd)), "flags:"), 8, 64)
 	return err != nil || flags&unix.O_PATH != 0
 }
-
-// changesOwners reports whether this process may give files to other users.
-func changesOwners() bool {
-	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var data [2]unix.CapUserData
-	return unix.Capget(&head, &data[0]) == nil && data[0].Effective&(1<<unix.CAP_CHOWN) != 0
-}

@@ -75,6 +75,9 @@ func (r *request) judge() syscall.Errno {
 		return errno
 	}
 	r.call, r.made, r.fd, r.again = decode(&r.n), false, -1, 0
+	if len(r.bindings) > 0 && r.kind != kindListen {
+		r.keepBound(r.n.pid) // the thread has made its bind
+	}
 	switch r.kind {
 	case kindNone:
 		if layoutOf(r.n.nr).kind == kindNone {

@@ -41,9 +41,9 @@ func (r *request) inetSocket(a *sandbox.Access) bool {
 	return true
 }
 
-// judgeSend is for datagrams with an address, and for connects that are not judged
-// otherwise. It goes on where the network allows the address: the network is the wall.
-func (r *request) judgeSend() syscall.Errno {
+// judgeNames is for datagrams with an address, and for connects, that are not made here. It
+// goes on where the network allows the address: the network is the wall.
+func (r *request) judgeNames() syscall.Errno {
 	if !r.cfg.PrivateNetwork {
 		return 0
 	}
@@ -85,16 +85,11 @@ func (r *request) message(i uint64) (*sockets.Address, syscall.Errno) {
 	case kindSendTo:
 		return sockets.ReadAddress(r.n.pid, r.n.args[4], r.n.args[5])
 	}
-	const stride = 64   // struct mmsghdr
-	var header [56]byte // struct msghdr
-	if peek(r.n.pid, r.n.args[1]+i*stride, header[:]) != len(header) {
-		return nil, unix.EFAULT
+	m, errno := sockets.ReadMessage(r.n.pid, r.n.args[1]+i*sockets.MessageSize)
+	if errno != 0 {
+		return nil, errno
 	}
-	name := uint64At(header[:], 0)
-	if name == 0 {
-		return &sockets.Address{}, 0
-	}
-	return sockets.ReadAddress(r.n.pid, name, uint64At(header[:], 8)&0xffffffff)
+	return m.To, 0
 }
 
 // judgeBind goes on for what the walls allow: they decide about a path, and a private

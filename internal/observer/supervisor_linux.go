@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sallyport-dev/sallyport/internal/sockets"
 )
 
 // A Supervisor answers the calls of one process tree. It has one goroutine at a time,
@@ -33,6 +35,7 @@ type Supervisor struct {
 	asking     chan struct{}  // holds a token for each call that waits for a ruling
 	foreign    chan struct{}  // holds a token for each duplicate of a socket of the command
 	connecting chan struct{}  // holds a token for each socket that is being connected
+	sender     *sockets.Sender
 
 	judging     sync.Mutex // guards the judge and what follows
 	root        int        // the tasks' root directory; -1 before it is known
@@ -87,7 +90,7 @@ func newSupervisor(cfg Config) (*Supervisor, error) {
 		return nil, fmt.Errorf("observer: /proc: %w", err)
 	}
 	s := &Supervisor{
-		cfg: cfg, proc: proc, began: fileTime(), chowns: changesOwners(), root: -1, done: make(chan struct{}),
+		cfg: cfg, proc: proc, began: fileTime(), chowns: hasRight(unix.CAP_CHOWN), sender: sockets.NewSender(), root: -1, done: make(chan struct{}),
 		asking: make(chan struct{}, maxAsks), foreign: make(chan struct{}, maxForeign), connecting: make(chan struct{}, maxConnects),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
@@ -220,6 +223,9 @@ func (s *Supervisor) closeFiles() {
 	s.forget()
 	for _, l := range s.listening {
 		unix.Close(l.fd)
+	}
+	for _, b := range s.bindings {
+		unix.Close(b.pidfd)
 	}
 	unix.Close(s.proc)
 	if s.root >= 0 {

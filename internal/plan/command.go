@@ -69,7 +69,8 @@ func command(r *Request) []launch.Step {
 	if r.Observe {
 		// Last, because no supervisor answers the calls of this task itself; and only here,
 		// because process 1 would have to ask, too.
-		steps = append(steps, launch.Step{Op: launch.OpObserve, Filter: r.Filter, Value: seccomp.HandOver})
+		steps = append(steps, launch.Step{Op: launch.OpObserve, Filter: r.Filter, Value: seccomp.HandOver},
+			launch.Step{Op: launch.OpSeccomp, Filter: r.Seal, Label: "no second hand-over"})
 	}
 	return append(steps,
 		launch.Step{Op: launch.OpCloseFiles, Keep: slices.Sorted(maps.Keys(r.Spec.Files))},

@@ -53,8 +53,8 @@ func request(rules ...Rule) *Request {
 	return &Request{
 		Spec: &executor.Spec{Args: []string{"sh", "-c", "make all"}, Dir: "/w", Policy: sandbox.ReadOnly()},
 		Root: sandbox.LevelRead, Rules: rules,
-		Tmp:     &Tmp{At: "/tmp", Source: Spot{Path: "/state/tmp.1", Kind: KindDirectory, ID: launch.ID{Dev: 1, Ino: 7}}},
-		Filter:  launch.Filter{0x15, 0x06, 0x7fff000000000006},
+		Tmp:    &Tmp{At: "/tmp", Source: Spot{Path: "/state/tmp.1", Kind: KindDirectory, ID: launch.ID{Dev: 1, Ino: 7}}},
+		Filter: launch.Filter{0x15, 0x06, 0x7fff000000000006}, Seal: launch.Filter{6},
 		Program: "/bin/sh", Env: []string{"PATH=/bin"},
 		Stdio:  [3]Stdio{{}, {Writable: true, Device: true}, {Writable: true, File: true}},
 		Limits: []Limit{{Resource: 4}, {Resource: 7, Soft: 1024, Hard: 4096}},

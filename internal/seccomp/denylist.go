@@ -29,7 +29,7 @@ type Options struct {
 	// which must hold the filter's listener, and those that are refused, which it must
 	// refuse with the answer of [Refusals]. Unix sockets of type stream and seqpacket
 	// are allowed then, unless HostSpaces is set: the supervisor judges where they connect
-	// to.
+	// to. Without HostNetwork datagram sockets are, too: it makes what they send.
 	Observe bool
 	// ObserveReads also hands it calls that open files for reading or run programs.
 	ObserveReads bool
@@ -278,13 +278,13 @@ func ioctlRules() []Rule {
 // of its own either.
 func networkRules(open map[string]bool, o Options) []Rule {
 	if !o.HostSpaces || o.HostNetwork {
-		return append(socketRules(open, o), pairRules(open)...)
+		return append(socketRules(open, o), pairRules(open, o)...)
 	}
 	unix := Rule{Name: "socket", When: []Cond{num(0, Eq, afUnix)}, Action: Errno(ePerm), Opening: openUnix}
 	if open[openUnix] {
 		unix.Action = Allow
 	}
-	return slices.Concat([]Rule{unix}, deny("socket"), pairRules(open))
+	return slices.Concat([]Rule{unix}, deny("socket"), pairRules(open, o))
 }
 
 // socketRules allow TCP, UDP and the list of interfaces. Which addresses can be reached
@@ -306,6 +306,9 @@ func socketRules(open map[string]bool, o Options) []Rule {
 	case o.Observe && !o.HostSpaces:
 		add(Allow, num(0, Eq, afUnix), bits(1, sockTypeMask, MaskedEq, sockStream))
 		add(Allow, num(0, Eq, afUnix), bits(1, sockTypeMask, MaskedEq, sockSeqpk))
+		if o.judgesSends() {
+			add(Allow, num(0, Eq, afUnix), bits(1, sockTypeMask, MaskedEq, sockDgram))
+		}
 	}
 	refuse(Errno(ePerm), openUnix, num(0, Eq, afUnix))
 	if open[openNetlink] {
@@ -330,13 +333,20 @@ func socketRules(open map[string]bool, o Options) []Rule {
 	return rules
 }
 
+// judgesSends reports whether a supervisor judges where each message of a unix socket goes.
+func (o Options) judgesSends() bool { return o.Observe && !o.HostSpaces && !o.HostNetwork }
+
 // pairRules allow pairs of stream or seqpacket sockets, whose ends are bound to each
-// other for good. A datagram or raw end can still send to a path.
-func pairRules(open map[string]bool) []Rule {
+// other for good. A datagram or raw end can still send to a path, so pairs of datagram
+// sockets are allowed where that is judged.
+func pairRules(open map[string]bool, o Options) []Rule {
 	rules := []Rule{{Name: "socketpair", When: []Cond{num(0, Ne, afUnix)}, Action: Errno(eAFNoSupport)}}
 	if !open[openUnix] {
-		rules = append(rules, openedBy(openUnix,
-			denyIf("socketpair", bits(1, sockTypeMask, MaskedNe, sockStream), bits(1, sockTypeMask, MaskedNe, sockSeqpk)))...)
+		when := []Cond{bits(1, sockTypeMask, MaskedNe, sockStream), bits(1, sockTypeMask, MaskedNe, sockSeqpk)}
+		if o.judgesSends() {
+			when = append(when, bits(1, sockTypeMask, MaskedNe, sockDgram))
+		}
+		rules = append(rules, openedBy(openUnix, denyIf("socketpair", when...))...)
 	}
 	return rules
 }

@@ -7,11 +7,30 @@ import "slices"
 
 // HandOver is the flags argument of the one sendmsg(2) that an observing filter allows
 // unseen: it hands out the listener itself, and nothing could answer it before. It is a
-// sum of flags that make no sense together and that stream sockets ignore: MSG_DONTROUTE,
-// MSG_EOR, MSG_CONFIRM, MSG_NOSIGNAL and MSG_MORE of linux/socket.h. A command that uses
-// it gains that one datagram to an address that its network does not have is not
-// reported.
+// sum of flags that make no sense together and that unix sockets ignore: MSG_DONTROUTE,
+// MSG_EOR, MSG_CONFIRM, MSG_NOSIGNAL and MSG_MORE of linux/socket.h. [Seal] closes it.
 const HandOver = 0x4 | 0x80 | 0x800 | 0x4000 | 0x8000
+
+// Seal returns the filter to install when the listener is out, as [Program] does: it fails
+// the call that [HandOver] let through, by which a command could send datagrams unseen. The
+// error is an [UnsupportedArchError].
+func Seal(machine string) ([]uint64, error) {
+	a := archOf(machine)
+	if a == nil {
+		return nil, &UnsupportedArchError{Arch: machine}
+	}
+	const flags = 2 // the argument
+	return Words([]Instruction{
+		{Code: opLoad, K: offArch},
+		{Code: opJEq, K: a.audit, JF: 5}, // the other filter answers foreign calls
+		{Code: opLoad, K: offNR},
+		{Code: opJEq, K: uint32(slices.Index(a.names, "sendmsg")), JF: 3},
+		{Code: opLoad, K: offArgs + 8*flags},
+		{Code: opJEq, K: HandOver, JF: 1},
+		{Code: opRet, K: uint32(Errno(ePerm))},
+		{Code: opRet, K: uint32(Allow)},
+	}), nil
+}
 
 // openChanges are the open flags that ask for more than reading, from asm-generic/fcntl.h:
 // O_WRONLY, O_RDWR, O_CREAT and O_TRUNC. O_TMPFILE needs one of the first two beside it.

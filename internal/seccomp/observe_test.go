@@ -3,7 +3,10 @@
 
 package seccomp
 
-import "slices"
+import (
+	"slices"
+	"testing"
+)
 
 // seen are the calls that a supervisor gets, and those beside them that it does not.
 func seen() []answer {
@@ -46,9 +49,13 @@ func seen() []answer {
 	add(reads, "notify", "", "openat", 0, 0, 0)                 //
 	add(private, "allow", "", "socket", 1, 1, 0)                // unix, stream
 	add(private, "allow", "", "socket", 1, 5|0x80000, 0)        // seqpacket, close on exec
-	add(private, "EPERM", "", "socket", 1, 2, 0)                // datagram
-	add(private, "EPERM", "", "socketpair", 1, 2, 0)            //
-	add(private, "EPERM", "", "socket", 1|garbage, 2, 0)        //
+	add(private, "allow", "", "socket", 1, 2, 0)                // datagram
+	add(private, "allow", "", "socketpair", 1, 2|0x80000, 0)    //
+	add(private, "EPERM", "", "socket", 1|garbage, 3, 0)        // raw
+	add(private, "EPERM", "", "socketpair", 1, 3, 0)            //
+	add(host, "EPERM", "", "socket", 1, 2, 0)                   // where sends are not seen
+	add(host, "EPERM", "", "socketpair", 1, 2, 0)               //
+	add(host, "allow", "", "socketpair", 1, 5, 0)               //
 	add(host, "notify", "", "connect")                          // unix sockets are judged there, too
 	add(host, "notify", "", "listen")                           //
 	add(private, "notify", "", "listen")                        //
@@ -67,4 +74,41 @@ func seen() []answer {
 	add(spaces, "notify", "", "clone3")                         //
 	add(forks, "EPERM", "", "clone", cloneNewAny)               //
 	return slices.Clip(rows)
+}
+
+// TestSeal: the call that hands out the listener fails afterwards, and nothing else does.
+func TestSeal(t *testing.T) {
+	for _, machine := range []string{"amd64", "arm64"} {
+		words, err := Seal(machine)
+		if err != nil {
+			t.Fatal(err)
+		}
+		prog := make([]Instruction, len(words))
+		for i, w := range words {
+			prog[i] = Instruction{Code: uint16(w), JT: uint8(w >> 16), JF: uint8(w >> 24), K: uint32(w >> 32)}
+		}
+		if err := Verify(prog); err != nil {
+			t.Fatal(err)
+		}
+		a := archOf(machine)
+		sendmsg := int32(slices.Index(a.names, "sendmsg"))
+		for _, c := range []struct {
+			name string
+			data Data
+			want Action
+		}{
+			{"hand-over", Data{NR: sendmsg, Arch: a.audit, Args: [6]uint64{3, 1, HandOver}}, Errno(ePerm)},
+			{"garbage above", Data{NR: sendmsg, Arch: a.audit, Args: [6]uint64{3, 1, HandOver | 1<<40}}, Errno(ePerm)},
+			{"other flags", Data{NR: sendmsg, Arch: a.audit, Args: [6]uint64{3, 1, HandOver | 1}}, Allow},
+			{"other call", Data{NR: sendmsg + 1, Arch: a.audit, Args: [6]uint64{3, 1, HandOver}}, Allow},
+			{"foreign", Data{NR: sendmsg, Arch: 1, Args: [6]uint64{3, 1, HandOver}}, Allow},
+		} {
+			if got, _, err := Run(prog, c.data); err != nil || Action(got) != c.want {
+				t.Errorf("%s, %s: %#x, %v, want %#x", machine, c.name, got, err, c.want)
+			}
+		}
+	}
+	if _, err := Seal("vax"); err == nil {
+		t.Error("a seal for an unknown machine")
+	}
 }
