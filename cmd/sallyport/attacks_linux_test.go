@@ -42,6 +42,10 @@ func TestAttacks(t *testing.T) {
 		{"fd_reuse", "@W@ @OUT@", true},
 		{"fd_reuse", "@W@ @OUT@ @W@/own.sock @OUT@/live.sock", true},
 		{"sockaddr_rewrite", "@W@/own.sock @OUT@/live.sock", true},
+		{"datagram_swap", "memory @W@/own.d @OUT@/live.d", true},
+		{"datagram_swap", "descriptor @W@/own.d @OUT@/live.d", true},
+		{"datagram_swap", "descriptor @W@/own.d @W@/live.d", true},
+		{"datagram_swap", "flags @W@/own.d @W@/live.d", true},
 		{"flood", "@W@", false},
 		{"backlog", "@W@", false},
 		{"linger", "", false},
@@ -70,7 +74,31 @@ func attackStage(t *testing.T, bin string) *stage {
 	t.Helper()
 	s := newStage(t, bin)
 	serve(t, s.listener, "secret")
+	for _, name := range []string{"/out/live.d", "/w/live.d"} {
+		serveDatagrams(t, s.root+name, "secret")
+	}
 	return s
+}
+
+// serveDatagrams answers every message to a socket with a word.
+func serveDatagrams(t *testing.T, at, word string) {
+	t.Helper()
+	c, err := net.ListenPacket("unixgram", at)
+	must(t, err)
+	done := make(chan struct{})
+	t.Cleanup(func() { c.Close(); <-done })
+	go func() {
+		defer close(done)
+		for {
+			_, from, err := c.ReadFrom(make([]byte, 16))
+			if err != nil {
+				return
+			}
+			if from != nil {
+				_, _ = c.WriteTo([]byte(word), from)
+			}
+		}
+	}()
 }
 
 // serve answers every connection with a word, until the listener is closed.

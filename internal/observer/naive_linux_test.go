@@ -138,6 +138,27 @@ func answering(t *testing.T, at, word string) {
 	}()
 }
 
+// answeringDatagrams answers each message with a word.
+func answeringDatagrams(t *testing.T, at, word string) {
+	t.Helper()
+	c, err := net.ListenPacket("unixgram", at)
+	must(t, err)
+	done := make(chan struct{})
+	t.Cleanup(func() { c.Close(); <-done })
+	go func() {
+		defer close(done)
+		for {
+			_, from, err := c.ReadFrom(make([]byte, 16))
+			if err != nil {
+				return
+			}
+			if from != nil {
+				_, _ = c.WriteTo([]byte(word), from)
+			}
+		}
+	}()
+}
+
 // short makes a directory whose name leaves room for a socket in it.
 func short(t *testing.T) string {
 	t.Helper()
@@ -149,8 +170,16 @@ func short(t *testing.T) string {
 	return dir
 }
 
-// lookOnly judges a connect without making it.
+// lookOnly judges a connect or a send without making it.
 func lookOnly(c *connecting) syscall.Errno {
+	if c.addr == nil {
+		c.scratch = new(scratch)
+		c.domain, _ = unix.GetsockoptInt(c.sock, unix.SOL_SOCKET, unix.SO_DOMAIN)
+		var errno syscall.Errno
+		if c.addr, errno = c.message(0); errno != 0 {
+			return errno
+		}
+	}
 	name := c.addr.Unix()
 	if c.domain != unix.AF_UNIX || c.addr.Family() != unix.AF_UNIX || name == "" || name[0] == '@' {
 		return 0
@@ -184,8 +213,11 @@ func TestNaive(t *testing.T) {
 		{"fd_reuse", "%[1]s %[2]s", false, true},
 		{"sockaddr_rewrite", "%[1]s/sock %[2]s/sock", true, true},
 		{"sockaddr_rewrite", "%[1]s/sock %[2]s/sock", false, false},
+		{"datagram_swap", "memory %[1]s/sock %[2]s/datagrams", true, true},
+		{"datagram_swap", "descriptor %[1]s/sock %[2]s/datagrams", true, true},
 	} {
-		t.Run(fmt.Sprintf("%s, naive %v", c.name, c.naive), func(t *testing.T) {
+		word, _, _ := strings.Cut(c.args, " ")
+		t.Run(fmt.Sprintf("%s %s, naive %v", c.name, word, c.naive), func(t *testing.T) {
 			dir := short(t)
 			in, out := dir+"/ws", dir+"/no"
 			for _, d := range []string{in, out} {
@@ -194,6 +226,7 @@ func TestNaive(t *testing.T) {
 				}
 			}
 			answering(t, out+"/sock", "secret")
+			answeringDatagrams(t, out+"/datagrams", "secret")
 			program := dir + "/attack"
 			if text, err := exec.Command(cc, "-O1", "-static", "-pthread", "-o", program, filepath.Join(attacks, c.name+".c")).CombinedOutput(); err != nil {
 				t.Fatalf("%v\n%s", err, text)

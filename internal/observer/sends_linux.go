@@ -35,6 +35,10 @@ func (r *request) judgeSend() syscall.Errno {
 	own := *r
 	own.scratch = nil // most sends name no path
 	c := &connecting{request: &own, sock: sock}
+	if r.naive != nil {
+		defer r.release(sock)
+		return r.naive(c)
+	}
 	r.answers.Go(func() {
 		sent, errno := c.send()
 		c.closeForeign(sock)
