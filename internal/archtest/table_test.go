@@ -82,11 +82,12 @@ var layers = map[string]int{
 	"internal/guard":    layerRooms,
 	"internal/limits":   layerRooms,
 	"internal/netstack": layerRooms,
-	"internal/observer": layerRooms,
+	"internal/rulings":  layerRooms,
 
-	"internal/protect": layerState,
-	"internal/state":   layerState,
-	"internal/suggest": layerState,
+	"internal/observer": layerState,
+	"internal/protect":  layerState,
+	"internal/state":    layerState,
+	"internal/suggest":  layerState,
 
 	"internal/darwin":  layerHosts,
 	"internal/linux":   layerHosts,

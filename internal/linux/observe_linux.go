@@ -14,6 +14,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/observer"
 	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/internal/protect"
+	"github.com/sallyport-dev/sallyport/internal/rulings"
 	"github.com/sallyport-dev/sallyport/internal/seccomp"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -39,7 +40,7 @@ func (a *attempt) addFilter(r *plan.Request, res *sandbox.Resolved) (err error) 
 		if r.Observe = r.Unobserved == ""; r.Observe {
 			see = observed
 		}
-		if r.Observe && observer.Hides(res) {
+		if r.Observe && rulings.Hides(res) {
 			see |= reads
 		}
 		if a.forks = a.bounds.Forks(a.level); r.Observe && a.forks != nil {
@@ -112,7 +113,7 @@ func (h *Host) learnObserver(err error) bool {
 // An observation is the observer of one command. The nil observation observes nothing.
 type observation struct {
 	inbox      *observer.Inbox
-	judge      *observer.PolicyJudge
+	judge      *rulings.PolicyJudge
 	supervisor *observer.Supervisor
 }
 
@@ -134,14 +135,14 @@ func (a *attempt) observe(p *plan.Plan) (*observation, error) {
 	for _, o := range a.overlays {
 		names.Free = append(names.Free, o.Path)
 	}
-	judge := observer.NewJudge(&res, names)
+	judge := rulings.NewJudge(&res, names)
 	cfg := observer.Config{
 		Judge:          judge,
 		Refusals:       refusals,
 		PrivateNetwork: p.Script.Namespaces&launch.NewNet != 0,
 		UnixOpen:       slices.Contains(a.spec.Allow, "unix"),
 		OwnRoots:       slices.Contains(a.spec.Allow, "userns"),
-		Reads:          observer.Hides(&res),
+		Reads:          rulings.Hides(&res),
 		Shared:         a.shared, Own: a.own, ProtectHardLinks: a.spec.ProtectHardLinks,
 		// Programs in namespaces of their own mean other users by their numbers.
 		IgnoreOwners: !a.spec.OwnershipErrors && !slices.Contains(a.spec.Allow, "userns"),

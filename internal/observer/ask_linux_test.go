@@ -20,6 +20,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sallyport-dev/sallyport/internal/rulings"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -90,18 +91,18 @@ func renameArgument(dir string) error {
 // An askJudge allows every access but those to paths that it asks about.
 type askJudge struct {
 	dir string
-	ask map[string]func(context.Context, Access, Caller) Ruling // by name in dir
+	ask map[string]func(context.Context, rulings.Access, rulings.Caller) rulings.Ruling // by name in dir
 
 	mu    sync.Mutex
 	seen  []string                 // names in dir that were ruled on
 	await map[string]chan struct{} // closed when a name has been
 }
 
-func newAskJudge(dir string, ask map[string]func(context.Context, Access, Caller) Ruling) *askJudge {
+func newAskJudge(dir string, ask map[string]func(context.Context, rulings.Access, rulings.Caller) rulings.Ruling) *askJudge {
 	return &askJudge{dir: dir, ask: ask, await: make(map[string]chan struct{})}
 }
 
-func (j *askJudge) Rule(a Access) Ruling {
+func (j *askJudge) Rule(a rulings.Access) rulings.Ruling {
 	name := strings.TrimPrefix(a.Path, j.dir+"/")
 	j.mu.Lock()
 	if !slices.Contains(j.seen, name) {
@@ -110,9 +111,9 @@ func (j *askJudge) Rule(a Access) Ruling {
 	j.seen = append(j.seen, name)
 	j.mu.Unlock()
 	if ask := j.ask[name]; ask != nil {
-		return Ruling{Ask: func(ctx context.Context, by Caller) Ruling { return ask(ctx, a, by) }}
+		return rulings.Ruling{Ask: func(ctx context.Context, by rulings.Caller) rulings.Ruling { return ask(ctx, a, by) }}
 	}
-	return Ruling{Allow: true}
+	return rulings.Ruling{Allow: true}
 }
 
 // channel returns what is closed when a name has been ruled on. The caller holds mu.
@@ -150,21 +151,21 @@ func TestAsk(t *testing.T) {
 	const script = `(mkdir "$0/asked" 2>/dev/null && echo made || echo denied) & mkdir "$0/free" && rmdir "$0/free" && mkdir "$0/last"; wait`
 	for _, tt := range []struct {
 		name   string
-		ruling Ruling
+		ruling rulings.Ruling
 		out    string
 		errno  string
 	}{
-		{"allowed", Ruling{Allow: true}, "made", ""},
-		{"denied", Ruling{Errno: unix.EROFS}, "denied", "EROFS"},
-		{"zero", Ruling{}, "denied", "EACCES"},
+		{"allowed", rulings.Ruling{Allow: true}, "made", ""},
+		{"denied", rulings.Ruling{Errno: unix.EROFS}, "denied", "EROFS"},
+		{"zero", rulings.Ruling{}, "denied", "EACCES"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := realTemp(t)
 			var j *askJudge
-			var access Access
-			var caller Caller
-			j = newAskJudge(dir, map[string]func(context.Context, Access, Caller) Ruling{
-				"asked": func(_ context.Context, a Access, by Caller) Ruling {
+			var access rulings.Access
+			var caller rulings.Caller
+			j = newAskJudge(dir, map[string]func(context.Context, rulings.Access, rulings.Caller) rulings.Ruling{
+				"asked": func(_ context.Context, a rulings.Access, by rulings.Caller) rulings.Ruling {
 					access, caller = a, by
 					j.until("last")
 					return tt.ruling
@@ -174,7 +175,7 @@ func TestAsk(t *testing.T) {
 			if got != tt.out {
 				t.Errorf("%q, want %q", got, tt.out)
 			}
-			want := Access{Op: sandbox.Write, Path: dir + "/asked", Creates: true, Thread: access.Thread}
+			want := rulings.Access{Op: sandbox.Write, Path: dir + "/asked", Creates: true, Thread: access.Thread}
 			if access != want || caller.PID != access.Thread || filepath.Base(caller.Program) == "" {
 				t.Errorf("asked about %+v by %+v", access, caller)
 			}
@@ -198,11 +199,11 @@ func TestAskTwice(t *testing.T) {
 	dir := realTemp(t)
 	must(t, os.Mkdir(dir+"/old", 0o755))
 	var asked []string
-	ask := func(_ context.Context, a Access, _ Caller) Ruling {
+	ask := func(_ context.Context, a rulings.Access, _ rulings.Caller) rulings.Ruling {
 		asked = append(asked, strings.TrimPrefix(a.Path, dir))
-		return Ruling{Allow: true}
+		return rulings.Ruling{Allow: true}
 	}
-	j := newAskJudge(dir, map[string]func(context.Context, Access, Caller) Ruling{"old": ask, "new": ask})
+	j := newAskJudge(dir, map[string]func(context.Context, rulings.Access, rulings.Caller) rulings.Ruling{"old": ask, "new": ask})
 	got, report := observedRun(t, Config{Judge: j}, nil, "/bin/sh", "-c", `mv "$0/old" "$0/new" && echo moved`, dir)
 	if got != "moved" || !slices.Equal(asked, []string{"/new", "/old"}) || len(report.Denials) > 0 {
 		t.Errorf("%q, asked about %q, %v", got, asked, report.Denials)
@@ -216,15 +217,15 @@ func TestAskChanged(t *testing.T) {
 	testenv.NeedSeccomp(t)
 	dir := realTemp(t)
 	var j *askJudge
-	j = newAskJudge(dir, map[string]func(context.Context, Access, Caller) Ruling{
-		"asked": func(context.Context, Access, Caller) Ruling {
+	j = newAskJudge(dir, map[string]func(context.Context, rulings.Access, rulings.Caller) rulings.Ruling{
+		"asked": func(context.Context, rulings.Access, rulings.Caller) rulings.Ruling {
 			if err := os.WriteFile(dir+"/go", nil, 0o600); err != nil {
 				t.Error(err)
 			}
 			j.until("changed")
-			return Ruling{Allow: true}
+			return rulings.Ruling{Allow: true}
 		},
-		"other": func(context.Context, Access, Caller) Ruling { return Ruling{} },
+		"other": func(context.Context, rulings.Access, rulings.Caller) rulings.Ruling { return rulings.Ruling{} },
 	})
 	self, err := os.Executable()
 	must(t, err)
@@ -245,10 +246,10 @@ func TestAskClosed(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	testenv.NeedSeccomp(t)
 	dir := realTemp(t)
-	j := newAskJudge(dir, map[string]func(context.Context, Access, Caller) Ruling{
-		"asked": func(ctx context.Context, _ Access, _ Caller) Ruling {
+	j := newAskJudge(dir, map[string]func(context.Context, rulings.Access, rulings.Caller) rulings.Ruling{
+		"asked": func(ctx context.Context, _ rulings.Access, _ rulings.Caller) rulings.Ruling {
 			<-ctx.Done()
-			return Ruling{Allow: true}
+			return rulings.Ruling{Allow: true}
 		},
 	})
 	o := start(t, Config{Judge: j}, nil, "/bin/sh", "-c", `mkdir "$0/asked" && echo made || echo denied`, dir)
@@ -268,14 +269,14 @@ func TestAskKilled(t *testing.T) {
 	testenv.NeedSeccomp(t)
 	dir := realTemp(t)
 	ended := false
-	j := newAskJudge(dir, map[string]func(context.Context, Access, Caller) Ruling{
-		"asked": func(ctx context.Context, _ Access, by Caller) Ruling {
+	j := newAskJudge(dir, map[string]func(context.Context, rulings.Access, rulings.Caller) rulings.Ruling{
+		"asked": func(ctx context.Context, _ rulings.Access, by rulings.Caller) rulings.Ruling {
 			if err := unix.Kill(by.PID, unix.SIGKILL); err != nil {
 				t.Error(err)
 			}
 			<-ctx.Done()
 			ended = true
-			return Ruling{}
+			return rulings.Ruling{}
 		},
 	})
 	before := runtime.NumGoroutine()
@@ -296,14 +297,14 @@ func TestAskMany(t *testing.T) {
 	testenv.NeedSeccomp(t)
 	dir := realTemp(t)
 	const more = 5
-	asks := make(map[string]func(context.Context, Access, Caller) Ruling)
+	asks := make(map[string]func(context.Context, rulings.Access, rulings.Caller) rulings.Ruling)
 	var j *askJudge
 	for i := range maxAsks + more {
-		asks[fmt.Sprint(i+1)] = func(context.Context, Access, Caller) Ruling {
+		asks[fmt.Sprint(i+1)] = func(context.Context, rulings.Access, rulings.Caller) rulings.Ruling {
 			for i := range maxAsks + more {
 				j.until(fmt.Sprint(i + 1))
 			}
-			return Ruling{Allow: true}
+			return rulings.Ruling{Allow: true}
 		}
 	}
 	j = newAskJudge(dir, asks)
@@ -324,18 +325,18 @@ func TestAskConnect(t *testing.T) {
 	must(t, err)
 	for _, tt := range []struct {
 		name   string
-		ruling Ruling
+		ruling rulings.Ruling
 		want   string
 	}{
-		{"allowed", Ruling{Allow: true}, "done"},
-		{"denied", Ruling{}, "connect: permission denied"},
+		{"allowed", rulings.Ruling{Allow: true}, "done"},
+		{"denied", rulings.Ruling{}, "connect: permission denied"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := short(t)
 			answering(t, dir+"/asked", "")
 			asked := 0
-			j := newAskJudge(dir, map[string]func(context.Context, Access, Caller) Ruling{
-				"asked": func(context.Context, Access, Caller) Ruling { asked++; return tt.ruling },
+			j := newAskJudge(dir, map[string]func(context.Context, rulings.Access, rulings.Caller) rulings.Ruling{
+				"asked": func(context.Context, rulings.Access, rulings.Caller) rulings.Ruling { asked++; return tt.ruling },
 			})
 			got, _ := observedRun(t, Config{Judge: j}, knows(t, dir+"/asked"), self, "connect", dir+"/asked")
 			if !strings.HasSuffix(got, tt.want) || asked != 1 {
@@ -352,7 +353,7 @@ func TestRuleAtOnce(t *testing.T) {
 	dir := realTemp(t)
 	policy, err := sandbox.WorkspaceWrite(dir).Bind(sandbox.Places{Dir: dir}).Resolve()
 	must(t, err)
-	r.cfg.Judge = NewJudge(&policy, Names{Roots: []string{dir}, Protected: []string{dir + "/other"}})
+	r.cfg.Judge = rulings.NewJudge(&policy, rulings.Names{Roots: []string{dir}, Protected: []string{dir + "/other"}})
 	p, lerr := r.find(atCwd, []byte(dir+"/new"), true)
 	if lerr != nil {
 		t.Fatal(lerr.errno)

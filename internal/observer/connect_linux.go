@@ -262,7 +262,7 @@ func (c *connecting) target(name string) (int, syscall.Errno) {
 	at := c.pathOf(&p)
 	errno := c.fileWall(&p)
 	if errno == 0 && !c.listens(&p.facts) {
-		c.keepBound(0)
+		c.keepBound(true)
 	}
 	if errno == 0 && !c.listens(&p.facts) {
 		return -1, c.unknown(&p, at)

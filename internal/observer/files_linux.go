@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sallyport-dev/sallyport/internal/hostfacts"
+	"github.com/sallyport-dev/sallyport/internal/rulings"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -163,7 +164,7 @@ type directoryID struct{ mount, dev, ino uint64 }
 // A directory is what is known of one for a while.
 type directory struct {
 	path      string
-	everyName bool // as [Judge.EveryName]
+	everyName bool // as [rulings.Judge.EveryName]
 	since     time.Time
 }
 
@@ -217,7 +218,7 @@ func (r *request) notFound(op sandbox.Op, lerr *lookupError) syscall.Errno {
 	errno := lerr.errno
 	// The look of this process may have come further than the command can: a directory
 	// that covers a denied one is closed for the command.
-	if ruling := r.cfg.Judge.Rule(Access{Op: sandbox.Read, Path: path.Dir(lerr.path), Thread: int(r.n.pid)}); ruling.errno() != 0 {
+	if ruling := r.cfg.Judge.Rule(rulings.Access{Op: sandbox.Read, Path: path.Dir(lerr.path), Thread: int(r.n.pid)}); ruling.Answer() != 0 {
 		errno = unix.EACCES
 	}
 	return r.denyFile(op, lerr.path, errno)

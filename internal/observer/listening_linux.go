@@ -33,9 +33,10 @@ const maxListening = 128
 // A binding is a name that a task was about to bind a socket to, and has not listened since.
 type binding struct {
 	tid      uint32
-	pidfd    int    // of its process
-	sock     int32  // its descriptor there
-	looked   bool   // at what it was bound to
+	pidfd    int   // of its process
+	sock     int32 // its descriptor there
+	looked   bool  // at what it was bound to
+	tries    int
 	dev, ino uint64 // of the directory
 	name     string
 }
@@ -53,18 +54,25 @@ func (r *request) binds(p *place) {
 		unix.Close(r.bindings[0].pidfd)
 		r.bindings = slices.Delete(r.bindings, 0, 1)
 	}
-	r.bindings = append(r.bindings, binding{r.n.pid, pidfd, int32(r.n.args[0]), false, p.parent.dev, p.parent.ino, p.name})
+	r.bindings = append(r.bindings, binding{tid: r.n.pid, pidfd: pidfd, sock: int32(r.n.args[0]), dev: p.parent.dev, ino: p.parent.ino, name: p.name})
 }
 
-// keepBound keeps the files of the sockets that tasks have bound, or one task; zero is all.
-func (r *request) keepBound(tid uint32) {
+// keepBound keeps the files of the sockets that tasks have bound. A bind is over when its thread
+// makes its next call; others look before a few times, because the process may end meanwhile and
+// leave the socket to a child. Wanted says that a message is for one of them.
+func (r *request) keepBound(wanted bool) {
+	const tries = 8
 	for i := range r.bindings {
 		b := &r.bindings[i]
-		if b.looked || tid != 0 && b.tid != tid {
+		over := b.tid == r.n.pid
+		if b.looked || !over && !wanted && b.tries >= tries {
 			continue
 		}
-		b.looked = tid != 0
+		b.looked, b.tries = over, b.tries+1
 		sock, errno := r.duplicateFrom(b.pidfd, b.sock)
+		if errno != 0 {
+			sock, errno = r.duplicate(b.sock)
+		}
 		switch {
 		case errno != 0:
 		case r.keep(sock): // a unix socket, whose close does not wait

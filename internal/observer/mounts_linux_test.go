@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sallyport-dev/sallyport/internal/rulings"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 	"github.com/sallyport-dev/sallyport/sandbox"
 	"golang.org/x/sys/unix"
@@ -80,7 +81,7 @@ func TestDirectoryNumberAgain(t *testing.T) {
 	dir := realTemp(t)
 	policy, err := sandbox.WorkspaceWrite(dir).Bind(sandbox.Places{Dir: dir, Workspaces: []string{dir}}).Resolve()
 	must(t, err)
-	judge := NewJudge(&policy, Names{Roots: []string{dir}})
+	judge := rulings.NewJudge(&policy, rulings.Names{Roots: []string{dir}})
 	r.cfg.Judge = judge
 	must(t, os.Mkdir(dir+"/now", 0o755))
 	p, lerr := r.find(atCwd, []byte(dir+"/now/.git"), true)
@@ -94,28 +95,8 @@ func TestDirectoryNumberAgain(t *testing.T) {
 		t.Error(errno)
 	}
 	must(t, os.Mkdir(dir+"/now/.git", 0o755))
-	if errno := errnoOf(judge, sandbox.Write, dir+"/now/.git/config", true); errno != 0 || !slices.Equal(judge.Made(), []string{dir + "/now/.git"}) {
+	ruling := judge.Rule(rulings.Access{Op: sandbox.Write, Path: dir + "/now/.git/config", Creates: true})
+	if errno := ruling.Answer(); errno != 0 || !slices.Equal(judge.Made(), []string{dir + "/now/.git"}) {
 		t.Errorf("%v, made are %q", errno, judge.Made())
-	}
-}
-
-// TestMade: what looks like the making of a repository below a root is remembered.
-func TestMade(t *testing.T) {
-	policy, err := sandbox.WorkspaceWrite("/w").Bind(sandbox.Places{Dir: "/w", Workspaces: []string{"/w"}}).Resolve()
-	must(t, err)
-	judge := NewJudge(&policy, Names{Roots: []string{"/w"}, Free: []string{"/w/cache"}, Protected: []string{"/w/.git"}})
-	for _, name := range []string{
-		"/w/a/.git", "/w/b.git/HEAD", "/w/b.git/objects", "/w/c/refs", // made
-		"/w/.git", "/w/d/HEADS", "/w/a/.git/HEAD", "/w/a/.git/objects", "/w/cache/e/.git", "/tmp/f/.git", "/w", // not
-	} {
-		judge.Rule(Access{Op: sandbox.Write, Path: name, Creates: true})
-	}
-	judge.Rule(Access{Op: sandbox.Write, Path: "/w/g/.git"})
-	judge.Rule(Access{Op: sandbox.Read, Path: "/w/h/.git", Creates: true})
-	if want := []string{"/w/a/.git", "/w/b.git", "/w/c"}; !slices.Equal(judge.Made(), want) {
-		t.Errorf("%q, want %q", judge.Made(), want)
-	}
-	if (*PolicyJudge)(nil).Made() != nil {
-		t.Error("a judge that is not there has seen something")
 	}
 }

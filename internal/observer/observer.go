@@ -7,7 +7,7 @@
 // A seccomp filter hands the calls that change files or name addresses to a
 // [Supervisor] and suspends the caller until there is an answer. The supervisor reads the
 // arguments, resolves a name as the kernel would for that task, and compares the result
-// with the walls: mounts, and the rulings of a [Judge]. It answers a call that a wall
+// with the walls: mounts, and the rulings of a [rulings.Judge]. It answers a call that a wall
 // denies with the error of that wall, and notes it. It answers every other call with
 // "continue", and the kernel and its walls decide. Calls that the filter refuses come here only
 // to be noted: they get the filter's answer and never go on. So a program that changes a name
@@ -32,10 +32,8 @@
 package observer
 
 import (
-	"context"
-	"syscall"
-
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/rulings"
 	"github.com/sallyport-dev/sallyport/internal/seccomp"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -43,63 +41,11 @@ import (
 // MaxDenials is how many different denials a [Report] retains. Further ones are counted.
 const MaxDenials = 200
 
-// An Access is what a call would do to a file.
-type Access struct {
-	// Op is Read, Write or Exec.
-	Op sandbox.Op
-	// Path is absolute, clean and free of symbolic links.
-	Path string
-	// Creates says that the path does not exist and that the call would create it.
-	Creates bool
-	// Special says that the call puts something there that is neither a file nor a
-	// directory, such as a symbolic link.
-	Special bool
-	// Thread is the id of the calling thread, as seen from outside of the sandbox.
-	Thread int
-}
-
-// A Caller is the process whose call waits for a ruling. Zero fields are unknown.
-type Caller struct {
-	PID     int
-	Program string
-	Name    string // what it calls itself
-}
-
-// A Ruling answers an [Access]. The zero Ruling denies it with EACCES.
-type Ruling struct {
-	// Allow lets the call pass.
-	Allow bool
-	// Errno is the error of a denial. Zero means EACCES.
-	Errno syscall.Errno
-	// Ask, when it is not nil, gives the ruling later; the other fields mean nothing
-	// then. It is called in a goroutine of its own and may block until ctx ends, which
-	// it does with the call or the supervisor. The call is denied then. The Ask of the
-	// ruling that it returns is ignored. After the answer the call is judged again,
-	// because the task may have changed its arguments.
-	Ask func(ctx context.Context, by Caller) Ruling
-}
-
-// A Judge rules on accesses that the mounts allow. Its methods are called by one
-// goroutine at a time and must not block.
-type Judge interface {
-	// Rule rules on an access.
-	Rule(a Access) Ruling
-	// EveryName reports whether Rule needs to be called for writes to all names in a
-	// directory, given like a path.
-	EveryName(dir string) bool
-	// EveryDirectory reports whether Rule needs to be called for writes to a name in
-	// all directories.
-	EveryDirectory(name string) bool
-	// Hidden reports whether the policy denies a path that cannot be found, and the
-	// operation would have found a file there without the sandbox.
-	Hidden(op sandbox.Op, path string) bool
-}
-
 // A Config tells a [Supervisor] about the sandbox. The zero Config is of a command on the
 // host's network at a level with mounts and without a judge.
 type Config struct {
 	// Judge may be nil: then only the mounts deny.
-	Judge Judge
+	Judge rulings.Judge
 	// PrivateNetwork says that the command has a network of its own in which only
 	// loopback exists.
 	PrivateNetwork bool

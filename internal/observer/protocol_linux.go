@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sallyport-dev/sallyport/internal/launch"
 	"github.com/sallyport-dev/sallyport/internal/oneshot"
 )
 
@@ -170,4 +171,20 @@ func receiveFD(sock int) (int, error) {
 		}
 	}
 	return -1, errors.New("observer: the launch sent no listener")
+}
+
+// WritablePlaces returns the paths that the Landlock rulesets of a script make writable.
+func WritablePlaces(s *launch.Script) []string {
+	out := []string{}
+	for _, st := range s.Steps {
+		if st.Ruleset == nil {
+			continue
+		}
+		for _, rule := range st.Ruleset.Rules {
+			if rule.Path != "" {
+				out = append(out, rule.Path)
+			}
+		}
+	}
+	return out
 }

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sallyport-dev/sallyport/internal/rulings"
 	"github.com/sallyport-dev/sallyport/internal/sockets"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -25,9 +26,9 @@ type request struct {
 	call
 	*scratch
 
-	asked    Access // what ask is about
-	ask      func(context.Context, Caller) Ruling
-	approved []Access // that an Ask has allowed
+	asked    rulings.Access // what ask is about
+	ask      func(context.Context, rulings.Caller) rulings.Ruling
+	approved []rulings.Access // that an Ask has allowed
 
 	made  bool // the supervisor has made the call itself,
 	fd    int  // with this descriptor for the task; -1 is none
@@ -47,7 +48,7 @@ type scratch struct {
 // number.
 const later = syscall.Errno(1 << 20)
 
-// maxAsks bounds how many calls of one tree wait for an [Ruling.Ask]. Further ones are
+// maxAsks bounds how many calls of one tree wait for an [rulings.Ruling.Ask]. Further ones are
 // denied.
 const maxAsks = 64
 
@@ -76,7 +77,7 @@ func (r *request) judge() syscall.Errno {
 	}
 	r.call, r.made, r.fd, r.again = decode(&r.n), false, -1, 0
 	if len(r.bindings) > 0 && r.kind != kindListen {
-		r.keepBound(r.n.pid) // the thread has made its bind
+		r.keepBound(false)
 	}
 	switch r.kind {
 	case kindNone:
@@ -116,7 +117,7 @@ func (r *request) judge() syscall.Errno {
 
 // rule asks the judge about an access.
 func (r *request) rule(op sandbox.Op, path string, creates bool) syscall.Errno {
-	a := Access{Op: op, Path: path, Creates: creates, Special: r.special, Thread: int(r.n.pid)}
+	a := rulings.Access{Op: op, Path: path, Creates: creates, Special: r.special, Thread: int(r.n.pid)}
 	if len(r.approved) > 0 && slices.Contains(r.approved, a) {
 		return 0
 	}
@@ -125,18 +126,7 @@ func (r *request) rule(op sandbox.Op, path string, creates bool) syscall.Errno {
 		r.asked, r.ask = a, ruling.Ask
 		return later
 	}
-	return ruling.errno()
-}
-
-// errno returns zero for a ruling that allows.
-func (ruling *Ruling) errno() syscall.Errno {
-	switch {
-	case ruling.Allow:
-		return 0
-	case ruling.Errno != 0:
-		return ruling.Errno
-	}
-	return unix.EACCES
+	return ruling.Answer()
 }
 
 // deny notes a denial and returns its errno, or 0 when the task has ended, because then
@@ -240,9 +230,9 @@ func (r *request) settle(judge func() syscall.Errno) syscall.Errno {
 	for range maxAccesses {
 		ruling := r.ask(ctx, r.caller())
 		if ctx.Err() != nil {
-			ruling = Ruling{}
+			ruling = rulings.Ruling{}
 		}
-		if errno := ruling.errno(); errno != 0 {
+		if errno := ruling.Answer(); errno != 0 {
 			return r.denyFile(r.asked.Op, r.asked.Path, errno)
 		}
 		r.approved = append(r.approved, r.asked)

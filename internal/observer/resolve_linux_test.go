@@ -25,6 +25,13 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // selfRequest returns a request of this process.
 func selfRequest(t testing.TB) *request {
 	s, err := newSupervisor(Config{})

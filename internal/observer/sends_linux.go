@@ -122,7 +122,7 @@ func (c *connecting) sendMessage(m *sockets.Message, errno syscall.Errno, flags 
 	if errno = attempt(); errno == later {
 		errno = c.settle(attempt)
 	}
-	if errno == unix.EPIPE && kind == unix.SOCK_STREAM && flags&unix.MSG_NOSIGNAL == 0 {
+	if errno == unix.EPIPE && c.valid() && kind == unix.SOCK_STREAM && flags&unix.MSG_NOSIGNAL == 0 {
 		_ = unix.Tgkill(c.pid(), int(c.n.pid), unix.SIGPIPE) // it gets this one with the answer
 	}
 	return n, errno

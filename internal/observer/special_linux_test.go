@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
+	"github.com/sallyport-dev/sallyport/internal/rulings"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -94,7 +95,7 @@ func TestSpecial(t *testing.T) {
 	must(t, unix.Mkfifo(dir+"/pipe", 0o600))
 	policy, err := sandbox.WorkspaceWrite(dir).Bind(sandbox.Places{Dir: dir, Workspaces: []string{dir}, SlashTmp: "/tmp"}).Resolve()
 	must(t, err)
-	judge := NewJudge(&policy, Names{Roots: []string{dir}, Ruled: []string{dir + "/.git"}, Git: []string{dir + "/.git"}, Opened: []string{dir + "/.git/opened"}})
+	judge := rulings.NewJudge(&policy, rulings.Names{Roots: []string{dir}, Ruled: []string{dir + "/.git"}, Git: []string{dir + "/.git"}, Opened: []string{dir + "/.git/opened"}})
 	got, report := observedRun(t, Config{Judge: judge}, nil, self, "special", dir)
 	var want []string
 	for _, c := range specialCalls {

@@ -13,6 +13,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sallyport-dev/sallyport/internal/rulings"
 )
 
 // pathMax is PATH_MAX of linux/limits.h, with the final zero.
@@ -158,8 +160,8 @@ func (r *request) pid() int {
 }
 
 // caller returns the process of the task.
-func (r *request) caller() Caller {
-	by := Caller{PID: r.pid()}
+func (r *request) caller() rulings.Caller {
+	by := rulings.Caller{PID: r.pid()}
 	by.Name = string(bytes.TrimSpace(r.about(by.PID, "/comm")))
 	var exe [pathMax]byte
 	if n, err := unix.Readlinkat(r.proc, strconv.Itoa(int(r.n.pid))+"/exe", exe[:]); err == nil {

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sallyport-dev/sallyport/internal/rulings"
 	"github.com/sallyport-dev/sallyport/internal/sockets"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -69,12 +70,12 @@ type stuckJudge struct {
 	asked, over chan struct{}
 }
 
-func (j *stuckJudge) Rule(a Access) Ruling {
+func (j *stuckJudge) Rule(a rulings.Access) rulings.Ruling {
 	if a.Path == j.path {
 		close(j.asked)
 		<-j.over
 	}
-	return Ruling{Allow: true}
+	return rulings.Ruling{Allow: true}
 }
 func (*stuckJudge) EveryName(string) bool          { return true }
 func (*stuckJudge) EveryDirectory(string) bool     { return true }

@@ -17,8 +17,8 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/guard"
 	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/launch"
-	"github.com/sallyport-dev/sallyport/internal/observer"
 	"github.com/sallyport-dev/sallyport/internal/plan"
+	"github.com/sallyport-dev/sallyport/internal/rulings"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -118,12 +118,12 @@ func (p *Protection) Hidden() []string {
 }
 
 // Observed returns what the observer's judge needs. Call it before [Protection.Started].
-func (p *Protection) Observed() observer.Names {
+func (p *Protection) Observed() rulings.Names {
 	if p == nil {
-		return observer.Names{}
+		return rulings.Names{}
 	}
 	g := p.found
-	n := observer.Names{Roots: g.roots, Partial: g.partial, NoMounts: !g.mounts}
+	n := rulings.Names{Roots: g.roots, Partial: g.partial, NoMounts: !g.mounts}
 	if g.tmpAt != "" {
 		n.Free = []string{g.tmpAt}
 	}

@@ -13,8 +13,8 @@ import (
 
 	"github.com/sallyport-dev/sallyport/internal/gitpaths"
 	"github.com/sallyport-dev/sallyport/internal/guard"
-	"github.com/sallyport-dev/sallyport/internal/observer"
 	"github.com/sallyport-dev/sallyport/internal/plan"
+	"github.com/sallyport-dev/sallyport/internal/rulings"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -27,7 +27,7 @@ func TestObserved(t *testing.T) {
 	g.granted = []workTree{{dir: "/ws/none"}, {dir: "/ws", repo: &gitpaths.Repository{Dir: "/ws/.git/worktrees/w", Common: "/ws/.git"}}}
 	g.rules["/ws/.git/lfs"] = plan.Rule{Level: sandbox.LevelWrite}
 	got := (&Protection{found: g}).Observed()
-	want := observer.Names{
+	want := rulings.Names{
 		Roots: []string{"/ws"}, Free: []string{"/ws/tmp"}, Protected: []string{"/ws/.git"}, Git: []string{"/ws/.git/worktrees/w", "/ws/.git"}, Opened: []string{"/ws/.git/lfs"},
 		Ruled: []string{"/ws/.git/lfs", "/ws/known/.git/config"},
 	}

@@ -1,7 +1,7 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package observer
+package rulings
 
 import (
 	"maps"
@@ -17,7 +17,6 @@ import (
 
 	"github.com/sallyport-dev/sallyport/internal/gitpaths"
 	"github.com/sallyport-dev/sallyport/internal/hostfacts"
-	"github.com/sallyport-dev/sallyport/internal/launch"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -29,22 +28,6 @@ func Hides(p *sandbox.Resolved) bool {
 
 func deniesPath(p *sandbox.Resolved) bool {
 	return slices.ContainsFunc(p.Paths, func(r sandbox.PathRule) bool { return r.Level == sandbox.LevelDeny && !r.Auto })
-}
-
-// WritablePlaces returns the paths that the Landlock rulesets of a script make writable.
-func WritablePlaces(s *launch.Script) []string {
-	out := []string{}
-	for _, st := range s.Steps {
-		if st.Ruleset == nil {
-			continue
-		}
-		for _, rule := range st.Ruleset.Rules {
-			if rule.Path != "" {
-				out = append(out, rule.Path)
-			}
-		}
-	}
-	return out
 }
 
 // Names lists the names below a command's writable roots that need a judge. All paths

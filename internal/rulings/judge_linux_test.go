@@ -1,11 +1,12 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package observer
+package rulings
 
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -24,7 +25,7 @@ func must(t *testing.T, err error) {
 
 func errnoOf(j *PolicyJudge, op sandbox.Op, path string, creates bool) syscall.Errno {
 	ruling := j.Rule(Access{Op: op, Path: path, Creates: creates})
-	return ruling.errno()
+	return ruling.Answer()
 }
 
 // TestJudge asks about names directly.
@@ -86,4 +87,25 @@ func TestJudge(t *testing.T) {
 			t.Errorf("%v", got)
 		}
 	})
+}
+
+// TestMade: what looks like the making of a repository below a root is remembered.
+func TestMade(t *testing.T) {
+	policy, err := sandbox.WorkspaceWrite("/w").Bind(sandbox.Places{Dir: "/w", Workspaces: []string{"/w"}}).Resolve()
+	must(t, err)
+	judge := NewJudge(&policy, Names{Roots: []string{"/w"}, Free: []string{"/w/cache"}, Protected: []string{"/w/.git"}})
+	for _, name := range []string{
+		"/w/a/.git", "/w/b.git/HEAD", "/w/b.git/objects", "/w/c/refs", // made
+		"/w/.git", "/w/d/HEADS", "/w/a/.git/HEAD", "/w/a/.git/objects", "/w/cache/e/.git", "/tmp/f/.git", "/w", // not
+	} {
+		judge.Rule(Access{Op: sandbox.Write, Path: name, Creates: true})
+	}
+	judge.Rule(Access{Op: sandbox.Write, Path: "/w/g/.git"})
+	judge.Rule(Access{Op: sandbox.Read, Path: "/w/h/.git", Creates: true})
+	if want := []string{"/w/a/.git", "/w/b.git", "/w/c"}; !slices.Equal(judge.Made(), want) {
+		t.Errorf("%q, want %q", judge.Made(), want)
+	}
+	if (*PolicyJudge)(nil).Made() != nil {
+		t.Error("a judge that is not there has seen something")
+	}
 }
