@@ -186,6 +186,20 @@ func actSocket(what string, next func() string) error {
 			return unix.Bind(fd, to)
 		}
 		return unix.Connect(fd, to)
+	case "unixgram", "unixgram-sendto", "unixgram-sendmsg":
+		to := &unix.SockaddrUnix{Name: next()}
+		fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(fd)
+		switch what {
+		case "unixgram-sendto":
+			return unix.Sendto(fd, []byte("x"), unix.MSG_DONTWAIT, to)
+		case "unixgram-sendmsg":
+			return unix.Sendmsg(fd, []byte("x"), nil, to, unix.MSG_DONTWAIT)
+		}
+		return unix.Connect(fd, to)
 	case "unix-pair":
 		return talk("unix", next())
 	case "loopback":

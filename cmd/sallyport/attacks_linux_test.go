@@ -74,17 +74,15 @@ func attackStage(t *testing.T, bin string) *stage {
 	t.Helper()
 	s := newStage(t, bin)
 	serve(t, s.listener, "secret")
-	for _, name := range []string{"/out/live.d", "/w/live.d"} {
-		serveDatagrams(t, s.root+name, "secret")
+	for _, c := range s.packets {
+		serveDatagrams(t, c, "secret")
 	}
 	return s
 }
 
 // serveDatagrams answers every message to a socket with a word.
-func serveDatagrams(t *testing.T, at, word string) {
+func serveDatagrams(t *testing.T, c net.PacketConn, word string) {
 	t.Helper()
-	c, err := net.ListenPacket("unixgram", at)
-	must(t, err)
 	done := make(chan struct{})
 	t.Cleanup(func() { c.Close(); <-done })
 	go func() {

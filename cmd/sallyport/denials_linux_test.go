@@ -72,6 +72,8 @@ type stage struct {
 	bin  string // where the programs are
 	// listener is the socket live.sock outside, of which nobody takes connections.
 	listener net.Listener
+	// packets are the datagram sockets live.d, outside and in the workspace, which nobody reads.
+	packets []net.PacketConn
 }
 
 func (s *stage) fill(text string) string {
@@ -107,7 +109,14 @@ func newStage(t *testing.T, bin string) *stage {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.Close() })
-	return &stage{root: root, bin: bin, listener: l}
+	s := &stage{root: root, bin: bin, listener: l}
+	for _, dir := range []string{"/out", "/w"} {
+		c, err := net.ListenPacket("unixgram", root+dir+"/live.d")
+		must(t, err)
+		t.Cleanup(func() { c.Close() })
+		s.packets = append(s.packets, c)
+	}
+	return s
 }
 
 // guarded describes what no case may change: everything outside of the workspace,

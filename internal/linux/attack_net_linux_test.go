@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"strings"
 	"time"
 	"unsafe"
 
@@ -218,9 +219,9 @@ func handedIn(map[string]string) outcome {
 	return deniedIf(unix.Connect(s, at), "connected")
 }
 
-// socketAttacks ask for kinds of sockets. "abstract" is a name; "path", "path-datagram" and
-// "path-inside" are sockets of the host, the last one in the workspace. "own-path" and "mptcp"
-// are no attacks.
+// socketAttacks ask for kinds of sockets. "abstract" is a name; "path", "path-datagram",
+// "abstract-datagram", "path-inside" and "path-inside-datagram" are sockets of the host, the last
+// two in the workspace. "own-path" and "mptcp" are no attacks.
 func socketAttacks() map[string]attack {
 	kind := func(family, typ, proto int) attack {
 		return func(map[string]string) outcome {
@@ -239,6 +240,23 @@ func socketAttacks() map[string]attack {
 				name = "@" + name
 			}
 			return deniedIf(unix.Connect(s, &unix.SockaddrUnix{Name: name}), "connected")
+		}
+	}
+	send := func(key string, handed bool) attack {
+		return func(kv map[string]string) outcome {
+			s := 0
+			if !handed {
+				var err error
+				if s, err = unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM, 0); err != nil {
+					return denied("socket " + errnoName(err))
+				}
+				defer unix.Close(s)
+			}
+			to := &unix.SockaddrUnix{Name: kv[key]}
+			return firstBreach(
+				func() (string, error) { return "sendto", unix.Sendto(s, []byte("x"), 0, to) },
+				func() (string, error) { return "sendmsg", unix.Sendmsg(s, []byte("x"), nil, to, 0) },
+				func() (string, error) { return "sendmmsg", sendMany(s, kv[key]) })
 		}
 	}
 	const mptcp = 262 // IPPROTO_MPTCP
@@ -272,12 +290,19 @@ func socketAttacks() map[string]attack {
 			}
 			return breach("made a socket")
 		},
-		"abstract":      connect("abstract", true, unix.SOCK_STREAM),
-		"path-at":       connectAt,
-		"path-inside":   connect("path-inside", false, unix.SOCK_STREAM),
-		"own-path":      ownSocket,
-		"path":          connect("path", false, unix.SOCK_STREAM),
-		"path-datagram": connect("path-datagram", false, unix.SOCK_DGRAM),
+		"abstract":                    connect("abstract", true, unix.SOCK_STREAM),
+		"path-at":                     connectAt,
+		"path-inside":                 connect("path-inside", false, unix.SOCK_STREAM),
+		"own-path":                    ownSocket,
+		"path":                        connect("path", false, unix.SOCK_STREAM),
+		"path-datagram":               connect("path-datagram", false, unix.SOCK_DGRAM),
+		"path-inside-datagram":        connect("path-inside-datagram", false, unix.SOCK_DGRAM),
+		"abstract-datagram":           connect("abstract-datagram", false, unix.SOCK_DGRAM),
+		"send-path":                   send("path-datagram", false),
+		"send-inside":                 send("path-inside-datagram", false),
+		"send-abstract":               send("abstract-datagram", false),
+		"handed-in-datagram":          send("path-inside-datagram", true),
+		"handed-in-datagram-abstract": send("abstract-datagram", true),
 		"pair-datagram": func(kv map[string]string) outcome {
 			p, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM, 0)
 			if err != nil {
@@ -298,6 +323,26 @@ func socketAttacks() map[string]attack {
 			return fine("pairs work")
 		},
 	}
+}
+
+// sendMany sends a datagram by sendmmsg(2).
+func sendMany(s int, name string) error {
+	to := unix.RawSockaddrUnix{Family: unix.AF_UNIX}
+	for i := range name {
+		to.Path[i] = int8(name[i])
+	}
+	if strings.HasPrefix(name, "@") {
+		to.Path[0] = 0
+	}
+	data := []byte("x")
+	message := struct {
+		head unix.Msghdr
+		sent uint64
+	}{head: unix.Msghdr{Name: (*byte)(unsafe.Pointer(&to)), Namelen: uint32(2 + len(name)), Iov: &unix.Iovec{Base: &data[0], Len: 1}, Iovlen: 1}}
+	if _, _, errno := unix.Syscall6(unix.SYS_SENDMMSG, uintptr(s), uintptr(unsafe.Pointer(&message)), 1, 0, 0, 0); errno != 0 {
+		return errno
+	}
+	return nil
 }
 
 // mqUnlink is mq_unlink(3); name has no slash.

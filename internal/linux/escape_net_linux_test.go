@@ -76,6 +76,8 @@ func listeners(t *testing.T, a *arena) (kv []string, hits func() int) {
 	}
 	packets("udp4", "udp4", "127.0.0.1:0")
 	packets("path-datagram", "unixgram", a.out+"/d.sock")
+	packets("path-inside-datagram", "unixgram", a.ws+"/hd.sock")
+	packets("abstract-datagram", "unixgram", fmt.Sprintf("@sallyport-test-datagrams-%d", os.Getpid()))
 	if own := ownAddress(); own != "" {
 		kv = append(kv, "own="+net.JoinHostPort(own, "9"))
 	}
@@ -143,6 +145,22 @@ func TestHandedInListener(t *testing.T) {
 		must(t, unix.Bind(s, &unix.SockaddrUnix{Name: fmt.Sprintf("%s/%d.sock", a.ws, i)}))
 		nextTick(t) // on the host's network the age of the file tells
 		a.expect(t, wordDenied, &job{policy: &p, stdin: f}, []string{"handed-in"})
+	}
+}
+
+// TestHandedInDatagrams: a datagram socket of the host that the command was given leads nowhere
+// but where it is connected.
+func TestHandedInDatagrams(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	a := newArena(t)
+	kv, hits := listeners(t, a)
+	s, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	must(t, err)
+	f := os.NewFile(uintptr(s), "handed in")
+	defer f.Close()
+	a.expect(t, wordDenied, &job{stdin: f}, []string{"handed-in-datagram", "handed-in-datagram-abstract"}, kv...)
+	if n := hits(); n != 0 {
+		t.Errorf("the listeners outside were reached %d times", n)
 	}
 }
 

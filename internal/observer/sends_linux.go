@@ -169,13 +169,18 @@ func (c *connecting) asSender(f func() syscall.Errno) syscall.Errno {
 	return withoutRights(^uint32(0), f)
 }
 
-// credentials returns those of the task, where this process may send them: an ordinary user
-// sends its own only, which the kernel fills in.
-func (c *connecting) credentials() *unix.Ucred {
-	if !hasRight(unix.CAP_SYS_ADMIN) {
-		return nil
+// credentials returns those of the task, as which alone it may name itself. An ordinary user
+// can send no others than its own, which the kernel fills in.
+func (c *connecting) credentials(named unix.Ucred) (*unix.Ucred, syscall.Errno) {
+	own := unix.Ucred{Uid: uint32(unix.Geteuid()), Gid: uint32(unix.Getegid())}
+	if lastWord(c.status("NStgid:")) != strconv.Itoa(int(named.Pid)) || named.Uid != own.Uid || named.Gid != own.Gid {
+		return nil, unix.EPERM
 	}
-	return &unix.Ucred{Pid: int32(c.pid()), Uid: uint32(unix.Geteuid()), Gid: uint32(unix.Getegid())}
+	if !hasRight(unix.CAP_SYS_ADMIN) {
+		return nil, 0
+	}
+	own.Pid = int32(c.pid())
+	return &own, 0
 }
 
 // descriptorOf duplicates a descriptor that the task sends.

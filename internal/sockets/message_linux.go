@@ -103,9 +103,9 @@ func (m *Message) readPieces(tid uint32, at, count uint64) syscall.Errno {
 
 // Control data that is passed on.
 type control struct {
-	plain       []byte  // as it is
-	descriptors []int32 // of the task
-	credentials bool    // the task wants to name itself
+	plain       []byte      // as it is
+	descriptors []int32     // of the task
+	credentials *unix.Ucred // as whom the task names itself; nil is nobody
 }
 
 // maxDescriptors is SCM_MAX_FD of net/scm.h.
@@ -132,7 +132,8 @@ func (m *Message) parse(domain int) (c control, errno syscall.Errno) {
 				c.descriptors = append(c.descriptors, int32(binary.NativeEndian.Uint32(data)))
 			}
 		case kind == unix.SCM_CREDENTIALS && len(data) == unix.SizeofUcred:
-			c.credentials = true
+			e := binary.NativeEndian
+			c.credentials = &unix.Ucred{Pid: int32(e.Uint32(data)), Uid: e.Uint32(data[4:]), Gid: e.Uint32(data[8:])}
 		default:
 			return control{}, unix.EINVAL
 		}

@@ -58,9 +58,9 @@ type Send struct {
 	To           *Address // the address in the place of the message's; nil is none
 	Flags        int      // of sendmsg(2)
 
-	// Credentials returns the task's, for SCM_CREDENTIALS. Nil leaves them out, and the kernel
-	// fills in those of this process for receivers that ask.
-	Credentials func() *unix.Ucred
+	// Credentials returns those to send for what the task says of itself. Nil leaves them out,
+	// and the kernel fills in those of this process for receivers that ask.
+	Credentials func(named unix.Ucred) (*unix.Ucred, syscall.Errno)
 	// Waits reports whether the task still waits, so that what was read before is its own.
 	Waits func() bool
 	// Signal returns the error of a call that a signal interrupts; zero while none does.
@@ -247,8 +247,12 @@ func (s *Sender) withControl(d *Send, first bool, f func(control []byte) syscall
 		return d.As(func() syscall.Errno { return f(nil) })
 	}
 	b := d.control.plain
-	if d.control.credentials {
-		if own := d.Credentials(); own != nil {
+	if d.control.credentials != nil {
+		own, errno := d.Credentials(*d.control.credentials)
+		if errno != 0 {
+			return errno
+		}
+		if own != nil {
 			b = message(b, unix.SCM_CREDENTIALS, unsafe.Slice((*byte)(unsafe.Pointer(own)), unix.SizeofUcred))
 		}
 	}
