@@ -75,7 +75,7 @@ var budgets = map[string]budget{
 	"internal/screen":      {1150, ""},
 	"internal/seccomp":     {860, "the second filter, which closes the way of the listener; what is refused is told to a supervisor, with names of the arguments and what opens it"},
 	"internal/shell":       {215, "variables win over a login profile"},
-	"internal/sockets":     {640, "new: addresses and sockets of commands, from internal/observer, and sends on copies"},
+	"internal/sockets":     {650, "new: addresses and sockets of commands, from internal/observer, and sends on copies"},
 	"internal/state":       {340, "what is at the name of a state directory, and for root on the way to it, is checked before it is used"},
 	"internal/suggest":     {850, "paths in /tmp; denials known to be harmless, the order of causes, names made for one run, wider flags with their warnings; guesses about hidden stores; grants for files that other programs run later"},
 	"internal/text":        {500, ""},

@@ -44,6 +44,31 @@ func writesMain(count string) int {
 	return 0
 }
 
+// sendsEnv makes the test binary a program that sends as many messages to itself as it says.
+const sendsEnv = "SALLYPORT_BENCH_SENDS"
+
+// sendsMain is that program.
+func sendsMain(count string) int {
+	n, err := strconv.Atoi(count)
+	if err != nil {
+		return 2
+	}
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return 1
+	}
+	text := make([]byte, 64)
+	for range n {
+		if _, err := unix.SendmsgN(pair[0], text, nil, nil, 0); err != nil {
+			return 1
+		}
+		if _, err := unix.Read(pair[1], text); err != nil {
+			return 1
+		}
+	}
+	return 0
+}
+
 // memory is a directory on a tmpfs, where nothing hides what a notification costs.
 func memory(tb testing.TB) string {
 	tb.Helper()
@@ -102,18 +127,7 @@ func BenchmarkObservedWrites(b *testing.B) {
 	testenv.NeedUserNS(b)
 	const count = 20_000
 	ws := memory(b)
-	self, err := os.Executable()
-	if err != nil {
-		b.Fatal(err)
-	}
-	program := filepath.Join(ws, "writes")
-	text, err := os.ReadFile(self)
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := os.WriteFile(program, text, 0o755); err != nil {
-		b.Fatal(err)
-	}
+	program := copyOfSelf(b, ws)
 	clean := func() error {
 		for i := range count {
 			if err := os.Remove(filepath.Join(ws, "f"+strconv.Itoa(i))); err != nil && !os.IsNotExist(err) {
@@ -123,6 +137,35 @@ func BenchmarkObservedWrites(b *testing.B) {
 		return nil
 	}
 	pair(b, 9, count, ws, append(plainEnv, writesEnv+"="+strconv.Itoa(count)), clean, program)
+}
+
+// BenchmarkObservedSends guards: 10 000 messages by sendmsg(2), each of which the observer sends
+// in the place of the command, take at most 20 times as long, and each at most 60 microseconds
+// more at the median.
+func BenchmarkObservedSends(b *testing.B) {
+	testenv.NeedUserNS(b)
+	const count = 10_000
+	ws := workspace(b)
+	program := copyOfSelf(b, ws)
+	pair(b, 9, count, ws, append(plainEnv, sendsEnv+"="+strconv.Itoa(count)), func() error { return nil }, program)
+}
+
+// copyOfSelf copies the test binary to where a command sees it.
+func copyOfSelf(b *testing.B, ws string) string {
+	b.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		b.Fatal(err)
+	}
+	text, err := os.ReadFile(self)
+	if err != nil {
+		b.Fatal(err)
+	}
+	program := filepath.Join(ws, "program")
+	if err := os.WriteFile(program, text, 0o755); err != nil {
+		b.Fatal(err)
+	}
+	return program
 }
 
 // BenchmarkObservedClone guards: a clone of a repository with 6 000 files of the size

@@ -35,6 +35,9 @@ func TestMain(m *testing.M) {
 	if count := os.Getenv(writesEnv); count != "" {
 		os.Exit(writesMain(count))
 	}
+	if count := os.Getenv(sendsEnv); count != "" {
+		os.Exit(sendsMain(count))
+	}
 	if size := os.Getenv(printsEnv); size != "" {
 		os.Exit(printsMain(size))
 	}

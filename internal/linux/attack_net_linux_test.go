@@ -219,9 +219,9 @@ func handedIn(map[string]string) outcome {
 	return deniedIf(unix.Connect(s, at), "connected")
 }
 
-// socketAttacks ask for kinds of sockets. "abstract" is a name; "path", "path-datagram",
-// "abstract-datagram", "path-inside" and "path-inside-datagram" are sockets of the host, the last
-// two in the workspace. "own-path" and "mptcp" are no attacks.
+// socketAttacks ask for kinds of sockets. "abstract" is a name; "path", "path-datagram" and
+// "path-inside" are sockets of the host, the last one in the workspace. "own-path" and "mptcp"
+// are no attacks.
 func socketAttacks() map[string]attack {
 	kind := func(family, typ, proto int) attack {
 		return func(map[string]string) outcome {
@@ -240,23 +240,6 @@ func socketAttacks() map[string]attack {
 				name = "@" + name
 			}
 			return deniedIf(unix.Connect(s, &unix.SockaddrUnix{Name: name}), "connected")
-		}
-	}
-	send := func(key string, handed bool) attack {
-		return func(kv map[string]string) outcome {
-			s := 0
-			if !handed {
-				var err error
-				if s, err = unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM, 0); err != nil {
-					return denied("socket " + errnoName(err))
-				}
-				defer unix.Close(s)
-			}
-			to := &unix.SockaddrUnix{Name: kv[key]}
-			return firstBreach(
-				func() (string, error) { return "sendto", unix.Sendto(s, []byte("x"), 0, to) },
-				func() (string, error) { return "sendmsg", unix.Sendmsg(s, []byte("x"), nil, to, 0) },
-				func() (string, error) { return "sendmmsg", sendMany(s, kv[key]) })
 		}
 	}
 	const mptcp = 262 // IPPROTO_MPTCP
@@ -290,19 +273,12 @@ func socketAttacks() map[string]attack {
 			}
 			return breach("made a socket")
 		},
-		"abstract":                    connect("abstract", true, unix.SOCK_STREAM),
-		"path-at":                     connectAt,
-		"path-inside":                 connect("path-inside", false, unix.SOCK_STREAM),
-		"own-path":                    ownSocket,
-		"path":                        connect("path", false, unix.SOCK_STREAM),
-		"path-datagram":               connect("path-datagram", false, unix.SOCK_DGRAM),
-		"path-inside-datagram":        connect("path-inside-datagram", false, unix.SOCK_DGRAM),
-		"abstract-datagram":           connect("abstract-datagram", false, unix.SOCK_DGRAM),
-		"send-path":                   send("path-datagram", false),
-		"send-inside":                 send("path-inside-datagram", false),
-		"send-abstract":               send("abstract-datagram", false),
-		"handed-in-datagram":          send("path-inside-datagram", true),
-		"handed-in-datagram-abstract": send("abstract-datagram", true),
+		"abstract":      connect("abstract", true, unix.SOCK_STREAM),
+		"path-at":       connectAt,
+		"path-inside":   connect("path-inside", false, unix.SOCK_STREAM),
+		"own-path":      ownSocket,
+		"path":          connect("path", false, unix.SOCK_STREAM),
+		"path-datagram": connect("path-datagram", false, unix.SOCK_DGRAM),
 		"pair-datagram": func(kv map[string]string) outcome {
 			p, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM, 0)
 			if err != nil {
@@ -322,6 +298,45 @@ func socketAttacks() map[string]attack {
 			}
 			return fine("pairs work")
 		},
+	}
+}
+
+// datagramAttacks reach for the datagram sockets of the host: "path-datagram",
+// "path-inside-datagram", in the workspace, and "abstract-datagram". Those that are handed in send
+// with the socket that is the standard input.
+func datagramAttacks() map[string]attack {
+	send := func(key string, handed bool) attack {
+		return func(kv map[string]string) outcome {
+			s := 0
+			if !handed {
+				var err error
+				if s, err = unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM, 0); err != nil {
+					return denied("socket " + errnoName(err))
+				}
+				defer unix.Close(s)
+			}
+			to := &unix.SockaddrUnix{Name: kv[key]}
+			return firstBreach(
+				func() (string, error) { return "sendto", unix.Sendto(s, []byte("x"), 0, to) },
+				func() (string, error) { return "sendmsg", unix.Sendmsg(s, []byte("x"), nil, to, 0) },
+				func() (string, error) { return "sendmmsg", sendMany(s, kv[key]) })
+		}
+	}
+	connect := func(key string) attack {
+		return func(kv map[string]string) outcome {
+			s, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM, 0)
+			if err != nil {
+				return denied("socket " + errnoName(err))
+			}
+			defer unix.Close(s)
+			return deniedIf(unix.Connect(s, &unix.SockaddrUnix{Name: kv[key]}), "connected")
+		}
+	}
+	return map[string]attack{
+		"datagram-path": connect("path-datagram"), "send-path": send("path-datagram", false),
+		"datagram-inside": connect("path-inside-datagram"), "send-inside": send("path-inside-datagram", false),
+		"datagram-abstract": connect("abstract-datagram"), "send-abstract": send("abstract-datagram", false),
+		"handed-in-inside": send("path-inside-datagram", true), "handed-in-abstract": send("abstract-datagram", true),
 	}
 }
 

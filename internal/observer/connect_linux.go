@@ -27,6 +27,9 @@ type connecting struct {
 	sock   int // a duplicate of the task's
 	domain int
 	addr   *sockets.Address
+
+	quick  bool          // a send must not wait
+	unsent *sockets.Send // one that would have waited
 }
 
 // judgeConnect answers a connect, or has it answered.

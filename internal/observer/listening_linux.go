@@ -73,14 +73,9 @@ func (r *request) keepBound(wanted bool) {
 		if errno != 0 {
 			sock, errno = r.duplicate(b.sock)
 		}
-		switch {
-		case errno != 0:
-		case r.keep(sock): // a unix socket, whose close does not wait
-			b.looked = true
-			unix.Close(sock)
-			<-r.foreign
-		default:
-			r.release(sock)
+		if errno == 0 {
+			b.looked = r.keep(sock) || over
+			r.closeForeign(sock) // now, or the task's own close would not be the last
 		}
 	}
 }

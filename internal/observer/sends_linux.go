@@ -34,22 +34,30 @@ func (r *request) judgeSend() syscall.Errno {
 	}
 	own := *r
 	own.scratch = nil // most sends name no path
-	c := &connecting{request: &own, sock: sock}
+	c := &connecting{request: &own, sock: sock, quick: true}
 	if r.naive != nil {
 		defer r.release(sock)
 		return r.naive(c)
 	}
-	r.answers.Go(func() {
-		sent, errno := c.send()
-		c.closeForeign(sock)
-		if err := c.l.send(&response{id: c.n.id, val: int64(sent), errno: -int32(errno)}); err != nil {
-			c.fail(err)
-		}
-	})
+	if sent, errno := c.send(); errno != later {
+		c.answerSend(sent, errno)
+		return later
+	}
+	c.quick = false
+	r.answers.Go(func() { c.answerSend(c.send()) })
 	return later
 }
 
-// send makes the sends of the call and returns how many bytes, or messages, went.
+// answerSend answers with the kernel's result.
+func (c *connecting) answerSend(sent int, errno syscall.Errno) {
+	c.closeForeign(c.sock)
+	if err := c.l.send(&response{id: c.n.id, val: int64(sent), errno: -int32(errno)}); err != nil {
+		c.fail(err)
+	}
+}
+
+// send makes the sends of the call and returns how many bytes, or messages, went. A quick one
+// that may have to wait gives later, and is to be called again.
 func (c *connecting) send() (int, syscall.Errno) {
 	domain, err := unix.GetsockoptInt(c.sock, unix.SOL_SOCKET, unix.SO_DOMAIN)
 	switch c.domain = domain; {
@@ -57,6 +65,11 @@ func (c *connecting) send() (int, syscall.Errno) {
 		return 0, unix.ENOTSOCK
 	case !c.valid():
 		return 0, unix.EINTR // no task waits for it
+	case c.quick && (domain != unix.AF_UNIX || c.kind != kindSendMsg):
+		return 0, later
+	case c.unsent != nil:
+		c.unsent.Now = false
+		return c.transmit(c.unsent)
 	}
 	args := &c.n.args
 	switch c.kind {
@@ -99,30 +112,44 @@ func (c *connecting) tell(at uint64, n int) syscall.Errno {
 }
 
 // sendMessage sends one message, to where its address leads, unless it could not be read.
-func (c *connecting) sendMessage(m *sockets.Message, errno syscall.Errno, flags int) (n int, _ syscall.Errno) {
-	if errno != 0 {
+func (c *connecting) sendMessage(m *sockets.Message, errno syscall.Errno, flags int) (int, syscall.Errno) {
+	switch {
+	case errno != 0:
 		return 0, errno
+	case c.quick && !m.Plain():
+		return 0, later
 	}
-	kind, name, _ := sockets.Protocol(c.sock)
+	kind, _, _ := sockets.Protocol(c.sock)
 	c.addr = m.To
-	attempt := func() syscall.Errno {
-		to, file, errno := c.receiver(kind, name)
+	c.unsent = &sockets.Send{
+		Task: c.n.pid, Sock: c.sock, Domain: c.domain, Kind: kind, Message: m, Flags: flags, Now: c.quick,
+		Credentials: c.credentials, Waits: c.valid, Signal: c.signal, Duplicate: c.descriptorOf, As: c.asSender,
+	}
+	return c.transmit(c.unsent)
+}
+
+// transmit judges the address of a message, and sends it.
+func (c *connecting) transmit(d *sockets.Send) (n int, errno syscall.Errno) {
+	attempt := func() (errno syscall.Errno) {
+		to, file, errno := c.receiver(d.Kind)
 		if errno != 0 {
 			return errno
 		}
 		if file >= 0 {
 			defer unix.Close(file)
 		}
-		n, errno = c.sender.Send(c.ctx, &sockets.Send{
-			Task: c.n.pid, Sock: c.sock, Domain: c.domain, Kind: kind, Message: m, To: to, Flags: flags,
-			Credentials: c.credentials, Waits: c.valid, Signal: c.signal, Duplicate: c.descriptorOf, As: c.asSender,
-		})
+		d.To = to
+		n, errno = c.sender.Send(c.ctx, d)
 		return errno
 	}
-	if errno = attempt(); errno == later {
+	errno = attempt()
+	switch {
+	case errno == sockets.NotNow:
+		return 0, later
+	case errno == later:
 		errno = c.settle(attempt)
 	}
-	if errno == unix.EPIPE && c.valid() && kind == unix.SOCK_STREAM && flags&unix.MSG_NOSIGNAL == 0 {
+	if errno == unix.EPIPE && c.valid() && d.Kind == unix.SOCK_STREAM && d.Flags&unix.MSG_NOSIGNAL == 0 {
 		_ = unix.Tgkill(c.pid(), int(c.n.pid), unix.SIGPIPE) // it gets this one with the answer
 	}
 	return n, errno
@@ -130,7 +157,7 @@ func (c *connecting) sendMessage(m *sockets.Message, errno syscall.Errno, flags 
 
 // receiver judges the address of a message and returns the one to use; nil is none. The file is
 // to be closed; -1 is none.
-func (c *connecting) receiver(kind int, protocol string) (to *sockets.Address, file int, errno syscall.Errno) {
+func (c *connecting) receiver(kind int) (to *sockets.Address, file int, errno syscall.Errno) {
 	switch {
 	case c.addr.Len == 0:
 		return nil, -1, 0
@@ -138,7 +165,7 @@ func (c *connecting) receiver(kind int, protocol string) (to *sockets.Address, f
 		at, ok := c.addr.Internet()
 		if ok && c.cfg.PrivateNetwork && kind == unix.SOCK_DGRAM { // a stream ignores it
 			if errno = sockets.Unreachable(at); errno != 0 {
-				_ = c.denySocket(sandbox.Connect, at.String(), protocol, errno)
+				_ = c.denySocket(sandbox.Connect, at.String(), "udp", errno)
 			}
 		}
 		return c.addr, -1, errno

@@ -36,6 +36,9 @@ type Message struct {
 	size    int
 }
 
+// Plain reports whether a message is short and has neither an address nor control data.
+func (m *Message) Plain() bool { return m.To.Len == 0 && len(m.control) == 0 && m.size <= part }
+
 // ReadBuffer returns the message of sendto(2).
 func ReadBuffer(tid uint32, at, size, to, toLen uint64) (*Message, syscall.Errno) {
 	m := &Message{To: &Address{}, size: int(min(size, math.MaxInt32))}
@@ -105,7 +108,7 @@ func (m *Message) readPieces(tid uint32, at, count uint64) syscall.Errno {
 type control struct {
 	plain       []byte      // as it is
 	descriptors []int32     // of the task
-	credentials *unix.Ucred // as whom the task names itself; nil is nobody
+	credentials *unix.Ucred // as whom the task names itself; nil is for no name
 }
 
 // maxDescriptors is SCM_MAX_FD of net/scm.h.

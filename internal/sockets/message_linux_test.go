@@ -125,7 +125,7 @@ func FuzzGather(f *testing.F) {
 	f.Add([]byte("abcdefgh"), []byte{3, 0, 2}, 2, 4)
 	f.Fuzz(func(t *testing.T, data, cuts []byte, from, size int) {
 		if size < 0 || size > 1<<16 || from < 0 || len(cuts) > maxPieces {
-			t.Skip()
+			return
 		}
 		var pieces []unix.RemoteIovec
 		var all []byte

@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// MaxDatagram is the longest message of a socket that keeps messages apart. A socket
+	// maxDatagram is the longest message of a socket that keeps messages apart. A socket
 	// whose buffers have the usual size takes no longer ones.
-	MaxDatagram = 256 << 10
+	maxDatagram = 256 << 10
 	// part is how much of a stream is copied at once, and the memory that a buffer keeps.
 	part = 64 << 10
 
@@ -28,6 +28,9 @@ const (
 // safeFlags are the flags of a send that is made for another process. Others have the kernel
 // keep the buffer (MSG_ZEROCOPY), or connect (MSG_FASTOPEN).
 const safeFlags = unix.MSG_OOB | unix.MSG_DONTROUTE | unix.MSG_DONTWAIT | unix.MSG_EOR | unix.MSG_CONFIRM | unix.MSG_NOSIGNAL | unix.MSG_MORE
+
+// NotNow is the result of a [Send] that would wait. It goes on when it is sent again.
+const NotNow = unix.EINPROGRESS
 
 // A Sender makes the sends of one process tree. Whatever the tree does, it holds a bounded
 // number of buffers, threads and descriptors.
@@ -57,6 +60,7 @@ type Send struct {
 	Message      *Message
 	To           *Address // the address in the place of the message's; nil is none
 	Flags        int      // of sendmsg(2)
+	Now          bool     // the result is NotNow where something has to be waited for
 
 	// Credentials returns those to send for what the task says of itself. Nil leaves them out,
 	// and the kernel fills in those of this process for receivers that ask.
@@ -72,6 +76,7 @@ type Send struct {
 	As func(f func() syscall.Errno) syscall.Errno
 
 	control control
+	sent    int // by earlier calls
 }
 
 // Send sends a message, and waits where the task's own call would. It returns how many bytes
@@ -82,29 +87,33 @@ func (s *Sender) Send(ctx context.Context, d *Send) (sent int, errno syscall.Err
 	switch {
 	case d.Flags&^safeFlags != 0:
 		return 0, unix.EOPNOTSUPP
-	case !stream && d.Message.size > MaxDatagram:
+	case !stream && d.Message.size > maxDatagram:
 		return 0, unix.EMSGSIZE
 	}
 	if d.control, errno = d.Message.parse(d.Domain); errno != 0 {
 		return 0, errno
 	}
 	for {
-		size := d.Message.size - sent
+		size := d.Message.size - d.sent
 		if stream {
 			size = min(size, part)
 		}
-		n, errno := s.try(ctx, d, sent, size)
-		if errno == unix.EAGAIN && d.blocks() {
-			n, errno = s.wait(ctx, d, sent, size)
-		}
-		sent += n
+		n, errno := s.try(ctx, d, size)
 		switch {
-		case errno != 0 && sent > 0:
-			return sent, 0
-		case errno != 0 || n == 0 || sent >= d.Message.size || !stream:
-			return sent, errno
-		case n < size && !d.blocks():
-			return sent, 0
+		case errno != unix.EAGAIN || !d.blocks():
+		case d.Now:
+			errno = NotNow
+		default:
+			n, errno = s.wait(ctx, d, size)
+		}
+		d.sent += n
+		switch {
+		case errno == NotNow:
+			return 0, errno
+		case errno != 0 && d.sent > 0:
+			return d.sent, 0
+		case errno != 0 || n == 0 || d.sent >= d.Message.size || !stream || n < size && !d.blocks():
+			return d.sent, errno
 		}
 	}
 }
@@ -119,8 +128,8 @@ func (d *Send) blocks() bool {
 }
 
 // try sends a part of a message where that is possible at once.
-func (s *Sender) try(ctx context.Context, d *Send, from, size int) (int, syscall.Errno) {
-	return s.attempt(ctx, s.tries, d, from, size, func(h *unix.Msghdr, flags int) (int, syscall.Errno) {
+func (s *Sender) try(ctx context.Context, d *Send, size int) (int, syscall.Errno) {
+	return s.attempt(ctx, s.tries, d, size, func(h *unix.Msghdr, flags int) (int, syscall.Errno) {
 		for {
 			if n, errno := sendmsg(d.Sock, h, flags|unix.MSG_DONTWAIT); errno != unix.EINTR {
 				return n, errno
@@ -132,13 +141,13 @@ func (s *Sender) try(ctx context.Context, d *Send, from, size int) (int, syscall
 // wait sends a part of a message as soon as that is possible. The kernel waits, holding a
 // thread and a buffer; where others queue for these, it gives them up after a while and queues
 // itself.
-func (s *Sender) wait(ctx context.Context, d *Send, from, size int) (int, syscall.Errno) {
+func (s *Sender) wait(ctx context.Context, d *Send, size int) (int, syscall.Errno) {
 	var limit time.Duration
 	if t, err := unix.GetsockoptTimeval(d.Sock, unix.SOL_SOCKET, unix.SO_SNDTIMEO); err == nil {
 		limit = time.Duration(t.Nano())
 	}
 	for begin := time.Now(); ; {
-		n, errno := s.attempt(ctx, s.waits, d, from, size, func(h *unix.Msghdr, flags int) (int, syscall.Errno) {
+		n, errno := s.attempt(ctx, s.waits, d, size, func(h *unix.Msghdr, flags int) (int, syscall.Errno) {
 			return s.block(ctx, d, h, flags, limit > 0)
 		})
 		if errno != unix.EINTR {
@@ -176,20 +185,20 @@ func (s *Sender) block(ctx context.Context, d *Send, h *unix.Msghdr, flags int, 
 }
 
 // attempt copies a part of a message into a buffer of a pool and has it sent.
-func (s *Sender) attempt(ctx context.Context, pool chan []byte, d *Send, from, size int, send func(*unix.Msghdr, int) (int, syscall.Errno)) (int, syscall.Errno) {
-	data, errno := s.take(ctx, pool, size)
+func (s *Sender) attempt(ctx context.Context, pool chan []byte, d *Send, size int, send func(*unix.Msghdr, int) (int, syscall.Errno)) (int, syscall.Errno) {
+	data, errno := s.take(ctx, pool, d, size)
 	if errno != 0 {
 		return 0, errno
 	}
 	defer give(pool, data)
-	if got := gather(d.Task, d.Message.pieces, from, data); got < size {
+	if got := gather(d.Task, d.Message.pieces, d.sent, data); got < size {
 		if got == 0 || d.Kind != unix.SOCK_STREAM {
 			return 0, unix.EFAULT
 		}
 		data = data[:got]
 	}
 	flags := d.Flags | unix.MSG_NOSIGNAL
-	if from+len(data) < d.Message.size {
+	if d.sent+len(data) < d.Message.size {
 		flags &^= unix.MSG_OOB | unix.MSG_EOR // of the last byte
 	}
 	h := unix.Msghdr{}
@@ -201,7 +210,7 @@ func (s *Sender) attempt(ctx context.Context, pool chan []byte, d *Send, from, s
 		h.Name, h.Namelen = &d.To.Raw[0], uint32(d.To.Len)
 	}
 	var n int
-	errno = s.withControl(d, from == 0, func(control []byte) (errno syscall.Errno) {
+	errno = s.withControl(d, func(control []byte) (errno syscall.Errno) {
 		if len(control) > 0 {
 			h.Control, h.Controllen = &control[0], uint64(len(control))
 		}
@@ -215,11 +224,14 @@ func (s *Sender) attempt(ctx context.Context, pool chan []byte, d *Send, from, s
 }
 
 // take returns a buffer of a pool, as soon as there is one.
-func (s *Sender) take(ctx context.Context, pool chan []byte, size int) ([]byte, syscall.Errno) {
+func (s *Sender) take(ctx context.Context, pool chan []byte, d *Send, size int) ([]byte, syscall.Errno) {
 	const least = 4 << 10
-	if pool == s.waits {
+	switch {
+	case pool == s.waits:
 		s.queued.Add(1)
 		defer s.queued.Add(-1)
+	case d.Now && len(pool) == 0:
+		return nil, NotNow
 	}
 	select {
 	case b := <-pool:
@@ -242,8 +254,8 @@ func give(pool chan []byte, b []byte) {
 
 // withControl calls f, as the task, with the control data of a message, for which it holds
 // duplicates of the task's descriptors. Only the first part of a message has any.
-func (s *Sender) withControl(d *Send, first bool, f func(control []byte) syscall.Errno) syscall.Errno {
-	if !first || len(d.Message.control) == 0 {
+func (s *Sender) withControl(d *Send, f func(control []byte) syscall.Errno) syscall.Errno {
+	if d.sent > 0 || len(d.Message.control) == 0 {
 		return d.As(func() syscall.Errno { return f(nil) })
 	}
 	b := d.control.plain

@@ -149,7 +149,7 @@ func TestSendKernelErrors(t *testing.T) {
 		{name: "one", kind: unix.SOCK_DGRAM, size: 5, n: 5},
 		{name: "seqpacket", kind: unix.SOCK_SEQPACKET, size: 5, n: 5},
 		{name: "too long for the socket", kind: unix.SOCK_DGRAM, size: 230 << 10, want: unix.EMSGSIZE},
-		{name: "too long at all", kind: unix.SOCK_DGRAM, size: MaxDatagram + 1, want: unix.EMSGSIZE},
+		{name: "too long at all", kind: unix.SOCK_DGRAM, size: maxDatagram + 1, want: unix.EMSGSIZE},
 		{name: "MSG_DONTWAIT", kind: unix.SOCK_DGRAM, full: true, flags: unix.MSG_DONTWAIT, size: 1, want: unix.EAGAIN},
 		{name: "O_NONBLOCK", kind: unix.SOCK_DGRAM, full: true, size: 1, want: unix.EAGAIN, with: func(t *testing.T, sock int) { must(t, unix.SetNonblock(sock, true)) }},
 		{name: "part of a stream", kind: unix.SOCK_STREAM, flags: unix.MSG_DONTWAIT, size: 10 << 20, n: -1},
