@@ -9,8 +9,6 @@ import (
 	"context"
 	"syscall"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -74,5 +72,5 @@ func (ruling *Ruling) Answer() syscall.Errno {
 	case ruling.Errno != 0:
 		return ruling.Errno
 	}
-	return unix.EACCES
+	return syscall.EACCES
 }
