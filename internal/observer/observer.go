@@ -15,7 +15,8 @@
 // observer. Connecting a socket is the exception, since no mount denies a unix socket:
 // the supervisor connects a duplicate of the socket to the address that it has read, and
 // never continues. It connects to unix sockets on which tasks listen, and not to those of
-// other programs. Files with hard links are the other one, where they are protected: no
+// other programs. In the same way it makes what goes where a message says (sendto, sendmsg and
+// sendmmsg), from copies. Files with hard links are the other one, where they are protected: no
 // wall separates their names, so Landlock denies opening any file for writing, and the
 // supervisor hands in those that it has opened and looked at.
 //

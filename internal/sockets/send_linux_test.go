@@ -19,6 +19,8 @@ import (
 
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
+
+	"github.com/sallyport-dev/sallyport/internal/testenv"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -105,6 +107,7 @@ func whole(t *testing.T, s *Sender) {
 // TestSendStream: a long message of a stream goes as a whole, whatever its pieces, with little
 // memory.
 func TestSendStream(t *testing.T) {
+	testenv.RunAsOrdinary(t)
 	s := NewSender()
 	from, to := pair(t, unix.SOCK_STREAM)
 	data := make([]byte, 10<<20)
@@ -130,6 +133,7 @@ func TestSendStream(t *testing.T) {
 
 // TestSendKernelErrors: a send ends as the task's own would.
 func TestSendKernelErrors(t *testing.T) {
+	testenv.RunAsOrdinary(t)
 	limited := func(t *testing.T, sock int) {
 		limit := unix.NsecToTimeval(int64(20 * time.Millisecond))
 		must(t, unix.SetsockoptTimeval(sock, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &limit))
@@ -206,6 +210,7 @@ func TestSendKernelErrors(t *testing.T) {
 // TestManySends: two hundred sends of 64 KiB to a socket that is full hold few buffers, and all of
 // them go when there is room, or end with their tasks.
 func TestManySends(t *testing.T) {
+	testenv.RunAsOrdinary(t)
 	const count, size = 200, 64 << 10 // 12.5 MiB
 	for _, drained := range []bool{true, false} {
 		t.Run(fmt.Sprintf("drained %v", drained), func(t *testing.T) {
@@ -268,6 +273,7 @@ func TestManySends(t *testing.T) {
 
 // TestSendDescriptors: descriptors are passed on, and nothing of them is left here.
 func TestSendDescriptors(t *testing.T) {
+	testenv.RunAsOrdinary(t)
 	s := NewSender()
 	from, to := pair(t, unix.SOCK_DGRAM)
 	r, w, err := os.Pipe()
