@@ -62,6 +62,7 @@ var layers = map[string]int{
 	"approval":          layerContracts,
 	"executor":          layerContracts,
 	"internal/netproxy": layerContracts,
+	"internal/services": layerContracts,
 	"rules/files":       layerContracts,
 	"sandbox/wire":      layerContracts,
 
@@ -278,7 +279,7 @@ var perOSRooms = []string{
 	"approval", "executor/local", "internal/bwrap", "internal/caches", "internal/darwin", "internal/doctor",
 	"internal/gitpaths", "internal/guard", "internal/hostfacts", "internal/landlock", "internal/launch", "internal/limits", "internal/linux",
 	"internal/observer", "internal/oneshot", "internal/output", "internal/overlay", "internal/process",
-	"internal/protect", "internal/runlog", "internal/state", "internal/toolfiles", "internal/tty", "internal/windows", "rules/files",
+	"internal/protect", "internal/runlog", "internal/services", "internal/state", "internal/toolfiles", "internal/tty", "internal/windows", "rules/files",
 }
 
 // A waiver lets one file break one rule about sources, for a reason.
