@@ -117,6 +117,11 @@ func (b *bwrapPlan) fail(need, have, hint string) {
 
 // system covers the system's own directories as the native level does.
 func (b *bwrapPlan) system() {
+	for _, d := range b.req.Devices {
+		if !b.req.denies("/dev/" + d) {
+			b.add("--dev-bind", "/dev/"+d, "/dev/"+d)
+		}
+	}
 	for _, c := range b.host.ProcCovers {
 		b.add("--ro-bind", "/proc/"+c, "/proc/"+c)
 	}

@@ -124,7 +124,7 @@ func landlockRules(h *Host, r *Request) *launch.Ruleset {
 	if t := r.Tmp; t != nil {
 		own = append(own, launch.Rule{Path: t.Source.Path, ID: t.Source.ID, Access: abi.Writes()})
 	}
-	for _, d := range h.Devices {
+	for _, d := range slices.Concat(h.Devices, r.Devices) {
 		own = append(own, launch.Rule{Path: "/dev/" + d, Access: abi.FileWrites()})
 	}
 	return ruleset(h, r, true, own)

@@ -100,8 +100,8 @@ func (n *nativePlan) fail(need, have, hint string) {
 // layout decides what is mounted where. System directories that a command must not see
 // as they are get covers; rules whose level differs from the level above get mounts.
 func (n *nativePlan) layout() {
-	for _, d := range n.host.Devices {
-		if u := n.req.rule("/dev/" + d); u == nil || u.Level != sandbox.LevelDeny {
+	for _, d := range slices.Concat(n.host.Devices, n.req.Devices) {
+		if !n.req.denies("/dev/" + d) {
 			n.devices = append(n.devices, d)
 		}
 	}

@@ -94,6 +94,12 @@ func mode(m sandbox.Mode) func(*Request) {
 	return func(r *Request) { r.Spec.Policy = p }
 }
 
+// gpu gives a request two graphics processors.
+func gpu(r *Request) {
+	r.Devices = []string{"dri/renderD128", "nvidia0", "nvidiactl"}
+	r.Links = append(r.Links, Link{"/sys/dev/char/226:128", "../../devices/pci0000:00/0000:00:02.0/drm/renderD128"})
+}
+
 const (
 	deny  = sandbox.LevelDeny
 	read  = sandbox.LevelRead
@@ -155,6 +161,11 @@ var goldens = []struct {
 	{"observed", "ubuntu-abi7", request(rule("/w", write, KindDirectory)).with(func(r *Request) { r.Observe = true })},
 	{"landlock-observed", "ubuntu-abi7", bare(rule("/w", write, KindDirectory)).with(func(r *Request) { r.Observe = true })},
 	{"ping", "ubuntu-abi7", request(rule("/w", write, KindDirectory)).with(func(r *Request) { r.Spec.Allow = []string{"icmp"} })},
+	{"services", "ubuntu-abi7", request(rule("/w", write, KindDirectory), rule("/tmp/ssh-x/agent.1", read, KindOther),
+		rule("/run/user/1000/gnupg/S.gpg-agent", read, KindOther)).with(func(r *Request) { r.Observe = true })},
+	{"gpu", "ubuntu-abi7", request(rule("/w", write, KindDirectory), rule("/sys/devices/pci0000:00/0000:00:02.0", read, KindDirectory)).with(gpu)},
+	{"gpu-bwrap", "ubuntu-abi7", wrapped(rule("/w", write, KindDirectory), rule("/sys/devices/pci0000:00/0000:00:02.0", read, KindDirectory)).with(gpu)},
+	{"gpu-landlock", "ubuntu-abi7", bare(rule("/w", write, KindDirectory)).with(gpu)},
 	{"full-access", "ubuntu-abi7", request(rule("/w", write, KindDirectory)).with(mode(sandbox.Full))},
 }
 
@@ -192,6 +203,26 @@ func TestGolden(t *testing.T) {
 				t.Errorf("run with -update after a look at this:\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestDeniedDevice: a device that a rule denies, itself or by its directory, is not shown.
+func TestDeniedDevice(t *testing.T) {
+	for _, at := range []string{"/dev/dri/renderD128", "/dev/dri"} {
+		for name, r := range map[string]*Request{LevelNative: request(rule(at, deny, KindDirectory)), LevelBwrap: wrapped(rule(at, deny, KindDirectory))} {
+			gpu(r)
+			p, err := Make(host(t, "ubuntu-abi7"), r)
+			var no *sandbox.UnsupportedError
+			if errors.As(err, &no) && name == LevelBwrap {
+				continue // it has no rules in /dev
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if text := p.text(t); strings.Contains(text, "dri/renderD128 ") || !strings.Contains(text, "nvidia0") {
+				t.Errorf("%s, %s denied:\n%s", name, at, text)
+			}
+		}
 	}
 }
 

@@ -38,8 +38,11 @@ type Request struct {
 	// changing them. Every one fits; see [Request.Fits].
 	Overlays []Overlay
 	Stdio    [3]Stdio
-	Limits   []Limit
-	Entry    Entry
+	// Devices are device files of the host that the command gets beside the usual ones, by
+	// their names below /dev. They exist.
+	Devices []string
+	Limits  []Limit
+	Entry   Entry
 
 	Bwrap *Bwrap // for LevelBwrap
 	// Filter is the compiled seccomp filter for the network of the policy and Spec.Allow.
@@ -243,6 +246,14 @@ func (r *Request) LevelAt(name string) sandbox.Level {
 		return u.Level
 	}
 	return r.Root
+}
+
+// denies reports whether the nearest rule over a path denies it.
+func (r *Request) denies(name string) bool {
+	for u := range r.rulesOver(name) {
+		return u.Level == sandbox.LevelDeny
+	}
+	return false
 }
 
 // levelAbove is LevelAt without a rule for the path itself.

@@ -207,7 +207,9 @@ func (n *nativePlan) stage() (shm int, m masks) {
 	for _, c := range n.covers {
 		n.coverDirs(c)
 	}
+	made := map[string]bool{}
 	for _, d := range n.devices {
+		n.dirsAbove(&cover{name: "dev"}, d, made)
 		n.mkfile("dev/"+d, 0o666)
 	}
 	n.mkdir("dev/pts", 0o755)
@@ -307,7 +309,11 @@ func (n *nativePlan) dirsAbove(c *cover, name string, made map[string]bool) {
 	for i, char := range name {
 		if up := name[:i]; char == '/' && !made[up] {
 			made[up] = true
-			n.mkdir(path.Join(c.name, up), 0o755)
+			mode := uint32(0o755)
+			if c.at == "/run" && strings.HasPrefix(up, "user/") {
+				mode = 0o700 // programs trust no other directories of a user's services
+			}
+			n.mkdir(path.Join(c.name, up), mode)
 		}
 	}
 }
