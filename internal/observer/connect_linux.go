@@ -239,11 +239,11 @@ func (c *connecting) target(name string) (int, syscall.Errno) {
 	defer c.judging.Unlock()
 	p, lerr := c.find(atCwd, []byte(name), true)
 	if lerr != nil {
-		return -1, lerr.errno
+		return -1, c.absent(name, lerr.errno)
 	}
 	defer p.close()
 	if !p.exists {
-		return -1, unix.ENOENT
+		return -1, c.absent(name, unix.ENOENT)
 	}
 	if p.named() {
 		var errno syscall.Errno
@@ -256,11 +256,14 @@ func (c *connecting) target(name string) (int, syscall.Errno) {
 	}
 	switch {
 	case !p.is(unix.S_IFSOCK):
-		return -1, unix.ECONNREFUSED
+		return -1, c.absent(name, unix.ECONNREFUSED)
 	case !c.sees(p.object):
 		return -1, c.refuse(c.pathOf(&p), unix.EACCES)
 	case !c.valid():
 		return -1, unix.EINTR
+	}
+	if to := c.granted(&p.facts); to >= 0 {
+		return to, 0
 	}
 	at := c.pathOf(&p)
 	errno := c.fileWall(&p)

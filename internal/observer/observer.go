@@ -33,6 +33,8 @@
 package observer
 
 import (
+	"os"
+
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/rulings"
 	"github.com/sallyport-dev/sallyport/internal/seccomp"
@@ -59,6 +61,12 @@ type Config struct {
 	// UnixOpen says that unix sockets were opened to the command: where they connect
 	// to is not judged.
 	UnixOpen bool
+	// Sockets are those of services that were granted by name: tasks may connect to them
+	// wherever they are visible. They stay open until [Supervisor.Close] has returned. Places
+	// are where services are that were not granted: a connect that finds nothing there is a
+	// denial.
+	Sockets []Socket
+	Places  []string
 	// OwnRoots says that tasks may change their root directory.
 	OwnRoots bool
 	// Reads says that the filter hands over calls that only read, too.
@@ -84,6 +92,12 @@ type Config struct {
 	// OnDenied is called with each denial that will be in the Report, when it happens first,
 	// while its call waits for the answer. It must not block. Nil is not called.
 	OnDenied func(sandbox.Denial)
+}
+
+// A Socket is the socket of a service that was granted to the command by name.
+type Socket struct {
+	File *os.File // its file, which is held open: no other one gets its number
+	To   *os.File // the socket that connects lead to: the same, or one that can do less
 }
 
 // A Report lists what a supervisor has seen.
