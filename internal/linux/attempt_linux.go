@@ -45,6 +45,7 @@ type held struct {
 	caches   *caches.Layers
 	bounds   *limits.Bounds
 	observer *observation
+	services *granted
 }
 
 // attempt starts to make the control group that the limits of the command need.
@@ -59,6 +60,7 @@ func (a *attempt) release() {
 	a.bounds.Release()
 	a.names.Release()
 	a.caches.Release()
+	a.services.close()
 }
 
 // prefork starts to make the namespaces of the native level. With limits the first task may
@@ -135,12 +137,16 @@ func (a *attempt) gather(r *plan.Request) (err error) {
 	if err := a.addFilter(r, &res); err != nil {
 		return err
 	}
+	if err := a.addServices(r, &res); err != nil {
+		return err
+	}
 	own, err := a.host.onDisk()
 	if err != nil {
 		return err
 	}
 	q := &protect.Request{
-		Policy: &res, Dir: a.spec.Dir, Mounts: a.level != plan.LevelLandlock,
+		Services: a.services.Found,
+		Policy:   &res, Dir: a.spec.Dir, Mounts: a.level != plan.LevelLandlock,
 		Tmp: a.spec.Tmp, PrivateTmp: own.tmp.Path, Homes: credentials.Homes(), Scans: own.scans, Table: &own.mounts,
 	}
 	q.State, q.NoState = state.Protected()
@@ -151,7 +157,7 @@ func (a *attempt) gather(r *plan.Request) (err error) {
 		return err
 	}
 	r.Rules, r.Tmp = a.names.Rules(), a.names.Tmp()
-	addShown(r, &res)
+	addShown(r, &res, a.services.Found)
 	a.caches, err = a.host.caches.Prepare(caches.Request{
 		Plan: r, Dir: hostfacts.RealPath(a.spec.Dir), State: own.state,
 		Grants: a.spec.Policy.Named(), Disabled: a.spec.NoCaches, Overlays: a.level == plan.LevelNative,

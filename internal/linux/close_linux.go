@@ -61,6 +61,7 @@ func (c *Child) Close(exit *executor.Exit) error {
 	var err error
 	exit.Quarantined, err = c.names.Finish()
 	report := c.observer.close() // it may hold sockets in the layers of the caches
+	c.services.close()
 	c.caches.Release()
 	exit.Denials, exit.DenialsOmitted = report.Denials, report.Omitted
 	exit.HardLinks, exit.HardLinksOmitted = report.HardLinks, report.HardLinksOmitted

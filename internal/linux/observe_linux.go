@@ -141,9 +141,10 @@ func (a *attempt) observe(p *plan.Plan) (*observation, error) {
 		Refusals:       refusals,
 		PrivateNetwork: p.Script.Namespaces&launch.NewNet != 0,
 		UnixOpen:       slices.Contains(a.spec.Allow, "unix"),
-		OwnRoots:       slices.Contains(a.spec.Allow, "userns"),
-		Reads:          rulings.Hides(&res),
-		Shared:         a.shared, Own: a.own, ProtectHardLinks: a.spec.ProtectHardLinks,
+		Sockets:        a.services.sockets(), Places: a.services.places(),
+		OwnRoots: slices.Contains(a.spec.Allow, "userns"),
+		Reads:    rulings.Hides(&res),
+		Shared:   a.shared, Own: a.own, ProtectHardLinks: a.spec.ProtectHardLinks,
 		// Programs in namespaces of their own mean other users by their numbers.
 		IgnoreOwners: !a.spec.OwnershipErrors && !slices.Contains(a.spec.Allow, "userns"),
 		OnDenied:     a.spec.OnDenied,

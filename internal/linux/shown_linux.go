@@ -13,20 +13,21 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/internal/printable"
+	"github.com/sallyport-dev/sallyport/internal/services"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
 // addShown adds what the directories of ours that cover the host's must have: the symbolic
 // links on the way to the paths of the policy and, where only these are visible, the paths
 // without which the command could not start.
-func addShown(r *plan.Request, res *sandbox.Resolved) {
+func addShown(r *plan.Request, res *sandbox.Resolved, found *services.Found) {
 	links := map[string]bool{}
 	add := func(name string) {
 		if real, err := hostfacts.EvalSymlinks(name); err == nil && real == filepath.Clean(name) {
 			return // no link is on the way
 		}
 		for _, l := range hostfacts.Links(name) {
-			if !links[l.Path] && (r.Root == sandbox.LevelDeny || strings.HasPrefix(l.Path, "/run/")) {
+			if !links[l.Path] && (r.Root == sandbox.LevelDeny || strings.HasPrefix(l.Path, "/run/") || strings.HasPrefix(l.Path, "/sys/")) {
 				links[l.Path] = true
 				r.Links = append(r.Links, l)
 			}
@@ -34,6 +35,11 @@ func addShown(r *plan.Request, res *sandbox.Resolved) {
 	}
 	for _, name := range hostfacts.RunShows {
 		add(name)
+	}
+	for _, d := range found.Devices {
+		for _, l := range d.Links {
+			add(l)
+		}
 	}
 	for _, p := range res.Paths {
 		if p.Level != sandbox.LevelDeny && !p.Auto {

@@ -93,6 +93,9 @@ func gather(r *Request, present []string) (*gathering, error) {
 	if err := g.protectAll(r); err != nil {
 		return nil, err
 	}
+	if err := g.showServices(r.Services); err != nil {
+		return nil, err
+	}
 	g.closeAliases(append(g.sorted(), g.invisible...))
 	if g.tmp != nil && g.tmp.Asked {
 		if err := g.checkTmp(r.Tmp, g.tmp.Source); err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/internal/caches"
 	"github.com/sallyport-dev/sallyport/internal/credentials"
+	"github.com/sallyport-dev/sallyport/internal/services"
 	"github.com/sallyport-dev/sallyport/internal/toolfiles"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -28,13 +29,20 @@ type NamedGrant struct {
 	Commands []string `json:"commands"`
 	// Refused are examples of what does not work even so, with what does; may be empty.
 	Refused []string `json:"refused"`
+	// Warning says why the grant is dangerous; empty where it is not.
+	Warning string `json:"warning,omitempty"`
 }
 
-// NamedGrants returns all named grants: git first, then those for files that other programs run
+// NamedGrants returns all named grants: git first, then those for services and devices of this
+// machine, where "loopback:PORT" stands for all ports, those for files that other programs run
 // later, those for stores of secrets, and those for caches of toolchains that the workspace has
 // no sign of, by name. The slices are the caller's own.
 func NamedGrants() []NamedGrant {
 	grants := []NamedGrant{gitGrant()}
+	for _, s := range services.Grants() {
+		g := NamedGrant{Name: s.Name, Opens: s.Opens, Keeps: s.Keeps, Warning: s.Warning, Commands: []string{}, Refused: []string{}}
+		grants = append(grants, g)
+	}
 	for _, name := range toolfiles.Grants() {
 		grants = append(grants, NamedGrant{
 			Name: name, Opens: "changing " + strings.Join(toolfiles.Opened(name), ", ") + " where they exist at the top of a writable directory", Keeps: "the other protected names",
@@ -59,11 +67,16 @@ func NamedGrants() []NamedGrant {
 	return grants
 }
 
+// Known reports whether a name is one of a grant, such as "git" or "loopback:8080".
+func Known(name string) bool {
+	return services.Known(name) || name != services.LoopbackPrefix+"PORT" && slices.ContainsFunc(NamedGrants(), func(g NamedGrant) bool { return g.Name == name })
+}
+
 // CheckNamed refuses grants with unknown names: it is not known what they would open, and
 // the command that they were asked for would fail in the middle.
 func CheckNamed(names []string) error {
 	for _, name := range names {
-		if !slices.ContainsFunc(NamedGrants(), func(g NamedGrant) bool { return g.Name == name }) {
+		if !Known(name) {
 			return &sandbox.UnsupportedError{
 				Need: fmt.Sprintf("the named grant %q", name), Have: "this version does not know it",
 				Hint: "leave it out; sallyport doctor lists the names",

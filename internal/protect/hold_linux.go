@@ -19,6 +19,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/launch"
 	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/internal/rulings"
+	"github.com/sallyport-dev/sallyport/internal/services"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -34,6 +35,9 @@ type Request struct {
 	State      []string // the directories that hold sallyport's own state
 	NoState    []string // names of such directories that are missing
 	Homes      []string // home directories whose stores of secrets are hidden
+
+	// Services are what named grants open of this machine; nil is nothing.
+	Services *services.Found
 
 	Scans *Scans // may be nil
 	// Table is needed where mounts can cover something.

@@ -24,6 +24,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/internal/caches"
 	"github.com/sallyport-dev/sallyport/internal/gitpaths"
+	"github.com/sallyport-dev/sallyport/internal/services"
 	"github.com/sallyport-dev/sallyport/internal/toolfiles"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -79,6 +80,9 @@ func (r *Run) Complete(denials []sandbox.Denial) {
 		if d.Rule == "" {
 			d.Rule = r.rule(d)
 		}
+		if d.Grant == "" {
+			d.Grant = r.service(d)
+		}
 		if d.Grant != "" || d.NoGrant || !isFile(d.Op) || r.Policy.Mode() != sandbox.Managed {
 			continue
 		}
@@ -96,6 +100,19 @@ func (r *Run) Complete(denials []sandbox.Denial) {
 
 func isFile(op sandbox.Op) bool {
 	return op == sandbox.Read || op == sandbox.Write || op == sandbox.Exec
+}
+
+// service returns the grant for the service at a unix socket that could not be reached.
+func (r *Run) service(d *sandbox.Denial) string {
+	if d.Op != sandbox.Connect || d.Net != "unix" || !r.Named || !r.Local || r.OS != "linux" {
+		return ""
+	}
+	for _, p := range services.Places(os.Environ(), os.Geteuid()) {
+		if d.Addr == p.Path || d.Addr == r.files.real(p.Path) {
+			return sandbox.Grant{Name: p.Grant}.String()
+		}
+	}
+	return ""
 }
 
 // rule returns what denied an access. The sandbox protects more than the policy says:

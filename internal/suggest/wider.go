@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sallyport-dev/sallyport/internal/services"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -90,6 +91,9 @@ func Warning(flags, home string) string {
 	}
 	grants, _ := sandbox.ParseGrants(flags)
 	for _, g := range grants {
+		if g.Name == services.Docker {
+			return "warning: root on this machine"
+		}
 		if g.Path == "" || g.Level != sandbox.LevelWrite {
 			continue
 		}
