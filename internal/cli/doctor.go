@@ -158,6 +158,9 @@ func printGrant(b *strings.Builder, g protect.NamedGrant) {
 	if len(g.Commands) > 0 { // else it is one of many alike
 		lines = append(lines, "stays closed: "+g.Keeps, "works: "+strings.Join(g.Commands, ", "))
 	}
+	if g.Warning != "" {
+		lines = append(lines, "warning: "+g.Warning)
+	}
 	for _, r := range g.Refused {
 		lines = append(lines, "blocked: "+r)
 	}

@@ -246,12 +246,13 @@ func parsed[T any](to *T, given *bool, read func(string) (T, error)) func(string
 	}
 }
 
-// oneOf returns the function that adds names to *to: one, or several with commas between.
-func oneOf(to *[]string, names func() []string) func(string) error {
+// oneOf returns the function that adds names to *to: one, or several with commas between. Takes
+// reports whether a name is one; nil takes those in names.
+func oneOf(to *[]string, names func() []string, takes func(string) bool) func(string) error {
 	return func(v string) error {
 		known := names()
 		for name := range strings.SplitSeq(v, ",") {
-			if !slices.Contains(known, name) {
+			if takes != nil && !takes(name) || takes == nil && !slices.Contains(known, name) {
 				return fmt.Errorf("unknown name %s%s", quote(name), didYouMean(name, known, "see sallyport doctor"))
 			}
 			*to = append(*to, name)
