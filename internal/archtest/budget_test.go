@@ -22,8 +22,8 @@ const (
 	// other programs run later. Daily use added denials by seccomp with their reasons, the
 	// job control and descriptors that people expect, ownership changes, manual pages, and
 	// sends of datagram sockets. Rules about commands are 1 900 lines: the language, the files,
-	// the command check; what shell scripts run takes 2 000.
-	maxCodeLines = 46_000
+	// the command check; what shell scripts run takes 2 900; services by name 400.
+	maxCodeLines = 47_000
 	maxRoomLines = 3_000 // of one package
 )
 
