@@ -1,0 +1,318 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package script
+
+import (
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// A choice is one reading of a word: the words it becomes, which may be none.
+type choice []string
+
+// value is what an expansion yields: a text, or words that stay apart in quotes.
+type value struct {
+	words []string
+	list  bool
+}
+
+// A partial is a word that is being read: the words before, and the open one.
+type partial struct {
+	done []string
+	open string
+	any  bool // whether there is an open word; it may be empty
+	torn bool // unknown words came before: what follows is glued to the last one
+}
+
+func (p partial) add(text string) partial {
+	if p.torn {
+		p.open, p.torn = Gap, false
+	}
+	p.open += text
+	p.any = true
+	return p
+}
+
+func (p partial) end() partial {
+	if p.any {
+		p.done = append(slices.Clip(p.done), p.open)
+	}
+	return partial{done: p.done}
+}
+
+// tear adds unknown words.
+func (p partial) tear() partial {
+	if p.any {
+		p = p.add(Gap).end()
+	}
+	p.done = append(slices.Clip(p.done), Rest)
+	p.torn = true
+	return p
+}
+
+// split adds a text from an expansion outside quotes.
+func (p partial) split(text, separators string) partial {
+	for {
+		at := strings.IndexAny(text, separators)
+		if at < 0 {
+			break
+		}
+		if at > 0 {
+			p = p.add(text[:at])
+		}
+		p, text = p.end(), text[at+1:]
+	}
+	if text != "" {
+		p = p.add(text)
+	}
+	return p
+}
+
+// choices returns the readings of a word of a command.
+func (sc *scope) choices(w *syntax.Word) []choice {
+	words, ok := braces(piecesOf(w))
+	if !ok {
+		return []choice{{Rest}}
+	}
+	all := []choice{{}}
+	for _, word := range words {
+		all = product(all, sc.read(word), maxChoices)
+	}
+	return all
+}
+
+// read returns the readings of the pieces of one word.
+func (sc *scope) read(ps []piece) []choice {
+	states := []partial{{}}
+	for i, p := range ps {
+		var next []partial
+		switch {
+		case p.text == Rest:
+			next = each(states, partial.tear)
+		case p.kind == globText:
+			next = each(states, func(s partial) partial { return s.add(Gap) })
+		case p.part == nil && p.kind != barePart:
+			next = each(states, func(s partial) partial { return s.add(p.text) })
+		default:
+			next = sc.expansion(states, p, len(ps) == 1, beside(ps, i))
+		}
+		if len(next) > maxChoices {
+			next = []partial{{done: []string{Rest}, torn: true}}
+		}
+		states = next
+	}
+	glob := slices.ContainsFunc(ps, func(p piece) bool { return p.kind == globText })
+	var all []choice
+	for _, s := range states {
+		words := s.end().done
+		if glob {
+			words = append(slices.Clip(words), Rest) // more files than one
+		}
+		if words = compact(words); !slices.ContainsFunc(all, func(c choice) bool { return slices.Equal(c, words) }) {
+			all = append(all, words)
+		}
+	}
+	return all
+}
+
+// compact joins neighboring placeholders for any number of words.
+func compact(words []string) []string {
+	return slices.CompactFunc(words, func(a, b string) bool { return a == Rest && b == Rest })
+}
+
+func each(states []partial, f func(partial) partial) []partial {
+	next := make([]partial, len(states))
+	for i, s := range states {
+		next[i] = f(s)
+	}
+	return next
+}
+
+// beside reports whether a slash stands at the piece: it is a directory in a path.
+func beside(ps []piece, i int) bool {
+	return i > 0 && strings.HasSuffix(ps[i-1].text, "/") || i+1 < len(ps) && strings.HasPrefix(ps[i+1].text, "/")
+}
+
+// expansion adds the values of an expansion to each state.
+func (sc *scope) expansion(states []partial, p piece, alone, slash bool) []partial {
+	values, origin := sc.values(p.part)
+	var next []partial
+	for _, s := range states {
+		for _, v := range values {
+			next = append(next, sc.insert(s, v, p.kind == quotedPart)...)
+		}
+		if origin == known {
+			continue
+		}
+		if p.kind == quotedPart {
+			if !alone && !slash {
+				next = append(next, s.add(""))
+			}
+			next = append(next, s.add(Gap))
+			continue
+		}
+		if !slash {
+			next = append(next, s)
+		}
+		// A variable that the script does not set is one word where it is part of a word.
+		if !alone {
+			next = append(next, s.add(Gap))
+		}
+		if alone || origin == computed || sc.anything() {
+			next = append(next, s.tear())
+		}
+	}
+	return next
+}
+
+// insert adds one value.
+func (sc *scope) insert(s partial, v value, quoted bool) []partial {
+	if v.list {
+		for i, w := range v.words {
+			if i > 0 {
+				s = s.end()
+			}
+			switch {
+			case w == Rest:
+				s = s.tear()
+			case quoted:
+				s = s.add(w)
+			default:
+				s = s.split(w, blanks)
+			}
+		}
+		return []partial{s}
+	}
+	text := v.words[0]
+	if quoted {
+		return []partial{s.add(text)}
+	}
+	var next []partial
+	for _, separators := range sc.separators() {
+		if separators == Gap {
+			next = append(next, s.tear())
+		} else if n := s.split(text, separators); len(next) == 0 || strings.ContainsAny(text, separators) {
+			next = append(next, n)
+		}
+	}
+	if at := strings.Index(text, Gap); at >= 0 { // the unknown part may have blanks
+		torn := s.split(text[:at], blanks).tear()
+		if rest := text[strings.LastIndex(text, Gap)+len(Gap):]; rest != "" {
+			torn = torn.split(rest, blanks)
+		}
+		next = append(next, torn)
+	}
+	return next
+}
+
+// texts returns the readings of a word as one text, as in an assignment.
+func (sc *scope) texts(w *syntax.Word) []string {
+	if w == nil {
+		return []string{""}
+	}
+	all := []string{""}
+	for _, p := range piecesOf(w) {
+		var add []string
+		switch {
+		case p.kind == barePart || p.kind == quotedPart:
+			values, origin := sc.values(p.part)
+			for _, v := range values {
+				add = append(add, strings.ReplaceAll(strings.Join(v.words, " "), Rest, Gap))
+			}
+			if origin != known {
+				add = append(add, "", Gap)
+			}
+		default:
+			add = []string{p.text}
+		}
+		var next []string
+		for _, a := range all {
+			for _, b := range add {
+				if next = append(next, a+b); len(a)+len(b) > maxWordBytes {
+					return []string{Gap}
+				}
+			}
+		}
+		if all = unique(next); len(all) > maxChoices {
+			return []string{Gap}
+		}
+	}
+	return all
+}
+
+func unique(all []string) []string {
+	var out []string
+	for _, s := range all {
+		if !slices.Contains(out, s) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// product appends each reading of a word to each of what came before. Where that is more than
+// the limit, the word becomes a placeholder.
+func product(before, word []choice, limit int) []choice {
+	if len(word) == 1 && len(before) == 1 { // the usual case
+		before[0] = append(before[0], word[0]...)
+		return before
+	}
+	if len(before)*len(word) > limit {
+		text := Gap
+		if slices.ContainsFunc(word, func(c choice) bool { return len(c) != 1 || c[0] == Rest }) {
+			text = Rest
+		}
+		word = []choice{{text}}
+	}
+	var all []choice
+	for _, b := range before {
+		for _, w := range word {
+			all = append(all, append(slices.Clip(b), w...))
+		}
+	}
+	return all
+}
+
+// simple returns the text of a word that is nothing but text.
+func simple(w *syntax.Word) (string, bool) {
+	if len(w.Parts) == 1 {
+		lit, ok := w.Parts[0].(*syntax.Lit)
+		if ok && !strings.ContainsAny(lit.Value, "\\{*?["+Gap) {
+			return lit.Value, true
+		}
+	}
+	return "", false
+}
+
+// commands returns the readings of the words of a command.
+func (sc *scope) commands(words []*syntax.Word) []choice {
+	all := []choice{make(choice, 0, len(words))}
+	size := 0
+	for i, w := range words {
+		if text, ok := simple(w); ok {
+			for j := range all {
+				all[j] = append(all[j], text)
+			}
+			continue
+		}
+		word := sc.choices(w)
+		if i+1 == len(words) && len(word) == 2 && len(word[0]) == 0 && slices.Equal(word[1], choice{Rest}) {
+			word = word[1:] // without words after it, none says no more
+		}
+		if all = product(all, word, maxReadings); len(all) > 1 {
+			size += len(word) * 64
+		}
+		for _, c := range word {
+			for _, text := range c {
+				size += len(text) * len(all)
+			}
+		}
+		if size > 4*maxWordBytes { // long values many times over
+			return []choice{append(slices.Clip(all[0][:min(1, len(all[0]))]), Rest), {Rest}}
+		}
+	}
+	return all
+}

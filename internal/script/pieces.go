@@ -1,0 +1,297 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package script
+
+import (
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// A piece is a stretch of a word.
+type piece struct {
+	text string
+	part syntax.WordPart // an expansion; nil for text
+	kind pieceKind
+}
+
+type pieceKind int
+
+const (
+	plainText  pieceKind = iota
+	quotedText           // also where it is empty
+	bracePunct           // {, comma, } or .. outside quotes
+	globText             // a pattern of file names
+	quotedPart           // an expansion in double quotes
+	barePart             // an expansion outside quotes
+)
+
+// piecesOf splits a word at quotes, expansions, braces and patterns.
+func piecesOf(w *syntax.Word) []piece {
+	var ps []piece
+	for _, part := range w.Parts {
+		switch part := part.(type) {
+		case *syntax.Lit:
+			ps = barePieces(ps, part.Value)
+		case *syntax.SglQuoted:
+			text := part.Value
+			if part.Dollar {
+				text = ansiC(text)
+			}
+			ps = append(ps, piece{text: text, kind: quotedText})
+		case *syntax.DblQuoted:
+			if len(part.Parts) == 0 {
+				ps = append(ps, piece{kind: quotedText})
+			}
+			for _, in := range part.Parts {
+				if lit, ok := in.(*syntax.Lit); ok {
+					ps = append(ps, piece{text: unescape(lit.Value), kind: quotedText})
+				} else {
+					ps = append(ps, piece{part: in, kind: quotedPart})
+				}
+			}
+		default:
+			ps = append(ps, piece{part: part, kind: barePart})
+		}
+	}
+	return ps
+}
+
+// barePieces splits a text outside quotes.
+func barePieces(ps []piece, text string) []piece {
+	if !strings.ContainsAny(text, "\\{},.*?["+Gap) { // the usual case
+		return append(ps, piece{text: text})
+	}
+	var run strings.Builder
+	flush := func() {
+		if run.Len() > 0 {
+			ps = append(ps, piece{text: run.String()})
+			run.Reset()
+		}
+	}
+	special := func(text string, kind pieceKind) { flush(); ps = append(ps, piece{text: text, kind: kind}) }
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '\\' && i+1 < len(text):
+			_, size := utf8.DecodeRuneInString(text[i+1:])
+			special(text[i+1:i+1+size], quotedText)
+			i += size
+		case c == '{' || c == '}' || c == ',':
+			special(text[i:i+1], bracePunct)
+		case strings.HasPrefix(text[i:], ".."):
+			special("..", bracePunct)
+			i++
+		case c == '*' || c == '?':
+			special(text[i:i+1], globText)
+		case c == '[' && strings.IndexByte(text[i:], ']') > 1:
+			end := i + strings.LastIndexByte(text[i:], ']')
+			special(text[i:end+1], globText)
+			i = end
+		case strings.HasPrefix(text[i:], Gap): // a script with an unknown part
+			flush()
+			ps = append(ps, piece{kind: barePart})
+			i += len(Gap) - 1
+		default:
+			run.WriteByte(c)
+		}
+	}
+	flush()
+	return ps
+}
+
+// unescape removes the backslashes that mean something in double quotes.
+func unescape(text string) string {
+	if strings.IndexByte(text, '\\') < 0 {
+		return text
+	}
+	var b strings.Builder
+	for i := 0; i < len(text); i++ {
+		if text[i] == '\\' && i+1 < len(text) && strings.IndexByte("\"\\$`\n", text[i+1]) >= 0 {
+			i++
+			if text[i] == '\n' {
+				continue
+			}
+		}
+		b.WriteByte(text[i])
+	}
+	return b.String()
+}
+
+// ansiEscapes are the escapes of one letter in $'..'.
+var ansiEscapes = map[byte]string{
+	'a': "\a", 'b': "\b", 'e': "\x1b", 'E': "\x1b", 'f': "\f", 'n': "\n", 'r': "\r", 't': "\t", 'v': "\v",
+	'\\': "\\", '\'': "'", '"': "\"", '?': "?",
+}
+
+// ansiC decodes the escapes of $'..', which printf and echo -e share.
+func ansiC(text string) string {
+	var b strings.Builder
+	for i := 0; i < len(text); i++ {
+		if text[i] != '\\' || i+1 == len(text) {
+			b.WriteByte(text[i])
+			continue
+		}
+		i++
+		digits := func(from, most, base int) {
+			end := from
+			for end < len(text) && end < from+most && isDigit(text[end], base) {
+				end++
+			}
+			if n, err := strconv.ParseUint(text[from:end], base, 32); err != nil {
+				b.WriteString(text[i-1 : end])
+			} else if most > 3 {
+				b.WriteRune(rune(n))
+			} else if byte(n) != 0 { // a NUL ends nothing that matters here
+				b.WriteByte(byte(n))
+			}
+			i = end - 1
+		}
+		switch c := text[i]; {
+		case ansiEscapes[c] != "":
+			b.WriteString(ansiEscapes[c])
+		case c == 'x':
+			digits(i+1, 2, 16)
+		case c == 'u':
+			digits(i+1, 4, 16)
+		case c == 'U':
+			digits(i+1, 8, 16)
+		case isDigit(c, 8):
+			most := 3
+			if c == '0' {
+				most = 4 // of printf and echo
+			}
+			digits(i, min(most, 3), 8)
+		case c == 'c' && i+1 < len(text):
+			i++
+			b.WriteByte(text[i] & 0x1f)
+		default:
+			b.WriteByte('\\')
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}
+
+func isDigit(c byte, base int) bool {
+	switch {
+	case c >= '0' && c <= '9':
+		return int(c-'0') < base
+	case base == 16:
+		return c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
+	}
+	return false
+}
+
+// braces performs brace expansion. It reports false for more words than the limit.
+func braces(ps []piece) ([][]piece, bool) {
+	for from := range ps {
+		if !ps[from].punct("{") {
+			continue
+		}
+		depth, cuts, dots := 0, []int{from}, 0
+		for i := from; i < len(ps); i++ {
+			switch {
+			case ps[i].punct("{"):
+				depth++
+			case ps[i].punct("}"):
+				depth--
+			case ps[i].punct(",") && depth == 1:
+				cuts = append(cuts, i)
+			case ps[i].punct("..") && depth == 1:
+				dots++
+			}
+			if depth > 0 {
+				continue
+			}
+			var middle [][]piece
+			switch cuts = append(cuts, i); {
+			case len(cuts) > 2:
+				for j := range cuts[1:] {
+					all, ok := braces(ps[cuts[j]+1 : cuts[j+1]])
+					if !ok {
+						return nil, false
+					}
+					middle = append(middle, all...)
+				}
+			case dots > 0:
+				middle = sequence(ps[from+1 : i])
+			}
+			if middle == nil {
+				break // no expansion: an inner one may be
+			}
+			return join(ps[:from], middle, ps[i+1:])
+		}
+	}
+	return [][]piece{ps}, true
+}
+
+func (p *piece) punct(text string) bool { return p.kind == bracePunct && p.text == text }
+
+// join puts each of the middles between what stands before and the expansions of what follows.
+func join(before []piece, middle [][]piece, after []piece) ([][]piece, bool) {
+	rest, ok := braces(after)
+	if !ok || len(middle)*len(rest) > maxSequence {
+		return nil, false
+	}
+	var all [][]piece
+	for _, m := range middle {
+		for _, r := range rest {
+			word := append(append(append([]piece{}, before...), m...), r...)
+			all = append(all, word)
+		}
+	}
+	return all, true
+}
+
+// sequence is the expansion of {a..z} and {1..9..2}, nil where it is none. What is too long for
+// the limit gets placeholders.
+func sequence(ps []piece) [][]piece {
+	var text strings.Builder
+	for _, p := range ps {
+		if p.part != nil {
+			return nil
+		}
+		text.WriteString(p.text)
+	}
+	ends := strings.Split(text.String(), "..")
+	if len(ends) != 2 && len(ends) != 3 {
+		return nil
+	}
+	first, err1 := strconv.Atoi(ends[0])
+	last, err2 := strconv.Atoi(ends[1])
+	letters := len(ends[0]) == 1 && len(ends[1]) == 1 && err1 != nil && err2 != nil
+	if letters {
+		first, last = int(ends[0][0]), int(ends[1][0])
+	} else if err1 != nil || err2 != nil {
+		return nil
+	}
+	step := 1
+	if len(ends) == 3 {
+		if n, err := strconv.Atoi(ends[2]); err != nil {
+			return nil
+		} else if n != 0 {
+			step = max(n, -n)
+		}
+	}
+	if !letters && (strings.HasPrefix(ends[0], "0") || first < -1e6 || last > 1e6 || first > 1e6 || last < -1e6) || step <= 0 {
+		return [][]piece{{{text: Gap, kind: quotedText}}, {{text: Rest}}}
+	}
+	if last < first {
+		step = -step
+	}
+	var all [][]piece
+	for n := first; (step > 0 && n <= last) || (step < 0 && n >= last); n += step {
+		if len(all) == maxSequence {
+			return append(all, []piece{{text: Gap, kind: quotedText}}, []piece{{text: Rest}})
+		}
+		text := strconv.Itoa(n)
+		if letters {
+			text = string(rune(n))
+		}
+		all = append(all, []piece{{text: text}})
+	}
+	return all
+}

@@ -1,0 +1,448 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package script
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// blanks separate the words of an expansion outside quotes, unless a script sets IFS.
+const blanks = " \t\n"
+
+// An origin is where the values of an expansion come from that are not listed.
+type origin int
+
+const (
+	known     origin = iota // all values are listed
+	inherited               // the environment: the script cannot choose it
+	computed                // the script, in a way that is not followed
+)
+
+// An assignment is one place that sets a variable.
+type assignment struct {
+	word    *syntax.Word     // the value; nil is empty
+	words   []*syntax.Word   // of an array or a loop
+	list    bool             // words counts
+	add     bool             // += of a text or an array
+	unknown bool             // by read, printf -v and the like
+	fixed   []string         // values given by the command line; nil is none
+	in      *syntax.FuncDecl // where it stands; nil is outside of functions
+}
+
+// A callSite is a call of a function by its name.
+type callSite struct {
+	args []*syntax.Word
+	in   *syntax.FuncDecl
+}
+
+// A variable has all values that the script ever gives to it, in the order of the text.
+type variable struct {
+	assigned []assignment
+	busy     bool // being evaluated
+	done     bool
+	texts    []string
+	lists    [][]string // of an array
+	unknown  bool       // there are other values
+}
+
+// A scope is what names mean in a script or in a call of a function.
+type scope struct {
+	outer   *scope
+	vars    map[string]*variable
+	funcs   map[string][]*syntax.FuncDecl
+	aliases map[string][]string
+	calls   map[string][]callSite
+	called  map[*syntax.FuncDecl]bool // walked for a call
+	asking  map[*syntax.FuncDecl]bool // its arguments are being evaluated
+	walking *syntax.FuncDecl          // what collect is in
+	self    string                    // $0; "" is unknown
+	params  [][]string                // readings of "$@"; nil is those of outer
+	sets    [][]*syntax.Word
+	shifted bool
+	wild    bool       // any variable may be set, by eval and the like
+	unnamed []callSite // calls whose name is an expansion: it may be eval
+	call    bool       // of a function: sets, shifted and wild are those of outer
+}
+
+// top is the scope of the script that a function belongs to.
+func (sc *scope) top() *scope {
+	for sc.call {
+		sc = sc.outer
+	}
+	return sc
+}
+
+// variable returns the variable with a name for an assignment to it.
+func (sc *scope) variable(name string) *variable {
+	if sc.vars == nil {
+		sc.vars = map[string]*variable{}
+	}
+	v := sc.vars[name]
+	if v == nil {
+		v = new(variable)
+		sc.vars[name] = v
+	}
+	return v
+}
+
+func (sc *scope) assign(name string, a assignment) {
+	a.in = sc.walking
+	v := sc.variable(name)
+	v.assigned = append(v.assigned, a)
+}
+
+// collect notes what the statements set and define, wherever that happens.
+func (sc *scope) collect(stmts []*syntax.Stmt) {
+	for _, s := range stmts {
+		syntax.Walk(s, sc.note)
+	}
+}
+
+// note is a visitor of all nodes.
+func (sc *scope) note(n syntax.Node) bool {
+	switch n := n.(type) {
+	case *syntax.FuncDecl:
+		if n.Name != nil {
+			if sc.funcs == nil {
+				sc.funcs = map[string][]*syntax.FuncDecl{}
+			}
+			sc.funcs[n.Name.Value] = append(sc.funcs[n.Name.Value], n)
+		}
+		outside := sc.walking
+		sc.walking = n
+		syntax.Walk(n.Body, sc.note)
+		sc.walking = outside
+		return false
+	case *syntax.Assign:
+		sc.noteAssign(n)
+	case *syntax.ParamExp:
+		if n.Exp != nil && n.Param != nil && (n.Exp.Op == syntax.AssignUnset || n.Exp.Op == syntax.AssignUnsetOrNull) {
+			sc.assign(n.Param.Value, assignment{word: n.Exp.Word})
+		}
+	case *syntax.WordIter:
+		sc.assign(n.Name.Value, assignment{words: n.Items, list: true, unknown: !n.InPos.IsValid()})
+	case *syntax.BinaryArithm:
+		sc.noteNumber(n.X)
+	case *syntax.UnaryArithm:
+		sc.noteNumber(n.X)
+	case *syntax.DeclClause:
+		for _, a := range n.Args {
+			if a.Naked && a.Name == nil && a.Value != nil {
+				if text := literal(a.Value); text == "" || strings.HasPrefix(text, "-") && strings.ContainsAny(text, "nil") {
+					sc.wild = true // a name or value from elsewhere, a reference, numbers
+				}
+			}
+		}
+	case *syntax.CallExpr:
+		sc.noteCall(n)
+	}
+	return true
+}
+
+func (sc *scope) noteAssign(a *syntax.Assign) {
+	switch {
+	case a.Name == nil || a.Naked:
+	case a.Array != nil:
+		as := assignment{list: true, add: a.Append}
+		for _, e := range a.Array.Elems {
+			if e.Value != nil {
+				as.words = append(as.words, e.Value)
+			}
+			as.unknown = as.unknown || e.Index != nil
+		}
+		sc.assign(a.Name.Value, as)
+	default:
+		sc.assign(a.Name.Value, assignment{word: a.Value, add: a.Append, unknown: a.Index != nil})
+	}
+}
+
+// noteNumber notes a variable that arithmetic may set.
+func (sc *scope) noteNumber(x syntax.ArithmExpr) {
+	if w, ok := x.(*syntax.Word); ok {
+		if name := literal(w); syntax.ValidName(name) {
+			sc.assign(name, assignment{unknown: true})
+		}
+	}
+}
+
+// noteCall notes what a builtin sets.
+func (sc *scope) noteCall(call *syntax.CallExpr) {
+	words := call.Args
+	for len(words) > 0 && (literal(words[0]) == "command" || literal(words[0]) == "builtin") {
+		words = words[1:]
+	}
+	if len(words) == 0 {
+		return
+	}
+	name := literal(words[0])
+	words = words[1:]
+	if sc.calls == nil {
+		sc.calls = map[string][]callSite{}
+	}
+	sc.calls[name] = append(sc.calls[name], callSite{words, sc.walking})
+	switch name {
+	case "":
+		sc.unnamed = append(sc.unnamed, callSite{call.Args[:1], sc.walking})
+	case "read", "mapfile", "readarray", "getopts", "printf", "wait":
+		for _, w := range words {
+			if text := literal(w); syntax.ValidName(text) {
+				sc.assign(text, assignment{list: true, unknown: true})
+			} else if text == "" && name != "printf" {
+				sc.wild = true
+			}
+		}
+	case "eval", "trap":
+		sc.noteScript(words)
+	case "shift":
+		sc.shifted = true
+	case "set":
+		for len(words) > 0 && strings.HasPrefix(literal(words[0]), "-") {
+			done := literal(words[0]) == "--"
+			if words = words[1:]; done {
+				break
+			}
+		}
+		sc.sets = append(sc.sets, words)
+	}
+}
+
+// noteScript notes what a script in the words of eval or trap sets.
+func (sc *scope) noteScript(words []*syntax.Word) {
+	var texts []string
+	for _, w := range words {
+		text := literal(w)
+		if text == "" && len(piecesOf(w)) > 0 || len(text) > 4<<10 {
+			sc.wild = true
+			return
+		}
+		texts = append(texts, text)
+	}
+	for _, text := range append(texts, strings.Join(texts, " ")) {
+		if !strings.ContainsAny(text, "= ") {
+			continue
+		}
+		if sh := parse(text); sh.why == "" {
+			sc.collect(sh.file.Stmts)
+		} else {
+			sc.wild = true
+		}
+	}
+}
+
+// literal returns the text of a word without expansions, or "".
+func literal(w *syntax.Word) string {
+	if len(w.Parts) == 1 {
+		if lit, ok := w.Parts[0].(*syntax.Lit); ok && !strings.Contains(lit.Value, "\\") {
+			return lit.Value
+		}
+	}
+	var b strings.Builder
+	for _, p := range piecesOf(w) {
+		if p.part != nil || p.kind == barePart {
+			return ""
+		}
+		b.WriteString(p.text)
+	}
+	return b.String()
+}
+
+// setters are the builtins that set variables.
+var setters = []string{"eval", "getopts", "mapfile", "printf", "read", "readarray", "trap"}
+
+// anything reports whether any variable may have any value.
+func (sc *scope) anything() bool {
+	top := sc.top()
+	calls := top.unnamed
+	top.unnamed = nil
+	for _, c := range calls {
+		for _, words := range top.inside(c.in).commands(c.args) {
+			if len(words) > 0 && (dynamic(path.Base(words[0])) || slices.Contains(setters, words[0])) {
+				top.wild = true
+			}
+		}
+	}
+	if len(calls) > 0 && top.wild {
+		for _, v := range top.vars { // what was worked out on the way is not all
+			v.done, v.texts, v.lists = false, nil, nil
+		}
+	}
+	return top.wild
+}
+
+// find returns a variable and the scope that sets it.
+func (sc *scope) find(name string) (*variable, *scope) {
+	for s := sc; s != nil; s = s.outer {
+		if v := s.vars[name]; v != nil {
+			return v, s
+		}
+	}
+	return nil, nil
+}
+
+// evaluate works out the values of a variable of this scope.
+func (v *variable) evaluate(sc *scope) {
+	if v.done || v.busy {
+		return
+	}
+	v.busy = true
+	for _, a := range v.assigned {
+		sc := sc.inside(a.in)
+		v.unknown = v.unknown || a.unknown || a.add && !a.list
+		switch {
+		case a.fixed != nil:
+			v.texts = append(v.texts, a.fixed...)
+		case a.list:
+			v.assignList(sc, a)
+		case a.unknown && a.word == nil:
+		default:
+			texts := sc.texts(a.word)
+			if a.add {
+				texts = appended(v.texts, texts)
+			}
+			v.texts = append(v.texts, texts...)
+		}
+		if v.texts = unique(v.texts); len(v.texts) > maxChoices || len(v.lists) > maxReadings {
+			v.texts, v.lists, v.unknown = nil, nil, true
+		}
+	}
+	v.busy, v.done = false, true
+}
+
+// assignList adds the words of an array or a loop.
+func (v *variable) assignList(sc *scope, a assignment) {
+	lists := sc.commands(a.words)
+	for _, l := range lists {
+		for _, w := range l {
+			if w == Rest {
+				v.unknown = true
+			} else {
+				v.texts = append(v.texts, w)
+			}
+		}
+	}
+	before := v.lists
+	if !a.add || len(before) == 0 {
+		before = [][]string{nil}
+	}
+	for _, b := range before {
+		for _, l := range lists {
+			v.lists = append(v.lists, append(slices.Clip(b), l...))
+		}
+	}
+	if a.add { // in a loop, or after another one
+		v.lists = append(v.lists, append(slices.Clip(v.lists[0]), Rest))
+	}
+}
+
+// appended returns each text after each of those before.
+func appended(before, texts []string) []string {
+	if len(before) == 0 {
+		return texts
+	}
+	var all []string
+	for _, b := range before {
+		for _, t := range texts {
+			if len(b)+len(t) > maxWordBytes {
+				return []string{Gap}
+			}
+			all = append(all, b+t)
+		}
+	}
+	return all
+}
+
+// lookup returns the values of a variable.
+func (sc *scope) lookup(name string) (texts []string, lists [][]string, from origin) {
+	anything := sc.anything() // before values are worked out
+	v, owner := sc.find(name)
+	switch {
+	case v == nil && name == "IFS":
+		return []string{blanks}, nil, known
+	case v == nil:
+		return nil, nil, inherited
+	}
+	v.evaluate(owner)
+	if v.unknown || v.busy || anything {
+		from = computed
+	}
+	return v.texts, v.lists, from
+}
+
+// separators are the readings of IFS; Gap is one that is not known.
+func (sc *scope) separators() []string {
+	if v, _ := sc.find("IFS"); v == nil || v.busy {
+		return []string{blanks}
+	}
+	texts, _, from := sc.lookup("IFS")
+	all := append([]string{blanks}, texts...)
+	if from != known || slices.ContainsFunc(texts, dynamic) {
+		all = append(all, Gap)
+	}
+	return all
+}
+
+// inside returns the scope of a function that is called somewhere in the script with all
+// arguments that it is given there; of nil, the script's own.
+func (sc *scope) inside(f *syntax.FuncDecl) *scope {
+	if f == nil || f.Name == nil {
+		return sc
+	}
+	in := &scope{outer: sc, call: true, params: [][]string{{Rest}}}
+	if sc.asking[f] || len(sc.calls[f.Name.Value]) == 0 {
+		return in
+	}
+	if sc.asking == nil {
+		sc.asking = map[*syntax.FuncDecl]bool{}
+	}
+	sc.asking[f] = true
+	var all [][]string
+	for _, c := range sc.calls[f.Name.Value] {
+		for _, words := range sc.inside(c.in).commands(c.args) {
+			all = append(all, words)
+		}
+	}
+	sc.asking[f] = false
+	if len(all) <= maxReadings {
+		in.params = all
+	}
+	return in
+}
+
+// arguments are the readings of "$@".
+func (sc *scope) arguments() [][]string {
+	var all [][]string
+	for s := sc; s != nil && all == nil; s = s.outer {
+		all = s.params
+	}
+	top := sc.top()
+	if len(all) > 0 && len(top.sets) == 0 && !top.shifted {
+		return all
+	}
+	for _, words := range top.sets {
+		sets := top.sets
+		top.sets = nil // "$@" in its own words
+		for _, c := range sc.commands(words) {
+			all = append(slices.Clip(all), c)
+		}
+		top.sets = sets
+	}
+	if len(all) == 0 {
+		return [][]string{{Rest}}
+	}
+	if top.shifted {
+		for _, list := range slices.Clone(all) {
+			for i := 1; i <= len(list) && i <= maxChoices; i++ {
+				all = append(slices.Clip(all), list[i:])
+			}
+		}
+	}
+	if len(all) > maxReadings {
+		return [][]string{{Rest}}
+	}
+	return all
+}

@@ -1,0 +1,280 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package script
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// values returns what an expansion may yield. A nil part is an unknown part of a script.
+func (sc *scope) values(part syntax.WordPart) ([]value, origin) {
+	switch part := part.(type) {
+	case *syntax.ParamExp:
+		return sc.param(part)
+	case *syntax.CmdSubst:
+		if texts, ok := sc.output(part.Stmts); ok {
+			for i := range texts {
+				texts[i] = strings.TrimRight(texts[i], "\n")
+			}
+			return scalars(texts), known
+		}
+	case *syntax.ArithmExp, *syntax.ProcSubst:
+		return scalars([]string{Gap}), known
+	case *syntax.ExtGlob:
+		return scalars([]string{Gap}), known
+	}
+	return nil, computed
+}
+
+func scalars(texts []string) []value {
+	values := make([]value, len(texts))
+	for i, t := range texts {
+		values[i] = value{words: []string{t}}
+	}
+	return values
+}
+
+// param returns the values of a parameter expansion.
+func (sc *scope) param(pe *syntax.ParamExp) ([]value, origin) {
+	switch {
+	case pe.Param == nil || pe.Excl || pe.Width || pe.IsSet || pe.Flags != nil || pe.NestedParam != nil ||
+		pe.Slice != nil || pe.Repl != nil || pe.Names != 0 || len(pe.Modifiers) > 0:
+		return nil, computed
+	case pe.Length:
+		return scalars([]string{Gap}), known // a number
+	}
+	values, from := sc.named(pe.Param.Value, pe.Index)
+	if pe.Exp == nil {
+		return values, from
+	}
+	switch pe.Exp.Op {
+	case syntax.AlternateUnset, syntax.AlternateUnsetOrNull:
+		return append(scalars(sc.texts(pe.Exp.Word)), value{words: []string{""}}), known
+	case syntax.DefaultUnset, syntax.DefaultUnsetOrNull, syntax.AssignUnset, syntax.AssignUnsetOrNull:
+		return append(values, scalars(sc.texts(pe.Exp.Word))...), from
+	case syntax.ErrorUnset, syntax.ErrorUnsetOrNull:
+		return values, from
+	}
+	return nil, computed
+}
+
+// named returns the values of a parameter with a name, a number or a special character.
+func (sc *scope) named(name string, index syntax.ArithmExpr) ([]value, origin) {
+	switch name {
+	case "@", "*":
+		return spread(sc.arguments(), name == "*"), known
+	case "0":
+		for s := sc; s != nil; s = s.outer {
+			if s.self != "" {
+				return scalars([]string{s.self}), known
+			}
+		}
+		return nil, inherited
+	case "#", "?", "$", "!", "-":
+		return scalars([]string{Gap}), known
+	case "_":
+		return nil, computed
+	}
+	if n, err := strconv.Atoi(name); err == nil {
+		return sc.argument(n)
+	}
+	texts, lists, from := sc.lookup(name)
+	w, ok := index.(*syntax.Word)
+	if !ok || literal(w) != "@" && literal(w) != "*" {
+		return scalars(texts), from
+	}
+	if len(lists) == 0 {
+		for _, t := range texts {
+			lists = append(lists, []string{t})
+		}
+	}
+	if from != known {
+		lists = append(slices.Clip(lists), []string{Rest})
+	}
+	return spread(lists, literal(w) == "*"), known
+}
+
+// spread are the values of "$@" or, joined, "$*".
+func spread(lists [][]string, joined bool) []value {
+	var all []value
+	for _, l := range lists {
+		all = append(all, value{words: l, list: true})
+		if joined {
+			all = append(all, scalars([]string{strings.ReplaceAll(strings.Join(l, " "), Rest, Gap)})...)
+		}
+	}
+	return all
+}
+
+// argument returns the values of a positional parameter.
+func (sc *scope) argument(n int) ([]value, origin) {
+	var texts []string
+	from := known
+	for _, list := range sc.arguments() {
+		text := ""
+		for i := range min(n, len(list)) {
+			if list[i] == Rest {
+				from = computed
+			} else if i == n-1 {
+				text = list[i]
+			}
+		}
+		texts = append(texts, text)
+	}
+	return scalars(unique(texts)), from
+}
+
+// output returns the readings of what statements print, if they are one echo or printf, or a
+// command that prints what it was given.
+func (sc *scope) output(stmts []*syntax.Stmt) ([]string, bool) {
+	if len(stmts) != 1 || stmts[0].Negated || stmts[0].Background {
+		return nil, false
+	}
+	call, ok := stmts[0].Cmd.(*syntax.CallExpr)
+	if !ok || len(call.Args) == 0 || len(call.Assigns) > 0 {
+		return nil, false
+	}
+	if literal(call.Args[0]) == "cat" && len(call.Args) == 1 {
+		in := sc.redirected(stmts[0].Redirs)
+		return in.texts, in.kind == inText
+	}
+	if len(stmts[0].Redirs) > 0 {
+		return nil, false
+	}
+	var all []string
+	for _, words := range sc.commands(call.Args) {
+		texts, ok := printed(words)
+		if !ok {
+			return nil, false
+		}
+		all = append(all, texts...)
+	}
+	return unique(all), true
+}
+
+// printed is what a command prints; shells differ about the escapes of echo.
+func printed(words []string) ([]string, bool) {
+	if len(words) == 0 {
+		return []string{""}, true
+	}
+	for i, w := range words {
+		words[i] = strings.ReplaceAll(w, Rest, Gap)
+	}
+	name, args := words[0], words[1:]
+	switch name {
+	case "echo":
+		for len(args) > 0 && len(args[0]) > 1 && args[0][0] == '-' && strings.Trim(args[0][1:], "neE") == "" {
+			args = args[1:]
+		}
+		text := strings.Join(args, " ")
+		return unique([]string{text, ansiC(text)}), true
+	case "printf":
+		if len(args) > 0 && args[0] == "--" {
+			args = args[1:]
+		}
+		if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+			text, ok := format(ansiC(args[0]), args[1:])
+			return []string{text}, ok
+		}
+	case "mktemp", "pwd":
+		if strings.Trim(strings.Join(args, ""), "-dqutLP") == "" {
+			return []string{"/" + Gap}, true
+		}
+	case "which", "command", "type":
+		if len(args) > 0 && (name == "which" || strings.HasPrefix(args[0], "-")) {
+			return args[len(args)-1:], !strings.HasPrefix(args[len(args)-1], "-")
+		}
+	}
+	return nil, false
+}
+
+// format is what printf prints for a format with %s only.
+func format(text string, args []string) (string, bool) {
+	var b strings.Builder
+	for round := 0; round == 0 || len(args) > 0; round++ {
+		before, rest := len(args), text
+		for {
+			at := strings.IndexByte(rest, '%')
+			if at < 0 || at+1 == len(rest) {
+				b.WriteString(rest)
+				break
+			}
+			b.WriteString(rest[:at])
+			switch verb := rest[at+1]; {
+			case verb == '%':
+				b.WriteByte('%')
+			case strings.IndexByte("sbq", verb) < 0:
+				return "", false
+			case len(args) > 0 && verb == 'b':
+				b.WriteString(ansiC(args[0]))
+				args = args[1:]
+			case len(args) > 0:
+				b.WriteString(args[0])
+				args = args[1:]
+			}
+			rest = rest[at+2:]
+		}
+		if len(args) == before || b.Len() > maxWordBytes {
+			break
+		}
+	}
+	return b.String(), b.Len() <= maxWordBytes
+}
+
+// An input is what is known of the standard input of a command.
+type input struct {
+	kind  inputKind
+	texts []string // of inText
+}
+
+type inputKind int
+
+const (
+	inInherited inputKind = iota
+	inUnknown             // a pipe
+	inFile
+	inText
+)
+
+// redirected is the standard input that redirections give.
+func (sc *scope) redirected(redirs []*syntax.Redirect) input {
+	var in input
+	for _, r := range redirs {
+		if r.N != nil && r.N.Value != "0" {
+			continue
+		}
+		switch r.Op {
+		case syntax.RdrIn, syntax.RdrInOut, syntax.DplIn:
+			in = input{kind: inFile}
+			if len(r.Word.Parts) == 1 {
+				if sub, ok := r.Word.Parts[0].(*syntax.ProcSubst); ok {
+					in.kind = inUnknown
+					if texts, ok := sc.output(sub.Stmts); ok {
+						in = input{inText, texts}
+					}
+				}
+			}
+		case syntax.WordHdoc:
+			in = input{inText, sc.texts(r.Word)}
+		case syntax.Hdoc, syntax.DashHdoc:
+			in = input{inText, []string{""}}
+			if r.Hdoc != nil {
+				in.texts = sc.document(r.Hdoc, literal(r.Word) != r.Word.Lit())
+			}
+		}
+	}
+	return in
+}
+
+// document returns the readings of the text of a here-document.
+func (sc *scope) document(w *syntax.Word, quoted bool) []string {
+	if quoted {
+		return []string{w.Lit()}
+	}
+	return sc.texts(&syntax.Word{Parts: []syntax.WordPart{&syntax.DblQuoted{Parts: w.Parts}}})
+}
