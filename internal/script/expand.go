@@ -73,8 +73,9 @@ func (p partial) split(text, separators string) partial {
 
 // choices returns the readings of a word of a command.
 func (sc *scope) choices(w *syntax.Word) []choice {
-	words, ok := braces(piecesOf(w))
-	if !ok {
+	ps := piecesOf(w)
+	words, ok := braces(ps)
+	if !ok || len(ps) > maxPieces {
 		return []choice{{Rest}}
 	}
 	all := []choice{{}}
@@ -213,8 +214,11 @@ func (sc *scope) texts(w *syntax.Word) []string {
 	if w == nil {
 		return []string{""}
 	}
-	all := []string{""}
-	for _, p := range piecesOf(w) {
+	all, ps := []string{""}, piecesOf(w)
+	if len(ps) > maxPieces {
+		return []string{Gap}
+	}
+	for _, p := range ps {
 		var add []string
 		switch {
 		case p.kind == barePart || p.kind == quotedPart:

@@ -57,6 +57,7 @@ func FuzzRead(f *testing.F) {
 // FuzzPlain asks bash for a second opinion on what has a plain list.
 func FuzzPlain(f *testing.F) {
 	bash := needBash(f)
+	f.Add("a \u0080; b")
 	f.Add("git commit -m 'a  b' && ls \"c d\"")
 	for _, r := range readLines[plainRow](f, "plain.jsonl") {
 		f.Add(r.Script)

@@ -4,6 +4,7 @@
 package script
 
 import (
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -159,11 +160,10 @@ func ansiC(text string) string {
 		case c == 'U':
 			digits(i+1, 8, 16)
 		case isDigit(c, 8):
-			most := 3
-			if c == '0' {
-				most = 4 // of printf and echo
+			if c == '0' && i+3 < len(text) && isDigit(text[i+3], 8) {
+				i++ // printf and echo take three more
 			}
-			digits(i, min(most, 3), 8)
+			digits(i, 3, 8)
 		case c == 'c' && i+1 < len(text):
 			i++
 			b.WriteByte(text[i] & 0x1f)
@@ -246,8 +246,10 @@ func join(before []piece, middle [][]piece, after []piece) ([][]piece, bool) {
 	return all, true
 }
 
-// sequence is the expansion of {a..z} and {1..9..2}, nil where it is none. What is too long for
-// the limit gets placeholders.
+// ranges is what stands between the braces of {a..z} and {1..9..2}.
+var ranges = regexp.MustCompile(`^(-?[0-9]+|[A-Za-z])\.\.(-?[0-9]+|[A-Za-z])(\.\.-?[0-9]+)?$`)
+
+// sequence is the expansion of a range, as placeholders; nil where it is none.
 func sequence(ps []piece) [][]piece {
 	var text strings.Builder
 	for _, p := range ps {
@@ -256,42 +258,8 @@ func sequence(ps []piece) [][]piece {
 		}
 		text.WriteString(p.text)
 	}
-	ends := strings.Split(text.String(), "..")
-	if len(ends) != 2 && len(ends) != 3 {
+	if !ranges.MatchString(text.String()) {
 		return nil
 	}
-	first, err1 := strconv.Atoi(ends[0])
-	last, err2 := strconv.Atoi(ends[1])
-	letters := len(ends[0]) == 1 && len(ends[1]) == 1 && err1 != nil && err2 != nil
-	if letters {
-		first, last = int(ends[0][0]), int(ends[1][0])
-	} else if err1 != nil || err2 != nil {
-		return nil
-	}
-	step := 1
-	if len(ends) == 3 {
-		if n, err := strconv.Atoi(ends[2]); err != nil {
-			return nil
-		} else if n != 0 {
-			step = max(n, -n)
-		}
-	}
-	if !letters && (strings.HasPrefix(ends[0], "0") || first < -1e6 || last > 1e6 || first > 1e6 || last < -1e6) || step <= 0 {
-		return [][]piece{{{text: Gap, kind: quotedText}}, {{text: Rest}}}
-	}
-	if last < first {
-		step = -step
-	}
-	var all [][]piece
-	for n := first; (step > 0 && n <= last) || (step < 0 && n >= last); n += step {
-		if len(all) == maxSequence {
-			return append(all, []piece{{text: Gap, kind: quotedText}}, []piece{{text: Rest}})
-		}
-		text := strconv.Itoa(n)
-		if letters {
-			text = string(rune(n))
-		}
-		all = append(all, []piece{{text: text}})
-	}
-	return all
+	return [][]piece{{{text: Gap, kind: quotedText}}, {{text: Rest}}}
 }

@@ -22,6 +22,15 @@ var hostile = []string{
 	"bash\x00-c\x00" + strings.Repeat("a+=x b+=$a ", 200) + "; $b $a",
 	"bash\x00-c\x00f() { f \"$@\" x; }; f y",
 	"bash\x00-c\x00f() { g; }; g() { f; f; }; f",
+	"bash\x00-c\x00f() {" + strings.Repeat(" f \"$@\" a; f \"$@\" b;", 8) + "}; f",
+	"bash\x00-c\x00" + chain(40) + "x0() { v=$1; }; $v",
+	"bash\x00-c\x00echo " + strings.Repeat("*a", 40_000),
+	"bash\x00-c\x00x=" + strings.Repeat("\\a*", 30_000),
+	"bash\x00-c\x00echo {" + strings.Repeat(",", 100_000),
+	"bash\x00-c\x00" + strings.Repeat("{a,", 199) + strings.Repeat("x", 50_000),
+	"bash\x00-c\x00echo " + strings.Repeat("{a,b", 150) + strings.Repeat("}", 150),
+	"strace\x00" + strings.Repeat("-e\x00a\x00", 2000) + "rm",
+	"bash\x00-c\x00" + strings.Repeat("eval \"eval 'eval ", 100),
 	"bash\x00-c\x00a=$b; b=$a; $a $b",
 	"bash\x00-c\x00eval 'eval \"$0\"'; eval \"$(echo eval)\"",
 	"bash\x00-c\x00alias a='a b'; a",
@@ -30,8 +39,17 @@ var hostile = []string{
 	strings.Repeat("env\x00", 50) + "rm",
 	strings.Repeat("unshare\x00", 50) + "rm",
 	"parallel\x00:::\x00" + strings.Repeat("x\x00", 500),
-	"sh\x00-c\x00if;&", "sh\x00-c\x00-", "sh\x00-c\x00+0", "bash\x00-c\x00-x", "", "\x00", "rm", "git\x00-c", "git\x00-C\x00-c\x00status", "xargs\x00-I", "bash\x00-c", "bash\x00-o", "find\x00-exec",
+	"sh\x00-c\x00if;&", "sh\x00-c\x00a \u0080; rm", "sh.\x00-c\x00A", "sh\x00-c\x00-", "sh\x00-c\x00+0", "bash\x00-c\x00-x", "", "\x00", "rm", "git\x00-c", "git\x00-C\x00-c\x00status", "xargs\x00-I", "bash\x00-c", "bash\x00-o", "find\x00-exec",
 	Rest + "\x00" + Gap, "bash\x00-c\x00" + Rest + " " + Gap,
+}
+
+// chain is functions that call each other twice.
+func chain(n int) string {
+	var b strings.Builder
+	for i := n; i > 0; i-- {
+		b.WriteString("x" + strconv.Itoa(i) + "() { x" + strconv.Itoa(i-1) + " $1; x" + strconv.Itoa(i-1) + " $1 y; }; ")
+	}
+	return b.String()
 }
 
 // TestLimits wants an end, and no plain list, for what is too large or too deep.
@@ -100,6 +118,9 @@ func TestOpaque(t *testing.T) {
 		"a@b":              CommandName,
 		"a\x00b":           Encoding,
 		"a \xff":           Encoding,
+		"a \u0080; b":      Character,
+		"a \u0081; b":      Character,
+		"in":               CommandName,
 		"a; b $c; (d)":     Expansion,
 	} {
 		r := Read([]string{"sh", "-c", text})

@@ -18,6 +18,8 @@ type reader struct {
 	seen    map[string]bool // commands and unknown places that are listed
 	bytes   int             // of scripts that may still be read
 	wrapped parsed          // the script of the wrapper
+	steps   int             // commands that were followed
+	stopped bool            // a limit of size was reached
 	key     []byte
 }
 
@@ -49,6 +51,7 @@ func (rd *reader) unknown(at place, why Reason) {
 // limit gives up: the script is opaque, what was found stays.
 func (rd *reader) limit(at place, why Reason) {
 	rd.unknown(at, why)
+	rd.stopped = rd.stopped || why != TooDeep
 	if rd.reading.Opaque == "" {
 		rd.reading.Plain, rd.reading.Opaque = nil, why
 	}
@@ -260,7 +263,10 @@ func (rd *reader) command(at place, args []string) {
 		return
 	}
 	rd.list(at, args, false)
-	if rd.again(at, args) {
+	if rd.steps++; rd.steps > 2*maxUses {
+		rd.limit(at, TooMany)
+	}
+	if rd.stopped || rd.again(at, args) {
 		return
 	}
 	if at.depth > maxDepth {
@@ -283,6 +289,9 @@ func (rd *reader) command(at place, args []string) {
 	name := path.Base(args[0])
 	if dynamic(name) {
 		rd.unknown(at, DynamicName)
+	}
+	if stem := strings.TrimSuffix(name, path.Ext(name)); shells[stem] || strings.HasSuffix(name, ".exe") {
+		name = stem // bash.exe, as in wrapperScript
 	}
 	rd.through(at, name, args)
 }

@@ -57,11 +57,12 @@ type scope struct {
 	funcs   map[string][]*syntax.FuncDecl
 	aliases map[string][]string
 	calls   map[string][]callSite
-	called  map[*syntax.FuncDecl]bool // walked for a call
-	asking  map[*syntax.FuncDecl]bool // its arguments are being evaluated
-	walking *syntax.FuncDecl          // what collect is in
-	self    string                    // $0; "" is unknown
-	params  [][]string                // readings of "$@"; nil is those of outer
+	called  map[*syntax.FuncDecl]bool       // walked for a call
+	given   map[*syntax.FuncDecl][][]string // the arguments of all calls
+	noting  int                             // scripts in scripts that are being noted
+	walking *syntax.FuncDecl                // what collect is in
+	self    string                          // $0; "" is unknown
+	params  [][]string                      // readings of "$@"; nil is those of outer
 	sets    [][]*syntax.Word
 	shifted bool
 	wild    bool       // any variable may be set, by eval and the like
@@ -196,7 +197,9 @@ func (sc *scope) noteCall(call *syntax.CallExpr) {
 				sc.wild = true
 			}
 		}
-	case "eval", "trap":
+	case "trap":
+		sc.noteScript(words[:min(1, len(words))])
+	case "eval":
 		sc.noteScript(words)
 	case "shift":
 		sc.shifted = true
@@ -222,15 +225,12 @@ func (sc *scope) noteScript(words []*syntax.Word) {
 		}
 		texts = append(texts, text)
 	}
-	for _, text := range append(texts, strings.Join(texts, " ")) {
-		if !strings.ContainsAny(text, "= ") {
-			continue
-		}
-		if sh := parse(text); sh.why == "" {
-			sc.collect(sh.file.Stmts)
-		} else {
-			sc.wild = true
-		}
+	if sh := parse(strings.Join(texts, " ")); sh.why == "" && sc.noting < 4 {
+		sc.noting++
+		sc.collect(sh.file.Stmts)
+		sc.noting--
+	} else {
+		sc.wild = true
 	}
 }
 
@@ -392,24 +392,25 @@ func (sc *scope) inside(f *syntax.FuncDecl) *scope {
 	if f == nil || f.Name == nil {
 		return sc
 	}
-	in := &scope{outer: sc, call: true, params: [][]string{{Rest}}}
-	if sc.asking[f] || len(sc.calls[f.Name.Value]) == 0 {
+	in := &scope{outer: sc, call: true}
+	if in.params = sc.given[f]; in.params != nil {
 		return in
 	}
-	if sc.asking == nil {
-		sc.asking = map[*syntax.FuncDecl]bool{}
+	if sc.given == nil {
+		sc.given = map[*syntax.FuncDecl][][]string{}
 	}
-	sc.asking[f] = true
+	unknown := [][]string{{Rest}}
+	sc.given[f] = unknown // for calls of itself
 	var all [][]string
 	for _, c := range sc.calls[f.Name.Value] {
 		for _, words := range sc.inside(c.in).commands(c.args) {
 			all = append(all, words)
 		}
 	}
-	sc.asking[f] = false
-	if len(all) <= maxReadings {
-		in.params = all
+	if len(all) == 0 || len(all) > maxReadings {
+		all = unknown
 	}
+	sc.given[f], in.params = all, all
 	return in
 }
 

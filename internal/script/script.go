@@ -39,6 +39,8 @@ const (
 	maxNesting   = 200       // open brackets in a script
 	maxDepth     = 8         // programs and scripts that run each other
 	maxUses      = 4096      // commands
+	maxPieces    = 4096      // of a word
+	maxStarts    = 256       // words of a command line at which another command may begin
 	maxChoices   = 16        // readings of one word
 	maxReadings  = 32        // readings of one command
 	maxSequence  = 64        // words of one brace expansion
@@ -249,6 +251,8 @@ func usable(text string) Reason {
 		return TooLong
 	case !utf8.ValidString(text) || strings.ContainsRune(text, 0):
 		return Encoding
+	case strings.ContainsAny(text, "\u0080\u0081"):
+		return Character // the parser takes them for the end of the text, and for a continued line
 	}
 	depth, deepest := 0, 0
 	for i := range len(text) {

@@ -47,7 +47,7 @@ func (rd *reader) through(at place, name string, args []string) {
 	case "xargs", "gxargs":
 		rd.xargs(at, name, args)
 	case "watch":
-		for _, i := range watchOptions.starts(at, args) {
+		for _, i := range rd.starts(at, args, watchOptions) {
 			rd.nested(at, name, strings.Join(args[i:], " "), nil)
 			rd.command(at.deeper(name), args[i:])
 		}
@@ -94,7 +94,7 @@ func (rd *reader) program(at place, name string, args []string, p program) {
 	if p.assigns {
 		in.scope = &scope{outer: at.scope}
 	}
-	for _, i := range p.starts(in, args) {
+	for _, i := range rd.starts(in, args, p) {
 		if p.assigns {
 			rd.assigned(in)
 		}
@@ -115,13 +115,13 @@ func (rd *reader) assigned(at place) {
 
 // starts returns where the command may begin in the words of a program. Variables that they
 // set are those of the scope of at.
-func (p program) starts(at place, args []string) []int {
+func (rd *reader) starts(at place, args []string, p program) []int {
 	skip := p.skip
 	for i := 1; i < len(args); i++ {
 		w := args[i]
 		switch name, value, cut := strings.Cut(w, "="); {
 		case w == Rest, p.loose:
-			return rest(args, i)
+			return rd.rest(at, args, i)
 		case w == "--":
 			i++
 			for p.assigns && i < len(args) && assigns(at, args[i]) {
@@ -160,12 +160,17 @@ func assigns(at place, word string) bool {
 }
 
 // rest returns all positions from i at which a command can begin.
-func rest(args []string, i int) []int {
+func (rd *reader) rest(at place, args []string, i int) []int {
 	var all []int
-	for ; i < len(args) && len(all) < maxReadings; i++ {
-		if !strings.HasPrefix(args[i], "-") {
-			all = append(all, i)
+	for ; i < len(args); i++ {
+		if strings.HasPrefix(args[i], "-") {
+			continue
 		}
+		if len(all) == maxStarts {
+			rd.limit(at, TooMany)
+			break
+		}
+		all = append(all, i)
 	}
 	return all
 }
@@ -333,7 +338,7 @@ func (rd *reader) xargs(at place, name string, args []string) {
 			mark = "{}"
 		}
 	}
-	for _, i := range xargsOptions.starts(at, args) {
+	for _, i := range rd.starts(at, args, xargsOptions) {
 		in := at.deeper(name)
 		in.stdin = input{kind: inFile} // /dev/null
 		if mark != "" {
@@ -388,13 +393,16 @@ func (rd *reader) parallel(at place, name string, args []string) {
 	if marks >= 0 {
 		items, args = args[marks+1:], args[:marks]
 	}
-	starts := rest(args, 1)
+	if len(items) > maxStarts {
+		rd.limit(at, TooMany)
+	}
+	starts := rd.rest(at, args, 1)
 	if len(starts) == 0 {
 		starts = []int{len(args)}
 	}
 	for _, i := range starts {
 		text := strings.Join(args[i:], " ")
-		for _, item := range items[:min(len(items), maxReadings)] {
+		for _, item := range items[:min(len(items), maxStarts)] {
 			if with := strings.ReplaceAll(text, "{}", item); with != text {
 				rd.nested(at, name, with, nil)
 			} else if with = strings.TrimSpace(text + " " + item); with != Gap {
@@ -447,7 +455,7 @@ func (rd *reader) value(at place, name, value string, o scriptOption) {
 
 // git lists git's command without the options before it, and what its settings run.
 func (rd *reader) git(at place, args []string) {
-	starts := gitOptions.starts(at, args)
+	starts := rd.starts(at, args, gitOptions)
 	if len(starts) == 0 {
 		return
 	}
