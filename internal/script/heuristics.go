@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // alwaysSafe are programs that only read, whatever their words are.
@@ -77,11 +78,11 @@ func findActs(w string) bool {
 	return false
 }
 
-var sedLines = regexp.MustCompile(`^[0-9]+(,[0-9]+)?p$`)
+var sedLines = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9]+(,[0-9]+)?p$`) })
 
 // safeSed accepts sed -n N,Mp and at most one file.
 func safeSed(words []string) bool {
-	return len(words) >= 2 && len(words) <= 3 && words[0] == "-n" && sedLines.MatchString(words[1]) &&
+	return len(words) >= 2 && len(words) <= 3 && words[0] == "-n" && sedLines().MatchString(words[1]) &&
 		(len(words) == 2 || !strings.HasPrefix(words[2], "-"))
 }
 

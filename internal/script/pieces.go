@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -247,7 +248,9 @@ func join(before []piece, middle [][]piece, after []piece) ([][]piece, bool) {
 }
 
 // ranges is what stands between the braces of {a..z} and {1..9..2}.
-var ranges = regexp.MustCompile(`^(-?[0-9]+|[A-Za-z])\.\.(-?[0-9]+|[A-Za-z])(\.\.-?[0-9]+)?$`)
+var ranges = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(-?[0-9]+|[A-Za-z])\.\.(-?[0-9]+|[A-Za-z])(\.\.-?[0-9]+)?$`)
+})
 
 // sequence is the expansion of a range, as placeholders; nil where it is none.
 func sequence(ps []piece) [][]piece {
@@ -258,7 +261,7 @@ func sequence(ps []piece) [][]piece {
 		}
 		text.WriteString(p.text)
 	}
-	if !ranges.MatchString(text.String()) {
+	if !ranges().MatchString(text.String()) {
 		return nil
 	}
 	return [][]piece{{{text: Gap, kind: quotedText}}, {{text: Rest}}}

@@ -6,6 +6,7 @@ package script
 import (
 	"regexp"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -112,7 +113,7 @@ func (p *plainReader) stmt(s *syntax.Stmt) {
 }
 
 // number is what shells take for a number where a command name stands.
-var number = regexp.MustCompile(`^-?(0x)?[0-9]+(#[0-9A-Za-z@_]+)?$`)
+var number = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^-?(0x)?[0-9]+(#[0-9A-Za-z@_]+)?$`) })
 
 func (p *plainReader) call(call *syntax.CallExpr) {
 	if len(call.Assigns) > 0 {
@@ -126,7 +127,7 @@ func (p *plainReader) call(call *syntax.CallExpr) {
 	switch name, literal := call.Args[0].Parts[0].(*syntax.Lit); {
 	case !literal || len(call.Args[0].Parts) > 1:
 		p.refuse(Quoting)
-	case strings.ContainsAny(name.Value, "%@=!") || number.MatchString(name.Value) || syntax.IsKeyword(name.Value):
+	case strings.ContainsAny(name.Value, "%@=!") || number().MatchString(name.Value) || syntax.IsKeyword(name.Value):
 		p.refuse(CommandName)
 	case name.Value == "unset":
 		p.refuse(Declaration)

@@ -23,6 +23,7 @@ var hostile = []string{
 	"bash\x00-c\x00f() { f \"$@\" x; }; f y",
 	"bash\x00-c\x00f() { g; }; g() { f; f; }; f",
 	"bash\x00-c\x00f() {" + strings.Repeat(" f \"$@\" a; f \"$@\" b;", 8) + "}; f",
+	"bash\x00-c\x00f() { " + fan("abcdefghijkl") + "}; f",
 	"bash\x00-c\x00" + chain(40) + "x0() { v=$1; }; $v",
 	"bash\x00-c\x00echo " + strings.Repeat("*a", 40_000),
 	"bash\x00-c\x00x=" + strings.Repeat("\\a*", 30_000),
@@ -41,6 +42,15 @@ var hostile = []string{
 	"parallel\x00:::\x00" + strings.Repeat("x\x00", 500),
 	"sh\x00-c\x00if;&", "sh\x00-c\x00a \u0080; rm", "sh.\x00-c\x00A", "sh\x00-c\x00-", "sh\x00-c\x00+0", "bash\x00-c\x00-x", "", "\x00", "rm", "git\x00-c", "git\x00-C\x00-c\x00status", "xargs\x00-I", "bash\x00-c", "bash\x00-o", "find\x00-exec",
 	Rest + "\x00" + Gap, "bash\x00-c\x00" + Rest + " " + Gap,
+}
+
+// fan is calls of a function with one more argument each.
+func fan(letters string) string {
+	var b strings.Builder
+	for _, r := range letters {
+		b.WriteString("f \"$@\" " + string(r) + "; ")
+	}
+	return b.String()
 }
 
 // chain is functions that call each other twice.
@@ -148,6 +158,24 @@ func TestWrapper(t *testing.T) {
 	}
 }
 
+// TestSafe holds the holes of the peer's list closed.
+func TestSafe(t *testing.T) {
+	for words, want := range map[string]bool{
+		"uniq a": true, "uniq -c": true, "uniq a b": false, "uniq - b": false,
+		"sed -n 1p a": true, "sed -n 1p -i": false, "sed -n 1p -fa": false,
+		"rg -n a": true, "rg -nz a": false, "rg --search a": false,
+		"base64 a": true, "base64 -do a": false, "base64 --ou=a": false,
+		"git log --oneline": true, "git log --outp=a": false, "git diff --ext": false, "git log --output-indicator-new=x": false,
+		"git status": true, "git --exec-path=a status": false, "git push": false, "git": false,
+		"/bin/ls": true, "/usr/bin/ls": true, "/usr/bin/../../tmp/ls": false, "bin/ls": false, "/tmp/ls": false, "ls": true,
+		"find . -files0-from a": false, "find . -name a": true,
+	} {
+		if got := Safe(strings.Fields(words)); got != want {
+			t.Errorf("%q: safe %v, want %v", words, got, want)
+		}
+	}
+}
+
 // TestPositions says where commands stand in the outermost script, and what runs them.
 func TestPositions(t *testing.T) {
 	r := Read([]string{"bash", "-c", "ls\n  env A=1 nice \\\n  rm x && sh -c 'a; b'"})
@@ -202,7 +230,8 @@ func TestUnknown(t *testing.T) {
 			t.Errorf("%q: unknown %v, want %q", text, r.Unknown, want)
 		}
 	}
-	for _, text := range []string{"a | b", "bash f", ". f", "x=a; $x b", "bash --version", "[ -f x ]", "a <(b)", "f() { \"$@\"; }; f a; f b"} {
+	for _, text := range []string{"a | b", "bash f", ". f", "x=a; $x b", "bash --version", "[ -f x ]", "a <(b)", "f() { \"$@\"; }; f a; f b",
+		"f() { ls | while read -r d; do f \"$d\"; done; }; f .", "f() { f; g; }; g() { f; }; f"} {
 		if r := Read([]string{"bash", "-c", text}); len(r.Unknown) > 0 {
 			t.Errorf("%q: unknown %v, want all known", text, r.Unknown)
 		}

@@ -98,10 +98,6 @@ func (rd *reader) again(at place, args []string) bool {
 
 // script lists the commands of a script, in a scope of its own.
 func (rd *reader) script(at place, text string) {
-	if at.depth > maxDepth {
-		rd.limit(at, TooDeep)
-		return
-	}
 	if rd.bytes -= len(text); rd.bytes < 0 {
 		rd.limit(at, TooLong)
 		return

@@ -4,7 +4,6 @@
 package script
 
 import (
-	"path"
 	"slices"
 	"strings"
 
@@ -189,14 +188,12 @@ func (sc *scope) noteCall(call *syntax.CallExpr) {
 	switch name {
 	case "":
 		sc.unnamed = append(sc.unnamed, callSite{call.Args[:1], sc.walking})
-	case "read", "mapfile", "readarray", "getopts", "printf", "wait":
-		for _, w := range words {
-			if text := literal(w); syntax.ValidName(text) {
-				sc.assign(text, assignment{list: true, unknown: true})
-			} else if text == "" && name != "printf" {
-				sc.wild = true
-			}
+	case "printf":
+		if len(words) > 1 && literal(words[0]) == "-v" {
+			sc.noteNames(words[1:2])
 		}
+	case "read", "mapfile", "readarray", "getopts":
+		sc.noteNames(words)
 	case "trap":
 		sc.noteScript(words[:min(1, len(words))])
 	case "eval":
@@ -214,23 +211,28 @@ func (sc *scope) noteCall(call *syntax.CallExpr) {
 	}
 }
 
-// noteScript notes what a script in the words of eval or trap sets.
+// noteNames notes variables that a builtin sets.
+func (sc *scope) noteNames(words []*syntax.Word) {
+	for _, w := range words {
+		if text := literal(w); syntax.ValidName(text) {
+			sc.assign(text, assignment{list: true, unknown: true})
+		} else if text == "" {
+			sc.wild = true
+		}
+	}
+}
+
+// noteScript notes what a script in the words of eval or trap sets. Where that is not known,
+// the script itself is not either.
 func (sc *scope) noteScript(words []*syntax.Word) {
 	var texts []string
 	for _, w := range words {
-		text := literal(w)
-		if text == "" && len(piecesOf(w)) > 0 || len(text) > 4<<10 {
-			sc.wild = true
-			return
-		}
-		texts = append(texts, text)
+		texts = append(texts, literal(w))
 	}
-	if sh := parse(strings.Join(texts, " ")); sh.why == "" && sc.noting < 4 {
+	if sh := parse(strings.Join(texts, " ")); sh.file != nil && sc.noting < 4 {
 		sc.noting++
 		sc.collect(sh.file.Stmts)
 		sc.noting--
-	} else {
-		sc.wild = true
 	}
 }
 
@@ -261,7 +263,7 @@ func (sc *scope) anything() bool {
 	top.unnamed = nil
 	for _, c := range calls {
 		for _, words := range top.inside(c.in).commands(c.args) {
-			if len(words) > 0 && (dynamic(path.Base(words[0])) || slices.Contains(setters, words[0])) {
+			if len(words) > 0 && slices.Contains(setters, words[0]) {
 				top.wild = true
 			}
 		}
@@ -272,6 +274,11 @@ func (sc *scope) anything() bool {
 		}
 	}
 	return top.wild
+}
+
+// fixedText reports whether a word has no expansions; patterns and braces may be in it.
+func fixedText(w *syntax.Word) bool {
+	return !slices.ContainsFunc(piecesOf(w), func(p piece) bool { return p.kind == barePart || p.kind == quotedPart })
 }
 
 // find returns a variable and the scope that sets it.
@@ -316,12 +323,13 @@ func (v *variable) evaluate(sc *scope) {
 // assignList adds the words of an array or a loop.
 func (v *variable) assignList(sc *scope, a assignment) {
 	lists := sc.commands(a.words)
+	fixed := !slices.ContainsFunc(a.words, func(w *syntax.Word) bool { return !fixedText(w) })
 	for _, l := range lists {
-		for _, w := range l {
-			if w == Rest {
-				v.unknown = true
-			} else {
+		for i, w := range l {
+			if w != Rest {
 				v.texts = append(v.texts, w)
+			} else if !fixed || i == 0 || !dynamic(l[i-1]) { // not of a pattern, like the word before
+				v.unknown = true
 			}
 		}
 	}

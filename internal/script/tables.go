@@ -11,6 +11,7 @@ type program struct {
 	assigns bool     // NAME=VALUE stands before the command
 	loose   bool     // options are not all known: the command may begin at any word
 	never   string   // options with which nothing runs
+	shell   bool     // without a command it is a shell
 }
 
 // programs run a command with their own words, or with most of them.
@@ -19,13 +20,13 @@ var programs = map[string]program{
 	"builtin":           {},
 	"caffeinate":        {short: "tw"},
 	"catchsegv":         {},
-	"chroot":            {long: []string{"groups", "userspec"}, skip: 1},
+	"chroot":            {shell: true, long: []string{"groups", "userspec"}, skip: 1},
 	"chrt":              {short: "TPDp", long: []string{"sched-runtime", "sched-period", "sched-deadline"}, skip: 1},
 	"command":           {never: "vV"},
 	"coproc":            {},
 	"cpulimit":          {loose: true},
 	"dbus-run-session":  {long: []string{"config-file", "dbus-daemon"}},
-	"doas":              {short: "Cu", assigns: true},
+	"doas":              {shell: true, short: "Cu", assigns: true},
 	"eatmydata":         {},
 	"env":               {short: "uCSa", long: []string{"unset", "chdir", "split-string", "argv0"}, assigns: true},
 	"exec":              {short: "a"},
@@ -41,7 +42,7 @@ var programs = map[string]program{
 	"nocorrect":         {},
 	"noglob":            {},
 	"nohup":             {},
-	"nsenter":           {loose: true},
+	"nsenter":           {shell: true, loose: true},
 	"pkexec":            {long: []string{"user"}},
 	"prlimit":           {loose: true},
 	"proxychains":       {short: "f"},
@@ -58,7 +59,7 @@ var programs = map[string]program{
 	"start-stop-daemon": {loose: true},
 	"stdbuf":            {short: "ioe", long: []string{"input", "output", "error"}},
 	"strace":            {loose: true},
-	"sudo": {short: "CDghpRrtTUuac", assigns: true, long: []string{
+	"sudo": {shell: true, short: "CDghpRrtTUuac", assigns: true, long: []string{
 		"auth-type", "chdir", "chroot", "class", "close-from", "command-timeout", "group", "host",
 		"login-class", "other-user", "prompt", "role", "type", "user",
 	}},
@@ -70,7 +71,7 @@ var programs = map[string]program{
 	"torsocks":        {},
 	"tsocks":          {},
 	"unbuffer":        {},
-	"unshare":         {loose: true},
+	"unshare":         {shell: true, loose: true},
 	"valgrind":        {loose: true},
 	"xvfb-run":        {loose: true},
 	"bwrap":           {loose: true},
@@ -105,14 +106,17 @@ type scriptOption struct {
 
 // scriptOptions are such options, by program.
 var scriptOptions = map[string]scriptOption{
-	"flock":   {short: "c", long: []string{"command"}},
-	"rsync":   {short: "e", long: []string{"rsh", "rsync-path"}},
-	"runuser": {short: "c", long: []string{"command", "session-command"}},
-	"scp":     {short: "oS", prefix: sshCommands},
-	"script":  {short: "c", long: []string{"command"}},
-	"sftp":    {short: "oS", prefix: sshCommands},
-	"ssh":     {short: "o", prefix: sshCommands},
-	"su":      {short: "c", long: []string{"command", "session-command"}},
+	"compgen":   {short: "CW"},
+	"mapfile":   {short: "C"},
+	"readarray": {short: "C"},
+	"flock":     {short: "c", long: []string{"command"}},
+	"rsync":     {short: "e", long: []string{"rsh", "rsync-path"}},
+	"runuser":   {short: "c", long: []string{"command", "session-command"}},
+	"scp":       {short: "oS", prefix: sshCommands},
+	"script":    {short: "c", long: []string{"command"}},
+	"sftp":      {short: "oS", prefix: sshCommands},
+	"ssh":       {short: "o", prefix: sshCommands},
+	"su":        {short: "c", long: []string{"command", "session-command"}},
 	"tar": {short: "IF", long: []string{
 		"to-command", "use-compress-program", "checkpoint-action", "info-script", "new-volume-script", "rsh-command",
 	}, prefix: []string{"exec=", ""}},

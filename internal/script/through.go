@@ -36,6 +36,10 @@ func (rd *reader) through(at place, name string, args []string) {
 		}
 	case "eval":
 		rd.eval(at, args[1:])
+	case "hash":
+		if len(args) == 4 && args[1] == "-p" {
+			rd.alias(at, []string{args[3] + "=" + args[2]})
+		}
 	case "source", ".":
 		rd.source(at, args)
 	case "trap":
@@ -94,7 +98,11 @@ func (rd *reader) program(at place, name string, args []string, p program) {
 	if p.assigns {
 		in.scope = &scope{outer: at.scope}
 	}
-	for _, i := range rd.starts(in, args, p) {
+	starts := rd.starts(in, args, p)
+	if len(starts) == 0 && p.shell && at.stdin.kind != inInherited {
+		rd.input(at, name, at.stdin.texts, []string{})
+	}
+	for _, i := range starts {
 		if p.assigns {
 			rd.assigned(in)
 		}
@@ -373,7 +381,7 @@ func replaced(args []string, mark, text string) []string {
 // finder lists the commands of find -exec and its kind.
 func (rd *reader) finder(at place, name string, args, words []string) {
 	for i, w := range args {
-		if !slices.Contains(words, w) || i+1 == len(args) {
+		if !slices.Contains(words, w) && !dynamic(w) || i == 0 || i+1 == len(args) {
 			continue
 		}
 		command := args[i+1:]
