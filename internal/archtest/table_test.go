@@ -51,6 +51,7 @@ var layers = map[string]int{
 	"internal/overlay":     layerWords,
 	"internal/rlimit":      layerWords,
 	"internal/screen":      layerWords,
+	"internal/script":      layerWords,
 	"internal/seccomp":     layerWords,
 	"internal/shell":       layerWords,
 	"internal/sockets":     layerWords,
@@ -189,7 +190,7 @@ var walls = []wall{
 		reason: "the words of permission mean the same to every room because they rest on nothing",
 	},
 	{
-		from:   []string{"sandbox", "rules", "internal/judge", "internal/printable", "internal/screen", "internal/shell", "internal/text"},
+		from:   []string{"sandbox", "rules", "internal/judge", "internal/printable", "internal/screen", "internal/script", "internal/shell", "internal/text"},
 		to:     []string{"os", "os/exec", "net", "net/http", "syscall", "golang.org/x/sys/..."},
 		reason: "a pure room gives the same answer on every machine, so it cannot look at this one",
 	},
@@ -241,7 +242,7 @@ var roomModules = map[string][]string{
 	"golang.org/x/term": {"internal/tty"},
 
 	"go.starlark.net":                        {"rules"},
-	"mvdan.cc/sh/v3":                         {"internal/shell"},
+	"mvdan.cc/sh/v3":                         {"internal/script"},
 	"github.com/coder/websocket":             {"internal/jsonrpc"},
 	"github.com/modelcontextprotocol/go-sdk": {"internal/mcpserver"},
 	"github.com/nats-io":                     {"internal/fleet"},

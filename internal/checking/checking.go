@@ -65,14 +65,8 @@ type PrefixRuleMatch struct {
 // Ask returns what the rules say. If a file does not load, the error is or holds
 // [rules.LoadError]s and there is no answer.
 func Ask(q Question) (*Answer, error) {
-	sources := q.Layers
-	for _, name := range q.Files {
-		source := files.Read(inside(q.Host.Dir, name))
-		source.Name = name
-		sources = append(sources, source)
-	}
-	set := rules.Load(q.Host, sources...)
-	if err := set.Err(); err != nil {
+	set, err := q.load()
+	if err != nil {
 		return nil, err
 	}
 	a := &Answer{MatchedRules: []MatchedRule{}}
@@ -86,6 +80,18 @@ func Ask(q Question) (*Answer, error) {
 		a.Decision = a.result.Decision.String()
 	}
 	return a, nil
+}
+
+// load returns the rules to ask.
+func (q *Question) load() (*rules.Set, error) {
+	sources := q.Layers
+	for _, name := range q.Files {
+		source := files.Read(inside(q.Host.Dir, name))
+		source.Name = name
+		sources = append(sources, source)
+	}
+	set := rules.Load(q.Host, sources...)
+	return set, set.Err()
 }
 
 // inside returns a path that begins at a directory, unless it is absolute.

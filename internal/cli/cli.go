@@ -125,9 +125,10 @@ const aCommand = -1
 
 // options are the flags of all commands but run.
 type options struct {
-	json, list, clean, all, verbose, man, help, noConfig, resolve bool
+	json, list, clean, all, verbose, man, help, noConfig, resolve, explain bool
 
-	rules []string
+	rules  []string
+	script string
 }
 
 // commands returns the table, in the order of the overview.

@@ -122,11 +122,8 @@ func unescape(text string) string {
 	return b.String()
 }
 
-// ansiEscapes are the escapes of one letter in $'..'.
-var ansiEscapes = map[byte]string{
-	'a': "\a", 'b': "\b", 'e': "\x1b", 'E': "\x1b", 'f': "\f", 'n': "\n", 'r': "\r", 't': "\t", 'v': "\v",
-	'\\': "\\", '\'': "'", '"': "\"", '?': "?",
-}
+// ansiEscapes are the escapes of one letter in $'..', each before its value.
+const ansiEscapes = "a\ab\be\x1bE\x1bf\fn\nr\rt\tv\v\\\\''\"\"??"
 
 // ansiC decodes the escapes of $'..', which printf and echo -e share.
 func ansiC(text string) string {
@@ -152,8 +149,8 @@ func ansiC(text string) string {
 			i = end - 1
 		}
 		switch c := text[i]; {
-		case ansiEscapes[c] != "":
-			b.WriteString(ansiEscapes[c])
+		case strings.IndexByte(ansiEscapes, c)%2 == 0:
+			b.WriteByte(ansiEscapes[strings.IndexByte(ansiEscapes, c)+1])
 		case c == 'x':
 			digits(i+1, 2, 16)
 		case c == 'u':

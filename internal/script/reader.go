@@ -198,7 +198,7 @@ func (rd *reader) inner(at place, node syntax.Node) {
 			rd.stmt(at, n)
 			return false
 		case *syntax.Assign:
-			if n.Name != nil && commandVariables[n.Name.Value] && n.Value != nil {
+			if n.Name != nil && commandVariables()[n.Name.Value] && n.Value != nil {
 				rd.setting(at, n.Name.Value, at.scope.texts(n.Value))
 			}
 		}
@@ -286,7 +286,7 @@ func (rd *reader) command(at place, args []string) {
 	if dynamic(name) {
 		rd.unknown(at, DynamicName)
 	}
-	if stem := strings.TrimSuffix(name, path.Ext(name)); shells[stem] || strings.HasSuffix(name, ".exe") {
+	if stem := strings.TrimSuffix(name, path.Ext(name)); shells()[stem] || strings.HasSuffix(name, ".exe") {
 		name = stem // bash.exe, as in wrapperScript
 	}
 	rd.through(at, name, args)

@@ -3,6 +3,10 @@
 
 package script
 
+import "sync"
+
+// The tables are made when they are needed: making them at every start took 40 µs.
+
 // A program runs the command that its words end with.
 type program struct {
 	short   string   // options of one letter that take a value
@@ -15,73 +19,75 @@ type program struct {
 }
 
 // programs run a command with their own words, or with most of them.
-var programs = map[string]program{
-	"-":                 {}, // zsh
-	"builtin":           {},
-	"caffeinate":        {short: "tw"},
-	"catchsegv":         {},
-	"chroot":            {shell: true, long: []string{"groups", "userspec"}, skip: 1},
-	"chrt":              {short: "TPDp", long: []string{"sched-runtime", "sched-period", "sched-deadline"}, skip: 1},
-	"command":           {never: "vV"},
-	"coproc":            {},
-	"cpulimit":          {loose: true},
-	"dbus-run-session":  {long: []string{"config-file", "dbus-daemon"}},
-	"doas":              {shell: true, short: "Cu", assigns: true},
-	"eatmydata":         {},
-	"env":               {short: "uCSa", long: []string{"unset", "chdir", "split-string", "argv0"}, assigns: true},
-	"exec":              {short: "a"},
-	"fakeroot":          {loose: true},
-	"firejail":          {loose: true},
-	"flock":             {short: "wEc", long: []string{"timeout", "conflict-exit-code", "command"}, skip: 1},
-	"gdb":               {loose: true},
-	"ionice":            {short: "cnpPu", long: []string{"class", "classdata", "pid", "pgid", "uid"}},
-	"linux32":           {},
-	"linux64":           {},
-	"ltrace":            {loose: true},
-	"nice":              {short: "n", long: []string{"adjustment"}},
-	"nocorrect":         {},
-	"noglob":            {},
-	"nohup":             {},
-	"nsenter":           {shell: true, loose: true},
-	"pkexec":            {long: []string{"user"}},
-	"prlimit":           {loose: true},
-	"proxychains":       {short: "f"},
-	"proxychains4":      {short: "f"},
-	"rlwrap":            {loose: true},
-	"runuser":           {loose: true},
-	"sallyport":         {loose: true},
-	"setarch":           {loose: true},
-	"setpriv":           {loose: true},
-	"setsid":            {},
-	"setuidgid":         {skip: 1},
-	"softlimit":         {loose: true},
-	"ssh-agent":         {short: "aEOPt"},
-	"start-stop-daemon": {loose: true},
-	"stdbuf":            {short: "ioe", long: []string{"input", "output", "error"}},
-	"strace":            {loose: true},
-	"sudo": {shell: true, short: "CDghpRrtTUuac", assigns: true, long: []string{
-		"auth-type", "chdir", "chroot", "class", "close-from", "command-timeout", "group", "host",
-		"login-class", "other-user", "prompt", "role", "type", "user",
-	}},
-	"systemd-inhibit": {loose: true},
-	"systemd-run":     {loose: true},
-	"taskset":         {skip: 1},
-	"time":            {short: "fo", long: []string{"format", "output"}},
-	"timeout":         {short: "ks", long: []string{"kill-after", "signal"}, skip: 1},
-	"torsocks":        {},
-	"tsocks":          {},
-	"unbuffer":        {},
-	"unshare":         {shell: true, loose: true},
-	"valgrind":        {loose: true},
-	"xvfb-run":        {loose: true},
-	"bwrap":           {loose: true},
-	"entr":            {},
-	"dumb-init":       {},
-	"tini":            {loose: true},
-	"chronic":         {},
-	"ifne":            {short: "n"},
-	"mispipe":         {loose: true},
-}
+var programs = sync.OnceValue(func() map[string]program {
+	return map[string]program{
+		"-":                 {}, // zsh
+		"builtin":           {},
+		"caffeinate":        {short: "tw"},
+		"catchsegv":         {},
+		"chroot":            {shell: true, long: []string{"groups", "userspec"}, skip: 1},
+		"chrt":              {short: "TPDp", long: []string{"sched-runtime", "sched-period", "sched-deadline"}, skip: 1},
+		"command":           {never: "vV"},
+		"coproc":            {},
+		"cpulimit":          {loose: true},
+		"dbus-run-session":  {long: []string{"config-file", "dbus-daemon"}},
+		"doas":              {shell: true, short: "Cu", assigns: true},
+		"eatmydata":         {},
+		"env":               {short: "uCSa", long: []string{"unset", "chdir", "split-string", "argv0"}, assigns: true},
+		"exec":              {short: "a"},
+		"fakeroot":          {loose: true},
+		"firejail":          {loose: true},
+		"flock":             {short: "wEc", long: []string{"timeout", "conflict-exit-code", "command"}, skip: 1},
+		"gdb":               {loose: true},
+		"ionice":            {short: "cnpPu", long: []string{"class", "classdata", "pid", "pgid", "uid"}},
+		"linux32":           {},
+		"linux64":           {},
+		"ltrace":            {loose: true},
+		"nice":              {short: "n", long: []string{"adjustment"}},
+		"nocorrect":         {},
+		"noglob":            {},
+		"nohup":             {},
+		"nsenter":           {shell: true, loose: true},
+		"pkexec":            {long: []string{"user"}},
+		"prlimit":           {loose: true},
+		"proxychains":       {short: "f"},
+		"proxychains4":      {short: "f"},
+		"rlwrap":            {loose: true},
+		"runuser":           {loose: true},
+		"sallyport":         {loose: true},
+		"setarch":           {loose: true},
+		"setpriv":           {loose: true},
+		"setsid":            {},
+		"setuidgid":         {skip: 1},
+		"softlimit":         {loose: true},
+		"ssh-agent":         {short: "aEOPt"},
+		"start-stop-daemon": {loose: true},
+		"stdbuf":            {short: "ioe", long: []string{"input", "output", "error"}},
+		"strace":            {loose: true},
+		"sudo": {shell: true, short: "CDghpRrtTUuac", assigns: true, long: []string{
+			"auth-type", "chdir", "chroot", "class", "close-from", "command-timeout", "group", "host",
+			"login-class", "other-user", "prompt", "role", "type", "user",
+		}},
+		"systemd-inhibit": {loose: true},
+		"systemd-run":     {loose: true},
+		"taskset":         {skip: 1},
+		"time":            {short: "fo", long: []string{"format", "output"}},
+		"timeout":         {short: "ks", long: []string{"kill-after", "signal"}, skip: 1},
+		"torsocks":        {},
+		"tsocks":          {},
+		"unbuffer":        {},
+		"unshare":         {shell: true, loose: true},
+		"valgrind":        {loose: true},
+		"xvfb-run":        {loose: true},
+		"bwrap":           {loose: true},
+		"entr":            {},
+		"dumb-init":       {},
+		"tini":            {loose: true},
+		"chronic":         {},
+		"ifne":            {short: "n"},
+		"mispipe":         {loose: true},
+	}
+})
 
 // xargsOptions are those of xargs.
 var xargsOptions = program{short: "adEILnPs", long: []string{
@@ -92,10 +98,12 @@ var xargsOptions = program{short: "adEILnPs", long: []string{
 var watchOptions = program{short: "nq", long: []string{"interval", "equexit"}}
 
 // shells read a script from an option, a file or the standard input.
-var shells = map[string]bool{
-	"ash": true, "bash": true, "dash": true, "fish": true, "ksh": true, "ksh93": true, "mksh": true, "oksh": true,
-	"pdksh": true, "posh": true, "rbash": true, "rksh": true, "rzsh": true, "sh": true, "yash": true, "zsh": true,
-}
+var shells = sync.OnceValue(func() map[string]bool {
+	return map[string]bool{
+		"ash": true, "bash": true, "dash": true, "fish": true, "ksh": true, "ksh93": true, "mksh": true, "oksh": true,
+		"pdksh": true, "posh": true, "rbash": true, "rksh": true, "rzsh": true, "sh": true, "yash": true, "zsh": true,
+	}
+})
 
 // A scriptOption is an option whose value is a script, wherever it stands.
 type scriptOption struct {
@@ -105,33 +113,37 @@ type scriptOption struct {
 }
 
 // scriptOptions are such options, by program.
-var scriptOptions = map[string]scriptOption{
-	"compgen":   {short: "CW"},
-	"mapfile":   {short: "C"},
-	"readarray": {short: "C"},
-	"flock":     {short: "c", long: []string{"command"}},
-	"rsync":     {short: "e", long: []string{"rsh", "rsync-path"}},
-	"runuser":   {short: "c", long: []string{"command", "session-command"}},
-	"scp":       {short: "oS", prefix: sshCommands},
-	"script":    {short: "c", long: []string{"command"}},
-	"sftp":      {short: "oS", prefix: sshCommands},
-	"ssh":       {short: "o", prefix: sshCommands},
-	"su":        {short: "c", long: []string{"command", "session-command"}},
-	"tar": {short: "IF", long: []string{
-		"to-command", "use-compress-program", "checkpoint-action", "info-script", "new-volume-script", "rsh-command",
-	}, prefix: []string{"exec=", ""}},
-}
+var scriptOptions = sync.OnceValue(func() map[string]scriptOption {
+	return map[string]scriptOption{
+		"compgen":   {short: "CW"},
+		"mapfile":   {short: "C"},
+		"readarray": {short: "C"},
+		"flock":     {short: "c", long: []string{"command"}},
+		"rsync":     {short: "e", long: []string{"rsh", "rsync-path"}},
+		"runuser":   {short: "c", long: []string{"command", "session-command"}},
+		"scp":       {short: "oS", prefix: sshCommands},
+		"script":    {short: "c", long: []string{"command"}},
+		"sftp":      {short: "oS", prefix: sshCommands},
+		"ssh":       {short: "o", prefix: sshCommands},
+		"su":        {short: "c", long: []string{"command", "session-command"}},
+		"tar": {short: "IF", long: []string{
+			"to-command", "use-compress-program", "checkpoint-action", "info-script", "new-volume-script", "rsh-command",
+		}, prefix: []string{"exec=", ""}},
+	}
+})
 
 // sshCommands are settings of ssh that run a command on this machine.
 var sshCommands = []string{"proxycommand", "localcommand", "knownhostscommand"}
 
 // commandVariables are environment variables with a command that other programs run.
-var commandVariables = map[string]bool{
-	"BROWSER": true, "EDITOR": true, "GIT_ASKPASS": true, "GIT_EDITOR": true, "GIT_EXTERNAL_DIFF": true, "GIT_PAGER": true,
-	"GIT_PROXY_COMMAND": true, "GIT_SEQUENCE_EDITOR": true, "GIT_SSH": true, "GIT_SSH_COMMAND": true, "LESSCLOSE": true,
-	"LESSOPEN": true, "MANPAGER": true, "PAGER": true, "PROMPT_COMMAND": true, "RSYNC_RSH": true, "SSH_ASKPASS": true,
-	"SUDO_ASKPASS": true, "VISUAL": true,
-}
+var commandVariables = sync.OnceValue(func() map[string]bool {
+	return map[string]bool{
+		"BROWSER": true, "EDITOR": true, "GIT_ASKPASS": true, "GIT_EDITOR": true, "GIT_EXTERNAL_DIFF": true, "GIT_PAGER": true,
+		"GIT_PROXY_COMMAND": true, "GIT_SEQUENCE_EDITOR": true, "GIT_SSH": true, "GIT_SSH_COMMAND": true, "LESSCLOSE": true,
+		"LESSOPEN": true, "MANPAGER": true, "PAGER": true, "PROMPT_COMMAND": true, "RSYNC_RSH": true, "SSH_ASKPASS": true,
+		"SUDO_ASKPASS": true, "VISUAL": true,
+	}
+})
 
 // gitOptions are the options of git that stand before its command and take a value.
 var gitOptions = program{short: "Cc", long: []string{
@@ -140,33 +152,39 @@ var gitOptions = program{short: "Cc", long: []string{
 
 // gitCommands are settings of git whose value is a command; one of those that end with a dot
 // has a name between its two parts.
-var gitCommands = map[string]bool{
-	"core.askpass": true, "core.editor": true, "core.fsmonitor": true, "core.gitproxy": true, "core.pager": true,
-	"core.sshcommand": true, "credential.helper": true, "diff.external": true, "sequence.editor": true,
-	"browser.cmd": true, "diff.command": true, "diff.textconv": true, "difftool.cmd": true, "filter.clean": true,
-	"filter.process": true, "filter.smudge": true, "gpg.program": true, "guitool.cmd": true, "man.cmd": true,
-	"merge.driver": true, "mergetool.cmd": true, "remote.receivepack": true, "remote.uploadpack": true,
-	"trailer.command": true, "trailer.cmd": true,
-}
+var gitCommands = sync.OnceValue(func() map[string]bool {
+	return map[string]bool{
+		"core.askpass": true, "core.editor": true, "core.fsmonitor": true, "core.gitproxy": true, "core.pager": true,
+		"core.sshcommand": true, "credential.helper": true, "diff.external": true, "sequence.editor": true,
+		"browser.cmd": true, "diff.command": true, "diff.textconv": true, "difftool.cmd": true, "filter.clean": true,
+		"filter.process": true, "filter.smudge": true, "gpg.program": true, "guitool.cmd": true, "man.cmd": true,
+		"merge.driver": true, "mergetool.cmd": true, "remote.receivepack": true, "remote.uploadpack": true,
+		"trailer.command": true, "trailer.cmd": true,
+	}
+})
 
 // gitScripts are options of git's commands whose value is a script.
-var gitScripts = map[string]scriptOption{
-	"difftool":      {short: "x", long: []string{"extcmd"}},
-	"filter-branch": {long: []string{"setup", "subdirectory-filter", "env-filter", "tree-filter", "index-filter", "parent-filter", "msg-filter", "commit-filter", "tag-name-filter"}},
-	"rebase":        {short: "x", long: []string{"exec"}},
-	"clone":         {short: "u", long: []string{"upload-pack"}},
-	"fetch":         {long: []string{"upload-pack"}},
-	"ls-remote":     {long: []string{"upload-pack", "exec"}},
-	"pull":          {long: []string{"upload-pack"}},
-	"push":          {long: []string{"receive-pack", "exec"}},
-	"archive":       {long: []string{"exec"}},
-	"grep":          {short: "O", long: []string{"open-files-in-pager"}},
-}
+var gitScripts = sync.OnceValue(func() map[string]scriptOption {
+	return map[string]scriptOption{
+		"difftool":      {short: "x", long: []string{"extcmd"}},
+		"filter-branch": {long: []string{"setup", "subdirectory-filter", "env-filter", "tree-filter", "index-filter", "parent-filter", "msg-filter", "commit-filter", "tag-name-filter"}},
+		"rebase":        {short: "x", long: []string{"exec"}},
+		"clone":         {short: "u", long: []string{"upload-pack"}},
+		"fetch":         {long: []string{"upload-pack"}},
+		"ls-remote":     {long: []string{"upload-pack", "exec"}},
+		"pull":          {long: []string{"upload-pack"}},
+		"push":          {long: []string{"receive-pack", "exec"}},
+		"archive":       {long: []string{"exec"}},
+		"grep":          {short: "O", long: []string{"open-files-in-pager"}},
+	}
+})
 
 // finders are the programs that run a command for what they find, with the words before it.
-var finders = map[string][]string{
-	"find":   {"-exec", "-execdir", "-ok", "-okdir"},
-	"fd":     {"-x", "-X", "--exec", "--exec-batch"},
-	"fdfind": {"-x", "-X", "--exec", "--exec-batch"},
-	"bfs":    {"-exec", "-execdir", "-ok", "-okdir"},
-}
+var finders = sync.OnceValue(func() map[string][]string {
+	return map[string][]string{
+		"find":   {"-exec", "-execdir", "-ok", "-okdir"},
+		"fd":     {"-x", "-X", "--exec", "--exec-batch"},
+		"fdfind": {"-x", "-X", "--exec", "--exec-batch"},
+		"bfs":    {"-exec", "-execdir", "-ok", "-okdir"},
+	}
+})

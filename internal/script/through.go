@@ -14,17 +14,17 @@ import (
 
 // through lists what a command with a base name runs.
 func (rd *reader) through(at place, name string, args []string) {
-	if shells[name] {
+	if shells()[name] {
 		rd.shell(at, name, args)
 		return
 	}
-	if o, ok := scriptOptions[name]; ok {
+	if o, ok := scriptOptions()[name]; ok {
 		rd.options(at, name, args, o)
 	}
-	if p, ok := programs[name]; ok {
+	if p, ok := programs()[name]; ok {
 		rd.program(at, name, args, p)
 	}
-	if words, ok := finders[name]; ok {
+	if words, ok := finders()[name]; ok {
 		rd.finder(at, name, args, words)
 	}
 	switch name {
@@ -113,7 +113,7 @@ func (rd *reader) program(at place, name string, args []string, p program) {
 // assigned lists the commands in variables that the command line sets.
 func (rd *reader) assigned(at place) {
 	for _, name := range slices.Sorted(maps.Keys(at.scope.vars)) {
-		if commandVariables[name] {
+		if commandVariables()[name] {
 			for _, a := range at.scope.vars[name].assigned {
 				rd.setting(at, name, a.fixed)
 			}
@@ -482,7 +482,7 @@ func (rd *reader) git(at place, args []string) {
 			rd.gitSetting(at, w[2:], command)
 		}
 	}
-	if o, ok := gitScripts[command[0]]; ok {
+	if o, ok := gitScripts()[command[0]]; ok {
 		rd.options(at, "git "+command[0], command, o)
 	}
 	switch words := afterDashes(command[1:]); {
@@ -517,7 +517,7 @@ func (rd *reader) gitSetting(at place, setting string, command []string) {
 		} else {
 			rd.nested(at, "git alias", "git "+value+" "+quoted(words), nil)
 		}
-	case gitCommands[section+"."+name] || section == "pager":
+	case gitCommands()[section+"."+name] || section == "pager":
 		rd.nested(at, "git "+key, strings.TrimPrefix(value, "!"), nil)
 	}
 }
