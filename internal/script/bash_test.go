@@ -4,10 +4,13 @@
 package script
 
 import (
+	"context"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -50,4 +53,54 @@ func checkBash(t *testing.T, bash, text string) {
 	if !cmp.Equal(got, want) {
 		t.Errorf("%q: bash runs %q (%v), the plain list is %q", text, got, err, want)
 	}
+}
+
+// TestUsesBash runs spellings with a bash that finds no program, and looks for each command that
+// it would have run among the uses.
+func TestUsesBash(t *testing.T) {
+	bash := needBash(t)
+	var all []string
+	for _, s := range readLines[spelling](t, "spellings.jsonl") {
+		all = append(all, s.Script)
+	}
+	for _, b := range readLines[benign](t, "benign.jsonl") {
+		all = append(all, b.Script)
+	}
+	commands := 0
+	for _, text := range all {
+		// Names with a slash would run programs, and some builtins end or stop this bash.
+		if text == "" || strings.ContainsAny(text, "/~&") || regexp.MustCompile(`while|until|exec|kill|wait|suspend`).MatchString(text) {
+			continue
+		}
+		r := Read([]string{"bash", "-c", text})
+		for _, argv := range bashRuns(t, bash, text) {
+			commands++
+			covered := len(r.Unknown) > 0 || exactly(r, argv) != No
+			if !covered {
+				t.Errorf("%q: bash runs %q, the uses are %q", text, argv, argvs(r.Uses))
+			}
+		}
+	}
+	if commands < 100 {
+		t.Errorf("bash ran %d commands, want 100", commands)
+	}
+}
+
+// bashRuns returns the commands that bash does not find.
+func bashRuns(t *testing.T, bash, text string) [][]string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	c := exec.CommandContext(ctx, bash, "--norc", "--noprofile", "-c", `exec 9>&1 >/dev/null
+command_not_found_handle() { printf '%s\0' "$@" $'\1' >&9; }
+`+text)
+	c.Env, c.Dir = []string{"PATH=/nonexistent", "LC_ALL=C.UTF-8"}, t.TempDir()
+	out, _ := c.Output() // its exit code is that of the script
+	var all [][]string
+	for _, one := range strings.Split(string(out), "\x00\x01\x00") {
+		if one != "" {
+			all = append(all, strings.Split(one, "\x00"))
+		}
+	}
+	return all
 }

@@ -80,13 +80,14 @@ func (sc *scope) choices(w *syntax.Word) []choice {
 	}
 	all := []choice{{}}
 	for _, word := range words {
-		all = product(all, sc.read(word), maxChoices)
+		all = product(all, sc.read(word, len(word) == 1), maxChoices)
 	}
 	return all
 }
 
-// read returns the readings of the pieces of one word.
-func (sc *scope) read(ps []piece) []choice {
+// read returns the readings of the pieces of one word. Alone says that an unknown one is the
+// whole word of a command: then it is not read as nothing.
+func (sc *scope) read(ps []piece, alone bool) []choice {
 	states := []partial{{}}
 	for i, p := range ps {
 		var next []partial
@@ -98,7 +99,7 @@ func (sc *scope) read(ps []piece) []choice {
 		case p.part == nil && p.kind != barePart:
 			next = each(states, func(s partial) partial { return s.add(p.text) })
 		default:
-			next = sc.expansion(states, p, len(ps) == 1, beside(ps, i))
+			next = sc.expansion(states, p, alone, beside(ps, i))
 		}
 		if len(next) > maxChoices {
 			next = []partial{{done: []string{Rest}, torn: true}}
@@ -172,20 +173,23 @@ func (sc *scope) expansion(states []partial, p piece, alone, slash bool) []parti
 // insert adds one value.
 func (sc *scope) insert(s partial, v value, quoted bool) []partial {
 	if v.list {
+		states := []partial{s}
 		for i, w := range v.words {
 			if i > 0 {
-				s = s.end()
+				states = each(states, partial.end)
 			}
 			switch {
+			case w == Rest && s.any && i == 0: // none or one of them too
+				states = []partial{s.tear(), s.add(Gap)}
 			case w == Rest:
-				s = s.tear()
+				states = each(states, partial.tear)
 			case quoted:
-				s = s.add(w)
+				states = each(states, func(s partial) partial { return s.add(w) })
 			default:
-				s = s.split(w, blanks)
+				states = each(states, func(s partial) partial { return s.split(w, blanks) })
 			}
 		}
-		return []partial{s}
+		return states
 	}
 	text := v.words[0]
 	if quoted {
@@ -195,8 +199,8 @@ func (sc *scope) insert(s partial, v value, quoted bool) []partial {
 	for _, separators := range sc.separators() {
 		if separators == Gap {
 			next = append(next, s.tear())
-		} else if n := s.split(text, separators); len(next) == 0 || strings.ContainsAny(text, separators) {
-			next = append(next, n)
+		} else {
+			next = append(next, s.split(text, separators))
 		}
 	}
 	if at := strings.Index(text, Gap); at >= 0 { // the unknown part may have blanks
@@ -214,37 +218,36 @@ func (sc *scope) texts(w *syntax.Word) []string {
 	if w == nil {
 		return []string{""}
 	}
-	all, ps := []string{""}, piecesOf(w)
+	ps := piecesOf(w)
 	if len(ps) > maxPieces {
 		return []string{Gap}
 	}
-	for _, p := range ps {
-		var add []string
-		switch {
-		case p.kind == barePart || p.kind == quotedPart:
-			values, origin := sc.values(p.part)
-			for _, v := range values {
-				add = append(add, strings.ReplaceAll(strings.Join(v.words, " "), Rest, Gap))
-			}
-			if origin != known {
-				add = append(add, "", Gap)
-			}
-		default:
-			add = []string{p.text}
-		}
-		var next []string
-		for _, a := range all {
-			for _, b := range add {
-				if next = append(next, a+b); len(a)+len(b) > maxWordBytes {
-					return []string{Gap}
-				}
-			}
-		}
-		if all = unique(next); len(all) > maxChoices {
-			return []string{Gap}
+	for i := range ps {
+		switch ps[i].kind {
+		case barePart:
+			ps[i].kind = quotedPart
+		case globText:
+			ps[i].kind = quotedText
 		}
 	}
-	return all
+	var all []string
+	for _, words := range sc.read(ps, false) {
+		text := joinWords(words, " ")
+		if len(text) > maxWordBytes {
+			return []string{Gap}
+		}
+		all = append(all, text)
+	}
+	return unique(all)
+}
+
+// joinWords returns one text of words. Unknown words may be none, without a separator.
+func joinWords(words []string, between string) string {
+	text := strings.Join(words, between)
+	for _, rest := range []string{between + Rest, Rest + between, Rest} {
+		text = strings.ReplaceAll(text, rest, Gap)
+	}
+	return text
 }
 
 func unique(all []string) []string {

@@ -230,6 +230,11 @@ func (p *piece) punct(text string) bool { return p.kind == bracePunct && p.text 
 
 // join puts each of the middles between what stands before and the expansions of what follows.
 func join(before []piece, middle [][]piece, after []piece) ([][]piece, bool) {
+	if len(before) > 0 && before[len(before)-1].kind == barePart {
+		if pe, ok := before[len(before)-1].part.(*syntax.ParamExp); ok && pe.Short {
+			return nil, false // the names $xa and $xb in $x{a,b}
+		}
+	}
 	rest, ok := braces(after)
 	if !ok || len(middle)*len(rest) > maxSequence {
 		return nil, false

@@ -30,6 +30,7 @@ type place struct {
 	line, column int
 	through      string
 	stdin        input
+	offset       uint // in the script of scope
 }
 
 // deeper is the place of what a command runs.
@@ -155,6 +156,7 @@ func (rd *reader) function(at place, f *syntax.FuncDecl, args []string) {
 
 // stmt lists the commands of a statement.
 func (rd *reader) stmt(at place, s *syntax.Stmt) {
+	at.offset = s.Pos().Offset()
 	if at.through == "" {
 		at.line, at.column = int(s.Pos().Line()), int(s.Pos().Col())
 	}
@@ -210,7 +212,7 @@ func (rd *reader) inner(at place, node syntax.Node) {
 func (rd *reader) setting(at place, name string, texts []string) {
 	for _, text := range texts {
 		in := at.deeper(name)
-		in.scope = &scope{outer: at.scope}
+		in.scope = &scope{outer: at.scope, at: at.offset}
 		rd.script(in, text)
 	}
 }
@@ -299,7 +301,7 @@ func (rd *reader) nested(at place, through, text string, words []string) {
 	if at.depth == 0 && at.line == 0 {
 		in.through = "" // the outermost script
 	}
-	in.scope = &scope{outer: at.scope}
+	in.scope = &scope{outer: at.scope, at: at.offset}
 	if words != nil {
 		in.scope.params = [][]string{words[min(1, len(words)):]}
 		if len(words) > 0 {

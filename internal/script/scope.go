@@ -27,6 +27,7 @@ type assignment struct {
 	word    *syntax.Word     // the value; nil is empty
 	words   []*syntax.Word   // of an array or a loop
 	list    bool             // words counts
+	each    bool             // one of words after the other
 	add     bool             // += of a text or an array
 	unknown bool             // by read, printf -v and the like
 	fixed   []string         // values given by the command line; nil is none
@@ -39,9 +40,13 @@ type callSite struct {
 	in   *syntax.FuncDecl
 }
 
+// A region is a part of a script in which a variable is set.
+type region struct{ from, to uint }
+
 // A variable has all values that the script ever gives to it, in the order of the text.
 type variable struct {
 	assigned []assignment
+	set      []region
 	busy     bool // being evaluated
 	done     bool
 	texts    []string
@@ -67,6 +72,7 @@ type scope struct {
 	wild    bool       // any variable may be set, by eval and the like
 	unnamed []callSite // calls whose name is an expansion: it may be eval
 	call    bool       // of a function: sets, shifted and wild are those of outer
+	at      uint       // where outer runs this script
 }
 
 // top is the scope of the script that a function belongs to.
@@ -100,6 +106,7 @@ func (sc *scope) assign(name string, a assignment) {
 func (sc *scope) collect(stmts []*syntax.Stmt) {
 	for _, s := range stmts {
 		syntax.Walk(s, sc.note)
+		sc.noteSet(s, stmts[len(stmts)-1].End())
 	}
 }
 
@@ -125,13 +132,16 @@ func (sc *scope) note(n syntax.Node) bool {
 			sc.assign(n.Param.Value, assignment{word: n.Exp.Word})
 		}
 	case *syntax.WordIter:
-		sc.assign(n.Name.Value, assignment{words: n.Items, list: true, unknown: !n.InPos.IsValid()})
+		sc.assign(n.Name.Value, assignment{words: n.Items, list: true, each: true, unknown: !n.InPos.IsValid()})
 	case *syntax.BinaryArithm:
 		sc.noteNumber(n.X)
 	case *syntax.UnaryArithm:
 		sc.noteNumber(n.X)
 	case *syntax.DeclClause:
 		for _, a := range n.Args {
+			if a.Name != nil && a.Value != nil && slices.ContainsFunc(piecesOf(a.Value), func(p piece) bool { return p.punct("{") }) {
+				sc.assign(a.Name.Value, assignment{unknown: true}) // braces are expanded here
+			}
 			if a.Naked && a.Name == nil && a.Value != nil {
 				if text := literal(a.Value); text == "" || strings.HasPrefix(text, "-") && strings.ContainsAny(text, "nil") {
 					sc.wild = true // a name or value from elsewhere, a reference, numbers
@@ -140,13 +150,83 @@ func (sc *scope) note(n syntax.Node) bool {
 		}
 	case *syntax.CallExpr:
 		sc.noteCall(n)
+		for _, a := range n.Assigns { // of the command, in scripts that it runs
+			sc.noteRegion(a, n.Pos(), n.End())
+		}
+	case *syntax.BinaryCmd:
+		if n.Op == syntax.AndStmt {
+			sc.noteSet(n.X, n.End())
+		}
+	}
+	for _, stmts := range lists(n) {
+		for _, s := range stmts {
+			sc.noteSet(s, stmts[len(stmts)-1].End())
+		}
 	}
 	return true
 }
 
+// lists returns the lists of statements of a node that are performed one after the other.
+func lists(n syntax.Node) [][]*syntax.Stmt {
+	switch n := n.(type) {
+	case *syntax.Block:
+		return [][]*syntax.Stmt{n.Stmts}
+	case *syntax.Subshell:
+		return [][]*syntax.Stmt{n.Stmts}
+	case *syntax.CmdSubst:
+		return [][]*syntax.Stmt{n.Stmts}
+	case *syntax.IfClause:
+		return [][]*syntax.Stmt{n.Cond, n.Then}
+	case *syntax.WhileClause:
+		return [][]*syntax.Stmt{n.Do}
+	case *syntax.ForClause:
+		return [][]*syntax.Stmt{n.Do}
+	case *syntax.CaseItem:
+		return [][]*syntax.Stmt{n.Stmts}
+	}
+	return nil
+}
+
+// noteSet notes that the variables which a statement sets are set up to a position.
+func (sc *scope) noteSet(s *syntax.Stmt, to syntax.Pos) {
+	if s.Background || s.Negated {
+		return
+	}
+	var assigns []*syntax.Assign
+	switch cmd := s.Cmd.(type) {
+	case *syntax.CallExpr:
+		if len(cmd.Args) == 0 {
+			assigns = cmd.Assigns
+		}
+	case *syntax.DeclClause:
+		assigns = cmd.Args
+	case *syntax.BinaryCmd:
+		if cmd.Op == syntax.AndStmt {
+			sc.noteSet(cmd.Y, to)
+		}
+	case *syntax.ForClause:
+		if loop, ok := cmd.Loop.(*syntax.WordIter); ok {
+			sc.noteRegion(&syntax.Assign{Name: loop.Name}, cmd.Pos(), cmd.End())
+		}
+	}
+	for _, a := range assigns {
+		sc.noteRegion(a, s.End(), to)
+	}
+}
+
+// noteRegion notes where a variable is set. Positions in a script in words mean nothing here.
+func (sc *scope) noteRegion(a *syntax.Assign, from, to syntax.Pos) {
+	if a.Name != nil && a.Index == nil && sc.noting == 0 {
+		v := sc.variable(a.Name.Value)
+		v.set = append(v.set, region{from.Offset(), to.Offset()})
+	}
+}
+
 func (sc *scope) noteAssign(a *syntax.Assign) {
 	switch {
-	case a.Name == nil || a.Naked:
+	case a.Name == nil:
+	case a.Naked:
+		sc.assign(a.Name.Value, assignment{}) // of local: empty
 	case a.Array != nil:
 		as := assignment{list: true, add: a.Append}
 		for _, e := range a.Array.Elems {
@@ -198,6 +278,14 @@ func (sc *scope) noteCall(call *syntax.CallExpr) {
 		sc.noteScript(words[:min(1, len(words))])
 	case "eval":
 		sc.noteScript(words)
+	case "unset":
+		for _, w := range words {
+			if text := literal(w); syntax.ValidName(text) {
+				sc.assign(text, assignment{})
+			} else if text == "" {
+				sc.wild = true
+			}
+		}
 	case "shift":
 		sc.shifted = true
 	case "set":
@@ -281,14 +369,17 @@ func fixedText(w *syntax.Word) bool {
 	return !slices.ContainsFunc(piecesOf(w), func(p piece) bool { return p.kind == barePart || p.kind == quotedPart })
 }
 
-// find returns a variable and the scope that sets it.
-func (sc *scope) find(name string) (*variable, *scope) {
+// find returns a variable, the scope that sets it, and the position there of a use.
+func (sc *scope) find(name string, at uint) (*variable, *scope, uint) {
 	for s := sc; s != nil; s = s.outer {
 		if v := s.vars[name]; v != nil {
-			return v, s
+			return v, s, at
+		}
+		if !s.call {
+			at = s.at
 		}
 	}
-	return nil, nil
+	return nil, nil, 0
 }
 
 // evaluate works out the values of a variable of this scope.
@@ -325,6 +416,9 @@ func (v *variable) assignList(sc *scope, a assignment) {
 	lists := sc.commands(a.words)
 	fixed := !slices.ContainsFunc(a.words, func(w *syntax.Word) bool { return !fixedText(w) })
 	for _, l := range lists {
+		if len(l) == 0 {
+			v.texts = append(v.texts, "")
+		}
 		for i, w := range l {
 			if w != Rest {
 				v.texts = append(v.texts, w)
@@ -332,6 +426,9 @@ func (v *variable) assignList(sc *scope, a assignment) {
 				v.unknown = true
 			}
 		}
+	}
+	if a.each {
+		return
 	}
 	before := v.lists
 	if !a.add || len(before) == 0 {
@@ -364,10 +461,10 @@ func appended(before, texts []string) []string {
 	return all
 }
 
-// lookup returns the values of a variable.
-func (sc *scope) lookup(name string) (texts []string, lists [][]string, from origin) {
+// lookup returns the values of a variable at a position.
+func (sc *scope) lookup(name string, at uint) (texts []string, lists [][]string, from origin) {
 	anything := sc.anything() // before values are worked out
-	v, owner := sc.find(name)
+	v, owner, at := sc.find(name, at)
 	switch {
 	case v == nil && name == "IFS":
 		return []string{blanks}, nil, known
@@ -375,20 +472,23 @@ func (sc *scope) lookup(name string) (texts []string, lists [][]string, from ori
 		return nil, nil, inherited
 	}
 	v.evaluate(owner)
-	if v.unknown || v.busy || anything {
+	switch {
+	case v.unknown || v.busy || anything:
 		from = computed
+	case !slices.ContainsFunc(v.set, func(r region) bool { return r.from <= at && at < r.to }):
+		from = inherited // it may be unset
 	}
 	return v.texts, v.lists, from
 }
 
 // separators are the readings of IFS; Gap is one that is not known.
 func (sc *scope) separators() []string {
-	if v, _ := sc.find("IFS"); v == nil || v.busy {
+	if v, _, _ := sc.find("IFS", 0); v == nil || v.busy {
 		return []string{blanks}
 	}
-	texts, _, from := sc.lookup("IFS")
+	texts, _, from := sc.lookup("IFS", 0)
 	all := append([]string{blanks}, texts...)
-	if from != known || slices.ContainsFunc(texts, dynamic) {
+	if from == computed || slices.ContainsFunc(texts, dynamic) {
 		all = append(all, Gap)
 	}
 	return all
@@ -425,25 +525,30 @@ func (sc *scope) inside(f *syntax.FuncDecl) *scope {
 // arguments are the readings of "$@".
 func (sc *scope) arguments() [][]string {
 	var all [][]string
-	for s := sc; s != nil && all == nil; s = s.outer {
-		all = s.params
-	}
-	top := sc.top()
-	if len(all) > 0 && len(top.sets) == 0 && !top.shifted {
-		return all
-	}
-	for _, words := range top.sets {
-		sets := top.sets
-		top.sets = nil // "$@" in its own words
-		for _, c := range sc.commands(words) {
-			all = append(slices.Clip(all), c)
+	shifted, plain := false, true
+	for s := sc; s != nil; s = s.outer {
+		if all == nil {
+			all = s.params
 		}
-		top.sets = sets
+		if s.call {
+			continue
+		}
+		shifted, plain = shifted || s.shifted, plain && !s.shifted && len(s.sets) == 0
+		sets := s.sets
+		s.sets = nil // "$@" in its own words
+		for _, words := range sets {
+			for _, c := range s.commands(words) {
+				all = append(slices.Clip(all), c)
+			}
+		}
+		if s.sets = sets; s.params != nil || all != nil && plain {
+			break
+		}
 	}
 	if len(all) == 0 {
 		return [][]string{{Rest}}
 	}
-	if top.shifted {
+	if shifted {
 		for _, list := range slices.Clone(all) {
 			for i := 1; i <= len(list) && i <= maxChoices; i++ {
 				all = append(slices.Clip(all), list[i:])

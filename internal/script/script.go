@@ -102,9 +102,7 @@ type Unknown struct {
 type Reading struct {
 	// Argv are the words that were read.
 	Argv []string
-	// Script is the text that the words hand to a shell as "bash -lc TEXT" does; "" else.
-	Script string
-	// Wrapper reports whether Argv is such a command.
+	// Wrapper reports whether Argv hands one script to a shell as "bash -lc TEXT" does.
 	Wrapper bool
 	// Plain are the commands of the script, or Argv itself where that is no wrapper. Nil
 	// where the script is opaque; then nothing but a rule for Argv may allow it.
@@ -128,7 +126,7 @@ func Read(argv []string) *Reading {
 		return r
 	}
 	text, wrapper := wrapperScript(argv)
-	r.Script, r.Wrapper = text, wrapper
+	r.Wrapper = wrapper
 	rd := reader{reading: r, seen: map[string]bool{}, bytes: maxBytes}
 	if wrapper {
 		rd.wrapped = parse(text)

@@ -96,7 +96,7 @@ func (rd *reader) program(at place, name string, args []string, p program) {
 	}
 	in := at.deeper(name)
 	if p.assigns {
-		in.scope = &scope{outer: at.scope}
+		in.scope = &scope{outer: at.scope, at: at.offset}
 	}
 	starts := rd.starts(in, args, p)
 	if len(starts) == 0 && p.shell && at.stdin.kind != inInherited {
@@ -272,7 +272,7 @@ func (rd *reader) input(at place, name string, texts, words []string) {
 // eval lists the commands of words that the same shell reads again.
 func (rd *reader) eval(at place, words []string) {
 	in := at.deeper("eval")
-	in.scope = &scope{outer: at.scope}
+	in.scope = &scope{outer: at.scope, at: at.offset}
 	rd.script(in, strings.Join(afterDashes(words), " "))
 }
 
@@ -307,7 +307,8 @@ func (rd *reader) alias(at place, words []string) {
 // envString lists the command in the value of env -S.
 func (rd *reader) envString(at place, args []string) {
 	for i, w := range args {
-		text, after := "", args[i+1:]
+		var text string
+		after := args[i+1:]
 		switch long := strings.HasPrefix(w, "--"); {
 		case i == 0 || len(w) < 2 || w[0] != '-':
 			continue

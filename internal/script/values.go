@@ -48,7 +48,7 @@ func (sc *scope) param(pe *syntax.ParamExp) ([]value, origin) {
 	case pe.Length:
 		return scalars([]string{Gap}), known // a number
 	}
-	values, from := sc.named(pe.Param.Value, pe.Index)
+	values, from := sc.named(pe)
 	if pe.Exp == nil {
 		return values, from
 	}
@@ -64,10 +64,11 @@ func (sc *scope) param(pe *syntax.ParamExp) ([]value, origin) {
 }
 
 // named returns the values of a parameter with a name, a number or a special character.
-func (sc *scope) named(name string, index syntax.ArithmExpr) ([]value, origin) {
+func (sc *scope) named(pe *syntax.ParamExp) ([]value, origin) {
+	name := pe.Param.Value
 	switch name {
 	case "@", "*":
-		return spread(sc.arguments(), name == "*"), known
+		return sc.spread(sc.arguments(), name == "*"), known
 	case "0":
 		for s := sc; s != nil; s = s.outer {
 			if s.self != "" {
@@ -83,29 +84,33 @@ func (sc *scope) named(name string, index syntax.ArithmExpr) ([]value, origin) {
 	if n, err := strconv.Atoi(name); err == nil {
 		return sc.argument(n)
 	}
-	texts, lists, from := sc.lookup(name)
-	w, ok := index.(*syntax.Word)
+	texts, lists, from := sc.lookup(name, pe.Pos().Offset())
+	w, ok := pe.Index.(*syntax.Word)
 	if !ok || literal(w) != "@" && literal(w) != "*" {
 		return scalars(texts), from
 	}
-	if len(lists) == 0 {
-		for _, t := range texts {
-			lists = append(lists, []string{t})
-		}
+	for _, t := range texts { // it may be no array
+		lists = append(slices.Clip(lists), []string{t})
 	}
 	if from != known {
 		lists = append(slices.Clip(lists), []string{Rest})
 	}
-	return spread(lists, literal(w) == "*"), known
+	return sc.spread(lists, literal(w) == "*"), known
 }
 
 // spread are the values of "$@" or, joined, "$*".
-func spread(lists [][]string, joined bool) []value {
+func (sc *scope) spread(lists [][]string, joined bool) []value {
 	var all []value
 	for _, l := range lists {
 		all = append(all, value{words: l, list: true})
 		if joined {
-			all = append(all, scalars([]string{strings.ReplaceAll(strings.Join(l, " "), Rest, Gap)})...)
+			for _, separators := range sc.separators() {
+				between := separators[:min(1, len(separators))]
+				if separators == Gap {
+					between = Gap
+				}
+				all = append(all, scalars([]string{joinWords(l, between)})...)
+			}
 		}
 	}
 	return all
@@ -139,9 +144,9 @@ func (sc *scope) output(stmts []*syntax.Stmt) ([]string, bool) {
 	if !ok || len(call.Args) == 0 || len(call.Assigns) > 0 {
 		return nil, false
 	}
-	if literal(call.Args[0]) == "cat" && len(call.Args) == 1 {
+	if literal(call.Args[0]) == "cat" && len(call.Args) == 1 && !sc.defined("cat") {
 		in := sc.redirected(stmts[0].Redirs)
-		return in.texts, in.kind == inText
+		return append(slices.Clip(in.texts), ""), in.kind == inText // nothing where there is no cat
 	}
 	if len(stmts[0].Redirs) > 0 {
 		return nil, false
@@ -149,7 +154,7 @@ func (sc *scope) output(stmts []*syntax.Stmt) ([]string, bool) {
 	var all []string
 	for _, words := range sc.commands(call.Args) {
 		texts, ok := printed(words)
-		if !ok {
+		if !ok || len(words) > 0 && sc.defined(words[0]) {
 			return nil, false
 		}
 		all = append(all, texts...)
@@ -157,13 +162,20 @@ func (sc *scope) output(stmts []*syntax.Stmt) ([]string, bool) {
 	return unique(all), true
 }
 
+// defined reports whether a name may be a function or an alias.
+func (sc *scope) defined(name string) bool {
+	for s := sc; s != nil; s = s.outer {
+		if len(s.funcs[name]) > 0 || len(s.calls["alias"]) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // printed is what a command prints; shells differ about the escapes of echo.
 func printed(words []string) ([]string, bool) {
 	if len(words) == 0 {
 		return []string{""}, true
-	}
-	for i, w := range words {
-		words[i] = strings.ReplaceAll(w, Rest, Gap)
 	}
 	name, args := words[0], words[1:]
 	switch name {
@@ -171,23 +183,23 @@ func printed(words []string) ([]string, bool) {
 		for len(args) > 0 && len(args[0]) > 1 && args[0][0] == '-' && strings.Trim(args[0][1:], "neE") == "" {
 			args = args[1:]
 		}
-		text := strings.Join(args, " ")
+		text := joinWords(args, " ")
 		return unique([]string{text, ansiC(text)}), true
 	case "printf":
 		if len(args) > 0 && args[0] == "--" {
 			args = args[1:]
 		}
-		if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+		if len(args) > 0 && !strings.HasPrefix(args[0], "-") && !slices.Contains(args, Rest) {
 			text, ok := format(ansiC(args[0]), args[1:])
 			return []string{text}, ok
 		}
 	case "mktemp", "pwd":
 		if strings.Trim(strings.Join(args, ""), "-dqutLP") == "" {
-			return []string{"/" + Gap}, true
+			return []string{"/" + Gap, ""}, true
 		}
 	case "which", "command", "type":
-		if len(args) > 0 && (name == "which" || strings.HasPrefix(args[0], "-")) {
-			return args[len(args)-1:], !strings.HasPrefix(args[len(args)-1], "-")
+		if len(args) > 0 && !slices.Contains(args, Rest) && (name == "which" || strings.HasPrefix(args[0], "-")) {
+			return []string{args[len(args)-1], ""}, !strings.HasPrefix(args[len(args)-1], "-")
 		}
 	}
 	return nil, false
