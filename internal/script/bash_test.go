@@ -86,6 +86,40 @@ func TestUsesBash(t *testing.T) {
 	}
 }
 
+// TestValuesBash has scripts whose words are not what they seem.
+func TestValuesBash(t *testing.T) {
+	bash := needBash(t)
+	for _, text := range []string{
+		`t=b; z $t{a,c}`,                        // the variables ta and tc
+		`g() { local t={a,b}x; z "$t"; }; g`,    // braces in a declaration
+		`z b"${v[@]}"a`,                         // no words between
+		`set -- a b; eval 'z "$@"'`,             // arguments of the script outside
+		`z r$t''m; t=x`,                         // set later
+		`t=(); z $t a`,                          // an empty array
+		`t=(a b); t=c; z "${t[@]}"`,             // an array and a text
+		`for t in a b; do z "${t[@]}"; done`,    // one after the other
+		`IFS=,; set -- a b; z "$*"`,             // joined by the separator
+		`IFS=a; t="x y"; z $t`,                  // not split at the blank
+		`t=a; f() { z "$t$1"; }; f b; t=c; f d`, // values and arguments of each call
+		`f() { set -- x y; z "$@"; }; f a`,      // arguments that a function changes
+		`t=x; unset t; z "${t:-a}"`,             // unset again
+		`if false; then t=x; fi; z r"$t"m`,      // not set on this way
+		`true && t=x && z "$t"`,                 // set on the way
+		`t=a; (t=b; z "$t"); z "$t"`,            // only inside
+		`t=a; t+=b; t=$t$t; z "$t"`,             // in order
+	} {
+		r, runs := Read([]string{"bash", "-c", text}), bashRuns(t, bash, text)
+		if len(runs) == 0 {
+			t.Errorf("%s: bash runs nothing", text)
+		}
+		for _, argv := range runs {
+			if exactly(r, argv) == No {
+				t.Errorf("%s: bash runs %q, the uses are %q", text, argv, argvs(r.Uses))
+			}
+		}
+	}
+}
+
 // bashRuns returns the commands that bash does not find.
 func bashRuns(t *testing.T, bash, text string) [][]string {
 	t.Helper()

@@ -128,11 +128,6 @@ func hasPrefix(words []string, prefix string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(w, prefix) })
 }
 
-// Safe reports whether the whole command line is known to read only.
-func (r *Reading) Safe() bool {
-	return len(r.Plain) > 0 && !slices.ContainsFunc(r.Plain, func(c Command) bool { return !Safe(c.Args) })
-}
-
 // Dangerous reports whether the command itself destroys without asking: rm with force. What
 // other programs run is listed in [Reading.Uses].
 func (c *Command) Dangerous() bool {

@@ -134,7 +134,7 @@ func TestOpaque(t *testing.T) {
 		"a; b $c; (d)":     Expansion,
 	} {
 		r := Read([]string{"sh", "-c", text})
-		if r.Opaque != want || len(r.Plain) > 0 || r.Safe() {
+		if r.Opaque != want || len(r.Plain) > 0 || safe(r) {
 			t.Errorf("%q: opaque because of %q with %q, want %q", text, r.Opaque, argvs(r.Plain), want)
 		}
 	}
@@ -153,7 +153,7 @@ func TestWrapper(t *testing.T) {
 			t.Errorf("%q: wrapper %v, want %v", test.words, r.Wrapper, test.want)
 		}
 	}
-	if r := Read(nil); r.Opaque != Empty || r.Plain != nil || r.Uses != nil || r.Safe() || r.Dangerous() {
+	if r := Read(nil); r.Opaque != Empty || r.Plain != nil || r.Uses != nil || safe(r) || r.Dangerous() {
 		t.Errorf("no words: %+v", r)
 	}
 }

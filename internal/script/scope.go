@@ -388,9 +388,12 @@ func (v *variable) evaluate(sc *scope) {
 		return
 	}
 	v.busy = true
+	var array, text bool
 	for _, a := range v.assigned {
 		sc := sc.inside(a.in)
-		v.unknown = v.unknown || a.unknown || a.add && !a.list
+		array = array || a.list && !a.each
+		text = text || !a.list || a.each
+		v.unknown = v.unknown || a.unknown || a.add && !a.list || array && text // t=x sets t[0]
 		switch {
 		case a.fixed != nil:
 			v.texts = append(v.texts, a.fixed...)
@@ -525,7 +528,7 @@ func (sc *scope) inside(f *syntax.FuncDecl) *scope {
 // arguments are the readings of "$@".
 func (sc *scope) arguments() [][]string {
 	var all [][]string
-	shifted, plain := false, true
+	shifted := false
 	for s := sc; s != nil; s = s.outer {
 		if all == nil {
 			all = s.params
@@ -533,7 +536,7 @@ func (sc *scope) arguments() [][]string {
 		if s.call {
 			continue
 		}
-		shifted, plain = shifted || s.shifted, plain && !s.shifted && len(s.sets) == 0
+		shifted = shifted || s.shifted
 		sets := s.sets
 		s.sets = nil // "$@" in its own words
 		for _, words := range sets {
@@ -541,7 +544,7 @@ func (sc *scope) arguments() [][]string {
 				all = append(slices.Clip(all), c)
 			}
 		}
-		if s.sets = sets; s.params != nil || all != nil && plain {
+		if s.sets = sets; s.params != nil || all != nil {
 			break
 		}
 	}
