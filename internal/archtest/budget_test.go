@@ -73,7 +73,7 @@ var budgets = map[string]budget{
 	"internal/rulings":     {240, "new: from internal/observer"},
 	"internal/runlog":      {370, ""},
 	"internal/screen":      {1150, ""},
-	"internal/script":      {2680, "new: which commands a script runs, also through other programs, variables, functions and here-documents"},
+	"internal/script":      {2560, "new: which commands a script runs, also through other programs, variables, functions and here-documents"},
 	"internal/seccomp":     {860, "the second filter, which closes the way of the listener; what is refused is told to a supervisor, with names of the arguments and what opens it"},
 	"internal/services":    {350, "new: sockets of agents and Docker, graphics processors, by name"},
 	"internal/shell":       {215, "variables win over a login profile"},

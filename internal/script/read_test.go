@@ -76,7 +76,7 @@ func TestLimits(t *testing.T) {
 		{"brackets", []string{"bash", "-c", strings.Repeat("(", maxNesting+1)}, TooDeep},
 		{"long", []string{"bash", "-c", many}, TooLong},
 		{"many", []string{"bash", "-c", "sudo " + strings.Repeat("x\n", maxUses) + manyCommands(maxUses+10)}, TooMany},
-		{"scripts in scripts", []string{"parallel", strings.Repeat("x", 30_000), ":::", "a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n", "o", "p", "q", "r", "s"}, TooLong},
+		{"scripts in scripts", strings.Fields("parallel" + scriptsOf(30_000, 20)), TooLong},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			r := Read(test.argv)
@@ -88,6 +88,15 @@ func TestLimits(t *testing.T) {
 			}
 		})
 	}
+}
+
+// scriptsOf returns n words of a size, each another one.
+func scriptsOf(size, n int) string {
+	var b strings.Builder
+	for i := range n {
+		b.WriteString(" " + strings.Repeat("x", size+i))
+	}
+	return b.String()
 }
 
 func manyCommands(n int) string {

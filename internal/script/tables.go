@@ -20,74 +20,44 @@ type program struct {
 
 // programs run a command with their own words, or with most of them.
 var programs = sync.OnceValue(func() map[string]program {
-	return map[string]program{
-		"-":                 {}, // zsh
-		"builtin":           {},
-		"caffeinate":        {short: "tw"},
-		"catchsegv":         {},
-		"chroot":            {shell: true, long: []string{"groups", "userspec"}, skip: 1},
-		"chrt":              {short: "TPDp", long: []string{"sched-runtime", "sched-period", "sched-deadline"}, skip: 1},
-		"command":           {never: "vV"},
-		"coproc":            {},
-		"cpulimit":          {loose: true},
-		"dbus-run-session":  {long: []string{"config-file", "dbus-daemon"}},
-		"doas":              {shell: true, short: "Cu", assigns: true},
-		"eatmydata":         {},
-		"env":               {short: "uCSa", long: []string{"unset", "chdir", "split-string", "argv0"}, assigns: true},
-		"exec":              {short: "a"},
-		"fakeroot":          {loose: true},
-		"firejail":          {loose: true},
-		"flock":             {short: "wEc", long: []string{"timeout", "conflict-exit-code", "command"}, skip: 1},
-		"gdb":               {loose: true},
-		"ionice":            {short: "cnpPu", long: []string{"class", "classdata", "pid", "pgid", "uid"}},
-		"linux32":           {},
-		"linux64":           {},
-		"ltrace":            {loose: true},
-		"nice":              {short: "n", long: []string{"adjustment"}},
-		"nocorrect":         {},
-		"noglob":            {},
-		"nohup":             {},
-		"nsenter":           {shell: true, loose: true},
-		"pkexec":            {long: []string{"user"}},
-		"prlimit":           {loose: true},
-		"proxychains":       {short: "f"},
-		"proxychains4":      {short: "f"},
-		"rlwrap":            {loose: true},
-		"runuser":           {loose: true},
-		"sallyport":         {loose: true},
-		"setarch":           {loose: true},
-		"setpriv":           {loose: true},
-		"setsid":            {},
-		"setuidgid":         {skip: 1},
-		"softlimit":         {loose: true},
-		"ssh-agent":         {short: "aEOPt"},
-		"start-stop-daemon": {loose: true},
-		"stdbuf":            {short: "ioe", long: []string{"input", "output", "error"}},
-		"strace":            {loose: true},
-		"sudo": {shell: true, short: "CDghpRrtTUuac", assigns: true, long: []string{
-			"auth-type", "chdir", "chroot", "class", "close-from", "command-timeout", "group", "host",
-			"login-class", "other-user", "prompt", "role", "type", "user",
-		}},
-		"systemd-inhibit": {loose: true},
-		"systemd-run":     {loose: true},
-		"taskset":         {skip: 1},
-		"time":            {short: "fo", long: []string{"format", "output"}},
-		"timeout":         {short: "ks", long: []string{"kill-after", "signal"}, skip: 1},
-		"torsocks":        {},
-		"tsocks":          {},
-		"unbuffer":        {},
-		"unshare":         {shell: true, loose: true},
-		"valgrind":        {loose: true},
-		"xvfb-run":        {loose: true},
-		"bwrap":           {loose: true},
-		"entr":            {},
-		"dumb-init":       {},
-		"tini":            {loose: true},
-		"chronic":         {},
-		"ifne":            {short: "n"},
-		"mispipe":         {loose: true},
+	all := map[string]program{
+		"caffeinate": {short: "tw"}, "chroot": {shell: true, long: []string{"groups", "userspec"}, skip: 1},
+		"chrt":    {short: "TPDp", long: []string{"sched-runtime", "sched-period", "sched-deadline"}, skip: 1},
+		"command": {never: "vV"}, "dbus-run-session": {long: []string{"config-file", "dbus-daemon"}},
+		"doas": {shell: true, short: "Cu", assigns: true},
+		"env":  {short: "uCSa", long: []string{"unset", "chdir", "split-string", "argv0"}, assigns: true},
+		"exec": {short: "a"}, "flock": {short: "wEc", long: []string{"timeout", "conflict-exit-code", "command"}, skip: 1},
+		"ionice": {short: "cnpPu", long: []string{"class", "classdata", "pid", "pgid", "uid"}},
+		"nice":   {short: "n", long: []string{"adjustment"}}, "nsenter": {shell: true, loose: true},
+		"pkexec": {long: []string{"user"}}, "proxychains": {short: "f"}, "proxychains4": {short: "f"},
+		"setuidgid": {skip: 1}, "ssh-agent": {short: "aEOPt"},
+		"stdbuf":  {short: "ioe", long: []string{"input", "output", "error"}},
+		"sudo":    {shell: true, short: "CDghpRrtTUuac", assigns: true, long: []string{"auth-type", "chdir", "chroot", "class", "close-from", "command-timeout", "group", "host", "login-class", "other-user", "prompt", "role", "type", "user"}},
+		"taskset": {skip: 1}, "time": {short: "fo", long: []string{"format", "output"}},
+		"timeout": {short: "ks", long: []string{"kill-after", "signal"}, skip: 1}, "unshare": {shell: true, loose: true},
+		"ifne": {short: "n"},
 	}
+	for _, name := range barePrograms {
+		all[name] = program{}
+	}
+	for _, name := range loosePrograms {
+		all[name] = program{loose: true}
+	}
+	return all
 })
+
+// barePrograms have no options that take a value.
+var barePrograms = []string{
+	"-", "builtin", "catchsegv", "coproc", "eatmydata", "linux32", "linux64", "nocorrect", "noglob", "nohup", "setsid",
+	"torsocks", "tsocks", "unbuffer", "entr", "dumb-init", "chronic",
+}
+
+// loosePrograms have options that are not all known: the command may begin at any word.
+var loosePrograms = []string{
+	"cpulimit", "fakeroot", "firejail", "gdb", "ltrace", "prlimit", "rlwrap", "runuser", "sallyport", "setarch",
+	"setpriv", "softlimit", "start-stop-daemon", "strace", "systemd-inhibit", "systemd-run", "valgrind", "xvfb-run",
+	"bwrap", "tini", "mispipe", "parallel",
+}
 
 // xargsOptions are those of xargs.
 var xargsOptions = program{short: "adEILnPs", long: []string{
@@ -115,17 +85,24 @@ type scriptOption struct {
 // scriptOptions are such options, by program.
 var scriptOptions = sync.OnceValue(func() map[string]scriptOption {
 	return map[string]scriptOption{
-		"compgen":   {short: "CW"},
-		"mapfile":   {short: "C"},
-		"readarray": {short: "C"},
-		"flock":     {short: "c", long: []string{"command"}},
-		"rsync":     {short: "e", long: []string{"rsh", "rsync-path"}},
-		"runuser":   {short: "c", long: []string{"command", "session-command"}},
-		"scp":       {short: "oS", prefix: sshCommands},
-		"script":    {short: "c", long: []string{"command"}},
-		"sftp":      {short: "oS", prefix: sshCommands},
-		"ssh":       {short: "o", prefix: sshCommands},
-		"su":        {short: "c", long: []string{"command", "session-command"}},
+		"compgen":           {short: "CW"},
+		"env":               {short: "S", long: []string{"split-string"}},
+		"git rebase":        {short: "x", long: []string{"exec"}},
+		"git difftool":      {short: "x", long: []string{"extcmd"}},
+		"git filter-branch": {long: []string{"setup", "env-filter", "tree-filter", "index-filter", "parent-filter", "msg-filter", "commit-filter", "tag-name-filter"}},
+		"git clone":         {short: "u", long: []string{"upload-pack"}},
+		"git fetch":         {long: []string{"upload-pack"}},
+		"git push":          {long: []string{"receive-pack", "exec"}},
+		"mapfile":           {short: "C"},
+		"readarray":         {short: "C"},
+		"flock":             {short: "c", long: []string{"command"}},
+		"rsync":             {short: "e", long: []string{"rsh", "rsync-path"}},
+		"runuser":           {short: "c", long: []string{"command", "session-command"}},
+		"scp":               {short: "oS", prefix: sshCommands},
+		"script":            {short: "c", long: []string{"command"}},
+		"sftp":              {short: "oS", prefix: sshCommands},
+		"ssh":               {short: "o", prefix: sshCommands},
+		"su":                {short: "c", long: []string{"command", "session-command"}},
 		"tar": {short: "IF", long: []string{
 			"to-command", "use-compress-program", "checkpoint-action", "info-script", "new-volume-script", "rsh-command",
 		}, prefix: []string{"exec=", ""}},
@@ -160,22 +137,6 @@ var gitCommands = sync.OnceValue(func() map[string]bool {
 		"filter.process": true, "filter.smudge": true, "gpg.program": true, "guitool.cmd": true, "man.cmd": true,
 		"merge.driver": true, "mergetool.cmd": true, "remote.receivepack": true, "remote.uploadpack": true,
 		"trailer.command": true, "trailer.cmd": true,
-	}
-})
-
-// gitScripts are options of git's commands whose value is a script.
-var gitScripts = sync.OnceValue(func() map[string]scriptOption {
-	return map[string]scriptOption{
-		"difftool":      {short: "x", long: []string{"extcmd"}},
-		"filter-branch": {long: []string{"setup", "subdirectory-filter", "env-filter", "tree-filter", "index-filter", "parent-filter", "msg-filter", "commit-filter", "tag-name-filter"}},
-		"rebase":        {short: "x", long: []string{"exec"}},
-		"clone":         {short: "u", long: []string{"upload-pack"}},
-		"fetch":         {long: []string{"upload-pack"}},
-		"ls-remote":     {long: []string{"upload-pack", "exec"}},
-		"pull":          {long: []string{"upload-pack"}},
-		"push":          {long: []string{"receive-pack", "exec"}},
-		"archive":       {long: []string{"exec"}},
-		"grep":          {short: "O", long: []string{"open-files-in-pager"}},
 	}
 })
 

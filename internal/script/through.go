@@ -46,8 +46,6 @@ func (rd *reader) through(at place, name string, args []string) {
 		if words := afterDashes(args[1:]); len(words) > 1 {
 			rd.eval(at, words[:1])
 		}
-	case "env":
-		rd.envString(at, args)
 	case "xargs", "gxargs":
 		rd.xargs(at, name, args)
 	case "watch":
@@ -55,8 +53,14 @@ func (rd *reader) through(at place, name string, args []string) {
 			rd.nested(at, name, strings.Join(args[i:], " "), nil)
 			rd.command(at.deeper(name), args[i:])
 		}
-	case "parallel", "sem":
-		rd.parallel(at, name, args)
+	case "parallel":
+		starts := rd.rest(at, args, 1)
+		for _, i := range starts { // any word may be a script
+			rd.nested(at, name, strings.ReplaceAll(args[i], "{}", Gap), nil)
+		}
+		if len(starts) < 2 && !slices.Contains(args, ":::") {
+			rd.unknown(at, StandardInput)
+		}
 	case "git":
 		rd.git(at, args)
 	case "rm", "grm":
@@ -304,33 +308,6 @@ func (rd *reader) alias(at place, words []string) {
 	}
 }
 
-// envString lists the command in the value of env -S.
-func (rd *reader) envString(at place, args []string) {
-	for i, w := range args {
-		var text string
-		after := args[i+1:]
-		switch long := strings.HasPrefix(w, "--"); {
-		case i == 0 || len(w) < 2 || w[0] != '-':
-			continue
-		case strings.HasPrefix(w, "--s"):
-			name, value, cut := strings.Cut(w, "=")
-			if !strings.HasPrefix("--split-string", name) {
-				continue
-			}
-			if text = value; !cut && len(after) > 0 {
-				text, after = after[0], after[1:]
-			}
-		case long || !strings.Contains(w, "S"):
-			continue
-		default:
-			if text = w[strings.Index(w, "S")+1:]; text == "" && len(after) > 0 {
-				text, after = after[0], after[1:]
-			}
-		}
-		rd.nested(at, "env", "env "+text+" "+quoted(after), nil)
-	}
-}
-
 // xargs lists the command of xargs with the words of its standard input.
 func (rd *reader) xargs(at place, name string, args []string) {
 	mark := ""
@@ -395,69 +372,31 @@ func (rd *reader) finder(at place, name string, args, words []string) {
 	}
 }
 
-// parallel lists the commands of parallel, which a shell reads.
-func (rd *reader) parallel(at place, name string, args []string) {
-	marks := slices.IndexFunc(args, func(w string) bool { return strings.HasPrefix(w, ":::") })
-	items := []string{Gap}
-	if marks >= 0 {
-		items, args = args[marks+1:], args[:marks]
-	}
-	if len(items) > maxStarts {
-		rd.limit(at, TooMany)
-	}
-	starts := rd.rest(at, args, 1)
-	if len(starts) == 0 {
-		starts = []int{len(args)}
-	}
-	for _, i := range starts {
-		text := strings.Join(args[i:], " ")
-		for _, item := range items[:min(len(items), maxStarts)] {
-			if with := strings.ReplaceAll(text, "{}", item); with != text {
-				rd.nested(at, name, with, nil)
-			} else if with = strings.TrimSpace(text + " " + item); with != Gap {
-				rd.nested(at, name, with, nil)
-			} else {
-				rd.unknown(at, StandardInput)
-			}
-		}
-	}
-}
-
-// options lists the commands in the values of options.
+// options lists the commands in the values of options. The words behind may be theirs.
 func (rd *reader) options(at place, name string, args []string, o scriptOption) {
 	for i, w := range args[1:] {
-		next := ""
-		if i+2 < len(args) {
-			next = args[i+2]
-		}
-		switch long, value, cut := strings.Cut(w, "="); {
-		case len(w) < 2 || w[0] != '-':
-		case strings.HasPrefix(w, "--"):
-			if len(long) > 3 && slices.ContainsFunc(o.long, func(l string) bool { return strings.HasPrefix(l, long[2:]) }) {
-				if !cut {
-					value = next
-				}
-				rd.value(at, name, value, o)
-			}
-		default:
-			if at2 := strings.IndexAny(w[1:], o.short); at2 >= 0 && o.short != "" {
-				if value = w[at2+2:]; value == "" {
-					value = next
-				}
-				rd.value(at, name, value, o)
+		var value string
+		var found, inline bool
+		if strings.HasPrefix(w, "--") {
+			w, value, inline = strings.Cut(w, "=")
+			found = len(w) > 3 && slices.ContainsFunc(o.long, func(l string) bool { return strings.HasPrefix(l, w[2:]) })
+		} else if len(w) > 1 && w[0] == '-' && o.short != "" {
+			if letter := strings.IndexAny(w[1:], o.short); letter >= 0 {
+				value, found = w[letter+2:], true
+				inline = value != ""
 			}
 		}
-	}
-}
-
-// value lists the commands in the value of an option.
-func (rd *reader) value(at place, name, value string, o scriptOption) {
-	if o.prefix == nil {
-		rd.nested(at, name, value, nil)
-	}
-	for _, p := range o.prefix {
-		if len(value) >= len(p) && strings.EqualFold(value[:len(p)], p) {
-			rd.nested(at, name, strings.TrimLeft(value[len(p):], "= "), nil)
+		after := args[i+2:]
+		if !inline && len(after) > 0 {
+			value, after = after[0], after[1:]
+		}
+		if found && o.prefix == nil {
+			rd.nested(at, name, value+" "+quoted(after), nil)
+		}
+		for _, p := range o.prefix {
+			if found && len(value) >= len(p) && strings.EqualFold(value[:len(p)], p) {
+				rd.nested(at, name, strings.TrimLeft(value[len(p):], "= "), nil)
+			}
 		}
 	}
 }
@@ -483,9 +422,7 @@ func (rd *reader) git(at place, args []string) {
 			rd.gitSetting(at, w[2:], command)
 		}
 	}
-	if o, ok := gitScripts()[command[0]]; ok {
-		rd.options(at, "git "+command[0], command, o)
-	}
+	rd.options(at, "git "+command[0], command, scriptOptions()["git "+command[0]])
 	switch words := afterDashes(command[1:]); {
 	case command[0] == "submodule" && len(words) > 1 && words[0] == "foreach":
 		rd.nested(at, "git submodule foreach", strings.Join(afterDashes(words[1:]), " "), nil)
