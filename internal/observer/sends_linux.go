@@ -143,10 +143,10 @@ func (c *connecting) transmit(d *sockets.Send) (n int, errno syscall.Errno) {
 		return errno
 	}
 	errno = attempt()
-	switch {
-	case errno == sockets.NotNow:
+	switch errno {
+	case sockets.NotNow:
 		return 0, later
-	case errno == later:
+	case later:
 		errno = c.settle(attempt)
 	}
 	if errno == unix.EPIPE && c.valid() && d.Kind == unix.SOCK_STREAM && d.Flags&unix.MSG_NOSIGNAL == 0 {

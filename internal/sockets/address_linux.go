@@ -22,7 +22,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An address is a copy of a socket address of a task.
+// An Address is a copy of a socket address of a task.
 type Address struct {
 	Raw [128]byte // struct sockaddr_storage, of which Len bytes count
 	Len int

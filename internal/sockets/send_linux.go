@@ -98,18 +98,18 @@ func (s *Sender) Send(ctx context.Context, d *Send) (sent int, errno syscall.Err
 		if stream {
 			size = min(size, part)
 		}
-		n, errno := s.try(ctx, d, size)
-		switch {
-		case errno != unix.EAGAIN || !d.blocks():
-		case d.Now:
+		var n int
+		n, errno = s.try(ctx, d, size)
+		if errno == unix.EAGAIN && d.blocks() {
 			errno = NotNow
-		default:
-			n, errno = s.wait(ctx, d, size)
+			if !d.Now {
+				n, errno = s.wait(ctx, d, size)
+			}
 		}
 		d.sent += n
 		switch {
 		case errno == NotNow:
-			return 0, errno
+			return 0, NotNow
 		case errno != 0 && d.sent > 0:
 			return d.sent, 0
 		case errno != 0 || n == 0 || d.sent >= d.Message.size || !stream || n < size && !d.blocks():

@@ -249,7 +249,7 @@ func TestManySends(t *testing.T) {
 			if more := int64(during.HeapAlloc) - int64(before.HeapAlloc); more > 24*size+2<<20 {
 				t.Errorf("%d bytes more", more)
 			}
-			want := syscall.Errno(unix.EINTR)
+			want := unix.EINTR
 			if drained {
 				want = 0
 				for range full + count {
