@@ -175,7 +175,7 @@ func (c *connecting) receiver(kind int) (to *sockets.Address, file int, errno sy
 		return nil, -1, c.netlink()
 	case c.domain != unix.AF_UNIX:
 		return nil, -1, unix.EPERM
-	case kind != unix.SOCK_DGRAM:
+	case kind == unix.SOCK_STREAM || kind == unix.SOCK_SEQPACKET:
 		return c.addr, -1, 0 // the kernel ignores it, or gives its error
 	}
 	if c.scratch == nil {
