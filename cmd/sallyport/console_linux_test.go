@@ -325,7 +325,7 @@ func TestOuterShell(t *testing.T) {
 	testenv.NeedProgram(t, "bash")
 	x := testenv.StartTerminal(t, s.command(t, append(plainBash, "-i")...), 80, 24)
 	x.Expect(prompt)
-	x.Send(`sallyport run -q -- sh -c 'trap "stty size" WINCH; echo go; while :; do read a && echo got $a && test $a = end && exit 9; done'` + "\r")
+	x.Send(`sallyport run -q -- sh -c 'trap "stty size" WINCH; echo go; while :; do read a && test -n "$a" && echo got $a && test $a = end && exit 9; done'` + "\r")
 	x.Expect(`go\r\n$`)
 	for i, sig := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGTSTP} {
 		if m := x.Modes(); !isRaw(m) {
@@ -338,12 +338,16 @@ func TestOuterShell(t *testing.T) {
 		unchanged(t, x)
 		x.Resize(uint16(100+i), 30)
 		x.Send("fg\r")
-		x.Expect(fmt.Sprintf(`\n30 %d\r\n`, 100+i)) // told after the keys are handed on again
+		x.Expect(`done'\r\n`)
+		// The size is told after the keys are handed on again. Of a signal that comes just before it
+		// reads a key, a shell hears with the key.
+		x.Send("\r")
+		x.Expect(fmt.Sprintf(`(?:^|\n)30 %d\r\n`, 100+i))
 		if m := x.Modes(); !isRaw(m) {
 			t.Errorf("the modes are %+v", m)
 		}
 		x.Send(fmt.Sprintf("word%d\r", i))
-		x.Expect(fmt.Sprintf(`^word%d\r\ngot word%d\r\n`, i, i))
+		x.Expect(fmt.Sprintf(`^(?:\r\n)?word%d\r\ngot word%d\r\n`, i, i))
 	}
 	x.Send("end\r")
 	x.Expect(prompt)

@@ -94,7 +94,7 @@ func refusals(t *testing.T, dir string) []refusal {
 		{"symlink", []Step{{Op: OpSymlink, Path: in("file"), Dest: "x"}}, false, "symlinkat", unix.EEXIST},
 		{"pivot", []Step{{Op: OpPivot, Path: in("missing")}}, false, "chdir", unix.ENOENT},
 		{"loopback", []Step{{Op: OpLoopback}}, false, "ioctl", unix.EPERM},
-		{"setting of a tree that is read-only", []Step{{Op: OpProc, Tree: 9, Set: AttrReadOnly}, {Op: OpSetting, Tree: 9, Path: "sys/net/core/somaxconn", Data: []byte("1")}}, false, "openat", unix.EROFS},
+		{"setting of a tree that is read-only", []Step{{Op: OpProc, Tree: 9, Set: AttrReadOnly}, {Op: OpSetting, Tree: 9, Path: "sys/user/max_net_namespaces", Data: []byte("1")}}, false, "openat", unix.EROFS},
 		{"setting to a value that is invalid", []Step{{Op: OpProc, Tree: 9}, {Op: OpSetting, Tree: 9, Path: "sys/user/max_net_namespaces", Data: []byte("x")}}, false, "write", unix.EINVAL},
 		{"refuse-write of a file that opens", []Step{{Op: OpRefuseWrite, Path: in("file")}}, false, "openat", unix.ESTALE},
 	}, taskRefusals(in)...)
