@@ -64,7 +64,7 @@ type Enforced struct {
 	Value float64 `json:"value"` // bytes, processors or processes, as in [Resources]
 	By    string  `json:"by"`    // one of the By constants
 	// Hit says that the limit is known to have been reached. It is never known of cpus,
-	// nor without an observer of pids enforced by a resource limit.
+	// nor of pids enforced by a resource limit.
 	Hit bool `json:"hit"`
 }
 

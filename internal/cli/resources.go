@@ -48,15 +48,14 @@ func exceeded(res *sallyport.Result) (text, flag string) {
 // be made.
 var forkErrors = []string{"Resource temporarily unavailable", "Cannot fork", "can't fork", "can't start new thread", "unable to create native thread", "EAGAIN"}
 
-// pidsLine guesses from what a program said that it has failed because of a limit on processes,
-// where nothing tells whether that was reached; empty when there is no sign of it.
+// pidsLine guesses that a program has failed because of a limit on processes, where a resource
+// limit holds it and the kernel tells the program alone: from what it said, or because as many
+// processes as may run with it were left at its end. It is empty when there is no sign of it.
 func pidsLine(res *sallyport.Result, said []byte) string {
-	if res.Sandbox.Observed {
-		return ""
-	}
 	for _, l := range res.Limits {
 		has := func(text string) bool { return bytes.Contains(said, []byte(text)) }
-		if l.Limit == executor.LimitPIDs && l.By == executor.ByRlimit && slices.ContainsFunc(forkErrors, has) {
+		full := float64(len(res.Survivors)+1) >= l.Value
+		if l.Limit == executor.LimitPIDs && l.By == executor.ByRlimit && (full || slices.ContainsFunc(forkErrors, has)) {
 			return "probably: process limit reached (" + limitValue(l) + "); raise --pids"
 		}
 	}

@@ -97,23 +97,24 @@ func TestLimitWords(t *testing.T) {
 }
 
 // TestPIDsLine: a limit on processes is suspected only where nothing tells whether it was
-// reached, and something was said about it.
+// reached, and something was said about it or as many processes were left.
 func TestPIDsLine(t *testing.T) {
 	const forked, guess = "bash: fork: retry: Resource temporarily unavailable\n", "probably: process limit reached (10); raise --pids"
 	for _, test := range []struct {
 		name, limit, by, said string
-		observed              bool
+		left                  int
 		want                  string
 	}{
-		{"not observed", executor.LimitPIDs, executor.ByRlimit, forked, false, guess},
-		{"as dash has it", executor.LimitPIDs, executor.ByRlimit, "sh: 0: Cannot fork\n", false, guess},
-		{"observed", executor.LimitPIDs, executor.ByRlimit, forked, true, ""},
-		{"by a control group, which counts", executor.LimitPIDs, executor.ByCgroupV2, forked, false, ""},
-		{"another limit", executor.LimitMemory, executor.ByWatch, forked, false, ""},
-		{"nothing said", executor.LimitPIDs, executor.ByRlimit, "no\n", false, ""},
+		{"not observed", executor.LimitPIDs, executor.ByRlimit, forked, 0, guess},
+		{"as dash has it", executor.LimitPIDs, executor.ByRlimit, "sh: 0: Cannot fork\n", 0, guess},
+		{"all others are left", executor.LimitPIDs, executor.ByRlimit, "", 9, guess},
+		{"fewer are left", executor.LimitPIDs, executor.ByRlimit, "", 8, ""},
+		{"by a control group, which counts", executor.LimitPIDs, executor.ByCgroupV2, forked, 9, ""},
+		{"another limit", executor.LimitMemory, executor.ByWatch, forked, 9, ""},
+		{"nothing said", executor.LimitPIDs, executor.ByRlimit, "no\n", 0, ""},
 	} {
 		res := &sallyport.Result{Limits: []executor.Enforced{{Limit: test.limit, Value: 10, By: test.by}}}
-		res.Sandbox.Observed = test.observed
+		res.Survivors = make([]executor.Survivor, test.left)
 		if got := pidsLine(res, []byte(test.said)); got != test.want {
 			t.Errorf("%s: %q, want %q", test.name, got, test.want)
 		}

@@ -39,14 +39,13 @@ type Bounds struct {
 	level      string
 	held       []executor.Enforced
 	watch      watch
-	forks      *forks
 	callerPeak int64                  // this process's peak memory when the command had started
 	exceeded   atomic.Pointer[string] // the limit for which the tree was killed
 }
 
 // New starts to make the control group for the limits and returns at once.
 func New(groups *Groups, want executor.Resources) *Bounds {
-	b := &Bounds{want: want, groups: groups, forks: newForks(want.PIDs)}
+	b := &Bounds{want: want, groups: groups}
 	b.group = sync.OnceValues(b.newGroup)
 	if b.needsGroup() {
 		go func() { _, _ = b.group() }() // At returns the error
@@ -147,9 +146,11 @@ func (b *Bounds) hold(limit string, value float64, group, otherwise string) bool
 	return group == ""
 }
 
-// holdPIDs holds the limit on processes.
+// holdPIDs holds the limit on processes. A resource limit counts per user in a user
+// namespace. Only the native level makes a new one for each command, and the kernel does
+// not apply resource limits to the system's root user.
 func (b *Bounds) holdPIDs(g *group) []launch.Step {
-	watched := !byRlimit(b.level)
+	watched := b.level != plan.LevelNative || hostfacts.SystemRoot()
 	otherwise := executor.ByRlimit
 	if watched {
 		otherwise = executor.ByWatch
@@ -207,11 +208,10 @@ func (b *Bounds) Explain(err error) error {
 }
 
 // Watch starts to watch the tree of the command that was started. processes returns the
-// IDs of the processes below the reaper, tasks how many processes and threads there are,
-// with those that have ended and were not waited for. When a limit is exceeded, kill is called from
+// IDs of the processes below the reaper. When a limit is exceeded, kill is called from
 // another goroutine; it must kill those processes and leave the reaper alone, which
-// reports how the command ended. Only tasks may be called after Finish.
-func (b *Bounds) Watch(processes func() []int, tasks func() int, kill func()) {
+// reports how the command ended. Both are not called after Finish.
+func (b *Bounds) Watch(processes func() []int, kill func()) {
 	b.callerPeak = ownPeak()
 	exceed := func(limit string) {
 		b.exceeded.CompareAndSwap(nil, &limit)
@@ -222,7 +222,6 @@ func (b *Bounds) Watch(processes func() []int, tasks func() int, kill func()) {
 		g.watch(func() { exceed(executor.LimitMemory) })
 	}
 	b.watch.begin(processes, exceed)
-	b.forks.start(tasks)
 }
 
 // Finish returns what enforced each limit, the limit that ended the tree ("" for none)
@@ -241,7 +240,7 @@ func (b *Bounds) Finish(used launch.Usage) (held []executor.Enforced, limit stri
 		limit = executor.LimitMemory
 	}
 	reached := map[string]bool{
-		executor.LimitMemory: count.oomKills > 0, executor.LimitPIDs: count.refused > 0 || b.forks.reached.Load(), executor.LimitDisk: seen.disk,
+		executor.LimitMemory: count.oomKills > 0, executor.LimitPIDs: count.refused > 0, executor.LimitDisk: seen.disk,
 	}
 	for i := range b.held {
 		l := &b.held[i]
@@ -256,7 +255,6 @@ func (b *Bounds) Finish(used launch.Usage) (held []executor.Enforced, limit stri
 // Release removes the control group, as soon as no process is in it. It may be called
 // at any time after New, and more than once.
 func (b *Bounds) Release() {
-	b.forks.start(nil) // where it has not started
 	if g, _ := b.group(); g != nil {
 		g.remove()
 	}

@@ -96,7 +96,7 @@ func TestAtWithGroup(t *testing.T) {
 			t.Errorf("%s: pids.max is %q, want %s", test.level, got, test.pids)
 		}
 	}
-	b.Watch(func() []int { return nil }, nil, func() { t.Error("a limit was exceeded") })
+	b.Watch(func() []int { return nil }, func() { t.Error("a limit was exceeded") })
 	held, limit, used := b.Finish(launch.Usage{})
 	var by []string
 	for _, l := range held {
@@ -129,7 +129,7 @@ func TestExceeded(t *testing.T) {
 				t.Fatal(err)
 			}
 			killed := make(chan struct{})
-			b.Watch(func() []int { return []int{os.Getpid()} }, nil, func() { close(killed) })
+			b.Watch(func() []int { return []int{os.Getpid()} }, func() { close(killed) })
 			<-killed
 			held, ended, used := b.Finish(launch.Usage{})
 			if ended != limit || !held[0].Hit || limit == executor.LimitMemory && *used.PeakMemory < int64(len(ballast)) {

@@ -35,7 +35,6 @@ type attempt struct {
 	overlays  []plan.Overlay
 	shared    []string // places whose files may have names elsewhere,
 	own       []string // and those that only the command has
-	forks     func() bool
 }
 
 // held is what the host holds for one command until its process tree has ended. Members

@@ -14,7 +14,6 @@ import (
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/bwrap"
 	"github.com/sallyport-dev/sallyport/internal/launch"
-	"github.com/sallyport-dev/sallyport/internal/limits"
 	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/internal/process"
 )
@@ -59,12 +58,6 @@ func (c *Child) Processes() []int {
 	var out []int
 	c.proc.WhileThere(func() { out = process.PIDsBelow(c.PID()) })
 	return out
-}
-
-// tasks counts the processes and threads of the tree below the reaper.
-func (c *Child) tasks() (n int) {
-	c.proc.WhileThere(func() { n = limits.Tasks(c.PID()) })
-	return n
 }
 
 // Terminal returns the master end of the command's terminal, which does not block and is

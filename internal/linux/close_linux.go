@@ -26,7 +26,7 @@ func (c *Child) hold(held held) {
 	c.observer.onFailed(func() {
 		c.whileOpen(func() { _ = c.Kill() }) // Close returns why
 	})
-	c.bounds.Watch(c.Processes, c.tasks, func() {
+	c.bounds.Watch(c.Processes, func() {
 		_ = c.Signal(syscall.SIGKILL, true)
 		if !c.ownPIDs { // else the kernel kills all at once
 			_ = c.killBelow() // WaitAll returns what went wrong

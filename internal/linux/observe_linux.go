@@ -23,10 +23,9 @@ import (
 type observing uint8
 
 const (
-	unobserved observing = 0
-	observed   observing = 1 << iota
-	reads                // and calls that only read, which slows down programs that read much
-	forks                // and calls that make processes and threads
+	unobserved observing = iota
+	observed
+	observedReads // and calls that only read, which slows down programs that read much
 )
 
 // addFilter adds the system call filter, and whether it asks an observer. Bubblewrap
@@ -41,10 +40,7 @@ func (a *attempt) addFilter(r *plan.Request, res *sandbox.Resolved) (err error) 
 			see = observed
 		}
 		if r.Observe && rulings.Hides(res) {
-			see |= reads
-		}
-		if a.forks = a.bounds.Forks(a.level); r.Observe && a.forks != nil {
-			see |= forks
+			see = observedReads
 		}
 	}
 	if r.Filter, err = a.host.filter(a.level, a.spec, see); err != nil || !r.Observe {
@@ -84,7 +80,7 @@ func (h *Host) filterOptions(level string, spec *executor.Spec, see observing, m
 	o := seccomp.Options{
 		Arch: h.Facts().Arch, Allow: slices.Concat(spec.Allow, more), HostNetwork: spec.Policy.Network() == sandbox.NetworkHost,
 		OwnPID: level == plan.LevelNative, HostSpaces: level == plan.LevelLandlock,
-		Observe: see&observed != 0, ObserveReads: see&reads != 0, ObserveForks: see&forks != 0,
+		Observe: see != unobserved, ObserveReads: see == observedReads,
 	}
 	slices.Sort(o.Allow)
 	return o
@@ -148,7 +144,6 @@ func (a *attempt) observe(p *plan.Plan) (*observation, error) {
 		// Programs in namespaces of their own mean other users by their numbers.
 		IgnoreOwners: !a.spec.OwnershipErrors && !slices.Contains(a.spec.Allow, "userns"),
 		OnDenied:     a.spec.OnDenied,
-		Fork:         a.forks,
 	}
 	if a.level == plan.LevelLandlock {
 		cfg.NoSockets, cfg.UnixOpen = res.Network != sandbox.NetworkHost, true

@@ -27,7 +27,6 @@ const (
 	kindSendTo        // fd, buffer, length, flags, address, length
 	kindSendMsg       // fd, message
 	kindSendMany      // fd, messages, count
-	kindFork          // makes a process or a thread
 )
 
 // A layout tells where a call has its arguments, with one letter for each:
@@ -88,8 +87,6 @@ var layouts = [...]layout{
 	unix.SYS_SENDTO:        {kind: kindSendTo},
 	unix.SYS_SENDMSG:       {kind: kindSendMsg},
 	unix.SYS_SENDMMSG:      {kind: kindSendMany},
-	unix.SYS_CLONE:         {kind: kindFork},
-	unix.SYS_CLONE3:        {kind: kindFork},
 }
 
 // layoutOf returns the layout of a call; its kind is kindNone for an unknown one.

@@ -24,6 +24,4 @@ var legacyLayouts = [...]layout{
 	unix.SYS_UTIMES:    {kindChange, "p"},
 	unix.SYS_LCHOWN:    {kindChange, "nu"},
 	unix.SYS_FUTIMESAT: {kindChange, "dt"},
-	unix.SYS_FORK:      {kind: kindFork},
-	unix.SYS_VFORK:     {kind: kindFork},
 }

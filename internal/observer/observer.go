@@ -85,10 +85,6 @@ type Config struct {
 	// that its attempts to do so in Shared and Own succeed without effect where this process
 	// could. Others fail with EPERM there, as outside.
 	IgnoreOwners bool
-	// Fork is called before each new process or thread where the filter hands those calls
-	// over, by one goroutine at a time; the call fails with EAGAIN where it returns true. Nil
-	// lets all go on.
-	Fork func() bool
 	// OnDenied is called with each denial that will be in the Report, when it happens first,
 	// while its call waits for the answer. It must not block. Nil is not called.
 	OnDenied func(sandbox.Denial)

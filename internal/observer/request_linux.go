@@ -88,11 +88,6 @@ func (r *request) judge() syscall.Errno {
 	case kindChdir:
 		r.forget()
 		return 0
-	case kindFork:
-		if r.cfg.Fork != nil && r.cfg.Fork() {
-			return unix.EAGAIN
-		}
-		return 0
 	case kindConnect:
 		return r.judgeConnect()
 	case kindBind:

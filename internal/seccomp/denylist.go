@@ -33,8 +33,6 @@ type Options struct {
 	Observe bool
 	// ObserveReads also hands it calls that open files for reading or run programs.
 	ObserveReads bool
-	// ObserveForks also hands it calls that make processes and threads.
-	ObserveForks bool
 }
 
 // The error numbers of the deny list, from asm-generic/errno*.h; both machines

@@ -59,9 +59,6 @@ func observeRules(o Options) []Rule {
 		"utime", "utimes", "futimesat", "utimensat",
 		"setxattr", "lsetxattr", "fsetxattr", "setxattrat", "removexattr", "lremovexattr", "fremovexattr", "removexattrat",
 		"connect", "bind")...)
-	if o.ObserveForks {
-		rules = append(rules, always(Notify, "clone", "clone3", "fork", "vfork")...)
-	}
 	if !o.HostSpaces && !slices.Contains(o.Allow, openUnix) {
 		rules = append(rules, always(Notify, "listen")...) // where connects to unix sockets are judged
 	}

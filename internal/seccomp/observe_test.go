@@ -15,8 +15,6 @@ func seen() []answer {
 	host := Options{OwnPID: true, Observe: true, HostNetwork: true}
 	opened := Options{OwnPID: true, Observe: true, Allow: []string{openUnix}}
 	bare := Options{HostSpaces: true, Observe: true}
-	forks := Options{OwnPID: true, Observe: true, ObserveForks: true}
-	spaces := Options{OwnPID: true, Observe: true, ObserveForks: true, Allow: []string{openUserns}}
 	var rows []answer
 	add := func(o Options, want, only, call string, args ...uint64) {
 		rows = append(rows, answer{call + " seen", call, args, want, only, o})
@@ -66,13 +64,6 @@ func seen() []answer {
 	add(bare, "EPERM", "", "socket", 2, 1, 0)                   // refused, and told
 	add(bare, "EPERM", "", "socket", 1, 1, 0)                   //
 	add(bare, "EPERM", "", "socketpair", 1, 2, 0)               //
-	add(private, "allow", "", "clone", 17)                      // SIGCHLD
-	add(forks, "notify", "", "clone", 17)                       //
-	add(forks, "notify", "amd64", "fork")                       //
-	add(forks, "notify", "amd64", "vfork")                      //
-	add(forks, "ENOSYS", "", "clone3")                          // refused, and not told
-	add(spaces, "notify", "", "clone3")                         //
-	add(forks, "EPERM", "", "clone", cloneNewAny)               //
 	return slices.Clip(rows)
 }
 
