@@ -268,7 +268,7 @@ func TestSessionStubborn(t *testing.T) {
 func TestSessionNoGrace(t *testing.T) {
 	r := sessionRunner(t)
 	for grace, want := range map[time.Duration]string{-1: "ready\n", patience: "ready\nasked\n"} {
-		c := sh(`trap 'echo asked; exit 0' TERM; echo ready; while read x; do :; done`)
+		c := sh(`trap 'echo asked; exit 0' TERM; echo ready; while :; do :; done`)
 		c.OpenStdin, c.Grace = true, grace
 		s := begin(t, r, c)
 		for d, err := range s.Deltas(t.Context(), 0) {

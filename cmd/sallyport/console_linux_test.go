@@ -293,7 +293,7 @@ func TestSignalsOnTerminal(t *testing.T) {
 		{"hang up", syscall.SIGHUP, "echo go; exec sleep 600", 129, ""},
 		{"interrupt", syscall.SIGINT, "echo go; exec sleep 600", 130, ""},
 		{"quit", syscall.SIGQUIT, "echo go; exec sleep 600", 131, ""},
-		{"it is handled", syscall.SIGTERM, `trap "echo bye; exit 3" TERM; echo go; while :; do read a; done`, 3, "bye\r\n"},
+		{"it is handled", syscall.SIGTERM, `trap "echo bye; exit 3" TERM; echo go; while :; do :; done`, 3, "bye\r\n"},
 		{"window is no signal", syscall.SIGWINCH, `trap "echo winch" WINCH; echo go; read a; exit 4`, 4, ""},
 	}
 	for _, tt := range tests {
@@ -455,7 +455,7 @@ func TestRefusedOnTerminal(t *testing.T) {
 func TestStoppedAlone(t *testing.T) {
 	testenv.NeedUserNS(t)
 	s := newSeat(t)
-	x := s.run(t, "--", "sh", "-c", `trap "echo cont" CONT; echo go; while :; do read a && exit 0; done`)
+	x := s.run(t, "--", "sh", "-c", `trap "echo cont" CONT; echo go; until test -e end; do :; done`)
 	for range 2 {
 		x.Expect("go|cont")
 		x.Send("\x1a")
@@ -466,7 +466,9 @@ func TestStoppedAlone(t *testing.T) {
 	if m := x.Modes(); !isRaw(m) {
 		t.Errorf("the modes are %+v", m)
 	}
-	x.Send("\r")
+	if err := os.WriteFile(filepath.Join(s.work, "end"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	if code := x.Wait(); code != 0 {
 		t.Errorf("exit code %d", code)
 	}

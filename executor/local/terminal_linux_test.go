@@ -231,7 +231,7 @@ func testJobs(t *testing.T, e *Executor, level string) {
 	t.Helper()
 	p, s := onTerminal(t, e, level, testenv.NeedProgram(t, "bash"), "--norc", "--noprofile", "-i")
 	s.expect(t, `[$#] $`) // the prompt
-	types(t, p, "sh -c 'trap \"echo on\" CONT; echo up; while :; do read x; done'\n")
+	types(t, p, "sh -c 'trap \"echo on\" CONT; echo up; while :; do :; done'\n")
 	s.expect(t, `[\n\r]up\r\n`)
 	types(t, p, "\x1a")
 	s.expect(t, `(?s)Stopped.*[$#] $`)

@@ -154,7 +154,7 @@ func TestBwrapSignals(t *testing.T) {
 			ready, w := pipe(t)
 			defer ready.Close()
 			res := mustRun(t, a, &job{
-				args: sh(`trap 'exit 9' TERM; echo ready; while :; do read x || exit 8; done`), stdout: w, stdin: neverEnds(t),
+				args: sh(`trap 'exit 9' TERM; echo ready; while :; do :; done`), stdout: w, stdin: neverEnds(t),
 				during: func(c *Child) {
 					w.Close()
 					if _, err := ready.Read(make([]byte, 8)); err != nil {
