@@ -72,7 +72,7 @@ type stage struct {
 	bin  string // where the programs are
 	// listener is the socket live.sock outside, of which nobody takes connections.
 	listener net.Listener
-	// packets are the datagram sockets live.d, outside and in the workspace, which nobody reads.
+	// packets are the datagram sockets live.d, outside and in the workspace. No program reads them.
 	packets []net.PacketConn
 }
 

@@ -108,7 +108,7 @@ func TestSSHAgent(t *testing.T) {
 }
 
 // TestServiceReplaced: a socket that takes the place of a granted one while the command runs
-// is denied, whoever made it, and so is every other name of the granted file's directory.
+// is denied, also when the same user has made it. So is every other name in that directory.
 func TestServiceReplaced(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	a := newArena(t)
@@ -153,7 +153,7 @@ func TestServiceSwappedBeforeLaunch(t *testing.T) {
 }
 
 // TestServiceOwnSocket: a command that puts a socket of its own where a granted one was shown
-// deceives nobody but itself, and the next run with it is refused or gets the host's.
+// reaches only that socket itself, and the next run with it is refused or gets the host's.
 func TestServiceOwnSocket(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	a := newArena(t)

@@ -1,7 +1,7 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// datagram_swap: attacks whoever judges where a message goes and lets the kernel look again.
+// datagram_swap: attacks a judge of where a message goes that lets the kernel look again.
 // With "memory" one thread rewrites the address of a message between a socket of its own, which
 // is allowed, and a forbidden one, and the pointer to it between nothing and the address. With
 // "descriptor" it replaces the socket, by dup2, between one of TCP, which ignores the address,
