@@ -35,6 +35,8 @@ type Terminal struct {
 	master *os.File
 	before unix.Termios
 
+	cols, rows uint16 // at the beginning
+
 	more  chan struct{} // something was seen; holds one
 	over  chan struct{} // closed when nothing more will be seen
 	ended chan struct{} // closed when the program has ended
@@ -85,7 +87,7 @@ func OpenTerminal(t testing.TB, cols, rows uint16) (master, slave *os.File) {
 // both is ended with t.
 func StartTerminal(t testing.TB, cmd *exec.Cmd, cols, rows uint16) *Terminal {
 	t.Helper()
-	x := &Terminal{t: t, cmd: cmd, more: make(chan struct{}, 1), over: make(chan struct{}), ended: make(chan struct{}), begin: time.Now()}
+	x := &Terminal{t: t, cmd: cmd, more: make(chan struct{}, 1), over: make(chan struct{}), ended: make(chan struct{}), begin: time.Now(), cols: cols, rows: rows}
 	var slave *os.File
 	x.master, slave = OpenTerminal(t, cols, rows)
 	x.before = x.Modes()
@@ -209,7 +211,8 @@ func (x *Terminal) match(re *regexp.Regexp) []string {
 func (x *Terminal) Asciicast() []byte {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	out := bytes.NewBufferString(`{"version": 2, "width": 80, "height": 24}` + "\n")
+	out := new(bytes.Buffer)
+	fmt.Fprintf(out, `{"version": 2, "width": %d, "height": %d}`+"\n", x.cols, x.rows)
 	begin := 0
 	for _, p := range x.parts {
 		text, err := json.Marshal(string(x.seen[begin:p.end]))
