@@ -8,31 +8,31 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-// An approverFunc is a function that is an approver.
-type approverFunc func(ctx context.Context, q question) error
-
-func (f approverFunc) approve(ctx context.Context, q question) error { return f(ctx, q) }
+// answering returns an approver that gives one answer.
+func answering(a approval.Answer) approval.Approver {
+	return approval.Fixed(approval.Decision{Answer: a, Message: "not today"})
+}
 
 // TestApprover: a command that leaves the sandbox runs only when an approver approves,
 // with Run and with Start.
 func TestApprover(t *testing.T) {
-	no := errors.New("not today")
 	for _, test := range []struct {
 		name     string
-		approver approver
+		approver approval.Approver
 		cmd      Cmd
 		asked    int
 		want     error
 		mode     sandbox.Mode
 	}{
-		{"inside the sandbox nobody is asked", approverFunc(func(context.Context, question) error { return no }), Cmd{}, 0, nil, sandbox.Managed},
+		{"inside the sandbox there is no question", answering(approval.Denied), Cmd{}, 0, nil, sandbox.Managed},
 		{"no approver", nil, Cmd{Unsandboxed: true}, 0, ErrRefused, 0},
-		{"refused", approverFunc(func(context.Context, question) error { return no }), Cmd{Unsandboxed: true}, 1, no, 0},
-		{"approved", approverFunc(func(context.Context, question) error { return nil }), Cmd{Unsandboxed: true}, 1, nil, sandbox.Full},
+		{"refused", answering(approval.Denied), Cmd{Unsandboxed: true}, 1, ErrRefused, 0},
+		{"approved", answering(approval.Approved), Cmd{Unsandboxed: true}, 1, nil, sandbox.Full},
 	} {
 		for _, session := range []bool{false, true} {
 			name := test.name + ", run"
@@ -45,12 +45,12 @@ func TestApprover(t *testing.T) {
 				defer r.Close()
 				asked := 0
 				if test.approver != nil {
-					r.approver = approverFunc(func(ctx context.Context, q question) error {
+					r.Approver = approval.Func(func(ctx context.Context, q *approval.Request) (approval.Decision, error) {
 						asked++
 						if len(q.Args) != 1 || q.Dir != "/w" || q.Reason == "" || q.Justification != "because" {
 							t.Errorf("the question is %+v", q)
 						}
-						return test.approver.approve(ctx, q)
+						return test.approver.Approve(ctx, q)
 					})
 				}
 				c := test.cmd
@@ -77,10 +77,10 @@ func TestApprover(t *testing.T) {
 		r, _ := fakeRunner(nil, nil)
 		defer r.Close()
 		ctx, cancel := context.WithCancel(t.Context())
-		r.approver = approverFunc(func(ctx context.Context, _ question) error {
+		r.Approver = approval.Func(func(ctx context.Context, _ *approval.Request) (approval.Decision, error) {
 			cancel()
 			<-ctx.Done()
-			return ctx.Err()
+			return approval.Decision{}, ctx.Err()
 		})
 		if _, err := r.Run(ctx, &Cmd{Args: []string{"x"}, Dir: "/w", Unsandboxed: true}); !errors.Is(err, context.Canceled) || errors.Is(err, ErrRefused) {
 			t.Errorf("%v", err)

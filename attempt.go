@@ -37,22 +37,24 @@ type attempt struct {
 	cause End // why it was stopped first; empty when it was not
 
 	stopped chan struct{} // closed when there is a cause
+	told    chan struct{} // closed when its start was reported
 }
 
 // begin starts the command under a policy. An error says why there is no process.
 func (x *execution) begin(ctx context.Context, policy sandbox.Policy) (*attempt, error) {
 	x.attempts++
-	a := &attempt{policy: policy, stopped: make(chan struct{})}
+	a := &attempt{policy: policy, stopped: make(chan struct{}), told: make(chan struct{})}
+	defer close(a.told)
 	x.stopped = a.stopped
 	a.fanout = x.newFanout(a.stopped, func() { a.stop(EndOutput) })
 	spec := &executor.Spec{
 		Run: x.id, Attempt: x.attempts,
 		Args: x.argv(), Arg0: x.cmd.Arg0, Dir: x.dir, Env: x.env,
-		Policy: policy, Allow: x.cmd.Allow, Level: x.cmd.Level, Tmp: x.cmd.Tmp, NoCaches: x.cmd.NoCaches, NoObserver: x.cmd.NoObserver,
+		Policy: policy, Allow: x.allow, Level: x.cmd.Level, Tmp: x.cmd.Tmp, NoCaches: x.cmd.NoCaches, NoObserver: x.cmd.NoObserver,
 		ProtectHardLinks: x.cmd.ProtectHardLinks, OwnershipErrors: x.cmd.OwnershipErrors, Explain: x.cmd.Explain,
 		Stdout: x.direct(executor.Stdout), Stderr: x.direct(executor.Stderr),
 		Resources: x.cmd.Resources, Files: x.cmd.Files,
-		OnOutput: a.fanout.write, OnDenied: x.cmd.OnDenied, Retain: x.retain, Grace: x.cmd.Grace, Ready: x.cmd.Ready, OnStop: x.cmd.OnStop,
+		OnOutput: a.output, OnDenied: x.cmd.OnDenied, Retain: x.retain, Grace: x.cmd.Grace, Ready: x.cmd.Ready, OnStop: x.cmd.OnStop,
 	}
 	input := x.input(spec)
 
@@ -64,10 +66,20 @@ func (x *execution) begin(ctx context.Context, policy sandbox.Policy) (*attempt,
 	}
 	a.began(p)
 	x.emit(event.Started{Sandbox: sandboxOf(policy, p.Sandbox()), Withheld: x.withheld})
-	if input != nil {
+	switch {
+	case input == nil:
+	case spec.TTY != nil:
+		x.typing(p, input)
+	default:
 		go feed(p, input)
 	}
 	return a, nil
+}
+
+// output takes output once the start was reported, so that events are in order.
+func (a *attempt) output(s executor.Stream, p []byte) {
+	<-a.told
+	a.fanout.write(s, p)
 }
 
 // follow waits for the end of an attempt. The error says that the run was cut short or
@@ -138,6 +150,11 @@ func (x *execution) denied(a *attempt) (seen, likeliest []sandbox.Denial) {
 	}
 	if len(a.exit.Sandbox.Hidden) > 0 {
 		denials = append(denials, r.Hidden(code, stdout, stderr)...)
+	}
+	for i := range denials {
+		if d := &denials[i]; x.confined != "" && d.Op != sandbox.Syscall && d.Op != sandbox.Signal {
+			d.Rule, d.NoGrant = x.confined, true // what flags grant goes with the policy that they made
+		}
 	}
 	r.Complete(denials)
 	return denials, r.Weigh(denials, code, stdout, stderr)

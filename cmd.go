@@ -27,7 +27,7 @@ type Cmd struct {
 	// Arg0 is argv[0] of the program; empty means Args[0].
 	Arg0 string
 	// Dir is the working directory and, unless the policy names others, the workspace.
-	// Empty means the current directory.
+	// Empty means the current directory, or that of [Runner.Update].
 	Dir string
 
 	// Env is the environment before EnvPolicy is applied, "K=V"; nil means the
@@ -94,10 +94,21 @@ type Cmd struct {
 	// StderrErr of the Result report.
 	Resources executor.Resources
 
-	// Unsandboxed asks to run outside of the sandbox. That always needs an approval.
+	// Unsandboxed asks to run outside of the sandbox. That needs an approval, unless rules say
+	// that all of the command runs there. Under a policy with deny entries it has no effect, and
+	// neither where there is no sandbox of ours to leave.
 	// Justification is the caller's reason, shown to the approver.
 	Unsandboxed   bool
 	Justification string
+
+	// AskFor is what the command asks for beyond its policy, inside of the sandbox. That needs an
+	// approval. Where the sandbox is not ours, or there is none, it has no effect; nil asks for
+	// nothing.
+	AskFor []sandbox.Grant
+	// PrefixRule is the rule that the caller proposes to remember with an approval: the words
+	// that commands begin with. It is offered if it is narrow, and has the command run without
+	// a question. Nil proposes none.
+	PrefixRule []string
 
 	// Allow opens things that are closed by default, by name ("unix", "userns").
 	Allow []string

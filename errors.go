@@ -4,12 +4,15 @@
 package sallyport
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
 
+	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/printable"
+	"github.com/sallyport-dev/sallyport/rules"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -69,6 +72,58 @@ func (e *TimeoutError) Error() string {
 
 // Timeout returns true, as [net.Error] has it.
 func (e *TimeoutError) Timeout() bool { return true }
+
+// A VariableError reports an environment variable that is needed and not set.
+type VariableError struct {
+	Name string
+	By   string // what names it, such as a key of the configuration
+}
+
+// Error returns one sentence with the names.
+func (e *VariableError) Error() string {
+	return "Missing environment variable: `" + printable.Line(e.Name) + "`, named by " + printable.Line(e.By) + "; set it"
+}
+
+// A RuleError reports that a command does not run because of a rule: it wraps [ErrForbidden], or
+// [ErrRefused] where the rule prompts and there was no approval.
+type RuleError struct {
+	Rule Rule
+	Err  error // never nil
+}
+
+// Error returns the sentence of Err and the place of the rule.
+func (e *RuleError) Error() string {
+	place := rules.Pos{File: e.Rule.File, Line: e.Rule.Line, Col: e.Rule.Column}
+	return e.Err.Error() + " (rule " + printable.Line(place.String()) + ")"
+}
+
+// Unwrap returns Err.
+func (e *RuleError) Unwrap() error { return e.Err }
+
+// An InterruptedError reports that a signal in Cmd.Signals that asks for the end came while a
+// question was open. It is [context.Canceled].
+type InterruptedError struct{ Signal int }
+
+// Error returns one sentence with the number.
+func (e *InterruptedError) Error() string {
+	return fmt.Sprintf("signal %d came while a question was open", e.Signal)
+}
+
+// Is reports whether target is [context.Canceled].
+func (e *InterruptedError) Is(target error) bool { return target == context.Canceled }
+
+// An ApprovalError reports that a command did not run although questions about it were decided:
+// it has their answers, in their order.
+type ApprovalError struct {
+	Approvals []event.ApprovalDecided
+	Err       error // never nil
+}
+
+// Error returns the sentence of Err.
+func (e *ApprovalError) Error() string { return e.Err.Error() }
+
+// Unwrap returns Err.
+func (e *ApprovalError) Unwrap() error { return e.Err }
 
 // A WriterError reports that a writer of a [Cmd] did not get everything. The command
 // was not affected, and the output in the Result is complete.

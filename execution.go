@@ -4,6 +4,7 @@
 package sallyport
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,8 @@ import (
 
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/eventlog"
+	"github.com/sallyport-dev/sallyport/internal/judge"
 	"github.com/sallyport-dev/sallyport/internal/shell"
 	"github.com/sallyport-dev/sallyport/internal/suggest"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -26,6 +29,7 @@ import (
 // everything in it fixed.
 type execution struct {
 	runner   *Runner
+	task     task
 	cmd      *Cmd
 	id       string
 	start    time.Time
@@ -41,12 +45,29 @@ type execution struct {
 
 	args     []string
 	dir      string
+	base     []string // the environment before the environment policy
 	env      []string
 	own      []string // of env, the variables that win over a profile
 	withheld []string
 	warned   []string
 	policy   sandbox.Policy    // bound
+	places   sandbox.Places    // that it is bound to
+	retry    judge.Retry       // what may be asked after a denial
+	rule     *Rule             // that decided about it; nil for none
+	confined string            // the rule that made the policy narrower, for people; empty for none
 	host     executor.HostInfo // the machine that it runs on
+
+	asIs struct { // before anything was approved
+		policy sandbox.Policy
+		env    []string
+	}
+	allow     []string // openings
+	input0    inputStart
+	keys      *keys // typed on the command's terminal; nil if nothing is
+	questions int
+	approvals []event.ApprovalDecided
+	noted     []string // warnings about approvals
+	first     *Result  // of the attempt before the last
 }
 
 // newExecution fixes what a command means: its argument vector, directory, environment
@@ -59,26 +80,20 @@ func (r *Runner) newExecution(ctx context.Context, c *Cmd) (*execution, error) {
 	if err != nil {
 		return nil, err
 	}
-	x := &execution{runner: r, cmd: c, id: runID(), start: time.Now()}
-	base := c.Env
-	if base == nil {
-		base = os.Environ()
-	}
+	x := &execution{runner: r, cmd: c, id: runID(), start: time.Now(), allow: c.Allow, input0: startOf(c)}
+	x.task = command{x}
 	x.host, err = r.executor().Host(ctx)
 	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
 		return nil, err
 	}
-	places, err := r.places(ctx, c, base)
+	x.base = slices.Clone(c.environ())
+	now := r.setting()
+	x.places, err = r.places(ctx, cmp.Or(c.Dir, now.dir), x.base, c.Tmp)
 	if err != nil {
 		return nil, err
 	}
-	x.dir = places.Dir
-	x.policy = r.Policy.Bind(places)
-	if err := wholeDisk(r.Policy, x.policy, x.dir); err != nil {
-		return nil, err
-	}
-	x.warned = x.warnings(places.Home)
-	if err := x.setEnvironment(base); err != nil {
+	x.dir = x.places.Dir
+	if err := x.confine(now.policy); err != nil {
 		return nil, err
 	}
 	x.args = c.Args
@@ -86,6 +101,24 @@ func (r *Runner) newExecution(ctx context.Context, c *Cmd) (*execution, error) {
 		x.args, err = r.shell(ctx, c)
 	}
 	return x, err
+}
+
+// confine sets the policy, and what depends on it: the environment.
+func (x *execution) confine(p sandbox.Policy) error {
+	x.policy = p.Bind(x.places)
+	if err := wholeDisk(p, x.policy, x.dir); err != nil {
+		return err
+	}
+	x.warned = x.warnings(x.places.Home)
+	return x.setEnvironment(x.base)
+}
+
+// environ returns the environment before the environment policy.
+func (c *Cmd) environ() []string {
+	if c.Env == nil {
+		return os.Environ()
+	}
+	return c.Env
 }
 
 // check refuses an invalid Cmd.
@@ -134,15 +167,15 @@ func (c *Cmd) check() error {
 }
 
 // places returns what the special places of a policy are on the executor's machine.
-func (r *Runner) places(ctx context.Context, c *Cmd, env []string) (sandbox.Places, error) {
-	places, err := r.executor().Places(ctx, c.Dir, env, c.Tmp)
+func (r *Runner) places(ctx context.Context, dir string, env []string, tmp string) (sandbox.Places, error) {
+	places, err := r.executor().Places(ctx, dir, env, tmp)
 	if !errors.Is(err, errors.ErrUnsupported) {
 		return places, err
 	}
-	if !strings.HasPrefix(c.Dir, "/") {
+	if !strings.HasPrefix(dir, "/") {
 		return sandbox.Places{}, &CmdError{Field: "Dir", Reason: "it must be absolute for this executor"}
 	}
-	return sandbox.Places{Dir: c.Dir}, nil
+	return sandbox.Places{Dir: dir}, nil
 }
 
 // shell returns the argument vector that runs the script of c.
@@ -197,7 +230,7 @@ func (x *execution) setEnvironment(base []string) error {
 			}
 		}
 	}
-	x.env, x.withheld = res.Env, res.Withheld
+	x.env, x.withheld, x.own = res.Env, res.Withheld, nil
 	for _, entry := range x.env {
 		name, _, _ := strings.Cut(entry, "=")
 		_, runtime := own[name]
@@ -227,8 +260,15 @@ func (x *execution) privateTmp() bool {
 	return x.policy.Mode() == sandbox.Managed && x.cmd.Tmp != "host"
 }
 
-// emit passes an event to the Runner's sink.
-func (x *execution) emit(b event.Body) { x.runner.events.emit(x.id, x.attempts, b) }
+// emit passes an event to the Runner's sink and its logger.
+func (x *execution) emit(b event.Body) {
+	x.runner.events.emit(x.id, x.attempts, b)
+	tool := "shell"
+	if x.session {
+		tool = "unified_exec"
+	}
+	eventlog.Write(x.runner.Logger, tool, &event.Event{Run: x.id, Attempt: x.attempts, Body: b})
+}
 
 // ended reports the end of the run to the sink and the logger.
 func (x *execution) ended(res *Result, err error) {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -44,7 +45,7 @@ func gitAttacks() []gitAttack {
 	return []gitAttack{
 		{name: "hook added", attack: "cp evil .git/hooks/pre-commit", later: "git commit -qm x --allow-empty"},
 		{
-			name: "hook where the directory was missing", prepare: "rm -rf .git/hooks",
+			name: "hook where the directory was missing", prepare: "rm -r .git/hooks",
 			attack: "mkdir .git/hooks; cp evil .git/hooks/pre-commit", later: "git commit -qm x --allow-empty",
 		},
 		{name: "fsmonitor in config", attack: plant(".git/config"), later: status},
@@ -71,7 +72,7 @@ func gitAttacks() []gitAttack {
 			attack: `git init -q other; ` + plant("other/.git/config") + `; echo "gitdir: $WS/other/.git" >sub/.git`, later: status,
 		},
 		{
-			name: "a submodule that was not checked out", prepare: submodule + "; git submodule -q deinit -f sub; rm -rf .git/modules/sub",
+			name: "a submodule that was not checked out", prepare: submodule + "; git submodule -q deinit -f sub; rm -r .git/modules/sub",
 			attack: `git init -q sub; (cd sub && git -c user.name=a -c user.email=a commit -qm x --allow-empty); ` + plant("sub/.git/config"), later: status,
 		},
 		{
@@ -118,9 +119,9 @@ func moreGitAttacks() []gitAttack {
 			attack: plant(".git/worktrees/wt/config.worktree"), later: "git -C wt status",
 		},
 		{name: ".git moved away and made anew", attack: "mv .git old; git init -q; " + plant(".git/config"), later: status},
-		{name: ".git where there was none", prepare: "rm -rf .git", attack: "git init -q; " + plant(".git/config"), later: status},
+		{name: ".git where there was none", prepare: "rm -r .git", attack: "git init -q; " + plant(".git/config"), later: status},
 		{
-			name: "the workspace as a bare repository", prepare: "rm -rf .git",
+			name: "the workspace as a bare repository", prepare: "rm -r .git",
 			attack: `git init -q --bare other; cp -r other/HEAD other/config other/objects other/refs .; git config -f config core.bare false; git config -f config core.worktree "$WS"; ` + plant("config"),
 			later:  status,
 		},
@@ -236,7 +237,7 @@ func (a gitAttack) works(t *testing.T) {
 func (a gitAttack) check(t *testing.T, p sandbox.Policy) {
 	t.Helper()
 	granted := len(p.Named()) > 0
-	newRepo := granted && a.prepare == "rm -rf .git" // with the grant a repository may be made
+	newRepo := granted && a.prepare == "rm -r .git" // with the grant a repository may be made
 	if marked := a.perform(t, p); marked != (a.open != "" || newRepo) {
 		t.Errorf("with grants %v: something ran outside: %v", p.Named(), marked)
 	}
@@ -251,7 +252,7 @@ func (a gitAttack) perform(t *testing.T, p sandbox.Policy) bool {
 		t.Fatal(err)
 	}
 	evil := "#!/bin/sh\ntouch '" + mark + "'\ncat >/dev/null\n"
-	if err := os.WriteFile(filepath.Join(ws, "evil"), []byte(evil), 0o755); err != nil {
+	if err := testenv.WriteProgram(filepath.Join(ws, "evil"), evil); err != nil {
 		t.Fatal(err)
 	}
 	outside := func(script string) {
@@ -261,6 +262,9 @@ func (a gitAttack) perform(t *testing.T, p sandbox.Policy) bool {
 	outside("git init -q -b master . && git config user.email a@example.org && git config user.name a && echo text >file && git add file && git commit -qm first; " + a.prepare)
 	os.Remove(mark)
 	r := newRunner(t, p)
+	if p.Mode() == sandbox.Full { // where removing without asking needs an approval
+		r.Approver = answering(approval.Approved)
+	}
 	c := gitCmd(ws, a.attack)
 	c.NoObserver = a.blind
 	run(t, r, c)

@@ -4,6 +4,7 @@
 package sallyport
 
 import (
+	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -109,6 +110,17 @@ type Result struct {
 	Limits []executor.Enforced
 	Usage  executor.Usage
 
+	// Rule is the rule that decided that the command runs or where; nil if none did.
+	Rule *Rule
+
+	// Approvals are the questions that were decided, in their order.
+	Approvals []event.ApprovalDecided
+	// Notices say what did not happen although it was asked about: a command that was not run
+	// again, a rule that was not remembered.
+	Notices []string
+	// First is the result of the first attempt of a command that was run again; nil for others.
+	First *Result
+
 	// Sandbox is the policy that was asked for, by name, and what was enforced.
 	Sandbox Sandbox
 
@@ -138,6 +150,9 @@ type Result struct {
 // network, and what the executor enforced.
 type Sandbox = event.Sandbox
 
+// A Rule is a rule of Runner.Rules that decided about a command.
+type Rule = event.Rule
+
 // An Attempt is one execution of a command.
 type Attempt struct {
 	Policy sandbox.Policy // with every place in it fixed
@@ -151,6 +166,10 @@ type Attempt struct {
 // result makes the result of the run from its last attempt.
 func (x *execution) result(a *attempt) *Result {
 	kept, exit := a.kept, a.exit
+	attempts := []Attempt{{Policy: a.policy, Code: exit.Code, Signal: exit.Signal, Duration: a.duration}}
+	if x.first != nil {
+		attempts = append(slices.Clone(x.first.Attempts), attempts...)
+	}
 	return &Result{
 		Run: x.id, Args: x.args, Dir: x.dir,
 		ExitCode: a.code(), Signal: exit.Signal, End: a.end, TimedOut: a.end == EndTimedOut, Duration: a.duration,
@@ -160,8 +179,8 @@ func (x *execution) result(a *attempt) *Result {
 		HardLinks: exit.HardLinks, HardLinksOmitted: exit.HardLinksOmitted,
 		OwnershipIgnored: exit.OwnershipIgnored, New: exit.New,
 		Limits: x.enforced(a), Usage: exit.Usage,
-		Sandbox:  sandboxOf(a.policy, exit.Sandbox),
-		Attempts: []Attempt{{Policy: a.policy, Code: exit.Code, Signal: exit.Signal, Duration: a.duration}},
+		Rule: x.rule, Sandbox: sandboxOf(a.policy, exit.Sandbox),
+		Attempts: attempts, Approvals: x.approvals, Notices: x.noted, First: x.first,
 		Withheld: x.withheld, Warnings: slices.Concat(x.warned, exit.Sandbox.Warnings),
 		denials: a.denials, DenialsOmitted: exit.DenialsOmitted,
 	}
@@ -211,6 +230,31 @@ func (r *Result) Err() error {
 		return &ExitError{Result: r}
 	}
 	return nil
+}
+
+// ResultOf returns one form for all that can come of a run: res if there is one, the Result in a
+// [*TimeoutError] or [*ExitError], and else one made of err: with the exit code -1, its End, and
+// its sentence as what came on standard error. Without either it is nil.
+func ResultOf(res *Result, err error) *Result {
+	var timeout *TimeoutError
+	var exit *ExitError
+	switch {
+	case res != nil || err == nil:
+		return res
+	case errors.As(err, &timeout) && timeout.Result != nil:
+		return timeout.Result
+	case errors.As(err, &exit) && exit.Result != nil:
+		return exit.Result
+	}
+	said := outputFrom(err.Error(), nil, uint64(len(err.Error())), 0)
+	made := &Result{ExitCode: -1, End: endOf(err), Error: err.Error(), Stderr: said, Output: said}
+	if by := new(RuleError); errors.As(err, &by) {
+		made.Rule = &by.Rule
+	}
+	if of := new(ApprovalError); errors.As(err, &of) {
+		made.Approvals = of.Approvals
+	}
+	return made
 }
 
 // String returns one line for logs: the program, how it ended and how many denials

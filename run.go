@@ -5,10 +5,13 @@ package sallyport
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
+	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/event"
-	"github.com/sallyport-dev/sallyport/sandbox"
+	"github.com/sallyport-dev/sallyport/internal/judge"
+	"github.com/sallyport-dev/sallyport/rules"
 )
 
 // Run runs a command to its end and returns what happened. A command that ran has a
@@ -34,84 +37,114 @@ func (r *Runner) Run(ctx context.Context, c *Cmd) (*Result, error) {
 }
 
 // execute is the way of every command, of Run and of Start alike: judge it, ask where
-// an approval is needed, attempt it, and conclude. The end of ctx prevents the
-// start; the end of life ends the command. Running is called once the process runs.
+// an approval is needed, attempt it, attempt it once more with what was approved then, and
+// conclude. The end of ctx prevents the start; the end of life ends the command. Running is
+// called once the process runs.
 func (x *execution) execute(ctx, life context.Context, running func(*attempt)) (*Result, error) {
-	policy, err := x.authorize(ctx, x.judge())
-	if err != nil {
+	if err := x.authorize(ctx, x.judge()); err != nil {
 		return x.conclude(nil, err)
 	}
-	a, err := x.begin(ctx, policy)
+	a, err := x.attempt(ctx, life, running)
+	if a == nil || err != nil {
+		return x.conclude(a, err)
+	}
+	switch again, err := x.widen(life, a); {
+	case err != nil:
+		return x.abandon(a, err)
+	case !again:
+		return x.conclude(a, nil)
+	}
+	x.first = x.result(a)
+	second, err := x.attempt(ctx, life, running)
+	switch {
+	case second != nil:
+		return x.conclude(second, err)
+	case ctx.Err() != nil:
+		return x.abandon(a, err)
+	}
+	x.first = nil
+	x.noted = append(x.noted, "it was not run again: "+err.Error())
+	return x.conclude(a, nil)
+}
+
+// abandon concludes a run that was canceled after its first attempt, before a second one began.
+func (x *execution) abandon(a *attempt, err error) (*Result, error) {
+	x.first = nil
+	first := x.result(a)
+	a.end = EndCanceled
+	if by := new(InterruptedError); errors.As(err, &by) {
+		a.exit.LastSignal = by.Signal
+	}
+	res, err := x.conclude(a, err)
+	res.First = first
+	return res, err
+}
+
+// attempt runs the command once. Without an attempt the error says why there is no process.
+func (x *execution) attempt(ctx, life context.Context, running func(*attempt)) (*attempt, error) {
+	a, err := x.begin(ctx, x.policy)
 	if err != nil {
-		return x.conclude(nil, err)
+		return nil, err
 	}
 	running(a)
 	x.life = life
-	err = x.follow(life, a)
-	// A retry with the grants that an approver gave for the attempt's denials goes here.
-	return x.conclude(a, err)
+	return a, x.follow(life, a)
 }
 
-// A decision says whether a command may run.
-type decision struct {
-	answer string // one of event's Decision constants; any other value forbids
-	reason string // a clause
-}
-
-// judge decides by the Runner's policy alone. What stays in the policy is allowed,
-// because the Runner's owner chose it; leaving the sandbox needs an approval.
-func (x *execution) judge() decision {
-	d := decision{answer: event.DecisionAllow}
-	if x.cmd.Unsandboxed && x.policy.Mode() != sandbox.Full {
-		d = decision{event.DecisionPrompt, "it asks to run outside the sandbox"}
+// judge has the task judged, and reports it.
+func (x *execution) judge() judge.Decision {
+	x.asIs.policy, x.asIs.env = x.policy, x.env
+	d := x.task.requirement(x.runner.rules())
+	x.retry = d.Retry
+	if d.Rule != nil {
+		x.rule = &Rule{File: d.Rule.File, Line: d.Rule.Line, Column: d.Rule.Column, Decision: d.Rule.Decision.String(), Sandbox: d.Rule.Sandbox.String()}
 	}
-	x.emit(event.Judged{Args: x.args, Dir: x.dir, Decision: d.answer, Reason: d.reason})
+	x.emit(event.Judged{Args: x.args, Dir: x.dir, Decision: decisions[d.Answer], Reason: d.Reason, Rule: x.rule, Review: x.runner.Reviewer != nil && d.Answer != judge.Forbid})
 	return d
 }
 
-// authorize turns a decision into the policy of the first attempt, or into the reason why
-// the command does not run. It asks the Runner's approver where the decision says so.
-func (x *execution) authorize(ctx context.Context, d decision) (sandbox.Policy, error) {
-	switch d.answer {
-	case event.DecisionAllow:
-		return x.policy, nil
-	case event.DecisionPrompt:
-		if x.runner.approver == nil {
-			return sandbox.Policy{}, fmt.Errorf("%w: %s, and no approver is configured", ErrRefused, d.reason)
-		}
-		q := question{Args: x.args, Dir: x.dir, Reason: d.reason, Justification: x.cmd.Justification}
-		err := x.runner.approver.approve(ctx, q)
-		switch {
-		case ctx.Err() != nil:
-			return sandbox.Policy{}, canceled(ctx)
-		case err != nil:
-			return sandbox.Policy{}, fmt.Errorf("%w: %s: %w", ErrRefused, d.reason, err)
-		}
-		return sandbox.FullAccess(), nil
+// decisions are the words of event for answers.
+var decisions = [...]string{judge.Forbid: event.DecisionForbid, judge.Ask: event.DecisionPrompt, judge.Skip: event.DecisionAllow}
+
+// place fixes the policy where rules say where the command runs.
+func (x *execution) place(d judge.Decision) error {
+	if d.Where == rules.Unsaid || d.Where == rules.Outside && x.runner.bars(approval.Outside) {
+		return nil
 	}
-	return sandbox.Policy{}, fmt.Errorf("%w: %s", ErrForbidden, d.reason)
+	policy, err := judge.Confine(x.policy, d.Where, x.places)
+	if err != nil {
+		return fmt.Errorf("sallyport: the policy is invalid: %w", err)
+	}
+	if d.Where != rules.Outside && !policy.Equal(x.policy) {
+		x.confined = "rule"
+		if x.rule != nil && x.rule.Sandbox == d.Where.String() {
+			x.confined += " " + rules.Pos{File: x.rule.File, Line: x.rule.Line, Col: x.rule.Column}.String()
+		}
+		x.confined += " (sandbox=" + d.Where.String() + ")"
+	}
+	return x.confine(policy)
 }
 
-// An approver answers questions about commands that need an approval. Nil approves;
-// an error is the reason for refusing. It may block until ctx ends.
-type approver interface {
-	approve(ctx context.Context, q question) error
-}
-
-// A question is what an approver is asked: whether this command may run outside of the
-// sandbox.
-type question struct {
-	Args          []string
-	Dir           string
-	Reason        string // of the decision
-	Justification string // the caller's words
+// byRule adds to an error the rule that decided, if there is one.
+func (x *execution) byRule(err error) error {
+	if x.rule == nil {
+		return err
+	}
+	return &RuleError{Rule: *x.rule, Err: err}
 }
 
 // conclude reports the end of a run once.
 func (x *execution) conclude(a *attempt, err error) (*Result, error) {
+	if x.keys != nil {
+		close(x.keys.over)
+	}
 	var res *Result
-	if a != nil {
+	switch {
+	case a != nil:
 		res = x.result(a)
+		x.outcome(a)
+	case len(x.approvals) > 0:
+		err = &ApprovalError{x.approvals, err}
 	}
 	x.ended(res, err)
 	return res, err

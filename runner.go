@@ -10,22 +10,55 @@ import (
 	"log/slog"
 	"sync"
 
+	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/executor/local"
+	"github.com/sallyport-dev/sallyport/rules"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
 // A Runner runs commands. The zero Runner runs them on this machine, in the tightest
 // sandbox, and refuses those that need an approval. Its methods may be called from
-// several goroutines at once; its fields must not change after the first call. Close it
-// when it is no longer needed.
+// several goroutines at once; its fields must not change after the first call (see Update).
+// Close it when it is no longer needed.
 type Runner struct {
 	// Policy is what commands may touch. Relative paths in it are relative to the
 	// directory of the command. The zero Policy reads the platform's own files, writes
 	// nowhere and has no network. sandbox.FullAccess, set here by the Runner's owner,
 	// needs no approval.
 	Policy sandbox.Policy
+	// Rules say which commands run, which need an approval and which do not run, see package
+	// rules; nil means that there are none. If a source of the Set did not load, nothing runs:
+	// the error holds its [rules.LoadError]s.
+	Rules *rules.Set
+	// Approval says when a command needs an approval; the zero value asks where a rule prompts,
+	// where a command asks for more than the Policy, and about what removes without asking (rm -f)
+	// where the Policy protects no files. approval.Never forbids all three.
+	Approval approval.Policy
+	// SafeList has commands that are known to read only run without an approval under
+	// approval.Untrusted. False means that there only rules allow.
+	SafeList bool
+	// Approver is asked about commands that need an approval, and about denials that made one
+	// fail; nil means that what needs an approval is refused, and nothing is run again.
+	Approver approval.Approver
+	// Reviewer makes review strict: it is asked about every command that is not forbidden, also about
+	// one that needs no approval, and about every second attempt, each time anew. What it does not
+	// approve does not run, also where it passes. Where an approval is needed, Approver is asked
+	// after it; if that is nil or passes, the review is the answer, but not under
+	// approval.Untrusted. Nothing is approved for the session then. Nil reviews nothing.
+	Reviewer approval.Approver
+	// Permits returns an error if no approval and no rule may open what is required, in the words
+	// of [approval.Request]: it is not asked for then, and a command that asks for it is forbidden.
+	// Nil permits everything.
+	Permits func(required []string) error
+	// Remember keeps a rule that an approval allows for good: prefix is what commands begin with,
+	// line the same for a rule file. The rule counts for this Runner in any case; an error is a
+	// warning in the Result. Nil means that no rule is offered.
+	Remember func(prefix []string, line string) error
+	// Parent is the Runner of which this one serves a part, such as another agent that the first
+	// one has started: rules that are remembered here count there as well. Nil means none.
+	Parent *Runner
 	// Executor runs the commands; nil means this machine. Close does not close an
 	// Executor that was set here.
 	Executor executor.Executor
@@ -47,7 +80,8 @@ type Runner struct {
 	// most; those of sessions that have ended go first. A file goes with its session.
 	Spill int64
 	// Logger gets one line at the end of each run, with names and numbers but without
-	// output or values of variables; nil means silent.
+	// output or values of variables, and at the level Debug records of decisions, reviews and
+	// outcomes (see docs/reference.md); nil means silent.
 	Logger *slog.Logger
 
 	mu      sync.Mutex
@@ -62,9 +96,35 @@ type Runner struct {
 
 	sequentialIDs bool // tests number sessions from 1000 on instead of at random
 
-	// approver is asked about commands that need an approval; nil means that they are
-	// refused.
-	approver approver
+	memory  approval.Memory // of answers for the session
+	amended *rules.Set      // Rules with what was remembered since; nil for Rules
+	updated *setting        // nil for Policy and the current directory
+}
+
+// A setting is what commands begin with from a moment on.
+type setting struct {
+	policy sandbox.Policy
+	dir    string
+}
+
+// Update changes what commands may touch, and the directory of those that name none; an empty dir
+// is the current directory of this process. It counts for commands that are run or started from
+// now on. Others keep what they began with, also those that wait for an answer and for their second
+// attempt. What was approved for the session counts for the Policy that it was shown with.
+func (r *Runner) Update(p sandbox.Policy, dir string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.updated = &setting{p, dir}
+}
+
+// setting returns what a command begins with now.
+func (r *Runner) setting() setting {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.updated != nil {
+		return *r.updated
+	}
+	return setting{policy: r.Policy}
 }
 
 // enter counts a run, unless the Runner is closed. The returned context ends with ctx
@@ -98,6 +158,30 @@ func (r *Runner) prepareLocked() {
 	if r.Events != nil {
 		r.events = &emitter{sink: r.Events}
 	}
+}
+
+// permits is Permits, or nil.
+func (r *Runner) permits(required ...string) error {
+	if r.Permits == nil || len(required) == 0 {
+		return nil
+	}
+	return r.Permits(required)
+}
+
+// bars reports whether Permits has something against what is required.
+func (r *Runner) bars(required ...string) bool { return r.permits(required...) != nil }
+
+// rules returns the rules that count now; it is never nil.
+func (r *Runner) rules() *rules.Set {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.amended != nil:
+		return r.amended
+	case r.Rules != nil:
+		return r.Rules
+	}
+	return new(rules.Set)
 }
 
 // executor returns where commands run.

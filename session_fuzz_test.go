@@ -87,9 +87,9 @@ func (m *waitModel) due() (time.Duration, bool) {
 }
 
 // A script is a fuzzer's choice, byte by byte.
-type script struct{ rest []byte }
+type choices struct{ rest []byte }
 
-func (s *script) next(n int) int {
+func (s *choices) next(n int) int {
 	if len(s.rest) == 0 {
 		return 0
 	}
@@ -104,7 +104,7 @@ var (
 	fuzzTimes    = []time.Duration{time.Nanosecond, time.Millisecond, 70 * time.Millisecond, time.Second, 11 * time.Second}
 )
 
-func (s *script) until() Until {
+func (s *choices) until() Until {
 	u := Until{
 		For: []time.Duration{0, -1, 1, 50 * time.Millisecond, time.Second}[s.next(5)],
 		// Of these as many as bits are set.
@@ -120,7 +120,7 @@ func (s *script) until() Until {
 }
 
 // event lets one thing happen, to the process and to the model.
-func (m *waitModel) event(s *script, p *scriptedProcess) {
+func (m *waitModel) event(s *choices, p *scriptedProcess) {
 	switch s.next(8) {
 	default:
 		text := fuzzTexts[s.next(len(fuzzTexts))]
@@ -170,11 +170,11 @@ func FuzzUntil(f *testing.F) {
 		if len(data) > 200 {
 			return
 		}
-		synctest.Test(t, func(t *testing.T) { fuzzUntil(t, &script{data}) })
+		synctest.Test(t, func(t *testing.T) { fuzzUntil(t, &choices{data}) })
 	})
 }
 
-func fuzzUntil(t *testing.T, s *script) {
+func fuzzUntil(t *testing.T, s *choices) {
 	_, session, p := scriptedSession(t, &Cmd{OpenStdin: true})
 	m := &waitModel{}
 	for len(s.rest) > 0 {
@@ -191,7 +191,7 @@ func fuzzUntil(t *testing.T, s *script) {
 }
 
 // wait is one wait, which ends by itself or is canceled when the script has no more.
-func wait(t *testing.T, s *script, session *Session, p *scriptedProcess, m *waitModel) {
+func wait(t *testing.T, s *choices, session *Session, p *scriptedProcess, m *waitModel) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/text"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -24,21 +25,171 @@ type Judged struct {
 	Args     []string
 	Dir      string
 	Decision string // one of the constants
-	Reason   string // a sentence; may be empty
+	Reason   string // a clause; may be empty
+	Rule     *Rule  // that decided; nil if none did
+	Review   bool   // it is reviewed in any case: strict review
+}
+
+// A Rule is a rule that decided about a command, by its place in a rule file.
+type Rule struct {
+	File     string `json:"file"`
+	Line     int    `json:"line"`
+	Column   int    `json:"column"`
+	Decision string `json:"decision"`          // of the rule: one of the constants
+	Sandbox  string `json:"sandbox,omitempty"` // what it says about where; may be empty
 }
 
 // Kind returns "judged".
 func (Judged) Kind() string { return "judged" }
 func (Judged) body()        {}
 
-// MarshalJSON returns the members argv, cwd, decision and reason.
+// MarshalJSON returns the members argv, cwd, decision, reason, rule and strict_review.
 func (b Judged) MarshalJSON() ([]byte, error) {
 	return encode(struct {
 		Args     []string `json:"argv"`
 		Dir      string   `json:"cwd"`
 		Decision string   `json:"decision"`
 		Reason   string   `json:"reason,omitempty"`
-	}{list(b.Args), b.Dir, b.Decision, b.Reason})
+		Rule     *Rule    `json:"rule,omitempty"`
+		Review   bool     `json:"strict_review,omitempty"`
+	}{list(b.Args), b.Dir, b.Decision, b.Reason, b.Rule, b.Review})
+}
+
+// ApprovalRequested says that an approval is asked for.
+type ApprovalRequested struct{ Request *approval.Request }
+
+// Kind returns "approval_requested".
+func (ApprovalRequested) Kind() string { return "approval_requested" }
+func (ApprovalRequested) body()        {}
+
+// MarshalJSON returns the members of [approval.Request].
+func (b ApprovalRequested) MarshalJSON() ([]byte, error) { return encode(b.Request) }
+
+// ReviewStarted says that an automatic reviewer looks at a question, after [ApprovalRequested].
+type ReviewStarted struct{ Review approval.Review }
+
+// Kind returns "review_started".
+func (ReviewStarted) Kind() string { return "review_started" }
+func (ReviewStarted) body()        {}
+
+// MarshalJSON returns the members id, request_id, status, started_at_ms, decision_source, model,
+// shadow and action.
+func (b ReviewStarted) MarshalJSON() ([]byte, error) { return encode(reviewOf(&b.Review)) }
+
+// ReviewCompleted says what became of a review, before [ApprovalDecided].
+type ReviewCompleted struct{ Review approval.Review }
+
+// Kind returns "review_completed".
+func (ReviewCompleted) Kind() string { return "review_completed" }
+func (ReviewCompleted) body()        {}
+
+// MarshalJSON returns the members of [ReviewStarted], and completed_at_ms, attempts, and where they
+// are known outcome, risk, authorization, rationale and error.
+func (b ReviewCompleted) MarshalJSON() ([]byte, error) {
+	r := &b.Review
+	return encode(struct {
+		review
+		Completed     int64  `json:"completed_at_ms"`
+		Attempts      int    `json:"attempts"`
+		Outcome       string `json:"outcome,omitempty"`
+		Risk          string `json:"risk,omitempty"`
+		Authorization string `json:"authorization,omitempty"`
+		Rationale     string `json:"rationale,omitempty"`
+		Error         string `json:"error,omitempty"`
+	}{reviewOf(r), r.Completed.UnixMilli(), r.Attempts, r.Outcome, r.Risk, r.Authorization, r.Rationale, r.Failure})
+}
+
+// A review has the members that both events of a review share.
+type review struct {
+	ID      string                `json:"id"`
+	Request string                `json:"request_id"`
+	Status  approval.ReviewStatus `json:"status"`
+	Started int64                 `json:"started_at_ms"` // since 1970
+	Source  string                `json:"decision_source"`
+	Model   string                `json:"model"`
+	Shadow  bool                  `json:"shadow"`
+	Action  string                `json:"action"`
+}
+
+func reviewOf(r *approval.Review) review {
+	return review{r.ID, r.Request.ID, r.Status, r.Started.UnixMilli(), "agent", r.Model, r.Shadow, r.Request.Action()}
+}
+
+// ApprovalDecided is the answer to a question.
+type ApprovalDecided struct {
+	ID       string          `json:"id"` // of the request
+	Decision approval.Answer `json:"decision"`
+	Source   approval.Source `json:"source"`
+	WaitMS   int64           `json:"wait_ms"` // how long the question was open
+	Message  string          `json:"message,omitempty"`
+	// Rule and Host are what is remembered, if anything is.
+	Rule []string `json:"rule,omitempty"`
+	Host string   `json:"host,omitempty"`
+	// Asked says that an answer to the question can be remembered, and none was.
+	Asked bool `json:"-"`
+}
+
+// Kind returns "approval_decided".
+func (ApprovalDecided) Kind() string { return "approval_decided" }
+func (ApprovalDecided) body()        {}
+
+// Retrying says that a command is run again, with more than before. The attempt of the event is
+// the one that follows.
+type Retrying struct {
+	Reason string
+	Added  []string // in the words of [approval.Request.Requires]
+}
+
+// Kind returns "retrying".
+func (Retrying) Kind() string { return "retrying" }
+func (Retrying) body()        {}
+
+// MarshalJSON returns the members reason and added.
+func (b Retrying) MarshalJSON() ([]byte, error) {
+	return encode(struct {
+		Reason string   `json:"reason"`
+		Added  []string `json:"added"`
+	}{b.Reason, list(b.Added)})
+}
+
+// The outcomes of [SandboxOutcome].
+const (
+	OutcomeDenied    = "denied"    // it failed, and was denied what it may have needed
+	OutcomeEscalated = "escalated" // and was run again, with what was approved then
+	OutcomeTimedOut  = "timed_out"
+	OutcomeSignal    = "signal" // one that was not ours ended it
+)
+
+// SandboxOutcome says what else became of a run than success or a failure of its own. It comes
+// before [Ended], for runs with such an outcome only.
+type SandboxOutcome struct {
+	Outcome string // one of the constants
+	// Initial and Escalated are how long the attempts took; Escalated is zero without a second one.
+	Initial, Escalated time.Duration
+	Mode, Level        string // of the sandbox of the last attempt, as in a result
+	// Evidence says how it is known what was denied, without what is only guessed: each source once.
+	Evidence []sandbox.Source
+}
+
+// Kind returns "sandbox_outcome".
+func (SandboxOutcome) Kind() string { return "sandbox_outcome" }
+func (SandboxOutcome) body()        {}
+
+// MarshalJSON returns the members outcome, initial_duration_ms, escalated_duration_ms, mode, level
+// and evidence. The second duration is there for escalated only.
+func (b SandboxOutcome) MarshalJSON() ([]byte, error) {
+	form := struct {
+		Outcome   string           `json:"outcome"`
+		Initial   int64            `json:"initial_duration_ms"`
+		Escalated *int64           `json:"escalated_duration_ms,omitempty"`
+		Mode      string           `json:"mode"`
+		Level     string           `json:"level"`
+		Evidence  []sandbox.Source `json:"evidence"`
+	}{Outcome: b.Outcome, Initial: b.Initial.Milliseconds(), Mode: b.Mode, Level: b.Level, Evidence: list(b.Evidence)}
+	if second := b.Escalated.Milliseconds(); b.Outcome == OutcomeEscalated {
+		form.Escalated = &second
+	}
+	return encode(form)
 }
 
 // Started says that a process runs, and confined by what.

@@ -36,8 +36,9 @@ type Event struct {
 	Body    Body
 }
 
-// A Body is one of [Judged], [Started], [Output], [Denied], [Exited] and
-// [Ended].
+// A Body is one of [Judged], [ApprovalRequested], [ReviewStarted], [ReviewCompleted],
+// [ApprovalDecided], [Started], [Output], [Denied], [Quarantined], [Survived], [Exited], [Retrying],
+// [SandboxOutcome] and [Ended].
 type Body interface {
 	// Kind is the member "type" of the JSON form, in lower case.
 	Kind() string

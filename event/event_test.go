@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -18,13 +19,25 @@ func TestJSON(t *testing.T) {
 	at := time.Date(2026, 8, 1, 12, 0, 0, 5, time.FixedZone("east", 3600))
 	const head = `{"v":1,"type":"`
 	const mid = `","time":"2026-08-01T11:00:00.000000005Z","seq":7,"run":"r","attempt":1`
+	question := approval.Request{ID: "r-1", Args: []string{"touch", "<x\n>"}, Requires: []string{"write:/p"}}
 	tests := []struct {
 		body Body
 		want string // the members of the body
 	}{
 		{Judged{Args: []string{"a", "b"}, Dir: "/w", Decision: DecisionPrompt, Reason: "it <asks>"},
 			`,"argv":["a","b"],"cwd":"/w","decision":"prompt","reason":"it <asks>"}`},
+		{Judged{Review: true}, `,"argv":[],"cwd":"","decision":"","strict_review":true}`},
 		{Judged{}, `,"argv":[],"cwd":"","decision":""}`},
+		{ReviewStarted{Review: approval.Review{ID: "v", Request: &question, Model: "m", Status: approval.ReviewInProgress, Started: at}},
+			`,"id":"v","request_id":"r-1","status":"in_progress","started_at_ms":1785582000000,"decision_source":"agent","model":"m","shadow":false,"action":"touch <x\\n> (write:/p)"}`},
+		{ReviewCompleted{Review: approval.Review{
+			ID: "v", Request: &question, Model: "m", Shadow: true, Status: approval.ReviewDenied, Started: at, Completed: at.Add(time.Second),
+			Outcome: "allow", Risk: "critical", Authorization: "low", Rationale: "it <is>", Attempts: 2,
+		}},
+			`,"id":"v","request_id":"r-1","status":"denied","started_at_ms":1785582000000,"decision_source":"agent","model":"m","shadow":true,"action":"touch <x\\n> (write:/p)",` +
+				`"completed_at_ms":1785582001000,"attempts":2,"outcome":"allow","risk":"critical","authorization":"low","rationale":"it <is>"}`},
+		{ReviewCompleted{Review: approval.Review{ID: "v", Request: new(approval.Request), Status: approval.ReviewAborted, Started: at, Completed: at, Failure: "x"}},
+			`,"id":"v","request_id":"","status":"aborted","started_at_ms":1785582000000,"decision_source":"agent","model":"","shadow":false,"action":"","completed_at_ms":1785582000000,"attempts":0,"error":"x"}`},
 		{Started{Sandbox: Sandbox{Mode: "read-only", Sandbox: executor.Sandbox{Level: "native", Weaker: []string{"w"}}}, Withheld: []string{"A_KEY"}},
 			`,"sandbox":{"mode":"read-only","network":"none","level":"native","mechanism":[],"weaker":["w"],"observed":false},"withheld":["A_KEY"]}`},
 		{Output{Stream: executor.Stderr, Number: 2, Offset: 10, Data: []byte("é")},
@@ -36,6 +49,10 @@ func TestJSON(t *testing.T) {
 			`,"op":"write","path":"/x","addr":"","call":"","errno":"","source":"guessed","pid":0,"program":"","rule":"","grant":"","count":1}`},
 		{Exited{Code: 137, Signal: 9, Survivors: []executor.Survivor{{PID: 3, Name: "x"}}, Duration: time.Second},
 			`,"exit_code":137,"signal":9,"survivors":[{"pid":3,"name":"x"}],"duration_ms":1000}`},
+		{SandboxOutcome{Outcome: OutcomeDenied, Initial: time.Second, Mode: "read-only", Level: "native"},
+			`,"outcome":"denied","initial_duration_ms":1000,"mode":"read-only","level":"native","evidence":[]}`},
+		{SandboxOutcome{Outcome: OutcomeEscalated, Initial: time.Second, Mode: "m", Level: "none", Evidence: []sandbox.Source{sandbox.Audited, sandbox.Notified}},
+			`,"outcome":"escalated","initial_duration_ms":1000,"escalated_duration_ms":0,"mode":"m","level":"none","evidence":["audited","notified"]}`},
 		{Ended{ExitCode: -1, End: "refused", Error: "no"}, `,"exit_code":-1,"end":"refused","error":"no","duration_ms":0}`},
 	}
 	for _, test := range tests {

@@ -52,6 +52,9 @@ type HostInfo struct {
 	Local bool
 	OS    string // as GOOS names it; empty when unknown
 	Arch  string // as GOARCH names it; empty when unknown
+	// Environment names the machine where one program uses several; empty for this machine. What
+	// was approved for one is not approved for another.
+	Environment string
 }
 
 // Stream is an output stream of a process.
@@ -131,7 +134,7 @@ type Spec struct {
 
 	// OnOutput is called with what the process writes, in order of arrival across both
 	// streams, one call at a time. It must not keep p. While it blocks, the process
-	// blocks in its writes. Nil discards.
+	// blocks in its writes; it may wait for the return of Start. Nil discards.
 	OnOutput func(s Stream, p []byte)
 	// OnDenied is called with each different denial when it happens first, where an observer
 	// sees it, from any goroutine and while the process waits: it must not block. Rule and
@@ -153,6 +156,17 @@ type Spec struct {
 	// OnStop, when it is not nil, is called when the process itself was stopped by a signal.
 	// It must not block. Executors that cannot know do not call it.
 	OnStop func()
+
+	// OnExit, when it is not nil, is called once when the command itself has ended: with its exit
+	// code and signal as in [Exit], and after OnOutput has returned from what was written before.
+	// Where that cannot be known, and where other processes go on writing, it is called when the
+	// output has ended. It has returned before Wait does, and is not called when Wait returns
+	// an error because the end is not known.
+	OnExit func(code, signal int)
+	// AwaitStreams says that processes that hold the output streams of a command that has ended
+	// go on until they close them, or until Stop. False gives them a short time. It has no
+	// effect with TTY.
+	AwaitStreams bool
 
 	// Ready, when it is not nil, delays the process until it is closed or the context of
 	// Start ends. The sandbox is prepared meanwhile.
@@ -426,7 +440,11 @@ type RootError struct {
 	Path string
 	Why  string // the rest of a sentence that begins with the path
 	Fix  string // how to fix it; may be empty
+	Err  error  // what the system said; may be nil
 }
+
+// Unwrap returns Err.
+func (e *RootError) Unwrap() error { return e.Err }
 
 // Error returns one sentence with the path, the reason and the fix.
 func (e *RootError) Error() string {

@@ -11,6 +11,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 )
 
@@ -37,7 +38,7 @@ func (e *AmendError) Unwrap() error { return e.Err }
 // has such a rule. The error is an [AmendError].
 func (s *Set) Amend(prefix []string) (*Set, string, error) {
 	fail := func(err error) (*Set, string, error) {
-		return s, "", &AmendError{joinWords(prefix), err}
+		return s, "", &AmendError{JoinWords(prefix), err}
 	}
 	switch {
 	case len(prefix) == 0:
@@ -119,18 +120,20 @@ func quoteString(s string) (string, error) {
 
 // Programs that run what their arguments say. A prefix of these words and nothing behind
 // them would allow everything.
-var wide = map[string][]string{
-	"bash": shellFlags, "sh": shellFlags, "zsh": shellFlags, "dash": shellFlags, "ksh": shellFlags, "fish": shellFlags,
-	"python": {"-c", "-m"}, "python2": {"-c", "-m"}, "python3": {"-c", "-m"}, "pypy": {"-c", "-m"}, "pypy3": {"-c", "-m"},
-	"node": {"-e", "--eval", "-p", "--print"}, "bun": {"-e", "--eval", "run", "x"}, "deno": {"eval", "run"},
-	"ruby": {"-e"}, "perl": {"-e", "-E"}, "php": {"-r"}, "lua": {"-e"}, "julia": {"-e", "--eval"},
-	"Rscript": {"-e"}, "osascript": {"-e"},
-	"env": {"-i", "-S", "--"}, "sudo": {"-n", "-E", "-u", "--"}, "doas": nil, "su": {"-c"},
-	"xargs": nil, "exec": nil, "eval": nil, "command": nil, "nice": nil, "nohup": nil, "time": nil, "timeout": nil,
-	"git": nil, "rm": {"-r", "-f", "-rf", "-fr"}, "ssh": nil, "find": nil,
-	"cmd": {"/c", "/C", "/k"}, "powershell": powerFlags, "pwsh": powerFlags,
-	"npm": {"run", "exec"}, "pnpm": {"run", "exec", "dlx"}, "yarn": {"run", "exec", "dlx"}, "npx": nil, "bunx": nil, "uvx": nil,
-}
+var wide = sync.OnceValue(func() map[string][]string {
+	return map[string][]string{
+		"bash": shellFlags, "sh": shellFlags, "zsh": shellFlags, "dash": shellFlags, "ksh": shellFlags, "fish": shellFlags,
+		"python": {"-c", "-m"}, "python2": {"-c", "-m"}, "python3": {"-c", "-m"}, "pypy": {"-c", "-m"}, "pypy3": {"-c", "-m"},
+		"node": {"-e", "--eval", "-p", "--print"}, "bun": {"-e", "--eval", "run", "x"}, "deno": {"eval", "run"},
+		"ruby": {"-e"}, "perl": {"-e", "-E"}, "php": {"-r"}, "lua": {"-e"}, "julia": {"-e", "--eval"},
+		"Rscript": {"-e"}, "osascript": {"-e"},
+		"env": {"-i", "-S", "--"}, "sudo": {"-n", "-E", "-u", "--"}, "doas": nil, "su": {"-c"},
+		"xargs": nil, "exec": nil, "eval": nil, "command": nil, "nice": nil, "nohup": nil, "time": nil, "timeout": nil,
+		"git": nil, "rm": {"-r", "-f", "-rf", "-fr"}, "ssh": nil, "find": nil,
+		"cmd": {"/c", "/C", "/k"}, "powershell": powerFlags, "pwsh": powerFlags,
+		"npm": {"run", "exec"}, "pnpm": {"run", "exec", "dlx"}, "yarn": {"run", "exec", "dlx"}, "npx": nil, "bunx": nil, "uvx": nil,
+	}
+})
 
 var (
 	shellFlags = []string{"-c", "-lc", "-l", "-i", "-ic"}
@@ -141,9 +144,9 @@ var (
 // and its kin have versions in their names.
 func tooWide(prefix []string) bool {
 	name := strings.TrimSuffix(path.Base(strings.ReplaceAll(prefix[0], `\`, "/")), ".exe")
-	flags, ok := wide[name]
+	flags, ok := wide()[name]
 	if !ok {
-		flags, ok = wide[strings.TrimRight(name, "0123456789.")]
+		flags, ok = wide()[strings.TrimRight(name, "0123456789.")]
 	}
 	if !ok {
 		return false

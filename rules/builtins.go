@@ -231,13 +231,13 @@ func (p *program) checkExamples(host Host, hosts map[string][]string) error {
 		s.build()
 		for _, argv := range e.notMatch {
 			if hit := s.Resolve(argv, host).Matches; len(hit) > 0 {
-				return &LoadError{Pos: e.pos, Text: fmt.Sprintf("expected example to not match rule `%s`: %s", joinWords(hit[0].Prefix), joinWords(argv))}
+				return &LoadError{Pos: e.pos, Text: fmt.Sprintf("expected example to not match rule `%s`: %s", JoinWords(hit[0].Prefix), JoinWords(argv))}
 			}
 		}
 		var missed []string
 		for _, argv := range e.match {
 			if len(s.Resolve(argv, host).Matches) == 0 {
-				missed = append(missed, strconv.Quote(joinWords(argv)))
+				missed = append(missed, strconv.Quote(JoinWords(argv)))
 			}
 		}
 		if len(missed) > 0 {
@@ -256,7 +256,7 @@ func (s *Set) describe() string {
 		for i, alternatives := range r.pattern {
 			words[i] = quoteWord(alternatives[0])
 			if len(alternatives) > 1 {
-				words[i] = "[" + joinWords(alternatives[:min(len(alternatives), most)]) + "]"
+				words[i] = "[" + JoinWords(alternatives[:min(len(alternatives), most)]) + "]"
 			}
 		}
 		all = append(all, strconv.Quote(strings.Join(words, " ")))

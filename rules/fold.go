@@ -5,6 +5,7 @@ package rules
 
 import (
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -26,17 +27,19 @@ func fold(word string) string {
 }
 
 // fullFolds are the letters in NFD that fold to several others.
-var fullFolds = map[rune]string{
-	'ß': "ss", 'ẞ': "ss", 'ŉ': "ʼn", 'ẚ': "aʾ", 'և': "եւ",
-	'ﬀ': "ff", 'ﬁ': "fi", 'ﬂ': "fl", 'ﬃ': "ffi", 'ﬄ': "ffl", 'ﬅ': "st", 'ﬆ': "st",
-	'ﬓ': "մն", 'ﬔ': "մե", 'ﬕ': "մի", 'ﬖ': "վն", 'ﬗ': "մխ",
-}
+var fullFolds = sync.OnceValue(func() map[rune]string {
+	return map[rune]string{
+		'ß': "ss", 'ẞ': "ss", 'ŉ': "ʼn", 'ẚ': "aʾ", 'և': "եւ",
+		'ﬀ': "ff", 'ﬁ': "fi", 'ﬂ': "fl", 'ﬃ': "ffi", 'ﬄ': "ffl", 'ﬅ': "st", 'ﬆ': "st",
+		'ﬓ': "մն", 'ﬔ': "մե", 'ﬕ': "մի", 'ﬖ': "վն", 'ﬗ': "մխ",
+	}
+})
 
 // foldCase returns a text in NFD with full case folding.
 func foldCase(text string) string {
 	var b strings.Builder
 	for _, r := range text {
-		switch full, ok := fullFolds[r]; {
+		switch full, ok := fullFolds()[r]; {
 		case ok:
 			b.WriteString(full)
 		case r == 'ı': // upper case has no dot either, which only Turkish minds

@@ -268,7 +268,7 @@ func FuzzSplitWords(f *testing.F) {
 				return
 			}
 		}
-		if again, err := splitWords(joinWords(words)); err != nil || !slices.Equal(words, again) {
+		if again, err := splitWords(JoinWords(words)); err != nil || !slices.Equal(words, again) {
 			t.Errorf("%q became %q, then %q, %v", line, words, again, err)
 		}
 	})

@@ -3,8 +3,8 @@
 
 package rules
 
-// A Restriction is a rule that prompts or forbids, for callers that know a command only in
-// part.
+// A Restriction is a rule that prompts, forbids or gives a command a narrower sandbox (then it
+// may be one that allows), for callers that know a command only in part.
 type Restriction struct {
 	// Match is what a command is told that the rule matches; it has no Prefix and no Program.
 	Match
@@ -14,15 +14,15 @@ type Restriction struct {
 	Equal func(alternative, word string) bool
 }
 
-// Restrictions returns the rules that prompt or forbid, in the order in which they were
-// loaded. They share memory with the Set.
+// Restrictions returns the rules that prompt, forbid or give a narrower sandbox, in the order in
+// which they were loaded. They share memory with the Set.
 func (s *Set) Restrictions() []Restriction {
 	if s == nil {
 		return nil
 	}
 	var all []Restriction
 	for _, r := range s.rules {
-		if r.decision == Allow {
+		if r.decision == Allow && (r.sandbox == Unsaid || r.sandbox == Outside) {
 			continue
 		}
 		equal := func(alternative, word string) bool { return alternative == word }

@@ -40,6 +40,9 @@ var decisionNames = [...]string{"forbidden", "prompt", "allow"}
 // String returns the word that rule files use: forbidden, prompt or allow.
 func (d Decision) String() string { return decisionNames[min(int(d), int(Allow))] }
 
+// MarshalText implements [encoding.TextMarshaler] with the word of String.
+func (d Decision) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
 // A Sandbox is what a rule says about where a command runs. They are ordered: of two that
 // are said the lower one is stricter. The zero Sandbox is Unsaid.
 type Sandbox uint8
@@ -85,6 +88,8 @@ type Match struct {
 	// Program is the absolute path of a program that the rule names by its base name. It is
 	// empty if the first word itself matched.
 	Program string
+	// Listed says that a host_executable lists Program.
+	Listed bool
 }
 
 // A Result is what the rules of a Set say about a command.
@@ -129,6 +134,9 @@ func (s *Set) Err() error {
 	return errors.Join(s.broken...)
 }
 
+// Empty reports whether the Set has no rules about commands and all its sources did load.
+func (s *Set) Empty() bool { return s == nil || len(s.rules) == 0 && len(s.broken) == 0 }
+
 // Check returns the rules whose pattern the command argv begins with. A first word that is
 // a path matches only rules that name this path.
 func (s *Set) Check(argv []string) Result { return s.check(argv, nil) }
@@ -143,11 +151,12 @@ func (s *Set) check(argv []string, host *Host) Result {
 		return Result{Err: s.Err()}
 	}
 	var few [16]int32
-	ids, program := s.find(few[:0], argv), ""
+	ids, program, listed := s.find(few[:0], argv), "", false
 	if len(ids) == 0 && host != nil {
 		if full, name, ok := s.resolve(argv[0], *host); ok {
 			argv = append([]string{name}, argv[1:]...)
 			ids, program = s.find(ids, argv), full
+			_, listed = s.hosts[name]
 		}
 	}
 	res := Result{Err: s.Err()}
@@ -158,7 +167,7 @@ func (s *Set) check(argv []string, host *Host) Result {
 	for i, id := range ids {
 		r := &s.rules[id]
 		n := len(r.pattern)
-		res.Matches[i] = Match{r.pos, argv[:n:n], r.decision, r.sandbox, r.justification, program}
+		res.Matches[i] = Match{r.pos, argv[:n:n], r.decision, r.sandbox, r.justification, program, listed}
 		res.Decision = min(res.Decision, r.decision)
 		if r.sandbox != Unsaid && (res.Sandbox == Unsaid || r.sandbox < res.Sandbox) {
 			res.Sandbox = r.sandbox

@@ -70,8 +70,9 @@ func firstWord(s string) (word string, n int, err error) {
 	return b.String(), len(s), nil
 }
 
-// joinWords returns words as one would type them.
-func joinWords(words []string) string {
+// JoinWords returns words as one would type them in a shell, in quotes where they need them.
+// Words with a NUL byte cannot be typed.
+func JoinWords(words []string) string {
 	quoted := make([]string, len(words))
 	for i, word := range words {
 		if strings.ContainsRune(word, 0) {

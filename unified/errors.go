@@ -31,8 +31,12 @@ var (
 	ErrJustificationAlone = errors.New("`justification` requires an explicit `sandbox_permissions`; use `sandbox_permissions: \"require_escalated\"` for unsandboxed execution, or omit `justification`.")
 	// ErrAdditionalAlone is the error for single permissions without the wish for them.
 	ErrAdditionalAlone = errors.New("`additional_permissions` requires `sandbox_permissions` set to `with_additional_permissions`")
-	// ErrAdditionalDisabled is the error for a wish for single permissions, which are not
-	// supported.
+	// ErrAdditionalMissing and ErrAdditionalEmpty are the errors for a wish for single
+	// permissions without any.
+	ErrAdditionalMissing = errors.New("missing `additional_permissions`; provide at least one of `network` or `file_system` when using `with_additional_permissions`")
+	ErrAdditionalEmpty   = errors.New("`additional_permissions` must include at least one requested permission in `network` or `file_system`")
+	// ErrAdditionalDisabled is the error for a wish for single permissions where the Tools do
+	// not take one.
 	ErrAdditionalDisabled = errors.New("additional permissions are disabled; enable features.exec_permission_approvals before using with_additional_permissions")
 )
 

@@ -159,7 +159,6 @@ func TestRequestJSON(t *testing.T) {
 		{name: "two stdins", text: `{"cmd":"ls","stdin":"pipe","tty":true}`, err: "use one of the two"},
 		{name: "a reason alone", text: `{"cmd":"ls","justification":"j"}`, err: "`justification` requires an explicit `sandbox_permissions`; use `sandbox_permissions: \"require_escalated\"` for unsandboxed execution, or omit `justification`."},
 		{name: "additional permissions alone", text: `{"cmd":"ls","additional_permissions":{}}`, err: "`additional_permissions` requires `sandbox_permissions` set to `with_additional_permissions`"},
-		{name: "additional permissions", text: `{"cmd":"ls","sandbox_permissions":"with_additional_permissions","additional_permissions":{}}`, err: "additional permissions are disabled; enable features.exec_permission_approvals before using with_additional_permissions"},
 		{name: "additional permissions of another kind", text: `{"cmd":"ls","additional_permissions":[]}`, err: "must be an object"},
 	}
 	for _, test := range tests {

@@ -87,7 +87,7 @@ type Permissions string
 const (
 	UseDefault       Permissions = "use_default"                 // nothing
 	RequireEscalated Permissions = "require_escalated"           // to run outside the sandbox, which needs an approval
-	WithAdditional   Permissions = "with_additional_permissions" // single permissions, which is not supported
+	WithAdditional   Permissions = "with_additional_permissions" // single paths beyond the sandbox, which needs an approval
 )
 
 // UnmarshalJSON decodes the arguments of a call. Unknown and repeated keys and values of
@@ -152,8 +152,6 @@ func (q *Request) checkPermissions() error {
 		return ErrJustificationAlone
 	case len(q.Additional) > 0 && q.Permissions != WithAdditional:
 		return ErrAdditionalAlone
-	case q.Permissions == WithAdditional:
-		return ErrAdditionalDisabled
 	}
 	return nil
 }

@@ -35,6 +35,9 @@ type Tools struct {
 	Size sallyport.Size
 	// Term is the terminal type of commands; empty means [DefaultTerm].
 	Term string
+	// AdditionalPermissions lets calls ask for single paths beyond the sandbox, which needs an
+	// approval. False refuses such calls.
+	AdditionalPermissions bool
 	// AllowLogin permits login shells.
 	AllowLogin bool
 	// EnvironmentID is the name of the machine that commands run on, for callers who have
@@ -317,7 +320,10 @@ func (t *Tools) command(q *Request) (*sallyport.Cmd, error) {
 		c.OpenStdin = true
 	}
 	c.EnvPolicy = withVariables(c.EnvPolicy, t.Term, t.Compatible)
-	c.Unsandboxed, c.Justification = q.Permissions == RequireEscalated, q.Justification
+	c.Unsandboxed, c.Justification, c.PrefixRule = q.Permissions == RequireEscalated, q.Justification, q.PrefixRule
+	if c.AskFor, err = t.grants(q, c.Dir); err != nil {
+		return nil, err
+	}
 	return &c, nil
 }
 

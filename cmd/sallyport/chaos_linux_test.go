@@ -118,10 +118,7 @@ func newChaos(t *testing.T) *chaos {
 	must(t, os.Chmod(c.shared, 0o777|fs.ModeSticky))
 	self, err := os.ReadFile("/proc/self/exe")
 	must(t, err)
-	syscall.ForkLock.RLock() // a process that is forked meanwhile would keep the file open for writing
-	err = os.WriteFile(c.bin+"/sallyport", self, 0o755)
-	syscall.ForkLock.RUnlock()
-	must(t, err)
+	must(t, testenv.WriteProgram(c.bin+"/sallyport", self))
 	must(t, os.Link(c.bin+"/sallyport", c.bin+"/chaos"))
 	ids := []int{os.Geteuid()}
 	if ids[0] == 0 {

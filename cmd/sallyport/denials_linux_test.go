@@ -99,7 +99,7 @@ func newStage(t *testing.T, bin string) *stage {
 			t.Fatal(err)
 		}
 	}
-	err = errors.Join(os.WriteFile(root+"/w/tool", []byte("#!/bin/sh\necho tool\n"), 0o755),
+	err = errors.Join(testenv.WriteProgram(root+"/w/tool", "#!/bin/sh\necho tool\n"),
 		os.Symlink(root+"/out/file", root+"/w/link"), os.Symlink(root+"/out/dir", root+"/w/dlink"))
 	if err != nil {
 		t.Fatal(err)
@@ -250,10 +250,7 @@ func placeAct(t *testing.T) string {
 	dir := workRoot(t)
 	text, err := os.ReadFile(from)
 	if err == nil {
-		// Nothing may fork meanwhile: it would hold the file open for writing.
-		syscall.ForkLock.RLock()
-		err = os.WriteFile(dir+"/act", text, 0o755)
-		syscall.ForkLock.RUnlock()
+		err = testenv.WriteProgram(dir+"/act", text)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -6,4 +6,4 @@
 package main
 
 // programs are what this test binary can be, by name.
-func programs() map[string]func() { return map[string]func(){"sallyport": main} }
+func programs() map[string]func() { return map[string]func(){"sallyport": managed} }

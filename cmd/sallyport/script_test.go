@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,6 +21,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/sallyport-dev/sallyport/internal/cli"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 )
 
@@ -28,6 +31,29 @@ func TestMain(m *testing.M) {
 		testenv.DefaultSignals()
 	}
 	testscript.Main(m, programs())
+}
+
+// managedVar names the directory of the ceiling. Only this test binary reads it: the product takes
+// none from the environment, see TestManaged.
+const managedVar = "SALLYPORT_TEST_MANAGED"
+
+// managed is main with a ceiling that a test has made.
+func managed() {
+	env := cli.System()
+	if dir := os.Getenv(managedVar); dir != "" {
+		env.Managed = dir
+	}
+	os.Exit(cli.Main(os.Args[1:], env))
+}
+
+// TestManaged: the product's own ceiling is a constant.
+func TestManaged(t *testing.T) {
+	for _, name := range []string{managedVar, "SALLYPORT_MANAGED", "XDG_CONFIG_DIRS", "XDG_CONFIG_HOME", "HOME"} {
+		t.Setenv(name, t.TempDir())
+	}
+	if got := cli.System().Managed; got != "/etc/sallyport" {
+		t.Errorf("the ceiling is read from %s", got)
+	}
 }
 
 // TestScript runs the transcripts in testdata/script, as root and as an ordinary
@@ -51,6 +77,8 @@ func TestScript(t *testing.T) {
 			"code":   code,
 			"member": member,
 			"lines":  lines,
+
+			"reviewer": reviewer,
 		},
 	})
 }
@@ -138,6 +166,32 @@ func member(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Check(err)
 		ts.Fatalf("%s is %s, not compared as %s", args[0], text, args[1])
 	}
+}
+
+// reviewer starts a model that gives these answers, the last one again and again, and appends its
+// address to a file of settings: reviewer FILE ANSWER...
+func reviewer(ts *testscript.TestScript, _ bool, args []string) {
+	server := model(args[1:]...)
+	ts.Defer(server.Close)
+	name := ts.MkAbs(args[0])
+	text := ts.ReadFile(name) + "reviewer.base_url = " + strconv.Quote(server.URL) + "\n"
+	ts.Check(os.WriteFile(name, []byte(text), 0o600))
+}
+
+// model serves a model on this machine that gives these answers, the last one again and again.
+func model(texts ...string) *httptest.Server {
+	answers := make(chan string, len(texts)+1)
+	for _, a := range texts {
+		answers <- a
+	}
+	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		answer := <-answers
+		if len(answers) == 0 {
+			answers <- answer
+		}
+		text, _ := json.Marshal(map[string]any{"choices": []any{map[string]any{"message": map[string]any{"content": answer}}}})
+		_, _ = w.Write(text)
+	}))
 }
 
 // find returns the member of an object that a name with dots leads to.

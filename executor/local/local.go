@@ -94,9 +94,16 @@ func (e *Executor) Start(ctx context.Context, spec *executor.Spec) (executor.Pro
 
 // start starts the command and follows it.
 func (e *Executor) start(ctx context.Context, spec *executor.Spec, onOutput func(executor.Stream, []byte)) (*command, error) {
+	for _, f := range append(slices.Collect(maps.Values(spec.Files)), spec.Stdin, spec.Stdout, spec.Stderr) {
+		if f != nil {
+			// The ends of an os.Pipe do not block, which programs do not expect of their streams: a
+			// shell takes it for the end of its input. To ask for the number undoes it, as in os/exec.
+			_ = f.Fd()
+		}
+	}
 	streams, err := process.Open(process.Config{
 		Stdin: spec.Stdin, PipeStdin: spec.PipeStdin, Stdout: spec.Stdout, Stderr: spec.Stderr, Terminal: spec.TTY != nil,
-		Output: onOutput, Grace: spec.Grace, Order: &e.order,
+		Output: onOutput, Grace: spec.Grace, Order: &e.order, Exited: spec.OnExit, AwaitStreams: spec.AwaitStreams && spec.TTY == nil,
 	})
 	if err != nil {
 		return nil, err

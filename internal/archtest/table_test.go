@@ -33,6 +33,8 @@ const (
 // layers is the table of rooms: every package of the module has a line, and rooms
 // that are planned have theirs already.
 var layers = map[string]int{
+	"internal/buildinfo": layerText,
+	"internal/nearest":   layerText,
 	"internal/plainfile": layerText,
 	"internal/printable": layerText,
 	"internal/quietlog":  layerText,
@@ -42,12 +44,15 @@ var layers = map[string]int{
 	"rules":                layerWords,
 	"internal/credentials": layerWords,
 	"internal/environ":     layerWords,
+	"internal/fetch":       layerWords,
+	"internal/files":       layerWords,
 	"internal/gitpaths":    layerWords,
 	"internal/inputwait":   layerWords,
 	"internal/jsonrpc":     layerWords,
 	"internal/landlock":    layerWords,
 	"internal/launch":      layerWords,
 	"internal/oneshot":     layerWords,
+	"internal/peer":        layerWords,
 	"internal/overlay":     layerWords,
 	"internal/rlimit":      layerWords,
 	"internal/screen":      layerWords,
@@ -57,10 +62,13 @@ var layers = map[string]int{
 	"internal/sockets":     layerWords,
 	"internal/testenv":     layerWords,
 	"internal/text":        layerWords,
+	"internal/toml":        layerWords,
 	"internal/toolfiles":   layerWords,
 	"internal/tree":        layerWords,
 
 	"approval":          layerContracts,
+	"approval/program":  layerPlans,
+	"approval/terminal": layerState,
 	"executor":          layerContracts,
 	"internal/netproxy": layerContracts,
 	"internal/services": layerContracts,
@@ -75,6 +83,7 @@ var layers = map[string]int{
 	"internal/tty":    layerPlans,
 	"internal/wire":   layerPlans,
 
+	"internal/eventlog":  layerFacts,
 	"internal/front":     layerFacts,
 	"internal/hostfacts": layerFacts,
 	"internal/process":   layerFacts,
@@ -82,9 +91,12 @@ var layers = map[string]int{
 	"internal/bwrap":    layerRooms,
 	"internal/caches":   layerRooms,
 	"internal/guard":    layerRooms,
+	"internal/identity": layerRooms,
 	"internal/limits":   layerRooms,
 	"internal/netstack": layerRooms,
+	"internal/prompt":   layerRooms,
 	"internal/rulings":  layerRooms,
+	"internal/userdirs": layerRooms,
 
 	"internal/observer": layerState,
 	"internal/protect":  layerState,
@@ -93,8 +105,11 @@ var layers = map[string]int{
 
 	"internal/darwin":  layerHosts,
 	"internal/linux":   layerHosts,
+	"internal/pending": layerHosts,
+	"internal/trust":   layerHosts,
 	"internal/windows": layerHosts,
 
+	"internal/setup":  layerLocal,
 	"audit":           layerLocal,
 	"executor/local":  layerLocal,
 	"executor/remote": layerLocal,
@@ -103,17 +118,21 @@ var layers = map[string]int{
 
 	rootRoom: layerRoot,
 
-	"unified": layerTools,
+	"internal/config": layerTools,
+	"internal/notes":  layerTools,
+	"internal/runlog": layerTools,
+	"unified":         layerTools,
 
-	"internal/checking":   layerDoors,
-	"internal/config":     layerDoors,
-	"internal/console":    layerDoors,
-	"internal/doctor":     layerDoors,
-	"internal/execserver": layerDoors,
-	"internal/fleet":      layerDoors,
-	"internal/mcpserver":  layerDoors,
-	"internal/notes":      layerDoors,
-	"internal/runlog":     layerDoors,
+	"internal/execserver": layerTools,
+
+	"internal/cachelist": layerDoors,
+	"internal/checking":  layerDoors,
+	"internal/console":   layerDoors,
+	"internal/doctor":    layerDoors,
+	"internal/fleet":     layerDoors,
+	"internal/mcpserver": layerDoors,
+	"internal/serve":     layerDoors,
+	"internal/why":       layerDoors,
 
 	"internal/cli": layerCLI,
 
@@ -138,7 +157,7 @@ var testOnly = map[string]bool{
 // doors and sinks are the rooms of those kinds.
 var (
 	doors = []string{
-		"internal/config", "internal/console", "internal/execserver", "internal/fleet", "internal/mcpserver",
+		"internal/config", "internal/console", "internal/fleet", "internal/mcpserver", "internal/serve",
 	}
 	sinks = []string{"audit", "recording", "telemetry"}
 )
@@ -160,8 +179,8 @@ var walls = []wall{
 	{
 		from: []string{anyRoom},
 		apart: []string{
-			"unified", "internal/config", "internal/console", "internal/execserver", "internal/fleet", "internal/mcpserver",
-			"internal/cli", "cmd/sallyport", "internal/bench", "internal/archtest", "internal/runlog",
+			"unified", "internal/config", "internal/console", "internal/fleet", "internal/mcpserver",
+			"internal/cli", "cmd/sallyport", "internal/bench", "internal/archtest", "internal/runlog", "internal/why",
 		},
 		to:     []string{rootRoom},
 		reason: "the root tells the story of a run out of the rooms; a room that knows the story cannot be understood alone",
@@ -248,7 +267,7 @@ var roomModules = map[string][]string{
 	"github.com/nats-io":                     {"internal/fleet"},
 	"go.opentelemetry.io":                    {"telemetry"},
 	"gvisor.dev/gvisor":                      {"internal/netstack"},
-	"github.com/pelletier/go-toml/v2":        {"internal/config"},
+	"github.com/pelletier/go-toml/v2":        {"internal/toml"},
 }
 
 // A load is what a package must not link, however far away the import is.
@@ -278,9 +297,10 @@ var loads = []load{
 // perOSRooms may hold code for one operating system and ask which one it is.
 var perOSRooms = []string{
 	"approval", "executor/local", "internal/bwrap", "internal/caches", "internal/darwin", "internal/doctor",
-	"internal/gitpaths", "internal/guard", "internal/hostfacts", "internal/landlock", "internal/launch", "internal/limits", "internal/linux",
-	"internal/observer", "internal/oneshot", "internal/output", "internal/overlay", "internal/process",
-	"internal/protect", "internal/runlog", "internal/services", "internal/state", "internal/toolfiles", "internal/tty", "internal/windows", "rules/files",
+	"internal/files", "internal/gitpaths", "internal/guard", "internal/hostfacts", "internal/landlock", "internal/launch", "internal/limits", "internal/linux",
+	"internal/observer", "internal/oneshot", "internal/output", "internal/overlay", "internal/peer", "internal/pending", "internal/process",
+	"internal/protect", "internal/runlog", "internal/serve", "internal/services", "internal/state", "internal/toolfiles", "internal/trust", "internal/tty", "internal/windows",
+	"rules/files",
 }
 
 // A waiver lets one file break one rule about sources, for a reason.

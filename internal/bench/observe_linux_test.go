@@ -162,7 +162,7 @@ func copyOfSelf(b *testing.B, ws string) string {
 		b.Fatal(err)
 	}
 	program := filepath.Join(ws, "program")
-	if err := os.WriteFile(program, text, 0o755); err != nil {
+	if err := testenv.WriteProgram(program, text); err != nil {
 		b.Fatal(err)
 	}
 	return program

@@ -73,7 +73,7 @@ func release(tb testing.TB) string {
 	}
 	program, err := os.ReadFile(built)
 	if err == nil {
-		err = os.WriteFile(name, program, 0o755)
+		err = testenv.WriteProgram(name, program)
 	}
 	if err != nil {
 		tb.Fatal(err)

@@ -111,7 +111,7 @@ func copiedSelf(tb testing.TB, ws string) string {
 		tb.Fatal(err)
 	}
 	name := filepath.Join(ws, "self")
-	if err := os.WriteFile(name, text, 0o755); err != nil {
+	if err := testenv.WriteProgram(name, text); err != nil {
 		tb.Fatal(err)
 	}
 	return name

@@ -14,13 +14,13 @@
 // workspace the layers of another, and two runs never write to one layer at a time.
 package caches
 
-// An Entry is what one workspace has of one cache.
+// An Entry is what one workspace has of one cache. The member names of its JSON form stay.
 type Entry struct {
-	Workspace string // empty if its record is missing
-	Cache     string // name in the table
-	Bytes     int64  // size of the regular files
-	Files     int    // everything but directories, marks of removed files among it
-	InUse     bool   // a run holds one of the slots with it
+	Workspace string `json:"workspace"` // empty if its record is missing
+	Cache     string `json:"cache"`     // name in the table
+	Bytes     int64  `json:"bytes"`     // size of the regular files
+	Files     int    `json:"files"`     // everything but directories, marks of removed files among it
+	InUse     bool   `json:"in_use"`    // a run holds one of the slots with it
 }
 
 // Cleared is what [Clear] did. Both lists name workspaces.

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/internal/printable"
 	"github.com/sallyport-dev/sallyport/rules"
 	"github.com/sallyport-dev/sallyport/rules/files"
@@ -26,18 +27,11 @@ type Question struct {
 	Host  rules.Host
 	// Resolve lets the base name of the program count, see [rules.Set.Resolve].
 	Resolve bool
-}
-
-// UserRules returns the rule files of the user. The directory of configuration is that of
-// the XDG specification; without it and without a home there are none.
-func UserRules(configHome, home string) []rules.Source {
-	if !filepath.IsAbs(configHome) {
-		if !filepath.IsAbs(home) {
-			return nil
-		}
-		configHome = filepath.Join(home, ".config")
-	}
-	return files.Directory(filepath.Join(configHome, "sallyport", "rules"))
+	// Approval, SafeList and Strict are those of a run, for [ExplainRun].
+	Approval approval.Policy
+	SafeList bool
+	// Strict says that a model reviews every command of a run.
+	Strict bool
 }
 
 // An Answer is what the rules say. Its JSON form is that of codex execpolicy check.

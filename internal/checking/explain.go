@@ -5,168 +5,115 @@ package checking
 
 import (
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 
+	"github.com/sallyport-dev/sallyport/approval"
+	"github.com/sallyport-dev/sallyport/internal/judge"
 	"github.com/sallyport-dev/sallyport/internal/printable"
-	"github.com/sallyport-dev/sallyport/internal/script"
 	"github.com/sallyport-dev/sallyport/rules"
+	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-// An Explanation is what is known of a command before it runs: what it consists of, and what
-// rules and heuristics say about each part.
+// An Explanation is what is known of a command before it runs.
 type Explanation struct {
-	// Decision is allow, prompt or forbidden: the strictest of all parts. Allow means that the
-	// command may run in the sandbox.
-	Decision string `json:"decision"`
-	// Commands are those of a script that consists of plain commands; else the command itself.
-	Commands []Part `json:"commands"`
-	// Runs are other commands that Commands may run.
-	Runs []Part `json:"runs"`
-	// Opaque is whether a script is more than plain commands, and Reason why. Rules that allow
-	// its commands do not count then.
-	Opaque bool   `json:"opaque"`
-	Reason string `json:"reason,omitempty"`
-	// Unknown are places where other commands may run.
-	Unknown []Unknown `json:"unknown,omitempty"`
+	// Decision is that of a run: Prompt means that it needs an approval.
+	Decision rules.Decision `json:"decision"`
+	judge.Parts
+	// Approval is what the approval policy makes of it, and Path which row of the judge's table
+	// decided. Sandbox is where it would run.
+	Approval Approval `json:"approval"`
+	Path     string   `json:"path"`
+	// Review says that a model reviews it before it runs, whatever Approval says: strict review.
+	Review  bool    `json:"strict_review,omitempty"`
+	Sandbox Sandbox `json:"sandbox"`
 }
 
-// A Part is one command.
-type Part struct {
-	Argv     []string `json:"argv"` // "…" stands for what is not known
-	Decision string   `json:"decision"`
-	Safe     bool     `json:"safe"`      // known to read only
-	Danger   bool     `json:"dangerous"` // removes without asking, or runs what does
-	Rule     *Rule    `json:"rule"`      // nil if no rule matches
-	// Line and Column are its place in the script, or 0; Through is what runs it there.
-	Line    int    `json:"line,omitempty"`
-	Column  int    `json:"column,omitempty"`
-	Through string `json:"through,omitempty"`
-
-	decision rules.Decision
+// Approval is what an approval policy makes of a command.
+type Approval struct {
+	Policy approval.Policy `json:"policy"`
+	Answer string          `json:"answer"` // skip, ask or forbid
+	Reason string          `json:"reason,omitempty"`
 }
 
-// A Rule is the strictest rule that matches a command.
-type Rule struct {
-	File          string `json:"file"`
-	Line          int    `json:"line"`
-	Column        int    `json:"column"`
-	Decision      string `json:"decision"`
-	Justification string `json:"justification,omitempty"`
-	// Maybe says that it depends on what is not known whether the rule matches. A rule that
-	// forbids prompts then.
-	Maybe bool `json:"maybe,omitempty"`
+// A Sandbox is the sandbox of a run, as settings describe it.
+type Sandbox struct {
+	Mode    string   `json:"mode"`
+	Network string   `json:"network"`
+	Level   string   `json:"level"` // the least that is accepted
+	Read    []string `json:"read,omitempty"`
+	Write   []string `json:"write,omitempty"`
+	Deny    []string `json:"deny,omitempty"`
+	Grants  []string `json:"grants,omitempty"`
+	Allow   []string `json:"allow,omitempty"`
+	// Base is the mode before anything was added.
+	Base string `json:"base"`
 }
 
-// Unknown is a place where other commands may run.
-type Unknown struct {
-	Why    string `json:"why"`
-	Line   int    `json:"line,omitempty"`
-	Column int    `json:"column,omitempty"`
-}
-
-// A judge asks the rules about commands.
-type judge struct {
-	set        *rules.Set
-	host       rules.Host
-	restricted []rules.Restriction
-}
-
-// ExplainCommand takes a command apart and asks the rules about each part. Errors are those of
-// [Ask]. Base names of programs always count.
-func ExplainCommand(q Question) (*Explanation, error) {
+// ExplainRun takes a command apart, asks the rules about each part, and says what would become of
+// a run of it under a policy, which s describes. Errors are those of [Ask]. Base names of programs
+// always count.
+func ExplainRun(q Question, s Sandbox, policy sandbox.Policy) (*Explanation, error) {
 	set, err := q.load()
 	if err != nil {
 		return nil, err
 	}
-	j := judge{set, q.Host, set.Restrictions()}
-	r := script.Read(q.Command)
-	e := &Explanation{Runs: []Part{}, Opaque: r.Opaque != "", Reason: string(r.Opaque)}
-	plain := r.Plain
-	if e.Opaque {
-		plain = []script.Command{{Args: q.Command}}
+	d := judge.Judge(&judge.Question{
+		Command: q.Command, Rules: set, Host: q.Host, Approval: q.Approval, SafeList: q.SafeList,
+		Place: judge.PlaceOf(policy), Denies: policy.Denies(), Whole: true,
+	})
+	answer := [...]string{judge.Forbid: "forbid", judge.Ask: "ask", judge.Skip: "skip"}[d.Answer]
+	e := &Explanation{
+		Decision: [...]rules.Decision{judge.Forbid: rules.Forbid, judge.Ask: rules.Prompt, judge.Skip: rules.Allow}[d.Answer],
+		Parts:    *d.Parts, Approval: Approval{q.Approval, answer, d.Reason}, Path: d.Path(),
+		Review: q.Strict && d.Answer != judge.Forbid,
 	}
-	for _, c := range plain {
-		e.Commands = append(e.Commands, j.part(c))
+	if e.Review {
+		e.Decision = rules.Prompt
 	}
-	for _, c := range r.Uses {
-		if slices.ContainsFunc(plain, func(p script.Command) bool { return slices.Equal(p.Args, c.Args) }) {
-			continue
-		}
-		p := j.part(c)
-		if wrapper := c.Line == 0 && r.Wrapper; wrapper || c.Form {
-			if p.Rule == nil || p.decision == rules.Allow {
-				continue // neither is something else that runs
+	for _, parts := range [][]judge.Part{e.Commands, e.Runs} {
+		for i := range parts {
+			if d.Answer == judge.Skip {
+				parts[i].Decision = rules.Allow // what heuristics would ask about elsewhere
 			}
 		}
-		e.Runs = append(e.Runs, p)
 	}
-	decision := rules.Allow
-	for _, p := range slices.Concat(e.Commands, e.Runs) {
-		decision = min(decision, p.decision)
+	places := sandbox.Places{Dir: q.Host.Dir, SlashTmp: "/tmp", Home: q.Host.Home}
+	policy = policy.Bind(places)
+	confined, err := judge.Confine(policy, d.Where, places)
+	switch {
+	case err != nil:
+		return nil, err
+	case confined.Equal(policy):
+	case confined.Mode() == sandbox.Full:
+		s = Sandbox{Mode: "full-access", Network: "host", Level: "none", Base: "full-access"}
+	default:
+		s = Sandbox{Mode: confined.Name(), Network: confined.Network().String(), Level: s.Level, Deny: s.Deny, Allow: s.Allow, Base: d.Where.String()}
 	}
-	for _, u := range r.Unknown {
-		e.Unknown = append(e.Unknown, Unknown{string(u.Why), u.Line, u.Column})
-		if len(j.restricted) > 0 {
-			decision = min(decision, rules.Prompt)
-		}
-	}
-	e.Decision = decision.String()
+	e.Sandbox = s
 	return e, nil
-}
-
-// part judges one command.
-func (j *judge) part(c script.Command) Part {
-	p := Part{Argv: c.Words(), Line: c.Line, Column: c.Column, Through: c.Through, decision: rules.Allow, Danger: c.Dangerous()}
-	if c.Exact() {
-		p.Safe = script.Safe(c.Args)
-		p.Danger = p.Danger || script.Read(c.Args).Dangerous()
-		if res := j.set.Resolve(c.Args, j.host); len(res.Matches) > 0 {
-			p.decision = res.Decision
-			p.rule(res.Matches[slices.IndexFunc(res.Matches, func(m rules.Match) bool { return m.Decision == res.Decision })], false)
-		}
-	} else {
-		j.partly(&p, c)
-	}
-	if p.Danger && p.Rule == nil {
-		p.decision = rules.Prompt
-	}
-	p.Decision = p.decision.String()
-	return p
-}
-
-// partly judges a command that is not known to its last word. An allow does not count for it.
-func (j *judge) partly(p *Part, c script.Command) {
-	base := c // by the name of its file
-	base.Args = append([]string{path.Base(c.Args[0])}, c.Args[1:]...)
-	for _, r := range j.restricted {
-		switch sure := max(c.Begins(r.Pattern, r.Equal), base.Begins(r.Pattern, r.Equal)); {
-		case sure == script.Yes && (p.Rule == nil || p.Rule.Maybe || r.Decision < p.decision):
-			p.decision = r.Decision
-			p.rule(r.Match, false)
-		case sure == script.Maybe && p.Rule == nil:
-			p.decision = rules.Prompt
-			p.rule(r.Match, true)
-		}
-	}
-}
-
-func (p *Part) rule(m rules.Match, maybe bool) {
-	p.Rule = &Rule{m.File, m.Line, m.Col, m.Decision.String(), m.Justification, maybe}
 }
 
 // String returns the explanation for people.
 func (e *Explanation) String() string {
 	var b strings.Builder
-	b.WriteString(map[string]string{
-		"forbidden": "The rules forbid this command.\n", "prompt": "This command needs approval.\n", "allow": "This command may run in the sandbox.\n",
-	}[e.Decision])
+	switch {
+	case e.Decision == rules.Prompt:
+		b.WriteString("This command needs approval.\n")
+	case e.Decision == rules.Allow && e.Sandbox.Mode == "full-access":
+		b.WriteString("This command may run.\n")
+	case e.Decision == rules.Allow:
+		b.WriteString("This command may run in the sandbox.\n")
+	case slices.ContainsFunc(slices.Concat(e.Commands, e.Runs), func(p judge.Part) bool { return p.Decision == rules.Forbid }):
+		b.WriteString("The rules forbid this command.\n")
+	default:
+		b.WriteString("This command does not run.\n")
+	}
 	for _, p := range e.Commands {
-		p.write(&b, "")
+		writePart(&b, "", p)
 	}
 	for _, p := range e.Runs {
-		p.write(&b, "may run ")
+		writePart(&b, "may run ", p)
 	}
 	if e.Opaque {
 		fmt.Fprintf(&b, "The script is more than plain commands (%s); rules that allow its commands do not count.\n", e.Reason)
@@ -178,19 +125,44 @@ func (e *Explanation) String() string {
 		}
 		fmt.Fprintf(&b, "Other commands may run%s: %s.\n", at, u.Why)
 	}
+	if a := &e.Approval; a.Reason != "" {
+		fmt.Fprintf(&b, "Approval %s: %s.\n", a.Policy, printable.Line(a.Reason))
+	}
+	fmt.Fprintf(&b, "Decided by: %s.\n", e.Path)
+	if e.Review {
+		b.WriteString("Strict review: the reviewing model has to approve it, each time.\n")
+	}
+	e.Sandbox.write(&b)
 	return b.String()
 }
 
-// write adds the lines of a command.
-func (p *Part) write(b *strings.Builder, what string) {
+// write adds the lines of a sandbox.
+func (s *Sandbox) write(b *strings.Builder) {
+	if s.Mode == "full-access" {
+		b.WriteString("No sandbox: it may do what this user may.\n")
+		return
+	}
+	fmt.Fprintf(b, "Sandbox: %s, network %s, level %s or better.\n", s.Mode, s.Network, s.Level)
+	for _, row := range []struct {
+		what  string
+		names []string
+	}{{"writes", s.Write}, {"reads", s.Read}, {"denies", s.Deny}, {"grants", s.Grants}, {"allows", s.Allow}} {
+		if len(row.names) > 0 {
+			fmt.Fprintf(b, "  %-9s  %s\n", row.what, printable.Line(strings.Join(row.names, ", ")))
+		}
+	}
+}
+
+// writePart adds the lines of a command.
+func writePart(b *strings.Builder, what string, p judge.Part) {
 	var notes []string
 	switch {
 	case p.Rule == nil:
 		notes = append(notes, "no rule")
 	case p.Rule.Maybe:
-		notes = append(notes, "maybe "+p.Rule.place())
+		notes = append(notes, "maybe "+place(p.Rule))
 	default:
-		notes = append(notes, p.Rule.place())
+		notes = append(notes, place(p.Rule))
 	}
 	if p.Safe {
 		notes = append(notes, "reads only")
@@ -209,6 +181,6 @@ func (p *Part) write(b *strings.Builder, what string) {
 	}
 }
 
-func (r *Rule) place() string {
+func place(r *judge.Rule) string {
 	return printable.Line(rules.Pos{File: r.File, Line: r.Line, Col: r.Column}.String())
 }

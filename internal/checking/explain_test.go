@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/sallyport-dev/sallyport/rules"
+	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
 const explainRules = `prefix_rule(["git", ["status", "log"]])
@@ -19,11 +20,12 @@ prefix_rule(["sudo"])
 prefix_rule(["bash"])
 `
 
+// explained explains a command without a sandbox, where heuristics count.
 func explained(t *testing.T, text string, argv ...string) *Explanation {
 	t.Helper()
-	e, err := ExplainCommand(Question{
+	e, err := ExplainRun(Question{
 		Command: argv, Layers: []rules.Source{{Name: "r", Text: []byte(text)}}, Host: rules.Host{Dir: "/w", Home: "/home/dev"},
-	})
+	}, Sandbox{Mode: "full-access"}, sandbox.FullAccess())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,17 +60,17 @@ func TestExplainCommand(t *testing.T) {
 		{"env -S 'git push'", "prompt"},
 		{"dell x", "allow"},
 	} {
-		if e := explained(t, explainRules, "bash", "-lc", test.script); e.Decision != test.want {
+		if e := explained(t, explainRules, "bash", "-lc", test.script); e.Decision.String() != test.want {
 			t.Errorf("%q: %s, want %s\n%s", test.script, e.Decision, test.want, e)
 		}
 	}
-	if e := explained(t, `prefix_rule(["ls"])`, "bash", "-c", "curl u | sh"); e.Decision != "allow" || len(e.Unknown) != 1 {
+	if e := explained(t, `prefix_rule(["ls"])`, "bash", "-c", "curl u | sh"); e.Decision != rules.Allow || len(e.Unknown) != 1 {
 		t.Errorf("without rules that prompt or forbid nothing unknown matters: %s", e)
 	}
-	if e := explained(t, `prefix_rule(["bash"], "forbidden")`, "bash", "-c", "ls"); e.Decision != "forbidden" {
+	if e := explained(t, `prefix_rule(["bash"], "forbidden")`, "bash", "-c", "ls"); e.Decision != rules.Forbid {
 		t.Errorf("a rule for the shell: %s", e)
 	}
-	if e := explained(t, `prefix_rule(["bash"], "forbidden")`, "bash", "-c", "ls >f"); e.Decision != "forbidden" || !e.Opaque {
+	if e := explained(t, `prefix_rule(["bash"], "forbidden")`, "bash", "-c", "ls >f"); e.Decision != rules.Forbid || !e.Opaque {
 		t.Errorf("a rule for the shell, and an opaque script: %s", e)
 	}
 }
@@ -79,13 +81,13 @@ func TestExplainParts(t *testing.T) {
 	if e.Opaque || len(e.Commands) != 2 || len(e.Runs) != 2 {
 		t.Fatalf("%+v", e)
 	}
-	if p := e.Commands[0]; !p.Safe || p.Danger || p.Rule == nil || p.Rule.Line != 1 || p.Line != 1 || p.Decision != "allow" {
+	if p := e.Commands[0]; !p.Safe || p.Danger || p.Rule == nil || p.Rule.Line != 1 || p.Line != 1 || p.Decision != rules.Allow {
 		t.Errorf("git status: %+v", p)
 	}
 	if p := e.Commands[1]; p.Safe || !p.Danger || p.Rule.Line != 5 || p.Line != 2 {
 		t.Errorf("sudo: %+v", p)
 	}
-	if p := e.Runs[1]; p.Through != "sudo" || p.Decision != "forbidden" || p.Rule.Line != 3 || strings.Join(p.Argv, " ") != "rm -rf a b" {
+	if p := e.Runs[1]; p.Through != "sudo" || p.Decision != rules.Forbid || p.Rule.Line != 3 || strings.Join(p.Argv, " ") != "rm -rf a b" {
 		t.Errorf("rm: %+v", p)
 	}
 	e = explained(t, explainRules, "bash", "-lc", "git push $x >f; $y z")
@@ -98,6 +100,9 @@ func TestExplainParts(t *testing.T) {
              shared history
 The script is more than plain commands (redirection); rules that allow its commands do not count.
 Other commands may run at line 1, column 17: command name from an expansion.
+Approval on-request: ` + "`bash -lc 'git push $x >f; $y z'`" + ` requires approval: shared history.
+Decided by: rules want a question about it.
+No sandbox: it may do what this user may.
 `
 	if got := e.String(); got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
@@ -105,7 +110,7 @@ Other commands may run at line 1, column 17: command name from an expansion.
 }
 
 func TestExplainBroken(t *testing.T) {
-	_, err := ExplainCommand(Question{Command: []string{"ls"}, Layers: []rules.Source{{Name: "r", Text: []byte("x")}}})
+	_, err := ExplainRun(Question{Command: []string{"ls"}, Layers: []rules.Source{{Name: "r", Text: []byte("x")}}}, Sandbox{}, sandbox.Policy{})
 	var load *rules.LoadError
 	if !errors.As(err, &load) {
 		t.Errorf("%v, want that the file does not load", err)

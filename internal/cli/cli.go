@@ -27,8 +27,12 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/sallyport-dev/sallyport/approval"
+	"github.com/sallyport-dev/sallyport/internal/config"
+	"github.com/sallyport-dev/sallyport/internal/nearest"
 	"github.com/sallyport-dev/sallyport/internal/notes"
 	"github.com/sallyport-dev/sallyport/internal/printable"
+	"github.com/sallyport-dev/sallyport/internal/serve"
 )
 
 // Env is the environment of one invocation. The streams must be set; a nil
@@ -40,6 +44,8 @@ type Env struct {
 	// Dir is the current directory, absolute; relative names begin there. Empty
 	// means that it no longer exists: what needs it fails.
 	Dir string
+	// Managed is the directory of the managed configuration; empty is for tests.
+	Managed string
 	// Last says that this process ends with the invocation, so that there is no
 	// need to clean up what ends with a process. False is for tests.
 	Last bool
@@ -49,7 +55,7 @@ type Env struct {
 // directory cannot be named, for example because it was removed.
 func System() *Env {
 	dir, _ := os.Getwd() // empty after an error
-	return &Env{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ(), Dir: dir, Last: true}
+	return &Env{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ(), Dir: dir, Managed: config.System, Last: true}
 }
 
 // say writes a message for people to standard error. It ends each line itself: a message
@@ -81,12 +87,13 @@ func (e *Env) printJSON(v any) error {
 	return e.printing(func(w io.Writer) error { return encodeTo(w, v) })
 }
 
-// printing lets write print to standard output.
+// printing lets write print to standard output. An answer is the last thing that an invocation
+// does: it starts no process afterwards.
 func (e *Env) printing(write func(io.Writer) error) error {
-	pipe := make(chan os.Signal, 1)
-	// While a channel receives SIGPIPE, the write fails with EPIPE instead.
-	signal.Notify(pipe, syscall.SIGPIPE)
-	defer signal.Stop(pipe)
+	if e.Last {
+		// The write fails with EPIPE instead. To be notified would need a thread.
+		signal.Ignore(syscall.SIGPIPE)
+	}
 	if err := write(e.Stdout); err != nil {
 		return cannotWrite(err)
 	}
@@ -125,10 +132,16 @@ const aCommand = -1
 
 // options are the flags of all commands but run.
 type options struct {
-	json, list, clean, all, verbose, man, help, noConfig, resolve, explain bool
+	json, list, clean, all, verbose, man, help, noConfig, resolve, explain, origin, revoke, user, session, rule bool
 
-	rules  []string
-	script string
+	rules []string
+
+	script, dir, config, message string
+
+	serve serve.Options // of exec-server
+
+	run     runOptions // of check
+	runFlag string     // one of run that was given to check
 }
 
 // commands returns the table, in the order of the overview.
@@ -137,12 +150,20 @@ func commands() []command {
 		{name: "run", short: "run a program in the sandbox", run: runCommand},
 		{name: "why", short: "explain what the last run was denied and what would allow it", help: whyHelp, words: 1, flags: whyFlags, run: whyCommand, offer: recordedRuns},
 		{name: "check", short: "show what the rules say about a command", help: checkHelp, words: aCommand, flags: checkFlags, run: checkCommand, offer: checkedWords},
+		{name: "init", short: "write commented settings for the project", help: initHelp, flags: initFlags, run: initCommand},
+		{name: "trust", short: "show the files of a project and ask whether to trust them", help: trustHelp, words: 1, flags: trustFlags, run: trustCommand, offer: directories},
+		{name: "config", short: "show, change, explain and check the configuration", help: configHelp, words: 2, flags: configFlags, run: configCommand, offer: configWords},
+		{name: "approvals", short: "list open questions and what was approved", help: approvalsHelp, words: 2, flags: approvalsFlags, run: approvalsCommand, offer: approvalWords},
+		{name: "approve", short: "approve an open question of a running process", help: approveHelp, words: 1, flags: approveFlags, run: answering(approval.Approved), offer: openIDs},
+		{name: "deny", short: "deny an open question of a running process", help: denyHelp, words: 1, flags: denyFlags, run: answering(approval.Denied), offer: openIDs},
+		{name: "exec-server", short: "run processes for a client on this or another machine", help: execServerHelp, flags: execServerFlags, run: execServerCommand},
 		{name: "doctor", short: "check what this machine can enforce and how to fix what is missing", help: doctorHelp, flags: doctorFlags, run: doctorCommand},
 		{name: "caches", short: "list or clear what programs wrote to toolchain caches", help: cachesHelp, words: 2, flags: cachesFlags, run: cachesCommand, offer: cacheWords},
 		{name: "version", short: "print the version", help: versionHelp, flags: versionFlags, run: versionCommand},
 		{name: "completion", short: "print a completion script for a shell", help: completionHelp, words: 1, flags: noFlags, run: completionCommand, offer: shellNames},
 		{name: "help", short: "explain a command", help: helpHelp, words: 1, flags: helpFlags, run: helpCommand, offer: commandNames},
 		{name: completeName, run: completeCommand},
+		{name: fileHelperName, run: fileHelperCommand},
 	}
 }
 
@@ -199,7 +220,7 @@ func findCommand(name string) (*command, error) {
 			known = append(known, c.name)
 		}
 	}
-	return nil, failure("unknown command %s%s", quote(name), didYouMean(name, known, "to run a program: sallyport run -- "+notes.ShellWord(name)))
+	return nil, failure("unknown command %s%s", quote(name), nearest.Clause(name, known, "to run a program: sallyport run -- "+notes.ShellWord(name)))
 }
 
 // Main does what args (without the program's name) ask for and returns the exit

@@ -4,7 +4,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,8 +17,6 @@ import (
 
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/doctor"
-	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -121,42 +118,6 @@ func TestClassify(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			if e := classify(tt.err); e.code != tt.code || string(e.end) != tt.end || e.String() != tt.says {
 				t.Errorf("%d %s %q, want %d %s %q", e.code, e.end, e, tt.code, tt.end, tt.says)
-			}
-		})
-	}
-}
-
-func TestDiagnose(t *testing.T) {
-	fine := doctor.Check{Name: "user namespaces", OK: true, Detail: "made one", Needed: true}
-	native := []doctor.LevelCheck{{Level: "native", Available: true}}
-	tests := []struct {
-		name   string
-		checks []doctor.Check
-		levels []doctor.LevelCheck
-		level  string // empty means none
-		says   []string
-	}{
-		{name: "nothing is known", says: []string{"is not available"}},
-		{name: "all is there", checks: []doctor.Check{fine}, levels: native, level: "native", says: []string{"ok       user namespaces  made one", "is available (level: native)"}},
-		{name: "something extra is missing", checks: []doctor.Check{fine, {Name: "cgroups", Detail: "not writable", Fix: "log in"}}, levels: native, level: "native",
-			says: []string{"missing  cgroups", "fix: log in"}},
-		{name: "something needed is missing", checks: []doctor.Check{{Name: "Landlock", Detail: "off", Fix: "boot with it", Needed: true}, fine},
-			levels: []doctor.LevelCheck{{Level: "native", Why: "no Landlock", Fix: "get it"}, {Level: "bwrap", Why: "not installed"}, {Level: "landlock", Available: true}},
-			says:   []string{"MISSING  Landlock", "fix: boot with it", "Fix what is MISSING", "native    not available: no Landlock", "fix: get it", "landlock  available"}},
-		{name: "only bubblewrap works", checks: []doctor.Check{{Name: "Landlock", Detail: "off", Fix: "boot with it", Needed: true}, fine},
-			levels: []doctor.LevelCheck{{Level: "native", Why: "no Landlock"}, {Level: "bwrap", Available: true, Lacks: []plan.Lack{{Wall: "w", Why: "a wall is missing"}}}},
-			level:  "bwrap", says: []string{"missing  Landlock", "is available (level: bwrap)", "- a wall is missing"}},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			d := diagnose(tt.checks, tt.levels)
-			if d.OK != (tt.level != "") || d.Level != cmp.Or(tt.level, "none") {
-				t.Errorf("ok %v, level %s; want %q", d.OK, d.Level, tt.level)
-			}
-			for _, s := range tt.says {
-				if !strings.Contains(d.String(), s) {
-					t.Errorf("%q is not in\n%s", s, d)
-				}
 			}
 		})
 	}

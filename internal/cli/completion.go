@@ -4,14 +4,18 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"slices"
 	"strings"
 
+	"github.com/sallyport-dev/sallyport/internal/config"
+	"github.com/sallyport-dev/sallyport/internal/nearest"
 	"github.com/sallyport-dev/sallyport/internal/printable"
 	"github.com/sallyport-dev/sallyport/internal/protect"
 	"github.com/sallyport-dev/sallyport/internal/seccomp"
+	"github.com/sallyport-dev/sallyport/internal/why"
 )
 
 // completeName is the hidden command that the completion scripts call:
@@ -57,7 +61,7 @@ var completionShells = []string{"bash", "zsh", "fish", "powershell"}
 func completionCommand(_ context.Context, env *Env, _ *options, words []string) error {
 	shell := strings.Join(words, "")
 	if !slices.Contains(completionShells, shell) {
-		return failure("invalid shell %s (%s)%s", quote(shell), strings.Join(completionShells, ", "), didYouMean(shell, completionShells, ""))
+		return failure("invalid shell %s (%s)%s", quote(shell), strings.Join(completionShells, ", "), nearest.Clause(shell, completionShells, ""))
 	}
 	script, err := completionScripts.ReadFile("completion/" + shell)
 	if err != nil {
@@ -122,6 +126,8 @@ func shellNames([]string) (completionKind, []candidate) {
 	return completeWords, all
 }
 
+func directories([]string) (completionKind, []candidate) { return completeDirectories, nil }
+
 func cacheWords(before []string) (completionKind, []candidate) {
 	if slices.Contains(before, "clear") {
 		return completeDirectories, nil
@@ -135,7 +141,7 @@ func recordedRuns([]string) (completionKind, []candidate) {
 	log, _ := readRuns() // what cannot be read is not offered
 	var all []candidate
 	for _, r := range slices.Backward(log.Records) {
-		all = append(all, candidate{r.Run, shortEnd(r) + ": " + shortCommand(r)})
+		all = append(all, candidate{r.Run, why.Summary(r)})
 	}
 	return completeWords, all[:min(len(all), most)]
 }
@@ -212,13 +218,28 @@ func flagOf(flags []flag, word string) (f *flag, inline bool) {
 	return f, false
 }
 
+// completions say what completes the values of flags that have no words.
+var completions = map[string]completionKind{
+	"rw": completeFiles, "ro": completeFiles, "deny": completeFiles, "rules": completeFiles, "config": completeFiles,
+	"grant": completeGrants, "allow": completeOpenings, "tmp": completeDirectories, "cd": completeDirectories, "ask-for": completeFiles, "approver": completePrograms,
+}
+
+// choices are the words that fit as the value of a flag.
+func (f *flag) choices() []string {
+	if k := config.Find(f.key); k != nil && f.words == nil && !k.IsList() {
+		return k.Words
+	}
+	return f.words
+}
+
 // values is what fits as the value of a flag. Prefix stands before each word.
 func values(f *flag, prefix, word string) (completionKind, []candidate) {
 	var all []candidate
-	for _, w := range f.words {
+	for _, w := range f.choices() {
 		all = append(all, candidate{prefix + w, ""})
 	}
-	switch f.kind {
+	kind := cmp.Or(f.kind, completions[f.long])
+	switch kind {
 	case completeOpenings:
 		for _, o := range seccomp.Openings() {
 			all = append(all, candidate{prefix + o.Name, o.Opens})
@@ -229,10 +250,10 @@ func values(f *flag, prefix, word string) (completionKind, []candidate) {
 		}
 	}
 	found := startingWith(all, prefix+word)
-	if f.kind == "" || len(found) > 0 || len(all) > 0 && f.kind != completeDirectories {
+	if kind == "" || len(found) > 0 || len(all) > 0 && kind != completeDirectories {
 		return completeWords, found
 	}
-	return f.kind, nil
+	return kind, nil
 }
 
 // startingWith returns the candidates that begin with word.

@@ -22,7 +22,7 @@ func TestHelpNamesEveryFlag(t *testing.T) {
 		if f.short != 0 && !f.unsupported && !strings.Contains(help, "-"+string(rune(f.short))+", "+f.name()) {
 			t.Errorf("%s: the help has no -%c", f.name(), f.short)
 		}
-		for _, w := range f.words {
+		for _, w := range f.choices() {
 			if !f.unsupported && f.long != "shell" && !strings.Contains(help, w) {
 				t.Errorf("%s: the help has no %s", f.name(), w)
 			}

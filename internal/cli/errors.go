@@ -13,6 +13,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/config"
 	"github.com/sallyport-dev/sallyport/internal/notes"
 	"github.com/sallyport-dev/sallyport/internal/printable"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -72,13 +73,19 @@ func cannotWrite(err error) error {
 func classify(err error) *userError {
 	var (
 		own         *userError
+		ceiling     *config.CeilingError
 		start       *executor.StartError
 		unsupported *sandbox.UnsupportedError
 		hidden      *sandbox.HiddenError
+		interrupted *sallyport.InterruptedError
 	)
 	switch {
+	case errors.As(err, &interrupted):
+		return &userError{128 + interrupted.Signal, sallyport.EndCanceled, oneLine(err), ""}
 	case errors.As(err, &own):
 		return own
+	case errors.As(err, &ceiling):
+		return &userError{codeForbidden, sallyport.EndForbidden, oneLine(err), ""}
 	case errors.As(err, &unsupported):
 		return &userError{codeUnavailable, sallyport.EndUnavailable, "sandbox not available: needs " + unsupported.Need + ", but " + unsupported.Have, unsupported.Hint}
 	case errors.Is(err, sallyport.ErrNoSandbox):
@@ -152,4 +159,14 @@ func cause(err error) error {
 		return call.Err
 	}
 	return err
+}
+
+// quote returns s in quotes, with what does not print escaped, and shortened when it
+// is long.
+func quote(s string) string {
+	const most = 80
+	if len(s) > most {
+		s = s[:most] + "..."
+	}
+	return fmt.Sprintf("%q", s)
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sallyport-dev/sallyport/internal/nearest"
 	"github.com/sallyport-dev/sallyport/internal/printable"
 )
 
@@ -18,17 +19,22 @@ type flag struct {
 	long   string // without dashes
 	short  byte   // 0 for none
 	value  string // the name of the value in the help, "" for a switch
+	rest   bool   // all words up to "--" are values
 	toggle bool   // a switch that can be turned off, too: --name=false
 	help   string // one or more lines
 	group  string // heading in the help text
 	words  []string
-	// kind is what the completion offers for the value when there are no words.
+	key    string // of the settings, whose words are offered when there are none; "" for none
+	// kind is what the completion offers for the value when there are no words; "" is that of
+	// completions.
 	kind completionKind
 	// set takes the value, "" for a switch that stands alone. Its error follows the
 	// flag's name.
 	set func(value string) error
 	// shapes says that the flag decides what a program may touch. It is recorded.
 	shapes bool
+	// hidden flags are those of another command: its help has them.
+	hidden bool
 	// unsupported flags are refused by name; the help leaves them out.
 	unsupported bool
 }
@@ -91,6 +97,8 @@ func parseLong(flags []flag, args []string) ([]string, error) {
 	switch {
 	case f == nil:
 		return args, unknownFlag(flags, "--"+name)
+	case f.rest && !inline:
+		return f.takeRest(args)
 	case f.value == "" && inline && !f.toggle:
 		return args, failure("%s takes no value", f.name())
 	case f.value != "" && !inline && len(args) == 0:
@@ -99,6 +107,20 @@ func parseLong(flags []flag, args []string) ([]string, error) {
 		value, args = args[0], args[1:]
 	}
 	return args, f.give(f.name(), value)
+}
+
+// takeRest takes all words up to "--".
+func (f *flag) takeRest(args []string) ([]string, error) {
+	end := slices.Index(args, "--")
+	if end <= 0 {
+		return args, failure("%s needs words and -- after them: %s %s -- PROGRAM", f.name(), f.name(), f.value)
+	}
+	for _, word := range args[:end] {
+		if err := f.give(f.name(), word); err != nil {
+			return args[end:], err
+		}
+	}
+	return args[end:], nil
 }
 
 // parseShort takes a cluster such as "-q", "-qv", "-sMODE" or "-s" "MODE" off
@@ -147,16 +169,18 @@ func (f *flag) give(written, value string) error {
 }
 
 func findLong(flags []flag, name string) *flag {
-	return findFlag(flags, func(f flag) bool { return f.long == name })
+	return findFlag(flags, func(f *flag) bool { return f.long == name })
 }
 
 func findShort(flags []flag, letter byte) *flag {
-	return findFlag(flags, func(f flag) bool { return f.short == letter })
+	return findFlag(flags, func(f *flag) bool { return f.short == letter })
 }
 
-func findFlag(flags []flag, match func(flag) bool) *flag {
-	if i := slices.IndexFunc(flags, match); i >= 0 {
-		return &flags[i]
+func findFlag(flags []flag, match func(*flag) bool) *flag {
+	for i := range flags {
+		if match(&flags[i]) {
+			return &flags[i]
+		}
 	}
 	return nil
 }
@@ -169,20 +193,20 @@ func unknownFlag(flags []flag, written string) error {
 			known = append(known, flags[i].name())
 		}
 	}
-	if ours := spelledElsewhere[strings.ToLower(written)]; ours != "" {
+	if ours := spelledElsewhere()[strings.ToLower(written)]; ours != "" {
 		first, _, _ := strings.Cut(ours, " ")
 		if slices.ContainsFunc(flags, func(f flag) bool { return first == f.name() || first == f.shortest() }) {
 			return failure("unknown flag %s; did you mean %q?", printable.Word(written), ours)
 		}
 	}
-	return failure("unknown flag %s%s", printable.Word(written), didYouMean(written, known, "see --help"))
+	return failure("unknown flag %s%s", printable.Word(written), nearest.Clause(written, known, "see --help"))
 }
 
 // chosen returns the function that sets *to to one of the words.
 func chosen(to *string, words []string) func(string) error {
 	return func(v string) error {
 		if !slices.Contains(words, v) {
-			return fmt.Errorf("invalid value %s (%s)%s", quote(v), strings.Join(words, ", "), didYouMean(v, words, ""))
+			return fmt.Errorf("invalid value %s (%s)%s", quote(v), strings.Join(words, ", "), nearest.Clause(v, words, ""))
 		}
 		*to = v
 		return nil
@@ -192,18 +216,6 @@ func chosen(to *string, words []string) func(string) error {
 // on returns the function that switches *to on.
 func on(to *bool) func(string) error {
 	return func(string) error { *to = true; return nil }
-}
-
-// toggled returns the function that switches *to on or off, and notes in *given that
-// it was.
-func toggled(to, given *bool) func(string) error {
-	return func(v string) error {
-		if v != "" && v != "true" && v != "false" {
-			return fmt.Errorf("invalid value %s (true, false)", quote(v))
-		}
-		*to, *given = v != "false", true
-		return nil
-	}
 }
 
 var errEmptyValue = errors.New("the value is empty")
@@ -230,43 +242,12 @@ func list(to *[]string) func(string) error {
 	}
 }
 
-// parsed returns the function that sets *to to what read makes of the value, and notes
-// in *given, unless that is nil, that it was.
-func parsed[T any](to *T, given *bool, read func(string) (T, error)) func(string) error {
-	return func(v string) error {
-		n, err := read(v)
-		if err != nil {
-			return err
-		}
-		*to = n
-		if given != nil {
-			*given = true
-		}
-		return nil
-	}
-}
-
-// oneOf returns the function that adds names to *to: one, or several with commas between. Takes
-// reports whether a name is one; nil takes those in names.
-func oneOf(to *[]string, names func() []string, takes func(string) bool) func(string) error {
-	return func(v string) error {
-		known := names()
-		for name := range strings.SplitSeq(v, ",") {
-			if takes != nil && !takes(name) || takes == nil && !slices.Contains(known, name) {
-				return fmt.Errorf("unknown name %s%s", quote(name), didYouMean(name, known, "see sallyport doctor"))
-			}
-			*to = append(*to, name)
-		}
-		return nil
-	}
-}
-
 // describe returns the flags for people, by group, in the order of the table.
 func describe(flags []flag) string {
 	const column = 26
 	var b strings.Builder
 	for i, f := range flags {
-		if f.unsupported {
+		if f.unsupported || f.hidden {
 			continue
 		}
 		if i == 0 || f.group != flags[i-1].group {

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -117,37 +116,10 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-func TestDuration(t *testing.T) {
-	tests := []struct {
-		name, in string
-		want     time.Duration
-		err      string
-	}{
-		{name: "seconds", in: "30s", want: 30 * time.Second},
-		{name: "parts", in: "1h1m1ms", want: time.Hour + time.Minute + time.Millisecond},
-		{name: "zero", in: "0"},
-		{name: "a number is seconds, as for timeout(1)", in: "5", want: 5 * time.Second},
-		{name: "parts of a second", in: "1.5", want: 1500 * time.Millisecond},
-		{name: "parts of a unit", in: "2.5m", want: 150 * time.Second},
-		{name: "a dot", in: ".", err: `invalid duration "."; use seconds, or a form such as 30s, 5m or 1h30m`},
-		{name: "negative", in: "-1s", err: `invalid duration "-1s"; use seconds, or a form such as 30s, 5m or 1h30m`},
-		{name: "empty", in: "", err: `invalid duration ""; use seconds, or a form such as 30s, 5m or 1h30m`},
-		{name: "words", in: "a while", err: `invalid duration "a while"; use seconds, or a form such as 30s, 5m or 1h30m`},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			got, err := parseDuration(tt.in)
-			if got != tt.want || errorText(err) != tt.err {
-				t.Errorf("%v, %q; want %v, %q", got, errorText(err), tt.want, tt.err)
-			}
-		})
-	}
-}
-
 // TestSpelledElsewhere: every flag that a hint names exists.
 func TestSpelledElsewhere(t *testing.T) {
 	flags := runFlags(new(runOptions))
-	for written, ours := range spelledElsewhere {
+	for written, ours := range spelledElsewhere() {
 		if findLong(flags, written[2:]) != nil {
 			t.Errorf("%s is a flag", written)
 		}
@@ -160,72 +132,5 @@ func TestSpelledElsewhere(t *testing.T) {
 	}
 	if err := unknownFlag(new(sample).flags(), "--network"); err.Error() != "unknown flag --network; see --help" {
 		t.Error(err)
-	}
-}
-
-func TestSize(t *testing.T) {
-	tests := []struct {
-		name, in string
-		want     int64
-		bad      bool
-	}{
-		{name: "bytes", in: "65536", want: 65536},
-		{name: "bytes with unit", in: "12B", want: 12},
-		{name: "binary", in: "1MiB", want: 1 << 20},
-		{name: "a letter alone is binary", in: "64k", want: 64 << 10},
-		{name: "any letter case", in: "2m", want: 2 << 20},
-		{name: "decimal", in: "10MB", want: 10_000_000},
-		{name: "with a space", in: "10 kB", want: 10_000},
-		{name: "zero", in: "0", want: 0},
-		{name: "nothing", in: "", bad: true},
-		{name: "unit alone", in: "MiB", bad: true},
-		{name: "negative", in: "-1", bad: true},
-		{name: "fraction", in: "1.5M", bad: true},
-		{name: "unknown unit", in: "1TB", bad: true},
-		{name: "too large to count", in: "99999999999999999999", bad: true},
-		{name: "too large with unit", in: "9223372036854775807k", bad: true},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			got, err := parseSize(tt.in)
-			if got != tt.want || (err != nil) != tt.bad {
-				t.Errorf("%d, %v; want %d, bad %v", got, err, tt.want, tt.bad)
-			}
-		})
-	}
-}
-
-// FuzzSize checks that what is accepted is never negative, and that a plain
-// number is itself.
-func FuzzSize(f *testing.F) {
-	for _, s := range []string{"1", "64k", "1MiB", "10 MB", "-1", "1e3", "٣"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, s string) {
-		if n, err := parseSize(s); err == nil && (n < 0 || !strings.ContainsAny(s, "0123456789")) {
-			t.Fatalf("%q gives %d", s, n)
-		}
-	})
-}
-
-func TestNearest(t *testing.T) {
-	known := []string{"workspace-write", "read-only", "full-access", "run", "doctor"}
-	tests := []struct{ name, word, want string }{
-		{"itself", "run", "run"},
-		{"swapped letters", "rnu", "run"},
-		{"letter case", "READ-ONLY", "read-only"},
-		{"a letter lost", "readonly", "read-only"},
-		{"beginning", "doc", "doctor"},
-		{"beginning of a long one", "work", "workspace-write"},
-		{"far away", "banana", ""},
-		{"empty", "", ""},
-		{"very long", strings.Repeat("run", 1000), ""},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			if got := nearest(tt.word, known); got != tt.want {
-				t.Errorf("nearest(%q) = %q, want %q", tt.word, got, tt.want)
-			}
-		})
 	}
 }

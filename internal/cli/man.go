@@ -6,6 +6,7 @@ package cli
 import (
 	"strings"
 
+	"github.com/sallyport-dev/sallyport/internal/buildinfo"
 	"github.com/sallyport-dev/sallyport/internal/roff"
 )
 
@@ -16,7 +17,7 @@ func manual(c *command) string {
 		return programManual()
 	}
 	p := new(roff.Page)
-	p.Title("sallyport-"+c.name, "sallyport "+readBuild().Version)
+	p.Title("sallyport-"+c.name, "sallyport "+buildinfo.Read().Version)
 	p.Section("NAME")
 	p.Text("sallyport-" + c.name + " - " + c.short)
 	help, flags := c.help, c.flags
@@ -56,7 +57,7 @@ func manual(c *command) string {
 
 func programManual() string {
 	p := new(roff.Page)
-	p.Title("sallyport", "sallyport "+readBuild().Version)
+	p.Title("sallyport", "sallyport "+buildinfo.Read().Version)
 	p.Section("NAME")
 	p.Text("sallyport - run a program in the narrowest sandbox and report what happened")
 	p.Section("SYNOPSIS")

@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +18,8 @@ import (
 
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/cachelist"
+	"github.com/sallyport-dev/sallyport/internal/caches"
 	"github.com/sallyport-dev/sallyport/internal/doctor"
 	"github.com/sallyport-dev/sallyport/internal/environ"
 	"github.com/sallyport-dev/sallyport/internal/guard"
@@ -25,6 +28,8 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/runlog"
 	"github.com/sallyport-dev/sallyport/internal/state"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
+	"github.com/sallyport-dev/sallyport/internal/trust"
+	"github.com/sallyport-dev/sallyport/internal/why"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -44,21 +49,21 @@ func makers() []maker {
 			}
 		}},
 		{"notes", func(env *Env, word string) {
-			(&report{env: env, o: &runOptions{verbose: true}}).notes(foreignResult(word), 1)
+			(&report{env: env, o: &runOptions{settings: settings{verbose: true}}}).notes(foreignResult(word), 1)
 		}},
 		{"policy warnings", func(env *Env, word string) {
 			for _, w := range sandbox.WorkspaceWrite().WithEntries(sandbox.SpecialEntry(":"+word, sandbox.LevelRead)).Bind(sandbox.Places{Dir: "/w/" + word}).Warnings("/w/"+word, nil) {
 				env.say("warning: " + w)
 			}
 		}},
-		{"why", func(env *Env, word string) { _ = env.print(explainRun(foreignRecord(word), "/home/a", "/")) }},
+		{"why", func(env *Env, word string) { _ = env.print(why.Explain(foreignRecord(word), "/home/a", "/")) }},
 		{"why of one that did not run", func(env *Env, word string) {
 			r := foreignRecord(word)
 			r.Attempts = nil
-			_ = env.print(explainRun(r, "/home/a", "/"))
+			_ = env.print(why.Explain(r, "/home/a", "/"))
 		}},
 		{"why --list", func(env *Env, word string) {
-			_ = listRuns(env, runlog.Log{Records: []runlog.Record{foreignRecord(word)}})
+			_ = env.print(why.List(runlog.Log{Records: []runlog.Record{foreignRecord(word)}}))
 		}},
 		{"the network is off", func(env *Env, word string) {
 			d := sandbox.Denial{Access: sandbox.Access{Op: sandbox.Connect, Addr: "n" + word}, Name: word, Program: "/" + word}
@@ -69,13 +74,22 @@ func makers() []maker {
 			env.say(classify(err).String())
 		}},
 		{"caches", func(env *Env, word string) {
-			_ = env.answer(cacheList{Caches: []cacheLine{{Workspace: word, Cache: word}}}, false, true)
+			_ = env.answer(cachelist.Listing{Caches: []caches.Entry{{Workspace: word, Cache: word}}}, false, true)
+		}},
+		{"trust --list", func(env *Env, word string) {
+			_ = env.answer(trust.Listing{Projects: []trust.Record{{Dir: "/" + word}}}, false, true)
+		}},
+		{"trust without files", func(env *Env, word string) {
+			env.say(classify(askTrust(context.Background(), env, "/missing/"+word)).String())
+		}},
+		{"trust of a damaged record", func(env *Env, word string) {
+			env.say(classify(&trust.RecordError{Path: word, Dir: word, Err: errors.New(word)}).String())
 		}},
 		{"doctor --clean", func(env *Env, word string) {
-			_ = env.answer(newCleaning([]state.Report{foreignReport(word)}), false, true)
+			_ = env.answer(doctor.Cleaned([]state.Report{foreignReport(word)}), false, true)
 		}},
 		{"doctor", func(env *Env, word string) {
-			_ = env.answer(diagnose([]doctor.Check{{Name: "check", Detail: word, Fix: "n" + word}},
+			_ = env.answer(doctor.Diagnose([]doctor.Check{{Name: "check", Detail: word, Fix: "n" + word}},
 				[]doctor.LevelCheck{{Level: "native", Why: word, Fix: "n" + word}, {Level: "bwrap", Available: true, Lacks: []plan.Lack{{Why: word}}, Refuses: []plan.Lack{{Why: word}}}}), false, true)
 		}},
 	}
@@ -108,17 +122,20 @@ func usageMakers() []maker {
 	}
 	for kind, check := range map[string]func(word string) error{
 		"words behind -c": func(word string) error { return (&runOptions{hasScript: true, script: "x"}).check([]string{word}) },
-		"--shell alone":   func(word string) error { return (&runOptions{shell: word}).check([]string{"x"}) },
+		"--shell alone":   func(word string) error { return (&runOptions{settings: settings{shell: word}}).check([]string{"x"}) },
 		"--rw, relative": func(word string) error {
-			_, err := (&runOptions{writable: []string{"n" + word}}).entries("/w", "/home/x")
+			_, err := (&runOptions{settings: settings{writable: []string{"n" + word}}}).entries("/w", "/home/x")
 			return err
 		},
 		"--rw, missing": func(word string) error { return checkPath("--rw", "/nonexistent/"+word, true) },
 		"--tmp, missing": func(word string) error {
-			_, err := (&runOptions{tmp: "/nonexistent/" + word}).tmpDir("/w", "/home/x")
+			_, err := (&runOptions{settings: settings{tmp: "/nonexistent/" + word}}).tmpDir("/w", "/home/x")
 			return err
 		},
-		"--tmp, relative": func(word string) error { _, err := (&runOptions{tmp: "n" + word}).tmpDir("/w", "/home/x"); return err },
+		"--tmp, relative": func(word string) error {
+			_, err := (&runOptions{settings: settings{tmp: "n" + word}}).tmpDir("/w", "/home/x")
+			return err
+		},
 	} {
 		all = append(all, maker{kind, func(env *Env, word string) { said(env, check(word)) }})
 	}
@@ -163,10 +180,14 @@ func foreignResult(word string) *sallyport.Result {
 	}
 	r.Sandbox.Warnings = []string{name + " is a symbolic link"}
 	var ds []sandbox.Denial
-	ds = append(ds, seen(sandbox.Write, name+"=read", grant, word, name+"/a", name+"/b")...)
-	ds = append(ds, seen(sandbox.Read, "deny "+word, "", word, name)...)
-	ds = append(ds, seen(sandbox.Exec, "rule "+word, "see "+word, word, name)...)
-	ds = append(ds, seen(sandbox.Connect, "unix sockets", "", word, "@"+word)...)
+	denied := func(op sandbox.Op, rule, grant, path, addr string) {
+		ds = append(ds, sandbox.Denial{Access: sandbox.Access{Op: op, Path: path, Addr: addr}, Errno: word, Source: sandbox.Notified, Rule: rule, Grant: grant})
+	}
+	denied(sandbox.Write, name+"=read", grant, name+"/a", "")
+	denied(sandbox.Write, name+"=read", grant, name+"/b", "")
+	denied(sandbox.Read, "deny "+word, "", name, "")
+	denied(sandbox.Exec, "rule "+word, "see "+word, name, "")
+	denied(sandbox.Connect, "unix sockets", "", "", "@"+word)
 	for i := range ds {
 		ds[i].Program, ds[i].Name, ds[i].PID = "n"+word, word, 7
 	}

@@ -19,54 +19,26 @@ import (
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-// needs are the lines about what needs the user, also after success: what is not where it was
-// made, what other programs run later, what was ended. One line of each kind.
-func needs(res *sallyport.Result, home string) []string {
-	var lines []string
-	add := func(line string) {
-		if line != "" {
-			lines = append(lines, line)
-		}
-	}
-	add(notes.Quarantines(res.Quarantined))
-	add(notes.HardLinks(res.HardLinks, res.HardLinksOmitted, home))
-	add(notes.New(res.New, res.Dir, home))
-	if len(res.Survivors) > 0 {
-		add(survivorsLine(res.Survivors))
-	}
-	for _, w := range res.Sandbox.Warnings {
-		add("warning: " + w)
-	}
-	return lines
-}
-
 // causes are the lines about why a program failed, likeliest first: an end of ours is certain;
 // the order of denials is that of the result. What was said while it ran is not said again.
 func (r *report) causes(res *sallyport.Result, home string, saidOffline bool) []string {
 	var lines []string
-	if res.TimedOut {
-		lines = append(lines, fmt.Sprintf("timed out after %v", r.o.timeout))
+	add := func(wanted bool, line string) {
+		if wanted && line != "" {
+			lines = append(lines, line)
+		}
 	}
-	if text, flag := exceeded(res); flag != "" {
-		lines = append(lines, text+"; raise "+flag)
-	}
-	if line := pidsLine(res, res.Output.Bytes()); line != "" {
-		lines = append(lines, line)
-	}
-	if line := withheldLine(environ.Mentioned(res.Output.Bytes(), res.Withheld)); line != "" && !r.o.verbose {
-		lines = append(lines, line)
-	}
-	if line := r.tmpLine(res); line != "" {
-		lines = append(lines, line)
-	}
+	add(res.TimedOut, fmt.Sprintf("timed out after %v", r.o.timeout))
+	text, flag := notes.Exceeded(string(res.End), res.Limits)
+	add(flag != "", text+"; raise "+flag)
+	add(true, notes.ProcessLimit(res.Limits, len(res.Survivors), res.Output.Bytes()))
+	add(!r.o.verbose, notes.Withheld(environ.Mentioned(res.Output.Bytes(), res.Withheld)))
+	add(true, r.tmpLine(res))
 	ds := slices.DeleteFunc(slices.Clone(res.Denials()), func(d sandbox.Denial) bool { return saidOffline && notes.IsNetwork(&d) })
 	lines = append(lines, notes.Denials(ds, res.DenialsOmitted, home)...)
-	if line := notes.Ownership(res.OwnershipIgnored); line != "" && !r.o.verbose {
-		lines = append(lines, line)
-	}
-	if l := res.Sandbox.Level; l == "bwrap" && r.o.level == "" {
-		lines = append(lines, "level native is not available here; this ran at level "+l+", which is weaker (run `sallyport doctor` for details)")
-	}
+	add(!r.o.verbose, notes.Ownership(res.OwnershipIgnored))
+	level := res.Sandbox.Level
+	add(level == "bwrap" && r.o.level == "", "level native is not available here; this ran at level "+level+", which is weaker (run `sallyport doctor` for details)")
 	return lines
 }
 

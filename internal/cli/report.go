@@ -4,11 +4,15 @@
 package cli
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,20 +22,25 @@ import (
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/config"
 	"github.com/sallyport-dev/sallyport/internal/notes"
 	"github.com/sallyport-dev/sallyport/internal/runlog"
 	"github.com/sallyport-dev/sallyport/internal/state"
+	"github.com/sallyport-dev/sallyport/internal/why"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
 // A report prints how one run went, in the form that its flags ask for.
 type report struct {
-	env   *Env
-	o     *runOptions
-	words []string
-	lines *lineWriter // with --jsonl
+	env    *Env
+	o      *runOptions
+	words  []string
+	lines  *lineWriter       // with --jsonl
+	config *config.Effective // nil before it is known
 	// policy is what the program may touch; the zero one before it is known.
 	policy sandbox.Policy
+
+	announce func(question string) // called before its line is printed
 
 	mu      sync.Mutex
 	run     string      // the run's ID from its events; empty before the first one
@@ -54,6 +63,9 @@ func (r *report) attach(runner *sallyport.Runner, cmd *sallyport.Cmd, cancel con
 			r.mu.Lock()
 			r.run = e.Run
 			r.mu.Unlock()
+			if asked, ok := e.Body.(event.ApprovalRequested); ok {
+				r.announce(asked.Request.ID) // who reads the line can answer
+			}
 			line, err := encode(e)
 			if r.lines.put(line, err) {
 				if out, ok := e.Body.(event.Output); ok {
@@ -86,6 +98,9 @@ func (r *report) warn(policy sandbox.Policy, dir string) {
 	if r.o.captures() {
 		return
 	}
+	for _, n := range r.config.Notes {
+		r.note("warning: " + n)
+	}
 	home, _ := os.UserHomeDir() // empty when it is not known
 	for _, w := range policy.Bind(sandbox.Places{Dir: dir}).Warnings(home, realPath) {
 		r.note("warning: " + w)
@@ -110,6 +125,7 @@ func (r *report) failed(err error) error { return r.done(nil, err, r.result(nil,
 func (r *report) result(res *sallyport.Result, err error) *sallyport.Result {
 	if res != nil {
 		printed := *res
+		printed.Warnings = slices.Concat(r.config.Notes, res.Warnings)
 		if err != nil {
 			printed.ExitCode, printed.Error = classify(err).code, oneLine(err)
 		}
@@ -120,8 +136,9 @@ func (r *report) result(res *sallyport.Result, err error) *sallyport.Result {
 		args = nil // the shell was not chosen yet
 	}
 	e := classify(err)
+	made := sallyport.ResultOf(nil, err)
 	return &sallyport.Result{
-		Args: args, Dir: r.env.Dir, ExitCode: e.code, End: e.end, Error: e.String(),
+		Args: args, Dir: r.env.Dir, ExitCode: e.code, End: e.end, Error: e.String(), Rule: made.Rule, Approvals: made.Approvals,
 		Sandbox: sallyport.Sandbox{Mode: r.o.preset().Name(), Network: r.o.networkOf(), Sandbox: executor.Sandbox{Level: "none"}},
 	}
 }
@@ -197,7 +214,7 @@ func (r *report) notes(res *sallyport.Result, code int) {
 			r.note("weaker: " + w)
 		}
 		r.note("run " + res.Run)
-		for _, line := range []string{withheldLine(res.Withheld), limitsLine(res.Limits), notes.Ownership(res.OwnershipIgnored), usageLine(res.Usage)} {
+		for _, line := range []string{notes.Withheld(res.Withheld), notes.Limits(res.Limits), notes.Ownership(res.OwnershipIgnored), notes.Usage(res.Usage)} {
 			if line != "" {
 				r.note(line)
 			}
@@ -208,7 +225,7 @@ func (r *report) notes(res *sallyport.Result, code int) {
 	}
 	home, _ := os.UserHomeDir() // empty when it is not known
 	said := r.saidOffline(code != codeOK)
-	lines := needs(res, home)
+	lines := why.Needs(res, home)
 	if code != codeOK {
 		lines = notes.Shortlist(r.causes(res, home, said), lines)
 	}
@@ -261,4 +278,21 @@ func (w *lineWriter) close() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.err
+}
+
+// encode returns v as one line of JSON, with the letters of HTML as they are.
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	err := encodeTo(&b, v)
+	return b.Bytes(), err
+}
+
+// encodeTo writes that line with one call of Write.
+func encodeTo(w io.Writer, v any) error {
+	if r, ok := v.(*sallyport.Result); ok { // the encoder would copy the output of a program twice more
+		return r.WriteJSON(w)
+	}
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
 }

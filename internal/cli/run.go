@@ -30,12 +30,19 @@ func runCommand(ctx context.Context, env *Env, _ *options, args []string) error 
 	if err != nil {
 		return report.failed(err)
 	}
+	dir, err := o.directory(env)
+	if err == nil {
+		report.config, err = o.configure(env, dir)
+	}
+	if err != nil {
+		return report.failed(err)
+	}
 	console, err := o.console(env)
 	if err != nil {
 		return report.failed(err)
 	}
 	defer console.Close()
-	cmd, err := o.command(env, words)
+	cmd, err := o.command(env, dir, words)
 	if err != nil {
 		return report.failed(err)
 	}
@@ -51,7 +58,15 @@ func runCommand(ctx context.Context, env *Env, _ *options, args []string) error 
 	}
 	report.policy = policy
 	report.warn(policy, cmd.Dir)
-	return execute(ctx, &sallyport.Runner{Policy: policy}, cmd, report, console)
+	runner, post := o.runner(env, report.config, policy, cmd.Dir, console)
+	defer post.Close()
+	post.Failed = func(err error) {
+		if o.verbose || o.approvalWait > 0 {
+			report.note("questions cannot be answered from elsewhere: " + oneLine(err))
+		}
+	}
+	report.announce = post.Announce
+	return execute(ctx, runner, cmd, report, console)
 }
 
 // execute runs cmd, reports how it ended, and closes the Runner.
@@ -87,12 +102,8 @@ func execute(ctx context.Context, runner *sallyport.Runner, cmd *sallyport.Cmd, 
 	return report.done(res, err, printed)
 }
 
-// command returns the command that the flags describe.
-func (o *runOptions) command(env *Env, words []string) (*sallyport.Cmd, error) {
-	dir, err := o.directory(env)
-	if err != nil {
-		return nil, err
-	}
+// command returns the command that flags and settings describe, in dir.
+func (o *runOptions) command(env *Env, dir string, words []string) (*sallyport.Cmd, error) {
 	tmp, err := o.tmpDir(dir, env.variable("HOME"))
 	if err != nil {
 		return nil, err
@@ -103,7 +114,10 @@ func (o *runOptions) command(env *Env, words []string) (*sallyport.Cmd, error) {
 		Timeout: o.timeout, Grace: o.grace, Retention: sallyport.Retention{Bytes: int(o.maxOutput)},
 		Allow: o.allowed, Level: o.level, Tmp: tmp, NoCaches: o.noCaches, NoObserver: o.noObserver,
 		ProtectHardLinks: o.protectHardLinks, OwnershipErrors: o.ownership == ownershipError, Explain: o.verbose,
-		Resources: o.resources,
+		Resources: o.resources, Unsandboxed: o.escalate, Justification: o.justification, PrefixRule: o.prefixRule,
+	}
+	if cmd.AskFor, err = o.asksFor(dir, env.variable("HOME")); err != nil {
+		return nil, err
 	}
 	if cmd.Files, err = o.files(words); err != nil {
 		return nil, err

@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"os"
@@ -13,34 +14,45 @@ import (
 	"syscall"
 
 	"github.com/sallyport-dev/sallyport"
+	"github.com/sallyport-dev/sallyport/internal/config"
+	"github.com/sallyport-dev/sallyport/internal/notes"
 	"github.com/sallyport-dev/sallyport/internal/printable"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-// profileMinimal is the profile that shows the platform's own files and the
-// workspace, and nothing else.
-const profileMinimal = ":minimal"
+// mode is the mode of the sandbox: that of the configuration, or before it was read that of the
+// flags.
+func (o *runOptions) mode() string {
+	return cmp.Or(o.base, config.Mode(o.profile), config.Mode(o.sandbox), config.WorkspaceWrite)
+}
 
-// preset returns the policy of --sandbox or --profile before anything is added.
+// preset returns the policy of the mode before anything is added.
 func (o *runOptions) preset() sandbox.Policy {
-	switch {
-	case o.profile == profileMinimal:
+	switch o.mode() {
+	case config.NoBase:
+		return sandbox.Policy{}
+	case config.Minimal:
 		return sandbox.Policy{}.WithEntries(
 			sandbox.SpecialEntry(sandbox.TokenProjectRoots, sandbox.LevelWrite),
 			sandbox.SpecialEntry(sandbox.TokenSlashTmp, sandbox.LevelWrite),
 			sandbox.SpecialEntry(sandbox.TokenTmpDir, sandbox.LevelWrite))
-	case o.sandbox == "read-only", o.profile == ":read-only":
+	case config.ReadOnly:
 		return sandbox.ReadOnly()
-	case o.sandbox == "full-access", o.sandbox == "danger-full-access", o.profile == ":danger-full-access":
+	case config.FullAccess:
 		return sandbox.FullAccess()
 	}
 	return sandbox.WorkspaceWrite()
 }
 
-// networkOf returns the network of --net, or of the preset.
+// networkOf returns the network that was chosen, or that of the mode.
 func (o *runOptions) networkOf() sandbox.Network {
-	if n, err := sandbox.ParseNetwork(o.network); err == nil {
-		return n
+	switch o.network {
+	case config.NetNone:
+		return sandbox.NetworkNone
+	case config.NetHost:
+		return sandbox.NetworkHost
+	case config.NetLimited, config.NetFull:
+		return sandbox.NetworkProxy
 	}
 	return o.preset().Network()
 }
@@ -48,7 +60,7 @@ func (o *runOptions) networkOf() sandbox.Network {
 // policy returns what a program in dir may touch.
 func (o *runOptions) policy(dir, home string) (sandbox.Policy, error) {
 	policy := o.preset().WithNetwork(o.networkOf())
-	if o.network == "proxy" {
+	if policy.Network() == sandbox.NetworkProxy {
 		return policy, &userError{codeUnavailable, sallyport.EndUnavailable, "--net proxy is not supported in this version", "use --net none, or --net host for the whole network"}
 	}
 	entries, err := o.entries(dir, home)
@@ -72,19 +84,42 @@ func (o *runOptions) entries(dir, home string) ([]sandbox.Entry, error) {
 		level sandbox.Level
 	}{{"--rw", o.writable, sandbox.LevelWrite}, {"--ro", o.readable, sandbox.LevelRead}} {
 		for _, name := range roots.names {
-			name = absolute(name, dir, home)
-			if err := checkPath(roots.flag, name, false); err != nil {
-				return nil, err
+			entry := config.Entry(name, home, roots.level)
+			if entry.Place.Kind == sandbox.PlacePath {
+				entry.Place.Path = absolute(entry.Place.Path, dir, home)
+				if err := checkPath(roots.flag, entry.Place.Path, false); err != nil {
+					return nil, err
+				}
 			}
 			if roots.level == sandbox.LevelRead || o.preset().Mode() != sandbox.Full {
-				entries = append(entries, sandbox.PathEntry(name, roots.level))
+				entries = append(entries, entry)
 			}
 		}
 	}
 	for _, name := range o.denied {
-		entries = append(entries, denyEntries(expanded(name, home), dir)...)
+		entries = append(entries, denyEntries(config.Expand(name, home), dir)...)
 	}
 	return entries, nil
+}
+
+// asksFor returns what --ask-for asks for: a path that exists, or the directory of one that does
+// not.
+func (o *runOptions) asksFor(dir, home string) ([]sandbox.Grant, error) {
+	var grants []sandbox.Grant
+	for _, name := range o.askFor {
+		if !strings.Contains(name, "/") && !strings.HasPrefix(name, ".") && !strings.HasPrefix(name, "~") {
+			return nil, &userError{codeUnavailable, sallyport.EndUnavailable, "--ask-for " + printable.Word(name) + " is a host, and the managed network is not supported in this version", "for a path, write ./" + notes.ShellWord(name)}
+		}
+		name = filepath.Clean(absolute(name, dir, home))
+		if _, err := os.Lstat(name); errors.Is(err, fs.ErrNotExist) {
+			name = filepath.Dir(name)
+			if err := checkPath("--ask-for", name, true); err != nil {
+				return nil, err
+			}
+		}
+		grants = append(grants, sandbox.Grant{Path: realPath(name), Level: sandbox.LevelWrite})
+	}
+	return grants, nil
 }
 
 // denyEntries returns the entries for one --deny. A name that has the marks of a
@@ -119,7 +154,7 @@ func checkPath(flag, name string, directory bool) error {
 
 // directory returns the working directory, absolute and checked.
 func (o *runOptions) directory(env *Env) (string, error) {
-	dir := expanded(o.dir, env.variable("HOME"))
+	dir := config.Expand(o.dir, env.variable("HOME"))
 	if !filepath.IsAbs(dir) {
 		if env.Dir == "" {
 			return "", failure("the current directory no longer exists; change to another one, or use -C DIR")
@@ -162,26 +197,17 @@ func (o *runOptions) tmpDir(dir, home string) (string, error) {
 
 // absolute returns the path that a flag names, for a program in dir.
 func absolute(name, dir, home string) string {
-	if name = expanded(name, home); filepath.IsAbs(name) {
+	if name = config.Expand(name, home); filepath.IsAbs(name) {
 		return name
 	}
 	return filepath.Join(dir, name)
 }
 
-// expanded puts the home directory in place of a leading "~", which a shell leaves alone behind
-// "=". A name that begins so is written "./~".
-func expanded(name, home string) string {
-	if rest, ok := strings.CutPrefix(name, "~"); ok && home != "" && (rest == "" || rest[0] == '/') {
-		return filepath.Join(home, rest)
-	}
-	return name
-}
-
 // variable returns the value of a variable of the environment; empty when it is not set.
 func (e *Env) variable(name string) string {
 	for _, v := range slices.Backward(e.Environ) {
-		if value, ok := strings.CutPrefix(v, name+"="); ok {
-			return value
+		if rest, ok := strings.CutPrefix(v, name); ok && strings.HasPrefix(rest, "=") {
+			return rest[1:]
 		}
 	}
 	return ""
@@ -198,8 +224,11 @@ func realPath(name string) string {
 // environment returns what the program gets of our variables: the same on a terminal, in a
 // pipeline and in CI. Only what a terminal of its own is called depends on there being one.
 func (o *runOptions) environment(env *Env) sallyport.EnvPolicy {
-	policy := sallyport.EnvPolicy{Inherit: sallyport.InheritAll}
+	policy := sallyport.EnvPolicy{Inherit: sallyport.InheritAll, KeepSecrets: o.keepSecrets, Exclude: o.exclude, IncludeOnly: o.only}
 	_ = policy.Inherit.UnmarshalText([]byte(o.inherit)) // "" changes nothing
+	if o.reviewerKey != "" {
+		policy.Exclude = append(slices.Clone(o.exclude), o.reviewerKey)
+	}
 	if o.ownTerminal(env) {
 		policy.Named = append(policy.Named, "TERM")
 	}

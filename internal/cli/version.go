@@ -5,9 +5,8 @@ package cli
 
 import (
 	"context"
-	"fmt"
-	"runtime"
-	"runtime/debug"
+
+	"github.com/sallyport-dev/sallyport/internal/buildinfo"
 )
 
 const versionHelp = `Print the version.
@@ -19,64 +18,13 @@ func versionFlags(o *options) []flag {
 	return []flag{{long: "verbose", short: 'v', set: on(&o.verbose), help: "one line each, the revision and its time too"}, o.jsonFlag()}
 }
 
-// A build is what the Go linker recorded about this program.
-type build struct {
-	Type     string `json:"type"` // always "version"
-	Version  string `json:"version"`
-	Go       string `json:"go"`
-	System   string `json:"system"`
-	Revision string `json:"revision,omitempty"`
-	Time     string `json:"time,omitempty"`
-	Modified bool   `json:"modified"`
-}
-
-func readBuild() build {
-	b := build{Type: "version", Version: "(devel)", Go: runtime.Version()}
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return b
-	}
-	if info.Main.Version != "" {
-		b.Version = info.Main.Version
-	}
-	settings := make(map[string]string)
-	for _, s := range info.Settings {
-		settings[s.Key] = s.Value
-	}
-	b.System = settings["GOOS"] + "/" + settings["GOARCH"]
-	b.Revision, b.Time, b.Modified = settings["vcs.revision"], settings["vcs.time"], settings["vcs.modified"] == "true"
-	return b
-}
-
-// String is one line: the version of the module and, when the build has none, the revision
-// that it was built from. A build from a file list has neither, and says (devel).
-func (b build) String() string {
-	text := "sallyport " + b.Version
-	if b.Version == "(devel)" && b.Revision != "" {
-		text += " " + b.revision() + ", " + b.Time
-	}
-	return fmt.Sprintf("%s (%s, %s)\n", text, b.Go, b.System)
-}
-
-// revision is the revision, and whether the files differed from it.
-func (b build) revision() string {
-	if b.Modified {
-		return b.Revision + " with changes"
-	}
-	return b.Revision
-}
-
 func versionCommand(_ context.Context, env *Env, o *options, _ []string) error {
-	b := readBuild()
-	if o.json {
+	b := buildinfo.Read()
+	switch {
+	case o.json:
 		return env.printJSON(b)
+	case o.verbose:
+		return env.print(b.Verbose())
 	}
-	text := b.String()
-	if o.verbose {
-		text = fmt.Sprintf("sallyport %s\ngo        %s\nsystem    %s\n", b.Version, b.Go, b.System)
-	}
-	if o.verbose && b.Revision != "" {
-		text += fmt.Sprintf("revision  %s\ntime      %s\n", b.revision(), b.Time)
-	}
-	return env.print(text)
+	return env.print(b.String())
 }

@@ -7,16 +7,14 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"os"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/sallyport-dev/sallyport/internal/notes"
-	"github.com/sallyport-dev/sallyport/internal/printable"
 	"github.com/sallyport-dev/sallyport/internal/runlog"
 	"github.com/sallyport-dev/sallyport/internal/state"
+	"github.com/sallyport-dev/sallyport/internal/why"
 )
 
 const whyHelp = `Explain how a run ended, what it was denied, and what would allow it.
@@ -26,7 +24,8 @@ const whyHelp = `Explain how a run ended, what it was denied, and what would all
 
 Without ID it is the last run; ID may be shortened. For each denial it prints
 the rule and, where there is one, the smallest grant that allows it, and at the
-end one command line that allows what can be allowed.
+end one command line that allows what can be allowed, and one that keeps this in
+the settings of the project.
 
 Every sallyport run of this user is recorded, in runs.jsonl in the state
 directory: the result without the output, and the arguments without what looks
@@ -44,7 +43,8 @@ type (
 		Type    string          `json:"type"`   // always "why"
 		Record  json.RawMessage `json:"record"` // null when nothing is recorded
 		Command []string        `json:"command,omitempty"`
-		Skipped int             `json:"skipped"` // lines that are no records
+		Keep    []string        `json:"keep,omitempty"` // the command that allows it in the project
+		Skipped int             `json:"skipped"`        // lines that are no records
 	}
 	whyList struct {
 		Type    string            `json:"type"` // always "runs"
@@ -71,17 +71,17 @@ func whyCommand(_ context.Context, env *Env, o *options, words []string) error {
 	case len(log.Records) == 0 && (o.list || id == ""):
 		return noRuns(env, log, o.json)
 	case o.list:
-		return listRuns(env, log)
+		return env.print(why.List(log))
 	}
 	r, err := findRun(log, id)
 	if err != nil {
 		return err
 	}
 	if o.json {
-		return env.printJSON(whyAnswer{Type: "why", Record: r.Line, Command: commandWithGrants(r, env.Dir), Skipped: log.Skipped})
+		return env.printJSON(whyAnswer{Type: "why", Record: r.Line, Command: why.Command(r, env.Dir), Keep: why.Keep(r, env.Dir), Skipped: log.Skipped})
 	}
 	home, _ := os.UserHomeDir() // empty when it is not known
-	return env.print(explainRun(r, home, env.Dir) + skippedNote(log))
+	return env.print(why.Explain(r, home, env.Dir) + why.Skipped(log))
 }
 
 // readRuns reads the records of this user's runs, oldest first.
@@ -108,7 +108,7 @@ func noRuns(env *Env, log runlog.Log, asJSON bool) error {
 	if asJSON {
 		err = env.printJSON(whyAnswer{Type: "why", Record: json.RawMessage("null"), Skipped: log.Skipped})
 	} else {
-		err = env.print("No run is recorded.\n" + skippedNote(log))
+		err = env.print("No run is recorded.\n" + why.Skipped(log))
 	}
 	return cmp.Or(err, error(exitCode(codeNo)))
 }
@@ -134,45 +134,4 @@ func findRun(log runlog.Log, id string) (runlog.Record, error) {
 		return found[0], nil
 	}
 	return runlog.Record{}, failure("run ID %s is ambiguous (%d runs); use more of it", quote(id), len(found))
-}
-
-// listRuns prints all runs.
-func listRuns(env *Env, log runlog.Log) error {
-	const shortID = 12 // enough to tell runs apart
-	var b strings.Builder
-	for _, r := range log.Records {
-		denials := "-"
-		if n := len(r.Denials()) + r.DenialsOmitted; n > 0 {
-			denials = notes.Plural(n, "denial", "denials")
-		}
-		fmt.Fprintf(&b, "%s  %-12s  %-12s  %-14s  %s\n",
-			r.Start.Local().Format(time.DateTime), printable.Word(r.Run[:min(len(r.Run), shortID)]), shortEnd(r), denials, shortCommand(r))
-	}
-	return env.print(b.String() + skippedNote(log))
-}
-
-// shortEnd is how a run ended, in a word or two.
-func shortEnd(r runlog.Record) string {
-	if r.End == "exited" {
-		return fmt.Sprintf("exit %d", r.ExitCode)
-	}
-	return printable.Word(strings.ReplaceAll(string(r.End), "_", " "))
-}
-
-// shortCommand is the command line, shortened.
-func shortCommand(r runlog.Record) string {
-	const most = 100
-	line := []rune(notes.ShellWords(r.Args))
-	if len(line) > most {
-		return string(line[:most]) + "..."
-	}
-	return string(line)
-}
-
-// skippedNote reports lines that could not be read.
-func skippedNote(log runlog.Log) string {
-	if log.Skipped == 0 {
-		return ""
-	}
-	return "\nSkipped " + notes.Plural(log.Skipped, "line", "lines") + " of the records that cannot be read.\n"
 }

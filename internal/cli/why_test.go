@@ -7,232 +7,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/sallyport-dev/sallyport"
-	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/runlog"
-	"github.com/sallyport-dev/sallyport/sandbox"
 )
-
-// seen returns denials of one kind that were seen.
-func seen(op sandbox.Op, rule, grant, errno string, targets ...string) []sandbox.Denial {
-	var ds []sandbox.Denial
-	for _, target := range targets {
-		d := sandbox.Denial{Access: sandbox.Access{Op: op, Path: target}, Errno: errno, Source: sandbox.Notified, Rule: rule, Grant: grant}
-		if op == sandbox.Connect || op == sandbox.Bind {
-			d.Path, d.Addr = "", target
-		}
-		ds = append(ds, d)
-	}
-	return ds
-}
-
-// guess is a denial that was inferred.
-func guess(grant string) []sandbox.Denial {
-	return []sandbox.Denial{{Access: sandbox.Access{Op: sandbox.Write, Path: "/etc/x"}, Errno: "EROFS", Rule: "/=read", Grant: grant}}
-}
-
-// aRun is a record of a run that exited with 1.
-func aRun(change func(*runlog.Record)) runlog.Record {
-	r := runlog.Record{Version: 1, Start: time.Date(2026, 8, 1, 12, 0, 0, 0, time.Local)}
-	r.Result = sallyport.Result{
-		Run: "abc123", Args: []string{"make", "all"}, Dir: "/home/a/w",
-		ExitCode: 1, End: "exited", Duration: 1500 * time.Millisecond, Attempts: make([]sallyport.Attempt, 1),
-		Sandbox: sallyport.Sandbox{Mode: "workspace-write", Sandbox: executor.Sandbox{Level: "native", Mechanism: []string{"userns", "seccomp"}, Observed: true}},
-	}
-	if change != nil {
-		change(&r)
-	}
-	return r
-}
-
-func TestExplainEnd(t *testing.T) {
-	for _, test := range []struct {
-		name   string
-		change func(*runlog.Record)
-		want   string
-	}{
-		{"exited", nil, "Exited with code 1 after 1.5s."},
-		{"a signal", func(r *runlog.Record) { r.End, r.Signal, r.ExitCode = "signaled", 9, 137 }, "Killed by signal 9 (killed) after 1.5s."},
-		{"time", func(r *runlog.Record) { r.End, r.ExitCode = "timed_out", 124 }, "Timed out after 1.5s (exit code 124)."},
-		{"canceled", func(r *runlog.Record) { r.End, r.ExitCode = "canceled", 125 }, "Canceled after 1.5s (exit code 125)."},
-		{"memory", func(r *runlog.Record) {
-			r.End, r.ExitCode = "oom", 137
-			r.Limits = []executor.Enforced{{Limit: "memory", Value: 512 << 20}}
-		}, "Killed: memory limit exceeded (512 MiB), after 1.5s (exit code 137)."},
-		{"disk", func(r *runlog.Record) { r.End = "disk" }, "Killed: disk limit exceeded, after 1.5s (exit code 1)."},
-		{"forbidden", func(r *runlog.Record) {
-			r.End, r.Attempts, r.ExitCode, r.Error = "forbidden", nil, 122, "forbidden: rule 3."
-		}, "Did not run (exit code 122): forbidden: rule 3."},
-		{"not found", func(r *runlog.Record) { r.End, r.Attempts, r.ExitCode = "not_found", nil, 127 }, "Did not run (exit code 127)."},
-		{"failed", func(r *runlog.Record) { r.End, r.ExitCode, r.Error = "failed", 125, "the sandbox\ndid not hold" }, "Ended (failed) after 1.5s (exit code 125): the sandbox did not hold."},
-		{"an end of a later version", func(r *runlog.Record) { r.End = "bored" }, "Ended (bored) after 1.5s (exit code 1): unknown reason."},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			if got := explainEnd(aRun(test.change)); got != test.want {
-				t.Errorf("%q, want %q", got, test.want)
-			}
-		})
-	}
-}
-
-const explained = `Run abc123, 2026-08-01 12:00:00, in ~/w:
-  make all
-
-Exited with code 1 after 1.5s.
-Limit reached: memory 1 KiB (by cgroup-v2).
-Sandbox: workspace-write, network none, level native (userns, seccomp).
-Weaker: the clock.
-Quarantined /w/.git (a new git repository): moved to /q; allow with --grant git.
-Changed through hard links: /w/f and 3 more (also reachable under other names; --protect-hard-links refuses this).
-Ended 2 leftover processes: sleep (7), x (8).
-
-Blocked:
-  write /etc/hosts (EROFS, 3 times)
-      by sh (process 12), observed
-      rule: /=read
-      allow with: --rw /etc/hosts
-  read /w/.env (EACCES)
-      by process 13, observed
-      rule: deny /w/**/.env
-      the policy denies it; no grant allows it
-  connect to 192.0.2.1:443 (ENETUNREACH)
-      observed
-      rule: network=none
-      allow with: --net host (opens the whole network)
-  write /data (EROFS)
-      observed
-      rule: /=read
-      allow with: -s full-access (warning: builds no sandbox at all)
-  and 5 more, which were only counted
-
-Allow what flags can allow:
-  sallyport run -s read-only --rw /etc/hosts --net host -- make all
-Wider than what was denied: --net host (opens the whole network).
-The rest is allowed outside of the sandbox only: -s full-access.
-
-Blocked, and known to be harmless:
-  write ~/.config/go (EROFS): telemetry counters of Go
-`
-
-func TestExplainRun(t *testing.T) {
-	r := aRun(func(r *runlog.Record) {
-		r.Flags = []string{"-s", "read-only"}
-		r.Limits = []executor.Enforced{{Limit: "memory", Value: 1024, By: "cgroup-v2", Hit: true}, {Limit: "pids", Value: 9}}
-		r.Sandbox.Weaker = []string{"the clock"}
-		r.HardLinks, r.HardLinksOmitted = []executor.HardLink{{Path: "/w/f", Links: 2}}, 3
-		r.Quarantined = []executor.Quarantined{{Path: "/w/.git", MovedTo: "/q", Why: "a new git repository", Grant: "--grant git"}}
-		r.Survivors = []executor.Survivor{{PID: 7, Name: "sleep"}, {PID: 8, Name: "x"}}
-		ds := slices.Concat(
-			seen(sandbox.Write, "/=read", "--rw /etc/hosts", "EROFS", "/etc/hosts"),
-			seen(sandbox.Read, "deny /w/**/.env", "", "EACCES", "/w/.env"),
-			seen(sandbox.Connect, "network=none", "", "ENETUNREACH", "192.0.2.1:443"),
-			seen(sandbox.Write, "/=read", "", "EROFS", "/data", "/home/a/.config/go"))
-		ds[2].Wider, ds[3].Wider, ds[4].Harmless = "--net host", "-s full-access", "telemetry counters of Go"
-		ds[0].Count, ds[0].Program, ds[0].PID, ds[1].PID = 3, "sh", 12, 13
-		r.SetDenials(ds, 5)
-	})
-	if diff := cmp.Diff(explained, explainRun(r, "/home/a", r.Dir)); diff != "" {
-		t.Error(diff)
-	}
-	for _, test := range []struct {
-		name   string
-		change func(*runlog.Record)
-		want   string
-	}{
-		{"nothing refused", nil, "\nNothing was refused.\n"},
-		{"a limit", func(r *runlog.Record) {
-			r.Limits = []executor.Enforced{{Limit: executor.LimitPIDs, Value: 10, By: executor.ByRlimit, Hit: true}}
-		}, "\nBeside what the limit refused, nothing was refused.\n"},
-		{"a limit that was not reached", func(r *runlog.Record) {
-			r.Limits = []executor.Enforced{{Limit: executor.LimitPIDs, Value: 10, By: executor.ByRlimit}}
-		}, "\nNothing was refused.\n"},
-		{"only counted", func(r *runlog.Record) { r.SetDenials(nil, 3) }, "\nBlocked: 3 operations, which were only counted.\n"},
-		{"hidden", func(r *runlog.Record) { r.Sandbox.Hidden = []string{"credentials:gh"} }, "\nNo denial is known; attempts to read what is hidden are not observed.\n"},
-		{"only harmless", func(r *runlog.Record) {
-			ds := seen(sandbox.Write, "/=read", "", "EROFS", "/home/a/.config")
-			ds[0].Harmless = "telemetry counters of Go"
-			r.SetDenials(ds, 0)
-		}, "(userns, seccomp).\n\nBlocked, and known to be harmless:\n  write ~/.config (EROFS): telemetry counters of Go\n"},
-		{"nothing known", func(r *runlog.Record) { r.Sandbox.Observed = false }, "\nNo denial is known, but the program was not observed.\n"},
-		{"no sandbox", func(r *runlog.Record) {
-			r.Sandbox = sallyport.Sandbox{Mode: "full-access", Network: sandbox.NetworkHost, Sandbox: executor.Sandbox{Level: "none"}}
-		},
-			"No sandbox: full-access, network host.\n\nNo sandbox was active, so nothing was refused.\n"},
-		{"a guess", func(r *runlog.Record) { r.Sandbox.Observed = false; r.SetDenials(guess(""), 0) },
-			"Probably blocked (inferred from the output, because the program was not observed):\n  write /etc/x (EROFS)\n      inferred from exit code and output\n      rule: /=read\n\n"},
-		{"all", func(r *runlog.Record) { r.SetDenials(seen(sandbox.Write, "/=read", "--rw /a/b", "", "/a/b"), 0) }, "\nAllow all of it:\n  sallyport run --rw /a/b -- make all\n"},
-		{"secrets", func(r *runlog.Record) {
-			r.SetDenials(seen(sandbox.Write, "/=read", "--rw /a/b", "", "/a/b"), 0)
-			r.Args = []string{"x", "--token=***"}
-		}, "sallyport run --rw /a/b -- x '--token=***'\n*** replaces values that were not recorded.\n"},
-		{"it did not run", func(r *runlog.Record) { r.Attempts, r.Error = nil, "why" }, "\nDid not run (exit code 1): why.\n"},
-		{"a socket", func(r *runlog.Record) {
-			ds := seen(sandbox.Connect, "unix sockets", "", "", "/run/s")
-			ds[0].Wider = "--allow unix"
-			r.SetDenials(ds, 0)
-		}, "Allow all of it:\n  sallyport run --allow unix -- make all\nWider than what was denied: --allow unix (opens all unix sockets).\n"},
-		{"control characters", func(r *runlog.Record) { r.Args, r.Run, r.Dir = []string{"\x1b[2J"}, "\x1b[1m", "/\x07" },
-			"Run \"\\x1b[1m\", 2026-08-01 12:00:00, in \"/\\a\":\n  $'\\033[2J'\n"},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			got := explainRun(aRun(test.change), "/home/a", aRun(nil).Dir)
-			if !strings.HasSuffix(got, test.want) && !strings.HasPrefix(got, test.want) {
-				t.Errorf("%s\nlacks\n%s", got, test.want)
-			}
-		})
-	}
-}
-
-func TestCommandWithGrants(t *testing.T) {
-	w := func(grant string) []sandbox.Denial { return seen(sandbox.Write, "r", grant, "", "/x") }
-	for _, test := range []struct {
-		name  string
-		flags string
-		ds    []sandbox.Denial
-		want  string
-	}{
-		{"nothing", "", nil, ""},
-		{"no grant", "", w(""), ""},
-		{"one", "", w("--rw /a"), "--rw /a"},
-		{"the same twice", "", append(w("--grant git"), w("--grant git --rw /w/.git/config")...), "--grant git --rw /w/.git/config"},
-		{"a directory and what is in it", "", append(w("--rw /a/b"), w("--rw /a")...), "--rw /a"},
-		{"reading in it", "", append(w("--ro /a/b"), w("--rw /a")...), "--rw /a"},
-		{"writing in what is read", "", append(w("--rw /a/b"), w("--ro /a")...), "--rw /a/b --ro /a"},
-		{"a protected name in it", "", append(w("--rw /a/.git/x"), w("--rw /a")...), "--rw /a/.git/x --rw /a"},
-		{"flags that were there", "-s read-only --no-caches --deny /n -C /w", w("--rw /a"), "-s read-only --no-caches --deny /n -C /w --rw /a"},
-		{"a flag that was there", "--grant git", w("--grant git --rw /a"), "--grant git --rw /a"},
-		{"a flag that keeps it", "--ro /a --ro /b", w("--rw /a"), "--ro /b --rw /a"},
-		{"an odd flag at the end", "-x", w("--rw /a"), "-x --rw /a"},
-		{"an unreadable grant", "", w("please"), ""},
-		{"an opening", "", append(w("--allow userns"), w("--allow userns")...), "--allow userns"},
-		{"a network that was chosen", "--net none --rw /b", w("--net host"), "--rw /b --net host"},
-		{"a relative directory", "-C sub", w("--rw /a"), "-C /home/a/w --rw /a"},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			r := aRun(func(r *runlog.Record) { r.Flags = strings.Fields(test.flags); r.SetDenials(test.ds, 0) })
-			want := ""
-			if test.want != "" {
-				want = "sallyport run " + test.want + " -- make all"
-			}
-			if got := strings.Join(commandWithGrants(r, r.Dir), " "); got != want {
-				t.Errorf("%q, want %q", got, want)
-			}
-		})
-	}
-}
-
-// TestCommandElsewhere: in another directory the command names the one of the run.
-func TestCommandElsewhere(t *testing.T) {
-	r := aRun(func(r *runlog.Record) { r.SetDenials(seen(sandbox.Write, "r", "--rw /a", "", "/a"), 0) })
-	want := "sallyport run -C /home/a/w --rw /a -- make all"
-	if got := strings.Join(commandWithGrants(r, "/elsewhere"), " "); got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
-}
 
 func withID(id string) runlog.Record { return runlog.Record{Result: sallyport.Result{Run: id}} }
 
@@ -254,7 +32,7 @@ func TestFindRun(t *testing.T) {
 // touch.
 func TestRecordedFlags(t *testing.T) {
 	ignored := []string{
-		"--approval", "--command", "--shell", "--login", "--interactive", "--timeout", "--kill-after", // of the command itself
+		"--approval", "--justification", "--prefix-rule", "--approver", "--approval-wait", "--rules", "--config", "--no-config", "--command", "--shell", "--login", "--interactive", "--timeout", "--kill-after", // of the command itself
 		"--json", "--jsonl", "--jsonl-drop", "--max-output", "--quiet", "--verbose", "--help",
 	}
 	for _, f := range runFlags(new(runOptions)) {
@@ -265,14 +43,14 @@ func TestRecordedFlags(t *testing.T) {
 			var o runOptions
 			value := "/x"
 			switch {
-			case len(f.words) > 0:
-				value = f.words[len(f.words)-1]
+			case len(f.choices()) > 0:
+				value = f.choices()[len(f.choices())-1]
 			case f.value == "":
 				value = ""
 			case f.long == "grant":
 				value = "git"
 			case f.long == "allow":
-				value = openingNames()[0]
+				value = "unix"
 			case f.long == "env":
 				value = "NAME=secret"
 			case slices.Contains([]string{"memory", "disk", "output"}, f.long):

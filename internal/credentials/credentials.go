@@ -81,32 +81,39 @@ func Find(homes, granted []string) []Store {
 	return out
 }
 
-// directories knows the names in a home directory, because most stores are not there.
+// directories knows the names in a home directory and in its .config, because most stores are
+// not there.
 type directories struct {
-	home  string
-	names map[string]bool // in lower case; nil if there are too many, or they cannot be listed
+	home          string
+	names, config map[string]bool // in lower case; nil if there are too many, or they cannot be listed
 }
 
+const configDir = ".config"
+
 func newDirectories(home string) *directories {
-	d := &directories{home: home}
-	if info, err := os.Stat(home); err != nil || !info.IsDir() {
-		return d // a named pipe may have taken its place
+	return &directories{home: home, names: listed(home), config: listed(filepath.Join(home, configDir))}
+}
+
+// listed returns the names in a directory as directories has them.
+func listed(dir string) map[string]bool {
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return nil // a named pipe may have taken its place
 	}
-	f, err := os.OpenFile(home, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	f, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return d
+		return nil
 	}
 	defer f.Close()
 	const most = 512
-	names, err := f.Readdirnames(most)
-	if len(names) == most || err != nil && !errors.Is(err, io.EOF) {
-		return d
+	all, err := f.Readdirnames(most)
+	if len(all) == most || err != nil && !errors.Is(err, io.EOF) {
+		return nil
 	}
-	d.names = make(map[string]bool, len(names))
-	for _, name := range names {
-		d.names[strings.ToLower(name)] = true // a file system may take any letter case for the same
+	names := make(map[string]bool, len(all))
+	for _, name := range all {
+		names[strings.ToLower(name)] = true // a file system may take any letter case for the same
 	}
-	return d
+	return names
 }
 
 // stores returns the paths of one kind.
@@ -145,8 +152,12 @@ var privateKeys = []string{"PRIVATE KEY", "PuTTY-User-Key-File"}
 
 // exists reports whether a name in the home exists, a link that leads nowhere included.
 func (d *directories) exists(name string) bool {
-	first, _, _ := strings.Cut(name, "/")
+	first, rest, below := strings.Cut(name, "/")
 	if d.names != nil && !d.names[strings.ToLower(first)] {
+		return false
+	}
+	second, _, _ := strings.Cut(rest, "/")
+	if below && first == configDir && d.config != nil && !d.config[strings.ToLower(second)] {
 		return false
 	}
 	_, err := os.Lstat(filepath.Join(d.home, name))

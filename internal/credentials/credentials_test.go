@@ -4,6 +4,7 @@
 package credentials
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -85,6 +86,46 @@ func TestStrangeStores(t *testing.T) {
 	if len(got) != 2 || got[0].Name != "npm" || got[1].Path != filepath.Join(dir, ".ssh/id_rsa") {
 		t.Errorf("%+v", got)
 	}
+}
+
+// TestConfig: a store in .config is found however the directory is.
+func TestConfig(t *testing.T) {
+	testenv.RunAsOrdinary(t) // root lists what cannot be listed
+	check := func(name, dir string, want int) {
+		t.Helper()
+		if got := Find([]string{dir}, nil); len(got) != want || want > 0 && got[0].Path != filepath.Join(dir, ".config/gh") {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	dir := home(t, map[string]string{".config/gh/hosts.yml": "t"})
+	check("plain", dir, 1)
+	if err := os.Chmod(filepath.Join(dir, ".config"), 0o311); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Chmod(filepath.Join(dir, ".config"), 0o700) }) // so that it can be removed
+	check("it cannot be listed", dir, 1)
+	linked := home(t, nil)
+	if err := os.Symlink(filepath.Join(dir, ".config"), filepath.Join(linked, ".config")); err != nil {
+		t.Fatal(err)
+	}
+	check("a link", linked, 1)
+	many := map[string]string{}
+	for i := range 1500 {
+		many[fmt.Sprintf(".config/x%d", i)] = ""
+	}
+	full := home(t, many)
+	check("many names", full, 0)
+	names := []string{"azure", "doctl", "fly", "gcloud", "gh", "hcloud", "heroku", "op", "tea"} // in any order among them
+	for _, name := range names {
+		if err := os.Mkdir(filepath.Join(full, ".config", name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := Find([]string{full}, nil); len(got) != len(names) {
+		t.Errorf("%d stores among many names, want %d", len(got), len(names))
+	}
+	check("no .config", home(t, map[string]string{"x": ""}), 0)
+	check("a file", home(t, map[string]string{".config": ""}), 0)
 }
 
 // TestTable: every name is a grant once, every path is relative and clean.

@@ -23,7 +23,7 @@ var userDatabase = sync.OnceValue(func() string {
 // root and of root itself. Some may not exist.
 func Homes() []string {
 	users := userDatabase()
-	homes := []string{os.Getenv("HOME"), homeOf(users, strconv.Itoa(os.Getuid()))}
+	homes := []string{os.Getenv("HOME"), DatabaseHome()}
 	if os.Geteuid() == 0 {
 		homes = append(homes, "/root")
 		for _, name := range []string{"SUDO_UID", "PKEXEC_UID"} {
@@ -40,6 +40,10 @@ func Homes() []string {
 	}
 	return out
 }
+
+// DatabaseHome returns the home directory of this user in the user database, whatever the
+// environment says; "" if it has none.
+func DatabaseHome() string { return homeOf(userDatabase(), strconv.Itoa(os.Getuid())) }
 
 // homeOf returns the home directory of a user in the text of passwd(5), or "".
 func homeOf(users, uid string) string {

@@ -25,6 +25,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/protect"
 	"github.com/sallyport-dev/sallyport/internal/state"
 	"github.com/sallyport-dev/sallyport/internal/toolfiles"
+	"github.com/sallyport-dev/sallyport/internal/userdirs"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -130,7 +131,8 @@ func (h *Host) gather(r *plan.Request) error {
 		}
 	}
 	r.Root = res.Root
-	if r.Rules, r.Patterns, err = protect.ByName(&res, credentials.Homes()); err != nil {
+	homes := credentials.Homes()
+	if r.Rules, r.Patterns, err = protect.ByName(&res, homes, userdirs.Protected(os.Getenv, homes)); err != nil {
 		return err
 	}
 	return h.addTmp(r)

@@ -5,10 +5,10 @@
 //
 // [Checks] tries each part of the sandbox by itself, and [Levels] runs a command at each
 // sandbox level. What is missing comes with its cause and, where one is known, a fix.
+// [Diagnose] says what follows for the default policy, [Cleaned] what was cleaned up.
 //
 // Both start short-lived processes, block for some ten milliseconds and leave nothing
-// behind. The package changes nothing on the machine and decides nothing: callers judge by
-// [Check.Needed] and [LevelCheck.Available].
+// behind. The package changes nothing on the machine and prints nothing.
 package doctor
 
 import (

@@ -133,7 +133,7 @@ func TestInsideSandbox(t *testing.T) {
 	program := filepath.Join(ws, "program")
 	self, err := os.ReadFile("/proc/self/exe")
 	if err == nil {
-		err = os.WriteFile(program, self, 0o755)
+		err = testenv.WriteProgram(program, self)
 	}
 	if err != nil {
 		t.Fatal(err)

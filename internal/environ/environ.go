@@ -148,7 +148,7 @@ func (p Policy) Apply(base []string) (Result, error) {
 		}
 	}
 	fold := p.System == "windows"
-	caller := newTable(fold)
+	caller := newTable(fold, len(base))
 	for _, entry := range base {
 		name, value, ok := strings.Cut(entry, "=")
 		if ok && name != "" && !strings.ContainsRune(entry, 0) {
@@ -183,7 +183,7 @@ func (p Policy) Apply(base []string) (Result, error) {
 
 // inherit does the first three steps.
 func (p Policy) inherit(caller *table) *table {
-	env := newTable(caller.fold)
+	env := newTable(caller.fold, len(caller.vars))
 	if p.Inherit != InheritCore && p.Inherit != InheritAll {
 		return env // an unknown value inherits nothing, too
 	}
@@ -212,8 +212,9 @@ type table struct {
 
 type variable struct{ name, value string }
 
-func newTable(fold bool) *table {
-	return &table{fold: fold, vars: make(map[string]variable)}
+// newTable returns an empty table with room for some variables.
+func newTable(fold bool, room int) *table {
+	return &table{fold: fold, vars: make(map[string]variable, room)}
 }
 
 func (t *table) key(name string) string {

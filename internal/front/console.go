@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"sync"
+	"sync/atomic"
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/tty"
@@ -29,6 +30,7 @@ type Console struct {
 	resizes chan executor.Size
 	over    chan struct{}
 	passing sync.WaitGroup
+	asking  atomic.Bool // the terminal is in use for a question
 }
 
 // Open returns the console of the standard streams, which must be closed. It changes nothing
@@ -125,6 +127,18 @@ func (k *Keys) Read(p []byte) (int, error) {
 		k.signals.hangUp()
 	}
 	return n, err
+}
+
+// Around calls ask, which reads the terminal itself, and takes it back afterwards. Control-Z has no
+// effect meanwhile. No program must be running on the terminal: its output would mix with the
+// question.
+func (c *Console) Around(ask func()) {
+	c.asking.Store(true)
+	defer c.asking.Store(false)
+	c.restore() // of a program that was lent the terminal, and has ended
+	c.suspend()
+	defer c.resume()
+	ask()
 }
 
 // suspend leaves the terminal to the shell while this process is stopped.

@@ -93,7 +93,7 @@ func (f *Signals) forward() {
 				continue
 			}
 			f.deliver(n, n == stopSignal || n == syscall.SIGHUP)
-			if n == stopSignal {
+			if n == stopSignal && !f.console.asking.Load() {
 				f.awaitStop()
 				f.stopJob()
 			}

@@ -4,10 +4,9 @@
 package guard
 
 import (
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -401,8 +400,4 @@ func listRoot(dir *os.Root) ([]string, error) {
 }
 
 // newID returns 64 random bits for names.
-func newID() string {
-	var b [8]byte
-	_, _ = rand.Read(b[:]) // never fails, see crypto/rand
-	return hex.EncodeToString(b[:])
-}
+func newID() string { return fmt.Sprintf("%016x", rand.Uint64()) }

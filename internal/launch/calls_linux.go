@@ -89,7 +89,7 @@ type origin struct {
 }
 
 func newLowering(f fds) *lowering {
-	const usual = 256
+	const usual = 512
 	l := &lowering{
 		calls: make([]call, 0, usual), origin: make([]origin, 0, usual),
 		fds: f, trees: make(map[int]slot), opened: make(map[reopening]slot), fork: -1,

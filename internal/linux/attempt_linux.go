@@ -20,6 +20,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/process"
 	"github.com/sallyport-dev/sallyport/internal/protect"
 	"github.com/sallyport-dev/sallyport/internal/state"
+	"github.com/sallyport-dev/sallyport/internal/userdirs"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -145,10 +146,11 @@ func (a *attempt) gather(r *plan.Request) (err error) {
 	}
 	q := &protect.Request{
 		Services: a.services.Found,
-		Policy:   &res, Dir: a.spec.Dir, Mounts: a.level != plan.LevelLandlock,
+		Policy:   &res, Dir: a.spec.Dir, Mounts: a.level != plan.LevelLandlock, Alone: a.level == plan.LevelNative,
 		Tmp: a.spec.Tmp, PrivateTmp: own.tmp.Path, Homes: credentials.Homes(), Scans: own.scans, Table: &own.mounts,
 	}
 	q.State, q.NoState = state.Protected()
+	q.Settings, q.SettingsFile = userdirs.Protected(os.Getenv, q.Homes), userdirs.ProtectedFile(os.Getenv)
 	if !a.dry {
 		q.Keeper = own.keeper
 	}

@@ -5,7 +5,6 @@ package linux
 
 import (
 	"encoding/binary"
-	"os"
 	"strconv"
 	"testing"
 
@@ -95,7 +94,7 @@ func earlyAttacker(t *testing.T, a *arena, name, file string, pid int) string {
 		image = le.AppendUint64(image, v)
 	}
 	name = a.base + "/" + name
-	must(t, os.WriteFile(name, append(image, code...), 0o755))
+	must(t, testenv.WriteProgram(name, append(image, code...)))
 	return name
 }
 

@@ -53,9 +53,9 @@ func Explain(spec *executor.Spec, err error) error {
 			Path: step.Step.Path, Why: "cannot be reached inside a user namespace: a directory above it belongs to another user and is closed",
 			Fix: "run as that user, or open the directories above it for others (chmod o+x)",
 		}
-	case step.Call == "compare", step.Errno == syscall.ELOOP:
+	case step.Call == "compare", step.Errno == syscall.ELOOP, step.Errno == syscall.ENOENT && step.Step.ID != (launch.ID{}):
 		return &executor.RootError{
-			Path: step.Step.Path, Why: "was replaced while the sandbox was built, so the command did not run",
+			Path: step.Step.Path, Why: "was replaced or removed while the sandbox was built, so the command did not run",
 			Fix: "try again when nothing else changes it",
 		}
 	}

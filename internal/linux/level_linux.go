@@ -118,8 +118,9 @@ func (h *Host) plans(level string, spec *executor.Spec, stdio [3]*os.File) bool 
 // takes into account.
 var errPlanAgain = errors.New("this machine refused a part of the plan")
 
-// maxTries is how often a start is planned again because something had vanished.
-const maxTries = 8
+// maxTries is how often a start is planned again because something had vanished: often enough
+// for a program beside it that clones and removes repositories all the while.
+const maxTries = 32
 
 // learn keeps what a failed attempt tells about the host. It returns errPlanAgain where
 // another plan for the same level may work, a *refusal where the next level may, and else
@@ -145,11 +146,11 @@ func (a *attempt) learn(err error, try int) error {
 	return &refusal{a.level, no}
 }
 
-// vanished reports whether something that was planned for was gone at the launch, such as a
-// placeholder of another run or a file that a pattern matched.
+// vanished reports whether something that was planned for was gone or another at the launch,
+// such as a placeholder of another run or a repository that was cloned anew.
 func vanished(err error) bool {
 	var step *launch.StepError
-	return errors.As(err, &step) && step.Errno == syscall.ENOENT && step.Step.ID != (launch.ID{})
+	return errors.As(err, &step) && step.Step.ID != (launch.ID{}) && (step.Errno == syscall.ENOENT || step.Call == "compare")
 }
 
 // hostRefuses reports whether a launch failed because this host does not allow namespaces to

@@ -139,8 +139,8 @@ func TestMinimalNeeds(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	a := newArena(t)
 	tool, script := a.out+"/tool", a.ws+"/script"
-	must(t, os.WriteFile(tool, []byte("#!/bin/sh\necho tool\n"), 0o755))
-	must(t, os.WriteFile(script, []byte("#! "+a.out+"/loader -x\n"), 0o755))
+	must(t, testenv.WriteProgram(tool, "#!/bin/sh\necho tool\n"))
+	must(t, testenv.WriteProgram(script, "#! "+a.out+"/loader -x\n"))
 	must(t, os.Symlink("/bin/sh", a.out+"/loader"))
 	must(t, os.Symlink(tool, a.ws+"/alias"))
 	show := func(names ...string) *sandbox.Policy {

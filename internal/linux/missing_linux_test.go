@@ -97,6 +97,13 @@ func TestPins(t *testing.T) {
 			}
 		})
 	}
+	t.Run("a root above it, in another root", func(t *testing.T) {
+		a, p := tree()
+		inner := p.WithEntries(sandbox.PathEntry(a.ws+"/top", sandbox.LevelWrite))
+		if res := mustRun(t, a, &job{policy: &inner, args: sh("mv top moved")}); res.code == 0 {
+			t.Error("it was moved")
+		}
+	})
 	t.Run("what is in it still works", func(t *testing.T) {
 		a, p := tree()
 		if res := mustRun(t, a, &job{policy: p, args: sh("echo x >top/mid/file && mv top/mid/file top/file && mkdir top/mid/d && mv top/mid/d top/mid/e")}); res.code != 0 {

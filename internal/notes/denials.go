@@ -7,10 +7,8 @@ import (
 	"cmp"
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/printable"
@@ -74,7 +72,7 @@ func (g *denialGroup) line(home string) string {
 	switch {
 	case g.flags != "":
 		text += "; allow with " + Allow(g.flags, home)
-	case DeniesPath(g.rule):
+	case DeniesPath(g.rule), strings.HasPrefix(g.rule, "rule "):
 		text += "; denied by " + printable.Word(g.rule)
 	case strings.HasSuffix(g.rule, protectsLinks):
 		text += ": " + printable.Line(g.rule)
@@ -177,17 +175,12 @@ func shellGrant(flags string) string {
 	return ShellWords(slices.Concat(pairs...))
 }
 
-// wideFlag matches flags that are no grants, with a value that no shell changes. Most runs do not
-// need it, so they do not compile it.
-var wideFlag = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^(--net|--allow|-s) ([a-z][a-z0-9_-]*)$`)
-})
-
 // FlagPairs returns the flags of a suggestion as pairs of a flag and its value. It reports false
 // for other text.
 func FlagPairs(flags string) ([][]string, bool) {
-	if m := wideFlag().FindStringSubmatch(flags); m != nil {
-		return [][]string{m[1:]}, true
+	const letters = "abcdefghijklmnopqrstuvwxyz-"
+	if flag, value, _ := strings.Cut(flags, " "); (flag == "--net" || flag == "-s") && value != "" && strings.Trim(value, letters) == "" {
+		return [][]string{{flag, value}}, true // it is no grant
 	}
 	grants, ok := sandbox.ParseGrants(flags)
 	var pairs [][]string
@@ -197,12 +190,9 @@ func FlagPairs(flags string) ([][]string, bool) {
 	return pairs, ok
 }
 
-// GrantWords returns a grant as two words of a command line.
+// GrantWords returns a grant that was parsed as two words of a command line.
 func GrantWords(g sandbox.Grant) []string {
 	flag, _, _ := strings.Cut(g.String(), " ")
-	if flag == "" {
-		return nil
-	}
 	return []string{flag, cmp.Or(g.Opening, g.Name, g.Addr, g.Path)}
 }
 

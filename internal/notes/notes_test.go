@@ -81,6 +81,7 @@ func TestDenialNotes(t *testing.T) {
 		{"an address", net[:1], 0, "blocked: connect to 93.184.216.34:443 (ENETUNREACH); allow with --net host (opens the whole network)"},
 		{"denied", seen(sandbox.Read, "deny /w/**/.env", "", "EACCES", "/w/.env"), 0, "blocked: read /w/.env (EACCES); denied by deny /w/**/.env"},
 		{"denied by its path", seen(sandbox.Exec, "/w/no=deny", "", "EACCES", "/w/no/x"), 0, "blocked: execute /w/no/x (EACCES); denied by /w/no=deny"},
+		{"denied by a rule about the command", seen(sandbox.Write, "rule /r:3:1 (sandbox=read-only)", "", "EROFS", "/w/x"), 0, "blocked: write /w/x (EROFS); denied by rule /r:3:1 (sandbox=read-only)"},
 		{"a socket", socket, 0, "blocked: connect to /run/docker.sock (EACCES); allow with --allow unix (opens all unix sockets)"},
 		{"a start-up file", shell, 0, "blocked: write ~/.bashrc (EROFS); allow with --rw /home/a/.bashrc (warning: programs outside run it at their start)"},
 		{"a process outside", seen(sandbox.Signal, "processes outside", "", "", ""), 0, "blocked: signal a process outside the sandbox"},

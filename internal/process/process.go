@@ -87,6 +87,13 @@ type Config struct {
 	// Grace is the time between asking the tree to end and killing it; 0 is 2 seconds,
 	// negative none.
 	Grace time.Duration
+	// Exited is called once when the command itself has ended, and Output has returned from
+	// what was written before, as far as that can be known. It is not called when the end is
+	// not known. Nil is not called.
+	Exited func(code, signal int)
+	// AwaitStreams says that after the end of the command its streams are read until they end,
+	// or until Stop.
+	AwaitStreams bool
 }
 
 // The errors of input and of terminals.
@@ -143,6 +150,16 @@ func (p *Process) follow() {
 	p.mu.Unlock()
 	close(p.ended)
 	p.pump.commandEnded()
+	if p.cfg.Exited != nil && p.err == nil {
+		p.awaitDelivery()
+		p.cfg.Exited(x.Code, x.Signal)
+	}
+	if p.cfg.AwaitStreams {
+		select {
+		case <-p.pump.eof():
+		case <-p.hurry:
+		}
+	}
 
 	x.StreamsLeftOpen = !drain(p.pump, p.hurry)
 	x.Survivors = p.child.Survivors()
@@ -160,6 +177,26 @@ func (p *Process) follow() {
 	}
 	_ = p.child.Close(x)
 	x.LastSignal = int(p.lastSignal)
+}
+
+// awaitDelivery waits until Config.Output has returned from what was written until now. It
+// waits for the end of the output instead while other processes go on writing, and no longer
+// when Stop is called.
+func (p *Process) awaitDelivery() {
+	for {
+		next, busy := p.pump.next(), p.pump.busy()
+		if p.pump.delivered() {
+			return
+		}
+		select {
+		case <-p.pump.eof():
+			return
+		case <-p.hurry:
+			return
+		case <-next:
+		case <-busy:
+		}
+	}
 }
 
 // waitAll waits for the end of a tree that was killed: for endTime at most when the command

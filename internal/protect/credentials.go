@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"slices"
 
-	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/credentials"
 	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/plan"
@@ -36,7 +35,7 @@ func (s *ruleset) hideCredentials(policy *sandbox.Resolved, homes []string) erro
 		case errors.Is(err, fs.ErrPermission):
 			continue // nor can the command look at it
 		case err != nil:
-			return &executor.RootError{Path: store.Path, Why: "cannot be inspected: " + hostfacts.Reason(err)}
+			return uninspected(store.Path, err, "")
 		}
 		rule := plan.Rule{Spot: spot, Level: sandbox.LevelDeny, Why: whyCredentials + store.Grant(), Auto: true}
 		if !s.shows(policy, real) {

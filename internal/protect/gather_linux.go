@@ -32,6 +32,7 @@ type gathering struct {
 	tmp     *plan.Tmp
 	tmpAt   string // where sallyport mounts a /tmp; no file of the host exists below it
 	mounts  bool   // the level can mount something over what exists
+	alone   bool   // the command has the rights of this user, and none of root's over others' files
 	table   *hostfacts.MountTable
 	present []string // names at which something exists that is no placeholder of this user and state directory
 	foreign []string // those that may be placeholders of others, which remove them at any time
@@ -71,7 +72,7 @@ func gather(r *Request, present []string) (*gathering, error) {
 		return nil, &executor.RootError{Path: "/", Why: "is where a symbolic link at a path of the policy leads", Fix: "name the directory that is meant"}
 	}
 	g := &gathering{
-		ruleset: rules, base: r.Policy.Root, dir: hostfacts.RealPath(r.Dir), mounts: r.Mounts, present: present,
+		ruleset: rules, base: r.Policy.Root, dir: hostfacts.RealPath(r.Dir), mounts: r.Mounts, alone: r.Alone, present: present,
 		git: slices.Contains(r.Policy.Named, GrantGit), outside: gitpaths.Surroundings(os.LookupEnv).AtOnce(), work: map[string]*workTree{},
 		seen: seen{granted: r.Policy.Named, scans: r.Scans},
 	}
@@ -88,6 +89,9 @@ func gather(r *Request, present []string) (*gathering, error) {
 		return nil, err
 	}
 	if err := g.claimState(r); err != nil {
+		return nil, err
+	}
+	if err := g.closeSettings(r); err != nil {
 		return nil, err
 	}
 	if err := g.protectAll(r); err != nil {
@@ -212,7 +216,7 @@ func (g *gathering) protect(real string) error {
 		return nil
 	}
 	if err != nil {
-		return &executor.RootError{Path: real, Why: "cannot be inspected: " + hostfacts.Reason(err)}
+		return uninspected(real, err, "")
 	}
 	if err := notProtectable(real, st.Mode()); err != nil {
 		return err
@@ -335,12 +339,19 @@ func (g *gathering) level(name string) sandbox.Level {
 func (g *gathering) pin() error {
 	for _, r := range g.sorted() {
 		for at := filepath.Dir(r.Path); at != "/" && r.Level != sandbox.LevelWrite; at = filepath.Dir(at) {
-			if _, ok := g.rules[at]; ok || g.level(at) != sandbox.LevelWrite {
+			root, ok := g.rules[at]
+			above := filepath.Dir(at)
+			if g.level(at) != sandbox.LevelWrite || ok && (above == g.tmpAt || g.level(above) != sandbox.LevelWrite) {
 				break // it is a mount already, and so is everything above that needs it
+			}
+			if ok { // a root in another one needs no mount of its own otherwise
+				root.Pin = true
+				g.rules[at] = root
+				continue
 			}
 			spot, err := hostfacts.Look(at)
 			if err != nil {
-				return &executor.RootError{Path: at, Why: "cannot be inspected: " + hostfacts.Reason(err)}
+				return uninspected(at, err, "")
 			}
 			why := "cannot be moved: " + strings.TrimPrefix(r.Path, at+"/") + " is in it"
 			g.rules[at] = plan.Rule{Spot: spot, Level: sandbox.LevelWrite, Pin: true, Why: why}

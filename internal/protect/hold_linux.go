@@ -6,6 +6,7 @@ package protect
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -29,12 +30,18 @@ type Request struct {
 	Dir    string // the working directory of the command
 	// Mounts says that the sandbox level can mount something over what exists.
 	Mounts bool
+	// Alone says that the command has the rights of this user and, where this is root, none of
+	// root's over files of others: a user namespace maps this user alone.
+	Alone bool
 
 	Tmp        string   // what is mounted at /tmp: "private", "host" or an absolute path; empty is private
 	PrivateTmp string   // the directory for "private"
 	State      []string // the directories that hold sallyport's own state
 	NoState    []string // names of such directories that are missing
 	Homes      []string // home directories whose stores of secrets are hidden
+
+	Settings     []string // directories of settings, which may be missing and behind links
+	SettingsFile string   // a file of settings that the environment names, or ""
 
 	// Services are what named grants open of this machine; nil is nothing.
 	Services *services.Found
@@ -74,27 +81,37 @@ func New(r *Request) (*Protection, error) {
 	const attempts = 8
 	var present []string
 	for attempt := 1; ; attempt++ {
-		g, err := gather(r, present)
-		if err != nil {
-			return nil, err
-		}
-		p := &Protection{found: g, keeper: r.Keeper, seen: g.seen}
-		// Last, because it creates directories: nothing that is known by now can fail.
-		err = p.hold()
+		p, err := newOnce(r, present)
 		var exists *guard.ExistsError
-		if errors.As(err, &exists) && attempt < attempts {
+		switch {
+		case err == nil:
+			return p, nil
+		case attempt == attempts:
+			return nil, err
+		case errors.As(err, &exists):
 			present = append(present, exists.Path)
-			continue
-		}
-		if err == nil {
-			err = g.pin()
-		}
-		if err != nil {
-			p.Release()
+		case !errors.Is(err, fs.ErrNotExist):
 			return nil, err
 		}
-		return p, nil
 	}
+}
+
+// newOnce is New, but fails when something appears or vanishes meanwhile.
+func newOnce(r *Request, present []string) (*Protection, error) {
+	g, err := gather(r, present)
+	if err != nil {
+		return nil, err
+	}
+	p := &Protection{found: g, keeper: r.Keeper, seen: g.seen}
+	// Last, because it creates directories: nothing that is known by now can fail.
+	if err = p.hold(); err == nil {
+		err = g.pin()
+	}
+	if err != nil {
+		p.Release()
+		return nil, err
+	}
+	return p, nil
 }
 
 // Rules returns the rules for the plan, in the order of their paths. No path has a symbolic

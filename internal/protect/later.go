@@ -10,7 +10,6 @@ import (
 	"os"
 	"slices"
 
-	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/launch"
 	"github.com/sallyport-dev/sallyport/internal/plan"
@@ -28,7 +27,7 @@ const whyLater = "other programs run or obey it later; opened by --grant "
 func (s *ruleset) protectLater(root string, granted []string) ([]toolfiles.Sight, error) {
 	sights, err := toolfiles.Look(root)
 	if err != nil {
-		return nil, &executor.RootError{Path: root, Why: "cannot be inspected: " + hostfacts.Reason(err)}
+		return nil, uninspected(root, err, "")
 	}
 	seen := sights[:0]
 	for _, at := range sights {

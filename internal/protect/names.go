@@ -8,8 +8,8 @@ package protect
 import (
 	"os"
 	"path/filepath"
+	"slices"
 
-	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/gitpaths"
 	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/plan"
@@ -17,8 +17,9 @@ import (
 )
 
 // ByName turns a resolved policy into rules and patterns for a sandbox that judges by name.
-// No placeholder is needed there. Stores of secrets in homes are hidden.
-func ByName(policy *sandbox.Resolved, homes []string) ([]plan.Rule, []plan.Pattern, error) {
+// No placeholder is needed there. Stores of secrets in homes are hidden, and directories of
+// settings are read-only.
+func ByName(policy *sandbox.Resolved, homes, settings []string) ([]plan.Rule, []plan.Pattern, error) {
 	s, err := newRuleset(policy, true, matchAnew)
 	if err != nil {
 		return nil, nil, err
@@ -40,12 +41,48 @@ func ByName(policy *sandbox.Resolved, homes []string) ([]plan.Rule, []plan.Patte
 	if err := s.hideCredentials(policy, homes); err != nil {
 		return nil, nil, err
 	}
+	for _, dir := range settings {
+		if err := s.keepSetting(dir); err != nil {
+			return nil, nil, err
+		}
+	}
 	for _, link := range s.links {
 		if _, ok := s.rules[link.Path]; !ok {
 			s.rules[link.Path] = plan.Rule{Spot: plan.Spot{Path: link.Path, Kind: plan.KindFile}, Level: sandbox.LevelRead, Why: "link to what is listed"}
 		}
 	}
 	return s.sorted(), s.patterns, nil
+}
+
+// keepSetting makes a directory of settings read-only that lies in a writable root, or is
+// reached by a link there, which is an error.
+func (s *ruleset) keepSetting(dir string) error {
+	real, links, err := s.resolve(dir)
+	if err != nil {
+		if s.inRoot(hostfacts.Deepest(dir)) {
+			return uninspected(dir, err, "settings in a writable place must be known")
+		}
+		return nil
+	}
+	if err := s.openedSetting(dir, real); err != nil {
+		return err
+	}
+	if !s.inRoot(real) && !slices.ContainsFunc(links, func(l plan.Link) bool { return s.inRoot(l.Path) }) {
+		return nil
+	}
+	return s.restrict(dir, sandbox.LevelRead, whySettings)
+}
+
+// openedSetting returns an error if a writable root is in the settings at a path, or nil.
+func (s *ruleset) openedSetting(name, real string) error {
+	i := slices.IndexFunc(s.roots, func(root string) bool { return hostfacts.Below(root, real) })
+	if i < 0 {
+		return nil
+	}
+	return &sandbox.UnsupportedError{
+		Need: s.roots[i] + " read-only, because settings of sallyport are there (" + name + ")", Have: "the policy makes it writable",
+		Hint: "change settings outside of the sandbox; leave it out of the policy, or use -s read-only there",
+	}
 }
 
 // KernelName returns the name by which the kernel knows a path. Of a path that does not
@@ -60,7 +97,7 @@ func KernelName(name string) (string, error) {
 func (s *ruleset) protect(name string) error {
 	dir, _, err := s.resolve(filepath.Dir(name))
 	if err != nil {
-		return &executor.RootError{Path: name, Why: "cannot be inspected: " + hostfacts.Reason(err)}
+		return uninspected(name, err, "")
 	}
 	real := filepath.Join(dir, filepath.Base(name))
 	st, err := os.Lstat(real)

@@ -64,7 +64,7 @@ func named(t *testing.T, base string, entries ...sandbox.Entry) ([]string, error
 	if err != nil {
 		t.Fatal(err)
 	}
-	rules, patterns, err := ByName(&res, nil)
+	rules, patterns, err := ByName(&res, nil, nil)
 	kinds := map[plan.Kind]string{plan.KindMissing: "missing", plan.KindDirectory: "directory", plan.KindFile: "file", plan.KindOther: "other"}
 	var out []string
 	for _, r := range rules {
@@ -167,7 +167,7 @@ func TestGatherNamesShowsLinks(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			rules, _, err := ByName(&res, nil)
+			rules, _, err := ByName(&res, nil, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -177,6 +177,51 @@ func TestGatherNamesShowsLinks(t *testing.T) {
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestSettingsByName: where a sandbox judges by name, settings in a writable root are read-only,
+// also missing ones, and refused where they cannot be.
+func TestSettingsByName(t *testing.T) {
+	base := lay(t, "ws/set/", "ws/open/in/", "out/set/", "ws/link -> BASE/out")
+	for _, tt := range []struct {
+		name, settings, root, want string
+		refused                    bool
+	}{
+		{name: "there", settings: "ws/set", want: "/ws/set read"},
+		{name: "missing", settings: "ws/none/set", want: "/ws/none/set read"},
+		{name: "outside", settings: "out/set"},
+		{name: "behind a link that can be changed", settings: "ws/link/set", refused: true},
+		{name: "a root in it", settings: "ws/open", root: "ws/open/in", refused: true},
+		{name: "itself a root", settings: "ws/open", root: "ws/open", refused: true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p, err := sandbox.New(sandbox.Managed, sandbox.NetworkNone, sandbox.PathEntry("/", sandbox.LevelRead),
+				sandbox.PathEntry(filepath.Join(base, "ws"), sandbox.LevelWrite))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tt.root != "" {
+				p = p.WithEntries(sandbox.PathEntry(filepath.Join(base, tt.root), sandbox.LevelWrite))
+			}
+			res, err := p.Resolve()
+			if err != nil {
+				t.Fatal(err)
+			}
+			rules, _, err := ByName(&res, nil, []string{filepath.Join(base, tt.settings)})
+			if isUnsupported(err) != tt.refused || err != nil && !tt.refused {
+				t.Fatal(err)
+			}
+			got := ""
+			for _, r := range rules {
+				if r.Why == whySettings {
+					got += strings.TrimPrefix(r.Path, base) + " " + r.Level.String()
+				}
+			}
+			if got != tt.want {
+				t.Errorf("%q, want %q", got, tt.want)
 			}
 		})
 	}

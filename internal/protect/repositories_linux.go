@@ -12,7 +12,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sallyport-dev/sallyport/executor"
+	"golang.org/x/sys/unix"
+
 	"github.com/sallyport-dev/sallyport/internal/gitpaths"
 	"github.com/sallyport-dev/sallyport/internal/guard"
 	"github.com/sallyport-dev/sallyport/internal/hostfacts"
@@ -56,7 +57,7 @@ func (g *gathering) protectWork(root string) error {
 		}
 		return g.protectRepository(root, true)
 	case !errors.Is(err, fs.ErrNotExist):
-		return &executor.RootError{Path: link, Why: "cannot be inspected: " + hostfacts.Reason(err)}
+		return uninspected(link, err, "")
 	}
 	if w := g.workTree(root); w.repo != nil || w.openErr != nil {
 		return g.protectRepository(root, true) // a bare one
@@ -85,7 +86,13 @@ func (g *gathering) protectNested(root string, found gitpaths.Found) error {
 		if r, ruled := g.rules[filepath.Join(work, ".git")]; ruled && r.Level == sandbox.LevelWrite {
 			continue // an entry of the policy opens it
 		}
+		if g.alone && closed(work) {
+			continue // the command cannot get there either, and nothing could be mounted there
+		}
 		if err := g.protectRepository(work, false); err != nil {
+			if _, gone := os.Lstat(filepath.Join(work, ".git")); errors.Is(gone, fs.ErrNotExist) {
+				continue // it was removed since it was found, as in a shared /tmp
+			}
 			return err
 		}
 	}
@@ -103,6 +110,21 @@ func (g *gathering) protectNested(root string, found gitpaths.Found) error {
 	}
 	g.unfinished = append(g.unfinished, unfinished{root, told})
 	return nil
+}
+
+// closed reports whether a directory on the way to a path belongs to another user and lets no one
+// else in. To root in a user namespace that maps root alone it is closed as to other users.
+func closed(path string) bool {
+	for at := path; ; at = filepath.Dir(at) {
+		var st unix.Stat_t
+		const others = 0o011 // may enter: its group, and all
+		if unix.Lstat(at, &st) == nil && int(st.Uid) != os.Geteuid() && st.Mode&others == 0 {
+			return true
+		}
+		if at == "/" {
+			return false
+		}
+	}
 }
 
 // protectRepository adds the rules for one repository. Own says that it is the one of a
@@ -219,7 +241,7 @@ func (g *gathering) grant(w *workTree, closed []gitpaths.Path) error {
 		}
 		spot, err := hostfacts.Look(dir)
 		if err != nil {
-			return &executor.RootError{Path: dir, Why: "cannot be inspected: " + hostfacts.Reason(err)}
+			return uninspected(dir, err, "")
 		}
 		g.rules[dir] = plan.Rule{Spot: spot, Level: sandbox.LevelWrite, Why: whyGrant}
 		g.roots = append(g.roots, dir)

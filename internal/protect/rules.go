@@ -27,11 +27,13 @@ import (
 
 // Why paths are protected, for the printed script and for reports.
 const (
-	whyPolicy  = "policy"
-	whyName    = "protected name"
-	whyGitDir  = "git directory"
-	whyGrant   = "grant git"
-	whyNewRepo = "a new git repository, whose hooks run outside the sandbox"
+	whyPolicy = "policy"
+	whyName   = "protected name"
+	whyGitDir = "git directory"
+	whyGrant  = "grant git"
+	// whySettings is for what decides about later runs.
+	whySettings = "settings of sallyport"
+	whyNewRepo  = "a new git repository, whose hooks run outside the sandbox"
 )
 
 // maxMatches bounds how many files the deny patterns of a policy may match.
@@ -226,7 +228,7 @@ func (s *ruleset) match(name string) error {
 	case missing(err):
 		return nil // it is gone
 	case err != nil:
-		return &executor.RootError{Path: name, Why: "cannot be inspected: " + hostfacts.Reason(err)}
+		return uninspected(name, err, "")
 	case st.Mode()&fs.ModeSymlink == 0:
 		return s.restrict(name, sandbox.LevelDeny, "deny pattern")
 	}
@@ -237,7 +239,7 @@ func (s *ruleset) match(name string) error {
 	}
 	spot, err := s.lookAt(real)
 	if err != nil {
-		return &executor.RootError{Path: real, Why: "cannot be inspected: " + hostfacts.Reason(err)}
+		return uninspected(real, err, "")
 	}
 	if spot.Kind != plan.KindMissing || s.byName {
 		s.add(plan.Rule{Spot: spot, Level: sandbox.LevelDeny, Why: "target of a link that a deny pattern matches"})
@@ -254,7 +256,7 @@ func (s *ruleset) look(name string, level sandbox.Level) (plan.Spot, error) {
 		spot, err = s.lookAt(real)
 	}
 	if err != nil {
-		return spot, &executor.RootError{Path: name, Why: "cannot be inspected: " + hostfacts.Reason(err), Fix: "the sandbox must know what exists there"}
+		return spot, uninspected(name, err, "the sandbox must know what exists there")
 	}
 	if spot.Kind == plan.KindMissing && !s.byName {
 		return spot, nil
@@ -358,4 +360,9 @@ func notProtectable(real string, mode fs.FileMode) error {
 		Need: "a directory or file at the protected name " + real, Have: "it is a " + hostfacts.KindWord(mode),
 		Hint: "a link cannot be protected, because the command could change it; replace it by what it points to, or move it away",
 	}
+}
+
+// uninspected says that a path cannot be looked at.
+func uninspected(path string, err error, fix string) error {
+	return &executor.RootError{Path: path, Why: "cannot be inspected: " + hostfacts.Reason(err), Fix: fix, Err: err}
 }

@@ -63,8 +63,11 @@ func (g *gathering) claimState(r *Request) error {
 	}
 	for _, path := range r.NoState {
 		path = hostfacts.Deepest(path)
+		_, err := os.Lstat(path)
 		switch {
 		case !within(path):
+		case err != nil && !missing(err): // an earlier command may have closed what is above
+			return uninspected(path, err, "sallyport's own state in a writable place must be known; change the mode of the directories on the way")
 		case g.mounts && r.Keeper != nil && g.makeState(path):
 		default:
 			g.claimMissing(gitpaths.Path{Path: path, Missing: true, IsDir: true, Why: whyState}, false)

@@ -45,11 +45,19 @@ func Safe(argv []string) bool {
 	if len(argv) == 0 {
 		return false
 	}
-	dir, name := path.Split(argv[0])
-	if dir != "" && !slices.Contains(systemDirectories, path.Clean(dir)) {
+	if !OfSystem(argv[0]) {
 		return false
 	}
+	name := path.Base(argv[0])
 	return slices.Contains(alwaysSafe, name) || safeWith(name, argv[1:])
+}
+
+// OfSystem reports whether a program is given by its bare name, or by its path in a directory of
+// the system. Others may be anything, whatever their base names say, and so may a path with "..",
+// which leads elsewhere behind a link.
+func OfSystem(program string) bool {
+	dir, name := path.Split(program)
+	return dir == "" || name != ".." && slices.Contains(systemDirectories, strings.TrimSuffix(dir, "/"))
 }
 
 // has reports whether a word is one of the short options, alone or with others, or one of the

@@ -93,7 +93,7 @@ func (f Filter) spans(a *arch) ([]span, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := []span{{}}
+	out := make([]span, 1, 2*len(rules)+3)
 	add := func(first uint32, rs []Rule) {
 		if out[len(out)-1].first == first {
 			out = out[:len(out)-1]
@@ -116,15 +116,10 @@ func (f Filter) spans(a *arch) ([]span, error) {
 // rulesByNumber returns the rules of each call that the machine has, without those that
 // change nothing: behind an unconditional one, or at the end with the default answer.
 func (f Filter) rulesByNumber(a *arch) (map[uint32][]Rule, error) {
-	byName := make(map[string]uint32, len(a.names))
-	for nr, name := range a.names {
-		if name != "" {
-			byName[name] = uint32(nr)
-		}
-	}
-	rules := map[uint32][]Rule{}
+	numbers := a.numbers()
+	rules := make(map[uint32][]Rule, len(f.Rules))
 	for _, r := range f.Rules {
-		nr, ok := byName[r.Name]
+		nr, ok := numbers[r.Name]
 		if !ok {
 			if !known(r.Name) {
 				return nil, fmt.Errorf("%w: unknown system call %q", ErrFilter, r.Name)

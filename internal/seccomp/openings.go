@@ -12,9 +12,9 @@ import (
 // An Opening is a part of the deny list that can be opened by name.
 type Opening struct {
 	// Name is what users type.
-	Name string
+	Name string `json:"name"`
 	// Opens says in one line what becomes possible, with the price.
-	Opens string
+	Opens string `json:"opens"`
 }
 
 // The names of the openings. OpenICMP is exported because a network namespace has to allow

@@ -88,11 +88,16 @@ func (c Cond) holds(args [6]uint64) bool {
 }
 
 // words are names of numbers.
-type words map[uint64]string
+type words []struct {
+	number uint64
+	name   string
+}
 
 func (w words) of(v uint64) string {
-	if s, ok := w[v]; ok {
-		return s
+	for _, n := range w {
+		if n.number == v {
+			return n.name
+		}
 	}
 	return fmt.Sprint(v)
 }
@@ -100,13 +105,13 @@ func (w words) of(v uint64) string {
 // The names of the numbers that calls are refused for, from the kernel's uapi headers.
 var (
 	families = words{
-		afUnix: "AF_UNIX", afInet: "AF_INET", afInet6: "AF_INET6", afNetlink: "AF_NETLINK", 15: "AF_KEY", 17: "AF_PACKET",
-		21: "AF_RDS", 29: "AF_CAN", 30: "AF_TIPC", 31: "AF_BLUETOOTH", 38: "AF_ALG", 40: "AF_VSOCK", 42: "AF_QIPCRTR", 44: "AF_XDP",
+		{afUnix, "AF_UNIX"}, {afInet, "AF_INET"}, {afInet6, "AF_INET6"}, {afNetlink, "AF_NETLINK"}, {15, "AF_KEY"}, {17, "AF_PACKET"},
+		{21, "AF_RDS"}, {29, "AF_CAN"}, {30, "AF_TIPC"}, {31, "AF_BLUETOOTH"}, {38, "AF_ALG"}, {40, "AF_VSOCK"}, {42, "AF_QIPCRTR"}, {44, "AF_XDP"},
 	}
-	socketTypes  = words{sockStream: "SOCK_STREAM", sockDgram: "SOCK_DGRAM", sockRaw: "SOCK_RAW", 4: "SOCK_RDM", sockSeqpk: "SOCK_SEQPACKET", 6: "SOCK_DCCP", 10: "SOCK_PACKET"}
-	ipProtocols  = words{protoICMP: "IPPROTO_ICMP", protoICMP6: "IPPROTO_ICMPV6", 33: "IPPROTO_DCCP", 132: "IPPROTO_SCTP", 136: "IPPROTO_UDPLITE", 255: "IPPROTO_RAW", protoMPTCP: "IPPROTO_MPTCP"}
-	netlinks     = words{4: "NETLINK_SOCK_DIAG", 6: "NETLINK_XFRM", 9: "NETLINK_AUDIT", 12: "NETLINK_NETFILTER", 15: "NETLINK_KOBJECT_UEVENT", 16: "NETLINK_GENERIC"}
-	terminalCtls = words{tiocsti: "TIOCSTI", tioclinux: "TIOCLINUX", tiocsetd: "TIOCSETD"}
+	socketTypes  = words{{sockStream, "SOCK_STREAM"}, {sockDgram, "SOCK_DGRAM"}, {sockRaw, "SOCK_RAW"}, {4, "SOCK_RDM"}, {sockSeqpk, "SOCK_SEQPACKET"}, {6, "SOCK_DCCP"}, {10, "SOCK_PACKET"}}
+	ipProtocols  = words{{protoICMP, "IPPROTO_ICMP"}, {protoICMP6, "IPPROTO_ICMPV6"}, {33, "IPPROTO_DCCP"}, {132, "IPPROTO_SCTP"}, {136, "IPPROTO_UDPLITE"}, {255, "IPPROTO_RAW"}, {protoMPTCP, "IPPROTO_MPTCP"}}
+	netlinks     = words{{4, "NETLINK_SOCK_DIAG"}, {6, "NETLINK_XFRM"}, {9, "NETLINK_AUDIT"}, {12, "NETLINK_NETFILTER"}, {15, "NETLINK_KOBJECT_UEVENT"}, {16, "NETLINK_GENERIC"}}
+	terminalCtls = words{{tiocsti, "TIOCSTI"}, {tioclinux, "TIOCLINUX"}, {tiocsetd, "TIOCSETD"}}
 )
 
 // namespaces are the bits of namespaces in the order in which they are spelled.

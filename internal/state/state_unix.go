@@ -8,7 +8,6 @@ package state
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -46,17 +45,18 @@ func usual() []string {
 
 // Protected returns the state directories that exist, for no command may see or change one,
 // also one that only runs with another XDG_STATE_HOME use, and the names of those that are
-// missing, which no command may make. What stands at such a name and is none, for example a
-// symbolic link that a command has made, is in neither list. There may be links on the way.
+// missing or cannot be looked at, which no command may make. What stands at such a name and is
+// no directory, for example a symbolic link that a command has made, is in neither list. One that
+// others can enter counts, because its first use closes it. There may be links on the way.
 func Protected() (dirs, missing []string) {
 	all := append(candidates(), usual()...)
 	slices.Sort(all)
 	for _, d := range slices.Compact(all) {
-		switch err := tree.Check(d); {
-		case err == nil:
-			dirs = append(dirs, d)
-		case errors.Is(err, fs.ErrNotExist):
+		switch info, err := os.Lstat(d); {
+		case err != nil:
 			missing = append(missing, d)
+		case info.IsDir():
+			dirs = append(dirs, d)
 		}
 	}
 	return dirs, missing

@@ -172,11 +172,16 @@ func TestProtected(t *testing.T) {
 	t.Setenv("HOME", home)
 	t.Setenv("XDG_STATE_HOME", other)
 	usual := home + "/.local/state/sallyport"
-	if err := os.MkdirAll(usual, 0o700); err != nil {
+	if err := os.MkdirAll(usual, 0o755); err != nil { // its first use closes it
 		t.Fatal(err)
 	}
-	hidden, missing := Protected()
-	if !slices.Contains(hidden, usual) || !slices.Contains(missing, other+"/sallyport") {
-		t.Errorf("hidden are %q, missing %q", hidden, missing)
+	for _, mode := range []os.FileMode{0o755, 0o700} {
+		if err := os.Chmod(usual, mode); err != nil {
+			t.Fatal(err)
+		}
+		hidden, missing := Protected()
+		if !slices.Contains(hidden, usual) || !slices.Contains(missing, other+"/sallyport") {
+			t.Errorf("mode %o: hidden are %q, missing %q", mode, hidden, missing)
+		}
 	}
 }

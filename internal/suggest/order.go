@@ -9,6 +9,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -82,15 +83,17 @@ func (r *Run) started(d *sandbox.Denial) bool {
 
 // errorWords are the texts of errors in lower case, as C libraries, Go, Python and Node
 // print them.
-var errorWords = map[string][]string{
-	"EROFS":        {"read-only file system", "erofs"},
-	"EACCES":       {"permission denied", "eacces"},
-	"EPERM":        {"operation not permitted", "not permitted", "eperm"},
-	"EBUSY":        {"device or resource busy", "resource busy", "ebusy"},
-	"EXDEV":        {"cross-device link", "exdev"},
-	"ENETUNREACH":  append([]string{"network is unreachable", "network unreachable", "enetunreach"}, lookupWords...),
-	"ECONNREFUSED": append([]string{"connection refused", "econnrefused"}, lookupWords...),
-}
+var errorWords = sync.OnceValue(func() map[string][]string {
+	return map[string][]string{
+		"EROFS":        {"read-only file system", "erofs"},
+		"EACCES":       {"permission denied", "eacces"},
+		"EPERM":        {"operation not permitted", "not permitted", "eperm"},
+		"EBUSY":        {"device or resource busy", "resource busy", "ebusy"},
+		"EXDEV":        {"cross-device link", "exdev"},
+		"ENETUNREACH":  append([]string{"network is unreachable", "network unreachable", "enetunreach"}, lookupWords...),
+		"ECONNREFUSED": append([]string{"connection refused", "econnrefused"}, lookupWords...),
+	}
+})
 
 // lookupWords are what programs print when no name server answers.
 var lookupWords = []string{
@@ -101,7 +104,7 @@ var lookupWords = []string{
 // mentioned returns 2 where a line of the output has the error of a denial and its name, 1
 // where one has the error, and 0 otherwise.
 func mentioned(d *sandbox.Denial, lines [][]byte) int {
-	words := errorWords[d.Errno]
+	words := errorWords()[d.Errno]
 	if words == nil && d.Errno != "" {
 		words = []string{strings.ToLower(d.Errno)}
 	}

@@ -23,9 +23,11 @@ import (
 	"strings"
 
 	"github.com/sallyport-dev/sallyport/internal/caches"
+	"github.com/sallyport-dev/sallyport/internal/credentials"
 	"github.com/sallyport-dev/sallyport/internal/gitpaths"
 	"github.com/sallyport-dev/sallyport/internal/services"
 	"github.com/sallyport-dev/sallyport/internal/toolfiles"
+	"github.com/sallyport-dev/sallyport/internal/userdirs"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -80,6 +82,7 @@ func (r *Run) Complete(denials []sandbox.Denial) {
 		if d.Rule == "" {
 			d.Rule = r.rule(d)
 		}
+		d.NoGrant = d.NoGrant || r.setting(d)
 		if d.Grant == "" {
 			d.Grant = r.service(d)
 		}
@@ -100,6 +103,12 @@ func (r *Run) Complete(denials []sandbox.Denial) {
 
 func isFile(op sandbox.Op) bool {
 	return op == sandbox.Read || op == sandbox.Write || op == sandbox.Exec
+}
+
+// setting reports whether a denied write was to settings of sallyport, which no run opens.
+func (r *Run) setting(d *sandbox.Denial) bool {
+	return r.Local && d.Op == sandbox.Write &&
+		slices.ContainsFunc(userdirs.Protected(os.Getenv, credentials.Homes()), func(dir string) bool { return inside(d.Path, dir) })
 }
 
 // service returns the grant for the service at a unix socket that could not be reached.

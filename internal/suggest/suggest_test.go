@@ -242,3 +242,21 @@ func TestManyDenials(t *testing.T) {
 		}
 	}
 }
+
+// TestSettings: nothing is suggested for writes to sallyport's own settings: a run that opens them
+// is refused.
+func TestSettings(t *testing.T) {
+	t.Setenv("HOME", "/h")
+	t.Setenv("XDG_CONFIG_HOME", "/c")
+	for path, want := range map[string]string{
+		"/h/.config/sallyport/config.toml": "", "/c/sallyport": "", "/etc/sallyport/managed.toml": "", "/c/other/x": "--rw /c/other/x",
+	} {
+		ds := writes(path)
+		r := runOf(sandbox.WorkspaceWrite("/w"), path)
+		r.Local = true
+		r.Complete(ds)
+		if got := ds[0].Grant + ds[0].Wider; got != want {
+			t.Errorf("%s: %q, want %q", path, got, want)
+		}
+	}
+}

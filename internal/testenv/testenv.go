@@ -161,6 +161,17 @@ func NeedProgram(t testing.TB, name string) string {
 	return path
 }
 
+// NeedPeer returns the path of another tool with which a test compares, and skips t without it. It
+// is never required: neither builds nor tests depend on peers.
+func NeedPeer(t testing.TB, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		t.Skipf("the peer %s is not installed: %v", name, err)
+	}
+	return path
+}
+
 // Lack ends t because the machine lacks a fact: skipped with the reason why, or
 // failed where [RequireVar] lists the fact. It is for probes that live beside
 // their test; the Need functions cover the common ones.

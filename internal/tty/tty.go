@@ -4,9 +4,9 @@
 // Package tty manages the terminal of the user of this process.
 //
 // [Open] takes a file that is a terminal ([Is]). [Terminal.Raw] passes every key on as it
-// is typed, [Terminal.Read] reads the keys, [Terminal.Sizes] reports changes of the size,
-// and [Terminal.Close] restores the terminal. A process that is stopped and continued makes
-// the terminal raw again, because the shell has changed it meanwhile.
+// is typed, [Terminal.Lines] whole lines. [Terminal.Read] reads them, [Terminal.Sizes] reports
+// changes of the size, and [Terminal.Close] restores the terminal. A process that is stopped
+// and continued sets the modes again, because the shell has changed them meanwhile.
 //
 // Many processes share a terminal. So the package never changes the flags of a descriptor
 // that it was given, which the shell has too, never changes the modes while another job is

@@ -18,6 +18,11 @@ const (
 
 func continueOutput(fd int) error { return unix.IoctlSetInt(fd, unix.TIOCSTART, 0) }
 
+func discardInput(fd int) error {
+	const read = 1 // FREAD of fcntl.h
+	return unix.IoctlSetPointerInt(fd, unix.TIOCFLUSH, read)
+}
+
 // reopen returns nil: opening /dev/fd gives the same description again, and the name of
 // the terminal can lead elsewhere. The given description is read, after select(2).
 func reopen(int) *os.File { return nil }

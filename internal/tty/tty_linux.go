@@ -19,6 +19,8 @@ const (
 
 func continueOutput(fd int) error { return unix.IoctlSetInt(fd, unix.TCXONC, unix.TCOON) }
 
+func discardInput(fd int) error { return unix.IoctlSetInt(fd, unix.TCFLSH, unix.TCIFLUSH) }
+
 // reopen opens the terminal behind fd once more, so that it can be read without blocking
 // and the description that others share does not change. It returns nil if the terminal
 // cannot be opened, as for a user who has taken over another one's terminal.

@@ -29,6 +29,12 @@ func Open(*os.File) (*Terminal, error) { return nil, ErrUnsupported }
 // Raw returns [ErrUnsupported].
 func (t *Terminal) Raw(bool) error { return ErrUnsupported }
 
+// Lines returns [ErrUnsupported].
+func (t *Terminal) Lines() error { return ErrUnsupported }
+
+// Discard returns [ErrUnsupported].
+func (t *Terminal) Discard() error { return ErrUnsupported }
+
 // Suspend does nothing.
 func (t *Terminal) Suspend() error { return nil }
 

@@ -33,13 +33,12 @@ type Terminal struct {
 	serving        sync.WaitGroup
 	reading        sync.WaitGroup
 
-	mu         sync.Mutex
-	before     *unix.Termios // the modes to restore; nil while nothing is changed
-	wanted     bool          // raw mode is on whenever this process is in the foreground
-	keepOutput bool
-	suspended  bool // until SIGCONT: this process will stop
-	last       executor.Size
-	closed     bool
+	mu        sync.Mutex
+	before    *unix.Termios                   // the modes to restore; nil while nothing is changed
+	wanted    func(unix.Termios) unix.Termios // makes the modes for this process in the foreground; nil changes none
+	suspended bool                            // until SIGCONT: this process will stop
+	last      executor.Size
+	closed    bool
 }
 
 // Open begins to manage the terminal f, which must stay open until Close. It changes
@@ -112,13 +111,33 @@ func Keep(f *os.File) (restore func()) {
 // output goes to it unchanged. In the background Raw takes effect when the job comes to the
 // foreground. Raw may be called again. After Close it is os.ErrClosed.
 func (t *Terminal) Raw(keepOutput bool) error {
+	return t.set(func(m unix.Termios) unix.Termios { return rawModes(m, keepOutput) })
+}
+
+// Lines passes whole lines on, and shows what is typed, as a terminal does that no program has
+// changed. In the background and after Close it is as [Terminal.Raw].
+func (t *Terminal) Lines() error { return t.set(lineModes) }
+
+func (t *Terminal) set(modes func(unix.Termios) unix.Termios) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed {
 		return os.ErrClosed
 	}
-	t.wanted, t.keepOutput = true, keepOutput
+	t.wanted = modes
 	return t.apply()
+}
+
+// Discard forgets the keys that were typed and not read yet.
+func (t *Terminal) Discard() error { return modeError(discardInput(t.fd)) }
+
+// lineModes returns the modes with those that whole lines need.
+func lineModes(m unix.Termios) unix.Termios {
+	m.Iflag |= unix.ICRNL | unix.BRKINT
+	m.Iflag &^= unix.INLCR | unix.IGNCR | unix.ISTRIP
+	m.Oflag |= unix.OPOST | unix.ONLCR
+	m.Lflag |= unix.ICANON | unix.ECHO | unix.ECHOE | unix.ECHOK | unix.ISIG | unix.IEXTEN
+	return m
 }
 
 // rawModes returns the modes as cfmakeraw(3) changes them.
@@ -134,12 +153,12 @@ func rawModes(m unix.Termios, keepOutput bool) unix.Termios {
 	return m
 }
 
-// apply sets the raw modes if that is wanted and allowed. It keeps keys that were typed
+// apply sets the modes if that is wanted and allowed. It keeps keys that were typed
 // before. The lock is held.
 func (t *Terminal) apply() error {
 	// In the background, the modes are those of another job, neither to be changed nor to
 	// be restored later.
-	if !t.wanted || t.suspended || t.closed || !foreground(t.fd) {
+	if t.wanted == nil || t.suspended || t.closed || !foreground(t.fd) {
 		return nil
 	}
 	if t.before == nil {
@@ -149,17 +168,23 @@ func (t *Terminal) apply() error {
 		}
 		t.before = before
 	}
-	raw := rawModes(*t.before, t.keepOutput)
-	return modeError(unix.IoctlSetTermios(t.fd, setModes, &raw))
+	modes := t.wanted(*t.before)
+	return modeError(unix.IoctlSetTermios(t.fd, setModes, &modes))
 }
 
-// Suspend restores the modes that Raw found, for a process that will stop: when it
-// continues, raw mode comes back.
+// Suspend restores the modes that Raw found, for a process that will stop or leave the terminal
+// to another reader, and reads no keys: when it continues, raw mode comes back.
 func (t *Terminal) Suspend() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.suspended = true
 	return t.restore()
+}
+
+func (t *Terminal) isSuspended() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.suspended
 }
 
 // Resume ends a Suspend as the signal SIGCONT does.
@@ -270,6 +295,9 @@ func (t *Terminal) Read(p []byte) (int, error) {
 			continue
 		case gone && !ready:
 			return 0, ErrGone
+		case t.isSuspended():
+			listen = false // until it resumes: the keys are for what has the terminal meanwhile
+			continue
 		case !foreground(keys):
 			// They are for another job. A shell that brings this one forward while it runs
 			// sends no signal, so the next key tells.
@@ -342,7 +370,7 @@ func (t *Terminal) Close() error {
 	}
 	err := t.restore()
 	t.nudge()
-	t.wanted, t.closed = false, true
+	t.wanted, t.closed = nil, true
 	t.mu.Unlock()
 	signal.Stop(t.signals)
 	close(t.quit)

@@ -14,3 +14,8 @@ import (
 func Append(path, _ string) error {
 	return &fs.PathError{Op: "append a rule to", Path: path, Err: errors.ErrUnsupported}
 }
+
+// Remove is not supported on this system. The error is an [fs.PathError].
+func Remove(path, _ string) (bool, error) {
+	return false, &fs.PathError{Op: "remove a rule from", Path: path, Err: errors.ErrUnsupported}
+}

@@ -34,6 +34,28 @@ func Append(path, line string) error {
 	return nil
 }
 
+// Remove removes each line of a rule file that is this one, and reports whether there was one.
+// It returns when that is on the disk. The file is replaced by one with the same mode, so that a
+// reader sees the old one or the new one. What Append refuses, Remove refuses, and it waits for
+// the same lock.
+func Remove(path, line string) (found bool, err error) {
+	dir, err := directory(path)
+	if err == nil {
+		defer dir.Close()
+		err = locked(dir, filepath.Base(path), unix.O_RDWR, func(f *os.File) error {
+			found, err = removeLine(dir, f, filepath.Base(path), line)
+			return err
+		})
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, &fs.PathError{Op: "remove a rule from", Path: path, Err: err}
+	}
+	return found, nil
+}
+
 func appendTo(path, line string) error {
 	if strings.ContainsAny(line, "\r\n\x00") || strings.TrimSpace(line) == "" {
 		return errors.New("a rule is one line")
@@ -44,23 +66,38 @@ func appendTo(path, line string) error {
 			return fmt.Errorf("make %s: %w", dir, err)
 		}
 	}
-	dir, err := open(unix.AT_FDCWD, above, unix.O_RDONLY|unix.O_DIRECTORY)
+	dir, err := directory(path)
 	if err != nil {
 		return err
 	}
 	defer dir.Close()
-	if err := own(dir, fs.ModeDir); err != nil {
-		return fmt.Errorf("its directory %w", err)
+	return locked(dir, filepath.Base(path), unix.O_RDWR|unix.O_APPEND|unix.O_CREAT, func(f *os.File) error { return appendLine(f, line) })
+}
+
+// directory opens the directory of a rule file, which must be this user's.
+func directory(path string) (*os.File, error) {
+	dir, err := open(unix.AT_FDCWD, filepath.Dir(path), unix.O_RDONLY|unix.O_DIRECTORY)
+	if err != nil {
+		return nil, err
 	}
+	if err := own(dir, fs.ModeDir); err != nil {
+		dir.Close()
+		return nil, fmt.Errorf("its directory %w", err)
+	}
+	return dir, nil
+}
+
+// locked calls change with a file that is open and locked, and has this name then.
+func locked(dir *os.File, name string, flags int, change func(*os.File) error) error {
 	const attempts = 100
 	for range attempts {
-		f, err := open(int(dir.Fd()), filepath.Base(path), unix.O_RDWR|unix.O_APPEND|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_NONBLOCK)
+		f, err := open(int(dir.Fd()), name, flags|unix.O_NOFOLLOW|unix.O_NONBLOCK)
 		if err != nil {
 			return err
 		}
-		replaced, err := lock(dir, f, filepath.Base(path))
+		replaced, err := lock(dir, f, name)
 		if err == nil && !replaced {
-			err = appendLine(f, line)
+			err = change(f)
 		}
 		f.Close()
 		if !replaced || err != nil {
@@ -150,4 +187,44 @@ func appendLine(f *os.File, line string) error {
 		return errors.Join(err, f.Truncate(int64(len(text)))) // half a line would not load
 	}
 	return nil
+}
+
+// removeLine replaces a file that is locked by one without a line.
+func removeLine(dir, f *os.File, name, line string) (found bool, err error) {
+	text, err := io.ReadAll(io.LimitReader(f, rules.MaxFile+1))
+	if err != nil {
+		return false, err
+	}
+	if len(text) > rules.MaxFile {
+		return false, fmt.Errorf("it has more than %d MiB", rules.MaxFile>>20)
+	}
+	var rest []byte
+	for has := range bytes.Lines(text) {
+		if string(bytes.TrimRight(has, "\r\n")) == line {
+			found = true
+		} else {
+			rest = append(rest, has...)
+		}
+	}
+	info, err := f.Stat()
+	if err != nil || !found {
+		return false, err
+	}
+	fresh := "." + name + ".new" // what a killed process left there is written over
+	if err := unix.Unlinkat(int(dir.Fd()), fresh, 0); err != nil && !errors.Is(err, unix.ENOENT) {
+		return false, err
+	}
+	next, err := open(int(dir.Fd()), fresh, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW)
+	if err != nil {
+		return false, err
+	}
+	_, err = next.Write(rest)
+	if err = errors.Join(err, next.Chmod(info.Mode().Perm()), next.Sync(), next.Close()); err == nil {
+		err = unix.Renameat(int(dir.Fd()), fresh, int(dir.Fd()), name)
+	}
+	if err != nil {
+		_ = unix.Unlinkat(int(dir.Fd()), fresh, 0) // the error above it says more
+		return false, err
+	}
+	return true, nil
 }

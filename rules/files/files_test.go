@@ -183,6 +183,9 @@ func TestAppendForeign(t *testing.T) {
 		if err := Append(dir+"/rules/a.rules", "rule"); err == nil || !strings.Contains(err.Error(), "belongs to another user") {
 			t.Errorf("%s: %v", name, err)
 		}
+		if found, err := Remove(dir+"/rules/a.rules", "x"); found || err == nil || !strings.Contains(err.Error(), "belongs to another user") {
+			t.Errorf("%s: %v, %v", name, found, err)
+		}
 		if err := os.Chown(dir+name, 0, 0); err != nil {
 			t.Fatal(err)
 		}
@@ -209,6 +212,85 @@ func TestAppendTogether(t *testing.T) {
 	slices.Sort(lines)
 	if want := 20 + 8*20; err != nil || len(lines) != want || len(slices.Compact(lines)) != want {
 		t.Errorf("%d lines, %v, want %d", len(lines), err, want)
+	}
+}
+
+// TestRemove: exactly that line goes, and all others stay byte for byte.
+func TestRemove(t *testing.T) {
+	for _, test := range []struct {
+		name, text, line, want string
+		found                  bool
+	}{
+		{"one of three", "a\nb\nc\n", "b", "a\nc\n", true},
+		{"twice", "b\na\nb\n", "b", "a\n", true},
+		{"the only one", "b\n", "b", "", true},
+		{"the last one without an end", "a\nb", "b", "a\n", true},
+		{"other line ends", "a\r\nb\r\nc\r\n", "b", "a\r\nc\r\n", true},
+		{"a part of a line", "# b\n b\nbb\n", "b", "# b\n b\nbb\n", false},
+		{"an empty file", "", "b", "", false},
+		{"bytes that are not UTF-8", "\xff\nb\n", "b", "\xff\n", true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "a.rules")
+			write(t, file, test.text)
+			write(t, filepath.Dir(file)+"/.a.rules.new", "half a fi")
+			if err := os.Chmod(file, 0o640); err != nil {
+				t.Fatal(err)
+			}
+			if found, err := Remove(file, test.line); found != test.found || err != nil {
+				t.Errorf("%v, %v", found, err)
+			}
+			got, err := os.ReadFile(file)
+			info, err2 := os.Stat(file)
+			if string(got) != test.want || errors.Join(err, err2) != nil || info.Mode().Perm() != 0o640 {
+				t.Errorf("%q, %v, %v; want %q", got, info.Mode(), errors.Join(err, err2), test.want)
+			}
+		})
+	}
+	if found, err := Remove(t.TempDir()+"/none/a.rules", "b"); found || err != nil {
+		t.Errorf("no file: %v, %v", found, err)
+	}
+}
+
+// TestRemoveRefused: what a name leads to elsewhere stays as it is.
+func TestRemoveRefused(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir+"/other", "b\n")
+	if err := errors.Join(os.Symlink("other", dir+"/link.rules"), unix.Mkfifo(dir+"/pipe.rules", 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"link.rules": "it is a symbolic link", "pipe.rules": "it is not a regular file"} {
+		var at *fs.PathError
+		if found, err := Remove(filepath.Join(dir, name), "b"); found || !errors.As(err, &at) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, %v, want %s", name, found, err, want)
+		}
+	}
+	if text, err := os.ReadFile(dir + "/other"); string(text) != "b\n" || err != nil {
+		t.Errorf("the target of a link: %q, %v", text, err)
+	}
+}
+
+// TestRemoveTogether: what is appended meanwhile is not lost, and a line is found once.
+func TestRemoveTogether(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "rules", "a.rules")
+	var all sync.WaitGroup
+	for i := range 4 {
+		all.Go(func() {
+			for j := range 20 {
+				gone, stays := fmt.Sprintf("gone %d of %d", j, i), fmt.Sprintf("stays %d of %d", j, i)
+				if err := errors.Join(Append(file, gone), Append(file, stays)); err != nil {
+					t.Error(err)
+				}
+				if found, err := Remove(file, gone); !found || err != nil {
+					t.Errorf("%s: %v, %v", gone, found, err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	text, err := os.ReadFile(file)
+	if n := strings.Count(string(text), "stays"); err != nil || n != 4*20 || strings.Contains(string(text), "gone") {
+		t.Errorf("%d lines stay, %v:\n%s", n, err, text)
 	}
 }
 

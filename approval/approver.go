@@ -1,0 +1,130 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package approval
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// An Approver answers questions. Approve blocks until there is an answer or ctx ends; what it
+// has opened for the question is gone when it returns. Every error but [ErrPass] denies.
+type Approver interface {
+	Approve(ctx context.Context, r *Request) (Decision, error)
+}
+
+// ErrPass says that an approver has no answer, and that the next one may be asked.
+var ErrPass = errors.New("approval: no answer")
+
+// Func is a function as an Approver.
+type Func func(ctx context.Context, r *Request) (Decision, error)
+
+// Approve calls f.
+func (f Func) Approve(ctx context.Context, r *Request) (Decision, error) { return f(ctx, r) }
+
+// Fixed returns an Approver that always gives one answer.
+func Fixed(d Decision) Approver {
+	return Func(func(context.Context, *Request) (Decision, error) { return d, nil })
+}
+
+// Chain returns an Approver that asks in turn: an approver that passes leaves the question to the
+// next one. It passes if all do, and without approvers.
+func Chain(as ...Approver) Approver {
+	return Func(func(ctx context.Context, r *Request) (Decision, error) {
+		for _, a := range as {
+			if d, err := a.Approve(ctx, r); !errors.Is(err, ErrPass) {
+				return d, err
+			}
+		}
+		return Decision{}, ErrPass
+	})
+}
+
+// answered is what one of several approvers said.
+type answered struct {
+	d   Decision
+	err error
+}
+
+// ask asks all approvers at once. The channel has room for all answers.
+func ask(ctx context.Context, as []Approver, r *Request) <-chan answered {
+	out := make(chan answered, len(as))
+	for _, a := range as {
+		go func() {
+			d, err := a.Approve(ctx, r)
+			out <- answered{d, err}
+		}()
+	}
+	return out
+}
+
+// ErrAnswered is the cause with which [First] cancels approvers: another one has answered.
+var ErrAnswered = errors.New("approval: another approver has answered")
+
+// First returns an Approver that asks all at once; the first answer counts, and the others are
+// canceled. It returns when all have ended, and passes if all pass.
+func First(as ...Approver) Approver {
+	return Func(func(ctx context.Context, r *Request) (Decision, error) {
+		ctx, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
+		first := answered{err: ErrPass}
+		answers := ask(ctx, as, r)
+		for range as {
+			got := <-answers
+			if errors.Is(first.err, ErrPass) && !errors.Is(got.err, ErrPass) {
+				first = got
+				cancel(ErrAnswered)
+			}
+		}
+		return first.d, first.err
+	})
+}
+
+// All returns an Approver that asks all at once and approves if all do: the first answer that
+// does not approve counts, and the others are canceled. An approver that passes is left out; it
+// passes if all do. Of several approvals the narrowest counts: one for once before one for the
+// session, and that before one that is remembered.
+func All(as ...Approver) Approver {
+	return Func(func(ctx context.Context, r *Request) (Decision, error) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		whole := answered{err: ErrPass}
+		answers := ask(ctx, as, r)
+		refused := false
+		for range as {
+			got := <-answers
+			switch {
+			case refused || errors.Is(got.err, ErrPass):
+			case got.err != nil || !got.d.Answer.Approves():
+				whole, refused = got, true
+				cancel()
+			case whole.err != nil || got.d.Answer < whole.d.Answer:
+				whole = got
+			}
+		}
+		return whole.d, whole.err
+	})
+}
+
+// Ask asks an approver, and makes a denial of everything that is no answer to this request: an
+// error, an answer that was not offered, no approver. Only the end of ctx is an error, and
+// [ErrPass] of an approver that passes.
+func Ask(ctx context.Context, a Approver, r *Request) (Decision, error) {
+	if a == nil {
+		return Decision{}, ErrPass
+	}
+	d, err := a.Approve(ctx, r)
+	switch {
+	case ctx.Err() != nil:
+		return Decision{}, context.Cause(ctx)
+	case errors.Is(err, ErrPass):
+		return Decision{}, ErrPass
+	case err != nil:
+		return Decision{Source: d.Source, Message: err.Error()}, nil //nolint:nilerr // it denies
+	case !r.Takes(&d):
+		return Decision{Source: d.Source, Message: fmt.Sprintf("the answer %s was not offered", d.Answer)}, nil
+	}
+	return d, nil
+}

@@ -1,0 +1,119 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package approval
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+)
+
+// A Board is an Approver that keeps questions until they are answered from elsewhere: by another
+// process, a console, a client on the wire. The zero Board is ready. Its methods may be called
+// from several goroutines at once.
+type Board struct {
+	mu      sync.Mutex
+	pending []*posted
+	changed chan struct{} // closed at the next change; nil if nothing watches
+}
+
+// posted is a question on the Board.
+type posted struct {
+	request *Request
+	answer  chan Decision // has room for the one answer
+}
+
+// Errors of [Board.Answer].
+var (
+	// ErrUnknown says that no question with this ID is open: there was none, or it was answered
+	// or withdrawn.
+	ErrUnknown = errors.New("approval: no such question is open")
+	// ErrNotOffered says that a question does not take this answer; it stays open.
+	ErrNotOffered = errors.New("approval: the answer was not offered")
+)
+
+// Approve posts the question and waits for its answer.
+func (b *Board) Approve(ctx context.Context, r *Request) (Decision, error) {
+	p := &posted{r, make(chan Decision, 1)}
+	b.mu.Lock()
+	b.pending = append(b.pending, p)
+	b.changeLocked()
+	b.mu.Unlock()
+	select {
+	case d := <-p.answer:
+		return d, nil
+	case <-ctx.Done():
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.removeLocked(p)
+	select {
+	case d := <-p.answer: // it came at the same moment
+		return d, nil
+	default:
+		return Decision{}, context.Cause(ctx)
+	}
+}
+
+// Pending returns the open questions, the oldest first. They must not be changed.
+func (b *Board) Pending() []*Request {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	out := make([]*Request, len(b.pending))
+	for i, p := range b.pending {
+		out[i] = p.request
+	}
+	return out
+}
+
+// Answer answers the open question with an ID. The answer to a rule or a host without the
+// rule or host takes the first offer. Of several answers the first one counts.
+func (b *Board) Answer(id string, d Decision) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	i := slices.IndexFunc(b.pending, func(p *posted) bool { return p.request.ID == id })
+	if i < 0 {
+		return fmt.Errorf("%w: %q", ErrUnknown, id)
+	}
+	p := b.pending[i]
+	if first := p.request.Decide(d.Answer); d.Rule == nil && d.Host == "" {
+		d.Rule, d.Host = first.Rule, first.Host
+	}
+	if !p.request.Takes(&d) {
+		return fmt.Errorf("%w: %s", ErrNotOffered, d.Answer)
+	}
+	if d.Source == "" {
+		d.Source = FromUser
+	}
+	b.removeLocked(p)
+	p.answer <- d
+	return nil
+}
+
+// Changed returns a channel that is closed when a question comes or goes. Take it before Pending, so
+// that no change is missed.
+func (b *Board) Changed() <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.changed == nil {
+		b.changed = make(chan struct{})
+	}
+	return b.changed
+}
+
+func (b *Board) removeLocked(p *posted) {
+	if i := slices.Index(b.pending, p); i >= 0 {
+		b.pending = slices.Delete(b.pending, i, i+1)
+		b.changeLocked()
+	}
+}
+
+func (b *Board) changeLocked() {
+	if b.changed != nil {
+		close(b.changed)
+		b.changed = nil
+	}
+}

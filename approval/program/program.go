@@ -1,0 +1,205 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package program asks a program for approval: one JSON object on its standard input, one on its
+// standard output. It runs outside of the sandbox, in "/", with the environment of this process.
+package program
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/sallyport-dev/sallyport/approval"
+	"github.com/sallyport-dev/sallyport/internal/printable"
+)
+
+// DefaultTimeout is how long a program may take if it is not said.
+const DefaultTimeout = time.Minute
+
+// maxAnswer is how much of its output is read, in bytes: an answer is a decision and a sentence.
+const maxAnswer = 64 << 10
+
+// An Approver asks a program.
+type Approver struct {
+	// Args is the program and its arguments. A name without a slash is looked up in PATH, but
+	// never in the workspace; another one must be absolute.
+	Args []string
+	// Timeout is how long it may take; 0 means DefaultTimeout.
+	Timeout time.Duration
+	// PassOnFailure leaves the question to the next approver when the program fails. False
+	// denies.
+	PassOnFailure bool
+}
+
+// A FailedError says that the program gave no answer.
+type FailedError struct {
+	Program string
+	Why     string // a clause
+}
+
+func (e *FailedError) Error() string {
+	return "the approver " + printable.Word(e.Program) + " gave no answer: " + e.Why
+}
+
+// Approve runs the program. Its process group is gone when it returns.
+func (a *Approver) Approve(ctx context.Context, r *approval.Request) (approval.Decision, error) {
+	d, err := a.ask(ctx, r)
+	if err == nil || ctx.Err() != nil || errors.Is(err, approval.ErrPass) {
+		return d, err
+	}
+	if a.PassOnFailure {
+		return approval.Decision{}, approval.ErrPass
+	}
+	return approval.Decision{Source: approval.FromHook}, err
+}
+
+func (a *Approver) ask(ctx context.Context, r *approval.Request) (approval.Decision, error) {
+	var none approval.Decision
+	failed := func(format string, args ...any) error {
+		return &FailedError{strings.Join(a.Args[:min(1, len(a.Args))], ""), fmt.Sprintf(format, args...)}
+	}
+	path, err := a.find(r.Dir)
+	if err != nil {
+		return none, failed("%v", err)
+	}
+	question, err := json.Marshal(r)
+	if err != nil {
+		return none, failed("%v", err)
+	}
+	question = append([]byte(`{"type":"approval_request",`), question[1:]...)
+	limit := a.Timeout
+	if limit == 0 {
+		limit = DefaultTimeout
+	}
+	out := &bounded{most: maxAnswer}
+	said := &bounded{most: maxAnswer}
+	timed, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	cmd := exec.CommandContext(timed, path, a.Args[1:]...)
+	cmd.Dir, cmd.Env = "/", append(os.Environ(), "SALLYPORT_APPROVER=1")
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(append(question, '\n')), out, said
+	cmd.WaitDelay = time.Second / 4 // after its end, for pipes that its children hold
+	own(cmd)
+	out.full = cancel
+	if err = cmd.Run(); errors.Is(err, exec.ErrWaitDelay) {
+		err = nil // it ended well, and what it printed is here
+	}
+	end(cmd)
+	switch {
+	case ctx.Err() != nil:
+		return none, context.Cause(ctx)
+	case out.over:
+		return none, failed("it printed more than %d KiB", maxAnswer>>10)
+	case timed.Err() != nil:
+		return none, failed("it took longer than %v", limit)
+	case err != nil:
+		return none, failed("%v%s", err, lastLine(said.kept))
+	}
+	return a.answer(out.kept, r, failed)
+}
+
+// answer reads what the program printed.
+func (a *Approver) answer(text []byte, r *approval.Request, failed func(string, ...any) error) (approval.Decision, error) {
+	var said struct {
+		Decision string `json:"decision"`
+		Message  string `json:"message"`
+	}
+	var none approval.Decision
+	dec := json.NewDecoder(bytes.NewReader(text))
+	if err := dec.Decode(&said); err != nil {
+		return none, failed("its output is no JSON object with a decision")
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return none, failed("it printed more than one JSON object")
+	}
+	if said.Decision == "none" {
+		return none, approval.ErrPass
+	}
+	var answer approval.Answer
+	if err := answer.UnmarshalText([]byte(said.Decision)); err != nil || answer == approval.TimedOut {
+		return none, failed("%q is no decision", printable.Line(said.Decision))
+	}
+	d := r.Decide(answer)
+	d.Message, d.Source = said.Message, approval.FromHook
+	if !r.Takes(&d) {
+		return approval.Decision{}, failed("the decision %s was not offered", d.Answer)
+	}
+	return d, nil
+}
+
+// find returns the program's file.
+func (a *Approver) find(workspace string) (string, error) {
+	if len(a.Args) == 0 || a.Args[0] == "" {
+		return "", errors.New("no program is named")
+	}
+	name := a.Args[0]
+	if strings.Contains(name, "/") {
+		if !filepath.IsAbs(name) {
+			return "", errors.New("its path must be absolute")
+		}
+		return name, nil
+	}
+	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+		if !filepath.IsAbs(dir) || below(dir, workspace) {
+			continue
+		}
+		if path, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
+			if real, err := filepath.EvalSymlinks(path); err == nil && !below(real, workspace) {
+				return path, nil
+			}
+		}
+	}
+	return "", errors.New("it is not in PATH (directories in the workspace do not count)")
+}
+
+// below reports whether a path is in a directory, by name and without links.
+func below(path, dir string) bool {
+	in := func(path, dir string) bool {
+		rel, err := filepath.Rel(dir, path)
+		return err == nil && rel != ".." && !strings.HasPrefix(rel, "../")
+	}
+	if dir == "" || in(path, dir) {
+		return dir != ""
+	}
+	real, err := filepath.EvalSymlinks(path)
+	root, err2 := filepath.EvalSymlinks(dir)
+	return err == nil && err2 == nil && in(real, root)
+}
+
+// lastLine is the last line of what the program said, as part of a sentence.
+func lastLine(said []byte) string {
+	lines := bytes.Split(bytes.TrimSpace(said), []byte("\n"))
+	if line := printable.Line(string(lines[len(lines)-1])); line != "" {
+		return " (" + line + ")"
+	}
+	return ""
+}
+
+// bounded keeps the first bytes that are written to it. When there are more it calls full.
+type bounded struct {
+	kept []byte
+	most int
+	over bool
+	full func()
+}
+
+func (b *bounded) Write(p []byte) (int, error) {
+	if room := b.most - len(b.kept); len(p) > room {
+		b.kept, b.over = append(b.kept, p[:room]...), true
+		if b.full != nil {
+			b.full()
+		}
+		return len(p), nil
+	}
+	b.kept = append(b.kept, p...)
+	return len(p), nil
+}

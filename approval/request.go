@@ -1,0 +1,116 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package approval
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+// Kind is what a question is about.
+type Kind string
+
+// The kinds.
+const (
+	KindCommand Kind = "command" // whether a command runs, or where
+	KindNetwork Kind = "network" // whether a host may be reached
+	KindPatch   Kind = "patch"   // whether files may be changed
+	KindAccess  Kind = "access"  // whether what was denied may be opened
+)
+
+// Outside is what a Request requires that is about leaving the sandbox.
+const Outside = "outside"
+
+// A Request is one question: everything that an approver is shown. An approval covers what
+// stands in it, and nothing wider. Approvers must not change it.
+type Request struct {
+	ID   string `json:"id"` // unique; the Runner sets it
+	Kind Kind   `json:"kind"`
+	// Args is the command, with its shell in front of a script; Script is that script alone,
+	// or empty.
+	Args   []string `json:"argv"`
+	Script string   `json:"script"`
+	Dir    string   `json:"cwd"`
+	// Program is the file that runs, without links; empty where it is not known. Digest is the
+	// SHA-256 of a program or script that commands in the sandbox can change; empty for others.
+	Program string `json:"program"`
+	Digest  string `json:"program_sha256,omitempty"`
+	// Environment is the executor; empty for this machine.
+	Environment string `json:"environment,omitempty"`
+	// Reason is why it is asked, and Justification what the caller says.
+	Reason        string `json:"reason"`
+	Justification string `json:"justification"`
+	// Requires is what would be opened: "outside", "write:/p", "read:/p", "host:h:443",
+	// "grant:git", "allow:unix". Empty means that only the command itself is asked about.
+	Requires []string `json:"requires"`
+	// Denials are the evidence, of an attempt that was made; Runs is how often the command ran
+	// already.
+	Denials []sandbox.Denial `json:"denials"`
+	Runs    int              `json:"runs"`
+	// Offers are the rules and hosts that can be remembered, Available the answers in the order
+	// in which they are offered.
+	Offers    []Offer  `json:"offers"`
+	Available []Answer `json:"available_decisions"`
+
+	// Key identifies the command with all that an approval for the session depends on; requests
+	// with one Key and equal Kind and Requires are the same question. Empty means that the answer
+	// is not remembered.
+	Key string `json:"-"`
+}
+
+// An Offer is what an answer remembers for good.
+type Offer struct {
+	Answer Answer   `json:"decision"`
+	Rule   []string `json:"rule,omitempty"` // the prefix that would be allowed
+	Host   string   `json:"host,omitempty"`
+}
+
+// MarshalJSON writes the request as events have it: lists that are empty are there as well.
+func (r Request) MarshalJSON() ([]byte, error) {
+	type plain Request
+	out := plain(r)
+	out.Args, out.Requires, out.Offers = list(r.Args), list(r.Requires), list(r.Offers)
+	out.Denials, out.Available = list(r.Denials), list(r.Available)
+	return json.Marshal(out)
+}
+
+func list[T any](l []T) []T {
+	if l == nil {
+		return []T{}
+	}
+	return l
+}
+
+// Takes reports whether an answer may be given. Denied and Abort always may.
+func (r *Request) Takes(d *Decision) bool {
+	switch d.Answer {
+	case Denied, Abort, TimedOut:
+		return true
+	case ApprovedRule:
+		return slices.ContainsFunc(r.Offers, func(o Offer) bool { return o.Answer == ApprovedRule && slices.Equal(o.Rule, d.Rule) })
+	case ApprovedHost:
+		return slices.ContainsFunc(r.Offers, func(o Offer) bool { return o.Answer == ApprovedHost && o.Host == d.Host })
+	}
+	return slices.Contains(r.Available, d.Answer)
+}
+
+// key is Key with what is required; empty if the answer is not remembered.
+func (r *Request) key() string {
+	if r.Key == "" {
+		return ""
+	}
+	return r.Key + "\x00" + string(r.Kind) + "\x00" + strings.Join(r.Requires, "\x00")
+}
+
+// Decide returns the decision with an answer, and with the rule or host of its first offer.
+func (r *Request) Decide(a Answer) Decision {
+	d := Decision{Answer: a}
+	if i := slices.IndexFunc(r.Offers, func(o Offer) bool { return o.Answer == a }); i >= 0 {
+		d.Rule, d.Host = r.Offers[i].Rule, r.Offers[i].Host
+	}
+	return d
+}

@@ -1,0 +1,218 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package terminal asks for approval on the controlling terminal of this process.
+package terminal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/sallyport-dev/sallyport/approval"
+	"github.com/sallyport-dev/sallyport/internal/printable"
+	"github.com/sallyport-dev/sallyport/internal/prompt"
+)
+
+// An Approver asks on the terminal, one question at a time. It passes where there is no
+// terminal. Before a question about a command that has run, it brings the terminal into its usual
+// state: the main screen, no modes, margins or colors of the command. The zero Approver is ready.
+type Approver struct {
+	// Around, if not nil, is called with each question and calls ask: it can put away what
+	// another program shows on the terminal meanwhile.
+	Around func(ask func())
+
+	mu sync.Mutex
+}
+
+// Approve shows the question and waits for the answer. End of file, a hang-up and four other
+// answers deny.
+func (a *Approver) Approve(ctx context.Context, r *approval.Request) (d approval.Decision, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return d, err // it was withdrawn while another question was open
+	}
+	around := a.Around
+	if around == nil {
+		around = func(ask func()) { ask() }
+	}
+	around(func() { d, err = ask(ctx, r) })
+	return d, err
+}
+
+func ask(ctx context.Context, r *approval.Request) (d approval.Decision, err error) {
+	t, err := prompt.Open(ctx)
+	if errors.Is(err, prompt.ErrNoTerminal) {
+		return d, approval.ErrPass
+	}
+	if err != nil {
+		return d, err
+	}
+	defer func() {
+		if errors.Is(context.Cause(ctx), approval.ErrAnswered) && err != nil {
+			t.Withdraw("answered elsewhere")
+		}
+		err = errors.Join(err, t.Close())
+	}()
+	if r.Runs > 0 { // then the command may have written to the terminal
+		if err := t.Reset(); err != nil {
+			return d, err
+		}
+	}
+	if err := show(t, r); err != nil {
+		return d, err
+	}
+	key, err := t.Ask(choices(r)...)
+	if err != nil {
+		return d, err
+	}
+	for _, l := range letters {
+		if l.key == key {
+			d = r.Decide(l.answer)
+		}
+	}
+	d.Source = approval.FromUser
+	return d, nil
+}
+
+// letters are the answers, in the order in which they are offered.
+var letters = []struct {
+	key    string
+	words  []string
+	answer approval.Answer
+	text   string
+}{
+	{"y", []string{"yes", "once"}, approval.Approved, "once"},
+	{"s", []string{"session"}, approval.ApprovedForSession, "for this session"},
+	{"r", []string{"rule"}, approval.ApprovedRule, "remember the rule"},
+	{"h", []string{"host"}, approval.ApprovedHost, "remember the host"},
+	{"n", []string{"no", "deny"}, approval.Denied, "deny"},
+	{"a", []string{"abort"}, approval.Abort, "abort"},
+}
+
+// choices returns the answers that a question takes.
+func choices(r *approval.Request) []prompt.Choice {
+	var out []prompt.Choice
+	for _, l := range letters {
+		if d := r.Decide(l.answer); r.Takes(&d) {
+			out = append(out, prompt.Choice{Key: l.key, Words: l.words, Text: l.text})
+		}
+	}
+	return out
+}
+
+// show shows all that a question is about.
+func show(t *prompt.Terminal, r *approval.Request) error {
+	shown := t.Show("\nsallyport: " + headline(r) + "\n")
+	describe(r, func(text string) {
+		if shown == nil {
+			shown = t.Show(text)
+		}
+	}, func(text string) {
+		if shown == nil {
+			shown = t.Quote(text)
+		}
+	})
+	return shown
+}
+
+// Text returns all that a question is about, for people who are not in front of the terminal.
+// Words of others have a mark on each of their lines.
+func Text(r *approval.Request) string {
+	var b strings.Builder
+	b.WriteString(headline(r) + "\n")
+	describe(r, func(text string) { b.WriteString(text) }, func(text string) {
+		for line := range strings.Lines(printable.Lines(text)) {
+			b.WriteString(prompt.Mark + line)
+		}
+	})
+	return b.String()
+}
+
+// describe hands on what a question is about: lines of sallyport's own, and words of others.
+func describe(r *approval.Request, show, cite func(text string)) {
+	own := func(format string, args ...any) { show(fmt.Sprintf(format, args...) + "\n") }
+	quote := func(text string) {
+		if text != "" {
+			cite(strings.TrimSuffix(text, "\n") + "\n")
+		}
+	}
+	if r.Script != "" {
+		quote(r.Script)
+	} else {
+		quote(Words(r.Args))
+	}
+	own("in %s", printable.Word(r.Dir))
+	if r.Program != "" {
+		own("program: %s", printable.Word(r.Program))
+	}
+	if r.Environment != "" {
+		own("on: %s", printable.Word(r.Environment))
+	}
+	if r.Reason != "" {
+		own("reason: %s", printable.Line(r.Reason))
+	}
+	if r.Justification != "" {
+		own("the caller says:")
+		quote(r.Justification)
+	}
+	for _, d := range r.Denials {
+		own("was denied: %s", printable.Line(d.String()))
+	}
+	for _, need := range r.Requires {
+		own("would open: %s", opens(need))
+	}
+	if r.Runs > 0 {
+		own("It ran already (%d), and what it did then is done again.", r.Runs)
+	}
+	for _, o := range r.Offers {
+		switch o.Answer {
+		case approval.ApprovedRule:
+			own("rule that can be remembered: commands that begin with")
+			quote(Words(o.Rule))
+		case approval.ApprovedHost:
+			own("host that can be remembered: %s", printable.Word(o.Host))
+		}
+	}
+}
+
+// headline says what is asked.
+func headline(r *approval.Request) string {
+	switch {
+	case r.Kind == approval.KindNetwork:
+		return "may this command reach a host?"
+	case r.Kind == approval.KindPatch:
+		return "may this patch change files?"
+	case len(r.Requires) > 0 && r.Requires[0] == approval.Outside:
+		return "may this command run OUTSIDE of the sandbox?"
+	case len(r.Requires) > 0:
+		return "may this command be given more?"
+	}
+	return "may this command run?"
+}
+
+// opens says in words what a requirement opens.
+func opens(need string) string {
+	if need == approval.Outside {
+		return "everything that this user may do: it runs without a sandbox"
+	}
+	what, value, _ := strings.Cut(need, ":")
+	return map[string]string{
+		"write": "writing to ", "read": "reading ", "host": "the host ", "grant": "the grant ", "allow": "what is closed by default: ",
+	}[what] + printable.Word(value)
+}
+
+// Words shows a command on one line; a line break in a word is escaped, as all that is not
+// printable.
+func Words(args []string) string {
+	out := make([]string, len(args))
+	for i, a := range args {
+		if out[i] = printable.Line(a); a == "" || strings.ContainsAny(a, " '\"\\$`|&;<>()*?[]{}#~\t\n") {
+			out[i] = "'" + strings.ReplaceAll(printable.Line(a), "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(out, " ")
+}

@@ -1,0 +1,282 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package sallyport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sallyport-dev/sallyport/approval"
+	"github.com/sallyport-dev/sallyport/event"
+	"github.com/sallyport-dev/sallyport/internal/identity"
+	"github.com/sallyport-dev/sallyport/internal/judge"
+	"github.com/sallyport-dev/sallyport/rules"
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+// Approvals returns the approvals for the session that the Runner remembers, the oldest first.
+func (r *Runner) Approvals() []approval.Remembered { return r.memory.List() }
+
+// RevokeApproval forgets the approval that the request with an ID got. A command that runs keeps
+// what it was given. The error is [approval.ErrNotRemembered].
+func (r *Runner) RevokeApproval(id string) error { return r.memory.Revoke(id) }
+
+// open gives the command what was approved.
+func (x *execution) open(required []string) error {
+	outside, grants := approval.Opened(required)
+	if outside {
+		return x.confine(sandbox.FullAccess())
+	}
+	for _, g := range grants {
+		if g.Opening != "" && !slices.Contains(x.allow, g.Opening) {
+			x.allow = append(slices.Clone(x.allow), g.Opening)
+		}
+	}
+	return x.confine(x.policy.With(grants...))
+}
+
+// authorize does what the judge decided: it asks where an approval is needed. It fixes the policy
+// of the first attempt, or returns why the command does not run.
+func (x *execution) authorize(ctx context.Context, d judge.Decision) error {
+	var required []string
+	if d.Wish != judge.Stay {
+		required = approval.Requirements(d.Wish == judge.Leave, x.cmd.AskFor)
+	}
+	switch {
+	case d.Err != nil:
+		return fmt.Errorf("sallyport: nothing runs because the rules do not load: %w", d.Err)
+	case d.Answer == judge.Forbid:
+		return x.byRule(fmt.Errorf("%w: %s", ErrForbidden, d.Reason))
+	}
+	if err := x.runner.permits(required...); err != nil {
+		return fmt.Errorf("%w: %w", ErrForbidden, err)
+	}
+	if x.runner.Reviewer != nil {
+		return x.review(ctx, d, required)
+	}
+	if d.Answer == judge.Ask {
+		return x.approve(ctx, d, required)
+	}
+	if err := x.place(d); err != nil || d.Where == rules.Outside {
+		return err
+	}
+	return x.reopen()
+}
+
+// reopen gives the command what was approved for the session, after it was denied before: it
+// starts there, and does not fail once more. Paths that lead elsewhere now are asked about again.
+func (x *execution) reopen() error {
+	if len(x.runner.memory.List()) == 0 {
+		return nil
+	}
+	granted := x.runner.memory.Granted(x.task.identity().Key())
+	return x.open(slices.DeleteFunc(granted, func(word string) bool { return x.leads(word) != word }))
+}
+
+// leads returns a requirement with its path as it is without links on this machine. What is
+// approved is what was shown, wherever a link leads later.
+func (x *execution) leads(word string) string {
+	what, path, _ := strings.Cut(word, ":")
+	if !x.host.Local || what != "write" && what != "read" {
+		return word
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return word // it is not there
+	}
+	return what + ":" + real
+}
+
+// strictReview is the reason for a question about a command that needs no approval.
+const strictReview = "every command is reviewed (strict review); this one needs no approval, and runs with the policy %s, network %s"
+
+// review is approve for strict review: it is asked about every command, and leaving the sandbox by a
+// rule is a part of the question.
+func (x *execution) review(ctx context.Context, d judge.Decision, required []string) error {
+	if d.Answer == judge.Skip {
+		d.Reason = fmt.Sprintf(strictReview, x.policy.Name(), x.policy.Network())
+	}
+	if d.Where == rules.Outside && x.policy.Mode() != sandbox.Full && !x.policy.Denies() && !x.runner.bars(approval.Outside) {
+		required = []string{approval.Outside}
+	}
+	return x.approve(ctx, d, required)
+}
+
+// approver returns who is asked: in strict review the Reviewer first, and no one else where nothing
+// but that needs an answer.
+func (x *execution) approver(needed bool) approval.Approver {
+	r := x.runner
+	switch {
+	case r.Reviewer == nil:
+		return r.Approver
+	case !needed:
+		return approval.Reviewed(r.Reviewer, nil, true)
+	}
+	return approval.Reviewed(r.Reviewer, r.Approver, r.Approval.Known() != approval.Untrusted)
+}
+
+// approve asks whether the command may run, with what it requires.
+func (x *execution) approve(ctx context.Context, d judge.Decision, required []string) error {
+	approver := x.approver(d.Answer == judge.Ask)
+	if approver == nil {
+		return x.byRule(fmt.Errorf("%w: %s, and no approver is configured", ErrRefused, d.Reason))
+	}
+	q, before := x.question(approval.KindCommand, d.Reason, required)
+	if rule := x.proposal(d); rule != nil && d.Answer == judge.Ask {
+		q.Offers = append(q.Offers, approval.Offer{Answer: approval.ApprovedRule, Rule: rule})
+	}
+	answer, err := x.ask(ctx, approver, q)
+	switch {
+	case errors.Is(err, approval.ErrPass):
+		return x.byRule(fmt.Errorf("%w: %s, and there is no one to ask", ErrRefused, d.Reason))
+	case err != nil:
+		return err
+	case !answer.Answer.Approves():
+		return x.byRule(fmt.Errorf("%w: %s: %s", ErrRefused, d.Reason, answer.Refusal()))
+	}
+	if what := x.changed(before, q); what != "" {
+		return x.byRule(fmt.Errorf("%w: %s changed while the question was open; ask again", ErrRefused, what))
+	}
+	if err := x.place(d); err != nil {
+		return err
+	}
+	if len(q.Requires) == 0 {
+		return x.reopen()
+	}
+	return x.open(q.Requires)
+}
+
+// changed names what is not as it was when a question was made; empty if all is.
+func (x *execution) changed(before identity.Identity, q *approval.Request) string {
+	if slices.ContainsFunc(q.Requires, func(word string) bool { return x.leads(word) != word }) {
+		return "what a path leads to"
+	}
+	return before.Changed(x.task.identity())
+}
+
+// question makes a request about this command as it is now.
+func (x *execution) question(kind approval.Kind, reason string, required []string) (*approval.Request, identity.Identity) {
+	id := x.task.identity()
+	x.questions++
+	required = slices.Clone(required)
+	for i, word := range required {
+		required[i] = x.leads(word)
+	}
+	q := &approval.Request{
+		ID: fmt.Sprintf("%s-%d", x.id, x.questions), Kind: kind,
+		Program: id.Program, Digest: id.Digest, Reason: reason, Requires: required, Runs: x.attempts, Key: id.Key(),
+		Available: []approval.Answer{approval.Approved, approval.ApprovedForSession, approval.Denied, approval.Abort},
+	}
+	if x.runner.Reviewer != nil {
+		q.Key, q.Available = "", []approval.Answer{approval.Approved, approval.Denied, approval.Abort}
+	}
+	x.task.show(q)
+	return q, id
+}
+
+// interruptible returns a context that ends with ctx and with a signal that asks for the end: while
+// a question is open there is no command that could get it. Stop must be called.
+func (x *execution) interruptible(ctx context.Context) (_ context.Context, stop func()) {
+	if x.cmd.Signals == nil {
+		return ctx, func() {}
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	if x.cmd.Ready != nil { // then there are signals
+		select {
+		case <-x.cmd.Ready:
+		case <-ctx.Done():
+		}
+	}
+	over := make(chan struct{})
+	var listening sync.WaitGroup
+	listening.Go(func() {
+		forward(x.cmd.Signals, over, func(sig int) {
+			if slices.Contains(asksToEnd, sig) {
+				cancel(&InterruptedError{sig})
+			}
+		})
+	})
+	return ctx, func() {
+		close(over)
+		listening.Wait()
+		cancel(nil)
+	}
+}
+
+// ask puts a question to an approver, reports it and its answer, and remembers what is to be remembered. An
+// error is [approval.ErrPass], or the end of ctx.
+func (x *execution) ask(ctx context.Context, a approval.Approver, q *approval.Request) (approval.Decision, error) {
+	ctx, stop := x.interruptible(ctx)
+	defer stop()
+	x.emit(event.ApprovalRequested{Request: q})
+	start := time.Now()
+	d, _, err := x.runner.memory.Ask(approval.WithReviews(ctx, x.reviewed), a, q)
+	switch {
+	case ctx.Err() != nil:
+		return d, canceled(ctx)
+	case errors.Is(err, approval.ErrPass):
+		d = approval.Decision{Source: approval.FromConfig, Message: "there is no one to ask"}
+	case err != nil:
+		d = approval.Decision{Message: err.Error()}
+	}
+	if d.Source != approval.FromCache {
+		d.Wait = time.Since(start)
+	}
+	if d.Source == "" {
+		d.Source = approval.FromUser
+	}
+	decided := event.ApprovalDecided{ID: q.ID, Decision: d.Answer, Source: d.Source, WaitMS: d.Wait.Milliseconds(), Message: d.Message, Rule: d.Rule, Host: d.Host}
+	decided.Asked = q.Key != "" && d.Source != approval.FromCache && !errors.Is(err, approval.ErrPass)
+	x.emit(decided)
+	if errors.Is(err, approval.ErrPass) {
+		return d, err // and nothing was decided
+	}
+	x.approvals = append(x.approvals, decided)
+	if d.Answer == approval.ApprovedRule {
+		if err := x.runner.remember(d.Rule); err != nil {
+			x.noted = append(x.noted, "the rule was not remembered: "+err.Error())
+		}
+	}
+	return d, nil
+}
+
+// reviewed reports a review of a question. It is called while [execution.ask] waits.
+func (x *execution) reviewed(r approval.Review) {
+	if r.Status == approval.ReviewInProgress {
+		x.emit(event.ReviewStarted{Review: r})
+		return
+	}
+	x.emit(event.ReviewCompleted{Review: r})
+}
+
+// proposal is the rule that an approval can remember: one that has the judge ask no more, for a
+// command about which no rule says anything.
+func (x *execution) proposal(d judge.Decision) []string {
+	if x.runner.Remember == nil || d.Rule != nil || d.Parts == nil || d.Parts.Opaque || d.Wish == judge.Leave {
+		return nil
+	}
+	prefix := x.cmd.PrefixRule
+	if prefix == nil {
+		for _, p := range d.Parts.Commands {
+			if p.Rule == nil && !p.Safe {
+				prefix = p.Argv
+				break
+			}
+		}
+	}
+	if len(prefix) < 2 {
+		return nil // a program alone is everything that it can do
+	}
+	set, _, err := x.runner.rules().Amend(prefix)
+	if err != nil || x.task.requirement(set).Answer != judge.Skip {
+		return nil
+	}
+	return slices.Clone(prefix)
+}

@@ -1,0 +1,233 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package guardian
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/sallyport-dev/sallyport/approval"
+	"github.com/sallyport-dev/sallyport/internal/credentials"
+	"github.com/sallyport-dev/sallyport/internal/plainfile"
+	"github.com/sallyport-dev/sallyport/internal/printable"
+	"github.com/sallyport-dev/sallyport/internal/script"
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+// A file is one that the action runs.
+type file struct {
+	Path string `json:"path"`
+	Text string `json:"text"`
+}
+
+// A hiddenFile is one whose content is not in the evidence.
+type hiddenFile struct {
+	Path string `json:"path"`
+	Why  string `json:"why"`
+}
+
+// executed returns the scripts that a request runs, whole. It refuses one that is too large or no
+// text. Programs of the system are not read.
+func (g *Guardian) executed(r *approval.Request) (shown []file, hidden []hiddenFile, err error) {
+	if r.Kind == approval.KindPatch || len(r.Args) == 0 {
+		return nil, nil, nil
+	}
+	uses := script.Read(r.Args).Uses
+	moves := slices.ContainsFunc(uses, func(c script.Command) bool {
+		return len(c.Args) > 1 && slices.Contains([]string{"cd", "pushd", "env"}, path.Base(c.Args[0]))
+	})
+	seen := map[string]bool{}
+	for i, c := range uses {
+		for j, name := range scripts(c.Args) {
+			program := j == 0
+			if program && !strings.Contains(name, "/") {
+				if i > 0 || !below(r.Program, r.Dir) {
+					continue // found in PATH, where commands do not put programs
+				}
+				name = r.Program
+			}
+			if seen[name] || program && script.OfSystem(name) {
+				continue
+			}
+			seen[name] = true
+			f, why, err := g.read(name, r, moves, program)
+			switch {
+			case err != nil:
+				return nil, nil, err
+			case why != "":
+				hidden = append(hidden, hiddenFile{unknown.Replace(name), why})
+			case f != nil:
+				shown = append(shown, *f)
+			}
+		}
+	}
+	return shown, hidden, nil
+}
+
+// An interpreter runs the file that its first operand names.
+type interpreter struct {
+	// Inline are options in front of code: no file is behind them. Files are those with a value
+	// that may be a file that runs as well, and values others with a value.
+	inline, files, values []string
+	shell                 bool
+}
+
+var (
+	shells = interpreter{files: []string{"--rcfile", "--init-file"}, shell: true}
+	python = interpreter{inline: []string{"-c", "-m"}, values: []string{"-W", "-X"}}
+	node   = interpreter{inline: []string{"-e", "-p", "--eval", "--print"}, files: []string{"-r", "--require", "--import", "--loader"}}
+	perl   = interpreter{inline: []string{"-e", "-E", "-ne", "-pe"}, files: []string{"-r", "-I", "-M"}}
+)
+
+var interpreters = sync.OnceValue(func() map[string]interpreter {
+	return map[string]interpreter{
+		"sh": shells, "bash": shells, "dash": shells, "ash": shells, "ksh": shells, "zsh": shells, "fish": shells,
+		"source": {}, ".": {}, "python": python, "pypy": python, "node": node, "nodejs": node, "bun": node, "deno": node, "tsx": node,
+		"ruby": perl, "perl": perl, "php": {inline: []string{"-r"}, files: []string{"-f"}}, "lua": {inline: []string{"-e"}},
+		"tclsh": {}, "Rscript": {inline: []string{"-e"}}, "osascript": {inline: []string{"-e"}},
+		"pwsh": {inline: []string{"-c", "-Command", "-EncodedCommand"}, files: []string{"-f", "-File"}},
+	}
+})
+
+// scripts returns the words of a command that may name files that it runs: the program, and the
+// script of an interpreter.
+func scripts(args []string) []string {
+	out := []string{args[0]}
+	base := path.Base(args[0])
+	if base != "." {
+		base = strings.TrimRight(base, "0123456789.")
+	}
+	in, ok := interpreters()[base]
+	if !ok {
+		return out
+	}
+	for i := 1; i < len(args); i++ {
+		a := args[i]
+		short := in.shell && len(a) > 1 && (a[0] == '-' || a[0] == '+') && a[1] != '-'
+		switch {
+		case slices.Contains(in.inline, a), short && strings.Contains(a, "c"):
+			return out
+		case slices.Contains(in.files, a) && i+1 < len(args):
+			i++
+			out = append(out, args[i])
+		case slices.Contains(in.values, a), short && strings.ContainsAny(a[len(a)-1:], "oO"):
+			i++
+		case a == "--" && i+1 < len(args):
+			return append(out, args[i+1])
+		case short, strings.HasPrefix(a, "-"), a == "run" && (base == "deno" || base == "bun"):
+		default:
+			return append(out, a)
+		}
+	}
+	return out
+}
+
+// binaries are what the files of compiled programs begin with: ELF, Mach-O, PE.
+var binaries = []string{"\x7fELF", "\xcf\xfa\xed\xfe", "\xca\xfe\xba\xbe", "MZ"}
+
+// unknown shows what is not known of a name.
+var unknown = strings.NewReplacer(script.Gap, "…", script.Rest, "…")
+
+// read reads a script; why says why it is not shown.
+func (g *Guardian) read(name string, r *approval.Request, moves, program bool) (f *file, why string, err error) {
+	in, why := g.open(name, r, moves)
+	if why != "" {
+		return nil, why, nil
+	}
+	defer in.Close()
+	text, err := io.ReadAll(io.LimitReader(in, maxAction+1))
+	switch {
+	case err != nil:
+		return nil, "", errors.New("the script " + printable.Word(name) + " cannot be read")
+	case program && slices.ContainsFunc(binaries, func(b string) bool { return bytes.HasPrefix(text, []byte(b)) }):
+		return nil, "it is a compiled program", nil
+	case len(text) > maxAction:
+		return nil, "", fmt.Errorf("the script %s is larger than %d KiB", printable.Word(name), maxAction>>10)
+	case !utf8.Valid(text):
+		return nil, "", fmt.Errorf("the script %s is not UTF-8 text", printable.Word(name))
+	}
+	return &file{name, string(text)}, "", nil
+}
+
+// open opens a script of the workspace that commands can read, and says why it opens no other
+// one: the model could repeat in its rationale what it was shown, and that goes to the caller.
+func (g *Guardian) open(name string, r *approval.Request, moves bool) (f *os.File, why string) {
+	at := name
+	switch {
+	case strings.Contains(name, script.Gap) || name == script.Rest:
+		return nil, "its name is not known before"
+	case r.Environment != "":
+		return nil, "it is on another machine"
+	case !filepath.IsAbs(name) && moves:
+		return nil, "the directory in which it is looked up is not known before"
+	case !filepath.IsAbs(name):
+		at = filepath.Join(r.Dir, name)
+	}
+	real, err := filepath.EvalSymlinks(at)
+	dir, err2 := filepath.EvalSymlinks(r.Dir)
+	if err != nil || err2 != nil {
+		return nil, unreadable
+	}
+	if !below(real, dir) {
+		return nil, "it is outside of the workspace"
+	}
+	if g.hides(real, r.Dir) {
+		return nil, "it is denied"
+	}
+	f, err = plainfile.Open(real)
+	if err != nil {
+		return nil, unreadable
+	}
+	if !inside(f, real, dir) {
+		_ = f.Close()
+		return nil, unreadable
+	}
+	return f, ""
+}
+
+const unreadable = "it cannot be read"
+
+// hides reports whether commands cannot read a file.
+func (g *Guardian) hides(real, dir string) bool {
+	if g.Policy.Bind(sandbox.Places{Dir: dir}).LevelAt(real) == sandbox.LevelDeny {
+		return true
+	}
+	return slices.ContainsFunc(credentials.Find(credentials.Homes(), nil), func(s credentials.Store) bool {
+		at, err := filepath.EvalSymlinks(s.Path)
+		return below(real, s.Path) || err == nil && below(real, at)
+	})
+}
+
+// inside reports whether an open file is the one at a path, which a command may have replaced by
+// a link before it was opened, and lies in a directory.
+func inside(f *os.File, real, dir string) bool {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return false
+	}
+	defer root.Close()
+	rel, err := filepath.Rel(dir, real)
+	if err != nil {
+		return false
+	}
+	there, err := root.Stat(rel)
+	opened, err2 := f.Stat()
+	now, err3 := filepath.EvalSymlinks(real)
+	return err == nil && err2 == nil && err3 == nil && now == real && os.SameFile(there, opened)
+}
+
+// below reports whether a path is in a directory, by name.
+func below(name, dir string) bool {
+	rel, err := filepath.Rel(dir, name)
+	return name != "" && err == nil && rel != ".." && !strings.HasPrefix(rel, "../")
+}

@@ -1,0 +1,144 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/sallyport-dev/sallyport"
+	"github.com/sallyport-dev/sallyport/internal/config"
+	"github.com/sallyport-dev/sallyport/internal/prompt"
+	"github.com/sallyport-dev/sallyport/internal/seccomp"
+	"github.com/sallyport-dev/sallyport/internal/setup"
+	"github.com/sallyport-dev/sallyport/internal/userdirs"
+)
+
+// allowFlags are the flags of run whose keys config allow writes.
+func allowFlags(o *options) []flag {
+	const group = "For config allow"
+	var flags []flag
+	for _, f := range runFlags(&o.run) {
+		switch f.long {
+		case "net":
+			words, set, net := []string{config.NetNone, config.NetHost}, f.set, ""
+			f.words, f.help = words, "none or host"
+			f.set = func(v string) error {
+				if err := chosen(&net, words)(v); err != nil {
+					return err
+				}
+				return set(v)
+			}
+		case "rw", "ro", "grant", "allow":
+		default:
+			continue
+		}
+		f.group = group
+		flags = append(flags, f)
+	}
+	return append(flags, flag{long: "user", set: on(&o.user), group: group, help: "for you in every project, in your own config.toml;\nasks nothing"})
+}
+
+// allow adds to the settings of the project in dir, or to those of the user.
+func allow(ctx context.Context, env *Env, o *options, dir string) error {
+	settings, err := o.wishes(env.variable("HOME"), dir)
+	switch {
+	case err != nil:
+		return err
+	case len(settings) == 0:
+		return failure("name what to allow, as for run: sallyport config allow --rw PATH; see sallyport help config")
+	case seccomp.Complete(o.run.allowed) != nil: // every run would be refused
+		return openings(seccomp.Complete(o.run.allowed))
+	case o.noConfig:
+		return failure("--no-config reads no settings that could be changed; leave it out")
+	case o.user:
+		return allowUser(env, o, dir, settings)
+	}
+	// The terminal gets its modes back before a signal ends this process.
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	yes, err := setup.Project(ctx, dir, settings, checkOf(config.Project))
+	switch {
+	case errors.Is(err, prompt.ErrNoTerminal):
+		return &userError{codeRefused, sallyport.EndRefused, "not allowed: " + oneLine(err), "run this on a terminal, or add --user to allow it for you in every project"}
+	case yes || err != nil && ctx.Err() == nil:
+		return err
+	}
+	return &userError{codeRefused, sallyport.EndRefused, "not allowed: nothing was changed", ""}
+}
+
+// allowUser adds to the file of the user.
+func allowUser(env *Env, o *options, dir string, settings []setup.Setting) error {
+	name := absolute(cmp.Or(o.config, env.variable(fileVariable)), env.Dir, env.variable("HOME"))
+	if o.config == "" && env.variable(fileVariable) == "" {
+		user, ok := userdirs.Config(env.variable)
+		if !ok {
+			return failure("HOME names no directory for your settings; use --config FILE")
+		}
+		name = filepath.Join(user, "config.toml")
+	}
+	if o.config == "" {
+		if err := userdirs.InReach(name, dir); err != nil {
+			return err
+		}
+	}
+	return setup.User(name, settings, checkOf(config.User))
+}
+
+// checkOf returns the check for the text of a file of a layer.
+func checkOf(kind config.Layer) setup.Check {
+	return func(name string, text []byte) error { return config.Check(kind, name, text) }
+}
+
+// wishes returns what the flags ask for, as it stands in the file.
+func (o *options) wishes(home, dir string) ([]setup.Setting, error) {
+	var settings []setup.Setting
+	for _, k := range config.Keys() {
+		for _, s := range o.run.given[k.Name] {
+			text := s.Text
+			if k.Name == "read" || k.Name == "write" {
+				var err error
+				if text, err = o.place(s, home, dir); err != nil {
+					return nil, err
+				}
+			}
+			path := strings.Split(k.Name, ".")
+			if !o.user {
+				path = []string{"project", k.Profile}
+			}
+			settings = append(settings, setup.Setting{Path: path, Value: text, List: k.IsList()})
+		}
+	}
+	return settings, nil
+}
+
+// place returns a path as it stands in the file: below "~" if it was given so, relative in the
+// workspace of a project, else absolute, without links that a command could change.
+func (o *options) place(s config.Setting, home, dir string) (string, error) {
+	if strings.HasPrefix(s.Text, ":") {
+		return s.Text, nil
+	}
+	name := absolute(s.Text, dir, home)
+	if err := checkPath(s.Origin.File, name, false); err != nil {
+		return "", err
+	}
+	real, root := realPath(name), realPath(dir)
+	rest, inside := strings.CutPrefix(real, strings.TrimSuffix(root, "/")+"/")
+	switch {
+	case config.Expand(s.Text, home) != s.Text:
+		return s.Text, nil
+	case real == root && !o.user:
+		return ":workspace", nil
+	case !inside || o.user:
+		return real, nil
+	case rest[0] == '~' || rest[0] == ':':
+		rest = "./" + rest
+	}
+	return rest, nil
+}

@@ -1,0 +1,134 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/sallyport-dev/sallyport"
+	"github.com/sallyport-dev/sallyport/approval"
+	"github.com/sallyport-dev/sallyport/internal/nearest"
+	"github.com/sallyport-dev/sallyport/internal/pending"
+	"github.com/sallyport-dev/sallyport/internal/printable"
+	"github.com/sallyport-dev/sallyport/internal/userdirs"
+)
+
+const (
+	approvalsHelp = `List open questions of running processes, and what was approved for a session or
+for good.
+
+  sallyport approvals [--json]
+  sallyport approvals revoke ID
+
+revoke removes a rule from rules/default.rules, or has a process forget an
+approval. IDs may be shortened. The exit code is 1 if an ID is not there.
+`
+	approveHelp = `Approve an open question of a running process, which sallyport approvals lists.
+
+  sallyport approve ID [--session | --rule]
+
+An ID may be shortened. The exit code is 1 if there is no such question or it
+was answered. A command in a sandbox cannot answer.
+`
+	denyHelp = `Deny an open question of a running process, which sallyport approvals lists.
+
+  sallyport deny ID [--message TEXT]
+
+An ID may be shortened. The exit code is 1 if there is no such question or it
+was answered.
+`
+)
+
+func approvalsFlags(o *options) []flag { return []flag{o.jsonFlag()} }
+
+func approveFlags(o *options) []flag {
+	return []flag{
+		{long: "session", set: on(&o.session), help: "also when the same is asked again in its session"},
+		{long: "rule", set: on(&o.rule), help: "also in later runs: remember the rule that is offered"},
+	}
+}
+
+func denyFlags(o *options) []flag {
+	return []flag{{long: "message", value: "TEXT", set: text(&o.message), help: "what the caller is told"}}
+}
+
+func approvalsCommand(_ context.Context, env *Env, o *options, words []string) error {
+	switch {
+	case len(words) == 1 && words[0] == "revoke":
+		return failure("revoke needs an ID: sallyport approvals revoke ID")
+	case len(words) > 0 && words[0] != "revoke":
+		return failure("unknown argument %s%s", quote(words[0]), nearest.Clause(words[0], []string{"revoke"}, "see sallyport help approvals"))
+	case len(words) > 0 && o.json:
+		return failure("--json is for the list: sallyport approvals --json")
+	}
+	list, err := pending.List(userdirs.DefaultRules(env.variable))
+	if err != nil {
+		return err
+	}
+	if len(words) == 0 {
+		return env.answer(list, o.json, true)
+	}
+	return unanswered(words[1], list.Forget(words[1]))
+}
+
+// answering returns the function that gives an answer, or the one that flags choose.
+func answering(usual approval.Answer) func(context.Context, *Env, *options, []string) error {
+	return func(_ context.Context, _ *Env, o *options, words []string) error {
+		answer := usual
+		switch {
+		case len(words) == 0 || words[0] == "":
+			return failure("the ID of a question is missing; sallyport approvals lists them")
+		case o.session && o.rule:
+			return failure("--session and --rule cannot be combined; use one of them")
+		case o.session:
+			answer = approval.ApprovedForSession
+		case o.rule:
+			answer = approval.ApprovedRule
+		}
+		list, err := pending.List("")
+		if err != nil {
+			return err
+		}
+		return unanswered(words[0], list.Answer(words[0], answer, o.message))
+	}
+}
+
+// unanswered returns the error for an ID with which nothing was done.
+func unanswered(id string, err error) error {
+	var none *pending.IDError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &none):
+		return &userError{codeNo, sallyport.EndFailed, oneLine(err), "sallyport approvals lists what is open"}
+	}
+	return &userError{codeNo, sallyport.EndFailed, printable.Word(id) + ": " + oneLine(err), ""}
+}
+
+// approvalWords completes the words of approvals.
+func approvalWords(before []string) (completionKind, []candidate) {
+	if !slices.Contains(before, "revoke") {
+		return completeWords, []candidate{{word: "revoke"}}
+	}
+	return candidatesOf((*pending.Listing).Remembered)
+}
+
+// openIDs are the IDs of open questions.
+func openIDs([]string) (completionKind, []candidate) {
+	return candidatesOf((*pending.Listing).Open)
+}
+
+func candidatesOf(ids func(*pending.Listing) [][2]string) (completionKind, []candidate) {
+	list, err := pending.List(userdirs.DefaultRules(System().variable))
+	if err != nil {
+		return completeWords, nil // what cannot be read is not offered
+	}
+	var all []candidate
+	for _, id := range ids(list) {
+		all = append(all, candidate{id[0], id[1]})
+	}
+	return completeWords, all
+}

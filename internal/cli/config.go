@@ -1,0 +1,122 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"io"
+
+	"github.com/sallyport-dev/sallyport/internal/checking"
+	"github.com/sallyport-dev/sallyport/internal/config"
+	"github.com/sallyport-dev/sallyport/internal/nearest"
+	"github.com/sallyport-dev/sallyport/rules"
+)
+
+const configHelp = `Show, change, explain and check the configuration.
+
+  sallyport config allow [--rw PATH] [--ro PATH] [--grant NAME] [--allow NAME]
+                         [--net none|host] [--user] [-C DIR]
+  sallyport config show [--origin] [--json]
+  sallyport config explain KEY|PROFILE|GRANT
+  sallyport config check
+  sallyport config schema
+
+Later layers win: built in, the user's $XDG_CONFIG_HOME/sallyport/config.toml
+(~/.config if it is not set), .sallyport/config.toml of a trusted project, which
+can only narrow but for its table [project], variables SALLYPORT_KEY, flags. The
+managed configuration, /etc/sallyport/managed.toml and managed.d/*.toml, is the
+ceiling of all of them. A file that does not load stops every run.
+
+allow adds to the table [project] of .sallyport/config.toml. It shows the files
+of the project as they will be and asks on the terminal whether to trust them;
+the exit code is 123, and nothing is changed, if you refuse or there is no
+terminal.
+
+check reads all files and prints nothing if they load. schema prints a JSON
+Schema for editors. show prints what holds, with --origin also who set it, and
+what was cut.
+`
+
+func configFlags(o *options) []flag {
+	return append([]flag{
+		{long: "origin", set: on(&o.origin), help: "name who set each value, and what was cut"},
+		{long: "cd", short: 'C', value: "DIR", kind: completeDirectories, set: text(&o.dir), help: "the workspace (default current)"},
+		{long: "config", value: "FILE", kind: completeFiles, set: text(&o.config), help: "read this file in place of the user's config.toml"},
+		{long: "no-config", set: on(&o.noConfig), help: "read no files and variables but the managed ones"},
+		o.jsonFlag(),
+	}, allowFlags(o)...)
+}
+
+// configVerbs are the words after config.
+var configVerbs = []string{"allow", "show", "explain", "check", "schema"}
+
+func configCommand(ctx context.Context, env *Env, o *options, words []string) error {
+	if len(words) == 0 {
+		return failure("config needs a word: allow, show, explain, check or schema; see sallyport help config")
+	}
+	explain := words[0] == "explain"
+	switch {
+	case explain && len(words) == 1:
+		return failure("name a key, a profile or a grant: sallyport config explain limits.memory")
+	case !explain && len(words) > 1:
+		return failure("unexpected argument %s; see sallyport help config", quote(words[1]))
+	case words[0] != "allow" && (len(o.run.given) > 0 || o.user):
+		return failure("--rw, --ro, --grant, --allow, --net and --user are for config allow")
+	case words[0] == "schema":
+		return env.printJSON(config.Schema())
+	}
+	run := &o.run
+	run.dir, run.config, run.noConfig = o.dir, o.config, o.noConfig
+	dir, err := run.directory(env)
+	if err != nil {
+		return err
+	}
+	e, err := run.configure(env, dir)
+	if err != nil {
+		return err
+	}
+	switch {
+	case words[0] == "allow":
+		return allow(ctx, env, o, dir)
+	case words[0] == "show":
+		return env.answer(e.Show(o.origin), o.json, true)
+	case explain:
+		text, err := e.Explain(words[1])
+		if err != nil {
+			return failure("%v", err)
+		}
+		return env.print(text)
+	case words[0] == "check":
+		return checkConfig(env, e, dir)
+	}
+	return failure("unknown word %s%s", quote(words[0]), nearest.Clause(words[0], configVerbs, "see sallyport help config"))
+}
+
+// checkConfig reads the rules as well, and says what does not count.
+func checkConfig(env *Env, e *config.Effective, dir string) error {
+	for _, n := range e.Notes {
+		env.say("warning: " + n)
+	}
+	if err := rules.Load(rules.Host{Dir: dir, Home: env.variable("HOME")}, e.Rules()...).Err(); err != nil {
+		_, _ = io.WriteString(env.Stderr, checking.Explain(err, dir)) // there is no other place to report it
+		return exitCode(codeFailed)
+	}
+	return nil
+}
+
+// configWords completes the words of config.
+func configWords(before []string) (completionKind, []candidate) {
+	var words []candidate
+	switch {
+	case len(before) == 0:
+		for _, w := range configVerbs {
+			words = append(words, candidate{w, ""})
+		}
+	case before[0] == "explain":
+		for _, k := range config.Keys() {
+			words = append(words, candidate{k.Name, k.Help})
+		}
+	}
+	return completeWords, words
+}

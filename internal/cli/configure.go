@@ -1,0 +1,208 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/sallyport-dev/sallyport"
+	"github.com/sallyport-dev/sallyport/approval"
+	"github.com/sallyport-dev/sallyport/approval/program"
+	"github.com/sallyport-dev/sallyport/approval/terminal"
+	"github.com/sallyport-dev/sallyport/guardian"
+	"github.com/sallyport-dev/sallyport/internal/config"
+	"github.com/sallyport-dev/sallyport/internal/credentials"
+	"github.com/sallyport-dev/sallyport/internal/front"
+	"github.com/sallyport-dev/sallyport/internal/pending"
+	_ "github.com/sallyport-dev/sallyport/internal/quietlog" // before package rules
+	"github.com/sallyport-dev/sallyport/internal/trust"
+	"github.com/sallyport-dev/sallyport/internal/tty"
+	"github.com/sallyport-dev/sallyport/internal/userdirs"
+	"github.com/sallyport-dev/sallyport/rules"
+	"github.com/sallyport-dev/sallyport/rules/files"
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+// fileVariable names a file that is read in place of the user's config.toml.
+const fileVariable = config.VariablePrefix + "CONFIG"
+
+// loadConfig reads the settings for a workspace. File and none are --config and --no-config.
+func loadConfig(env *Env, dir, file string, none bool) (*config.Config, error) {
+	in := config.Input{
+		Managed: env.Managed, Dir: dir, Home: env.variable("HOME"), Environ: env.Environ,
+		OnlyManaged: none, Account: credentials.DatabaseHome, Terminal: tty.Is(env.Stdin) && tty.Is(env.Stderr),
+	}
+	if none {
+		return config.Load(in)
+	}
+	var err error
+	if in.Project, in.Untrusted, err = projectFiles(dir); err != nil {
+		return nil, err
+	}
+	if in.User, err = userdirs.ConfigFor(env.variable, dir); err != nil {
+		return nil, err
+	}
+	if in.File = cmp.Or(file, env.variable(fileVariable)); in.File != "" {
+		in.File = absolute(in.File, env.Dir, in.Home)
+	}
+	if in.File != "" && file == "" {
+		if err := userdirs.InReach(in.File, dir); err != nil {
+			return nil, err
+		}
+	}
+	return config.Load(in)
+}
+
+// projectFiles returns the files of the project in a workspace if they are trusted, or why they
+// do not count.
+func projectFiles(dir string) (trusted []config.ProjectFile, why string, err error) {
+	p, err := trust.Read(dir)
+	var refused *trust.RefusedError
+	switch {
+	case errors.As(err, &refused):
+		return nil, "the settings of the project are not used: " + refused.Error(), nil
+	case err != nil:
+		return nil, "", err
+	case p.State == trust.Untrusted:
+		return nil, "the settings in .sallyport are not used, because they are not trusted; run sallyport trust to see them", nil
+	case p.State == trust.Changed:
+		return nil, "the settings in .sallyport are not used: " + p.Why + "; run sallyport trust to see them", nil
+	}
+	for _, f := range p.Files {
+		trusted = append(trusted, config.ProjectFile{Path: f.Path, Text: f.Data})
+	}
+	return trusted, "", nil
+}
+
+// configure reads the settings for a program in dir and applies them.
+func (o *runOptions) configure(env *Env, dir string) (*config.Effective, error) {
+	c, err := loadConfig(env, dir, o.config, o.noConfig)
+	if err != nil {
+		return nil, err
+	}
+	e, err := c.Resolve(o.given)
+	if err != nil {
+		return nil, err
+	}
+	o.settings = settings{base: e.Base}
+	for _, k := range config.Keys() {
+		for _, s := range e.Values[k.Name].Settings {
+			if s.Origin.Layer == config.BuiltIn && k.Name != "approval" || o.superseded(&k, s) || missing(&k, s, dir, env.variable("HOME")) {
+				continue
+			}
+			o.set(k.Name, s.Text)
+		}
+	}
+	if !o.hasScript {
+		o.shell, o.login = "", false // they are for scripts
+	}
+	if o.quiet && o.verbose { // the one that was asked for last
+		o.verbose = len(o.given["verbose"]) > 0
+		o.quiet = !o.verbose
+	}
+	o.reviewerKey = e.ReviewerKey()
+	if err := e.CheckReview(); err != nil {
+		return nil, failure("%v", err)
+	}
+	return e, o.settings.check()
+}
+
+// superseded reports whether a variable is set by a file, and a flag passes it on.
+func (o *runOptions) superseded(k *config.Key, s config.Setting) bool {
+	name, _, _ := strings.Cut(s.Text, "=")
+	return k.Name == "environment.set" && s.Origin.Layer != config.Flags &&
+		slices.ContainsFunc(o.given["environment.pass"], func(p config.Setting) bool { return p.Text == name })
+}
+
+// missing reports whether a setting of a file opens a path that is not there on this machine.
+// Nothing is lost then, while a flag for it is likely a mistake.
+func missing(k *config.Key, s config.Setting, dir, home string) bool {
+	if s.Origin.Layer == config.Flags || k.Name != "read" && k.Name != "write" || strings.HasPrefix(s.Text, ":") {
+		return false
+	}
+	_, err := os.Stat(absolute(s.Text, dir, home))
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// runner returns the Runner for a policy in dir, with the rules and the approval policy that hold.
+// The Post must be closed after the Runner.
+func (o *runOptions) runner(env *Env, e *config.Effective, policy sandbox.Policy, dir string, console *front.Console) (*sallyport.Runner, *pending.Post) {
+	r := &sallyport.Runner{Policy: policy, Approval: o.approvalPolicy(e), SafeList: e.ReadOnlyRules(), Permits: e.Permits}
+	post := &pending.Post{Beside: &terminal.Approver{Around: console.Around}, Wait: o.approvalWait, Remembered: r.Approvals, Revoke: r.RevokeApproval}
+	var before []approval.Approver
+	if len(o.approver) > 0 {
+		before = append(before, &program.Approver{Args: o.approver, Timeout: o.approverTimeout, PassOnFailure: o.approverPasses})
+	}
+	switch g := o.guardian(env, e, policy); {
+	case g == nil:
+	case e.StrictReview():
+		r.Reviewer = post.Alone(g)
+	case r.Approval != approval.Untrusted:
+		before = append(before, g)
+	}
+	if len(before) > 0 {
+		post.Before = approval.Chain(before...)
+	}
+	if r.Approver = post; r.Reviewer != nil && r.Approval != approval.Untrusted {
+		r.Approver = post.Before // the review is the answer, if the program does not refuse
+	}
+	if file := userdirs.DefaultRules(env.variable); file != "" && !o.noConfig {
+		r.Remember = func(_ []string, line string) error {
+			if err := os.MkdirAll(filepath.Dir(filepath.Dir(filepath.Dir(file))), 0o700); err != nil { // of a new home
+				return err
+			}
+			return files.Append(file, line)
+		}
+	}
+	if sources := e.Rules(); len(sources) > 0 {
+		r.Rules = rules.Load(rules.Host{Dir: dir, Home: env.variable("HOME")}, sources...)
+	}
+	return r, post
+}
+
+// guardian returns the reviewing model, or nil. It gets the key from our own environment.
+func (o *runOptions) guardian(env *Env, e *config.Effective, policy sandbox.Policy) *guardian.Guardian {
+	g := e.Reviewer()
+	if g == nil {
+		return nil
+	}
+	g.Policy = policy
+	if o.reviewerKey != "" {
+		g.Key = func() (string, error) {
+			if key := env.variable(o.reviewerKey); key != "" {
+				return key, nil
+			}
+			return "", &sallyport.VariableError{Name: o.reviewerKey, By: "reviewer.api_key_env"}
+		}
+	}
+	if g.Shadow && !o.quiet {
+		g.Reviewed = func(r approval.Review) {
+			said := r.Risk + " risk, authorization " + r.Authorization + ": " + r.Rationale
+			if r.Rationale == "" {
+				said = r.Decision.Message
+			}
+			env.say("the reviewer's decision, which does not count, is " + r.Decision.Answer.String() + " (" + said + ")")
+		}
+	}
+	return g
+}
+
+// approvalPolicy returns when to ask.
+func (o *runOptions) approvalPolicy(e *config.Effective) approval.Policy {
+	if o.approval != "granular" {
+		p, _ := approval.Parse(o.approval) // it was checked
+		return p
+	}
+	asks := func(kind string) bool { return slices.Contains(e.Granular, kind) }
+	return approval.Granular{
+		SandboxApproval: asks("sandbox_approval"), Rules: asks("rules"), SkillApproval: asks("skill_approval"),
+		RequestPermissions: asks("request_permissions"), MCPElicitations: asks("mcp_elicitations"),
+	}.Policy()
+}

@@ -1,0 +1,103 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/sallyport-dev/sallyport/internal/buildinfo"
+	"github.com/sallyport-dev/sallyport/internal/config"
+	"github.com/sallyport-dev/sallyport/internal/execserver"
+	"github.com/sallyport-dev/sallyport/internal/serve"
+)
+
+const execServerHelp = `Run processes for a client, by the exec-server protocol.
+
+  sallyport exec-server [--listen ws://127.0.0.1:PORT] [flags]
+  sallyport exec-server --listen unix:///PATH
+  sallyport exec-server --listen stdio
+
+The client decides what runs, and in which sandbox. The first line of standard
+output is the URL, once clients can connect. A port that other machines reach
+needs --ws-auth. SIGTERM and SIGINT end the server with all of its processes.
+`
+
+func execServerFlags(o *options) []flag {
+	s := &o.serve
+	s.Listen = "ws://127.0.0.1:0"
+	return []flag{
+		{long: "listen", value: "URL", set: text(&s.Listen), help: "ws://IP:PORT (port 0 is a free one), unix:///PATH\nor stdio (default ws://127.0.0.1:0)"},
+		{long: "concurrent-requests", value: "N", set: whole(&s.Server.Starts, 1), help: "start up to N processes of a connection at once\n(default 1)"},
+		{long: "detached", value: "DUR", set: duration(&s.Server.Detached), help: "how long a session without a connection can be\nresumed (default 15m)"},
+		{long: "ws-auth", value: "KIND", words: []string{serve.AuthCapability, serve.AuthSigned}, set: text(&s.Auth.Kind), help: "clients need a token: capability-token or\nsigned-bearer-token (default: no token)"},
+		{long: "ws-token-file", value: "FILE", kind: completeFiles, set: text(&s.Auth.TokenFile), help: "holds the capability token"},
+		{long: "ws-token-sha256", value: "HEX", set: text(&s.Auth.TokenSHA256), help: "its hash, in place of it"},
+		{long: "ws-shared-secret-file", value: "FILE", kind: completeFiles, set: text(&s.Auth.SecretFile), help: "holds the secret that signs bearer tokens (HS256)"},
+		{long: "ws-issuer", value: "TEXT", set: text(&s.Auth.Issuer), help: "the issuer that bearer tokens must name"},
+		{long: "ws-audience", value: "TEXT", set: text(&s.Auth.Audience), help: "the audience that they must name"},
+		{long: "ws-max-clock-skew-seconds", value: "N", set: func(v string) error {
+			var n int
+			err := whole(&n, 0)(v)
+			skew := time.Duration(n) * time.Second
+			s.Auth.Skew = &skew
+			return err
+		}, help: "how far clocks may differ (default 30)"},
+		{long: "allow-http", set: on(&s.Server.AllowHTTP), help: "clients may make HTTP requests from this machine"},
+		{long: "allow-http-env", value: "NAME", set: list(&s.Server.HTTPEnv), help: "clients may put the value of the variable into\nheaders of them; * for all (repeatable)"},
+		{long: "insecure", set: on(&s.Insecure), help: "listen without a token where other machines reach it"},
+	}
+}
+
+// whole returns the function that sets *to to a whole number of at least least.
+func whole(to *int, least int) func(string) error {
+	return func(v string) error {
+		n, err := strconv.Atoi(v)
+		if err != nil || n < least || n > 1_000_000 {
+			return fmt.Errorf("invalid number %s; use a whole number of at least %d", quote(v), least)
+		}
+		*to = n
+		return nil
+	}
+}
+
+// duration returns the function that sets *to.
+func duration(to *time.Duration) func(string) error {
+	return func(v string) error {
+		d, err := config.ParseDuration(v)
+		if err == nil && d <= 0 {
+			err = errors.New("it must be more than zero")
+		}
+		*to = d
+		return err
+	}
+}
+
+func execServerCommand(ctx context.Context, env *Env, o *options, _ []string) error {
+	s := o.serve
+	s.Stdin, s.Stdout = env.Stdin, env.Stdout
+	s.Server.Version, s.Server.Environ, s.Server.Dir = buildinfo.Read().Version, env.Environ, env.Dir
+	if program, err := os.Executable(); err == nil { // without it, files in a sandbox are refused
+		s.Server.FileHelper = []string{program, fileHelperName}
+	}
+	if err := serve.Run(ctx, s); err != nil {
+		return failure("%v", err)
+	}
+	return nil
+}
+
+// fileHelperName is the command that exec-server runs in a sandbox, for what clients want done
+// with files there. It is not for people.
+const fileHelperName = "__files"
+
+func fileHelperCommand(_ context.Context, env *Env, _ *options, _ []string) error {
+	if err := execserver.ServeFiles(env.Stdin, env.Stdout); err != nil {
+		return failure("%v", err)
+	}
+	return nil
+}

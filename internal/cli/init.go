@@ -1,0 +1,54 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/sallyport-dev/sallyport/internal/setup"
+)
+
+const initHelp = `Write commented settings for the project in the current directory.
+
+  sallyport init [-C DIR]
+
+It looks at the files at the top of the directory (Go, npm, pnpm, Yarn, Bun,
+Python, Rust, C, git), writes .sallyport/config.toml, and says what it found and
+chose. The settings count once you have trusted them: sallyport trust. A file
+that exists is not changed.
+`
+
+func initFlags(o *options) []flag {
+	return []flag{{long: "cd", short: 'C', value: "DIR", kind: completeDirectories, set: text(&o.run.dir), help: "the project (default current)"}}
+}
+
+func initCommand(_ context.Context, env *Env, o *options, _ []string) error {
+	dir, err := o.run.directory(env)
+	if err != nil {
+		return err
+	}
+	found, err := setup.Init(dir)
+	switch {
+	case errors.Is(err, setup.ErrExists):
+		return failure("%v; sallyport config allow adds to it", err)
+	case err != nil:
+		return err
+	}
+	if found.Git {
+		found.Tools = append(found.Tools, "git")
+	}
+	text := "Found: " + cmp.Or(strings.Join(found.Tools, ", "), "nothing that sallyport knows") + ".\n"
+	if text += "Wrote " + setup.ProjectFile; found.Git {
+		text += " with the grant git, so that commits work; the rest are comments.\n"
+	} else {
+		text += " with comments only: builds and tests need no setting.\n"
+	}
+	for _, c := range found.Fetch {
+		text += "For packages, once: sallyport run --net host -- " + c + "\n"
+	}
+	return env.print(text + "Next: sallyport trust shows the file and asks whether it counts.\n")
+}

@@ -1,0 +1,89 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/sallyport-dev/sallyport"
+	"github.com/sallyport-dev/sallyport/internal/printable"
+	"github.com/sallyport-dev/sallyport/internal/trust"
+)
+
+const trustHelp = `Show the files with which a project configures sallyport, and ask whether to
+trust them.
+
+  sallyport trust [DIR]
+  sallyport trust --list [--json]
+  sallyport trust --revoke [DIR]
+
+The files are .sallyport/config.toml and .sallyport/rules/*.rules in DIR (the
+current directory by default). They are shown on the terminal, which also takes
+the answer; no flag does. A file that changes later is not trusted. The exit
+code is 123 if you refuse or there is no terminal, 1 if there is nothing to
+trust or to revoke.
+`
+
+func trustFlags(o *options) []flag {
+	return []flag{
+		{long: "list", set: on(&o.list), help: "list the projects that are trusted"},
+		{long: "revoke", set: on(&o.revoke), help: "forget that the files were trusted"},
+		o.jsonFlag(),
+	}
+}
+
+func trustCommand(ctx context.Context, env *Env, o *options, words []string) error {
+	dir := filepath.Join(words...)
+	switch {
+	case o.list && (o.revoke || dir != ""):
+		return failure("--list takes neither --revoke nor a directory; remove one")
+	case o.list:
+		records, err := trust.List()
+		return errors.Join(env.answer(trust.Listing{Type: "trust", Projects: append([]trust.Record{}, records...)}, o.json, true), err)
+	case o.json:
+		return failure("--json is for the list: sallyport trust --list --json")
+	case env.Dir == "" && !filepath.IsAbs(dir):
+		return failure("the current directory no longer exists; name the project by its absolute path")
+	case !filepath.IsAbs(dir):
+		dir = filepath.Join(env.Dir, dir)
+	}
+	if !o.revoke {
+		return askTrust(ctx, env, dir)
+	}
+	found, err := trust.Revoke(dir)
+	if err == nil && !found {
+		err = &userError{codeNo, sallyport.EndFailed, printable.Word(dir) + " was not trusted", "sallyport trust --list shows what is"}
+	}
+	return err
+}
+
+// askTrust asks the user to trust a project.
+func askTrust(ctx context.Context, env *Env, dir string) error {
+	p, err := trust.Read(dir)
+	switch {
+	case err != nil:
+		return err
+	case p.State == trust.None:
+		return &userError{codeNo, sallyport.EndFailed, "nothing to trust: " + printable.Word(dir) + " has neither .sallyport/config.toml nor .sallyport/rules/*.rules", ""}
+	case p.State == trust.Trusted:
+		return env.print(printable.Word(p.Dir) + " is trusted already.\n")
+	}
+	// A signal is no, and the terminal gets its modes back.
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	switch yes, err := p.Ask(ctx); {
+	case err != nil && ctx.Err() == nil:
+		return &userError{codeRefused, sallyport.EndRefused, "not trusted: " + oneLine(err), "run sallyport trust on a terminal"}
+	case !yes:
+		return &userError{codeRefused, sallyport.EndRefused, "not trusted: nothing was recorded", ""}
+	}
+	if err := p.Trust(); err != nil {
+		return err
+	}
+	return env.print("Trusted " + printable.Word(p.Dir) + ".\n")
+}

@@ -1,0 +1,342 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package execserver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
+	"github.com/sallyport-dev/sallyport/internal/wire"
+)
+
+// maxReads is how many reads of one connection wait at once.
+const maxReads = 1024
+
+// A connection speaks with one client.
+type connection struct {
+	server     *Server
+	conn       *jsonrpc.Conn
+	credential string
+	life       context.Context // ends with the connection
+	end        context.CancelFunc
+	starts     chan struct{}  // holds a value for each start in progress
+	reads      atomic.Int64   // that wait
+	work       sync.WaitGroup // goroutines of requests
+	files      fileLane
+	watches    watches
+	http       httpRequests
+
+	// Only the goroutine of serve uses these.
+	session *session // nil before initialize
+	ready   bool     // initialized has come
+	extends bool     // the client has asked for extension methods
+}
+
+func newConnection(s *Server, stream jsonrpc.Stream, credential string) *connection {
+	c := &connection{server: s, conn: jsonrpc.NewConn(stream), credential: credential, starts: make(chan struct{}, s.opts.Starts)}
+	c.life, c.end = context.WithCancel(s.life)
+	c.files = fileLane{connection: c, last: idle}
+	return c
+}
+
+// errProtocol ends a connection whose client does not speak the protocol.
+var errProtocol = errors.New("the client sent a message that the protocol does not allow")
+
+// serve reads and performs requests until the connection ends. The error is io.EOF when the
+// client has ended it.
+func (c *connection) serve() error {
+	for {
+		m, err := c.conn.Read()
+		var malformed *jsonrpc.MalformedError
+		switch {
+		case errors.As(err, &malformed):
+			c.fail(jsonrpc.Malformed(), refuse(malformed.Error()))
+			continue
+		case errors.Is(err, io.EOF):
+			c.leave()        // its processes send nothing any more
+			c.files.finish() // what was asked for is done
+			c.end()
+			c.work.Wait()
+			c.conn.Finish()
+			return err
+		case err != nil:
+			return err
+		}
+		switch {
+		case m.Kind == jsonrpc.KindRequest:
+			c.request(m)
+		case m.Kind == jsonrpc.KindNotification && m.Method == "initialized" && c.session != nil:
+			c.ready = true
+		default:
+			return errProtocol
+		}
+	}
+}
+
+// cut ends the connection from outside.
+func (c *connection) cut() {
+	c.end()
+	c.conn.Close()
+}
+
+// finish ends the connection and everything that belongs to it alone.
+func (c *connection) finish() {
+	c.cut()
+	c.detach()
+	c.work.Wait()
+	c.http.close()
+}
+
+// detach cancels what waits for the client and leaves the session.
+func (c *connection) detach() {
+	c.end()
+	c.leave()
+}
+
+// leave leaves the session to another connection.
+func (c *connection) leave() {
+	if c.session != nil {
+		c.server.detached(c.session)
+		c.session = nil
+	}
+}
+
+// answer sends the result of a request. A connection that has ended needs none.
+func (c *connection) answer(id jsonrpc.ID, result any) {
+	text, err := jsonrpc.Response(id, result)
+	if err != nil {
+		c.fail(id, &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: err.Error()})
+		return
+	}
+	if len(text) > jsonrpc.MaxFrame {
+		c.fail(id, tooLong())
+		return
+	}
+	_ = c.conn.Send(text)
+}
+
+// tooLong returns the error for a request whose answer no message carries.
+func tooLong() *jsonrpc.Error {
+	return refuse(fmt.Sprintf("the answer is longer than %d bytes, the most that one message carries; ask for less", jsonrpc.MaxFrame))
+}
+
+// fail sends the error of a request.
+func (c *connection) fail(id jsonrpc.ID, e *jsonrpc.Error) {
+	if text, err := jsonrpc.Failure(id, e); err == nil { // texts and numbers always encode
+		_ = c.conn.Send(text)
+	}
+}
+
+// A method decodes the parameters of a request, and returns the function that performs it.
+type method struct {
+	family string // in errors about the handshake
+	extra  bool   // it is no method of the protocol
+	decode func(json.RawMessage) (func(*connection, jsonrpc.ID), error)
+}
+
+// on returns the method with a decoder and a function that answers.
+func on[P any](family string, decode func(json.RawMessage) (P, error), perform func(*connection, jsonrpc.ID, P)) method {
+	return method{family: family, decode: func(params json.RawMessage) (func(*connection, jsonrpc.ID), error) {
+		p, err := decode(params)
+		return func(c *connection, id jsonrpc.ID) { perform(c, id, p) }, err
+	}}
+}
+
+// extension returns a method for clients that ask for extension methods.
+func extension(m method) method {
+	m.extra = true
+	return m
+}
+
+// methods are the methods that are served.
+var methods = map[string]method{
+	"initialize":                 on("", wire.DecodeInitialize, (*connection).initialize),
+	"environment/info":           on("environment info", wire.DecodeNothing, (*connection).environmentInfo),
+	"environment/status":         on("environment status", wire.DecodeNothing, (*connection).environmentStatus),
+	"fs/watchMissing":            on("filesystem", wire.DecodeWatchMissing, (*connection).watchMissing),
+	"process/start":              on("exec", wire.DecodeStart, (*connection).startProcess),
+	"process/read":               on("exec", wire.DecodeRead, (*connection).readProcess),
+	"process/write":              on("exec", wire.DecodeWrite, (*connection).writeProcess),
+	"process/signal":             on("exec", decodeSignal, (*connection).signalProcess),
+	"process/terminate":          on("exec", wire.DecodeTerminate, (*connection).terminateProcess),
+	"process/resize":             extension(on("exec", wire.DecodeResize, (*connection).resizeProcess)),
+	"process/closeStdin":         extension(on("exec", wire.DecodeCloseStdin, (*connection).closeStdin)),
+	"process/list":               extension(on("exec", wire.DecodeNothing, (*connection).listProcesses)),
+	"http/request":               on("http", wire.DecodeHTTPRequest, (*connection).requestHTTP),
+	"environmentConfig/read":     on("environment config", wire.DecodeReadConfig, (*connection).readConfig),
+	"capabilityRoots/discoverV1": on("capability discovery", wire.DecodeDiscover, (*connection).discover),
+}
+
+// request performs a request. Parameters are decoded before anything else is looked at, as
+// clients expect.
+func (c *connection) request(m *jsonrpc.Message) {
+	known, ok := methods[m.Method]
+	if !ok {
+		known, ok = fileMethod(m.Method)
+	}
+	if !ok || known.extra && !c.extends {
+		c.fail(m.ID, &jsonrpc.Error{Code: jsonrpc.CodeNoMethod, Message: fmt.Sprintf("exec-server stub does not implement `%s` yet", m.Method)})
+		return
+	}
+	perform, err := known.decode(m.Params)
+	switch {
+	case err != nil:
+		c.fail(m.ID, invalid(err.Error()))
+	case known.family != "" && c.session == nil:
+		c.fail(m.ID, refuse("client must call initialize before using "+known.family+" methods"))
+	case known.family != "" && !c.ready:
+		c.fail(m.ID, refuse("client must send initialized before using "+known.family+" methods"))
+	default:
+		perform(c, m.ID)
+	}
+}
+
+func (c *connection) initialize(id jsonrpc.ID, p *wire.Initialize) {
+	if c.session != nil {
+		c.fail(id, refuse("initialize may only be sent once per connection"))
+		return
+	}
+	var failure *jsonrpc.Error
+	if p.Resume != "" {
+		c.session, failure = c.server.resume(c, p.Resume)
+	} else {
+		c.session, failure = c.server.open(c)
+	}
+	if failure != nil {
+		c.fail(id, failure)
+		return
+	}
+	c.extends = p.ExtensionMethods
+	c.answer(id, wire.InitializeResult{SessionID: c.session.id, Environment: c.server.info()})
+	c.session.follow(c) // events come after the answer
+}
+
+func (c *connection) environmentInfo(id jsonrpc.ID, _ struct{}) { c.answer(id, c.server.info()) }
+
+func (c *connection) environmentStatus(id jsonrpc.ID, _ struct{}) {
+	c.answer(id, wire.EnvironmentStatus{Status: "ready"})
+}
+
+// startProcess starts a process beside the other requests, as many at once as the server
+// allows.
+func (c *connection) startProcess(id jsonrpc.ID, s *wire.Start) {
+	p, failure := c.session.reserve(s)
+	if failure != nil {
+		c.fail(id, failure)
+		return
+	}
+	select {
+	case c.starts <- struct{}{}:
+	case <-c.life.Done():
+		p.abandon()
+		return
+	}
+	written := c.files.last
+	c.work.Go(func() {
+		defer func() { <-c.starts }()
+		select {
+		case <-written:
+		case <-c.life.Done():
+		}
+		select {
+		case <-written: // the process sees what the requests before it wrote
+			p.start(c, id, s)
+		default:
+			p.abandon()
+		}
+	})
+}
+
+// process returns a process whose start is over; nil when there is none.
+func (c *connection) process(id string) *process {
+	p := c.session.find(id)
+	if p == nil {
+		return nil
+	}
+	<-p.started
+	if p.running == nil {
+		return nil
+	}
+	return p
+}
+
+func (c *connection) readProcess(id jsonrpc.ID, r *wire.Read) {
+	p := c.process(r.ProcessID)
+	if p == nil {
+		c.fail(id, refuse("unknown process id "+r.ProcessID))
+		return
+	}
+	page, changed := p.page(r)
+	if changed == nil || r.WaitMs == 0 {
+		c.answer(id, page)
+		return
+	}
+	if c.reads.Add(1) > maxReads {
+		c.reads.Add(-1)
+		c.fail(id, refuse(fmt.Sprintf("limit of waiting reads (%d) reached; wait for the answer to one of them first", maxReads)))
+		return
+	}
+	c.work.Go(func() {
+		defer c.reads.Add(-1)
+		if page, ok := c.wait(p, r, changed); ok {
+			c.answer(id, page)
+		}
+	})
+}
+
+// milliseconds returns the duration, at most a day.
+func milliseconds(n uint64) time.Duration {
+	const most = uint64(24 * time.Hour / time.Millisecond)
+	return time.Duration(min(n, most)) * time.Millisecond
+}
+
+// wait waits until a read has something to return, or its time is over; false when the
+// connection has ended.
+func (c *connection) wait(p *process, r *wire.Read, changed <-chan struct{}) (page wire.ReadResult, ok bool) {
+	timer := time.NewTimer(milliseconds(r.WaitMs))
+	defer timer.Stop()
+	for {
+		select {
+		case <-c.life.Done():
+			return page, false
+		case <-timer.C:
+			page, _ = p.page(r)
+			return page, true
+		case <-changed:
+			if page, changed = p.page(r); changed == nil {
+				return page, true
+			}
+		}
+	}
+}
+
+func (c *connection) writeProcess(id jsonrpc.ID, w *wire.Write) {
+	c.takeInput(id, w.ProcessID, func(in *input, accepted func()) error { return in.write(w.WriteID, w.Chunk, accepted) })
+}
+
+// takeInput answers a request for the input of a process, which take queues.
+func (c *connection) takeInput(id jsonrpc.ID, process string, take func(in *input, accepted func()) error) {
+	p := c.process(process)
+	if p == nil {
+		c.answer(id, wire.WriteResult{Status: wire.WriteUnknown})
+		return
+	}
+	err := errInputEnded
+	if p.input != nil {
+		err = take(p.input, func() { c.answer(id, wire.WriteResult{Status: wire.WriteAccepted}) })
+	}
+	switch {
+	case errors.Is(err, errInputEnded):
+		c.answer(id, wire.WriteResult{Status: wire.WriteStdinClosed})
+	case err != nil:
+		c.fail(id, &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: "failed to write to process stdin: " + err.Error()})
+	}
+}

@@ -1,0 +1,260 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package execserver
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/sallyport-dev/sallyport/internal/files"
+	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
+	"github.com/sallyport-dev/sallyport/internal/wire"
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+const (
+	// maxFileRequests is how many requests about files of one connection wait.
+	maxFileRequests = 128
+	// maxLarge is how many of them may have more parameters than largeRequest, in bytes.
+	maxLarge     = 2
+	largeRequest = 64 << 10
+	// maxHelpers is how many helpers a connection has at once.
+	maxHelpers = 4
+	// helperIdle is how long a helper without open files lives after its last request. While it
+	// lives, protected names that are missing in a workspace are held or watched there.
+	helperIdle = 10 * time.Second
+)
+
+// A fileLane performs the requests about files of one connection, in their order and beside all
+// others: a disk can be slow.
+type fileLane struct {
+	connection *connection
+
+	// Only the goroutine of connection.serve uses these.
+	queue chan queuedRequest
+	last  <-chan struct{} // closed when the newest request was performed
+	large chan struct{}   // holds a value for each large request
+	over  chan struct{}   // closed when run has returned
+
+	// Only the goroutine of run uses these.
+	local   fileServer
+	helpers []*fileProcess          // the one used last is at the end
+	owners  map[string]*fileProcess // of open handles; nil for local
+}
+
+// idle is what last is before the first request.
+var idle = func() <-chan struct{} { c := make(chan struct{}); close(c); return c }()
+
+// A queuedRequest is a request that waits.
+type queuedRequest struct {
+	*fileRequest
+	id   jsonrpc.ID
+	done chan struct{}
+}
+
+// add queues a request. It waits while too many do.
+func (l *fileLane) add(id jsonrpc.ID, r *fileRequest) {
+	if l.queue == nil {
+		l.queue = make(chan queuedRequest, maxFileRequests)
+		l.large = make(chan struct{}, maxLarge)
+		l.over = make(chan struct{})
+		l.owners = make(map[string]*fileProcess)
+		l.connection.work.Go(l.run)
+	}
+	life := l.connection.life.Done()
+	if len(r.params) > largeRequest {
+		select {
+		case l.large <- struct{}{}:
+		case <-life:
+			return
+		}
+	}
+	q := queuedRequest{r, id, make(chan struct{})}
+	select {
+	case l.queue <- q:
+		l.last = q.done
+	case <-life:
+	}
+}
+
+// finish waits until all requests were performed, or the connection has ended. There are no more
+// afterwards.
+func (l *fileLane) finish() {
+	if l.queue != nil {
+		close(l.queue)
+		<-l.over
+	}
+}
+
+// run performs requests until finish is called or the connection ends.
+func (l *fileLane) run() {
+	defer close(l.over)
+	c := l.connection
+	host, _ := c.server.exec.Host(c.life) // it never fails on this machine
+	l.local.system = host.OS
+	timer := time.NewTimer(helperIdle)
+	defer timer.Stop()
+	defer l.local.handles.CloseAll()
+	defer func() {
+		for _, h := range l.helpers {
+			h.stop()
+		}
+	}()
+	for {
+		select {
+		case <-c.life.Done():
+			return
+		case <-timer.C:
+			l.stopIdle()
+			timer.Reset(helperIdle)
+		case q, more := <-l.queue:
+			if !more {
+				return
+			}
+			l.answer(q)
+			close(q.done)
+			if len(q.params) > largeRequest {
+				<-l.large
+			}
+		}
+	}
+}
+
+// answer performs a request and answers it.
+func (l *fileLane) answer(q queuedRequest) {
+	result, err := l.perform(q.fileRequest)
+	if err != nil {
+		l.connection.fail(q.id, fileFailure(err))
+		return
+	}
+	l.connection.answer(q.id, result)
+}
+
+// perform performs a request where it belongs: in this process, or in a helper.
+func (l *fileLane) perform(r *fileRequest) (any, error) {
+	h, err := l.place(r)
+	if err != nil {
+		return nil, err
+	}
+	var result any
+	if h == nil {
+		result, err = r.perform(l.connection.life, &l.local)
+	} else {
+		result, err = h.call(r)
+		h.used = time.Now()
+		if h.broken {
+			l.drop(h)
+		}
+	}
+	switch {
+	case r.use == closesHandle:
+		delete(l.owners, r.handle)
+	case r.use == opensHandle && err == nil:
+		l.owners[r.handle] = h
+	}
+	return result, err
+}
+
+// place returns the helper for a request; nil for this process.
+func (l *fileLane) place(r *fileRequest) (*fileProcess, error) {
+	owner, open := l.owners[r.handle]
+	switch {
+	case r.use == closesHandle || r.use == opensHandle && open:
+		return owner, nil // which answers, or says that the ID is taken
+	case r.use == usesHandle && !open:
+		return nil, &files.HandleError{ID: r.handle}
+	case r.use == usesHandle:
+		return owner, nil
+	case r.use == opensHandle && len(l.owners) >= files.MaxHandles:
+		return nil, files.ErrTooManyHandles
+	case r.sandbox == nil:
+		return nil, nil
+	}
+	key := fmt.Sprintf("%q", *r.sandbox)
+	if i := slices.IndexFunc(l.helpers, func(h *fileProcess) bool { return h.key == key }); i >= 0 {
+		return l.helpers[i], nil
+	}
+	s := l.connection.server
+	policy, failure := s.filePolicy(r.sandbox, l.local.system)
+	switch {
+	case failure != nil:
+		return nil, failure
+	case policy.Mode() != sandbox.Managed, policy.Unrestricted() && !policy.Denies():
+		return nil, nil // it restricts no file
+	}
+	return l.startHelper(key, policy)
+}
+
+// startHelper starts a helper, and ends the one that was not used for longest when there are too
+// many.
+func (l *fileLane) startHelper(key string, policy sandbox.Policy) (*fileProcess, error) {
+	if len(l.helpers) >= maxHelpers {
+		free := slices.DeleteFunc(slices.Clone(l.helpers), l.owns)
+		if len(free) == 0 {
+			return nil, refuse(fmt.Sprintf("limit of sandboxes for files (%d) reached; close the files that are open in one of them", maxHelpers))
+		}
+		l.drop(slices.MinFunc(free, func(a, b *fileProcess) int { return a.used.Compare(b.used) }))
+	}
+	h, err := newFileProcess(l.connection, key, policy)
+	if err != nil {
+		return nil, err
+	}
+	l.helpers = append(l.helpers, h)
+	return h, nil
+}
+
+// owns reports whether a helper has open files.
+func (l *fileLane) owns(h *fileProcess) bool {
+	for _, owner := range l.owners {
+		if owner == h {
+			return true
+		}
+	}
+	return false
+}
+
+// stopIdle ends helpers that were not used for a while.
+func (l *fileLane) stopIdle() {
+	for _, h := range slices.Clone(l.helpers) {
+		if time.Since(h.used) >= helperIdle && !l.owns(h) {
+			l.drop(h)
+		}
+	}
+}
+
+// drop ends a helper. Its open files are closed with it.
+func (l *fileLane) drop(h *fileProcess) {
+	h.stop()
+	l.helpers = slices.DeleteFunc(l.helpers, func(other *fileProcess) bool { return other == h })
+	for id, owner := range l.owners {
+		if owner == h {
+			delete(l.owners, id)
+		}
+	}
+}
+
+// errNoCWD refuses a sandbox whose workspace is not known.
+var errNoCWD = errors.New("sandbox.cwd is missing: it says where the workspace is")
+
+// filePolicy returns the policy of a sandbox for files.
+func (s *Server) filePolicy(w *wire.Sandbox, system string) (sandbox.Policy, *jsonrpc.Error) {
+	uri := w.CWD
+	if uri == "" && len(w.WorkspaceRoots) > 0 {
+		uri = w.WorkspaceRoots[0]
+	}
+	dir := "/"
+	if uri != "" {
+		var err error
+		if dir, err = wire.Path(uri, system); err != nil {
+			return sandbox.Policy{}, invalid("sandbox.cwd: " + err.Error())
+		}
+	}
+	policy, failure := s.policy(w, dir, s.opts.Environ, system)
+	if failure == nil && uri == "" && policy.Mode() == sandbox.Managed && !policy.Unrestricted() {
+		failure = invalid(errNoCWD.Error())
+	}
+	return policy, failure
+}

@@ -1,0 +1,283 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package execserver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+
+	"github.com/sallyport-dev/sallyport/internal/files"
+	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
+	"github.com/sallyport-dev/sallyport/internal/wire"
+)
+
+// maxReadFile is how many bytes of a file one answer carries, in base64 and with what is around
+// them.
+const maxReadFile = (jsonrpc.MaxFrame - 4<<10) / 4 * 3
+
+// A fileRequest is a decoded request about files.
+type fileRequest struct {
+	method  string
+	params  json.RawMessage
+	sandbox *wire.Sandbox // nil for none, and for requests about a handle
+	handle  string
+	use     handleUse
+	// perform does it with what this process may do.
+	perform func(context.Context, *fileServer) (any, error)
+}
+
+// handleUse is what a request does with a handle.
+type handleUse uint8
+
+const (
+	noHandle handleUse = iota
+	opensHandle
+	usesHandle
+	closesHandle
+)
+
+// A fileServer performs requests about files. It is for one goroutine.
+type fileServer struct {
+	system  string // for errors
+	handles files.Handles
+}
+
+// fileMethods decode the requests about files, by method.
+var fileMethods = map[string]func(json.RawMessage) (*fileRequest, error){
+	"fs/readFile":        onFile(wire.DecodeFile, wholeFile, readFile),
+	"fs/getMetadata":     onFile(wire.DecodeFile, wholeFile, getMetadata),
+	"fs/canonicalize":    onFile(wire.DecodeFile, wholeFile, canonicalize),
+	"fs/readDirectory":   onFile(wire.DecodeFile, wholeFile, readDirectory),
+	"fs/writeFile":       onFile(wire.DecodeWriteFile, func(p *wire.WriteFile) *wire.File { return &p.File }, writeFile),
+	"fs/createDirectory": onFile(wire.DecodeCreateDirectory, func(p *wire.CreateDirectory) *wire.File { return &p.File }, createDirectory),
+	"fs/remove":          onFile(wire.DecodeRemove, func(p *wire.Remove) *wire.File { return &p.File }, remove),
+	"fs/walk":            onFile(wire.DecodeWalk, func(p *wire.Walk) *wire.File { return &p.File }, walk),
+	"fs/copy":            decodeCopy,
+	"fs/open":            decodeOpen,
+	"fs/readBlock": onHandle(wire.DecodeReadBlock, usesHandle, func(p *wire.ReadBlock) string { return p.HandleID },
+		func(h *files.Handles, p *wire.ReadBlock) (any, error) {
+			block, end, err := h.ReadBlock(p.HandleID, p.Offset, p.Len)
+			return wire.ReadBlockResult{Chunk: block, EOF: end}, err
+		}),
+	"fs/writeBlock": onHandle(wire.DecodeWriteBlock, usesHandle, func(p *wire.WriteBlock) string { return p.HandleID },
+		func(h *files.Handles, p *wire.WriteBlock) (any, error) {
+			return struct{}{}, h.WriteBlock(p.HandleID, p.Offset, p.Chunk)
+		}),
+	"fs/close": onHandle(wire.DecodeClose, closesHandle, func(p *wire.Close) string { return p.HandleID },
+		func(h *files.Handles, p *wire.Close) (any, error) { return struct{}{}, h.Close(p.HandleID) }),
+}
+
+// fileMethod returns a method about files.
+func fileMethod(name string) (method, bool) {
+	decode, ok := fileMethods[name]
+	return method{family: "filesystem", decode: func(params json.RawMessage) (func(*connection, jsonrpc.ID), error) {
+		r, err := decode(params)
+		if err != nil {
+			return nil, err
+		}
+		r.method, r.params = name, params
+		return func(c *connection, id jsonrpc.ID) { c.files.add(id, r) }, nil
+	}}, ok
+}
+
+func wholeFile(p *wire.File) *wire.File { return p }
+
+// onFile returns the decoder for a method about one file.
+func onFile[P any](decode func(json.RawMessage) (P, error), file func(P) *wire.File, perform func(context.Context, files.Target, P) (any, error)) func(json.RawMessage) (*fileRequest, error) {
+	return func(params json.RawMessage) (*fileRequest, error) {
+		p, err := decode(params)
+		if err != nil {
+			return nil, err
+		}
+		f := file(p)
+		return &fileRequest{sandbox: f.Sandbox, perform: func(ctx context.Context, s *fileServer) (any, error) {
+			t, err := s.target(f)
+			if err != nil {
+				return nil, err
+			}
+			return perform(ctx, t, p)
+		}}, nil
+	}
+}
+
+// onHandle returns the decoder for a method about a handle.
+func onHandle[P any](decode func(json.RawMessage) (P, error), use handleUse, id func(P) string, perform func(*files.Handles, P) (any, error)) func(json.RawMessage) (*fileRequest, error) {
+	return func(params json.RawMessage) (*fileRequest, error) {
+		p, err := decode(params)
+		if err != nil {
+			return nil, err
+		}
+		return &fileRequest{handle: id(p), use: use, perform: func(_ context.Context, s *fileServer) (any, error) {
+			return perform(&s.handles, p)
+		}}, nil
+	}
+}
+
+// target returns the file that a request is about.
+func (s *fileServer) target(f *wire.File) (files.Target, error) {
+	path, err := s.path(f.Path)
+	return files.Target{Path: path, NoFollow: f.NoFollow}, err
+}
+
+// path returns the path of a URI. The error is a *jsonrpc.Error.
+func (s *fileServer) path(uri string) (string, error) {
+	path, err := wire.Path(uri, s.system)
+	var foreign *wire.HostError
+	switch {
+	case errors.As(err, &foreign):
+		return "", refuse(err.Error())
+	case err != nil:
+		return "", invalid(err.Error())
+	}
+	return path, nil
+}
+
+func readFile(_ context.Context, t files.Target, _ *wire.File) (any, error) {
+	data, err := files.Read(t, maxReadFile)
+	return wire.ReadFileResult{Data: data}, err
+}
+
+func getMetadata(_ context.Context, t files.Target, _ *wire.File) (any, error) {
+	info, err := files.Stat(t)
+	return wire.Metadata{
+		IsDirectory: info.IsDirectory, IsFile: info.IsFile, IsSymlink: info.IsSymlink, Size: info.Size, ModifiedMs: info.ModifiedMs,
+	}, err
+}
+
+func canonicalize(_ context.Context, t files.Target, _ *wire.File) (any, error) {
+	if err := follows(t); err != nil {
+		return nil, err
+	}
+	path, err := files.Canonicalize(t.Path)
+	return wire.CanonicalizeResult{Path: wire.URI(path)}, err
+}
+
+// follows refuses a target with NoFollow for a method that knows no such thing.
+func follows(t files.Target) error {
+	if t.NoFollow {
+		return invalid("`followSymlinks` false is not supported by this method; leave it out")
+	}
+	return nil
+}
+
+func readDirectory(_ context.Context, t files.Target, _ *wire.File) (any, error) {
+	if err := follows(t); err != nil {
+		return nil, err
+	}
+	entries, err := files.ReadDirectory(t.Path)
+	result := wire.ReadDirectoryResult{Entries: make([]wire.DirectoryEntry, len(entries))}
+	for i, e := range entries {
+		result.Entries[i] = wire.DirectoryEntry{FileName: e.Name, IsDirectory: e.IsDirectory, IsFile: e.IsFile}
+	}
+	return result, err
+}
+
+func writeFile(_ context.Context, t files.Target, p *wire.WriteFile) (any, error) {
+	if p.Err != nil {
+		return nil, refuse("fs/writeFile requires valid base64 dataBase64: " + p.Err.Error())
+	}
+	return struct{}{}, files.Write(t, p.Data, p.Atomic)
+}
+
+func createDirectory(_ context.Context, t files.Target, p *wire.CreateDirectory) (any, error) {
+	return struct{}{}, files.CreateDirectory(t, p.Recursive)
+}
+
+func remove(_ context.Context, t files.Target, p *wire.Remove) (any, error) {
+	return struct{}{}, files.Remove(t, p.Recursive, p.Force)
+}
+
+func walk(ctx context.Context, t files.Target, p *wire.Walk) (any, error) {
+	if err := follows(t); err != nil {
+		return nil, err
+	}
+	found, err := files.Walk(ctx, t.Path, files.WalkOptions{
+		MaxDepth: p.MaxDepth, MaxDirectories: p.MaxDirectories, MaxEntries: p.MaxEntries,
+		FollowDirectorySymlinks: p.FollowDirectorySymlinks, PruneHiddenDirectories: p.PruneHiddenDirectories,
+	})
+	if err != nil {
+		return nil, err
+	}
+	result := wire.WalkResult{Entries: make([]wire.WalkEntry, len(found.Entries)), Errors: make([]wire.WalkError, len(found.Errors)), Truncated: found.Truncated}
+	for i, e := range found.Entries {
+		kind := "file"
+		if e.IsDirectory {
+			kind = "directory"
+		}
+		result.Entries[i] = wire.WalkEntry{Path: wire.URI(e.Path), Kind: kind}
+	}
+	for i, e := range found.Errors {
+		result.Errors[i] = wire.WalkError{Path: wire.URI(e.Path), Message: fileFailure(e.Err).Message}
+	}
+	return result, nil
+}
+
+func decodeCopy(params json.RawMessage) (*fileRequest, error) {
+	p, err := wire.DecodeCopy(params)
+	if err != nil {
+		return nil, err
+	}
+	return &fileRequest{sandbox: p.Sandbox, perform: func(ctx context.Context, s *fileServer) (any, error) {
+		source, err := s.path(p.Source)
+		if err != nil {
+			return nil, err
+		}
+		destination, err := s.path(p.Destination)
+		if err != nil {
+			return nil, err
+		}
+		return struct{}{}, files.Copy(ctx, source, destination, p.Recursive)
+	}}, nil
+}
+
+func decodeOpen(params json.RawMessage) (*fileRequest, error) {
+	p, err := wire.DecodeOpen(params)
+	if err != nil {
+		return nil, err
+	}
+	return &fileRequest{sandbox: p.Sandbox, handle: p.HandleID, use: opensHandle, perform: func(_ context.Context, s *fileServer) (any, error) {
+		t, err := s.target(&p.File)
+		if err != nil {
+			return nil, err
+		}
+		return wire.OpenResult{HandleID: p.HandleID}, s.handles.Open(p.HandleID, t, p.Replace)
+	}}, nil
+}
+
+// fileFailure returns the error of a request about files, by its kind and in the words that
+// clients know.
+func fileFailure(err error) *jsonrpc.Error {
+	var known *jsonrpc.Error
+	var inv *files.InvalidError
+	var handle *files.HandleError
+	var errno syscall.Errno
+	switch {
+	case errors.As(err, &known):
+		return known
+	case errors.As(err, &inv):
+		return refuse(inv.Error())
+	case errors.As(err, &handle):
+		return &jsonrpc.Error{Code: jsonrpc.CodeNotFound, Message: handle.Error()}
+	case !errors.As(err, &errno):
+		return &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: err.Error()}
+	}
+	failure := &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: systemText(errno)}
+	switch errno {
+	case syscall.ENOENT:
+		failure.Code = jsonrpc.CodeNotFound
+	case syscall.EACCES, syscall.EPERM, syscall.EINVAL:
+		failure.Code = jsonrpc.CodeInvalidRequest
+	}
+	return failure
+}
+
+// systemText returns the text of an error of the system as clients know it.
+func systemText(errno syscall.Errno) string {
+	text := errno.Error()
+	return fmt.Sprintf("%s%s (os error %d)", strings.ToUpper(text[:1]), text[1:], int(errno))
+}

@@ -1,0 +1,224 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package execserver
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sallyport-dev/sallyport/executor/local"
+	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
+	"github.com/sallyport-dev/sallyport/internal/wire"
+)
+
+// Options say how a Server serves. The zero Options are the defaults.
+type Options struct {
+	// Version is told to clients; it may be empty.
+	Version string
+	// Environ holds the variables that processes may inherit, as "NAME=value".
+	Environ []string
+	// Dir is the working directory that clients are told; absolute, or empty.
+	Dir string
+	// Detached is how long a session lives without a connection. Zero means 15 minutes,
+	// negative means not at all.
+	Detached time.Duration
+	// Starts is how many processes are started at once for one connection. Zero means 1.
+	Starts int
+	// Hidden are absolute paths that no process in a sandbox reads: the secrets of the server
+	// itself.
+	Hidden []string
+	// FileHelper is the program, by its absolute path, and the arguments that call [ServeFiles]
+	// with its standard input and output. It performs what a client wants done with files in a
+	// sandbox. Without it that is refused.
+	FileHelper []string
+	// AllowHTTP lets clients make HTTP requests from this machine, to every host that it reaches.
+	AllowHTTP bool
+	// HTTPEnv are the names of variables in Environ whose values clients may put into headers of
+	// such requests; "*" means all. Who may send a value can also learn it.
+	HTTPEnv []string
+}
+
+const (
+	defaultDetached = 15 * time.Minute
+	// maxDetached is how many sessions without a connection are kept.
+	maxDetached = 256
+)
+
+// ErrClosed is returned by Serve after Close.
+var ErrClosed = errors.New("the server is closed")
+
+// A Server has the sessions of all clients. Make one with New.
+type Server struct {
+	opts Options
+	exec local.Executor
+	info func() *wire.Environment
+	life context.Context // ends with Close
+	end  context.CancelFunc
+	work sync.WaitGroup // processes; added to under mu while not closed
+
+	mu          sync.Mutex
+	closed      bool
+	sessions    map[string]*session
+	connections map[*connection]struct{}
+}
+
+// New returns a Server. The caller must call Close.
+func New(opts Options) *Server {
+	opts.Detached = cmp.Or(opts.Detached, defaultDetached)
+	opts.Starts = max(opts.Starts, 1)
+	s := &Server{opts: opts, sessions: make(map[string]*session), connections: make(map[*connection]struct{})}
+	s.life, s.end = context.WithCancel(context.Background())
+	s.info = sync.OnceValue(s.environment)
+	return s
+}
+
+// Serve speaks with one client until the connection ends, and closes the stream. Credential
+// identifies the client: a session is resumed only with the credential that made it. Serve
+// returns nil when the client has ended the connection properly.
+func (s *Server) Serve(stream jsonrpc.Stream, credential string) error {
+	c := newConnection(s, stream, credential)
+	defer c.finish()
+	s.mu.Lock()
+	closed := s.closed
+	if !closed {
+		s.connections[c] = struct{}{}
+	}
+	s.mu.Unlock()
+	if closed {
+		return ErrClosed
+	}
+	defer func() {
+		s.mu.Lock()
+		delete(s.connections, c)
+		s.mu.Unlock()
+	}()
+	if err := c.serve(); !errors.Is(err, io.EOF) {
+		return err
+	}
+	return nil
+}
+
+// Close ends every connection, session and process, and waits until no process is left. It may
+// be called more than once.
+func (s *Server) Close() error {
+	s.mu.Lock()
+	s.closed = true
+	connections := slices.Collect(maps.Keys(s.connections))
+	sessions := slices.Collect(maps.Values(s.sessions))
+	clear(s.sessions)
+	s.mu.Unlock()
+	s.end()
+	for _, c := range connections {
+		c.cut()
+	}
+	for _, ses := range sessions {
+		ses.stop()
+	}
+	err := s.exec.Close()
+	s.work.Wait()
+	return err
+}
+
+// enter announces a process, and reports false when the server is closed. It ends with
+// work.Done.
+func (s *Server) enter() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed {
+		s.work.Add(1)
+	}
+	return !s.closed
+}
+
+// open makes a session for a connection.
+func (s *Server) open(c *connection) (*session, *jsonrpc.Error) {
+	ses := &session{server: s, id: newSessionID(), credential: c.credential, attached: true, processes: make(map[string]*process)}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, refuse("the server is closing")
+	}
+	s.sessions[ses.id] = ses
+	return ses, nil
+}
+
+// resume gives a connection a session that has none. A session of another credential is as
+// unknown as one that does not exist.
+func (s *Server) resume(c *connection, id string) (*session, *jsonrpc.Error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ses := s.sessions[id]
+	if ses == nil || ses.credential != c.credential {
+		return nil, refuse("unknown session id " + id)
+	}
+	if !ses.attach() {
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeAttached, Message: "session " + id + " is already attached to another connection"}
+	}
+	return ses, nil
+}
+
+// detached keeps a session that has lost its connection for a while. Of too many, the one that
+// is without a connection for longest ends.
+func (s *Server) detached(ses *session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.sessions[ses.id] != ses {
+		return // the server is closing
+	}
+	ses.detach(s.opts.Detached, func() { s.expire(ses) })
+	var oldest *session
+	n := 0
+	for _, other := range s.sessions {
+		since, detached := other.since()
+		if !detached {
+			continue
+		}
+		if n++; oldest == nil || since.Before(oldest.detachedAt) {
+			oldest = other
+		}
+	}
+	if n > maxDetached {
+		delete(s.sessions, oldest.id)
+		go oldest.stop()
+	}
+}
+
+// expire ends a session that has no connection.
+func (s *Server) expire(ses *session) {
+	s.mu.Lock()
+	_, detached := ses.since()
+	if detached {
+		delete(s.sessions, ses.id)
+	}
+	s.mu.Unlock()
+	if detached {
+		ses.stop()
+	}
+}
+
+// newSessionID returns a random UUID, version 4.
+func newSessionID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // it never fails
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
+
+// refuse returns the error for a request that does not fit the state of the server.
+func refuse(message string) *jsonrpc.Error {
+	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: message}
+}
+
+// invalid returns the error for parameters.
+func invalid(message string) *jsonrpc.Error {
+	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: message}
+}

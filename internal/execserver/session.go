@@ -1,0 +1,199 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package execserver
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
+	"github.com/sallyport-dev/sallyport/internal/wire"
+)
+
+const (
+	// maxProcesses is how many processes of a session run at once.
+	maxProcesses = 256
+	// maxClosed is how many processes of a session that have ended are kept for reads, and
+	// maxClosedBytes how much of their output.
+	maxClosed      = 4096
+	maxClosedBytes = 64 << 20
+	// closedTime is how long they are kept while the session has a connection.
+	closedTime = 80 * time.Second
+)
+
+// A session owns processes. It has at most one connection at a time.
+type session struct {
+	server     *Server
+	id         string
+	credential string
+
+	mu         sync.Mutex
+	attached   bool        // a connection has it
+	connection *connection // gets its events; nil before the answer to initialize, and without one
+	detachedAt time.Time
+	timer      *time.Timer // while it is not attached
+	stopped    bool
+	processes  map[string]*process
+	closed     []*process // those of processes that have ended, oldest first
+	retained   int        // bytes of their output and arguments
+}
+
+// attach claims the session for a connection, and reports false when another one has it.
+func (s *session) attach() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.attached {
+		return false
+	}
+	s.attached = true
+	s.timer.Stop()
+	for _, p := range s.closed {
+		s.forgetLater(p)
+	}
+	return true
+}
+
+// follow sends events to c from now on.
+func (s *session) follow(c *connection) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.connection = c
+}
+
+// detach ends what attach began. After the time, expire is called.
+func (s *session) detach(after time.Duration, expire func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.attached, s.connection, s.detachedAt = false, nil, time.Now()
+	s.timer = time.AfterFunc(max(after, 0), expire)
+}
+
+// since returns when the session lost its connection, and false when it has one.
+func (s *session) since() (time.Time, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.detachedAt, !s.attached
+}
+
+// receiver returns the connection that gets events; nil for none.
+func (s *session) receiver() *connection {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.connection
+}
+
+// isStopped reports that stop was called.
+func (s *session) isStopped() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stopped
+}
+
+// stop ends all processes of a session that the server has forgotten.
+func (s *session) stop() {
+	s.mu.Lock()
+	s.stopped = true
+	if s.timer != nil {
+		s.timer.Stop()
+	}
+	var running []*process
+	for _, p := range s.processes {
+		running = append(running, p)
+		if p.timer != nil {
+			p.timer.Stop()
+		}
+	}
+	s.mu.Unlock()
+	for _, p := range running {
+		p.stop()
+	}
+}
+
+// reserve makes a process that is about to start.
+func (s *session) reserve(w *wire.Start) (*process, *jsonrpc.Error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	id := w.ProcessID
+	switch {
+	case s.stopped:
+		return nil, refuse("the session has ended")
+	case s.processes[id] != nil:
+		return nil, refuse("process " + id + " already exists")
+	case len(s.processes)-len(s.closed) >= maxProcesses:
+		return nil, refuse(fmt.Sprintf("process limit (%d) reached; end a process of this session first", maxProcesses))
+	}
+	p := newProcess(s, w)
+	s.processes[id] = p
+	return p, nil
+}
+
+// find returns a process; nil when there is none.
+func (s *session) find(id string) *process {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.processes[id]
+}
+
+// list returns all processes, in the order in which they were asked for.
+func (s *session) list() []*process {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.SortedFunc(maps.Values(s.processes), func(a, b *process) int { return a.asked.Compare(b.asked) })
+}
+
+// forget frees the ID of a process that did not start, or that has ended.
+func (s *session) forget(p *process) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.remove(p)
+}
+
+func (s *session) remove(p *process) {
+	if s.processes[p.id] == p {
+		delete(s.processes, p.id)
+	}
+	for i, c := range s.closed {
+		if c == p {
+			s.closed = slices.Delete(s.closed, i, i+1)
+			s.retained -= p.retained
+			break
+		}
+	}
+	if p.timer != nil {
+		p.timer.Stop()
+	}
+}
+
+// ended keeps a process that has ended for reads, with so many bytes.
+func (s *session) ended(p *process, retained int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = append(s.closed, p)
+	p.retained = retained
+	s.retained += retained
+	for len(s.closed) > maxClosed || s.retained > maxClosedBytes {
+		s.remove(s.closed[0])
+	}
+	if s.attached && !s.stopped {
+		s.forgetLater(p)
+	}
+}
+
+// forgetLater forgets a process after closedTime, unless the session has no connection then:
+// its next one still has to read.
+func (s *session) forgetLater(p *process) {
+	if p.timer != nil {
+		p.timer.Stop()
+	}
+	p.timer = time.AfterFunc(closedTime, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.attached {
+			s.remove(p)
+		}
+	})
+}

@@ -1,0 +1,216 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package execserver
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/environ"
+	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
+	"github.com/sallyport-dev/sallyport/internal/suggest"
+	"github.com/sallyport-dev/sallyport/internal/wire"
+	"github.com/sallyport-dev/sallyport/sandbox"
+	profile "github.com/sallyport-dev/sallyport/sandbox/wire"
+)
+
+// hostTmp has processes see the machine's /tmp, as their policy says: files of clients lie
+// there too.
+const hostTmp = "host"
+
+// coreNames are the variables of envPolicy.inherit "core".
+var coreNames = []string{
+	"PATH", "SHELL", "TMPDIR", "TEMP", "TMP", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "USER",
+}
+
+// spec returns what the executor has to start for a request.
+func (s *Server) spec(w *wire.Start, p *process) (*executor.Spec, *jsonrpc.Error) {
+	if failure := unsupported(w.Unsupported); failure != nil {
+		return nil, failure
+	}
+	if w.Argv[0] == "" {
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: "missing program for pipe spawn"}
+	}
+	host, _ := s.exec.Host(s.life) // it never fails on this machine
+	dir, err := wire.Path(w.CWD, host.OS)
+	var foreign *wire.HostError
+	switch {
+	case errors.As(err, &foreign):
+		return nil, invalid(fmt.Sprintf("cwd URI `%s` is not valid on this exec-server host: %v", w.CWD, err))
+	case err != nil:
+		return nil, invalid(err.Error())
+	}
+	env, err := s.env(w)
+	if err != nil {
+		return nil, invalid(err.Error())
+	}
+	policy, failure := s.policy(w.Sandbox, dir, env, host.OS)
+	if failure != nil {
+		return nil, failure
+	}
+	spec := &executor.Spec{
+		Args: w.Argv, Arg0: w.Arg0, Dir: dir, Env: env, Policy: policy, Tmp: hostTmp,
+		OnOutput: p.onOutput, OnExit: p.onExit, OnDenied: p.onDenied, AwaitStreams: true,
+		Grace: -1, // terminate means at once
+	}
+	p.stream = executor.Stream.String
+	switch {
+	case w.TTY:
+		spec.TTY = new(executor.Size)
+		p.stream = func(executor.Stream) string { return "pty" }
+	default:
+		spec.PipeStdin = w.PipeStdin
+	}
+	return spec, nil
+}
+
+// unsupported refuses members that are not supported: without them, a process could do more
+// than the client wants, or less.
+func unsupported(names []string) *jsonrpc.Error {
+	if len(names) == 0 {
+		return nil
+	}
+	return invalid(fmt.Sprintf("`%s` is not supported by this exec-server; leave it out", names[0]))
+}
+
+// env returns the environment of a process.
+func (s *Server) env(w *wire.Start) ([]string, error) {
+	vars := map[string]string{}
+	if w.EnvPolicy != nil {
+		policy := environ.Policy{
+			KeepSecrets: w.EnvPolicy.IgnoreDefaultExcludes, Exclude: w.EnvPolicy.Exclude, Set: w.EnvPolicy.Set,
+			IncludeOnly: w.EnvPolicy.IncludeOnly, Core: coreNames,
+		}
+		if err := policy.Inherit.UnmarshalText([]byte(w.EnvPolicy.Inherit)); err != nil {
+			return nil, err
+		}
+		result, err := policy.Apply(s.opts.Environ)
+		if err != nil {
+			return nil, err
+		}
+		for _, entry := range result.Env {
+			name, value, _ := strings.Cut(entry, "=")
+			vars[name] = value
+		}
+	}
+	for name, value := range w.Env {
+		if name == "" || strings.Contains(name, "=") {
+			return nil, &environ.NameError{Name: name, Reason: "it is empty or contains ="}
+		}
+		if !environ.Forbidden(name) {
+			vars[name] = value
+		}
+	}
+	env := make([]string, 0, len(vars)) // never nil, which means the same here
+	for _, name := range slices.Sorted(maps.Keys(vars)) {
+		env = append(env, name+"="+vars[name])
+	}
+	return env, nil
+}
+
+// policy returns the policy of a process, bound to its places. Without a sandbox it is full
+// access: the client decides.
+func (s *Server) policy(w *wire.Sandbox, dir string, env []string, system string) (sandbox.Policy, *jsonrpc.Error) {
+	if w == nil {
+		return sandbox.FullAccess(), nil
+	}
+	if failure := unsupported(w.Unsupported); failure != nil {
+		return sandbox.Policy{}, failure
+	}
+	policy, err := profile.ParseProfile(w.Permissions)
+	if err != nil {
+		return sandbox.Policy{}, invalid(err.Error())
+	}
+	places, failure := s.places(w, dir, env, system)
+	if failure != nil {
+		return sandbox.Policy{}, failure
+	}
+	if policy.Mode() == sandbox.Managed {
+		for _, name := range s.opts.Hidden {
+			policy = policy.WithEntries(sandbox.PathEntry(name, sandbox.LevelDeny))
+		}
+	}
+	return policy.Bind(places), nil
+}
+
+// places returns what the special places of a policy mean for a process.
+func (s *Server) places(w *wire.Sandbox, dir string, env []string, system string) (sandbox.Places, *jsonrpc.Error) {
+	places, err := s.exec.Places(s.life, dir, env, hostTmp)
+	if err != nil {
+		return places, startFailure(err)
+	}
+	var failure *jsonrpc.Error
+	path := func(member, uri string) string {
+		name, err := wire.Path(uri, system)
+		if err != nil && failure == nil {
+			failure = invalid(member + ": " + err.Error())
+		}
+		return name
+	}
+	if w.CWD != "" {
+		places.Dir = path("sandbox.cwd", w.CWD)
+	}
+	for _, uri := range w.WorkspaceRoots {
+		places.Workspaces = append(places.Workspaces, path("sandbox.workspaceRoots", uri))
+	}
+	if w.HomeDir != "" {
+		places.Home = path("sandbox.userHomeDir", w.HomeDir)
+	}
+	switch len(w.TempDirs) {
+	case 0:
+	case 1:
+		places.TmpDir = path("sandbox.temporaryDirectories", w.TempDirs[0])
+	default:
+		failure = invalid("sandbox.temporaryDirectories: more than one is not supported by this exec-server; name one")
+	}
+	return places, failure
+}
+
+// startFailure returns the error for a process that could not be started: the text of the
+// system as clients know it, and what it was about.
+func startFailure(err error) *jsonrpc.Error {
+	message := err.Error()
+	var nul *executor.NULError
+	var start *executor.StartError
+	var errno syscall.Errno
+	switch {
+	case errors.As(err, &nul):
+		message = "nul byte found in provided data: " + message
+	case errors.As(err, &start) && start.NotFound:
+		message = "No such file or directory (os error 2): " + message
+	case errors.As(err, &errno):
+		text := errno.Error()
+		message = fmt.Sprintf("%s%s (os error %d): %s", strings.ToUpper(text[:1]), text[1:], int(errno), message)
+	}
+	return &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: message}
+}
+
+// wasDenied reports whether the sandbox denied something that may be why the process failed: by
+// what was seen, or where nothing observed it, by what it printed. The caller holds p.mu.
+func (p *process) wasDenied() bool {
+	if p.code == 0 || p.spec.Policy.Mode() == sandbox.Full {
+		return false
+	}
+	denials := p.denials
+	guess := len(denials) == 0 && !p.running.Sandbox().Observed
+	if len(denials) == 0 && !guess {
+		return false
+	}
+	r := &suggest.Run{Policy: p.spec.Policy, Dir: p.spec.Dir, Args: p.spec.Args, Env: p.spec.Env, Local: true}
+	var said []byte
+	for _, chunk := range p.kept {
+		said = append(said, chunk.Chunk...)
+	}
+	if guess {
+		denials = r.Guess(p.code, nil, said)
+	}
+	r.Complete(denials)
+	return slices.ContainsFunc(r.Weigh(denials, p.code, bytes.TrimSpace(said)), func(d sandbox.Denial) bool { return d.Harmless == "" })
+}

@@ -1,0 +1,57 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !linux
+
+package files
+
+import (
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// openDirectory are the flags that open a directory, and wait for nothing.
+const openDirectory = syscall.O_NONBLOCK
+
+// A place is a target that was reached.
+type place struct{ name string }
+
+func (p place) close() {}
+
+// locate reaches a target. One with NoFollow cannot be reached safely here.
+func locate(t Target, _ bool) (place, error) {
+	if t.NoFollow {
+		return place{}, invalidf("followSymlinks false is not supported on this system; leave it out")
+	}
+	return place{t.Path}, nil
+}
+
+// openPlain opens an existing regular file with flags. What takes its place in the same moment
+// is opened, and not used.
+func openPlain(p place, t Target, flags int) (*os.File, error) {
+	info, err := os.Stat(p.name)
+	switch {
+	case err != nil:
+		return nil, err
+	case info.IsDir():
+		return nil, &fs.PathError{Op: "open", Path: t.Path, Err: syscall.EISDIR}
+	case !info.Mode().IsRegular():
+		return nil, notPlain(t.Path)
+	}
+	f, err := os.OpenFile(p.name, flags|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	if info, err = f.Stat(); err != nil || !info.Mode().IsRegular() {
+		f.Close()
+		return nil, notPlain(t.Path)
+	}
+	return f, nil
+}
+
+// createFlags are the flags that create a file at a place.
+func createFlags(Target) int { return os.O_CREATE | syscall.O_NONBLOCK }
+
+// keepOwner leaves the owner of a file that replaces another one: it is this user.
+func keepOwner(*os.File, fs.FileInfo) error { return nil }

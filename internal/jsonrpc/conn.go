@@ -1,0 +1,134 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package jsonrpc
+
+import (
+	"errors"
+	"sync"
+	"time"
+)
+
+// WriteTime is how long the writing of one message may take. A peer that takes none for so
+// long is gone, or stopped for good: its connection ends, and it can resume its session.
+const WriteTime = time.Minute
+
+// The bounds of a queue. One message may exceed queueBytes.
+const (
+	queueMessages = 128
+	queueBytes    = 4 << 20
+)
+
+// A Stream carries messages. One goroutine reads and one writes at a time.
+type Stream interface {
+	// Read returns the next message, which belongs to the caller. It blocks until there is
+	// one. The error is io.EOF when the peer sends no more.
+	Read() ([]byte, error)
+	// Write writes one message. It blocks until the peer's system took it.
+	Write(message []byte) error
+	// Close ends reads and writes. It may be called more than once.
+	Close() error
+}
+
+// ErrClosed is returned by Send after the end of a connection.
+var ErrClosed = errors.New("the connection is closed")
+
+// A Conn sends and receives messages on a Stream. Read is for one goroutine, the other methods
+// are for any.
+type Conn struct {
+	stream  Stream
+	written chan struct{} // closed when the writer has returned
+
+	mu      sync.Mutex
+	changed sync.Cond // the queue has, or the connection has ended
+	queue   [][]byte
+	size    int  // bytes in queue and on their way
+	last    bool // no more is sent
+	closed  bool
+}
+
+// NewConn returns a connection on s, which it owns. The caller must call Close.
+func NewConn(s Stream) *Conn {
+	c := &Conn{stream: s, written: make(chan struct{})}
+	c.changed.L = &c.mu
+	go c.write()
+	return c
+}
+
+// Read returns the next message. It blocks until there is one. After a *MalformedError the
+// connection goes on; after every other error it is over.
+func (c *Conn) Read() (*Message, error) {
+	data, err := c.stream.Read()
+	if err != nil {
+		return nil, err
+	}
+	return Decode(data)
+}
+
+// Send queues an encoded message, which it keeps. It blocks while the queue is full. It returns
+// ErrClosed when the connection has ended; nil does not mean that the peer gets the message.
+func (c *Conn) Send(message []byte) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for !c.closed && !c.last && (len(c.queue) >= queueMessages || c.size > 0 && c.size+len(message) > queueBytes) {
+		c.changed.Wait()
+	}
+	if c.closed || c.last {
+		return ErrClosed
+	}
+	c.queue = append(c.queue, message)
+	c.size += len(message)
+	c.changed.Broadcast()
+	return nil
+}
+
+// write writes the queue until the connection ends.
+func (c *Conn) write() {
+	defer close(c.written)
+	for {
+		c.mu.Lock()
+		for len(c.queue) == 0 && !c.closed && !c.last {
+			c.changed.Wait()
+		}
+		if c.closed || len(c.queue) == 0 {
+			c.mu.Unlock()
+			return
+		}
+		message := c.queue[0]
+		c.queue[0] = nil
+		c.queue = c.queue[1:]
+		c.changed.Broadcast() // there is room
+		c.mu.Unlock()
+		err := c.stream.Write(message)
+		c.mu.Lock()
+		c.size -= len(message)
+		c.closed = c.closed || err != nil
+		closed := c.closed
+		c.changed.Broadcast()
+		c.mu.Unlock()
+		if closed {
+			_ = c.stream.Close() // Read ends as well
+			return
+		}
+	}
+}
+
+// Finish takes no more messages and blocks until those in the queue are written, or the
+// connection has ended.
+func (c *Conn) Finish() {
+	c.mu.Lock()
+	c.last = true
+	c.changed.Broadcast()
+	c.mu.Unlock()
+	<-c.written
+}
+
+// Close ends the connection and drops what is queued. It may be called more than once.
+func (c *Conn) Close() {
+	c.mu.Lock()
+	c.closed = true
+	c.queue = nil
+	c.changed.Broadcast()
+	c.mu.Unlock()
+	_ = c.stream.Close()
+}

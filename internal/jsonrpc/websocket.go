@@ -1,0 +1,107 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package jsonrpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/coder/websocket"
+)
+
+// MaxFrame is the largest WebSocket message in bytes. A larger one ends the connection.
+const MaxFrame = 16 << 20
+
+// pingTime is the time between two pings.
+const pingTime = 30 * time.Second
+
+// socket is a Stream over a WebSocket.
+type socket struct {
+	conn   *websocket.Conn
+	ctx    context.Context // ends with Close
+	end    context.CancelFunc
+	writes atomic.Uint64 // odd while one is in progress
+}
+
+// Accept upgrades an HTTP request to a WebSocket and returns its Stream, which writes text
+// messages and reads text and binary ones. With an error it has answered the request. It does
+// not look at the header Origin: the caller decides about browsers.
+//
+// The Stream pings its peer every 30 seconds, and ends when it takes no message, or gives no
+// answer, for [WriteTime].
+func Accept(w http.ResponseWriter, r *http.Request) (Stream, error) {
+	s := new(socket)
+	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{
+		InsecureSkipVerify: true, // the check of Origin, which is the caller's
+		CompressionMode:    websocket.CompressionDisabled,
+		// An answer behind a message that the peer does not take would end the connection after 5
+		// seconds. The message itself tells the peer that this side is there.
+		OnPingReceived: func(context.Context, []byte) bool { return s.writes.Load()%2 == 0 },
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cannot upgrade the request: %w", err)
+	}
+	conn.SetReadLimit(MaxFrame)
+	s.conn = conn
+	s.ctx, s.end = context.WithCancel(context.Background())
+	go s.ping()
+	return s, nil
+}
+
+// ping pings until the end of the connection.
+func (s *socket) ping() {
+	tick := time.NewTicker(pingTime)
+	defer tick.Stop()
+	for {
+		select {
+		case <-s.ctx.Done():
+			return
+		case <-tick.C:
+		}
+		writes := s.writes.Load()
+		ctx, cancel := context.WithTimeout(s.ctx, WriteTime)
+		err := s.conn.Ping(ctx)
+		cancel()
+		if err != nil && writes%2 == 0 && writes == s.writes.Load() {
+			_ = s.Close()
+			return
+		} // else a message was in its way, which has a time limit of its own
+	}
+}
+
+func (s *socket) Read() ([]byte, error) {
+	_, data, err := s.conn.Read(s.ctx)
+	if err == nil {
+		return data, nil
+	}
+	if code := websocket.CloseStatus(err); code == websocket.StatusNormalClosure || code == websocket.StatusGoingAway {
+		return nil, io.EOF
+	}
+	return nil, fmt.Errorf("cannot read the next message: %w", err)
+}
+
+func (s *socket) Write(message []byte) error {
+	s.writes.Add(1)
+	defer s.writes.Add(1)
+	ctx, cancel := context.WithTimeout(s.ctx, WriteTime)
+	defer cancel()
+	if err := s.conn.Write(ctx, websocket.MessageText, message); err != nil {
+		return fmt.Errorf("cannot write a message: %w", err)
+	}
+	return nil
+}
+
+// Close cuts the connection without a closing handshake, as the protocol has it.
+func (s *socket) Close() error {
+	s.end()
+	if err := s.conn.CloseNow(); err != nil && !errors.Is(err, context.Canceled) {
+		return fmt.Errorf("cannot close the connection: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,257 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package pending
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sallyport-dev/sallyport/approval"
+	"github.com/sallyport-dev/sallyport/approval/terminal"
+	"github.com/sallyport-dev/sallyport/internal/printable"
+	"github.com/sallyport-dev/sallyport/rules"
+	"github.com/sallyport-dev/sallyport/rules/files"
+)
+
+// A Question is open in a running process.
+type Question struct {
+	PID     int               `json:"pid"`
+	Request *approval.Request `json:"request"`
+
+	door door
+}
+
+// A Rule is one that an approval has remembered for good.
+type Rule struct {
+	ID   string `json:"id"` // of the text
+	Rule string `json:"rule"`
+}
+
+// A Listing is what is open and what is remembered, each the oldest first. The member names of its
+// JSON form stay. Its lists are not nil.
+type Listing struct {
+	Type    string     `json:"type"` // always "approvals"
+	Pending []Question `json:"pending"`
+	Session []Session  `json:"session"`
+	Rules   []Rule     `json:"rules"`
+	// Silent are the processes that did not answer, and why.
+	Silent []string `json:"silent"`
+
+	file string // with the rules
+}
+
+// List asks all running processes of this user, and removes the sockets of dead ones. It blocks
+// for some seconds at most. File is the rule file that approvals write to; empty is none.
+func List(file string) (*Listing, error) {
+	l := &Listing{Type: "approvals", Pending: []Question{}, Session: []Session{}, Rules: []Rule{}, Silent: []string{}, file: file}
+	if file != "" {
+		source := files.Read(file)
+		if source.Err != nil && !errors.Is(source.Err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("read %s: %w", printable.Word(file), source.Err)
+		}
+		for _, line := range ruleLines(source.Text) {
+			l.Rules = append(l.Rules, Rule{ruleID(line), line})
+		}
+	}
+	found, err := doors()
+	if errors.Is(err, errors.ErrUnsupported) {
+		return l, nil // then no process listens
+	}
+	if err != nil {
+		return nil, err
+	}
+	replies, failed := make([]*reply, len(found)), make([]error, len(found))
+	var asking sync.WaitGroup
+	for i, d := range found {
+		asking.Go(func() { replies[i], failed[i] = d.call(&call{Do: doList}) })
+	}
+	asking.Wait()
+	for i, d := range found {
+		switch {
+		case errors.Is(failed[i], errGone):
+		case failed[i] != nil:
+			l.Silent = append(l.Silent, fmt.Sprintf("process %d does not answer at %s: %v", d.pid, printable.Word(d.path()), failed[i]))
+		default:
+			l.take(d, replies[i])
+		}
+	}
+	slices.SortStableFunc(l.Session, func(a, b Session) int { return a.Time.Compare(b.Time) })
+	return l, nil
+}
+
+func (l *Listing) take(d door, r *reply) {
+	for _, q := range r.Pending {
+		l.Pending = append(l.Pending, Question{d.pid, q, d})
+	}
+	for _, s := range r.Session {
+		s.PID, s.door = d.pid, d
+		l.Session = append(l.Session, s)
+	}
+}
+
+// ruleID is the ID of a line of a rule file.
+func ruleID(line string) string {
+	sum := sha256.Sum256([]byte(line))
+	return "rule-" + hex.EncodeToString(sum[:6])
+}
+
+// ruleLines returns the lines of a rule file that an approval could have written. A line that is
+// a part of something else, such as a comment, is none.
+func ruleLines(text []byte) []string {
+	var out []string
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimRight(line, "\r\n")
+		written := strings.HasPrefix(line, "prefix_rule(pattern=[") && strings.HasSuffix(line, `, decision="allow")`) || strings.HasPrefix(line, "network_rule(host=")
+		if written && rules.Load(rules.Host{}, rules.Source{Name: "line", Text: []byte(line)}).Err() == nil && !slices.Contains(out, line) {
+			out = append(out, line)
+		}
+	}
+	return out
+}
+
+// An IDError says that an ID names nothing, or more than one thing.
+type IDError struct {
+	ID   string
+	Many bool // it is the beginning of several IDs
+}
+
+func (e *IDError) Error() string {
+	if e.Many {
+		return "more than one ID begins with " + printable.Word(e.ID)
+	}
+	return "no ID begins with " + printable.Word(e.ID)
+}
+
+// pick returns the index of the one ID that is id, or that begins with it.
+func pick(ids []string, id string) (int, error) {
+	if at := slices.Index(ids, id); at >= 0 {
+		return at, nil
+	}
+	at := -1
+	for i, have := range ids {
+		if id != "" && strings.HasPrefix(have, id) {
+			if at >= 0 {
+				return -1, &IDError{id, true}
+			}
+			at = i
+		}
+	}
+	if at < 0 {
+		return -1, &IDError{ID: id}
+	}
+	return at, nil
+}
+
+// Answer answers an open question, whose ID may be shortened. The error is an [*IDError],
+// [ErrUnknown], [ErrNotOffered], [ErrConfined], [ErrVersion] or that of the connection.
+func (l *Listing) Answer(id string, answer approval.Answer, message string) error {
+	at, err := pickFrom(l.Open(), id)
+	if err != nil {
+		return err
+	}
+	q := l.Pending[at]
+	return send(q.door, &call{Do: doAnswer, ID: q.Request.ID, Decision: answer, Message: message})
+}
+
+// Forget has a process forget an approval for the session, or removes a rule from the file; its ID
+// may be shortened. The error is as that of Answer.
+func (l *Listing) Forget(id string) error {
+	at, err := pickFrom(l.Remembered(), id)
+	switch {
+	case err != nil:
+		return err
+	case at >= len(l.Rules):
+		s := l.Session[at-len(l.Rules)]
+		return send(s.door, &call{Do: doForget, ID: s.ID})
+	}
+	found, err := files.Remove(l.file, l.Rules[at].Rule)
+	if err == nil && !found {
+		err = ErrUnknown
+	}
+	return err
+}
+
+// send asks a process that may have ended meanwhile.
+func send(d door, c *call) error {
+	_, err := d.call(c)
+	if errors.Is(err, errGone) {
+		return ErrUnknown
+	}
+	return err
+}
+
+// Open returns the IDs of the questions, each with what is asked.
+func (l *Listing) Open() [][2]string {
+	var out [][2]string
+	for _, q := range l.Pending {
+		out = append(out, [2]string{q.Request.ID, terminal.Words(q.Request.Args)})
+	}
+	return out
+}
+
+// Remembered returns the IDs of what Forget forgets, each with what was approved.
+func (l *Listing) Remembered() [][2]string {
+	var out [][2]string
+	for _, r := range l.Rules {
+		out = append(out, [2]string{r.ID, r.Rule})
+	}
+	for _, s := range l.Session {
+		out = append(out, [2]string{s.ID, terminal.Words(s.Args)})
+	}
+	return out
+}
+
+// pickFrom is pick from such pairs.
+func pickFrom(pairs [][2]string, id string) (int, error) {
+	var ids []string
+	for _, p := range pairs {
+		ids = append(ids, p[0])
+	}
+	return pick(ids, id)
+}
+
+// String is the listing for people.
+func (l *Listing) String() string {
+	var b strings.Builder
+	for _, q := range l.Pending {
+		fmt.Fprintf(&b, "question %s of process %d:\n", printable.Word(q.Request.ID), q.PID)
+		for line := range strings.Lines(terminal.Text(q.Request)) {
+			b.WriteString("  " + line)
+		}
+		fmt.Fprintf(&b, "  answers: %s\n\n", strings.Join(commands(q.Request), "; "))
+	}
+	for _, s := range l.Session {
+		fmt.Fprintf(&b, "approved for the session of process %d at %s: %s\n  | %s\n", s.PID, s.Time.Format(time.DateTime), printable.Word(s.ID), terminal.Words(s.Args))
+	}
+	for _, r := range l.Rules {
+		fmt.Fprintf(&b, "remembered for good: %s\n  | %s\n", r.ID, printable.Line(r.Rule))
+	}
+	if b.Len() == 0 {
+		b.WriteString("No question is open, and nothing is remembered.\n")
+	}
+	for _, s := range l.Silent {
+		b.WriteString(s + "\n")
+	}
+	return b.String()
+}
+
+// commands are the command lines that answer a question.
+func commands(r *approval.Request) []string {
+	out := []string{"approve"}
+	for flag, a := range map[string]approval.Answer{"approve --rule": approval.ApprovedRule, "approve --session": approval.ApprovedForSession} {
+		offered := func(o approval.Offer) bool { return o.Answer == a }
+		if slices.Contains(r.Available, a) || slices.ContainsFunc(r.Offers, offered) {
+			out = append(out, flag)
+		}
+	}
+	slices.Sort(out)
+	return append(out, "deny")
+}

@@ -1,0 +1,137 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/sallyport-dev/sallyport/internal/execserver"
+	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
+)
+
+// Options say where an exec-server listens, and for whom.
+type Options struct {
+	// Listen is "stdio", "ws://IP:PORT" (port 0 is a free one), or "unix:///PATH": WebSockets
+	// on a socket that only this user reaches.
+	Listen string
+	Auth   Auth
+	// Insecure allows a port that other machines reach without authentication.
+	Insecure bool
+	Server   execserver.Options
+	// Stdin and Stdout are for "stdio"; on Stdout the URL of other listeners is printed.
+	Stdin  io.ReadCloser
+	Stdout io.WriteCloser
+}
+
+// headerTime is how long a client may take to send the head of its request.
+const headerTime = 10 * time.Second
+
+// errAddress is the end of errors about Options.Listen.
+var errAddress = errors.New("use ws://IP:PORT, unix:///PATH or stdio")
+
+// Run serves until ctx ends, the process gets SIGINT or SIGTERM, or with "stdio" the client
+// sends no more. It returns when every process has ended. An error says why it could not serve.
+func Run(ctx context.Context, o Options) error {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	pipe := make(chan os.Signal, 1)
+	signal.Notify(pipe, syscall.SIGPIPE) // a client that has gone is an error of a write
+	defer signal.Stop(pipe)
+	gate, err := o.Auth.gate()
+	if err != nil {
+		return err
+	}
+	if o.Listen == "stdio" || o.Listen == "stdio://" {
+		if o.Auth.Kind != "" {
+			return errStdio
+		}
+		return serveLines(ctx, o)
+	}
+	if o.Server.Hidden, err = o.Auth.secrets(); err != nil {
+		return err
+	}
+	listener, url, err := listen(o)
+	if err != nil {
+		return err
+	}
+	return serveHTTP(ctx, o, gate, listener, url)
+}
+
+// listen opens the listener of o.
+func listen(o Options) (net.Listener, string, error) {
+	if path, ok := strings.CutPrefix(o.Listen, "unix://"); ok {
+		l, err := listenUnix(path)
+		if err != nil {
+			return nil, "", fmt.Errorf("cannot listen: %w", err)
+		}
+		return l, "unix://" + path, nil
+	}
+	address, ok := strings.CutPrefix(o.Listen, "ws://")
+	if !ok {
+		return nil, "", fmt.Errorf("unsupported listen address %q: %w", o.Listen, errAddress)
+	}
+	host, err := netip.ParseAddrPort(strings.TrimSuffix(address, "/"))
+	if err != nil {
+		return nil, "", fmt.Errorf("invalid listen address %q: %w", o.Listen, errAddress)
+	}
+	if o.Auth.Kind == "" && !o.Insecure && !host.Addr().Unmap().IsLoopback() {
+		return nil, "", fmt.Errorf("%s is reached by other machines, and without authentication each of them could run commands here: "+
+			"set `--ws-auth`, or `--insecure` where that is meant", host)
+	}
+	l, err := net.Listen("tcp", host.String())
+	if err != nil {
+		return nil, "", fmt.Errorf("cannot listen: %w", err)
+	}
+	return l, "ws://" + l.Addr().String(), nil
+}
+
+// serveHTTP serves clients of a listener until ctx ends.
+func serveHTTP(ctx context.Context, o Options, g gate, l net.Listener, url string) error {
+	server := execserver.New(o.Server)
+	d := newDoor(server, g)
+	h := &http.Server{Handler: d, ReadHeaderTimeout: headerTime, IdleTimeout: headerTime, MaxHeaderBytes: 32 << 10}
+	failed := make(chan error, 1)
+	go func() { failed <- h.Serve(l) }()
+	_, err := fmt.Fprintln(o.Stdout, url)
+	if err == nil {
+		select {
+		case <-ctx.Done():
+		case err = <-failed:
+		}
+	}
+	_ = h.Close() // clients that were let in are connections of the server
+	err = errors.Join(err, server.Close())
+	d.wait()
+	if err != nil {
+		return fmt.Errorf("cannot serve: %w", err)
+	}
+	return nil
+}
+
+// serveLines serves one client on standard input and output.
+func serveLines(ctx context.Context, o Options) error {
+	server := execserver.New(o.Server)
+	over := make(chan error, 1)
+	go func() { over <- server.Serve(jsonrpc.Lines(o.Stdin, o.Stdout), "") }()
+	var err error
+	select {
+	case <-ctx.Done(): // a read of standard input cannot be ended, so it is not waited for
+	case err = <-over:
+	}
+	if err = errors.Join(err, server.Close()); err != nil {
+		return fmt.Errorf("cannot serve: %w", err)
+	}
+	return nil
+}

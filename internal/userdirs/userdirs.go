@@ -1,0 +1,118 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package userdirs knows where the settings of the user are: the file config.toml and the rules
+// beside it, which say what later runs may do.
+//
+// [Protected] lists the places that no command may write to, [Config] returns the one that is
+// read, and [InReach] refuses one that the environment names in a workspace. The package
+// reads no settings and protects nothing itself.
+package userdirs
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/sallyport-dev/sallyport/internal/printable"
+)
+
+// Variables of the environment that say where settings are read.
+const (
+	homeVariable   = "HOME"
+	configVariable = "XDG_CONFIG_HOME"
+	fileVariable   = "SALLYPORT_CONFIG"
+)
+
+// own is the name of the directory of settings.
+const own = "sallyport"
+
+// managed is where the administrator's settings are. The environment does not change it.
+const managed = "/etc/sallyport"
+
+// Config returns the directory of the user's settings, as the XDG base directory rules have it:
+// $XDG_CONFIG_HOME/sallyport or, where that variable is not an absolute path,
+// $HOME/.config/sallyport. It is false if neither names one. Nothing may exist there, and there
+// may be links on the way.
+func Config(env func(string) string) (dir string, ok bool) {
+	if d := env(configVariable); filepath.IsAbs(d) {
+		return filepath.Join(d, own), true
+	}
+	if home := env(homeVariable); filepath.IsAbs(home) {
+		return inHome(home), true
+	}
+	return "", false
+}
+
+// DefaultRules returns the rule file that approvals write to; empty where there is no [Config].
+func DefaultRules(env func(string) string) string {
+	dir, ok := Config(env)
+	if !ok {
+		return ""
+	}
+	return filepath.Join(dir, "rules", "default.rules")
+}
+
+// ConfigFor is [Config] for runs in a workspace: settings that [InReach] refuses are an error.
+// Where there are none yet it returns "", so that none are read that appear later.
+func ConfigFor(env func(string) string, workspace string) (dir string, err error) {
+	dir, ok := Config(env)
+	if !ok {
+		return "", nil
+	}
+	if err := InReach(dir, workspace); err != nil {
+		if names, rerr := os.ReadDir(dir); len(names) == 0 && (rerr == nil || errors.Is(rerr, fs.ErrNotExist)) {
+			return "", nil
+		}
+		return "", err
+	}
+	return dir, nil
+}
+
+// Protected returns the directories of settings that this run or a later one may read, sorted:
+// that of the environment, those in the homes of [credentials.Homes], because HOME and
+// XDG_CONFIG_HOME may be set for this run only, and the administrator's. Any may be missing,
+// and there may be links on the way.
+func Protected(env func(string) string, homes []string) []string {
+	dirs := []string{managed}
+	if d, ok := Config(env); ok {
+		dirs = append(dirs, d)
+	}
+	for _, home := range homes {
+		dirs = append(dirs, inHome(home))
+	}
+	slices.Sort(dirs)
+	return slices.Compact(dirs)
+}
+
+// ProtectedFile returns the file that SALLYPORT_CONFIG names in place of the user's, or "". A
+// relative name begins at the working directory of this process, and "~/" at $HOME.
+func ProtectedFile(env func(string) string) string {
+	name := env(fileVariable)
+	if name == "" {
+		return ""
+	}
+	if rest, ok := strings.CutPrefix(name, "~/"); ok {
+		name = filepath.Join(env(homeVariable), rest)
+	}
+	name, _ = filepath.Abs(name) // an error is that of a working directory that is gone
+	return name
+}
+
+func inHome(home string) string { return filepath.Join(home, ".config", own) }
+
+// A ReachError reports settings that the environment names and that commands could have
+// written, because they are in the workspace.
+type ReachError struct {
+	Path      string // of the directory or file
+	Workspace string
+}
+
+// Error returns one sentence with the path, the reason and the fix.
+func (e *ReachError) Error() string {
+	return printable.Line("the settings in " + printable.Word(e.Path) + " are in the workspace " + printable.Word(e.Workspace) +
+		", where commands can write; unset the variable that names them (XDG_CONFIG_HOME, HOME or SALLYPORT_CONFIG), or use --config FILE")
+}

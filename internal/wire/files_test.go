@@ -1,0 +1,113 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import (
+	"encoding/json"
+	"errors"
+	"reflect"
+	"slices"
+	"testing"
+)
+
+// fileDecoders are the decoders of requests about files, by method.
+var fileDecoders = map[string]func(json.RawMessage) (any, error){
+	"file":            func(p json.RawMessage) (any, error) { return DecodeFile(p) },
+	"writeFile":       func(p json.RawMessage) (any, error) { return DecodeWriteFile(p) },
+	"open":            func(p json.RawMessage) (any, error) { return DecodeOpen(p) },
+	"readBlock":       func(p json.RawMessage) (any, error) { return DecodeReadBlock(p) },
+	"writeBlock":      func(p json.RawMessage) (any, error) { return DecodeWriteBlock(p) },
+	"close":           func(p json.RawMessage) (any, error) { return DecodeClose(p) },
+	"createDirectory": func(p json.RawMessage) (any, error) { return DecodeCreateDirectory(p) },
+	"walk":            func(p json.RawMessage) (any, error) { return DecodeWalk(p) },
+	"remove":          func(p json.RawMessage) (any, error) { return DecodeRemove(p) },
+	"copy":            func(p json.RawMessage) (any, error) { return DecodeCopy(p) },
+}
+
+// TestDecodeFiles has the defaults, and the texts that clients know.
+func TestDecodeFiles(t *testing.T) {
+	f := File{Path: "file:///a"}
+	for _, test := range []struct {
+		method, params string
+		want           any // a value, or the text of the error
+	}{
+		{"file", `{"path":"file:///a","sandbox":null,"other":1}`, &f},
+		{"file", `{"path":"file:///a","followSymlinks":false}`, &File{Path: "file:///a", NoFollow: true}},
+		{"file", `{"path":"file:///a","followSymlinks":null}`, &f},
+		{"file", `{}`, "missing field `path`"},
+		{"file", `{"path":5}`, "invalid type: number, expected a string"},
+		{"file", `{"path":"file:///a","sandbox":{}}`, "missing field `permissions`"},
+		{"file", `{"path":"file:///a","sandbox":[]}`, "invalid type: sequence, expected struct FileSystemSandboxContext"},
+		{"writeFile", `{"path":"file:///a","dataBase64":"aGk="}`, &WriteFile{File: f, Data: []byte("hi")}},
+		{"writeFile", `{"path":"file:///a","dataBase64":"","atomic":true}`, &WriteFile{File: f, Data: []byte{}, Atomic: true}},
+		{"writeFile", `{"path":"file:///a","dataBase64":"!!"}`, &WriteFile{File: f, Err: errors.New("Invalid symbol 33, offset 0.")}},
+		{"writeFile", `{"path":"file:///a"}`, "missing field `dataBase64`"},
+		{"open", `{"handleId":"h","path":"file:///a"}`, &Open{File: f, HandleID: "h"}},
+		{"open", `{"handleId":"h","path":"file:///a","mode":"replace"}`, &Open{File: f, HandleID: "h", Replace: true}},
+		{"open", `{"handleId":"h","path":"file:///a","mode":"append"}`, "unknown variant `append`, expected `read` or `replace`"},
+		{"readBlock", `{"handleId":"h","offset":1,"len":2}`, &ReadBlock{HandleID: "h", Offset: 1, Len: 2}},
+		{"readBlock", `{"handleId":"h","offset":null,"len":2}`, "invalid type: null, expected u64"},
+		{"readBlock", `{"handleId":"h","offset":-1,"len":2}`, "invalid number"},
+		{"writeBlock", `{"handleId":"h","chunk":"aGk="}`, "missing field `offset`"},
+		{"writeBlock", `{"handleId":"h","offset":0,"chunk":"aGk"}`, "Invalid padding"},
+		{"close", `{"handleId":"h"}`, &Close{HandleID: "h"}},
+		{"createDirectory", `{"path":"file:///a"}`, &CreateDirectory{File: f, Recursive: true}},
+		{"createDirectory", `{"path":"file:///a","recursive":false}`, &CreateDirectory{File: f}},
+		{"remove", `{"path":"file:///a","force":null}`, &Remove{File: f, Recursive: true, Force: true}},
+		{"remove", `{"path":"file:///a","recursive":false,"force":false}`, &Remove{File: f}},
+		{"copy", `{"sourcePath":"file:///a","destinationPath":"file:///b","recursive":false}`, &Copy{Source: "file:///a", Destination: "file:///b"}},
+		{"copy", `{"sourcePath":"file:///a","destinationPath":"file:///b"}`, "missing field `recursive`"},
+		{"walk", `{"path":"file:///a"}`, "missing field `options`"},
+		{"walk", `{"path":"file:///a","options":null}`, "invalid type: null, expected struct WalkOptions"},
+		{"walk", `{"path":"file:///a","options":{"maxDepth":1,"maxDirectories":2,"maxEntries":3,"followDirectorySymlinks":true}}`,
+			&Walk{File: f, MaxDepth: 1, MaxDirectories: 2, MaxEntries: 3, FollowDirectorySymlinks: true}},
+		{"walk", `{"path":"file:///a","options":{"maxDepth":1,"maxDirectories":2,"maxEntries":3}}`, "missing field `followDirectorySymlinks`"},
+	} {
+		t.Run(test.method+" "+test.params, func(t *testing.T) {
+			got, err := fileDecoders[test.method](json.RawMessage(test.params))
+			if text, isText := test.want.(string); isText {
+				if err == nil || err.Error() != text {
+					t.Errorf("%v, want %q", err, text)
+				}
+			} else if err != nil || !reflect.DeepEqual(got, test.want) {
+				t.Errorf("%+v, %v, want %+v", got, err, test.want)
+			}
+		})
+	}
+}
+
+// TestPolicyContext: a policy that was made for other places is not taken for these.
+func TestPolicyContext(t *testing.T) {
+	for context, want := range map[string][]string{
+		`null`: nil,
+		`{}`:   nil,
+		`{"cwd":"file:///w","workspaceRoots":["file:///w"]}`: nil,
+		`{"cwd":"file:///"}`:              {"policyContext"},
+		`{"workspaceRoots":["file:///"]}`: {"policyContext"},
+		`{"workspaceRoots":[]}`:           {"policyContext"},
+		`{"cwd":1}`:                       {"policyContext"},
+		`[]`:                              {"policyContext"},
+	} {
+		f, err := DecodeFile(json.RawMessage(`{"path":"file:///a","sandbox":{"permissions":{},"windowsSandboxLevel":"disabled","cwd":"file:///w","workspaceRoots":["file:///w"],"policyContext":` + context + `}}`))
+		if err != nil || !slices.Equal(f.Sandbox.Unsupported, want) {
+			t.Errorf("%s: %q, %v", context, f.Sandbox.Unsupported, err)
+		}
+	}
+}
+
+// FuzzDecodeFiles: no parameters panic, and what is accepted has what it needs.
+func FuzzDecodeFiles(f *testing.F) {
+	f.Add([]byte(`{"path":"file:///a","handleId":"h","offset":1,"len":2,"dataBase64":"","chunk":"","recursive":true,"options":{"maxDepth":1}}`))
+	f.Add([]byte(`{"path":null,"sandbox":{"permissions":{},"policyContext":[]},"options":[]}`))
+	f.Fuzz(func(t *testing.T, params []byte) {
+		if !json.Valid(params) || len(params) == 0 || params[0] == ' ' {
+			return // package jsonrpc gives what it has scanned
+		}
+		for name, decode := range fileDecoders {
+			if v, err := decode(params); err == nil && reflect.ValueOf(v).IsNil() {
+				t.Errorf("%s: nothing", name)
+			}
+		}
+	})
+}

@@ -1,0 +1,309 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Start are the parameters of process/start.
+type Start struct {
+	ProcessID string
+	Argv      []string // not empty
+	CWD       string   // a URI
+	Env       map[string]string
+	EnvPolicy *EnvPolicy // nil: Env is the whole environment
+	TTY       bool
+	PipeStdin bool
+	Arg0      string   // empty: the first of Argv
+	Sandbox   *Sandbox // nil for none
+	// Unsupported are the names of members that ask for what no server of this version does,
+	// in the order of the protocol.
+	Unsupported []string
+}
+
+// EnvPolicy says which variables of the server a process starts with.
+type EnvPolicy struct {
+	Inherit               string // "all", "core" or "none"
+	IgnoreDefaultExcludes bool
+	Exclude               []string
+	Set                   map[string]string
+	IncludeOnly           []string
+}
+
+// Sandbox is the sandbox of a process.
+type Sandbox struct {
+	Permissions    json.RawMessage // a permission profile, see package sandbox/wire
+	CWD            string          // a URI; empty when absent
+	WorkspaceRoots []string        // URIs
+	TempDirs       []string        // URIs
+	HomeDir        string          // a URI; empty when absent
+	Unsupported    []string        // as in Start
+}
+
+// DecodeStart reads the parameters of process/start.
+func DecodeStart(params json.RawMessage) (*Start, error) {
+	f := object(params, "ExecParams")
+	s := &Start{ProcessID: f.text("processId"), Argv: f.list("argv"), CWD: f.text("cwd"), Env: f.texts("env"), TTY: f.flag("tty", true)}
+	s.PipeStdin = f.flag("pipeStdin", false)
+	if arg0 := f.optionalText("arg0"); arg0 != nil {
+		s.Arg0 = *arg0
+	}
+	if v := f.optional("envPolicy"); v != nil && f.err == nil {
+		s.EnvPolicy, f.err = decodeEnvPolicy(v)
+	}
+	if v := f.optional("sandbox"); v != nil && f.err == nil {
+		s.Sandbox, f.err = decodeSandbox(v)
+	}
+	if f.flag("enforceManagedNetwork", false) {
+		s.Unsupported = append(s.Unsupported, "enforceManagedNetwork")
+	}
+	for _, name := range []string{"managedNetwork", "networkProxy", "shellSnapshot", "credentialProviders"} {
+		if !empty(f.optional(name)) {
+			s.Unsupported = append(s.Unsupported, name)
+		}
+	}
+	if f.err == nil && len(s.Argv) == 0 {
+		f.err = errors.New("argv must not be empty")
+	}
+	return s, f.err
+}
+
+// empty reports whether a value is absent, null, or an object or array without members, which
+// asks for nothing.
+func empty(v []byte) bool {
+	return v == nil || string(v) == "{}" || string(v) == "[]"
+}
+
+func decodeEnvPolicy(v json.RawMessage) (*EnvPolicy, error) {
+	f := object(v, "ExecEnvPolicy")
+	p := &EnvPolicy{
+		Inherit: f.word("inherit", "core", "all", "none"), IgnoreDefaultExcludes: f.flag("ignoreDefaultExcludes", true),
+		Exclude: f.list("exclude"), Set: f.texts("set"), IncludeOnly: f.list("includeOnly"),
+	}
+	return p, f.err
+}
+
+func decodeSandbox(v json.RawMessage) (*Sandbox, error) {
+	f := object(v, "FileSystemSandboxContext")
+	s := &Sandbox{Permissions: f.need("permissions")}
+	f.text("windowsSandboxLevel") // of a system that is not this server's
+	for _, to := range []struct {
+		name string
+		uri  *string
+	}{{"cwd", &s.CWD}, {"userHomeDir", &s.HomeDir}} {
+		if text := f.optionalText(to.name); text != nil {
+			*to.uri = *text
+		}
+	}
+	s.WorkspaceRoots = f.listOf(f.optional("workspaceRoots"))
+	s.TempDirs = f.listOf(f.optional("temporaryDirectories"))
+	if f.flag("useLegacyLandlock", false) {
+		s.Unsupported = append(s.Unsupported, "useLegacyLandlock")
+	}
+	if v := f.optional("policyContext"); v != nil && !s.isContext(v) {
+		s.Unsupported = append(s.Unsupported, "policyContext")
+	}
+	if o := f.optionalText("sandboxOverride"); o != nil && *o != "noOverride" {
+		s.Unsupported = append(s.Unsupported, "sandboxOverride")
+	}
+	return s, f.err
+}
+
+// isContext reports whether the places for which a policy was made are those of the sandbox.
+func (s *Sandbox) isContext(v json.RawMessage) bool {
+	f := object(v, "PolicyContext")
+	cwd, roots := f.optionalText("cwd"), f.listOf(f.optional("workspaceRoots"))
+	return f.err == nil && (cwd == nil || *cwd == s.CWD) && (roots == nil || slices.Equal(roots, s.WorkspaceRoots))
+}
+
+// StartResult is the result of process/start.
+type StartResult struct {
+	ProcessID   string `json:"processId"`
+	SandboxType string `json:"sandboxType"`
+}
+
+// Read are the parameters of process/read.
+type Read struct {
+	ProcessID string
+	AfterSeq  uint64
+	MaxBytes  *uint64 // nil for no bound
+	WaitMs    uint64
+}
+
+// DecodeRead reads the parameters of process/read.
+func DecodeRead(params json.RawMessage) (*Read, error) {
+	f := object(params, "ReadParams")
+	r := &Read{ProcessID: f.text("processId")}
+	after, wait := f.natural("afterSeq", "u64"), f.natural("waitMs", "u64")
+	r.MaxBytes = f.natural("maxBytes", "usize")
+	if after != nil {
+		r.AfterSeq = *after
+	}
+	if wait != nil {
+		r.WaitMs = *wait
+	}
+	return r, f.err
+}
+
+// Chunk is a piece of output.
+type Chunk struct {
+	Seq    uint64 `json:"seq"`
+	Stream string `json:"stream"` // "stdout", "stderr" or "pty"
+	Chunk  []byte `json:"chunk"`
+}
+
+// ReadResult is the result of process/read. Chunks must not be nil.
+type ReadResult struct {
+	Chunks        []Chunk `json:"chunks"`
+	NextSeq       uint64  `json:"nextSeq"`
+	Exited        bool    `json:"exited"`
+	ExitCode      *int    `json:"exitCode"`
+	Closed        bool    `json:"closed"`
+	Failure       *string `json:"failure"`
+	SandboxDenied bool    `json:"sandboxDenied"`
+	// TruncatedBefore is an extension: the number of the first chunk that is retained, when a
+	// chunk after AfterSeq is not; else 0.
+	TruncatedBefore uint64 `json:"truncatedBefore,omitempty"`
+}
+
+// Write are the parameters of process/write.
+type Write struct {
+	ProcessID string
+	Chunk     []byte
+	WriteID   string // not empty
+}
+
+// DecodeWrite reads the parameters of process/write.
+func DecodeWrite(params json.RawMessage) (*Write, error) {
+	f := object(params, "WriteParams")
+	w := &Write{ProcessID: f.text("processId"), Chunk: f.data("chunk"), WriteID: f.text("writeId")}
+	if f.err == nil && w.WriteID == "" {
+		f.err = errors.New("writeId must not be empty")
+	}
+	return w, f.err
+}
+
+// The answers to process/write.
+const (
+	WriteAccepted    = "accepted"
+	WriteUnknown     = "unknownProcess"
+	WriteStdinClosed = "stdinClosed"
+)
+
+// WriteResult is the result of process/write.
+type WriteResult struct {
+	Status string `json:"status"`
+}
+
+// The notifications of a process.
+const (
+	MethodOutput = "process/output"
+	MethodExited = "process/exited"
+	MethodClosed = "process/closed"
+)
+
+// Output are the parameters of process/output.
+type Output struct {
+	ProcessID string `json:"processId"`
+	Chunk
+}
+
+// Exited are the parameters of process/exited.
+type Exited struct {
+	ProcessID     string `json:"processId"`
+	Seq           uint64 `json:"seq"`
+	ExitCode      int    `json:"exitCode"`
+	SandboxDenied bool   `json:"sandboxDenied"`
+}
+
+// Closed are the parameters of process/closed.
+type Closed struct {
+	ProcessID string `json:"processId"`
+	Seq       uint64 `json:"seq"`
+}
+
+// Initialize are the parameters of initialize.
+type Initialize struct {
+	ClientName string
+	Resume     string // the session; empty for a new one
+	// ExtensionMethods is an extension: the client may call methods that are none of the
+	// protocol. For other clients they do not exist, as those know it.
+	ExtensionMethods bool
+}
+
+// DecodeInitialize reads the parameters of initialize.
+func DecodeInitialize(params json.RawMessage) (*Initialize, error) {
+	f := object(params, "InitializeParams")
+	i := &Initialize{ClientName: f.text("clientName"), ExtensionMethods: f.flag("extensionMethods", false)}
+	if id := f.optionalText("resumeSessionId"); id != nil {
+		if i.Resume = *id; *id == "" {
+			f.fail(fmt.Errorf("resumeSessionId must not be empty"))
+		}
+	}
+	return i, f.err
+}
+
+// InitializeResult is the result of initialize.
+type InitializeResult struct {
+	SessionID   string       `json:"sessionId"`
+	Environment *Environment `json:"environmentInfo"`
+}
+
+// Environment is the result of environment/info. The directories are URIs; the lists must not
+// be nil.
+type Environment struct {
+	Shell           Shell        `json:"shell"`
+	Version         string       `json:"executorVersion"`
+	ProviderID      string       `json:"providerId"`
+	CWD             string       `json:"cwd"`
+	HomeDir         string       `json:"userHomeDir,omitempty"`
+	System          string       `json:"platformOs"`
+	PrependPathDirs []string     `json:"prependPathDirs"`
+	TempDirs        []string     `json:"temporaryDirectories"`
+	TempDir         string       `json:"tempDir"`
+	Capabilities    Capabilities `json:"capabilities"`
+}
+
+// Capabilities are what a server can do beyond what every server can. Those that are false are
+// left out.
+type Capabilities struct {
+	FileWriteStreaming     bool `json:"fileWriteStreaming,omitempty"`
+	SandboxedFileStreaming bool `json:"sandboxedFileStreaming,omitempty"`
+	FSWatchMissing         bool `json:"fsWatchMissing,omitempty"`
+	EnvironmentConfigRead  bool `json:"environmentConfigRead,omitempty"`
+	HTTPHeaderEnvVars      bool `json:"httpHeaderEnvVars,omitempty"`
+	// AtomicFileWrite is an extension: the member atomic of fs/writeFile.
+	AtomicFileWrite bool `json:"atomicFileWrite,omitempty"`
+	// These are extensions: methods of the same names, names of signals in process/signal,
+	// graceMs of process/terminate, and truncatedBefore of process/read.
+	ProcessResize         bool `json:"processResize,omitempty"`
+	ProcessCloseStdin     bool `json:"processCloseStdin,omitempty"`
+	ProcessList           bool `json:"processList,omitempty"`
+	ProcessSignalNames    bool `json:"processSignalNames,omitempty"`
+	ProcessTerminateGrace bool `json:"processTerminateGrace,omitempty"`
+	ReadTruncatedBefore   bool `json:"readTruncatedBefore,omitempty"`
+}
+
+// Shell is the shell of the server's user.
+type Shell struct {
+	Name string `json:"name"`
+	Path string `json:"path"`
+}
+
+// EnvironmentStatus is the result of environment/status.
+type EnvironmentStatus struct {
+	Status string `json:"status"` // "ready"
+}
+
+// DecodeNothing reads the parameters of a method without any: absent, null or an object.
+func DecodeNothing(params json.RawMessage) (struct{}, error) {
+	if len(params) == 0 || params[0] == 'n' || params[0] == '{' {
+		return struct{}{}, nil
+	}
+	return struct{}{}, expected(params, "unit")
+}

@@ -1,0 +1,346 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package sallyport
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sallyport-dev/sallyport/approval"
+	"github.com/sallyport-dev/sallyport/event"
+	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+// deniedWrite is a fact: the command was denied writing to /srv.
+func deniedWrite(source sandbox.Source) sandbox.Denial {
+	return sandbox.Denial{Access: sandbox.Access{Op: sandbox.Write, Path: "/srv/file"}, Errno: "EROFS", Source: source}
+}
+
+// deniedOnce plays a command that is denied writing to /srv/file until it may, and counts how
+// often it runs.
+func deniedOnce(runs *int, source sandbox.Source) func(*executor.Spec, *fakeProcess) {
+	return func(spec *executor.Spec, p *fakeProcess) {
+		*runs++
+		if spec.Policy.Mode() == sandbox.Full || spec.Policy.LevelAt("/srv/file") == sandbox.LevelWrite {
+			spec.OnOutput(executor.Stdout, []byte("second\n"))
+			return
+		}
+		spec.OnOutput(executor.Stdout, []byte("first\n"))
+		p.exit = executor.Exit{Code: 1, Denials: []sandbox.Denial{deniedWrite(source)}}
+	}
+}
+
+// TestRetry: after a denial that is a fact the least that allows it is asked for, once.
+func TestRetry(t *testing.T) {
+	granular := approval.Granular{SandboxApproval: true}.Policy()
+	for _, test := range []struct {
+		name     string
+		source   sandbox.Source
+		policy   approval.Policy
+		denies   bool
+		answer   approval.Answer
+		asked    []string // what the question requires; nil for no question
+		runs     int
+		code     int
+		out      string
+		attempts int
+	}{
+		{"approved", sandbox.Notified, approval.OnRequest, false, approval.Approved, []string{"write:/srv/file"}, 2, 0, "second\n", 2},
+		{"refused: the first result stays", sandbox.Notified, approval.OnRequest, false, approval.Denied, []string{"write:/srv/file"}, 1, 1, "first\n", 1},
+		{"aborted", sandbox.Notified, approval.OnRequest, false, approval.Abort, []string{"write:/srv/file"}, 1, 1, "first\n", 1},
+		{"no answer in time", sandbox.Notified, approval.OnRequest, false, approval.TimedOut, []string{"write:/srv/file"}, 1, 1, "first\n", 1},
+		{"a guess is never asked about", sandbox.Guessed, approval.OnRequest, false, approval.Approved, nil, 1, 1, "first\n", 1},
+		{"never", sandbox.Notified, approval.Never, false, approval.Approved, nil, 1, 1, "first\n", 1},
+		{"granular", sandbox.Audited, granular, false, approval.Approved, []string{"write:/srv/file"}, 2, 0, "second\n", 2},
+		{"granular without", sandbox.Notified, approval.Granular{Rules: true}.Policy(), false, approval.Approved, nil, 1, 1, "first\n", 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var events collector
+			runs := 0
+			r, _ := fakeRunner(&events, deniedOnce(&runs, test.source))
+			r.Approval = test.policy
+			var asked []string
+			r.Approver = approval.Func(func(_ context.Context, q *approval.Request) (approval.Decision, error) {
+				asked = append(asked, q.Requires...)
+				if q.Kind != approval.KindAccess || q.Runs != 1 || len(q.Denials) != 1 || q.Denials[0].Path != "/srv/file" {
+					t.Errorf("the question is %+v", q)
+				}
+				return approval.Decision{Answer: test.answer}, nil
+			})
+			res, err := r.Run(t.Context(), &Cmd{Args: []string{"x"}, Dir: "/w"})
+			if closed := r.Close(); err != nil || closed != nil {
+				t.Fatal(err, closed)
+			}
+			if !slices.Equal(asked, test.asked) || runs != test.runs || len(res.Attempts) != test.attempts || res.ExitCode != test.code || string(res.Stdout.Bytes()) != test.out {
+				t.Errorf("asked for %q, ran %d times, %d attempts, exit code %d, output %q", asked, runs, len(res.Attempts), res.ExitCode, res.Stdout.Bytes())
+			}
+			if again := test.runs == 2; again != (res.First != nil) || again && (string(res.First.Stdout.Bytes()) != "first\n" || res.First.ExitCode != 1 || len(res.First.Denials()) != 1) {
+				t.Errorf("the first result is %+v", res.First)
+			}
+			if (test.asked != nil) != (len(res.Approvals) == 1) {
+				t.Errorf("approvals %+v", res.Approvals)
+			}
+			said := slices.ContainsFunc(res.Notices, func(w string) bool { return strings.HasPrefix(w, "it was not run again: ") })
+			if refused := test.asked != nil && test.runs == 1; refused != said {
+				t.Errorf("notices %q", res.Notices)
+			}
+			checkEvents(t, events.events, test.asked != nil, test.runs == 2)
+		})
+	}
+}
+
+// checkEvents looks for the events of a question and of a second attempt.
+func checkEvents(t *testing.T, events []event.Event, asked, again bool) {
+	t.Helper()
+	count := map[string]int{}
+	for _, e := range events {
+		count[e.Body.Kind()]++
+		if text, err := json.Marshal(e); err != nil || !json.Valid(text) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	n := map[bool]int{true: 1}
+	if count["approval_requested"] != n[asked] || count["approval_decided"] != n[asked] || count["retrying"] != n[again] || count["started"] != 1+n[again] {
+		t.Errorf("events %v", count)
+	}
+}
+
+// TestRetryOutside: leaving the sandbox is its own question, asked only where no grant helps, the
+// approval policy is not the caller's matter, and nothing is denied for good.
+func TestRetryOutside(t *testing.T) {
+	play := func(runs *int) func(*executor.Spec, *fakeProcess) {
+		return func(spec *executor.Spec, p *fakeProcess) {
+			if *runs++; spec.Policy.Mode() != sandbox.Full {
+				p.exit = executor.Exit{Code: 1, Denials: []sandbox.Denial{{Access: sandbox.Access{Op: sandbox.Connect, Addr: "192.0.2.1:443"}, Source: sandbox.Notified}}}
+			}
+		}
+	}
+	for _, test := range []struct {
+		name   string
+		policy approval.Policy
+		denies bool
+		asked  int
+	}{
+		{"on-request never asks for it", approval.OnRequest, false, 0},
+		{"granular", approval.Granular{SandboxApproval: true}.Policy(), false, 1},
+		{"granular, with something denied for good", approval.Granular{SandboxApproval: true}.Policy(), true, 0},
+		{"never", approval.Never, false, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			runs, asked := 0, 0
+			r, _ := fakeRunner(nil, play(&runs))
+			r.Approval = test.policy
+			if test.denies {
+				r.Policy = r.Policy.WithEntries(sandbox.PathEntry("/w/secret", sandbox.LevelDeny))
+			}
+			r.Approver = approval.Func(func(_ context.Context, q *approval.Request) (approval.Decision, error) {
+				asked++
+				if !slices.Equal(q.Requires, []string{approval.Outside}) {
+					t.Errorf("it requires %q", q.Requires)
+				}
+				return approval.Decision{Answer: approval.Approved}, nil
+			})
+			res, err := r.Run(t.Context(), &Cmd{Args: []string{"x"}, Dir: "/w"})
+			if closed := r.Close(); err != nil || closed != nil {
+				t.Fatal(err, closed)
+			}
+			if asked != test.asked || runs != 1+test.asked || (res.Sandbox.Mode == "full-access") != (test.asked == 1) {
+				t.Errorf("asked %d times, ran %d times, mode %s", asked, runs, res.Sandbox.Mode)
+			}
+		})
+	}
+}
+
+// TestSessionApproval: a command that was approved for the session starts with what was
+// approved, runs once, and is asked about again when anything about it changes.
+func TestSessionApproval(t *testing.T) {
+	runs, asked := 0, 0
+	r, _ := fakeRunner(nil, deniedOnce(&runs, sandbox.Notified))
+	defer r.Close()
+	r.Approver = approval.Func(func(context.Context, *approval.Request) (approval.Decision, error) {
+		asked++
+		return approval.Decision{Answer: approval.ApprovedForSession}, nil
+	})
+	run := func(c Cmd, wantRuns, wantAsked int) *Result {
+		t.Helper()
+		c.Dir, runs, asked = "/w", 0, 0
+		res, err := r.Run(t.Context(), &c)
+		if err != nil || runs != wantRuns || asked != wantAsked {
+			t.Fatalf("%v: %d runs after %d questions, want %d after %d", err, runs, asked, wantRuns, wantAsked)
+		}
+		return res
+	}
+	run(Cmd{Args: []string{"x"}}, 2, 1)
+	if res := run(Cmd{Args: []string{"x"}}, 1, 0); len(res.Attempts) != 1 || res.First != nil {
+		t.Errorf("%+v", res)
+	}
+	run(Cmd{Args: []string{"x", "more"}}, 2, 1)
+	run(Cmd{Args: []string{"x"}, EnvPolicy: EnvPolicy{Set: map[string]string{"LD_PRELOAD": "/w/x.so"}}}, 2, 1)
+	run(Cmd{Args: []string{"x"}, Tmp: "host"}, 2, 1)
+	if n := len(r.Approvals()); n != 4 {
+		t.Errorf("%d are remembered", n)
+	}
+	for _, a := range r.Approvals() {
+		if err := r.RevokeApproval(a.Request.ID); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := r.RevokeApproval("x"); !errors.Is(err, approval.ErrNotRemembered) {
+		t.Error(err)
+	}
+	run(Cmd{Args: []string{"x"}}, 2, 1)
+}
+
+// TestRetryCanceled: the end of the context while the question is open keeps the first result.
+func TestRetryCanceled(t *testing.T) {
+	runs := 0
+	r, _ := fakeRunner(nil, deniedOnce(&runs, sandbox.Notified))
+	defer r.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	r.Approver = approval.Func(func(ctx context.Context, _ *approval.Request) (approval.Decision, error) {
+		cancel()
+		<-ctx.Done()
+		return approval.Decision{}, ctx.Err()
+	})
+	res, err := r.Run(ctx, &Cmd{Args: []string{"x"}, Dir: "/w"})
+	if !errors.Is(err, context.Canceled) || res == nil || res.End != EndCanceled || string(res.Stdout.Bytes()) != "first\n" || runs != 1 {
+		t.Errorf("%+v, %v, %d runs", res, err, runs)
+	}
+}
+
+// TestAskFor: more than the policy needs an approval, covers what was asked for, and nothing else.
+func TestAskFor(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		policy approval.Policy
+		answer approval.Answer
+		want   error
+	}{
+		{"approved", approval.OnRequest, approval.Approved, nil},
+		{"refused", approval.OnRequest, approval.Denied, ErrRefused},
+		{"never", approval.Never, approval.Approved, ErrForbidden},
+		{"granular without", approval.Granular{Rules: true}.Policy(), approval.Approved, ErrForbidden},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var levels []sandbox.Level
+			r, _ := fakeRunner(nil, func(spec *executor.Spec, _ *fakeProcess) {
+				levels = append(levels, spec.Policy.LevelAt("/srv/file"), spec.Policy.LevelAt("/other"))
+			})
+			defer r.Close()
+			r.Approval, r.Approver = test.policy, answering(test.answer)
+			_, err := r.Run(t.Context(), &Cmd{Args: []string{"x"}, Dir: "/w", AskFor: []sandbox.Grant{{Path: "/srv", Level: sandbox.LevelWrite}}})
+			if !errors.Is(err, test.want) || (test.want == nil) != slices.Equal(levels, []sandbox.Level{sandbox.LevelWrite, sandbox.LevelRead}) {
+				t.Errorf("%v, levels %v", err, levels)
+			}
+		})
+	}
+}
+
+// TestRemember: a rule is offered only where it is narrow and has the command run unasked; an
+// approval with it counts for the Runner at once.
+func TestRemember(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		cmd     Cmd
+		offered []string
+	}{
+		{"the command", Cmd{Args: []string{"go", "vet", "./..."}}, []string{"go", "vet", "./..."}},
+		{"the caller's prefix", Cmd{Args: []string{"go", "vet", "./..."}, PrefixRule: []string{"go", "vet"}}, []string{"go", "vet"}},
+		{"a program alone", Cmd{Args: []string{"make"}}, nil},
+		{"too wide", Cmd{Args: []string{"bash", "-c", "x"}, PrefixRule: []string{"bash", "-c"}}, nil},
+		{"of another command", Cmd{Args: []string{"go", "vet"}, PrefixRule: []string{"go", "test"}}, nil},
+		{"a script of plain commands", Cmd{Args: []string{"sh", "-c", "cargo test -p x"}}, []string{"cargo", "test", "-p", "x"}},
+		{"an opaque script", Cmd{Args: []string{"sh", "-c", "cargo test > $X"}, PrefixRule: []string{"cargo", "test"}}, nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var lines []string
+			runs, asked := 0, 0
+			r, _ := fakeRunner(nil, func(*executor.Spec, *fakeProcess) { runs++ })
+			defer r.Close()
+			r.Approval = approval.Untrusted
+			r.Remember = func(_ []string, line string) error { lines = append(lines, line); return nil }
+			r.Approver = approval.Func(func(_ context.Context, q *approval.Request) (approval.Decision, error) {
+				asked++
+				if len(q.Offers) == 0 {
+					if test.offered != nil {
+						t.Error("no rule is offered")
+					}
+					return approval.Decision{Answer: approval.Approved}, nil
+				}
+				if !slices.Equal(q.Offers[0].Rule, test.offered) {
+					t.Errorf("offered %q", q.Offers[0].Rule)
+				}
+				return approval.Decision{Answer: approval.ApprovedRule, Rule: q.Offers[0].Rule}, nil
+			})
+			for range 2 {
+				c := test.cmd
+				c.Dir = "/w"
+				if _, err := r.Run(t.Context(), &c); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want := 2
+			if test.offered != nil {
+				want = 1
+			}
+			if runs != 2 || asked != want || len(lines) != 2-want {
+				t.Errorf("%d runs, %d questions, remembered %q", runs, asked, lines)
+			}
+		})
+	}
+}
+
+// TestRememberParent is C13: a rule that is remembered in a part of a session counts in all of it,
+// and not in another one.
+func TestRememberParent(t *testing.T) {
+	asked := 0
+	runner := func(parent *Runner) *Runner {
+		r, _ := fakeRunner(nil, func(*executor.Spec, *fakeProcess) {})
+		r.Approval, r.Parent, r.Rules = approval.Untrusted, parent, ruleSet(t, runRules)
+		r.Remember = func([]string, string) error { return nil }
+		r.Approver = approval.Func(func(_ context.Context, q *approval.Request) (approval.Decision, error) {
+			asked++
+			return q.Decide(approval.ApprovedRule), nil
+		})
+		t.Cleanup(func() { r.Close() })
+		return r
+	}
+	top := runner(nil)
+	part := runner(runner(top))
+	for _, r := range []*Runner{part, part, part.Parent, top} {
+		if _, err := r.Run(t.Context(), &Cmd{Args: []string{"cargo", "test"}, Dir: "/w"}); err != nil || asked != 1 {
+			t.Fatalf("%v, %d questions", err, asked)
+		}
+	}
+	if _, err := runner(top).Run(t.Context(), &Cmd{Args: []string{"cargo", "test"}, Dir: "/w"}); err != nil || asked != 2 {
+		t.Errorf("%v, %d questions", err, asked)
+	}
+}
+
+// TestEnvironments is B12: what was approved for one machine is asked about for another.
+func TestEnvironments(t *testing.T) {
+	host := &knownHost{info: executor.HostInfo{OS: "linux", Environment: "a"}}
+	host.play = func(*executor.Spec, *fakeProcess) {}
+	var asked []string
+	r := &Runner{Executor: host, Approval: approval.Untrusted}
+	defer r.Close()
+	r.Approver = approval.Func(func(_ context.Context, q *approval.Request) (approval.Decision, error) {
+		asked = append(asked, q.Environment)
+		return approval.Decision{Answer: approval.ApprovedForSession}, nil
+	})
+	for _, name := range []string{"a", "b", "a", "b"} {
+		host.info.Environment = name
+		if _, err := r.Run(t.Context(), &Cmd{Args: []string{"x"}, Dir: "/w"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !slices.Equal(asked, []string{"a", "b"}) {
+		t.Errorf("asked for %q", asked)
+	}
+}

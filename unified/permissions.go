@@ -1,0 +1,70 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package unified
+
+import (
+	"bytes"
+	"encoding/json"
+	"path/filepath"
+
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+// additional is the form of the permissions for WithAdditional.
+type additional struct {
+	Network *struct {
+		Enabled bool `json:"enabled"`
+	} `json:"network"`
+	FileSystem *struct {
+		Read  []string `json:"read"`
+		Write []string `json:"write"`
+	} `json:"file_system"`
+}
+
+// grants returns what a request asks for beyond the sandbox, below a directory.
+func (t *Tools) grants(q *Request, dir string) ([]sandbox.Grant, error) {
+	if q.Permissions != WithAdditional {
+		return nil, nil
+	}
+	if !t.AdditionalPermissions {
+		return nil, ErrAdditionalDisabled
+	}
+	if len(q.Additional) == 0 || string(q.Additional) == "null" {
+		return nil, ErrAdditionalMissing
+	}
+	bad := func(err error, format string) error {
+		return &ArgumentError{Tool: "exec_command", Argument: "additional_permissions", Reason: format, Err: err}
+	}
+	var a additional
+	dec := json.NewDecoder(bytes.NewReader(q.Additional))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&a); err != nil {
+		return nil, bad(err, "it has network.enabled, file_system.read and file_system.write")
+	}
+	if a.Network != nil && a.Network.Enabled {
+		return nil, bad(nil, "network permissions are not supported in this version; leave network out")
+	}
+	var grants []sandbox.Grant
+	if f := a.FileSystem; f != nil {
+		for _, list := range []struct {
+			names []string
+			level sandbox.Level
+		}{{f.Read, sandbox.LevelRead}, {f.Write, sandbox.LevelWrite}} {
+			for _, name := range list.names {
+				if name == "" {
+					return nil, bad(nil, "a path is empty")
+				}
+				name = joinDir(dir, name)
+				if !filepath.IsAbs(name) {
+					return nil, bad(nil, "a path is relative, and the directory of the command is not known")
+				}
+				grants = append(grants, sandbox.Grant{Path: filepath.Clean(name), Level: list.level})
+			}
+		}
+	}
+	if len(grants) == 0 {
+		return nil, ErrAdditionalEmpty
+	}
+	return grants, nil
+}
