@@ -29,7 +29,8 @@ type Child struct {
 	sandbox  executor.Sandbox
 	ownPIDs  bool // it has a process namespace that the reaper is in
 
-	ended atomic.Bool // the command itself has ended
+	ended   atomic.Bool // the command itself has ended
+	stopped atomic.Bool // its whole tree was signaled
 
 	mu       sync.Mutex     // guards what follows
 	closing  bool           // Close has begun
@@ -114,7 +115,7 @@ func (c *Child) Signal(sig syscall.Signal, tree bool) error {
 	to := launch.ToGroup
 	if tree {
 		to = launch.ToTree
-		c.host.stopped.Store(true)
+		c.countStop()
 	}
 	err := c.proc.Signal(sig, to)
 	if tree && !c.ownPIDs {
@@ -124,11 +125,18 @@ func (c *Child) Signal(sig syscall.Signal, tree bool) error {
 	return err
 }
 
+// countStop tells the host that this command was stopped, once.
+func (c *Child) countStop() {
+	if c.stopped.CompareAndSwap(false, true) {
+		c.host.stopped.Add(1)
+	}
+}
+
 // Kill kills the whole tree. Without a process namespace that takes rounds, because a
 // process may start others meanwhile.
 func (c *Child) Kill() error {
 	if !c.ended.Load() {
-		c.host.stopped.Store(true) // without a grace this is the first that is done
+		c.countStop() // without a grace this is the first that is done
 	}
 	if c.proc.Empty(0) {
 		return nil

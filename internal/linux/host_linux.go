@@ -37,7 +37,7 @@ type Host struct {
 	groups   limits.Groups
 	caches   caches.Store
 	children atomic.Int32 // that were not closed yet
-	stopped  atomic.Bool  // a command's whole tree was signaled
+	stopped  atomic.Int32 // whose whole tree was signaled
 
 	factsOnce sync.Once
 	facts     *plan.Host
@@ -127,10 +127,11 @@ func (h *Host) namespaces() error {
 
 // closeTime is how long Close waits for the kernel and the disk. What commands have left can
 // take longer: processes that wait for a slow disk, a private /tmp with millions of files.
-// After a time limit or a cancellation the caller is not to wait long.
+// After a time limit or a cancellation the caller is not to wait long: less than a second for
+// one command, and a moment for each other one.
 func (h *Host) closeTime() time.Duration {
-	if h.stopped.Load() {
-		return 900 * time.Millisecond
+	if n := h.stopped.Load(); n > 0 {
+		return min(800*time.Millisecond+time.Duration(n)*100*time.Millisecond, time.Minute)
 	}
 	return time.Minute
 }
@@ -167,9 +168,8 @@ func (h *Host) Close() error {
 	removed := begin(late, "removing the private /tmp takes long; later starts remove the rest", made.tmp.Remove) // both wait for the disk
 	// It takes the lock of the journal, and counts what a command left in quarantine.
 	kept := begin(late, "giving up protected names takes long; the next start does the rest", made.keeper.Close)
-	err = errors.Join(err, kept())
 	searched := begin(late, "a search for repositories takes long", func() error { made.scans.Close(); return nil })
-	err = errors.Join(err, searched())
+	err = errors.Join(err, kept(), searched())
 	made.mounts.Close()
 	if rerr := removed(); rerr != nil {
 		err = errors.Join(err, fmt.Errorf("remove the private /tmp: %w", rerr))
@@ -193,6 +193,11 @@ func begin(late context.Context, what string, f func() error) (wait func() error
 		case err := <-ended:
 			return err
 		case <-late.Done():
+		}
+		select { // what has ended meanwhile is not late
+		case err := <-ended:
+			return err
+		default:
 			return errors.New(what)
 		}
 	}

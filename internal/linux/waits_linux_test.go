@@ -57,6 +57,13 @@ func TestCloseTime(t *testing.T) {
 			t.Errorf("stopped by %q: closing takes at most %v", name, a.host.closeTime())
 		}
 	}
+	a := newArena(t)
+	for range 3 { // a machine with much to end needs longer
+		mustRun(t, a, &job{args: sh("sleep 1000"), during: func(c *Child) { must(t, errors.Join(c.Kill(), c.Kill())) }})
+	}
+	if got, want := a.host.closeTime(), 1100*time.Millisecond; got != want {
+		t.Errorf("three commands were stopped: closing takes at most %v, want %v", got, want)
+	}
 }
 
 // TestCloseWithoutLock: closing does not wait for a process that keeps the lock of the journal,
