@@ -26,6 +26,7 @@ const (
 	layerRoot
 	layerTools
 	layerDoors
+	layerArgs // the words of a command line
 	layerCLI
 	layerMain
 )
@@ -46,6 +47,7 @@ var layers = map[string]int{
 	"internal/environ":     layerWords,
 	"internal/fetch":       layerWords,
 	"internal/files":       layerWords,
+	"internal/getopt":      layerWords,
 	"internal/gitpaths":    layerWords,
 	"internal/inputwait":   layerWords,
 	"internal/jsonrpc":     layerWords,
@@ -134,6 +136,9 @@ var layers = map[string]int{
 	"internal/serve":     layerDoors,
 	"internal/why":       layerDoors,
 
+	"internal/failure": layerDoors,
+	"internal/runargs": layerArgs,
+
 	"internal/cli": layerCLI,
 
 	"cmd/sallyport": layerMain,
@@ -180,14 +185,14 @@ var walls = []wall{
 		from: []string{anyRoom},
 		apart: []string{
 			"unified", "internal/config", "internal/console", "internal/fleet", "internal/mcpserver",
-			"internal/cli", "cmd/sallyport", "internal/bench", "internal/archtest", "internal/runlog", "internal/why",
+			"internal/cli", "internal/failure", "internal/runargs", "cmd/sallyport", "internal/bench", "internal/archtest", "internal/runlog", "internal/why",
 		},
 		to:     []string{rootRoom},
 		reason: "the root tells the story of a run out of the rooms; a room that knows the story cannot be understood alone",
 	},
 	{
 		from: doors, to: doors,
-		reason: "a door translates one protocol; what two doors share belongs into a room, and only internal/cli knows them all",
+		reason: "a door translates one protocol; what two doors share belongs into a room, and only the command line knows them all",
 	},
 	{
 		from: sinks, to: []string{anyRoom},

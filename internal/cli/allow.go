@@ -14,23 +14,26 @@ import (
 
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/internal/config"
+	"github.com/sallyport-dev/sallyport/internal/failure"
+	"github.com/sallyport-dev/sallyport/internal/getopt"
 	"github.com/sallyport-dev/sallyport/internal/prompt"
+	"github.com/sallyport-dev/sallyport/internal/runargs"
 	"github.com/sallyport-dev/sallyport/internal/seccomp"
 	"github.com/sallyport-dev/sallyport/internal/setup"
 	"github.com/sallyport-dev/sallyport/internal/userdirs"
 )
 
 // allowFlags are the flags of run whose keys config allow writes.
-func allowFlags(o *options) []flag {
+func allowFlags(o *options) []getopt.Flag {
 	const group = "For config allow"
-	var flags []flag
-	for _, f := range runFlags(&o.run) {
-		switch f.long {
+	var flags []getopt.Flag
+	for _, f := range runargs.Flags(&o.run) {
+		switch f.Long {
 		case "net":
-			words, set, net := []string{config.NetNone, config.NetHost}, f.set, ""
-			f.words, f.help = words, "none or host"
-			f.set = func(v string) error {
-				if err := chosen(&net, words)(v); err != nil {
+			words, set, net := []string{config.NetNone, config.NetHost}, f.Set, ""
+			f.Words, f.Help = words, "none or host"
+			f.Set = func(v string) error {
+				if err := getopt.Chosen(&net, words)(v); err != nil {
 					return err
 				}
 				return set(v)
@@ -39,24 +42,24 @@ func allowFlags(o *options) []flag {
 		default:
 			continue
 		}
-		f.group = group
+		f.Group = group
 		flags = append(flags, f)
 	}
-	return append(flags, flag{long: "user", set: on(&o.user), group: group, help: "for you in every project, in your own config.toml;\nasks nothing"})
+	return append(flags, getopt.Flag{Long: "user", Set: getopt.On(&o.user), Group: group, Help: "for you in every project, in your own config.toml;\nasks nothing"})
 }
 
 // allow adds to the settings of the project in dir, or to those of the user.
 func allow(ctx context.Context, env *Env, o *options, dir string) error {
-	settings, err := o.wishes(env.variable("HOME"), dir)
+	settings, err := o.wishes(env.Variable("HOME"), dir)
 	switch {
 	case err != nil:
 		return err
 	case len(settings) == 0:
-		return failure("name what to allow, as for run: sallyport config allow --rw PATH; see sallyport help config")
-	case seccomp.Complete(o.run.allowed) != nil: // every run would be refused
-		return openings(seccomp.Complete(o.run.allowed))
+		return failure.New("name what to allow, as for run: sallyport config allow --rw PATH; see sallyport help config")
+	case seccomp.Complete(o.run.Allowed) != nil: // every run would be refused
+		return runargs.Openings(seccomp.Complete(o.run.Allowed))
 	case o.noConfig:
-		return failure("--no-config reads no settings that could be changed; leave it out")
+		return failure.New("--no-config reads no settings that could be changed; leave it out")
 	case o.user:
 		return allowUser(env, o, dir, settings)
 	}
@@ -66,20 +69,20 @@ func allow(ctx context.Context, env *Env, o *options, dir string) error {
 	yes, err := setup.Project(ctx, dir, settings, checkOf(config.Project))
 	switch {
 	case errors.Is(err, prompt.ErrNoTerminal):
-		return &userError{codeRefused, sallyport.EndRefused, "not allowed: " + oneLine(err), "run this on a terminal, or add --user to allow it for you in every project"}
+		return failure.With(failure.CodeRefused, sallyport.EndRefused, "not allowed: "+failure.OneLine(err), "run this on a terminal, or add --user to allow it for you in every project")
 	case yes || err != nil && ctx.Err() == nil:
 		return err
 	}
-	return &userError{codeRefused, sallyport.EndRefused, "not allowed: nothing was changed", ""}
+	return failure.With(failure.CodeRefused, sallyport.EndRefused, "not allowed: nothing was changed", "")
 }
 
 // allowUser adds to the file of the user.
 func allowUser(env *Env, o *options, dir string, settings []setup.Setting) error {
-	name := absolute(cmp.Or(o.config, env.variable(fileVariable)), env.Dir, env.variable("HOME"))
-	if o.config == "" && env.variable(fileVariable) == "" {
-		user, ok := userdirs.Config(env.variable)
+	name := runargs.Absolute(cmp.Or(o.config, env.Variable(runargs.FileVariable)), env.Dir, env.Variable("HOME"))
+	if o.config == "" && env.Variable(runargs.FileVariable) == "" {
+		user, ok := userdirs.Config(env.Variable)
 		if !ok {
-			return failure("HOME names no directory for your settings; use --config FILE")
+			return failure.New("HOME names no directory for your settings; use --config FILE")
 		}
 		name = filepath.Join(user, "config.toml")
 	}
@@ -100,7 +103,7 @@ func checkOf(kind config.Layer) setup.Check {
 func (o *options) wishes(home, dir string) ([]setup.Setting, error) {
 	var settings []setup.Setting
 	for _, k := range config.Keys() {
-		for _, s := range o.run.given[k.Name] {
+		for _, s := range o.run.Given[k.Name] {
 			text := s.Text
 			if k.Name == "read" || k.Name == "write" {
 				var err error
@@ -124,11 +127,11 @@ func (o *options) place(s config.Setting, home, dir string) (string, error) {
 	if strings.HasPrefix(s.Text, ":") {
 		return s.Text, nil
 	}
-	name := absolute(s.Text, dir, home)
-	if err := checkPath(s.Origin.File, name, false); err != nil {
+	name := runargs.Absolute(s.Text, dir, home)
+	if err := runargs.CheckPath(s.Origin.File, name, false); err != nil {
 		return "", err
 	}
-	real, root := realPath(name), realPath(dir)
+	real, root := runargs.RealPath(name), runargs.RealPath(dir)
 	rest, inside := strings.CutPrefix(real, strings.TrimSuffix(root, "/")+"/")
 	switch {
 	case config.Expand(s.Text, home) != s.Text:

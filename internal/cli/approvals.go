@@ -10,6 +10,8 @@ import (
 
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/approval"
+	"github.com/sallyport-dev/sallyport/internal/failure"
+	"github.com/sallyport-dev/sallyport/internal/getopt"
 	"github.com/sallyport-dev/sallyport/internal/nearest"
 	"github.com/sallyport-dev/sallyport/internal/pending"
 	"github.com/sallyport-dev/sallyport/internal/printable"
@@ -42,29 +44,29 @@ was answered.
 `
 )
 
-func approvalsFlags(o *options) []flag { return []flag{o.jsonFlag()} }
+func approvalsFlags(o *options) []getopt.Flag { return []getopt.Flag{o.jsonFlag()} }
 
-func approveFlags(o *options) []flag {
-	return []flag{
-		{long: "session", set: on(&o.session), help: "also when the same is asked again in its session"},
-		{long: "rule", set: on(&o.rule), help: "also in later runs: remember the rule that is offered"},
+func approveFlags(o *options) []getopt.Flag {
+	return []getopt.Flag{
+		{Long: "session", Set: getopt.On(&o.session), Help: "also when the same is asked again in its session"},
+		{Long: "rule", Set: getopt.On(&o.rule), Help: "also in later runs: remember the rule that is offered"},
 	}
 }
 
-func denyFlags(o *options) []flag {
-	return []flag{{long: "message", value: "TEXT", set: text(&o.message), help: "what the caller is told"}}
+func denyFlags(o *options) []getopt.Flag {
+	return []getopt.Flag{{Long: "message", Value: "TEXT", Set: getopt.Text(&o.message), Help: "what the caller is told"}}
 }
 
 func approvalsCommand(_ context.Context, env *Env, o *options, words []string) error {
 	switch {
 	case len(words) == 1 && words[0] == "revoke":
-		return failure("revoke needs an ID: sallyport approvals revoke ID")
+		return failure.New("revoke needs an ID: sallyport approvals revoke ID")
 	case len(words) > 0 && words[0] != "revoke":
-		return failure("unknown argument %s%s", quote(words[0]), nearest.Clause(words[0], []string{"revoke"}, "see sallyport help approvals"))
+		return failure.New("unknown argument %s%s", getopt.Quote(words[0]), nearest.Clause(words[0], []string{"revoke"}, "see sallyport help approvals"))
 	case len(words) > 0 && o.json:
-		return failure("--json is for the list: sallyport approvals --json")
+		return failure.New("--json is for the list: sallyport approvals --json")
 	}
-	list, err := pending.List(userdirs.DefaultRules(env.variable))
+	list, err := pending.List(userdirs.DefaultRules(env.Variable))
 	if err != nil {
 		return err
 	}
@@ -80,9 +82,9 @@ func answering(usual approval.Answer) func(context.Context, *Env, *options, []st
 		answer := usual
 		switch {
 		case len(words) == 0 || words[0] == "":
-			return failure("the ID of a question is missing; sallyport approvals lists them")
+			return failure.New("the ID of a question is missing; sallyport approvals lists them")
 		case o.session && o.rule:
-			return failure("--session and --rule cannot be combined; use one of them")
+			return failure.New("--session and --rule cannot be combined; use one of them")
 		case o.session:
 			answer = approval.ApprovedForSession
 		case o.rule:
@@ -103,32 +105,32 @@ func unanswered(id string, err error) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &none):
-		return &userError{codeNo, sallyport.EndFailed, oneLine(err), "sallyport approvals lists what is open"}
+		return failure.With(failure.CodeNo, sallyport.EndFailed, failure.OneLine(err), "sallyport approvals lists what is open")
 	}
-	return &userError{codeNo, sallyport.EndFailed, printable.Word(id) + ": " + oneLine(err), ""}
+	return failure.With(failure.CodeNo, sallyport.EndFailed, printable.Word(id)+": "+failure.OneLine(err), "")
 }
 
 // approvalWords completes the words of approvals.
-func approvalWords(before []string) (completionKind, []candidate) {
+func approvalWords(before []string) (getopt.Kind, []candidate) {
 	if !slices.Contains(before, "revoke") {
-		return completeWords, []candidate{{word: "revoke"}}
+		return getopt.Words, []candidate{{word: "revoke"}}
 	}
 	return candidatesOf((*pending.Listing).Remembered)
 }
 
 // openIDs are the IDs of open questions.
-func openIDs([]string) (completionKind, []candidate) {
+func openIDs([]string) (getopt.Kind, []candidate) {
 	return candidatesOf((*pending.Listing).Open)
 }
 
-func candidatesOf(ids func(*pending.Listing) [][2]string) (completionKind, []candidate) {
-	list, err := pending.List(userdirs.DefaultRules(System().variable))
+func candidatesOf(ids func(*pending.Listing) [][2]string) (getopt.Kind, []candidate) {
+	list, err := pending.List(userdirs.DefaultRules(System().Variable))
 	if err != nil {
-		return completeWords, nil // what cannot be read is not offered
+		return getopt.Words, nil // what cannot be read is not offered
 	}
 	var all []candidate
 	for _, id := range ids(list) {
 		all = append(all, candidate{id[0], id[1]})
 	}
-	return completeWords, all
+	return getopt.Words, all
 }

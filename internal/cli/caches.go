@@ -8,7 +8,10 @@ import (
 	"path/filepath"
 
 	"github.com/sallyport-dev/sallyport/internal/cachelist"
+	"github.com/sallyport-dev/sallyport/internal/failure"
+	"github.com/sallyport-dev/sallyport/internal/getopt"
 	"github.com/sallyport-dev/sallyport/internal/nearest"
+	"github.com/sallyport-dev/sallyport/internal/runargs"
 )
 
 const cachesHelp = `List or clear what programs wrote to toolchain caches.
@@ -21,33 +24,33 @@ private layer of the workspace. This command clears only these layers. A layer
 that a run uses is not cleared; the exit code is 1 then.
 `
 
-func cachesFlags(o *options) []flag {
-	return []flag{{long: "all", set: on(&o.all), help: "clear every workspace (default the current one)"}, o.jsonFlag()}
+func cachesFlags(o *options) []getopt.Flag {
+	return []getopt.Flag{{Long: "all", Set: getopt.On(&o.all), Help: "clear every workspace (default the current one)"}, o.jsonFlag()}
 }
 
 func cachesCommand(_ context.Context, env *Env, o *options, words []string) error {
 	switch {
 	case len(words) == 0 && o.all:
-		return failure("--all needs clear: sallyport caches clear --all")
+		return failure.New("--all needs clear: sallyport caches clear --all")
 	case len(words) == 0:
 		return listCaches(env, o.json)
 	case words[0] != "clear":
-		return failure("unknown argument %s%s", quote(words[0]), nearest.Clause(words[0], []string{"clear"}, "see sallyport help caches"))
+		return failure.New("unknown argument %s%s", getopt.Quote(words[0]), nearest.Clause(words[0], []string{"clear"}, "see sallyport help caches"))
 	case o.json:
-		return failure("--json is for the list: sallyport caches --json")
+		return failure.New("--json is for the list: sallyport caches --json")
 	case o.all && len(words) > 1:
-		return failure("--all and a workspace cannot be combined; use one of them")
+		return failure.New("--all and a workspace cannot be combined; use one of them")
 	}
 	workspace := ""
 	if !o.all {
 		workspace = filepath.Join(words[1:]...)
 		if !filepath.IsAbs(workspace) {
 			if env.Dir == "" {
-				return failure("the current directory no longer exists; name the workspace by its absolute path")
+				return failure.New("the current directory no longer exists; name the workspace by its absolute path")
 			}
 			workspace = filepath.Join(env.Dir, workspace)
 		}
-		workspace = realPath(filepath.Clean(workspace)) // one that is gone has the name that it had
+		workspace = runargs.RealPath(filepath.Clean(workspace)) // one that is gone has the name that it had
 	}
 	return clearCaches(env, workspace)
 }

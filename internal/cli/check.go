@@ -12,7 +12,10 @@ import (
 
 	"github.com/sallyport-dev/sallyport/internal/checking"
 	"github.com/sallyport-dev/sallyport/internal/config"
+	"github.com/sallyport-dev/sallyport/internal/failure"
+	"github.com/sallyport-dev/sallyport/internal/getopt"
 	_ "github.com/sallyport-dev/sallyport/internal/quietlog" // before package rules
+	"github.com/sallyport-dev/sallyport/internal/runargs"
 	"github.com/sallyport-dev/sallyport/rules"
 )
 
@@ -28,22 +31,22 @@ given, which also takes the flags of run and says whether and in what sandbox
 it would run. The exit code is 1 if a rule file does not load.
 `
 
-func checkFlags(o *options) []flag {
-	flags := []flag{
-		{long: "rules", value: "FILE", kind: completeFiles, set: list(&o.rules), help: "read these rules as well (repeatable)"},
-		{long: "no-config", set: on(&o.noConfig), help: "leave out the rules of the configuration"},
-		{long: "resolve-host-executables", set: on(&o.resolve), help: "let rules for git match /usr/bin/git, too"},
-		{long: "explain", set: on(&o.explain), help: "judge each command that it or its script may run"},
-		{long: "script", short: 'c', value: "SCRIPT", set: text(&o.script), help: "explain bash -lc SCRIPT"},
-		{long: "help", short: 'h', set: on(&o.help), hidden: true},
+func checkFlags(o *options) []getopt.Flag {
+	flags := []getopt.Flag{
+		{Long: "rules", Value: "FILE", Kind: getopt.Files, Set: getopt.List(&o.rules), Help: "read these rules as well (repeatable)"},
+		{Long: "no-config", Set: getopt.On(&o.noConfig), Help: "leave out the rules of the configuration"},
+		{Long: "resolve-host-executables", Set: getopt.On(&o.resolve), Help: "let rules for git match /usr/bin/git, too"},
+		{Long: "explain", Set: getopt.On(&o.explain), Help: "judge each command that it or its script may run"},
+		{Long: "script", Short: 'c', Value: "SCRIPT", Set: getopt.Text(&o.script), Help: "explain bash -lc SCRIPT"},
+		{Long: "help", Short: 'h', Set: getopt.On(&o.help), Hidden: true},
 		o.jsonFlag(),
 	}
-	own, ofRun := flags, runFlags(&o.run)
+	own, ofRun := flags, runargs.Flags(&o.run)
 	for i := range ofRun {
 		f := &ofRun[i]
-		if findLong(own, f.long) == nil && f.long != "command" {
-			set := f.set
-			f.hidden, f.set = true, func(v string) error { o.runFlag = "--" + f.long; return set(v) }
+		if getopt.FindLong(own, f.Long) == nil && f.Long != "command" {
+			set := f.Set
+			f.Hidden, f.Set = true, func(v string) error { o.runFlag = "--" + f.Long; return set(v) }
 			flags = append(flags, *f)
 		}
 	}
@@ -53,33 +56,33 @@ func checkFlags(o *options) []flag {
 func checkCommand(_ context.Context, env *Env, o *options, words []string) error {
 	switch {
 	case o.script != "" && !o.explain:
-		return failure("-c needs --explain: sallyport check --explain -c SCRIPT")
+		return failure.New("-c needs --explain: sallyport check --explain -c SCRIPT")
 	case o.runFlag != "" && o.runFlag != "--config" && !o.explain:
-		return failure("%s needs --explain; the rules say nothing about the sandbox", o.runFlag)
+		return failure.New("%s needs --explain; the rules say nothing about the sandbox", o.runFlag)
 	case o.script != "" && len(words) > 0:
-		return failure("both -c and a program given; remove one")
+		return failure.New("both -c and a program given; remove one")
 	case o.script == "" && len(words) == 0:
-		return failure("no program given; try sallyport check -- git push")
+		return failure.New("no program given; try sallyport check -- git push")
 	case env.Dir == "":
-		return failure("the current directory no longer exists; change to another one")
+		return failure.New("the current directory no longer exists; change to another one")
 	}
 	if o.script != "" {
 		words = []string{"bash", "-lc", o.script}
 	}
 	run := &o.run
-	run.noConfig = o.noConfig
-	dir, err := run.directory(env)
+	run.NoConfig = o.noConfig
+	dir, err := run.Directory(&env.Env)
 	if err != nil {
 		return err
 	}
-	e, err := run.configure(env, dir)
+	e, err := run.Configure(&env.Env, dir)
 	if err != nil {
 		return noAnswer(err)
 	}
-	q := checking.Question{Command: words, Layers: e.Rules(), Files: o.rules, Host: rules.Host{Dir: dir, Home: env.variable("HOME")}, Resolve: o.resolve}
+	q := checking.Question{Command: words, Layers: e.Rules(), Files: o.rules, Host: rules.Host{Dir: dir, Home: env.Variable("HOME")}, Resolve: o.resolve}
 	var answer fmt.Stringer
 	if o.explain {
-		answer, err = explainRunOf(q, run, e, dir, env.variable("HOME"))
+		answer, err = explainRunOf(q, run, e, dir, env.Variable("HOME"))
 	} else {
 		answer, err = checking.Ask(q)
 	}
@@ -87,7 +90,7 @@ func checkCommand(_ context.Context, env *Env, o *options, words []string) error
 	switch {
 	case errors.As(err, &load):
 		_, _ = io.WriteString(env.Stderr, checking.Explain(err, env.Dir)) // there is no other place to report it
-		return exitCode(codeNo)
+		return failure.ExitCode(failure.CodeNo)
 	case err != nil:
 		return err
 	}
@@ -97,30 +100,30 @@ func checkCommand(_ context.Context, env *Env, o *options, words []string) error
 // noAnswer gives an error of the configuration the exit code of a file of rules that does not
 // load.
 func noAnswer(err error) error {
-	e := *classify(err)
-	if e.code == codeFailed {
-		e.code = codeNo
+	e := *failure.Classify(err)
+	if e.Code == failure.CodeFailed {
+		e.Code = failure.CodeNo
 	}
 	return &e
 }
 
 // explainRunOf explains a command, and the run of it that flags and settings describe.
-func explainRunOf(q checking.Question, run *runOptions, e *config.Effective, dir, home string) (fmt.Stringer, error) {
-	policy, err := run.policy(dir, home)
+func explainRunOf(q checking.Question, run *runargs.Options, e *config.Effective, dir, home string) (fmt.Stringer, error) {
+	policy, err := run.Policy(dir, home)
 	if err != nil {
 		return nil, err
 	}
-	q.Approval, q.SafeList, q.Strict = run.approvalPolicy(e), e.ReadOnlyRules(), e.StrictReview()
+	q.Approval, q.SafeList, q.Strict = run.ApprovalPolicy(e), e.ReadOnlyRules(), e.StrictReview()
 	return checking.ExplainRun(q, checking.Sandbox{
-		Mode: policy.Name(), Network: policy.Network().String(), Level: cmp.Or(run.level, "bwrap"),
-		Write: run.writable, Read: run.readable, Deny: run.denied, Grants: run.grants, Allow: run.allowed, Base: e.Base,
+		Mode: policy.Name(), Network: policy.Network().String(), Level: cmp.Or(run.Level, "bwrap"),
+		Write: run.Writable, Read: run.Readable, Deny: run.Denied, Grants: run.Grants, Allow: run.Allowed, Base: e.Base,
 	}, policy)
 }
 
 // checkedWords completes the command of check.
-func checkedWords(before []string) (completionKind, []candidate) {
+func checkedWords(before []string) (getopt.Kind, []candidate) {
 	if len(before) == 0 || before[len(before)-1] == "--" {
-		return completePrograms, nil
+		return getopt.Programs, nil
 	}
-	return completeFiles, nil
+	return getopt.Files, nil
 }

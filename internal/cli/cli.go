@@ -29,23 +29,18 @@ import (
 
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/internal/config"
+	"github.com/sallyport-dev/sallyport/internal/failure"
+	"github.com/sallyport-dev/sallyport/internal/getopt"
 	"github.com/sallyport-dev/sallyport/internal/nearest"
 	"github.com/sallyport-dev/sallyport/internal/notes"
 	"github.com/sallyport-dev/sallyport/internal/printable"
+	"github.com/sallyport-dev/sallyport/internal/runargs"
 	"github.com/sallyport-dev/sallyport/internal/serve"
 )
 
-// Env is the environment of one invocation. The streams must be set; a nil
-// Environ is the empty environment.
+// Env is the environment of one invocation. The streams must be set.
 type Env struct {
-	Stdin, Stdout, Stderr *os.File
-	// Environ holds the variables as "NAME=value".
-	Environ []string
-	// Dir is the current directory, absolute; relative names begin there. Empty
-	// means that it no longer exists: what needs it fails.
-	Dir string
-	// Managed is the directory of the managed configuration; empty is for tests.
-	Managed string
+	runargs.Env
 	// Last says that this process ends with the invocation, so that there is no
 	// need to clean up what ends with a process. False is for tests.
 	Last bool
@@ -55,7 +50,8 @@ type Env struct {
 // directory cannot be named, for example because it was removed.
 func System() *Env {
 	dir, _ := os.Getwd() // empty after an error
-	return &Env{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ(), Dir: dir, Managed: config.System, Last: true}
+	in := runargs.Env{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ(), Dir: dir, Managed: config.System}
+	return &Env{Env: in, Last: true}
 }
 
 // say writes a message for people to standard error. It ends each line itself: a message
@@ -95,7 +91,7 @@ func (e *Env) printing(write func(io.Writer) error) error {
 		signal.Ignore(syscall.SIGPIPE)
 	}
 	if err := write(e.Stdout); err != nil {
-		return cannotWrite(err)
+		return failure.CannotWrite(err)
 	}
 	return nil
 }
@@ -111,7 +107,7 @@ func (e *Env) answer(v fmt.Stringer, asJSON, ok bool) error {
 	if err != nil || ok {
 		return err
 	}
-	return exitCode(codeNo)
+	return failure.ExitCode(failure.CodeNo)
 }
 
 // A command is one word after the program's name.
@@ -121,10 +117,10 @@ type command struct {
 	help  string // above the flags
 	words int    // how many words it takes at most; flags end at the first if it is aCommand
 	// flags are those of the command, bound to o. Nil is for run, which reads its own.
-	flags func(o *options) []flag
+	flags func(o *options) []getopt.Flag
 	run   func(ctx context.Context, env *Env, o *options, words []string) error
 	// offer lists what completes a word after those before it; nil lists nothing.
-	offer func(before []string) (completionKind, []candidate)
+	offer func(before []string) (getopt.Kind, []candidate)
 }
 
 // aCommand is the number of words of a command that takes another program's.
@@ -140,8 +136,8 @@ type options struct {
 
 	serve serve.Options // of exec-server
 
-	run     runOptions // of check
-	runFlag string     // one of run that was given to check
+	run     runargs.Options // of check
+	runFlag string          // one of run that was given to check
 }
 
 // commands returns the table, in the order of the overview.
@@ -167,15 +163,15 @@ func commands() []command {
 	}
 }
 
-func noFlags(*options) []flag { return nil }
+func noFlags(*options) []getopt.Flag { return nil }
 
-func (o *options) jsonFlag() flag {
-	return flag{long: "json", set: on(&o.json), help: "print one JSON object"}
+func (o *options) jsonFlag() getopt.Flag {
+	return getopt.Flag{Long: "json", Set: getopt.On(&o.json), Help: "print one JSON object"}
 }
 
 // allFlags are the flags of a command, with the one that all have.
-func (c *command) allFlags(o *options) []flag {
-	return append(c.flags(o), flag{long: "help", short: 'h', set: on(&o.help), help: "print this text"})
+func (c *command) allFlags(o *options) []getopt.Flag {
+	return append(c.flags(o), getopt.Flag{Long: "help", Short: 'h', Set: getopt.On(&o.help), Help: "print this text"})
 }
 
 // usage is the help text of a command.
@@ -183,7 +179,7 @@ func (c *command) usage() string {
 	if c.flags == nil {
 		return runHelp()
 	}
-	return c.help + describe(c.allFlags(new(options)))
+	return c.help + getopt.Describe(c.allFlags(new(options)))
 }
 
 // invoke reads the flags of a command and performs it.
@@ -192,9 +188,9 @@ func (c *command) invoke(ctx context.Context, env *Env, args []string) error {
 		return c.run(ctx, env, nil, args)
 	}
 	var o options
-	read := parseAnywhere
+	read := getopt.ParseAnywhere
 	if c.words == aCommand {
-		read = parse
+		read = getopt.Parse
 	}
 	words, err := read(c.allFlags(&o), args)
 	switch {
@@ -203,7 +199,7 @@ func (c *command) invoke(ctx context.Context, env *Env, args []string) error {
 	case o.help:
 		return env.print(c.usage())
 	case len(words) > c.words && c.words != aCommand:
-		return failure("unexpected argument %s; see sallyport help %s", quote(words[c.words]), c.name)
+		return failure.New("unexpected argument %s; see sallyport help %s", getopt.Quote(words[c.words]), c.name)
 	}
 	return c.run(ctx, env, &o, words)
 }
@@ -220,7 +216,7 @@ func findCommand(name string) (*command, error) {
 			known = append(known, c.name)
 		}
 	}
-	return nil, failure("unknown command %s%s", quote(name), nearest.Clause(name, known, "to run a program: sallyport run -- "+notes.ShellWord(name)))
+	return nil, failure.New("unknown command %s%s", getopt.Quote(name), nearest.Clause(name, known, "to run a program: sallyport run -- "+notes.ShellWord(name)))
 }
 
 // Main does what args (without the program's name) ask for and returns the exit
@@ -228,18 +224,18 @@ func findCommand(name string) (*command, error) {
 // the program has started.
 func Main(args []string, env *Env) int {
 	err := dispatch(context.Background(), env, args)
-	var done exitCode
+	var done failure.ExitCode
 	if err == nil || errors.As(err, &done) {
 		return int(done)
 	}
-	e := classify(err)
+	e := failure.Classify(err)
 	env.say(e.String())
-	return e.code
+	return e.Code
 }
 
 func dispatch(ctx context.Context, env *Env, args []string) error {
 	if len(args) == 0 {
-		return failure("no command given; try sallyport run -- PROGRAM, or sallyport help")
+		return failure.New("no command given; try sallyport run -- PROGRAM, or sallyport help")
 	}
 	name := args[0]
 	switch name {
@@ -249,7 +245,7 @@ func dispatch(ctx context.Context, env *Env, args []string) error {
 		name = "version"
 	}
 	if strings.HasPrefix(name, "-") {
-		return failure("unknown flag %s; flags follow the command: sallyport run %s ...", printable.Word(name), notes.ShellWord(name))
+		return failure.New("unknown flag %s; flags follow the command: sallyport run %s ...", printable.Word(name), notes.ShellWord(name))
 	}
 	c, err := findCommand(name)
 	if err != nil {

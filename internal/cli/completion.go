@@ -11,9 +11,12 @@ import (
 	"strings"
 
 	"github.com/sallyport-dev/sallyport/internal/config"
+	"github.com/sallyport-dev/sallyport/internal/failure"
+	"github.com/sallyport-dev/sallyport/internal/getopt"
 	"github.com/sallyport-dev/sallyport/internal/nearest"
 	"github.com/sallyport-dev/sallyport/internal/printable"
 	"github.com/sallyport-dev/sallyport/internal/protect"
+	"github.com/sallyport-dev/sallyport/internal/runargs"
 	"github.com/sallyport-dev/sallyport/internal/seccomp"
 	"github.com/sallyport-dev/sallyport/internal/why"
 )
@@ -23,20 +26,6 @@ import (
 // prints the kind of thing that fits there, and then one candidate a line, with a
 // tab and a description after it.
 const completeName = "__complete"
-
-// A completionKind says where the candidates for a word come from. The zero kind is
-// nowhere.
-type completionKind string
-
-// The kinds that the scripts know, and those that become words before.
-const (
-	completeWords       completionKind = "words" // the lines that follow
-	completeFiles       completionKind = "files"
-	completeDirectories completionKind = "directories"
-	completePrograms    completionKind = "commands" // in PATH
-	completeOpenings    completionKind = "openings" // of --allow
-	completeGrants      completionKind = "grants"   // of --grant
-)
 
 const completionHelp = `Print a completion script for a shell.
 
@@ -61,7 +50,7 @@ var completionShells = []string{"bash", "zsh", "fish", "powershell"}
 func completionCommand(_ context.Context, env *Env, _ *options, words []string) error {
 	shell := strings.Join(words, "")
 	if !slices.Contains(completionShells, shell) {
-		return failure("invalid shell %s (%s)%s", quote(shell), strings.Join(completionShells, ", "), nearest.Clause(shell, completionShells, ""))
+		return failure.New("invalid shell %s (%s)%s", getopt.Quote(shell), strings.Join(completionShells, ", "), nearest.Clause(shell, completionShells, ""))
 	}
 	script, err := completionScripts.ReadFile("completion/" + shell)
 	if err != nil {
@@ -86,7 +75,7 @@ func completeCommand(_ context.Context, env *Env, _ *options, words []string) er
 type candidate struct{ word, about string }
 
 // complete returns what fits at the place of word, after the words before it.
-func complete(before []string, word string) (completionKind, []candidate) {
+func complete(before []string, word string) (getopt.Kind, []candidate) {
 	if len(before) == 0 {
 		kind, all := commandNames(nil)
 		return kind, startingWith(all, word)
@@ -94,72 +83,72 @@ func complete(before []string, word string) (completionKind, []candidate) {
 	c, err := findCommand(before[0])
 	switch {
 	case err != nil:
-		return completeFiles, nil
+		return getopt.Files, nil
 	case c.flags == nil:
 		return completeRun(before[1:], word)
 	}
-	kind, all := completeWords, []candidate(nil)
+	kind, all := getopt.Words, []candidate(nil)
 	if c.offer != nil && !strings.HasPrefix(word, "-") {
 		kind, all = c.offer(before[1:])
 	}
-	if kind == completeWords && (all == nil || word == "") {
+	if kind == getopt.Words && (all == nil || word == "") {
 		all = append(all, flagNames(c.allFlags(new(options)))...)
 	}
 	return kind, startingWith(all, word)
 }
 
-func commandNames([]string) (completionKind, []candidate) {
+func commandNames([]string) (getopt.Kind, []candidate) {
 	var all []candidate
 	for _, c := range commands() {
 		if c.short != "" {
 			all = append(all, candidate{c.name, c.short})
 		}
 	}
-	return completeWords, all
+	return getopt.Words, all
 }
 
-func shellNames([]string) (completionKind, []candidate) {
+func shellNames([]string) (getopt.Kind, []candidate) {
 	var all []candidate
 	for _, s := range completionShells {
 		all = append(all, candidate{word: s})
 	}
-	return completeWords, all
+	return getopt.Words, all
 }
 
-func directories([]string) (completionKind, []candidate) { return completeDirectories, nil }
+func directories([]string) (getopt.Kind, []candidate) { return getopt.Directories, nil }
 
-func cacheWords(before []string) (completionKind, []candidate) {
+func cacheWords(before []string) (getopt.Kind, []candidate) {
 	if slices.Contains(before, "clear") {
-		return completeDirectories, nil
+		return getopt.Directories, nil
 	}
-	return completeWords, []candidate{{word: "clear"}}
+	return getopt.Words, []candidate{{word: "clear"}}
 }
 
 // recordedRuns are the IDs of the last runs, the very last one first.
-func recordedRuns([]string) (completionKind, []candidate) {
+func recordedRuns([]string) (getopt.Kind, []candidate) {
 	const most = 20
 	log, _ := readRuns() // what cannot be read is not offered
 	var all []candidate
 	for _, r := range slices.Backward(log.Records) {
 		all = append(all, candidate{r.Run, why.Summary(r)})
 	}
-	return completeWords, all[:min(len(all), most)]
+	return getopt.Words, all[:min(len(all), most)]
 }
 
-func flagNames(flags []flag) []candidate {
+func flagNames(flags []getopt.Flag) []candidate {
 	var all []candidate
 	for _, f := range flags {
-		if !f.unsupported {
-			about, _, _ := strings.Cut(f.help, "\n")
-			all = append(all, candidate{f.name(), about})
+		if !f.Unsupported {
+			about, _, _ := strings.Cut(f.Help, "\n")
+			all = append(all, candidate{f.Name(), about})
 		}
 	}
 	return all
 }
 
 // completeRun is complete for the words after run.
-func completeRun(before []string, word string) (completionKind, []candidate) {
-	flags := runFlags(&runOptions{})
+func completeRun(before []string, word string) (getopt.Kind, []candidate) {
+	flags := runargs.Flags(&runargs.Options{})
 	script := false
 	for len(before) > 0 {
 		w := before[0]
@@ -174,8 +163,8 @@ func completeRun(before []string, word string) (completionKind, []candidate) {
 		if f == nil {
 			continue
 		}
-		script = script || f.short == 'c'
-		if f.value == "" || inline {
+		script = script || f.Short == 'c'
+		if f.Value == "" || inline {
 			continue
 		}
 		if len(before) == 0 {
@@ -184,34 +173,34 @@ func completeRun(before []string, word string) (completionKind, []candidate) {
 		before = before[1:]
 	}
 	if name, value, ok := strings.Cut(word, "="); ok && strings.HasPrefix(name, "--") {
-		if f := findLong(flags, name[2:]); f != nil {
+		if f := getopt.FindLong(flags, name[2:]); f != nil {
 			return values(f, name+"=", value)
 		}
 	}
 	if strings.HasPrefix(word, "-") {
-		return completeWords, startingWith(flagNames(flags), word)
+		return getopt.Words, startingWith(flagNames(flags), word)
 	}
 	return afterFlags(nil, script)
 }
 
 // afterFlags is what fits behind the flags of run: a program, then its
 // arguments, about which files are the best guess.
-func afterFlags(words []string, script bool) (completionKind, []candidate) {
+func afterFlags(words []string, script bool) (getopt.Kind, []candidate) {
 	if len(words) == 0 && !script {
-		return completePrograms, nil
+		return getopt.Programs, nil
 	}
-	return completeFiles, nil
+	return getopt.Files, nil
 }
 
 // flagOf returns the flag that a word names, the last one of a cluster, and
 // whether the word holds its value too.
-func flagOf(flags []flag, word string) (f *flag, inline bool) {
+func flagOf(flags []getopt.Flag, word string) (f *getopt.Flag, inline bool) {
 	if strings.HasPrefix(word, "--") {
 		name, _, has := strings.Cut(word[2:], "=")
-		return findLong(flags, name), has
+		return getopt.FindLong(flags, name), has
 	}
 	for i := 1; i < len(word); i++ {
-		if f = findShort(flags, word[i]); f == nil || f.value != "" {
+		if f = getopt.FindShort(flags, word[i]); f == nil || f.Value != "" {
 			return f, i+1 < len(word)
 		}
 	}
@@ -219,39 +208,39 @@ func flagOf(flags []flag, word string) (f *flag, inline bool) {
 }
 
 // completions say what completes the values of flags that have no words.
-var completions = map[string]completionKind{
-	"rw": completeFiles, "ro": completeFiles, "deny": completeFiles, "rules": completeFiles, "config": completeFiles,
-	"grant": completeGrants, "allow": completeOpenings, "tmp": completeDirectories, "cd": completeDirectories, "ask-for": completeFiles, "approver": completePrograms,
+var completions = map[string]getopt.Kind{
+	"rw": getopt.Files, "ro": getopt.Files, "deny": getopt.Files, "rules": getopt.Files, "config": getopt.Files,
+	"grant": getopt.Grants, "allow": getopt.Openings, "tmp": getopt.Directories, "cd": getopt.Directories, "ask-for": getopt.Files, "approver": getopt.Programs,
 }
 
 // choices are the words that fit as the value of a flag.
-func (f *flag) choices() []string {
-	if k := config.Find(f.key); k != nil && f.words == nil && !k.IsList() {
+func choices(f *getopt.Flag) []string {
+	if k := config.Find(f.Key); k != nil && f.Words == nil && !k.IsList() {
 		return k.Words
 	}
-	return f.words
+	return f.Words
 }
 
 // values is what fits as the value of a flag. Prefix stands before each word.
-func values(f *flag, prefix, word string) (completionKind, []candidate) {
+func values(f *getopt.Flag, prefix, word string) (getopt.Kind, []candidate) {
 	var all []candidate
-	for _, w := range f.choices() {
+	for _, w := range choices(f) {
 		all = append(all, candidate{prefix + w, ""})
 	}
-	kind := cmp.Or(f.kind, completions[f.long])
+	kind := cmp.Or(f.Kind, completions[f.Long])
 	switch kind {
-	case completeOpenings:
+	case getopt.Openings:
 		for _, o := range seccomp.Openings() {
 			all = append(all, candidate{prefix + o.Name, o.Opens})
 		}
-	case completeGrants:
+	case getopt.Grants:
 		for _, g := range protect.NamedGrants() {
 			all = append(all, candidate{prefix + g.Name, g.Opens})
 		}
 	}
 	found := startingWith(all, prefix+word)
-	if kind == "" || len(found) > 0 || len(all) > 0 && kind != completeDirectories {
-		return completeWords, found
+	if kind == "" || len(found) > 0 || len(all) > 0 && kind != getopt.Directories {
+		return getopt.Words, found
 	}
 	return kind, nil
 }

@@ -7,24 +7,27 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/sallyport-dev/sallyport/internal/getopt"
+	"github.com/sallyport-dev/sallyport/internal/runargs"
 )
 
 // TestHelpNamesEveryFlag keeps help text, parser and completion together.
 func TestHelpNamesEveryFlag(t *testing.T) {
 	help := runHelp()
 	_, offered := complete([]string{"run"}, "-")
-	for _, f := range runFlags(&runOptions{}) {
-		inHelp := strings.Contains(help, f.name())
-		inCompletion := slices.ContainsFunc(offered, func(c candidate) bool { return c.word == f.name() && c.about != "" })
-		if want := !f.unsupported; inHelp != want || inCompletion != want {
-			t.Errorf("%s: in the help %v, in the completion %v, want %v", f.name(), inHelp, inCompletion, want)
+	for _, f := range runargs.Flags(&runargs.Options{}) {
+		inHelp := strings.Contains(help, f.Name())
+		inCompletion := slices.ContainsFunc(offered, func(c candidate) bool { return c.word == f.Name() && c.about != "" })
+		if want := !f.Unsupported; inHelp != want || inCompletion != want {
+			t.Errorf("%s: in the help %v, in the completion %v, want %v", f.Name(), inHelp, inCompletion, want)
 		}
-		if f.short != 0 && !f.unsupported && !strings.Contains(help, "-"+string(rune(f.short))+", "+f.name()) {
-			t.Errorf("%s: the help has no -%c", f.name(), f.short)
+		if f.Short != 0 && !f.Unsupported && !strings.Contains(help, "-"+string(rune(f.Short))+", "+f.Name()) {
+			t.Errorf("%s: the help has no -%c", f.Name(), f.Short)
 		}
-		for _, w := range f.choices() {
-			if !f.unsupported && f.long != "shell" && !strings.Contains(help, w) {
-				t.Errorf("%s: the help has no %s", f.name(), w)
+		for _, w := range choices(&f) {
+			if !f.Unsupported && f.Long != "shell" && !strings.Contains(help, w) {
+				t.Errorf("%s: the help has no %s", f.Name(), w)
 			}
 		}
 	}
@@ -52,39 +55,39 @@ func TestComplete(t *testing.T) {
 		name   string
 		before []string
 		word   string
-		kind   completionKind
+		kind   getopt.Kind
 		want   []string // all of these, in any order
 		not    []string // none of these
 	}{
-		{name: "verbs", kind: completeWords, want: []string{"run", "doctor", "version", "completion", "help"}, not: []string{completeName}},
-		{name: "verb", word: "d", kind: completeWords, want: []string{"doctor"}, not: []string{"run"}},
-		{name: "flags", before: []string{"run"}, word: "--d", kind: completeWords, want: []string{"--deny"}, not: []string{"--detach", "--rw"}},
-		{name: "words of a flag", before: []string{"run", "-s"}, kind: completeWords, want: []string{"read-only", "full-access"}},
-		{name: "words after an equals sign", before: []string{"run"}, word: "--net=h", kind: completeWords, want: []string{"--net=host"}},
-		{name: "words of the last flag of a cluster", before: []string{"run", "-qs"}, word: "r", kind: completeWords, want: []string{"read-only"}},
-		{name: "openings", before: []string{"run", "--allow"}, word: "p", kind: completeWords, want: []string{"ptrace", "perf"}},
-		{name: "directories", before: []string{"run", "-C"}, kind: completeDirectories},
-		{name: "files", before: []string{"run", "--rw"}, kind: completeFiles},
-		{name: "words or directories, words", before: []string{"run", "--tmp"}, word: "h", kind: completeWords, want: []string{"host"}},
-		{name: "words or directories, directories", before: []string{"run", "--tmp"}, word: "/v", kind: completeDirectories},
-		{name: "a value without candidates", before: []string{"run", "--timeout"}, kind: completeWords},
-		{name: "a program", before: []string{"run", "-q", "-s", "read-only"}, word: "gi", kind: completePrograms},
-		{name: "a program after dashes", before: []string{"run", "--"}, kind: completePrograms},
-		{name: "arguments", before: []string{"run", "ls"}, word: "-", kind: completeFiles},
-		{name: "arguments after dashes", before: []string{"run", "-q", "--", "ls", "-s"}, kind: completeFiles},
-		{name: "after a script", before: []string{"run", "-c", "make"}, word: "", kind: completeFiles},
-		{name: "after an unknown flag", before: []string{"run", "--what"}, word: "--js", kind: completeWords, want: []string{"--json", "--jsonl"}},
-		{name: "shells", before: []string{"completion"}, word: "z", kind: completeWords, want: []string{"zsh"}},
-		{name: "verbs to explain", before: []string{"help"}, word: "r", kind: completeWords, want: []string{"run"}},
-		{name: "words of caches", before: []string{"caches"}, kind: completeWords, want: []string{"clear", "--json"}},
-		{name: "flags of caches clear", before: []string{"caches", "clear"}, word: "-", kind: completeWords, want: []string{"--all"}},
-		{name: "a workspace to clear", before: []string{"caches", "clear"}, kind: completeDirectories},
-		{name: "flags of check", before: []string{"check"}, word: "-", kind: completeWords, want: []string{"--rules", "--json"}},
-		{name: "a program to check", before: []string{"check"}, word: "g", kind: completePrograms},
-		{name: "its arguments", before: []string{"check", "git"}, word: "p", kind: completeFiles},
-		{name: "flags of doctor", before: []string{"doctor"}, word: "-", kind: completeWords, want: []string{"--json"}},
-		{name: "flags of version", before: []string{"version"}, word: "-", kind: completeWords, want: []string{"--verbose"}},
-		{name: "a verb that does not exist", before: []string{"fly"}, kind: completeFiles},
+		{name: "verbs", kind: getopt.Words, want: []string{"run", "doctor", "version", "completion", "help"}, not: []string{completeName}},
+		{name: "verb", word: "d", kind: getopt.Words, want: []string{"doctor"}, not: []string{"run"}},
+		{name: "flags", before: []string{"run"}, word: "--d", kind: getopt.Words, want: []string{"--deny"}, not: []string{"--detach", "--rw"}},
+		{name: "words of a flag", before: []string{"run", "-s"}, kind: getopt.Words, want: []string{"read-only", "full-access"}},
+		{name: "words after an equals sign", before: []string{"run"}, word: "--net=h", kind: getopt.Words, want: []string{"--net=host"}},
+		{name: "words of the last flag of a cluster", before: []string{"run", "-qs"}, word: "r", kind: getopt.Words, want: []string{"read-only"}},
+		{name: "openings", before: []string{"run", "--allow"}, word: "p", kind: getopt.Words, want: []string{"ptrace", "perf"}},
+		{name: "directories", before: []string{"run", "-C"}, kind: getopt.Directories},
+		{name: "files", before: []string{"run", "--rw"}, kind: getopt.Files},
+		{name: "words or directories, words", before: []string{"run", "--tmp"}, word: "h", kind: getopt.Words, want: []string{"host"}},
+		{name: "words or directories, directories", before: []string{"run", "--tmp"}, word: "/v", kind: getopt.Directories},
+		{name: "a value without candidates", before: []string{"run", "--timeout"}, kind: getopt.Words},
+		{name: "a program", before: []string{"run", "-q", "-s", "read-only"}, word: "gi", kind: getopt.Programs},
+		{name: "a program after dashes", before: []string{"run", "--"}, kind: getopt.Programs},
+		{name: "arguments", before: []string{"run", "ls"}, word: "-", kind: getopt.Files},
+		{name: "arguments after dashes", before: []string{"run", "-q", "--", "ls", "-s"}, kind: getopt.Files},
+		{name: "after a script", before: []string{"run", "-c", "make"}, word: "", kind: getopt.Files},
+		{name: "after an unknown flag", before: []string{"run", "--what"}, word: "--js", kind: getopt.Words, want: []string{"--json", "--jsonl"}},
+		{name: "shells", before: []string{"completion"}, word: "z", kind: getopt.Words, want: []string{"zsh"}},
+		{name: "verbs to explain", before: []string{"help"}, word: "r", kind: getopt.Words, want: []string{"run"}},
+		{name: "words of caches", before: []string{"caches"}, kind: getopt.Words, want: []string{"clear", "--json"}},
+		{name: "flags of caches clear", before: []string{"caches", "clear"}, word: "-", kind: getopt.Words, want: []string{"--all"}},
+		{name: "a workspace to clear", before: []string{"caches", "clear"}, kind: getopt.Directories},
+		{name: "flags of check", before: []string{"check"}, word: "-", kind: getopt.Words, want: []string{"--rules", "--json"}},
+		{name: "a program to check", before: []string{"check"}, word: "g", kind: getopt.Programs},
+		{name: "its arguments", before: []string{"check", "git"}, word: "p", kind: getopt.Files},
+		{name: "flags of doctor", before: []string{"doctor"}, word: "-", kind: getopt.Words, want: []string{"--json"}},
+		{name: "flags of version", before: []string{"version"}, word: "-", kind: getopt.Words, want: []string{"--verbose"}},
+		{name: "a verb that does not exist", before: []string{"fly"}, kind: getopt.Files},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/sallyport-dev/sallyport/internal/checking"
 	"github.com/sallyport-dev/sallyport/internal/config"
+	"github.com/sallyport-dev/sallyport/internal/failure"
+	"github.com/sallyport-dev/sallyport/internal/getopt"
 	"github.com/sallyport-dev/sallyport/internal/nearest"
 	"github.com/sallyport-dev/sallyport/rules"
 )
@@ -38,12 +40,12 @@ Schema for editors. show prints what holds, with --origin also who set it, and
 what was cut.
 `
 
-func configFlags(o *options) []flag {
-	return append([]flag{
-		{long: "origin", set: on(&o.origin), help: "name who set each value, and what was cut"},
-		{long: "cd", short: 'C', value: "DIR", kind: completeDirectories, set: text(&o.dir), help: "the workspace (default current)"},
-		{long: "config", value: "FILE", kind: completeFiles, set: text(&o.config), help: "read this file in place of the user's config.toml"},
-		{long: "no-config", set: on(&o.noConfig), help: "read no files and variables but the managed ones"},
+func configFlags(o *options) []getopt.Flag {
+	return append([]getopt.Flag{
+		{Long: "origin", Set: getopt.On(&o.origin), Help: "name who set each value, and what was cut"},
+		{Long: "cd", Short: 'C', Value: "DIR", Kind: getopt.Directories, Set: getopt.Text(&o.dir), Help: "the workspace (default current)"},
+		{Long: "config", Value: "FILE", Kind: getopt.Files, Set: getopt.Text(&o.config), Help: "read this file in place of the user's config.toml"},
+		{Long: "no-config", Set: getopt.On(&o.noConfig), Help: "read no files and variables but the managed ones"},
 		o.jsonFlag(),
 	}, allowFlags(o)...)
 }
@@ -53,26 +55,26 @@ var configVerbs = []string{"allow", "show", "explain", "check", "schema"}
 
 func configCommand(ctx context.Context, env *Env, o *options, words []string) error {
 	if len(words) == 0 {
-		return failure("config needs a word: allow, show, explain, check or schema; see sallyport help config")
+		return failure.New("config needs a word: allow, show, explain, check or schema; see sallyport help config")
 	}
 	explain := words[0] == "explain"
 	switch {
 	case explain && len(words) == 1:
-		return failure("name a key, a profile or a grant: sallyport config explain limits.memory")
+		return failure.New("name a key, a profile or a grant: sallyport config explain limits.memory")
 	case !explain && len(words) > 1:
-		return failure("unexpected argument %s; see sallyport help config", quote(words[1]))
-	case words[0] != "allow" && (len(o.run.given) > 0 || o.user):
-		return failure("--rw, --ro, --grant, --allow, --net and --user are for config allow")
+		return failure.New("unexpected argument %s; see sallyport help config", getopt.Quote(words[1]))
+	case words[0] != "allow" && (len(o.run.Given) > 0 || o.user):
+		return failure.New("--rw, --ro, --grant, --allow, --net and --user are for config allow")
 	case words[0] == "schema":
 		return env.printJSON(config.Schema())
 	}
 	run := &o.run
-	run.dir, run.config, run.noConfig = o.dir, o.config, o.noConfig
-	dir, err := run.directory(env)
+	run.Dir, run.Config, run.NoConfig = o.dir, o.config, o.noConfig
+	dir, err := run.Directory(&env.Env)
 	if err != nil {
 		return err
 	}
-	e, err := run.configure(env, dir)
+	e, err := run.Configure(&env.Env, dir)
 	if err != nil {
 		return err
 	}
@@ -84,13 +86,13 @@ func configCommand(ctx context.Context, env *Env, o *options, words []string) er
 	case explain:
 		text, err := e.Explain(words[1])
 		if err != nil {
-			return failure("%v", err)
+			return failure.New("%v", err)
 		}
 		return env.print(text)
 	case words[0] == "check":
 		return checkConfig(env, e, dir)
 	}
-	return failure("unknown word %s%s", quote(words[0]), nearest.Clause(words[0], configVerbs, "see sallyport help config"))
+	return failure.New("unknown word %s%s", getopt.Quote(words[0]), nearest.Clause(words[0], configVerbs, "see sallyport help config"))
 }
 
 // checkConfig reads the rules as well, and says what does not count.
@@ -98,15 +100,15 @@ func checkConfig(env *Env, e *config.Effective, dir string) error {
 	for _, n := range e.Notes {
 		env.say("warning: " + n)
 	}
-	if err := rules.Load(rules.Host{Dir: dir, Home: env.variable("HOME")}, e.Rules()...).Err(); err != nil {
+	if err := rules.Load(rules.Host{Dir: dir, Home: env.Variable("HOME")}, e.Rules()...).Err(); err != nil {
 		_, _ = io.WriteString(env.Stderr, checking.Explain(err, dir)) // there is no other place to report it
-		return exitCode(codeFailed)
+		return failure.ExitCode(failure.CodeFailed)
 	}
 	return nil
 }
 
 // configWords completes the words of config.
-func configWords(before []string) (completionKind, []candidate) {
+func configWords(before []string) (getopt.Kind, []candidate) {
 	var words []candidate
 	switch {
 	case len(before) == 0:
@@ -118,5 +120,5 @@ func configWords(before []string) (completionKind, []candidate) {
 			words = append(words, candidate{k.Name, k.Help})
 		}
 	}
-	return completeWords, words
+	return getopt.Words, words
 }

@@ -8,24 +8,13 @@ import (
 
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/internal/front"
+	"github.com/sallyport-dev/sallyport/internal/runargs"
 	"github.com/sallyport-dev/sallyport/internal/tty"
 )
 
-// ownTerminal reports whether the program gets a terminal of its own.
-func (o *runOptions) ownTerminal(env *Env) bool {
-	switch {
-	case o.hasTTY:
-		return o.tty
-	case o.captures():
-		return false
-	}
-	// A program in the background must not take keys.
-	return terminals && tty.Is(env.Stdin) && tty.Is(env.Stdout) && tty.Foreground(env.Stdin)
-}
-
-// console returns the console of a run. It must be closed.
-func (o *runOptions) console(env *Env) (*front.Console, error) {
-	return front.Open(env.Stdin, env.Stdout, env.Stderr, o.ownTerminal(env), o.captures())
+// openConsole returns the console of a run. It must be closed.
+func openConsole(env *Env, o *runargs.Options) (*front.Console, error) {
+	return front.Open(env.Stdin, env.Stdout, env.Stderr, o.OwnTerminal(&env.Env), o.Captures())
 }
 
 // connect gives cmd, which has its streams, its signals and its terminal.
@@ -43,7 +32,7 @@ func (r *report) connect(cmd *sallyport.Cmd, c *front.Console, signals *front.Si
 	}
 	cmd.Stderr = nil
 	// What is redirected stays so. One file for both streams is one stream on a terminal.
-	if !r.o.captures() && !tty.Is(r.env.Stderr) && !sameFile(r.env.Stdout, r.env.Stderr) {
+	if !r.o.Captures() && !tty.Is(r.env.Stderr) && !sameFile(r.env.Stdout, r.env.Stderr) {
 		cmd.Stderr = r.env.Stderr
 	}
 }

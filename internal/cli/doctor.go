@@ -7,6 +7,7 @@ import (
 	"context"
 
 	"github.com/sallyport-dev/sallyport/internal/doctor"
+	"github.com/sallyport-dev/sallyport/internal/getopt"
 	"github.com/sallyport-dev/sallyport/internal/state"
 )
 
@@ -25,8 +26,8 @@ quarantine. What living runs need stays. It exits with 1 if something could not
 be removed.
 `
 
-func doctorFlags(o *options) []flag {
-	return []flag{{long: "clean", set: on(&o.clean), help: "clean up instead"}, o.jsonFlag()}
+func doctorFlags(o *options) []getopt.Flag {
+	return []getopt.Flag{{Long: "clean", Set: getopt.On(&o.clean), Help: "clean up instead"}, o.jsonFlag()}
 }
 
 func doctorCommand(ctx context.Context, env *Env, o *options, _ []string) error {

@@ -14,6 +14,8 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/buildinfo"
 	"github.com/sallyport-dev/sallyport/internal/config"
 	"github.com/sallyport-dev/sallyport/internal/execserver"
+	"github.com/sallyport-dev/sallyport/internal/failure"
+	"github.com/sallyport-dev/sallyport/internal/getopt"
 	"github.com/sallyport-dev/sallyport/internal/serve"
 )
 
@@ -28,29 +30,29 @@ output is the URL, once clients can connect. A port that other machines reach
 needs --ws-auth. SIGTERM and SIGINT end the server with all of its processes.
 `
 
-func execServerFlags(o *options) []flag {
+func execServerFlags(o *options) []getopt.Flag {
 	s := &o.serve
 	s.Listen = "ws://127.0.0.1:0"
-	return []flag{
-		{long: "listen", value: "URL", set: text(&s.Listen), help: "ws://IP:PORT (port 0 is a free one), unix:///PATH\nor stdio (default ws://127.0.0.1:0)"},
-		{long: "concurrent-requests", value: "N", set: whole(&s.Server.Starts, 1), help: "start up to N processes of a connection at once\n(default 1)"},
-		{long: "detached", value: "DUR", set: duration(&s.Server.Detached), help: "how long a session without a connection can be\nresumed (default 15m)"},
-		{long: "ws-auth", value: "KIND", words: []string{serve.AuthCapability, serve.AuthSigned}, set: text(&s.Auth.Kind), help: "clients need a token: capability-token or\nsigned-bearer-token (default: no token)"},
-		{long: "ws-token-file", value: "FILE", kind: completeFiles, set: text(&s.Auth.TokenFile), help: "holds the capability token"},
-		{long: "ws-token-sha256", value: "HEX", set: text(&s.Auth.TokenSHA256), help: "its hash, in place of it"},
-		{long: "ws-shared-secret-file", value: "FILE", kind: completeFiles, set: text(&s.Auth.SecretFile), help: "holds the secret that signs bearer tokens (HS256)"},
-		{long: "ws-issuer", value: "TEXT", set: text(&s.Auth.Issuer), help: "the issuer that bearer tokens must name"},
-		{long: "ws-audience", value: "TEXT", set: text(&s.Auth.Audience), help: "the audience that they must name"},
-		{long: "ws-max-clock-skew-seconds", value: "N", set: func(v string) error {
+	return []getopt.Flag{
+		{Long: "listen", Value: "URL", Set: getopt.Text(&s.Listen), Help: "ws://IP:PORT (port 0 is a free one), unix:///PATH\nor stdio (default ws://127.0.0.1:0)"},
+		{Long: "concurrent-requests", Value: "N", Set: whole(&s.Server.Starts, 1), Help: "start up to N processes of a connection at once\n(default 1)"},
+		{Long: "detached", Value: "DUR", Set: duration(&s.Server.Detached), Help: "how long a session without a connection can be\nresumed (default 15m)"},
+		{Long: "ws-auth", Value: "KIND", Words: []string{serve.AuthCapability, serve.AuthSigned}, Set: getopt.Text(&s.Auth.Kind), Help: "clients need a token: capability-token or\nsigned-bearer-token (default: no token)"},
+		{Long: "ws-token-file", Value: "FILE", Kind: getopt.Files, Set: getopt.Text(&s.Auth.TokenFile), Help: "holds the capability token"},
+		{Long: "ws-token-sha256", Value: "HEX", Set: getopt.Text(&s.Auth.TokenSHA256), Help: "its hash, in place of it"},
+		{Long: "ws-shared-secret-file", Value: "FILE", Kind: getopt.Files, Set: getopt.Text(&s.Auth.SecretFile), Help: "holds the secret that signs bearer tokens (HS256)"},
+		{Long: "ws-issuer", Value: "TEXT", Set: getopt.Text(&s.Auth.Issuer), Help: "the issuer that bearer tokens must name"},
+		{Long: "ws-audience", Value: "TEXT", Set: getopt.Text(&s.Auth.Audience), Help: "the audience that they must name"},
+		{Long: "ws-max-clock-skew-seconds", Value: "N", Set: func(v string) error {
 			var n int
 			err := whole(&n, 0)(v)
 			skew := time.Duration(n) * time.Second
 			s.Auth.Skew = &skew
 			return err
-		}, help: "how far clocks may differ (default 30)"},
-		{long: "allow-http", set: on(&s.Server.AllowHTTP), help: "clients may make HTTP requests from this machine"},
-		{long: "allow-http-env", value: "NAME", set: list(&s.Server.HTTPEnv), help: "clients may put the value of the variable into\nheaders of them; * for all (repeatable)"},
-		{long: "insecure", set: on(&s.Insecure), help: "listen without a token where other machines reach it"},
+		}, Help: "how far clocks may differ (default 30)"},
+		{Long: "allow-http", Set: getopt.On(&s.Server.AllowHTTP), Help: "clients may make HTTP requests from this machine"},
+		{Long: "allow-http-env", Value: "NAME", Set: getopt.List(&s.Server.HTTPEnv), Help: "clients may put the value of the variable into\nheaders of them; * for all (repeatable)"},
+		{Long: "insecure", Set: getopt.On(&s.Insecure), Help: "listen without a token where other machines reach it"},
 	}
 }
 
@@ -59,7 +61,7 @@ func whole(to *int, least int) func(string) error {
 	return func(v string) error {
 		n, err := strconv.Atoi(v)
 		if err != nil || n < least || n > 1_000_000 {
-			return fmt.Errorf("invalid number %s; use a whole number of at least %d", quote(v), least)
+			return fmt.Errorf("invalid number %s; use a whole number of at least %d", getopt.Quote(v), least)
 		}
 		*to = n
 		return nil
@@ -86,7 +88,7 @@ func execServerCommand(ctx context.Context, env *Env, o *options, _ []string) er
 		s.Server.FileHelper = []string{program, fileHelperName}
 	}
 	if err := serve.Run(ctx, s); err != nil {
-		return failure("%v", err)
+		return failure.New("%v", err)
 	}
 	return nil
 }
@@ -97,7 +99,7 @@ const fileHelperName = "__files"
 
 func fileHelperCommand(_ context.Context, env *Env, _ *options, _ []string) error {
 	if err := execserver.ServeFiles(env.Stdin, env.Stdout); err != nil {
-		return failure("%v", err)
+		return failure.New("%v", err)
 	}
 	return nil
 }

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/sallyport-dev/sallyport/internal/getopt"
 )
 
 const helpHelp = `Explain sallyport or one of its commands.
@@ -23,8 +25,8 @@ With --man it prints the same as a manual page. This installs all of them:
     sallyport help --man $c >$dir/sallyport-$c.1; done
 `
 
-func helpFlags(o *options) []flag {
-	return []flag{{long: "man", set: on(&o.man), help: "print a manual page, in the macros of man(7)"}}
+func helpFlags(o *options) []getopt.Flag {
+	return []getopt.Flag{{Long: "man", Set: getopt.On(&o.man), Help: "print a manual page, in the macros of man(7)"}}
 }
 
 func helpCommand(_ context.Context, env *Env, o *options, words []string) error {

@@ -9,6 +9,8 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/sallyport-dev/sallyport/internal/failure"
+	"github.com/sallyport-dev/sallyport/internal/getopt"
 	"github.com/sallyport-dev/sallyport/internal/setup"
 )
 
@@ -22,19 +24,19 @@ chose. The settings count once you have trusted them: sallyport trust. A file
 that exists is not changed.
 `
 
-func initFlags(o *options) []flag {
-	return []flag{{long: "cd", short: 'C', value: "DIR", kind: completeDirectories, set: text(&o.run.dir), help: "the project (default current)"}}
+func initFlags(o *options) []getopt.Flag {
+	return []getopt.Flag{{Long: "cd", Short: 'C', Value: "DIR", Kind: getopt.Directories, Set: getopt.Text(&o.run.Dir), Help: "the project (default current)"}}
 }
 
 func initCommand(_ context.Context, env *Env, o *options, _ []string) error {
-	dir, err := o.run.directory(env)
+	dir, err := o.run.Directory(&env.Env)
 	if err != nil {
 		return err
 	}
 	found, err := setup.Init(dir)
 	switch {
 	case errors.Is(err, setup.ErrExists):
-		return failure("%v; sallyport config allow adds to it", err)
+		return failure.New("%v; sallyport config allow adds to it", err)
 	case err != nil:
 		return err
 	}

@@ -7,7 +7,9 @@ import (
 	"strings"
 
 	"github.com/sallyport-dev/sallyport/internal/buildinfo"
+	"github.com/sallyport-dev/sallyport/internal/getopt"
 	"github.com/sallyport-dev/sallyport/internal/roff"
+	"github.com/sallyport-dev/sallyport/internal/runargs"
 )
 
 // manual returns the manual page of a command, or of the whole program when c is nil. It
@@ -22,7 +24,7 @@ func manual(c *command) string {
 	p.Text("sallyport-" + c.name + " - " + c.short)
 	help, flags := c.help, c.flags
 	if flags == nil {
-		help, flags = runHelpText, func(*options) []flag { return runFlags(&runOptions{}) }
+		help, flags = runHelpText, func(*options) []getopt.Flag { return runargs.Flags(&runargs.Options{}) }
 	}
 	purpose, rest, _ := strings.Cut(help, "\n\n")
 	synopsis, rest, _ := strings.Cut(rest, "\n\n")
@@ -33,18 +35,18 @@ func manual(c *command) string {
 	p.Section("OPTIONS")
 	group := ""
 	for _, f := range flags(new(options)) {
-		if f.unsupported {
+		if f.Unsupported {
 			continue
 		}
-		if f.group != group {
-			group = f.group
+		if f.Group != group {
+			group = f.Group
 			p.Subsection(group)
 		}
-		names := []string{f.name()}
-		if f.short != 0 {
-			names = []string{f.shortest(), f.name()}
+		names := []string{f.Name()}
+		if f.Short != 0 {
+			names = []string{f.Shortest(), f.Name()}
 		}
-		p.Entry(names, f.value, f.help)
+		p.Entry(names, f.Value, f.Help)
 	}
 	if c.flags == nil {
 		p.Section("EXIT STATUS")

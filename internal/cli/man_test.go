@@ -7,6 +7,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/sallyport-dev/sallyport/internal/getopt"
+	"github.com/sallyport-dev/sallyport/internal/runargs"
 )
 
 // plainRoff undoes the escapes of a manual page.
@@ -22,7 +25,7 @@ func TestManualSaysWhatHelpSays(t *testing.T) {
 		page := plainRoff(manual(&c))
 		above, flags := c.help, c.flags
 		if c.flags == nil {
-			above, flags = runHelpText+exitCodesHelp, func(*options) []flag { return runFlags(&runOptions{}) }
+			above, flags = runHelpText+exitCodesHelp, func(*options) []getopt.Flag { return runargs.Flags(&runargs.Options{}) }
 		}
 		for line := range strings.Lines(above) {
 			if line = strings.TrimSpace(line); !strings.Contains(page, line) {
@@ -30,14 +33,14 @@ func TestManualSaysWhatHelpSays(t *testing.T) {
 			}
 		}
 		for _, f := range flags(new(options)) {
-			head := f.name()
-			if f.short != 0 {
-				head = f.shortest() + ", " + head
+			head := f.Name()
+			if f.Short != 0 {
+				head = f.Shortest() + ", " + head
 			}
-			if f.value != "" {
-				head += " " + f.value
+			if f.Value != "" {
+				head += " " + f.Value
 			}
-			if has := strings.Contains(page, "\n"+head+"\n"+f.help+"\n"); has == f.unsupported {
+			if has := strings.Contains(page, "\n"+head+"\n"+f.Help+"\n"); has == f.Unsupported {
 				t.Errorf("%s: %q and its explanation on the page: %v", c.name, head, has)
 			}
 		}

@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,9 +23,12 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/caches"
 	"github.com/sallyport-dev/sallyport/internal/doctor"
 	"github.com/sallyport-dev/sallyport/internal/environ"
+	"github.com/sallyport-dev/sallyport/internal/failure"
+	"github.com/sallyport-dev/sallyport/internal/getopt"
 	"github.com/sallyport-dev/sallyport/internal/guard"
 	"github.com/sallyport-dev/sallyport/internal/notes"
 	"github.com/sallyport-dev/sallyport/internal/plan"
+	"github.com/sallyport-dev/sallyport/internal/runargs"
 	"github.com/sallyport-dev/sallyport/internal/runlog"
 	"github.com/sallyport-dev/sallyport/internal/state"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
@@ -45,11 +49,13 @@ func makers() []maker {
 	all := []maker{
 		{"errors", func(env *Env, word string) {
 			for _, err := range foreignErrors(word) {
-				env.say(classify(err).String())
+				env.say(failure.Classify(err).String())
 			}
 		}},
 		{"notes", func(env *Env, word string) {
-			(&report{env: env, o: &runOptions{settings: settings{verbose: true}}}).notes(foreignResult(word), 1)
+			o := new(runargs.Options)
+			o.Verbose = true
+			(&report{env: env, o: o}).notes(foreignResult(word), 1)
 		}},
 		{"policy warnings", func(env *Env, word string) {
 			for _, w := range sandbox.WorkspaceWrite().WithEntries(sandbox.SpecialEntry(":"+word, sandbox.LevelRead)).Bind(sandbox.Places{Dir: "/w/" + word}).Warnings("/w/"+word, nil) {
@@ -71,7 +77,7 @@ func makers() []maker {
 		}},
 		{"why of an unknown run", func(env *Env, word string) {
 			_, err := findRun(runlog.Log{}, "n"+word)
-			env.say(classify(err).String())
+			env.say(failure.Classify(err).String())
 		}},
 		{"caches", func(env *Env, word string) {
 			_ = env.answer(cachelist.Listing{Caches: []caches.Entry{{Workspace: word, Cache: word}}}, false, true)
@@ -80,10 +86,10 @@ func makers() []maker {
 			_ = env.answer(trust.Listing{Projects: []trust.Record{{Dir: "/" + word}}}, false, true)
 		}},
 		{"trust without files", func(env *Env, word string) {
-			env.say(classify(askTrust(context.Background(), env, "/missing/"+word)).String())
+			env.say(failure.Classify(askTrust(context.Background(), env, "/missing/"+word)).String())
 		}},
 		{"trust of a damaged record", func(env *Env, word string) {
-			env.say(classify(&trust.RecordError{Path: word, Dir: word, Err: errors.New(word)}).String())
+			env.say(failure.Classify(&trust.RecordError{Path: word, Dir: word, Err: errors.New(word)}).String())
 		}},
 		{"doctor --clean", func(env *Env, word string) {
 			_ = env.answer(doctor.Cleaned([]state.Report{foreignReport(word)}), false, true)
@@ -100,7 +106,7 @@ func makers() []maker {
 func usageMakers() []maker {
 	said := func(env *Env, err error) {
 		if err != nil {
-			env.say(classify(err).String())
+			env.say(failure.Classify(err).String())
 		}
 	}
 	var all []maker
@@ -112,28 +118,38 @@ func usageMakers() []maker {
 		}})
 	}
 	all = append(all, maker{"a short flag", func(env *Env, word string) {
-		_, err := parse(runFlags(&runOptions{}), []string{"-" + word})
+		_, err := getopt.Parse(runargs.Flags(&runargs.Options{}), []string{"-" + word})
 		said(env, err)
 	}})
-	for i, f := range runFlags(&runOptions{}) {
-		if f.value != "" {
-			all = append(all, maker{"a value of " + f.name(), func(env *Env, word string) { said(env, runFlags(&runOptions{})[i].give(f.name(), word)) }})
+	for i, f := range runargs.Flags(&runargs.Options{}) {
+		if f.Value != "" {
+			all = append(all, maker{"a value of " + f.Name(), func(env *Env, word string) { said(env, runargs.Flags(&runargs.Options{})[i].Give(f.Name(), word)) }})
 		}
 	}
 	for kind, check := range map[string]func(word string) error{
-		"words behind -c": func(word string) error { return (&runOptions{hasScript: true, script: "x"}).check([]string{word}) },
-		"--shell alone":   func(word string) error { return (&runOptions{settings: settings{shell: word}}).check([]string{"x"}) },
+		"words behind -c": func(word string) error { return (&runargs.Options{HasScript: true, Script: "x"}).Check([]string{word}) },
+		"--shell alone": func(word string) error {
+			var o runargs.Options
+			words, err := getopt.Parse(runargs.Flags(&o), []string{"--shell", word, "--", "x"})
+			return cmp.Or(err, o.Check(words))
+		},
 		"--rw, relative": func(word string) error {
-			_, err := (&runOptions{settings: settings{writable: []string{"n" + word}}}).entries("/w", "/home/x")
+			o := new(runargs.Options)
+			o.Writable = []string{"n" + word}
+			_, err := o.Policy("/w", "/home/x")
 			return err
 		},
-		"--rw, missing": func(word string) error { return checkPath("--rw", "/nonexistent/"+word, true) },
+		"--rw, missing": func(word string) error { return runargs.CheckPath("--rw", "/nonexistent/"+word, true) },
 		"--tmp, missing": func(word string) error {
-			_, err := (&runOptions{settings: settings{tmp: "/nonexistent/" + word}}).tmpDir("/w", "/home/x")
+			o := new(runargs.Options)
+			o.Tmp = "/nonexistent/" + word
+			_, err := o.Command(&runargs.Env{}, "/w", []string{"x"})
 			return err
 		},
 		"--tmp, relative": func(word string) error {
-			_, err := (&runOptions{settings: settings{tmp: "n" + word}}).tmpDir("/w", "/home/x")
+			o := new(runargs.Options)
+			o.Tmp = "n" + word
+			_, err := o.Command(&runargs.Env{}, "/w", []string{"x"})
 			return err
 		},
 	} {
@@ -147,8 +163,8 @@ func foreignErrors(word string) []error {
 	name, cause := "/w/"+word, errors.New(word)
 	failed := &fs.PathError{Op: "open", Path: name, Err: syscall.EACCES}
 	return []error{
-		cause, failed, fmt.Errorf("state: %w", failed), failure("%s", word),
-		&userError{code: codeFailed, text: word, fix: word},
+		cause, failed, fmt.Errorf("state: %w", failed), failure.New("%s", word),
+		&failure.Error{Code: failure.CodeFailed, Text: word, Fix: word},
 		&sandbox.UnsupportedError{Need: word, Have: word, Hint: word},
 		fmt.Errorf("%w: %w", sallyport.ErrNoSandbox, cause), fmt.Errorf("%w: %w", sallyport.ErrForbidden, cause), fmt.Errorf("%w: %w", sallyport.ErrRefused, cause),
 		&executor.StartError{Program: name, NotFound: true, Err: cause},
@@ -222,7 +238,7 @@ func newScreen(t testing.TB) *screen {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = f.Close() })
-	return &screen{file: f, env: &Env{Stdin: f, Stdout: f, Stderr: f, Dir: "/"}}
+	return &screen{file: f, env: &Env{Env: runargs.Env{Stdin: f, Stdout: f, Stderr: f, Dir: "/"}}}
 }
 
 // of returns what m prints.

@@ -21,9 +21,10 @@ import (
 
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/event"
-	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/config"
+	"github.com/sallyport-dev/sallyport/internal/failure"
 	"github.com/sallyport-dev/sallyport/internal/notes"
+	"github.com/sallyport-dev/sallyport/internal/runargs"
 	"github.com/sallyport-dev/sallyport/internal/runlog"
 	"github.com/sallyport-dev/sallyport/internal/state"
 	"github.com/sallyport-dev/sallyport/internal/why"
@@ -33,7 +34,7 @@ import (
 // A report prints how one run went, in the form that its flags ask for.
 type report struct {
 	env    *Env
-	o      *runOptions
+	o      *runargs.Options
 	words  []string
 	lines  *lineWriter       // with --jsonl
 	config *config.Effective // nil before it is known
@@ -56,7 +57,7 @@ type report struct {
 // output passes through this process.
 func (r *report) attach(runner *sallyport.Runner, cmd *sallyport.Cmd, cancel context.CancelCauseFunc) {
 	switch {
-	case r.o.jsonl:
+	case r.o.JSONL:
 		r.lines = &lineWriter{pipe: make(chan os.Signal, 1), cancel: cancel, out: r.env.Stdout}
 		signal.Notify(r.lines.pipe, syscall.SIGPIPE)
 		runner.Events = event.SinkFunc(func(e event.Event) {
@@ -73,21 +74,18 @@ func (r *report) attach(runner *sallyport.Runner, cmd *sallyport.Cmd, cancel con
 				}
 			}
 		})
-		runner.WaitForEvents = !r.o.jsonlDrop
-	case !r.o.json:
+		runner.WaitForEvents = !r.o.JSONLDrop
+	case !r.o.JSON:
 		cmd.Stdout, cmd.Stderr = r.env.Stdout, r.env.Stderr
-		if !r.o.quiet {
+		if !r.o.Quiet {
 			cmd.OnDenied = r.denied
 		}
 	}
 }
 
-// captures reports whether the answer is one object or lines of objects.
-func (o *runOptions) captures() bool { return o.json || o.jsonl }
-
 // note prints a message on standard error, except with --quiet.
 func (r *report) note(lines ...string) {
-	if !r.o.quiet {
+	if !r.o.Quiet {
 		r.env.say(lines...)
 	}
 }
@@ -95,14 +93,14 @@ func (r *report) note(lines ...string) {
 // warn prints before a run what is likely a mistake. With --json and --jsonl it
 // is in the object.
 func (r *report) warn(policy sandbox.Policy, dir string) {
-	if r.o.captures() {
+	if r.o.Captures() {
 		return
 	}
 	for _, n := range r.config.Notes {
 		r.note("warning: " + n)
 	}
 	home, _ := os.UserHomeDir() // empty when it is not known
-	for _, w := range policy.Bind(sandbox.Places{Dir: dir}).Warnings(home, realPath) {
+	for _, w := range policy.Bind(sandbox.Places{Dir: dir}).Warnings(home, runargs.RealPath) {
 		r.note("warning: " + w)
 	}
 }
@@ -127,28 +125,28 @@ func (r *report) result(res *sallyport.Result, err error) *sallyport.Result {
 		printed := *res
 		printed.Warnings = slices.Concat(r.config.Notes, res.Warnings)
 		if err != nil {
-			printed.ExitCode, printed.Error = classify(err).code, oneLine(err)
+			printed.ExitCode, printed.Error = failure.Classify(err).Code, failure.OneLine(err)
 		}
 		return &printed
 	}
 	args := r.words
-	if r.o.hasScript {
+	if r.o.HasScript {
 		args = nil // the shell was not chosen yet
 	}
-	e := classify(err)
+	e := failure.Classify(err)
 	made := sallyport.ResultOf(nil, err)
 	return &sallyport.Result{
-		Args: args, Dir: r.env.Dir, ExitCode: e.code, End: e.end, Error: e.String(), Rule: made.Rule, Approvals: made.Approvals,
-		Sandbox: sallyport.Sandbox{Mode: r.o.preset().Name(), Network: r.o.networkOf(), Sandbox: executor.Sandbox{Level: "none"}},
+		Args: args, Dir: r.env.Dir, ExitCode: e.Code, End: e.End, Error: e.String(), Rule: made.Rule, Approvals: made.Approvals,
+		Sandbox: r.o.Unbuilt(),
 	}
 }
 
 // record begins to write a run down, beside what else is done at its end. The channel
 // returns why it could not be written, which is no failure of the run.
 func (r *report) record(res *sallyport.Result, start time.Time) <-chan error {
-	entry := runlog.Record{Start: start, Flags: r.o.shape, Result: *res}
-	if entry.Args == nil && r.o.hasScript {
-		entry.Args = []string{"-c", r.o.script} // no shell was chosen for it
+	entry := runlog.Record{Start: start, Flags: r.o.Shape, Result: *res}
+	if entry.Args == nil && r.o.HasScript {
+		entry.Args = []string{"-c", r.o.Script} // no shell was chosen for it
 	}
 	done := make(chan error, 1)
 	go func() {
@@ -164,20 +162,20 @@ func (r *report) record(res *sallyport.Result, start time.Time) <-chan error {
 // done reports a run, printed in the form of flags, and returns its exit code.
 func (r *report) done(res *sallyport.Result, err error, printed *sallyport.Result) error {
 	if err != nil {
-		r.note(classify(err).String())
+		r.note(failure.Classify(err).String())
 	}
 	if res != nil {
 		r.notes(res, printed.ExitCode)
 	}
-	if r.o.captures() {
+	if r.o.Captures() {
 		if err := r.object(printed); err != nil {
-			if r.o.quiet {
-				return exitCode(classify(err).code)
+			if r.o.Quiet {
+				return failure.ExitCode(failure.Classify(err).Code)
 			}
 			return err
 		}
 	}
-	return exitCode(printed.ExitCode)
+	return failure.ExitCode(printed.ExitCode)
 }
 
 // object prints the result as the last or only line of standard output.
@@ -208,7 +206,7 @@ func (r *report) object(res *sallyport.Result) error {
 
 // notes prints what people would not see otherwise.
 func (r *report) notes(res *sallyport.Result, code int) {
-	if r.o.verbose {
+	if r.o.Verbose {
 		r.note(append([]string{"launch script:"}, strings.Split(strings.TrimRight(res.Sandbox.Script, "\n"), "\n")...)...)
 		for _, w := range res.Sandbox.Weaker {
 			r.note("weaker: " + w)
@@ -220,13 +218,13 @@ func (r *report) notes(res *sallyport.Result, code int) {
 			}
 		}
 	}
-	if r.o.captures() {
+	if r.o.Captures() {
 		return // all of the rest is in the object
 	}
 	home, _ := os.UserHomeDir() // empty when it is not known
-	said := r.saidOffline(code != codeOK)
+	said := r.saidOffline(code != failure.CodeOK)
 	lines := why.Needs(res, home)
-	if code != codeOK {
+	if code != failure.CodeOK {
 		lines = notes.Shortlist(r.causes(res, home, said), lines)
 	}
 	for _, line := range lines {
@@ -257,7 +255,7 @@ func (w *lineWriter) put(line []byte, err error) bool {
 		_, err = w.out.Write(line)
 	}
 	if err != nil {
-		w.err = cannotWrite(err)
+		w.err = failure.CannotWrite(err)
 		w.cancel(w.err)
 	}
 	return err == nil

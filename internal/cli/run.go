@@ -11,46 +11,50 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport"
+	"github.com/sallyport-dev/sallyport/approval/terminal"
+	"github.com/sallyport-dev/sallyport/internal/failure"
 	"github.com/sallyport-dev/sallyport/internal/front"
+	"github.com/sallyport-dev/sallyport/internal/getopt"
 	"github.com/sallyport-dev/sallyport/internal/printable"
+	"github.com/sallyport-dev/sallyport/internal/runargs"
 	"github.com/sallyport-dev/sallyport/internal/tty"
 )
 
-// runCommand runs one program. It returns the program's exit code as an exitCode.
+// runCommand runs one program. It returns the program's exit code as an failure.ExitCode.
 func runCommand(ctx context.Context, env *Env, _ *options, args []string) error {
-	var o runOptions
-	words, err := parse(runFlags(&o), args)
-	if o.help && err == nil {
+	var o runargs.Options
+	words, err := getopt.Parse(runargs.Flags(&o), args)
+	if o.Help && err == nil {
 		return env.print(runHelp())
 	}
 	if err == nil {
-		err = o.check(words)
+		err = o.Check(words)
 	}
 	report := &report{env: env, o: &o, words: words}
 	if err != nil {
 		return report.failed(err)
 	}
-	dir, err := o.directory(env)
+	dir, err := o.Directory(&env.Env)
 	if err == nil {
-		report.config, err = o.configure(env, dir)
+		report.config, err = o.Configure(&env.Env, dir)
 	}
 	if err != nil {
 		return report.failed(err)
 	}
-	console, err := o.console(env)
+	console, err := openConsole(env, &o)
 	if err != nil {
 		return report.failed(err)
 	}
 	defer console.Close()
-	cmd, err := o.command(env, dir, words)
+	cmd, err := o.Command(&env.Env, dir, words)
 	if err != nil {
 		return report.failed(err)
 	}
-	policy, err := o.policy(cmd.Dir, env.variable("HOME"))
+	policy, err := o.Policy(cmd.Dir, env.Variable("HOME"))
 	if err != nil {
 		return report.failed(err)
 	}
-	for _, v := range o.variables {
+	for _, v := range o.Variables {
 		isSet := func(e string) bool { return strings.HasPrefix(e, v+"=") }
 		if !strings.Contains(v, "=") && !slices.ContainsFunc(env.Environ, isSet) {
 			report.note("-e " + printable.Word(v) + ": not set in this environment, so the program does not get it")
@@ -58,11 +62,11 @@ func runCommand(ctx context.Context, env *Env, _ *options, args []string) error 
 	}
 	report.policy = policy
 	report.warn(policy, cmd.Dir)
-	runner, post := o.runner(env, report.config, policy, cmd.Dir, console)
+	runner, post := o.Runner(&env.Env, report.config, policy, cmd.Dir, &terminal.Approver{Around: console.Around})
 	defer post.Close()
 	post.Failed = func(err error) {
-		if o.verbose || o.approvalWait > 0 {
-			report.note("questions cannot be answered from elsewhere: " + oneLine(err))
+		if o.Verbose || o.ApprovalWait > 0 {
+			report.note("questions cannot be answered from elsewhere: " + failure.OneLine(err))
 		}
 	}
 	report.announce = post.Announce
@@ -94,46 +98,39 @@ func execute(ctx context.Context, runner *sallyport.Runner, cmd *sallyport.Cmd, 
 	}
 	recorded := report.record(printed, start)
 	if closed := runner.Close(); err == nil && closed != nil {
-		report.note("cleanup failed: " + oneLine(closed))
+		report.note("cleanup failed: " + failure.OneLine(closed))
 	}
-	if err := <-recorded; err != nil && report.o.verbose {
-		report.note("run not recorded: " + oneLine(err))
+	if err := <-recorded; err != nil && report.o.Verbose {
+		report.note("run not recorded: " + failure.OneLine(err))
 	}
 	return report.done(res, err, printed)
 }
 
-// command returns the command that flags and settings describe, in dir.
-func (o *runOptions) command(env *Env, dir string, words []string) (*sallyport.Cmd, error) {
-	tmp, err := o.tmpDir(dir, env.variable("HOME"))
-	if err != nil {
-		return nil, err
-	}
-	cmd := &sallyport.Cmd{
-		Args: words, Script: o.script, Shell: o.shell, Login: o.login,
-		Dir: dir, Env: env.Environ, EnvPolicy: o.environment(env),
-		Timeout: o.timeout, Grace: o.grace, Retention: sallyport.Retention{Bytes: int(o.maxOutput)},
-		Allow: o.allowed, Level: o.level, Tmp: tmp, NoCaches: o.noCaches, NoObserver: o.noObserver,
-		ProtectHardLinks: o.protectHardLinks, OwnershipErrors: o.ownership == ownershipError, Explain: o.verbose,
-		Resources: o.resources, Unsandboxed: o.escalate, Justification: o.justification, PrefixRule: o.prefixRule,
-	}
-	if cmd.AskFor, err = o.asksFor(dir, env.variable("HOME")); err != nil {
-		return nil, err
-	}
-	if cmd.Files, err = o.files(words); err != nil {
-		return nil, err
-	}
-	// Zero would be the default, and nil the environment of this process.
-	if o.hasMaxOutput && o.maxOutput == 0 {
-		cmd.Retention.Bytes = -1
-	}
-	if o.hasGrace && o.grace == 0 {
-		cmd.Grace = -1
-	}
-	if env.Environ == nil {
-		cmd.Env = []string{}
-	}
-	if env.Stdin != nil {
-		cmd.Stdin = env.Stdin
-	}
-	return cmd, nil
+// runHelpText is the help text of run above the flags, exitCodesHelp the one below.
+const (
+	runHelpText = `Run a program in the sandbox, and exit as it exits.
+
+  sallyport run [FLAGS] [--] PROGRAM [ARG...]
+  sallyport run [FLAGS] -c SCRIPT
+
+  sallyport run -- go test ./...
+  sallyport run --rw /srv/data --timeout 5m -c 'make && make install'
+  sallyport run --grant git -- git commit -am "fix"
+
+By default the program can read and execute every file of this machine, write in
+the workspace and a private /tmp, and use no network. In the workspace .git,
+.agents, .codex and .sallyport cannot be changed or created. Settings of agents
+and editors there (.claude, .vscode, .envrc, ...) cannot be changed; new ones,
+and new repositories, are named afterwards. Writes to toolchain caches go to a
+private layer of the workspace. Flags end at the first word that is not one.
+`
+	exitCodesHelp = `Exit codes: the program's own; 128+n killed by signal n; 121 sandbox not
+available; 122 forbidden; 123 refused, or no approver; 124 timed out; 125 an
+error of sallyport; 126 cannot be executed; 127 not found.
+`
+)
+
+// runHelp is the help text of run.
+func runHelp() string {
+	return runHelpText + getopt.Describe(runargs.Flags(&runargs.Options{})) + "\n" + exitCodesHelp
 }

@@ -11,6 +11,8 @@ import (
 	"syscall"
 
 	"github.com/sallyport-dev/sallyport"
+	"github.com/sallyport-dev/sallyport/internal/failure"
+	"github.com/sallyport-dev/sallyport/internal/getopt"
 	"github.com/sallyport-dev/sallyport/internal/printable"
 	"github.com/sallyport-dev/sallyport/internal/trust"
 )
@@ -29,10 +31,10 @@ code is 123 if you refuse or there is no terminal, 1 if there is nothing to
 trust or to revoke.
 `
 
-func trustFlags(o *options) []flag {
-	return []flag{
-		{long: "list", set: on(&o.list), help: "list the projects that are trusted"},
-		{long: "revoke", set: on(&o.revoke), help: "forget that the files were trusted"},
+func trustFlags(o *options) []getopt.Flag {
+	return []getopt.Flag{
+		{Long: "list", Set: getopt.On(&o.list), Help: "list the projects that are trusted"},
+		{Long: "revoke", Set: getopt.On(&o.revoke), Help: "forget that the files were trusted"},
 		o.jsonFlag(),
 	}
 }
@@ -41,14 +43,14 @@ func trustCommand(ctx context.Context, env *Env, o *options, words []string) err
 	dir := filepath.Join(words...)
 	switch {
 	case o.list && (o.revoke || dir != ""):
-		return failure("--list takes neither --revoke nor a directory; remove one")
+		return failure.New("--list takes neither --revoke nor a directory; remove one")
 	case o.list:
 		records, err := trust.List()
 		return errors.Join(env.answer(trust.Listing{Type: "trust", Projects: append([]trust.Record{}, records...)}, o.json, true), err)
 	case o.json:
-		return failure("--json is for the list: sallyport trust --list --json")
+		return failure.New("--json is for the list: sallyport trust --list --json")
 	case env.Dir == "" && !filepath.IsAbs(dir):
-		return failure("the current directory no longer exists; name the project by its absolute path")
+		return failure.New("the current directory no longer exists; name the project by its absolute path")
 	case !filepath.IsAbs(dir):
 		dir = filepath.Join(env.Dir, dir)
 	}
@@ -57,7 +59,7 @@ func trustCommand(ctx context.Context, env *Env, o *options, words []string) err
 	}
 	found, err := trust.Revoke(dir)
 	if err == nil && !found {
-		err = &userError{codeNo, sallyport.EndFailed, printable.Word(dir) + " was not trusted", "sallyport trust --list shows what is"}
+		err = failure.With(failure.CodeNo, sallyport.EndFailed, printable.Word(dir)+" was not trusted", "sallyport trust --list shows what is")
 	}
 	return err
 }
@@ -69,7 +71,7 @@ func askTrust(ctx context.Context, env *Env, dir string) error {
 	case err != nil:
 		return err
 	case p.State == trust.None:
-		return &userError{codeNo, sallyport.EndFailed, "nothing to trust: " + printable.Word(dir) + " has neither .sallyport/config.toml nor .sallyport/rules/*.rules", ""}
+		return failure.With(failure.CodeNo, sallyport.EndFailed, "nothing to trust: "+printable.Word(dir)+" has neither .sallyport/config.toml nor .sallyport/rules/*.rules", "")
 	case p.State == trust.Trusted:
 		return env.print(printable.Word(p.Dir) + " is trusted already.\n")
 	}
@@ -78,9 +80,9 @@ func askTrust(ctx context.Context, env *Env, dir string) error {
 	defer stop()
 	switch yes, err := p.Ask(ctx); {
 	case err != nil && ctx.Err() == nil:
-		return &userError{codeRefused, sallyport.EndRefused, "not trusted: " + oneLine(err), "run sallyport trust on a terminal"}
+		return failure.With(failure.CodeRefused, sallyport.EndRefused, "not trusted: "+failure.OneLine(err), "run sallyport trust on a terminal")
 	case !yes:
-		return &userError{codeRefused, sallyport.EndRefused, "not trusted: nothing was recorded", ""}
+		return failure.With(failure.CodeRefused, sallyport.EndRefused, "not trusted: nothing was recorded", "")
 	}
 	if err := p.Trust(); err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"context"
 
 	"github.com/sallyport-dev/sallyport/internal/buildinfo"
+	"github.com/sallyport-dev/sallyport/internal/getopt"
 )
 
 const versionHelp = `Print the version.
@@ -14,8 +15,8 @@ const versionHelp = `Print the version.
   sallyport version [--verbose] [--json]
 `
 
-func versionFlags(o *options) []flag {
-	return []flag{{long: "verbose", short: 'v', set: on(&o.verbose), help: "one line each, the revision and its time too"}, o.jsonFlag()}
+func versionFlags(o *options) []getopt.Flag {
+	return []getopt.Flag{{Long: "verbose", Short: 'v', Set: getopt.On(&o.verbose), Help: "one line each, the revision and its time too"}, o.jsonFlag()}
 }
 
 func versionCommand(_ context.Context, env *Env, o *options, _ []string) error {

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sallyport-dev/sallyport/internal/failure"
+	"github.com/sallyport-dev/sallyport/internal/getopt"
 	"github.com/sallyport-dev/sallyport/internal/runlog"
 	"github.com/sallyport-dev/sallyport/internal/state"
 	"github.com/sallyport-dev/sallyport/internal/why"
@@ -33,8 +35,8 @@ like a secret by its name. Values of variables are not recorded. The oldest
 records are removed when there is more than a MiB or two.
 `
 
-func whyFlags(o *options) []flag {
-	return []flag{{long: "list", set: on(&o.list), help: "list the recorded runs, the last one at the end"}, o.jsonFlag()}
+func whyFlags(o *options) []getopt.Flag {
+	return []getopt.Flag{{Long: "list", Set: getopt.On(&o.list), Help: "list the recorded runs, the last one at the end"}, o.jsonFlag()}
 }
 
 // The answers of why. The member names of their JSON forms stay.
@@ -56,7 +58,7 @@ type (
 func whyCommand(_ context.Context, env *Env, o *options, words []string) error {
 	id := strings.Join(words, "")
 	if o.list && id != "" {
-		return failure("--list and a run ID cannot be combined; use one of them")
+		return failure.New("--list and a run ID cannot be combined; use one of them")
 	}
 	log, err := readRuns()
 	switch {
@@ -90,7 +92,7 @@ func readRuns() (runlog.Log, error) {
 	for _, dir := range state.Existing() {
 		log, err := runlog.Read(dir)
 		if err != nil {
-			return all, failure("cannot read the records of runs: %v", cause(err))
+			return all, failure.New("cannot read the records of runs: %v", failure.Cause(err))
 		}
 		all.Records = append(all.Records, log.Records...)
 		all.Skipped += log.Skipped
@@ -110,7 +112,7 @@ func noRuns(env *Env, log runlog.Log, asJSON bool) error {
 	} else {
 		err = env.print("No run is recorded.\n" + why.Skipped(log))
 	}
-	return cmp.Or(err, error(exitCode(codeNo)))
+	return cmp.Or(err, error(failure.ExitCode(failure.CodeNo)))
 }
 
 // findRun returns the run whose ID begins with id; the last one for "".
@@ -129,9 +131,9 @@ func findRun(log runlog.Log, id string) (runlog.Record, error) {
 	}
 	switch len(found) {
 	case 0:
-		return runlog.Record{}, failure("unknown run %s; sallyport why --list prints the recorded ones", quote(id))
+		return runlog.Record{}, failure.New("unknown run %s; sallyport why --list prints the recorded ones", getopt.Quote(id))
 	case 1:
 		return found[0], nil
 	}
-	return runlog.Record{}, failure("run ID %s is ambiguous (%d runs); use more of it", quote(id), len(found))
+	return runlog.Record{}, failure.New("run ID %s is ambiguous (%d runs); use more of it", getopt.Quote(id), len(found))
 }

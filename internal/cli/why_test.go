@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/sallyport-dev/sallyport"
+	"github.com/sallyport-dev/sallyport/internal/runargs"
 	"github.com/sallyport-dev/sallyport/internal/runlog"
 )
 
@@ -35,49 +36,49 @@ func TestRecordedFlags(t *testing.T) {
 		"--approval", "--justification", "--prefix-rule", "--approver", "--approval-wait", "--rules", "--config", "--no-config", "--command", "--shell", "--login", "--interactive", "--timeout", "--kill-after", // of the command itself
 		"--json", "--jsonl", "--jsonl-drop", "--max-output", "--quiet", "--verbose", "--help",
 	}
-	for _, f := range runFlags(new(runOptions)) {
-		if f.unsupported || slices.Contains(ignored, f.name()) {
+	for _, f := range runargs.Flags(new(runargs.Options)) {
+		if f.Unsupported || slices.Contains(ignored, f.Name()) {
 			continue
 		}
-		t.Run(f.long, func(t *testing.T) {
-			var o runOptions
+		t.Run(f.Long, func(t *testing.T) {
+			var o runargs.Options
 			value := "/x"
 			switch {
-			case len(f.choices()) > 0:
-				value = f.choices()[len(f.choices())-1]
-			case f.value == "":
+			case len(choices(&f)) > 0:
+				value = choices(&f)[len(choices(&f))-1]
+			case f.Value == "":
 				value = ""
-			case f.long == "grant":
+			case f.Long == "grant":
 				value = "git"
-			case f.long == "allow":
+			case f.Long == "allow":
 				value = "unix"
-			case f.long == "env":
+			case f.Long == "env":
 				value = "NAME=secret"
-			case slices.Contains([]string{"memory", "disk", "output"}, f.long):
+			case slices.Contains([]string{"memory", "disk", "output"}, f.Long):
 				value = "67108864"
-			case f.long == "cpus":
+			case f.Long == "cpus":
 				value = "2.5"
-			case f.long == "fd":
+			case f.Long == "fd":
 				value = "3,4"
-			case f.long == "pids":
+			case f.Long == "pids":
 				value = "200"
 			}
-			for _, g := range runFlags(&o) {
-				if g.long == f.long {
-					if err := g.set(value); err != nil {
+			for _, g := range runargs.Flags(&o) {
+				if g.Long == f.Long {
+					if err := g.Set(value); err != nil {
 						t.Fatal(err)
 					}
 				}
 			}
-			got := o.shape
-			want := []string{f.name(), value}
-			if f.short != 0 {
-				want[0] = "-" + string(rune(f.short))
+			got := o.Shape
+			want := []string{f.Name(), value}
+			if f.Short != 0 {
+				want[0] = "-" + string(rune(f.Short))
 			}
-			if f.value == "" {
+			if f.Value == "" {
 				want = want[:1]
 			}
-			if f.long == "env" {
+			if f.Long == "env" {
 				want[1] = "NAME=***"
 			}
 			if !slices.Equal(got, want) {

@@ -1,7 +1,7 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package cli
+package runargs
 
 import (
 	"cmp"
@@ -15,6 +15,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/internal/config"
+	"github.com/sallyport-dev/sallyport/internal/failure"
 	"github.com/sallyport-dev/sallyport/internal/notes"
 	"github.com/sallyport-dev/sallyport/internal/printable"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -22,12 +23,12 @@ import (
 
 // mode is the mode of the sandbox: that of the configuration, or before it was read that of the
 // flags.
-func (o *runOptions) mode() string {
+func (o *Options) mode() string {
 	return cmp.Or(o.base, config.Mode(o.profile), config.Mode(o.sandbox), config.WorkspaceWrite)
 }
 
 // preset returns the policy of the mode before anything is added.
-func (o *runOptions) preset() sandbox.Policy {
+func (o *Options) preset() sandbox.Policy {
 	switch o.mode() {
 	case config.NoBase:
 		return sandbox.Policy{}
@@ -45,7 +46,7 @@ func (o *runOptions) preset() sandbox.Policy {
 }
 
 // networkOf returns the network that was chosen, or that of the mode.
-func (o *runOptions) networkOf() sandbox.Network {
+func (o *Options) networkOf() sandbox.Network {
 	switch o.network {
 	case config.NetNone:
 		return sandbox.NetworkNone
@@ -57,18 +58,18 @@ func (o *runOptions) networkOf() sandbox.Network {
 	return o.preset().Network()
 }
 
-// policy returns what a program in dir may touch.
-func (o *runOptions) policy(dir, home string) (sandbox.Policy, error) {
+// Policy returns what a program in dir may touch.
+func (o *Options) Policy(dir, home string) (sandbox.Policy, error) {
 	policy := o.preset().WithNetwork(o.networkOf())
 	if policy.Network() == sandbox.NetworkProxy {
-		return policy, &userError{codeUnavailable, sallyport.EndUnavailable, "--net proxy is not supported in this version", "use --net none, or --net host for the whole network"}
+		return policy, &failure.Error{Code: failure.CodeUnavailable, End: sallyport.EndUnavailable, Text: "--net proxy is not supported in this version", Fix: "use --net none, or --net host for the whole network"}
 	}
 	entries, err := o.entries(dir, home)
 	if err != nil {
 		return policy, err
 	}
 	policy = policy.WithEntries(entries...)
-	for _, name := range o.grants {
+	for _, name := range o.Grants {
 		policy = policy.With(sandbox.Grant{Name: name})
 	}
 	return policy, nil
@@ -76,18 +77,18 @@ func (o *runOptions) policy(dir, home string) (sandbox.Policy, error) {
 
 // entries returns the entries of --rw, --ro and --deny. With full access, --rw
 // opens nothing that is not open. Relative names begin in dir, where the program runs.
-func (o *runOptions) entries(dir, home string) ([]sandbox.Entry, error) {
+func (o *Options) entries(dir, home string) ([]sandbox.Entry, error) {
 	var entries []sandbox.Entry
 	for _, roots := range []struct {
 		flag  string
 		names []string
 		level sandbox.Level
-	}{{"--rw", o.writable, sandbox.LevelWrite}, {"--ro", o.readable, sandbox.LevelRead}} {
+	}{{"--rw", o.Writable, sandbox.LevelWrite}, {"--ro", o.Readable, sandbox.LevelRead}} {
 		for _, name := range roots.names {
 			entry := config.Entry(name, home, roots.level)
 			if entry.Place.Kind == sandbox.PlacePath {
-				entry.Place.Path = absolute(entry.Place.Path, dir, home)
-				if err := checkPath(roots.flag, entry.Place.Path, false); err != nil {
+				entry.Place.Path = Absolute(entry.Place.Path, dir, home)
+				if err := CheckPath(roots.flag, entry.Place.Path, false); err != nil {
 					return nil, err
 				}
 			}
@@ -96,7 +97,7 @@ func (o *runOptions) entries(dir, home string) ([]sandbox.Entry, error) {
 			}
 		}
 	}
-	for _, name := range o.denied {
+	for _, name := range o.Denied {
 		entries = append(entries, denyEntries(config.Expand(name, home), dir)...)
 	}
 	return entries, nil
@@ -104,20 +105,20 @@ func (o *runOptions) entries(dir, home string) ([]sandbox.Entry, error) {
 
 // asksFor returns what --ask-for asks for: a path that exists, or the directory of one that does
 // not.
-func (o *runOptions) asksFor(dir, home string) ([]sandbox.Grant, error) {
+func (o *Options) asksFor(dir, home string) ([]sandbox.Grant, error) {
 	var grants []sandbox.Grant
 	for _, name := range o.askFor {
 		if !strings.Contains(name, "/") && !strings.HasPrefix(name, ".") && !strings.HasPrefix(name, "~") {
-			return nil, &userError{codeUnavailable, sallyport.EndUnavailable, "--ask-for " + printable.Word(name) + " is a host, and the managed network is not supported in this version", "for a path, write ./" + notes.ShellWord(name)}
+			return nil, &failure.Error{Code: failure.CodeUnavailable, End: sallyport.EndUnavailable, Text: "--ask-for " + printable.Word(name) + " is a host, and the managed network is not supported in this version", Fix: "for a path, write ./" + notes.ShellWord(name)}
 		}
-		name = filepath.Clean(absolute(name, dir, home))
+		name = filepath.Clean(Absolute(name, dir, home))
 		if _, err := os.Lstat(name); errors.Is(err, fs.ErrNotExist) {
 			name = filepath.Dir(name)
-			if err := checkPath("--ask-for", name, true); err != nil {
+			if err := CheckPath("--ask-for", name, true); err != nil {
 				return nil, err
 			}
 		}
-		grants = append(grants, sandbox.Grant{Path: realPath(name), Level: sandbox.LevelWrite})
+		grants = append(grants, sandbox.Grant{Path: RealPath(name), Level: sandbox.LevelWrite})
 	}
 	return grants, nil
 }
@@ -138,83 +139,73 @@ func denyEntries(name, dir string) []sandbox.Entry {
 	return entries
 }
 
-// checkPath returns what is wrong with a path, or a directory, that a flag names.
-func checkPath(flag, name string, directory bool) error {
+// CheckPath returns what is wrong with a path, or a directory, that a flag names.
+func CheckPath(flag, name string, directory bool) error {
 	info, err := os.Stat(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
-		return failure("%s: %s does not exist; create it first", flag, printable.Word(name))
+		return failure.New("%s: %s does not exist; create it first", flag, printable.Word(name))
 	case err != nil:
-		return failure("%s: cannot use %s: %v", flag, printable.Word(name), cause(err))
+		return failure.New("%s: cannot use %s: %v", flag, printable.Word(name), failure.Cause(err))
 	case directory && !info.IsDir():
-		return failure("%s: %s is not a directory", flag, printable.Word(name))
+		return failure.New("%s: %s is not a directory", flag, printable.Word(name))
 	}
 	return nil
 }
 
-// directory returns the working directory, absolute and checked.
-func (o *runOptions) directory(env *Env) (string, error) {
-	dir := config.Expand(o.dir, env.variable("HOME"))
+// Directory returns the working directory, absolute and checked.
+func (o *Options) Directory(env *Env) (string, error) {
+	dir := config.Expand(o.Dir, env.Variable("HOME"))
 	if !filepath.IsAbs(dir) {
 		if env.Dir == "" {
-			return "", failure("the current directory no longer exists; change to another one, or use -C DIR")
+			return "", failure.New("the current directory no longer exists; change to another one, or use -C DIR")
 		}
 		dir = filepath.Join(env.Dir, dir)
 	}
-	if o.dir == "" {
+	if o.Dir == "" {
 		return dir, nil
 	}
-	return dir, checkPath("-C", dir, true)
+	return dir, CheckPath("-C", dir, true)
 }
 
 // tmpDir returns what Cmd.Tmp takes for a program in dir. It refuses flags that mean the
 // host's /tmp where the program gets a private one: what it wrote there would be gone,
 // and what it should read would be missing.
-func (o *runOptions) tmpDir(dir, home string) (string, error) {
-	if o.tmp != "" && o.tmp != "private" && o.tmp != "host" {
-		o.tmp = absolute(o.tmp, dir, home)
-		if err := checkPath("--tmp", o.tmp, true); err != nil {
+func (o *Options) tmpDir(dir, home string) (string, error) {
+	if o.Tmp != "" && o.Tmp != "private" && o.Tmp != "host" {
+		o.Tmp = Absolute(o.Tmp, dir, home)
+		if err := CheckPath("--tmp", o.Tmp, true); err != nil {
 			return "", err
 		}
 	}
-	if o.tmp == "host" || o.preset().Mode() == sandbox.Full {
-		return o.tmp, nil
+	if o.Tmp == "host" || o.preset().Mode() == sandbox.Full {
+		return o.Tmp, nil
 	}
-	tmp := realPath("/tmp")
-	isTmp := func(name string) bool { return realPath(absolute(name, dir, home)) == tmp }
+	tmp := RealPath("/tmp")
+	isTmp := func(name string) bool { return RealPath(Absolute(name, dir, home)) == tmp }
 	flag := "--rw"
-	if !slices.ContainsFunc(o.writable, isTmp) {
+	if !slices.ContainsFunc(o.Writable, isTmp) {
 		flag = "--ro"
 	}
 	switch {
-	case slices.ContainsFunc(slices.Concat(o.writable, o.readable), isTmp):
-		return "", failure("%s: the program gets a private /tmp; add --tmp host to use the host's, or name a directory below it", flag)
-	case o.tmp == "" && isTmp(dir):
-		return "", failure("the workspace %s would be hidden by the private /tmp, and writes would be lost; use --tmp host, --tmp private if that is intended, or a directory below it", printable.Word(dir))
+	case slices.ContainsFunc(slices.Concat(o.Writable, o.Readable), isTmp):
+		return "", failure.New("%s: the program gets a private /tmp; add --tmp host to use the host's, or name a directory below it", flag)
+	case o.Tmp == "" && isTmp(dir):
+		return "", failure.New("the workspace %s would be hidden by the private /tmp, and writes would be lost; use --tmp host, --tmp private if that is intended, or a directory below it", printable.Word(dir))
 	}
-	return o.tmp, nil
+	return o.Tmp, nil
 }
 
-// absolute returns the path that a flag names, for a program in dir.
-func absolute(name, dir, home string) string {
+// Absolute returns the path that a flag names, for a program in dir.
+func Absolute(name, dir, home string) string {
 	if name = config.Expand(name, home); filepath.IsAbs(name) {
 		return name
 	}
 	return filepath.Join(dir, name)
 }
 
-// variable returns the value of a variable of the environment; empty when it is not set.
-func (e *Env) variable(name string) string {
-	for _, v := range slices.Backward(e.Environ) {
-		if rest, ok := strings.CutPrefix(v, name); ok && strings.HasPrefix(rest, "=") {
-			return rest[1:]
-		}
-	}
-	return ""
-}
-
-// realPath resolves symbolic links, or returns the name when it cannot.
-func realPath(name string) string {
+// RealPath resolves symbolic links, or returns the name when it cannot.
+func RealPath(name string) string {
 	if at, err := filepath.EvalSymlinks(name); err == nil {
 		return at
 	}
@@ -223,16 +214,16 @@ func realPath(name string) string {
 
 // environment returns what the program gets of our variables: the same on a terminal, in a
 // pipeline and in CI. Only what a terminal of its own is called depends on there being one.
-func (o *runOptions) environment(env *Env) sallyport.EnvPolicy {
+func (o *Options) environment(env *Env) sallyport.EnvPolicy {
 	policy := sallyport.EnvPolicy{Inherit: sallyport.InheritAll, KeepSecrets: o.keepSecrets, Exclude: o.exclude, IncludeOnly: o.only}
 	_ = policy.Inherit.UnmarshalText([]byte(o.inherit)) // "" changes nothing
 	if o.reviewerKey != "" {
 		policy.Exclude = append(slices.Clone(o.exclude), o.reviewerKey)
 	}
-	if o.ownTerminal(env) {
+	if o.OwnTerminal(env) {
 		policy.Named = append(policy.Named, "TERM")
 	}
-	for _, v := range o.variables {
+	for _, v := range o.Variables {
 		name, value, set := strings.Cut(v, "=")
 		// The last flag for a name counts.
 		delete(policy.Set, name)

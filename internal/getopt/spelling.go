@@ -1,11 +1,11 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package cli
+package getopt
 
-// spelledElsewhere is how other tools and first guesses spell what a flag of ours means, where
+// SpelledElsewhere is how other tools and first guesses spell what a flag of ours means, where
 // the letters are not near enough.
-func spelledElsewhere() map[string]string {
+func SpelledElsewhere() map[string]string {
 	return map[string]string{
 		"--network": "--net", "--no-network": "--net none", "--offline": "--net none", "--share-net": "--net host", "--unshare-net": "--net none",
 		"--read-only": "-s read-only", "--readonly": "-s read-only", "--workspace-write": "-s workspace-write",

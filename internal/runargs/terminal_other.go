@@ -3,7 +3,7 @@
 
 //go:build !linux
 
-package cli
+package runargs
 
 // terminals says that programs in front of a terminal get one of their own; here only -t
 // asks for it, and is refused.

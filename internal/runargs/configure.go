@@ -1,7 +1,7 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package cli
+package runargs
 
 import (
 	"cmp"
@@ -15,11 +15,10 @@ import (
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/approval/program"
-	"github.com/sallyport-dev/sallyport/approval/terminal"
 	"github.com/sallyport-dev/sallyport/guardian"
 	"github.com/sallyport-dev/sallyport/internal/config"
 	"github.com/sallyport-dev/sallyport/internal/credentials"
-	"github.com/sallyport-dev/sallyport/internal/front"
+	"github.com/sallyport-dev/sallyport/internal/failure"
 	"github.com/sallyport-dev/sallyport/internal/pending"
 	_ "github.com/sallyport-dev/sallyport/internal/quietlog" // before package rules
 	"github.com/sallyport-dev/sallyport/internal/trust"
@@ -30,13 +29,13 @@ import (
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-// fileVariable names a file that is read in place of the user's config.toml.
-const fileVariable = config.VariablePrefix + "CONFIG"
+// FileVariable names a file that is read in place of the user's config.toml.
+const FileVariable = config.VariablePrefix + "CONFIG"
 
-// loadConfig reads the settings for a workspace. File and none are --config and --no-config.
-func loadConfig(env *Env, dir, file string, none bool) (*config.Config, error) {
+// LoadConfig reads the settings for a workspace. File and none are --config and --no-config.
+func LoadConfig(env *Env, dir, file string, none bool) (*config.Config, error) {
 	in := config.Input{
-		Managed: env.Managed, Dir: dir, Home: env.variable("HOME"), Environ: env.Environ,
+		Managed: env.Managed, Dir: dir, Home: env.Variable("HOME"), Environ: env.Environ,
 		OnlyManaged: none, Account: credentials.DatabaseHome, Terminal: tty.Is(env.Stdin) && tty.Is(env.Stderr),
 	}
 	if none {
@@ -46,11 +45,11 @@ func loadConfig(env *Env, dir, file string, none bool) (*config.Config, error) {
 	if in.Project, in.Untrusted, err = projectFiles(dir); err != nil {
 		return nil, err
 	}
-	if in.User, err = userdirs.ConfigFor(env.variable, dir); err != nil {
+	if in.User, err = userdirs.ConfigFor(env.Variable, dir); err != nil {
 		return nil, err
 	}
-	if in.File = cmp.Or(file, env.variable(fileVariable)); in.File != "" {
-		in.File = absolute(in.File, env.Dir, in.Home)
+	if in.File = cmp.Or(file, env.Variable(FileVariable)); in.File != "" {
+		in.File = Absolute(in.File, env.Dir, in.Home)
 	}
 	if in.File != "" && file == "" {
 		if err := userdirs.InReach(in.File, dir); err != nil {
@@ -81,44 +80,44 @@ func projectFiles(dir string) (trusted []config.ProjectFile, why string, err err
 	return trusted, "", nil
 }
 
-// configure reads the settings for a program in dir and applies them.
-func (o *runOptions) configure(env *Env, dir string) (*config.Effective, error) {
-	c, err := loadConfig(env, dir, o.config, o.noConfig)
+// Configure reads the settings for a program in dir and applies them.
+func (o *Options) Configure(env *Env, dir string) (*config.Effective, error) {
+	c, err := LoadConfig(env, dir, o.Config, o.NoConfig)
 	if err != nil {
 		return nil, err
 	}
-	e, err := c.Resolve(o.given)
+	e, err := c.Resolve(o.Given)
 	if err != nil {
 		return nil, err
 	}
 	o.settings = settings{base: e.Base}
 	for _, k := range config.Keys() {
 		for _, s := range e.Values[k.Name].Settings {
-			if s.Origin.Layer == config.BuiltIn && k.Name != "approval" || o.superseded(&k, s) || missing(&k, s, dir, env.variable("HOME")) {
+			if s.Origin.Layer == config.BuiltIn && k.Name != "approval" || o.superseded(&k, s) || missing(&k, s, dir, env.Variable("HOME")) {
 				continue
 			}
 			o.set(k.Name, s.Text)
 		}
 	}
-	if !o.hasScript {
+	if !o.HasScript {
 		o.shell, o.login = "", false // they are for scripts
 	}
-	if o.quiet && o.verbose { // the one that was asked for last
-		o.verbose = len(o.given["verbose"]) > 0
-		o.quiet = !o.verbose
+	if o.Quiet && o.Verbose { // the one that was asked for last
+		o.Verbose = len(o.Given["verbose"]) > 0
+		o.Quiet = !o.Verbose
 	}
 	o.reviewerKey = e.ReviewerKey()
 	if err := e.CheckReview(); err != nil {
-		return nil, failure("%v", err)
+		return nil, failure.New("%v", err)
 	}
-	return e, o.settings.check()
+	return e, o.check()
 }
 
 // superseded reports whether a variable is set by a file, and a flag passes it on.
-func (o *runOptions) superseded(k *config.Key, s config.Setting) bool {
+func (o *Options) superseded(k *config.Key, s config.Setting) bool {
 	name, _, _ := strings.Cut(s.Text, "=")
 	return k.Name == "environment.set" && s.Origin.Layer != config.Flags &&
-		slices.ContainsFunc(o.given["environment.pass"], func(p config.Setting) bool { return p.Text == name })
+		slices.ContainsFunc(o.Given["environment.pass"], func(p config.Setting) bool { return p.Text == name })
 }
 
 // missing reports whether a setting of a file opens a path that is not there on this machine.
@@ -127,15 +126,16 @@ func missing(k *config.Key, s config.Setting, dir, home string) bool {
 	if s.Origin.Layer == config.Flags || k.Name != "read" && k.Name != "write" || strings.HasPrefix(s.Text, ":") {
 		return false
 	}
-	_, err := os.Stat(absolute(s.Text, dir, home))
+	_, err := os.Stat(Absolute(s.Text, dir, home))
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// runner returns the Runner for a policy in dir, with the rules and the approval policy that hold.
-// The Post must be closed after the Runner.
-func (o *runOptions) runner(env *Env, e *config.Effective, policy sandbox.Policy, dir string, console *front.Console) (*sallyport.Runner, *pending.Post) {
-	r := &sallyport.Runner{Policy: policy, Approval: o.approvalPolicy(e), SafeList: e.ReadOnlyRules(), Permits: e.Permits}
-	post := &pending.Post{Beside: &terminal.Approver{Around: console.Around}, Wait: o.approvalWait, Remembered: r.Approvals, Revoke: r.RevokeApproval}
+// Runner returns the Runner for a policy in dir, with the rules and the approval policy that hold.
+// Person is asked last, beside those that answer from elsewhere. The Post must be closed after
+// the Runner.
+func (o *Options) Runner(env *Env, e *config.Effective, policy sandbox.Policy, dir string, person approval.Approver) (*sallyport.Runner, *pending.Post) {
+	r := &sallyport.Runner{Policy: policy, Approval: o.ApprovalPolicy(e), SafeList: e.ReadOnlyRules(), Permits: e.Permits}
+	post := &pending.Post{Beside: person, Wait: o.ApprovalWait, Remembered: r.Approvals, Revoke: r.RevokeApproval}
 	var before []approval.Approver
 	if len(o.approver) > 0 {
 		before = append(before, &program.Approver{Args: o.approver, Timeout: o.approverTimeout, PassOnFailure: o.approverPasses})
@@ -153,7 +153,7 @@ func (o *runOptions) runner(env *Env, e *config.Effective, policy sandbox.Policy
 	if r.Approver = post; r.Reviewer != nil && r.Approval != approval.Untrusted {
 		r.Approver = post.Before // the review is the answer, if the program does not refuse
 	}
-	if file := userdirs.DefaultRules(env.variable); file != "" && !o.noConfig {
+	if file := userdirs.DefaultRules(env.Variable); file != "" && !o.NoConfig {
 		r.Remember = func(_ []string, line string) error {
 			if err := os.MkdirAll(filepath.Dir(filepath.Dir(filepath.Dir(file))), 0o700); err != nil { // of a new home
 				return err
@@ -162,13 +162,13 @@ func (o *runOptions) runner(env *Env, e *config.Effective, policy sandbox.Policy
 		}
 	}
 	if sources := e.Rules(); len(sources) > 0 {
-		r.Rules = rules.Load(rules.Host{Dir: dir, Home: env.variable("HOME")}, sources...)
+		r.Rules = rules.Load(rules.Host{Dir: dir, Home: env.Variable("HOME")}, sources...)
 	}
 	return r, post
 }
 
 // guardian returns the reviewing model, or nil. It gets the key from our own environment.
-func (o *runOptions) guardian(env *Env, e *config.Effective, policy sandbox.Policy) *guardian.Guardian {
+func (o *Options) guardian(env *Env, e *config.Effective, policy sandbox.Policy) *guardian.Guardian {
 	g := e.Reviewer()
 	if g == nil {
 		return nil
@@ -176,13 +176,13 @@ func (o *runOptions) guardian(env *Env, e *config.Effective, policy sandbox.Poli
 	g.Policy = policy
 	if o.reviewerKey != "" {
 		g.Key = func() (string, error) {
-			if key := env.variable(o.reviewerKey); key != "" {
+			if key := env.Variable(o.reviewerKey); key != "" {
 				return key, nil
 			}
 			return "", &sallyport.VariableError{Name: o.reviewerKey, By: "reviewer.api_key_env"}
 		}
 	}
-	if g.Shadow && !o.quiet {
+	if g.Shadow && !o.Quiet {
 		g.Reviewed = func(r approval.Review) {
 			said := r.Risk + " risk, authorization " + r.Authorization + ": " + r.Rationale
 			if r.Rationale == "" {
@@ -194,8 +194,8 @@ func (o *runOptions) guardian(env *Env, e *config.Effective, policy sandbox.Poli
 	return g
 }
 
-// approvalPolicy returns when to ask.
-func (o *runOptions) approvalPolicy(e *config.Effective) approval.Policy {
+// ApprovalPolicy returns when to ask.
+func (o *Options) ApprovalPolicy(e *config.Effective) approval.Policy {
 	if o.approval != "granular" {
 		p, _ := approval.Parse(o.approval) // it was checked
 		return p

@@ -1,7 +1,7 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package cli
+package runargs
 
 import (
 	"fmt"
@@ -11,7 +11,9 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/sallyport-dev/sallyport/internal/failure"
 	"github.com/sallyport-dev/sallyport/internal/front"
+	"github.com/sallyport-dev/sallyport/internal/getopt"
 )
 
 // namedDescriptor is how words name a descriptor, as shells do for process substitution. It is
@@ -23,14 +25,14 @@ var namedDescriptor = sync.OnceValue(func() *regexp.Regexp {
 // files returns the descriptors that the program gets beside the standard ones: those of --fd,
 // and pipes that its words name. Other things that words name are not handed on: they may open
 // more than a pipe does, and the user did not say so.
-func (o *runOptions) files(words []string) (map[int]*os.File, error) {
+func (o *Options) files(words []string) (map[int]*os.File, error) {
 	files := make(map[int]*os.File)
-	for _, n := range o.descriptors {
+	for _, n := range o.Descriptors {
 		if files[n] = front.Inherited(n); files[n] == nil {
-			return nil, failure("--fd %d: this process was not started with a descriptor of that number", n)
+			return nil, failure.New("--fd %d: this process was not started with a descriptor of that number", n)
 		}
 		if info, err := files[n].Stat(); err == nil && info.IsDir() {
-			return nil, failure("--fd %d: it is a directory, which would open everything below it; use --ro or --rw with its path", n)
+			return nil, failure.New("--fd %d: it is a directory, which would open everything below it; use --ro or --rw with its path", n)
 		}
 	}
 	for _, w := range words {
@@ -51,13 +53,13 @@ func (o *runOptions) files(words []string) (map[int]*os.File, error) {
 }
 
 // descriptor takes a value of --fd.
-func (o *runOptions) descriptor(v string) error {
+func (o *Options) descriptor(v string) error {
 	for s := range strings.SplitSeq(v, ",") {
 		n, err := strconv.ParseUint(s, 10, 20)
 		if err != nil || n < 3 {
-			return fmt.Errorf("%s is no descriptor beyond the standard ones; use numbers from 3 on", quote(s))
+			return fmt.Errorf("%s is no descriptor beyond the standard ones; use numbers from 3 on", getopt.Quote(s))
 		}
-		o.descriptors = append(o.descriptors, int(n))
+		o.Descriptors = append(o.Descriptors, int(n))
 	}
 	return nil
 }

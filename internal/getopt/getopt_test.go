@@ -1,10 +1,9 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package cli
+package getopt
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -19,13 +18,13 @@ type sample struct {
 	roots       []string
 }
 
-func (s *sample) flags() []flag {
-	return []flag{
-		{long: "on", short: 'o', set: on(&s.on), group: "All", help: "switch on"},
-		{long: "verbose", short: 'v', set: on(&s.verbose), group: "All", help: "say more"},
-		{long: "mode", short: 'm', value: "MODE", set: chosen(&s.mode, []string{"fast", "slow"}), group: "All", help: "how"},
-		{long: "root", value: "PATH", set: list(&s.roots), group: "All", help: "where"},
-		{long: "later", short: 'l', value: "X", unsupported: true},
+func (s *sample) flags() []Flag {
+	return []Flag{
+		{Long: "on", Short: 'o', Set: On(&s.on), Group: "All", Help: "switch on"},
+		{Long: "verbose", Short: 'v', Set: On(&s.verbose), Group: "All", Help: "say more"},
+		{Long: "mode", Short: 'm', Value: "MODE", Set: Chosen(&s.mode, []string{"fast", "slow"}), Group: "All", Help: "how"},
+		{Long: "root", Value: "PATH", Set: List(&s.roots), Group: "All", Help: "where"},
+		{Long: "later", Short: 'l', Value: "X", Unsupported: true},
 	}
 }
 
@@ -71,7 +70,7 @@ func TestParse(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			var got sample
-			rest, err := parse(got.flags(), tt.args)
+			rest, err := Parse(got.flags(), tt.args)
 			if text := errorText(err); text != tt.err {
 				t.Errorf("error %q, want %q", text, tt.err)
 			}
@@ -102,7 +101,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, joined string) {
 		args := strings.Split(joined, "\x00")
 		var s sample
-		rest, err := parse(s.flags(), args)
+		rest, err := Parse(s.flags(), args)
 		if !slices.Equal(rest, args[len(args)-len(rest):]) {
 			t.Fatalf("%q: the rest %q is not the end", args, rest)
 		}
@@ -114,23 +113,4 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("%q: the error has more than one line: %v", args, err)
 		}
 	})
-}
-
-// TestSpelledElsewhere: every flag that a hint names exists.
-func TestSpelledElsewhere(t *testing.T) {
-	flags := runFlags(new(runOptions))
-	for written, ours := range spelledElsewhere() {
-		if findLong(flags, written[2:]) != nil {
-			t.Errorf("%s is a flag", written)
-		}
-		if err := unknownFlag(flags, written); err == nil || !strings.HasSuffix(err.Error(), fmt.Sprintf("; did you mean %q?", ours)) {
-			t.Errorf("%s: %v", written, err)
-		}
-		if _, err := parse(runFlags(new(runOptions)), append(strings.Fields(ours), "host")); err != nil {
-			t.Errorf("%s: %v", ours, err)
-		}
-	}
-	if err := unknownFlag(new(sample).flags(), "--network"); err.Error() != "unknown flag --network; see --help" {
-		t.Error(err)
-	}
 }

@@ -1,7 +1,7 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package cli
+package runargs
 
 import (
 	"errors"
@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/getopt"
 )
 
 func TestLimitFlags(t *testing.T) {
@@ -34,16 +35,16 @@ func TestLimitFlags(t *testing.T) {
 		{"too many", []string{"--pids", "99999999999"}, executor.Resources{}, `--pids: invalid number of processes "99999999999"`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			var o runOptions
-			words, err := parse(runFlags(&o), append(test.args, "--", "true"))
+			var o Options
+			words, err := getopt.Parse(Flags(&o), append(test.args, "--", "true"))
 			if err == nil {
-				err = errors.Join(o.check(words), o.settings.check())
+				err = errors.Join(o.Check(words), o.check())
 			}
 			switch {
 			case test.err == "" && err != nil, test.err != "" && (err == nil || !strings.HasPrefix(err.Error(), test.err)):
 				t.Errorf("%v, want %q", err, test.err)
-			case test.err == "" && o.resources != test.want:
-				t.Errorf("%+v", o.resources)
+			case test.err == "" && o.Resources != test.want:
+				t.Errorf("%+v", o.Resources)
 			}
 		})
 	}

@@ -1,0 +1,341 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package runargs
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/caches"
+	"github.com/sallyport-dev/sallyport/internal/config"
+	"github.com/sallyport-dev/sallyport/internal/environ"
+	"github.com/sallyport-dev/sallyport/internal/failure"
+	"github.com/sallyport-dev/sallyport/internal/getopt"
+	"github.com/sallyport-dev/sallyport/internal/notes"
+	"github.com/sallyport-dev/sallyport/internal/seccomp"
+)
+
+// Options are the flags of run. The zero value of a member means that
+// its flag was not given.
+type Options struct {
+	settings
+
+	sandbox, profile string // as they were given
+	Dir              string
+	Script           string
+	HasScript        bool
+	Descriptors      []int
+	Config           string
+	NoConfig         bool
+
+	escalate      bool
+	askFor        []string
+	justification string
+	prefixRule    []string
+
+	JSON, JSONL, JSONLDrop, Interactive, Help bool
+
+	// given are the settings that flags gave, and shape those flags that decide what the
+	// program may touch, so that the command line can be written again; values of variables
+	// are masked.
+	Given config.Values
+	Shape []string
+}
+
+// settings are what keys of the configuration set, and the flags for them. The zero value of a
+// member means that nothing has set it.
+type settings struct {
+	base                                        string // the mode
+	network, Tmp, Level, approval, ownership    string
+	Writable, Readable, Denied, Allowed, Grants []string
+	noCaches, noObserver, protectHardLinks      bool
+
+	shell          string
+	login          bool
+	Timeout, grace time.Duration
+	hasGrace       bool
+	Variables      []string // "K=V" or "K", in the order given
+	inherit        string
+	exclude, only  []string // patterns of names of variables
+	keepSecrets    bool
+	TTY, HasTTY    bool
+
+	Resources      executor.Resources
+	maxOutput      int64
+	hasMaxOutput   bool
+	Quiet, Verbose bool
+
+	approver        []string
+	approverTimeout time.Duration
+	approverPasses  bool // its failure
+	ApprovalWait    time.Duration
+
+	reviewerKey string // the name of the variable with it; may be empty
+}
+
+// ownershipError is the word of --ownership for the kernel's errors.
+const ownershipError = "error"
+
+// Flags returns all flags of run, bound to o.
+func Flags(o *Options) []getopt.Flag {
+	table := config.RunFlags()
+	flags := make([]getopt.Flag, len(table))
+	for i := range table {
+		t, f := &table[i], &flags[i]
+		*f = getopt.Flag{
+			Long: t.Long, Short: t.Short, Value: t.Value, Toggle: t.Toggle, Help: t.Help, Group: t.Group, Rest: t.Rest,
+			Words: t.Words, Key: t.Key, Shapes: t.Shapes, Unsupported: t.Later, Set: o.setter(t),
+		}
+		if f.Shapes {
+			set := f.Set
+			f.Set = func(v string) error { return o.record(f, set, v) }
+		}
+	}
+	return flags
+}
+
+// setter returns the function that takes the value of a flag.
+func (o *Options) setter(f *config.Flag) func(string) error {
+	switch f.Long {
+	case "cd":
+		return getopt.Text(&o.Dir)
+	case "command":
+		return func(v string) error { o.Script, o.HasScript = v, true; return nil }
+	case "fd":
+		return o.descriptor
+	case "interactive":
+		return getopt.On(&o.Interactive)
+	case "json":
+		return getopt.On(&o.JSON)
+	case "jsonl":
+		return getopt.On(&o.JSONL)
+	case "jsonl-drop":
+		return getopt.On(&o.JSONLDrop)
+	case "help":
+		return getopt.On(&o.Help)
+	case "config":
+		return getopt.Text(&o.Config)
+	case "no-config":
+		return getopt.On(&o.NoConfig)
+	case "escalate":
+		return getopt.On(&o.escalate)
+	case "ask-for":
+		return getopt.List(&o.askFor)
+	case "justification":
+		return getopt.Text(&o.justification)
+	case "prefix-rule":
+		return func(v string) error { o.prefixRule = append(o.prefixRule, v); return nil }
+	}
+	return func(v string) error { return o.give(f, v) }
+}
+
+// give takes the value of a flag that has a key.
+func (o *Options) give(f *config.Flag, v string) error {
+	key, values := config.Find(f.Key), []string{v}
+	switch {
+	case f.Value == "" && v == "":
+		values[0] = f.Sets
+	case f.Long == "profile":
+		o.profile = v
+	case f.Long == "env" && !strings.Contains(v, "="):
+		key = config.Find("environment.pass")
+	case f.Long == "grant", f.Long == "allow":
+		values = strings.Split(v, ",")
+	case len(f.Words) > 0:
+		if err := getopt.Chosen(&v, f.Words)(v); err != nil {
+			return err
+		}
+		if f.Long == "sandbox" {
+			o.sandbox = v
+		}
+		if v == "proxy" {
+			values[0] = config.NetFull
+		}
+	}
+	if o.Given == nil {
+		o.Given = config.Values{}
+	}
+	switch {
+	case !key.IsList() || key.Whole:
+		delete(o.Given, key.Name) // the last one counts
+	case f.Long == "env":
+		name, _, _ := strings.Cut(v, "=")
+		o.Given.Forget("environment.set", name)
+		o.Given.Forget("environment.pass", name)
+	}
+	for _, text := range values {
+		if err := key.Check(text); err != nil {
+			return err
+		}
+		name := "--" + f.Long
+		if f.Short != 0 && len(f.Long) > 2 {
+			name = "-" + string(rune(f.Short))
+		}
+		o.Given[key.Name] = append(o.Given[key.Name], config.Setting{Text: text, Origin: config.Origin{Layer: config.Flags, File: name}})
+		o.set(key.Name, text)
+	}
+	return nil
+}
+
+// set takes the checked text of a key, or of an element of one.
+func (s *settings) set(key, text string) {
+	yes := text == "true"
+	switch key {
+	case "approval":
+		s.approval = text
+	case "approval_wait":
+		s.ApprovalWait, _ = config.ParseDuration(text)
+	case "level":
+		s.Level = text
+	case "read":
+		s.Readable = append(s.Readable, text)
+	case "write":
+		s.Writable = append(s.Writable, text)
+	case "deny":
+		s.Denied = append(s.Denied, text)
+	case "grants":
+		s.Grants = append(s.Grants, text)
+	case "allow":
+		s.Allowed = append(s.Allowed, text)
+	case "tmp":
+		s.Tmp = text
+	case "caches":
+		s.noCaches = !yes
+	case "observer":
+		s.noObserver = !yes
+	case "protect_hard_links":
+		s.protectHardLinks = yes
+	case "ownership":
+		s.ownership = text
+	case "network.mode":
+		s.network = text
+	case "shell":
+		s.shell = text
+	case "login":
+		s.login = yes
+	case "tty":
+		s.TTY, s.HasTTY = yes, true
+	case "max_output":
+		s.maxOutput, _ = config.ParseSize(text)
+		s.hasMaxOutput = true
+	case "quiet":
+		s.Quiet = yes
+	case "verbose":
+		s.Verbose = yes
+	case "environment.inherit":
+		s.inherit = text
+	case "environment.exclude":
+		s.exclude = append(s.exclude, text)
+	case "environment.include_only":
+		s.only = append(s.only, text)
+	case "environment.pass", "environment.set":
+		s.Variables = append(s.Variables, text)
+	case "environment.ignore_default_excludes":
+		s.keepSecrets = yes
+	case "hooks.approver":
+		s.approver = append(s.approver, text)
+	case "hooks.approver_timeout":
+		s.approverTimeout, _ = config.ParseDuration(text)
+	case "hooks.approver_failure":
+		s.approverPasses = text == "none"
+	default:
+		s.limit(key, text)
+	}
+}
+
+// limit is set for limits.
+func (s *settings) limit(key, text string) {
+	l := &s.Resources
+	switch key {
+	case "limits.timeout":
+		s.Timeout, _ = config.ParseDuration(text)
+	case "limits.kill_after":
+		s.grace, _ = config.ParseDuration(text)
+		s.hasGrace = true
+	case "limits.memory":
+		l.Memory, _ = config.ParseLimit(text)
+	case "limits.cpus":
+		l.CPUs, _ = config.ParseCPUs(text)
+	case "limits.pids":
+		l.PIDs, _ = config.ParsePIDs(text)
+	case "limits.disk":
+		l.Disk, _ = config.ParseLimit(text)
+	case "limits.output":
+		l.Output, _ = config.ParseLimit(text)
+	}
+}
+
+// record sets a flag and notes it in shape.
+func (o *Options) record(f *getopt.Flag, set func(string) error, v string) error {
+	if err := set(v); err != nil {
+		return err
+	}
+	switch name, _, set := strings.Cut(v, "="); {
+	case f.Value == "" && v != "":
+		o.Shape = append(o.Shape, f.Shortest()+"="+v)
+	case f.Value == "":
+		o.Shape = append(o.Shape, f.Shortest())
+	case f.Long == "env" && set:
+		o.Shape = append(o.Shape, f.Shortest(), name+"="+environ.Masked)
+	default:
+		o.Shape = append(o.Shape, f.Shortest(), v)
+	}
+	return nil
+}
+
+// Openings returns an error about --allow.
+func Openings(err error) error {
+	var more *seccomp.MissingOpeningsError
+	if errors.As(err, &more) {
+		return failure.New("--allow %s opens unix sockets and set-uid bits, too, because no filter sees its requests; add --allow %s", more.Name, strings.Join(more.Missing, ","))
+	}
+	return failure.New("%v", err)
+}
+
+// isCache reports whether a grant is for the caches of a toolchain.
+func isCache(grant string) bool { return strings.HasPrefix(grant, caches.GrantPrefix) }
+
+// Check returns what is wrong with flags and words together.
+func (o *Options) Check(words []string) error {
+	switch {
+	case o.sandbox != "" && o.profile != "":
+		return failure.New("-s %s and -P %s cannot be combined; use one of them", o.sandbox, o.profile)
+	case o.JSON && o.JSONL:
+		return failure.New("--json and --jsonl cannot be combined; --jsonl ends with the object of --json")
+	case o.JSONLDrop && !o.JSONL:
+		return failure.New("--jsonl-drop needs --jsonl")
+	case o.HasScript && len(words) > 0:
+		return failure.New("unexpected argument %s after -c; put it into the script", getopt.Quote(words[0]))
+	case o.HasScript && strings.TrimSpace(o.Script) == "":
+		return failure.New("command args are empty: the script of -c is empty")
+	case !o.HasScript && o.shell != "":
+		return failure.New("--shell needs a script: sallyport run --shell %s -c SCRIPT", notes.ShellWord(o.shell))
+	case !o.HasScript && o.login:
+		return failure.New("--login needs a script: sallyport run --login -c SCRIPT")
+	case !o.HasScript && len(words) == 0:
+		return failure.New("command args are empty; use sallyport run [FLAGS] -- PROGRAM [ARG...]")
+	case !o.HasScript && words[0] == "":
+		return failure.New("the name of the program is empty")
+	case o.Quiet && o.Verbose:
+		return failure.New("-q and -v cannot be combined; use one of them")
+	}
+	return nil
+}
+
+// Check returns what is wrong with settings together, of flags and files.
+func (s *settings) check() error {
+	var bad *executor.LimitError
+	switch {
+	case s.noCaches && slices.ContainsFunc(s.Grants, isCache):
+		return failure.New("--no-caches and --grant %s cannot be combined; use one of them", s.Grants[slices.IndexFunc(s.Grants, isCache)])
+	case seccomp.Complete(s.Allowed) != nil:
+		return Openings(seccomp.Complete(s.Allowed))
+	case errors.As(s.Resources.Check(), &bad):
+		return failure.New("--%s: %s", bad.Limit, bad.Reason)
+	}
+	return nil
+}

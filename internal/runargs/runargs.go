@@ -1,0 +1,103 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package runargs turns the words after "sallyport run", its flags and its command, with the
+// settings that hold for them into a Runner and a Cmd.
+package runargs
+
+import (
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/sallyport-dev/sallyport"
+	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/tty"
+)
+
+// Env is the environment that words and settings are read in. The streams are those of the
+// program; nil is none.
+type Env struct {
+	Stdin, Stdout, Stderr *os.File
+	// Environ holds the variables as "NAME=value"; nil is the empty environment.
+	Environ []string
+	// Dir is the current directory, absolute; relative names begin there. Empty
+	// means that it no longer exists: what needs it fails.
+	Dir string
+	// Managed is the directory of the managed configuration; empty is for tests.
+	Managed string
+	// Say is called with messages for people; nil drops them.
+	Say func(line string)
+}
+
+func (e *Env) say(line string) {
+	if e.Say != nil {
+		e.Say(line)
+	}
+}
+
+// Command returns the command that flags and settings describe, in dir.
+func (o *Options) Command(env *Env, dir string, words []string) (*sallyport.Cmd, error) {
+	tmp, err := o.tmpDir(dir, env.Variable("HOME"))
+	if err != nil {
+		return nil, err
+	}
+	cmd := &sallyport.Cmd{
+		Args: words, Script: o.Script, Shell: o.shell, Login: o.login,
+		Dir: dir, Env: env.Environ, EnvPolicy: o.environment(env),
+		Timeout: o.Timeout, Grace: o.grace, Retention: sallyport.Retention{Bytes: int(o.maxOutput)},
+		Allow: o.Allowed, Level: o.Level, Tmp: tmp, NoCaches: o.noCaches, NoObserver: o.noObserver,
+		ProtectHardLinks: o.protectHardLinks, OwnershipErrors: o.ownership == ownershipError, Explain: o.Verbose,
+		Resources: o.Resources, Unsandboxed: o.escalate, Justification: o.justification, PrefixRule: o.prefixRule,
+	}
+	if cmd.AskFor, err = o.asksFor(dir, env.Variable("HOME")); err != nil {
+		return nil, err
+	}
+	if cmd.Files, err = o.files(words); err != nil {
+		return nil, err
+	}
+	// Zero would be the default, and nil the environment of this process.
+	if o.hasMaxOutput && o.maxOutput == 0 {
+		cmd.Retention.Bytes = -1
+	}
+	if o.hasGrace && o.grace == 0 {
+		cmd.Grace = -1
+	}
+	if env.Environ == nil {
+		cmd.Env = []string{}
+	}
+	if env.Stdin != nil {
+		cmd.Stdin = env.Stdin
+	}
+	return cmd, nil
+}
+
+// OwnTerminal reports whether the program gets a terminal of its own.
+func (o *Options) OwnTerminal(env *Env) bool {
+	switch {
+	case o.HasTTY:
+		return o.TTY
+	case o.Captures():
+		return false
+	}
+	// A program in the background must not take keys.
+	return terminals && tty.Is(env.Stdin) && tty.Is(env.Stdout) && tty.Foreground(env.Stdin)
+}
+
+// Captures reports whether the answer is one object or lines of objects.
+func (o *Options) Captures() bool { return o.JSON || o.JSONL }
+
+// Variable returns the value of a variable of the environment; empty when it is not set.
+func (e *Env) Variable(name string) string {
+	for _, v := range slices.Backward(e.Environ) {
+		if rest, ok := strings.CutPrefix(v, name); ok && strings.HasPrefix(rest, "=") {
+			return rest[1:]
+		}
+	}
+	return ""
+}
+
+// Unbuilt describes the sandbox that was asked for and not built.
+func (o *Options) Unbuilt() sallyport.Sandbox {
+	return sallyport.Sandbox{Mode: o.preset().Name(), Network: o.networkOf(), Sandbox: executor.Sandbox{Level: "none"}}
+}
