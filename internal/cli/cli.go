@@ -223,6 +223,7 @@ func findCommand(name string) (*command, error) {
 // code. It blocks until a program that it runs has ended with everything that
 // the program has started.
 func Main(args []string, env *Env) int {
+	env.Say = func(line string) { env.say(line) }
 	err := dispatch(context.Background(), env, args)
 	var done failure.ExitCode
 	if err == nil || errors.As(err, &done) {
