@@ -105,6 +105,7 @@ var layers = map[string]int{
 	"internal/state":    layerState,
 	"internal/suggest":  layerState,
 
+	"internal/daemon":  layerHosts,
 	"internal/darwin":  layerHosts,
 	"internal/linux":   layerHosts,
 	"internal/pending": layerHosts,
@@ -301,7 +302,7 @@ var loads = []load{
 
 // perOSRooms may hold code for one operating system and ask which one it is.
 var perOSRooms = []string{
-	"approval", "executor/local", "internal/bwrap", "internal/caches", "internal/darwin", "internal/doctor",
+	"approval", "executor/local", "internal/bwrap", "internal/caches", "internal/daemon", "internal/darwin", "internal/doctor",
 	"internal/files", "internal/gitpaths", "internal/guard", "internal/hostfacts", "internal/landlock", "internal/launch", "internal/limits", "internal/linux",
 	"internal/observer", "internal/oneshot", "internal/output", "internal/overlay", "internal/peer", "internal/pending", "internal/process",
 	"internal/protect", "internal/runlog", "internal/serve", "internal/services", "internal/state", "internal/toolfiles", "internal/trust", "internal/tty", "internal/windows",

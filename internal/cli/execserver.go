@@ -37,6 +37,7 @@ func execServerFlags(o *options) []getopt.Flag {
 		{Long: "listen", Value: "URL", Set: getopt.Text(&s.Listen), Help: "ws://IP:PORT (port 0 is a free one), unix:///PATH\nor stdio (default ws://127.0.0.1:0)"},
 		{Long: "concurrent-requests", Value: "N", Set: whole(&s.Server.Starts, 1), Help: "start up to N processes of a connection at once\n(default 1)"},
 		{Long: "detached", Value: "DUR", Set: duration(&s.Server.Detached), Help: "how long a session without a connection can be\nresumed (default 15m)"},
+		{Long: "idle", Value: "DUR", Set: duration(&s.Idle), Help: "end after that long without a client and a process\n(default: never)"},
 		{Long: "ws-auth", Value: "KIND", Words: []string{serve.AuthCapability, serve.AuthSigned}, Set: getopt.Text(&s.Auth.Kind), Help: "clients need a token: capability-token or\nsigned-bearer-token (default: no token)"},
 		{Long: "ws-token-file", Value: "FILE", Kind: getopt.Files, Set: getopt.Text(&s.Auth.TokenFile), Help: "holds the capability token"},
 		{Long: "ws-token-sha256", Value: "HEX", Set: getopt.Text(&s.Auth.TokenSHA256), Help: "its hash, in place of it"},

@@ -95,7 +95,7 @@ func (p *process) start(c *connection, id jsonrpc.ID, s *wire.Start) {
 		}
 	}
 	if failure != nil {
-		server.work.Done()
+		server.leave()
 		p.running = nil
 		p.abandon()
 		c.fail(id, failure)
@@ -139,7 +139,7 @@ func (p *process) stop() bool {
 
 // follow waits for the end of the process tree.
 func (p *process) follow() {
-	defer p.session.server.work.Done()
+	defer p.session.server.leave()
 	_, err := p.running.Wait()
 	if p.input != nil {
 		p.input.close()

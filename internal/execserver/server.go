@@ -45,6 +45,9 @@ type Options struct {
 	// HTTPEnv are the names of variables in Environ whose values clients may put into headers of
 	// such requests; "*" means all. Who may send a value can also learn it.
 	HTTPEnv []string
+	// Busy, if not nil, is called with 1 when there is something more for which the server must
+	// go on, such as a process that starts, and with -1 when that is over.
+	Busy func(change int)
 }
 
 const (
@@ -75,6 +78,9 @@ type Server struct {
 func New(opts Options) *Server {
 	opts.Detached = cmp.Or(opts.Detached, defaultDetached)
 	opts.Starts = max(opts.Starts, 1)
+	if opts.Busy == nil {
+		opts.Busy = func(int) {}
+	}
 	s := &Server{opts: opts, sessions: make(map[string]*session), connections: make(map[*connection]struct{})}
 	s.life, s.end = context.WithCancel(context.Background())
 	s.info = sync.OnceValue(s.environment)
@@ -128,15 +134,21 @@ func (s *Server) Close() error {
 	return err
 }
 
-// enter announces a process, and reports false when the server is closed. It ends with
-// work.Done.
+// enter announces a process, and reports false when the server is closed. It ends with leave.
 func (s *Server) enter() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.closed {
 		s.work.Add(1)
+		s.opts.Busy(1)
 	}
 	return !s.closed
+}
+
+// leave ends what enter announced.
+func (s *Server) leave() {
+	s.opts.Busy(-1)
+	s.work.Done()
 }
 
 // open makes a session for a connection.

@@ -18,11 +18,12 @@ const maxConnections = 512
 type door struct {
 	server *execserver.Server
 	gate   gate
-	slots  chan struct{} // holds a value for each client
+	slots  chan struct{}    // holds a value for each client
+	busy   func(change int) // is told of each client
 }
 
 func newDoor(server *execserver.Server, g gate) *door {
-	return &door{server: server, gate: g, slots: make(chan struct{}, maxConnections)}
+	return &door{server: server, gate: g, slots: make(chan struct{}, maxConnections), busy: func(int) {}}
 }
 
 // wait waits until no client is served. None is let in afterwards.
@@ -64,7 +65,11 @@ func (d *door) connect(w http.ResponseWriter, r *http.Request) {
 	}
 	select {
 	case d.slots <- struct{}{}:
-		defer func() { <-d.slots }()
+		d.busy(1)
+		defer func() {
+			d.busy(-1)
+			<-d.slots
+		}()
 	default:
 		http.Error(w, "too many connections", http.StatusServiceUnavailable)
 		return

@@ -29,7 +29,10 @@ type Options struct {
 	Auth   Auth
 	// Insecure allows a port that other machines reach without authentication.
 	Insecure bool
-	Server   execserver.Options
+	// Idle ends a server that listens when it has had no client, and nothing that runs for one,
+	// for that long. Zero means never.
+	Idle   time.Duration
+	Server execserver.Options
 	// Stdin and Stdout are for "stdio"; on Stdout the URL of other listeners is printed.
 	Stdin  io.ReadCloser
 	Stdout io.WriteCloser
@@ -41,8 +44,8 @@ const headerTime = 10 * time.Second
 // errAddress is the end of errors about Options.Listen.
 var errAddress = errors.New("use ws://IP:PORT, unix:///PATH or stdio")
 
-// Run serves until ctx ends, the process gets SIGINT or SIGTERM, or with "stdio" the client
-// sends no more. It returns when every process has ended. An error says why it could not serve.
+// Run serves until ctx ends, the process gets SIGINT or SIGTERM, it is idle for Options.Idle, or
+// with "stdio" the client sends no more. It returns when every process has ended. An error says why it could not serve.
 func Run(ctx context.Context, o Options) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -99,8 +102,12 @@ func listen(o Options) (net.Listener, string, error) {
 
 // serveHTTP serves clients of a listener until ctx ends.
 func serveHTTP(ctx context.Context, o Options, g gate, l net.Listener, url string) error {
+	idle := newIdler(o.Idle)
+	defer idle.stop()
+	o.Server.Busy = idle.change
 	server := execserver.New(o.Server)
 	d := newDoor(server, g)
+	d.busy = idle.change
 	h := &http.Server{Handler: d, ReadHeaderTimeout: headerTime, IdleTimeout: headerTime, MaxHeaderBytes: 32 << 10}
 	failed := make(chan error, 1)
 	go func() { failed <- h.Serve(l) }()
@@ -108,6 +115,7 @@ func serveHTTP(ctx context.Context, o Options, g gate, l net.Listener, url strin
 	if err == nil {
 		select {
 		case <-ctx.Done():
+		case <-idle.over:
 		case err = <-failed:
 		}
 	}

@@ -1,0 +1,223 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux || darwin
+
+package daemon
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sallyport-dev/sallyport/internal/peer"
+	"github.com/sallyport-dev/sallyport/internal/printable"
+	"github.com/sallyport-dev/sallyport/internal/state"
+	"github.com/sallyport-dev/sallyport/internal/tree"
+)
+
+// runtimeVariable names the directory for sockets of this user, as the XDG base directory rules
+// have it.
+const runtimeVariable = "XDG_RUNTIME_DIR"
+
+// maxPath is the length of the longest path of a socket, on the system with the shorter ones.
+const maxPath = 103
+
+// Socket returns the path of the daemon's socket: in $XDG_RUNTIME_DIR/sallyport or, where that
+// variable does not name a directory of this user's that is closed to others, in the state
+// directory. It is empty where there is no directory for it yet, and so no daemon. It makes
+// nothing, and env is that of the user.
+func Socket(env func(string) string) (string, error) {
+	dir := runtimeDir(env)
+	if dir == "" {
+		for _, d := range state.Existing() {
+			dir = filepath.Join(d, "daemon")
+			break
+		}
+	}
+	err := tree.Check(dir)
+	switch {
+	case dir == "" || errors.Is(err, fs.ErrNotExist):
+		return "", nil
+	case err != nil:
+		return "", err
+	}
+	return filepath.Join(dir, socketName), nil
+}
+
+// runtimeDir returns the directory below $XDG_RUNTIME_DIR; empty where that does not count. With
+// an environment that another user's process has handed on, as by sudo(8), it is another user's.
+func runtimeDir(env func(string) string) string {
+	dir := env(runtimeVariable)
+	info, err := os.Stat(dir)
+	if err != nil || !filepath.IsAbs(dir) || !info.IsDir() || info.Mode().Perm()&0o022 != 0 {
+		return ""
+	}
+	if st, ok := info.Sys().(*syscall.Stat_t); !ok || int(st.Uid) != os.Geteuid() {
+		return ""
+	}
+	return filepath.Join(dir, "sallyport")
+}
+
+// makeDir makes the directory of the socket and opens it.
+func makeDir(env func(string) string) (*os.Root, string, error) {
+	dir := runtimeDir(env)
+	if dir == "" {
+		d, err := state.Dir()
+		if err != nil {
+			return nil, "", err
+		}
+		dir = filepath.Join(d, "daemon")
+	}
+	root, err := tree.MakePath(dir)
+	return root, dir, err
+}
+
+// Start starts the daemon unless one listens already, and returns the path of its socket. The
+// program and its arguments are this command line up to the flags that say where it listens; env
+// looks up a variable of environ, which the daemon gets. Of several processes that start it at
+// once, one does. Start blocks until clients can connect; when ctx ends first, the daemon that is
+// starting is killed. Errors are those about the directory, and [*StartError].
+func Start(ctx context.Context, program []string, environ []string) (string, error) {
+	env := func(name string) string { return lookUp(environ, name) }
+	root, dir, err := makeDir(env)
+	if err != nil {
+		return "", err
+	}
+	defer root.Close()
+	path := filepath.Join(dir, socketName)
+	if len(path) > maxPath {
+		return "", &StartError{Reason: "the path " + printable.Word(path) + " is too long for a socket; set " + runtimeVariable + " to a shorter directory of yours with mode 0700"}
+	}
+	if listens(path) {
+		return path, nil
+	}
+	lock, err := root.OpenFile(lockName, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return "", err
+	}
+	defer lock.Close()
+	if err := flock(lock); err != nil {
+		return "", err
+	}
+	if listens(path) { // another process has started it meanwhile
+		return path, nil
+	}
+	log, err := root.OpenFile(logName, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return "", err
+	}
+	defer log.Close()
+	if err := start(ctx, append(program, "--listen", "unix://"+path), environ, log); err != nil {
+		return "", err
+	}
+	return path, nil
+}
+
+// lookUp returns the value of a variable; the last one counts.
+func lookUp(environ []string, name string) string {
+	value := ""
+	for _, e := range environ {
+		if n, v, ok := strings.Cut(e, "="); ok && n == name {
+			value = v
+		}
+	}
+	return value
+}
+
+// flock waits for the lock, which ends with f.
+func flock(f *os.File) error {
+	for {
+		if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
+}
+
+// listens reports whether a process of this user, outside of sandboxes, listens at a socket.
+func listens(path string) bool {
+	c, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		return false
+	}
+	defer c.Close() //nolint:errcheck // nothing was written
+	who, err := peer.Of(c)
+	if err != nil {
+		return false
+	}
+	defer who.Close()
+	return who.Own() && !who.Confined()
+}
+
+// start starts the program in a session of its own, and returns when it has printed a line, which
+// it does when it listens.
+func start(ctx context.Context, args, environ []string, log *os.File) error {
+	closeOthers()
+	ready, out, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer ready.Close()
+	cmd := exec.Command(args[0], args[1:]...) //nolint:noctx // it outlives this process
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = "/", environ, out, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	// What this process ignores, as in a job that a script has put in the background, its children
+	// would ignore, and with them every command. What it catches they do not.
+	caught := make(chan os.Signal, 1)
+	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGQUIT, syscall.SIGHUP, syscall.SIGTERM, syscall.SIGTSTP} {
+		if signal.Ignored(s) {
+			signal.Notify(caught, s)
+		}
+	}
+	err = cmd.Start()
+	signal.Stop(caught)
+	_ = out.Close() // the child has its own
+	if err != nil {
+		return &StartError{Reason: err.Error(), Err: err}
+	}
+	stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() })
+	line, err := bufio.NewReader(ready).ReadString('\n')
+	if err == nil && line != "" && stop() {
+		go cmd.Wait() //nolint:errcheck // so that it is no zombie while this process lives
+		return nil
+	}
+	stop()
+	err = cmd.Wait()
+	if ctx.Err() != nil {
+		return &StartError{Reason: context.Cause(ctx).Error(), Err: context.Cause(ctx)}
+	}
+	return &StartError{Reason: reason(log.Name(), err), Err: err}
+}
+
+// reason says why a daemon has ended, from what it printed.
+func reason(log string, err error) string {
+	text, _ := os.ReadFile(log) // empty after an error
+	if line, _, _ := bytes.Cut(bytes.TrimSpace(text), []byte("\n")); len(line) > 0 {
+		return strings.TrimPrefix(printable.Line(string(line)), "sallyport: ")
+	}
+	return fmt.Sprintf("it ended before it listened (%v)", err)
+}
+
+// closeOthers keeps descriptors that this process was started with from the daemon: it would hold
+// a lock of a script, or a pipe, for as long as it lives.
+func closeOthers() {
+	names, _ := os.ReadDir("/dev/fd") // without it, they stay open
+	for _, n := range names {
+		if fd, err := strconv.Atoi(n.Name()); err == nil && fd > 2 {
+			unix.CloseOnExec(fd)
+		}
+	}
+}
