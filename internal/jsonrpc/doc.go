@@ -4,7 +4,7 @@
 // Package jsonrpc speaks the dialect of JSON-RPC 2.0 that the exec-server protocol uses:
 // messages without the member "jsonrpc", over lines or a WebSocket.
 //
-// Flow: a [Stream] carries whole messages ([Lines], [Accept]). A [Conn] reads them one at a
+// Flow: a [Stream] carries whole messages ([Lines], [Accept], [Dial], [Pipe]). A [Conn] reads them one at a
 // time with [Conn.Read], which decodes and checks them ([Decode]), and sends what [Request],
 // [Response] and their like encode through a bounded queue ([Conn.Send]). A sender waits while
 // the queue is full, so a peer that does not read slows down what it asked for and takes no

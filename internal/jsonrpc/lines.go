@@ -15,7 +15,8 @@ import (
 // MaxLine is the longest line in bytes.
 const MaxLine = 64 << 20
 
-// ErrTooLong is the error for a line that is longer than MaxLine. The connection is over.
+// ErrTooLong is the error for a line that is longer than MaxLine, and a WebSocket message that is
+// longer than MaxFrame. The connection is over.
 var ErrTooLong = errors.New("a message is too long")
 
 // lines is a Stream of one message a line.

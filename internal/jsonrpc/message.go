@@ -50,6 +50,9 @@ const (
 // Number returns the ID with a number.
 func Number(n int64) ID { return ID{kind: idNumber, number: n} }
 
+// Int returns the number of an ID, and false when it has none.
+func (id ID) Int() (int64, bool) { return id.number, id.kind == idNumber }
+
 // Malformed is the ID in the error for a message that cannot be read.
 func Malformed() ID { return Number(-1) }
 

@@ -36,22 +36,35 @@ type socket struct {
 // The Stream pings its peer every 30 seconds, and ends when it takes no message, or gives no
 // answer, for [WriteTime].
 func Accept(w http.ResponseWriter, r *http.Request) (Stream, error) {
-	s := new(socket)
+	s := newSocket()
 	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{
 		InsecureSkipVerify: true, // the check of Origin, which is the caller's
 		CompressionMode:    websocket.CompressionDisabled,
-		// An answer behind a message that the peer does not take would end the connection after 5
-		// seconds. The message itself tells the peer that this side is there.
-		OnPingReceived: func(context.Context, []byte) bool { return s.writes.Load()%2 == 0 },
+		OnPingReceived:     s.pong,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("cannot upgrade the request: %w", err)
 	}
+	return s.start(conn), nil
+}
+
+func newSocket() *socket {
+	s := new(socket)
+	s.ctx, s.end = context.WithCancel(context.Background())
+	return s
+}
+
+// pong reports whether a ping is answered. An answer behind a message that the peer does not take
+// would end the connection after 5 seconds. The message itself tells the peer that this side is
+// there.
+func (s *socket) pong(context.Context, []byte) bool { return s.writes.Load()%2 == 0 }
+
+// start makes s the Stream over conn.
+func (s *socket) start(conn *websocket.Conn) *socket {
 	conn.SetReadLimit(MaxFrame)
 	s.conn = conn
-	s.ctx, s.end = context.WithCancel(context.Background())
 	go s.ping()
-	return s, nil
+	return s
 }
 
 // ping pings until the end of the connection.
@@ -82,6 +95,9 @@ func (s *socket) Read() ([]byte, error) {
 	}
 	if code := websocket.CloseStatus(err); code == websocket.StatusNormalClosure || code == websocket.StatusGoingAway {
 		return nil, io.EOF
+	}
+	if errors.Is(err, websocket.ErrMessageTooBig) {
+		err = ErrTooLong
 	}
 	return nil, fmt.Errorf("cannot read the next message: %w", err)
 }

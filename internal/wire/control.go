@@ -15,8 +15,8 @@ const Interrupt = "interrupt"
 
 // Signal are the parameters of process/signal.
 type Signal struct {
-	ProcessID string
-	Signal    string
+	ProcessID string `json:"processId"`
+	Signal    string `json:"signal"`
 }
 
 // DecodeSignal reads the parameters of process/signal. Known reports whether the server can send
@@ -32,8 +32,8 @@ func DecodeSignal(params json.RawMessage, known func(name string) bool) (*Signal
 
 // Terminate are the parameters of process/terminate.
 type Terminate struct {
-	ProcessID string
-	GraceMs   uint64 // an extension: the time between SIGTERM and SIGKILL; 0 is SIGKILL at once
+	ProcessID string `json:"processId"`
+	GraceMs   uint64 `json:"graceMs,omitempty"` // an extension: the time between SIGTERM and SIGKILL; 0 is SIGKILL at once
 }
 
 // DecodeTerminate reads the parameters of process/terminate.
@@ -53,8 +53,9 @@ type TerminateResult struct {
 
 // Resize are the parameters of process/resize, which is an extension. Neither number is 0.
 type Resize struct {
-	ProcessID  string
-	Cols, Rows uint16
+	ProcessID string `json:"processId"`
+	Cols      uint16 `json:"cols"`
+	Rows      uint16 `json:"rows"`
 }
 
 // DecodeResize reads the parameters of process/resize.
@@ -77,8 +78,8 @@ func (f *fields) length(name string) uint16 {
 // CloseStdin are the parameters of process/closeStdin, which is an extension. Its result is a
 // [WriteResult].
 type CloseStdin struct {
-	ProcessID string
-	WriteID   string // as of process/write; empty when absent
+	ProcessID string `json:"processId"`
+	WriteID   string `json:"writeId,omitempty"` // as of process/write; empty when absent
 }
 
 // DecodeCloseStdin reads the parameters of process/closeStdin.

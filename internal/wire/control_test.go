@@ -5,6 +5,7 @@ package wire
 
 import (
 	"encoding/json"
+	"reflect"
 	"testing"
 )
 
@@ -46,6 +47,44 @@ func TestControlErrors(t *testing.T) {
 			}
 			if got != test.want {
 				t.Errorf("%q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// TestRoundTrip: what a client encodes is what a server decodes.
+func TestRoundTrip(t *testing.T) {
+	all := uint64(7)
+	for _, test := range []struct {
+		name   string
+		params any
+		decode func(json.RawMessage) (any, error)
+	}{
+		{"start", &Start{
+			ProcessID: "p", Argv: []string{"a", ""}, CWD: "file:///w", Env: map[string]string{"A": "1"}, TTY: true, PipeStdin: true, Arg0: "b",
+			EnvPolicy: &EnvPolicy{Inherit: "all", IgnoreDefaultExcludes: true, Exclude: []string{"x"}, Set: map[string]string{"B": "2"}, IncludeOnly: []string{"*"}},
+			Sandbox: &Sandbox{
+				Permissions: json.RawMessage(`{"type":"disabled"}`), CWD: "file:///w", WorkspaceRoots: []string{"file:///w"}, TempDirs: []string{"file:///t"},
+				HomeDir: "file:///h", WindowsLevel: "disabled",
+			},
+		}, func(v json.RawMessage) (any, error) { return DecodeStart(v) }},
+		{"smallest start", &Start{Argv: []string{"a"}, Env: map[string]string{}}, func(v json.RawMessage) (any, error) { return DecodeStart(v) }},
+		{"read", &Read{ProcessID: "p", AfterSeq: 1, MaxBytes: &all, WaitMs: 2}, func(v json.RawMessage) (any, error) { return DecodeRead(v) }},
+		{"write", &Write{ProcessID: "p", Chunk: []byte("\x00a"), WriteID: "1"}, func(v json.RawMessage) (any, error) { return DecodeWrite(v) }},
+		{"signal", &Signal{ProcessID: "p", Signal: "SIGTERM"}, func(v json.RawMessage) (any, error) {
+			return DecodeSignal(v, func(string) bool { return true })
+		}},
+		{"terminate", &Terminate{ProcessID: "p", GraceMs: 5}, func(v json.RawMessage) (any, error) { return DecodeTerminate(v) }},
+		{"resize", &Resize{ProcessID: "p", Cols: 1, Rows: 2}, func(v json.RawMessage) (any, error) { return DecodeResize(v) }},
+		{"close", &CloseStdin{ProcessID: "p", WriteID: "2"}, func(v json.RawMessage) (any, error) { return DecodeCloseStdin(v) }},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			text, err := json.Marshal(test.params)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := test.decode(text); err != nil || !reflect.DeepEqual(got, test.params) {
+				t.Errorf("%s: %+v, %v, want %+v", text, got, err, test.params)
 			}
 		})
 	}

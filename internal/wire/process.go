@@ -12,37 +12,39 @@ import (
 
 // Start are the parameters of process/start.
 type Start struct {
-	ProcessID string
-	Argv      []string // not empty
-	CWD       string   // a URI
-	Env       map[string]string
-	EnvPolicy *EnvPolicy // nil: Env is the whole environment
-	TTY       bool
-	PipeStdin bool
-	Arg0      string   // empty: the first of Argv
-	Sandbox   *Sandbox // nil for none
+	ProcessID string            `json:"processId"`
+	Argv      []string          `json:"argv"`                // not empty
+	CWD       string            `json:"cwd"`                 // a URI
+	Env       map[string]string `json:"env"`                 // not nil when it is encoded
+	EnvPolicy *EnvPolicy        `json:"envPolicy,omitempty"` // nil: Env is the whole environment
+	TTY       bool              `json:"tty"`
+	PipeStdin bool              `json:"pipeStdin,omitempty"`
+	Arg0      string            `json:"arg0,omitempty"`    // empty: the first of Argv
+	Sandbox   *Sandbox          `json:"sandbox,omitempty"` // nil for none
 	// Unsupported are the names of members that ask for what no server of this version does,
 	// in the order of the protocol.
-	Unsupported []string
+	Unsupported []string `json:"-"`
 }
 
 // EnvPolicy says which variables of the server a process starts with.
 type EnvPolicy struct {
-	Inherit               string // "all", "core" or "none"
-	IgnoreDefaultExcludes bool
-	Exclude               []string
-	Set                   map[string]string
-	IncludeOnly           []string
+	Inherit               string            `json:"inherit"` // "all", "core" or "none"
+	IgnoreDefaultExcludes bool              `json:"ignoreDefaultExcludes"`
+	Exclude               []string          `json:"exclude"`
+	Set                   map[string]string `json:"set"`
+	IncludeOnly           []string          `json:"includeOnly"`
 }
 
 // Sandbox is the sandbox of a process.
 type Sandbox struct {
-	Permissions    json.RawMessage // a permission profile, see package sandbox/wire
-	CWD            string          // a URI; empty when absent
-	WorkspaceRoots []string        // URIs
-	TempDirs       []string        // URIs
-	HomeDir        string          // a URI; empty when absent
-	Unsupported    []string        // as in Start
+	Permissions    json.RawMessage `json:"permissions"`                    // a permission profile, see package sandbox/wire
+	CWD            string          `json:"cwd,omitempty"`                  // a URI; empty when absent
+	WorkspaceRoots []string        `json:"workspaceRoots,omitempty"`       // URIs
+	TempDirs       []string        `json:"temporaryDirectories,omitempty"` // URIs
+	HomeDir        string          `json:"userHomeDir,omitempty"`          // a URI; empty when absent
+	// WindowsLevel is of a system that is not the server's; "disabled" when it is encoded.
+	WindowsLevel string   `json:"windowsSandboxLevel"`
+	Unsupported  []string `json:"-"` // as in Start
 }
 
 // DecodeStart reads the parameters of process/start.
@@ -90,8 +92,7 @@ func decodeEnvPolicy(v json.RawMessage) (*EnvPolicy, error) {
 
 func decodeSandbox(v json.RawMessage) (*Sandbox, error) {
 	f := object(v, "FileSystemSandboxContext")
-	s := &Sandbox{Permissions: f.need("permissions")}
-	f.text("windowsSandboxLevel") // of a system that is not this server's
+	s := &Sandbox{Permissions: f.need("permissions"), WindowsLevel: f.text("windowsSandboxLevel")}
 	for _, to := range []struct {
 		name string
 		uri  *string
@@ -129,10 +130,10 @@ type StartResult struct {
 
 // Read are the parameters of process/read.
 type Read struct {
-	ProcessID string
-	AfterSeq  uint64
-	MaxBytes  *uint64 // nil for no bound
-	WaitMs    uint64
+	ProcessID string  `json:"processId"`
+	AfterSeq  uint64  `json:"afterSeq"`
+	MaxBytes  *uint64 `json:"maxBytes,omitempty"` // nil for no bound
+	WaitMs    uint64  `json:"waitMs,omitempty"`
 }
 
 // DecodeRead reads the parameters of process/read.
@@ -173,9 +174,9 @@ type ReadResult struct {
 
 // Write are the parameters of process/write.
 type Write struct {
-	ProcessID string
-	Chunk     []byte
-	WriteID   string // not empty
+	ProcessID string `json:"processId"`
+	Chunk     []byte `json:"chunk"`   // not nil when it is encoded
+	WriteID   string `json:"writeId"` // not empty
 }
 
 // DecodeWrite reads the parameters of process/write.

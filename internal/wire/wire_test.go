@@ -33,7 +33,7 @@ func TestDecodeStart(t *testing.T) {
 			s.EnvPolicy = &EnvPolicy{Inherit: "core", IgnoreDefaultExcludes: true, Exclude: []string{"X*"}, Set: map[string]string{"B": "2"}, IncludeOnly: []string{}}
 		})},
 		{"sandbox", `,"sandbox":{"permissions":{"type":"disabled"},"windowsSandboxLevel":"disabled","cwd":"file:///a","workspaceRoots":["file:///b"],"sandboxOverride":"noOverride","useLegacyLandlock":false}`, with(func(s *Start) {
-			s.Sandbox = &Sandbox{Permissions: json.RawMessage(`{"type":"disabled"}`), CWD: "file:///a", WorkspaceRoots: []string{"file:///b"}}
+			s.Sandbox = &Sandbox{WindowsLevel: "disabled", Permissions: json.RawMessage(`{"type":"disabled"}`), CWD: "file:///a", WorkspaceRoots: []string{"file:///b"}}
 		})},
 		{"unsupported", `,"enforceManagedNetwork":true,"networkProxy":{"proxy":{}},"credentialProviders":"x"`, with(func(s *Start) {
 			s.Unsupported = []string{"enforceManagedNetwork", "networkProxy", "credentialProviders"}

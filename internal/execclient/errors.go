@@ -1,0 +1,55 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package execclient
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
+	"github.com/sallyport-dev/sallyport/internal/printable"
+)
+
+// A TransportError reports a connection that has ended, or that cannot be made.
+type TransportError struct {
+	// Sent says that the request was sent: whether it was performed is not known.
+	Sent bool
+	Err  error // why; not nil
+}
+
+// Error returns one sentence with the reason.
+func (e *TransportError) Error() string {
+	text := "the connection to the exec-server is not available: "
+	if e.Sent {
+		text = "the connection to the exec-server ended before the answer, so the request may have been performed: "
+	}
+	return text + printable.Line(e.Err.Error())
+}
+
+// Unwrap returns the reason.
+func (e *TransportError) Unwrap() error { return e.Err }
+
+// ErrClosed is the cause of a *TransportError after Close.
+var ErrClosed = errors.New("the client is closed")
+
+// ErrTooLong is the error for a request that is longer than one message may be.
+var ErrTooLong = fmt.Errorf("the request is longer than %d bytes, the most that one message carries; send less at once", jsonrpc.MaxFrame)
+
+// errSilent is the cause when a server does not answer.
+var errSilent = fmt.Errorf("the server did not answer within %v", handshakeTime)
+
+// final reports whether an error of a connection or a handshake stays the same when it is tried
+// again.
+func final(err error) bool {
+	var answer *jsonrpc.Error
+	var status *jsonrpc.StatusError
+	var malformed *jsonrpc.MalformedError
+	switch {
+	case errors.As(err, &answer):
+		return answer.Code != jsonrpc.CodeAttached // the server has not seen the end of the last connection yet
+	case errors.As(err, &status):
+		return status.Status < 500
+	}
+	return errors.As(err, &malformed) || errors.Is(err, jsonrpc.ErrURL) || errors.Is(err, jsonrpc.ErrTooLong) || errors.Is(err, errSession)
+}
