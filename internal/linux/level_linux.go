@@ -150,7 +150,11 @@ func (a *attempt) learn(err error, try int) error {
 // such as a placeholder of another run or a repository that was cloned anew.
 func vanished(err error) bool {
 	var step *launch.StepError
-	return errors.As(err, &step) && step.Step.ID != (launch.ID{}) && (step.Errno == syscall.ENOENT || step.Call == "compare")
+	if !errors.As(err, &step) || step.Step.ID == (launch.ID{}) {
+		return false
+	}
+	// A directory that was removed while it is open cannot be copied as a mount.
+	return step.Errno == syscall.ENOENT || step.Call == "compare" || step.Call == "open_tree" && step.Errno == syscall.EINVAL
 }
 
 // hostRefuses reports whether a launch failed because this host does not allow namespaces to

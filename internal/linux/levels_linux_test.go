@@ -469,3 +469,26 @@ func started(a *arena, r *executor.Spec) error {
 	}
 	return errors.Join(lost, c.WaitAll(), c.Close(new(executor.Exit)))
 }
+
+// TestVanished: a launch that failed because something planned for has gone is planned again, and
+// no other one is.
+func TestVanished(t *testing.T) {
+	planned := launch.Step{ID: launch.ID{Ino: 1}}
+	for _, test := range []struct {
+		name string
+		err  error
+		want bool
+	}{
+		{"gone", &launch.StepError{Step: planned, Call: "openat", Errno: unix.ENOENT}, true},
+		{"another one", &launch.StepError{Step: planned, Call: "compare"}, true},
+		{"removed while it was open", &launch.StepError{Step: planned, Call: "open_tree", Errno: unix.EINVAL}, true},
+		{"another invalid call", &launch.StepError{Step: planned, Call: "move_mount", Errno: unix.EINVAL}, false},
+		{"a path of the policy", &launch.StepError{Call: "open_tree", Errno: unix.EINVAL}, false},
+		{"no rights", &launch.StepError{Step: planned, Call: "open_tree", Errno: unix.EPERM}, false},
+		{"another error", errors.New("x"), false},
+	} {
+		if got := vanished(test.err); got != test.want {
+			t.Errorf("%s: %v", test.name, got)
+		}
+	}
+}
