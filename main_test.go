@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 }
 
 // enough is far more than any of these tests takes.
-const enough = 30 * time.Second
+const enough = 2 * time.Minute
 
 // newRunner returns a Runner on this machine that is closed with the test, and
 // fails the test if that leaves descriptors open.

@@ -237,7 +237,7 @@ func (c *chaos) one(t *testing.T, r *rand.Rand) {
 	job := wardenJob{Seed: r.Uint64(), Within: 1500 * time.Millisecond, Signals: r.IntN(4)}
 	const clean = 10 // one of so many
 	if r.IntN(clean) == 0 {
-		const most = 20 * time.Second // it waits for starts and ends, and removes everything
+		const most = time.Minute // it waits for starts and ends, and removes everything
 		c.watch(t, "doctor --clean", u, env, &job, most, "doctor", "--clean")
 		return
 	}

@@ -489,7 +489,7 @@ func TestLostUntold(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	if err := master.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
+	if err := master.SetReadDeadline(time.Now().Add(2 * time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	if line, err := bufio.NewReader(master).ReadString('\n'); line != "go\r\n" {

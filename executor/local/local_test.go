@@ -30,7 +30,7 @@ import (
 const hostVar = "LOCAL_TEST_HOST"
 
 // enough is far more than any of the commands takes.
-const enough = 30 * time.Second
+const enough = 2 * time.Minute
 
 func TestMain(m *testing.M) {
 	testenv.DefaultSignals()

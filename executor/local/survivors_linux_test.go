@@ -26,7 +26,7 @@ import (
 // noneAfter is the time after the end of a run by which its whole tree must have ended:
 // more than a busy machine needs for killed processes, and far less than any of them
 // sleeps.
-const noneAfter = 5 * time.Second
+const noneAfter = 30 * time.Second
 
 // survivorLevels are the levels at which every case runs: the empty one is full
 // access.

@@ -25,7 +25,7 @@ import (
 
 // patience is how long a test waits for something that must come. It is long because
 // test machines are slow; no test takes it.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // A console is a program on a terminal, or with a pipe as its input, with all that it
 // has written.

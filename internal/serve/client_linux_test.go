@@ -338,7 +338,7 @@ func script(id, dir, text string) map[string]any {
 // deadline fails a test that waits for a message that does not come.
 func deadline(t testing.TB, w *webSocket) {
 	t.Helper()
-	if err := w.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
+	if err := w.SetDeadline(time.Now().Add(3 * time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 }
