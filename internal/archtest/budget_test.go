@@ -27,8 +27,9 @@ const (
 	// second attempts 1 700, a model that reviews 900, answers from other processes 900; the
 	// exec-server with its connections 2 750, operations on files for its clients 1 500,
 	// HTTP requests for them 600. Detached runs are a daemon of 200 and verbs of 900. The
-	// client of an exec-server and its executor take 1 600.
-	maxCodeLines = 64_600
+	// client of an exec-server and its executor take 1 600. Judged runs for clients of the
+	// exec-server are 1 350, with their approvals.
+	maxCodeLines = 66_000
 	maxRoomLines = 3_000 // of one package
 )
 
@@ -64,7 +65,7 @@ var budgets = map[string]budget{
 	"internal/doctor":      {810, "the diagnosis and what was cleaned up, from internal/cli"},
 	"internal/environ":     {860, "withheld variables that a failing program mentions"},
 	"internal/execclient":  {480, "new: sessions of a client of an exec-server"},
-	"internal/execserver":  {2290, "whether there is something to do; HTTP requests; configuration and discovery; resize, closing the input, lists, signals by name and a grace; watches for files; bounds of what is kept of ended processes; requests about files, also in a sandbox; new: sessions and processes of the exec-server protocol"},
+	"internal/execserver":  {2750, "judged runs, and questions to clients; whether there is something to do; HTTP requests; configuration and discovery; resize, closing the input, lists, signals by name and a grace; watches for files; bounds of what is kept of ended processes; requests about files, also in a sandbox; new: sessions and processes of the exec-server protocol"},
 	"internal/failure":     {140, "new: from internal/cli"},
 	"internal/fetch":       {190, "new: HTTP requests for clients of the exec-server"},
 	"internal/files":       {850, "watches for missing files; new: operations on files for clients of the exec-server"},
@@ -97,6 +98,7 @@ var budgets = map[string]budget{
 	"internal/quietlog":    {10, "new: what go.starlark.net logs where the address space is limited"},
 	"internal/rlimit":      {30, ""},
 	"internal/roff":        {60, "new: manual pages"},
+	"internal/runs":        {690, "new: judged runs that outlive the connections of their clients"},
 	"internal/rulings":     {240, "new: from internal/observer"},
 	"internal/runargs":     {810, "new: from internal/cli"},
 	"internal/runlog":      {370, ""},
@@ -118,7 +120,7 @@ var budgets = map[string]budget{
 	"internal/tty":         {435, "keys are left to a question; modes for whole lines, and keys that are discarded, for questions; keys that are typed for another job; the modes of a terminal that a command is lent"},
 	"internal/windows":     {290, ""},
 	"internal/userdirs":    {115, "the rule file of approvals; new: where the user's settings are, and whether commands could have written them"},
-	"internal/wire":        {820, "HTTP requests; configuration and discovery; requests that control a process; requests about files; new: parameters, results and URIs of the exec-server protocol"},
+	"internal/wire":        {1010, "parameters and results of runs; HTTP requests; configuration and discovery; requests that control a process; requests about files; new: parameters, results and URIs of the exec-server protocol"},
 	"internal/why":         {380, "new: from internal/cli"},
 	"rules":                {1700, "rules for commands that are known in part; f-strings and escapes as codex has them; texts of plain calls are read without the interpreter"},
 	"rules/files":          {260, "lines are removed again; new: reading rule files, appending to them"},

@@ -25,6 +25,7 @@ const (
 	layerLocal                // executors
 	layerRoot
 	layerTools
+	layerServers // what doors lead to
 	layerDoors
 	layerArgs // the words of a command line
 	layerCLI
@@ -127,7 +128,8 @@ var layers = map[string]int{
 	"internal/runlog": layerTools,
 	"unified":         layerTools,
 
-	"internal/execserver": layerTools,
+	"internal/runs":       layerTools,
+	"internal/execserver": layerServers,
 
 	"internal/cachelist": layerDoors,
 	"internal/checking":  layerDoors,
@@ -187,7 +189,7 @@ var walls = []wall{
 		from: []string{anyRoom},
 		apart: []string{
 			"unified", "internal/config", "internal/console", "internal/fleet", "internal/mcpserver",
-			"internal/cli", "internal/failure", "internal/runargs", "cmd/sallyport", "internal/bench", "internal/archtest", "internal/runlog", "internal/why",
+			"internal/cli", "internal/failure", "internal/runargs", "cmd/sallyport", "internal/bench", "internal/archtest", "internal/runlog", "internal/runs", "internal/why",
 		},
 		to:     []string{rootRoom},
 		reason: "the root tells the story of a run out of the rooms; a room that knows the story cannot be understood alone",

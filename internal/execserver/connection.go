@@ -17,7 +17,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/wire"
 )
 
-// maxReads is how many reads of one connection wait at once.
+// maxReads is how many reads of one connection, and requests about its runs, wait at once.
 const maxReads = 1024
 
 // A connection speaks with one client.
@@ -28,20 +28,23 @@ type connection struct {
 	life       context.Context // ends with the connection
 	end        context.CancelFunc
 	starts     chan struct{}  // holds a value for each start in progress
-	reads      atomic.Int64   // that wait
+	reads      atomic.Int64   // requests that wait
+	pages      chan struct{}  // holds a value while the output of a run is on its way
 	work       sync.WaitGroup // goroutines of requests
+	asked      asked
 	files      fileLane
 	watches    watches
 	http       httpRequests
 
 	// Only the goroutine of serve uses these.
-	session *session // nil before initialize
-	ready   bool     // initialized has come
-	extends bool     // the client has asked for extension methods
+	session  *session // nil before initialize
+	ready    bool     // initialized has come
+	extends  bool     // the client has asked for extension methods
+	approves bool     // it answers run/approve
 }
 
 func newConnection(s *Server, stream jsonrpc.Stream, credential string) *connection {
-	c := &connection{server: s, conn: jsonrpc.NewConn(stream), credential: credential, starts: make(chan struct{}, s.opts.Starts)}
+	c := &connection{server: s, conn: jsonrpc.NewConn(stream), credential: credential, starts: make(chan struct{}, s.opts.Starts), pages: make(chan struct{}, 1)}
 	c.life, c.end = context.WithCancel(s.life)
 	c.files = fileLane{connection: c, last: idle}
 	return c
@@ -75,6 +78,7 @@ func (c *connection) serve() error {
 			c.request(m)
 		case m.Kind == jsonrpc.KindNotification && m.Method == "initialized" && c.session != nil:
 			c.ready = true
+		case (m.Kind == jsonrpc.KindResponse || m.Kind == jsonrpc.KindError) && c.asked.end(m):
 		default:
 			return errProtocol
 		}
@@ -179,6 +183,9 @@ var methods = map[string]method{
 // clients expect.
 func (c *connection) request(m *jsonrpc.Message) {
 	known, ok := methods[m.Method]
+	if !ok && c.server.runs != nil && c.extends {
+		known, ok = runMethods[m.Method]
+	}
 	if !ok {
 		known, ok = fileMethod(m.Method)
 	}
@@ -214,7 +221,7 @@ func (c *connection) initialize(id jsonrpc.ID, p *wire.Initialize) {
 		c.fail(id, failure)
 		return
 	}
-	c.extends = p.ExtensionMethods
+	c.extends, c.approves = p.ExtensionMethods, p.Approvals
 	c.answer(id, wire.InitializeResult{SessionID: c.session.id, Environment: c.server.info()})
 	c.session.follow(c) // events come after the answer
 }
@@ -279,9 +286,7 @@ func (c *connection) readProcess(id jsonrpc.ID, r *wire.Read) {
 		c.answer(id, page)
 		return
 	}
-	if c.reads.Add(1) > maxReads {
-		c.reads.Add(-1)
-		c.fail(id, refuse(fmt.Sprintf("limit of waiting reads (%d) reached; wait for the answer to one of them first", maxReads)))
+	if !c.admit(id) {
 		return
 	}
 	c.work.Go(func() {
@@ -290,6 +295,17 @@ func (c *connection) readProcess(id jsonrpc.ID, r *wire.Read) {
 			c.answer(id, page)
 		}
 	})
+}
+
+// admit counts a request that waits beside others, and ends with reads.Add(-1). It answers one that
+// is too many, and reports false.
+func (c *connection) admit(id jsonrpc.ID) bool {
+	if c.reads.Add(1) <= maxReads {
+		return true
+	}
+	c.reads.Add(-1)
+	c.fail(id, refuse(fmt.Sprintf("limit of waiting requests (%d) reached; wait for the answer to one of them first", maxReads)))
+	return false
 }
 
 // milliseconds returns the duration, at most a day.

@@ -23,7 +23,7 @@ func (s *Server) environment() *wire.Environment {
 			FileWriteStreaming: true, SandboxedFileStreaming: len(s.opts.FileHelper) > 0, AtomicFileWrite: true,
 			FSWatchMissing: files.CanWatch, EnvironmentConfigRead: true, HTTPHeaderEnvVars: s.opts.AllowHTTP && len(s.opts.HTTPEnv) > 0,
 			ProcessResize: true, ProcessCloseStdin: true, ProcessList: true, ReadTruncatedBefore: true,
-			ProcessSignalNames: canTerminate, ProcessTerminateGrace: canTerminate,
+			ProcessSignalNames: canTerminate, ProcessTerminateGrace: canTerminate, Runs: s.runs != nil,
 		},
 	}
 	if host, err := s.exec.Host(s.life); err == nil {

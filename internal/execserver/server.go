@@ -17,6 +17,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/executor/local"
 	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
+	"github.com/sallyport-dev/sallyport/internal/runs"
 	"github.com/sallyport-dev/sallyport/internal/wire"
 )
 
@@ -48,6 +49,8 @@ type Options struct {
 	// Busy, if not nil, is called with 1 when there is something more for which the server must
 	// go on, such as a process that starts, and with -1 when that is over.
 	Busy func(change int)
+	// Prepare returns what runs for run/start; nil means that the methods run/* are not served.
+	Prepare runs.Prepare
 }
 
 const (
@@ -63,6 +66,7 @@ var ErrClosed = errors.New("the server is closed")
 type Server struct {
 	opts Options
 	exec local.Executor
+	runs *runs.Table // nil if they are not served
 	info func() *wire.Environment
 	life context.Context // ends with Close
 	end  context.CancelFunc
@@ -84,6 +88,9 @@ func New(opts Options) *Server {
 	s := &Server{opts: opts, sessions: make(map[string]*session), connections: make(map[*connection]struct{})}
 	s.life, s.end = context.WithCancel(context.Background())
 	s.info = sync.OnceValue(s.environment)
+	if opts.Prepare != nil {
+		s.runs = runs.New(opts.Prepare, opts.Hidden, opts.Busy)
+	}
 	return s
 }
 
@@ -113,7 +120,7 @@ func (s *Server) Serve(stream jsonrpc.Stream, credential string) error {
 	return nil
 }
 
-// Close ends every connection, session and process, and waits until no process is left. It may
+// Close ends every connection, session, run and process, and waits until no process is left. It may
 // be called more than once.
 func (s *Server) Close() error {
 	s.mu.Lock()
@@ -128,6 +135,9 @@ func (s *Server) Close() error {
 	}
 	for _, ses := range sessions {
 		ses.stop()
+	}
+	if s.runs != nil {
+		s.runs.Close()
 	}
 	err := s.exec.Close()
 	s.work.Wait()

@@ -234,11 +234,14 @@ type message struct {
 		DeltaBase64   []byte
 		Done          bool
 		Error         *string
+		RunID         string
+		Event         json.RawMessage
 	} `json:"params"`
 	Result json.RawMessage `json:"result"`
 	Error  *struct {
 		Code    int
 		Message string
+		Data    struct{ Reason string }
 	} `json:"error"`
 }
 

@@ -235,12 +235,14 @@ type Initialize struct {
 	// ExtensionMethods is an extension: the client may call methods that are none of the
 	// protocol. For other clients they do not exist, as those know it.
 	ExtensionMethods bool
+	// Approvals is an extension: the client answers run/approve.
+	Approvals bool
 }
 
 // DecodeInitialize reads the parameters of initialize.
 func DecodeInitialize(params json.RawMessage) (*Initialize, error) {
 	f := object(params, "InitializeParams")
-	i := &Initialize{ClientName: f.text("clientName"), ExtensionMethods: f.flag("extensionMethods", false)}
+	i := &Initialize{ClientName: f.text("clientName"), ExtensionMethods: f.flag("extensionMethods", false), Approvals: f.flag("approvals", false)}
 	if id := f.optionalText("resumeSessionId"); id != nil {
 		if i.Resume = *id; *id == "" {
 			f.fail(fmt.Errorf("resumeSessionId must not be empty"))
@@ -288,6 +290,8 @@ type Capabilities struct {
 	ProcessSignalNames    bool `json:"processSignalNames,omitempty"`
 	ProcessTerminateGrace bool `json:"processTerminateGrace,omitempty"`
 	ReadTruncatedBefore   bool `json:"readTruncatedBefore,omitempty"`
+	// Runs is an extension: the methods run/*.
+	Runs bool `json:"runs,omitempty"`
 }
 
 // Shell is the shell of the server's user.

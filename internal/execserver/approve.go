@@ -1,0 +1,151 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package execserver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/sallyport-dev/sallyport/approval"
+	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
+	"github.com/sallyport-dev/sallyport/internal/printable"
+	"github.com/sallyport-dev/sallyport/internal/wire"
+)
+
+const (
+	// answerTime is how long a client may take to answer a question: a person decides.
+	answerTime = 10 * time.Minute
+	// maxAsked is how many requests to a client have no answer, those that were withdrawn included.
+	maxAsked = 1024
+)
+
+// The reasons why a client gave no answer.
+var (
+	errAskedEnd  = errors.New("its connection has ended")
+	errAskedMany = fmt.Errorf("it has not answered %d questions", maxAsked)
+	errAskedLong = errors.New("the question is too long for a message")
+	errAskedTime = fmt.Errorf("it took longer than %v", answerTime)
+)
+
+// asked are the requests to a client that it has not answered. Their IDs are the server's own.
+type asked struct {
+	mu   sync.Mutex
+	last int64
+	open map[jsonrpc.ID]chan<- *jsonrpc.Message // each takes one
+}
+
+// begin makes the ID of a request, and the channel that gets its answer.
+func (a *asked) begin() (jsonrpc.ID, <-chan *jsonrpc.Message, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.open) >= maxAsked {
+		return jsonrpc.ID{}, nil, errAskedMany
+	}
+	if a.open == nil {
+		a.open = make(map[jsonrpc.ID]chan<- *jsonrpc.Message)
+	}
+	a.last++
+	id, answer := jsonrpc.Number(a.last), make(chan *jsonrpc.Message, 1)
+	a.open[id] = answer
+	return id, answer, nil
+}
+
+// end takes an answer, and reports whether it was asked for and is the first one.
+func (a *asked) end(m *jsonrpc.Message) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	answer, ok := a.open[m.ID]
+	if ok {
+		delete(a.open, m.ID)
+		answer <- m
+	}
+	return ok
+}
+
+// ask makes a request of the client and waits for its answer. A request that is withdrawn by the
+// end of ctx can still be answered.
+func (c *connection) ask(ctx context.Context, method string, params any) (*jsonrpc.Message, error) {
+	text, err := json.Marshal(params)
+	if err != nil {
+		return nil, fmt.Errorf("cannot encode the question: %w", err)
+	}
+	if len(text) > jsonrpc.MaxFrame-1<<10 {
+		return nil, errAskedLong
+	}
+	id, answer, err := c.asked.begin()
+	if err != nil {
+		return nil, err
+	}
+	if text, err = jsonrpc.Request(id, method, text); err != nil {
+		return nil, err
+	}
+	if c.conn.Send(text) != nil {
+		return nil, errAskedEnd
+	}
+	select {
+	case m := <-answer:
+		return m, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	case <-c.life.Done():
+		return nil, errAskedEnd
+	}
+}
+
+// approver asks the client about a run. All that is no answer denies.
+func (c *connection) approver(run string) approval.Approver {
+	return approval.Func(func(ctx context.Context, r *approval.Request) (approval.Decision, error) {
+		none := approval.Decision{Source: approval.FromUser}
+		question, err := json.Marshal(r)
+		if err != nil {
+			return none, noAnswer(err)
+		}
+		question = append([]byte(`{"type":"approval_request",`), question[1:]...)
+		ctx, cancel := context.WithTimeoutCause(ctx, answerTime, errAskedTime)
+		defer cancel()
+		m, err := c.ask(ctx, wire.MethodApprove, wire.RunApprove{RunID: run, Request: question})
+		if err != nil {
+			return none, noAnswer(err)
+		}
+		d, err := decision(m, r)
+		if errors.Is(err, approval.ErrPass) {
+			return none, err
+		}
+		if err != nil {
+			return none, noAnswer(err)
+		}
+		return d, nil
+	})
+}
+
+func noAnswer(why error) error { return fmt.Errorf("the client gave no answer: %w", why) }
+
+// decision reads the answer to a question, by the rules for approver programs.
+func decision(m *jsonrpc.Message, r *approval.Request) (approval.Decision, error) {
+	var none approval.Decision
+	if m.Error != nil {
+		return none, fmt.Errorf("it has the error %q", printable.Line(m.Error.Message))
+	}
+	said, err := wire.DecodeRunApproval(m.Result)
+	if err != nil {
+		return none, err
+	}
+	if said.Decision == "none" {
+		return none, approval.ErrPass
+	}
+	var answer approval.Answer
+	if err := answer.UnmarshalText([]byte(said.Decision)); err != nil || answer == approval.TimedOut {
+		return none, fmt.Errorf("%q is no decision", printable.Line(said.Decision))
+	}
+	d := r.Decide(answer)
+	d.Message, d.Source = said.Message, approval.FromUser
+	if !r.Takes(&d) {
+		return none, fmt.Errorf("the decision %s was not offered", answer)
+	}
+	return d, nil
+}

@@ -1,0 +1,350 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package execserver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sallyport-dev/sallyport/event"
+	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
+	"github.com/sallyport-dev/sallyport/internal/runs"
+	"github.com/sallyport-dev/sallyport/internal/wire"
+)
+
+// maxRunWords is how many bytes the arguments of a run may have: as much as a system takes, and as
+// a message with them carries.
+const maxRunWords = 2 << 20
+
+// runMethods are methods about runs, for clients that ask for extension methods.
+var runMethods = map[string]method{
+	"run/start":      on("run", wire.DecodeRunStart, (*connection).startRun),
+	"run/list":       on("run", wire.DecodeNothing, (*connection).listRuns),
+	"run/read":       on("run", wire.DecodeRunRead, (*connection).readRun),
+	"run/write":      on("run", wire.DecodeRunWrite, (*connection).writeRun),
+	"run/closeStdin": on("run", wire.DecodeRunID, (*connection).closeRunInput),
+	"run/wait":       on("run", wire.DecodeRunWait, (*connection).waitRun),
+	"run/screen":     on("run", wire.DecodeRunID, (*connection).runScreen),
+	"run/resize":     on("run", wire.DecodeRunResize, (*connection).resizeRun),
+	"run/signal":     on("run", decodeRunSignal, (*connection).signalRun),
+	"run/terminate":  on("run", wire.DecodeRunID, (*connection).terminateRun),
+	"run/result":     on("run", wire.DecodeRunID, (*connection).runResult),
+	"run/remove":     on("run", wire.DecodeRunID, (*connection).removeRun),
+}
+
+// decodeRunSignal reads the parameters of run/signal.
+func decodeRunSignal(params json.RawMessage) (*wire.RunSignal, error) {
+	return wire.DecodeRunSignal(params, func(name string) bool { return signalNumber(name) != 0 && name != wire.Interrupt })
+}
+
+// runFailure returns the error for a request about a run. Its data has the reason as a word.
+func runFailure(err error) *jsonrpc.Error {
+	failure := &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: err.Error()}
+	var e *runs.Error
+	if !errors.As(err, &e) {
+		return failure
+	}
+	switch e.Reason {
+	case runs.Failed:
+	case runs.Invalid:
+		failure.Code = jsonrpc.CodeInvalidParams
+	default:
+		failure.Code = jsonrpc.CodeInvalidRequest
+	}
+	failure.Data, _ = json.Marshal(struct { // a word and a number always encode
+		Reason runs.Reason `json:"reason"`
+		Taken  int         `json:"taken,omitempty"`
+	}{e.Reason, e.Taken})
+	return failure
+}
+
+// run returns a run of the credential; nil when there is none, which is answered.
+func (c *connection) run(id jsonrpc.ID, run string) *runs.Run {
+	r, err := c.server.runs.Find(c.credential, run)
+	if err != nil {
+		c.fail(id, runFailure(err))
+		return nil
+	}
+	return r
+}
+
+// reply answers a request that has no result but success.
+func (c *connection) reply(id jsonrpc.ID, err error) {
+	if err != nil {
+		c.fail(id, runFailure(err))
+		return
+	}
+	c.answer(id, struct{}{})
+}
+
+// startRun starts a run beside all other requests: a question may be open for long.
+func (c *connection) startRun(id jsonrpc.ID, p *wire.RunStart) {
+	q, failure := c.server.runRequest(p)
+	if failure != nil {
+		c.fail(id, failure)
+		return
+	}
+	run, err := c.server.runs.Reserve(c.credential)
+	if err != nil {
+		c.fail(id, runFailure(err))
+		return
+	}
+	if q.Approver = nil; c.approves {
+		q.Approver = c.approver(run.ID())
+	}
+	if p.Events {
+		q.Events = c.runEvents(run.ID())
+	}
+	c.work.Go(func() {
+		res, err := run.Start(c.life, q)
+		switch {
+		case err != nil:
+			c.fail(id, runFailure(err))
+		case res != nil:
+			c.answer(id, wire.RunStartResult{RunID: run.ID(), Result: runs.Encode(res)})
+		default:
+			c.answer(id, wire.RunStartResult{RunID: run.ID(), Started: true})
+		}
+	})
+}
+
+// runRequest returns what a client asks for, without its approver and sink.
+func (s *Server) runRequest(p *wire.RunStart) (*runs.Request, *jsonrpc.Error) {
+	q := &runs.Request{Args: p.Args, Dir: p.Dir, Environ: s.opts.Environ, OpenStdin: p.OpenStdin, Screen: p.Screen}
+	if q.Dir == "" {
+		q.Dir = s.opts.Dir
+	}
+	if !filepath.IsAbs(q.Dir) {
+		return nil, invalid(fmt.Sprintf("cwd %q is not an absolute path", p.Dir))
+	}
+	words := 0
+	for _, arg := range p.Args {
+		words += len(arg)
+	}
+	if words > maxRunWords {
+		return nil, invalid(fmt.Sprintf("args have more than %d bytes", maxRunWords))
+	}
+	if p.Env != nil || q.Environ == nil {
+		q.Environ = []string{}
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.Env)) {
+		if name == "" || strings.Contains(name, "=") {
+			return nil, invalid(fmt.Sprintf("env: the name %q is empty or contains =", name))
+		}
+		q.Environ = append(q.Environ, name+"="+p.Env[name])
+	}
+	switch {
+	case p.TTY != nil && p.OpenStdin:
+		return nil, invalid("openStdin is for a run without `tty`: a terminal takes input")
+	case p.TTY == nil && p.Screen:
+		return nil, invalid("screen needs `tty`")
+	case p.TTY != nil:
+		q.TTY = &executor.Size{Cols: p.TTY.Cols, Rows: p.TTY.Rows}
+	}
+	return q, nil
+}
+
+// runEvents returns the sink for the events of a run. It waits while the queue of the connection is
+// full, and so does the run.
+func (c *connection) runEvents(run string) event.Sink {
+	return event.SinkFunc(func(e event.Event) {
+		if text, err := jsonrpc.Notification(wire.MethodRunEvent, wire.RunEvent{RunID: run, Event: e}); err == nil { // events always encode
+			_ = c.conn.Send(text)
+		}
+	})
+}
+
+func (c *connection) listRuns(id jsonrpc.ID, _ struct{}) {
+	list := wire.RunList{Runs: []wire.ListedRun{}}
+	for _, r := range c.server.runs.List(c.credential) {
+		info := r.Info()
+		l := wire.ListedRun{
+			RunID: info.ID, Argv: info.Args, CWD: info.Dir, TTY: info.TTY, Started: info.Started.UnixMilli(), LastUsed: info.LastUsed.UnixMilli(), Running: info.Running,
+		}
+		if res := info.Result; res != nil {
+			code, end := res.ExitCode, string(res.End)
+			l.ExitCode, l.Signal, l.End = &code, res.Signal, &end
+		}
+		list.Runs = append(list.Runs, l)
+	}
+	c.answer(id, list)
+}
+
+// readRun answers with output that is there, and waits beside all other requests otherwise.
+func (c *connection) readRun(id jsonrpc.ID, p *wire.RunRead) {
+	r := c.run(id, p.RunID)
+	if r == nil || !c.admit(id) {
+		return
+	}
+	most := uint64(runs.DefaultPage)
+	if p.MaxBytes != nil {
+		most = *p.MaxBytes
+	}
+	c.work.Go(func() {
+		defer c.reads.Add(-1)
+		if p.WaitMs > 0 {
+			ctx, cancel := context.WithTimeout(c.life, milliseconds(p.WaitMs))
+			r.AwaitOutput(ctx, p.After)
+			cancel()
+		}
+		select { // one page at a time, also where the client does not read
+		case c.pages <- struct{}{}:
+			defer func() { <-c.pages }()
+		case <-c.life.Done():
+			return
+		}
+		page := r.Page(p.After, most)
+		result := wire.RunReadResult{Chunks: make([]wire.RunChunk, len(page.Chunks)), Next: page.Next, Complete: page.Complete}
+		for i, d := range page.Chunks {
+			result.Chunks[i] = wire.RunChunk{Offset: d.Offset, Missing: d.Missing, Stream: d.Stream.String(), Joined: d.Joined, Chunk: d.Data}
+		}
+		c.answer(id, result)
+	})
+}
+
+func (c *connection) writeRun(id jsonrpc.ID, p *wire.RunWrite) {
+	if r := c.run(id, p.RunID); r != nil && c.admit(id) {
+		done, err := r.Write(p.WriteID, p.Chunk)
+		c.whenDone(id, done, err)
+	}
+}
+
+func (c *connection) closeRunInput(id jsonrpc.ID, run string) {
+	if r := c.run(id, run); r != nil && c.admit(id) {
+		done, err := r.CloseInput()
+		c.whenDone(id, done, err)
+	}
+}
+
+// whenDone answers a request that was admitted when done is closed.
+func (c *connection) whenDone(id jsonrpc.ID, done <-chan struct{}, err func() error) {
+	c.work.Go(func() {
+		defer c.reads.Add(-1)
+		select {
+		case <-done:
+			c.reply(id, err())
+		case <-c.life.Done():
+		}
+	})
+}
+
+// until returns the conditions of a wait.
+func until(p *wire.RunWait) (runs.Until, error) {
+	match, err := runs.Pattern(p.Match)
+	u := runs.Until{For: -1, Quiet: milliseconds(p.QuietMs), Input: p.Input, Match: match, Port: p.Port, FirstOutput: p.FirstOutput, Bytes: p.Bytes}
+	if p.TimeoutMs != nil {
+		u.For = milliseconds(*p.TimeoutMs)
+	}
+	u.ExitOnly = u.Quiet == 0 && !u.Input && u.Match == nil && !u.Port && !u.FirstOutput && u.Bytes == 0
+	return u, err
+}
+
+func (c *connection) waitRun(id jsonrpc.ID, p *wire.RunWait) {
+	r := c.run(id, p.RunID)
+	if r == nil {
+		return
+	}
+	u, err := until(p)
+	if err != nil {
+		c.fail(id, runFailure(err))
+		return
+	}
+	if !c.admit(id) {
+		return
+	}
+	c.work.Go(func() {
+		defer c.reads.Add(-1)
+		start := time.Now()
+		reply, err := r.Wait(c.life, u)
+		if err != nil {
+			c.fail(id, runFailure(err))
+			return
+		}
+		result := wire.RunWaitResult{Reason: string(reply.Reason), Next: reply.Next, Port: reply.Port, ElapsedMs: time.Since(start).Milliseconds()}
+		if reply.Input != nil {
+			result.Input = reply.Input
+		}
+		if reply.Result != nil {
+			result.Result = runs.Encode(reply.Result)
+		}
+		c.answer(id, result)
+	})
+}
+
+func (c *connection) runScreen(id jsonrpc.ID, run string) {
+	r := c.run(id, run)
+	if r == nil {
+		return
+	}
+	s, err := r.Screen()
+	if err != nil {
+		c.fail(id, runFailure(err))
+		return
+	}
+	result := wire.RunScreen{
+		Lines: s.Lines, Cols: s.Cols, Rows: s.Rows, Col: s.Col, Row: s.Row, Hidden: s.Hidden, Title: s.Title, Alternate: s.Alternate,
+	}
+	if result.Lines == nil {
+		result.Lines = []string{}
+	}
+	c.answer(id, result)
+}
+
+func (c *connection) resizeRun(id jsonrpc.ID, p *wire.RunResize) {
+	if r := c.run(id, p.RunID); r != nil {
+		c.reply(id, r.Resize(executor.Size{Cols: p.Cols, Rows: p.Rows}))
+	}
+}
+
+func (c *connection) signalRun(id jsonrpc.ID, p *wire.RunSignal) {
+	if r := c.run(id, p.RunID); r != nil {
+		c.reply(id, r.Signal(signalNumber(p.Signal)))
+	}
+}
+
+// terminateRun answers when the run has ended.
+func (c *connection) terminateRun(id jsonrpc.ID, run string) {
+	r := c.run(id, run)
+	if r == nil || !c.admit(id) {
+		return
+	}
+	c.work.Go(func() {
+		defer c.reads.Add(-1)
+		if running, err := r.Terminate(c.life); err == nil { // the connection has not ended
+			c.answer(id, wire.TerminateResult{Running: running})
+		}
+	})
+}
+
+func (c *connection) runResult(id jsonrpc.ID, run string) {
+	r := c.run(id, run)
+	if r == nil {
+		return
+	}
+	res, err := r.Result()
+	if err != nil {
+		c.fail(id, runFailure(err))
+		return
+	}
+	c.answer(id, wire.RunResult{Result: runs.Encode(res)})
+}
+
+// removeRun answers when the run has ended.
+func (c *connection) removeRun(id jsonrpc.ID, run string) {
+	if !c.admit(id) {
+		return
+	}
+	c.work.Go(func() {
+		defer c.reads.Add(-1)
+		c.reply(id, c.server.runs.Remove(c.credential, run))
+	})
+}

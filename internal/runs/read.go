@@ -1,0 +1,66 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package runs
+
+import (
+	"context"
+
+	"github.com/sallyport-dev/sallyport"
+)
+
+// The bounds of a Page.
+const (
+	// DefaultPage is how many bytes it has at most unless that is said, and MaxPage how many it
+	// has whatever is said.
+	DefaultPage = 1 << 20
+	MaxPage     = 8 << 20
+	// maxChunks bounds what it takes beside the bytes, where two streams take turns.
+	maxChunks = 8192
+)
+
+// A Page is a part of the output.
+type Page struct {
+	Chunks   []sallyport.Delta
+	Next     uint64 // the offset after them
+	Complete bool   // the run has ended, and there is no output after Next
+}
+
+// AwaitOutput waits until there is output after an offset, the run has ended, or ctx has.
+func (r *Run) AwaitOutput(ctx context.Context, after uint64) {
+	for _, err := range r.session.Deltas(ctx, after) {
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+	}
+	select { // there is none any more
+	case <-r.done:
+	case <-ctx.Done():
+	}
+}
+
+// Page returns what is there of the output after an offset, at most so many bytes, but one at
+// least. It does not wait. Any number of callers get the same.
+func (r *Run) Page(after, most uint64) Page {
+	page := Page{Next: after}
+	over := r.over()
+	total, _ := r.session.Size()
+	most = min(max(most, 1), MaxPage)
+	size := uint64(0)
+	if after < total { // else it would wait
+		for d, err := range r.session.Deltas(context.Background(), after) {
+			if err != nil {
+				break
+			}
+			if left := most - size; uint64(len(d.Data)) > left {
+				d.Data = d.Data[:left]
+			}
+			page.Chunks, page.Next = append(page.Chunks, d), d.End()
+			if size += uint64(len(d.Data)); size >= most || page.Next >= total || len(page.Chunks) >= maxChunks {
+				break
+			}
+		}
+	}
+	page.Complete = over && page.Next >= total
+	return page
+}

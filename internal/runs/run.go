@@ -1,0 +1,313 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package runs
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"regexp"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sallyport-dev/sallyport"
+	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/output"
+	"github.com/sallyport-dev/sallyport/rules"
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+// A Run is a command of an owner. Its methods may be called from several goroutines at once.
+type Run struct {
+	table  *Table
+	owner  string
+	id     string
+	number uint64
+
+	// These are set by Start, before others know the run.
+	prepared *Prepared
+	session  *sallyport.Session
+	input    input
+
+	done   chan struct{}     // closed when everything is over
+	result *sallyport.Result // written before done is closed
+	timer  *time.Timer       // forgets it; guarded by the lock of the table
+
+	freeing sync.Once
+}
+
+// ID returns the number of the run, in decimal.
+func (r *Run) ID() string { return r.id }
+
+// over reports whether everything is over.
+func (r *Run) over() bool {
+	select {
+	case <-r.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// Start has the command judged, asks where an approval is needed, and returns when it runs, with
+// nil, or when it does not, with the Result that says why. The end of ctx prevents the start and
+// does not end a run. The error is an *Error with the reason Invalid: the Request, the
+// settings or the rules are; or Closed. Unless the command runs, the run is forgotten.
+func (r *Run) Start(ctx context.Context, q *Request) (*sallyport.Result, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(r.table.life, cancel)()
+	res, err := r.start(ctx, q)
+	if r.session == nil {
+		r.table.release(r)
+		return res, err
+	}
+	if !r.table.settle(r) {
+		go r.follow()
+		r.free()
+		return nil, refuse(Closed, "the server is closing")
+	}
+	go r.follow()
+	return nil, nil //nolint:nilnil // it runs
+}
+
+// start does the work of Start. The session stays nil if the command does not run.
+func (r *Run) start(ctx context.Context, q *Request) (*sallyport.Result, error) {
+	p, err := r.table.prepare(ctx, q)
+	if err != nil {
+		return nil, &Error{Reason: Invalid, Err: err}
+	}
+	r.prepared = p
+	c := *p.Cmd
+	c.Stdin, c.Stdout, c.Stderr, c.Signals, c.Resizes, c.Ready, c.OnStop, c.Files = nil, nil, nil, nil, nil, nil, nil, nil
+	c.TTY, c.OpenStdin, c.Screen = q.TTY, q.OpenStdin, q.Screen
+	p.Runner.Events, p.Runner.WaitForEvents = q.Events, q.Events != nil
+	if p.Runner.Policy.Mode() == sandbox.Managed {
+		for _, name := range r.table.hidden {
+			p.Runner.Policy = p.Runner.Policy.WithEntries(sandbox.PathEntry(name, sandbox.LevelDeny))
+		}
+	}
+	if r.session, err = p.Runner.Start(ctx, &c); err == nil {
+		r.input.session = r.session
+		return nil, nil //nolint:nilnil // it runs
+	}
+	r.session = nil
+	p.close()
+	var wrong *sallyport.CmdError
+	var load *rules.LoadError
+	if errors.As(err, &wrong) || errors.As(err, &load) {
+		return nil, &Error{Reason: Invalid, Err: err}
+	}
+	res := sallyport.ResultOf(nil, err)
+	res.Args, res.Dir = c.Args, c.Dir
+	return res, nil
+}
+
+// close ends the Runner and frees what was prepared.
+func (p *Prepared) close() {
+	_ = p.Runner.Close() // what could not be removed now is when another Runner starts
+	if p.Close != nil {
+		p.Close()
+	}
+}
+
+// follow waits for the end of the run.
+func (r *Run) follow() {
+	defer r.table.work.Done()
+	defer r.table.busy(-1)
+	res, err := r.session.Wait(context.Background())
+	r.result = sallyport.ResultOf(res, err)
+	if res != nil && err != nil {
+		made := *res
+		made.Error = err.Error()
+		r.result = &made
+	}
+	r.input.close()
+	r.table.over(r)
+	// A long output is in a file of the Runner. Without one there is no need to retain that, and
+	// the /tmp of the command.
+	if total, _ := r.session.Size(); total <= output.DefaultBytes {
+		_ = r.prepared.Runner.Close()
+	}
+}
+
+// free ends the run and frees what it holds. It waits for the end.
+func (r *Run) free() {
+	r.freeing.Do(func() {
+		_ = r.session.Close() // it returns nil
+		r.prepared.close()
+	})
+}
+
+// Info is what a list shows of a run.
+type Info struct {
+	sallyport.SessionInfo
+	// Result is nil while the run is alive.
+	Result *sallyport.Result
+}
+
+// Info returns what a list shows.
+func (r *Run) Info() Info {
+	info := Info{SessionInfo: r.session.Info()}
+	info.ID, info.Running = r.id, !r.over()
+	if !info.Running {
+		info.Result = r.result
+	}
+	return info
+}
+
+// Result returns the Result of a run that has ended. The error is an *Error with the reason
+// Running.
+func (r *Run) Result() (*sallyport.Result, error) {
+	if !r.over() {
+		return nil, refuse(Running, "run %s has not ended; wait for its end first", r.id)
+	}
+	return r.result, nil
+}
+
+// maxResult is how long a Result in JSON may be before it goes without its output.
+const maxResult = 8 << 20
+
+// Encode returns what has the JSON form of a Result. The output of a long one is left out, and can be
+// read from the run.
+func Encode(res *sallyport.Result) json.Marshaler {
+	text, err := res.MarshalJSON()
+	if err == nil && len(text) <= maxResult {
+		return json.RawMessage(text)
+	}
+	short := *res
+	short.Stdout, short.Stderr, short.Output = res.Stdout.WithoutText(), res.Stderr.WithoutText(), res.Output.WithoutText()
+	short.Notices = append(slices.Clone(res.Notices), "its output is too long for one message; read it with run/read")
+	return &short
+}
+
+// Until says what ends a wait.
+type Until = sallyport.Until
+
+// A Reply is the result of a wait.
+type Reply struct {
+	Reason sallyport.Reason
+	Next   uint64 // the offset after all output so far
+	Input  *executor.InputWait
+	Port   int
+	Result *sallyport.Result // nil unless the run has ended
+}
+
+// turnTime is how much longer than its time a wait may take because of another one.
+const turnTime = time.Second
+
+// Wait waits until a condition of u holds, as [sallyport.Session.Await] does, or u.For is over;
+// negative means no limit. The end of the run always ends it. The error is an *Error with the
+// reason Invalid, or that of the end of ctx.
+func (r *Run) Wait(ctx context.Context, u Until) (*Reply, error) {
+	limited, cancel := ctx, context.CancelFunc(func() {})
+	switch {
+	case u.For < 0:
+	case u.ExitOnly:
+		limited, cancel = context.WithTimeout(ctx, u.For)
+	default:
+		u.For = max(u.For, time.Nanosecond)
+		limited, cancel = context.WithTimeout(ctx, u.For+turnTime)
+	}
+	defer cancel()
+	reply, err := r.wait(limited, &u)
+	var invalid *sallyport.UntilError
+	switch {
+	case errors.As(err, &invalid):
+		return nil, &Error{Reason: Invalid, Err: err}
+	case err != nil && ctx.Err() != nil:
+		return nil, err
+	case err != nil: // its own time was over
+		reply = &Reply{Reason: sallyport.ReasonDeadline}
+	}
+	if reply.Reason == sallyport.ReasonExited {
+		<-r.done
+	}
+	if r.over() {
+		*reply = Reply{Reason: sallyport.ReasonExited, Result: r.result}
+	}
+	reply.Next, _ = r.session.Size()
+	return reply, nil
+}
+
+// wait waits with the session. Waits for the end alone take no turns.
+func (r *Run) wait(ctx context.Context, u *Until) (*Reply, error) {
+	if u.ExitOnly {
+		select {
+		case <-r.done:
+			return &Reply{Reason: sallyport.ReasonExited}, nil
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+	reply, err := r.session.Await(ctx, *u)
+	if err != nil {
+		return nil, err
+	}
+	return &Reply{Reason: reply.Reason, Input: reply.Input, Port: reply.Port}, nil
+}
+
+// maxPattern is how long the pattern of a wait may be.
+const maxPattern = 4 << 10
+
+// Pattern compiles the pattern of a wait; an empty one is nil. The error is an *Error with the
+// reason Invalid.
+func Pattern(text string) (*regexp.Regexp, error) {
+	if text == "" {
+		return nil, nil //nolint:nilnil // no condition
+	}
+	if len(text) > maxPattern {
+		return nil, refuse(Invalid, "the pattern of `match` is longer than %d bytes", maxPattern)
+	}
+	re, err := regexp.Compile(text)
+	if err != nil {
+		return nil, refuse(Invalid, "the pattern of `match` is invalid: %w", err)
+	}
+	return re, nil
+}
+
+// Screen returns what the terminal of the run shows. The error is an *Error with the reason
+// NoScreen.
+func (r *Run) Screen() (sallyport.Screen, error) {
+	s, ok := r.session.Screen()
+	if !ok {
+		return s, refuse(NoScreen, "run %s has no screen; start it with `tty` and `screen`", r.id)
+	}
+	return s, nil
+}
+
+// Resize changes the size of the terminal. After the end of the run it has no effect. The error is
+// an *Error with the reason NoTerminal or Failed.
+func (r *Run) Resize(size sallyport.Size) error {
+	switch err := r.session.Resize(size); {
+	case err == nil, errors.Is(err, os.ErrProcessDone):
+		return nil
+	case errors.Is(err, errors.ErrUnsupported):
+		return refuse(NoTerminal, "run %s has no terminal; start it with `tty`", r.id)
+	default:
+		return refuse(Failed, "cannot resize the terminal of run %s: %w", r.id, err)
+	}
+}
+
+// Signal sends a signal by number to the process group. After the end of the run it has no effect.
+// The error is an *Error with the reason Failed.
+func (r *Run) Signal(sig int) error {
+	if err := r.session.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return refuse(Failed, "cannot send a signal to run %s: %w", r.id, err)
+	}
+	return nil
+}
+
+// Terminate ends the run, waits for its end, and reports whether it was alive. The end of ctx ends
+// the wait only.
+func (r *Run) Terminate(ctx context.Context) (bool, error) {
+	alive, err := r.session.Terminate(ctx)
+	if err != nil {
+		return alive, err
+	}
+	<-r.done
+	return alive, nil
+}

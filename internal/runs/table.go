@@ -1,0 +1,285 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package runs
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sallyport-dev/sallyport"
+	"github.com/sallyport-dev/sallyport/approval"
+	"github.com/sallyport-dev/sallyport/event"
+	"github.com/sallyport-dev/sallyport/internal/printable"
+)
+
+// The bounds of one owner.
+const (
+	// MaxLive is how many runs are alive, those that are being started included.
+	MaxLive = 64
+	// maxEnded is how many runs that have ended are retained, and endedTime how long.
+	maxEnded  = 64
+	endedTime = time.Hour
+)
+
+// A Request asks for a run.
+type Request struct {
+	// Args are the words after "sallyport run": flags and the command.
+	Args []string
+	Dir  string // absolute; the working directory unless a flag names another one
+	// Environ is the environment of the caller, as "NAME=value". It is not nil.
+	Environ   []string
+	TTY       *sallyport.Size // nil for none
+	OpenStdin bool
+	Screen    bool
+	// Approver is asked what the run needs an approval for; nil means that there is no answer.
+	Approver approval.Approver
+	// Events gets the events of the run; nil means no sink.
+	Events event.Sink
+}
+
+// Prepared is what runs for a Request.
+type Prepared struct {
+	// Runner serves this run only. The Table closes it. Its Events are replaced by those of the
+	// Request.
+	Runner *sallyport.Runner
+	// Cmd is the command. Its streams, and what is in the Request, are replaced.
+	Cmd *sallyport.Cmd
+	// Close frees what else was prepared. It is called once, after the end of the Runner. Nil
+	// frees nothing.
+	Close func()
+}
+
+// Prepare returns what runs for a Request. An error, which is one sentence, says that the Request
+// or the settings are invalid. It may be called from several goroutines at once.
+type Prepare func(ctx context.Context, r *Request) (*Prepared, error)
+
+// A Table has the runs of all owners. Make one with New. Its methods may be called from several
+// goroutines at once.
+type Table struct {
+	prepare Prepare
+	hidden  []string
+	busy    func(change int)
+	life    context.Context // ends with Close
+	end     context.CancelFunc
+	work    sync.WaitGroup // runs from Reserve to their end; added to under mu while not closed
+
+	mu     sync.Mutex
+	closed bool
+	last   uint64 // the last number that was given
+	owners map[string]*owned
+}
+
+// owned are the runs of one owner.
+type owned struct {
+	live  int // running and starting
+	runs  map[string]*Run
+	ended []*Run // those of runs that have ended, the oldest first
+}
+
+// New returns a Table. Hidden are absolute paths that no run in a sandbox reads. Busy is called with
+// 1 when a run begins to start, and with -1 when it is over. The caller must call Close.
+func New(prepare Prepare, hidden []string, busy func(change int)) *Table {
+	t := &Table{prepare: prepare, hidden: hidden, busy: busy, owners: make(map[string]*owned)}
+	t.life, t.end = context.WithCancel(context.Background())
+	return t
+}
+
+// Reserve gives an owner a number for a run, which is started with Start. One call of that must
+// follow. The error is an *Error with the reason Limit or Closed.
+func (t *Table) Reserve(owner string) (*Run, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return nil, refuse(Closed, "the server is closing")
+	}
+	o := t.owners[owner]
+	if o == nil {
+		o = &owned{runs: make(map[string]*Run)}
+		t.owners[owner] = o
+	}
+	if o.live >= MaxLive {
+		return nil, o.full()
+	}
+	o.live++
+	t.last++
+	t.work.Add(1)
+	t.busy(1)
+	return &Run{table: t, owner: owner, id: strconv.FormatUint(t.last, 10), number: t.last, done: make(chan struct{})}, nil
+}
+
+// full returns the error for one run too many, with the runs that were not used for longest.
+func (o *owned) full() *Error {
+	var live []sallyport.SessionInfo
+	for _, r := range o.runs {
+		if !r.over() {
+			info := r.session.Info()
+			info.ID = r.id
+			live = append(live, info)
+		}
+	}
+	if len(live) == 0 {
+		return refuse(Limit, "limit of runs (%d) reached by runs that are starting; try again when one has ended", MaxLive)
+	}
+	slices.SortFunc(live, func(a, b sallyport.SessionInfo) int {
+		return cmp.Or(a.LastUsed.Compare(b.LastUsed), cmp.Compare(a.ID, b.ID))
+	})
+	var names []string
+	const named = 3
+	for _, info := range live[:min(named, len(live))] {
+		names = append(names, info.ID+" ("+printable.Line(strings.Join(info.Args, " "))+")")
+	}
+	return refuse(Limit, "limit of runs (%d) reached; terminate one first, such as %s", MaxLive, strings.Join(names, ", "))
+}
+
+// release ends what Reserve began, for a run that was not started.
+func (t *Table) release(r *Run) {
+	t.mu.Lock()
+	t.owners[r.owner].live--
+	t.tidy(r.owner)
+	t.mu.Unlock()
+	t.busy(-1)
+	t.work.Done()
+}
+
+// tidy forgets an owner without runs. The caller holds mu.
+func (t *Table) tidy(owner string) {
+	if o := t.owners[owner]; o != nil && o.live == 0 && len(o.runs) == 0 {
+		delete(t.owners, owner)
+	}
+}
+
+// settle retains a run that was started, and reports false when the Table was closed meanwhile.
+func (t *Table) settle(r *Run) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.closed {
+		t.owners[r.owner].runs[r.id] = r
+	}
+	return !t.closed
+}
+
+// over retains a run that has ended, unless it was removed. Of too many the oldest one goes.
+func (t *Table) over(r *Run) {
+	t.mu.Lock()
+	o := t.owners[r.owner]
+	o.live--
+	var oldest *Run
+	if o.runs[r.id] == r {
+		o.ended = append(o.ended, r)
+		r.timer = time.AfterFunc(endedTime, func() { t.forget(r) })
+		if len(o.ended) > maxEnded {
+			oldest = o.ended[0]
+			t.take(oldest)
+		}
+	}
+	close(r.done)
+	t.tidy(r.owner)
+	t.mu.Unlock()
+	if oldest != nil {
+		oldest.free()
+	}
+}
+
+// take takes a run out of the Table, and reports whether it was there. The caller holds mu, and
+// frees the run afterwards.
+func (t *Table) take(r *Run) bool {
+	o := t.owners[r.owner]
+	if o == nil || o.runs[r.id] != r {
+		return false
+	}
+	delete(o.runs, r.id)
+	o.ended = slices.DeleteFunc(o.ended, func(e *Run) bool { return e == r })
+	if r.timer != nil {
+		r.timer.Stop()
+	}
+	t.tidy(r.owner)
+	return true
+}
+
+// forget removes a run that has ended.
+func (t *Table) forget(r *Run) {
+	t.mu.Lock()
+	found := t.take(r)
+	if found { // then the Table is not closed
+		t.work.Add(1)
+	}
+	t.mu.Unlock()
+	if found {
+		r.free()
+		t.work.Done()
+	}
+}
+
+// Find returns a run of an owner. The error is an *Error with the reason Unknown.
+func (t *Table) Find(owner, id string) (*Run, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if o := t.owners[owner]; o != nil && o.runs[id] != nil {
+		return o.runs[id], nil
+	}
+	return nil, unknown(id)
+}
+
+func unknown(id string) *Error {
+	return refuse(Unknown, "unknown run %s; run/list has those that there are", printable.Word(id))
+}
+
+// List returns the runs of an owner by their numbers.
+func (t *Table) List(owner string) []*Run {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	o := t.owners[owner]
+	if o == nil {
+		return nil
+	}
+	return slices.SortedFunc(maps.Values(o.runs), func(a, b *Run) int { return cmp.Compare(a.number, b.number) })
+}
+
+// Remove has an owner know a run no longer, terminates it and waits for its end. The error is an
+// *Error with the reason Unknown.
+func (t *Table) Remove(owner, id string) error {
+	t.mu.Lock()
+	var r *Run
+	if o := t.owners[owner]; o != nil {
+		r = o.runs[id]
+	}
+	if r != nil {
+		t.take(r)
+	}
+	t.mu.Unlock()
+	if r == nil {
+		return unknown(id)
+	}
+	r.free()
+	return nil
+}
+
+// Close ends all runs and waits until nothing of them is left. It may be called more than once.
+func (t *Table) Close() {
+	t.mu.Lock()
+	t.closed = true
+	var all []*Run
+	for _, o := range t.owners {
+		for _, r := range o.runs {
+			all = append(all, r)
+		}
+	}
+	for _, r := range all {
+		t.take(r)
+	}
+	t.mu.Unlock()
+	t.end()
+	var freeing sync.WaitGroup
+	for _, r := range all {
+		freeing.Go(r.free)
+	}
+	freeing.Wait()
+	t.work.Wait()
+}
