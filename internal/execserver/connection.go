@@ -41,6 +41,8 @@ type connection struct {
 	ready    bool     // initialized has come
 	extends  bool     // the client has asked for extension methods
 	approves bool     // it answers run/approve
+
+	binary bool // output is sent in binary messages; set before the session sends events
 }
 
 func newConnection(s *Server, stream jsonrpc.Stream, credential string) *connection {
@@ -222,6 +224,7 @@ func (c *connection) initialize(id jsonrpc.ID, p *wire.Initialize) {
 		return
 	}
 	c.extends, c.approves = p.ExtensionMethods, p.Approvals
+	c.binary = p.BinaryOutput && c.conn.HasBinary()
 	c.answer(id, wire.InitializeResult{SessionID: c.session.id, Environment: c.server.info()})
 	c.session.follow(c) // events come after the answer
 }

@@ -174,7 +174,7 @@ func (p *process) onOutput(s executor.Stream, data []byte) {
 		p.event(wire.MethodOutput, func(seq uint64) any {
 			chunk := wire.Chunk{Seq: seq, Stream: p.stream(s), Chunk: bytes.Clone(part)}
 			p.keep(chunk)
-			return wire.Output{ProcessID: p.id, Chunk: chunk}
+			return &wire.Output{ProcessID: p.id, Chunk: chunk}
 		})
 	}
 }
@@ -215,8 +215,21 @@ func (p *process) event(method string, note func(seq uint64) any) {
 	if c == nil {
 		return // it is kept for a client that resumes the session
 	}
-	if text, err := jsonrpc.Notification(method, params); err == nil { // such values always encode
-		_ = c.conn.Send(text)
+	c.notify(method, params)
+}
+
+// notify queues a notification. A connection that has ended needs none.
+func (c *connection) notify(method string, params any) {
+	output, ok := params.(*wire.Output)
+	switch {
+	case ok && c.binary:
+		_ = c.conn.SendBinary(output.Frame())
+	case ok:
+		_ = c.conn.Send(output.Message())
+	default:
+		if text, err := jsonrpc.Notification(method, params); err == nil { // such values always encode
+			_ = c.conn.Send(text)
+		}
 	}
 }
 

@@ -30,6 +30,22 @@ type Stream interface {
 	Close() error
 }
 
+// An Outgoing is a message to write.
+type Outgoing struct {
+	Data   []byte
+	Binary bool // it is none of JSON-RPC
+}
+
+// A BatchStream is a Stream that writes several messages together, in their order, and binary ones.
+type BatchStream interface {
+	Stream
+	// WriteBatch is Write for several messages. It delays none of them.
+	WriteBatch(messages []Outgoing) error
+}
+
+// maxBatch is how many bytes of messages are written together.
+const maxBatch = 16 << 10
+
 // ErrClosed is returned by Send after the end of a connection.
 var ErrClosed = errors.New("the connection is closed")
 
@@ -37,11 +53,12 @@ var ErrClosed = errors.New("the connection is closed")
 // are for any.
 type Conn struct {
 	stream  Stream
+	batch   BatchStream   // stream, or nil when it is none
 	written chan struct{} // closed when the writer has returned
 
 	mu      sync.Mutex
 	changed sync.Cond // the queue has, or the connection has ended
-	queue   [][]byte
+	queue   []Outgoing
 	size    int  // bytes in queue and on their way
 	last    bool // no more is sent
 	closed  bool
@@ -50,6 +67,7 @@ type Conn struct {
 // NewConn returns a connection on s, which it owns. The caller must call Close.
 func NewConn(s Stream) *Conn {
 	c := &Conn{stream: s, written: make(chan struct{})}
+	c.batch, _ = s.(BatchStream)
 	c.changed.L = &c.mu
 	go c.write()
 	return c
@@ -67,17 +85,26 @@ func (c *Conn) Read() (*Message, error) {
 
 // Send queues an encoded message, which it keeps. It blocks while the queue is full. It returns
 // ErrClosed when the connection has ended; nil does not mean that the peer gets the message.
-func (c *Conn) Send(message []byte) error {
+func (c *Conn) Send(message []byte) error { return c.send(Outgoing{Data: message}) }
+
+// HasBinary reports whether the stream carries binary messages.
+func (c *Conn) HasBinary() bool { return c.batch != nil }
+
+// SendBinary is Send for a binary message. The stream must have them.
+func (c *Conn) SendBinary(message []byte) error { return c.send(Outgoing{Data: message, Binary: true}) }
+
+func (c *Conn) send(message Outgoing) error {
+	size := len(message.Data)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for !c.closed && !c.last && (len(c.queue) >= queueMessages || c.size > 0 && c.size+len(message) > queueBytes) {
+	for !c.closed && !c.last && (len(c.queue) >= queueMessages || c.size > 0 && c.size+size > queueBytes) {
 		c.changed.Wait()
 	}
 	if c.closed || c.last {
 		return ErrClosed
 	}
 	c.queue = append(c.queue, message)
-	c.size += len(message)
+	c.size += size
 	c.changed.Broadcast()
 	return nil
 }
@@ -94,14 +121,18 @@ func (c *Conn) write() {
 			c.mu.Unlock()
 			return
 		}
-		message := c.queue[0]
-		c.queue[0] = nil
-		c.queue = c.queue[1:]
+		messages, size := c.take()
 		c.changed.Broadcast() // there is room
 		c.mu.Unlock()
-		err := c.stream.Write(message)
+		var err error
+		if c.batch != nil {
+			err = c.batch.WriteBatch(messages)
+		} else {
+			err = c.stream.Write(messages[0].Data)
+		}
+		clear(messages) // frees their bytes
 		c.mu.Lock()
-		c.size -= len(message)
+		c.size -= size
 		c.closed = c.closed || err != nil
 		closed := c.closed
 		c.changed.Broadcast()
@@ -111,6 +142,19 @@ func (c *Conn) write() {
 			return
 		}
 	}
+}
+
+// take returns what is written next, and its size: the first of the queue, and those behind it that
+// go with it. The queue has one.
+func (c *Conn) take() (messages []Outgoing, size int) {
+	n := 0
+	for n < len(c.queue) && (n == 0 || c.batch != nil && size+len(c.queue[n].Data) <= maxBatch) {
+		size += len(c.queue[n].Data)
+		n++
+	}
+	messages = c.queue[:n:n]
+	c.queue = c.queue[n:]
+	return messages, size
 }
 
 // Finish takes no more messages and blocks until those in the queue are written, or the

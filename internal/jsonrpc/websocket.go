@@ -24,6 +24,7 @@ const pingTime = 30 * time.Second
 // socket is a Stream over a WebSocket.
 type socket struct {
 	conn   *websocket.Conn
+	out    *gather         // what conn writes to; nil on the side of a client
 	ctx    context.Context // ends with Close
 	end    context.CancelFunc
 	writes atomic.Uint64 // odd while one is in progress
@@ -37,7 +38,7 @@ type socket struct {
 // answer, for [WriteTime].
 func Accept(w http.ResponseWriter, r *http.Request) (Stream, error) {
 	s := newSocket()
-	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{
+	conn, err := websocket.Accept(hijacker{w, s}, r, &websocket.AcceptOptions{
 		InsecureSkipVerify: true, // the check of Origin, which is the caller's
 		CompressionMode:    websocket.CompressionDisabled,
 		OnPingReceived:     s.pong,
@@ -103,14 +104,42 @@ func (s *socket) Read() ([]byte, error) {
 }
 
 func (s *socket) Write(message []byte) error {
+	return s.WriteBatch([]Outgoing{{Data: message}})
+}
+
+func (s *socket) WriteBatch(messages []Outgoing) error {
 	s.writes.Add(1)
 	defer s.writes.Add(1)
 	ctx, cancel := context.WithTimeout(s.ctx, WriteTime)
 	defer cancel()
-	if err := s.conn.Write(ctx, websocket.MessageText, message); err != nil {
-		return fmt.Errorf("cannot write a message: %w", err)
+	if s.out != nil {
+		size := 0
+		for _, m := range messages {
+			size += frameSize(len(m.Data))
+		}
+		s.out.expect(size)
+	}
+	for _, m := range messages {
+		kind := websocket.MessageText
+		if m.Binary {
+			kind = websocket.MessageBinary
+		}
+		if err := s.conn.Write(ctx, kind, m.Data); err != nil {
+			return fmt.Errorf("cannot write a message: %w", err)
+		}
 	}
 	return nil
+}
+
+// frameSize returns the size of a frame of a server with n bytes (RFC 6455, 5.2).
+func frameSize(n int) int {
+	switch {
+	case n < 126:
+		return 2 + n
+	case n < 1<<16:
+		return 4 + n
+	}
+	return 10 + n
 }
 
 // Close cuts the connection without a closing handshake, as the protocol has it.

@@ -237,12 +237,14 @@ type Initialize struct {
 	ExtensionMethods bool
 	// Approvals is an extension: the client answers run/approve.
 	Approvals bool
+	// BinaryOutput is an extension: output comes as [Output.Frame], where messages can be binary.
+	BinaryOutput bool
 }
 
 // DecodeInitialize reads the parameters of initialize.
 func DecodeInitialize(params json.RawMessage) (*Initialize, error) {
 	f := object(params, "InitializeParams")
-	i := &Initialize{ClientName: f.text("clientName"), ExtensionMethods: f.flag("extensionMethods", false), Approvals: f.flag("approvals", false)}
+	i := &Initialize{ClientName: f.text("clientName"), ExtensionMethods: f.flag("extensionMethods", false), Approvals: f.flag("approvals", false), BinaryOutput: f.flag("binaryOutput", false)}
 	if id := f.optionalText("resumeSessionId"); id != nil {
 		if i.Resume = *id; *id == "" {
 			f.fail(fmt.Errorf("resumeSessionId must not be empty"))
@@ -292,6 +294,8 @@ type Capabilities struct {
 	ReadTruncatedBefore   bool `json:"readTruncatedBefore,omitempty"`
 	// Runs is an extension: the methods run/*.
 	Runs bool `json:"runs,omitempty"`
+	// BinaryOutput is an extension: the member of that name of initialize.
+	BinaryOutput bool `json:"binaryOutput,omitempty"`
 }
 
 // Shell is the shell of the server's user.
