@@ -179,7 +179,11 @@ func (r *racer) next() ([]byte, error) {
 // quickAck has the system acknowledge what has come, and what comes next, at once. The system
 // forgets it after a while, so it is called before every read.
 func quickAck(w *webSocket) error {
-	raw, err := w.Conn.(*net.TCPConn).SyscallConn()
+	tcp, ok := w.Conn.(*net.TCPConn)
+	if !ok {
+		return errors.New("the connection is not TCP")
+	}
+	raw, err := tcp.SyscallConn()
 	if err != nil {
 		return err
 	}
