@@ -27,6 +27,7 @@ const (
 type hello struct {
 	Name       string `json:"clientName"`
 	Resume     string `json:"resumeSessionId,omitempty"`
+	TakeOver   bool   `json:"takeOver,omitempty"` // the server may not have seen yet that the connection before was cut
 	Extensions bool   `json:"extensionMethods,omitempty"`
 	Approvals  bool   `json:"approvals,omitempty"`
 }
@@ -203,7 +204,7 @@ func (c *Client) open(ctx context.Context, session string) (*jsonrpc.Conn, *wire
 
 // greet performs the handshake.
 func (c *Client) greet(conn *jsonrpc.Conn, session string) (*wire.InitializeResult, error) {
-	params, err := json.Marshal(hello{Name: c.opts.Name, Resume: session, Extensions: c.opts.Extensions, Approvals: c.opts.Approvals})
+	params, err := json.Marshal(hello{Name: c.opts.Name, Resume: session, TakeOver: session != "", Extensions: c.opts.Extensions, Approvals: c.opts.Approvals})
 	if err != nil {
 		return nil, fmt.Errorf("cannot encode the handshake: %w", err)
 	}

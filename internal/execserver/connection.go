@@ -215,7 +215,7 @@ func (c *connection) initialize(id jsonrpc.ID, p *wire.Initialize) {
 	}
 	var failure *jsonrpc.Error
 	if p.Resume != "" {
-		c.session, failure = c.server.resume(c, p.Resume)
+		c.session, failure = c.server.resume(c, p.Resume, p.TakeOver)
 	} else {
 		c.session, failure = c.server.open(c)
 	}

@@ -20,7 +20,7 @@ func (s *Server) environment() *wire.Environment {
 		Version: s.opts.Version, CWD: wire.URI(s.opts.Dir), TempDir: wire.URI(os.TempDir()),
 		PrependPathDirs: []string{}, TempDirs: []string{},
 		Capabilities: wire.Capabilities{
-			FileWriteStreaming: true, SandboxedFileStreaming: len(s.opts.FileHelper) > 0, AtomicFileWrite: true,
+			FileWriteStreaming: true, SandboxedFileStreaming: len(s.opts.FileHelper) > 0, AtomicFileWrite: true, SessionTakeOver: true,
 			FSWatchMissing: files.CanWatch, EnvironmentConfigRead: true, HTTPHeaderEnvVars: s.opts.AllowHTTP && len(s.opts.HTTPEnv) > 0,
 			ProcessResize: true, ProcessCloseStdin: true, ProcessList: true, ReadTruncatedBefore: true, BinaryOutput: true,
 			ProcessSignalNames: canTerminate, ProcessTerminateGrace: canTerminate, Runs: s.runs != nil,

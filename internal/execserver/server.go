@@ -163,7 +163,8 @@ func (s *Server) leave() {
 
 // open makes a session for a connection.
 func (s *Server) open(c *connection) (*session, *jsonrpc.Error) {
-	ses := &session{server: s, id: newSessionID(), credential: c.credential, attached: true, processes: make(map[string]*process)}
+	ses := &session{server: s, id: newSessionID(), credential: c.credential, processes: make(map[string]*process)}
+	ses.attach(c)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -173,19 +174,31 @@ func (s *Server) open(c *connection) (*session, *jsonrpc.Error) {
 	return ses, nil
 }
 
-// resume gives a connection a session that has none. A session of another credential is as
-// unknown as one that does not exist.
-func (s *Server) resume(c *connection, id string) (*session, *jsonrpc.Error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	ses := s.sessions[id]
-	if ses == nil || ses.credential != c.credential {
-		return nil, refuse("unknown session id " + id)
+// resume gives a connection a session that has none, or with takeOver that of another one, which it
+// cuts. A session of another credential is as unknown as one that does not exist.
+func (s *Server) resume(c *connection, id string, takeOver bool) (*session, *jsonrpc.Error) {
+	for {
+		s.mu.Lock()
+		ses := s.sessions[id]
+		if ses == nil || ses.credential != c.credential {
+			s.mu.Unlock()
+			return nil, refuse("unknown session id " + id)
+		}
+		other, left := ses.attach(c)
+		s.mu.Unlock()
+		switch {
+		case other == nil:
+			return ses, nil
+		case !takeOver:
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeAttached, Message: "session " + id + " is already attached to another connection"}
+		}
+		other.cut()
+		select {
+		case <-left:
+		case <-c.life.Done():
+			return nil, refuse("the connection has ended")
+		}
 	}
-	if !ses.attach() {
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeAttached, Message: "session " + id + " is already attached to another connection"}
-	}
-	return ses, nil
 }
 
 // detached keeps a session that has lost its connection for a while. Of too many, the one that

@@ -289,7 +289,7 @@ func TestClosedBounds(t *testing.T) {
 				server.detached(ses)
 				<-time.After(closedTime + time.Second)
 				check("without a connection", test.kept)
-				if _, failure := server.resume(c, ses.id); failure != nil {
+				if _, failure := server.resume(c, ses.id, false); failure != nil {
 					t.Fatal(failure)
 				}
 				<-time.After(closedTime + time.Second)

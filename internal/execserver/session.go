@@ -32,8 +32,9 @@ type session struct {
 	credential string
 
 	mu         sync.Mutex
-	attached   bool        // a connection has it
-	connection *connection // gets its events; nil before the answer to initialize, and without one
+	holder     *connection   // has it; nil for none
+	left       chan struct{} // closed when the holder has left
+	connection *connection   // gets its events; nil before the answer to initialize, and without one
 	detachedAt time.Time
 	timer      *time.Timer // while it is not attached
 	stopped    bool
@@ -42,19 +43,22 @@ type session struct {
 	retained   int        // bytes of their output and arguments
 }
 
-// attach claims the session for a connection, and reports false when another one has it.
-func (s *session) attach() bool {
+// attach claims the session for a connection. If another one has it, it returns that, and what is
+// closed when that has left.
+func (s *session) attach(c *connection) (other *connection, left <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.attached {
-		return false
+	if s.holder != nil {
+		return s.holder, s.left
 	}
-	s.attached = true
-	s.timer.Stop()
+	s.holder, s.left = c, make(chan struct{})
+	if s.timer != nil {
+		s.timer.Stop()
+	}
 	for _, p := range s.closed {
 		s.forgetLater(p)
 	}
-	return true
+	return nil, nil
 }
 
 // follow sends events to c from now on.
@@ -68,7 +72,8 @@ func (s *session) follow(c *connection) {
 func (s *session) detach(after time.Duration, expire func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.attached, s.connection, s.detachedAt = false, nil, time.Now()
+	s.holder, s.connection, s.detachedAt = nil, nil, time.Now()
+	close(s.left)
 	s.timer = time.AfterFunc(max(after, 0), expire)
 }
 
@@ -76,7 +81,7 @@ func (s *session) detach(after time.Duration, expire func()) {
 func (s *session) since() (time.Time, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.detachedAt, !s.attached
+	return s.detachedAt, s.holder == nil
 }
 
 // receiver returns the connection that gets events; nil for none.
@@ -178,7 +183,7 @@ func (s *session) ended(p *process, retained int) {
 	for len(s.closed) > maxClosed || s.retained > maxClosedBytes {
 		s.remove(s.closed[0])
 	}
-	if s.attached && !s.stopped {
+	if s.holder != nil && !s.stopped {
 		s.forgetLater(p)
 	}
 }
@@ -192,7 +197,7 @@ func (s *session) forgetLater(p *process) {
 	p.timer = time.AfterFunc(closedTime, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if s.attached {
+		if s.holder != nil {
 			s.remove(p)
 		}
 	})

@@ -240,6 +240,33 @@ func resumed(t *testing.T, url string, header http.Header, id string) *caller {
 	}
 }
 
+// TestTakeOver: a client whose connection was cut without a word resumes its session at once, also
+// while the server still believes in the connection before, and that one ends.
+func TestTakeOver(t *testing.T) {
+	url := run(t, options())
+	c, id := meet(t, url, nil, nil)
+	c.started(script("p", t.TempDir(), "read x; echo got $x"))
+	w := connect(t, url, nil)
+	deadline(t, w)
+	d := &caller{t: t, speaker: w}
+	hello := map[string]any{"clientName": "test", "resumeSessionId": id}
+	if m := d.call("initialize", hello); m.Error == nil || m.Error.Code != -32010 {
+		t.Fatalf("without taking it over: %s, %+v", m.Result, m.Error)
+	}
+	hello["takeOver"] = true
+	if m := d.call("initialize", hello); m.Error != nil {
+		t.Fatalf("%+v", m.Error)
+	}
+	if text, err := c.receive(); err == nil {
+		t.Errorf("the connection before still gets %s", text)
+	}
+	d.post(map[string]any{"method": "initialized"})
+	d.call("process/write", map[string]any{"processId": "p", "chunk": base64.StdEncoding.EncodeToString([]byte("it\n")), "writeId": "1"})
+	if got := d.first("p"); got != "got it" {
+		t.Errorf("%q", got)
+	}
+}
+
 // TestDetachedEnds: a session without a connection ends after its time, with its processes.
 func TestDetachedEnds(t *testing.T) {
 	o := options()
@@ -362,9 +389,11 @@ func TestCredential(t *testing.T) {
 	w := connect(t, url, header("mallory", 0))
 	deadline(t, w)
 	mallory := &caller{t: t, speaker: w}
-	m := mallory.call("initialize", map[string]any{"clientName": "x", "resumeSessionId": id})
-	if m.Error == nil || m.Error.Message != "unknown session id "+id {
-		t.Errorf("%+v", m)
+	for _, takeOver := range []bool{false, true} {
+		m := mallory.call("initialize", map[string]any{"clientName": "x", "resumeSessionId": id, "takeOver": takeOver})
+		if m.Error == nil || m.Error.Message != "unknown session id "+id {
+			t.Errorf("%+v", m)
+		}
 	}
 	if err := alice.close(); err != nil {
 		t.Fatal(err)

@@ -239,12 +239,15 @@ type Initialize struct {
 	Approvals bool
 	// BinaryOutput is an extension: output comes as [Output.Frame], where messages can be binary.
 	BinaryOutput bool
+	// TakeOver is an extension: a connection that has the session of Resume ends, as one that was
+	// cut without a word seems to have it for minutes.
+	TakeOver bool
 }
 
 // DecodeInitialize reads the parameters of initialize.
 func DecodeInitialize(params json.RawMessage) (*Initialize, error) {
 	f := object(params, "InitializeParams")
-	i := &Initialize{ClientName: f.text("clientName"), ExtensionMethods: f.flag("extensionMethods", false), Approvals: f.flag("approvals", false), BinaryOutput: f.flag("binaryOutput", false)}
+	i := &Initialize{ClientName: f.text("clientName"), ExtensionMethods: f.flag("extensionMethods", false), Approvals: f.flag("approvals", false), BinaryOutput: f.flag("binaryOutput", false), TakeOver: f.flag("takeOver", false)}
 	if id := f.optionalText("resumeSessionId"); id != nil {
 		if i.Resume = *id; *id == "" {
 			f.fail(fmt.Errorf("resumeSessionId must not be empty"))
@@ -282,8 +285,9 @@ type Capabilities struct {
 	FSWatchMissing         bool `json:"fsWatchMissing,omitempty"`
 	EnvironmentConfigRead  bool `json:"environmentConfigRead,omitempty"`
 	HTTPHeaderEnvVars      bool `json:"httpHeaderEnvVars,omitempty"`
-	// AtomicFileWrite is an extension: the member atomic of fs/writeFile.
+	// These are extensions: the member atomic of fs/writeFile, and takeOver of initialize.
 	AtomicFileWrite bool `json:"atomicFileWrite,omitempty"`
+	SessionTakeOver bool `json:"sessionTakeOver,omitempty"`
 	// These are extensions: methods of the same names, names of signals in process/signal,
 	// graceMs of process/terminate, and truncatedBefore of process/read.
 	ProcessResize         bool `json:"processResize,omitempty"`
