@@ -24,7 +24,7 @@ func TestEditor(t *testing.T) {
 	tools.Term = "xterm-256color" // of which vim asks the version, and waits for the answer before it ends
 	for i := range rounds {
 		name := fmt.Sprintf("file%d", i)
-		first := exec(t, tools, tty("exec vim "+name))
+		first := exec(t, tools, tty("exec vim -i NONE "+name))
 		if first.Reason != sallyport.ReasonInput {
 			t.Fatalf("round %d: vim does not wait: %+v", i, first)
 		}
