@@ -29,8 +29,9 @@ import (
 //	    wait for a signal (all are blocked, so none is lost):
 //	        SIGCHLD                      collect again
 //	        SIGUSR2                      (parent gone) as process 1 kill everything and
-//	                                     collect again, else kill the command's group and
-//	                                     exit
+//	                                     collect again, else kill the command's group,
+//	                                     then its own children until it has none (an
+//	                                     orphan becomes one), and exit
 //	        one queued with a value      kill(2) with the two words of the value:
 //	                                     a process id and a signal
 //

@@ -151,6 +151,7 @@ jump:
 #define sys_getrusage  98
 #define sys_sigwait    128
 #define sys_prctl      157
+#define sys_openat     257
 
 #define SIGKILL 9
 #define SIGUSR2 12
@@ -229,6 +230,67 @@ lone:
 	MOVQ $SIGKILL, SI
 	MOVQ $sys_kill, AX
 	SYSCALL
+
+orphans:                     // those that left the group: each becomes a child of this subreaper
+	MOVQ $0x68742f636f72702f, AX // "/proc/thread-self/children"
+	MOVQ AX, 0(SP)
+	MOVQ $0x6c65732d64616572, AX
+	MOVQ AX, 8(SP)
+	MOVQ $0x72646c6968632f66, AX
+	MOVQ AX, 16(SP)
+	MOVQ $0x6e65, AX
+	MOVQ AX, 24(SP)
+	MOVQ $-100, DI           // AT_FDCWD
+	MOVQ SP, SI
+	XORQ DX, DX
+	XORQ R10, R10
+	MOVQ $sys_openat, AX
+	SYSCALL
+	CMPQ AX, $0
+	JLT  done
+	MOVQ AX, BX
+	MOVQ BX, DI
+	LEAQ 64(SP), SI
+	MOVQ $192, DX
+	XORQ AX, AX              // read: numbers, each with a space behind it
+	SYSCALL
+	MOVQ AX, R13
+	MOVQ BX, DI
+	MOVQ $sys_close, AX
+	SYSCALL
+	LEAQ 64(SP), BX
+	ADDQ BX, R13             // the end of what was read
+	XORQ DI, DI
+
+digit:
+	CMPQ BX, R13
+	JGE  gather              // a number that was cut off comes again
+	MOVBQZX 0(BX), AX
+	INCQ BX
+	CMPQ AX, $0x20
+	JEQ  number
+	IMUL3Q $10, DI, DI
+	LEAQ -48(DI)(AX*1), DI
+	JMP  digit
+
+number:
+	CMPQ DI, $0              // its own group is never meant
+	JEQ  digit
+	MOVQ $SIGKILL, SI
+	MOVQ $sys_kill, AX
+	SYSCALL
+	XORQ DI, DI
+	JMP  digit
+
+gather:
+	MOVQ $-1, DI             // wait for one; what it leaves behind is found by the next round
+	XORQ SI, SI
+	XORQ DX, DX
+	XORQ R10, R10
+	MOVQ $sys_wait4, AX
+	SYSCALL
+	CMPQ AX, $0
+	JGT  orphans
 	JMP  done
 
 all:

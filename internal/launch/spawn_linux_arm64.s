@@ -141,6 +141,7 @@ jump:
 #define sys_getrusage 165
 #define sys_sigwait 137
 #define sys_prctl   167
+#define sys_openat  56
 
 #define SIGKILL 9
 #define SIGUSR2 12
@@ -215,6 +216,65 @@ lone:
 	MOVD $SIGKILL, R1
 	MOVD $sys_kill, R8
 	SVC
+
+orphans:                     // as on amd64
+	MOVD $0x68742f636f72702f, R9 // "/proc/thread-self/children"
+	MOVD R9, 0(RSP)
+	MOVD $0x6c65732d64616572, R9
+	MOVD R9, 8(RSP)
+	MOVD $0x72646c6968632f66, R9
+	MOVD R9, 16(RSP)
+	MOVD $0x6e65, R9
+	MOVD R9, 24(RSP)
+	MOVD $-100, R0           // AT_FDCWD
+	MOVD RSP, R1
+	MOVD $0, R2
+	MOVD $0, R3
+	MOVD $sys_openat, R8
+	SVC
+	TBNZ $63, R0, done
+	MOVD R0, R20
+	ADD  $64, RSP, R1
+	MOVD $192, R2
+	MOVD $sys_read, R8       // numbers, each with a space behind it
+	SVC
+	MOVD R0, R21
+	MOVD R20, R0
+	MOVD $sys_close, R8
+	SVC
+	ADD  $64, RSP, R22
+	ADD  R22, R21            // the end of what was read
+	MOVD $0, R0
+	MOVD $10, R10
+
+digit:
+	CMP  R21, R22
+	BGE  gather              // a number that was cut off comes again
+	MOVBU.P 1(R22), R9
+	CMP  $0x20, R9
+	BEQ  number
+	MUL  R10, R0
+	SUB  $48, R9
+	ADD  R9, R0
+	B    digit
+
+number:
+	CBZ  R0, digit           // its own group is never meant
+	MOVD $SIGKILL, R1
+	MOVD $sys_kill, R8
+	SVC
+	MOVD $0, R0
+	B    digit
+
+gather:
+	MOVD $-1, R0             // wait for one; what it leaves behind is found by the next round
+	MOVD $0, R1
+	MOVD $0, R2
+	MOVD $0, R3
+	MOVD $sys_wait4, R8
+	SVC
+	CMP  $0, R0
+	BGT  orphans
 	B    done
 
 all:

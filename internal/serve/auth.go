@@ -150,15 +150,18 @@ func (a *Auth) secrets() ([]string, error) {
 	return files, nil
 }
 
+// errNoBearer is the answer to a request without a token.
+var errNoBearer = errors.New("missing authorization token")
+
 // bearer returns the token of a request.
 func bearer(r *http.Request) (string, error) {
 	values := r.Header["Authorization"]
 	if len(values) != 1 {
-		return "", errors.New("missing authorization token")
+		return "", errNoBearer
 	}
 	scheme, token, _ := strings.Cut(values[0], " ")
 	if token = strings.TrimSpace(token); !strings.EqualFold(scheme, "Bearer") || token == "" {
-		return "", errors.New("missing authorization token")
+		return "", errNoBearer
 	}
 	return token, nil
 }

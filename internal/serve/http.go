@@ -4,30 +4,50 @@
 package serve
 
 import (
+	"errors"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/sallyport-dev/sallyport/internal/execserver"
 	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
 )
 
-// maxConnections is how many clients are served at once.
-const maxConnections = 512
+const (
+	// maxConnections is how many clients are served at once.
+	maxConnections = 512
+	// requestTime is how long a client may take to send its request and to take an answer that is
+	// no WebSocket.
+	requestTime = 10 * time.Second
+	// maxHead is the largest head of a request in bytes, about.
+	maxHead = 32 << 10
+)
 
 // A door answers the HTTP requests of a listener.
 type door struct {
-	server *execserver.Server
-	gate   gate
-	slots  chan struct{}    // holds a value for each client
-	busy   func(change int) // is told of each client
+	server  *execserver.Server
+	gate    gate
+	slots   chan struct{}    // holds a value for each client
+	busy    func(change int) // is told of each client
+	penalty penalty
 }
 
 func newDoor(server *execserver.Server, g gate) *door {
-	return &door{server: server, gate: g, slots: make(chan struct{}, maxConnections), busy: func(int) {}}
+	return &door{server: server, gate: g, slots: make(chan struct{}, maxConnections), busy: func(int) {}, penalty: newPenalty()}
 }
 
-// wait waits until no client is served. None is let in afterwards.
+// http returns an HTTP server of the door. Its times end with the upgrade to a WebSocket: until
+// then, a client that sends its request slowly, or not the body that it announced, is cut.
+func (d *door) http() *http.Server {
+	return &http.Server{
+		Handler: d, MaxHeaderBytes: maxHead,
+		ReadHeaderTimeout: requestTime, ReadTimeout: requestTime, WriteTimeout: requestTime, IdleTimeout: requestTime,
+	}
+}
+
+// wait waits until no client is served. None is let in afterwards. It is called once.
 func (d *door) wait() {
+	d.penalty.end()
 	for range cap(d.slots) {
 		d.slots <- struct{}{}
 	}
@@ -56,6 +76,9 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (d *door) connect(w http.ResponseWriter, r *http.Request) {
 	credential, err := d.gate(r)
 	if err != nil {
+		if !errors.Is(err, errNoBearer) { // who sends no token guesses none
+			d.penalty.wait()
+		}
 		http.Error(w, err.Error(), http.StatusUnauthorized)
 		return
 	}

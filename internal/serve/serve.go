@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"net/netip"
 	"os"
 	"os/signal"
@@ -37,9 +36,6 @@ type Options struct {
 	Stdin  io.ReadCloser
 	Stdout io.WriteCloser
 }
-
-// headerTime is how long a client may take to send the head of its request.
-const headerTime = 10 * time.Second
 
 // errAddress is the end of errors about Options.Listen.
 var errAddress = errors.New("use ws://IP:PORT, unix:///PATH or stdio")
@@ -108,9 +104,9 @@ func serveHTTP(ctx context.Context, o Options, g gate, l net.Listener, url strin
 	server := execserver.New(o.Server)
 	d := newDoor(server, g)
 	d.busy = idle.change
-	h := &http.Server{Handler: d, ReadHeaderTimeout: headerTime, IdleTimeout: headerTime, MaxHeaderBytes: 32 << 10}
+	h := d.http()
 	failed := make(chan error, 1)
-	go func() { failed <- h.Serve(l) }()
+	go func() { failed <- h.Serve(newBoundedListener(l, maxOpen)) }()
 	_, err := fmt.Fprintln(o.Stdout, url)
 	if err == nil {
 		select {
