@@ -58,6 +58,10 @@ var fileMethods = map[string]func(json.RawMessage) (*fileRequest, error){
 	"fs/remove":          onFile(wire.DecodeRemove, func(p *wire.Remove) *wire.File { return &p.File }, remove),
 	"fs/walk":            onFile(wire.DecodeWalk, func(p *wire.Walk) *wire.File { return &p.File }, walk),
 	"fs/copy":            decodeCopy,
+	"fs/rename":          decodeRename,
+	"fs/chmod":           onFile(wire.DecodeChmod, func(p *wire.Chmod) *wire.File { return &p.File }, chmod),
+	"fs/symlink":         onFile(wire.DecodeSymlink, func(p *wire.Symlink) *wire.File { return &p.File }, symlink),
+	"fs/append":          onFile(wire.DecodeAppend, func(p *wire.Append) *wire.File { return &p.File }, appendFile),
 	"fs/open":            decodeOpen,
 	"fs/readBlock": onHandle(wire.DecodeReadBlock, usesHandle, func(p *wire.ReadBlock) string { return p.HandleID },
 		func(h *files.Handles, p *wire.ReadBlock) (any, error) {
@@ -72,10 +76,13 @@ var fileMethods = map[string]func(json.RawMessage) (*fileRequest, error){
 		func(h *files.Handles, p *wire.Close) (any, error) { return struct{}{}, h.Close(p.HandleID) }),
 }
 
+// extraFileMethods are those of fileMethods that are none of the protocol.
+var extraFileMethods = map[string]bool{"fs/rename": true, "fs/chmod": true, "fs/symlink": true, "fs/append": true}
+
 // fileMethod returns a method about files.
 func fileMethod(name string) (method, bool) {
 	decode, ok := fileMethods[name]
-	return method{family: "filesystem", decode: func(params json.RawMessage) (func(*connection, jsonrpc.ID), error) {
+	return method{family: "filesystem", extra: extraFileMethods[name], decode: func(params json.RawMessage) (func(*connection, jsonrpc.ID), error) {
 		r, err := decode(params)
 		if err != nil {
 			return nil, err
@@ -233,6 +240,36 @@ func decodeCopy(params json.RawMessage) (*fileRequest, error) {
 		}
 		return struct{}{}, files.Copy(ctx, source, destination, p.Recursive)
 	}}, nil
+}
+
+func decodeRename(params json.RawMessage) (*fileRequest, error) {
+	p, err := wire.DecodeRename(params)
+	if err != nil {
+		return nil, err
+	}
+	return &fileRequest{sandbox: p.Sandbox, perform: func(_ context.Context, s *fileServer) (any, error) {
+		source, err := s.target(&wire.File{Path: p.Source, NoFollow: p.NoFollow})
+		if err != nil {
+			return nil, err
+		}
+		destination, err := s.target(&wire.File{Path: p.Destination, NoFollow: p.NoFollow})
+		if err != nil {
+			return nil, err
+		}
+		return struct{}{}, files.Rename(source, destination, p.Replace)
+	}}, nil
+}
+
+func chmod(_ context.Context, t files.Target, p *wire.Chmod) (any, error) {
+	return struct{}{}, files.Chmod(t, p.Mode)
+}
+
+func symlink(_ context.Context, t files.Target, p *wire.Symlink) (any, error) {
+	return struct{}{}, files.Symlink(p.Target, t)
+}
+
+func appendFile(_ context.Context, t files.Target, p *wire.Append) (any, error) {
+	return struct{}{}, files.Append(t, p.Data)
 }
 
 func decodeOpen(params json.RawMessage) (*fileRequest, error) {

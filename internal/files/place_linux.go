@@ -81,28 +81,14 @@ func step(dir int, name string, makeDirs bool) (int, error) {
 // openPlain opens an existing regular file with flags. It looks at the file before it opens it
 // for real, because to open a device can start something and to open a named pipe can wait.
 func openPlain(p place, t Target, flags int) (*os.File, error) {
-	failed := func(err error) error { return &fs.PathError{Op: "open", Path: t.Path, Err: err} }
-	look := unix.O_PATH
-	if t.NoFollow {
-		look |= unix.O_NOFOLLOW
-	}
-	found, err := openAt(unix.AT_FDCWD, p.name, look)
+	found, isDir, err := look(p, t)
 	if err != nil {
-		return nil, failed(err)
+		return nil, err
 	}
 	defer unix.Close(found)
-	var st unix.Stat_t
-	if err := unix.Fstat(found, &st); err != nil {
-		return nil, failed(err)
-	}
-	switch st.Mode & unix.S_IFMT {
-	case unix.S_IFREG:
-	case unix.S_IFLNK:
-		return nil, errLink
-	case unix.S_IFDIR:
+	failed := func(err error) error { return &fs.PathError{Op: "open", Path: t.Path, Err: err} }
+	if isDir {
 		return nil, failed(syscall.EISDIR)
-	default:
-		return nil, notPlain(t.Path)
 	}
 	// The link leads to what was looked at, whatever has the name now.
 	fd, err := openAt(unix.AT_FDCWD, procName(found), flags|unix.O_NONBLOCK)
@@ -110,6 +96,53 @@ func openPlain(p place, t Target, flags int) (*os.File, error) {
 		return nil, failed(err)
 	}
 	return os.NewFile(uintptr(fd), t.Path), nil
+}
+
+// look opens a regular file or a directory only to name it, and reports which it is.
+func look(p place, t Target) (fd int, isDir bool, err error) {
+	failed := func(err error) error { return &fs.PathError{Op: "open", Path: t.Path, Err: err} }
+	flags := unix.O_PATH
+	if t.NoFollow {
+		flags |= unix.O_NOFOLLOW
+	}
+	if fd, err = openAt(unix.AT_FDCWD, p.name, flags); err != nil {
+		return -1, false, failed(err)
+	}
+	var st unix.Stat_t
+	if err = unix.Fstat(fd, &st); err != nil {
+		err = failed(err)
+	}
+	kind := st.Mode & unix.S_IFMT
+	switch {
+	case err != nil:
+	case kind == unix.S_IFLNK:
+		err = errLink
+	case kind != unix.S_IFREG && kind != unix.S_IFDIR:
+		err = notPlain(t.Path)
+	}
+	if err != nil {
+		unix.Close(fd)
+		return -1, false, err
+	}
+	return fd, kind == unix.S_IFDIR, nil
+}
+
+// chmodPlain sets the permissions of a regular file or a directory.
+func chmodPlain(p place, t Target, mode fs.FileMode) error {
+	fd, _, err := look(p, t)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	return os.Chmod(procName(fd), mode) // what was looked at, whatever has the name now
+}
+
+// renameNew renames without replacing.
+func renameNew(from, to string) error {
+	if err := unix.Renameat2(unix.AT_FDCWD, from, unix.AT_FDCWD, to, unix.RENAME_NOREPLACE); err != nil {
+		return &os.LinkError{Op: "rename", Old: from, New: to, Err: err}
+	}
+	return nil
 }
 
 // createFlags are the flags that create a file at a place.

@@ -50,6 +50,30 @@ func openPlain(p place, t Target, flags int) (*os.File, error) {
 	return f, nil
 }
 
+// chmodPlain sets the permissions of a regular file or a directory.
+func chmodPlain(p place, t Target, mode fs.FileMode) error {
+	info, err := os.Stat(p.name)
+	switch {
+	case err != nil:
+		return err
+	case !info.IsDir() && !info.Mode().IsRegular():
+		return notPlain(t.Path)
+	}
+	return os.Chmod(p.name, mode)
+}
+
+// renameNew renames without replacing. What appears between the two calls is replaced.
+func renameNew(from, to string) error {
+	_, err := os.Lstat(to)
+	switch {
+	case err == nil:
+		return &os.LinkError{Op: "rename", Old: from, New: to, Err: syscall.EEXIST}
+	case !os.IsNotExist(err):
+		return err
+	}
+	return os.Rename(from, to)
+}
+
 // createFlags are the flags that create a file at a place.
 func createFlags(Target) int { return os.O_CREATE | syscall.O_NONBLOCK }
 

@@ -303,7 +303,7 @@ func TestExtensionMethods(t *testing.T) {
 		t.Fatalf("%+v", m.Error)
 	}
 	c.post(map[string]any{"method": "initialized"})
-	for _, method := range []string{"process/resize", "process/closeStdin", "process/list"} {
+	for _, method := range []string{"process/resize", "process/closeStdin", "process/list", "fs/rename", "fs/chmod", "fs/symlink", "fs/append"} {
 		if m := c.call(method, map[string]any{"processId": "p"}); m.Error == nil || m.Error.Code != -32601 {
 			t.Errorf("%s: %+v", method, m)
 		}

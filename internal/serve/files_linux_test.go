@@ -92,6 +92,12 @@ func (c *fileCaller) do(method, path string, more ...any) message {
 	return c.call(method, params)
 }
 
+// rename renames, with absolute paths.
+func (c *fileCaller) rename(source, destination string) message {
+	c.t.Helper()
+	return c.call("fs/rename", map[string]any{"sourcePath": "file://" + source, "destinationPath": "file://" + destination, "sandbox": c.sandbox})
+}
+
 // write writes text to path.
 func (c *fileCaller) write(path, text string) message {
 	c.t.Helper()
@@ -163,6 +169,63 @@ var fileAttacks = []fileAttack{
 	{"a handle outside", func(_ *testing.T, c *fileCaller, outside string) (message, bool) {
 		m := c.do("fs/open", "out/file", "handleId", "h", "mode", "replace")
 		return m, content(outside+"/file") != "file"
+	}},
+	{"a rename to the outside", func(_ *testing.T, c *fileCaller, outside string) (message, bool) {
+		return c.rename(c.ws+"/d", outside+"/d"), exists(outside + "/d")
+	}},
+	{"a rename from the outside", func(_ *testing.T, c *fileCaller, outside string) (message, bool) {
+		return c.rename(outside+"/file", c.ws+"/file"), !exists(outside + "/file")
+	}},
+	{"a rename through a link", func(_ *testing.T, c *fileCaller, outside string) (message, bool) {
+		return c.rename(c.ws+"/d", c.ws+"/out/d"), exists(outside + "/d")
+	}},
+	{"a rename of a protected name", func(_ *testing.T, c *fileCaller, _ string) (message, bool) {
+		return c.rename(c.ws+"/.git", c.ws+"/git"), !exists(c.ws + "/.git/hooks")
+	}},
+	{"a rename to a protected name", func(t *testing.T, c *fileCaller, _ string) (message, bool) {
+		check(t, os.Mkdir(c.ws+"/d/rules", 0o755))
+		return c.rename(c.ws+"/d", c.ws+"/.codex"), exists(c.ws + "/.codex/rules")
+	}},
+	{"a rename of a denied path", func(_ *testing.T, c *fileCaller, _ string) (message, bool) {
+		return c.rename(c.ws+"/secret/key", c.ws+"/key"), exists(c.ws + "/key")
+	}},
+	{"permissions outside", func(t *testing.T, c *fileCaller, outside string) (message, bool) {
+		m := c.do("fs/chmod", "out/file", "mode", 0o777)
+		info, err := os.Stat(outside + "/file")
+		check(t, err)
+		return m, info.Mode().Perm() == 0o777
+	}},
+	{"permissions by a link to a file", func(t *testing.T, c *fileCaller, outside string) (message, bool) {
+		check(t, os.Symlink(outside+"/file", c.ws+"/to"))
+		m := c.do("fs/chmod", "to", "mode", 0o777)
+		info, err := os.Stat(outside + "/file")
+		check(t, err)
+		return m, info.Mode().Perm() == 0o777
+	}},
+	{"permissions of a protected name", func(t *testing.T, c *fileCaller, _ string) (message, bool) {
+		m := c.do("fs/chmod", ".git/hooks", "mode", 0o700)
+		info, err := os.Stat(c.ws + "/.git/hooks")
+		check(t, err)
+		return m, info.Mode().Perm() == 0o700
+	}},
+	{"a new link outside", func(_ *testing.T, c *fileCaller, outside string) (message, bool) {
+		m := c.do("fs/symlink", "out/link", "target", "file")
+		_, err := os.Lstat(outside + "/link")
+		return m, err == nil
+	}},
+	{"a new link in a protected name", func(_ *testing.T, c *fileCaller, _ string) (message, bool) {
+		m := c.do("fs/symlink", ".git/hooks/pre-commit", "target", "/bin/true")
+		_, err := os.Lstat(c.ws + "/.git/hooks/pre-commit")
+		return m, err == nil
+	}},
+	{"appending outside", func(_ *testing.T, c *fileCaller, outside string) (message, bool) {
+		return c.do("fs/append", "out/file", "dataBase64", "eA=="), content(outside+"/file") != "file"
+	}},
+	{"appending by a new link", func(t *testing.T, c *fileCaller, outside string) (message, bool) {
+		if m := c.do("fs/symlink", "to", "target", outside+"/file"); m.Error != nil {
+			t.Errorf("the link: %+v", m.Error)
+		}
+		return c.do("fs/append", "to", "dataBase64", "eA=="), content(outside+"/file") != "file"
 	}},
 	{"a path that is swapped for a link between two calls", func(t *testing.T, c *fileCaller, outside string) (message, bool) {
 		if m := c.write("d/before", "x"); m.Error != nil {

@@ -285,3 +285,58 @@ const MethodMissingChanged = "fs/missingChanged"
 type MissingChanged struct {
 	WatchID uint64 `json:"watchId"`
 }
+
+// Rename are the parameters of fs/rename, which is an extension.
+type Rename struct {
+	Source, Destination string // URIs
+	Replace             bool
+	NoFollow            bool
+	Sandbox             *Sandbox
+}
+
+// DecodeRename reads the parameters of fs/rename.
+func DecodeRename(params json.RawMessage) (*Rename, error) {
+	f := object(params, "FsRenameParams")
+	r := &Rename{Source: f.text("sourcePath"), Destination: f.text("destinationPath"), Replace: f.choice("replace", false), NoFollow: !f.choice("followSymlinks", true)}
+	r.Sandbox = f.sandbox()
+	return r, f.err
+}
+
+// Chmod are the parameters of fs/chmod, which is an extension.
+type Chmod struct {
+	File
+	Mode uint64
+}
+
+// DecodeChmod reads the parameters of fs/chmod.
+func DecodeChmod(params json.RawMessage) (*Chmod, error) {
+	f := object(params, "FsChmodParams")
+	c := &Chmod{File: f.file(), Mode: f.number("mode", "u32")}
+	return c, f.err
+}
+
+// Symlink are the parameters of fs/symlink, which is an extension.
+type Symlink struct {
+	File
+	Target string // the text of the link, no URI
+}
+
+// DecodeSymlink reads the parameters of fs/symlink.
+func DecodeSymlink(params json.RawMessage) (*Symlink, error) {
+	f := object(params, "FsSymlinkParams")
+	s := &Symlink{File: f.file(), Target: f.text("target")}
+	return s, f.err
+}
+
+// Append are the parameters of fs/append, which is an extension.
+type Append struct {
+	File
+	Data []byte
+}
+
+// DecodeAppend reads the parameters of fs/append.
+func DecodeAppend(params json.RawMessage) (*Append, error) {
+	f := object(params, "FsAppendParams")
+	a := &Append{File: f.file(), Data: f.data("dataBase64")}
+	return a, f.err
+}

@@ -298,6 +298,11 @@ type Capabilities struct {
 	ReadTruncatedBefore   bool `json:"readTruncatedBefore,omitempty"`
 	// Runs is an extension: the methods run/*.
 	Runs bool `json:"runs,omitempty"`
+	// These are extensions: methods of the same names.
+	FSRename  bool `json:"fsRename,omitempty"`
+	FSChmod   bool `json:"fsChmod,omitempty"`
+	FSSymlink bool `json:"fsSymlink,omitempty"`
+	FSAppend  bool `json:"fsAppend,omitempty"`
 	// BinaryOutput is an extension: the member of that name of initialize.
 	BinaryOutput bool `json:"binaryOutput,omitempty"`
 }
