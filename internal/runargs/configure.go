@@ -36,7 +36,7 @@ const FileVariable = config.VariablePrefix + "CONFIG"
 func LoadConfig(env *Env, dir, file string, none bool) (*config.Config, error) {
 	in := config.Input{
 		Managed: env.Managed, Dir: dir, Home: env.Variable("HOME"), Environ: env.Environ,
-		OnlyManaged: none, Account: credentials.DatabaseHome, Terminal: tty.Is(env.Stdin) && tty.Is(env.Stderr),
+		OnlyManaged: none, Account: credentials.DatabaseHome, Terminal: env.Asks || tty.Is(env.Stdin) && tty.Is(env.Stderr),
 	}
 	if none {
 		return config.Load(in)

@@ -101,7 +101,11 @@ func (r *Run) start(ctx context.Context, q *Request) (*sallyport.Result, error) 
 	if errors.As(err, &wrong) || errors.As(err, &load) {
 		return nil, &Error{Reason: Invalid, Err: err}
 	}
-	res := sallyport.ResultOf(nil, err)
+	refused := p.Refused
+	if refused == nil {
+		refused = func(err error) *sallyport.Result { return sallyport.ResultOf(nil, err) }
+	}
+	res := refused(err)
 	res.Args, res.Dir = c.Args, c.Dir
 	return res, nil
 }
@@ -119,12 +123,14 @@ func (r *Run) follow() {
 	defer r.table.work.Done()
 	defer r.table.busy(-1)
 	res, err := r.session.Wait(context.Background())
-	r.result = sallyport.ResultOf(res, err)
-	if res != nil && err != nil {
-		made := *res
+	made := *sallyport.ResultOf(res, err)
+	if err != nil {
 		made.Error = err.Error()
-		r.result = &made
 	}
+	if r.prepared.Ended != nil {
+		r.prepared.Ended(&made)
+	}
+	r.result = &made
 	r.input.close()
 	r.table.over(r)
 	// A long output is in a file of the Runner. Without one there is no need to retain that, and

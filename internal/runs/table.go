@@ -54,6 +54,12 @@ type Prepared struct {
 	// Close frees what else was prepared. It is called once, after the end of the Runner. Nil
 	// frees nothing.
 	Close func()
+	// Refused returns the Result for a command that does not run because of an error; nil means
+	// [sallyport.ResultOf].
+	Refused func(err error) *sallyport.Result
+	// Ended is called once with the Result of a run that has ended, and may change it; nil does
+	// nothing.
+	Ended func(*sallyport.Result)
 }
 
 // Prepare returns what runs for a Request. An error, which is one sentence, says that the Request

@@ -36,7 +36,7 @@ func prepare(_ context.Context, r *runs.Request) (*runs.Prepared, error) {
 	}
 	return &runs.Prepared{
 		Runner: runner,
-		Cmd:    &sallyport.Cmd{Args: args, Dir: r.Dir, Env: r.Environ, EnvPolicy: sallyport.EnvPolicy{Inherit: sallyport.InheritAll}},
+		Cmd:    &sallyport.Cmd{Args: args, Dir: r.Dir, Env: r.Environ, EnvPolicy: sallyport.EnvPolicy{Inherit: sallyport.InheritAll}, Grace: -1},
 	}, nil
 }
 
@@ -51,7 +51,7 @@ func runOptions() Options {
 type driver struct {
 	*caller
 	asked   []runQuestion
-	decides func(q *runQuestion) any // the result of run/approve; nil for no answer
+	decides func(q *runQuestion) any // the members of the answer; nil for no answer
 }
 
 // A runQuestion is a request of the server.
@@ -101,7 +101,12 @@ func (a *answering) receive() ([]byte, error) {
 		if answer == nil {
 			return text, nil
 		}
-		a.d.post(map[string]any{"id": q.ID, "result": answer})
+		members, ok := answer.(map[string]any)
+		if !ok {
+			a.d.t.Fatalf("%v", answer)
+		}
+		members["id"] = q.ID
+		a.d.post(members)
 	}
 }
 

@@ -1,0 +1,102 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package runargs
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/sallyport-dev/sallyport"
+	"github.com/sallyport-dev/sallyport/approval"
+	"github.com/sallyport-dev/sallyport/internal/failure"
+	"github.com/sallyport-dev/sallyport/internal/getopt"
+	"github.com/sallyport-dev/sallyport/internal/runlog"
+	"github.com/sallyport-dev/sallyport/internal/runs"
+	"github.com/sallyport-dev/sallyport/internal/state"
+)
+
+// Prepare returns what makes runs for clients of a server from the words after "sallyport run", with
+// the settings that hold for them. Managed is that of [Env].
+func Prepare(managed string) runs.Prepare {
+	return func(_ context.Context, r *runs.Request) (*runs.Prepared, error) {
+		var o Options
+		words, err := getopt.Parse(Flags(&o), r.Args)
+		if err == nil {
+			err = o.callers()
+		}
+		if err == nil {
+			err = o.Check(words)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return o.prepare(&Env{Environ: r.Environ, Dir: r.Dir, Managed: managed, Asks: r.Approver != nil}, r.Approver, words)
+	}
+}
+
+// callers refuses flags about the streams of the caller: a run of a client has none of them.
+func (o *Options) callers() error {
+	for _, f := range []struct {
+		given bool
+		name  string
+		fix   string
+	}{
+		{o.Help, "--help", "run sallyport run --help"},
+		{o.JSON, "--json", "run/result has the object"},
+		{o.JSONL, "--jsonl", "set events"},
+		{o.JSONLDrop, "--jsonl-drop", "set events"},
+		{o.Interactive, "--interactive", "set openStdin"},
+		{len(o.Descriptors) > 0, "--fd", "leave it out"},
+		{len(o.Given["tty"]) > 0, "--tty", "set tty"},
+		{len(o.Given["quiet"]) > 0, "--quiet", "leave it out"},
+	} {
+		if f.given {
+			return failure.New("%s is not supported in a run of a client; %s", f.name, f.fix)
+		}
+	}
+	return nil
+}
+
+// prepare makes the run. Person may be nil.
+func (o *Options) prepare(env *Env, person approval.Approver, words []string) (*runs.Prepared, error) {
+	dir, err := o.Directory(env)
+	if err != nil {
+		return nil, err
+	}
+	e, err := o.Configure(env, dir)
+	if err != nil {
+		return nil, err
+	}
+	cmd, err := o.Command(env, dir, words)
+	if err != nil {
+		return nil, err
+	}
+	policy, err := o.Policy(cmd.Dir, env.Variable("HOME"))
+	if err != nil {
+		return nil, err
+	}
+	if person == nil {
+		person = approval.Func(func(context.Context, *approval.Request) (approval.Decision, error) {
+			return approval.Decision{}, approval.ErrPass
+		})
+	}
+	runner, post := o.Runner(env, e, policy, cmd.Dir, person)
+	post.Failed = func(error) {} // then only the client can answer
+	start := time.Now()
+	return &runs.Prepared{
+		Runner: runner, Cmd: cmd, Close: post.Close,
+		Refused: func(err error) *sallyport.Result {
+			said, made := failure.Classify(err), sallyport.ResultOf(nil, err)
+			made.ExitCode, made.End, made.Error, made.Sandbox = said.Code, said.End, said.String(), o.Unbuilt()
+			return made
+		},
+		Ended: func(res *sallyport.Result) {
+			res.Warnings = slices.Concat(e.Notes, res.Warnings)
+			if dir, err := state.Dir(); err == nil { // as of other runs, a record that cannot be written is no failure
+				_ = runlog.Append(dir, runlog.Record{Start: start, Flags: o.Shape, Result: *res})
+			}
+		},
+	}, nil
+}
