@@ -1,0 +1,246 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package runs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sallyport-dev/sallyport"
+	"github.com/sallyport-dev/sallyport/internal/testenv"
+	"github.com/sallyport-dev/sallyport/rules"
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+var errFlags = errors.New("unknown flag")
+
+// table returns a Table of runs without a sandbox, which is closed when the test ends, and the
+// number of those that are busy.
+func table(t *testing.T, hidden ...string) (*Table, *atomic.Int64) {
+	t.Helper()
+	busy := new(atomic.Int64)
+	tab := New(func(_ context.Context, r *Request) (*Prepared, error) {
+		p := &Prepared{Runner: &sallyport.Runner{Policy: sandbox.FullAccess()}, Cmd: &sallyport.Cmd{Args: r.Args, Dir: r.Dir, Grace: -1}}
+		switch r.Args[0] {
+		case "--broken":
+			return nil, errFlags
+		case "--rules":
+			p.Runner.Rules = rules.Load(rules.Host{}, rules.Source{Name: "x.rules", Text: []byte("(")})
+		case "--sandbox":
+			p.Runner.Policy, p.Cmd.Args, p.Cmd.Tmp = sandbox.ReadOnly(), r.Args[1:], "host"
+		}
+		return p, nil
+	}, hidden, func(n int) { busy.Add(int64(n)) })
+	t.Cleanup(func() {
+		tab.Close()
+		if len(tab.owners) != 0 {
+			t.Errorf("%d owners are left", len(tab.owners))
+		}
+		if n := busy.Load(); n != 0 {
+			t.Errorf("%d are busy after the end", n)
+		}
+	})
+	return tab, busy
+}
+
+// begin starts a run that must start.
+func begin(t *testing.T, tab *Table, q Request, args ...string) *Run {
+	t.Helper()
+	r, err := tab.Reserve("me")
+	if err != nil {
+		t.Fatal(err)
+	}
+	q.Args, q.Dir = args, t.TempDir()
+	if res, err := r.Start(t.Context(), &q); err != nil {
+		t.Fatal(err)
+	} else if res != nil {
+		t.Fatal(res.Error)
+	}
+	return r
+}
+
+// ended waits for the end of a run.
+func ended(t *testing.T, r *Run) *sallyport.Result {
+	t.Helper()
+	reply, err := r.Wait(t.Context(), Until{For: time.Minute, ExitOnly: true})
+	if err != nil || reply.Result == nil {
+		t.Fatalf("%+v, %v", reply, err)
+	}
+	return reply.Result
+}
+
+// TestNumbers: no number is given twice, also where the run was not started, has ended or was
+// removed, and for other owners.
+func TestNumbers(t *testing.T) {
+	tab, _ := table(t)
+	seen := map[string]bool{}
+	for i, args := range [][]string{{"true"}, {"/nonexistent"}, {"--broken"}, {"--rules"}, {"true"}} {
+		r, err := tab.Reserve(fmt.Sprint("owner", i%2))
+		if err != nil || seen[r.ID()] {
+			t.Fatalf("%s, %v", r.ID(), err)
+		}
+		seen[r.ID()] = true
+		res, err := r.Start(t.Context(), &Request{Args: args, Dir: t.TempDir()})
+		var invalid *Error
+		switch args[0] {
+		case "true":
+			if res != nil || err != nil {
+				t.Errorf("%+v, %v", res, err)
+			}
+			ended(t, r)
+			if err := tab.Remove(r.owner, r.ID()); err != nil {
+				t.Error(err)
+			}
+		case "/nonexistent":
+			if err != nil || res == nil || res.End != sallyport.EndNotFound {
+				t.Errorf("%+v, %v", res, err)
+			}
+		default:
+			if !errors.As(err, &invalid) || invalid.Reason != Invalid || args[0] == "--broken" && !errors.Is(err, errFlags) {
+				t.Errorf("%s: %+v, %v", args, res, err)
+			}
+		}
+		if _, err := tab.Find(r.owner, r.ID()); err == nil {
+			t.Errorf("run %s is known", r.ID())
+		}
+	}
+}
+
+// TestEndedRuns: the last 64 runs that have ended are retained.
+func TestEndedRuns(t *testing.T) {
+	tab, _ := table(t)
+	live := begin(t, tab, Request{}, "sleep", "600")
+	var all []*Run
+	for range maxEnded + 3 {
+		r := begin(t, tab, Request{}, "true")
+		ended(t, r)
+		all = append(all, r)
+	}
+	for i, r := range append(all, live) {
+		if _, err := tab.Find("me", r.ID()); (err == nil) != (i >= 3) {
+			t.Errorf("run %d: %v", i, err)
+		}
+	}
+	if n := len(tab.List("me")); n != maxEnded+1 {
+		t.Errorf("%d runs", n)
+	}
+}
+
+// TestForgotten: a run that has ended is forgotten after its time, and what was prepared is freed.
+func TestForgotten(t *testing.T) {
+	tab, _ := table(t)
+	freed := make(chan struct{})
+	prepare := tab.prepare
+	tab.prepare = func(ctx context.Context, r *Request) (*Prepared, error) {
+		p, err := prepare(ctx, r)
+		p.Close = func() { close(freed) }
+		return p, err
+	}
+	r := begin(t, tab, Request{}, "true")
+	ended(t, r)
+	tab.mu.Lock()
+	r.timer.Reset(0)
+	tab.mu.Unlock()
+	<-freed
+	if _, err := tab.Find("me", r.ID()); err == nil {
+		t.Error("it is known")
+	}
+}
+
+// TestWriteOnce: a write with the ID of an earlier one is not repeated, and has the same answer; the
+// writes are in their order, before the end of the input.
+func TestWriteOnce(t *testing.T) {
+	tab, _ := table(t)
+	r := begin(t, tab, Request{OpenStdin: true}, "cat")
+	var waits []<-chan struct{}
+	want := ""
+	for i := range 50 {
+		text := fmt.Sprintln(i)
+		for range 2 {
+			done, _ := r.Write(fmt.Sprint("w", i), []byte(text))
+			waits = append(waits, done)
+		}
+		want += text
+	}
+	end, _ := r.CloseInput()
+	late, err := r.Write("late", []byte("x"))
+	for _, w := range append(waits, end, late) {
+		<-w
+	}
+	var e *Error
+	if !errors.As(err(), &e) || e.Reason != InputClosed && e.Reason != Ended {
+		t.Errorf("%v", err())
+	}
+	if res := ended(t, r); string(res.Stdout.Bytes()) != want {
+		t.Errorf("%q", res.Stdout.Bytes())
+	}
+}
+
+// TestInputFull: a run that does not read takes a bounded amount of input, and the answer says how
+// much of it.
+func TestInputFull(t *testing.T) {
+	tab, _ := table(t)
+	r := begin(t, tab, Request{OpenStdin: true}, "sleep", "600")
+	first, firstErr := r.Write("", make([]byte, maxInput))
+	second, secondErr := r.Write("", make([]byte, 1))
+	<-second
+	var e *Error
+	if !errors.As(secondErr(), &e) || e.Reason != InputFull || e.Taken != 0 {
+		t.Errorf("%v", secondErr())
+	}
+	<-first
+	if !errors.As(firstErr(), &e) || e.Reason != InputFull || e.Taken == 0 || e.Taken >= maxInput {
+		t.Errorf("%v, %+v", firstErr(), e)
+	}
+}
+
+// TestPages: pages have all of the output, whatever their size, and are complete at the end only.
+func TestPages(t *testing.T) {
+	tab, _ := table(t)
+	const size = 3 << 20 // more than memory holds
+	r := begin(t, tab, Request{}, "sh", "-c", fmt.Sprintf("head -c %d /dev/zero | tr '\\0' a; echo end >&2", size))
+	ended(t, r)
+	for _, most := range []uint64{0, 100_000, DefaultPage, 1 << 40} {
+		after, text := uint64(0), uint64(0)
+		if most == 0 {
+			after, text = size, size // byte by byte
+		}
+		for done := false; !done; {
+			page := r.Page(after, most)
+			for _, d := range page.Chunks {
+				if d.Offset != text || d.Missing != 0 {
+					t.Fatalf("a chunk at %d, %d bytes missing, want %d", d.Offset, d.Missing, text)
+				}
+				text += uint64(len(d.Data))
+			}
+			if most > 0 && page.Next-after > min(most, MaxPage) || most == 0 && page.Next-after > 1 {
+				t.Fatalf("%d bytes in a page of %d", page.Next-after, most)
+			}
+			after, done = page.Next, page.Complete
+		}
+		if text != size+4 {
+			t.Errorf("pages of %d: %d bytes, want %d", most, text, size+4)
+		}
+	}
+}
+
+// TestHidden: a run in a sandbox that reads the whole disk does not read the secrets of the server.
+func TestHidden(t *testing.T) {
+	testenv.NeedUserNS(t)
+	secret := filepath.Join(t.TempDir(), "token")
+	if err := testenv.WriteProgram(secret, "swordfish\n"); err != nil {
+		t.Fatal(err)
+	}
+	tab, _ := table(t, secret)
+	r := begin(t, tab, Request{}, "--sandbox", "cat", secret)
+	if res := ended(t, r); res.ExitCode == 0 || strings.Contains(res.Output.String(), "swordfish") {
+		t.Errorf("%s, %v, %q", res, res.Error, res.Output.String())
+	}
+}
