@@ -150,6 +150,9 @@ var layers = map[string]int{
 	// A program for .ci/suites, no part of the product.
 	"internal/suites": layerMain,
 
+	// The contract of executors, for their tests.
+	"internal/executortest": layerLocal,
+
 	// Nothing but tests in them: they are on top and no package imports them.
 	"internal/archtest": layerMain,
 	"internal/bench":    layerMain,
@@ -157,10 +160,11 @@ var layers = map[string]int{
 
 // testOnly are rooms that only test files may import.
 var testOnly = map[string]bool{
-	"internal/archtest": true,
-	"internal/bench":    true,
-	"internal/suites":   true,
-	"internal/testenv":  true,
+	"internal/archtest":     true,
+	"internal/bench":        true,
+	"internal/executortest": true,
+	"internal/suites":       true,
+	"internal/testenv":      true,
 }
 
 // doors and sinks are the rooms of those kinds.
@@ -238,7 +242,7 @@ var walls = []wall{
 		reason: "raw kernel calls stay raw: nothing in there formats, logs or talks",
 	},
 	{
-		from: []string{anyRoom}, apart: []string{"internal/testenv", "internal/bench", "internal/archtest", "internal/suites"},
+		from: []string{anyRoom}, apart: []string{"internal/testenv", "internal/bench", "internal/archtest", "internal/suites", "internal/executortest"},
 		to:     []string{"testing/...", "flag"},
 		reason: "a package that links package testing or flag puts their flags into every program that imports it",
 	},

@@ -99,7 +99,7 @@ func checkWalls(p pkg) []string {
 func checkTestOnly(p pkg) []string {
 	var findings []string
 	for _, path := range p.imports {
-		if name, inside := room(path); inside && testOnly[name] {
+		if name, inside := room(path); inside && testOnly[name] && !testOnly[p.name] {
 			findings = append(findings, fmt.Sprintf("%s imports %s outside its tests", p.name, name))
 		}
 	}
@@ -243,6 +243,7 @@ func TestChecksFind(t *testing.T) {
 		{name: "testing in testenv", pkg: pkg{name: "internal/testenv", imports: []string{"testing"}}},
 		{name: "cgo", pkg: pkg{name: "internal/plan", imports: []string{"C"}}, want: "no cgo"},
 		{name: "testenv outside tests", pkg: pkg{name: "internal/plan", imports: []string{m + "internal/testenv"}}, want: "outside its tests"},
+		{name: "testenv in a room for tests", pkg: pkg{name: "internal/executortest", imports: []string{m + "internal/testenv"}}},
 		{name: "bench imported", pkg: pkg{name: "internal/cli", imports: []string{m + "internal/bench"}}, want: "outside its tests"},
 		{name: "module in a wrong room", pkg: pkg{name: "internal/plan", imports: []string{"github.com/spf13/cobra"}}, want: "lives in internal/cli alone"},
 		{name: "subpackage of a module", pkg: pkg{name: "internal/text", imports: []string{"golang.org/x/text/width"}}},

@@ -24,6 +24,7 @@ func (s *Server) environment() *wire.Environment {
 			FSWatchMissing: files.CanWatch, EnvironmentConfigRead: true, HTTPHeaderEnvVars: s.opts.AllowHTTP && len(s.opts.HTTPEnv) > 0,
 			ProcessResize: true, ProcessCloseStdin: true, ProcessList: true, ReadTruncatedBefore: true, BinaryOutput: true,
 			FSRename: true, FSChmod: true, FSSymlink: true, FSAppend: true,
+			ProcessTTYSize: true, ProcessPrivateTmp: true,
 			ProcessSignalNames: canTerminate, ProcessTerminateGrace: canTerminate, Runs: s.runs != nil,
 		},
 	}

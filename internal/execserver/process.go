@@ -55,6 +55,7 @@ type process struct {
 	kept     []wire.Chunk
 	size     int           // bytes in kept
 	dropped  uint64        // the number of the last chunk that is not in kept any more; 0 for none
+	bytes    uint64        // of the chunks up to that one
 	changed  chan struct{} // closed with the next event; nil while no read waits
 	stopping bool
 	grace    *time.Timer // calls stop; nil unless a client gave time
@@ -240,6 +241,7 @@ func (p *process) keep(chunk wire.Chunk) {
 	for p.size > maxKept || len(p.kept) > maxChunks {
 		p.size -= len(p.kept[0].Chunk)
 		p.dropped = p.kept[0].Seq
+		p.bytes += uint64(len(p.kept[0].Chunk))
 		p.kept[0] = wire.Chunk{} // frees its bytes
 		p.kept = p.kept[1:]
 	}
@@ -260,7 +262,7 @@ func (p *process) page(r *wire.Read) (page wire.ReadResult, changed <-chan struc
 		page.Failure = &failure
 	}
 	if r.AfterSeq < p.dropped {
-		page.TruncatedBefore = p.kept[0].Seq // the newest chunk is always kept
+		page.TruncatedBefore, page.TruncatedBytes = p.kept[0].Seq, p.bytes // the newest chunk is always kept
 	}
 	size := uint64(0)
 	first := sort.Search(len(p.kept), func(i int) bool { return p.kept[i].Seq > r.AfterSeq })

@@ -120,6 +120,19 @@ func (s *Server) Serve(stream jsonrpc.Stream, credential string) error {
 	return nil
 }
 
+// Dial connects a client in this process, in memory.
+func (s *Server) Dial(context.Context) (jsonrpc.Stream, error) {
+	if !s.enter() {
+		return nil, ErrClosed
+	}
+	client, own := jsonrpc.Pipe()
+	go func() {
+		defer s.work.Done()
+		_ = s.Serve(own, "this process") // the client sees the end
+	}()
+	return client, nil
+}
+
 // Close ends every connection, session, run and process, and waits until no process is left. It may
 // be called more than once.
 func (s *Server) Close() error {
@@ -144,7 +157,7 @@ func (s *Server) Close() error {
 	return err
 }
 
-// enter announces a process, and reports false when the server is closed. It ends with leave.
+// enter announces a process or a client in memory, and reports false when the server is closed. It ends with leave.
 func (s *Server) enter() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -22,7 +22,7 @@ import (
 )
 
 // hostTmp has processes see the machine's /tmp, as their policy says: files of clients lie
-// there too.
+// there too. Clients can ask for a private one.
 const hostTmp = "host"
 
 // coreNames are the variables of envPolicy.inherit "core".
@@ -51,12 +51,16 @@ func (s *Server) spec(w *wire.Start, p *process) (*executor.Spec, *jsonrpc.Error
 	if err != nil {
 		return nil, invalid(err.Error())
 	}
+	tmp := hostTmp
+	if w.Tmp == wire.TmpPrivate {
+		tmp = ""
+	}
 	policy, failure := s.policy(w.Sandbox, dir, env, host.OS)
 	if failure != nil {
 		return nil, failure
 	}
 	spec := &executor.Spec{
-		Args: w.Argv, Arg0: w.Arg0, Dir: dir, Env: env, Policy: policy, Tmp: hostTmp,
+		Args: w.Argv, Arg0: w.Arg0, Dir: dir, Env: env, Policy: policy, Tmp: tmp,
 		OnOutput: p.onOutput, OnExit: p.onExit, OnDenied: p.onDenied, AwaitStreams: true,
 		Grace: -1, // terminate means at once
 	}
@@ -64,6 +68,9 @@ func (s *Server) spec(w *wire.Start, p *process) (*executor.Spec, *jsonrpc.Error
 	switch {
 	case w.TTY:
 		spec.TTY = new(executor.Size)
+		if w.Size != nil {
+			spec.TTY = &executor.Size{Cols: w.Size.Cols, Rows: w.Size.Rows}
+		}
 		p.stream = func(executor.Stream) string { return "pty" }
 	default:
 		spec.PipeStdin = w.PipeStdin

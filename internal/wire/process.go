@@ -21,9 +21,20 @@ type Start struct {
 	PipeStdin bool              `json:"pipeStdin,omitempty"`
 	Arg0      string            `json:"arg0,omitempty"`    // empty: the first of Argv
 	Sandbox   *Sandbox          `json:"sandbox,omitempty"` // nil for none
+	// Size is an extension: the size of the terminal; nil for the usual one.
+	Size *TTYSize `json:"ttySize,omitempty"`
+	// Tmp is an extension: "private" for a /tmp of the process itself, where it has a sandbox;
+	// empty for the machine's.
+	Tmp string `json:"tmp,omitempty"`
 	// Unsupported are the names of members that ask for what no server of this version does,
 	// in the order of the protocol.
 	Unsupported []string `json:"-"`
+}
+
+// TTYSize is the size of a terminal in characters. Neither number is 0.
+type TTYSize struct {
+	Cols uint16 `json:"cols"`
+	Rows uint16 `json:"rows"`
 }
 
 // EnvPolicy says which variables of the server a process starts with.
@@ -47,6 +58,9 @@ type Sandbox struct {
 	Unsupported  []string `json:"-"` // as in Start
 }
 
+// TmpPrivate is the word of Start.Tmp.
+const TmpPrivate = "private"
+
 // DecodeStart reads the parameters of process/start.
 func DecodeStart(params json.RawMessage) (*Start, error) {
 	f := object(params, "ExecParams")
@@ -60,6 +74,14 @@ func DecodeStart(params json.RawMessage) (*Start, error) {
 	}
 	if v := f.optional("sandbox"); v != nil && f.err == nil {
 		s.Sandbox, f.err = decodeSandbox(v)
+	}
+	if v := f.optional("ttySize"); v != nil {
+		size := object(v, "TTYSize")
+		s.Size = &TTYSize{Cols: size.length("cols"), Rows: size.length("rows")}
+		f.fail(size.err)
+	}
+	if f.optional("tmp") != nil {
+		s.Tmp = f.word("tmp", TmpPrivate)
 	}
 	if f.flag("enforceManagedNetwork", false) {
 		s.Unsupported = append(s.Unsupported, "enforceManagedNetwork")
@@ -170,6 +192,8 @@ type ReadResult struct {
 	// TruncatedBefore is an extension: the number of the first chunk that is retained, when a
 	// chunk after AfterSeq is not; else 0.
 	TruncatedBefore uint64 `json:"truncatedBefore,omitempty"`
+	// TruncatedBytes is an extension: how many bytes of output there were before that chunk.
+	TruncatedBytes uint64 `json:"truncatedBytes,omitempty"`
 }
 
 // Write are the parameters of process/write.
@@ -305,6 +329,9 @@ type Capabilities struct {
 	FSAppend  bool `json:"fsAppend,omitempty"`
 	// BinaryOutput is an extension: the member of that name of initialize.
 	BinaryOutput bool `json:"binaryOutput,omitempty"`
+	// These are extensions: ttySize and tmp of process/start.
+	ProcessTTYSize    bool `json:"processTtySize,omitempty"`
+	ProcessPrivateTmp bool `json:"processPrivateTmp,omitempty"`
 }
 
 // Shell is the shell of the server's user.
