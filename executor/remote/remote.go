@@ -96,11 +96,13 @@ func (e *Executor) connect(ctx context.Context) (*execclient.Client, error) {
 		return nil, err
 	}
 	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.closed {
+	if closed = e.closed; !closed {
+		e.client = client
+	}
+	e.mu.Unlock()
+	if closed {
 		return nil, errors.Join(ErrClosed, client.Close())
 	}
-	e.client = client
 	e.follow.Go(func() {
 		<-client.Done()
 		for _, p := range e.list() {
