@@ -98,20 +98,23 @@ func (e *Executor) connect(ctx context.Context) (*execclient.Client, error) {
 	e.mu.Lock()
 	if closed = e.closed; !closed {
 		e.client = client
+		e.follow.Go(func() { e.watch(client) })
 	}
 	e.mu.Unlock()
 	if closed {
 		return nil, errors.Join(ErrClosed, client.Close())
 	}
-	e.follow.Go(func() {
-		<-client.Done()
-		for _, p := range e.list() {
-			if p.client == client {
-				p.abandon(client.Err())
-			}
-		}
-	})
 	return client, nil
+}
+
+// watch gives up the processes of a client whose session is lost.
+func (e *Executor) watch(client *execclient.Client) {
+	<-client.Done()
+	for _, p := range e.list() {
+		if p.client == client {
+			p.abandon(client.Err())
+		}
+	}
 }
 
 // list returns the processes.
