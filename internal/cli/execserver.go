@@ -24,6 +24,7 @@ const execServerHelp = `Run processes for a client, by the exec-server protocol.
 
   sallyport exec-server [--listen ws://127.0.0.1:PORT] [flags]
   sallyport exec-server --listen unix:///PATH
+  sallyport exec-server --listen fd://            (a socket of systemd)
   sallyport exec-server --listen stdio
 
 The client decides what runs, and in which sandbox. The first line of standard
@@ -35,7 +36,7 @@ func execServerFlags(o *options) []getopt.Flag {
 	s := &o.serve
 	s.Listen = "ws://127.0.0.1:0"
 	return []getopt.Flag{
-		{Long: "listen", Value: "URL", Set: getopt.Text(&s.Listen), Help: "ws://IP:PORT (port 0 is a free one), unix:///PATH\nor stdio (default ws://127.0.0.1:0)"},
+		{Long: "listen", Value: "URL", Set: getopt.Text(&s.Listen), Help: "ws://IP:PORT (port 0 is a free one), unix:///PATH,\nfd:// (systemd) or stdio (default ws://127.0.0.1:0)"},
 		{Long: "concurrent-requests", Value: "N", Set: whole(&s.Server.Starts, 1), Help: "start up to N processes of a connection at once\n(default 1)"},
 		{Long: "detached", Value: "DUR", Set: duration(&s.Server.Detached), Help: "how long a session without a connection can be\nresumed (default 15m)"},
 		{Long: "idle", Value: "DUR", Set: duration(&s.Idle), Help: "end after that long without a client and a process\n(default: never)"},

@@ -4,6 +4,7 @@
 package serve
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -29,6 +30,13 @@ func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == serveArg {
 		if err := serveMain(); err != nil {
 			panic(err)
+		}
+		return
+	}
+	if len(os.Args) == 2 && os.Args[1] == activatedArg {
+		if err := activatedMain(); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
 		}
 		return
 	}

@@ -12,6 +12,7 @@ import (
 	"net/netip"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -22,8 +23,8 @@ import (
 
 // Options say where an exec-server listens, and for whom.
 type Options struct {
-	// Listen is "stdio", "ws://IP:PORT" (port 0 is a free one), or "unix:///PATH": WebSockets
-	// on a socket that only this user reaches.
+	// Listen is "stdio", "ws://IP:PORT" (port 0 is a free one), "unix:///PATH": WebSockets
+	// on a socket that only this user reaches, or "fd://": the socket that systemd has passed.
 	Listen string
 	Auth   Auth
 	// Insecure allows a port that other machines reach without authentication.
@@ -37,8 +38,11 @@ type Options struct {
 	Stdout io.WriteCloser
 }
 
+// activatedURL is the socket that systemd has passed.
+const activatedURL = "fd://"
+
 // errAddress is the end of errors about Options.Listen.
-var errAddress = errors.New("use ws://IP:PORT, unix:///PATH or stdio")
+var errAddress = errors.New("use ws://IP:PORT, unix:///PATH, fd:// or stdio")
 
 // Run serves until ctx ends, the process gets SIGINT or SIGTERM, it is idle for Options.Idle, or
 // with "stdio" the client sends no more. It returns when every process has ended. An error says why it could not serve.
@@ -61,6 +65,10 @@ func Run(ctx context.Context, o Options) error {
 	if o.Server.Hidden, err = o.Auth.secrets(); err != nil {
 		return err
 	}
+	// What systemd says is for this process alone.
+	o.Server.Environ = slices.DeleteFunc(slices.Clone(o.Server.Environ), func(v string) bool {
+		return strings.HasPrefix(v, "LISTEN_PID=") || strings.HasPrefix(v, "LISTEN_FDS=") || strings.HasPrefix(v, "LISTEN_FDNAMES=")
+	})
 	listener, url, err := listen(o)
 	if err != nil {
 		return err
@@ -77,6 +85,9 @@ func listen(o Options) (net.Listener, string, error) {
 		}
 		return l, "unix://" + path, nil
 	}
+	if o.Listen == activatedURL {
+		return o.listenActivated()
+	}
 	address, ok := strings.CutPrefix(o.Listen, "ws://")
 	if !ok {
 		return nil, "", fmt.Errorf("unsupported listen address %q: %w", o.Listen, errAddress)
@@ -85,13 +96,37 @@ func listen(o Options) (net.Listener, string, error) {
 	if err != nil {
 		return nil, "", fmt.Errorf("invalid listen address %q: %w", o.Listen, errAddress)
 	}
-	if o.Auth.Kind == "" && !o.Insecure && !host.Addr().Unmap().IsLoopback() {
-		return nil, "", fmt.Errorf("%s is reached by other machines, and without authentication each of them could run commands here: "+
-			"set `--ws-auth`, or `--insecure` where that is meant", host)
+	if err := o.mayListen(host); err != nil {
+		return nil, "", err
 	}
 	l, err := net.Listen("tcp", host.String())
 	if err != nil {
 		return nil, "", fmt.Errorf("cannot listen: %w", err)
+	}
+	return l, "ws://" + l.Addr().String(), nil
+}
+
+// mayListen returns why a TCP port must not be served.
+func (o *Options) mayListen(host netip.AddrPort) error {
+	if o.Auth.Kind == "" && !o.Insecure && !host.Addr().Unmap().IsLoopback() {
+		return fmt.Errorf("%s is reached by other machines, and without authentication each of them could run commands here: "+
+			"set `--ws-auth`, or `--insecure` where that is meant", host)
+	}
+	return nil
+}
+
+// listenActivated returns the listener that the service manager has opened.
+func (o *Options) listenActivated() (net.Listener, string, error) {
+	l, err := activated()
+	if err != nil {
+		return nil, "", fmt.Errorf("cannot listen: %w", err)
+	}
+	address, ok := l.Addr().(*net.TCPAddr)
+	if !ok {
+		return l, "unix://" + l.Addr().String(), nil
+	}
+	if err := o.mayListen(address.AddrPort()); err != nil {
+		return nil, "", errors.Join(err, l.Close())
 	}
 	return l, "ws://" + l.Addr().String(), nil
 }

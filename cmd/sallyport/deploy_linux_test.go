@@ -1,0 +1,161 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// deployed returns the text of a file of deploy.
+func deployed(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "deploy", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// settings returns the settings of a unit file, as "Section.Name", each with its values.
+func settings(t *testing.T, name string) map[string][]string {
+	t.Helper()
+	found, section := map[string][]string{}, ""
+	for line := range strings.Lines(deployed(t, name)) {
+		line = strings.TrimSpace(line)
+		key, value, assigned := strings.Cut(line, "=")
+		switch {
+		case line == "" || line[0] == '#':
+		case line[0] == '[' && strings.HasSuffix(line, "]"):
+			section = line[1 : len(line)-1]
+		case assigned && section != "" && key != "" && !strings.ContainsAny(key, " \t"):
+			found[section+"."+key] = append(found[section+"."+key], value)
+		default:
+			t.Errorf("%s: %q is no line of a unit", name, line)
+		}
+	}
+	return found
+}
+
+// TestUnits: the units are those of one service, its program knows the flags, and no directive
+// takes away what a sandbox needs.
+func TestUnits(t *testing.T) {
+	service, socket := settings(t, "sallyport-exec-server.service"), settings(t, "sallyport-exec-server.socket")
+	for key, want := range map[string]string{
+		"Service.Delegate": "yes", "Service.KillMode": "mixed", "Service.NoNewPrivileges": "yes", "Service.CapabilityBoundingSet": "",
+		"Service.User": "sallyport", "Unit.Requires": "sallyport-exec-server.socket", "Install.Also": "sallyport-exec-server.socket",
+	} {
+		if got := service[key]; !slices.Equal(got, []string{want}) {
+			t.Errorf("%s is %q, want %q", key, got, want)
+		}
+	}
+	for _, name := range []string{
+		"RestrictNamespaces", "PrivateUsers", "SystemCallFilter", "ProtectKernelTunables", "ProtectKernelLogs", "ProtectProc",
+		"ProcSubset", "ProtectControlGroups", "MemoryDenyWriteExecute", "RestrictAddressFamilies",
+	} {
+		if got, ok := service["Service."+name]; ok {
+			t.Errorf("%s=%q breaks sandboxes", name, got)
+		}
+	}
+	for key, want := range map[string]string{"Socket.SocketMode": "0600", "Socket.SocketUser": "sallyport", "Install.WantedBy": "sockets.target"} {
+		if got := socket[key]; !slices.Equal(got, []string{want}) {
+			t.Errorf("%s is %q, want %q", key, got, want)
+		}
+	}
+	if got := socket["Socket.ListenStream"]; len(got) != 1 || !filepath.IsAbs(got[0]) {
+		t.Errorf("ListenStream is %q, want one path", got)
+	}
+	words := strings.Fields(service["Service.ExecStart"][0])
+	if words[0] != "/usr/local/bin/sallyport" {
+		t.Errorf("ExecStart begins with %s", words[0])
+	}
+	text, err := newSeat(t).command(t, append([]string{"sallyport"}, words[1:]...)...).CombinedOutput()
+	if err == nil || !strings.Contains(string(text), "no socket was passed to this process") {
+		t.Errorf("%s, %v", text, err)
+	}
+}
+
+// TestUnitsVerified: systemd itself, where it is installed, finds no error in the units.
+func TestUnitsVerified(t *testing.T) {
+	verify, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Log("without systemd only TestUnits looks at the units")
+		return
+	}
+	dir := t.TempDir()
+	for _, name := range []string{"sallyport-exec-server.service", "sallyport-exec-server.socket"} {
+		text := strings.ReplaceAll(deployed(t, name), "/usr/local/bin/sallyport", "/bin/sh") // that exists
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := exec.Command(verify, "verify", "--man=no", filepath.Join(dir, "sallyport-exec-server.service"), filepath.Join(dir, "sallyport-exec-server.socket")).CombinedOutput()
+	for line := range strings.Lines(string(text)) {
+		if strings.Contains(line, "sallyport-exec-server") { // others are about this machine
+			t.Errorf("%s", line)
+		}
+	}
+	if err != nil {
+		t.Logf("%s: %v", text, err)
+	}
+}
+
+// TestDockerfile: the image is built as CI builds, by the Go of go.mod, and its command is one of
+// the program.
+func TestDockerfile(t *testing.T) {
+	text := deployed(t, "Dockerfile")
+	ci, err := os.ReadFile("../../.ci/run")
+	if err != nil {
+		t.Fatal(err)
+	}
+	build := regexp.MustCompile(`(?m)^RUN (CGO_ENABLED=0) (go build) .*\./cmd/sallyport$`).FindStringSubmatch(text)
+	if build == nil || !regexp.MustCompile(build[1]+` .*`+build[2]).Match(ci) {
+		t.Errorf("the build is %q, unlike that of .ci/run", build)
+	}
+	module, err := os.ReadFile("../../go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var image, needed [2]int
+	parse := func(pattern, text string, to *[2]int) {
+		m := regexp.MustCompile(pattern).FindStringSubmatch(text)
+		if m == nil {
+			t.Fatalf("no %s", pattern)
+		}
+		for i := range to {
+			if err := json.Unmarshal([]byte(m[i+1]), &to[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	parse(`(?m)^FROM golang:(\d+)\.(\d+)`, text, &image)
+	parse(`(?m)^go (\d+)\.(\d+)`, string(module), &needed)
+	if slices.Compare(image[:], needed[:]) < 0 {
+		t.Errorf("the image has Go %d, go.mod needs %d", image, needed)
+	}
+	if !strings.Contains(text, "\nUSER sallyport\n") {
+		t.Error("the image runs as root")
+	}
+	var words []string
+	for lines := bufio.NewScanner(strings.NewReader(text)); lines.Scan(); {
+		if list, ok := strings.CutPrefix(lines.Text(), "CMD "); ok {
+			if err := json.Unmarshal([]byte(list), &words); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	cmd := newSeat(t).command(t, append([]string{"sallyport"}, words...)...)
+	cmd.Stdin = strings.NewReader(`{"id":1,"method":"initialize","params":{"clientName":"t"}}` + "\n")
+	answer, err := cmd.Output()
+	if err != nil || !strings.Contains(string(answer), `"sessionId"`) {
+		t.Errorf("%s, %v", answer, err)
+	}
+}
