@@ -47,6 +47,10 @@ type Cmd struct {
 	// [Session.Screen], and answers the queries that programs send to a terminal. It
 	// needs a TTY and costs 10 to 20 KiB; false keeps none.
 	Screen bool
+	// Retry has a session ask, as a run does, whether its command may be run again when it failed
+	// and was denied something. The output of the second attempt follows that of the first. It
+	// needs a session without a TTY and OpenStdin, on this machine; false asks nothing.
+	Retry bool
 	// Stdout and Stderr receive the output as it comes, in addition to the Result. The
 	// command gets an *os.File itself, and then nothing of that stream is retained. Nil
 	// means that the output is only retained.

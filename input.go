@@ -45,7 +45,7 @@ func (s *Session) write(ctx context.Context, p []byte) (int, error) {
 	}
 	sum := 0
 	err := s.put(ctx, func() error {
-		n, err := s.attempt.process.Write(p[sum:])
+		n, err := s.attempt.Load().process.Write(p[sum:])
 		sum += n
 		return err
 	})
@@ -63,7 +63,7 @@ func (s *Session) put(ctx context.Context, f func() error) error {
 		return writeCanceled(ctx)
 	}
 	defer func() { <-s.writeTurn }()
-	process := s.attempt.process
+	process := s.attempt.Load().process
 	cut := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(cut)
@@ -123,7 +123,7 @@ func (s *Session) noInput() error {
 func (s *Session) CloseInput() error {
 	s.use()
 	if s.execution.cmd.TTY != nil {
-		err := s.put(context.Background(), s.attempt.process.CloseInput)
+		err := s.put(context.Background(), s.attempt.Load().process.CloseInput)
 		if errors.Is(err, os.ErrProcessDone) {
 			return nil
 		}
@@ -132,7 +132,7 @@ func (s *Session) CloseInput() error {
 	s.mu.Lock()
 	s.inputEnded = true
 	s.mu.Unlock()
-	if err := s.attempt.process.CloseInput(); err != nil && !errors.Is(err, os.ErrClosed) {
+	if err := s.attempt.Load().process.CloseInput(); err != nil && !errors.Is(err, os.ErrClosed) {
 		return fmt.Errorf("sallyport: cannot end the session's input: %w", err)
 	}
 	return nil
@@ -143,7 +143,7 @@ func (s *Session) CloseInput() error {
 // os.ErrProcessDone when the command has ended.
 func (s *Session) Signal(sig int) error {
 	s.use()
-	return s.attempt.process.Signal(sig)
+	return s.attempt.Load().process.Signal(sig)
 }
 
 // Interrupt sends SIGINT, which has the same number everywhere.
@@ -159,7 +159,7 @@ func (s *Session) Resize(size Size) error {
 	if s.execution.cmd.TTY == nil {
 		return fmt.Errorf("sallyport: the session has no terminal: %w", errors.ErrUnsupported)
 	}
-	if err := s.attempt.process.Resize(size); err != nil {
+	if err := s.attempt.Load().process.Resize(size); err != nil {
 		return err
 	}
 	s.mu.Lock()

@@ -60,7 +60,7 @@ func (s *Session) SpillErr() error {
 }
 
 // output returns the retained output.
-func (s *Session) output() executor.Output { return s.attempt.process.Output() }
+func (s *Session) output() executor.Output { return s.attempt.Load().process.Output() }
 
 // drop frees what is retained of the output outside of memory.
 func (s *Session) drop() {

@@ -31,9 +31,14 @@ func (x *execution) widen(ctx context.Context, a *attempt) (again bool, err erro
 	}
 	q, before := x.question(approval.KindAccess, "it failed, and was denied what it may need", required)
 	q.Denials = evidence
-	d, err := x.ask(ctx, x.approver(true), q)
+	wanted, release := a.wanted(ctx)
+	defer release()
+	d, err := x.ask(wanted, x.approver(true), q)
 	switch {
 	case errors.Is(err, approval.ErrPass):
+		return false, nil
+	case wanted.Err() != nil && ctx.Err() == nil:
+		x.noted = append(x.noted, "it was not run again: the session was terminated while the question was open")
 		return false, nil
 	case err != nil:
 		return false, err
@@ -51,10 +56,23 @@ func (x *execution) widen(ctx context.Context, a *attempt) (again bool, err erro
 	}
 	if err := x.open(q.Requires); err != nil {
 		x.noted = append(x.noted, "it was not run again: "+err.Error())
-		return false, nil //nolint:nilerr // the first result stays, with the notice
+		return false, nil // the first result stays, with the notice
 	}
 	x.runner.events.emit(x.id, x.attempts+1, event.Retrying{Reason: "approved", Added: q.Requires})
 	return true, nil
+}
+
+// wanted returns a context that ends with ctx, and when the owner of a session terminates it.
+func (a *attempt) wanted(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		defer cancel()
+		select {
+		case <-a.stopped:
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
 }
 
 // missing returns the denials that are facts and matter, and what would allow them: the least

@@ -39,7 +39,7 @@ func (r *Runner) Run(ctx context.Context, c *Cmd) (*Result, error) {
 // execute is the way of every command, of Run and of Start alike: judge it, ask where
 // an approval is needed, attempt it, attempt it once more with what was approved then, and
 // conclude. The end of ctx prevents the start; the end of life ends the command. Running is
-// called once the process runs.
+// called with each attempt once its process runs.
 func (x *execution) execute(ctx, life context.Context, running func(*attempt)) (*Result, error) {
 	if err := x.authorize(ctx, x.judge()); err != nil {
 		return x.conclude(nil, err)
@@ -55,11 +55,11 @@ func (x *execution) execute(ctx, life context.Context, running func(*attempt)) (
 		return x.conclude(a, nil)
 	}
 	x.first = x.result(a)
-	second, err := x.attempt(ctx, life, running)
+	second, err := x.attempt(life, life, running)
 	switch {
 	case second != nil:
 		return x.conclude(second, err)
-	case ctx.Err() != nil:
+	case life.Err() != nil:
 		return x.abandon(a, err)
 	}
 	x.first = nil

@@ -9,6 +9,7 @@ import (
 	"io"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sallyport-dev/sallyport/executor"
@@ -24,7 +25,7 @@ type Session struct {
 	id        string
 	runner    *Runner
 	execution *execution
-	attempt   *attempt
+	attempt   atomic.Pointer[attempt] // the last one; nil before the first
 	started   time.Time
 	done      chan struct{} // closed when everything is over
 	result    *Result       // written before done is closed
@@ -85,7 +86,7 @@ func (r *Runner) Start(ctx context.Context, c *Cmd) (*Session, error) {
 	case <-running:
 	case <-s.done:
 	}
-	if s.attempt == nil {
+	if s.attempt.Load() == nil {
 		return nil, s.err
 	}
 	return s, nil
@@ -116,7 +117,7 @@ func (r *Runner) newSession(ctx context.Context, c *Cmd, id string) (*Session, e
 		waitTurn: make(chan struct{}, 1), writeTurn: make(chan struct{}, 1), pending: output.NewBuffer(output.DefaultBytes),
 	}
 	x.session, x.pipe, x.onOutput = true, c.OpenStdin && c.TTY == nil, s.onOutput
-	x.retain = executor.Retention{Memory: c.Retention.Bytes, File: cmp.Or(r.Spill, defaultSpill)}
+	x.retain = executor.Retention{Memory: c.Retention.Bytes, File: cmp.Or(r.Spill, defaultSpill), Open: c.Retry}
 	if x.retain.Memory <= 0 {
 		x.retain.Memory = output.DefaultBytes
 	}
@@ -137,17 +138,26 @@ func (s *Session) run(ctx, life context.Context, running chan<- struct{}) {
 	detach := context.AfterFunc(life, func() { cancel(context.Cause(life)) })
 	defer detach()
 	s.result, s.err = s.execution.execute(both, life, func(a *attempt) {
-		s.attempt = a
+		s.execution.retain.After = a.process.Output() // for a second attempt
+		if old := s.attempt.Swap(a); old != nil {
+			if old.asked() == EndCanceled {
+				a.stop(EndCanceled) // the session was terminated meanwhile
+			}
+			return
+		}
 		s.runner.sessions.settle(s)
 		if s.replies != nil {
 			go s.reply()
 		}
 		close(running)
 	})
-	if s.attempt == nil {
+	if s.attempt.Load() == nil {
 		s.runner.sessions.release()
 		close(s.done)
 		return
+	}
+	if out, ok := s.output().(interface{ End() }); ok {
+		out.End()
 	}
 	forgotten := s.runner.sessions.end(s)
 	s.mu.Lock()
@@ -261,11 +271,19 @@ func (s *Session) Terminate(ctx context.Context) (bool, error) {
 	if s.over() {
 		return false, nil
 	}
-	s.attempt.stop(EndCanceled)
+	s.stop()
 	if _, err := s.Wait(ctx); !s.over() {
 		return true, err
 	}
 	return true, nil
+}
+
+// stop ends the last attempt, and withdraws the question about a second one.
+func (s *Session) stop() {
+	for a := (*attempt)(nil); a != s.attempt.Load(); {
+		a = s.attempt.Load()
+		a.stop(EndCanceled)
+	}
 }
 
 // TerminateAll terminates all sessions at once and returns how many were alive. The end
@@ -273,7 +291,7 @@ func (s *Session) Terminate(ctx context.Context) (bool, error) {
 func (r *Runner) TerminateAll(ctx context.Context) (int, error) {
 	all := r.sessions.alive()
 	for _, s := range all {
-		s.attempt.stop(EndCanceled)
+		s.stop()
 	}
 	for _, s := range all {
 		if _, err := s.Terminate(ctx); err != nil {
@@ -287,7 +305,7 @@ func (r *Runner) TerminateAll(ctx context.Context) (int, error) {
 // unknown from then on, and output that is only in its file can no longer be read. It may
 // be called more than once.
 func (s *Session) Close() error {
-	s.attempt.stop(EndCanceled)
+	s.stop()
 	<-s.done
 	s.runner.sessions.forget(s)
 	s.drop()

@@ -228,7 +228,7 @@ func (s *Session) await(ctx context.Context, u *Until) (*Reply, error) {
 
 // inspect starts the inspections of the process that the conditions need.
 func (w *sessionWait) inspect(ctx context.Context) {
-	s, p := w.s, w.s.attempt.process
+	s, p := w.s, w.s.attempt.Load().process
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.over() {

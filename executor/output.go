@@ -18,6 +18,11 @@ type Retention struct {
 	// half from the end. Zero and negative mean no file. The executor limits all spill
 	// files together and removes those of ended processes first.
 	File int64
+	// Open says that another process may go on with the output: it does not end with the process
+	// but when its method End is called, if it has one. After is the Output of the process before;
+	// nil means a new one. Executors for other machines need not support either.
+	Open  bool
+	After Output
 }
 
 // An Output is the retained output of a process. Every byte has an offset: its place

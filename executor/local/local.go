@@ -76,10 +76,12 @@ func (e *Executor) Start(ctx context.Context, spec *executor.Spec) (executor.Pro
 	log, onOutput := e.retain(spec)
 	c, err := e.start(ctx, spec, onOutput)
 	if err != nil {
-		_ = log.Close() // the next process that makes a file removes what stays
+		if spec.Retain.After == nil {
+			_ = log.Close() // the next process that makes a file removes what stays
+		}
 		return nil, err
 	}
-	c.log = log
+	c.log, c.open = log, spec.Retain.Open
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {
@@ -128,12 +130,15 @@ func (e *Executor) retain(spec *executor.Spec) (*output.Log, func(executor.Strea
 		log.End()
 		return log, next
 	}
-	var file *output.File
-	var err error
-	if spec.Retain.File > 0 {
-		file, err = e.newFile(spec.Retain.File)
+	log, _ := spec.Retain.After.(*output.Log)
+	if log == nil {
+		var file *output.File
+		var err error
+		if spec.Retain.File > 0 {
+			file, err = e.newFile(spec.Retain.File)
+		}
+		log = output.NewLog(spec.Retain.Memory, file, err)
 	}
-	log := output.NewLog(spec.Retain.Memory, file, err)
 	return log, func(s executor.Stream, p []byte) {
 		log.Write(s, p)
 		if next != nil {
@@ -195,6 +200,7 @@ type command struct {
 	executor *Executor
 	child    *child
 	log      *output.Log
+	open     bool // log does not end with the process
 }
 
 // Output implements [executor.Process].
@@ -206,7 +212,9 @@ func (c *command) Sandbox() executor.Sandbox { return c.child.Sandbox() }
 // Wait implements [executor.Process].
 func (c *command) Wait() (*executor.Exit, error) {
 	exit, err := c.Process.Wait()
-	c.log.End()
+	if !c.open {
+		c.log.End()
+	}
 	c.executor.mu.Lock()
 	delete(c.executor.running, c)
 	c.executor.mu.Unlock()

@@ -84,6 +84,7 @@ func (r *Run) start(ctx context.Context, q *Request) (*sallyport.Result, error) 
 	c := *p.Cmd
 	c.Stdin, c.Stdout, c.Stderr, c.Signals, c.Resizes, c.Ready, c.OnStop, c.Files = nil, nil, nil, nil, nil, nil, nil, nil
 	c.TTY, c.OpenStdin, c.Screen = q.TTY, q.OpenStdin, q.Screen
+	c.Retry = q.TTY == nil && !q.OpenStdin
 	p.Runner.Events, p.Runner.WaitForEvents = q.Events, q.Events != nil
 	if p.Runner.Policy.Mode() == sandbox.Managed {
 		for _, name := range r.table.hidden {

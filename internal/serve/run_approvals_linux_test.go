@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/sallyport-dev/sallyport/internal/runs"
+	"github.com/sallyport-dev/sallyport/internal/testenv"
 )
 
 // ran reports whether the program of a test has made its file in dir.
@@ -89,6 +90,51 @@ func TestRunApprovals(t *testing.T) {
 			}
 			if test.name == "approved" && (len(res.Approvals) != 1 || res.Approvals[0].Decision != "approved" || res.Approvals[0].Source != "user") {
 				t.Errorf("%+v", res.Approvals)
+			}
+		})
+	}
+}
+
+// TestRunRetry: after a denial the client is asked for what the run lacked. The run goes on with the
+// second attempt, and the result has the first one.
+func TestRunRetry(t *testing.T) {
+	testenv.NeedUserNS(t)
+	url := run(t, runOptions())
+	for _, test := range []struct {
+		decision string
+		code     int
+		stdout   string
+	}{{"approved", 0, "again\n"}, {"denied", 1, "begin\n"}} {
+		t.Run(test.decision, func(t *testing.T) {
+			dir, err := os.MkdirTemp("/var/tmp", "sallyport-test-") //nolint:usetesting // runs have a /tmp of their own
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { os.RemoveAll(dir) })
+			ws, out := filepath.Join(dir, "ws"), filepath.Join(dir, "out")
+			if err := errors.Join(os.Mkdir(ws, 0o755), os.Mkdir(out, 0o755)); err != nil { //nolint:gosec // a workspace
+				t.Fatal(err)
+			}
+			d := drive(t, url, nil, func(*runQuestion) any {
+				return map[string]any{"result": map[string]any{"decision": test.decision}}
+			})
+			id := d.runs(map[string]any{"cwd": ws}, "--sandbox", "sh", "-c", `[ -e begun ] && echo again || echo begin; touch begun; echo x >../out/file || exit 1`)
+			res := d.over(id)
+			if len(d.asked) != 1 || d.asked[0].Params.Request.Kind != "access" || len(d.asked[0].Params.Request.Requires) != 1 || d.asked[0].Params.Request.Requires[0] != "write:"+out {
+				t.Fatalf("%+v", d.asked)
+			}
+			if res.ExitCode != test.code || res.Stdout != test.stdout || len(res.Approvals) != 1 || res.Approvals[0].Decision != test.decision {
+				t.Errorf("%+v", res)
+			}
+			approved := test.decision == "approved"
+			if (res.First != nil) != approved || approved && (res.First.Stdout != "begin\n" || res.First.ExitCode != 1) {
+				t.Errorf("%+v", res.First)
+			}
+			if got := d.output(id); !strings.HasPrefix(got, "begin\n") || approved != strings.HasSuffix(got, "again\n") {
+				t.Errorf("%q", got)
+			}
+			if _, err := os.Stat(filepath.Join(out, "file")); (err == nil) != approved {
+				t.Error(err)
 			}
 		})
 	}
