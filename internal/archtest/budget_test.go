@@ -66,7 +66,7 @@ var budgets = map[string]budget{
 	"internal/doctor":      {810, "the diagnosis and what was cleaned up, from internal/cli"},
 	"internal/environ":     {860, "withheld variables that a failing program mentions"},
 	"internal/execclient":  {480, "new: sessions of a client of an exec-server"},
-	"internal/execserver":  {2910, "clients in memory; renames, permissions, links and appending; judged runs, and questions to clients; whether there is something to do; HTTP requests; configuration and discovery; resize, closing the input, lists, signals by name and a grace; watches for files; bounds of what is kept of ended processes; requests about files, also in a sandbox; new: sessions and processes of the exec-server protocol"},
+	"internal/execserver":  {2990, "clients in memory; canceling and observing; renames, permissions, links and appending; judged runs, and questions to clients; whether there is something to do; HTTP requests; configuration and discovery; resize, closing the input, lists, signals by name and a grace; watches for files; bounds of what is kept of ended processes; requests about files, also in a sandbox; new: sessions and processes of the exec-server protocol"},
 	"internal/failure":     {140, "new: from internal/cli"},
 	"internal/fetch":       {190, "new: HTTP requests for clients of the exec-server"},
 	"internal/files":       {980, "renames, permissions, links and appending; watches for missing files; new: operations on files for clients of the exec-server"},

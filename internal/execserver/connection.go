@@ -32,15 +32,18 @@ type connection struct {
 	pages      chan struct{}  // holds a value while the output of a run is on its way
 	work       sync.WaitGroup // goroutines of requests
 	asked      asked
+	cancels    cancels
 	files      fileLane
 	watches    watches
 	http       httpRequests
 
 	// Only the goroutine of serve uses these.
-	session  *session // nil before initialize
-	ready    bool     // initialized has come
-	extends  bool     // the client has asked for extension methods
-	approves bool     // it answers run/approve
+	session  *session        // nil before initialize
+	ready    bool            // initialized has come
+	extends  bool            // the client has asked for extension methods
+	approves bool            // it answers run/approve
+	observes bool            // the session is that of another connection
+	started  <-chan struct{} // closed when the newest process/start has begun, or never will
 
 	binary bool // output is sent in binary messages; set before the session sends events
 }
@@ -48,7 +51,7 @@ type connection struct {
 func newConnection(s *Server, stream jsonrpc.Stream, credential string) *connection {
 	c := &connection{server: s, conn: jsonrpc.NewConn(stream), credential: credential, starts: make(chan struct{}, s.opts.Starts), pages: make(chan struct{}, 1)}
 	c.life, c.end = context.WithCancel(s.life)
-	c.files = fileLane{connection: c, last: idle}
+	c.files, c.started = fileLane{connection: c, last: idle}, idle
 	return c
 }
 
@@ -68,6 +71,10 @@ func (c *connection) serve() error {
 		case errors.Is(err, io.EOF):
 			c.leave()        // its processes send nothing any more
 			c.files.finish() // what was asked for is done
+			select {
+			case <-c.started:
+			case <-c.life.Done():
+			}
 			c.end()
 			c.work.Wait()
 			c.conn.Finish()
@@ -80,6 +87,10 @@ func (c *connection) serve() error {
 			c.request(m)
 		case m.Kind == jsonrpc.KindNotification && m.Method == "initialized" && c.session != nil:
 			c.ready = true
+		case m.Kind == jsonrpc.KindNotification && m.Method == "request/cancel" && c.extends:
+			if err := c.cancelRequest(m); err != nil {
+				return err
+			}
 		case (m.Kind == jsonrpc.KindResponse || m.Kind == jsonrpc.KindError) && c.asked.end(m):
 		default:
 			return errProtocol
@@ -109,10 +120,14 @@ func (c *connection) detach() {
 
 // leave leaves the session to another connection.
 func (c *connection) leave() {
-	if c.session != nil {
+	switch {
+	case c.session == nil:
+	case c.observes:
+		c.session.unwatch(c)
+	default:
 		c.server.detached(c.session)
-		c.session = nil
 	}
+	c.session = nil
 }
 
 // answer sends the result of a request. A connection that has ended needs none.
@@ -201,6 +216,8 @@ func (c *connection) request(m *jsonrpc.Message) {
 		c.fail(m.ID, invalid(err.Error()))
 	case known.family != "" && c.session == nil:
 		c.fail(m.ID, refuse("client must call initialize before using "+known.family+" methods"))
+	case c.observes && !observing[m.Method]:
+		c.fail(m.ID, refuse("this connection observes a session: it may list and read its processes, and nothing else"))
 	case known.family != "" && !c.ready:
 		c.fail(m.ID, refuse("client must send initialized before using "+known.family+" methods"))
 	default:
@@ -214,19 +231,25 @@ func (c *connection) initialize(id jsonrpc.ID, p *wire.Initialize) {
 		return
 	}
 	var failure *jsonrpc.Error
-	if p.Resume != "" {
+	switch {
+	case p.Observe != "":
+		c.session, failure = c.server.observe(c, p.Observe)
+	case p.Resume != "":
 		c.session, failure = c.server.resume(c, p.Resume, p.TakeOver)
-	} else {
+	default:
 		c.session, failure = c.server.open(c)
 	}
 	if failure != nil {
 		c.fail(id, failure)
 		return
 	}
+	c.observes = p.Observe != ""
 	c.extends, c.approves = p.ExtensionMethods, p.Approvals
 	c.binary = p.BinaryOutput && c.conn.HasBinary()
 	c.answer(id, wire.InitializeResult{SessionID: c.session.id, Environment: c.server.info()})
-	c.session.follow(c) // events come after the answer
+	if !c.observes {
+		c.session.follow(c) // events come after the answer
+	}
 }
 
 func (c *connection) environmentInfo(id jsonrpc.ID, _ struct{}) { c.answer(id, c.server.info()) }
@@ -243,26 +266,56 @@ func (c *connection) startProcess(id jsonrpc.ID, s *wire.Start) {
 		c.fail(id, failure)
 		return
 	}
-	select {
-	case c.starts <- struct{}{}:
-	case <-c.life.Done():
-		p.abandon()
-		return
-	}
-	written := c.files.last
+	ctx, done := c.cancelable(id)
+	before, written, began := c.started, c.files.last, make(chan struct{})
+	c.started = began
 	c.work.Go(func() {
-		defer func() { <-c.starts }()
-		select {
-		case <-written:
-		case <-c.life.Done():
-		}
-		select {
-		case <-written: // the process sees what the requests before it wrote
-			p.start(c, id, s)
-		default:
+		defer done()
+		ok := c.awaitStart(ctx, before, written)
+		if !ok {
 			p.abandon()
+			c.wasCanceled(ctx, id)
+			<-before // starts keep their order
+		}
+		close(began)
+		if ok {
+			done()
+			p.start(c, id, s)
+			<-c.starts
 		}
 	})
+}
+
+// awaitStart waits until a process may start: after the starts before it and what its client wrote
+// before, and when there are not too many starts. It reports false when ctx has ended meanwhile.
+// Otherwise starts has its value.
+func (c *connection) awaitStart(ctx context.Context, before, written <-chan struct{}) bool {
+	for _, earlier := range []<-chan struct{}{before, written} {
+		select {
+		case <-earlier: // a start that need not wait is not dropped with the connection
+			continue
+		default:
+		}
+		select {
+		case <-earlier:
+		case <-ctx.Done():
+			return false
+		}
+	}
+	select {
+	case c.starts <- struct{}{}:
+	default:
+		select {
+		case c.starts <- struct{}{}:
+		case <-ctx.Done():
+			return false
+		}
+	}
+	if errors.Is(context.Cause(ctx), errCanceled) {
+		<-c.starts
+		return false
+	}
+	return true
 }
 
 // process returns a process whose start is over; nil when there is none.
@@ -292,10 +345,14 @@ func (c *connection) readProcess(id jsonrpc.ID, r *wire.Read) {
 	if !c.admit(id) {
 		return
 	}
+	ctx, done := c.cancelable(id)
 	c.work.Go(func() {
 		defer c.reads.Add(-1)
-		if page, ok := c.wait(p, r, changed); ok {
+		defer done()
+		if page, ok := wait(ctx, p, r, changed); ok {
 			c.answer(id, page)
+		} else {
+			c.wasCanceled(ctx, id)
 		}
 	})
 }
@@ -317,14 +374,13 @@ func milliseconds(n uint64) time.Duration {
 	return time.Duration(min(n, most)) * time.Millisecond
 }
 
-// wait waits until a read has something to return, or its time is over; false when the
-// connection has ended.
-func (c *connection) wait(p *process, r *wire.Read, changed <-chan struct{}) (page wire.ReadResult, ok bool) {
+// wait waits until a read has something to return, or its time is over; false when ctx has ended.
+func wait(ctx context.Context, p *process, r *wire.Read, changed <-chan struct{}) (page wire.ReadResult, ok bool) {
 	timer := time.NewTimer(milliseconds(r.WaitMs))
 	defer timer.Stop()
 	for {
 		select {
-		case <-c.life.Done():
+		case <-ctx.Done():
 			return page, false
 		case <-timer.C:
 			page, _ = p.page(r)

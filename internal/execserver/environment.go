@@ -22,7 +22,7 @@ func (s *Server) environment() *wire.Environment {
 		Capabilities: wire.Capabilities{
 			FileWriteStreaming: true, SandboxedFileStreaming: len(s.opts.FileHelper) > 0, AtomicFileWrite: true, SessionTakeOver: true,
 			FSWatchMissing: files.CanWatch, EnvironmentConfigRead: true, HTTPHeaderEnvVars: s.opts.AllowHTTP && len(s.opts.HTTPEnv) > 0,
-			ProcessResize: true, ProcessCloseStdin: true, ProcessList: true, ReadTruncatedBefore: true, BinaryOutput: true,
+			ProcessResize: true, ProcessCloseStdin: true, ProcessList: true, ReadTruncatedBefore: true, BinaryOutput: true, RequestCancel: true, SessionObserve: true,
 			FSRename: true, FSChmod: true, FSSymlink: true, FSAppend: true,
 			ProcessTTYSize: true, ProcessPrivateTmp: true,
 			ProcessSignalNames: canTerminate, ProcessTerminateGrace: canTerminate, Runs: s.runs != nil,

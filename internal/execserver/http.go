@@ -120,9 +120,11 @@ func (c *connection) requestHTTP(id jsonrpc.ID, p *wire.HTTPRequest) {
 		c.fail(id, failure)
 		return
 	}
+	ctx, done := c.cancelable(id)
 	c.work.Go(func() {
 		defer c.http.end(p)
-		ctx, cancel := c.life, func() {}
+		defer done()
+		cancel := func() {}
 		if p.TimeoutMs != nil {
 			ctx, cancel = context.WithTimeoutCause(ctx, milliseconds(*p.TimeoutMs), errHTTPTime)
 		}
@@ -177,7 +179,7 @@ func (s *Server) variable(name string) (value string, ok bool) {
 func (c *connection) performHTTP(ctx context.Context, id jsonrpc.ID, p *wire.HTTPRequest, r *fetch.Request) {
 	answer, err := c.http.client.Do(ctx, r)
 	if err != nil {
-		c.failHTTP(id, p, err)
+		c.failHTTP(ctx, id, p, err)
 		return
 	}
 	defer func() { _ = answer.Body.Close() }()
@@ -193,7 +195,7 @@ func (c *connection) performHTTP(ctx context.Context, id jsonrpc.ID, p *wire.HTT
 	body := heldBody{requests: &c.http}
 	defer body.release()
 	if err := body.read(ctx, answer.Body); err != nil {
-		c.failHTTP(id, p, err)
+		c.failHTTP(ctx, id, p, err)
 		return
 	}
 	result.Body = append(result.Body, body.bytes.Bytes()...)
@@ -201,11 +203,11 @@ func (c *connection) performHTTP(ctx context.Context, id jsonrpc.ID, p *wire.HTT
 }
 
 // failHTTP sends the error of a request that got no answer.
-func (c *connection) failHTTP(id jsonrpc.ID, p *wire.HTTPRequest, err error) {
+func (c *connection) failHTTP(ctx context.Context, id jsonrpc.ID, p *wire.HTTPRequest, err error) {
 	if p.Stream {
 		c.http.free(p.RequestID)
 	}
-	if c.life.Err() == nil { // else there is no client that waits
+	if c.life.Err() == nil && !c.wasCanceled(ctx, id) { // else there is no client that waits
 		c.fail(id, &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: "http/request failed: " + err.Error()})
 	}
 }

@@ -104,9 +104,12 @@ func (c *connection) startRun(id jsonrpc.ID, p *wire.RunStart) {
 	if p.Events {
 		q.Events = c.runEvents(run.ID())
 	}
+	ctx, done := c.cancelable(id)
 	c.work.Go(func() {
-		res, err := run.Start(c.life, q)
+		defer done()
+		res, err := run.Start(ctx, q)
 		switch {
+		case (err != nil || res != nil) && c.wasCanceled(ctx, id):
 		case err != nil:
 			c.fail(id, runFailure(err))
 		case res != nil:
@@ -189,12 +192,17 @@ func (c *connection) readRun(id jsonrpc.ID, p *wire.RunRead) {
 	if p.MaxBytes != nil {
 		most = *p.MaxBytes
 	}
+	ctx, done := c.cancelable(id)
 	c.work.Go(func() {
 		defer c.reads.Add(-1)
+		defer done()
 		if p.WaitMs > 0 {
-			ctx, cancel := context.WithTimeout(c.life, milliseconds(p.WaitMs))
-			r.AwaitOutput(ctx, p.After)
+			limited, cancel := context.WithTimeout(ctx, milliseconds(p.WaitMs))
+			r.AwaitOutput(limited, p.After)
 			cancel()
+		}
+		if c.wasCanceled(ctx, id) {
+			return
 		}
 		select { // one page at a time, also where the client does not read
 		case c.pages <- struct{}{}:
@@ -261,10 +269,15 @@ func (c *connection) waitRun(id jsonrpc.ID, p *wire.RunWait) {
 	if !c.admit(id) {
 		return
 	}
+	ctx, done := c.cancelable(id)
 	c.work.Go(func() {
 		defer c.reads.Add(-1)
 		start := time.Now()
-		reply, err := r.Wait(c.life, u)
+		defer done()
+		reply, err := r.Wait(ctx, u)
+		if err != nil && c.wasCanceled(ctx, id) {
+			return
+		}
 		if err != nil {
 			c.fail(id, runFailure(err))
 			return

@@ -37,6 +37,7 @@ type session struct {
 	connection *connection   // gets its events; nil before the answer to initialize, and without one
 	detachedAt time.Time
 	timer      *time.Timer // while it is not attached
+	observers  map[*connection]struct{}
 	stopped    bool
 	processes  map[string]*process
 	closed     []*process // those of processes that have ended, oldest first
@@ -113,6 +114,7 @@ func (s *session) stop() {
 		}
 	}
 	s.mu.Unlock()
+	s.cutObservers()
 	for _, p := range running {
 		p.stop()
 	}

@@ -32,6 +32,8 @@ const (
 	CodeNotFound = -32004
 	// CodeAttached is for a session that another connection uses.
 	CodeAttached = -32010
+	// CodeCanceled is for a request that the client canceled.
+	CodeCanceled = -32800
 )
 
 // An ID identifies a request: a string or a whole number. The zero ID is that of no request.
@@ -65,6 +67,12 @@ func (id ID) MarshalJSON() ([]byte, error) {
 		return json.Marshal(id.text)
 	}
 	return []byte("null"), nil
+}
+
+// UnmarshalJSON reads an ID. Null is none.
+func (id *ID) UnmarshalJSON(value []byte) (err error) {
+	*id, err = decodeID(value)
+	return err
 }
 
 var errID = errors.New("data did not match any variant of untagged enum RequestId")

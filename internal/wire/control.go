@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+
+	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
 )
 
 // Interrupt is the signal that every peer knows. Names such as "SIGTERM" are an extension.
@@ -110,4 +112,14 @@ type ListedProcess struct {
 	ExitCode  *int     `json:"exitCode"` // nil before the exit
 	Closed    bool     `json:"closed"`   // no event comes any more
 	NextSeq   uint64   `json:"nextSeq"`
+}
+
+// DecodeCancel reads the parameters of request/cancel, which is an extension: the ID of a request.
+func DecodeCancel(params json.RawMessage) (jsonrpc.ID, error) {
+	f := object(params, "CancelParams")
+	var id jsonrpc.ID
+	if v := f.need("id"); v != nil {
+		f.fail(json.Unmarshal(v, &id))
+	}
+	return id, f.err
 }

@@ -261,6 +261,9 @@ type Initialize struct {
 	ExtensionMethods bool
 	// Approvals is an extension: the client answers run/approve.
 	Approvals bool
+	// Observe is an extension: the session of another connection, which this one may look at; empty
+	// for none.
+	Observe string
 	// BinaryOutput is an extension: output comes as [Output.Frame], where messages can be binary.
 	BinaryOutput bool
 	// TakeOver is an extension: a connection that has the session of Resume ends, as one that was
@@ -275,6 +278,14 @@ func DecodeInitialize(params json.RawMessage) (*Initialize, error) {
 	if id := f.optionalText("resumeSessionId"); id != nil {
 		if i.Resume = *id; *id == "" {
 			f.fail(fmt.Errorf("resumeSessionId must not be empty"))
+		}
+	}
+	if id := f.optionalText("observeSessionId"); id != nil {
+		switch i.Observe = *id; {
+		case *id == "":
+			f.fail(errors.New("observeSessionId must not be empty"))
+		case i.Resume != "":
+			f.fail(errors.New("resumeSessionId and observeSessionId exclude each other"))
 		}
 	}
 	return i, f.err
@@ -327,6 +338,10 @@ type Capabilities struct {
 	FSChmod   bool `json:"fsChmod,omitempty"`
 	FSSymlink bool `json:"fsSymlink,omitempty"`
 	FSAppend  bool `json:"fsAppend,omitempty"`
+	// These are extensions: the notification request/cancel, and the member observeSessionId of
+	// initialize.
+	RequestCancel  bool `json:"requestCancel,omitempty"`
+	SessionObserve bool `json:"sessionObserve,omitempty"`
 	// BinaryOutput is an extension: the member of that name of initialize.
 	BinaryOutput bool `json:"binaryOutput,omitempty"`
 	// These are extensions: ttySize and tmp of process/start.

@@ -1,0 +1,71 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package execserver
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
+	"github.com/sallyport-dev/sallyport/internal/wire"
+)
+
+// errCanceled is the cause of a context that a client ended with request/cancel.
+var errCanceled = errors.New("the client canceled the request")
+
+// cancels are the requests of a connection that a client can cancel: those that wait.
+type cancels struct {
+	mu   sync.Mutex
+	open map[jsonrpc.ID]*waitingRequest
+}
+
+// A waitingRequest is one of them.
+type waitingRequest struct{ cancel context.CancelCauseFunc }
+
+// cancelable returns the context of a request that waits. It ends with the connection, and when the
+// client cancels the request, until done is called; done may be called more than once. Of two
+// requests with one ID, the newer one is canceled.
+func (c *connection) cancelable(id jsonrpc.ID) (ctx context.Context, done func()) {
+	ctx, cancel := context.WithCancelCause(c.life)
+	r := &waitingRequest{cancel}
+	c.cancels.mu.Lock()
+	defer c.cancels.mu.Unlock()
+	if c.cancels.open == nil {
+		c.cancels.open = make(map[jsonrpc.ID]*waitingRequest)
+	}
+	c.cancels.open[id] = r
+	return ctx, func() {
+		c.cancels.mu.Lock()
+		defer c.cancels.mu.Unlock()
+		if c.cancels.open[id] == r {
+			delete(c.cancels.open, id)
+		}
+		cancel(nil)
+	}
+}
+
+// cancelRequest performs request/cancel. A request that does not wait, or not any more, goes on: its
+// answer may be on its way.
+func (c *connection) cancelRequest(m *jsonrpc.Message) error {
+	id, err := wire.DecodeCancel(m.Params)
+	if err != nil {
+		return errors.Join(errProtocol, err)
+	}
+	c.cancels.mu.Lock()
+	defer c.cancels.mu.Unlock()
+	if r := c.cancels.open[id]; r != nil {
+		r.cancel(errCanceled)
+	}
+	return nil
+}
+
+// wasCanceled answers a request whose context the client ended, and reports whether it did.
+func (c *connection) wasCanceled(ctx context.Context, id jsonrpc.ID) bool {
+	if !errors.Is(context.Cause(ctx), errCanceled) {
+		return false
+	}
+	c.fail(id, &jsonrpc.Error{Code: jsonrpc.CodeCanceled, Message: errCanceled.Error()})
+	return true
+}
