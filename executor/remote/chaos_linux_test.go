@@ -82,7 +82,7 @@ func (f *faulty) fault() bool {
 	if f.cut {
 		return true
 	}
-	if f.sure && f.n <= 3 || !f.relay.chance(150) {
+	if f.sure && f.n <= greeting || !f.relay.chance(150) {
 		return false
 	}
 	f.cut = true
@@ -98,6 +98,16 @@ func (f *faulty) fault() bool {
 		_ = f.Stream.Close()
 	}
 	return true
+}
+
+// greeting is how many messages a handshake has.
+const greeting = 3
+
+// greeted reports that the connection may fail.
+func (f *faulty) greeted() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return !f.sure || f.n > greeting
 }
 
 func (f *faulty) delay() {
@@ -117,7 +127,7 @@ func (f *faulty) Read() ([]byte, error) {
 
 func (f *faulty) Write(message []byte) error {
 	f.delay()
-	if f.relay.chance(300) { // it arrives, and the connection ends behind it
+	if f.greeted() && f.relay.chance(300) { // it arrives, and the connection ends behind it
 		_ = f.Stream.Write(message)
 		return errCut
 	}
@@ -164,16 +174,11 @@ func TestChaos(t *testing.T) {
 // talk runs one process and checks its lines.
 func talk(t *testing.T, e executor.Executor, end time.Time) {
 	var out bytes.Buffer
-	var p executor.Process
-	for { // a cut in the middle of a start may be an error
-		var err error
-		p, err = e.Start(t.Context(), &executor.Spec{
-			Args: []string{"/bin/sh", "-c", talker}, Dir: "/", Env: []string{"PATH=/usr/bin:/bin"}, PipeStdin: true,
-			Policy: sandbox.FullAccess(), AwaitStreams: true, OnOutput: func(_ executor.Stream, p []byte) { out.Write(p) },
-		})
-		if err == nil {
-			break
-		}
+	p, err := e.Start(t.Context(), &executor.Spec{
+		Args: []string{"/bin/sh", "-c", talker}, Dir: "/", Env: []string{"PATH=/usr/bin:/bin"}, PipeStdin: true,
+		Policy: sandbox.FullAccess(), AwaitStreams: true, OnOutput: func(_ executor.Stream, p []byte) { out.Write(p) },
+	})
+	if err != nil {
 		t.Errorf("Start: %v", err)
 		return
 	}
