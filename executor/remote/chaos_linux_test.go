@@ -92,10 +92,10 @@ func (f *faulty) fault() bool {
 	if f.relay.chance(2) { // the server hears of it later, or when the session is taken over
 		f.relay.work.Go(func() {
 			<-time.After(5 * time.Millisecond)
-			_ = f.Stream.Close()
+			_ = f.Close()
 		})
 	} else {
-		_ = f.Stream.Close()
+		_ = f.Close()
 	}
 	return true
 }
