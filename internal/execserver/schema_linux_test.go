@@ -31,6 +31,7 @@ type (
 	initializeParams struct {
 		ClientName       string  `json:"clientName"`
 		ResumeSessionID  *string `json:"resumeSessionId,omitempty" schema:"min=1"`
+		ObserveSessionID *string `json:"observeSessionId,omitempty" schema:"min=1"`
 		ExtensionMethods bool    `json:"extensionMethods,omitempty"`
 		Approvals        bool    `json:"approvals,omitempty"`
 		BinaryOutput     bool    `json:"binaryOutput,omitempty"`
@@ -191,6 +192,9 @@ type (
 		runParams
 		Signal string `json:"signal" schema:"example=SIGTERM"`
 	}
+	cancelParams struct {
+		ID json.RawMessage `json:"id"`
+	}
 	approveAnswer struct {
 		Decision string `json:"decision"`
 		Message  string `json:"message,omitempty"`
@@ -253,7 +257,7 @@ var serverCalls = map[string]call{wire.MethodApprove: {wire.RunApprove{}, approv
 
 // notices are the notifications of both sides.
 var notices = map[string]any{
-	"initialized": nothing{}, wire.MethodOutput: wire.Output{}, wire.MethodExited: wire.Exited{}, wire.MethodClosed: wire.Closed{},
+	"initialized": nothing{}, "request/cancel": cancelParams{}, wire.MethodOutput: wire.Output{}, wire.MethodExited: wire.Exited{}, wire.MethodClosed: wire.Closed{},
 	wire.MethodMissingChanged: wire.MissingChanged{}, wire.MethodBodyDelta: wire.BodyDelta{}, wire.MethodRunEvent: wire.RunEvent{},
 }
 
