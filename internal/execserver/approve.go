@@ -97,10 +97,14 @@ func (c *connection) ask(ctx context.Context, method string, params any) (*jsonr
 	}
 }
 
-// approver asks the client about a run. All that is no answer denies.
+// approver asks the client about a run. All that is no answer denies; only a question that comes when
+// the connection has ended already is left to others.
 func (c *connection) approver(run string) approval.Approver {
 	return approval.Func(func(ctx context.Context, r *approval.Request) (approval.Decision, error) {
 		none := approval.Decision{Source: approval.FromUser}
+		if c.life.Err() != nil {
+			return none, approval.ErrPass
+		}
 		question, err := json.Marshal(r)
 		if err != nil {
 			return none, noAnswer(err)

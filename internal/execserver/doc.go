@@ -21,4 +21,8 @@
 // What a process may access is what its client says, built by the executor of this machine.
 // What this version does not support is refused by name; methods that are not served have the
 // error that clients know. Nothing is asked and no rule is consulted: that is for the client.
+//
+// Runs are the exception. They are judged and approved by the Runners of package runs, belong to the
+// credential of the client, and go on without it. Their questions are requests of the server to
+// the client that started them.
 package execserver

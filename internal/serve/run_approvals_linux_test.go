@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/internal/runs"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 )
@@ -213,6 +214,44 @@ func TestRunStray(t *testing.T) {
 	}
 	d := drive(t, url, nil, nil) // the server goes on
 	d.over(d.runs(nil, "true"))
+}
+
+// TestRunElsewhere: a question that was answered elsewhere can still be answered, once.
+func TestRunElsewhere(t *testing.T) {
+	board := new(approval.Board)
+	o := options()
+	o.Server.Prepare = func(ctx context.Context, r *runs.Request) (*runs.Prepared, error) {
+		r.Approver = approval.First(r.Approver, board)
+		return prepare(ctx, r)
+	}
+	d := drive(t, run(t, o), nil, func(*runQuestion) any { return nil })
+	d.post(map[string]any{"id": "s", "method": "run/start", "params": map[string]any{"args": []string{"--ask", "true"}}})
+	d.until(func(m *message) bool { return m.Method == "run/approve" })
+	for {
+		changed := board.Changed()
+		if len(board.Pending()) > 0 {
+			break
+		}
+		<-changed
+	}
+	q := d.asked[0]
+	if err := board.Answer(q.Params.Request.ID, approval.Decision{Answer: approval.Approved}); err != nil {
+		t.Fatal(err)
+	}
+	m := d.until(func(m *message) bool { return string(m.ID) == `"s"` })
+	var r startedRun
+	if err := json.Unmarshal(m.Result, &r); err != nil || !r.Started {
+		t.Fatalf("%+v, %v", m, err)
+	}
+	late := map[string]any{"id": q.ID, "result": map[string]any{"decision": "denied"}}
+	d.post(late)
+	d.over(r.RunID)
+	d.post(late)
+	for {
+		if _, err := d.receive(); err != nil {
+			return // the end of the connection
+		}
+	}
 }
 
 // TestRunServerEnds: the end of the server ends all runs, also those that ignore signals or made a

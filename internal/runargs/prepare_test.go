@@ -1,0 +1,95 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package runargs
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sallyport-dev/sallyport"
+	"github.com/sallyport-dev/sallyport/approval"
+	"github.com/sallyport-dev/sallyport/internal/runs"
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+// says is a client that answers.
+var says = approval.Func(func(_ context.Context, r *approval.Request) (approval.Decision, error) {
+	return r.Decide(approval.Approved), nil
+})
+
+// prepared returns what runs for words in a new directory, with settings.
+func prepared(t *testing.T, settings string, person approval.Approver, words ...string) (*runs.Prepared, error) {
+	t.Helper()
+	home := t.TempDir()
+	if settings != "" {
+		dir := filepath.Join(home, ".config", "sallyport")
+		if err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, "config.toml"), []byte(settings), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p, err := Prepare("")(t.Context(), &runs.Request{Args: words, Dir: t.TempDir(), Environ: []string{"HOME=" + home, "PATH=/usr/bin:/bin"}, Approver: person})
+	if err == nil {
+		t.Cleanup(func() {
+			if err := p.Runner.Close(); err != nil {
+				t.Error(err)
+			}
+			p.Close()
+		})
+	}
+	return p, err
+}
+
+// TestPrepareErrors: what a run of a client cannot have is refused by name, and so is what run
+// refuses.
+func TestPrepareErrors(t *testing.T) {
+	for _, test := range []struct {
+		settings, words, want string
+	}{
+		{"", "--json x", "--json is not supported in a run of a client; run/result has the object"},
+		{"", "--jsonl x", "--jsonl is not supported"}, {"", "--jsonl-drop x", "--jsonl-drop is not supported"},
+		{"", "-i x", "--interactive is not supported in a run of a client; set openStdin"},
+		{"", "-t x", "--tty is not supported in a run of a client; set tty"}, {"", "-t=false x", "--tty is not supported"},
+		{"", "--fd 5 x", "--fd is not supported"}, {"", "-q x", "--quiet is not supported"}, {"", "--help", "--help is not supported"},
+		{"", "--unknown x", "unknown flag"}, {"", "--", "command args are empty"}, {"", "-C /nonexistent/dir x", "/nonexistent/dir"},
+		{"x = 1\n", "x", "config.toml"},
+	} {
+		t.Run(test.settings+test.words, func(t *testing.T) {
+			if _, err := prepared(t, test.settings, nil, strings.Fields(test.words)...); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("%v, want %s", err, test.want)
+			}
+		})
+	}
+}
+
+// TestPrepare: flags and settings count, and what nobody can answer is not asked.
+func TestPrepare(t *testing.T) {
+	p, err := prepared(t, "sandbox = \"read-only\"\ntty = true\nquiet = true\n", says, "--timeout", "5", "--", "sh", "-c", "true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Cmd.Timeout.Seconds() != 5 || !slices.Equal(p.Cmd.Args, []string{"sh", "-c", "true"}) || p.Runner.Policy.Name() != sandbox.ReadOnly().Name() || p.Runner.Approval != approval.OnRequest {
+		t.Errorf("%+v, %s, %s", p.Cmd, p.Runner.Policy.Name(), p.Runner.Approval)
+	}
+	if d, err := approval.Ask(t.Context(), p.Runner.Approver, &approval.Request{ID: "1", Available: []approval.Answer{approval.Approved}}); err != nil || d.Answer != approval.Approved {
+		t.Errorf("%+v, %v", d, err)
+	}
+	res := p.Refused(sallyport.ErrRefused)
+	if res.ExitCode != 123 || res.End != sallyport.EndRefused || res.Error == "" {
+		t.Errorf("%+v", res)
+	}
+	if p, err = prepared(t, "", nil, "true"); err != nil {
+		t.Fatal(err)
+	}
+	if p.Runner.Approval != approval.Never { // as without a terminal
+		t.Errorf("%s", p.Runner.Approval)
+	}
+	if _, err := approval.Ask(t.Context(), p.Runner.Approver, &approval.Request{ID: "1", Available: []approval.Answer{approval.Approved}}); !errors.Is(err, approval.ErrPass) {
+		t.Error(err)
+	}
+}
