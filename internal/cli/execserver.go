@@ -29,14 +29,15 @@ const execServerHelp = `Run processes for a client, by the exec-server protocol.
 
 The client decides what runs, and in which sandbox. The first line of standard
 output is the URL, once clients can connect. A port that other machines reach
-needs --ws-auth. SIGTERM and SIGINT end the server with all of its processes.
+needs --ws-auth or --tls-client-ca. SIGTERM and SIGINT end the server with all
+of its processes.
 `
 
 func execServerFlags(o *options) []getopt.Flag {
 	s := &o.serve
 	s.Listen = "ws://127.0.0.1:0"
 	return []getopt.Flag{
-		{Long: "listen", Value: "URL", Set: getopt.Text(&s.Listen), Help: "ws://IP:PORT (port 0 is a free one), unix:///PATH,\nfd:// (systemd) or stdio (default ws://127.0.0.1:0)"},
+		{Long: "listen", Value: "URL", Set: getopt.Text(&s.Listen), Help: "ws://IP:PORT or wss://IP:PORT (port 0 is a free\none), unix:///PATH, fd:// (systemd) or stdio\n(default ws://127.0.0.1:0)"},
 		{Long: "concurrent-requests", Value: "N", Set: whole(&s.Server.Starts, 1), Help: "start up to N processes of a connection at once\n(default 1)"},
 		{Long: "detached", Value: "DUR", Set: duration(&s.Server.Detached), Help: "how long a session without a connection can be\nresumed (default 15m)"},
 		{Long: "idle", Value: "DUR", Set: duration(&s.Idle), Help: "end after that long without a client and a process\n(default: never)"},
@@ -53,6 +54,9 @@ func execServerFlags(o *options) []getopt.Flag {
 			s.Auth.Skew = &skew
 			return err
 		}, Help: "how far clocks may differ (default 30)"},
+		{Long: "tls-cert", Value: "FILE", Kind: getopt.Files, Set: getopt.Text(&s.TLS.Cert), Help: "serve wss:// with this certificate (PEM)"},
+		{Long: "tls-key", Value: "FILE", Kind: getopt.Files, Set: getopt.Text(&s.TLS.Key), Help: "its private key"},
+		{Long: "tls-client-ca", Value: "FILE", Kind: getopt.Files, Set: getopt.Text(&s.TLS.ClientCA), Help: "clients need a certificate that this one signed"},
 		{Long: "allow-http", Set: getopt.On(&s.Server.AllowHTTP), Help: "clients may make HTTP requests from this machine"},
 		{Long: "allow-http-env", Value: "NAME", Set: getopt.List(&s.Server.HTTPEnv), Help: "clients may put the value of the variable into\nheaders of them; * for all (repeatable)"},
 		{Long: "insecure", Set: getopt.On(&s.Insecure), Help: "listen without a token where other machines reach it"},

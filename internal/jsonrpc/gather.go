@@ -52,7 +52,11 @@ func (g *gather) flush(p []byte) error {
 		_, err = g.Conn.Write(p)
 	} else {
 		parts := net.Buffers{g.held, p}
-		_, err = parts.WriteTo(g.Conn)
+		to := g.Conn
+		if w, ok := to.(interface{ Unwrap() net.Conn }); ok {
+			to = w.Unwrap() // what writes both at once; TLS has none
+		}
+		_, err = parts.WriteTo(to)
 	}
 	g.held = g.held[:0]
 	return err

@@ -131,10 +131,10 @@ func readSecret(name string, least int) ([]byte, error) {
 	return text, nil
 }
 
-// secrets returns the files with secrets, absolute and without symbolic links.
-func (a *Auth) secrets() ([]string, error) {
+// secrets returns files with secrets, absolute and without symbolic links. Empty names are left out.
+func secrets(names ...string) ([]string, error) {
 	var files []string
-	for _, name := range []string{a.TokenFile, a.SecretFile} {
+	for _, name := range names {
 		if name == "" {
 			continue
 		}

@@ -61,6 +61,9 @@ func (c placedConn) Close() error {
 	return c.Conn.Close() //nolint:wrapcheck // nothing is known about it here
 }
 
+// Unwrap returns the connection on which several buffers are written at once.
+func (c placedConn) Unwrap() net.Conn { return c.Conn }
+
 // A penalty makes clients with a wrong token wait.
 type penalty struct {
 	time    time.Duration

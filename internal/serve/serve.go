@@ -23,10 +23,12 @@ import (
 
 // Options say where an exec-server listens, and for whom.
 type Options struct {
-	// Listen is "stdio", "ws://IP:PORT" (port 0 is a free one), "unix:///PATH": WebSockets
-	// on a socket that only this user reaches, or "fd://": the socket that systemd has passed.
+	// Listen is "stdio", "ws://IP:PORT" or "wss://IP:PORT" (port 0 is a free one), "unix:///PATH":
+	// WebSockets on a socket that only this user reaches, or "fd://": the socket that systemd has passed.
 	Listen string
 	Auth   Auth
+	// TLS is for ports. A port with it is served as wss, whatever Listen says.
+	TLS TLS
 	// Insecure allows a port that other machines reach without authentication.
 	Insecure bool
 	// Idle ends a server that listens when it has had no client, and nothing that runs for one,
@@ -42,7 +44,7 @@ type Options struct {
 const activatedURL = "fd://"
 
 // errAddress is the end of errors about Options.Listen.
-var errAddress = errors.New("use ws://IP:PORT, unix:///PATH, fd:// or stdio")
+var errAddress = errors.New("use ws://IP:PORT, wss://IP:PORT, unix:///PATH, fd:// or stdio")
 
 // Run serves until ctx ends, the process gets SIGINT or SIGTERM, it is idle for Options.Idle, or
 // with "stdio" the client sends no more. It returns when every process has ended. An error says why it could not serve.
@@ -56,13 +58,20 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
+	encryption, err := o.TLS.config()
+	if err != nil {
+		return err
+	}
 	if o.Listen == "stdio" || o.Listen == "stdio://" {
 		if o.Auth.Kind != "" {
 			return errStdio
 		}
+		if encryption != nil {
+			return errTLSListen
+		}
 		return serveLines(ctx, o)
 	}
-	if o.Server.Hidden, err = o.Auth.secrets(); err != nil {
+	if o.Server.Hidden, err = secrets(o.Auth.TokenFile, o.Auth.SecretFile, o.TLS.Key); err != nil {
 		return err
 	}
 	// What systemd says is for this process alone.
@@ -73,7 +82,16 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	return serveHTTP(ctx, o, gate, listener, url)
+	if encryption != nil {
+		address, ok := strings.CutPrefix(url, "ws://")
+		if !ok {
+			return errors.Join(errTLSListen, listener.Close())
+		}
+		listener, url = boundedTLS(listener, encryption), "wss://"+address
+	} else {
+		listener = newBoundedListener(listener, maxOpen)
+	}
+	return serveHTTP(ctx, o, o.TLS.gate(gate), listener, url)
 }
 
 // listen opens the listener of o.
@@ -89,6 +107,12 @@ func listen(o Options) (net.Listener, string, error) {
 		return o.listenActivated()
 	}
 	address, ok := strings.CutPrefix(o.Listen, "ws://")
+	if encrypted, is := strings.CutPrefix(o.Listen, "wss://"); is {
+		if o.TLS.Cert == "" {
+			return nil, "", errNoTLS
+		}
+		address, ok = encrypted, true
+	}
 	if !ok {
 		return nil, "", fmt.Errorf("unsupported listen address %q: %w", o.Listen, errAddress)
 	}
@@ -108,9 +132,9 @@ func listen(o Options) (net.Listener, string, error) {
 
 // mayListen returns why a TCP port must not be served.
 func (o *Options) mayListen(host netip.AddrPort) error {
-	if o.Auth.Kind == "" && !o.Insecure && !host.Addr().Unmap().IsLoopback() {
+	if o.Auth.Kind == "" && o.TLS.ClientCA == "" && !o.Insecure && !host.Addr().Unmap().IsLoopback() {
 		return fmt.Errorf("%s is reached by other machines, and without authentication each of them could run commands here: "+
-			"set `--ws-auth`, or `--insecure` where that is meant", host)
+			"set `--ws-auth` or `--tls-client-ca`, or `--insecure` where that is meant", host)
 	}
 	return nil
 }
@@ -141,7 +165,7 @@ func serveHTTP(ctx context.Context, o Options, g gate, l net.Listener, url strin
 	d.busy = idle.change
 	h := d.http()
 	failed := make(chan error, 1)
-	go func() { failed <- h.Serve(newBoundedListener(l, maxOpen)) }()
+	go func() { failed <- h.Serve(l) }()
 	_, err := fmt.Fprintln(o.Stdout, url)
 	if err == nil {
 		select {
