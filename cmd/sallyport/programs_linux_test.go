@@ -11,7 +11,7 @@ import (
 
 // programs are what this test binary can be, by name.
 func programs() map[string]func() {
-	return map[string]func(){"sallyport": managed, "act": act, "chaos": chaosMain, "unlocked": unlocked}
+	return map[string]func(){"sallyport": managed, "act": act, "chaos": chaosMain, "unlocked": unlocked, "eavesdrop": eavesdrop}
 }
 
 // unlocked waits until no process has a lock on any of the files.

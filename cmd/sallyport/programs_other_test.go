@@ -7,3 +7,6 @@ package main
 
 // programs are what this test binary can be, by name.
 func programs() map[string]func() { return map[string]func(){"sallyport": managed} }
+
+// endDaemon does nothing: there is no daemon.
+func endDaemon(string) {}

@@ -111,6 +111,12 @@ func setUp(env *testscript.Env) error {
 	}
 	env.Setenv("HOME", filepath.Join(env.WorkDir, "home"))
 	env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, "state"))
+	runtime := filepath.Join(env.WorkDir, "run")
+	if err := os.Mkdir(runtime, 0o700); err != nil {
+		return err
+	}
+	env.Setenv("XDG_RUNTIME_DIR", runtime)
+	env.Defer(func() { endDaemon(runtime) })
 	env.Setenv("SHELL", "/bin/sh")
 	env.Setenv("GORACE", noRaceSleep)
 	env.Setenv("long", strings.Repeat("0123456789abcdef", 8000)) // 128 000 bytes, nearly the most for one argument

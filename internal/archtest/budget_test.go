@@ -26,10 +26,10 @@ const (
 	// layers, with profiles and trust, 3 500; what rules decide about a run 400; approvals and
 	// second attempts 1 700, a model that reviews 900, answers from other processes 900; the
 	// exec-server with its connections 2 750, operations on files for its clients 1 500,
-	// HTTP requests for them 600. Detached runs are a daemon of 200 and verbs of 900. The
+	// HTTP requests for them 600. Detached runs are a daemon of 200 and verbs of 1 250. The
 	// client of an exec-server and its executor take 2 150. Judged runs for clients of the
 	// exec-server are 1 350, with their approvals. Binary output and messages written together are 150.
-	maxCodeLines = 66_800
+	maxCodeLines = 67_800
 	maxRoomLines = 3_000 // of one package
 )
 
@@ -62,7 +62,7 @@ var budgets = map[string]budget{
 	"internal/credentials": {260, ""},
 	"internal/darwin":      {200, ""},
 	"internal/eventlog":    {100, "new: records of decisions, under the names of telemetry"},
-	"internal/daemon":      {195, "new: the exec-server of this user that keeps detached runs"},
+	"internal/daemon":      {215, "new: the exec-server of this user that keeps detached runs"},
 	"internal/doctor":      {810, "the diagnosis and what was cleaned up, from internal/cli"},
 	"internal/environ":     {860, "withheld variables that a failing program mentions"},
 	"internal/execclient":  {480, "new: sessions of a client of an exec-server"},
@@ -71,7 +71,7 @@ var budgets = map[string]budget{
 	"internal/fetch":       {190, "new: HTTP requests for clients of the exec-server"},
 	"internal/files":       {980, "renames, permissions, links and appending; watches for missing files; new: operations on files for clients of the exec-server"},
 	"internal/front":       {355, "a question takes the terminal; descriptors that this process was started with"},
-	"internal/getopt":      {260, "new: from internal/cli"},
+	"internal/getopt":      {300, "a command line without some flags; new: from internal/cli"},
 	"internal/gitpaths":    {2700, "the search for repositories goes on until all is known; searches for deny patterns remember what they found"},
 	"internal/guard":       {1960, ""},
 	"internal/hostfacts":   {860, "the table of mounts, which internal/limits uses as well, read again when it has changed"},
@@ -114,6 +114,7 @@ var budgets = map[string]budget{
 	"internal/text":        {500, ""},
 	"internal/toml":        {485, "adding to a text without changing the rest of it; new: keys and values of TOML with their places"},
 	"internal/serve":       {780, "TLS and certificates of clients; a socket of systemd; bounds for clients that only connect, guess or send slowly; a server that rests ends; new: listeners and authentication of the exec-server"},
+	"internal/sessions":    {1260, "new: the verbs of detached runs: a terminal that is attached, output, waits"},
 	"internal/setup":       {320, "new: the first settings of a project, and what is allowed from now on"},
 	"internal/toolfiles":   {130, ""},
 	"internal/tree":        {310, "removal by descriptors, of any depth, with an end, and the check of directories of our own"},

@@ -27,7 +27,8 @@ const (
 	layerTools
 	layerServers // what doors lead to
 	layerDoors
-	layerArgs // the words of a command line
+	layerArgs  // the words of a command line
+	layerVerbs // what they do
 	layerCLI
 	layerMain
 )
@@ -142,6 +143,8 @@ var layers = map[string]int{
 
 	"internal/failure": layerDoors,
 	"internal/runargs": layerArgs,
+
+	"internal/sessions": layerVerbs,
 
 	"internal/cli": layerCLI,
 

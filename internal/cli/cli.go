@@ -24,6 +24,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -36,6 +37,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/printable"
 	"github.com/sallyport-dev/sallyport/internal/runargs"
 	"github.com/sallyport-dev/sallyport/internal/serve"
+	"github.com/sallyport-dev/sallyport/internal/sessions"
 )
 
 // Env is the environment of one invocation. The streams must be set.
@@ -134,7 +136,8 @@ type options struct {
 
 	script, dir, config, message string
 
-	serve serve.Options // of exec-server
+	serve    serve.Options // of exec-server
+	sessions sessions.Options
 
 	run     runargs.Options // of check
 	runFlag string          // one of run that was given to check
@@ -142,8 +145,8 @@ type options struct {
 
 // commands returns the table, in the order of the overview.
 func commands() []command {
-	return []command{
-		{name: "run", short: "run a program in the sandbox", run: runCommand},
+	run := command{name: "run", short: "run a program in the sandbox", run: runCommand}
+	return slices.Concat([]command{run}, sessionCommands(), []command{
 		{name: "why", short: "explain what the last run was denied and what would allow it", help: whyHelp, words: 1, flags: whyFlags, run: whyCommand, offer: recordedRuns},
 		{name: "check", short: "show what the rules say about a command", help: checkHelp, words: aCommand, flags: checkFlags, run: checkCommand, offer: checkedWords},
 		{name: "init", short: "write commented settings for the project", help: initHelp, flags: initFlags, run: initCommand},
@@ -160,7 +163,7 @@ func commands() []command {
 		{name: "help", short: "explain a command", help: helpHelp, words: 1, flags: helpFlags, run: helpCommand, offer: commandNames},
 		{name: completeName, run: completeCommand},
 		{name: fileHelperName, run: fileHelperCommand},
-	}
+	})
 }
 
 func noFlags(*options) []getopt.Flag { return nil }

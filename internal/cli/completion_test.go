@@ -61,7 +61,7 @@ func TestComplete(t *testing.T) {
 	}{
 		{name: "verbs", kind: getopt.Words, want: []string{"run", "doctor", "version", "completion", "help"}, not: []string{completeName}},
 		{name: "verb", word: "d", kind: getopt.Words, want: []string{"doctor"}, not: []string{"run"}},
-		{name: "flags", before: []string{"run"}, word: "--d", kind: getopt.Words, want: []string{"--deny"}, not: []string{"--detach", "--rw"}},
+		{name: "flags", before: []string{"run"}, word: "--d", kind: getopt.Words, want: []string{"--deny", "--detach"}, not: []string{"--remote", "--rw"}},
 		{name: "words of a flag", before: []string{"run", "-s"}, kind: getopt.Words, want: []string{"read-only", "full-access"}},
 		{name: "words after an equals sign", before: []string{"run"}, word: "--net=h", kind: getopt.Words, want: []string{"--net=host"}},
 		{name: "words of the last flag of a cluster", before: []string{"run", "-qs"}, word: "r", kind: getopt.Words, want: []string{"read-only"}},

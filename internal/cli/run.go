@@ -34,6 +34,9 @@ func runCommand(ctx context.Context, env *Env, _ *options, args []string) error 
 	if err != nil {
 		return report.failed(err)
 	}
+	if o.Detach {
+		return detach(ctx, env, &o, args)
+	}
 	dir, err := o.Directory(&env.Env)
 	if err == nil {
 		report.config, err = o.Configure(&env.Env, dir)

@@ -87,6 +87,7 @@ var runFlags = []Flag{
 	{Long: "fd", Value: "N", Group: groupProgram, Shapes: true, Help: "hand on descriptor N (repeatable; N,N); pipes that\nwords name as /dev/fd/N need no flag"},
 	{Long: "interactive", Short: 'i', Group: groupProgram, Help: "keep stdin open (run always does)"},
 	{Long: "timeout", Value: "DUR", Group: groupProgram, Key: "limits.timeout", Help: "stop it after a time such as 30 (seconds), 1.5, 5m\nor 1h30m (default never)"},
+	{Long: "detach", Group: groupProgram, Help: "leave it running as a session, and print its ID; see\nsallyport help attach"},
 	{Long: "kill-after", Value: "DUR", Group: groupProgram, Key: "limits.kill_after", Help: "time between SIGTERM and SIGKILL (default 2s)"},
 
 	{Long: "memory", Value: "SIZE", Group: groupLimits, Key: "limits.memory", Shapes: true, Help: "memory, such as 512MiB; it is killed above that"},
@@ -111,5 +112,4 @@ var runFlags = []Flag{
 	{Long: "remote", Value: "VALUE", Key: "remote", Later: true},
 	{Long: "allow-host", Value: "VALUE", Key: "network.allow", Later: true},
 	{Long: "deny-host", Value: "VALUE", Key: "network.deny", Later: true},
-	{Long: "detach", Later: true},
 }

@@ -5,10 +5,19 @@
 
 package daemon
 
-import "context"
+import (
+	"context"
+	"net"
+)
 
 // Socket returns [ErrUnsupported].
 func Socket(func(string) string) (string, error) { return "", ErrUnsupported }
 
 // Start returns [ErrUnsupported].
 func Start(context.Context, []string, []string) (string, error) { return "", ErrUnsupported }
+
+// Listens returns false.
+func Listens(string) bool { return false }
+
+// Trust returns [ErrUnsupported].
+func Trust(string, *net.UnixConn) error { return ErrUnsupported }

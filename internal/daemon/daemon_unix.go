@@ -102,7 +102,7 @@ func Start(ctx context.Context, program []string, environ []string) (string, err
 	if len(path) > maxPath {
 		return "", &StartError{Reason: "the path " + printable.Word(path) + " is too long for a socket; set " + runtimeVariable + " to a shorter directory of yours with mode 0700"}
 	}
-	if listens(path) {
+	if Listens(path) {
 		return path, nil
 	}
 	lock, err := root.OpenFile(lockName, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
@@ -113,7 +113,7 @@ func Start(ctx context.Context, program []string, environ []string) (string, err
 	if err := flock(lock); err != nil {
 		return "", err
 	}
-	if listens(path) { // another process has started it meanwhile
+	if Listens(path) { // another process has started it meanwhile
 		return path, nil
 	}
 	log, err := root.OpenFile(logName, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NOFOLLOW, 0o600)
@@ -147,19 +147,29 @@ func flock(f *os.File) error {
 	}
 }
 
-// listens reports whether a process of this user, outside of sandboxes, listens at a socket.
-func listens(path string) bool {
+// Listens reports whether a process of this user, outside of sandboxes, listens at a socket.
+func Listens(path string) bool {
 	c, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
 		return false
 	}
 	defer c.Close() //nolint:errcheck // nothing was written
+	return Trust(path, c) == nil
+}
+
+// Trust returns a [*ForeignError] unless the process that listens at a socket, to which c is a
+// connection, is one of this user's outside of sandboxes: a command that may write to the directory
+// of the socket could have made it.
+func Trust(path string, c *net.UnixConn) error {
 	who, err := peer.Of(c)
 	if err != nil {
-		return false
+		return err
 	}
 	defer who.Close()
-	return who.Own() && !who.Confined()
+	if !who.Own() || who.Confined() {
+		return &ForeignError{Path: path}
+	}
+	return nil
 }
 
 // start starts the program in a session of its own, and returns when it has printed a line, which

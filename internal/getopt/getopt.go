@@ -307,3 +307,53 @@ func Quote(s string) string {
 	}
 	return fmt.Sprintf("%q", s)
 }
+
+// Without returns args, which were parsed without an error, without the flags of these names, as
+// far as they stand before the words. Those of them that have a letter must be switches.
+func Without(flags []Flag, args []string, names ...string) []string {
+	var kept []string
+	for len(args) > 0 && args[0] != "--" && len(args[0]) > 1 && args[0][0] == '-' {
+		word, n := args[0], 1
+		if name, _, inline := strings.Cut(strings.TrimPrefix(word, "--"), "="); !strings.HasPrefix(word, "--") {
+			word, n = withoutShort(flags, word, names)
+		} else if f := FindLong(flags, name); f != nil {
+			switch {
+			case inline:
+			case f.Rest:
+				n += max(slices.Index(args[1:], "--"), 0)
+			case f.Value != "":
+				n++
+			}
+			if slices.Contains(names, f.Long) {
+				word = ""
+			}
+		}
+		if n = min(n, len(args)); word != "" {
+			kept = append(append(kept, word), args[1:n]...)
+		}
+		args = args[n:]
+	}
+	return append(kept, args...)
+}
+
+// withoutShort returns what is left of a cluster, and how many words it takes.
+func withoutShort(flags []Flag, cluster string, names []string) (left string, words int) {
+	left, words = "-", 1
+	for i := 1; i < len(cluster); i++ {
+		f, end := FindShort(flags, cluster[i]), i+1
+		if f != nil && (f.Value != "" || f.Toggle && strings.HasPrefix(cluster[end:], "=")) {
+			if end == len(cluster) {
+				words++
+			}
+			end = len(cluster)
+		}
+		if f == nil || !slices.Contains(names, f.Long) {
+			left += cluster[i:end]
+		}
+		i = end - 1
+	}
+	if left == "-" {
+		return "", words
+	}
+	return left, words
+}

@@ -51,14 +51,37 @@ func Dial(ctx context.Context, target, token string, config *tls.Config) (Stream
 	if err != nil {
 		return nil, err
 	}
-	var dialer net.Dialer
-	transport := &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}
 	if network == "unix" {
-		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return dialer.DialContext(ctx, network, address)
-		}
-		target = "ws://localhost/"
+		return DialUnix(ctx, address, token, func(*net.UnixConn) error { return nil })
 	}
+	return dial(ctx, target, token, &http.Transport{TLSClientConfig: config})
+}
+
+// DialUnix is [Dial] for a unix socket. Before anything is sent trust decides, from the connection,
+// whether to speak with the process that listens; its error is the one of DialUnix.
+func DialUnix(ctx context.Context, path, token string, trust func(*net.UnixConn) error) (Stream, error) {
+	var dialer net.Dialer
+	return dial(ctx, "ws://localhost/", token, &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		c, err := dialer.DialContext(ctx, "unix", path)
+		if err != nil {
+			return nil, err
+		}
+		if u, ok := c.(*net.UnixConn); !ok {
+			err = errors.ErrUnsupported
+		} else {
+			err = trust(u)
+		}
+		if err != nil {
+			_ = c.Close() // nothing was written
+			return nil, err
+		}
+		return c, nil
+	}})
+}
+
+// dial makes a WebSocket over a connection of a transport.
+func dial(ctx context.Context, target, token string, transport *http.Transport) (Stream, error) {
+	transport.DisableKeepAlives = true
 	s := newSocket()
 	header := http.Header{}
 	if token != "" {

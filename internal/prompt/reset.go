@@ -9,10 +9,10 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/tty"
 )
 
-// reset brings a terminal that a program has used into the state in which a shell expects it. It
+// ResetSequence brings a terminal that a program has used into the state in which a shell expects it. It
 // asks the terminal nothing, does not move the cursor on the main screen, and erases only what is
 // below it. Each part is without effect where there is nothing to undo.
-const reset = "\x18\x1b\\" + // CAN, ST: the end of a sequence or a string that has none
+const ResetSequence = "\x18\x1b\\" + // CAN, ST: the end of a sequence or a string that has none
 	"\x1b[?2026l" + // synchronized output: nothing is held back
 	"\x1b7\x1b[?1049l" + // the main screen, where the program left it; on it, the cursor stays
 	"\x1b[!p" + // DECSTR: modes, character sets, attributes and margins, as far as it is known
@@ -33,5 +33,5 @@ func (t *Terminal) Reset() error {
 	if os.Getenv("TERM") == "dumb" {
 		return nil
 	}
-	return t.write(reset)
+	return t.write(ResetSequence)
 }

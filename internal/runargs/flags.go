@@ -37,7 +37,7 @@ type Options struct {
 	justification string
 	prefixRule    []string
 
-	JSON, JSONL, JSONLDrop, Interactive, Help bool
+	JSON, JSONL, JSONLDrop, Interactive, Detach, Help bool
 
 	// given are the settings that flags gave, and shape those flags that decide what the
 	// program may touch, so that the command line can be written again; values of variables
@@ -107,6 +107,8 @@ func (o *Options) setter(f *config.Flag) func(string) error {
 		return func(v string) error { o.Script, o.HasScript = v, true; return nil }
 	case "fd":
 		return o.descriptor
+	case "detach":
+		return getopt.On(&o.Detach)
 	case "interactive":
 		return getopt.On(&o.Interactive)
 	case "json":
@@ -308,6 +310,10 @@ func (o *Options) Check(words []string) error {
 		return failure.New("--json and --jsonl cannot be combined; --jsonl ends with the object of --json")
 	case o.JSONLDrop && !o.JSONL:
 		return failure.New("--jsonl-drop needs --jsonl")
+	case o.Detach && o.Captures():
+		return failure.New("--detach and --json or --jsonl cannot be combined; sallyport wait --json ID prints the result")
+	case o.Detach && len(o.Descriptors) > 0:
+		return failure.New("--detach and --fd cannot be combined: a session has no descriptors of its caller")
 	case o.HasScript && len(words) > 0:
 		return failure.New("unexpected argument %s after -c; put it into the script", getopt.Quote(words[0]))
 	case o.HasScript && strings.TrimSpace(o.Script) == "":

@@ -90,7 +90,7 @@ type owned struct {
 }
 
 // New returns a Table. Hidden are absolute paths that no run in a sandbox reads. Busy is called with
-// 1 when a run begins to start, and with -1 when it is over. The caller must call Close.
+// 1 when a run begins to start or is retained, and with -1 when that is over. The caller must call Close.
 func New(prepare Prepare, hidden []string, busy func(change int)) *Table {
 	t := &Table{prepare: prepare, hidden: hidden, busy: busy, owners: make(map[string]*owned)}
 	t.life, t.end = context.WithCancel(context.Background())
@@ -167,6 +167,7 @@ func (t *Table) settle(r *Run) bool {
 	defer t.mu.Unlock()
 	if !t.closed {
 		t.owners[r.owner].runs[r.id] = r
+		t.busy(1)
 	}
 	return !t.closed
 }
@@ -201,6 +202,7 @@ func (t *Table) take(r *Run) bool {
 		return false
 	}
 	delete(o.runs, r.id)
+	t.busy(-1)
 	o.ended = slices.DeleteFunc(o.ended, func(e *Run) bool { return e == r })
 	if r.timer != nil {
 		r.timer.Stop()

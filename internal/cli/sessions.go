@@ -1,0 +1,58 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"os"
+
+	"github.com/sallyport-dev/sallyport/internal/failure"
+	"github.com/sallyport-dev/sallyport/internal/getopt"
+	"github.com/sallyport-dev/sallyport/internal/runargs"
+	"github.com/sallyport-dev/sallyport/internal/sessions"
+)
+
+// daemonIdle is how long the daemon of detached runs rests before it ends.
+const daemonIdle = "1m"
+
+// sessions returns the environment of verbs about sessions. Program may be missing: they do not
+// start the daemon.
+func (e *Env) sessions(program ...string) *sessions.Env {
+	return &sessions.Env{Env: &e.Env, Program: program, Print: e.print, PrintJSON: e.printJSON, Tell: e.say}
+}
+
+// sessionCommands are the verbs about sessions.
+func sessionCommands() []command {
+	var all []command
+	for _, v := range sessions.Verbs() {
+		c := command{name: v.Name, short: v.Short, help: v.Help, words: v.Words}
+		c.flags = func(o *options) []getopt.Flag { return v.Flags(&o.sessions) }
+		c.run = func(ctx context.Context, env *Env, o *options, words []string) error {
+			return v.Run(ctx, env.sessions(), &o.sessions, words)
+		}
+		if v.Words > 0 {
+			c.offer = sessionIDs
+		}
+		all = append(all, c)
+	}
+	return all
+}
+
+// sessionIDs are the IDs of sessions.
+func sessionIDs([]string) (getopt.Kind, []candidate) {
+	var all []candidate
+	for _, id := range sessions.IDs(System().sessions()) {
+		all = append(all, candidate{id[0], id[1]})
+	}
+	return getopt.Words, all
+}
+
+// detach starts a run that goes on as a session.
+func detach(ctx context.Context, env *Env, o *runargs.Options, args []string) error {
+	program, err := os.Executable()
+	if err != nil {
+		return failure.New("this program does not know its own file: %v", err)
+	}
+	return sessions.Detach(ctx, env.sessions(program, "exec-server", "--idle", daemonIdle), o, args)
+}

@@ -1,0 +1,100 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package sessions
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"github.com/sallyport-dev/sallyport/approval"
+	"github.com/sallyport-dev/sallyport/approval/terminal"
+	"github.com/sallyport-dev/sallyport/internal/execclient"
+	"github.com/sallyport-dev/sallyport/internal/failure"
+	"github.com/sallyport-dev/sallyport/internal/getopt"
+	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
+	"github.com/sallyport-dev/sallyport/internal/runargs"
+	"github.com/sallyport-dev/sallyport/internal/tty"
+	"github.com/sallyport-dev/sallyport/internal/wire"
+)
+
+// Detach starts a run that goes on without this process, and prints its ID. Args are the words
+// after "sallyport run", and run are the flags in them. What does not run is reported, and exited
+// for, as by a run in front of the user; questions are asked on the terminal.
+func Detach(ctx context.Context, env *Env, run *runargs.Options, args []string) error {
+	if env.Dir == "" {
+		return failure.New("the current directory does not exist any more; change to another one")
+	}
+	params := map[string]any{
+		"args": getopt.Without(runargs.Flags(new(runargs.Options)), args, "detach", "tty", "interactive", "quiet"),
+		"cwd":  env.Dir, "env": variables(env.Environ),
+	}
+	if !run.OwnTerminal(env.Env) {
+		params["openStdin"] = run.Interactive
+	} else {
+		size := tty.SizeOf(env.Stdin)
+		if size.Cols == 0 || size.Rows == 0 {
+			size.Cols, size.Rows = 80, 24
+		}
+		params["tty"], params["screen"] = map[string]any{"cols": size.Cols, "rows": size.Rows}, true
+	}
+	o := new(Options)
+	c, err := o.connect(ctx, env, true, execclient.Options{Approvals: true, Resume: -1, OnRequest: answer(&terminal.Approver{})})
+	if err != nil {
+		return explain(err, "")
+	}
+	defer c.Close() //nolint:errcheck // the answer was read
+	var got struct {
+		wire.RunStartResult
+		Result json.RawMessage `json:"result"`
+	}
+	if err := c.Call(ctx, "run/start", params, &got); err != nil {
+		return explain(err, "")
+	}
+	if !got.Started {
+		return leave(env, got.Result, run.Quiet)
+	}
+	return env.Print(got.RunID + "\n")
+}
+
+// variables returns an environment by name.
+func variables(environ []string) map[string]string {
+	out := make(map[string]string, len(environ))
+	for _, e := range environ {
+		if name, value, ok := strings.Cut(e, "="); ok && name != "" {
+			out[name] = value
+		}
+	}
+	return out
+}
+
+// answer returns the function that answers the questions of a server about a run.
+func answer(a approval.Approver) func(context.Context, string, json.RawMessage) (any, error) {
+	return func(ctx context.Context, method string, params json.RawMessage) (any, error) {
+		if method != wire.MethodApprove {
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeNoMethod, Message: "unknown method " + method}
+		}
+		var asked struct {
+			Request approval.Request `json:"request"`
+		}
+		if err := json.Unmarshal(params, &asked); err != nil {
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: err.Error()}
+		}
+		d, err := approval.Ask(ctx, a, &asked.Request)
+		if errors.Is(err, approval.ErrPass) {
+			return decided{Decision: "none", Message: "there is no terminal to ask on"}, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		return decided{Decision: d.Answer.String(), Message: d.Message}, nil
+	}
+}
+
+// A decided is the answer to a question.
+type decided struct {
+	Decision string `json:"decision"`
+	Message  string `json:"message"`
+}

@@ -1,0 +1,268 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package sessions
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/sallyport-dev/sallyport/internal/execclient"
+	"github.com/sallyport-dev/sallyport/internal/failure"
+	"github.com/sallyport-dev/sallyport/internal/notes"
+	"github.com/sallyport-dev/sallyport/internal/printable"
+	"github.com/sallyport-dev/sallyport/internal/wire"
+)
+
+// A listing is the answer of ps. Its member names stay.
+type listing struct {
+	Type     string   `json:"type"` // always "sessions"
+	Sessions []listed `json:"sessions"`
+}
+
+type listed struct {
+	ID       string    `json:"id"`
+	Args     []string  `json:"argv"`
+	Dir      string    `json:"cwd"`
+	TTY      bool      `json:"tty"`
+	Started  time.Time `json:"started"`
+	LastUsed time.Time `json:"last_used"`
+	Running  bool      `json:"running"`
+	ExitCode *int      `json:"exit_code"` // null before the end
+	Signal   int       `json:"signal"`
+	End      *string   `json:"end"` // null before the end
+}
+
+// list is ps.
+func list(ctx context.Context, env *Env, o *Options, _ []string) error {
+	answer := listing{Type: "sessions", Sessions: []listed{}}
+	all, err := o.runs(ctx, env)
+	if err != nil {
+		return err
+	}
+	for _, r := range all {
+		answer.Sessions = append(answer.Sessions, listed{
+			r.RunID, r.Argv, r.CWD, r.TTY, time.UnixMilli(r.Started).UTC(), time.UnixMilli(r.LastUsed).UTC(), r.Running, r.ExitCode, r.Signal, r.End,
+		})
+	}
+	if o.json {
+		return env.PrintJSON(answer)
+	}
+	return env.Print(table(all, time.Now()))
+}
+
+// runs returns all runs of the server; none where no daemon runs.
+func (o *Options) runs(ctx context.Context, env *Env) ([]wire.ListedRun, error) {
+	c, err := o.connect(ctx, env, false, execclient.Options{})
+	if errors.Is(err, errNone) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, explain(err, "")
+	}
+	defer c.Close() //nolint:errcheck // the answer was read
+	var all wire.RunList
+	if err := c.Repeat(ctx, "run/list", struct{}{}, &all); err != nil {
+		return nil, explain(err, "")
+	}
+	return all.Runs, nil
+}
+
+// find returns what the list says of one run.
+func find(ctx context.Context, c client, id string) (*wire.ListedRun, error) {
+	var all wire.RunList
+	if err := c.Repeat(ctx, "run/list", struct{}{}, &all); err != nil {
+		return nil, err
+	}
+	if i := slices.IndexFunc(all.Runs, func(r wire.ListedRun) bool { return r.RunID == id }); i >= 0 {
+		return &all.Runs[i], nil
+	}
+	return nil, unknown(id)
+}
+
+// IDs returns the sessions that a word can name, each with its command. It is for completion, so
+// what cannot be read is left out.
+func IDs(env *Env) [][2]string {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	known, _ := new(Options).runs(ctx, env) // none after an error
+	var ids [][2]string
+	for _, r := range known {
+		ids = append(ids, [2]string{r.RunID, commandLine(&r)})
+	}
+	return ids
+}
+
+// table returns the list for people.
+func table(runs []wire.ListedRun, now time.Time) string {
+	if len(runs) == 0 {
+		return "No sessions.\n"
+	}
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
+	_, _ = fmt.Fprintln(w, "ID\tSTATE\tSTARTED\tCOMMAND") // a builder has no errors
+	for _, r := range runs {
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s ago\t%s\n", r.RunID, stateOf(&r), age(now.Sub(time.UnixMilli(r.Started))), commandLine(&r))
+	}
+	_ = w.Flush()
+	return b.String()
+}
+
+// commandLine is the command of a run, on one line.
+func commandLine(r *wire.ListedRun) string {
+	var words []string
+	for _, a := range r.Argv {
+		words = append(words, notes.ShellWord(a))
+	}
+	return printable.Line(strings.Join(words, " "))
+}
+
+// stateOf says how a run is.
+func stateOf(r *wire.ListedRun) string {
+	switch {
+	case r.Running:
+		return "running"
+	case r.ExitCode == nil || r.End == nil:
+		return "ended"
+	case *r.End == "exited":
+		return fmt.Sprintf("exited (%d)", *r.ExitCode)
+	}
+	return fmt.Sprintf("%s (%d)", strings.ReplaceAll(printable.Line(*r.End), "_", " "), *r.ExitCode)
+}
+
+// age is a length of time in its largest unit.
+func age(d time.Duration) string {
+	const day = 24 * time.Hour
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", max(int(d/time.Second), 0))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm", d/time.Minute)
+	case d < 2*day:
+		return fmt.Sprintf("%dh", d/time.Hour)
+	}
+	return fmt.Sprintf("%dd", d/day)
+}
+
+// each calls f for each session, all of them also after an error, and returns the first.
+func (o *Options) each(ctx context.Context, env *Env, ids []string, f func(c client, id string) error) error {
+	if _, err := oneID(ids); err != nil {
+		return err
+	}
+	c, err := o.connect(ctx, env, false, execclient.Options{})
+	if err != nil && !errors.Is(err, errNone) {
+		return explain(err, "")
+	}
+	if err == nil {
+		defer c.Close() //nolint:errcheck // every answer was read
+	}
+	var failed error
+	for _, id := range ids {
+		one := unknown(id)
+		if err == nil {
+			one = explain(f(c, id), id)
+		}
+		if one != nil && failed != nil {
+			env.Tell(failed.Error())
+		}
+		if one != nil {
+			failed = one
+		}
+	}
+	return failed
+}
+
+// kill ends sessions, or sends them a signal.
+func kill(ctx context.Context, env *Env, o *Options, words []string) error {
+	return o.each(ctx, env, words, func(c client, id string) error {
+		if o.signal != "" {
+			return c.Call(ctx, "run/signal", map[string]any{"runId": id, "signal": signalName(o.signal)}, nil)
+		}
+		return c.Repeat(ctx, "run/terminate", map[string]any{"runId": id}, nil)
+	})
+}
+
+// signalName returns the name of a signal as the protocol has it.
+func signalName(s string) string {
+	s = strings.ToUpper(s)
+	if !strings.HasPrefix(s, "SIG") {
+		s = "SIG" + s
+	}
+	return s
+}
+
+// remove is rm.
+func remove(ctx context.Context, env *Env, o *Options, words []string) error {
+	return o.each(ctx, env, words, func(c client, id string) error {
+		return c.Call(ctx, "run/remove", map[string]any{"runId": id}, nil)
+	})
+}
+
+// screen prints what a terminal shows.
+func screen(ctx context.Context, env *Env, o *Options, words []string) error {
+	id, err := oneID(words)
+	if err != nil {
+		return err
+	}
+	return o.using(ctx, env, id, func(c client) error {
+		var s wire.RunScreen
+		if err := c.Repeat(ctx, "run/screen", map[string]any{"runId": id}, &s); err != nil {
+			return err
+		}
+		if o.json {
+			return env.PrintJSON(struct {
+				Type string `json:"type"`
+				*wire.RunScreen
+			}{"screen", &s})
+		}
+		text := strings.TrimRight(strings.Join(s.Lines, "\n"), "\n")
+		if text == "" {
+			return nil
+		}
+		return env.Print(text + "\n")
+	})
+}
+
+// send types a text.
+func send(ctx context.Context, env *Env, o *Options, words []string) error {
+	id, err := oneID(words)
+	switch {
+	case err != nil:
+		return err
+	case len(words) < 2 && !o.eof:
+		return failure.New("the text is missing: sallyport send %s TEXT", notes.ShellWord(id))
+	}
+	var text []byte
+	if len(words) > 1 {
+		if text, err = unescape(words[1]); err != nil {
+			return err
+		}
+	}
+	return o.using(ctx, env, id, func(c client) error {
+		if len(words) > 1 && !o.noNewline {
+			r, err := find(ctx, c, id)
+			if err != nil {
+				return err
+			}
+			end := byte('\n')
+			if r.TTY {
+				end = '\r' // the key Enter; a terminal makes a line feed of it unless the program wants the key
+			}
+			text = append(text, end)
+		}
+		if len(text) > 0 {
+			if err := c.Repeat(ctx, "run/write", map[string]any{"runId": id, "chunk": text, "writeId": newWriteID()}, nil); err != nil {
+				return err
+			}
+		}
+		if o.eof {
+			return c.Call(ctx, "run/closeStdin", map[string]any{"runId": id}, nil)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,243 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package sessions is the command line of runs that go on without a terminal: run --detach, ps,
+// attach, logs, send, wait, screen, kill and rm.
+//
+// Each verb is a client of an exec-server that serves runs: the daemon of this user, or with
+// --remote another one. It makes requests, shows the answers, and keeps nothing: what a run is,
+// what it may do and what is retained of it is known to the server only. Only [Detach] starts the
+// daemon, for without one there are no runs.
+package sessions
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/sallyport-dev/sallyport/internal/daemon"
+	"github.com/sallyport-dev/sallyport/internal/execclient"
+	"github.com/sallyport-dev/sallyport/internal/failure"
+	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
+	"github.com/sallyport-dev/sallyport/internal/printable"
+	"github.com/sallyport-dev/sallyport/internal/runargs"
+	"github.com/sallyport-dev/sallyport/internal/runs"
+)
+
+// Env is what a verb runs in. All members must be set.
+type Env struct {
+	*runargs.Env
+	// Program is this program with the arguments that make it an exec-server which ends when it
+	// is idle.
+	Program []string
+	// Print prints an answer for people, and PrintJSON one object for programs; Tell prints a
+	// message on standard error.
+	Print     func(text string) error
+	PrintJSON func(v any) error
+	Tell      func(lines ...string)
+}
+
+// Options are the flags of all verbs. The zero value of a member means that its flag was not given.
+type Options struct {
+	json, follow, noNewline, eof bool
+	remote, tokenFile            string
+	detachKeys, signal           string
+	conditions                   map[string]any // of run/wait
+	timeout                      time.Duration
+	hasTimeout                   bool
+}
+
+// tokenVariable holds the token for a remote server.
+const tokenVariable = "SALLYPORT_REMOTE_TOKEN"
+
+// A client speaks with a server.
+type client interface {
+	Call(ctx context.Context, method string, params, result any) error
+	Repeat(ctx context.Context, method string, params, result any) error
+	Close() error
+}
+
+// errNone says that no daemon runs.
+var errNone = errors.New("no daemon is running")
+
+// connect returns a client of the server that flags name. Without one it is the daemon, which is
+// started only with start; errNone is returned where it does not run.
+func (o *Options) connect(ctx context.Context, env *Env, start bool, opts execclient.Options) (client, error) {
+	opts.Name, opts.Extensions = "sallyport", true
+	if o.remote != "" {
+		token, err := o.token(env)
+		if err != nil {
+			return nil, err
+		}
+		return dial(ctx, execclient.Target{URL: o.remote, Token: token}, opts)
+	}
+	if o.tokenFile != "" {
+		return nil, failure.New("--remote-token-file is for --remote URL")
+	}
+	const tries = 3 // a daemon may end between the look at it and the connection
+	var last error
+	for range tries {
+		path, err := o.socket(ctx, env, start)
+		if err != nil {
+			return nil, err
+		}
+		c, err := dial(ctx, execclient.Target{URL: "unix://" + path, Dial: func(ctx context.Context) (jsonrpc.Stream, error) {
+			return jsonrpc.DialUnix(ctx, path, "", func(c *net.UnixConn) error { return daemon.Trust(path, c) })
+		}}, opts)
+		var foreign *daemon.ForeignError
+		switch {
+		case err == nil:
+			return c, nil
+		case errors.As(err, &foreign):
+			return nil, foreign
+		case !start && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED)):
+			return nil, errNone
+		}
+		last = err
+	}
+	return nil, last
+}
+
+// socket returns the path of the daemon's socket.
+func (o *Options) socket(ctx context.Context, env *Env, start bool) (string, error) {
+	if start {
+		return daemon.Start(ctx, env.Program, env.Environ)
+	}
+	path, err := daemon.Socket(env.Variable)
+	if err == nil && path == "" {
+		err = errNone
+	}
+	return path, err
+}
+
+// dial connects to a server that serves runs.
+func dial(ctx context.Context, target execclient.Target, opts execclient.Options) (client, error) {
+	c, err := execclient.Dial(ctx, target, opts)
+	if err != nil {
+		return nil, err
+	}
+	if e := c.Server().Environment; e == nil || !e.Capabilities.Runs {
+		_ = c.Close() // the error says more
+		return nil, failure.New("the server at %s does not serve runs; it is no exec-server of sallyport, or an older one", printable.Word(target.URL))
+	}
+	return c, nil
+}
+
+// token returns the token for a remote server; empty for none.
+func (o *Options) token(env *Env) (string, error) {
+	if o.tokenFile == "" {
+		return env.Variable(tokenVariable), nil
+	}
+	name := o.tokenFile
+	if !filepath.IsAbs(name) {
+		name = filepath.Join(env.Dir, name)
+	}
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return "", failure.New("cannot read the token: %v", err)
+	}
+	token := strings.TrimSpace(string(text))
+	if token == "" {
+		return "", failure.New("--remote-token-file %s is empty", printable.Word(o.tokenFile))
+	}
+	return token, nil
+}
+
+// using calls f with a client of the server, for a run with an ID. Its errors are for people.
+func (o *Options) using(ctx context.Context, env *Env, id string, f func(c client) error) error {
+	c, err := o.connect(ctx, env, false, execclient.Options{})
+	if errors.Is(err, errNone) {
+		return unknown(id)
+	}
+	if err != nil {
+		return explain(err, id)
+	}
+	defer c.Close() //nolint:errcheck // every answer was read
+	return explain(f(c), id)
+}
+
+// unknown is the error for a run that the server does not know.
+func unknown(id string) error {
+	return &failure.Error{Code: failure.CodeFailed, Text: fmt.Sprintf("unknown session %q", shortened(id)), Fix: "sallyport ps lists them"}
+}
+
+func shortened(s string) string {
+	const most = 80
+	if len(s) > most {
+		return s[:most] + "..."
+	}
+	return s
+}
+
+// reasonOf returns the word with which a server refused a request about a run; empty for none.
+func reasonOf(err error) runs.Reason {
+	var answer *jsonrpc.Error
+	var data struct {
+		Reason runs.Reason `json:"reason"`
+	}
+	if errors.As(err, &answer) {
+		_ = json.Unmarshal(answer.Data, &data) // other errors have other data, or none
+	}
+	return data.Reason
+}
+
+// explain turns an error of the server about a run into one for people.
+func explain(err error, id string) error {
+	var answer *jsonrpc.Error
+	var transport *execclient.TransportError
+	fix := map[runs.Reason]string{
+		runs.InputClosed: fmt.Sprintf("session %s takes no input: start it on a terminal, with -t or with -i", id),
+		runs.NoScreen:    fmt.Sprintf("session %s has no terminal: start it on one, or with -t", id),
+	}
+	switch reason := reasonOf(err); {
+	case errors.As(err, &transport) || !errors.As(err, &answer):
+		return err
+	case reason == runs.Unknown:
+		return unknown(id)
+	case fix[reason] != "":
+		return failure.New("%s", printable.Line(fix[reason]))
+	}
+	return failure.New("%s", printable.Line(answer.Message))
+}
+
+// An ended is what is used of the result of a run.
+type ended struct {
+	ExitCode int    `json:"exit_code"`
+	Signal   int    `json:"signal"`
+	End      string `json:"end"`
+	Error    string `json:"error"`
+}
+
+// code returns the exit code with which this program tells of it.
+func (e *ended) code() int {
+	if e.ExitCode >= 0 {
+		return e.ExitCode
+	}
+	codes := map[string]int{
+		"unavailable": failure.CodeUnavailable, "forbidden": failure.CodeForbidden, "refused": failure.CodeRefused,
+		"timed_out": failure.CodeTimedOut, "not_found": failure.CodeNotFound,
+	}
+	return cmp.Or(codes[e.End], failure.CodeFailed)
+}
+
+// leave returns the exit code of a run as the error that ends this program with it, after what it
+// says.
+func leave(env *Env, result json.RawMessage, quiet bool) error {
+	var e ended
+	if err := json.Unmarshal(result, &e); err != nil {
+		return failure.New("the server sent a result that is no result: %v", err)
+	}
+	if e.Error != "" && !quiet {
+		env.Tell(strings.Join(strings.Fields(strings.TrimPrefix(e.Error, "sallyport: ")), " "))
+	}
+	return failure.ExitCode(e.code())
+}
