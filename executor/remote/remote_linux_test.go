@@ -89,7 +89,11 @@ func start(t *testing.T, e *Executor, s *executor.Spec) *process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return p.(*process)
+	own, ok := p.(*process)
+	if !ok {
+		t.Fatalf("%T", p)
+	}
+	return own
 }
 
 // TestLazy: the first use connects, once for all who use it then.

@@ -119,7 +119,7 @@ func TestPolicies(t *testing.T) {
 			e := sandbox.PathEntry(names.Draw(t, "path"), level)
 			switch rapid.IntRange(0, 4).Draw(t, "kind") {
 			case 0:
-				e = sandbox.GlobEntry(path.Clean(names.Draw(t, "glob")) + "/**/*.env")
+				e = sandbox.GlobEntry(path.Join("/a", names.Draw(t, "glob")) + "/**/*.env")
 			case 1:
 				e = sandbox.SpecialEntry(rapid.SampledFrom([]string{sandbox.TokenMinimal, sandbox.TokenProjectRoots}).Draw(t, "token"), level)
 			}
@@ -128,7 +128,7 @@ func TestPolicies(t *testing.T) {
 		}
 		policy, err := sandbox.New(sandbox.Managed, sandbox.Network(rapid.SampledFrom([]int{0, 2}).Draw(t, "network")), entries...)
 		if err != nil {
-			t.Skip(err)
+			t.Fatal(err)
 		}
 		if rapid.Bool().Draw(t, "bound") {
 			policy = policy.Bind(sandbox.Places{Dir: "/w", SlashTmp: "/tmp"})
