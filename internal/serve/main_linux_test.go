@@ -5,6 +5,8 @@ package serve
 
 import (
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,8 +21,25 @@ import (
 // fileHelper is the argument with which this program performs file operations in a sandbox.
 const fileHelper = "files"
 
+// listenHelper is the argument with which it listens on a port until its input ends.
+const listenHelper = "listen"
+
+// listens does that.
+func listens() {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(strings.TrimPrefix(l.Addr().String(), "127.0.0.1:"))
+	_, _ = io.Copy(io.Discard, os.Stdin)
+}
+
 func TestMain(m *testing.M) {
 	testenv.DefaultSignals()
+	if len(os.Args) == 2 && os.Args[1] == listenHelper {
+		listens()
+		return
+	}
 	if len(os.Args) == 2 && os.Args[1] == fileHelper {
 		if err := execserver.ServeFiles(os.Stdin, os.Stdout); err != nil {
 			panic(err)

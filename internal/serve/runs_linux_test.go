@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -389,6 +390,24 @@ func TestRunWaits(t *testing.T) {
 		if m := d.call("run/signal", map[string]any{"runId": sig, "signal": name}); m.Error == nil || m.Error.Code != -32602 {
 			t.Errorf("%q: %+v", name, m)
 		}
+	}
+}
+
+// TestRunPort: a wait ends when the run listens on a port, and names it.
+func TestRunPort(t *testing.T) {
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := drive(t, run(t, runOptions()), nil, nil)
+	id := d.runs(map[string]any{"openStdin": true}, program, listenHelper)
+	w := d.wait(id, map[string]any{"port": true})
+	if w.Reason != "port" || w.Port == 0 {
+		t.Fatalf("%+v", w)
+	}
+	d.result(&struct{}{}, "run/closeStdin", map[string]any{"runId": id})
+	if res := d.over(id); res.ExitCode != 0 || res.Stdout != fmt.Sprintln(w.Port) {
+		t.Errorf("%+v, the port is %d", res, w.Port)
 	}
 }
 
