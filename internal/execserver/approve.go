@@ -67,8 +67,8 @@ func (a *asked) end(m *jsonrpc.Message) bool {
 	return ok
 }
 
-// ask makes a request of the client and waits for its answer. A request that is withdrawn by the
-// end of ctx can still be answered.
+// ask makes a request of the client and waits for its answer. The end of ctx withdraws a request: the
+// client is told, and may still answer.
 func (c *connection) ask(ctx context.Context, method string, params any) (*jsonrpc.Message, error) {
 	text, err := json.Marshal(params)
 	if err != nil {
@@ -91,6 +91,9 @@ func (c *connection) ask(ctx context.Context, method string, params any) (*jsonr
 	case m := <-answer:
 		return m, nil
 	case <-ctx.Done():
+		if text, err := jsonrpc.Notification(wire.MethodCancel, wire.Canceled{ID: id}); err == nil { // a number always encodes
+			_ = c.conn.Send(text)
+		}
 		return nil, context.Cause(ctx)
 	case <-c.life.Done():
 		return nil, errAskedEnd

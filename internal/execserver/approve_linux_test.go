@@ -72,6 +72,9 @@ func TestAskedMany(t *testing.T) {
 				t.Fatal(err)
 			}
 			<-sent
+			if text := <-sent; !strings.Contains(text, `"method":"request/cancel"`) {
+				t.Fatal(text)
+			}
 		}
 		if _, err := c.ask(t.Context(), "m", nil); !errors.Is(err, errAskedMany) {
 			t.Error(err)

@@ -234,6 +234,7 @@ type message struct {
 		DeltaBase64   []byte
 		Done          bool
 		Error         *string
+		ID            int
 		RunID         string
 		Event         json.RawMessage
 	} `json:"params"`

@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -239,6 +240,9 @@ func TestRunElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := d.until(func(m *message) bool { return string(m.ID) == `"s"` })
+	if !slices.ContainsFunc(d.events, func(m message) bool { return m.Method == "request/cancel" && m.Params.ID == 1 }) {
+		t.Errorf("%+v", d.events)
+	}
 	var r startedRun
 	if err := json.Unmarshal(m.Result, &r); err != nil || !r.Started {
 		t.Fatalf("%+v, %v", m, err)

@@ -10,6 +10,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
 )
 
 // The methods and notifications of runs are an extension. An ID of a run is a decimal number as
@@ -17,6 +19,8 @@ import (
 const (
 	// MethodApprove is a request of the server to the client that started a run.
 	MethodApprove = "run/approve"
+	// MethodCancel is the notification that a request was withdrawn. Clients send it as well.
+	MethodCancel = "request/cancel"
 	// MethodRunEvent is the notification for an event of a run.
 	MethodRunEvent = "run/event"
 )
@@ -254,6 +258,11 @@ type RunEvent struct {
 type RunApprove struct {
 	RunID   string          `json:"runId"`
 	Request json.RawMessage `json:"request"` // what an approver program gets
+}
+
+// Canceled are the parameters of request/cancel from the server.
+type Canceled struct {
+	ID jsonrpc.ID `json:"id"`
 }
 
 // RunApproval is the answer to run/approve.
