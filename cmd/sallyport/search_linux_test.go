@@ -67,8 +67,14 @@ func TestBigWorkspace(t *testing.T) {
 	if n := run(last("a")); n != 1 {
 		t.Errorf("%d warnings at first, want 1", n)
 	}
-	if n := run(last("a")); n != 0 {
-		t.Errorf("%d warnings when everything is known", n)
+	known := 1
+	for range 5 { // a start on a busy machine may not come to the end of what is known
+		if known = run(last("a")); known == 0 {
+			break
+		}
+	}
+	if known != 0 {
+		t.Errorf("%d warnings when everything is known", known)
 	}
 	fill(t, filepath.Join(s.work, "b"), 600)
 	if n := run(last("b")); n != 1 {
