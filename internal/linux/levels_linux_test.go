@@ -280,6 +280,7 @@ func TestKilledFrontEndWeaker(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	for _, c := range []struct{ name, level, attacks string }{
 		{"landlock, command", plan.LevelLandlock, "hold"},
+		{"landlock, daemon", plan.LevelLandlock, "daemon,hold"},
 		{"bwrap, command", plan.LevelBwrap, "hold"},
 		{"bwrap, daemon", plan.LevelBwrap, "daemon,hold"},
 	} {

@@ -129,7 +129,7 @@ func taskWalls() []Wall {
 		{Name: "left-behind", Stops: "leave processes behind when the command ends"},
 		{
 			Name: "killed-front-end", Stops: "run on when sallyport itself is killed",
-			Landlock: Gap{Lacks: "processes that have left the command's process group run on when sallyport itself is killed by SIGKILL"},
+			Landlock: Gap{Lacks: "on kernels without CONFIG_PROC_CHILDREN, processes that have left the command's process group run on when sallyport itself is killed by SIGKILL"},
 		},
 	}
 }
