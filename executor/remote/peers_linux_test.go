@@ -7,6 +7,7 @@ package remote_test
 
 import (
 	"bufio"
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/executor/remote"
 	"github.com/sallyport-dev/sallyport/internal/executortest"
+	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 )
 
@@ -63,4 +65,11 @@ func TestPeer(t *testing.T) {
 		closed(t, e)
 		return e
 	})
+}
+
+// TestPeerChaos is TestChaos at the peer's server. It forgets to finish starts of connections that
+// ended.
+func TestPeerChaos(t *testing.T) {
+	url := servePeer(t)
+	chaos(t, func(ctx context.Context) (jsonrpc.Stream, error) { return jsonrpc.Dial(ctx, url, "", nil) }, true)
 }

@@ -285,11 +285,14 @@ func (p *process) spawn(ctx context.Context, start *wire.Start, spec *executor.S
 	case err == nil:
 		return result, nil
 	case errors.As(err, &answer) && answer.Code == jsonrpc.CodeInvalidRequest && strings.Contains(answer.Message, "already exists"):
-		// The answer to the first request was lost. What it said of the sandbox is not known.
-		err = errors.New("the connection ended while the process started")
-		if start.Sandbox == nil && p.client.Repeat(ctx, "process/read", wire.Read{ProcessID: p.id}, nil) == nil {
-			return &wire.StartResult{ProcessID: p.id, SandboxType: "none"}, nil
+		// The answer to the first request was lost. What it said of the sandbox is not known, and
+		// codex exec-server does not go on with a start whose connection has ended.
+		if start.Sandbox == nil {
+			if err = p.client.Repeat(ctx, "process/read", wire.Read{ProcessID: p.id}, nil); err == nil {
+				return &wire.StartResult{ProcessID: p.id, SandboxType: "none"}, nil
+			}
 		}
+		err = fmt.Errorf("the connection ended while the process started: %w", err)
 	case errors.As(err, &answer):
 		return nil, startError(spec, err)
 	}
