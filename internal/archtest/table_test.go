@@ -129,6 +129,7 @@ var layers = map[string]int{
 	"internal/runlog": layerTools,
 	"unified":         layerTools,
 
+	"internal/replay":     layerTools,
 	"internal/runs":       layerTools,
 	"internal/execserver": layerServers,
 

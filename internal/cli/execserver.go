@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/getopt"
 	"github.com/sallyport-dev/sallyport/internal/runargs"
 	"github.com/sallyport-dev/sallyport/internal/serve"
+	"github.com/sallyport-dev/sallyport/internal/state"
 )
 
 const execServerHelp = `Run processes for a client, by the exec-server protocol.
@@ -94,6 +96,9 @@ func execServerCommand(ctx context.Context, env *Env, o *options, _ []string) er
 	s.Server.Prepare = runargs.Prepare(env.Managed)
 	if program, err := os.Executable(); err == nil { // without it, files in a sandbox are refused
 		s.Server.FileHelper = []string{program, fileHelperName}
+	}
+	if dir, err := state.Dir(); err == nil { // without it, less output can be replayed, and reads say so
+		s.Server.LogDir = filepath.Join(dir, "replay")
 	}
 	if err := serve.Run(ctx, s); err != nil {
 		return failure.New("%v", err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
+	"github.com/sallyport-dev/sallyport/internal/replay"
 	"github.com/sallyport-dev/sallyport/internal/wire"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -53,6 +54,7 @@ type process struct {
 	mu       sync.Mutex
 	next     uint64 // the number of the next event
 	kept     []wire.Chunk
+	log      replay.Log    // what was kept before
 	size     int           // bytes in kept
 	dropped  uint64        // the number of the last chunk that is not in kept any more; 0 for none
 	bytes    uint64        // of the chunks up to that one
@@ -69,7 +71,7 @@ type process struct {
 }
 
 func newProcess(s *session, w *wire.Start) *process {
-	return &process{session: s, id: w.ProcessID, argv: w.Argv, tty: w.TTY, asked: time.Now(), started: make(chan struct{}), next: 1}
+	return &process{session: s, id: w.ProcessID, argv: w.Argv, tty: w.TTY, asked: time.Now(), started: make(chan struct{}), next: 1, log: s.server.disk.NewLog()}
 }
 
 // abandon forgets a process that was not started.
@@ -242,9 +244,17 @@ func (p *process) keep(chunk wire.Chunk) {
 		p.size -= len(p.kept[0].Chunk)
 		p.dropped = p.kept[0].Seq
 		p.bytes += uint64(len(p.kept[0].Chunk))
+		p.log.Add(p.kept[0])
 		p.kept[0] = wire.Chunk{} // frees its bytes
 		p.kept = p.kept[1:]
 	}
+}
+
+// closeLog frees the disk.
+func (p *process) closeLog() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.log.Close()
 }
 
 // page returns the answer to a read. Changed is nil when it can be sent at once; otherwise the
@@ -261,6 +271,14 @@ func (p *process) page(r *wire.Read) (page wire.ReadResult, changed <-chan struc
 		failure := p.failure
 		page.Failure = &failure
 	}
+	if page.Chunks = p.log.After(r.AfterSeq, r.MaxBytes); page.Chunks != nil {
+		if first := page.Chunks[0].Seq; r.AfterSeq < p.log.Gone() {
+			page.TruncatedBefore, page.TruncatedBytes = first, p.bytes-p.log.Held()
+		}
+		page.NextSeq = page.Chunks[len(page.Chunks)-1].Seq + 1
+		return page, nil
+	}
+	page.Chunks = []wire.Chunk{}
 	if r.AfterSeq < p.dropped {
 		page.TruncatedBefore, page.TruncatedBytes = p.kept[0].Seq, p.bytes // the newest chunk is always kept
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/executor/local"
 	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
+	"github.com/sallyport-dev/sallyport/internal/replay"
 	"github.com/sallyport-dev/sallyport/internal/runs"
 	"github.com/sallyport-dev/sallyport/internal/wire"
 )
@@ -41,6 +42,9 @@ type Options struct {
 	// with its standard input and output. It performs what a client wants done with files in a
 	// sandbox. Without it that is refused.
 	FileHelper []string
+	// LogDir is where output is kept that is more than memory keeps of a process; made with mode
+	// 0700. Empty means that it is not kept.
+	LogDir string
 	// AllowHTTP lets clients make HTTP requests from this machine, to every host that it reaches.
 	AllowHTTP bool
 	// HTTPEnv are the names of variables in Environ whose values clients may put into headers of
@@ -70,6 +74,7 @@ type Server struct {
 	info func() *wire.Environment
 	life context.Context // ends with Close
 	end  context.CancelFunc
+	disk replay.Disk
 	work sync.WaitGroup // processes; added to under mu while not closed
 
 	mu          sync.Mutex
@@ -86,6 +91,7 @@ func New(opts Options) *Server {
 		opts.Busy = func(int) {}
 	}
 	s := &Server{opts: opts, sessions: make(map[string]*session), connections: make(map[*connection]struct{})}
+	s.disk.Dir = opts.LogDir
 	s.life, s.end = context.WithCancel(context.Background())
 	s.info = sync.OnceValue(s.environment)
 	if opts.Prepare != nil {

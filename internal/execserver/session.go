@@ -109,6 +109,7 @@ func (s *session) stop() {
 	var running []*process
 	for _, p := range s.processes {
 		running = append(running, p)
+		p.closeLog()
 		if p.timer != nil {
 			p.timer.Stop()
 		}
@@ -160,6 +161,7 @@ func (s *session) forget(p *process) {
 }
 
 func (s *session) remove(p *process) {
+	p.closeLog()
 	if s.processes[p.id] == p {
 		delete(s.processes, p.id)
 	}

@@ -32,8 +32,13 @@ const serveArg = "exec-server"
 
 // serveMain is that server.
 func serveMain() error {
+	dir, err := os.MkdirTemp("", "logs-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
 	o := options()
-	o.Stdout, o.Server.Starts = os.Stdout, 16
+	o.Stdout, o.Server.Starts, o.Server.LogDir = os.Stdout, 16, dir
 	return Run(context.Background(), o)
 }
 
