@@ -5,6 +5,7 @@ package runs
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -227,6 +228,23 @@ func TestPages(t *testing.T) {
 		}
 		if text != size+4 {
 			t.Errorf("pages of %d: %d bytes, want %d", most, text, size+4)
+		}
+	}
+}
+
+// TestLongResult: a result that no message carries goes without its output, and says so.
+func TestLongResult(t *testing.T) {
+	tab, _ := table(t)
+	for size, whole := range map[int]bool{100_000: true, 2 << 20: false} {
+		res := ended(t, begin(t, tab, Request{}, "head", "-c", fmt.Sprint(size), "/dev/zero"))
+		text, err := Encode(res).MarshalJSON()
+		var got sallyport.Result
+		if err = errors.Join(err, json.Unmarshal(text, &got)); err != nil || len(text) > maxResult {
+			t.Fatalf("%d bytes, %v", len(text), err)
+		}
+		said := strings.Contains(string(text), "its output is too long for one message; read it with run/read")
+		if said == whole || whole != (len(got.Stdout.Bytes()) == size) || got.Stdout.Total != uint64(size) {
+			t.Errorf("%d bytes: %d are in the result, %d in all, it says so: %v", size, len(got.Stdout.Bytes()), got.Stdout.Total, said)
 		}
 	}
 }
