@@ -47,8 +47,8 @@ const ExitTimedOut = 124
 
 // A Result is what is known about a command that ran. Its JSON form is the object that
 // `sallyport run --json` prints; decoding that object gives the Result back, except for
-// StdoutErr, StderrErr, the policies of Attempts and survivors beyond the 20th, of which
-// only the number is kept.
+// StdoutErr, StderrErr, the policies of Attempts, survivors beyond the 20th, of which
+// only the number is kept, and which streams of First lack bytes.
 type Result struct {
 	// Run is the identity of the run, as in its events.
 	Run string

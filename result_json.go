@@ -144,6 +144,15 @@ func (r *Result) UnmarshalJSON(data []byte) error {
 		HardLinks: j.HardLinks, HardLinksOmitted: j.LinksOmitted, OwnershipIgnored: j.OwnersIgnored, New: j.New,
 		Limits: j.Limits, Usage: j.Usage, Rule: j.Rule, Sandbox: j.Sandbox, Attempts: make([]Attempt, j.Attempts),
 		Withheld: j.Withheld, Warnings: j.Warnings, Error: j.Error, denials: j.Denials, DenialsOmitted: j.DenialsOmitted,
+		Approvals: j.Approvals, Notices: j.Notices,
+	}
+	if f := j.First; f != nil { // which stream lacks the bytes that are not there is not known
+		n := f.OmittedBytes
+		r.First = &Result{
+			End: f.End, ExitCode: f.ExitCode, Signal: f.Signal, Duration: time.Duration(f.DurationMS) * time.Millisecond, denials: f.Denials,
+			Stdout: outputFrom(f.Stdout, nil, uint64(len(f.Stdout))+n, n), Stderr: outputFrom(f.Stderr, nil, uint64(len(f.Stderr)), 0),
+			Output: outputFrom(f.Output, nil, uint64(len(f.Output))+n, n),
+		}
 	}
 	return nil
 }

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sallyport-dev/sallyport/approval"
+	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/output"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -56,6 +58,9 @@ func TestResultRoundTrip(t *testing.T) {
 		New:         []executor.New{{Path: "/w/.vscode/a", Grant: "--grant editor-config", More: 2}, {Path: "/w/sub/.git", Grant: "--grant git", Granted: true}},
 		Limits:      []executor.Enforced{{Limit: executor.LimitMemory, Value: 1, By: executor.ByCgroupV2, Hit: true}},
 		Sandbox:     Sandbox{Mode: "workspace-write", Network: sandbox.NetworkHost, Sandbox: executor.Sandbox{Level: "native", Mechanism: []string{"userns"}, Observed: true}},
+		Approvals:   []event.ApprovalDecided{{ID: "r-1", Decision: approval.Approved, Source: approval.FromUser, WaitMS: 5, Message: "m", Rule: []string{"a", "b"}}},
+		Notices:     []string{"n"},
+		First:       &Result{End: EndExited, ExitCode: 1, Duration: time.Second, Stdout: newOutput(output.Snapshot{Head: []byte("first"), Total: 9, Omitted: 4}), Output: newOutput(output.Snapshot{Head: []byte("first"), Total: 9, Omitted: 4}), denials: []sandbox.Denial{{Access: sandbox.Access{Op: sandbox.Write, Path: "/y"}}}},
 		Attempts:    make([]Attempt, 2), Withheld: []string{"TOKEN"}, Warnings: []string{"w"}, Error: "e",
 	}
 	full.SetDenials([]sandbox.Denial{{Access: sandbox.Access{Op: sandbox.Write, Path: "/x"}, Errno: "EROFS", Count: 2}}, 3)
