@@ -92,6 +92,28 @@ func (d parlor) run(t *testing.T, args ...string) (stdout, stderr string, code i
 	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
 }
 
+// inside returns the path of a program that commands can run: the usual one is in /tmp, and theirs
+// is private.
+func (d parlor) inside(t *testing.T, name string) string {
+	t.Helper()
+	path := filepath.Join(d.work, name)
+	if _, err := os.Stat(path); err == nil {
+		return path
+	}
+	usual, err := exec.LookPath(name)
+	var text []byte
+	if err == nil {
+		text, err = os.ReadFile(usual)
+	}
+	if err == nil {
+		err = testenv.WriteProgram(path, text)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 // start starts a session and returns its ID.
 func (d parlor) start(t *testing.T, args ...string) string {
 	t.Helper()
@@ -330,7 +352,7 @@ func TestDaemonConfined(t *testing.T) {
 	d := newParlor(t)
 	d.start(t, "--", "true")
 	for _, args := range [][]string{{"ps"}, {"run", "--detach", "-s", "full-access", "--", "touch", "escaped"}} {
-		out, errs, code := d.run(t, append([]string{"run", "--net", "host", "--allow", "unix", "--tmp", "host", "--rw", d.runtime, "--", "sallyport"}, args...)...)
+		out, errs, code := d.run(t, append([]string{"run", "--net", "host", "--allow", "unix", "--rw", d.runtime, "--", d.inside(t, "sallyport")}, args...)...)
 		if code != 125 || out != "" || !strings.Contains(errs, "sallyport: ") {
 			t.Errorf("%q in a sandbox: %q, %q, exit code %d", args, out, errs, code)
 		}
@@ -340,7 +362,7 @@ func TestDaemonConfined(t *testing.T) {
 		t.Fatal("the daemon has ended")
 	}
 	_ = c.Close()
-	out, errs, _ := d.run(t, "run", "--net", "host", "--allow", "unix", "--tmp", "host", "--", "eavesdrop", "connect", filepath.Join(d.runtime, "sallyport", "daemon.sock"))
+	out, errs, _ := d.run(t, "run", "--net", "host", "--allow", "unix", "--", d.inside(t, "eavesdrop"), "connect", filepath.Join(d.runtime, "sallyport", "daemon.sock"))
 	if out != "" {
 		t.Errorf("the daemon said %q to a command in a sandbox (%s)", out, errs)
 	}
@@ -358,7 +380,9 @@ func TestDaemonPlanted(t *testing.T) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	cmd := d.command(t, "sallyport", "run", "--allow", "unix", "--tmp", "host", "--rw", dir, "--", "eavesdrop", "listen", filepath.Join(dir, "daemon.sock"))
+	cmd := d.command(t, "sallyport", "run", "--allow", "unix", "--rw", dir, "--", d.inside(t, "eavesdrop"), "listen", filepath.Join(dir, "daemon.sock"))
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
@@ -368,7 +392,8 @@ func TestDaemonPlanted(t *testing.T) {
 	}
 	begin := make([]byte, len("listening\n"))
 	if _, err := io.ReadFull(out, begin); err != nil {
-		t.Fatal(err)
+		_ = cmd.Wait() // what it printed says why
+		t.Fatalf("%v: %s", err, errs.Bytes())
 	}
 	for _, args := range [][]string{{"ps"}, {"attach", "1"}, {"send", "1", "secret"}, {"run", "--detach", "--", "true"}} {
 		said, errs, code := d.run(t, args...)
