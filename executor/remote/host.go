@@ -36,8 +36,7 @@ func (e *Executor) Host(ctx context.Context) (executor.HostInfo, error) {
 	info := executor.HostInfo{Environment: e.opts.Environment}
 	env, err := e.environment(ctx)
 	if err == nil {
-		info.OS = cmp.Or(strings.TrimSpace(env.System))
-		if info.OS == "macos" {
+		if info.OS = env.System; info.OS == "macos" {
 			info.OS = "darwin"
 		}
 	}

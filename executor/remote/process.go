@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"strconv"
 	"sync"
@@ -147,7 +148,15 @@ func (p *process) release() {
 		return
 	case <-timer.C:
 	}
+	// The end may have been told while the connection was away.
+	var page wire.ReadResult
+	err := p.call("process/read", wire.Read{ProcessID: p.id, AfterSeq: math.MaxInt64}, &page)
 	p.mu.Lock()
+	if err == nil && page.Closed {
+		p.fill()
+		p.mu.Unlock()
+		return
+	}
 	p.exit.StreamsLeftOpen = !p.events.end
 	p.mu.Unlock()
 	p.terminate(0)
@@ -217,8 +226,8 @@ func (p *process) Wait() (*executor.Exit, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	err := p.err
-	if p.lost.Chunks > 0 {
-		err = errors.Join(err, &p.lost)
+	if lost := p.lost; lost.Chunks > 0 {
+		err = errors.Join(err, &lost)
 	}
 	return &exit, errors.Join(err, p.stopErr)
 }
