@@ -33,7 +33,7 @@ type line struct {
 
 func (l *line) dial(ctx context.Context) (jsonrpc.Stream, error) {
 	l.mu.Lock()
-	gate := l.gate
+	gate, server := l.gate, l.server
 	l.dials++
 	l.mu.Unlock()
 	if gate != nil {
@@ -43,7 +43,7 @@ func (l *line) dial(ctx context.Context) (jsonrpc.Stream, error) {
 			return nil, ctx.Err()
 		}
 	}
-	s, err := l.server.Dial(ctx)
+	s, err := server.Dial(ctx)
 	return &wireTap{s, l}, err
 }
 
@@ -245,8 +245,10 @@ func TestLostSession(t *testing.T) {
 	s.OnExit = func(int, int) { exits++ }
 	p := start(t, e, s)
 	<-first
+	l.mu.Lock()
 	old := l.server
 	l.server = execserver.New(execserver.Options{Dir: "/srv"})
+	l.mu.Unlock()
 	if err := old.Close(); err != nil { // the new one does not know the session
 		t.Error(err)
 	}
@@ -274,6 +276,7 @@ func TestStartCut(t *testing.T) {
 	dir := t.TempDir()
 	cut := make(chan struct{}, 1)
 	cut <- struct{}{}
+	l.mu.Lock()
 	l.before = func(message string) bool {
 		if !strings.Contains(message, `"process/start"`) {
 			return false
@@ -285,6 +288,7 @@ func TestStartCut(t *testing.T) {
 			return false
 		}
 	}
+	l.mu.Unlock()
 	s := shellSpec("echo ran >>ran; cat ran")
 	s.Dir = dir
 	out := ""
