@@ -68,7 +68,8 @@ type (
 	}
 	copyParams struct {
 		pairParams
-		Recursive bool `json:"recursive"`
+		Recursive      bool `json:"recursive"`
+		FollowSymlinks bool `json:"followSymlinks,omitempty"` // false is refused
 	}
 	renameParams struct {
 		pairParams

@@ -27,13 +27,13 @@ func TestFlood(t *testing.T) {
 	url := run(t, options())
 	before := heap()
 	slow, _ := meet(t, url, nil, nil)
-	const floods, most = 8, 32 << 20
+	const floods, most = 4, 24 << 20
 	for i := range floods {
 		slow.started(script(fmt.Sprint("flood", i), "/", "head -c 1000000000 /dev/zero"))
 		slow.events = nil // what came before the answer belongs to this side
 	}
 	other, _ := meet(t, url, nil, nil)
-	for i := range 30 {
+	for i := range 15 {
 		id := fmt.Sprint("p", i)
 		other.started(script(id, "/", "echo "+id))
 		if got := other.printed(id, 1); got != id+"\n" {
