@@ -136,7 +136,7 @@ func TestEndedRuns(t *testing.T) {
 
 // TestForgotten: a run that has ended is forgotten after its time, and what was prepared is freed.
 func TestForgotten(t *testing.T) {
-	tab, _ := table(t)
+	tab, busy := table(t)
 	freed := make(chan struct{})
 	prepare := tab.prepare
 	tab.prepare = func(ctx context.Context, r *Request) (*Prepared, error) {
@@ -146,6 +146,10 @@ func TestForgotten(t *testing.T) {
 	}
 	r := begin(t, tab, Request{}, "true")
 	ended(t, r)
+	tab.work.Wait()
+	if n := busy.Load(); n != 1 { // a server with it must not end: its output is there
+		t.Errorf("%d are busy while the run is known", n)
+	}
 	tab.mu.Lock()
 	r.timer.Reset(0)
 	tab.mu.Unlock()

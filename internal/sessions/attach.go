@@ -207,9 +207,14 @@ func (a *attachment) replay(ctx context.Context, r *reader) (last []wire.RunChun
 			got += len(c.Chunk)
 			last = append(last, c)
 		}
-		for held += got; held > maxReplay && len(last) > 1; last = last[1:] {
+		for held += got; held > maxReplay && held-len(last[0].Chunk) >= maxReplay; last = last[1:] {
 			held -= len(last[0].Chunk)
 			skipped += last[0].Missing + uint64(len(last[0].Chunk))
+		}
+		if over := held - maxReplay; over > 0 {
+			skipped += last[0].Missing + uint64(over)
+			last[0].Missing, last[0].Chunk = 0, last[0].Chunk[over:]
+			held = maxReplay
 		}
 	}
 	if skipped > 0 {
