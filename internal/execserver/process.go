@@ -271,14 +271,16 @@ func (p *process) page(r *wire.Read) (page wire.ReadResult, changed <-chan struc
 		failure := p.failure
 		page.Failure = &failure
 	}
-	if page.Chunks = p.log.After(r.AfterSeq, r.MaxBytes); page.Chunks != nil {
+	if r.MaxBytes != nil { // a client without takes a page for all that there is
+		page.Chunks = append(page.Chunks, p.log.After(r.AfterSeq, *r.MaxBytes)...)
+	}
+	if len(page.Chunks) > 0 {
 		if first := page.Chunks[0].Seq; r.AfterSeq < p.log.Gone() {
 			page.TruncatedBefore, page.TruncatedBytes = first, p.bytes-p.log.Held()
 		}
 		page.NextSeq = page.Chunks[len(page.Chunks)-1].Seq + 1
 		return page, nil
 	}
-	page.Chunks = []wire.Chunk{}
 	if r.AfterSeq < p.dropped {
 		page.TruncatedBefore, page.TruncatedBytes = p.kept[0].Seq, p.bytes // the newest chunk is always kept
 	}

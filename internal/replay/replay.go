@@ -156,12 +156,9 @@ func (l *Log) Held() uint64 {
 }
 
 // After returns chunks with numbers above seq, in order and at least one if there is one, up to most
-// bytes; nil for the most of a page.
-func (l *Log) After(seq uint64, most *uint64) []wire.Chunk {
-	left := uint64(maxPage)
-	if most != nil {
-		left = min(left, *most)
-	}
+// bytes, and at most 1 MiB.
+func (l *Log) After(seq, most uint64) []wire.Chunk {
+	left := min(most, maxPage)
 	var list []wire.Chunk
 	first := sort.Search(len(l.index), func(i int) bool { return l.index[i].seq > seq })
 	for _, e := range l.index[first:] {

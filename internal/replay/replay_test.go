@@ -34,8 +34,7 @@ func TestLog(t *testing.T) {
 					continue
 				}
 				after, got := uint64(0), []wire.Chunk(nil)
-				most := uint64(100_000)
-				for page := l.After(after, &most); page != nil; page = l.After(after, &most) {
+				for page := l.After(after, 100_000); page != nil; page = l.After(after, 100_000) {
 					size := 0
 					for _, c := range page {
 						size += len(c.Chunk)
@@ -69,7 +68,7 @@ func TestLog(t *testing.T) {
 			l.Close()
 			l.Close()
 			l.Add(all[0])
-			if entries, err := os.ReadDir(d.Dir); err != nil || len(entries) > 0 || d.used != used || l.After(0, nil) != nil {
+			if entries, err := os.ReadDir(d.Dir); err != nil || len(entries) > 0 || d.used != used || l.After(0, 1) != nil {
 				t.Errorf("%v, %v, used %d", entries, err, d.used)
 			}
 		})
@@ -86,7 +85,7 @@ func TestNoLog(t *testing.T) {
 		l := d.NewLog()
 		l.Add(wire.Chunk{Seq: 1, Chunk: []byte("x")})
 		l.Add(wire.Chunk{Seq: 2, Chunk: []byte("x")})
-		if got := l.After(0, nil); got != nil || l.Held() != 0 {
+		if got := l.After(0, 1); got != nil || l.Held() != 0 {
 			t.Errorf("%s: %v", name, got)
 		}
 		l.Close()
@@ -101,7 +100,7 @@ func TestChunks(t *testing.T) {
 	for i := range uint64(MaxChunks + 10) {
 		l.Add(wire.Chunk{Seq: i + 1, Chunk: []byte("x")})
 	}
-	if got := l.After(0, nil); l.Held() != MaxChunks || l.Gone() != 10 || got[0].Seq != 11 {
+	if got := l.After(0, 1); l.Held() != MaxChunks || l.Gone() != 10 || got[0].Seq != 11 {
 		t.Errorf("held %d, gone %d, first %d", l.Held(), l.Gone(), got[0].Seq)
 	}
 }

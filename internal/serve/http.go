@@ -5,7 +5,6 @@ package serve
 
 import (
 	"errors"
-	"log/slog"
 	"net/http"
 	"strings"
 	"time"
@@ -41,7 +40,7 @@ func newDoor(server *execserver.Server, g gate) *door {
 // then, a client that sends its request slowly, or not the body that it announced, is cut.
 func (d *door) http() *http.Server {
 	return &http.Server{
-		Handler: d, MaxHeaderBytes: maxHead, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // a handshake that fails is the client's to report
+		Handler: d, MaxHeaderBytes: maxHead,
 		ReadHeaderTimeout: requestTime, ReadTimeout: requestTime, WriteTimeout: requestTime, IdleTimeout: requestTime,
 	}
 }

@@ -43,7 +43,7 @@ func TestReplayLog(t *testing.T) {
 			Chunks                   []wire.Chunk
 			NextSeq, TruncatedBefore uint64
 		}
-		m := c.call("process/read", map[string]any{"processId": "p", "afterSeq": after})
+		m := c.call("process/read", map[string]any{"processId": "p", "afterSeq": after, "maxBytes": 1 << 30})
 		if m.Error != nil || json.Unmarshal(m.Result, &page) != nil || len(page.Chunks) == 0 || page.TruncatedBefore != 0 {
 			t.Fatalf("after %d: %+v, truncated before %d, %d chunks", after, m.Error, page.TruncatedBefore, len(page.Chunks))
 		}
@@ -57,6 +57,11 @@ func TestReplayLog(t *testing.T) {
 		if page.NextSeq != after+1 {
 			t.Fatalf("nextSeq %d after %d", page.NextSeq, after)
 		}
+	}
+	// Without maxBytes a client takes a page for all that there is, so it has what memory keeps.
+	m := c.call("process/read", map[string]any{"processId": "p", "afterSeq": 0})
+	if !bytes.Contains(m.Result, []byte("truncatedBefore")) {
+		t.Errorf("%.200s", m.Result)
 	}
 	if !bytes.Equal(got, want) {
 		t.Error("the output is another one")
