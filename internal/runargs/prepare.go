@@ -86,7 +86,7 @@ func (o *Options) prepare(env *Env, person approval.Approver, words []string) (*
 	post.Failed = func(error) {} // then only the client can answer
 	start := time.Now()
 	return &runs.Prepared{
-		Runner: runner, Cmd: cmd, Close: post.Close,
+		Runner: runner, Cmd: cmd, Close: post.Close, Announce: post.Announce,
 		Refused: func(err error) *sallyport.Result {
 			said, made := failure.Classify(err), sallyport.ResultOf(nil, err)
 			made.ExitCode, made.End, made.Error, made.Sandbox = said.Code, said.End, said.String(), o.Unbuilt()

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport"
+	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/output"
 	"github.com/sallyport-dev/sallyport/rules"
@@ -85,7 +86,7 @@ func (r *Run) start(ctx context.Context, q *Request) (*sallyport.Result, error) 
 	c.Stdin, c.Stdout, c.Stderr, c.Signals, c.Resizes, c.Ready, c.OnStop, c.Files = nil, nil, nil, nil, nil, nil, nil, nil
 	c.TTY, c.OpenStdin, c.Screen = q.TTY, q.OpenStdin, q.Screen
 	c.Retry = q.TTY == nil && !q.OpenStdin
-	p.Runner.Events, p.Runner.WaitForEvents = q.Events, q.Events != nil
+	p.Runner.Events, p.Runner.WaitForEvents = p.announcing(q.Events), q.Events != nil
 	if p.Runner.Policy.Mode() == sandbox.Managed {
 		for _, name := range r.table.hidden {
 			p.Runner.Policy = p.Runner.Policy.WithEntries(sandbox.PathEntry(name, sandbox.LevelDeny))
@@ -109,6 +110,19 @@ func (r *Run) start(ctx context.Context, q *Request) (*sallyport.Result, error) 
 	res := refused(err)
 	res.Args, res.Dir = c.Args, c.Dir
 	return res, nil
+}
+
+// announcing returns a sink that announces questions before it passes them on; nil for no sink.
+func (p *Prepared) announcing(to event.Sink) event.Sink {
+	if to == nil || p.Announce == nil {
+		return to
+	}
+	return event.SinkFunc(func(e event.Event) {
+		if asked, ok := e.Body.(event.ApprovalRequested); ok {
+			p.Announce(asked.Request.ID)
+		}
+		to.Emit(e)
+	})
 }
 
 // close ends the Runner and frees what was prepared.

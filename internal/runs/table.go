@@ -54,6 +54,9 @@ type Prepared struct {
 	// Close frees what else was prepared. It is called once, after the end of the Runner. Nil
 	// frees nothing.
 	Close func()
+	// Announce is called with the ID of a question before its event is passed on, so that a
+	// client which has the event can answer elsewhere. Nil does nothing.
+	Announce func(question string)
 	// Refused returns the Result for a command that does not run because of an error; nil means
 	// [sallyport.ResultOf].
 	Refused func(err error) *sallyport.Result
