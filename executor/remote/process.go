@@ -262,17 +262,43 @@ func (p *process) terminate(grace time.Duration) {
 	p.fill()
 }
 
-// call performs a request about the process, again after a cut.
+// call performs a request about the process, again after a cut, unless the process ends before that.
 func (p *process) call(method string, params, result any) error {
+	return p.ask(p.life, method, params, result)
+}
+
+// ask performs a request about the process, again after a cut.
+func (p *process) ask(ctx context.Context, method string, params, result any) error {
 	p.mu.Lock()
 	p.calls++
 	p.changed.Broadcast() // events are taken while it waits
 	p.mu.Unlock()
-	err := p.client.Repeat(p.life, method, params, result)
+	err := p.client.Repeat(ctx, method, params, result)
 	p.mu.Lock()
 	p.calls--
 	p.mu.Unlock()
 	return err
+}
+
+// feed performs a request for input. The end of the process, which the input may cause, does not end
+// it: the answer says whether the input was taken.
+func (p *process) feed(method string, params any) error {
+	select {
+	case <-p.done:
+		return &Error{Class: ClassWrite, Err: io.ErrClosedPipe}
+	default:
+	}
+	var result wire.WriteResult
+	err := p.ask(context.Background(), method, params, &result)
+	switch {
+	case err == nil && result.Status == wire.WriteAccepted:
+		return nil
+	case err == nil && (result.Status == wire.WriteUnknown || result.Status == wire.WriteStdinClosed):
+		err = io.ErrClosedPipe
+	case err == nil:
+		err = fmt.Errorf("the exec-server answers %q", result.Status)
+	}
+	return &Error{Class: ClassWrite, Err: err}
 }
 
 // control is call for what has no effect on a process that has ended.
@@ -307,27 +333,12 @@ func (p *process) Write(b []byte) (int, error) {
 	for n < len(b) {
 		part := b[n:min(n+maxWrite, len(b))]
 		p.writes++
-		var result wire.WriteResult
-		err := p.call("process/write", wire.Write{ProcessID: p.id, Chunk: part, WriteID: strconv.FormatUint(p.writes, 10)}, &result)
-		if err = p.taken(result, err); err != nil {
+		if err := p.feed("process/write", wire.Write{ProcessID: p.id, Chunk: part, WriteID: strconv.FormatUint(p.writes, 10)}); err != nil {
 			return n, err
 		}
 		n += len(part)
 	}
 	return n, nil
-}
-
-// taken returns the error for an answer to a request for input.
-func (p *process) taken(result wire.WriteResult, err error) error {
-	switch {
-	case err == nil && result.Status == wire.WriteAccepted:
-		return nil
-	case err == nil && (result.Status == wire.WriteUnknown || result.Status == wire.WriteStdinClosed), err != nil && p.life.Err() != nil:
-		err = io.ErrClosedPipe
-	case err == nil:
-		err = fmt.Errorf("the exec-server answers %q", result.Status)
-	}
-	return &Error{Class: ClassWrite, Err: err}
 }
 
 // CloseInput implements [executor.Process]. Servers without the extension cannot close a pipe.
@@ -346,9 +357,8 @@ func (p *process) CloseInput() error {
 	}
 	p.closed = p.spec.TTY == nil
 	p.writes++
-	var result wire.WriteResult
-	err := p.call("process/closeStdin", wire.CloseStdin{ProcessID: p.id, WriteID: strconv.FormatUint(p.writes, 10)}, &result)
-	if err = p.taken(result, err); errors.Is(err, io.ErrClosedPipe) {
+	err := p.feed("process/closeStdin", wire.CloseStdin{ProcessID: p.id, WriteID: strconv.FormatUint(p.writes, 10)})
+	if errors.Is(err, io.ErrClosedPipe) {
 		return nil // it has ended
 	}
 	return err
