@@ -4,6 +4,8 @@
 package remote_test
 
 import (
+	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -26,6 +28,11 @@ func TestRunner(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	seen, err := os.CreateTemp("/tmp", "sallyport-remote")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = errors.Join(seen.Close(), os.Remove(seen.Name())) })
 	for _, test := range []struct {
 		name string
 		cmd  sallyport.Cmd
@@ -35,6 +42,8 @@ func TestRunner(t *testing.T) {
 		{"arguments", sallyport.Cmd{Args: []string{"/bin/sh", "-c", "echo a >f; cat f; exit 3"}}, "a\n", 3},
 		{"script", sallyport.Cmd{Script: "echo $((1+1))"}, "2\n", 0},
 		{"denied", sallyport.Cmd{Args: []string{"/bin/sh", "-c", "echo x >/etc/x 2>/dev/null || echo no"}}, "no\n", 0},
+		{"private /tmp", sallyport.Cmd{Script: "test -e " + seen.Name() + " && echo seen"}, "", 1},
+		{"machine's /tmp", sallyport.Cmd{Script: "test -e " + seen.Name() + " && echo seen", Tmp: "host"}, "seen\n", 0},
 		{"input", sallyport.Cmd{Args: []string{"cat"}, Stdin: strings.NewReader("typed")}, "typed", 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
