@@ -102,7 +102,7 @@ var budgets = map[string]budget{
 	"internal/runs":        {690, "new: judged runs that outlive the connections of their clients"},
 	"internal/replay":      {140, "new: output of processes of the exec-server on disk, by the numbers of its events"},
 	"internal/rulings":     {240, "new: from internal/observer"},
-	"internal/runargs":     {905, "runs of clients of a server; new: from internal/cli"},
+	"internal/runargs":     {915, "runs of clients of a server; new: from internal/cli"},
 	"internal/runlog":      {370, ""},
 	"internal/screen":      {1150, ""},
 	"internal/script":      {2560, "new: which commands a script runs, also through other programs, variables, functions and here-documents"},

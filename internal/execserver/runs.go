@@ -63,7 +63,8 @@ func runFailure(err error) *jsonrpc.Error {
 	failure.Data, _ = json.Marshal(struct { // a word and a number always encode
 		Reason runs.Reason `json:"reason"`
 		Taken  int         `json:"taken,omitempty"`
-	}{e.Reason, e.Taken})
+		Exit   int         `json:"exitCode,omitempty"`
+	}{e.Reason, e.Taken, e.ExitCode})
 	return failure
 }
 

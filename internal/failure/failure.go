@@ -51,6 +51,9 @@ type Error struct {
 
 func (e *Error) Error() string { return e.String() }
 
+// ExitCode returns Code.
+func (e *Error) ExitCode() int { return e.Code }
+
 func (e *Error) String() string {
 	if e.Fix == "" {
 		return e.Text

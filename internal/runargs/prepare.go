@@ -32,7 +32,11 @@ func Prepare(managed string) runs.Prepare {
 		if err != nil {
 			return nil, err
 		}
-		return o.prepare(&Env{Environ: r.Environ, Dir: r.Dir, Managed: managed, Asks: r.Approver != nil}, r.Approver, words)
+		p, err := o.prepare(&Env{Environ: r.Environ, Dir: r.Dir, Managed: managed, Asks: r.Approver != nil}, r.Approver, words)
+		if err != nil {
+			return nil, failure.Classify(err) // with its exit code
+		}
+		return p, nil
 	}
 }
 

@@ -34,6 +34,8 @@ type Error struct {
 	Reason Reason
 	Err    error // never nil
 	Taken  int   // how many bytes of a write were taken
+	// ExitCode is that of "sallyport run" for the error of a Prepare that has such a method; else 0.
+	ExitCode int
 }
 
 // Error returns one sentence.

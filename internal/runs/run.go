@@ -79,7 +79,12 @@ func (r *Run) Start(ctx context.Context, q *Request) (*sallyport.Result, error) 
 func (r *Run) start(ctx context.Context, q *Request) (*sallyport.Result, error) {
 	p, err := r.table.prepare(ctx, q)
 	if err != nil {
-		return nil, &Error{Reason: Invalid, Err: err}
+		failed := &Error{Reason: Invalid, Err: err}
+		var coded interface{ ExitCode() int }
+		if errors.As(err, &coded) {
+			failed.ExitCode = coded.ExitCode()
+		}
+		return nil, failed
 	}
 	r.prepared = p
 	c := *p.Cmd

@@ -256,7 +256,7 @@ func (a *attachment) pass(ctx context.Context, keys []byte) {
 		return
 	}
 	err := a.c.Repeat(ctx, "run/write", map[string]any{"runId": a.run.RunID, "chunk": keys, "writeId": newWriteID()}, nil)
-	if err != nil && ctx.Err() == nil && reasonOf(err) != runs.Ended {
+	if why, _ := reasonOf(err); err != nil && ctx.Err() == nil && why != runs.Ended {
 		a.out.tell(explain(err, a.run.RunID).Error())
 	}
 }

@@ -178,16 +178,18 @@ func shortened(s string) string {
 	return s
 }
 
-// reasonOf returns the word with which a server refused a request about a run; empty for none.
-func reasonOf(err error) runs.Reason {
+// reasonOf returns the word with which a server refused a request about a run, empty for none, and
+// the exit code for that.
+func reasonOf(err error) (why runs.Reason, code int) {
 	var answer *jsonrpc.Error
 	var data struct {
 		Reason runs.Reason `json:"reason"`
+		Exit   int         `json:"exitCode"`
 	}
 	if errors.As(err, &answer) {
 		_ = json.Unmarshal(answer.Data, &data) // other errors have other data, or none
 	}
-	return data.Reason
+	return data.Reason, cmp.Or(data.Exit, failure.CodeFailed)
 }
 
 // explain turns an error of the server about a run into one for people.
@@ -198,15 +200,16 @@ func explain(err error, id string) error {
 		runs.InputClosed: fmt.Sprintf("session %s takes no input: start it on a terminal, with -t or with -i", id),
 		runs.NoScreen:    fmt.Sprintf("session %s has no terminal: start it on one, or with -t", id),
 	}
-	switch reason := reasonOf(err); {
+	switch reason, code := reasonOf(err); {
 	case errors.As(err, &transport) || !errors.As(err, &answer):
 		return err
 	case reason == runs.Unknown:
 		return unknown(id)
 	case fix[reason] != "":
 		return failure.New("%s", printable.Line(fix[reason]))
+	default:
+		return &failure.Error{Code: code, Text: printable.Line(answer.Message)}
 	}
-	return failure.New("%s", printable.Line(answer.Message))
 }
 
 // An ended is what is used of the result of a run.
