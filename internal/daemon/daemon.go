@@ -17,13 +17,6 @@ import (
 // ErrUnsupported says that there is no daemon on this system.
 var ErrUnsupported = errors.New("detached runs are not supported on this system")
 
-// The names in the directory of the daemon.
-const (
-	socketName = "daemon.sock"
-	lockName   = "daemon.lock" // held by who starts one
-	logName    = "daemon.log"  // what the last one printed on standard error
-)
-
 // A StartError says that the daemon could not be started.
 type StartError struct {
 	Reason string // a clause

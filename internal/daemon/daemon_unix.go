@@ -29,6 +29,13 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/tree"
 )
 
+// The names in the directory of the daemon.
+const (
+	socketName = "daemon.sock"
+	lockName   = "daemon.lock" // held by who starts one
+	logName    = "daemon.log"  // what the last one printed on standard error
+)
+
 // runtimeVariable names the directory for sockets of this user, as the XDG base directory rules
 // have it.
 const runtimeVariable = "XDG_RUNTIME_DIR"
