@@ -90,7 +90,7 @@ func (e *Executor) connect(ctx context.Context) (*execclient.Client, error) {
 	defer context.AfterFunc(e.life, func() { cancel(ErrClosed) })()
 	target := execclient.Target{URL: e.opts.URL, Token: e.opts.Token, TLS: e.opts.TLS, Dial: e.opts.Dial}
 	client, err := execclient.Dial(ctx, target, execclient.Options{
-		Name: "sallyport", Extensions: true, Resume: e.opts.Resume, OnNotify: e.notify, OnResume: e.resumed,
+		Name: "sallyport", Extensions: true, Resume: e.opts.Resume, OnNotify: e.notify, OnBinary: e.output, OnResume: e.resumed,
 	})
 	if err != nil {
 		return nil, err
@@ -161,6 +161,18 @@ func (e *Executor) notify(method string, params json.RawMessage) {
 		p.take(n.Seq, event{kind: kindExit, code: n.ExitCode})
 	case wire.MethodClosed:
 		p.take(n.Seq, event{kind: kindClosed})
+	}
+}
+
+// output is [execclient.Options.OnBinary]. What it does not know it ignores: an event that is
+// missing then is read.
+func (e *Executor) output(message []byte) {
+	o, err := wire.DecodeFrame(message)
+	if err != nil {
+		return
+	}
+	if p := e.find(o.ProcessID); p != nil {
+		p.take(o.Seq, outputEvent(o.Chunk))
 	}
 }
 

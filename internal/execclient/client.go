@@ -40,6 +40,9 @@ type Options struct {
 	Resume time.Duration
 	// OnNotify is called with each notification, in order. Params belong to it. Nil ignores them.
 	OnNotify func(method string, params json.RawMessage)
+	// OnBinary is called with each binary message, in order with notifications. The bytes belong to
+	// it. Nil does not ask for output in such messages.
+	OnBinary func(message []byte)
 	// OnResume is called when the session was resumed, before the notifications of the new
 	// connection: those that were sent meanwhile are lost. Nil is not called.
 	OnResume func()

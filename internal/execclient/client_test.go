@@ -474,3 +474,36 @@ func TestEveryMessage(t *testing.T) {
 }
 
 var _ io.Closer = (*Client)(nil)
+
+// TestBinary: binary messages come in their place between notifications, for a client that asked for
+// them. For another one they are a breach of the protocol.
+func TestBinary(t *testing.T) {
+	for _, asks := range []bool{true, false} {
+		var got []string
+		opts := Options{Resume: -1, OnNotify: func(method string, _ json.RawMessage) { got = append(got, method) }}
+		if asks {
+			opts.OnBinary = func(b []byte) { got = append(got, string(b)) }
+		}
+		play(t, opts, func(t *testing.T, c *Client, _ *server) {
+			<-c.Done()
+			var malformed *jsonrpc.MalformedError
+			if broken := errors.As(c.Err(), &malformed); broken == asks {
+				t.Errorf("asked: %v, %v", asks, c.Err())
+			}
+		}, func(s *side) {
+			if h := s.greet(); h.Binary != asks {
+				t.Errorf("asks: %v, want %v", h.Binary, asks)
+			}
+			for _, m := range []string{`{"method":"a"}`, "\x01x", `{"method":"b"}`} {
+				_ = s.Write([]byte(m))
+			}
+		})
+		want := []string{"a", "\x01x", "b"}
+		if !asks {
+			want = want[:1]
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("asked: %v: %q", asks, got)
+		}
+	}
+}

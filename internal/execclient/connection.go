@@ -30,6 +30,7 @@ type hello struct {
 	TakeOver   bool   `json:"takeOver,omitempty"` // the server may not have seen yet that the connection before was cut
 	Extensions bool   `json:"extensionMethods,omitempty"`
 	Approvals  bool   `json:"approvals,omitempty"`
+	Binary     bool   `json:"binaryOutput,omitempty"`
 }
 
 // run reads, and resumes the session, until that is not possible any more.
@@ -93,6 +94,8 @@ func (c *Client) receive(m *jsonrpc.Message) error {
 		c.answered(m.ID, answer{err: m.Error})
 	case m.Kind == jsonrpc.KindNotification && c.opts.OnNotify != nil:
 		c.opts.OnNotify(m.Method, m.Params)
+	case m.Kind == jsonrpc.KindBinary:
+		c.opts.OnBinary(m.Params)
 	}
 	return nil
 }
@@ -190,6 +193,7 @@ func (c *Client) open(ctx context.Context, session string) (*jsonrpc.Conn, *wire
 		return nil, nil, err
 	}
 	conn := jsonrpc.NewConn(stream)
+	conn.Binary = c.opts.OnBinary != nil
 	defer context.AfterFunc(ctx, conn.Close)()
 	server, err := c.greet(conn, session)
 	if ctx.Err() != nil {
@@ -204,7 +208,7 @@ func (c *Client) open(ctx context.Context, session string) (*jsonrpc.Conn, *wire
 
 // greet performs the handshake.
 func (c *Client) greet(conn *jsonrpc.Conn, session string) (*wire.InitializeResult, error) {
-	params, err := json.Marshal(hello{Name: c.opts.Name, Resume: session, TakeOver: session != "", Extensions: c.opts.Extensions, Approvals: c.opts.Approvals})
+	params, err := json.Marshal(hello{Name: c.opts.Name, Resume: session, TakeOver: session != "", Extensions: c.opts.Extensions, Approvals: c.opts.Approvals, Binary: c.opts.OnBinary != nil})
 	if err != nil {
 		return nil, fmt.Errorf("cannot encode the handshake: %w", err)
 	}

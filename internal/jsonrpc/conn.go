@@ -52,6 +52,10 @@ var ErrClosed = errors.New("the connection is closed")
 // A Conn sends and receives messages on a Stream. Read is for one goroutine, the other methods
 // are for any.
 type Conn struct {
+	// Binary says that Read returns messages that cannot be JSON as KindBinary. It is set before
+	// the first Read. False makes them malformed.
+	Binary bool
+
 	stream  Stream
 	batch   BatchStream   // stream, or nil when it is none
 	written chan struct{} // closed when the writer has returned
@@ -80,8 +84,14 @@ func (c *Conn) Read() (*Message, error) {
 	if err != nil {
 		return nil, err
 	}
+	if c.Binary && len(data) > 0 && data[0] < firstByte {
+		return &Message{Kind: KindBinary, Params: data}, nil
+	}
 	return Decode(data)
 }
+
+// firstByte is the lowest byte that JSON can begin with: a tab.
+const firstByte = '\t'
 
 // Send queues an encoded message, which it keeps. It blocks while the queue is full. It returns
 // ErrClosed when the connection has ended; nil does not mean that the peer gets the message.

@@ -20,6 +20,7 @@ const (
 	KindNotification                 // has a method
 	KindResponse                     // has a result
 	KindError                        // has an error
+	KindBinary                       // is none of JSON-RPC: Params are its bytes
 )
 
 // The codes of errors.
