@@ -52,7 +52,7 @@ type sorter struct {
 	early map[uint64]event // with higher numbers
 	ready []event          // in order, for the deliverer
 	size  int              // of ready
-	total uint64           // bytes of output before next, with those that are lost
+	total uint64           // bytes of output before next, with those that are.lost
 	exit  bool             // the exit is in ready or early, or was
 	end   bool             // ready ends with the end, or had it
 }
@@ -233,6 +233,9 @@ func (p *process) read() {
 		var page wire.ReadResult
 		p.mu.Unlock()
 		err := p.client.Repeat(p.life, "process/read", wire.Read{ProcessID: p.id, AfterSeq: before - 1}, &page)
+		if err == nil && page.TruncatedBefore > 0 {
+			err = p.readOlder(&page, before-1)
+		}
 		p.mu.Lock()
 		var lost *execclient.TransportError
 		switch {
@@ -252,4 +255,30 @@ func (p *process) read() {
 		}
 		p.changed.Broadcast()
 	}
+}
+
+// readOlder adds to a page what the server retains only for reads with a limit: it has that on disk.
+func (p *process) readOlder(page *wire.ReadResult, after uint64) error {
+	most := uint64(1 << 20)
+	var older []wire.Chunk
+	for first := page.TruncatedBefore; after+1 < first; {
+		var part wire.ReadResult
+		if err := p.client.Repeat(p.life, "process/read", wire.Read{ProcessID: p.id, AfterSeq: after, MaxBytes: &most}, &part); err != nil {
+			return err
+		}
+		if len(part.Chunks) == 0 || part.Chunks[0].Seq >= first {
+			break
+		}
+		if older == nil || part.TruncatedBefore > 0 { // also what has gone since the last part
+			page.TruncatedBefore, page.TruncatedBytes = part.TruncatedBefore, part.TruncatedBytes
+		}
+		for _, c := range part.Chunks {
+			if c.Seq < first {
+				older = append(older, c)
+			}
+		}
+		after = part.Chunks[len(part.Chunks)-1].Seq
+	}
+	page.Chunks = append(older, page.Chunks...)
+	return nil
 }

@@ -63,10 +63,11 @@ func (w *wireTap) Write(message []byte) error {
 	return err
 }
 
-// newLine returns a line to a new server and an executor on it.
-func newLine(t *testing.T) (*line, *Executor) {
+// newLine returns a line to a new server and an executor on it. Logs are the directory of the
+// server's logs; empty for none.
+func newLine(t *testing.T, logs string) (*line, *Executor) {
 	t.Helper()
-	l := &line{server: execserver.New(execserver.Options{Dir: "/srv", Version: "test"})}
+	l := &line{server: execserver.New(execserver.Options{Dir: "/srv", Version: "test", LogDir: logs})}
 	e := New(Options{Dial: l.dial, Environment: "test"})
 	t.Cleanup(func() {
 		if err := errors.Join(e.Close(), l.server.Close()); err != nil {
@@ -98,7 +99,7 @@ func start(t *testing.T, e *Executor, s *executor.Spec) *process {
 
 // TestLazy: the first use connects, once for all who use it then.
 func TestLazy(t *testing.T) {
-	l, e := newLine(t)
+	l, e := newLine(t, "")
 	if l.dials != 0 {
 		t.Errorf("%d connections before the first use", l.dials)
 	}
@@ -118,7 +119,7 @@ func TestLazy(t *testing.T) {
 
 // TestPlaces: paths and shells are those of the server.
 func TestPlaces(t *testing.T) {
-	_, e := newLine(t)
+	_, e := newLine(t, "")
 	for _, test := range []struct{ dir, tmp, want string }{
 		{"", "", "/srv  /tmp"},
 		{"a/../b", "host", "/srv/b /my/tmp /tmp"},
@@ -143,9 +144,16 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// TestLostOutput: of what a server did not retain every byte is counted, and Wait says so.
+// TestLostOutput: what is printed while the connection is cut comes from memory and from disk; of what a
+// server did not retain every byte is counted, and Wait says so.
 func TestLostOutput(t *testing.T) {
-	l, e := newLine(t)
+	t.Run("no disk", func(t *testing.T) { flood(t, "", true) })
+	t.Run("on disk", func(t *testing.T) { flood(t, t.TempDir(), false) })
+}
+
+// flood has a process print 3 MB while the connection is cut.
+func flood(t *testing.T, logs string, loses bool) {
+	l, e := newLine(t, logs)
 	s := shellSpec("echo first; read x; head -c 3000000 /dev/zero; echo last; exit 4")
 	s.Retain.Memory = 8 << 20
 	first, seen, last := make(chan struct{}), 0, ""
@@ -182,11 +190,11 @@ func TestLostOutput(t *testing.T) {
 		t.Errorf("Write: %v", err)
 	}
 	exit, err := p.Wait()
-	var lost *LostOutputError
-	if !errors.As(err, &lost) || exit.Code != 4 || lost.Bytes == 0 || seen+int(lost.Bytes) != 6+3_000_000+5 || !strings.HasSuffix(last, "last\n") {
+	lost := new(LostOutputError)
+	if errors.As(err, &lost) != loses || (err != nil) != loses || exit.Code != 4 || (lost.Bytes > 0) != loses || seen+int(lost.Bytes) != 6+3_000_000+5 || !strings.HasSuffix(last, "last\n") {
 		t.Errorf("%+v, %v, %d bytes seen", exit, err, seen)
 	}
-	if total, missing := p.Output().Size(); lost != nil && (total != 3_000_011 || missing != lost.Bytes) {
+	if total, missing := p.Output().Size(); total != 3_000_011 || missing != lost.Bytes {
 		t.Errorf("%d bytes, %d missing", total, missing)
 	}
 }
@@ -238,7 +246,7 @@ func awaitClosed(t *testing.T, l *line, p *process) {
 // TestLostSession: when the session is lost, its processes say so, and the next command gets a new
 // one.
 func TestLostSession(t *testing.T) {
-	l, e := newLine(t)
+	l, e := newLine(t, "")
 	first, exits := make(chan struct{}), 0
 	s := shellSpec("echo ready; read x")
 	s.OnOutput = func(executor.Stream, []byte) { close(first) }
@@ -269,7 +277,7 @@ func TestLostSession(t *testing.T) {
 
 // TestStartCut: a start whose answer is lost with the connection is performed once.
 func TestStartCut(t *testing.T) {
-	l, e := newLine(t)
+	l, e := newLine(t, "")
 	if _, err := e.Host(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -351,7 +359,7 @@ func TestWeakerSandbox(t *testing.T) {
 
 // TestBusy: OnOutput may write input while much output waits. The wall is process.calls.
 func TestBusy(t *testing.T) {
-	_, e := newLine(t)
+	_, e := newLine(t, "")
 	s := shellSpec("head -c 12000000 /dev/zero; read x; echo $x")
 	ready, got, last := make(chan *process, 1), 0, ""
 	s.OnOutput = func(_ executor.Stream, data []byte) {
@@ -378,7 +386,7 @@ func TestBusy(t *testing.T) {
 
 // TestClosed: Close ends what runs, and nothing starts after it.
 func TestClosed(t *testing.T) {
-	_, e := newLine(t)
+	_, e := newLine(t, "")
 	p := start(t, e, shellSpec("trap '' TERM; cat; cat"))
 	p.spec.Grace = -1
 	if err := e.Close(); err != nil {
