@@ -34,8 +34,11 @@ func runCommand(ctx context.Context, env *Env, _ *options, args []string) error 
 	if err != nil {
 		return report.failed(err)
 	}
-	if o.Detach {
+	switch {
+	case o.Detach:
 		return detach(ctx, env, &o, args)
+	case o.Remote != "":
+		return runRemote(ctx, report, args)
 	}
 	dir, err := o.Directory(&env.Env)
 	if err == nil {

@@ -5,8 +5,11 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"os"
 
+	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/internal/failure"
 	"github.com/sallyport-dev/sallyport/internal/getopt"
 	"github.com/sallyport-dev/sallyport/internal/runargs"
@@ -55,4 +58,33 @@ func detach(ctx context.Context, env *Env, o *runargs.Options, args []string) er
 		return failure.New("this program does not know its own file: %v", err)
 	}
 	return sessions.Detach(ctx, env.sessions(program, "exec-server", "--idle", daemonIdle), o, args)
+}
+
+// runRemote runs a program on another machine, and reports what its server tells.
+func runRemote(ctx context.Context, report *report, args []string) error {
+	env := report.env
+	var event func(json.RawMessage)
+	if report.o.JSONL {
+		event = func(e json.RawMessage) { _ = env.write(string(e) + "\n") } // the result fails as well
+	}
+	text, err := sessions.Remote(ctx, env.sessions(), report.o, args, event)
+	var done failure.ExitCode
+	switch {
+	case errors.As(err, &done):
+		return done
+	case err != nil:
+		return report.failed(err)
+	}
+	if text == nil { // it was left there
+		return nil
+	}
+	res := new(sallyport.Result)
+	if err := json.Unmarshal(text, res); err != nil {
+		return report.failed(failure.New("the server sent a result that is no result: %v", err))
+	}
+	var said error
+	if res.Error != "" {
+		said = failure.With(res.ExitCode, res.End, failure.OneLine(errors.New(res.Error)), "")
+	}
+	return report.done(res, said, res)
 }

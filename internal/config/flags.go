@@ -88,6 +88,8 @@ var runFlags = []Flag{
 	{Long: "interactive", Short: 'i', Group: groupProgram, Help: "keep stdin open (run always does)"},
 	{Long: "timeout", Value: "DUR", Group: groupProgram, Key: "limits.timeout", Help: "stop it after a time such as 30 (seconds), 1.5, 5m\nor 1h30m (default never)"},
 	{Long: "detach", Group: groupProgram, Help: "leave it running as a session, and print its ID; see\nsallyport help attach"},
+	{Long: "remote", Value: "URL", Group: groupProgram, Help: "run on an exec-server (ws://, wss:// or unix://),\nby the settings and rules there"},
+	{Long: "remote-token-file", Value: "FILE", Group: groupProgram, Help: "holds the token for that server (default:\n$SALLYPORT_REMOTE_TOKEN)"},
 	{Long: "kill-after", Value: "DUR", Group: groupProgram, Key: "limits.kill_after", Help: "time between SIGTERM and SIGKILL (default 2s)"},
 
 	{Long: "memory", Value: "SIZE", Group: groupLimits, Key: "limits.memory", Shapes: true, Help: "memory, such as 512MiB; it is killed above that"},
@@ -109,7 +111,6 @@ var runFlags = []Flag{
 
 	// Most of these are limits and walls: to ignore one would give a weaker run than the one that
 	// was asked for.
-	{Long: "remote", Value: "VALUE", Key: "remote", Later: true},
 	{Long: "allow-host", Value: "VALUE", Key: "network.allow", Later: true},
 	{Long: "deny-host", Value: "VALUE", Key: "network.deny", Later: true},
 }

@@ -101,6 +101,10 @@ func dial(ctx context.Context, target, token string, transport *http.Transport) 
 		err = &StatusError{Status: response.StatusCode, Text: strings.TrimSpace(string(text))}
 	}
 	s.end()
+	var request *url.Error // around it are words of the libraries, and the URL of another scheme
+	if errors.As(err, &request) {
+		err = request.Err
+	}
 	return nil, fmt.Errorf("cannot connect: %w", err)
 }
 

@@ -52,6 +52,8 @@ func (o *Options) callers() error {
 		{o.JSONL, "--jsonl", "set events"},
 		{o.JSONLDrop, "--jsonl-drop", "set events"},
 		{o.Interactive, "--interactive", "set openStdin"},
+		{o.Remote != "", "--remote", "connect to that server"},
+		{o.Detach, "--detach", "leave it out"},
 		{len(o.Descriptors) > 0, "--fd", "leave it out"},
 		{len(o.Given["tty"]) > 0, "--tty", "set tty"},
 		{len(o.Given["quiet"]) > 0, "--quiet", "leave it out"},

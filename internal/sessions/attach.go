@@ -40,10 +40,12 @@ type attachment struct {
 	c    client
 	run  *wire.ListedRun
 	keys keyring
-	term *tty.Terminal // nil without one: then output is shown only
-	out  printer
-	end  context.CancelCauseFunc
-	work sync.WaitGroup
+	// where are the flags that name the server, for messages.
+	where string
+	term  *tty.Terminal // nil without one: then output is shown only
+	out   printer
+	end   context.CancelCauseFunc
+	work  sync.WaitGroup
 }
 
 // attachTo is attach.
@@ -94,6 +96,11 @@ func (a *attachment) follow(ctx context.Context) (json.RawMessage, error) {
 		a.reset()
 		return nil, err
 	}
+	return a.result(ctx)
+}
+
+// result returns the result of a run that has ended.
+func (a *attachment) result(ctx context.Context) (json.RawMessage, error) {
 	var got struct {
 		Result json.RawMessage `json:"result"`
 	}
@@ -167,7 +174,7 @@ func (a *attachment) left(err error) error {
 	var by *signalError
 	switch id := a.run.RunID; {
 	case errors.Is(err, errDetached):
-		a.env.Tell(fmt.Sprintf("detached from session %s, which goes on; sallyport attach %s comes back", id, id))
+		a.env.Tell(fmt.Sprintf("detached from session %s, which goes on; sallyport attach%s %s comes back", id, a.where, id))
 		return nil
 	case errors.As(err, &by):
 		a.env.Tell(fmt.Sprintf("detached from session %s, which goes on, by %s", id, by))

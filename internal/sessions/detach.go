@@ -24,39 +24,59 @@ import (
 // after "sallyport run", and run are the flags in them. What does not run is reported, and exited
 // for, as by a run in front of the user; questions are asked on the terminal.
 func Detach(ctx context.Context, env *Env, run *runargs.Options, args []string) error {
-	if env.Dir == "" {
+	if env.Dir == "" && run.Remote == "" {
 		return failure.New("the current directory does not exist any more; change to another one")
 	}
-	params := map[string]any{
-		"args": getopt.Without(runargs.Flags(new(runargs.Options)), args, "detach", "tty", "interactive", "quiet"),
-		"cwd":  env.Dir, "env": variables(env.Environ),
-	}
-	if !run.OwnTerminal(env.Env) {
-		params["openStdin"] = run.Interactive
-	} else {
-		size := tty.SizeOf(env.Stdin)
-		if size.Cols == 0 || size.Rows == 0 {
-			size.Cols, size.Rows = 80, 24
-		}
-		params["tty"], params["screen"] = map[string]any{"cols": size.Cols, "rows": size.Rows}, true
-	}
-	o := new(Options)
+	params := started(env, run, args)
+	o := &Options{remote: run.Remote, tokenFile: run.RemoteTokenFile}
 	c, err := o.connect(ctx, env, true, execclient.Options{Approvals: true, Resume: -1, OnRequest: answer(&terminal.Approver{})})
 	if err != nil {
 		return explain(err, "")
 	}
 	defer c.Close() //nolint:errcheck // the answer was read
+	id, result, err := start(ctx, c, params)
+	if err != nil {
+		return err
+	}
+	if id == "" {
+		return leave(env, result, run.Quiet)
+	}
+	return env.Print(id + "\n")
+}
+
+// started returns the parameters of run/start. On another machine its own settings, directory and
+// variables count.
+func started(env *Env, run *runargs.Options, args []string) map[string]any {
+	here := []string{"detach", "tty", "interactive", "quiet", "json", "jsonl", "jsonl-drop", "remote", "remote-token-file"}
+	params := map[string]any{"args": getopt.Without(runargs.Flags(new(runargs.Options)), args, here...)}
+	if run.Remote == "" {
+		params["cwd"], params["env"] = env.Dir, variables(env.Environ)
+	}
+	if !run.OwnTerminal(env.Env) {
+		params["openStdin"] = run.Interactive
+		return params
+	}
+	size := tty.SizeOf(env.Stdin)
+	if size.Cols == 0 || size.Rows == 0 {
+		size.Cols, size.Rows = 80, 24
+	}
+	params["tty"], params["screen"] = map[string]any{"cols": size.Cols, "rows": size.Rows}, true
+	return params
+}
+
+// start starts a run and returns its ID, or the result of a command that does not run.
+func start(ctx context.Context, c client, params map[string]any) (id string, result json.RawMessage, err error) {
 	var got struct {
 		wire.RunStartResult
 		Result json.RawMessage `json:"result"`
 	}
 	if err := c.Call(ctx, "run/start", params, &got); err != nil {
-		return explain(err, "")
+		return "", nil, explain(err, "")
 	}
 	if !got.Started {
-		return leave(env, got.Result, run.Quiet)
+		return "", got.Result, nil
 	}
-	return env.Print(got.RunID + "\n")
+	return got.RunID, nil, nil
 }
 
 // variables returns an environment by name.

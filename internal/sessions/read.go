@@ -90,6 +90,7 @@ func logs(ctx context.Context, env *Env, o *Options, words []string) error {
 type printer struct {
 	env     *Env
 	json    bool
+	silent  bool    // nothing is printed
 	filter  *filter // nil where no terminal could answer
 	lineEnd string  // before and after a message of our own; empty for none of them
 }
@@ -105,6 +106,9 @@ type outputLine struct {
 }
 
 func (p *printer) show(chunks []wire.RunChunk) error {
+	if p.silent {
+		return nil
+	}
 	for _, c := range chunks {
 		if p.json {
 			if err := p.object(c); err != nil {

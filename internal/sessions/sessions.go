@@ -181,15 +181,29 @@ func shortened(s string) string {
 // reasonOf returns the word with which a server refused a request about a run, empty for none, and
 // the exit code for that.
 func reasonOf(err error) (why runs.Reason, code int) {
+	data := dataOf(err)
+	return data.Reason, cmp.Or(data.Exit, failure.CodeFailed)
+}
+
+// refusal returns that word, and how much of the input was taken.
+func refusal(err error) (why runs.Reason, taken int) {
+	data := dataOf(err)
+	return data.Reason, data.Taken
+}
+
+// A refused is what is in the data of an error about a run.
+type refused struct {
+	Reason runs.Reason `json:"reason"`
+	Taken  int         `json:"taken"`
+	Exit   int         `json:"exitCode"`
+}
+
+func dataOf(err error) (data refused) {
 	var answer *jsonrpc.Error
-	var data struct {
-		Reason runs.Reason `json:"reason"`
-		Exit   int         `json:"exitCode"`
-	}
 	if errors.As(err, &answer) {
 		_ = json.Unmarshal(answer.Data, &data) // other errors have other data, or none
 	}
-	return data.Reason, cmp.Or(data.Exit, failure.CodeFailed)
+	return data
 }
 
 // explain turns an error of the server about a run into one for people.

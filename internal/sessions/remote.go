@@ -1,0 +1,164 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package sessions
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/sallyport-dev/sallyport/approval/terminal"
+	"github.com/sallyport-dev/sallyport/internal/execclient"
+	"github.com/sallyport-dev/sallyport/internal/failure"
+	"github.com/sallyport-dev/sallyport/internal/runargs"
+	"github.com/sallyport-dev/sallyport/internal/runs"
+	"github.com/sallyport-dev/sallyport/internal/tty"
+	"github.com/sallyport-dev/sallyport/internal/wire"
+)
+
+// Remote runs a command on the exec-server that run names, as in front of the user: its settings and
+// rules count, questions are asked on this terminal, output and keys pass through, and the run ends
+// with this process where it can say so. It returns the result that the server tells, also of a
+// command that did not run. Event is called with the events, as JSON; nil asks for none.
+func Remote(ctx context.Context, env *Env, run *runargs.Options, args []string, event func(json.RawMessage)) (json.RawMessage, error) {
+	o := &Options{remote: run.Remote, tokenFile: run.RemoteTokenFile}
+	opts := execclient.Options{Approvals: true, OnRequest: answer(&terminal.Approver{})}
+	params := started(env, run, args)
+	if event != nil {
+		params["events"] = true
+		opts.OnNotify = func(method string, params json.RawMessage) {
+			var n struct{ Event json.RawMessage }
+			if method == wire.MethodRunEvent && json.Unmarshal(params, &n) == nil {
+				event(n.Event)
+			}
+		}
+	}
+	onTerminal := params["tty"] != nil
+	input := !isNull(env.Stdin) && !(onTerminal && tty.Is(env.Stdin))
+	if !onTerminal {
+		params["openStdin"] = input
+	}
+	c, err := o.connect(ctx, env, false, opts)
+	if err != nil {
+		return nil, explain(err, "")
+	}
+	defer c.Close() //nolint:errcheck // every answer was read
+	id, result, err := start(ctx, c, params)
+	if err != nil || id == "" {
+		return result, err
+	}
+	result, err = attend(ctx, env, c, id, run, input)
+	if errors.Is(err, errDetached) {
+		return nil, nil //nolint:nilnil // it goes on
+	}
+	var transport *execclient.TransportError
+	if errors.As(err, &transport) {
+		return nil, failure.New("the connection to %s is lost: %v; the command may go on there as session %s", run.Remote, err, id)
+	}
+	// One that has ended has been told of, and one that has not is to end.
+	if gone := c.Call(context.WithoutCancel(ctx), "run/remove", map[string]any{"runId": id}, nil); err == nil && gone != nil {
+		err = gone
+	}
+	return result, explain(err, id)
+}
+
+// attend shows the output of a run and passes on what is typed and signaled, until its end.
+func attend(ctx context.Context, env *Env, c client, id string, run *runargs.Options, input bool) (json.RawMessage, error) {
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	listed, err := find(ctx, c, id)
+	if err != nil {
+		return nil, err
+	}
+	a := &attachment{env: env, c: c, run: listed, out: printer{env: env, silent: run.Captures()}, end: end, where: " --remote " + run.Remote}
+	if input {
+		go a.feed(ctx) // a read of standard input cannot be ended
+	}
+	if listed.TTY {
+		if a.keys.keys, err = parseKeys(defaultKeys); err != nil {
+			return nil, err
+		}
+		result, err := a.follow(ctx)
+		var by *signalError
+		switch {
+		case errors.As(err, &by):
+			return nil, failure.ExitCode(128 + int(by.signal))
+		case errors.Is(err, errDetached):
+			_ = a.left(err)
+		}
+		return result, err
+	}
+	defer a.forward(ctx)()
+	if err := a.show(ctx); err != nil {
+		return nil, cmp.Or(context.Cause(ctx), err)
+	}
+	return a.result(ctx)
+}
+
+// isNull reports whether f is the null device, or another one that is no terminal.
+func isNull(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0 && !tty.Is(f)
+}
+
+// forward passes signals on to the command. The second one that asks for the end ends it.
+func (a *attachment) forward(ctx context.Context) (stop func()) {
+	arrived, over := make(chan os.Signal, 4), make(chan struct{})
+	names := map[os.Signal]string{syscall.SIGINT: "SIGINT", syscall.SIGTERM: "SIGTERM", syscall.SIGHUP: "SIGHUP", syscall.SIGQUIT: "SIGQUIT"}
+	for s := range names {
+		if !signal.Ignored(s) {
+			signal.Notify(arrived, s)
+		}
+	}
+	a.work.Go(func() {
+		for again := false; ; again = true {
+			select {
+			case s := <-arrived:
+				_ = a.c.Call(ctx, "run/signal", map[string]any{"runId": a.run.RunID, "signal": names[s]}, nil) // it may have ended
+				if again {
+					_ = a.c.Call(ctx, "run/terminate", map[string]any{"runId": a.run.RunID}, nil)
+				}
+			case <-over:
+				return
+			}
+		}
+	})
+	return func() {
+		signal.Stop(arrived)
+		close(over)
+		a.work.Wait()
+	}
+}
+
+// feed passes standard input on until its end.
+func (a *attachment) feed(ctx context.Context) {
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := a.env.Stdin.Read(buf)
+		for text := buf[:n]; len(text) > 0; {
+			taken, err := a.write(ctx, text)
+			if err != nil {
+				return // it takes no more
+			}
+			text = text[taken:]
+		}
+		if err != nil {
+			_ = a.c.Repeat(ctx, "run/closeStdin", map[string]any{"runId": a.run.RunID}, nil) // it may have ended
+			return
+		}
+	}
+}
+
+// write passes input on, and returns how much the command took. One that does not read is no error.
+func (a *attachment) write(ctx context.Context, text []byte) (taken int, err error) {
+	err = a.c.Repeat(ctx, "run/write", map[string]any{"runId": a.run.RunID, "chunk": text, "writeId": newWriteID()}, nil)
+	if why, taken := refusal(err); why == runs.InputFull {
+		return taken, nil
+	}
+	return len(text), err
+}
