@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -139,6 +140,18 @@ func (d parlor) expects(t *testing.T, code int, out string, args ...string) {
 	}
 }
 
+// reads waits until the running session, of which there is one, reads. A shell that gets a signal just
+// before it reads runs its trap after the next line only.
+func (d parlor) reads(t *testing.T) {
+	t.Helper()
+	out, _, _ := d.run(t, "ps")
+	id := regexp.MustCompile(`(?m)^(\d+) +running`).FindStringSubmatch(out)
+	if id == nil {
+		t.Fatalf("no session is running:\n%s", out)
+	}
+	d.expects(t, 0, "input_wait\n", "wait", "--for", "input", id[1])
+}
+
 // talks is a program on a terminal that answers until it is told to end.
 const talks = `stty -echo; trap 'echo "got INT"' INT; echo ready; while :; do
 	read x || continue
@@ -160,6 +173,7 @@ func TestAttach(t *testing.T) {
 	second.Send("t\x10wo\r")
 	first.Expect("said t\x10wo\r\n")
 	second.Expect("said t\x10wo\r\n")
+	d.reads(t)
 	first.Send("\x03")
 	second.Expect("got INT\r\n")
 	second.Resize(101, 37)

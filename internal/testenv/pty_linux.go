@@ -23,7 +23,7 @@ import (
 // terminalPatience is how long [Terminal.Expect] and [Terminal.Wait] wait for what
 // a program does within a moment: long enough for a machine that builds at the
 // same time, short enough to end before all tests do.
-const terminalPatience = 30 * time.Second
+const terminalPatience = 2 * time.Minute
 
 // Terminal is a pseudo-terminal with a program on it, for tests that play the
 // person in front of it. The program leads a session of its own and has the

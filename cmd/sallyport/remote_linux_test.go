@@ -1,0 +1,128 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/sallyport-dev/sallyport/internal/testenv"
+)
+
+// server starts the daemon, and returns its URL, as that of any other server.
+func (d parlor) server(t *testing.T) string {
+	t.Helper()
+	d.start(t, "--", "true")
+	return "unix://" + filepath.Join(d.runtime, "sallyport", "daemon.sock")
+}
+
+// TestRemoteTerminal: a run on another server has the terminal of the user: keys, its size, the exit
+// code, and a key that leaves it there.
+func TestRemoteTerminal(t *testing.T) {
+	d := newParlor(t)
+	url := d.server(t)
+	start := func() *testenv.Terminal {
+		x := testenv.StartTerminal(t, d.command(t, "sallyport", "run", "--remote", url, "-C", d.work, "--", "bash", "-c", talks), 80, 24)
+		x.Expect("ready\r\n")
+		return x
+	}
+	x := start()
+	x.Send("one\r")
+	x.Expect("said one\r\n")
+	x.Resize(101, 37)
+	x.Send("sized\r")
+	x.Expect("said sized\r\n")
+	d.reads(t)
+	x.Send("\x03")
+	x.Expect("got INT\r\n")
+	x.Send("\rend\r")
+	if code := x.Wait(); code != 7 || x.Modes() != x.ModesBefore() {
+		t.Errorf("exit code %d; modes %v, before %v", code, x.Modes(), x.ModesBefore())
+	}
+	if out, _, _ := d.run(t, "ps"); strings.Contains(out, "ready") {
+		t.Errorf("it is left:\n%s", out)
+	}
+	x = start()
+	x.Send("\x1c")
+	x.Expect(`sallyport: detached from session (\d+), which goes on; sallyport attach --remote unix://`)
+	if code := x.Wait(); code != 0 || x.Modes() != x.ModesBefore() {
+		t.Errorf("detached: exit code %d; modes %v, before %v", code, x.Modes(), x.ModesBefore())
+	}
+	if out, _, _ := d.run(t, "ps"); !strings.Contains(out, "running") {
+		t.Errorf("it did not go on:\n%s", out)
+	}
+	x = start()
+	x.Signal(syscall.SIGTERM)
+	if code := x.Wait(); code != 128+int(syscall.SIGTERM) || x.Modes() != x.ModesBefore() {
+		t.Errorf("SIGTERM: exit code %d; modes %v, before %v", code, x.Modes(), x.ModesBefore())
+	}
+	if out, _, _ := d.run(t, "ps"); strings.Count(out, "running") != 1 {
+		t.Errorf("what was ended goes on:\n%s", out)
+	}
+}
+
+// TestRemoteSignal: without a terminal, signals are the program's.
+func TestRemoteSignal(t *testing.T) {
+	d := newParlor(t)
+	testenv.NeedProgram(t, "bash")
+	cmd := d.command(t, "sallyport", "run", "--remote", d.server(t), "-C", d.work, "--", "bash", "-c",
+		`trap 'echo "got INT"; exit 9' INT; echo up; while :; do sleep 600 & wait; done`)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	for _, want := range []string{"up", "got INT"} {
+		if !lines.Scan() || lines.Text() != want {
+			t.Fatalf("%q, %v, want %q", lines.Text(), lines.Err(), want)
+		}
+		if want == "up" {
+			if err := cmd.Process.Signal(os.Interrupt); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 9 {
+		t.Errorf("%v, want exit code 9", err)
+	}
+}
+
+// TestRemoteAsks: a question of another server is asked on the terminal of the user, before and after
+// an attempt.
+func TestRemoteAsks(t *testing.T) {
+	d := newParlor(t)
+	url := d.server(t)
+	for _, test := range []struct {
+		answer string
+		code   int
+	}{{"y\r", 0}, {"n\r", 123}} {
+		x := testenv.StartTerminal(t, d.command(t, "sallyport", "run", "--remote", url, "-C", d.work, "-t=false", "-a", "untrusted", "--", "cp", "/dev/null", "copy"+test.answer[:1]), 80, 24)
+		x.Expect("may this command run")
+		x.Expect("deny .*> $")
+		x.Send(test.answer)
+		if code := x.Wait(); code != test.code {
+			t.Errorf("%q: exit code %d, want %d", test.answer, code, test.code)
+		}
+	}
+	outside := filepath.Join(filepath.Dir(d.work), "outside")
+	if err := os.Mkdir(outside, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	x := testenv.StartTerminal(t, d.command(t, "sh", "-c", `sallyport run --remote "$0" -C "$1" -t=false -a on-request -- cp /dev/null "$2/made" </dev/null`, url, d.work, outside), 80, 24)
+	x.Expect("deny .*> $")
+	x.Send("y\r")
+	if code := x.Wait(); code != 0 {
+		t.Errorf("a second attempt: exit code %d", code)
+	}
+	if _, err := os.Stat(filepath.Join(outside, "made")); err != nil {
+		t.Error(err)
+	}
+}
