@@ -149,7 +149,7 @@ func (d parlor) reads(t *testing.T) {
 	if id == nil {
 		t.Fatalf("no session is running:\n%s", out)
 	}
-	d.expects(t, 0, "input_wait\n", "wait", "--for", "input", id[1])
+	d.expects(t, 0, "password\n", "wait", "--for", "input", id[1]) // it does not show what is typed
 }
 
 // talks is a program on a terminal that answers until it is told to end.
