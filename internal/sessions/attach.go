@@ -46,6 +46,7 @@ type attachment struct {
 	out   printer
 	end   context.CancelCauseFunc
 	work  sync.WaitGroup
+	*turns
 }
 
 // attachTo is attach.
@@ -65,7 +66,7 @@ func attachTo(ctx context.Context, env *Env, o *Options, words []string) error {
 		}
 		ctx, end := context.WithCancelCause(ctx)
 		defer end(nil)
-		a := &attachment{env: env, c: c, run: run, keys: keyring{keys: keys}, out: printer{env: env}, end: end}
+		a := &attachment{turns: new(turns), env: env, c: c, run: run, keys: keyring{keys: keys}, out: printer{env: env}, end: end}
 		result, err := a.follow(ctx)
 		if err != nil {
 			return a.left(err)
@@ -191,7 +192,7 @@ func (a *attachment) show(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := a.out.show(chunks); err != nil {
+		if err := a.print(&a.out, chunks, r.next); err != nil {
 			return err
 		}
 		if complete {

@@ -27,7 +27,8 @@ import (
 // command that did not run. Event is called with the events, as JSON; nil asks for none.
 func Remote(ctx context.Context, env *Env, run *runargs.Options, args []string, event func(json.RawMessage)) (json.RawMessage, error) {
 	o := &Options{remote: run.Remote, tokenFile: run.RemoteTokenFile}
-	opts := execclient.Options{Approvals: true, OnRequest: answer(&terminal.Approver{})}
+	shared := new(turns)
+	opts := execclient.Options{Approvals: true, OnRequest: answer(&terminal.Approver{Around: shared.around})}
 	params := started(env, run, args)
 	if event != nil {
 		params["events"] = true
@@ -52,7 +53,7 @@ func Remote(ctx context.Context, env *Env, run *runargs.Options, args []string, 
 	if err != nil || id == "" {
 		return result, err
 	}
-	result, err = attend(ctx, env, c, id, run, input)
+	result, err = attend(ctx, env, c, id, run, input, shared)
 	if errors.Is(err, errDetached) {
 		return nil, nil //nolint:nilnil // it goes on
 	}
@@ -68,14 +69,15 @@ func Remote(ctx context.Context, env *Env, run *runargs.Options, args []string, 
 }
 
 // attend shows the output of a run and passes on what is typed and signaled, until its end.
-func attend(ctx context.Context, env *Env, c client, id string, run *runargs.Options, input bool) (json.RawMessage, error) {
+func attend(ctx context.Context, env *Env, c client, id string, run *runargs.Options, input bool, shared *turns) (json.RawMessage, error) {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	listed, err := find(ctx, c, id)
 	if err != nil {
 		return nil, err
 	}
-	a := &attachment{env: env, c: c, run: listed, out: printer{env: env, silent: run.Captures()}, end: end, where: " --remote " + run.Remote}
+	shared.begin(ctx, c, id)
+	a := &attachment{turns: shared, env: env, c: c, run: listed, out: printer{env: env, silent: run.Captures()}, end: end, where: " --remote " + run.Remote}
 	if input {
 		go a.feed(ctx) // a read of standard input cannot be ended
 	}
