@@ -7,6 +7,7 @@ package protect
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -245,10 +246,13 @@ func TestResolveLikeTheKernel(t *testing.T) {
 		parts := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c", "l1", "l2", "up", "root", "f", "none"}), 0, 5).Draw(t, "parts")
 		name := filepath.Join(append([]string{base}, parts...)...)
 		got, err := KernelName(name)
+		want, werr := filepath.EvalSymlinks(name)
+		if errors.Is(err, fs.ErrPermission) && errors.Is(werr, fs.ErrPermission) {
+			return // /root of another user
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		want, werr := filepath.EvalSymlinks(name)
 		if werr == nil && got != want {
 			t.Fatalf("%s is %s, not %s", name, want, got)
 		}
