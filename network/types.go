@@ -1,0 +1,187 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package network
+
+import (
+	"fmt"
+	"net/netip"
+)
+
+// Mode says how much of the network a policy opens. The zero Mode is None.
+type Mode uint8
+
+// The modes.
+const (
+	None    Mode = iota // nothing, whatever the entries say
+	Limited             // allowed hosts, with the methods GET, HEAD and OPTIONS where they can be seen
+	Full                // allowed hosts, any method and any protocol
+)
+
+var modeWords = []string{"none", "limited", "full"}
+
+// String returns "none", "limited" or "full", and "unknown" for other values.
+func (m Mode) String() string { return wordOf(modeWords, m) }
+
+// MarshalText implements [encoding.TextMarshaler] with the word of String.
+func (m Mode) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
+
+// UnmarshalText implements [encoding.TextUnmarshaler]. An unknown word is an error and leaves m
+// as it was.
+func (m *Mode) UnmarshalText(text []byte) error { return parseWord("mode", modeWords, text, m) }
+
+// Protocol is how a request arrived. The zero Protocol is HTTP.
+type Protocol uint8
+
+// The protocols.
+const (
+	HTTP           Protocol = iota // a request in absolute form, at an HTTP proxy
+	HTTPSConnect                   // CONNECT at an HTTP proxy
+	SOCKS5TCP                      // CONNECT at a SOCKS5 proxy
+	SOCKS5UDP                      // a datagram of a UDP association at a SOCKS5 proxy
+	TransparentTCP                 // a connection that was redirected
+	DNS                            // a query for a name
+)
+
+var protocolWords = []string{"http", "https_connect", "socks5_tcp", "socks5_udp", "transparent_tcp", "dns"}
+
+// String returns the word of the protocol in JSON, such as "https_connect", and "unknown" for a
+// Protocol that is not one of the constants.
+func (p Protocol) String() string { return wordOf(protocolWords, p) }
+
+// MarshalText implements [encoding.TextMarshaler] with the word of String.
+func (p Protocol) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+
+// UnmarshalText implements [encoding.TextUnmarshaler]. An unknown word is an error and leaves p
+// as it was.
+func (p *Protocol) UnmarshalText(text []byte) error {
+	return parseWord("protocol", protocolWords, text, p)
+}
+
+// Ruling is the outcome of a decision. The zero Ruling is Deny.
+type Ruling uint8
+
+// The rulings.
+const (
+	Deny   Ruling = iota // the policy refuses it
+	Allow                // it may go on
+	Ask                  // the policy would refuse it, and a person may allow it
+	Reject               // it is malformed: there is nothing to judge
+)
+
+var rulingWords = []string{"deny", "allow", "ask", "reject"}
+
+// String returns "deny", "allow", "ask" or "reject", and "unknown" for other values.
+func (r Ruling) String() string { return wordOf(rulingWords, r) }
+
+// MarshalText implements [encoding.TextMarshaler] with the word of String.
+func (r Ruling) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+
+// UnmarshalText implements [encoding.TextUnmarshaler]. An unknown word is an error and leaves r
+// as it was.
+func (r *Ruling) UnmarshalText(text []byte) error {
+	return parseWord("ruling", rulingWords, text, r)
+}
+
+// Reason says why a decision is what it is, in the word of events and answers. The empty Reason
+// is that of the zero Decision.
+type Reason string
+
+// The reasons. This package gives the first eight; those below them are of the ways of capture,
+// which know more about a request.
+const (
+	Allowed          Reason = "allowed"
+	Denied           Reason = "denied"             // a deny entry names the host or an address of it
+	NotAllowed       Reason = "not_allowed"        // no allow entry names the host
+	NotAllowedLocal  Reason = "not_allowed_local"  // a local name or a protected address
+	MethodNotAllowed Reason = "method_not_allowed" // a method that Limited does not permit, or one that cannot be seen
+	MITMRequired     Reason = "mitm_required"      // Limited, and the method is inside TLS
+	DNSFailed        Reason = "dns_failed"         // the name has no address
+	ProxyDisabled    Reason = "proxy_disabled"     // no policy, or the mode None
+
+	InvalidHost       Reason = "invalid_host"       // a host that [ParseHost] refuses
+	UnsupportedScheme Reason = "unsupported_scheme" // a URL that is not http:
+	HostMismatch      Reason = "host_mismatch"      // the Host header names another host
+	SNIMismatch       Reason = "sni_mismatch"       // TLS is for another host, which is not allowed
+)
+
+// Source says which part of the policy decided, in the word of events and answers.
+type Source string
+
+// The sources.
+const (
+	BaselinePolicy Source = "baseline_policy" // entries and protected addresses
+	ModeGuard      Source = "mode_guard"      // the mode
+	ProxyState     Source = "proxy_state"     // there is no policy, or it opens nothing
+	Decider        Source = "decider"         // a person, or what answers for one
+)
+
+// Entry is one line of a policy.
+type Entry struct {
+	// Pattern names hosts, with or without a port: "example.com", "*.example.com:443",
+	// "192.0.2.7", "[2001:db8::/32]:8000-8999". See docs/network.md for all forms.
+	Pattern string
+	Deny    bool // the hosts are denied; the zero value allows them
+	// Broad accepts a wildcard directly below a public suffix, such as "*.com".
+	Broad bool
+	// Protocols are those that the entry is about. None means all.
+	Protocols []Protocol
+	// Source is where the entry was said, for people: "--allow-host", "/x/config.toml:3:9".
+	// It may be empty.
+	Source string
+}
+
+// Config is what a policy is made from. The zero Config is a policy that refuses all.
+type Config struct {
+	Mode    Mode
+	Entries []Entry
+	// AllowPrivate lets allowed names have protected addresses, but not metadata addresses.
+	AllowPrivate bool
+	// RequireSNI refuses TLS without a server name. The ways of capture ask for it by
+	// [Policy.RequireSNI].
+	RequireSNI bool
+	// Ask turns the refusal of a host that no entry names into the ruling Ask.
+	Ask bool
+	// HostAddrs are the machine's own addresses. They are protected, also public ones, since a
+	// service that listens on all interfaces answers there.
+	HostAddrs []netip.Addr
+}
+
+// Request is what is known of a request before a name is resolved.
+type Request struct {
+	Protocol Protocol
+	Host     Host
+	Port     uint16
+	// Method is that of an HTTP request, exactly as it arrived. Empty means that it cannot be
+	// seen.
+	Method string
+}
+
+// Decision is what a policy says. The zero Decision denies.
+type Decision struct {
+	Ruling Ruling
+	Reason Reason
+	Source Source
+	// Entry is the entry that decided; nil where none did. It is part of the policy and must
+	// not be changed.
+	Entry *Entry
+}
+
+// wordOf returns the word of a value.
+func wordOf[T ~uint8](words []string, v T) string {
+	if int(v) >= len(words) {
+		return "unknown"
+	}
+	return words[v]
+}
+
+// parseWord sets v to the value of a word. What names the type in the error.
+func parseWord[T ~uint8](what string, words []string, text []byte, v *T) error {
+	for i, w := range words {
+		if w == string(text) {
+			*v = T(i)
+			return nil
+		}
+	}
+	return fmt.Errorf("network: unknown %s %q", what, text)
+}
