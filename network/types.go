@@ -119,10 +119,11 @@ const (
 // Entry is one line of a policy.
 type Entry struct {
 	// Pattern names hosts, with or without a port: "example.com", "*.example.com:443",
-	// "192.0.2.7", "[2001:db8::/32]:8000-8999". See docs/network.md for all forms.
+	// "192.0.2.7", "[2001:db8::]/32:8000-8999". See docs/network.md for all forms.
 	Pattern string
 	Deny    bool // the hosts are denied; the zero value allows them
-	// Broad accepts a wildcard directly below a public suffix, such as "*.com".
+	// Broad accepts a wildcard directly below a public suffix, such as "*.com", and one with no
+	// domain behind it, such as "db*".
 	Broad bool
 	// Protocols are those that the entry is about. None means all.
 	Protocols []Protocol
@@ -142,8 +143,12 @@ type Config struct {
 	RequireSNI bool
 	// Ask turns the refusal of a host that no entry names into the ruling Ask.
 	Ask bool
-	// HostAddrs are the machine's own addresses. They are protected, also public ones, since a
-	// service that listens on all interfaces answers there.
+	// PublicSuffix reports whether everybody can register a name directly below this one, such
+	// as "com" and "co.uk"; package golang.org/x/net/publicsuffix knows. It must be pure. With
+	// nil every wildcard that allows needs [Entry.Broad].
+	PublicSuffix func(name string) bool
+	// HostAddrs are the machine's own addresses. For names they are protected, also public
+	// ones, since a service that listens on all interfaces answers there.
 	HostAddrs []netip.Addr
 }
 

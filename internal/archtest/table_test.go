@@ -277,6 +277,8 @@ var roomModules = map[string][]string{
 	// Encodings for text, widths of characters for screen, case folding for rules.
 	"golang.org/x/text": {"internal/screen", "internal/text", "rules"},
 	"golang.org/x/term": {"internal/tty"},
+	// International names for network.
+	"golang.org/x/net": {"network"},
 
 	"go.starlark.net":                        {"rules"},
 	"mvdan.cc/sh/v3":                         {"internal/script"},

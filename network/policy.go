@@ -1,0 +1,318 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package network
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+)
+
+// MaxEntries is the number of entries that a policy may have.
+const MaxEntries = 10_000
+
+// ErrTooManyEntries reports a policy with more than [MaxEntries] entries.
+var ErrTooManyEntries = errors.New("too many entries in the network policy")
+
+// Policy is an immutable snapshot of what is open. It may be used by several goroutines at once.
+// A nil Policy refuses all.
+type Policy struct {
+	mode         Mode
+	allowPrivate bool
+	requireSNI   bool
+	ask          bool
+	hostAddrs    []netip.Addr
+	allow, deny  index
+}
+
+// EntryError reports an entry that a policy cannot have.
+type EntryError struct {
+	Entry  Entry
+	Reason string // why, with the fix
+}
+
+// Error returns a text with the pattern quoted and the source where it is known.
+func (e *EntryError) Error() string {
+	source := ""
+	if e.Entry.Source != "" {
+		source = e.Entry.Source + ": "
+	}
+	return fmt.Sprintf("%sinvalid host pattern %s: %s", source, strconv.QuoteToASCII(e.Entry.Pattern), e.Reason)
+}
+
+// New returns the policy of a configuration, of which it keeps nothing. With entries that are not
+// valid the policy is nil, and the error joins an [*EntryError] for each of them. With more than
+// [MaxEntries] it is [ErrTooManyEntries].
+func New(c Config) (*Policy, error) {
+	if len(c.Entries) > MaxEntries {
+		return nil, fmt.Errorf("%w: %d, at most %d", ErrTooManyEntries, len(c.Entries), MaxEntries)
+	}
+	if c.Mode > Full {
+		return nil, fmt.Errorf("network: unknown mode %d", c.Mode)
+	}
+	p := &Policy{mode: c.Mode, allowPrivate: c.AllowPrivate, requireSNI: c.RequireSNI, ask: c.Ask}
+	for _, addr := range c.HostAddrs {
+		p.hostAddrs = append(p.hostAddrs, addr.WithZone("").Unmap())
+	}
+	var bad []error
+	for _, e := range c.Entries {
+		e.Protocols = slices.Clone(e.Protocols)
+		pattern, reason := parsePattern(e.Pattern)
+		if reason == "" {
+			reason = e.problem(&pattern, c.PublicSuffix)
+		}
+		if reason != "" {
+			bad = append(bad, &EntryError{Entry: e, Reason: reason})
+			continue
+		}
+		list := &p.allow
+		if e.Deny {
+			list = &p.deny
+		}
+		list.add(&pattern, &e)
+	}
+	if len(bad) > 0 {
+		return nil, errors.Join(bad...)
+	}
+	return p, nil
+}
+
+// problem says what is wrong with an entry whose pattern can be read; empty for nothing. A wide
+// entry that denies is fine.
+func (e *Entry) problem(p *pattern, isPublic func(string) bool) string {
+	for _, protocol := range e.Protocols {
+		if protocol > DNS {
+			return "unknown protocol " + strconv.Itoa(int(protocol))
+		}
+	}
+	host := Host{name: p.suffix}
+	switch {
+	case !p.isWild() || e.Deny || e.Broad || host.underLocalhost():
+		return ""
+	case p.suffix == "":
+		return "it matches names of all owners; name a domain"
+	case isPublic == nil:
+		return "public suffixes are not known here; set Config.PublicSuffix, or Broad for the entry"
+	case isPublic(p.suffix):
+		return fmt.Sprintf("everybody can have a name below %q; name a domain, or mark the entry as broad", p.suffix)
+	}
+	return ""
+}
+
+// Mode returns the mode; None for a nil Policy.
+func (p *Policy) Mode() Mode {
+	if p == nil {
+		return None
+	}
+	return p.mode
+}
+
+// RequireSNI reports whether TLS without a server name is refused. It is true for a nil Policy.
+func (p *Policy) RequireSNI() bool { return p == nil || p.requireSNI }
+
+// Decide judges a request before its name is resolved. Only if the ruling is Allow, or a person
+// allowed it after the ruling Ask, may the name be resolved; then [Policy.Vet] judges the
+// addresses. It does not allocate.
+//
+// In this order: a request without a host or a port is rejected; a deny entry refuses; a local
+// name or protected address needs an entry for it; another host needs an entry, or is asked
+// about; the mode must permit the method. A request whose method is seen later is judged again
+// then. Nothing is asked about that the mode would refuse.
+func (p *Policy) Decide(r Request) Decision {
+	switch {
+	case r.Port == 0 || r.Host == Host{} || r.Protocol > DNS:
+		return Decision{Reject, InvalidHost, BaselinePolicy, nil}
+	case p.Mode() == None:
+		return Decision{Deny, ProxyDisabled, ProxyState, nil}
+	}
+	if e := p.denies(&r); e != nil {
+		return Decision{Deny, Denied, BaselinePolicy, e}
+	}
+	e, closed := p.allows(&r)
+	refusal := p.modeRefuses(&r)
+	switch {
+	case e == nil && closed:
+		return Decision{Deny, NotAllowedLocal, BaselinePolicy, nil}
+	case e == nil && p.ask && refusal == "":
+		return Decision{Ask, NotAllowed, BaselinePolicy, nil}
+	case e == nil:
+		return Decision{Deny, NotAllowed, BaselinePolicy, nil}
+	case refusal != "":
+		return Decision{Deny, refusal, ModeGuard, nil}
+	}
+	return Decision{Allow, Allowed, BaselinePolicy, e}
+}
+
+// denies returns the entry that denies the host of a request, or nil.
+func (p *Policy) denies(q *Request) *Entry {
+	if e := first(p.deny.all, q); e != nil {
+		return e
+	}
+	if addr, ok := q.Host.Addr(); ok {
+		return p.deniesAddr(addr, q)
+	}
+	return p.deny.name(q, false)
+}
+
+// deniesAddr returns the entry that denies an address, or an IPv4 address that it carries.
+func (p *Policy) deniesAddr(addr netip.Addr, q *Request) *Entry {
+	if e := p.deny.addr(addr, q, guardNone); e != nil {
+		return e
+	}
+	for carried := range carriedBy(addr) {
+		if e := p.deny.addr(carried, q, guardNone); e != nil {
+			return e
+		}
+	}
+	return nil
+}
+
+// allows returns the entry that allows the host of a request, or nil. Closed reports a local
+// name or a protected address, which nothing but an entry for it opens.
+func (p *Policy) allows(q *Request) (e *Entry, closed bool) {
+	if addr, ok := q.Host.Addr(); ok {
+		g := p.guardOf(addr)
+		return p.allow.addr(addr, q, g), g != guardNone
+	}
+	local := q.Host.IsLocal()
+	if e := p.allow.name(q, local); e != nil {
+		return e, false
+	}
+	if local {
+		return nil, !p.allowPrivate
+	}
+	return first(p.allow.all, q), false
+}
+
+// guardOf returns the guard of an address under this policy.
+func (p *Policy) guardOf(addr netip.Addr) guard {
+	g := guardOf(addr)
+	if g == guardPrivate && p.allowPrivate {
+		return guardNone
+	}
+	return g
+}
+
+// modeRefuses returns why the mode refuses a request; empty if it does not.
+func (p *Policy) modeRefuses(q *Request) Reason {
+	if p.mode == Full {
+		return ""
+	}
+	switch q.Method {
+	case "GET", "HEAD", "OPTIONS":
+		if q.Protocol != SOCKS5UDP {
+			return ""
+		}
+	case "":
+		if q.Port == 443 && (q.Protocol == HTTPSConnect || q.Protocol == SOCKS5TCP || q.Protocol == TransparentTCP) {
+			return MITMRequired
+		}
+	}
+	return MethodNotAllowed
+}
+
+// Vet returns those of the addresses of a name that may be dialed for a request, in their order,
+// and the decision to allow them or to refuse if there are none. The request has been allowed by
+// [Policy.Decide] or by a person. For a host that is an address only that address is returned.
+//
+// Denied and protected addresses are left out. An entry for a protected address opens it for
+// names, too, on the ports of that entry. A local name has only the addresses of
+// [Host.LocalAddrs], and needs an entry for it.
+func (p *Policy) Vet(r Request, addrs []netip.Addr) ([]netip.Addr, Decision) {
+	if p.Mode() == None {
+		return nil, Decision{Deny, ProxyDisabled, ProxyState, nil}
+	}
+	var fit []netip.Addr
+	refusal := Decision{Deny, DNSFailed, BaselinePolicy, nil}
+	for _, addr := range addrs {
+		addr = addr.Unmap()
+		if e := p.deniesAddr(addr, &r); e != nil {
+			refusal = Decision{Deny, Denied, BaselinePolicy, e}
+			continue
+		}
+		if p.opens(addr, &r) {
+			fit = append(fit, addr)
+		} else if refusal.Reason != Denied {
+			refusal = Decision{Deny, NotAllowedLocal, BaselinePolicy, nil}
+		}
+	}
+	if len(fit) == 0 {
+		return nil, refusal
+	}
+	return fit, Decision{Allow, Allowed, BaselinePolicy, nil}
+}
+
+// opens reports whether an address that no entry denies may be dialed for a host.
+func (p *Policy) opens(addr netip.Addr, q *Request) bool {
+	switch literal, ok := q.Host.Addr(); {
+	case !addr.IsValid() || addr.Zone() != "":
+		return false
+	case ok && addr != literal:
+		return false
+	case q.Host.IsLocal():
+		e, closed := p.allows(q)
+		return slices.Contains(q.Host.LocalAddrs(), addr) && (e != nil || !closed)
+	case !ok && !p.allowPrivate && slices.Contains(p.hostAddrs, addr):
+		return p.allow.addr(addr, q, max(guardPrivate, guardOf(addr))) != nil
+	}
+	g := p.guardOf(addr)
+	return g == guardNone || p.allow.addr(addr, q, g) != nil
+}
+
+// Pattern returns the pattern of an entry that would open a refused request: "host:port". It is
+// empty where none would, or where it takes more than that.
+func (d Decision) Pattern(r Request) string {
+	_, literal := r.Host.Addr()
+	if d.Reason == NotAllowed || d.Reason == NotAllowedLocal && (literal || r.Host.IsLocal()) {
+		return r.Host.withPort(r.Port)
+	}
+	return ""
+}
+
+// Hint returns one sentence that says what would open a refused request, or what to check. It is
+// empty for an allowed one and for reasons of the ways of capture. It names no flag: the command
+// line has its own words for [Decision.Pattern].
+func (d Decision) Hint(r Request) string {
+	if p := d.Pattern(r); p != "" {
+		return "an allow entry for " + p + " opens it"
+	}
+	switch d.Reason {
+	case NotAllowedLocal:
+		return "the name has a private address; an allow entry for that address opens it, too"
+	case Denied:
+		return d.Entry.denial()
+	case MethodNotAllowed:
+		return "the mode limited permits GET, HEAD and OPTIONS over HTTP; set network.mode to full for others"
+	case MITMRequired:
+		return "the mode limited cannot look into TLS; set network.mode to full"
+	case DNSFailed:
+		return "the name has no address; check its spelling"
+	case ProxyDisabled:
+		return "the network policy opens no host; add allow entries"
+	}
+	return ""
+}
+
+// denial says which entry denies.
+func (e *Entry) denial() string {
+	text := "a deny entry names it, which wins over every entry that allows"
+	if e == nil {
+		return text
+	}
+	text = fmt.Sprintf("the deny entry %s names it, which wins over every entry that allows", strconv.QuoteToASCII(e.Pattern))
+	if e.Source != "" {
+		text += " (" + e.Source + ")"
+	}
+	return text
+}
+
+// withPort returns "host:port", with an IPv6 address in brackets.
+func (h Host) withPort(port uint16) string {
+	if h.addr.IsValid() {
+		return netip.AddrPortFrom(h.addr, port).String()
+	}
+	return h.name + ":" + strconv.Itoa(int(port))
+}
