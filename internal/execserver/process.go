@@ -226,9 +226,9 @@ func (c *connection) notify(method string, params any) {
 	output, ok := params.(*wire.Output)
 	switch {
 	case ok && c.binary:
-		_ = c.conn.SendBinary(output.Frame())
+		_ = c.conn.SendLate(wire.OutputFrame{Output: output}, true)
 	case ok:
-		_ = c.conn.Send(output.Message())
+		_ = c.conn.SendLate(wire.OutputMessage{Output: output}, false)
 	default:
 		if text, err := jsonrpc.Notification(method, params); err == nil { // such values always encode
 			_ = c.conn.Send(text)

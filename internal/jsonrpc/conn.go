@@ -34,7 +34,21 @@ type Stream interface {
 type Outgoing struct {
 	Data   []byte
 	Binary bool // it is none of JSON-RPC
+
+	late Late // what Data is made of when it is written, or nil
 }
+
+// A Late is a message that is encoded when its turn has come, into memory that is used again: large
+// ones come faster than memory is freed.
+type Late interface {
+	// Append appends the message to b. It does not change afterwards.
+	Append(b []byte) []byte
+	// Size is about how many bytes that are.
+	Size() int
+}
+
+// encoded holds the memory of late messages.
+var encoded = sync.Pool{New: func() any { return new([]byte) }}
 
 // A BatchStream is a Stream that writes several messages together, in their order, and binary ones.
 type BatchStream interface {
@@ -100,11 +114,21 @@ func (c *Conn) Send(message []byte) error { return c.send(Outgoing{Data: message
 // HasBinary reports whether the stream carries binary messages.
 func (c *Conn) HasBinary() bool { return c.batch != nil }
 
-// SendBinary is Send for a binary message. The stream must have them.
-func (c *Conn) SendBinary(message []byte) error { return c.send(Outgoing{Data: message, Binary: true}) }
+// SendLate is Send for a message that is encoded later. For a binary one the stream must have them.
+func (c *Conn) SendLate(message Late, binary bool) error {
+	return c.send(Outgoing{Binary: binary, late: message})
+}
+
+// size is about how many bytes the message has.
+func (m *Outgoing) size() int {
+	if m.late != nil {
+		return m.late.Size()
+	}
+	return len(m.Data)
+}
 
 func (c *Conn) send(message Outgoing) error {
-	size := len(message.Data)
+	size := message.size()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for !c.closed && !c.last && (len(c.queue) >= queueMessages || c.size > 0 && c.size+size > queueBytes) {
@@ -134,12 +158,7 @@ func (c *Conn) write() {
 		messages, size := c.take()
 		c.changed.Broadcast() // there is room
 		c.mu.Unlock()
-		var err error
-		if c.batch != nil {
-			err = c.batch.WriteBatch(messages)
-		} else {
-			err = c.stream.Write(messages[0].Data)
-		}
+		err := c.writeAll(messages)
 		clear(messages) // frees their bytes
 		c.mu.Lock()
 		c.size -= size
@@ -154,12 +173,31 @@ func (c *Conn) write() {
 	}
 }
 
+// writeAll encodes and writes messages.
+func (c *Conn) writeAll(messages []Outgoing) error {
+	memory := encoded.Get().(*[]byte)
+	defer encoded.Put(memory)
+	b := (*memory)[:0]
+	for i := range messages {
+		if m := &messages[i]; m.late != nil {
+			begin := len(b)
+			b = m.late.Append(b)
+			m.Data = b[begin:len(b):len(b)]
+		}
+	}
+	*memory = b
+	if c.batch != nil {
+		return c.batch.WriteBatch(messages)
+	}
+	return c.stream.Write(messages[0].Data)
+}
+
 // take returns what is written next, and its size: the first of the queue, and those behind it that
 // go with it. The queue has one.
 func (c *Conn) take() (messages []Outgoing, size int) {
 	n := 0
-	for n < len(c.queue) && (n == 0 || c.batch != nil && size+len(c.queue[n].Data) <= maxBatch) {
-		size += len(c.queue[n].Data)
+	for n < len(c.queue) && (n == 0 || c.batch != nil && size+c.queue[n].size() <= maxBatch) {
+		size += c.queue[n].size()
 		n++
 	}
 	messages = c.queue[:n:n]

@@ -74,10 +74,16 @@ func (b *batches) WriteBatch(messages []Outgoing) error {
 func bytesOf(messages []Outgoing) []Outgoing {
 	var list []Outgoing
 	for _, m := range messages {
-		list = append(list, Outgoing{bytes.Clone(m.Data), m.Binary})
+		list = append(list, Outgoing{Data: bytes.Clone(m.Data), Binary: m.Binary})
 	}
 	return list
 }
+
+// A late message is text that is encoded when it is written.
+type late string
+
+func (l late) Append(b []byte) []byte { return append(b, l...) }
+func (l late) Size() int              { return len(l) }
 
 // TestBatch requires that messages that wait are written together, in their order and up to a bound,
 // and that the first does not wait for others.
@@ -95,7 +101,9 @@ func TestBatch(t *testing.T) {
 		case 50:
 			err = c.Send(append(bytes.Repeat([]byte(" "), maxBatch), text...))
 		case 60:
-			err = c.SendBinary(text)
+			err = c.SendLate(late(text), true)
+		case 61, 62:
+			err = c.SendLate(late(text), false)
 		default:
 			err = c.Send(text)
 		}

@@ -14,15 +14,23 @@ import (
 	"unicode/utf8"
 )
 
-// Message returns the notification with o. It is built in place of being encoded in steps: most of
-// what a server sends are these.
-func (o *Output) Message() []byte {
+// An OutputMessage is the notification with an Output. It is built in place of being encoded in steps:
+// most of what a server sends are these.
+type OutputMessage struct{ *Output }
+
+// Size returns about how many bytes Append appends.
+func (o OutputMessage) Size() int {
+	const around = 128 // bytes of what is around the process and the chunk
+	return around + len(o.ProcessID) + base64.StdEncoding.EncodedLen(len(o.Chunk.Chunk))
+}
+
+// Append appends the message to b.
+func (o OutputMessage) Append(b []byte) []byte {
 	id, err := json.Marshal(o.ProcessID)
 	if err != nil {
 		panic(err) // texts always encode
 	}
-	const most = 128 // bytes of what is around the process and the chunk
-	b := make([]byte, 0, most+len(id)+base64.StdEncoding.EncodedLen(len(o.Chunk.Chunk)))
+	b = slices.Grow(b, o.Size()+len(id))
 	b = append(append(b, `{"method":"`+MethodOutput+`","params":{"processId":`...), id...)
 	b = strconv.AppendUint(append(b, `,"seq":`...), o.Seq, 10)
 	b = append(append(append(b, `,"stream":"`...), o.Stream...), `","chunk":"`...)
@@ -39,10 +47,15 @@ const (
 // frameStreams are the streams of output, by their numbers in a frame.
 var frameStreams = []string{"stdout", "stderr", "pty"}
 
-// Frame returns the notification as a binary message, for clients that asked for it.
-func (o *Output) Frame() []byte {
-	b := make([]byte, 0, frameHead+len(o.ProcessID)+len(o.Chunk.Chunk))
-	b = append(b, frameOutput, byte(slices.Index(frameStreams, o.Stream)))
+// An OutputFrame is the notification as a binary message, for clients that asked for it.
+type OutputFrame struct{ *Output }
+
+// Size returns how many bytes Append appends.
+func (o OutputFrame) Size() int { return frameHead + len(o.ProcessID) + len(o.Chunk.Chunk) }
+
+// Append appends the message to b.
+func (o OutputFrame) Append(b []byte) []byte {
+	b = append(slices.Grow(b, o.Size()), frameOutput, byte(slices.Index(frameStreams, o.Stream)))
 	b = binary.BigEndian.AppendUint32(b, uint32(len(o.ProcessID)))
 	b = binary.BigEndian.AppendUint64(b, o.Seq)
 	return append(append(b, o.ProcessID...), o.Chunk.Chunk...)
@@ -51,7 +64,7 @@ func (o *Output) Frame() []byte {
 // errFrame is the start of errors about frames.
 var errFrame = errors.New("invalid binary message")
 
-// DecodeFrame decodes what [Output.Frame] returns. The chunk is a part of data.
+// DecodeFrame decodes what [OutputFrame.Append] appends. The chunk is a part of data.
 func DecodeFrame(data []byte) (*Output, error) {
 	if len(data) < frameHead {
 		return nil, fmt.Errorf("%w: %d bytes are no head", errFrame, len(data))

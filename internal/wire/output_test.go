@@ -26,7 +26,7 @@ var outputs = map[string]Output{
 func TestOutputMessage(t *testing.T) {
 	for name, o := range outputs {
 		t.Run(name, func(t *testing.T) {
-			m, err := jsonrpc.Decode(o.Message())
+			m, err := jsonrpc.Decode(OutputMessage{&o}.Append(nil))
 			if err != nil || m.Kind != jsonrpc.KindNotification || m.Method != MethodOutput {
 				t.Fatalf("%+v, %v", m, err)
 			}
@@ -46,7 +46,7 @@ func TestOutputMessage(t *testing.T) {
 func TestFrame(t *testing.T) {
 	for name, o := range outputs {
 		t.Run(name, func(t *testing.T) {
-			frame := o.Frame()
+			frame := OutputFrame{&o}.Append(nil)
 			got, err := DecodeFrame(frame)
 			if err != nil || !reflect.DeepEqual(*got, o) {
 				t.Errorf("got %.200v, %v", got, err)
@@ -74,12 +74,12 @@ func TestFrame(t *testing.T) {
 // FuzzDecodeFrame requires that what is decoded has one form.
 func FuzzDecodeFrame(f *testing.F) {
 	for _, o := range outputs {
-		f.Add(o.Frame())
+		f.Add(OutputFrame{&o}.Append(nil))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		o, err := DecodeFrame(data)
-		if err == nil && !bytes.Equal(o.Frame(), data) {
-			t.Errorf("%q became %q", data, o.Frame())
+		if err == nil && !bytes.Equal(OutputFrame{o}.Append(nil), data) {
+			t.Errorf("%q became %q", data, OutputFrame{o}.Append(nil))
 		}
 	})
 }
