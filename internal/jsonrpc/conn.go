@@ -48,7 +48,7 @@ type Late interface {
 }
 
 // encoded holds the memory of late messages.
-var encoded = sync.Pool{New: func() any { return new([]byte) }}
+var encoded sync.Pool // of *[]byte
 
 // A BatchStream is a Stream that writes several messages together, in their order, and binary ones.
 type BatchStream interface {
@@ -175,7 +175,10 @@ func (c *Conn) write() {
 
 // writeAll encodes and writes messages.
 func (c *Conn) writeAll(messages []Outgoing) error {
-	memory := encoded.Get().(*[]byte)
+	memory, ok := encoded.Get().(*[]byte)
+	if !ok {
+		memory = new([]byte)
+	}
 	defer encoded.Put(memory)
 	b := (*memory)[:0]
 	for i := range messages {
