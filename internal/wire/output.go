@@ -34,7 +34,7 @@ func (o OutputMessage) Append(b []byte) []byte {
 	b = append(append(b, `{"method":"`+MethodOutput+`","params":{"processId":`...), id...)
 	b = strconv.AppendUint(append(b, `,"seq":`...), o.Seq, 10)
 	b = append(append(append(b, `,"stream":"`...), o.Stream...), `","chunk":"`...)
-	return append(base64.StdEncoding.AppendEncode(b, o.Chunk.Chunk), `"}}`...)
+	return append(appendBase64(b, o.Chunk.Chunk), `"}}`...)
 }
 
 // The head of a frame: its kind, the stream, the length of the process ID and the number of the
