@@ -34,9 +34,9 @@ const (
 	// chaosSeed repeats a run, as far as the machine lets it.
 	chaosSeed = "SALLYPORT_TEST_SEED"
 	// endTime is how long after its time limit and grace a run may last: two seconds, see
-	// docs/decisions/0025-waits.md, and as much again for a machine that does other work; with
-	// the race detector everything takes longer.
-	endTime = 4*time.Second + (sparse-1)*time.Second
+	// docs/decisions/0025-waits.md, and six more for a machine that does other work; with the
+	// race detector everything takes longer.
+	endTime = 8*time.Second + (sparse-1)*time.Second
 )
 
 // A chaosUser is one of the users of TestChaos with the directories of its own.
