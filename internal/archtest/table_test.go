@@ -89,6 +89,7 @@ var layers = map[string]int{
 	"internal/wire":   layerPlans,
 
 	"internal/eventlog":  layerFacts,
+	"internal/fsserver":  layerFacts,
 	"internal/front":     layerFacts,
 	"internal/hostfacts": layerFacts,
 	"internal/process":   layerFacts,

@@ -30,12 +30,16 @@ type connection struct {
 	starts     chan struct{}  // holds a value for each start in progress
 	reads      atomic.Int64   // requests that wait
 	pages      chan struct{}  // holds a value while the output of a run is on its way
-	work       sync.WaitGroup // goroutines of requests
+	work       sync.WaitGroup // goroutines of requests; added to while turn is held, or by one of them
 	asked      asked
 	cancels    cancels
 	files      fileLane
 	watches    watches
 	http       httpRequests
+
+	turn     sync.Mutex // held while a message is handled
+	over     bool       // no further one is; guarded by turn, as is usesRuns
+	usesRuns bool       // the client has asked for a run
 
 	// Only the goroutine of serve uses these.
 	session  *session        // nil before initialize
@@ -69,8 +73,8 @@ func (c *connection) serve() error {
 			c.fail(jsonrpc.Malformed(), refuse(malformed.Error()))
 			continue
 		case errors.Is(err, io.EOF):
-			c.leave()        // its processes send nothing any more
-			c.files.finish() // what was asked for is done
+			c.leave() // its processes send nothing any more
+			c.last()  // what was asked for is done
 			select {
 			case <-c.started:
 			case <-c.life.Done():
@@ -82,20 +86,29 @@ func (c *connection) serve() error {
 		case err != nil:
 			return err
 		}
-		switch {
-		case m.Kind == jsonrpc.KindRequest:
-			c.request(m)
-		case m.Kind == jsonrpc.KindNotification && m.Method == "initialized" && c.session != nil:
-			c.ready = true
-		case m.Kind == jsonrpc.KindNotification && m.Method == "request/cancel" && c.extends:
-			if err := c.cancelRequest(m); err != nil {
-				return err
-			}
-		case (m.Kind == jsonrpc.KindResponse || m.Kind == jsonrpc.KindError) && c.asked.end(m):
-		default:
-			return errProtocol
+		if err := c.handle(m); err != nil {
+			return err
 		}
 	}
+}
+
+// handle handles a message. The error ends the connection.
+func (c *connection) handle(m *jsonrpc.Message) error {
+	c.turn.Lock()
+	defer c.turn.Unlock()
+	switch {
+	case c.over:
+	case m.Kind == jsonrpc.KindRequest:
+		c.request(m)
+	case m.Kind == jsonrpc.KindNotification && m.Method == "initialized" && c.session != nil:
+		c.ready = true
+	case m.Kind == jsonrpc.KindNotification && m.Method == "request/cancel" && c.extends:
+		return c.cancelRequest(m)
+	case (m.Kind == jsonrpc.KindResponse || m.Kind == jsonrpc.KindError) && c.asked.end(m):
+	default:
+		return errProtocol
+	}
+	return nil
 }
 
 // cut ends the connection from outside.
@@ -202,6 +215,7 @@ func (c *connection) request(m *jsonrpc.Message) {
 	known, ok := methods[m.Method]
 	if !ok && c.server.runs != nil && c.extends {
 		known, ok = runMethods[m.Method]
+		c.usesRuns = c.usesRuns || ok && m.Method != "run/list"
 	}
 	if !ok {
 		known, ok = fileMethod(m.Method)

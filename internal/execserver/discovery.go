@@ -6,12 +6,11 @@ package execserver
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 
-	"github.com/sallyport-dev/sallyport/internal/files"
+	"github.com/sallyport-dev/sallyport/internal/fsserver"
 	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
 	"github.com/sallyport-dev/sallyport/internal/wire"
 )
@@ -22,8 +21,8 @@ const maxRoots = 256
 // readConfig answers for a server that has no configuration for its clients.
 func (c *connection) readConfig(id jsonrpc.ID, p *wire.ReadConfig) {
 	host, _ := c.server.exec.Host(c.life) // it never fails on this machine
-	if _, err := (&fileServer{system: host.OS}).path(p.CWD); err != nil {
-		c.fail(id, fileFailure(err))
+	if _, err := (&fsserver.Server{System: host.OS}).Path(p.CWD); err != nil {
+		c.fail(id, fsserver.Failure(err))
 		return
 	}
 	home, err := os.UserHomeDir()
@@ -49,40 +48,16 @@ func (c *connection) discover(id jsonrpc.ID, roots []wire.CapabilityRoot) {
 		c.fail(id, refuse(fmt.Sprintf("at most %d capability roots can be inspected at once", maxRoots)))
 		return
 	}
-	c.files.add(id, &fileRequest{perform: func(ctx context.Context, s *fileServer) (any, error) {
+	c.files.add(id, &fsserver.Request{Perform: func(ctx context.Context, s *fsserver.Server) (any, error) {
 		result := wire.DiscoverResult{Roots: make([]wire.Discovery, len(roots))}
 		for i, root := range roots {
 			found := wire.Discovery{ID: root.ID, Path: root.Path, Skills: []struct{}{}, NamespaceManifests: []struct{}{}, Warnings: []string{}}
-			if err := s.inspect(root); err != nil {
-				text := fmt.Sprintf("failed to inspect capability root %s: %s", root.Path, fileFailure(err).Message)
+			if err := s.Inspect(root); err != nil {
+				text := fmt.Sprintf("failed to inspect capability root %s: %s", root.Path, fsserver.Failure(err).Message)
 				found.Error = &text
 			}
 			result.Roots[i] = found
 		}
 		return result, ctx.Err()
 	}})
-}
-
-// inspect returns nil for a root without capabilities. All that it knows to have none are empty
-// directories: an error is better than to say that there are none.
-func (s *fileServer) inspect(root wire.CapabilityRoot) error {
-	if root.Sandbox != nil {
-		return errors.New("discovery in a sandbox is not supported by this exec-server")
-	}
-	path, err := s.path(root.Path)
-	if err != nil {
-		return err
-	}
-	info, err := files.Stat(files.Target{Path: path})
-	if err != nil {
-		return err
-	}
-	if !info.IsDirectory {
-		return errors.New("it is not a directory")
-	}
-	entries, err := files.ReadDirectory(path)
-	if err == nil && len(entries) > 0 {
-		err = errors.New("discovery of capabilities is not supported by this exec-server")
-	}
-	return err
 }

@@ -4,12 +4,14 @@
 package execserver
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/sallyport-dev/sallyport/internal/files"
+	"github.com/sallyport-dev/sallyport/internal/fsserver"
 	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
 	"github.com/sallyport-dev/sallyport/internal/wire"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -40,7 +42,7 @@ type fileLane struct {
 	over  chan struct{}   // closed when run has returned
 
 	// Only the goroutine of run uses these.
-	local   fileServer
+	local   fsserver.Server
 	helpers []*fileProcess          // the one used last is at the end
 	owners  map[string]*fileProcess // of open handles; nil for local
 }
@@ -50,13 +52,13 @@ var idle = func() <-chan struct{} { c := make(chan struct{}); close(c); return c
 
 // A queuedRequest is a request that waits.
 type queuedRequest struct {
-	*fileRequest
+	*fsserver.Request
 	id   jsonrpc.ID
 	done chan struct{}
 }
 
 // add queues a request. It waits while too many do.
-func (l *fileLane) add(id jsonrpc.ID, r *fileRequest) {
+func (l *fileLane) add(id jsonrpc.ID, r *fsserver.Request) {
 	if l.queue == nil {
 		l.queue = make(chan queuedRequest, maxFileRequests)
 		l.large = make(chan struct{}, maxLarge)
@@ -65,7 +67,7 @@ func (l *fileLane) add(id jsonrpc.ID, r *fileRequest) {
 		l.connection.work.Go(l.run)
 	}
 	life := l.connection.life.Done()
-	if len(r.params) > largeRequest {
+	if len(r.Params) > largeRequest {
 		select {
 		case l.large <- struct{}{}:
 		case <-life:
@@ -94,10 +96,10 @@ func (l *fileLane) run() {
 	defer close(l.over)
 	c := l.connection
 	host, _ := c.server.exec.Host(c.life) // it never fails on this machine
-	l.local.system = host.OS
+	l.local.System = host.OS
 	timer := time.NewTimer(helperIdle)
 	defer timer.Stop()
-	defer l.local.handles.CloseAll()
+	defer l.local.Close()
 	defer func() {
 		for _, h := range l.helpers {
 			h.stop()
@@ -116,7 +118,7 @@ func (l *fileLane) run() {
 			}
 			l.answer(q)
 			close(q.done)
-			if len(q.params) > largeRequest {
+			if len(q.Params) > largeRequest {
 				<-l.large
 			}
 		}
@@ -125,23 +127,23 @@ func (l *fileLane) run() {
 
 // answer performs a request and answers it.
 func (l *fileLane) answer(q queuedRequest) {
-	result, err := l.perform(q.fileRequest)
+	result, err := l.perform(q.Request)
 	if err != nil {
-		l.connection.fail(q.id, fileFailure(err))
+		l.connection.fail(q.id, fsserver.Failure(err))
 		return
 	}
 	l.connection.answer(q.id, result)
 }
 
 // perform performs a request where it belongs: in this process, or in a helper.
-func (l *fileLane) perform(r *fileRequest) (any, error) {
+func (l *fileLane) perform(r *fsserver.Request) (any, error) {
 	h, err := l.place(r)
 	if err != nil {
 		return nil, err
 	}
 	var result any
 	if h == nil {
-		result, err = r.perform(l.connection.life, &l.local)
+		result, err = r.Perform(l.connection.life, &l.local)
 	} else {
 		result, err = h.call(r)
 		h.used = time.Now()
@@ -150,35 +152,35 @@ func (l *fileLane) perform(r *fileRequest) (any, error) {
 		}
 	}
 	switch {
-	case r.use == closesHandle:
-		delete(l.owners, r.handle)
-	case r.use == opensHandle && err == nil:
-		l.owners[r.handle] = h
+	case r.Use == fsserver.ClosesHandle:
+		delete(l.owners, r.Handle)
+	case r.Use == fsserver.OpensHandle && err == nil:
+		l.owners[r.Handle] = h
 	}
 	return result, err
 }
 
 // place returns the helper for a request; nil for this process.
-func (l *fileLane) place(r *fileRequest) (*fileProcess, error) {
-	owner, open := l.owners[r.handle]
+func (l *fileLane) place(r *fsserver.Request) (*fileProcess, error) {
+	owner, open := l.owners[r.Handle]
 	switch {
-	case r.use == closesHandle || r.use == opensHandle && open:
+	case r.Use == fsserver.ClosesHandle || r.Use == fsserver.OpensHandle && open:
 		return owner, nil // which answers, or says that the ID is taken
-	case r.use == usesHandle && !open:
-		return nil, &files.HandleError{ID: r.handle}
-	case r.use == usesHandle:
+	case r.Use == fsserver.UsesHandle && !open:
+		return nil, &files.HandleError{ID: r.Handle}
+	case r.Use == fsserver.UsesHandle:
 		return owner, nil
-	case r.use == opensHandle && len(l.owners) >= files.MaxHandles:
+	case r.Use == fsserver.OpensHandle && len(l.owners) >= files.MaxHandles:
 		return nil, files.ErrTooManyHandles
-	case r.sandbox == nil:
+	case r.Sandbox == nil:
 		return nil, nil
 	}
-	key := fmt.Sprintf("%q", *r.sandbox)
+	key := fmt.Sprintf("%q", *r.Sandbox)
 	if i := slices.IndexFunc(l.helpers, func(h *fileProcess) bool { return h.key == key }); i >= 0 {
 		return l.helpers[i], nil
 	}
 	s := l.connection.server
-	policy, failure := s.filePolicy(r.sandbox, l.local.system)
+	policy, failure := s.filePolicy(r.Sandbox, l.local.System)
 	switch {
 	case failure != nil:
 		return nil, failure
@@ -257,4 +259,16 @@ func (s *Server) filePolicy(w *wire.Sandbox, system string) (sandbox.Policy, *js
 		failure = invalid(errNoCWD.Error())
 	}
 	return policy, failure
+}
+
+// fileMethod returns a method about files.
+func fileMethod(name string) (method, bool) {
+	known, extra := fsserver.Has(name)
+	return method{family: "filesystem", extra: extra, decode: func(params json.RawMessage) (func(*connection, jsonrpc.ID), error) {
+		r, err := fsserver.Decode(name, params)
+		if err != nil {
+			return nil, err
+		}
+		return func(c *connection, id jsonrpc.ID) { c.files.add(id, r) }, nil
+	}}, known
 }

@@ -5,7 +5,6 @@ package execserver
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/executor/local"
+	"github.com/sallyport-dev/sallyport/internal/fsserver"
 	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -91,11 +91,11 @@ func core(environ []string) []string {
 
 // call performs a request. It blocks until the helper has answered, or it or the connection has
 // ended.
-func (h *fileProcess) call(r *fileRequest) (any, error) {
+func (h *fileProcess) call(r *fsserver.Request) (any, error) {
 	defer context.AfterFunc(h.life, h.stop)()
 	h.next++
 	id := jsonrpc.Number(h.next)
-	text, err := jsonrpc.Request(id, r.method, r.params)
+	text, err := jsonrpc.Request(id, r.Method, r.Params)
 	if err != nil {
 		return nil, err
 	}
@@ -142,47 +142,5 @@ func ServeFiles(in io.ReadCloser, out io.WriteCloser) error {
 	if err != nil {
 		return err
 	}
-	s := &fileServer{system: host.OS}
-	stream := jsonrpc.Lines(in, out)
-	for {
-		text, err := stream.Read()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		var m *jsonrpc.Message
-		if err == nil {
-			m, err = jsonrpc.Decode(text)
-		}
-		if err == nil {
-			err = stream.Write(s.answer(m))
-		}
-		if err != nil {
-			return fmt.Errorf("cannot serve file operations: %w", err)
-		}
-	}
-}
-
-// answer performs a request and returns the message that answers it.
-func (s *fileServer) answer(m *jsonrpc.Message) []byte {
-	result, err := s.perform(m.Method, m.Params)
-	var text []byte
-	if err == nil {
-		text, err = jsonrpc.Response(m.ID, result)
-	}
-	if err != nil {
-		text, _ = jsonrpc.Failure(m.ID, fileFailure(err)) // texts and numbers always encode
-	}
-	return text
-}
-
-func (s *fileServer) perform(name string, params json.RawMessage) (any, error) {
-	decode, ok := fileMethods[name]
-	if !ok {
-		return nil, refuse("there is no method " + name)
-	}
-	r, err := decode(params)
-	if err != nil {
-		return nil, invalid(err.Error())
-	}
-	return r.perform(context.Background(), s)
+	return fsserver.Serve(host.OS, in, out)
 }

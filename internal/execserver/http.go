@@ -124,6 +124,9 @@ func (c *connection) requestHTTP(id jsonrpc.ID, p *wire.HTTPRequest) {
 	c.work.Go(func() {
 		defer c.http.end(p)
 		defer done()
+		ctx, end := context.WithCancelCause(ctx)
+		defer end(nil)
+		defer context.AfterFunc(c.server.serving, func() { end(ErrClosed) })()
 		cancel := func() {}
 		if p.TimeoutMs != nil {
 			ctx, cancel = context.WithTimeoutCause(ctx, milliseconds(*p.TimeoutMs), errHTTPTime)

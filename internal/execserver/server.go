@@ -10,8 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -33,6 +31,9 @@ type Options struct {
 	// Detached is how long a session lives without a connection. Zero means 15 minutes,
 	// negative means not at all.
 	Detached time.Duration
+	// Drain is how long the end of the server waits for clients, beside the longest time that a run
+	// has between SIGTERM and SIGKILL. Zero means 2 seconds.
+	Drain time.Duration
 	// Starts is how many processes are started at once for one connection. Zero means 1.
 	Starts int
 	// Hidden are absolute paths that no process in a sandbox reads: the secrets of the server
@@ -59,6 +60,7 @@ type Options struct {
 
 const (
 	defaultDetached = 15 * time.Minute
+	defaultDrain    = 2 * time.Second
 	// maxDetached is how many sessions without a connection are kept.
 	maxDetached = 256
 )
@@ -72,10 +74,14 @@ type Server struct {
 	exec local.Executor
 	runs *runs.Table // nil if they are not served
 	info func() *wire.Environment
-	life context.Context // ends with Close
+	life context.Context // ends with the last connection
 	end  context.CancelFunc
-	disk replay.Disk
-	work sync.WaitGroup // processes; added to under mu while not closed
+	// serving ends when the server begins to end, and with it what is no matter of a process.
+	serving context.Context
+	stop    context.CancelCauseFunc
+	disk    replay.Disk
+	work    sync.WaitGroup // processes; added to under mu while not closed
+	near    sync.WaitGroup // clients in memory; as work
 
 	mu          sync.Mutex
 	closed      bool
@@ -86,6 +92,7 @@ type Server struct {
 // New returns a Server. The caller must call Close.
 func New(opts Options) *Server {
 	opts.Detached = cmp.Or(opts.Detached, defaultDetached)
+	opts.Drain = cmp.Or(opts.Drain, defaultDrain)
 	opts.Starts = max(opts.Starts, 1)
 	if opts.Busy == nil {
 		opts.Busy = func(int) {}
@@ -93,6 +100,7 @@ func New(opts Options) *Server {
 	s := &Server{opts: opts, sessions: make(map[string]*session), connections: make(map[*connection]struct{})}
 	s.disk.Dir = opts.LogDir
 	s.life, s.end = context.WithCancel(context.Background())
+	s.serving, s.stop = context.WithCancelCause(s.life)
 	s.info = sync.OnceValue(s.environment)
 	if opts.Prepare != nil {
 		s.runs = runs.New(opts.Prepare, opts.Hidden, opts.Busy)
@@ -128,42 +136,17 @@ func (s *Server) Serve(stream jsonrpc.Stream, credential string) error {
 
 // Dial connects a client in this process, in memory.
 func (s *Server) Dial(context.Context) (jsonrpc.Stream, error) {
-	if !s.enter() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
 		return nil, ErrClosed
 	}
 	client, own := jsonrpc.Pipe()
-	go func() {
-		defer s.work.Done()
-		_ = s.Serve(own, "this process") // the client sees the end
-	}()
+	s.near.Go(func() { _ = s.Serve(own, "this process") }) // the client sees the end
 	return client, nil
 }
 
-// Close ends every connection, session, run and process, and waits until no process is left. It may
-// be called more than once.
-func (s *Server) Close() error {
-	s.mu.Lock()
-	s.closed = true
-	connections := slices.Collect(maps.Keys(s.connections))
-	sessions := slices.Collect(maps.Values(s.sessions))
-	clear(s.sessions)
-	s.mu.Unlock()
-	s.end()
-	for _, c := range connections {
-		c.cut()
-	}
-	for _, ses := range sessions {
-		ses.stop()
-	}
-	if s.runs != nil {
-		s.runs.Close()
-	}
-	err := s.exec.Close()
-	s.work.Wait()
-	return err
-}
-
-// enter announces a process or a client in memory, and reports false when the server is closed. It ends with leave.
+// enter announces a process, and reports false when the server is closed. It ends with leave.
 func (s *Server) enter() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

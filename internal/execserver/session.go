@@ -99,8 +99,24 @@ func (s *session) isStopped() bool {
 	return s.stopped
 }
 
-// stop ends all processes of a session that the server has forgotten.
+// stop ends all processes of a session that the server has forgotten, and the connections of its
+// observers.
 func (s *session) stop() {
+	s.end()
+	s.cutObservers()
+	s.free()
+}
+
+// free frees the disk.
+func (s *session) free() {
+	for _, p := range s.list() {
+		p.closeLog()
+	}
+}
+
+// end ends all processes of a session that the server has forgotten. It does not wait for starts:
+// what starts meanwhile ends itself.
+func (s *session) end() {
 	s.mu.Lock()
 	s.stopped = true
 	if s.timer != nil {
@@ -109,15 +125,17 @@ func (s *session) stop() {
 	var running []*process
 	for _, p := range s.processes {
 		running = append(running, p)
-		p.closeLog()
 		if p.timer != nil {
 			p.timer.Stop()
 		}
 	}
 	s.mu.Unlock()
-	s.cutObservers()
 	for _, p := range running {
-		p.stop()
+		select {
+		case <-p.started:
+			p.stop()
+		default:
+		}
 	}
 }
 
@@ -128,7 +146,7 @@ func (s *session) reserve(w *wire.Start) (*process, *jsonrpc.Error) {
 	id := w.ProcessID
 	switch {
 	case s.stopped:
-		return nil, refuse("the session has ended")
+		return nil, refuse("the server is closing") // no other session that ends has a connection
 	case s.processes[id] != nil:
 		return nil, refuse("process " + id + " already exists")
 	case len(s.processes)-len(s.closed) >= maxProcesses:

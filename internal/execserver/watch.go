@@ -9,6 +9,7 @@ import (
 	"maps"
 
 	"github.com/sallyport-dev/sallyport/internal/files"
+	"github.com/sallyport-dev/sallyport/internal/fsserver"
 	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
 	"github.com/sallyport-dev/sallyport/internal/wire"
 )
@@ -47,9 +48,11 @@ func (c *connection) watchMissing(id jsonrpc.ID, w *wire.WatchMissing) {
 			c.watches = make(watches)
 		}
 		life, end := context.WithCancel(c.life)
+		stop := context.AfterFunc(c.server.serving, end)
 		c.watches[w.WatchID] = watch{life, end}
 		c.work.Go(func() {
 			defer end()
+			defer stop()
 			c.watch(life, id, w.WatchID, paths)
 		})
 	}
@@ -68,12 +71,12 @@ func (c *connection) watched(w *wire.WatchMissing) ([]string, *jsonrpc.Error) {
 		return nil, refuse(fmt.Sprintf("limit of watches (%d) reached; end one by watching nothing with its watchId", maxWatches))
 	}
 	host, _ := c.server.exec.Host(c.life) // it never fails on this machine
-	s := &fileServer{system: host.OS}
+	s := &fsserver.Server{System: host.OS}
 	paths := make([]string, len(w.Missing))
 	for i, uri := range w.Missing {
-		path, err := s.path(uri)
+		path, err := s.Path(uri)
 		if err != nil {
-			return nil, fileFailure(err)
+			return nil, fsserver.Failure(err)
 		}
 		paths[i] = path
 	}

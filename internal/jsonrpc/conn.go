@@ -218,6 +218,26 @@ func (c *Conn) Finish() {
 	<-c.written
 }
 
+// Leave writes what is queued, as Finish does, and ends the connection properly, where the stream
+// has a way to: the peer knows then that nothing is missing. It blocks until the peer has confirmed
+// that, or Close is called.
+func (c *Conn) Leave() {
+	c.Finish()
+	c.mu.Lock()
+	closed := c.closed
+	c.mu.Unlock()
+	if s, ok := c.stream.(leaver); ok && !closed {
+		s.leave()
+	}
+	c.Close()
+}
+
+// A leaver is a Stream with a closing handshake.
+type leaver interface {
+	// leave ends the connection with the handshake. It blocks until that is over, or Close is called.
+	leave()
+}
+
 // Close ends the connection and drops what is queued. It may be called more than once.
 func (c *Conn) Close() {
 	c.mu.Lock()

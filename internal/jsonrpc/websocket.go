@@ -142,9 +142,17 @@ func frameSize(n int) int {
 	return 10 + n
 }
 
+// leave tells the peer that this side goes away (1001), and discards what it sends until it confirms
+// that: with a message that was not read, the system would take back what the peer has not read yet.
+// The library waits for at most some seconds.
+func (s *socket) leave() { _ = s.conn.Close(websocket.StatusGoingAway, "") }
+
 // Close cuts the connection without a closing handshake, as the protocol has it.
 func (s *socket) Close() error {
 	s.end()
+	if s.out != nil {
+		_ = s.out.Close() // ends leave, for which CloseNow would wait
+	}
 	if err := s.conn.CloseNow(); err != nil && !errors.Is(err, context.Canceled) {
 		return fmt.Errorf("cannot close the connection: %w", err)
 	}

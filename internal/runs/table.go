@@ -26,6 +26,8 @@ const (
 	// maxEnded is how many runs that have ended are retained, and endedTime how long.
 	maxEnded  = 64
 	endedTime = time.Hour
+	// defaultGrace is what a Cmd without a Grace has.
+	defaultGrace = 2 * time.Second
 )
 
 // A Request asks for a run.
@@ -217,8 +219,8 @@ func (t *Table) take(r *Run) bool {
 // forget removes a run that has ended.
 func (t *Table) forget(r *Run) {
 	t.mu.Lock()
-	found := t.take(r)
-	if found { // then the Table is not closed
+	found := !t.closed && t.take(r)
+	if found {
 		t.work.Add(1)
 	}
 	t.mu.Unlock()
@@ -272,16 +274,51 @@ func (t *Table) Remove(owner, id string) error {
 	return nil
 }
 
+// all returns all runs. The caller holds mu.
+func (t *Table) all() (all []*Run) {
+	for _, o := range t.owners {
+		all = slices.AppendSeq(all, maps.Values(o.runs))
+	}
+	return all
+}
+
+// Grace returns the longest time that a run which is alive has between SIGTERM and SIGKILL.
+func (t *Table) Grace() (longest time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, r := range t.all() {
+		if !r.over() {
+			longest = max(longest, cmp.Or(r.prepared.Cmd.Grace, defaultGrace))
+		}
+	}
+	return longest
+}
+
+// Stop ends all runs, and waits until they have ended; no further ones are started. They are known
+// until Close. It returns the owners of those that were alive.
+func (t *Table) Stop() map[string]bool {
+	t.mu.Lock()
+	t.closed = true
+	owners := make(map[string]bool)
+	var ends sync.WaitGroup
+	for _, r := range t.all() {
+		if !r.over() {
+			owners[r.owner] = true
+			ends.Go(func() { _, _ = r.session.Terminate(context.Background()) }) // without an end of the context there is no error
+		}
+	}
+	t.mu.Unlock()
+	t.end()
+	ends.Wait()
+	t.work.Wait()
+	return owners
+}
+
 // Close ends all runs and waits until nothing of them is left. It may be called more than once.
 func (t *Table) Close() {
 	t.mu.Lock()
 	t.closed = true
-	var all []*Run
-	for _, o := range t.owners {
-		for _, r := range o.runs {
-			all = append(all, r)
-		}
-	}
+	all := t.all()
 	for _, r := range all {
 		t.take(r)
 	}

@@ -33,7 +33,8 @@ type speaker interface {
 // A webSocket is a client of its own (RFC 6455), which shares no code with the server.
 type webSocket struct {
 	net.Conn
-	in *bufio.Reader
+	in   *bufio.Reader
+	code int // with which the server has closed the connection; 0 while it has not
 }
 
 // dial upgrades a connection to url and returns it, or the response that refused it.
@@ -64,7 +65,7 @@ func dial(url string, header http.Header) (*webSocket, *http.Response, error) {
 		response.Body = io.NopCloser(bytes.NewReader(body))
 		return nil, response, conn.Close()
 	}
-	return &webSocket{conn, in}, response, nil
+	return &webSocket{Conn: conn, in: in}, response, nil
 }
 
 const (
@@ -126,6 +127,10 @@ func (w *webSocket) receive() ([]byte, error) {
 				return nil, err
 			}
 		case opClose:
+			if len(data) >= 2 {
+				w.code = int(binary.BigEndian.Uint16(data))
+			}
+			_ = w.frame(opClose, data) // the server may not wait for it
 			return nil, io.EOF
 		default:
 			return nil, fmt.Errorf("frame of the kind %d", op)

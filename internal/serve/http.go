@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/sallyport-dev/sallyport/internal/execserver"
@@ -30,6 +31,7 @@ type door struct {
 	slots   chan struct{}    // holds a value for each client
 	busy    func(change int) // is told of each client
 	penalty penalty
+	closed  atomic.Bool // no client is let in any more
 }
 
 func newDoor(server *execserver.Server, g gate) *door {
@@ -44,6 +46,9 @@ func (d *door) http() *http.Server {
 		ReadHeaderTimeout: requestTime, ReadTimeout: requestTime, WriteTimeout: requestTime, IdleTimeout: requestTime,
 	}
 }
+
+// close lets in no client any more, and says so to who asks.
+func (d *door) close() { d.closed.Store(true) }
 
 // wait waits until no client is served. None is let in afterwards. It is called once.
 func (d *door) wait() {
@@ -63,6 +68,9 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/readyz" && r.Method != http.MethodGet && r.Method != http.MethodHead:
 		w.Header().Set("Allow", "GET, HEAD")
 		http.Error(w, "method not allowed", http.StatusMethodNotAllowed)
+	case d.closed.Load():
+		w.Header().Set("Connection", "close")
+		http.Error(w, "the server is closing", http.StatusServiceUnavailable)
 	case r.URL.Path == "/readyz":
 		w.WriteHeader(http.StatusOK)
 	case r.URL.Path != "/":

@@ -81,7 +81,7 @@ func TestIdle(t *testing.T) {
 		l := pipes{make(chan net.Conn), make(chan struct{})}
 		ended := make(chan error, 1)
 		o := Options{Idle: 10 * time.Second, Stdout: discard{}}
-		go func() { ended <- serveHTTP(context.Background(), o, open, l, "url") }()
+		go func() { ended <- serveHTTP(context.Background(), context.Background(), o, open, l, "url") }()
 		<-time.After(9 * time.Second)
 		client, server := net.Pipe()
 		l.conns <- server

@@ -40,6 +40,10 @@ func TestMain(m *testing.M) {
 		listens()
 		return
 	}
+	if len(os.Args) == 2 && os.Args[1] == lateHelper {
+		endsLate()
+		return
+	}
 	if len(os.Args) == 2 && os.Args[1] == fileHelper {
 		if err := execserver.ServeFiles(os.Stdin, os.Stdout); err != nil {
 			panic(err)

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/approval"
@@ -21,23 +22,25 @@ import (
 )
 
 // prepare makes runs of tests: the flag --ask has every command asked about, --sandbox runs it in
-// one, and --broken is an error.
+// one, --grace gives it time to end, and --broken is an error.
 func prepare(_ context.Context, r *runs.Request) (*runs.Prepared, error) {
 	runner := &sallyport.Runner{Policy: sandbox.FullAccess(), Approver: r.Approver}
-	args := r.Args
+	args, grace := r.Args, time.Duration(-1)
 	for ; len(args) > 0 && strings.HasPrefix(args[0], "--"); args = args[1:] {
 		switch args[0] {
 		case "--ask":
 			runner.Approval = approval.Untrusted
 		case "--sandbox":
 			runner.Policy = sandbox.WorkspaceWrite(".")
+		case "--grace":
+			grace = time.Hour
 		case "--broken":
 			return nil, errors.New("unknown flag --broken")
 		}
 	}
 	return &runs.Prepared{
 		Runner: runner,
-		Cmd:    &sallyport.Cmd{Args: args, Dir: r.Dir, Env: r.Environ, EnvPolicy: sallyport.EnvPolicy{Inherit: sallyport.InheritAll}, Grace: -1},
+		Cmd:    &sallyport.Cmd{Args: args, Dir: r.Dir, Env: r.Environ, EnvPolicy: sallyport.EnvPolicy{Inherit: sallyport.InheritAll}, Grace: grace},
 	}, nil
 }
 

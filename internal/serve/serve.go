@@ -14,6 +14,7 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -47,9 +48,11 @@ const activatedURL = "fd://"
 var errAddress = errors.New("use ws://IP:PORT, wss://IP:PORT, unix:///PATH, fd:// or stdio")
 
 // Run serves until ctx ends, the process gets SIGINT or SIGTERM, it is idle for Options.Idle, or
-// with "stdio" the client sends no more. It returns when every process has ended. An error says why it could not serve.
+// with "stdio" the client sends no more. It returns when every process has ended, and the clients
+// know that, as [execserver.Server.Shutdown] has it; a further signal ends the wait for them. An
+// error says why it could not serve.
 func Run(ctx context.Context, o Options) error {
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	ctx, hurry, stop := ends(ctx)
 	defer stop()
 	pipe := make(chan os.Signal, 1)
 	signal.Notify(pipe, syscall.SIGPIPE) // a client that has gone is an error of a write
@@ -69,7 +72,7 @@ func Run(ctx context.Context, o Options) error {
 		if encryption != nil {
 			return errTLSListen
 		}
-		return serveLines(ctx, o)
+		return serveLines(ctx, hurry, o)
 	}
 	if o.Server.Hidden, err = secrets(o.Auth.TokenFile, o.Auth.SecretFile, o.TLS.Key); err != nil {
 		return err
@@ -91,7 +94,37 @@ func Run(ctx context.Context, o Options) error {
 	} else {
 		listener = newBoundedListener(listener, maxOpen)
 	}
-	return serveHTTP(ctx, o, o.TLS.gate(gate), listener, url)
+	return serveHTTP(ctx, hurry, o, o.TLS.gate(gate), listener, url)
+}
+
+// ends returns a context that ends with parent or a signal which asks for the end of this process,
+// and one that ends with a signal after that.
+func ends(parent context.Context) (ctx, hurry context.Context, stop func()) {
+	ctx, end := context.WithCancel(parent)
+	hurry, now := context.WithCancel(context.WithoutCancel(parent))
+	arrived, over := make(chan os.Signal, 2), make(chan struct{})
+	signal.Notify(arrived, os.Interrupt, syscall.SIGTERM)
+	var work sync.WaitGroup
+	work.Go(func() {
+		for {
+			select {
+			case <-arrived:
+			case <-over:
+				return
+			}
+			if ctx.Err() != nil {
+				now()
+			}
+			end()
+		}
+	})
+	return ctx, hurry, func() {
+		signal.Stop(arrived)
+		close(over)
+		work.Wait()
+		end()
+		now()
+	}
 }
 
 // listen opens the listener of o.
@@ -155,8 +188,8 @@ func (o *Options) listenActivated() (net.Listener, string, error) {
 	return l, "ws://" + l.Addr().String(), nil
 }
 
-// serveHTTP serves clients of a listener until ctx ends.
-func serveHTTP(ctx context.Context, o Options, g gate, l net.Listener, url string) error {
+// serveHTTP serves clients of a listener until ctx ends. It waits for them until hurry ends.
+func serveHTTP(ctx, hurry context.Context, o Options, g gate, l net.Listener, url string) error {
 	idle := newIdler(o.Idle)
 	defer idle.stop()
 	o.Server.Busy = idle.change
@@ -164,6 +197,7 @@ func serveHTTP(ctx context.Context, o Options, g gate, l net.Listener, url strin
 	d := newDoor(server, g)
 	d.busy = idle.change
 	h := d.http()
+	l = &onceListener{Listener: l}
 	failed := make(chan error, 1)
 	go func() { failed <- h.Serve(l) }()
 	_, err := fmt.Fprintln(o.Stdout, url)
@@ -174,8 +208,10 @@ func serveHTTP(ctx context.Context, o Options, g gate, l net.Listener, url strin
 		case err = <-failed:
 		}
 	}
+	d.close()
+	_ = l.Close() // there may be a next server for it
+	err = errors.Join(err, server.Shutdown(hurry))
 	_ = h.Close() // clients that were let in are connections of the server
-	err = errors.Join(err, server.Close())
 	d.wait()
 	if err != nil {
 		return fmt.Errorf("cannot serve: %w", err)
@@ -183,8 +219,21 @@ func serveHTTP(ctx context.Context, o Options, g gate, l net.Listener, url strin
 	return nil
 }
 
+// A onceListener is closed once.
+type onceListener struct {
+	net.Listener
+	once sync.Once
+	err  error
+}
+
+// Close implements net.Listener.
+func (l *onceListener) Close() error {
+	l.once.Do(func() { l.err = l.Listener.Close() })
+	return l.err
+}
+
 // serveLines serves one client on standard input and output.
-func serveLines(ctx context.Context, o Options) error {
+func serveLines(ctx, hurry context.Context, o Options) error {
 	server := execserver.New(o.Server)
 	over := make(chan error, 1)
 	go func() { over <- server.Serve(jsonrpc.Lines(o.Stdin, o.Stdout), "") }()
@@ -193,7 +242,7 @@ func serveLines(ctx context.Context, o Options) error {
 	case <-ctx.Done(): // a read of standard input cannot be ended, so it is not waited for
 	case err = <-over:
 	}
-	if err = errors.Join(err, server.Close()); err != nil {
+	if err = errors.Join(err, server.Shutdown(hurry)); err != nil {
 		return fmt.Errorf("cannot serve: %w", err)
 	}
 	return nil

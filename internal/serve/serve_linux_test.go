@@ -302,7 +302,7 @@ func TestDetachedEnds(t *testing.T) {
 func TestStopEndsEverything(t *testing.T) {
 	r, w := io.Pipe()
 	o := options()
-	o.Stdout = w
+	o.Stdout, o.Server.Drain = w, time.Millisecond // this client does not read
 	ctx, cancel := context.WithCancel(t.Context())
 	over := make(chan error, 1)
 	go func() { over <- Run(ctx, o) }()

@@ -1,15 +1,11 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package execserver
+package fsserver
 
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"strings"
-	"syscall"
 
 	"github.com/sallyport-dev/sallyport/internal/files"
 	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
@@ -20,35 +16,8 @@ import (
 // them.
 const maxReadFile = (jsonrpc.MaxFrame - 4<<10) / 4 * 3
 
-// A fileRequest is a decoded request about files.
-type fileRequest struct {
-	method  string
-	params  json.RawMessage
-	sandbox *wire.Sandbox // nil for none, and for requests about a handle
-	handle  string
-	use     handleUse
-	// perform does it with what this process may do.
-	perform func(context.Context, *fileServer) (any, error)
-}
-
-// handleUse is what a request does with a handle.
-type handleUse uint8
-
-const (
-	noHandle handleUse = iota
-	opensHandle
-	usesHandle
-	closesHandle
-)
-
-// A fileServer performs requests about files. It is for one goroutine.
-type fileServer struct {
-	system  string // for errors
-	handles files.Handles
-}
-
-// fileMethods decode the requests about files, by method.
-var fileMethods = map[string]func(json.RawMessage) (*fileRequest, error){
+// decoders decode the parameters of requests, by method.
+var decoders = map[string]func(json.RawMessage) (*Request, error){
 	"fs/readFile":        onFile(wire.DecodeFile, wholeFile, readFile),
 	"fs/getMetadata":     onFile(wire.DecodeFile, wholeFile, getMetadata),
 	"fs/canonicalize":    onFile(wire.DecodeFile, wholeFile, canonicalize),
@@ -63,46 +32,33 @@ var fileMethods = map[string]func(json.RawMessage) (*fileRequest, error){
 	"fs/symlink":         onFile(wire.DecodeSymlink, func(p *wire.Symlink) *wire.File { return &p.File }, symlink),
 	"fs/append":          onFile(wire.DecodeAppend, func(p *wire.Append) *wire.File { return &p.File }, appendFile),
 	"fs/open":            decodeOpen,
-	"fs/readBlock": onHandle(wire.DecodeReadBlock, usesHandle, func(p *wire.ReadBlock) string { return p.HandleID },
+	"fs/readBlock": onHandle(wire.DecodeReadBlock, UsesHandle, func(p *wire.ReadBlock) string { return p.HandleID },
 		func(h *files.Handles, p *wire.ReadBlock) (any, error) {
 			block, end, err := h.ReadBlock(p.HandleID, p.Offset, p.Len)
 			return wire.ReadBlockResult{Chunk: block, EOF: end}, err
 		}),
-	"fs/writeBlock": onHandle(wire.DecodeWriteBlock, usesHandle, func(p *wire.WriteBlock) string { return p.HandleID },
+	"fs/writeBlock": onHandle(wire.DecodeWriteBlock, UsesHandle, func(p *wire.WriteBlock) string { return p.HandleID },
 		func(h *files.Handles, p *wire.WriteBlock) (any, error) {
 			return struct{}{}, h.WriteBlock(p.HandleID, p.Offset, p.Chunk)
 		}),
-	"fs/close": onHandle(wire.DecodeClose, closesHandle, func(p *wire.Close) string { return p.HandleID },
+	"fs/close": onHandle(wire.DecodeClose, ClosesHandle, func(p *wire.Close) string { return p.HandleID },
 		func(h *files.Handles, p *wire.Close) (any, error) { return struct{}{}, h.Close(p.HandleID) }),
 }
 
-// extraFileMethods are those of fileMethods that are none of the protocol.
-var extraFileMethods = map[string]bool{"fs/rename": true, "fs/chmod": true, "fs/symlink": true, "fs/append": true}
-
-// fileMethod returns a method about files.
-func fileMethod(name string) (method, bool) {
-	decode, ok := fileMethods[name]
-	return method{family: "filesystem", extra: extraFileMethods[name], decode: func(params json.RawMessage) (func(*connection, jsonrpc.ID), error) {
-		r, err := decode(params)
-		if err != nil {
-			return nil, err
-		}
-		r.method, r.params = name, params
-		return func(c *connection, id jsonrpc.ID) { c.files.add(id, r) }, nil
-	}}, ok
-}
+// extensions are the methods that are none of the protocol.
+var extensions = map[string]bool{"fs/rename": true, "fs/chmod": true, "fs/symlink": true, "fs/append": true}
 
 func wholeFile(p *wire.File) *wire.File { return p }
 
 // onFile returns the decoder for a method about one file.
-func onFile[P any](decode func(json.RawMessage) (P, error), file func(P) *wire.File, perform func(context.Context, files.Target, P) (any, error)) func(json.RawMessage) (*fileRequest, error) {
-	return func(params json.RawMessage) (*fileRequest, error) {
+func onFile[P any](decode func(json.RawMessage) (P, error), file func(P) *wire.File, perform func(context.Context, files.Target, P) (any, error)) func(json.RawMessage) (*Request, error) {
+	return func(params json.RawMessage) (*Request, error) {
 		p, err := decode(params)
 		if err != nil {
 			return nil, err
 		}
 		f := file(p)
-		return &fileRequest{sandbox: f.Sandbox, perform: func(ctx context.Context, s *fileServer) (any, error) {
+		return &Request{Sandbox: f.Sandbox, Perform: func(ctx context.Context, s *Server) (any, error) {
 			t, err := s.target(f)
 			if err != nil {
 				return nil, err
@@ -113,35 +69,16 @@ func onFile[P any](decode func(json.RawMessage) (P, error), file func(P) *wire.F
 }
 
 // onHandle returns the decoder for a method about a handle.
-func onHandle[P any](decode func(json.RawMessage) (P, error), use handleUse, id func(P) string, perform func(*files.Handles, P) (any, error)) func(json.RawMessage) (*fileRequest, error) {
-	return func(params json.RawMessage) (*fileRequest, error) {
+func onHandle[P any](decode func(json.RawMessage) (P, error), use Use, id func(P) string, perform func(*files.Handles, P) (any, error)) func(json.RawMessage) (*Request, error) {
+	return func(params json.RawMessage) (*Request, error) {
 		p, err := decode(params)
 		if err != nil {
 			return nil, err
 		}
-		return &fileRequest{handle: id(p), use: use, perform: func(_ context.Context, s *fileServer) (any, error) {
+		return &Request{Handle: id(p), Use: use, Perform: func(_ context.Context, s *Server) (any, error) {
 			return perform(&s.handles, p)
 		}}, nil
 	}
-}
-
-// target returns the file that a request is about.
-func (s *fileServer) target(f *wire.File) (files.Target, error) {
-	path, err := s.path(f.Path)
-	return files.Target{Path: path, NoFollow: f.NoFollow}, err
-}
-
-// path returns the path of a URI. The error is a *jsonrpc.Error.
-func (s *fileServer) path(uri string) (string, error) {
-	path, err := wire.Path(uri, s.system)
-	var foreign *wire.HostError
-	switch {
-	case errors.As(err, &foreign):
-		return "", refuse(err.Error())
-	case err != nil:
-		return "", invalid(err.Error())
-	}
-	return path, nil
 }
 
 func readFile(_ context.Context, t files.Target, _ *wire.File) (any, error) {
@@ -219,22 +156,22 @@ func walk(ctx context.Context, t files.Target, p *wire.Walk) (any, error) {
 		result.Entries[i] = wire.WalkEntry{Path: wire.URI(e.Path), Kind: kind}
 	}
 	for i, e := range found.Errors {
-		result.Errors[i] = wire.WalkError{Path: wire.URI(e.Path), Message: fileFailure(e.Err).Message}
+		result.Errors[i] = wire.WalkError{Path: wire.URI(e.Path), Message: Failure(e.Err).Message}
 	}
 	return result, nil
 }
 
-func decodeCopy(params json.RawMessage) (*fileRequest, error) {
+func decodeCopy(params json.RawMessage) (*Request, error) {
 	p, err := wire.DecodeCopy(params)
 	if err != nil {
 		return nil, err
 	}
-	return &fileRequest{sandbox: p.Sandbox, perform: func(ctx context.Context, s *fileServer) (any, error) {
-		source, err := s.path(p.Source)
+	return &Request{Sandbox: p.Sandbox, Perform: func(ctx context.Context, s *Server) (any, error) {
+		source, err := s.Path(p.Source)
 		if err != nil {
 			return nil, err
 		}
-		destination, err := s.path(p.Destination)
+		destination, err := s.Path(p.Destination)
 		if err != nil {
 			return nil, err
 		}
@@ -242,12 +179,12 @@ func decodeCopy(params json.RawMessage) (*fileRequest, error) {
 	}}, nil
 }
 
-func decodeRename(params json.RawMessage) (*fileRequest, error) {
+func decodeRename(params json.RawMessage) (*Request, error) {
 	p, err := wire.DecodeRename(params)
 	if err != nil {
 		return nil, err
 	}
-	return &fileRequest{sandbox: p.Sandbox, perform: func(_ context.Context, s *fileServer) (any, error) {
+	return &Request{Sandbox: p.Sandbox, Perform: func(_ context.Context, s *Server) (any, error) {
 		source, err := s.target(&wire.File{Path: p.Source, NoFollow: p.NoFollow})
 		if err != nil {
 			return nil, err
@@ -272,49 +209,16 @@ func appendFile(_ context.Context, t files.Target, p *wire.Append) (any, error) 
 	return struct{}{}, files.Append(t, p.Data)
 }
 
-func decodeOpen(params json.RawMessage) (*fileRequest, error) {
+func decodeOpen(params json.RawMessage) (*Request, error) {
 	p, err := wire.DecodeOpen(params)
 	if err != nil {
 		return nil, err
 	}
-	return &fileRequest{sandbox: p.Sandbox, handle: p.HandleID, use: opensHandle, perform: func(_ context.Context, s *fileServer) (any, error) {
+	return &Request{Sandbox: p.Sandbox, Handle: p.HandleID, Use: OpensHandle, Perform: func(_ context.Context, s *Server) (any, error) {
 		t, err := s.target(&p.File)
 		if err != nil {
 			return nil, err
 		}
 		return wire.OpenResult{HandleID: p.HandleID}, s.handles.Open(p.HandleID, t, p.Replace)
 	}}, nil
-}
-
-// fileFailure returns the error of a request about files, by its kind and in the words that
-// clients know.
-func fileFailure(err error) *jsonrpc.Error {
-	var known *jsonrpc.Error
-	var inv *files.InvalidError
-	var handle *files.HandleError
-	var errno syscall.Errno
-	switch {
-	case errors.As(err, &known):
-		return known
-	case errors.As(err, &inv):
-		return refuse(inv.Error())
-	case errors.As(err, &handle):
-		return &jsonrpc.Error{Code: jsonrpc.CodeNotFound, Message: handle.Error()}
-	case !errors.As(err, &errno):
-		return &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: err.Error()}
-	}
-	failure := &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: systemText(errno)}
-	switch errno {
-	case syscall.ENOENT:
-		failure.Code = jsonrpc.CodeNotFound
-	case syscall.EACCES, syscall.EPERM, syscall.EINVAL:
-		failure.Code = jsonrpc.CodeInvalidRequest
-	}
-	return failure
-}
-
-// systemText returns the text of an error of the system as clients know it.
-func systemText(errno syscall.Errno) string {
-	text := errno.Error()
-	return fmt.Sprintf("%s%s (os error %d)", strings.ToUpper(text[:1]), text[1:], int(errno))
 }
