@@ -104,21 +104,20 @@ func TestAddressSpellings(t *testing.T) {
 	}
 }
 
-// TestDenyWins draws policies: what a deny entry matches alone is refused, whatever else a policy
-// says, and reported as denied.
-func TestDenyWins(t *testing.T) {
+// drawn returns generators of hosts and of patterns that match many of them.
+func drawn() (host, pattern *rapid.Generator[string]) {
 	pieces := strings.Fields("a b-c x1 example com org localhost")
-	host := rapid.OneOf(
+	host = rapid.OneOf(
 		rapid.Custom(func(t *rapid.T) string {
 			return strings.Join(rapid.SliceOfN(rapid.SampledFrom(pieces), 1, 4).Draw(t, "labels"), ".")
 		}),
 		rapid.SampledFrom([]string{"10.1.2.3", "93.184.216.34", "[2606:2800::1]", "127.0.0.1", "[64:ff9b::a01:203]"}),
 	)
-	pattern := rapid.Custom(func(t *rapid.T) string {
+	pattern = rapid.Custom(func(t *rapid.T) string {
 		h := host.Draw(t, "host")
 		switch rapid.IntRange(0, 6).Draw(t, "form") {
 		case 0:
-			return "*"
+			return rapid.SampledFrom([]string{"*", "0.0.0.0/0", "10.0.0.0/8", "[::]/0", "127.0.0.0/8"}).Draw(t, "wide")
 		case 1:
 			return h + ":80"
 		case 2:
@@ -137,6 +136,13 @@ func TestDenyWins(t *testing.T) {
 		}
 		return h
 	})
+	return host, pattern
+}
+
+// TestDenyWins draws policies: what a deny entry matches alone is refused, whatever else a policy
+// says, and reported as denied.
+func TestDenyWins(t *testing.T) {
+	host, pattern := drawn()
 	rapid.Check(t, func(t *rapid.T) {
 		deny := network.Entry{Pattern: pattern.Draw(t, "deny"), Deny: true}
 		c := network.Config{Mode: network.Full, PublicSuffix: isTLD, Ask: rapid.Bool().Draw(t, "ask"), AllowPrivate: rapid.Bool().Draw(t, "private")}
@@ -159,6 +165,30 @@ func TestDenyWins(t *testing.T) {
 		}
 		if d.Ruling == network.Allow && (d.Entry == nil || d.Entry.Deny) {
 			t.Fatalf("%s is allowed by %v", r.Host, d.Entry)
+		}
+	})
+}
+
+// TestCoversHolds draws pairs of patterns: of one that covers another, all that the other opens is
+// open.
+func TestCoversHolds(t *testing.T) {
+	host, pattern := drawn()
+	rapid.Check(t, func(t *rapid.T) {
+		wide, narrow := pattern.Draw(t, "wide"), pattern.Draw(t, "narrow")
+		if !network.Covers(wide, narrow) {
+			return
+		}
+		open := func(text string, r network.Request) bool {
+			p, err := network.New(network.Config{Mode: network.Full, Entries: []network.Entry{{Pattern: text, Broad: true}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return p.Decide(r).Ruling == network.Allow
+		}
+		for range 8 {
+			if r := requestTo(t, host.Draw(t, "host")); open(narrow, r) && !open(wide, r) {
+				t.Fatalf("%s covers %s, and closes %s", wide, narrow, r.Host)
+			}
 		}
 	})
 }

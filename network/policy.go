@@ -93,11 +93,11 @@ func (e *Entry) problem(p *pattern, isPublic func(string) bool) string {
 	case !p.isWild() || e.Deny || e.Broad || host.underLocalhost():
 		return ""
 	case p.suffix == "":
-		return "it matches names of all owners; name a domain"
+		return "it matches names of all owners; name a domain behind it"
 	case isPublic == nil:
 		return "public suffixes are not known here; set Config.PublicSuffix, or Broad for the entry"
 	case isPublic(p.suffix):
-		return fmt.Sprintf("everybody can have a name below %q; name a domain, or mark the entry as broad", p.suffix)
+		return fmt.Sprintf("everybody can have a name below %q; name a domain", p.suffix)
 	}
 	return ""
 }

@@ -377,3 +377,40 @@ func TestHint(t *testing.T) {
 		}
 	}
 }
+
+func TestCovers(t *testing.T) {
+	for _, tt := range []struct{ wide, yes, no string }{
+		{"a.b", "a.b A.B. a.b:443", "b x.a.b *.a.b **.a.b *"},
+		{"*.a.b", "x.a.b x.y.a.b *.a.b *.x.a.b **.x.a.b x*.a.b *.x*.a.b *.a.b:443", "a.b **.a.b *.b *"},
+		{"**.a.b", "a.b x.a.b *.a.b **.a.b x*.a.b", "b xa.b *.b"},
+		{"x*.a.b", "x.a.b xy.a.b x*.a.b", "a.b y.a.b *.a.b xy*.a.b x*.y.a.b"},
+		{"*", "a.b *.a.b *", "127.0.0.1 93.184.216.34 0.0.0.0/0 localhost *.localhost **.localhost"},
+		{"*:443", "a.b:443 *:443", "a.b a.b:80 a.b:443-444 *"},
+		{"a.b:80-90", "a.b:80 a.b:85-90", "a.b a.b:91 a.b:79-80"},
+		{"10.0.0.0/8", "10.1.2.3 10.0.0.0/8 10.1.0.0/16 10.1.2.3:80", "11.0.0.1 0.0.0.0/0 a.b *"},
+		{"0.0.0.0/0", "93.184.216.34 93.0.0.0/8 0.0.0.0/0", "10.1.2.3 10.0.0.0/8 127.0.0.1 168.63.129.16 [2606:2800::1]"},
+		{"169.254.0.0/16", "169.254.0.0/24", "169.254.169.254"},
+		{"169.254.169.254", "169.254.169.254 2852039166", "169.254.169.253"},
+		{"[fd00::]/8", "[fd00::1]", "[fd00:ec2::254] [fc00::1]"},
+		{"localhost", "localhost localhost:3000", "a.localhost 127.0.0.1"},
+		{"**.localhost", "localhost a.localhost *.localhost", "localhost.localdomain"},
+		{"*.localdomain", "a.localdomain", "localhost.localdomain"},
+		{"a.**", "", "a.b"},
+	} {
+		for _, n := range strings.Fields(tt.yes) {
+			if !network.Covers(tt.wide, n) {
+				t.Errorf("%s does not cover %s", tt.wide, n)
+			}
+		}
+		for _, n := range strings.Fields(tt.no) {
+			if network.Covers(tt.wide, n) {
+				t.Errorf("%s covers %s", tt.wide, n)
+			}
+		}
+	}
+	for text, ok := range map[string]bool{"*.com:443": true, "a?b": false} {
+		if (network.CheckPattern(text) == nil) != ok {
+			t.Errorf("%s: %v", text, network.CheckPattern(text))
+		}
+	}
+}

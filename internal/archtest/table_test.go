@@ -41,6 +41,7 @@ var layers = map[string]int{
 	"internal/plainfile": layerText,
 	"internal/printable": layerText,
 	"internal/quietlog":  layerText,
+	"internal/suffixes":  layerText,
 	"internal/roff":      layerText,
 
 	"sandbox":              layerWords,
@@ -144,8 +145,9 @@ var layers = map[string]int{
 	"internal/serve":     layerDoors,
 	"internal/why":       layerDoors,
 
-	"internal/failure": layerDoors,
-	"internal/runargs": layerArgs,
+	"internal/failure":   layerDoors,
+	"internal/netpolicy": layerDoors,
+	"internal/runargs":   layerArgs,
 
 	"internal/sessions": layerVerbs,
 
@@ -276,10 +278,10 @@ var roomModules = map[string][]string{
 	"github.com/spf13/cobra": {"internal/cli"},
 	"github.com/spf13/pflag": {"internal/cli"},
 	// Encodings for text, widths of characters for screen, case folding for rules.
-	"golang.org/x/text": {"internal/screen", "internal/text", "rules"},
-	"golang.org/x/term": {"internal/tty"},
-	// International names for network.
-	"golang.org/x/net": {"network"},
+	"golang.org/x/text":             {"internal/screen", "internal/text", "rules"},
+	"golang.org/x/term":             {"internal/tty"},
+	"golang.org/x/net/idna":         {"network"},
+	"golang.org/x/net/publicsuffix": {"internal/suffixes"},
 
 	"go.starlark.net":                        {"rules"},
 	"mvdan.cc/sh/v3":                         {"internal/script"},

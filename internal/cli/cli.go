@@ -134,12 +134,12 @@ type options struct {
 
 	rules []string
 
-	script, dir, config, message string
+	script, dir, config, message, method string
 
 	serve    serve.Options // of exec-server
 	sessions sessions.Options
 
-	run     runargs.Options // of check
+	run     runargs.Options // of check and net
 	runFlag string          // one of run that was given to check
 }
 
@@ -149,6 +149,7 @@ func commands() []command {
 	return slices.Concat([]command{run}, sessionCommands(), []command{
 		{name: "why", short: "explain what the last run was denied and what would allow it", help: whyHelp, words: 1, flags: whyFlags, run: whyCommand, offer: recordedRuns},
 		{name: "check", short: "show what the rules say about a command", help: checkHelp, words: aCommand, flags: checkFlags, run: checkCommand, offer: checkedWords},
+		{name: "net", short: "show what the network policy says about a host", help: netHelp, words: 2, flags: netFlags, run: netCommand, offer: netWords},
 		{name: "init", short: "write commented settings for the project", help: initHelp, flags: initFlags, run: initCommand},
 		{name: "trust", short: "show the files of a project and ask whether to trust them", help: trustHelp, words: 1, flags: trustFlags, run: trustCommand, offer: directories},
 		{name: "config", short: "show, change, explain and check the configuration", help: configHelp, words: 2, flags: configFlags, run: configCommand, offer: configWords},

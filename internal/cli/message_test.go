@@ -123,7 +123,12 @@ func usageMakers() []maker {
 	}})
 	for i, f := range runargs.Flags(&runargs.Options{}) {
 		if f.Value != "" {
-			all = append(all, maker{"a value of " + f.Name(), func(env *Env, word string) { said(env, runargs.Flags(&runargs.Options{})[i].Give(f.Name(), word)) }})
+			all = append(all, maker{"a value of " + f.Name(), func(env *Env, word string) {
+				if f.Value == "PATTERN" {
+					word += "/x" // else many words are names of hosts
+				}
+				said(env, runargs.Flags(&runargs.Options{})[i].Give(f.Name(), word))
+			}})
 		}
 	}
 	for kind, check := range map[string]func(word string) error{

@@ -48,6 +48,8 @@ func TestRecordedFlags(t *testing.T) {
 				value = choices(&f)[len(choices(&f))-1]
 			case f.Value == "":
 				value = ""
+			case f.Value == "PATTERN":
+				value = "*.example.com:443"
 			case f.Long == "grant":
 				value = "git"
 			case f.Long == "allow":

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/sallyport-dev/sallyport/approval"
+	"github.com/sallyport-dev/sallyport/network"
 )
 
 // bound applies the ceiling. What files and variables ask for beyond it is cut; a flag that
@@ -28,6 +29,11 @@ func (e *Effective) bound() error {
 				}
 			case k.Order == Opens:
 				if err := e.boundList(k, m, set, ok); err != nil {
+					return err
+				}
+			case k.Name == "network.mode" && !ok && m.hosts() != nil:
+				// With the network of the host nothing could be judged.
+				if err := e.boundValue(k, Setting{NetFull, m.hosts().Origin}); err != nil {
 					return err
 				}
 			case !ok:
@@ -83,7 +89,7 @@ func (e *Effective) boundList(k *Key, m *layer, permitted []Setting, ok bool) er
 	case len(permitted) > 0:
 		by = permitted[0].Origin
 	case ok:
-	case mode == nil || k.Name == "environment.pass":
+	case mode == nil || k.Name == "environment.pass" || k.Name == "network.allow": // no part of a mode
 		return nil
 	default:
 		by = mode.Origin
@@ -112,6 +118,9 @@ func (e *Effective) boundList(k *Key, m *layer, permitted []Setting, ok bool) er
 func (e *Effective) permits(k *Key, text string, permitted []Setting, mode *Setting) bool {
 	if k.Name != "read" && k.Name != "write" {
 		return slices.ContainsFunc(permitted, func(p Setting) bool {
+			if k.Name == "network.allow" {
+				return network.Covers(p.Text, text)
+			}
 			match, err := path.Match(p.Text, text)
 			return match && err == nil
 		})
@@ -123,6 +132,16 @@ func (e *Effective) permits(k *Key, text string, permitted []Setting, mode *Sett
 func (l *layer) mode() *Setting {
 	if s := l.values["sandbox"]; len(s) > 0 && bases[s[0].Text] != FullAccess {
 		return &s[0]
+	}
+	return nil
+}
+
+// hosts is a pattern of hosts of a ceiling; nil if it has none.
+func (l *layer) hosts() *Setting {
+	for _, name := range []string{"network.allow", "network.deny"} {
+		if s := l.values[name]; len(s) > 0 {
+			return &s[0]
+		}
 	}
 	return nil
 }
@@ -206,11 +225,16 @@ func (e *Effective) permitsWord(word string) error {
 	for _, m := range e.config.managed {
 		mode, set := m.mode(), m.values[k.Name]
 		origin, ok := m.origin(), true
+		hosts := Find("network.allow")
+		permitted, listsHosts := m.values[hosts.Name]
 		switch _, listed := m.values[k.Name]; {
 		case what == approval.Outside && (mode != nil || len(m.values["deny"]) > 0):
 			ok = false
-		case what == "host" && len(set) > 0:
-			ok = !k.wider(NetLimited, set[0].Text)
+		case what == "host" && len(set) > 0 && k.wider(NetLimited, set[0].Text):
+			ok = false
+		case what == "host" && listsHosts:
+			k, set = hosts, permitted
+			ok = e.permits(k, at, set, mode)
 		case k.Order == Opens && (listed || mode != nil):
 			ok = e.permits(k, at, set, mode)
 		}

@@ -71,7 +71,11 @@ func (e *Effective) explainKey(k *Key) string {
 	}
 	row("flag", strings.Join(flags, ", "))
 	row("variable", k.Variable())
-	row("order", orders[k.Order])
+	order := orders[k.Order]
+	if k.Order == Opens && !k.InProject {
+		order = "a project cannot set it; in the managed configuration it lists what may be opened"
+	}
+	row("order", order)
 	if k.Later != "" {
 		row("state", "not supported in this version ("+k.Later+")")
 		return b.String()

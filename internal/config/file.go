@@ -369,6 +369,8 @@ func (r *fileReader) element(k *Key, text, profile string) (string, error) {
 	switch {
 	case pattern && place:
 		return "", fmt.Errorf("%s is a pattern, and a pattern can only deny; name a directory", quoted(text))
+	case k.Name == "network.allow" && r.l.kind == Managed: // a ceiling may be wide
+		return text, checkPattern(text)
 	case pattern && r.l.kind == Managed && k.Order == Opens && profile == "":
 		return text, nil // of names that are permitted
 	case err != nil:

@@ -59,6 +59,8 @@ var runFlags = []Flag{
 		Help: "changes of owners by root, which the sandbox cannot\nmake: ignore (they succeed without effect and are\ncounted) or error (default ignore)",
 	},
 	{Long: "net", Value: "NET", Group: groupSandbox, Key: "network.mode", Shapes: true, Words: []string{"none", "host", "proxy"}, Help: "none or host; proxy is not supported yet\n(default none, host with full-access)"},
+	{Long: "allow-host", Value: "PATTERN", Group: groupSandbox, Key: "network.allow", Shapes: true, Help: "allow hosts: example.com, *.example.com:443; implies\n--net proxy (repeatable)"},
+	{Long: "deny-host", Value: "PATTERN", Group: groupSandbox, Key: "network.deny", Shapes: true, Help: "deny hosts; a denial wins (repeatable); implies\n--net proxy"},
 	{Long: "allow", Value: "NAME", Group: groupSandbox, Key: "allow", Shapes: true, Help: "open one thing that is closed by default: unix,\nuserns, ...; sallyport doctor lists them\n(repeatable; NAME,NAME)"},
 	{Long: "level", Value: "LEVEL", Group: groupSandbox, Key: "level", Shapes: true, Words: []string{"bwrap", "native", "landlock"}, Help: "least sandbox level accepted: native, bwrap or\nlandlock (default bwrap)"},
 
@@ -108,9 +110,4 @@ var runFlags = []Flag{
 
 	{Long: "config", Value: "FILE", Group: groupConfig, Help: "read this file in place of the user's config.toml"},
 	{Long: "no-config", Group: groupConfig, Help: "read no files and variables but the managed ones"},
-
-	// Most of these are limits and walls: to ignore one would give a weaker run than the one that
-	// was asked for.
-	{Long: "allow-host", Value: "VALUE", Key: "network.allow", Later: true},
-	{Long: "deny-host", Value: "VALUE", Key: "network.deny", Later: true},
 }

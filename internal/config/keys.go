@@ -4,6 +4,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"path/filepath"
@@ -14,6 +15,8 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/nearest"
 	"github.com/sallyport-dev/sallyport/internal/protect"
 	"github.com/sallyport-dev/sallyport/internal/seccomp"
+	"github.com/sallyport-dev/sallyport/internal/suffixes"
+	"github.com/sallyport-dev/sallyport/network"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -146,12 +149,12 @@ var keys = []Key{
 		Name: "network.mode", Profile: "network", InProject: true, Type: Word, Words: []string{NetNone, NetLimited, NetFull, NetHost}, Order: Words,
 		Help: "none, host, or the managed network: limited (reading requests only) or full, which is not supported yet. By default none, and host with full-access.",
 	},
-	{Name: "network.allow", Type: List, Order: Opens, Later: managedNetwork, Help: "Patterns of hosts that may be reached."},
-	{Name: "network.deny", Type: List, Order: Narrows, Later: managedNetwork, Help: "Patterns of hosts that may not be reached."},
-	{Name: "network.allow_private", Type: Bool, Order: FalseFirst, Later: managedNetwork, Help: "Allow private addresses."},
+	{Name: "network.allow", Type: List, Order: Opens, check: checkAllowed, Help: "Patterns of hosts that may be reached, such as *.example.com:443. Without network.mode the mode is full."},
+	{Name: "network.deny", Type: List, Order: Narrows, check: checkPattern, Help: "Patterns of hosts that may not be reached. Deny wins."},
+	{Name: "network.allow_private", Type: Bool, Order: FalseFirst, Default: "false", Help: "Let allowed names have private addresses, but not those of cloud metadata."},
 	{Name: "network.allow_local_binding", Type: Bool, Order: FalseFirst, Later: managedNetwork, Help: "Allow listening on local addresses."},
-	{Name: "network.require_sni", Type: Bool, Order: TrueFirst, Later: managedNetwork, Help: "Refuse TLS without a server name."},
-	{Name: "network.ask", Type: Bool, Later: managedNetwork, Help: "Ask about hosts that no pattern names."},
+	{Name: "network.require_sni", Type: Bool, Order: TrueFirst, Default: "false", Help: "Refuse TLS without a server name."},
+	{Name: "network.ask", Type: Bool, Default: "false", Help: "Ask about hosts that no pattern names."},
 	{Name: "network.upstream", Type: Text, Later: managedNetwork, Help: "The proxy to go through."},
 	{Name: "network.mitm", Type: Bool, Later: managedNetwork, Help: "Look into TLS."},
 	{Name: "network.credentials", Type: Map, Later: managedNetwork, Help: "Credentials that are added to requests."},
@@ -345,6 +348,21 @@ func checkDenied(name string) error {
 		return fmt.Errorf("%s is no path; name the directory, or write ./ before the name of a file", quoted(name))
 	}
 	return nil
+}
+
+// checkPattern checks a pattern of hosts.
+func checkPattern(text string) error { return checkEntry(network.Entry{Pattern: text, Deny: true}) }
+
+// checkAllowed refuses wildcards for names of all owners, too.
+func checkAllowed(text string) error { return checkEntry(network.Entry{Pattern: text}) }
+
+func checkEntry(e network.Entry) error {
+	_, err := network.New(network.Config{Entries: []network.Entry{e}, PublicSuffix: suffixes.IsPublic})
+	var bad *network.EntryError
+	if errors.As(err, &bad) {
+		return errors.New(quoted(e.Pattern) + ": " + bad.Reason)
+	}
+	return err
 }
 
 func checkThreshold(text string) error {

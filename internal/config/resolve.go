@@ -80,7 +80,7 @@ func (e *CeilingError) Error() string {
 }
 
 // Resolve says what holds for a run with these flags. The error is a [*FlagError], a
-// [*CeilingError], or a [*FileError].
+// [*CeilingError], or a [*FileError]
 func (c *Config) Resolve(flags Values) (*Effective, error) {
 	e := &Effective{Values: map[string]Value{}, config: c, Notes: slices.Clone(c.notes)}
 	e.layers = append(slices.Clone(c.layers), &layer{kind: Flags, values: flags})
@@ -107,6 +107,16 @@ func (c *Config) Resolve(flags Values) (*Effective, error) {
 	}
 	e.questions()
 	return e, nil
+}
+
+// CheckHosts returns a [*FlagError] for hosts that are denied beside the network of the host, where
+// nothing is judged.
+func (e *Effective) CheckHosts() error {
+	denied := e.Values["network.deny"].Settings
+	if e.Values["network.mode"].Text() != NetHost || len(denied) == 0 {
+		return nil
+	}
+	return &FlagError{fmt.Sprintf("network.deny (%s) cannot be enforced with the network of the host; set network.mode to none or full, or remove it", denied[0].Origin.Place())}
 }
 
 // A source is what one layer, or the profile that was chosen, says. Mode is that at this place.
@@ -212,6 +222,9 @@ func (e *Effective) pick(k *Key, stack []source) {
 	var v Value
 	for _, from := range stack {
 		set := from.values[k.Name]
+		if len(set) == 0 && k.Name == "network.mode" && s.Text != NetLimited {
+			set = from.impliedMode()
+		}
 		if len(set) == 0 {
 			continue
 		}
@@ -228,6 +241,19 @@ func (e *Effective) pick(k *Key, stack []source) {
 	if len(v.Settings)+len(v.Cut) > 0 {
 		e.Values[k.Name] = v
 	}
+}
+
+// impliedMode is the mode of a source that has hosts and no mode: they mean the managed network.
+// Hosts that files deny say nothing of the kind.
+func (s *source) impliedMode() []Setting {
+	hosts := s.values["network.allow"]
+	if s.kind == Flags {
+		hosts = slices.Concat(hosts, s.values["network.deny"])
+	}
+	if len(hosts) == 0 {
+		return nil
+	}
+	return []Setting{{NetFull, hosts[0].Origin}}
 }
 
 // gather adds the elements of a List or Map.

@@ -368,6 +368,9 @@ func (k *Key) row() string {
 		values += ", a directory"
 	}
 	initial, narrow := k.Default, map[Order]string{None: "no", Words: "earlier", Smaller: "smaller", TrueFirst: "`true`", FalseFirst: "`false`", Narrows: "adds", Opens: "`[project]`"}[k.Order]
+	if k.Order == Opens && !k.InProject {
+		narrow = "no"
+	}
 	if initial != "" {
 		initial = "`" + initial + "`"
 	}

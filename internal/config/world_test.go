@@ -136,6 +136,16 @@ var mergeRows = []struct {
 	{"an approver is one value", world{user: `hooks.approver = ["a", "b"]`, flags: []string{"hooks.approver=c"}}, "hooks.approver", "c", Flags},
 	{"lists add", world{user: `deny = ["a"]`, project: `deny = ["b", "a"]`, flags: []string{"deny=c"}}, "deny", "a,b,c", User},
 	{"maps replace by name", world{user: "environment.set = { A = '1', B = '2' }", flags: []string{"environment.set=A=3"}}, "environment.set", `{ A = "3", B = "2" }`, User},
+	{"allowed hosts mean the managed network", world{user: "[network]\nallow = ['example.com']"}, "network.mode", "full", User},
+	{"but not beside a mode", world{user: "[network]\nmode = 'limited'\nallow = ['example.com']"}, "network.mode", "limited", User},
+	{"flags with hosts", world{user: "network.mode = 'none'", flags: []string{"network.allow=example.com"}}, "network.mode", "full", Flags},
+	{"flags with denied hosts", world{user: "network.mode = 'host'", flags: []string{"network.deny=example.com"}}, "network.mode", "full", Flags},
+	{"flags with hosts and a mode", world{flags: []string{"network.deny=example.com", "network.mode=none"}}, "network.mode", "none", Flags},
+	{"flags with hosts below limited", world{user: "network.mode = 'limited'", flags: []string{"network.allow=example.com"}}, "network.mode", "limited", User},
+	{"denied hosts of a file", world{user: "network.deny = ['example.com']"}, "network.mode", "none", BuiltIn},
+	{"denied hosts of a project", world{user: "network.deny = ['a.b']", project: "network.deny = ['c.d']"}, "network.deny", "a.b,c.d", User},
+	{"private addresses by a project", world{project: "network.allow_private = true"}, "network.allow_private", "false -true", BuiltIn},
+	{"no SNI by a project", world{user: "network.require_sni = true", project: "network.require_sni = false"}, "network.require_sni", "true -false", User},
 	{"network of full access", world{user: `sandbox = "full-access"`}, "network.mode", "host", BuiltIn},
 	{"approval without a terminal", world{}, "approval", "never", BuiltIn},
 	{"approval without a terminal that waits", world{user: `approval_wait = 5`}, "approval", "on-request", BuiltIn},
@@ -238,6 +248,12 @@ var ceilingRows = []struct {
 	{"/tmp in the workspace", "sandbox = 'workspace-write'", "", "tmp", "DIR/build", "DIR/build"},
 	{"/tmp that is listed", "sandbox = 'workspace-write'\nwrite = ['/etc']", "", "tmp", "/etc", "/etc"},
 
+	{"hosts within", "network.allow = ['**.example.org']", "", "network.allow", "*.a.example.org:443", "*.a.example.org:443"},
+	{"hosts beyond", "network.allow = ['*.example.org']", "", "network.allow", "**.example.org", " -**.example.org"},
+	{"an address beyond names", "network.allow = ['*']", "", "network.allow", "127.0.0.1", " -127.0.0.1"},
+	{"hosts below a mode", "sandbox = 'workspace-write'", "", "network.allow", "a.b", "a.b"},
+	{"private addresses", "network.allow_private = false", "", "network.allow_private", "true", "false -true"},
+
 	{"write below a mode", "sandbox = 'workspace-write'", "", "write", "/etc", " -/etc"},
 	{"write in the workspace", "sandbox = 'workspace-write'", "", "write", "build", "build"},
 	{"write through a link", "sandbox = 'workspace-write'", "", "write", "etc", " -etc"},
@@ -336,6 +352,8 @@ func TestCeilingMeets(t *testing.T) {
 		{"and a wish", world{managed: "approval = { rules = true }", flags: []string{"approval=on-request"}}, WorkspaceWrite, "approval", "granular[rules] -on-request"},
 		{"and kinds", world{managed: "approval = { rules = true, skill_approval = true }", user: "approval = { rules = true, sandbox_approval = true }"}, WorkspaceWrite, "approval", "granular[rules]"},
 		{"two granular ceilings", world{managed: "approval = { rules = true }", more: "approval = { skill_approval = true }", terminal: true}, WorkspaceWrite, "approval", "granular -on-request"},
+		{"full access below a ceiling for hosts", world{managed: "network.deny = ['a.b']", user: "sandbox = 'full-access'"}, FullAccess, "network.mode", "full -host"},
+		{"the host's network below a ceiling for hosts", world{managed: "network.allow = ['a.b']", user: "network.mode = 'host'"}, WorkspaceWrite, "network.mode", "full -host"},
 		{"full access below a ceiling for the network", world{managed: "network.mode = 'none'", user: "sandbox = 'full-access'"}, FullAccess, "network.mode", "none -host"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -347,6 +365,24 @@ func TestCeilingMeets(t *testing.T) {
 				t.Errorf("%s, %s; want %s, %s", e.Base, got, tt.base, tt.want)
 			}
 		})
+	}
+}
+
+// TestCheckHosts: what is denied is judged, or nothing runs.
+func TestCheckHosts(t *testing.T) {
+	p := newPlace(t)
+	for text, ok := range map[string]bool{
+		"network.mode = 'host'": true, "network.deny = ['a.b']": true, "network.deny = ['a.b']\nnetwork.mode = 'full'": true,
+		"network.deny = ['a.b']\nnetwork.mode = 'host'": false, "network.deny = ['a.b']\nsandbox = 'full-access'": false,
+	} {
+		e, err := (&world{user: text}).resolve(t, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var bad *FlagError
+		if err := e.CheckHosts(); (err == nil) != ok || err != nil && !errors.As(err, &bad) {
+			t.Errorf("%s: %v", text, err)
+		}
 	}
 }
 
@@ -374,6 +410,8 @@ func TestPermits(t *testing.T) {
 		{"a grant that is listed", "grants = ['cache:*']", "grant:cache:npm", true},
 		{"an opening", "sandbox = 'read-only'", "allow:unix", false},
 		{"a host", "network.mode = 'none'", "host:example.org:443", false},
+		{"a host that is listed", "network.allow = ['*.example.org']", "host:a.example.org:443", true},
+		{"a host that is not", "network.allow = ['*.example.org']", "host:example.org:443", false},
 		{"a host, permitted", "network.mode = 'limited'", "host:example.org:443", true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

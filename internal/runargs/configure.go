@@ -107,7 +107,7 @@ func (o *Options) Configure(env *Env, dir string) (*config.Effective, error) {
 		o.Quiet = !o.Verbose
 	}
 	o.reviewerKey = e.ReviewerKey()
-	if err := e.CheckReview(); err != nil {
+	if err := cmp.Or(e.CheckReview(), e.CheckHosts()); err != nil {
 		return nil, failure.New("%v", err)
 	}
 	return e, o.check()

@@ -1,0 +1,88 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+
+	"github.com/sallyport-dev/sallyport/internal/checking"
+	"github.com/sallyport-dev/sallyport/internal/failure"
+	"github.com/sallyport-dev/sallyport/internal/getopt"
+	"github.com/sallyport-dev/sallyport/internal/nearest"
+	"github.com/sallyport-dev/sallyport/internal/netpolicy"
+	"github.com/sallyport-dev/sallyport/internal/runargs"
+	"github.com/sallyport-dev/sallyport/rules"
+)
+
+const netHelp = `Show what the network policy of a run says about a host. Nothing is resolved and
+nothing is connected.
+
+  sallyport net test HOST[:PORT] [--method METHOD] [--json] [FLAGS of run]
+
+The policy is that of the configuration, the rules about hosts and these flags;
+sallyport run with the same flags has the same one. Without a method the request
+is a connection, as for https, at port 443; with one it is a request over plain
+HTTP, at port 80. An IPv6 address is written [2001:db8::7]:443.
+
+The exit code is 0 if the host is allowed, 1 if it is denied or would be asked
+about, and 125 if the host or a setting is not valid.
+`
+
+// netRunFlags are the flags of run that decide about the network.
+var netRunFlags = []string{"net", "allow-host", "deny-host", "sandbox", "profile", "rules", "cd", "config", "no-config"}
+
+func netFlags(o *options) []getopt.Flag {
+	flags := []getopt.Flag{
+		{Long: "method", Value: "METHOD", Set: getopt.Text(&o.method), Help: "judge an HTTP request with this method, such as POST"},
+		o.jsonFlag(),
+	}
+	for _, f := range runargs.Flags(&o.run) {
+		if slices.Contains(netRunFlags, f.Long) {
+			f.Group = ""
+			flags = append(flags, f)
+		}
+	}
+	return flags
+}
+
+func netCommand(_ context.Context, env *Env, o *options, words []string) error {
+	switch {
+	case len(words) == 0:
+		return failure.New("net needs a word: test; see sallyport help net")
+	case words[0] != "test":
+		return failure.New("unknown command net %s%s", getopt.Quote(words[0]), nearest.Clause(words[0], []string{"test"}, "see sallyport help net"))
+	case len(words) == 1:
+		return failure.New("no host given; try sallyport net test example.org:443")
+	}
+	dir, err := o.run.Directory(&env.Env)
+	if err != nil {
+		return err
+	}
+	e, err := o.run.Configure(&env.Env, dir)
+	if err != nil {
+		return err
+	}
+	set := rules.Load(rules.Host{Dir: dir, Home: env.Variable("HOME")}, e.Rules()...)
+	answer, err := netpolicy.Ask(e, set, words[1], o.method)
+	var load *rules.LoadError
+	switch {
+	case errors.As(err, &load):
+		_, _ = io.WriteString(env.Stderr, checking.Explain(err, env.Dir)) // there is no other place to report it
+		return failure.ExitCode(failure.CodeFailed)
+	case err != nil:
+		return err
+	}
+	return env.answer(answer, o.json, answer.Allowed())
+}
+
+// netWords completes the words of net.
+func netWords(before []string) (getopt.Kind, []candidate) {
+	if len(before) == 0 {
+		return getopt.Words, []candidate{{"test", "what the policy says about a host"}}
+	}
+	return getopt.Words, nil
+}

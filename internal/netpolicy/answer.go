@@ -1,0 +1,166 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package netpolicy
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"github.com/sallyport-dev/sallyport/internal/config"
+	"github.com/sallyport-dev/sallyport/internal/notes"
+	"github.com/sallyport-dev/sallyport/internal/printable"
+	"github.com/sallyport-dev/sallyport/network"
+	"github.com/sallyport-dev/sallyport/rules"
+)
+
+// An Answer is what the network policy of a run says about a request. The member names of its JSON
+// form stay.
+type Answer struct {
+	Type     string           `json:"type"` // always "net_test"
+	Host     string           `json:"host"` // normalized
+	Port     uint16           `json:"port"`
+	Protocol network.Protocol `json:"protocol"`
+	Method   string           `json:"method,omitempty"`
+	Mode     string           `json:"mode"` // none, limited, full or host
+	Decision network.Ruling   `json:"decision"`
+	Reason   network.Reason   `json:"reason"`
+	Source   network.Source   `json:"source,omitempty"`
+	Entry    *Entry           `json:"entry,omitempty"`
+	// Resolves says that the name would be resolved, and its addresses judged then.
+	Resolves bool   `json:"resolves"`
+	Hint     string `json:"hint,omitempty"` // what would open it
+	Flag     string `json:"flag,omitempty"` // the flag that would
+}
+
+// An Entry is the entry that decided.
+type Entry struct {
+	Pattern string `json:"pattern"`
+	Deny    bool   `json:"deny"`
+	Source  string `json:"source,omitempty"`
+}
+
+// Ask tells what settings and rules say about a request to "host" or "host:port": with a method one
+// over HTTP, at port 80, without one a connection that CONNECT asks for, at port 443. Nothing is
+// resolved. The error is a [*network.HostError], or that of [Config] or [network.New].
+func Ask(e *config.Effective, set *rules.Set, authority, method string) (*Answer, error) {
+	r, standard := network.Request{Protocol: network.HTTPSConnect, Method: method}, uint16(443)
+	if method != "" {
+		r.Protocol, standard = network.HTTP, 80
+	}
+	var err error
+	if r.Host, r.Port, err = network.ParseAuthority(authority, standard); err != nil {
+		return nil, err
+	}
+	a := &Answer{Type: "net_test", Host: r.Host.String(), Port: r.Port, Protocol: r.Protocol, Method: method, Mode: e.Values["network.mode"].Text()}
+	if a.Mode == config.NetHost {
+		a.Decision, a.Reason = network.Allow, network.Allowed
+		return a, nil
+	}
+	c, err := Config(e, set)
+	if err != nil {
+		return nil, err
+	}
+	policy, err := network.New(c)
+	if err != nil {
+		return nil, err
+	}
+	a.judge(policy, r)
+	if a.Reason == network.ProxyDisabled {
+		c.Mode = network.Full
+		if policy, err = network.New(c); err != nil {
+			return nil, err
+		}
+		a.wouldBe(policy.Decide(r), r)
+	}
+	return a, nil
+}
+
+// wouldBe says what opens a host where the network is off, from the decision if it were on.
+func (a *Answer) wouldBe(d network.Decision, r network.Request) {
+	a.Hint, a.Flag = d.Hint(r), flagFor(d, r)
+	if d.Ruling == network.Allow {
+		a.Hint, a.Flag = "an entry allows it where the network is on", "--net proxy"
+	}
+}
+
+// flagFor returns the flag that opens a refused host; empty if none does.
+func flagFor(d network.Decision, r network.Request) string {
+	if p := d.Pattern(r); p != "" {
+		return "--allow-host " + notes.ShellWord(p)
+	}
+	return ""
+}
+
+// judge decides, also about addresses that are known without a resolver.
+func (a *Answer) judge(policy *network.Policy, r network.Request) {
+	d := policy.Decide(r)
+	entry := d.Entry
+	if d.Ruling == network.Allow {
+		addrs := r.Host.LocalAddrs()
+		if addr, ok := r.Host.Addr(); ok {
+			addrs = []netip.Addr{addr}
+		}
+		if a.Resolves = addrs == nil; !a.Resolves {
+			if _, d = policy.Vet(r, addrs); d.Ruling != network.Allow {
+				entry = d.Entry
+			}
+		}
+	}
+	a.Decision, a.Reason, a.Source, a.Hint, a.Flag = d.Ruling, d.Reason, d.Source, d.Hint(r), flagFor(d, r)
+	if entry != nil {
+		a.Entry = &Entry{entry.Pattern, entry.Deny, entry.Source}
+	}
+}
+
+// Allowed reports whether the request is allowed.
+func (a *Answer) Allowed() bool { return a.Decision == network.Allow }
+
+// reasons are the reasons in words.
+var reasons = map[network.Reason]string{
+	network.Denied:           "an entry denies it",
+	network.NotAllowed:       "no entry allows it",
+	network.NotAllowedLocal:  "it is local or private, and no entry for it allows it",
+	network.MethodNotAllowed: "the mode limited does not permit it",
+	network.MITMRequired:     "the mode limited cannot look into TLS",
+	network.ProxyDisabled:    "the network is off",
+}
+
+// String is the answer for people: a line with the decision, then what it rests on.
+func (a *Answer) String() string {
+	var b strings.Builder
+	at := fmt.Sprintf("%s:%d", a.Host, a.Port)
+	if strings.Contains(a.Host, ":") {
+		at = fmt.Sprintf("[%s]:%d", a.Host, a.Port)
+	}
+	if a.Method != "" {
+		at = printable.Word(a.Method) + " " + at
+	}
+	switch {
+	case a.Mode == config.NetHost:
+		fmt.Fprintf(&b, "%s: allowed; commands have the network of the host, and nothing is judged\n", at)
+		return b.String()
+	case a.Decision == network.Allow:
+		fmt.Fprintf(&b, "%s: allowed\n", at)
+	case a.Decision == network.Ask:
+		fmt.Fprintf(&b, "%s: asked about: %s\n", at, reasons[a.Reason])
+	default:
+		fmt.Fprintf(&b, "%s: denied: %s\n", at, reasons[a.Reason])
+	}
+	row := func(name, text string) { fmt.Fprintf(&b, "  %-6s %s\n", name, text) }
+	if a.Entry != nil {
+		row("entry", printable.Word(a.Entry.Pattern)+" ("+printable.Line(a.Entry.Source)+")")
+	}
+	row("mode", a.Mode)
+	if a.Resolves {
+		row("note", "its addresses are judged when it is resolved: private ones need an entry of their own")
+	}
+	switch {
+	case a.Flag != "":
+		row("fix", "allow with "+a.Flag)
+	case a.Hint != "":
+		row("fix", printable.Line(a.Hint))
+	}
+	return b.String()
+}
