@@ -37,7 +37,7 @@ func runCommand(ctx context.Context, env *Env, _ *options, args []string) error 
 	switch {
 	case o.Detach:
 		return detach(ctx, env, &o, args)
-	case o.Remote != "":
+	case o.Server.URL != "":
 		return runRemote(ctx, report, args)
 	}
 	dir, err := o.Directory(&env.Env)

@@ -92,6 +92,9 @@ var runFlags = []Flag{
 	{Long: "detach", Group: groupProgram, Help: "leave it running as a session, and print its ID; see\nsallyport help attach"},
 	{Long: "remote", Value: "URL", Group: groupProgram, Help: "run on an exec-server (ws://, wss:// or unix://),\nby the settings and rules there"},
 	{Long: "remote-token-file", Value: "FILE", Group: groupProgram, Help: "holds the token for that server (default:\n$SALLYPORT_REMOTE_TOKEN)"},
+	{Long: "remote-tls-cert", Value: "FILE", Group: groupProgram, Help: "our certificate for that server (PEM; wss:// only)"},
+	{Long: "remote-tls-key", Value: "FILE", Group: groupProgram, Help: "its private key"},
+	{Long: "remote-tls-ca", Value: "FILE", Group: groupProgram, Help: "trust servers that a certificate in it signed, in\nplace of the system's"},
 	{Long: "kill-after", Value: "DUR", Group: groupProgram, Key: "limits.kill_after", Help: "time between SIGTERM and SIGKILL (default 2s)"},
 
 	{Long: "memory", Value: "SIZE", Group: groupLimits, Key: "limits.memory", Shapes: true, Help: "memory, such as 512MiB; it is killed above that"},

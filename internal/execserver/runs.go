@@ -25,6 +25,9 @@ import (
 // a message with them carries.
 const maxRunWords = 2 << 20
 
+// maxRunHidden is how many files a client can have hidden from a run.
+const maxRunHidden = 64
+
 // runMethods are methods about runs, for clients that ask for extension methods.
 var runMethods = map[string]method{
 	"run/start":      on("run", wire.DecodeRunStart, (*connection).startRun),
@@ -123,12 +126,15 @@ func (c *connection) startRun(id jsonrpc.ID, p *wire.RunStart) {
 
 // runRequest returns what a client asks for, without its approver and sink.
 func (s *Server) runRequest(p *wire.RunStart) (*runs.Request, *jsonrpc.Error) {
-	q := &runs.Request{Args: p.Args, Dir: p.Dir, Environ: s.opts.Environ, OpenStdin: p.OpenStdin, Screen: p.Screen}
+	q := &runs.Request{Args: p.Args, Dir: p.Dir, Environ: s.opts.Environ, OpenStdin: p.OpenStdin, Screen: p.Screen, Hidden: p.Hidden}
 	if q.Dir == "" {
 		q.Dir = s.opts.Dir
 	}
 	if !filepath.IsAbs(q.Dir) {
 		return nil, invalid(fmt.Sprintf("cwd %q is not an absolute path", p.Dir))
+	}
+	if len(q.Hidden) > maxRunHidden || slices.ContainsFunc(q.Hidden, func(name string) bool { return !filepath.IsAbs(name) || strings.ContainsRune(name, 0) }) {
+		return nil, invalid(fmt.Sprintf("hidden takes at most %d absolute paths", maxRunHidden))
 	}
 	words := 0
 	for _, arg := range p.Args {

@@ -156,6 +156,7 @@ type (
 		OpenStdin bool              `json:"openStdin,omitempty"`
 		Screen    bool              `json:"screen,omitempty"`
 		Events    bool              `json:"events,omitempty"`
+		Hidden    []string          `json:"hidden,omitempty"`
 	}
 	runParams struct {
 		RunID string `json:"runId"`

@@ -39,9 +39,8 @@ type Options struct {
 
 	JSON, JSONL, JSONLDrop, Interactive, Detach, Help bool
 
-	// Remote is the URL of the server to run on, and RemoteTokenFile the file with the token for it;
-	// empty for none.
-	Remote, RemoteTokenFile string
+	// Server is the one to run on.
+	Server Server
 
 	// given are the settings that flags gave, and shape those flags that decide what the
 	// program may touch, so that the command line can be written again; values of variables
@@ -114,9 +113,15 @@ func (o *Options) setter(f *config.Flag) func(string) error {
 	case "detach":
 		return getopt.On(&o.Detach)
 	case "remote":
-		return getopt.Text(&o.Remote)
+		return getopt.Text(&o.Server.URL)
 	case "remote-token-file":
-		return getopt.Text(&o.RemoteTokenFile)
+		return getopt.Text(&o.Server.TokenFile)
+	case "remote-tls-cert":
+		return getopt.Text(&o.Server.Cert)
+	case "remote-tls-key":
+		return getopt.Text(&o.Server.Key)
+	case "remote-tls-ca":
+		return getopt.Text(&o.Server.CA)
 	case "interactive":
 		return getopt.On(&o.Interactive)
 	case "json":
@@ -318,9 +323,9 @@ func (o *Options) Check(words []string) error {
 		return failure.New("--json and --jsonl cannot be combined; --jsonl ends with the object of --json")
 	case o.JSONLDrop && !o.JSONL:
 		return failure.New("--jsonl-drop needs --jsonl")
-	case o.RemoteTokenFile != "" && o.Remote == "":
-		return failure.New("--remote-token-file is for --remote URL")
-	case o.Remote != "" && len(o.Descriptors) > 0:
+	case o.Server.Check() != nil:
+		return o.Server.Check()
+	case o.Server.URL != "" && len(o.Descriptors) > 0:
 		return failure.New("--fd and --remote cannot be combined; descriptors stay on this machine")
 	case o.Detach && o.Captures():
 		return failure.New("--detach and --json or --jsonl cannot be combined; sallyport wait --json ID prints the result")

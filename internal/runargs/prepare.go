@@ -52,7 +52,7 @@ func (o *Options) callers() error {
 		{o.JSONL, "--jsonl", "set events"},
 		{o.JSONLDrop, "--jsonl-drop", "set events"},
 		{o.Interactive, "--interactive", "set openStdin"},
-		{o.Remote != "", "--remote", "connect to that server"},
+		{o.Server != Server{}, "--remote", "connect to that server"},
 		{o.Detach, "--detach", "leave it out"},
 		{len(o.Descriptors) > 0, "--fd", "leave it out"},
 		{len(o.Given["tty"]) > 0, "--tty", "set tty"},

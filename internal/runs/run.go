@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"os"
 	"regexp"
 	"slices"
@@ -93,7 +94,11 @@ func (r *Run) start(ctx context.Context, q *Request) (*sallyport.Result, error) 
 	c.Retry = q.TTY == nil && !q.OpenStdin
 	p.Runner.Events, p.Runner.WaitForEvents = p.announcing(q.Events), q.Events != nil
 	if p.Runner.Policy.Mode() == sandbox.Managed {
-		for _, name := range r.table.hidden {
+		here := slices.DeleteFunc(slices.Clone(q.Hidden), func(name string) bool {
+			_, err := os.Lstat(name)
+			return errors.Is(err, fs.ErrNotExist)
+		})
+		for _, name := range slices.Concat(r.table.hidden, here) {
 			p.Runner.Policy = p.Runner.Policy.WithEntries(sandbox.PathEntry(name, sandbox.LevelDeny))
 		}
 	}

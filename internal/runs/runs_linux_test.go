@@ -253,16 +253,29 @@ func TestLongResult(t *testing.T) {
 	}
 }
 
-// TestHidden: a run in a sandbox that reads the whole disk does not read the secrets of the server.
+// TestHidden: a run in a sandbox that reads the whole disk does not read the secrets of the server, and
+// of the client. A file that is not on this machine changes nothing.
 func TestHidden(t *testing.T) {
 	testenv.NeedUserNS(t)
 	secret := filepath.Join(t.TempDir(), "token")
 	if err := testenv.WriteProgram(secret, "swordfish\n"); err != nil {
 		t.Fatal(err)
 	}
-	tab, _ := table(t, secret)
-	r := begin(t, tab, Request{}, "--sandbox", "cat", secret)
-	if res := ended(t, r); res.ExitCode == 0 || strings.Contains(res.Output.String(), "swordfish") {
-		t.Errorf("%s, %v, %q", res, res.Error, res.Output.String())
+	hides, _ := table(t, secret)
+	plain, _ := table(t)
+	for _, test := range []struct {
+		name  string
+		tab   *Table
+		files []string
+		reads bool
+	}{
+		{"of the server", hides, nil, false},
+		{"of the client", plain, []string{"/nowhere/key", secret}, false},
+		{"of another machine", plain, []string{"/nowhere/key"}, true},
+	} {
+		r := begin(t, test.tab, Request{Hidden: test.files}, "--sandbox", "cat", secret)
+		if res := ended(t, r); (res.ExitCode == 0) != test.reads || strings.Contains(res.Output.String(), "swordfish") != test.reads {
+			t.Errorf("%s: %s, %v, %q", test.name, res, res.Error, res.Output.String())
+		}
 	}
 }

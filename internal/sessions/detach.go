@@ -24,11 +24,11 @@ import (
 // after "sallyport run", and run are the flags in them. What does not run is reported, and exited
 // for, as by a run in front of the user; questions are asked on the terminal.
 func Detach(ctx context.Context, env *Env, run *runargs.Options, args []string) error {
-	if env.Dir == "" && run.Remote == "" {
+	if env.Dir == "" && run.Server.URL == "" {
 		return failure.New("the current directory does not exist any more; change to another one")
 	}
 	params := started(env, run, args)
-	o := &Options{remote: run.Remote, tokenFile: run.RemoteTokenFile}
+	o := &Options{target: run.Server}
 	c, err := o.connect(ctx, env, true, execclient.Options{Approvals: true, Resume: -1, OnRequest: answer(&terminal.Approver{})})
 	if err != nil {
 		return explain(err, "")
@@ -47,10 +47,13 @@ func Detach(ctx context.Context, env *Env, run *runargs.Options, args []string) 
 // started returns the parameters of run/start. On another machine its own settings, directory and
 // variables count.
 func started(env *Env, run *runargs.Options, args []string) map[string]any {
-	here := []string{"detach", "tty", "interactive", "quiet", "json", "jsonl", "jsonl-drop", "remote", "remote-token-file"}
+	here := []string{"detach", "tty", "interactive", "quiet", "json", "jsonl", "jsonl-drop", "remote", "remote-token-file", "remote-tls-cert", "remote-tls-key", "remote-tls-ca"}
 	params := map[string]any{"args": getopt.Without(runargs.Flags(new(runargs.Options)), args, here...)}
-	if run.Remote == "" {
+	if run.Server.URL == "" {
 		params["cwd"], params["env"] = env.Dir, variables(env.Environ)
+	}
+	if files := secrets(env, &run.Server); len(files) > 0 {
+		params["hidden"] = files
 	}
 	if !run.OwnTerminal(env.Env) {
 		params["openStdin"] = run.Interactive

@@ -26,7 +26,7 @@ import (
 // with this process where it can say so. It returns the result that the server tells, also of a
 // command that did not run. Event is called with the events, as JSON; nil asks for none.
 func Remote(ctx context.Context, env *Env, run *runargs.Options, args []string, event func(json.RawMessage)) (json.RawMessage, error) {
-	o := &Options{remote: run.Remote, tokenFile: run.RemoteTokenFile}
+	o := &Options{target: run.Server}
 	shared := new(turns)
 	opts := execclient.Options{Approvals: true, OnRequest: answer(&terminal.Approver{Around: shared.around})}
 	params := started(env, run, args)
@@ -59,7 +59,7 @@ func Remote(ctx context.Context, env *Env, run *runargs.Options, args []string, 
 	}
 	var transport *execclient.TransportError
 	if errors.As(err, &transport) {
-		return nil, failure.New("the connection to %s is lost: %v; the command may go on there as session %s", run.Remote, err, id)
+		return nil, failure.New("the connection to %s is lost: %v; the command may go on there as session %s", run.Server.URL, err, id)
 	}
 	// One that has ended has been told of, and one that has not is to end.
 	if gone := c.Call(context.WithoutCancel(ctx), "run/remove", map[string]any{"runId": id}, nil); err == nil && gone != nil {
@@ -77,7 +77,7 @@ func attend(ctx context.Context, env *Env, c client, id string, run *runargs.Opt
 		return nil, err
 	}
 	shared.begin(ctx, c, id)
-	a := &attachment{turns: shared, env: env, c: c, run: listed, out: printer{env: env, silent: run.Captures()}, end: end, where: " --remote " + run.Remote}
+	a := &attachment{turns: shared, env: env, c: c, run: listed, out: printer{env: env, silent: run.Captures()}, end: end, where: " --remote " + run.Server.URL}
 	if input {
 		go a.feed(ctx) // a read of standard input cannot be ended
 	}

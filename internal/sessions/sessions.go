@@ -18,8 +18,6 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
-	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -49,15 +47,12 @@ type Env struct {
 // Options are the flags of all verbs. The zero value of a member means that its flag was not given.
 type Options struct {
 	json, follow, noNewline, eof bool
-	remote, tokenFile            string
+	target                       runargs.Server
 	detachKeys, signal           string
 	conditions                   map[string]any // of run/wait
 	timeout                      time.Duration
 	hasTimeout                   bool
 }
-
-// tokenVariable holds the token for a remote server.
-const tokenVariable = "SALLYPORT_REMOTE_TOKEN"
 
 // A client speaks with a server.
 type client interface {
@@ -73,15 +68,15 @@ var errNone = errors.New("no daemon is running")
 // started only with start; errNone is returned where it does not run.
 func (o *Options) connect(ctx context.Context, env *Env, start bool, opts execclient.Options) (client, error) {
 	opts.Name, opts.Extensions = "sallyport", true
-	if o.remote != "" {
-		token, err := o.token(env)
+	if err := o.target.Check(); err != nil {
+		return nil, err
+	}
+	if o.target.URL != "" {
+		target, err := o.remote(env)
 		if err != nil {
 			return nil, err
 		}
-		return dial(ctx, execclient.Target{URL: o.remote, Token: token}, opts)
-	}
-	if o.tokenFile != "" {
-		return nil, failure.New("--remote-token-file is for --remote URL")
+		return dial(ctx, target, opts)
 	}
 	const tries = 3 // a daemon may end between the look at it and the connection
 	var last error
@@ -130,26 +125,6 @@ func dial(ctx context.Context, target execclient.Target, opts execclient.Options
 		return nil, failure.New("the server at %s does not serve runs; it is no exec-server of sallyport, or an older one", printable.Word(target.URL))
 	}
 	return c, nil
-}
-
-// token returns the token for a remote server; empty for none.
-func (o *Options) token(env *Env) (string, error) {
-	if o.tokenFile == "" {
-		return env.Variable(tokenVariable), nil
-	}
-	name := o.tokenFile
-	if !filepath.IsAbs(name) {
-		name = filepath.Join(env.Dir, name)
-	}
-	text, err := os.ReadFile(name)
-	if err != nil {
-		return "", failure.New("cannot read the token: %v", err)
-	}
-	token := strings.TrimSpace(string(text))
-	if token == "" {
-		return "", failure.New("--remote-token-file %s is empty", printable.Word(o.tokenFile))
-	}
-	return token, nil
 }
 
 // using calls f with a client of the server, for a run with an ID. Its errors are for people.

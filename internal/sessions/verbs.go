@@ -109,8 +109,11 @@ ends every wait. The exit code is 124 when the time is over.
 // server are the flags of all verbs.
 func (o *Options) server() []getopt.Flag {
 	return []getopt.Flag{
-		{Long: "remote", Value: "URL", Set: getopt.Text(&o.remote), Help: "an exec-server: ws://, wss:// or unix:///PATH\n(default: the daemon of this user)"},
-		{Long: "remote-token-file", Value: "FILE", Kind: getopt.Files, Set: getopt.Text(&o.tokenFile), Help: "holds its token (default $" + tokenVariable + ")"},
+		{Long: "remote", Value: "URL", Set: getopt.Text(&o.target.URL), Help: "an exec-server: ws://, wss:// or unix:///PATH\n(default: the daemon of this user)"},
+		{Long: "remote-token-file", Value: "FILE", Kind: getopt.Files, Set: getopt.Text(&o.target.TokenFile), Help: "holds its token (default $" + tokenVariable + ")"},
+		{Long: "remote-tls-cert", Value: "FILE", Kind: getopt.Files, Set: getopt.Text(&o.target.Cert), Help: "our certificate for it (PEM; wss:// only)"},
+		{Long: "remote-tls-key", Value: "FILE", Kind: getopt.Files, Set: getopt.Text(&o.target.Key), Help: "its private key"},
+		{Long: "remote-tls-ca", Value: "FILE", Kind: getopt.Files, Set: getopt.Text(&o.target.CA), Help: "trust servers that a certificate in it signed, in\nplace of the system's"},
 	}
 }
 

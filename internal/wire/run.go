@@ -34,6 +34,7 @@ type RunStart struct {
 	OpenStdin bool
 	Screen    bool
 	Events    bool
+	Hidden    []string // paths that a run in a sandbox does not read, beside what its policy says
 }
 
 // RunSize is the size of a terminal. Neither number is 0.
@@ -50,6 +51,9 @@ func DecodeRunStart(params json.RawMessage) (*RunStart, error) {
 	}
 	if f.optional("env") != nil {
 		s.Env = f.texts("env")
+	}
+	if v := f.optional("hidden"); v != nil {
+		s.Hidden = f.listOf(v)
 	}
 	if v := f.optional("tty"); v != nil {
 		size := object(v, "RunSize")

@@ -1,0 +1,39 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package runargs
+
+import (
+	"strings"
+
+	"github.com/sallyport-dev/sallyport/internal/failure"
+)
+
+// A Server is an exec-server that flags name. The zero Server is none.
+type Server struct {
+	URL       string
+	TokenFile string // holds the token for it; empty for none
+	// Cert has the certificate of this client with those between it and the root, and Key its private
+	// key; CA has the certificates of which one signed the server's, in place of the system's. All are
+	// files in PEM form; empty for none.
+	Cert, Key, CA string
+}
+
+// Check returns what is wrong with the flags together.
+func (s *Server) Check() error {
+	for _, f := range []struct{ name, value string }{
+		{"--remote-token-file", s.TokenFile}, {"--remote-tls-cert", s.Cert}, {"--remote-tls-key", s.Key}, {"--remote-tls-ca", s.CA},
+	} {
+		switch {
+		case f.value == "":
+		case s.URL == "":
+			return failure.New("%s is for --remote URL", f.name)
+		case f.value != s.TokenFile && !strings.HasPrefix(strings.ToLower(s.URL), "wss:"):
+			return failure.New("%s needs --remote wss://HOST:PORT: other URLs are not encrypted", f.name)
+		}
+	}
+	if (s.Cert == "") != (s.Key == "") {
+		return failure.New("--remote-tls-cert and --remote-tls-key are needed together")
+	}
+	return nil
+}
