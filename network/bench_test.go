@@ -5,6 +5,7 @@ package network_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/sallyport-dev/sallyport/network"
@@ -56,14 +57,16 @@ func BenchmarkDecide(b *testing.B) {
 			}
 		})
 	}
-	b.Run("Miss", func(b *testing.B) {
-		r := requestTo(b, "a.b.c.d.e.f.example.com")
-		for b.Loop() {
-			if p.Decide(r).Ruling == network.Allow {
-				b.Fatal("allowed")
+	for name, host := range map[string]string{"Miss": "a.b.c.d.e.f.example.com", "Long": strings.Repeat("a.", 126) + "a"} {
+		b.Run(name, func(b *testing.B) {
+			r := requestTo(b, host)
+			for b.Loop() {
+				if p.Decide(r).Ruling == network.Allow {
+					b.Fatal("allowed")
+				}
 			}
-		}
-	})
+		})
+	}
 }
 
 func TestNoAllocations(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 // does not depend on how many entries there are.
 type index struct {
 	names  map[string]*names // by a name, or by what is behind the wildcards of a pattern
+	depth  int               // labels of the longest of these that a wildcard is before
 	ranges map[netip.Prefix][]rule
 	bits4  []int // lengths of ranges, the longest first
 	bits6  []int
@@ -91,6 +92,9 @@ func (x *index) addName(p *pattern, r rule) {
 		n = &names{}
 		x.names[p.suffix] = n
 	}
+	if p.suffix != "" && p.isWild() {
+		x.depth = max(x.depth, 1+strings.Count(p.suffix, "."))
+	}
 	if p.labels != nil {
 		n.inner = append(n.inner, inner{r, p})
 		return
@@ -116,7 +120,11 @@ func (x *index) name(q *Request, spelled bool) *Entry {
 	if spelled && !q.Host.underLocalhost() {
 		return nil
 	}
-	for rest := name; rest != ""; {
+	rest := name
+	for skip := strings.Count(name, ".") - x.depth; skip > 0; skip-- {
+		_, rest, _ = strings.Cut(rest, ".")
+	}
+	for rest != "" {
 		_, rest, _ = strings.Cut(rest, ".")
 		n := x.names[rest]
 		if n == nil {

@@ -33,7 +33,7 @@ func (e *Effective) bound() error {
 				}
 			case k.Name == "network.mode" && !ok && m.hosts() != nil:
 				// With the network of the host nothing could be judged.
-				if err := e.boundValue(k, Setting{NetFull, m.hosts().Origin}); err != nil {
+				if err := e.boundValue(k, *m.hosts()); err != nil {
 					return err
 				}
 			case !ok:
@@ -136,14 +136,24 @@ func (l *layer) mode() *Setting {
 	return nil
 }
 
-// hosts is a pattern of hosts of a ceiling; nil if it has none.
+// hosts is the widest network.mode of a ceiling that lists hosts, also if none may be allowed; nil
+// if it has no list.
 func (l *layer) hosts() *Setting {
-	for _, name := range []string{"network.allow", "network.deny"} {
-		if s := l.values[name]; len(s) > 0 {
-			return &s[0]
-		}
+	allowed, lists := l.values["network.allow"]
+	switch said := slices.Concat(allowed, l.values["network.deny"]); {
+	case len(said) > 0:
+		return &Setting{NetFull, said[0].Origin}
+	case lists:
+		return &Setting{NetFull, l.origin()}
 	}
 	return nil
+}
+
+// judgesNetwork reports whether a ceiling closes the network of the host, which is open outside of
+// the sandbox.
+func (l *layer) judgesNetwork() bool {
+	mode := l.values["network.mode"]
+	return l.hosts() != nil || len(mode) > 0 && mode[0].Text != NetHost
 }
 
 // origin is the place of a layer that has an empty list.
@@ -228,7 +238,7 @@ func (e *Effective) permitsWord(word string) error {
 		hosts := Find("network.allow")
 		permitted, listsHosts := m.values[hosts.Name]
 		switch _, listed := m.values[k.Name]; {
-		case what == approval.Outside && (mode != nil || len(m.values["deny"]) > 0):
+		case what == approval.Outside && (mode != nil || len(m.values["deny"]) > 0 || m.judgesNetwork()):
 			ok = false
 		case what == "host" && len(set) > 0 && k.wider(NetLimited, set[0].Text):
 			ok = false

@@ -353,6 +353,7 @@ func TestCeilingMeets(t *testing.T) {
 		{"and kinds", world{managed: "approval = { rules = true, skill_approval = true }", user: "approval = { rules = true, sandbox_approval = true }"}, WorkspaceWrite, "approval", "granular[rules]"},
 		{"two granular ceilings", world{managed: "approval = { rules = true }", more: "approval = { skill_approval = true }", terminal: true}, WorkspaceWrite, "approval", "granular -on-request"},
 		{"full access below a ceiling for hosts", world{managed: "network.deny = ['a.b']", user: "sandbox = 'full-access'"}, FullAccess, "network.mode", "full -host"},
+		{"the host's network where no host may be allowed", world{managed: "network.allow = []", user: "network.mode = 'host'"}, WorkspaceWrite, "network.mode", "full -host"},
 		{"the host's network below a ceiling for hosts", world{managed: "network.allow = ['a.b']", user: "network.mode = 'host'"}, WorkspaceWrite, "network.mode", "full -host"},
 		{"full access below a ceiling for the network", world{managed: "network.mode = 'none'", user: "sandbox = 'full-access'"}, FullAccess, "network.mode", "none -host"},
 	} {
@@ -401,6 +402,10 @@ func TestPermits(t *testing.T) {
 		{"full access", "sandbox = 'full-access'", "outside", true},
 		{"leaving a mode", "sandbox = 'workspace-write'", "outside", false},
 		{"leaving denials", "deny = ['/x']", "outside", false},
+		{"leaving a network", "network.mode = 'full'", "outside", false},
+		{"leaving hosts that are denied", "network.deny = ['a.b']", "outside", false},
+		{"leaving hosts that are listed", "network.allow = []", "outside", false},
+		{"the network of the host", "network.mode = 'host'", "outside", true},
 		{"a path", "sandbox = 'workspace-write'", "write:/etc", false},
 		{"a path in the workspace", "sandbox = 'workspace-write'", "write:DIR/build", true},
 		{"a path that is listed", "write = ['/etc']", "write:/etc/ssl", true},
@@ -411,6 +416,7 @@ func TestPermits(t *testing.T) {
 		{"an opening", "sandbox = 'read-only'", "allow:unix", false},
 		{"a host", "network.mode = 'none'", "host:example.org:443", false},
 		{"a host that is listed", "network.allow = ['*.example.org']", "host:a.example.org:443", true},
+		{"a host where none is", "network.allow = []", "host:example.org:443", false},
 		{"a host that is not", "network.allow = ['*.example.org']", "host:example.org:443", false},
 		{"a host, permitted", "network.mode = 'limited'", "host:example.org:443", true},
 	} {
