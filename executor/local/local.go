@@ -18,7 +18,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -34,7 +33,7 @@ import (
 type Executor struct {
 	host  host
 	order process.Order
-	files output.Store
+	logs  state.Logs
 
 	mu       sync.Mutex
 	closed   bool
@@ -126,18 +125,11 @@ func (e *Executor) start(ctx context.Context, spec *executor.Spec, onOutput func
 func (e *Executor) retain(spec *executor.Spec) (*output.Log, func(executor.Stream, []byte)) {
 	next := spec.OnOutput // the Spec itself is not needed for the life of the process
 	if spec.Retain == (executor.Retention{}) {
-		log := output.NewLog(0, nil, nil)
-		log.End()
-		return log, next
+		return e.logs.New(spec.Retain), next
 	}
 	log, _ := spec.Retain.After.(*output.Log)
 	if log == nil {
-		var file *output.File
-		var err error
-		if spec.Retain.File > 0 {
-			file, err = e.newFile(spec.Retain.File)
-		}
-		log = output.NewLog(spec.Retain.Memory, file, err)
+		log = e.logs.New(spec.Retain)
 	}
 	return log, func(s executor.Stream, p []byte) {
 		log.Write(s, p)
@@ -145,21 +137,6 @@ func (e *Executor) retain(spec *executor.Spec) (*output.Log, func(executor.Strea
 			next(s, p)
 		}
 	}
-}
-
-// newFile makes a spill file. Without a state directory, the next process tries again.
-func (e *Executor) newFile(size int64) (*output.File, error) {
-	e.mu.Lock()
-	if e.files.Dir == "" {
-		dir, err := state.Dir()
-		if err != nil {
-			e.mu.Unlock()
-			return nil, fmt.Errorf("the state directory is not available: %w", err)
-		}
-		e.files.Dir = filepath.Join(dir, "output")
-	}
-	e.mu.Unlock()
-	return e.files.Create(size)
 }
 
 // Close cancels every start, stops every process, waits for the end of their trees, and
@@ -188,7 +165,7 @@ func (e *Executor) close() error {
 		_, _ = c.Wait() // its caller gets the error
 	}
 	e.order.Close()
-	if err := errors.Join(e.host.Close(), e.files.Close()); err != nil {
+	if err := errors.Join(e.host.Close(), e.logs.Close()); err != nil {
 		return fmt.Errorf("cannot close the executor: %w", err)
 	}
 	return nil

@@ -12,7 +12,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -20,7 +19,6 @@ import (
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/execclient"
 	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
-	"github.com/sallyport-dev/sallyport/internal/output"
 	"github.com/sallyport-dev/sallyport/internal/state"
 	"github.com/sallyport-dev/sallyport/internal/wire"
 )
@@ -50,7 +48,7 @@ type Executor struct {
 	life   context.Context // ends with Close
 	end    context.CancelFunc
 	dial   chan struct{} // holds a value while a connection is made
-	files  output.Store
+	logs   state.Logs
 	follow sync.WaitGroup // goroutines that follow a client
 
 	mu        sync.Mutex
@@ -255,7 +253,7 @@ func (e *Executor) newProcess(client *execclient.Client, spec *executor.Spec) *p
 
 // start starts the process at the server. An error means that it does not run there.
 func (p *process) start(ctx context.Context, start *wire.Start, spec *executor.Spec) error {
-	p.out = &retained{Log: p.executor.log(spec.Retain)}
+	p.out = &retained{Log: p.executor.logs.New(spec.Retain)}
 	p.executor.mu.Lock()
 	p.executor.processes[p.id] = p // its events come after the answer at the earliest
 	p.executor.mu.Unlock()
@@ -328,36 +326,6 @@ func newID() string {
 	return "sallyport-" + hex.EncodeToString(b[:])
 }
 
-// log returns the log of a process.
-func (e *Executor) log(r executor.Retention) *output.Log {
-	if r == (executor.Retention{}) {
-		log := output.NewLog(0, nil, nil)
-		log.End()
-		return log
-	}
-	var file *output.File
-	var err error
-	if r.File > 0 {
-		file, err = e.newFile(r.File)
-	}
-	return output.NewLog(r.Memory, file, err)
-}
-
-// newFile makes a spill file. Without a state directory, the next process tries again.
-func (e *Executor) newFile(size int64) (*output.File, error) {
-	e.mu.Lock()
-	if e.files.Dir == "" {
-		dir, err := state.Dir()
-		if err != nil {
-			e.mu.Unlock()
-			return nil, fmt.Errorf("the state directory is not available: %w", err)
-		}
-		e.files.Dir = filepath.Join(dir, "output")
-	}
-	e.mu.Unlock()
-	return e.files.Create(size)
-}
-
 // Close cancels every start, stops every process, waits for their ends, and leaves the server. A
 // process whose end the server does not tell in time is given up: its Wait returns an error. It may
 // be called more than once; every call waits.
@@ -391,7 +359,7 @@ func (e *Executor) Close() error {
 		err = client.Close()
 	}
 	e.follow.Wait()
-	if err := errors.Join(err, e.files.Close()); err != nil {
+	if err := errors.Join(err, e.logs.Close()); err != nil {
 		return fmt.Errorf("cannot close the executor: %w", err)
 	}
 	return nil

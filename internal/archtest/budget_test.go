@@ -115,7 +115,7 @@ var budgets = map[string]budget{
 	"internal/services":    {350, "new: sockets of agents and Docker, graphics processors, by name"},
 	"internal/shell":       {215, "variables win over a login profile"},
 	"internal/sockets":     {650, "new: addresses and sockets of commands, from internal/observer, and sends on copies"},
-	"internal/state":       {340, "what is at the name of a state directory, and for root on the way to it, is checked before it is used"},
+	"internal/state":       {385, "logs of output, from the executors; what is at the name of a state directory, and for root on the way to it, is checked before it is used"},
 	"internal/suffixes":    {15, "new: public suffixes"},
 	"internal/suggest":     {870, "no suggestion for settings of sallyport; grants for services; paths in /tmp; denials known to be harmless, the order of causes, names made for one run, wider flags with their warnings; guesses about hidden stores; grants for files that other programs run later"},
 	"internal/text":        {500, ""},
