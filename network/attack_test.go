@@ -226,6 +226,9 @@ func FuzzPattern(f *testing.F) {
 			if p == nil {
 				continue
 			}
+			if !network.Covers(text, text) || network.CheckPattern(text) != nil {
+				t.Fatalf("%q does not cover itself", text)
+			}
 			for _, host := range []string{"example.com", "a.b.example.com", "localhost", "[2606:2800::1]"} {
 				if d := p.Decide(requestTo(t, host)); deny && d.Ruling == network.Allow {
 					t.Fatalf("deny %q allows %s", text, host)
