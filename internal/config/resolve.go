@@ -223,7 +223,7 @@ func (e *Effective) pick(k *Key, stack []source) {
 	for _, from := range stack {
 		set := from.values[k.Name]
 		if len(set) == 0 && k.Name == "network.mode" && s.Text != NetLimited {
-			set = from.impliedMode()
+			set = e.impliedMode(from)
 		}
 		if len(set) == 0 {
 			continue
@@ -244,8 +244,9 @@ func (e *Effective) pick(k *Key, stack []source) {
 }
 
 // impliedMode is the mode of a source that has hosts and no mode: they mean the managed network.
-// Hosts that files deny say nothing of the kind.
-func (s *source) impliedMode() []Setting {
+// Hosts that files deny say nothing of the kind. Full was not said, so a ceiling of limited holds
+// without an error.
+func (e *Effective) impliedMode(s source) []Setting {
 	hosts := s.values["network.allow"]
 	if s.kind == Flags {
 		hosts = slices.Concat(hosts, s.values["network.deny"])
@@ -253,7 +254,13 @@ func (s *source) impliedMode() []Setting {
 	if len(hosts) == 0 {
 		return nil
 	}
-	return []Setting{{NetFull, hosts[0].Origin}}
+	mode := NetFull
+	for _, m := range e.config.managed {
+		if by := m.values["network.mode"]; len(by) > 0 && by[0].Text == NetLimited {
+			mode = NetLimited
+		}
+	}
+	return []Setting{{mode, hosts[0].Origin}}
 }
 
 // gather adds the elements of a List or Map.

@@ -353,6 +353,7 @@ func TestCeilingMeets(t *testing.T) {
 		{"and kinds", world{managed: "approval = { rules = true, skill_approval = true }", user: "approval = { rules = true, sandbox_approval = true }"}, WorkspaceWrite, "approval", "granular[rules]"},
 		{"two granular ceilings", world{managed: "approval = { rules = true }", more: "approval = { skill_approval = true }", terminal: true}, WorkspaceWrite, "approval", "granular -on-request"},
 		{"full access below a ceiling for hosts", world{managed: "network.deny = ['a.b']", user: "sandbox = 'full-access'"}, FullAccess, "network.mode", "full -host"},
+		{"hosts below a ceiling of limited", world{managed: "network.mode = 'limited'", flags: []string{"network.allow=a.b"}}, WorkspaceWrite, "network.mode", "limited"},
 		{"the host's network where no host may be allowed", world{managed: "network.allow = []", user: "network.mode = 'host'"}, WorkspaceWrite, "network.mode", "full -host"},
 		{"the host's network below a ceiling for hosts", world{managed: "network.allow = ['a.b']", user: "network.mode = 'host'"}, WorkspaceWrite, "network.mode", "full -host"},
 		{"full access below a ceiling for the network", world{managed: "network.mode = 'none'", user: "sandbox = 'full-access'"}, FullAccess, "network.mode", "none -host"},

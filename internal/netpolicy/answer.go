@@ -4,6 +4,7 @@
 package netpolicy
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -74,7 +75,16 @@ func Ask(e *config.Effective, set *rules.Set, authority, method string) (*Answer
 		}
 		a.wouldBe(policy.Decide(r), r)
 	}
+	var over *config.CeilingError
+	if a.Flag != "" && errors.As(e.Permits([]string{"host:" + patternOf(r)}), &over) {
+		a.Flag, a.Hint = "", "the managed configuration does not allow it ("+over.By.Place()+")"
+	}
 	return a, nil
+}
+
+// patternOf returns the pattern for the host and port of a request alone.
+func patternOf(r network.Request) string {
+	return network.Decision{Reason: network.NotAllowed}.Pattern(r)
 }
 
 // wouldBe says what opens a host where the network is off, from the decision if it were on.

@@ -125,6 +125,29 @@ func TestManagedRules(t *testing.T) {
 	}
 }
 
+// TestFixWithinCeiling: no fix is named that the ceiling refuses.
+func TestFixWithinCeiling(t *testing.T) {
+	for _, tt := range []struct{ managed, host, fix string }{
+		{"network.allow = ['*.example.org']", "a.example.org", "allow with --allow-host a.example.org:443"},
+		{"network.allow = ['*.example.org']", "a.example.com", "the managed configuration does not allow it (/"},
+		{"network.mode = 'none'", "a.example.org", "the managed configuration does not allow it (/"},
+		{"network.mode = 'limited'", "a.example.org", "allow with --allow-host a.example.org:443"},
+	} {
+		e, err := settings(t, "", tt.managed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := Ask(e, nil, tt.host, "")
+		if err != nil || !strings.Contains(a.String(), "fix    "+tt.fix) {
+			t.Errorf("%s, %s: %v, %v", tt.managed, tt.host, a, err)
+		}
+		// The flag is accepted where it is named.
+		if _, err := settings(t, "", tt.managed, "network.allow="+tt.host); (err == nil) != (a.Flag != "") {
+			t.Errorf("%s, %s: flag %q, and with it: %v", tt.managed, tt.host, a.Flag, err)
+		}
+	}
+}
+
 func TestRules(t *testing.T) {
 	const tunnel, request = "", "GET"
 	for _, tt := range []struct {
