@@ -10,6 +10,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/execclient"
+	osprocess "github.com/sallyport-dev/sallyport/internal/process"
 	"github.com/sallyport-dev/sallyport/internal/wire"
 )
 
@@ -41,6 +42,7 @@ type event struct {
 	stream executor.Stream
 	data   []byte
 	code   int
+	signal int             // that of an exit, as this system numbers it; 0 for none
 	lost   LostOutputError // of a gap
 }
 
@@ -125,7 +127,7 @@ func (s *sorter) merge(page *wire.ReadResult) error {
 		if page.ExitCode != nil {
 			code = *page.ExitCode
 		}
-		if err := s.add(missing, event{kind: kindExit, code: code}); err != nil {
+		if err := s.add(missing, event{kind: kindExit, code: code, signal: osprocess.SignalNumber(page.Signal)}); err != nil {
 			return err
 		}
 	}

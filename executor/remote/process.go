@@ -98,7 +98,7 @@ func (p *process) deliver() {
 			p.lost.Chunks += e.lost.Chunks
 			p.mu.Unlock()
 		case kindExit:
-			p.exited(e.code)
+			p.exited(e.code, e.signal)
 		}
 		p.mu.Lock()
 		p.events.size -= e.size()
@@ -124,15 +124,16 @@ func (p *process) take1() event {
 	return e
 }
 
-// exited notes the exit of the command. The wire has no signal of its own: 128 and more may be one.
-func (p *process) exited(code int) {
+// exited notes the exit of the command. A server without processExitSignal tells no signal: 128 and more
+// may be one.
+func (p *process) exited(code, signal int) {
 	p.mu.Lock()
 	p.isEnded = true
-	p.exit.Code, p.exit.Stopped = code, p.stopped
+	p.exit.Code, p.exit.Signal, p.exit.Stopped = code, signal, p.stopped
 	p.mu.Unlock()
 	close(p.ended)
 	if code >= 0 && p.spec.OnExit != nil {
-		p.spec.OnExit(code, 0)
+		p.spec.OnExit(code, signal)
 	}
 	if !p.spec.AwaitStreams && p.spec.TTY == nil {
 		p.work.Go(p.release)
@@ -384,7 +385,7 @@ func (p *process) Resize(s executor.Size) error {
 
 // Signal implements [executor.Process]. Signals go by their names.
 func (p *process) Signal(sig int) error {
-	name := signalName(sig)
+	name := osprocess.SignalName(sig)
 	if name == "SIGINT" {
 		name = wire.Interrupt
 	}
@@ -392,22 +393,6 @@ func (p *process) Signal(sig int) error {
 		return fmt.Errorf("signal %d is not supported by exec-server sessions: %w", sig, errors.ErrUnsupported)
 	}
 	return p.control("process/signal", wire.Signal{ProcessID: p.id, Signal: name})
-}
-
-// signalNames are the signals that can be sent.
-var signalNames = []string{
-	"SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGKILL", "SIGUSR1", "SIGUSR2", "SIGTSTP", "SIGSTOP", "SIGCONT",
-	"SIGWINCH", "SIGALRM", "SIGPIPE", "SIGABRT", "SIGTTIN", "SIGTTOU", "SIGURG", "SIGTRAP", "SIGILL", "SIGFPE", "SIGSEGV", "SIGBUS",
-}
-
-// signalName returns the name of a signal of this system; empty for none.
-func signalName(sig int) string {
-	for _, name := range signalNames {
-		if sig > 0 && osprocess.SignalNumber(name) == sig {
-			return name
-		}
-	}
-	return ""
 }
 
 // AwaitInput implements [executor.Process].

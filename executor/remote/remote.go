@@ -19,6 +19,7 @@ import (
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/execclient"
 	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
+	osprocess "github.com/sallyport-dev/sallyport/internal/process"
 	"github.com/sallyport-dev/sallyport/internal/state"
 	"github.com/sallyport-dev/sallyport/internal/wire"
 )
@@ -144,6 +145,7 @@ func (e *Executor) notify(method string, params json.RawMessage) {
 	var n struct {
 		wire.Output
 		ExitCode int
+		Signal   string
 	}
 	if json.Unmarshal(params, &n) != nil {
 		return
@@ -156,7 +158,7 @@ func (e *Executor) notify(method string, params json.RawMessage) {
 	case wire.MethodOutput:
 		p.take(n.Seq, outputEvent(n.Chunk))
 	case wire.MethodExited:
-		p.take(n.Seq, event{kind: kindExit, code: n.ExitCode})
+		p.take(n.Seq, event{kind: kindExit, code: n.ExitCode, signal: osprocess.SignalNumber(n.Signal)})
 	case wire.MethodClosed:
 		p.take(n.Seq, event{kind: kindClosed})
 	}

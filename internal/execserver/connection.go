@@ -44,12 +44,13 @@ type connection struct {
 	// Only the goroutine of serve uses these.
 	session  *session        // nil before initialize
 	ready    bool            // initialized has come
-	extends  bool            // the client has asked for extension methods
 	approves bool            // it answers run/approve
 	observes bool            // the session is that of another connection
 	started  <-chan struct{} // closed when the newest process/start has begun, or never will
 
-	binary bool // output is sent in binary messages; set before the session sends events
+	// These are set by initialize, before the session sends events.
+	binary  bool // output is sent in binary messages
+	extends bool // the client has asked for extension methods
 }
 
 func newConnection(s *Server, stream jsonrpc.Stream, credential string) *connection {
@@ -353,7 +354,7 @@ func (c *connection) readProcess(id jsonrpc.ID, r *wire.Read) {
 	}
 	page, changed := p.page(r)
 	if changed == nil || r.WaitMs == 0 {
-		c.answer(id, page)
+		c.answerPage(id, page)
 		return
 	}
 	if !c.admit(id) {
@@ -364,11 +365,19 @@ func (c *connection) readProcess(id jsonrpc.ID, r *wire.Read) {
 		defer c.reads.Add(-1)
 		defer done()
 		if page, ok := wait(ctx, p, r, changed); ok {
-			c.answer(id, page)
+			c.answerPage(id, page)
 		} else {
 			c.wasCanceled(ctx, id)
 		}
 	})
+}
+
+// answerPage answers a read.
+func (c *connection) answerPage(id jsonrpc.ID, page wire.ReadResult) {
+	if !c.extends {
+		page.Signal = "" // as clients of the protocol know it
+	}
+	c.answer(id, page)
 }
 
 // admit counts a request that waits beside others, and ends with reads.Add(-1). It answers one that

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
+	osprocess "github.com/sallyport-dev/sallyport/internal/process"
 	"github.com/sallyport-dev/sallyport/internal/replay"
 	"github.com/sallyport-dev/sallyport/internal/wire"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -64,6 +65,7 @@ type process struct {
 	graceEnd time.Time
 	exited   bool
 	code     int
+	signal   string // the name of the one that ended it; empty for none
 	closed   bool
 	failure  string // why the end is not known; empty when it is
 	denials  []sandbox.Denial
@@ -183,14 +185,14 @@ func (p *process) onOutput(s executor.Stream, data []byte) {
 }
 
 // onExit is [executor.Spec.OnExit].
-func (p *process) onExit(code, _ int) {
+func (p *process) onExit(code, signal int) {
 	p.event(wire.MethodExited, func(seq uint64) any {
 		if code < 0 && p.stopping {
-			code = killed // the tree was killed before the code was known
+			code, signal = killed, killed-128 // the tree was killed before the code was known
 		}
-		p.exited, p.code = true, code
+		p.exited, p.code, p.signal = true, code, osprocess.SignalName(signal)
 		p.denied = p.wasDenied()
-		return wire.Exited{ProcessID: p.id, Seq: seq, ExitCode: code, SandboxDenied: p.denied}
+		return &wire.Exited{ProcessID: p.id, Seq: seq, ExitCode: code, SandboxDenied: p.denied, Signal: p.signal}
 	})
 }
 
@@ -223,6 +225,9 @@ func (p *process) event(method string, note func(seq uint64) any) {
 
 // notify queues a notification. A connection that has ended needs none.
 func (c *connection) notify(method string, params any) {
+	if exited, ok := params.(*wire.Exited); ok && !c.extends {
+		exited.Signal = "" // as clients of the protocol know it
+	}
 	output, ok := params.(*wire.Output)
 	switch {
 	case ok && c.binary:
@@ -262,7 +267,7 @@ func (p *process) closeLog() {
 func (p *process) page(r *wire.Read) (page wire.ReadResult, changed <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	page = wire.ReadResult{Chunks: []wire.Chunk{}, NextSeq: p.next, Exited: p.exited, Closed: p.closed, SandboxDenied: p.denied}
+	page = wire.ReadResult{Chunks: []wire.Chunk{}, NextSeq: p.next, Exited: p.exited, Closed: p.closed, SandboxDenied: p.denied, Signal: p.signal}
 	if p.exited {
 		code := p.code
 		page.ExitCode = &code

@@ -30,7 +30,7 @@ type Traits struct {
 	Inherit    bool // passes files of this process
 	Resize     bool // changes the size of terminals, also before the start
 	CloseInput bool // closes a pipe
-	Signals    bool // sends every signal, and asks before it kills
+	Signals    bool // sends every signal, asks before it kills, and tells which signal ended a process
 	Typed      bool // tells a missing directory from a missing program
 	Trees      bool // ends processes in sessions of their own
 }
@@ -138,7 +138,7 @@ func (r *run) end(t *testing.T) *executor.Exit {
 	return exit
 }
 
-func outputAndExit(t *testing.T, e executor.Executor, _ Traits) {
+func outputAndExit(t *testing.T, e executor.Executor, traits Traits) {
 	started := make(chan struct{})
 	s := spec(t, "echo out; echo err >&2; exit 7")
 	r := &run{note: make(chan struct{}, 1)}
@@ -167,7 +167,7 @@ func outputAndExit(t *testing.T, e executor.Executor, _ Traits) {
 	if again, err := r.Wait(); err != nil || again.Code != 7 {
 		t.Errorf("second Wait: %+v, %v", again, err)
 	}
-	if exit := start(t, e, spec(t, "kill -9 $$")).end(t); exit.Code != 137 {
+	if exit := start(t, e, spec(t, "kill -9 $$")).end(t); exit.Code != 137 || (exit.Signal == 9) != traits.Signals {
 		t.Errorf("death by SIGKILL: %+v", exit)
 	}
 }

@@ -13,3 +13,11 @@ func SignalNumber(name string) int {
 	}
 	return 0
 }
+
+// SignalName returns the name of a signal of this system by its number; empty when it has none.
+func SignalName(number int) string {
+	if number == int(syscall.SIGINT) {
+		return "SIGINT"
+	}
+	return ""
+}

@@ -160,6 +160,43 @@ func TestSignals(t *testing.T) {
 	}
 }
 
+// TestExitSignal: the signal that ended a process is told to a client of extensions, wherever the exit
+// is, and no member is new for any other client.
+func TestExitSignal(t *testing.T) {
+	url := run(t, options())
+	for _, extends := range []bool{true, false} {
+		t.Run(fmt.Sprint(extends), func(t *testing.T) {
+			w := connect(t, url, nil)
+			deadline(t, w)
+			c := &caller{t: t, speaker: w}
+			if m := c.call("initialize", map[string]any{"clientName": "test", "extensionMethods": extends}); m.Error != nil || !strings.Contains(string(m.Result), `"processExitSignal":true`) {
+				t.Fatalf("%s, %+v", m.Result, m.Error)
+			}
+			c.post(map[string]any{"method": "initialized"})
+			c.post(map[string]any{"id": "s", "method": "process/start", "params": script("p", "/", "kill -KILL $$")})
+			var exited string
+			for exited == "" {
+				text, err := c.receive()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if strings.Contains(string(text), `"process/exited"`) {
+					exited = string(text)
+				}
+			}
+			told := []string{exited, string(c.call("process/read", map[string]any{"processId": "p"}).Result)}
+			if extends {
+				told = append(told, string(c.call("process/list", nil).Result))
+			}
+			for _, text := range told {
+				if strings.Contains(text, `"signal":"SIGKILL"`) != extends || strings.Contains(text, `"signal"`) != extends || !strings.Contains(text, `"exitCode":137`) {
+					t.Error(text)
+				}
+			}
+		})
+	}
+}
+
 // TestTerminateGrace: a process can end by itself within its time, and is killed with what it
 // started after it. A request without time does not wait for that of an earlier one.
 func TestTerminateGrace(t *testing.T) {

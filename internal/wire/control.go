@@ -112,6 +112,7 @@ type ListedProcess struct {
 	ExitCode  *int     `json:"exitCode"` // nil before the exit
 	Closed    bool     `json:"closed"`   // no event comes any more
 	NextSeq   uint64   `json:"nextSeq"`
+	Signal    string   `json:"signal,omitempty"` // that of Exited
 }
 
 // DecodeCancel reads the parameters of request/cancel, which is an extension: the ID of a request.

@@ -194,6 +194,8 @@ type ReadResult struct {
 	TruncatedBefore uint64 `json:"truncatedBefore,omitempty"`
 	// TruncatedBytes is an extension: how many bytes of output there were before that chunk.
 	TruncatedBytes uint64 `json:"truncatedBytes,omitempty"`
+	// Signal is that of Exited.
+	Signal string `json:"signal,omitempty"`
 }
 
 // Write are the parameters of process/write.
@@ -244,6 +246,9 @@ type Exited struct {
 	Seq           uint64 `json:"seq"`
 	ExitCode      int    `json:"exitCode"`
 	SandboxDenied bool   `json:"sandboxDenied"`
+	// Signal is an extension: the name of the signal that ended the command, such as "SIGKILL"; empty
+	// for none.
+	Signal string `json:"signal,omitempty"`
 }
 
 // Closed are the parameters of process/closed.
@@ -331,6 +336,8 @@ type Capabilities struct {
 	ProcessSignalNames    bool `json:"processSignalNames,omitempty"`
 	ProcessTerminateGrace bool `json:"processTerminateGrace,omitempty"`
 	ReadTruncatedBefore   bool `json:"readTruncatedBefore,omitempty"`
+	// ProcessExitSignal is an extension: signal of process/exited, process/read and process/list.
+	ProcessExitSignal bool `json:"processExitSignal,omitempty"`
 	// Runs is an extension: the methods run/*.
 	Runs bool `json:"runs,omitempty"`
 	// These are extensions: methods of the same names.
