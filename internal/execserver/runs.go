@@ -175,10 +175,9 @@ func (c *connection) runEvents(run string) event.Sink {
 
 func (c *connection) listRuns(id jsonrpc.ID, _ struct{}) {
 	list := wire.RunList{Runs: []wire.ListedRun{}}
-	for _, r := range c.server.runs.List(c.credential) {
-		info := r.Info()
+	for _, info := range c.server.runs.List(c.credential) {
 		l := wire.ListedRun{
-			RunID: info.ID, Argv: info.Args, CWD: info.Dir, TTY: info.TTY, Started: info.Started.UnixMilli(), LastUsed: info.LastUsed.UnixMilli(), Running: info.Running,
+			RunID: info.ID, Argv: info.Args, CWD: info.Dir, TTY: info.TTY, Started: info.Started.UnixMilli(), LastUsed: info.LastUsed.UnixMilli(), Running: info.Running, Starting: info.Starting,
 		}
 		if res := info.Result; res != nil {
 			code, end := res.ExitCode, string(res.End)
@@ -333,12 +332,19 @@ func (c *connection) signalRun(id jsonrpc.ID, p *wire.RunSignal) {
 
 // terminateRun answers when the run has ended.
 func (c *connection) terminateRun(id jsonrpc.ID, run string) {
-	r := c.run(id, run)
-	if r == nil || !c.admit(id) {
+	if !c.admit(id) {
 		return
 	}
 	c.work.Go(func() {
 		defer c.reads.Add(-1)
+		if c.server.runs.CancelStart(c.life, c.credential, run) {
+			c.answer(id, wire.TerminateResult{})
+			return
+		}
+		r := c.run(id, run)
+		if r == nil {
+			return
+		}
 		if running, err := r.Terminate(c.life); err == nil { // the connection has not ended
 			c.answer(id, wire.TerminateResult{Running: running})
 		}
@@ -365,6 +371,10 @@ func (c *connection) removeRun(id jsonrpc.ID, run string) {
 	}
 	c.work.Go(func() {
 		defer c.reads.Add(-1)
+		if c.server.runs.CancelStart(c.life, c.credential, run) {
+			c.answer(id, struct{}{})
+			return
+		}
 		c.reply(id, c.server.runs.Remove(c.credential, run))
 	})
 }

@@ -24,6 +24,7 @@ const (
 	InputFull   Reason = "inputFull"   // it does not read
 	Ended       Reason = "ended"       // it has ended
 	Running     Reason = "running"     // it has not
+	Starting    Reason = "starting"    // it has not begun, and may wait for an approval
 	NoTerminal  Reason = "noTerminal"
 	NoScreen    Reason = "noScreen"
 	Failed      Reason = "failed" // an error of the system

@@ -34,6 +34,10 @@ type Run struct {
 	session  *sallyport.Session
 	input    input
 
+	wanted Info               // while it starts; guarded by the lock of the table
+	cancel context.CancelFunc // prevents the start; the same
+	begun  chan struct{}      // closed when Start has returned
+
 	done   chan struct{}     // closed when everything is over
 	result *sallyport.Result // written before done is closed
 	timer  *time.Timer       // forgets it; guarded by the lock of the table
@@ -62,7 +66,7 @@ func (r *Run) Start(ctx context.Context, q *Request) (*sallyport.Result, error) 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(r.table.life, cancel)()
-	res, err := r.start(ctx, q)
+	res, err := r.start(ctx, q, cancel)
 	if r.session == nil {
 		r.table.release(r)
 		return res, err
@@ -77,7 +81,7 @@ func (r *Run) Start(ctx context.Context, q *Request) (*sallyport.Result, error) 
 }
 
 // start does the work of Start. The session stays nil if the command does not run.
-func (r *Run) start(ctx context.Context, q *Request) (*sallyport.Result, error) {
+func (r *Run) start(ctx context.Context, q *Request, cancel context.CancelFunc) (*sallyport.Result, error) {
 	p, err := r.table.prepare(ctx, q)
 	if err != nil {
 		failed := &Error{Reason: Invalid, Err: err}
@@ -102,6 +106,10 @@ func (r *Run) start(ctx context.Context, q *Request) (*sallyport.Result, error) 
 			p.Runner.Policy = p.Runner.Policy.WithEntries(sandbox.PathEntry(name, sandbox.LevelDeny))
 		}
 	}
+	now := time.Now()
+	r.table.begins(r, Info{Starting: true, SessionInfo: sallyport.SessionInfo{
+		ID: r.id, Args: c.Args, Dir: c.Dir, TTY: c.TTY != nil, Started: now, LastUsed: now,
+	}}, cancel)
 	if r.session, err = p.Runner.Start(ctx, &c); err == nil {
 		r.input.session = r.session
 		return nil, nil //nolint:nilnil // it runs
@@ -178,6 +186,8 @@ type Info struct {
 	sallyport.SessionInfo
 	// Result is nil while the run is alive.
 	Result *sallyport.Result
+	// Starting says that it has not begun: it is judged, or waits for an approval.
+	Starting bool
 }
 
 // Info returns what a list shows.

@@ -92,9 +92,11 @@ type Table struct {
 
 // owned are the runs of one owner.
 type owned struct {
-	live  int // running and starting
-	runs  map[string]*Run
-	ended []*Run // those of runs that have ended, the oldest first
+	live int // running and starting
+	runs map[string]*Run
+	// starting are those that are judged, or wait for an approval.
+	starting map[string]*Run
+	ended    []*Run // those of runs that have ended, the oldest first
 }
 
 // New returns a Table. Hidden are absolute paths that no run in a sandbox reads. Busy is called with
@@ -115,7 +117,7 @@ func (t *Table) Reserve(owner string) (*Run, error) {
 	}
 	o := t.owners[owner]
 	if o == nil {
-		o = &owned{runs: make(map[string]*Run)}
+		o = &owned{runs: make(map[string]*Run), starting: make(map[string]*Run)}
 		t.owners[owner] = o
 	}
 	if o.live >= MaxLive {
@@ -125,7 +127,7 @@ func (t *Table) Reserve(owner string) (*Run, error) {
 	t.last++
 	t.work.Add(1)
 	t.busy(1)
-	return &Run{table: t, owner: owner, id: strconv.FormatUint(t.last, 10), number: t.last, done: make(chan struct{})}, nil
+	return &Run{table: t, owner: owner, id: strconv.FormatUint(t.last, 10), number: t.last, begun: make(chan struct{}), done: make(chan struct{})}, nil
 }
 
 // full returns the error for one run too many, with the runs that were not used for longest.
@@ -156,10 +158,46 @@ func (o *owned) full() *Error {
 func (t *Table) release(r *Run) {
 	t.mu.Lock()
 	t.owners[r.owner].live--
+	t.started(r)
 	t.tidy(r.owner)
 	t.mu.Unlock()
 	t.busy(-1)
 	t.work.Done()
+}
+
+// begins lists a run that is about to be judged. Cancel prevents its start.
+func (t *Table) begins(r *Run, info Info, cancel context.CancelFunc) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r.wanted, r.cancel = info, cancel
+	t.owners[r.owner].starting[r.id] = r
+}
+
+// started ends what begins began. The caller holds mu.
+func (t *Table) started(r *Run) {
+	delete(t.owners[r.owner].starting, r.id)
+	close(r.begun)
+}
+
+// CancelStart prevents the start of a run, waits until that is over, and reports whether there was one
+// to prevent. The end of ctx ends the wait only.
+func (t *Table) CancelStart(ctx context.Context, owner, id string) bool {
+	t.mu.Lock()
+	var r *Run
+	if o := t.owners[owner]; o != nil {
+		r = o.starting[id]
+	}
+	t.mu.Unlock()
+	if r == nil {
+		return false
+	}
+	r.cancel()
+	select {
+	case <-r.begun:
+	case <-ctx.Done():
+	}
+	_, err := t.Find(owner, id)
+	return err != nil // else it had started already
 }
 
 // tidy forgets an owner without runs. The caller holds mu.
@@ -173,6 +211,7 @@ func (t *Table) tidy(owner string) {
 func (t *Table) settle(r *Run) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.started(r)
 	if !t.closed {
 		t.owners[r.owner].runs[r.id] = r
 		t.busy(1)
@@ -233,12 +272,16 @@ func (t *Table) forget(r *Run) {
 	}
 }
 
-// Find returns a run of an owner. The error is an *Error with the reason Unknown.
+// Find returns a run of an owner. The error is an *Error with the reason Unknown or Starting.
 func (t *Table) Find(owner, id string) (*Run, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if o := t.owners[owner]; o != nil && o.runs[id] != nil {
+	o := t.owners[owner]
+	switch {
+	case o != nil && o.runs[id] != nil:
 		return o.runs[id], nil
+	case o != nil && o.starting[id] != nil:
+		return nil, refuse(Starting, "run %s has not begun; it may wait for an approval, which sallyport approvals lists", printable.Word(id))
 	}
 	return nil, unknown(id)
 }
@@ -247,15 +290,24 @@ func unknown(id string) *Error {
 	return refuse(Unknown, "unknown run %s; run/list has those that there are", printable.Word(id))
 }
 
-// List returns the runs of an owner by their numbers.
-func (t *Table) List(owner string) []*Run {
+// List returns what there is to know of the runs of an owner, by their numbers.
+func (t *Table) List(owner string) (list []Info) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	o := t.owners[owner]
 	if o == nil {
 		return nil
 	}
-	return slices.SortedFunc(maps.Values(o.runs), func(a, b *Run) int { return cmp.Compare(a.number, b.number) })
+	all := slices.AppendSeq(slices.Collect(maps.Values(o.runs)), maps.Values(o.starting))
+	slices.SortFunc(all, func(a, b *Run) int { return cmp.Compare(a.number, b.number) })
+	for _, r := range all {
+		if o.starting[r.id] != nil {
+			list = append(list, r.wanted)
+		} else {
+			list = append(list, r.Info())
+		}
+	}
+	return list
 }
 
 // Remove has an owner know a run no longer, terminates it and waits for its end. The error is an

@@ -217,6 +217,50 @@ func TestRunStray(t *testing.T) {
 	d.over(d.runs(nil, "true"))
 }
 
+// TestRunStarting: a run that waits for an approval is listed, and another client of the credential can
+// end it before it begins.
+func TestRunStarting(t *testing.T) {
+	url := run(t, runOptions())
+	for _, method := range []string{"run/terminate", "run/remove"} {
+		t.Run(method, func(t *testing.T) {
+			dir := t.TempDir()
+			d, other := drive(t, url, nil, func(*runQuestion) any { return nil }), drive(t, url, nil, nil)
+			d.post(map[string]any{"id": "s", "method": "run/start", "params": map[string]any{"args": []string{"--ask", "touch", "ran"}, "cwd": dir}})
+			d.until(func(m *message) bool { return m.Method == "run/approve" })
+			id := d.asked[0].Params.RunID
+			type listed struct {
+				RunID             string
+				Argv              []string
+				CWD               string
+				Starting, Running bool
+				ExitCode          *int
+			}
+			var list struct{ Runs []listed }
+			other.result(&list, "run/list", nil)
+			if i := slices.IndexFunc(list.Runs, func(r listed) bool { return r.RunID == id }); i < 0 {
+				t.Fatalf("%+v, want run %s", list, id)
+			} else if r := list.Runs[i]; !r.Starting || r.Running || r.ExitCode != nil || !slices.Equal(r.Argv, []string{"touch", "ran"}) || r.CWD != dir {
+				t.Errorf("%+v", r)
+			}
+			if why := other.refused("run/read", map[string]any{"runId": id, "after": 0}); why != "starting" {
+				t.Errorf("a read: %q", why)
+			}
+			var ended struct{ Running bool }
+			if other.result(&ended, method, map[string]any{"runId": id}); ended.Running {
+				t.Errorf("%+v", ended)
+			}
+			m := d.until(func(m *message) bool { return string(m.ID) == `"s"` })
+			var r startedRun
+			if err := json.Unmarshal(m.Result, &r); err != nil || r.Started || r.Result.End != "canceled" || ran(dir) {
+				t.Errorf("%+v, %v", m, err)
+			}
+			if other.result(&list, "run/list", nil); slices.ContainsFunc(list.Runs, func(r listed) bool { return r.RunID == id }) {
+				t.Errorf("it is still listed: %+v", list)
+			}
+		})
+	}
+}
+
 // TestRunElsewhere: a question that was answered elsewhere can still be answered, once.
 func TestRunElsewhere(t *testing.T) {
 	board := new(approval.Board)

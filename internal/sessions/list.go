@@ -32,6 +32,7 @@ type listed struct {
 	TTY      bool      `json:"tty"`
 	Started  time.Time `json:"started"`
 	LastUsed time.Time `json:"last_used"`
+	Starting bool      `json:"starting"`
 	Running  bool      `json:"running"`
 	ExitCode *int      `json:"exit_code"` // null before the end
 	Signal   int       `json:"signal"`
@@ -47,7 +48,7 @@ func list(ctx context.Context, env *Env, o *Options, _ []string) error {
 	}
 	for _, r := range all {
 		answer.Sessions = append(answer.Sessions, listed{
-			r.RunID, r.Argv, r.CWD, r.TTY, time.UnixMilli(r.Started).UTC(), time.UnixMilli(r.LastUsed).UTC(), r.Running, r.ExitCode, r.Signal, r.End,
+			r.RunID, r.Argv, r.CWD, r.TTY, time.UnixMilli(r.Started).UTC(), time.UnixMilli(r.LastUsed).UTC(), r.Starting, r.Running, r.ExitCode, r.Signal, r.End,
 		})
 	}
 	if o.json {
@@ -125,6 +126,8 @@ func commandLine(r *wire.ListedRun) string {
 // stateOf says how a run is.
 func stateOf(r *wire.ListedRun) string {
 	switch {
+	case r.Starting:
+		return "starting"
 	case r.Running:
 		return "running"
 	case r.ExitCode == nil || r.End == nil:

@@ -94,7 +94,8 @@ type ListedRun struct {
 	TTY      bool     `json:"tty"`
 	Started  int64    `json:"startedAtMs"` // in milliseconds since 1970
 	LastUsed int64    `json:"lastUsedMs"`  // when it was last written to or waited for, the same way
-	Running  bool     `json:"running"`     // false when all of its processes have ended
+	Starting bool     `json:"starting"`    // it has not begun: it is judged, or waits for an approval
+	Running  bool     `json:"running"`     // false before that, and when all of its processes have ended
 	ExitCode *int     `json:"exitCode"`    // nil before the end
 	Signal   int      `json:"signal"`      // that ended it; 0 for none
 	End      *string  `json:"end"`         // how it ended; nil before the end
