@@ -1,0 +1,299 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package netproxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/sallyport-dev/sallyport/network"
+)
+
+// errNoAddress is the end of a look-up without a result.
+var errNoAddress = errors.New("the name has no address")
+
+// errNotVetted is what a dial gets whose address is not one that the policy lets through.
+var errNotVetted = errors.New("netproxy: the address was not vetted")
+
+// An access is one request for a host, from its decision to the end of its connection.
+type access struct {
+	s        *Service
+	req      network.Request
+	raw      string // the host as it arrived, where it was refused as malformed
+	decision network.Decision
+	start    time.Time
+	resolved netip.AddrPort
+	up, down int64
+}
+
+// newAccess begins a request.
+func (s *Service) newAccess(p network.Protocol, method string) *access {
+	return &access{s: s, req: network.Request{Protocol: p, Method: method}, start: time.Now()}
+}
+
+// policy returns the policy of now.
+func (s *Service) policy() *network.Policy {
+	if s.command.Policy == nil {
+		return nil
+	}
+	return s.command.Policy()
+}
+
+// reject ends a request that is malformed.
+func (a *access) reject(reason network.Reason, raw string) {
+	a.raw = raw
+	a.decide(network.Decision{Ruling: network.Reject, Reason: reason, Source: network.BaselinePolicy})
+}
+
+// decide notes the last word about a request, and tells it.
+func (a *access) decide(d network.Decision) {
+	a.decision = d
+	a.s.report(a.event(Decided))
+}
+
+// An asker decides about a request for which the policy says Ask.
+type asker func(network.Request) network.Decision
+
+// reach takes a request as far as a connection, which ends with the Service. Nil means that there
+// is none: because of the decision, or of the error if that allows. For bad see permit.
+func (a *access) reach(bad network.Reason, ask asker) (net.Conn, error) {
+	addrs := a.permit(bad, ask)
+	if addrs == nil {
+		return nil, nil
+	}
+	conn, err := a.dial(addrs)
+	if err == nil && !a.s.hold(conn) {
+		err = net.ErrClosed
+	}
+	if err != nil {
+		a.closed(DialFailed)
+		return nil, err
+	}
+	return conn, nil
+}
+
+// permit decides about a request and returns the addresses that may be dialed; none if it was
+// refused. What is malformed in it, other than its host, is the reason bad: it is refused as
+// such only if its host is not refused anyway.
+func (a *access) permit(bad network.Reason, ask asker) []netip.Addr {
+	policy := a.s.policy()
+	d := policy.Decide(a.req)
+	switch {
+	case d.Ruling != network.Allow && d.Ruling != network.Ask:
+		a.decide(d)
+		return nil
+	case bad != "":
+		a.reject(bad, "")
+		return nil
+	case d.Ruling == network.Ask:
+		if d = ask(a.req); d.Ruling != network.Allow {
+			a.decide(d)
+			return nil
+		}
+	}
+	addrs, vetted := a.vet(policy)
+	if vetted.Ruling != network.Allow {
+		a.decide(vetted)
+		return nil
+	}
+	a.decide(d)
+	return addrs
+}
+
+// vet resolves the host, once, and returns the addresses that may be dialed.
+func (a *access) vet(policy *network.Policy) ([]netip.Addr, network.Decision) {
+	addrs, err := a.s.resolve(a.req.Host)
+	if err != nil {
+		return nil, network.Decision{Ruling: network.Deny, Reason: network.DNSFailed, Source: network.BaselinePolicy}
+	}
+	return policy.Vet(a.req, addrs)
+}
+
+// resolve returns the addresses of a host. The name is complete as it is: no search list of the
+// system makes another one of it.
+func (s *Service) resolve(h network.Host) ([]netip.Addr, error) {
+	if addr, ok := h.Addr(); ok {
+		return []netip.Addr{addr}, nil
+	}
+	if local := h.LocalAddrs(); local != nil {
+		return local, nil
+	}
+	ctx, cancel := context.WithTimeout(s.ctx, resolveTime)
+	defer cancel()
+	var resolver Resolver = net.DefaultResolver
+	if s.proxy.Resolver != nil {
+		resolver = s.proxy.Resolver
+	}
+	addrs, err := resolver.LookupNetIP(ctx, "ip", h.Name()+".")
+	if err == nil && len(addrs) == 0 {
+		err = errNoAddress
+	}
+	return addrs, err
+}
+
+// check vets the address of a connection that is about to be made, by the policy of now. It is
+// a second wall: the addresses given to dial were vetted before.
+func (a *access) check(address string) error {
+	to, err := netip.ParseAddrPort(address)
+	if err != nil || to.Port() != a.req.Port {
+		return errNotVetted
+	}
+	if addrs, _ := a.s.policy().Vet(a.req, []netip.Addr{to.Addr()}); len(addrs) == 0 {
+		return errNotVetted
+	}
+	return nil
+}
+
+// dial connects to one of the addresses: the next one is tried when one fails, or beside it when
+// it has not answered for a while.
+func (a *access) dial(addrs []netip.Addr) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(a.s.ctx, dialTime)
+	defer cancel()
+	addrs = alternate(addrs)
+	if len(addrs) == 1 {
+		conn, err := a.connect(ctx, addrs[0])
+		if err == nil {
+			a.resolved = netip.AddrPortFrom(addrs[0], a.req.Port)
+		}
+		return conn, err
+	}
+	race := &race{a: a, ctx: ctx, cancel: cancel, addrs: addrs, results: make(chan result)}
+	return race.run()
+}
+
+// connect makes one connection.
+func (a *access) connect(ctx context.Context, addr netip.Addr) (net.Conn, error) {
+	d := &net.Dialer{Control: func(_, address string, _ syscall.RawConn) error { return a.check(address) }}
+	address := netip.AddrPortFrom(addr, a.req.Port).String()
+	if a.s.proxy.Dial != nil {
+		return a.s.proxy.Dial(ctx, d, "tcp", address)
+	}
+	return d.DialContext(ctx, "tcp", address)
+}
+
+// alternate orders addresses so that each family comes early, beginning with the first one.
+func alternate(addrs []netip.Addr) []netip.Addr {
+	var families [2][]netip.Addr
+	for _, addr := range addrs {
+		i := 0
+		if addr = addr.Unmap(); addr.Is4() != addrs[0].Unmap().Is4() {
+			i = 1
+		}
+		families[i] = append(families[i], addr)
+	}
+	out := make([]netip.Addr, 0, len(addrs))
+	for i := range addrs {
+		for _, family := range families {
+			if i < len(family) {
+				out = append(out, family[i])
+			}
+		}
+	}
+	return out
+}
+
+// A race tries several addresses.
+type race struct {
+	a       *access
+	ctx     context.Context
+	cancel  context.CancelFunc
+	addrs   []netip.Addr
+	results chan result
+	started int
+	pending int
+}
+
+// A result is the end of one try.
+type result struct {
+	conn net.Conn
+	to   netip.AddrPort
+	err  error
+}
+
+// run returns the first connection, or the error of the first address. All tries have ended then.
+func (r *race) run() (net.Conn, error) {
+	timer := time.NewTimer(nextTime)
+	defer timer.Stop()
+	var won result
+	var failed error
+	for r.start(); r.pending > 0; {
+		var next <-chan time.Time
+		if won.conn == nil && r.started < len(r.addrs) {
+			next = timer.C
+		}
+		select {
+		case <-next:
+			r.start()
+			timer.Reset(nextTime)
+		case got := <-r.results:
+			r.pending--
+			switch {
+			case got.err == nil && won.conn == nil:
+				won = got
+				r.cancel()
+			case got.err == nil:
+				_ = got.conn.Close()
+			case won.conn == nil:
+				if failed == nil {
+					failed = got.err
+				}
+				if r.started < len(r.addrs) && r.ctx.Err() == nil {
+					r.start()
+					timer.Reset(nextTime)
+				}
+			}
+		}
+	}
+	if won.conn == nil {
+		return nil, failed
+	}
+	r.a.resolved = won.to
+	return won.conn, nil
+}
+
+// start begins the next try.
+func (r *race) start() {
+	addr := r.addrs[r.started]
+	r.started++
+	r.pending++
+	go func() {
+		conn, err := r.a.connect(r.ctx, addr)
+		r.results <- result{conn, netip.AddrPortFrom(addr, r.a.req.Port), err}
+	}()
+}
+
+// event returns an event about the request.
+func (a *access) event(kind Kind) Event {
+	host := a.req.Host.String()
+	if host == "" {
+		const longest = 253
+		host = strconv.QuoteToASCII(a.raw[:min(len(a.raw), longest)])
+	}
+	return Event{
+		Kind: kind, Host: host, Port: a.req.Port, Protocol: a.req.Protocol, Method: a.req.Method,
+		Decision: a.decision, Time: a.start,
+	}
+}
+
+// closed tells the end of the connection of a request.
+func (a *access) closed(cause Cause) {
+	if cause != DialFailed && a.s.ctx.Err() != nil {
+		cause = Interrupted
+	}
+	e := a.event(Closed)
+	e.Resolved, e.Up, e.Down, e.Cause = a.resolved, a.up, a.down, cause
+	e.Duration = time.Since(a.start)
+	a.s.report(e)
+}
+
+// host is the normalized host and port, for texts.
+func (a *access) host() string {
+	return net.JoinHostPort(a.req.Host.String(), fmt.Sprint(a.req.Port))
+}

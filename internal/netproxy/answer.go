@@ -1,0 +1,169 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package netproxy
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/sallyport-dev/sallyport/network"
+)
+
+// statusTexts are the reasons of the answers that this package gives itself.
+var statusTexts = map[int]string{
+	400: "Bad Request", 403: "Forbidden", 431: "Request Header Fields Too Large", 502: "Bad Gateway",
+}
+
+// A blocked says how a reason is told: by the value of x-proxy-error, and by a sentence. Both are
+// those that clients of the peer know.
+type blocked struct{ header, message string }
+
+var blockedTexts = map[network.Reason]blocked{
+	network.NotAllowed:       {"blocked-by-allowlist", "Domain not in allowlist."},
+	network.NotAllowedLocal:  {"blocked-by-allowlist", "Sandbox policy blocks local/private network addresses."},
+	network.Denied:           {"blocked-by-denylist", "Domain denied by the sandbox policy."},
+	network.MethodNotAllowed: {"blocked-by-method-policy", "Method not allowed in limited mode."},
+	network.MITMRequired:     {"blocked-by-mitm-required", "MITM required for limited HTTPS."},
+	network.ProxyDisabled:    {"blocked-by-policy", "network proxy is disabled"},
+}
+
+// textsOf returns how a reason is told.
+func textsOf(r network.Reason) blocked {
+	if b, ok := blockedTexts[r]; ok {
+		return b
+	}
+	return blocked{"blocked-by-policy", "Request blocked by network policy."}
+}
+
+// refusedBody is the body of a refusal. The first eight members are those that clients of the
+// peer know.
+type refusedBody struct {
+	Status   string         `json:"status"`
+	Host     string         `json:"host"`
+	Reason   network.Reason `json:"reason"`
+	Decision string         `json:"decision"`
+	Source   network.Source `json:"source"`
+	Protocol string         `json:"protocol"`
+	Port     uint16         `json:"port"`
+	Message  string         `json:"message"`
+
+	CallID string `json:"call_id,omitempty"`
+	Rule   string `json:"rule,omitempty"`
+	Hint   string `json:"hint,omitempty"`
+}
+
+// refusal is the answer to a request that was not allowed: JSON for plain HTTP and for those that
+// ask for it, a sentence otherwise.
+func (a *access) refusal(q *request, c *Command) []byte {
+	if a.decision.Ruling == network.Reject {
+		return plainAnswer(400, q.closing(), "the request is refused: "+string(a.decision.Reason))
+	}
+	texts := textsOf(a.decision.Reason)
+	headers := "x-proxy-error: " + texts.header + "\r\n"
+	if q.method == "CONNECT" && !q.names("Accept", "application/json") {
+		return answerBytes(403, "text/plain", headers+q.closing(), texts.message, true)
+	}
+	body := refusedBody{
+		Status: "blocked", Host: a.req.Host.String(), Reason: a.decision.Reason, Decision: "deny",
+		Source: a.decision.Source, Protocol: a.req.Protocol.String(), Port: a.req.Port,
+		Message: texts.message, CallID: c.CallID, Hint: a.decision.Hint(a.req),
+	}
+	if a.decision.Ruling == network.Ask {
+		body.Decision = "ask"
+	}
+	if a.decision.Entry != nil {
+		body.Rule = a.decision.Entry.Pattern
+	}
+	text, err := json.Marshal(body)
+	if err != nil {
+		text = []byte(texts.message)
+	}
+	return answerBytes(403, "application/json", headers+q.closing(), string(text), q.method != "HEAD")
+}
+
+// unreachable is the answer when no vetted address could be connected to.
+func (a *access) unreachable(q *request, err error) []byte {
+	return plainAnswer(502, q.closing(), "cannot connect to "+a.host()+": "+err.Error())
+}
+
+// plainAnswer is an answer of one line.
+func plainAnswer(status int, headers, line string) []byte {
+	return answerBytes(status, "text/plain", headers, line+"\n", true)
+}
+
+// answerBytes is an answer of ours. The headers are lines that end with CR LF.
+func answerBytes(status int, kind, headers, body string, withBody bool) []byte {
+	var b strings.Builder
+	fmt.Fprintf(&b, "HTTP/1.1 %d %s\r\ncontent-type: %s\r\n%scontent-length: %d\r\n\r\n",
+		status, statusTexts[status], kind, headers, len(body))
+	if withBody {
+		b.WriteString(body)
+	}
+	return []byte(b.String())
+}
+
+// dropped are the headers that are about one connection, or about a proxy. Host and those about
+// the length are made anew.
+var dropped = map[string]bool{
+	"connection": true, "proxy-connection": true, "keep-alive": true, "te": true, "trailer": true,
+	"transfer-encoding": true, "upgrade": true, "proxy-authenticate": true, "proxy-authorization": true,
+	"host": true, "content-length": true,
+}
+
+// forwarded appends the headers that go on to the other side.
+func (h *head) forwarded(b *strings.Builder) {
+	for _, f := range h.fields {
+		if dropped[strings.ToLower(f.name)] || h.names("Connection", f.name) {
+			continue
+		}
+		b.WriteString(f.name + ": " + f.value + "\r\n")
+	}
+}
+
+// rebuild is the head of the request for the server.
+func (q *request) rebuild(target string, r network.Request, websocket bool) []byte {
+	var b strings.Builder
+	b.WriteString(q.method + " " + target + " HTTP/1.1\r\nHost: " + authority(r) + "\r\n")
+	q.forwarded(&b)
+	switch q.body.kind {
+	case chunked:
+		b.WriteString("Transfer-Encoding: chunked\r\n")
+	case sized:
+		fmt.Fprintf(&b, "Content-Length: %d\r\n", q.body.length)
+	}
+	if websocket {
+		b.WriteString("Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+	} else {
+		b.WriteString("Connection: close\r\n\r\n")
+	}
+	return []byte(b.String())
+}
+
+// authority is the normalized host of a request, with its port where that is not the usual one.
+func authority(r network.Request) string {
+	text := r.Host.String()
+	if addr, ok := r.Host.Addr(); ok && addr.Is6() {
+		text = "[" + text + "]"
+	}
+	if r.Port == httpPort {
+		return text
+	}
+	return fmt.Sprintf("%s:%d", text, r.Port)
+}
+
+// rebuild is the head of the response for the client. The framing is that of its body.
+func (p *response) rebuild(f framing, connection string) []byte {
+	var b strings.Builder
+	fmt.Fprintf(&b, "HTTP/1.1 %d %s\r\n", p.status, p.reason)
+	p.forwarded(&b)
+	switch f.kind {
+	case chunked:
+		b.WriteString("Transfer-Encoding: chunked\r\n")
+	case sized:
+		fmt.Fprintf(&b, "Content-Length: %d\r\n", f.length)
+	}
+	b.WriteString(connection + "\r\n")
+	return []byte(b.String())
+}

@@ -1,0 +1,193 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package netproxy
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"net"
+	"sync/atomic"
+	"time"
+)
+
+// maxInterim is how many responses may come before the final one.
+const maxInterim = 16
+
+// A patient connection gives each read and each write a time of its own, and counts bytes.
+type patient struct {
+	net.Conn
+	eager   atomic.Bool // reads have the deadline that others set
+	stopped atomic.Bool
+	in, out atomic.Int64
+}
+
+// Read implements io.Reader.
+func (p *patient) Read(b []byte) (int, error) {
+	if !p.eager.Load() {
+		_ = p.SetReadDeadline(time.Now().Add(idleTime))
+		if p.stopped.Load() {
+			_ = p.SetReadDeadline(time.Unix(1, 0))
+		}
+	}
+	n, err := p.Conn.Read(b)
+	p.in.Add(int64(n))
+	return n, err
+}
+
+// Write implements io.Writer.
+func (p *patient) Write(b []byte) (int, error) {
+	_ = p.SetWriteDeadline(time.Now().Add(idleTime))
+	n, err := p.Conn.Write(b)
+	p.out.Add(int64(n))
+	return n, err
+}
+
+// stop ends the read that is under way, and all that follow until resume.
+func (p *patient) stop() {
+	p.stopped.Store(true)
+	_ = p.SetReadDeadline(time.Unix(1, 0))
+}
+
+// resume leaves deadlines to others.
+func (p *patient) resume() {
+	p.eager.Store(true)
+	p.stopped.Store(false)
+	_ = p.SetReadDeadline(time.Time{})
+	_ = p.SetWriteDeadline(time.Time{})
+}
+
+// An exchange is one request with its response.
+type exchange struct {
+	c     *client
+	a     *access
+	q     *request
+	up    *patient
+	r     *bufio.Reader // of up
+	wrote bool          // the client has got something of the response
+	again bool          // another request may follow
+}
+
+func newExchange(c *client, a *access, q *request, conn net.Conn) *exchange {
+	up := &patient{Conn: conn}
+	return &exchange{c: c, a: a, q: q, up: up, r: bufio.NewReader(up)}
+}
+
+// run forwards the request and its response. The server is asked to close its connection, so that
+// nothing of one response can be taken for the next.
+func (x *exchange) run(target string, websocket bool) Cause {
+	defer func() { x.a.up += x.up.out.Load(); x.a.down += x.up.in.Load() }()
+	if _, err := x.up.Write(x.q.rebuild(target, x.a.req, websocket)); err != nil {
+		x.fail("the server closed the connection")
+		return Failed
+	}
+	x.c.in.eager.Store(false)
+	sent := make(chan error, 1)
+	go func() { sent <- x.sendBody() }()
+	cause, switched := x.respond(websocket)
+	select {
+	case err := <-sent:
+		x.again = x.again && err == nil
+	default:
+		// The response is complete before the request: the rest of that is not needed.
+		x.again = false
+		_ = x.up.Close()
+		x.c.in.stop()
+		<-sent
+	}
+	x.c.in.resume()
+	if switched {
+		x.again = false
+		_ = x.up.SetWriteDeadline(time.Time{})
+		return x.c.tunnel(x.a, x.up.Conn, x.r, false)
+	}
+	if !x.again {
+		x.c.linger()
+	}
+	return cause
+}
+
+// sendBody forwards the body of the request. One that is malformed or cut ends the connection to
+// the server, which would wait for the rest of it. A server that takes no more may still answer.
+func (x *exchange) sendBody() error {
+	if !x.q.hasBody() {
+		return nil
+	}
+	b := newBody(x.c.r, x.q.body)
+	err := copyBody(x.up, b, x.q.body.kind == chunked)
+	if b.err != nil && !errors.Is(b.err, io.EOF) {
+		_ = x.up.Close()
+	}
+	return err
+}
+
+// respond forwards the response. Switched means that the connection is a websocket now.
+func (x *exchange) respond(websocket bool) (cause Cause, switched bool) {
+	for range maxInterim {
+		p, err := readResponse(x.r, x.q.method)
+		switch {
+		case err != nil:
+			x.fail("the response of the server is malformed or was cut: " + err.Error())
+			return Failed, false
+		case p.status == 101 && websocket:
+			return Ended, x.send(p.rebuild(framing{}, "Connection: Upgrade\r\nUpgrade: websocket\r\n")) == nil
+		case p.status == 101:
+			x.fail("the server switched to a protocol that was not asked for")
+			return Failed, false
+		case p.status >= 200:
+			return x.finish(p), false
+		case x.q.minor == 1:
+			if x.send(p.rebuild(framing{}, "")) != nil {
+				return Failed, false
+			}
+		}
+	}
+	x.fail("the server sent too many interim responses")
+	return Failed, false
+}
+
+// finish forwards the final response. What has no length of its own goes on in chunks, and to a
+// client that does not know chunks until the connection is closed.
+func (x *exchange) finish(p *response) Cause {
+	frame := p.declared
+	hasBody := p.body.kind != emptyBody
+	switch {
+	case !hasBody && (p.status < 200 || p.status == 204 || frame.kind != sized):
+		frame = framing{}
+	case hasBody && frame.kind != sized:
+		frame = framing{kind: chunked}
+		if x.q.minor == 0 {
+			frame = framing{kind: untilClose}
+		}
+	}
+	x.again = x.q.keep
+	connection := ""
+	if !x.again {
+		connection = "Connection: close\r\n"
+	}
+	err := x.send(p.rebuild(frame, connection))
+	if err == nil && hasBody {
+		err = copyBody(x.c.in, newBody(x.r, p.body), frame.kind == chunked)
+	}
+	if err != nil {
+		x.again = false
+		return Failed
+	}
+	return Ended
+}
+
+// send writes to the client.
+func (x *exchange) send(b []byte) error {
+	x.wrote = true
+	_, err := x.c.in.Write(b)
+	return err
+}
+
+// fail answers for a server that does not, if nothing of its answer has gone to the client.
+func (x *exchange) fail(why string) {
+	x.again = false
+	if !x.wrote {
+		_ = x.c.write(plainAnswer(502, closing, why))
+	}
+}

@@ -1,0 +1,187 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package netproxy
+
+import (
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/sallyport-dev/sallyport/network"
+)
+
+const (
+	httpPort = 80
+	closing  = "connection: close\r\n" // in answers of ours
+)
+
+// serveHTTP serves requests until one of them is the last.
+func (c *client) serveHTTP() {
+	for {
+		c.within(headTime)
+		q, err := readRequest(c.r)
+		if err != nil {
+			var bad *headError
+			if errors.As(err, &bad) {
+				_ = c.write(plainAnswer(bad.status, closing, "the request is refused: "+bad.reason))
+				c.linger()
+			}
+			return
+		}
+		_ = c.conn.SetReadDeadline(time.Time{})
+		if q.method == "CONNECT" {
+			c.connect(q)
+			return
+		}
+		if !c.forward(q) {
+			return
+		}
+		c.within(keepTime)
+		if _, err := c.r.Peek(1); err != nil {
+			return
+		}
+	}
+}
+
+// parseTarget splits the absolute form of a target. What is wrong with it but its host is the
+// reason bad. Userinfo is cut off, as the host behind it may be denied.
+func parseTarget(target string) (authority, path string, bad network.Reason) {
+	scheme, rest, ok := strings.Cut(target, "://")
+	switch {
+	case !ok || strings.Contains(target, "#"):
+		return "", "", network.InvalidHost
+	case !strings.EqualFold(scheme, "http"):
+		return "", "", network.UnsupportedScheme
+	}
+	authority = rest
+	if i := strings.IndexAny(rest, "/?"); i >= 0 {
+		authority, path = rest[:i], rest[i:]
+	}
+	if i := strings.LastIndexByte(authority, '@'); i >= 0 {
+		authority, bad = authority[i+1:], network.InvalidHost
+	}
+	return authority, path, bad
+}
+
+// originForm returns the target that a server gets.
+func originForm(method, path string) string {
+	switch {
+	case path == "" && method == "OPTIONS":
+		return "*"
+	case path == "" || path[0] == '?':
+		return "/" + path
+	}
+	return path
+}
+
+// forward serves a request in absolute form. It reports whether another one may follow.
+func (c *client) forward(q *request) bool {
+	method, websocket := q.method, q.isWebsocket()
+	if websocket {
+		method = "" // what goes through it cannot be seen
+	}
+	a := c.s.newAccess(network.HTTP, method)
+	authority, path, bad := parseTarget(q.target)
+	if bad == network.UnsupportedScheme {
+		a.reject(bad, q.target)
+		return c.refuse(a, q)
+	}
+	var err error
+	if a.req.Host, a.req.Port, err = network.ParseAuthority(authority, httpPort); err != nil {
+		a.reject(network.InvalidHost, q.target)
+		return c.refuse(a, q)
+	}
+	if bad == "" && !q.isFor(a.req.Host, a.req.Port, httpPort) {
+		bad = network.HostMismatch
+	}
+	up, err := a.reach(bad, c.ask)
+	switch {
+	case err != nil:
+		return c.answer(q, a.unreachable(q, err))
+	case up == nil:
+		return c.refuse(a, q)
+	}
+	defer c.s.drop(up)
+	x := newExchange(c, a, q, up)
+	a.closed(x.run(originForm(q.method, path), websocket))
+	return x.again
+}
+
+// connect serves a CONNECT request, the last one of its connection.
+func (c *client) connect(q *request) {
+	a := c.s.newAccess(network.HTTPSConnect, "")
+	var err error
+	if a.req.Host, a.req.Port, err = network.ParseAuthority(q.target, 0); err != nil {
+		a.reject(network.InvalidHost, q.target)
+		c.refuse(a, q)
+		return
+	}
+	var bad network.Reason
+	if !q.isFor(a.req.Host, a.req.Port, a.req.Port) {
+		bad = network.HostMismatch
+	}
+	if q.body.length > 0 || q.body.kind == chunked {
+		_ = c.write(plainAnswer(400, closing, "the request is refused: CONNECT with a body"))
+		return
+	}
+	up, err := a.reach(bad, c.ask)
+	switch {
+	case err != nil:
+		c.answer(q, a.unreachable(q, err))
+		return
+	case up == nil:
+		c.refuse(a, q)
+		return
+	}
+	defer c.s.drop(up)
+	if c.write([]byte("HTTP/1.1 200 Connection established\r\n\r\n")) != nil {
+		a.closed(Failed)
+		return
+	}
+	a.closed(c.tunnel(a, up, nil, true))
+}
+
+// isFor reports whether the header Host names the target. Only CONNECT and HTTP/1.0 do without.
+func (q *request) isFor(host network.Host, port, defaultPort uint16) bool {
+	if !q.hasHost {
+		return q.minor == 0 || q.method == "CONNECT"
+	}
+	h, p, err := network.ParseAuthority(q.host, defaultPort)
+	return err == nil && h == host && p == port
+}
+
+// isWebsocket reports whether the client asks for a websocket.
+func (q *request) isWebsocket() bool {
+	return q.minor == 1 && q.method == "GET" && !q.hasBody() &&
+		q.names("Connection", "upgrade") && q.names("Upgrade", "websocket")
+}
+
+func (q *request) hasBody() bool { return q.body.kind == chunked || q.body.length > 0 }
+
+// refuse answers a request that was not allowed.
+func (c *client) refuse(a *access, q *request) bool { return c.answer(q, a.refusal(q, c.s.command)) }
+
+// answer sends an answer of ours. It reports whether another request may follow, which it may
+// not if there is a body, or if it was CONNECT: what comes then may be meant for another server.
+func (c *client) answer(q *request, p []byte) bool {
+	if c.write(p) != nil {
+		return false
+	}
+	if q.again() {
+		return true
+	}
+	c.linger()
+	return false
+}
+
+// again reports whether another request may follow an answer of ours.
+func (q *request) again() bool { return q.keep && !q.hasBody() && q.method != "CONNECT" }
+
+// closing is the header that tells the client what again says.
+func (q *request) closing() string {
+	if q.again() {
+		return ""
+	}
+	return closing
+}

@@ -1,0 +1,262 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package netproxy
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/sallyport-dev/sallyport/network"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// bound is how long a test waits for an event, which comes at once if it comes.
+const bound = time.Minute
+
+// A zone answers for names as testdata/zone.json says, and notes what it was asked for. The
+// answers of "rebind" change with each question.
+type zone struct {
+	names map[string][]string
+
+	mu    sync.Mutex
+	asked []string
+}
+
+func readZone(t testing.TB) *zone {
+	t.Helper()
+	text, err := os.ReadFile("../../network/testdata/zone.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var z struct{ Names map[string][]string }
+	if err := json.Unmarshal(text, &z); err != nil {
+		t.Fatal(err)
+	}
+	return &zone{names: z.Names}
+}
+
+func (z *zone) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, error) {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	name := strings.TrimSuffix(host, ".")
+	z.asked = append(z.asked, name)
+	list, ok := z.names[name]
+	for rest := name; !ok && rest != ""; {
+		_, rest, _ = strings.Cut(rest, ".")
+		list, ok = z.names["*."+rest]
+	}
+	if len(list) > 0 && list[0] == "rebind" {
+		times := 0
+		for _, a := range z.asked {
+			if a == name {
+				times++
+			}
+		}
+		list = []string{list[1:][min(times, len(list)-1)-1]}
+	}
+	var addrs []netip.Addr
+	for _, text := range list {
+		addrs = append(addrs, netip.MustParseAddr(text))
+	}
+	return addrs, nil
+}
+
+func (z *zone) questions() []string {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	return slices.Clone(z.asked)
+}
+
+// A lab is a proxy on a listener of loopback, whose dials lead to an origin on loopback.
+type lab struct {
+	t       testing.TB
+	zone    *zone
+	proxy   *Proxy
+	command *Command
+	service *Service
+	addr    string
+	origin  string // where all dials lead
+
+	mu     sync.Mutex
+	dialed []string
+	events []Event
+	policy *network.Policy
+}
+
+// newLab serves a policy. All connections lead to the address of origin; they are refused if that
+// is empty.
+func newLab(t testing.TB, policy *network.Policy, origin string, change ...func(*lab)) *lab {
+	t.Helper()
+	l := &lab{t: t, zone: readZone(t), origin: origin, policy: policy}
+	l.proxy = &Proxy{Resolver: l.zone, Dial: l.dial}
+	l.command = &Command{CallID: "call-1", Policy: l.now, Report: l.report}
+	for _, f := range change {
+		f(l)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.addr = listener.Addr().String()
+	l.service = l.proxy.Serve(listener, l.command)
+	t.Cleanup(l.close)
+	return l
+}
+
+func (l *lab) close() {
+	if err := l.service.Close(); err != nil {
+		l.t.Error(err)
+	}
+}
+
+func (l *lab) now() *network.Policy {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.policy
+}
+
+func (l *lab) dial(ctx context.Context, d *net.Dialer, kind, address string) (net.Conn, error) {
+	l.mu.Lock()
+	l.dialed = append(l.dialed, address)
+	l.mu.Unlock()
+	if err := d.Control(kind, address, nil); err != nil {
+		return nil, err
+	}
+	if l.origin == "" {
+		return nil, &net.OpError{Op: "dial", Net: kind, Err: syscall.ECONNREFUSED}
+	}
+	return (&net.Dialer{}).DialContext(ctx, kind, l.origin)
+}
+
+func (l *lab) report(e Event) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.events = append(l.events, e)
+}
+
+// told ends the service and returns its events.
+func (l *lab) told() []Event {
+	l.close()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.events)
+}
+
+// connect opens a connection to the proxy.
+func (l *lab) connect() *net.TCPConn {
+	l.t.Helper()
+	conn, err := net.Dial("tcp", l.addr)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.t.Cleanup(func() { conn.Close() })
+	_ = conn.SetDeadline(time.Now().Add(bound))
+	return conn.(*net.TCPConn)
+}
+
+// send opens a connection, sends text, and returns all that comes until the proxy closes it.
+func (l *lab) send(text string) string {
+	l.t.Helper()
+	conn := l.connect()
+	if _, err := io.WriteString(conn, text); err != nil {
+		l.t.Fatal(err)
+	}
+	_ = conn.CloseWrite()
+	all, err := io.ReadAll(conn)
+	if err != nil {
+		l.t.Fatalf("after %q: %v", all, err)
+	}
+	return string(all)
+}
+
+// full is the policy of the mode full with entries; one that begins with "!" denies.
+func full(t testing.TB, entries ...string) *network.Policy {
+	t.Helper()
+	return makePolicy(t, network.Config{Mode: network.Full}, entries...)
+}
+
+func makePolicy(t testing.TB, c network.Config, entries ...string) *network.Policy {
+	t.Helper()
+	for _, e := range entries {
+		pattern, deny := strings.CutPrefix(e, "!")
+		c.Entries = append(c.Entries, network.Entry{Pattern: pattern, Deny: deny})
+	}
+	c.PublicSuffix = func(name string) bool { return !strings.Contains(name, ".") }
+	p, err := network.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// listen serves connections on loopback, each by a goroutine, until the test ends.
+func listen(t testing.TB, serve func(net.Conn)) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var group sync.WaitGroup
+	group.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			group.Go(func() {
+				defer conn.Close()
+				_ = conn.SetDeadline(time.Now().Add(bound))
+				serve(conn)
+			})
+		}
+	})
+	t.Cleanup(func() { l.Close(); group.Wait() })
+	return l.Addr().String()
+}
+
+// answerAny is an origin that answers whatever comes with text.
+func answerAny(text string) func(net.Conn) {
+	return func(conn net.Conn) {
+		if _, err := conn.Read(make([]byte, 64<<10)); err == nil {
+			_, _ = io.WriteString(conn, text)
+		}
+	}
+}
+
+const okResponse = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+// clientHello returns the first message of a TLS client, with its records.
+func clientHello(t testing.TB, name string) []byte {
+	t.Helper()
+	a, b := net.Pipe()
+	defer a.Close()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = tls.Client(b, &tls.Config{ServerName: name, InsecureSkipVerify: true}).Handshake()
+	}()
+	p := make([]byte, maxHello)
+	n, err := bufio.NewReaderSize(a, maxHello).Read(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.Close()
+	<-done
+	return p[:n]
+}
