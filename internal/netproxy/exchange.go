@@ -66,12 +66,14 @@ type exchange struct {
 	up    *patient
 	r     *bufio.Reader // of up
 	wrote bool          // the client has got something of the response
+	sent  chan error    // how sending the body ended
+	whole bool          // the body was sent
 	again bool          // another request may follow
 }
 
 func newExchange(c *client, a *access, q *request, conn net.Conn) *exchange {
 	up := &patient{Conn: conn}
-	return &exchange{c: c, a: a, q: q, up: up, r: bufio.NewReader(up)}
+	return &exchange{c: c, a: a, q: q, up: up, r: bufio.NewReader(up), sent: make(chan error, 1)}
 }
 
 // run forwards the request and its response. The server is asked to close its connection, so that
@@ -83,23 +85,23 @@ func (x *exchange) run(target string, websocket bool) Cause {
 		return Failed
 	}
 	x.c.in.eager.Store(false)
-	sent := make(chan error, 1)
-	go func() { sent <- x.sendBody() }()
+	if x.q.hasBody() {
+		go func() { x.sent <- x.sendBody() }()
+	} else {
+		x.sent <- nil
+	}
 	cause, switched := x.respond(websocket)
-	select {
-	case err := <-sent:
-		x.again = x.again && err == nil
-	default:
+	if !x.isSent() {
 		// The response is complete before the request: the rest of that is not needed.
-		x.again = false
 		_ = x.up.Close()
 		x.c.in.stop()
-		<-sent
 	}
+	_ = <-x.sent
 	x.c.in.resume()
 	if switched {
 		x.again = false
 		_ = x.up.SetWriteDeadline(time.Time{})
+		x.a.down -= int64(x.r.Buffered()) // the tunnel counts them
 		return x.c.tunnel(x.a, x.up.Conn, x.r, false)
 	}
 	if !x.again {
@@ -108,12 +110,20 @@ func (x *exchange) run(target string, websocket bool) Cause {
 	return cause
 }
 
+// isSent reports whether the whole request was sent. It does not wait.
+func (x *exchange) isSent() bool {
+	select {
+	case err := <-x.sent:
+		x.whole = err == nil
+		x.sent <- err
+	default:
+	}
+	return x.whole
+}
+
 // sendBody forwards the body of the request. One that is malformed or cut ends the connection to
 // the server, which would wait for the rest of it. A server that takes no more may still answer.
 func (x *exchange) sendBody() error {
-	if !x.q.hasBody() {
-		return nil
-	}
 	b := newBody(x.c.r, x.q.body)
 	err := copyBody(x.up, b, x.q.body.kind == chunked)
 	if b.err != nil && !errors.Is(b.err, io.EOF) {
@@ -161,7 +171,7 @@ func (x *exchange) finish(p *response) Cause {
 			frame = framing{kind: untilClose}
 		}
 	}
-	x.again = x.q.keep
+	x.again = x.q.keep && x.isSent()
 	connection := ""
 	if !x.again {
 		connection = "Connection: close\r\n"

@@ -6,9 +6,14 @@ package netproxy
 import (
 	"bufio"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"io"
+	"math/big"
 	"net"
 	"net/netip"
 	"os"
@@ -93,10 +98,11 @@ type lab struct {
 	addr    string
 	origin  string // where all dials lead
 
-	mu     sync.Mutex
-	dialed []string
-	events []Event
-	policy *network.Policy
+	mu      sync.Mutex
+	changed *sync.Cond
+	dialed  []string
+	events  []Event
+	policy  *network.Policy
 }
 
 // newLab serves a policy. All connections lead to the address of origin; they are refused if that
@@ -104,6 +110,7 @@ type lab struct {
 func newLab(t testing.TB, policy *network.Policy, origin string, change ...func(*lab)) *lab {
 	t.Helper()
 	l := &lab{t: t, zone: readZone(t), origin: origin, policy: policy}
+	l.changed = sync.NewCond(&l.mu)
 	l.proxy = &Proxy{Resolver: l.zone, Dial: l.dial}
 	l.command = &Command{CallID: "call-1", Policy: l.now, Report: l.report}
 	for _, f := range change {
@@ -131,9 +138,24 @@ func (l *lab) now() *network.Policy {
 	return l.policy
 }
 
+// wait returns when a condition holds, which is looked at when something was dialed or told.
+func (l *lab) wait(holds func() bool) {
+	l.t.Helper()
+	timer := time.AfterFunc(bound, l.changed.Broadcast)
+	defer timer.Stop()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for end := time.Now().Add(bound); !holds(); l.changed.Wait() {
+		if time.Now().After(end) {
+			l.t.Fatal("it did not happen")
+		}
+	}
+}
+
 func (l *lab) dial(ctx context.Context, d *net.Dialer, kind, address string) (net.Conn, error) {
 	l.mu.Lock()
 	l.dialed = append(l.dialed, address)
+	l.changed.Broadcast()
 	l.mu.Unlock()
 	if err := d.Control(kind, address, nil); err != nil {
 		return nil, err
@@ -148,6 +170,7 @@ func (l *lab) report(e Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.events = append(l.events, e)
+	l.changed.Broadcast()
 }
 
 // told ends the service and returns its events.
@@ -161,13 +184,17 @@ func (l *lab) told() []Event {
 // connect opens a connection to the proxy.
 func (l *lab) connect() *net.TCPConn {
 	l.t.Helper()
-	conn, err := net.Dial("tcp", l.addr)
+	addr, err := net.ResolveTCPAddr("tcp", l.addr)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	conn, err := net.DialTCP("tcp", nil, addr)
 	if err != nil {
 		l.t.Fatal(err)
 	}
 	l.t.Cleanup(func() { conn.Close() })
 	_ = conn.SetDeadline(time.Now().Add(bound))
-	return conn.(*net.TCPConn)
+	return conn
 }
 
 // send opens a connection, sends text, and returns all that comes until the proxy closes it.
@@ -240,6 +267,21 @@ func answerAny(text string) func(net.Conn) {
 }
 
 const okResponse = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+// certificate returns one that no client should trust.
+func certificate(t testing.TB) tls.Certificate {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+}
 
 // clientHello returns the first message of a TLS client, with its records.
 func clientHello(t testing.TB, name string) []byte {

@@ -88,7 +88,7 @@ func readTarget(r io.Reader) (socksTarget, error) {
 	if _, err := io.ReadFull(r, kind[:]); err != nil {
 		return socksTarget{}, err
 	}
-	size := 0
+	var size int
 	switch kind[0] {
 	case addressIPv4:
 		size = net.IPv4len
