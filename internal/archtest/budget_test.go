@@ -85,7 +85,7 @@ var budgets = map[string]budget{
 	"internal/jsonrpc":     {920, "a closing handshake; output that is encoded when it is written; messages written together, and binary ones; clients connect, also in memory; new: messages of the exec-server protocol, over lines and WebSockets"},
 	"internal/judge":       {600, "the whole table of decisions as data, with a sentence for each row; new: what the rules decide about a run; the parts of a command are from internal/checking"},
 	"internal/landlock":    {60, ""},
-	"internal/launch":      {1940, ""},
+	"internal/launch":      {2030, "sockets that listen, and handing over, from internal/linux"},
 	"internal/limits":      {1420, ""},
 	"internal/linux":       {1240, "services that grants open are found before the plan and held until the end; programs in /tmp, sandboxes inside sandboxes; the observer gets what the filter was made from; the table of mounts is kept between runs"},
 	"internal/nearest":     {70, "new: from internal/cli"},

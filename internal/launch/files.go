@@ -21,6 +21,8 @@ type Files struct {
 	Observer *os.File
 	// Terminal is such an end for OpTerminal, for the master end of the terminal.
 	Terminal *os.File
+	// Listen is such an end for OpListen. Each of these steps sends one message.
+	Listen *os.File
 	// Status is what OpPass gives to the program.
 	Status *os.File
 	// Extra are those that OpCloseFiles gives to the program under the numbers of their keys,

@@ -21,9 +21,9 @@ type fds struct {
 	status int // write end of the pipe on which the reaper reports
 	reaper int // the reaper's image
 
-	observer, terminal, pass, cgroup int   // see Files
-	hold, join                       []int // see Files
-	extra                            map[int]int
+	observer, terminal, listen, pass, cgroup int   // see Files
+	hold, join                               []int // see Files
+	extra                                    map[int]int
 
 	// enter is an open list of a group that the task writes itself into first of all.
 	enter int
@@ -69,7 +69,7 @@ func (l *Launcher) duplicate(s *Script, f Files) (n fds, release func(), err err
 	for _, g := range []struct {
 		to   *int
 		file *os.File
-	}{{&n.observer, f.Observer}, {&n.terminal, f.Terminal}, {&n.pass, f.Status}, {&n.cgroup, f.Cgroup}} {
+	}{{&n.observer, f.Observer}, {&n.terminal, f.Terminal}, {&n.listen, f.Listen}, {&n.pass, f.Status}, {&n.cgroup, f.Cgroup}} {
 		if g.file != nil {
 			give(g.to, g.file)
 		}

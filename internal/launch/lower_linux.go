@@ -199,6 +199,8 @@ func (l *lowering) lowerFiles(s *Step) bool {
 	switch s.Op {
 	case OpTerminal:
 		l.lowerTerminal(s)
+	case OpListen:
+		l.lowerListen(s)
 	case OpStdio:
 		for i, n := range l.fds.stdio {
 			from := num(n)

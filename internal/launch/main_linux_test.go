@@ -33,6 +33,7 @@ var helpers = map[string]func(args []string) int{
 	"main-thread": helperMainThread,
 	"ignored":     helperIgnored,
 	"prefork":     helperPrefork,
+	"dial":        helperDial,
 }
 
 const helperMark = "helper:"

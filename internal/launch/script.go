@@ -93,6 +93,10 @@ const (
 	OpPivot
 	// OpLoopback brings the loopback interface up.
 	OpLoopback
+	// OpListen makes a TCP socket that listens at Path, an IPv4 address of the loopback interface
+	// with a port such as 127.0.0.1:3128, and sends it to Files.Listen. It comes before
+	// OpStartCommand, so the command finds the socket ready and has no descriptor of it.
+	OpListen
 	// OpSetting writes Data to the kernel setting Path, which is relative to the process
 	// file system Tree. A setting of the network is that of the task's network namespace.
 	OpSetting
