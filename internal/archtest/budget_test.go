@@ -103,6 +103,7 @@ var budgets = map[string]budget{
 	"internal/prompt":      {190, "what a program left on the terminal is undone before a question; new: a question on the controlling terminal"},
 	"internal/process":     {1465, "names of signals by number; numbers of signals by name; the exit of a command is told before its streams end, which may be awaited; a reader that is slow after the end is waited for without a timer"},
 	"internal/protect":     {2290, "what appears or vanishes meanwhile is inspected again as a whole; repositories that no command can reach; settings of sallyport are out of reach; sockets of granted services are shown, unless the policy denies them; state directories that a command could make are made before it; each deny pattern keeps a bound of its own; the search for repositories goes on while a command runs, and gives way to starts; deny patterns with one beginning are searched for at once"},
+	"internal/proxyenv":    {130, "new: variables that lead programs to a proxy"},
 	"internal/quietlog":    {10, "new: what go.starlark.net logs where the address space is limited"},
 	"internal/rlimit":      {30, ""},
 	"internal/roff":        {60, "new: manual pages"},

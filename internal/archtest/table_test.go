@@ -60,6 +60,7 @@ var layers = map[string]int{
 	"internal/oneshot":     layerWords,
 	"internal/peer":        layerWords,
 	"internal/overlay":     layerWords,
+	"internal/proxyenv":    layerWords,
 	"internal/rlimit":      layerWords,
 	"internal/screen":      layerWords,
 	"internal/script":      layerWords,
