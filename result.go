@@ -100,6 +100,10 @@ type Result struct {
 	// effect; see Cmd.OwnershipErrors.
 	OwnershipIgnored int
 
+	// NetworkDenials are the hosts that the proxy of a managed network refused, at most
+	// executor.MaxNetworkDenials. They are among Denials as well.
+	NetworkDenials []executor.NetworkDenial
+
 	// New are files that other programs run or obey later, such as .vscode/tasks.json in a
 	// workspace, and git repositories, that appeared while the command ran. They are still
 	// there.
@@ -176,9 +180,8 @@ func (x *execution) result(a *attempt) *Result {
 		Stdout: newOutput(kept.Stdout), Stderr: newOutput(kept.Stderr), Output: newOutput(kept.Combined),
 		StdoutErr: a.fanout.writerErr(executor.Stdout), StderrErr: a.fanout.writerErr(executor.Stderr),
 		Survivors: exit.Survivors, SurvivorsBy: exit.SurvivorsBy, StreamsLeftOpen: exit.StreamsLeftOpen, Quarantined: exit.Quarantined,
-		HardLinks: exit.HardLinks, HardLinksOmitted: exit.HardLinksOmitted,
-		OwnershipIgnored: exit.OwnershipIgnored, New: exit.New,
-		Limits: x.enforced(a), Usage: exit.Usage,
+		HardLinks: exit.HardLinks, HardLinksOmitted: exit.HardLinksOmitted, NetworkDenials: exit.NetworkDenials,
+		OwnershipIgnored: exit.OwnershipIgnored, New: exit.New, Limits: x.enforced(a), Usage: exit.Usage,
 		Rule: x.rule, Sandbox: sandboxOf(a.policy, exit.Sandbox),
 		Attempts: attempts, Approvals: x.approvals, Notices: x.noted, First: x.first,
 		Withheld: x.withheld, Warnings: slices.Concat(x.warned, exit.Sandbox.Warnings),

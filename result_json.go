@@ -41,29 +41,30 @@ type resultJSON struct {
 	StdoutOmitted uint64 `json:"stdout_omitted_bytes,omitempty"`
 	StderrOmitted uint64 `json:"stderr_omitted_bytes,omitempty"`
 
-	Rule            *Rule                   `json:"rule,omitempty"`
-	Sandbox         Sandbox                 `json:"sandbox"`
-	Attempts        int                     `json:"attempts"`
-	Approvals       []event.ApprovalDecided `json:"approvals,omitempty"`
-	Notices         []string                `json:"notices,omitempty"`
-	First           *firstJSON              `json:"first,omitempty"`
-	Denials         []sandbox.Denial        `json:"denials"`
-	DenialsOmitted  int                     `json:"denials_omitted,omitempty"`
-	Survivors       int                     `json:"survivors"`
-	SurvivorList    []executor.Survivor     `json:"survivor_list,omitempty"`
-	SurvivorsBy     string                  `json:"survivors_by,omitempty"`
-	StreamsLeftOpen bool                    `json:"streams_left_open,omitempty"`
-	Quarantined     []executor.Quarantined  `json:"quarantined,omitempty"`
-	HardLinks       []executor.HardLink     `json:"hard_links,omitempty"`
-	LinksOmitted    int                     `json:"hard_links_omitted,omitempty"`
-	OwnersIgnored   int                     `json:"ownership_ignored,omitempty"`
-	New             []executor.New          `json:"new,omitempty"`
-	Limits          []executor.Enforced     `json:"limits,omitempty"`
-	Usage           executor.Usage          `json:"usage,omitzero"`
-	Withheld        []string                `json:"withheld,omitempty"`
-	Warnings        []string                `json:"warnings,omitempty"`
-	Error           string                  `json:"error,omitempty"`
-	Run             string                  `json:"run,omitempty"`
+	Rule            *Rule                    `json:"rule,omitempty"`
+	Sandbox         Sandbox                  `json:"sandbox"`
+	Attempts        int                      `json:"attempts"`
+	Approvals       []event.ApprovalDecided  `json:"approvals,omitempty"`
+	Notices         []string                 `json:"notices,omitempty"`
+	First           *firstJSON               `json:"first,omitempty"`
+	Denials         []sandbox.Denial         `json:"denials"`
+	DenialsOmitted  int                      `json:"denials_omitted,omitempty"`
+	NetworkDenials  []executor.NetworkDenial `json:"network_denials,omitempty"`
+	Survivors       int                      `json:"survivors"`
+	SurvivorList    []executor.Survivor      `json:"survivor_list,omitempty"`
+	SurvivorsBy     string                   `json:"survivors_by,omitempty"`
+	StreamsLeftOpen bool                     `json:"streams_left_open,omitempty"`
+	Quarantined     []executor.Quarantined   `json:"quarantined,omitempty"`
+	HardLinks       []executor.HardLink      `json:"hard_links,omitempty"`
+	LinksOmitted    int                      `json:"hard_links_omitted,omitempty"`
+	OwnersIgnored   int                      `json:"ownership_ignored,omitempty"`
+	New             []executor.New           `json:"new,omitempty"`
+	Limits          []executor.Enforced      `json:"limits,omitempty"`
+	Usage           executor.Usage           `json:"usage,omitzero"`
+	Withheld        []string                 `json:"withheld,omitempty"`
+	Warnings        []string                 `json:"warnings,omitempty"`
+	Error           string                   `json:"error,omitempty"`
+	Run             string                   `json:"run,omitempty"`
 }
 
 // A firstJSON is the first attempt of a command that was run again.
@@ -109,7 +110,7 @@ func (r *Result) WriteJSON(w io.Writer) error {
 		StdoutBytes: r.Stdout.Total, StderrBytes: r.Stderr.Total, OmittedBytes: r.Stdout.Omitted + r.Stderr.Omitted,
 		StdoutBase64: r.Stdout.binary(), StderrBase64: r.Stderr.binary(),
 		StdoutOmitted: r.Stdout.Omitted, StderrOmitted: r.Stderr.Omitted,
-		Rule: r.Rule, Sandbox: r.Sandbox, Attempts: len(r.Attempts), Approvals: r.Approvals, Notices: r.Notices, First: first(r.First), Denials: orEmpty(r.denials), DenialsOmitted: r.DenialsOmitted,
+		Rule: r.Rule, Sandbox: r.Sandbox, Attempts: len(r.Attempts), Approvals: r.Approvals, Notices: r.Notices, First: first(r.First), Denials: orEmpty(r.denials), DenialsOmitted: r.DenialsOmitted, NetworkDenials: r.NetworkDenials,
 		Survivors: len(r.Survivors), SurvivorList: event.Listed(r.Survivors), SurvivorsBy: r.SurvivorsBy,
 		StreamsLeftOpen: r.StreamsLeftOpen, Quarantined: r.Quarantined, HardLinks: r.HardLinks, LinksOmitted: r.HardLinksOmitted,
 		OwnersIgnored: r.OwnershipIgnored, New: r.New, Limits: r.Limits, Usage: r.Usage,
@@ -143,7 +144,7 @@ func (r *Result) UnmarshalJSON(data []byte) error {
 		SurvivorsBy: j.SurvivorsBy, StreamsLeftOpen: j.StreamsLeftOpen, Quarantined: j.Quarantined,
 		HardLinks: j.HardLinks, HardLinksOmitted: j.LinksOmitted, OwnershipIgnored: j.OwnersIgnored, New: j.New,
 		Limits: j.Limits, Usage: j.Usage, Rule: j.Rule, Sandbox: j.Sandbox, Attempts: make([]Attempt, j.Attempts),
-		Withheld: j.Withheld, Warnings: j.Warnings, Error: j.Error, denials: j.Denials, DenialsOmitted: j.DenialsOmitted,
+		Withheld: j.Withheld, Warnings: j.Warnings, Error: j.Error, denials: j.Denials, DenialsOmitted: j.DenialsOmitted, NetworkDenials: j.NetworkDenials,
 		Approvals: j.Approvals, Notices: j.Notices,
 	}
 	if f := j.First; f != nil { // which stream lacks the bytes that are not there is not known

@@ -15,6 +15,7 @@ import (
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/output"
+	"github.com/sallyport-dev/sallyport/network"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -54,14 +55,15 @@ func TestResultRoundTrip(t *testing.T) {
 		Output:    newOutput(output.Snapshot{Head: []byte("café"), Total: 6}),
 		Survivors: []executor.Survivor{{PID: 1, Name: "a", Command: "a b"}, {PID: 2, Name: "c"}}, SurvivorsBy: executor.ByNamespace,
 		HardLinks: []executor.HardLink{{Path: "/w/f", Links: 2}}, HardLinksOmitted: 3, OwnershipIgnored: 12,
-		Quarantined: []executor.Quarantined{{Path: "/w/.git", MovedTo: "/q", Why: "w", Grant: "--grant git"}},
-		New:         []executor.New{{Path: "/w/.vscode/a", Grant: "--grant editor-config", More: 2}, {Path: "/w/sub/.git", Grant: "--grant git", Granted: true}},
-		Limits:      []executor.Enforced{{Limit: executor.LimitMemory, Value: 1, By: executor.ByCgroupV2, Hit: true}},
-		Sandbox:     Sandbox{Mode: "workspace-write", Network: sandbox.NetworkHost, Sandbox: executor.Sandbox{Level: "native", Mechanism: []string{"userns"}, Observed: true}},
-		Approvals:   []event.ApprovalDecided{{ID: "r-1", Decision: approval.Approved, Source: approval.FromUser, WaitMS: 5, Message: "m", Rule: []string{"a", "b"}}},
-		Notices:     []string{"n"},
-		First:       &Result{End: EndExited, ExitCode: 1, Duration: time.Second, Stdout: newOutput(output.Snapshot{Head: []byte("first"), Total: 9, Omitted: 4}), Output: newOutput(output.Snapshot{Head: []byte("first"), Total: 9, Omitted: 4}), denials: []sandbox.Denial{{Access: sandbox.Access{Op: sandbox.Write, Path: "/y"}}}},
-		Attempts:    make([]Attempt, 2), Withheld: []string{"TOKEN"}, Warnings: []string{"w"}, Error: "e",
+		Quarantined:    []executor.Quarantined{{Path: "/w/.git", MovedTo: "/q", Why: "w", Grant: "--grant git"}},
+		New:            []executor.New{{Path: "/w/.vscode/a", Grant: "--grant editor-config", More: 2}, {Path: "/w/sub/.git", Grant: "--grant git", Granted: true}},
+		Limits:         []executor.Enforced{{Limit: executor.LimitMemory, Value: 1, By: executor.ByCgroupV2, Hit: true}},
+		Sandbox:        Sandbox{Mode: "workspace-write", Network: sandbox.NetworkHost, Sandbox: executor.Sandbox{Level: "native", Mechanism: []string{"userns"}, Observed: true}},
+		Approvals:      []event.ApprovalDecided{{ID: "r-1", Decision: approval.Approved, Source: approval.FromUser, WaitMS: 5, Message: "m", Rule: []string{"a", "b"}}},
+		Notices:        []string{"n"},
+		NetworkDenials: []executor.NetworkDenial{{Host: "h.example", Port: 443, Protocol: network.SOCKS5TCP, Reason: network.NotAllowed, Count: 2, FirstMS: 7}},
+		First:          &Result{End: EndExited, ExitCode: 1, Duration: time.Second, Stdout: newOutput(output.Snapshot{Head: []byte("first"), Total: 9, Omitted: 4}), Output: newOutput(output.Snapshot{Head: []byte("first"), Total: 9, Omitted: 4}), denials: []sandbox.Denial{{Access: sandbox.Access{Op: sandbox.Write, Path: "/y"}}}},
+		Attempts:       make([]Attempt, 2), Withheld: []string{"TOKEN"}, Warnings: []string{"w"}, Error: "e",
 	}
 	full.SetDenials([]sandbox.Denial{{Access: sandbox.Access{Op: sandbox.Write, Path: "/x"}, Errno: "EROFS", Count: 2}}, 3)
 	for range 30 {

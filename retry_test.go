@@ -111,6 +111,42 @@ func checkEvents(t *testing.T, events []event.Event, asked, again bool) {
 	}
 }
 
+// TestRetryHost: a host that the proxy refused is asked for, and is open in the second attempt; one
+// that must be named by the user is not asked about.
+func TestRetryHost(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		named bool
+		asked []string
+		runs  int
+	}{{"a host that no entry names", false, []string{"host:a.example:443"}, 2}, {"a protected address", true, nil, 1}} {
+		t.Run(test.name, func(t *testing.T) {
+			runs := 0
+			r, _ := fakeRunner(nil, func(spec *executor.Spec, p *fakeProcess) {
+				if runs++; slices.Contains(spec.Policy.Hosts(), "a.example:443") {
+					return
+				}
+				p.exit = executor.Exit{Code: 1, Denials: []sandbox.Denial{{
+					Access: sandbox.Access{Op: sandbox.Connect, Addr: "a.example:443"}, Source: sandbox.Proxied, Grant: "--allow-host a.example:443", NoGrant: test.named,
+				}}}
+			})
+			r.Policy = r.Policy.WithNetwork(sandbox.NetworkProxy)
+			var asked []string
+			r.Approver = approval.Func(func(_ context.Context, q *approval.Request) (approval.Decision, error) {
+				asked = append(asked, q.Requires...)
+				return approval.Decision{Answer: approval.Approved}, nil
+			})
+			_, err := r.Run(t.Context(), &Cmd{Args: []string{"x"}, Dir: "/w"})
+			if closed := r.Close(); err != nil || closed != nil {
+				t.Fatal(err, closed)
+			}
+			if !slices.Equal(asked, test.asked) || runs != test.runs {
+				t.Errorf("asked for %q, ran %d times", asked, runs)
+			}
+		})
+	}
+}
+
 // TestRetryOutside: leaving the sandbox is its own question, asked only where no grant helps, the
 // approval policy is not the caller's matter, and nothing is denied for good.
 func TestRetryOutside(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/executor/local"
+	"github.com/sallyport-dev/sallyport/network"
 	"github.com/sallyport-dev/sallyport/rules"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -28,6 +29,10 @@ type Runner struct {
 	// nowhere and has no network. sandbox.FullAccess, set here by the Runner's owner,
 	// needs no approval.
 	Policy sandbox.Policy
+	// Network decides which hosts commands reach where the network of the Policy is the proxy. Nil
+	// opens the hosts that the Policy grants, and no others. An entry that denies takes precedence
+	// over a grant.
+	Network *network.Policy
 	// Rules say which commands run, which need an approval and which do not run, see package
 	// rules; nil means that there are none. If a source of the Set did not load, nothing runs:
 	// the error holds its [rules.LoadError]s.

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport/internal/printable"
+	"github.com/sallyport-dev/sallyport/network"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -89,6 +90,9 @@ type Spec struct {
 
 	// Policy is what the process may access, bound to places ([sandbox.Policy.Bind]).
 	Policy sandbox.Policy
+	// Network decides which hosts the process reaches where the network of Policy is the proxy; it
+	// has no effect elsewhere. Nil opens the hosts that Policy grants, and no others.
+	Network *network.Policy
 	// Allow lists what is allowed beyond the defaults, by name ("unix", "userns").
 	Allow []string
 	// Level is the least sandbox level accepted: "native", "bwrap" or
@@ -286,6 +290,10 @@ type Exit struct {
 	// DenialsOmitted counts denied accesses that are not in Denials because there were too
 	// many different ones.
 	DenialsOmitted int
+	// NetworkDenials are the hosts that the proxy refused, in the order in which they were refused
+	// first: at most MaxNetworkDenials. They are among Denials as well, and those that were left
+	// out are in DenialsOmitted. Nil where there was no proxy.
+	NetworkDenials []NetworkDenial
 	// HardLinks are files that the process opened for writing although they have further
 	// names, which may lie outside of the places that it may write to. HardLinksOmitted
 	// counts those that are not in HardLinks because there were too many.
@@ -304,6 +312,19 @@ type Exit struct {
 	// outside that removed the placeholder of a protected name. The process was ended then.
 	// Nil means that the sandbox was complete.
 	Broken error
+}
+
+// MaxNetworkDenials is how many different requests [Exit.NetworkDenials] lists.
+const MaxNetworkDenials = 50
+
+// NetworkDenial is a host to which the proxy refused to connect.
+type NetworkDenial struct {
+	Host     string           `json:"host"` // normalized; what the program sent, quoted, where that is no host
+	Port     uint16           `json:"port"` // 0 where it is unknown
+	Protocol network.Protocol `json:"protocol"`
+	Reason   network.Reason   `json:"reason"`
+	Count    int              `json:"count"`    // how often it was refused
+	FirstMS  int64            `json:"first_ms"` // milliseconds from the start of the process to the first refusal
 }
 
 // Quarantined is a protected name that was created and then quarantined.

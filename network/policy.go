@@ -26,6 +26,8 @@ type Policy struct {
 	ask          bool
 	hostAddrs    []netip.Addr
 	allow, deny  index
+
+	config Config // what it was made from, for With
 }
 
 // EntryError reports an entry that a policy cannot have.
@@ -43,7 +45,7 @@ func (e *EntryError) Error() string {
 	return fmt.Sprintf("%sinvalid host pattern %s: %s", source, strconv.QuoteToASCII(e.Entry.Pattern), e.Reason)
 }
 
-// New returns the policy of a configuration, of which it keeps nothing. With entries that are not
+// New returns the policy of a configuration, which may be changed afterwards. With entries that are not
 // valid the policy is nil, and the error joins an [*EntryError] for each of them. With more than
 // [MaxEntries] it is [ErrTooManyEntries].
 func New(c Config) (*Policy, error) {
@@ -77,7 +79,20 @@ func New(c Config) (*Policy, error) {
 	if len(bad) > 0 {
 		return nil, errors.Join(bad...)
 	}
+	c.Entries, c.HostAddrs = slices.Clone(c.Entries), p.hostAddrs
+	p.config = c
 	return p, nil
+}
+
+// With returns a policy with more entries. The errors are those of [New]. A nil Policy opens
+// nothing, and stays so.
+func (p *Policy) With(entries ...Entry) (*Policy, error) {
+	if p == nil || len(entries) == 0 {
+		return p, nil
+	}
+	c := p.config
+	c.Entries = slices.Concat(c.Entries, entries)
+	return New(c)
 }
 
 // problem says what is wrong with an entry whose pattern can be read; empty for nothing. A wide

@@ -40,6 +40,9 @@ func act() {
 			err = actSocket(what, next)
 		}
 		if errors.Is(err, errNotMine) {
+			err = actProxy(what, next)
+		}
+		if errors.Is(err, errNotMine) {
 			fmt.Println("act: what is", what)
 			os.Exit(2)
 		}

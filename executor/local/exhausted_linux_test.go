@@ -6,12 +6,14 @@ package local
 import (
 	"os"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/internal/process"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -22,16 +24,16 @@ import (
 func TestExhausted(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	for _, level := range survivorLevels {
-		for _, tty := range []bool{false, true} {
-			name := levelName(level)
-			if tty {
-				name += ", terminal"
+		for _, with := range []string{"", "terminal", "proxy"} {
+			if with == "proxy" && level != plan.LevelNative {
+				continue
 			}
+			name := strings.TrimSuffix(levelName(level)+", "+with, ", ")
 			t.Run(name, func(t *testing.T) {
 				executorAt(t, level) // for what it needs
 				failures, successes := 0, 0
 				for more := uint64(0); successes < 2 && more < 100; more++ {
-					if startExhausted(t, level, tty, more) {
+					if startExhausted(t, level, with, more) {
 						successes++
 					} else {
 						failures++
@@ -48,7 +50,7 @@ func TestExhausted(t *testing.T) {
 
 // startExhausted runs one command with so many more descriptors, and reports whether it
 // could be started.
-func startExhausted(t *testing.T, level string, tty bool, more uint64) bool {
+func startExhausted(t *testing.T, level, with string, more uint64) bool {
 	t.Helper()
 	descriptors, goroutines := openFDs(), runtime.NumGoroutine()
 	dir := t.TempDir()
@@ -58,10 +60,13 @@ func startExhausted(t *testing.T, level string, tty bool, more uint64) bool {
 	if level == "" {
 		policy = sandbox.FullAccess()
 	}
+	if with == "proxy" {
+		policy = policy.WithNetwork(sandbox.NetworkProxy)
+	}
 	spec := newSpec(policy, "true")
 	spec.Dir, spec.Policy = dir, policy.Bind(sandbox.Places{Dir: dir})
-	spec.PipeStdin = !tty
-	if tty {
+	spec.PipeStdin = with != "terminal"
+	if !spec.PipeStdin {
 		spec.TTY = &executor.Size{}
 	}
 	var before unix.Rlimit

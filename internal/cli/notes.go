@@ -69,7 +69,7 @@ const offlineDelay = 500 * time.Millisecond
 // denied has a line printed that the network is off, soon after the first denial of it and while
 // the program runs: some programs try again for minutes.
 func (r *report) denied(d sandbox.Denial) {
-	if !notes.IsNetwork(&d) || d.Op != sandbox.Connect {
+	if !notes.IsNetwork(&d) || d.Op != sandbox.Connect || r.policy.Network() != sandbox.NetworkNone {
 		return
 	}
 	r.mu.Lock()

@@ -68,7 +68,10 @@ func runCommand(ctx context.Context, env *Env, _ *options, args []string) error 
 	}
 	report.policy = policy
 	report.warn(policy, cmd.Dir)
-	runner, post := o.Runner(&env.Env, report.config, policy, cmd.Dir, &terminal.Approver{Around: console.Around})
+	runner, post, err := o.Runner(&env.Env, report.config, policy, cmd.Dir, &terminal.Approver{Around: console.Around})
+	if err != nil {
+		return report.failed(err)
+	}
 	defer post.Close()
 	post.Failed = func(err error) {
 		if o.Verbose || o.ApprovalWait > 0 {

@@ -58,7 +58,7 @@ var runFlags = []Flag{
 		Long: "ownership", Value: "HOW", Group: groupSandbox, Key: "ownership", Shapes: true, Words: []string{"ignore", "error"},
 		Help: "changes of owners by root, which the sandbox cannot\nmake: ignore (they succeed without effect and are\ncounted) or error (default ignore)",
 	},
-	{Long: "net", Value: "NET", Group: groupSandbox, Key: "network.mode", Shapes: true, Words: []string{"none", "host", "proxy"}, Help: "none or host; proxy is not supported yet\n(default none, host with full-access)"},
+	{Long: "net", Value: "NET", Group: groupSandbox, Key: "network.mode", Shapes: true, Words: []string{"none", "host", "proxy"}, Help: "none, host, or proxy: hosts that policy allows\n(default none, host with full-access)"},
 	{Long: "allow-host", Value: "PATTERN", Group: groupSandbox, Key: "network.allow", Shapes: true, Help: "allow hosts: example.com, *.example.com:443; implies\n--net proxy (repeatable)"},
 	{Long: "deny-host", Value: "PATTERN", Group: groupSandbox, Key: "network.deny", Shapes: true, Help: "deny hosts; a denial wins (repeatable); implies\n--net proxy"},
 	{Long: "allow", Value: "NAME", Group: groupSandbox, Key: "allow", Shapes: true, Help: "open one thing that is closed by default: unix,\nuserns, ...; sallyport doctor lists them\n(repeatable; NAME,NAME)"},

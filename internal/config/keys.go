@@ -147,7 +147,7 @@ var keys = []Key{
 
 	{
 		Name: "network.mode", Profile: "network", InProject: true, Type: Word, Words: []string{NetNone, NetLimited, NetFull, NetHost}, Order: Words,
-		Help: "none, host, or the managed network: limited (reading requests only) or full, which is not supported yet. By default none, and host with full-access.",
+		Help: "none, host, or the managed network: limited (reading requests only) or full. By default none, and host with full-access.",
 	},
 	{Name: "network.allow", Type: List, Order: Opens, check: checkAllowed, Help: "Patterns of hosts that may be reached, such as *.example.com:443. Without network.mode the mode is full."},
 	{Name: "network.deny", Type: List, Order: Narrows, check: checkPattern, Help: "Patterns of hosts that may not be reached. Deny wins."},

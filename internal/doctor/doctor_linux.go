@@ -51,6 +51,7 @@ func (d *doctor) probes() []probe {
 		{"private /tmp", true, privateTmp},
 		{"whole sandbox", true, func(ctx context.Context) (string, error) { return tryLevel(ctx, plan.LevelNative) }},
 		{"observer", false, d.observer},
+		{"proxy", false, d.proxy},
 		{"overlay", false, overlay},
 		{"cgroups", false, d.cgroups},
 		{"bwrap", false, findBwrap},

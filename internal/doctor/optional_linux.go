@@ -6,6 +6,7 @@ package doctor
 import (
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/launch"
 	"github.com/sallyport-dev/sallyport/internal/observer"
+	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/internal/seccomp"
 )
 
@@ -63,6 +65,48 @@ func (d *doctor) observer(context.Context) (string, error) {
 		return "", missing(fmt.Sprintf("a call was not reported (%v)", report.Err), "use another kernel")
 	}
 	return "a system call was reported and answered", nil
+}
+
+// proxy has the socket made that leads a command with a managed network to the proxy, in a network
+// of its own, and looks at what was handed over.
+func (d *doctor) proxy(context.Context) (string, error) {
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return "", err
+	}
+	defer null.Close()
+	sent, err := launch.NewHandover("proxy")
+	if err != nil {
+		return "", err
+	}
+	defer sent.Close()
+	step, err := failedStep(d.launcher.Start(nil, &launch.Script{Namespaces: launch.NewUser | launch.NewNet, Steps: []launch.Step{
+		{Op: launch.OpMapUser, UID: os.Geteuid(), GID: os.Getegid()},
+		{Op: launch.OpLoopback},
+		{Op: launch.OpListen, Path: plan.ProxyAddress.String()},
+		{Op: launch.OpStartCommand},
+		{Op: launch.OpExec},
+	}}, launch.Files{Stdin: null, Stdout: null, Stderr: null, Listen: sent.Theirs()}))
+	switch {
+	case err != nil:
+		return "", err
+	case step.Step.Op != launch.OpExec:
+		return "", explain(step)
+	}
+	f, err := sent.Take()
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	l, err := net.FileListener(f)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = l.Close() }()
+	if l.Addr().String() != plan.ProxyAddress.String() {
+		return "", missing("the socket listens at "+l.Addr().String(), "use another kernel")
+	}
+	return "a socket at " + l.Addr().String() + " in a network of its own was handed over", nil
 }
 
 // overlay reads whether the kernel has the file system and is new enough to let a user

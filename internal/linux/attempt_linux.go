@@ -16,11 +16,13 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/launch"
 	"github.com/sallyport-dev/sallyport/internal/limits"
+	"github.com/sallyport-dev/sallyport/internal/netaccess"
 	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/internal/process"
 	"github.com/sallyport-dev/sallyport/internal/protect"
 	"github.com/sallyport-dev/sallyport/internal/state"
 	"github.com/sallyport-dev/sallyport/internal/userdirs"
+	"github.com/sallyport-dev/sallyport/network"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -34,8 +36,9 @@ type attempt struct {
 	dry       bool // only plan: claim no names
 	preforked *launch.Preforked
 	overlays  []plan.Overlay
-	shared    []string // places whose files may have names elsewhere,
-	own       []string // and those that only the command has
+	shared    []string        // places whose files may have names elsewhere,
+	own       []string        // and those that only the command has
+	reaches   *network.Policy // which hosts; nil without a managed network
 }
 
 // held is what the host holds for one command until its process tree has ended. Members
@@ -46,6 +49,7 @@ type held struct {
 	bounds   *limits.Bounds
 	observer *observation
 	services *granted
+	network  *netaccess.Service
 }
 
 // attempt starts to make the control group that the limits of the command need.
@@ -61,6 +65,7 @@ func (a *attempt) release() {
 	a.names.Release()
 	a.caches.Release()
 	a.services.close()
+	a.network.Close()
 }
 
 // prefork starts to make the namespaces of the native level. With limits the first task may
@@ -89,6 +94,11 @@ func (a *attempt) plan() (*plan.Plan, error) {
 	}
 	r := &plan.Request{Level: a.level, Spec: a.spec, Env: a.spec.Env, Limits: limits.Defaults()}
 	var err error
+	if a.spec.Policy.Network() == sandbox.NetworkProxy {
+		if a.reaches, err = netaccess.Policy(a.spec); err != nil {
+			return nil, err
+		}
+	}
 	if r.Program, err = hostfacts.Lookup(a.spec.Args[0], a.spec.Dir, a.spec.Env); err != nil {
 		return nil, err
 	}
@@ -200,13 +210,10 @@ func (a *attempt) launch(p *plan.Plan) (_ *Child, err error) {
 		}
 		files.Observer = a.observer.inbox.Theirs()
 	}
-	var master *masterSocket
-	if p.Has(launch.OpTerminal) {
-		if master, err = openMaster(); err != nil {
-			return nil, err
-		}
-		defer master.close()
-		files.Terminal = master.theirs
+	var sent handovers
+	defer sent.close()
+	if err := sent.open(p, &files); err != nil {
+		return nil, err
 	}
 	var monitor *bwrap.Monitor
 	if p.Pipes {
@@ -224,11 +231,9 @@ func (a *attempt) launch(p *plan.Plan) (_ *Child, err error) {
 	}
 	proc.OnStop = a.spec.OnStop
 	c := a.host.newChild(p, a.spec.Explain, proc, monitor)
-	if master != nil {
-		if c.terminal, err = master.take(); err != nil {
-			_ = c.Kill()
-			return nil, errors.Join(err, c.WaitAll(), c.Close(new(executor.Exit)))
-		}
+	if err := a.receive(c, &sent); err != nil {
+		_ = c.Kill()
+		return nil, errors.Join(err, c.WaitAll(), c.Close(new(executor.Exit)))
 	}
 	c.hold(a.held)
 	return c, nil

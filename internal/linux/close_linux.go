@@ -58,6 +58,7 @@ func (c *Child) Close(exit *executor.Exit) error {
 	if c.ownPIDs || c.monitor != nil {
 		exit.SurvivorsBy = executor.ByNamespace
 	}
+	refused := c.network.Close()
 	var err error
 	exit.Quarantined, err = c.names.Finish()
 	report := c.observer.close() // it may hold sockets in the layers of the caches
@@ -70,6 +71,8 @@ func (c *Child) Close(exit *executor.Exit) error {
 	if c.observer == nil {
 		exit.Denials = c.names.Denials() // probable ones; the observer knows better
 	}
+	exit.NetworkDenials = refused.Network
+	exit.Denials, exit.DenialsOmitted = append(exit.Denials, refused.Denials...), exit.DenialsOmitted+refused.Omitted
 	switch exit.Broken = c.broken; {
 	case exit.Broken != nil:
 	case report.Err != nil:

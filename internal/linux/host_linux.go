@@ -20,6 +20,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/launch"
 	"github.com/sallyport-dev/sallyport/internal/limits"
+	"github.com/sallyport-dev/sallyport/internal/netproxy"
 	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/internal/protect"
 	"github.com/sallyport-dev/sallyport/internal/state"
@@ -36,6 +37,7 @@ type Host struct {
 	launcher launch.Launcher
 	groups   limits.Groups
 	caches   caches.Store
+	proxy    netproxy.Proxy
 	children atomic.Int32 // that were not closed yet
 	stopped  atomic.Int32 // whose whole tree was signaled
 

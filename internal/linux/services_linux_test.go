@@ -203,7 +203,7 @@ func TestServicesRefused(t *testing.T) {
 		{name: "without an observer", grant: "ssh-agent", env: agent, blind: true, want: "the observer is turned off"},
 		{name: "bwrap", grant: "ssh-agent", env: agent, level: plan.LevelBwrap, want: "the bwrap level has none"},
 		{name: "landlock", grant: "ssh-agent", env: agent, level: plan.LevelLandlock, want: "the landlock level has none"},
-		{name: "a port", grant: "loopback:8080", env: agent, want: "no managed network"},
+		{name: "a port", grant: "loopback:8080", env: agent, want: "only the proxy leads out"},
 		{name: "no port", grant: "loopback:PORT", env: agent, want: "does not know it"},
 		{name: "port 0", grant: "loopback:0", env: agent, want: "does not know it"},
 	} {

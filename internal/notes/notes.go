@@ -40,9 +40,10 @@ func Shortlist(causes, needs []string) []string {
 	return lines
 }
 
-// IsNetwork reports whether a denial is one of a network that is off.
+// IsNetwork reports whether a denial is one of a network that is off, not of a host that a proxy
+// refused.
 func IsNetwork(d *sandbox.Denial) bool {
-	return (d.Op == sandbox.Connect || d.Op == sandbox.Bind) && d.Net != "unix" && !strings.HasPrefix(d.Addr, "/") && !strings.HasPrefix(d.Addr, "@")
+	return d.Source != sandbox.Proxied && (d.Op == sandbox.Connect || d.Op == sandbox.Bind) && d.Net != "unix" && !strings.HasPrefix(d.Addr, "/") && !strings.HasPrefix(d.Addr, "@")
 }
 
 // Offline names what was tried and by what: "network is off (DNS lookup, npm); ...".

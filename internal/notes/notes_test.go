@@ -54,6 +54,11 @@ func TestDenialNotes(t *testing.T) {
 	for i := range net {
 		net[i].Wider = "--net host"
 	}
+	host := append(seen(sandbox.Connect, "network=proxy", "--allow-host a.example:443", "", "a.example:443"),
+		seen(sandbox.Connect, "deny b.example (--deny-host)", "", "", "b.example:443")...)
+	for i := range host {
+		host[i].Source = sandbox.Proxied
+	}
 	socket := seen(sandbox.Connect, "unix sockets", "", "EACCES", "/run/docker.sock")
 	socket[0].Wider = "--allow unix"
 	shell := seen(sandbox.Write, root, "", "EROFS", "/home/a/.bashrc")
@@ -79,6 +84,11 @@ func TestDenialNotes(t *testing.T) {
 			"blocked: write ~ (2 files); allow with --grant cache:go"},
 		{"addresses are one line", net, 0, "blocked: connect to 93.184.216.34:443 and 1 more; allow with --net host (opens the whole network)"},
 		{"an address", net[:1], 0, "blocked: connect to 93.184.216.34:443 (ENETUNREACH); allow with --net host (opens the whole network)"},
+		{"a host that the proxy refused", host[:1], 0, "blocked: connect to a.example:443; allow with --allow-host a.example:443"},
+		{"one that an entry denies", host[1:], 0, "blocked: connect to b.example:443; denied by deny b.example (--deny-host)"},
+		{"hosts and an address", append(host[:2:2], net[0]), 0, "blocked: connect to a.example:443; allow with --allow-host a.example:443\n" +
+			"blocked: connect to b.example:443; denied by deny b.example (--deny-host)\n" +
+			"blocked: connect to 93.184.216.34:443 (ENETUNREACH); allow with --net host (opens the whole network)"},
 		{"denied", seen(sandbox.Read, "deny /w/**/.env", "", "EACCES", "/w/.env"), 0, "blocked: read /w/.env (EACCES); denied by deny /w/**/.env"},
 		{"denied by its path", seen(sandbox.Exec, "/w/no=deny", "", "EACCES", "/w/no/x"), 0, "blocked: execute /w/no/x (EACCES); denied by /w/no=deny"},
 		{"denied by a rule about the command", seen(sandbox.Write, "rule /r:3:1 (sandbox=read-only)", "", "EROFS", "/w/x"), 0, "blocked: write /w/x (EROFS); denied by rule /r:3:1 (sandbox=read-only)"},

@@ -60,6 +60,9 @@ func bwrapped(h *Host, r *Request) (*Plan, error) {
 	case r.Root == sandbox.LevelDeny:
 		return nil, unsupported("a root that shows only listed paths", "the bwrap level cannot enforce it", "use a machine with the native level")
 	}
+	if err := r.unproxied("bubblewrap makes the private network, and no socket in it that leads out"); err != nil {
+		return nil, err
+	}
 	if r.network() == sandbox.NetworkNone && slices.Contains(r.Spec.Allow, seccomp.OpenICMP) {
 		return nil, unsupported("a network of the command's own for the opening icmp", "bubblewrap cannot open them there",
 			"leave the opening icmp out, use the host's network, or a machine with the native level")

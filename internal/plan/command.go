@@ -5,10 +5,13 @@ package plan
 
 import (
 	"maps"
+	"net/netip"
 	"slices"
 
 	"github.com/sallyport-dev/sallyport/internal/launch"
+	"github.com/sallyport-dev/sallyport/internal/proxyenv"
 	"github.com/sallyport-dev/sallyport/internal/seccomp"
+	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
 // Numbers of Linux.
@@ -54,6 +57,30 @@ func terminal(r *Request, multiplexer string) []launch.Step {
 	return []launch.Step{{Op: launch.OpTerminal, Path: multiplexer, Cols: size.Cols, Rows: size.Rows, Stdio: replaced}}
 }
 
+// ProxyAddress is where commands with a managed network find the proxy, each in a network
+// namespace of its own. Scripts and logs can rely on it.
+var ProxyAddress = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), 3128)
+
+// privateNetwork returns what a network namespace gets before the command is in it: its loopback
+// interface, and the socket that leads to the proxy where there is one.
+func privateNetwork(network sandbox.Network) []launch.Step {
+	switch network {
+	case sandbox.NetworkHost:
+		return nil
+	case sandbox.NetworkProxy:
+		return []launch.Step{{Op: launch.OpLoopback}, {Op: launch.OpListen, Path: ProxyAddress.String(), Label: "the proxy, which this process serves"}}
+	}
+	return []launch.Step{{Op: launch.OpLoopback}}
+}
+
+// environ returns the environment of the command.
+func (r *Request) environ() []string {
+	if r.network() == sandbox.NetworkProxy {
+		return proxyenv.Set(r.Env, ProxyAddress)
+	}
+	return r.Env
+}
+
 // limited gives the command its standard descriptors and resource limits.
 func limited(r *Request) []launch.Step {
 	steps := []launch.Step{{Op: launch.OpStdio}}
@@ -75,7 +102,7 @@ func command(r *Request) []launch.Step {
 	return append(steps,
 		launch.Step{Op: launch.OpCloseFiles, Keep: slices.Sorted(maps.Keys(r.Spec.Files))},
 		launch.Step{Op: launch.OpResetSignals},
-		launch.Step{Op: launch.OpExec, Path: r.Program, Argv: r.argv(), Env: r.Env})
+		launch.Step{Op: launch.OpExec, Path: r.Program, Argv: r.argv(), Env: r.environ()})
 }
 
 // observe notes in a plan whether an observer sees the command's calls.

@@ -64,6 +64,9 @@ func landlockable(h *Host, r *Request) error {
 	if err := h.landlockFrom(LandlockLeast, "6.2"); err != nil {
 		return err
 	}
+	if err := r.unproxied("the landlock level has no private network in which only the proxy is reached"); err != nil {
+		return err
+	}
 	no := func(need, hint string) error { return unsupported(need, "the landlock level cannot enforce it", hint) }
 	const leave = "leave it out, or use a machine with the native level"
 	if r.Root == sandbox.LevelDeny {

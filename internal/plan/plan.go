@@ -103,9 +103,6 @@ func Make(h *Host, r *Request) (*Plan, error) {
 		return nil, unsupported("a writable root directory inside a sandbox", "the whole disk cannot be a writable root",
 			"name the directories to write to, or ask for full access")
 	}
-	if err := r.proxied(); err != nil {
-		return nil, err
-	}
 	switch r.Level {
 	case LevelLandlock:
 		return landlocked(h, r)

@@ -156,12 +156,13 @@ func (r *Request) unconfined() bool {
 	return mode == sandbox.Full || mode == sandbox.External && r.network() == sandbox.NetworkHost
 }
 
-// proxied returns an error for a network that needs the managed proxy.
-func (r *Request) proxied() error {
+// unproxied returns an error for a network that needs the proxy, where nothing makes the socket
+// that leads there.
+func (r *Request) unproxied(have string) error {
 	if r.network() != sandbox.NetworkProxy {
 		return nil
 	}
-	return unsupported("the managed proxy", "this version does not have it", "use no network, or the host's")
+	return unsupported("a proxy for the managed network", have, "use no network or the host's, or a Linux machine with the native level")
 }
 
 // argv returns the arguments as the program sees them.

@@ -22,7 +22,7 @@ const staging = "/dev"
 // Namespaces returns those of a sandbox at the native level.
 func Namespaces(network sandbox.Network) launch.Namespaces {
 	ns := launch.NewUser | launch.NewMount | launch.NewPID | launch.NewIPC | launch.NewUTS | launch.NewCgroup
-	if network == sandbox.NetworkNone {
+	if network != sandbox.NetworkHost {
 		ns |= launch.NewNet
 	}
 	return ns
@@ -46,9 +46,11 @@ func (n *nativePlan) write() {
 	p, r := n.plan, n.req
 	p.Mechanism = []string{"userns", "mountns", "pidns", "ipcns", "utsns", "cgroupns", "landlock", "seccomp"}
 	p.Script.Namespaces = Namespaces(r.network())
-	private := r.network() == sandbox.NetworkNone
-	if private {
+	if r.network() != sandbox.NetworkHost {
 		p.Mechanism = slices.Insert(p.Mechanism, 3, "netns")
+	}
+	if r.network() == sandbox.NetworkProxy {
+		p.Mechanism = append(p.Mechanism, "proxy")
 	}
 	const usual = 96 // steps of a sandbox without rules, about; a rule takes up to four
 	p.Script.Steps = make([]launch.Step, 0, usual+4*len(r.Rules))
@@ -72,9 +74,7 @@ func (n *nativePlan) write() {
 	n.attach(shm, masks)
 	n.reopen(true)
 	n.proc(proc, masks)
-	if private {
-		n.add(launch.Step{Op: launch.OpLoopback})
-	}
+	n.add(privateNetwork(r.network())...)
 	n.add(refuseSettings()...)
 	// One capability stays until the reaper's program is executed: until then this task
 	// shares the caller's memory, and the command, which has none, may not trace a task
@@ -360,7 +360,7 @@ func (n *nativePlan) copyMask(m masks, dir bool, why string) int {
 // begins with ping sockets for no group at all; where they are allowed, the command's only
 // group gets them.
 func (n *nativePlan) makeProc() int {
-	if !slices.Contains(n.req.Spec.Allow, seccomp.OpenICMP) || n.req.network() != sandbox.NetworkNone {
+	if !slices.Contains(n.req.Spec.Allow, seccomp.OpenICMP) || n.req.network() == sandbox.NetworkHost {
 		return n.tree(launch.Step{Op: launch.OpProc, Set: launch.AttrReadOnly})
 	}
 	tree := n.tree(launch.Step{Op: launch.OpProc})

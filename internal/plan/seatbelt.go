@@ -97,7 +97,7 @@ func seatbelted(h *Host, r *Request) (*Plan, error) {
 	if err := h.missing(); err != nil {
 		return nil, err
 	}
-	if err := r.proxied(); err != nil {
+	if err := r.unproxied("macOS has no private network in which only the proxy is reached"); err != nil {
 		return nil, err
 	}
 	if len(r.Spec.Allow) > 0 {

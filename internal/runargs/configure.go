@@ -132,8 +132,8 @@ func missing(k *config.Key, s config.Setting, dir, home string) bool {
 
 // Runner returns the Runner for a policy in dir, with the rules and the approval policy that hold.
 // Person is asked last, beside those that answer from elsewhere. The Post must be closed after
-// the Runner.
-func (o *Options) Runner(env *Env, e *config.Effective, policy sandbox.Policy, dir string, person approval.Approver) (*sallyport.Runner, *pending.Post) {
+// the Runner. The error is about hosts.
+func (o *Options) Runner(env *Env, e *config.Effective, policy sandbox.Policy, dir string, person approval.Approver) (*sallyport.Runner, *pending.Post, error) {
 	r := &sallyport.Runner{Policy: policy, Approval: o.ApprovalPolicy(e), SafeList: e.ReadOnlyRules(), Permits: e.Permits}
 	post := &pending.Post{Beside: person, Wait: o.ApprovalWait, Remembered: r.Approvals, Revoke: r.RevokeApproval}
 	var before []approval.Approver
@@ -164,7 +164,9 @@ func (o *Options) Runner(env *Env, e *config.Effective, policy sandbox.Policy, d
 	if sources := e.Rules(); len(sources) > 0 {
 		r.Rules = rules.Load(rules.Host{Dir: dir, Home: env.Variable("HOME")}, sources...)
 	}
-	return r, post
+	var err error
+	r.Network, err = o.hosts(e, r.Rules)
+	return r, post, err
 }
 
 // guardian returns the reviewing model, or nil. It gets the key from our own environment.

@@ -16,7 +16,6 @@ import (
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/internal/config"
 	"github.com/sallyport-dev/sallyport/internal/failure"
-	"github.com/sallyport-dev/sallyport/internal/notes"
 	"github.com/sallyport-dev/sallyport/internal/printable"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -61,8 +60,8 @@ func (o *Options) networkOf() sandbox.Network {
 // Policy returns what a program in dir may touch.
 func (o *Options) Policy(dir, home string) (sandbox.Policy, error) {
 	policy := o.preset().WithNetwork(o.networkOf())
-	if policy.Network() == sandbox.NetworkProxy {
-		return policy, &failure.Error{Code: failure.CodeUnavailable, End: sallyport.EndUnavailable, Text: "--net proxy is not supported in this version", Fix: "use --net none, or --net host for the whole network"}
+	if policy.Network() == sandbox.NetworkProxy && o.preset().Mode() == sandbox.Full {
+		return policy, &failure.Error{Code: failure.CodeUnavailable, End: sallyport.EndUnavailable, Text: "-s full-access builds no sandbox, and the managed network needs one", Fix: "use another -s, or --net host for the whole network"}
 	}
 	entries, err := o.entries(dir, home)
 	if err != nil {
@@ -103,13 +102,18 @@ func (o *Options) entries(dir, home string) ([]sandbox.Entry, error) {
 	return entries, nil
 }
 
-// asksFor returns what --ask-for asks for: a path that exists, or the directory of one that does
-// not.
+// asksFor returns what --ask-for asks for: a path that exists, the directory of one that does not,
+// or a host.
 func (o *Options) asksFor(dir, home string) ([]sandbox.Grant, error) {
 	var grants []sandbox.Grant
 	for _, name := range o.askFor {
-		if !strings.Contains(name, "/") && !strings.HasPrefix(name, ".") && !strings.HasPrefix(name, "~") {
-			return nil, &failure.Error{Code: failure.CodeUnavailable, End: sallyport.EndUnavailable, Text: "--ask-for " + printable.Word(name) + " is a host, and the managed network is not supported in this version", Fix: "for a path, write ./" + notes.ShellWord(name)}
+		if isHost(name) {
+			g, err := askForHost(name)
+			if err != nil {
+				return nil, err
+			}
+			grants = append(grants, g)
+			continue
 		}
 		name = filepath.Clean(Absolute(name, dir, home))
 		if _, err := os.Lstat(name); errors.Is(err, fs.ErrNotExist) {

@@ -88,7 +88,10 @@ func (o *Options) prepare(env *Env, person approval.Approver, words []string) (*
 			return approval.Decision{}, approval.ErrPass
 		})
 	}
-	runner, post := o.Runner(env, e, policy, cmd.Dir, person)
+	runner, post, err := o.Runner(env, e, policy, cmd.Dir, person)
+	if err != nil {
+		return nil, err
+	}
 	post.Failed = func(error) {} // then only the client can answer
 	start := time.Now()
 	return &runs.Prepared{

@@ -67,7 +67,7 @@ func Grants() []Grant {
 		},
 		{
 			Name:  LoopbackPrefix + "PORT",
-			Opens: "a service on the host's loopback; needs the managed network, which this version does not have, or the host's network, which opens all of them",
+			Opens: "a service on the host's loopback; needs the host's network, which opens all of them. With a managed network an allow entry for localhost:PORT opens one",
 			Keeps: "other ports",
 		},
 	}
@@ -94,8 +94,8 @@ func checkNetwork(names []string, network sandbox.Network) error {
 	}
 	return &sandbox.UnsupportedError{
 		Need: "a way to port " + strings.TrimPrefix(names[i], LoopbackPrefix) + " of the host for the grant " + names[i],
-		Have: "the command has a network of its own, and this version has no managed network that leads out of it",
-		Hint: "use the host's network, which opens all of it, or start the service inside of the sandbox",
+		Have: "the command has a network of its own, and only the proxy leads out of it",
+		Hint: "use an allow entry for localhost:" + strings.TrimPrefix(names[i], LoopbackPrefix) + " of the managed network, or the host's network, which opens all of it",
 	}
 }
 

@@ -93,6 +93,8 @@ func TestOrder(t *testing.T) {
 	script.Name = "make all"
 	lookup := denial(1, "curl", "", "ENETUNREACH")
 	lookup.Op, lookup.Addr = sandbox.Connect, "10.0.0.1:53"
+	refused := denial(1, "curl", "", "")
+	refused.Op, refused.Addr, refused.Source, refused.Program = sandbox.Connect, "a.example:443", sandbox.Proxied, ""
 	call := func(second, pid int, name, errno, grant string) sandbox.Denial {
 		d := denial(second, "ping", "", errno)
 		d.Op, d.Path, d.Call, d.Grant, d.PID = sandbox.Syscall, name, name, grant, pid
@@ -113,6 +115,9 @@ func TestOrder(t *testing.T) {
 		{"the name beside the error", 1, "cp: /etc/a: Read-only file system\n", []sandbox.Denial{denial(1, "cc", "/etc/a", "EROFS"), denial(2, "make", "/etc/b", "EROFS")}, "/etc/a /etc/b"},
 		{"the name elsewhere", 1, "/etc/a is old\nRead-only file system\n", []sandbox.Denial{denial(1, "cc", "/etc/a", "EROFS"), denial(2, "make", "/etc/b", "EROFS")}, "/etc/b /etc/a"},
 		{"a lookup", 6, "curl: (6) Could not resolve host: example.org\n", []sandbox.Denial{lookup, denial(2, "make", "/etc/b", "EROFS")}, " /etc/b"},
+		{"a host", 22, "curl: (22) The requested URL returned error: 403\n", []sandbox.Denial{denial(2, "make", "/etc/b", "EROFS"), refused}, " /etc/b"},
+		{"a host by its name", 1, "read-only file system\nhttps://a.example/x: 403 Forbidden\n", []sandbox.Denial{denial(2, "make", "/etc/b", "EROFS"), refused}, " /etc/b"},
+		{"a host, and nothing about it", 1, "read-only file system\n", []sandbox.Denial{refused, denial(2, "make", "/etc/b", "EROFS")}, "/etc/b "},
 		{"as Go prints it", 1, "open /etc/a: read-only file system\n", []sandbox.Denial{denial(1, "cc", "/etc/a", "EROFS"), denial(2, "make", "/etc/b", "EPERM")}, "/etc/a /etc/b"},
 		{"as Node prints it", 1, "Error: EROFS: open '/etc/a'\n", []sandbox.Denial{denial(1, "cc", "/etc/a", "EROFS"), denial(2, "make", "/etc/b", "EPERM")}, "/etc/a /etc/b"},
 		{"what was seen before a guess", 1, "guess: read-only file system", []sandbox.Denial{guessed, denial(1, "cc", "/etc/a", "EPERM")}, "/etc/a /etc/guess"},

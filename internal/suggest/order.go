@@ -101,15 +101,21 @@ var lookupWords = []string{
 	"name or service not known", "server misbehaving",
 }
 
+// proxyWords are what programs print when a proxy refuses a host.
+var proxyWords = []string{"403", "forbidden", "proxy", "tunnel", "socks", "not in allowlist", "sandbox policy"}
+
 // mentioned returns 2 where a line of the output has the error of a denial and its name, 1
 // where one has the error, and 0 otherwise.
 func mentioned(d *sandbox.Denial, lines [][]byte) int {
-	words := errorWords()[d.Errno]
+	words, about := errorWords()[d.Errno], d.Target()
+	if d.Source == sandbox.Proxied {
+		words, about = proxyWords, about[:max(strings.LastIndexByte(about, ':'), 0)] // programs rarely print the port
+	}
 	if words == nil && d.Errno != "" {
 		words = []string{strings.ToLower(d.Errno)}
 	}
 	const telling = 3 // letters: shorter names are in many words
-	target := strings.ToLower(d.Target())
+	target := strings.ToLower(about)
 	name := path.Base(target)
 	if len(name) < telling {
 		name = path.Join(path.Base(path.Dir(target)), name)

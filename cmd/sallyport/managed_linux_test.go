@@ -1,0 +1,281 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sallyport-dev/sallyport/internal/testenv"
+)
+
+// actProxy does what needs the proxy: "fetch URL" and "tunnel HOST:PORT" print the status and what
+// came, and "variable NAME" prints a variable.
+func actProxy(what string, next func() string) error {
+	switch what {
+	case "fetch":
+		proxy, err := url.Parse(os.Getenv("HTTP_PROXY"))
+		if err != nil {
+			return err
+		}
+		client := http.Client{Transport: &http.Transport{Proxy: http.ProxyURL(proxy), DisableKeepAlives: true}}
+		res, err := client.Get(next())
+		if err != nil {
+			return err
+		}
+		defer res.Body.Close()
+		b, err := io.ReadAll(res.Body)
+		if code := res.Header.Get("x-proxy-error"); code != "" {
+			b = []byte(code)
+		}
+		fmt.Println(res.StatusCode, string(b))
+		return err
+	case "tunnel":
+		c, err := net.Dial("tcp", strings.TrimPrefix(os.Getenv("HTTPS_PROXY"), "http://"))
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		to := next()
+		fmt.Fprintf(c, "CONNECT %s HTTP/1.1\r\nHost: %s\r\n\r\n", to, to)
+		res, err := http.ReadResponse(bufio.NewReader(c), &http.Request{Method: http.MethodConnect})
+		if err != nil {
+			return err
+		}
+		defer res.Body.Close()
+		fmt.Println(res.StatusCode, res.Header.Get("x-proxy-error"))
+		return nil
+	case "variable":
+		name := next()
+		fmt.Printf("%s=%s\n", name, os.Getenv(name))
+		return nil
+	}
+	return errNotMine
+}
+
+// A managedStage runs commands with a managed network.
+type managedStage struct{ *stage }
+
+func newManagedStage(t *testing.T) *managedStage {
+	t.Helper()
+	testenv.NeedUserNS(t)
+	return &managedStage{newStage(t, placeAct(t))}
+}
+
+// originOf starts a server on this machine's loopback that answers every request with a word, and
+// returns it as localhost:PORT.
+func originOf(t *testing.T, word string) string {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, word) }))
+	t.Cleanup(s.Close)
+	_, port, err := net.SplitHostPort(s.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return "localhost:" + port
+}
+
+// command is "sallyport run WORD..." with variables beside the usual ones.
+func (s *managedStage) command(t *testing.T, variables []string, words ...string) *exec.Cmd {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), attackBound)
+	t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, "sallyport", append([]string{"run"}, words...)...)
+	cmd.Dir = s.root + "/w"
+	cmd.Env = append([]string{
+		"HOME=" + s.root + "/home", "XDG_STATE_HOME=" + s.root + "/state", "GORACE=" + noRaceSleep,
+		"PATH=" + s.bin + ":/usr/local/bin:/usr/bin:/bin",
+	}, variables...)
+	return cmd
+}
+
+// A managedResult is what these tests read of a result.
+type managedResult struct {
+	ExitCode int    `json:"exit_code"`
+	Output   string `json:"output"`
+	Sandbox  struct {
+		Network   string   `json:"network"`
+		Mechanism []string `json:"mechanism"`
+	} `json:"sandbox"`
+	NetworkDenials []struct {
+		Host     string `json:"host"`
+		Port     int    `json:"port"`
+		Protocol string `json:"protocol"`
+		Reason   string `json:"reason"`
+		Count    int    `json:"count"`
+		FirstMS  int    `json:"first_ms"`
+	} `json:"network_denials"`
+	Denials []struct {
+		Op     string `json:"op"`
+		Addr   string `json:"addr"`
+		Source string `json:"source"`
+		Grant  string `json:"grant"`
+	} `json:"denials"`
+}
+
+// json runs a command with --json.
+func (s *managedStage) json(t *testing.T, words ...string) *managedResult {
+	t.Helper()
+	cmd := s.command(t, nil, append([]string{"--json"}, words...)...)
+	out, err := cmd.Output()
+	var r managedResult
+	if jerr := json.Unmarshal(out, &r); jerr != nil {
+		t.Fatalf("%q: %v, %v", out, err, jerr)
+	}
+	return &r
+}
+
+// TestManagedNetwork: a command reaches the hosts that flags name, through the proxy, and no other;
+// the result names those that it was refused.
+func TestManagedNetwork(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	s := newManagedStage(t)
+	origin, other := originOf(t, "hello"), originOf(t, "other")
+	r := s.json(t, "--allow-host", origin, "--", "act", "fetch", "http://"+origin+"/x", "tunnel", origin,
+		"fetch", "http://"+other+"/", "fetch", "http://refused.example/", "tunnel", "refused.example:443", "tunnel", "refused.example:443",
+		"variable", "SALLYPORT_NETWORK", "variable", "NO_PROXY")
+	want := "200 hello\n200 \n403 blocked-by-allowlist\n403 blocked-by-allowlist\n403 blocked-by-allowlist\n403 blocked-by-allowlist\nSALLYPORT_NETWORK=proxy\nNO_PROXY=\n"
+	if r.Output != want {
+		t.Errorf("%s", cmp.Diff(want, r.Output))
+	}
+	if r.Sandbox.Network != "proxy" || !slices.Contains(r.Sandbox.Mechanism, "netns") || !slices.Contains(r.Sandbox.Mechanism, "proxy") {
+		t.Errorf("%+v", r.Sandbox)
+	}
+	var lines []string
+	for _, d := range r.NetworkDenials {
+		lines = append(lines, fmt.Sprintf("%s:%d %s %s %d", d.Host, d.Port, d.Protocol, d.Reason, d.Count))
+	}
+	wantLines := []string{other + " http not_allowed_local 1", "refused.example:80 http not_allowed 1", "refused.example:443 https_connect not_allowed 2"}
+	if diff := cmp.Diff(wantLines, lines); diff != "" {
+		t.Errorf("network_denials: %s", diff)
+	}
+	lines = nil
+	for _, d := range r.Denials {
+		lines = append(lines, fmt.Sprintf("%s %s %s %s", d.Op, d.Addr, d.Source, d.Grant))
+	}
+	wantLines = nil
+	for _, addr := range []string{other, "refused.example:80", "refused.example:443"} {
+		wantLines = append(wantLines, fmt.Sprintf("connect %s proxied --allow-host %s", addr, addr))
+	}
+	if diff := cmp.Diff(wantLines, lines); diff != "" {
+		t.Errorf("denials: %s", diff)
+	}
+}
+
+// TestManagedLines: what people read names the host, and the grant that it names works.
+func TestManagedLines(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	s := newManagedStage(t)
+	origin := originOf(t, "hello")
+	script := `case "$(act fetch "$0")" in 200*) ;; *) exit 3 ;; esac`
+	out, err := s.command(t, nil, "--allow-host", "other.example", "--", "sh", "-c", script, "http://"+origin+"/").CombinedOutput()
+	want := "sallyport: blocked: connect to " + origin + "; allow with --allow-host " + origin + "\n"
+	if string(out) != want || err == nil {
+		t.Errorf("%q, %v, want %q", out, err, want)
+	}
+	if out, err := s.command(t, nil, "--allow-host", origin, "--", "sh", "-c", script, "http://"+origin+"/").CombinedOutput(); len(out) > 0 || err != nil {
+		t.Errorf("with the grant: %q, %v", out, err)
+	}
+	// A host that is denied by name cannot be allowed, and the line says by what.
+	out, err = s.command(t, nil, "--allow-host", origin, "--deny-host", "localhost", "--", "sh", "-c", script, "http://"+origin+"/").CombinedOutput()
+	want = "sallyport: blocked: connect to " + origin + "; denied by deny localhost (--deny-host)\n"
+	if string(out) != want || err == nil {
+		t.Errorf("%q, %v, want %q", out, err, want)
+	}
+}
+
+// TestManagedStale: proxies that the caller uses do not reach the command, nor their passwords.
+func TestManagedStale(t *testing.T) {
+	s := newManagedStage(t)
+	cmd := s.command(t, []string{"HTTPS_PROXY=http://user:secret@192.0.2.1:8080", "no_proxy=*", "HTTP_PROXY=http://192.0.2.1:8080"},
+		"--net", "proxy", "--", "act", "variable", "HTTPS_PROXY", "variable", "no_proxy", "fetch", "http://refused.example/")
+	out, err := cmd.CombinedOutput()
+	if want := "HTTPS_PROXY=http://127.0.0.1:3128\nno_proxy=\n403 blocked-by-allowlist\n"; string(out) != want || err != nil {
+		t.Errorf("%q, %v, want %q", out, err, want)
+	}
+}
+
+// TestManagedPast: no way leads past the proxy, neither to this machine's loopback nor outside.
+func TestManagedPast(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	s := newManagedStage(t)
+	origin := originOf(t, "hello")
+	_, port, _ := net.SplitHostPort(origin)
+	r := s.json(t, "--allow-host", origin, "--", "act", "tcp", "127.0.0.1:"+port, "tcp", "192.0.2.1:443", "udp", "192.0.2.1:53", "sendto", "192.0.2.1:53")
+	if want := "errno ECONNREFUSED\nerrno ENETUNREACH\nerrno ENETUNREACH\nerrno ENETUNREACH\n"; r.Output != want {
+		t.Errorf("%q, want %q", r.Output, want)
+	}
+}
+
+// TestManagedFirst: the proxy is there before the first instruction of a command.
+func TestManagedFirst(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	s := newManagedStage(t)
+	origin := originOf(t, "hello")
+	for i := range 20 {
+		out, err := s.command(t, nil, "--allow-host", origin, "--", "act", "fetch", "http://"+origin+"/").CombinedOutput()
+		if string(out) != "200 hello\n" || err != nil {
+			t.Fatalf("command %d: %q, %v", i, out, err)
+		}
+	}
+}
+
+// TestManagedApart: commands with different policies that run at the same time reach their own
+// hosts only.
+func TestManagedApart(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	s := newManagedStage(t)
+	origins := []string{originOf(t, "first"), originOf(t, "second")}
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			mine, other := origins[i%2], origins[1-i%2]
+			words := []string{"--allow-host", mine, "--", "act"}
+			want := ""
+			for range 5 {
+				words = append(words, "fetch", "http://"+mine+"/", "fetch", "http://"+other+"/")
+				want += "200 " + []string{"first", "second"}[i%2] + "\n403 blocked-by-allowlist\n"
+			}
+			if out, err := s.command(t, nil, words...).CombinedOutput(); string(out) != want || err != nil {
+				t.Errorf("command %d: %q, %v, want %q", i, out, err, want)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// TestManagedDetached: a session has its network, too, and its result names what it was refused.
+func TestManagedDetached(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	d := newParlor(t)
+	origin := originOf(t, "hello")
+	id := d.start(t, "--allow-host", origin, "--", d.inside(t, "act"), "fetch", "http://"+origin+"/", "tunnel", "refused.example:443")
+	out, errs, code := d.run(t, "wait", "--json", id)
+	var reply struct{ Result managedResult }
+	if err := json.Unmarshal([]byte(out), &reply); err != nil || code != 0 {
+		t.Fatalf("%q, %s, exit code %d, %v", out, errs, code, err)
+	}
+	r := &reply.Result
+	if want := "200 hello\n403 blocked-by-allowlist\n"; r.Output != want {
+		t.Errorf("%q, want %q", r.Output, want)
+	}
+	if len(r.NetworkDenials) != 1 || r.NetworkDenials[0].Host != "refused.example" {
+		t.Errorf("%+v", r.NetworkDenials)
+	}
+}

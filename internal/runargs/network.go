@@ -1,0 +1,62 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package runargs
+
+import (
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/sallyport-dev/sallyport/internal/config"
+	"github.com/sallyport-dev/sallyport/internal/failure"
+	"github.com/sallyport-dev/sallyport/internal/netaccess"
+	"github.com/sallyport-dev/sallyport/internal/netpolicy"
+	"github.com/sallyport-dev/sallyport/internal/notes"
+	"github.com/sallyport-dev/sallyport/internal/printable"
+	"github.com/sallyport-dev/sallyport/network"
+	"github.com/sallyport-dev/sallyport/rules"
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+// hosts returns which hosts the command reaches through the proxy, or nil where it has none. The
+// rules may be nil; if they did not load, nothing runs, and the Runner says why.
+func (o *Options) hosts(e *config.Effective, set *rules.Set) (*network.Policy, error) {
+	proxied, loaded := o.networkOf() == sandbox.NetworkProxy, set.Err() == nil
+	if !loaded || !proxied && !slices.ContainsFunc(o.askFor, isHost) {
+		return nil, nil
+	}
+	c, err := netpolicy.Config(e, set)
+	if err != nil {
+		return nil, failure.New("%v", err)
+	}
+	if !proxied { // what is approved gets a proxy, and nothing else is open there
+		c.Mode = network.Full
+		c.Entries = slices.DeleteFunc(c.Entries, func(entry network.Entry) bool { return !entry.Deny })
+	}
+	c.HostAddrs = netaccess.HostAddrs()
+	p, err := network.New(c)
+	if err != nil {
+		return nil, failure.New("%v", err)
+	}
+	return p, nil
+}
+
+// isHost reports whether a word of --ask-for is a host and not a path.
+func isHost(word string) bool {
+	return !strings.Contains(word, "/") && !strings.HasPrefix(word, ".") && !strings.HasPrefix(word, "~")
+}
+
+// askForHost returns the grant for "host" or "host:port"; the port is 443 where it is left out.
+func askForHost(word string) (sandbox.Grant, error) {
+	host, port, err := network.ParseAuthority(word, 443)
+	if err != nil {
+		return sandbox.Grant{}, failure.New("--ask-for: %v; for a path, write ./%s", err, notes.ShellWord(word))
+	}
+	g := sandbox.Grant{Addr: net.JoinHostPort(host.String(), strconv.Itoa(int(port)))}
+	if len(sandbox.ReadOnly().With(g).Hosts()) == 0 { // an approval opens no way to this machine
+		return sandbox.Grant{}, failure.New("--ask-for: %s is on this machine; use --allow-host %s", printable.Word(word), notes.ShellWord(g.Addr))
+	}
+	return g, nil
+}
