@@ -284,7 +284,7 @@ func (a *access) event(kind Kind) Event {
 
 // closed tells the end of the connection of a request.
 func (a *access) closed(cause Cause) {
-	if cause != DialFailed && a.s.ctx.Err() != nil {
+	if cause == Failed && a.s.ctx.Err() != nil {
 		cause = Interrupted
 	}
 	e := a.event(Closed)

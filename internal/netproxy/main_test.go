@@ -152,6 +152,21 @@ func (l *lab) wait(holds func() bool) {
 	}
 }
 
+// settled waits until so many connections have ended, and returns the events.
+func (l *lab) settled(ends int) []Event {
+	l.t.Helper()
+	l.wait(func() bool {
+		n := 0
+		for _, e := range l.events {
+			if e.Kind == Closed {
+				n++
+			}
+		}
+		return n >= ends
+	})
+	return l.told()
+}
+
 func (l *lab) dial(ctx context.Context, d *net.Dialer, kind, address string) (net.Conn, error) {
 	l.mu.Lock()
 	l.dialed = append(l.dialed, address)

@@ -39,6 +39,15 @@ func (p *pipeListener) Addr() net.Addr { return &net.TCPAddr{} }
 
 // newPipes is newLab with pipes; connect makes one. Dials lead to the origin.
 func newPipes(t *testing.T, policy *network.Policy, change ...func(*lab)) (l *lab, connect func() net.Conn) {
+	listener := newPipeListener()
+	return newPipesOn(t, policy, listener, listener.conns, change...)
+}
+
+func newPipeListener() *pipeListener {
+	return &pipeListener{conns: make(chan net.Conn), done: make(chan struct{})}
+}
+
+func newPipesOn(t *testing.T, policy *network.Policy, listener net.Listener, conns chan<- net.Conn, change ...func(*lab)) (l *lab, connect func() net.Conn) {
 	l = &lab{t: t, zone: readZone(t), policy: policy}
 	l.changed = sync.NewCond(&l.mu)
 	l.proxy = &Proxy{Resolver: l.zone, Dial: l.dial}
@@ -46,12 +55,11 @@ func newPipes(t *testing.T, policy *network.Policy, change ...func(*lab)) (l *la
 	for _, f := range change {
 		f(l)
 	}
-	listener := &pipeListener{conns: make(chan net.Conn), done: make(chan struct{})}
 	l.service = l.proxy.Serve(listener, l.command)
 	t.Cleanup(l.close)
 	return l, func() net.Conn {
 		ours, theirs := net.Pipe()
-		listener.conns <- theirs
+		conns <- theirs
 		t.Cleanup(func() { ours.Close() })
 		return ours
 	}
@@ -298,4 +306,35 @@ func TestAskEnds(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A failingListener has no descriptors for a while.
+type failingListener struct {
+	*pipeListener
+	failures int
+}
+
+func (f *failingListener) Accept() (net.Conn, error) {
+	if f.failures--; f.failures >= 0 {
+		return nil, errors.New("too many open files")
+	}
+	return f.pipeListener.Accept()
+}
+
+// TestAcceptFails has an accept that fails for a while: that is no end of the service.
+func TestAcceptFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pipes := newPipeListener()
+		l, dial := newPipesOn(t, nil, &failingListener{pipes, 3}, pipes.conns)
+		start := time.Now()
+		conn := dial()
+		if took := time.Since(start); took != 3*retryTime {
+			t.Errorf("accepted after %v", took)
+		}
+		go func() { _, _ = io.WriteString(conn, "GET http://api.example.com/ HTTP/1.0\r\n\r\n") }()
+		if got, _ := io.ReadAll(conn); !strings.Contains(string(got), "proxy_disabled") {
+			t.Errorf("%q", got)
+		}
+		l.close()
+	})
 }

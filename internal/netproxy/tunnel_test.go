@@ -104,7 +104,7 @@ func TestServerName(t *testing.T) {
 // checkName compares what the server got, and what was told.
 func (l *lab) checkName(got, sent []byte, want network.Reason) {
 	l.t.Helper()
-	events := l.told()
+	events := l.settled(1)
 	last := events[len(events)-1]
 	if want == "" {
 		if !bytes.Equal(got, sent) || last.Cause != Ended || last.Up != int64(len(sent)) || len(events) != 2 {
@@ -196,7 +196,7 @@ func TestServerFirst(t *testing.T) {
 	conn := l.established("CONNECT api.example.com:22 HTTP/1.0\r\n\r\n", connected+"SSH-2.0-server\r\n")
 	_ = conn.CloseWrite()
 	_, _ = io.Copy(io.Discard, conn)
-	if e := l.told(); len(e) != 2 || e[1].Down != int64(len("SSH-2.0-server\r\n")) || e[1].Up != 0 || e[1].Cause != Ended {
+	if e := l.settled(1); len(e) != 2 || e[1].Down != int64(len("SSH-2.0-server\r\n")) || e[1].Up != 0 || e[1].Cause != Ended {
 		t.Errorf("told %+v", e)
 	}
 }
@@ -213,7 +213,7 @@ func TestEarlyData(t *testing.T) {
 	if err != nil || string(all) != connected+text {
 		t.Errorf("%d bytes, %v", len(all), err)
 	}
-	if e := l.told(); len(e) != 2 || e[1].Up != int64(len(text)) || e[1].Down != int64(len(text)) {
+	if e := l.settled(1); len(e) != 2 || e[1].Up != int64(len(text)) || e[1].Down != int64(len(text)) {
 		t.Errorf("told %+v", e)
 	}
 }

@@ -1,0 +1,154 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package netproxy
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/sallyport-dev/sallyport/network"
+)
+
+// FuzzHead reads requests. One that is accepted is rebuilt into one that reads the same, with
+// one Host, one length, and nothing of a proxy; its body is read without a byte of what follows.
+func FuzzHead(f *testing.F) {
+	for _, text := range []string{
+		"GET http://api.example.com/ HTTP/1.1\r\nHost: api.example.com\r\n\r\n",
+		"POST http://a:1/?q HTTP/1.0\r\nContent-Length: 3\r\nConnection: x\r\nX: y\r\n\r\nabc",
+		"POST http://a/ HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3;x\r\nabc\r\n0\r\nT: u\r\n\r\nGET",
+		"CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n", "GET /\r\n", "\r\n\r\n", "A B HTTP/1.1\r\nX : y\r\n\r\n",
+	} {
+		f.Add([]byte(text))
+	}
+	policy := full(f, "api.example.com")
+	f.Fuzz(func(t *testing.T, data []byte) {
+		q, err := readRequest(bufio.NewReader(bytes.NewReader(data)))
+		if err != nil {
+			var bad *headError
+			if !errors.As(err, &bad) && !errors.Is(err, io.EOF) {
+				t.Fatalf("error %v", err)
+			}
+			return
+		}
+		authority, path, bad := parseTarget(q.target)
+		host, port, err := network.ParseAuthority(authority, httpPort)
+		if err != nil || bad != "" {
+			return
+		}
+		r := network.Request{Host: host, Port: port, Method: q.method}
+		if policy.Decide(r).Ruling == network.Allow && host.Name() != "api.example.com" {
+			t.Fatalf("%q is allowed", host)
+		}
+		rebuilt := string(q.rebuild(originForm(q.method, path), r, false))
+		again, err := readRequest(bufio.NewReader(strings.NewReader(rebuilt)))
+		if err != nil && !strings.Contains(err.Error(), "128 headers") && !strings.Contains(err.Error(), "longer") {
+			t.Fatalf("%v in %q", err, rebuilt)
+		}
+		if err == nil && (again.body != q.body || again.method != q.method || len(again.values("Host")) != 1 || again.values("Proxy-Authorization") != nil) {
+			t.Fatalf("%q became %q", data, rebuilt)
+		}
+	})
+}
+
+// FuzzBody reads bodies in chunks, and writes them anew: a strict reader has the same data, and the
+// end of one that is malformed is never written.
+func FuzzBody(f *testing.F) {
+	for _, text := range []string{"3\r\nabc\r\n0\r\n\r\n", "1;a=b\r\nx\r\n0\r\nA: b\r\n\r\nrest", "-1\r\n", "0\r\n", "fffffffffffffffff\r\n"} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var out bytes.Buffer
+		source := newBody(bufio.NewReader(bytes.NewReader(data)), framing{kind: chunked})
+		err := copyBody(&out, source, true)
+		again, againErr := io.ReadAll(newBody(bufio.NewReader(bytes.NewReader(out.Bytes())), framing{kind: chunked}))
+		if (err == nil) != (againErr == nil) {
+			t.Fatalf("%q: %v, and then %v", data, err, againErr)
+		}
+		if !bytes.Contains(data, again) && bytes.Count(data, []byte("\n")) < 3 {
+			t.Fatalf("%q gives %q", data, again)
+		}
+	})
+}
+
+// FuzzResponse reads responses.
+func FuzzResponse(f *testing.F) {
+	f.Add([]byte(okResponse), "GET")
+	f.Add([]byte("HTTP/1.1 101 x\r\nTransfer-Encoding: chunked\r\n\r\n"), "HEAD")
+	f.Add([]byte("HTTP/1.0 204\r\n\r\n"), "POST")
+	f.Fuzz(func(t *testing.T, data []byte, method string) {
+		p, err := readResponse(bufio.NewReader(bytes.NewReader(data)), method)
+		if err != nil {
+			return
+		}
+		if p.status < 100 || p.status > 999 || method == "HEAD" && p.body.kind != emptyBody {
+			t.Fatalf("%+v", p)
+		}
+		again, err := readResponse(bufio.NewReader(bytes.NewReader(p.rebuild(p.declared, ""))), method)
+		if err == nil && (again.status != p.status || again.declared.kind != p.declared.kind && p.declared.kind != untilClose) {
+			t.Fatalf("%q became %+v", data, again)
+		}
+	})
+}
+
+// FuzzSOCKS reads greetings and requests, and datagrams. What is allowed is the one name.
+func FuzzSOCKS(f *testing.F) {
+	f.Add([]byte("\x05\x01\x00\x05\x01\x00\x03\x0fapi.example.com\x00\x50"))
+	f.Add([]byte("\x05\x01\x00\x05\x03\x00\x01\x7f\x00\x00\x01\x00\x50"))
+	f.Add([]byte("\x05\x01\x00\x05\x01\x00\x04" + strings.Repeat("\xff", 18)))
+	f.Add([]byte(toAPI + "data"))
+	policy := full(f, "api.example.com")
+	check := func(t *testing.T, to socksTarget) {
+		if policy.Decide(network.Request{Protocol: network.SOCKS5TCP, Host: to.host, Port: to.port}).Ruling == network.Allow &&
+			!strings.EqualFold(strings.TrimSuffix(to.raw, "."), "api.example.com") {
+			t.Fatalf("%q is allowed", to.raw)
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		r := bufio.NewReader(bytes.NewReader(data))
+		if _, err := readGreeting(r); err == nil {
+			if _, to, err := readSOCKS(r); err == nil {
+				check(t, to)
+			}
+		}
+		if to, rest, ok := parseDatagram(data); ok {
+			check(t, to)
+			if !bytes.HasSuffix(data, rest) {
+				t.Fatalf("%q is no end of %q", rest, data)
+			}
+		}
+	})
+}
+
+// FuzzHello reads messages of TLS. What is whole stays what it is with more behind it, and is
+// partial or broken with less.
+func FuzzHello(f *testing.F) {
+	f.Add(clientHello(f, "api.example.com"))
+	f.Add(clientHello(f, ""))
+	f.Add(split(clientHello(f, "api.example.com"), 40))
+	f.Add([]byte{22, 3, 1, 0, 1})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		h, state := parseHello(data)
+		if state != helloWhole {
+			if h != (hello{}) {
+				t.Fatalf("%+v of a hello that is not whole", h)
+			}
+			return
+		}
+		if len(data) < maxHello {
+			if more, state := parseHello(append(bytes.Clone(data), 0)); more != h || state != helloWhole {
+				t.Fatalf("%+v became %+v", h, more)
+			}
+		}
+		if h.name != "" && !bytes.Contains(data, []byte(h.name[:1])) {
+			t.Fatalf("%q is not there", h.name)
+		}
+		if _, state := parseHello(data[:recordHead]); state == helloWhole {
+			t.Fatal("the head of a record is a whole hello")
+		}
+	})
+}
