@@ -96,7 +96,7 @@ func (x *exchange) run(target string, websocket bool) Cause {
 		_ = x.up.Close()
 		x.c.in.stop()
 	}
-	_ = <-x.sent
+	<-x.sent
 	x.c.in.resume()
 	if switched {
 		x.again = false
