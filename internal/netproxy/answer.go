@@ -58,7 +58,7 @@ type refusedBody struct {
 // ask for it, a sentence otherwise.
 func (a *access) refusal(q *request, c *Command) []byte {
 	if a.decision.Ruling == network.Reject {
-		return plainAnswer(400, q.closing(), "the request is refused: "+string(a.decision.Reason))
+		return q.plainAnswer(400, "the request is refused: "+string(a.decision.Reason))
 	}
 	texts := textsOf(a.decision.Reason)
 	headers := "x-proxy-error: " + texts.header + "\r\n"
@@ -85,12 +85,17 @@ func (a *access) refusal(q *request, c *Command) []byte {
 
 // unreachable is the answer when no vetted address could be connected to.
 func (a *access) unreachable(q *request, err error) []byte {
-	return plainAnswer(502, q.closing(), "cannot connect to "+a.host()+": "+err.Error())
+	return q.plainAnswer(502, "cannot connect to "+a.host()+": "+err.Error())
 }
 
 // plainAnswer is an answer of one line.
-func plainAnswer(status int, headers, line string) []byte {
-	return answerBytes(status, "text/plain", headers, line+"\n", true)
+func (q *request) plainAnswer(status int, line string) []byte {
+	return answerBytes(status, "text/plain", q.closing(), line+"\n", q.method != "HEAD")
+}
+
+// lastAnswer is an answer of one line behind which the connection is closed.
+func lastAnswer(status int, line string) []byte {
+	return answerBytes(status, "text/plain", closing, line+"\n", true)
 }
 
 // answerBytes is an answer of ours. The headers are lines that end with CR LF.

@@ -156,6 +156,7 @@ func TestRebinding(t *testing.T) {
 	<-reached
 	for _, test := range []struct{ name, elsewhere string }{
 		{"another address", origin},
+		{"a protected address", "127.0.0.1:80"},
 		{"another port", "93.184.216.34:81"},
 		{"no address", "localhost:80"},
 	} {

@@ -198,6 +198,6 @@ func (x *exchange) send(b []byte) error {
 func (x *exchange) fail(why string) {
 	x.again = false
 	if !x.wrote {
-		_ = x.c.write(plainAnswer(502, closing, why))
+		_ = x.c.write(lastAnswer(502, why))
 	}
 }

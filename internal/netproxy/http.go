@@ -24,7 +24,7 @@ func (c *client) serveHTTP() {
 		if err != nil {
 			var bad *headError
 			if errors.As(err, &bad) {
-				_ = c.write(plainAnswer(bad.status, closing, "the request is refused: "+bad.reason))
+				_ = c.write(lastAnswer(bad.status, "the request is refused: "+bad.reason))
 				c.linger()
 			}
 			return
@@ -122,7 +122,7 @@ func (c *client) connect(q *request) {
 		bad = network.HostMismatch
 	}
 	if q.body.length > 0 || q.body.kind == chunked {
-		_ = c.write(plainAnswer(400, closing, "the request is refused: CONNECT with a body"))
+		_ = c.write(lastAnswer(400, "the request is refused: CONNECT with a body"))
 		return
 	}
 	up, err := a.reach(bad, c.ask)

@@ -98,6 +98,23 @@ func mustHost(t *testing.T, text string) network.Host {
 	return h
 }
 
+// TestHeadAnswers sends HEAD requests on one connection: no answer has a body, which a client would
+// take for the next answer.
+func TestHeadAnswers(t *testing.T) {
+	l := newLab(t, full(t, "api.example.com"), "")
+	var sent, want string
+	for _, host := range []string{"api.example.com", "evil.test", "a..b"} {
+		sent += "HEAD http://" + host + "/ HTTP/1.1\r\nHost: " + host + "\r\n\r\n"
+	}
+	got := l.send(sent)
+	for answer := range strings.SplitSeq(strings.TrimSuffix(got, "\r\n\r\n"), "\r\n\r\n") {
+		want += strings.Fields(answer)[1] + " "
+	}
+	if want != "502 403 400 " || strings.Contains(got, "{") {
+		t.Errorf("%q", got)
+	}
+}
+
 // TestUnreachable has the answers when an allowed host does not answer: no policy, but a failure.
 func TestUnreachable(t *testing.T) {
 	for _, test := range []struct{ name, request, want string }{

@@ -91,6 +91,7 @@ func TestTimes(t *testing.T) {
 		{"half a greeting", "\x05\x02\x00", 0, headTime, headTime},
 		{"greeting alone", "\x05\x01\x00", 0, headTime, headTime},
 		{"between requests", "GET http://evil.test/ HTTP/1.1\r\nHost: evil.test\r\n\r\n", 0, keepTime, keepTime},
+		{"half a second head", "GET http://evil.test/ HTTP/1.1\r\nHost: evil.test\r\n\r\nGET http://api", 0, headTime, headTime},
 		{"half a ClientHello", connect + hello[:50], 0, helloTime, helloTime},
 		{"silent tunnel", connect, 0, idleTime, idleTime + 2*tunnelTick},
 		{"tunnel that goes silent", connect + hello, 0, idleTime, idleTime + 2*tunnelTick},
@@ -336,5 +337,46 @@ func TestAcceptFails(t *testing.T) {
 			t.Errorf("%q", got)
 		}
 		l.close()
+	})
+}
+
+// TestLimits has one command with more connections than it may have, all of them half-open or slow:
+// those above wait and are served when others end. Another command is not held up for a moment.
+func TestLimits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		greedy, dialGreedy := newPipes(t, nil, func(l *lab) { l.proxy.CommandConns, l.proxy.ProcessConns = 8, 10 })
+		_, dialOther := newPipes(t, nil, func(l *lab) { l.proxy = greedy.proxy })
+		const get = "GET http://api.example.com/ HTTP/1.0\r\n\r\n"
+		start := time.Now()
+		for i := range 20 {
+			go func() {
+				conn := dialGreedy()
+				_, _ = io.WriteString(conn, []string{"", "G", "\x05", "\x05\x01\x00"}[i%4])
+				_, _ = io.Copy(io.Discard, conn)
+			}()
+		}
+		synctest.Wait()
+		if n := len(greedy.proxy.slots); n != 8 {
+			t.Errorf("%d connections, want 8", n)
+		}
+		ask := func(dial func() net.Conn) {
+			t.Helper()
+			conn := dial()
+			go func() { _, _ = io.WriteString(conn, get) }()
+			if got, _ := io.ReadAll(conn); !strings.Contains(string(got), "proxy_disabled") {
+				t.Errorf("%q", got)
+			}
+		}
+		for range 5 {
+			ask(dialOther)
+		}
+		if took := time.Since(start); took > 0 {
+			t.Errorf("the other command waited %v", took)
+		}
+		ask(dialGreedy)
+		if took := time.Since(start); took != headTime && took != 2*headTime && took != 3*headTime {
+			t.Errorf("the command itself waited %v", took)
+		}
+		<-time.After(time.Minute)
 	})
 }

@@ -1,0 +1,103 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package netproxy
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"slices"
+	"testing"
+	"time"
+)
+
+// benchWays are the ways to an origin on loopback: what is said before, and the answer to it.
+func benchWays(l *lab) []struct{ name, addr, request, answer string } {
+	return []struct{ name, addr, request, answer string }{
+		{"direct", l.origin, "", ""},
+		{"CONNECT", l.addr, connectAPI, connected},
+		{"SOCKS5", l.addr, "\x05\x01\x00\x05\x01\x00\x03\x0fapi.example.com\x01\xbb", "\x05\x00\x05\x00\x00\x01\x00\x00\x00\x00\x00\x00"},
+	}
+}
+
+// open connects by one way.
+func open(b *testing.B, addr, request, answer string) net.Conn {
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if request != "" {
+		p := make([]byte, len(answer))
+		_, _ = io.WriteString(conn, request)
+		if _, err := io.ReadFull(conn, p); err != nil || string(p) != answer {
+			b.Fatalf("%q, %v", p, err)
+		}
+	}
+	return conn
+}
+
+// BenchmarkDownload reads 1 GiB through one connection. The claim: CONNECT has at least 0.6 of the
+// direct speed where each of the three sides has a core. On two cores under load it had 0.4 to 0.6.
+func BenchmarkDownload(b *testing.B) {
+	const size = 1 << 30
+	block := make([]byte, 256<<10)
+	l := newLab(b, full(b, "api.example.com"), listen(b, func(conn net.Conn) {
+		if _, err := conn.Read(make([]byte, 100)); err != nil {
+			return
+		}
+		for range size / len(block) {
+			if _, err := conn.Write(block); err != nil {
+				return
+			}
+		}
+	}))
+	for _, way := range benchWays(l) {
+		b.Run(way.name, func(b *testing.B) {
+			p := make([]byte, len(block))
+			b.SetBytes(size)
+			for b.Loop() {
+				conn := open(b, way.addr, way.request, way.answer)
+				_, _ = io.WriteString(conn, "GET / HTTP/1.0\r\n\r\n")
+				total := 0
+				for {
+					n, err := conn.Read(p)
+					total += n
+					if err != nil {
+						break
+					}
+				}
+				conn.Close()
+				if total != size {
+					b.Fatalf("%d bytes", total)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkGet makes a connection for each GET. By CONNECT the median is at most 3.5 times that of
+// direct ones. Measured on two cores under load: 80 us to 27 us, 3.0.
+func BenchmarkGet(b *testing.B) {
+	l := newLab(b, full(b, "api.example.com"), listen(b, answerAny(okResponse)), func(l *lab) { l.command.Report = nil })
+	l.zone.names["api.example.com"] = []string{"93.184.216.34"}
+	for _, way := range benchWays(l) {
+		b.Run(way.name, func(b *testing.B) {
+			var took []time.Duration
+			p := make([]byte, 4<<10)
+			for b.Loop() {
+				start := time.Now()
+				conn := open(b, way.addr, way.request, way.answer)
+				_, _ = io.WriteString(conn, "GET / HTTP/1.0\r\n\r\n")
+				n, err := conn.Read(p)
+				if err != nil || !bytes.HasPrefix(p[:n], []byte("HTTP/1.1 200")) {
+					b.Fatalf("%q, %v", p[:n], err)
+				}
+				took = append(took, time.Since(start))
+				conn.Close()
+			}
+			slices.Sort(took)
+			b.ReportMetric(float64(took[len(took)/2].Microseconds()), "us/p50")
+		})
+	}
+}
