@@ -66,14 +66,14 @@ type exchange struct {
 	up    *patient
 	r     *bufio.Reader // of up
 	wrote bool          // the client has got something of the response
-	sent  chan error    // how sending the body ended
-	whole bool          // the body was sent
+	sent  chan bool     // whether the whole body was sent, once that has ended
+	whole bool          // it was
 	again bool          // another request may follow
 }
 
 func newExchange(c *client, a *access, q *request, conn net.Conn) *exchange {
 	up := &patient{Conn: conn}
-	return &exchange{c: c, a: a, q: q, up: up, r: bufio.NewReader(up), sent: make(chan error, 1)}
+	return &exchange{c: c, a: a, q: q, up: up, r: bufio.NewReader(up), sent: make(chan bool, 1)}
 }
 
 // run forwards the request and its response. The server is asked to close its connection, so that
@@ -88,7 +88,7 @@ func (x *exchange) run(target string, websocket bool) Cause {
 	if x.q.hasBody() {
 		go func() { x.sent <- x.sendBody() }()
 	} else {
-		x.sent <- nil
+		x.sent <- true
 	}
 	cause, switched := x.respond(websocket)
 	if !x.isSent() {
@@ -113,23 +113,23 @@ func (x *exchange) run(target string, websocket bool) Cause {
 // isSent reports whether the whole request was sent. It does not wait.
 func (x *exchange) isSent() bool {
 	select {
-	case err := <-x.sent:
-		x.whole = err == nil
-		x.sent <- err
+	case x.whole = <-x.sent:
+		x.sent <- x.whole
 	default:
 	}
 	return x.whole
 }
 
-// sendBody forwards the body of the request. One that is malformed or cut ends the connection to
-// the server, which would wait for the rest of it. A server that takes no more may still answer.
-func (x *exchange) sendBody() error {
+// sendBody forwards the body of the request, and reports whether all of it went. A body that is
+// malformed or cut ends the connection to the server, which would wait for the rest of it. A server
+// that takes no more may still answer.
+func (x *exchange) sendBody() bool {
 	b := newBody(x.c.r, x.q.body)
 	err := copyBody(x.up, b, x.q.body.kind == chunked)
 	if b.err != nil && !errors.Is(b.err, io.EOF) {
 		_ = x.up.Close()
 	}
-	return err
+	return err == nil
 }
 
 // respond forwards the response. Switched means that the connection is a websocket now.
