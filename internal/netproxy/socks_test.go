@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -68,6 +69,13 @@ func (m *movedConn) WriteTo(p []byte, to net.Addr) (int, error) {
 	m.sent = append(m.sent, to.String())
 	m.mu.Unlock()
 	return m.PacketConn.WriteTo(p, m.server)
+}
+
+// all returns where datagrams went.
+func (m *movedConn) all() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.sent)
 }
 
 func (m *movedConn) ReadFrom(p []byte) (int, net.Addr, error) {
@@ -201,8 +209,8 @@ func (l *lab) checkUDP(outside *movedConn, reason network.Reason) {
 	if want := map[bool]int{true: 0, false: 1}[reason == ""]; refused != want || ended != 1 {
 		l.t.Errorf("%d refusals and %d ends, want %d and 1", refused, ended, want)
 	}
-	if len(outside.sent) != 2 {
-		l.t.Errorf("sent to %q", outside.sent)
+	if len(outside.all()) != 2 {
+		l.t.Errorf("sent to %q", outside.all())
 	}
 }
 
@@ -222,8 +230,8 @@ func TestUDPStrangers(t *testing.T) {
 	if got := exchangeUDP(t, conn, relay, toAPI+"two"); strings.Contains(got, "stranger") {
 		t.Errorf("got %q", got)
 	}
-	if len(outside.sent) != 2 {
-		t.Errorf("sent to %q", outside.sent)
+	if len(outside.all()) != 2 {
+		t.Errorf("sent to %q", outside.all())
 	}
 }
 
@@ -240,8 +248,8 @@ func TestUDPTightened(t *testing.T) {
 		t.Fatal(err)
 	}
 	exchangeUDP(t, conn, relay, "\x00\x00\x00\x03\x11other.example.com\x01\xbbthree")
-	if len(outside.sent) != 2 {
-		t.Errorf("sent to %q", outside.sent)
+	if len(outside.all()) != 2 {
+		t.Errorf("sent to %q", outside.all())
 	}
 }
 
