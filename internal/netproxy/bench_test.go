@@ -23,7 +23,7 @@ func benchWays(l *lab) []struct{ name, addr, request, answer string } {
 
 // open connects by one way.
 func open(b *testing.B, addr, request, answer string) net.Conn {
-	conn, err := net.Dial("tcp", addr)
+	conn, err := dialFrom(addr).Dial("tcp", addr)
 	if err != nil {
 		b.Fatal(err)
 	}

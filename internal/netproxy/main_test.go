@@ -20,6 +20,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -116,10 +117,7 @@ func newLab(t testing.TB, policy *network.Policy, origin string, change ...func(
 	for _, f := range change {
 		f(l)
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := listenLoopback(t)
 	l.addr = listener.Addr().String()
 	l.service = l.proxy.Serve(listener, l.command)
 	t.Cleanup(l.close)
@@ -178,7 +176,7 @@ func (l *lab) dial(ctx context.Context, d *net.Dialer, kind, address string) (ne
 	if l.origin == "" {
 		return nil, &net.OpError{Op: "dial", Net: kind, Err: syscall.ECONNREFUSED}
 	}
-	return (&net.Dialer{}).DialContext(ctx, kind, l.origin)
+	return dialFrom(l.origin).DialContext(ctx, kind, l.origin)
 }
 
 func (l *lab) report(e Event) {
@@ -199,17 +197,17 @@ func (l *lab) told() []Event {
 // connect opens a connection to the proxy.
 func (l *lab) connect() *net.TCPConn {
 	l.t.Helper()
-	addr, err := net.ResolveTCPAddr("tcp", l.addr)
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	conn, err := net.DialTCP("tcp", nil, addr)
+	conn, err := dialFrom(l.addr).Dial("tcp", l.addr)
 	if err != nil {
 		l.t.Fatal(err)
 	}
 	l.t.Cleanup(func() { conn.Close() })
 	_ = conn.SetDeadline(time.Now().Add(bound))
-	return conn
+	tcp, ok := conn.(*net.TCPConn)
+	if !ok {
+		l.t.Fatalf("%T", conn)
+	}
+	return tcp
 }
 
 // send opens a connection, sends text, and returns all that comes until the proxy closes it.
@@ -225,6 +223,34 @@ func (l *lab) send(text string) string {
 		l.t.Fatalf("after %q: %v", all, err)
 	}
 	return string(all)
+}
+
+// loopbacks numbers the addresses of loopback that were used.
+var loopbacks atomic.Uint32
+
+// listenLoopback listens on one of many addresses of loopback, where the system has them: thousands
+// of connections that have just ended would use up the ports of one, also for tests of others.
+func listenLoopback(t testing.TB) net.Listener {
+	t.Helper()
+	pid, n := os.Getpid(), loopbacks.Add(1)
+	address := netip.AddrFrom4([4]byte{127, byte(64 + pid>>8&63), byte(pid), byte(1 + n%250)})
+	l, err := net.Listen("tcp", netip.AddrPortFrom(address, 0).String())
+	if err != nil {
+		l, err = net.Listen("tcp", "127.0.0.1:0")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// dialFrom dials from the address that is dialed, so that the ports are those of that, too.
+func dialFrom(address string) *net.Dialer {
+	to, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return &net.Dialer{}
+	}
+	return &net.Dialer{LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(to.Addr(), 0))}
 }
 
 // full is the policy of the mode full with entries; one that begins with "!" denies.
@@ -250,10 +276,7 @@ func makePolicy(t testing.TB, c network.Config, entries ...string) *network.Poli
 // listen serves connections on loopback, each by a goroutine, until the test ends.
 func listen(t testing.TB, serve func(net.Conn)) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := listenLoopback(t)
 	var group sync.WaitGroup
 	group.Go(func() {
 		for {
