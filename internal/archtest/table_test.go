@@ -36,13 +36,14 @@ const (
 // layers is the table of rooms: every package of the module has a line, and rooms
 // that are planned have theirs already.
 var layers = map[string]int{
-	"internal/buildinfo": layerText,
-	"internal/nearest":   layerText,
-	"internal/plainfile": layerText,
-	"internal/printable": layerText,
-	"internal/quietlog":  layerText,
-	"internal/suffixes":  layerText,
-	"internal/roff":      layerText,
+	"internal/buildinfo":  layerText,
+	"internal/hostgrants": layerText,
+	"internal/nearest":    layerText,
+	"internal/plainfile":  layerText,
+	"internal/printable":  layerText,
+	"internal/quietlog":   layerText,
+	"internal/suffixes":   layerText,
+	"internal/roff":       layerText,
 
 	"sandbox":              layerWords,
 	"rules":                layerWords,

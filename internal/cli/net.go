@@ -33,7 +33,7 @@ about, and 125 if the host or a setting is not valid.
 `
 
 // netRunFlags are the flags of run that decide about the network.
-var netRunFlags = []string{"net", "allow-host", "deny-host", "sandbox", "profile", "rules", "cd", "config", "no-config"}
+var netRunFlags = []string{"net", "allow-host", "deny-host", "grant", "sandbox", "profile", "rules", "cd", "config", "no-config"}
 
 func netFlags(o *options) []getopt.Flag {
 	flags := []getopt.Flag{

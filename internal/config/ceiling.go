@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/sallyport-dev/sallyport/approval"
+	"github.com/sallyport-dev/sallyport/internal/hostgrants"
 	"github.com/sallyport-dev/sallyport/network"
 )
 
@@ -216,11 +217,17 @@ var openings = map[string]string{
 
 // Permits returns a [*CeilingError] for the first thing that no approval may open because of the
 // ceiling. Required are words such as "outside" and "write:PATH", as in requests for approval. Nil
-// means that the ceiling has nothing against them.
+// means that the ceiling has nothing against them. A grant of hosts requires its hosts, too.
 func (e *Effective) Permits(required []string) error {
 	for _, word := range required {
 		if err := e.permitsWord(word); err != nil {
 			return err
+		}
+		grant, _ := strings.CutPrefix(word, "grant:")
+		for _, host := range hostgrants.Hosts(grant) {
+			if err := e.permitsWord("host:" + host); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -41,14 +41,21 @@ type Origin struct {
 	Pos  toml.Pos
 	// Profile is the profile that has it; empty if none has.
 	Profile string
+	// Grant is the named grant that the value is part of; empty for one that was written itself.
+	Grant string
 }
 
-// Place is where the value was set: "FILE:LINE:COL", the name of a variable or of a flag.
+// Place is where the value was set: "FILE:LINE:COL", the name of a variable or of a flag. Behind it
+// is the named grant that the value is part of: "--grant net:npm".
 func (o Origin) Place() string {
-	if o.Pos == (toml.Pos{}) {
-		return printable.Line(o.File)
+	place := printable.Line(o.File)
+	if o.Pos != (toml.Pos{}) {
+		place = fmt.Sprintf("%s:%d:%d", place, o.Pos.Line, o.Pos.Column)
 	}
-	return fmt.Sprintf("%s:%d:%d", printable.Line(o.File), o.Pos.Line, o.Pos.Column)
+	if o.Grant != "" {
+		place += " " + o.Grant
+	}
+	return place
 }
 
 // A Setting is the text of a value, or of an element of a List or Map, and who set it.

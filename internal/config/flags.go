@@ -49,7 +49,7 @@ var runFlags = []Flag{
 	{Long: "rw", Value: "PATH", Group: groupSandbox, Key: "write", Shapes: true, Help: "allow writing below PATH (repeatable)"},
 	{Long: "ro", Value: "PATH", Group: groupSandbox, Key: "read", Shapes: true, Help: "allow reading PATH and deny writing it (repeatable)"},
 	{Long: "deny", Value: "PATH", Group: groupSandbox, Key: "deny", Shapes: true, Help: "deny reading and writing PATH or what matches a glob\nsuch as '**/.env' (repeatable)"},
-	{Long: "grant", Value: "NAME", Group: groupSandbox, Key: "grants", Shapes: true, Help: "open a named set, such as git, ssh-agent, cache:npm\nor credentials:gh; sallyport doctor lists them\n(repeatable; NAME,NAME)"},
+	{Long: "grant", Value: "NAME", Group: groupSandbox, Key: "grants", Shapes: true, Help: "open a named set, such as git, net:npm, ssh-agent\nor credentials:gh; sallyport doctor lists them\n(repeatable; NAME,NAME)"},
 	{Long: "tmp", Value: "WHERE", Group: groupSandbox, Key: "tmp", Shapes: true, Help: "/tmp is private and removed afterwards, host, or a\ndirectory (default private)"},
 	{Long: "no-caches", Group: groupSandbox, Key: "caches", Sets: "false", Shapes: true, Help: "no private layers over toolchain caches"},
 	{Long: "no-observer", Group: groupSandbox, Key: "observer", Sets: "false", Shapes: true, Help: "do not observe system calls: no unix sockets, and\ndenials are not known"},

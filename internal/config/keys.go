@@ -123,7 +123,7 @@ var keys = []Key{
 	{Name: "read", Profile: "read", InProject: true, Type: List, Words: tokens, Order: Opens, check: checkPlace, Help: "Paths to read and not to write: paths, :workspace, :tmp, :home, :minimal."},
 	{Name: "write", Profile: "write", InProject: true, Type: List, Words: tokens, Order: Opens, check: checkPlace, Help: "Paths to write below: paths, :workspace, :tmp, :home."},
 	{Name: "deny", Profile: "deny", InProject: true, Type: List, Order: Narrows, check: checkDenied, Help: "Paths and globs, such as **/.env, that are neither read nor written. Deny wins."},
-	{Name: "grants", Profile: "grants", InProject: true, Type: List, Order: Opens, check: checkGrant, Help: "Named grants, such as git or cache:npm. sallyport doctor lists them."},
+	{Name: "grants", Profile: "grants", InProject: true, Type: List, Order: Opens, check: checkGrant, Help: "Named grants, such as git, cache:npm or net:npm. sallyport doctor lists them."},
 	{Name: "allow", Profile: "allow", InProject: true, Type: List, Order: Opens, check: checkOpening, Help: "Things that are closed by default, such as unix or userns. sallyport doctor lists them."},
 	{Name: "tmp", Type: Text, Words: []string{"private", "host"}, Order: Words, Default: "private", Help: "What commands see as /tmp: private (removed afterwards), host, or a directory."},
 	{Name: "caches", Type: Bool, Order: FalseFirst, Default: "true", Help: "Private layers over the caches of toolchains."},

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/sallyport-dev/sallyport/network"
 )
 
 // The values from which random layers are made, as TOML.
@@ -24,12 +26,12 @@ var randomValues = map[string][]string{
 	},
 	"level": {"'native'", "'bwrap'", "'landlock'"}, "rules": {"[]", "['builtin:read-only']", "['a.rules']"},
 	"read": {"['/usr']", "['build', ':minimal']", "['/etc', '/usr']"}, "write": {"['/usr']", "['build']", "[':tmp']", "['.git']"},
-	"deny": {"['a']", "['b', 'c']"}, "grants": {"['git']", "['cache:npm', 'ssh-agent']", "[]"}, "allow": {"['unix']", "[]"},
+	"deny": {"['a']", "['b', 'c']"}, "grants": {"['git']", "['cache:npm', 'ssh-agent']", "['net:npm', 'git']", "[]"}, "allow": {"['unix']", "[]"},
 	"tmp": {"'private'", "'host'", "'/srv'", "'/etc'"}, "caches": {"true", "false"}, "observer": {"true", "false"},
 	"protect_hard_links": {"true", "false"}, "ownership": {"'ignore'", "'error'"},
 	"limits.timeout": {"0", "1", "'5m'"}, "limits.kill_after": {"0", "1", "'5m'"}, "limits.memory": {"'1GiB'", "'8MiB'"},
 	"limits.cpus": {"1", "2.5"}, "limits.pids": {"5", "50"}, "limits.disk": {"'1GiB'", "'1MB'"}, "limits.output": {"1000", "'1MB'"},
-	"network.allow": {"['example.com']", "['*.example.com:443', '10.0.0.0/8']"}, "network.deny": {"['a.example.com']", "['*']"},
+	"network.allow": {"['example.com']", "['*.npmjs.org']", "[]", "['*.example.com:443', '10.0.0.0/8']"}, "network.deny": {"['a.example.com']", "['*']"},
 	"network.allow_private": {"true", "false"}, "network.require_sni": {"true", "false"},
 	"network.mode": {"'none'", "'limited'", "'full'", "'host'"}, "environment.inherit": {"'all'", "'core'", "'none'"},
 	"environment.exclude": {"['X']"}, "environment.pass": {"['CI']", "['CI', 'AWS_KEY']"}, "environment.ignore_default_excludes": {"true", "false"},
@@ -193,7 +195,7 @@ func TestCeilingHolds(t *testing.T) {
 		if rapid.Bool().Draw(r, "project") {
 			w.project = randomLayer(r, "project", projectKeys, false) + "[project]\nwrite = ['/srv']\ngrants = ['git']\nnetwork = 'host'\n"
 		}
-		for _, f := range []string{"sandbox=full-access", "sandbox=p", "sandbox=read-only", "write=/srv", "grants=git", "network.mode=host", "limits.timeout=0", "tmp=/etc", "approval=never"} {
+		for _, f := range []string{"sandbox=full-access", "sandbox=p", "sandbox=read-only", "write=/srv", "grants=git", "grants=net:npm", "network.mode=host", "limits.timeout=0", "tmp=/etc", "approval=never"} {
 			if rapid.IntRange(0, 9).Draw(r, f) == 0 {
 				w.flags = append(w.flags, f)
 			}
@@ -226,7 +228,7 @@ func TestCeilingHolds(t *testing.T) {
 					}
 				case k.Order == Opens && name != "read" && name != "write":
 					for _, text := range v.Texts() {
-						if !slices.ContainsFunc(set, func(s Setting) bool { return s.Text == text }) {
+						if !slices.ContainsFunc(set, func(s Setting) bool { return s.Text == text || name == "network.allow" && network.Covers(s.Text, text) }) {
 							r.Fatalf("%s has %s\n%s", name, text, w.managed)
 						}
 					}

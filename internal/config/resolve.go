@@ -93,6 +93,12 @@ func (c *Config) Resolve(flags Values) (*Effective, error) {
 		case k.Name == "sandbox":
 		case k.IsList():
 			e.gather(k, stack)
+			if k.Name != "grants" {
+				continue
+			}
+			if err := e.boundHosts(); err != nil { // before network.mode, which they imply
+				return nil, err
+			}
 		default:
 			e.pick(k, stack)
 		}
@@ -105,18 +111,9 @@ func (c *Config) Resolve(flags Values) (*Effective, error) {
 	if err := e.bound(); err != nil {
 		return nil, err
 	}
+	e.openHosts()
 	e.questions()
 	return e, nil
-}
-
-// CheckHosts returns a [*FlagError] for hosts that are denied beside the network of the host, where
-// nothing is judged.
-func (e *Effective) CheckHosts() error {
-	denied := e.Values["network.deny"].Settings
-	if e.Values["network.mode"].Text() != NetHost || len(denied) == 0 {
-		return nil
-	}
-	return &FlagError{fmt.Sprintf("network.deny (%s) cannot be enforced with the network of the host; set network.mode to none or full, or remove it", denied[0].Origin.Place())}
 }
 
 // A source is what one layer, or the profile that was chosen, says. Mode is that at this place.
@@ -223,7 +220,7 @@ func (e *Effective) pick(k *Key, stack []source) {
 	for _, from := range stack {
 		set := from.values[k.Name]
 		if len(set) == 0 && k.Name == "network.mode" && s.Text != NetLimited {
-			set = e.impliedMode(from)
+			set = e.impliedMode(from, s.Text)
 		}
 		if len(set) == 0 {
 			continue
@@ -241,26 +238,6 @@ func (e *Effective) pick(k *Key, stack []source) {
 	if len(v.Settings)+len(v.Cut) > 0 {
 		e.Values[k.Name] = v
 	}
-}
-
-// impliedMode is the mode of a source that has hosts and no mode: they mean the managed network.
-// Hosts that files deny say nothing of the kind. Full was not said, so a ceiling of limited holds
-// without an error.
-func (e *Effective) impliedMode(s source) []Setting {
-	hosts := s.values["network.allow"]
-	if s.kind == Flags {
-		hosts = slices.Concat(hosts, s.values["network.deny"])
-	}
-	if len(hosts) == 0 {
-		return nil
-	}
-	mode := NetFull
-	for _, m := range e.config.managed {
-		if by := m.values["network.mode"]; len(by) > 0 && by[0].Text == NetLimited {
-			mode = NetLimited
-		}
-	}
-	return []Setting{{mode, hosts[0].Origin}}
 }
 
 // gather adds the elements of a List or Map.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/internal/caches"
 	"github.com/sallyport-dev/sallyport/internal/credentials"
+	"github.com/sallyport-dev/sallyport/internal/hostgrants"
 	"github.com/sallyport-dev/sallyport/internal/services"
 	"github.com/sallyport-dev/sallyport/internal/toolfiles"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -34,14 +35,20 @@ type NamedGrant struct {
 }
 
 // NamedGrants returns all named grants: git first, then those for services and devices of this
-// machine, where "loopback:PORT" stands for all ports, those for files that other programs run
-// later, those for stores of secrets, and those for caches of toolchains that the workspace has
-// no sign of, by name. The slices are the caller's own.
+// machine, where "loopback:PORT" stands for all ports, those for hosts of package managers, those
+// for files that other programs run later, those for stores of secrets, and those for caches of
+// toolchains that the workspace has no sign of, by name. The slices are the caller's own.
 func NamedGrants() []NamedGrant {
 	grants := []NamedGrant{gitGrant()}
 	for _, s := range services.Grants() {
 		g := NamedGrant{Name: s.Name, Opens: s.Opens, Keeps: s.Keeps, Warning: s.Warning, Commands: []string{}, Refused: []string{}}
 		grants = append(grants, g)
+	}
+	for _, h := range hostgrants.Grants() {
+		grants = append(grants, NamedGrant{
+			Name: h.Name, Opens: h.Opens + " (" + strings.Join(h.Hosts, ", ") + ")", Keeps: h.Keeps, Warning: h.Warning,
+			Commands: []string{}, Refused: []string{},
+		})
 	}
 	for _, name := range toolfiles.Grants() {
 		grants = append(grants, NamedGrant{
@@ -73,9 +80,16 @@ func Known(name string) bool {
 }
 
 // CheckNamed refuses grants with unknown names: it is not known what they would open, and
-// the command that they were asked for would fail in the middle.
+// the command that they were asked for would fail in the middle. It refuses those for hosts, too:
+// they are entries of the network policy, and open nothing here.
 func CheckNamed(names []string) error {
 	for _, name := range names {
+		if hosts := hostgrants.Hosts(name); hosts != nil {
+			return &sandbox.UnsupportedError{
+				Need: fmt.Sprintf("the named grant %q", name), Have: "it stands for hosts in flags and settings, and a policy grants each host",
+				Hint: "grant " + strings.Join(hosts, ", "),
+			}
+		}
 		if !Known(name) {
 			return &sandbox.UnsupportedError{
 				Need: fmt.Sprintf("the named grant %q", name), Have: "this version does not know it",

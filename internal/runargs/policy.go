@@ -16,6 +16,7 @@ import (
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/internal/config"
 	"github.com/sallyport-dev/sallyport/internal/failure"
+	"github.com/sallyport-dev/sallyport/internal/hostgrants"
 	"github.com/sallyport-dev/sallyport/internal/printable"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -69,7 +70,9 @@ func (o *Options) Policy(dir, home string) (sandbox.Policy, error) {
 	}
 	policy = policy.WithEntries(entries...)
 	for _, name := range o.Grants {
-		policy = policy.With(sandbox.Grant{Name: name})
+		if hostgrants.Hosts(name) == nil { // those are entries of the network policy
+			policy = policy.With(sandbox.Grant{Name: name})
+		}
 	}
 	return policy, nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/environ"
+	"github.com/sallyport-dev/sallyport/internal/hostgrants"
 	"github.com/sallyport-dev/sallyport/internal/notes"
 	"github.com/sallyport-dev/sallyport/internal/printable"
 	"github.com/sallyport-dev/sallyport/internal/runlog"
@@ -102,6 +103,9 @@ func denial(b *strings.Builder, d sandbox.Denial, home string) {
 	switch {
 	case d.Grant != "" || d.Wider != "":
 		fmt.Fprintf(b, "      allow with: %s\n", notes.Allow(cmp.Or(d.Grant, d.Wider), home))
+		if g, ok := hostgrants.With(d.Addr); ok && d.Grant != "" && d.Source == sandbox.Proxied {
+			fmt.Fprintf(b, "      part of: %s (%s)\n", sandbox.Grant{Name: g.Name}, g.Opens)
+		}
 	case notes.DeniesPath(d.Rule):
 		b.WriteString("      the policy denies it; no grant allows it\n")
 	}

@@ -120,6 +120,38 @@ Blocked, and known to be harmless:
   write ~/.config/go (EROFS): telemetry counters of Go
 `
 
+// TestExplainHost: a host that is part of a named grant is told with it, and the suggestion stays
+// the host alone.
+func TestExplainHost(t *testing.T) {
+	const hint = "      part of: --grant net:npm (fetching packages of npm, pnpm and Yarn from the registry of npm)\n"
+	for _, test := range []struct {
+		name, addr, grant string
+		source            sandbox.Source
+		want              bool
+	}{
+		{"a host of a grant", "registry.npmjs.org:443", "--allow-host registry.npmjs.org:443", sandbox.Proxied, true},
+		{"another port", "registry.npmjs.org:80", "--allow-host registry.npmjs.org:80", sandbox.Proxied, false},
+		{"another host", "example.org:443", "--allow-host example.org:443", sandbox.Proxied, false},
+		{"one that an entry denies", "registry.npmjs.org:443", "", sandbox.Proxied, false},
+		{"no proxy", "registry.npmjs.org:443", "--allow-host registry.npmjs.org:443", sandbox.Notified, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			r := aRun(func(r *runlog.Record) {
+				ds := seen(sandbox.Connect, "network=proxy", test.grant, "", test.addr)
+				ds[0].Source = test.source
+				r.SetDenials(ds, 0)
+			})
+			text := Explain(r, "/home/a", r.Dir)
+			if strings.Contains(text, hint) != test.want || strings.Contains(text, "sallyport run --grant") {
+				t.Errorf("%s", text)
+			}
+			if test.grant != "" && !strings.Contains(text, "sallyport run "+test.grant+" -- make all\n") {
+				t.Errorf("no suggestion of the host alone:\n%s", text)
+			}
+		})
+	}
+}
+
 func TestExplain(t *testing.T) {
 	r := aRun(func(r *runlog.Record) {
 		r.Flags = []string{"-s", "read-only"}

@@ -1,0 +1,104 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package hostgrants has the named grants for hosts, such as "net:npm", as data: what a package
+// manager connects to with its usual settings.
+//
+// Such a grant is short for allow entries of the network policy, and for nothing else. Hosts that
+// only take uploads are left out, and so are hosts where any user can store files under a name of
+// their own, where the package manager can do without.
+package hostgrants
+
+import "slices"
+
+// Prefix begins the names of the grants.
+const Prefix = "net:"
+
+// A Grant is one row of the table.
+type Grant struct {
+	Name    string
+	Hosts   []string // patterns of package network: one host with one port each, no wildcards
+	Opens   string   // for people
+	Keeps   string   // what stays closed, for people
+	Warning string   // how data can leave by these hosts, for people; empty where only names of files can
+}
+
+// Grants returns the table. The slices are the caller's own.
+func Grants() []Grant {
+	return []Grant{
+		{
+			// The default of the setting "registry": docs.npmjs.com/cli/using-npm/config. The
+			// archives of the packages are on the same host. Yarn and pnpm have it as well
+			// (registry.yarnpkg.com is another name that Yarn 1 uses).
+			Name: Prefix + "npm", Hosts: []string{"registry.npmjs.org:443"},
+			Opens:   "fetching packages of npm, pnpm and Yarn from the registry of npm",
+			Keeps:   "other registries, packages from git, and files that install scripts fetch elsewhere",
+			Warning: "the registry takes packages from everybody who has a token: a command with one can publish what it has read",
+		},
+		{
+			// pip._internal.models.index.PyPI names both: the index, and where the files are.
+			// Uploads go to upload.pypi.org.
+			Name: Prefix + "pypi", Hosts: []string{"pypi.org:443", "files.pythonhosted.org:443"},
+			Opens: "fetching packages of Python from PyPI, with pip, uv or Poetry",
+			Keeps: "publishing (upload.pypi.org), and other indexes",
+		},
+		{
+			// The defaults of GOPROXY and GOSUMDB: go.dev/ref/mod#environment-variables. The
+			// proxy redirects some large modules to storage.googleapis.com, where all buckets
+			// of all users are: that host is left out.
+			Name: Prefix + "go", Hosts: []string{"proxy.golang.org:443", "sum.golang.org:443"},
+			Opens:   "fetching modules and toolchains of Go from its module mirror and checksum database",
+			Keeps:   "repositories (GOPROXY=direct, GOPRIVATE), and large modules that the mirror redirects to storage.googleapis.com",
+			Warning: "the mirror asks the server that a module path names: a command can send data in such paths",
+		},
+		{
+			// The sparse index is the default since Cargo 1.70; "dl" in its config.json names
+			// static.crates.io: doc.rust-lang.org/cargo/reference/registry-index.html.
+			// Publishing and searching use crates.io.
+			Name: Prefix + "crates", Hosts: []string{"index.crates.io:443", "static.crates.io:443"},
+			Opens: "fetching crates of Rust from crates.io, with Cargo 1.70 or later",
+			Keeps: "publishing and searching (crates.io), toolchains (static.rust-lang.org), and git dependencies",
+		},
+		{
+			// What sources.list names after an installation: wiki.debian.org/SourcesList. Apt
+			// uses http, and checks signatures.
+			Name: Prefix + "debian", Hosts: []string{"deb.debian.org:80", "deb.debian.org:443", "security.debian.org:80", "security.debian.org:443"},
+			Opens: "fetching packages of Debian from its main mirror and its security updates, with apt",
+			Keeps: "other mirrors, snapshots, and other distributions",
+		},
+		{
+			// api.github.com/meta lists the domains. Git over https and links to releases and
+			// archives begin at github.com; archives redirect to codeload, files of releases
+			// to release-assets, until 2025 to objects. Uploads of releases go to
+			// uploads.github.com, pages and raw files are on other hosts.
+			Name: Prefix + "github",
+			Hosts: []string{
+				"github.com:443", "api.github.com:443", "codeload.github.com:443",
+				"objects.githubusercontent.com:443", "release-assets.githubusercontent.com:443",
+			},
+			Opens:   "git over https, the API, archives and files of releases of GitHub",
+			Keeps:   "git over SSH, uploads of files to releases, raw files, pages, packages and container images",
+			Warning: "GitHub takes data from everybody who has a token: a command with one can push, or write issues and gists, with what it has read",
+		},
+	}
+}
+
+// Hosts returns the hosts of a grant; nil for a name that is not one of the table.
+func Hosts(name string) []string {
+	for _, g := range Grants() {
+		if g.Name == name {
+			return g.Hosts
+		}
+	}
+	return nil
+}
+
+// With returns the grant that has a host, written "host:port"; false if none has.
+func With(host string) (Grant, bool) {
+	for _, g := range Grants() {
+		if slices.Contains(g.Hosts, host) {
+			return g, true
+		}
+	}
+	return Grant{}, false
+}
