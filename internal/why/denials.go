@@ -103,7 +103,7 @@ func denial(b *strings.Builder, d sandbox.Denial, home string) {
 	switch {
 	case d.Grant != "" || d.Wider != "":
 		fmt.Fprintf(b, "      allow with: %s\n", notes.Allow(cmp.Or(d.Grant, d.Wider), home))
-		if g, ok := hostgrants.With(d.Addr); ok && d.Grant != "" && d.Source == sandbox.Proxied {
+		if g, ok := hostgrants.With(d.Addr); ok && d.Source == sandbox.Proxied {
 			fmt.Fprintf(b, "      part of: %s (%s)\n", sandbox.Grant{Name: g.Name}, g.Opens)
 		}
 	case notes.DeniesPath(d.Rule):
