@@ -41,7 +41,7 @@ func Command(r runlog.Record, here string) []string {
 			}
 		}
 		replaced := func(pair []string) bool { // of two entries the stricter one would hold
-			return slices.Equal(pair, []string{flag, value}) || flag == "--ro" && slices.Equal(pair, []string{"--rw", value}) || f.Long == "net" && pair[0] == flag
+			return slices.Equal(pair, []string{flag, value}) || flag == "--ro" && slices.Equal(pair, []string{"--rw", value}) || f.Long == "net" && (pair[0] == flag || value == config.NetNone && pair[0] == "--allow-host")
 		}
 		if !slices.ContainsFunc(added, replaced) {
 			words = append(words, flag, value)

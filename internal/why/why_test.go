@@ -244,6 +244,8 @@ func TestCommand(t *testing.T) {
 		{"an unreadable grant", "", w("please"), ""},
 		{"an opening", "", append(w("--allow userns"), w("--allow userns")...), "--allow userns"},
 		{"a network that was chosen", "--net none --rw /b", w("--net host"), "--rw /b --net host"},
+		{"no network, and a host", "--net none --rw /b", w("--allow-host a.b:443"), "--rw /b --allow-host a.b:443"},
+		{"a managed network, and a host", "--net proxy --rw /b", w("--allow-host a.b:443"), "--net proxy --rw /b --allow-host a.b:443"},
 		{"a relative directory", "-C sub", w("--rw /a"), "-C /home/a/w --rw /a"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
