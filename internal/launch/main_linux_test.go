@@ -34,6 +34,7 @@ var helpers = map[string]func(args []string) int{
 	"ignored":     helperIgnored,
 	"prefork":     helperPrefork,
 	"dial":        helperDial,
+	"reach":       helperReach,
 }
 
 const helperMark = "helper:"

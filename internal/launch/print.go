@@ -13,7 +13,7 @@ var opNames = [opEnd]string{
 	OpDieWithParent: "die-with-parent", OpSubreaper: "subreaper", OpMapUser: "map-user",
 	OpOpen: "open", OpClone: "clone", OpSetTree: "set-tree", OpSetMount: "set-mount", OpAttach: "attach", OpPin: "pin", OpReopen: "reopen",
 	OpTmpfs: "tmpfs", OpProc: "proc", OpDevpts: "devpts", OpOverlay: "overlay", OpMkdir: "mkdir", OpMkfile: "mkfile", OpChmod: "chmod",
-	OpSymlink: "symlink", OpPivot: "pivot", OpLoopback: "loopback-up", OpListen: "listen", OpSetting: "setting",
+	OpSymlink: "symlink", OpPivot: "pivot", OpLoopback: "loopback-up", OpListen: "listen", OpNetlink: "netlink", OpSetting: "setting",
 	OpRefuseWrite: "refuse-write", OpDropBounding: "drop-bounding-set", OpSecureBits: "secure-bits",
 	OpClearAmbient: "clear-ambient", OpNoNewPrivs: "no-new-privs", OpCaps: "capabilities",
 	OpSeccomp: "seccomp", OpStartCommand: "start-command", OpNewGroup: "new-group", OpTerminal: "terminal", OpStdio: "stdio",
@@ -75,6 +75,8 @@ func (s *Step) details() string {
 	switch s.Op {
 	case OpMapUser:
 		return fmt.Sprintf(" uid %d gid %d", s.UID, s.GID)
+	case OpNetlink:
+		return fmt.Sprintf(" %d: %d bytes", s.Value, len(s.Data))
 	case OpSetting:
 		return " = " + quote(string(s.Data))
 	case OpMkdir, OpMkfile, OpChmod, OpTmpfs:

@@ -25,6 +25,8 @@ func (l *lowering) lowerRights(s *Step) bool {
 		*(*uint16)(unsafe.Pointer(&req[16])) = unix.IFF_UP | unix.IFF_RUNNING
 		l.call("ioctl", unix.SYS_IOCTL, held(l.place), num(unix.SIOCSIFFLAGS), pin(l, req))
 		l.close(l.place)
+	case OpNetlink:
+		l.lowerNetlink(s)
 	case OpSetting:
 		l.call("openat", unix.SYS_OPENAT, held(l.tree(s.Tree)), l.text(s.Path), num(unix.O_WRONLY|unix.O_CLOEXEC), num(0)).store(l.place)
 		l.write(held(l.place), string(s.Data))

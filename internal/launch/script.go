@@ -97,6 +97,9 @@ const (
 	// with a port such as 127.0.0.1:3128, and sends it to Files.Listen. It comes before
 	// OpStartCommand, so the command finds the socket ready and has no descriptor of it.
 	OpListen
+	// OpNetlink sends Data, messages of which one asks for an acknowledgment, to the part Value of
+	// the kernel (a NETLINK_ constant). The launch stops if it does not acknowledge.
+	OpNetlink
 	// OpSetting writes Data to the kernel setting Path, which is relative to the process
 	// file system Tree. A setting of the network is that of the task's network namespace.
 	OpSetting

@@ -40,7 +40,7 @@ func everyStep() *Script {
 			{Op: OpOverlay, Tree: 7, Path: "/home/u/a cache", ID: id, Set: AttrNoDev, Layers: &Layers{Upper: Layer{"/s/upper", id}, Work: Layer{"/s/work", id}}},
 			{Op: OpOverlay, Tree: 8},
 			{Op: OpMkdir, Path: "/dev/x", Mode: 0o700}, {Op: OpMkfile, Path: "/dev/y", Mode: 0}, {Op: OpChmod, Path: "/dev/y", Mode: 0o1777},
-			{Op: OpSymlink, Path: "/dev/fd", Dest: "/proc/self/fd"}, {Op: OpPivot, Path: "/new"}, {Op: OpLoopback}, {Op: OpListen, Path: "127.0.0.1:3128"}, {Op: OpSetting, Tree: 5, Path: "sys/net/a", Data: []byte("1 1")},
+			{Op: OpSymlink, Path: "/dev/fd", Dest: "/proc/self/fd"}, {Op: OpPivot, Path: "/new"}, {Op: OpLoopback}, {Op: OpListen, Path: "127.0.0.1:3128"}, {Op: OpNetlink, Value: 12, Data: []byte("12345678")}, {Op: OpSetting, Tree: 5, Path: "sys/net/a", Data: []byte("1 1")},
 			{Op: OpRefuseWrite, Path: "/proc/sysrq-trigger"}, {Op: OpDropBounding, Value: 40}, {Op: OpSecureBits, Value: 0xcf},
 			{Op: OpClearAmbient}, {Op: OpNoNewPrivs}, {Op: OpCaps, Value: 0x100},
 			{Op: OpSeccomp, Filter: Filter{6, all}},
