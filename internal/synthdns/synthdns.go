@@ -1,0 +1,159 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package synthdns answers the questions of a command about names. It asks nobody: a name that the
+// policy may open gets an address that stands for it, and a connection to that address is one to the
+// name. So names that the policy refuses never leave this machine, and a connection is judged by the
+// name that the command meant.
+package synthdns
+
+import (
+	"encoding/binary"
+	"net"
+	"net/netip"
+	"sync"
+
+	"github.com/sallyport-dev/sallyport/network"
+)
+
+const (
+	// MaxNames is how many names have an address that is given out again. One that was given out stands
+	// for its name until MaxAddresses others were.
+	MaxNames     = 1 << 16
+	MaxAddresses = 1<<17 - 1
+	// lifetime is how long a client may keep an answer, in seconds.
+	lifetime = 60
+	// maxQuery is the size of a query in bytes that is read whole.
+	maxQuery = 1232
+)
+
+// The ranges of the addresses that stand for names: one that is for tests of networks (RFC 2544), and
+// a local one (RFC 4193). Neither has hosts that a policy could allow by name.
+var (
+	range4 = netip.MustParsePrefix("198.18.0.0/15")
+	range6 = netip.MustParsePrefix("fd5a:7970:6f72::/96")
+)
+
+// A Server answers for one command. Decide and Report must be set before use; its methods are safe for
+// concurrent use.
+type Server struct {
+	// Decide says whether the policy may open a name on some port: Allow and Ask mean that it may.
+	Decide func(network.Host) network.Decision
+	// Report is told of each name that is refused. It must not block.
+	Report func(network.Host, network.Decision)
+
+	mu    sync.Mutex
+	index map[string]uint32 // of names in slots
+	slots []string          // by index
+	next  uint32            // the index that is given out next, once all were
+	first uint32            // the oldest index whose name is in index
+}
+
+// Host returns the name that an address stands for, or false if it stands for none.
+func (s *Server) Host(addr netip.Addr) (network.Host, bool) {
+	addr = addr.Unmap()
+	var i uint32
+	switch b := addr.AsSlice(); {
+	case range4.Contains(addr):
+		base := range4.Addr().As4()
+		i = binary.BigEndian.Uint32(b) - binary.BigEndian.Uint32(base[:])
+	case range6.Contains(addr):
+		i = binary.BigEndian.Uint32(b[12:])
+	default:
+		return network.Host{}, false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i == 0 || int(i) > len(s.slots) {
+		return network.Host{}, false
+	}
+	h, err := network.ParseHost(s.slots[i-1])
+	return h, err == nil
+}
+
+// of returns the index, from 1 on, of the addresses that stand for a name.
+func (s *Server) of(name string) uint32 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i, ok := s.index[name]; ok {
+		return i + 1
+	}
+	if s.index == nil {
+		s.index = map[string]uint32{}
+	}
+	i := s.next
+	if int(i) < len(s.slots) {
+		s.slots[i] = name
+	} else {
+		s.slots = append(s.slots, name)
+	}
+	s.next = (s.next + 1) % MaxAddresses
+	s.index[name] = i
+	if len(s.index) > MaxNames {
+		delete(s.index, s.slots[s.first])
+		s.first = (s.first + 1) % MaxAddresses
+	}
+	return i + 1
+}
+
+// Answer returns the answer to a message, or nil if there is none.
+func (s *Server) Answer(message []byte) []byte {
+	q, code, err := parse(message)
+	switch {
+	case err != nil:
+		return nil
+	case code == codeNone && q.class != classIN:
+		code = codeRefused
+	}
+	if code != codeNone {
+		return q.answer(code, "")
+	}
+	host, err := network.ParseHost(q.name)
+	if _, literal := host.Addr(); err != nil || literal {
+		return q.answer(codeNoName, "") // such a name cannot exist
+	}
+	if d := s.Decide(host); d.Ruling != network.Allow && d.Ruling != network.Ask {
+		s.Report(host, d)
+		return q.answer(codeNoName, "the network policy of the sandbox refuses this name")
+	}
+	if q.kind != typeA && q.kind != typeAAAA {
+		return q.answer(codeNone, "") // the name exists, and has nothing of that type
+	}
+	return q.answer(codeNone, "", s.addresses(host, q.kind == typeA)...)
+}
+
+// addresses returns those of one family for a host.
+func (s *Server) addresses(host network.Host, four bool) (list [][]byte) {
+	if host.IsLocal() {
+		for _, a := range host.LocalAddrs() {
+			if a.Is4() == four {
+				list = append(list, a.AsSlice())
+			}
+		}
+		return list
+	}
+	i := s.of(host.Name())
+	if four {
+		base := range4.Addr().As4()
+		return [][]byte{binary.BigEndian.AppendUint32(nil, binary.BigEndian.Uint32(base[:])+i)}
+	}
+	base := range6.Addr().As16()
+	return [][]byte{binary.BigEndian.AppendUint32(base[:12], i)}
+}
+
+// Serve answers the datagrams of a socket until it is closed.
+func (s *Server) Serve(conn net.PacketConn) {
+	b := make([]byte, maxQuery)
+	for {
+		n, from, err := conn.ReadFrom(b)
+		if err != nil {
+			if ne, ok := err.(net.Error); ok && ne.Timeout() { //nolint:errorlint // as net returns it
+				continue
+			}
+			return
+		}
+		if answer := s.Answer(b[:n]); answer != nil {
+			_, _ = conn.WriteTo(answer, from) // the client asks again
+		}
+	}
+}
