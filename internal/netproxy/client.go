@@ -38,6 +38,10 @@ func newClient(s *Service, conn net.Conn) *client {
 
 // serve speaks the protocol that the first byte selects.
 func (c *client) serve() {
+	if c.s.origin != nil {
+		c.serveRedirected()
+		return
+	}
 	c.within(headTime)
 	first, err := c.r.Peek(1)
 	if err != nil {

@@ -95,6 +95,12 @@ func (c *client) forward(q *request) bool {
 	if bad == "" && !q.isFor(a.req.Host, a.req.Port, httpPort) {
 		bad = network.HostMismatch
 	}
+	return c.exchange(a, q, bad, originForm(q.method, path), websocket)
+}
+
+// exchange decides about a request and forwards it, with its target as servers get it. For bad see
+// permit. It reports whether another request may follow.
+func (c *client) exchange(a *access, q *request, bad network.Reason, target string, websocket bool) bool {
 	up, err := a.reach(bad, c.ask)
 	switch {
 	case err != nil:
@@ -104,7 +110,7 @@ func (c *client) forward(q *request) bool {
 	}
 	defer c.s.drop(up)
 	x := newExchange(c, a, q, up)
-	a.closed(x.run(originForm(q.method, path), websocket))
+	a.closed(x.run(target, websocket))
 	return x.again
 }
 

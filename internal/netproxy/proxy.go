@@ -80,6 +80,7 @@ type Service struct {
 	proxy    *Proxy
 	command  *Command
 	listener net.Listener
+	origin   Origin // nil for clients that know of the proxy
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -97,10 +98,12 @@ type closer interface{ Close() error }
 // Serve accepts connections from l for a command until the Service is closed, and returns at
 // once. The Service owns l. A connection is served only if it is one of the command: everything
 // that can reach l has the command's access.
-func (p *Proxy) Serve(l net.Listener, c *Command) *Service {
+func (p *Proxy) Serve(l net.Listener, c *Command) *Service { return p.start(l, c, nil) }
+
+func (p *Proxy) start(l net.Listener, c *Command, origin Origin) *Service {
 	p.once.Do(func() { p.slots = make(chan struct{}, orDefault(p.ProcessConns, processConns)) })
 	s := &Service{
-		proxy: p, command: c, listener: l,
+		proxy: p, command: c, listener: l, origin: origin,
 		slots: make(chan struct{}, orDefault(p.CommandConns, commandConns)),
 		open:  map[closer]struct{}{},
 	}
