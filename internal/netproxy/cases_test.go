@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/sallyport-dev/sallyport/network"
@@ -161,7 +162,9 @@ func (l *lab) playTunnel(row caseRow, conn net.Conn, r io.Reader) network.Ruling
 	if row.Req.SNI != "" {
 		first = clientHello(l.t, row.Req.SNI)
 	}
-	if _, err := conn.Write(first); err != nil {
+	if _, err := conn.Write(first); errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
+		return network.Deny
+	} else if err != nil {
 		l.t.Fatal(err)
 	}
 	if all, _ := io.ReadAll(r); string(all) != okResponse {

@@ -98,6 +98,7 @@ type lab struct {
 	service *Service
 	addr    string
 	origin  string // where all dials lead
+	from    Origin // of connections that are led here; nil for clients of the proxy
 
 	mu      sync.Mutex
 	changed *sync.Cond
@@ -119,7 +120,11 @@ func newLab(t testing.TB, policy *network.Policy, origin string, change ...func(
 	}
 	listener := listenLoopback(t)
 	l.addr = listener.Addr().String()
-	l.service = l.proxy.Serve(listener, l.command)
+	if l.from != nil {
+		l.service = l.proxy.ServeRedirected(listener, l.command, l.from)
+	} else {
+		l.service = l.proxy.Serve(listener, l.command)
+	}
 	t.Cleanup(l.close)
 	return l
 }
