@@ -40,6 +40,12 @@ type rule struct {
 }
 
 func (r *rule) covers(q *Request) bool {
+	switch {
+	case q.anyPort:
+		return true
+	case q.Port == 0: // all of them
+		return r.first <= 1 && r.last == 65535 && r.protocols == 0
+	}
 	return r.first <= q.Port && q.Port <= r.last && (r.protocols == 0 || r.protocols>>q.Protocol&1 != 0)
 }
 

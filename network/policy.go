@@ -161,6 +161,31 @@ func (p *Policy) Decide(r Request) Decision {
 	return Decision{Allow, Allowed, BaselinePolicy, e}
 }
 
+// DecideName judges a name that is asked for before it is known what for. It is allowed if an entry
+// opens any port of it, and refused if one denies all of them. A request for it is judged by
+// [Policy.Decide] when it comes.
+func (p *Policy) DecideName(h Host) Decision {
+	switch {
+	case h == Host{}:
+		return Decision{Reject, InvalidHost, BaselinePolicy, nil}
+	case p.Mode() == None:
+		return Decision{Deny, ProxyDisabled, ProxyState, nil}
+	}
+	if e := p.denies(&Request{Protocol: DNS, Host: h}); e != nil {
+		return Decision{Deny, Denied, BaselinePolicy, e}
+	}
+	e, closed := p.allows(&Request{Protocol: DNS, Host: h, anyPort: true})
+	switch {
+	case e == nil && closed:
+		return Decision{Deny, NotAllowedLocal, BaselinePolicy, nil}
+	case e == nil && p.ask:
+		return Decision{Ask, NotAllowed, BaselinePolicy, nil}
+	case e == nil:
+		return Decision{Deny, NotAllowed, BaselinePolicy, nil}
+	}
+	return Decision{Allow, Allowed, BaselinePolicy, e}
+}
+
 // denies returns the entry that denies the host of a request, or nil.
 func (p *Policy) denies(q *Request) *Entry {
 	if e := first(p.deny.all, q); e != nil {

@@ -160,6 +160,8 @@ type Request struct {
 	// Method is that of an HTTP request, exactly as it arrived. Empty means that it cannot be
 	// seen.
 	Method string
+
+	anyPort bool // an entry for any port and protocol is about it
 }
 
 // Decision is what a policy says. The zero Decision denies.

@@ -1,0 +1,57 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package network
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestDecideName: a name may be asked for if some request for it may be allowed.
+func TestDecideName(t *testing.T) {
+	for _, c := range []struct {
+		name, entries, host string
+		ask                 bool
+		want                Ruling
+		reason              Reason
+	}{
+		{"allowed", "example.com", "example.com", false, Allow, Allowed},
+		{"on one port", "example.com:8080", "example.com", false, Allow, Allowed},
+		{"below", "*.example.com:443", "a.b.example.com", false, Allow, Allowed},
+		{"by a label", "api-*.example.com:443", "api-x.example.com", false, Allow, Allowed},
+		{"every name", "*", "example.org", false, Allow, Allowed},
+		{"not named", "example.com", "example.org", false, Deny, NotAllowed},
+		{"not named, asked about", "example.com", "example.org", true, Ask, NotAllowed},
+		{"nothing", "", "example.org", false, Deny, NotAllowed},
+		{"denied", "*.example.com !evil.example.com", "evil.example.com", true, Deny, Denied},
+		{"denied on one port", "*.example.com !evil.example.com:22", "evil.example.com", false, Allow, Allowed},
+		{"denied in all ports", "*.example.com !evil.example.com:1-65535", "evil.example.com", false, Deny, Denied},
+		{"local", "*", "localhost", true, Deny, NotAllowedLocal},
+		{"local, named", "localhost:3000", "localhost", false, Allow, Allowed},
+		{"all denied", "example.com !*", "example.com", false, Deny, Denied},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			config := Config{Mode: Full, Ask: c.ask, PublicSuffix: func(string) bool { return false }}
+			for _, e := range strings.Fields(c.entries) {
+				pattern, deny := strings.CutPrefix(e, "!")
+				config.Entries = append(config.Entries, Entry{Pattern: pattern, Deny: deny, Broad: true})
+			}
+			p, err := New(config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			h, err := ParseHost(c.host)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := p.DecideName(h); d.Ruling != c.want || d.Reason != c.reason {
+				t.Errorf("%v %s, want %v %s", d.Ruling, d.Reason, c.want, c.reason)
+			}
+		})
+	}
+	var none *Policy
+	if d := none.DecideName(Host{name: "example.com"}); d.Ruling != Deny || d.Reason != ProxyDisabled {
+		t.Errorf("no policy: %v %s", d.Ruling, d.Reason)
+	}
+}
