@@ -4,6 +4,7 @@
 package network
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -53,5 +54,29 @@ func TestDecideName(t *testing.T) {
 	var none *Policy
 	if d := none.DecideName(Host{name: "example.com"}); d.Ruling != Deny || d.Reason != ProxyDisabled {
 		t.Errorf("no policy: %v %s", d.Ruling, d.Reason)
+	}
+}
+
+// TestLocalPorts: only entries for a few ports of the loopback interface count.
+func TestLocalPorts(t *testing.T) {
+	for entries, want := range map[string]string{
+		"localhost:3000 127.0.0.1:8080 [::1]:9000-9001": "[3000 8080 9000 9001]",
+		"example.com:443 10.0.0.1:80 localhost":         "[]",
+		"*.localhost:5173 127.0.0.0/8:5432":             "[5173 5432]",
+		"localhost:1-65535 localhost:3000":              "[3000]",
+		"example.com:80 !localhost:22":                  "[]",
+	} {
+		config := Config{Mode: Full}
+		for _, e := range strings.Fields(entries) {
+			pattern, deny := strings.CutPrefix(e, "!")
+			config.Entries = append(config.Entries, Entry{Pattern: pattern, Deny: deny, Broad: true})
+		}
+		p, err := New(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprint(p.LocalPorts()); got != want {
+			t.Errorf("%s: %s, want %s", entries, got, want)
+		}
 	}
 }

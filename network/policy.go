@@ -307,6 +307,9 @@ func (p *Policy) opens(addr netip.Addr, q *Request) bool {
 func (d Decision) Pattern(r Request) string {
 	_, literal := r.Host.Addr()
 	if d.Reason == NotAllowed || d.Reason == NotAllowedLocal && (literal || r.Host.IsLocal()) {
+		if r.Port == 0 { // of a name that was asked for
+			return r.Host.String()
+		}
 		return r.Host.withPort(r.Port)
 	}
 	return ""

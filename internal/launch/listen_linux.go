@@ -24,18 +24,34 @@ func (l *lowering) lowerListen(s *Step) {
 		l.fail("listen needs Files.Listen")
 	case l.fork >= 0:
 		l.fail("listen behind start-command: the command would keep the socket")
-	case err != nil || !at.Addr().Is4() || !at.Addr().IsLoopback() || at.Port() == 0:
-		l.fail("listen takes an IPv4 address of the loopback interface and a port, not %q", s.Path)
+	case err != nil || at.Addr().Zone() != "" || at.Addr().Is4In6() || !at.Addr().IsLoopback() || at.Port() == 0:
+		l.fail("listen takes an address of the loopback interface and a port, not %q", s.Path)
+	case s.Value != 0 && s.Value != unix.SOCK_DGRAM:
+		l.fail("listen takes no sockets of type %d", s.Value)
 	}
 	if l.err != nil {
 		return
 	}
-	port := at.Port()>>8 | at.Port()<<8 // in the order of the network
-	raw := &unix.RawSockaddrInet4{Family: unix.AF_INET, Port: port, Addr: at.Addr().As4()}
+	kind := unix.SOCK_STREAM
+	if s.Value != 0 {
+		kind = unix.SOCK_DGRAM
+	}
+	family, address, size := l.socketAddress(at)
 	socket, msg := l.message()
-	l.call("socket", unix.SYS_SOCKET, num(unix.AF_INET), num(unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK), num(0)).store(socket)
-	l.call("bind", unix.SYS_BIND, held(socket), pin(l, raw), num(unix.SizeofSockaddrInet4))
-	l.call("listen", unix.SYS_LISTEN, held(socket), num(backlog))
+	l.call("socket", unix.SYS_SOCKET, num(family), num(kind|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK), num(0)).store(socket)
+	l.call("bind", unix.SYS_BIND, held(socket), address, num(size))
+	if kind == unix.SOCK_STREAM {
+		l.call("listen", unix.SYS_LISTEN, held(socket), num(backlog))
+	}
 	l.call("sendmsg", unix.SYS_SENDMSG, num(l.fds.listen), msg, num(unix.MSG_NOSIGNAL)).expect(1)
 	l.close(socket)
+}
+
+// socketAddress returns an address as bind(2) reads it.
+func (l *lowering) socketAddress(at netip.AddrPort) (family int, raw arg, size int) {
+	port := at.Port()>>8 | at.Port()<<8 // in the order of the network
+	if at.Addr().Is6() {
+		return unix.AF_INET6, pin(l, &unix.RawSockaddrInet6{Family: unix.AF_INET6, Port: port, Addr: at.Addr().As16()}), unix.SizeofSockaddrInet6
+	}
+	return unix.AF_INET, pin(l, &unix.RawSockaddrInet4{Family: unix.AF_INET, Port: port, Addr: at.Addr().As4()}), unix.SizeofSockaddrInet4
 }

@@ -226,12 +226,12 @@ func TestListenErrors(t *testing.T) {
 	}{
 		{"no socket to send to", listening(shStep(":"), listen4), without, "needs Files.Listen"},
 		{"behind start-command", late, files, "behind start-command"},
-		{"no address", listening(shStep(":"), ""), files, "takes an IPv4 address"},
-		{"a name", listening(shStep(":"), "localhost:3128"), files, "takes an IPv4 address"},
-		{"no port", listening(shStep(":"), "127.0.0.1:0"), files, "takes an IPv4 address"},
-		{"every interface", listening(shStep(":"), "0.0.0.0:3128"), files, "takes an IPv4 address"},
-		{"IPv6", listening(shStep(":"), "[::1]:3128"), files, "takes an IPv4 address"},
-		{"IPv4 in IPv6", listening(shStep(":"), "[::ffff:127.0.0.1]:3128"), files, "takes an IPv4 address"},
+		{"no address", listening(shStep(":"), ""), files, "takes an address of the loopback interface"},
+		{"a name", listening(shStep(":"), "localhost:3128"), files, "takes an address of the loopback interface"},
+		{"no port", listening(shStep(":"), "127.0.0.1:0"), files, "takes an address of the loopback interface"},
+		{"every interface", listening(shStep(":"), "0.0.0.0:3128"), files, "takes an address of the loopback interface"},
+		{"a type", before(listening(shStep(":")), Step{Op: OpListen, Path: listen4, Value: unix.SOCK_RAW}), files, "no sockets of type 3"},
+		{"IPv4 in IPv6", listening(shStep(":"), "[::ffff:127.0.0.1]:3128"), files, "takes an address of the loopback interface"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := launcher(t).StartWith(c.script, c.files)

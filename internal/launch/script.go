@@ -93,9 +93,10 @@ const (
 	OpPivot
 	// OpLoopback brings the loopback interface up.
 	OpLoopback
-	// OpListen makes a TCP socket that listens at Path, an IPv4 address of the loopback interface
-	// with a port such as 127.0.0.1:3128, and sends it to Files.Listen. It comes before
-	// OpStartCommand, so the command finds the socket ready and has no descriptor of it.
+	// OpListen makes a TCP socket that listens at Path, an address of the loopback interface with
+	// a port such as 127.0.0.1:3128, or with the Value SOCK_DGRAM a UDP socket there, and sends it
+	// to Files.Listen. It comes before OpStartCommand, so the command finds the socket ready and
+	// has no descriptor of it.
 	OpListen
 	// OpNetlink sends Data, messages of which one asks for an acknowledgment, to the part Value of
 	// the kernel (a NETLINK_ constant). The launch stops if it does not acknowledge.

@@ -98,6 +98,7 @@ func (a *attempt) plan() (*plan.Plan, error) {
 		if a.reaches, err = netaccess.Policy(a.spec); err != nil {
 			return nil, err
 		}
+		a.redirect(r)
 	}
 	if r.Program, err = hostfacts.Lookup(a.spec.Args[0], a.spec.Dir, a.spec.Env); err != nil {
 		return nil, err
@@ -231,7 +232,7 @@ func (a *attempt) launch(p *plan.Plan) (_ *Child, err error) {
 	}
 	proc.OnStop = a.spec.OnStop
 	c := a.host.newChild(p, a.spec.Explain, proc, monitor)
-	if err := a.receive(c, &sent); err != nil {
+	if err := a.receive(c, &sent, p); err != nil {
 		_ = c.Kill()
 		return nil, errors.Join(err, c.WaitAll(), c.Close(new(executor.Exit)))
 	}

@@ -51,11 +51,13 @@ type Host struct {
 	making sync.Mutex // guards files, and is held while they are made
 	files  *files
 
-	mu         sync.Mutex // guards what follows
-	closed     bool
-	filters    map[string]launch.Filter
-	unobserved string                               // why no observer is available; empty while nothing is known
-	lacking    map[string]*sandbox.UnsupportedError // levels that are not available, as launches have shown
+	mu           sync.Mutex // guards what follows
+	closed       bool
+	filters      map[string]launch.Filter
+	unredirected string                               // why connections are not led away; empty while nothing is known
+	onlyIPv4     bool                                 // connections by IPv6 are not led away
+	unobserved   string                               // why no observer is available; empty while nothing is known
+	lacking      map[string]*sandbox.UnsupportedError // levels that are not available, as launches have shown
 }
 
 // files are what a Host has on disk.

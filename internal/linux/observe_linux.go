@@ -136,6 +136,7 @@ func (a *attempt) observe(p *plan.Plan) (*observation, error) {
 		Judge:          judge,
 		Refusals:       refusals,
 		PrivateNetwork: p.Script.Namespaces&launch.NewNet != 0,
+		Redirected:     p.Has(launch.OpNetlink),
 		UnixOpen:       slices.Contains(a.spec.Allow, "unix"),
 		Sockets:        a.services.sockets(), Places: a.services.places(),
 		OwnRoots: slices.Contains(a.spec.Allow, "userns"),

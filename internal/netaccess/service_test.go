@@ -109,7 +109,7 @@ func TestServe(t *testing.T) {
 		t.Fatal(err)
 	}
 	var p netproxy.Proxy
-	s := Serve(&p, l, &executor.Spec{Run: "r"}, policyOf(t, network.Full))
+	s := Serve(&p, &Sockets{Proxy: l}, &executor.Spec{Run: "r"}, policyOf(t, network.Full))
 	c, err := net.Dial("tcp", l.Addr().String())
 	if err != nil {
 		t.Fatal(err)

@@ -5,6 +5,7 @@ package observer
 
 import (
 	"encoding/binary"
+	"net/netip"
 	"runtime"
 	"syscall"
 	"time"
@@ -85,7 +86,7 @@ func (c *connecting) internet() syscall.Errno {
 	if !ok || !c.cfg.PrivateNetwork {
 		return 0 // the kernel knows the error
 	}
-	errno := sockets.Unreachable(to)
+	errno := c.unreachable(to)
 	if sockets.HandedIn(c.sock) {
 		errno = unix.EACCES
 	}
@@ -94,6 +95,15 @@ func (c *connecting) internet() syscall.Errno {
 		_ = c.denySocket(sandbox.Connect, to.String(), name, errno) // denied also when the task has ended
 	}
 	return errno
+}
+
+// unreachable returns the error of the command's private network for an address, and 0 for one that it
+// has, or that leads to the proxy.
+func (r *request) unreachable(to netip.AddrPort) syscall.Errno {
+	if r.cfg.Redirected {
+		return 0
+	}
+	return sockets.Unreachable(to)
 }
 
 // netlink allows binding a socket to the kernel only: for groups and other programs the

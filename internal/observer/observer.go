@@ -52,6 +52,9 @@ type Config struct {
 	// PrivateNetwork says that the command has a network of its own in which only
 	// loopback exists.
 	PrivateNetwork bool
+	// Redirected says that connections to all other addresses are led to a proxy, which judges
+	// them, and that datagrams to them are refused by the kernel.
+	Redirected bool
 	// Refusals are those of the filter, which hands over the calls that it refuses. Nil is for
 	// a filter that refuses them itself.
 	Refusals *seccomp.Refusals

@@ -164,7 +164,7 @@ func (c *connecting) receiver(kind int) (to *sockets.Address, file int, errno sy
 	case c.domain == unix.AF_INET || c.domain == unix.AF_INET6:
 		at, ok := c.addr.Internet()
 		if ok && c.cfg.PrivateNetwork && kind == unix.SOCK_DGRAM { // a stream ignores it
-			if errno = sockets.Unreachable(at); errno != 0 {
+			if errno = c.unreachable(at); errno != 0 {
 				_ = c.denySocket(sandbox.Connect, at.String(), "udp", errno)
 			}
 		}

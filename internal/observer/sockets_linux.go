@@ -61,7 +61,7 @@ func (r *request) judgeNames() syscall.Errno {
 		if !ok {
 			continue
 		}
-		if errno = sockets.Unreachable(to); errno == 0 {
+		if errno = r.unreachable(to); errno == 0 {
 			continue
 		}
 		kind, name, ok := r.protocol()

@@ -16,6 +16,10 @@ import (
 
 // Numbers of Linux.
 const (
+	sockDgram        = 2
+	netlinkRoute     = 0
+	netlinkNetfilter = 12
+
 	// secureBits: no rights by being user 0 or by changing the user, no ambient set, and all of
 	// that locked (linux/securebits.h). Whether rights are kept over a change of user is not
 	// locked: the command has none to keep, and programs that give up rights, such as ping,
@@ -61,16 +65,56 @@ func terminal(r *Request, multiplexer string) []launch.Step {
 // namespace of its own. Scripts and logs can rely on it.
 var ProxyAddress = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), 3128)
 
+// Where connections are led that know of no proxy, and questions about names.
+var (
+	redirected4 = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), RedirectPort)
+	redirected6 = netip.AddrPortFrom(netip.IPv6Loopback(), RedirectPort)
+	names4      = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), NamesPort)
+	names6      = netip.AddrPortFrom(netip.IPv6Loopback(), NamesPort)
+)
+
+// Ports of the loopback interface of a command with a managed network.
+const (
+	RedirectPort = 15001
+	NamesPort    = 15053
+)
+
+// A Redirect leads connections of a command with a managed network away that know of no proxy. Its
+// messages are those of internal/redirect.
+type Redirect struct {
+	Routes [][]byte // for the families
+	Rules  []byte
+	IPv6   bool // one of Routes is for IPv6
+}
+
 // privateNetwork returns what a network namespace gets before the command is in it: its loopback
-// interface, and the socket that leads to the proxy where there is one.
-func privateNetwork(network sandbox.Network) []launch.Step {
-	switch network {
+// interface, and with a managed network the sockets that lead to the proxy. They are sent in this
+// order: the proxy; connections that are led away, by IPv4 and by IPv6; names, likewise.
+func privateNetwork(r *Request) []launch.Step {
+	switch r.network() {
 	case sandbox.NetworkHost:
 		return nil
-	case sandbox.NetworkProxy:
-		return []launch.Step{{Op: launch.OpLoopback}, {Op: launch.OpListen, Path: ProxyAddress.String(), Label: "the proxy, which this process serves"}}
+	case sandbox.NetworkNone:
+		return []launch.Step{{Op: launch.OpLoopback}}
 	}
-	return []launch.Step{{Op: launch.OpLoopback}}
+	steps := []launch.Step{{Op: launch.OpLoopback}, {Op: launch.OpListen, Path: ProxyAddress.String(), Label: "the proxy, which this process serves"}}
+	if r.Redirect == nil {
+		return steps
+	}
+	for _, route := range r.Redirect.Routes {
+		steps = append(steps, launch.Step{Op: launch.OpNetlink, Value: netlinkRoute, Data: route, Label: "every address is here"})
+	}
+	steps = append(steps,
+		launch.Step{Op: launch.OpNetlink, Value: netlinkNetfilter, Data: r.Redirect.Rules, Label: "connections are led to the proxy"},
+		launch.Step{Op: launch.OpListen, Path: redirected4.String()})
+	if r.Redirect.IPv6 {
+		steps = append(steps, launch.Step{Op: launch.OpListen, Path: redirected6.String()})
+	}
+	steps = append(steps, launch.Step{Op: launch.OpListen, Value: sockDgram, Path: names4.String(), Label: "names"})
+	if r.Redirect.IPv6 {
+		steps = append(steps, launch.Step{Op: launch.OpListen, Value: sockDgram, Path: names6.String(), Label: "names"})
+	}
+	return steps
 }
 
 // environ returns the environment of the command.

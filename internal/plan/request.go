@@ -43,6 +43,10 @@ type Request struct {
 	Devices []string
 	Limits  []Limit
 	Entry   Entry
+	// Redirect is for a managed network; with nil only programs that know of the proxy reach hosts,
+	// and Unredirected says why.
+	Redirect     *Redirect
+	Unredirected string
 
 	Bwrap *Bwrap // for LevelBwrap
 	// Filter is the compiled seccomp filter for the network of the policy and Spec.Allow.

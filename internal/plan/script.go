@@ -51,6 +51,11 @@ func (n *nativePlan) write() {
 	}
 	if r.network() == sandbox.NetworkProxy {
 		p.Mechanism = append(p.Mechanism, "proxy")
+		if r.Redirect != nil {
+			p.Mechanism = append(p.Mechanism, "redirect")
+		} else if r.Unredirected != "" {
+			p.Weaker = append(p.Weaker, "programs that do not use the proxy reach no host: "+r.Unredirected)
+		}
 	}
 	const usual = 96 // steps of a sandbox without rules, about; a rule takes up to four
 	p.Script.Steps = make([]launch.Step, 0, usual+4*len(r.Rules))
@@ -74,7 +79,7 @@ func (n *nativePlan) write() {
 	n.attach(shm, masks)
 	n.reopen(true)
 	n.proc(proc, masks)
-	n.add(privateNetwork(r.network())...)
+	n.add(privateNetwork(r)...)
 	n.add(refuseSettings()...)
 	// One capability stays until the reaper's program is executed: until then this task
 	// shares the caller's memory, and the command, which has none, may not trace a task

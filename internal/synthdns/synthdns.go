@@ -11,6 +11,7 @@ import (
 	"encoding/binary"
 	"net"
 	"net/netip"
+	"strings"
 	"sync"
 
 	"github.com/sallyport-dev/sallyport/network"
@@ -112,19 +113,22 @@ func (s *Server) Answer(message []byte) []byte {
 	if _, literal := host.Addr(); err != nil || literal {
 		return q.answer(codeNoName, "") // such a name cannot exist
 	}
-	if d := s.Decide(host); d.Ruling != network.Allow && d.Ruling != network.Ask {
+	d := s.Decide(host)
+	open := d.Ruling == network.Allow || d.Ruling == network.Ask
+	if !open && !host.IsLocal() {
 		s.Report(host, d)
 		return q.answer(codeNoName, "the network policy of the sandbox refuses this name")
 	}
 	if q.kind != typeA && q.kind != typeAAAA {
 		return q.answer(codeNone, "") // the name exists, and has nothing of that type
 	}
-	return q.answer(codeNone, "", s.addresses(host, q.kind == typeA)...)
+	return q.answer(codeNone, "", s.addresses(host, open, q.kind == typeA)...)
 }
 
-// addresses returns those of one family for a host.
-func (s *Server) addresses(host network.Host, four bool) (list [][]byte) {
-	if host.IsLocal() {
+// addresses returns those of one family for a host. Local names lead to the command itself, unless the
+// policy opens one: localhost is found without a question, so it stays what it is.
+func (s *Server) addresses(host network.Host, open, four bool) (list [][]byte) {
+	if host.IsLocal() && (!open || !strings.HasSuffix(host.Name(), ".localhost")) {
 		for _, a := range host.LocalAddrs() {
 			if a.Is4() == four {
 				list = append(list, a.AsSlice())

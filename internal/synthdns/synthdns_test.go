@@ -30,7 +30,7 @@ func server(r *recorder) *Server {
 	return &Server{
 		Decide: func(h network.Host) network.Decision {
 			switch name := h.String(); {
-			case name == "example.com", strings.HasSuffix(name, ".example.com"), name == "localhost":
+			case name == "example.com", name == "app.localhost", strings.HasSuffix(name, ".example.com"), name == "localhost":
 				return network.Decision{Ruling: network.Allow}
 			case name == "ask.test":
 				return network.Decision{Ruling: network.Ask}
@@ -80,6 +80,8 @@ func TestAnswer(t *testing.T) {
 		{"refused, other type", question("evil.test", 16, classIN, false), codeNoName, nil, "evil.test"},
 		{"other type", question("example.com", 65, classIN, false), codeNone, nil, ""},
 		{"loopback", question("localhost", typeA, classIN, false), codeNone, [][]byte{v4("127.0.0.1")}, ""},
+		{"below localhost", question("other.localhost", typeA, classIN, false), codeNone, [][]byte{v4("127.0.0.1")}, ""},
+		{"below localhost, allowed", question("app.localhost", typeA, classIN, false), codeNone, [][]byte{v4("198.18.0.1")}, ""},
 		{"an address", question("192.0.2.1", typeA, classIN, false), codeNoName, nil, ""},
 		{"an address in one number", question("2130706433", typeA, classIN, false), codeNoName, nil, ""},
 		{"not a name", question("a b.example.com", typeA, classIN, false), codeNoName, nil, ""},
