@@ -7,6 +7,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -19,15 +20,18 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 )
 
 // actProxy does what needs the proxy: "fetch URL" and "tunnel HOST:PORT" print the status and what
-// came, and "variable NAME" prints a variable.
+// came, and "variable NAME" prints a variable. "direct URL" is fetch without the proxy, and "resolve
+// NAME" prints the addresses of a name.
 func actProxy(what string, next func() string) error {
 	switch what {
 	case "fetch":
@@ -62,6 +66,31 @@ func actProxy(what string, next func() string) error {
 		defer res.Body.Close()
 		fmt.Println(res.StatusCode, res.Header.Get("x-proxy-error"))
 		return nil
+	case "direct":
+		client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+		res, err := client.Get(next())
+		if err != nil {
+			var number syscall.Errno
+			fmt.Println(errors.As(err, &number), unix.ErrnoName(number))
+			return nil
+		}
+		defer res.Body.Close()
+		b, err := io.ReadAll(res.Body)
+		if code := res.Header.Get("x-proxy-error"); code != "" {
+			b = []byte(code)
+		}
+		fmt.Println(res.StatusCode, string(b))
+		return err
+	case "resolve":
+		list, err := (&net.Resolver{PreferGo: true}).LookupHost(context.Background(), next())
+		var no *net.DNSError
+		if errors.As(err, &no) {
+			fmt.Println("not found:", no.IsNotFound)
+			return nil
+		}
+		slices.Sort(list)
+		fmt.Println(list)
+		return err
 	case "variable":
 		name := next()
 		fmt.Printf("%s=%s\n", name, os.Getenv(name))
@@ -212,15 +241,77 @@ func TestManagedStale(t *testing.T) {
 	}
 }
 
+// needRedirect skips a test where the kernel does not lead connections away.
+func (s *managedStage) needRedirect(t *testing.T) {
+	t.Helper()
+	if r := s.json(t, "--net", "proxy", "--", "act"); !slices.Contains(r.Sandbox.Mechanism, "redirect") {
+		testenv.Lack(t, testenv.Redirect, "connections are not led away here")
+	}
+}
+
 // TestManagedPast: no way leads past the proxy, neither to this machine's loopback nor outside.
 func TestManagedPast(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	s := newManagedStage(t)
+	s.needRedirect(t)
+	origin, other := originOf(t, "hello"), originOf(t, "other")
+	_, port, _ := net.SplitHostPort(other)
+	r := s.json(t, "--allow-host", origin, "--", "act", "tcp", "127.0.0.1:"+port, "direct", "http://192.0.2.1/", "direct", "https://192.0.2.1/",
+		"direct", "http://[2001:db8::1]/", "sendto", "192.0.2.1:443")
+	want := "errno ECONNREFUSED\n403 blocked-by-allowlist\ntrue ECONNRESET\n403 blocked-by-allowlist\nerrno EPERM\n"
+	if want4 := strings.Replace(want, "ECONNRESET\n403 blocked-by-allowlist", "ECONNRESET\ntrue EADDRNOTAVAIL", 1); r.Output != want && r.Output != want4 { // without IPv6
+		t.Errorf("%q, want %q", r.Output, want)
+	}
+}
+
+// TestManagedRedirect: programs that know of no proxy reach the same hosts, by name and by address, and
+// no others; names that the policy refuses are not found, and named in the result.
+func TestManagedRedirect(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	s := newManagedStage(t)
+	s.needRedirect(t)
 	origin := originOf(t, "hello")
 	_, port, _ := net.SplitHostPort(origin)
-	r := s.json(t, "--allow-host", origin, "--", "act", "tcp", "127.0.0.1:"+port, "tcp", "192.0.2.1:443", "udp", "192.0.2.1:53", "sendto", "192.0.2.1:53")
-	if want := "errno ECONNREFUSED\nerrno ENETUNREACH\nerrno ENETUNREACH\nerrno ENETUNREACH\n"; r.Output != want {
-		t.Errorf("%q, want %q", r.Output, want)
+	r := s.json(t, "--allow-host", origin, "--allow-host", "*.localhost:"+port, "--allow-host", "allowed.example:443", "--", "act",
+		"direct", "http://"+origin+"/", "direct", "http://127.0.0.1:"+port+"/", "direct", "http://app.localhost:"+port+"/",
+		"resolve", "allowed.example", "resolve", "data.refused.example", "resolve", "www.allowed.example")
+	want := "200 hello\n200 hello\n200 hello\n[198.18.0.2 fd5a:7970:6f72::2]\nnot found: true\nnot found: true\n"
+	if got := strings.ReplaceAll(r.Output, "[198.18.0.2]", "[198.18.0.2 fd5a:7970:6f72::2]"); got != want { // without IPv6
+		t.Errorf("%s", cmp.Diff(want, r.Output))
+	}
+	if !slices.Contains(r.Sandbox.Mechanism, "redirect") {
+		t.Errorf("%+v", r.Sandbox)
+	}
+	var refused []string
+	for _, d := range r.NetworkDenials {
+		refused = append(refused, fmt.Sprintf("%s %s %s", d.Host, d.Protocol, d.Reason))
+	}
+	if diff := cmp.Diff([]string{"data.refused.example dns not_allowed", "www.allowed.example dns not_allowed"}, refused); diff != "" {
+		t.Errorf("network_denials: %s", diff)
+	}
+}
+
+// TestManagedOwn: what a command serves itself on its loopback interface is its own, also where it is
+// named like a service of this machine.
+func TestManagedOwn(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	testenv.NeedProgram(t, "python3")
+	s := newManagedStage(t)
+	s.needRedirect(t)
+	origin := originOf(t, "hello")
+	script := `python3 -c 'if True:
+	import http.server, threading, urllib.request
+	class H(http.server.BaseHTTPRequestHandler):
+		def do_GET(self):
+			self.send_response(200); self.end_headers(); self.wfile.write(b"own")
+		def log_message(self, *a): pass
+	s = http.server.HTTPServer(("127.0.0.1", 0), H)
+	threading.Thread(target=s.serve_forever, daemon=True).start()
+	o = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+	print(o.open("http://127.0.0.1:%d/" % s.server_port).read().decode())
+'`
+	if out, err := s.command(t, nil, "--allow-host", origin, "--", "sh", "-c", script).CombinedOutput(); string(out) != "own\n" || err != nil {
+		t.Errorf("%q, %v", out, err)
 	}
 }
 

@@ -32,8 +32,9 @@ const (
 	// runs on other machines in front of the user 180. Which hosts a command reaches takes 1 300,
 	// with their settings and the command that asks 1 700. Clients are told the end of a server in
 	// 200, and show certificates in 100.
-	// The proxy that leads there takes 2 050, and what leads commands to it 700.
-	maxCodeLines = 72_900
+	// The proxy that leads there takes 2 050, and what leads commands to it 700. Programs that know
+	// of no proxy are led to it in 850, with the answers to their questions about names.
+	maxCodeLines = 73_900
 	maxRoomLines = 3_000 // of one package
 )
 
@@ -67,7 +68,7 @@ var budgets = map[string]budget{
 	"internal/darwin":      {200, ""},
 	"internal/eventlog":    {100, "new: records of decisions, under the names of telemetry"},
 	"internal/daemon":      {215, "new: the exec-server of this user that keeps detached runs"},
-	"internal/doctor":      {830, "the socket of the proxy; the diagnosis and what was cleaned up, from internal/cli"},
+	"internal/doctor":      {870, "whether connections are led away; the socket of the proxy; the diagnosis and what was cleaned up, from internal/cli"},
 	"internal/environ":     {860, "withheld variables that a failing program mentions"},
 	"internal/execclient":  {480, "new: sessions of a client of an exec-server"},
 	"internal/execserver":  {2825, "signals of exits; less: what performs requests about files has a room of its own; an end that clients are told; a log on disk; clients in memory; canceling and observing; renames, permissions, links and appending; judged runs, and questions to clients; whether there is something to do; HTTP requests; configuration and discovery; resize, closing the input, lists, signals by name and a grace; watches for files; bounds of what is kept of ended processes; requests about files, also in a sandbox; new: sessions and processes of the exec-server protocol"},
@@ -86,20 +87,20 @@ var budgets = map[string]budget{
 	"internal/jsonrpc":     {920, "a closing handshake; output that is encoded when it is written; messages written together, and binary ones; clients connect, also in memory; new: messages of the exec-server protocol, over lines and WebSockets"},
 	"internal/judge":       {600, "the whole table of decisions as data, with a sentence for each row; new: what the rules decide about a run; the parts of a command are from internal/checking"},
 	"internal/landlock":    {60, ""},
-	"internal/launch":      {2030, "sockets that listen, and handing over, from internal/linux"},
+	"internal/launch":      {2100, "messages to the kernel that it must acknowledge, sockets for IPv6 and datagrams; sockets that listen, and handing over, from internal/linux"},
 	"internal/limits":      {1420, ""},
-	"internal/linux":       {1255, "the proxy of a command; services that grants open are found before the plan and held until the end; programs in /tmp, sandboxes inside sandboxes; the observer gets what the filter was made from; the table of mounts is kept between runs"},
+	"internal/linux":       {1335, "connections that are led to the proxy; the proxy of a command; services that grants open are found before the plan and held until the end; programs in /tmp, sandboxes inside sandboxes; the observer gets what the filter was made from; the table of mounts is kept between runs"},
 	"internal/nearest":     {70, "new: from internal/cli"},
-	"internal/netaccess":   {150, "new: the network of one command, and what it was refused"},
+	"internal/netaccess":   {260, "connections that are led to the proxy, and names; new: the network of one command, and what it was refused"},
 	"internal/netpolicy":   {220, "new: the network policy of a run, and what it says about a host"},
-	"internal/netproxy":    {2100, "new: the proxy of a command: HTTP, CONNECT and SOCKS5 with UDP, each with a parser that is ours"},
+	"internal/netproxy":    {2145, "connections that were led away; new: the proxy of a command: HTTP, CONNECT and SOCKS5 with UDP, each with a parser that is ours"},
 	"internal/notes":       {480, "limits and survivors, from internal/cli; what people are told about denials, from internal/cli"},
 	"internal/observer":    {2860, "sends are made; connects to granted services; calls that the filter refuses are noted; changes of owners that cannot be made are answered; sockets on which a command listens are told from those of others; files with hard links are reported, or opened for the command; repositories that it makes are noted"},
 	"internal/oneshot":     {80, ""},
 	"internal/output":      {1600, ""},
 	"internal/peer":        {90, "new: from internal/pending"},
 	"internal/pending":     {800, "new: questions that are answered from another process"},
-	"internal/plan":        {2225, "the proxy: its socket and variables; devices beside the usual ones"},
+	"internal/plan":        {2265, "connections that are led to the proxy; the proxy: its socket and variables; devices beside the usual ones"},
 	"internal/printable":   {40, ""},
 	"internal/plainfile":   {70, "devices and named pipes in the place of a file are not opened"},
 	"internal/prompt":      {190, "what a program left on the terminal is undone before a question; new: a question on the controlling terminal"},
@@ -107,6 +108,7 @@ var budgets = map[string]budget{
 	"internal/protect":     {2310, "grants of hosts; what appears or vanishes meanwhile is inspected again as a whole; repositories that no command can reach; settings of sallyport are out of reach; sockets of granted services are shown, unless the policy denies them; state directories that a command could make are made before it; each deny pattern keeps a bound of its own; the search for repositories goes on while a command runs, and gives way to starts; deny patterns with one beginning are searched for at once"},
 	"internal/proxyenv":    {130, "new: variables that lead programs to a proxy"},
 	"internal/quietlog":    {10, "new: what go.starlark.net logs where the address space is limited"},
+	"internal/redirect":    {200, "new: rules of the kernel that lead connections away"},
 	"internal/rlimit":      {30, ""},
 	"internal/roff":        {60, "new: manual pages"},
 	"internal/runs":        {775, "runs that have not begun; secrets of clients; runs that can be read when the server has begun to end; new: judged runs that outlive the connections of their clients"},
@@ -136,6 +138,7 @@ var budgets = map[string]budget{
 	"internal/userdirs":    {115, "the rule file of approvals; new: where the user's settings are, and whether commands could have written them"},
 	"internal/wire":        {1180, "base64 by a table; sizes of terminals and a private /tmp for a start; changes of files; binary output; parameters and results of runs; HTTP requests; configuration and discovery; requests that control a process; requests about files; new: parameters, results and URIs of the exec-server protocol"},
 	"internal/why":         {390, "the named grant that a host is part of; new: from internal/cli"},
+	"internal/synthdns":    {245, "new: names of a command and the addresses that stand for them"},
 	"network":              {1300, "new: which hosts a command reaches"},
 	"rules":                {1700, "rules for commands that are known in part; f-strings and escapes as codex has them; texts of plain calls are read without the interpreter"},
 	"rules/files":          {260, "lines are removed again; new: reading rule files, appending to them"},

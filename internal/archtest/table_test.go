@@ -62,6 +62,7 @@ var layers = map[string]int{
 	"internal/peer":        layerWords,
 	"internal/overlay":     layerWords,
 	"internal/proxyenv":    layerWords,
+	"internal/redirect":    layerWords,
 	"internal/rlimit":      layerWords,
 	"internal/screen":      layerWords,
 	"internal/script":      layerWords,
@@ -80,6 +81,7 @@ var layers = map[string]int{
 	"executor":          layerContracts,
 	"internal/netproxy": layerContracts,
 	"internal/services": layerContracts,
+	"internal/synthdns": layerContracts,
 	"rules/files":       layerContracts,
 	"sandbox/wire":      layerContracts,
 

@@ -52,6 +52,7 @@ func (d *doctor) probes() []probe {
 		{"whole sandbox", true, func(ctx context.Context) (string, error) { return tryLevel(ctx, plan.LevelNative) }},
 		{"observer", false, d.observer},
 		{"proxy", false, d.proxy},
+		{"redirect", false, d.redirect},
 		{"overlay", false, overlay},
 		{"cgroups", false, d.cgroups},
 		{"bwrap", false, findBwrap},

@@ -18,6 +18,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/launch"
 	"github.com/sallyport-dev/sallyport/internal/observer"
 	"github.com/sallyport-dev/sallyport/internal/plan"
+	"github.com/sallyport-dev/sallyport/internal/redirect"
 	"github.com/sallyport-dev/sallyport/internal/seccomp"
 )
 
@@ -107,6 +108,32 @@ func (d *doctor) proxy(context.Context) (string, error) {
 		return "", missing("the socket listens at "+l.Addr().String(), "use another kernel")
 	}
 	return "a socket at " + l.Addr().String() + " in a network of its own was handed over", nil
+}
+
+// redirect has the kernel lead connections of a network of its own away.
+func (d *doctor) redirect(context.Context) (string, error) {
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return "", err
+	}
+	defer null.Close()
+	step, err := failedStep(d.launcher.Start(nil, &launch.Script{Namespaces: launch.NewUser | launch.NewNet, Steps: []launch.Step{
+		{Op: launch.OpMapUser, UID: os.Geteuid(), GID: os.Getegid()},
+		{Op: launch.OpLoopback},
+		{Op: launch.OpNetlink, Value: unix.NETLINK_ROUTE, Data: redirect.Routes(unix.AF_INET)},
+		{Op: launch.OpNetlink, Value: unix.NETLINK_NETFILTER, Data: redirect.Rules(redirect.Config{TCP: plan.RedirectPort, DNS: plan.NamesPort})},
+		{Op: launch.OpStartCommand},
+		{Op: launch.OpExec},
+	}}, launch.Files{Stdin: null, Stdout: null, Stderr: null}))
+	switch {
+	case err != nil:
+		return "", err
+	case step.Step.Op == launch.OpNetlink:
+		return "", missing(fmt.Sprintf("the kernel did not take its rules (%s: %v); with a managed network only programs that use the proxy reach hosts", step.Call, step.Errno), "as root, modprobe nf_tables nft_redir nft_reject_inet")
+	case step.Step.Op != launch.OpExec:
+		return "", explain(step)
+	}
+	return "connections of a network of its own are led to the proxy", nil
 }
 
 // overlay reads whether the kernel has the file system and is new enough to let a user

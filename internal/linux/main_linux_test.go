@@ -14,9 +14,10 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/sallyport-dev/sallyport/internal/testenv"
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
+
+	"github.com/sallyport-dev/sallyport/internal/testenv"
 )
 
 // The test binary plays four parts. Without special arguments it tests. As

@@ -50,9 +50,11 @@ func Config(e *config.Effective, set *rules.Set) (network.Config, error) {
 	return c, nil
 }
 
-// protocols are those that a rule which allows opens.
-var protocols = map[string]network.Protocol{
-	"http": network.HTTP, "https": network.HTTPSConnect, "socks5_tcp": network.SOCKS5TCP, "socks5_udp": network.SOCKS5UDP,
+// protocols are those that a rule which allows opens. Connections of programs that know of no proxy are
+// led to it, and are no wider than what these programs could ask a proxy for.
+var protocols = map[string][]network.Protocol{
+	"http": {network.HTTP}, "https": {network.HTTPSConnect, network.TransparentTCP},
+	"socks5_tcp": {network.SOCKS5TCP, network.TransparentTCP}, "socks5_udp": {network.SOCKS5UDP},
 }
 
 // ruleEntries returns the entries of rules about hosts. In one file the last decision about a host
@@ -75,7 +77,7 @@ func ruleEntries(list []rules.NetworkRule) []network.Entry {
 		}
 		switch r.Decision {
 		case rules.Allow:
-			e.Protocols = []network.Protocol{protocols[r.Protocol]}
+			e.Protocols = protocols[r.Protocol]
 		case rules.Prompt:
 			e.Source += ", which asks"
 		}

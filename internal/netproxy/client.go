@@ -54,7 +54,7 @@ func (c *client) serve() {
 		const refused = 0x5b
 		_ = c.write([]byte{0, refused, 0, 0, 0, 0, 0, 0})
 	case first[0]|0x20 >= 'a' && first[0]|0x20 <= 'z':
-		c.serveHTTP()
+		c.serveHTTP(c.forward)
 	}
 }
 

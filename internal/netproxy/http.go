@@ -16,8 +16,9 @@ const (
 	closing  = "connection: close\r\n" // in answers of ours
 )
 
-// serveHTTP serves requests until one of them is the last.
-func (c *client) serveHTTP() {
+// serveHTTP serves requests until one of them is the last. Forward serves one, and reports whether
+// another one may follow.
+func (c *client) serveHTTP(forward func(*request) bool) {
 	for {
 		c.within(headTime)
 		q, err := readRequest(c.r)
@@ -30,11 +31,7 @@ func (c *client) serveHTTP() {
 			return
 		}
 		_ = c.conn.SetReadDeadline(time.Time{})
-		if q.method == "CONNECT" {
-			c.connect(q)
-			return
-		}
-		if !c.forward(q) {
+		if !forward(q) {
 			return
 		}
 		c.within(keepTime)
@@ -75,8 +72,12 @@ func originForm(method, path string) string {
 	return path
 }
 
-// forward serves a request in absolute form. It reports whether another one may follow.
+// forward serves a request at a proxy: CONNECT, or one in absolute form.
 func (c *client) forward(q *request) bool {
+	if q.method == "CONNECT" {
+		c.connect(q)
+		return false
+	}
 	method, websocket := q.method, q.isWebsocket()
 	if websocket {
 		method = "" // what goes through it cannot be seen

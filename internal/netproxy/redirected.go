@@ -4,9 +4,7 @@
 package netproxy
 
 import (
-	"errors"
 	"net"
-	"os"
 	"strings"
 	"time"
 
@@ -36,7 +34,7 @@ func (c *client) serveRedirected() {
 		return
 	}
 	if (port == httpPort || c.s.policy().Mode() == network.Limited) && c.speaksHTTP() {
-		c.serveOrigin(host, port)
+		c.serveHTTP(func(q *request) bool { return c.forwardOrigin(q, host, port) })
 		return
 	}
 	_ = c.conn.SetReadDeadline(time.Time{})
@@ -51,7 +49,7 @@ func (c *client) serveRedirected() {
 	a.closed(c.tunnel(a, up, nil, true))
 }
 
-// reset ends the connection as a server that refuses does, so that nobody waits.
+// reset ends the connection as a server that refuses does, so that the client does not wait.
 func (c *client) reset() {
 	if tcp, ok := c.conn.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0)
@@ -66,40 +64,15 @@ func (c *client) speaksHTTP() bool {
 	return err == nil && isAlphanumeric(first[0])
 }
 
-// serveOrigin serves requests in the form that servers get. Each is judged as one at a proxy for the
-// host that it names, so that one connection cannot carry what is for another host.
-func (c *client) serveOrigin(host network.Host, port uint16) {
-	for {
-		c.within(headTime)
-		q, err := readRequest(c.r)
-		if err != nil {
-			var bad *headError
-			if errors.As(err, &bad) {
-				_ = c.write(plainAnswer(bad.status, closing, "the request is refused: "+bad.reason))
-				c.linger()
-			} else if errors.Is(err, os.ErrDeadlineExceeded) {
-				c.reset()
-			}
-			return
-		}
-		_ = c.conn.SetReadDeadline(time.Time{})
-		if !c.forwardOrigin(q, host, port) {
-			return
-		}
-		c.within(keepTime)
-		if _, err := c.r.Peek(1); err != nil {
-			return
-		}
-	}
-}
-
-// forwardOrigin serves one request. It reports whether another one may follow.
+// forwardOrigin serves a request in the form that servers get, of a connection that was going to a host.
+// It is judged as one at a proxy for the host that it names, so that one connection cannot carry what
+// is for another host. It reports whether another request may follow.
 func (c *client) forwardOrigin(q *request, host network.Host, port uint16) bool {
 	method, websocket := q.method, q.isWebsocket()
 	if websocket {
 		method = "" // what goes through it cannot be seen
 	}
-	a := c.s.newAccess(network.TransparentTCP, method)
+	a := c.s.newAccess(network.HTTP, method)
 	a.req.Host, a.req.Port = host, port
 	var bad network.Reason
 	switch {

@@ -43,7 +43,7 @@ func (l *lab) led() *net.TCPConn {
 	return conn.(*net.TCPConn)
 }
 
-// TestRedirectedCases: a connection that is led away has the verdict of the same one at the proxy.
+// TestRedirectedCases: a connection that is led away is decided as the same one at the proxy.
 func TestRedirectedCases(t *testing.T) {
 	origin := listen(t, answerAny(okResponse))
 	rows := readCases(t)

@@ -69,7 +69,7 @@ func Rules(c Config) []byte {
 	b.rule(natChain, false, protocol(unix.IPPROTO_TCP), redirectTo(c.TCP))
 
 	// What was led away goes to the loopback interface by now. All else is refused at once, so that
-	// nobody waits: QUIC, other datagrams, echo requests.
+	// programs do not wait: QUIC, other datagrams, echo requests.
 	b.rule(dropChain, false, toLoopback4(unix.NFT_CMP_NEQ), refuse())
 	b.rule(dropChain, true, toLoopback6(unix.NFT_CMP_NEQ), refuse())
 	b.control(unix.NFNL_MSG_BATCH_END)
@@ -123,8 +123,15 @@ func redirectTo(number uint16) []expression {
 
 func accept() []expression {
 	const accepted = 1 // NF_ACCEPT
-	verdict := nested(unix.NFTA_DATA_VERDICT, numbered(unix.NFTA_VERDICT_CODE, accepted))
-	return []expression{{"immediate", join(numbered(unix.NFTA_IMMEDIATE_DREG, unix.NFT_REG_VERDICT), nested(unix.NFTA_IMMEDIATE_DATA, verdict))}}
+	const (
+		data   = 2 // NFTA_DATA_ and the register for what becomes of a packet
+		code   = 1
+		result = 0
+	)
+	return []expression{{"immediate", join(
+		numbered(unix.NFTA_IMMEDIATE_DREG, result),
+		nested(unix.NFTA_IMMEDIATE_DATA, nested(data, numbered(code, accepted))),
+	)}}
 }
 
 // refuse answers that nothing listens at the port.

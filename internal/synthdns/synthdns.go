@@ -1,7 +1,7 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package synthdns answers the questions of a command about names. It asks nobody: a name that the
+// Package synthdns answers the questions of a command about names. It asks no server: a name that the
 // policy may open gets an address that stands for it, and a connection to that address is one to the
 // name. So names that the policy refuses never leave this machine, and a connection is judged by the
 // name that the command meant.

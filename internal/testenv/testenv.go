@@ -50,6 +50,7 @@ const (
 	Programs Fact = "programs" // the programs that tests start are installed
 	Cgroups  Fact = "cgroups"  // root may make control groups
 	Inotify  Fact = "inotify"  // this user may have another inotify instance and watch
+	Redirect Fact = "redirect" // the kernel leads connections of a network namespace away (nf_tables)
 )
 
 // requireAll is the value of RequireVar for every fact.
@@ -57,7 +58,7 @@ const requireAll = "all"
 
 // Facts returns every fact that can be required, in a fixed order.
 func Facts() []Fact {
-	return []Fact{UserNS, Landlock, Seccomp, Programs, Cgroups, Inotify}
+	return []Fact{UserNS, Landlock, Seccomp, Programs, Cgroups, Inotify, Redirect}
 }
 
 // NeedUserNS skips t unless this process can start a program in new user, network
