@@ -68,13 +68,18 @@ func helperReach(args []string) int {
 
 // originalDestination returns where a connection that was led away was going.
 func originalDestination(c net.Conn) (at netip.AddrPort, err error) {
-	raw, err := c.(*net.TCPConn).SyscallConn() //nolint:errcheck // it is one
+	tcp, isTCP := c.(*net.TCPConn)
+	local, hasAddr := c.LocalAddr().(*net.TCPAddr)
+	if !isTCP || !hasAddr {
+		return at, errors.New("it is no connection of TCP")
+	}
+	raw, err := tcp.SyscallConn()
 	if err != nil {
 		return at, err
 	}
 	err2 := raw.Control(func(fd uintptr) {
 		const originalDst = 80 // SO_ORIGINAL_DST and IP6T_SO_ORIGINAL_DST
-		if c.LocalAddr().(*net.TCPAddr).IP.To4() == nil {
+		if local.IP.To4() == nil {
 			info, e := unix.GetsockoptIPv6MTUInfo(int(fd), unix.IPPROTO_IPV6, originalDst) // struct sockaddr_in6 comes first
 			if err = e; e == nil {
 				at = netip.AddrPortFrom(netip.AddrFrom16(info.Addr.Addr), info.Addr.Port>>8|info.Addr.Port<<8)

@@ -40,7 +40,11 @@ func (l *lab) led() *net.TCPConn {
 	}
 	l.t.Cleanup(func() { conn.Close() })
 	_ = conn.SetDeadline(time.Now().Add(bound))
-	return conn.(*net.TCPConn)
+	tcp, ok := conn.(*net.TCPConn)
+	if !ok {
+		l.t.Fatalf("%T", conn)
+	}
+	return tcp
 }
 
 // TestRedirectedCases: a connection that is led away is decided as the same one at the proxy.
