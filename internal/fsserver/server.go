@@ -14,8 +14,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"strings"
 	"syscall"
 
@@ -45,9 +43,6 @@ const (
 	UsesHandle
 	ClosesHandle
 )
-
-// Methods returns the names of all methods.
-func Methods() []string { return slices.Sorted(maps.Keys(decoders)) }
 
 // Has reports whether there is a method, and whether it is none of the protocol.
 func Has(method string) (known, extension bool) {
