@@ -157,6 +157,7 @@ func TestRedirectedReset(t *testing.T) {
 					t.Errorf("read %q, %v; want a reset", b, err)
 				}
 			}
+			l.told() // it has ended
 			if want := name == "dead"; want != (len(l.dialed) == 1) {
 				t.Errorf("dialed %q", l.dialed)
 			}
