@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -110,15 +111,20 @@ func TestOrder(t *testing.T) {
 	c, _ := meet(t, run(t, o), nil, nil)
 	dir := t.TempDir()
 	const processes, lines = 12, 200
-	for i := range processes {
-		id := fmt.Sprint("p", i)
-		c.post(map[string]any{"id": id, "method": "process/start", "params": script(id, dir,
-			fmt.Sprintf("for i in $(seq %d); do read x; echo $x; echo $i >&2; done; exit %d", lines, i))})
-		for n := range lines {
-			chunk := base64.StdEncoding.EncodeToString(fmt.Appendf(nil, "%d\n", n))
-			c.post(map[string]any{"id": 0, "method": "process/write", "params": map[string]any{"processId": id, "chunk": chunk, "writeId": fmt.Sprint(n)}})
+	// What comes is read meanwhile: a server that cannot send takes no more requests.
+	var posting sync.WaitGroup
+	posting.Go(func() {
+		for i := range processes {
+			id := fmt.Sprint("p", i)
+			c.post(map[string]any{"id": id, "method": "process/start", "params": script(id, dir,
+				fmt.Sprintf("for i in $(seq %d); do read x; echo $x; echo $i >&2; done; exit %d", lines, i))})
+			for n := range lines {
+				chunk := base64.StdEncoding.EncodeToString(fmt.Appendf(nil, "%d\n", n))
+				c.post(map[string]any{"id": 0, "method": "process/write", "params": map[string]any{"processId": id, "chunk": chunk, "writeId": fmt.Sprint(n)}})
+			}
 		}
-	}
+	})
+	defer posting.Wait()
 	closed := 0
 	c.until(func(m *message) bool {
 		if m.Error != nil {
