@@ -10,12 +10,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/internal/identity"
+	inputs "github.com/sallyport-dev/sallyport/internal/input"
 	"github.com/sallyport-dev/sallyport/internal/judge"
 	"github.com/sallyport-dev/sallyport/rules"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -138,7 +138,7 @@ func (x *execution) approve(ctx context.Context, d judge.Decision, required []st
 		return x.byRule(fmt.Errorf("%w: %s, and there is no one to ask", ErrRefused, d.Reason))
 	case err != nil:
 		return err
-	case !answer.Answer.Approves():
+	case !answer.Approves():
 		return x.byRule(fmt.Errorf("%w: %s: %s", ErrRefused, d.Reason, answer.Refusal()))
 	}
 	if what := x.changed(before, q); what != "" {
@@ -164,13 +164,16 @@ func (x *execution) changed(before identity.Identity, q *approval.Request) strin
 // question makes a request about this command as it is now.
 func (x *execution) question(kind approval.Kind, reason string, required []string) (*approval.Request, identity.Identity) {
 	id := x.task.identity()
+	x.mu.Lock()
 	x.questions++
+	number := x.questions
+	x.mu.Unlock()
 	required = slices.Clone(required)
 	for i, word := range required {
 		required[i] = x.leads(word)
 	}
 	q := &approval.Request{
-		ID: fmt.Sprintf("%s-%d", x.id, x.questions), Kind: kind,
+		ID: fmt.Sprintf("%s-%d", x.id, number), Kind: kind,
 		Program: id.Program, Digest: id.Digest, Reason: reason, Requires: required, Runs: x.attempts, Key: id.Key(),
 		Available: []approval.Answer{approval.Approved, approval.ApprovedForSession, approval.Denied, approval.Abort},
 	}
@@ -181,46 +184,24 @@ func (x *execution) question(kind approval.Kind, reason string, required []strin
 	return q, id
 }
 
-// interruptible returns a context that ends with ctx and with a signal that asks for the end: while
-// a question is open there is no command that could get it. Stop must be called.
-func (x *execution) interruptible(ctx context.Context) (_ context.Context, stop func()) {
-	if x.cmd.Signals == nil {
-		return ctx, func() {}
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	if x.cmd.Ready != nil { // then there are signals
-		select {
-		case <-x.cmd.Ready:
-		case <-ctx.Done():
-		}
-	}
-	over := make(chan struct{})
-	var listening sync.WaitGroup
-	listening.Go(func() {
-		forward(x.cmd.Signals, over, func(sig int) {
-			if slices.Contains(asksToEnd, sig) {
-				cancel(&InterruptedError{sig})
-			}
-		})
-	})
-	return ctx, func() {
-		close(over)
-		listening.Wait()
-		cancel(nil)
-	}
+// ask is put for a question while no command runs: a signal that asks for the end ends it.
+func (x *execution) ask(ctx context.Context, a approval.Approver, q *approval.Request) (approval.Decision, error) {
+	ctx, stop := inputs.Interruptible(ctx, x.cmd.Signals, x.cmd.Ready, func(sig int) error { return &InterruptedError{sig} })
+	defer stop()
+	d, _, err := x.put(ctx, a, q)
+	return d, err
 }
 
-// ask puts a question to an approver, reports it and its answer, and remembers what is to be remembered. An
-// error is [approval.ErrPass], or the end of ctx.
-func (x *execution) ask(ctx context.Context, a approval.Approver, q *approval.Request) (approval.Decision, error) {
-	ctx, stop := x.interruptible(ctx)
-	defer stop()
+// put puts a question to an approver, reports it and its answer, and remembers what is to be remembered. An
+// error is [approval.ErrPass], or the end of ctx. Shared says that it is the answer to a question of
+// another command. It may be called from several goroutines at once.
+func (x *execution) put(ctx context.Context, a approval.Approver, q *approval.Request) (d approval.Decision, shared bool, err error) {
 	x.emit(event.ApprovalRequested{Request: q})
 	start := time.Now()
-	d, _, err := x.runner.memory.Ask(approval.WithReviews(ctx, x.reviewed), a, q)
+	d, shared, err = x.runner.memory.Ask(approval.WithReviews(ctx, x.reviewed), a, q)
 	switch {
 	case ctx.Err() != nil:
-		return d, canceled(ctx)
+		return d, shared, canceled(ctx)
 	case errors.Is(err, approval.ErrPass):
 		d = approval.Decision{Source: approval.FromConfig, Message: "there is no one to ask"}
 	case err != nil:
@@ -232,19 +213,29 @@ func (x *execution) ask(ctx context.Context, a approval.Approver, q *approval.Re
 	if d.Source == "" {
 		d.Source = approval.FromUser
 	}
-	decided := event.ApprovalDecided{ID: q.ID, Decision: d.Answer, Source: d.Source, WaitMS: d.Wait.Milliseconds(), Message: d.Message, Rule: d.Rule, Host: d.Host}
+	decided := event.ApprovalDecided{ID: q.ID, Decision: d.Answer, Source: d.Source, WaitMS: d.Wait.Milliseconds(), Message: d.Message, Rule: d.Rule, Host: d.Host, Deny: d.Deny, PolicyVersion: x.version, Evidence: evidence(q.Denials)}
 	decided.Asked = q.Key != "" && d.Source != approval.FromCache && !errors.Is(err, approval.ErrPass)
 	x.emit(decided)
 	if errors.Is(err, approval.ErrPass) {
-		return d, err // and nothing was decided
+		return d, shared, err // and nothing was decided
 	}
+	x.mu.Lock()
 	x.approvals = append(x.approvals, decided)
+	x.mu.Unlock()
 	if d.Answer == approval.ApprovedRule {
-		if err := x.runner.remember(d.Rule); err != nil {
-			x.noted = append(x.noted, "the rule was not remembered: "+err.Error())
+		err := x.runner.remember(d.Rule, func(at *Runner) (*rules.Set, string, error) { return at.rules().Amend(d.Rule) })
+		if err != nil {
+			x.note("the rule was not remembered: " + err.Error())
 		}
 	}
-	return d, nil
+	return d, shared, nil
+}
+
+// note adds a warning.
+func (x *execution) note(text string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.noted = append(x.noted, text)
 }
 
 // reviewed reports a review of a question. It is called while [execution.ask] waits.

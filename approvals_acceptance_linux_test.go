@@ -6,9 +6,11 @@ package sallyport
 import (
 	"context"
 	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/sallyport-dev/sallyport/approval"
@@ -89,6 +91,59 @@ func TestApprovalRows(t *testing.T) {
 			_, out := os.Lstat(filepath.Join(s.out, "file"))
 			if (in == nil || out == nil) != row.writes {
 				t.Errorf("in the workspace %v, outside %v", in, out)
+			}
+		})
+	}
+}
+
+// TestApprovalRowsNetwork holds the parts of rows C4 and C7 that are about the network: a command that
+// asks a server of this machine for a word.
+func TestApprovalRowsNetwork(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = c.Write([]byte("word of the server\n"))
+			c.Close()
+		}
+	})
+	defer serving.Wait()
+	defer l.Close()
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	for _, row := range []struct {
+		name     string
+		policy   sandbox.Policy
+		escalate bool
+		asked    int
+		reaches  bool
+	}{
+		{"C4 read-only, on-request: fails", sandbox.ReadOnly(), false, 0, false},
+		{"C4 escalated and approved: works", sandbox.ReadOnly(), true, 1, true},
+		{"C7 workspace-write: blocked", sandbox.WorkspaceWrite("."), false, 0, false},
+		{"C7 with the network of the host: works", sandbox.WorkspaceWrite(".").WithNetwork(sandbox.NetworkHost), false, 0, true},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			s := newSite(t)
+			r := newRunner(t, row.policy)
+			asked := 0
+			r.Approver = approval.Func(func(context.Context, *approval.Request) (approval.Decision, error) {
+				asked++
+				return approval.Decision{Answer: approval.Approved}, nil
+			})
+			res, err := r.Run(t.Context(), &Cmd{Args: []string{"/bin/bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/" + port + " && cat <&3"}, Dir: s.ws, Unsandboxed: row.escalate})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if out := string(res.Output.Bytes()); strings.Contains(out, "word of the server") != row.reaches || (res.ExitCode == 0) != row.reaches || asked != row.asked {
+				t.Errorf("exit code %d after %d questions, %q", res.ExitCode, asked, out)
 			}
 		})
 	}

@@ -16,6 +16,8 @@ import (
 
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/hostasks"
+	inputs "github.com/sallyport-dev/sallyport/internal/input"
 	"github.com/sallyport-dev/sallyport/internal/output"
 	"github.com/sallyport-dev/sallyport/internal/suggest"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -32,6 +34,9 @@ type attempt struct {
 	duration time.Duration
 	kept     output.Captured // of the output, at its end
 	denials  []sandbox.Denial
+
+	desk  *hostasks.Desk // of its hosts; nil for none
+	limit hostasks.Timer // of its time
 
 	mu    sync.Mutex
 	cause End // why it was stopped first; empty when it was not
@@ -50,17 +55,20 @@ func (x *execution) begin(ctx context.Context, policy sandbox.Policy) (*attempt,
 	spec := &executor.Spec{
 		Run: x.id, Attempt: x.attempts,
 		Args: x.argv(), Arg0: x.cmd.Arg0, Dir: x.dir, Env: x.env,
-		Policy: policy, Network: x.runner.Network, Allow: x.allow, Level: x.cmd.Level, Tmp: x.cmd.Tmp, NoCaches: x.cmd.NoCaches, NoObserver: x.cmd.NoObserver,
+		Policy: policy, Network: x.runner.live, Publish: x.cmd.Publish, Allow: x.allow, Level: x.cmd.Level, Tmp: x.cmd.Tmp, NoCaches: x.cmd.NoCaches, NoObserver: x.cmd.NoObserver,
 		ProtectHardLinks: x.cmd.ProtectHardLinks, OwnershipErrors: x.cmd.OwnershipErrors, Explain: x.cmd.Explain,
 		Stdout: x.direct(executor.Stdout), Stderr: x.direct(executor.Stderr),
 		Resources: x.cmd.Resources, Files: x.cmd.Files,
-		OnOutput: a.output, OnDenied: x.cmd.OnDenied, Retain: x.retain, Grace: x.cmd.Grace, Ready: x.cmd.Ready, OnStop: x.cmd.OnStop,
+		OnOutput: a.output, OnDenied: x.cmd.OnDenied, OnRecord: x.recorder(), Retain: x.retain, Grace: x.cmd.Grace, Ready: x.cmd.Ready, OnStop: x.cmd.OnStop,
 	}
 	input := x.input(spec)
+	a.desk = x.desk(a)
+	spec.AskHost = a.desk.Decide
 
 	a.start = time.Now()
 	p, err := x.runner.executor().Start(ctx, spec)
 	if err != nil {
+		a.desk.Close()
 		a.fanout.close()
 		return nil, noSandbox(err)
 	}
@@ -69,9 +77,12 @@ func (x *execution) begin(ctx context.Context, policy sandbox.Policy) (*attempt,
 	switch {
 	case input == nil:
 	case spec.TTY != nil:
-		x.typing(p, input)
+		if x.keys == nil {
+			x.keys = inputs.Type(input)
+		}
+		x.keys.Reach(p)
 	default:
-		go feed(p, input)
+		go inputs.Feed(p, input)
 	}
 	return a, nil
 }
@@ -91,6 +102,7 @@ func (x *execution) follow(ctx context.Context, a *attempt) error {
 	var err error
 	a.exit, err = a.process.Wait()
 	release()
+	a.desk.Close()
 	return x.followed(ctx, a, err)
 }
 
@@ -126,6 +138,8 @@ func (x *execution) followed(ctx context.Context, a *attempt, err error) error {
 		return nil // the session was terminated by its owner
 	case a.end == EndCanceled:
 		return canceled(ctx)
+	case a.end == EndRefused:
+		return x.refused
 	case a.end == EndFailed:
 		return errors.New("sallyport: the end of the command is not known: something else ended its supervision")
 	}
@@ -199,81 +213,36 @@ func asFile(w io.Writer) *os.File {
 	return f
 }
 
-// feed copies a reader to standard input. A command that does not read all of it is no
-// error. It returns when the command has ended, or when a blocked Read returns.
-func feed(p executor.Process, input io.Reader) {
-	_, _ = io.Copy(writeOnly{p}, input)
-	_ = p.CloseInput()
-}
-
-// writeOnly hides other methods of a process from io.Copy, and writes all.
-type writeOnly struct{ p executor.Process }
-
-func (w writeOnly) Write(b []byte) (int, error) {
-	sum := 0
-	for {
-		n, err := w.p.Write(b[sum:])
-		if sum += n; !errors.Is(err, io.ErrShortWrite) {
-			return sum, err
-		}
-	}
-}
-
 // watch stops the process when ctx ends or the time limit is exceeded, and forwards
 // signals and sizes. The returned function ends that; it must be called once.
 func (a *attempt) watch(ctx context.Context, c *Cmd) (release func()) {
 	detach := context.AfterFunc(ctx, func() { a.stop(EndCanceled) })
-	var timer *time.Timer
-	if c.Timeout > 0 {
-		timer = time.AfterFunc(c.Timeout, func() {
-			if ctx.Err() != nil {
-				a.stop(EndCanceled) // a cancellation that is there wins a tie
-				return
-			}
-			a.stop(EndTimedOut)
-		})
-	}
+	a.limit.Start(c.Timeout, func() {
+		if ctx.Err() != nil {
+			a.stop(EndCanceled) // a cancellation that is there wins a tie
+			return
+		}
+		a.stop(EndTimedOut)
+	})
 	over := make(chan struct{})
 	var forwarding sync.WaitGroup
 	if c.Signals != nil {
 		forwarding.Go(func() {
-			forward(c.Signals, over, func(sig int) {
-				if sig > 0 && errors.Is(a.process.Signal(sig), os.ErrProcessDone) && slices.Contains(asksToEnd, sig) {
+			inputs.Forward(c.Signals, over, func(sig int) {
+				if sig > 0 && errors.Is(a.process.Signal(sig), os.ErrProcessDone) && inputs.AsksToEnd(sig) {
 					a.stop(EndCanceled) // what is left may wait for a sink
 				}
 			})
 		})
 	}
 	if c.Resizes != nil && c.TTY != nil {
-		forwarding.Go(func() { forward(c.Resizes, over, func(s Size) { _ = a.process.Resize(s) }) })
+		forwarding.Go(func() { inputs.Forward(c.Resizes, over, func(s Size) { _ = a.process.Resize(s) }) })
 	}
 	return func() {
 		detach()
-		if timer != nil {
-			timer.Stop()
-		}
+		a.limit.Stop()
 		close(over)
 		forwarding.Wait()
-	}
-}
-
-// asksToEnd are the signals by which people and supervisors end a program: hang up,
-// interrupt, quit and terminate.
-var asksToEnd = []int{1, 2, 3, 15}
-
-// forward calls f with each value until the command is over. Calling it too late is no
-// error.
-func forward[T any](from <-chan T, over <-chan struct{}, f func(T)) {
-	for {
-		select {
-		case v, ok := <-from:
-			if !ok {
-				return
-			}
-			f(v)
-		case <-over:
-			return
-		}
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/network"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -116,6 +117,9 @@ type Cmd struct {
 
 	// Allow opens things that are closed by default, by name ("unix", "userns").
 	Allow []string
+	// Publish opens ports of the command's own network to this machine, at 127.0.0.1, where every
+	// user of it can connect. Nil opens none. Without such a network Run fails with ErrNoSandbox.
+	Publish []network.Publish
 	// Tmp is what the command sees as /tmp: "" or "private" for a directory of the
 	// Runner, "host", or an absolute path.
 	Tmp string

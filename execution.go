@@ -14,11 +14,13 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/eventlog"
+	inputs "github.com/sallyport-dev/sallyport/internal/input"
 	"github.com/sallyport-dev/sallyport/internal/judge"
 	"github.com/sallyport-dev/sallyport/internal/shell"
 	"github.com/sallyport-dev/sallyport/internal/suggest"
@@ -54,6 +56,7 @@ type execution struct {
 	places   sandbox.Places    // that it is bound to
 	retry    judge.Retry       // what may be asked after a denial
 	rule     *Rule             // that decided about it; nil for none
+	version  string            // of the policies, when it was judged
 	confined string            // the rule that made the policy narrower, for people; empty for none
 	host     executor.HostInfo // the machine that it runs on
 
@@ -61,13 +64,16 @@ type execution struct {
 		policy sandbox.Policy
 		env    []string
 	}
-	allow     []string // openings
-	input0    inputStart
-	keys      *keys // typed on the command's terminal; nil if nothing is
+	allow  []string // openings
+	input0 inputs.Start
+	keys   *inputs.Keys // typed on the command's terminal; nil if nothing is
+	first  *Result      // of the attempt before the last
+
+	mu        sync.Mutex // guards the rest
 	questions int
 	approvals []event.ApprovalDecided
 	noted     []string // warnings about approvals
-	first     *Result  // of the attempt before the last
+	refused   error    // what a question that ended the command came to
 }
 
 // newExecution fixes what a command means: its argument vector, directory, environment
@@ -80,7 +86,7 @@ func (r *Runner) newExecution(ctx context.Context, c *Cmd) (*execution, error) {
 	if err != nil {
 		return nil, err
 	}
-	x := &execution{runner: r, cmd: c, id: runID(), start: time.Now(), allow: c.Allow, input0: startOf(c)}
+	x := &execution{runner: r, cmd: c, id: runID(), start: time.Now(), allow: c.Allow, input0: inputs.StartOf(c.Stdin, c.TTY != nil)}
 	x.task = command{x}
 	x.host, err = r.executor().Host(ctx)
 	if err != nil && !errors.Is(err, errors.ErrUnsupported) {

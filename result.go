@@ -103,6 +103,9 @@ type Result struct {
 	// NetworkDenials are the hosts that the proxy of a managed network refused, at most
 	// executor.MaxNetworkDenials. They are among Denials as well.
 	NetworkDenials []executor.NetworkDenial
+	// NetworkHosts are the hosts that the command reached through that proxy, with what went there
+	// and came back: at most executor.MaxNetworkHosts.
+	NetworkHosts []executor.NetworkHost
 
 	// New are files that other programs run or obey later, such as .vscode/tasks.json in a
 	// workspace, and git repositories, that appeared while the command ran. They are still
@@ -180,7 +183,7 @@ func (x *execution) result(a *attempt) *Result {
 		Stdout: newOutput(kept.Stdout), Stderr: newOutput(kept.Stderr), Output: newOutput(kept.Combined),
 		StdoutErr: a.fanout.writerErr(executor.Stdout), StderrErr: a.fanout.writerErr(executor.Stderr),
 		Survivors: exit.Survivors, SurvivorsBy: exit.SurvivorsBy, StreamsLeftOpen: exit.StreamsLeftOpen, Quarantined: exit.Quarantined,
-		HardLinks: exit.HardLinks, HardLinksOmitted: exit.HardLinksOmitted, NetworkDenials: exit.NetworkDenials,
+		HardLinks: exit.HardLinks, HardLinksOmitted: exit.HardLinksOmitted, NetworkDenials: exit.NetworkDenials, NetworkHosts: exit.NetworkHosts,
 		OwnershipIgnored: exit.OwnershipIgnored, New: exit.New, Limits: x.enforced(a), Usage: exit.Usage,
 		Rule: x.rule, Sandbox: sandboxOf(a.policy, exit.Sandbox),
 		Attempts: attempts, Approvals: x.approvals, Notices: x.noted, First: x.first,

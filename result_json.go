@@ -50,6 +50,7 @@ type resultJSON struct {
 	Denials         []sandbox.Denial         `json:"denials"`
 	DenialsOmitted  int                      `json:"denials_omitted,omitempty"`
 	NetworkDenials  []executor.NetworkDenial `json:"network_denials,omitempty"`
+	NetworkHosts    []executor.NetworkHost   `json:"network_hosts,omitempty"`
 	Survivors       int                      `json:"survivors"`
 	SurvivorList    []executor.Survivor      `json:"survivor_list,omitempty"`
 	SurvivorsBy     string                   `json:"survivors_by,omitempty"`
@@ -110,7 +111,7 @@ func (r *Result) WriteJSON(w io.Writer) error {
 		StdoutBytes: r.Stdout.Total, StderrBytes: r.Stderr.Total, OmittedBytes: r.Stdout.Omitted + r.Stderr.Omitted,
 		StdoutBase64: r.Stdout.binary(), StderrBase64: r.Stderr.binary(),
 		StdoutOmitted: r.Stdout.Omitted, StderrOmitted: r.Stderr.Omitted,
-		Rule: r.Rule, Sandbox: r.Sandbox, Attempts: len(r.Attempts), Approvals: r.Approvals, Notices: r.Notices, First: first(r.First), Denials: orEmpty(r.denials), DenialsOmitted: r.DenialsOmitted, NetworkDenials: r.NetworkDenials,
+		Rule: r.Rule, Sandbox: r.Sandbox, Attempts: len(r.Attempts), Approvals: r.Approvals, Notices: r.Notices, First: first(r.First), Denials: orEmpty(r.denials), DenialsOmitted: r.DenialsOmitted, NetworkDenials: r.NetworkDenials, NetworkHosts: r.NetworkHosts,
 		Survivors: len(r.Survivors), SurvivorList: event.Listed(r.Survivors), SurvivorsBy: r.SurvivorsBy,
 		StreamsLeftOpen: r.StreamsLeftOpen, Quarantined: r.Quarantined, HardLinks: r.HardLinks, LinksOmitted: r.HardLinksOmitted,
 		OwnersIgnored: r.OwnershipIgnored, New: r.New, Limits: r.Limits, Usage: r.Usage,
@@ -144,7 +145,7 @@ func (r *Result) UnmarshalJSON(data []byte) error {
 		SurvivorsBy: j.SurvivorsBy, StreamsLeftOpen: j.StreamsLeftOpen, Quarantined: j.Quarantined,
 		HardLinks: j.HardLinks, HardLinksOmitted: j.LinksOmitted, OwnershipIgnored: j.OwnersIgnored, New: j.New,
 		Limits: j.Limits, Usage: j.Usage, Rule: j.Rule, Sandbox: j.Sandbox, Attempts: make([]Attempt, j.Attempts),
-		Withheld: j.Withheld, Warnings: j.Warnings, Error: j.Error, denials: j.Denials, DenialsOmitted: j.DenialsOmitted, NetworkDenials: j.NetworkDenials,
+		Withheld: j.Withheld, Warnings: j.Warnings, Error: j.Error, denials: j.Denials, DenialsOmitted: j.DenialsOmitted, NetworkDenials: j.NetworkDenials, NetworkHosts: j.NetworkHosts,
 		Approvals: j.Approvals, Notices: j.Notices,
 	}
 	if f := j.First; f != nil { // which stream lacks the bytes that are not there is not known

@@ -6,15 +6,13 @@ package sallyport
 import (
 	"context"
 	"errors"
-	"io"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/event"
-	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/judge"
+	"github.com/sallyport-dev/sallyport/rules"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -38,12 +36,12 @@ func (x *execution) widen(ctx context.Context, a *attempt) (again bool, err erro
 	case errors.Is(err, approval.ErrPass):
 		return false, nil
 	case wanted.Err() != nil && ctx.Err() == nil:
-		x.noted = append(x.noted, "it was not run again: the session was terminated while the question was open")
+		x.note("it was not run again: the session was terminated while the question was open")
 		return false, nil
 	case err != nil:
 		return false, err
-	case !d.Answer.Approves():
-		x.noted = append(x.noted, "it was not run again: "+strings.Join(strings.Fields(d.Refusal()), " "))
+	case !d.Approves():
+		x.note("it was not run again: " + strings.Join(strings.Fields(d.Refusal()), " "))
 		return false, nil
 	}
 	what := x.changed(before, q)
@@ -51,11 +49,11 @@ func (x *execution) widen(ctx context.Context, a *attempt) (again bool, err erro
 		what = "its input"
 	}
 	if what != "" {
-		x.noted = append(x.noted, "it was not run again: "+what+" changed while the question was open")
+		x.note("it was not run again: " + what + " changed while the question was open")
 		return false, nil
 	}
 	if err := x.open(q.Requires); err != nil {
-		x.noted = append(x.noted, "it was not run again: "+err.Error())
+		x.note("it was not run again: " + err.Error())
 		return false, nil // the first result stays, with the notice
 	}
 	x.runner.events.emit(x.id, x.attempts+1, event.Retrying{Reason: "approved", Added: q.Requires})
@@ -119,101 +117,24 @@ func (x *execution) outcome(a *attempt) {
 	default:
 		return
 	}
-	for _, d := range denied {
-		o.Evidence = append(o.Evidence, d.Source)
-	}
-	slices.Sort(o.Evidence)
-	o.Evidence = slices.Compact(o.Evidence)
+	o.Evidence = evidence(denied)
 	x.emit(o)
 }
 
-// An inputStart is where the input of a command began.
-type inputStart struct {
-	ok     bool // it can be given once more
-	file   *os.File
-	offset int64
-}
-
-// startOf notes where the input of a command begins. What is read from a pipe is gone; the keys
-// of a terminal are typed anew.
-func startOf(c *Cmd) inputStart {
-	switch f := c.Stdin.(type) {
-	case nil:
-		return inputStart{ok: true}
-	default:
-		return inputStart{ok: c.TTY != nil}
-	case *os.File:
-		info, err := f.Stat()
-		if err != nil {
-			return inputStart{}
-		}
-		if info.Mode()&os.ModeCharDevice != 0 {
-			return inputStart{ok: true}
-		}
-		at, err := f.Seek(0, io.SeekCurrent)
-		return inputStart{err == nil && info.Mode().IsRegular(), f, at}
+// evidence lists how denials are known, each source once.
+func evidence(denials []sandbox.Denial) (sources []sandbox.Source) {
+	for _, d := range denials {
+		sources = append(sources, d.Source)
 	}
-}
-
-// keys are what is typed on the terminal of a command: one reader serves all of its attempts, so
-// that a key which is read between two of them reaches the second.
-type keys struct {
-	next chan executor.Process // the one that gets them from now on
-	over chan struct{}         // closed at the end of the run
-}
-
-// typing has what is typed reach p from now on.
-func (x *execution) typing(p executor.Process, input io.Reader) {
-	if x.keys == nil {
-		x.keys = &keys{make(chan executor.Process, 1), make(chan struct{})}
-		go x.keys.copy(input)
-	}
-	x.keys.next <- p
-}
-
-// copy types what is read, until the end of the run or when a blocked Read returns after it.
-func (k *keys) copy(input io.Reader) {
-	var buf [4 << 10]byte
-	p := k.process()
-	for p != nil {
-		n, err := input.Read(buf[:])
-		for rest := buf[:n]; p != nil && len(rest) > 0; {
-			done, failed := writeOnly{p}.Write(rest)
-			if rest = rest[done:]; failed != nil {
-				p = k.process()
-			}
-		}
-		for err != nil && p != nil {
-			_ = p.CloseInput()
-			p = k.process()
-		}
-	}
-}
-
-// process waits for the next process to type to; nil is the end.
-func (k *keys) process() executor.Process {
-	select {
-	case p := <-k.next:
-		return p
-	case <-k.over:
-		return nil
-	}
-}
-
-// rewind sets the input back to where it began.
-func (c command) rewind() bool {
-	if c.input0.file == nil {
-		return true
-	}
-	_, err := c.input0.file.Seek(c.input0.offset, io.SeekStart)
-	return err == nil
+	slices.Sort(sources)
+	return slices.Compact(sources)
 }
 
 // remember has a rule count for this Runner and its parents, and for later ones if Remember keeps it.
-func (r *Runner) remember(rule []string) error {
+func (r *Runner) remember(prefix []string, amend func(*Runner) (*rules.Set, string, error)) error {
 	var line string
 	for at := r; at != nil; at = at.Parent {
-		set, text, err := at.rules().Amend(rule)
+		set, text, err := amend(at)
 		if err != nil {
 			return err
 		}
@@ -222,5 +143,5 @@ func (r *Runner) remember(rule []string) error {
 		at.amended = set
 		at.mu.Unlock()
 	}
-	return r.Remember(slices.Clone(rule), line)
+	return r.Remember(slices.Clone(prefix), line)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/event"
+	"github.com/sallyport-dev/sallyport/internal/identity"
 	"github.com/sallyport-dev/sallyport/internal/judge"
 	"github.com/sallyport-dev/sallyport/rules"
 )
@@ -94,12 +95,13 @@ func (x *execution) attempt(ctx, life context.Context, running func(*attempt)) (
 // judge has the task judged, and reports it.
 func (x *execution) judge() judge.Decision {
 	x.asIs.policy, x.asIs.env = x.policy, x.env
+	x.version = identity.Version(x.policy, x.runner.Approval, x.runner.live.Policy().Version())
 	d := x.task.requirement(x.runner.rules())
 	x.retry = d.Retry
 	if d.Rule != nil {
 		x.rule = &Rule{File: d.Rule.File, Line: d.Rule.Line, Column: d.Rule.Column, Decision: d.Rule.Decision.String(), Sandbox: d.Rule.Sandbox.String()}
 	}
-	x.emit(event.Judged{Args: x.args, Dir: x.dir, Decision: decisions[d.Answer], Reason: d.Reason, Rule: x.rule, Review: x.runner.Reviewer != nil && d.Answer != judge.Forbid})
+	x.emit(event.Judged{Args: x.args, Dir: x.dir, Decision: decisions[d.Answer], Reason: d.Reason, Rule: x.rule, Review: x.runner.Reviewer != nil && d.Answer != judge.Forbid, PolicyVersion: x.version})
 	return d
 }
 
@@ -135,9 +137,7 @@ func (x *execution) byRule(err error) error {
 
 // conclude reports the end of a run once.
 func (x *execution) conclude(a *attempt, err error) (*Result, error) {
-	if x.keys != nil {
-		close(x.keys.over)
-	}
+	x.keys.Close()
 	var res *Result
 	switch {
 	case a != nil:

@@ -14,6 +14,7 @@ import (
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/executor/local"
+	"github.com/sallyport-dev/sallyport/internal/hostasks"
 	"github.com/sallyport-dev/sallyport/network"
 	"github.com/sallyport-dev/sallyport/rules"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -31,7 +32,8 @@ type Runner struct {
 	Policy sandbox.Policy
 	// Network decides which hosts commands reach where the network of the Policy is the proxy. Nil
 	// opens the hosts that the Policy grants, and no others. An entry that denies takes precedence
-	// over a grant.
+	// over a grant. Where it says [network.Ask], the Approver is asked while the command runs, unless
+	// Approval is approval.Never; an answer for once counts as long as that command runs.
 	Network *network.Policy
 	// Rules say which commands run, which need an approval and which do not run, see package
 	// rules; nil means that there are none. If a source of the Set did not load, nothing runs:
@@ -57,10 +59,13 @@ type Runner struct {
 	// of [approval.Request]: it is not asked for then, and a command that asks for it is forbidden.
 	// Nil permits everything.
 	Permits func(required []string) error
-	// Remember keeps a rule that an approval allows for good: prefix is what commands begin with,
-	// line the same for a rule file. The rule counts for this Runner in any case; an error is a
+	// Remember keeps a rule that an approval allows for good: prefix is what commands begin with, nil
+	// for a rule about a host, and line the same for a rule file. The rule counts for this Runner in any case; an error is a
 	// warning in the Result. Nil means that no rule is offered.
 	Remember func(prefix []string, line string) error
+	// StopOnRefusedHost ends a command with EndRefused when a host that it wants to reach was asked
+	// about and refused. False lets it go on without that host, unless the answer is to abort.
+	StopOnRefusedHost bool
 	// Parent is the Runner of which this one serves a part, such as another agent that the first
 	// one has started: rules that are remembered here count there as well. Nil means none.
 	Parent *Runner
@@ -101,6 +106,8 @@ type Runner struct {
 
 	sequentialIDs bool // tests number sessions from 1000 on instead of at random
 
+	live    *network.Live   // Network, as it is now; nil for nil
+	asking  hostasks.Limit  // of questions about hosts
 	memory  approval.Memory // of answers for the session
 	amended *rules.Set      // Rules with what was remembered since; nil for Rules
 	updated *setting        // nil for Policy and the current directory
@@ -162,6 +169,9 @@ func (r *Runner) prepareLocked() {
 	}
 	if r.Events != nil {
 		r.events = &emitter{sink: r.Events}
+	}
+	if r.Network != nil {
+		r.live = network.NewLive(r.Network)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport/approval"
+	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/guardian"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -34,11 +35,14 @@ func recorded(t *testing.T, log *bytes.Buffer, tool string) []string {
 		if name == "command ended" {
 			continue
 		}
+		if version, _ := r["policy_version"].(string); name == "sallyport.tool_decision" && len(version) != 12 {
+			t.Errorf("no version of the policy: %s", line)
+		}
 		if id, _ := r["call_id"].(string); r["level"] != "DEBUG" || r["tool_name"] != tool || len(id) != 32 {
 			t.Errorf("the record is %s", line)
 		}
-		for _, key := range []string{"decision", "source", "cache_hit", "approved", "terminal_status", "risk_level", "outcome", "attempt", "sandbox_mode", "sandbox_level", "evidence"} {
-			if value, ok := r[key]; ok {
+		for _, key := range []string{"success", "decision", "source", "cache_hit", "approved", "terminal_status", "risk_level", "outcome", "attempt", "sandbox_mode", "sandbox_level", "evidence"} {
+			if value, ok := r[key]; ok && value != "" {
 				text, _ := json.Marshal(value)
 				name += " " + strings.ReplaceAll(string(text), `"`, "")
 			}
@@ -70,27 +74,27 @@ func TestTelemetry(t *testing.T) {
 		again    bool // it is run twice, and the records are those of the second run
 		want     []string
 	}{
-		{"success", "true", 0, nil, false, false, []string{"tool_decision approved config false 0"}},
-		{"a failure of its own", "exit 3", 0, nil, false, false, []string{"tool_decision approved config false 0"}},
+		{"success", "true", 0, nil, false, false, []string{"tool_decision approved config false 0", "tool.call true 1"}},
+		{"a failure of its own", "exit 3", 0, nil, false, false, []string{"tool_decision approved config false 0", "tool.call false 1"}},
 		{"denied", "echo x >>../out/file || exit 1", 0, nil, false, false, []string{
-			"tool_decision approved config false 0", "sandbox_outcome denied 1 workspace-write native notified",
+			"tool_decision approved config false 0", "sandbox_outcome denied 1 workspace-write native notified", "tool.call false 1",
 		}},
-		{"denied, without a failure", "echo x >>../out/file; true", 0, nil, false, false, []string{"tool_decision approved config false 0"}},
+		{"denied, without a failure", "echo x >>../out/file; true", 0, nil, false, false, []string{"tool_decision approved config false 0", "tool.call true 1"}},
 		{"a time limit", "sleep 60", 50 * time.Millisecond, nil, false, false, []string{
-			"tool_decision approved config false 0", "sandbox_outcome timed_out 1 workspace-write native ",
+			"tool_decision approved config false 0", "sandbox_outcome timed_out 1 workspace-write native", "tool.call false 1",
 		}},
 		{"a signal", "kill -9 $$", 0, nil, false, false, []string{
-			"tool_decision approved config false 0", "sandbox_outcome signal 1 workspace-write native ",
+			"tool_decision approved config false 0", "sandbox_outcome signal 1 workspace-write native", "tool.call false 1",
 		}},
 		{"the user", "echo x >>../out/file || exit 1", 0, session, false, false, []string{
-			"tool_decision approved config false 0", "tool_decision approved_for_session user false 1", "approval.requested approved_for_session 1",
-			"sandbox_outcome escalated 2 workspace-write native notified",
+			"tool_decision approved config false 0", "tool_decision approved_for_session user false 1 notified", "approval.requested approved_for_session 1",
+			"sandbox_outcome escalated 2 workspace-write native notified", "tool.call true 2",
 		}},
-		{"remembered", "echo x >>../out/file || exit 1", 0, session, false, true, []string{"tool_decision approved config false 0"}},
+		{"remembered", "echo x >>../out/file || exit 1", 0, session, false, true, []string{"tool_decision approved config false 0", "tool.call true 1"}},
 		{"strict review", "echo x >>../out/file || exit 1", 0, nil, true, false, []string{
 			"guardian.review approved approved low allow 0", "tool_decision approved automatedreviewer false 0",
-			"guardian.review approved approved low allow 1", "tool_decision approved automatedreviewer false 1",
-			"sandbox_outcome escalated 2 workspace-write native notified",
+			"guardian.review approved approved low allow 1", "tool_decision approved automatedreviewer false 1 notified",
+			"sandbox_outcome escalated 2 workspace-write native notified", "tool.call true 2",
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -132,7 +136,45 @@ func TestTelemetrySession(t *testing.T) {
 	if closed := r.Close(); err != nil || closed != nil {
 		t.Fatal(err, closed)
 	}
-	if got, want := recorded(t, &log, "unified_exec"), []string{"tool_decision approved config false 0", "sandbox_outcome signal 1 workspace-write native "}; !slices.Equal(got, want) {
+	if got, want := recorded(t, &log, "unified_exec"), []string{"tool_decision approved config false 0", "sandbox_outcome signal 1 workspace-write native", "tool.call false 1"}; !slices.Equal(got, want) {
 		t.Errorf("got %q", got)
+	}
+}
+
+// TestPolicyVersion: every decision names the policies by which it was made (row P5): another policy
+// has another version, the same one the same.
+func TestPolicyVersion(t *testing.T) {
+	version := func(change func(*Runner)) string {
+		h := newHostRunner(t, answering(approval.Approved))
+		change(h.Runner)
+		_, _, _ = h.run(t, "a", "h.example")
+		var all []string
+		for _, e := range h.events.events {
+			switch b := e.Body.(type) {
+			case event.Judged:
+				all = append(all, b.PolicyVersion)
+			case event.ApprovalDecided:
+				all = append(all, b.PolicyVersion)
+				if b.Source != approval.FromUser || b.ID == "" {
+					t.Errorf("%+v", b)
+				}
+			}
+		}
+		if len(all) != 2 || all[0] != all[1] || len(all[0]) != 12 {
+			t.Fatalf("%q", all)
+		}
+		return all[0]
+	}
+	base := version(func(*Runner) {})
+	if again := version(func(*Runner) {}); again != base {
+		t.Errorf("%s and %s for one policy", base, again)
+	}
+	for name, change := range map[string]func(*Runner){
+		"an entry":            func(r *Runner) { r.Policy = r.Policy.With(sandbox.Grant{Path: "/srv", Level: sandbox.LevelWrite}) },
+		"the approval policy": func(r *Runner) { r.Approval = approval.Granular{Rules: true}.Policy() },
+	} {
+		if other := version(change); other == base {
+			t.Errorf("%s makes no difference", name)
+		}
 	}
 }

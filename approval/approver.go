@@ -97,7 +97,7 @@ func All(as ...Approver) Approver {
 			got := <-answers
 			switch {
 			case refused || errors.Is(got.err, ErrPass):
-			case got.err != nil || !got.d.Answer.Approves():
+			case got.err != nil || !got.d.Approves():
 				whole, refused = got, true
 				cancel()
 			case whole.err != nil || got.d.Answer < whole.d.Answer:

@@ -68,12 +68,17 @@ type Decision struct {
 	// Rule and Host are those of the offer that was taken; nil and empty for other answers.
 	Rule []string
 	Host string
+	// Deny says that the answer ApprovedHost denies the host, from now on.
+	Deny bool
 	// Message is for the caller: why it was denied. It may be empty.
 	Message string
 	Source  Source
 	// Wait is how long the question was open.
 	Wait time.Duration
 }
+
+// Approves reports whether the decision lets the command go on. One that remembers a host as denied does not.
+func (d *Decision) Approves() bool { return d.Answer.Approves() && !d.Deny }
 
 // Refusal returns what a caller is told of a decision that does not approve.
 func (d *Decision) Refusal() string {

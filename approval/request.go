@@ -66,7 +66,10 @@ type Request struct {
 type Offer struct {
 	Answer Answer   `json:"decision"`
 	Rule   []string `json:"rule,omitempty"` // the prefix that would be allowed
-	Host   string   `json:"host,omitempty"`
+	Host   string   `json:"host,omitempty"` // on every port, for Protocol
+	// Protocol is that of a rule about the host: "http", "https", "socks5_tcp" or "socks5_udp".
+	Protocol string `json:"protocol,omitempty"`
+	Deny     bool   `json:"deny,omitempty"` // the host is remembered as one that is denied
 }
 
 // MarshalJSON writes the request as events have it: lists that are empty are there as well.
@@ -93,7 +96,7 @@ func (r *Request) Takes(d *Decision) bool {
 	case ApprovedRule:
 		return slices.ContainsFunc(r.Offers, func(o Offer) bool { return o.Answer == ApprovedRule && slices.Equal(o.Rule, d.Rule) })
 	case ApprovedHost:
-		return slices.ContainsFunc(r.Offers, func(o Offer) bool { return o.Answer == ApprovedHost && o.Host == d.Host })
+		return slices.ContainsFunc(r.Offers, func(o Offer) bool { return o.Answer == ApprovedHost && o.Host == d.Host && o.Deny == d.Deny })
 	}
 	return slices.Contains(r.Available, d.Answer)
 }

@@ -88,7 +88,7 @@ func Reviewing(ctx context.Context, r Review) {
 func Reviewed(reviewer, next Approver, alone bool) Approver {
 	return Func(func(ctx context.Context, r *Request) (Decision, error) {
 		review, err := Ask(ctx, reviewer, r)
-		if err != nil || !review.Answer.Approves() {
+		if err != nil || !review.Approves() {
 			return review, err
 		}
 		if next != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/text"
+	"github.com/sallyport-dev/sallyport/network"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -28,6 +29,9 @@ type Judged struct {
 	Reason   string // a clause; may be empty
 	Rule     *Rule  // that decided; nil if none did
 	Review   bool   // it is reviewed in any case: strict review
+	// PolicyVersion names the sandbox policy, the approval policy and the network policy by which it was
+	// decided: equal ones have one version.
+	PolicyVersion string
 }
 
 // A Rule is a rule that decided about a command, by its place in a rule file.
@@ -43,7 +47,8 @@ type Rule struct {
 func (Judged) Kind() string { return "judged" }
 func (Judged) body()        {}
 
-// MarshalJSON returns the members argv, cwd, decision, reason, rule and strict_review.
+// MarshalJSON returns the members argv, cwd, decision, reason, rule, strict_review
+// and policy_version.
 func (b Judged) MarshalJSON() ([]byte, error) {
 	return encode(struct {
 		Args     []string `json:"argv"`
@@ -52,7 +57,8 @@ func (b Judged) MarshalJSON() ([]byte, error) {
 		Reason   string   `json:"reason,omitempty"`
 		Rule     *Rule    `json:"rule,omitempty"`
 		Review   bool     `json:"strict_review,omitempty"`
-	}{list(b.Args), b.Dir, b.Decision, b.Reason, b.Rule, b.Review})
+		Version  string   `json:"policy_version,omitempty"`
+	}{list(b.Args), b.Dir, b.Decision, b.Reason, b.Rule, b.Review, b.PolicyVersion})
 }
 
 // ApprovalRequested says that an approval is asked for.
@@ -125,6 +131,11 @@ type ApprovalDecided struct {
 	// Rule and Host are what is remembered, if anything is.
 	Rule []string `json:"rule,omitempty"`
 	Host string   `json:"host,omitempty"`
+	Deny bool     `json:"deny,omitempty"` // the host is remembered as one that is denied
+	// PolicyVersion is that of [Judged], when it was asked; Evidence lists how the denials are known on
+	// which the question rests.
+	PolicyVersion string           `json:"policy_version,omitempty"`
+	Evidence      []sandbox.Source `json:"evidence,omitempty"`
 	// Asked says that an answer to the question can be remembered, and none was.
 	Asked bool `json:"-"`
 }
@@ -259,6 +270,22 @@ func (Denied) body()        {}
 
 // MarshalJSON returns the members of [sandbox.Denial].
 func (b Denied) MarshalJSON() ([]byte, error) { return encode(b.Denial) }
+
+// Network says what a managed network did with a request, or that a connection has ended: then it has
+// the member end. The first of them can come before [Started].
+type Network struct{ network.Record }
+
+// Kind returns "network_decided", and "network_closed" for the end of a connection.
+func (b Network) Kind() string {
+	if b.End != nil {
+		return "network_closed"
+	}
+	return "network_decided"
+}
+func (Network) body() {}
+
+// MarshalJSON returns the members of [network.Record].
+func (b Network) MarshalJSON() ([]byte, error) { return encode(b.Record) }
 
 // Quarantined says that a name appeared where none may be, and was moved away
 // before the run ended.

@@ -37,7 +37,7 @@ type Event struct {
 }
 
 // A Body is one of [Judged], [ApprovalRequested], [ReviewStarted], [ReviewCompleted],
-// [ApprovalDecided], [Started], [Output], [Denied], [Quarantined], [Survived], [Exited], [Retrying],
+// [ApprovalDecided], [Started], [Output], [Network], [Denied], [Quarantined], [Survived], [Exited], [Retrying],
 // [SandboxOutcome] and [Ended].
 type Body interface {
 	// Kind is the member "type" of the JSON form, in lower case.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/network"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -47,6 +48,10 @@ func TestJSON(t *testing.T) {
 			`,"stream":"stdout","number":3,"offset":4,"text":"","dropped_events":5,"dropped_bytes":6}`},
 		{Denied{sandbox.Denial{Access: sandbox.Access{Op: sandbox.Write, Path: "/x"}}},
 			`,"op":"write","path":"/x","addr":"","call":"","errno":"","source":"guessed","pid":0,"program":"","rule":"","grant":"","count":1}`},
+		{Network{network.Record{Host: "h.example", Port: 443, Protocol: network.HTTPSConnect, Reason: network.NotAllowed, Source: network.BaselinePolicy}},
+			`,"host":"h.example","port":443,"protocol":"https_connect","decision":"deny","reason":"not_allowed","source":"baseline_policy","policy_version":0}`},
+		{Network{network.Record{Host: "h.example", Port: 80, Method: "GET", Decision: network.Allow, Reason: network.Allowed, Rule: "*.example", PolicyVersion: 2, End: &network.End{Resolved: "192.0.2.1:80", Up: 1, Down: 2, MS: 3, Cause: "ended"}}},
+			`,"host":"h.example","port":80,"protocol":"http","method":"GET","decision":"allow","reason":"allowed","source":"","rule":"*.example","policy_version":2,"end":{"resolved":"192.0.2.1:80","bytes_up":1,"bytes_down":2,"duration_ms":3,"cause":"ended"}}`},
 		{Exited{Code: 137, Signal: 9, Survivors: []executor.Survivor{{PID: 3, Name: "x"}}, Duration: time.Second},
 			`,"exit_code":137,"signal":9,"survivors":[{"pid":3,"name":"x"}],"duration_ms":1000}`},
 		{SandboxOutcome{Outcome: OutcomeDenied, Initial: time.Second, Mode: "read-only", Level: "native"},

@@ -91,8 +91,17 @@ type Spec struct {
 	// Policy is what the process may access, bound to places ([sandbox.Policy.Bind]).
 	Policy sandbox.Policy
 	// Network decides which hosts the process reaches where the network of Policy is the proxy; it
-	// has no effect elsewhere. Nil opens the hosts that Policy grants, and no others.
-	Network *network.Policy
+	// has no effect elsewhere. What it says when it has changed counts from then on. Nil opens the
+	// hosts that Policy grants, and no others.
+	Network *network.Live
+	// AskHost decides about a request for which Network says [network.Ask]. It blocks until there is
+	// a decision, and is called from several goroutines at once; ctx ends when the request does.
+	// Whatever it returns but Allow denies. Nil denies.
+	AskHost func(ctx context.Context, r network.Request) network.Decision
+	// Publish are ports of the process's own network that this machine reaches while it runs. Nil
+	// publishes none. Start returns a *sandbox.UnsupportedError where the process has no network of
+	// its own, or this executor cannot reach it, and an error for a port that is in use.
+	Publish []network.Publish
 	// Allow lists what is allowed beyond the defaults, by name ("unix", "userns").
 	Allow []string
 	// Level is the least sandbox level accepted: "native", "bwrap" or
@@ -144,6 +153,9 @@ type Spec struct {
 	// sees it, from any goroutine and while the process waits: it must not block. Rule and
 	// Grant may be missing. Nil is not called.
 	OnDenied func(sandbox.Denial)
+	// OnRecord is called with each decision of the proxy and each end of a connection, one at a time,
+	// until the Process has ended, but at most MaxRecords times: it must not block. Nil is not called.
+	OnRecord func(network.Record)
 	// Retain says how much of the output is retained for Process.Output. OnOutput is
 	// called with bytes that are retained already.
 	Retain Retention
@@ -294,6 +306,9 @@ type Exit struct {
 	// first: at most MaxNetworkDenials. They are among Denials as well, and those that were left
 	// out are in DenialsOmitted. Nil where there was no proxy.
 	NetworkDenials []NetworkDenial
+	// NetworkHosts are the hosts that the process reached through the proxy, in the order in which
+	// their first connection ended: at most MaxNetworkHosts. Nil where there was no proxy.
+	NetworkHosts []NetworkHost
 	// HardLinks are files that the process opened for writing although they have further
 	// names, which may lie outside of the places that it may write to. HardLinksOmitted
 	// counts those that are not in HardLinks because there were too many.
@@ -325,6 +340,21 @@ type NetworkDenial struct {
 	Reason   network.Reason   `json:"reason"`
 	Count    int              `json:"count"`    // how often it was refused
 	FirstMS  int64            `json:"first_ms"` // milliseconds from the start of the process to the first refusal
+}
+
+// MaxRecords is how many records of its network one process has; what is above is counted in its Exit only.
+const MaxRecords = 1000
+
+// MaxNetworkHosts is how many different hosts [Exit.NetworkHosts] lists.
+const MaxNetworkHosts = 100
+
+// NetworkHost is a host that was reached through the proxy, and what went there and came back.
+type NetworkHost struct {
+	Host        string `json:"host"` // normalized
+	Port        uint16 `json:"port"`
+	Connections int    `json:"connections"` // requests, where a connection carries several
+	Up          int64  `json:"bytes_up"`    // from the process
+	Down        int64  `json:"bytes_down"`
 }
 
 // Quarantined is a protected name that was created and then quarantined.
@@ -385,6 +415,8 @@ type Sandbox struct {
 	Level     string   `json:"level"`            // the level reached: "native", "bwrap", "landlock", "seatbelt", or "none" for full access
 	Mechanism []string `json:"mechanism"`        // for example userns, mountns, landlock, seccomp; seatbelt
 	Weaker    []string `json:"weaker,omitempty"` // what is weaker than the level promises, one sentence each
+	// Published are the ports that this machine reached; nil for none.
+	Published []network.Publish `json:"published,omitempty"`
 	// Hidden lists the named grants that would open what is hidden although no entry of the
 	// policy says so: stores of secrets, such as "credentials:aws". Attempts to read them are not
 	// observed.

@@ -80,8 +80,12 @@ func (g *Guardian) question(r *approval.Request) (string, error) {
 	if r.Runs > 0 {
 		label = "Retry reason:"
 	}
+	what := "Planned action JSON:"
+	if r.Kind == approval.KindNetwork {
+		what = "The command runs already, and wants to reach this host. Judge the command with what it wants.\nNetwork access JSON:"
+	}
 	reason, err := json.Marshal(r.Reason)
-	fmt.Fprintf(&b, ">>> APPROVAL REQUEST START\n%s\n%s\nPlanned action JSON:\n%s\n>>> APPROVAL REQUEST END\n", label, reason, planned)
+	fmt.Fprintf(&b, ">>> APPROVAL REQUEST START\n%s\n%s\n%s\n%s\n>>> APPROVAL REQUEST END\n", label, reason, what, planned)
 	return b.String(), err
 }
 

@@ -9,8 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sallyport-dev/sallyport/network"
 	"pgregory.net/rapid"
+
+	"github.com/sallyport-dev/sallyport/network"
 )
 
 // spellings returns the ways in which an IPv4 address can be written.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"reflect"
 	"slices"
 	"strconv"
 )
@@ -26,8 +27,10 @@ type Policy struct {
 	ask          bool
 	hostAddrs    []netip.Addr
 	allow, deny  index
+	uninspected  index
 
-	config Config // what it was made from, for With
+	version uint64 // after the first one
+	config  Config // what it was made from, for With
 }
 
 // EntryError reports an entry that a policy cannot have.
@@ -76,15 +79,18 @@ func New(c Config) (*Policy, error) {
 		}
 		list.add(&pattern, &e)
 	}
+	if err := p.addUninspected(c.Uninspected); err != nil {
+		bad = append(bad, err)
+	}
 	if len(bad) > 0 {
 		return nil, errors.Join(bad...)
 	}
-	c.Entries, c.HostAddrs = slices.Clone(c.Entries), p.hostAddrs
+	c.Entries, c.HostAddrs, c.Uninspected = slices.Clone(c.Entries), p.hostAddrs, slices.Clone(c.Uninspected)
 	p.config = c
 	return p, nil
 }
 
-// With returns a policy with more entries. The errors are those of [New]. A nil Policy opens
+// With returns a policy with more entries, of the same version. The errors are those of [New]. A nil Policy opens
 // nothing, and stays so.
 func (p *Policy) With(entries ...Entry) (*Policy, error) {
 	if p == nil || len(entries) == 0 {
@@ -92,7 +98,28 @@ func (p *Policy) With(entries ...Entry) (*Policy, error) {
 	}
 	c := p.config
 	c.Entries = slices.Concat(c.Entries, entries)
-	return New(c)
+	more, err := New(c)
+	if err != nil {
+		return nil, err
+	}
+	more.version = p.version
+	return more, nil
+}
+
+// Amend is With for an entry that takes the place of those that say the opposite about the same hosts.
+func (p *Policy) Amend(e Entry) (*Policy, error) {
+	if p == nil {
+		return nil, nil
+	}
+	replaced, _ := parsePattern(e.Pattern)
+	c := p.config
+	c.Entries = slices.DeleteFunc(slices.Clone(c.Entries), func(o Entry) bool {
+		old, _ := parsePattern(o.Pattern)
+		return o.Deny != e.Deny && reflect.DeepEqual(old, replaced)
+	})
+	q := *p
+	q.config = c
+	return q.With(e)
 }
 
 // problem says what is wrong with an entry whose pattern can be read; empty for nothing. A wide
@@ -147,7 +174,7 @@ func (p *Policy) Decide(r Request) Decision {
 		return Decision{Deny, Denied, BaselinePolicy, e}
 	}
 	e, closed := p.allows(&r)
-	refusal := p.modeRefuses(&r)
+	refusal, by := p.modeRefuses(&r)
 	switch {
 	case e == nil && closed:
 		return Decision{Deny, NotAllowedLocal, BaselinePolicy, nil}
@@ -156,7 +183,7 @@ func (p *Policy) Decide(r Request) Decision {
 	case e == nil:
 		return Decision{Deny, NotAllowed, BaselinePolicy, nil}
 	case refusal != "":
-		return Decision{Deny, refusal, ModeGuard, nil}
+		return Decision{Deny, refusal, ModeGuard, by}
 	}
 	return Decision{Allow, Allowed, BaselinePolicy, e}
 }
@@ -236,22 +263,32 @@ func (p *Policy) guardOf(addr netip.Addr) guard {
 	return g
 }
 
-// modeRefuses returns why the mode refuses a request; empty if it does not.
-func (p *Policy) modeRefuses(q *Request) Reason {
+// modeRefuses returns why the mode refuses a request, empty if it does not, and the entry that made it
+// so. A connection that can carry TLS is permitted where TLS is opened: its requests are judged then.
+func (p *Policy) modeRefuses(q *Request) (Reason, *Entry) {
 	if p.mode == Full {
-		return ""
+		return "", nil
 	}
 	switch q.Method {
 	case "GET", "HEAD", "OPTIONS":
 		if q.Protocol != SOCKS5UDP {
-			return ""
+			return "", nil
 		}
 	case "":
-		if q.Port == 443 && (q.Protocol == HTTPSConnect || q.Protocol == SOCKS5TCP || q.Protocol == TransparentTCP) {
-			return MITMRequired
+		if !q.Protocol.carriesTLS() {
+			break
+		}
+		if p.config.Inspector != nil {
+			if e := p.uninspects(q); e != nil {
+				return MITMRequired, e
+			}
+			return "", nil
+		}
+		if q.Port == 443 {
+			return MITMRequired, nil
 		}
 	}
-	return MethodNotAllowed
+	return MethodNotAllowed, nil
 }
 
 // Vet returns those of the addresses of a name that may be dialed for a request, in their order,
@@ -330,11 +367,20 @@ func (d Decision) Hint(r Request) string {
 	case MethodNotAllowed:
 		return "the mode limited permits GET, HEAD and OPTIONS over HTTP; set network.mode to full for others"
 	case MITMRequired:
+		if d.Entry != nil {
+			return fmt.Sprintf("network.mitm.exclude names it (%s), and the mode limited has to look into TLS; set network.mode to full", strconv.QuoteToASCII(d.Entry.Pattern))
+		}
 		return "the mode limited cannot look into TLS; set network.mode to full"
+	case CredentialMisuse:
+		return "a credential goes to its own hosts only, over TLS; add the host to network.credentials.NAME.hosts if it may have it"
 	case DNSFailed:
 		return "the name has no address; check its spelling"
 	case ProxyDisabled:
 		return "the network policy opens no host; add allow entries"
+	case ApprovalTimeout:
+		return "no answer came in time; an allow entry for " + r.Host.withPort(r.Port) + " opens it without a question"
+	case TooManyPending:
+		return "too many questions about hosts are open; try again when they are answered"
 	}
 	return ""
 }

@@ -95,14 +95,17 @@ const (
 	NotAllowed       Reason = "not_allowed"        // no allow entry names the host
 	NotAllowedLocal  Reason = "not_allowed_local"  // a local name or a protected address
 	MethodNotAllowed Reason = "method_not_allowed" // a method that Limited does not permit, or one that cannot be seen
-	MITMRequired     Reason = "mitm_required"      // Limited, and the method is inside TLS
+	MITMRequired     Reason = "mitm_required"      // Limited, and the method is inside TLS that is not opened
 	DNSFailed        Reason = "dns_failed"         // the name has no address
 	ProxyDisabled    Reason = "proxy_disabled"     // no policy, or the mode None
+	ApprovalTimeout  Reason = "approval_timeout"   // it was asked about, and no answer came in time
+	TooManyPending   Reason = "too_many_pending"   // too many questions are open
 
 	InvalidHost       Reason = "invalid_host"       // a host that [ParseHost] refuses
 	UnsupportedScheme Reason = "unsupported_scheme" // a URL that is not http:
 	HostMismatch      Reason = "host_mismatch"      // the Host header names another host
 	SNIMismatch       Reason = "sni_mismatch"       // TLS is for another host, which is not allowed
+	CredentialMisuse  Reason = "credential_misuse"  // a credential is in a request that it is not for; the Entry has its name
 )
 
 // Source says which part of the policy decided, in the word of events and answers.
@@ -141,12 +144,22 @@ type Config struct {
 	// RequireSNI refuses TLS without a server name. The ways of capture ask for it by
 	// [Policy.RequireSNI].
 	RequireSNI bool
+	// Upstream is by which proxy allowed hosts are reached; see [Policy.Upstream]. Nil means that
+	// connections are made directly.
+	Upstream *Upstream
 	// Ask turns the refusal of a host that no entry names into the ruling Ask.
 	Ask bool
 	// PublicSuffix reports whether everybody can register a name directly below this one, such
 	// as "com" and "co.uk"; package golang.org/x/net/publicsuffix knows. It must be pure. With
 	// nil every wildcard that allows needs [Entry.Broad].
 	PublicSuffix func(name string) bool
+	// Inspector lets the mode Limited permit TLS, in which each request is judged. With nil it
+	// refuses TLS.
+	Inspector Inspector
+	// Uninspected are hosts whose TLS must not be opened, such as those that ask for a certificate of
+	// the client. Only Pattern and Source of an entry count. Where TLS must be opened, such a host is
+	// refused, so an entry closes and never opens.
+	Uninspected []Entry
 	// HostAddrs are the machine's own addresses. For names they are protected, also public
 	// ones, since a service that listens on all interfaces answers there.
 	HostAddrs []netip.Addr

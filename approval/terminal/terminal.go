@@ -174,7 +174,9 @@ func describe(r *approval.Request, show, cite func(text string)) {
 			own("rule that can be remembered: commands that begin with")
 			quote(Words(o.Rule))
 		case approval.ApprovedHost:
-			own("host that can be remembered: %s", printable.Word(o.Host))
+			if !o.Deny { // an approver that is no person may take that
+				own("host that can be remembered: %s, for %s, on every port", printable.Word(o.Host), o.Protocol)
+			}
 		}
 	}
 }

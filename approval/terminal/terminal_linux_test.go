@@ -39,7 +39,7 @@ func whole() *approval.Request {
 		Program: "/usr/bin/cp", Environment: "box", Reason: "it\x1b[1m failed", Justification: "please\n[y] once  > ",
 		Requires: []string{"write:/srv", "host:h:443"}, Runs: 1,
 		Denials:   []sandbox.Denial{{Access: sandbox.Access{Op: sandbox.Write, Path: "/srv/f"}, Errno: "EROFS", Source: sandbox.Notified}},
-		Offers:    []approval.Offer{{Answer: approval.ApprovedRule, Rule: []string{"cp", "a b"}}, {Answer: approval.ApprovedHost, Host: "h"}},
+		Offers:    []approval.Offer{{Answer: approval.ApprovedRule, Rule: []string{"cp", "a b"}}, {Answer: approval.ApprovedHost, Host: "h", Protocol: "https"}},
 		Available: []approval.Answer{approval.Approved, approval.ApprovedForSession, approval.Denied, approval.Abort},
 	}
 }
@@ -121,7 +121,7 @@ would open: the host h:443
 It ran already (1), and what it did then is done again.
 rule that can be remembered: commands that begin with
 | cp 'a b'
-host that can be remembered: h
+host that can be remembered: h, for https, on every port
 `
 	if !strings.HasPrefix(seen, want) {
 		t.Errorf("seen:\n%s\nwant:\n%s", seen, want)

@@ -61,7 +61,7 @@ func TestSlowReader(t *testing.T) {
 			}
 			sum, passed, dropped := sha256.New(), uint64(0), uint64(0)
 			var last outputLine
-			for lines := json.NewDecoder(bufio.NewReaderSize(out, 16)); lines.More(); { // slow
+			for lines := json.NewDecoder(bufio.NewReaderSize(out, 256)); lines.More(); { // slow
 				last = outputLine{}
 				if err := lines.Decode(&last); err != nil {
 					t.Fatal(err)

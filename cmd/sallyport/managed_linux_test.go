@@ -6,6 +6,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"net/url"
 	"os"
 	"os/exec"
@@ -22,10 +24,12 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
+	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 )
 
@@ -39,18 +43,7 @@ func actProxy(what string, next func() string) error {
 		if err != nil {
 			return err
 		}
-		client := http.Client{Transport: &http.Transport{Proxy: http.ProxyURL(proxy), DisableKeepAlives: true}}
-		res, err := client.Get(next())
-		if err != nil {
-			return err
-		}
-		defer res.Body.Close()
-		b, err := io.ReadAll(res.Body)
-		if code := res.Header.Get("x-proxy-error"); code != "" {
-			b = []byte(code)
-		}
-		fmt.Println(res.StatusCode, string(b))
-		return err
+		return fetch(http.ProxyURL(proxy), next())
 	case "tunnel":
 		c, err := net.Dial("tcp", strings.TrimPrefix(os.Getenv("HTTPS_PROXY"), "http://"))
 		if err != nil {
@@ -67,20 +60,15 @@ func actProxy(what string, next func() string) error {
 		fmt.Println(res.StatusCode, res.Header.Get("x-proxy-error"))
 		return nil
 	case "direct":
-		client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-		res, err := client.Get(next())
-		if err != nil {
-			var number syscall.Errno
-			fmt.Println(errors.As(err, &number), unix.ErrnoName(number))
+		err := fetch(nil, next())
+		var number syscall.Errno
+		if errors.As(err, &number) {
+			fmt.Println(true, unix.ErrnoName(number))
 			return nil
 		}
-		defer res.Body.Close()
-		b, err := io.ReadAll(res.Body)
-		if code := res.Header.Get("x-proxy-error"); code != "" {
-			b = []byte(code)
-		}
-		fmt.Println(res.StatusCode, string(b))
 		return err
+	case "datagram":
+		return sendDatagram(next())
 	case "resolve":
 		list, err := (&net.Resolver{PreferGo: true}).LookupHost(context.Background(), next())
 		var no *net.DNSError
@@ -91,12 +79,96 @@ func actProxy(what string, next func() string) error {
 		slices.Sort(list)
 		fmt.Println(list)
 		return err
+	case "greeting":
+		return readGreeting(next())
 	case "variable":
 		name := next()
 		fmt.Printf("%s=%s\n", name, os.Getenv(name))
 		return nil
 	}
 	return errNotMine
+}
+
+// readGreeting connects to a server that speaks first, as those of SSH do, without the proxy's variables,
+// and prints its first line and the answer to one of ours.
+func readGreeting(from string) error {
+	conn, err := net.Dial("tcp", from)
+	var no *net.DNSError
+	if errors.As(err, &no) {
+		fmt.Println("not found:", no.IsNotFound)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	r := bufio.NewReader(conn)
+	first, err := r.ReadString('\n')
+	if err != nil {
+		return err
+	}
+	fmt.Fprint(conn, "SSH-2.0-client\r\n")
+	second, err := r.ReadString('\n')
+	fmt.Printf("%q %q\n", first, second)
+	return err
+}
+
+// sendDatagram asks the proxy for a UDP association, as SOCKS5 does (RFC 1928, 7), sends a datagram to
+// an address by it, and prints what comes back, or nothing if that is nothing.
+func sendDatagram(to string) error {
+	at := strings.TrimPrefix(os.Getenv("HTTP_PROXY"), "http://")
+	control, err := net.Dial("tcp", at)
+	if err != nil {
+		return err
+	}
+	defer control.Close()
+	if _, err := control.Write([]byte{5, 1, 0, 5, 3, 0, 1, 0, 0, 0, 0, 0, 0}); err != nil {
+		return err
+	}
+	answer := make([]byte, 12) // the method, and the address of the relay
+	if _, err := io.ReadFull(control, answer); err != nil || answer[3] != 0 {
+		fmt.Println("refused", answer[3], err)
+		return nil
+	}
+	relay := netip.AddrPortFrom(netip.AddrFrom4([4]byte(answer[6:10])), binary.BigEndian.Uint16(answer[10:]))
+	conn, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(relay))
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	dest := netip.MustParseAddrPort(to)
+	head := append([]byte{0, 0, 0, 1}, dest.Addr().AsSlice()...)
+	if _, err := conn.Write(append(binary.BigEndian.AppendUint16(head, dest.Port()), "ping"...)); err != nil {
+		return err
+	}
+	const quiet = 300 * time.Millisecond // nothing comes of what is refused
+	_ = conn.SetReadDeadline(time.Now().Add(quiet))
+	if os.Getenv("PATIENT") != "" {
+		_ = conn.SetReadDeadline(time.Now().Add(time.Minute))
+	}
+	reply := make([]byte, 100)
+	n, err := conn.Read(reply)
+	if err != nil {
+		n = len(head) + 2
+	}
+	fmt.Printf("%q\n", reply[min(n, len(head)+2):n])
+	return nil
+}
+
+// fetch prints the status of a URL, and what came or why the proxy refused it.
+func fetch(proxy func(*http.Request) (*url.URL, error), from string) error {
+	client := http.Client{Transport: &http.Transport{Proxy: proxy, DisableKeepAlives: true}}
+	res, err := client.Get(from)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	b, err := io.ReadAll(res.Body)
+	if code := res.Header.Get("x-proxy-error"); code != "" {
+		b = []byte(code)
+	}
+	fmt.Println(res.StatusCode, string(b))
+	return err
 }
 
 // A managedStage runs commands with a managed network.
@@ -143,20 +215,25 @@ type managedResult struct {
 		Network   string   `json:"network"`
 		Mechanism []string `json:"mechanism"`
 	} `json:"sandbox"`
-	NetworkDenials []struct {
-		Host     string `json:"host"`
-		Port     int    `json:"port"`
-		Protocol string `json:"protocol"`
-		Reason   string `json:"reason"`
-		Count    int    `json:"count"`
-		FirstMS  int    `json:"first_ms"`
-	} `json:"network_denials"`
-	Denials []struct {
+	NetworkDenials []networkDenial        `json:"network_denials"`
+	NetworkHosts   []executor.NetworkHost `json:"network_hosts"`
+	Denials        []struct {
 		Op     string `json:"op"`
 		Addr   string `json:"addr"`
 		Source string `json:"source"`
 		Grant  string `json:"grant"`
+		Rule   string `json:"rule"`
 	} `json:"denials"`
+}
+
+// A networkDenial is one of network_denials.
+type networkDenial struct {
+	Host     string `json:"host"`
+	Port     int    `json:"port"`
+	Protocol string `json:"protocol"`
+	Reason   string `json:"reason"`
+	Count    int    `json:"count"`
+	FirstMS  int    `json:"first_ms"`
 }
 
 // json runs a command with --json.
@@ -205,6 +282,9 @@ func TestManagedNetwork(t *testing.T) {
 	}
 	if diff := cmp.Diff(wantLines, lines); diff != "" {
 		t.Errorf("denials: %s", diff)
+	}
+	if h := r.NetworkHosts; len(h) != 1 || net.JoinHostPort(h[0].Host, fmt.Sprint(h[0].Port)) != origin || h[0].Connections != 2 || h[0].Up == 0 || h[0].Down == 0 {
+		t.Errorf("network_hosts: %+v", h)
 	}
 }
 
@@ -288,6 +368,42 @@ func TestManagedRedirect(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"data.refused.example dns not_allowed", "www.allowed.example dns not_allowed"}, refused); diff != "" {
 		t.Errorf("network_denials: %s", diff)
+	}
+}
+
+// TestManagedServerFirst: a program that waits for its server to speak first, as ssh does, reaches the
+// hosts and ports of the entries without a variable or a helper.
+func TestManagedServerFirst(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	s := newManagedStage(t)
+	s.needRedirect(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var served sync.WaitGroup
+	t.Cleanup(func() { l.Close(); served.Wait() })
+	served.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			fmt.Fprint(conn, "SSH-2.0-server\r\n")
+			line, _ := bufio.NewReader(conn).ReadString('\n')
+			fmt.Fprint(conn, "got ", line)
+			conn.Close()
+		}
+	})
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	r := s.json(t, "--allow-host", "git.localhost:"+port, "--allow-host", l.Addr().String(), "--", "act",
+		"greeting", "git.localhost:"+port, "greeting", l.Addr().String(), "greeting", "refused.example:22")
+	const greeted = `"SSH-2.0-server\r\n" "got SSH-2.0-client\r\n"` + "\n"
+	if want := greeted + greeted + "not found: true\n"; r.Output != want {
+		t.Errorf("%q, want %q", r.Output, want)
+	}
+	if len(r.NetworkDenials) != 1 || r.NetworkDenials[0].Host != "refused.example" {
+		t.Errorf("network_denials: %+v", r.NetworkDenials)
 	}
 }
 
@@ -441,5 +557,39 @@ func TestManagedGit(t *testing.T) {
 	out, err := s.command(t, nil, "--net", "proxy", "--", "git", "ls-remote", url).CombinedOutput()
 	if !strings.Contains(string(out), "sallyport: blocked: connect to localhost:"+port+"; allow with --allow-host localhost:"+port) || err == nil {
 		t.Errorf("%q, %v", out, err)
+	}
+}
+
+// TestManagedDatagrams: programs that send datagrams by SOCKS5 reach the addresses that entries name,
+// one association after the other, and no others.
+func TestManagedDatagrams(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	s := newManagedStage(t)
+	echo := func() string {
+		c, err := net.ListenPacket("udp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		go func() {
+			p := make([]byte, 100)
+			for {
+				n, from, err := c.ReadFrom(p)
+				if err != nil {
+					return
+				}
+				_, _ = c.WriteTo(append([]byte("echo of "), p[:n]...), from)
+			}
+		}()
+		return c.LocalAddr().String()
+	}
+	open, closed := echo(), echo()
+	r := s.json(t, "-e", "PATIENT=1", "--allow-host", open, "--", "act", "datagram", open, "datagram", open)
+	if want := "\"echo of ping\"\n\"echo of ping\"\n"; r.Output != want {
+		t.Errorf("%q, want %q", r.Output, want)
+	}
+	r = s.json(t, "--allow-host", open, "--", "act", "datagram", closed)
+	if r.Output != "\"\"\n" || len(r.NetworkDenials) != 1 || r.NetworkDenials[0].Protocol != "socks5_udp" || r.NetworkDenials[0].Reason != "not_allowed_local" {
+		t.Errorf("%q, %+v", r.Output, r.NetworkDenials)
 	}
 }

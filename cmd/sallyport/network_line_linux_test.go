@@ -16,7 +16,7 @@ import (
 )
 
 // offlineScript tries the network several times, waits for its input, and fails.
-const offlineScript = "act sendto 192.0.2.1:53; act udp 127.0.0.53:53; act tcp 192.0.2.1:443; read line; exit 3"
+const offlineScript = "act sendto 192.0.2.1:53; act udp 127.0.0.52:53; act tcp 192.0.2.1:443; read line; exit 3"
 
 // offlineCommand runs offlineScript with flags; closing its input lets it end.
 func offlineCommand(t *testing.T, flags ...string) (*exec.Cmd, io.Closer) {
@@ -75,7 +75,7 @@ func TestNetworkLineAtTheEnd(t *testing.T) {
 	for code, want := range []string{"", "sallyport: network is off (DNS lookup, act); allow with --net host\n"} {
 		t.Run(strconv.Itoa(code), func(t *testing.T) {
 			cmd, _ := offlineCommand(t)
-			cmd.Args[len(cmd.Args)-1] = "act udp 127.0.0.53:53; exit " + strconv.Itoa(code)
+			cmd.Args[len(cmd.Args)-1] = "act udp 127.0.0.52:53; exit " + strconv.Itoa(code)
 			var said strings.Builder
 			cmd.Stderr = &said
 			if err := cmd.Run(); cmd.ProcessState.ExitCode() != code || said.String() != want {
@@ -108,7 +108,7 @@ func TestNetworkLineNotSaid(t *testing.T) {
 			if flag == "--jsonl" && strings.Count(out.String(), `"type":"denied"`) != 3 {
 				t.Errorf("not three denials: %s", out.String())
 			}
-			if server := `"addr":"127.0.0.53:53","call":"","errno":"ECONNREFUSED"`; flag != "-q" && !strings.Contains(out.String(), server) {
+			if server := `"addr":"127.0.0.52:53","call":"","errno":"ECONNREFUSED"`; flag != "-q" && !strings.Contains(out.String(), server) {
 				t.Errorf("%s lacks %s", out.String(), server)
 			}
 		})

@@ -39,6 +39,7 @@ type process struct {
 	id       string
 	spec     executor.Spec // without what only the start needs
 	sandbox  executor.Sandbox
+	hosts    *hosts // nil without a managed network
 	out      *retained
 	life     context.Context // ends with the process
 	quit     context.CancelFunc
@@ -205,6 +206,10 @@ func (p *process) finish() {
 		p.err = &Error{Class: ClassTransport, Err: errors.New("the exec-server does not know the end of the process")}
 	}
 	p.exit.Sandbox = p.sandbox
+	if p.hosts != nil {
+		refused := p.hosts.Close()
+		p.exit.NetworkDenials, p.exit.Denials, p.exit.DenialsOmitted = refused.Network, refused.Denials, refused.Omitted
+	}
 	if p.exit.Stopped {
 		p.exit.LastSignal = p.lastSignal()
 	}

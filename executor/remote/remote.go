@@ -89,7 +89,7 @@ func (e *Executor) connect(ctx context.Context) (*execclient.Client, error) {
 	defer context.AfterFunc(e.life, func() { cancel(ErrClosed) })()
 	target := execclient.Target{URL: e.opts.URL, Token: e.opts.Token, TLS: e.opts.TLS, Dial: e.opts.Dial}
 	client, err := execclient.Dial(ctx, target, execclient.Options{
-		Name: "sallyport", Extensions: true, Resume: e.opts.Resume, OnNotify: e.notify, OnBinary: e.output, OnResume: e.resumed,
+		Name: "sallyport", Extensions: true, Resume: e.opts.Resume, OnNotify: e.notify, OnRequest: e.decide, OnBinary: e.output, OnResume: e.resumed,
 	})
 	if err != nil {
 		return nil, err
@@ -142,6 +142,10 @@ func (e *Executor) forget(p *process) {
 
 // notify is [execclient.Options.OnNotify]. What it does not know it ignores.
 func (e *Executor) notify(method string, params json.RawMessage) {
+	if method == wire.MethodPolicyDecision {
+		e.told(params)
+		return
+	}
 	var n struct {
 		wire.Output
 		ExitCode int
@@ -184,8 +188,8 @@ func (e *Executor) resumed() {
 }
 
 // Start implements [executor.Executor]. A Spec that the wire cannot say is an *Error of
-// ClassUnsupported that wraps a *sandbox.UnsupportedError. OnDenied and OnStop are not called, and
-// there is no Script: the server does not tell.
+// ClassUnsupported that wraps a *sandbox.UnsupportedError. OnStop is not called, OnDenied and OnRecord
+// for hosts only, without the ends of connections, and there is no Script: the server does not tell.
 func (e *Executor) Start(ctx context.Context, spec *executor.Spec) (executor.Process, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
@@ -243,7 +247,7 @@ func (e *Executor) newProcess(client *execclient.Client, spec *executor.Spec) *p
 			TTY: spec.TTY, PipeStdin: spec.PipeStdin, OnOutput: spec.OnOutput, OnExit: spec.OnExit,
 			AwaitStreams: spec.AwaitStreams, Grace: spec.Grace,
 		},
-		exit: executor.Exit{Code: -1},
+		exit: executor.Exit{Code: -1}, hosts: newHosts(spec),
 	}
 	p.changed.L = &p.mu
 	if env := client.Server().Environment; env != nil {

@@ -70,6 +70,7 @@ func beyond(spec *executor.Spec) error {
 	}{
 		{limits, "limits of resources", "leave out the limits"},
 		{spec.NoObserver, "a run without an observer", "leave out NoObserver"},
+		{len(spec.Publish) > 0, "published ports", "leave out Publish"},
 		{spec.NoCaches, "a run without overlays over caches", "leave out NoCaches"},
 		{spec.ProtectHardLinks, "protection of hard links", ""},
 		{spec.OwnershipErrors, "errors for changes of owners", ""},
@@ -113,6 +114,13 @@ func request(spec *executor.Spec, id string, can wire.Capabilities) (*wire.Start
 		}
 		s.Tmp = tmpPrivate
 	}
+	if policy.Network() == sandbox.NetworkProxy {
+		var err error
+		if s.Network, err = networkOf(spec, can); err != nil {
+			return nil, err
+		}
+		policy = policy.WithNetwork(sandbox.NetworkNone) // and beside that the proxy
+	}
 	permissions, err := permissionsOf(policy)
 	if err != nil {
 		return nil, err
@@ -124,9 +132,6 @@ func request(spec *executor.Spec, id string, can wire.Capabilities) (*wire.Start
 // permissionsOf returns a policy as the wire has it. What the wire would change is refused.
 func permissionsOf(policy sandbox.Policy) ([]byte, error) {
 	words := fmt.Errorf("sandbox policy %s is not supported by this executor", policy.Name())
-	if policy.Network() == sandbox.NetworkProxy {
-		return nil, refused(fmt.Errorf("%w: the wire has no network proxy", words), "a network proxy")
-	}
 	text, err := profile.MarshalProfileURI(policy)
 	if err != nil {
 		return nil, refused(fmt.Errorf("%w: %w", words, err), "a policy that the wire can express")
@@ -138,8 +143,8 @@ func permissionsOf(policy sandbox.Policy) ([]byte, error) {
 	return text, nil
 }
 
-// samePolicy reports whether two policies are written alike, apart from granted hosts: they count
-// with a proxy only, which is refused.
+// samePolicy reports whether two policies are written alike, apart from granted hosts: those
+// are asked about.
 func samePolicy(a, b sandbox.Policy) bool {
 	clean := func(p sandbox.Policy) []sandbox.Entry {
 		entries := p.Entries()

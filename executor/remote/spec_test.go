@@ -90,7 +90,7 @@ func TestPolicies(t *testing.T) {
 		{"private tmp", sandbox.ReadOnly(), "", all, ""},
 		{"no private tmp", sandbox.ReadOnly(), "", wire.Capabilities{}, "needs a private /tmp"},
 		{"host tmp", sandbox.ReadOnly(), "host", wire.Capabilities{}, ""},
-		{"proxy", managed(sandbox.NetworkProxy), "", all, "sandbox policy custom is not supported by this executor: the wire has no network proxy"},
+		{"proxy", managed(sandbox.NetworkProxy), "", all, "needs a managed network, but exec-server sessions do not support it; use a server that has the capability networkProxyLaunch"},
 		{"relative", managed(sandbox.NetworkNone, sandbox.PathEntry("a", sandbox.LevelRead)), "", all, "sandbox policy custom is not supported by this executor: policy cannot be written"},
 		{"unknown place", managed(sandbox.NetworkNone, sandbox.SpecialEntry("future", sandbox.LevelDeny)), "", all, "the wire changes it"},
 		{"bytes in a glob", managed(sandbox.NetworkNone, sandbox.GlobEntry("/a/\xff*")), "", all, "is not supported by this executor"},

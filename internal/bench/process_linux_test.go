@@ -32,6 +32,9 @@ func TestMain(m *testing.M) {
 	if heap := os.Getenv(heapEnv); heap != "" {
 		os.Exit(heapMain(heap))
 	}
+	if what := os.Getenv(transferEnv); what != "" {
+		os.Exit(transferMain(what))
+	}
 	if count := os.Getenv(writesEnv); count != "" {
 		os.Exit(writesMain(count))
 	}

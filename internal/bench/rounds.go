@@ -9,6 +9,7 @@
 package bench
 
 import (
+	"os"
 	"slices"
 	"time"
 )
@@ -19,6 +20,9 @@ type Variant struct {
 	Run  func() error
 }
 
+// onceEnv, if set, makes one round of all: the benchmarks work, and their figures say nothing.
+const onceEnv = "SALLYPORT_BENCH_ONCE"
+
 // Rounds runs every variant once per round, beginning with another one each
 // time, after one round that does not count. The result has a row per variant.
 func Rounds(n int, variants []Variant) ([][]time.Duration, error) {
@@ -28,6 +32,9 @@ func Rounds(n int, variants []Variant) ([][]time.Duration, error) {
 // RoundsBetween does the same and calls between before each run, outside of what is
 // measured. Nil does nothing.
 func RoundsBetween(n int, variants []Variant, between func() error) ([][]time.Duration, error) {
+	if os.Getenv(onceEnv) != "" {
+		n = 1
+	}
 	times := make([][]time.Duration, len(variants))
 	for round := -1; round < n; round++ {
 		for i := range variants {

@@ -40,7 +40,7 @@ func BenchmarkSettings(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		added := make([]float64, rounds)
+		added := make([]float64, len(times[0]))
 		for i := range added {
 			added[i] = float64(times[1][i]-times[0][i]) / 1e3
 		}

@@ -49,7 +49,7 @@ func approvalsFlags(o *options) []getopt.Flag { return []getopt.Flag{o.jsonFlag(
 func approveFlags(o *options) []getopt.Flag {
 	return []getopt.Flag{
 		{Long: "session", Set: getopt.On(&o.session), Help: "also when the same is asked again in its session"},
-		{Long: "rule", Set: getopt.On(&o.rule), Help: "also in later runs: remember the rule that is offered"},
+		{Long: "rule", Set: getopt.On(&o.rule), Help: "also in later runs: remember the rule, or host, that\nis offered"},
 	}
 }
 

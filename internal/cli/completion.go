@@ -138,10 +138,8 @@ func recordedRuns([]string) (getopt.Kind, []candidate) {
 func flagNames(flags []getopt.Flag) []candidate {
 	var all []candidate
 	for _, f := range flags {
-		if !f.Unsupported {
-			about, _, _ := strings.Cut(f.Help, "\n")
-			all = append(all, candidate{f.Name(), about})
-		}
+		about, _, _ := strings.Cut(f.Help, "\n")
+		all = append(all, candidate{f.Name(), about})
 	}
 	return all
 }

@@ -19,14 +19,14 @@ func TestHelpNamesEveryFlag(t *testing.T) {
 	for _, f := range runargs.Flags(&runargs.Options{}) {
 		inHelp := strings.Contains(help, f.Name())
 		inCompletion := slices.ContainsFunc(offered, func(c candidate) bool { return c.word == f.Name() && c.about != "" })
-		if want := !f.Unsupported; inHelp != want || inCompletion != want {
-			t.Errorf("%s: in the help %v, in the completion %v, want %v", f.Name(), inHelp, inCompletion, want)
+		if !inHelp || !inCompletion {
+			t.Errorf("%s: in the help %v, in the completion %v", f.Name(), inHelp, inCompletion)
 		}
-		if f.Short != 0 && !f.Unsupported && !strings.Contains(help, "-"+string(rune(f.Short))+", "+f.Name()) {
+		if f.Short != 0 && !strings.Contains(help, "-"+string(rune(f.Short))+", "+f.Name()) {
 			t.Errorf("%s: the help has no -%c", f.Name(), f.Short)
 		}
 		for _, w := range choices(&f) {
-			if !f.Unsupported && f.Long != "shell" && !strings.Contains(help, w) {
+			if f.Long != "shell" && !strings.Contains(help, w) {
 				t.Errorf("%s: the help has no %s", f.Name(), w)
 			}
 		}

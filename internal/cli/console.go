@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"io"
 	"os"
 
 	"github.com/sallyport-dev/sallyport"
@@ -20,12 +21,19 @@ func openConsole(env *Env, o *runargs.Options) (*front.Console, error) {
 // connect gives cmd, which has its streams, its signals and its terminal.
 func (r *report) connect(cmd *sallyport.Cmd, c *front.Console, signals *front.Signals) {
 	cmd.Signals, cmd.Ready, cmd.OnStop = signals.Numbers, signals.Ready, signals.Stopped
+	asks := r.o.AsksHosts(r.config)
 	if !c.Own {
+		if asks {
+			r.withhold(cmd, c)
+		}
 		return
 	}
 	cmd.TTY, cmd.Resizes = &c.Size, c.Resizes()
 	if f, ok := cmd.Stdout.(*os.File); ok {
 		cmd.Stdout = kept{f}
+		if asks {
+			cmd.Stdout = c.Gate(f)
+		}
 	}
 	if c.Keys {
 		cmd.Stdin = c.Reader(signals)
@@ -34,6 +42,20 @@ func (r *report) connect(cmd *sallyport.Cmd, c *front.Console, signals *front.Si
 	// What is redirected stays so. One file for both streams is one stream on a terminal.
 	if !r.o.Captures() && !tty.Is(r.env.Stderr) && !sameFile(r.env.Stdout, r.env.Stderr) {
 		cmd.Stderr = r.env.Stderr
+	}
+}
+
+// withhold keeps the terminal from a program that may run while there is a question: it could write
+// over the question, and take the answer. Its output goes through this process, and its input, if that
+// is the terminal, is empty.
+func (r *report) withhold(cmd *sallyport.Cmd, c *front.Console) {
+	if f, ok := cmd.Stdin.(*os.File); ok && tty.Is(f) {
+		cmd.Stdin = nil
+	}
+	for _, stream := range []*io.Writer{&cmd.Stdout, &cmd.Stderr} {
+		if f, ok := (*stream).(*os.File); ok && tty.Is(f) {
+			*stream = c.Gate(f)
+		}
 	}
 }
 

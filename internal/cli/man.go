@@ -35,9 +35,6 @@ func manual(c *command) string {
 	p.Section("OPTIONS")
 	group := ""
 	for _, f := range flags(new(options)) {
-		if f.Unsupported {
-			continue
-		}
 		if f.Group != group {
 			group = f.Group
 			p.Subsection(group)

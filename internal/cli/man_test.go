@@ -40,8 +40,8 @@ func TestManualSaysWhatHelpSays(t *testing.T) {
 			if f.Value != "" {
 				head += " " + f.Value
 			}
-			if has := strings.Contains(page, "\n"+head+"\n"+f.Help+"\n"); has == f.Unsupported {
-				t.Errorf("%s: %q and its explanation on the page: %v", c.name, head, has)
+			if !strings.Contains(page, "\n"+head+"\n"+f.Help+"\n") {
+				t.Errorf("%s: %q and its explanation are not on the page", c.name, head)
 			}
 		}
 	}

@@ -22,18 +22,20 @@ const netHelp = `Show what the network policy of a run says about a host. Nothin
 nothing is connected.
 
   sallyport net test HOST[:PORT] [--method METHOD] [--json] [FLAGS of run]
+  sallyport net test https://HOST[:PORT] ...
 
 The policy is that of the configuration, the rules about hosts and these flags;
 sallyport run with the same flags has the same one. Without a method the request
 is a connection, as for https, at port 443; with one it is a request over plain
-HTTP, at port 80. An IPv6 address is written [2001:db8::7]:443.
+HTTP, at port 80, or inside TLS for a URL. An IPv6 address is written
+[2001:db8::7]:443.
 
 The exit code is 0 if the host is allowed, 1 if it is denied or would be asked
 about, and 125 if the host or a setting is not valid.
 `
 
 // netRunFlags are the flags of run that decide about the network.
-var netRunFlags = []string{"net", "allow-host", "deny-host", "grant", "sandbox", "profile", "rules", "cd", "config", "no-config"}
+var netRunFlags = []string{"net", "allow-host", "deny-host", "ask-net", "grant", "sandbox", "profile", "rules", "cd", "config", "no-config"}
 
 func netFlags(o *options) []getopt.Flag {
 	flags := []getopt.Flag{

@@ -40,6 +40,7 @@ func runCommand(ctx context.Context, env *Env, _ *options, args []string) error 
 	case o.Server.URL != "":
 		return runRemote(ctx, report, args)
 	}
+	defer o.Close()
 	dir, err := o.Directory(&env.Env)
 	if err == nil {
 		report.config, err = o.Configure(&env.Env, dir)

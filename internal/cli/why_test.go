@@ -37,7 +37,7 @@ func TestRecordedFlags(t *testing.T) {
 		"--json", "--jsonl", "--jsonl-drop", "--max-output", "--quiet", "--verbose", "--help",
 	}
 	for _, f := range runargs.Flags(new(runargs.Options)) {
-		if f.Unsupported || slices.Contains(ignored, f.Name()) {
+		if slices.Contains(ignored, f.Name()) {
 			continue
 		}
 		t.Run(f.Long, func(t *testing.T) {
@@ -62,6 +62,8 @@ func TestRecordedFlags(t *testing.T) {
 				value = "2.5"
 			case f.Long == "fd":
 				value = "3,4"
+			case f.Long == "publish":
+				value = "3000:8080"
 			case f.Long == "pids":
 				value = "200"
 			}

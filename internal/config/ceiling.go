@@ -72,7 +72,7 @@ func (e *Effective) boundValue(k *Key, by Setting) error {
 		if s.Origin.Layer == Flags {
 			return &CeilingError{s, k.Name, by.Origin}
 		}
-		e.cut(&v, k.Name, s, ceiling(by))
+		e.cut(&v, k.Name, s, ceiling(Setting{k.shown(by.Text), by.Origin}))
 	}
 	if k.Name == "tmp" {
 		by.Text = k.Default // two places have nothing in common

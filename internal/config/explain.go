@@ -49,6 +49,7 @@ var orders = [...]string{
 	TrueFirst:  "a project and the managed configuration can only set it to true",
 	FalseFirst: "a project and the managed configuration can only set it to false",
 	Narrows:    "all layers add to it",
+	Fixes:      "a project cannot set it; in the managed configuration it is the value that holds",
 	Opens:      "a project sets it below [project] only; in the managed configuration it lists what may be opened",
 }
 
@@ -65,7 +66,7 @@ func (e *Effective) explainKey(k *Key) string {
 	row("default", k.Default)
 	var flags []string
 	for _, f := range RunFlags() {
-		if f.Key == k.Name && !f.Later {
+		if f.Key == k.Name {
 			flags = append(flags, "--"+f.Long)
 		}
 	}

@@ -162,7 +162,7 @@ func keyOf(path []string, name func(*Key) string) (*Key, []string) {
 	}
 	for n := len(path) - 1; n > 0; n-- {
 		above := toml.Join(path[:n])
-		if k := findKey(func(k *Key) bool { return k.Type == Map && name(k) == above }); k != nil {
+		if k := findKey(func(k *Key) bool { return k.hasNames() && name(k) == above }); k != nil {
 			return k, path[n:]
 		}
 	}
@@ -216,7 +216,7 @@ func (r *fileReader) allowed(k *Key, i *toml.Item) error {
 		return r.fail(i.Pos, "%s is not supported in this version (%s); remove it", i.Key(), k.Later)
 	case r.l.kind == Project && k.Order == Opens && k.InProject:
 		return r.fail(i.Pos, "a project opens things below [project] only; move %s there", i.Key())
-	case r.l.kind == Project && (k.Order == None || k.Order == Opens):
+	case r.l.kind == Project && (k.Order == None || k.Order == Opens || k.Order == Fixes):
 		return r.fail(i.Pos, "a project cannot set %s; set it in the user's configuration", i.Key())
 	case r.l.kind == Managed && k.Order == None:
 		return r.fail(i.Pos, "%s has no order from narrow to wide, so it cannot be a ceiling; remove it", i.Key())
@@ -348,6 +348,10 @@ func (r *fileReader) set(to Values, k *Key, rest []string, i *toml.Item, profile
 	switch {
 	case k.Type == Map && len(rest) == 0 && v.Kind == toml.Table:
 		return nil
+	case k.Type == Tables && len(rest) < 2 && v.Kind == toml.Table:
+		return nil
+	case k.Type == Tables:
+		return r.member(k, rest, i, add)
 	case k.Type == Map && (len(rest) != 1 || v.Kind != toml.String), !fits(k.Type, v):
 		return r.fail(v.Pos, "%s is %s, not %s", i.Key(), shapes[k.Type], v.Kind)
 	case k.Type == Map && strings.Contains(rest[0], "="):
@@ -403,7 +407,7 @@ func (r *fileReader) element(k *Key, text, profile string) (string, error) {
 // shapes are the values of types as they stand in a sentence.
 var shapes = [...]string{
 	Word: "a string", Text: "a string", Bool: "true or false", Size: `a size such as "512MiB", or a number of bytes`,
-	Duration: `a duration such as "30s", or a number of seconds`, Count: "a number", CPUs: "a number", List: "an array of strings", Map: "a table of strings",
+	Duration: `a duration such as "30s", or a number of seconds`, Count: "a number", CPUs: "a number", List: "an array of strings", Map: "a table of strings", Tables: "a table of tables",
 }
 
 // fits reports whether a value has the shape of a type.

@@ -27,13 +27,15 @@ var samples = map[string][2]string{
 	"limits.timeout": {`"5m"`, `"5"`}, "limits.kill_after": {"1.5", "-1"}, "limits.memory": {"67108864", "0"},
 	"limits.cpus": {"1.5", "1e3"}, "limits.pids": {"20", "0"}, "limits.disk": {`"1GB"`, `"1.5GB"`}, "limits.output": {`"1MiB"`, `"0"`},
 	"network.allow": {`["*.example.com:443"]`, `["a?"]`}, "network.deny": {`["*.com"]`, `["a?"]`}, "network.allow_private": {"true", ""}, "network.require_sni": {"true", ""}, "network.ask": {"true", ""},
-	"network.mode": {`"none"`, `"off"`}, "environment.inherit": {`"core"`, `"some"`}, "environment.exclude": {`["X_*"]`, `[""]`},
+	"network.upstream": {`"http://proxy:3128"`, `"ftp://proxy"`},
+	"network.mode":     {`"none"`, `"off"`}, "environment.inherit": {`"core"`, `"some"`}, "environment.exclude": {`["X_*"]`, `[""]`},
 	"environment.include_only": {`["PATH"]`, `[""]`}, "environment.pass": {`["CI"]`, `[""]`}, "environment.set": {`{ A = "b" }`, `{ "" = "b" }`},
 	"environment.ignore_default_excludes": {"true", ""},
-	"reviewer.base_url":                   {`"https://h/v1"`, `"http://h/v1"`}, "reviewer.model": {`"m"`, `""`}, "reviewer.api_key_env": {`"K"`, `""`},
+	"network.mitm.exclude":                {`["a.b"]`, `["a b"]`}, "network.mitm.extra_ca": {`["/a.pem"]`, `["a.pem"]`},
+	"reviewer.base_url": {`"https://h/v1"`, `"http://h/v1"`}, "reviewer.model": {`"m"`, `""`}, "reviewer.api_key_env": {`"K"`, `""`},
 	"reviewer.timeout": {`"90s"`, `"x"`}, "reviewer.thresholds": {`{high = "high"}`, `{critical = "low"}`}, "reviewer.shadow": {"true", `"yes"`}, "reviewer.strict": {"true", "1"},
 	"hooks.approver": {`["/usr/bin/ask", "-x"]`, `[""]`}, "hooks.approver_timeout": {"5", "-1"}, "hooks.approver_failure": {`"none"`, `"deni"`},
-	"approval_wait": {`"10m"`, `"-1"`},
+	"approval_wait": {`"10m"`, `"-1"`}, "network.credentials": {`{ g = { env = "T", hosts = ["api.example.com"], where = ["bearer"] } }`, `{ g = { env = "T", hosts = ["*"] } }`},
 }
 
 // The places in which keys may stand besides the top of the user's file. They are listed here
@@ -41,8 +43,8 @@ var samples = map[string][2]string{
 var (
 	inProfiles = words("read write deny grants allow limits.timeout limits.kill_after limits.memory limits.cpus limits.pids limits.disk limits.output network.mode")
 	inProjects = words("read write deny grants allow network.mode environment.pass environment.set")
-	narrowing  = words("sandbox approval level rules deny tmp caches observer protect_hard_links ownership limits.timeout limits.kill_after limits.memory limits.cpus limits.pids limits.disk limits.output network.mode network.deny network.allow_private network.require_sni environment.inherit environment.exclude environment.ignore_default_excludes reviewer.strict")
-	ceilings   = append(words("read write grants allow network.allow environment.pass"), narrowing...)
+	narrowing  = words("sandbox approval level rules deny tmp caches observer protect_hard_links ownership limits.timeout limits.kill_after limits.memory limits.cpus limits.pids limits.disk limits.output network.mode network.deny network.mitm.exclude network.allow_private network.require_sni environment.inherit environment.exclude environment.ignore_default_excludes reviewer.strict")
+	ceilings   = append(words("read write grants allow network.allow network.upstream environment.pass"), narrowing...)
 )
 
 func words(s string) []string { return strings.Fields(s) }
@@ -97,7 +99,7 @@ func TestPlaces(t *testing.T) {
 				}
 				wrong := "1979-05-27"
 				bad(t, read(wrong), "/f.toml:1:", name+" is ")
-				if k.Type != Map && k.Name != "rules" && k.Name != "approval" {
+				if !k.hasNames() && k.Name != "rules" && k.Name != "approval" {
 					bad(t, read("{ }"), "/f.toml:1:", "")
 				}
 				if sample[1] == "" || k.Name == "limits.timeout" {
@@ -142,7 +144,7 @@ func TestFileErrors(t *testing.T) {
 		{"wrong word", User, "level = 'nativ'", `1:9: level: invalid value "nativ" (native, bwrap, landlock); did you mean "native"?`},
 		{"a table in place of a value", User, "[level]\nx = 1", "1:2: level is a string, not a table"},
 		{"a value in place of a table", User, "limits = 3", "1:1: limits is a table; write [limits] and its keys below"},
-		{"later", User, "[network]\nmitm = true", "2:1: network.mitm is not supported in this version (the managed network); remove it"},
+		{"later", User, "[network]\nallow_local_binding = true", "2:1: network.allow_local_binding is not supported in this version (the managed network); remove it"},
 		{"hosts of all owners", User, "[network]\nallow = ['*.co.uk']", "2:10: network.allow: \"*.co.uk\": everybody can have a name below \"co.uk\"; name a domain"},
 		{"hosts by a project", Project, "[network]\nallow = ['a.b']", "2:1: a project cannot set network.allow; set it in the user's configuration"},
 		{"profiles is no table", User, "profiles = 3", "1:1: profiles is a table; write [profiles.NAME] and its keys below"},

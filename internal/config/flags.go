@@ -20,8 +20,6 @@ type Flag struct {
 	Words []string
 	// Shapes says that the flag decides what a program may touch. It is recorded.
 	Shapes bool
-	// Later says that it is not built yet, and refused.
-	Later bool
 }
 
 // The headings of flags in the help text.
@@ -61,6 +59,8 @@ var runFlags = []Flag{
 	{Long: "net", Value: "NET", Group: groupSandbox, Key: "network.mode", Shapes: true, Words: []string{"none", "host", "proxy"}, Help: "none, host, or proxy: hosts that policy allows\n(default none, host with full-access)"},
 	{Long: "allow-host", Value: "PATTERN", Group: groupSandbox, Key: "network.allow", Shapes: true, Help: "allow hosts: example.com, *.example.com:443; implies\n--net proxy (repeatable)"},
 	{Long: "deny-host", Value: "PATTERN", Group: groupSandbox, Key: "network.deny", Shapes: true, Help: "deny hosts; a denial wins (repeatable); implies\n--net proxy"},
+	{Long: "ask-net", Group: groupSandbox, Key: "network.ask", Sets: "true", Shapes: true, Help: "ask about hosts that no pattern names, while the\nprogram runs; implies\n--net proxy"},
+	{Long: "publish", Value: "PORT", Group: groupSandbox, Shapes: true, Help: "reach the program's server at PORT from this machine's\n127.0.0.1:PORT; PORT:HOSTPORT for another port there\n(repeatable; PORT,PORT)"},
 	{Long: "allow", Value: "NAME", Group: groupSandbox, Key: "allow", Shapes: true, Help: "open one thing that is closed by default: unix,\nuserns, ...; sallyport doctor lists them\n(repeatable; NAME,NAME)"},
 	{Long: "level", Value: "LEVEL", Group: groupSandbox, Key: "level", Shapes: true, Words: []string{"bwrap", "native", "landlock"}, Help: "least sandbox level accepted: native, bwrap or\nlandlock (default bwrap)"},
 
@@ -71,7 +71,7 @@ var runFlags = []Flag{
 	{Long: "approval-wait", Value: "DUR", Group: groupApproval, Key: "approval_wait", Help: "how long a question without a terminal waits for\nsallyport approve or deny (default not at all)"},
 	{Long: "rules", Value: "FILE", Group: groupApproval, Key: "rules", Help: "rules about commands, beside those of the\nconfiguration (repeatable)"},
 	{Long: "escalate", Group: groupApproval, Shapes: true, Help: "ask to run it outside of the sandbox"},
-	{Long: "ask-for", Value: "PATH", Group: groupApproval, Shapes: true, Help: "ask for writing PATH as well (repeatable)"},
+	{Long: "ask-for", Value: "PATH|HOST", Group: groupApproval, Shapes: true, Help: "ask for writing PATH, or reaching HOST[:PORT], as\nwell; a path begins with /, . or ~, or has a /\n(repeatable)"},
 	{Long: "justification", Value: "TEXT", Group: groupApproval, Help: "what the question says about the reason"},
 	{Long: "prefix-rule", Value: "WORD...", Rest: true, Group: groupApproval, Help: "the rule that the question proposes to remember:\nall words up to --"},
 	{Long: "approver", Value: "PROG", Group: groupApproval, Key: "hooks.approver", Help: "a program that is asked before a person"},

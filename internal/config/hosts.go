@@ -16,7 +16,7 @@ import (
 // and for hosts that are denied beside the network of the host, where nothing is judged.
 func (e *Effective) CheckHosts() error {
 	flags := e.layers[len(e.layers)-1].values
-	opened := slices.Concat(flags["network.allow"], e.hostGrants(flags["grants"]))
+	opened := slices.Concat(flags["network.allow"], e.hostGrants(flags["grants"]), flags["network.ask"])
 	if mode := flags["network.mode"]; len(mode) > 0 && mode[0].Text == NetNone && len(opened) > 0 {
 		return &FlagError{fmt.Sprintf("%s none and %s %s cannot be combined; use one of them", mode[0].Origin.File, opened[0].Origin.File, printable.Word(opened[0].Text))}
 	}
@@ -72,7 +72,7 @@ func (e *Effective) openHosts() {
 func (e *Effective) impliedMode(s source, holds string) []Setting {
 	hosts := s.values["network.allow"]
 	if s.kind == Flags {
-		hosts = slices.Concat(hosts, s.values["network.deny"])
+		hosts = slices.Concat(hosts, s.values["network.deny"], s.values["network.ask"])
 	}
 	if holds == NetNone {
 		hosts = slices.Concat(hosts, e.hostGrants(s.values["grants"]))

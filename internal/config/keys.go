@@ -21,7 +21,8 @@ import (
 )
 
 // A Type is what the value of a key is. As a text, of a flag or a variable, a Bool is "true" or
-// "false", a List has commas between its elements, and an element of a Map is "K=V".
+// "false", a List has commas between its elements, an element of a Map is "K=V", and one of
+// Tables "NAME.MEMBER=V".
 type Type uint8
 
 // The types. Size, Duration, Count and CPUs are strings with a unit or numbers.
@@ -35,6 +36,7 @@ const (
 	CPUs                 // a number such as 1.5
 	List                 // an array of strings
 	Map                  // a table of strings
+	Tables               // a table of tables by name, which have the members of credentials
 )
 
 // An Order says which of two values is the narrower one. The project and the ceiling move values
@@ -50,6 +52,7 @@ const (
 	FalseFirst       // false
 	Narrows          // a list that takes away: all layers add to it
 	Opens            // a list that opens: the ceiling lists what may be in it
+	Fixes            // the value of the ceiling holds; a project cannot set it
 )
 
 // A Key is one setting.
@@ -69,7 +72,8 @@ type Key struct {
 	// Whole says that a List is one value: that of the last layer counts, and nothing is added.
 	Whole bool
 
-	check func(string) error // of a text or an element, beyond its type; nil for none
+	check func(string) error  // of a text or an element, beyond its type; nil for none
+	mask  func(string) string // of a text that may have a secret in it, as it is shown; nil for none
 }
 
 // The modes of the sandbox, narrow ones first, as they are named in settings. Minimal and
@@ -154,10 +158,18 @@ var keys = []Key{
 	{Name: "network.allow_private", Type: Bool, Order: FalseFirst, Default: "false", Help: "Let allowed names have private addresses, but not those of cloud metadata."},
 	{Name: "network.allow_local_binding", Type: Bool, Order: FalseFirst, Later: managedNetwork, Help: "Allow listening on local addresses."},
 	{Name: "network.require_sni", Type: Bool, Order: TrueFirst, Default: "false", Help: "Refuse TLS without a server name."},
-	{Name: "network.ask", Type: Bool, Default: "false", Help: "Ask about hosts that no pattern names."},
-	{Name: "network.upstream", Type: Text, Later: managedNetwork, Help: "The proxy to go through."},
-	{Name: "network.mitm", Type: Bool, Later: managedNetwork, Help: "Look into TLS."},
-	{Name: "network.credentials", Type: Map, Later: managedNetwork, Help: "Credentials that are added to requests."},
+	{Name: "network.ask", Type: Bool, Default: "false", Help: "Ask about hosts that no pattern names, while the command runs that wants to reach them."},
+	{
+		Name: "network.upstream", Type: Text, Words: []string{network.UpstreamEnvironment, network.UpstreamNone}, Order: Fixes, Default: network.UpstreamEnvironment,
+		check: checkUpstream, mask: network.MaskUpstream,
+		Help: "The proxy by which allowed hosts are reached: http://[USER:PASSWORD@]HOST:PORT, https://..., socks5h://..., none, or environment (HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, NO_PROXY).",
+	},
+	{Name: "network.mitm.exclude", Type: List, Order: Narrows, check: checkPattern, Help: "Patterns of hosts whose TLS is not opened. The mode limited refuses TLS to them."},
+	{Name: "network.mitm.extra_ca", Type: List, check: checkFile, Help: "Files of certificates (PEM) that servers are verified by, beside those of the system, where TLS is opened."},
+	{
+		Name: "network.credentials", Type: Tables, check: checkCredential,
+		Help: "Credentials by name that commands use and do not get: env, hosts, and optionally file, where, shape.",
+	},
 
 	{Name: "environment.inherit", Type: Word, Words: []string{"none", "core", "all"}, Order: Words, Default: "all", Help: "Which variables commands get: all, core or none, except what looks like a secret."},
 	{Name: "environment.exclude", Type: List, Order: Narrows, Help: "Patterns of names that commands do not get."},
@@ -224,7 +236,10 @@ func findKey(match func(*Key) bool) *Key {
 }
 
 // IsList reports whether a key has several values.
-func (k *Key) IsList() bool { return k.Type == List || k.Type == Map }
+func (k *Key) IsList() bool { return k.Type == List || k.hasNames() }
+
+// hasNames reports whether the values of a key have names.
+func (k *Key) hasNames() bool { return k.Type == Map || k.Type == Tables }
 
 // Check returns what is wrong with the text of a value, or of an element of a List or Map.
 func (k *Key) Check(text string) error {
@@ -246,7 +261,7 @@ func (k *Key) Check(text string) error {
 		_, err = ParsePIDs(text)
 	case CPUs:
 		_, err = ParseCPUs(text)
-	case Map:
+	case Map, Tables:
 		if name, _, ok := strings.Cut(text, "="); !ok || name == "" {
 			err = fmt.Errorf("%s names no variable; use K=V", quoted(text))
 		}
@@ -304,6 +319,8 @@ func (k *Key) wider(text, bound string) bool {
 	switch {
 	case text == "":
 		return k.Order == Smaller
+	case k.Order == Fixes:
+		return text != bound
 	case k.Name == "tmp": // each directory opens something else
 		return text != bound && text != k.Default
 	}
@@ -353,6 +370,20 @@ func checkDenied(name string) error {
 // checkPattern checks a pattern of hosts.
 func checkPattern(text string) error { return checkEntry(network.Entry{Pattern: text, Deny: true}) }
 
+// checkUpstream checks the proxy by which hosts are reached.
+func checkUpstream(text string) error {
+	_, err := network.ParseUpstream(text, func(string) string { return "" })
+	return err
+}
+
+// shown is the text of a value for people.
+func (k *Key) shown(text string) string {
+	if k.mask != nil {
+		return k.mask(text)
+	}
+	return text
+}
+
 // checkAllowed refuses wildcards for names of all owners, too.
 func checkAllowed(text string) error { return checkEntry(network.Entry{Pattern: text}) }
 
@@ -363,6 +394,14 @@ func checkEntry(e network.Entry) error {
 		return errors.New(quoted(e.Pattern) + ": " + bad.Reason)
 	}
 	return err
+}
+
+// checkFile checks a file that is named by its whole path.
+func checkFile(name string) error {
+	if !filepath.IsAbs(name) && !strings.HasPrefix(name, "~/") {
+		return fmt.Errorf("%s is not a whole path; begin it with / or ~/", quoted(name))
+	}
+	return nil
 }
 
 func checkThreshold(text string) error {

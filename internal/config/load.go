@@ -54,6 +54,9 @@ type Input struct {
 	Untrusted string
 	// Environ holds variables as "NAME=value".
 	Environ []string
+	// Proxies holds the variables that name proxies. They are those of this process, also where
+	// Environ is another program's, which must not have it connect to any place. Nil means Environ.
+	Proxies []string
 	// Dir is the workspace, in which relative names begin; Home the home directory, or empty.
 	Dir, Home string
 	// Account returns the home directory of the user database, which "~" means in managed files;

@@ -98,7 +98,7 @@ func widens(a, b *Effective) string {
 			return func(s string) bool { return !slices.Contains(list, s) }
 		}
 		switch {
-		case k.Name == "sandbox" || k.Order == None || k.Later != "":
+		case k.Name == "sandbox" || k.Order == None || k.Order == Fixes || k.Later != "":
 		case k.Name == "rules" && b.ReadOnlyRules() && !a.ReadOnlyRules():
 			return "rules: commands that only read"
 		case k.Order == Opens && slices.ContainsFunc(y.Texts(), in(x.Texts())) && !slices.Equal(y.Texts(), []string{placeWorkspace}):

@@ -188,7 +188,7 @@ func ceiling(by Setting) string {
 func (e *Effective) cut(v *Value, key string, s Setting, why string) {
 	v.Cut = append(v.Cut, Cut{s, why})
 	if s.Origin.Layer != BuiltIn {
-		e.Notes = append(e.Notes, fmt.Sprintf("%s: %s = %s does not count: %s", s.Origin.Place(), key, printable.Word(s.Text), why))
+		e.Notes = append(e.Notes, fmt.Sprintf("%s: %s = %s does not count: %s", s.Origin.Place(), key, printable.Word(Find(key).shown(s.Text)), why))
 	}
 }
 
@@ -261,7 +261,7 @@ func (e *Effective) gather(k *Key, stack []source) {
 			case files && !covers(e.asked, from.mode):
 				v.Cut = append(v.Cut, Cut{s, "it was set for " + from.mode + ", and " + e.asked + " holds"})
 			case k.Whole: // below
-			case k.Type == Map:
+			case k.hasNames():
 				name, _, _ := strings.Cut(s.Text, "=")
 				v.Settings = append(slices.DeleteFunc(v.Settings, func(o Setting) bool { return strings.HasPrefix(o.Text, name+"=") }), s)
 			case !slices.ContainsFunc(v.Settings, func(o Setting) bool { return o.Text == s.Text }):

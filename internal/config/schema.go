@@ -110,6 +110,8 @@ func (k *Key) schema() node {
 		n["type"], n["items"] = "array", node{"type": "string"}
 	case Map:
 		n["type"], n["additionalProperties"] = "object", node{"type": "string"}
+	case Tables:
+		n["type"], n["additionalProperties"] = "object", credentialSchema()
 	default:
 		n["type"] = "string"
 		if len(k.Words) > 0 {

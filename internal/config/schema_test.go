@@ -18,7 +18,7 @@ import (
 
 // oneRun are the flags of run without a key, and why: they concern one run.
 var oneRun = map[string]string{
-	"cd": "where it runs", "command": "what runs", "fd": "what it is handed", "interactive": "its stdin",
+	"cd": "where it runs", "command": "what runs", "fd": "what it is handed", "publish": "what it serves", "interactive": "its stdin",
 	"json": "who reads it", "jsonl": "who reads it", "jsonl-drop": "who reads it", "help": "nothing runs", "detach": "who waits", "remote": "where it runs", "remote-token-file": "where it runs",
 	"remote-tls-cert": "where it runs", "remote-tls-key": "where it runs", "remote-tls-ca": "where it runs",
 	"escalate": "what it asks for", "ask-for": "what it asks for", "justification": "why it asks", "prefix-rule": "what is offered",
@@ -33,12 +33,12 @@ func TestFlags(t *testing.T) {
 		case (k == nil) == (reason == ""):
 			t.Errorf("--%s: key %q, reason %q", f.Long, f.Key, reason)
 		case k == nil:
-		case !f.Later && (f.Value == "") != (f.Sets != ""):
+		case (f.Value == "") != (f.Sets != ""):
 			t.Errorf("--%s is a switch without a value to set, or sets %q", f.Long, f.Sets)
 		case f.Sets != "" && k.Check(f.Sets) != nil:
 			t.Errorf("--%s: %v", f.Long, k.Check(f.Sets))
-		case f.Later != (k.Later != ""):
-			t.Errorf("--%s and %s: only one of them is for later", f.Long, k.Name)
+		case k.Later != "":
+			t.Errorf("--%s: %s is for later", f.Long, k.Name)
 		}
 	}
 }
@@ -358,7 +358,7 @@ func TestDocument(t *testing.T) {
 
 // row is the row of a key in the document, after its name.
 func (k *Key) row() string {
-	values := map[Type]string{Bool: "`true`, `false`", Size: "size", Duration: "duration", Count: "number", CPUs: "number", List: "list", Map: "table", Text: "text"}[k.Type]
+	values := map[Type]string{Bool: "`true`, `false`", Size: "size", Duration: "duration", Count: "number", CPUs: "number", List: "list", Map: "table", Tables: "tables", Text: "text"}[k.Type]
 	if k.Type == Word || k.Name == "sandbox" || k.Name == "tmp" {
 		values = "`" + strings.Join(k.Words, "`, `") + "`"
 	}
@@ -368,7 +368,7 @@ func (k *Key) row() string {
 	if k.Name == "tmp" {
 		values += ", a directory"
 	}
-	initial, narrow := k.Default, map[Order]string{None: "no", Words: "earlier", Smaller: "smaller", TrueFirst: "`true`", FalseFirst: "`false`", Narrows: "adds", Opens: "`[project]`"}[k.Order]
+	initial, narrow := k.Default, map[Order]string{None: "no", Words: "earlier", Smaller: "smaller", TrueFirst: "`true`", FalseFirst: "`false`", Narrows: "adds", Fixes: "no", Opens: "`[project]`"}[k.Order]
 	if k.Order == Opens && !k.InProject {
 		narrow = "no"
 	}

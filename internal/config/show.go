@@ -45,9 +45,9 @@ type Source struct {
 	place   string
 }
 
-func sourceOf(s Setting, why string) *Source {
+func (k *Key) sourceOf(s Setting, why string) *Source {
 	o := s.Origin
-	return &Source{s.Text, o.Layer.String(), o.File, o.Pos.Line, o.Pos.Column, o.Profile, why, o.Place()}
+	return &Source{k.shown(s.Text), o.Layer.String(), o.File, o.Pos.Line, o.Pos.Column, o.Profile, why, o.Place()}
 }
 
 // Show returns what holds; with origin also who set it.
@@ -58,6 +58,9 @@ func (e *Effective) Show(origin bool) *Shown {
 	}
 	for _, r := range e.Rules() {
 		s.Rules = append(s.Rules, r.Name)
+	}
+	if note := e.upstreamNote(); note != "" {
+		s.Notes = append(s.Notes, note)
 	}
 	for i := range keys {
 		k := &keys[i]
@@ -75,10 +78,10 @@ func (e *Effective) Show(origin bool) *Shown {
 		}
 		if origin {
 			for _, set := range v.Settings {
-				l.Origins = append(l.Origins, sourceOf(set, ""))
+				l.Origins = append(l.Origins, k.sourceOf(set, ""))
 			}
 			for _, c := range v.Cut {
-				l.Cut = append(l.Cut, sourceOf(c.Setting, c.Why))
+				l.Cut = append(l.Cut, k.sourceOf(c.Setting, c.Why))
 			}
 		}
 		s.Values[k.Name] = l
@@ -98,6 +101,8 @@ func (k *Key) data(v Value) any {
 			m[name] = value
 		}
 		return m
+	case k.Type == Tables:
+		return shownCredentials(v)
 	case len(v.Settings) == 0:
 		return nil
 	case k.Type == Bool:
@@ -105,7 +110,7 @@ func (k *Key) data(v Value) any {
 	case k.Type == Count || k.Type == CPUs:
 		return json.Number(v.Text())
 	}
-	return v.Text()
+	return k.shown(v.Text())
 }
 
 // String is TOML, with a comment for each value if origins were asked for.
@@ -190,6 +195,8 @@ func encode(v any) string {
 		return "[" + strings.Join(quotes, ", ") + "]"
 	case map[string]string:
 		return inline(v, toml.Quote)
+	case map[string]map[string]any:
+		return inline(v, func(m map[string]any) string { return inline(m, encode) })
 	case map[string]bool:
 		return inline(v, func(b bool) string { return fmt.Sprint(b) })
 	case string:

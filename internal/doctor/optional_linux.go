@@ -71,23 +71,12 @@ func (d *doctor) observer(context.Context) (string, error) {
 // proxy has the socket made that leads a command with a managed network to the proxy, in a network
 // of its own, and looks at what was handed over.
 func (d *doctor) proxy(context.Context) (string, error) {
-	null, err := os.Open(os.DevNull)
-	if err != nil {
-		return "", err
-	}
-	defer null.Close()
 	sent, err := launch.NewHandover("proxy")
 	if err != nil {
 		return "", err
 	}
 	defer sent.Close()
-	step, err := failedStep(d.launcher.Start(nil, &launch.Script{Namespaces: launch.NewUser | launch.NewNet, Steps: []launch.Step{
-		{Op: launch.OpMapUser, UID: os.Geteuid(), GID: os.Getegid()},
-		{Op: launch.OpLoopback},
-		{Op: launch.OpListen, Path: plan.ProxyAddress.String()},
-		{Op: launch.OpStartCommand},
-		{Op: launch.OpExec},
-	}}, launch.Files{Stdin: null, Stdout: null, Stderr: null, Listen: sent.Theirs()}))
+	step, err := d.inNetwork(sent.Theirs(), launch.Step{Op: launch.OpListen, Path: plan.ProxyAddress.String()})
 	switch {
 	case err != nil:
 		return "", err
@@ -110,21 +99,26 @@ func (d *doctor) proxy(context.Context) (string, error) {
 	return "a socket at " + l.Addr().String() + " in a network of its own was handed over", nil
 }
 
-// redirect has the kernel lead connections of a network of its own away.
-func (d *doctor) redirect(context.Context) (string, error) {
+// inNetwork performs steps in a network of its own, and returns the step that failed: OpExec, which has
+// no program, if none did before.
+func (d *doctor) inNetwork(listen *os.File, steps ...launch.Step) (*launch.StepError, error) {
 	null, err := os.Open(os.DevNull)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	defer null.Close()
-	step, err := failedStep(d.launcher.Start(nil, &launch.Script{Namespaces: launch.NewUser | launch.NewNet, Steps: []launch.Step{
-		{Op: launch.OpMapUser, UID: os.Geteuid(), GID: os.Getegid()},
-		{Op: launch.OpLoopback},
-		{Op: launch.OpNetlink, Value: unix.NETLINK_ROUTE, Data: redirect.Routes(unix.AF_INET)},
-		{Op: launch.OpNetlink, Value: unix.NETLINK_NETFILTER, Data: redirect.Rules(redirect.Config{TCP: plan.RedirectPort, DNS: plan.NamesPort})},
-		{Op: launch.OpStartCommand},
-		{Op: launch.OpExec},
-	}}, launch.Files{Stdin: null, Stdout: null, Stderr: null}))
+	return failedStep(d.launcher.Start(nil, &launch.Script{Namespaces: launch.NewUser | launch.NewNet, Steps: slices.Concat(
+		[]launch.Step{{Op: launch.OpMapUser, UID: os.Geteuid(), GID: os.Getegid()}, {Op: launch.OpLoopback}},
+		steps,
+		[]launch.Step{{Op: launch.OpStartCommand}, {Op: launch.OpExec}},
+	)}, launch.Files{Stdin: null, Stdout: null, Stderr: null, Listen: listen}))
+}
+
+// redirect has the kernel lead connections of a network of its own away.
+func (d *doctor) redirect(context.Context) (string, error) {
+	step, err := d.inNetwork(nil,
+		launch.Step{Op: launch.OpNetlink, Value: unix.NETLINK_ROUTE, Data: redirect.Routes(unix.AF_INET)},
+		launch.Step{Op: launch.OpNetlink, Value: unix.NETLINK_NETFILTER, Data: redirect.Rules(redirect.Config{TCP: plan.RedirectPort, DNS: plan.NamesPort})})
 	switch {
 	case err != nil:
 		return "", err

@@ -13,6 +13,8 @@ import (
 
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/event"
+	"github.com/sallyport-dev/sallyport/network"
+	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
 // The names of records.
@@ -21,6 +23,9 @@ const (
 	SandboxOutcome    = "sallyport.sandbox_outcome"
 	ApprovalRequested = "sallyport.approval.requested"
 	GuardianReview    = "sallyport.guardian.review"
+	ToolCall          = "sallyport.tool.call"
+	PolicyDecision    = "sallyport.network_proxy.policy_decision"
+	ConnectionClosed  = "sallyport.network.connection.closed"
 )
 
 // Write writes the records of an event at the level Debug; most events have none. Tool is the kind
@@ -36,10 +41,11 @@ func Write(log *slog.Logger, tool string, e *event.Event) {
 	switch b := e.Body.(type) {
 	case event.Judged:
 		if b.Decision == event.DecisionAllow && !b.Review {
-			record(ToolDecision, decision(approval.Approved, approval.FromConfig, 0)...)
+			record(ToolDecision, append(decision(approval.Approved, approval.FromConfig, 0, false), slog.String("policy_version", b.PolicyVersion))...)
 		}
 	case event.ApprovalDecided:
-		record(ToolDecision, decision(b.Decision, b.Source, b.WaitMS)...)
+		record(ToolDecision, append(decision(b.Decision, b.Source, b.WaitMS, b.Deny), slog.String("policy_version", b.PolicyVersion),
+			slog.String("request_id", b.ID), slog.String("evidence", words(b.Evidence)))...)
 		if b.Asked {
 			record(ApprovalRequested, slog.String("approved", answer(b.Decision)))
 		}
@@ -47,13 +53,25 @@ func Write(log *slog.Logger, tool string, e *event.Event) {
 		record(GuardianReview, review(&b.Review)...)
 	case event.SandboxOutcome:
 		record(SandboxOutcome, outcome(&b)...)
+	case event.Network:
+		name := PolicyDecision
+		if b.End != nil {
+			name = ConnectionClosed
+		}
+		record(name, host(e, &b.Record)...)
+	case event.Ended:
+		record(ToolCall, slog.Bool("success", b.Error == "" && b.ExitCode == 0), slog.String("end", b.End), slog.Int("exit_code", b.ExitCode), slog.Int64("duration_ms", b.Duration.Milliseconds()))
 	}
 }
 
 // decision are the attributes of ToolDecision.
-func decision(a approval.Answer, source approval.Source, wait int64) []slog.Attr {
+func decision(a approval.Answer, source approval.Source, wait int64, deny bool) []slog.Attr {
+	said := answer(a)
+	if deny {
+		said = "approved_with_network_policy_deny"
+	}
 	return []slog.Attr{
-		slog.String("decision", answer(a)), slog.String("source", origin(source)),
+		slog.String("decision", said), slog.String("source", origin(source)),
 		slog.Int64("wait_ms", wait), slog.Bool("cache_hit", source == approval.FromCache),
 	}
 }
@@ -64,17 +82,57 @@ func outcome(o *event.SandboxOutcome) []slog.Attr {
 	if o.Outcome == event.OutcomeEscalated {
 		attrs = append(attrs, slog.Int64("escalated_duration_ms", o.Escalated.Milliseconds()))
 	}
-	var evidence []string
-	for _, s := range o.Evidence {
-		evidence = append(evidence, s.String())
+	return append(attrs, slog.String("sandbox_mode", o.Mode), slog.String("sandbox_level", o.Level), slog.String("evidence", words(o.Evidence)))
+}
+
+// host are the attributes of PolicyDecision and ConnectionClosed: neither path nor query of a request.
+func host(e *event.Event, r *network.Record) []slog.Attr {
+	method := "none"
+	if r.Method != "" {
+		method = r.Method
 	}
-	return append(attrs, slog.String("sandbox_mode", o.Mode), slog.String("sandbox_level", o.Level), slog.String("evidence", strings.Join(evidence, ",")))
+	attrs := []slog.Attr{
+		slog.String("event.timestamp", r.Time.UTC().Format("2006-01-02T15:04:05.000Z")),
+		slog.String("network.policy.scope", r.Scope()), slog.String("network.policy.decision", r.Decision.String()),
+		slog.String("network.policy.source", string(r.Source)), slog.String("network.policy.reason", string(r.Reason)),
+		slog.Bool("network.policy.override", r.Source == network.Decider),
+		slog.String("network.transport.protocol", r.Protocol.String()), slog.String("server.address", r.Host), slog.Int("server.port", int(r.Port)),
+		slog.String("http.request.method", method), slog.String("client.address", "unknown"), slog.String("execution.id", e.Run),
+		slog.String("sp.call_id", e.Run), slog.String("sp.rule", r.Rule), slog.Uint64("sp.policy_version", r.PolicyVersion), slog.String("sp.capture", capture(r.Protocol)),
+	}
+	if r.End == nil {
+		return attrs
+	}
+	return append(attrs, slog.String("server.resolved", r.End.Resolved), slog.Int64("sp.bytes_up", r.End.Up), slog.Int64("sp.bytes_down", r.End.Down),
+		slog.Int64("duration_ms", r.End.MS), slog.String("sp.cause", r.End.Cause))
+}
+
+// capture is how a request came to the proxy.
+func capture(p network.Protocol) string {
+	switch p {
+	case network.SOCKS5TCP, network.SOCKS5UDP:
+		return "socks"
+	case network.TransparentTCP:
+		return "redirect"
+	case network.DNS:
+		return "dns"
+	}
+	return "proxy"
+}
+
+// words are the sources of evidence as one text.
+func words(evidence []sandbox.Source) string {
+	var out []string
+	for _, s := range evidence {
+		out = append(out, s.String())
+	}
+	return strings.Join(out, ",")
 }
 
 // review are the attributes of GuardianReview.
 func review(r *approval.Review) []slog.Attr {
 	return []slog.Attr{
-		slog.String("review_id", r.ID), slog.String("action", string(r.Request.Kind)), slog.String("decision", answer(r.Decision.Answer)),
+		slog.String("review_id", r.ID), slog.String("request_id", r.Request.ID), slog.String("action", string(r.Request.Kind)), slog.String("decision", answer(r.Decision.Answer)),
 		slog.String("terminal_status", string(r.Status)), slog.String("failure_reason", r.Failure),
 		slog.String("risk_level", r.Risk), slog.String("user_authorization", r.Authorization), slog.String("outcome", r.Outcome),
 		slog.String("guardian_model", r.Model), slog.Bool("shadow", r.Shadow), slog.Int("requests", r.Attempts),

@@ -29,7 +29,7 @@ func (s *Server) environment() *wire.Environment {
 		},
 	}
 	if host, err := s.exec.Host(s.life); err == nil {
-		e.System = host.OS
+		e.System, e.Capabilities.NetworkProxyLaunch = host.OS, host.OS == "linux" // elsewhere no sandbox leads there
 	}
 	if argv, err := s.exec.Shell(s.life, "", "", false); err == nil && len(argv) > 0 {
 		e.Shell = wire.Shell{Name: strings.TrimSuffix(filepath.Base(argv[0]), ".exe"), Path: argv[0]}

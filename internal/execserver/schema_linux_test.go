@@ -256,12 +256,12 @@ var calls = map[string]call{
 }
 
 // serverCalls are the requests of the server.
-var serverCalls = map[string]call{wire.MethodApprove: {wire.RunApprove{}, approveAnswer{}}}
+var serverCalls = map[string]call{wire.MethodApprove: {wire.RunApprove{}, approveAnswer{}}, wire.MethodPolicyRequest: {wire.PolicyRequest{}, wire.PolicyAnswer{}}}
 
 // notices are the notifications of both sides.
 var notices = map[string]any{
 	"initialized": nothing{}, "request/cancel": cancelParams{}, wire.MethodOutput: wire.Output{}, wire.MethodExited: wire.Exited{}, wire.MethodClosed: wire.Closed{},
-	wire.MethodMissingChanged: wire.MissingChanged{}, wire.MethodBodyDelta: wire.BodyDelta{}, wire.MethodRunEvent: wire.RunEvent{},
+	wire.MethodMissingChanged: wire.MissingChanged{}, wire.MethodBodyDelta: wire.BodyDelta{}, wire.MethodRunEvent: wire.RunEvent{}, wire.MethodPolicyDecision: wire.PolicyDecision{},
 }
 
 // A schema is a JSON Schema.

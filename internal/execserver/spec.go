@@ -64,6 +64,9 @@ func (s *Server) spec(w *wire.Start, p *process) (*executor.Spec, *jsonrpc.Error
 		OnOutput: p.onOutput, OnExit: p.onExit, OnDenied: p.onDenied, AwaitStreams: true,
 		Grace: -1, // terminate means at once
 	}
+	if failure := p.network(spec, w); failure != nil {
+		return nil, failure
+	}
 	p.stream = executor.Stream.String
 	switch {
 	case w.TTY:

@@ -236,6 +236,8 @@ func TestSchemaIsServed(t *testing.T) {
 				delete(full, "observeSessionId") // not beside resumeSessionId
 			case "process/start":
 				full["tmp"] = "private" // its only word
+				hosts := map[string]any{"a.example": "allow"}
+				full["networkProxy"] = map[string]any{"proxy": map[string]any{"enabled": true, "mode": "limited", "domains": hosts}}
 			case "process/signal":
 				full["signal"] = "SIGTERM"
 			}

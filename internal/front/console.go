@@ -5,6 +5,7 @@ package front
 
 import (
 	"errors"
+	"io"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -31,6 +32,7 @@ type Console struct {
 	over    chan struct{}
 	passing sync.WaitGroup
 	asking  atomic.Bool // the terminal is in use for a question
+	gate    gate
 }
 
 // Open returns the console of the standard streams, which must be closed. It changes nothing
@@ -130,15 +132,52 @@ func (k *Keys) Read(p []byte) (int, error) {
 }
 
 // Around calls ask, which reads the terminal itself, and takes it back afterwards. Control-Z has no
-// effect meanwhile. No program must be running on the terminal: its output would mix with the
-// question.
+// effect meanwhile. Output of a program that runs must go through Gate, where it waits.
 func (c *Console) Around(ask func()) {
 	c.asking.Store(true)
 	defer c.asking.Store(false)
+	c.gate.turn.Lock()
+	defer c.gate.turn.Unlock()
+	defer c.putAway()()
 	c.restore() // of a program that was lent the terminal, and has ended
 	c.suspend()
 	defer c.resume()
 	ask()
+}
+
+// putAway brings the terminal out of the modes of a program that writes through the gate. The function
+// that it returns brings it back, and has a program with a screen of its own draw that anew.
+func (c *Console) putAway() (back func()) {
+	if len(c.gate.modes.set) == 0 || c.term == nil || !c.shown {
+		return func() {}
+	}
+	away, again, second := c.gate.modes.away()
+	_, _ = io.WriteString(c.streams[1], away)
+	return func() {
+		_, _ = io.WriteString(c.streams[1], again)
+		if second {
+			c.redraw()
+		}
+	}
+}
+
+// redraw changes the size of the program's terminal for a moment: programs draw their screen anew then.
+func (c *Console) redraw() {
+	size := tty.SizeOf(c.streams[1])
+	if size.Rows < 2 {
+		return
+	}
+	less := size
+	less.Rows--
+	c.passing.Go(func() {
+		for _, s := range []executor.Size{less, size} {
+			select {
+			case c.resizes <- s:
+			case <-c.over:
+				return
+			}
+		}
+	})
 }
 
 // suspend leaves the terminal to the shell while this process is stopped.

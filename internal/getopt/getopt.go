@@ -49,8 +49,6 @@ type Flag struct {
 	Shapes bool
 	// Hidden flags are those of another command: its help has them.
 	Hidden bool
-	// Unsupported flags are refused by name; the help leaves them out.
-	Unsupported bool
 }
 
 // Name is the flag with its dashes.
@@ -182,9 +180,6 @@ func parseShort(flags []Flag, args []string) ([]string, error) {
 
 // Give hands a value to a flag.
 func (f *Flag) Give(written, value string) error {
-	if f.Unsupported {
-		return newError("%s is not supported in this version; leave it out", written)
-	}
 	if err := f.Set(value); err != nil {
 		return newError("%s: %v", written, err)
 	}
@@ -212,9 +207,7 @@ func findFlag(flags []Flag, match func(*Flag) bool) *Flag {
 func Unknown(flags []Flag, written string) error {
 	var known []string
 	for i := range flags {
-		if !flags[i].Unsupported {
-			known = append(known, flags[i].Name())
-		}
+		known = append(known, flags[i].Name())
 	}
 	if ours := SpelledElsewhere()[strings.ToLower(written)]; ours != "" {
 		first, _, _ := strings.Cut(ours, " ")
@@ -270,7 +263,7 @@ func Describe(flags []Flag) string {
 	const column = 26
 	var b strings.Builder
 	for i, f := range flags {
-		if f.Unsupported || f.Hidden {
+		if f.Hidden {
 			continue
 		}
 		if i == 0 || f.Group != flags[i-1].Group {

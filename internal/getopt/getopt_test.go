@@ -4,6 +4,7 @@
 package getopt
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -24,7 +25,7 @@ func (s *sample) flags() []Flag {
 		{Long: "verbose", Short: 'v', Set: On(&s.verbose), Group: "All", Help: "say more"},
 		{Long: "mode", Short: 'm', Value: "MODE", Set: Chosen(&s.mode, []string{"fast", "slow"}), Group: "All", Help: "how"},
 		{Long: "root", Value: "PATH", Set: List(&s.roots), Group: "All", Help: "where"},
-		{Long: "later", Short: 'l', Value: "X", Unsupported: true},
+		{Long: "picky", Short: 'l', Value: "X", Set: func(string) error { return errors.New("no value fits") }},
 	}
 }
 
@@ -59,8 +60,8 @@ func TestParse(t *testing.T) {
 		{name: "unknown short", args: []string{"-x"}, err: "unknown flag -x; see --help"},
 		{name: "goes on after an error", args: []string{"--bad", "-o", "--", "x"}, want: sample{on: true}, rest: []string{"x"},
 			err: "unknown flag --bad; see --help"},
-		{name: "the first error counts", args: []string{"--later=1", "--bad"}, err: "--later is not supported in this version; leave it out"},
-		{name: "later, short", args: []string{"-l", "1", "x"}, rest: []string{"x"}, err: "-l is not supported in this version; leave it out"},
+		{name: "the first error counts", args: []string{"--picky=1", "--bad"}, err: "--picky: no value fits"},
+		{name: "refused, short", args: []string{"-l", "1", "x"}, rest: []string{"x"}, err: "-l: no value fits"},
 		{name: "switch with value", args: []string{"--on=true"}, err: "--on takes no value"},
 		{name: "no value left", args: []string{"--mode"}, err: "--mode needs a value: --mode MODE"},
 		{name: "no value left, short", args: []string{"-om"}, want: sample{on: true}, err: "-m needs a value: -m MODE"},

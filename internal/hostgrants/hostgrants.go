@@ -9,10 +9,18 @@
 // their own, where the package manager can do without.
 package hostgrants
 
-import "slices"
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
 
-// Prefix begins the names of the grants.
+// Prefix begins the names of the grants of the table.
 const Prefix = "net:"
+
+// LoopbackPrefix begins the names of grants for one port of this machine's loopback, such as
+// "loopback:3000". They are not in the table.
+const LoopbackPrefix = "loopback:"
 
 // A Grant is one row of the table.
 type Grant struct {
@@ -83,8 +91,12 @@ func Grants() []Grant {
 	}
 }
 
-// Hosts returns the hosts of a grant; nil for a name that is not one of the table.
+// Hosts returns the hosts of a grant: of one of the table, or of a port of this machine's loopback.
+// It returns nil for every other name.
 func Hosts(name string) []string {
+	if port, ok := loopback(name); ok {
+		return []string{"localhost:" + port, "127.0.0.1:" + port, "[::1]:" + port}
+	}
 	for _, g := range Grants() {
 		if g.Name == name {
 			return g.Hosts
@@ -93,12 +105,23 @@ func Hosts(name string) []string {
 	return nil
 }
 
+// loopback returns the port of a grant for one, which is written as numbers usually are.
+func loopback(name string) (port string, ok bool) {
+	port, ok = strings.CutPrefix(name, LoopbackPrefix)
+	n, err := strconv.ParseUint(port, 10, 16)
+	return port, ok && err == nil && n > 0 && strconv.FormatUint(n, 10) == port
+}
+
 // With returns the grant that has a host, written "host:port"; false if none has.
 func With(host string) (Grant, bool) {
 	for _, g := range Grants() {
 		if slices.Contains(g.Hosts, host) {
 			return g, true
 		}
+	}
+	name := LoopbackPrefix + host[strings.LastIndexByte(host, ':')+1:]
+	if hosts := Hosts(name); slices.Contains(hosts, host) {
+		return Grant{Name: name, Hosts: hosts, Opens: "the service of this machine at that port of its loopback"}, true
 	}
 	return Grant{}, false
 }

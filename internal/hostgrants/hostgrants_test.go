@@ -47,3 +47,25 @@ func TestTable(t *testing.T) {
 		}
 	}
 }
+
+// TestLoopback: such a grant is for one port, in the spelling that a number usually has.
+func TestLoopback(t *testing.T) {
+	for name, want := range map[string][]string{
+		"loopback:3000":  {"localhost:3000", "127.0.0.1:3000", "[::1]:3000"},
+		"loopback:65535": {"localhost:65535", "127.0.0.1:65535", "[::1]:65535"},
+		"loopback:0":     nil, "loopback:65536": nil, "loopback:080": nil, "loopback:+80": nil, "loopback:": nil,
+		"loopback:PORT": nil, "loopback:1-2": nil, "loopback:*": nil, "LOOPBACK:80": nil, "loopback": nil, " loopback:80": nil,
+	} {
+		if got := Hosts(name); !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+	for host, want := range map[string]string{
+		"localhost:3000": "loopback:3000", "127.0.0.1:80": "loopback:80", "[::1]:80": "loopback:80",
+		"127.0.0.2:80": "", "localhost": "", "localhost:": "", "a.localhost:80": "", ":80": "", "localhost:080": "",
+	} {
+		if g, ok := With(host); g.Name != want || ok != (want != "") {
+			t.Errorf("%s: %+v, %v", host, g, ok)
+		}
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -98,6 +99,13 @@ func describe(p sandbox.Policy) string {
 		b.WriteString("\n" + strings.Join(words, " "))
 	}
 	return b.String()
+}
+
+// Version names a policy with what else decides, by 12 hexadecimal digits: equal ones are equal policies.
+func Version(p sandbox.Policy, more ...any) string {
+	const bytes = 6
+	sum := sha256.Sum256(fmt.Append([]byte(describe(p)), more...))
+	return hex.EncodeToString(sum[:bytes])
 }
 
 // Key is the identity as one word; empty if it has none, and then nothing is remembered.

@@ -18,13 +18,17 @@ const backlog = 4096
 // lowerListen makes a listening socket and sends it out. A socket stays in the network namespace
 // in which it was made, so the process that gets it serves that namespace and no other.
 func (l *lowering) lowerListen(s *Step) {
+	if s.Path == "" {
+		l.lowerSocket(s)
+		return
+	}
 	at, err := netip.ParseAddrPort(s.Path)
 	switch {
 	case l.fds.listen == 0:
 		l.fail("listen needs Files.Listen")
 	case l.fork >= 0:
 		l.fail("listen behind start-command: the command would keep the socket")
-	case err != nil || at.Addr().Zone() != "" || at.Addr().Is4In6() || !at.Addr().IsLoopback() || at.Port() == 0:
+	case err != nil || at.Addr().Zone() != "" || at.Addr().Is4In6() || at.Addr().IsUnspecified() || !at.Addr().IsLoopback() && s.Value != unix.SOCK_DGRAM || at.Port() == 0:
 		l.fail("listen takes an address of the loopback interface and a port, not %q", s.Path)
 	case s.Value != 0 && s.Value != unix.SOCK_DGRAM:
 		l.fail("listen takes no sockets of type %d", s.Value)
@@ -43,6 +47,25 @@ func (l *lowering) lowerListen(s *Step) {
 	if kind == unix.SOCK_STREAM {
 		l.call("listen", unix.SYS_LISTEN, held(socket), num(backlog))
 	}
+	l.call("sendmsg", unix.SYS_SENDMSG, num(l.fds.listen), msg, num(unix.MSG_NOSIGNAL)).expect(1)
+	l.close(socket)
+}
+
+// lowerSocket makes a TCP socket of a family and sends it out. Its receiver connects inside with it.
+func (l *lowering) lowerSocket(s *Step) {
+	switch {
+	case l.fds.listen == 0:
+		l.fail("listen needs Files.Listen")
+	case l.fork >= 0:
+		l.fail("listen behind start-command: the command would keep the socket")
+	case s.Value != unix.AF_INET && s.Value != unix.AF_INET6:
+		l.fail("listen takes an address of the loopback interface and a port, or a family, not %d", s.Value)
+	}
+	if l.err != nil {
+		return
+	}
+	socket, msg := l.message()
+	l.call("socket", unix.SYS_SOCKET, num(s.Value), num(unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK), num(0)).store(socket)
 	l.call("sendmsg", unix.SYS_SENDMSG, num(l.fds.listen), msg, num(unix.MSG_NOSIGNAL)).expect(1)
 	l.close(socket)
 }

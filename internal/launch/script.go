@@ -94,9 +94,10 @@ const (
 	// OpLoopback brings the loopback interface up.
 	OpLoopback
 	// OpListen makes a TCP socket that listens at Path, an address of the loopback interface with
-	// a port such as 127.0.0.1:3128, or with the Value SOCK_DGRAM a UDP socket there, and sends it
-	// to Files.Listen. It comes before OpStartCommand, so the command finds the socket ready and
-	// has no descriptor of it.
+	// a port such as 127.0.0.1:3128, or with the Value SOCK_DGRAM a UDP socket there or at another
+	// address that the namespace has, and sends it to Files.Listen. It comes before OpStartCommand, so the command finds the socket ready and
+	// has no descriptor of it. With an empty Path it makes a TCP socket of the family Value (AF_INET or
+	// AF_INET6) that is not bound: who gets it can connect inside.
 	OpListen
 	// OpNetlink sends Data, messages of which one asks for an acknowledgment, to the part Value of
 	// the kernel (a NETLINK_ constant). The launch stops if it does not acknowledge.

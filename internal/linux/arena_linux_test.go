@@ -20,6 +20,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/tree"
+	"github.com/sallyport-dev/sallyport/network"
 
 	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
@@ -38,7 +39,7 @@ type arena struct {
 const patience = time.Minute
 
 // newArena makes an arena that ends with t.
-func newArena(t *testing.T) *arena {
+func newArena(t testing.TB) *arena {
 	t.Helper()
 	testenv.NeedUserNS(t)
 	testenv.NeedLandlock(t, 6)
@@ -107,6 +108,7 @@ type job struct {
 	after  *executor.Exit // gets what is known at the end
 	blind  bool           // without an observer
 	links  bool           // hard links are protected
+	hosts  *network.Live  // of a managed network
 
 	ownership bool // changes of owners fail
 }
@@ -120,7 +122,7 @@ type result struct {
 }
 
 func (a *arena) request(j *job) *executor.Spec {
-	r := &executor.Spec{Args: j.args, Dir: j.dir, Env: j.env, Policy: a.policy(), Allow: j.allow, Tmp: j.tmp, NoObserver: j.blind, ProtectHardLinks: j.links, OwnershipErrors: j.ownership}
+	r := &executor.Spec{Args: j.args, Dir: j.dir, Env: j.env, Policy: a.policy(), Allow: j.allow, Tmp: j.tmp, NoObserver: j.blind, ProtectHardLinks: j.links, OwnershipErrors: j.ownership, Network: j.hosts}
 	if r.Dir == "" {
 		r.Dir = a.ws
 	}

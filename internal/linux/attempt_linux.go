@@ -6,6 +6,7 @@ package linux
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"os"
 	"time"
 
@@ -39,17 +40,19 @@ type attempt struct {
 	shared    []string        // places whose files may have names elsewhere,
 	own       []string        // and those that only the command has
 	reaches   *network.Policy // which hosts; nil without a managed network
+	server    netip.AddrPort  // at which a command without a network asks for names; zero if that is not seen
 }
 
 // held is what the host holds for one command until its process tree has ended. Members
 // that are nil hold nothing.
 type held struct {
-	names    *protect.Protection
-	caches   *caches.Layers
-	bounds   *limits.Bounds
-	observer *observation
-	services *granted
-	network  *netaccess.Service
+	names     *protect.Protection
+	caches    *caches.Layers
+	bounds    *limits.Bounds
+	observer  *observation
+	services  *granted
+	network   *netaccess.Service
+	published *netaccess.Published
 }
 
 // attempt starts to make the control group that the limits of the command need.
@@ -66,6 +69,7 @@ func (a *attempt) release() {
 	a.caches.Release()
 	a.services.close()
 	a.network.Close()
+	a.published.Close()
 }
 
 // prefork starts to make the namespaces of the native level. With limits the first task may
@@ -99,12 +103,22 @@ func (a *attempt) plan() (*plan.Plan, error) {
 			return nil, err
 		}
 		a.redirect(r)
+	} else {
+		a.nameServer(r)
+	}
+	if err := a.publish(r); err != nil {
+		return nil, err
 	}
 	if r.Program, err = hostfacts.Lookup(a.spec.Args[0], a.spec.Dir, a.spec.Env); err != nil {
 		return nil, err
 	}
 	if a.level != plan.LevelNone {
 		if err := a.gather(r); err != nil {
+			return nil, err
+		}
+	}
+	if a.level == plan.LevelNative {
+		if err := a.addTrust(r); err != nil {
 			return nil, err
 		}
 	}

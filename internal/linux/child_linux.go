@@ -69,6 +69,7 @@ func (c *Child) Terminal() *os.File { return c.terminal }
 func (c *Child) Sandbox() executor.Sandbox {
 	s := c.sandbox
 	s.Warnings, s.Hidden, s.Observed = c.names.Warnings(), c.names.Hidden(), c.observer != nil
+	s.Published = c.published.Ports()
 	return s
 }
 

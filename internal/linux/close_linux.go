@@ -58,6 +58,7 @@ func (c *Child) Close(exit *executor.Exit) error {
 	if c.ownPIDs || c.monitor != nil {
 		exit.SurvivorsBy = executor.ByNamespace
 	}
+	c.published.Close()
 	refused := c.network.Close()
 	var err error
 	exit.Quarantined, err = c.names.Finish()
@@ -71,7 +72,7 @@ func (c *Child) Close(exit *executor.Exit) error {
 	if c.observer == nil {
 		exit.Denials = c.names.Denials() // probable ones; the observer knows better
 	}
-	exit.NetworkDenials = refused.Network
+	exit.NetworkDenials, exit.NetworkHosts = refused.Network, refused.Hosts
 	exit.Denials, exit.DenialsOmitted = append(exit.Denials, refused.Denials...), exit.DenialsOmitted+refused.Omitted
 	switch exit.Broken = c.broken; {
 	case exit.Broken != nil:

@@ -48,13 +48,15 @@ type Host struct {
 	bwrap     *bwrap.Program
 	bwrapLack *sandbox.UnsupportedError
 
-	making sync.Mutex // guards files, and is held while they are made
-	files  *files
+	making  sync.Mutex // guards files and bundles, and is held while they are made
+	files   *files
+	bundles map[netproxy.Interceptor]*bundle // of certificates, for commands whose TLS is opened
 
 	mu           sync.Mutex // guards what follows
 	closed       bool
 	filters      map[string]launch.Filter
 	unredirected string                               // why connections are not led away; empty while nothing is known
+	unnamed      bool                                 // names that commands without a network ask for are not seen
 	onlyIPv4     bool                                 // connections by IPv6 are not led away
 	unobserved   string                               // why no observer is available; empty while nothing is known
 	lacking      map[string]*sandbox.UnsupportedError // levels that are not available, as launches have shown
@@ -168,6 +170,9 @@ func (h *Host) Close() error {
 	}
 	if made == nil {
 		return errors.Join(err, launcher())
+	}
+	if berr := h.removeBundles(); berr != nil {
+		err = errors.Join(err, fmt.Errorf("remove the file of certificates: %w", berr))
 	}
 	removed := begin(late, "removing the private /tmp takes long; later starts remove the rest", made.tmp.Remove) // both wait for the disk
 	// It takes the lock of the journal, and counts what a command left in quarantine.

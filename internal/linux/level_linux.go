@@ -127,7 +127,7 @@ const maxTries = 32
 // the error for the caller.
 func (a *attempt) learn(err error, try int) error {
 	h := a.host
-	if h.caches.Learn(err) || h.learnObserver(err) || h.learnRedirect(err) || vanished(err) && try < maxTries {
+	if h.caches.Learn(err) || h.learnObserver(err) || a.learnRedirect(err, try) || vanished(err) && try < maxTries {
 		return errPlanAgain
 	}
 	known := a.explainTmp(err)

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -15,6 +17,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/netaccess"
 	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/internal/redirect"
+	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
 // handovers are the ways by which one launch sends what it makes; nil ones are not needed.
@@ -49,7 +52,11 @@ func (a *attempt) receive(c *Child, s *handovers, p *plan.Plan) (err error) {
 		if err != nil {
 			return err
 		}
-		a.network = netaccess.Serve(&a.host.proxy, sockets, a.spec, a.reaches)
+		if a.published != nil {
+			a.published.Serve(sockets.Four, sockets.Six)
+			sockets.Four, sockets.Six = nil, nil
+		}
+		a.network = netaccess.Serve(&a.host.proxy, sockets, a.spec)
 	}
 	if s.terminal != nil {
 		c.terminal, err = s.terminal.Take()
@@ -85,9 +92,24 @@ func (s *handovers) sockets(p *plan.Plan) (_ *netaccess.Sockets, err error) {
 
 // take adds the socket of one step.
 func take(to *netaccess.Sockets, step *launch.Step, f *os.File) error {
+	if step.Path == "" {
+		own, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 3)
+		switch {
+		case err != nil:
+		case step.Value == unix.AF_INET:
+			to.Four = append(to.Four, os.NewFile(uintptr(own), "published"))
+		default:
+			to.Six = append(to.Six, os.NewFile(uintptr(own), "published"))
+		}
+		return err
+	}
 	if step.Value == unix.SOCK_DGRAM {
 		c, err := net.FilePacketConn(f)
-		if err == nil {
+		switch {
+		case err != nil:
+		case to.Datagrams == nil && to.Proxy != nil: // they come behind the proxy; without one all are for names
+			to.Datagrams = c
+		default:
 			to.Names = append(to.Names, c)
 		}
 		return err
@@ -101,6 +123,46 @@ func take(to *netaccess.Sockets, step *launch.Step, f *os.File) error {
 		to.Redirected = append(to.Redirected, l)
 	}
 	return err
+}
+
+// publish says in a request that ports are published, and opens them.
+func (a *attempt) publish(r *plan.Request) (err error) {
+	if len(a.spec.Publish) == 0 {
+		return nil
+	}
+	a.host.mu.Lock()
+	r.Publish, r.PublishIPv4 = netaccess.MaxPublished, a.host.onlyIPv4
+	a.host.mu.Unlock()
+	for _, p := range a.spec.Publish {
+		if p.Port == 0 || slices.Contains(a.reaches.LocalPorts(), p.Port) {
+			return &sandbox.UnsupportedError{
+				Need: fmt.Sprintf("port %d of the command's own loopback", p.Port), Have: "it is not a port, or an allow entry leads it to this machine",
+				Hint: "publish another port",
+			}
+		}
+	}
+	if !a.dry {
+		a.published, err = netaccess.Publish(a.spec.Publish)
+	}
+	return err
+}
+
+// nameServer says in a request where a command without a network asks for names, which are not found
+// at once then, and noted.
+func (a *attempt) nameServer(r *plan.Request) {
+	h := a.host
+	h.mu.Lock()
+	unnamed := h.unnamed
+	h.mu.Unlock()
+	server, ok := netaccess.NameServer()
+	if unnamed || !ok || a.level != plan.LevelNative || a.spec.Policy.Network() != sandbox.NetworkNone {
+		return
+	}
+	a.server = server
+	r.Names = &plan.Names{Server: server}
+	if !server.Addr().IsLoopback() {
+		r.Names.Route = redirect.Local(server.Addr())
+	}
 }
 
 // redirect says in a request how connections are led away of programs that know of no proxy.
@@ -121,9 +183,14 @@ func (a *attempt) redirect(r *plan.Request) {
 	}
 }
 
-// learnRedirect remembers what this machine cannot lead away, and reports whether that is why a
-// launch failed. IPv6 may be missing alone.
-func (h *Host) learnRedirect(err error) bool {
+// shortTries is how often a start is tried while the kernel lacks room for leading connections away.
+const shortTries = 3
+
+// learnRedirect remembers what this machine cannot lead away, and reports whether another plan may
+// work. IPv6 may be missing alone, and so may names. A lack of room says nothing about the machine: the
+// same is tried again, and a command that gets none at last does not start.
+func (a *attempt) learnRedirect(err error, try int) bool {
+	h := a.host
 	var step *launch.StepError
 	if !errors.As(err, &step) || step.Step.Op != launch.OpNetlink && (step.Step.Op != launch.OpListen || step.Step.Path == plan.ProxyAddress.String()) {
 		return false
@@ -131,6 +198,12 @@ func (h *Host) learnRedirect(err error) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
+	case step.Step.Op == launch.OpListen && step.Step.Path == "" && step.Errno == unix.EAFNOSUPPORT && !h.onlyIPv4:
+		h.onlyIPv4 = true
+	case a.server.IsValid():
+		h.unnamed = true // which is only about what denials say
+	case lacksRoom(step.Errno):
+		return try < shortTries
 	case h.unredirected != "":
 		return false // it was planned without
 	case !h.onlyIPv4:
@@ -139,4 +212,10 @@ func (h *Host) learnRedirect(err error) bool {
 		h.unredirected = fmt.Sprintf("this kernel does not lead connections away (%s: %v)", step.Call, step.Errno)
 	}
 	return true
+}
+
+// lacksRoom reports whether an error is about memory or descriptors, of which there may be enough a
+// moment later.
+func lacksRoom(errno syscall.Errno) bool {
+	return slices.Contains([]syscall.Errno{unix.ENOMEM, unix.ENOBUFS, unix.EMFILE, unix.ENFILE, unix.EAGAIN}, errno)
 }

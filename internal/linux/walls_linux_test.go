@@ -124,7 +124,7 @@ func missingWalls() []missingWall {
 		{name: "seccomp", change: dropOp(launch.OpSeccomp), attacks: "unshare-user pair-datagram clone3 key-add set-uid-own netlink-uevent filtered"},
 		{name: "seal", change: each(sealWritable), attacks: "chmod fchmod utimes setxattr chmod-directory"},
 		{name: "seal and landlock", change: all(each(sealWritable), dropOp(launch.OpLandlock)), attacks: "create append through-root through-cwd"},
-		{name: "network namespace", change: all(dropSpaces(launch.NewNet), dropOp(launch.OpLoopback)), attacks: "tcp4 tcp6 udp4 ns-net"},
+		{name: "network namespace", change: all(dropSpaces(launch.NewNet), dropOp(launch.OpLoopback, launch.OpListen, launch.OpNetlink)), attacks: "tcp4 tcp6 udp4 ns-net"},
 		{name: "ipc namespace", change: dropSpaces(launch.NewIPC), attacks: "shm sem msg mq ns-ipc"},
 		{name: "uts namespace", change: dropSpaces(launch.NewUTS), attacks: "ns-uts"},
 		{name: "cgroup namespace", change: dropSpaces(launch.NewCgroup), attacks: "ns-cgroup"},

@@ -30,7 +30,7 @@ func Policy(spec *executor.Spec) (*network.Policy, error) {
 	if spec.Network == nil {
 		return network.New(network.Config{Mode: network.Full, Entries: entries, HostAddrs: HostAddrs()})
 	}
-	return spec.Network.With(entries...)
+	return spec.Network.Policy().With(entries...)
 }
 
 // pattern writes a host so that it can be parsed: an IPv6 address has brackets.
@@ -73,6 +73,10 @@ func rule(d network.Decision) string {
 		return "network=" + sandbox.NetworkProxy.String()
 	case network.NotAllowedLocal:
 		return "protected address"
+	case network.CredentialMisuse:
+		if d.Entry != nil {
+			return d.Entry.Pattern
+		}
 	case network.MethodNotAllowed, network.MITMRequired:
 		return "network.mode=limited"
 	}

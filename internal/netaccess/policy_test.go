@@ -56,15 +56,15 @@ func TestPolicy(t *testing.T) {
 			[]string{"granted.example:80", "x.granted.example:443", "[2001:4860::1]:80", "other.example:443"},
 		},
 		{
-			"a network policy", &executor.Spec{Policy: managed(), Network: policyOf(t, network.Full, allow, deny)},
+			"a network policy", &executor.Spec{Policy: managed(), Network: network.NewLive(policyOf(t, network.Full, allow, deny))},
 			[]string{"allowed.example:1"}, []string{"granted.example:443", "denied.example:443"},
 		},
 		{
-			"both", &executor.Spec{Policy: managed("granted.example:443", "denied.example:443"), Network: policyOf(t, network.Full, allow, deny)},
+			"both", &executor.Spec{Policy: managed("granted.example:443", "denied.example:443"), Network: network.NewLive(policyOf(t, network.Full, allow, deny))},
 			[]string{"allowed.example:1", "granted.example:443"}, []string{"denied.example:443", "other.example:443"},
 		},
 		{
-			"a network policy that opens nothing", &executor.Spec{Policy: managed("granted.example:443"), Network: policyOf(t, network.None)},
+			"a network policy that opens nothing", &executor.Spec{Policy: managed("granted.example:443"), Network: network.NewLive(policyOf(t, network.None))},
 			nil, []string{"granted.example:443"},
 		},
 	} {

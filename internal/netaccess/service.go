@@ -5,10 +5,12 @@ package netaccess
 
 import (
 	"net"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sallyport-dev/sallyport/executor"
@@ -21,9 +23,12 @@ import (
 // Sockets are those that a launch has made in the command's own network, from which no other command
 // can be reached.
 type Sockets struct {
-	Proxy      net.Listener
+	Proxy      net.Listener     // nil without a managed network: no name is found then
+	Datagrams  net.PacketConn   // of SOCKS5; nil for none
 	Redirected []net.Listener   // connections that are led away; none where this machine cannot
 	Names      []net.PacketConn // questions about names
+	// Four and Six are TCP sockets that are not bound, with which published ports are reached.
+	Four, Six []*os.File
 }
 
 // Close closes the sockets.
@@ -31,11 +36,17 @@ func (s *Sockets) Close() {
 	if s.Proxy != nil {
 		_ = s.Proxy.Close()
 	}
+	if s.Datagrams != nil {
+		_ = s.Datagrams.Close()
+	}
 	for _, l := range s.Redirected {
 		_ = l.Close()
 	}
 	for _, c := range s.Names {
 		_ = c.Close()
+	}
+	for _, f := range slices.Concat(s.Four, s.Six) {
+		_ = f.Close()
 	}
 }
 
@@ -47,8 +58,14 @@ type Service struct {
 	naming   sync.WaitGroup
 	begun    time.Time
 	onDenied func(sandbox.Denial)
+	onRecord func(network.Record)           // nil where nothing is recorded
+	records  int                            // how many were told
+	off      bool                           // there is no network, but for names
+	policy   atomic.Pointer[network.Policy] // of now
+	changing sync.Mutex                     // held while policy changes
+	ignore   func()                         // further changes
 
-	mu     sync.Mutex
+	mu     sync.Mutex // guards services, while they are made, and report
 	report Report
 }
 
@@ -57,20 +74,32 @@ type Report struct {
 	Network []executor.NetworkDenial // at most executor.MaxNetworkDenials
 	Denials []sandbox.Denial         // the same by address; what was refused first comes first
 	Omitted int                      // refusals that are in neither
+	Hosts   []executor.NetworkHost   // those that were reached: at most executor.MaxNetworkHosts
 }
 
-// Serve serves a command at its sockets, by a policy. It returns at once; the Service owns the sockets.
-func Serve(p *netproxy.Proxy, sockets *Sockets, spec *executor.Spec, policy *network.Policy) *Service {
-	s := &Service{sockets: sockets, begun: time.Now(), onDenied: spec.OnDenied}
-	command := &netproxy.Command{
-		CallID: spec.Run,
-		Policy: func() *network.Policy { return policy },
-		Report: s.note,
+// Serve serves a command at its sockets, by what [Policy] returns, now and after each change. It
+// returns at once; the Service owns the sockets.
+func Serve(p *netproxy.Proxy, sockets *Sockets, spec *executor.Spec) *Service {
+	s := &Service{sockets: sockets, begun: time.Now(), onDenied: spec.OnDenied, onRecord: spec.OnRecord}
+	if sockets.Proxy == nil {
+		s.serveNames(spec)
+		return s
 	}
+	command := &netproxy.Command{CallID: spec.Run, Policy: s.policy.Load, Ask: spec.AskHost, Report: s.note}
+	if sockets.Datagrams != nil {
+		command.PacketListener = (&datagrams{sockets.Datagrams, make(chan struct{}, 1)}).lend
+	}
+	s.ignore = spec.Network.Watch(func() { s.update(spec) })
+	s.update(spec) // after Watch, so that no change is missed
+	if by, ok := s.policy.Load().Inspector().(netproxy.Interceptor); ok {
+		command.Rewriter = by.Rewriter()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.services = append(s.services, p.Serve(sockets.Proxy, command))
-	s.names.Decide, s.names.Report = policy.DecideName, s.refusedName
+	s.names.Decide, s.names.Report = func(h network.Host) network.Decision { return s.policy.Load().DecideName(h) }, s.refusedName
 	for _, l := range sockets.Redirected {
-		s.services = append(s.services, p.ServeRedirected(l, command, func(c net.Conn) (network.Host, uint16, error) { return s.origin(c, policy) }))
+		s.services = append(s.services, p.ServeRedirected(l, command, s.origin))
 	}
 	for _, c := range sockets.Names {
 		s.naming.Go(func() { s.names.Serve(c) })
@@ -78,8 +107,61 @@ func Serve(p *netproxy.Proxy, sockets *Sockets, spec *executor.Spec, policy *net
 	return s
 }
 
+// Count returns a Service that serves nothing: it counts what the proxy of another machine tells by Told.
+func Count(spec *executor.Spec) *Service {
+	return &Service{begun: time.Now(), onDenied: spec.OnDenied, onRecord: spec.OnRecord}
+}
+
+// Told takes a decision. The nil Service ignores it.
+func (s *Service) Told(r *network.Record) {
+	if s != nil {
+		s.note(netproxy.Event{
+			Host: r.Host, Port: r.Port, Protocol: r.Protocol, Method: r.Method, Time: r.Time,
+			Decision: network.Decision{Ruling: r.Decision, Reason: r.Reason, Source: r.Source},
+		})
+	}
+}
+
+// update makes the policy of now count: connections that it refuses end.
+func (s *Service) update(spec *executor.Spec) {
+	s.changing.Lock()
+	policy, err := Policy(spec)
+	if err != nil {
+		policy = nil // more entries than it can have: nothing is open
+	}
+	s.policy.Store(policy)
+	s.changing.Unlock()
+	s.mu.Lock() // what is being served is served by it
+	services := s.services
+	s.mu.Unlock()
+	for _, one := range services {
+		one.Recheck()
+	}
+}
+
+// serveNames answers the questions of a command without a network: no name is found, and an entry would
+// open one in a managed network, unless one denies it. The policy is made when the first name is asked for,
+// since most commands ask for none.
+func (s *Service) serveNames(spec *executor.Spec) {
+	s.off = true
+	policy := sync.OnceValue(func() *network.Policy {
+		p, _ := Policy(spec) // without one no entry denies
+		return p
+	})
+	s.names.Decide = func(h network.Host) network.Decision {
+		if d := policy().DecideName(h); d.Reason == network.Denied {
+			return d
+		}
+		return network.Decision{Ruling: network.Deny, Reason: network.NotAllowed, Source: network.BaselinePolicy}
+	}
+	s.names.Report = s.refusedName
+	for _, c := range s.sockets.Names {
+		s.naming.Go(func() { s.names.Serve(c) })
+	}
+}
+
 // origin says where a connection was going: to the name that its address stands for, or to the address.
-func (s *Service) origin(conn net.Conn, policy *network.Policy) (network.Host, uint16, error) {
+func (s *Service) origin(conn net.Conn) (network.Host, uint16, error) {
 	at, err := destination(conn)
 	if err != nil {
 		return network.Host{}, 0, err
@@ -88,7 +170,7 @@ func (s *Service) origin(conn net.Conn, policy *network.Policy) (network.Host, u
 		return host, at.Port(), nil
 	}
 	host := network.AddrHost(at.Addr())
-	if !at.Addr().IsLoopback() || policy.Decide(network.Request{Protocol: network.TransparentTCP, Host: host, Port: at.Port()}).Ruling == network.Allow {
+	if !at.Addr().IsLoopback() || s.policy.Load().Decide(network.Request{Protocol: network.TransparentTCP, Host: host, Port: at.Port()}).Ruling == network.Allow {
 		return host, at.Port(), nil
 	}
 	// Whether the client said localhost or its address cannot be known.
@@ -116,7 +198,12 @@ func (s *Service) Close() Report {
 	if s == nil {
 		return Report{}
 	}
-	s.sockets.Close()
+	if s.ignore != nil {
+		s.ignore()
+	}
+	if s.sockets != nil {
+		s.sockets.Close()
+	}
 	for _, one := range s.services {
 		_ = one.Close() // of a socket that is not used any more
 	}
@@ -129,6 +216,7 @@ func (s *Service) Close() Report {
 // note takes an event of the proxy.
 func (s *Service) note(e netproxy.Event) {
 	d := e.Decision
+	s.record(e)
 	if e.Kind != netproxy.Decided || d.Ruling == network.Allow || d.Reason == network.DNSFailed {
 		return // no policy refuses a name that has no address
 	}
@@ -138,6 +226,48 @@ func (s *Service) note(e netproxy.Event) {
 	if first != nil && s.onDenied != nil {
 		s.onDenied(*first)
 	}
+}
+
+// record tells an event, and counts what a host was reached for. The proxies of one command tell their
+// events beside each other.
+func (s *Service) record(e netproxy.Event) {
+	r := network.Record{
+		Host: e.Host, Port: e.Port, Protocol: e.Protocol, Method: e.Method, Time: e.Time,
+		Decision: e.Decision.Ruling, Reason: e.Decision.Reason, Source: e.Decision.Source,
+		PolicyVersion: s.policy.Load().Version(),
+	}
+	if e.Decision.Entry != nil {
+		r.Rule = e.Decision.Entry.Pattern
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e.Kind == netproxy.Closed {
+		r.End = &network.End{Up: e.Up, Down: e.Down, MS: e.Duration.Milliseconds(), Cause: string(e.Cause)}
+		if e.Resolved.IsValid() {
+			r.End.Resolved = e.Resolved.String()
+		}
+		s.report.reached(&r)
+	}
+	if s.onRecord != nil && s.records < executor.MaxRecords {
+		s.records++
+		s.onRecord(r)
+	}
+}
+
+// reached counts a connection that has ended.
+func (r *Report) reached(c *network.Record) {
+	i := slices.IndexFunc(r.Hosts, func(h executor.NetworkHost) bool { return h.Host == c.Host && h.Port == c.Port })
+	if i < 0 {
+		if len(r.Hosts) == executor.MaxNetworkHosts {
+			return
+		}
+		i = len(r.Hosts)
+		r.Hosts = append(r.Hosts, executor.NetworkHost{Host: c.Host, Port: c.Port})
+	}
+	h := &r.Hosts[i]
+	h.Connections++
+	h.Up += c.End.Up
+	h.Down += c.End.Down
 }
 
 // count counts a refusal. It returns the denial if it is the first one of its address.
@@ -171,13 +301,17 @@ func (s *Service) count(e netproxy.Event) *sandbox.Denial {
 	d := sandbox.Denial{
 		Access: sandbox.Access{Op: sandbox.Connect, Addr: addr, Net: "tcp"}, Source: sandbox.Proxied, Rule: rule(e.Decision), Count: 1, Time: e.Time,
 	}
+	if s.off && e.Decision.Reason == network.NotAllowed {
+		d.Rule = "network=" + sandbox.NetworkNone.String()
+	}
 	if host, err := network.ParseHost(pattern(e.Host)); err == nil {
 		if open := e.Decision.Pattern(network.Request{Protocol: e.Protocol, Host: host, Port: e.Port}); open != "" {
 			d.Grant = sandbox.Grant{Addr: open}.String()
 		}
 	}
 	// The user is not asked about protected addresses and local names: they need an entry.
-	d.NoGrant = d.Grant == "" || e.Decision.Reason != network.NotAllowed
+	// Nor is it asked again about what an answer has refused.
+	d.NoGrant = d.Grant == "" || e.Decision.Reason != network.NotAllowed || e.Decision.Source == network.Decider
 	r.Denials = append(r.Denials, d)
 	return &d
 }

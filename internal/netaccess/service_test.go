@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
 	"slices"
 	"testing"
 	"time"
@@ -102,6 +103,38 @@ func TestDenialsBound(t *testing.T) {
 	}
 }
 
+// TestRecords: a decision and the end of a connection are told, within a bound; hosts that were reached
+// are counted, within a bound as well.
+func TestRecords(t *testing.T) {
+	var told []network.Record
+	s := &Service{onRecord: func(r network.Record) { told = append(told, r) }}
+	for i := range 2 * executor.MaxNetworkHosts {
+		for range 3 {
+			e := refusal(fmt.Sprintf("h%d.example", i), 443, network.Allowed)
+			e.Decision.Ruling = network.Allow
+			e.Decision.Entry = &network.Entry{Pattern: "*.example"}
+			s.note(e)
+			e.Kind, e.Up, e.Down, e.Duration, e.Cause = netproxy.Closed, 1, 10, time.Second, netproxy.Ended
+			e.Resolved = netip.MustParseAddrPort("192.0.2.1:443")
+			s.note(e)
+		}
+	}
+	if len(told) != executor.MaxRecords || len(s.report.Hosts) != executor.MaxNetworkHosts {
+		t.Fatalf("%d records, %d hosts", len(told), len(s.report.Hosts))
+	}
+	want := network.Record{Host: "h0.example", Port: 443, Protocol: network.HTTPSConnect, Decision: network.Allow, Reason: network.Allowed, Rule: "*.example"}
+	if diff := cmp.Diff(want, told[0]); diff != "" {
+		t.Error(diff)
+	}
+	want.End = &network.End{Resolved: "192.0.2.1:443", Up: 1, Down: 10, MS: 1000, Cause: "ended"}
+	if diff := cmp.Diff(want, told[1]); diff != "" {
+		t.Error(diff)
+	}
+	if h := s.report.Hosts[0]; h != (executor.NetworkHost{Host: "h0.example", Port: 443, Connections: 3, Up: 3, Down: 30}) {
+		t.Errorf("%+v", h)
+	}
+}
+
 // TestServe: a refusal that was answered is in the report of Close.
 func TestServe(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -109,7 +142,7 @@ func TestServe(t *testing.T) {
 		t.Fatal(err)
 	}
 	var p netproxy.Proxy
-	s := Serve(&p, &Sockets{Proxy: l}, &executor.Spec{Run: "r"}, policyOf(t, network.Full))
+	s := Serve(&p, &Sockets{Proxy: l}, &executor.Spec{Run: "r", Network: network.NewLive(policyOf(t, network.Full))})
 	c, err := net.Dial("tcp", l.Addr().String())
 	if err != nil {
 		t.Fatal(err)

@@ -30,7 +30,11 @@ type Answer struct {
 	Source   network.Source   `json:"source,omitempty"`
 	Entry    *Entry           `json:"entry,omitempty"`
 	// Resolves says that the name would be resolved, and its addresses judged then.
-	Resolves bool   `json:"resolves"`
+	Resolves bool `json:"resolves"`
+	// Intercepted says that TLS is opened, and each request in it judged.
+	Intercepted bool `json:"intercepted,omitempty"`
+	// Upstream is the proxy by which the host would be reached, without its password; empty for none.
+	Upstream string `json:"upstream,omitempty"`
 	Hint     string `json:"hint,omitempty"` // what would open it
 	Flag     string `json:"flag,omitempty"` // the flag that would
 }
@@ -47,7 +51,10 @@ type Entry struct {
 // resolved. The error is a [*network.HostError], or that of [Config] or [network.New].
 func Ask(e *config.Effective, set *rules.Set, authority, method string) (*Answer, error) {
 	r, standard := network.Request{Protocol: network.HTTPSConnect, Method: method}, uint16(443)
-	if method != "" {
+	rest, isURL := strings.CutPrefix(authority, "https://")
+	if isURL {
+		authority, _, _ = strings.Cut(rest, "/")
+	} else if method != "" {
 		r.Protocol, standard = network.HTTP, 80
 	}
 	var err error
@@ -61,6 +68,9 @@ func Ask(e *config.Effective, set *rules.Set, authority, method string) (*Answer
 	}
 	c, err := Config(e, set)
 	if err != nil {
+		return nil, err
+	}
+	if c.Upstream, err = e.Upstream(); err != nil {
 		return nil, err
 	}
 	policy, err := network.New(c)
@@ -105,20 +115,30 @@ func flagFor(d network.Decision, r network.Request) string {
 
 // judge decides, also about addresses that are known without a resolver.
 func (a *Answer) judge(policy *network.Policy, r network.Request) {
-	d := policy.Decide(r)
+	opened := r
+	opened.Method = ""
+	d := policy.Decide(opened) // a connection comes before the request in it
+	if r.Protocol == network.HTTP || d.Ruling == network.Allow {
+		d = policy.Decide(r)
+	}
 	entry := d.Entry
 	if d.Ruling == network.Allow {
 		addrs := r.Host.LocalAddrs()
 		if addr, ok := r.Host.Addr(); ok {
 			addrs = []netip.Addr{addr}
 		}
-		if a.Resolves = addrs == nil; !a.Resolves {
+		proxy := policy.Upstream(r)
+		if proxy != nil {
+			a.Upstream = proxy.String()
+		}
+		if a.Resolves = addrs == nil && proxy == nil; addrs != nil {
 			if _, d = policy.Vet(r, addrs); d.Ruling != network.Allow {
 				entry = d.Entry
 			}
 		}
 	}
 	a.Decision, a.Reason, a.Source, a.Hint, a.Flag = d.Ruling, d.Reason, d.Source, d.Hint(r), flagFor(d, r)
+	a.Intercepted = d.Ruling == network.Allow && r.Protocol == network.HTTPSConnect && policy.Intercepts(r.Host, r.Port)
 	if entry != nil {
 		a.Entry = &Entry{entry.Pattern, entry.Deny, entry.Source}
 	}
@@ -133,7 +153,7 @@ var reasons = map[network.Reason]string{
 	network.NotAllowed:       "no entry allows it",
 	network.NotAllowedLocal:  "it is local or private, and no entry for it allows it",
 	network.MethodNotAllowed: "the mode limited does not permit it",
-	network.MITMRequired:     "the mode limited cannot look into TLS",
+	network.MITMRequired:     "the mode limited cannot look into its TLS",
 	network.ProxyDisabled:    "the network is off",
 }
 
@@ -163,6 +183,12 @@ func (a *Answer) String() string {
 		row("entry", printable.Word(a.Entry.Pattern)+" ("+printable.Line(a.Entry.Source)+")")
 	}
 	row("mode", a.Mode)
+	if a.Upstream != "" {
+		row("via", a.Upstream+", which resolves names and judges no addresses")
+	}
+	if a.Intercepted {
+		row("tls", "opened: only GET, HEAD and OPTIONS pass")
+	}
 	if a.Resolves {
 		row("note", "its addresses are judged when it is resolved: private ones need an entry of their own")
 	}

@@ -10,9 +10,12 @@ package netpolicy
 
 import (
 	"net/netip"
+	"os"
 	"slices"
 
 	"github.com/sallyport-dev/sallyport/internal/config"
+	"github.com/sallyport-dev/sallyport/internal/hostasks"
+	"github.com/sallyport-dev/sallyport/internal/intercept"
 	"github.com/sallyport-dev/sallyport/internal/suffixes"
 	"github.com/sallyport-dev/sallyport/network"
 	"github.com/sallyport-dev/sallyport/rules"
@@ -26,7 +29,7 @@ var modes = map[string]network.Mode{
 
 // Config returns what the network policy of a run is made from: settings with flags, and rules,
 // which may be nil. Entries have their places. The error is that of rules that did not load: then
-// nothing is open. Rules open nothing beyond the ceiling. HostAddrs are left to the caller.
+// nothing is open. Rules open nothing beyond the ceiling. HostAddrs and Upstream are left to the caller.
 func Config(e *config.Effective, set *rules.Set) (network.Config, error) {
 	if err := set.Err(); err != nil {
 		return network.Config{}, err
@@ -36,6 +39,9 @@ func Config(e *config.Effective, set *rules.Set) (network.Config, error) {
 		Mode:         modes[e.Values["network.mode"].Text()], // None for the host's, and where nothing is set
 		AllowPrivate: is("network.allow_private"), RequireSNI: is("network.require_sni"), Ask: is("network.ask"),
 		PublicSuffix: suffixes.IsPublic,
+	}
+	if c.Mode == network.Limited {
+		inspect(&c, e)
 	}
 	for _, list := range []string{"network.allow", "network.deny"} {
 		for _, s := range e.Values[list].Settings {
@@ -50,11 +56,30 @@ func Config(e *config.Effective, set *rules.Set) (network.Config, error) {
 	return c, nil
 }
 
-// protocols are those that a rule which allows opens. Connections of programs that know of no proxy are
-// led to it, and are no wider than what these programs could ask a proxy for.
-var protocols = map[string][]network.Protocol{
-	"http": {network.HTTP}, "https": {network.HTTPSConnect, network.TransparentTCP},
-	"socks5_tcp": {network.SOCKS5TCP, network.TransparentTCP}, "socks5_udp": {network.SOCKS5UDP},
+// Rewrite has requests inside TLS changed. It does nothing where no request is judged.
+func Rewrite(c *network.Config, e *config.Effective, r intercept.Rewriter) {
+	if c.Mode == network.None {
+		return
+	}
+	if c.Inspector == nil {
+		inspect(c, e)
+	}
+	if by, ok := c.Inspector.(*intercept.Interceptor); ok {
+		c.Inspector = by.With(r)
+	}
+}
+
+// inspect has TLS opened, but for the hosts that the settings name.
+func inspect(c *network.Config, e *config.Effective) {
+	home, _ := os.UserHomeDir() // without one "~" is a name
+	var extra []string
+	for _, name := range e.Values["network.mitm.extra_ca"].Texts() {
+		extra = append(extra, config.Expand(name, home))
+	}
+	c.Inspector = intercept.Shared(extra, os.Getenv)
+	for _, s := range e.Values["network.mitm.exclude"].Settings {
+		c.Uninspected = append(c.Uninspected, network.Entry{Pattern: s.Text, Source: s.Origin.Place()})
+	}
 }
 
 // ruleEntries returns the entries of rules about hosts. In one file the last decision about a host
@@ -77,7 +102,7 @@ func ruleEntries(list []rules.NetworkRule) []network.Entry {
 		}
 		switch r.Decision {
 		case rules.Allow:
-			e.Protocols = protocols[r.Protocol]
+			e.Protocols = hostasks.Protocols[r.Protocol]
 		case rules.Prompt:
 			e.Source += ", which asks"
 		}

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/netip"
 	"strconv"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -28,8 +29,12 @@ type access struct {
 	req      network.Request
 	raw      string // the host as it arrived, where it was refused as malformed
 	decision network.Decision
+	answered bool         // allowed by an answer, and not by an entry
+	addrs    []netip.Addr // that were vetted
+	revoked  atomic.Bool
+	via      *network.UpstreamProxy // by which the host is reached; nil for none
 	start    time.Time
-	resolved netip.AddrPort
+	resolved netip.AddrPort // not valid with via
 	up, down int64
 }
 
@@ -64,14 +69,12 @@ type asker func(network.Request) network.Decision
 // reach takes a request as far as a connection, which ends with the Service. Nil means that there
 // is none: because of the decision, or of the error if that allows. For bad see permit.
 func (a *access) reach(bad network.Reason, ask asker) (net.Conn, error) {
-	addrs := a.permit(bad, ask)
-	if addrs == nil {
+	addrs, ok := a.permit(bad, ask)
+	if !ok {
 		return nil, nil
 	}
-	conn, err := a.dial(addrs)
-	if err == nil && !a.s.hold(conn) {
-		err = net.ErrClosed
-	}
+	a.addrs = addrs
+	conn, err := a.open(addrs)
 	if err != nil {
 		a.closed(DialFailed)
 		return nil, err
@@ -79,36 +82,58 @@ func (a *access) reach(bad network.Reason, ask asker) (net.Conn, error) {
 	return conn, nil
 }
 
-// permit decides about a request and returns the addresses that may be dialed; none if it was
-// refused. What is malformed in it, other than its host, is the reason bad: it is refused as
-// such only if its host is not refused anyway.
-func (a *access) permit(bad network.Reason, ask asker) []netip.Addr {
+// open connects to one of the addresses, or by an upstream proxy. The connection ends with the Service.
+func (a *access) open(addrs []netip.Addr) (net.Conn, error) {
+	if a.via != nil {
+		return a.viaUpstream()
+	}
+	conn, to, err := a.dial(hop{addrs: addrs, port: a.req.Port, check: a.check})
+	if err != nil {
+		return nil, err
+	}
+	if a.resolved = to; !a.s.hold(conn, a) {
+		return nil, net.ErrClosed
+	}
+	return conn, nil
+}
+
+// permit decides about a request and returns the addresses that may be dialed, none with an upstream
+// proxy; ok is false if it was refused. What is malformed in it, other than its host, is the reason
+// bad: it is refused as such only if its host is not refused anyway.
+func (a *access) permit(bad network.Reason, ask asker) (addrs []netip.Addr, ok bool) {
 	policy := a.s.policy()
 	d := policy.Decide(a.req)
 	switch {
 	case d.Ruling != network.Allow && d.Ruling != network.Ask:
 		a.decide(d)
-		return nil
+		return nil, false
 	case bad != "":
 		a.reject(bad, "")
-		return nil
+		return nil, false
 	case d.Ruling == network.Ask:
 		if d = ask(a.req); d.Ruling != network.Allow {
 			a.decide(d)
-			return nil
+			return nil, false
 		}
+		a.answered = true
 	}
 	addrs, vetted := a.vet(policy)
 	if vetted.Ruling != network.Allow {
 		a.decide(vetted)
-		return nil
+		return nil, false
 	}
 	a.decide(d)
-	return addrs
+	return addrs, true
 }
 
-// vet resolves the host, once, and returns the addresses that may be dialed.
+// vet resolves the host, once, and returns the addresses that may be dialed. With an upstream proxy that
+// is its part, but for datagrams, which it does not forward.
 func (a *access) vet(policy *network.Policy) ([]netip.Addr, network.Decision) {
+	if a.via = policy.Upstream(a.req); a.via != nil && a.req.Protocol != network.SOCKS5UDP {
+		return nil, network.Decision{Ruling: network.Allow}
+	} else if a.via != nil {
+		return nil, network.Decision{Ruling: network.Deny, Reason: network.DNSFailed, Source: network.BaselinePolicy}
+	}
 	addrs, err := a.s.resolve(a.req.Host)
 	if err != nil {
 		return nil, network.Decision{Ruling: network.Deny, Reason: network.DNSFailed, Source: network.BaselinePolicy}
@@ -118,7 +143,10 @@ func (a *access) vet(policy *network.Policy) ([]netip.Addr, network.Decision) {
 
 // resolve returns the addresses of a host. The name is complete as it is: no search list of the
 // system makes another one of it.
-func (s *Service) resolve(h network.Host) ([]netip.Addr, error) {
+func (s *Service) resolve(h network.Host) ([]netip.Addr, error) { return s.lookUp(h, h.Name()+".") }
+
+// lookUp is resolve for a name that may have a dot behind it.
+func (s *Service) lookUp(h network.Host, name string) ([]netip.Addr, error) {
 	if addr, ok := h.Addr(); ok {
 		return []netip.Addr{addr}, nil
 	}
@@ -131,7 +159,7 @@ func (s *Service) resolve(h network.Host) ([]netip.Addr, error) {
 	if s.proxy.Resolver != nil {
 		resolver = s.proxy.Resolver
 	}
-	addrs, err := resolver.LookupNetIP(ctx, "ip", h.Name()+".")
+	addrs, err := resolver.LookupNetIP(ctx, "ip", name)
 	if err == nil && len(addrs) == 0 {
 		err = errNoAddress
 	}
@@ -140,9 +168,8 @@ func (s *Service) resolve(h network.Host) ([]netip.Addr, error) {
 
 // check vets the address of a connection that is about to be made, by the policy of now. It is
 // a second wall: the addresses given to dial were vetted before.
-func (a *access) check(address string) error {
-	to, err := netip.ParseAddrPort(address)
-	if err != nil || to.Port() != a.req.Port {
+func (a *access) check(to netip.AddrPort) error {
+	if to.Port() != a.req.Port {
 		return errNotVetted
 	}
 	if addrs, _ := a.s.policy().Vet(a.req, []netip.Addr{to.Addr()}); len(addrs) == 0 {
@@ -151,31 +178,55 @@ func (a *access) check(address string) error {
 	return nil
 }
 
+// A hop is where a connection is to be made.
+type hop struct {
+	addrs []netip.Addr
+	port  uint16
+	check func(netip.AddrPort) error // vets the address once more
+}
+
 // dial connects to one of the addresses: the next one is tried when one fails, or beside it when
 // it has not answered for a while.
-func (a *access) dial(addrs []netip.Addr) (net.Conn, error) {
+func (a *access) dial(to hop) (net.Conn, netip.AddrPort, error) {
 	ctx, cancel := context.WithTimeout(a.s.ctx, dialTime)
 	defer cancel()
-	addrs = alternate(addrs)
-	if len(addrs) == 1 {
-		conn, err := a.connect(ctx, addrs[0])
-		if err == nil {
-			a.resolved = netip.AddrPortFrom(addrs[0], a.req.Port)
-		}
-		return conn, err
+	to.addrs = alternate(to.addrs)
+	if len(to.addrs) == 1 {
+		conn, err := a.connect(ctx, &to, to.addrs[0])
+		return conn, netip.AddrPortFrom(to.addrs[0], to.port), err
 	}
-	race := &race{a: a, ctx: ctx, cancel: cancel, addrs: addrs, results: make(chan result)}
+	race := &race{a: a, to: &to, ctx: ctx, cancel: cancel, results: make(chan result)}
 	return race.run()
 }
 
 // connect makes one connection.
-func (a *access) connect(ctx context.Context, addr netip.Addr) (net.Conn, error) {
-	d := &net.Dialer{Control: func(_, address string, _ syscall.RawConn) error { return a.check(address) }}
-	address := netip.AddrPortFrom(addr, a.req.Port).String()
+func (a *access) connect(ctx context.Context, to *hop, addr netip.Addr) (net.Conn, error) {
+	d := &net.Dialer{Control: func(_, address string, _ syscall.RawConn) error {
+		at, err := netip.ParseAddrPort(address)
+		if err != nil {
+			return errNotVetted
+		}
+		return to.check(at)
+	}}
+	address := netip.AddrPortFrom(addr, to.port).String()
 	if a.s.proxy.Dial != nil {
 		return a.s.proxy.Dial(ctx, d, "tcp", address)
 	}
 	return d.DialContext(ctx, "tcp", address)
+}
+
+// stands reports whether the request would still be allowed. What an answer has allowed needs no
+// entry, but no entry may deny it.
+func (a *access) stands(p *network.Policy) bool {
+	d := p.Decide(a.req)
+	if d.Ruling != network.Allow && (d.Ruling != network.Ask || !a.answered) {
+		return false
+	}
+	if !a.resolved.IsValid() {
+		return true
+	}
+	fit, _ := p.Vet(a.req, []netip.Addr{a.resolved.Addr()})
+	return len(fit) > 0
 }
 
 // alternate orders addresses so that each family comes early, beginning with the first one.
@@ -202,9 +253,9 @@ func alternate(addrs []netip.Addr) []netip.Addr {
 // A race tries several addresses.
 type race struct {
 	a       *access
+	to      *hop
 	ctx     context.Context
 	cancel  context.CancelFunc
-	addrs   []netip.Addr
 	results chan result
 	started int
 	pending int
@@ -218,14 +269,14 @@ type result struct {
 }
 
 // run returns the first connection, or the error of the first address. All tries have ended then.
-func (r *race) run() (net.Conn, error) {
+func (r *race) run() (net.Conn, netip.AddrPort, error) {
 	timer := time.NewTimer(nextTime)
 	defer timer.Stop()
 	var won result
 	var failed error
 	for r.start(); r.pending > 0; {
 		var next <-chan time.Time
-		if won.conn == nil && r.started < len(r.addrs) {
+		if won.conn == nil && r.started < len(r.to.addrs) {
 			next = timer.C
 		}
 		select {
@@ -244,7 +295,7 @@ func (r *race) run() (net.Conn, error) {
 				if failed == nil {
 					failed = got.err
 				}
-				if r.started < len(r.addrs) && r.ctx.Err() == nil {
+				if r.started < len(r.to.addrs) && r.ctx.Err() == nil {
 					r.start()
 					timer.Reset(nextTime)
 				}
@@ -252,20 +303,19 @@ func (r *race) run() (net.Conn, error) {
 		}
 	}
 	if won.conn == nil {
-		return nil, failed
+		return nil, netip.AddrPort{}, failed
 	}
-	r.a.resolved = won.to
-	return won.conn, nil
+	return won.conn, won.to, nil
 }
 
 // start begins the next try.
 func (r *race) start() {
-	addr := r.addrs[r.started]
+	addr := r.to.addrs[r.started]
 	r.started++
 	r.pending++
 	go func() {
-		conn, err := r.a.connect(r.ctx, addr)
-		r.results <- result{conn, netip.AddrPortFrom(addr, r.a.req.Port), err}
+		conn, err := r.a.connect(r.ctx, r.to, addr)
+		r.results <- result{conn, netip.AddrPortFrom(addr, r.to.port), err}
 	}()
 }
 
@@ -284,7 +334,10 @@ func (a *access) event(kind Kind) Event {
 
 // closed tells the end of the connection of a request.
 func (a *access) closed(cause Cause) {
-	if cause == Failed && a.s.ctx.Err() != nil {
+	switch {
+	case a.revoked.Load():
+		cause = Revoked
+	case cause == Failed && a.s.ctx.Err() != nil:
 		cause = Interrupted
 	}
 	e := a.event(Closed)

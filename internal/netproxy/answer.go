@@ -23,9 +23,12 @@ type blocked struct{ header, message string }
 var blockedTexts = map[network.Reason]blocked{
 	network.NotAllowed:       {"blocked-by-allowlist", "Domain not in allowlist."},
 	network.NotAllowedLocal:  {"blocked-by-allowlist", "Sandbox policy blocks local/private network addresses."},
+	network.ApprovalTimeout:  {"blocked-by-allowlist", "Domain not in allowlist."},
+	network.TooManyPending:   {"blocked-by-allowlist", "Domain not in allowlist."},
 	network.Denied:           {"blocked-by-denylist", "Domain denied by the sandbox policy."},
 	network.MethodNotAllowed: {"blocked-by-method-policy", "Method not allowed in limited mode."},
 	network.MITMRequired:     {"blocked-by-mitm-required", "MITM required for limited HTTPS."},
+	network.CredentialMisuse: {"blocked-by-policy", "A credential was sent where it does not belong."},
 	network.ProxyDisabled:    {"blocked-by-policy", "network proxy is disabled"},
 }
 
@@ -65,6 +68,12 @@ func (a *access) refusal(q *request, c *Command) []byte {
 	if q.method == "CONNECT" && !q.names("Accept", "application/json") {
 		return answerBytes(403, "text/plain", headers+q.closing(), texts.message, true)
 	}
+	return answerBytes(403, "application/json", headers+q.closing(), a.refusedBody(c), q.method != "HEAD")
+}
+
+// refusedBody is the body of the answer to a request that was not allowed, as JSON.
+func (a *access) refusedBody(c *Command) string {
+	texts := textsOf(a.decision.Reason)
 	body := refusedBody{
 		Status: "blocked", Host: a.req.Host.String(), Reason: a.decision.Reason, Decision: "deny",
 		Source: a.decision.Source, Protocol: a.req.Protocol.String(), Port: a.req.Port,
@@ -78,9 +87,9 @@ func (a *access) refusal(q *request, c *Command) []byte {
 	}
 	text, err := json.Marshal(body)
 	if err != nil {
-		text = []byte(texts.message)
+		return texts.message
 	}
-	return answerBytes(403, "application/json", headers+q.closing(), string(text), q.method != "HEAD")
+	return string(text)
 }
 
 // unreachable is the answer when no vetted address could be connected to.
@@ -127,10 +136,10 @@ func (h *head) forwarded(b *strings.Builder) {
 	}
 }
 
-// rebuild is the head of the request for the server.
-func (q *request) rebuild(target string, r network.Request, websocket bool) []byte {
+// rebuild is the head of the request for the server. More is a header line, or empty.
+func (q *request) rebuild(target string, r network.Request, more string, websocket bool) []byte {
 	var b strings.Builder
-	b.WriteString(q.method + " " + target + " HTTP/1.1\r\nHost: " + authority(r) + "\r\n")
+	b.WriteString(q.method + " " + target + " HTTP/1.1\r\nHost: " + authority(r) + "\r\n" + more)
 	q.forwarded(&b)
 	switch q.body.kind {
 	case chunked:

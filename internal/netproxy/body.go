@@ -190,7 +190,7 @@ func (c chunks) end() error {
 }
 
 // copyBody copies a body with a new framing: in chunks, or its data alone.
-func copyBody(w io.Writer, b *body, inChunks bool) error {
+func copyBody(w io.Writer, b io.Reader, inChunks bool) error {
 	if !inChunks {
 		_, err := io.Copy(writerOnly{w}, b)
 		return err

@@ -10,6 +10,7 @@
 // normalized host, never the spelling of the client.
 //
 // Everything that arrives is the text of a program that is not trusted: the parsers of HTTP,
-// SOCKS5 and TLS are bounded, and refuse what two readers could understand differently. TLS is
-// not opened; only the server name of its first message is compared with the host.
+// SOCKS5 and TLS are bounded, and refuse what two readers could understand differently. The server
+// name in the first message of TLS is compared with the host. An [Interceptor] opens TLS where the policy
+// asks for it; else it passes as it is.
 package netproxy

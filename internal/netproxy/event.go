@@ -30,6 +30,7 @@ const (
 	Idle        Cause = "idle"         // nothing came for too long
 	SNIRefused  Cause = "sni_mismatch" // TLS was for another host, which is not allowed
 	Interrupted Cause = "interrupted"  // the Service was closed
+	Revoked     Cause = "revoked"      // the policy has changed, and does not allow it any more
 )
 
 // Event is a decision, or the end of a connection.
@@ -48,7 +49,7 @@ type Event struct {
 
 	// The rest is of Closed only.
 
-	Resolved netip.AddrPort // the address that was connected to; not valid if there was none
+	Resolved netip.AddrPort // the address that was connected to; not valid if there was none, or an upstream proxy
 	Up, Down int64          // bytes from the command and to it, without those of this proxy
 	Duration time.Duration  // since it was decided
 	Cause    Cause

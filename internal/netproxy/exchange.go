@@ -69,6 +69,8 @@ type exchange struct {
 	sent  chan bool     // whether the whole body was sent, once that has ended
 	whole bool          // it was
 	again bool          // another request may follow
+
+	refused atomic.Pointer[access] // because of its body; nil if it was not
 }
 
 func newExchange(c *client, a *access, q *request, conn net.Conn) *exchange {
@@ -80,7 +82,7 @@ func newExchange(c *client, a *access, q *request, conn net.Conn) *exchange {
 // nothing of one response can be taken for the next.
 func (x *exchange) run(target string, websocket bool) Cause {
 	defer func() { x.a.up += x.up.out.Load(); x.a.down += x.up.in.Load() }()
-	if _, err := x.up.Write(x.q.rebuild(target, x.a.req, websocket)); err != nil {
+	if _, err := x.up.Write(x.head(target, websocket)); err != nil {
 		x.fail("the server closed the connection")
 		return Failed
 	}
@@ -110,6 +112,17 @@ func (x *exchange) run(target string, websocket bool) Cause {
 	return cause
 }
 
+// head is the head of the request. An upstream proxy gets it as a client's.
+func (x *exchange) head(target string, websocket bool) []byte {
+	if !x.a.absolute() {
+		return x.q.rebuild(target, x.a.req, "", websocket)
+	}
+	if target == "*" {
+		target = ""
+	}
+	return x.q.rebuild("http://"+authority(x.a.req)+target, x.a.req, x.a.authorization(), websocket)
+}
+
 // isSent reports whether the whole request was sent. It does not wait.
 func (x *exchange) isSent() bool {
 	select {
@@ -125,7 +138,18 @@ func (x *exchange) isSent() bool {
 // that takes no more may still answer.
 func (x *exchange) sendBody() bool {
 	b := newBody(x.c.r, x.q.body)
-	err := copyBody(x.up, b, x.q.body.kind == chunked)
+	var src io.Reader = b
+	if r := x.c.s.command.Rewriter; r != nil {
+		src = r.PlainBody(x.a.host(), b)
+	}
+	err := copyBody(x.up, src, x.q.body.kind == chunked)
+	var misuse Misuse
+	if errors.As(err, &misuse) {
+		refused := &access{s: x.a.s, req: x.a.req, start: x.a.start}
+		refused.decide(misused(misuse))
+		x.refused.Store(refused)
+		_ = x.up.Close()
+	}
 	if b.err != nil && !errors.Is(b.err, io.EOF) {
 		_ = x.up.Close()
 	}
@@ -139,6 +163,9 @@ func (x *exchange) respond(websocket bool) (cause Cause, switched bool) {
 		switch {
 		case err != nil:
 			x.fail("the response of the server is malformed or was cut: " + err.Error())
+			return Failed, false
+		case p.status == statusLogin && x.a.absolute():
+			x.fail((&upstreamError{x.a.via, p.refusal()}).Error())
 			return Failed, false
 		case p.status == 101 && websocket:
 			return Ended, x.send(p.rebuild(framing{}, "Connection: Upgrade\r\nUpgrade: websocket\r\n")) == nil
@@ -197,6 +224,10 @@ func (x *exchange) send(b []byte) error {
 // fail answers for a server that does not, if nothing of its answer has gone to the client.
 func (x *exchange) fail(why string) {
 	x.again = false
+	if refused := x.refused.Load(); refused != nil && !x.wrote {
+		_ = x.c.write(refused.refusal(x.q, x.c.s.command))
+		x.wrote = true
+	}
 	if !x.wrote {
 		_ = x.c.write(lastAnswer(502, why))
 	}

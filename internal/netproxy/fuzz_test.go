@@ -44,7 +44,7 @@ func FuzzHead(f *testing.F) {
 		if policy.Decide(r).Ruling == network.Allow && host.Name() != "api.example.com" {
 			t.Fatalf("%q is allowed", host)
 		}
-		rebuilt := string(q.rebuild(originForm(q.method, path), r, false))
+		rebuilt := string(q.rebuild(originForm(q.method, path), r, "", false))
 		again, err := readRequest(bufio.NewReader(strings.NewReader(rebuilt)))
 		if err != nil && !strings.Contains(err.Error(), "128 headers") && !strings.Contains(err.Error(), "longer") {
 			t.Fatalf("%v in %q", err, rebuilt)

@@ -12,8 +12,9 @@ import (
 )
 
 const (
-	httpPort = 80
-	closing  = "connection: close\r\n" // in answers of ours
+	httpPort  = 80
+	httpsPort = 443
+	closing   = "connection: close\r\n" // in answers of ours
 )
 
 // serveHTTP serves requests until one of them is the last. Forward serves one, and reports whether
@@ -102,6 +103,10 @@ func (c *client) forward(q *request) bool {
 // exchange decides about a request and forwards it, with its target as servers get it. For bad see
 // permit. It reports whether another request may follow.
 func (c *client) exchange(a *access, q *request, bad network.Reason, target string, websocket bool) bool {
+	if err := a.plain(q); err != nil {
+		a.decide(misused(err))
+		return c.refuse(a, q)
+	}
 	up, err := a.reach(bad, c.ask)
 	switch {
 	case err != nil:
@@ -146,7 +151,7 @@ func (c *client) connect(q *request) {
 		a.closed(Failed)
 		return
 	}
-	a.closed(c.tunnel(a, up, nil, true))
+	a.closed(c.pass(a, up))
 }
 
 // isFor reports whether the header Host names the target. Only CONNECT and HTTP/1.0 do without.

@@ -5,6 +5,7 @@ package netproxy
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"net"
 	"net/netip"
@@ -49,6 +50,9 @@ type Proxy struct {
 	// ListenUDP opens the socket from which the datagrams of a UDP association are sent. Nil
 	// opens one on all interfaces and any port.
 	ListenUDP func() (net.PacketConn, error)
+	// UpstreamRoots are the certificates by which upstream proxies are known that speak TLS. Nil
+	// means those of the system.
+	UpstreamRoots *x509.CertPool
 	// CommandConns and ProcessConns limit the open connections of one command and of all. Zero
 	// means 256 and 4096. What is above waits to be accepted.
 	CommandConns, ProcessConns int
@@ -73,6 +77,8 @@ type Command struct {
 	// PacketListener opens a UDP socket that the command can send to. Nil means that there is
 	// none: UDP ASSOCIATE is refused.
 	PacketListener func() (net.PacketConn, error)
+	// Rewriter changes requests inside TLS, and their responses. Nil changes nothing.
+	Rewriter Rewriter
 }
 
 // Service is a listener that is served. [Service.Close] ends it.
@@ -87,9 +93,9 @@ type Service struct {
 	slots  chan struct{}
 	group  sync.WaitGroup
 
-	mu    sync.Mutex // guards open
-	open  map[closer]struct{}
-	tells sync.Mutex // held while Report is called
+	mu    sync.Mutex         // guards open
+	open  map[closer]*access // with the request that a connection to a server is for; nil for others
+	tells sync.Mutex         // held while Report is called
 }
 
 // closer is a connection or a socket that ends with the Service.
@@ -105,7 +111,7 @@ func (p *Proxy) start(l net.Listener, c *Command, origin Origin) *Service {
 	s := &Service{
 		proxy: p, command: c, listener: l, origin: origin,
 		slots: make(chan struct{}, orDefault(p.CommandConns, commandConns)),
-		open:  map[closer]struct{}{},
+		open:  map[closer]*access{},
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.group.Go(s.accept)
@@ -137,17 +143,31 @@ func (s *Service) Close() error {
 	return err
 }
 
-// hold has a connection end with the Service. It is false, and the connection closed, if the
-// Service has ended.
-func (s *Service) hold(c closer) bool {
+// hold has a connection end with the Service, and with the permission of the request that it is for;
+// nil for one of the client. It is false, and the connection closed, if that has ended.
+func (s *Service) hold(c closer, a *access) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ctx.Err() != nil {
+	if s.ctx.Err() != nil || a != nil && !a.stands(s.policy()) { // it may have changed since it was decided
 		_ = c.Close()
 		return false
 	}
-	s.open[c] = struct{}{}
+	s.open[c] = a
 	return true
+}
+
+// Recheck ends the connections that the policy does not allow any more. It is to be called when the
+// policy has changed.
+func (s *Service) Recheck() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	policy := s.policy()
+	for c, a := range s.open {
+		if a != nil && !a.stands(policy) {
+			a.revoked.Store(true)
+			_ = c.Close()
+		}
+	}
 }
 
 // drop closes a connection that was held.
@@ -170,7 +190,7 @@ func (s *Service) accept() {
 			}
 			continue
 		}
-		if !s.hold(conn) {
+		if !s.hold(conn, nil) {
 			return
 		}
 		if !s.take(s.proxy.slots) {

@@ -46,7 +46,7 @@ func (c *client) serveRedirected() {
 		return
 	}
 	defer c.s.drop(up)
-	a.closed(c.tunnel(a, up, nil, true))
+	a.closed(c.pass(a, up))
 }
 
 // reset ends the connection as a server that refuses does, so that the client does not wait.

@@ -202,7 +202,7 @@ func (c *client) connectSOCKS(to socksTarget) {
 		a.closed(Failed)
 		return
 	}
-	a.closed(c.tunnel(a, conn, nil, true))
+	a.closed(c.pass(a, conn))
 }
 
 // replyFor is the reply to a request that was not allowed.

@@ -172,27 +172,33 @@ func (t *tunnel) sniff(f, other *flow) error {
 	if first, _ := f.ahead.Peek(1); first[0] != recordHandshake {
 		return nil
 	}
-	_ = f.from.SetReadDeadline(time.Now().Add(helloTime))
+	p, err := t.a.readHello(f.from, f.ahead)
+	if err != nil {
+		return err
+	}
+	n, err := f.to.Write(p)
+	f.count(n)
+	return err
+}
+
+// readHello reads the first message of a TLS client as a whole, and judges it. It returns what was read.
+func (a *access) readHello(from net.Conn, ahead *bufio.Reader) ([]byte, error) {
+	_ = from.SetReadDeadline(time.Now().Add(helloTime))
 	p := make([]byte, 0, 2<<10)
 	for {
 		h, state := parseHello(p)
 		switch state {
 		case helloWhole:
-			if err := t.a.checkName(h); err != nil {
-				return err
-			}
-			n, err := f.to.Write(p)
-			f.count(n)
-			return err
+			return p, a.checkName(h)
 		case helloBroken:
-			return t.a.refuseName("")
+			return nil, a.refuseName("")
 		}
 		if len(p) == cap(p) {
 			p = append(make([]byte, 0, 2*cap(p)), p...)
 		}
-		n, err := f.ahead.Read(p[len(p):cap(p)])
+		n, err := ahead.Read(p[len(p):cap(p)])
 		if p = p[:len(p)+n]; err != nil {
-			return err
+			return nil, err
 		}
 	}
 }
@@ -224,9 +230,8 @@ func (a *access) checkName(h hello) error {
 
 // refuseName tells that TLS is for a host that is not allowed, or that it is malformed.
 func (a *access) refuseName(name string) error {
-	refused := *a
+	refused := access{s: a.s, req: a.req, raw: name, start: a.start}
 	refused.req.Host, _ = network.ParseHost(name)
-	refused.raw = name
 	refused.decide(network.Decision{Ruling: network.Deny, Reason: network.SNIMismatch, Source: network.BaselinePolicy})
 	return errSNI
 }

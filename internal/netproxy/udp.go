@@ -57,13 +57,13 @@ func (c *client) associate() {
 		return
 	}
 	inside, err := c.s.command.PacketListener()
-	if err != nil || !c.s.hold(inside) {
+	if err != nil || !c.s.hold(inside, nil) {
 		c.reply(replyFailed)
 		return
 	}
 	defer c.s.drop(inside)
 	outside, err := c.s.proxy.listenUDP()
-	if err != nil || !c.s.hold(outside) {
+	if err != nil || !c.s.hold(outside, nil) {
 		c.reply(replyFailed)
 		return
 	}
@@ -171,7 +171,7 @@ func (u *association) flow(ctx context.Context, to socksTarget) *udpFlow {
 	}
 	f = &udpFlow{a: u.c.s.newAccess(network.SOCKS5UDP, ""), policy: policy, used: time.Now()}
 	f.a.raw, f.a.req.Host, f.a.req.Port = to.raw, to.host, to.port
-	if addrs := f.a.permit("", func(r network.Request) network.Decision { return u.c.s.ask(ctx, r) }); addrs != nil {
+	if addrs, ok := f.a.permit("", func(r network.Request) network.Decision { return u.c.s.ask(ctx, r) }); ok {
 		f.to = netip.AddrPortFrom(addrs[0].Unmap(), to.port)
 		f.a.resolved = f.to
 	}
@@ -192,7 +192,7 @@ func (f *udpFlow) passes(policy *network.Policy) bool {
 	if d.Ruling != network.Allow && (d.Ruling != network.Ask || f.a.decision.Source != network.Decider) {
 		return false
 	}
-	return f.a.check(f.to.String()) == nil
+	return f.a.check(f.to) == nil
 }
 
 // add remembers a flow, in the place of the one that was not used for longest if there are many.

@@ -72,6 +72,8 @@ func (g *denialGroup) line(home string) string {
 	switch {
 	case g.flags != "":
 		text += "; allow with " + Allow(g.flags, home)
+	case strings.HasPrefix(g.rule, "credential "):
+		text += ": the " + printable.Line(g.rule) + " does not belong there"
 	case DeniesPath(g.rule), strings.HasPrefix(g.rule, "rule "):
 		text += "; denied by " + printable.Word(g.rule)
 	case strings.HasSuffix(g.rule, protectsLinks):

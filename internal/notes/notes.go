@@ -9,6 +9,7 @@
 package notes
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"path"
@@ -40,10 +41,10 @@ func Shortlist(causes, needs []string) []string {
 	return lines
 }
 
-// IsNetwork reports whether a denial is one of a network that is off, not of a host that a proxy
+// IsNetwork reports whether a denial is one of a network that is off, not of a host that a policy
 // refused.
 func IsNetwork(d *sandbox.Denial) bool {
-	return d.Source != sandbox.Proxied && (d.Op == sandbox.Connect || d.Op == sandbox.Bind) && d.Net != "unix" && !strings.HasPrefix(d.Addr, "/") && !strings.HasPrefix(d.Addr, "@")
+	return (d.Source != sandbox.Proxied || d.Rule == "network="+sandbox.NetworkNone.String()) && (d.Op == sandbox.Connect || d.Op == sandbox.Bind) && d.Net != "unix" && !strings.HasPrefix(d.Addr, "/") && !strings.HasPrefix(d.Addr, "@")
 }
 
 // Offline names what was tried and by what: "network is off (DNS lookup, npm); ...".
@@ -68,5 +69,5 @@ func Offline(d *sandbox.Denial) string {
 	if len(about) > 0 {
 		text += " (" + strings.Join(about, ", ") + ")"
 	}
-	return text + "; allow with --net host"
+	return text + "; allow with " + cmp.Or(d.Grant, "--net host")
 }

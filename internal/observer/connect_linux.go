@@ -98,9 +98,9 @@ func (c *connecting) internet() syscall.Errno {
 }
 
 // unreachable returns the error of the command's private network for an address, and 0 for one that it
-// has, or that leads to the proxy.
+// has, or that leads to the proxy or the name server.
 func (r *request) unreachable(to netip.AddrPort) syscall.Errno {
-	if r.cfg.Redirected {
+	if r.cfg.Redirected || to == r.cfg.Names {
 		return 0
 	}
 	return sockets.Unreachable(to)

@@ -5,6 +5,7 @@ package observer
 
 import (
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -17,6 +18,9 @@ import (
 
 // pidfdThread names a thread instead of a process (PIDFD_THREAD of linux/pidfd.h).
 const pidfdThread = unix.O_EXCL
+
+// slotTime is how long a call waits for a token of a duplicate.
+const slotTime = time.Second
 
 // duplicate duplicates a descriptor of the task, which is given back with release or
 // closeForeign. It fails where too many are held.
@@ -42,9 +46,7 @@ func (r *request) pidfd() (int, syscall.Errno) {
 
 // duplicateFrom is duplicate for a task that is open.
 func (r *request) duplicateFrom(pidfd int, fd int32) (int, syscall.Errno) {
-	select {
-	case r.foreign <- struct{}{}:
-	default:
+	if !r.slot() {
 		return -1, unix.EAGAIN
 	}
 	own, err := unix.PidfdGetfd(pidfd, int(fd), 0)
@@ -53,6 +55,25 @@ func (r *request) duplicateFrom(pidfd int, fd int32) (int, syscall.Errno) {
 		return -1, unix.EBADF
 	}
 	return own, 0
+}
+
+// slot takes a token for a duplicate. Where all are held, most are given back in a moment: only sockets that
+// the command has linger hold theirs, and with them its own calls, for no longer than slotTime each.
+func (r *request) slot() bool {
+	select {
+	case r.foreign <- struct{}{}:
+		return true
+	default:
+	}
+	timer := time.NewTimer(slotTime)
+	defer timer.Stop()
+	select {
+	case r.foreign <- struct{}{}:
+		return true
+	case <-timer.C:
+	case <-r.ctx.Done():
+	}
+	return false
 }
 
 // release closes a duplicate in a goroutine of its own, for which nothing waits.

@@ -33,6 +33,7 @@
 package observer
 
 import (
+	"net/netip"
 	"os"
 
 	"github.com/sallyport-dev/sallyport/executor"
@@ -55,6 +56,9 @@ type Config struct {
 	// Redirected says that connections to all other addresses are led to a proxy, which judges
 	// them, and that datagrams to them are refused by the kernel.
 	Redirected bool
+	// Names is the one address beside the loopback ones that the command reaches in a private network:
+	// that of the name server which this process serves. The zero value is none.
+	Names netip.AddrPort
 	// Refusals are those of the filter, which hands over the calls that it refuses. Nil is for
 	// a filter that refuses them itself.
 	Refusals *seccomp.Refusals

@@ -158,6 +158,9 @@ func (l *Listing) Answer(id string, answer approval.Answer, message string) erro
 		return err
 	}
 	q := l.Pending[at]
+	if answer == approval.ApprovedRule && q.Request.Kind == approval.KindNetwork {
+		answer = approval.ApprovedHost // the rule is about a host
+	}
 	return send(q.door, &call{Do: doAnswer, ID: q.Request.ID, Decision: answer, Message: message})
 }
 

@@ -91,7 +91,7 @@ func bwrapped(h *Host, r *Request) (*Plan, error) {
 	}
 	b.add("--seccomp", fmt.Sprint(bwrapFilter), "--json-status-fd", fmt.Sprint(bwrapStatus), "--chdir", r.Spec.Dir, "--clearenv")
 	label := strings.Join(b.args, " ") // without the environment
-	for _, entry := range r.Env {
+	for _, entry := range r.environ() {
 		if name, value, ok := strings.Cut(entry, "="); ok && name != "" {
 			b.add("--setenv", name, value)
 		}

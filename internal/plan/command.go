@@ -11,12 +11,15 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/launch"
 	"github.com/sallyport-dev/sallyport/internal/proxyenv"
 	"github.com/sallyport-dev/sallyport/internal/seccomp"
+	"github.com/sallyport-dev/sallyport/internal/trustenv"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
 // Numbers of Linux.
 const (
 	sockDgram        = 2
+	familyIPv4       = 2  // AF_INET
+	familyIPv6       = 10 // AF_INET6
 	netlinkRoute     = 0
 	netlinkNetfilter = 12
 
@@ -87,17 +90,32 @@ type Redirect struct {
 	IPv6   bool // one of Routes is for IPv6
 }
 
+// Names is where a command without a network asks for names.
+type Names struct {
+	Server netip.AddrPort
+	Route  []byte // the message of internal/redirect for its address; nil for a loopback address
+}
+
 // privateNetwork returns what a network namespace gets before the command is in it: its loopback
 // interface, and with a managed network the sockets that lead to the proxy. They are sent in this
-// order: the proxy; connections that are led away, by IPv4 and by IPv6; names, likewise.
+// order: the proxy, for connections and for datagrams; connections that are led away, by IPv4 and by IPv6; names, likewise.
 func privateNetwork(r *Request) []launch.Step {
 	switch r.network() {
 	case sandbox.NetworkHost:
 		return nil
 	case sandbox.NetworkNone:
-		return []launch.Step{{Op: launch.OpLoopback}}
+		return slices.Concat([]launch.Step{{Op: launch.OpLoopback}}, r.Names.steps(), r.published())
 	}
-	steps := []launch.Step{{Op: launch.OpLoopback}, {Op: launch.OpListen, Path: ProxyAddress.String(), Label: "the proxy, which this process serves"}}
+	return append(managedNetwork(r), r.published()...)
+}
+
+// managedNetwork is privateNetwork for a managed one.
+func managedNetwork(r *Request) []launch.Step {
+	steps := []launch.Step{
+		{Op: launch.OpLoopback},
+		{Op: launch.OpListen, Path: ProxyAddress.String(), Label: "the proxy, which this process serves"},
+		{Op: launch.OpListen, Value: sockDgram, Path: ProxyAddress.String(), Label: "datagrams by SOCKS5"},
+	}
 	if r.Redirect == nil {
 		return steps
 	}
@@ -117,12 +135,55 @@ func privateNetwork(r *Request) []launch.Step {
 	return steps
 }
 
+// published makes the sockets with which published ports are reached.
+func (r *Request) published() (steps []launch.Step) {
+	for range r.Publish {
+		steps = append(steps, launch.Step{Op: launch.OpListen, Value: familyIPv4, Label: "a way to published ports"})
+		if !r.PublishIPv4 {
+			steps = append(steps, launch.Step{Op: launch.OpListen, Value: familyIPv6})
+		}
+	}
+	return steps
+}
+
+// steps makes the socket, at which no name is found.
+func (n *Names) steps() (steps []launch.Step) {
+	if n == nil {
+		return nil
+	}
+	if n.Route != nil {
+		steps = append(steps, launch.Step{Op: launch.OpNetlink, Value: netlinkRoute, Data: n.Route, Label: "the address of the name server, and no other, is here"})
+	}
+	return append(steps, launch.Step{Op: launch.OpListen, Value: sockDgram, Path: n.Server.String(), Label: "names, of which none is found"})
+}
+
 // environ returns the environment of the command.
 func (r *Request) environ() []string {
-	if r.network() == sandbox.NetworkProxy {
-		return proxyenv.Set(r.Env, ProxyAddress)
+	switch r.network() {
+	case sandbox.NetworkHost:
+		return r.Env
+	case sandbox.NetworkNone:
+		return proxyenv.WithoutLogins(r.Env)
 	}
-	return r.Env
+	env := proxyenv.Set(r.Env, ProxyAddress)
+	if places := r.trustPlaces(); len(places) > 0 {
+		env = trustenv.Set(env, places[0].Path)
+	}
+	return env
+}
+
+// Trust is a file of certificates that takes the place of those of the system.
+type Trust struct {
+	Bundle Spot
+	Files  []Spot // of the system, unique paths without symbolic links
+}
+
+// trustPlaces are the files of the system that the bundle is mounted over: those that the command sees.
+func (r *Request) trustPlaces() []Spot {
+	if r.Trust == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(r.Trust.Files), func(s Spot) bool { return r.LevelAt(s.Path) == sandbox.LevelDeny || r.Hides(s.Path) })
 }
 
 // limited gives the command its standard descriptors and resource limits.

@@ -21,7 +21,7 @@ type Exec struct {
 
 // direct returns the launch of a command as it is.
 func direct(r *Request) *Exec {
-	return &Exec{Path: r.Program, Args: r.argv(), Env: slices.Clone(r.Env), Dir: r.Spec.Dir}
+	return &Exec{Path: r.Program, Args: r.argv(), Env: slices.Clone(r.environ()), Dir: r.Spec.Dir}
 }
 
 // String prints the arguments in order, a profile as it is, everything else quoted where

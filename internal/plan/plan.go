@@ -83,6 +83,9 @@ func Make(h *Host, r *Request) (*Plan, error) {
 	if len(r.Spec.Files) > 0 && h.System != "linux" {
 		return nil, unsupported("descriptors beyond the three standard ones", "only Linux passes them on", "leave them out")
 	}
+	if err := r.publishable(h); err != nil {
+		return nil, err
+	}
 	if r.unconfined() {
 		return unconfined(h, r), nil
 	}
@@ -110,6 +113,20 @@ func Make(h *Host, r *Request) (*Plan, error) {
 		return bwrapped(h, r)
 	}
 	return native(h, r)
+}
+
+// publishable returns an error for published ports where nothing reaches them.
+func (r *Request) publishable(h *Host) error {
+	const need = "a way to published ports"
+	switch {
+	case len(r.Spec.Publish) == 0:
+		return nil
+	case r.unconfined() || r.network() == sandbox.NetworkHost:
+		return unsupported(need, "the command uses the network of this machine, where its ports are reached without", "leave out --publish")
+	case h.System != "linux" || r.Level != "" && r.Level != LevelNative:
+		return unsupported(need, "only the native level makes one", "use a Linux machine with the native level")
+	}
+	return nil
 }
 
 // unconfined plans a command without a sandbox. On Linux it has the same reaper, which

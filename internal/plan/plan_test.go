@@ -227,6 +227,20 @@ func TestDeniedDevice(t *testing.T) {
 	}
 }
 
+// TestWithoutIPv6: a plan says so where connections by IPv6 alone are not led away.
+func TestWithoutIPv6(t *testing.T) {
+	for _, both := range []bool{true, false} {
+		r := request().with(network(sandbox.NetworkProxy)).with(func(r *Request) { r.Redirect = &Redirect{IPv6: both} })
+		p, err := Make(host(t, "ubuntu-abi7"), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if says := strings.Contains(strings.Join(p.Weaker, "\n"), "no address of IPv6"); says == both {
+			t.Errorf("with IPv6 %v: weaker %q", both, p.Weaker)
+		}
+	}
+}
+
 func TestNoGoldenIsLeftOver(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.golden")
 	if err != nil {

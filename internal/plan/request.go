@@ -47,6 +47,14 @@ type Request struct {
 	// and Unredirected says why.
 	Redirect     *Redirect
 	Unredirected string
+	// Trust is for a command whose TLS is opened; nil for others.
+	Trust *Trust
+	// Publish is how many TCP sockets the launch hands out with which published ports are reached, for
+	// each of the families; 0 for none. PublishIPv4 leaves out those for IPv6.
+	Publish     int
+	PublishIPv4 bool
+	// Names are for a command without a network; with nil it is not seen which names it asks for.
+	Names *Names
 
 	Bwrap *Bwrap // for LevelBwrap
 	// Filter is the compiled seccomp filter for the network of the policy and Spec.Allow.
@@ -182,7 +190,7 @@ func (r *Request) argv() []string {
 // directory.
 func (r *Request) envWithTmp(dir string) []string {
 	names := []string{"TMPDIR", "TMP", "TEMP"}
-	env := slices.DeleteFunc(slices.Clone(r.Env), func(entry string) bool {
+	env := slices.DeleteFunc(slices.Clone(r.environ()), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")
 		return slices.Contains(names, name)
 	})

@@ -49,10 +49,16 @@ func (n *nativePlan) write() {
 	if r.network() != sandbox.NetworkHost {
 		p.Mechanism = slices.Insert(p.Mechanism, 3, "netns")
 	}
+	if r.Trust != nil && len(r.trustPlaces()) == 0 {
+		p.Weaker = append(p.Weaker, "programs do not trust the certificates of the proxy, which opens TLS: the command sees none of the system's files of certificates")
+	}
 	if r.network() == sandbox.NetworkProxy {
 		p.Mechanism = append(p.Mechanism, "proxy")
 		if r.Redirect != nil {
 			p.Mechanism = append(p.Mechanism, "redirect")
+			if !r.Redirect.IPv6 {
+				p.Weaker = append(p.Weaker, "programs that do not use the proxy reach no address of IPv6: this kernel does not lead connections by IPv6 away")
+			}
 		} else if r.Unredirected != "" {
 			p.Weaker = append(p.Weaker, "programs that do not use the proxy reach no host: "+r.Unredirected)
 		}
@@ -197,6 +203,10 @@ func (n *nativePlan) cloneReadable() {
 		tree := n.tree(launch.Step{Op: launch.OpClone, Path: s.Path, ID: s.ID, Recursive: true})
 		n.mounts = append(n.mounts, mount{at: s.Path, tree: tree, own: true})
 		n.point(s)
+	}
+	for _, s := range n.req.trustPlaces() {
+		tree := n.tree(launch.Step{Op: launch.OpClone, Path: n.req.Trust.Bundle.Path, ID: n.req.Trust.Bundle.ID})
+		n.mounts = append(n.mounts, mount{at: s.Path, tree: tree, id: s.ID, why: "certificates, with the authority of the proxy"})
 	}
 }
 

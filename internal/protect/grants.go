@@ -84,7 +84,7 @@ func Known(name string) bool {
 // they are entries of the network policy, and open nothing here.
 func CheckNamed(names []string) error {
 	for _, name := range names {
-		if hosts := hostgrants.Hosts(name); hosts != nil {
+		if hosts := hostgrants.Hosts(name); hosts != nil && !services.Known(name) { // with the host's network it opens nothing more
 			return &sandbox.UnsupportedError{
 				Need: fmt.Sprintf("the named grant %q", name), Have: "it stands for hosts in flags and settings, and a policy grants each host",
 				Hint: "grant " + strings.Join(hosts, ", "),

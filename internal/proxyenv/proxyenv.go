@@ -10,6 +10,7 @@ package proxyenv
 
 import (
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -148,6 +149,20 @@ func Set(env []string, at netip.AddrPort) []string {
 		out = append(out, r.name+"="+r.form.value(at))
 	}
 	return append(out, javaOptions+"="+java(options, at))
+}
+
+// WithoutLogins returns the environment without those variables that have a user name for a proxy, and
+// mostly a password: a command without a network reaches no proxy. Options of Java stay, as they have
+// none. It does not change env.
+func WithoutLogins(env []string) []string {
+	ours := make(map[string]bool, len(table))
+	for _, r := range table {
+		ours[r.name] = true
+	}
+	return slices.DeleteFunc(slices.Clone(env), func(entry string) bool {
+		name, value, _ := strings.Cut(entry, "=")
+		return ours[name] && strings.Contains(value, "@")
+	})
 }
 
 // java returns options of Java with those that name the proxy at the end, where they win.

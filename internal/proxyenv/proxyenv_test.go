@@ -93,3 +93,13 @@ func TestJava(t *testing.T) {
 		})
 	}
 }
+
+// TestWithoutLogins: variables that have a password for a proxy go, and others stay.
+func TestWithoutLogins(t *testing.T) {
+	env := []string{"A=x@y", "HTTP_PROXY=http://u:p@h", "https_proxy=u:p@h:1", "ALL_PROXY=http://h", "RSYNC_PROXY=u:p@h:1", "NO_PROXY=a,b", "no=http_proxy=u@h"}
+	given := slices.Clone(env)
+	want := []string{"A=x@y", "ALL_PROXY=http://h", "NO_PROXY=a,b", "no=http_proxy=u@h"}
+	if diff := cmp.Diff(want, WithoutLogins(env)); diff != "" || !slices.Equal(env, given) {
+		t.Errorf("%s\n%q", diff, env)
+	}
+}

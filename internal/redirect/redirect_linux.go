@@ -8,6 +8,7 @@ package redirect
 
 import (
 	"encoding/binary"
+	"net/netip"
 
 	"golang.org/x/sys/unix"
 )
@@ -24,7 +25,18 @@ type Config struct {
 // Routes returns the messages for NETLINK_ROUTE after which every address of a family (AF_INET or
 // AF_INET6) is one of this namespace, reached from its loopback address. The last asks for an
 // acknowledgment.
-func Routes(family int) []byte {
+func Routes(family int) []byte { return route(family, nil) }
+
+// Local is [Routes] for one address only.
+func Local(addr netip.Addr) []byte {
+	if addr.Is4() {
+		return route(unix.AF_INET, addr.AsSlice())
+	}
+	return route(unix.AF_INET6, addr.AsSlice())
+}
+
+// route returns the message for an address, or for all of a family.
+func route(family int, to []byte) []byte {
 	source := []byte{127, 0, 0, 1}
 	if family == unix.AF_INET6 {
 		source = append(make([]byte, 15), 1)
@@ -33,8 +45,11 @@ func Routes(family int) []byte {
 	var m message
 	m.begin(unix.RTM_NEWROUTE, unix.NLM_F_REQUEST|unix.NLM_F_CREATE|unix.NLM_F_EXCL|unix.NLM_F_ACK)
 	// struct rtmsg
-	m.add(byte(family), 0, 0, 0, unix.RT_TABLE_LOCAL, unix.RTPROT_STATIC, unix.RT_SCOPE_HOST, unix.RTN_LOCAL)
+	m.add(byte(family), byte(8*len(to)), 0, 0, unix.RT_TABLE_LOCAL, unix.RTPROT_STATIC, unix.RT_SCOPE_HOST, unix.RTN_LOCAL)
 	m.u32(0)
+	if to != nil {
+		m.attribute(unix.RTA_DST, to)
+	}
 	m.attribute(unix.RTA_OIF, binary.NativeEndian.AppendUint32(nil, loopback))
 	m.attribute(unix.RTA_PREFSRC, source)
 	m.end()

@@ -35,7 +35,7 @@ const FileVariable = config.VariablePrefix + "CONFIG"
 // LoadConfig reads the settings for a workspace. File and none are --config and --no-config.
 func LoadConfig(env *Env, dir, file string, none bool) (*config.Config, error) {
 	in := config.Input{
-		Managed: env.Managed, Dir: dir, Home: env.Variable("HOME"), Environ: env.Environ,
+		Managed: env.Managed, Dir: dir, Home: env.Variable("HOME"), Environ: env.Environ, Proxies: env.Proxies,
 		OnlyManaged: none, Account: credentials.DatabaseHome, Terminal: env.Asks || tty.Is(env.Stdin) && tty.Is(env.Stderr),
 	}
 	if none {
@@ -109,6 +109,9 @@ func (o *Options) Configure(env *Env, dir string) (*config.Effective, error) {
 	o.reviewerKey = e.ReviewerKey()
 	if err := cmp.Or(e.CheckReview(), e.CheckHosts()); err != nil {
 		return nil, failure.New("%v", err)
+	}
+	if err := o.loadCredentials(env, e); err != nil {
+		return nil, err
 	}
 	return e, o.check()
 }

@@ -12,11 +12,13 @@ import (
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/caches"
 	"github.com/sallyport-dev/sallyport/internal/config"
+	"github.com/sallyport-dev/sallyport/internal/credswap"
 	"github.com/sallyport-dev/sallyport/internal/environ"
 	"github.com/sallyport-dev/sallyport/internal/failure"
 	"github.com/sallyport-dev/sallyport/internal/getopt"
 	"github.com/sallyport-dev/sallyport/internal/notes"
 	"github.com/sallyport-dev/sallyport/internal/seccomp"
+	"github.com/sallyport-dev/sallyport/network"
 )
 
 // Options are the flags of run. The zero value of a member means that
@@ -28,6 +30,7 @@ type Options struct {
 	Dir              string
 	Script           string
 	HasScript        bool
+	Publish          []network.Publish // ports of the program
 	Descriptors      []int
 	Config           string
 	NoConfig         bool
@@ -77,7 +80,8 @@ type settings struct {
 	approverPasses  bool // its failure
 	ApprovalWait    time.Duration
 
-	reviewerKey string // the name of the variable with it; may be empty
+	reviewerKey string        // the name of the variable with it; may be empty
+	secrets     *credswap.Set // credentials that the command does not get; nil for none
 }
 
 // ownershipError is the word of --ownership for the kernel's errors.
@@ -91,7 +95,7 @@ func Flags(o *Options) []getopt.Flag {
 		t, f := &table[i], &flags[i]
 		*f = getopt.Flag{
 			Long: t.Long, Short: t.Short, Value: t.Value, Toggle: t.Toggle, Help: t.Help, Group: t.Group, Rest: t.Rest,
-			Words: t.Words, Key: t.Key, Shapes: t.Shapes, Unsupported: t.Later, Set: o.setter(t),
+			Words: t.Words, Key: t.Key, Shapes: t.Shapes, Set: o.setter(t),
 		}
 		if f.Shapes {
 			set := f.Set
@@ -110,6 +114,8 @@ func (o *Options) setter(f *config.Flag) func(string) error {
 		return func(v string) error { o.Script, o.HasScript = v, true; return nil }
 	case "fd":
 		return o.descriptor
+	case "publish":
+		return o.publish
 	case "detach":
 		return getopt.On(&o.Detach)
 	case "remote":

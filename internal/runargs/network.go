@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/internal/config"
 	"github.com/sallyport-dev/sallyport/internal/failure"
 	"github.com/sallyport-dev/sallyport/internal/netaccess"
@@ -24,16 +25,29 @@ import (
 // rules may be nil; if they did not load, nothing runs, and the Runner says why.
 func (o *Options) hosts(e *config.Effective, set *rules.Set) (*network.Policy, error) {
 	proxied, loaded := o.networkOf() == sandbox.NetworkProxy, set.Err() == nil
-	if !loaded || !proxied && !slices.ContainsFunc(o.askFor, isHost) {
+	if !loaded || o.networkOf() == sandbox.NetworkHost && !slices.ContainsFunc(o.askFor, isHost) {
 		return nil, nil
 	}
 	c, err := netpolicy.Config(e, set)
 	if err != nil {
 		return nil, failure.New("%v", err)
 	}
-	if !proxied { // what is approved gets a proxy, and nothing else is open there
+	if c.Upstream, err = e.Upstream(); err != nil && (proxied || slices.ContainsFunc(o.askFor, isHost)) {
+		return nil, failure.New("%v", err)
+	}
+	broken := err != nil // nothing can be reached, so a run without a network goes on
+	if !proxied {        // what is approved gets a proxy, and nothing else is open there
 		c.Mode = network.Full
 		c.Entries = slices.DeleteFunc(c.Entries, func(entry network.Entry) bool { return !entry.Deny })
+		if broken {
+			c.Mode = network.None
+		}
+		if len(c.Entries) == 0 && c.Upstream == nil && !broken && !slices.ContainsFunc(o.askFor, isHost) {
+			return nil, nil // what is approved after a failure is open without a policy, too
+		}
+	}
+	if o.secrets != nil {
+		netpolicy.Rewrite(&c, e, o.secrets)
 	}
 	c.HostAddrs = netaccess.HostAddrs()
 	p, err := network.New(c)
@@ -41,6 +55,23 @@ func (o *Options) hosts(e *config.Effective, set *rules.Set) (*network.Policy, e
 		return nil, failure.New("%v", err)
 	}
 	return p, nil
+}
+
+// AsksHosts reports whether a person may be asked about hosts while the command runs.
+func (o *Options) AsksHosts(e *config.Effective) bool {
+	return o.networkOf() == sandbox.NetworkProxy && e.Values["network.ask"].Text() == "true" && o.ApprovalPolicy(e) != approval.Never
+}
+
+// publish takes a value of --publish.
+func (o *Options) publish(v string) error {
+	for s := range strings.SplitSeq(v, ",") {
+		p, err := network.ParsePublish(s)
+		if err != nil {
+			return err
+		}
+		o.Publish = append(o.Publish, p)
+	}
+	return nil
 }
 
 // isHost reports whether a word of --ask-for is a host and not a path.

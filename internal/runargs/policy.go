@@ -227,6 +227,7 @@ func (o *Options) environment(env *Env) sallyport.EnvPolicy {
 	if o.reviewerKey != "" {
 		policy.Exclude = append(slices.Clone(o.exclude), o.reviewerKey)
 	}
+	policy.Runtime = o.secrets.Env() // wins over all that is set, and over profiles
 	if o.OwnTerminal(env) {
 		policy.Named = append(policy.Named, "TERM")
 	}

@@ -18,8 +18,8 @@ import (
 )
 
 // Prepare returns what makes runs for clients of a server from the words after "sallyport run", with
-// the settings that hold for them. Managed is that of [Env].
-func Prepare(managed string) runs.Prepare {
+// the settings that hold for them. Managed is that of [Env], and proxies are the variables of the server.
+func Prepare(managed string, proxies []string) runs.Prepare {
 	return func(_ context.Context, r *runs.Request) (*runs.Prepared, error) {
 		var o Options
 		words, err := getopt.Parse(Flags(&o), r.Args)
@@ -32,7 +32,7 @@ func Prepare(managed string) runs.Prepare {
 		if err != nil {
 			return nil, err
 		}
-		p, err := o.prepare(&Env{Environ: r.Environ, Dir: r.Dir, Managed: managed, Asks: r.Approver != nil}, r.Approver, words)
+		p, err := o.prepare(&Env{Environ: r.Environ, Proxies: append([]string{}, proxies...), Dir: r.Dir, Managed: managed, Asks: r.Approver != nil}, r.Approver, words)
 		if err != nil {
 			return nil, failure.Classify(err) // with its exit code
 		}
@@ -95,7 +95,7 @@ func (o *Options) prepare(env *Env, person approval.Approver, words []string) (*
 	post.Failed = func(error) {} // then only the client can answer
 	start := time.Now()
 	return &runs.Prepared{
-		Runner: runner, Cmd: cmd, Close: post.Close, Announce: post.Announce,
+		Runner: runner, Cmd: cmd, Close: func() { post.Close(); o.Close() }, Announce: post.Announce,
 		Refused: func(err error) *sallyport.Result {
 			said, made := failure.Classify(err), sallyport.ResultOf(nil, err)
 			made.ExitCode, made.End, made.Error, made.Sandbox = said.Code, said.End, said.String(), o.Unbuilt()

@@ -15,6 +15,7 @@ import (
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/internal/runs"
+	"github.com/sallyport-dev/sallyport/network"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -33,7 +34,7 @@ func prepared(t *testing.T, settings string, person approval.Approver, words ...
 			t.Fatal(err)
 		}
 	}
-	p, err := Prepare("")(t.Context(), &runs.Request{Args: words, Dir: t.TempDir(), Environ: []string{"HOME=" + home, "PATH=/usr/bin:/bin"}, Approver: person})
+	p, err := Prepare("", nil)(t.Context(), &runs.Request{Args: words, Dir: t.TempDir(), Environ: []string{"HOME=" + home, "PATH=/usr/bin:/bin"}, Approver: person})
 	if err == nil {
 		t.Cleanup(func() {
 			if err := p.Runner.Close(); err != nil {
@@ -91,5 +92,40 @@ func TestPrepare(t *testing.T) {
 	}
 	if _, err := approval.Ask(t.Context(), p.Runner.Approver, &approval.Request{ID: "1", Available: []approval.Answer{approval.Approved}}); !errors.Is(err, approval.ErrPass) {
 		t.Error(err)
+	}
+}
+
+// TestPrepareUpstream: the server's own variables choose the proxy of a client's run, and not the client's.
+func TestPrepareUpstream(t *testing.T) {
+	for _, test := range []struct{ ours, theirs, want string }{
+		{"A=b", "HTTPS_PROXY=http://169.254.169.254:80", ""},
+		{"HTTPS_PROXY=http://proxy:3128", "HTTPS_PROXY=http://169.254.169.254:80", "http://proxy:3128"},
+		{"", "HTTPS_PROXY=http://169.254.169.254:80", ""},
+	} {
+		var own []string
+		if test.ours != "" {
+			own = append(own, test.ours)
+		}
+		p, err := Prepare("", own)(t.Context(), &runs.Request{
+			Args: []string{"--allow-host", "example.com", "x"}, Dir: t.TempDir(), Environ: []string{"HOME=" + t.TempDir(), "PATH=/usr/bin:/bin", test.theirs},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		host, err := network.ParseHost("example.com")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if u := p.Runner.Network.Upstream(network.Request{Protocol: network.HTTPSConnect, Host: host, Port: 443}); u != nil {
+			got = u.String()
+		}
+		if got != test.want {
+			t.Errorf("ours %q, theirs %q: %q, want %q", test.ours, test.theirs, got, test.want)
+		}
+		if err := p.Runner.Close(); err != nil {
+			t.Error(err)
+		}
+		p.Close()
 	}
 }

@@ -21,6 +21,8 @@ type Env struct {
 	Stdin, Stdout, Stderr *os.File
 	// Environ holds the variables as "NAME=value"; nil is the empty environment.
 	Environ []string
+	// Proxies is that of [config.Input].
+	Proxies []string
 	// Dir is the current directory, absolute; relative names begin there. Empty
 	// means that it no longer exists: what needs it fails.
 	Dir string
@@ -48,7 +50,7 @@ func (o *Options) Command(env *Env, dir string, words []string) (*sallyport.Cmd,
 		Args: words, Script: o.Script, Shell: o.shell, Login: o.login,
 		Dir: dir, Env: env.Environ, EnvPolicy: o.environment(env),
 		Timeout: o.Timeout, Grace: o.grace, Retention: sallyport.Retention{Bytes: int(o.maxOutput)},
-		Allow: o.Allowed, Level: o.Level, Tmp: tmp, NoCaches: o.noCaches, NoObserver: o.noObserver,
+		Publish: o.Publish, Allow: o.Allowed, Level: o.Level, Tmp: tmp, NoCaches: o.noCaches, NoObserver: o.noObserver,
 		ProtectHardLinks: o.protectHardLinks, OwnershipErrors: o.ownership == ownershipError, Explain: o.Verbose,
 		Resources: o.Resources, Unsandboxed: o.escalate, Justification: o.justification, PrefixRule: o.prefixRule,
 	}

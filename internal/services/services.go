@@ -67,7 +67,7 @@ func Grants() []Grant {
 		},
 		{
 			Name:  LoopbackPrefix + "PORT",
-			Opens: "a service on the host's loopback; needs the host's network, which opens all of them. With a managed network an allow entry for localhost:PORT opens one",
+			Opens: "the service of this machine at that port of its loopback (localhost:PORT, 127.0.0.1:PORT, [::1]:PORT), through the managed network",
 			Keeps: "other ports",
 		},
 	}

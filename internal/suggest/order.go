@@ -109,7 +109,12 @@ var proxyWords = []string{"403", "forbidden", "proxy", "tunnel", "socks", "not i
 func mentioned(d *sandbox.Denial, lines [][]byte) int {
 	words, about := errorWords()[d.Errno], d.Target()
 	if d.Source == sandbox.Proxied {
-		words, about = proxyWords, about[:max(strings.LastIndexByte(about, ':'), 0)] // programs rarely print the port
+		words = proxyWords
+		if i := strings.LastIndexByte(about, ':'); i >= 0 {
+			about = about[:i] // programs rarely print the port
+		} else {
+			words = lookupWords // of a name
+		}
 	}
 	if words == nil && d.Errno != "" {
 		words = []string{strings.ToLower(d.Errno)}

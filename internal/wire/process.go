@@ -26,6 +26,8 @@ type Start struct {
 	// Tmp is an extension: "private" for a /tmp of the process itself, where it has a sandbox;
 	// empty for the machine's.
 	Tmp string `json:"tmp,omitempty"`
+	// Network is the managed network; nil for none.
+	Network *NetworkProxy `json:"networkProxy,omitempty"`
 	// Unsupported are the names of members that ask for what no server of this version does,
 	// in the order of the protocol.
 	Unsupported []string `json:"-"`
@@ -83,10 +85,15 @@ func DecodeStart(params json.RawMessage) (*Start, error) {
 	if f.optional("tmp") != nil {
 		s.Tmp = f.word("tmp", TmpPrivate)
 	}
-	if f.flag("enforceManagedNetwork", false) {
+	if v := f.optional("networkProxy"); v != nil && f.err == nil {
+		if s.Network, f.err = decodeNetworkProxy(v); f.err == nil {
+			s.Unsupported = append(s.Unsupported, s.Network.Unsupported...)
+		}
+	}
+	if f.flag("enforceManagedNetwork", false) && s.Network == nil {
 		s.Unsupported = append(s.Unsupported, "enforceManagedNetwork")
 	}
-	for _, name := range []string{"managedNetwork", "networkProxy", "shellSnapshot", "credentialProviders"} {
+	for _, name := range []string{"managedNetwork", "shellSnapshot", "credentialProviders"} {
 		if !empty(f.optional(name)) {
 			s.Unsupported = append(s.Unsupported, name)
 		}
@@ -354,6 +361,8 @@ type Capabilities struct {
 	// These are extensions: ttySize and tmp of process/start.
 	ProcessTTYSize    bool `json:"processTtySize,omitempty"`
 	ProcessPrivateTmp bool `json:"processPrivateTmp,omitempty"`
+	// NetworkProxyLaunch is the member networkProxy of process/start.
+	NetworkProxyLaunch bool `json:"networkProxyLaunch,omitempty"`
 }
 
 // Shell is the shell of the server's user.

@@ -35,8 +35,18 @@ func TestDecodeStart(t *testing.T) {
 		{"sandbox", `,"sandbox":{"permissions":{"type":"disabled"},"windowsSandboxLevel":"disabled","cwd":"file:///a","workspaceRoots":["file:///b"],"sandboxOverride":"noOverride","useLegacyLandlock":false}`, with(func(s *Start) {
 			s.Sandbox = &Sandbox{WindowsLevel: "disabled", Permissions: json.RawMessage(`{"type":"disabled"}`), CWD: "file:///a", WorkspaceRoots: []string{"file:///b"}}
 		})},
-		{"unsupported", `,"enforceManagedNetwork":true,"networkProxy":{"proxy":{}},"credentialProviders":"x"`, with(func(s *Start) {
-			s.Unsupported = []string{"enforceManagedNetwork", "networkProxy", "credentialProviders"}
+		{"unsupported", `,"enforceManagedNetwork":true,"credentialProviders":"x"`, with(func(s *Start) {
+			s.Unsupported = []string{"enforceManagedNetwork", "credentialProviders"}
+		})},
+		{"network", `,"enforceManagedNetwork":true,"networkProxy":{"proxy":{"enabled":true},"auditMetadata":{"a":"b"},"environmentId":"e"}`, with(func(s *Start) {
+			s.Network = &NetworkProxy{Proxy: ProxyConfig{Enabled: true, SOCKS5: true, SOCKS5UDP: true, AllowUpstream: true, Mode: "full"}, EnvironmentID: "e", AuditMetadata: json.RawMessage(`{"a":"b"}`)}
+		})},
+		{"whole network", `,"networkProxy":{"executionId":"x","policyDecisionTimeoutMs":5,"proxy":{"enabled":true,"enableSocks5":false,"enableSocks5Udp":false,"allowUpstreamProxy":false,"mode":"limited","domains":{"a":"allow","b":"deny"},"unixSockets":{"/s":"none"},"allowLocalBinding":true}}`, with(func(s *Start) {
+			s.Network = &NetworkProxy{ExecutionID: "x", DecisionTimeoutMs: 5, Proxy: ProxyConfig{Enabled: true, Mode: "limited", Domains: map[string]string{"a": "allow", "b": "deny"}, UnixSockets: map[string]string{"/s": "none"}, AllowLocalBinding: true}}
+		})},
+		{"sockets", `,"networkProxy":{"proxy":{"enabled":true,"unixSockets":{"/s":"allow"}}}`, with(func(s *Start) {
+			s.Network = &NetworkProxy{Proxy: ProxyConfig{Enabled: true, SOCKS5: true, SOCKS5UDP: true, AllowUpstream: true, Mode: "full", UnixSockets: map[string]string{"/s": "allow"}}, Unsupported: []string{"networkProxy.proxy.unixSockets"}}
+			s.Unsupported = []string{"networkProxy.proxy.unixSockets"}
 		})},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -62,6 +72,7 @@ func TestErrors(t *testing.T) {
 	})
 	initialize := decode(func(p json.RawMessage) error { _, err := DecodeInitialize(p); return err })
 	nothing := decode(func(p json.RawMessage) error { _, err := DecodeNothing(p); return err })
+	answer := decode(func(p json.RawMessage) error { _, err := DecodePolicyAnswer(p); return err })
 	const need = `"processId":"p","argv":["a"],"cwd":"file:///","env":{},"tty":false`
 	for _, test := range []struct {
 		name   string
@@ -88,6 +99,15 @@ func TestErrors(t *testing.T) {
 		{"half a policy", start, "{" + need + `,"envPolicy":{"inherit":"all"}}`, "missing field `ignoreDefaultExcludes`"},
 		{"empty sandbox", start, "{" + need + `,"sandbox":{}}`, "missing field `permissions`"},
 		{"half a sandbox", start, "{" + need + `,"sandbox":{"permissions":{}}}`, "missing field `windowsSandboxLevel`"},
+		{"a proxy that is off", start, "{" + need + `,"networkProxy":{"proxy":{"enabled":false}}}`, "networkProxy: the proxy is not enabled; leave networkProxy out"},
+		{"no time to decide", start, "{" + need + `,"networkProxy":{"proxy":{"enabled":true},"policyDecisionTimeoutMs":0}}`, "networkProxy: policyDecisionTimeoutMs must not be 0"},
+		{"unknown mode", start, "{" + need + `,"networkProxy":{"proxy":{"enabled":true,"mode":"none"}}}`, "unknown variant `none`, expected one of `full`, `limited`"},
+		{"unknown word of a host", start, "{" + need + `,"networkProxy":{"proxy":{"enabled":true,"domains":{"a":"ask"}}}}`, `networkProxy: a: "ask" is neither allow nor deny`},
+		{"an answer", answer, `{"decision":{"type":"allow"}}`, ""}, {"a refusal", answer, `{"decision":{"type":"deny","reason":"no"}}`, ""},
+		{"a refusal without a reason", answer, `{"decision":{"type":"ask"}}`, "missing field `reason`"},
+		{"no answer", answer, `{}`, "missing field `decision`"}, {"an answer as text", answer, `{"decision":"allow"}`, `invalid type: string "allow", expected struct NetworkPolicyDecision`},
+		{"another answer", answer, `{"decision":{"type":"yes"}}`, "unknown variant `yes`, expected one of `allow`, `deny`, `ask`"},
+		{"a long reason", answer, `{"decision":{"type":"deny","reason":"` + strings.Repeat("x", 1025) + `"}}`, "the reason is too long"},
 		{"negative number", read, `{"processId":"p","afterSeq":-1}`, "invalid number"},
 		{"fraction", read, `{"processId":"p","afterSeq":1.5}`, "invalid number"},
 		{"text as number", read, `{"processId":"p","maxBytes":"many"}`, `invalid type: string "many", expected usize`},

@@ -1,0 +1,110 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sallyport-dev/sallyport/internal/testenv"
+)
+
+// TestPublish: this machine reaches a server of a command at the published port, and no other one, and
+// only while it runs. A port in use is told before the command runs.
+func TestPublish(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	testenv.NeedProgram(t, "python3")
+	s := newManagedStage(t)
+	const server = `python3 -c 'if True:
+	import socket, sys
+	a, b = socket.create_server(("127.0.0.1", 3000)), socket.create_server(("127.0.0.1", 3001))
+	print("ready", flush=True)
+	c = a.accept()[0]
+	c.sendall(b"inside"); c.close()
+	sys.stdin.read()
+	b.setblocking(False)
+	try: b.accept(); print("3001 was reached", flush=True)
+	except BlockingIOError: pass
+'`
+	for _, network := range []string{"none", "proxy"} {
+		t.Run(network, func(t *testing.T) {
+			port := freePort(t)
+			cmd := s.command(t, nil, "--net", network, "--publish", "3000:"+port, "--", "sh", "-c", server)
+			stdin, err := cmd.StdinPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			stdout, err := cmd.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			lines := bufio.NewReader(stdout)
+			if line, err := lines.ReadString('\n'); line != "ready\n" {
+				t.Fatalf("%q, %v", line, err)
+			}
+			if text := reach(t, port); text != "inside" {
+				t.Errorf("%q", text)
+			}
+			out, err := s.command(t, nil, "--publish", "1:"+port, "--", "echo", "ran").CombinedOutput()
+			if err == nil || strings.Contains(string(out), "ran\n") || !strings.Contains(string(out), "port "+port+" of this machine is in use") {
+				t.Errorf("%q, %v", out, err)
+			}
+			_ = stdin.Close()
+			rest, _ := io.ReadAll(lines)
+			if err := cmd.Wait(); err != nil || len(rest) > 0 {
+				t.Errorf("%q, %v", rest, err)
+			}
+			if l, err := net.Listen("tcp4", "127.0.0.1:"+port); err != nil {
+				t.Errorf("the port stays open: %v", err)
+			} else {
+				_ = l.Close()
+			}
+		})
+	}
+	for name, words := range map[string][]string{
+		"the network of the host": {"--net", "host"}, "no sandbox": {"-s", "full-access"}, "a service of this machine": {"--allow-host", "localhost:3000"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, err := s.command(t, nil, append(words, "--publish", "3000:"+freePort(t), "--", "true")...).CombinedOutput()
+			if err == nil || !strings.Contains(string(out), "sandbox not available") {
+				t.Errorf("%q, %v", out, err)
+			}
+		})
+	}
+}
+
+// freePort returns a port that was free a moment ago.
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	return port
+}
+
+// reach returns what a port of this machine says first.
+func reach(t *testing.T, port string) string {
+	t.Helper()
+	c, err := net.Dial("tcp4", "127.0.0.1:"+port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(time.Minute))
+	text, err := io.ReadAll(c)
+	if err != nil {
+		t.Error(err)
+	}
+	return string(text)
+}

@@ -1,0 +1,241 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package intercept
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/sallyport-dev/sallyport/internal/netproxy"
+	"github.com/sallyport-dev/sallyport/network"
+)
+
+// Bounds of one connection.
+const (
+	headTime     = 10 * time.Second // for a handshake and a head
+	idleTime     = 5 * time.Minute  // between two requests
+	headBytes    = 64 << 10
+	serverConns  = 32 // to one server, for the requests of one client
+	standardPort = 443
+	flushAtOnce  = -1 // each write of the server goes to the client at once
+)
+
+// Rewriter is what a [netproxy.Rewriter] must be for an Interceptor.
+type Rewriter interface {
+	netproxy.Rewriter
+	// Request may change a request to a host. An error refuses it, and so does one of its body that is
+	// a [netproxy.Misuse].
+	Request(host network.Host, port uint16, r *http.Request) error
+	// Response may change the response. An error takes its place.
+	Response(host network.Host, port uint16, r *http.Response) error
+}
+
+// Intercept implements [netproxy.Interceptor].
+func (i *Interceptor) Intercept(c *netproxy.Intercepted) {
+	defer func() { _ = c.Conn.Close() }()
+	name := c.Host.String()
+	toClient, err := i.serverConfig(name)
+	if err != nil {
+		return
+	}
+	toServer, err := i.clientConfig(name)
+	if err != nil {
+		return // Bundle has told it, before the command was started
+	}
+	s := &session{c: c, authority: authorityOf(c.Host, c.Port)}
+	if c.Rewriter != nil {
+		var ok bool
+		if s.rewriter, ok = c.Rewriter.(Rewriter); !ok {
+			return // closed: nothing passes that should have been changed
+		}
+	}
+	s.transport = &http.Transport{
+		DialContext:     func(context.Context, string, string) (net.Conn, error) { return c.Dial() },
+		TLSClientConfig: toServer, TLSHandshakeTimeout: headTime, ForceAttemptHTTP2: true, DisableCompression: true,
+		MaxConnsPerHost: serverConns, IdleConnTimeout: idleTime, MaxResponseHeaderBytes: headBytes, ExpectContinueTimeout: time.Second,
+	}
+	defer s.transport.CloseIdleConnections()
+	s.proxy = &httputil.ReverseProxy{
+		Rewrite: s.rewrite, Transport: s.transport, FlushInterval: flushAtOnce,
+		ModifyResponse: s.modify, ErrorHandler: s.failed,
+	}
+	s.serve(toClient)
+}
+
+// authorityOf is the host with its port where that is not the usual one, as servers get it.
+func authorityOf(host network.Host, port uint16) string {
+	text := net.JoinHostPort(host.String(), strconv.Itoa(int(port)))
+	if port == standardPort {
+		text = text[:len(text)-len(":443")]
+	}
+	return text
+}
+
+// A session is one connection of a client.
+type session struct {
+	c         *netproxy.Intercepted
+	authority string
+	rewriter  Rewriter // nil for none
+	transport *http.Transport
+	proxy     *httputil.ReverseProxy
+
+	mu       sync.Mutex
+	over     bool // no handler may begin
+	handlers sync.WaitGroup
+}
+
+// serve serves the requests of the client until its connection ends, and waits for the last of them.
+func (s *session) serve(config *tls.Config) {
+	ended := make(chan struct{})
+	conn := &watched{Conn: s.c.Conn, closed: sync.OnceFunc(func() { close(ended) })}
+	ctx, cancel := context.WithCancel(s.c.Context)
+	defer cancel()
+	server := &http.Server{
+		Handler: http.HandlerFunc(s.handle), TLSConfig: config, ReadHeaderTimeout: headTime, IdleTimeout: idleTime,
+		ErrorLog:       slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
+		MaxHeaderBytes: headBytes, BaseContext: func(net.Listener) context.Context { return ctx },
+	}
+	_ = server.Serve(&single{conn: tls.Server(conn, config), ended: ended})
+	cancel()
+	_ = server.Close()
+	s.mu.Lock()
+	s.over = true
+	s.mu.Unlock()
+	s.handlers.Wait()
+}
+
+// begin is false for a request that comes when the connection has ended.
+func (s *session) begin() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.over {
+		s.handlers.Add(1)
+	}
+	return !s.over
+}
+
+// A watched connection tells when it is closed.
+type watched struct {
+	net.Conn
+	closed func()
+}
+
+// Close implements net.Conn.
+func (w *watched) Close() error {
+	err := w.Conn.Close()
+	w.closed()
+	return err
+}
+
+// A single is a listener for one connection, which ends when that does.
+type single struct {
+	conn  net.Conn // nil once it was accepted
+	ended <-chan struct{}
+}
+
+// Accept implements net.Listener.
+func (l *single) Accept() (net.Conn, error) {
+	if conn := l.conn; conn != nil {
+		l.conn = nil
+		return conn, nil
+	}
+	<-l.ended
+	return nil, net.ErrClosed
+}
+
+// Close implements net.Listener. The connection is not the listener's.
+func (l *single) Close() error { return nil }
+
+// Addr implements net.Listener.
+func (l *single) Addr() net.Addr { return &net.TCPAddr{} }
+
+// handle serves one request.
+func (s *session) handle(w http.ResponseWriter, r *http.Request) {
+	if !s.begin() {
+		return
+	}
+	defer s.handlers.Done()
+	inner := netproxy.Inner{Method: r.Method, Authority: r.Host, Upgrade: r.Header.Get("Upgrade") != ""}
+	if r.URL.Host != "" || r.Method == http.MethodConnect {
+		inner.Method = "" // it is for a proxy
+	}
+	if refusal := s.c.Judge(inner); refusal != nil {
+		answer(w, r, refusal)
+		return
+	}
+	if s.rewriter != nil {
+		if inner.Refused = s.rewriter.Request(s.c.Host, s.c.Port, r); inner.Refused != nil {
+			answer(w, r, s.c.Judge(inner))
+			return
+		}
+		w = &final{w}
+	}
+	s.proxy.ServeHTTP(w, r)
+}
+
+// answer answers for the server.
+func answer(w http.ResponseWriter, r *http.Request, refusal *netproxy.Refusal) {
+	w.Header().Set("Content-Type", refusal.Kind)
+	if refusal.Error != "" {
+		w.Header().Set("X-Proxy-Error", refusal.Error)
+	}
+	w.WriteHeader(refusal.Status)
+	if r.Method != http.MethodHead {
+		_, _ = io.WriteString(w, refusal.Body)
+	}
+}
+
+// rewrite makes the request for the server: as it came, but for headers that are about one connection.
+func (s *session) rewrite(r *httputil.ProxyRequest) {
+	r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = "https", net.JoinHostPort(s.c.Host.String(), strconv.Itoa(int(s.c.Port))), s.authority
+	r.Out.URL.RawQuery = r.In.URL.RawQuery
+	r.Out.Trailer = r.In.Trailer // it is filled when the body has ended
+	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} {
+		if values := r.In.Header.Values(name); len(values) > 0 {
+			r.Out.Header[name] = values
+		}
+	}
+}
+
+// modify changes a response.
+func (s *session) modify(r *http.Response) error {
+	if s.rewriter == nil {
+		return nil
+	}
+	return s.rewriter.Response(s.c.Host, s.c.Port, r)
+}
+
+// final leaves out responses before the last one, which [session.modify] does not see.
+type final struct{ http.ResponseWriter }
+
+// WriteHeader implements [http.ResponseWriter].
+func (f *final) WriteHeader(status int) {
+	if status >= http.StatusOK || status == http.StatusSwitchingProtocols {
+		f.ResponseWriter.WriteHeader(status)
+	}
+}
+
+// Unwrap is for [http.ResponseController].
+func (f *final) Unwrap() http.ResponseWriter { return f.ResponseWriter }
+
+// failed answers where the server did not.
+func (s *session) failed(w http.ResponseWriter, r *http.Request, err error) {
+	var misuse netproxy.Misuse
+	if errors.As(err, &misuse) { // in the body
+		answer(w, r, s.c.Judge(netproxy.Inner{Method: r.Method, Authority: s.authority, Refused: misuse}))
+		return
+	}
+	answer(w, r, &netproxy.Refusal{
+		Status: http.StatusBadGateway, Kind: "text/plain", Body: "cannot reach " + s.authority + ": " + err.Error() + "\n",
+	})
+}

@@ -1,0 +1,266 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package netproxy
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/sallyport-dev/sallyport/network"
+)
+
+// Interceptor opens TLS. It is an interface because this package must not link net/http.
+type Interceptor interface {
+	network.Inspector
+	// Intercept serves the requests of a TLS client until its connection ends, and returns when
+	// nothing of it is left.
+	Intercept(*Intercepted)
+	// Rewriter returns what changes the requests; nil for nothing.
+	Rewriter() Rewriter
+	// Bundle returns the certificates that a client must trust, as PEM. It may be called again.
+	Bundle() ([]byte, error)
+}
+
+// Rewriter changes requests and responses of intercepted connections. What an [Interceptor] calls
+// beside Intercepts is between the two.
+type Rewriter interface {
+	// Intercepts reports whether TLS to a host is to be opened for it. What is not TLS passes.
+	Intercepts(host network.Host, port uint16) bool
+	// Plain returns an error for the target, or a value of a header, of a request over plain HTTP that
+	// has a credential. Host is for people.
+	Plain(host, value string) error
+	// PlainBody returns a body that fails where it has a credential.
+	PlainBody(host string, body io.Reader) io.Reader
+}
+
+// Misuse is the error of a Rewriter for a credential in a request that it is not for.
+type Misuse interface {
+	error
+	Credential() string // its name
+}
+
+// misused is the decision about a request that a Rewriter refused.
+func misused(err error) network.Decision {
+	d := network.Decision{Ruling: network.Deny, Reason: network.CredentialMisuse, Source: network.BaselinePolicy}
+	var m Misuse
+	if errors.As(err, &m) {
+		d.Entry = &network.Entry{Pattern: "credential " + m.Credential(), Deny: true, Source: "network.credentials"}
+	}
+	return d
+}
+
+// Intercepted is a connection whose TLS is to be opened.
+type Intercepted struct {
+	Context context.Context // ends with the Service
+	Conn    net.Conn        // to the client, from the first byte of TLS; the Interceptor closes it
+	Host    network.Host    // that the client has asked for, normalized
+	Port    uint16
+	// Dial connects to an address of the host that was vetted.
+	Dial func() (net.Conn, error)
+	// Judge decides about a request. Nil lets it pass.
+	Judge    func(Inner) *Refusal
+	Rewriter Rewriter // nil for none
+}
+
+// Inner is what is known of a request inside TLS.
+type Inner struct {
+	Method    string // as it arrived
+	Authority string // Host, or :authority, as it arrived
+	Upgrade   bool   // it asks for another protocol, in which requests cannot be seen
+	Refused   error  // by the Rewriter; nil if it was not
+}
+
+// Refusal is the answer to a request that was refused.
+type Refusal struct {
+	Status            int
+	Kind, Error, Body string // content-type, x-proxy-error (may be empty), and the body
+}
+
+// plain returns the error of a Rewriter for the head of a request over plain HTTP, if its host is not
+// refused anyway.
+func (a *access) plain(q *request) error {
+	r := a.s.command.Rewriter
+	if r == nil {
+		return nil
+	}
+	if d := a.s.policy().Decide(a.req); d.Ruling != network.Allow && d.Ruling != network.Ask {
+		return nil
+	}
+	if err := r.Plain(a.host(), q.target); err != nil {
+		return err
+	}
+	for _, f := range q.fields {
+		if err := r.Plain(a.host(), f.value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// freshTime is how long a connection that was made for a CONNECT is kept for the first request.
+const freshTime = 3 * time.Second
+
+// An interception is one connection whose TLS is opened.
+type interception struct {
+	c *client
+	a *access
+
+	mu     sync.Mutex
+	first  net.Conn // made already; nil once it is used
+	others []*heldConn
+}
+
+// A heldConn ends with the Service, and with its permission.
+type heldConn struct {
+	net.Conn
+	s *Service
+	a *access
+}
+
+// Close implements net.Conn.
+func (h *heldConn) Close() error { h.s.drop(h.Conn); return nil }
+
+// pass connects the client with a server that was reached for it: TLS is opened where the policy, or the
+// Rewriter, asks for that. Where the policy does, nothing else passes.
+func (c *client) pass(a *access, up net.Conn) Cause {
+	policy := c.s.policy()
+	required := policy.Mode() == network.Limited
+	wanted := required || c.s.command.Rewriter != nil && c.s.command.Rewriter.Intercepts(a.req.Host, a.req.Port) &&
+		policy.Uninspected(a.req.Host, a.req.Port) == nil
+	if !wanted {
+		return c.tunnel(a, up, nil, true)
+	}
+	interceptor, able := policy.Inspector().(Interceptor)
+	if required {
+		c.within(headTime)
+	} else {
+		c.within(greetTime)
+	}
+	first, err := c.r.Peek(1)
+	switch tls := err == nil && first[0] == recordHandshake; {
+	case tls && able && (!required || policy.Intercepts(a.req.Host, a.req.Port)):
+		return c.intercept(a, up, interceptor)
+	case tls && required:
+		return c.refuseInside(a, network.MITMRequired)
+	case required && err != nil && !errors.Is(err, os.ErrDeadlineExceeded):
+		return Ended // it has sent nothing
+	case required:
+		return c.refuseInside(a, network.MethodNotAllowed)
+	}
+	_ = c.conn.SetReadDeadline(time.Time{})
+	return c.tunnel(a, up, nil, true)
+}
+
+// refuseInside tells that what the client sends in a connection is not allowed.
+func (c *client) refuseInside(a *access, reason network.Reason) Cause {
+	refused := access{s: a.s, req: a.req, start: a.start}
+	refused.decide(network.Decision{Ruling: network.Deny, Reason: reason, Source: network.ModeGuard})
+	c.reset()
+	return Failed
+}
+
+// intercept has the TLS of a client opened.
+func (c *client) intercept(a *access, up net.Conn, by Interceptor) Cause {
+	before := c.in.in.Load() - int64(c.r.Buffered())
+	hello, err := a.readHello(c.conn, c.r)
+	switch {
+	case errors.Is(err, errSNI):
+		return SNIRefused
+	case err != nil:
+		return Failed
+	}
+	_ = c.conn.SetReadDeadline(time.Time{})
+	sent := c.in.out.Load()
+	i := &interception{c: c, a: a, first: up}
+	by.Intercept(&Intercepted{
+		Context: c.s.ctx, Conn: &replayed{Conn: c.in, r: io.MultiReader(bytes.NewReader(hello), c.r)},
+		Host: a.req.Host, Port: a.req.Port, Dial: i.dial, Judge: i.judge, Rewriter: c.s.command.Rewriter,
+	})
+	i.end()
+	a.up, a.down = c.in.in.Load()-before, c.in.out.Load()-sent
+	if c.s.ctx.Err() != nil {
+		return Interrupted
+	}
+	return Ended
+}
+
+// A replayed connection begins with what was read of it before.
+type replayed struct {
+	net.Conn
+	r io.Reader
+}
+
+// Read implements io.Reader.
+func (r *replayed) Read(p []byte) (int, error) { return r.r.Read(p) }
+
+// dial returns a connection to the server: the one that is made already, or another one.
+func (i *interception) dial() (net.Conn, error) {
+	i.mu.Lock()
+	first := i.first
+	i.first = nil
+	i.mu.Unlock()
+	if first != nil && time.Since(i.a.start) < freshTime {
+		return &heldConn{Conn: first, s: i.a.s, a: i.a}, nil
+	}
+	a := &access{s: i.a.s, req: i.a.req, decision: i.a.decision, answered: i.a.answered, via: i.a.via, start: i.a.start}
+	conn, err := a.open(i.a.addrs)
+	if err != nil {
+		return nil, err
+	}
+	held := &heldConn{Conn: conn, s: a.s, a: a}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.others = append(i.others, held)
+	return held, nil
+}
+
+// end closes what is left of the connections to the server.
+func (i *interception) end() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for _, h := range i.others {
+		if _ = h.Close(); h.a.revoked.Load() {
+			i.a.revoked.Store(true)
+		}
+	}
+}
+
+// judge decides about a request by the policy of now. Its host is that of the connection, so an answer
+// that has allowed the connection allows the host.
+func (i *interception) judge(q Inner) *Refusal {
+	a := i.a.s.newAccess(i.a.req.Protocol, q.Method)
+	a.req.Host, a.req.Port = i.a.req.Host, i.a.req.Port
+	policy := a.s.policy()
+	d := policy.Decide(a.req)
+	host, port, err := network.ParseAuthority(q.Authority, httpsPort)
+	switch {
+	case err != nil || q.Method == "":
+		d = network.Decision{Ruling: network.Reject, Reason: network.InvalidHost, Source: network.BaselinePolicy}
+	case host != a.req.Host || port != a.req.Port:
+		d = network.Decision{Ruling: network.Reject, Reason: network.HostMismatch, Source: network.BaselinePolicy}
+	case q.Refused != nil:
+		d = misused(q.Refused)
+	case d.Ruling == network.Ask && i.a.answered:
+		d.Ruling = network.Allow
+	case i.a.answered && d.Reason == network.NotAllowed:
+		d.Reason, d.Source = network.MethodNotAllowed, network.ModeGuard // nothing else refuses such a host
+	}
+	if d.Ruling == network.Allow && q.Upgrade && policy.Mode() == network.Limited {
+		d = network.Decision{Ruling: network.Deny, Reason: network.MethodNotAllowed, Source: network.ModeGuard}
+	}
+	if d.Ruling == network.Allow {
+		return nil
+	}
+	a.decide(d)
+	if d.Ruling == network.Reject {
+		return &Refusal{Status: 400, Kind: "text/plain", Body: "the request is refused: " + string(d.Reason) + "\n"}
+	}
+	return &Refusal{Status: 403, Kind: "application/json", Error: textsOf(d.Reason).header, Body: a.refusedBody(a.s.command)}
+}

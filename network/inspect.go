@@ -1,0 +1,73 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package network
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Inspector opens TLS for the ways of capture. A policy has one to say that requests inside TLS can be
+// judged; this package calls no method of it.
+type Inspector interface {
+	// InspectsTLS marks the type.
+	InspectsTLS()
+}
+
+// Inspector returns what opens TLS; nil if nothing does, and for a nil Policy.
+func (p *Policy) Inspector() Inspector {
+	if p == nil {
+		return nil
+	}
+	return p.config.Inspector
+}
+
+// Intercepts reports whether TLS to a host must be opened, so that each request in it is judged. That
+// is so for every host in the mode Limited, unless [Config.Uninspected] names it or there is no
+// Inspector: TLS to it is refused then.
+func (p *Policy) Intercepts(h Host, port uint16) bool {
+	return p.Mode() == Limited && p.config.Inspector != nil && p.uninspects(&Request{Host: h, Port: port}) == nil
+}
+
+// Uninspected returns the entry of [Config.Uninspected] that names a host, or nil. TLS to such a host is
+// not opened for any reason.
+func (p *Policy) Uninspected(h Host, port uint16) *Entry {
+	if p == nil {
+		return nil
+	}
+	return p.uninspects(&Request{Host: h, Port: port})
+}
+
+func (p *Policy) uninspects(q *Request) *Entry {
+	if e := first(p.uninspected.all, q); e != nil {
+		return e
+	}
+	if addr, ok := q.Host.Addr(); ok {
+		return p.uninspected.addr(addr, q, guardNone)
+	}
+	return p.uninspected.name(q, false)
+}
+
+// addUninspected reads the entries of [Config.Uninspected].
+func (p *Policy) addUninspected(list []Entry) error {
+	if len(list) > MaxEntries {
+		return fmt.Errorf("%w: %d, at most %d", ErrTooManyEntries, len(list), MaxEntries)
+	}
+	var bad []error
+	for _, e := range list {
+		pattern, reason := parsePattern(e.Pattern)
+		if reason != "" {
+			bad = append(bad, &EntryError{Entry: e, Reason: reason})
+			continue
+		}
+		e.Deny, e.Protocols = true, nil // it closes only, so that it may be as wide as it likes
+		p.uninspected.add(&pattern, &e)
+	}
+	return errors.Join(bad...)
+}
+
+// carriesTLS reports whether what arrives by a protocol can be TLS that is opened.
+func (p Protocol) carriesTLS() bool {
+	return p == HTTPSConnect || p == SOCKS5TCP || p == TransparentTCP
+}
