@@ -280,8 +280,8 @@ func (a *attempt) ending() End {
 		return a.cause
 	case a.exit.Limit != "":
 		return endOfLimit(a.exit.Limit)
-	case a.cause == EndOutput:
-		return a.cause // it ended by itself first, but not all of its output was handed on
+	case a.cause == EndOutput, a.cause == EndRefused:
+		return a.cause // it ended by itself first, but not all of its output was handed on; or for want of the host
 	case a.exit.Stopped:
 		return EndCanceled // by the executor's own end
 	case a.exit.Signal != 0:

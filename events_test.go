@@ -40,11 +40,14 @@ func (unknownHost) Shell(context.Context, string, string, bool) ([]string, error
 type fakeExecutor struct {
 	unknownHost
 	play func(spec *executor.Spec, p *fakeProcess)
-	spec *executor.Spec
+	mu   sync.Mutex     // held while spec is set
+	spec *executor.Spec // of the last one
 }
 
 func (e *fakeExecutor) Start(_ context.Context, spec *executor.Spec) (executor.Process, error) {
+	e.mu.Lock()
 	e.spec = spec
+	e.mu.Unlock()
 	p := &fakeProcess{stopped: make(chan struct{}), done: make(chan struct{})}
 	go func() {
 		defer close(p.done)

@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"sync"
 	"time"
@@ -294,26 +295,37 @@ func (p *process) start(ctx context.Context, start *wire.Start, spec *executor.S
 
 // spawn requests the start. After a cut it is sent again: the ID tells whether it was performed.
 func (p *process) spawn(ctx context.Context, start *wire.Start, spec *executor.Spec) (*wire.StartResult, error) {
-	result := new(wire.StartResult)
-	err := p.client.Repeat(ctx, "process/start", start, result)
-	var answer *jsonrpc.Error
-	switch {
-	case err == nil:
-		return result, nil
-	case errors.As(err, &answer) && answer.Code == jsonrpc.CodeInvalidRequest && strings.Contains(answer.Message, "already exists"):
-		// The answer to the first request was lost. What it said of the sandbox is not known, and
-		// codex exec-server does not go on with a start whose connection has ended.
-		if start.Sandbox == nil {
-			if err = p.client.Repeat(ctx, "process/read", wire.Read{ProcessID: p.id}, nil); err == nil {
+	const most = 10 // requests, of a server that never performs one
+	for n := 1; ; n++ {
+		result := new(wire.StartResult)
+		err := p.client.Repeat(ctx, "process/start", start, result)
+		switch {
+		case err == nil:
+			return result, nil
+		case refuses(err, "already exists"):
+			// The answer to the first request was lost. What it said of the sandbox is not known.
+			if err = p.client.Repeat(ctx, "process/read", wire.Read{ProcessID: p.id}, nil); err == nil && start.Sandbox == nil {
 				return &wire.StartResult{ProcessID: p.id, SandboxType: "none"}, nil
 			}
+			if n < most && refuses(err, "unknown process id") {
+				continue // servers do not go on with a start that waits when its connection ends
+			}
+			if err == nil {
+				err = io.ErrUnexpectedEOF
+			}
+			err = fmt.Errorf("the connection ended while the process started: %w", err)
+		case errors.As(err, new(*jsonrpc.Error)):
+			return nil, startError(spec, err)
 		}
-		err = fmt.Errorf("the connection ended while the process started: %w", err)
-	case errors.As(err, &answer):
-		return nil, startError(spec, err)
+		p.kill()
+		return nil, spawnError(ctx, err)
 	}
-	p.kill()
-	return nil, spawnError(ctx, err)
+}
+
+// refuses reports whether an error is the answer that a request is refused, with these words.
+func refuses(err error, words string) bool {
+	var answer *jsonrpc.Error
+	return errors.As(err, &answer) && answer.Code == jsonrpc.CodeInvalidRequest && strings.Contains(answer.Message, words)
 }
 
 // kill ends a process that may run although it was not started as asked.

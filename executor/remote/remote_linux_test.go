@@ -306,38 +306,94 @@ func TestStartCut(t *testing.T) {
 	}
 }
 
+// TestStartDropped: a start that the server dropped with its connection is requested again, and not for ever.
+func TestStartDropped(t *testing.T) {
+	for _, test := range []struct {
+		name          string
+		drops, starts int
+		fails         bool
+	}{
+		{"once", 1, 2, false},
+		{"always", 1000, 10, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			client, server := jsonrpc.Pipe()
+			starts := 0
+			answered := make(chan struct{})
+			go func() {
+				defer close(answered)
+				play(t, server, func(m *jsonrpc.Message) (any, *jsonrpc.Error) {
+					switch m.Method {
+					case "initialize":
+						return map[string]any{"sessionId": "s"}, nil
+					case "process/start":
+						if starts++; starts > test.drops {
+							return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "performed"}
+						}
+						return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "process p already exists"}
+					case "process/read":
+						return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "unknown process id p"}
+					}
+					return struct{}{}, nil
+				})
+			}()
+			e := New(Options{Dial: func(context.Context) (jsonrpc.Stream, error) { return client, nil }, Resume: -1})
+			spec := shellSpec("true")
+			spec.Policy = sandbox.FullAccess()
+			_, err := e.Start(t.Context(), spec)
+			if err == nil || strings.Contains(err.Error(), "performed") == test.fails {
+				t.Error(err)
+			}
+			_ = e.Close()
+			<-answered
+			if starts != test.starts {
+				t.Errorf("%d starts", starts)
+			}
+		})
+	}
+}
+
+// play is a server that answers requests as reply says, until its client closes.
+func play(t *testing.T, server jsonrpc.Stream, reply func(m *jsonrpc.Message) (any, *jsonrpc.Error)) {
+	for {
+		text, err := server.Read()
+		if err != nil {
+			return
+		}
+		m, err := jsonrpc.Decode(text)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if m.Method == "initialized" {
+			continue
+		}
+		result, failure := reply(m)
+		answer, err := jsonrpc.Response(m.ID, result)
+		if failure != nil {
+			answer, err = jsonrpc.Failure(m.ID, failure)
+		}
+		if err != nil || server.Write(answer) != nil {
+			return
+		}
+	}
+}
+
 // TestWeakerSandbox: a process that a server started without the sandbox is ended.
 func TestWeakerSandbox(t *testing.T) {
 	client, server := jsonrpc.Pipe()
 	ended := make(chan string, 1)
-	go func() {
-		for {
-			text, err := server.Read()
-			if err != nil {
-				return
-			}
-			m, err := jsonrpc.Decode(text)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			result := any(struct{}{})
-			switch m.Method {
-			case "initialized":
-				continue
-			case "initialize":
-				result = map[string]any{"sessionId": "s", "environmentInfo": map[string]any{"capabilities": map[string]bool{"processPrivateTmp": true}}}
-			case "process/start":
-				result = wire.StartResult{SandboxType: "none"}
-			case "process/terminate":
-				ended <- string(m.Params)
-			}
-			answer, err := jsonrpc.Response(m.ID, result)
-			if err != nil || server.Write(answer) != nil {
-				return
-			}
+	go play(t, server, func(m *jsonrpc.Message) (any, *jsonrpc.Error) {
+		switch m.Method {
+		case "initialize":
+			return map[string]any{"sessionId": "s", "environmentInfo": map[string]any{"capabilities": map[string]bool{"processPrivateTmp": true}}}, nil
+		case "process/start":
+			return wire.StartResult{SandboxType: "none"}, nil
+		case "process/terminate":
+			ended <- string(m.Params)
 		}
-	}()
+		return struct{}{}, nil
+	})
 	e := New(Options{Dial: func(context.Context) (jsonrpc.Stream, error) { return client, nil }, Resume: -1})
 	s := shellSpec("exit 0")
 	s.Policy = sandbox.ReadOnly().Bind(sandbox.Places{Dir: "/"})

@@ -58,9 +58,11 @@ func act(what, path string) {
 	case hangs:
 		select {} //nolint:revive // a daemon that waits for a disk
 	}
-	if _, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"}); err != nil {
+	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
 		panic(err)
 	}
+	defer listener.Close() // never; without a use of it the collector closes it
 	session, _ := os.ReadFile("/proc/self/stat") // as far as there is one
 	if f := strings.Fields(string(session)); len(f) > 5 && f[5] != f[0] {
 		panic("it has no session of its own")
