@@ -22,7 +22,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#ifndef BOUND
 #define BOUND 2.0 /* seconds of trying */
+#endif
 
 static double now(void) {
 	struct timespec t;
