@@ -138,6 +138,8 @@ func TestCredentials(t *testing.T) {
 		{"a part", `curl -sS -i -r 0-20 -H "Authorization: Bearer $ONE_TOKEN" $OWN`, &s.own, tokenValue},
 		{"of a file", `curl -sS -i -H "Authorization: Bearer $TWO" $OTHER`, &s.other, fileValue},
 		{"without a proxy", `curl -sS -i --noproxy '*' -H "Authorization: Bearer $ONE_TOKEN" $OWN`, &s.own, tokenValue},
+		{"trust by the file of the system", `env -i curl -sS -i -x http://127.0.0.1:3128 -H "Authorization: Bearer $ONE_TOKEN" $OWN`, &s.own, tokenValue},
+		{"trust by the variables", `curl -sS -i --cacert "$SSL_CERT_FILE" -H "Authorization: Bearer $ONE_TOKEN" $OWN`, &s.own, tokenValue},
 		{"python", `python3 -c 'import os, urllib.request as u
 print(u.urlopen(u.Request(os.environ["U"], headers={"Authorization": "Bearer " + os.environ["ONE_TOKEN"]})).read().decode())'`, &s.own, "Bearer " + tokenValue},
 	} {

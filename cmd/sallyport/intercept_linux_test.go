@@ -69,6 +69,7 @@ func TestInspectPrograms(t *testing.T) {
 		{"Go", "", `act fetch https://HOST/go`, "200 GET HOST /go 0\n\n"},
 		{"Go, knows of no proxy", "", `act direct https://HOST/go`, "200 GET HOST /go 0\n\n"},
 		{"the file", "", `echo x >"$SSL_CERT_FILE" || echo closed`, "closed\n"},
+		{"the file, of its owner", "", `stat -c %u "$SSL_CERT_FILE" | grep -qx "$(id -u)" && ! chmod u+w "$SSL_CERT_FILE" 2>/dev/null && ! touch "$SSL_CERT_FILE" 2>/dev/null && echo closed`, "closed\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if tt.needs != "" {

@@ -149,8 +149,9 @@ func TestRoots(t *testing.T) {
 		return name
 	}
 	files := map[string]string{
-		"SSL_CERT_FILE":       write("parent.pem", secret, encode(parent.cert.Raw), encode(system.cert.Raw)),
-		"NODE_EXTRA_CA_CERTS": write("again.pem", encode(parent.cert.Raw), []byte("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")),
+		"SSL_CERT_FILE": write("parent.pem", secret, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: parent.cert.Raw, Headers: map[string]string{"Password": "x"}}), encode(system.cert.Raw)),
+		"NODE_EXTRA_CA_CERTS": write("again.pem", encode(parent.cert.Raw), []byte("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"),
+			pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: mustCert(t).Raw})),
 	}
 	names := []string{filepath.Join(dir, "missing"), write("system.pem", encode(system.cert.Raw))}
 	i := newInterceptor([]string{write("extra.pem", encode(extra.cert.Raw))}, func(n string) string { return files[n] }, names)

@@ -36,7 +36,10 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // silent is what servers of tests tell about connections that clients end.
 func silent(s *httptest.Server) { s.Config.ErrorLog = log.New(io.Discard, "", 0) }
 
-const bound = time.Minute
+const (
+	bound = time.Minute
+	brief = 10 * time.Second // for what ends at once, unless a wall is missing
+)
 
 // zone answers every name with one public address, which no test connects to.
 type zone struct{}
