@@ -57,6 +57,38 @@ func TestDecideName(t *testing.T) {
 	}
 }
 
+// TestPorts: ports that entries name count, whatever is before them; those for all or many ports do not.
+func TestPorts(t *testing.T) {
+	for entries, want := range map[string]string{
+		"example.com:443 10.0.0.1:80 localhost":                                "[80 443]",
+		"**.a.example:81 *.b.example:82 api-*.c.example:83 10.0.0.0/8:84 *:85": "[81 82 83 84 85]",
+		"a.example:8000-8002 b.example:8002 c.example:1-65535 d.example":       "[8000 8001 8002]",
+		"a.example:443 !b.example:22":                                          "[443]",
+		"":                                                                     "[]",
+	} {
+		p, err := New(Config{Mode: Full, Entries: entriesOf(entries)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprint(p.Ports()); got != want {
+			t.Errorf("%s: %s, want %s", entries, got, want)
+		}
+	}
+	var none *Policy
+	if ports := none.Ports(); ports != nil {
+		t.Errorf("no policy: %v", ports)
+	}
+}
+
+// entriesOf reads patterns, each with an exclamation mark before it to deny.
+func entriesOf(text string) (list []Entry) {
+	for _, e := range strings.Fields(text) {
+		pattern, deny := strings.CutPrefix(e, "!")
+		list = append(list, Entry{Pattern: pattern, Deny: deny, Broad: true})
+	}
+	return list
+}
+
 // TestLocalPorts: only entries for a few ports of the loopback interface count.
 func TestLocalPorts(t *testing.T) {
 	for entries, want := range map[string]string{
@@ -66,12 +98,7 @@ func TestLocalPorts(t *testing.T) {
 		"localhost:1-65535 localhost:3000":              "[3000]",
 		"example.com:80 !localhost:22":                  "[]",
 	} {
-		config := Config{Mode: Full}
-		for _, e := range strings.Fields(entries) {
-			pattern, deny := strings.CutPrefix(e, "!")
-			config.Entries = append(config.Entries, Entry{Pattern: pattern, Deny: deny, Broad: true})
-		}
-		p, err := New(config)
+		p, err := New(Config{Mode: Full, Entries: entriesOf(entries)})
 		if err != nil {
 			t.Fatal(err)
 		}

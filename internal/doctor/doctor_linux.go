@@ -53,6 +53,7 @@ func (d *doctor) probes() []probe {
 		{"observer", false, d.observer},
 		{"proxy", false, d.proxy},
 		{"redirect", false, d.redirect},
+		{"routes", false, d.routes},
 		{"overlay", false, overlay},
 		{"cgroups", false, d.cgroups},
 		{"bwrap", false, findBwrap},

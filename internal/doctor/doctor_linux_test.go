@@ -163,7 +163,7 @@ func TestInsideSandbox(t *testing.T) {
 		t.Error(err)
 	}
 	for name, want := range map[string]string{
-		"user namespace": "false", "mount namespace": "false", "pid namespace": "false", "network namespace": "false",
+		"user namespace": "false", "mount namespace": "false", "pid namespace": "false", "network namespace": "false", "routes": "false",
 		"whole sandbox": "false", "landlock": "true", "private /tmp": "true",
 	} {
 		if !strings.Contains(string(out), "\n"+name+"="+want+" ") {

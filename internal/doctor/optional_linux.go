@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -71,12 +72,24 @@ func (d *doctor) observer(context.Context) (string, error) {
 // proxy has the socket made that leads a command with a managed network to the proxy, in a network
 // of its own, and looks at what was handed over.
 func (d *doctor) proxy(context.Context) (string, error) {
+	return d.listens(plan.ProxyAddress)
+}
+
+// routes has one made that gets connections to every address, by a route. It is for machines without
+// redirect.
+func (d *doctor) routes(context.Context) (string, error) {
+	const https = 443
+	return d.listens(netip.AddrPortFrom(netip.IPv4Unspecified(), https), launch.Step{Op: launch.OpNetlink, Value: unix.NETLINK_ROUTE, Data: redirect.Routes(unix.AF_INET)})
+}
+
+// listens has a socket made behind some steps, in a network of its own.
+func (d *doctor) listens(at netip.AddrPort, steps ...launch.Step) (string, error) {
 	sent, err := launch.NewHandover("proxy")
 	if err != nil {
 		return "", err
 	}
 	defer sent.Close()
-	step, err := d.inNetwork(sent.Theirs(), launch.Step{Op: launch.OpListen, Path: plan.ProxyAddress.String()})
+	step, err := d.inNetwork(sent.Theirs(), append(steps, launch.Step{Op: launch.OpListen, Path: at.String()})...)
 	switch {
 	case err != nil:
 		return "", err
@@ -93,7 +106,7 @@ func (d *doctor) proxy(context.Context) (string, error) {
 		return "", err
 	}
 	defer func() { _ = l.Close() }()
-	if l.Addr().String() != plan.ProxyAddress.String() {
+	if l.Addr().String() != at.String() {
 		return "", missing("the socket listens at "+l.Addr().String(), "use another kernel")
 	}
 	return "a socket at " + l.Addr().String() + " in a network of its own was handed over", nil
@@ -123,7 +136,7 @@ func (d *doctor) redirect(context.Context) (string, error) {
 	case err != nil:
 		return "", err
 	case step.Step.Op == launch.OpNetlink:
-		return "", missing(fmt.Sprintf("the kernel did not take its rules (%s: %v); with a managed network only programs that use the proxy reach hosts", step.Call, step.Errno), "as root, modprobe nf_tables nft_redir nft_reject_inet")
+		return "", missing(fmt.Sprintf("the kernel did not take its rules (%s: %v); with a managed network programs that do not use the proxy reach hosts at a few ports only, if routes are available", step.Call, step.Errno), "as root, modprobe nf_tables nft_redir nft_reject_inet")
 	case step.Step.Op != launch.OpExec:
 		return "", explain(step)
 	}

@@ -76,10 +76,11 @@ type lowering struct {
 	place    slot // scratch: the place that a step works on
 	copied   slot // scratch: a copy of it
 
-	dies    bool // the script has OpDieWithParent
-	fork    int  // index of the fork call, or -1
-	second  int  // index of the second task's first call
-	command slot // its process id
+	dies       bool // the script has OpDieWithParent
+	ownNetwork bool // a network namespace is made for it
+	fork       int  // index of the fork call, or -1
+	second     int  // index of the second task's first call
+	command    slot // its process id
 }
 
 // An origin says what a call is for.

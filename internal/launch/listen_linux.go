@@ -28,7 +28,7 @@ func (l *lowering) lowerListen(s *Step) {
 		l.fail("listen needs Files.Listen")
 	case l.fork >= 0:
 		l.fail("listen behind start-command: the command would keep the socket")
-	case err != nil || at.Addr().Zone() != "" || at.Addr().Is4In6() || at.Addr().IsUnspecified() || !at.Addr().IsLoopback() && s.Value != unix.SOCK_DGRAM || at.Port() == 0:
+	case err != nil || at.Addr().Zone() != "" || at.Addr().Is4In6() || at.Port() == 0 || !l.mayListen(at.Addr(), s.Value):
 		l.fail("listen takes an address of the loopback interface and a port, not %q", s.Path)
 	case s.Value != 0 && s.Value != unix.SOCK_DGRAM:
 		l.fail("listen takes no sockets of type %d", s.Value)
@@ -49,6 +49,15 @@ func (l *lowering) lowerListen(s *Step) {
 	}
 	l.call("sendmsg", unix.SYS_SENDMSG, num(l.fds.listen), msg, num(unix.MSG_NOSIGNAL)).expect(1)
 	l.close(socket)
+}
+
+// mayListen reports whether a socket of a kind may be bound to an address. Every address at once is for
+// connections in a network of its own: elsewhere other machines could connect.
+func (l *lowering) mayListen(at netip.Addr, kind uint64) bool {
+	if at.IsUnspecified() {
+		return l.ownNetwork && kind != unix.SOCK_DGRAM
+	}
+	return at.IsLoopback() || kind == unix.SOCK_DGRAM
 }
 
 // lowerSocket makes a TCP socket of a family and sends it out. Its receiver connects inside with it.

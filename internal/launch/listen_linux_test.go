@@ -117,6 +117,7 @@ func TestListen(t *testing.T) {
 		{"one", false, []string{listen4}},
 		{"two", false, []string{listen4, other4}},
 		{"preforked", true, []string{listen4}},
+		{"every address of its network", true, []string{"0.0.0.0:443"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l := launcher(t)
@@ -229,7 +230,10 @@ func TestListenErrors(t *testing.T) {
 		{"no address", listening(shStep(":"), ""), files, "takes an address of the loopback interface"},
 		{"a name", listening(shStep(":"), "localhost:3128"), files, "takes an address of the loopback interface"},
 		{"no port", listening(shStep(":"), "127.0.0.1:0"), files, "takes an address of the loopback interface"},
-		{"every interface", listening(shStep(":"), "0.0.0.0:3128"), files, "takes an address of the loopback interface"},
+		{"another address", listening(shStep(":"), "192.0.2.1:3128"), files, "takes an address of the loopback interface"},
+		{"every address of this machine", before(script(own, shStep(":")), Step{Op: OpListen, Path: "0.0.0.0:3128"}), files, "takes an address of the loopback interface"},
+		{"the same of IPv6", before(script(own, shStep(":")), Step{Op: OpListen, Path: "[::]:3128"}), files, "takes an address of the loopback interface"},
+		{"datagrams to every address", before(listening(shStep(":")), Step{Op: OpListen, Path: "0.0.0.0:53", Value: unix.SOCK_DGRAM}), files, "takes an address of the loopback interface"},
 		{"a type", before(listening(shStep(":")), Step{Op: OpListen, Path: listen4, Value: unix.SOCK_RAW}), files, "no sockets of type 3"},
 		{"IPv4 in IPv6", listening(shStep(":"), "[::ffff:127.0.0.1]:3128"), files, "takes an address of the loopback interface"},
 	} {

@@ -33,6 +33,7 @@ const firstKept = 3
 func lower(s *Script, f fds, oldKernel bool, done int) (*lowering, error) {
 	l := newLowering(f)
 	l.dies = slices.ContainsFunc(s.Steps, func(st Step) bool { return st.Op == OpDieWithParent })
+	l.ownNetwork = s.Namespaces&NewNet != 0
 	if s.Namespaces&^namespaceMask != 0 {
 		l.fail("unknown namespaces %#x", uint64(s.Namespaces&^namespaceMask))
 	}

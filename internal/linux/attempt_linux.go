@@ -41,6 +41,7 @@ type attempt struct {
 	own       []string        // and those that only the command has
 	reaches   *network.Policy // which hosts; nil without a managed network
 	server    netip.AddrPort  // at which a command without a network asks for names; zero if that is not seen
+	routed    *plan.Routed    // how connections come to the proxy without rules; nil where there are some, or nothing
 }
 
 // held is what the host holds for one command until its process tree has ended. Members

@@ -40,6 +40,7 @@ const partCases = "cases"
 const (
 	byProxy    = "proxy"    // as the row says: HTTP, CONNECT or SOCKS5
 	byRedirect = "redirect" // by name and connect, as programs do that know of no proxy
+	byRoutes   = "routes"   // the same where the kernel has no rules that lead connections away
 	byBurst    = "burst"    // not at all: a number of connections, as fast as they can be made
 	byFlood    = "flood"    // not at all: hundreds of connections that never say a whole request
 )
@@ -178,7 +179,7 @@ func floodMain() int {
 
 // play performs the request of a row.
 func (c *hostCase) play(way string) (network.Ruling, error) {
-	if way == byRedirect {
+	if way == byRedirect || way == byRoutes {
 		host, port := c.authority()
 		conn, err := (&net.Dialer{Timeout: time.Minute, Resolver: &net.Resolver{PreferGo: true}}).Dial("tcp", net.JoinHostPort(host, port))
 		if err != nil {
@@ -390,15 +391,18 @@ func TestNetworkCases(t *testing.T) {
 	must(t, err)
 	played := map[string]int{}
 	for name, rows := range all {
-		for _, way := range []string{byProxy, byRedirect} {
+		for _, way := range []string{byProxy, byRedirect, byRoutes} {
 			t.Run(name+"/"+way, func(t *testing.T) {
 				zone := &caseZone{asked: map[string]bool{}}
 				must(t, json.Unmarshal(text, zone))
 				rows := rows
-				if way == byRedirect {
+				if way != byProxy {
 					rows = slices.DeleteFunc(slices.Clone(rows), func(c hostCase) bool { return !c.redirectable() })
 				}
 				a := newArena(t)
+				if way == byRoutes {
+					a.host.unredirected = "of a test"
+				}
 				a.host.proxy = netproxy.Proxy{Resolver: zone, Dial: func(ctx context.Context, d *net.Dialer, kind, address string) (net.Conn, error) {
 					if d.Control != nil { // the second wall is asked, as the kernel would be
 						if err := d.Control(kind, address, nil); err != nil {
@@ -417,13 +421,20 @@ func TestNetworkCases(t *testing.T) {
 				}
 				policy, err := network.New(config)
 				must(t, err)
+				if way == byRoutes { // at other ports nothing is reached
+					rows = slices.DeleteFunc(rows, func(c hostCase) bool {
+						_, port := c.authority()
+						n, _ := strconv.ParseUint(port, 10, 16)
+						return c.Expect.Decision == network.Allow && !slices.Contains(append(policy.Ports(), 22, 80, 443), uint16(n))
+					})
+				}
 				a.playCases(t, way, rows, network.NewLive(policy))
 				played[way] += len(rows)
 				zone.check(t, rows)
 			})
 		}
 	}
-	if played[byProxy] != 221 || played[byRedirect] < 100 {
+	if played[byProxy] != 221 || played[byRedirect] < 100 || played[byRoutes] < 100 {
 		t.Errorf("played %v", played)
 	}
 }
@@ -514,7 +525,7 @@ func (a *arena) playCases(t *testing.T, way string, rows []hostCase, hosts *netw
 	var end executor.Exit
 	res, err := a.run(t, &job{args: []string{os.Getenv(programVar), partCases, file, way}, policy: &policy, hosts: hosts, after: &end})
 	must(t, err)
-	if way == byRedirect && !slices.Contains(end.Sandbox.Mechanism, "redirect") {
+	if way != byProxy && !slices.Contains(end.Sandbox.Mechanism, way) {
 		t.Fatalf("connections are not led away here: %q", end.Sandbox.Mechanism)
 	}
 	lines := strings.Split(strings.TrimSpace(res.out), "\n")

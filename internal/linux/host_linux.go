@@ -56,6 +56,7 @@ type Host struct {
 	closed       bool
 	filters      map[string]launch.Filter
 	unredirected string                               // why connections are not led away; empty while nothing is known
+	unrouted     bool                                 // nor come to sockets at some ports
 	unnamed      bool                                 // names that commands without a network ask for are not seen
 	onlyIPv4     bool                                 // connections by IPv6 are not led away
 	unobserved   string                               // why no observer is available; empty while nothing is known

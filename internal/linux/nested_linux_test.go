@@ -50,6 +50,16 @@ func facts() map[string]func() error {
 			}
 			return refuseCalls(rules...)
 		},
+		// A kernel without nf_tables.
+		"no-nftables": func() error {
+			return refuseCalls(seccomp.Rule{Name: "socket", Action: seccomp.Errno(uint16(unix.EPROTONOSUPPORT)), When: []seccomp.Cond{
+				{Arg: 0, Op: seccomp.Eq, Value: unix.AF_NETLINK}, {Arg: 2, Op: seccomp.Eq, Value: unix.NETLINK_NETFILTER},
+			}})
+		},
+		// One that takes no messages of a network either.
+		"no-netlink": func() error {
+			return refuseCalls(seccomp.Rule{Name: "socket", Action: seccomp.Errno(uint16(unix.EAFNOSUPPORT)), When: []seccomp.Cond{{Arg: 0, Op: seccomp.Eq, Value: unix.AF_NETLINK}}})
+		},
 		"no-landlock": func() error {
 			return refuseCalls(seccomp.Rule{Name: "landlock_create_ruleset", Action: seccomp.Errno(uint16(unix.ENOSYS))})
 		},
@@ -86,6 +96,7 @@ type nestedResult struct {
 	Code   int      // of the command
 	Refuse string   // why it did not start
 	Typed  bool     // the refusal is an *UnsupportedError
+	By     []string // mechanisms
 }
 
 // nestedMain switches a fact off and executes itself again, so that what is
@@ -147,6 +158,9 @@ func nestedStart(host *Host, kv map[string]string) (*nestedResult, error) {
 		Args: sh(`echo x >inside || exit 3; (echo x >"$1/outside") 2>/dev/null && exit 4; (echo x >/etc/sallyport-test) 2>/dev/null && exit 5; exit 0`, kv["out"]),
 		Dir:  kv["ws"], Env: []string{"PATH=/usr/bin:/bin"}, Level: kv["level"], Policy: bind(sandbox.WorkspaceWrite(kv["ws"]), kv["ws"]),
 	}
+	if kv["net"] == sandbox.NetworkProxy.String() {
+		r.Policy = r.Policy.WithNetwork(sandbox.NetworkProxy)
+	}
 	c, err := host.Start(context.Background(), r, [3]*os.File{null, null, null})
 	if err != nil {
 		var no *sandbox.UnsupportedError
@@ -158,13 +172,13 @@ func nestedStart(host *Host, kv map[string]string) (*nestedResult, error) {
 		return nil, err
 	}
 	s := c.Sandbox()
-	return &nestedResult{Level: s.Level, Weaker: s.Weaker, Code: code}, nil
+	return &nestedResult{Level: s.Level, Weaker: s.Weaker, Code: code, By: s.Mechanism}, nil
 }
 
 // nested runs a command where a fact is missing, with a least level.
-func nested(t *testing.T, a *arena, fact, level string) *nestedResult {
+func nested(t *testing.T, a *arena, fact, level string, words ...string) *nestedResult {
 	t.Helper()
-	cmd := exec.Command(os.Getenv(programVar), partNested, fact, "ws="+a.ws, "out="+a.out, "level="+level)
+	cmd := exec.Command(os.Getenv(programVar), append([]string{partNested, fact, "ws=" + a.ws, "out=" + a.out, "level=" + level}, words...)...)
 	cmd.Dir = a.ws
 	cmd.Stderr = os.Stderr
 	ids := func(id int) []syscall.SysProcIDMap {

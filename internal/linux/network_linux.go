@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"slices"
 	"syscall"
@@ -17,6 +18,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/netaccess"
 	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/internal/redirect"
+	"github.com/sallyport-dev/sallyport/network"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -56,6 +58,7 @@ func (a *attempt) receive(c *Child, s *handovers, p *plan.Plan) (err error) {
 			a.published.Serve(sockets.Four, sockets.Six)
 			sockets.Four, sockets.Six = nil, nil
 		}
+		sockets.Routed = a.routed != nil
 		a.network = netaccess.Serve(&a.host.proxy, sockets, a.spec)
 	}
 	if s.terminal != nil {
@@ -171,16 +174,44 @@ func (a *attempt) redirect(r *plan.Request) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if r.Unredirected = h.unredirected; r.Unredirected != "" {
+		a.route(r)
 		return
 	}
 	r.Redirect = &plan.Redirect{
-		Routes: [][]byte{redirect.Routes(unix.AF_INET)},
+		Routes: routes(!h.onlyIPv4),
 		Rules:  redirect.Rules(redirect.Config{TCP: plan.RedirectPort, DNS: plan.NamesPort, Local: a.reaches.LocalPorts()}),
 		IPv6:   !h.onlyIPv4,
 	}
-	if r.Redirect.IPv6 {
-		r.Redirect.Routes = append(r.Redirect.Routes, redirect.Routes(unix.AF_INET6))
+}
+
+// routes are the messages after which every address is one of the command's network.
+func routes(ipv6 bool) [][]byte {
+	out := [][]byte{redirect.Routes(unix.AF_INET)}
+	if ipv6 {
+		out = append(out, redirect.Routes(unix.AF_INET6))
 	}
+	return out
+}
+
+// route says in a request at which ports connections come to the proxy without rules. A socket there takes
+// the port from the command for every address, so these are the usual ones below 1024, at which no command
+// can listen, and those that entries name.
+func (a *attempt) route(r *plan.Request) {
+	h := a.host
+	if h.unrouted {
+		return
+	}
+	server, ok := netaccess.NameServer()
+	if !ok {
+		server = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), server.Port())
+	}
+	ports := append([]uint16{22, 80, 443}, a.reaches.Ports()...)
+	slices.Sort(ports)
+	ports = slices.DeleteFunc(slices.Compact(ports), func(port uint16) bool {
+		return port == plan.ProxyAddress.Port() || slices.ContainsFunc(a.spec.Publish, func(p network.Publish) bool { return p.Port == port })
+	})
+	a.routed = &plan.Routed{Routes: routes(!h.onlyIPv4), IPv6: !h.onlyIPv4, Ports: ports, Names: server, Why: h.unredirected}
+	r.Routed = a.routed
 }
 
 // shortTries is how often a start is tried while the kernel lacks room for leading connections away.
@@ -204,12 +235,17 @@ func (a *attempt) learnRedirect(err error, try int) bool {
 		h.unnamed = true // which is only about what denials say
 	case lacksRoom(step.Errno):
 		return try < shortTries
-	case h.unredirected != "":
-		return false // it was planned without
+	case step.Step.Op == launch.OpNetlink && step.Step.Value == unix.NETLINK_NETFILTER && h.unredirected == "":
+		h.unredirected = fmt.Sprintf("this kernel does not lead connections away (%s: %v)", step.Call, step.Errno)
 	case !h.onlyIPv4:
 		h.onlyIPv4 = true
+	case h.unredirected == "":
+		h.unredirected = fmt.Sprintf("this kernel has no routes for them (%s: %v)", step.Call, step.Errno)
+		h.unrouted = true // which begin alike
+	case !h.unrouted:
+		h.unrouted = true
 	default:
-		h.unredirected = fmt.Sprintf("this kernel does not lead connections away (%s: %v)", step.Call, step.Errno)
+		return false // it was planned without
 	}
 	return true
 }

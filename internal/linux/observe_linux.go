@@ -136,7 +136,7 @@ func (a *attempt) observe(p *plan.Plan) (*observation, error) {
 		Judge:          judge,
 		Refusals:       refusals,
 		PrivateNetwork: p.Script.Namespaces&launch.NewNet != 0,
-		Redirected:     a.reaches != nil && p.Has(launch.OpNetlink),
+		Redirected:     a.reaches != nil && a.routed == nil && p.Has(launch.OpNetlink),
 		Names:          a.server,
 		UnixOpen:       slices.Contains(a.spec.Allow, "unix"),
 		Sockets:        a.services.sockets(), Places: a.services.places(),
@@ -146,6 +146,9 @@ func (a *attempt) observe(p *plan.Plan) (*observation, error) {
 		// Programs in namespaces of their own mean other users by their numbers.
 		IgnoreOwners: !a.spec.OwnershipErrors && !slices.Contains(a.spec.Allow, "userns"),
 		OnDenied:     a.spec.OnDenied,
+	}
+	if a.routed != nil {
+		cfg.Routed, cfg.Names = a.routed.Ports, a.routed.Names
 	}
 	if a.level == plan.LevelLandlock {
 		cfg.NoSockets, cfg.UnixOpen = res.Network != sandbox.NetworkHost, true

@@ -14,12 +14,16 @@ import (
 // originalDst is SO_ORIGINAL_DST and IP6T_SO_ORIGINAL_DST of netfilter.
 const originalDst = 80
 
-// destination returns the address that a connection was going to before the kernel led it away.
-func destination(conn net.Conn) (at netip.AddrPort, err error) {
+// destination returns the address that a connection was going to, before the kernel led it away or
+// without that.
+func (s *Sockets) destination(conn net.Conn) (at netip.AddrPort, err error) {
 	tcp, ok := conn.(*net.TCPConn)
 	local, isTCP := conn.LocalAddr().(*net.TCPAddr)
 	if !ok || !isTCP {
 		return at, errors.New("it is no connection of TCP")
+	}
+	if s.Routed {
+		return local.AddrPort(), nil
 	}
 	raw, err := tcp.SyscallConn()
 	if err != nil {

@@ -12,4 +12,6 @@ import (
 )
 
 // destination is for connections that were led away, which only Linux does.
-func destination(net.Conn) (netip.AddrPort, error) { return netip.AddrPort{}, errors.ErrUnsupported }
+func (*Sockets) destination(net.Conn) (netip.AddrPort, error) {
+	return netip.AddrPort{}, errors.ErrUnsupported
+}

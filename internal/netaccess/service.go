@@ -26,6 +26,7 @@ type Sockets struct {
 	Proxy      net.Listener     // nil without a managed network: no name is found then
 	Datagrams  net.PacketConn   // of SOCKS5; nil for none
 	Redirected []net.Listener   // connections that are led away; none where this machine cannot
+	Routed     bool             // these were going to the addresses at which the listeners got them
 	Names      []net.PacketConn // questions about names
 	// Four and Six are TCP sockets that are not bound, with which published ports are reached.
 	Four, Six []*os.File
@@ -162,7 +163,7 @@ func (s *Service) serveNames(spec *executor.Spec) {
 
 // origin says where a connection was going: to the name that its address stands for, or to the address.
 func (s *Service) origin(conn net.Conn) (network.Host, uint16, error) {
-	at, err := destination(conn)
+	at, err := s.sockets.destination(conn)
 	if err != nil {
 		return network.Host{}, 0, err
 	}

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"net/netip"
 	"runtime"
+	"slices"
 	"syscall"
 	"time"
 
@@ -100,7 +101,7 @@ func (c *connecting) internet() syscall.Errno {
 // unreachable returns the error of the command's private network for an address, and 0 for one that it
 // has, or that leads to the proxy or the name server.
 func (r *request) unreachable(to netip.AddrPort) syscall.Errno {
-	if r.cfg.Redirected || to == r.cfg.Names {
+	if r.cfg.Redirected || to == r.cfg.Names || slices.Contains(r.cfg.Routed, to.Port()) {
 		return 0
 	}
 	return sockets.Unreachable(to)

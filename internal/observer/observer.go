@@ -56,6 +56,8 @@ type Config struct {
 	// Redirected says that connections to all other addresses are led to a proxy, which judges
 	// them, and that datagrams to them are refused by the kernel.
 	Redirected bool
+	// Routed are ports at which connections to all other addresses come to that proxy.
+	Routed []uint16
 	// Names is the one address beside the loopback ones that the command reaches in a private network:
 	// that of the name server which this process serves. The zero value is none.
 	Names netip.AddrPort

@@ -7,6 +7,8 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/sallyport-dev/sallyport/internal/launch"
 	"github.com/sallyport-dev/sallyport/internal/proxyenv"
@@ -90,6 +92,17 @@ type Redirect struct {
 	IPv6   bool // one of Routes is for IPv6
 }
 
+// A Routed is what a command with a managed network has where the kernel has no rules that lead
+// connections away: every address is here, and sockets at some ports of all addresses get what was
+// going there. The command cannot listen at these ports.
+type Routed struct {
+	Routes [][]byte // the messages of internal/redirect, for the families
+	IPv6   bool     // one of them is for IPv6
+	Ports  []uint16
+	Names  netip.AddrPort // where the command asks for names
+	Why    string         // connections are not led away
+}
+
 // Names is where a command without a network asks for names.
 type Names struct {
 	Server netip.AddrPort
@@ -117,11 +130,9 @@ func managedNetwork(r *Request) []launch.Step {
 		{Op: launch.OpListen, Value: sockDgram, Path: ProxyAddress.String(), Label: "datagrams by SOCKS5"},
 	}
 	if r.Redirect == nil {
-		return steps
+		return append(steps, r.Routed.steps()...)
 	}
-	for _, route := range r.Redirect.Routes {
-		steps = append(steps, launch.Step{Op: launch.OpNetlink, Value: netlinkRoute, Data: route, Label: "every address is here"})
-	}
+	steps = append(steps, here(r.Redirect.Routes)...)
 	steps = append(steps,
 		launch.Step{Op: launch.OpNetlink, Value: netlinkNetfilter, Data: r.Redirect.Rules, Label: "connections are led to the proxy"},
 		launch.Step{Op: launch.OpListen, Path: redirected4.String()})
@@ -133,6 +144,49 @@ func managedNetwork(r *Request) []launch.Step {
 		steps = append(steps, launch.Step{Op: launch.OpListen, Value: sockDgram, Path: names6.String(), Label: "names"})
 	}
 	return steps
+}
+
+// here has a network namespace take every address for its own.
+func here(routes [][]byte) (steps []launch.Step) {
+	for _, route := range routes {
+		steps = append(steps, launch.Step{Op: launch.OpNetlink, Value: netlinkRoute, Data: route, Label: "every address is here"})
+	}
+	return steps
+}
+
+// steps makes the sockets. One for IPv6 gets connections by IPv4 as well.
+func (d *Routed) steps() []launch.Step {
+	if d == nil {
+		return nil
+	}
+	steps, every := here(d.Routes), netip.IPv4Unspecified()
+	if d.IPv6 {
+		every = netip.IPv6Unspecified()
+	}
+	for _, port := range d.Ports {
+		steps = append(steps, launch.Step{Op: launch.OpListen, Path: netip.AddrPortFrom(every, port).String(), Label: "connections to this port of every address"})
+	}
+	return append(steps, launch.Step{Op: launch.OpListen, Value: sockDgram, Path: d.Names.String(), Label: "names"})
+}
+
+// weaker says what is missing without rules of the kernel.
+func (d *Routed) weaker() []string {
+	const privileged = 1024 // a command can listen at no port below in any case
+	var all, own []string
+	for _, port := range d.Ports {
+		all = append(all, strconv.Itoa(int(port)))
+		if port >= privileged {
+			own = append(own, strconv.Itoa(int(port)))
+		}
+	}
+	out := []string{"programs that do not use the proxy reach hosts at these ports only: " + strings.Join(all, ", ") + ": " + d.Why}
+	if len(own) > 0 {
+		out = append(out, "the command cannot listen at ports that entries name: "+strings.Join(own, ", "))
+	}
+	if !d.IPv6 {
+		out = append(out, noIPv6)
+	}
+	return out
 }
 
 // published makes the sockets with which published ports are reached.
@@ -208,6 +262,24 @@ func command(r *Request) []launch.Step {
 		launch.Step{Op: launch.OpCloseFiles, Keep: slices.Sorted(maps.Keys(r.Spec.Files))},
 		launch.Step{Op: launch.OpResetSignals},
 		launch.Step{Op: launch.OpExec, Path: r.Program, Argv: r.argv(), Env: r.environ()})
+}
+
+const noIPv6 = "programs that do not use the proxy reach no address of IPv6: this kernel does not lead connections by IPv6 away"
+
+// redirect notes in a plan how programs get to hosts that do not use the proxy.
+func (p *Plan) redirect(r *Request) {
+	switch {
+	case r.Redirect != nil:
+		p.Mechanism = append(p.Mechanism, "redirect")
+		if !r.Redirect.IPv6 {
+			p.Weaker = append(p.Weaker, noIPv6)
+		}
+	case r.Routed != nil:
+		p.Mechanism = append(p.Mechanism, "routes")
+		p.Weaker = append(p.Weaker, r.Routed.weaker()...)
+	case r.Unredirected != "":
+		p.Weaker = append(p.Weaker, "programs that do not use the proxy reach no host: "+r.Unredirected)
+	}
 }
 
 // observe notes in a plan whether an observer sees the command's calls.

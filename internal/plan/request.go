@@ -43,9 +43,10 @@ type Request struct {
 	Devices []string
 	Limits  []Limit
 	Entry   Entry
-	// Redirect is for a managed network; with nil only programs that know of the proxy reach hosts,
-	// and Unredirected says why.
+	// Redirect is for a managed network; with nil Routed is what there is of it. With neither only programs
+	// that know of the proxy reach hosts, and Unredirected says why.
 	Redirect     *Redirect
+	Routed       *Routed
 	Unredirected string
 	// Trust is for a command whose TLS is opened; nil for others.
 	Trust *Trust

@@ -54,14 +54,7 @@ func (n *nativePlan) write() {
 	}
 	if r.network() == sandbox.NetworkProxy {
 		p.Mechanism = append(p.Mechanism, "proxy")
-		if r.Redirect != nil {
-			p.Mechanism = append(p.Mechanism, "redirect")
-			if !r.Redirect.IPv6 {
-				p.Weaker = append(p.Weaker, "programs that do not use the proxy reach no address of IPv6: this kernel does not lead connections by IPv6 away")
-			}
-		} else if r.Unredirected != "" {
-			p.Weaker = append(p.Weaker, "programs that do not use the proxy reach no host: "+r.Unredirected)
-		}
+		p.redirect(r)
 	}
 	const usual = 96 // steps of a sandbox without rules, about; a rule takes up to four
 	p.Script.Steps = make([]launch.Step, 0, usual+4*len(r.Rules))
