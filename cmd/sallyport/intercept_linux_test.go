@@ -43,13 +43,20 @@ func newInspected(t *testing.T, more string) (*managedStage, string) {
 func certificateFiles(t *testing.T, root string) (found []string) {
 	t.Helper()
 	must(t, filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
-		if err == nil && d.Name() == "certificates.pem" {
+		if err == nil && (d.Name() == "certificates.pem" || d.Name() == "certificates.p12") {
 			found = append(found, name)
 		}
 		return nil
 	}))
 	return found
 }
+
+// javaGet makes a Java program that prints what a URL has.
+const javaGet = `cat >X.java <<'END'
+public class X { public static void main(String[] a) throws Exception {
+  try (var in = new java.net.URL(a[0]).openStream()) { in.transferTo(System.out); } } }
+END
+`
 
 // TestInspectPrograms: programs read over TLS without options of theirs, and what writes is refused with the reason.
 func TestInspectPrograms(t *testing.T) {
@@ -68,6 +75,9 @@ func TestInspectPrograms(t *testing.T) {
 		{"Node", "node", `node -e 'fetch("https://HOST/node").then(r => r.text()).then(t => process.stdout.write(t))'`, "GET HOST /node 0\n"},
 		{"Go", "", `act fetch https://HOST/go`, "200 GET HOST /go 0\n\n"},
 		{"Go, knows of no proxy", "", `act direct https://HOST/go`, "200 GET HOST /go 0\n\n"},
+		{"Java", "javac", javaGet + `java X.java https://HOST/java 2>/dev/null`, "GET HOST /java 0\n"},
+		{"Java without options", "javac", javaGet + `unset JAVA_TOOL_OPTIONS; java X.java https://HOST/java 2>&1 | grep -m1 -o 'PKIX path building failed'`, "PKIX path building failed\n"},
+		{"the store of Java", "", `f=/run/sallyport/certificates.p12; test -s $f && ! chmod u+w $f 2>/dev/null && ! touch $f 2>/dev/null && ! mv $f $f.2 2>/dev/null && ! touch ${f%/*}/x 2>/dev/null && echo closed`, "closed\n"},
 		{"the file", "", `echo x >"$SSL_CERT_FILE" || echo closed`, "closed\n"},
 		{"the file, of its owner", "", `stat -c %u "$SSL_CERT_FILE" | grep -qx "$(id -u)" && ! chmod u+w "$SSL_CERT_FILE" 2>/dev/null && ! touch "$SSL_CERT_FILE" 2>/dev/null && echo closed`, "closed\n"},
 	} {
@@ -101,18 +111,20 @@ func TestInspectFiles(t *testing.T) {
 		inside.WriteString(lines.Text() + "\n")
 	}
 	files := certificateFiles(t, s.root)
-	if len(files) != 1 {
+	if len(files) != 2 {
 		t.Fatalf("%q", files)
 	}
-	text, err := os.ReadFile(files[0])
+	text, err := os.ReadFile(files[1])
 	must(t, err)
 	if string(text) != inside.String() || strings.Contains(inside.String(), "PRIVATE") {
 		t.Errorf("%d bytes inside, %d outside", inside.Len(), len(text))
 	}
-	info, err := os.Stat(files[0])
-	must(t, err)
-	if info.Mode().Perm() != 0o444 {
-		t.Error(info.Mode())
+	for _, name := range files {
+		info, err := os.Stat(name)
+		must(t, err)
+		if info.Mode().Perm() != 0o444 {
+			t.Error(name, info.Mode())
+		}
 	}
 	must(t, filepath.WalkDir(s.root, func(name string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {

@@ -155,10 +155,11 @@ func TestRoots(t *testing.T) {
 	}
 	names := []string{filepath.Join(dir, "missing"), write("system.pem", encode(system.cert.Raw))}
 	i := newInterceptor([]string{write("extra.pem", encode(extra.cert.Raw))}, func(n string) string { return files[n] }, names)
-	text, err := i.Bundle()
+	bundle, err := i.Bundle()
 	if err != nil {
 		t.Fatal(err)
 	}
+	text := bundle.PEM
 	ours, _ := i.authority()
 	var want []byte
 	for _, a := range []*authority{system, parent, extra, ours} {
@@ -167,7 +168,7 @@ func TestRoots(t *testing.T) {
 	if !bytes.Equal(text, want) {
 		t.Errorf("%s\nwant %s", text, want)
 	}
-	if again, _ := i.Bundle(); !bytes.Equal(again, text) {
+	if again, _ := i.Bundle(); !bytes.Equal(again.PEM, text) {
 		t.Error("another bundle, of another authority")
 	}
 	r, _ := i.roots()

@@ -77,7 +77,7 @@ func (i *Interceptor) InspectsTLS() {}
 
 // Bundle implements [netproxy.Interceptor]: what servers are verified by, and the authority. An error
 // says which file cannot be read.
-func (i *Interceptor) Bundle() ([]byte, error) {
+func (i *Interceptor) Bundle() (*netproxy.Bundle, error) {
 	r, err := i.roots()
 	if err != nil {
 		return nil, err
@@ -86,7 +86,11 @@ func (i *Interceptor) Bundle() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append(slices.Clone(r.text), encode(a.cert.Raw)...), nil
+	store, err := trustStore(append(slices.Clone(r.raw), a.cert.Raw))
+	if err != nil {
+		return nil, err
+	}
+	return &netproxy.Bundle{PEM: append(slices.Clone(r.text), encode(a.cert.Raw)...), PKCS12: store}, nil
 }
 
 // serverConfig is TLS towards a client that has asked for a host.
@@ -113,5 +117,6 @@ func (i *Interceptor) clientConfig(host string) (*tls.Config, error) {
 // roots are the authorities that servers are verified by.
 type roots struct {
 	pool *x509.CertPool
-	text []byte // the same as PEM
+	raw  [][]byte // the same, each for itself
+	text []byte   // and as PEM
 }

@@ -174,12 +174,12 @@ func newLabTo(t testing.TB, origin string, by *Interceptor, change ...func(*netw
 // trust is TLS of a client that trusts the bundle.
 func (l *lab) trust() *tls.Config {
 	l.t.Helper()
-	text, err := l.interceptor.Bundle()
+	bundle, err := l.interceptor.Bundle()
 	if err != nil {
 		l.t.Fatal(err)
 	}
 	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(text) {
+	if !pool.AppendCertsFromPEM(bundle.PEM) {
 		l.t.Fatal("no certificate in the bundle")
 	}
 	return &tls.Config{RootCAs: pool}

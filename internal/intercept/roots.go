@@ -103,6 +103,7 @@ func (r *roots) add(text []byte, seen map[[sha256.Size]byte]bool) error {
 		if sum := sha256.Sum256(cert.Raw); !seen[sum] {
 			seen[sum] = true
 			r.pool.AddCert(cert)
+			r.raw = append(r.raw, cert.Raw)
 			r.text = append(r.text, encode(cert.Raw)...)
 		}
 	}

@@ -19,10 +19,10 @@ import (
 	"github.com/sallyport-dev/sallyport/network"
 )
 
-// A bundle is a file of certificates, in a directory of its own that no command sees.
+// A bundle is two files of certificates, in a directory of their own that no command sees.
 type bundle struct {
-	dir  *state.Tmp
-	file plan.Spot
+	dir         *state.Tmp
+	file, store plan.Spot
 }
 
 // addTrust says in a request which certificates the command trusts, where its TLS is opened.
@@ -31,11 +31,11 @@ func (a *attempt) addTrust(r *plan.Request) error {
 	if !ok || a.reaches.Mode() != network.Limited && by.Rewriter() == nil {
 		return nil
 	}
-	file, err := a.host.bundle(by)
+	b, err := a.host.bundle(by)
 	if err != nil {
 		return fmt.Errorf("look into TLS: %w", err)
 	}
-	r.Trust = &plan.Trust{Bundle: file}
+	r.Trust = &plan.Trust{Bundle: b.file, Store: b.store}
 	for _, name := range trustenv.Files {
 		real := hostfacts.RealPath(name)
 		spot, err := hostfacts.Look(real)
@@ -46,56 +46,57 @@ func (a *attempt) addTrust(r *plan.Request) error {
 	return nil
 }
 
-// bundle returns the file of an interceptor, which is written once.
-func (h *Host) bundle(by netproxy.Interceptor) (plan.Spot, error) {
+// bundle returns the files of an interceptor, which are written once.
+func (h *Host) bundle(by netproxy.Interceptor) (*bundle, error) {
 	h.making.Lock()
 	defer h.making.Unlock()
 	if b, ok := h.bundles[by]; ok {
-		return b.file, nil
+		return b, nil
 	}
 	h.mu.Lock()
 	closed := h.closed
 	h.mu.Unlock()
 	if closed {
-		return plan.Spot{}, errClosed
+		return nil, errClosed
 	}
-	text, err := by.Bundle()
+	made, err := by.Bundle()
 	if err != nil {
-		return plan.Spot{}, err
+		return nil, err
 	}
 	_, dir, err := state.NewTmp()
 	if err != nil {
-		return plan.Spot{}, err
+		return nil, err
 	}
-	var file plan.Spot
-	if err = writeBundle(dir.Path, text); err == nil {
-		file, err = hostfacts.Look(filepath.Join(dir.Path, bundleName))
+	b := &bundle{dir: dir}
+	if b.file, err = writeShown(dir.Path, "certificates.pem", made.PEM); err == nil {
+		b.store, err = writeShown(dir.Path, "certificates.p12", made.PKCS12)
 	}
 	if err != nil {
-		return plan.Spot{}, errors.Join(err, dir.Remove())
+		return nil, errors.Join(err, dir.Remove())
 	}
 	if h.bundles == nil {
 		h.bundles = map[netproxy.Interceptor]*bundle{}
 	}
-	h.bundles[by] = &bundle{dir, file}
-	return file, nil
+	h.bundles[by] = b
+	return b, nil
 }
 
-const bundleName = "certificates.pem"
-
-// writeBundle writes a file that everybody may read, in a directory that only we enter.
-func writeBundle(dir string, text []byte) error {
+// writeShown writes a file that everybody may read, in a directory that only we enter.
+func writeShown(dir, name string, text []byte) (plan.Spot, error) {
 	root, err := tree.OpenPath(dir)
 	if err != nil {
-		return err
+		return plan.Spot{}, err
 	}
 	defer root.Close()
-	f, err := root.OpenFile(bundleName, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o400)
+	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o400)
 	if err != nil {
-		return err
+		return plan.Spot{}, err
 	}
 	_, err = f.Write(text)
-	return errors.Join(err, f.Chmod(0o444), f.Close())
+	if err = errors.Join(err, f.Chmod(0o444), f.Close()); err != nil {
+		return plan.Spot{}, err
+	}
+	return hostfacts.Look(filepath.Join(dir, name))
 }
 
 // removeBundles removes the files of all interceptors.

@@ -24,8 +24,14 @@ type Interceptor interface {
 	Intercept(*Intercepted)
 	// Rewriter returns what changes the requests; nil for nothing.
 	Rewriter() Rewriter
-	// Bundle returns the certificates that a client must trust, as PEM. It may be called again.
-	Bundle() ([]byte, error)
+	// Bundle returns the certificates that a client must trust. It may be called again.
+	Bundle() (*Bundle, error)
+}
+
+// A Bundle is certificates in the forms that programs read.
+type Bundle struct {
+	PEM    []byte
+	PKCS12 []byte // for Java, without a password
 }
 
 // Rewriter changes requests and responses of intercepted connections. What an [Interceptor] calls

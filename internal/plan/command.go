@@ -223,13 +223,30 @@ func (r *Request) environ() []string {
 	if places := r.trustPlaces(); len(places) > 0 {
 		env = trustenv.Set(env, places[0].Path)
 	}
+	if r.showsStore() {
+		env = trustenv.WithJava(env, storePlace)
+	}
 	return env
 }
 
 // Trust is a file of certificates that takes the place of those of the system.
 type Trust struct {
 	Bundle Spot
+	Store  Spot   // the same for Java
 	Files  []Spot // of the system, unique paths without symbolic links
+}
+
+// storePlace is where the command sees the certificates for Java, of which systems have no usual place.
+const storePlace = runDir + "/sallyport/certificates.p12"
+
+const runDir = "/run"
+
+// showsStore reports whether the command gets the certificates for Java: its /run must be one of ours.
+func (r *Request) showsStore() bool {
+	if u := r.rule(runDir); r.Trust == nil || u != nil && u.Level == sandbox.LevelWrite && u.Kind != KindMissing {
+		return false
+	}
+	return r.Hides(storePlace)
 }
 
 // trustPlaces are the files of the system that the bundle is mounted over: those that the command sees.

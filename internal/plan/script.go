@@ -52,6 +52,9 @@ func (n *nativePlan) write() {
 	if r.Trust != nil && len(r.trustPlaces()) == 0 {
 		p.Weaker = append(p.Weaker, "programs do not trust the certificates of the proxy, which opens TLS: the command sees none of the system's files of certificates")
 	}
+	if r.Trust != nil && !r.showsStore() {
+		p.Weaker = append(p.Weaker, "Java does not trust the certificates of the proxy, which opens TLS: the command sees the host's "+runDir)
+	}
 	if r.network() == sandbox.NetworkProxy {
 		p.Mechanism = append(p.Mechanism, "proxy")
 		p.redirect(r)
@@ -200,6 +203,11 @@ func (n *nativePlan) cloneReadable() {
 	for _, s := range n.req.trustPlaces() {
 		tree := n.tree(launch.Step{Op: launch.OpClone, Path: n.req.Trust.Bundle.Path, ID: n.req.Trust.Bundle.ID})
 		n.mounts = append(n.mounts, mount{at: s.Path, tree: tree, id: s.ID, why: "certificates, with the authority of the proxy"})
+	}
+	if n.req.showsStore() {
+		tree := n.tree(launch.Step{Op: launch.OpClone, Path: n.req.Trust.Store.Path, ID: n.req.Trust.Store.ID})
+		n.mounts = append(n.mounts, mount{at: storePlace, tree: tree, own: true, why: "the same for Java"})
+		n.point(Spot{Path: storePlace, Kind: KindFile})
 	}
 }
 

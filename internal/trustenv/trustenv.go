@@ -58,6 +58,24 @@ func Names() []string {
 	return out
 }
 
+// javaOptions is the variable whose options every Java program reads.
+const javaOptions = "JAVA_TOOL_OPTIONS"
+
+// WithJava returns the environment env, "K=V", with options that have Java trust the file of PKCS #12 at
+// path, which has no password. They stand behind other options, where they win. It does not change env.
+func WithJava(env []string, path string) []string {
+	const name = "javax.net.ssl.trustStore"
+	out, options := make([]string, 0, len(env)+1), ""
+	for _, entry := range env {
+		if value, ok := strings.CutPrefix(entry, javaOptions+"="); ok {
+			options = value + " "
+		} else {
+			out = append(out, entry)
+		}
+	}
+	return append(out, javaOptions+"="+options+"-D"+name+"="+path+" -D"+name+"Type=PKCS12 -D"+name+"Password=")
+}
+
 // Set returns the environment env, "K=V", with the variables that name the file at path. What env has of
 // them is removed. It does not change env.
 func Set(env []string, path string) []string {
