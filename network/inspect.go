@@ -23,11 +23,15 @@ func (p *Policy) Inspector() Inspector {
 	return p.config.Inspector
 }
 
+// Inspects reports whether requests to a host must be seen, each of them: to every host in the mode
+// Limited, and to those that a request rule names.
+func (p *Policy) Inspects(h Host, port uint16) bool { return p.Mode() == Limited || p.Ruled(h, port) }
+
 // Intercepts reports whether TLS to a host must be opened, so that each request in it is judged. That
-// is so for every host in the mode Limited, unless [Config.Uninspected] names it or there is no
+// is so where [Policy.Inspects] is true, unless [Config.Uninspected] names the host or there is no
 // Inspector: TLS to it is refused then.
 func (p *Policy) Intercepts(h Host, port uint16) bool {
-	return p.Mode() == Limited && p.config.Inspector != nil && p.uninspects(&Request{Host: h, Port: port}) == nil
+	return p.Inspects(h, port) && p.config.Inspector != nil && p.uninspected.finds(&Request{Host: h, Port: port}) == nil
 }
 
 // Uninspected returns the entry of [Config.Uninspected] that names a host, or nil. TLS to such a host is
@@ -36,17 +40,7 @@ func (p *Policy) Uninspected(h Host, port uint16) *Entry {
 	if p == nil {
 		return nil
 	}
-	return p.uninspects(&Request{Host: h, Port: port})
-}
-
-func (p *Policy) uninspects(q *Request) *Entry {
-	if e := first(p.uninspected.all, q); e != nil {
-		return e
-	}
-	if addr, ok := q.Host.Addr(); ok {
-		return p.uninspected.addr(addr, q, guardNone)
-	}
-	return p.uninspected.name(q, false)
+	return p.uninspected.finds(&Request{Host: h, Port: port})
 }
 
 // addUninspected reads the entries of [Config.Uninspected].

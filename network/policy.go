@@ -28,6 +28,7 @@ type Policy struct {
 	hostAddrs    []netip.Addr
 	allow, deny  index
 	uninspected  index
+	rules        []requestRule
 
 	version uint64 // after the first one
 	config  Config // what it was made from, for With
@@ -79,13 +80,14 @@ func New(c Config) (*Policy, error) {
 		}
 		list.add(&pattern, &e)
 	}
-	if err := p.addUninspected(c.Uninspected); err != nil {
+	if err := errors.Join(p.addUninspected(c.Uninspected), p.addRequestRules(c.Rules)); err != nil {
 		bad = append(bad, err)
 	}
 	if len(bad) > 0 {
 		return nil, errors.Join(bad...)
 	}
 	c.Entries, c.HostAddrs, c.Uninspected = slices.Clone(c.Entries), p.hostAddrs, slices.Clone(c.Uninspected)
+	c.Rules = slices.Clone(c.Rules)
 	p.config = c
 	return p, nil
 }
@@ -266,6 +268,12 @@ func (p *Policy) guardOf(addr netip.Addr) guard {
 // modeRefuses returns why the mode refuses a request, empty if it does not, and the entry that made it
 // so. A connection that can carry TLS is permitted where TLS is opened: its requests are judged then.
 func (p *Policy) modeRefuses(q *Request) (Reason, *Entry) {
+	unseen := q.Protocol == SOCKS5UDP || q.Method == "" && q.Protocol.carriesTLS()
+	if len(p.rules) > 0 && unseen && p.Ruled(q.Host, q.Port) { // each request must be seen
+		if e := p.uninspected.finds(q); e != nil || p.config.Inspector == nil || !q.Protocol.carriesTLS() {
+			return MITMRequired, e
+		}
+	}
 	if p.mode == Full {
 		return "", nil
 	}
@@ -279,7 +287,7 @@ func (p *Policy) modeRefuses(q *Request) (Reason, *Entry) {
 			break
 		}
 		if p.config.Inspector != nil {
-			if e := p.uninspects(q); e != nil {
+			if e := p.uninspected.finds(q); e != nil {
 				return MITMRequired, e
 			}
 			return "", nil
@@ -368,9 +376,14 @@ func (d Decision) Hint(r Request) string {
 		return "the mode limited permits GET, HEAD and OPTIONS over HTTP; set network.mode to full for others"
 	case MITMRequired:
 		if d.Entry != nil {
-			return fmt.Sprintf("network.mitm.exclude names it (%s), and the mode limited has to look into TLS; set network.mode to full", strconv.QuoteToASCII(d.Entry.Pattern))
+			return fmt.Sprintf("network.mitm.exclude names it (%s), and the mode limited, or a rule for its requests, has to look into TLS; set network.mode to full, or remove the rule", strconv.QuoteToASCII(d.Entry.Pattern))
 		}
-		return "the mode limited cannot look into TLS; set network.mode to full"
+		return "the mode limited, or a rule for its requests, has to look into TLS, which cannot be done here; set network.mode to full, or remove the rule"
+	case MITMHookDenied:
+		if d.Entry != nil {
+			return d.Entry.Pattern + " of network.mitm.rules names the host, and does not permit the request; correct the request, or add a rule for it"
+		}
+		return "no rule of network.mitm.rules permits it"
 	case CredentialMisuse:
 		return "a credential goes to its own hosts only, over TLS; add the host to network.credentials.NAME.hosts if it may have it"
 	case DNSFailed:

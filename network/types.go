@@ -105,6 +105,7 @@ const (
 	UnsupportedScheme Reason = "unsupported_scheme" // a URL that is not http:
 	HostMismatch      Reason = "host_mismatch"      // the Host header names another host
 	SNIMismatch       Reason = "sni_mismatch"       // TLS is for another host, which is not allowed
+	MITMHookDenied    Reason = "mitm_hook_denied"   // request rules name the host, and none of them permits the request; the Entry has their names
 	CredentialMisuse  Reason = "credential_misuse"  // a credential is in a request that it is not for; the Entry has its name
 )
 
@@ -153,13 +154,15 @@ type Config struct {
 	// as "com" and "co.uk"; package golang.org/x/net/publicsuffix knows. It must be pure. With
 	// nil every wildcard that allows needs [Entry.Broad].
 	PublicSuffix func(name string) bool
-	// Inspector lets the mode Limited permit TLS, in which each request is judged. With nil it
-	// refuses TLS.
+	// Inspector lets the mode Limited, and Rules, permit TLS, in which each request is judged. With nil
+	// they refuse TLS.
 	Inspector Inspector
 	// Uninspected are hosts whose TLS must not be opened, such as those that ask for a certificate of
 	// the client. Only Pattern and Source of an entry count. Where TLS must be opened, such a host is
 	// refused, so an entry closes and never opens.
 	Uninspected []Entry
+	// Rules are the requests that hosts get, for those that a rule names; at most 256.
+	Rules []RequestRule
 	// HostAddrs are the machine's own addresses. For names they are protected, also public
 	// ones, since a service that listens on all interfaces answers there.
 	HostAddrs []netip.Addr

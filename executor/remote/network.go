@@ -94,8 +94,8 @@ func (h *hosts) decide(ctx context.Context, q *wire.HostRequest) wire.PolicyWord
 	}
 	r.Port = q.Port
 	d := policy.Decide(r)
-	if policy.Intercepts(r.Host, r.Port) && (d.Ruling == network.Allow || d.Ruling == network.Ask) {
-		// TLS would be opened here, and the server is on another machine.
+	if (policy.Intercepts(r.Host, r.Port) || policy.Ruled(r.Host, r.Port)) && (d.Ruling == network.Allow || d.Ruling == network.Ask) {
+		// Requests would be seen here, and the server is on another machine.
 		return wire.PolicyWord{Type: "deny", Reason: string(network.MITMRequired)}
 	}
 	if d.Ruling == network.Ask {

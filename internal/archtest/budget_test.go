@@ -38,7 +38,8 @@ const (
 	// Hosts over the wire, and records of them, are 400.
 	// Hosts are reached by a proxy of the machine in 450. TLS is opened in 910.
 	// Credentials that commands use and do not get take 1 080, with their settings.
-	maxCodeLines = 78_190
+	// Rules for requests take 620.
+	maxCodeLines = 78_820
 	maxRoomLines = 3_000 // of one package
 )
 
@@ -67,7 +68,7 @@ var budgets = map[string]budget{
 	"internal/caches":      {840, ""},
 	"internal/checking":    {300, "the row that decided, and the answer of a run; what would become of a run; each command of a script; new: what the rules say about a command, in words and as JSON"},
 	"internal/cli":         {2060, "questions about hosts; the command net; less: flags, settings of run and the words of errors have rooms of their own; approvals, approve and deny; signals while a question is open; settings of the reviewer; the command config, settings of run; the command check, also for scripts; manual pages; owners of files; files that were changed through hard links; new files and repositories"},
-	"internal/config":      {2530, "credentials that commands use and do not get; which TLS is opened; the proxy of the machine: which layer names it, below a ceiling, and values that are shown without a password; a flag for questions about hosts; grants of hosts, with their ceiling; patterns of hosts, with their ceiling; the reviewing model, from internal/cli; the schema of managed rules; how long a question waits; keys of the reviewer; rules in managed files, what a ceiling on the mode means for lists; settings in layers, with a ceiling, profiles, a schema and who set what"},
+	"internal/config":      {2680, "rules for requests; credentials that commands use and do not get; which TLS is opened; the proxy of the machine: which layer names it, below a ceiling, and values that are shown without a password; a flag for questions about hosts; grants of hosts, with their ceiling; patterns of hosts, with their ceiling; the reviewing model, from internal/cli; the schema of managed rules; how long a question waits; keys of the reviewer; rules in managed files, what a ceiling on the mode means for lists; settings in layers, with a ceiling, profiles, a schema and who set what"},
 	"internal/credentials": {260, ""},
 	"internal/darwin":      {200, ""},
 	"internal/eventlog":    {140, "records of a network; new: records of decisions, under the names of telemetry"},
@@ -88,7 +89,7 @@ var budgets = map[string]budget{
 	"internal/hostgrants":  {100, "a port of the loopback; new: hosts of package managers, by name"},
 	"internal/hostfacts":   {860, "the table of mounts, which internal/limits uses as well, read again when it has changed"},
 	"internal/identity":    {160, "new: from the root"},
-	"internal/intercept":   {520, "certificates for Java; requests that are changed; new: TLS that is opened: an authority, the certificates that are trusted, and both sides of HTTP"},
+	"internal/intercept":   {540, "rules for requests; certificates for Java; requests that are changed; new: TLS that is opened: an authority, the certificates that are trusted, and both sides of HTTP"},
 	"internal/trustenv":    {68, "options of Java; new: the files and variables of certificates"},
 	"internal/hostasks":    {250, "new: questions about hosts while commands run"},
 	"internal/input":       {140, "signals that end a question; new: from the root"},
@@ -101,8 +102,8 @@ var budgets = map[string]budget{
 	"internal/linux":       {1545, "connections that come by routes, without rules; certificates of commands whose TLS is opened; names that are asked for without a network; a socket for datagrams; connections that are led to the proxy; the proxy of a command; services that grants open are found before the plan and held until the end; programs in /tmp, sandboxes inside sandboxes; the observer gets what the filter was made from; the table of mounts is kept between runs"},
 	"internal/nearest":     {70, "new: from internal/cli"},
 	"internal/netaccess":   {690, "refused credentials; records of a network; published ports; names that are asked for without a network; the socket for datagrams; policies that change; connections that are led to the proxy, and names; new: the network of one command, and what it was refused"},
-	"internal/netpolicy":   {260, "requests that are changed; whether TLS is opened; new: the network policy of a run, and what it says about a host"},
-	"internal/netproxy":    {2615, "credentials over plain HTTP; connections whose TLS is opened; connections by a proxy of the machine: CONNECT, SOCKS5 and requests in absolute form; connections that were led away; new: the proxy of a command: HTTP, CONNECT and SOCKS5 with UDP, each with a parser that is ours"},
+	"internal/netpolicy":   {330, "rules for requests, and credentials, in answers; requests that are changed; whether TLS is opened; new: the network policy of a run, and what it says about a host"},
+	"internal/netproxy":    {2670, "rules for requests; credentials over plain HTTP; connections whose TLS is opened; connections by a proxy of the machine: CONNECT, SOCKS5 and requests in absolute form; connections that were led away; new: the proxy of a command: HTTP, CONNECT and SOCKS5 with UDP, each with a parser that is ours"},
 	"internal/notes":       {480, "limits and survivors, from internal/cli; what people are told about denials, from internal/cli"},
 	"internal/observer":    {2875, "ports at which connections come to a proxy; calls wait for a duplicate of a socket; sends are made; connects to granted services; calls that the filter refuses are noted; changes of owners that cannot be made are answered; sockets on which a command listens are told from those of others; files with hard links are reported, or opened for the command; repositories that it makes are noted"},
 	"internal/oneshot":     {80, ""},
@@ -123,7 +124,7 @@ var budgets = map[string]budget{
 	"internal/runs":        {775, "runs that have not begun; secrets of clients; runs that can be read when the server has begun to end; new: judged runs that outlive the connections of their clients"},
 	"internal/replay":      {140, "new: output of processes of the exec-server on disk, by the numbers of its events"},
 	"internal/rulings":     {240, "new: from internal/observer"},
-	"internal/runargs":     {1110, "values of credentials; published ports; hosts: those that are reached, and those that are asked for; certificates for other machines; runs on other machines; runs of clients of a server; new: from internal/cli"},
+	"internal/runargs":     {1125, "rules for requests; values of credentials; published ports; hosts: those that are reached, and those that are asked for; certificates for other machines; runs on other machines; runs of clients of a server; new: from internal/cli"},
 	"internal/runlog":      {370, ""},
 	"internal/screen":      {1150, ""},
 	"internal/script":      {2560, "new: which commands a script runs, also through other programs, variables, functions and here-documents"},
@@ -148,7 +149,7 @@ var budgets = map[string]budget{
 	"internal/wire":        {1315, "hosts of processes; base64 by a table; sizes of terminals and a private /tmp for a start; changes of files; binary output; parameters and results of runs; HTTP requests; configuration and discovery; requests that control a process; requests about files; new: parameters, results and URIs of the exec-server protocol"},
 	"internal/why":         {390, "the named grant that a host is part of; new: from internal/cli"},
 	"internal/synthdns":    {245, "new: names of a command and the addresses that stand for them"},
-	"network":              {1590, "ports that entries name; whose TLS is opened; the proxy of the machine: its address, variables, and hosts that are reached without; new: which hosts a command reaches"},
+	"network":              {1845, "rules for requests; ports that entries name; whose TLS is opened; the proxy of the machine: its address, variables, and hosts that are reached without; new: which hosts a command reaches"},
 	"rules":                {1700, "rules for commands that are known in part; f-strings and escapes as codex has them; texts of plain calls are read without the interpreter"},
 	"rules/files":          {260, "lines are removed again; new: reading rule files, appending to them"},
 	"sandbox":              {1590, ""},

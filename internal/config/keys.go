@@ -36,7 +36,7 @@ const (
 	CPUs                 // a number such as 1.5
 	List                 // an array of strings
 	Map                  // a table of strings
-	Tables               // a table of tables by name, which have the members of credentials
+	Tables               // a table of tables by name, which have the members of Key.table
 )
 
 // An Order says which of two values is the narrower one. The project and the ceiling move values
@@ -72,6 +72,7 @@ type Key struct {
 	// Whole says that a List is one value: that of the last layer counts, and nothing is added.
 	Whole bool
 
+	table *table              // of Tables
 	check func(string) error  // of a text or an element, beyond its type; nil for none
 	mask  func(string) string // of a text that may have a secret in it, as it is shown; nil for none
 }
@@ -167,7 +168,11 @@ var keys = []Key{
 	{Name: "network.mitm.exclude", Type: List, Order: Narrows, check: checkPattern, Help: "Patterns of hosts whose TLS is not opened. The mode limited refuses TLS to them."},
 	{Name: "network.mitm.extra_ca", Type: List, check: checkFile, Help: "Files of certificates (PEM) that servers are verified by, beside those of the system, where TLS is opened."},
 	{
-		Name: "network.credentials", Type: Tables, check: checkCredential,
+		Name: "network.mitm.rules", Type: Tables, table: requestRules, check: checkRequestRule,
+		Help: "Rules by name that permit some requests to hosts, and no others: hosts, and optionally methods, paths, query, headers, strip, set.",
+	},
+	{
+		Name: "network.credentials", Type: Tables, table: credentials, check: checkCredential,
 		Help: "Credentials by name that commands use and do not get: env, hosts, and optionally file, where, shape.",
 	},
 

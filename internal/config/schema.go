@@ -111,7 +111,7 @@ func (k *Key) schema() node {
 	case Map:
 		n["type"], n["additionalProperties"] = "object", node{"type": "string"}
 	case Tables:
-		n["type"], n["additionalProperties"] = "object", credentialSchema()
+		n["type"], n["additionalProperties"] = "object", k.table.schema()
 	default:
 		n["type"] = "string"
 		if len(k.Words) > 0 {

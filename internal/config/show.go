@@ -102,7 +102,7 @@ func (k *Key) data(v Value) any {
 		}
 		return m
 	case k.Type == Tables:
-		return shownCredentials(v)
+		return k.table.shown(v)
 	case len(v.Settings) == 0:
 		return nil
 	case k.Type == Bool:

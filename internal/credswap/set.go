@@ -170,6 +170,18 @@ func (s *Set) Env() map[string]string {
 	return env
 }
 
+// Dummy returns the dummy of a credential; empty if there is none of that name.
+func (s *Set) Dummy(name string) string {
+	if s != nil {
+		for _, e := range s.entries {
+			if e.name == name {
+				return string(e.dummy)
+			}
+		}
+	}
+	return ""
+}
+
 // Intercepts reports whether a host gets a credential, so that its TLS is to be looked into.
 func (s *Set) Intercepts(host network.Host, port uint16) bool {
 	return s != nil && len(s.forHost(host, port)) > 0

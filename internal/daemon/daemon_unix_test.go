@@ -62,7 +62,7 @@ func act(what, path string) {
 	if err != nil {
 		panic(err)
 	}
-	defer listener.Close() // never; without a use of it the collector closes it
+	defer listener.Close()                       // never; without a use of it the collector closes it
 	session, _ := os.ReadFile("/proc/self/stat") // as far as there is one
 	if f := strings.Fields(string(session)); len(f) > 5 && f[5] != f[0] {
 		panic("it has no session of its own")

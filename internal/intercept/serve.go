@@ -165,22 +165,41 @@ func (s *session) handle(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer s.handlers.Done()
-	inner := netproxy.Inner{Method: r.Method, Authority: r.Host, Upgrade: r.Header.Get("Upgrade") != ""}
+	inner := netproxy.Inner{
+		HTTPRequest: network.HTTPRequest{Method: r.Method, Target: r.RequestURI, Header: r.Header.Values},
+		Authority:   r.Host, Upgrade: r.Header.Get("Upgrade") != "",
+	}
 	if r.URL.Host != "" || r.Method == http.MethodConnect {
 		inner.Method = "" // it is for a proxy
 	}
-	if refusal := s.c.Judge(inner); refusal != nil {
+	refusal, rule := s.c.Judge(inner)
+	if refusal != nil {
 		answer(w, r, refusal)
 		return
 	}
+	change(r.Header, rule)
 	if s.rewriter != nil {
 		if inner.Refused = s.rewriter.Request(s.c.Host, s.c.Port, r); inner.Refused != nil {
-			answer(w, r, s.c.Judge(inner))
+			refusal, _ = s.c.Judge(inner)
+			answer(w, r, refusal)
 			return
 		}
 		w = &final{w}
 	}
 	s.proxy.ServeHTTP(w, r)
+}
+
+// change changes headers as a rule says; nil for none.
+func change(h http.Header, rule *network.RequestRule) {
+	if rule == nil {
+		return
+	}
+	for _, name := range rule.Strip {
+		h.Del(name)
+	}
+	for _, set := range rule.Set {
+		h.Set(set.Name, set.Value)
+	}
 }
 
 // answer answers for the server.
@@ -207,12 +226,24 @@ func (s *session) rewrite(r *httputil.ProxyRequest) {
 	}
 }
 
+// A responseError is a response of the server that its Rewriter refused.
+type responseError struct{ err error }
+
+// Error returns the reason.
+func (e *responseError) Error() string { return e.err.Error() }
+
+// Unwrap returns the error of the Rewriter.
+func (e *responseError) Unwrap() error { return e.err }
+
 // modify changes a response.
 func (s *session) modify(r *http.Response) error {
 	if s.rewriter == nil {
 		return nil
 	}
-	return s.rewriter.Response(s.c.Host, s.c.Port, r)
+	if err := s.rewriter.Response(s.c.Host, s.c.Port, r); err != nil {
+		return &responseError{err}
+	}
+	return nil
 }
 
 // final leaves out responses before the last one, which [session.modify] does not see.
@@ -232,10 +263,13 @@ func (f *final) Unwrap() http.ResponseWriter { return f.ResponseWriter }
 func (s *session) failed(w http.ResponseWriter, r *http.Request, err error) {
 	var misuse netproxy.Misuse
 	if errors.As(err, &misuse) { // in the body
-		answer(w, r, s.c.Judge(netproxy.Inner{Method: r.Method, Authority: s.authority, Refused: misuse}))
+		refusal, _ := s.c.Judge(netproxy.Inner{HTTPRequest: network.HTTPRequest{Method: r.Method}, Authority: s.authority, Refused: misuse})
+		answer(w, r, refusal)
 		return
 	}
-	answer(w, r, &netproxy.Refusal{
-		Status: http.StatusBadGateway, Kind: "text/plain", Body: "cannot reach " + s.authority + ": " + err.Error() + "\n",
-	})
+	body := "cannot reach " + s.authority + ": " + err.Error()
+	if refused := new(responseError); errors.As(err, &refused) {
+		body = refused.Error()
+	}
+	answer(w, r, &netproxy.Refusal{Status: http.StatusBadGateway, Kind: "text/plain", Body: body + "\n"})
 }

@@ -28,7 +28,7 @@ type bundle struct {
 // addTrust says in a request which certificates the command trusts, where its TLS is opened.
 func (a *attempt) addTrust(r *plan.Request) error {
 	by, ok := a.reaches.Inspector().(netproxy.Interceptor)
-	if !ok || a.reaches.Mode() != network.Limited && by.Rewriter() == nil {
+	if !ok || a.reaches.Mode() != network.Limited && !a.reaches.HasRequestRules() && by.Rewriter() == nil {
 		return nil
 	}
 	b, err := a.host.bundle(by)

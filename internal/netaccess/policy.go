@@ -73,7 +73,7 @@ func rule(d network.Decision) string {
 		return "network=" + sandbox.NetworkProxy.String()
 	case network.NotAllowedLocal:
 		return "protected address"
-	case network.CredentialMisuse:
+	case network.CredentialMisuse, network.MITMHookDenied:
 		if d.Entry != nil {
 			return d.Entry.Pattern
 		}

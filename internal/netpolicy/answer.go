@@ -4,14 +4,17 @@
 package netpolicy
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
 	"strings"
 
 	"github.com/sallyport-dev/sallyport/internal/config"
+	"github.com/sallyport-dev/sallyport/internal/credswap"
 	"github.com/sallyport-dev/sallyport/internal/notes"
 	"github.com/sallyport-dev/sallyport/internal/printable"
+	"github.com/sallyport-dev/sallyport/internal/suffixes"
 	"github.com/sallyport-dev/sallyport/network"
 	"github.com/sallyport-dev/sallyport/rules"
 )
@@ -33,10 +36,17 @@ type Answer struct {
 	Resolves bool `json:"resolves"`
 	// Intercepted says that TLS is opened, and each request in it judged.
 	Intercepted bool `json:"intercepted,omitempty"`
+	// Rule is the request rule that permits the request or, for a connection, those of which one must
+	// permit each request.
+	Rule string `json:"rule,omitempty"`
+	// Credentials are those that requests to the host get.
+	Credentials []string `json:"credentials,omitempty"`
 	// Upstream is the proxy by which the host would be reached, without its password; empty for none.
 	Upstream string `json:"upstream,omitempty"`
 	Hint     string `json:"hint,omitempty"` // what would open it
 	Flag     string `json:"flag,omitempty"` // the flag that would
+
+	connection bool // the answer is about all requests of a connection
 }
 
 // An Entry is the entry that decided.
@@ -47,14 +57,16 @@ type Entry struct {
 }
 
 // Ask tells what settings and rules say about a request to "host" or "host:port": with a method one
-// over HTTP, at port 80, without one a connection that CONNECT asks for, at port 443. Nothing is
-// resolved. The error is a [*network.HostError], or that of [Config] or [network.New].
+// over HTTP, at port 80, without one a connection that CONNECT asks for, at port 443. Of a URL each part
+// counts, and the method is GET if there is none. Nothing is resolved. The error is a
+// [*network.HostError], or that of [Config] or [network.New].
 func Ask(e *config.Effective, set *rules.Set, authority, method string) (*Answer, error) {
 	r, standard := network.Request{Protocol: network.HTTPSConnect, Method: method}, uint16(443)
-	rest, isURL := strings.CutPrefix(authority, "https://")
-	if isURL {
-		authority, _, _ = strings.Cut(rest, "/")
-	} else if method != "" {
+	scheme, authority, target := cutURL(authority)
+	if scheme == "http" && method == "" {
+		method, r.Method = "GET", "GET"
+	}
+	if scheme == "http" || scheme == "" && method != "" {
 		r.Protocol, standard = network.HTTP, 80
 	}
 	var err error
@@ -73,11 +85,18 @@ func Ask(e *config.Effective, set *rules.Set, authority, method string) (*Answer
 	if c.Upstream, err = e.Upstream(); err != nil {
 		return nil, err
 	}
+	for i := range c.Rules {
+		c.Rules[i].Headers = nil // which the request has is not known
+	}
 	policy, err := network.New(c)
 	if err != nil {
 		return nil, err
 	}
 	a.judge(policy, r)
+	a.judgeRequest(policy, r, target)
+	if err := a.addCredentials(e, r); err != nil {
+		return nil, err
+	}
 	if a.Reason == network.ProxyDisabled {
 		c.Mode = network.Full
 		if policy, err = network.New(c); err != nil {
@@ -90,6 +109,57 @@ func Ask(e *config.Effective, set *rules.Set, authority, method string) (*Answer
 		a.Flag, a.Hint = "", "the managed configuration does not allow it ("+over.By.Place()+")"
 	}
 	return a, nil
+}
+
+// cutURL splits a URL; a host has no scheme and no target.
+func cutURL(text string) (scheme, authority, target string) {
+	for _, scheme := range []string{"https", "http"} {
+		if rest, ok := strings.CutPrefix(text, scheme+"://"); ok {
+			rest, _, _ = strings.Cut(rest, "#")
+			i := strings.IndexAny(rest+"/", "/?")
+			if authority, target = rest[:i], rest[i:]; !strings.HasPrefix(target, "/") {
+				target = "/" + target
+			}
+			return scheme, authority, target
+		}
+	}
+	return "", text, ""
+}
+
+// judgeRequest decides by request rules about what is allowed so far.
+func (a *Answer) judgeRequest(policy *network.Policy, r network.Request, target string) {
+	if a.Decision != network.Allow || !policy.Ruled(r.Host, r.Port) {
+		return
+	}
+	q := network.HTTPRequest{Method: cmp.Or(a.Method, "GET"), Target: target}
+	d, rule := policy.DecideRequest(r.Host, r.Port, q)
+	switch {
+	case rule != nil:
+		a.Rule = rule.Name
+	case target == "":
+		a.Rule = strings.TrimPrefix(d.Entry.Pattern, "rule ")
+	default:
+		a.Decision, a.Reason, a.Source, a.Hint, a.Resolves = d.Ruling, d.Reason, d.Source, d.Hint(r), false
+	}
+	a.connection = target == ""
+}
+
+// addCredentials names the credentials that the host gets over TLS.
+func (a *Answer) addCredentials(e *config.Effective, r network.Request) error {
+	list, err := e.Credentials()
+	if err != nil || a.Decision != network.Allow || r.Protocol == network.HTTP {
+		return err
+	}
+	for _, c := range list {
+		hosts, err := credswap.CheckHosts(c.Hosts, suffixes.IsPublic)
+		if err != nil {
+			return err
+		}
+		if hosts.Decide(network.Request{Protocol: network.HTTPSConnect, Host: r.Host, Port: r.Port}).Ruling == network.Allow {
+			a.Credentials = append(a.Credentials, c.Name)
+		}
+	}
+	return nil
 }
 
 // patternOf returns the pattern for the host and port of a request alone.
@@ -153,7 +223,8 @@ var reasons = map[network.Reason]string{
 	network.NotAllowed:       "no entry allows it",
 	network.NotAllowedLocal:  "it is local or private, and no entry for it allows it",
 	network.MethodNotAllowed: "the mode limited does not permit it",
-	network.MITMRequired:     "the mode limited cannot look into its TLS",
+	network.MITMRequired:     "its TLS cannot be looked into",
+	network.MITMHookDenied:   "no rule for its requests permits it",
 	network.ProxyDisabled:    "the network is off",
 }
 
@@ -186,8 +257,19 @@ func (a *Answer) String() string {
 	if a.Upstream != "" {
 		row("via", a.Upstream+", which resolves names and judges no addresses")
 	}
-	if a.Intercepted {
+	switch {
+	case a.Rule != "" && a.connection:
+		row("rule", a.Rule+": each request must match")
+	case a.Rule != "":
+		row("rule", a.Rule)
+	}
+	if len(a.Credentials) > 0 {
+		row("secret", strings.Join(a.Credentials, ", "))
+	}
+	if a.Intercepted && a.Mode == config.NetLimited {
 		row("tls", "opened: only GET, HEAD and OPTIONS pass")
+	} else if a.Intercepted {
+		row("tls", "opened")
 	}
 	if a.Resolves {
 		row("note", "its addresses are judged when it is resolved: private ones need an entry of their own")

@@ -40,7 +40,11 @@ func Config(e *config.Effective, set *rules.Set) (network.Config, error) {
 		AllowPrivate: is("network.allow_private"), RequireSNI: is("network.require_sni"), Ask: is("network.ask"),
 		PublicSuffix: suffixes.IsPublic,
 	}
-	if c.Mode == network.Limited {
+	var err error
+	if c.Rules, err = e.RequestRules(); err != nil {
+		return network.Config{}, err
+	}
+	if c.Mode == network.Limited || len(c.Rules) > 0 && c.Mode != network.None {
 		inspect(&c, e)
 	}
 	for _, list := range []string{"network.allow", "network.deny"} {

@@ -32,6 +32,7 @@ type access struct {
 	answered bool         // allowed by an answer, and not by an entry
 	addrs    []netip.Addr // that were vetted
 	revoked  atomic.Bool
+	blind    atomic.Bool            // requests in it are not seen
 	via      *network.UpstreamProxy // by which the host is reached; nil for none
 	start    time.Time
 	resolved netip.AddrPort // not valid with via
@@ -220,6 +221,9 @@ func (a *access) connect(ctx context.Context, to *hop, addr netip.Addr) (net.Con
 func (a *access) stands(p *network.Policy) bool {
 	d := p.Decide(a.req)
 	if d.Ruling != network.Allow && (d.Ruling != network.Ask || !a.answered) {
+		return false
+	}
+	if a.blind.Load() && p.Inspects(a.req.Host, a.req.Port) {
 		return false
 	}
 	if !a.resolved.IsValid() {

@@ -28,6 +28,7 @@ var blockedTexts = map[network.Reason]blocked{
 	network.Denied:           {"blocked-by-denylist", "Domain denied by the sandbox policy."},
 	network.MethodNotAllowed: {"blocked-by-method-policy", "Method not allowed in limited mode."},
 	network.MITMRequired:     {"blocked-by-mitm-required", "MITM required for limited HTTPS."},
+	network.MITMHookDenied:   {"blocked-by-mitm-hook", "HTTPS request denied by MITM hook policy."},
 	network.CredentialMisuse: {"blocked-by-policy", "A credential was sent where it does not belong."},
 	network.ProxyDisabled:    {"blocked-by-policy", "network proxy is disabled"},
 }

@@ -103,6 +103,12 @@ func (c *client) forward(q *request) bool {
 // exchange decides about a request and forwards it, with its target as servers get it. For bad see
 // permit. It reports whether another request may follow.
 func (c *client) exchange(a *access, q *request, bad network.Reason, target string, websocket bool) bool {
+	if bad == "" {
+		if refused := a.rule(q, target); refused != nil {
+			a.decide(*refused)
+			return c.refuse(a, q)
+		}
+	}
 	if err := a.plain(q); err != nil {
 		a.decide(misused(err))
 		return c.refuse(a, q)

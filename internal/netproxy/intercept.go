@@ -10,6 +10,8 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -70,14 +72,14 @@ type Intercepted struct {
 	Port    uint16
 	// Dial connects to an address of the host that was vetted.
 	Dial func() (net.Conn, error)
-	// Judge decides about a request. Nil lets it pass.
-	Judge    func(Inner) *Refusal
+	// Judge decides about a request. Without a Refusal it passes, changed as the rule says; nil for none.
+	Judge    func(Inner) (*Refusal, *network.RequestRule)
 	Rewriter Rewriter // nil for none
 }
 
 // Inner is what is known of a request inside TLS.
 type Inner struct {
-	Method    string // as it arrived
+	network.HTTPRequest
 	Authority string // Host, or :authority, as it arrived
 	Upgrade   bool   // it asks for another protocol, in which requests cannot be seen
 	Refused   error  // by the Rewriter; nil if it was not
@@ -137,11 +139,11 @@ func (h *heldConn) Close() error { h.s.drop(h.Conn); return nil }
 // Rewriter, asks for that. Where the policy does, nothing else passes.
 func (c *client) pass(a *access, up net.Conn) Cause {
 	policy := c.s.policy()
-	required := policy.Mode() == network.Limited
+	required := policy.Inspects(a.req.Host, a.req.Port)
 	wanted := required || c.s.command.Rewriter != nil && c.s.command.Rewriter.Intercepts(a.req.Host, a.req.Port) &&
 		policy.Uninspected(a.req.Host, a.req.Port) == nil
 	if !wanted {
-		return c.tunnel(a, up, nil, true)
+		return c.pipe(a, up)
 	}
 	interceptor, able := policy.Inspector().(Interceptor)
 	if required {
@@ -157,10 +159,22 @@ func (c *client) pass(a *access, up net.Conn) Cause {
 		return c.refuseInside(a, network.MITMRequired)
 	case required && err != nil && !errors.Is(err, os.ErrDeadlineExceeded):
 		return Ended // it has sent nothing
+	case required && policy.Mode() != network.Limited:
+		return c.refuseInside(a, network.MITMRequired)
 	case required:
 		return c.refuseInside(a, network.MethodNotAllowed)
 	}
 	_ = c.conn.SetReadDeadline(time.Time{})
+	return c.pipe(a, up)
+}
+
+// pipe is tunnel for what the policy does not want to look into. One that does from now on ends it.
+func (c *client) pipe(a *access, up net.Conn) Cause {
+	a.blind.Store(true)
+	if !a.stands(c.s.policy()) { // it changed in this moment
+		c.reset()
+		return Failed
+	}
 	return c.tunnel(a, up, nil, true)
 }
 
@@ -240,7 +254,7 @@ func (i *interception) end() {
 
 // judge decides about a request by the policy of now. Its host is that of the connection, so an answer
 // that has allowed the connection allows the host.
-func (i *interception) judge(q Inner) *Refusal {
+func (i *interception) judge(q Inner) (*Refusal, *network.RequestRule) {
 	a := i.a.s.newAccess(i.a.req.Protocol, q.Method)
 	a.req.Host, a.req.Port = i.a.req.Host, i.a.req.Port
 	policy := a.s.policy()
@@ -258,15 +272,57 @@ func (i *interception) judge(q Inner) *Refusal {
 	case i.a.answered && d.Reason == network.NotAllowed:
 		d.Reason, d.Source = network.MethodNotAllowed, network.ModeGuard // nothing else refuses such a host
 	}
-	if d.Ruling == network.Allow && q.Upgrade && policy.Mode() == network.Limited {
+	if d.Ruling == network.Allow && policy.Mode() == network.Limited && (q.Upgrade || overridden(&q.HTTPRequest)) {
 		d = network.Decision{Ruling: network.Deny, Reason: network.MethodNotAllowed, Source: network.ModeGuard}
 	}
+	var rule *network.RequestRule
 	if d.Ruling == network.Allow {
-		return nil
+		d, rule = policy.DecideRequest(a.req.Host, a.req.Port, q.HTTPRequest)
+	}
+	if d.Ruling == network.Allow {
+		return nil, rule
 	}
 	a.decide(d)
 	if d.Ruling == network.Reject {
-		return &Refusal{Status: 400, Kind: "text/plain", Body: "the request is refused: " + string(d.Reason) + "\n"}
+		return &Refusal{Status: 400, Kind: "text/plain", Body: "the request is refused: " + string(d.Reason) + "\n"}, nil
 	}
-	return &Refusal{Status: 403, Kind: "application/json", Error: textsOf(d.Reason).header, Body: a.refusedBody(a.s.command)}
+	return &Refusal{Status: 403, Kind: "application/json", Error: textsOf(d.Reason).header, Body: a.refusedBody(a.s.command)}, nil
+}
+
+// overridden reports whether a request stands for another method, for servers that read that from a header,
+// and the mode limited does not permit it.
+func overridden(q *network.HTTPRequest) bool {
+	return slices.ContainsFunc(q.Overrides(), func(m string) bool { return m != "GET" && m != "HEAD" && m != "OPTIONS" })
+}
+
+// rule decides about a request over plain HTTP by the mode and the request rules, and changes it as a rule
+// says. A refusal is not yet told; it is nil where the host is refused anyway.
+func (a *access) rule(q *request, target string) *network.Decision {
+	policy := a.s.policy()
+	if d := policy.Decide(a.req); d.Ruling != network.Allow && d.Ruling != network.Ask {
+		return nil
+	}
+	seen := network.HTTPRequest{Method: q.method, Target: target, Header: q.values}
+	if policy.Mode() == network.Limited && overridden(&seen) {
+		return &network.Decision{Ruling: network.Deny, Reason: network.MethodNotAllowed, Source: network.ModeGuard}
+	}
+	d, rule := policy.DecideRequest(a.req.Host, a.req.Port, seen)
+	if d.Ruling != network.Allow {
+		return &d
+	}
+	if rule != nil {
+		for _, name := range rule.Strip {
+			q.drop(name)
+		}
+		for _, h := range rule.Set {
+			q.drop(h.Name)
+			q.fields = append(q.fields, field{h.Name, h.Value})
+		}
+	}
+	return nil
+}
+
+// drop removes a header.
+func (h *head) drop(name string) {
+	h.fields = slices.DeleteFunc(h.fields, func(f field) bool { return strings.EqualFold(f.name, name) })
 }

@@ -222,8 +222,8 @@ func (a *access) checkName(h hello) error {
 	}
 	r := a.req
 	r.Host = host
-	if d := policy.Decide(r); d.Ruling != network.Allow {
-		return a.refuseName(h.name)
+	if d := policy.Decide(r); d.Ruling != network.Allow || policy.Inspects(host, r.Port) {
+		return a.refuseName(h.name) // or its requests would not be seen
 	}
 	return nil
 }

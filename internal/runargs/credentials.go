@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"strings"
 
 	"github.com/sallyport-dev/sallyport/internal/config"
 	"github.com/sallyport-dev/sallyport/internal/credswap"
@@ -14,6 +15,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/plainfile"
 	"github.com/sallyport-dev/sallyport/internal/printable"
 	"github.com/sallyport-dev/sallyport/internal/suffixes"
+	"github.com/sallyport-dev/sallyport/network"
 )
 
 // loadCredentials reads the values of credentials and makes their dummies. A variable that is not set is no
@@ -61,3 +63,23 @@ func readSecret(path string) ([]byte, error) {
 
 // Close overwrites the values of credentials. The commands must have ended.
 func (o *Options) Close() { o.secrets.Close() }
+
+// expand puts dummies of credentials into the headers that rules set; the values take their places on
+// the way to the hosts that may have them. A header whose credential has no value is not set.
+func (o *Options) expand(rules []network.RequestRule) []network.RequestRule {
+	for i := range rules {
+		var set []network.Pair
+		for _, h := range rules[i].Set {
+			if name, ok := config.Reference(h.Value); ok {
+				dummy := o.secrets.Dummy(name)
+				if dummy == "" {
+					continue
+				}
+				h.Value = strings.ReplaceAll(h.Value, "{"+name+"}", dummy)
+			}
+			set = append(set, h)
+		}
+		rules[i].Set = set
+	}
+	return rules
+}

@@ -46,6 +46,7 @@ func (o *Options) hosts(e *config.Effective, set *rules.Set) (*network.Policy, e
 			return nil, nil // what is approved after a failure is open without a policy, too
 		}
 	}
+	c.Rules = o.expand(c.Rules)
 	if o.secrets != nil {
 		netpolicy.Rewrite(&c, e, o.secrets)
 	}

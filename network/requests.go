@@ -1,0 +1,321 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package network
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// MaxRequestRules is the number of request rules that a policy may have.
+const MaxRequestRules = 256
+
+// A RequestRule permits some of the requests to hosts. Requests to a host that a rule names pass if one of
+// the rules for it matches; all others are refused. A rule opens no host: that takes an entry.
+//
+// To judge requests inside TLS, it is opened for these hosts in every mode, which takes
+// [Config.Inspector]. Without one, TLS to them is refused, and so is all in which requests cannot be seen.
+type RequestRule struct {
+	Name string // for people; not empty, and of one rule only
+	// Hosts are patterns, as those of entries; at least one.
+	Hosts []string
+	// Methods are those that match, exactly as they arrive; none means all.
+	Methods []string
+	// Paths match themselves and what is below them: "/a" is for "/a" and "/a/b", not for "/ab"; "/a/"
+	// is not for "/a". None means all. A path that servers may read in more than one way, such as one
+	// with "..", "//" or an encoded slash, matches no rule that has paths.
+	Paths []string
+	// Query and Headers name values that a request must have; every value of that name counts. A value is
+	// compared exactly, but behind "pattern:" it is a pattern in which * is any text, and behind "literal:"
+	// the rest is compared exactly. Names of headers are compared without case.
+	Query, Headers []Pair
+	// Strip names headers that the server does not get. Set sets headers, in place of what the request has.
+	Strip []string
+	Set   []Pair
+	// Source is where the rule was said, for people. It may be empty.
+	Source string
+}
+
+// A Pair is a name with a value.
+type Pair struct{ Name, Value string }
+
+// A RequestRuleError reports a rule that a policy cannot have.
+type RequestRuleError struct {
+	Rule   string
+	Reason string // why, with the fix
+}
+
+// Error returns a text with the name of the rule quoted.
+func (e *RequestRuleError) Error() string {
+	return fmt.Sprintf("invalid request rule %s: %s", strconv.QuoteToASCII(e.Rule), e.Reason)
+}
+
+// An HTTPRequest is what request rules are about.
+type HTTPRequest struct {
+	Method string // exactly as it arrived
+	Target string // path and query, exactly as they arrived
+	// Header returns the values of a header, whose name it compares without case. Nil means none.
+	Header func(name string) []string
+}
+
+// A requestRule is a RequestRule with its hosts by their labels.
+type requestRule struct {
+	RequestRule
+	hosts index
+}
+
+// addRequestRules checks and adds rules.
+func (p *Policy) addRequestRules(list []RequestRule) error {
+	if len(list) > MaxRequestRules {
+		return fmt.Errorf("network: %d request rules, at most %d", len(list), MaxRequestRules)
+	}
+	var bad []error
+	for i := range list {
+		r := requestRule{RequestRule: list[i]}
+		for _, text := range r.Hosts {
+			pattern, reason := parsePattern(text)
+			if reason != "" {
+				bad = append(bad, &EntryError{Entry: Entry{Pattern: text, Source: r.Source}, Reason: reason})
+				continue
+			}
+			r.hosts.add(&pattern, &Entry{Pattern: text, Deny: true}) // it closes only, so it may be as wide as it likes
+		}
+		reason := r.problem()
+		if slices.ContainsFunc(p.rules, func(o requestRule) bool { return o.Name == r.Name }) {
+			reason = "another one has the name; give it one of its own"
+		}
+		if reason != "" {
+			bad = append(bad, &RequestRuleError{r.Name, reason})
+		}
+		p.rules = append(p.rules, r)
+	}
+	return errors.Join(bad...)
+}
+
+// problem says what is wrong with a rule beyond its hosts; empty for nothing.
+func (r *RequestRule) problem() string {
+	switch {
+	case r.Name == "":
+		return "it has no name"
+	case len(r.Hosts) == 0:
+		return "it names no host; add hosts"
+	}
+	for _, m := range r.Methods {
+		if !isToken(m) {
+			return fmt.Sprintf("%q is no method; write one such as GET", m)
+		}
+	}
+	for _, path := range r.Paths {
+		if plain, ok := plainPath(path); !ok || plain != path || strings.Contains(path, "?") {
+			return fmt.Sprintf("%q is no path to compare with; write it from its first slash, without \"..\", \"//\", \"?\" and escapes", path)
+		}
+	}
+	for _, q := range r.Query {
+		if q.Name == "" {
+			return "query needs NAME=VALUE"
+		}
+	}
+	for _, h := range slices.Concat(r.Headers, r.Set, named(r.Strip)) {
+		switch {
+		case !isToken(h.Name):
+			return fmt.Sprintf("%q is no name of a header", h.Name)
+		case ofConnection[strings.ToLower(h.Name)]:
+			return fmt.Sprintf("the header %s is about the connection; leave it out", h.Name)
+		case strings.ContainsFunc(h.Value, func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f }):
+			return fmt.Sprintf("the value of the header %s has a control character; leave it out", h.Name)
+		}
+	}
+	return ""
+}
+
+func named(names []string) (pairs []Pair) {
+	for _, n := range names {
+		pairs = append(pairs, Pair{Name: n})
+	}
+	return pairs
+}
+
+// ofConnection are headers that are not those of a request alone: each hop makes them anew.
+var ofConnection = map[string]bool{
+	"host": true, "connection": true, "content-length": true, "transfer-encoding": true, "upgrade": true, "te": true,
+	"trailer": true, "keep-alive": true, "proxy-connection": true, "proxy-authorization": true, "expect": true,
+}
+
+// isToken reports whether s is a token of HTTP.
+func isToken(s string) bool {
+	return s != "" && strings.Trim(s, "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") == ""
+}
+
+// finds returns the entry of an index that is for the host and port of a request, or nil.
+func (x *index) finds(q *Request) *Entry {
+	if e := first(x.all, q); e != nil {
+		return e
+	}
+	if addr, ok := q.Host.Addr(); ok {
+		return x.addr(addr, q, guardNone)
+	}
+	return x.name(q, false)
+}
+
+// Ruled reports whether a request rule names a host, so that each request to it must match one.
+func (p *Policy) Ruled(h Host, port uint16) bool {
+	if p == nil {
+		return false
+	}
+	for i := range p.rules {
+		if p.rules[i].hosts.finds(&Request{Host: h, Port: port}) != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// HasRequestRules reports whether TLS may have to be opened for request rules.
+func (p *Policy) HasRequestRules() bool { return p != nil && len(p.rules) > 0 }
+
+// DecideRequest judges an HTTP request to a host that [Policy.Decide] has allowed, or a person. A host
+// that no request rule names is allowed, with a nil rule; for others it is the first rule, in the order of
+// [Config.Rules], that matches. The Entry of a refusal names the rules for the host.
+func (p *Policy) DecideRequest(h Host, port uint16, q HTTPRequest) (Decision, *RequestRule) {
+	var names []string
+	if p != nil {
+		for i := range p.rules {
+			r := &p.rules[i]
+			if r.hosts.finds(&Request{Host: h, Port: port}) == nil {
+				continue
+			}
+			if r.matches(&q) {
+				return Decision{Allow, Allowed, BaselinePolicy, nil}, &r.RequestRule
+			}
+			names = append(names, r.Name)
+		}
+	}
+	if names == nil {
+		return Decision{Allow, Allowed, BaselinePolicy, nil}, nil
+	}
+	return Decision{Deny, MITMHookDenied, BaselinePolicy, &Entry{Pattern: "rule " + strings.Join(names, ", "), Deny: true, Source: "network.mitm.rules"}}, nil
+}
+
+// overrides are headers by which some servers take another method than that of the request.
+var overrides = []string{"X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override"}
+
+// Overrides returns the methods that a request may stand for beside its own.
+func (q *HTTPRequest) Overrides() (methods []string) {
+	for _, name := range overrides {
+		for _, v := range q.header(name) {
+			methods = append(methods, strings.ToUpper(strings.TrimSpace(v)))
+		}
+	}
+	return methods
+}
+
+func (q *HTTPRequest) header(name string) []string {
+	if q.Header == nil {
+		return nil
+	}
+	return q.Header(name)
+}
+
+// matches reports whether a rule permits a request.
+func (r *RequestRule) matches(q *HTTPRequest) bool {
+	if len(r.Methods) > 0 {
+		for _, m := range append(q.Overrides(), q.Method) {
+			if !slices.Contains(r.Methods, m) {
+				return false
+			}
+		}
+	}
+	path, query, _ := strings.Cut(q.Target, "?")
+	if len(r.Paths) > 0 {
+		plain, ok := plainPath(path)
+		if !ok || !slices.ContainsFunc(r.Paths, func(of string) bool { return isBelow(plain, of) }) {
+			return false
+		}
+	}
+	if len(r.Query) > 0 {
+		values, err := url.ParseQuery(query)
+		if err != nil {
+			return false
+		}
+		for _, want := range r.Query {
+			if !allMatch(values[want.Name], want.Value) {
+				return false
+			}
+		}
+	}
+	for _, want := range r.Headers {
+		if !allMatch(q.header(want.Name), want.Value) {
+			return false
+		}
+	}
+	return true
+}
+
+// plainPath returns a path without escapes. It is not ok for one that servers may read in another way:
+// what has empty, "." or ".." segments, parameters behind a semicolon, a backslash, a control character, or
+// an escape that stands for one of these, for a slash or for a percent sign.
+func plainPath(path string) (plain string, ok bool) {
+	if !strings.HasPrefix(path, "/") {
+		return "", false
+	}
+	plain, err := url.PathUnescape(path)
+	if err != nil || strings.ContainsAny(plain, "\\;%") || strings.Count(plain, "/") != strings.Count(path, "/") {
+		return "", false
+	}
+	if strings.ContainsFunc(plain, func(c rune) bool { return c < ' ' || c == 0x7f }) {
+		return "", false
+	}
+	segments := strings.Split(plain[1:], "/")
+	for i, s := range segments {
+		if s == "." || s == ".." || s == "" && i < len(segments)-1 {
+			return "", false
+		}
+	}
+	return plain, true
+}
+
+// isBelow reports whether a path is that of a rule, or below it.
+func isBelow(path, of string) bool {
+	rest, ok := strings.CutPrefix(path, of)
+	return ok && (rest == "" || strings.HasSuffix(of, "/") || rest[0] == '/')
+}
+
+// allMatch reports whether there are values, and each is as a rule wants it.
+func allMatch(values []string, want string) bool {
+	exact, isExact := strings.CutPrefix(want, "literal:")
+	glob, isGlob := strings.CutPrefix(want, "pattern:")
+	for _, v := range values {
+		switch {
+		case isExact && v == exact, !isExact && isGlob && matchesGlob(v, glob), !isExact && !isGlob && v == want:
+		default:
+			return false
+		}
+	}
+	return len(values) > 0
+}
+
+// matchesGlob reports whether a text is that of a pattern in which * is any text.
+func matchesGlob(text, pattern string) bool {
+	parts := strings.Split(pattern, "*")
+	if len(parts) == 1 {
+		return text == pattern
+	}
+	head, tail := parts[0], parts[len(parts)-1]
+	if len(text) < len(head)+len(tail) || !strings.HasPrefix(text, head) || !strings.HasSuffix(text, tail) {
+		return false
+	}
+	text = text[len(head) : len(text)-len(tail)]
+	for _, part := range parts[1 : len(parts)-1] {
+		_, after, ok := strings.Cut(text, part)
+		if !ok {
+			return false
+		}
+		text = after
+	}
+	return true
+}
