@@ -89,7 +89,7 @@ var budgets = map[string]budget{
 	"internal/hostgrants":  {100, "a port of the loopback; new: hosts of package managers, by name"},
 	"internal/hostfacts":   {860, "the table of mounts, which internal/limits uses as well, read again when it has changed"},
 	"internal/identity":    {160, "new: from the root"},
-	"internal/intercept":   {540, "rules for requests; certificates for Java; requests that are changed; new: TLS that is opened: an authority, the certificates that are trusted, and both sides of HTTP"},
+	"internal/intercept":   {545, "rules for requests; certificates for Java; requests that are changed; new: TLS that is opened: an authority, the certificates that are trusted, and both sides of HTTP"},
 	"internal/trustenv":    {68, "options of Java; new: the files and variables of certificates"},
 	"internal/hostasks":    {250, "new: questions about hosts while commands run"},
 	"internal/input":       {140, "signals that end a question; new: from the root"},
