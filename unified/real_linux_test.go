@@ -21,6 +21,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -32,6 +34,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
+	"github.com/sallyport-dev/sallyport/network"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -130,6 +133,7 @@ func TestProcesses(t *testing.T) {
 		{"row 53 a fast refusal", rowRefusal},
 		{"pipes that stay open", rowPipe},
 		{"a pattern and silence", rowConditions},
+		{"a published port", rowPublish},
 	}
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
@@ -411,6 +415,45 @@ func rowPython(t *testing.T, tools *Tools, _ *heard) {
 		t.Errorf("each answer took %v and more", fastest)
 	}
 	code(t, say(t, tools, r, "exit()\n"), 0)
+}
+
+// rowPublish: this machine reaches the server of a process that goes on, and no longer when it has ended.
+func rowPublish(t *testing.T, tools *Tools, _ *heard) {
+	testenv.NeedProgram(t, "python3")
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	here, ok := l.Addr().(*net.TCPAddr)
+	if !ok {
+		t.Fatal(l.Addr())
+	}
+	_ = l.Close()
+	tools.Cmd.Publish = []network.Publish{{Port: 3000, HostPort: uint16(here.Port)}}
+	q := tty(`exec python3 -c '
+import socket
+s = socket.create_server(("127.0.0.1", 3000))
+input("ready> ")
+c = s.accept()[0]
+c.sendall(b"inside")
+c.close()
+input("served> ")'`)
+	r := exec(t, tools, q)
+	c, err := net.Dial("tcp4", here.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	r = say(t, tools, r, "\n")
+	_ = c.SetDeadline(time.Now().Add(time.Minute))
+	if text, err := io.ReadAll(c); string(text) != "inside" || err != nil {
+		t.Errorf("%q, %v after %q", text, err, r.Output)
+	}
+	code(t, say(t, tools, r, "\n"), 0)
+	if c, err := net.Dial("tcp4", here.String()); err == nil {
+		_ = c.Close()
+		t.Error("the port is open after the end")
+	}
 }
 
 func rowLogin(t *testing.T, tools *Tools, _ *heard) {

@@ -7,6 +7,7 @@ import (
 	"bufio"
 	"io"
 	"net"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -76,6 +77,36 @@ func TestPublish(t *testing.T) {
 			out, err := s.command(t, nil, append(words, "--publish", "3000:"+freePort(t), "--", "true")...).CombinedOutput()
 			if err == nil || !strings.Contains(string(out), "sandbox not available") {
 				t.Errorf("%q, %v", out, err)
+			}
+		})
+	}
+}
+
+// TestPublishSettings: the user's settings publish ports, but none where a command has the network of the
+// host, and a project publishes none.
+func TestPublishSettings(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	s := newManagedStage(t)
+	port := freePort(t)
+	file := s.root + "/settings.toml"
+	if err := os.WriteFile(file, []byte("network.publish = ['3000:"+port+"']\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct {
+		words []string
+		want  string
+	}{
+		"a file":                      {nil, `"published":[{"port":3000,"host_port":` + port + `}]`},
+		"a file, and the same flag":   {[]string{"--publish", "3000:" + port}, `"published":[{"port":3000,"host_port":` + port + `}]`},
+		"with the network of a host":  {[]string{"--net", "host"}, ""},
+		"without a sandbox":           {[]string{"-s", "full-access"}, ""},
+		"a flag, where it cannot be":  {[]string{"--net", "host", "--publish", "3000:" + port}, "leave out --publish"},
+		"a flag, twice the same port": {[]string{"--publish", "1:" + port}, "is in use"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, _ := s.command(t, nil, append(append([]string{"--config", file, "--json"}, tt.words...), "--", "true")...).CombinedOutput()
+			if !strings.Contains(string(out), tt.want) || tt.want == "" && (strings.Contains(string(out), "published") || !strings.Contains(string(out), `"exit_code":0`)) {
+				t.Errorf("%s", out)
 			}
 		})
 	}

@@ -7,6 +7,7 @@ import (
 	"bufio"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -125,4 +126,38 @@ func TestRemoteAsks(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(outside, "made")); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestRemoteHosts: flags about hosts count where the command runs: by --remote and by --detach, and a
+// ceiling of nothing else opens what they do not name.
+func TestRemoteHosts(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	d := newParlor(t)
+	url := d.server(t)
+	act := d.inside(t, "act")
+	named, other := originOf(t, "named"), originOf(t, "other")
+	const want = "200 named\n403 blocked-by-allowlist\n"
+	fetches := []string{"--", act, "fetch", "http://" + named + "/", "fetch", "http://" + other + "/"}
+	allow := []string{"--allow-host", named}
+	t.Run("remote", func(t *testing.T) {
+		d.expects(t, 0, want, slices.Concat([]string{"run", "--remote", url, "-C", d.work, "-t=false"}, allow, fetches)...)
+	})
+	t.Run("remote, without", func(t *testing.T) {
+		if out, errs, code := d.run(t, slices.Concat([]string{"run", "--remote", url, "-C", d.work, "-t=false"}, fetches)...); strings.Contains(out, "200") {
+			t.Errorf("%q, %q, %d", out, errs, code)
+		}
+	})
+	t.Run("remote, denied", func(t *testing.T) {
+		d.expects(t, 0, "403 blocked-by-denylist\n403 blocked-by-denylist\n",
+			slices.Concat([]string{"run", "--remote", url, "-C", d.work, "-t=false", "--deny-host", "localhost"}, allow, fetches)...)
+	})
+	t.Run("detach", func(t *testing.T) {
+		id := d.start(t, slices.Concat(allow, []string{"--", "sh", "-c", `"$@" >fetched`, "sh"}, fetches[1:])...)
+		if out, errs, code := d.run(t, "wait", id); code != 0 {
+			t.Errorf("%q, %q, %d", out, errs, code)
+		}
+		if text, err := os.ReadFile(filepath.Join(d.work, "fetched")); string(text) != want {
+			t.Errorf("%q, %v", text, err)
+		}
+	})
 }

@@ -4,10 +4,12 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/sallyport-dev/sallyport/internal/doctor"
 	"github.com/sallyport-dev/sallyport/internal/getopt"
+	"github.com/sallyport-dev/sallyport/internal/runargs"
 	"github.com/sallyport-dev/sallyport/internal/state"
 )
 
@@ -35,6 +37,21 @@ func doctorCommand(ctx context.Context, env *Env, o *options, _ []string) error 
 		c := doctor.Cleaned(state.Clean())
 		return env.answer(c, o.json, c.OK)
 	}
-	d := doctor.Diagnose(doctor.Checks(ctx), doctor.Levels(ctx))
+	checks := append(doctor.Checks(ctx), env.upstream(ctx))
+	d := doctor.Diagnose(checks, doctor.Levels(ctx))
 	return env.answer(d, o.json, d.OK)
+}
+
+// upstream checks the proxy that the settings name.
+func (env *Env) upstream(ctx context.Context) doctor.Check {
+	c, err := runargs.LoadConfig(&env.Env, cmp.Or(env.Dir, "/"), "", false)
+	if err != nil {
+		return doctor.Upstream(ctx, nil, err)
+	}
+	e, err := c.Resolve(nil)
+	if err != nil {
+		return doctor.Upstream(ctx, nil, err)
+	}
+	u, err := e.Upstream()
+	return doctor.Upstream(ctx, u, err)
 }

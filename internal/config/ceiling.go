@@ -90,7 +90,9 @@ func (e *Effective) boundList(k *Key, m *layer, permitted []Setting, ok bool) er
 	case len(permitted) > 0:
 		by = permitted[0].Origin
 	case ok:
-	case mode == nil || k.Name == "environment.pass" || k.Name == "network.allow": // no part of a mode
+	case k.Name == keyPublish && m.closesNetwork() != nil:
+		by = *m.closesNetwork()
+	case mode == nil || k.Name == "environment.pass" || k.Name == "network.allow" || k.Name == keyPublish: // no part of a mode
 		return nil
 	default:
 		by = mode.Origin
@@ -119,8 +121,11 @@ func (e *Effective) boundList(k *Key, m *layer, permitted []Setting, ok bool) er
 func (e *Effective) permits(k *Key, text string, permitted []Setting, mode *Setting) bool {
 	if k.Name != "read" && k.Name != "write" {
 		return slices.ContainsFunc(permitted, func(p Setting) bool {
-			if k.Name == "network.allow" {
+			switch k.Name {
+			case "network.allow":
 				return network.Covers(p.Text, text)
+			case keyPublish:
+				return publishes(p.Text, text)
 			}
 			match, err := path.Match(p.Text, text)
 			return match && err == nil
@@ -155,6 +160,15 @@ func (l *layer) hosts() *Setting {
 func (l *layer) judgesNetwork() bool {
 	mode := l.values["network.mode"]
 	return l.hosts() != nil || len(mode) > 0 && mode[0].Text != NetHost
+}
+
+// closesNetwork is where a ceiling leaves no network at all; nil if it leaves one. A published port is
+// a way in, and what comes in can carry data out.
+func (l *layer) closesNetwork() *Origin {
+	if mode := l.values["network.mode"]; len(mode) > 0 && mode[0].Text == NetNone {
+		return &mode[0].Origin
+	}
+	return nil
 }
 
 // origin is the place of a layer that has an empty list.

@@ -60,7 +60,7 @@ var runFlags = []Flag{
 	{Long: "allow-host", Value: "PATTERN", Group: groupSandbox, Key: "network.allow", Shapes: true, Help: "allow hosts: example.com, *.example.com:443; implies\n--net proxy (repeatable)"},
 	{Long: "deny-host", Value: "PATTERN", Group: groupSandbox, Key: "network.deny", Shapes: true, Help: "deny hosts; a denial wins (repeatable); implies\n--net proxy"},
 	{Long: "ask-net", Group: groupSandbox, Key: "network.ask", Sets: "true", Shapes: true, Help: "ask about hosts that no pattern names, while the\nprogram runs; implies\n--net proxy"},
-	{Long: "publish", Value: "PORT", Group: groupSandbox, Shapes: true, Help: "reach the program's server at PORT from this machine's\n127.0.0.1:PORT; PORT:HOSTPORT for another port there\n(repeatable; PORT,PORT)"},
+	{Long: "publish", Value: "PORT", Group: groupSandbox, Key: keyPublish, Shapes: true, Help: "reach the program's server at PORT from this machine's\n127.0.0.1:PORT; PORT:HOSTPORT for another port there\n(repeatable; PORT,PORT)"},
 	{Long: "allow", Value: "NAME", Group: groupSandbox, Key: "allow", Shapes: true, Help: "open one thing that is closed by default: unix,\nuserns, ...; sallyport doctor lists them\n(repeatable; NAME,NAME)"},
 	{Long: "level", Value: "LEVEL", Group: groupSandbox, Key: "level", Shapes: true, Words: []string{"bwrap", "native", "landlock"}, Help: "least sandbox level accepted: native, bwrap or\nlandlock (default bwrap)"},
 

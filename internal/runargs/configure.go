@@ -106,7 +106,7 @@ func (o *Options) Configure(env *Env, dir string) (*config.Effective, error) {
 		o.Verbose = len(o.Given["verbose"]) > 0
 		o.Quiet = !o.Verbose
 	}
-	o.reviewerKey = e.ReviewerKey()
+	o.reviewerKey, o.Publish = e.ReviewerKey(), e.Publish()
 	if err := cmp.Or(e.CheckReview(), e.CheckHosts()); err != nil {
 		return nil, failure.New("%v", err)
 	}

@@ -30,7 +30,6 @@ type Options struct {
 	Dir              string
 	Script           string
 	HasScript        bool
-	Publish          []network.Publish // ports of the program
 	Descriptors      []int
 	Config           string
 	NoConfig         bool
@@ -70,6 +69,7 @@ type settings struct {
 	keepSecrets    bool
 	TTY, HasTTY    bool
 
+	Publish        []network.Publish // ports of the program
 	Resources      executor.Resources
 	maxOutput      int64
 	hasMaxOutput   bool
@@ -114,8 +114,6 @@ func (o *Options) setter(f *config.Flag) func(string) error {
 		return func(v string) error { o.Script, o.HasScript = v, true; return nil }
 	case "fd":
 		return o.descriptor
-	case "publish":
-		return o.publish
 	case "detach":
 		return getopt.On(&o.Detach)
 	case "remote":
@@ -164,7 +162,7 @@ func (o *Options) give(f *config.Flag, v string) error {
 		o.profile = v
 	case f.Long == "env" && !strings.Contains(v, "="):
 		key = config.Find("environment.pass")
-	case f.Long == "grant", f.Long == "allow":
+	case f.Long == "grant", f.Long == "allow", f.Long == "publish":
 		values = strings.Split(v, ",")
 	case len(f.Words) > 0:
 		if err := getopt.Chosen(&v, f.Words)(v); err != nil {

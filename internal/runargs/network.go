@@ -63,18 +63,6 @@ func (o *Options) AsksHosts(e *config.Effective) bool {
 	return o.networkOf() == sandbox.NetworkProxy && e.Values["network.ask"].Text() == "true" && o.ApprovalPolicy(e) != approval.Never
 }
 
-// publish takes a value of --publish.
-func (o *Options) publish(v string) error {
-	for s := range strings.SplitSeq(v, ",") {
-		p, err := network.ParsePublish(s)
-		if err != nil {
-			return err
-		}
-		o.Publish = append(o.Publish, p)
-	}
-	return nil
-}
-
 // isHost reports whether a word of --ask-for is a host and not a path.
 func isHost(word string) bool {
 	return !strings.Contains(word, "/") && !strings.HasPrefix(word, ".") && !strings.HasPrefix(word, "~")
