@@ -100,6 +100,7 @@ var layers = map[string]int{
 	"internal/wire":      layerPlans,
 
 	"internal/eventlog":  layerFacts,
+	"network/inspect":    layerFacts,
 	"internal/fsserver":  layerFacts,
 	"internal/front":     layerFacts,
 	"internal/hostfacts": layerFacts,
