@@ -4,6 +4,7 @@
 package intercept
 
 import (
+	"context"
 	"crypto/tls"
 	"fmt"
 	"io"
@@ -104,4 +105,37 @@ func issuer(t *testing.T, conn net.Conn) string {
 		t.Fatal(err)
 	}
 	return c.ConnectionState().PeerCertificates[0].Issuer.String()
+}
+
+// TestAskedInside: an answer that allows a host counts for the requests inside its TLS, one by one, as far as the
+// mode permits them, and is asked for once.
+func TestAskedInside(t *testing.T) {
+	asked := 0
+	l := newLab(t, echo, func(c *network.Config, command *netproxy.Command) {
+		c.Ask = true
+		command.Ask = func(context.Context, network.Request) network.Decision {
+			asked++
+			return network.Decision{Ruling: network.Allow, Reason: network.Allowed, Source: network.Decider}
+		}
+	})
+	l.policy = makePolicy(t, network.Config{Mode: network.Limited, Inspector: l.interceptor, Ask: true})
+	client := l.client(true)
+	for _, tt := range []struct {
+		method string
+		status int
+	}{{"GET", 200}, {"POST", 403}, {"HEAD", 200}} {
+		q, _ := http.NewRequest(tt.method, "https://example.com/", nil)
+		res, err := client.Do(q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		if res.StatusCode != tt.status {
+			t.Errorf("%s: %d", tt.method, res.StatusCode)
+		}
+	}
+	client.CloseIdleConnections()
+	if refused, _ := l.told(); !slices.Equal(refused, []string{"example.com:443 method_not_allowed POST"}) || asked != 1 {
+		t.Errorf("%q after %d questions", refused, asked)
+	}
 }

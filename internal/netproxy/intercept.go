@@ -125,15 +125,15 @@ type interception struct {
 	others []*heldConn
 }
 
-// A heldConn ends with the Service, and with its permission.
+// A heldConn ends with the Service, with its permission, and when the server is silent for too long.
 type heldConn struct {
-	net.Conn
+	patient
 	s *Service
 	a *access
 }
 
 // Close implements net.Conn.
-func (h *heldConn) Close() error { h.s.drop(h.Conn); return nil }
+func (h *heldConn) Close() error { h.s.drop(h.patient.Conn); return nil }
 
 // pass connects the client with a server that was reached for it: TLS is opened where the policy, or the
 // Rewriter, asks for that. Where the policy does, nothing else passes.
@@ -227,14 +227,14 @@ func (i *interception) dial() (net.Conn, error) {
 	i.first = nil
 	i.mu.Unlock()
 	if first != nil && time.Since(i.a.start) < freshTime {
-		return &heldConn{Conn: first, s: i.a.s, a: i.a}, nil
+		return &heldConn{patient: patient{Conn: first}, s: i.a.s, a: i.a}, nil
 	}
 	a := &access{s: i.a.s, req: i.a.req, decision: i.a.decision, answered: i.a.answered, via: i.a.via, start: i.a.start}
 	conn, err := a.open(i.a.addrs)
 	if err != nil {
 		return nil, err
 	}
-	held := &heldConn{Conn: conn, s: a.s, a: a}
+	held := &heldConn{patient: patient{Conn: conn}, s: a.s, a: a}
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.others = append(i.others, held)

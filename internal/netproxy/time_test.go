@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -378,5 +379,23 @@ func TestLimits(t *testing.T) {
 			t.Errorf("the command itself waited %v", took)
 		}
 		<-time.After(time.Minute)
+	})
+}
+
+// TestInterceptedSilence: a server behind TLS that is opened has as long for each piece as one in a tunnel.
+func TestInterceptedSilence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ours, theirs := net.Pipe()
+		defer theirs.Close()
+		i := &interception{a: &access{s: &Service{open: map[closer]*access{}}, start: time.Now()}, first: ours}
+		conn, err := i.dial()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		start := time.Now()
+		if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) || time.Since(start) != idleTime {
+			t.Errorf("%v after %v", err, time.Since(start))
+		}
 	})
 }
