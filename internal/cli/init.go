@@ -50,7 +50,7 @@ func initCommand(_ context.Context, env *Env, o *options, _ []string) error {
 		text += " with comments only: builds and tests need no setting.\n"
 	}
 	for _, c := range found.Fetch {
-		text += "For packages, once: sallyport run --net host -- " + c + "\n"
+		text += "For packages, once: sallyport run --grant " + c + "\n"
 	}
 	return env.print(text + "Next: sallyport trust shows the file and asks whether it counts.\n")
 }

@@ -47,7 +47,7 @@ func (f Found) text() string {
 	}
 	lists := map[string][]string{"{fetch}": f.Fetch, "{grants}": f.grants, "{write}": f.write, "{git}": {git}}
 	if len(f.Fetch) == 0 {
-		lists["{fetch}"] = []string{"PROGRAM"}
+		lists["{fetch}"] = []string{"net:npm -- PROGRAM"}
 	}
 	var b strings.Builder
 	for line := range strings.Lines(first) {

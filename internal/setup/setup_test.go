@@ -42,21 +42,21 @@ func project(t *testing.T, names ...string) string {
 // kinds are projects with what they are.
 var kinds = []struct{ name, files, tools, fetch string }{
 	{"nothing", "README.md", "", ""},
-	{"go", "go.mod main.go .git/", "Go (go.mod)", "go mod download"},
-	{"go workspace", "go.work .git", "Go (go.work)", "go mod download"},
-	{"npm", "package.json package-lock.json", "npm (package.json)", "npm install"},
-	{"pnpm", "package.json pnpm-lock.yaml", "pnpm (pnpm-lock.yaml)", "pnpm install"},
-	{"yarn", "package.json yarn.lock", "Yarn (yarn.lock)", "yarn install"},
-	{"bun", "package.json bun.lockb", "Bun (bun.lockb)", "bun install"},
-	{"requirements", "requirements.txt setup.py", "Python (requirements.txt)", "pip install -r requirements.txt"},
-	{"pyproject", "pyproject.toml", "Python (pyproject.toml)", "pip install -e ."},
-	{"uv", "pyproject.toml uv.lock", "uv (uv.lock)", "uv sync"},
-	{"poetry", "pyproject.toml poetry.lock requirements.txt", "Poetry (poetry.lock)", "poetry install"},
-	{"rust", "Cargo.toml src/main.rs", "Rust (Cargo.toml)", "cargo fetch"},
+	{"go", "go.mod main.go .git/", "Go (go.mod)", "net:go -- go mod download"},
+	{"go workspace", "go.work .git", "Go (go.work)", "net:go -- go mod download"},
+	{"npm", "package.json package-lock.json", "npm (package.json)", "net:npm -- npm install"},
+	{"pnpm", "package.json pnpm-lock.yaml", "pnpm (pnpm-lock.yaml)", "net:npm -- pnpm install"},
+	{"yarn", "package.json yarn.lock", "Yarn (yarn.lock)", "net:npm -- yarn install"},
+	{"bun", "package.json bun.lockb", "Bun (bun.lockb)", "net:npm -- bun install"},
+	{"requirements", "requirements.txt setup.py", "Python (requirements.txt)", "net:pypi -- pip install -r requirements.txt"},
+	{"pyproject", "pyproject.toml", "Python (pyproject.toml)", "net:pypi -- pip install -e ."},
+	{"uv", "pyproject.toml uv.lock", "uv (uv.lock)", "net:pypi -- uv sync"},
+	{"poetry", "pyproject.toml poetry.lock requirements.txt", "Poetry (poetry.lock)", "net:pypi -- poetry install"},
+	{"rust", "Cargo.toml src/main.rs", "Rust (Cargo.toml)", "net:crates -- cargo fetch"},
 	{"c", "Makefile src/a.c", "C (Makefile)", ""},
 	{"c++", "CMakeLists.txt a.cpp", "C (CMakeLists.txt)", ""},
 	{"makefile of something else", "Makefile a.go", "", ""},
-	{"several", "go.mod package.json Cargo.toml .git/", "Go (go.mod), npm (package.json), Rust (Cargo.toml)", "go mod download, npm install, cargo fetch"},
+	{"several", "go.mod package.json Cargo.toml .git/", "Go (go.mod), npm (package.json), Rust (Cargo.toml)", "net:go -- go mod download, net:npm -- npm install, net:crates -- cargo fetch"},
 }
 
 // TestInit: the file names what was found, loads as it is, and with each of its comments that

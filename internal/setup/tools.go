@@ -18,8 +18,9 @@ type tool struct {
 	needs []string
 	// unless are names of tools that go before it.
 	unless []string
-	// fetch is what needs the network, once; empty for nothing.
-	fetch string
+	// fetch is what needs the network, once, and hosts the grant of the hosts that it reaches; empty for
+	// nothing.
+	hosts, fetch string
 	// grants and write are elements that a project of this kind may want in these lists, each
 	// with its reason.
 	grants, write []string
@@ -28,19 +29,19 @@ type tool struct {
 // tools is the table of what is known. What works without a setting has no line: the caches of
 // toolchains are layered, /tmp is private, the workspace is writable.
 var tools = []tool{
-	{name: "Go", files: []string{"go.mod", "go.work"}, fetch: "go mod download"},
-	{name: "pnpm", files: []string{"pnpm-lock.yaml"}, fetch: "pnpm install"},
-	{name: "Yarn", files: []string{"yarn.lock"}, fetch: "yarn install"},
+	{name: "Go", files: []string{"go.mod", "go.work"}, hosts: "net:go", fetch: "go mod download"},
+	{name: "pnpm", files: []string{"pnpm-lock.yaml"}, hosts: "net:npm", fetch: "pnpm install"},
+	{name: "Yarn", files: []string{"yarn.lock"}, hosts: "net:npm", fetch: "yarn install"},
 	{
-		name: "Bun", files: []string{"bun.lock", "bun.lockb"}, fetch: "bun install",
+		name: "Bun", files: []string{"bun.lock", "bun.lockb"}, hosts: "net:npm", fetch: "bun install",
 		write: []string{`"~/.bun/install/cache", # what Bun fetches, which has no layer`},
 	},
-	{name: "npm", files: []string{"package.json"}, unless: []string{"pnpm", "Yarn", "Bun"}, fetch: "npm install"},
-	{name: "uv", files: []string{"uv.lock"}, fetch: "uv sync"},
-	{name: "Poetry", files: []string{"poetry.lock"}, fetch: "poetry install"},
-	{name: "Python", files: []string{"requirements.txt"}, unless: []string{"uv", "Poetry"}, fetch: "pip install -r requirements.txt"},
-	{name: "Python", files: []string{"pyproject.toml", "setup.py"}, unless: []string{"uv", "Poetry", "Python"}, fetch: "pip install -e ."},
-	{name: "Rust", files: []string{"Cargo.toml"}, fetch: "cargo fetch"},
+	{name: "npm", files: []string{"package.json"}, unless: []string{"pnpm", "Yarn", "Bun"}, hosts: "net:npm", fetch: "npm install"},
+	{name: "uv", files: []string{"uv.lock"}, hosts: "net:pypi", fetch: "uv sync"},
+	{name: "Poetry", files: []string{"poetry.lock"}, hosts: "net:pypi", fetch: "poetry install"},
+	{name: "Python", files: []string{"requirements.txt"}, unless: []string{"uv", "Poetry"}, hosts: "net:pypi", fetch: "pip install -r requirements.txt"},
+	{name: "Python", files: []string{"pyproject.toml", "setup.py"}, unless: []string{"uv", "Poetry", "Python"}, hosts: "net:pypi", fetch: "pip install -e ."},
+	{name: "Rust", files: []string{"Cargo.toml"}, hosts: "net:crates", fetch: "cargo fetch"},
 	{
 		name:   "C",
 		files:  []string{"CMakeLists.txt", "meson.build", "configure.ac", "configure", "Makefile", "GNUmakefile", "makefile"},
@@ -53,7 +54,7 @@ var tools = []tool{
 // Found is what a project is, as far as the files at its top say.
 type Found struct {
 	Tools []string // with the file that told, such as "Go (go.mod)"
-	Fetch []string // commands that need the network, once
+	Fetch []string // commands that need the network, once, behind the grant of their hosts and "--"
 	Git   bool
 
 	grants, write []string
@@ -72,7 +73,7 @@ func find(dir string) Found {
 		names = append(names, t.name)
 		f.Tools = append(f.Tools, t.name+" ("+sign+")")
 		if t.fetch != "" {
-			f.Fetch = append(f.Fetch, t.fetch)
+			f.Fetch = append(f.Fetch, t.hosts+" -- "+t.fetch)
 		}
 		f.grants, f.write = append(f.grants, t.grants...), append(f.write, t.write...)
 	}
