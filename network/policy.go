@@ -154,6 +154,9 @@ func (p *Policy) Mode() Mode {
 	return p.mode
 }
 
+// LocalBinding is [Config.LocalBinding]; false for a nil Policy.
+func (p *Policy) LocalBinding() bool { return p != nil && p.config.LocalBinding }
+
 // RequireSNI reports whether TLS without a server name is refused. It is true for a nil Policy.
 func (p *Policy) RequireSNI() bool { return p == nil || p.requireSNI }
 

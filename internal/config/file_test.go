@@ -26,7 +26,7 @@ var samples = map[string][2]string{
 	"max_output": {`"64k"`, `"64q"`}, "quiet": {"true", ""}, "verbose": {"true", ""},
 	"limits.timeout": {`"5m"`, `"5"`}, "limits.kill_after": {"1.5", "-1"}, "limits.memory": {"67108864", "0"},
 	"limits.cpus": {"1.5", "1e3"}, "limits.pids": {"20", "0"}, "limits.disk": {`"1GB"`, `"1.5GB"`}, "limits.output": {`"1MiB"`, `"0"`},
-	"network.allow": {`["*.example.com:443"]`, `["a?"]`}, "network.deny": {`["*.com"]`, `["a?"]`}, "network.allow_private": {"true", ""}, "network.require_sni": {"true", ""}, "network.ask": {"true", ""},
+	"network.allow": {`["*.example.com:443"]`, `["a?"]`}, "network.deny": {`["*.com"]`, `["a?"]`}, "network.allow_private": {"true", ""}, "network.allow_local_binding": {"true", ""}, "network.require_sni": {"true", ""}, "network.ask": {"true", ""},
 	"network.publish":  {`["3000", "8000:8080"]`, `["3000:"]`},
 	"network.upstream": {`"http://proxy:3128"`, `"ftp://proxy"`},
 	"network.mode":     {`"none"`, `"off"`}, "environment.inherit": {`"core"`, `"some"`}, "environment.exclude": {`["X_*"]`, `[""]`},
@@ -44,7 +44,7 @@ var samples = map[string][2]string{
 var (
 	inProfiles = words("read write deny grants allow limits.timeout limits.kill_after limits.memory limits.cpus limits.pids limits.disk limits.output network.mode")
 	inProjects = words("read write deny grants allow network.mode environment.pass environment.set")
-	narrowing  = words("sandbox approval level rules deny tmp caches observer protect_hard_links ownership limits.timeout limits.kill_after limits.memory limits.cpus limits.pids limits.disk limits.output network.mode network.deny network.mitm.exclude network.allow_private network.require_sni environment.inherit environment.exclude environment.ignore_default_excludes reviewer.strict")
+	narrowing  = words("sandbox approval level rules deny tmp caches observer protect_hard_links ownership limits.timeout limits.kill_after limits.memory limits.cpus limits.pids limits.disk limits.output network.mode network.deny network.mitm.exclude network.allow_private network.allow_local_binding network.require_sni environment.inherit environment.exclude environment.ignore_default_excludes reviewer.strict")
 	ceilings   = append(words("read write grants allow network.allow network.publish network.upstream environment.pass"), narrowing...)
 )
 
@@ -146,7 +146,6 @@ func TestFileErrors(t *testing.T) {
 		{"a table in place of a value", User, "[level]\nx = 1", "1:2: level is a string, not a table"},
 		{"a value in place of a table", User, "limits = 3", "1:1: limits is a table; write [limits] and its keys below"},
 		{"later", User, "[audit]\npath = '/x'", "2:1: audit.path is not supported in this version (the audit log); remove it"},
-		{"local binding, which needs no setting", User, "[network]\nallow_local_binding = true", "2:1: unknown key network.allow_local_binding"},
 		{"ports by a project", Project, "[network]\npublish = ['3000']", "2:1: a project cannot set network.publish; set it in the user's configuration"},
 		{"ports below [project]", Project, "[project.network]\npublish = ['3000']", "1:"},
 		{"hosts of all owners", User, "[network]\nallow = ['*.co.uk']", "2:10: network.allow: \"*.co.uk\": everybody can have a name below \"co.uk\"; name a domain"},

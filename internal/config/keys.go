@@ -153,6 +153,7 @@ var keys = []Key{
 	{Name: "network.allow", Type: List, Order: Opens, check: checkAllowed, Help: "Patterns of hosts that may be reached, such as *.example.com:443. Without network.mode the mode is full."},
 	{Name: "network.deny", Type: List, Order: Narrows, check: checkPattern, Help: "Patterns of hosts that may not be reached. Deny wins."},
 	{Name: "network.allow_private", Type: Bool, Order: FalseFirst, Default: "false", Help: "Let allowed names have private addresses, but not those of cloud metadata."},
+	{Name: "network.allow_local_binding", Type: Bool, Order: FalseFirst, Default: "false", Help: "Have programs that use the proxy reach servers of their own command at localhost (NO_PROXY)."},
 	{Name: "network.require_sni", Type: Bool, Order: TrueFirst, Default: "false", Help: "Refuse TLS without a server name."},
 	{Name: "network.ask", Type: Bool, Default: "false", Help: "Ask about hosts that no pattern names, while the command runs that wants to reach them."},
 	{Name: keyPublish, Type: List, Order: Opens, check: checkPublish, Help: "Ports of commands that this machine reaches at its 127.0.0.1: PORT, or PORT:HOSTPORT."},

@@ -32,7 +32,7 @@ var randomValues = map[string][]string{
 	"limits.timeout": {"0", "1", "'5m'"}, "limits.kill_after": {"0", "1", "'5m'"}, "limits.memory": {"'1GiB'", "'8MiB'"},
 	"limits.cpus": {"1", "2.5"}, "limits.pids": {"5", "50"}, "limits.disk": {"'1GiB'", "'1MB'"}, "limits.output": {"1000", "'1MB'"},
 	"network.allow": {"['example.com']", "['*.npmjs.org']", "[]", "['*.example.com:443', '10.0.0.0/8']"}, "network.deny": {"['a.example.com']", "['*']"},
-	"network.publish": {"['3000']", "['3000', '80:8080']", "[]"}, "network.allow_private": {"true", "false"}, "network.require_sni": {"true", "false"},
+	"network.publish": {"['3000']", "['3000', '80:8080']", "[]"}, "network.allow_private": {"true", "false"}, "network.allow_local_binding": {"true", "false"}, "network.require_sni": {"true", "false"},
 	"network.mode": {"'none'", "'limited'", "'full'", "'host'"}, "environment.inherit": {"'all'", "'core'", "'none'"},
 	"environment.exclude": {"['X']"}, "environment.pass": {"['CI']", "['CI', 'AWS_KEY']"}, "environment.ignore_default_excludes": {"true", "false"},
 }

@@ -40,6 +40,9 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
+// listens is the socket of the daemon. What nothing refers to, the collector closes.
+var listens *net.UnixListener
+
 // act is the daemon.
 func act(what, path string) {
 	note, err := os.OpenFile(filepath.Join(filepath.Dir(path), "started"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -58,11 +61,9 @@ func act(what, path string) {
 	case hangs:
 		select {} //nolint:revive // a daemon that waits for a disk
 	}
-	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
-	if err != nil {
+	if listens, err = net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"}); err != nil {
 		panic(err)
 	}
-	defer listener.Close()                       // never; without a use of it the collector closes it
 	session, _ := os.ReadFile("/proc/self/stat") // as far as there is one
 	if f := strings.Fields(string(session)); len(f) > 5 && f[5] != f[0] {
 		panic("it has no session of its own")

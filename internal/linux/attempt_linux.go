@@ -103,6 +103,7 @@ func (a *attempt) plan() (*plan.Plan, error) {
 		if a.reaches, err = netaccess.Policy(a.spec); err != nil {
 			return nil, err
 		}
+		r.LocalBinding = a.reaches.LocalBinding()
 		a.redirect(r)
 	} else {
 		a.nameServer(r)

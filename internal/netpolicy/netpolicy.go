@@ -37,7 +37,7 @@ func Config(e *config.Effective, set *rules.Set) (network.Config, error) {
 	is := func(key string) bool { return e.Values[key].Text() == "true" }
 	c := network.Config{
 		Mode:         modes[e.Values["network.mode"].Text()], // None for the host's, and where nothing is set
-		AllowPrivate: is("network.allow_private"), RequireSNI: is("network.require_sni"), Ask: is("network.ask"),
+		AllowPrivate: is("network.allow_private"), RequireSNI: is("network.require_sni"), LocalBinding: is("network.allow_local_binding"), Ask: is("network.ask"),
 		PublicSuffix: suffixes.IsPublic,
 	}
 	var err error

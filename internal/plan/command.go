@@ -219,7 +219,7 @@ func (r *Request) environ() []string {
 	case sandbox.NetworkNone:
 		return proxyenv.WithoutLogins(r.Env)
 	}
-	env := proxyenv.Set(r.Env, ProxyAddress)
+	env := proxyenv.Set(r.Env, proxyenv.Proxy{At: ProxyAddress, LocalDirect: r.LocalBinding})
 	if places := r.trustPlaces(); len(places) > 0 {
 		env = trustenv.Set(env, places[0].Path)
 	}

@@ -46,6 +46,7 @@ type Request struct {
 	// Redirect is for a managed network; with nil Routed is what there is of it. With neither only programs
 	// that know of the proxy reach hosts, and Unredirected says why.
 	Redirect     *Redirect
+	LocalBinding bool // see network.Config
 	Routed       *Routed
 	Unredirected string
 	// Trust is for a command whose TLS is opened; nil for others.

@@ -19,15 +19,16 @@ import (
 type form uint8
 
 const (
-	empty   form = iota // set to nothing: no host is reached without the proxy
-	web                 // http://HOST:PORT
-	socks               // socks5h://HOST:PORT, with names resolved by the proxy
-	address             // HOST:PORT
-	host                // HOST
-	port                // PORT
-	yes                 // 1
-	enabled             // true
-	scheme              // http
+	past     form = iota // hosts that are reached without the proxy; usually none
+	web                  // http://HOST:PORT
+	socks                // socks5h://HOST:PORT, with names resolved by the proxy
+	address              // HOST:PORT
+	host                 // HOST
+	port                 // PORT
+	yes                  // 1
+	enabled              // true
+	scheme               // http
+	pastJava             // past, as Java wants it
 )
 
 // A row is one variable, with who reads it.
@@ -54,12 +55,12 @@ var table = []row{
 	{"GRPC_PROXY", web, "gRPC"},
 	{"grpc_proxy", web, "gRPC"},
 
-	{"NO_PROXY", empty, "all"},
-	{"no_proxy", empty, "all"},
-	{"npm_config_noproxy", empty, "npm"},
-	{"NPM_CONFIG_NOPROXY", empty, "npm"},
-	{"YARN_NO_PROXY", empty, "yarn"},
-	{"BUNDLE_NO_PROXY", empty, "bundler"},
+	{"NO_PROXY", past, "all"},
+	{"no_proxy", past, "all"},
+	{"npm_config_noproxy", past, "npm"},
+	{"NPM_CONFIG_NOPROXY", past, "npm"},
+	{"YARN_NO_PROXY", past, "yarn"},
+	{"BUNDLE_NO_PROXY", past, "bundler"},
 
 	{"NODE_USE_ENV_PROXY", yes, "node: fetch and http"},
 	{"ELECTRON_GET_USE_PROXY", enabled, "the download of electron"},
@@ -100,12 +101,21 @@ var javaProperties = []struct {
 	{"http.proxyPort", port},
 	{"https.proxyHost", host},
 	{"https.proxyPort", port},
-	{"http.nonProxyHosts", empty},
+	{"http.nonProxyHosts", pastJava},
 }
 
 // value is how a variable of this form names the proxy.
-func (f form) value(at netip.AddrPort) string {
+func (f form) value(to Proxy) string {
+	at := to.At
 	switch f {
+	case past:
+		if to.LocalDirect {
+			return "localhost,127.0.0.1,::1"
+		}
+	case pastJava:
+		if to.LocalDirect {
+			return "localhost|127.0.0.1|[::1]"
+		}
 	case web:
 		return "http://" + at.String()
 	case socks:
@@ -126,10 +136,16 @@ func (f form) value(at netip.AddrPort) string {
 	return ""
 }
 
-// Set returns the environment env, "K=V", with the variables that lead programs to the proxy at
-// an address. What env has of these variables is removed, also with a user name and a password in
+// A Proxy is where programs are led.
+type Proxy struct {
+	At netip.AddrPort
+	// LocalDirect has programs that know of the proxy reach their own loopback without it.
+	LocalDirect bool
+}
+
+// Set returns the environment env, "K=V", with the variables that lead programs to a proxy. What env has of these variables is removed, also with a user name and a password in
 // it. JAVA_TOOL_OPTIONS keeps its options. It does not change env.
-func Set(env []string, at netip.AddrPort) []string {
+func Set(env []string, to Proxy) []string {
 	ours := make(map[string]bool, len(table))
 	for _, r := range table {
 		ours[r.name] = true
@@ -146,9 +162,9 @@ func Set(env []string, at netip.AddrPort) []string {
 		}
 	}
 	for _, r := range table {
-		out = append(out, r.name+"="+r.form.value(at))
+		out = append(out, r.name+"="+r.form.value(to))
 	}
-	return append(out, javaOptions+"="+java(options, at))
+	return append(out, javaOptions+"="+java(options, to))
 }
 
 // WithoutLogins returns the environment without those variables that have a user name for a proxy, and
@@ -166,10 +182,10 @@ func WithoutLogins(env []string) []string {
 }
 
 // java returns options of Java with those that name the proxy at the end, where they win.
-func java(options string, at netip.AddrPort) string {
+func java(options string, to Proxy) string {
 	ours := make([]string, len(javaProperties))
 	for i, p := range javaProperties {
-		ours[i] = "-D" + p.name + "=" + p.form.value(at)
+		ours[i] = "-D" + p.name + "=" + p.form.value(to)
 	}
 	last := strings.Join(ours, " ")
 	options = strings.TrimSpace(strings.TrimSuffix(options, last))

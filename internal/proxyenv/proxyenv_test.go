@@ -21,7 +21,7 @@ var at = netip.MustParseAddrPort("127.0.0.1:3128")
 // TestGolden compares the variables of an empty environment with those of the golden file.
 func TestGolden(t *testing.T) {
 	const golden = "testdata/variables.golden"
-	got := strings.Join(Set(nil, at), "\n") + "\n"
+	got := strings.Join(Set(nil, Proxy{At: at}), "\n") + "\n"
 	if *update {
 		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
 			t.Fatal(err)
@@ -59,18 +59,18 @@ func TestStale(t *testing.T) {
 		"http_proxy", "B=HTTP_PROXY=x", "HTTP_PROXY_X=stays", "SALLYPORT_PROXY_PORT=1",
 	}
 	before := slices.Clone(env)
-	got := Set(env, at)
+	got := Set(env, Proxy{At: at})
 	if !slices.Equal(env, before) {
 		t.Error("the environment that it was given has changed")
 	}
-	want := append([]string{"A=1", "B=HTTP_PROXY=x", "HTTP_PROXY_X=stays"}, Set(nil, at)...)
+	want := append([]string{"A=1", "B=HTTP_PROXY=x", "HTTP_PROXY_X=stays"}, Set(nil, Proxy{At: at})...)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
 	if text := strings.Join(got, "\n"); strings.Contains(text, "secret") || strings.Contains(text, "10.0.0.0") {
 		t.Error("a stale value is left")
 	}
-	if again := Set(got, at); !slices.Equal(again, got) {
+	if again := Set(got, Proxy{At: at}); !slices.Equal(again, got) {
 		t.Errorf("set twice it changes: %s", cmp.Diff(got, again))
 	}
 }
@@ -86,7 +86,7 @@ func TestJava(t *testing.T) {
 		{"others and ours", "-Xmx1g " + ours, "-Xmx1g " + ours},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := Set([]string{javaOptions + "=" + c.value}, at)
+			got := Set([]string{javaOptions + "=" + c.value}, Proxy{At: at})
 			if last := got[len(got)-1]; last != javaOptions+"="+c.want {
 				t.Errorf("%q, want %q", last, c.want)
 			}
