@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -138,4 +139,25 @@ func reach(t *testing.T, port string) string {
 		t.Error(err)
 	}
 	return string(text)
+}
+
+// TestLocalBinding: with the setting a program that uses the proxy reaches the server of its own command, and by
+// no way a service of this machine.
+func TestLocalBinding(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	testenv.NeedProgram(t, "curl")
+	testenv.NeedProgram(t, "python3")
+	s := newManagedStage(t)
+	_, port, err := net.SplitHostPort(originOf(t, "of this machine"))
+	must(t, err)
+	script := `printf own >index.html; python3 -m http.server 8123 --bind 127.0.0.1 >log 2>&1 & ` +
+		`until grep -q Serving log; do read -t 0.05 x <>fifo; done; curl -s http://localhost:8123/; echo " $?"; curl -s http://127.0.0.1:` + port + `/; echo " $?"; kill $!`
+	for value, want := range map[string]string{"false": " 0\n", "true": "own 0\n 7\n"} {
+		config := filepath.Join(s.root, "home", value+".toml")
+		must(t, os.WriteFile(config, []byte("[network]\nallow = ['example.org']\nallow_local_binding = "+value+"\n"), 0o600))
+		r := s.json(t, "--config", config, "--", "bash", "-c", "mkfifo -m 600 fifo; export PYTHONUNBUFFERED=1; "+script+"; rm fifo")
+		if ok := strings.Contains(r.Output, want); !ok || (value == "false") == strings.Contains(r.Output, "own 0") || strings.Contains(r.Output, "this machine") {
+			t.Errorf("%s: %q", value, r.Output)
+		}
+	}
 }
