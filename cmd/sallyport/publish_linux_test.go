@@ -155,7 +155,7 @@ func TestLocalBinding(t *testing.T) {
 	for value, want := range map[string]string{"false": " 0\n", "true": "own 0\n 7\n"} {
 		config := filepath.Join(s.root, "home", value+".toml")
 		must(t, os.WriteFile(config, []byte("[network]\nallow = ['example.org']\nallow_local_binding = "+value+"\n"), 0o600))
-		r := s.json(t, "--config", config, "--", "bash", "-c", "mkfifo -m 600 fifo; export PYTHONUNBUFFERED=1; "+script+"; rm fifo")
+		r := s.json(t, "--config", config, "--", "bash", "-c", "mkfifo -m 600 fifo; export PYTHONUNBUFFERED=1; "+script+"; rm fifo log")
 		if ok := strings.Contains(r.Output, want); !ok || (value == "false") == strings.Contains(r.Output, "own 0") || strings.Contains(r.Output, "this machine") {
 			t.Errorf("%s: %q", value, r.Output)
 		}
