@@ -5,6 +5,7 @@ package config
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -17,7 +18,10 @@ import (
 type Credential struct {
 	Name string
 	// Env is the variable of the command; File, if it is not empty, has the value in place of ours.
-	Env, File    string
+	Env, File string
+	// Find, if it is not nil, finds the value in File, of which the command sees a copy. Basic is the form.
+	Find         *regexp.Regexp
+	Basic        bool
 	Hosts, Where []string
 	Shape        string
 	// Origin is its first setting.
@@ -30,11 +34,13 @@ var credentials = &table{
 	members: []member{
 		{name: "env", help: "The variable in which commands get a dummy. Without file it has the value, in the environment of sallyport."},
 		{name: "file", help: "The file with the value. Commands cannot read it."},
+		{name: "find", help: "A regular expression (RE2) with one group, the value in file. Commands see a copy of file with a dummy."},
+		{name: "form", help: "What find finds: basic is the base64 of USER:PASSWORD, and the password is the value."},
 		{name: "hosts", list: true, help: "Patterns of hosts that get the value."},
 		{name: "where", list: true, words: credswap.Places, help: "Where in requests the dummy is replaced. By default header, basic and bearer."},
 		{name: "shape", help: "How the value begins, and the dummy too. By default the prefixes of known services."},
 	},
-	required: []string{"env", "hosts"},
+	required: []string{"hosts"},
 }
 
 // Credentials returns the credentials in the order of the settings.
@@ -51,6 +57,10 @@ func (e *Effective) Credentials() ([]Credential, error) {
 			c.Env = values[0]
 		case "file":
 			c.File = values[0]
+		case "find":
+			c.Find, _ = credswap.CheckFind(values[0]) // it was checked
+		case "form":
+			c.Basic = true
 		case "hosts":
 			c.Hosts = values
 		case "where":
@@ -60,15 +70,26 @@ func (e *Effective) Credentials() ([]Credential, error) {
 		}
 	}
 	for _, c := range out {
-		missing := "env"
-		if c.Env != "" {
-			missing = "hosts"
-		}
-		if c.Env == "" || len(c.Hosts) == 0 {
+		if missing := c.missing(); missing != "" {
 			return nil, &FileError{c.Origin.File, c.Origin.Pos, fmt.Sprintf("network.credentials.%s has no %s; add it", c.Name, missing)}
 		}
 	}
 	return out, nil
+}
+
+// missing returns a member that a credential needs and does not have, or "".
+func (c *Credential) missing() string {
+	switch {
+	case c.Env == "" && c.Find == nil:
+		return "env"
+	case len(c.Hosts) == 0:
+		return "hosts"
+	case c.Find != nil && c.File == "":
+		return "file"
+	case c.Basic && c.Find == nil:
+		return "find"
+	}
+	return ""
 }
 
 // checkCredential checks one member of a credential.
@@ -79,6 +100,11 @@ func checkCredential(text string) error {
 	switch _, member, values := cutMember(text); {
 	case member == "env" && strings.ContainsAny(values[0], "= "):
 		return fmt.Errorf("%s is no name of a variable", quoted(values[0]))
+	case member == "find":
+		_, err := credswap.CheckFind(values[0])
+		return err
+	case member == "form" && values[0] != "basic":
+		return fmt.Errorf("unknown form %s; it is basic", quoted(values[0]))
 	case member == "hosts":
 		_, err := credswap.CheckHosts(values, suffixes.IsPublic)
 		return err

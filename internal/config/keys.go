@@ -170,7 +170,7 @@ var keys = []Key{
 	},
 	{
 		Name: "network.credentials", Type: Tables, table: credentials, check: checkCredential,
-		Help: "Credentials by name that commands use and do not get: env, hosts, and optionally file, where, shape.",
+		Help: "Credentials by name that commands use and do not get: env, hosts, and optionally file, find, form, where, shape.",
 	},
 
 	{Name: "environment.inherit", Type: Word, Words: []string{"none", "core", "all"}, Order: Words, Default: "all", Help: "Which variables commands get: all, core or none, except what looks like a secret."},

@@ -15,8 +15,10 @@ import (
 // A Credential says what a command uses and does not get.
 type Credential struct {
 	Name string // for people; not empty
-	// Env is the variable in which the command gets the dummy; not empty.
+	// Env is the variable in which the command gets the dummy; empty for none, with a File.
 	Env string
+	// File is where the value is from, and the command sees the dummy; nil for no file.
+	File *File
 	// Value is the real value. [New] takes it over: it is overwritten when the Set is closed.
 	Value []byte
 	// Hosts are patterns of hosts that get the real value; at least one. "*" is refused.
@@ -92,7 +94,7 @@ func newEntry(c *Credential, isPublic func(string) bool) (*entry, error) {
 	}
 	e := &entry{name: c.Name, env: c.Env, real: c.Value}
 	switch {
-	case c.Name == "" || c.Env == "":
+	case c.Name == "" || c.Env == "" && c.File == nil:
 		return fail("it needs a name and a variable; set env")
 	case len(c.Value) < minSecret:
 		return fail("its value has %d bytes, and %d are the least; a shorter one cannot be told from other text", len(c.Value), minSecret)

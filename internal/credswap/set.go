@@ -29,6 +29,7 @@ type Set struct {
 	closed  bool
 	entries []*entry
 	owned   [][]byte // everything to overwrite
+	copies  map[string][]byte
 
 	outward map[*entry]*table // dummies of one credential, to the real value
 	misuse  map[*entry]*table // dummies of one credential, refused
@@ -44,6 +45,9 @@ func New(credentials []Credential, isPublic func(string) bool) (*Set, error) {
 	s := &Set{outward: map[*entry]*table{}, misuse: map[*entry]*table{}}
 	for i := range credentials {
 		s.owned = append(s.owned, credentials[i].Value)
+		if f := credentials[i].File; f != nil {
+			s.owned = append(s.owned, f.Text)
+		}
 	}
 	if err := s.fill(credentials, isPublic); err != nil {
 		s.Close()
@@ -59,7 +63,7 @@ func (s *Set) fill(credentials []Credential, isPublic func(string) bool) error {
 			return err
 		}
 		for _, o := range s.entries {
-			if o.env == e.env {
+			if o.env == e.env && e.env != "" {
 				return &Error{e.name, fmt.Sprintf("%q has the variable %s, too; use two variables", o.name, e.env)}
 			}
 			if bytes.Equal(o.real, e.real) {
@@ -89,7 +93,7 @@ func (s *Set) fill(credentials []Credential, isPublic func(string) bool) error {
 	}
 	s.inward = newTable(inward)
 	s.inward.mask = true
-	return nil
+	return s.fillCopies(credentials)
 }
 
 // own has a copy of a value overwritten at the end.
@@ -164,7 +168,9 @@ func (s *Set) Env() map[string]string {
 	env := map[string]string{}
 	if s != nil {
 		for _, e := range s.entries {
-			env[e.env] = string(e.dummy)
+			if e.env != "" {
+				env[e.env] = string(e.dummy)
+			}
 		}
 	}
 	return env

@@ -37,6 +37,7 @@ type attempt struct {
 	dry       bool // only plan: claim no names
 	preforked *launch.Preforked
 	overlays  []plan.Overlay
+	copies    map[string]plan.Spot
 	shared    []string        // places whose files may have names elsewhere,
 	own       []string        // and those that only the command has
 	reaches   *network.Policy // which hosts; nil without a managed network

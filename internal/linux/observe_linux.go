@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/launch"
 	"github.com/sallyport-dev/sallyport/internal/observer"
 	"github.com/sallyport-dev/sallyport/internal/plan"
@@ -118,6 +119,12 @@ func (a *attempt) observe(p *plan.Plan) (*observation, error) {
 	res, err := a.spec.Policy.Resolve()
 	if err != nil {
 		return nil, err
+	}
+	res.Paths = slices.Clone(res.Paths)
+	for i := range res.Paths {
+		if _, shown := a.copies[hostfacts.RealPath(res.Paths[i].Path)]; shown {
+			res.Paths[i].Level = sandbox.LevelRead
+		}
 	}
 	refusals, err := seccomp.NewRefusals(a.host.filterOptions(a.level, a.spec, observed))
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 
 	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/netproxy"
@@ -17,13 +18,18 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/tree"
 	"github.com/sallyport-dev/sallyport/internal/trustenv"
 	"github.com/sallyport-dev/sallyport/network"
+	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
 // A bundle is two files of certificates, in a directory of their own that no command sees.
 type bundle struct {
 	dir         *state.Tmp
 	file, store plan.Spot
+	copies      map[string]plan.Spot // in the place of files with credentials
 }
+
+// A copier has what commands see in the place of files, by the paths of these.
+type copier interface{ Copies() map[string][]byte }
 
 // addTrust says in a request which certificates the command trusts, where its TLS is opened.
 func (a *attempt) addTrust(r *plan.Request) error {
@@ -42,6 +48,20 @@ func (a *attempt) addTrust(r *plan.Request) error {
 		if err == nil && spot.Kind == plan.KindFile && !slices.Contains(r.Trust.Files, spot) {
 			r.Trust.Files = append(r.Trust.Files, spot)
 		}
+	}
+	a.copies = b.copies
+	return addCopies(r, b.copies)
+}
+
+// addCopies opens the files with credentials, which the policy denies, for the copies that take their place.
+func addCopies(r *plan.Request, copies map[string]plan.Spot) error {
+	r.Rules, r.Copies = slices.Clone(r.Rules), copies
+	for name := range copies {
+		i := slices.IndexFunc(r.Rules, func(u plan.Rule) bool { return u.Path == name && u.Kind == plan.KindFile })
+		if i < 0 {
+			return fmt.Errorf("no copy of %s with a dummy can be shown: it has changed; run the command again", strconv.QuoteToASCII(name))
+		}
+		r.Rules[i].Level, r.Rules[i].Why = sandbox.LevelRead, "a copy, with dummies of credentials"
 	}
 	return nil
 }
@@ -68,8 +88,11 @@ func (h *Host) bundle(by netproxy.Interceptor) (*bundle, error) {
 		return nil, err
 	}
 	b := &bundle{dir: dir}
-	if b.file, err = writeShown(dir.Path, "certificates.pem", made.PEM); err == nil {
-		b.store, err = writeShown(dir.Path, "certificates.p12", made.PKCS12)
+	if b.file, err = writeShown(dir.Path, "certificates.pem", made.PEM, 0o444); err == nil {
+		b.store, err = writeShown(dir.Path, "certificates.p12", made.PKCS12, 0o444)
+	}
+	if c, ok := by.Rewriter().(copier); ok && err == nil {
+		err = b.writeCopies(c.Copies())
 	}
 	if err != nil {
 		return nil, errors.Join(err, dir.Remove())
@@ -81,8 +104,19 @@ func (h *Host) bundle(by netproxy.Interceptor) (*bundle, error) {
 	return b, nil
 }
 
-// writeShown writes a file that everybody may read, in a directory that only we enter.
-func writeShown(dir, name string, text []byte) (plan.Spot, error) {
+// writeCopies writes what is shown in the place of files.
+func (b *bundle) writeCopies(copies map[string][]byte) (err error) {
+	b.copies = map[string]plan.Spot{}
+	for name, text := range copies {
+		if b.copies[name], err = writeShown(b.dir.Path, fmt.Sprintf("copy-%d", len(b.copies)), text, 0o400); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeShown writes a file that commands read, in a directory that only we enter.
+func writeShown(dir, name string, text []byte, mode os.FileMode) (plan.Spot, error) {
 	root, err := tree.OpenPath(dir)
 	if err != nil {
 		return plan.Spot{}, err
@@ -93,7 +127,7 @@ func writeShown(dir, name string, text []byte) (plan.Spot, error) {
 		return plan.Spot{}, err
 	}
 	_, err = f.Write(text)
-	if err = errors.Join(err, f.Chmod(0o444), f.Close()); err != nil {
+	if err = errors.Join(err, f.Chmod(mode), f.Close()); err != nil {
 		return plan.Spot{}, err
 	}
 	return hostfacts.Look(filepath.Join(dir, name))

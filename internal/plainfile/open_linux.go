@@ -36,6 +36,15 @@ func Open(path string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), path), nil
 }
 
+// Names returns how many names an open file has: hard links.
+func Names(f *os.File) uint64 {
+	var st unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
+		return 0
+	}
+	return uint64(st.Nlink) //nolint:unconvert // it is smaller on some systems
+}
+
 func open(path string, flags int) (int, error) {
 	for {
 		if fd, err := unix.Open(path, flags|unix.O_CLOEXEC, 0); !errors.Is(err, unix.EINTR) {

@@ -31,3 +31,6 @@ func Open(path string) (*os.File, error) {
 	}
 	return nil, &fs.PathError{Op: "open", Path: path, Err: ErrNotPlain}
 }
+
+// Names returns 1: how many names a file has is looked at where it is closed to commands, on Linux.
+func Names(*os.File) uint64 { return 1 }

@@ -154,8 +154,9 @@ func (n *nativePlan) place(r Rule) {
 		}
 		return
 	}
+	_, copied := n.req.Copies[r.Path]
 	covered, isCover := n.coverOver(r.Path) != "", n.isCover(r.Path)
-	if r.Kind == KindMissing || r.Level == n.levelAbove(r.Path) && !covered && !r.Pin {
+	if r.Kind == KindMissing || r.Level == n.levelAbove(r.Path) && !covered && !r.Pin && !copied {
 		return
 	}
 	if (covered || isCover) && r.Level == sandbox.LevelDeny || isCover && r.Level == sandbox.LevelRead {

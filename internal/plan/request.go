@@ -51,6 +51,8 @@ type Request struct {
 	Unredirected string
 	// Trust is for a command whose TLS is opened; nil for others.
 	Trust *Trust
+	// Copies are shown in the place of files, by the paths of these, which Rules make readable.
+	Copies map[string]Spot
 	// Publish is how many TCP sockets the launch hands out with which published ports are reached, for
 	// each of the families; 0 for none. PublishIPv4 leaves out those for IPv6.
 	Publish     int

@@ -187,13 +187,22 @@ func (n *nativePlan) reopen(own bool) {
 // cloneReadable copies what is readable below a directory that is denied or writable.
 // The copies are read-only like the tree they come from.
 func (n *nativePlan) cloneReadable() {
+	shown := 0
 	for _, r := range n.req.Rules {
 		if n.req.isTmp(r.Path) {
 			continue // the private directory stands there
 		}
 		if m := n.mountAt(r.Path, true); m != nil && r.Level == sandbox.LevelRead {
+			if c, ok := n.req.Copies[r.Path]; ok {
+				n.add(launch.Step{Op: launch.OpClone, Tree: m.tree, Path: c.Path, ID: c.ID, Label: r.Why})
+				shown++
+				continue
+			}
 			n.add(launch.Step{Op: launch.OpClone, Tree: m.tree, Path: r.Path, ID: r.ID, Recursive: true, Label: r.Why})
 		}
+	}
+	if shown < len(n.req.Copies) { // the file itself would be seen
+		n.fail("copies of files with credentials", "nothing can be mounted in the place of one", "use files outside /proc, /sys and /dev")
 	}
 	for _, s := range n.shown {
 		tree := n.tree(launch.Step{Op: launch.OpClone, Path: s.Path, ID: s.ID, Recursive: true})

@@ -67,3 +67,40 @@ func TestTrust(t *testing.T) {
 		})
 	}
 }
+
+// TestCopies: where a file has a copy the command sees that, read-only, and where none can be mounted nothing
+// runs.
+func TestCopies(t *testing.T) {
+	const name = "/home/u/.config/gh/hosts.yml"
+	for _, tt := range []struct {
+		name, at string
+		rules    []Rule
+		fails    bool
+	}{
+		{"usual", name, nil, false},
+		{"below a denied directory", name, []Rule{rule("/home/u/.config/gh", sandbox.LevelDeny, KindDirectory)}, false},
+		{"below a writable directory", name, []Rule{rule("/home/u", sandbox.LevelWrite, KindDirectory)}, false},
+		{"in /run", "/run/secrets/x", nil, false},
+		{"in /proc", "/proc/x", nil, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			rules := append(tt.rules, rule(tt.at, sandbox.LevelRead, KindFile))
+			p, err := Make(host(t, "ubuntu-abi7"), request(rules...).with(func(r *Request) {
+				r.Copies = map[string]Spot{tt.at: {Path: "/state/copy-0", Kind: KindFile}}
+			}))
+			if (err != nil) != tt.fails {
+				t.Fatal(err)
+			}
+			if err != nil {
+				return
+			}
+			m, err := run(&p.Script, p.Points)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if v := m.look(tt.at); v.source != "/state/copy-0" || !v.ro {
+				t.Errorf("the command sees %+v", v)
+			}
+		})
+	}
+}

@@ -30,12 +30,8 @@ func (o *Options) loadCredentials(env *Env, e *config.Effective) error {
 		c := credswap.Credential{Name: s.Name, Env: s.Env, Hosts: s.Hosts, Where: s.Where, Shape: s.Shape}
 		if s.File == "" {
 			c.Value = []byte(env.Variable(s.Env))
-		} else {
-			path := Absolute(s.File, env.Dir, env.Variable("HOME"))
-			o.Denied = append(o.Denied, path)
-			if c.Value, err = readSecret(path); err != nil {
-				return failure.New("network.credentials.%s: cannot read %s: %v; correct file", s.Name, printable.Word(path), failure.Cause(err))
-			}
+		} else if err := o.readFile(env, &s, &c); err != nil {
+			return err
 		}
 		if len(c.Value) > 0 || s.File != "" {
 			list = append(list, c)
@@ -49,7 +45,32 @@ func (o *Options) loadCredentials(env *Env, e *config.Effective) error {
 	return err
 }
 
-// readSecret reads a file with a value, without the end of its line.
+// readFile gets the value of a credential from its file, which is closed to the command.
+func (o *Options) readFile(env *Env, s *config.Credential, c *credswap.Credential) error {
+	path := Absolute(s.File, env.Dir, env.Variable("HOME"))
+	o.Denied = append(o.Denied, path)
+	text, err := readSecret(path)
+	if err != nil {
+		return failure.New("network.credentials.%s: cannot read %s: %v; correct file", s.Name, printable.Word(path), failure.Cause(err))
+	}
+	if s.Find == nil {
+		c.Value = bytes.TrimRight(text, "\r\n")
+		return nil
+	}
+	c.File = &credswap.File{Path: RealPath(path), Text: text, Find: s.Find, Basic: s.Basic}
+	if c.Value, err = c.File.Value(); err != nil {
+		clear(text)
+		return failure.New("network.credentials.%s: %s: %v", s.Name, printable.Word(path), err)
+	}
+	return nil
+}
+
+var (
+	errOtherNames = errors.New("it has other names (hard links), by which commands could read it; remove them")
+	errTooLarge   = errors.New("it is larger than 64 KiB")
+)
+
+// readSecret reads a file with a value.
 func readSecret(path string) ([]byte, error) {
 	const most = 64 << 10 // bytes: more than a credential may have
 	f, err := plainfile.Open(path)
@@ -57,8 +78,15 @@ func readSecret(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, most))
-	return bytes.TrimRight(text, "\r\n"), err
+	if plainfile.Names(f) > 1 {
+		return nil, errOtherNames
+	}
+	text, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err == nil && len(text) > most {
+		clear(text)
+		err = errTooLarge
+	}
+	return text, err
 }
 
 // Close overwrites the values of credentials. The commands must have ended.
