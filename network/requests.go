@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // MaxRequestRules is the number of request rules that a policy may have.
@@ -30,7 +31,8 @@ type RequestRule struct {
 	// is not for "/a". None means all. A path that servers may read in more than one way, such as one
 	// with "..", "//" or an encoded slash, matches no rule that has paths.
 	Paths []string
-	// Query and Headers name values that a request must have; every value of that name counts. A value is
+	// Query and Headers name values that a request must have. Every value of that name counts, and another
+	// spelling of the name that some servers take for it matches nothing. A value is
 	// compared exactly, but behind "pattern:" it is a pattern in which * is any text, and behind "literal:"
 	// the rest is compared exactly. Names of headers are compared without case.
 	Query, Headers []Pair
@@ -59,8 +61,8 @@ func (e *RequestRuleError) Error() string {
 type HTTPRequest struct {
 	Method string // exactly as it arrived
 	Target string // path and query, exactly as they arrived
-	// Header returns the values of a header, whose name it compares without case. Nil means none.
-	Header func(name string) []string
+	// Header has the values of headers by their names, as they arrived. Nil means none.
+	Header map[string][]string
 }
 
 // A requestRule is a RequestRule with its hosts by their labels.
@@ -111,13 +113,13 @@ func (r *RequestRule) problem() string {
 		}
 	}
 	for _, path := range r.Paths {
-		if plain, ok := plainPath(path); !ok || plain != path || strings.Contains(path, "?") {
+		if plain, ok := plainPath(path); !ok || plain != path {
 			return fmt.Sprintf("%q is no path to compare with; write it from its first slash, without \"..\", \"//\", \"?\" and escapes", path)
 		}
 	}
 	for _, q := range r.Query {
-		if q.Name == "" {
-			return "query needs NAME=VALUE"
+		if q.Name == "" || plainParameter(q.Name) != strings.ToLower(q.Name) || strings.ContainsAny(q.Name, "&=;#%+") {
+			return fmt.Sprintf("%q is no name of a parameter that servers read in one way; use letters, digits, - and _ in NAME=VALUE", q.Name)
 		}
 	}
 	for _, h := range slices.Concat(r.Headers, r.Set, named(r.Strip)) {
@@ -201,24 +203,30 @@ func (p *Policy) DecideRequest(h Host, port uint16, q HTTPRequest) (Decision, *R
 	return Decision{Deny, MITMHookDenied, BaselinePolicy, &Entry{Pattern: "rule " + strings.Join(names, ", "), Deny: true, Source: "network.mitm.rules"}}, nil
 }
 
-// overrides are headers by which some servers take another method than that of the request.
-var overrides = []string{"X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override"}
+// overrides are headers by which some servers take another method than that of the request, and override is
+// the parameter.
+var overrides = []string{"x-http-method-override", "x-http-method", "x-method-override"}
+
+const override = "_method"
 
 // Overrides returns the methods that a request may stand for beside its own.
 func (q *HTTPRequest) Overrides() (methods []string) {
-	for _, name := range overrides {
-		for _, v := range q.header(name) {
-			methods = append(methods, strings.ToUpper(strings.TrimSpace(v)))
+	for name, values := range q.Header {
+		if slices.Contains(overrides, plainHeader(name)) {
+			methods = append(methods, values...)
 		}
 	}
-	return methods
-}
-
-func (q *HTTPRequest) header(name string) []string {
-	if q.Header == nil {
-		return nil
+	_, query, _ := strings.Cut(q.Target, "?")
+	for _, part := range strings.FieldsFunc(query, func(r rune) bool { return r == '&' || r == ';' }) {
+		name, value, _ := strings.Cut(part, "=")
+		if name, err := url.QueryUnescape(name); err != nil || plainParameter(name) == override {
+			methods = append(methods, value)
+		}
 	}
-	return q.Header(name)
+	for i, m := range methods {
+		methods[i] = strings.ToUpper(strings.TrimSpace(m))
+	}
+	return methods
 }
 
 // matches reports whether a rule permits a request.
@@ -237,46 +245,96 @@ func (r *RequestRule) matches(q *HTTPRequest) bool {
 			return false
 		}
 	}
-	if len(r.Query) > 0 {
-		values, err := url.ParseQuery(query)
-		if err != nil {
+	for _, want := range r.Query {
+		if values, ok := parameters(query, want.Name); !ok || !allMatch(values, want.Value) {
 			return false
-		}
-		for _, want := range r.Query {
-			if !allMatch(values[want.Name], want.Value) {
-				return false
-			}
 		}
 	}
 	for _, want := range r.Headers {
-		if !allMatch(q.header(want.Name), want.Value) {
+		if values, ok := q.headers(want.Name); !ok || !allMatch(values, want.Value) {
 			return false
 		}
 	}
 	return true
 }
 
-// plainPath returns a path without escapes. It is not ok for one that servers may read in another way:
-// what has empty, "." or ".." segments, parameters behind a semicolon, a backslash, a control character, or
-// an escape that stands for one of these, for a slash or for a percent sign.
-func plainPath(path string) (plain string, ok bool) {
-	if !strings.HasPrefix(path, "/") {
-		return "", false
+// parameters returns the values of a parameter. It is not ok for a query that servers may read in another way.
+func parameters(query, name string) (values []string, ok bool) {
+	if strings.ContainsAny(query, ";#") { // some servers split there
+		return nil, false
 	}
-	plain, err := url.PathUnescape(path)
-	if err != nil || strings.ContainsAny(plain, "\\;%") || strings.Count(plain, "/") != strings.Count(path, "/") {
-		return "", false
+	for part := range strings.SplitSeq(query, "&") {
+		key, value, _ := strings.Cut(part, "=")
+		key, err := url.QueryUnescape(key)
+		if err != nil {
+			return nil, false
+		}
+		if plainParameter(key) != plainParameter(name) {
+			continue
+		}
+		value, err = url.QueryUnescape(value)
+		if err != nil || key != name {
+			return nil, false
+		}
+		values = append(values, value)
 	}
-	if strings.ContainsFunc(plain, func(c rune) bool { return c < ' ' || c == 0x7f }) {
-		return "", false
+	return values, true
+}
+
+// plainParameter is the name of a parameter as the most careless server reads it.
+func plainParameter(name string) string {
+	if i := strings.IndexAny(name, "[\x00"); i >= 0 {
+		name = name[:i]
 	}
-	segments := strings.Split(plain[1:], "/")
-	for i, s := range segments {
-		if s == "." || s == ".." || s == "" && i < len(segments)-1 {
-			return "", false
+	return strings.NewReplacer(".", "_", " ", "_").Replace(strings.ToLower(strings.TrimSpace(name)))
+}
+
+// headers returns the values of a header that goes on to the server. It is not ok where servers may read
+// another one.
+func (q *HTTPRequest) headers(name string) (values []string, ok bool) {
+	for key, all := range q.Header {
+		switch {
+		case strings.EqualFold(key, "Connection") && slices.ContainsFunc(strings.Split(strings.Join(all, ","), ","), func(word string) bool { return plainHeader(word) == plainHeader(name) }):
+			return nil, false // it is for this connection alone
+		case plainHeader(key) != plainHeader(name):
+		case !strings.EqualFold(key, name):
+			return nil, false
+		default:
+			values = append(values, all...)
 		}
 	}
-	return plain, true
+	return values, true
+}
+
+// plainHeader is the name of a header as servers read it that make a variable of it.
+func plainHeader(name string) string {
+	return strings.ReplaceAll(strings.ToLower(strings.TrimSpace(name)), "_", "-")
+}
+
+// likeOthers are characters that some servers take for a dot, a separator or an escape after they were decoded:
+// those of the full width, and others of the same look.
+const likeOthers = "\u2024\u2025\u2026\u2044\u2215\u2216\u29f5\u29f8\ufe52\ufe68\uff0e\uff0f\uff3c\uff05\uff1b"
+
+// plainPath returns a path without escapes. It is not ok for one that servers may read in another way: what
+// has empty segments or those of dots, parameters behind a semicolon, backslashes, characters that a path does
+// not have, or an escape that stands for one of these, for a slash or for a percent sign.
+func plainPath(path string) (plain string, ok bool) {
+	const letters = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ/-_.~!$&'()*+,=:@%"
+	if !strings.HasPrefix(path, "/") || strings.ContainsFunc(path, func(r rune) bool { return !strings.ContainsRune(letters, r) }) {
+		return "", false
+	}
+	segments := strings.Split(path[1:], "/")
+	for i, s := range segments {
+		text, err := url.PathUnescape(s)
+		if err != nil || !utf8.ValidString(text) || strings.Trim(text, ". ") == "" && (text != "" || i < len(segments)-1) {
+			return "", false
+		}
+		if strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f || strings.ContainsRune("/\\%;"+likeOthers, r) }) {
+			return "", false
+		}
+		segments[i] = text
+	}
+	return "/" + strings.Join(segments, "/"), true
 }
 
 // isBelow reports whether a path is that of a rule, or below it.

@@ -67,10 +67,7 @@ func TestRequestRules(t *testing.T) {
 		{"a host without rules", "example.com", "DELETE", "/x", nil, "-"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			q := HTTPRequest{Method: tt.method, Target: tt.target}
-			if tt.header != nil {
-				q.Header = tt.header.Values
-			}
+			q := HTTPRequest{Method: tt.method, Target: tt.target, Header: tt.header}
 			d, rule := p.DecideRequest(mustHost(t, tt.host), 443, q)
 			got := "-"
 			if rule != nil {
@@ -89,6 +86,53 @@ func TestRequestRules(t *testing.T) {
 	}
 	if d, _ := p.DecideRequest(mustHost(t, "b.example.com"), 8443, HTTPRequest{Method: "GET", Target: "/"}); d.Ruling != Allow {
 		t.Errorf("another port: %+v", d)
+	}
+}
+
+// TestRequestSpellings: what some servers read as another path, method, parameter or header matches nothing.
+func TestRequestSpellings(t *testing.T) {
+	for _, tt := range []struct {
+		name, target string
+		header       http.Header
+		passes       bool
+	}{
+		{"as it is", "/repos/x?scope=a", http.Header{"X-Scope": {"a"}}, true},
+		{"escapes that say nothing", "/repo%73/a%20b%7E?%73cope=%61&x=1", http.Header{"X-Scope": {"a", "a"}, "Connection": {"close"}}, true},
+		{"a long form of UTF-8", "/repos/%c0%ae%c0%ae/admin?scope=a", nil, false},
+		{"dots of the full width", "/repos/%ef%bc%8e%ef%bc%8e/admin?scope=a", nil, false},
+		{"dots and a space", "/repos/..%20/admin?scope=a", nil, false},
+		{"three dots", "/repos/.../admin?scope=a", nil, false},
+		{"a byte that is not ASCII", "/repos/\xff?scope=a", nil, false},
+		{"a fragment", "/repos/x#/../y?scope=a", nil, false},
+		{"a method in the query", "/repos/x?scope=a&_method=DELETE", nil, false},
+		{"a method in the query, escaped", "/repos/x?scope=a&%5fMethod=DELETE", nil, false},
+		{"a method in a header of another spelling", "/repos/x?scope=a", http.Header{"X_http_method": {"DELETE"}}, false},
+		{"a parameter as a list", "/repos/x?scope=a&scope[]=b", nil, false},
+		{"a parameter in capitals", "/repos/x?scope=a&Scope=b", nil, false},
+		{"a parameter in capitals alone", "/repos/x?Scope=a", nil, false},
+		{"a header of another spelling alone", "/repos/x?scope=a", http.Header{"X-Scope": {}, "X_scope": {"a"}}, false},
+		{"a parameter behind a semicolon", "/repos/x?scope=a&y=1;scope=b", nil, false},
+		{"a parameter behind a fragment", "/repos/x?scope=a#&scope=b", nil, false},
+		{"a header of another spelling", "/repos/x?scope=a", http.Header{"X-Scope": {"a"}, "X_scope": {"b"}}, false},
+		{"a header of the connection", "/repos/x?scope=a", http.Header{"X-Scope": {"a"}, "Connection": {"close, x-scope"}}, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if tt.header == nil {
+				tt.header = http.Header{}
+			}
+			if _, ok := tt.header["X-Scope"]; !ok {
+				tt.header["X-Scope"] = []string{"a"}
+			}
+			p, err := New(Config{Rules: []RequestRule{{
+				Name: "r", Hosts: []string{"a.b"}, Methods: []string{"GET"}, Paths: []string{"/repos"}, Query: []Pair{{"scope", "a"}}, Headers: []Pair{{"X-Scope", "a"}},
+			}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d, _ := p.DecideRequest(mustHost(t, "a.b"), 443, HTTPRequest{Method: "GET", Target: tt.target, Header: tt.header}); (d.Ruling == Allow) != tt.passes {
+				t.Errorf("%+v", d)
+			}
+		})
 	}
 }
 

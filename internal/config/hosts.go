@@ -20,11 +20,12 @@ func (e *Effective) CheckHosts() error {
 	if mode := flags["network.mode"]; len(mode) > 0 && mode[0].Text == NetNone && len(opened) > 0 {
 		return &FlagError{fmt.Sprintf("%s none and %s %s cannot be combined; use one of them", mode[0].Origin.File, opened[0].Origin.File, printable.Word(opened[0].Text))}
 	}
-	denied := e.Values["network.deny"].Settings
-	if e.Values["network.mode"].Text() != NetHost || len(denied) == 0 {
-		return nil
+	for _, key := range []string{"network.deny", "network.mitm.rules"} {
+		if set := e.Values[key].Settings; e.Values["network.mode"].Text() == NetHost && len(set) > 0 {
+			return &FlagError{fmt.Sprintf("%s (%s) cannot be enforced with the network of the host; set network.mode to none or full, or remove it", key, set[0].Origin.Place())}
+		}
 	}
-	return &FlagError{fmt.Sprintf("network.deny (%s) cannot be enforced with the network of the host; set network.mode to none or full, or remove it", denied[0].Origin.Place())}
+	return nil
 }
 
 // hostGrants returns those of some grants that are for hosts, and hold.

@@ -166,7 +166,7 @@ func (s *session) handle(w http.ResponseWriter, r *http.Request) {
 	}
 	defer s.handlers.Done()
 	inner := netproxy.Inner{
-		HTTPRequest: network.HTTPRequest{Method: r.Method, Target: r.RequestURI, Header: r.Header.Values},
+		HTTPRequest: network.HTTPRequest{Method: r.Method, Target: r.RequestURI, Header: r.Header},
 		Authority:   r.Host, Upgrade: r.Header.Get("Upgrade") != "",
 	}
 	if r.URL.Host != "" || r.Method == http.MethodConnect {

@@ -302,7 +302,7 @@ func (a *access) rule(q *request, target string) *network.Decision {
 	if d := policy.Decide(a.req); d.Ruling != network.Allow && d.Ruling != network.Ask {
 		return nil
 	}
-	seen := network.HTTPRequest{Method: q.method, Target: target, Header: q.values}
+	seen := network.HTTPRequest{Method: q.method, Target: target, Header: q.all()}
 	if policy.Mode() == network.Limited && overridden(&seen) {
 		return &network.Decision{Ruling: network.Deny, Reason: network.MethodNotAllowed, Source: network.ModeGuard}
 	}
@@ -320,6 +320,15 @@ func (a *access) rule(q *request, target string) *network.Decision {
 		}
 	}
 	return nil
+}
+
+// all returns the headers by their names.
+func (h *head) all() map[string][]string {
+	all := make(map[string][]string, len(h.fields))
+	for _, f := range h.fields {
+		all[f.name] = append(all[f.name], f.value)
+	}
+	return all
 }
 
 // drop removes a header.

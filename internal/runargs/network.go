@@ -42,7 +42,7 @@ func (o *Options) hosts(e *config.Effective, set *rules.Set) (*network.Policy, e
 		if broken {
 			c.Mode = network.None
 		}
-		if len(c.Entries) == 0 && c.Upstream == nil && !broken && !slices.ContainsFunc(o.askFor, isHost) {
+		if len(c.Entries) == 0 && len(c.Rules) == 0 && c.Upstream == nil && !broken && !slices.ContainsFunc(o.askFor, isHost) {
 			return nil, nil // what is approved after a failure is open without a policy, too
 		}
 	}
