@@ -109,6 +109,7 @@ type job struct {
 	blind  bool           // without an observer
 	links  bool           // hard links are protected
 	hosts  *network.Live  // of a managed network
+	ports  []network.Publish
 
 	ownership bool // changes of owners fail
 }
@@ -122,7 +123,7 @@ type result struct {
 }
 
 func (a *arena) request(j *job) *executor.Spec {
-	r := &executor.Spec{Args: j.args, Dir: j.dir, Env: j.env, Policy: a.policy(), Allow: j.allow, Tmp: j.tmp, NoObserver: j.blind, ProtectHardLinks: j.links, OwnershipErrors: j.ownership, Network: j.hosts}
+	r := &executor.Spec{Args: j.args, Dir: j.dir, Env: j.env, Policy: a.policy(), Allow: j.allow, Tmp: j.tmp, NoObserver: j.blind, ProtectHardLinks: j.links, OwnershipErrors: j.ownership, Network: j.hosts, Publish: j.ports}
 	if r.Dir == "" {
 		r.Dir = a.ws
 	}

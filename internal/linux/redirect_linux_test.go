@@ -4,10 +4,12 @@
 package linux
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -199,4 +201,42 @@ python3 -c 'if True:
 			}
 		})
 	}
+}
+
+// TestRoutesPublish: who connects to a published port reaches the command, also where an entry names that
+// port for another host, and connections there would come to the proxy.
+func TestRoutesPublish(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	testenv.NeedUserNS(t)
+	python := testenv.NeedProgram(t, "python3")
+	free, err := net.Listen("tcp4", "127.0.0.1:0")
+	must(t, err)
+	at := free.Addr().String()
+	free.Close()
+	open, err := network.New(network.Config{Mode: network.Full, Entries: []network.Entry{{Pattern: "a.example:8080"}}})
+	must(t, err)
+	a := newArena(t)
+	a.host.unredirected = "of a test"
+	policy := a.policy().WithNetwork(sandbox.NetworkProxy)
+	r, w := pipe(t)
+	const server = `import socket; s = socket.create_server(("0.0.0.0", 8080)); print("ready", flush=True); s.accept()[0].sendall(b"inside")`
+	_, err = a.run(t, &job{
+		args: []string{python, "-c", server}, policy: &policy, hosts: network.NewLive(open), stdout: w,
+		ports: []network.Publish{{Port: 8080, HostPort: netip.MustParseAddrPort(at).Port()}},
+		during: func(c *Child) {
+			w.Close()
+			if line, err := bufio.NewReader(r).ReadString('\n'); line != "ready\n" {
+				t.Errorf("%q, %v", line, err)
+				_ = c.Kill()
+				return
+			}
+			conn, err := net.Dial("tcp4", at)
+			must(t, err)
+			defer conn.Close()
+			if text, err := io.ReadAll(conn); string(text) != "inside" || err != nil {
+				t.Errorf("%q, %v", text, err)
+			}
+		},
+	})
+	must(t, err)
 }
