@@ -133,7 +133,7 @@ type heldConn struct {
 }
 
 // Close implements net.Conn.
-func (h *heldConn) Close() error { h.s.drop(h.patient.Conn); return nil }
+func (h *heldConn) Close() error { h.s.drop(h.Conn); return nil }
 
 // pass connects the client with a server that was reached for it: TLS is opened where the policy, or the
 // Rewriter, asks for that. Where the policy does, nothing else passes.
