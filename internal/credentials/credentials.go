@@ -81,22 +81,31 @@ func Find(homes, granted []string) []Store {
 	return out
 }
 
-// directories knows the names in a home directory and in its .config, because most stores are
-// not there.
+// directories knows the names in a home directory and in the directories of it that most stores
+// would be in, because most stores are not there.
 type directories struct {
-	home          string
-	names, config map[string]bool // in lower case; nil if there are too many, or they cannot be listed
+	home  string
+	names map[string]bool // in lower case; nil if there are too many, or they cannot be listed
+	below [len(listedDirs)]map[string]bool
 }
 
-const configDir = ".config"
+var listedDirs = [...]string{".config/", ".local/share/"}
 
 func newDirectories(home string) *directories {
-	return &directories{home: home, names: listed(home), config: listed(filepath.Join(home, configDir))}
+	d := &directories{home: home, names: listed(home)}
+	for i, dir := range listedDirs {
+		d.below[i] = listed(filepath.Join(home, dir))
+	}
+	return d
 }
 
 // listed returns the names in a directory as directories has them.
 func listed(dir string) map[string]bool {
-	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+	info, err := os.Stat(dir)
+	switch {
+	case os.IsNotExist(err):
+		return map[string]bool{} // nothing is in it
+	case err != nil || !info.IsDir():
 		return nil // a named pipe may have taken its place
 	}
 	f, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_NONBLOCK, 0)
@@ -152,16 +161,22 @@ var privateKeys = []string{"PRIVATE KEY", "PuTTY-User-Key-File"}
 
 // exists reports whether a name in the home exists, a link that leads nowhere included.
 func (d *directories) exists(name string) bool {
-	first, rest, below := strings.Cut(name, "/")
-	if d.names != nil && !d.names[strings.ToLower(first)] {
-		return false
+	for i, dir := range listedDirs {
+		if rest, below := strings.CutPrefix(name, dir); below && !has(d.below[i], rest) {
+			return false
+		}
 	}
-	second, _, _ := strings.Cut(rest, "/")
-	if below && first == configDir && d.config != nil && !d.config[strings.ToLower(second)] {
+	if !has(d.names, name) {
 		return false
 	}
 	_, err := os.Lstat(filepath.Join(d.home, name))
 	return err == nil
+}
+
+// has reports whether the first element of a path may be among the names of a directory.
+func has(names map[string]bool, path string) bool {
+	first, _, _ := strings.Cut(path, "/")
+	return names == nil || names[strings.ToLower(first)]
 }
 
 // holds reports whether the beginning of a regular file has one of the words, or whether that

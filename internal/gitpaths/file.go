@@ -59,11 +59,6 @@ func exists(path string) bool {
 	return err == nil || !absent(err)
 }
 
-func isDir(path string) bool {
-	mode, err := lstat(path)
-	return err == nil && mode.IsDir()
-}
-
 func isLink(path string) bool {
 	mode, err := lstat(path)
 	return err == nil && mode == fs.ModeSymlink

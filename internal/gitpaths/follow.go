@@ -30,6 +30,11 @@ var errTooManyLinks = errors.New("too many symbolic links, perhaps in a circle")
 // does: ".." leads up from where a symbolic link led to. A path that cannot be
 // walked because a directory is unreadable ends at that directory.
 func follow(start, name string) (trail, error) {
+	if filepath.IsAbs(name) && filepath.Clean(name) == name {
+		if at, ok := direct(name); ok {
+			return at, nil // most paths
+		}
+	}
 	at := trail{real: start, mode: fs.ModeDir}
 	rest := at.restart(name)
 	for {

@@ -21,12 +21,7 @@ func Inside(dir, path string) bool {
 		return false
 	}
 	first, _, deep := strings.Cut(strings.TrimPrefix(path[len(dir):], string(filepath.Separator)), string(filepath.Separator))
-	return !deep || whole(dir) || ownDir(first)
-}
-
-// whole reports whether a git directory holds nothing but what is git's.
-func whole(dir string) bool {
-	return slices.Contains(strings.Split(dir, string(filepath.Separator)), linkName)
+	return !deep || slices.Contains(strings.Split(dir, string(filepath.Separator)), linkName) || ownDir(first)
 }
 
 // ownDir reports whether a directory with this name in a git directory is git's own.

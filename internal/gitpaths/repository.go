@@ -88,11 +88,16 @@ func Open(work string) (*Repository, error) {
 	case at.missing || !at.mode.IsDir():
 		return nil, nil
 	}
-	r := &Repository{Work: at.real, Link: join(at.real, linkName)}
+	return OpenReal(at.real)
+}
+
+// OpenReal is [Open] for a directory that is known to exist, by a path without symbolic links.
+func OpenReal(work string) (*Repository, error) {
+	r := &Repository{Work: work, Link: join(work, linkName)}
 	mode, err := lstat(r.Link)
 	switch {
 	case err != nil && absent(err):
-		return openBare(at.real)
+		return openBare(work)
 	case err != nil:
 		return nil, &LinkError{Path: r.Link, Why: "cannot be read", Err: cause(err)}
 	case mode.IsDir():
@@ -111,10 +116,9 @@ func Open(work string) (*Repository, error) {
 }
 
 // openBare returns the repository whose git directory is dir, which is resolved, or
-// nil. It asks for what git's is_git_directory asks for: HEAD, and objects and refs,
-// here or in the directory that commondir names.
+// nil.
 func openBare(dir string) (*Repository, error) {
-	if !exists(join(dir, headName)) || !exists(join(dir, commonName)) && (!exists(join(dir, "objects")) || !exists(join(dir, "refs"))) {
+	if !IsBare(dir) {
 		return nil, nil
 	}
 	return (&Repository{Work: dir, Dir: dir, Bare: true}).withCommon()

@@ -484,15 +484,10 @@ func Marks(name string) bool {
 }
 
 // IsBare reports whether git takes a directory for a git directory. No link is followed to
-// what is in it.
+// what is in it. It asks for what git's is_git_directory asks for: HEAD, and objects and refs,
+// here or in the directory that commondir names.
 func IsBare(dir string) bool {
-	m := marks{}
-	for _, name := range []string{headName, "objects", "refs", commonName} {
-		if exists(filepath.Join(dir, name)) {
-			m.note(name)
-		}
-	}
-	return m.bare()
+	return exists(join(dir, headName)) && (exists(join(dir, commonName)) || exists(join(dir, "objects")) && exists(join(dir, "refs")))
 }
 
 // linkLike reports whether a file system that folds names may take the name for

@@ -220,7 +220,8 @@ func pointsBack(dir string) bool {
 
 // planted returns an element of the result of Check.
 func planted(path, why string) Path {
-	return Path{Path: path, IsDir: isDir(path), Symlink: isLink(path), Why: why}
+	mode, _ := lstat(path) // zero after an error
+	return Path{Path: path, IsDir: mode.IsDir(), Symlink: isLink(path), Why: why}
 }
 
 // gitDirs returns the directories in which a rebase can be in progress: the git

@@ -30,6 +30,17 @@ func openTree(path string) (tree, error) {
 	return tree{fd}, err
 }
 
+// direct is follow for an absolute and clean path of a directory, or of nothing, that has no
+// symbolic link in it as far as it exists. It is false for other paths.
+func direct(path string) (trail, bool) {
+	t, err := openTree(path)
+	if err != nil {
+		return trail{real: path, missing: true}, errors.Is(err, unix.ENOENT)
+	}
+	t.close()
+	return trail{real: path, mode: fs.ModeDir}, true
+}
+
 // filtered reports whether openat2(2) is not available: the kernel is old, or a
 // filter of system calls denies it.
 func filtered(err error) bool { return errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM) }

@@ -99,10 +99,14 @@ func (s status) kind() Kind {
 	return KindFile
 }
 
-// openDir opens a directory as a place (O_PATH), with no symbolic link on the way. It
-// walks, because filters of containers may lack openat2(2).
+// openDir opens a directory as a place (O_PATH), with no symbolic link on the way. Where that
+// fails it walks: filters of containers may lack openat2(2).
 func openDir(path string) (int, error) {
 	const flags = unix.O_PATH | unix.O_DIRECTORY
+	how := unix.OpenHow{Flags: flags | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS}
+	if fd, err := unix.Openat2(unix.AT_FDCWD, path, &how); err == nil {
+		return fd, nil
+	}
 	fd, err := openAt(unix.AT_FDCWD, "/", flags)
 	if err != nil {
 		return -1, err

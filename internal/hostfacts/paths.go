@@ -6,10 +6,21 @@
 // It looks and reports; it starts nothing and changes nothing.
 package hostfacts
 
+import "path/filepath"
+
 // RealPath resolves symbolic links, or returns the name when it cannot.
 func RealPath(name string) string {
 	if r, err := EvalSymlinks(name); err == nil {
 		return r
 	}
 	return name
+}
+
+// EvalSymlinks is [filepath.EvalSymlinks]. Most paths have no symbolic link in them,
+// and the kernel says so faster than a look at every directory on the way.
+func EvalSymlinks(name string) (string, error) {
+	if exists, _ := Direct(name); exists && filepath.IsAbs(name) {
+		return filepath.Clean(name), nil
+	}
+	return filepath.EvalSymlinks(name)
 }

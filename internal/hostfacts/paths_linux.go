@@ -3,21 +3,15 @@
 
 package hostfacts
 
-import (
-	"path/filepath"
+import "golang.org/x/sys/unix"
 
-	"golang.org/x/sys/unix"
-)
-
-// EvalSymlinks is [filepath.EvalSymlinks]. Most paths have no symbolic link in them,
-// and the kernel says so faster than a look at every directory on the way.
-func EvalSymlinks(name string) (string, error) {
-	if filepath.IsAbs(name) {
-		fd, err := unix.Openat2(unix.AT_FDCWD, name, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
-		if err == nil {
-			unix.Close(fd)
-			return filepath.Clean(name), nil
-		}
+// Direct reports in one call whether an absolute path has no symbolic link in it, as far as it
+// exists, and whether all of it does. Where it does not find out it says false.
+func Direct(name string) (exists, direct bool) {
+	fd, err := unix.Openat2(unix.AT_FDCWD, name, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
+	if err != nil {
+		return false, err == unix.ENOENT
 	}
-	return filepath.EvalSymlinks(name)
+	unix.Close(fd)
+	return true, true
 }

@@ -100,7 +100,11 @@ func Links(name string) []plan.Link {
 // Stored, unless it is nil, returns the name by which a directory stores an entry, which may
 // be found by other spellings.
 func Walk(name string, stored func(dir, entry string, info fs.FileInfo) string) (real string, links []plan.Link, err error) {
-	at, rest := "/", strings.Split(filepath.Clean(name), "/")
+	name = filepath.Clean(name)
+	if _, direct := Direct(name); direct && stored == nil {
+		return name, nil, nil // most paths
+	}
+	at, rest := "/", strings.Split(name, "/")
 	for len(rest) > 0 {
 		next := filepath.Join(at, rest[0]) // also for "..", as no link is in at
 		st, err := os.Lstat(next)

@@ -39,24 +39,24 @@ func DescribeStdio(i int, f *os.File, reopen bool) (plan.Stdio, error) {
 		if err = unix.Fstat(int(fd), &st); err != nil {
 			return
 		}
+		kind := st.Mode & unix.S_IFMT
+		s.File, s.Device, s.Directory = kind == unix.S_IFREG, kind == unix.S_IFCHR, kind == unix.S_IFDIR
 		var fl int
 		if fl, err = unix.FcntlInt(fd, unix.F_GETFL, 0); err != nil {
 			return
 		}
 		flags = int64(fl)
-		if !reopen {
+		s.Writable = flags&unix.O_ACCMODE != unix.O_RDONLY && flags&unix.O_PATH == 0
+		if reopen = reopen && (s.Directory || s.Device || s.File && !s.Writable); !reopen {
 			return
 		}
-		name, _ = os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
+		name, _ = os.Readlink("/proc/self/fd/" + strconv.Itoa(int(fd)))
 		offset, _ = unix.Seek(int(fd), 0, unix.SEEK_CUR) // pipes and terminals have none
 	})
 	if err != nil {
 		return s, fmt.Errorf("standard descriptor %d cannot be used: %w", i, err)
 	}
-	kind := st.Mode & unix.S_IFMT
-	s.File, s.Device, s.Directory = kind == unix.S_IFREG, kind == unix.S_IFCHR, kind == unix.S_IFDIR
-	s.Writable = flags&unix.O_ACCMODE != unix.O_RDONLY && flags&unix.O_PATH == 0
-	if !reopen || !s.Directory && !s.Device && (!s.File || s.Writable) {
+	if !reopen {
 		return s, nil
 	}
 	return reopenable(i, s, &st, name, uint64(flags), offset)

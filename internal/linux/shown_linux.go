@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/sallyport-dev/sallyport/executor"
@@ -23,9 +24,6 @@ import (
 func addShown(r *plan.Request, res *sandbox.Resolved, found *services.Found) {
 	links := map[string]bool{}
 	add := func(name string) {
-		if real, err := hostfacts.EvalSymlinks(name); err == nil && real == filepath.Clean(name) {
-			return // no link is on the way
-		}
 		for _, l := range hostfacts.Links(name) {
 			if !links[l.Path] && (r.Root == sandbox.LevelDeny || strings.HasPrefix(l.Path, "/run/") || strings.HasPrefix(l.Path, "/sys/")) {
 				links[l.Path] = true
@@ -42,7 +40,8 @@ func addShown(r *plan.Request, res *sandbox.Resolved, found *services.Found) {
 		}
 	}
 	for _, p := range res.Paths {
-		if p.Level != sandbox.LevelDeny && !p.Auto {
+		ruled := func(u plan.Rule) bool { return u.Path == p.Path } // no rule's path has a link
+		if p.Level != sandbox.LevelDeny && !p.Auto && !slices.ContainsFunc(r.Rules, ruled) {
 			add(p.Path)
 		}
 	}

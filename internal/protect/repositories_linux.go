@@ -37,8 +37,11 @@ func (g *gathering) workTree(dir string) *workTree {
 	if w := g.work[dir]; w != nil {
 		return w
 	}
-	w := &workTree{dir: dir}
-	if w.repo, w.openErr = gitpaths.Open(dir); w.repo != nil && w.openErr == nil {
+	w, open := &workTree{dir: dir}, gitpaths.OpenReal
+	if g.nested {
+		open = gitpaths.Open // a command may have put a link on the way since it was found
+	}
+	if w.repo, w.openErr = open(dir); w.repo != nil && w.openErr == nil {
 		w.paths, w.pathsErr = w.repo.Protected(g.outside)
 	}
 	g.work[dir] = w

@@ -301,9 +301,6 @@ func (s *ruleset) resolve(name string) (string, []plan.Link, error) {
 	if s.byName {
 		return hostfacts.Walk(name, s.stored)
 	}
-	if real, err := hostfacts.EvalSymlinks(name); err == nil && real == name {
-		return real, nil, nil // most paths have no link
-	}
 	return hostfacts.Walk(name, nil)
 }
 

@@ -82,13 +82,8 @@ func (g *gathering) closeSetting(name string, makes bool, depth int) error {
 // walkFast is [hostfacts.Walk]. Most paths have no link, which the kernel says in one call, or
 // do not exist.
 func walkFast(name string) (real string, links []plan.Link, exists bool, err error) {
-	fd, err := unix.Openat2(unix.AT_FDCWD, name, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
-	switch {
-	case err == nil:
-		unix.Close(fd)
-		return filepath.Clean(name), nil, true, nil
-	case errors.Is(err, unix.ENOENT):
-		return filepath.Clean(name), nil, false, nil
+	if exists, direct := hostfacts.Direct(name); direct {
+		return filepath.Clean(name), nil, exists, nil
 	}
 	real, links, err = hostfacts.Walk(name, nil)
 	return real, links, true, err // or it is missing behind a link

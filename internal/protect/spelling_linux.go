@@ -22,12 +22,15 @@ import (
 // one entry there, too: the kernel never has two for the same.
 func (g *gathering) checkSpellings() error {
 	for _, r := range g.sorted() {
+		if r.Kind == plan.KindDirectory {
+			continue
+		}
 		level := g.base // without the rule
 		if above, ok := g.nearest(filepath.Dir(r.Path)); ok {
 			level = above.Level
 		}
 		dir, base := filepath.Split(r.Path)
-		if r.Kind == plan.KindDirectory || r.Level >= level || !served(dir) {
+		if r.Level >= level || !served(dir) {
 			continue
 		}
 		other := strings.ToUpper(base)
