@@ -66,14 +66,14 @@ func (x *execution) begin(ctx context.Context, policy sandbox.Policy) (*attempt,
 	spec.AskHost = a.desk.Decide
 
 	a.start = time.Now()
-	p, err := x.runner.executor().Start(ctx, spec)
+	p, err := x.launch(ctx, spec)
 	if err != nil {
 		a.desk.Close()
 		a.fanout.close()
 		return nil, noSandbox(err)
 	}
 	a.began(p)
-	x.emit(event.Started{Sandbox: sandboxOf(policy, p.Sandbox()), Withheld: x.withheld})
+	x.emit(event.Started{Sandbox: x.sandboxOf(policy, p.Sandbox()), Withheld: x.withheld})
 	switch {
 	case input == nil:
 	case spec.TTY != nil:
@@ -131,6 +131,9 @@ func (x *execution) followed(ctx context.Context, a *attempt, err error) error {
 	case err != nil:
 		a.end = EndFailed
 		return fmt.Errorf("sallyport: the end of the command is not known: %w", err)
+	case errors.Is(a.exit.Broken, executor.ErrSharedEnded):
+		a.end = EndFailed
+		return fmt.Errorf("sallyport: the command was killed: %w", a.exit.Broken)
 	case a.exit.Broken != nil:
 		a.end = EndFailed
 		return fmt.Errorf("sallyport: the sandbox did not hold: %w", a.exit.Broken)

@@ -57,6 +57,8 @@ type execution struct {
 	retry    judge.Retry       // what may be asked after a denial
 	rule     *Rule             // that decided about it; nil for none
 	version  string            // of the policies, when it was judged
+	sandbox  *Sandbox          // in which it runs; nil for one of its own
+	apart    string            // why it ran in one of its own all the same
 	confined string            // the rule that made the policy narrower, for people; empty for none
 	host     executor.HostInfo // the machine that it runs on
 

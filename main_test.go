@@ -17,6 +17,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	playDriver()
 	testenv.DefaultSignals()
 	goleak.VerifyTestMain(m)
 }

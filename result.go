@@ -129,7 +129,7 @@ type Result struct {
 	First *Result
 
 	// Sandbox is the policy that was asked for, by name, and what was enforced.
-	Sandbox Sandbox
+	Sandbox event.Sandbox
 
 	// Attempts are the executions of the command, in order; the last one gave this
 	// Result.
@@ -152,10 +152,6 @@ type Result struct {
 
 	denials []sandbox.Denial
 }
-
-// A Sandbox is what confined a command: the name of the policy, the reach of the
-// network, and what the executor enforced.
-type Sandbox = event.Sandbox
 
 // A Rule is a rule of Runner.Rules that decided about a command.
 type Rule = event.Rule
@@ -185,7 +181,7 @@ func (x *execution) result(a *attempt) *Result {
 		Survivors: exit.Survivors, SurvivorsBy: exit.SurvivorsBy, StreamsLeftOpen: exit.StreamsLeftOpen, Quarantined: exit.Quarantined,
 		HardLinks: exit.HardLinks, HardLinksOmitted: exit.HardLinksOmitted, NetworkDenials: exit.NetworkDenials, NetworkHosts: exit.NetworkHosts,
 		OwnershipIgnored: exit.OwnershipIgnored, New: exit.New, Limits: x.enforced(a), Usage: exit.Usage,
-		Rule: x.rule, Sandbox: sandboxOf(a.policy, exit.Sandbox),
+		Rule: x.rule, Sandbox: x.sandboxOf(a.policy, exit.Sandbox),
 		Attempts: attempts, Approvals: x.approvals, Notices: x.noted, First: x.first,
 		Withheld: x.withheld, Warnings: slices.Concat(x.warned, exit.Sandbox.Warnings),
 		denials: a.denials, DenialsOmitted: exit.DenialsOmitted,
@@ -193,8 +189,8 @@ func (x *execution) result(a *attempt) *Result {
 }
 
 // sandboxOf describes the sandbox of an attempt.
-func sandboxOf(p sandbox.Policy, s executor.Sandbox) Sandbox {
-	return Sandbox{Mode: p.Name(), Network: p.Network(), Sandbox: s}
+func (x *execution) sandboxOf(p sandbox.Policy, s executor.Sandbox) event.Sandbox {
+	return event.Sandbox{Mode: p.Name(), Network: p.Network(), Apart: x.apart, Sandbox: s}
 }
 
 // code is the exit code of the run. It differs from the command's own where we ended

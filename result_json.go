@@ -42,7 +42,7 @@ type resultJSON struct {
 	StderrOmitted uint64 `json:"stderr_omitted_bytes,omitempty"`
 
 	Rule            *Rule                    `json:"rule,omitempty"`
-	Sandbox         Sandbox                  `json:"sandbox"`
+	Sandbox         event.Sandbox            `json:"sandbox"`
 	Attempts        int                      `json:"attempts"`
 	Approvals       []event.ApprovalDecided  `json:"approvals,omitempty"`
 	Notices         []string                 `json:"notices,omitempty"`

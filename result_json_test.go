@@ -58,7 +58,7 @@ func TestResultRoundTrip(t *testing.T) {
 		Quarantined:    []executor.Quarantined{{Path: "/w/.git", MovedTo: "/q", Why: "w", Grant: "--grant git"}},
 		New:            []executor.New{{Path: "/w/.vscode/a", Grant: "--grant editor-config", More: 2}, {Path: "/w/sub/.git", Grant: "--grant git", Granted: true}},
 		Limits:         []executor.Enforced{{Limit: executor.LimitMemory, Value: 1, By: executor.ByCgroupV2, Hit: true}},
-		Sandbox:        Sandbox{Mode: "workspace-write", Network: sandbox.NetworkHost, Sandbox: executor.Sandbox{Level: "native", Mechanism: []string{"userns"}, Observed: true}},
+		Sandbox:        event.Sandbox{Mode: "workspace-write", Network: sandbox.NetworkHost, Sandbox: executor.Sandbox{Level: "native", Mechanism: []string{"userns"}, Observed: true}},
 		Approvals:      []event.ApprovalDecided{{ID: "r-1", Decision: approval.Approved, Source: approval.FromUser, WaitMS: 5, Message: "m", Rule: []string{"a", "b"}}},
 		Notices:        []string{"n"},
 		NetworkDenials: []executor.NetworkDenial{{Host: "h.example", Port: 443, Protocol: network.SOCKS5TCP, Reason: network.NotAllowed, Count: 2, FirstMS: 7}},

@@ -24,16 +24,25 @@ import (
 // Run returns when nothing of the command is left: neither a process, nor a goroutine
 // that serves it, except one that is blocked in a Read of Cmd.Stdin or in a Write of a
 // writer that makes no progress.
-func (r *Runner) Run(ctx context.Context, c *Cmd) (*Result, error) {
+func (r *Runner) Run(ctx context.Context, c *Cmd) (*Result, error) { return r.run(ctx, c, nil) }
+
+// run is Run in a shared sandbox, or with nil in one of the command's own.
+func (r *Runner) run(ctx context.Context, c *Cmd, in *Sandbox) (*Result, error) {
 	ctx, leave, err := r.enter(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
+	out, err := in.enter()
+	if err != nil {
+		return nil, err
+	}
+	defer out()
 	x, err := r.newExecution(ctx, c)
 	if err != nil {
 		return nil, err
 	}
+	x.sandbox = in
 	return x.execute(ctx, ctx, func(*attempt) {})
 }
 

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/sallyport-dev/sallyport/approval"
@@ -102,7 +104,8 @@ type Runner struct {
 	running sync.WaitGroup  // runs under way; added to under mu while not closed
 	events  *emitter
 
-	sessions sessions
+	sessions  sessions
+	sandboxes map[*Sandbox]struct{} // open ones
 
 	sequentialIDs bool // tests number sessions from 1000 on instead of at random
 
@@ -223,7 +226,7 @@ func (r *Runner) Close() error {
 	r.running.Wait()
 	events.flush(nil, nil)
 	r.sessions.drop()
-	var err error
+	err := r.closeSandboxes()
 	if own != nil {
 		err = errors.Join(own.Close(), err)
 	}
@@ -231,4 +234,15 @@ func (r *Runner) Close() error {
 		return fmt.Errorf("sallyport: cannot close the runner: %w", err)
 	}
 	return nil
+}
+
+// closeSandboxes closes those that are open. No run is left.
+func (r *Runner) closeSandboxes() (err error) {
+	r.mu.Lock()
+	left := slices.Collect(maps.Keys(r.sandboxes))
+	r.mu.Unlock()
+	for _, s := range left {
+		err = errors.Join(err, s.Close())
+	}
+	return err
 }

@@ -54,7 +54,10 @@ type Session struct {
 // ends, or it, or the Runner, is closed. Start keeps no reference to c. Cmd.Stdin must be
 // nil; a session takes input through [Session.Write] if it has a TTY or OpenStdin. The
 // errors are those of Run for a command that does not run, and *TooManySessionsError.
-func (r *Runner) Start(ctx context.Context, c *Cmd) (*Session, error) {
+func (r *Runner) Start(ctx context.Context, c *Cmd) (*Session, error) { return r.start(ctx, c, nil) }
+
+// start is Start in a shared sandbox, or with nil in one of the command's own.
+func (r *Runner) start(ctx context.Context, c *Cmd, in *Sandbox) (*Session, error) {
 	if c == nil {
 		return nil, c.check()
 	}
@@ -62,9 +65,18 @@ func (r *Runner) Start(ctx context.Context, c *Cmd) (*Session, error) {
 		return nil, &CmdError{Field: "Stdin", Reason: "a session does not read it; set OpenStdin or TTY and use Session.Write"}
 	}
 	c = c.clone()
-	life, leave, err := r.enter(context.WithoutCancel(ctx))
+	life, leaveRunner, err := r.enter(context.WithoutCancel(ctx))
 	if err != nil {
 		return nil, err
+	}
+	leaveSandbox, err := in.enter()
+	if err != nil {
+		leaveRunner()
+		return nil, err
+	}
+	leave := func() {
+		leaveSandbox()
+		leaveRunner()
 	}
 	id, err := r.sessions.reserve(r.MaxSessions, r.sequentialIDs)
 	if err != nil {
@@ -77,6 +89,7 @@ func (r *Runner) Start(ctx context.Context, c *Cmd) (*Session, error) {
 		leave()
 		return nil, err
 	}
+	s.execution.sandbox = in
 	running := make(chan struct{})
 	go func() {
 		defer leave()

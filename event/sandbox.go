@@ -13,6 +13,8 @@ import (
 type Sandbox struct {
 	Mode    string          `json:"mode"` // the name of the policy, such as "workspace-write"
 	Network sandbox.Network `json:"network"`
+	// Apart is why the command of a shared sandbox ran in one of its own; empty where it did not.
+	Apart string `json:"apart,omitempty"`
 	executor.Sandbox
 }
 

@@ -423,7 +423,9 @@ type Sandbox struct {
 	Hidden []string `json:"hidden,omitempty"`
 	// Observed says that every access that the sandbox denied was seen: no denial then
 	// means that nothing was denied.
-	Observed bool     `json:"observed"`
+	Observed bool `json:"observed"`
+	// Shared says that the process ran in a shared sandbox, see [Shared].
+	Shared   bool     `json:"shared,omitempty"`
 	Warnings []string `json:"-"` // for people; the command runs all the same
 	Script   string   `json:"-"` // the launch, printed for people; empty without [Spec.Explain]
 }

@@ -135,6 +135,33 @@ type Usage struct {
 	Processes *int
 }
 
+// Add adds what another tree used. What is not known of one of both counts as nothing, and the peaks are
+// those of the tree that had the larger one.
+func (u *Usage) Add(v Usage) {
+	add(&u.CPU, v.CPU)
+	add(&u.User, v.User)
+	add(&u.System, v.System)
+	add(&u.Read, v.Read)
+	add(&u.Written, v.Written)
+	if v.PeakMemory != nil && (u.PeakMemory == nil || *u.PeakMemory < *v.PeakMemory) {
+		u.PeakMemory, u.PeakMemoryBy = v.PeakMemory, v.PeakMemoryBy
+	}
+	if v.Processes != nil && (u.Processes == nil || *u.Processes < *v.Processes) {
+		u.Processes = v.Processes
+	}
+}
+
+func add[T time.Duration | int64](to **T, n *T) {
+	if n == nil {
+		return
+	}
+	sum := *n
+	if *to != nil {
+		sum += **to
+	}
+	*to = &sum
+}
+
 // MarshalJSON encodes u as an object without the members that are not known. Times
 // are in whole milliseconds.
 func (u Usage) MarshalJSON() ([]byte, error) {

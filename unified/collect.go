@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport"
+	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/output"
 	"github.com/sallyport-dev/sallyport/internal/printable"
 	"github.com/sallyport-dev/sallyport/internal/text"
@@ -69,7 +70,7 @@ func (t *Tools) start(ctx context.Context, q *Request, c *sallyport.Cmd) (e *ent
 // permits, one of ours may have to go.
 func (t *Tools) launch(ctx context.Context, c *sallyport.Cmd) (s *sallyport.Session, notices []string, err error) {
 	for {
-		s, err = t.Runner.Start(ctx, c)
+		s, err = t.begin(ctx, c)
 		if err == nil {
 			return s, notices, nil
 		}
@@ -83,6 +84,51 @@ func (t *Tools) launch(ctx context.Context, c *sallyport.Cmd) (s *sallyport.Sess
 		}
 		notices = append(notices, notice)
 	}
+}
+
+// begin starts the command in the sandbox of the conversation. If that has ended, because its holder was
+// killed, there is a new one.
+func (t *Tools) begin(ctx context.Context, c *sallyport.Cmd) (*sallyport.Session, error) {
+	if t.Isolate {
+		return t.Runner.Start(ctx, c)
+	}
+	in, err := t.sandbox(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	s, err := in.Start(ctx, c)
+	if errors.Is(err, executor.ErrSharedEnded) {
+		if in, err = t.sandbox(ctx, in); err != nil {
+			return nil, err
+		}
+		s, err = in.Start(ctx, c)
+	}
+	return s, err
+}
+
+// sandbox returns the shared sandbox of the conversation, but not the one that has ended.
+func (t *Tools) sandbox(ctx context.Context, ended *sallyport.Sandbox) (*sallyport.Sandbox, error) {
+	t.opening.Lock()
+	defer t.opening.Unlock()
+	if t.shared != nil && t.shared != ended {
+		return t.shared, nil
+	}
+	if ended != nil {
+		_ = ended.Close() // it has ended
+	}
+	var err error
+	t.shared, err = t.Runner.Open(ctx, sallyport.SandboxOptions{Apart: true})
+	return t.shared, err
+}
+
+// closeShared closes it. No command runs any more.
+func (t *Tools) closeShared() error {
+	t.opening.Lock()
+	defer t.opening.Unlock()
+	if t.shared == nil {
+		return nil
+	}
+	return t.shared.Close()
 }
 
 // neverRan emits the events of a command that was not started.

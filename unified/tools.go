@@ -40,6 +40,11 @@ type Tools struct {
 	AdditionalPermissions bool
 	// AllowLogin permits login shells.
 	AllowLogin bool
+	// Isolate runs each command in a sandbox of its own, in which no other command is reached. False
+	// runs those that have the network of the Runner's policy in one shared sandbox, which is
+	// opened with the first one: a server of one command is reached by the next, on the same
+	// loopback interface, and they have one /tmp.
+	Isolate bool
 	// EnvironmentID is the name of the machine that commands run on, for callers who have
 	// several; a request for another one is an error. Empty means that it has no name.
 	EnvironmentID string
@@ -79,10 +84,12 @@ type Tools struct {
 	mu       sync.Mutex
 	closed   bool
 	entries  map[int]*entry
-	reserved int            // places of processes that are being started
-	work     sync.WaitGroup // goroutines that follow or close processes; added to under mu while not closed
+	shared   *sallyport.Sandbox // nil before the first command; guarded by opening
+	reserved int                // places of processes that are being started
+	work     sync.WaitGroup     // goroutines that follow or close processes; added to under mu while not closed
 
 	emitting sync.Mutex // held while Events is called
+	opening  sync.Mutex // held while shared is opened
 }
 
 // NetworkDenied is the failure of a process whose network was denied without a message.
@@ -284,7 +291,7 @@ func (t *Tools) Close() error {
 	}
 	ending.Wait()
 	t.work.Wait()
-	return errors.Join(errs...)
+	return errors.Join(errors.Join(errs...), t.closeShared())
 }
 
 // system returns the operating system that commands run on.

@@ -54,7 +54,8 @@ const (
 func (c *command) AwaitPort(ctx context.Context, known []int) (int, error) {
 	ctx, cancel := c.whileRunning(ctx)
 	defer cancel(nil)
-	own := slices.Contains(c.child.Sandbox().Mechanism, "netns")
+	in := c.child.Sandbox()
+	own := slices.Contains(in.Mechanism, "netns") && !in.Shared // else others listen there
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for pause := minPortPause; ; pause = min(2*pause, maxPortPause) {

@@ -21,6 +21,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/output"
@@ -41,6 +42,7 @@ type Executor struct {
 	end      context.CancelCauseFunc
 	starting sync.WaitGroup // added to under mu while not closed
 	running  map[*command]struct{}
+	open     map[*shared]struct{}
 
 	closing  sync.Once
 	closeErr error
@@ -51,29 +53,55 @@ var ErrClosed = errors.New("the executor is closed")
 
 // Start implements [executor.Executor].
 func (e *Executor) Start(ctx context.Context, spec *executor.Spec) (executor.Process, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, context.Cause(ctx)
+	c, err := e.startBy(ctx, spec, e.host.Start)
+	if err != nil {
+		return nil, err // not a nil command
 	}
-	if err := check(spec); err != nil {
-		return nil, err
+	return c, nil
+}
+
+// A starter starts a command on its streams.
+type starter func(ctx context.Context, spec *executor.Spec, stdio [3]*os.File) (*child, error)
+
+// begin counts a start, unless the Executor is closed. The context that it returns ends with the
+// Executor as well; done must be called.
+func (e *Executor) begin(ctx context.Context) (_ context.Context, done func(), err error) {
+	if ctx.Err() != nil {
+		return nil, nil, context.Cause(ctx)
 	}
 	e.mu.Lock()
+	defer e.mu.Unlock()
 	if e.closed {
-		e.mu.Unlock()
-		return nil, ErrClosed
+		return nil, nil, ErrClosed
 	}
 	if e.life == nil {
 		e.life, e.end = context.WithCancelCause(context.Background())
 	}
 	e.starting.Add(1)
-	e.mu.Unlock()
-	defer e.starting.Done()
 	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(e.life, func() { cancel(ErrClosed) })()
+	detach := context.AfterFunc(e.life, func() { cancel(ErrClosed) })
+	return ctx, func() {
+		detach()
+		cancel(nil)
+		e.starting.Done()
+	}, nil
+}
+
+func (e *Executor) startBy(ctx context.Context, spec *executor.Spec, by starter) (*command, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if err := check(spec); err != nil {
+		return nil, err
+	}
+	ctx, done, err := e.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 
 	log, onOutput := e.retain(spec)
-	c, err := e.start(ctx, spec, onOutput)
+	c, err := e.start(ctx, spec, onOutput, by)
 	if err != nil {
 		if spec.Retain.After == nil {
 			_ = log.Close() // the next process that makes a file removes what stays
@@ -94,7 +122,7 @@ func (e *Executor) Start(ctx context.Context, spec *executor.Spec) (executor.Pro
 }
 
 // start starts the command and follows it.
-func (e *Executor) start(ctx context.Context, spec *executor.Spec, onOutput func(executor.Stream, []byte)) (*command, error) {
+func (e *Executor) start(ctx context.Context, spec *executor.Spec, onOutput func(executor.Stream, []byte), by starter) (*command, error) {
 	for _, f := range append(slices.Collect(maps.Values(spec.Files)), spec.Stdin, spec.Stdout, spec.Stderr) {
 		if f != nil {
 			// The ends of an os.Pipe do not block, which programs do not expect of their streams: a
@@ -109,7 +137,7 @@ func (e *Executor) start(ctx context.Context, spec *executor.Spec, onOutput func
 	if err != nil {
 		return nil, err
 	}
-	child, err := e.host.Start(ctx, spec, streams.Files())
+	child, err := by(ctx, spec, streams.Files())
 	if err != nil {
 		streams.Close()
 		return nil, err
@@ -118,7 +146,7 @@ func (e *Executor) start(ctx context.Context, spec *executor.Spec, onOutput func
 	if err != nil {
 		return nil, err
 	}
-	return &command{executor: e, Process: running, child: child}, nil
+	return &command{executor: e, Process: running, child: child, run: spec.Run, started: time.Now()}, nil
 }
 
 // retain returns the log of a process and the function that its output goes to.
@@ -164,6 +192,9 @@ func (e *Executor) close() error {
 	for _, c := range left {
 		_, _ = c.Wait() // its caller gets the error
 	}
+	for _, s := range e.opened() {
+		_ = s.Close() // likewise
+	}
 	e.order.Close()
 	if err := errors.Join(e.host.Close(), e.logs.Close()); err != nil {
 		return fmt.Errorf("cannot close the executor: %w", err)
@@ -178,6 +209,9 @@ type command struct {
 	child    *child
 	log      *output.Log
 	open     bool // log does not end with the process
+	run      string
+	started  time.Time
+	shared   *shared // in which it runs; nil for none
 }
 
 // Output implements [executor.Process].
@@ -195,6 +229,9 @@ func (c *command) Wait() (*executor.Exit, error) {
 	c.executor.mu.Lock()
 	delete(c.executor.running, c)
 	c.executor.mu.Unlock()
+	if c.shared != nil {
+		c.shared.left(c)
+	}
 	return exit, err
 }
 

@@ -285,13 +285,18 @@ func BenchmarkIdleNetworks(b *testing.B) {
 const managedEnv = "SALLYPORT_BENCH_MANAGED"
 
 // idleProcess measures in a process of its own.
-func idleProcess(b *testing.B, variable string) (seen map[string]float64) {
+func idleProcess(b *testing.B, variable string) map[string]float64 {
+	return measuredIn(b, "BenchmarkIdleNetworks", variable)
+}
+
+func measuredIn(b *testing.B, benchmark, variable string) (seen map[string]float64) {
+	b.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		b.Fatal(err)
 	}
 	name := filepath.Join(b.TempDir(), "seen")
-	cmd := exec.Command(self, "-test.run", "^$", "-test.bench", "^BenchmarkIdleNetworks$", "-test.benchtime", "1x")
+	cmd := exec.Command(self, "-test.run", "^$", "-test.bench", "^"+benchmark+"$", "-test.benchtime", "1x")
 	cmd.Env = append(os.Environ(), idleEnv+"="+name, variable)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		b.Fatalf("%v\n%s", err, out)

@@ -35,19 +35,27 @@ func null(tb testing.TB) *os.File {
 }
 
 // started returns a function that starts what r describes and waits for its end.
-func started(tb testing.TB, host *linux.Host, r *executor.Spec) func() error {
+func started(tb testing.TB, in starter, r *executor.Spec) func() error {
 	f := null(tb)
-	return func() error {
-		c, err := host.Start(context.Background(), r, [3]*os.File{f, f, f})
-		if err != nil {
-			return err
-		}
-		defer func() { _ = c.Close(new(executor.Exit)) }()
-		if code, _, err := c.Wait(); err != nil || code != 0 {
-			return fmt.Errorf("exit %d, %w", code, err)
-		}
-		return c.WaitAll()
+	return func() error { return play(in, r, f) }
+}
+
+// starter is a host or a shared sandbox.
+type starter interface {
+	Start(ctx context.Context, spec *executor.Spec, stdio [3]*os.File) (*linux.Child, error)
+}
+
+// play starts what r describes and waits for its end.
+func play(in starter, r *executor.Spec, f *os.File) error {
+	c, err := in.Start(context.Background(), r, [3]*os.File{f, f, f})
+	if err != nil {
+		return err
 	}
+	defer func() { _ = c.Close(new(executor.Exit)) }()
+	if code, _, err := c.Wait(); err != nil || code != 0 {
+		return fmt.Errorf("exit %d, %w", code, err)
+	}
+	return c.WaitAll()
 }
 
 // confined returns a function that runs /bin/true under the default policy.

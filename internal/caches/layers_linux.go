@@ -36,6 +36,9 @@ type Request struct {
 	Grants   []string      // named grants of the policy
 	Disabled bool          // the run uses no private layers
 	Overlays bool          // the sandbox level has overlays
+	// Like are layers whose overlays are mounted and stay so. They serve this run as well, if they are
+	// of its workspace: the run must find these overlays, and mount none. Nil is for layers of its own.
+	Like *Layers
 }
 
 // Layers is what a run gets: the rules, overlays and environment that replace
@@ -45,8 +48,36 @@ type Layers struct {
 	Overlays []plan.Overlay
 	Env      []string
 
-	slot *slot
+	slot     *slot
+	released sync.Once
 }
+
+// Share returns the same layers for something else that needs them, such as their mounted overlays, which
+// stay mounted from now on. It is nil where there are no overlays.
+func (l *Layers) Share() *Layers {
+	if l == nil || len(l.Overlays) == 0 {
+		return nil
+	}
+	sharing.Lock()
+	defer sharing.Unlock()
+	l.slot.refs++
+	l.slot.mounted = true
+	return &Layers{Rules: l.Rules, Overlays: l.Overlays, Env: l.Env, slot: l.slot}
+}
+
+// of returns the slot of layers, for another run in their workspace.
+func (l *Layers) of(workspace string) *slot {
+	if l == nil || l.slot.workspace != workspace {
+		return nil
+	}
+	sharing.Lock()
+	defer sharing.Unlock()
+	l.slot.refs++
+	return l.slot
+}
+
+// Borrowed reports whether l has the slot of other layers.
+func (l *Layers) Borrowed(of *Layers) bool { return l != nil && of != nil && l.slot == of.slot }
 
 // Hold returns the open directory whose lock holds the layers for as long as a
 // process has it open. It is nil if the run has no overlays.
@@ -61,7 +92,7 @@ func (l *Layers) Hold() *os.File {
 // twice.
 func (l *Layers) Release() {
 	if l != nil {
-		l.slot.release()
+		l.released.Do(l.slot.release)
 	}
 }
 
@@ -91,7 +122,10 @@ func (s *Store) Prepare(r Request) (*Layers, error) {
 	if len(tools) == 0 {
 		return nil, nil
 	}
-	slot, err := acquire(r.State, workspace)
+	slot, err := r.Like.of(workspace), error(nil)
+	if slot == nil {
+		slot, err = acquire(r.State, workspace)
+	}
 	if err != nil {
 		return nil, &executor.RootError{
 			Path: r.State, Why: "cannot contain the private layers of toolchain caches: " + err.Error(),
@@ -127,6 +161,15 @@ func workspaceOf(rules []plan.Rule, dir string) string {
 		}
 	}
 	return workspace
+}
+
+func exists(name string) bool {
+	var st syscall.Stat_t // os.Lstat would allocate it
+	err := syscall.Lstat(name, &st)
+	for errors.Is(err, syscall.EINTR) {
+		err = syscall.Lstat(name, &st)
+	}
+	return err == nil
 }
 
 // Learn reports whether a launch failed because the kernel did not make an overlay,

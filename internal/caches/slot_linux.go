@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
 
 	"github.com/sallyport-dev/sallyport/internal/tree"
 
@@ -48,6 +49,8 @@ type slot struct {
 	workspace string
 	lock      *os.File // slot-N; nil if all slots were taken
 	used      *os.File // plain; nil before private
+	refs      int      // Layers that have it, beside the first; guarded by sharing
+	mounted   bool     // its overlays are mounted, and stay so
 }
 
 // acquire takes the first free slot of a workspace in the state directory, which
@@ -151,6 +154,9 @@ func (s *slot) layers(cache string) (upper, work string, err error) {
 	if err := makeDirs(dir, upper, work); err != nil {
 		return "", "", err
 	}
+	if s.mounted {
+		return upper, work, nil
+	}
 	return upper, work, unmark(work)
 }
 
@@ -198,8 +204,16 @@ func makeDirs(dirs ...string) error {
 	return nil
 }
 
-// release gives the slot back. It may be called twice.
+// sharing guards how many Layers have a slot.
+var sharing sync.Mutex
+
+// release gives the slot back, when all have that have it. It may be called twice by the last.
 func (s *slot) release() {
+	sharing.Lock()
+	defer sharing.Unlock()
+	if s.refs--; s.refs >= 0 {
+		return
+	}
 	for _, f := range []*os.File{s.lock, s.used} {
 		if f != nil {
 			// A child that is being started at this moment has a copy of the

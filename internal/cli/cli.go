@@ -159,11 +159,13 @@ func commands() []command {
 		{name: "exec-server", short: "run processes for a client on this or another machine", help: execServerHelp, flags: execServerFlags, run: execServerCommand},
 		{name: "doctor", short: "check what this machine can enforce and how to fix what is missing", help: doctorHelp, flags: doctorFlags, run: doctorCommand},
 		{name: "caches", short: "list or clear what programs wrote to toolchain caches", help: cachesHelp, words: 2, flags: cachesFlags, run: cachesCommand, offer: cacheWords},
+		{name: "sandboxes", short: "list or end named sandboxes (run --join)", help: sandboxesHelp, words: manyNames, flags: sandboxesFlags, run: sandboxesCommand, offer: sandboxWords},
 		{name: "version", short: "print the version", help: versionHelp, flags: versionFlags, run: versionCommand},
 		{name: "completion", short: "print a completion script for a shell", help: completionHelp, words: 1, flags: noFlags, run: completionCommand, offer: shellNames},
 		{name: "help", short: "explain a command", help: helpHelp, words: 1, flags: helpFlags, run: helpCommand, offer: commandNames},
 		{name: completeName, run: completeCommand},
 		{name: fileHelperName, run: fileHelperCommand},
+		{name: keeperName, run: keeperCommand},
 	})
 }
 

@@ -59,6 +59,7 @@ func execServerFlags(o *options) []getopt.Flag {
 		{Long: "tls-cert", Value: "FILE", Kind: getopt.Files, Set: getopt.Text(&s.TLS.Cert), Help: "serve wss:// with this certificate (PEM)"},
 		{Long: "tls-key", Value: "FILE", Kind: getopt.Files, Set: getopt.Text(&s.TLS.Key), Help: "its private key"},
 		{Long: "tls-client-ca", Value: "FILE", Kind: getopt.Files, Set: getopt.Text(&s.TLS.ClientCA), Help: "clients need a certificate that this one signed"},
+		{Long: "isolate", Set: getopt.On(&s.Server.Isolate), Help: "each process of a session gets a sandbox of its own,\nwith its own loopback and /tmp"},
 		{Long: "allow-http", Set: getopt.On(&s.Server.AllowHTTP), Help: "clients may make HTTP requests from this machine"},
 		{Long: "allow-http-env", Value: "NAME", Set: getopt.List(&s.Server.HTTPEnv), Help: "clients may put the value of the variable into\nheaders of them; * for all (repeatable)"},
 		{Long: "insecure", Set: getopt.On(&s.Insecure), Help: "listen without a token where other machines reach it"},

@@ -21,8 +21,8 @@ With --man it prints the same as a manual page. This installs all of them:
   dir=${XDG_DATA_HOME:-~/.local/share}/man/man1; mkdir -p $dir
   sallyport help --man >$dir/sallyport.1
   for c in run ps attach logs send wait screen kill rm why check net init \
-    trust config approvals approve deny exec-server doctor caches version \
-    completion help; do
+    trust config approvals approve deny exec-server doctor caches sandboxes \
+    version completion help; do
     sallyport help --man $c >$dir/sallyport-$c.1; done
 `
 

@@ -18,6 +18,7 @@ import (
 	"testing"
 
 	"github.com/sallyport-dev/sallyport"
+	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/cachelist"
 	"github.com/sallyport-dev/sallyport/internal/caches"
@@ -190,7 +191,7 @@ func foreignResult(word string) *sallyport.Result {
 	grant := sandbox.Grant{Path: name, Level: sandbox.LevelWrite}.String()
 	r := &sallyport.Result{
 		Run: "n" + word, Args: []string{name, word}, Dir: name, End: sallyport.End("end " + word), Error: word, Attempts: make([]sallyport.Attempt, 1),
-		Sandbox:   sallyport.Sandbox{Mode: "n" + word, Sandbox: executor.Sandbox{Level: "n" + word, Mechanism: []string{word}, Weaker: []string{word}}},
+		Sandbox:   event.Sandbox{Mode: "n" + word, Sandbox: executor.Sandbox{Level: "n" + word, Mechanism: []string{word}, Weaker: []string{word}}},
 		Warnings:  []string{name + " is wide"},
 		Survivors: []executor.Survivor{{PID: 7, Name: word}},
 		Limits:    []executor.Enforced{{Limit: word, By: word, Value: 1, Hit: true}},

@@ -61,12 +61,7 @@ func runCommand(ctx context.Context, env *Env, _ *options, args []string) error 
 	if err != nil {
 		return report.failed(err)
 	}
-	for _, v := range o.Variables {
-		isSet := func(e string) bool { return strings.HasPrefix(e, v+"=") }
-		if !strings.Contains(v, "=") && !slices.ContainsFunc(env.Environ, isSet) {
-			report.note("-e " + printable.Word(v) + ": not set in this environment, so the program does not get it")
-		}
-	}
+	report.unset()
 	report.policy = policy
 	report.warn(policy, cmd.Dir)
 	runner, post, err := o.Runner(&env.Env, report.config, policy, cmd.Dir, &terminal.Approver{Around: console.Around})
@@ -74,6 +69,11 @@ func runCommand(ctx context.Context, env *Env, _ *options, args []string) error 
 		return report.failed(err)
 	}
 	defer post.Close()
+	leave, err := join(ctx, env, &o, runner, cmd, policy)
+	if err != nil {
+		return report.failed(err)
+	}
+	defer leave() //nolint:errcheck // the run is reported by then
 	post.Failed = func(err error) {
 		if o.Verbose || o.ApprovalWait > 0 {
 			report.note("questions cannot be answered from elsewhere: " + failure.OneLine(err))
@@ -81,6 +81,16 @@ func runCommand(ctx context.Context, env *Env, _ *options, args []string) error 
 	}
 	report.announce = post.Announce
 	return execute(ctx, runner, cmd, report, console)
+}
+
+// unset names variables that are to be passed on and are not there.
+func (r *report) unset() {
+	for _, v := range r.o.Variables {
+		isSet := func(e string) bool { return strings.HasPrefix(e, v+"=") }
+		if !strings.Contains(v, "=") && !slices.ContainsFunc(r.env.Environ, isSet) {
+			r.note("-e " + printable.Word(v) + ": not set in this environment, so the program does not get it")
+		}
+	}
 }
 
 // execute runs cmd, reports how it ended, and closes the Runner.

@@ -33,7 +33,7 @@ func TestFindRun(t *testing.T) {
 // touch.
 func TestRecordedFlags(t *testing.T) {
 	ignored := []string{
-		"--approval", "--justification", "--prefix-rule", "--approver", "--approval-wait", "--rules", "--config", "--no-config", "--command", "--shell", "--login", "--interactive", "--detach", "--remote", "--remote-token-file", "--remote-tls-cert", "--remote-tls-key", "--remote-tls-ca", "--timeout", "--kill-after", // of the command itself
+		"--approval", "--justification", "--prefix-rule", "--approver", "--approval-wait", "--rules", "--config", "--no-config", "--command", "--shell", "--login", "--interactive", "--detach", "--idle", "--remote", "--remote-token-file", "--remote-tls-cert", "--remote-tls-key", "--remote-tls-ca", "--timeout", "--kill-after", // of the command itself
 		"--json", "--jsonl", "--jsonl-drop", "--max-output", "--quiet", "--verbose", "--help",
 	}
 	for _, f := range runargs.Flags(new(runargs.Options)) {

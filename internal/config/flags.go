@@ -90,6 +90,8 @@ var runFlags = []Flag{
 	{Long: "interactive", Short: 'i', Group: groupProgram, Help: "keep stdin open (run always does)"},
 	{Long: "timeout", Value: "DUR", Group: groupProgram, Key: "limits.timeout", Help: "stop it after a time such as 30 (seconds), 1.5, 5m\nor 1h30m (default never)"},
 	{Long: "detach", Group: groupProgram, Help: "leave it running as a session, and print its ID; see\nsallyport help attach"},
+	{Long: "join", Value: "NAME", Group: groupProgram, Shapes: true, Help: "run in the sandbox NAME of this workspace, which the\nfirst such run starts: programs in it share the\nnetwork and /tmp; see sallyport help sandboxes"},
+	{Long: "idle", Value: "DUR", Group: groupProgram, Help: "end that sandbox after so long without a program,\nif this run starts it (default 10m)"},
 	{Long: "remote", Value: "URL", Group: groupProgram, Help: "run on an exec-server (ws://, wss:// or unix://),\nby the settings and rules there"},
 	{Long: "remote-token-file", Value: "FILE", Group: groupProgram, Help: "holds the token for that server (default:\n$SALLYPORT_REMOTE_TOKEN)"},
 	{Long: "remote-tls-cert", Value: "FILE", Group: groupProgram, Help: "our certificate for that server (PEM; wss:// only)"},

@@ -19,7 +19,7 @@ import (
 // oneRun are the flags of run without a key, and why: they concern one run.
 var oneRun = map[string]string{
 	"cd": "where it runs", "command": "what runs", "fd": "what it is handed", "interactive": "its stdin",
-	"json": "who reads it", "jsonl": "who reads it", "jsonl-drop": "who reads it", "help": "nothing runs", "detach": "who waits", "remote": "where it runs", "remote-token-file": "where it runs",
+	"json": "who reads it", "jsonl": "who reads it", "jsonl-drop": "who reads it", "help": "nothing runs", "detach": "who waits", "join": "where it runs", "idle": "where it runs", "remote": "where it runs", "remote-token-file": "where it runs",
 	"remote-tls-cert": "where it runs", "remote-tls-key": "where it runs", "remote-tls-ca": "where it runs",
 	"escalate": "what it asks for", "ask-for": "what it asks for", "justification": "why it asks", "prefix-rule": "what is offered",
 	"config": "names the file", "no-config": "leaves out the files",

@@ -182,25 +182,12 @@ func Trust(path string, c *net.UnixConn) error {
 // start starts the program in a session of its own, and returns when it has printed a line, which
 // it does when it listens.
 func start(ctx context.Context, args, environ []string, log *os.File) error {
-	closeOthers()
 	ready, out, err := os.Pipe()
 	if err != nil {
 		return err
 	}
 	defer ready.Close()
-	cmd := exec.Command(args[0], args[1:]...) //nolint:noctx // it outlives this process
-	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = "/", environ, out, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	// What this process ignores, as in a job that a script has put in the background, its children
-	// would ignore, and with them every command. What it catches they do not.
-	caught := make(chan os.Signal, 1)
-	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGQUIT, syscall.SIGHUP, syscall.SIGTERM, syscall.SIGTSTP} {
-		if signal.Ignored(s) {
-			signal.Notify(caught, s)
-		}
-	}
-	err = cmd.Start()
-	signal.Stop(caught)
+	cmd, err := Spawn(args, environ, nil, out, log)
 	_ = out.Close() // the child has its own
 	if err != nil {
 		return &StartError{Reason: err.Error(), Err: err}
@@ -216,11 +203,36 @@ func start(ctx context.Context, args, environ []string, log *os.File) error {
 	if ctx.Err() != nil {
 		return &StartError{Reason: context.Cause(ctx).Error(), Err: context.Cause(ctx)}
 	}
-	return &StartError{Reason: reason(log.Name(), err), Err: err}
+	return &StartError{Reason: Reason(log.Name(), err), Err: err}
 }
 
-// reason says why a daemon has ended, from what it printed.
-func reason(log string, err error) string {
+// Spawn starts a program that outlives this process, in a session of its own and in the directory "/". It
+// gets no other descriptors than these, of which nil ones are empty. The caller waits for it.
+func Spawn(args, environ []string, stdin, stdout, log *os.File) (*exec.Cmd, error) {
+	closeOthers()
+	cmd := exec.Command(args[0], args[1:]...) //nolint:noctx // it outlives this process
+	cmd.Dir, cmd.Env, cmd.Stderr = "/", environ, log
+	if stdin != nil {
+		cmd.Stdin = stdin
+	}
+	if stdout != nil {
+		cmd.Stdout = stdout
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	// What this process ignores, as in a job that a script has put in the background, its children
+	// would ignore, and with them every command. What it catches they do not.
+	caught := make(chan os.Signal, 1)
+	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGQUIT, syscall.SIGHUP, syscall.SIGTERM, syscall.SIGTSTP} {
+		if signal.Ignored(s) {
+			signal.Notify(caught, s)
+		}
+	}
+	defer signal.Stop(caught)
+	return cmd, cmd.Start()
+}
+
+// Reason says why a program that was started has ended, from the file with what it printed and the error of its end.
+func Reason(log string, err error) string {
 	text, _ := os.ReadFile(log) // empty after an error
 	if line, _, _ := bytes.Cut(bytes.TrimSpace(text), []byte("\n")); len(line) > 0 {
 		return strings.TrimPrefix(printable.Line(string(line)), "sallyport: ")

@@ -95,7 +95,7 @@ func (p *process) start(c *connection, id jsonrpc.ID, s *wire.Start) {
 	var failure *jsonrpc.Error
 	if p.spec, failure = server.spec(s, p); failure == nil {
 		var err error
-		if p.running, err = server.exec.Start(server.life, p.spec); err != nil {
+		if p.running, err = p.session.launch(server.life, p.spec); err != nil {
 			failure = startFailure(err)
 		}
 	}

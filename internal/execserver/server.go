@@ -46,6 +46,9 @@ type Options struct {
 	// LogDir is where output is kept that is more than memory keeps of a process; made with mode
 	// 0700. Empty means that it is not kept.
 	LogDir string
+	// Isolate starts each process in a sandbox of its own. False starts those of a session that are
+	// confined and have equal networks in one shared sandbox, so that they reach each other.
+	Isolate bool
 	// AllowHTTP lets clients make HTTP requests from this machine, to every host that it reaches.
 	AllowHTTP bool
 	// HTTPEnv are the names of variables in Environ whose values clients may put into headers of
@@ -166,6 +169,7 @@ func (s *Server) leave() {
 // open makes a session for a connection.
 func (s *Server) open(c *connection) (*session, *jsonrpc.Error) {
 	ses := &session{server: s, id: newSessionID(), credential: c.credential, processes: make(map[string]*process)}
+	ses.sharing.Executor = &s.exec
 	ses.attach(c)
 	s.mu.Lock()
 	defer s.mu.Unlock()

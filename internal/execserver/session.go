@@ -4,12 +4,15 @@
 package execserver
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/executor/local"
 	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
 	"github.com/sallyport-dev/sallyport/internal/wire"
 )
@@ -30,6 +33,7 @@ type session struct {
 	server     *Server
 	id         string
 	credential string
+	sharing    local.Sharing // starts its processes
 
 	mu         sync.Mutex
 	holder     *connection   // has it; nil for none
@@ -105,6 +109,15 @@ func (s *session) stop() {
 	s.end()
 	s.cutObservers()
 	s.free()
+	_ = s.sharing.Close() // what could not be removed is when a server starts
+}
+
+// launch starts a process, in the shared sandbox of the session if it is confined.
+func (s *session) launch(ctx context.Context, spec *executor.Spec) (executor.Process, error) {
+	if s.server.opts.Isolate {
+		return s.server.exec.Start(ctx, spec)
+	}
+	return s.sharing.Start(ctx, spec)
 }
 
 // free frees the disk.

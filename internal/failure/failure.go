@@ -87,6 +87,7 @@ func Classify(err error) *Error {
 		unsupported *sandbox.UnsupportedError
 		hidden      *sandbox.HiddenError
 		interrupted *sallyport.InterruptedError
+		apart       *executor.ApartError
 	)
 	switch {
 	case errors.As(err, &interrupted):
@@ -96,6 +97,8 @@ func Classify(err error) *Error {
 	case errors.As(err, &words):
 		return &Error{Code: CodeFailed, End: sallyport.EndFailed, Text: words.Error()}
 	case errors.As(err, &ceiling):
+		return &Error{CodeForbidden, sallyport.EndForbidden, OneLine(err), ""}
+	case errors.As(err, &apart):
 		return &Error{CodeForbidden, sallyport.EndForbidden, OneLine(err), ""}
 	case errors.As(err, &unsupported):
 		return &Error{CodeUnavailable, sallyport.EndUnavailable, "sandbox not available: needs " + unsupported.Need + ", but " + unsupported.Have, unsupported.Hint}

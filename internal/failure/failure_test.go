@@ -30,6 +30,8 @@ func TestClassify(t *testing.T) {
 			121, "unavailable", "sandbox not available: needs n, but h; do"},
 		{"no sandbox", sallyport.ErrNoSandbox, 121, "unavailable", "no sandbox; run sallyport doctor to see what is missing"},
 		{"forbidden", fmt.Errorf("%w: rule 3", sallyport.ErrForbidden), 122, "forbidden", "forbidden: rule 3"},
+		{"another sandbox", &executor.ApartError{Why: "w"}, 122, "forbidden",
+			"the command cannot start in this shared sandbox: w; run it on its own, or open a sandbox with its network"},
 		{"refused", fmt.Errorf("%w: no approver", sallyport.ErrRefused), 123, "refused", "refused: no approver"},
 		{"not found", &executor.StartError{Program: "p", NotFound: true, Err: errors.New("p: not found in PATH")},
 			127, "not_found", "p: not found in PATH"},

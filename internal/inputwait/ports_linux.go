@@ -120,6 +120,16 @@ func (p *process) listening() ([]socket, error) {
 // parseSockets appends the listening sockets in a table of /proc/net (proc_pid_net(5))
 // to list. A table of more than maxSockets bytes is an error.
 func parseSockets(table io.Reader, list []socket) ([]socket, error) {
+	err := eachSocket(table, func(s socket, listens bool) {
+		if listens {
+			list = append(list, s)
+		}
+	})
+	return list, err
+}
+
+// eachSocket calls f for each socket in a table.
+func eachSocket(table io.Reader, f func(s socket, listens bool)) error {
 	r := bufio.NewReaderSize(table, 16<<10)
 	size := 0
 	for header := true; ; header = false {
@@ -127,23 +137,21 @@ func parseSockets(table io.Reader, list []socket) ([]socket, error) {
 		size += len(line)
 		switch {
 		case size > maxSockets:
-			return list, errBounds
+			return errBounds
 		case errors.Is(err, io.EOF) && len(line) == 0 && !header:
-			return list, nil
+			return nil
 		case errors.Is(err, io.EOF), errors.Is(err, bufio.ErrBufferFull):
-			return list, errFormat
+			return errFormat
 		case err != nil:
-			return list, classify(err)
+			return classify(err)
 		case header:
 			continue
 		}
 		s, listens, err := parseSocket(line)
 		if err != nil {
-			return list, err
+			return err
 		}
-		if listens {
-			list = append(list, s)
-		}
+		f(s, listens)
 	}
 }
 

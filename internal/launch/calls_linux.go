@@ -38,8 +38,8 @@ const (
 	flagIgnore    = 0x200  // go on after any error
 	flagIgnoreOne = 0x400  // go on after the errno want
 	flagWant      = 0x800  // the result must be want
-	flagCheck     = 0x1000 // no call: the word at args[0] must equal args[1]
-	flagFork      = 0x2000 // vfork: the new task goes on at want
+	flagCheck     = 0x1000 // no call: the bits args[2] of the word at args[0] must equal args[1]
+	flagFork      = 0x2000 // clone: the new task goes on at want
 	flagAwait     = 0x4000 // again, whatever it returns, while the 32-bit word at args[0] is 0
 	flagJump      = 0x8000 // no call: the list goes on at context.then
 )
@@ -72,15 +72,21 @@ type lowering struct {
 	trees    map[int]slot
 	reopened [3]slot // standard descriptors that a step opened anew, or that a terminal replaces
 	opened   map[reopening]slot
-	terminal bool // a terminal replaces standard descriptors
-	place    slot // scratch: the place that a step works on
-	copied   slot // scratch: a copy of it
+	terminal bool   // a terminal replaces standard descriptors
+	files    []slot // that hold descriptors of trees and places, or 0
+	place    slot   // scratch: the place that a step works on
+	copied   slot   // scratch: a copy of it
 
-	dies       bool // the script has OpDieWithParent
-	ownNetwork bool // a network namespace is made for it
-	fork       int  // index of the fork call, or -1
-	second     int  // index of the second task's first call
-	command    slot // its process id
+	dies          bool    // the script has OpDieWithParent
+	ownNetwork    bool    // a network namespace is made for it
+	fork          int     // index of the fork call, or -1
+	second        int     // index of the second task's first call
+	command       slot    // its process id
+	commandShares *uint32 // 1 while it shares this process's memory
+	entered       int     // index of the call that makes the first task inside, or -1
+	first         slot    // its process id
+	inside        *int32  // and the descriptor of its process
+	insideShares  *uint32 // as commandShares
 }
 
 // An origin says what a call is for.
@@ -89,13 +95,15 @@ type origin struct {
 	name string
 }
 
-func newLowering(f fds) *lowering {
-	const usual = 512
+// newLowering returns a lowering for about as many steps.
+func newLowering(f fds, steps int) *lowering {
+	usual := 4*steps + 64 // calls
 	l := &lowering{
 		calls: make([]call, 0, usual), origin: make([]origin, 0, usual),
-		fds: f, trees: make(map[int]slot), opened: make(map[reopening]slot), fork: -1,
+		fds: f, trees: make(map[int]slot), opened: make(map[reopening]slot), fork: -1, entered: -1,
 	}
 	l.place, l.copied = l.newSlot(), l.newSlot()
+	l.files = append(l.files, l.place, l.copied)
 	return l
 }
 
@@ -171,7 +179,12 @@ func (c *call) expect(v uintptr) {
 
 // compare appends a check of a memory word.
 func (l *lowering) compare(at unsafe.Pointer, want uint64) {
-	l.call("compare", 0, arg{v: uintptr(at)}, num(want)).flags |= flagCheck
+	l.compareBits(at, want, ^uint64(0))
+}
+
+// compareBits appends a check of some bits of a memory word.
+func (l *lowering) compareBits(at unsafe.Pointer, want, bits uint64) {
+	l.call("compare", 0, arg{v: uintptr(at)}, num(want), num(bits)).flags |= flagCheck
 }
 
 // open opens path through no symbolic link, and compares its identity when there is
@@ -179,17 +192,25 @@ func (l *lowering) compare(at unsafe.Pointer, want uint64) {
 func (l *lowering) open(path string, id ID, flags uint64, into slot) {
 	how := &unix.OpenHow{Flags: flags | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS}
 	l.call("openat2", unix.SYS_OPENAT2, num(unix.AT_FDCWD), l.text(path), pin(l, how), num(unix.SizeofOpenHow)).store(into)
-	if id == (ID{}) {
-		return
+	if id != (ID{}) {
+		l.examine(into, id)
 	}
-	st := new(unix.Statx_t)
-	l.call("statx", unix.SYS_STATX, held(into), l.text(""), num(unix.AT_EMPTY_PATH), num(unix.STATX_INO), pin(l, st))
-	l.compare(unsafe.Pointer(&st.Ino), id.Ino)
-	dev := uint64(unix.Major(id.Dev)) | uint64(unix.Minor(id.Dev))<<32
-	l.compare(unsafe.Pointer(&st.Dev_major), dev)
 }
 
-func (l *lowering) close(s slot) { l.call("close", unix.SYS_CLOSE, held(s)) }
+// examine looks at an open file and compares its identity, when there is one to compare with.
+func (l *lowering) examine(file slot, id ID) *unix.Statx_t {
+	st := new(unix.Statx_t)
+	l.call("statx", unix.SYS_STATX, held(file), l.text(""), num(unix.AT_EMPTY_PATH), num(unix.STATX_INO), pin(l, st))
+	if id != (ID{}) {
+		l.compare(unsafe.Pointer(&st.Ino), id.Ino)
+		dev := uint64(unix.Major(id.Dev)) | uint64(unix.Minor(id.Dev))<<32
+		l.compare(unsafe.Pointer(&st.Dev_major), dev)
+	}
+	return st
+}
+
+// close closes what a slot holds, which is then 0.
+func (l *lowering) close(s slot) { l.call("close", unix.SYS_CLOSE, held(s)).store(s) }
 
 // above gives what a slot holds a number that OpStdio does not overwrite before it is
 // used, also where the caller has closed 0 to 2, and closes the old one.

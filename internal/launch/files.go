@@ -23,6 +23,13 @@ type Files struct {
 	Terminal *os.File
 	// Listen is such an end for OpListen. Each of these steps sends one message.
 	Listen *os.File
+	// Enter are open namespaces (/proc/PID/ns) that a script with Enter begins in. They are
+	// entered in order, so a user namespace must come before what it owns.
+	Enter []*os.File
+	// Share is an end as Observer, for OpShare. Each of these steps sends one message.
+	Share *os.File
+	// Trees are detached trees for OpTake.
+	Trees []*os.File
 	// Status is what OpPass gives to the program.
 	Status *os.File
 	// Extra are those that OpCloseFiles gives to the program under the numbers of their keys,

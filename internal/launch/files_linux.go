@@ -21,12 +21,12 @@ type fds struct {
 	status int // write end of the pipe on which the reaper reports
 	reaper int // the reaper's image
 
-	observer, terminal, listen, pass, cgroup int   // see Files
-	hold, join                               []int // see Files
-	extra                                    map[int]int
+	observer, terminal, listen, share, pass, cgroup int   // see Files
+	hold, join, enter, trees                        []int // see Files
+	extra                                           map[int]int
 
-	// enter is an open list of a group that the task writes itself into first of all.
-	enter int
+	// group is an open list of a group that the task writes itself into first of all.
+	group int
 
 	// numbers are taken in the child's table, so that it can put there what needs a
 	// number that is known before.
@@ -37,7 +37,7 @@ type fds struct {
 // out: steps move descriptors one after the other, and must not overwrite one that a
 // later step needs. release closes the duplicates; the child has copies.
 func (l *Launcher) duplicate(s *Script, f Files) (n fds, release func(), err error) {
-	n = fds{self: l.self, reaper: l.reaper, join: make([]int, len(f.Join)), extra: make(map[int]int)}
+	n = fds{self: l.self, reaper: l.reaper, extra: make(map[int]int)}
 	above := maxPassed
 	for number := range f.Extra {
 		above = max(above, number)
@@ -63,13 +63,28 @@ func (l *Launcher) duplicate(s *Script, f Files) (n fds, release func(), err err
 		}
 		err = errors.Join(err, ferr)
 	}
+	n.all(&f, give)
+	if slices.ContainsFunc(s.Steps, func(st Step) bool { return st.Op == OpOverlay }) {
+		for i := range n.numbers {
+			err = errors.Join(err, take(&n.numbers[i], uintptr(l.self)))
+		}
+	}
+	if err != nil {
+		release()
+		return fds{}, nil, fmt.Errorf("launch: duplicate a descriptor: %w", err)
+	}
+	return n, release, nil
+}
+
+// all gives each file of a launch its number.
+func (n *fds) all(f *Files, give func(to *int, file *os.File)) {
 	for i, file := range []*os.File{f.Stdin, f.Stdout, f.Stderr} {
 		give(&n.stdio[i], file)
 	}
 	for _, g := range []struct {
 		to   *int
 		file *os.File
-	}{{&n.observer, f.Observer}, {&n.terminal, f.Terminal}, {&n.listen, f.Listen}, {&n.pass, f.Status}, {&n.cgroup, f.Cgroup}} {
+	}{{&n.observer, f.Observer}, {&n.terminal, f.Terminal}, {&n.listen, f.Listen}, {&n.share, f.Share}, {&n.pass, f.Status}, {&n.cgroup, f.Cgroup}} {
 		if g.file != nil {
 			give(g.to, g.file)
 		}
@@ -85,19 +100,26 @@ func (l *Launcher) duplicate(s *Script, f Files) (n fds, release func(), err err
 		give(&fd, file)
 		n.extra[number] = fd
 	}
-	for i, file := range f.Join {
-		give(&n.join[i], file)
-	}
-	if slices.ContainsFunc(s.Steps, func(st Step) bool { return st.Op == OpOverlay }) {
-		for i := range n.numbers {
-			err = errors.Join(err, take(&n.numbers[i], uintptr(l.self)))
+	for _, g := range []struct {
+		to    *[]int
+		files []*os.File
+	}{{&n.join, f.Join}, {&n.enter, f.Enter}, {&n.trees, f.Trees}} {
+		*g.to = make([]int, len(g.files))
+		for i, file := range g.files {
+			give(&(*g.to)[i], file)
 		}
 	}
-	if err != nil {
-		release()
-		return fds{}, nil, fmt.Errorf("launch: duplicate a descriptor: %w", err)
+}
+
+// numbers returns the numbers of open files, which stay open.
+func numbers(files []*os.File) []int {
+	out := make([]int, len(files))
+	for i, f := range files {
+		if raw, err := f.SyscallConn(); err == nil {
+			_ = raw.Control(func(fd uintptr) { out[i] = int(fd) })
+		}
 	}
-	return n, release, nil
+	return out
 }
 
 // raise moves a descriptor above the standard ones. It closes the one that it was given.

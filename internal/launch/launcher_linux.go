@@ -65,7 +65,7 @@ func (l *Launcher) Start(pre *Preforked, s *Script, f Files) (*Process, error) {
 	}
 	defer release()
 	fds.status = statusEnd
-	p, err := pre.start(s, fds)
+	p, err := pre.start(s, fds, &f)
 	if errors.Is(err, errNotPreforked) {
 		pre.Drop() // it occupies a thread
 		l.run(func() { p, err = l.launch(s, fds) })

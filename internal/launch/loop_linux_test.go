@@ -81,7 +81,7 @@ func TestLoop(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			l := newLowering(fds{})
+			l := newLowering(fds{}, 8)
 			c.add(l)
 			step := shStep("exit 42")
 			l.fork = 0 // exec has to stand behind one

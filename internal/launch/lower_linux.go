@@ -6,6 +6,7 @@
 package launch
 
 import (
+	"runtime"
 	"slices"
 	"strconv"
 	"syscall"
@@ -31,7 +32,7 @@ const firstKept = 3
 // as done, have been performed by a preforked task, with what comes before them; without
 // one, done is notBegun.
 func lower(s *Script, f fds, oldKernel bool, done int) (*lowering, error) {
-	l := newLowering(f)
+	l := newLowering(f, len(s.Steps)-max(done, 0))
 	l.dies = slices.ContainsFunc(s.Steps, func(st Step) bool { return st.Op == OpDieWithParent })
 	l.ownNetwork = s.Namespaces&NewNet != 0
 	if s.Namespaces&^namespaceMask != 0 {
@@ -40,26 +41,63 @@ func lower(s *Script, f fds, oldKernel bool, done int) (*lowering, error) {
 	if oldKernel {
 		l.clearHandlers()
 	}
-	if done == notBegun {
-		l.begin()
+	if f.group > 0 {
+		l.join(f.group)
 	}
-	if f.enter > 0 {
-		l.join(f.enter)
+	if done == notBegun {
+		if s.Enter {
+			l.enter(s.Namespaces, 0)
+		}
+		l.begin()
 	}
 	for i := max(done, 0); i < len(s.Steps) && l.err == nil; i++ {
 		l.step = i
 		l.lowerStep(&s.Steps[i])
 	}
-	last := slices.IndexFunc(s.Steps, func(st Step) bool { return st.Op == OpExec })
-	if l.fork < 0 || last != len(s.Steps)-1 {
+	last := slices.IndexFunc(s.Steps, func(st Step) bool { return st.Op == OpExec || st.Op == OpHold })
+	if last != len(s.Steps)-1 || (l.fork < 0) != (s.Steps[last].Op == OpHold) {
 		l.step = len(s.Steps) - 1
-		l.fail("a script needs start-command, and one exec as its last step")
+		l.fail("a script needs start-command, and one exec as its last step; or hold as its last one, without both")
 	}
 	if l.err != nil {
 		return nil, l.err
 	}
-	l.calls[l.fork].want = uintptr(unsafe.Pointer(&l.calls[l.second]))
+	l.link()
 	return l, nil
+}
+
+// link tells the calls that clone where the new tasks go on. The list is complete.
+func (l *lowering) link() {
+	if l.fork >= 0 {
+		l.calls[l.fork].want = uintptr(unsafe.Pointer(&l.calls[l.second]))
+	}
+	if l.entered >= 0 {
+		l.calls[l.entered].want = uintptr(unsafe.Pointer(&l.calls[l.entered+2]))
+	}
+}
+
+// beforeSteps is the step of calls that come before all.
+const beforeSteps = -1
+
+// enter lowers what comes before a first task that is made in other namespaces. The kernel puts
+// a task into a process namespace only when it is made, so the task that enters makes a
+// sibling there, which is this process's child like itself, and ends.
+func (l *lowering) enter(ns Namespaces, flags uint64) {
+	if len(l.fds.enter) == 0 {
+		l.fail("enter needs Files.Enter")
+		return
+	}
+	l.step = beforeSteps
+	for _, fd := range l.fds.enter {
+		l.call("setns", unix.SYS_SETNS, num(fd), num(0))
+	}
+	l.first, l.inside = l.newSlot(), new(int32)
+	l.entered = len(l.calls)
+	c := l.clone2(uint64(ns)|flags|unix.CLONE_PARENT|unix.CLONE_PIDFD, pin(l, l.inside), &l.insideShares)
+	c.store(l.first)
+	c.flags |= flagFork
+	l.call("exit_group", unix.SYS_EXIT_GROUP, num(0))
+	l.step = 0
 }
 
 // begin lowers what every first task begins with.
@@ -86,7 +124,7 @@ func (l *lowering) clearHandlers() {
 }
 
 func (l *lowering) lowerStep(s *Step) {
-	if !l.lowerTask(s) && !l.lowerFiles(s) && !l.lowerMount(s) && !l.lowerRights(s) {
+	if !l.lowerTask(s) && !l.lowerFiles(s) && !l.lowerShared(s) && !l.lowerMount(s) && !l.lowerRights(s) {
 		l.fail("%s cannot be performed", s.Op)
 	}
 }
@@ -103,6 +141,11 @@ func (l *lowering) lowerTask(s *Step) bool {
 		l.call("prctl", unix.SYS_PRCTL, num(unix.PR_SET_CHILD_SUBREAPER), num(1))
 	case OpStartCommand:
 		l.startCommand()
+	case OpHold:
+		l.command = l.newSlot()
+		l.call("getpid", unix.SYS_GETPID).store(l.command)
+		const noCommand = 1 << 31
+		l.becomeReaper(num(noCommand))
 	case OpNewGroup:
 		l.newGroup()
 	case OpLimit:
@@ -142,7 +185,7 @@ func (l *lowering) newGroup() {
 }
 
 // startCommand clones the second task, and lowers what the first one does
-// once that task has become the command: it becomes the reaper. Descriptor 0
+// meanwhile: it becomes the reaper. Descriptor 0
 // of the reaper is the status pipe, descriptor 1 tells it the process id.
 func (l *lowering) startCommand() {
 	if l.fork >= 0 {
@@ -154,23 +197,42 @@ func (l *lowering) startCommand() {
 		l.call("prctl", unix.SYS_PRCTL, num(unix.PR_SET_PDEATHSIG), num(unix.SIGUSR2))
 	}
 	l.fork = len(l.calls)
-	c := l.call("clone", unix.SYS_CLONE, num(unix.CLONE_VM|unix.CLONE_VFORK|int(unix.SIGCHLD)))
+	c := l.clone2(uint64(unix.SIGCHLD), num(0), &l.commandShares)
 	c.store(l.command)
 	c.flags |= flagFork
+	l.becomeReaper(held(l.command))
+	l.second = len(l.calls)
+}
+
+// clone2 lowers the clone of a task that goes on beside the one that makes it. Both share this process's
+// memory, of which they use no stack. The word shares is 1 until the new one does not share it any more,
+// because it has executed a program or has ended (set_tid_address(2)).
+func (l *lowering) clone2(flags uint64, pidfd arg, shares **uint32) *call {
+	*shares = new(uint32)
+	**shares = 1
+	at := pin(l, *shares)
+	args := []arg{num(flags | unix.CLONE_VM | unix.CLONE_CHILD_CLEARTID), num(0), pidfd, at, num(0)}
+	if runtime.GOARCH == "arm64" { // which has the last two the other way round
+		args[3], args[4] = args[4], args[3]
+	}
+	return l.call("clone", unix.SYS_CLONE, args...)
+}
+
+// becomeReaper lowers the execution of the reaper, whose command has a process id.
+func (l *lowering) becomeReaper(command arg) {
 	// All three numbers are taken before the counter is made, so that it cannot
 	// get one of them.
 	count := l.newSlot()
 	l.call("dup3", unix.SYS_DUP3, num(l.fds.status), num(0), num(0))
 	l.call("dup3", unix.SYS_DUP3, num(l.fds.status), num(1), num(0))
 	l.call("dup3", unix.SYS_DUP3, num(l.fds.reaper), num(2), num(unix.O_CLOEXEC))
-	l.call("eventfd2", unix.SYS_EVENTFD2, held(l.command), num(0)).store(count)
+	l.call("eventfd2", unix.SYS_EVENTFD2, command, num(0)).store(count)
 	l.call("dup3", unix.SYS_DUP3, held(count), num(1), num(0))
 	for i, fd := range l.fds.hold {
 		l.call("dup3", unix.SYS_DUP3, num(fd), num(firstKept+i), num(0))
 	}
 	l.closeFrom(firstKept + len(l.fds.hold))
 	l.call("execveat", unix.SYS_EXECVEAT, num(2), l.text(""), l.vector([]string{"sallyport-reaper"}), l.vector(nil), num(unix.AT_EMPTY_PATH))
-	l.second = len(l.calls)
 }
 
 func (l *lowering) closeFrom(n int) {

@@ -170,7 +170,7 @@ func (l *starter) Start(s *Script, stdin, stdout, stderr *os.File) (*Process, er
 func (l *starter) StartWith(s *Script, f Files) (*Process, error) {
 	var pre *Preforked
 	if l.preforks {
-		pre = l.Prefork(s.Namespaces, leading(s))
+		pre = l.Prefork(s.Namespaces, leading(s), Files{})
 	}
 	return l.Launcher.Start(pre, s, f)
 }

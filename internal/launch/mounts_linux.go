@@ -35,7 +35,11 @@ func (l *lowering) lowerMount(s *Step) bool {
 		// Processes that one may not trace are hidden. Process 1 is one of them:
 		// until it has executed the reaper, its command line is the caller's. The
 		// older form, 2, shows everything to group 0. (proc(5); Linux 5.8)
-		l.filesystem("proc", s, AttrNoSuid|AttrNoDev|AttrNoExec, nil, [][2]string{{"hidepid", "ptraceable"}})
+		options := [][2]string{{"hidepid", "ptraceable"}}
+		if s.Value != 0 {
+			options = nil
+		}
+		l.filesystem("proc", s, AttrNoSuid|AttrNoDev|AttrNoExec, nil, options)
 	case OpDevpts:
 		// Device nodes on it must open, so no nodev.
 		l.filesystem("devpts", s, AttrNoSuid|AttrNoExec, nil, [][2]string{{"ptmxmode", "0666"}, {"mode", "0620"}})
@@ -44,7 +48,7 @@ func (l *lowering) lowerMount(s *Step) bool {
 	case OpMkdir:
 		l.call("mkdirat", unix.SYS_MKDIRAT, num(unix.AT_FDCWD), l.text(s.Path), num(s.Mode))
 	case OpMkfile:
-		l.call("mknodat", unix.SYS_MKNODAT, num(unix.AT_FDCWD), l.text(s.Path), num(unix.S_IFREG|s.Mode), num(0))
+		l.call("mknodat", unix.SYS_MKNODAT, l.below(s), l.text(s.Path), num(unix.S_IFREG|s.Mode), num(0))
 	case OpChmod:
 		l.call("fchmodat", unix.SYS_FCHMODAT, num(unix.AT_FDCWD), l.text(s.Path), num(s.Mode))
 	case OpSymlink:
@@ -66,6 +70,14 @@ func (l *lowering) lowerMount(s *Step) bool {
 	return true
 }
 
+// below is the directory in which Path is.
+func (l *lowering) below(s *Step) arg {
+	if s.Tree != 0 {
+		return held(l.tree(s.Tree))
+	}
+	return num(unix.AT_FDCWD)
+}
+
 // tree is a tree or place that an earlier step made.
 func (l *lowering) tree(n int) slot {
 	s, ok := l.trees[n]
@@ -84,6 +96,7 @@ func (l *lowering) newTree(n int) slot {
 	}
 	s := l.newSlot()
 	l.trees[n] = s
+	l.files = append(l.files, s)
 	return s
 }
 
@@ -125,6 +138,7 @@ func (l *lowering) attach(s *Step) {
 	delete(l.trees, s.Tree)
 	if s.Own {
 		l.call("move_mount", unix.SYS_MOVE_MOUNT, held(t), l.text(""), num(unix.AT_FDCWD), l.text(s.Path), num(unix.MOVE_MOUNT_F_EMPTY_PATH))
+		l.close(t)
 		return
 	}
 	l.open(s.Path, s.ID, unix.O_PATH, l.place)

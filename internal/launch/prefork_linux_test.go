@@ -25,7 +25,7 @@ import (
 // prefork begins a preforked task.
 func prefork(t testing.TB, l *starter, ns Namespaces) *Preforked {
 	t.Helper()
-	pre := l.Prefork(ns, nil)
+	pre := l.Prefork(ns, nil, Files{})
 	if pre == nil {
 		t.Fatal("no preforked task")
 	}
@@ -147,7 +147,7 @@ func TestPreforkDropped(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Error(err)
 	}
-	if l.Prefork(NewUser, nil) != nil {
+	if l.Prefork(NewUser, nil, Files{}) != nil {
 		t.Error("a closed launcher begins one")
 	}
 	if now := openFiles(t); now > before {
@@ -166,12 +166,12 @@ func TestPreforkUnfit(t *testing.T) {
 	}{
 		{"other namespaces", func(t *testing.T, l *starter) *Preforked { return prefork(t, l, NewUser|NewPID|NewNet) }},
 		{"other first steps", func(t *testing.T, l *starter) *Preforked {
-			pre := l.Prefork(s.Namespaces, []Step{s.Steps[0], {Op: OpNoNewPrivs}})
+			pre := l.Prefork(s.Namespaces, []Step{s.Steps[0], {Op: OpNoNewPrivs}}, Files{})
 			waits(t, pre)
 			return pre
 		}},
 		{"first steps that none can perform", func(_ *testing.T, l *starter) *Preforked {
-			return l.Prefork(s.Namespaces, s.Steps[:2])
+			return l.Prefork(s.Namespaces, s.Steps[:2], Files{})
 		}},
 		{"killed", func(t *testing.T, l *starter) *Preforked {
 			pre := prefork(t, l, s.Namespaces)
@@ -225,7 +225,7 @@ func TestPreforkFirstSteps(t *testing.T) {
 	}
 	s := script(own, Step{Op: OpExec, Path: "/bin/cat", Argv: []string{"cat", "/proc/self/status"}})
 	s.Steps = append(slices.Clone(first), s.Steps[1:]...)
-	pre := l.Prefork(s.Namespaces, first)
+	pre := l.Prefork(s.Namespaces, first, Files{})
 	waits(t, pre)
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pidOf(t, pre.pidfd)))
 	if err != nil || statusField(string(status), "NoNewPrivs") != "1" {
@@ -299,7 +299,7 @@ func TestPreforkFrontEndKilled(t *testing.T) {
 // helperPrefork preforks a task and waits to be killed.
 func helperPrefork([]string) int {
 	var l starter
-	pre := l.Prefork(NewUser|NewPID|NewMount, nil)
+	pre := l.Prefork(NewUser|NewPID|NewMount, nil, Files{})
 	if pre == nil {
 		return 2
 	}
@@ -328,7 +328,7 @@ func TestPreforksAtOnce(t *testing.T) {
 		wg.Go(func() {
 			for j := range 20 {
 				s := script(own, shStep(fmt.Sprintf("exit %d", j)))
-				pre := l.Prefork(s.Namespaces, nil)
+				pre := l.Prefork(s.Namespaces, nil, Files{})
 				grow(j)
 				if (i+j)%3 == 0 {
 					pre.Drop()
@@ -363,7 +363,7 @@ func TestPreforkNotIdle(t *testing.T) {
 	for range runtime.GOMAXPROCS(0) {
 		heads = append(heads, prefork(t, l, 0))
 	}
-	if pre := l.Prefork(0, nil); pre != nil {
+	if pre := l.Prefork(0, nil, Files{}); pre != nil {
 		pre.Drop()
 		t.Error("one more than there are processors")
 	}
@@ -372,7 +372,7 @@ func TestPreforkNotIdle(t *testing.T) {
 	}
 	l2 := launcher(t)
 	l2.old.Store(true)
-	if l2.Prefork(0, nil) != nil {
+	if l2.Prefork(0, nil, Files{}) != nil {
 		t.Error("by the plain clone")
 	}
 }

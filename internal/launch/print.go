@@ -20,6 +20,7 @@ var opNames = [opEnd]string{
 	OpLandlock: "landlock", OpLimit: "limit", OpChdir: "chdir", OpResetSignals: "reset-signals",
 	OpCloseFiles: "close-files", OpPass: "pass-descriptor", OpMemory: "memory-file", OpObserve: "observe",
 	OpJoin: "join-cgroup", OpAffinity: "affinity", OpExec: "exec",
+	OpShare: "share", OpPart: "part", OpTake: "take", OpExpectMount: "expect-mount", OpHold: "hold",
 }
 
 // String returns the name of the step as scripts print it.
@@ -81,6 +82,10 @@ func (s *Step) details() string {
 		return " = " + quote(string(s.Data))
 	case OpMkdir, OpMkfile, OpChmod, OpTmpfs:
 		return fmt.Sprintf(" mode %04o", s.Mode)
+	case OpProc:
+		if s.Value != 0 {
+			return " with all processes"
+		}
 	case OpReopen:
 		return fmt.Sprintf(" as %d", s.Stdio-1)
 	case OpOverlay:
@@ -155,6 +160,9 @@ func (r *Ruleset) String() string {
 // number them. The steps of the second task are indented.
 func (s *Script) String() string {
 	var b strings.Builder
+	if s.Enter {
+		b.WriteString("in a shared sandbox, ")
+	}
 	fmt.Fprintf(&b, "namespaces %s\n", s.Namespaces)
 	indent := ""
 	for i := range s.Steps {

@@ -25,6 +25,13 @@
 // no goroutine per process, and refuses scripts that it cannot perform exactly.
 package launch
 
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"slices"
+)
+
 // Op is the operation of a step. The zero Op is none; a script that holds one
 // does not start.
 type Op uint8
@@ -41,6 +48,24 @@ const (
 	OpDieWithParent
 	// OpSubreaper adopts orphans where there is no own process namespace.
 	OpSubreaper
+	// OpShare opens Path, a namespace of this task such as /proc/self/ns/net, or takes the
+	// detached tree Tree, which stays, and sends it to Files.Share. Who gets it can start
+	// other scripts there, see Script.Enter. Label.
+	OpShare
+	// OpPart gives the task a mount namespace of its own, a copy of the one that it is in.
+	// Descriptors that were opened before stay in that one; trees that are not attached do not.
+	OpPart
+	// OpTake copies the tree that is entry From of Files.Trees, counted from 1, or the file Path in
+	// it, into the detached tree Tree. The entry must be a tree that was made by a step such as OpTmpfs and shared:
+	// Linux before 6.15 copies only what is in the task's own namespace.
+	OpTake
+	// OpExpectMount stops the launch unless a mount has its root at Path, with ID when that
+	// is set.
+	OpExpectMount
+	// OpHold becomes the reaper of a namespace that has no command, as the last step in place of
+	// OpStartCommand and OpExec: it waits, and collects what becomes its child, until it is
+	// killed. Everything in its process namespace ends with it.
+	OpHold
 	// OpMapUser maps one user and one group into the new user namespace. UID, GID.
 	OpMapUser
 	// OpOpen opens Path as a place (O_PATH), following no symbolic link, and
@@ -71,7 +96,8 @@ const (
 	OpReopen
 	// OpTmpfs makes a file system in memory as the detached tree Tree. Mode.
 	OpTmpfs
-	// OpProc makes a process file system as the detached tree Tree. Set.
+	// OpProc makes a process file system as the detached tree Tree. Set. With a Value that is not 0
+	// the processes are seen that one may not trace.
 	OpProc
 	// OpDevpts makes a terminal file system as the detached tree Tree.
 	OpDevpts
@@ -83,7 +109,7 @@ const (
 	OpOverlay
 	// OpMkdir makes a directory. Path, Mode.
 	OpMkdir
-	// OpMkfile makes an empty file. Path, Mode.
+	// OpMkfile makes an empty file, with Tree in that tree. Path, Mode.
 	OpMkfile
 	// OpChmod changes the mode of Path, which is one of ours. Mode.
 	OpChmod
@@ -256,6 +282,60 @@ type Step struct {
 	Env     []string
 }
 
+// SameSteps reports whether two lists have the same steps, of those that make namespaces and mounts or take
+// rights away. Steps with a program, a filter or a ruleset are never the same.
+func SameSteps(a, b []Step) bool { return slices.EqualFunc(a, b, same) }
+
+func same(a, b Step) bool {
+	for _, s := range []*Step{&a, &b} {
+		if s.Ruleset != nil || s.Filter != nil || s.Argv != nil || s.Env != nil || s.Keep != nil {
+			return false
+		}
+	}
+	return a.Op == b.Op && a.Path == b.Path && a.ID == b.ID && a.Tree == b.Tree && a.From == b.From && a.Set == b.Set && a.Clear == b.Clear &&
+		a.Mode == b.Mode && a.Value == b.Value && a.Own == b.Own && a.Recursive == b.Recursive && a.Private == b.Private &&
+		a.Dest == b.Dest && a.Label == b.Label && a.UID == b.UID && a.GID == b.GID && a.Resource == b.Resource && a.Stdio == b.Stdio &&
+		a.Cols == b.Cols && a.Rows == b.Rows && a.Offset == b.Offset && a.Soft == b.Soft && a.Hard == b.Hard &&
+		(a.Layers == nil) == (b.Layers == nil) && (a.Layers == nil || *a.Layers == *b.Layers) && bytes.Equal(a.Data, b.Data)
+}
+
+// Digest is the same for two lists that are the same by SameSteps, and for no others.
+func Digest(steps []Step) [sha256.Size]byte {
+	const usual = 96 // bytes of one
+	b := make([]byte, 0, usual*len(steps))
+	text := func(s string) {
+		b = binary.AppendUvarint(b, uint64(len(s)))
+		b = append(b, s...)
+	}
+	for i := range steps {
+		s := &steps[i]
+		b = append(b, byte(s.Op))
+		for _, t := range []string{s.Path, s.Dest, s.Label} {
+			text(t)
+		}
+		flags := uint64(0)
+		for i, on := range []bool{s.Own, s.Recursive, s.Private, s.Layers != nil} {
+			if on {
+				flags |= 1 << i
+			}
+		}
+		for _, n := range []uint64{
+			flags, uint64(s.Tree), uint64(s.From), s.ID.Dev, s.ID.Ino, s.Set, s.Clear, uint64(s.Mode), s.Value, uint64(s.UID), uint64(s.GID),
+			uint64(s.Resource), uint64(s.Stdio), uint64(s.Cols), uint64(s.Rows), uint64(s.Offset), s.Soft, s.Hard,
+		} {
+			b = binary.AppendUvarint(b, n)
+		}
+		if l := s.Layers; l != nil {
+			for _, one := range []Layer{l.Upper, l.Work} {
+				text(one.Path)
+				b = binary.AppendUvarint(binary.AppendUvarint(b, one.ID.Dev), one.ID.Ino)
+			}
+		}
+		text(string(s.Data))
+	}
+	return sha256.Sum256(b)
+}
+
 // Namespaces are the CLONE_NEW flags of the first task (linux/sched.h).
 type Namespaces uint64
 
@@ -272,6 +352,9 @@ const (
 
 // Script is what a launch does, in order.
 type Script struct {
+	// Enter says that the first task is made in the namespaces of Files.Enter, with
+	// Namespaces of its own on top. False begins in those of the caller.
+	Enter      bool       `json:"enter,omitempty"`
 	Namespaces Namespaces `json:"namespaces"`
 	Steps      []Step     `json:"steps"`
 }

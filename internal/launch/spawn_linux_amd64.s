@@ -86,9 +86,10 @@ next:
 	ADDQ $call__size, R13
 	JMP  loop
 
-	// The memory word at a0 must equal a1.
+	// The bits a2 of the memory word at a0 must equal a1.
 check:
-	CMPQ SI, 0(DI)
+	ANDQ 0(DI), DX
+	CMPQ SI, DX
 	JEQ  next
 
 stale:
@@ -114,8 +115,8 @@ leave:
 	SYSCALL
 	JMP  leave
 
-	// The command's own task goes on in the list that call_want points to;
-	// the first one waited for its execve (vfork) and stops when that failed.
+	// The new task goes on in the list that call_want points to, beside the one that
+	// made it, which stops when something has failed by now.
 forked:
 	CMPQ AX, $0
 	JEQ  second
@@ -301,6 +302,8 @@ all:
 	JMP  reap
 
 alone:
+	CMPQ R12, $0x7fffffff    // no command has such a process id: this one holds a namespace
+	JGT  sleep
 	MOVQ $-1, DI             // RUSAGE_CHILDREN: all that were collected
 	LEAQ 8(SP), SI
 	MOVQ $sys_getrusage, AX

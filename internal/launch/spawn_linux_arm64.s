@@ -82,8 +82,10 @@ next:
 	ADD $call__size, R20
 	B   loop
 
+	// The bits a2 of the memory word at a0 must equal a1.
 check:
 	MOVD (R0), R9
+	AND  R2, R9
 	CMP  R1, R9
 	BEQ  next
 
@@ -285,6 +287,9 @@ all:
 	B    reap
 
 alone:
+	MOVD $0x7fffffff, R9     // no command has such a process id: this one holds a namespace
+	CMP  R9, R19
+	BGT  sleep
 	MOVD $-1, R0             // RUSAGE_CHILDREN: all that were collected
 	ADD  $8, RSP, R1
 	MOVD $sys_getrusage, R8

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"os"
 	"runtime"
+	"sync/atomic"
 	"syscall"
 	"unsafe"
 
@@ -67,18 +68,30 @@ func newTask(ns Namespaces, flags uint64, low *lowering, cgroup int) *task {
 
 // byOldClone makes the task one for the plain clone(2), which clears no handlers and
 // knows no groups.
-func (t *task) byOldClone(ns Namespaces) {
+func (t *task) byOldClone(ns Namespaces, flags uintptr) {
 	t.c.nr = unix.SYS_CLONE
 	t.c.args = [5]uintptr{
-		uintptr(ns) | unix.CLONE_VM | unix.CLONE_VFORK | unix.CLONE_PIDFD | uintptr(unix.SIGCHLD),
+		uintptr(ns) | flags | unix.CLONE_VM | unix.CLONE_VFORK | unix.CLONE_PIDFD | uintptr(unix.SIGCHLD),
 		0, uintptr(unsafe.Pointer(&t.pidfd)),
 	}
 }
 
-// clone makes the task and returns when it is the reaper or has ended.
+// clone makes the task and returns when it is the reaper or has ended. A command that it has made may
+// still share this process's memory.
 func (t *task) clone() {
 	t.pid = spawnBlocked(&t.c)
+	if t.pid > 0 && t.low.entered >= 0 && *t.low.first != 0 {
+		awaitOwn(t.low.insideShares)
+	}
 	runtime.KeepAlive(t)
+}
+
+// awaitOwn waits until a task shares this process's memory no more.
+func awaitOwn(shares *uint32) {
+	const wait = 0 // FUTEX_WAIT, as the kernel wakes: without FUTEX_PRIVATE_FLAG
+	for atomic.LoadUint32(shares) != 0 {
+		_, _, _ = unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(shares)), wait, 1, 0, 0, 0)
+	}
 }
 
 // launch performs one script on the current thread.
@@ -94,6 +107,9 @@ func (l *Launcher) launch(s *Script, f fds) (*Process, error) {
 	case t.pid < 0:
 		return nil, cloneError(f.cgroup, syscall.Errno(-t.pid))
 	}
+	if err := t.entered(); err != nil {
+		return nil, err
+	}
 	return l.process(s, t.low, t)
 }
 
@@ -106,18 +122,45 @@ func (l *Launcher) cloned(s *Script, f fds, old bool) (*task, error) {
 			return nil, &CgroupError{Err: err}
 		}
 		defer unix.Close(list)
-		f.cgroup, f.enter = 0, list
+		f.cgroup, f.group = 0, list
 	}
 	low, err := lower(s, f, old, notBegun)
 	if err != nil {
 		return nil, err
 	}
-	t := newTask(s.Namespaces, 0, low, f.cgroup)
+	ns, flags := s.Namespaces, uint64(0)
+	if s.Enter {
+		ns, flags = 0, unix.CLONE_FILES // the descriptor of its sibling is this process's
+	}
+	t := newTask(ns, flags, low, f.cgroup)
 	if old {
-		t.byOldClone(s.Namespaces)
+		t.byOldClone(ns, uintptr(flags))
 	}
 	t.clone()
 	return t, nil
+}
+
+// entered turns a task that has entered other namespaces into the one that it has made there.
+func (t *task) entered() error {
+	if t.low.entered < 0 {
+		return nil
+	}
+	t.low.entered = -1 // once
+	collectNow(int(t.pidfd))
+	t.pid, t.pidfd = int64(*t.low.first), *t.low.inside
+	if t.pid != 0 {
+		return nil
+	}
+	t.pid = -1 // there is none
+	if t.c.errno == 0 {
+		return errKilled
+	}
+	return &EnterError{Call: t.low.origin[t.failedAt(t.low)].name, Errno: syscall.Errno(t.c.errno)}
+}
+
+// failedAt returns the index of the call that failed.
+func (t *task) failedAt(low *lowering) int {
+	return int((uintptr(unsafe.Pointer(t.c.failed)) - uintptr(unsafe.Pointer(&low.calls[0]))) / unsafe.Sizeof(call{}))
 }
 
 // cloneError tells a refusal of the group from one of the namespaces: the kernel
@@ -146,7 +189,10 @@ func (l *Launcher) process(s *Script, low *lowering, t *task) (*Process, error) 
 		pid: int(t.pid), pidfd: pidfd, owner: l, ownPID: s.Namespaces&NewPID != 0,
 		reading: make(chan struct{}, 1), known: make(chan struct{}),
 	}
-	p.command = int(*low.command)
+	if p.command = int(*low.command); p.command != 0 && low.commandShares != nil {
+		awaitOwn(low.commandShares)
+		runtime.KeepAlive(low)
+	}
 	if err = t.failure(s, low, p); err == nil {
 		err = unix.SetNonblock(pidfd, true)
 	}
@@ -168,11 +214,14 @@ func (t *task) failure(s *Script, low *lowering, p *Process) error {
 	default:
 		return nil
 	}
-	i := (uintptr(unsafe.Pointer(t.c.failed)) - uintptr(unsafe.Pointer(&low.calls[0]))) / unsafe.Sizeof(call{})
+	i := t.failedAt(low)
 	from := low.origin[i]
-	if int(i) > low.fork && int(i) < low.second && !p.ownPID {
+	if i > low.fork && i < low.second && !p.ownPID {
 		// The reaper failed after the command had been executed, and there is
 		// no process namespace that would end the command.
+		if s.Enter {
+			return &OrphanError{} // its number is one of the namespace that was entered
+		}
 		_ = unix.Kill(-p.command, unix.SIGKILL)
 	}
 	return &StepError{Index: from.step, Step: s.Steps[from.step], Call: from.name, Errno: syscall.Errno(t.c.errno)}

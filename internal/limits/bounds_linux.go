@@ -34,6 +34,7 @@ const noLimits = "leave the limits out, or see sallyport doctor"
 type Bounds struct {
 	want   executor.Resources
 	groups *Groups
+	shared bool                   // the user namespace is that of other commands as well
 	group  func() (*group, error) // waits until the group was made; nil, nil without one
 
 	level      string
@@ -52,6 +53,9 @@ func New(groups *Groups, want executor.Resources) *Bounds {
 	}
 	return b
 }
+
+// Share says that the command starts in a shared sandbox. Call it before At.
+func (b *Bounds) Share() { b.shared = true }
 
 // needsGroup returns whether a control group may enforce one of the limits.
 func (b *Bounds) needsGroup() bool { return b.want.Memory > 0 || b.want.CPUs > 0 || b.want.PIDs > 0 }
@@ -147,10 +151,10 @@ func (b *Bounds) hold(limit string, value float64, group, otherwise string) bool
 }
 
 // holdPIDs holds the limit on processes. A resource limit counts per user in a user
-// namespace. Only the native level makes a new one for each command, and the kernel does
+// namespace. Only the native level makes a new one for each command, unless that is shared, and the kernel does
 // not apply resource limits to the system's root user.
 func (b *Bounds) holdPIDs(g *group) []launch.Step {
-	watched := b.level != plan.LevelNative || hostfacts.SystemRoot()
+	watched := b.level != plan.LevelNative || b.shared || hostfacts.SystemRoot()
 	otherwise := executor.ByRlimit
 	if watched {
 		otherwise = executor.ByWatch

@@ -95,6 +95,7 @@ func bind(p sandbox.Policy, dir string) sandbox.Policy {
 
 // A job is one run in an arena. The zero values are those of the arena.
 type job struct {
+	in     *Shared // nil: a sandbox of its own
 	args   []string
 	dir    string
 	env    []string
@@ -112,6 +113,7 @@ type job struct {
 	ports  []network.Publish
 
 	ownership bool // changes of owners fail
+	explain   bool // the sandbox has its script
 }
 
 // A result is how a run ended.
@@ -123,7 +125,7 @@ type result struct {
 }
 
 func (a *arena) request(j *job) *executor.Spec {
-	r := &executor.Spec{Args: j.args, Dir: j.dir, Env: j.env, Policy: a.policy(), Allow: j.allow, Tmp: j.tmp, NoObserver: j.blind, ProtectHardLinks: j.links, OwnershipErrors: j.ownership, Network: j.hosts, Publish: j.ports}
+	r := &executor.Spec{Args: j.args, Dir: j.dir, Env: j.env, Policy: a.policy(), Allow: j.allow, Tmp: j.tmp, NoObserver: j.blind, ProtectHardLinks: j.links, OwnershipErrors: j.ownership, Explain: j.explain, Network: j.hosts, Publish: j.ports}
 	if r.Dir == "" {
 		r.Dir = a.ws
 	}
@@ -138,20 +140,33 @@ func (a *arena) request(j *job) *executor.Spec {
 
 // start starts a job, with a function that changes its plan, or nil.
 func (a *arena) start(r *executor.Spec, change func(*plan.Plan), stdio ...*os.File) (*Child, error) {
-	if change == nil {
+	return a.startIn(nil, r, change, stdio...)
+}
+
+// startIn starts a job in a shared sandbox, or with nil in one of its own.
+func (a *arena) startIn(in *Shared, r *executor.Spec, change func(*plan.Plan), stdio ...*os.File) (*Child, error) {
+	switch {
+	case change == nil && in != nil:
+		return in.Start(context.Background(), r, [3]*os.File(stdio))
+	case change == nil:
 		return a.host.Start(context.Background(), r, [3]*os.File(stdio))
 	}
 	// Where a wall is taken away, the observer may not stand in for it.
 	r.NoObserver = true
-	return startChanged(a.host, r, change, [3]*os.File(stdio))
+	return startChangedIn(a.host, in, r, change, [3]*os.File(stdio))
 }
 
 // startChanged starts a command as Start does, but by a plan that it changes before it is
 // performed. It does not prefork: nothing is known then of the first steps.
 func startChanged(h *Host, spec *executor.Spec, change func(*plan.Plan), stdio [3]*os.File) (*Child, error) {
+	return startChangedIn(h, nil, spec, change, stdio)
+}
+
+func startChangedIn(h *Host, in *Shared, spec *executor.Spec, change func(*plan.Plan), stdio [3]*os.File) (*Child, error) {
 	levels, err := h.accepted(spec)
 	for err == nil {
 		a := h.attempt(levels[0], spec, stdio)
+		a.shared = in
 		var p *plan.Plan
 		if p, err = a.plan(); err == nil {
 			change(p)
@@ -188,7 +203,7 @@ func (a *arena) run(t testing.TB, j *job) (result, error) {
 	if stdout == nil {
 		stdout = outW
 	}
-	c, err := a.start(a.request(j), j.change, stdin, stdout, errW)
+	c, err := a.startIn(j.in, a.request(j), j.change, stdin, stdout, errW)
 	outW.Close()
 	errW.Close()
 	if err != nil {

@@ -109,6 +109,8 @@ func frontMain(name string, kv map[string]string) int {
 		code, _, err := c.Wait()
 		fmt.Println("ended", code, err, c.WaitAll(), c.Close(new(executor.Exit)))
 		return 0
+	case "shared":
+		return sharedFront(&h, r)
 	case "hold", "hold-orphan":
 		c, err := startChanged(&h, r, func(p *plan.Plan) {
 			if name == "hold-orphan" {

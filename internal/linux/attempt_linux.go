@@ -34,11 +34,17 @@ type attempt struct {
 	level     string
 	spec      *executor.Spec
 	stdio     [3]*os.File
-	dry       bool // only plan: claim no names
+	dry       bool    // only plan: claim no names
+	shared    *Shared // nil for a sandbox of its own
+	likely    *root   // that the preforked task began with
+	root      *root   // mounts that the command begins with, or has made for others
+	fits      *root   // the same, after the start
+	lend      int     // which of those with layers of caches lends them
+	lent      *root   // that one; nil for none
 	preforked *launch.Preforked
 	overlays  []plan.Overlay
 	copies    map[string]plan.Spot
-	shared    []string        // places whose files may have names elsewhere,
+	linked    []string        // places whose files may have names elsewhere,
 	own       []string        // and those that only the command has
 	reaches   *network.Policy // which hosts; nil without a managed network
 	server    netip.AddrPort  // at which a command without a network asks for names; zero if that is not seen
@@ -55,6 +61,8 @@ type held struct {
 	services  *granted
 	network   *netaccess.Service
 	published *netaccess.Published
+	member    *netaccess.Member // of the network of a shared sandbox
+	apart     func()            // ends that it counts there as unobserved; nil where it does not
 }
 
 // attempt starts to make the control group that the limits of the command need.
@@ -65,12 +73,15 @@ func (h *Host) attempt(level string, spec *executor.Spec, stdio [3]*os.File) *at
 // release releases what an attempt that failed holds.
 func (a *attempt) release() {
 	a.preforked.Drop()
+	a.leave()
 	a.observer.close()
 	a.bounds.Release()
 	a.names.Release()
 	a.caches.Release()
 	a.services.close()
 	a.network.Close()
+	a.member.Leave()
+	a.leavePeers()
 	a.published.Close()
 }
 
@@ -79,7 +90,11 @@ func (a *attempt) release() {
 func (a *attempt) prefork() {
 	r := a.spec.Resources
 	if a.level == plan.LevelNative && a.host.lacks(a.level) == nil && r.Memory == 0 && r.CPUs == 0 && r.PIDs == 0 {
-		a.preforked = a.host.launcher.Prefork(plan.Namespaces(a.spec.Policy.Network()), plan.First(a.host.Facts()))
+		if a.shared != nil {
+			a.preforkInside()
+			return
+		}
+		a.preforked = a.host.launcher.Prefork(plan.Namespaces(a.spec.Policy.Network()), plan.First(a.host.Facts()), launch.Files{})
 	}
 }
 
@@ -99,15 +114,9 @@ func (a *attempt) plan() (*plan.Plan, error) {
 		return nil, &refusal{a.level, why}
 	}
 	r := &plan.Request{Level: a.level, Spec: a.spec, Env: a.spec.Env, Limits: limits.Defaults()}
-	var err error
-	if a.spec.Policy.Network() == sandbox.NetworkProxy {
-		if a.reaches, err = netaccess.Policy(a.spec); err != nil {
-			return nil, err
-		}
-		r.LocalBinding = a.reaches.LocalBinding()
-		a.redirect(r)
-	} else {
-		a.nameServer(r)
+	err := a.addNetwork(r)
+	if err != nil {
+		return nil, err
 	}
 	if err := a.publish(r); err != nil {
 		return nil, err
@@ -125,10 +134,16 @@ func (a *attempt) plan() (*plan.Plan, error) {
 			return nil, err
 		}
 	}
+	if a.shared != nil {
+		a.bounds.Share()
+	}
 	if r.Entry, err = a.bounds.At(a.level, writable(r)); err != nil {
 		return nil, err
 	}
-	p, err := plan.Make(a.host.Facts(), r)
+	if a.shared != nil {
+		r.Entry = a.shared.total.Entry(r.Entry)
+	}
+	p, err := a.make(r)
 	if err != nil {
 		return nil, a.refusal(hidden(a.spec, err))
 	}
@@ -175,7 +190,7 @@ func (a *attempt) gather(r *plan.Request) (err error) {
 	q := &protect.Request{
 		Services: a.services.Found,
 		Policy:   &res, Dir: a.spec.Dir, Mounts: a.level != plan.LevelLandlock, Alone: a.level == plan.LevelNative,
-		Tmp: a.spec.Tmp, PrivateTmp: own.tmp.Path, Homes: credentials.Homes(), Scans: own.scans, Table: &own.mounts,
+		Tmp: a.spec.Tmp, PrivateTmp: a.privateTmp(own), Homes: credentials.Homes(), Scans: own.scans, Table: &own.mounts,
 	}
 	q.State, q.NoState = state.Protected()
 	q.Settings, q.SettingsFile = userdirs.Protected(os.Getenv, q.Homes), userdirs.ProtectedFile(os.Getenv)
@@ -189,7 +204,7 @@ func (a *attempt) gather(r *plan.Request) (err error) {
 	addShown(r, &res, a.services.Found)
 	a.caches, err = a.host.caches.Prepare(caches.Request{
 		Plan: r, Dir: hostfacts.RealPath(a.spec.Dir), State: own.state,
-		Grants: a.spec.Policy.Named(), Disabled: a.spec.NoCaches, Overlays: a.level == plan.LevelNative,
+		Grants: a.spec.Policy.Named(), Disabled: a.spec.NoCaches, Overlays: a.level == plan.LevelNative, Like: a.borrow(),
 	})
 	if err != nil {
 		return err
@@ -197,7 +212,7 @@ func (a *attempt) gather(r *plan.Request) (err error) {
 	if l := a.caches; l != nil {
 		r.Rules, r.Overlays, r.Env = l.Rules, l.Overlays, l.Env
 	}
-	a.overlays, a.shared, a.own = r.Overlays, r.SharedPlaces(), r.OwnPlaces()
+	a.overlays, a.linked, a.own = r.Overlays, r.SharedPlaces(), r.OwnPlaces()
 	if a.level == plan.LevelBwrap {
 		return a.addBwrap(r, own.state)
 	}
@@ -227,11 +242,17 @@ func (a *attempt) launch(p *plan.Plan) (_ *Child, err error) {
 			return nil, err
 		}
 		files.Observer = a.observer.inbox.Theirs()
+	} else if a.shared != nil {
+		a.apart = a.shared.peers.Add()
 	}
 	var sent handovers
 	defer sent.close()
 	if err := sent.open(p, &files); err != nil {
 		return nil, err
+	}
+	a.enter(&files)
+	if a.shared != nil && a.shared.hub != nil {
+		a.member = a.shared.hub.Join()
 	}
 	var monitor *bwrap.Monitor
 	if p.Pipes {
@@ -254,6 +275,11 @@ func (a *attempt) launch(p *plan.Plan) (_ *Child, err error) {
 		return nil, errors.Join(err, c.WaitAll(), c.Close(new(executor.Exit)))
 	}
 	c.hold(a.held)
+	if a.shared != nil {
+		c.shared = a.shared
+		a.shared.add(c)
+	}
+	a.leave()
 	return c, nil
 }
 

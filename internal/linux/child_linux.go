@@ -27,10 +27,13 @@ type Child struct {
 	monitor  *bwrap.Monitor // nil at other levels
 	terminal *os.File       // the master end; nil without one
 	sandbox  executor.Sandbox
-	ownPIDs  bool // it has a process namespace that the reaper is in
+	ownPIDs  bool    // it has a process namespace that the reaper is in
+	shared   *Shared // nil for a sandbox of its own
 
-	ended   atomic.Bool // the command itself has ended
-	stopped atomic.Bool // its whole tree was signaled
+	ended   atomic.Bool                       // the command itself has ended
+	stopped atomic.Bool                       // its whole tree was signaled
+	total   atomic.Pointer[executor.Enforced] // the limit of its shared sandbox that was exceeded
+	cut     atomic.Bool                       // it was killed because its shared sandbox has ended
 
 	mu       sync.Mutex     // guards what follows
 	closing  bool           // Close has begun
@@ -61,6 +64,16 @@ func (c *Child) Processes() []int {
 	return out
 }
 
+// Members returns the tree below the reaper, for a list of what runs in a shared sandbox.
+func (c *Child) Members() (out []executor.SharedProcess) {
+	c.proc.WhileThere(func() {
+		for _, m := range process.Below(c.PID()) {
+			out = append(out, executor.SharedProcess{PID: m.PID, Parent: m.Parent, Name: m.Name, Command: m.Command()})
+		}
+	})
+	return out
+}
+
 // Terminal returns the master end of the command's terminal, which does not block and is
 // the caller's to close; nil without one.
 func (c *Child) Terminal() *os.File { return c.terminal }
@@ -69,7 +82,7 @@ func (c *Child) Terminal() *os.File { return c.terminal }
 func (c *Child) Sandbox() executor.Sandbox {
 	s := c.sandbox
 	s.Warnings, s.Hidden, s.Observed = c.names.Warnings(), c.names.Hidden(), c.observer != nil
-	s.Published = c.published.Ports()
+	s.Published, s.Shared = c.published.Ports(), c.shared != nil
 	return s
 }
 
@@ -80,6 +93,11 @@ func (c *Child) Wait() (code, signal int, err error) {
 	c.ended.Store(true)
 	switch {
 	case errors.Is(err, launch.ErrLost):
+		if c.shared != nil && c.shared.parts.PIDs {
+			// Its processes are children of the holder now, among those of others.
+			c.cut.Store(true)
+			c.shared.kill()
+		}
 		return -1, 0, nil
 	case err != nil:
 		return -1, 0, err
@@ -124,6 +142,16 @@ func (c *Child) Signal(sig syscall.Signal, tree bool) error {
 		c.proc.WhileThere(func() { process.SignalBelow(c.PID(), sig) })
 	}
 	return err
+}
+
+// cutOff kills the tree because the shared sandbox has ended.
+func (c *Child) cutOff() {
+	c.whileOpen(func() {
+		if !c.ended.Load() {
+			c.cut.Store(true)
+		}
+		_ = c.Kill() // WaitAll returns what went wrong
+	})
 }
 
 // countStop tells the host that this command was stopped, once.

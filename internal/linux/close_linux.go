@@ -59,6 +59,8 @@ func (c *Child) Close(exit *executor.Exit) error {
 		exit.SurvivorsBy = executor.ByNamespace
 	}
 	c.published.Close()
+	c.member.Leave()
+	c.leavePeers()
 	refused := c.network.Close()
 	var err error
 	exit.Quarantined, err = c.names.Finish()
@@ -76,6 +78,8 @@ func (c *Child) Close(exit *executor.Exit) error {
 	exit.Denials, exit.DenialsOmitted = append(exit.Denials, refused.Denials...), exit.DenialsOmitted+refused.Omitted
 	switch exit.Broken = c.broken; {
 	case exit.Broken != nil:
+	case c.cut.Load() && (exit.Code < 0 || exit.Signal == int(syscall.SIGKILL)):
+		exit.Broken = executor.ErrSharedEnded
 	case report.Err != nil:
 		exit.Broken = fmt.Errorf("the observer of system calls failed: %w", report.Err)
 	default:
@@ -84,7 +88,13 @@ func (c *Child) Close(exit *executor.Exit) error {
 	if c.bounds != nil {
 		exit.Limits, exit.Limit, exit.Usage = c.bounds.Finish(c.proc.Usage())
 		c.proc.OnCollected(c.bounds.Release)
+		if limit := c.total.Load(); limit != nil && exit.Limit == "" && exit.Signal == int(syscall.SIGKILL) {
+			exit.Limit, exit.Limits = limit.Limit, append(exit.Limits, *limit)
+		}
 		applyLimit(exit)
+	}
+	if c.shared != nil {
+		c.shared.remove(c, exit.Usage)
 	}
 	if c.monitor != nil {
 		c.monitor.Close()

@@ -23,6 +23,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/netproxy"
 	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/internal/protect"
+	"github.com/sallyport-dev/sallyport/internal/seccomp"
 	"github.com/sallyport-dev/sallyport/internal/state"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -44,6 +45,10 @@ type Host struct {
 	factsOnce sync.Once
 	facts     *plan.Host
 
+	sealOnce sync.Once
+	sealed   launch.Filter
+	sealErr  error
+
 	bwrapOnce sync.Once
 	bwrap     *bwrap.Program
 	bwrapLack *sandbox.UnsupportedError
@@ -55,10 +60,12 @@ type Host struct {
 	mu           sync.Mutex // guards what follows
 	closed       bool
 	filters      map[string]launch.Filter
+	refusals     map[string]*seccomp.Refusals         // of the filters
 	unredirected string                               // why connections are not led away; empty while nothing is known
 	unrouted     bool                                 // nor come to sockets at some ports
 	unnamed      bool                                 // names that commands without a network ask for are not seen
 	onlyIPv4     bool                                 // connections by IPv6 are not led away
+	noTrees      bool                                 // trees of other namespaces are not copied
 	unobserved   string                               // why no observer is available; empty while nothing is known
 	lacking      map[string]*sandbox.UnsupportedError // levels that are not available, as launches have shown
 }

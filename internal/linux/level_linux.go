@@ -127,6 +127,11 @@ const maxTries = 32
 // the error for the caller.
 func (a *attempt) learn(err error, try int) error {
 	h := a.host
+	if again, known := a.learnShared(err); again {
+		return errPlanAgain
+	} else if known != nil {
+		return known
+	}
 	if h.caches.Learn(err) || h.learnObserver(err) || a.learnRedirect(err, try) || vanished(err) && try < maxTries {
 		return errPlanAgain
 	}

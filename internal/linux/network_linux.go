@@ -23,7 +23,7 @@ import (
 )
 
 // handovers are the ways by which one launch sends what it makes; nil ones are not needed.
-type handovers struct{ terminal, listener *launch.Handover }
+type handovers struct{ terminal, listener, root *launch.Handover }
 
 // open opens those that a plan needs.
 func (s *handovers) open(p *plan.Plan, files *launch.Files) (err error) {
@@ -37,13 +37,19 @@ func (s *handovers) open(p *plan.Plan, files *launch.Files) (err error) {
 			return err
 		}
 	}
-	files.Terminal, files.Listen = s.terminal.Theirs(), s.listener.Theirs()
+	if p.Has(launch.OpShare) {
+		if s.root, err = launch.NewHandover("mounts"); err != nil {
+			return err
+		}
+	}
+	files.Terminal, files.Listen, files.Share = s.terminal.Theirs(), s.listener.Theirs(), s.root.Theirs()
 	return nil
 }
 
 func (s *handovers) close() {
 	s.terminal.Close()
 	s.listener.Close()
+	s.root.Close()
 }
 
 // receive takes what a launch has sent, and begins to serve the command's way to the network. What
@@ -58,13 +64,21 @@ func (a *attempt) receive(c *Child, s *handovers, p *plan.Plan) (err error) {
 			a.published.Serve(sockets.Four, sockets.Six)
 			sockets.Four, sockets.Six = nil, nil
 		}
-		sockets.Routed = a.routed != nil
-		a.network = netaccess.Serve(&a.host.proxy, sockets, a.spec)
+		if a.shared == nil {
+			sockets.Routed = a.routed != nil
+			a.network = netaccess.Serve(&a.host.proxy, sockets, a.spec)
+		}
+	}
+	if a.member != nil {
+		a.network = netaccess.Serve(&a.host.proxy, a.member.Sockets(), a.spec)
+		a.member.Started(c.Processes)
 	}
 	if s.terminal != nil {
-		c.terminal, err = s.terminal.Take()
+		if c.terminal, err = s.terminal.Take(); err != nil {
+			return err
+		}
 	}
-	return err
+	return a.keep(s.root)
 }
 
 // sockets takes the sockets of a plan, in the order of its steps.
@@ -148,6 +162,36 @@ func (a *attempt) publish(r *plan.Request) (err error) {
 		a.published, err = netaccess.Publish(a.spec.Publish)
 	}
 	return err
+}
+
+// redirected reports whether connections to all other addresses are led to the proxy by rules.
+func (a *attempt) redirected(p *plan.Plan) bool {
+	if a.shared != nil {
+		return a.shared.way.redirect != nil
+	}
+	return a.reaches != nil && a.routed == nil && p.Has(launch.OpNetlink)
+}
+
+// addNetwork says in a request how programs come to the network, or are told that there is none.
+func (a *attempt) addNetwork(r *plan.Request) (err error) {
+	managed := a.spec.Policy.Network() == sandbox.NetworkProxy
+	if managed {
+		if a.reaches, err = netaccess.Policy(a.spec); err != nil {
+			return err
+		}
+		r.LocalBinding = a.reaches.LocalBinding()
+	}
+	switch {
+	case a.shared != nil:
+		w := &a.shared.way
+		a.server, a.routed = w.server, w.routed
+		r.Redirect, r.Routed, r.Unredirected = w.redirect, w.routes, w.unredirected
+	case managed:
+		a.redirect(r)
+	default:
+		a.nameServer(r)
+	}
+	return nil
 }
 
 // nameServer says in a request where a command without a network asks for names, which are not found

@@ -47,9 +47,36 @@ func (a *attempt) addFilter(r *plan.Request, res *sandbox.Resolved) (err error) 
 	if r.Filter, err = a.host.filter(a.level, a.spec, see); err != nil || !r.Observe {
 		return err
 	}
-	seal, err := seccomp.Seal(a.host.Facts().Arch)
-	r.Seal = launch.Filter(seal)
+	r.Seal, err = a.host.seal()
 	return err
+}
+
+// seal returns the compiled filter against a second hand-over. It is made once.
+func (h *Host) seal() (launch.Filter, error) {
+	h.sealOnce.Do(func() {
+		var program []uint64
+		program, h.sealErr = seccomp.Seal(h.Facts().Arch)
+		h.sealed = launch.Filter(program)
+	})
+	return h.sealed, h.sealErr
+}
+
+// refusalsOf returns what a filter refuses. It is made once for each.
+func (h *Host) refusalsOf(o seccomp.Options) (*seccomp.Refusals, error) {
+	key := fmt.Sprintf("%+v", o)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if r := h.refusals[key]; r != nil {
+		return r, nil
+	}
+	r, err := seccomp.NewRefusals(o)
+	if err == nil {
+		if h.refusals == nil {
+			h.refusals = make(map[string]*seccomp.Refusals)
+		}
+		h.refusals[key] = r
+	}
+	return r, err
 }
 
 // filter returns the compiled system call filter of a level, with more openings than the
@@ -120,13 +147,15 @@ func (a *attempt) observe(p *plan.Plan) (*observation, error) {
 	if err != nil {
 		return nil, err
 	}
-	res.Paths = slices.Clone(res.Paths)
-	for i := range res.Paths {
-		if _, shown := a.copies[hostfacts.RealPath(res.Paths[i].Path)]; shown {
-			res.Paths[i].Level = sandbox.LevelRead
+	if len(a.copies) > 0 { // else no link need be looked for
+		res.Paths = slices.Clone(res.Paths)
+		for i := range res.Paths {
+			if _, shown := a.copies[hostfacts.RealPath(res.Paths[i].Path)]; shown {
+				res.Paths[i].Level = sandbox.LevelRead
+			}
 		}
 	}
-	refusals, err := seccomp.NewRefusals(a.host.filterOptions(a.level, a.spec, observed))
+	refusals, err := a.host.refusalsOf(a.host.filterOptions(a.level, a.spec, observed))
 	if err != nil {
 		return nil, err
 	}
@@ -142,17 +171,20 @@ func (a *attempt) observe(p *plan.Plan) (*observation, error) {
 	cfg := observer.Config{
 		Judge:          judge,
 		Refusals:       refusals,
-		PrivateNetwork: p.Script.Namespaces&launch.NewNet != 0,
-		Redirected:     a.reaches != nil && a.routed == nil && p.Has(launch.OpNetlink),
+		PrivateNetwork: a.ownNetwork(),
+		Redirected:     a.redirected(p),
 		Names:          a.server,
 		UnixOpen:       slices.Contains(a.spec.Allow, "unix"),
 		Sockets:        a.services.sockets(), Places: a.services.places(),
 		OwnRoots: slices.Contains(a.spec.Allow, "userns"),
 		Reads:    rulings.Hides(&res),
-		Shared:   a.shared, Own: a.own, ProtectHardLinks: a.spec.ProtectHardLinks,
+		Shared:   a.linked, Own: a.own, ProtectHardLinks: a.spec.ProtectHardLinks,
 		// Programs in namespaces of their own mean other users by their numbers.
 		IgnoreOwners: !a.spec.OwnershipErrors && !slices.Contains(a.spec.Allow, "userns"),
 		OnDenied:     a.spec.OnDenied,
+	}
+	if a.shared != nil {
+		cfg.Peers, cfg.Group = &a.shared.peers, a.shared.group(a.spec)
 	}
 	if a.routed != nil {
 		cfg.Routed, cfg.Names = a.routed.Ports, a.routed.Names

@@ -33,11 +33,11 @@ func TestPing(t *testing.T) {
 	}{
 		{name: "loopback", line: "-4 127.0.0.1", job: job{allow: opened}},
 		{name: "by name", line: "localhost", job: job{allow: opened}},
-		{name: "version 6", line: "-6 ::1", job: job{allow: opened}, fails: !sockets(unix.AF_INET6, 0)},
+		{name: "version 6", line: "-6 ::1", job: job{allow: opened}, fails: !pingSockets(unix.AF_INET6, 0)},
 		{name: "without an observer", line: "127.0.0.1", job: job{allow: opened, blind: true}},
 		{name: "beyond loopback", line: "192.0.2.1", job: job{allow: opened}, fails: true},
 		{name: "closed", line: "-4 127.0.0.1", fails: true, denied: "socket(AF_INET, SOCK_DGRAM, IPPROTO_ICMP) --allow icmp"},
-		{name: "the host's network", line: "127.0.0.1", job: job{policy: &host}, fails: !sockets(unix.AF_INET, unix.IPPROTO_ICMP)}, // as outside
+		{name: "the host's network", line: "127.0.0.1", job: job{policy: &host}, fails: !pingSockets(unix.AF_INET, unix.IPPROTO_ICMP)}, // as outside
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			a := newArena(t)
@@ -92,8 +92,8 @@ func TestPingAtLevels(t *testing.T) {
 	}
 }
 
-// sockets reports whether this machine has datagram sockets of a kind for this user.
-func sockets(family, protocol int) bool {
+// pingSockets reports whether this machine has datagram sockets of a kind for this user.
+func pingSockets(family, protocol int) bool {
 	s, err := unix.Socket(family, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, protocol)
 	if err == nil {
 		unix.Close(s)

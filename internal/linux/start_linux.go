@@ -16,7 +16,15 @@ import (
 // Start returns when the program has been executed; with an error nothing of the command
 // has run.
 func (h *Host) Start(ctx context.Context, spec *executor.Spec, stdio [3]*os.File) (*Child, error) {
+	return h.start(ctx, nil, spec, stdio)
+}
+
+// start is Start, in a shared sandbox or with nil in one of the command's own.
+func (h *Host) start(ctx context.Context, in *Shared, spec *executor.Spec, stdio [3]*os.File) (*Child, error) {
 	levels, err := h.accepted(spec)
+	if in != nil && err == nil {
+		levels = levels[:1]
+	}
 	if err == nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
@@ -24,8 +32,10 @@ func (h *Host) Start(ctx context.Context, spec *executor.Spec, stdio [3]*os.File
 		return nil, err
 	}
 	var refusals []*refusal
+	lend := 0
 	for try := 1; len(levels) > 0; try++ {
 		a := h.attempt(levels[0], spec, stdio)
+		a.shared, a.lend = in, lend
 		a.prefork() // the kernel makes the namespaces while this gathers and plans
 		p, err := a.plan()
 		if err == nil {
@@ -42,6 +52,10 @@ func (h *Host) Start(ctx context.Context, spec *executor.Spec, stdio [3]*os.File
 			return child, nil
 		}
 		a.release()
+		if errors.Is(err, errOtherLayers) {
+			lend++
+			continue
+		}
 		var no *refusal
 		switch err = a.learn(err, try); {
 		case errors.As(err, &no):

@@ -235,8 +235,12 @@ func (c *connecting) reach() (to *sockets.Address, file int, errno syscall.Errno
 		if !c.cfg.PrivateNetwork || sockets.HandedIn(c.sock) {
 			return nil, -1, c.refuse(name, unix.EPERM)
 		}
+		if !c.reachesName() {
+			return nil, -1, c.refuse(name, unix.EACCES)
+		}
 		return c.addr, -1, 0
 	}
+	c.lookAtPeers()
 	if file, errno = c.target(name); errno != 0 {
 		return nil, -1, errno
 	}
@@ -281,7 +285,7 @@ func (c *connecting) target(name string) (int, syscall.Errno) {
 	if errno == 0 && !c.listens(&p.facts) {
 		c.keepBound(true)
 	}
-	if errno == 0 && !c.listens(&p.facts) {
+	if errno == 0 && !c.listens(&p.facts) && !c.reachesFile(&p.facts) {
 		return -1, c.unknown(&p, at)
 	}
 	if errno == 0 && c.cfg.Judge != nil {

@@ -46,15 +46,28 @@ const maxBindings = 16
 
 // binds remembers a name that a task is about to bind a socket to.
 func (r *request) binds(p *place) {
+	r.remember(binding{dev: p.parent.dev, ino: p.parent.ino, name: p.name})
+}
+
+// bindsName does the same for an abstract name, which counts where other commands are in the network.
+func (r *request) bindsName() {
+	if r.cfg.Peers != nil {
+		r.remember(binding{})
+	}
+}
+
+func (r *request) remember(b binding) {
 	pidfd, err := unix.PidfdOpen(r.pid(), 0)
 	if err != nil || !r.valid() {
 		return
 	}
+	b.tid, b.pidfd, b.sock = r.n.pid, pidfd, int32(r.n.args[0])
 	if len(r.bindings) == maxBindings {
 		unix.Close(r.bindings[0].pidfd)
 		r.bindings = slices.Delete(r.bindings, 0, 1)
 	}
-	r.bindings = append(r.bindings, binding{tid: r.n.pid, pidfd: pidfd, sock: int32(r.n.args[0]), dev: p.parent.dev, ino: p.parent.ino, name: p.name})
+	defer func() { r.pending.Store(int32(len(r.bindings))) }()
+	r.bindings = append(r.bindings, b)
 }
 
 // keepBound keeps the files of the sockets that tasks have bound. A bind is over when its thread
@@ -101,6 +114,7 @@ func (r *request) judgeListen() syscall.Errno {
 		}
 		return b.tid == r.n.pid
 	})
+	r.pending.Store(int32(len(r.bindings)))
 	l, id := r.l, r.n.id
 	r.answers.Go(func() {
 		r.closeForeign(sock)
@@ -122,6 +136,9 @@ func (r *request) keep(sock int) bool {
 	if err != nil || domain != unix.AF_UNIX || r.cfg.PrivateNetwork && sockets.HandedIn(sock) {
 		return false
 	}
+	if r.publishName(sock) {
+		return true
+	}
 	fd, errno := sockets.BoundFile(sock)
 	if errno == unix.EPERM {
 		fd, errno = r.boundName(sock)
@@ -135,7 +152,9 @@ func (r *request) keep(sock int) bool {
 		return r.listens(&f)
 	}
 	r.makeRoom()
-	r.listening = append(r.listening, listening{fd, f.dev, f.ino})
+	own := listening{fd, f.dev, f.ino}
+	r.listening = append(r.listening, own)
+	r.publish(own)
 	return true
 }
 
@@ -154,11 +173,11 @@ func (s *Supervisor) makeRoom() {
 		if unix.Fstat(l.fd, &st) == nil && st.Nlink > 0 {
 			return false
 		}
-		unix.Close(l.fd)
+		s.forgetSocket(l)
 		return true
 	})
 	if len(s.listening) == maxListening {
-		unix.Close(s.listening[0].fd)
+		s.forgetSocket(s.listening[0])
 		s.listening = slices.Delete(s.listening, 0, 1)
 	}
 }

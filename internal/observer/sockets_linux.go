@@ -127,10 +127,14 @@ func (r *request) judgeBind() syscall.Errno {
 
 func (r *request) judgeBindUnix(name string) syscall.Errno {
 	switch {
-	case name == "" || r.cfg.NoSockets:
+	case r.cfg.NoSockets:
+		return 0
+	case name == "": // the kernel chooses an abstract one
+		r.bindsName()
 		return 0
 	case name[0] == '@':
 		if r.cfg.PrivateNetwork || r.cfg.UnixOpen {
+			r.bindsName()
 			return 0 // abstract names belong to the network, which is the command's own
 		}
 		return r.denySocket(sandbox.Bind, name, "unix", unix.EPERM)

@@ -46,6 +46,7 @@ type Supervisor struct {
 	readOnly    map[uint64]bool // mounts by unique id
 	listening   []listening
 	bindings    []binding       // the latest
+	pending     atomic.Int32    // how many they are
 	shared      map[uint64]bool // mounts of Config.Shared by id; nil before they are known
 	own         map[fileID]bool // files without names that others gave them
 
@@ -94,6 +95,7 @@ func newSupervisor(cfg Config) (*Supervisor, error) {
 		asking: make(chan struct{}, maxAsks), foreign: make(chan struct{}, maxForeign), connecting: make(chan struct{}, maxConnects),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.join()
 	s.groups, _ = os.Getgroups() // with fewer rights than there are, at worst EACCES is reported for EROFS
 	return s, nil
 }
@@ -221,8 +223,9 @@ func (s *Supervisor) Close() Report {
 
 func (s *Supervisor) closeFiles() {
 	s.forget()
+	s.leave()
 	for _, l := range s.listening {
-		unix.Close(l.fd)
+		s.forgetSocket(l)
 	}
 	for _, b := range s.bindings {
 		unix.Close(b.pidfd)

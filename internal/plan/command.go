@@ -117,9 +117,9 @@ func privateNetwork(r *Request) []launch.Step {
 	case sandbox.NetworkHost:
 		return nil
 	case sandbox.NetworkNone:
-		return slices.Concat([]launch.Step{{Op: launch.OpLoopback}}, r.Names.steps(), r.published())
+		return append([]launch.Step{{Op: launch.OpLoopback}}, r.Names.steps()...)
 	}
-	return append(managedNetwork(r), r.published()...)
+	return managedNetwork(r)
 }
 
 // managedNetwork is privateNetwork for a managed one.
@@ -259,7 +259,8 @@ func (r *Request) trustPlaces() []Spot {
 
 // limited gives the command its standard descriptors and resource limits.
 func limited(r *Request) []launch.Step {
-	steps := []launch.Step{{Op: launch.OpStdio}}
+	const more = 6 // steps that command adds
+	steps := append(make([]launch.Step, 0, 1+len(r.Limits)+more), launch.Step{Op: launch.OpStdio})
 	for _, l := range r.Limits {
 		steps = append(steps, launch.Step{Op: launch.OpLimit, Resource: l.Resource, Soft: l.Soft, Hard: l.Hard})
 	}

@@ -138,7 +138,7 @@ func landlockRules(h *Host, r *Request) *launch.Ruleset {
 // descriptors that are writable.
 func ruleset(h *Host, r *Request, checked bool, own []launch.Rule) *launch.Ruleset {
 	abi := landlock.ABI(h.LandlockABI)
-	set := &launch.Ruleset{Handled: abi.Writes(), Scoped: abi.Scopes()}
+	set := &launch.Ruleset{Handled: abi.Writes(), Scoped: r.Shared.scopes(abi, r.network())}
 	for _, u := range r.Rules {
 		if u.Level != sandbox.LevelWrite || u.Kind == KindMissing || u.Pin || r.isTmp(u.Path) {
 			continue

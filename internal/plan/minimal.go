@@ -51,14 +51,6 @@ func (n *nativePlan) links() {
 	}
 }
 
-// hides reports whether a rule denies a path, as opposed to a path that no rule is about.
-func (n *nativePlan) hides(name string) bool {
-	for u := range n.req.rulesOver(name) {
-		return u.Level == sandbox.LevelDeny
-	}
-	return false
-}
-
 // pivot moves into the new root. What can be made only while the host's tree is there is
 // made before: the process file system, which the kernel gives only to a task that sees
 // one, and here copies of the masks.
@@ -128,9 +120,9 @@ func (n *nativePlan) shows(name string) bool {
 	case n.isCover(name):
 		return n.mountAt(name, true) != nil
 	case n.coverOver(name) == "":
-		return (n.req.LevelAt(name) != sandbox.LevelDeny || shown && !n.hides(name)) && !n.req.isTmp(name)
+		return (n.req.LevelAt(name) != sandbox.LevelDeny || shown && !n.req.denies(name)) && !n.req.isTmp(name)
 	case shown:
-		return !n.hides(name)
+		return !n.req.denies(name)
 	}
 	return n.mountAt(name, true) != nil && !n.req.isTmp(name)
 }

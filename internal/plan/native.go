@@ -105,6 +105,8 @@ func (n *nativePlan) layout() {
 			n.devices = append(n.devices, d)
 		}
 	}
+	const usual = 16 // mounts of a sandbox without rules, about
+	n.mounts = make([]mount, 0, usual+len(n.req.Rules))
 	for _, name := range []string{"dev", "run", "sys"} {
 		c := &cover{at: "/" + name, name: name, mode: 0o755}
 		n.covers = append(n.covers, c)
@@ -115,7 +117,7 @@ func (n *nativePlan) layout() {
 	// what is shown by default.
 	for _, s := range slices.Concat(n.host.SysShows, n.host.RunShows) {
 		u := n.req.rule(s.Path)
-		if ruled := u != nil && u.Kind != KindMissing; !ruled && !n.hides(s.Path) && n.coverOver(s.Path) != "" {
+		if ruled := u != nil && u.Kind != KindMissing; !ruled && !n.req.denies(s.Path) && n.coverOver(s.Path) != "" {
 			n.shown = append(n.shown, s)
 		}
 	}
@@ -133,8 +135,10 @@ func (n *nativePlan) isCover(name string) bool {
 
 // levelAbove is the level that a path has by the rules above it.
 func (n *nativePlan) levelAbove(name string) sandbox.Level {
-	for u := range n.req.rulesAbove(name) {
-		return u.Level
+	if name != "/" {
+		if u := n.req.nearest(path.Dir(name)); u != nil {
+			return u.Level
+		}
 	}
 	if slices.ContainsFunc(n.shown, func(s Spot) bool { return s.Path != name && within(name, s.Path) }) {
 		return sandbox.LevelRead

@@ -59,6 +59,8 @@ type Request struct {
 	PublishIPv4 bool
 	// Names are for a command without a network; with nil it is not seen which names it asks for.
 	Names *Names
+	// Shared is the shared sandbox in which the command starts, at LevelNative; nil for one of its own.
+	Shared *Shared
 
 	Bwrap *Bwrap // for LevelBwrap
 	// Filter is the compiled seccomp filter for the network of the policy and Spec.Allow.
@@ -221,7 +223,8 @@ func (r *Request) stdio() [3]Stdio {
 
 // within reports whether name is the directory dir or below it.
 func within(name, dir string) bool {
-	return name == dir || dir == "/" || strings.HasPrefix(name, dir+"/")
+	rest, ok := strings.CutPrefix(name, dir)
+	return dir == "/" || ok && (rest == "" || rest[0] == '/')
 }
 
 func (r *Request) sortRules() {
@@ -235,6 +238,15 @@ func (r *Request) rule(name string) *Rule {
 		return nil
 	}
 	return &r.Rules[i]
+}
+
+// nearest returns the rule for a path or for the nearest directory above it, or nil.
+func (r *Request) nearest(name string) *Rule {
+	for at := name; ; at = path.Dir(at) {
+		if u := r.rule(at); u != nil || at == "/" || at == "." {
+			return u
+		}
+	}
 }
 
 // rulesOver yields the rules for a path and for the directories above it, nearest first.
@@ -259,26 +271,25 @@ func (r *Request) rulesAbove(name string) iter.Seq[*Rule] {
 // LevelAt returns the level that the rules give a path, before overlays and the
 // directories of our own that cover the host's.
 func (r *Request) LevelAt(name string) sandbox.Level {
-	for u := range r.rulesOver(name) {
+	if u := r.nearest(name); u != nil {
 		return u.Level
 	}
 	return r.Root
 }
 
-// denies reports whether the nearest rule over a path denies it.
+// denies reports whether the nearest rule over a path denies it, as opposed to a path that no rule
+// is about.
 func (r *Request) denies(name string) bool {
-	for u := range r.rulesOver(name) {
-		return u.Level == sandbox.LevelDeny
-	}
-	return false
+	u := r.nearest(name)
+	return u != nil && u.Level == sandbox.LevelDeny
 }
 
 // levelAbove is LevelAt without a rule for the path itself.
 func (r *Request) levelAbove(name string) sandbox.Level {
-	for u := range r.rulesAbove(name) {
-		return u.Level
+	if name == "/" {
+		return r.Root
 	}
-	return r.Root
+	return r.LevelAt(path.Dir(name))
 }
 
 // shown reports whether a rule at or above a path, and below the directory at, brings

@@ -45,7 +45,7 @@ func First(h *Host) []launch.Step {
 func (n *nativePlan) write() {
 	p, r := n.plan, n.req
 	p.Mechanism = []string{"userns", "mountns", "pidns", "ipcns", "utsns", "cgroupns", "landlock", "seccomp"}
-	p.Script.Namespaces = Namespaces(r.network())
+	p.Script.Namespaces, p.Script.Enter = n.namespaces(), r.Shared != nil
 	if r.network() != sandbox.NetworkHost {
 		p.Mechanism = slices.Insert(p.Mechanism, 3, "netns")
 	}
@@ -63,7 +63,45 @@ func (n *nativePlan) write() {
 	p.Script.Steps = make([]launch.Step, 0, usual+4*len(r.Rules))
 	n.add(r.Entry.Reaper...)
 	n.add(First(n.host)...)
-	n.add(launch.Step{Op: launch.OpMapUser, UID: n.host.UID, GID: n.host.GID})
+	if r.Shared != nil {
+		n.sharedMounts()
+		n.add(r.published()...)
+	} else {
+		n.add(launch.Step{Op: launch.OpMapUser, UID: n.host.UID, GID: n.host.GID})
+		n.ownMounts()
+		n.add(privateNetwork(r)...)
+		n.add(r.published()...)
+	}
+	n.add(refuseSettings()...)
+	// One capability stays until the reaper's program is executed: until then this task
+	// shares the caller's memory, and the command, which has none, may not trace a task
+	// that has more.
+	n.add(launch.Step{Op: launch.OpCaps, Value: capSetpcap, Label: "the least that keeps the command from tracing this task"})
+	if !r.Observe {
+		n.add(launch.Step{Op: launch.OpSeccomp, Filter: r.Filter})
+	}
+	n.add(start(r, ownMultiplexer)...)
+	if !r.Shared.pids() { // else other commands see this task, which shares the caller's memory until its program is executed
+		n.add(launch.Step{Op: launch.OpCaps, Label: "none left"})
+	}
+	n.add(launch.Step{Op: launch.OpLandlock, Ruleset: n.ruleset()})
+	n.add(command(r)...)
+	p.observe(r)
+}
+
+// ownMounts makes the mounts of a command that shares nothing.
+func (n *nativePlan) ownMounts() {
+	shm, masks := n.fill()
+	proc := n.makeProc()
+	n.pivot(masks)
+	n.mounts = append(n.mounts, mount{at: "/dev/pts", tree: n.tree(launch.Step{Op: launch.OpDevpts}), own: true})
+	n.attach(shm, masks)
+	n.reopen(true)
+	n.proc(proc, masks)
+}
+
+// fill makes the trees of everything that is mounted, and makes the host's read-only.
+func (n *nativePlan) fill() (shm int, m masks) {
 	n.overlays()
 	n.cloneWritable()
 	n.cloneDevices()
@@ -75,27 +113,7 @@ func (n *nativePlan) write() {
 	}
 	n.reopen(false)
 	n.cloneReadable()
-	shm, masks := n.stage()
-	proc := n.makeProc()
-	n.pivot(masks)
-	n.attach(shm, masks)
-	n.reopen(true)
-	n.proc(proc, masks)
-	n.add(privateNetwork(r)...)
-	n.add(refuseSettings()...)
-	// One capability stays until the reaper's program is executed: until then this task
-	// shares the caller's memory, and the command, which has none, may not trace a task
-	// that has more.
-	n.add(launch.Step{Op: launch.OpCaps, Value: capSetpcap, Label: "the least that keeps the command from tracing this task"})
-	if !r.Observe {
-		n.add(launch.Step{Op: launch.OpSeccomp, Filter: r.Filter})
-	}
-	n.add(start(r, ownMultiplexer)...)
-	n.add(
-		launch.Step{Op: launch.OpCaps, Label: "none left"},
-		launch.Step{Op: launch.OpLandlock, Ruleset: n.ruleset()})
-	n.add(command(r)...)
-	p.observe(r)
+	return n.stage()
 }
 
 // cloneWritable copies the mounts that stay writable, before the tree is made read-only.
@@ -249,7 +267,11 @@ func (n *nativePlan) stage() (shm int, m masks) {
 	n.add(launch.Step{Op: launch.OpChmod, Path: staging + "/shm", Mode: 0o1777, Label: "whatever the umask"})
 	n.mkdir("none", 0)
 	n.mkfile("nothing", 0)
-	shm = n.tree(launch.Step{Op: launch.OpClone, Path: staging + "/shm", Own: true})
+	if n.req.Shared.trees() && len(shared.points) == 0 { // else something of the policy is in it
+		shm = n.tree(launch.Step{Op: launch.OpTake, From: sharedMemoryTree, Label: "commands of this sandbox share it"})
+	} else {
+		shm = n.tree(launch.Step{Op: launch.OpClone, Path: staging + "/shm", Own: true})
+	}
 	n.add(launch.Step{Op: launch.OpSetMount, Path: staging, Set: launch.AttrReadOnly, Label: "our own directories, full"})
 	for _, c := range n.covers {
 		c.tree = n.tree(launch.Step{Op: launch.OpClone, Path: staging + "/" + c.name, Own: true})
@@ -350,7 +372,6 @@ func below(name, dir string) string {
 
 // attach mounts everything in its place, directories before what is in them.
 func (n *nativePlan) attach(shm int, m masks) {
-	n.mounts = append(n.mounts, mount{at: "/dev/pts", tree: n.tree(launch.Step{Op: launch.OpDevpts}), own: true})
 	if n.mountAt("/dev/shm", false) == nil { // else the policy gives the host's
 		n.mounts = append(n.mounts, mount{at: "/dev/shm", tree: shm, own: true})
 	}
@@ -385,10 +406,14 @@ func (n *nativePlan) copyMask(m masks, dir bool, why string) int {
 // begins with ping sockets for no group at all; where they are allowed, the command's only
 // group gets them.
 func (n *nativePlan) makeProc() int {
-	if !slices.Contains(n.req.Spec.Allow, seccomp.OpenICMP) || n.req.network() == sandbox.NetworkHost {
-		return n.tree(launch.Step{Op: launch.OpProc, Set: launch.AttrReadOnly})
+	visible := uint64(0)
+	if n.req.Shared.pids() {
+		visible = 1
 	}
-	tree := n.tree(launch.Step{Op: launch.OpProc})
+	if !slices.Contains(n.req.Spec.Allow, seccomp.OpenICMP) || n.req.network() == sandbox.NetworkHost {
+		return n.tree(launch.Step{Op: launch.OpProc, Set: launch.AttrReadOnly, Value: visible})
+	}
+	tree := n.tree(launch.Step{Op: launch.OpProc, Value: visible})
 	n.add(
 		launch.Step{Op: launch.OpSetting, Tree: tree, Path: "sys/net/ipv4/ping_group_range",
 			Data: fmt.Appendf(nil, "%d %d", n.host.GID, n.host.GID), Label: "ping sockets, of both kinds of addresses"},

@@ -237,16 +237,16 @@ func SurvivorsBelow(root int) []executor.Survivor {
 	for i, m := range Below(root) {
 		s := executor.Survivor{PID: m.PID, Name: m.Name}
 		if i < commandsShown {
-			s.Command = m.command()
+			s.Command = m.Command()
 		}
 		out = append(out, s)
 	}
 	return out
 }
 
-// command returns the command line of a process, or its name in brackets when it has
+// Command returns the command line of a process, or its name in brackets when it has
 // none, as ps(1) does: it is about to execute a program, or to end.
-func (m Member) command() string {
+func (m Member) Command() string {
 	buf := make([]byte, 4096) // more than is shown
 	b := readInto(fmt.Sprintf("/proc/%d/cmdline", m.PID), buf)
 	if len(b) == 0 { // the first thread may have ended

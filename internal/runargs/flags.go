@@ -41,6 +41,11 @@ type Options struct {
 
 	JSON, JSONL, JSONLDrop, Interactive, Detach, Help bool
 
+	// Join names the sandbox to run in; empty for one of its own. Idle is how long it waits for a run
+	// before it ends, if this one starts it.
+	Join string
+	Idle time.Duration
+
 	// Server is the one to run on.
 	Server Server
 
@@ -116,6 +121,10 @@ func (o *Options) setter(f *config.Flag) func(string) error {
 		return o.descriptor
 	case "detach":
 		return getopt.On(&o.Detach)
+	case "join":
+		return getopt.Text(&o.Join)
+	case "idle":
+		return o.idle
 	case "remote":
 		return getopt.Text(&o.Server.URL)
 	case "remote-token-file":
@@ -335,6 +344,8 @@ func (o *Options) Check(words []string) error {
 		return failure.New("--detach and --json or --jsonl cannot be combined; sallyport wait --json ID prints the result")
 	case o.Detach && len(o.Descriptors) > 0:
 		return failure.New("--detach and --fd cannot be combined: a session has no descriptors of its caller")
+	case o.checkJoin() != nil:
+		return o.checkJoin()
 	case o.HasScript && len(words) > 0:
 		return failure.New("unexpected argument %s after -c; put it into the script", getopt.Quote(words[0]))
 	case o.HasScript && strings.TrimSpace(o.Script) == "":

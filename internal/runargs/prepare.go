@@ -54,6 +54,7 @@ func (o *Options) callers() error {
 		{o.Interactive, "--interactive", "set openStdin"},
 		{o.Server != Server{}, "--remote", "connect to that server"},
 		{o.Detach, "--detach", "leave it out"},
+		{o.joins(), "--join", "leave it out"},
 		{len(o.Descriptors) > 0, "--fd", "leave it out"},
 		{len(o.Given["tty"]) > 0, "--tty", "set tty"},
 		{len(o.Given["quiet"]) > 0, "--quiet", "leave it out"},

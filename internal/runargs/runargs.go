@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/sallyport-dev/sallyport"
+	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/tty"
 )
@@ -102,6 +103,6 @@ func (e *Env) Variable(name string) string {
 }
 
 // Unbuilt describes the sandbox that was asked for and not built.
-func (o *Options) Unbuilt() sallyport.Sandbox {
-	return sallyport.Sandbox{Mode: o.preset().Name(), Network: o.networkOf(), Sandbox: executor.Sandbox{Level: "none"}}
+func (o *Options) Unbuilt() event.Sandbox {
+	return event.Sandbox{Mode: o.preset().Name(), Network: o.networkOf(), Sandbox: executor.Sandbox{Level: "none"}}
 }

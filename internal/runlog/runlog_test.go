@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sallyport-dev/sallyport"
+	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -79,7 +80,7 @@ func TestAppend(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.ExitCode, e.Duration, e.Stdout = 3, 1500*time.Millisecond, printed.Stdout
-	e.Sandbox = sallyport.Sandbox{Mode: "read-only", Sandbox: executor.Sandbox{Level: "native", Observed: true}}
+	e.Sandbox = event.Sandbox{Mode: "read-only", Sandbox: executor.Sandbox{Level: "native", Observed: true}}
 	e.SetDenials([]sandbox.Denial{{Access: sandbox.Access{Op: sandbox.Write, Path: "/etc/x"}, Errno: "EROFS", Source: sandbox.Notified, Rule: "/=read", Count: 4}}, 2)
 	e.Quarantined = []executor.Quarantined{{Path: "/w/.git", Why: "w"}}
 	e.Survivors, e.Attempts = []executor.Survivor{{PID: 3, Name: "x"}}, make([]sallyport.Attempt, 1)

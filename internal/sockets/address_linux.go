@@ -79,6 +79,15 @@ func (a *Address) Unix() string {
 	return name
 }
 
+// Abstract returns an abstract name as the kernel compares it, with every byte; false for another address.
+func (a *Address) Abstract() (string, bool) {
+	const familySize = 2
+	if a.Family() != unix.AF_UNIX || a.Len <= familySize || a.Raw[familySize] != 0 {
+		return "", false
+	}
+	return string(a.Raw[familySize+1 : a.Len]), true
+}
+
 // FileAddress is the address of a unix socket whose file is open.
 func FileAddress(fd int) *Address {
 	const familySize = 2

@@ -48,13 +48,18 @@ func BoundFile(sock int) (int, syscall.Errno) {
 
 // BoundTo returns the name that a unix socket was bound to, as [Address.Unix] does; empty
 // where there is none.
-func BoundTo(sock int) string {
+func BoundTo(sock int) string { return boundTo(sock).Unix() }
+
+// AbstractName returns the abstract name that a unix socket has, as [Address.Abstract] does.
+func AbstractName(sock int) (string, bool) { return boundTo(sock).Abstract() }
+
+func boundTo(sock int) *Address {
 	var a Address
 	size := uint32(len(a.Raw))
 	if _, _, errno := unix.Syscall(unix.SYS_GETSOCKNAME, uintptr(sock), uintptr(unsafe.Pointer(&a.Raw)), uintptr(unsafe.Pointer(&size))); errno == 0 {
 		a.Len = min(int(size), len(a.Raw))
 	}
-	return a.Unix()
+	return &a
 }
 
 // Bound asks the kernel for the file that a unix socket of this network is bound to: the

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sallyport-dev/sallyport"
+	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/runlog"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -41,7 +42,7 @@ func aRun(change func(*runlog.Record)) runlog.Record {
 	r.Result = sallyport.Result{
 		Run: "abc123", Args: []string{"make", "all"}, Dir: "/home/a/w",
 		ExitCode: 1, End: "exited", Duration: 1500 * time.Millisecond, Attempts: make([]sallyport.Attempt, 1),
-		Sandbox: sallyport.Sandbox{Mode: "workspace-write", Sandbox: executor.Sandbox{Level: "native", Mechanism: []string{"userns", "seccomp"}, Observed: true}},
+		Sandbox: event.Sandbox{Mode: "workspace-write", Sandbox: executor.Sandbox{Level: "native", Mechanism: []string{"userns", "seccomp"}, Observed: true}},
 	}
 	if change != nil {
 		change(&r)
@@ -193,7 +194,7 @@ func TestExplain(t *testing.T) {
 		}, "(userns, seccomp).\n\nBlocked, and known to be harmless:\n  write ~/.config (EROFS): telemetry counters of Go\n"},
 		{"nothing known", func(r *runlog.Record) { r.Sandbox.Observed = false }, "\nNo denial is known, but the program was not observed.\n"},
 		{"no sandbox", func(r *runlog.Record) {
-			r.Sandbox = sallyport.Sandbox{Mode: "full-access", Network: sandbox.NetworkHost, Sandbox: executor.Sandbox{Level: "none"}}
+			r.Sandbox = event.Sandbox{Mode: "full-access", Network: sandbox.NetworkHost, Sandbox: executor.Sandbox{Level: "none"}}
 		},
 			"No sandbox: full-access, network host.\n\nNo sandbox was active, so nothing was refused.\n"},
 		{"a guess", func(r *runlog.Record) { r.Sandbox.Observed = false; r.SetDenials(guess(""), 0) },

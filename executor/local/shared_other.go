@@ -1,0 +1,33 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !linux
+
+package local
+
+import (
+	"context"
+	"os"
+
+	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+// An opened is a shared sandbox, of which this system has none.
+type opened struct{}
+
+func open(context.Context, *host, *executor.SharedSpec) (*opened, error) {
+	return nil, &sandbox.UnsupportedError{Need: "a shared sandbox", Have: "only Linux has them", Hint: "run each command in a sandbox of its own"}
+}
+
+func (*opened) Start(context.Context, *executor.Spec, [3]*os.File) (*child, error) {
+	return nil, executor.ErrSharedEnded
+}
+
+func (*opened) Done() <-chan struct{} { return nil }
+
+func (*opened) Close() error { return nil }
+
+func usage(*opened) executor.Usage { return executor.Usage{} }
+
+func members(*child) []executor.SharedProcess { return nil }
