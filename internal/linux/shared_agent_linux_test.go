@@ -114,6 +114,18 @@ func (g *agent) end(t testing.TB) *executor.Exit {
 	return finish(t, g.child)
 }
 
+// undisturbed tries what needs a command that begins with known mounts, until one has. What changes on the host
+// meanwhile, such as a mount or a file in the home of other tests, has a command make its own.
+func undisturbed(t *testing.T, try func() (known bool)) {
+	t.Helper()
+	for range 5 {
+		if try() {
+			return
+		}
+	}
+	t.Error("no command begins with known mounts")
+}
+
 // finish waits for the end of a command and of its tree.
 func finish(t testing.TB, c *Child) *executor.Exit {
 	t.Helper()

@@ -4,7 +4,9 @@
 package linux
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/sallyport-dev/sallyport/internal/caches"
@@ -17,6 +19,19 @@ import (
 // given back when the sandbox ends.
 func TestSharedCaches(t *testing.T) {
 	testenv.RunAsOrdinary(t)
+	var wrong []string
+	undisturbed(t, func() bool {
+		wrong = sharedCaches(t)
+		return wrong == nil
+	})
+	if wrong != nil {
+		t.Error(strings.Join(wrong, "\n"))
+	}
+}
+
+func sharedCaches(t *testing.T) (wrong []string) {
+	t.Helper()
+	fail := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	c := newCached(t)
 	unchanged(t, c.home)
 	s := c.open(t, c.policy())
@@ -45,25 +60,24 @@ func TestSharedCaches(t *testing.T) {
 		{"the other again", job{policy: &closed}, "cat entry", "other\n", true},
 	}
 	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			out, known := run(s, test.job, "cd $HOME/.npm && "+test.line)
-			if out != test.want || known != test.known {
-				t.Errorf("printed %q, found its mounts: %v; want %q, %v", out, known, test.want, test.known)
-			}
-		})
+		out, known := run(s, test.job, "cd $HOME/.npm && "+test.line)
+		if out != test.want || known != test.known {
+			fail("%s: printed %q, found its mounts: %v; want %q, %v", test.name, out, known, test.want, test.known)
+		}
 	}
 	beside := c.open(t, c.policy())
 	if out, _ := run(beside, job{}, "cat $HOME/.npm/entry"); out != "clean\n" {
-		t.Errorf("a sandbox beside finds %q", out)
+		fail("a sandbox beside finds %q", out)
 	}
 	must(t, s.Close())
 	must(t, beside.Close())
 	if got := c.sh(t, &job{}, "cat $HOME/.npm/entry"); got != "second\n" {
-		t.Errorf("a command after the sandbox finds %q", got)
+		fail("a command after the sandbox finds %q", got)
 	}
 	list, err := caches.List(c.base + "/state/sallyport")
 	must(t, err)
 	if slices.ContainsFunc(list, func(e caches.Entry) bool { return e.InUse }) {
-		t.Errorf("the layers are still in use: %+v", list)
+		fail("the layers are still in use: %+v", list)
 	}
+	return wrong
 }

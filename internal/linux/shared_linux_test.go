@@ -440,6 +440,18 @@ func errnoOr(err error) error {
 // that are there; another policy makes its own.
 func TestSharedMountsKnown(t *testing.T) {
 	testenv.RunAsOrdinary(t)
+	var wrong []string
+	undisturbed(t, func() bool {
+		wrong = mountsKnown(t)
+		return wrong == nil
+	})
+	if wrong != nil {
+		t.Error(strings.Join(wrong, "\n"))
+	}
+}
+
+func mountsKnown(t *testing.T) (wrong []string) {
+	t.Helper()
 	a := newArena(t)
 	s := a.open(t, a.policy())
 	closed := a.policy().WithEntries(sandbox.PathEntry(a.out+"/dir", sandbox.LevelDeny))
@@ -456,22 +468,21 @@ func TestSharedMountsKnown(t *testing.T) {
 		{"/tmp of the host", job{tmp: "host"}, made},
 	}
 	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			r := a.request(&test.job)
-			r.Args, r.Explain = []string{"/bin/true"}, true
-			c, err := s.Start(context.Background(), r, nulls(t))
-			must(t, err)
-			box := c.Sandbox()
-			if e := finish(t, c); e.Code != 0 {
-				t.Errorf("%+v", e)
-			}
-			expects := script(box.Script, "expect-mount "+a.ws)
-			makes := slices.ContainsFunc(script(box.Script, "clone "), func(line string) bool { return strings.Contains(line+" ", " "+a.ws+" ") })
-			if !box.Shared || len(expects) == 1 != (test.want == known) || makes != (test.want == made) {
-				t.Errorf("expected %q, made %v, shared %v\n%s", expects, makes, box.Shared, box.Script)
-			}
-		})
+		r := a.request(&test.job)
+		r.Args, r.Explain = []string{"/bin/true"}, true
+		c, err := s.Start(context.Background(), r, nulls(t))
+		must(t, err)
+		box := c.Sandbox()
+		if e := finish(t, c); e.Code != 0 {
+			t.Errorf("%s: %+v", test.name, e)
+		}
+		expects := script(box.Script, "expect-mount "+a.ws)
+		makes := slices.ContainsFunc(script(box.Script, "clone "), func(line string) bool { return strings.Contains(line+" ", " "+a.ws+" ") })
+		if !box.Shared || len(expects) == 1 != (test.want == known) || makes != (test.want == made) {
+			wrong = append(wrong, fmt.Sprintf("%s: expected %q, made %v, shared %v\n%s", test.name, expects, makes, box.Shared, box.Script))
+		}
 	}
+	return wrong
 }
 
 // script returns the lines of a script that begin with a word.

@@ -102,16 +102,21 @@ func TestSharedWallsCanFail(t *testing.T) {
 					t.Errorf("with every wall: %s %v", n, v)
 				}
 			}
-			w.job.change = func(p *plan.Plan) {
-				if p.Known == 0 {
-					t.Error("it does not begin with known mounts")
-				}
-				w.change(a, p)
-			}
 			for _, n := range names {
-				if v := a.attack(t, &w.job, []string{n}, kv...)[n]; v.word != wordBreach {
-					t.Errorf("without %s: %s %v", w.name, n, v)
-				}
+				undisturbed(t, func() (known bool) {
+					without := w.job
+					without.change = func(p *plan.Plan) {
+						known = p.Known > 0
+						w.change(a, p)
+					}
+					v := a.attack(t, &without, []string{n}, kv...)[n]
+					if !known {
+						mustRun(t, a, &first)
+					} else if v.word != wordBreach {
+						t.Errorf("without %s: %s %v", w.name, n, v)
+					}
+					return known
+				})
 			}
 		})
 	}
@@ -128,20 +133,21 @@ func TestSharedTreeCanFail(t *testing.T) {
 			kv := surroundingsFor(t, a)
 			for _, n := range strings.Fields(w.attacks) {
 				t.Run(n, func(t *testing.T) {
-					s := a.open(t, p)
-					mustRun(t, a, &job{in: s, policy: &p, args: sh(`:`), change: func(p *plan.Plan) { w.change(a, p) }})
-					unproved := func(p *plan.Plan) {
-						if p.Known == 0 {
-							t.Error("it does not begin with known mounts")
+					undisturbed(t, func() (known bool) {
+						s := a.open(t, p)
+						mustRun(t, a, &job{in: s, policy: &p, args: sh(`:`), change: func(p *plan.Plan) { w.change(a, p) }})
+						unproved := func(p *plan.Plan) {
+							known = p.Known > 0
+							dropOp(launch.OpExpectMount)(a, p)
 						}
-						dropOp(launch.OpExpectMount)(a, p)
-					}
-					if v := a.attack(t, &job{in: s, policy: &p, change: unproved}, []string{n}, kv...)[n]; v.word != wordBreach {
-						t.Errorf("without the wall and its proof: %v", v)
-					}
-					if v := a.attack(t, &job{in: s, policy: &p}, []string{n}, kv...)[n]; w.proved && v.word != wordDenied {
-						t.Errorf("without the wall: %v", v)
-					}
+						if v := a.attack(t, &job{in: s, policy: &p, change: unproved}, []string{n}, kv...)[n]; known && v.word != wordBreach {
+							t.Errorf("without the wall and its proof: %v", v)
+						}
+						if v := a.attack(t, &job{in: s, policy: &p}, []string{n}, kv...)[n]; w.proved && v.word != wordDenied {
+							t.Errorf("without the wall: %v", v)
+						}
+						return known
+					})
 				})
 			}
 		})
@@ -204,31 +210,36 @@ func TestSharedProofStops(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			a := newArena(t)
-			nameAll(t, a.ws)
-			p := a.policyOfWalls()
-			s := a.open(t, p)
-			mustRun(t, a, &job{in: s, policy: &p, args: sh(`:`)})
-			// The plan is made, and the launch performed when the host has changed something.
-			known := false
-			_, err := a.run(t, &job{in: s, policy: &p, args: sh(`:`), change: func(p *plan.Plan) {
-				known = p.Known > 0
-				test.change(t, a)
-			}})
-			var step *launch.StepError
-			if !known || err != nil && !errors.Is(err, errPlanAgain) && !errors.As(err, &step) {
-				t.Errorf("known mounts %v: %v", known, err)
-			}
-			t.Logf("the launch: %v", err)
-			git := a.ws + "/.git/hooks/evil"
-			res := mustRun(t, a, &job{in: s, policy: &p, args: sh(`mkdir -p "$(dirname "$1")"; echo evil >"$1"; cat "$2/other" "$2/dir/deep"; echo x >fine && echo fine`, git, a.out)})
-			if res.out != "fine\n" {
-				t.Errorf("%+v", res)
-			}
-			var st unix.Stat_t
-			if err := unix.Lstat(git, &st); err == nil {
-				t.Error("a hook was made")
-			}
+			undisturbed(t, func() bool { return proofStops(t, test.change) })
 		})
 	}
+}
+
+func proofStops(t *testing.T, change func(t *testing.T, a *arena)) (known bool) {
+	t.Helper()
+	a := newArena(t)
+	nameAll(t, a.ws)
+	p := a.policyOfWalls()
+	s := a.open(t, p)
+	mustRun(t, a, &job{in: s, policy: &p, args: sh(`:`)})
+	// The plan is made, and the launch performed when the host has changed something.
+	_, err := a.run(t, &job{in: s, policy: &p, args: sh(`:`), change: func(p *plan.Plan) {
+		known = p.Known > 0
+		change(t, a)
+	}})
+	var step *launch.StepError
+	if err != nil && !errors.Is(err, errPlanAgain) && !errors.As(err, &step) {
+		t.Error(err)
+	}
+	t.Logf("known mounts %v, the launch: %v", known, err)
+	git := a.ws + "/.git/hooks/evil"
+	res := mustRun(t, a, &job{in: s, policy: &p, args: sh(`mkdir -p "$(dirname "$1")"; echo evil >"$1"; cat "$2/other" "$2/dir/deep"; echo x >fine && echo fine`, git, a.out)})
+	if res.out != "fine\n" {
+		t.Errorf("%+v", res)
+	}
+	var st unix.Stat_t
+	if err := unix.Lstat(git, &st); err == nil {
+		t.Error("a hook was made")
+	}
+	return known
 }
