@@ -27,10 +27,10 @@ import (
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-// chaosTime is how long something is killed.
+// chaosTime is how long something is killed: in the long run a minute by both tests together.
 func chaosTime() time.Duration {
 	if testenv.IsLong() {
-		return time.Minute
+		return 30 * time.Second
 	}
 	return time.Second
 }
