@@ -27,10 +27,10 @@ import (
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-// chaosTime is how long something is killed: in the long run a minute by both tests together.
+// chaosTime is how long something is killed: in the long run a minute by both tests and both users together.
 func chaosTime() time.Duration {
 	if testenv.IsLong() {
-		return 30 * time.Second
+		return 15 * time.Second
 	}
 	return time.Second
 }

@@ -357,7 +357,7 @@ func TestSharedSeesRandomChanges(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	checks := "5"
 	if testenv.IsLong() {
-		checks = "50"
+		checks = "25"
 	}
 	old := flag.Lookup("rapid.checks").Value.String()
 	must(t, flag.Set("rapid.checks", checks))
