@@ -53,15 +53,12 @@ var ErrClosed = errors.New("the executor is closed")
 
 // Start implements [executor.Executor].
 func (e *Executor) Start(ctx context.Context, spec *executor.Spec) (executor.Process, error) {
-	c, err := e.startBy(ctx, spec, e.host.Start)
+	c, err := e.startIn(ctx, nil, spec)
 	if err != nil {
 		return nil, err // not a nil command
 	}
 	return c, nil
 }
-
-// A starter starts a command on its streams.
-type starter func(ctx context.Context, spec *executor.Spec, stdio [3]*os.File) (*child, error)
 
 // begin counts a start, unless the Executor is closed. The context that it returns ends with the
 // Executor as well; done must be called.
@@ -87,7 +84,8 @@ func (e *Executor) begin(ctx context.Context) (_ context.Context, done func(), e
 	}, nil
 }
 
-func (e *Executor) startBy(ctx context.Context, spec *executor.Spec, by starter) (*command, error) {
+// startIn is Start in a shared sandbox, or with nil in one of its own.
+func (e *Executor) startIn(ctx context.Context, in *shared, spec *executor.Spec) (*command, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -101,7 +99,7 @@ func (e *Executor) startBy(ctx context.Context, spec *executor.Spec, by starter)
 	defer done()
 
 	log, onOutput := e.retain(spec)
-	c, err := e.start(ctx, spec, onOutput, by)
+	c, err := e.start(ctx, in, spec, onOutput)
 	if err != nil {
 		if spec.Retain.After == nil {
 			_ = log.Close() // the next process that makes a file removes what stays
@@ -122,7 +120,7 @@ func (e *Executor) startBy(ctx context.Context, spec *executor.Spec, by starter)
 }
 
 // start starts the command and follows it.
-func (e *Executor) start(ctx context.Context, spec *executor.Spec, onOutput func(executor.Stream, []byte), by starter) (*command, error) {
+func (e *Executor) start(ctx context.Context, in *shared, spec *executor.Spec, onOutput func(executor.Stream, []byte)) (*command, error) {
 	for _, f := range append(slices.Collect(maps.Values(spec.Files)), spec.Stdin, spec.Stdout, spec.Stderr) {
 		if f != nil {
 			// The ends of an os.Pipe do not block, which programs do not expect of their streams: a
@@ -137,7 +135,11 @@ func (e *Executor) start(ctx context.Context, spec *executor.Spec, onOutput func
 	if err != nil {
 		return nil, err
 	}
-	child, err := by(ctx, spec, streams.Files())
+	start := e.host.Start
+	if in != nil {
+		start = in.in.Start
+	}
+	child, err := start(ctx, spec, streams.Files())
 	if err != nil {
 		streams.Close()
 		return nil, err
@@ -146,7 +148,7 @@ func (e *Executor) start(ctx context.Context, spec *executor.Spec, onOutput func
 	if err != nil {
 		return nil, err
 	}
-	return &command{executor: e, Process: running, child: child, run: spec.Run, started: time.Now()}, nil
+	return &command{executor: e, Process: running, child: child, run: spec.Run, started: time.Now(), shared: in}, nil
 }
 
 // retain returns the log of a process and the function that its output goes to.

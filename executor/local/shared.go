@@ -71,11 +71,10 @@ func (s *shared) Start(ctx context.Context, spec *executor.Spec) (executor.Proce
 	s.starting.Add(1)
 	s.mu.Unlock()
 	defer s.starting.Done()
-	c, err := s.executor.startBy(ctx, spec, s.in.Start)
+	c, err := s.executor.startIn(ctx, s, spec)
 	if err != nil {
 		return nil, err
 	}
-	c.shared = s
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.running[c] = struct{}{}

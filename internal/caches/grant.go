@@ -37,7 +37,7 @@ func Granted(name string) (Toolchain, bool) {
 		if t.Name == tool {
 			return t, true
 		}
-		t.Caches = slices.DeleteFunc(slices.Clone(t.Caches), func(c Cache) bool { return c.Tool == "" || c.Tool != tool })
+		t.Caches = slices.DeleteFunc(t.Caches, func(c Cache) bool { return c.Tool == "" || c.Tool != tool })
 		if len(t.Caches) > 0 {
 			return t, true
 		}

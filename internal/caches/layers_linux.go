@@ -163,15 +163,6 @@ func workspaceOf(rules []plan.Rule, dir string) string {
 	return workspace
 }
 
-func exists(name string) bool {
-	var st syscall.Stat_t // os.Lstat would allocate it
-	err := syscall.Lstat(name, &st)
-	for errors.Is(err, syscall.EINTR) {
-		err = syscall.Lstat(name, &st)
-	}
-	return err == nil
-}
-
 // Learn reports whether a launch failed because the kernel did not make an overlay,
 // and whether a new plan can avoid that: the directory gets no overlay from now on.
 // No program was executed then.

@@ -4,10 +4,10 @@
 package caches
 
 import (
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 )
 
 // A Toolchain is one row of the table: a set of tools, the files that mark a
@@ -50,11 +50,11 @@ type Variable struct {
 	List bool
 }
 
-// table returns every toolchain, always the same slice. The sources are the tools' own manuals: go help
+// table returns every toolchain. The sources are the tools' own manuals: go help
 // environment and go help cache; npm, yarn and pnpm config; pip config and uv
 // help cache; The Cargo Book, Cargo Home; Maven, Configuring; Gradle User Manual,
 // Directories.
-var table = sync.OnceValue(func() []Toolchain {
+func table() []Toolchain {
 	return []Toolchain{
 		{Name: "go", Markers: []string{"go.mod", "go.work"}, Caches: []Cache{
 			{Name: "go-build", Moved: plain("GOCACHE"), Default: inCache("go-build"), Redirect: Variable{Name: "GOCACHE"}},
@@ -109,7 +109,7 @@ var table = sync.OnceValue(func() []Toolchain {
 			{Name: "ccache", Moved: plain("CCACHE_DIR"), Default: inCache("ccache"), Redirect: Variable{Name: "CCACHE_DIR"}},
 		}},
 	}
-})
+}
 
 const mavenLocal = "-Dmaven.repo.local="
 
@@ -227,6 +227,11 @@ func marked(dirs, markers []string) bool {
 		}
 	}
 	return false
+}
+
+func exists(name string) bool {
+	_, err := os.Lstat(name)
+	return err == nil
 }
 
 // between returns workspace, then dir and the directories above it up to workspace.

@@ -171,9 +171,13 @@ func Set(env []string, to Proxy) []string {
 // mostly a password: a command without a network reaches no proxy. Options of Java stay, as they have
 // none. It does not change env.
 func WithoutLogins(env []string) []string {
+	ours := make(map[string]bool, len(table))
+	for _, r := range table {
+		ours[r.name] = true
+	}
 	return slices.DeleteFunc(slices.Clone(env), func(entry string) bool {
 		name, value, _ := strings.Cut(entry, "=")
-		return strings.Contains(value, "@") && slices.ContainsFunc(table, func(r row) bool { return r.name == name })
+		return ours[name] && strings.Contains(value, "@")
 	})
 }
 

@@ -150,8 +150,8 @@ func gpgDirs(env []string, uid int) []string {
 // variable returns the value of a variable; empty when it is not set.
 func variable(env []string, name string) string {
 	for _, e := range slices.Backward(env) { // the last one counts
-		if value, ok := strings.CutPrefix(e, name); ok && strings.HasPrefix(value, "=") {
-			return value[1:]
+		if value, ok := strings.CutPrefix(e, name+"="); ok {
+			return value
 		}
 	}
 	return ""
