@@ -70,15 +70,17 @@ func (r *Runner) Open(ctx context.Context, o SandboxOptions) (*Sandbox, error) {
 	if err != nil {
 		return nil, noSandbox(err)
 	}
-	if o.Idle > 0 {
-		s.idle = time.AfterFunc(o.Idle, s.expire)
-	}
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	if r.sandboxes == nil {
 		r.sandboxes = make(map[*Sandbox]struct{})
 	}
 	r.sandboxes[s] = struct{}{}
+	r.mu.Unlock()
+	if o.Idle > 0 {
+		s.mu.Lock() // it may expire at once
+		s.idle = time.AfterFunc(o.Idle, s.expire)
+		s.mu.Unlock()
+	}
 	return s, nil
 }
 

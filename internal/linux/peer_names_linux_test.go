@@ -36,7 +36,7 @@ func nameActions() map[string]attack {
 	}
 }
 
-// serveText sends the text to whoever comes to a socket that listens.
+// serveText sends the text to each client of a listening socket.
 func serveText(s int) {
 	for {
 		c, _, err := unix.Accept(s)
@@ -256,7 +256,7 @@ func bindRemove(kv map[string]string) outcome {
 	return fine("%d", st.Ino)
 }
 
-// bindUntil listens at a path whose file has a number, and sends the text to whoever comes.
+// bindUntil listens at a path whose file has a number, and sends the text to each client.
 func bindUntil(kv map[string]string) outcome {
 	for i := range 300 {
 		name := fmt.Sprintf("%s-%d", kv["name"], i)
@@ -339,7 +339,7 @@ func triesOfClaims() []nameTry {
 // triesOfOthers are by names of commands of other kinds, and by names that change.
 func triesOfOthers() []nameTry {
 	return []nameTry{
-		{"a command that nobody observes", func(t *testing.T, n *neighbors) outcome {
+		{"an unobserved command", func(t *testing.T, n *neighbors) outcome {
 			blind := n.agent(t, &job{in: n.shared, policy: &n.widePolicy, blind: true, allow: []string{"unix"}})
 			blind.fact(t, "give-stream", "net=unix", "name=@blind")
 			return n.take(t, "@blind")
@@ -350,7 +350,7 @@ func triesOfOthers() []nameTry {
 			blind.fact(t, "give-stream", "net=unix", "name=@blind")
 			return n.take(t, "@blind")
 		}},
-		{"a path of a command that nobody observes", func(t *testing.T, n *neighbors) outcome {
+		{"a path of an unobserved command", func(t *testing.T, n *neighbors) outcome {
 			blind := n.agent(t, &job{in: n.shared, policy: &n.widePolicy, blind: true, allow: []string{"unix"}})
 			blind.fact(t, "give-stream", "net=unix", "name=/tmp/blind")
 			return n.take(t, "/tmp/blind")

@@ -77,7 +77,7 @@ func gotText(b []byte, err error) outcome {
 	return deniedIf(err, "got it")
 }
 
-// giveStream listens at "name" of the network "net", and sends the text to whoever comes, or a
+// giveStream listens at "name" of the network "net", and sends the text to each client, or a
 // descriptor of the file "pass". It says where it listens.
 func giveStream(kv map[string]string) outcome {
 	l, err := net.Listen(kv["net"], kv["name"])

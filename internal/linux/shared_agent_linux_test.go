@@ -132,7 +132,7 @@ func finish(t testing.TB, c *Child) *executor.Exit {
 	exit := new(executor.Exit)
 	var err error
 	exit.Code, exit.Signal, err = c.Wait()
-	_ = c.Kill() // nobody is left, or it ends them
+	_ = c.Kill() // ends the processes that are left
 	if err := errors.Join(err, c.WaitAll(), c.Close(exit)); err != nil {
 		t.Error(err)
 	}

@@ -211,7 +211,7 @@ func TestKillEverything(t *testing.T) {
 	}
 }
 
-// TestGrantEnds: what the wide command could do nobody can when it has ended.
+// TestGrantEnds: no command can do what the wide command could, when that has ended.
 func TestGrantEnds(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	n := neighborsFor(t, false)
@@ -382,7 +382,7 @@ func TestMeeting(t *testing.T) {
 		first, second := a.agent(t, &job{in: a.open(t, p)}), a.agent(t, &job{in: a.open(t, p)})
 		for _, m := range meetings() {
 			if m.got != "" {
-				continue // UDP to a port where nobody is is sent
+				continue // UDP to an unused port counts as sent
 			}
 			t.Run(m.name, func(t *testing.T) { meet(t, &m, a.ws+"/file", first, second, false) })
 		}

@@ -53,7 +53,7 @@ type chaosVictim struct {
 	command, reaper atomic.Bool
 }
 
-// The lines that commands run, and the code with which each ends that nobody kills.
+// The lines that commands run, and the code with which each ends unless it is killed.
 var chaosLines = []struct {
 	line string
 	code int
