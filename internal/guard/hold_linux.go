@@ -84,16 +84,8 @@ func (h *Hold) Placeholders() []Placeholder {
 	return list
 }
 
-// Lock returns the locked file of the keeper. A copy of it that another process has open
-// keeps the placeholders in their places after this process was killed.
-func (h *Hold) Lock() *os.File {
-	h.keeper.mu.Lock()
-	defer h.keeper.mu.Unlock()
-	if h.keeper.journal == nil {
-		return nil
-	}
-	return h.keeper.journal.holder
-}
+// Lock returns the locked file of the keeper, as [Keeper.Lock].
+func (h *Hold) Lock() *os.File { return h.keeper.Lock() }
 
 // Weaker returns, one sentence each, what is protected less than claimed. Nil means that
 // everything is as claimed.

@@ -6,6 +6,7 @@ package guard
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -32,6 +33,17 @@ type Keeper struct {
 	quarantine   *quarantine             // nil as long as nothing was moved
 	step         func(string)            // marks a point between two steps, for tests; may be nil
 	fail         func(call string) error // makes inotify, mkdir or rename fail, for tests; may be nil
+}
+
+// Lock returns the locked file of the keeper; nil before its first Hold. A copy of it that another process
+// has open keeps the placeholders in their places after this process was killed.
+func (k *Keeper) Lock() *os.File {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.journal == nil {
+		return nil
+	}
+	return k.journal.holder
 }
 
 // A directory is one in which names are protected.

@@ -38,9 +38,9 @@ type fds struct {
 // later step needs. release closes the duplicates; the child has copies.
 func (l *Launcher) duplicate(s *Script, f Files) (n fds, release func(), err error) {
 	n = fds{self: l.self, reaper: l.reaper, extra: make(map[int]int)}
-	above := maxPassed
+	last := maxPassed
 	for number := range f.Extra {
-		above = max(above, number)
+		last = max(last, number)
 	}
 	var own []int
 	release = func() {
@@ -48,25 +48,20 @@ func (l *Launcher) duplicate(s *Script, f Files) (n fds, release func(), err err
 			unix.Close(fd)
 		}
 	}
-	take := func(to *int, from uintptr) error {
-		fd, err := unix.FcntlInt(from, unix.F_DUPFD_CLOEXEC, above+1)
-		if err == nil {
+	take := func(to *int, fd int, terr error) {
+		if err = errors.Join(err, terr); terr == nil {
 			own, *to = append(own, fd), fd
 		}
-		return err
 	}
 	give := func(to *int, file *os.File) {
-		raw, ferr := file.SyscallConn() // an error for nil
-		if ferr == nil {
-			cerr := raw.Control(func(fd uintptr) { ferr = take(to, fd) })
-			ferr = errors.Join(ferr, cerr)
-		}
-		err = errors.Join(err, ferr)
+		fd, err := above(file, last)
+		take(to, fd, err)
 	}
 	n.all(&f, give)
 	if slices.ContainsFunc(s.Steps, func(st Step) bool { return st.Op == OpOverlay }) {
 		for i := range n.numbers {
-			err = errors.Join(err, take(&n.numbers[i], uintptr(l.self)))
+			fd, err := unix.FcntlInt(uintptr(l.self), unix.F_DUPFD_CLOEXEC, last+1)
+			take(&n.numbers[i], fd, err)
 		}
 	}
 	if err != nil {
@@ -74,6 +69,16 @@ func (l *Launcher) duplicate(s *Script, f Files) (n fds, release func(), err err
 		return fds{}, nil, fmt.Errorf("launch: duplicate a descriptor: %w", err)
 	}
 	return n, release, nil
+}
+
+// above duplicates a file to a number above one.
+func above(file *os.File, last int) (fd int, err error) {
+	raw, err := file.SyscallConn() // an error for nil
+	if err != nil {
+		return -1, err
+	}
+	cerr := raw.Control(func(from uintptr) { fd, err = unix.FcntlInt(from, unix.F_DUPFD_CLOEXEC, last+1) })
+	return fd, errors.Join(err, cerr)
 }
 
 // all gives each file of a launch its number.

@@ -32,6 +32,8 @@ type Launcher struct {
 	reapers  sync.WaitGroup // being collected
 	closed   bool
 	ready    bool
+	preforks int      // that no thread stood by for
+	standby  *standby // nil while there is none
 
 	self   int         // pidfd of this process
 	reaper int         // the reaper's image
@@ -53,23 +55,31 @@ func (l *Launcher) Start(pre *Preforked, s *Script, f Files) (*Process, error) {
 		return nil, err
 	}
 	defer l.launches.Done()
-	status, statusEnd, err := statusPipe()
-	if err != nil {
-		return nil, err
+	p, err := pre.start(s, f)
+	if !errors.Is(err, errNotPreforked) {
+		return p, err
 	}
-	defer unix.Close(statusEnd)
-	fds, release, err := l.duplicate(s, f)
+	pre.Drop() // it occupies a thread
+	own, release, err := l.duplicate(s, f)
 	if err != nil {
-		status.Close()
 		return nil, err
 	}
 	defer release()
-	fds.status = statusEnd
-	p, err := pre.start(s, fds, &f)
-	if errors.Is(err, errNotPreforked) {
-		pre.Drop() // it occupies a thread
-		l.run(func() { p, err = l.launch(s, fds) })
+	return withStatus(own, func(own fds) (p *Process, err error) {
+		l.run(func() { p, err = l.launch(s, own) })
+		return p, err
+	})
+}
+
+// withStatus starts a process with a pipe for the records of its reaper.
+func withStatus(f fds, start func(fds) (*Process, error)) (*Process, error) {
+	status, end, err := statusPipe()
+	if err != nil {
+		return nil, err
 	}
+	defer unix.Close(end)
+	f.status = end
+	p, err := start(f)
 	if err != nil {
 		status.Close()
 		return nil, err
@@ -125,7 +135,7 @@ func (l *Launcher) jobLocked(f func(), done chan<- struct{}) func() {
 	if l.jobs++; l.threads < l.jobs && l.threads < mostThreads() {
 		l.threads++
 		l.serving.Add(1)
-		go l.thread()
+		go l.thread(l.serve)
 	}
 	return func() {
 		f()
@@ -138,21 +148,21 @@ func (l *Launcher) jobLocked(f func(), done chan<- struct{}) func() {
 
 func mostThreads() int { return 2 * runtime.GOMAXPROCS(0) }
 
-// thread serves launches on a locked thread. Returning while locked ends the
+// thread performs serve on a locked thread. Returning while locked ends the
 // thread, and with it every process that it started. That is not so
 // for the main thread, which Go parks instead; so the main thread is held until
 // another one has taken the work.
-func (l *Launcher) thread() {
+func (l *Launcher) thread(serve func()) {
 	runtime.LockOSThread()
 	if unix.Gettid() != os.Getpid() {
-		l.serve()
+		serve()
 		return
 	}
 	taken := make(chan struct{})
 	go func() {
 		runtime.LockOSThread()
 		close(taken)
-		l.serve()
+		serve()
 	}()
 	<-taken
 	runtime.UnlockOSThread()
@@ -179,7 +189,7 @@ func (l *Launcher) background(f func()) {
 }
 
 // Close ends the launcher's threads; processes that are still running are
-// killed, as by [OpDieWithParent]. It waits for launches that are under way, and may be
+// killed, as by [OpDieWithParent]. It waits for launches that are under way and for preforked tasks, and may be
 // called twice.
 func (l *Launcher) Close() error {
 	l.mu.Lock()
@@ -193,6 +203,9 @@ func (l *Launcher) Close() error {
 	if ready {
 		l.launches.Wait()
 		close(l.work)
+		l.mu.Lock()
+		l.standby.release()
+		l.mu.Unlock()
 		l.serving.Wait()
 		l.reapers.Wait()
 		unix.Close(l.self)

@@ -26,7 +26,7 @@ func (l *lowering) lowerListen(s *Step) {
 	switch {
 	case l.fds.listen == 0:
 		l.fail("listen needs Files.Listen")
-	case l.fork >= 0:
+	case l.inCommand:
 		l.fail("listen behind start-command: the command would keep the socket")
 	case err != nil || at.Addr().Zone() != "" || at.Addr().Is4In6() || at.Port() == 0 || !l.mayListen(at.Addr(), s.Value):
 		l.fail("listen takes an address of the loopback interface and a port, not %q", s.Path)
@@ -65,7 +65,7 @@ func (l *lowering) lowerSocket(s *Step) {
 	switch {
 	case l.fds.listen == 0:
 		l.fail("listen needs Files.Listen")
-	case l.fork >= 0:
+	case l.inCommand:
 		l.fail("listen behind start-command: the command would keep the socket")
 	case s.Value != unix.AF_INET && s.Value != unix.AF_INET6:
 		l.fail("listen takes an address of the loopback interface and a port, or a family, not %d", s.Value)

@@ -84,7 +84,7 @@ func TestLoop(t *testing.T) {
 			l := newLowering(fds{}, 8)
 			c.add(l)
 			step := shStep("exit 42")
-			l.fork = 0 // exec has to stand behind one
+			l.inCommand = true
 			l.lowerStep(&step)
 			status := loop(t, l)
 			if got := status.ExitStatus(); !status.Exited() || got != c.want {

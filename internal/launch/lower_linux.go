@@ -29,12 +29,13 @@ const maxPassed = 9
 const firstKept = 3
 
 // lower turns a script into the list of calls of one launch. The first steps, as many
-// as done, have been performed by a preforked task, with what comes before them; without
-// one, done is notBegun.
+// as done, have been performed by preforked tasks, with what comes before them; without
+// any, done is notBegun.
 func lower(s *Script, f fds, oldKernel bool, done int) (*lowering, error) {
 	l := newLowering(f, len(s.Steps)-max(done, 0))
 	l.dies = slices.ContainsFunc(s.Steps, func(st Step) bool { return st.Op == OpDieWithParent })
 	l.ownNetwork = s.Namespaces&NewNet != 0
+	l.inCommand = done > 0 && s.Steps[done-1].Op == OpStartCommand
 	if s.Namespaces&^namespaceMask != 0 {
 		l.fail("unknown namespaces %#x", uint64(s.Namespaces&^namespaceMask))
 	}
@@ -55,7 +56,7 @@ func lower(s *Script, f fds, oldKernel bool, done int) (*lowering, error) {
 		l.lowerStep(&s.Steps[i])
 	}
 	last := slices.IndexFunc(s.Steps, func(st Step) bool { return st.Op == OpExec || st.Op == OpHold })
-	if last != len(s.Steps)-1 || (l.fork < 0) != (s.Steps[last].Op == OpHold) {
+	if last != len(s.Steps)-1 || l.inCommand == (s.Steps[last].Op == OpHold) {
 		l.step = len(s.Steps) - 1
 		l.fail("a script needs start-command, and one exec as its last step; or hold as its last one, without both")
 	}
@@ -163,7 +164,7 @@ func (l *lowering) lowerTask(s *Step) bool {
 	case OpResetSignals:
 		l.call("rt_sigprocmask", unix.SYS_RT_SIGPROCMASK, num(2 /* SIG_SETMASK */), pin(l, new(uint64)), num(0), num(8))
 	case OpExec:
-		if l.fork < 0 {
+		if !l.inCommand {
 			l.fail("exec before start-command")
 		}
 		l.call("execve", unix.SYS_EXECVE, l.text(s.Path), l.vector(s.Argv), l.vector(s.Env))
@@ -188,7 +189,7 @@ func (l *lowering) newGroup() {
 // meanwhile: it becomes the reaper. Descriptor 0
 // of the reaper is the status pipe, descriptor 1 tells it the process id.
 func (l *lowering) startCommand() {
-	if l.fork >= 0 {
+	if l.inCommand {
 		l.fail("start-command appears twice")
 		return
 	}
@@ -196,13 +197,23 @@ func (l *lowering) startCommand() {
 	if l.dies { // the clone gets none
 		l.call("prctl", unix.SYS_PRCTL, num(unix.PR_SET_PDEATHSIG), num(unix.SIGUSR2))
 	}
+	flags := uint64(unix.SIGCHLD)
+	if l.sharesFiles {
+		flags |= unix.CLONE_FILES
+	}
 	l.fork = len(l.calls)
-	c := l.clone2(uint64(unix.SIGCHLD), num(0), &l.commandShares)
+	c := l.clone2(flags, num(0), &l.commandShares)
 	c.store(l.command)
 	c.flags |= flagFork
+	if l.sharesFiles {
+		l.ownFiles()
+	}
 	l.becomeReaper(held(l.command))
-	l.second = len(l.calls)
+	l.second, l.inCommand = len(l.calls), true
 }
+
+// ownFiles gives the task a table of descriptors of its own, a copy of the one that it shares.
+func (l *lowering) ownFiles() { l.call("unshare", unix.SYS_UNSHARE, num(unix.CLONE_FILES)) }
 
 // clone2 lowers the clone of a task that goes on beside the one that makes it. Both share this process's
 // memory, of which they use no stack. The word shares is 1 until the new one does not share it any more,

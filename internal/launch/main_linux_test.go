@@ -26,15 +26,16 @@ import (
 // helpers are the programs that the test binary plays, by the word that follows
 // helperMark in its arguments.
 var helpers = map[string]func(args []string) int{
-	"args":        helperArgs,
-	"front":       helperFront,
-	"permute":     helperPermute,
-	"queue":       helperQueue,
-	"main-thread": helperMainThread,
-	"ignored":     helperIgnored,
-	"prefork":     helperPrefork,
-	"dial":        helperDial,
-	"reach":       helperReach,
+	"args":            helperArgs,
+	"front":           helperFront,
+	"permute":         helperPermute,
+	"queue":           helperQueue,
+	"main-thread":     helperMainThread,
+	"ignored":         helperIgnored,
+	"prefork":         helperPrefork,
+	"prefork-command": helperPreforkCommand,
+	"dial":            helperDial,
+	"reach":           helperReach,
 }
 
 const helperMark = "helper:"

@@ -95,7 +95,7 @@ func (l *lowering) observe(s *Step) {
 	switch {
 	case l.fds.observer == 0:
 		l.fail("observe needs Files.Observer")
-	case l.fork < 0:
+	case !l.inCommand:
 		l.fail("observe before start-command: process 1 would wait for an answer to its own calls")
 	}
 	listener, msg := l.message()

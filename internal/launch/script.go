@@ -283,12 +283,12 @@ type Step struct {
 }
 
 // SameSteps reports whether two lists have the same steps, of those that make namespaces and mounts or take
-// rights away. Steps with a program, a filter or a ruleset are never the same.
+// rights away. Steps with a program or a ruleset are never the same.
 func SameSteps(a, b []Step) bool { return slices.EqualFunc(a, b, same) }
 
 func same(a, b Step) bool {
 	for _, s := range []*Step{&a, &b} {
-		if s.Ruleset != nil || s.Filter != nil || s.Argv != nil || s.Env != nil || s.Keep != nil {
+		if s.Ruleset != nil || s.Argv != nil || s.Env != nil || s.Keep != nil {
 			return false
 		}
 	}
@@ -296,10 +296,10 @@ func same(a, b Step) bool {
 		a.Mode == b.Mode && a.Value == b.Value && a.Own == b.Own && a.Recursive == b.Recursive && a.Private == b.Private &&
 		a.Dest == b.Dest && a.Label == b.Label && a.UID == b.UID && a.GID == b.GID && a.Resource == b.Resource && a.Stdio == b.Stdio &&
 		a.Cols == b.Cols && a.Rows == b.Rows && a.Offset == b.Offset && a.Soft == b.Soft && a.Hard == b.Hard &&
-		(a.Layers == nil) == (b.Layers == nil) && (a.Layers == nil || *a.Layers == *b.Layers) && bytes.Equal(a.Data, b.Data)
+		(a.Layers == nil) == (b.Layers == nil) && (a.Layers == nil || *a.Layers == *b.Layers) && bytes.Equal(a.Data, b.Data) && slices.Equal(a.Filter, b.Filter)
 }
 
-// Digest is the same for two lists that are the same by SameSteps, and for no others.
+// Digest is the same for two lists that are the same by SameSteps, and for no others. They have no filters.
 func Digest(steps []Step) [sha256.Size]byte {
 	const usual = 96 // bytes of one
 	b := make([]byte, 0, usual*len(steps))

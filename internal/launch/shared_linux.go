@@ -62,7 +62,7 @@ func (l *lowering) share(s *Step) {
 	switch {
 	case l.fds.share == 0:
 		l.fail("share needs Files.Share")
-	case l.fork >= 0:
+	case l.inCommand:
 		l.fail("share behind start-command: the command has no namespaces to share")
 	case (s.Path == "") == (s.Tree == 0):
 		l.fail("share takes a path or a tree")

@@ -45,10 +45,10 @@ type task struct {
 	pid   int64 // or a negative errno
 }
 
-// newTask prepares a task for namespaces and, unless that is 0, a control group. Flags
+// prepare prepares a task for namespaces and, unless that is 0, a control group. Flags
 // are additional ones of clone(2).
-func newTask(ns Namespaces, flags uint64, low *lowering, cgroup int) *task {
-	t := &task{low: low, pidfd: -1}
+func (t *task) prepare(ns Namespaces, flags uint64, low *lowering, cgroup int) {
+	t.low, t.pidfd = low, -1
 	t.args = cloneArgs{
 		flags:      uint64(ns) | flags | unix.CLONE_VM | unix.CLONE_VFORK | unix.CLONE_PIDFD | cloneClearSighand,
 		pidfd:      uint64(uintptr(unsafe.Pointer(&t.pidfd))),
@@ -59,11 +59,7 @@ func newTask(ns Namespaces, flags uint64, low *lowering, cgroup int) *task {
 		t.args.flags |= cloneIntoCgroup
 		t.args.cgroup, size = uint64(cgroup), unsafe.Sizeof(t.args)
 	}
-	t.c = context{
-		nr: unix.SYS_CLONE3, args: [5]uintptr{uintptr(unsafe.Pointer(&t.args)), size},
-		script: &low.calls[0],
-	}
-	return t
+	t.c.nr, t.c.args, t.c.script = unix.SYS_CLONE3, [5]uintptr{uintptr(unsafe.Pointer(&t.args)), size}, &low.calls[0]
 }
 
 // byOldClone makes the task one for the plain clone(2), which clears no handlers and
@@ -80,7 +76,7 @@ func (t *task) byOldClone(ns Namespaces, flags uintptr) {
 // still share this process's memory.
 func (t *task) clone() {
 	t.pid = spawnBlocked(&t.c)
-	if t.pid > 0 && t.low.entered >= 0 && *t.low.first != 0 {
+	if atomic.LoadUint32(&t.c.wait) == 0 && t.pid > 0 && t.low.entered >= 0 && *t.low.first != 0 {
 		awaitOwn(t.low.insideShares)
 	}
 	runtime.KeepAlive(t)
@@ -132,7 +128,8 @@ func (l *Launcher) cloned(s *Script, f fds, old bool) (*task, error) {
 	if s.Enter {
 		ns, flags = 0, unix.CLONE_FILES // the descriptor of its sibling is this process's
 	}
-	t := newTask(ns, flags, low, f.cgroup)
+	t := new(task)
+	t.prepare(ns, flags, low, f.cgroup)
 	if old {
 		t.byOldClone(ns, uintptr(flags))
 	}
@@ -232,12 +229,19 @@ func (t *task) failure(s *Script, low *lowering, p *Process) error {
 // scheduler that this thread is in a system call: a step that blocks must not
 // hold up the garbage collector.
 //
+//go:norace
 //go:nosplit
 func spawnBlocked(c *context) int64 {
 	all, old := ^uint64(0), uint64(0)
-	entersyscall()
+	entersyscallblock()
 	syscall.RawSyscall6(unix.SYS_RT_SIGPROCMASK, 2 /* SIG_SETMASK */, uintptr(unsafe.Pointer(&all)), uintptr(unsafe.Pointer(&old)), 8, 0, 0)
-	pid := spawn(c)
+	for atomic.LoadUint32(&c.wait) != 0 {
+		syscall.RawSyscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(&c.wait)), futexWait, 1, 0, 0, 0)
+	}
+	pid := int64(0)
+	if c.script != nil {
+		pid = spawn(c)
+	}
 	syscall.RawSyscall6(unix.SYS_RT_SIGPROCMASK, 2, uintptr(unsafe.Pointer(&old)), 0, 8, 0, 0)
 	exitsyscall()
 	return pid
@@ -246,8 +250,8 @@ func spawnBlocked(c *context) int64 {
 //go:noescape
 func spawn(c *context) int64
 
-//go:linkname entersyscall runtime.entersyscall
-func entersyscall()
+//go:linkname entersyscallblock runtime.entersyscallblock
+func entersyscallblock()
 
 //go:linkname exitsyscall runtime.exitsyscall
 func exitsyscall()

@@ -18,7 +18,7 @@ func (l *lowering) lowerTerminal(s *Step) {
 	switch {
 	case l.fds.terminal == 0:
 		l.fail("terminal needs Files.Terminal")
-	case l.fork >= 0:
+	case l.inCommand:
 		l.fail("terminal behind start-command: process 1 leads the session")
 	case s.Stdio < 1 || s.Stdio > 3:
 		l.fail("terminal takes the place of one to three standard descriptors")

@@ -42,6 +42,7 @@ type attempt struct {
 	lend      int     // which of those with layers of caches lends them
 	lent      *root   // that one; nil for none
 	preforked *launch.Preforked
+	resolved  sandbox.Resolved
 	overlays  []plan.Overlay
 	copies    map[string]plan.Spot
 	linked    []string        // places whose files may have names elsewhere,
@@ -88,14 +89,19 @@ func (a *attempt) release() {
 // prefork starts to make the namespaces of the native level. With limits the first task may
 // have to start in a control group, which is not there yet.
 func (a *attempt) prefork() {
-	r := a.spec.Resources
-	if a.level == plan.LevelNative && a.host.lacks(a.level) == nil && r.Memory == 0 && r.CPUs == 0 && r.PIDs == 0 {
+	if a.level == plan.LevelNative && a.host.lacks(a.level) == nil && preforked(a.spec) {
 		if a.shared != nil {
 			a.preforkInside()
 			return
 		}
 		a.preforked = a.host.launcher.Prefork(plan.Namespaces(a.spec.Policy.Network()), plan.First(a.host.Facts()), launch.Files{})
 	}
+}
+
+// preforked reports whether the first task of a command starts in no control group.
+func preforked(spec *executor.Spec) bool {
+	r := spec.Resources
+	return r.Memory == 0 && r.CPUs == 0 && r.PIDs == 0
 }
 
 // waitReady waits until the command may start. The preforked task occupies a thread, so it
@@ -176,6 +182,7 @@ func (a *attempt) gather(r *plan.Request) (err error) {
 	if err != nil {
 		return err
 	}
+	a.resolved = res
 	r.Root, r.Narrow = res.Root, narrowings(&res)
 	if err := a.addFilter(r, &res); err != nil {
 		return err
@@ -276,7 +283,7 @@ func (a *attempt) launch(p *plan.Plan) (_ *Child, err error) {
 	}
 	c.hold(a.held)
 	if a.shared != nil {
-		c.shared = a.shared
+		c.shared, c.spec = a.shared, a.spec
 		a.shared.add(c)
 	}
 	a.leave()

@@ -27,8 +27,9 @@ type Child struct {
 	monitor  *bwrap.Monitor // nil at other levels
 	terminal *os.File       // the master end; nil without one
 	sandbox  executor.Sandbox
-	ownPIDs  bool    // it has a process namespace that the reaper is in
-	shared   *Shared // nil for a sandbox of its own
+	ownPIDs  bool           // it has a process namespace that the reaper is in
+	shared   *Shared        // nil for a sandbox of its own
+	spec     *executor.Spec // of a command in a shared one
 
 	ended   atomic.Bool                       // the command itself has ended
 	stopped atomic.Bool                       // its whole tree was signaled

@@ -42,6 +42,8 @@ type Host struct {
 	children atomic.Int32 // that were not closed yet
 	stopped  atomic.Int32 // whose whole tree was signaled
 
+	ready readyTasks
+
 	factsOnce sync.Once
 	facts     *plan.Host
 
@@ -59,8 +61,8 @@ type Host struct {
 
 	mu           sync.Mutex // guards what follows
 	closed       bool
-	filters      map[string]launch.Filter
-	refusals     map[string]*seccomp.Refusals         // of the filters
+	filters      map[filterKey]launch.Filter
+	refusals     map[filterKey]*seccomp.Refusals      // of the filters
 	unredirected string                               // why connections are not led away; empty while nothing is known
 	unrouted     bool                                 // nor come to sockets at some ports
 	unnamed      bool                                 // names that commands without a network ask for are not seen
@@ -161,6 +163,7 @@ func (h *Host) Close() error {
 	}
 	h.closed = true
 	h.mu.Unlock()
+	h.ready.close()
 	h.making.Lock() // a call that makes files has made them, and later ones get errClosed
 	made := h.files
 	h.making.Unlock()

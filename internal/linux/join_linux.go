@@ -115,16 +115,12 @@ func (a *attempt) privateTmp(own *files) string {
 	return own.tmp.Path
 }
 
-// preforkInside starts to make the namespaces of a command in a shared sandbox, with the mounts that
-// the last one had.
+// preforkInside takes the task that waits in a shared sandbox, or starts to make one.
 func (a *attempt) preforkInside() {
-	a.likely = a.shared.likely()
-	from := launch.Files{Enter: a.shared.enter(a.likely), Trees: a.shared.parts.Trees}
-	first := plan.First(a.host.Facts())
-	if a.likely != nil {
-		first = plan.FirstInside(a.host.Facts(), a.spec, a.shared.parts.PIDs)
+	if a.preforked, a.likely = a.shared.takeReady(a.spec); a.preforked == nil {
+		a.likely = a.shared.likely()
+		a.preforked = a.shared.prefork(a.spec, a.likely)
 	}
-	a.preforked = a.host.launcher.Prefork(plan.Inside(a.shared.parts.PIDs), first, from)
 }
 
 // enter adds to the files of a launch what a shared sandbox needs.

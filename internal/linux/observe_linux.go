@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/sallyport-dev/sallyport/executor"
@@ -61,9 +62,20 @@ func (h *Host) seal() (launch.Filter, error) {
 	return h.sealed, h.sealErr
 }
 
+// A filterKey stands for the options of a filter.
+type filterKey struct {
+	allow                                                  string
+	hostNetwork, ownPID, hostSpaces, observe, observeReads bool
+}
+
+// keyOf returns the key of options for this machine, whose openings are sorted.
+func keyOf(o seccomp.Options) filterKey {
+	return filterKey{strings.Join(o.Allow, " "), o.HostNetwork, o.OwnPID, o.HostSpaces, o.Observe, o.ObserveReads}
+}
+
 // refusalsOf returns what a filter refuses. It is made once for each.
 func (h *Host) refusalsOf(o seccomp.Options) (*seccomp.Refusals, error) {
-	key := fmt.Sprintf("%+v", o)
+	key := keyOf(o)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if r := h.refusals[key]; r != nil {
@@ -72,7 +84,7 @@ func (h *Host) refusalsOf(o seccomp.Options) (*seccomp.Refusals, error) {
 	r, err := seccomp.NewRefusals(o)
 	if err == nil {
 		if h.refusals == nil {
-			h.refusals = make(map[string]*seccomp.Refusals)
+			h.refusals = make(map[filterKey]*seccomp.Refusals)
 		}
 		h.refusals[key] = r
 	}
@@ -83,7 +95,7 @@ func (h *Host) refusalsOf(o seccomp.Options) (*seccomp.Refusals, error) {
 // command has.
 func (h *Host) filter(level string, spec *executor.Spec, see observing, more ...string) (launch.Filter, error) {
 	o := h.filterOptions(level, spec, see, more...)
-	key := fmt.Sprintf("%+v", o)
+	key := keyOf(o)
 	h.mu.Lock()
 	filter, ok := h.filters[key]
 	h.mu.Unlock()
@@ -97,7 +109,7 @@ func (h *Host) filter(level string, spec *executor.Spec, see observing, more ...
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.filters == nil {
-		h.filters = make(map[string]launch.Filter)
+		h.filters = make(map[filterKey]launch.Filter)
 	}
 	h.filters[key] = launch.Filter(program)
 	return h.filters[key], nil
@@ -143,10 +155,7 @@ type observation struct {
 
 // observe starts to wait for the listener that a plan hands out.
 func (a *attempt) observe(p *plan.Plan) (*observation, error) {
-	res, err := a.spec.Policy.Resolve()
-	if err != nil {
-		return nil, err
-	}
+	res := a.resolved
 	if len(a.copies) > 0 { // else no link need be looked for
 		res.Paths = slices.Clone(res.Paths)
 		for i := range res.Paths {

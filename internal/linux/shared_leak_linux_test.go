@@ -243,6 +243,7 @@ func TestSharedDescriptors(t *testing.T) {
 			for round := range 10 {
 				once(round)
 			}
+			a.host.ready.leave(s)
 			before := look(t, a.base)
 			rounds := 15
 			if test.name == "known mounts" {
@@ -251,6 +252,7 @@ func TestSharedDescriptors(t *testing.T) {
 			for round := range rounds {
 				once(round)
 			}
+			a.host.ready.leave(s)
 			before.gone(t, a.base, len(s.roots))
 		})
 	}
@@ -276,6 +278,7 @@ func TestSharedKeepsInUse(t *testing.T) {
 		})
 	}
 	group.Wait()
+	a.host.ready.leave(s)
 	s.mu.Lock()
 	kept := len(s.roots)
 	for _, r := range s.roots {

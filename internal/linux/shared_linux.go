@@ -14,7 +14,6 @@ import (
 	"net/netip"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -245,6 +244,7 @@ func (s *Shared) watch(wait func()) {
 	s.mu.Lock()
 	s.over = true
 	s.mu.Unlock()
+	s.host.ready.leave(s)
 	for _, c := range s.running() {
 		c.cutOff()
 	}
@@ -348,10 +348,13 @@ func (s *Shared) kill() {
 // group is the same for commands that may pass descriptors to each other: those of equal rights.
 func (s *Shared) group(spec *executor.Spec) string {
 	p := spec.Policy
-	entries := p.Entries()
-	slices.SortFunc(entries, func(a, b sandbox.Entry) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+	var entries []string
+	for _, e := range p.Entries() {
+		entries = append(entries, fmt.Sprint(e))
+	}
+	slices.Sort(entries)
 	h := sha256.New()
-	fmt.Fprintf(h, "%q %q %d %+v %q %t %q %t %t", p.Name(), p.Named(), p.GlobScanDepth(), entries, slices.Sorted(slices.Values(spec.Allow)), spec.ProtectHardLinks, spec.Tmp, spec.NoCaches, spec.NoObserver)
+	fmt.Fprintf(h, "%q %q %d %q %q %t %q %t %t", p.Name(), p.Named(), p.GlobScanDepth(), entries, slices.Sorted(slices.Values(spec.Allow)), spec.ProtectHardLinks, spec.Tmp, spec.NoCaches, spec.NoObserver)
 	return hex.EncodeToString(h.Sum(nil))
 }
 
@@ -445,6 +448,7 @@ func (s *Shared) Close() error {
 	s.releaseLocked(s.roots...)
 	s.roots = nil
 	s.mu.Unlock()
+	s.host.ready.leave(s)
 	var err error
 	if s.holder != nil {
 		_ = s.holder.Kill() // it may be gone

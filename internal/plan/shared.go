@@ -156,6 +156,8 @@ func (n *nativePlan) sharedMounts() {
 		p.Known = i + 1
 		p.Script.Steps, n.trees = p.Script.Steps[:before], 0
 		n.ownInside()
+		n.filter()
+		n.startEarly()
 		n.expectMounts()
 		n.reopen(true)
 		return
@@ -163,6 +165,16 @@ func (n *nativePlan) sharedMounts() {
 	n.add(launch.Step{Op: launch.OpPart, Label: "what follows is of this command alone"})
 	n.ownInside()
 	n.reopen(true)
+}
+
+// startEarly starts the command's task as soon as what is the same for all commands is done, unless the reaper
+// has something to do before that is not. It can be done before the command is known, then.
+func (n *nativePlan) startEarly() {
+	r := n.req
+	n.started = r.Spec.TTY == nil && !r.Shared.pids() && r.Publish == 0 && len(r.Entry.Reaper) == 0
+	if n.started {
+		n.add(leastCaps, launch.Step{Op: launch.OpStartCommand})
+	}
 }
 
 // subreaper has the reaper find what its command leaves behind, where it is not process 1.
@@ -184,12 +196,15 @@ func (n *nativePlan) ownInside() {
 }
 
 // FirstInside returns the steps that the script of a command begins with that finds its mounts
-// in a shared sandbox, as [First] does for others.
-func FirstInside(h *Host, spec *executor.Spec, pids bool) []launch.Step {
-	n := &nativePlan{host: h, req: &Request{Spec: spec, Shared: &Shared{PIDs: pids}}, plan: &Plan{}}
+// in a shared sandbox, as [First] does for others. The filter counts as [Request.Filter] does, and nil
+// says that it asks a supervisor.
+func FirstInside(h *Host, spec *executor.Spec, pids bool, filter launch.Filter) []launch.Step {
+	n := &nativePlan{host: h, req: &Request{Spec: spec, Shared: &Shared{PIDs: pids}, Filter: filter, Observe: filter == nil}, plan: &Plan{}}
 	n.add(First(h)...)
 	n.subreaper()
 	n.ownInside()
+	n.filter()
+	n.startEarly()
 	return n.plan.Script.Steps
 }
 
