@@ -125,7 +125,7 @@ func BenchmarkBigTree(b *testing.B) {
 }
 
 // fillTree makes 100 000 files in 2 000 directories, with 50 repositories.
-func fillTree(b *testing.B, big string) {
+func fillTree(b testing.TB, big string) {
 	b.Helper()
 	const directories, files, every = 2000, 50, 40
 	for i := range directories {
