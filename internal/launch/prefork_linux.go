@@ -53,7 +53,7 @@ type Preforked struct {
 // clone3(2).
 //
 // first are the steps that the script will begin with, or nil: of those that take rights
-// away, no others, and OpStartCommand as the last one. A script that begins differently starts without the task; so does
+// away, no others, and OpStartCommand as the last one with a process namespace. A script that begins differently starts without the task; so does
 // every script when one of these steps fails.
 //
 // Of from only Enter, Trees and Hold count. With Enter the task begins in those namespaces, as a script
@@ -136,6 +136,9 @@ func (pre *Preforked) lower(f fds) *lowering {
 		if !mayPrecede(pre.steps[i].Op) || low.inCommand {
 			low.fail("a preforked task does not perform it")
 		}
+		if pre.steps[i].Op == OpStartCommand && pre.namespaces&NewPID == 0 {
+			low.fail("a command that waits needs a process namespace, with which it ends")
+		}
 		low.lowerStep(&pre.steps[i])
 	}
 	low.call("futex", unix.SYS_FUTEX, arg{v: uintptr(unsafe.Pointer(&pre.word))}, num(futexWait), num(0), num(0)).flags |= flagAwait
@@ -191,8 +194,9 @@ func (pre *Preforked) wake() {
 // collect waits for a task that has ended, or will, and closes what it has left in the table of
 // descriptors, which it shared with this process.
 func (pre *Preforked) collect() {
-	if pre.pid > 0 && pre.entered() == nil {
+	if pre.pid > 0 {
 		if pre.command {
+			pre.wake() // where nothing kills it with the first one
 			_ = unix.PidfdSendSignal(int(pre.pidfd), unix.SIGKILL, nil, 0)
 			pre.awaitCommand()
 		}
@@ -261,7 +265,7 @@ func (pre *Preforked) startReaper(s *Script, f fds) (*Process, error) {
 		pre.wake()
 		<-pre.over
 		runtime.KeepAlive(low)
-		if pre.pid <= 0 || pre.failedEarly() || pre.entered() != nil {
+		if pre.pid <= 0 || pre.failedEarly() {
 			pre.collect()
 			return // a start without it finds out why
 		}
@@ -282,7 +286,7 @@ func (pre *Preforked) startCommand(s *Script, f fds) (*Process, error) {
 	pre.drop.Do(func() {
 		<-pre.over
 		low.command, low.commandShares = pre.low.command, pre.low.commandShares
-		if pre.pid <= 0 || pre.c.errno != 0 || pre.entered() != nil || *low.command == 0 || atomic.LoadUint32(low.commandShares) == 0 {
+		if pre.pid <= 0 || pre.c.errno != 0 || *low.command == 0 || atomic.LoadUint32(low.commandShares) == 0 {
 			pre.collect()
 			return
 		}

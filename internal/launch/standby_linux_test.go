@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"slices"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -116,6 +117,21 @@ func kill(t *testing.T, pre *Preforked, pid int) {
 	}
 }
 
+// TestPreforkCommandAlone: without a process namespace, with which it ends, no command waits.
+func TestPreforkCommandAlone(t *testing.T) {
+	l := new(starter)
+	_, first := early(shStep("exit 0"))
+	if pre := l.Prefork(NewUser, first, Files{}); pre != nil {
+		<-pre.over
+		if pre.pid != 0 {
+			t.Error("one waits")
+		}
+		pre.Drop()
+	}
+	must(t, l.Close())
+	wantNoChildren(t)
+}
+
 // TestPreforkCommandDropped: nothing is left of tasks that are dropped at any moment.
 func TestPreforkCommandDropped(t *testing.T) {
 	testenv.RunAsOrdinary(t)
@@ -183,6 +199,13 @@ func TestStandby(t *testing.T) {
 			waits(t, pre)
 		}
 		pre.Drop()
+	}
+	for standsBy() == nil {
+		runtime.Gosched()
+	}
+	// The runtime waits until all threads have done it. Programs that were built with cgo have no such call.
+	if _, _, errno := syscall.AllThreadsSyscall(unix.SYS_GETPPID, 0, 0, 0); errno != 0 && errno != syscall.ENOTSUP {
+		t.Error(errno)
 	}
 	if pre := l.Prefork(1<<63, nil, Files{}); pre != nil { // not a flag of clone3(2)
 		pre.Drop()

@@ -43,6 +43,7 @@ type task struct {
 	args  cloneArgs
 	pidfd int32
 	pid   int64 // or a negative errno
+	lost  error // why it made no task in the namespaces that it entered
 }
 
 // prepare prepares a task for namespaces and, unless that is 0, a control group. Flags
@@ -76,8 +77,8 @@ func (t *task) byOldClone(ns Namespaces, flags uintptr) {
 // still share this process's memory.
 func (t *task) clone() {
 	t.pid = spawnBlocked(&t.c)
-	if atomic.LoadUint32(&t.c.wait) == 0 && t.pid > 0 && t.low.entered >= 0 && *t.low.first != 0 {
-		awaitOwn(t.low.insideShares)
+	if atomic.LoadUint32(&t.c.wait) == 0 && t.pid > 0 && t.low.entered >= 0 {
+		t.lost = t.enter()
 	}
 	runtime.KeepAlive(t)
 }
@@ -103,8 +104,8 @@ func (l *Launcher) launch(s *Script, f fds) (*Process, error) {
 	case t.pid < 0:
 		return nil, cloneError(f.cgroup, syscall.Errno(-t.pid))
 	}
-	if err := t.entered(); err != nil {
-		return nil, err
+	if t.lost != nil {
+		return nil, t.lost
 	}
 	return l.process(s, t.low, t)
 }
@@ -137,12 +138,11 @@ func (l *Launcher) cloned(s *Script, f fds, old bool) (*task, error) {
 	return t, nil
 }
 
-// entered turns a task that has entered other namespaces into the one that it has made there.
-func (t *task) entered() error {
-	if t.low.entered < 0 {
-		return nil
+// enter turns a task that has entered other namespaces into the one that it has made there.
+func (t *task) enter() error {
+	if *t.low.first != 0 {
+		awaitOwn(t.low.insideShares)
 	}
-	t.low.entered = -1 // once
 	collectNow(int(t.pidfd))
 	t.pid, t.pidfd = int64(*t.low.first), *t.low.inside
 	if t.pid != 0 {
@@ -234,10 +234,10 @@ func (t *task) failure(s *Script, low *lowering, p *Process) error {
 func spawnBlocked(c *context) int64 {
 	all, old := ^uint64(0), uint64(0)
 	entersyscallblock()
-	syscall.RawSyscall6(unix.SYS_RT_SIGPROCMASK, 2 /* SIG_SETMASK */, uintptr(unsafe.Pointer(&all)), uintptr(unsafe.Pointer(&old)), 8, 0, 0)
-	for atomic.LoadUint32(&c.wait) != 0 {
+	for atomic.LoadUint32(&c.wait) != 0 { // with no signal blocked: the runtime waits for some at all threads
 		syscall.RawSyscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(&c.wait)), futexWait, 1, 0, 0, 0)
 	}
+	syscall.RawSyscall6(unix.SYS_RT_SIGPROCMASK, 2 /* SIG_SETMASK */, uintptr(unsafe.Pointer(&all)), uintptr(unsafe.Pointer(&old)), 8, 0, 0)
 	pid := int64(0)
 	if c.script != nil {
 		pid = spawn(c)

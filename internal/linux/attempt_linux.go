@@ -42,6 +42,7 @@ type attempt struct {
 	lend      int     // which of those with layers of caches lends them
 	lent      *root   // that one; nil for none
 	preforked *launch.Preforked
+	waited    bool // that one, since the last command
 	resolved  sandbox.Resolved
 	overlays  []plan.Overlay
 	copies    map[string]plan.Spot
@@ -283,7 +284,7 @@ func (a *attempt) launch(p *plan.Plan) (_ *Child, err error) {
 	}
 	c.hold(a.held)
 	if a.shared != nil {
-		c.shared, c.spec = a.shared, a.spec
+		c.shared, c.next = a.shared, next(a.spec)
 		a.shared.add(c)
 	}
 	a.leave()

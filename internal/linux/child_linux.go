@@ -29,7 +29,7 @@ type Child struct {
 	sandbox  executor.Sandbox
 	ownPIDs  bool           // it has a process namespace that the reaper is in
 	shared   *Shared        // nil for a sandbox of its own
-	spec     *executor.Spec // of a command in a shared one
+	next     *executor.Spec // what a task for the next command in it is made from
 
 	ended   atomic.Bool                       // the command itself has ended
 	stopped atomic.Bool                       // its whole tree was signaled

@@ -95,7 +95,7 @@ func (c *Child) Close(exit *executor.Exit) error {
 	}
 	if c.shared != nil {
 		c.shared.remove(c, exit.Usage)
-		defer c.shared.makeReady(c.spec)
+		defer c.shared.makeReady(c.next)
 	}
 	if c.monitor != nil {
 		c.monitor.Close()

@@ -117,7 +117,8 @@ func (a *attempt) privateTmp(own *files) string {
 
 // preforkInside takes the task that waits in a shared sandbox, or starts to make one.
 func (a *attempt) preforkInside() {
-	if a.preforked, a.likely = a.shared.takeReady(a.spec); a.preforked == nil {
+	a.preforked, a.likely = a.shared.takeReady(a.spec)
+	if a.waited = a.preforked != nil; !a.waited {
 		a.likely = a.shared.likely()
 		a.preforked = a.shared.prefork(a.spec, a.likely)
 	}
@@ -148,6 +149,7 @@ func (a *attempt) keep(sent *launch.Handover) (err error) {
 		}
 		a.root.layers = a.caches.Share()
 	}
+	a.root.holds.Store(a.caches.Hold() != nil && a.root.layers == nil)
 	a.shared.keep(a.root)
 	return nil
 }
@@ -202,6 +204,8 @@ func (a *attempt) learnShared(err error) (again bool, known error) {
 	case launch.OpExpectMount:
 		a.shared.forget(a.fits)
 		return a.fits != nil, nil
+	case launch.OpLimit:
+		return a.waited, nil // this process may have raised its own since
 	case launch.OpTake:
 		a.host.mu.Lock()
 		defer a.host.mu.Unlock()

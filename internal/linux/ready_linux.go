@@ -55,29 +55,41 @@ func readyFor(spec *executor.Spec) readyKind {
 
 // prefork starts to make the namespaces of a command, with mounts to begin with or nil.
 func (s *Shared) prefork(spec *executor.Spec, likely *root) *launch.Preforked {
-	facts := s.host.Facts()
-	from, first := launch.Files{Enter: s.enter(likely), Trees: s.parts.Trees}, plan.First(facts)
+	h := s.host
+	from, first := launch.Files{Enter: s.enter(likely), Trees: s.parts.Trees}, plan.First(h.Facts())
 	if likely != nil {
-		var filter launch.Filter // of a command that surely asks no supervisor
-		if spec.NoObserver {
-			filter, _ = s.host.filter(plan.LevelNative, spec, unobserved) // the plan tells the error
+		h.mu.Lock()
+		unseen := spec.NoObserver || h.unobserved != ""
+		h.mu.Unlock()
+		var filter launch.Filter // of a command that asks no supervisor
+		if unseen {
+			filter, _ = h.filter(plan.LevelNative, spec, unobserved) // the plan tells the error
 		}
-		first = plan.FirstInside(facts, spec, s.parts.PIDs, filter)
+		first = plan.FirstInside(h.Facts(), spec, s.parts.PIDs, filter, !likely.holds.Load())
 		from.Hold = []*os.File{likely.layers.Hold()}
-		if own, err := s.host.onDisk(); err == nil {
+		if own, err := h.onDisk(); err == nil {
 			from.Hold = append(from.Hold, own.keeper.Lock())
 		}
 	}
-	return s.host.launcher.Prefork(plan.Inside(s.parts.PIDs), first, from)
+	return h.launcher.Prefork(plan.Inside(s.parts.PIDs), first, from)
+}
+
+// next is of a command what the one that waits for the next is made from.
+func next(spec *executor.Spec) *executor.Spec {
+	return &executor.Spec{
+		Policy: spec.Policy, Allow: slices.Clone(spec.Allow), NoObserver: spec.NoObserver, TTY: spec.TTY, Publish: slices.Clone(spec.Publish),
+		Resources: spec.Resources,
+	}
 }
 
 // makeReady has a task wait, in the background, for a command like this one, unless one waits already.
 func (s *Shared) makeReady(spec *executor.Spec) {
-	if s.holder == nil || s.parts.PIDs || !preforked(spec) {
+	if s.holder == nil || !preforked(spec) || !plan.Waits(spec, s.parts.PIDs) {
 		return // the command line joins for one command
 	}
 	likely := s.likely()
-	if likely == nil {
+	if likely == nil || likely.holds.Load() {
+		s.release(likely)
 		return
 	}
 	all := &s.host.ready
@@ -134,6 +146,8 @@ func (t *readyTasks) take(meant func(*ready) bool) *ready {
 
 // drop ends a task, if it waits still.
 func (t *readyTasks) drop(r *ready) {
+	r.in.ending.Lock() // leave waits for it
+	defer r.in.ending.Unlock()
 	if t.take(func(o *ready) bool { return o == r }) != nil {
 		r.end()
 	}
@@ -164,6 +178,8 @@ func (t *readyTasks) close() {
 
 // leave ends the task of a sandbox that is being closed.
 func (t *readyTasks) leave(s *Shared) {
+	s.ending.Lock()
+	defer s.ending.Unlock()
 	if r := t.take(func(o *ready) bool { return o.in == s }); r != nil {
 		r.end()
 	}

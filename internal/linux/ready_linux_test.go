@@ -6,6 +6,7 @@ package linux
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"runtime"
 	"slices"
@@ -66,7 +67,8 @@ func TestReady(t *testing.T) {
 		{"another policy", job{policy: &closed}, nil, false},
 		{"without an observer", job{blind: true}, nil, false},
 		{"another /tmp", job{tmp: "host"}, nil, false},
-		{"its reaper killed", job{}, func(t *testing.T, r *ready) { must(t, unix.Kill(childOf(t, r), unix.SIGKILL)) }, false},
+		{"ping", job{allow: []string{"icmp"}}, nil, false},
+		{"its reaper killed", job{}, func(t *testing.T, r *ready) { killUntilGone(t, childOf(t, r)) }, false},
 		{"later", job{}, func(_ *testing.T, r *ready) { r.timer.Reset(0); r.in.host.ready.drop(r) }, false},
 	}
 	for _, test := range tests {
@@ -109,6 +111,20 @@ func childOf(t *testing.T, r *ready) int {
 				must(t, err)
 				return n
 			}
+		}
+		runtime.Gosched()
+	}
+}
+
+// killUntilGone kills a reaper, and waits until all in its namespace is gone.
+func killUntilGone(t *testing.T, pid int) {
+	t.Helper()
+	must(t, unix.Kill(pid, unix.SIGKILL))
+	for {
+		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		must(t, err)
+		if _, rest, _ := strings.Cut(string(b), ") "); strings.HasPrefix(rest, "Z") {
+			return
 		}
 		runtime.Gosched()
 	}

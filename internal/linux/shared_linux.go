@@ -51,6 +51,7 @@ type Shared struct {
 	cut     chan struct{} // closed when commands that were running then were killed
 	closing atomic.Bool
 	peers   observer.Peers // the observers of its commands
+	ending  sync.Mutex     // held while the task that waits is dropped
 
 	mu       sync.Mutex // guards what follows
 	over     bool
@@ -91,6 +92,7 @@ type root struct {
 	namespace *os.File
 	layers    *caches.Layers        // of caches that are mounted in it; nil for none
 	table     *hostfacts.MountTable // what was mounted on the host
+	holds     atomic.Bool           // commands that begin with it hold files that the next one does not
 	uses      int                   // by commands that start, and by being among Shared.roots; guarded by Shared.mu
 }
 

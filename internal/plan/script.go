@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/launch"
 	"github.com/sallyport-dev/sallyport/internal/seccomp"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -422,7 +423,7 @@ func (n *nativePlan) makeProc() int {
 	if n.req.Shared.pids() {
 		visible = 1
 	}
-	if !slices.Contains(n.req.Spec.Allow, seccomp.OpenICMP) || n.req.network() == sandbox.NetworkHost {
+	if !pings(n.req.Spec) {
 		return n.tree(launch.Step{Op: launch.OpProc, Set: launch.AttrReadOnly, Value: visible})
 	}
 	tree := n.tree(launch.Step{Op: launch.OpProc, Value: visible})
@@ -431,6 +432,11 @@ func (n *nativePlan) makeProc() int {
 			Data: fmt.Appendf(nil, "%d %d", n.host.GID, n.host.GID), Label: "ping sockets, of both kinds of addresses"},
 		launch.Step{Op: launch.OpSetTree, Tree: tree, Set: launch.AttrReadOnly})
 	return tree
+}
+
+// pings reports whether a command gets ping sockets in a network namespace of its own.
+func pings(spec *executor.Spec) bool {
+	return slices.Contains(spec.Allow, seccomp.OpenICMP) && spec.Policy.Network() != sandbox.NetworkHost
 }
 
 // proc mounts the /proc of the new process namespace. It is read-only while the copies

@@ -167,11 +167,15 @@ func (n *nativePlan) sharedMounts() {
 	n.reopen(true)
 }
 
-// startEarly starts the command's task as soon as what is the same for all commands is done, unless the reaper
-// has something to do before that is not. It can be done before the command is known, then.
+// Waits reports whether the command's task can wait for the command, because the reaper has nothing to do before it
+// that only this one needs.
+func Waits(spec *executor.Spec, pids bool) bool {
+	return spec.TTY == nil && !pids && len(spec.Publish) == 0 && !pings(spec)
+}
+
+// startEarly starts the command's task as soon as what is the same for all commands is done.
 func (n *nativePlan) startEarly() {
-	r := n.req
-	n.started = r.Spec.TTY == nil && !r.Shared.pids() && r.Publish == 0 && len(r.Entry.Reaper) == 0
+	n.started = Waits(n.req.Spec, n.req.Shared.pids()) && len(n.req.Entry.Reaper) == 0
 	if n.started {
 		n.add(leastCaps, launch.Step{Op: launch.OpStartCommand})
 	}
@@ -197,14 +201,19 @@ func (n *nativePlan) ownInside() {
 
 // FirstInside returns the steps that the script of a command begins with that finds its mounts
 // in a shared sandbox, as [First] does for others. The filter counts as [Request.Filter] does, and nil
-// says that it asks a supervisor.
-func FirstInside(h *Host, spec *executor.Spec, pids bool, filter launch.Filter) []launch.Step {
+// says that it asks a supervisor. If it is to wait, and [Waits] says that it can, the command's task is started.
+func FirstInside(h *Host, spec *executor.Spec, pids bool, filter launch.Filter, wait bool) []launch.Step {
 	n := &nativePlan{host: h, req: &Request{Spec: spec, Shared: &Shared{PIDs: pids}, Filter: filter, Observe: filter == nil}, plan: &Plan{}}
 	n.add(First(h)...)
 	n.subreaper()
+	if pings(spec) {
+		return n.plan.Script.Steps // a setting follows, for which a file is opened for writing
+	}
 	n.ownInside()
 	n.filter()
-	n.startEarly()
+	if wait {
+		n.startEarly()
+	}
 	return n.plan.Script.Steps
 }
 
