@@ -101,11 +101,10 @@ func (l *Launcher) launch(s *Script, f fds) (*Process, error) {
 	switch {
 	case err != nil:
 		return nil, err
+	case t.lost != nil:
+		return nil, t.lost
 	case t.pid < 0:
 		return nil, cloneError(f.cgroup, syscall.Errno(-t.pid))
-	}
-	if t.lost != nil {
-		return nil, t.lost
 	}
 	return l.process(s, t.low, t)
 }
@@ -148,7 +147,6 @@ func (t *task) enter() error {
 	if t.pid != 0 {
 		return nil
 	}
-	t.pid = -1 // there is none
 	if t.c.errno == 0 {
 		return errKilled
 	}
