@@ -35,7 +35,7 @@ func TestJobs(t *testing.T) {
 		{"it stops itself", "sh", "sallyport run -q -- sh -c 'kill -STOP $$; exit 7'", "7", []turn{{stoppedJob, "fg\r"}}, ""},
 		{
 			"keys while in the background", "cat", "sallyport run -q -- sh -c 'echo go; read a; exit $a'", "5",
-			[]turn{{`go\r\n$`, "\x1a"}, {stoppedJob, "bg\r"}, {prompt, "echo for the shell\r"}, {`\n(?:\^Z)?for the shell\r\n` + prompt, "jobs\r"}, {`Running(?s:.*)` + prompt, "fg\r"}}, "5\r",
+			[]turn{{`go\r\n$`, "\x1a"}, {stoppedJob, "bg\r"}, {prompt, "echo for the shell\r"}, {`\n(?:\^Z)?for the shell\r\n(?:\^Z)?` + prompt, "jobs\r"}, {`Running(?s:.*)` + prompt, "fg\r"}}, "5\r",
 		},
 		{
 			"vim", "vim", "sallyport run -q -- vim -u NONE -i NONE -N note", "0",
