@@ -109,14 +109,16 @@ func (s *Shared) makeReady(spec *executor.Spec) {
 	})
 }
 
-// takeReady returns the task that waits for such a command, with the mounts that it has; nil if there is none.
+// takeReady returns the task that waits for such a command, with the mounts that it has; nil if there is none. One
+// for others waits on.
 func (s *Shared) takeReady(spec *executor.Spec) (*launch.Preforked, *root) {
-	r := s.host.ready.take(func(o *ready) bool { return o.in == s })
+	kind := readyFor(spec)
+	r := s.host.ready.take(func(o *ready) bool { return o.in == s && o.kind == kind })
 	if r == nil {
 		return nil, nil
 	}
 	<-r.made
-	if r.task == nil || r.kind != readyFor(spec) || !s.latest(r.root) {
+	if r.task == nil || !s.latest(r.root) {
 		r.end()
 		return nil, nil
 	}
