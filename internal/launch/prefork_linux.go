@@ -52,9 +52,9 @@ type Preforked struct {
 // nothing, because other launches keep the processors busy, or where the kernel lacks
 // clone3(2).
 //
-// first are the steps that the script will begin with, or nil: of those that take rights
-// away, no others, and OpStartCommand as the last one with a process namespace. A script that begins differently starts without the task; so does
-// every script when one of these steps fails.
+// first are the steps that the script will begin with, or nil: those that need nothing which is
+// found out later, and with a process namespace OpStartCommand as the last one. A script that begins
+// differently starts without the task; so does every script when one of these steps fails.
 //
 // Of from only Enter, Trees and Hold count. With Enter the task begins in those namespaces, as a script
 // with Enter and the same files. The reaper keeps all of Hold, and a script that holds others starts

@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A standby is a task whose thread waits in the kernel to clone it. To wake a thread by the scheduler of Go
-// takes it 0.1 to 0.3 ms, during which the caller plans: a goroutine that is ready is taken over by
-// another processor after a pause, and then handed to the thread that it is locked to.
+// A standby is a task whose thread waits in the kernel to clone it. The scheduler of Go takes 0.1 to 0.3 ms
+// to wake a thread: another processor takes over the goroutine after a pause, and then hands it to the
+// thread that it is locked to.
 type standby struct {
 	task
 	over chan struct{} // closed when the task shares no memory any more

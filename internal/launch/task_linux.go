@@ -224,8 +224,8 @@ func (t *task) failure(s *Script, low *lowering, p *Process) error {
 
 // spawnBlocked blocks all signals around spawn, so that no handler of the Go
 // runtime runs in the child, which shares the runtime's memory. And it tells the
-// scheduler that this thread is in a system call: a step that blocks must not
-// hold up the garbage collector.
+// scheduler that this thread is in a system call that blocks: it must not hold up the
+// garbage collector, and a thread that stands by must not keep a processor of Go.
 //
 //go:norace
 //go:nosplit

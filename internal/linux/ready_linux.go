@@ -45,12 +45,12 @@ type readyTasks struct {
 // A readyKind is what commands have in common that one task may wait for. It only tells early what the
 // launch tells late.
 type readyKind struct {
-	unobserved, terminal bool
-	openings             string
+	unobserved bool
+	openings   string
 }
 
 func readyFor(spec *executor.Spec) readyKind {
-	return readyKind{spec.NoObserver, spec.TTY != nil, strings.Join(slices.Sorted(slices.Values(spec.Allow)), " ")}
+	return readyKind{spec.NoObserver, strings.Join(slices.Sorted(slices.Values(spec.Allow)), " ")}
 }
 
 // prefork starts to make the namespaces of a command, with mounts to begin with or nil.
@@ -112,6 +112,9 @@ func (s *Shared) makeReady(spec *executor.Spec) {
 // takeReady returns the task that waits for such a command, with the mounts that it has; nil if there is none. One
 // for others waits on.
 func (s *Shared) takeReady(spec *executor.Spec) (*launch.Preforked, *root) {
+	if !plan.Waits(spec, s.parts.PIDs) {
+		return nil, nil
+	}
 	kind := readyFor(spec)
 	r := s.host.ready.take(func(o *ready) bool { return o.in == s && o.kind == kind })
 	if r == nil {

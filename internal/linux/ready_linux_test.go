@@ -31,13 +31,9 @@ func readyIn(s *Shared) *ready {
 	return nil
 }
 
-// beginning runs a job, and returns its reaper and what made the task that it began with.
-func (a *arena) beginning(t *testing.T, s *Shared, j *job) (pid int, began *ready) {
+// beginning runs a job, and returns its reaper.
+func (a *arena) beginning(t *testing.T, s *Shared, j *job) (pid int) {
 	t.Helper()
-	began = readyIn(s)
-	if began != nil {
-		<-began.made
-	}
 	r := a.request(j)
 	r.Args = []string{"/bin/true"}
 	c, err := s.Start(context.Background(), r, nulls(t))
@@ -46,7 +42,7 @@ func (a *arena) beginning(t *testing.T, s *Shared, j *job) (pid int, began *read
 	if e := finish(t, c); e.Code != 0 || e.Broken != nil {
 		t.Errorf("%+v", e)
 	}
-	return pid, began
+	return pid
 }
 
 // TestReady: a task waits for the second command of a sandbox that is like the first, and not for others. What kills
@@ -69,7 +65,11 @@ func TestReady(t *testing.T) {
 		{"another /tmp", job{tmp: "host"}, nil, false},
 		{"ping", job{allow: []string{"icmp"}}, nil, false},
 		{"its reaper killed", job{}, func(t *testing.T, r *ready) { killUntilGone(t, childOf(t, r)) }, false},
-		{"later", job{}, func(_ *testing.T, r *ready) { r.timer.Reset(0); r.in.host.ready.drop(r) }, false},
+		{"later", job{}, func(_ *testing.T, r *ready) {
+			for r.timer.Reset(0); readyIn(r.in) != nil; {
+				runtime.Gosched()
+			}
+		}, false},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -87,7 +87,7 @@ func TestReady(t *testing.T) {
 			if test.disturb != nil {
 				test.disturb(t, r)
 			}
-			got, _ := a.beginning(t, s, &test.job)
+			got := a.beginning(t, s, &test.job)
 			if test.used && got != pid || !test.used && got == pid {
 				t.Errorf("process %d ran, and %d waited", got, pid)
 			}
@@ -185,5 +185,27 @@ func TestReadySeesChanges(t *testing.T) {
 	}
 	if e := mustExit(t, a, s, nil, `: >moved/new`); e.Code != 0 {
 		t.Errorf("a directory with an ordinary name: %+v", e)
+	}
+}
+
+// TestReadyOldLimits: a task that waits has the limits that this process had. Where they are below those that the
+// command gets, it starts without the task.
+func TestReadyOldLimits(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	a := newArena(t)
+	s := a.open(t, a.policy())
+	a.beginning(t, s, &job{})
+	r := readyIn(s)
+	if r == nil {
+		t.Fatal("no task waits")
+	}
+	reaper := childOf(t, r)
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", reaper, reaper))
+	must(t, err)
+	command, err := strconv.Atoi(strings.TrimSpace(string(b)))
+	must(t, err)
+	must(t, unix.Prlimit(command, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 64, Max: 64}, nil))
+	if got := a.beginning(t, s, &job{}); got == reaper {
+		t.Error("the task with the old limits ran")
 	}
 }
