@@ -21,7 +21,7 @@ import (
 // large is a file in a workspace with much more output than waits for a reader.
 func large(t *testing.T) (dir string, text []byte) {
 	t.Helper()
-	size := 8 << 20
+	size := 4 << 20
 	if testenv.IsLong() {
 		size = 50 << 20
 	}
@@ -52,6 +52,8 @@ func TestSlowReader(t *testing.T) {
 		t.Run("run "+flags, func(t *testing.T) {
 			cmd := exec.CommandContext(t.Context(), "sallyport", strings.Fields("run --jsonl "+flags+" -- cat large")...)
 			cmd.Dir, cmd.Env = dir, append(testenv.Environ(), "XDG_STATE_HOME="+t.TempDir(), "GORACE="+noRaceSleep)
+			var diagnosis strings.Builder
+			cmd.Stderr = &diagnosis
 			out, err := cmd.StdoutPipe()
 			if err != nil {
 				t.Fatal(err)
@@ -64,7 +66,7 @@ func TestSlowReader(t *testing.T) {
 			for lines := json.NewDecoder(bufio.NewReaderSize(out, 256)); lines.More(); { // slow
 				last = outputLine{}
 				if err := lines.Decode(&last); err != nil {
-					t.Fatal(err)
+					t.Fatalf("%v after %d bytes; it ends with %v, %s", err, passed, cmd.Wait(), &diagnosis)
 				}
 				if last.Type == "output" {
 					p := last.Data

@@ -58,8 +58,7 @@ type report struct {
 func (r *report) attach(runner *sallyport.Runner, cmd *sallyport.Cmd, cancel context.CancelCauseFunc) {
 	switch {
 	case r.o.JSONL:
-		r.lines = &lineWriter{pipe: make(chan os.Signal, 1), cancel: cancel, out: r.env.Stdout}
-		signal.Notify(r.lines.pipe, syscall.SIGPIPE)
+		r.lines = newLineWriter(cancel, r.env.Stdout)
 		runner.Events = event.SinkFunc(func(e event.Event) {
 			r.mu.Lock()
 			r.run = e.Run
@@ -72,6 +71,9 @@ func (r *report) attach(runner *sallyport.Runner, cmd *sallyport.Cmd, cancel con
 				if out, ok := e.Body.(event.Output); ok {
 					r.lines.passed.Add(int64(len(out.Data)))
 				}
+			}
+			if _, ok := e.Body.(event.Ended); ok {
+				close(r.lines.ended)
 			}
 		})
 		runner.WaitForEvents = !r.o.JSONLDrop
@@ -184,20 +186,27 @@ func (r *report) object(res *sallyport.Result) error {
 		return r.env.printJSON(res)
 	}
 	line, err := encode(res)
+	begun := r.id() != ""
 	done := make(chan error, 1)
 	go func() {
+		if begun {
+			<-r.lines.ended // where the reader is slow, events are on their way that come first
+		}
 		r.lines.put(line, err)
 		done <- r.lines.close()
 	}()
-	if !r.lines.stuck() {
-		return <-done
-	}
-	// The run was stopped, and its events did not find a reader within the time they had.
-	const moment = 500 * time.Millisecond
-	select {
-	case err := <-done:
-		return err
-	case <-time.After(moment):
+	// Nobody waits for a reader that takes nothing, or little for long.
+	const patience, longest = time.Second, 30 * time.Second
+	late := time.After(longest)
+	for {
+		select {
+		case err := <-done:
+			return err
+		case <-r.lines.progress:
+			continue
+		case <-time.After(patience):
+		case <-late:
+		}
 		all := res.Stdout.Total + res.Stderr.Total
 		r.note(fmt.Sprintf("the reader of standard output takes nothing: %d of %d bytes of output, and the result, were not handed on", int64(all)-r.lines.passed.Load(), all))
 		return nil
@@ -235,13 +244,21 @@ func (r *report) notes(res *sallyport.Result, code int) {
 // A lineWriter prints lines of JSON as they come. When the reader has gone, or
 // the output cannot be written, it ends the run.
 type lineWriter struct {
-	pipe   chan os.Signal // while it receives SIGPIPE, a lost reader is an error and no signal
-	cancel context.CancelCauseFunc
-	passed atomic.Int64 // bytes of output that were written
+	pipe     chan os.Signal // while it receives SIGPIPE, a lost reader is an error and no signal
+	cancel   context.CancelCauseFunc
+	passed   atomic.Int64  // bytes of output that were written
+	ended    chan struct{} // closed behind the last event of a run
+	progress chan struct{} // the reader has taken something; holds one
 
 	mu  sync.Mutex
 	out *os.File
 	err error
+}
+
+func newLineWriter(cancel context.CancelCauseFunc, out *os.File) *lineWriter {
+	w := &lineWriter{cancel: cancel, out: out, pipe: make(chan os.Signal, 1), ended: make(chan struct{}), progress: make(chan struct{}, 1)}
+	signal.Notify(w.pipe, syscall.SIGPIPE)
+	return w
 }
 
 // put writes a line; after the first error it does nothing. It reports whether it did.
@@ -251,23 +268,21 @@ func (w *lineWriter) put(line []byte, err error) bool {
 	if w.err != nil {
 		return false
 	}
-	if err == nil {
-		_, err = w.out.Write(line)
+	const piece = 16 << 10 // a slow reader shows progress
+	for err == nil && len(line) > 0 {
+		var n int
+		n, err = w.out.Write(line[:min(len(line), piece)])
+		line = line[n:]
+		select {
+		case w.progress <- struct{}{}:
+		default:
+		}
 	}
 	if err != nil {
 		w.err = failure.CannotWrite(err)
 		w.cancel(w.err)
 	}
 	return err == nil
-}
-
-// stuck reports whether a line is being written.
-func (w *lineWriter) stuck() bool {
-	if w.mu.TryLock() {
-		w.mu.Unlock()
-		return false
-	}
-	return true
 }
 
 // close returns the first error of all.

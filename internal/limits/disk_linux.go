@@ -100,10 +100,10 @@ func (d *diskWatch) next() time.Duration {
 	return until(left, diskRate)
 }
 
-// exceeded returns whether the limit was exceeded. processes returns the IDs of
-// processes that may have deleted files open; nil when none is left. Counting ends when
-// over is closed, and the free space alone decides then.
-func (d *diskWatch) exceeded(processes func() []int, over <-chan struct{}) bool {
+// exceeded returns whether the limit was exceeded, and whether all was counted: counting ends when
+// over is closed. processes returns the IDs of processes that may have deleted files open; nil when
+// none is left.
+func (d *diskWatch) exceeded(processes func() []int, over <-chan struct{}) (exceeded, whole bool) {
 	d.fell = 0
 	for i := range d.disks {
 		k := &d.disks[i]
@@ -116,7 +116,7 @@ func (d *diskWatch) exceeded(processes func() []int, over <-chan struct{}) bool 
 		d.fell += k.most - now
 	}
 	if d.fell < d.again {
-		return false
+		return false, true
 	}
 	c := count{since: d.since, enough: d.limit, over: over, known: make(map[[2]uint64]bool)}
 	for _, p := range d.places {
@@ -128,8 +128,10 @@ func (d *diskWatch) exceeded(processes func() []int, over <-chan struct{}) bool 
 		}
 	}
 	d.counted = c.made + min(c.changed, max(d.fell-c.made, 0))
-	d.again = d.fell + max((d.limit-d.counted)/2, d.limit/16, 1)
-	return d.counted > d.limit || c.blind && d.fell > d.limit
+	if !c.cut {
+		d.again = d.fell + max((d.limit-d.counted)/2, d.limit/16, 1)
+	}
+	return d.counted > d.limit || c.blind && d.fell > d.limit, !c.cut
 }
 
 // count is one walk over the writable directories.
@@ -141,6 +143,7 @@ type count struct {
 	// which may have grown by less.
 	made, changed int64
 	blind         bool // a directory or file could not be examined
+	cut           bool // over was closed before the end
 	over          <-chan struct{}
 }
 
@@ -189,7 +192,7 @@ func (c *count) walk(dir int, name string, depth int) {
 func (c *count) late() bool {
 	select {
 	case <-c.over:
-		c.blind = true
+		c.cut = true
 		return true
 	default:
 		return false

@@ -9,21 +9,21 @@ import (
 	"testing"
 )
 
-// TestCountEnds: counting what a command has written ends when it must, however much that
-// is. The free space decides then.
+// TestCountEnds: counting what a command has written ends when it must, however much that is. While the
+// command ran this blames no one, and the next look counts; after its end the free space decides.
 func TestCountEnds(t *testing.T) {
 	dir, over := t.TempDir(), make(chan struct{})
 	close(over)
 	const limit = 1 << 40
 	for _, c := range []struct {
-		name string
-		over chan struct{}
-		most int64 // the free space at the start
-		want bool
+		name        string
+		over        chan struct{}
+		most        int64 // the free space at the start
+		whole, last bool
 	}{
-		{"in time", nil, 1 << 59, false},
-		{"late, and enough is free", over, limit / 2, false},
-		{"late, and little is free", over, 1 << 59, true},
+		{"in time", nil, 1 << 59, true, false},
+		{"late, and enough is free", over, limit / 2, false, false},
+		{"late, and little is free", over, 1 << 59, false, true},
 	} {
 		d, err := newDiskWatch(limit, []string{dir})
 		if err != nil {
@@ -34,8 +34,12 @@ func TestCountEnds(t *testing.T) {
 		}
 		d.disks[0].most += c.most
 		d.again = 1
-		if got := d.exceeded(nil, c.over); got != c.want || (d.counted >= 1<<16) == (c.over != nil) {
-			t.Errorf("%s: exceeded %v, want %v; counted %d", c.name, got, c.want, d.counted)
+		w := &watch{disk: d, over: c.over}
+		if exceeded, _ := w.measureDisk(); exceeded || (d.counted >= 1<<16) != c.whole || (d.again == 1) == c.whole {
+			t.Errorf("%s: exceeded %v, counted %d, again at %d", c.name, exceeded, d.counted, d.again)
+		}
+		if exceeded := w.lastDisk(c.over); exceeded != c.last {
+			t.Errorf("%s: at the end exceeded %v, want %v", c.name, exceeded, c.last)
 		}
 	}
 }

@@ -78,7 +78,7 @@ func (w *watch) finish() seen {
 	if w.disk != nil && !w.seen.disk {
 		late := make(chan struct{})
 		defer time.AfterFunc(lastCount, func() { close(late) }).Stop()
-		w.seen.disk = w.disk.exceeded(nil, late)
+		w.seen.disk = w.lastDisk(late)
 	}
 	return w.seen
 }
@@ -212,6 +212,13 @@ func threads(pid int) int64 {
 }
 
 func (w *watch) measureDisk() (exceeded bool, next time.Duration) {
-	w.seen.disk = w.disk.exceeded(w.processes, w.over)
+	w.seen.disk, _ = w.disk.exceeded(w.processes, w.over) // finish counts again what its end cut off
 	return w.seen.disk, w.disk.next()
+}
+
+// lastDisk looks at the disk after the end of the tree. Where late is closed before all is counted, the free
+// space decides.
+func (w *watch) lastDisk(late <-chan struct{}) bool {
+	exceeded, whole := w.disk.exceeded(nil, late)
+	return exceeded || !whole && w.disk.fell > w.disk.limit
 }
