@@ -158,7 +158,7 @@ func TestPromptVim(t *testing.T) {
 					code = 0
 				}
 				if got := x.Wait(); got != code {
-					t.Errorf("exit code %d, want %d", got, code)
+					t.Errorf("exit code %d, want %d; seen:\n%q", got, code, x.Transcript())
 				}
 				unchanged(t, x)
 				if v := view(x); v.Alternate || !v.Cursor.Visible {

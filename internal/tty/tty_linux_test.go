@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -452,5 +453,27 @@ func TestAnotherSession(t *testing.T) {
 	}
 	if n, err := x.Read(nil); n != 0 || err != nil {
 		t.Errorf("%d, %v", n, err)
+	}
+}
+
+// TestCloseWhileReading: a Read that is woken ends when Close comes at that moment.
+func TestCloseWhileReading(t *testing.T) {
+	_, slave := testenv.OpenTerminal(t, 80, 24)
+	for range 3000 {
+		x, err := Open(slave)
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error, 1)
+		go func() {
+			_, err := x.Read(make([]byte, 8))
+			done <- err
+		}()
+		runtime.Gosched()
+		x.Resume()
+		_ = x.Close()
+		if err := <-done; !errors.Is(err, os.ErrClosed) {
+			t.Fatal(err)
+		}
 	}
 }

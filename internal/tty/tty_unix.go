@@ -286,11 +286,11 @@ func (t *Terminal) Read(p []byte) (int, error) {
 		case err != nil:
 			return 0, fmt.Errorf("tty: wait for keys: %w", err)
 		case woken:
-			if t.isClosed() {
-				return 0, os.ErrClosed
-			}
 			var b [64]byte
 			_, _ = t.wakeRead.Read(b[:])
+			if t.isClosed() { // looked at after what woke it is gone: another wake may have come with it
+				return 0, os.ErrClosed
+			}
 			listen = true
 			continue
 		case gone && !ready:
