@@ -71,7 +71,10 @@ func TestGitFiles(t *testing.T) {
 	testenv.NeedProgram(t, "git")
 	testenv.NeedProgram(t, "sed")
 	for _, list := range [][]gitAttack{linkAttacks(), orderAttacks()} {
-		for _, a := range list {
+		for i, a := range list {
+			if !testenv.InShort(i) {
+				continue
+			}
 			t.Run(a.name, func(t *testing.T) {
 				a.check(t, sandbox.WorkspaceWrite(".").With(sandbox.Grant{Name: "git"}))
 				a.blind = true

@@ -19,6 +19,7 @@ import (
 func TestMain(m *testing.M) {
 	playDriver()
 	testenv.DefaultSignals()
+	testenv.MostlyWait()
 	goleak.VerifyTestMain(m)
 }
 

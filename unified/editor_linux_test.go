@@ -14,7 +14,12 @@ import (
 )
 
 // rounds is how often an editor is closed: what looks like a wait while it ends lasts microseconds.
-const rounds = 25
+func rounds() int {
+	if testenv.IsLong() {
+		return 25
+	}
+	return 8
+}
 
 // TestEditor: the answer to ":wq" is the end of vim.
 func TestEditor(t *testing.T) {
@@ -22,7 +27,7 @@ func TestEditor(t *testing.T) {
 	testenv.NeedProgram(t, "vim")
 	tools, _ := newTools(t)
 	tools.Term = "xterm-256color" // of which vim asks the version, and waits for the answer before it ends
-	for i := range rounds {
+	for i := range rounds() {
 		name := fmt.Sprintf("file%d", i)
 		first := exec(t, tools, tty("exec vim -i NONE "+name))
 		if first.Reason != sallyport.ReasonInput {

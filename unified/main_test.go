@@ -12,5 +12,6 @@ import (
 
 func TestMain(m *testing.M) {
 	testenv.DefaultSignals()
+	testenv.MostlyWait()
 	goleak.VerifyTestMain(m)
 }

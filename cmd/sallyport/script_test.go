@@ -29,6 +29,7 @@ func TestMain(m *testing.M) {
 	// A program that ignores a signal was started so by a test.
 	if programs()[strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe")] == nil {
 		testenv.DefaultSignals()
+		testenv.MostlyWait()
 	}
 	testscript.Main(m, programs())
 }

@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	if mode := os.Getenv(hostVar); mode != "" {
 		os.Exit(playHost(mode, os.Args[1]))
 	}
-	testenv.DefaultSignals()
+	testenv.MostlyWait()
 	goleak.VerifyTestMain(m)
 }
 

@@ -23,6 +23,7 @@ import (
 
 func TestMain(m *testing.M) {
 	testenv.DefaultSignals()
+	testenv.MostlyWait()
 	goleak.VerifyTestMain(m)
 }
 

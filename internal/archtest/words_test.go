@@ -20,25 +20,26 @@ type term struct {
 	pattern *regexp.Regexp
 	use     string // the word of the glossary
 	inTests bool   // it is checked in tests, too
+	near    string // a part of all that the pattern matches, which is faster to look for
 }
 
 // terms are checked in names, comments, messages, tests and documents.
 var terms = []term{
-	{"kept from", regexp.MustCompile(`(?i)\b(kept|keeps?|keeping) (it |them |the command |commands? )?from (be|re|wri|runn|conn|list|some|any|what)\w*`), "denied, blocked", false},
-	{"to be had", regexp.MustCompile(`(?i)\b(can(not)?|to|could|may|might) be had\b`), "available, not available, supported", true},
-	{"mend", regexp.MustCompile(`(?i)\b(mend|mends|mended|mending)\b`), "fix, hint", true},
-	{"folder", regexp.MustCompile(`(?i)folders?\b`), "directory", true},
-	{"head start", regexp.MustCompile(`(?i)\bhead ?starts?\b`), "prefork", true},
-	{"spare", regexp.MustCompile(`(?i)\bspares?\b`), "pool, recycled placeholder", true},
-	{"whoever", regexp.MustCompile(`(?i)\b(whoever|somebody|nobody)\b`), "user, caller, owner, the process", false},
-	{"cure", regexp.MustCompile(`(?i)\b(cures?|cured)\b`), "suggestion, suggested fix", true},
-	{"time was up", regexp.MustCompile(`(?i)\btime (was|is) up\b`), "time limit exceeded, timed out", true},
-	{"wanted more", regexp.MustCompile(`(?i)\bwant(s|ed) more \w+ than\b`), "limit exceeded", true},
-	{"means nothing", regexp.MustCompile(`(?i)\bmeans nothing\b`), "invalid", true},
-	{"come into being", regexp.MustCompile(`(?i)\b(come|comes|came|coming) into being\b`), "appear, be created", true},
-	{"verdict", regexp.MustCompile(`(?i)\bverdicts?\b`), "decision", true},
-	{"hunt", regexp.MustCompile(`(?i)\b(hunt|hunts|hunted|bury|buries)\b`), "kill the process tree, remove", true},
-	{"ear", regexp.MustCompile(`\b(ear|ears)\b`), "fan-out, relay", true},
+	{"kept from", regexp.MustCompile(`(?i)\b(kept|keeps?|keeping) (it |them |the command |commands? )?from (be|re|wri|runn|conn|list|some|any|what)\w*`), "denied, blocked", false, "from "},
+	{"to be had", regexp.MustCompile(`(?i)\b(can(not)?|to|could|may|might) be had\b`), "available, not available, supported", true, "be had"},
+	{"mend", regexp.MustCompile(`(?i)\b(mend|mends|mended|mending)\b`), "fix, hint", true, "mend"},
+	{"folder", regexp.MustCompile(`(?i)folders?\b`), "directory", true, "folder"},
+	{"head start", regexp.MustCompile(`(?i)\bhead ?starts?\b`), "prefork", true, "head"},
+	{"spare", regexp.MustCompile(`(?i)\bspares?\b`), "pool, recycled placeholder", true, "spare"},
+	{"whoever", regexp.MustCompile(`(?i)\b(whoever|somebody|nobody)\b`), "user, caller, owner, the process", false, "o"},
+	{"cure", regexp.MustCompile(`(?i)\b(cures?|cured)\b`), "suggestion, suggested fix", true, "cure"},
+	{"time was up", regexp.MustCompile(`(?i)\btime (was|is) up\b`), "time limit exceeded, timed out", true, " up"},
+	{"wanted more", regexp.MustCompile(`(?i)\bwant(s|ed) more \w+ than\b`), "limit exceeded", true, " more "},
+	{"means nothing", regexp.MustCompile(`(?i)\bmeans nothing\b`), "invalid", true, "means nothing"},
+	{"come into being", regexp.MustCompile(`(?i)\b(come|comes|came|coming) into being\b`), "appear, be created", true, " into being"},
+	{"verdict", regexp.MustCompile(`(?i)\bverdicts?\b`), "decision", true, "verdict"},
+	{"hunt", regexp.MustCompile(`(?i)\b(hunt|hunts|hunted|bury|buries)\b`), "kill the process tree, remove", true, "u"},
+	{"ear", regexp.MustCompile(`\b(ear|ears)\b`), "fan-out, relay", true, "ear"},
 }
 
 // A use is a place where a term is right.
@@ -116,8 +117,9 @@ func checkWords(name, text string, used []bool) []string {
 	number := 0
 	for line := range strings.Lines(text) {
 		number++
+		lower := strings.ToLower(line)
 		for _, term := range terms {
-			if !term.inTests && strings.HasSuffix(name, "_test.go") || !term.pattern.MatchString(line) {
+			if !term.inTests && strings.HasSuffix(name, "_test.go") || !strings.Contains(lower, term.near) || !term.pattern.MatchString(line) {
 				continue
 			}
 			i := slices.IndexFunc(trueUses, func(u use) bool { return u.file == name && u.term == term.name })

@@ -58,7 +58,8 @@ type report struct {
 func (r *report) attach(runner *sallyport.Runner, cmd *sallyport.Cmd, cancel context.CancelCauseFunc) {
 	switch {
 	case r.o.JSONL:
-		r.lines = newLineWriter(cancel, r.env.Stdout)
+		r.lines = &lineWriter{pipe: make(chan os.Signal, 1), cancel: cancel, ended: make(chan struct{}), out: r.env.Stdout}
+		signal.Notify(r.lines.pipe, syscall.SIGPIPE)
 		runner.Events = event.SinkFunc(func(e event.Event) {
 			r.mu.Lock()
 			r.run = e.Run
@@ -186,26 +187,25 @@ func (r *report) object(res *sallyport.Result) error {
 		return r.env.printJSON(res)
 	}
 	line, err := encode(res)
-	begun := r.id() != ""
 	done := make(chan error, 1)
 	go func() {
-		if begun {
+		if r.id() != "" {
 			<-r.lines.ended // where the reader is slow, events are on their way that come first
 		}
 		r.lines.put(line, err)
 		done <- r.lines.close()
 	}()
-	// Nobody waits for a reader that takes nothing, or little for long.
-	const patience, longest = time.Second, 30 * time.Second
-	late := time.After(longest)
-	for {
+	// A reader that takes nothing, or little for long, keeps no one waiting.
+	const patience, longest = time.Second, 30 // times that
+	for taken, n := int64(0), 0; ; n++ {
 		select {
 		case err := <-done:
 			return err
-		case <-r.lines.progress:
-			continue
 		case <-time.After(patience):
-		case <-late:
+		}
+		if now := r.lines.taken.Load(); n == 0 || now > taken && n < longest {
+			taken = now
+			continue
 		}
 		all := res.Stdout.Total + res.Stderr.Total
 		r.note(fmt.Sprintf("the reader of standard output takes nothing: %d of %d bytes of output, and the result, were not handed on", int64(all)-r.lines.passed.Load(), all))
@@ -244,21 +244,15 @@ func (r *report) notes(res *sallyport.Result, code int) {
 // A lineWriter prints lines of JSON as they come. When the reader has gone, or
 // the output cannot be written, it ends the run.
 type lineWriter struct {
-	pipe     chan os.Signal // while it receives SIGPIPE, a lost reader is an error and no signal
-	cancel   context.CancelCauseFunc
-	passed   atomic.Int64  // bytes of output that were written
-	ended    chan struct{} // closed behind the last event of a run
-	progress chan struct{} // the reader has taken something; holds one
+	pipe   chan os.Signal // while it receives SIGPIPE, a lost reader is an error and no signal
+	cancel context.CancelCauseFunc
+	passed atomic.Int64  // bytes of output that were written
+	taken  atomic.Int64  // bytes of lines that were written
+	ended  chan struct{} // closed behind the last event of a run
 
 	mu  sync.Mutex
 	out *os.File
 	err error
-}
-
-func newLineWriter(cancel context.CancelCauseFunc, out *os.File) *lineWriter {
-	w := &lineWriter{cancel: cancel, out: out, pipe: make(chan os.Signal, 1), ended: make(chan struct{}), progress: make(chan struct{}, 1)}
-	signal.Notify(w.pipe, syscall.SIGPIPE)
-	return w
 }
 
 // put writes a line; after the first error it does nothing. It reports whether it did.
@@ -273,10 +267,7 @@ func (w *lineWriter) put(line []byte, err error) bool {
 		var n int
 		n, err = w.out.Write(line[:min(len(line), piece)])
 		line = line[n:]
-		select {
-		case w.progress <- struct{}{}:
-		default:
-		}
+		w.taken.Add(int64(n))
 	}
 	if err != nil {
 		w.err = failure.CannotWrite(err)

@@ -349,6 +349,7 @@ func TestPipe(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
 			c := startPipe(t, test.args...)
 			at := c.until(0, test.until)
 			if test.busy {

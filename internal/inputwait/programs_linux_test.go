@@ -92,7 +92,10 @@ while True:
 func TestWaiting(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	for _, d := range dialogs() {
-		t.Run(d.name, func(t *testing.T) { hold(t, start(t, d.args...), d) })
+		t.Run(d.name, func(t *testing.T) {
+			t.Parallel()
+			hold(t, start(t, d.args...), d)
+		})
 	}
 }
 
@@ -103,6 +106,7 @@ func TestWaitingInSandbox(t *testing.T) {
 	testenv.NeedUserNS(t)
 	for _, d := range dialogs() {
 		t.Run(d.name, func(t *testing.T) {
+			t.Parallel()
 			args := append([]string{"unshare", "-Ur", "-p", "-f", "--mount-proc"}, d.args...)
 			hold(t, start(t, args...), d)
 		})

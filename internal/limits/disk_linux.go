@@ -193,10 +193,9 @@ func (c *count) late() bool {
 	select {
 	case <-c.over:
 		c.cut = true
-		return true
 	default:
-		return false
 	}
+	return c.cut
 }
 
 // stat counts one file and returns whether it exists.

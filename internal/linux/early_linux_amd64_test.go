@@ -19,7 +19,10 @@ func TestFirstInstruction(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	a := newArena(t)
 	name := earlyAttacker(t, a, "early", "/proc/1/mem", 1)
-	const rounds = 100
+	rounds := 25
+	if testenv.IsLong() {
+		rounds = 100
+	}
 	for range rounds {
 		res := mustRun(t, a, &job{args: []string{name}, allow: []string{"ptrace"}})
 		if res.code != earlyDenied {

@@ -178,7 +178,10 @@ func ruleSeams() []seam {
 
 func TestSeams(t *testing.T) {
 	testenv.RunAsOrdinary(t)
-	for _, s := range append(aroundSeams(), ruleSeams()...) {
+	for i, s := range append(aroundSeams(), ruleSeams()...) {
+		if !testenv.InShort(i) {
+			continue
+		}
 		t.Run(s.name, func(t *testing.T) { s.try(t, "") })
 		t.Run(s.name+", bwrap", func(t *testing.T) { s.try(t, plan.LevelBwrap) })
 	}

@@ -63,6 +63,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	testenv.MostlyWait()
 	goleak.VerifyTestMain(m)
 }
 

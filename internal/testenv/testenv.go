@@ -21,10 +21,13 @@
 package testenv
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -139,6 +142,18 @@ func Long(t testing.TB) {
 
 // IsLong reports whether [LongVar] is set, for a test that has a short form.
 func IsLong() bool { return os.Getenv(LongVar) == "1" }
+
+// InShort reports whether the i-th case of many alike belongs to the short form of a test: each third
+// does. All belong to the long form.
+func InShort(i int) bool { return IsLong() || i%3 == 0 }
+
+// MostlyWait says that parallel tests of a package wait more than they compute, so that more of them run
+// at once than there are processors. Call it from TestMain.
+func MostlyWait() {
+	if err := flag.Set("test.parallel", strconv.Itoa(3*runtime.GOMAXPROCS(0))); err != nil {
+		panic(err) // there is no such flag
+	}
+}
 
 // NeedOrdinaryUser skips t when the effective user is root, and on systems
 // without user numbers. A test that calls [RunAsOrdinary] first is still run by
