@@ -460,7 +460,7 @@ func TestNetworkBurst(t *testing.T) {
 	res, err := a.run(t, &job{args: []string{os.Getenv(programVar), partCases, count, byBurst}, policy: &policy, hosts: network.NewLive(open), after: &end})
 	must(t, err)
 	if res.out != count+"\n" {
-		t.Errorf("%s connections, answered: %s; exit code %d, signal %d, %v, %.2000s", count, res.out, res.code, res.signal, res.lost, res.err)
+		t.Errorf("%s connections, answered: %s; exit code %d, signal %d, %v, %.2000s; %+v", count, res.out, res.code, res.signal, res.lost, res.err, end)
 	}
 	// A program may try a second address of a name beside the first.
 	if n, _ := strconv.Atoi(count); len(end.NetworkHosts) != 1 || end.NetworkHosts[0].Connections < n {

@@ -83,11 +83,17 @@ func (l *listener) poll() (int16, error) {
 	}
 }
 
-// ioctl makes a request that does not block, so the scheduler is not told of it: that
-// would cost a tenth of a call.
+// ioctl makes a request that does not block for long, so the scheduler is not told of it: that
+// would cost a tenth of a call. The kernel's lock over all notifications may be taken, and a signal,
+// such as those of the Go runtime, ends the wait for it: nothing has happened then. Receiving may find
+// no call any more, and ends by a signal.
 func (l *listener) ioctl(request uintptr, arg unsafe.Pointer) unix.Errno {
-	_, _, errno := unix.RawSyscall(unix.SYS_IOCTL, uintptr(l.fd), request, uintptr(arg))
-	return errno
+	for {
+		_, _, errno := unix.RawSyscall(unix.SYS_IOCTL, uintptr(l.fd), request, uintptr(arg))
+		if errno != unix.EINTR || request == unix.SECCOMP_IOCTL_NOTIF_RECV {
+			return errno
+		}
+	}
 }
 
 // receive takes one notification. It returns false when its task has ended already.
