@@ -14,12 +14,7 @@ import (
 )
 
 // rounds is how often an editor is closed: what looks like a wait while it ends lasts microseconds.
-func rounds() int {
-	if testenv.IsLong() {
-		return 25
-	}
-	return 8
-}
+func rounds() int { return testenv.Rounds(8, 25) }
 
 // TestEditor: the answer to ":wq" is the end of vim.
 func TestEditor(t *testing.T) {

@@ -303,10 +303,7 @@ func TestWithoutBwrapWall(t *testing.T) {
 // the write of its first line: it must not be stopped there.
 func TestBwrapHandOver(t *testing.T) {
 	a := bwrapArena(t)
-	rounds := 10
-	if os.Getenv(testenv.LongVar) == "1" {
-		rounds = 60
-	}
+	rounds := testenv.Rounds(10, 60)
 	stuck := time.AfterFunc(2*patience, func() { panic("bubblewrap was stopped while it reported that it began") })
 	defer stuck.Stop()
 	var wg sync.WaitGroup

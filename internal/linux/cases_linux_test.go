@@ -443,10 +443,7 @@ func TestNetworkCases(t *testing.T) {
 func TestNetworkBurst(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
-	count := "1000"
-	if testenv.IsLong() {
-		count = "10000"
-	}
+	count := strconv.Itoa(testenv.Rounds(1000, 10000))
 	a := newArena(t)
 	origin := caseOrigin(t)
 	zone := &caseZone{Names: map[string][]string{"api.example.com": {"93.184.216.34"}}, asked: map[string]bool{}}

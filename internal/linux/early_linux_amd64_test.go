@@ -19,11 +19,7 @@ func TestFirstInstruction(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	a := newArena(t)
 	name := earlyAttacker(t, a, "early", "/proc/1/mem", 1)
-	rounds := 25
-	if testenv.IsLong() {
-		rounds = 100
-	}
-	for range rounds {
+	for range testenv.Rounds(25, 100) {
 		res := mustRun(t, a, &job{args: []string{name}, allow: []string{"ptrace"}})
 		if res.code != earlyDenied {
 			t.Fatalf("reached process 1: exit %d, signal %d", res.code, res.signal)

@@ -127,10 +127,7 @@ func (before *leftovers) gone(t testing.TB, base string, kept int) {
 func TestSharedLeavesNothing(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	a := newArena(t)
-	rounds := 50
-	if testenv.IsLong() {
-		rounds = 1000
-	}
+	rounds := testenv.Rounds(50, 1000)
 	once := func(round int) {
 		p := a.policy()
 		if round%5 == 1 {

@@ -227,11 +227,7 @@ func nullSlice(t *testing.T) []*os.File {
 func TestSharedHolderKilledMeanwhile(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	a := newArena(t)
-	rounds := 6
-	if testenv.IsLong() {
-		rounds = 200
-	}
-	for round := range rounds {
+	for round := range testenv.Rounds(6, 80) {
 		s := a.open(t, a.policy())
 		if round%2 == 0 {
 			mustExit(t, a, s, nil, `:`)

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -337,8 +338,9 @@ func addDirectories(add func(string, func(*probed))) {
 func TestSharedSeesChanges(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	a := newArena(t)
+	every := 12 / testenv.Rounds(1, 12)
 	for i, c := range changes() {
-		if !testenv.IsLong() && i%12 != 0 {
+		if i%every != 0 {
 			continue // the random ones below have all
 		}
 		t.Run(c.name, func(t *testing.T) {
@@ -355,12 +357,8 @@ func TestSharedSeesChanges(t *testing.T) {
 // TestSharedSeesRandomChanges does several changes before each command.
 func TestSharedSeesRandomChanges(t *testing.T) {
 	testenv.RunAsOrdinary(t)
-	checks := "5"
-	if testenv.IsLong() {
-		checks = "25"
-	}
 	old := flag.Lookup("rapid.checks").Value.String()
-	must(t, flag.Set("rapid.checks", checks))
+	must(t, flag.Set("rapid.checks", strconv.Itoa(testenv.Rounds(5, 20))))
 	must(t, flag.Set("rapid.nofailfile", "true")) // the seed is printed
 	defer func() { must(t, flag.Set("rapid.checks", old)) }()
 	a := newArena(t)

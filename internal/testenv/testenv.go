@@ -147,6 +147,18 @@ func IsLong() bool { return os.Getenv(LongVar) == "1" }
 // does. All belong to the long form.
 func InShort(i int) bool { return IsLong() || i%3 == 0 }
 
+// Rounds returns how often a test does something: short times, or long in the long form. There an ordinary
+// user takes a quarter of that: it is the same code.
+func Rounds(short, long int) int {
+	switch {
+	case !IsLong():
+		return short
+	case os.Geteuid() != 0:
+		return max(short, long/4)
+	}
+	return long
+}
+
 // MostlyWait says that parallel tests of a package wait more than they compute, so that more of them run
 // at once than there are processors. Call it from TestMain.
 func MostlyWait() {
