@@ -197,13 +197,13 @@ func (r *report) object(res *sallyport.Result) error {
 	}()
 	// A reader that takes nothing, or little for long, keeps no one waiting.
 	const patience, longest = time.Second, 30 // times that
-	for taken, n := int64(0), 0; ; n++ {
+	for taken, n := r.lines.taken.Load(), 0; ; n++ {
 		select {
 		case err := <-done:
 			return err
 		case <-time.After(patience):
 		}
-		if now := r.lines.taken.Load(); n == 0 || now > taken && n < longest {
+		if now := r.lines.taken.Load(); now > taken && n < longest {
 			taken = now
 			continue
 		}
