@@ -13,16 +13,14 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 )
 
-// rounds is how often an editor is closed: what looks like a wait while it ends lasts microseconds.
-func rounds() int { return testenv.Rounds(8, 25) }
-
 // TestEditor: the answer to ":wq" is the end of vim.
 func TestEditor(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	testenv.NeedProgram(t, "vim")
 	tools, _ := newTools(t)
 	tools.Term = "xterm-256color" // of which vim asks the version, and waits for the answer before it ends
-	for i := range rounds() {
+	// What looks like a wait while it ends lasts microseconds.
+	for i := range testenv.Rounds(8, 25) {
 		name := fmt.Sprintf("file%d", i)
 		first := exec(t, tools, tty("exec vim -i NONE "+name))
 		if first.Reason != sallyport.ReasonInput {

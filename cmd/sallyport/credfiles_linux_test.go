@@ -89,7 +89,7 @@ func TestCredentialFiles(t *testing.T) {
 // TestCredentialFilesClosed: the file itself stays closed, whatever is tried, and the copy stays as it is.
 func TestCredentialFilesClosed(t *testing.T) {
 	s, values := filesStage(t, false)
-	where := "~/.. /tmp /var/tmp /dev /run /etc /proc/self/root$HOME"
+	where := "~/.. /run /tmp /var /dev /etc /proc/self/root$HOME"
 	if testenv.IsLong() {
 		where = "/"
 	}

@@ -95,6 +95,19 @@ func TestReady(t *testing.T) {
 	}
 }
 
+// readySandbox returns a sandbox in which a task waits for the second command, and the reaper of that task.
+func readySandbox(t *testing.T) (a *arena, s *Shared, reaper int) {
+	t.Helper()
+	a = newArena(t)
+	s = a.open(t, a.policy())
+	a.beginning(t, s, &job{})
+	r := readyIn(s)
+	if r == nil {
+		t.Fatal("no task waits")
+	}
+	return a, s, childOf(t, r)
+}
+
 // childOf returns the reaper that waits: the one whose command is this program still.
 func childOf(t *testing.T, r *ready) int {
 	t.Helper()
@@ -147,14 +160,7 @@ func TestReadyEnds(t *testing.T) {
 	}
 	for name, end := range ends {
 		t.Run(name, func(t *testing.T) {
-			a := newArena(t)
-			s := a.open(t, a.policy())
-			a.beginning(t, s, &job{})
-			r := readyIn(s)
-			if r == nil {
-				t.Fatal("no task waits")
-			}
-			pid := childOf(t, r)
+			a, s, pid := readySandbox(t)
 			end(t, a, s)
 			if readyIn(s) != nil {
 				t.Error("a task waits")
@@ -192,14 +198,7 @@ func TestReadySeesChanges(t *testing.T) {
 // command gets, it starts without the task.
 func TestReadyOldLimits(t *testing.T) {
 	testenv.RunAsOrdinary(t)
-	a := newArena(t)
-	s := a.open(t, a.policy())
-	a.beginning(t, s, &job{})
-	r := readyIn(s)
-	if r == nil {
-		t.Fatal("no task waits")
-	}
-	reaper := childOf(t, r)
+	a, s, reaper := readySandbox(t)
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", reaper, reaper))
 	must(t, err)
 	command, err := strconv.Atoi(strings.TrimSpace(string(b)))

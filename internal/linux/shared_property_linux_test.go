@@ -338,7 +338,7 @@ func addDirectories(add func(string, func(*probed))) {
 func TestSharedSeesChanges(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	a := newArena(t)
-	every := 12 / testenv.Rounds(1, 12)
+	every := 12 / testenv.Rounds(1, 12) // all as root in the long form
 	for i, c := range changes() {
 		if i%every != 0 {
 			continue // the random ones below have all
