@@ -60,6 +60,7 @@ func kernelAttacks() map[string]attack {
 		"line-disc":    gone(perm, unix.SYS_IOCTL, 0, unix.TIOCSETD, at(zeros)),
 		"clone-user":   gone(perm, unix.SYS_CLONE, unix.CLONE_NEWUSER|unix.CLONE_THREAD, 0, 0, 0, 0),
 		"clone-thread": clone3Fallback,
+		"lease":        takeLease,
 	}
 	for name, ns := range map[string]int{
 		"user": unix.CLONE_NEWUSER, "mount": unix.CLONE_NEWNS, "net": unix.CLONE_NEWNET, "pid": unix.CLONE_NEWPID,
@@ -84,6 +85,36 @@ func kernelAttacks() map[string]attack {
 		m["iopl"] = gone(perm, 172, 0)
 	}
 	return m
+}
+
+// takeLease tries to hold up those who open a file outside, and to be told when they change a
+// directory there.
+func takeLease(kv map[string]string) outcome {
+	const setDelegation = 1040
+	delegation := [8]byte{} // struct delegation: of reads
+	for _, c := range []struct {
+		name         string
+		path         string
+		command, arg uintptr
+	}{
+		{"write lease", "/canary", unix.F_SETLEASE, unix.F_WRLCK},
+		{"write lease, other bits above", "/canary", 1<<32 | unix.F_SETLEASE, unix.F_WRLCK},
+		{"read lease, other bits above", "/canary", 1<<63 | unix.F_SETLEASE, unix.F_RDLCK},
+		{"delegation", "/canary", setDelegation, uintptr(unsafe.Pointer(&delegation))},
+		{"delegation of a directory", "", 1<<40 | setDelegation, uintptr(unsafe.Pointer(&delegation))},
+		{"notification", "", 1<<35 | unix.F_NOTIFY, 0x4},
+	} {
+		fd, err := unix.Open(kv["out"]+c.path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return bad("%v", err)
+		}
+		_, _, errno := unix.Syscall(unix.SYS_FCNTL, uintptr(fd), c.command, c.arg)
+		_ = unix.Close(fd)
+		if errno != unix.EACCES {
+			return breach("%s: errno %d", c.name, int(errno))
+		}
+	}
+	return denied("EACCES")
 }
 
 // bpfMap is union bpf_attr for a small array.

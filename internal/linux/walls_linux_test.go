@@ -121,7 +121,7 @@ func missingWalls() []missingWall {
 	return []missingWall{
 		{name: "landlock", change: dropOp(launch.OpLandlock), attacks: "pipe-outside"},
 		{name: "landlock scope", change: each(noScope), attacks: "abstract", job: job{policy: &host, allow: []string{"unix"}}},
-		{name: "seccomp", change: dropOp(launch.OpSeccomp), attacks: "unshare-user pair-datagram clone3 key-add set-uid-own netlink-uevent filtered"},
+		{name: "seccomp", change: dropOp(launch.OpSeccomp), attacks: "unshare-user pair-datagram clone3 key-add set-uid-own netlink-uevent lease filtered"},
 		{name: "seal", change: each(sealWritable), attacks: "chmod fchmod utimes setxattr chmod-directory"},
 		{name: "seal and landlock", change: all(each(sealWritable), dropOp(launch.OpLandlock)), attacks: "create append through-root through-cwd"},
 		{name: "network namespace", change: all(dropSpaces(launch.NewNet), dropOp(launch.OpLoopback, launch.OpListen, launch.OpNetlink)), attacks: "tcp4 tcp6 udp4 ns-net"},

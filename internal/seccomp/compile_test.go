@@ -413,7 +413,7 @@ func TestHotCallsAreConstant(t *testing.T) {
 	hot := []string{
 		"read", "write", "close", "fstat", "lseek", "mmap", "mprotect", "munmap", "brk", "rt_sigaction", "pread64",
 		"readv", "writev", "dup3", "nanosleep", "getpid", "connect", "sendto", "recvfrom", "execve", "exit_group",
-		"wait4", "fcntl", "getdents64", "futex", "epoll_pwait", "newfstatat", "openat2", "statx", "pipe2", "prctl",
+		"wait4", "getdents64", "futex", "epoll_pwait", "newfstatat", "openat2", "statx", "pipe2", "prctl",
 		"seccomp", "landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self", "memfd_secret",
 		"name_to_handle_at", "pidfd_open", "mbind", "set_mempolicy", "adjtimex", "clock_adjtime",
 	}

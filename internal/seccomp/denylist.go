@@ -39,6 +39,7 @@ type Options struct {
 // use these.
 const (
 	ePerm           = 1
+	eAcces          = 13
 	eProtoNoSupport = 93
 	eSockTNoSupport = 94
 	eAFNoSupport    = 97
@@ -67,6 +68,9 @@ const (
 
 	// asm-generic/ioctls.h; linux/tiocl.h for the second.
 	tiocsti, tioclinux, tiocsetd = 0x5412, 0x541c, 0x5423
+
+	// linux/fcntl.h. The kernel takes the command of fcntl as 32 bits.
+	fSetLease, fNotify, fSetDeleg = 1024, 1026, 1040
 
 	// linux/stat.h.
 	modeSetID = 0o6000
@@ -100,8 +104,8 @@ func Default(o Options) (Filter, error) {
 
 // DenyList returns the rules of [Default]. It names calls of all architectures. The
 // answer is EPERM except where programs go on after another one: ENOSYS for calls that
-// they try first and replace (clone3, io_uring), and the errors of a kernel that lacks a
-// protocol for sockets.
+// they try first and replace (clone3, io_uring), EACCES for leases, and the errors of a
+// kernel that lacks a protocol for sockets.
 //
 // The set-uid rule has a gap: openat2 takes its mode from memory. A file that it creates
 // loses the bits as soon as its size or content changes, because the command has no
@@ -139,6 +143,7 @@ func refuse(o Options) ([]Rule, error) {
 		namespaceRules(open),
 		hostRules(),
 		ioctlRules(),
+		leaseRules(),
 		networkRules(open, o),
 		modeRules(open),
 	)
@@ -269,6 +274,20 @@ func ioctlRules() []Rule {
 		denyIf("ioctl", num(1, Eq, tioclinux)),
 		denyIf("ioctl", num(1, Eq, tiocsetd)),
 	}
+}
+
+// leaseRules deny the commands of fcntl by which a descriptor that only reads acts on
+// programs outside, through read-only mounts: with a lease or a delegation of a file of
+// this user, opens of others fail or wait for up to 45 seconds, and the holder gets a
+// signal for each; a directory notification sends a signal for each change. EACCES is
+// what the kernel answers where the file belongs to another user, so programs that use
+// leases go on without them. Locks stay: they bind only programs that ask for them.
+func leaseRules() []Rule {
+	var rules []Rule
+	for _, command := range []uint64{fSetLease, fSetDeleg, fNotify} {
+		rules = append(rules, Rule{Name: "fcntl", When: []Cond{num(1, Eq, command)}, Action: Errno(eAcces)})
+	}
+	return rules
 }
 
 // networkRules are the rules for sockets. Without a network namespace a socket would be

@@ -58,7 +58,9 @@ func plain() []answer {
 }
 
 // argued are the calls that depend on arguments or options.
-func argued() []answer { return slices.Concat(processes(), sockets(), modes(), spaces(), seen()) }
+func argued() []answer {
+	return slices.Concat(processes(), controls(), sockets(), modes(), spaces(), seen())
+}
 
 // a are the arguments of a call.
 func a(v ...uint64) []uint64 { return v }
@@ -107,6 +109,30 @@ func processes() []answer {
 		{"ioctl TIOCLINUX, garbage above", "ioctl", a(1, garbage|0x541c), "EPERM", "", Options{}},
 		{"ioctl TIOCSETD, garbage above", "ioctl", a(2, garbage|0x5423), "EPERM", "", Options{}},
 	}
+}
+
+// controls are the commands of fcntl.
+func controls() []answer {
+	var rows []answer
+	for _, c := range []struct {
+		name    string
+		command uint64
+		want    string
+	}{
+		{"F_GETFD", 1, "allow"}, {"F_SETFL", 4, "allow"}, {"F_SETLK", 6, "allow"}, {"F_OFD_SETLKW", 38, "allow"},
+		{"F_SETLEASE", 1024, "EACCES"}, {"F_GETLEASE", 1025, "allow"}, {"F_NOTIFY", 1026, "EACCES"},
+		{"F_DUPFD_QUERY", 1027, "allow"}, {"F_DUPFD_CLOEXEC", 1030, "allow"}, {"F_SETPIPE_SZ", 1031, "allow"},
+		{"F_ADD_SEALS", 1033, "allow"}, {"F_GETDELEG", 1039, "allow"}, {"F_SETDELEG", 1040, "EACCES"},
+	} {
+		for _, above := range []uint64{0, garbage, 1 << 63} {
+			rows = append(rows,
+				answer{c.name, "fcntl", a(3, above|c.command, 1), c.want, "", Options{}},
+				answer{c.name + ", all opened", "fcntl", a(3, above|c.command, 1), c.want, "",
+					Options{Allow: []string{"unix", "setuid", "io_uring", "ptrace", "userns"}, HostNetwork: true}},
+				answer{c.name + " without namespaces", "fcntl", a(3, above|c.command, 1), c.want, "", Options{HostSpaces: true}})
+		}
+	}
+	return rows
 }
 
 // sockets are the calls that make sockets.

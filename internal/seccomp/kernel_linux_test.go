@@ -125,6 +125,12 @@ func calls() map[string]func() error {
 		"process_vm_readv":     raw(unix.SYS_PROCESS_VM_READV, uintptr(os.Getpid()), 0, 0, 0, 0, 0),
 		"unshare user":         raw(unix.SYS_UNSHARE, unix.CLONE_NEWUSER|unix.CLONE_THREAD), // without filter always EINVAL here
 		"TIOCSTI":              raw(unix.SYS_IOCTL, 1, junk|unix.TIOCSTI, 0),
+		"write lease":          lease(file, junk|unix.F_SETLEASE, unix.F_WRLCK),
+		"read lease":           lease(file, unix.F_SETLEASE, unix.F_RDLCK),
+		"delegation":           lease(file, junk|fSetDeleg, uintptr(unsafe.Pointer(&readDelegation))),
+		"notification":         lease(dir, junk|unix.F_NOTIFY, 0x4),
+		"which lease":          lease(file, unix.F_GETLEASE, 0),
+		"open flags":           lease(file, junk|unix.F_GETFL, 0),
 		"socket unix":          raw(unix.SYS_SOCKET, junk|unix.AF_UNIX, unix.SOCK_STREAM, 0),
 		"socket unix datagram": raw(unix.SYS_SOCKET, unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0),
 		"socket alg":           raw(unix.SYS_SOCKET, unix.AF_ALG, unix.SOCK_SEQPACKET, 0),
@@ -149,6 +155,21 @@ func calls() map[string]func() error {
 			}
 			return err
 		},
+	}
+}
+
+// readDelegation is a struct delegation of linux/fcntl.h that asks for one of reads (F_RDLCK).
+var readDelegation [8]byte
+
+// lease makes a call of fcntl on a descriptor of path that only reads.
+func lease(path string, command, arg uintptr) func() error {
+	return func() error {
+		fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = unix.Close(fd) }()
+		return raw(unix.SYS_FCNTL, uintptr(fd), command, arg)()
 	}
 }
 
@@ -233,6 +254,12 @@ func TestKernel(t *testing.T) {
 		"process_vm_readv":              "EPERM",
 		"unshare user":                  "EPERM",
 		"TIOCSTI":                       "EPERM",
+		"write lease":                   "EACCES",
+		"read lease":                    "EACCES",
+		"delegation":                    "EACCES",
+		"notification":                  "EACCES",
+		"which lease":                   "ok",
+		"open flags":                    "ok",
 		"socket unix":                   "EPERM",
 		"socket unix datagram":          "EPERM",
 		"socket alg":                    "EAFNOSUPPORT",
@@ -256,7 +283,7 @@ func TestKernel(t *testing.T) {
 	}
 	// The filter, and not the machine, gave these answers. (Others may also be
 	// refused by a container around the test.)
-	for _, name := range []string{"TIOCSTI", "socket unix", "socketpair datagram", "chmod set-uid", "create set-uid"} {
+	for _, name := range []string{"write lease", "read lease", "notification", "TIOCSTI", "socket unix", "socketpair datagram", "chmod set-uid", "create set-uid"} {
 		if free[name] == want[name] {
 			t.Errorf("%s gives %s without the filter too, so the test proves nothing", name, free[name])
 		}

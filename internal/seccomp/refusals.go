@@ -112,6 +112,7 @@ var (
 	ipProtocols  = words{{protoICMP, "IPPROTO_ICMP"}, {protoICMP6, "IPPROTO_ICMPV6"}, {33, "IPPROTO_DCCP"}, {132, "IPPROTO_SCTP"}, {136, "IPPROTO_UDPLITE"}, {255, "IPPROTO_RAW"}, {protoMPTCP, "IPPROTO_MPTCP"}}
 	netlinks     = words{{4, "NETLINK_SOCK_DIAG"}, {6, "NETLINK_XFRM"}, {9, "NETLINK_AUDIT"}, {12, "NETLINK_NETFILTER"}, {15, "NETLINK_KOBJECT_UEVENT"}, {16, "NETLINK_GENERIC"}}
 	terminalCtls = words{{tiocsti, "TIOCSTI"}, {tioclinux, "TIOCLINUX"}, {tiocsetd, "TIOCSETD"}}
+	fileControls = words{{fSetLease, "F_SETLEASE"}, {fNotify, "F_NOTIFY"}, {fSetDeleg, "F_SETDELEG"}}
 )
 
 // namespaces are the bits of namespaces in the order in which they are spelled.
@@ -141,6 +142,8 @@ func spell(name string, args [6]uint64) string {
 		return name + "(" + socketWords(args) + ")"
 	case "ioctl":
 		return "ioctl(" + terminalCtls.of(args[1]&0xffffffff) + ")"
+	case "fcntl":
+		return "fcntl(" + fileControls.of(args[1]&0xffffffff) + ")"
 	case "personality":
 		return fmt.Sprintf("personality(%#x)", args[0]&0xffffffff)
 	case "chmod", "fchmod", "creat", "mknod":

@@ -94,6 +94,9 @@ func TestRefusalWords(t *testing.T) {
 		{"openat", a(0, 0, 0x41, 0o2755), private, "openat(mode 02755)", []string{"setuid"}},
 		{"mknodat", a(0, 0, 0o60644), private, "mknodat(mode 060644)", nil},
 		{"ioctl", a(0, 0x5412), private, "ioctl(TIOCSTI)", nil},
+		{"fcntl", a(3, 0x400, 1), private, "fcntl(F_SETLEASE)", nil},
+		{"fcntl", a(3, garbage|0x402, 1), bare, "fcntl(F_NOTIFY)", nil},
+		{"fcntl", a(3, 0x410, 1), host, "fcntl(F_SETDELEG)", nil},
 		{"personality", a(0x400000), private, "personality(0x400000)", nil},
 	} {
 		t.Run(tt.call, func(t *testing.T) {
