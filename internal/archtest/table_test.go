@@ -14,7 +14,7 @@ const (
 
 // Layers, lowest first. A package imports only packages of lower layers.
 const (
-	layerText      = iota + 1 // how text of others is shown
+	layerText      = iota + 1 // how text of others is shown and read
 	layerWords                // values and leaf mechanisms: they know nothing of each other
 	layerContracts            // what an executor is, how policies are written down
 	layerPlans                // what will run, what comes out of it
@@ -44,6 +44,7 @@ var layers = map[string]int{
 	"internal/quietlog":   layerText,
 	"internal/suffixes":   layerText,
 	"internal/roff":       layerText,
+	"internal/script":     layerText,
 
 	"sandbox":              layerWords,
 	"rules":                layerWords,
@@ -66,7 +67,6 @@ var layers = map[string]int{
 	"internal/redirect":    layerWords,
 	"internal/rlimit":      layerWords,
 	"internal/screen":      layerWords,
-	"internal/script":      layerWords,
 	"internal/seccomp":     layerWords,
 	"internal/shell":       layerWords,
 	"internal/sockets":     layerWords,
