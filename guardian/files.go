@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"unicode/utf8"
 
 	"github.com/sallyport-dev/sallyport/approval"
@@ -48,7 +47,7 @@ func (g *Guardian) executed(r *approval.Request) (shown []file, hidden []hiddenF
 	})
 	seen := map[string]bool{}
 	for i, c := range uses {
-		for j, name := range scripts(c.Args) {
+		for j, name := range script.Files(c.Args) {
 			program := j == 0
 			if program && !strings.Contains(name, "/") {
 				if i > 0 || !below(r.Program, r.Dir) {
@@ -72,64 +71,6 @@ func (g *Guardian) executed(r *approval.Request) (shown []file, hidden []hiddenF
 		}
 	}
 	return shown, hidden, nil
-}
-
-// An interpreter runs the file that its first operand names.
-type interpreter struct {
-	// Inline are options in front of code: no file is behind them. Files are those with a value
-	// that may be a file that runs as well, and values others with a value.
-	inline, files, values []string
-	shell                 bool
-}
-
-var (
-	shells = interpreter{files: []string{"--rcfile", "--init-file"}, shell: true}
-	python = interpreter{inline: []string{"-c", "-m"}, values: []string{"-W", "-X"}}
-	node   = interpreter{inline: []string{"-e", "-p", "--eval", "--print"}, files: []string{"-r", "--require", "--import", "--loader"}}
-	perl   = interpreter{inline: []string{"-e", "-E", "-ne", "-pe"}, files: []string{"-r", "-I", "-M"}}
-)
-
-var interpreters = sync.OnceValue(func() map[string]interpreter {
-	return map[string]interpreter{
-		"sh": shells, "bash": shells, "dash": shells, "ash": shells, "ksh": shells, "zsh": shells, "fish": shells,
-		"source": {}, ".": {}, "python": python, "pypy": python, "node": node, "nodejs": node, "bun": node, "deno": node, "tsx": node,
-		"ruby": perl, "perl": perl, "php": {inline: []string{"-r"}, files: []string{"-f"}}, "lua": {inline: []string{"-e"}},
-		"tclsh": {}, "Rscript": {inline: []string{"-e"}}, "osascript": {inline: []string{"-e"}},
-		"pwsh": {inline: []string{"-c", "-Command", "-EncodedCommand"}, files: []string{"-f", "-File"}},
-	}
-})
-
-// scripts returns the words of a command that may name files that it runs: the program, and the
-// script of an interpreter.
-func scripts(args []string) []string {
-	out := []string{args[0]}
-	base := path.Base(args[0])
-	if base != "." {
-		base = strings.TrimRight(base, "0123456789.")
-	}
-	in, ok := interpreters()[base]
-	if !ok {
-		return out
-	}
-	for i := 1; i < len(args); i++ {
-		a := args[i]
-		short := in.shell && len(a) > 1 && (a[0] == '-' || a[0] == '+') && a[1] != '-'
-		switch {
-		case slices.Contains(in.inline, a), short && strings.Contains(a, "c"):
-			return out
-		case slices.Contains(in.files, a) && i+1 < len(args):
-			i++
-			out = append(out, args[i])
-		case slices.Contains(in.values, a), short && strings.ContainsAny(a[len(a)-1:], "oO"):
-			i++
-		case a == "--" && i+1 < len(args):
-			return append(out, args[i+1])
-		case short, strings.HasPrefix(a, "-"), a == "run" && (base == "deno" || base == "bun"):
-		default:
-			return append(out, a)
-		}
-	}
-	return out
 }
 
 // binaries are what the files of compiled programs begin with: ELF, Mach-O, PE.

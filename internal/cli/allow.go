@@ -87,7 +87,7 @@ func allowUser(env *Env, o *options, dir string, settings []setup.Setting) error
 		name = filepath.Join(user, "config.toml")
 	}
 	if o.config == "" {
-		if err := userdirs.InReach(name, dir); err != nil {
+		if err := runargs.CheckSettings(name, dir); err != nil {
 			return err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/sallyport-dev/sallyport/internal/printable"
+	"github.com/sallyport-dev/sallyport/rules"
 )
 
 // A Value is what holds for a key.
@@ -60,7 +61,8 @@ type Effective struct {
 
 	config *Config
 	layers []*layer
-	asked  string // the mode before the ceiling
+	asked  string         // the mode before the ceiling
+	rules  []rules.Source // that were read; nil before
 }
 
 // A FlagError is what is wrong with a flag, in view of the files.

@@ -4,13 +4,14 @@
 package config
 
 import (
-	"errors"
+	"fmt"
 	"path/filepath"
 	"slices"
 
-	"github.com/sallyport-dev/sallyport/internal/userdirs"
+	"github.com/sallyport-dev/sallyport/internal/reach"
 	"github.com/sallyport-dev/sallyport/rules"
 	"github.com/sallyport-dev/sallyport/rules/files"
+	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
 // ReadOnlyRules reports whether commands that are known to only read run without approval.
@@ -18,15 +19,18 @@ func (e *Effective) ReadOnlyRules() bool {
 	return slices.Contains(e.Values["rules"].Texts(), BuiltinReadOnly)
 }
 
-// errInReach says that settings name rules which a command could have written: a rule can have one
-// run outside of the sandbox.
-var errInReach = errors.New("it is in the workspace, where commands can write, and settings name it; move it to another directory")
-
 // Rules returns the rule files that count, the lowest layer first: those in the directories
-// named rules, and those that settings and flags name. It reads the latter; files that cannot
-// be read are sources with an error.
+// named rules, and those that settings and flags name. The first call reads the latter; files that
+// cannot be read are sources with an error.
+//
+// A file that commands can change does not load, because a rule can have a command run outside of
+// the sandbox. One that a flag names, and no setting, can then only narrow, and a note says so.
 func (e *Effective) Rules() []rules.Source {
+	if e.rules != nil {
+		return slices.Clone(e.rules)
+	}
 	sources := slices.Clone(e.config.sources)
+	var where *reach.Reach
 	for _, s := range e.Values["rules"].Settings {
 		if s.Text == BuiltinReadOnly {
 			continue
@@ -38,11 +42,63 @@ func (e *Effective) Rules() []rules.Source {
 		if !filepath.IsAbs(name) {
 			name = filepath.Join(dir, name)
 		}
-		if s.Origin.Layer != Flags && userdirs.InReach(name, e.config.in.Dir) != nil {
-			sources = append(sources, rules.Source{Name: name, Err: errInReach})
+		if where == nil {
+			where = e.Reach()
+		}
+		switch err := where.Of(name); {
+		case err == nil:
+			sources = append(sources, files.Read(name))
+		case s.Origin.Layer == Flags:
+			source := files.Read(name)
+			source.Narrow = true
+			sources = append(sources, source)
+			e.Notes = append(e.Notes, fmt.Sprintf("--rules: what the file allows does not count, because %v; move it to another directory", err))
+		default:
+			sources = append(sources, rules.Source{Name: name, Err: fmt.Errorf("%w, and settings name it; move it to another directory", err)})
+		}
+	}
+	e.rules = append([]rules.Source{}, sources...)
+	return sources
+}
+
+// Reach returns what commands can change under these settings and under others that they hold, as
+// far as that is known before there is a command.
+func (e *Effective) Reach() *reach.Reach {
+	tmp := e.Values["tmp"].Text()
+	return reach.New(reach.Area{Policy: sandbox.ReadOnly(), Workspace: e.config.in.Dir, HostTmp: tmp == "host", Writable: e.Writable()})
+}
+
+// Writable returns the places that commands can write to under these settings, or when one of
+// their profiles is chosen: absolute paths, without the workspace and its /tmp.
+func (e *Effective) Writable() []string {
+	var texts []string
+	for _, l := range e.layers {
+		for _, values := range []Values{l.values, l.opened} {
+			texts = append(texts, e.writes(values)...)
+		}
+	}
+	for _, p := range e.config.profiles {
+		texts = append(texts, e.writes(p.values)...)
+	}
+	slices.Sort(texts)
+	return slices.Compact(texts)
+}
+
+// writes returns the absolute paths that values make writable.
+func (e *Effective) writes(values Values) []string {
+	var out []string
+	for _, s := range slices.Concat(values["write"], values["tmp"]) {
+		name := Expand(s.Text, e.config.in.Home)
+		switch {
+		case s.Text == placeHome:
+			name = e.config.in.Home
+		case len(s.Text) > 0 && s.Text[0] == ':', s.Text == "host", s.Text == "private", s.Text == "":
 			continue
 		}
-		sources = append(sources, files.Read(name))
+		if !filepath.IsAbs(name) {
+			name = filepath.Join(e.config.in.Dir, name)
+		}
+		out = append(out, name)
 	}
-	return sources
+	return out
 }

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"github.com/sallyport-dev/sallyport/internal/reach"
 )
 
 // TestRulesInReach: rules that settings name in the workspace, where a command could have
@@ -43,7 +45,7 @@ func TestRulesInReach(t *testing.T) {
 	var refused, read []string
 	for _, s := range e.Rules() {
 		switch {
-		case errors.Is(s.Err, errInReach):
+		case errors.As(s.Err, new(*reach.Error)):
 			refused = append(refused, s.Name)
 		case s.Err == nil && string(s.Text) == rule:
 			read = append(read, s.Name)

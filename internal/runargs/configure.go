@@ -45,14 +45,14 @@ func LoadConfig(env *Env, dir, file string, none bool) (*config.Config, error) {
 	if in.Project, in.Untrusted, err = projectFiles(dir); err != nil {
 		return nil, err
 	}
-	if in.User, err = userdirs.ConfigFor(env.Variable, dir); err != nil {
+	if in.User, err = configFor(env.Variable, dir); err != nil {
 		return nil, err
 	}
 	if in.File = cmp.Or(file, env.Variable(FileVariable)); in.File != "" {
 		in.File = Absolute(in.File, env.Dir, in.Home)
 	}
 	if in.File != "" && file == "" {
-		if err := userdirs.InReach(in.File, dir); err != nil {
+		if err := CheckSettings(in.File, dir); err != nil {
 			return nil, err
 		}
 	}

@@ -4,20 +4,16 @@
 // Package userdirs knows where the settings of the user are: the file config.toml and the rules
 // beside it, which say what later runs may do.
 //
-// [Protected] lists the places that no command may write to, [Config] returns the one that is
-// read, and [InReach] refuses one that the environment names in a workspace. The package
-// reads no settings and protects nothing itself.
+// [Protected] lists the places that no command may write to, and [Config] returns the one that is
+// read. The package reads no settings and protects nothing itself.
 package userdirs
 
 import (
-	"errors"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"github.com/sallyport-dev/sallyport/internal/printable"
+	"github.com/sallyport-dev/sallyport/internal/credentials"
 )
 
 // Variables of the environment that say where settings are read.
@@ -56,22 +52,6 @@ func DefaultRules(env func(string) string) string {
 	return filepath.Join(dir, "rules", "default.rules")
 }
 
-// ConfigFor is [Config] for runs in a workspace: settings that [InReach] refuses are an error.
-// Where there are none yet it returns "", so that none are read that appear later.
-func ConfigFor(env func(string) string, workspace string) (dir string, err error) {
-	dir, ok := Config(env)
-	if !ok {
-		return "", nil
-	}
-	if err := InReach(dir, workspace); err != nil {
-		if names, rerr := os.ReadDir(dir); len(names) == 0 && (rerr == nil || errors.Is(rerr, fs.ErrNotExist)) {
-			return "", nil
-		}
-		return "", err
-	}
-	return dir, nil
-}
-
 // Protected returns the directories of settings that this run or a later one may read, sorted:
 // that of the environment, those in the homes of [credentials.Homes], because HOME and
 // XDG_CONFIG_HOME may be set for this run only, and the administrator's. Any may be missing,
@@ -102,17 +82,15 @@ func ProtectedFile(env func(string) string) string {
 	return name
 }
 
+// Usual returns the directories of settings that no run can write to, whatever the environment
+// says, sorted: the administrator's, and that in the home of the user database, if this user has
+// one. Other directories of [Protected] are closed to the runs that know them.
+func Usual() []string {
+	dirs := []string{managed}
+	if home := credentials.DatabaseHome(); filepath.IsAbs(home) && home != "/" {
+		dirs = append(dirs, inHome(home))
+	}
+	return dirs
+}
+
 func inHome(home string) string { return filepath.Join(home, ".config", own) }
-
-// A ReachError reports settings that the environment names and that commands could have
-// written, because they are in the workspace.
-type ReachError struct {
-	Path      string // of the directory or file
-	Workspace string
-}
-
-// Error returns one sentence with the path, the reason and the fix.
-func (e *ReachError) Error() string {
-	return printable.Line("the settings in " + printable.Word(e.Path) + " are in the workspace " + printable.Word(e.Workspace) +
-		", where commands can write; unset the variable that names them (XDG_CONFIG_HOME, HOME or SALLYPORT_CONFIG), or use --config FILE")
-}

@@ -1,0 +1,100 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package reach knows which files commands can change: by what the policy of a run makes writable,
+// and by what other policies of the same user do. Whatever decides about runs, or is executed
+// outside of the sandbox, must be out of reach.
+//
+// [New] makes a [Reach] for one run. [Reach.Of] looks at one path, [Reach.Program] at a program
+// with its interpreters, [Reach.Command] at a command with the scripts that it names, and
+// [Reach.Path] and [Reach.Environ] leave out of an environment what leads into reach.
+//
+// The package looks and reports. What follows is decided by its callers: settings are refused, and
+// a command stays in its sandbox.
+package reach
+
+import (
+	"path/filepath"
+	"sync"
+
+	"github.com/sallyport-dev/sallyport/internal/printable"
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+// An Area says what commands can write to. The zero Area is nothing.
+type Area struct {
+	// Policy is that of the run, bound. One that restricts no file says nothing about files: a
+	// command under it can do what its user can. Then only the rest counts.
+	Policy sandbox.Policy
+	// Workspace is the directory of the run, absolute; other runs write there even where this one
+	// does not, except in what Policy has an entry for. Empty is none.
+	Workspace string
+	// HostTmp says that the /tmp of commands is that of this machine, and not a private one.
+	HostTmp bool
+	// Writable are absolute paths that other policies make writable: of settings, of profiles, of
+	// what was approved for the session.
+	Writable []string
+}
+
+// An Error says that a file is in reach of commands, or may be.
+type Error struct {
+	Path string
+	Why  string // a clause
+}
+
+// Error returns a clause with the path and the reason; the caller adds what follows.
+func (e *Error) Error() string {
+	return printable.Word(e.Path) + " is in reach of commands: " + printable.Line(e.Why)
+}
+
+// A Reach knows what commands can change. Its methods may be called from several goroutines at
+// once; they read directories and the beginnings of programs, and never wait. For the nil Reach
+// everything is in reach.
+type Reach struct {
+	fixed []string // what no run can write to, see [userdirs.Usual]
+
+	ready  func()         // sets the following
+	policy sandbox.Policy // of all that may be written
+	roots  []string       // its writable places, without symbolic links
+	real   []string       // fixed without symbolic links
+
+	mounts func() table
+
+	mu    sync.Mutex
+	known map[string]error // by path
+}
+
+// A table finds other paths of a file. [hostfacts.MountTable] is one.
+type table interface {
+	Aliases(name string) ([]string, bool)
+}
+
+// entries returns what is in an area, as entries with absolute paths. What a pattern denies is
+// left out, so that it counts as in reach.
+func (a *Area) entries() []sandbox.Entry {
+	p := a.Policy
+	if p.Mode() != sandbox.Managed || p.Unrestricted() {
+		p = sandbox.ReadOnly()
+	}
+	tmp := sandbox.PathEntry("/tmp", sandbox.LevelRead) // the stricter one counts
+	places := sandbox.Places{Dir: a.Workspace}
+	if a.HostTmp {
+		places.SlashTmp = "/tmp"
+	}
+	var out []sandbox.Entry
+	for _, e := range p.Bind(places).Entries() {
+		name, ok := e.Place.Absolute()
+		if ok && e.Check() == nil && (a.HostTmp || name != "/tmp") {
+			out = append(out, e)
+		}
+	}
+	if !a.HostTmp {
+		out = append(out, tmp)
+	}
+	for _, dir := range append([]string{a.Workspace}, a.Writable...) {
+		if filepath.IsAbs(dir) {
+			out = append(out, sandbox.PathEntry(filepath.Clean(dir), sandbox.LevelWrite))
+		}
+	}
+	return out
+}

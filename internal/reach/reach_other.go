@@ -1,0 +1,24 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !unix
+
+package reach
+
+// New returns a Reach for which nothing is in reach: no command is confined on this system.
+func New(Area) *Reach { return &Reach{} }
+
+// Of returns nil.
+func (r *Reach) Of(string) error { return nil }
+
+// Program returns nil.
+func (r *Reach) Program(string, []string) error { return nil }
+
+// Command returns nil.
+func (r *Reach) Command([]string, string, []string) error { return nil }
+
+// Words returns nil.
+func (r *Reach) Words([]string) error { return nil }
+
+// Path returns the list.
+func (r *Reach) Path(list string) string { return list }

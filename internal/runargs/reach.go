@@ -1,0 +1,57 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package runargs
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+
+	"github.com/sallyport-dev/sallyport/internal/printable"
+	"github.com/sallyport-dev/sallyport/internal/reach"
+	"github.com/sallyport-dev/sallyport/internal/userdirs"
+)
+
+// A settingsError reports settings that the environment names and that commands could have
+// written, because they are in the workspace or reached through a link there.
+type settingsError struct {
+	path, workspace string
+	err             error
+}
+
+// Error returns one sentence with the path, the reason and the fix.
+func (e *settingsError) Error() string {
+	return "the settings in " + printable.Word(e.path) + " are in the workspace " + printable.Word(e.workspace) +
+		", where commands can write; unset the variable that names them (XDG_CONFIG_HOME, HOME or SALLYPORT_CONFIG), or use --config FILE"
+}
+
+// Unwrap returns what is known of the path.
+func (e *settingsError) Unwrap() error { return e.err }
+
+// CheckSettings returns an error for a directory or file of settings, which the environment names,
+// that commands in a workspace can change: they, or a tool of the project, could choose what later
+// runs may do. It wraps a [*reach.Error]. Both paths are absolute, and neither must exist.
+func CheckSettings(path, workspace string) error {
+	err := reach.New(reach.Area{Workspace: workspace, HostTmp: true}).Of(path)
+	if err != nil {
+		err = &settingsError{path, workspace, err}
+	}
+	return err
+}
+
+// configFor is [userdirs.Config] for runs in a workspace: settings that [CheckSettings] refuses are
+// an error. Where there are none yet it returns "", so that none are read that appear later.
+func configFor(env func(string) string, workspace string) (dir string, err error) {
+	dir, ok := userdirs.Config(env)
+	if !ok {
+		return "", nil
+	}
+	if err := CheckSettings(dir, workspace); err != nil {
+		if names, rerr := os.ReadDir(dir); len(names) == 0 && (rerr == nil || errors.Is(rerr, fs.ErrNotExist)) {
+			return "", nil
+		}
+		return "", err
+	}
+	return dir, nil
+}
