@@ -141,7 +141,7 @@ func (e *Entry) problem(p *pattern, isPublic func(string) bool) string {
 	case isPublic == nil:
 		return "public suffixes are not known here; set Config.PublicSuffix, or Broad for the entry"
 	case isPublic(p.suffix):
-		return fmt.Sprintf("everybody can have a name below %q; name a domain", p.suffix)
+		return fmt.Sprintf("names below %q are of different owners; name a domain of one of them", p.suffix)
 	}
 	return ""
 }
@@ -343,11 +343,27 @@ func (p *Policy) opens(addr netip.Addr, q *Request) bool {
 	case q.Host.IsLocal():
 		e, closed := p.allows(q)
 		return slices.Contains(q.Host.LocalAddrs(), addr) && (e != nil || !closed)
-	case !ok && !p.allowPrivate && slices.Contains(p.hostAddrs, addr):
+	case !ok && !p.allowPrivate && p.isHostAddr(addr):
 		return p.allow.addr(addr, q, max(guardPrivate, guardOf(addr))) != nil
 	}
 	g := p.guardOf(addr)
 	return g == guardNone || p.allow.addr(addr, q, g) != nil
+}
+
+// isHostAddr reports whether an address, or one that it leads to, is one of this machine now.
+func (p *Policy) isHostAddr(addr netip.Addr) bool {
+	is := func(addr netip.Addr) bool {
+		return slices.Contains(p.hostAddrs, addr) || p.config.IsHostAddr != nil && p.config.IsHostAddr(addr)
+	}
+	if is(addr) {
+		return true
+	}
+	for carried := range carriedBy(addr) {
+		if is(carried) {
+			return true
+		}
+	}
+	return false
 }
 
 // Pattern returns the pattern of an entry that would open a refused request: "host:port". It is

@@ -289,6 +289,7 @@ func TestProtocols(t *testing.T) {
 func TestVet(t *testing.T) {
 	full, private := network.Config{Mode: network.Full}, network.Config{Mode: network.Full, AllowPrivate: true}
 	own := network.Config{Mode: network.Full, HostAddrs: []netip.Addr{netip.MustParseAddr("93.184.216.99"), netip.MustParseAddr("fe80::7%eth0")}}
+	late := network.Config{Mode: network.Full, IsHostAddr: func(a netip.Addr) bool { return a == netip.MustParseAddr("93.184.216.98") }}
 	ownPrivate := own
 	ownPrivate.AllowPrivate = true
 	for _, tt := range []struct {
@@ -317,6 +318,15 @@ func TestVet(t *testing.T) {
 		{"an own address in a range", own, "a.b 93.184.216.0/24", "a.b", "93.184.216.99", "", network.NotAllowedLocal},
 		{"an own address with an entry", own, "a.b 93.184.216.99", "a.b", "93.184.216.99", "93.184.216.99", network.Allowed},
 		{"an own address, private open", ownPrivate, "a.b", "a.b", "93.184.216.99", "93.184.216.99", network.Allowed},
+		{"own addresses of now", late, "a.b", "a.b", "93.184.216.98 93.184.216.97", "93.184.216.97", network.Allowed},
+		{"own addresses in others", late, "a.b", "a.b", "64:ff9b::5db8:d862 2002:5db8:d862::1 2606:2800::5efe:5db8:d862", "", network.NotAllowedLocal},
+		{"an own address of now, by itself", late, "93.184.216.98", "93.184.216.98", "93.184.216.98", "93.184.216.98", network.Allowed},
+		{"carriers of a private one", full, "a.b", "a.b", "2606:2800::5efe:a01:203 2606:2800::200:5efe:a01:203 64:ff9b:1:a01:2:300::", "", network.NotAllowedLocal},
+		{"carriers of metadata, private open", private, "a.b", "a.b",
+			"2606:2800::5efe:a9fe:a9fe 64:ff9b:1:a9fe:a9:fe00:: 64:ff9b:1:a9:fe:a9fe:: 64:ff9b:1:0:a9:fea9:fe00:0 64:ff9b:1::a9fe:a9fe", "", network.NotAllowedLocal},
+		{"a denied one, carried", private, "a.b !10.1.2.3", "a.b", "2606:2800::5efe:a01:203 64:ff9b:1:a01:2:300::", "", network.Denied},
+		{"no carrier", full, "a.b", "a.b", "2606:2800::1:5efe:a01:203", "2606:2800::1:5efe:a01:203", network.Allowed},
+		{"ranges that lead nowhere", full, "a.b", "a.b", "192.88.99.1 3fff::1 5f00::1 2001:2::1 2001:20::1 100:0:0:1::1", "", network.NotAllowedLocal},
 		{"localhost", full, "localhost:80", "localhost", "127.0.0.1 ::1", "127.0.0.1 ::1", network.Allowed},
 		{"localhost somewhere else", full, "localhost", "localhost", "93.184.216.34", "", network.NotAllowedLocal},
 		{"localhost without an entry", full, "127.0.0.1", "localhost", "127.0.0.1", "", network.NotAllowedLocal},

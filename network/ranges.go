@@ -13,9 +13,9 @@ import (
 var protected = prefixes(
 	"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12",
 	"192.0.0.0/24", "192.0.2.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24",
-	"203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4",
-	"::/128", "::1/128", "64:ff9b:1::/48", "100::/64", "2001:db8::/32", "fc00::/7", "fe80::/10",
-	"fec0::/10", "ff00::/8",
+	"192.88.99.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4",
+	"::/128", "::1/128", "64:ff9b:1::/48", "100::/64", "100:0:0:1::/64", "2001:2::/48", "2001:10::/28", "2001:20::/28",
+	"2001:db8::/32", "3fff::/20", "5f00::/16", "fc00::/7", "fe80::/10", "fec0::/10", "ff00::/8",
 )
 
 // metadata are addresses at which a platform tells a machine about itself, often with
@@ -29,15 +29,27 @@ var metadata = prefixes(
 // carriers are the IPv6 ranges whose addresses lead to an IPv4 address, and where it is.
 var carriers = []struct {
 	prefix netip.Prefix
-	at     int  // the byte at which it begins
-	hidden bool // its bits are inverted
+	at     [4]int // its bytes
+	hidden bool   // its bits are inverted
 }{
-	{netip.MustParsePrefix("::/96"), 12, false},           // compatible
-	{netip.MustParsePrefix("::ffff:0:0:0/96"), 12, false}, // translated
-	{netip.MustParsePrefix("64:ff9b::/96"), 12, false},    // NAT64
-	{netip.MustParsePrefix("2002::/16"), 2, false},        // 6to4
-	{netip.MustParsePrefix("2001::/32"), 4, false},        // the server of Teredo
-	{netip.MustParsePrefix("2001::/32"), 12, true},        // its client
+	{netip.MustParsePrefix("::/96"), lastBytes, false},           // compatible
+	{netip.MustParsePrefix("::ffff:0:0:0/96"), lastBytes, false}, // translated
+	{netip.MustParsePrefix("64:ff9b::/96"), lastBytes, false},    // NAT64
+	// NAT64 with a prefix of its own, of any length (RFC 8215); byte 8 is 0 (RFC 6052).
+	{netip.MustParsePrefix("64:ff9b:1::/48"), [4]int{6, 7, 9, 10}, false},
+	{netip.MustParsePrefix("64:ff9b:1::/48"), [4]int{7, 9, 10, 11}, false},
+	{netip.MustParsePrefix("64:ff9b:1::/48"), [4]int{9, 10, 11, 12}, false},
+	{netip.MustParsePrefix("64:ff9b:1::/48"), lastBytes, false},
+	{netip.MustParsePrefix("2002::/16"), [4]int{2, 3, 4, 5}, false}, // 6to4
+	{netip.MustParsePrefix("2001::/32"), [4]int{4, 5, 6, 7}, false}, // the server of Teredo
+	{netip.MustParsePrefix("2001::/32"), lastBytes, true},           // its client
+}
+
+var lastBytes = [4]int{12, 13, 14, 15}
+
+// isISATAP reports whether the last half of an address is that of an IPv4 address behind any prefix (RFC 5214).
+func isISATAP(b *[16]byte) bool {
+	return b[8]&^2 == 0 && b[9] == 0 && b[10] == 0x5e && b[11] == 0xfe
 }
 
 func prefixes(texts ...string) []netip.Prefix {
@@ -103,11 +115,20 @@ func carriedBy(addr netip.Addr) func(yield func(netip.Addr) bool) {
 			return
 		}
 		bytes := addr.As16()
+		pick := func(at [4]int) (v4 [4]byte) {
+			for i, n := range at {
+				v4[i] = bytes[n]
+			}
+			return v4
+		}
+		if isISATAP(&bytes) && !yield(netip.AddrFrom4(pick(lastBytes))) {
+			return
+		}
 		for _, c := range carriers {
 			if !c.prefix.Contains(addr) {
 				continue
 			}
-			v4 := [4]byte(bytes[c.at : c.at+4])
+			v4 := pick(c.at)
 			if c.hidden {
 				binary.BigEndian.PutUint32(v4[:], ^binary.BigEndian.Uint32(v4[:]))
 			}

@@ -154,9 +154,10 @@ type Config struct {
 	Upstream *Upstream
 	// Ask turns the refusal of a host that no entry names into the ruling Ask.
 	Ask bool
-	// PublicSuffix reports whether everybody can register a name directly below this one, such
-	// as "com" and "co.uk"; package golang.org/x/net/publicsuffix knows. It must be pure. With
-	// nil every wildcard that allows needs [Entry.Broad].
+	// PublicSuffix reports whether names below this one are of different owners: everybody can register
+	// one directly below it, such as "com" and "co.uk", or below a name that is below it, such as
+	// "amazonaws.com". Package golang.org/x/net/publicsuffix knows the first kind. It must be pure.
+	// With nil every wildcard that allows needs [Entry.Broad].
 	PublicSuffix func(name string) bool
 	// Inspector lets the mode Limited, and Rules, permit TLS, in which each request is judged. With nil
 	// they refuse TLS.
@@ -170,6 +171,10 @@ type Config struct {
 	// HostAddrs are the machine's own addresses. For names they are protected, also public
 	// ones, since a service that listens on all interfaces answers there.
 	HostAddrs []netip.Addr
+	// IsHostAddr reports whether an address is one of this machine's at the moment, beside HostAddrs. It is
+	// asked by [Policy.Vet], so before each connection to a name, as addresses come and go. It may look
+	// at the machine, and must not block. Nil has none.
+	IsHostAddr func(netip.Addr) bool
 }
 
 // Request is what is known of a request before a name is resolved.

@@ -203,7 +203,7 @@ func (p *Policy) Upstream(r Request) *UpstreamProxy {
 	if p == nil || p.config.Upstream == nil || r.Host.IsLocal() || (r.Host == Host{}) {
 		return nil
 	}
-	if addr, ok := r.Host.Addr(); ok && (guardOf(addr) != guardNone || slices.Contains(p.hostAddrs, addr)) {
+	if addr, ok := r.Host.Addr(); ok && (guardOf(addr) != guardNone || p.isHostAddr(addr)) {
 		return nil
 	}
 	u, proxy := p.config.Upstream, p.config.Upstream.other

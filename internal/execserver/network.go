@@ -53,7 +53,7 @@ func (p *process) network(spec *executor.Spec, w *wire.Start) *jsonrpc.Error {
 func hostPolicy(n *wire.NetworkProxy, s *Server) (*network.Policy, error) {
 	c := network.Config{
 		Mode: network.Full, Ask: n.DecisionTimeoutMs > 0, PublicSuffix: suffixes.IsPublic,
-		AllowPrivate: n.Proxy.AllowLocalBinding, HostAddrs: netaccess.HostAddrs(),
+		AllowPrivate: n.Proxy.AllowLocalBinding, IsHostAddr: netaccess.IsHostAddr,
 	}
 	if n.Proxy.Mode == network.Limited.String() {
 		c.Mode = network.Limited

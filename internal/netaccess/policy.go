@@ -11,6 +11,7 @@ package netaccess
 import (
 	"net"
 	"net/netip"
+	"slices"
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/network"
@@ -28,7 +29,7 @@ func Policy(spec *executor.Spec) (*network.Policy, error) {
 		entries = append(entries, network.Entry{Pattern: pattern(h), Source: granted})
 	}
 	if spec.Network == nil {
-		return network.New(network.Config{Mode: network.Full, Entries: entries, HostAddrs: HostAddrs()})
+		return network.New(network.Config{Mode: network.Full, Entries: entries, IsHostAddr: IsHostAddr})
 	}
 	return spec.Network.Policy().With(entries...)
 }
@@ -41,20 +42,24 @@ func pattern(host string) string {
 	return host
 }
 
-// HostAddrs returns the addresses of this machine's interfaces. It is empty where they cannot be
-// read.
-func HostAddrs() []netip.Addr {
-	list, err := net.InterfaceAddrs()
-	if err != nil {
-		return nil
-	}
-	var out []netip.Addr
-	for _, a := range list {
-		if prefix, err := netip.ParsePrefix(a.String()); err == nil {
-			out = append(out, prefix.Addr().Unmap())
+// IsHostAddr reports whether an address is one of this machine now, also of one that has come since a command
+// was started. It sends nothing: for an address of its own, and for no other, a system chooses that very
+// address to send from. Where that cannot be asked, the addresses of the interfaces count.
+func IsHostAddr(addr netip.Addr) bool {
+	const discard = 9 // a port, which is not asked for anything
+	conn, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(addr, discard)))
+	if err == nil {
+		local, err := netip.ParseAddrPort(conn.LocalAddr().String())
+		_ = conn.Close()
+		if err == nil {
+			return local.Addr().Unmap() == addr.Unmap()
 		}
 	}
-	return out
+	list, err := net.InterfaceAddrs()
+	return err != nil || slices.ContainsFunc(list, func(a net.Addr) bool {
+		prefix, err := netip.ParsePrefix(a.String())
+		return err == nil && prefix.Addr().Unmap() == addr.Unmap()
+	})
 }
 
 // rule says for people what refused a request.

@@ -4,6 +4,8 @@
 package netaccess
 
 import (
+	"net"
+	"net/netip"
 	"testing"
 
 	"github.com/sallyport-dev/sallyport/executor"
@@ -87,10 +89,21 @@ func TestPolicy(t *testing.T) {
 	}
 }
 
-func TestHostAddrs(t *testing.T) {
-	for _, a := range HostAddrs() {
-		if !a.IsValid() || a.Is4In6() {
-			t.Errorf("%v", a)
+// TestIsHostAddr: loopback and the addresses of interfaces are this machine's, and others are not.
+func TestIsHostAddr(t *testing.T) {
+	want := map[string]bool{"127.0.0.1": true, "::1": true, "192.0.2.77": false, "2001:db8::77": false}
+	list, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range list {
+		if addr := netip.MustParsePrefix(a.String()).Addr(); !addr.IsLinkLocalUnicast() {
+			want[addr.String()] = true
+		}
+	}
+	for text, own := range want {
+		if IsHostAddr(netip.MustParseAddr(text)) != own {
+			t.Errorf("%s: %v", text, !own)
 		}
 	}
 }

@@ -29,7 +29,7 @@ var modes = map[string]network.Mode{
 
 // Config returns what the network policy of a run is made from: settings with flags, and rules,
 // which may be nil. Entries have their places. The error is that of rules that did not load: then
-// nothing is open. Rules open nothing beyond the ceiling. HostAddrs and Upstream are left to the caller.
+// nothing is open. Rules open nothing beyond the ceiling. IsHostAddr and Upstream are left to the caller.
 func Config(e *config.Effective, set *rules.Set) (network.Config, error) {
 	if err := set.Err(); err != nil {
 		return network.Config{}, err

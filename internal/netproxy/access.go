@@ -209,11 +209,23 @@ func (a *access) connect(ctx context.Context, to *hop, addr netip.Addr) (net.Con
 		}
 		return to.check(at)
 	}}
-	address := netip.AddrPortFrom(addr, to.port).String()
-	if a.s.proxy.Dial != nil {
-		return a.s.proxy.Dial(ctx, d, "tcp", address)
+	at := netip.AddrPortFrom(addr, to.port)
+	dial := func(ctx context.Context, d *net.Dialer, network, address string) (net.Conn, error) {
+		return d.DialContext(ctx, network, address)
 	}
-	return d.DialContext(ctx, "tcp", address)
+	if a.s.proxy.Dial != nil {
+		dial = a.s.proxy.Dial
+	}
+	conn, err := dial(ctx, d, "tcp", at.String())
+	if err != nil {
+		return nil, err
+	}
+	// Once more, before any byte: it may have become one of this machine's meanwhile.
+	if err := to.check(netip.AddrPortFrom(addr.Unmap(), to.port)); err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	return conn, nil
 }
 
 // stands reports whether the request would still be allowed. What an answer has allowed needs no

@@ -183,10 +183,11 @@ func (u *association) flow(ctx context.Context, to socksTarget) *udpFlow {
 	return f
 }
 
-// passes reports whether the policy still lets datagrams through.
+// passes reports whether the policy still lets datagrams through, to an address that may have become one of
+// this machine's.
 func (f *udpFlow) passes(policy *network.Policy) bool {
 	if policy == f.policy {
-		return true
+		return f.a.check(f.to) == nil
 	}
 	d := policy.Decide(f.a.req)
 	if d.Ruling != network.Allow && (d.Ruling != network.Ask || f.a.decision.Source != network.Decider) {

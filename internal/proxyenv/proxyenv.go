@@ -10,7 +10,6 @@ package proxyenv
 
 import (
 	"net/netip"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -143,9 +142,11 @@ type Proxy struct {
 	LocalDirect bool
 }
 
-// Set returns the environment env, "K=V", with the variables that lead programs to a proxy. What env has of these variables is removed, also with a user name and a password in
-// it. JAVA_TOOL_OPTIONS keeps its options. It does not change env.
+// Set returns the environment env, "K=V", with the variables that lead programs to a proxy. What env has of
+// these variables is removed, and so are logins for other proxies, as by [WithoutLogins]. JAVA_TOOL_OPTIONS
+// keeps its other options. It does not change env.
 func Set(env []string, to Proxy) []string {
+	env = WithoutLogins(env)
 	ours := make(map[string]bool, len(table))
 	for _, r := range table {
 		ours[r.name] = true
@@ -165,20 +166,6 @@ func Set(env []string, to Proxy) []string {
 		out = append(out, r.name+"="+r.form.value(to))
 	}
 	return append(out, javaOptions+"="+java(options, to))
-}
-
-// WithoutLogins returns the environment without those variables that have a user name for a proxy, and
-// mostly a password: a command without a network reaches no proxy. Options of Java stay, as they have
-// none. It does not change env.
-func WithoutLogins(env []string) []string {
-	ours := make(map[string]bool, len(table))
-	for _, r := range table {
-		ours[r.name] = true
-	}
-	return slices.DeleteFunc(slices.Clone(env), func(entry string) bool {
-		name, value, _ := strings.Cut(entry, "=")
-		return ours[name] && strings.Contains(value, "@")
-	})
 }
 
 // java returns options of Java with those that name the proxy at the end, where they win.

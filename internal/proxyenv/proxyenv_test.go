@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 var update = goflag.Bool("update", false, "write the golden file anew")
@@ -102,4 +103,73 @@ func TestWithoutLogins(t *testing.T) {
 	if diff := cmp.Diff(want, WithoutLogins(env)); diff != "" || !slices.Equal(env, given) {
 		t.Errorf("%s\n%q", diff, env)
 	}
+}
+
+// TestLogins: no way in which variables have a password for a proxy gets into a command, with a network or
+// without one, and the rest of a variable stays.
+func TestLogins(t *testing.T) {
+	for _, c := range []struct{ entry, want string }{
+		{"JAVA_TOOL_OPTIONS=-Xmx1g -Dhttps.proxyPassword=hunter2 -Dx=y", "JAVA_TOOL_OPTIONS=-Xmx1g -Dx=y"},
+		{"_JAVA_OPTIONS=-Dhttp.proxyUser=hunter2", "_JAVA_OPTIONS="},
+		{"JDK_JAVA_OPTIONS='-Dhttp.proxyPassword=hunter2 hunter2'  -Xss1m", "JDK_JAVA_OPTIONS=-Xss1m"},
+		{`JAVA_OPTS=-Da=b -Dhttp.proxyPassword="hunter2 hunter2" -Dc=d`, "JAVA_OPTS=-Da=b -Dc=d"},
+		{`MAVEN_OPTS="-Dhttps.proxyPassword=hunter2`, "MAVEN_OPTS="},
+		{`MAVEN_ARGS=-Dhttps.proxyPassword=hunter2\ hunter2 verify`, "MAVEN_ARGS=verify"},
+		{"GRADLE_OPTS=-DsystemProp.https.proxyPassword=hunter2 -Djava.net.socks.password=hunter2 -Djava.net.socks.username=hunter2", "GRADLE_OPTS="},
+		{"SBT_OPTS=-Dhttp.proxyHost=h -Dhttp.PROXYPASSWORD=hunter2", "SBT_OPTS=-Dhttp.proxyHost=h"},
+		{"WHATEVER_OPTS=-Dftp.proxy.password=hunter2\n-Dx=y", "WHATEVER_OPTS=-Dx=y"},
+		{"ORG_GRADLE_PROJECT_systemProp.https.proxyPassword=hunter2", ""},
+		{"http_proxy_pass=hunter2", ""},
+		{"CLOUDSDK_PROXY_PASSWORD=hunter2", ""},
+		{"SOCKS5_PASSWD=hunter2", ""},
+		{"NPM_CONFIG_HTTPS_PROXY_AUTH_USER=hunter2", ""},
+		{"CORP_PROXY_URL=http://u:hunter2@h:1", ""},
+		{"GIT_CONFIG_PARAMETERS='http.proxy'='http://u:hunter2@h:1' 'a.b'='http://u:stays@h'", "GIT_CONFIG_PARAMETERS='http.proxy'='http://h:1' 'a.b'='http://u:stays@h'"},
+		{"CURL_OPTS=-s --proxy http://u:hunter2@h:1 http://u:stays@h", "CURL_OPTS=-s --proxy http://h:1 http://u:stays@h"},
+		{"PIP_INDEX_URL=https://u:stays@h/proxy", "PIP_INDEX_URL=https://u:stays@h/proxy"},
+		{"DB_PROXY_USER=stays", "DB_PROXY_USER=stays"},
+		{"PROXY_ADMIN=stays@example.org", "PROXY_ADMIN=stays@example.org"},
+		{"MAVEN_OPTS=-Dproxy=x -D -Dpassword=stays", "MAVEN_OPTS=-Dproxy=x -D -Dpassword=stays"},
+		{"A=-Xproxy  two  blanks", "A=-Xproxy  two  blanks"},
+	} {
+		t.Run(c.entry, func(t *testing.T) {
+			var want []string
+			if c.want != "" {
+				want = []string{c.want}
+			}
+			if diff := cmp.Diff(want, WithoutLogins([]string{c.entry}), cmpopts.EquateEmpty()); diff != "" {
+				t.Error(diff)
+			}
+			if text := strings.Join(Set([]string{c.entry}, Proxy{At: at}), "\n"); strings.Contains(text, "hunter2") {
+				t.Error("with a network it is there")
+			}
+		})
+	}
+	env := []string{"GIT_CONFIG_COUNT=1", "GIT_CONFIG_VALUE_0=http://u:hunter2@h:1", "GIT_CONFIG_KEY_0=http.proxy", "GIT_CONFIG_VALUE_1=u@h"}
+	want := []string{"GIT_CONFIG_COUNT=1", "GIT_CONFIG_VALUE_0=http://h:1", "GIT_CONFIG_KEY_0=http.proxy", "GIT_CONFIG_VALUE_1=u@h"}
+	if diff := cmp.Diff(want, WithoutLogins(env)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// FuzzLogins: nothing of a password is left, and without one nothing changes.
+func FuzzLogins(f *testing.F) {
+	f.Add("-Xmx1g ", " -Dx=y")
+	f.Add("'-Da=b' \"", "\" -Dx=y")
+	f.Add("-D", "")
+	f.Fuzz(func(t *testing.T, before, after string) {
+		if strings.ContainsAny(before, "\"'\\") && !strings.HasSuffix(before, " ") {
+			return
+		}
+		for _, entry := range WithoutLogins([]string{"X_OPTS=" + before + " -Dhttp.proxyPassword=Qz7Jx " + after}) {
+			if strings.Contains(entry, "Qz7Jx") && !strings.Contains(before+after, "Qz7Jx") {
+				t.Errorf("%q", entry)
+			}
+		}
+		if plain := "X_OPTS=" + before + after; !strings.Contains(strings.ToLower(plain), "proxy") && !strings.Contains(strings.ToLower(plain), "socks") {
+			if got := WithoutLogins([]string{plain}); len(got) != 1 || got[0] != plain {
+				t.Errorf("%q became %q", plain, got)
+			}
+		}
+	})
 }

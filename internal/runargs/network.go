@@ -50,7 +50,7 @@ func (o *Options) hosts(e *config.Effective, set *rules.Set) (*network.Policy, e
 	if o.secrets != nil {
 		netpolicy.Rewrite(&c, e, o.secrets)
 	}
-	c.HostAddrs = netaccess.HostAddrs()
+	c.IsHostAddr = netaccess.IsHostAddr
 	p, err := network.New(c)
 	if err != nil {
 		return nil, failure.New("%v", err)

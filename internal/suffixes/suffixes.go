@@ -5,15 +5,27 @@
 package suffixes
 
 import (
+	_ "embed"
 	"strings"
 
 	"golang.org/x/net/publicsuffix"
 )
 
-// IsPublic reports whether everybody can register a name directly below this one, such as "com",
-// "co.uk" and "github.io". A top-level name that is not listed, as of a private network, is none.
-// The name is in lower case, with A-labels.
+// above has the names that are no public suffixes, and have some below them: amazonaws.com, ck. They are made
+// from the rules of the module that publicsuffix is of, whose table cannot be asked what is below a name.
+//
+//go:generate go test . -run TestAbove -update
+//go:embed above.txt
+var above string
+
+// IsPublic reports whether names below this one are of different owners: everybody can register one directly
+// below it, such as "com", "co.uk" and "github.io", or below a name that is below it, such as "amazonaws.com"
+// (s3.amazonaws.com is a public suffix) and "ck" (of which every name is one). A top-level name that is not
+// listed, as of a private network, is none. The name is in lower case, with A-labels.
 func IsPublic(name string) bool {
+	if name == "" || strings.Contains(name, "\n") {
+		return false
+	}
 	suffix, registry := publicsuffix.PublicSuffix(name)
-	return suffix == name && (registry || strings.Contains(name, "."))
+	return suffix == name && (registry || strings.Contains(name, ".")) || strings.Contains("\n"+above, "\n"+name+"\n")
 }
