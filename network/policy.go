@@ -141,7 +141,7 @@ func (e *Entry) problem(p *pattern, isPublic func(string) bool) string {
 	case isPublic == nil:
 		return "public suffixes are not known here; set Config.PublicSuffix, or Broad for the entry"
 	case isPublic(p.suffix):
-		return fmt.Sprintf("names below %q are of different owners; name a domain of one of them", p.suffix)
+		return fmt.Sprintf("everybody can have a name below %q; name a domain", p.suffix)
 	}
 	return ""
 }
