@@ -33,12 +33,19 @@ type Request struct {
 	Plan     *plan.Request // rules and environment; it is not changed
 	Dir      string        // working directory, symbolic links resolved
 	State    string        // state directory
-	Grants   []string      // named grants of the policy
-	Disabled bool          // the run uses no private layers
-	Overlays bool          // the sandbox level has overlays
-	// Like are layers whose overlays are mounted and stay so. They serve this run as well, if they are
-	// of its workspace: the run must find these overlays, and mount none. Nil is for layers of its own.
+	Policy   *sandbox.Resolved
+	Allow    []string // what is allowed beyond the defaults
+	Disabled bool     // the run uses no private layers
+	Overlays bool     // the sandbox level has overlays
+	// Like are layers that fit, whose overlays are mounted and stay so. They serve this run as well:
+	// the run must find these overlays, and mount none. Nil is for layers of its own.
 	Like *Layers
+}
+
+// Fits reports whether a run may have layers: those of its class in its workspace.
+func (r *Request) Fits(l *Layers) bool {
+	workspace := workspaceOf(r.Plan.Rules, r.Dir)
+	return l != nil && l.slot.workspace == workspace && l.slot.class == classOf(r, workspace)
 }
 
 // Layers is what a run gets: the rules, overlays and environment that replace
@@ -65,11 +72,8 @@ func (l *Layers) Share() *Layers {
 	return &Layers{Rules: l.Rules, Overlays: l.Overlays, Env: l.Env, slot: l.slot}
 }
 
-// of returns the slot of layers, for another run in their workspace.
-func (l *Layers) of(workspace string) *slot {
-	if l == nil || l.slot.workspace != workspace {
-		return nil
-	}
+// more returns the slot of layers, for another run that they fit.
+func (l *Layers) more() *slot {
 	sharing.Lock()
 	defer sharing.Unlock()
 	l.slot.refs++
@@ -103,7 +107,7 @@ func (l *Layers) Release() {
 // larger writable root contains it. Prepare returns nil if the run needs no layers.
 func (s *Store) Prepare(r Request) (*Layers, error) {
 	var granted []Toolchain
-	for _, name := range r.Grants {
+	for _, name := range r.Policy.Named {
 		if t, ok := Granted(name); ok {
 			granted = append(granted, t)
 		}
@@ -122,9 +126,12 @@ func (s *Store) Prepare(r Request) (*Layers, error) {
 	if len(tools) == 0 {
 		return nil, nil
 	}
-	slot, err := r.Like.of(workspace), error(nil)
-	if slot == nil {
-		slot, err = acquire(r.State, workspace)
+	var slot *slot
+	var err error
+	if r.Fits(r.Like) {
+		slot = r.Like.more()
+	} else {
+		slot, err = acquire(r.State, workspace, classOf(&r, workspace))
 	}
 	if err != nil {
 		return nil, &executor.RootError{
@@ -266,7 +273,16 @@ func (p *preparation) fixed(dir string) error {
 
 // overlay adds an overlay over a directory of the host.
 func (p *preparation) overlay(c *Cache, spot plan.Spot) error {
-	o := plan.Overlay{Spot: spot, Why: "toolchain cache " + c.Name + "; what is written stays with the workspace"}
+	why := "; what is written stays with the workspace"
+	if !p.slot.class.writes {
+		why = "; what is written is removed at the end, because the run may not write"
+	}
+	return p.over(c, plan.Overlay{Spot: spot, Why: "toolchain cache " + c.Name + why})
+}
+
+// over adds an overlay with the layers of a cache.
+func (p *preparation) over(c *Cache, o plan.Overlay) error {
+	o.Lower = p.slot.lower(c.Name)
 	upper, work, err := p.slot.layers(c.Name)
 	if err == nil {
 		o.Upper, err = hostfacts.Look(upper)
@@ -313,7 +329,11 @@ func (p *preparation) redirect(c *Cache, why string) error {
 		return fmt.Errorf("the private directory for the cache %s: %w", c.Name, err)
 	}
 	p.pr.Env = env
-	p.rule(plan.Rule{Spot: spot, Level: sandbox.LevelWrite, Why: "toolchain cache " + c.Name + ", private: " + why})
+	why = "toolchain cache " + c.Name + ", private: " + why
+	p.rule(plan.Rule{Spot: spot, Level: sandbox.LevelWrite, Why: why})
+	if p.overlays && p.slot.lock != nil && p.store.whyRefused(dir) == "" && len(p.slot.lower(c.Name)) > 0 {
+		return p.over(c, plan.Overlay{Spot: spot, Why: why, Private: true})
+	}
 	return nil
 }
 

@@ -36,13 +36,15 @@ func List(state string) ([]Entry, error) {
 				return nil, fmt.Errorf("caches: %w", err)
 			}
 			for _, name := range names {
-				files := filepath.Join(dir, name.Name())
-				if filepath.Base(dir) != plainDir {
-					files = filepath.Join(files, upperDir) // the other directory is the kernel's
-				}
 				e := found[name.Name()]
 				e.Workspace, e.Cache, e.InUse = w.name, name.Name(), e.InUse || busy
-				measure(files, &e)
+				files := filepath.Join(dir, name.Name())
+				if strings.HasSuffix(dir, plainDir) {
+					measure(files, &e)
+				} else { // what else is there is the kernel's
+					measure(filepath.Join(files, upperDir), &e)
+					measure(filepath.Join(files, plainDir), &e)
+				}
 				found[e.Cache] = e
 			}
 		}
@@ -85,7 +87,15 @@ func Clear(state, workspace string) (Cleared, error) {
 			continue
 		}
 		busy, removed := false, false
+		shown, err := openLocked(filepath.Join(w.base, shownDir), unix.LOCK_EX|unix.LOCK_NB)
+		if errors.Is(err, unix.EWOULDBLOCK) { // a run shows layers of other classes
+			done.InUse = append(done.InUse, w.name)
+			continue
+		}
 		for _, dir := range w.slots {
+			if filepath.Base(dir) == shownDir {
+				continue
+			}
 			f, err := openLocked(dir, unix.LOCK_EX|unix.LOCK_NB)
 			if err == nil {
 				removed = true
@@ -98,6 +108,10 @@ func Clear(state, workspace string) (Cleared, error) {
 			case !errors.Is(err, fs.ErrNotExist): // else it was removed meanwhile, and perhaps made anew for a run
 				failed = errors.Join(failed, err)
 			}
+		}
+		if shown != nil {
+			failed = errors.Join(failed, tree.RemovePath(shown.Name()))
+			shown.Close()
 		}
 		if removed {
 			done.Removed = append(done.Removed, w.name)

@@ -7,12 +7,13 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 	"sync"
 
+	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/internal/tree"
 
 	"golang.org/x/sys/unix"
@@ -20,10 +21,12 @@ import (
 
 // The layout below the state directory:
 //
-//	caches/HASH/workspace       path of the workspace, for people
-//	caches/HASH/slot-N/         locked by the run that uses it
-//	caches/HASH/slot-N/CACHE/upper, work
-//	caches/HASH/plain/CACHE     for caches without overlay; shared lock
+//	caches/HASH/workspace            path of the workspace, for people
+//	caches/HASH/CLASS-slot-N/        locked by the run that uses it
+//	caches/HASH/CLASS-slot-N/CACHE/upper, work
+//	caches/HASH/CLASS-plain/CACHE    for caches without overlay; shared lock
+//	caches/HASH/once-N/CACHE/...     the same for a run that may write nothing; removed after it
+//	caches/HASH/shown                shared lock of runs that show layers of other classes
 //
 // HASH is of the workspace's path, so that no run gets another workspace's layers.
 const (
@@ -33,6 +36,7 @@ const (
 	plainDir      = "plain"
 	upperDir      = "upper"
 	workDir       = "work"
+	shownDir      = "shown"
 )
 
 const (
@@ -47,18 +51,25 @@ const (
 type slot struct {
 	base      string // directory of the workspace
 	workspace string
-	lock      *os.File // slot-N; nil if all slots were taken
+	class     class
+	lock      *os.File // slot-N or once-N; nil if all slots were taken
 	used      *os.File // plain; nil before private
+	shown     *os.File // nil without layers of other classes
 	refs      int      // Layers that have it, beside the first; guarded by sharing
 	mounted   bool     // its overlays are mounted, and stay so
+
+	lowers map[string][]plan.Spot // by cache: see lower; guarded by sharing
 }
 
-// acquire takes the first free slot of a workspace in the state directory, which
+// errAllTaken is why a run that may write nothing gets no layers.
+var errAllTaken = fmt.Errorf("%d commands that may not write run in the workspace; wait until one has ended", maxSlots)
+
+// acquire takes the first free slot of a workspace and class in the state directory, which
 // must exist and belong to the user. It does not wait.
-func acquire(state, workspace string) (*slot, error) {
-	s := &slot{base: filepath.Join(state, cachesDir, hash(workspace)), workspace: workspace}
+func acquire(state, workspace string, c class) (*slot, error) {
+	s := &slot{base: filepath.Join(state, cachesDir, hash(workspace)), workspace: workspace, class: c}
 	for n := range maxSlots {
-		lock, err := s.lockDir(slotPrefix+strconv.Itoa(n), unix.LOCK_EX|unix.LOCK_NB)
+		lock, err := s.lockDir(c.slotName(n), unix.LOCK_EX|unix.LOCK_NB)
 		if errors.Is(err, unix.EWOULDBLOCK) {
 			continue
 		}
@@ -67,6 +78,16 @@ func acquire(state, workspace string) (*slot, error) {
 		}
 		s.lock = lock
 		break
+	}
+	if c.writes {
+		return s, nil
+	}
+	if s.lock == nil {
+		return nil, errAllTaken
+	}
+	if err := empty(s.lock); err != nil { // what a run left that was killed
+		s.release()
+		return nil, err
 	}
 	return s, nil
 }
@@ -181,12 +202,16 @@ func unmark(work string) error {
 }
 
 // private makes the directory that replaces a cache without an overlay. All runs of
-// a workspace share it, as they would share the host's. It waits for a [Clear] that
-// removes it at the moment.
+// a workspace and class share it, as they would share the host's. It waits for a [Clear]
+// that removes it at the moment.
 func (s *slot) private(cache string) (string, error) {
+	if !s.class.writes {
+		dir := filepath.Join(s.lock.Name(), cache)
+		return filepath.Join(dir, plainDir), makeDirs(dir, filepath.Join(dir, plainDir))
+	}
 	if s.used == nil {
 		var err error
-		if s.used, err = s.lockDir(plainDir, unix.LOCK_SH); err != nil {
+		if s.used, err = s.lockDir(s.class.plainName(), unix.LOCK_SH); err != nil {
 			return "", err
 		}
 	}
@@ -214,7 +239,10 @@ func (s *slot) release() {
 	if s.refs--; s.refs >= 0 {
 		return
 	}
-	for _, f := range []*os.File{s.lock, s.used} {
+	if s.lock != nil && !s.class.writes {
+		_ = empty(s.lock) // what stays is removed before the directory is used again
+	}
+	for _, f := range []*os.File{s.lock, s.used, s.shown} {
 		if f != nil {
 			// A child that is being started at this moment has a copy of the
 			// descriptor, so closing alone would not unlock.
@@ -222,7 +250,7 @@ func (s *slot) release() {
 			f.Close()
 		}
 	}
-	s.lock, s.used = nil, nil
+	s.lock, s.used, s.shown = nil, nil, nil
 }
 
 func hash(workspace string) string {

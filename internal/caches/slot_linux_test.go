@@ -18,7 +18,7 @@ import (
 
 func acquired(t testing.TB, state, workspace string) *slot {
 	t.Helper()
-	s, err := acquire(state, workspace)
+	s, err := acquire(state, workspace, class{writes: true})
 	must(t, err)
 	t.Cleanup(s.release)
 	return s
@@ -41,7 +41,7 @@ func TestSlots(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	state := t.TempDir()
 	a := acquired(t, state, "/w")
-	if got, want := filepath.Base(filepath.Dir(filepath.Dir(layers(t, a, "npm").upper))), "slot-0"; got != want {
+	if got, want := filepath.Base(filepath.Dir(filepath.Dir(layers(t, a, "npm").upper))), "write-none-slot-0"; got != want {
 		t.Errorf("the first run has %s", got)
 	}
 	b := acquired(t, state, "/w")
@@ -112,7 +112,7 @@ func TestAcquireFails(t *testing.T) {
 	must(t, os.WriteFile(file, nil, 0o600))
 	for name, state := range map[string]string{"a file": file, "nothing": filepath.Join(t.TempDir(), "none")} {
 		t.Run(name, func(t *testing.T) {
-			if s, err := acquire(state, "/w"); err == nil || s != nil {
+			if s, err := acquire(state, "/w", class{writes: true}); err == nil || s != nil {
 				t.Errorf("got %v, %v", s, err)
 			}
 		})
@@ -200,7 +200,7 @@ func TestClearRace(t *testing.T) {
 // hold takes slots and gives them back.
 func hold(state string, mu *sync.Mutex, held map[string]bool) error {
 	for range 100 {
-		s, err := acquire(state, "/w")
+		s, err := acquire(state, "/w", class{writes: true})
 		if err != nil {
 			return err
 		}

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 
 	"golang.org/x/sys/unix"
 )
@@ -58,17 +57,32 @@ func (l *Launcher) duplicate(s *Script, f Files) (n fds, release func(), err err
 		take(to, fd, err)
 	}
 	n.all(&f, give)
-	if slices.ContainsFunc(s.Steps, func(st Step) bool { return st.Op == OpOverlay }) {
-		for i := range n.numbers {
-			fd, err := unix.FcntlInt(uintptr(l.self), unix.F_DUPFD_CLOEXEC, last+1)
-			take(&n.numbers[i], fd, err)
-		}
+	for i := range layersOf(s) {
+		fd, err := unix.FcntlInt(uintptr(l.self), unix.F_DUPFD_CLOEXEC, last+1)
+		take(&n.numbers[i], fd, err)
 	}
 	if err != nil {
 		release()
 		return fds{}, nil, fmt.Errorf("launch: duplicate a descriptor: %w", err)
 	}
 	return n, release, nil
+}
+
+// layersOf returns how many directories an overlay of a script is made of at most.
+func layersOf(s *Script) int {
+	most := 0
+	for i := range s.Steps {
+		if st := &s.Steps[i]; st.Op == OpOverlay && st.Layers != nil {
+			n := layerCount - MaxLower
+			for _, l := range st.Layers.Lower {
+				if l != (Layer{}) {
+					n++
+				}
+			}
+			most = max(most, n)
+		}
+	}
+	return most
 }
 
 // above duplicates a file to a number above one.

@@ -90,7 +90,7 @@ func FuzzLower(f *testing.F) {
 				continue // Start refuses it before
 			}
 			for _, old := range []bool{false, true} {
-				low, err := lower(script, fds{stdio: [3]int{3, 4, 5}, self: 6, status: 7, reaper: 8, numbers: [layerCount]int{9, 10, 11}}, old, notBegun)
+				low, err := lower(script, fds{stdio: [3]int{3, 4, 5}, self: 6, status: 7, reaper: 8, numbers: [layerCount]int{9, 10, 11, 12, 13, 14, 15, 16, 17}}, old, notBegun)
 				var mistake *ScriptError
 				if err != nil {
 					if !errors.As(err, &mistake) || mistake.Step < 0 || mistake.Step >= len(script.Steps) {

@@ -7,6 +7,7 @@ package launch
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"unsafe"
 
@@ -175,8 +176,9 @@ func (l *lowering) filesystem(kind string, s *Step, attrs uint64, flags []string
 	l.close(l.place)
 }
 
-// layerCount is how many directories an overlay is made of.
-const layerCount = 3
+// layerCount is how many directories an overlay is made of at most: those of a step's
+// Layers, and the one that it shows.
+const layerCount = MaxLower + 3
 
 // overlay makes an overlay. The kernel takes its directories as text only (from
 // Linux 6.13 on as descriptors, too), splits that text at colons and commas, and
@@ -198,13 +200,21 @@ func (l *lowering) overlay(s *Step) {
 		return
 	}
 	options := [][2]string{{"index", "off"}, {"xino", "off"}}
-	layers := [layerCount]Layer{{s.Path, s.ID}, s.Layers.Upper, s.Layers.Work}
-	for i, key := range [layerCount]string{"lowerdir", "upperdir", "workdir"} {
-		number := l.fds.numbers[i]
-		l.open(layers[i].Path, layers[i].ID, unix.O_PATH|unix.O_DIRECTORY, l.place)
+	used := 0
+	name := func(layer Layer) string {
+		number := l.fds.numbers[used]
+		used++
+		l.open(layer.Path, layer.ID, unix.O_PATH|unix.O_DIRECTORY, l.place)
 		l.call("dup3", unix.SYS_DUP3, held(l.place), num(number), num(unix.O_CLOEXEC))
 		l.close(l.place)
-		options = append(options, [2]string{key, "/proc/self/fd/" + strconv.Itoa(number)})
+		return "/proc/self/fd/" + strconv.Itoa(number)
 	}
+	lower := name(Layer{s.Path, s.ID})
+	for _, layer := range slices.Backward(s.Layers.Lower[:]) {
+		if layer != (Layer{}) {
+			lower = name(layer) + ":" + lower
+		}
+	}
+	options = append(options, [2]string{"lowerdir", lower}, [2]string{"upperdir", name(s.Layers.Upper)}, [2]string{"workdir", name(s.Layers.Work)})
 	l.filesystem("overlay", s, 0, []string{"userxattr", "volatile"}, options)
 }

@@ -82,6 +82,48 @@ func TestOverlay(t *testing.T) {
 	}
 }
 
+// TestOverlayLower: further directories are shown over the first one, the uppermost one wins,
+// and none is written to.
+func TestOverlayLower(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	testenv.NeedUserNS(t)
+	base := filepath.Join(t.TempDir(), "a:b,c")
+	o := overlay(t, base, "cat file both under; echo x >file; echo x >both; rm under; ls")
+	var lower [MaxLower]Layer
+	for i, name := range []string{"over", "under"} {
+		dir := filepath.Join(base, "more-"+name)
+		if err := errors.Join(os.Mkdir(dir, 0o755), os.WriteFile(filepath.Join(dir, name), []byte(name+"\n"), 0o644),
+			os.WriteFile(filepath.Join(dir, "both"), []byte("both "+name+"\n"), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+		lower[i] = Layer{dir, identity(t, dir)}
+	}
+	o.script.Steps[overlayStep(o.script)].Layers.Lower = lower
+	before := o.list(t)
+	out, _ := output(t, launcher(t), o.script)
+	if want := "host\nboth over\nunder\nboth\nfile\ngone\nover\n"; out != want {
+		t.Errorf("inside: %q, want %q", out, want)
+	}
+	if after := o.list(t); after != before {
+		t.Errorf("the shown directory was changed from %s to %s", before, after)
+	}
+	for i, name := range []string{"over", "under"} {
+		for file, want := range map[string]string{name: name + "\n", "both": "both " + name + "\n"} {
+			if text, err := os.ReadFile(filepath.Join(lower[i].Path, file)); err != nil || string(text) != want {
+				t.Errorf("%s in %s: %q, %v", file, name, text, err)
+			}
+		}
+	}
+	lower[1].ID.Ino++ // exchanged since
+	o.script.Steps[overlayStep(o.script)].Layers.Lower = lower
+	n := null(t)
+	_, err := launcher(t).Start(o.script, n, n, n)
+	var step *StepError
+	if !errors.As(err, &step) || step.Call != "compare" {
+		t.Errorf("a directory that was exchanged: %v", err)
+	}
+}
+
 // unmark removes the kernel's mark of a volatile overlay.
 func (o *overlaid) unmark(t *testing.T) {
 	t.Helper()

@@ -130,7 +130,13 @@ func (l *Layers) String() string {
 	if l == nil {
 		return "no layers"
 	}
-	return fmt.Sprintf("upper %s work %s", quote(l.Upper.Path), quote(l.Work.Path))
+	text := fmt.Sprintf("upper %s work %s", quote(l.Upper.Path), quote(l.Work.Path))
+	for _, layer := range l.Lower {
+		if layer != (Layer{}) {
+			text += " over " + quote(layer.Path)
+		}
+	}
+	return text
 }
 
 // String prints the rules in order.

@@ -101,8 +101,8 @@ const (
 	OpProc
 	// OpDevpts makes a terminal file system as the detached tree Tree.
 	OpDevpts
-	// OpOverlay makes the detached tree Tree that shows the directory Path, and in
-	// which what is written goes to Layers.Upper instead. Nothing is forced to the
+	// OpOverlay makes the detached tree Tree that shows the directory Path under
+	// Layers.Lower, and in which what is written goes to Layers.Upper instead. Nothing is forced to the
 	// disk, so the kernel leaves a mark in Layers.Work that has to be removed
 	// before the directory is used again (overlayfs.rst, "Volatile mount"). ID,
 	// Layers, Set.
@@ -213,7 +213,13 @@ type ID struct {
 type Layers struct {
 	Upper Layer // gets what changes
 	Work  Layer // the kernel's own, in the file system of Upper
+	// Lower are shown over the directory and below Upper, the first one uppermost. The
+	// zero Layer is none.
+	Lower [MaxLower]Layer
 }
+
+// MaxLower is how many directories an overlay shows at most beside its own.
+const MaxLower = 6
 
 // Layer is one directory of an overlay.
 type Layer struct {
@@ -326,7 +332,7 @@ func Digest(steps []Step) [sha256.Size]byte {
 			b = binary.AppendUvarint(b, n)
 		}
 		if l := s.Layers; l != nil {
-			for _, one := range []Layer{l.Upper, l.Work} {
+			for _, one := range append([]Layer{l.Upper, l.Work}, l.Lower[:]...) {
 				text(one.Path)
 				b = binary.AppendUvarint(binary.AppendUvarint(b, one.ID.Dev), one.ID.Ino)
 			}

@@ -180,7 +180,11 @@ func TestDigest(t *testing.T) {
 		"stdio": func(s *Step) { s.Stdio = 1 }, "cols": func(s *Step) { s.Cols = 1 }, "rows": func(s *Step) { s.Rows = 1 },
 		"offset": func(s *Step) { s.Offset = 1 }, "soft": func(s *Step) { s.Soft = 1 }, "hard": func(s *Step) { s.Hard = 1 },
 		"no layers": func(s *Step) { s.Layers = nil }, "upper": func(s *Step) { s.Layers = &Layers{Upper: Layer{Path: "/v"}} },
-		"work":       func(s *Step) { s.Layers = &Layers{Upper: Layer{Path: "/u"}, Work: Layer{ID: ID{Ino: 1}}} },
+		"work":  func(s *Step) { s.Layers = &Layers{Upper: Layer{Path: "/u"}, Work: Layer{ID: ID{Ino: 1}}} },
+		"lower": func(s *Step) { s.Layers = &Layers{Upper: Layer{Path: "/u"}, Lower: [MaxLower]Layer{{Path: "/l"}}} },
+		"lowest": func(s *Step) {
+			s.Layers = &Layers{Upper: Layer{Path: "/u"}, Lower: [MaxLower]Layer{MaxLower - 1: {ID: ID{Ino: 1}}}}
+		},
 		"data":       func(s *Step) { s.Data = nil },
 		"other data": func(s *Step) { s.Data = []byte("y") },
 	} {

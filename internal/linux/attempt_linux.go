@@ -210,10 +210,12 @@ func (a *attempt) gather(r *plan.Request) (err error) {
 	}
 	r.Rules, r.Tmp = a.names.Rules(), a.names.Tmp()
 	addShown(r, &res, a.services.Found)
-	a.caches, err = a.host.caches.Prepare(caches.Request{
+	layers := caches.Request{
 		Plan: r, Dir: hostfacts.RealPath(a.spec.Dir), State: own.state,
-		Grants: a.spec.Policy.Named(), Disabled: a.spec.NoCaches, Overlays: a.level == plan.LevelNative, Like: a.borrow(),
-	})
+		Policy: &res, Allow: a.spec.Allow, Disabled: a.spec.NoCaches, Overlays: a.level == plan.LevelNative,
+	}
+	layers.Like = a.borrow(&layers)
+	a.caches, err = a.host.caches.Prepare(layers)
 	if err != nil {
 		return err
 	}

@@ -99,9 +99,86 @@ func TestCaches(t *testing.T) {
 	if got := c.sh(t, deeper, "cat $HOME/.npm/entry"); got != "poison\n" {
 		t.Errorf("a directory of the workspace: %q", got)
 	}
-	readOnly := bind(sandbox.ReadOnly(), c.ws)
-	if got := c.sh(t, &job{policy: &readOnly}, "cat $HOME/.npm/entry; echo x >$HOME/.npm/y && echo written"); got != "poison\nwritten\n" {
-		t.Errorf("a read-only policy: %q", got)
+}
+
+// TestCacheClasses: what a run writes is there for those that may do the same, shown to those
+// that may do less, and never seen by those that may do more. It holds as well where the host has
+// no cache, so that a variable names a private directory.
+func TestCacheClasses(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	for _, home := range []bool{true, false} {
+		t.Run(fmt.Sprintf("the host has a cache %v", home), func(t *testing.T) {
+			c := newCached(t)
+			if !home {
+				must(t, os.RemoveAll(c.home+"/.npm"))
+			}
+			policies := map[string]sandbox.Policy{
+				"none": c.policy(), "proxy": c.policy().WithNetwork(sandbox.NetworkProxy), "host": c.policy().WithNetwork(sandbox.NetworkHost),
+				"reads": bind(sandbox.ReadOnly(), c.ws), "reads with network": bind(sandbox.ReadOnly(), c.ws).WithNetwork(sandbox.NetworkHost),
+				"git": c.policy().With(sandbox.Grant{Name: "git"}), "more": c.policy().WithEntries(sandbox.PathEntry(c.out+"/dir", sandbox.LevelWrite)),
+				"less": c.policy().WithEntries(shut(c.out + "/dir")),
+			}
+			all := []string{"none", "proxy", "host", "reads", "reads with network", "git", "more", "less", "unix"}
+			run := func(name, line string) string {
+				p, j := policies[name], &job{}
+				if j.policy = &p; name == "unix" {
+					j.policy, j.allow = nil, []string{"unix"}
+				}
+				return c.sh(t, j, "cd ${npm_config_cache:-$HOME/.npm} && "+line)
+			}
+			for _, name := range all {
+				if got := run(name, "echo "+strings.Fields(name)[0]+" >own; echo x >'of "+name+"'; cat own"); !strings.HasSuffix(got, strings.Fields(name)[0]+"\n") {
+					t.Errorf("%s writes: %q", name, got)
+				}
+			}
+			for name, want := range map[string][]string{
+				"none": {"host", "none", "proxy"}, "proxy": {"host", "proxy"}, "host": {"host"}, "reads": {"host", "none", "proxy"},
+				"reads with network": {"host"}, "git": {"git"}, "more": {"more"}, "less": {"less"}, "unix": {"unix"},
+			} {
+				got := run(name, "ls -d of*")
+				if want := "of " + strings.Join(want, "\nof ") + "\n"; got != want {
+					t.Errorf("%s sees %q, want %q", name, got, want)
+				}
+			}
+			if got := run("none", "cat own"); got != "none\n" && home {
+				t.Errorf("its own files do not come first: %q", got)
+			}
+			list, err := caches.List(c.base + "/state/sallyport")
+			if err != nil || len(list) != 1 || list[0].InUse {
+				t.Errorf("the list is %v, %v", list, err)
+			}
+			done, err := caches.Clear(c.base+"/state/sallyport", "")
+			if left, _ := os.ReadDir(c.base + "/state/sallyport/caches"); err != nil || len(done.Removed) != 1 || len(left) != 0 {
+				t.Errorf("cleared: %v, %v; left %v", done, err, left)
+			}
+		})
+	}
+}
+
+// TestCacheOnce: a run that may not write leaves nothing in the state directory, also when it was
+// killed and the next one begins.
+func TestCacheOnce(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	c := newCached(t)
+	unchanged(t, c.home)
+	policy := bind(sandbox.ReadOnly(), c.ws)
+	const line = "cd $HOME/.npm; ls -d new* dir 2>/dev/null; echo x >new && mkdir -p new-dir/in && chmod 000 new-dir . && echo written"
+	for range 2 {
+		if got := c.sh(t, &job{policy: &policy}, line); got != "dir\nwritten\n" {
+			t.Errorf("%q", got)
+		}
+		slots, err := filepath.Glob(c.base + "/state/sallyport/caches/*/once-0/*")
+		if err != nil || len(slots) != 0 {
+			t.Errorf("left: %v, %v", slots, err)
+		}
+	}
+	slots, err := filepath.Glob(c.base + "/state/sallyport/caches/*/once-0")
+	if err != nil || len(slots) != 1 {
+		t.Fatalf("%v, %v", slots, err)
+	}
+	must(t, os.MkdirAll(slots[0]+"/npm/upper/new-dir", 0o755))
+	if got := c.sh(t, &job{policy: &policy}, line); got != "dir\nwritten\n" {
+		t.Errorf("after a run that was killed: %q", got)
 	}
 }
 
@@ -178,7 +255,7 @@ func runOne(t *testing.T, h *Host, r *executor.Spec) string {
 // TestCachePlaces: what the policy says about a place counts more than the cache.
 func TestCachePlaces(t *testing.T) {
 	testenv.RunAsOrdinary(t)
-	const private = "/plain/npm"
+	const private = "-plain/npm"
 	for _, p := range []struct {
 		name   string
 		policy func(c *cached) sandbox.Policy
@@ -261,7 +338,7 @@ func TestCacheInWorkspace(t *testing.T) {
 	// A rule below it leaves no place for an overlay.
 	narrow := policy.WithEntries(shut(c.home + "/.npm/dir"))
 	j = &job{dir: c.home, policy: &narrow}
-	if got := c.sh(t, j, "echo x >.npm/entry || cat .npm/entry; echo $npm_config_cache"); !strings.Contains(got, "Read-only") || !strings.Contains(got, "/plain/npm") {
+	if got := c.sh(t, j, "echo x >.npm/entry || cat .npm/entry; echo $npm_config_cache"); !strings.Contains(got, "Read-only") || !strings.Contains(got, "-plain/npm") {
 		t.Errorf("without one: %q", got)
 	}
 	// Nor is a link in a root followed, which a command could have put there.

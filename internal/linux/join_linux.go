@@ -73,24 +73,24 @@ func (a *attempt) make(r *plan.Request) (*plan.Plan, error) {
 var errOtherLayers = errors.New("other layers of caches are needed")
 
 // borrow returns layers of caches that are mounted in a tree of the shared sandbox, for a command that may begin
-// with it; nil for layers of its own.
-func (a *attempt) borrow() *caches.Layers {
+// with it and has such layers by its request; nil for layers of its own.
+func (a *attempt) borrow(r *caches.Request) *caches.Layers {
 	if a.shared == nil || a.dry {
 		return nil
 	}
-	a.lent = a.shared.lender(a.lend)
+	a.lent = a.shared.lender(a.lend, r.Fits)
 	if a.lent == nil {
 		return nil
 	}
 	return a.lent.layers
 }
 
-// lender returns the n-th of the trees in which layers of caches are mounted; nil if there are not so many.
-func (s *Shared) lender(n int) *root {
+// lender returns the n-th of the trees in which layers of caches are mounted that fit; nil if there are not so many.
+func (s *Shared) lender(n int, fit func(*caches.Layers) bool) *root {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, r := range s.roots {
-		if r.layers == nil {
+		if r.layers == nil || !fit(r.layers) {
 			continue
 		}
 		if n == 0 {

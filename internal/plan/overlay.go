@@ -17,7 +17,12 @@ type Overlay struct {
 	Spot         // the host's directory, and where the command sees it
 	Upper Spot   // gets what is written
 	Work  Spot   // the kernel's own
+	Lower []Spot // at most launch.MaxLower, shown between Upper and the host's directory, the first one uppermost
 	Why   string // for the printed script
+
+	// Private says that the directory is one of ours: a rule of the request makes it
+	// visible, and the overlay goes over it.
+	Private bool
 }
 
 // Fits returns why an overlay cannot show the directory name, a clean absolute path,
@@ -52,7 +57,10 @@ func (r *Request) Fits(name string) string {
 // layoutOverlays gives every overlay its place.
 func (n *nativePlan) layoutOverlays() {
 	for i, o := range n.req.Overlays {
-		why := n.req.Fits(o.Path)
+		why := ""
+		if !o.Private {
+			why = n.req.Fits(o.Path)
+		}
 		if why == "" && o.Kind != KindDirectory {
 			why = "it is not a directory"
 		}
@@ -77,10 +85,13 @@ func (n *nativePlan) overlays() {
 			continue
 		}
 		o := n.req.Overlays[m.overlay-1]
+		layers := &launch.Layers{Upper: launch.Layer{Path: o.Upper.Path, ID: o.Upper.ID}, Work: launch.Layer{Path: o.Work.Path, ID: o.Work.ID}}
+		for i, l := range o.Lower {
+			layers.Lower[i] = launch.Layer{Path: l.Path, ID: l.ID}
+		}
 		n.add(launch.Step{
-			Op: launch.OpOverlay, Tree: m.tree, Path: o.Path, ID: o.ID,
-			Layers: &launch.Layers{Upper: launch.Layer{Path: o.Upper.Path, ID: o.Upper.ID}, Work: launch.Layer{Path: o.Work.Path, ID: o.Work.ID}},
-			Set:    launch.AttrNoSuid | launch.AttrNoDev, Label: o.Why,
+			Op: launch.OpOverlay, Tree: m.tree, Path: o.Path, ID: o.ID, Layers: layers,
+			Set: launch.AttrNoSuid | launch.AttrNoDev, Label: o.Why,
 		})
 	}
 }
