@@ -59,6 +59,9 @@ func (e *Effective) boundHosts() error {
 func (e *Effective) openHosts() {
 	v := e.Values["network.allow"]
 	for _, g := range e.hostGrants(e.Values["grants"].Settings) {
+		if !e.names("grants", g) {
+			continue
+		}
 		g.Origin.Grant = g.Text
 		for _, host := range hostgrants.Hosts(g.Text) {
 			v.Settings = append(v.Settings, Setting{host, g.Origin})
@@ -68,24 +71,73 @@ func (e *Effective) openHosts() {
 }
 
 // impliedMode is the mode of a source that has hosts and no mode: they mean the managed network.
-// Hosts that files deny say nothing of the kind, and grants of hosts have nothing to add where the
-// network of the host holds. Full was not said, so a ceiling of limited holds without an error.
-func (e *Effective) impliedMode(s source, holds string) []Setting {
+// Hosts that are denied say nothing of the kind, except in place of the network of the host, where
+// nothing could be denied; nor does a flag that asks where the network was turned off. Grants of hosts
+// have nothing to add where the network of the host holds.
+func (e *Effective) impliedMode(s source, holds Setting, reads bool) []Setting {
 	hosts := s.values["network.allow"]
-	if s.kind == Flags {
-		hosts = slices.Concat(hosts, s.values["network.deny"], s.values["network.ask"])
+	if s.kind == Flags && holds.Text == NetHost {
+		hosts = slices.Concat(hosts, s.values["network.deny"])
 	}
-	if holds == NetNone {
+	if s.kind == Flags && (holds.Text != NetNone || holds.Origin.Layer == BuiltIn) {
+		hosts = slices.Concat(hosts, s.values["network.ask"])
+	}
+	if holds.Text == NetNone {
 		hosts = slices.Concat(hosts, e.hostGrants(s.values["grants"]))
 	}
 	if len(hosts) == 0 {
 		return nil
 	}
-	mode := NetFull
+	return []Setting{{e.proxied(reads), hosts[0].Origin}}
+}
+
+// proxied is the mode of the managed network where no word says which: full, unless the settings said limited.
+// Full was not said then, so a ceiling of limited holds without an error.
+func (e *Effective) proxied(reads bool) string {
+	if reads {
+		return NetLimited
+	}
 	for _, m := range e.config.managed {
 		if by := m.values["network.mode"]; len(by) > 0 && by[0].Text == NetLimited {
-			mode = NetLimited
+			return NetLimited
 		}
 	}
-	return []Setting{{mode, hosts[0].Origin}}
+	return NetFull
+}
+
+// OnlyNamed reports whether a layer has turned the network off, and a later one, such as a flag, named hosts
+// all the same: no other host is open then, whatever settings and rules allow elsewhere.
+func (e *Effective) OnlyNamed() bool { return e.named != nil }
+
+// noteAsk says that a flag has nothing to ask about.
+func (e *Effective) noteAsk() {
+	asks := e.layers[len(e.layers)-1].values["network.ask"]
+	if mode := e.Values["network.mode"]; len(asks) > 0 && mode.Text() == NetNone {
+		e.Notes = append(e.Notes, fmt.Sprintf("%s asks about no host, because the network is off (%s); choose the managed network as well", asks[0].Origin.File, mode.Settings[0].Origin.Place()))
+	}
+}
+
+// names reports whether an element of a list counts where only what was named is open.
+func (e *Effective) names(key string, s Setting) bool {
+	said := func(from source) bool {
+		return slices.ContainsFunc(from.values[key], func(o Setting) bool { return o.Text == s.Text })
+	}
+	return e.named == nil || slices.ContainsFunc(e.named, said)
+}
+
+// onlyNamed cuts the hosts that lower layers allow, where these have turned the network off.
+func (e *Effective) onlyNamed() {
+	v := e.Values["network.allow"]
+	var kept []Setting
+	for _, s := range v.Settings {
+		if e.names("network.allow", s) {
+			kept = append(kept, s)
+		} else {
+			e.cut(&v, "network.allow", s, "the network is off there, and "+e.Values["network.mode"].Settings[0].Origin.File+" opens no more than it names")
+		}
+	}
+	if len(kept) < len(v.Settings) {
+		v.Settings = kept
+		e.Values["network.allow"] = v
+	}
 }

@@ -104,6 +104,10 @@ const (
 	NetHost    = "host"
 )
 
+// NetProxy is a word of --net: the managed network, in the mode that the settings have, or full where they
+// have none.
+const NetProxy = "proxy"
+
 // keys is the table of all settings. Flags of run, the schema, the environment and the messages
 // are made from it.
 var keys = []Key{

@@ -113,3 +113,14 @@ func merged(profiles []*profile) Values {
 	}
 	return out
 }
+
+// denials returns what no other mode or profile takes away: denied paths, and the network.
+func (v Values) denials() Values {
+	out := Values{}
+	for _, name := range []string{"deny", "network.mode"} {
+		if len(v[name]) > 0 {
+			out[name] = v[name]
+		}
+	}
+	return out
+}

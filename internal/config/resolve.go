@@ -63,6 +63,7 @@ type Effective struct {
 	layers []*layer
 	asked  string         // the mode before the ceiling
 	rules  []rules.Source // that were read; nil before
+	named  []source       // those that may open hosts, after one that turned the network off; nil for all
 }
 
 // A FlagError is what is wrong with a flag, in view of the files.
@@ -110,10 +111,12 @@ func (c *Config) Resolve(flags Values) (*Effective, error) {
 		v.Settings = append(v.Settings, Setting{placeWorkspace, e.Values["sandbox"].Settings[0].Origin})
 		e.Values["read"] = v
 	}
+	e.onlyNamed()
 	if err := e.bound(); err != nil {
 		return nil, err
 	}
 	e.openHosts()
+	e.noteAsk()
 	e.questions()
 	return e, nil
 }
@@ -123,6 +126,7 @@ type source struct {
 	kind   Layer
 	values Values
 	mode   string
+	past   bool // of a profile that a later layer replaced: nothing in it makes anything wider
 }
 
 // choose decides about the mode, and returns the sources in the order in which they count.
@@ -130,6 +134,7 @@ func (e *Effective) choose() ([]source, error) {
 	holds, at := Setting{Text: WorkspaceWrite}, -1
 	mode, own, modes := WorkspaceWrite, WorkspaceWrite, make([]string, len(e.layers))
 	var profiles []*profile
+	replaced := make([]Values, len(e.layers)) // by later layers
 	var v Value
 	for i, l := range e.layers {
 		modes[i] = mode
@@ -143,6 +148,9 @@ func (e *Effective) choose() ([]source, error) {
 		}
 		switch {
 		case l.kind != Project:
+			if at >= 0 {
+				replaced[at] = merged(profiles).denials()
+			}
 			holds, at, mode, own, profiles, modes[i] = s, i, base, base, ps, base
 		case covers(mode, base): // the profile stays: it may deny and limit
 			holds, mode, modes[i] = s, base, base
@@ -167,11 +175,11 @@ func (e *Effective) choose() ([]source, error) {
 	e.Values["sandbox"] = v
 	var stack []source
 	for i, l := range e.layers {
-		said := []source{{l.kind, l.values, modes[i]}, {User, l.opened, modes[i]}}
-		profile := source{User, merged(profiles), own}
+		said := []source{{kind: l.kind, values: l.values, mode: modes[i]}, {kind: User, values: l.opened, mode: modes[i]}}
+		profile := source{kind: User, values: merged(profiles), mode: own}
 		switch {
 		case at != i:
-			stack = append(stack, said...)
+			stack = append(append(stack, said...), source{kind: User, values: replaced[i], mode: modes[i], past: true})
 		case l.kind == Flags: // a flag beside -P counts more than the profile
 			stack = append(append(stack, profile), said...)
 		default:
@@ -219,18 +227,35 @@ func (e *Effective) waits() bool {
 func (e *Effective) pick(k *Key, stack []source) {
 	s := Setting{Text: e.builtIn(k)}
 	var v Value
-	for _, from := range stack {
+	reads := false // the managed network that was said last is limited
+	for i, from := range stack {
 		set := from.values[k.Name]
-		if len(set) == 0 && k.Name == "network.mode" && s.Text != NetLimited {
-			set = e.impliedMode(from, s.Text)
+		implied := len(set) == 0
+		if implied && k.Name == "network.mode" && s.Text != NetLimited {
+			set = e.impliedMode(from, s, reads)
 		}
 		if len(set) == 0 {
 			continue
 		}
 		next := set[len(set)-1]
+		if next.Text == NetProxy {
+			next.Text = e.proxied(reads)
+		}
+		if reads = reads || next.Text == NetLimited; from.past && k.wider(next.Text, s.Text) {
+			continue
+		}
 		if from.kind == Project && s.Text != "" && (k.wider(next.Text, s.Text) || k.Name == "approval" && s.Text == "granular" && next.Text != "untrusted") {
 			e.cut(&v, k.Name, next, "a project can only narrow, and "+printable.Word(s.Text)+" holds")
 			continue
+		}
+		if k.Name == "network.mode" {
+			reads = reads && next.Text != NetFull
+			switch {
+			case !implied:
+				e.named = nil
+			case s.Text == NetNone && s.Origin.Layer != BuiltIn:
+				e.named = stack[i:]
+			}
 		}
 		s = next
 	}

@@ -53,7 +53,7 @@ func Config(e *config.Effective, set *rules.Set) (network.Config, error) {
 		}
 	}
 	for _, entry := range ruleEntries(set.Networks()) {
-		if entry.Deny || e.Permits([]string{"host:" + entry.Pattern}) == nil {
+		if entry.Deny || !e.OnlyNamed() && e.Permits([]string{"host:" + entry.Pattern}) == nil {
 			c.Entries = append(c.Entries, entry)
 		}
 	}

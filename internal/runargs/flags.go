@@ -180,9 +180,6 @@ func (o *Options) give(f *config.Flag, v string) error {
 		if f.Long == "sandbox" {
 			o.sandbox = v
 		}
-		if v == "proxy" {
-			values[0] = config.NetFull
-		}
 	}
 	if o.Given == nil {
 		o.Given = config.Values{}
@@ -196,8 +193,10 @@ func (o *Options) give(f *config.Flag, v string) error {
 		o.Given.Forget("environment.pass", name)
 	}
 	for _, text := range values {
-		if err := key.Check(text); err != nil {
-			return err
+		if proxied := f.Long == "net" && text == config.NetProxy; !proxied { // which is no value of the key
+			if err := key.Check(text); err != nil {
+				return err
+			}
 		}
 		name := "--" + f.Long
 		if f.Short != 0 && len(f.Long) > 2 {

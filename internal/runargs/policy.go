@@ -52,7 +52,7 @@ func (o *Options) networkOf() sandbox.Network {
 		return sandbox.NetworkNone
 	case config.NetHost:
 		return sandbox.NetworkHost
-	case config.NetLimited, config.NetFull:
+	case config.NetLimited, config.NetFull, config.NetProxy:
 		return sandbox.NetworkProxy
 	}
 	return o.preset().Network()
