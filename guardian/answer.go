@@ -4,15 +4,14 @@
 package guardian
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
 	"github.com/sallyport-dev/sallyport/internal/printable"
+	"github.com/sallyport-dev/sallyport/internal/strictjson"
 )
 
 // A Risk is how much harm an action can do. The empty Risk is unknown.
@@ -90,18 +89,21 @@ const schema = `{"type":"object","additionalProperties":false,"required":["outco
 	`"user_authorization":{"type":"string","enum":["unknown","low","medium","high"]},` +
 	`"rationale":{"type":"string"}}}`
 
+// schemaMembers are the members of schema.
+var schemaMembers = []string{"outcome", "risk_level", "user_authorization", "rationale"}
+
 var errAnswer = errors.New("its answer is not in the form that was asked for")
 
-// combine returns the most restrictive of several answers, and an error if one cannot be read,
-// unless another one denies.
-func combine(texts []string) (answer, error) {
+// combine returns the most restrictive of several answers, without the key of the API, and an error
+// if one cannot be read, unless another one denies.
+func combine(texts []string, key string) (answer, error) {
 	if len(texts) == 0 {
 		return answer{}, errAnswer
 	}
 	var whole answer
 	var failed error
 	for i, text := range texts {
-		a, err := parse(text)
+		a, err := parse(text, key)
 		switch {
 		case err != nil:
 			failed = err
@@ -118,8 +120,8 @@ func combine(texts []string) (answer, error) {
 }
 
 // parse reads one answer: the text, or what stands from its first { to its last }.
-func parse(text string) (answer, error) {
-	a, err := decode(text)
+func parse(text, key string) (answer, error) {
+	a, err := decode(text, key)
 	if err == nil {
 		return a, nil
 	}
@@ -127,60 +129,44 @@ func parse(text string) (answer, error) {
 	if from < 0 || to < from {
 		return answer{}, errAnswer
 	}
-	return decode(text[from : to+1])
+	return decode(text[from:to+1], key)
 }
 
-// decode reads one object with the members of schema. A member that is there more than once has
-// its most restrictive value.
-func decode(text string) (answer, error) {
-	var a answer
-	outcome := ""
-	dec := json.NewDecoder(bytes.NewReader([]byte(text)))
-	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
-		return a, errAnswer
+// decode reads one object with the members of schema, each once.
+func decode(text, key string) (answer, error) {
+	members, err := strictjson.Object([]byte(text))
+	if err != nil {
+		return answer{}, errAnswer
 	}
-	for dec.More() {
-		name, err := dec.Token()
-		if err != nil {
-			return a, errAnswer
+	words := map[string]string{}
+	for name, value := range members {
+		var word string
+		if !slices.Contains(schemaMembers, name) || value[0] != '"' || json.Unmarshal(value, &word) != nil {
+			return answer{}, errAnswer
 		}
-		value, err := dec.Token()
-		word, ok := value.(string)
-		if err != nil || !ok {
-			return a, errAnswer
-		}
-		switch name {
-		case "outcome":
-			ok = word == "allow" || word == "deny"
-			outcome = most([]string{"allow", "deny"}, outcome, word)
-		case "risk_level":
-			ok = slices.Contains(risks, word)
-			a.risk = most(risks, a.risk, Risk(word))
-		case "user_authorization":
-			ok = slices.Contains(authorizations, word)
-			a.authorization = least(authorizations, a.authorization, Authorization(word))
-		case "rationale":
-			a.rationale = word
-		default:
-			ok = false
-		}
-		if !ok {
-			return a, errAnswer
-		}
+		words[name] = word
 	}
-	if _, err := dec.Token(); err != nil {
-		return a, errAnswer
+	a := answer{
+		allow: words["outcome"] == "allow", risk: Risk(words["risk_level"]),
+		authorization: Authorization(words["user_authorization"]), rationale: words["rationale"],
 	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) || outcome == "" {
-		return a, errAnswer
+	if !a.allow && words["outcome"] != "deny" || !known(risks, members, "risk_level", words) ||
+		!known(authorizations, members, "user_authorization", words) {
+		return answer{}, errAnswer
 	}
-	a.allow = outcome == "allow"
-	a.complete()
+	a.complete(key)
 	return a, nil
 }
 
-// complete fills in what the model left out.
-func (a *answer) complete() {
+// known reports whether a member is missing or has one of a list of words.
+func known(list []string, members map[string]json.RawMessage, name string, words map[string]string) bool {
+	_, ok := members[name]
+	return !ok || slices.Contains(list, words[name])
+}
+
+// complete fills in what the model left out. The key of the API, if a server repeats it, is replaced
+// before the rationale is cut: a part of it is a secret as well.
+func (a *answer) complete(key string) {
 	if a.authorization == "" {
 		a.authorization = "unknown"
 	}
@@ -188,6 +174,9 @@ func (a *answer) complete() {
 		a.risk = "low"
 	} else if a.risk == "" {
 		a.risk = "high"
+	}
+	if key != "" {
+		a.rationale = strings.ReplaceAll(a.rationale, key, "[key]")
 	}
 	a.rationale = strings.TrimSpace(printable.Lines(a.rationale))
 	if len(a.rationale) > maxRationale {

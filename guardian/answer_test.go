@@ -20,9 +20,14 @@ func TestParse(t *testing.T) {
 		{"allow alone", `{"outcome":"allow"}`, "+low/unknown"},
 		{"deny alone", `{"outcome":"deny"}`, "-high/unknown"},
 		{"prose around", "x {\"outcome\":\"allow\"} y", "+low/unknown"},
-		{"the stricter of two values", `{"outcome":"allow","risk_level":"critical","risk_level":"low","user_authorization":"low","user_authorization":"high"}`, "+critical/low"},
-		{"deny, then allow", `{"outcome":"deny","outcome":"allow"}`, "-high/unknown"},
-		{"allow, then deny", `{"outcome":"allow","outcome":"deny"}`, "-high/unknown"},
+		{"two risks", `{"outcome":"allow","risk_level":"critical","risk_level":"low"}`, ""},
+		{"deny, then allow", `{"outcome":"deny","outcome":"allow"}`, ""},
+		{"allow, then deny", `{"outcome":"allow","outcome":"deny"}`, ""},
+		{"twice by an escape", `{"outcome":"deny","\u006futcome":"allow"}`, ""},
+		{"an outcome in two cases", `{"outcome":"deny","OUTCOME":"allow"}`, ""},
+		{"a rationale that is null", `{"outcome":"allow","rationale":null}`, ""},
+		{"an empty risk", `{"outcome":"allow","risk_level":""}`, ""},
+		{"an empty authorization", `{"outcome":"allow","user_authorization":""}`, ""},
 		{"no outcome", `{"risk_level":"low"}`, ""},
 		{"another word", `{"outcome":"allowed"}`, ""},
 		{"another risk", `{"outcome":"allow","risk_level":"none"}`, ""},
@@ -39,7 +44,7 @@ func TestParse(t *testing.T) {
 		{"braces alone", `}{`, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			a, err := parse(test.text)
+			a, err := parse(test.text, "")
 			got := "-"
 			if a.allow {
 				got = "+"
@@ -51,6 +56,20 @@ func TestParse(t *testing.T) {
 				t.Errorf("%q, want %q (%v)", got, test.want, err)
 			}
 		})
+	}
+}
+
+// TestKeyBeforeCut: the key of the API is replaced before a rationale is cut, wherever it stands.
+func TestKeyBeforeCut(t *testing.T) {
+	const key = "sk-0123456789abcdefghijklmnopqrstuvwxyz"
+	for at := maxRationale - len(key) - 1; at <= maxRationale+1; at++ {
+		a, err := parse(`{"outcome":"deny","rationale":"`+strings.Repeat("x", at)+key+`y"}`, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(a.rationale, "sk-0") {
+			t.Fatalf("with the key at %d it ends with %q", at, a.rationale[len(a.rationale)-60:])
+		}
 	}
 }
 
@@ -102,7 +121,7 @@ func FuzzParse(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		a, err := parse(text)
+		a, err := parse(text, "")
 		if err != nil {
 			if a.allow {
 				t.Error("an error that allows")
@@ -116,7 +135,7 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("the rationale is %q", a.rationale)
 		}
 		// With a denial beside it, it is one.
-		if both, err := combine([]string{text, deny}); err != nil || both.allow {
+		if both, err := combine([]string{text, deny}, ""); err != nil || both.allow {
 			t.Errorf("%+v, %v", both, err)
 		}
 	})

@@ -15,10 +15,12 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/sallyport-dev/sallyport/internal/printable"
+	"github.com/sallyport-dev/sallyport/internal/strictjson"
 )
 
 // A Form is a form of the API.
@@ -203,12 +205,9 @@ func (c *client) send(ctx context.Context, body []byte) (answer, error) {
 	if err != nil {
 		return answer{}, &transientError{err.Error()}
 	}
-	a, err := combine(texts)
+	a, err := combine(texts, c.key)
 	if err != nil {
 		return answer{}, &transientError{err.Error()}
-	}
-	if c.key != "" {
-		a.rationale = strings.ReplaceAll(a.rationale, c.key, "[key]") // a server that repeats the header
 	}
 	return a, nil
 }
@@ -230,45 +229,99 @@ func status(code int) error {
 	return errors.New(said + "; check reviewer.base_url and reviewer.model")
 }
 
-// texts returns the answers in a response.
+// A response is the envelope of answers in either form.
+type response struct {
+	Error      json.RawMessage `json:"error"` // null or missing where there is none
+	Status     string          `json:"status"`
+	Incomplete json.RawMessage `json:"incomplete_details"`
+	Choices    []choice        `json:"choices"`
+	Output     []output        `json:"output"`
+}
+
+// A choice is an answer of the chat form.
+type choice struct {
+	Finish  json.RawMessage `json:"finish_reason"` // nil where there is none; null is not finished
+	Message struct {
+		Content string `json:"content"`
+		Refusal string `json:"refusal"`
+	} `json:"message"`
+}
+
+// An output is an item of the responses form.
+type output struct {
+	Type    string `json:"type"`
+	Status  string `json:"status"`
+	Content []struct {
+		Type    string `json:"type"`
+		Text    string `json:"text"`
+		Refusal string `json:"refusal"`
+	} `json:"content"`
+}
+
+// The errors of responses without an answer.
+var (
+	errEnvelope = errors.New("its response is no JSON of this API")
+	errReported = errors.New("its response reports an error")
+	errRefused  = errors.New("the model refused to answer")
+	errCut      = errors.New("its response is not complete")
+)
+
+// finished are the reasons for which a model ends an answer by itself. Others, such as length and
+// content_filter, cut it.
+var finished = []string{`"stop"`, `"eos"`, `"eos_token"`, `"end_turn"`}
+
+// texts returns the answers in a response. An error, a refusal or an answer that was cut, beside
+// others too, means that there is none.
 func (c *client) texts(body []byte) ([]string, error) {
-	var r struct {
-		Status  string `json:"status"`
-		Choices []struct {
-			Message struct {
-				Content string `json:"content"`
-			} `json:"message"`
-		} `json:"choices"`
-		Output []struct {
-			Type    string `json:"type"`
-			Content []struct {
-				Type string `json:"type"`
-				Text string `json:"text"`
-			} `json:"content"`
-		} `json:"output"`
+	var r response
+	if err := strictjson.Unmarshal(body, &r); err != nil {
+		return nil, errEnvelope
 	}
-	if err := json.Unmarshal(body, &r); err != nil {
-		return nil, errors.New("its response is no JSON of this API")
+	if given(r.Error) {
+		return nil, errReported
+	}
+	if c.form == Chat {
+		return r.chat()
+	}
+	if r.Status != "" && r.Status != "completed" || given(r.Incomplete) {
+		return nil, errCut
 	}
 	var texts []string
-	if c.form == Chat {
-		for _, choice := range r.Choices {
-			texts = append(texts, choice.Message.Content)
-		}
-		return texts, nil
-	}
-	if r.Status != "" && r.Status != "completed" {
-		return nil, errors.New("its response is not complete")
-	}
 	for _, o := range r.Output {
+		if o.Type != "message" {
+			continue
+		}
+		if o.Status != "" && o.Status != "completed" {
+			return nil, errCut
+		}
 		for _, part := range o.Content {
-			if o.Type == "message" && part.Type != "reasoning_text" {
-				texts = append(texts, part.Text) // a refusal has no text, and is no answer
+			if part.Type == "refusal" || part.Refusal != "" {
+				return nil, errRefused
+			}
+			if part.Type != "reasoning_text" {
+				texts = append(texts, part.Text)
 			}
 		}
 	}
 	return texts, nil
 }
+
+// chat returns the answers of the chat form.
+func (r *response) chat() (texts []string, err error) {
+	for _, choice := range r.Choices {
+		if choice.Finish != nil && !slices.Contains(finished, string(choice.Finish)) {
+			return nil, errCut
+		}
+		if choice.Message.Refusal != "" {
+			return nil, errRefused
+		}
+		texts = append(texts, choice.Message.Content)
+	}
+	return texts, nil
+}
+
+// given reports whether a member is there and not null.
+func given(value json.RawMessage) bool { return len(value) > 0 && string(value) != "null" }
 
 // cause says why a request failed, without the address, which may have secrets in its query, and
 // without that of a proxy.

@@ -41,6 +41,14 @@ func reply(answers ...string) string {
 	return string(text)
 }
 
+// with is a response with one more member.
+func with(response, member string) string { return "{" + member + "," + response[1:] }
+
+// ended is a response whose only answer ended for a reason.
+func ended(reason string) string {
+	return strings.Replace(reply(allow), `"message"`, `"finish_reason":`+reason+`,"message"`, 1)
+}
+
 // A turn is what the server does with one request.
 type turn func(w http.ResponseWriter, r *http.Request)
 
@@ -139,7 +147,20 @@ func TestReview(t *testing.T) {
 		{"a denial beside garbage", []turn{says(200, reply("x", deny))}, 1, approval.Denied, "it removes the tests"},
 		{"an allow beside garbage", []turn{says(200, reply(allow, "x"))}, 3, approval.Denied, ""},
 		{"the highest risk of several", []turn{says(200, reply(allow, strings.Replace(high, "AUTH", "high", 1)))}, 1, approval.Denied, "needs the authorization medium, and it is unknown"},
-		{"two outcomes in one object", []turn{says(200, reply(`{"outcome":"deny","outcome":"allow"}`))}, 1, approval.Denied, ""},
+		{"two outcomes in one object", []turn{says(200, reply(`{"outcome":"allow","outcome":"allow"}`))}, 3, approval.Denied, "not in the form"},
+		{"an error beside an answer", []turn{says(200, with(reply(allow), `"error":{"message":"overloaded"}`))}, 3, approval.Denied, "reports an error"},
+		{"no error", []turn{says(200, with(reply(allow), `"error":null`))}, 1, approval.Approved, ""},
+		{"two lists of choices", []turn{says(200, with(reply(allow), `"choices":[]`))}, 3, approval.Denied, "no JSON of this API"},
+		{"choices in another case", []turn{says(200, strings.Replace(reply(allow), "choices", "Choices", 1))}, 3, approval.Denied, ""},
+		{"content in another case", []turn{says(200, strings.Replace(reply(allow), "content", "Content", 1))}, 3, approval.Denied, ""},
+		{"the end of an answer", []turn{says(200, ended(`"stop"`))}, 1, approval.Approved, ""},
+		{"an answer that was cut", []turn{says(200, ended(`"length"`))}, 3, approval.Denied, "is not complete"},
+		{"an answer that was filtered", []turn{says(200, ended(`"content_filter"`))}, 3, approval.Denied, "is not complete"},
+		{"an answer beside a call", []turn{says(200, ended(`"tool_calls"`))}, 3, approval.Denied, "is not complete"},
+		{"an answer that goes on", []turn{says(200, ended(`null`))}, 3, approval.Denied, "is not complete"},
+		{"an end that is no word", []turn{says(200, ended(`0`))}, 3, approval.Denied, "is not complete"},
+		{"a refusal beside an answer", []turn{says(200, strings.Replace(reply(allow), `"message":{`, `"message":{"refusal":"I cannot help",`, 1))}, 3, approval.Denied, "refused to answer"},
+		{"no refusal", []turn{says(200, strings.Replace(reply(allow), `"message":{`, `"message":{"refusal":null,`, 1))}, 1, approval.Approved, ""},
 		{"critical is denied whatever it says", []turn{says(200, reply(`{"outcome":"allow","risk_level":"critical","user_authorization":"high","rationale":"x"}`))}, 1, approval.Denied, "a critical risk is always denied"},
 		{"high with little authorization", []turn{says(200, reply(strings.Replace(high, "AUTH", "low", 1)))}, 1, approval.Denied, "needs the authorization medium, and it is low"},
 		{"high with enough", []turn{says(200, reply(strings.Replace(high, "AUTH", "medium", 1)))}, 1, approval.Approved, "authorization: medium"},
@@ -477,6 +498,13 @@ func TestForms(t *testing.T) {
 		{"a second output that denies", "/v1", Responses, more(`,{"type":"message","content":[{"type":"output_text","text":"{\"outcome\":\"deny\"}"}]}`), "/v1/responses", approval.Denied},
 		{"a refusal beside it", "/v1", Responses, more(`,{"type":"message","content":[{"type":"refusal","refusal":"no"}]}`), "/v1/responses", approval.Denied},
 		{"incomplete", "/v1", Responses, strings.Replace(more(""), "completed", "incomplete", 1), "/v1/responses", approval.Denied},
+		{"an error", "/v1", Responses, with(more(""), `"error":{"code":"server_error"}`), "/v1/responses", approval.Denied},
+		{"details of what is missing", "/v1", Responses, with(more(""), `"incomplete_details":{"reason":"max_output_tokens"}`), "/v1/responses", approval.Denied},
+		{"no details", "/v1", Responses, with(more(""), `"incomplete_details":null,"error":null`), "/v1/responses", approval.Approved},
+		{"a message that was cut", "/v1", Responses, strings.Replace(more(""), `"type":"message"`, `"status":"incomplete","type":"message"`, 1), "/v1/responses", approval.Denied},
+		{"a message that is complete", "/v1", Responses, strings.Replace(more(""), `"type":"message"`, `"status":"completed","type":"message"`, 1), "/v1/responses", approval.Approved},
+		{"two outputs", "/v1", Responses, with(more(""), `"output":[]`), "/v1/responses", approval.Denied},
+		{"a status in another case", "/v1", Responses, with(strings.Replace(more(""), "completed", "incomplete", 1), `"Status":"completed"`), "/v1/responses", approval.Denied},
 		{"a call of a tool", "/v1", Responses, `{"output":[{"type":"function_call","name":"x"}]}`, "/v1/responses", approval.Denied},
 	} {
 		t.Run(test.name, func(t *testing.T) {

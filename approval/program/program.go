@@ -11,7 +11,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,6 +19,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/internal/printable"
+	"github.com/sallyport-dev/sallyport/internal/strictjson"
 )
 
 // DefaultTimeout is how long a program may take if it is not said.
@@ -114,12 +114,8 @@ func (a *Approver) answer(text []byte, r *approval.Request, failed func(string, 
 		Message  string `json:"message"`
 	}
 	var none approval.Decision
-	dec := json.NewDecoder(bytes.NewReader(text))
-	if err := dec.Decode(&said); err != nil {
-		return none, failed("its output is no JSON object with a decision")
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return none, failed("it printed more than one JSON object")
+	if err := strictjson.Unmarshal(text, &said); err != nil {
+		return none, failed("its output is no JSON object with a decision: %s", printable.Line(err.Error()))
 	}
 	if said.Decision == "none" {
 		return none, approval.ErrPass

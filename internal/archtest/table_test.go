@@ -45,6 +45,7 @@ var layers = map[string]int{
 	"internal/suffixes":   layerText,
 	"internal/roff":       layerText,
 	"internal/script":     layerText,
+	"internal/strictjson": layerText,
 
 	"sandbox":              layerWords,
 	"rules":                layerWords,

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/sallyport-dev/sallyport/internal/printable"
 )
 
 // cut ends a command line that was shortened.
@@ -26,7 +28,7 @@ func visible(r rune) rune {
 	if unicode.IsSpace(r) {
 		return ' '
 	}
-	if unicode.IsPrint(r) && r != utf8.RuneError {
+	if printable.Visible(r) && r != utf8.RuneError {
 		return r
 	}
 	return '?'

@@ -6,8 +6,9 @@ package notes
 import (
 	"fmt"
 	"strings"
-	"unicode"
 	"unicode/utf8"
+
+	"github.com/sallyport-dev/sallyport/internal/printable"
 )
 
 // Plural writes a number of things: "1 write", "3 writes".
@@ -45,7 +46,7 @@ func ShellWord(w string) string {
 	if w != "" && strings.Trim(w, plain) == "" {
 		return w
 	}
-	if utf8.ValidString(w) && !strings.ContainsFunc(w, func(r rune) bool { return !unicode.IsPrint(r) }) {
+	if utf8.ValidString(w) && !strings.ContainsFunc(w, func(r rune) bool { return !printable.Visible(r) }) {
 		return "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
 	}
 	var b strings.Builder
@@ -57,7 +58,7 @@ func ShellWord(w string) string {
 			b.WriteString(`\` + w[:n])
 		case r == '\n':
 			b.WriteString(`\n`)
-		case r == utf8.RuneError && n == 1, !unicode.IsPrint(r):
+		case r == utf8.RuneError && n == 1, !printable.Visible(r):
 			for _, c := range []byte(w[:n]) {
 				fmt.Fprintf(&b, `\%03o`, c)
 			}

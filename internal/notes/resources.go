@@ -135,7 +135,7 @@ func Survivors(left []executor.Survivor) string {
 // processName makes a name harmless for a terminal: processes choose their own.
 func processName(name string) string {
 	return cmp.Or(strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) && r != unicode.ReplacementChar {
+		if printable.Visible(r) && r != unicode.ReplacementChar {
 			return r
 		}
 		return '?'

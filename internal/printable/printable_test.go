@@ -6,7 +6,6 @@ package printable
 import (
 	"strings"
 	"testing"
-	"unicode"
 	"unicode/utf8"
 )
 
@@ -21,6 +20,16 @@ func TestPrintable(t *testing.T) {
 		{"separators", "a\u2028b\u2029\u0085", `"a\u2028b\u2029\u0085"`, `a\u2028b\u2029\u0085`, `a\u2028b\u2029\u0085`},
 		{"direction", "\u202ea\u2066b\u200f", `"\u202ea\u2066b\u200f"`, `\u202ea\u2066b\u200f`, `\u202ea\u2066b\u200f`},
 		{"bytes", "\xff\xc3a\x9b", `"\xff\xc3a\x9b"`, `\xff\xc3a\x9b`, `\xff\xc3a\x9b`},
+		{
+			"blank letters", "a\u034fb\u115f\u1160\u17b4\u17b5\u3164\uffa0\u2800", `"a\u034fb\u115f\u1160\u17b4\u17b5\u3164\uffa0\u2800"`,
+			`a\u034fb\u115f\u1160\u17b4\u17b5\u3164\uffa0\u2800`, `a\u034fb\u115f\u1160\u17b4\u17b5\u3164\uffa0\u2800`,
+		},
+		{
+			"variation selectors", "a\u180b\u180d\u180f\ufe00\ufe0f\U000e0100\U000e01ef", `"a\u180b\u180d\u180f\ufe00\ufe0f\U000e0100\U000e01ef"`,
+			`a\u180b\u180d\u180f\ufe00\ufe0f\U000e0100\U000e01ef`, `a\u180b\u180d\u180f\ufe00\ufe0f\U000e0100\U000e01ef`,
+		},
+		{"other blanks", "\u00ad\u00a0\u3000\U000e0041\U00016fe4\U0001d159", `"\u00ad\u00a0\u3000\U000e0041\U00016fe4\U0001d159"`, `\u00ad\u00a0\u3000\U000e0041\U00016fe4\U0001d159`, `\u00ad\u00a0\u3000\U000e0041\U00016fe4\U0001d159`},
+		{"marks that show", "e\u0301 กำ हिं", "e\u0301 กำ हिं", "e\u0301 กำ हिं", "e\u0301 กำ हिं"},
 		{"quotes beside them", "\"\x01\\", `"\"\x01\\"`, `"\x01\`, `"\x01\`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -32,12 +41,12 @@ func TestPrintable(t *testing.T) {
 }
 
 func FuzzPrintable(f *testing.F) {
-	for _, s := range []string{"", "plain", "a\x1b[2J\n", "\xff\u202e", `\x1b`} {
+	for _, s := range []string{"", "plain", "a\x1b[2J\n", "\xff\u202e", `\x1b`, "a\u034f\ufe0f\U000e0100"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		for _, out := range []string{Word(s), Line(s), strings.ReplaceAll(Lines(s), "\n", "")} {
-			if !utf8.ValidString(out) || strings.ContainsFunc(out, func(r rune) bool { return !unicode.IsPrint(r) }) {
+			if !utf8.ValidString(out) || strings.ContainsFunc(out, func(r rune) bool { return !Visible(r) }) {
 				t.Errorf("%q became %q", s, out)
 			}
 			if Line(out) != out || Lines(out) != out || out != "" && Word(out) != out {

@@ -19,6 +19,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/sallyport-dev/sallyport/internal/strictjson"
 )
 
 // The kinds of authentication.
@@ -196,7 +198,7 @@ func (a *Auth) signed() (gate, error) {
 	}, nil
 }
 
-// claims are what a token says.
+// claims are what a token says. Their names are case-sensitive (RFC 7519, section 4).
 type claims struct {
 	Issuer    string   `json:"iss"`
 	Subject   string   `json:"sub"`
@@ -240,11 +242,11 @@ func verify(token string, secret []byte) (*claims, bool) {
 		Algorithm string          `json:"alg"`
 		Critical  json.RawMessage `json:"crit"` // demands that are not understood here
 	}
-	if json.Unmarshal(raw[0], &header) != nil || header.Algorithm != "HS256" || header.Critical != nil {
+	if strictjson.Unmarshal(raw[0], &header) != nil || header.Algorithm != "HS256" || header.Critical != nil {
 		return nil, false
 	}
 	c := new(claims)
-	return c, json.Unmarshal(raw[1], c) == nil
+	return c, strictjson.Unmarshal(raw[1], c) == nil
 }
 
 // valid reports whether the claims hold now.

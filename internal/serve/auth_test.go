@@ -178,6 +178,16 @@ func TestSigned(t *testing.T) {
 		{"expired 31 s ago", sign(secret, hs256, claims(-31, 0, who)), 401},
 		{"from in 20 s", sign(secret, hs256, claims(60, 20, who)), 400},
 		{"from in 40 s", sign(secret, hs256, claims(60, 40, who)), 401},
+		{"an end in two cases", sign(secret, hs256, claims(-60, 0, fmt.Sprintf(`"EXP":%d,`, now+60)+who)), 401},
+		{"an end in another case", sign(secret, hs256, fmt.Sprintf(`{"Exp":%d,%s}`, now+60, who)), 401},
+		{"an end twice", sign(secret, hs256, claims(60, 0, fmt.Sprintf(`"exp":%d,`, now+60)+who)), 401},
+		{"a start in two cases", sign(secret, hs256, claims(60, 60, fmt.Sprintf(`"Nbf":%d,`, now)+who)), 401},
+		{"an issuer in another case", sign(secret, hs256, claims(60, 0, `"Iss":"house","aud":"door"`)), 401},
+		{"another issuer beside it", sign(secret, hs256, claims(60, 0, who+`,"ISS":"x","Aud":"x"`)), 400},
+		{"an audience twice", sign(secret, hs256, claims(60, 0, `"aud":"x",`+who)), 401},
+		{"an algorithm in another case", sign(secret, `{"ALG":"HS256"}`, good), 401},
+		{"two algorithms", sign(secret, `{"alg":"none","alg":"HS256"}`, good), 401},
+		{"text after the claims", sign(secret, hs256, good+"{}"), 401},
 		{"without end", sign(secret, hs256, "{"+who+"}"), 401},
 		{"end as text", sign(secret, hs256, `{"exp":"9999999999",`+who+"}"), 401},
 		{"another issuer", sign(secret, hs256, claims(60, 0, `"iss":"x","aud":"door"`)), 401},
@@ -203,6 +213,31 @@ func TestSigned(t *testing.T) {
 	a.Skew = &zero
 	if got := get(t, a, "GET", "/", bearerHeader(sign(secret, hs256, claims(-1, 0, who)))); got != 401 {
 		t.Errorf("without skew: %d", got)
+	}
+}
+
+// TestSubject: names of claims are case-sensitive (RFC 7519), so that a claim of another case is not
+// that of another client.
+func TestSubject(t *testing.T) {
+	secret := []byte(strings.Repeat("s", 32))
+	let, err := (&Auth{Kind: AuthSigned, SecretFile: writeFile(t, string(secret))}).gate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct{ name, claims, want string }{
+		{"one", `"sub":"a"`, "subject \x00a"},
+		{"a second one in another case", `"sub":"a","Sub":"b","SUB":"c"`, "subject \x00a"},
+		{"an issuer in another case", `"sub":"a","iss":"i","Iss":"j"`, "subject i\x00a"},
+		{"in another case alone", `"SUB":"b"`, "token "},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			r := httptest.NewRequest(http.MethodGet, "/", nil)
+			r.Header = bearerHeader(sign(secret, `{"alg":"HS256"}`, fmt.Sprintf(`{"exp":%d,%s}`, time.Now().Unix()+60, test.claims)))
+			who, err := let(r)
+			if err != nil || who != test.want && !(strings.HasPrefix(who, test.want) && test.want == "token ") {
+				t.Errorf("%q, %v, want %q", who, err, test.want)
+			}
+		})
 	}
 }
 

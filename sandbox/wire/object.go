@@ -4,21 +4,17 @@
 package wire
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
-	"io"
 	"net/url"
 	"path"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/sallyport-dev/sallyport/internal/strictjson"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
-
-// maxDepth limits nesting; the forms need six levels.
-const maxDepth = 64
 
 // input is a text that is being parsed. It keeps the first error, so that the parsers
 // can go on with zero values; [parse] drops what they return then.
@@ -58,64 +54,14 @@ func (o object) member(name string) string {
 	return o.at + "." + name
 }
 
-// outermost returns the object in data. It rejects what encoding/json accepts: repeated
-// members, bytes that are not UTF-8, text after the end.
+// outermost returns the object in data, as package strictjson reads it.
 func (in *input) outermost(data []byte) object {
 	o := object{in: in}
-	if !utf8.Valid(data) {
-		o.fail("", "not UTF-8")
-		return o
-	}
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.UseNumber()
-	err := checkValue(dec, 0)
-	switch {
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		o.fail("", "unexpected end")
-	case err != nil:
+	var err error
+	if o.m, err = strictjson.Object(data); err != nil {
 		o.fail("", err.Error())
 	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		o.fail("", "text after the object")
-	}
-	if err := json.Unmarshal(data, &o.m); err != nil || o.m == nil {
-		o.fail("", "not an object")
-	}
 	return o
-}
-
-// checkValue reads one JSON value and rejects repeated members and too deep nesting.
-func checkValue(dec *json.Decoder, depth int) error {
-	if depth > maxDepth {
-		return errors.New("nested too deeply")
-	}
-	tok, err := dec.Token()
-	if err != nil {
-		return err
-	}
-	delim, ok := tok.(json.Delim)
-	if !ok {
-		return nil
-	}
-	seen := map[string]bool{}
-	for dec.More() {
-		if delim == '{' {
-			key, err := dec.Token()
-			if err != nil {
-				return err
-			}
-			name, _ := key.(string)
-			if seen[name] {
-				return errors.New("repeated member " + strconv.Quote(name))
-			}
-			seen[name] = true
-		}
-		if err := checkValue(dec, depth+1); err != nil {
-			return err
-		}
-	}
-	_, err = dec.Token()
-	return err
 }
 
 // raw returns a member; null counts as absent.
