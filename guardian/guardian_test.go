@@ -117,13 +117,7 @@ func request() *approval.Request {
 // clock of the back-off is that of the test.
 func TestReview(t *testing.T) {
 	high := `{"outcome":"allow","risk_level":"high","user_authorization":"AUTH","rationale":"x"}`
-	for _, test := range []struct {
-		name   string
-		turns  []turn
-		asked  int
-		answer approval.Answer
-		says   string // in the message, or the error
-	}{
+	for _, test := range []reviewRow{
 		{"E1 allow alone", []turn{says(200, reply(allow))}, 1, approval.Approved, "(risk: low, authorization: unknown): Auto-review returned a low-risk allow decision."},
 		{"E2 deny without a rationale", []turn{says(200, reply(`{"outcome":"deny"}`))}, 1, approval.Denied, "Reason: Auto-review returned a deny decision without a rationale."},
 		{"deny with one", []turn{says(200, reply(deny))}, 1, approval.Denied, "due to unacceptable risk.\nReason: it removes the tests"},
@@ -147,6 +141,23 @@ func TestReview(t *testing.T) {
 		{"a denial beside garbage", []turn{says(200, reply("x", deny))}, 1, approval.Denied, "it removes the tests"},
 		{"an allow beside garbage", []turn{says(200, reply(allow, "x"))}, 3, approval.Denied, ""},
 		{"the highest risk of several", []turn{says(200, reply(allow, strings.Replace(high, "AUTH", "high", 1)))}, 1, approval.Denied, "needs the authorization medium, and it is unknown"},
+		{"critical is denied whatever it says", []turn{says(200, reply(`{"outcome":"allow","risk_level":"critical","user_authorization":"high","rationale":"x"}`))}, 1, approval.Denied, "a critical risk is always denied"},
+		{"high with little authorization", []turn{says(200, reply(strings.Replace(high, "AUTH", "low", 1)))}, 1, approval.Denied, "needs the authorization medium, and it is low"},
+		{"high with enough", []turn{says(200, reply(strings.Replace(high, "AUTH", "medium", 1)))}, 1, approval.Approved, "authorization: medium"},
+		{"another schema", []turn{says(200, reply(`{"outcome":"allow","confidence":"1"}`))}, 3, approval.Denied, ""},
+		{"a redirect", []turn{func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://127.0.0.1:1/", http.StatusTemporaryRedirect)
+		}}, 1, approval.Denied, "redirects are not followed"},
+		{"the key in a rationale", []turn{says(200, reply(`{"outcome":"deny","rationale":"Bearer `+testKey+`"}`))}, 1, approval.Denied, "Bearer [key]"},
+	} {
+		t.Run(test.name, test.run)
+	}
+}
+
+// TestEnvelope: an error, a refusal or an answer that was cut is no answer, whatever is beside it,
+// and members have their exact names, once each.
+func TestEnvelope(t *testing.T) {
+	for _, test := range []reviewRow{
 		{"two outcomes in one object", []turn{says(200, reply(`{"outcome":"allow","outcome":"allow"}`))}, 3, approval.Denied, "not in the form"},
 		{"an error beside an answer", []turn{says(200, with(reply(allow), `"error":{"message":"overloaded"}`))}, 3, approval.Denied, "reports an error"},
 		{"no error", []turn{says(200, with(reply(allow), `"error":null`))}, 1, approval.Approved, ""},
@@ -161,49 +172,52 @@ func TestReview(t *testing.T) {
 		{"an end that is no word", []turn{says(200, ended(`0`))}, 3, approval.Denied, "is not complete"},
 		{"a refusal beside an answer", []turn{says(200, strings.Replace(reply(allow), `"message":{`, `"message":{"refusal":"I cannot help",`, 1))}, 3, approval.Denied, "refused to answer"},
 		{"no refusal", []turn{says(200, strings.Replace(reply(allow), `"message":{`, `"message":{"refusal":null,`, 1))}, 1, approval.Approved, ""},
-		{"critical is denied whatever it says", []turn{says(200, reply(`{"outcome":"allow","risk_level":"critical","user_authorization":"high","rationale":"x"}`))}, 1, approval.Denied, "a critical risk is always denied"},
-		{"high with little authorization", []turn{says(200, reply(strings.Replace(high, "AUTH", "low", 1)))}, 1, approval.Denied, "needs the authorization medium, and it is low"},
-		{"high with enough", []turn{says(200, reply(strings.Replace(high, "AUTH", "medium", 1)))}, 1, approval.Approved, "authorization: medium"},
-		{"another schema", []turn{says(200, reply(`{"outcome":"allow","confidence":"1"}`))}, 3, approval.Denied, ""},
-		{"a redirect", []turn{func(w http.ResponseWriter, r *http.Request) {
-			http.Redirect(w, r, "http://127.0.0.1:1/", http.StatusTemporaryRedirect)
-		}}, 1, approval.Denied, "redirects are not followed"},
-		{"the key in a rationale", []turn{says(200, reply(`{"outcome":"deny","rationale":"Bearer `+testKey+`"}`))}, 1, approval.Denied, "Bearer [key]"},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			s := serve(t, test.turns...)
-			synctest.Test(t, func(t *testing.T) {
-				g := s.guardian()
-				var seen []approval.Review
-				g.Reviewed = func(r approval.Review) { seen = append(seen, r) }
-				reported, ctx := reports(t.Context())
-				start := time.Now()
-				d, err := g.Approve(ctx, request())
-				said := d.Message
-				if err != nil {
-					said = err.Error()
-				}
-				if d.Answer != test.answer || d.Source != approval.FromReviewer || !strings.Contains(said, test.says) || s.asked() != test.asked {
-					t.Errorf("%s from %q, %q, after %d requests", d.Answer, d.Source, said, s.asked())
-				}
-				if strings.Contains(said, testKey) {
-					t.Errorf("the key is in %q", said)
-				}
-				if err != nil && d.Answer.Approves() {
-					t.Error("an approval with an error")
-				}
-				if len(seen) != 1 || seen[0].Attempts != test.asked || seen[0].Decision.Answer != test.answer {
-					t.Errorf("reported as %+v", seen)
-				}
-				status := map[bool]approval.ReviewStatus{true: approval.ReviewApproved, false: approval.ReviewDenied}[d.Answer.Approves()]
-				checkReports(t, *reported, status, said)
-				wait := time.Since(start)
-				if low, high := [...]int64{0, 180, 540}[test.asked-1], [...]int64{0, 220, 660}[test.asked-1]; wait.Milliseconds() < low || wait.Milliseconds() > high {
-					t.Errorf("it took %v, want %v to %v", wait, low, high)
-				}
-			})
-		})
+		t.Run(test.name, test.run)
 	}
+}
+
+// A reviewRow is what the server does, and what becomes of the question.
+type reviewRow struct {
+	name   string
+	turns  []turn
+	asked  int
+	answer approval.Answer
+	says   string // in the message, or the error
+}
+
+func (test *reviewRow) run(t *testing.T) {
+	s := serve(t, test.turns...)
+	synctest.Test(t, func(t *testing.T) {
+		g := s.guardian()
+		var seen []approval.Review
+		g.Reviewed = func(r approval.Review) { seen = append(seen, r) }
+		reported, ctx := reports(t.Context())
+		start := time.Now()
+		d, err := g.Approve(ctx, request())
+		said := d.Message
+		if err != nil {
+			said = err.Error()
+		}
+		if d.Answer != test.answer || d.Source != approval.FromReviewer || !strings.Contains(said, test.says) || s.asked() != test.asked {
+			t.Errorf("%s from %q, %q, after %d requests", d.Answer, d.Source, said, s.asked())
+		}
+		if strings.Contains(said, testKey) {
+			t.Errorf("the key is in %q", said)
+		}
+		if err != nil && d.Answer.Approves() {
+			t.Error("an approval with an error")
+		}
+		if len(seen) != 1 || seen[0].Attempts != test.asked || seen[0].Decision.Answer != test.answer {
+			t.Errorf("reported as %+v", seen)
+		}
+		status := map[bool]approval.ReviewStatus{true: approval.ReviewApproved, false: approval.ReviewDenied}[d.Answer.Approves()]
+		checkReports(t, *reported, status, said)
+		wait := time.Since(start)
+		if low, high := [...]int64{0, 180, 540}[test.asked-1], [...]int64{0, 220, 660}[test.asked-1]; wait.Milliseconds() < low || wait.Milliseconds() > high {
+			t.Errorf("it took %v, want %v to %v", wait, low, high)
+		}
+	})
 }
 
 // reports returns a context with which reviews are collected.

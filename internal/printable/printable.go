@@ -30,10 +30,17 @@ func Word(s string) string {
 
 // Line returns s with everything escaped that does not print, line ends included. It is
 // for a sentence that has words of others in it.
-func Line(s string) string { return escape(s, false) }
+func Line(s string) string { return escape(s, func(r rune) bool { return !Visible(r) }) }
 
 // Lines is Line for a text of several lines: its line ends stay.
-func Lines(s string) string { return escape(s, true) }
+func Lines(s string) string {
+	return escape(s, func(r rune) bool { return !Visible(r) && r != '\n' })
+}
+
+// Drawn is Line for a picture, such as a line of a terminal's screen: blank letters stay.
+func Drawn(s string) string {
+	return escape(s, func(r rune) bool { return !unicode.IsPrint(r) })
+}
 
 // blank are characters that Unicode counts as letters, marks or symbols, and that have no picture
 // of their own: two texts that look the same may differ in them.
@@ -56,12 +63,13 @@ var blank = []*unicode.RangeTable{
 // The only blank one that counts is the space of ASCII.
 func Visible(r rune) bool { return unicode.IsPrint(r) && (r < 0x80 || !unicode.In(r, blank...)) }
 
-func escape(s string, lines bool) string {
+// escape escapes characters, and bytes that are none.
+func escape(s string, hidden func(rune) bool) string {
 	var b strings.Builder
 	done := 0 // how much of s is in b
 	for i := 0; i < len(s); {
 		r, n := utf8.DecodeRuneInString(s[i:])
-		if invalid := r == utf8.RuneError && n == 1; invalid || !Visible(r) && (r != '\n' || !lines) {
+		if invalid := r == utf8.RuneError && n == 1; invalid || hidden(r) {
 			b.WriteString(s[done:i])
 			b.WriteString(escaped(s[i:i+n], r))
 			done = i + n

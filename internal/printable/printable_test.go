@@ -40,6 +40,14 @@ func TestPrintable(t *testing.T) {
 	}
 }
 
+// TestDrawn: a picture keeps its blanks, and nothing that moves a terminal.
+func TestDrawn(t *testing.T) {
+	const in, want = "⠀⣿\u2800\ufe0f x\x1b[2J\n\u202e\xff", "⠀⣿\u2800\ufe0f x" + `\x1b[2J\n\u202e\xff`
+	if got := Drawn(in); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 func FuzzPrintable(f *testing.F) {
 	for _, s := range []string{"", "plain", "a\x1b[2J\n", "\xff\u202e", `\x1b`, "a\u034f\ufe0f\U000e0100"} {
 		f.Add(s)

@@ -137,15 +137,13 @@ func (a *attachment) signals() (stop func()) {
 
 // open takes the terminal, if this process is in the foreground of one.
 func (a *attachment) open() error {
+	a.out.filtered()
 	if !tty.Is(a.env.Stdin) || !tty.Is(a.env.Stdout) || !tty.Foreground(a.env.Stdin) {
 		return nil
 	}
 	var err error
 	if a.term, err = tty.Open(a.env.Stdin); err != nil {
 		return err
-	}
-	if a.run.TTY {
-		a.out.filter = new(filter)
 	}
 	a.out.lineEnd = "\r\n"
 	// A program without a terminal has not made line ends for one.

@@ -79,7 +79,7 @@ func start(ctx context.Context, c client, params map[string]any) (id string, res
 	if !got.Started {
 		return "", got.Result, nil
 	}
-	return got.RunID, nil, nil
+	return got.RunID, nil, checkID(got.RunID)
 }
 
 // variables returns an environment by name.

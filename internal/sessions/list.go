@@ -7,7 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -71,13 +73,35 @@ func (o *Options) runs(ctx context.Context, env *Env) ([]wire.ListedRun, error) 
 	if err := c.Repeat(ctx, "run/list", struct{}{}, &all); err != nil {
 		return nil, explain(err, "")
 	}
-	return all.Runs, nil
+	return all.Runs, checkIDs(all.Runs)
+}
+
+// checkIDs refuses a list with an ID that is no number: it stands in lines and in commands that are
+// suggested, and a server could write more there.
+func checkIDs(runs []wire.ListedRun) error {
+	for i := range runs {
+		if err := checkID(runs[i].RunID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkID(id string) error {
+	if _, err := strconv.ParseUint(id, 10, 64); err != nil {
+		return failure.New("the server sent the session ID %s, which is no number", printable.Word(shortened(id)))
+	}
+	return nil
 }
 
 // find returns what the list says of one run.
 func find(ctx context.Context, c client, id string) (*wire.ListedRun, error) {
 	var all wire.RunList
-	if err := c.Repeat(ctx, "run/list", struct{}{}, &all); err != nil {
+	err := c.Repeat(ctx, "run/list", struct{}{}, &all)
+	if err == nil {
+		err = checkIDs(all.Runs)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if i := slices.IndexFunc(all.Runs, func(r wire.ListedRun) bool { return r.RunID == id }); i >= 0 {
@@ -223,12 +247,24 @@ func screen(ctx context.Context, env *Env, o *Options, words []string) error {
 				*wire.RunScreen
 			}{"screen", &s})
 		}
-		text := strings.TrimRight(strings.Join(s.Lines, "\n"), "\n")
-		if text == "" {
-			return nil
+		if _, err := io.WriteString(env.Stdout, screenText(s.Lines)); err != nil {
+			return cannotWrite(err)
 		}
-		return env.Print(text + "\n")
+		return nil
 	})
+}
+
+// screenText is what a terminal shows. A server may send lines that no screen has.
+func screenText(lines []string) string {
+	var b strings.Builder
+	for _, line := range lines {
+		b.WriteString(printable.Drawn(line) + "\n")
+	}
+	text := strings.TrimRight(b.String(), "\n")
+	if text == "" {
+		return ""
+	}
+	return text + "\n"
 }
 
 // send types a text.

@@ -9,10 +9,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"syscall"
 	"unicode/utf8"
 
 	"github.com/sallyport-dev/sallyport/internal/failure"
+	"github.com/sallyport-dev/sallyport/internal/printable"
 	"github.com/sallyport-dev/sallyport/internal/tty"
 	"github.com/sallyport-dev/sallyport/internal/wire"
 )
@@ -67,9 +69,7 @@ func logs(ctx context.Context, env *Env, o *Options, words []string) error {
 	}
 	return o.using(ctx, env, id, func(c client) error {
 		out := printer{env: env, json: o.json}
-		if tty.Is(env.Stdout) {
-			out.filter = new(filter)
-		}
+		out.filtered()
 		r := reader{c: c, id: id}
 		for {
 			chunks, complete, err := r.read(ctx, o.follow)
@@ -90,9 +90,9 @@ func logs(ctx context.Context, env *Env, o *Options, words []string) error {
 type printer struct {
 	env     *Env
 	json    bool
-	silent  bool    // nothing is printed
-	filter  *filter // nil where no terminal could answer
-	lineEnd string  // before and after a message of our own; empty for none of them
+	silent  bool       // nothing is printed
+	filters [2]*filter // of standard output and standard error; nil where no terminal could answer
+	lineEnd string     // before and after a message of our own; empty for none of them
 }
 
 // An outputLine is a piece of output as JSON.
@@ -103,6 +103,15 @@ type outputLine struct {
 	Stream  string  `json:"stream"`
 	Text    *string `json:"text,omitempty"`
 	Base64  []byte  `json:"base64,omitempty"` // in place of text that is not UTF-8
+}
+
+// filtered has the streams filtered that are a terminal.
+func (p *printer) filtered() {
+	for i, f := range []*os.File{p.env.Stdout, p.env.Stderr} {
+		if tty.Is(f) {
+			p.filters[i] = new(filter)
+		}
+	}
 }
 
 func (p *printer) show(chunks []wire.RunChunk) error {
@@ -119,13 +128,13 @@ func (p *printer) show(chunks []wire.RunChunk) error {
 		if c.Missing > 0 {
 			p.tell(missing(c.Missing))
 		}
-		to := p.env.Stdout
+		to, filter := p.env.Stdout, p.filters[0]
 		if c.Stream == "stderr" {
-			to = p.env.Stderr
+			to, filter = p.env.Stderr, p.filters[1]
 		}
 		text := c.Chunk
-		if p.filter != nil && to == p.env.Stdout {
-			text = p.filter.pass(text)
+		if filter != nil {
+			text = filter.pass(text)
 		}
 		if _, err := to.Write(text); err != nil {
 			return cannotWrite(err)
@@ -236,5 +245,5 @@ func (w *waited) leave(env *Env, o *Options) error {
 	case w.Port > 0:
 		return env.Print(fmt.Sprintf("port %d\n", w.Port))
 	}
-	return env.Print(w.Reason + "\n")
+	return env.Print(printable.Line(w.Reason) + "\n")
 }

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -86,7 +87,7 @@ func TestShow(t *testing.T) {
 	}
 	env := &Env{Env: &runargs.Env{Stdout: open("out"), Stderr: open("err")}}
 	env.Tell = func(lines ...string) { _, _ = io.WriteString(env.Stderr, strings.Join(lines, "\n")+"\n") }
-	p := printer{env: env, filter: new(filter)}
+	p := printer{env: env, filters: [2]*filter{new(filter), nil}}
 	if err := p.show([]wire.RunChunk{
 		{Stream: "stdout", Chunk: []byte("a\x1b[6n")}, {Stream: "stderr", Offset: 6, Missing: 2, Chunk: []byte("b\n")}, {Stream: "stdout", Missing: 1, Chunk: []byte("c")},
 	}); err != nil {
@@ -96,6 +97,48 @@ func TestShow(t *testing.T) {
 	errs, _ := os.ReadFile(filepath.Join(dir, "err"))
 	if string(out) != "ac" || string(errs) != "2 bytes of output are not retained any more\nb\n1 byte of output is not retained any more\n" {
 		t.Errorf("%q, %q", out, errs)
+	}
+}
+
+// lists is a client of a server with runs of these IDs.
+type lists []string
+
+func (l lists) Call(_ context.Context, _ string, _, result any) error {
+	if len(l) == 0 {
+		return nil
+	}
+	return json.Unmarshal([]byte(`{"started":true,"runId":`+strconv.Quote(l[0])+`}`), result)
+}
+
+func (l lists) Repeat(_ context.Context, _ string, _, result any) error {
+	for _, id := range l {
+		all := result.(*wire.RunList) //nolint:errcheck // it is one
+		all.Runs = append(all.Runs, wire.ListedRun{RunID: id})
+	}
+	return nil
+}
+
+func (l lists) Close() error { return nil }
+
+// TestServerLines: what a server sends as one line is one line, and an ID is a number.
+func TestServerLines(t *testing.T) {
+	for _, id := range []string{"", "1\nsallyport: forged", "1\x1b[2J", "1;rm -rf x", "-1", "+1", "1 ", "0x1", "99999999999999999999999", "\u0661"} {
+		if _, err := find(t.Context(), lists{"1", id}, "1"); err == nil || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "no number") {
+			t.Errorf("a list with the ID %q: %v", id, err)
+		}
+		if _, _, err := start(t.Context(), lists{id}, nil); err == nil {
+			t.Errorf("a start with the ID %q is accepted", id)
+		}
+	}
+	if r, err := find(t.Context(), lists{"1", "18"}, "18"); err != nil || r.RunID != "18" {
+		t.Errorf("%+v, %v", r, err)
+	}
+	const want = `a\nsallyport: forged\x1b[2J` + "\n\n⠀b\n"
+	if got := screenText([]string{"a\nsallyport: forged\x1b[2J", "", "⠀b", "", ""}); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := screenText([]string{"", ""}); got != "" {
+		t.Errorf("an empty screen is %q", got)
 	}
 }
 
