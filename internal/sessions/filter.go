@@ -23,7 +23,10 @@ type filter struct {
 }
 
 const (
+	enq = 0x05
 	bel = 0x07
+	can = 0x18
+	sub = 0x1a
 	esc = 0x1b
 	del = 0x7f
 	// maxControl is the length of a control sequence, and maxString that of a string, in bytes:
@@ -74,14 +77,16 @@ func (f *filter) take(out []byte, b byte) []byte {
 // begin takes a byte outside of sequences.
 func (f *filter) begin(out []byte, b byte) []byte {
 	switch {
-	case b >= ' ' && b < del, b >= bel && b <= 0x0f: // BEL to SI: the bell, moves, character sets
+	case b == enq, b == can, b == sub:
+		return out // a question, and the ends of sequences that are not there
+	case b <= del && b != esc: // text; the bell, moves, character sets; controls that do nothing
 		return append(out, b)
 	case b == esc, b >= 0xc2 && b < 0xf5: // of a character of several bytes
 		f.held = append(f.held, b)
 	case b >= 0xa0: // no character; a terminal shows that
 		return append(out, b)
 	}
-	return out // a control that asks, cancels or transmits, or half of one in eight bits
+	return out // a control in eight bits, or half of a character
 }
 
 // character takes a byte of a character of several bytes.
