@@ -7,9 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/sallyport-dev/sallyport/approval"
@@ -76,22 +74,12 @@ func (x *execution) reopen() error {
 	if len(x.runner.memory.List()) == 0 {
 		return nil
 	}
-	granted := x.runner.memory.Granted(x.task.identity().Key())
-	return x.open(slices.DeleteFunc(granted, func(word string) bool { return x.leads(word) != word }))
-}
-
-// leads returns a requirement with its path as it is without links on this machine. What is
-// approved is what was shown, wherever a link leads later.
-func (x *execution) leads(word string) string {
-	what, path, _ := strings.Cut(word, ":")
-	if !x.host.Local || what != "write" && what != "read" {
-		return word
-	}
-	real, err := filepath.EvalSymlinks(path)
+	granted, look, err := identity.Reopen(&x.runner.memory, x.task.identity(), x.look, x.opened)
 	if err != nil {
-		return word // it is not there
+		x.note("it starts without what was approved before: " + err.Error())
 	}
-	return what + ":" + real
+	x.look, x.opened = look, x.opened || len(granted) > 0
+	return x.open(granted)
 }
 
 // strictReview is the reason for a question about a command that needs no approval.
@@ -128,7 +116,11 @@ func (x *execution) approve(ctx context.Context, d judge.Decision, required []st
 	if approver == nil {
 		return x.byRule(fmt.Errorf("%w: %s, and no approver is configured", ErrRefused, d.Reason))
 	}
-	q, before := x.question(approval.KindCommand, d.Reason, required)
+	x.opened = len(required) > 0 || d.Where == rules.Outside || x.policy.Mode() != sandbox.Managed
+	q, err := x.question(approval.KindCommand, d.Reason, required)
+	if err != nil {
+		return x.byRule(fmt.Errorf("%w: %w", ErrRefused, err))
+	}
 	if rule := x.proposal(d); rule != nil && d.Answer == judge.Ask {
 		q.Offers = append(q.Offers, approval.Offer{Answer: approval.ApprovedRule, Rule: rule})
 	}
@@ -141,7 +133,7 @@ func (x *execution) approve(ctx context.Context, d judge.Decision, required []st
 	case !answer.Approves():
 		return x.byRule(fmt.Errorf("%w: %s: %s", ErrRefused, d.Reason, answer.Refusal()))
 	}
-	if what := x.changed(before, q); what != "" {
+	if what := x.changed(q); what != "" {
 		return x.byRule(fmt.Errorf("%w: %s changed while the question was open; ask again", ErrRefused, what))
 	}
 	if err := x.place(d); err != nil {
@@ -154,34 +146,46 @@ func (x *execution) approve(ctx context.Context, d judge.Decision, required []st
 }
 
 // changed names what is not as it was when a question was made; empty if all is.
-func (x *execution) changed(before identity.Identity, q *approval.Request) string {
-	if slices.ContainsFunc(q.Requires, func(word string) bool { return x.leads(word) != word }) {
+func (x *execution) changed(q *approval.Request) string {
+	if slices.ContainsFunc(q.Requires, func(word string) bool { return identity.Leads(x.host.Local, word) != word }) {
 		return "what a path leads to"
 	}
-	return before.Changed(x.task.identity())
+	return x.look.Changed()
 }
 
-// question makes a request about this command as it is now.
-func (x *execution) question(kind approval.Kind, reason string, required []string) (*approval.Request, identity.Identity) {
-	id := x.task.identity()
+// question looks at this command and makes a request about it as it is now. The error says why it cannot
+// be approved, or not for what would be opened.
+func (x *execution) question(kind approval.Kind, reason string, required []string) (*approval.Request, error) {
+	x.look.Close()
+	x.look = identity.Take(x.task.identity(), x.opened)
+	q := x.request(kind, reason, required, x.look.Identity)
+	q.Files, q.Digest = x.look.Files, x.look.ProgramDigest()
+	if x.look.Err != nil || !x.opened {
+		return q, x.look.Err
+	}
+	return q, x.look.Writer()
+}
+
+// request makes a request about this command as it was looked at.
+func (x *execution) request(kind approval.Kind, reason string, required []string, id identity.Identity) *approval.Request {
 	x.mu.Lock()
 	x.questions++
 	number := x.questions
 	x.mu.Unlock()
 	required = slices.Clone(required)
 	for i, word := range required {
-		required[i] = x.leads(word)
+		required[i] = identity.Leads(x.host.Local, word)
 	}
 	q := &approval.Request{
 		ID: fmt.Sprintf("%s-%d", x.id, number), Kind: kind,
-		Program: id.Program, Digest: id.Digest, Reason: reason, Requires: required, Runs: x.attempts, Key: id.Key(),
+		Program: id.Program, Reason: reason, Requires: required, Runs: x.attempts, Key: id.Key(),
 		Available: []approval.Answer{approval.Approved, approval.ApprovedForSession, approval.Denied, approval.Abort},
 	}
 	if x.runner.Reviewer != nil {
 		q.Key, q.Available = "", []approval.Answer{approval.Approved, approval.Denied, approval.Abort}
 	}
 	x.task.show(q)
-	return q, id
+	return q
 }
 
 // ask is put for a question while no command runs: a signal that asks for the end ends it.

@@ -47,6 +47,12 @@ type attempt struct {
 
 // begin starts the command under a policy. An error says why there is no process.
 func (x *execution) begin(ctx context.Context, policy sandbox.Policy) (*attempt, error) {
+	switch changed, err := x.look.Start(x.opened); {
+	case err != nil:
+		return nil, fmt.Errorf("%w: %w", ErrRefused, err)
+	case changed != "":
+		return nil, fmt.Errorf("%w: %s changed before it was started; ask again", ErrRefused, changed)
+	}
 	x.attempts++
 	a := &attempt{policy: policy, stopped: make(chan struct{}), told: make(chan struct{})}
 	defer close(a.told)

@@ -20,6 +20,7 @@ import (
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/eventlog"
+	"github.com/sallyport-dev/sallyport/internal/identity"
 	inputs "github.com/sallyport-dev/sallyport/internal/input"
 	"github.com/sallyport-dev/sallyport/internal/judge"
 	"github.com/sallyport-dev/sallyport/internal/shell"
@@ -66,7 +67,9 @@ type execution struct {
 		policy sandbox.Policy
 		env    []string
 	}
-	allow  []string // openings
+	allow  []string       // openings
+	look   *identity.Look // at what an approval rests on; nil for none
+	opened bool           // an approval opens more than the sandbox, or the command has none
 	input0 inputs.Start
 	keys   *inputs.Keys // typed on the command's terminal; nil if nothing is
 	first  *Result      // of the attempt before the last

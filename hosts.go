@@ -10,6 +10,7 @@ import (
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/internal/hostasks"
+	"github.com/sallyport-dev/sallyport/internal/identity"
 	"github.com/sallyport-dev/sallyport/network"
 	"github.com/sallyport-dev/sallyport/rules"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -54,7 +55,7 @@ func (x *execution) askHost(ctx context.Context, r network.Request) (approval.De
 		return approval.Decision{Source: approval.FromConfig, Message: x.runner.permits(need).Error()}, nil
 	}
 	for {
-		q, _ := x.question(approval.KindNetwork, "", nil)
+		q := x.request(approval.KindNetwork, "", nil, identity.Of(x.task.identity()))
 		hostasks.Fill(q, r, x.runner.Remember != nil && !x.runner.bars(hostasks.Remembered(r)))
 		d, shared, err := x.put(ctx, x.approver(true), q)
 		if err == nil && shared && d.Answer == approval.Approved {

@@ -27,7 +27,12 @@ func (x *execution) widen(ctx context.Context, a *attempt) (again bool, err erro
 	if len(required) == 0 || x.runner.bars(required...) {
 		return false, nil
 	}
-	q, before := x.question(approval.KindAccess, "it failed, and was denied what it may need", required)
+	x.opened = true
+	q, err := x.question(approval.KindAccess, "it failed, and was denied what it may need", required)
+	if err != nil {
+		x.note("it was not run again: " + err.Error())
+		return false, nil
+	}
 	q.Denials = evidence
 	wanted, release := a.wanted(ctx)
 	defer release()
@@ -44,7 +49,7 @@ func (x *execution) widen(ctx context.Context, a *attempt) (again bool, err erro
 		x.note("it was not run again: " + strings.Join(strings.Fields(d.Refusal()), " "))
 		return false, nil
 	}
-	what := x.changed(before, q)
+	what := x.changed(q)
 	if what == "" && !x.task.rewind() {
 		what = "its input"
 	}

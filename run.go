@@ -147,6 +147,7 @@ func (x *execution) byRule(err error) error {
 // conclude reports the end of a run once.
 func (x *execution) conclude(a *attempt, err error) (*Result, error) {
 	x.keys.Close()
+	x.look.Close()
 	var res *Result
 	switch {
 	case a != nil:

@@ -19,8 +19,8 @@ type task interface {
 	// requirement says by a set of rules whether it runs, whether that needs an approval, and
 	// what may be asked after a denial.
 	requirement(*rules.Set) judge.Decision
-	// identity is what approvals of it rest on, as it is now; its key is theirs.
-	identity() identity.Identity
+	// identity is what approvals of it rest on.
+	identity() *identity.Command
 	// show writes into a question what it is about.
 	show(*approval.Request)
 	// repeatable reports whether it can be attempted once more.
@@ -50,12 +50,12 @@ func (c command) requirement(set *rules.Set) judge.Decision {
 }
 
 // identity rests on the command as it was before anything was approved.
-func (c command) identity() identity.Identity {
-	return identity.Of(&identity.Command{
-		Environment: c.host.Environment, Local: c.host.Local,
-		Args: c.args, Arg0: c.cmd.Arg0, Dir: c.dir, Env: c.asIs.env, Policy: c.asIs.policy, Allow: c.cmd.Allow,
+func (c command) identity() *identity.Command {
+	return &identity.Command{
+		Run: c.id, Environment: c.host.Environment, Local: c.host.Local,
+		Args: c.args, Arg0: c.cmd.Arg0, Dir: c.dir, Env: c.asIs.env, Policy: c.asIs.policy, HostTmp: c.cmd.Tmp == "host", Allow: c.cmd.Allow,
 		Shape: []any{c.cmd.Level, c.cmd.Tmp, c.cmd.NoCaches, c.cmd.NoObserver, c.cmd.ProtectHardLinks, c.cmd.OwnershipErrors, c.cmd.TTY != nil, c.host.OS},
-	})
+	}
 }
 
 // show shows the words of the command and what its caller says about it.

@@ -36,9 +36,11 @@ type Request struct {
 	Script string   `json:"script"`
 	Dir    string   `json:"cwd"`
 	// Program is the file that runs, without links; empty where it is not known. Digest is the
-	// SHA-256 of a program or script that commands in the sandbox can change; empty for others.
+	// SHA-256 of what it holds; empty where it cannot be read, which only commands in the sandbox
+	// cannot change. Files are the files that such commands can change.
 	Program string `json:"program"`
 	Digest  string `json:"program_sha256,omitempty"`
+	Files   []File `json:"files,omitempty"`
 	// Environment is the executor; empty for this machine.
 	Environment string `json:"environment,omitempty"`
 	// Reason is why it is asked, and Justification what the caller says.

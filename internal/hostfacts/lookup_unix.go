@@ -81,13 +81,3 @@ func executable(p string) error {
 
 // A notProgram is something that is there but cannot be executed.
 type notProgram struct{ fs.PathError }
-
-// Value returns the last value of a variable.
-func Value(env []string, name string) (string, bool) {
-	for i := len(env) - 1; i >= 0; i-- {
-		if k, v, ok := strings.Cut(env[i], "="); ok && k == name {
-			return v, true
-		}
-	}
-	return "", false
-}

@@ -6,7 +6,10 @@
 // It looks and reports; it starts nothing and changes nothing.
 package hostfacts
 
-import "path/filepath"
+import (
+	"path/filepath"
+	"strings"
+)
 
 // RealPath resolves symbolic links, or returns the name when it cannot.
 func RealPath(name string) string {
@@ -23,4 +26,14 @@ func EvalSymlinks(name string) (string, error) {
 		return filepath.Clean(name), nil
 	}
 	return filepath.EvalSymlinks(name)
+}
+
+// Value returns the last value of a variable.
+func Value(env []string, name string) (string, bool) {
+	for i := len(env) - 1; i >= 0; i-- {
+		if k, v, ok := strings.Cut(env[i], "="); ok && k == name {
+			return v, true
+		}
+	}
+	return "", false
 }

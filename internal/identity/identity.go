@@ -1,8 +1,13 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package identity says what an approval of a command rests on. It looks at the files that the
-// command names, on this machine, and changes nothing.
+// Package identity says what an approval of a command rests on, and that nothing else starts.
+//
+// [Take] looks at the files that the command names, on this machine: each is opened once, and what
+// the open file holds counts. Before it reads them it tells the other runs of this user, so that
+// commands that start from then on in a sandbox get these files read-only. [Look.Start] looks
+// whether one that started before could have changed them, and whether their names still lead to
+// what was read.
 package identity
 
 import (
@@ -10,21 +15,19 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
-	"github.com/sallyport-dev/sallyport/internal/hostfacts"
-	"github.com/sallyport-dev/sallyport/internal/plainfile"
+	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/internal/script"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
 // A Command is a command as its caller describes it.
 type Command struct {
+	Run         string // may be empty
 	Environment string // that it runs in; empty for this machine
 	Local       bool   // its paths are those of this machine
 	Args        []string
@@ -32,6 +35,7 @@ type Command struct {
 	Dir         string
 	Env         []string
 	Policy      sandbox.Policy // before anything was approved
+	HostTmp     bool           // /tmp is that of this machine
 	Allow       []string       // openings
 	Shape       []any          // what else decides about the sandbox
 }
@@ -42,36 +46,31 @@ type Identity struct {
 	Environment string
 	Args        []string // without what makes no difference
 	Arg0        string
-	Dir         string // without links
-	Program     string // without links; empty where it is not known
-	Digest      string // of a program or script that commands can change; empty for others
+	Dir         string          // without links
+	Program     string          // without links; empty where it is not known
+	Files       []approval.File // that commands can change
 	Env         []string
 	Policy      string
 	Allow       []string
 	Shape       []any
-
-	at os.FileInfo // of Dir; nil where it is not known
 }
 
-// Of looks at what a command is now.
-func Of(c *Command) Identity {
-	id := Identity{
+// of looks at what a command is, but for its files.
+func of(c *Command) Identity {
+	return Identity{
 		Environment: c.Environment, Args: c.Args, Arg0: c.Arg0, Dir: c.Dir, Env: slices.Sorted(slices.Values(c.Env)),
 		Policy: describe(c.Policy), Allow: c.Allow, Shape: c.Shape,
 	}
-	if !c.Local {
-		return id
+}
+
+// directory returns the directory of the command without links, and what it is; nil if it cannot be looked at.
+func (c *Command) directory() (string, os.FileInfo) {
+	dir := c.Dir
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = real
 	}
-	if real, err := filepath.EvalSymlinks(c.Dir); err == nil {
-		id.Dir = real
-	}
-	id.at, _ = os.Stat(id.Dir)
-	id.Program = c.program()
-	id.Digest = c.digest(id.Program)
-	if id.Program != "" {
-		id.Args = canonical(c.Args)
-	}
-	return id
+	at, _ := os.Stat(dir)
+	return dir, at
 }
 
 // canonical returns the words of a command whose program is known otherwise, without what makes
@@ -116,71 +115,4 @@ func (id Identity) Key() string {
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
-}
-
-// Changed names what differs in another identity; empty if nothing does.
-func (id Identity) Changed(now Identity) string {
-	switch {
-	case id.Program != now.Program:
-		return "the program that the command names"
-	case id.Digest != now.Digest:
-		return "the file that it runs"
-	case id.Dir != now.Dir, (id.at == nil) != (now.at == nil), id.at != nil && !os.SameFile(id.at, now.at):
-		return "its directory"
-	case id.Key() != now.Key():
-		return "the command"
-	}
-	return ""
-}
-
-// program returns the file of the program, as the command's own PATH leads to it.
-func (c *Command) program() string {
-	at, err := hostfacts.Lookup(c.Args[0], c.Dir, c.Env)
-	if err == nil {
-		at, err = filepath.EvalSymlinks(at)
-	}
-	if err != nil {
-		return ""
-	}
-	return at
-}
-
-// maxScript is how large a script may be that is read for its digest; of larger files the size
-// and the time of the last change count.
-const maxScript = 16 << 20
-
-// digest identifies what the files hold that the command runs and that commands in the sandbox
-// can change: its program, and those that its arguments name.
-func (c *Command) digest(program string) string {
-	sum, any := sha256.New(), false
-	for i, name := range append([]string{program}, c.Args[1:]...) {
-		if i > 0 && strings.HasPrefix(name, "-") || name == "" || len(name) > 4096 {
-			continue
-		}
-		if !filepath.IsAbs(name) {
-			name = filepath.Join(c.Dir, name)
-		}
-		real, err := filepath.EvalSymlinks(name)
-		if err != nil || c.Policy.LevelAt(real) != sandbox.LevelWrite {
-			continue
-		}
-		info, err := os.Stat(real)
-		if err != nil || !info.Mode().IsRegular() {
-			continue
-		}
-		any = true
-		_, _ = io.WriteString(sum, real+"\x00"+info.Mode().String()+"\x00") // a hash takes all
-		f, err := plainfile.Open(real)                                      // a command may have put a pipe there meanwhile
-		if info.Size() > maxScript || err != nil {
-			_, _ = io.WriteString(sum, strconv.FormatInt(info.Size(), 10)+info.ModTime().String())
-		}
-		if err == nil {
-			_, _ = io.Copy(sum, io.LimitReader(f, maxScript))
-			f.Close()
-		}
-	}
-	if !any {
-		return ""
-	}
-	return hex.EncodeToString(sum.Sum(nil))
 }

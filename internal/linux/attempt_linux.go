@@ -34,13 +34,14 @@ type attempt struct {
 	level     string
 	spec      *executor.Spec
 	stdio     [3]*os.File
-	dry       bool    // only plan: claim no names
-	shared    *Shared // nil for a sandbox of its own
-	likely    *root   // that the preforked task began with
-	root      *root   // mounts that the command begins with, or has made for others
-	fits      *root   // the same, after the start
-	lend      int     // which of those with layers of caches lends them
-	lent      *root   // that one; nil for none
+	dry       bool     // only plan: claim no names
+	shared    *Shared  // nil for a sandbox of its own
+	likely    *root    // that the preforked task began with
+	root      *root    // mounts that the command begins with, or has made for others
+	fits      *root    // the same, after the start
+	fixed     []string // what approved commands run, which stays as it is
+	lend      int      // which of those with layers of caches lends them
+	lent      *root    // that one; nil for none
 	preforked *launch.Preforked
 	waited    bool // that one, since the last command
 	resolved  sandbox.Resolved
@@ -65,6 +66,7 @@ type held struct {
 	published *netaccess.Published
 	member    *netaccess.Member // of the network of a shared sandbox
 	apart     func()            // ends that it counts there as unobserved; nil where it does not
+	notice    *state.Posted     // where it writes
 }
 
 // attempt starts to make the control group that the limits of the command need.
@@ -85,6 +87,7 @@ func (a *attempt) release() {
 	a.member.Leave()
 	a.leavePeers()
 	a.published.Close()
+	a.notice.Withdraw()
 }
 
 // prefork starts to make the namespaces of the native level. With limits the first task may
@@ -154,7 +157,7 @@ func (a *attempt) plan() (*plan.Plan, error) {
 	if err != nil {
 		return nil, a.refusal(hidden(a.spec, err))
 	}
-	return p, nil
+	return p, a.meet(r)
 }
 
 // refusal returns err, or a *refusal for what a weaker level than native cannot enforce.
@@ -198,7 +201,7 @@ func (a *attempt) gather(r *plan.Request) (err error) {
 	q := &protect.Request{
 		Services: a.services.Found,
 		Policy:   &res, Dir: a.spec.Dir, Mounts: a.level != plan.LevelLandlock, Alone: a.level == plan.LevelNative,
-		Tmp: a.spec.Tmp, PrivateTmp: a.privateTmp(own), Homes: credentials.Homes(), Scans: own.scans, Table: &own.mounts,
+		Fixed: a.fixed, Tmp: a.spec.Tmp, PrivateTmp: a.privateTmp(own), Homes: credentials.Homes(), Scans: own.scans, Table: &own.mounts,
 	}
 	q.State, q.NoState = state.Protected()
 	q.Settings, q.SettingsFile = userdirs.Protected(os.Getenv, q.Homes), userdirs.ProtectedFile(os.Getenv)
@@ -246,6 +249,9 @@ func (a *attempt) addBwrap(r *plan.Request, dir string) error {
 // launch performs a plan.
 func (a *attempt) launch(p *plan.Plan) (_ *Child, err error) {
 	files := launch.Files{Stdin: a.stdio[0], Stdout: a.stdio[1], Stderr: a.stdio[2], Extra: a.spec.Files, Hold: []*os.File{a.caches.Hold(), a.names.Lock()}}
+	if a.shared == nil { // a task that waits there holds no further file
+		files.Hold = append(files.Hold, a.notice.Hold())
+	}
 	a.bounds.Files(&files)
 	if p.Has(launch.OpObserve) {
 		if a.observer, err = a.observe(p); err != nil {

@@ -93,6 +93,7 @@ func (c *Child) Close(exit *executor.Exit) error {
 		}
 		applyLimit(exit)
 	}
+	c.notice.Withdraw()
 	if c.shared != nil {
 		c.shared.remove(c, exit.Usage)
 		defer c.shared.makeReady(c.next)

@@ -33,9 +33,10 @@ func (h *Host) start(ctx context.Context, in *Shared, spec *executor.Spec, stdio
 	}
 	var refusals []*refusal
 	lend := 0
+	var fixed []string
 	for try := 1; len(levels) > 0; try++ {
 		a := h.attempt(levels[0], spec, stdio)
-		a.shared, a.lend = in, lend
+		a.shared, a.lend, a.fixed = in, lend, fixed
 		a.prefork() // the kernel makes the namespaces while this gathers and plans
 		p, err := a.plan()
 		if err == nil {
@@ -54,6 +55,10 @@ func (h *Host) start(ctx context.Context, in *Shared, spec *executor.Spec, stdio
 		a.release()
 		if errors.Is(err, errOtherLayers) {
 			lend++
+			continue
+		}
+		if errors.Is(err, errFixed) && try < maxTries {
+			fixed = a.fixed
 			continue
 		}
 		var no *refusal

@@ -97,6 +97,9 @@ func gather(r *Request, present []string) (*gathering, error) {
 	if err := g.protectAll(r); err != nil {
 		return nil, err
 	}
+	if err := g.closeFixed(r.Fixed); err != nil {
+		return nil, err
+	}
 	if err := g.showServices(r.Services); err != nil {
 		return nil, err
 	}

@@ -43,6 +43,10 @@ type Request struct {
 	Settings     []string // directories of settings, which may be missing and behind links
 	SettingsFile string   // a file of settings that the environment names, or ""
 
+	// Fixed are files that approved commands run, and links to them: read-only, where that can be done.
+	// Nil is none.
+	Fixed []string
+
 	// Services are what named grants open of this machine; nil is nothing.
 	Services *services.Found
 

@@ -15,3 +15,15 @@ func Existing() []string { return nil }
 
 // Clean has nothing to clean: nothing is kept between runs on this system.
 func Clean() []Report { return nil }
+
+// A Posted is a notice; there are none on this system.
+type Posted struct{}
+
+// Post is an error: nothing is kept between runs on this system.
+func Post(string, Board, *Notice) (*Posted, error) { return nil, errors.ErrUnsupported }
+
+// Withdraw does nothing on this system.
+func (*Posted) Withdraw() {}
+
+// Notices returns nil: nothing is kept between runs on this system.
+func Notices(string, Board) ([]Notice, error) { return nil, nil }

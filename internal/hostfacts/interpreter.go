@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"strings"
 
 	"github.com/sallyport-dev/sallyport/internal/plainfile"
 )
@@ -25,26 +26,29 @@ func Interpreter(name string) string {
 		return ""
 	}
 	defer f.Close()
-	return interpreterOf(f)
+	if words := InterpreterOf(f); len(words) > 0 {
+		return words[0]
+	}
+	return ""
 }
 
-func interpreterOf(f io.ReaderAt) string {
+// InterpreterOf is [Interpreter] of an open file, with the further words of a script's first line.
+func InterpreterOf(f io.ReaderAt) []string {
 	const most = 256 // BINPRM_BUF_SIZE of linux/binfmts.h
 	head := make([]byte, most)
 	n, err := f.ReadAt(head, 0)
 	if err != nil && !errors.Is(err, io.EOF) {
-		return ""
+		return nil
 	}
 	head = head[:n]
 	if line, ok := bytes.CutPrefix(head, []byte("#!")); ok {
 		line, _, _ = bytes.Cut(line, []byte("\n"))
-		words := bytes.FieldsFunc(line, func(r rune) bool { return r == ' ' || r == '\t' || r == 0 })
-		if len(words) == 0 {
-			return ""
-		}
-		return string(words[0])
+		return strings.FieldsFunc(string(line), func(r rune) bool { return r == ' ' || r == '\t' || r == 0 })
 	}
-	return loader(f, head)
+	if name := loader(f, head); name != "" {
+		return []string{name}
+	}
+	return nil
 }
 
 // loader returns what the header of the type PT_INTERP of a 64-bit little-endian

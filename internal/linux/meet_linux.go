@@ -1,0 +1,78 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package linux
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+
+	"github.com/sallyport-dev/sallyport/internal/plan"
+	"github.com/sallyport-dev/sallyport/internal/state"
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+// errFixed says that approved commands run what a command would be able to change.
+var errFixed = errors.New("files of approved commands are writable")
+
+// meet tells the other runs of this user where a command writes, and looks what approved commands run,
+// in this order: see [state.Board]. The error is errFixed where the command must be planned again.
+func (a *attempt) meet(r *plan.Request) error {
+	if a.dry || a.level == plan.LevelNone {
+		return nil
+	}
+	n := state.Notice{Run: a.spec.Run, PID: os.Getpid(), Program: a.spec.Args[0], Paths: writable(r)}
+	if len(n.Paths) == 0 {
+		return nil
+	}
+	for _, u := range r.Rules {
+		if u.Level != sandbox.LevelWrite && u.Kind != plan.KindMissing && a.level != plan.LevelLandlock {
+			n.Closed = append(n.Closed, u.Path)
+		}
+	}
+	own, err := a.host.onDisk()
+	if err != nil {
+		return err
+	}
+	if a.notice, err = state.Post(own.state, state.Writers, &n); err != nil {
+		return err
+	}
+	all, err := state.Notices(own.state, state.Fixed)
+	if err != nil {
+		return err
+	}
+	var fixed []string
+	for _, f := range all {
+		if f.Unknown {
+			return &sandbox.UnsupportedError{
+				Need: "to leave alone what approved commands run", Have: f.Program + " cannot be read",
+				Hint: "run sallyport doctor --clean when no approved command runs",
+			}
+		}
+		if f.Run != a.spec.Run || f.Run == "" {
+			fixed = append(fixed, f.Paths...)
+		}
+	}
+	fixed = slices.DeleteFunc(fixed, func(path string) bool { return !n.Covers(path) || missing(path) })
+	if len(fixed) == 0 {
+		return nil
+	}
+	if i := slices.IndexFunc(fixed, func(path string) bool { return slices.Contains(a.fixed, path) }); i >= 0 {
+		return a.refusal(&sandbox.UnsupportedError{
+			Need: fmt.Sprintf("%s to stay as it is, because an approved command that runs depends on it", fixed[i]),
+			Have: "it cannot be made read-only alone",
+			Hint: "wait until that command has ended",
+		})
+	}
+	a.fixed = append(slices.Clone(a.fixed), fixed...)
+	return errFixed
+}
+
+// missing reports whether nothing is at a path: who looked at what was there finds out.
+func missing(path string) bool {
+	_, err := os.Lstat(path)
+	return errors.Is(err, fs.ErrNotExist)
+}

@@ -1,0 +1,157 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux || darwin
+
+package state
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sallyport-dev/sallyport/internal/printable"
+	"github.com/sallyport-dev/sallyport/internal/tree"
+)
+
+// A Posted is a notice of this process. Its file is locked for as long as the notice counts, so that
+// other runs can tell one whose owner was killed.
+type Posted struct {
+	path string
+	file *os.File
+}
+
+// Post posts a notice on a board in the state directory dir. It counts until Withdraw, or until this
+// process and those that hold its file have ended.
+func Post(dir string, b Board, n *Notice) (*Posted, error) {
+	path := filepath.Join(dir, string(b), newID())
+	const flags = os.O_RDWR | os.O_CREATE | os.O_EXCL
+	f, err := os.OpenFile(path, flags, 0o600)
+	if errors.Is(err, os.ErrNotExist) {
+		if err = makeBoard(dir, b); err == nil {
+			f, err = os.OpenFile(path, flags, 0o600)
+		}
+	}
+	if err != nil {
+		return nil, noticeError(err)
+	}
+	p := &Posted{path, f}
+	if err = flock(f, unix.LOCK_EX); err == nil {
+		_, err = f.Write(n.text()) // locked before it says something: see look
+	}
+	if err != nil {
+		p.Withdraw()
+		return nil, noticeError(err)
+	}
+	return p, nil
+}
+
+func makeBoard(dir string, b Board) error {
+	root, err := tree.OpenPath(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	made, err := tree.Make(root, string(b))
+	if err != nil {
+		return err
+	}
+	return made.Close()
+}
+
+func noticeError(err error) error {
+	return fmt.Errorf("other runs cannot be told of this one: %w; set XDG_STATE_HOME to a directory with room", err)
+}
+
+// Hold returns the file, for processes that are to hold the notice when this one is killed; nil of a
+// nil Posted.
+func (p *Posted) Hold() *os.File {
+	if p == nil {
+		return nil
+	}
+	return p.file
+}
+
+// Withdraw ends a notice. It may be called twice, and of a nil Posted.
+func (p *Posted) Withdraw() {
+	if p == nil || p.file == nil {
+		return
+	}
+	_ = os.Remove(p.path) // what stays is removed by the next look
+	_ = p.file.Close()
+	p.file = nil
+}
+
+// Notices returns what is posted on a board in the state directory dir. What cannot be read is
+// Unknown; what another run has not written to its end is left out, because that run looks at the
+// other board later. An error says that nothing is known.
+func Notices(dir string, b Board) ([]Notice, error) {
+	at, err := os.Open(filepath.Join(dir, string(b)))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, lookError(err)
+	}
+	defer at.Close()
+	names, err := at.Readdirnames(-1)
+	if err != nil {
+		return nil, lookError(err)
+	}
+	var out []Notice
+	for _, name := range names {
+		if n, counts := look(filepath.Join(at.Name(), name)); counts {
+			out = append(out, n)
+		}
+	}
+	return out, nil
+}
+
+func lookError(err error) error {
+	return fmt.Errorf("what other runs do is not known: %w; make the state directory readable", err)
+}
+
+// unlocked is how long a file without a lock and without a word may be one that its owner makes.
+const unlocked = time.Minute
+
+// look reads a notice, and removes one whose owner is dead.
+func look(path string) (n Notice, counts bool) {
+	unknown := Notice{Unknown: true, Program: "what " + strconv.Quote(printable.Line(path)) + " is about"}
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if errors.Is(err, os.ErrNotExist) {
+		return n, false // it was withdrawn meanwhile
+	}
+	if err != nil {
+		return unknown, true
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return unknown, true
+	}
+	if flock(f, unix.LOCK_SH|unix.LOCK_NB) == nil {
+		if info.Size() > 0 || time.Since(info.ModTime()) > unlocked {
+			_ = os.Remove(path)
+		}
+		return n, false
+	}
+	const most = 4 << 20
+	var text strings.Builder
+	if _, err := io.Copy(&text, io.LimitReader(f, most)); err != nil {
+		return unknown, true
+	}
+	if text.Len() == 0 {
+		return n, false // it is not posted yet
+	}
+	if n, err = parse(text.String()); err != nil {
+		return unknown, true
+	}
+	return n, true
+}
