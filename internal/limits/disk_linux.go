@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -223,11 +222,10 @@ func (c *count) add(st *unix.Statx_t) {
 		}
 		c.known[id] = true
 	}
-	const block = 512 // of every file system (statx(2))
 	if st.Mask&unix.STATX_BTIME != 0 && c.after(st.Btime) {
-		c.made += int64(st.Blocks) * block
+		c.made += int64(st.Blocks) * statBlock
 	} else {
-		c.changed += int64(st.Blocks) * block
+		c.changed += int64(st.Blocks) * statBlock
 	}
 }
 
@@ -236,22 +234,46 @@ func (c *count) after(t unix.StatxTimestamp) bool {
 	return t.Sec > c.since.Sec || t.Sec == c.since.Sec && int64(t.Nsec) >= c.since.Nsec
 }
 
-// deleted counts deleted files that a process has open.
+// statBlock is the unit of blocks of every file system (statx(2)).
+const statBlock = 512
+
+// deleted counts deleted files that a process has open or mapped. Which file is mapped only the
+// system's root can see (proc_pid_map_files(5)); for others the free space decides then.
 func (c *count) deleted(pid int) {
-	dir := fmt.Sprintf("/proc/%d/fd", pid)
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return // the process has ended, or may not be examined
+	openFiles(pid, func(at, to string) {
+		if strings.HasSuffix(to, deletedMark) && !strings.HasPrefix(to, "/memfd:") {
+			_ = c.unnamed(at)
+		}
+	})
+	maps := readProc(pid, "maps")
+	if !strings.Contains(maps, deletedMark) {
+		return
 	}
-	for _, e := range entries {
-		at := filepath.Join(dir, e.Name())
-		if to, err := os.Readlink(at); err != nil || !strings.HasSuffix(to, " (deleted)") || strings.HasPrefix(to, "/memfd:") {
+	for line := range strings.Lines(maps) {
+		const name = 5 // START-END FLAGS OFFSET DEVICE INODE NAME
+		f := strings.Fields(line)
+		if len(f) <= name || !strings.HasSuffix(line, deletedMark+"\n") || inMemory(f[name]) {
 			continue
 		}
-		var st unix.Statx_t
-		if unix.Statx(unix.AT_FDCWD, at, 0, unix.STATX_BASIC_STATS|unix.STATX_BTIME, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG || st.Nlink != 0 {
-			continue
-		}
+		err := c.unnamed(fmt.Sprintf("/proc/%d/map_files/%s", pid, f[0]))
+		c.blind = c.blind || errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES)
+	}
+}
+
+// deletedMark ends the name of a deleted file in /proc.
+const deletedMark = " (deleted)"
+
+// inMemory reports whether a name in /proc/PID/maps is of a deleted file that no disk holds.
+func inMemory(name string) bool {
+	return slices.ContainsFunc([]string{"/memfd:", "/SYSV", "/dev/", "/anon_hugepage"}, func(s string) bool { return strings.HasPrefix(name, s) })
+}
+
+// unnamed counts a deleted file by a link of /proc that leads to it.
+func (c *count) unnamed(at string) error {
+	var st unix.Statx_t
+	err := unix.Statx(unix.AT_FDCWD, at, 0, unix.STATX_BASIC_STATS|unix.STATX_BTIME, &st)
+	if err == nil && st.Mode&unix.S_IFMT == unix.S_IFREG && st.Nlink == 0 {
 		c.add(&st)
 	}
+	return err
 }

@@ -23,6 +23,7 @@ type watch struct {
 	memory int64      // bytes, or 0
 	pids   int        // processes and threads, or 0
 	disk   *diskWatch // or nil
+	files  memoryFiles
 
 	processes func() []int // the IDs of the tree
 	exceed    func(limit string)
@@ -54,6 +55,7 @@ const (
 func (w *watch) begin(processes func() []int, exceed func(limit string)) {
 	var tasks []task
 	if w.memory > 0 {
+		w.files.grown() // from now on
 		tasks = append(tasks, task{limit: executor.LimitMemory, measure: w.measureMemory, pause: longest})
 	}
 	if w.pids > 0 {
@@ -124,16 +126,27 @@ func until(n int64, perSecond float64) time.Duration {
 	return time.Duration(float64(max(n, 0)) / perSecond * float64(time.Second))
 }
 
-// measureMemory adds up resident memory first. That counts shared pages several times,
-// so it only says when to ask for the exact sum, which takes the kernel longer.
+// measureMemory adds up resident memory and the files in memory of the machine first. That
+// counts shared pages several times and files of other programs, so it only says when to ask
+// for the exact sum, which takes the kernel longer.
 func (w *watch) measureMemory() (exceeded bool, next time.Duration) {
 	processes := w.processes()
-	sum := total(processes, resident)
+	sum := total(processes, resident) + w.files.grown()
 	if sum > w.memory {
-		sum = total(processes, proportional)
+		sum = w.exactMemory(processes)
 		w.seen.memory = max(w.seen.memory, sum)
 	}
 	return sum > w.memory, until(w.memory-sum, memoryRate)
+}
+
+// exactMemory returns the memory of processes and their files in memory. What is both counts
+// once, which is looked at only where it decides.
+func (w *watch) exactMemory(processes []int) int64 {
+	sum, files := total(processes, proportional), w.files.held(processes)
+	if max(sum, files.bytes) > w.memory || sum+files.bytes <= w.memory {
+		return max(sum, files.bytes, min(sum+files.bytes, w.memory))
+	}
+	return max(sum, files.bytes, sum+files.bytes-total(processes, files.mapped))
 }
 
 func total(processes []int, of func(pid int) int64) int64 {

@@ -120,6 +120,35 @@ func TestMemoryLimit(t *testing.T) {
 	})
 }
 
+// TestMemoryFiles: files in memory count where no process has them mapped, and once where one has.
+func TestMemoryFiles(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	python := testenv.NeedProgram(t, "python3")
+	const begin = "import mmap, os, sys, time\nMB = 1 << 20\ndef fill(fd, n):\n    for i in range(n): os.write(fd, b'x' * MB)\n"
+	const wait = "time.sleep(60)\n" // it is killed meanwhile
+	for _, c := range []struct {
+		name, program string
+		ends          bool
+	}{
+		{"a file without a name", "fill(os.memfd_create('x'), 200)\n" + wait, true},
+		{"in /dev/shm", "fill(os.open('/dev/shm/x', os.O_CREAT | os.O_RDWR), 200)\n" + wait, true},
+		{"in /dev/shm, removed", "fd = os.open('/dev/shm/x', os.O_CREAT | os.O_RDWR)\nos.unlink('/dev/shm/x')\nfill(fd, 200)\n" + wait, true},
+		{"many small ones", "all = [os.memfd_create('x') for i in range(200)]\nfor fd in all: fill(fd, 1)\n" + wait, true},
+		{"half of each", "fill(os.memfd_create('x'), 50)\nfill(os.open('/dev/shm/x', os.O_CREAT | os.O_RDWR), 50)\nb = b'y' * (40 * MB)\n" + wait, true},
+		{"mapped as well", "fd = os.memfd_create('x')\nfill(fd, 55)\nm = mmap.mmap(fd, 55 * MB)\nsum(m[i] for i in range(0, len(m), 4096))\ntime.sleep(0.5)\n", false},
+		{"by two processes", "fd = os.memfd_create('x')\nfill(fd, 55)\nos.fork()\ntime.sleep(0.5)\n", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a := newArena(t)
+			a.host.groups.Disabled = true
+			b := a.bounded(t, executor.Resources{Memory: 96 << 20}, python+" -c \""+begin+c.program+"\"")
+			if got := b.after.Limit == executor.LimitMemory && b.code == 137; got != c.ends || !c.ends && b.code != 0 {
+				t.Errorf("exit %d, %q, %+v", b.code, b.out, b.after)
+			}
+		})
+	}
+}
+
 // TestKernelMemory wants memory for the kernel alone, which is full pipes: no call may
 // fail for want of it without a word.
 func TestKernelMemory(t *testing.T) {
@@ -196,6 +225,7 @@ const stay = `; sleep 60`
 
 func TestDiskLimit(t *testing.T) {
 	testenv.RunAsOrdinary(t)
+	python := testenv.NeedProgram(t, "python3")
 	a := newArena(t)
 	const limit = 24 << 20
 	for _, test := range []struct {
@@ -205,6 +235,19 @@ func TestDiskLimit(t *testing.T) {
 		{"workspace", `head -c 400m /dev/zero >fill` + stay, true},
 		{"private tmp", `head -c 400m /dev/zero >/tmp/fill` + stay, true},
 		{"file without a name", `exec 3>gone; rm gone; head -c 400m /dev/zero >&3` + stay, true},
+		{"file without a name, mapped only", python + ` -c "
+import ctypes, os, time
+libc, size = ctypes.CDLL(None), 300 << 20
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+fd = os.open('gone', os.O_CREAT | os.O_RDWR)
+os.unlink('gone')
+os.truncate(fd, size)
+at = libc.mmap(None, size, 3, 1, fd, 0) # module mmap would have it open
+os.close(fd)
+ctypes.memset(at, 7, size)
+libc.msync(ctypes.c_void_p(at), ctypes.c_size_t(size), 4)
+time.sleep(20)"`, true},
 		{"directory that is closed", `mkdir shut; exec 3>shut/fill; chmod 0 shut; head -c 400m /dev/zero >&3` + stay, true},
 		{"many files", `n=0; while [ $n -lt 100 ]; do head -c 4m /dev/zero >f$n; n=$((n+1)); done` + stay, true},
 		{"little", `head -c 4m /dev/zero >little; head -c 4m /dev/zero >/tmp/little`, false},
