@@ -15,6 +15,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/identity"
 	inputs "github.com/sallyport-dev/sallyport/internal/input"
 	"github.com/sallyport-dev/sallyport/internal/judge"
+	"github.com/sallyport-dev/sallyport/internal/reach"
 	"github.com/sallyport-dev/sallyport/rules"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -29,6 +30,7 @@ func (r *Runner) RevokeApproval(id string) error { return r.memory.Revoke(id) }
 // open gives the command what was approved.
 func (x *execution) open(required []string) error {
 	outside, grants := approval.Opened(required)
+	x.runner.opens(required)
 	if outside {
 		return x.confine(sandbox.FullAccess())
 	}
@@ -202,7 +204,7 @@ func (x *execution) ask(ctx context.Context, a approval.Approver, q *approval.Re
 func (x *execution) put(ctx context.Context, a approval.Approver, q *approval.Request) (d approval.Decision, shared bool, err error) {
 	x.emit(event.ApprovalRequested{Request: q})
 	start := time.Now()
-	d, shared, err = x.runner.memory.Ask(approval.WithReviews(ctx, x.reviewed), a, q)
+	d, shared, err = x.runner.memory.Ask(approval.WithReviews(reach.With(ctx, x.reach()), x.reviewed), a, q)
 	switch {
 	case ctx.Err() != nil:
 		return d, shared, canceled(ctx)

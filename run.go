@@ -107,6 +107,9 @@ func (x *execution) judge() judge.Decision {
 	x.version = identity.Version(x.policy, x.runner.Approval, x.runner.live.Policy().Version())
 	d := x.task.requirement(x.runner.rules())
 	x.retry = d.Retry
+	if d.Held != nil {
+		x.note("it stays in the sandbox although a rule leads it outside: " + d.Held.Error())
+	}
 	if d.Rule != nil {
 		x.rule = &Rule{File: d.Rule.File, Line: d.Rule.Line, Column: d.Rule.Column, Decision: d.Rule.Decision.String(), Sandbox: d.Rule.Sandbox.String()}
 	}

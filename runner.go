@@ -61,6 +61,11 @@ type Runner struct {
 	// of [approval.Request]: it is not asked for then, and a command that asks for it is forbidden.
 	// Nil permits everything.
 	Permits func(required []string) error
+	// Writable are absolute paths that commands of other policies of the same user may write to. What
+	// they can change does not decide: no approver is executed from there, and no rule leads a program
+	// from there outside of the sandbox. The workspace, the Policy and what was approved need not be
+	// repeated. Nil means none.
+	Writable []string
 	// Remember keeps a rule that an approval allows for good: prefix is what commands begin with, nil
 	// for a rule about a host, and line the same for a rule file. The rule counts for this Runner in any case; an error is a
 	// warning in the Result. Nil means that no rule is offered.
@@ -114,6 +119,7 @@ type Runner struct {
 	memory  approval.Memory // of answers for the session
 	amended *rules.Set      // Rules with what was remembered since; nil for Rules
 	updated *setting        // nil for Policy and the current directory
+	opened  []string        // paths that were approved for some command
 }
 
 // A setting is what commands begin with from a moment on.

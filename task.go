@@ -7,6 +7,7 @@ import (
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/internal/identity"
 	"github.com/sallyport-dev/sallyport/internal/judge"
+	"github.com/sallyport-dev/sallyport/internal/reach"
 	"github.com/sallyport-dev/sallyport/rules"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -39,6 +40,9 @@ func (c command) requirement(set *rules.Set) judge.Decision {
 		Command: c.args, Arg0: c.cmd.Arg0, Rules: set, Host: rules.Host{Dir: c.dir, Home: c.places.Home},
 		Approval: c.runner.Approval, SafeList: c.runner.SafeList,
 		Place: judge.PlaceOf(c.asIs.policy), Denies: c.asIs.policy.Denies(),
+	}
+	if c.host.Local {
+		q.Site = &reach.Site{Reach: c.reach(), Dir: c.dir, Env: c.env, Login: c.cmd.Login}
 	}
 	if len(c.cmd.AskFor) > 0 {
 		q.Wish = judge.More

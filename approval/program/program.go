@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package program asks a program for approval: one JSON object on its standard input, one on its
-// standard output. It runs outside of the sandbox, in "/", with the environment of this process.
+// standard output. It runs outside of the sandbox, in "/", with the environment of this process,
+// without directories in PATH and variables that lead to what commands can change.
 package program
 
 import (
@@ -19,6 +20,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/internal/printable"
+	"github.com/sallyport-dev/sallyport/internal/reach"
 	"github.com/sallyport-dev/sallyport/internal/strictjson"
 )
 
@@ -31,7 +33,9 @@ const maxAnswer = 64 << 10
 // An Approver asks a program.
 type Approver struct {
 	// Args is the program and its arguments. A name without a slash is looked up in PATH, but
-	// never in the workspace; another one must be absolute.
+	// never where commands can write; another one must be absolute. Nothing is asked if commands
+	// can change the program, its interpreter, or a file that an argument names: in the workspace,
+	// and in all that the Runner which asks knows to be writable.
 	Args []string
 	// Timeout is how long it may take; 0 means DefaultTimeout.
 	Timeout time.Duration
@@ -44,11 +48,15 @@ type Approver struct {
 type FailedError struct {
 	Program string
 	Why     string // a clause
+	Err     error  // the cause; nil for none
 }
 
 func (e *FailedError) Error() string {
 	return "the approver " + printable.Word(e.Program) + " gave no answer: " + e.Why
 }
+
+// Unwrap returns the cause.
+func (e *FailedError) Unwrap() error { return e.Err }
 
 // Approve runs the program. Its process group is gone when it returns.
 func (a *Approver) Approve(ctx context.Context, r *approval.Request) (approval.Decision, error) {
@@ -65,11 +73,12 @@ func (a *Approver) Approve(ctx context.Context, r *approval.Request) (approval.D
 func (a *Approver) ask(ctx context.Context, r *approval.Request) (approval.Decision, error) {
 	var none approval.Decision
 	failed := func(format string, args ...any) error {
-		return &FailedError{strings.Join(a.Args[:min(1, len(a.Args))], ""), fmt.Sprintf(format, args...)}
+		err := fmt.Errorf(format, args...)
+		return &FailedError{strings.Join(a.Args[:min(1, len(a.Args))], ""), err.Error(), errors.Unwrap(err)}
 	}
-	path, err := a.find(r.Dir)
+	path, env, err := a.find(ctx, r)
 	if err != nil {
-		return none, failed("%v", err)
+		return none, failed("%w", err)
 	}
 	question, err := json.Marshal(r)
 	if err != nil {
@@ -85,7 +94,7 @@ func (a *Approver) ask(ctx context.Context, r *approval.Request) (approval.Decis
 	timed, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	cmd := exec.CommandContext(timed, path, a.Args[1:]...)
-	cmd.Dir, cmd.Env = "/", append(os.Environ(), "SALLYPORT_APPROVER=1")
+	cmd.Dir, cmd.Env = "/", append(env, "SALLYPORT_APPROVER=1")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(append(question, '\n')), out, said
 	cmd.WaitDelay = time.Second / 4 // after its end, for pipes that its children hold
 	own(cmd)
@@ -132,43 +141,47 @@ func (a *Approver) answer(text []byte, r *approval.Request, failed func(string, 
 	return d, nil
 }
 
-// find returns the program's file.
-func (a *Approver) find(workspace string) (string, error) {
+// find returns the program's file and its environment. It looks right before the start, with what
+// the command may write by now: what is out of reach then stays as it is.
+func (a *Approver) find(ctx context.Context, r *approval.Request) (path string, env []string, err error) {
 	if len(a.Args) == 0 || a.Args[0] == "" {
-		return "", errors.New("no program is named")
+		return "", nil, errors.New("no program is named")
 	}
-	name := a.Args[0]
-	if strings.Contains(name, "/") {
-		if !filepath.IsAbs(name) {
-			return "", errors.New("its path must be absolute")
-		}
-		return name, nil
+	in := reach.From(ctx)
+	if in == nil {
+		in = reach.New(reach.Area{Workspace: r.Dir, HostTmp: true})
 	}
-	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
-		if !filepath.IsAbs(dir) || below(dir, workspace) {
-			continue
-		}
-		if path, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
-			if real, err := filepath.EvalSymlinks(path); err == nil && !below(real, workspace) {
+	env = in.Environ(os.Environ())
+	if filepath.Base(a.Args[0]) != a.Args[0] && !filepath.IsAbs(a.Args[0]) {
+		return "", nil, errors.New("its path must be absolute")
+	}
+	if path, err = lookUp(a.Args[0], env, in); err == nil {
+		err = in.Command(append([]string{path}, a.Args[1:]...), "/", env)
+	}
+	if err == nil {
+		err = in.Words(a.Args[1:])
+	}
+	if in := new(reach.Error); errors.As(err, &in) {
+		err = fmt.Errorf("%w; move it to a directory where they cannot write", err)
+	}
+	return path, env, err
+}
+
+// lookUp returns the file of a program: of those in PATH, the first one that is out of reach.
+func lookUp(name string, env []string, in *reach.Reach) (path string, err error) {
+	if filepath.Base(name) != name {
+		return name, in.Program(name, env) // what is not there fails when it is started
+	}
+	for _, v := range env {
+		list, _ := strings.CutPrefix(v, "PATH=")
+		for _, dir := range filepath.SplitList(list) {
+			path, err := exec.LookPath(filepath.Join(dir, name))
+			if v != list && err == nil && in.Program(path, env) == nil {
 				return path, nil
 			}
 		}
 	}
-	return "", errors.New("it is not in PATH (directories in the workspace do not count)")
-}
-
-// below reports whether a path is in a directory, by name and without links.
-func below(path, dir string) bool {
-	in := func(path, dir string) bool {
-		rel, err := filepath.Rel(dir, path)
-		return err == nil && rel != ".." && !strings.HasPrefix(rel, "../")
-	}
-	if dir == "" || in(path, dir) {
-		return dir != ""
-	}
-	real, err := filepath.EvalSymlinks(path)
-	root, err2 := filepath.EvalSymlinks(dir)
-	return err == nil && err2 == nil && in(real, root)
+	return "", errors.New("it is not in PATH (what commands can change does not count)")
 }
 
 // lastLine is the last line of what the program said, as part of a sentence.

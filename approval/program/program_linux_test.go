@@ -224,7 +224,7 @@ func TestFind(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Setenv("PATH", test.path)
-			got, err := (&Approver{Args: []string{test.program}}).find(test.workspace)
+			got, _, err := (&Approver{Args: []string{test.program}}).find(t.Context(), &approval.Request{Dir: test.workspace})
 			if got != test.want || (err == nil) != (test.want != "") {
 				t.Errorf("%q, %v; want %q", got, err, test.want)
 			}

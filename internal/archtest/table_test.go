@@ -78,7 +78,7 @@ var layers = map[string]int{
 	"internal/tree":        layerWords,
 
 	"approval":          layerContracts,
-	"approval/program":  layerPlans,
+	"approval/program":  layerHosts,
 	"approval/terminal": layerState,
 	"executor":          layerContracts,
 	"internal/credswap": layerContracts,

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/sallyport-dev/sallyport/approval"
+	"github.com/sallyport-dev/sallyport/internal/judge"
 	"github.com/sallyport-dev/sallyport/internal/printable"
 	"github.com/sallyport-dev/sallyport/rules"
 	"github.com/sallyport-dev/sallyport/rules/files"
@@ -30,6 +31,8 @@ type Question struct {
 	// Approval, SafeList and Strict are those of a run, for [ExplainRun].
 	Approval approval.Policy
 	SafeList bool
+	// Site says which programs are meant where the command would run; nil means by their names.
+	Site judge.Site
 	// Strict says that a model reviews every command of a run.
 	Strict bool
 }

@@ -27,6 +27,8 @@ type Explanation struct {
 	// Review says that a model reviews it before it runs, whatever Approval says: strict review.
 	Review  bool    `json:"strict_review,omitempty"`
 	Sandbox Sandbox `json:"sandbox"`
+	// Held is why it stays in the sandbox although a rule leads it outside; empty where none does.
+	Held string `json:"held,omitempty"`
 }
 
 // Approval is what an approval policy makes of a command.
@@ -59,7 +61,7 @@ func ExplainRun(q Question, s Sandbox, policy sandbox.Policy) (*Explanation, err
 		return nil, err
 	}
 	d := judge.Judge(&judge.Question{
-		Command: q.Command, Rules: set, Host: q.Host, Approval: q.Approval, SafeList: q.SafeList,
+		Command: q.Command, Rules: set, Host: q.Host, Approval: q.Approval, SafeList: q.SafeList, Site: q.Site,
 		Place: judge.PlaceOf(policy), Denies: policy.Denies(), Whole: true,
 	})
 	answer := [...]string{judge.Forbid: "forbid", judge.Ask: "ask", judge.Skip: "skip"}[d.Answer]
@@ -70,6 +72,9 @@ func ExplainRun(q Question, s Sandbox, policy sandbox.Policy) (*Explanation, err
 	}
 	if e.Review {
 		e.Decision = rules.Prompt
+	}
+	if d.Held != nil {
+		e.Held = d.Held.Error()
 	}
 	for _, parts := range [][]judge.Part{e.Commands, e.Runs} {
 		for i := range parts {
@@ -129,6 +134,9 @@ func (e *Explanation) String() string {
 		fmt.Fprintf(&b, "Approval %s: %s.\n", a.Policy, printable.Line(a.Reason))
 	}
 	fmt.Fprintf(&b, "Decided by: %s.\n", e.Path)
+	if e.Held != "" {
+		fmt.Fprintf(&b, "It stays in the sandbox although a rule leads it outside: %s.\n", printable.Line(e.Held))
+	}
 	if e.Review {
 		b.WriteString("Strict review: the reviewing model has to approve it, each time.\n")
 	}

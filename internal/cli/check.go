@@ -82,7 +82,7 @@ func checkCommand(_ context.Context, env *Env, o *options, words []string) error
 	q := checking.Question{Command: words, Layers: e.Rules(), Files: o.rules, Host: rules.Host{Dir: dir, Home: env.Variable("HOME")}, Resolve: o.resolve}
 	var answer fmt.Stringer
 	if o.explain {
-		answer, err = explainRunOf(q, run, e, dir, env.Variable("HOME"))
+		answer, err = explainRunOf(env, q, run, e, dir)
 	} else {
 		answer, err = checking.Ask(q)
 	}
@@ -108,11 +108,12 @@ func noAnswer(err error) error {
 }
 
 // explainRunOf explains a command, and the run of it that flags and settings describe.
-func explainRunOf(q checking.Question, run *runargs.Options, e *config.Effective, dir, home string) (fmt.Stringer, error) {
-	policy, err := run.Policy(dir, home)
+func explainRunOf(env *Env, q checking.Question, run *runargs.Options, e *config.Effective, dir string) (fmt.Stringer, error) {
+	policy, err := run.Policy(dir, env.Variable("HOME"))
 	if err != nil {
 		return nil, err
 	}
+	q.Site = run.Site(&env.Env, e, policy, dir)
 	q.Approval, q.SafeList, q.Strict = run.ApprovalPolicy(e), e.ReadOnlyRules(), e.StrictReview()
 	return checking.ExplainRun(q, checking.Sandbox{
 		Mode: policy.Name(), Network: policy.Network().String(), Level: cmp.Or(run.Level, "bwrap"),

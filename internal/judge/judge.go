@@ -23,15 +23,28 @@ type Question struct {
 	Command []string // the words; a script with its shell in front
 	// Arg0 is what the program finds as its own name, which is what some programs go by; empty
 	// means the first word.
-	Arg0     string
-	Rules    *rules.Set // nil: none
-	Host     rules.Host // what names of programs are resolved with
+	Arg0  string
+	Rules *rules.Set // nil: none
+	Host  rules.Host // what names of programs are resolved with
+	// Site says which programs names and paths mean where the command runs. Nil means that this is
+	// not known: then a bare name is the program that a rule means, and a path in /bin and /usr/bin.
+	Site     Site
 	Approval approval.Policy
 	SafeList bool  // commands that are known to read only need no approval where others do
 	Place    Place // where it would run
 	Denies   bool  // something is denied there for good, see [sandbox.Policy.Denies]
 	Wish     Wish
 	Whole    bool // Parts are wanted in any case, with what heuristics say about them
+}
+
+// A Site knows the programs of a machine.
+type Site interface {
+	// Named returns why a command may not be the program that its first word means, as one that
+	// commands can change or one that is not found; nil if it is.
+	Named(command []string) error
+	// Outside returns why a command that is to run without a sandbox may run what commands can
+	// change: its program, a script that it names, what a variable leads to; nil if it does not.
+	Outside(command []string) error
 }
 
 // An Answer says whether a command runs. The zero Answer is Forbid.
@@ -61,6 +74,9 @@ type Decision struct {
 	Wish Wish
 	// Retry is what may be asked after a denial; RetryNone for Forbid.
 	Retry Retry
+	// Held is why a rule that leads outside did not, although it matches: a program that commands can
+	// change is not the one that it means. Nil if none was held.
+	Held error
 	// Parts is nil where nothing depends on them: without rules, in a sandbox that restricts
 	// files, unless every command is asked about or it is to leave.
 	Parts *Parts
@@ -83,13 +99,14 @@ func Judge(q *Question) Decision {
 	if q.Rules.Empty() && !heuristics {
 		return q.settle(&Decision{}, policy|plain, nil)
 	}
-	r := reader{set: q.Rules, host: q.Host, heuristics: heuristics}
+	r := reader{set: q.Rules, host: q.Host, site: q.Site, untrusted: policy&untrusted != 0, heuristics: heuristics}
 	r.read(q.Command)
 	if q.Arg0 != "" && q.Arg0 != q.Command[0] {
 		r.read(append([]string{q.Arg0}, q.Command[1:]...))
 	}
 	d := &Decision{Parts: &r.Parts}
-	d.Where, d.Rule = r.where()
+	d.Where, d.Rule = r.where(q.Command)
+	d.Held = r.held
 	return q.settle(d, policy|r.class(q.SafeList), &r)
 }
 
@@ -159,8 +176,9 @@ func (r *reader) force() *Part {
 }
 
 // where returns what the rules say about the sandbox, and the rule that says so. Any rule can
-// narrow it, also one that only may match; leaving it takes a rule for everything.
-func (r *reader) where() (rules.Sandbox, *Rule) {
+// narrow it, also one that only may match; leaving it takes a rule for everything, and that nothing
+// of it is what commands can change.
+func (r *reader) where(command []string) (rules.Sandbox, *Rule) {
 	if len(r.Unknown) > 0 {
 		for _, x := range r.restrictions() {
 			r.narrows(ruleOf(x.Match, true))
@@ -172,6 +190,11 @@ func (r *reader) where() (rules.Sandbox, *Rule) {
 		return r.narrow.Sandbox, r.narrow
 	case r.Opaque || r.alien || len(r.Unknown) > 0 || !every(r.Commands, outside) || !every(r.Runs, outside):
 		return rules.Unsaid, nil
+	}
+	if r.site != nil {
+		if r.held = r.site.Outside(command); r.held != nil {
+			return rules.Unsaid, nil
+		}
 	}
 	by := r.said[kind{rules.Allow, false}]
 	return rules.Outside, &by.Rule

@@ -4,6 +4,7 @@
 package judge
 
 import (
+	"cmp"
 	"path"
 	"slices"
 
@@ -67,6 +68,8 @@ type reader struct {
 	Parts
 	set        *rules.Set
 	host       rules.Host
+	site       Site
+	untrusted  bool // it matters whether a part is the program that a rule allows
 	heuristics bool // Safe and Danger of the parts are wanted
 
 	restricted []rules.Restriction // see restrictions
@@ -76,6 +79,7 @@ type reader struct {
 	narrow   *Rule         // of those that give a narrower sandbox, the strictest
 	compared int           // see maxCompared
 	alien    bool          // the script is for a shell that only has the name of one
+	held     error         // see Decision.Held
 	by       *said         // the rule that is against the command, or may be; nil if none is
 }
 
@@ -131,7 +135,7 @@ func (r *reader) read(command []string) {
 		r.Opaque, r.Reason = true, string(s.Opaque)
 		plain = []script.Command{{Args: command}}
 	}
-	r.alien = r.alien || s.Wrapper && !script.OfSystem(command[0])
+	r.alien = r.alien || s.Wrapper && !r.shell(command)
 	for _, c := range plain {
 		r.Commands = append(r.Commands, r.part(c))
 	}
@@ -169,10 +173,10 @@ func (r *reader) part(c script.Command) Part {
 	}
 	if c.Exact() {
 		if r.heuristics {
-			p.Safe = script.Safe(c.Args)
+			p.Safe = r.safe(&c)
 			p.Danger = p.Danger || script.Read(c.Args).Dangerous()
 		}
-		r.exactly(&p, r.set.Resolve(c.Args, r.host))
+		r.exactly(&p, &c, r.set.Resolve(c.Args, r.host))
 	} else {
 		r.partly(&p, c)
 	}
@@ -183,7 +187,7 @@ func (r *reader) part(c script.Command) Part {
 }
 
 // exactly records what the rules say about a command that is known to its last word.
-func (r *reader) exactly(p *Part, res rules.Result) {
+func (r *reader) exactly(p *Part, c *script.Command, res rules.Result) {
 	if len(res.Matches) == 0 {
 		return
 	}
@@ -195,12 +199,43 @@ func (r *reader) exactly(p *Part, res rules.Result) {
 			p.Rule = &one
 		}
 	}
-	// A program elsewhere that only has the name which the rule allows may be a planted one, and
-	// so may a path that depends on the directory or on links.
-	first, word := res.Matches[0], p.Argv[0]
-	named := first.Program == "" || word == first.Program && (first.Listed || script.OfSystem(word))
-	p.allowed = named && res.Decision == rules.Allow
+	p.allowed = res.Decision == rules.Allow && r.named(c, &res.Matches[0])
 	p.outside = p.allowed && res.Sandbox == rules.Outside
+}
+
+// named reports whether a command is the program that a rule means. One that only has the name which
+// the rule allows may be a planted one, and so may a path that depends on the directory or on links.
+func (r *reader) named(c *script.Command, by *rules.Match) bool {
+	switch word := c.Args[0]; {
+	case by.Program != "" && word != by.Program:
+		return false
+	case r.site == nil:
+		return by.Program == "" || by.Listed || script.OfSystem(word)
+	case c.Builtin(), !r.untrusted && by.Sandbox != rules.Outside:
+		return true
+	}
+	err := r.site.Named(c.Args)
+	if by.Sandbox == rules.Outside {
+		r.held = cmp.Or(r.held, err)
+	}
+	return err == nil
+}
+
+// safe reports whether a command is known to read only.
+func (r *reader) safe(c *script.Command) bool {
+	if r.site == nil {
+		return script.Safe(c.Args)
+	}
+	base := append([]string{path.Base(c.Args[0])}, c.Args[1:]...)
+	return script.Safe(base) && (c.Builtin() || r.site.Named(c.Args) == nil)
+}
+
+// shell reports whether a command that has the name of a shell is one, as far as that matters here.
+func (r *reader) shell(command []string) bool {
+	if r.site == nil {
+		return script.OfSystem(command[0])
+	}
+	return !r.untrusted || r.site.Named(command) == nil
 }
 
 // partly judges a command that is not known to its last word. An allow does not count for it.

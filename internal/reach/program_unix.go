@@ -20,27 +20,34 @@ import (
 // Program is [Reach.Of] for a program, its interpreter or loader, that one's, and so on. Where a
 // script begins with env, the program is the one that the environment leads to.
 func (r *Reach) Program(path string, env []string) error {
+	_, err := r.chain(path, env)
+	return err
+}
+
+// chain is Program. It returns the names of what is executed.
+func (r *Reach) chain(path string, env []string) (names []string, err error) {
 	for range maxInterpreters + 1 {
 		if err := r.Of(path); err != nil {
-			return err
+			return nil, err
 		}
+		names = append(names, filepath.Base(path))
 		next, named := interpreter(path)
 		if named != "" {
 			if err := r.Of(next); err != nil {
-				return err
+				return nil, err
 			}
 			at, err := hostfacts.Lookup(named, "/", env)
 			if err != nil {
-				return &Error{path, "its interpreter " + named + " is not found"}
+				return nil, &Error{path, "its interpreter " + named + " is not found"}
 			}
 			next = at
 		}
 		if next == "" {
-			return nil
+			return names, nil
 		}
 		path = next
 	}
-	return &Error{path, "it has too many interpreters"}
+	return nil, &Error{path, "it has too many interpreters"}
 }
 
 // maxInterpreters bounds how often an interpreter needs another one, as the kernel does.
@@ -83,11 +90,9 @@ func (r *Reach) Command(args []string, dir string, env []string) error {
 		if !c.Exact() {
 			continue
 		}
-		at, err := hostfacts.Lookup(c.Args[0], dir, env)
-		if err == nil {
-			err = r.Program(at, env)
-		} else if i > 0 {
-			err = nil // a builtin of a shell, or nothing
+		var err error
+		if !c.Builtin() {
+			err = r.lookUp(c.Args[0], dir, env, i > 0)
 		}
 		for _, f := range script.Files(c.Args)[1:] {
 			if !filepath.IsAbs(f) {
@@ -100,6 +105,18 @@ func (r *Reach) Command(args []string, dir string, env []string) error {
 		}
 	}
 	return nil
+}
+
+// lookUp is [Reach.Program] for what a name means. Maybe says that it may be none of a program.
+func (r *Reach) lookUp(name, dir string, env []string, maybe bool) error {
+	at, err := hostfacts.Lookup(name, dir, env)
+	switch {
+	case err == nil:
+		return r.Program(at, env)
+	case maybe:
+		return nil
+	}
+	return err
 }
 
 // Words is [Reach.Of] for each word of a command that is, or ends with, an absolute path: "/a",

@@ -14,6 +14,7 @@
 package reach
 
 import (
+	"context"
 	"path/filepath"
 	"sync"
 
@@ -97,4 +98,15 @@ func (a *Area) entries() []sandbox.Entry {
 		}
 	}
 	return out
+}
+
+type key struct{}
+
+// With returns a context that carries a Reach for who is asked about a command.
+func With(ctx context.Context, r *Reach) context.Context { return context.WithValue(ctx, key{}, r) }
+
+// From returns the Reach of a context; nil if there is none.
+func From(ctx context.Context) *Reach {
+	r, _ := ctx.Value(key{}).(*Reach)
+	return r
 }

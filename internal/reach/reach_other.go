@@ -22,3 +22,20 @@ func (r *Reach) Words([]string) error { return nil }
 
 // Path returns the list.
 func (r *Reach) Path(list string) string { return list }
+
+// Environ returns the environment.
+func (r *Reach) Environ(env []string) []string { return env }
+
+// A Site is where commands begin.
+type Site struct {
+	Reach *Reach
+	Dir   string
+	Env   []string
+	Login bool
+}
+
+// Named returns nil.
+func (*Site) Named([]string) error { return nil }
+
+// Outside returns nil.
+func (*Site) Outside([]string) error { return nil }

@@ -137,7 +137,7 @@ func missing(k *config.Key, s config.Setting, dir, home string) bool {
 // Person is asked last, beside those that answer from elsewhere. The Post must be closed after
 // the Runner. The error is about hosts.
 func (o *Options) Runner(env *Env, e *config.Effective, policy sandbox.Policy, dir string, person approval.Approver) (*sallyport.Runner, *pending.Post, error) {
-	r := &sallyport.Runner{Policy: policy, Approval: o.ApprovalPolicy(e), SafeList: e.ReadOnlyRules(), Permits: e.Permits}
+	r := &sallyport.Runner{Policy: policy, Approval: o.ApprovalPolicy(e), SafeList: e.ReadOnlyRules(), Permits: e.Permits, Writable: e.Writable()}
 	post := &pending.Post{Beside: person, Wait: o.ApprovalWait, Remembered: r.Approvals, Revoke: r.RevokeApproval}
 	var before []approval.Approver
 	if len(o.approver) > 0 {

@@ -8,9 +8,11 @@ import (
 	"io/fs"
 	"os"
 
+	"github.com/sallyport-dev/sallyport/internal/config"
 	"github.com/sallyport-dev/sallyport/internal/printable"
 	"github.com/sallyport-dev/sallyport/internal/reach"
 	"github.com/sallyport-dev/sallyport/internal/userdirs"
+	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
 // A settingsError reports settings that the environment names and that commands could have
@@ -54,4 +56,10 @@ func configFor(env func(string) string, workspace string) (dir string, err error
 		return "", err
 	}
 	return dir, nil
+}
+
+// Site says which programs the words of a command mean that runs in dir under a policy.
+func (o *Options) Site(env *Env, e *config.Effective, policy sandbox.Policy, dir string) *reach.Site {
+	in := reach.New(reach.Area{Policy: policy, Workspace: dir, HostTmp: o.Tmp == "host", Writable: e.Writable()})
+	return &reach.Site{Reach: in, Dir: dir, Env: env.Environ}
 }
