@@ -421,6 +421,9 @@ type Sandbox struct {
 	// policy says so: stores of secrets, such as "credentials:aws". Attempts to read them are not
 	// observed.
 	Hidden []string `json:"hidden,omitempty"`
+	// Replaced lists the files of settings that are shown as copies, with dummies for the secrets in
+	// them. The named grants for stores of secrets show the files themselves.
+	Replaced []string `json:"replaced,omitempty"`
 	// Observed says that every access that the sandbox denied was seen: no denial then
 	// means that nothing was denied.
 	Observed bool `json:"observed"`

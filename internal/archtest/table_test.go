@@ -37,6 +37,7 @@ const (
 // that are planned have theirs already.
 var layers = map[string]int{
 	"internal/buildinfo":  layerText,
+	"internal/environ":    layerText,
 	"internal/hostgrants": layerText,
 	"internal/nearest":    layerText,
 	"internal/plainfile":  layerText,
@@ -51,7 +52,6 @@ var layers = map[string]int{
 	"rules":                layerWords,
 	"network":              layerWords,
 	"internal/credentials": layerWords,
-	"internal/environ":     layerWords,
 	"internal/fetch":       layerWords,
 	"internal/files":       layerWords,
 	"internal/getopt":      layerWords,

@@ -8,7 +8,6 @@
 package credentials
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"os"
@@ -31,6 +30,9 @@ const (
 type Store struct {
 	Name string // of its kind, such as "aws"
 	Path string // as it is written, links included
+	// Copy is what can be shown in the place of a file of settings: the same with [Dummy] for each
+	// secret. Nil: nothing of it can be shown.
+	Copy []byte
 }
 
 // Grant returns the name of the grant that opens the store.
@@ -59,37 +61,77 @@ func What(grant string) string {
 	return ""
 }
 
-// Find returns the stores that exist in home directories, for which no grant is in granted.
-// A store that cannot be looked into counts as one.
+// A Search says which stores to find.
+type Search struct {
+	Homes   []string // home directories, which may be missing
+	Granted []string // grants whose stores are left out
+	// Env is the environment that says where tools keep their secrets; nil is none. Dir is where
+	// relative names in it begin.
+	Env func(string) string
+	Dir string
+}
+
+// Find returns the stores that exist in home directories and where variables of this process say, for
+// which no grant is in granted. A store that cannot be looked into counts as one. It does not
+// look for what has no line in the table; see [Known].
 func Find(homes, granted []string) []Store {
-	if slices.Contains(granted, GrantAll) {
+	dir, _ := os.Getwd() // then relative names lead nowhere
+	return (&Search{Homes: homes, Granted: granted, Env: os.Getenv, Dir: dir}).Find()
+}
+
+// Find is the function of that name for a search.
+func (s *Search) Find() []Store {
+	if slices.Contains(s.Granted, GrantAll) {
 		return nil
 	}
 	var out []Store
-	for _, home := range homes {
+	var git []string // texts of git's settings
+	for _, home := range s.Homes {
 		d := newDirectories(home)
+		d.git = &git
 		for i := range kinds {
-			k := &kinds[i]
-			if slices.Contains(granted, GrantPrefix+k.name) {
-				continue
+			if k := &kinds[i]; !s.granted(k.name) {
+				out = append(out, d.stores(k)...)
 			}
-			for _, path := range d.stores(k) {
-				out = append(out, Store{Name: k.name, Path: path})
-			}
+		}
+	}
+	for _, found := range s.named(git) {
+		if !slices.ContainsFunc(out, func(o Store) bool { return o.Path == found.Path }) {
+			out = append(out, found)
 		}
 	}
 	return out
 }
 
+func (s *Search) granted(kind string) bool { return slices.Contains(s.Granted, GrantPrefix+kind) }
+
 // directories knows the names in a home directory and in the directories of it that most stores
 // would be in, because most stores are not there.
 type directories struct {
 	home  string
-	names map[string]bool // in lower case; nil if there are too many, or they cannot be listed
-	below [len(listedDirs)]map[string]bool
+	names *names // nil if there are too many, or they cannot be listed
+	below [len(listedDirs)]*names
+	git   *[]string // gets the texts of git's settings; nil: they are not needed
 }
 
-var listedDirs = [...]string{".config/", ".local/share/"}
+// names are those in a directory, in lower case: a file system may take any letter case for the same.
+type names struct {
+	all map[string]bool
+	// first has a bit for the beginning of each: most lines of the table are not there, and this is
+	// how most of them are passed over.
+	first [64]uint64
+}
+
+// bit returns where the bit for the beginning of a name is. Letter case does not matter.
+func bit(name string) (at, shift int) {
+	var n int
+	for i := 1; i < min(len(name), 4); i++ {
+		n = n*13 + int(name[i]|0x20)
+	}
+	return n >> 6 & 63, n & 63
+}
+
+var listedDirs = [...]string{".config/", ".local/share/", ".local/state/"}
 
 func newDirectories(home string) *directories {
 	d := &directories{home: home, names: listed(home)}
@@ -100,11 +142,11 @@ func newDirectories(home string) *directories {
 }
 
 // listed returns the names in a directory as directories has them.
-func listed(dir string) map[string]bool {
+func listed(dir string) *names {
 	info, err := os.Stat(dir)
 	switch {
 	case os.IsNotExist(err):
-		return map[string]bool{} // nothing is in it
+		return &names{} // nothing is in it
 	case err != nil || !info.IsDir():
 		return nil // a named pipe may have taken its place
 	}
@@ -118,46 +160,68 @@ func listed(dir string) map[string]bool {
 	if len(all) == most || err != nil && !errors.Is(err, io.EOF) {
 		return nil
 	}
-	names := make(map[string]bool, len(all))
+	n := &names{all: make(map[string]bool, len(all))}
 	for _, name := range all {
-		names[strings.ToLower(name)] = true // a file system may take any letter case for the same
+		n.all[strings.ToLower(name)] = true
+		at, shift := bit(name)
+		n.first[at] |= 1 << shift
 	}
-	return names
+	return n
 }
 
-// stores returns the paths of one kind.
-func (d *directories) stores(k *kind) []string {
-	var out []string
+// stores returns those of one kind.
+func (d *directories) stores(k *kind) []Store {
+	var out []Store
 	for _, name := range k.paths {
 		if d.exists(name) {
-			out = append(out, filepath.Join(d.home, name))
+			out = append(out, Store{Name: k.name, Path: filepath.Join(d.home, name)})
 		}
 	}
-	for _, f := range k.files {
-		if path := filepath.Join(d.home, f.path); d.exists(f.path) && holds(path, f.words) {
-			out = append(out, path)
+	for i := range k.files {
+		if f := &k.files[i]; d.exists(f.path) {
+			found, text := f.store(k.name, filepath.Join(d.home, f.path))
+			out = append(out, found...)
+			if f.form == git && d.git != nil {
+				*d.git = append(*d.git, text)
+			}
 		}
 	}
 	for _, dir := range k.keys {
-		if !d.exists(dir) {
-			continue
-		}
-		entries, err := os.ReadDir(filepath.Join(d.home, dir))
-		if err != nil {
-			out = append(out, filepath.Join(d.home, dir))
-			continue
-		}
-		for _, e := range entries {
-			if path := filepath.Join(d.home, dir, e.Name()); !e.IsDir() && !strings.HasSuffix(path, ".pub") && holds(path, privateKeys) {
-				out = append(out, path)
+		if d.exists(dir) {
+			for _, path := range keys(filepath.Join(d.home, dir), d.home) {
+				out = append(out, Store{Name: k.name, Path: path})
 			}
 		}
 	}
 	return out
 }
 
-// privateKeys are in the first line of a file with a private key: in PEM, and of PuTTY.
-var privateKeys = []string{"PRIVATE KEY", "PuTTY-User-Key-File"}
+// store returns the store that settings at a path are, or none if there is no secret in them, and their text.
+func (f *file) store(kind, path string) (found []Store, text string) {
+	b, err := begin(path, mostRead)
+	text = string(b)
+	hidden := []Store{{Name: kind, Path: path}}
+	switch {
+	case os.IsNotExist(err) || errors.Is(err, plainfile.ErrNotPlain):
+		return nil, ""
+	case err != nil:
+		return hidden, ""
+	case f.form == none:
+		if slices.ContainsFunc(f.words, func(w string) bool { return strings.Contains(text, w) }) {
+			return hidden, text
+		}
+		return nil, text
+	}
+	copied, changed, ok := mask(f.form, text)
+	switch {
+	case len(b) == mostRead || !ok && suspicious(f.form, text):
+		return hidden, text
+	case ok && changed:
+		hidden[0].Copy = []byte(copied)
+		return hidden, text
+	}
+	return nil, text
+}
 
 // exists reports whether a name in the home exists, a link that leads nowhere included.
 func (d *directories) exists(name string) bool {
@@ -174,20 +238,26 @@ func (d *directories) exists(name string) bool {
 }
 
 // has reports whether the first element of a path may be among the names of a directory.
-func has(names map[string]bool, path string) bool {
+func has(n *names, path string) bool {
+	if n == nil {
+		return true
+	}
 	first, _, _ := strings.Cut(path, "/")
-	return names == nil || names[strings.ToLower(first)]
+	if at, shift := bit(first); n.first[at]&(1<<shift) == 0 {
+		return false
+	}
+	return n.all[strings.ToLower(first)]
 }
 
-// holds reports whether the beginning of a regular file has one of the words, or whether that
-// cannot be found out. It does not wait for the writer of a named pipe.
-func holds(path string, words []string) bool {
+// mostRead is how much of a file is looked at, in bytes. Of settings with more, nothing is shown.
+const mostRead = 64 << 10
+
+// begin returns the beginning of a regular file. It does not wait for the writer of a named pipe.
+func begin(path string, most int) ([]byte, error) {
 	f, err := plainfile.Open(path)
 	if err != nil {
-		return !os.IsNotExist(err) && !errors.Is(err, plainfile.ErrNotPlain)
+		return nil, err
 	}
 	defer f.Close()
-	const most = 64 << 10
-	data, err := io.ReadAll(io.LimitReader(f, most))
-	return err != nil || slices.ContainsFunc(words, func(w string) bool { return bytes.Contains(data, []byte(w)) })
+	return io.ReadAll(io.LimitReader(f, int64(most)))
 }

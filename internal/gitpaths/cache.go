@@ -148,7 +148,7 @@ func (c *Cache) Save(path string) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := replaceFile(path, c.encode()); err != nil {
+	if err := ReplaceFile(path, c.encode()); err != nil {
 		return err
 	}
 	c.changed = false

@@ -287,15 +287,15 @@ func (m *Matches) Save(path string) error {
 			e.string(name)
 		}
 	}
-	if err := replaceFile(path, binary.LittleEndian.AppendUint32(e.text, crc32.ChecksumIEEE(e.text))); err != nil {
+	if err := ReplaceFile(path, binary.LittleEndian.AppendUint32(e.text, crc32.ChecksumIEEE(e.text))); err != nil {
 		return err
 	}
 	m.changed = false
 	return nil
 }
 
-// replaceFile writes a file in one step: a reader sees the old one or the new one.
-func replaceFile(path string, text []byte) error {
+// ReplaceFile writes a file in one step: a reader sees the old one or the new one.
+func ReplaceFile(path string, text []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".git-cache-*") // mode 0600
 	if err != nil {
 		return err

@@ -143,6 +143,9 @@ func (a *attempt) plan() (*plan.Plan, error) {
 		if err := a.addTrust(r); err != nil {
 			return nil, err
 		}
+		if err := a.addSettings(r); err != nil {
+			return nil, err
+		}
 	}
 	if a.shared != nil {
 		a.bounds.Share()
@@ -200,7 +203,7 @@ func (a *attempt) gather(r *plan.Request) (err error) {
 	}
 	q := &protect.Request{
 		Services: a.services.Found,
-		Policy:   &res, Dir: a.spec.Dir, Mounts: a.level != plan.LevelLandlock, Alone: a.level == plan.LevelNative,
+		Policy:   &res, Dir: a.spec.Dir, Mounts: a.level != plan.LevelLandlock, Alone: a.level == plan.LevelNative, Copies: a.level == plan.LevelNative,
 		Fixed: a.fixed, Tmp: a.spec.Tmp, PrivateTmp: a.privateTmp(own), Homes: credentials.Homes(), Scans: own.scans, Table: &own.mounts,
 	}
 	q.State, q.NoState = state.Protected()

@@ -83,6 +83,7 @@ func (c *Child) Terminal() *os.File { return c.terminal }
 func (c *Child) Sandbox() executor.Sandbox {
 	s := c.sandbox
 	s.Warnings, s.Hidden, s.Observed = c.names.Warnings(), c.names.Hidden(), c.observer != nil
+	s.Replaced = c.names.Replaced()
 	s.Published, s.Shared = c.published.Ports(), c.shared != nil
 	return s
 }

@@ -6,6 +6,7 @@ package linux
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -51,6 +52,31 @@ func (a *attempt) addTrust(r *plan.Request) error {
 	}
 	a.copies = b.copies
 	return addCopies(r, b.copies)
+}
+
+// addSettings shows settings with secrets as copies, with dummies for these. Copies are kept in the state
+// directory, by their content: most commands see the same ones as the last.
+func (a *attempt) addSettings(r *plan.Request) error {
+	texts := a.names.Copies()
+	if len(texts) == 0 {
+		return nil
+	}
+	own, err := a.host.onDisk()
+	if err != nil {
+		return err
+	}
+	copies := make(map[string]plan.Spot, len(texts))
+	for name, c := range texts {
+		if copies[name], err = own.scans.Copy(c.Text); err != nil {
+			return fmt.Errorf("no copy of %s without its secret can be made: %w; use --grant %s, which shows the file", strconv.QuoteToASCII(c.Path), err, c.Grant)
+		}
+	}
+	if err := addCopies(r, copies); err != nil {
+		return err
+	}
+	maps.Copy(copies, a.copies)
+	a.copies, r.Copies = copies, copies
+	return nil
 }
 
 // addCopies opens the files with credentials, which the policy denies, for the copies that take their place.

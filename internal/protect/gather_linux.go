@@ -78,7 +78,8 @@ func gather(r *Request, present []string) (*gathering, error) {
 	}
 	g.readMounts(r.Table)
 	if r.Mounts { // at another level nothing hides them, and the result says so
-		if err := g.hideCredentials(r.Policy, r.Homes); err != nil {
+		g.copying = r.Copies
+		if err := g.hideCredentials(r.Policy, r.Homes, g.dir, r.Scans.secrets); err != nil {
 			return nil, err
 		}
 	}
@@ -112,6 +113,7 @@ func gather(r *Request, present []string) (*gathering, error) {
 	if r.Policy.Network == sandbox.NetworkHost {
 		g.showResolver()
 	}
+	g.settleHidden()
 	return g, g.checkSpellings()
 }
 

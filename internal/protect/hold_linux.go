@@ -33,6 +33,9 @@ type Request struct {
 	// Alone says that the command has the rights of this user and, where this is root, none of
 	// root's over files of others: a user namespace maps this user alone.
 	Alone bool
+	// Copies says that a copy can be mounted over a file of settings with a secret, which is hidden
+	// otherwise.
+	Copies bool
 
 	Tmp        string   // what is mounted at /tmp: "private", "host" or an absolute path; empty is private
 	PrivateTmp string   // the directory for "private"
@@ -268,7 +271,7 @@ func (p *Protection) Started() {
 	}
 	g := p.found
 	p.search = p.seen.scans.resume(g.unfinished)
-	p.found = &gathering{ruleset: &ruleset{hidden: g.hidden}, base: g.base, tmpAt: g.tmpAt, claims: g.claims, unreachable: g.unreachable, warnings: g.warnings}
+	p.found = &gathering{ruleset: &ruleset{hidden: g.hidden, copies: g.copies}, base: g.base, tmpAt: g.tmpAt, claims: g.claims, unreachable: g.unreachable, warnings: g.warnings}
 	if len(p.before) > 0 {
 		p.found.rules = g.rules
 	}

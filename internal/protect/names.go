@@ -38,7 +38,7 @@ func ByName(policy *sandbox.Resolved, homes, settings []string) ([]plan.Rule, []
 			}
 		}
 	}
-	if err := s.hideCredentials(policy, homes); err != nil {
+	if err := s.hideCredentials(policy, homes, "", searchAnew); err != nil {
 		return nil, nil, err
 	}
 	for _, dir := range settings {

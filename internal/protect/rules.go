@@ -54,6 +54,10 @@ type ruleset struct {
 
 	patterns []plan.Pattern // by name only
 	hidden   []string       // grants for stores of secrets that rules hide
+	// copying says that copies can be mounted. Copies are of settings with secrets, by their
+	// paths without links; rules deny these.
+	copying bool
+	copies  map[string]Copy
 	// invisible are stores of secrets outside of what is listed. They need no rule, unless
 	// they are visible at another path.
 	invisible []plan.Rule
@@ -77,7 +81,7 @@ func matchAnew(root, key string, want gitpaths.Wanted, most int) ([]string, erro
 func newRuleset(policy *sandbox.Resolved, byName bool, find finder) (*ruleset, error) {
 	s := &ruleset{
 		byName: byName, find: find, listed: byName && policy.Root == sandbox.LevelDeny,
-		resolved: map[string]string{}, rules: map[string]plan.Rule{}, entries: map[string][]string{},
+		resolved: map[string]string{}, rules: map[string]plan.Rule{}, entries: map[string][]string{}, copies: map[string]Copy{},
 	}
 	for _, p := range policy.Paths {
 		if p.Level == sandbox.LevelWrite {

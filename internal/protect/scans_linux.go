@@ -14,7 +14,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sallyport-dev/sallyport/internal/credentials"
 	"github.com/sallyport-dev/sallyport/internal/gitpaths"
+	"github.com/sallyport-dev/sallyport/internal/hostfacts"
+	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/internal/tree"
 )
 
@@ -29,6 +32,9 @@ type Scans struct {
 
 	matching sync.Mutex // held while files are searched for deny patterns
 	matches  map[string]*gitpaths.Matches
+
+	knowing sync.Mutex // held while home directories are searched for secrets
+	secret  map[string]*credentials.Known
 
 	life    sync.Mutex // held where running gets more and where closed is set
 	running sync.WaitGroup
@@ -119,6 +125,34 @@ func (s *Scans) match(root, key string, want gitpaths.Wanted, most int) ([]strin
 	return found, err
 }
 
+// secrets returns the stores of secrets that a search by content finds below a home directory, with what
+// earlier runs have found. A nil Scans searches anew.
+func (s *Scans) secrets(home string) []credentials.Store {
+	if s == nil {
+		return searchAnew(home)
+	}
+	s.knowing.Lock()
+	defer s.knowing.Unlock()
+	k := s.secret[home]
+	if k == nil {
+		k = new(credentials.Known)
+		s.file("secrets\x00"+home, func(name string) {
+			if text, err := os.ReadFile(name); err == nil {
+				k = credentials.ReadKnown(text)
+			}
+		})
+		if s.secret == nil {
+			s.secret = make(map[string]*credentials.Known)
+		}
+		s.secret[home] = k
+	}
+	found, _ := k.Search(home)
+	if k.Changed() {
+		s.file("secrets\x00"+home, func(name string) { _ = gitpaths.ReplaceFile(name, k.Bytes()); prune(filepath.Dir(name)) })
+	}
+	return found
+}
+
 // file calls f with the name of the file about a subject, by descriptor: the state directory may
 // lie where another command can exchange it. Without that directory nothing is called.
 func (s *Scans) file(subject string, f func(name string)) {
@@ -131,14 +165,38 @@ func (s *Scans) file(subject string, f func(name string)) {
 	f(fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), hex.EncodeToString(sum[:16])))
 }
 
+// Copy returns a file of the state directory with a text, which no command sees unless it is mounted. It is
+// made unless an earlier run has made it.
+func (s *Scans) Copy(text []byte) (plan.Spot, error) {
+	sum := sha256.Sum256(text)
+	name := hex.EncodeToString(sum[:16])
+	at := filepath.Join(s.State, "copies", name)
+	if spot, err := hostfacts.Look(at); err == nil && spot.Kind == plan.KindFile {
+		return spot, nil
+	}
+	dir, err := s.openDirectory("copies")
+	if err != nil {
+		return plan.Spot{}, err
+	}
+	defer dir.Close()
+	path := fmt.Sprintf("/proc/self/fd/%d", dir.Fd())
+	prune(path)
+	if err := gitpaths.ReplaceFile(filepath.Join(path, name), text); err != nil {
+		return plan.Spot{}, err
+	}
+	return hostfacts.Look(at)
+}
+
 // open opens the directory of the files.
-func (s *Scans) open() (*os.File, error) {
+func (s *Scans) open() (*os.File, error) { return s.openDirectory("scans") }
+
+func (s *Scans) openDirectory(name string) (*os.File, error) {
 	state, err := tree.OpenPath(s.State)
 	if err != nil {
 		return nil, err
 	}
 	defer state.Close()
-	scans, err := tree.Make(state, "scans")
+	scans, err := tree.Make(state, name)
 	if err != nil {
 		return nil, err
 	}
