@@ -84,7 +84,7 @@ func (m *masking) line(g grammar, at *reading, line string) string {
 	}
 	name, sep, value := split(m.form, g, trimmed)
 	indented := g.indents && indent != "" && at.name != ""
-	if sep == "" || !settingName(name) {
+	if sep == "" || !settingName(name) || strings.Contains(line[:len(indent)+len(name)+len(sep)], "://") || strings.HasPrefix(value, "//") && strings.Contains(sep, ":") {
 		return m.bare(at, line, indented)
 	}
 	if indented && m.isSecret(at.name) {
@@ -176,7 +176,7 @@ func (m *masking) bare(at *reading, line string, indented bool) string {
 func (m *masking) goesOn(g grammar, at *reading, line string) string {
 	at.more = g.backslash && continued(line)
 	at.list = max(at.list+lists(m.form, line), 0)
-	if m.isSecret(at.name) {
+	if m.isSecret(at.name) || strings.ContainsAny(line, "=:") && secretKeyIn(line) {
 		m.failed = true
 		return ""
 	}

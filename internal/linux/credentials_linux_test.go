@@ -40,7 +40,7 @@ func storesIn(t *testing.T, a *arena) string {
 // granted or an entry of the policy names them; everything else there can.
 func TestCredentials(t *testing.T) {
 	testenv.RunAsOrdinary(t)
-	const show = `cd "$1"; for f in .aws/credentials .aws/sso/token .npmrc dotfiles .netrc .gitconfig; do grep -q . $f 2>/dev/null && echo $f; done; :`
+	const show = `cd "$1"; for f in .aws/credentials .aws/sso/token .npmrc dotfiles .netrc .gitconfig; do grep -q 'secret\|user' $f 2>/dev/null && echo $f; done; :`
 	all := ".aws/credentials .aws/sso/token .npmrc dotfiles .netrc .gitconfig"
 	for _, level := range []string{plan.LevelNative, plan.LevelBwrap} {
 		t.Run(level, func(t *testing.T) {
@@ -80,19 +80,101 @@ func TestCredentialsOnly(t *testing.T) {
 	a := newArena(t)
 	home := storesIn(t, a)
 	p := a.policy().WithEntries(sandbox.PathEntry(home+"/.aws/sso", sandbox.LevelRead))
-	var hidden []string
+	var hidden, replaced []string
 	res := mustRun(t, a, &job{
 		policy: &p, args: append(sh(`cat "$1/.aws/sso/token"; cat "$1/.aws/credentials"`), home),
-		during: func(c *Child) { hidden = c.Sandbox().Hidden },
+		during: func(c *Child) { hidden, replaced = c.Sandbox().Hidden, c.Sandbox().Replaced },
 	})
 	if res.out != "secret" || !strings.Contains(res.err, "credentials") {
 		t.Errorf("%q, %q", res.out, res.err)
 	}
-	for _, want := range []string{"credentials:aws", "credentials:netrc", "credentials:npm"} {
+	for _, want := range []string{"credentials:aws", "credentials:netrc"} {
 		if !slices.Contains(hidden, want) {
 			t.Errorf("hidden are %q, and not %q", hidden, want)
 		}
 	}
+	if slices.Contains(hidden, "credentials:npm") || !slices.Contains(replaced, home+"/.npmrc") {
+		t.Errorf("hidden are %q, replaced are %q", hidden, replaced)
+	}
+}
+
+// TestSettingsCopies: settings with a secret are shown as they are but for the secret, also to later
+// commands of the same host and where the home is writable; nothing changes them or leads to the file. In a
+// directory that the policy denies, and where they are not understood, they are hidden.
+func TestSettingsCopies(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	const npmrc = "registry=https://r.example/\n//r.example/:_authToken=abcdefgh12345678\n"
+	a := newArena(t)
+	home := a.base + "/home"
+	write1(t, home+"/.npmrc", npmrc)
+	write1(t, home+"/.config/pip/pip.conf", "[global]\nindex-url = https://user:longpassword@pip.example/simple\n")
+	write1(t, home+"/.m2/settings.xml", "<settings><servers><server><id>x</id><password>longpassword</password></server></servers></settings>")
+	write1(t, home+"/.gradle/gradle.properties", "signingPassword=long\\\npassword\n")
+	t.Setenv("HOME", home)
+	write := a.policy().WithEntries(sandbox.PathEntry(home, sandbox.LevelWrite))
+	const look = `cd "$1"; cat .npmrc .config/pip/pip.conf .m2/settings.xml .gradle/gradle.properties 2>/dev/null
+(echo x >>.npmrc) 2>/dev/null && echo written; mv .npmrc other 2>/dev/null && echo moved; rm -f .npmrc 2>/dev/null && echo removed; ln .npmrc link 2>/dev/null && cat link; :`
+	const want = "registry=https://r.example/\n//r.example/:_authToken=hidden-by-sallyport\n" +
+		"[global]\nindex-url = https://hidden-by-sallyport@pip.example/simple\n" +
+		"<settings><servers><server><id>x</id><password>hidden-by-sallyport</password></server></servers></settings>"
+	for _, tt := range []struct {
+		name, want string
+		policy     sandbox.Policy
+	}{
+		{"shown", want, a.policy()},
+		{"once more", want, a.policy()},
+		{"a writable home", want, write},
+		{"granted", npmrc + strings.Join(strings.SplitAfter(want, "\n")[2:], ""), a.policy().With(sandbox.Grant{Name: "credentials:npm"})},
+		{"in a denied directory", "registry=https://r.example/\n//r.example/:_authToken=hidden-by-sallyport\n" + want[strings.Index(want, "<settings>"):],
+			a.policy().WithEntries(sandbox.PathEntry(home+"/.config/pip", sandbox.LevelDeny))},
+		{"denied", want[strings.Index(want, "[global]"):], a.policy().WithEntries(sandbox.PathEntry(home+"/.npmrc", sandbox.LevelDeny))},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if res := mustRun(t, a, &job{policy: &tt.policy, args: append(sh(look), home)}); res.out != tt.want {
+				t.Errorf("%q, want %q; %s", res.out, tt.want, res.err)
+			}
+			if text, err := os.ReadFile(home + "/.npmrc"); err != nil || string(text) != npmrc {
+				t.Errorf("outside it is %q, %v", text, err)
+			}
+		})
+	}
+}
+
+// TestPrivateFiles: what no table has and holds a key or a token, is hidden, but for the project's own files,
+// entries and grants; so is what appears, or changes, between two commands of one host.
+func TestPrivateFiles(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	a := newArena(t)
+	home := a.base + "/home"
+	const token = "x = ghp_" + "abcdefghijklmnopqrstuvwxyz0123456789\n"
+	private := func(name, text string) {
+		write1(t, name, text)
+		must(t, os.Chmod(name, 0o600))
+	}
+	t.Setenv("HOME", home)
+	private(home+"/.tool/state", token)
+	private(home+"/.config/app/sub/key", "-----BEGIN OPENSSH "+"PRIVATE KEY-----\nx\n")
+	private(home+"/keys/deploy.pem", "-----BEGIN RSA "+"PRIVATE KEY-----\nx\n")
+	private(home+"/.tool/harmless", "color = true and so on\n")
+	private(a.ws+"/.env", token)
+	write1(t, home+"/.netrc.bak", "machine x password y")
+	write1(t, home+"/.public/token", token)
+	const show = `cd "$1"; for f in .tool/state .config/app/sub/key keys/deploy.pem .tool/harmless .netrc.bak .public/token .tool/new; do [ -f $f ] && head -c1 $f >/dev/null 2>&1 && echo $f; done; cat "$2/.env" >/dev/null && echo .env`
+	check := func(name, want string, p sandbox.Policy) {
+		t.Helper()
+		res := mustRun(t, a, &job{policy: &p, args: append(sh(show), home, a.ws)})
+		if got := strings.Join(strings.Fields(res.out), " "); got != want {
+			t.Errorf("%s: readable are %q, want %q; %s", name, got, want, res.err)
+		}
+	}
+	const open = ".tool/harmless .public/token .env"
+	check("none", open, a.policy())
+	check("a grant", ".tool/state .config/app/sub/key keys/deploy.pem .tool/harmless .public/token .env", a.policy().With(sandbox.Grant{Name: "credentials:other"}))
+	check("an entry", ".tool/state .tool/harmless .public/token .env", a.policy().WithEntries(sandbox.PathEntry(home+"/.tool/state", sandbox.LevelRead)))
+	private(home+"/.tool/new", token)
+	check("a new file", open, a.policy())
+	write(t, home+"/.tool/harmless", token)
+	check("one that changed in its place", ".public/token .env", a.policy())
 }
 
 func withGrant(name string) func(sandbox.Policy, string) sandbox.Policy {

@@ -68,7 +68,7 @@ func (a *attempt) addSettings(r *plan.Request) error {
 	copies := make(map[string]plan.Spot, len(texts))
 	for name, c := range texts {
 		if copies[name], err = own.scans.Copy(c.Text); err != nil {
-			return fmt.Errorf("no copy of %s without its secret can be made: %w; use --grant %s, which shows the file", strconv.QuoteToASCII(c.Path), err, c.Grant)
+			return fmt.Errorf("no copy of %s without its secret can be made: %w; grant %s, which shows the file itself", strconv.QuoteToASCII(c.Path), err, c.Grant)
 		}
 	}
 	if err := addCopies(r, copies); err != nil {
