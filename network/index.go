@@ -113,6 +113,16 @@ func (x *index) addName(p *pattern, r rule) {
 	}
 }
 
+// hosts appends the names that entries spell.
+func (x *index) hosts(list []Host) []Host {
+	for name, n := range x.names {
+		if len(n.exact) > 0 && name != "" {
+			list = append(list, Host{name: name})
+		}
+	}
+	return list
+}
+
 // name returns an entry for the name of a request: one for that very name, or else one for the
 // longest part of it. With spelled, entries count only if they spell the name or are for what is
 // below localhost.

@@ -29,7 +29,8 @@ type RequestRule struct {
 	Methods []string
 	// Paths match themselves and what is below them: "/a" is for "/a" and "/a/b", not for "/ab"; "/a/"
 	// is not for "/a". None means all. A path that servers may read in more than one way, such as one
-	// with "..", "//" or an encoded slash, matches no rule that has paths.
+	// with "..", "//" or an encoded slash, matches no rule that has paths, and neither does a request with
+	// a header by which some servers take another path or site, such as X-Original-URL.
 	Paths []string
 	// Query and Headers name values that a request must have. Every value of that name counts, and another
 	// spelling of the name that some servers take for it matches nothing. A value is
@@ -37,6 +38,7 @@ type RequestRule struct {
 	// the rest is compared exactly. Names of headers are compared without case.
 	Query, Headers []Pair
 	// Strip names headers that the server does not get. Set sets headers, in place of what the request has.
+	// Both are about all spellings that some servers take for the name: see [RequestRule.Drops].
 	Strip []string
 	Set   []Pair
 	// Source is where the rule was said, for people. It may be empty.
@@ -177,6 +179,24 @@ func (p *Policy) Ruled(h Host, port uint16) bool {
 	return false
 }
 
+// Names returns the names that allow entries spell, in no order: those for which there is no wildcard.
+func (p *Policy) Names() []Host {
+	if p == nil {
+		return nil
+	}
+	return p.allow.hosts(nil)
+}
+
+// RuledNames is Names for request rules.
+func (p *Policy) RuledNames() (names []Host) {
+	if p != nil {
+		for i := range p.rules {
+			names = p.rules[i].hosts.hosts(names)
+		}
+	}
+	return names
+}
+
 // HasRequestRules reports whether TLS may have to be opened for request rules.
 func (p *Policy) HasRequestRules() bool { return p != nil && len(p.rules) > 0 }
 
@@ -203,9 +223,38 @@ func (p *Policy) DecideRequest(h Host, port uint16, q HTTPRequest) (Decision, *R
 	return Decision{Deny, MITMHookDenied, BaselinePolicy, &Entry{Pattern: "rule " + strings.Join(names, ", "), Deny: true, Source: "network.mitm.rules"}}, nil
 }
 
+// Drops reports whether the server does not get a header of the request: the rule strips or sets it, in this
+// spelling or in one that some servers take for it.
+func (r *RequestRule) Drops(header string) bool {
+	plain := plainHeader(header)
+	is := func(name string) bool { return plainHeader(name) == plain }
+	return slices.ContainsFunc(r.Strip, is) || slices.ContainsFunc(r.Set, func(p Pair) bool { return is(p.Name) })
+}
+
 // overrides are headers by which some servers take another method than that of the request, and override is
 // the parameter.
-var overrides = []string{"x-http-method-override", "x-http-method", "x-method-override"}
+var overrides = []string{"x-http-method-override", "x-http-method", "x-method-override", "x-original-method", "x-forwarded-method"}
+
+// placeOverrides are headers by which some servers, or proxies before them, take another path, or the host of
+// another site, than those of the request.
+var placeOverrides = []string{
+	"x-original-url", "x-original-uri", "x-original-path", "x-rewrite-url", "x-rewrite-uri", "x-request-uri", "x-request-url",
+	"x-http-path-override", "x-http-url-override", "x-forwarded-prefix", "x-forwarded-path", "x-forwarded-uri", "x-forwarded-url",
+	"x-replaced-path", "x-replace-path", "x-override-url", "x-path", "x-uri", "x-url", "x-path-info", "x-script-name", "x-envoy-original-path",
+	"path-info", "script-name", "request-uri", "x-waws-unencoded-url", "x-unencoded-url",
+	"x-forwarded-host", "x-forwarded-server", "x-host", "x-original-host", "x-http-host-override", "x-host-override", "forwarded",
+}
+
+// elsewhere reports whether a request, as the server gets it by the rule, may stand for another place than that
+// in its target.
+func (r *RequestRule) elsewhere(q *HTTPRequest) bool {
+	for name := range q.Header {
+		if slices.Contains(placeOverrides, plainHeader(name)) && !r.Drops(name) {
+			return true
+		}
+	}
+	return false
+}
 
 const override = "_method"
 
@@ -241,7 +290,7 @@ func (r *RequestRule) matches(q *HTTPRequest) bool {
 	path, query, _ := strings.Cut(q.Target, "?")
 	if len(r.Paths) > 0 {
 		plain, ok := plainPath(path)
-		if !ok || !slices.ContainsFunc(r.Paths, func(of string) bool { return isBelow(plain, of) }) {
+		if !ok || r.elsewhere(q) || !slices.ContainsFunc(r.Paths, func(of string) bool { return isBelow(plain, of) }) {
 			return false
 		}
 	}
@@ -306,9 +355,19 @@ func (q *HTTPRequest) headers(name string) (values []string, ok bool) {
 	return values, true
 }
 
-// plainHeader is the name of a header as servers read it that make a variable of it.
+// plainHeader is the name of a header as servers read it that make a variable of it: whatever is no letter or
+// digit is the same there, and at the ends it is nothing.
 func plainHeader(name string) string {
-	return strings.ReplaceAll(strings.ToLower(strings.TrimSpace(name)), "_", "-")
+	plain := strings.Map(func(r rune) rune {
+		switch {
+		case 'A' <= r && r <= 'Z':
+			return r - 'A' + 'a'
+		case 'a' <= r && r <= 'z' || '0' <= r && r <= '9':
+			return r
+		}
+		return '-'
+	}, name)
+	return strings.Trim(plain, "-")
 }
 
 // likeOthers are characters that some servers take for a dot, a separator or an escape after they were decoded:

@@ -107,6 +107,13 @@ func TestRequestSpellings(t *testing.T) {
 		{"a method in the query", "/repos/x?scope=a&_method=DELETE", nil, false},
 		{"a method in the query, escaped", "/repos/x?scope=a&%5fMethod=DELETE", nil, false},
 		{"a method in a header of another spelling", "/repos/x?scope=a", http.Header{"X_http_method": {"DELETE"}}, false},
+		{"a method in a header with dots", "/repos/x?scope=a", http.Header{"X.HTTP.Method.Override.": {"DELETE"}}, false},
+		{"another path in a header", "/repos/x?scope=a", http.Header{"X-Original-Url": {"/admin"}}, false},
+		{"another path in a header of another spelling", "/repos/x?scope=a", http.Header{"x_rewrite_url": {"/admin"}}, false},
+		{"a prefix of the path in a header", "/repos/x?scope=a", http.Header{"X-Forwarded-Prefix": {"/admin"}}, false},
+		{"another site in a header", "/repos/x?scope=a", http.Header{"X-Forwarded-Host": {"c.d"}}, false},
+		{"another path in a header that is dropped", "/repos/x?scope=a", http.Header{"X_Dropped": {"/admin"}, "X-Script-Name": {"/admin"}}, true},
+		{"a header with a dot at its end", "/repos/x?scope=a", http.Header{"X-Scope": {"a"}, "X-Scope.": {"b"}}, false},
 		{"a parameter as a list", "/repos/x?scope=a&scope[]=b", nil, false},
 		{"a parameter in capitals", "/repos/x?scope=a&Scope=b", nil, false},
 		{"a parameter in capitals alone", "/repos/x?Scope=a", nil, false},
@@ -125,6 +132,7 @@ func TestRequestSpellings(t *testing.T) {
 			}
 			p, err := New(Config{Rules: []RequestRule{{
 				Name: "r", Hosts: []string{"a.b"}, Methods: []string{"GET"}, Paths: []string{"/repos"}, Query: []Pair{{"scope", "a"}}, Headers: []Pair{{"X-Scope", "a"}},
+				Strip: []string{"x-script-name"},
 			}}})
 			if err != nil {
 				t.Fatal(err)
@@ -253,4 +261,17 @@ func withoutParameters(text string) string {
 		segments[i], _, _ = strings.Cut(segments[i], ";")
 	}
 	return strings.Join(segments, "/")
+}
+
+// TestDrops: what a rule strips or sets is not passed on in any spelling that some servers take for it.
+func TestDrops(t *testing.T) {
+	r := RequestRule{Strip: []string{"X-Role"}, Set: []Pair{{"x_user", "agent"}}}
+	for name, want := range map[string]bool{
+		"X-Role": true, "x-role": true, "X_Role": true, "X.ROLE": true, "x_role.": true, "-X-Role": true, "X+Role": true,
+		"X-User": true, "X_USER": true, "X-Role-2": false, "XRole": false, "X": false, "": false,
+	} {
+		if r.Drops(name) != want {
+			t.Errorf("%q: %v", name, !want)
+		}
+	}
 }

@@ -160,10 +160,10 @@ func TestClose(t *testing.T) {
 		t.Errorf("%q, %v", out, err)
 	}
 	r, _ := http.NewRequest("GET", "https://api.example.com/", nil)
-	if err := s.Request(host(t, "api.example.com"), 443, r); !errors.Is(err, errClosed) {
+	if err := s.Request(host(t, "api.example.com"), 443, false, r); !errors.Is(err, errClosed) {
 		t.Errorf("%v", err)
 	}
-	if err := s.Response(host(t, "api.example.com"), 443, new(http.Response)); !errors.Is(err, errClosed) {
+	if err := s.Response(host(t, "api.example.com"), 443, false, new(http.Response)); !errors.Is(err, errClosed) {
 		t.Errorf("%v", err)
 	}
 	if err := s.Plain("x:80", "y"); !errors.Is(err, errClosed) {

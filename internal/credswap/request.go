@@ -54,10 +54,10 @@ func (t *target) misused(e *entry) error { return &MisuseError{Name: e.name, Hos
 
 // Request replaces dummies in a request to a host by the real values, where the host may get them. A
 // dummy of another credential is a [*MisuseError], which is also what reading the body returns if the
-// dummy is there. Requests to hosts with credentials ask for whole responses without compression,
-// because in others a real value could not be found. The body is replaced while it is read; one that is
-// compressed is left as it is.
-func (s *Set) Request(host network.Host, port uint16, r *http.Request) error {
+// dummy is there. Requests to guarded hosts, whose responses are searched, ask for whole responses without
+// compression, because in others a real value could not be found. The body is replaced while it is read; one
+// that is compressed is left as it is.
+func (s *Set) Request(host network.Host, port uint16, guarded bool, r *http.Request) error {
 	if s == nil {
 		return nil
 	}
@@ -72,7 +72,7 @@ func (s *Set) Request(host network.Host, port uint16, r *http.Request) error {
 	if err := t.headers(r.Header); err != nil {
 		return err
 	}
-	if len(t.entries) > 0 {
+	if guarded || len(t.entries) > 0 {
 		r.Header.Set("Accept-Encoding", "identity")
 		for _, name := range []string{"Range", "If-Range", "Sec-Websocket-Extensions"} {
 			r.Header.Del(name)

@@ -92,7 +92,7 @@ func TestRequest(t *testing.T) {
 			size := r.ContentLength
 			r.Header.Set("Range", "bytes=0-9")
 			r.Header.Set("Accept-Encoding", "br")
-			if err := s.Request(host(t, "api.example.com"), 443, r); err != nil {
+			if err := s.Request(host(t, "api.example.com"), 443, false, r); err != nil {
 				t.Fatal(err)
 			}
 			text := sent(t, r)
@@ -148,7 +148,7 @@ func TestMisuse(t *testing.T) {
 			first.Hosts = []string{"api.example.com:443"}
 			s := open(t, first, Credential{Name: "two", Env: "TWO", Value: []byte("abcdefgh12345"), Hosts: []string{"two.example.com"}, Where: Places})
 			r := request(t, dummyOf(t, s, "ONE"), c.target, c.body, c.header)
-			err := s.Request(host(t, c.host), c.port, r)
+			err := s.Request(host(t, c.host), c.port, false, r)
 			if c.inBody {
 				if err != nil {
 					t.Fatal(err)
@@ -168,7 +168,7 @@ func TestOthersPass(t *testing.T) {
 	s := open(t, one(github, Places...))
 	r := request(t, "ghp_", "https://other.example/DUMMY?a=DUMMY", "body DUMMY", "Authorization: Basic a:b", "Range: bytes=0-9", "Accept-Encoding: br")
 	before := r.URL.String() + r.Header.Get("Authorization") + r.Header.Get("Range") + r.Header.Get("Accept-Encoding")
-	if err := s.Request(host(t, "other.example"), 443, r); err != nil {
+	if err := s.Request(host(t, "other.example"), 443, false, r); err != nil {
 		t.Fatal(err)
 	}
 	if after := r.URL.String() + r.Header.Get("Authorization") + r.Header.Get("Range") + r.Header.Get("Accept-Encoding"); after != before {
@@ -216,7 +216,7 @@ func TestPrefix(t *testing.T) {
 			}
 		}
 		r := request(t, "", "https://api.example.com/", env["A"]+env["B"], "X-A: "+env["A"], "X-B: "+env["B"])
-		if err := s.Request(host(t, "api.example.com"), 443, r); err != nil {
+		if err := s.Request(host(t, "api.example.com"), 443, false, r); err != nil {
 			t.Fatal(err)
 		}
 		if body, err := io.ReadAll(r.Body); string(body) != order[0]+order[1] || err != nil || r.Header.Get("X-A") != order[0] || r.Header.Get("X-B") != order[1] {
@@ -267,14 +267,14 @@ func TestEcho(t *testing.T) {
 				} else {
 					r.Header.Set("X-Name", "X-Other")
 				}
-				if err := s.Request(host(t, "api.example.com"), 443, r); err != nil {
+				if err := s.Request(host(t, "api.example.com"), 443, false, r); err != nil {
 					t.Fatal(err)
 				}
 				resp, err := transport.RoundTrip(r)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if err := s.Response(host(t, "api.example.com"), 443, resp); err != nil {
+				if err := s.Response(host(t, "api.example.com"), 443, false, resp); err != nil {
 					t.Fatal(err)
 				}
 				body, err := io.ReadAll(resp.Body)
@@ -315,29 +315,29 @@ func TestResponse(t *testing.T) {
 	}
 	for _, coding := range []string{"br", "zstd", "deflate", "gzip, gzip", "x"} {
 		var bad *EncodingError
-		if err := s.Response(host(t, "api.example.com"), 443, response("Content-Encoding: "+coding)); !errors.As(err, &bad) {
+		if err := s.Response(host(t, "api.example.com"), 443, false, response("Content-Encoding: "+coding)); !errors.As(err, &bad) {
 			t.Errorf("%s: %v", coding, err)
 		}
 	}
 	r := response("Content-Encoding: gzip") // and it is not
-	if err := s.Response(host(t, "api.example.com"), 443, r); err != nil {
+	if err := s.Response(host(t, "api.example.com"), 443, false, r); err != nil {
 		t.Fatal(err)
 	}
 	if out, err := io.ReadAll(r.Body); err == nil || len(out) > 0 {
 		t.Errorf("%q, %v", out, err)
 	}
 	r = response()
-	if err := s.Response(host(t, "api.example.com"), 443, r); err != nil || strings.Contains(r.Status, github) || r.ContentLength != 42 {
+	if err := s.Response(host(t, "api.example.com"), 443, false, r); err != nil || strings.Contains(r.Status, github) || r.ContentLength != 42 {
 		t.Errorf("%q, %d, %v", r.Status, r.ContentLength, err)
 	}
-	if r = response("Content-Encoding: br"); s.Response(host(t, "other.example"), 443, r) != nil || !strings.Contains(r.Status, github) {
+	if r = response("Content-Encoding: br"); s.Response(host(t, "other.example"), 443, false, r) != nil || !strings.Contains(r.Status, github) {
 		t.Errorf("the response of another host: %v", r)
 	}
 	// Another protocol begins: what comes is replaced, and what goes is written.
 	var written bytes.Buffer
 	r = response()
 	r.Body = &duplex{r.Body, &written}
-	if err := s.Response(host(t, "api.example.com"), 443, r); err != nil {
+	if err := s.Response(host(t, "api.example.com"), 443, false, r); err != nil {
 		t.Fatal(err)
 	}
 	out, err := io.ReadAll(r.Body)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/sallyport-dev/sallyport/network"
@@ -16,18 +17,18 @@ import (
 
 // An EncodingError is a response that is compressed in a way that cannot be searched.
 type EncodingError struct {
-	Host, Encoding string
+	Host string
 }
 
-// Error says what to do about it.
+// Error says what to do about it. It has nothing of the response, which may have a credential in any place.
 func (e *EncodingError) Error() string {
-	return fmt.Sprintf("%s compressed its response with %q although it was asked not to; a credential in it could not be found, so it is refused", e.Host, e.Encoding)
+	return fmt.Sprintf("%s compressed its response although it was asked not to; a credential in it could not be found, so it is refused", e.Host)
 }
 
-// Response replaces real values in a response of a host that gets credentials by their dummies: in
-// headers, and while its body is read. A body with gzip is decoded; another compression is an
+// Response replaces real values in a response of a host that gets credentials, or is guarded, by their dummies:
+// in headers, and while its body is read. A body with gzip is decoded; another compression is an
 // [*EncodingError].
-func (s *Set) Response(host network.Host, port uint16, r *http.Response) error {
+func (s *Set) Response(host network.Host, port uint16, guarded bool, r *http.Response) error {
 	if s == nil {
 		return nil
 	}
@@ -35,29 +36,25 @@ func (s *Set) Response(host network.Host, port uint16, r *http.Response) error {
 		return errClosed
 	}
 	defer s.mu.RUnlock()
-	if len(s.forHost(host, port)) == 0 {
+	if !guarded && len(s.forHost(host, port)) == 0 {
 		return nil
 	}
-	hasBody := r.Body != nil
-	switch encoding := strings.ToLower(strings.Join(r.Header.Values("Content-Encoding"), ", ")); encoding {
-	case "", "identity":
-	case "gzip", "x-gzip":
+	zipped, err := isZipped(host, r.Header.Values("Content-Encoding"))
+	if err != nil {
+		return err
+	}
+	if zipped {
 		r.Header.Del("Content-Encoding")
 		r.Header.Del("Content-Length")
 		r.ContentLength, r.Uncompressed = -1, true
-		if hasBody {
-			r.Body = &unzipped{src: r.Body}
-		}
-	default:
-		return &EncodingError{host.String(), encoding}
 	}
 	r.Status, _ = s.inward.text(r.Status)
 	s.hide(r.Header)
-	if !hasBody {
+	if r.Body == nil {
 		return nil
 	}
 	src := r.Body
-	body := newStream(s, src, s.inward)
+	body := s.hidden(src, zipped)
 	body.atEnd = func() {
 		if !s.enter() {
 			r.Trailer = nil
@@ -73,19 +70,83 @@ func (s *Set) Response(host network.Host, port uint16, r *http.Response) error {
 	return nil
 }
 
-// hide replaces real values in headers. Names have lost the case of letters.
+// isZipped reports whether a body has gzip; another coding is an error.
+func isZipped(host network.Host, codings []string) (bool, error) {
+	switch strings.ToLower(strings.Join(codings, ", ")) {
+	case "", "identity":
+		return false, nil
+	case "gzip", "x-gzip":
+		return true, nil
+	}
+	return false, &EncodingError{host.String()}
+}
+
+// hidden replaces real values in a body, while it is read.
+func (s *Set) hidden(src io.ReadCloser, zipped bool) *stream {
+	if zipped {
+		src = &unzipped{src: src}
+	}
+	return newStream(s, src, s.inward)
+}
+
+// Hide replaces real values in a text by their dummies. Of a Set that was closed, nothing is left of the text.
+func (s *Set) Hide(text string) string {
+	if s == nil {
+		return text
+	}
+	if !s.enter() {
+		return ""
+	}
+	defer s.mu.RUnlock()
+	text, _ = s.inward.text(text)
+	return text
+}
+
+// HideField replaces real values in a header of a response. It is not ok for one whose name has a value in it.
+func (s *Set) HideField(name, value string) (text string, ok bool) {
+	if s == nil {
+		return value, true
+	}
+	if !s.enter() {
+		return "", false
+	}
+	defer s.mu.RUnlock()
+	if s.inName(name) {
+		return "", false
+	}
+	text, _ = s.inward.text(value)
+	return text, true
+}
+
+// HideBody returns the body of a response with dummies in the place of real values. One with gzip is decoded;
+// another coding is an [*EncodingError].
+func (s *Set) HideBody(host network.Host, codings []string, body io.Reader) (hidden io.Reader, decoded bool, err error) {
+	if s == nil {
+		return body, false, nil
+	}
+	zipped, err := isZipped(host, codings)
+	if err != nil {
+		return nil, false, err
+	}
+	return s.hidden(io.NopCloser(body), zipped), zipped, nil
+}
+
+// hide replaces real values in headers.
 func (s *Set) hide(h http.Header) {
 	for name, values := range h {
-		lower := bytes.ToLower([]byte(name))
-		for _, e := range s.entries {
-			if bytes.Contains(lower, bytes.ToLower(e.real)) {
-				delete(h, name)
-			}
+		if s.inName(name) {
+			delete(h, name)
 		}
 		for i, v := range values {
 			values[i], _ = s.inward.text(v)
 		}
 	}
+}
+
+// inName reports whether the name of a header has a real value in it. Names may have lost the case of letters.
+func (s *Set) inName(name string) bool {
+	lower := bytes.ToLower([]byte(name))
+	return slices.ContainsFunc(s.entries, func(e *entry) bool { return bytes.Contains(lower, bytes.ToLower(e.real)) })
 }
 
 // upgraded is the body of a response behind which another protocol follows.

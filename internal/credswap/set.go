@@ -193,6 +193,21 @@ func (s *Set) Intercepts(host network.Host, port uint16) bool {
 	return s != nil && len(s.forHost(host, port)) > 0
 }
 
+// Guards reports whether a host gets a credential at any port, so that it can give the value back at each.
+func (s *Set) Guards(host network.Host) bool {
+	return s != nil && slices.ContainsFunc(s.entries, func(e *entry) bool { return e.hosts.DecideName(host).Ruling == network.Allow })
+}
+
+// Names returns the hosts that are named as such, and not by a wildcard, to get a credential.
+func (s *Set) Names() (names []network.Host) {
+	if s != nil {
+		for _, e := range s.entries {
+			names = append(names, e.hosts.Names()...)
+		}
+	}
+	return names
+}
+
 // forHost returns the credentials that a host may get.
 func (s *Set) forHost(host network.Host, port uint16) (own []*entry) {
 	for _, e := range s.entries {

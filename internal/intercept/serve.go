@@ -6,14 +6,18 @@ package intercept
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httputil"
+	"net/textproto"
 	"strconv"
+	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/sallyport-dev/sallyport/internal/netproxy"
@@ -33,11 +37,12 @@ const (
 // Rewriter is what a [netproxy.Rewriter] must be for an Interceptor.
 type Rewriter interface {
 	netproxy.Rewriter
-	// Request may change a request to a host. An error refuses it, and so does one of its body that is
-	// a [netproxy.Misuse].
-	Request(host network.Host, port uint16, r *http.Request) error
-	// Response may change the response. An error takes its place.
-	Response(host network.Host, port uint16, r *http.Response) error
+	// Request may change a request to a host. The response is searched where the host is guarded, or gets a
+	// credential. An error refuses it, and so does one of its body that is a [netproxy.Misuse].
+	Request(host network.Host, port uint16, guarded bool, r *http.Request) error
+	// Response may change the response. An error takes its place, with its text, which must have nothing of
+	// the response.
+	Response(host network.Host, port uint16, guarded bool, r *http.Response) error
 }
 
 // Intercept implements [netproxy.Interceptor].
@@ -67,7 +72,7 @@ func (i *Interceptor) Intercept(c *netproxy.Intercepted) {
 	defer s.transport.CloseIdleConnections()
 	s.proxy = &httputil.ReverseProxy{
 		Rewrite: s.rewrite, Transport: s.transport, FlushInterval: flushAtOnce,
-		ModifyResponse: s.modify, ErrorHandler: s.failed,
+		ModifyResponse: s.modify, ErrorHandler: s.failed, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // what it would tell has texts of servers
 	}
 	s.serve(toClient)
 }
@@ -165,6 +170,7 @@ func (s *session) handle(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer s.handlers.Done()
+	dropHops(r.Header) // before a rule sets what Connection could name
 	inner := netproxy.Inner{
 		HTTPRequest: network.HTTPRequest{Method: r.Method, Target: r.RequestURI, Header: r.Header},
 		Authority:   r.Host, Upgrade: r.Header.Get("Upgrade") != "",
@@ -177,9 +183,11 @@ func (s *session) handle(w http.ResponseWriter, r *http.Request) {
 		answer(w, r, refusal)
 		return
 	}
-	change(r.Header, rule)
+	if change(r.Header, rule); rule != nil {
+		r.Trailer = nil // no rule can be asked about what comes behind the body
+	}
 	if s.rewriter != nil {
-		if inner.Refused = s.rewriter.Request(s.c.Host, s.c.Port, r); inner.Refused != nil {
+		if inner.Refused = s.rewriter.Request(s.c.Host, s.c.Port, s.c.Guarded, r); inner.Refused != nil {
 			refusal, _ = s.c.Judge(inner)
 			answer(w, r, refusal)
 			return
@@ -189,16 +197,46 @@ func (s *session) handle(w http.ResponseWriter, r *http.Request) {
 	s.proxy.ServeHTTP(w, r)
 }
 
+// hops are the headers that are about one connection. Upgrade, and Te where it has trailers, are left to
+// [httputil.ReverseProxy], which asks for them anew.
+var hops = []string{"Proxy-Connection", "Proxy-Authenticate", "Proxy-Authorization", "Keep-Alive", "Trailer", "Transfer-Encoding"}
+
+// dropHops removes the headers that are about one connection, and those that Connection names.
+func dropHops(h http.Header) {
+	upgrade := ""
+	for _, value := range h.Values("Connection") {
+		for name := range strings.SplitSeq(value, ",") {
+			switch name = http.CanonicalHeaderKey(textproto.TrimString(name)); name {
+			case "Upgrade":
+				upgrade = name
+			case "Te", "":
+			default:
+				h.Del(name)
+			}
+		}
+	}
+	for _, name := range hops {
+		h.Del(name)
+	}
+	if h.Del("Connection"); upgrade != "" {
+		h.Set("Connection", upgrade)
+	} else {
+		h.Del("Upgrade")
+	}
+}
+
 // change changes headers as a rule says; nil for none.
 func change(h http.Header, rule *network.RequestRule) {
 	if rule == nil {
 		return
 	}
-	for _, name := range rule.Strip {
-		h.Del(name)
+	for name := range h {
+		if rule.Drops(name) {
+			delete(h, name)
+		}
 	}
 	for _, set := range rule.Set {
-		h.Set(set.Name, set.Value)
+		h.Add(set.Name, set.Value)
 	}
 }
 
@@ -240,7 +278,7 @@ func (s *session) modify(r *http.Response) error {
 	if s.rewriter == nil {
 		return nil
 	}
-	if err := s.rewriter.Response(s.c.Host, s.c.Port, r); err != nil {
+	if err := s.rewriter.Response(s.c.Host, s.c.Port, s.c.Guarded, r); err != nil {
 		return &responseError{err}
 	}
 	return nil
@@ -267,9 +305,46 @@ func (s *session) failed(w http.ResponseWriter, r *http.Request, err error) {
 		answer(w, r, refusal)
 		return
 	}
-	body := "cannot reach " + s.authority + ": " + err.Error()
+	body := "cannot reach " + s.authority + ": " + wordsOf(err)
 	if refused := new(responseError); errors.As(err, &refused) {
 		body = refused.Error()
 	}
 	answer(w, r, &netproxy.Refusal{Status: http.StatusBadGateway, Kind: "text/plain", Body: body + "\n"})
+}
+
+// wordsOf is an error of a connection to a server, without anything that the server has sent: that may be the
+// value of a credential.
+func wordsOf(err error) string {
+	var (
+		host     x509.HostnameError
+		unknown  x509.UnknownAuthorityError
+		invalid  x509.CertificateInvalidError
+		verify   *tls.CertificateVerificationError
+		noTLS    tls.RecordHeaderError
+		alert    tls.AlertError
+		op       *net.OpError
+		errno    syscall.Errno
+		deadline interface{ Timeout() bool }
+	)
+	switch {
+	case errors.As(err, &host):
+		return "its certificate is valid for other names"
+	case errors.As(err, &unknown):
+		return "certificate signed by unknown authority; name the file of that authority in network.mitm.extra_ca"
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		return "its certificate has expired, or is not yet valid"
+	case errors.As(err, &invalid), errors.As(err, &verify):
+		return "its certificate is not valid"
+	case errors.As(err, &noTLS):
+		return "it does not speak TLS"
+	case errors.As(err, &alert):
+		return "it refuses TLS; name it in network.mitm.exclude if it asks for a certificate of the client"
+	case errors.As(err, &deadline) && deadline.Timeout():
+		return "no answer came in time"
+	case errors.As(err, &op) && errors.As(op.Err, &errno):
+		return errno.Error()
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed):
+		return "it closed the connection"
+	}
+	return "its response is malformed"
 }

@@ -135,7 +135,7 @@ func full(r netproxy.Rewriter) func(*network.Config, *netproxy.Command) {
 }
 
 // A rewriter adds a header to each request and each response, and refuses one path.
-type rewriter struct{}
+type rewriter struct{ unhidden }
 
 func (rewriter) Intercepts(h network.Host, port uint16) bool { return h.String() == "example.com" }
 
@@ -143,7 +143,7 @@ func (rewriter) Plain(string, string) error { return nil }
 
 func (rewriter) PlainBody(_ string, body io.Reader) io.Reader { return body }
 
-func (rewriter) Request(_ network.Host, _ uint16, r *http.Request) error {
+func (rewriter) Request(_ network.Host, _ uint16, _ bool, r *http.Request) error {
 	if r.URL.Path == "/misuse" {
 		return errors.New("refused")
 	}
@@ -151,13 +151,30 @@ func (rewriter) Request(_ network.Host, _ uint16, r *http.Request) error {
 	return nil
 }
 
-func (rewriter) Response(_ network.Host, _ uint16, r *http.Response) error {
+func (rewriter) Response(_ network.Host, _ uint16, _ bool, r *http.Response) error {
 	if r.Request.URL.Path == "/bad" {
 		return errors.New("a response that must not pass")
 	}
 	r.Header.Set("X-Back", "1")
 	return nil
 }
+
+// unhidden is the part of a Rewriter that hides nothing.
+type unhidden struct{}
+
+func (unhidden) Guards(h network.Host) bool { return h.String() == "example.com" }
+
+func (unhidden) Names() []network.Host { return []network.Host{authorityHost("example.com")} }
+
+func (unhidden) Hide(text string) string { return text }
+
+func (unhidden) HideField(_, value string) (string, bool) { return value, true }
+
+func (unhidden) HideBody(_ network.Host, _ []string, body io.Reader) (io.Reader, bool, error) {
+	return body, false, nil
+}
+
+func authorityHost(name string) network.Host { h, _ := network.ParseHost(name); return h }
 
 // TestRewriter: requests and responses are changed, any method and websockets pass, and what is refused is named.
 func TestRewriter(t *testing.T) {
@@ -473,7 +490,7 @@ func TestWrongRewriter(t *testing.T) {
 	}
 }
 
-type onlyHosts struct{}
+type onlyHosts struct{ unhidden }
 
 func (onlyHosts) Plain(string, string) error { return nil }
 

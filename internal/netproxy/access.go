@@ -33,6 +33,8 @@ type access struct {
 	addrs    []netip.Addr // that were vetted
 	revoked  atomic.Bool
 	blind    atomic.Bool            // requests in it are not seen
+	opened   bool                   // its TLS is opened
+	shut     bool                   // requests are not seen, and neither TLS nor a request may come in it
 	via      *network.UpstreamProxy // by which the host is reached; nil for none
 	start    time.Time
 	resolved netip.AddrPort // not valid with via
@@ -139,6 +141,7 @@ func (a *access) vet(policy *network.Policy) ([]netip.Addr, network.Decision) {
 	if err != nil {
 		return nil, network.Decision{Ruling: network.Deny, Reason: network.DNSFailed, Source: network.BaselinePolicy}
 	}
+	a.noteAddrs(policy, addrs)
 	return policy.Vet(a.req, addrs)
 }
 

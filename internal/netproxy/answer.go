@@ -6,6 +6,7 @@ package netproxy
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/sallyport-dev/sallyport/network"
@@ -127,12 +128,21 @@ var dropped = map[string]bool{
 	"host": true, "content-length": true,
 }
 
+// dropHops removes the headers that are about one connection, so that what is judged and set is what the other
+// side gets.
+func (h *head) dropHops() {
+	var named []string
+	for _, value := range h.values("Connection") {
+		named = append(named, strings.Split(value, ",")...)
+	}
+	h.fields = slices.DeleteFunc(h.fields, func(f field) bool {
+		return dropped[strings.ToLower(f.name)] || slices.ContainsFunc(named, func(n string) bool { return strings.EqualFold(strings.Trim(n, " \t"), f.name) })
+	})
+}
+
 // forwarded appends the headers that go on to the other side.
 func (h *head) forwarded(b *strings.Builder) {
 	for _, f := range h.fields {
-		if dropped[strings.ToLower(f.name)] || h.names("Connection", f.name) {
-			continue
-		}
 		b.WriteString(f.name + ": " + f.value + "\r\n")
 	}
 }
@@ -141,6 +151,7 @@ func (h *head) forwarded(b *strings.Builder) {
 func (q *request) rebuild(target string, r network.Request, more string, websocket bool) []byte {
 	var b strings.Builder
 	b.WriteString(q.method + " " + target + " HTTP/1.1\r\nHost: " + authority(r) + "\r\n" + more)
+	q.dropHops()
 	q.forwarded(&b)
 	switch q.body.kind {
 	case chunked:
@@ -172,6 +183,7 @@ func authority(r network.Request) string {
 func (p *response) rebuild(f framing, connection string) []byte {
 	var b strings.Builder
 	fmt.Fprintf(&b, "HTTP/1.1 %d %s\r\n", p.status, p.reason)
+	p.dropHops()
 	p.forwarded(&b)
 	switch f.kind {
 	case chunked:

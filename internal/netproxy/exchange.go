@@ -8,6 +8,9 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 )
@@ -69,6 +72,7 @@ type exchange struct {
 	sent  chan bool     // whether the whole body was sent, once that has ended
 	whole bool          // it was
 	again bool          // another request may follow
+	hide  Rewriter      // hides values of credentials in the response; nil for a host that has none
 
 	refused atomic.Pointer[access] // because of its body; nil if it was not
 }
@@ -160,11 +164,15 @@ func (x *exchange) sendBody() bool {
 func (x *exchange) respond(websocket bool) (cause Cause, switched bool) {
 	for range maxInterim {
 		p, err := readResponse(x.r, x.q.method)
-		switch {
-		case err != nil:
-			x.fail("the response of the server is malformed or was cut: " + err.Error())
+		if err != nil {
+			x.fail("the response of the server is malformed or was cut: " + wordsOf(err))
 			return Failed, false
+		}
+		switch {
 		case p.status == statusLogin && x.a.absolute():
+			if x.hide != nil {
+				p.start = x.hide.Hide(p.start) // before it is cut: it may be that of the host
+			}
 			x.fail((&upstreamError{x.a.via, p.refusal()}).Error())
 			return Failed, false
 		case p.status == 101 && websocket:
@@ -174,7 +182,7 @@ func (x *exchange) respond(websocket bool) (cause Cause, switched bool) {
 			return Failed, false
 		case p.status >= 200:
 			return x.finish(p), false
-		case x.q.minor == 1:
+		case x.q.minor == 1 && x.hide == nil:
 			if x.send(p.rebuild(framing{}, "")) != nil {
 				return Failed, false
 			}
@@ -187,6 +195,14 @@ func (x *exchange) respond(websocket bool) (cause Cause, switched bool) {
 // finish forwards the final response. What has no length of its own goes on in chunks, and to a
 // client that does not know chunks until the connection is closed.
 func (x *exchange) finish(p *response) Cause {
+	var body io.Reader = newBody(x.r, p.body)
+	if x.hide != nil {
+		var err error
+		if body, err = x.hidden(p, body); err != nil {
+			x.fail(err.Error())
+			return Failed
+		}
+	}
 	frame := p.declared
 	hasBody := p.body.kind != emptyBody
 	switch {
@@ -205,13 +221,48 @@ func (x *exchange) finish(p *response) Cause {
 	}
 	err := x.send(p.rebuild(frame, connection))
 	if err == nil && hasBody {
-		err = copyBody(x.c.in, newBody(x.r, p.body), frame.kind == chunked)
+		err = copyBody(x.c.in, body, frame.kind == chunked)
 	}
 	if err != nil {
 		x.again = false
 		return Failed
 	}
 	return Ended
+}
+
+// hidden replaces values of credentials in a response, and returns its body. The error is that of the Rewriter.
+func (x *exchange) hidden(p *response, body io.Reader) (io.Reader, error) {
+	hidden, decoded, err := x.hide.HideBody(x.a.req.Host, p.values("Content-Encoding"), body)
+	if err != nil {
+		return nil, err
+	}
+	if decoded {
+		p.fields = slices.DeleteFunc(p.fields, func(f field) bool { return strings.EqualFold(f.name, "Content-Encoding") })
+		if p.declared.kind == sized {
+			p.declared = framing{kind: untilClose} // how long it is now is not known
+		}
+	}
+	p.reason = x.hide.Hide(p.reason)
+	kept := p.fields[:0]
+	for _, f := range p.fields {
+		if value, ok := x.hide.HideField(f.name, f.value); ok {
+			kept = append(kept, field{f.name, value})
+		}
+	}
+	p.fields = kept
+	return hidden, nil
+}
+
+// wordsOf is an error without anything that a server has sent.
+func wordsOf(err error) string {
+	var bad *headError
+	switch {
+	case errors.As(err, &bad):
+		return bad.reason
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return "nothing came for too long"
+	}
+	return "the connection ended"
 }
 
 // send writes to the client.

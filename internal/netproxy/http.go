@@ -5,6 +5,7 @@ package netproxy
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -103,6 +104,12 @@ func (c *client) forward(q *request) bool {
 // exchange decides about a request and forwards it, with its target as servers get it. For bad see
 // permit. It reports whether another request may follow.
 func (c *client) exchange(a *access, q *request, bad network.Reason, target string, websocket bool) bool {
+	return c.exchangeBy(a, q, bad, target, websocket, c.ask)
+}
+
+// exchangeBy is exchange with who decides where the policy says Ask.
+func (c *client) exchangeBy(a *access, q *request, bad network.Reason, target string, websocket bool, ask asker) bool {
+	q.dropHops() // before a rule sets what Connection could name
 	if bad == "" {
 		if refused := a.rule(q, target); refused != nil {
 			a.decide(*refused)
@@ -113,7 +120,7 @@ func (c *client) exchange(a *access, q *request, bad network.Reason, target stri
 		a.decide(misused(err))
 		return c.refuse(a, q)
 	}
-	up, err := a.reach(bad, c.ask)
+	up, err := a.reach(bad, ask)
 	switch {
 	case err != nil:
 		return c.answer(q, a.unreachable(q, err))
@@ -121,9 +128,27 @@ func (c *client) exchange(a *access, q *request, bad network.Reason, target stri
 		return c.refuse(a, q)
 	}
 	defer c.s.drop(up)
+	hide := a.sight(c.s.policy()).hide
+	if hide && websocket {
+		a.closed(Ended)
+		refused := &access{s: a.s, req: a.req, start: a.start}
+		refused.decide(network.Decision{Ruling: network.Deny, Reason: network.MITMRequired, Source: network.ModeGuard})
+		return c.refuse(refused, q)
+	}
 	x := newExchange(c, a, q, up)
+	if hide {
+		x.hide = c.s.command.Rewriter
+		q.fields = slices.DeleteFunc(q.fields, func(f field) bool { return Unsearchable(f.name) })
+		q.fields = append(q.fields, field{"Accept-Encoding", "identity"})
+	}
 	a.closed(x.run(target, websocket))
 	return x.again
+}
+
+// Unsearchable reports whether a header of a request asks for a response in which a value could not be found:
+// in part, compressed, or in frames that are.
+func Unsearchable(header string) bool {
+	return slices.Contains([]string{"range", "if-range", "sec-websocket-extensions", "accept-encoding"}, strings.ToLower(header))
 }
 
 // connect serves a CONNECT request, the last one of its connection.

@@ -4,6 +4,7 @@
 package netproxy
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -39,13 +40,25 @@ type Bundle struct {
 // Rewriter changes requests and responses of intercepted connections. What an [Interceptor] calls
 // beside Intercepts is between the two.
 type Rewriter interface {
-	// Intercepts reports whether TLS to a host is to be opened for it. What is not TLS passes.
+	// Intercepts reports whether a host gets a credential at a port, so that TLS to it is to be opened.
 	Intercepts(host network.Host, port uint16) bool
+	// Guards reports whether a host gets a credential at any port. It may give it back at each.
+	Guards(host network.Host) bool
+	// Names returns the hosts that get credentials, as far as they are known by name.
+	Names() []network.Host
 	// Plain returns an error for the target, or a value of a header, of a request over plain HTTP that
 	// has a credential. Host is for people.
 	Plain(host, value string) error
 	// PlainBody returns a body that fails where it has a credential.
 	PlainBody(host string, body io.Reader) io.Reader
+	// Hide returns a text without the values of credentials.
+	Hide(text string) string
+	// HideField returns the value of a header without those of credentials; it is not ok for a header that
+	// is to be left out.
+	HideField(name, value string) (text string, ok bool)
+	// HideBody returns a body without the values of credentials, decoded of its codings where that can be
+	// done; otherwise the error refuses the response. It has nothing of it.
+	HideBody(host network.Host, codings []string, body io.Reader) (hidden io.Reader, decoded bool, err error)
 }
 
 // Misuse is the error of a Rewriter for a credential in a request that it is not for.
@@ -75,6 +88,8 @@ type Intercepted struct {
 	// Judge decides about a request. Without a Refusal it passes, changed as the rule says; nil for none.
 	Judge    func(Inner) (*Refusal, *network.RequestRule)
 	Rewriter Rewriter // nil for none
+	// Guarded says that responses may have the value of a credential, whether the host gets one or not.
+	Guarded bool
 }
 
 // Inner is what is known of a request inside TLS.
@@ -89,6 +104,31 @@ type Inner struct {
 type Refusal struct {
 	Status            int
 	Kind, Error, Body string // content-type, x-proxy-error (may be empty), and the body
+}
+
+// beginsRequest waits for the first line of the client, and reports whether a server may take it for that of a
+// request. It does not wait for the end of what is certainly none.
+func (c *client) beginsRequest() bool {
+	c.within(headTime)
+	defer func() { _ = c.conn.SetReadDeadline(time.Time{}) }()
+	for {
+		p, _ := c.r.Peek(c.r.Buffered())
+		text := bytes.TrimLeft(p, " \t\r\n")
+		end := bytes.IndexByte(text, '\n')
+		switch {
+		case len(text) > 0 && !isAlphanumeric(text[0]) || bytes.ContainsFunc(text[:max(end, 0)], isBinary):
+			return false
+		case end >= 0:
+			return isRequestLine(text[:end+1])
+		case bytes.ContainsFunc(text, isBinary):
+			return false
+		case len(p) == c.r.Size():
+			return true
+		}
+		if _, err := c.r.Peek(len(p) + 1); err != nil {
+			return true // and so says who reads it
+		}
+	}
 }
 
 // plain returns the error of a Rewriter for the head of a request over plain HTTP, if its host is not
@@ -136,46 +176,104 @@ type heldConn struct {
 func (h *heldConn) Close() error { h.s.drop(h.Conn); return nil }
 
 // pass connects the client with a server that was reached for it: TLS is opened where the policy, or the
-// Rewriter, asks for that. Where the policy does, nothing else passes.
+// Rewriter, asks for that, and requests without TLS are served one by one. Where the policy asks, or the host
+// gets a credential at this port, nothing else passes.
 func (c *client) pass(a *access, up net.Conn) Cause {
 	policy := c.s.policy()
 	required := policy.Inspects(a.req.Host, a.req.Port)
-	wanted := required || c.s.command.Rewriter != nil && c.s.command.Rewriter.Intercepts(a.req.Host, a.req.Port) &&
-		policy.Uninspected(a.req.Host, a.req.Port) == nil
-	if !wanted {
-		return c.pipe(a, up)
+	see := a.sight(policy)
+	if see == (sight{}) {
+		return c.pipe(a, up, nil)
 	}
-	interceptor, able := policy.Inspector().(Interceptor)
-	if required {
-		c.within(headTime)
-	} else {
-		c.within(greetTime)
-	}
-	first, err := c.r.Peek(1)
-	switch tls := err == nil && first[0] == recordHandshake; {
-	case tls && able && (!required || policy.Intercepts(a.req.Host, a.req.Port)):
-		return c.intercept(a, up, interceptor)
-	case tls && required:
-		return c.refuseInside(a, network.MITMRequired)
-	case required && err != nil && !errors.Is(err, os.ErrDeadlineExceeded):
+	ahead, err := c.begin(up, see.all)
+	if err != nil {
 		return Ended // it has sent nothing
-	case required && policy.Mode() != network.Limited:
-		return c.refuseInside(a, network.MITMRequired)
-	case required:
-		return c.refuseInside(a, network.MethodNotAllowed)
 	}
-	_ = c.conn.SetReadDeadline(time.Time{})
-	return c.pipe(a, up)
+	first, _ := c.r.Peek(min(c.r.Buffered(), 1))
+	interceptor, able := policy.Inspector().(Interceptor)
+	able = able && (policy.Intercepts(a.req.Host, a.req.Port) || !required && policy.Uninspected(a.req.Host, a.req.Port) == nil)
+	switch {
+	case len(first) == 0 && !see.all: // the server begins
+	case len(first) > 0 && first[0] == recordHandshake && able:
+		return c.intercept(a, up, interceptor, see)
+	case len(first) > 0 && first[0] == recordHandshake:
+		return c.refuseInside(a, network.MITMRequired)
+	case required && policy.Mode() == network.Limited:
+		return c.refuseInside(a, network.MethodNotAllowed)
+	case required:
+		return c.refuseInside(a, network.MITMRequired)
+	case len(first) > 0 && c.beginsRequest():
+		c.s.drop(up) // each request has a connection of its own
+		c.serveHTTP(func(q *request) bool { return c.forwardInside(a, q) })
+		return Ended
+	case see.all:
+		return c.refuseInside(a, network.MITMRequired)
+	}
+	a.shut = true // no TLS and no request may come late
+	return c.pipe(a, up, ahead)
 }
 
-// pipe is tunnel for what the policy does not want to look into. One that does from now on ends it.
-func (c *client) pipe(a *access, up net.Conn) Cause {
+// begin waits until the client or the server sends something, or with clientFirst for the client alone, and only
+// for a while. It returns what was read of the server. The error says that there is nothing to wait for.
+func (c *client) begin(up net.Conn, clientFirst bool) (ahead *bufio.Reader, err error) {
+	if clientFirst {
+		c.within(headTime)
+		_, err := c.r.Peek(1)
+		_ = c.conn.SetReadDeadline(time.Time{})
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			err = nil
+		}
+		return nil, err
+	}
+	ahead = bufio.NewReader(up)
+	deadline := time.Now().Add(idleTime)
+	_ = up.SetReadDeadline(deadline)
+	c.within(idleTime)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if _, err := ahead.Peek(1); err == nil || !errors.Is(err, os.ErrDeadlineExceeded) {
+			_ = c.conn.SetReadDeadline(time.Unix(1, 0))
+		}
+	}()
+	_, err = c.r.Peek(1)
+	_ = up.SetReadDeadline(time.Unix(1, 0))
+	<-done
+	_ = up.SetReadDeadline(time.Time{})
+	_ = c.conn.SetReadDeadline(time.Time{})
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = nil
+	}
+	return ahead, err
+}
+
+// forwardInside serves a request, as servers get them, in a tunnel or a connection that was led here, to a host
+// that has to be looked at. It reports whether another request may follow.
+func (c *client) forwardInside(tunnel *access, q *request) bool {
+	a := c.s.newAccess(tunnel.req.Protocol, q.method)
+	a.req.Host, a.req.Port = tunnel.req.Host, tunnel.req.Port
+	var bad network.Reason
+	switch {
+	case !strings.HasPrefix(q.target, "/") && (q.target != "*" || q.method != "OPTIONS"):
+		bad = network.InvalidHost // it is for a proxy, which the host is not
+	case !q.isFor(a.req.Host, a.req.Port, a.req.Port):
+		bad = network.HostMismatch
+	}
+	if tunnel.answered {
+		return c.exchangeBy(a, q, bad, q.target, false, func(network.Request) network.Decision { return tunnel.decision })
+	}
+	return c.exchange(a, q, bad, q.target, false)
+}
+
+// pipe is tunnel for what the policy does not want to look into. One that does from now on ends it. Ahead has
+// what was read of the server before; nil for nothing.
+func (c *client) pipe(a *access, up net.Conn, ahead *bufio.Reader) Cause {
 	a.blind.Store(true)
 	if !a.stands(c.s.policy()) { // it changed in this moment
 		c.reset()
 		return Failed
 	}
-	return c.tunnel(a, up, nil, true)
+	return c.tunnel(a, up, ahead, true)
 }
 
 // refuseInside tells that what the client sends in a connection is not allowed.
@@ -187,7 +285,8 @@ func (c *client) refuseInside(a *access, reason network.Reason) Cause {
 }
 
 // intercept has the TLS of a client opened.
-func (c *client) intercept(a *access, up net.Conn, by Interceptor) Cause {
+func (c *client) intercept(a *access, up net.Conn, by Interceptor, see sight) Cause {
+	a.opened = true
 	before := c.in.in.Load() - int64(c.r.Buffered())
 	hello, err := a.readHello(c.conn, c.r)
 	switch {
@@ -201,7 +300,7 @@ func (c *client) intercept(a *access, up net.Conn, by Interceptor) Cause {
 	i := &interception{c: c, a: a, first: up}
 	by.Intercept(&Intercepted{
 		Context: c.s.ctx, Conn: &replayed{Conn: c.in, r: io.MultiReader(bytes.NewReader(hello), c.r)},
-		Host: a.req.Host, Port: a.req.Port, Dial: i.dial, Judge: i.judge, Rewriter: c.s.command.Rewriter,
+		Host: a.req.Host, Port: a.req.Port, Dial: i.dial, Judge: i.judge, Rewriter: c.s.command.Rewriter, Guarded: see.hide,
 	})
 	i.end()
 	a.up, a.down = c.in.in.Load()-before, c.in.out.Load()-sent
@@ -311,11 +410,8 @@ func (a *access) rule(q *request, target string) *network.Decision {
 		return &d
 	}
 	if rule != nil {
-		for _, name := range rule.Strip {
-			q.drop(name)
-		}
+		q.fields = slices.DeleteFunc(q.fields, func(f field) bool { return rule.Drops(f.name) })
 		for _, h := range rule.Set {
-			q.drop(h.Name)
 			q.fields = append(q.fields, field{h.Name, h.Value})
 		}
 	}
@@ -329,9 +425,4 @@ func (h *head) all() map[string][]string {
 		all[f.name] = append(all[f.name], f.value)
 	}
 	return all
-}
-
-// drop removes a header.
-func (h *head) drop(name string) {
-	h.fields = slices.DeleteFunc(h.fields, func(f field) bool { return strings.EqualFold(f.name, name) })
 }

@@ -57,8 +57,9 @@ type Proxy struct {
 	// means 256 and 4096. What is above waits to be accepted.
 	CommandConns, ProcessConns int
 
-	once  sync.Once
-	slots chan struct{}
+	once   sync.Once
+	slots  chan struct{}
+	places places
 }
 
 // Command is one command's access to the network: everything that a decision or a record needs.

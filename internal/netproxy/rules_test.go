@@ -87,12 +87,17 @@ func TestRuledTunnels(t *testing.T) {
 		{"no TLS", "api.example.com:443", "SSH-2.0-client\r\n", network.MITMRequired},
 		{"a request", "api.example.com:8080", "DELETE /x HTTP/1.1\r\nHost: api.example.com:8080\r\n\r\n", network.MITMRequired},
 		{"TLS that cannot be opened", "api.example.com:443", string(clientHello(t, "api.example.com")), network.MITMRequired},
-		{"TLS for it to another host", "other.example.com:443", string(clientHello(t, "api.example.com")), network.SNIMismatch},
-		{"TLS for another host", "other.example.com:443", string(clientHello(t, "other.example.com")), ""},
+		{"TLS for it to another host", "www.example.net:443", string(clientHello(t, "api.example.com")), network.SNIMismatch},
+		{"TLS for another host", "www.example.net:443", string(clientHello(t, "www.example.net")), ""},
+		{"TLS for another host at its address", "other.example.com:443", string(clientHello(t, "other.example.com")), network.MITMRequired},
+		{"TLS for another host at its address, without a name", "93.184.216.34:443", string(clientHello(t, "")), network.MITMRequired},
+		{"another protocol to another host at its address", "other.example.com:443", "SSH-2.0-client\r\n", network.MITMRequired},
+		{"another protocol to another host", "www.example.net:443", "SSH-2.0-client\r\n", ""},
+		{"a request for it to another host", "www.example.net:8080", "GET /open HTTP/1.1\r\nHost: api.example.com\r\n\r\n", network.HostMismatch},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := make(chan []byte, 1)
-			l := newLab(t, ruled(t, "*.example.com"), listen(t, func(c net.Conn) {
+			l := newLab(t, ruled(t, "*.example.com", "*.example.net", "93.184.216.34"), listen(t, func(c net.Conn) {
 				all, _ := io.ReadAll(c)
 				got <- all
 			}))

@@ -170,7 +170,8 @@ func (t *tunnel) sniff(f, other *flow) error {
 		return err
 	}
 	if first, _ := f.ahead.Peek(1); first[0] != recordHandshake {
-		return nil
+		s := &screen{t: t, f: f, other: other}
+		return s.run()
 	}
 	p, err := t.a.readHello(f.from, f.ahead)
 	if err != nil {
@@ -207,7 +208,9 @@ func (a *access) readHello(from net.Conn, ahead *bufio.Reader) ([]byte, error) {
 // host of its own. Without one, and with an encrypted hello inside, it is as the policy says.
 func (a *access) checkName(h hello) error {
 	policy := a.s.policy()
-	if policy.RequireSNI() && (h.name == "" || h.ech) {
+	// An encrypted hello may be for a host with request rules or credentials.
+	hides := h.ech && !a.opened && (policy.HasRequestRules() || a.s.command.Rewriter != nil)
+	if a.shut || hides || policy.RequireSNI() && (h.name == "" || h.ech) {
 		return a.refuseName(h.name)
 	}
 	if h.name == "" {
@@ -222,7 +225,7 @@ func (a *access) checkName(h hello) error {
 	}
 	r := a.req
 	r.Host = host
-	if d := policy.Decide(r); d.Ruling != network.Allow || policy.Inspects(host, r.Port) {
+	if d := policy.Decide(r); d.Ruling != network.Allow || policy.Inspects(host, r.Port) || a.s.sightOf(policy, host, r.Port) != (sight{}) {
 		return a.refuseName(h.name) // or its requests would not be seen
 	}
 	return nil
