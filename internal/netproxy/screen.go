@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -178,7 +179,7 @@ func (s *screen) judge(q *request) network.Reason {
 			continue
 		}
 		// Behind another proxy it is that one's to say what is reached, but for what must be seen.
-		if d := policy.Decide(r); q.method != "CONNECT" && d.Ruling != network.Allow && r.Host != a.req.Host {
+		if d := policy.Decide(r); q.method != "CONNECT" && d.Ruling != network.Allow && !a.leadsTo(r.Host) {
 			return network.HostMismatch
 		}
 		if policy.Inspects(r.Host, r.Port) || policy.Inspects(r.Host, a.req.Port) || a.s.sightOf(policy, r.Host, r.Port) != (sight{}) {
@@ -186,6 +187,15 @@ func (s *screen) judge(q *request) network.Reason {
 		}
 	}
 	return ""
+}
+
+// leadsTo reports whether a host is that of the connection, or its address, or a local name of that.
+func (a *access) leadsTo(h network.Host) bool {
+	if addr, ok := h.Addr(); ok && (addr == a.resolved.Addr().Unmap() || slices.Contains(a.req.Host.LocalAddrs(), addr)) {
+		return true
+	}
+	addr, ok := a.req.Host.Addr()
+	return h == a.req.Host || ok && slices.Contains(h.LocalAddrs(), addr)
 }
 
 // refuse tells that a request is not allowed; a nil one is malformed. The first one gets an answer, as nothing
