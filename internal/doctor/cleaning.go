@@ -31,7 +31,7 @@ func Cleaned(states []state.Report) Cleaning {
 		for _, list := range []*[]string{&r.Placeholders, &r.TmpDirs, &r.Discarded} {
 			*list = append([]string{}, *list...)
 		}
-		for _, list := range []*[]guard.Left{&r.Replaced, &r.Unknown, &r.Failed} {
+		for _, list := range []*[]guard.Left{&r.Replaced, &r.Planted, &r.Unknown, &r.Failed} {
 			*list = append([]guard.Left{}, *list...)
 		}
 		r.Held = append([]guard.Held{}, r.Held...)
@@ -65,7 +65,7 @@ func (c Cleaning) String() string {
 		for _, left := range []struct {
 			word string
 			list []guard.Left
-		}{{"replaced", r.Replaced}, {"unknown", r.Unknown}, {"FAILED", r.Failed}} {
+		}{{"replaced", r.Replaced}, {"quarantined", r.Planted}, {"unknown", r.Unknown}, {"FAILED", r.Failed}} {
 			for _, l := range left.list {
 				line(left.word, l.Path, l.Why)
 			}

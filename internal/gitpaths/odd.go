@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -136,11 +137,31 @@ func (w *oddWalk) pay(text string) { w.left -= len(text) / 32 }
 
 // note adds a name below a git directory, which is no regular file.
 func (w *oddWalk) note(t tree, dir, name string, mode fs.FileMode) {
-	if mode != fs.ModeSymlink {
-		w.found[filepath.Join(dir, name)] = mode.String()
-		return
+	target := ""
+	if mode == fs.ModeSymlink {
+		target, _ = t.readlink(name) // an empty one was not read
+		w.pay(target)
 	}
-	target, _ := t.readlink(name) // an empty one was not read
-	w.pay(target)
-	w.found[filepath.Join(dir, name)] = oddLink + target
+	w.found[filepath.Join(dir, name)] = oddText(mode, target)
+}
+
+// oddText says what is neither a file nor a directory; target is the text of a symbolic link.
+func oddText(mode fs.FileMode, target string) string {
+	if mode == fs.ModeSymlink {
+		return oddLink + target
+	}
+	return mode.String()
+}
+
+// oddValue is oddText of a path.
+func oddValue(path string, mode fs.FileMode) string {
+	target, _ := os.Readlink(path) // of nothing but a link
+	return oddText(mode, target)
+}
+
+// openUp gives the owner of a directory the rights to it that a command took away, and reports
+// whether it did.
+func openUp(dir string) bool {
+	info, err := os.Lstat(dir)
+	return err == nil && info.IsDir() && os.Chmod(dir, info.Mode().Perm()|0o700) == nil
 }

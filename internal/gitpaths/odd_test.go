@@ -67,28 +67,28 @@ func TestCheckOdd(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	dir := tempDir(t)
 	put(t, dir+"/.git/logs/HEAD", "")
-	put(t, dir+"/.git/shut/", "")
+	put(t, dir+"/.git/annex/", "")
 	put(t, dir+"/.git/HEAD", "")
 	link(t, "x", dir+"/made/before")
 	before := taken(t, dir)
 	if err := syscall.Mkfifo(dir+"/.git/pipe", 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Rename(dir+"/made", dir+"/.git/moved"); err != nil {
+	if err := os.Rename(dir+"/made", dir+"/.git/lfs"); err != nil {
 		t.Fatal(err)
 	}
-	link(t, "x", dir+"/.git/shut/link")
-	if err := os.Chmod(dir+"/.git/shut", 0o300); err != nil {
+	link(t, "x", dir+"/.git/annex/link")
+	if err := os.Chmod(dir+"/.git/annex", 0o300); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = os.Chmod(dir+"/.git/shut", 0o700) })
+	t.Cleanup(func() { _ = os.Chmod(dir+"/.git/annex", 0o700) })
 	paths := checked(t, before)
 	want(t, paths, dir+"/.git/pipe", "")
-	want(t, paths, dir+"/.git/moved/before", "s")
+	want(t, paths, dir+"/.git/lfs/before", "s")
 	if os.Geteuid() == 0 {
-		want(t, paths, dir+"/.git/shut/link", "s")
+		want(t, paths, dir+"/.git/annex/link", "s")
 	} else {
-		want(t, paths, dir+"/.git/shut", "f")
+		want(t, paths, dir+"/.git/annex", "f")
 	}
 	if len(paths) != 3 {
 		t.Errorf("%+v", paths)

@@ -113,9 +113,12 @@ func TestCheckOrders(t *testing.T) {
 			}
 		}
 	}
-	for _, f := range orderFiles {
-		if !tested[f.name] {
-			t.Errorf("%s has no test", f.name)
+	for name, k := range gitNames {
+		if !tested[name] && k.form != nil && len(k.form([]byte("$(evil)\n"))) == 0 {
+			t.Errorf("%s may have words for a shell", name)
+		}
+		if k.form != nil && len(k.form(nil)) > 0 {
+			t.Errorf("%s must not be empty: git makes a file before it writes to it", name)
 		}
 	}
 }

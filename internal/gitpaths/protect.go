@@ -126,6 +126,7 @@ func (r *Repository) Shut(o Outside) ([]Path, error) {
 	for _, dir := range r.worktrees() {
 		shutDir(&l, dir)
 	}
+	l.add(r.strangers()...)
 	l.add(r.unpopulated(read.links)...)
 	return l.paths, read.err
 }

@@ -6,32 +6,28 @@ package gitpaths
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/sallyport-dev/sallyport/internal/printable"
 )
 
 // A Snapshot is what git obeyed in a work tree before a command that may write to its
-// git directories. [Take] makes one; the zero value is not usable.
+// git directories. [Take] makes one, [Recall] one of an earlier process; the zero value is not
+// usable. One goroutine at a time may use it.
 type Snapshot struct {
-	work  string      // resolved
-	repo  *Repository // nil if there was none
-	cache *Cache
-	hash  int // bytes of an object name
-	files []seenFile
-	trees map[string]bool   // git directories of linked work trees
-	links map[string]bool   // .git of populated submodules
-	words map[order]bool    // what leads git to a program or a path
-	odd   map[string]string // as Repository.odd
-	refs  bool              // git makes symbolic links for symbolic refs
-}
-
-// A seenFile is a file with what it was.
-type seenFile struct {
-	path, why string
-	present   bool
-	stamp     stamp
+	empty  string // a directory that was no repository, resolved; or ""
+	common string
+	repos  []*Repository // one for each work tree that was looked at, with the same Common
+	before map[fact]bool
+	cache  *Cache
+	hash   int              // bytes of an object name
+	refs   bool             // git makes symbolic links for symbolic refs
+	late   bool             // the command has ended, and it is not known when
+	index  map[string]stamp // indexes that were looked at while the command runs
 }
 
 // Take looks at the work tree work, whose repository is r: what [Open] has returned
@@ -39,37 +35,147 @@ type seenFile struct {
 // written to; it may be nil. With an [*IndexError] the snapshot is usable nevertheless,
 // with any other error it is nil.
 func Take(work string, r *Repository, o Outside, closed func(path string) bool) (*Snapshot, error) {
-	s := &Snapshot{work: work, repo: r, cache: o.Cache}
+	s := &Snapshot{cache: o.Cache, before: map[fact]bool{}, index: map[string]stamp{}}
 	if r == nil {
 		at, err := followAbs(work)
-		s.work = at.real
+		s.empty = at.real
+		s.before[fact{kind: isEmpty, path: s.empty}] = true
 		return s, err
 	}
 	own := r.readOwn(o)
 	s.hash, s.refs = own.hash, own.linkRefs || o.read().linkRefs
-	var err error
-	if s.odd, err = r.odd(closed); err != nil {
+	s.common, s.repos = r.Common, []*Repository{r}
+	odd, err := r.odd(closed)
+	if err != nil {
 		return nil, err
 	}
-	s.files = r.obeyed()
-	for i := range s.files {
-		f := &s.files[i]
-		st, err := lstatStamp(f.path)
-		f.present, f.stamp = err == nil || !absent(err), st
+	s.before[fact{kind: isCommon, path: r.Common}] = true
+	for path, what := range odd {
+		s.before[newFact(isOdd, path, what)] = true
 	}
-	s.trees, s.words, s.links = map[string]bool{}, map[order]bool{}, map[string]bool{}
 	for _, dir := range r.worktrees() {
-		s.trees[dir] = true
+		s.before[fact{kind: isAdmin, path: dir}] = true
 	}
-	for _, o := range r.orders(s.cache, s.hash) {
-		s.words[o] = true
+	found, _ := r.orders()
+	for _, f := range slices.Concat(found, r.outsideNames(s.cache, s.hash)) {
+		s.before[f.fact] = true
+	}
+	if closed != nil {
+		s.shut(closed)
+	}
+	return s, s.addTree(r)
+}
+
+// shut notes what the command cannot change at the top of the git directories.
+func (s *Snapshot) shut(closed func(path string) bool) {
+	for _, dir := range s.repos[0].gitDirs() {
+		names := []string{commonName, gitdirName, configName, worktreeName, hooksName, "info", "modules", "branches", "remotes"}
+		for _, entry := range entries(dir) {
+			names = append(names, entry.Name())
+		}
+		for _, name := range names {
+			if path := join(dir, name); closed(path) {
+				s.before[fact{kind: isShut, path: path}] = true
+			}
+		}
+	}
+}
+
+// addTree adds what is of one work tree alone.
+func (s *Snapshot) addTree(r *Repository) error {
+	s.before[fact{isTree, r.Work, r.Dir}] = true
+	for _, f := range r.obeyed() {
+		s.before[f.fact] = true
 	}
 	links, err := r.populated(s.cache, s.hash)
 	for _, link := range links {
-		s.links[link] = true
+		s.before[fact{kind: isSubmodule, path: link}] = true
 	}
-	return s, err
+	return err
 }
+
+// Key names what the snapshot is of: the same for all work trees of a repository, wherever its
+// directory was moved on a file system.
+func (s *Snapshot) Key() string {
+	path, kind := s.common, "git"
+	if s.empty != "" {
+		path, kind = s.empty, "none"
+	}
+	st, _ := lstatStamp(path) // the zero one is of no file
+	return fmt.Sprintf("%s %d %d", kind, st.device, st.inode)
+}
+
+// Text returns what [Recall] and [Snapshot.Adopt] read.
+func (s *Snapshot) Text() []byte { return encodeFacts(s.before) }
+
+// Adopt takes what was true before from the text of an older snapshot with the same Key, and
+// keeps what only s knows: that of its own work tree, if the older one has not looked at it. An
+// error changes nothing.
+func (s *Snapshot) Adopt(text []byte) error {
+	older, err := decodeFacts(text)
+	if err != nil || s.empty != "" {
+		return err
+	}
+	if !older[fact{kind: isCommon, path: s.common}] {
+		return fmt.Errorf("%w about %s", errFacts, s.common)
+	}
+	own := s.before
+	r := s.repos[0]
+	s.before = older
+	if older[fact{isTree, r.Work, r.Dir}] {
+		return nil
+	}
+	for f := range own {
+		if f.kind == isTree || f.kind == isSubmodule || f.kind == isFile && within(r.Dir, f.path) && !within(r.Common, f.path) {
+			s.before[f] = true
+		}
+	}
+	return nil
+}
+
+// Recall returns the snapshot that an earlier process has taken, from its text. What commands
+// could not change then is not looked at again.
+func Recall(text []byte, o Outside) (*Snapshot, error) {
+	facts, err := decodeFacts(text)
+	if err != nil {
+		return nil, err
+	}
+	s := &Snapshot{before: facts, index: map[string]stamp{}, late: true}
+	for f := range facts {
+		switch f.kind {
+		case isEmpty:
+			s.empty = f.path
+		case isCommon:
+			s.common = f.path
+		case isTree:
+			s.repos = append(s.repos, &Repository{Work: f.path, Dir: f.value})
+		}
+	}
+	for _, r := range s.repos {
+		r.Common, r.CommonMissing, r.DirMissing = s.common, !exists(s.common), !exists(r.Dir)
+	}
+	if s.empty == "" && (s.common == "" || len(s.repos) == 0) {
+		return nil, errFacts
+	}
+	if s.empty == "" {
+		own := s.repos[0].readOwn(o)
+		s.hash, s.refs = own.hash, own.linkRefs || o.read().linkRefs
+	}
+	return s, nil
+}
+
+// Doubt returns, for a snapshot that was recalled, a sentence about what a command or, since, a
+// user may have made; or "".
+func (s *Snapshot) Doubt() string {
+	if s.empty == "" || !exists(join(s.empty, linkName)) {
+		return ""
+	}
+	return fmt.Sprintf("a run in %s was killed, and a .git has appeared there since; if you have not made it, remove it before you use git there", printable.Word(s.empty))
+}
+
+// Place returns the directory that the snapshot is of: a git directory, or one that was no
+// repository.
+func (s *Snapshot) Place() string { return s.common + s.empty }
 
 // populated returns the .git of each gitlink in the index that has one.
 func (r *Repository) populated(c *Cache, hash int) ([]string, error) {
@@ -84,19 +190,24 @@ func (r *Repository) populated(c *Cache, hash int) ([]string, error) {
 }
 
 // obeyed returns the files that git obeys in the directories that a command could
-// write to.
-func (r *Repository) obeyed() []seenFile {
-	var files []seenFile
-	for _, dir := range slices.Compact([]string{r.Dir, r.Common}) {
-		files = append(files,
-			seenFile{path: join(dir, commonName), why: "git would take its configuration and hooks from the directory that it names"},
-			seenFile{path: join(dir, worktreeName), why: "git would obey it as a configuration"},
-			seenFile{path: join(dir, gitdirName), why: "git would take it for the name of a work tree"})
+// write to, as far as they exist.
+func (r *Repository) obeyed() []finding {
+	var found []finding
+	add := func(path, why string) {
+		st, err := lstatStamp(path)
+		if err == nil || !absent(err) {
+			found = append(found, finding{newFact(isFile, path, fmt.Sprint(st.inode, st.size, st.modified)), why})
+		}
 	}
-	return append(files,
-		seenFile{path: join(r.Common, configName), why: "git obeys it as its configuration"},
-		seenFile{path: join(r.Common, hooksName), why: "git runs what is in it"},
-		seenFile{path: join(join(r.Common, "info"), "attributes"), why: "git runs the filters that it chooses"})
+	for _, dir := range slices.Compact([]string{r.Dir, r.Common}) {
+		add(join(dir, commonName), "git would take its configuration and hooks from the directory that it names")
+		add(join(dir, worktreeName), "git would obey it as a configuration")
+		add(join(dir, gitdirName), "git would take it for the name of a work tree")
+	}
+	add(join(r.Common, configName), "git obeys it as its configuration")
+	add(join(r.Common, hooksName), "git runs what is in it")
+	add(join(join(r.Common, "info"), "attributes"), "git runs the filters that it chooses")
+	return found
 }
 
 // Check returns what git outside would obey and did not when the snapshot was taken,
@@ -108,72 +219,160 @@ func (r *Repository) obeyed() []seenFile {
 // Closed is as for [Take]. The error is an [*IndexError], then there may be submodules
 // that it did not see, or that of a git directory that cannot be looked at.
 func (s *Snapshot) Check(closed func(path string) bool) ([]Path, error) {
-	if s.repo == nil {
+	if s.empty != "" {
 		return s.checkEmpty(), nil
 	}
 	var l list
-	for _, f := range s.files {
-		st, err := lstatStamp(f.path)
-		switch present := err == nil || !absent(err); {
-		case present && !f.present:
-			l.add(planted(f.path, "it appeared; "+f.why))
-		case present && (st.inode != f.stamp.inode || st.size != f.stamp.size || st.modified != f.stamp.modified):
-			l.add(planted(f.path, "it changed; "+f.why))
+	s.quick(&l)
+	for _, dir := range s.repos[0].worktrees() {
+		if !s.before[fact{kind: isAdmin, path: dir}] && !pointsBack(dir) {
+			l.add(planted(dir, "git worktree repair would write to the .git that it names, which does not name it"))
 		}
 	}
-	for _, dir := range s.repo.worktrees() {
-		if !s.trees[dir] { // or Shut protects its files
-			checkLinked(&l, dir)
+	var errs []error
+	for _, r := range s.repos {
+		_, err := s.checkIndex(&l, r)
+		errs = append(errs, err)
+	}
+	return l.paths, errors.Join(append(errs, s.checkOdd(&l, closed))...)
+}
+
+// Look returns what Check does of the places where git outside finds orders, but for what takes
+// long, and the directories and files in which more may appear. It is for while a command runs.
+func (s *Snapshot) Look() (found []Path, places []string) {
+	if s.empty != "" {
+		return s.checkEmpty(), []string{s.empty}
+	}
+	var l list
+	places = s.quick(&l)
+	for _, r := range s.repos {
+		at := join(r.Dir, indexName)
+		st, err := lstatStamp(at)
+		if err != nil || st == s.index[at] {
+			continue
+		}
+		more, _ := s.checkIndex(&l, r) // what cannot be read is an error of Check
+		if places = append(places, more...); len(more) == 0 {
+			s.index[at] = st
 		}
 	}
-	for _, o := range s.repo.orders(s.cache, s.hash) {
-		if !s.words[o] {
-			l.add(planted(o.path, o.why))
+	return l.paths, append(places, join(s.common, worktreesName))
+}
+
+// quick is what Look and Check have in common. It returns what it has looked at.
+func (s *Snapshot) quick(l *list) (looked []string) {
+	for _, r := range s.repos {
+		for _, f := range r.obeyed() {
+			s.addNew(l, f)
 		}
 	}
-	links, err := s.repo.populated(s.cache, s.hash)
-	for _, link := range links {
-		if !s.links[link] {
-			l.add(planted(link, "git status would run git in this submodule and obey its configuration"))
+	found, looked := s.repos[0].orders()
+	for _, f := range found {
+		s.addNew(l, f)
+	}
+	for _, f := range s.repos[1:] {
+		if f.Dir != s.common && !within(s.common, f.Dir) {
+			more, places := f.orders()
+			for _, f := range more {
+				s.addNew(l, f)
+			}
+			looked = append(looked, places...)
+		}
+	}
+	for _, dir := range s.repos[0].worktrees() {
+		if !s.before[fact{kind: isAdmin, path: dir}] { // or Shut protects its files
+			checkLinked(l, dir)
+		}
+	}
+	return looked
+}
+
+// addNew adds a finding that was none before.
+func (s *Snapshot) addNew(l *list, f finding) {
+	if s.before[f.fact] || s.shutAt(f.path) || f.kind == isOdd && s.refs && s.isRef(f.path, f.value) {
+		return
+	}
+	l.add(planted(f.path, f.why))
+}
+
+// shutAt reports whether a path lies in what the command cannot change.
+func (s *Snapshot) shutAt(path string) bool {
+	for at := path; len(at) > 1; at = filepath.Dir(at) {
+		if s.before[fact{kind: isShut, path: at}] {
+			return true
+		}
+	}
+	return false
+}
+
+// checkIndex looks at the submodules of one work tree, and returns the places where the .git of
+// a new one can appear.
+func (s *Snapshot) checkIndex(l *list, r *Repository) (places []string, err error) {
+	for _, f := range r.outsideNames(s.cache, s.hash) {
+		s.addNew(l, f)
+	}
+	links, err := r.gitlinks(s.cache, s.hash)
+	for _, name := range links {
+		at, followErr := follow(r.Work, join(name, linkName))
+		switch {
+		case followErr != nil || s.before[fact{kind: isSubmodule, path: at.real}]:
+		case at.missing:
+			places = append(places, above(filepath.Dir(at.real)))
+		default:
+			l.add(planted(at.real, "git status would run git in this submodule and obey its configuration"))
 		}
 	}
 	var broken *IndexError
 	if errors.As(err, &broken) && broken.outside {
 		err = nil // it is in the list
 	}
-	err = errors.Join(err, s.checkOdd(&l, closed))
-	return l.paths, err
+	return places, err
 }
+
+// above returns a directory, or the nearest one above it that exists.
+func above(dir string) string {
+	for !exists(dir) && filepath.Dir(dir) != dir {
+		dir = filepath.Dir(dir)
+	}
+	return dir
+}
+
+// whyOdd is why links and the like are harmful.
+const whyOdd = "it appeared and is neither a file nor a directory; git would read, write or remove something else through it"
 
 // checkOdd looks for what is neither a file nor a directory. Git outside would write
 // and remove files through a symbolic link.
 func (s *Snapshot) checkOdd(l *list, closed func(path string) bool) error {
-	now, err := s.repo.odd(closed)
-	for _, path := range slices.Sorted(maps.Keys(now)) {
-		what := now[path]
-		if s.odd[path] != what && !(s.refs && s.repo.isRef(path, what)) {
-			l.add(planted(path, "it appeared and is neither a file nor a directory; git would read, write or remove something else through it"))
+	var errs []error
+	for i, r := range s.repos {
+		if i > 0 && (r.Dir == s.common || within(s.common, r.Dir)) {
+			continue
+		}
+		now, err := r.odd(closed)
+		errs = append(errs, err)
+		for _, path := range slices.Sorted(maps.Keys(now)) {
+			s.addNew(l, finding{newFact(isOdd, path, now[path]), whyOdd})
 		}
 	}
-	return err
+	return errors.Join(errs...)
 }
 
 // isRef reports whether a symbolic link is a symbolic ref, as git makes them with
 // core.preferSymlinkRefs.
-func (r *Repository) isRef(path, what string) bool {
+func (s *Snapshot) isRef(path, what string) bool {
 	target, ok := strings.CutPrefix(what, oddLink+"refs/")
-	ref := path == join(r.Dir, headName) || path == join(r.Common, headName) || within(join(r.Common, "refs"), path)
+	ref := path == join(s.repos[0].Dir, headName) || path == join(s.common, headName) || within(join(s.common, "refs"), path)
 	return ok && ref && insideName(target)
 }
 
 // checkEmpty looks at a directory that was no repository.
 func (s *Snapshot) checkEmpty() []Path {
 	var l list
-	if link := join(s.work, linkName); exists(link) {
+	if link := join(s.empty, linkName); exists(link) && !s.late { // or a user has made it since
 		l.add(planted(link, "it appeared; git would take the directory for a repository and obey its configuration"))
 	}
-	if bare, err := openBare(s.work); bare != nil || err != nil {
-		l.add(planted(join(s.work, headName), "it appeared; git would take the directory for a bare repository and obey its configuration"))
+	if bare, err := openBare(s.empty); bare != nil || err != nil {
+		l.add(planted(join(s.empty, headName), "it appeared; git would take the directory for a bare repository and obey its configuration"))
 	}
 	return l.paths
 }
@@ -183,12 +382,9 @@ func (s *Snapshot) checkEmpty() []Path {
 // extensions.worktreeConfig there is no configuration.
 func checkLinked(l *list, dir string) {
 	text, err := ReadFile(join(dir, commonName), pointerLimit)
-	if err != nil && !absent(err) || err == nil && string(bytes.TrimRight(text, "\r\n")) != "../.." || isLink(dir) {
+	named := string(bytes.TrimRight(text, "\r\n"))
+	if err != nil && !absent(err) || err == nil && named != "../.." && len(text) > 0 || isLink(dir) {
 		l.add(planted(dir, "git in that work tree would take its configuration and hooks from elsewhere"))
-		return
-	}
-	if !pointsBack(dir) {
-		l.add(planted(dir, "git worktree repair would write to the .git that it names, which does not name it"))
 		return
 	}
 	if path := join(dir, worktreeName); exists(path) {
@@ -222,12 +418,4 @@ func pointsBack(dir string) bool {
 func planted(path, why string) Path {
 	mode, _ := lstat(path) // zero after an error
 	return Path{Path: path, IsDir: mode.IsDir(), Symlink: isLink(path), Why: why}
-}
-
-// gitDirs returns the directories in which a rebase can be in progress: the git
-// directory of every work tree of the repository.
-func (r *Repository) gitDirs() []string {
-	dirs := append([]string{r.Dir, r.Common}, r.worktrees()...)
-	slices.Sort(dirs)
-	return slices.Compact(dirs)
 }

@@ -148,3 +148,9 @@ func lstatStamp(path string) (stamp, error) {
 	}
 	return stampOf(&st), nil
 }
+
+// manyNames reports whether a file has more than one name.
+func manyNames(path string) bool {
+	var st unix.Stat_t
+	return unix.Lstat(path, &st) == nil && st.Nlink > 1
+}

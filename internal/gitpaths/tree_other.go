@@ -57,3 +57,6 @@ func lstatStamp(path string) (stamp, error) {
 	}
 	return stampOf(info), nil
 }
+
+// manyNames reports whether a file has more than one name, which is not known here.
+func manyNames(string) bool { return false }

@@ -5,8 +5,11 @@ package guard
 
 import (
 	"errors"
+	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sallyport-dev/sallyport/internal/gitpaths"
 )
 
 func clean(state string) (Report, error) {
@@ -15,6 +18,9 @@ func clean(state string) (Report, error) {
 		err = holdError(state, "clean the journal of placeholders", err)
 	} else {
 		err = nil
+	}
+	if e := cleanMemories(state, &r); e != nil {
+		err = errors.Join(err, e)
 	}
 	q, e := openQuarantine(state, false)
 	if e == nil {
@@ -38,4 +44,47 @@ func cleanJournal(state string) (Report, error) {
 	}
 	defer j.unlock()
 	return j.sweep(true)
+}
+
+// cleanMemories checks the repositories in which commands ran whose sallyport was killed.
+func cleanMemories(state string, r *Report) error {
+	k := &Keeper{State: state}
+	if !k.Remains() {
+		return nil
+	}
+	k.mu.Lock()
+	err := k.journalError(k.join())
+	if err == nil {
+		found, notes := k.settleDead()
+		for _, f := range found {
+			r.Planted = append(r.Planted, Left{f.Path, f.Why})
+		}
+		for _, note := range notes {
+			r.Failed = append(r.Failed, Left{state, note})
+		}
+		k.journal.dropBroken(r)
+	}
+	k.mu.Unlock()
+	return errors.Join(err, k.Close())
+}
+
+// dropBroken removes the memories that cannot be read, which no start can check.
+func (j *journal) dropBroken(r *Report) {
+	if j.lock() != nil {
+		return
+	}
+	defer j.unlock()
+	names, _ := listRoot(j.dir)
+	for _, name := range names {
+		if !strings.HasPrefix(name, memoryPrefix) {
+			continue
+		}
+		_, text, err := j.readMemory(name)
+		if err == nil {
+			_, err = gitpaths.Recall(text, gitpaths.Outside{})
+		}
+		if err != nil && j.forget(name) == nil {
+			r.Unknown = append(r.Unknown, Left{name, err.Error() + "; it was removed"})
+		}
+	}
 }

@@ -103,6 +103,9 @@ type Report struct {
 	Unknown []Left `json:"unknown"`
 	// Failed is what could not be removed or looked at. The next start tries again.
 	Failed []Left `json:"failed"`
+	// Planted is what commands whose sallyport was killed had left in git directories. It is in
+	// quarantine now.
+	Planted []Left `json:"planted"`
 	// Discarded are the quarantined things that were removed, by the path of their directory.
 	Discarded []string `json:"discarded"`
 	// Quarantined counts the things in quarantine now, QuarantineBytes their size.
@@ -163,11 +166,20 @@ type BrokenError struct {
 	What string // what happened to it, as in "was removed"
 	// Covered says that it is no placeholder, but what a mount covered.
 	Covered bool
+	// Again says that the command made it at a watched name, too often.
+	Again bool
+	// Unwatched says that changes are not reported any more; What is why. There is no Path.
+	Unwatched bool
 }
 
 // Error is one sentence with the fix.
 func (e *BrokenError) Error() string {
-	if e.Covered {
+	switch {
+	case e.Again:
+		return fmt.Sprintf("%s %s by the command, so it was ended; look at what it does", printable.Word(e.Path), e.What)
+	case e.Unwatched:
+		return printable.Line(e.What) + "; the command was ended"
+	case e.Covered:
 		return fmt.Sprintf("%s %s from outside while the command ran, which removes the mount over it, so the command was ended; run it again", printable.Word(e.Path), e.What)
 	}
 	return fmt.Sprintf("the placeholder %s %s from outside while the command ran, so the command was ended; run it again", printable.Word(e.Path), e.What)

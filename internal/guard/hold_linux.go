@@ -34,6 +34,7 @@ type Hold struct {
 	broken   *BrokenError
 	onBroken func(error)
 	released bool
+	memories []string // file names
 }
 
 // A watched is a name that a command cannot keep.
@@ -130,6 +131,12 @@ func (h *Hold) Finish() ([]Found, error) {
 	var errs []error
 	if !h.released && !k.closed {
 		k.readEvents() // what has happened, in its order
+		for _, s := range k.scopes {
+			if s.hold == h {
+				errs = append(errs, k.lookAt(s)) // not everything is an event
+			}
+		}
+		k.dropScopes(h) // the caller looks for the rest
 		for _, n := range h.names {
 			errs = append(errs, k.lastLook(n.dir.fd, n))
 		}
@@ -162,6 +169,8 @@ func (k *Keeper) release(h *Hold) {
 	if h.released {
 		return
 	}
+	k.dropScopes(h)
+	k.forgetMemories(h)
 	h.released = true
 	for _, n := range h.names {
 		delete(n.holds, h)
@@ -377,11 +386,16 @@ func (k *Keeper) lastLook(fd int, n *watched) error {
 func (k *Keeper) Quarantine(path, why string) (Found, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	gone := Found{Path: path, Kind: KindGone, Why: why}
-	switch {
-	case k.closed:
+	if k.closed {
 		return Found{}, ErrClosed
-	case !validPath(path):
+	}
+	return k.quarantineNow(path, why)
+}
+
+// quarantineNow is Quarantine with the lock held.
+func (k *Keeper) quarantineNow(path, why string) (Found, error) {
+	gone := Found{Path: path, Kind: KindGone, Why: why}
+	if !validPath(path) {
 		return Found{}, &QuarantineError{Path: path, Err: unix.EINVAL}
 	}
 	fd, err := openDir(filepath.Dir(path))

@@ -352,7 +352,7 @@ func (j *journal) sweep(all bool) (Report, error) {
 		switch {
 		case strings.HasPrefix(name, entryPrefix):
 			j.sweepEntry(name, &r)
-		case name != lockFile && !strings.HasPrefix(name, holderPrefix) && !strings.HasPrefix(name, tempPrefix):
+		case name != lockFile && !strings.HasPrefix(name, holderPrefix) && !strings.HasPrefix(name, tempPrefix) && !strings.HasPrefix(name, memoryPrefix):
 			r.Unknown = append(r.Unknown, Left{name, "not a file of this journal"})
 		}
 	}

@@ -31,6 +31,8 @@ type Keeper struct {
 	dirs         []*directory
 	placeholders map[string]*object      // by path
 	quarantine   *quarantine             // nil as long as nothing was moved
+	scopes       []*scope
+	memories     map[string]int       // holds of this keeper by the file name of a memory
 	step         func(string)            // marks a point between two steps, for tests; may be nil
 	fail         func(call string) error // makes inotify, mkdir or rename fail, for tests; may be nil
 }
@@ -129,6 +131,7 @@ func (k *Keeper) fill(h *Hold, requests []*request) error {
 	if err := k.join(); err != nil {
 		return k.journalError(err)
 	}
+	h.found, h.weaker = k.settleDead()
 	for _, r := range requests {
 		if err := k.open(h, r); err != nil {
 			return err

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -32,6 +33,10 @@ type watcher struct {
 // a command that creates thousands of files does not wake the process for each of them.
 const pause = 5 * time.Millisecond
 
+// restFor is how many times as long as it has worked the goroutine rests, so that a command in
+// a large repository does not have it work all the time.
+const restFor = 4
+
 // startWatcher opens inotify.
 func startWatcher(k *Keeper) (*watcher, error) {
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
@@ -55,13 +60,14 @@ func (w *watcher) run(k *Keeper) {
 		if w.waiter.Wait() != nil { // it was closed
 			return
 		}
+		began := time.Now()
 		k.mu.Lock()
 		if k.watcher == w {
 			k.readEvents()
 		}
 		k.mu.Unlock()
 		select {
-		case <-time.After(pause):
+		case <-time.After(max(pause, restFor*time.Since(began))):
 		case <-w.quit:
 			return
 		}
@@ -109,11 +115,12 @@ func (k *Keeper) readEvents() {
 			continue
 		}
 		if n <= 0 {
-			return
+			break
 		}
 		left -= n
 		walkEvents(w.buf[:n], k.event)
 	}
+	k.lookDirty()
 }
 
 // walkEvents splits what inotify returned into events, see inotify(7). Names are padded
@@ -135,6 +142,7 @@ func walkEvents(b []byte, handle func(wd int32, mask uint32, name string)) {
 
 // event handles one event.
 func (k *Keeper) event(wd int32, mask uint32, name string) {
+	k.mark(wd, mask)
 	for _, d := range k.dirs {
 		switch {
 		case mask&unix.IN_Q_OVERFLOW != 0:
@@ -189,7 +197,7 @@ func (k *Keeper) arm(d *directory) error {
 			return err
 		}
 	}
-	wd, err := unix.InotifyAddWatch(k.watcher.fd, fdPath(d.fd), directoryEvents)
+	wd, err := unix.InotifyAddWatch(k.watcher.fd, fdPath(d.fd), directoryEvents|unix.IN_MASK_ADD)
 	if err != nil {
 		return err
 	}
@@ -208,6 +216,9 @@ func (k *Keeper) disarm(d *directory) {
 		if other.wd == wd {
 			return // the same directory under another path
 		}
+	}
+	if slices.ContainsFunc(k.scopes, func(s *scope) bool { return slices.Contains(s.wds, wd) }) {
+		return
 	}
 	if k.watcher != nil {
 		// It fails for a directory that is gone, and then it has ended by itself.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -71,6 +72,7 @@ type Protection struct {
 	seen    seen
 	search  *search          // goes on since Started
 	opened  []string         // paths in git directories that the policy itself makes writable
+	walls   *gathering       // what Finish and the watch know of the rules; nothing changes it
 	denials []sandbox.Denial // written by Finish
 }
 
@@ -113,6 +115,9 @@ func newOnce(r *Request, present []string) (*Protection, error) {
 	// Last, because it creates directories: nothing that is known by now can fail.
 	if err = p.hold(); err == nil {
 		err = g.pin()
+	}
+	if err == nil {
+		err = p.watch()
 	}
 	if err != nil {
 		p.Release()
@@ -184,7 +189,7 @@ func (p *Protection) hold() error {
 		if w.repo != nil {
 			p.opened = append(p.opened, g.openedIn(w.repo)...)
 		}
-		s, err := gitpaths.Take(w.dir, w.repo, g.outside, p.closed)
+		s, err := gitpaths.Take(w.dir, w.repo, g.outside, func(path string) bool { return p.closed(path) || g.covers(path) })
 		if s == nil {
 			return err
 		}
@@ -199,7 +204,7 @@ func (p *Protection) hold() error {
 	if g.mounts {
 		claims = append(claims, g.covered()...)
 	}
-	if len(claims) == 0 && len(g.unreachable) == 0 && len(p.before) == 0 {
+	if len(claims) == 0 && len(g.unreachable) == 0 && len(p.before) == 0 && !p.keeper.Remains() {
 		return nil
 	}
 	var err error
@@ -217,6 +222,44 @@ func (p *Protection) hold() error {
 	}
 	g.closeAliases(placeholders)
 	return nil
+}
+
+// covers reports whether a missing name will be a placeholder, which a mount covers.
+func (g *gathering) covers(path string) bool {
+	return slices.ContainsFunc(g.claims, func(c claim) bool { return c.Path == path && c.Placeholder && g.mounts })
+}
+
+// watch has what the command plants in git directories, or makes to one, moved away at once, and
+// remembers for other runs and the next start what there was before.
+func (p *Protection) watch() error {
+	g := p.found
+	p.walls = &gathering{ruleset: &ruleset{}, base: g.base, tmpAt: g.tmpAt, mounts: g.mounts}
+	if len(p.before) == 0 {
+		return nil
+	}
+	p.walls.rules = maps.Clone(g.rules)
+	for i, s := range p.before {
+		if err := p.held.Remember(s); err != nil {
+			return err
+		}
+		repo := g.granted[i].repo != nil
+		err := p.held.Watch(func() (harmful []gitpaths.Path, places []string) {
+			harmful, places = s.Look()
+			return slices.DeleteFunc(harmful, func(at gitpaths.Path) bool { return p.spared(at.Path) }), places
+		}, repo)
+		if err != nil && repo {
+			return err
+		}
+		g.warn(err)
+	}
+	return nil
+}
+
+// spared reports whether what is at a path in a git directory stays: the command could not do
+// it, or an entry of the policy allowed it.
+func (p *Protection) spared(path string) bool {
+	_, ruled := p.walls.rules[path]
+	return ruled || p.closed(path)
 }
 
 // openedIn returns the paths inside of a repository's git directories that an entry of the
@@ -272,9 +315,6 @@ func (p *Protection) Started() {
 	g := p.found
 	p.search = p.seen.scans.resume(g.unfinished)
 	p.found = &gathering{ruleset: &ruleset{hidden: g.hidden, copies: g.copies}, base: g.base, tmpAt: g.tmpAt, claims: g.claims, unreachable: g.unreachable, warnings: g.warnings}
-	if len(p.before) > 0 {
-		p.found.rules = g.rules
-	}
 }
 
 // OnBroken has f called with the cause, in a goroutine of its own, when a placeholder or
@@ -316,10 +356,9 @@ func (p *Protection) Finish() ([]executor.Quarantined, error) {
 		paths, err := b.Check(p.closed)
 		errs = append(errs, err)
 		for _, at := range paths {
-			if _, ruled := p.found.rules[at.Path]; ruled || p.closed(at.Path) {
-				continue // the command could not do it, or an entry of the policy allowed it
+			if !p.spared(at.Path) {
+				errs = append(errs, p.quarantine(at.Path, at.Why, &out))
 			}
-			errs = append(errs, p.quarantine(at.Path, at.Why, &out))
 		}
 	}
 	p.Release()
@@ -329,7 +368,11 @@ func (p *Protection) Finish() ([]executor.Quarantined, error) {
 // closed reports whether what is at a path needs no look when the command has ended: it
 // could not write there, or an entry of the policy allowed it to.
 func (p *Protection) closed(path string) bool {
-	return p.found.level(path) != sandbox.LevelWrite || slices.ContainsFunc(p.opened, func(at string) bool { return hostfacts.Below(path, at) })
+	g := p.walls
+	if g == nil {
+		g = p.found
+	}
+	return g.level(path) != sandbox.LevelWrite || slices.ContainsFunc(p.opened, func(at string) bool { return hostfacts.Below(path, at) })
 }
 
 // claimOf returns the claim for a path.

@@ -62,7 +62,7 @@ func (r *Report) sort() {
 	slices.Sort(r.Placeholders)
 	slices.Sort(r.TmpDirs)
 	slices.SortFunc(r.Held, func(a, b guard.Held) int { return strings.Compare(a.Path, b.Path) })
-	for _, l := range [][]guard.Left{r.Replaced, r.Unknown, r.Failed} {
+	for _, l := range [][]guard.Left{r.Replaced, r.Planted, r.Unknown, r.Failed} {
 		slices.SortFunc(l, func(a, b guard.Left) int { return strings.Compare(a.Path, b.Path) })
 	}
 }
