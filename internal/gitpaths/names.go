@@ -131,20 +131,25 @@ func lookUp(name string) (known, bool) {
 		return known{use: useFile}, true // moved aside, where nothing looks for it
 	}
 	if locked, ok := strings.CutSuffix(base, ".lock"); ok { // git does not read these, it renames them
-		k, ok := gitNames[strings.TrimSuffix(name, ".lock")]
-		return known{use: useFile}, ok && (k.use == useFile || locked == configName || locked == worktreeName) ||
-			dir == "" && (numbered(locked, "index.", "next-index-") || locked == "gc.pid")
+		k, listed := gitNames[strings.TrimSuffix(name, ".lock")]
+		ok = listed && (k.use == useFile || locked == configName || locked == worktreeName) || temporary(dir, locked)
+		return known{use: useFile}, ok
 	}
+	return known{use: useFile}, temporary(dir, base) || editorsFile(dir, base)
+}
+
+// temporary reports whether a name in a git directory, or in one of state in it, is one of those
+// that git makes with numbers or random letters. None of these files is read by its name.
+func temporary(dir, base string) bool {
 	switch dir {
 	case "":
-		return known{use: useFile}, numbered(base, "sharedindex.", "sharedindex_", "index.", "next-index-", "shallow_", "fast_import_crash_", "index.stash.") ||
-			editorsCopy(base)
+		return numbered(base, "sharedindex.", "sharedindex_", "index.", "index.stash.", "next-index-", "shallow_", "fast_import_crash_")
 	case "rebase-apply":
-		return known{use: useFile}, digits(base) // mails
+		return digits(base) // mails
 	case "rebase-merge":
-		return known{use: useFile}, numbered(base, "patch-", "message.", "cmt.")
+		return numbered(base, "patch-", "message.", "cmt.")
 	}
-	return known{}, false
+	return false
 }
 
 // numbered reports whether a name is one of the prefixes with letters, digits, "_" or "-" behind.
@@ -157,16 +162,31 @@ func numbered(name string, prefixes ...string) bool {
 	return false
 }
 
-// editorsCopy reports whether a name is a copy that vim, nano or emacs make of a message.
-func editorsCopy(name string) bool {
-	base := strings.TrimSuffix(name, "~")
-	if rest, ok := strings.CutPrefix(name, "."); ok {
-		for _, end := range []string{".swp", ".swo", ".swn", ".swx"} {
-			if message, ok := strings.CutSuffix(rest, end); ok {
-				base = message
-			}
+// editorsFile reports whether a name beside a file that git has people edit is one that editors,
+// sed, perl and scripts make there: a copy of the file, or a new one that is renamed over it.
+func editorsFile(dir, base string) bool {
+	rest := strings.Trim(strings.TrimPrefix(base, "."), "~#")
+	for name := rest; name != ""; name = name[:len(name)-1] { // the longest listed name it begins with
+		k, ok := gitNames[join2(dir, name)]
+		if !ok || k.use != useFile || k.form != nil && !k.whole {
+			continue
 		}
+		return rest != base || strings.Trim(strings.TrimPrefix(base, name), wordChars+".") == "" && base[len(name)] == '.'
 	}
-	k, ok := gitNames[base]
-	return ok && base != name && k.use == useFile && k.form == nil && (strings.HasSuffix(base, "MSG") || strings.HasPrefix(base, "EDIT_"))
+	random, ok := strings.CutPrefix(base, "sed")
+	if python, isTmp := strings.CutPrefix(base, "tmp"); isTmp {
+		return len(python) == 8 && strings.Trim(python, wordChars) == ""
+	}
+	return digits(base) || ok && len(random) == 6 && strings.Trim(random, wordChars) == "" ||
+		len(base) == 8 && strings.Trim(base, wordChars) == "" && strings.ContainsAny(base, upperOrDigit) // perl
+}
+
+// upperOrDigit are characters that random names have, and that no name which is obeyed has.
+const upperOrDigit = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+
+func join2(dir, name string) string {
+	if dir == "" {
+		return name
+	}
+	return dir + "/" + name
 }

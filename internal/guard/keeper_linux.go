@@ -29,10 +29,10 @@ type Keeper struct {
 	journal      *journal // nil before the first Hold
 	watcher      *watcher // nil as long as nothing needs it
 	dirs         []*directory
-	placeholders map[string]*object      // by path
-	quarantine   *quarantine             // nil as long as nothing was moved
+	placeholders map[string]*object // by path
+	quarantine   *quarantine        // nil as long as nothing was moved
 	scopes       []*scope
-	memories     map[string]int       // holds of this keeper by the file name of a memory
+	memories     map[string]int          // holds of this keeper by the file name of a memory
 	step         func(string)            // marks a point between two steps, for tests; may be nil
 	fail         func(call string) error // makes inotify, mkdir or rename fail, for tests; may be nil
 }
