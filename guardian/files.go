@@ -35,42 +35,96 @@ type hiddenFile struct {
 	Why  string `json:"why"`
 }
 
-// executed returns the scripts that a request runs, whole. It refuses one that is too large or no
-// text. Programs of the system are not read.
+// executed returns the files that a request runs or has programs read as code, whole. It refuses
+// one that is too large or no text. Programs of the system are not read. Places where it may run
+// what is not known are among the hidden ones.
 func (g *Guardian) executed(r *approval.Request) (shown []file, hidden []hiddenFile, err error) {
 	if r.Kind == approval.KindPatch || len(r.Args) == 0 {
 		return nil, nil, nil
 	}
-	uses := script.Read(r.Args).Uses
-	moves := slices.ContainsFunc(uses, func(c script.Command) bool {
+	e := evidence{g: g, r: r, seen: map[string]bool{}}
+	reading := script.Read(r.Args)
+	e.moves = slices.ContainsFunc(reading.Uses, func(c script.Command) bool {
 		return len(c.Args) > 1 && slices.Contains([]string{"cd", "pushd", "env"}, path.Base(c.Args[0]))
 	})
-	seen := map[string]bool{}
-	for i, c := range uses {
-		for j, name := range script.Files(c.Args) {
-			program := j == 0
-			if program && !strings.Contains(name, "/") {
-				if i > 0 || !below(r.Program, r.Dir) {
-					continue // found in PATH, where commands do not put programs
-				}
-				name = r.Program
+	for i, c := range reading.Uses {
+		name := c.Args[0]
+		if !strings.Contains(name, "/") {
+			if i > 0 || !below(r.Program, r.Dir) {
+				continue // found in PATH, where commands do not put programs
 			}
-			if seen[name] || program && script.OfSystem(name) {
-				continue
-			}
-			seen[name] = true
-			f, why, err := g.read(name, r, moves, program)
-			switch {
-			case err != nil:
-				return nil, nil, err
-			case why != "":
-				hidden = append(hidden, hiddenFile{unknown.Replace(name), why})
-			case f != nil:
-				shown = append(shown, *f)
-			}
+			name = r.Program
+		}
+		if !script.OfSystem(name) {
+			e.add(script.File{Names: []string{name}}, true)
 		}
 	}
-	return shown, hidden, nil
+	for _, f := range reading.Files {
+		e.add(f, false)
+	}
+	for _, u := range reading.Unknown {
+		at := ""
+		if u.Line > 0 {
+			at = fmt.Sprintf(", line %d, column %d", u.Line, u.Column)
+		}
+		e.hidden = append(e.hidden, hiddenFile{"…", fmt.Sprintf("what runs there is not known before: %s%s", u.Why, at)})
+	}
+	return e.shown, e.hidden, e.err
+}
+
+// An evidence collects the files of a request.
+type evidence struct {
+	g      *Guardian
+	r      *approval.Request
+	moves  bool // the directory in which names are looked up is not known
+	seen   map[string]bool
+	shown  []file
+	hidden []hiddenFile
+	err    error // the first
+}
+
+// add reads a file at the first of its names at which there is one.
+func (e *evidence) add(f script.File, program bool) {
+	name := f.Names[0]
+	if len(f.Names) > 1 {
+		i := slices.IndexFunc(f.Names, func(n string) bool {
+			_, err := os.Lstat(absolute(n, e.r.Dir))
+			return err == nil
+		})
+		if i < 0 && !e.moves {
+			e.hide(name, "it is not in the workspace")
+			return
+		}
+		name = f.Names[max(i, 0)]
+	}
+	if e.seen[name] || e.err != nil {
+		return
+	}
+	e.seen[name] = true
+	one, why, err := e.g.read(name, e.r, e.moves, program)
+	switch {
+	case f.Maybe && (err != nil || why == unreadable):
+	case err != nil && f.Project:
+		e.hide(name, err.Error())
+	case err != nil:
+		e.err = err
+	case why != "":
+		e.hide(name, why)
+	case one != nil:
+		e.shown = append(e.shown, *one)
+	}
+}
+
+func (e *evidence) hide(name, why string) {
+	e.hidden = append(e.hidden, hiddenFile{unknown.Replace(name), why})
+}
+
+// absolute is a name in a directory.
+func absolute(name, dir string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(dir, name)
 }
 
 // binaries are what the files of compiled programs begin with: ELF, Mach-O, PE.
@@ -103,7 +157,7 @@ func (g *Guardian) read(name string, r *approval.Request, moves, program bool) (
 // open opens a script of the workspace that commands can read, and says why it opens no other
 // one: the model could repeat in its rationale what it was shown, and that goes to the caller.
 func (g *Guardian) open(name string, r *approval.Request, moves bool) (f *os.File, why string) {
-	at := name
+	at := absolute(name, r.Dir)
 	switch {
 	case strings.Contains(name, script.Gap) || name == script.Rest:
 		return nil, "its name is not known before"
@@ -111,8 +165,6 @@ func (g *Guardian) open(name string, r *approval.Request, moves bool) (f *os.Fil
 		return nil, "it is on another machine"
 	case !filepath.IsAbs(name) && moves:
 		return nil, "the directory in which it is looked up is not known before"
-	case !filepath.IsAbs(name):
-		at = filepath.Join(r.Dir, name)
 	}
 	real, err := filepath.EvalSymlinks(at)
 	dir, err2 := filepath.EvalSymlinks(r.Dir)

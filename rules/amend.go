@@ -8,15 +8,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
-	"sync"
 	"unicode/utf8"
+
+	"github.com/sallyport-dev/sallyport/internal/script"
 )
 
 // ErrTooWide is the error of a proposal to allow what could be any command: a shell, an
-// interpreter, a program that starts others. A person may still write such a rule.
+// interpreter, a program that starts others, with the words in front of what it is to run. A
+// person may still write such a rule.
 var ErrTooWide = errors.New("the prefix is too wide to be remembered: it would allow any command")
 
 // An AmendError reports a rule that cannot be added.
@@ -43,7 +44,7 @@ func (s *Set) Amend(prefix []string) (*Set, string, error) {
 	switch {
 	case len(prefix) == 0:
 		return fail(errEmptyPattern)
-	case tooWide(prefix):
+	case script.Wide(prefix):
 		return fail(ErrTooWide)
 	}
 	list := make([]string, len(prefix))
@@ -116,45 +117,4 @@ func quoteString(s string) (string, error) {
 		return "", err
 	}
 	return strings.TrimSuffix(b.String(), "\n"), nil
-}
-
-// Programs that run what their arguments say. A prefix of these words and nothing behind
-// them would allow everything.
-var wide = sync.OnceValue(func() map[string][]string {
-	return map[string][]string{
-		"bash": shellFlags, "sh": shellFlags, "zsh": shellFlags, "dash": shellFlags, "ksh": shellFlags, "fish": shellFlags,
-		"python": {"-c", "-m"}, "python2": {"-c", "-m"}, "python3": {"-c", "-m"}, "pypy": {"-c", "-m"}, "pypy3": {"-c", "-m"},
-		"node": {"-e", "--eval", "-p", "--print"}, "bun": {"-e", "--eval", "run", "x"}, "deno": {"eval", "run"},
-		"ruby": {"-e"}, "perl": {"-e", "-E"}, "php": {"-r"}, "lua": {"-e"}, "julia": {"-e", "--eval"},
-		"Rscript": {"-e"}, "osascript": {"-e"},
-		"env": {"-i", "-S", "--"}, "sudo": {"-n", "-E", "-u", "--"}, "doas": nil, "su": {"-c"},
-		"xargs": nil, "exec": nil, "eval": nil, "command": nil, "nice": nil, "nohup": nil, "time": nil, "timeout": nil,
-		"git": nil, "rm": {"-r", "-f", "-rf", "-fr"}, "ssh": nil, "find": nil,
-		"cmd": {"/c", "/C", "/k"}, "powershell": powerFlags, "pwsh": powerFlags,
-		"npm": {"run", "exec"}, "pnpm": {"run", "exec", "dlx"}, "yarn": {"run", "exec", "dlx"}, "npx": nil, "bunx": nil, "uvx": nil,
-	}
-})
-
-var (
-	shellFlags = []string{"-c", "-lc", "-l", "-i", "-ic"}
-	powerFlags = []string{"-Command", "-command", "-c", "-NoProfile", "-nologo", "-EncodedCommand", "-File"}
-)
-
-// tooWide reports whether prefix has no more than such a program and flags of it. Python
-// and its kin have versions in their names.
-func tooWide(prefix []string) bool {
-	name := strings.TrimSuffix(path.Base(strings.ReplaceAll(prefix[0], `\`, "/")), ".exe")
-	flags, ok := wide()[name]
-	if !ok {
-		flags, ok = wide()[strings.TrimRight(name, "0123456789.")]
-	}
-	if !ok {
-		return false
-	}
-	for _, word := range prefix[1:] {
-		if !slices.Contains(flags, word) {
-			return false
-		}
-	}
-	return true
 }

@@ -68,13 +68,18 @@ func gather(c *Command) *gathering {
 			}
 		}
 	}
+	for _, f := range reading.Files {
+		if f.Project || f.Maybe {
+			continue
+		}
+		for _, name := range known(f.Names) {
+			g.name(name, approval.RoleScript)
+		}
+	}
 	for _, use := range reading.Uses {
 		words := known(use.Args)
 		if len(words) == 0 {
 			continue
-		}
-		for _, w := range script.Files(words)[1:] {
-			g.name(w, approval.RoleScript)
 		}
 		for _, w := range inputs(words) {
 			g.name(w, approval.RoleArgument)

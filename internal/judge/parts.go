@@ -78,6 +78,7 @@ type reader struct {
 	said     map[kind]said // of the rules that match, the one of each kind with the most words
 	narrow   *Rule         // of those that give a narrower sandbox, the strictest
 	compared int           // see maxCompared
+	maybe    int           // the same, of commands that only may run
 	alien    bool          // the script is for a shell that only has the name of one
 	held     error         // see Decision.Held
 	by       *said         // the rule that is against the command, or may be; nil if none is
@@ -147,12 +148,19 @@ func (r *reader) read(command []string) {
 			continue
 		}
 		p := r.part(c)
-		if wrapper := c.Line == 0 && s.Wrapper; wrapper || c.Form {
+		if wrapper := c.Line == 0 && s.Wrapper; wrapper || c.Form || c.Maybe {
 			if p.Rule == nil || p.Decision == rules.Allow {
 				continue // neither is something else that runs
 			}
 		}
 		r.Runs = append(r.Runs, p)
+	}
+	if !r.set.Empty() {
+		for _, c := range s.Perhaps() {
+			if p := r.part(c); p.Rule != nil {
+				r.Runs = append(r.Runs, p)
+			}
+		}
 	}
 	for _, u := range s.Unknown {
 		r.Unknown = append(r.Unknown, Unknown{string(u.Why), u.Line, u.Column})
@@ -171,13 +179,16 @@ func (r *reader) part(c script.Command) Part {
 	if r.heuristics {
 		p.Danger = c.Dangerous()
 	}
-	if c.Exact() {
+	switch {
+	case c.Maybe && c.Exact():
+		r.perhaps(&p, r.set.Resolve(c.Args, r.host))
+	case c.Exact():
 		if r.heuristics {
 			p.Safe = r.safe(&c)
 			p.Danger = p.Danger || script.Read(c.Args).Dangerous()
 		}
 		r.exactly(&p, &c, r.set.Resolve(c.Args, r.host))
-	} else {
+	default:
 		r.partly(&p, c)
 	}
 	if p.Danger && p.Rule == nil {
@@ -238,13 +249,35 @@ func (r *reader) shell(command []string) bool {
 	return !r.untrusted || r.site.Named(command) == nil
 }
 
+// perhaps records the rules that prompt for a command or forbid it which may not run at all, in a
+// container, or elsewhere. An allow does not count for it, and no rule narrows the sandbox.
+func (r *reader) perhaps(p *Part, res rules.Result) {
+	for _, m := range res.Matches {
+		if m.Decision == rules.Allow {
+			continue
+		}
+		one := ruleOf(m, true)
+		r.matched(one, m.Prefix)
+		if p.Rule == nil || m.Decision < p.Rule.Decision {
+			p.Rule, p.Decision = &one, rules.Prompt
+		}
+	}
+}
+
 // partly judges a command that is not known to its last word. An allow does not count for it.
 func (r *reader) partly(p *Part, c script.Command) {
 	base := c // by the name of its file
 	if name := path.Base(c.Args[0]); name != c.Args[0] {
 		base.Args = append([]string{name}, c.Args[1:]...)
 	}
-	if r.compared += len(r.restrictions()); r.compared > maxCompared {
+	compared := &r.compared
+	if c.Maybe {
+		compared = &r.maybe
+	}
+	if *compared += len(r.restrictions()); *compared > maxCompared {
+		if c.Maybe {
+			return // the program is known to be another one
+		}
 		if r.compared-len(r.restrictions()) <= maxCompared {
 			r.Unknown = append(r.Unknown, Unknown{Why: string(script.TooMany)})
 		}
@@ -255,7 +288,7 @@ func (r *reader) partly(p *Part, c script.Command) {
 		if sure < script.Yes && base.Args[0] != c.Args[0] {
 			sure = max(sure, c.Begins(x.Pattern, x.Equal))
 		}
-		if sure == script.No {
+		if sure == script.No || c.Maybe && x.Decision == rules.Allow {
 			continue
 		}
 		one := ruleOf(x.Match, sure == script.Maybe)

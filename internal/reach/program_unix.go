@@ -6,7 +6,6 @@
 package reach
 
 import (
-	"cmp"
 	"errors"
 	"io"
 	"path/filepath"
@@ -83,10 +82,11 @@ func interpreter(path string) (program, named string) {
 }
 
 // Command is [Reach.Program] for the program of a command and for each of those that its words are
-// known to run, and [Reach.Of] for the scripts that are their arguments, see [script.Files]. The
+// known to run, and [Reach.Of] for the files that they read as code, see [script.File]. The
 // directory and the environment are those that it gets.
 func (r *Reach) Command(args []string, dir string, env []string) error {
-	for i, c := range script.Read(args).Uses {
+	reading := script.Read(args)
+	for i, c := range reading.Uses {
 		if !c.Exact() {
 			continue
 		}
@@ -94,14 +94,21 @@ func (r *Reach) Command(args []string, dir string, env []string) error {
 		if !c.Builtin() {
 			err = r.lookUp(c.Args[0], dir, env, i > 0)
 		}
-		for _, f := range script.Files(c.Args)[1:] {
-			if !filepath.IsAbs(f) {
-				f = filepath.Join(dir, f)
-			}
-			err = cmp.Or(err, r.Of(f))
-		}
 		if err != nil {
 			return err
+		}
+	}
+	for _, f := range reading.Files {
+		for _, name := range f.Names {
+			if f.Maybe || f.Project {
+				break
+			}
+			if !filepath.IsAbs(name) {
+				name = filepath.Join(dir, name)
+			}
+			if err := r.Of(name); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

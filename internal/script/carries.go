@@ -143,10 +143,7 @@ func Alters(name, program string) bool {
 }
 
 // isShell reports whether a program has the name of a shell.
-func isShell(program string) bool {
-	in, ok := interpreters()[program]
-	return ok && in.shell
-}
+func isShell(program string) bool { return shells()[program] }
 
 // Login reports whether a command is a shell that reads the profile of its user.
 func Login(args []string) bool {

@@ -139,7 +139,7 @@ func hasPrefix(words []string, prefix string) bool {
 // Dangerous reports whether the command itself destroys without asking: rm with force. What
 // other programs run is listed in [Reading.Uses].
 func (c *Command) Dangerous() bool {
-	if name := path.Base(c.Args[0]); name != "rm" && name != "grm" {
+	if name := path.Base(c.Args[0]); name != "rm" && name != "grm" || c.Maybe {
 		return false
 	}
 	_, force, _ := rmOptions(c.Args)

@@ -20,6 +20,7 @@ type reader struct {
 	wrapped parsed          // the script of the wrapper
 	steps   int             // commands that were followed
 	stopped bool            // a limit of size was reached
+	doubts  int             // how often something was unknown
 	key     []byte
 }
 
@@ -29,8 +30,10 @@ type place struct {
 	depth        int
 	line, column int
 	through      string
+	maybe        bool // see Command.Maybe
 	stdin        input
-	offset       uint // in the script of scope
+	fds          map[string]input // of the other descriptors that redirections open
+	offset       uint             // in the script of scope
 }
 
 // deeper is the place of what a command runs.
@@ -43,6 +46,10 @@ func (at place) deeper(through string) place {
 }
 
 func (rd *reader) unknown(at place, why Reason) {
+	if at.maybe {
+		return // what runs there is not known anyway
+	}
+	rd.doubts++
 	u := Unknown{Why: why, Line: at.line, Column: at.column}
 	if !slices.Contains(rd.reading.Unknown, u) {
 		rd.reading.Unknown = append(rd.reading.Unknown, u)
@@ -64,21 +71,32 @@ func (rd *reader) list(at place, args []string, form bool) bool {
 	for _, a := range args {
 		rd.key = append(append(rd.key, a...), 0)
 	}
+	seen := rd.seen[string(rd.key)]
+	if at.maybe {
+		rd.key = append(rd.key, 2)
+		seen = seen || rd.seen[string(rd.key)]
+	}
 	switch {
-	case rd.seen[string(rd.key)]:
+	case seen:
 		return false
 	case len(rd.reading.Uses) >= maxUses:
 		rd.limit(at, TooMany)
 		return false
 	}
 	rd.seen[string(rd.key)] = true
-	rd.reading.Uses = append(rd.reading.Uses, Command{args, at.line, at.column, at.through, form})
+	rd.reading.Uses = append(rd.reading.Uses, Command{
+		Args: args, Line: at.line, Column: at.column, Through: at.through, Form: form, Maybe: at.maybe,
+		defined: at.scope.own(args[0]),
+	})
 	return true
 }
 
 // again reports whether a command was followed before with the same input and arguments.
 func (rd *reader) again(at place, args []string) bool {
 	rd.key = append(rd.key[:0], byte(at.stdin.kind), 1)
+	if at.maybe {
+		rd.key = append(rd.key, 2)
+	}
 	add := func(words []string) {
 		for _, w := range words {
 			rd.key = append(append(rd.key, w...), 0)
@@ -122,6 +140,7 @@ func (rd *reader) script(at place, text string) {
 		return
 	}
 	at.scope.collect(sh.file.Stmts)
+	rd.variables(at)
 	for _, s := range sh.file.Stmts {
 		rd.stmt(at, s)
 	}
@@ -160,8 +179,9 @@ func (rd *reader) stmt(at place, s *syntax.Stmt) {
 	if at.through == "" {
 		at.line, at.column = int(s.Pos().Line()), int(s.Pos().Col())
 	}
-	if in := at.scope.redirected(s.Redirs); in.kind != inInherited {
-		at.stdin = in
+	at = at.redirected(s.Redirs)
+	if call, ok := s.Cmd.(*syntax.CallExpr); ok && len(call.Args) == 1 && literal(call.Args[0]) == "exec" {
+		at.scope.top().opened = at.opened() // for all commands behind it
 	}
 	for _, r := range s.Redirs {
 		rd.inner(at, r)
@@ -173,9 +193,9 @@ func (rd *reader) stmt(at place, s *syntax.Stmt) {
 	case *syntax.BinaryCmd:
 		rd.stmt(at, cmd.X)
 		if cmd.Op == syntax.Pipe || cmd.Op == syntax.PipeAll {
-			at.stdin = input{kind: inUnknown}
+			at.stdin = input{kind: inUnknown, from: []*syntax.Stmt{cmd.X}}
 			if texts, ok := at.scope.output([]*syntax.Stmt{cmd.X}); ok {
-				at.stdin = input{inText, texts}
+				at.stdin = input{kind: inText, texts: texts}
 			}
 		}
 		rd.stmt(at, cmd.Y)
@@ -186,6 +206,8 @@ func (rd *reader) stmt(at place, s *syntax.Stmt) {
 		}
 		rd.list(at, words, false)
 		rd.inner(at, cmd)
+	case *syntax.TimeClause:
+		rd.time(at, cmd)
 	default:
 		rd.inner(at, s.Cmd)
 	}
@@ -200,20 +222,43 @@ func (rd *reader) inner(at place, node syntax.Node) {
 			rd.stmt(at, n)
 			return false
 		case *syntax.Assign:
-			if n.Name != nil && commandVariables()[n.Name.Value] && n.Value != nil {
-				rd.setting(at, n.Name.Value, at.scope.texts(n.Value))
+			rd.assign(at, n)
+		case *syntax.ParamExp:
+			rd.prompted(at, n)
+		case *syntax.SglQuoted:
+			rd.index(at, n.Value)
+		case *syntax.Lit:
+			if strings.IndexByte(n.Value, '\\') >= 0 {
+				rd.index(at, strings.ReplaceAll(n.Value, "\\", ""))
 			}
 		}
 		return true
 	})
 }
 
-// setting lists the commands in the value of a variable or an option.
-func (rd *reader) setting(at place, name string, texts []string) {
-	for _, text := range texts {
-		in := at.deeper(name)
-		in.scope = &scope{outer: at.scope, at: at.offset}
-		rd.script(in, text)
+// index lists the commands in a text which arithmetic, or a builtin that sets or tests a variable,
+// would take for the name of an element and expand.
+func (rd *reader) index(at place, text string) {
+	if i := strings.IndexByte(text, '['); i >= 0 && (strings.Contains(text[i:], "$(") || strings.Contains(text[i:], "`")) {
+		at = at.deeper("[ ]")
+		at.maybe = true
+		rd.prompt(at, text)
+	}
+}
+
+// time lists the command behind the reserved word time. Shells that have no such word run the
+// program, which has options that bash takes for the command.
+func (rd *reader) time(at place, clause *syntax.TimeClause) {
+	if clause.Stmt == nil {
+		return
+	}
+	rd.stmt(at, clause.Stmt)
+	call, ok := clause.Stmt.Cmd.(*syntax.CallExpr)
+	if !ok || len(call.Args) == 0 || !strings.HasPrefix(literal(call.Args[0]), "-") {
+		return
+	}
+	for _, words := range at.scope.commands(call.Args) {
+		rd.command(at, append([]string{"time"}, words...))
 	}
 }
 
@@ -225,8 +270,12 @@ func (rd *reader) call(at place, call *syntax.CallExpr) {
 	if len(call.Args) == 0 {
 		return
 	}
+	before := rd.doubts
 	for _, words := range at.scope.commands(call.Args) {
 		rd.command(at, words)
+	}
+	if rd.doubts != before {
+		rd.sources(at, at.scope.producers(call.Args, 0))
 	}
 }
 
@@ -239,13 +288,20 @@ func bare(call *syntax.CallExpr) bool {
 func bareParts(parts []syntax.WordPart) bool {
 	for _, p := range parts {
 		switch p := p.(type) {
-		case *syntax.Lit, *syntax.SglQuoted:
+		case *syntax.Lit:
+			if strings.IndexByte(p.Value, '[') >= 0 && strings.IndexByte(p.Value, '\\') >= 0 {
+				return false
+			}
+		case *syntax.SglQuoted:
+			if strings.IndexByte(p.Value, '[') >= 0 {
+				return false
+			}
 		case *syntax.DblQuoted:
 			if !bareParts(p.Parts) {
 				return false
 			}
 		case *syntax.ParamExp:
-			if p.Index != nil || p.Slice != nil || p.Repl != nil || p.Exp != nil || p.NestedParam != nil {
+			if p.Index != nil || p.Slice != nil || p.Repl != nil || p.Exp != nil || p.NestedParam != nil || p.Excl {
 				return false
 			}
 		default:
@@ -270,6 +326,9 @@ func (rd *reader) command(at place, args []string) {
 	if at.depth > maxDepth {
 		rd.limit(at, TooDeep)
 		return
+	}
+	if args[0] == "--" { // of the reserved word time
+		rd.command(at, args[1:])
 	}
 	if strings.HasPrefix(args[0], "=") && len(args[0]) > 1 { // zsh: the path of a program
 		rd.command(at, append([]string{args[0][1:]}, args[1:]...))

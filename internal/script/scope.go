@@ -73,6 +73,7 @@ type scope struct {
 	unnamed []callSite // calls whose name is an expansion: it may be eval
 	call    bool       // of a function: sets, shifted and wild are those of outer
 	at      uint       // where outer runs this script
+	opened  map[string]input
 }
 
 // top is the scope of the script that a function belongs to.
@@ -108,6 +109,16 @@ func (sc *scope) collect(stmts []*syntax.Stmt) {
 		syntax.Walk(s, sc.note)
 		sc.noteSet(s, stmts[len(stmts)-1].End())
 	}
+}
+
+// own reports whether a name is a function or an alias of the script.
+func (sc *scope) own(name string) bool {
+	for s := sc; s != nil; s = s.outer {
+		if len(s.funcs[name]) > 0 || len(s.aliases[name]) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // note is a visitor of all nodes.

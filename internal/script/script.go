@@ -14,8 +14,11 @@
 //     and serves rules that forbid or prompt. Where it may lack one, [Reading.Unknown] says so.
 //
 // The package looks at no file, variable or clock: the same words give the same answer
-// everywhere. It does not read the languages of other programs (awk, perl, python, make), files
-// of scripts, or what a command on another machine does.
+// everywhere. It does not read files of scripts. Of the languages of other programs (awk, perl,
+// python) it sees the texts in quotes.
+//
+//   - [Reading.Perhaps] is what programs may run that are not known: a command that begins at any
+//     later word. [Reading.Files] are the files that are read as code.
 package script
 
 import (
@@ -90,6 +93,11 @@ type Command struct {
 	// Form says that this is another spelling of a command that is listed too, which means
 	// the same to its program: git without the options in front of its command.
 	Form bool
+	// Maybe says that it is not sure that the command runs on this machine, whatever is known of
+	// its words: in a container, on another machine, or as a word of a program that is not known.
+	Maybe bool
+
+	defined bool // a function or an alias of the script
 }
 
 // Unknown is a place where commands may run that Reading.Uses does not list.
@@ -115,6 +123,11 @@ type Reading struct {
 	// Unknown are the places behind which other commands may run. A caller with rules that
 	// forbid or prompt cannot rule them out there.
 	Unknown []Unknown
+	// Files are the files that programs read as code, or as settings that run code. Programs
+	// themselves are the first words of Uses.
+	Files []File
+
+	codes []code // texts in other languages
 }
 
 // Read returns what argv would run. It never fails: what it does not understand is opaque or
@@ -194,6 +207,9 @@ func (c *Command) Begins(pattern [][]string, equal func(token, word string) bool
 	answer := begins(pattern, c.Args, equal)
 	if name := path.Base(c.Args[0]); answer == No && dynamic(c.Args[0]) && name != c.Args[0] {
 		answer = min(Maybe, begins(pattern, append([]string{name}, c.Args[1:]...), equal)) // in an unknown directory
+	}
+	if c.Maybe {
+		answer = min(Maybe, answer)
 	}
 	return answer
 }

@@ -8,8 +8,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-
-	"mvdan.cc/sh/v3/syntax"
 )
 
 // through lists what a command with a base name runs.
@@ -18,27 +16,52 @@ func (rd *reader) through(at place, name string, args []string) {
 		rd.shell(at, name, args)
 		return
 	}
-	if o, ok := scriptOptions()[name]; ok {
+	for _, o := range scriptOptions()[name] {
 		rd.options(at, name, args, o)
 	}
 	if p, ok := programs()[name]; ok {
 		rd.program(at, name, args, p)
 	}
+	if f, ok := families()[name]; ok {
+		for _, s := range f.commands(args) {
+			rd.program(at, name+" "+s.name, args[s.at:], s.program)
+		}
+	}
 	if words, ok := finders()[name]; ok {
 		rd.finder(at, name, args, words)
 	}
+	rd.interpreter(at, name, args)
+	rd.project(name, args)
+	if !rd.builtin(at, name, args) {
+		rd.special(at, name, args)
+	}
+	if sub, ok := strings.CutPrefix(name, "git-"); ok && sub != "" {
+		rd.form(at, append([]string{"git", sub}, args[1:]...))
+	}
+}
+
+// builtin lists what builtins of shells run.
+func (rd *reader) builtin(at place, name string, args []string) bool {
 	switch name {
 	case "alias":
 		rd.alias(at, args[1:])
-	case "busybox", "toybox":
-		if len(args) > 1 {
-			rd.command(at.deeper(name), args[1:])
+	case "bind":
+		for _, w := range args[1:] {
+			if _, text, ok := strings.Cut(w, ":"); ok {
+				rd.settings(at, name, text)
+			}
 		}
+	case "declare", "export", "local", "readonly", "typeset":
+		rd.sets(at, args[1:])
 	case "eval":
 		rd.eval(at, args[1:])
 	case "hash":
 		if len(args) == 4 && args[1] == "-p" {
 			rd.alias(at, []string{args[3] + "=" + args[2]})
+		}
+	case "jobs":
+		if words := args[1:]; len(words) > 1 && words[0] == "-x" {
+			rd.command(at.deeper(name), afterDashes(words))
 		}
 	case "source", ".":
 		rd.source(at, args)
@@ -46,28 +69,101 @@ func (rd *reader) through(at place, name string, args []string) {
 		if words := afterDashes(args[1:]); len(words) > 1 {
 			rd.eval(at, words[:1])
 		}
+	default:
+		return false
+	}
+	return true
+}
+
+// special lists what programs run that have a grammar of their own.
+func (rd *reader) special(at place, name string, args []string) {
+	switch name {
+	case "at", "batch", "newgrp":
+		rd.input(at, name, nil)
+	case "cmake":
+		rd.cmake(at, args)
+	case "crontab":
+		rd.crontab(at, name, args)
+	case "busybox", "toybox":
+		if len(args) > 1 {
+			rd.command(at.deeper(name), args[1:])
+		}
+	case "capsh":
+		if i := slices.IndexFunc(args, func(w string) bool { return w == "--" || w == "==" }); i > 0 {
+			rd.shell(at, name, append([]string{"bash"}, args[i+1:]...))
+		}
+	case "make", "gmake":
+		rd.make(at, name, args)
+	case "script":
+		rd.typescript(at, name, args)
+	case "sg":
+		if len(args) > 2 && args[2] != "-c" {
+			rd.nested(at, name, strings.Join(args[2:], " "), nil)
+		}
+	case "socat":
+		rd.socat(at, args[1:])
+	case "tar", "gtar", "bsdtar":
+		rd.oldLetters(at, name, args)
 	case "xargs", "gxargs":
 		rd.xargs(at, name, args)
 	case "watch":
-		for _, i := range rd.starts(at, args, watchOptions) {
-			rd.nested(at, name, strings.Join(args[i:], " "), nil)
-			rd.command(at.deeper(name), args[i:])
-		}
+		rd.watch(at, name, args)
 	case "parallel":
-		starts := rd.rest(at, args, 1)
-		for _, i := range starts { // any word may be a script
-			rd.nested(at, name, strings.ReplaceAll(args[i], "{}", Gap), nil)
-		}
-		if len(starts) < 2 && !slices.Contains(args, ":::") {
-			rd.unknown(at, StandardInput)
-		}
+		rd.parallel(at, name, args)
 	case "git":
 		rd.git(at, args)
 	case "rm", "grm":
 		rd.rm(at, args)
 	}
-	if sub, ok := strings.CutPrefix(name, "git-"); ok && sub != "" {
-		rd.form(at, append([]string{"git", sub}, args[1:]...))
+}
+
+// crontab lists the commands of a table of cron from the standard input.
+func (rd *reader) crontab(at place, name string, args []string) {
+	for _, text := range at.input().texts {
+		for line := range strings.Lines(text) {
+			if fields := strings.Fields(line); len(fields) > 1 && !strings.HasPrefix(line, "#") {
+				rd.nested(at, name, strings.Join(fields[min(5, len(fields)-1):], " "), nil)
+				rd.nested(at, name, strings.Join(fields[1:], " "), nil) // behind @daily
+			}
+		}
+	}
+}
+
+// make lists what variables of make may be: commands.
+func (rd *reader) make(at place, name string, args []string) {
+	rd.sets(at, args[1:])
+	for _, w := range args[1:] {
+		if key, value, ok := strings.Cut(w, "="); ok && !strings.HasPrefix(key, "-") {
+			rd.settings(at, name, value)
+		}
+	}
+}
+
+// parallel lists the commands of parallel, of which any word may be a script.
+func (rd *reader) parallel(at place, name string, args []string) {
+	starts := rd.rest(at, args, 1)
+	for _, i := range starts { // any word may be a script
+		rd.nested(at, name, strings.ReplaceAll(args[i], "{}", Gap), nil)
+	}
+	if len(starts) < 2 && !slices.Contains(args, ":::") {
+		rd.unknown(at, StandardInput)
+	}
+}
+
+// typescript lists the command of script.
+func (rd *reader) typescript(at place, name string, args []string) {
+	if i := slices.Index(args, "--"); i > 0 {
+		rd.command(at.deeper(name), args[i+1:])
+	} else if words := afterDashes(args[1:]); len(words) > 1 {
+		rd.perhaps(at.deeper(name), words[1:]) // of the systems that have no -c
+	}
+}
+
+// watch lists the command of watch, which hands its words to a shell.
+func (rd *reader) watch(at place, name string, args []string) {
+	for _, i := range rd.starts(at, args, watchOptions) {
+		rd.nested(at, name, strings.Join(args[i:], " "), nil)
+		rd.command(at.deeper(name), args[i:])
 	}
 }
 
@@ -99,12 +195,19 @@ func (rd *reader) program(at place, name string, args []string, p program) {
 		}
 	}
 	in := at.deeper(name)
+	in.maybe = in.maybe || p.apart
 	if p.assigns {
 		in.scope = &scope{outer: at.scope, at: at.offset}
 	}
 	starts := rd.starts(in, args, p)
-	if len(starts) == 0 && p.shell && at.stdin.kind != inInherited {
-		rd.input(at, name, at.stdin.texts, []string{})
+	if p.script && len(starts) > 0 {
+		rd.nested(in, name, strings.Join(args[starts[0]:], " "), nil)
+		for _, i := range starts {
+			rd.nested(in, name, args[i], nil)
+		}
+	}
+	if len(starts) == 0 && p.shell && at.input().kind != inInherited {
+		rd.input(at, name, []string{})
 	}
 	for _, i := range starts {
 		if p.assigns {
@@ -117,12 +220,50 @@ func (rd *reader) program(at place, name string, args []string, p program) {
 // assigned lists the commands in variables that the command line sets.
 func (rd *reader) assigned(at place) {
 	for _, name := range slices.Sorted(maps.Keys(at.scope.vars)) {
-		if commandVariables()[name] {
-			for _, a := range at.scope.vars[name].assigned {
-				rd.setting(at, name, a.fixed)
+		for _, a := range at.scope.vars[name].assigned {
+			for _, text := range a.fixed {
+				rd.value(at, name, text)
 			}
 		}
 	}
+}
+
+// cmake lists the command of cmake -E.
+func (rd *reader) cmake(at place, args []string) {
+	i := slices.Index(args, "-E")
+	if i < 0 || i+1 >= len(args) {
+		return
+	}
+	switch words := args[i+1:]; words[0] {
+	case "env":
+		rd.program(at, "cmake -E env", words, program{assigns: true})
+	case "time":
+		rd.program(at, "cmake -E time", words, program{})
+	case "chdir":
+		rd.program(at, "cmake -E chdir", words, program{skip: 1})
+	}
+}
+
+// sets lists the commands in variables that words set.
+func (rd *reader) sets(at place, words []string) {
+	for _, w := range words {
+		if name, text, ok := strings.Cut(w, "="); ok {
+			rd.value(at, name, text)
+		}
+	}
+}
+
+// settings lists a command that a program may run, which is not sure.
+func (rd *reader) settings(at place, through, text string) {
+	in := at
+	in.maybe = true
+	rd.nested(in, through, text, nil)
+}
+
+// perhaps lists words that may be a command.
+func (rd *reader) perhaps(at place, words []string) {
+	at.maybe = true
+	rd.command(at, words)
 }
 
 // starts returns where the command may begin in the words of a program. Variables that they
@@ -151,7 +292,7 @@ func (rd *reader) starts(at place, args []string, p program) []int {
 			if at := strings.IndexAny(w[1:], p.short); at >= 0 && at+2 == len(w) {
 				i++
 			}
-		case p.assigns && cut && syntax.ValidName(name):
+		case p.assigns && cut: // whatever the name: env takes every word with =
 			at.scope.assign(name, assignment{fixed: []string{value}})
 		case skip > 0:
 			skip--
@@ -165,7 +306,7 @@ func (rd *reader) starts(at place, args []string, p program) []int {
 // assigns notes a word that sets a variable.
 func assigns(at place, word string) bool {
 	name, value, ok := strings.Cut(word, "=")
-	if ok = ok && syntax.ValidName(name); ok {
+	if ok {
 		at.scope.assign(name, assignment{fixed: []string{value}})
 	}
 	return ok
@@ -217,7 +358,13 @@ func (rd *reader) shell(at place, name string, args []string) {
 		case w == "--version" || w == "--help":
 			return
 		case w == "--rcfile" || w == "--init-file" || w == "--emulate":
-			i++
+			if i++; i < len(args) && w != "--emulate" {
+				rd.scriptFile(at, args[0], args[i:i+1])
+			}
+		case strings.HasPrefix(w, "--c") && strings.Contains(w, "="), strings.HasPrefix(w, "--init-command="), strings.HasPrefix(w, "--execute="):
+			_, text, _ := strings.Cut(w, "=")
+			rd.nested(at, name, text, []string{})
+			odd = true
 		case long && !slices.Contains([]string{"--login", "--norc", "--noprofile", "--posix", "--restricted", "--verbose", "--noediting"}, w):
 			odd = true
 		case !long:
@@ -236,13 +383,9 @@ func (rd *reader) shell(at place, name string, args []string) {
 	case script:
 		rd.scripts(at, name, args, words, odd)
 	case file && len(words) > 0: // a file, which is a program like others
-		if texts := at.stdin.texts; words[0] == "/dev/stdin" || words[0] == "/dev/fd/0" || words[0] == "/proc/self/fd/0" {
-			rd.input(at, name, texts, words)
-		} else if words[0] == Gap || words[0] == Rest {
-			rd.unknown(at, DynamicScript)
-		}
+		rd.scriptFile(at, name, words)
 	default:
-		rd.input(at, name, at.stdin.texts, append([]string{name}, words...))
+		rd.input(at, name, append([]string{name}, words...))
 	}
 }
 
@@ -260,16 +403,36 @@ func (rd *reader) scripts(at place, name string, args, words []string, odd bool)
 	}
 }
 
-// input lists the commands of a script from the standard input.
-func (rd *reader) input(at place, name string, texts, words []string) {
-	if at.stdin.kind != inText {
-		if at.stdin.kind != inFile {
-			rd.unknown(at, StandardInput)
-		}
+// scriptFile lists the commands of a script in a file, where the file is a descriptor. The words
+// are the file and its arguments.
+func (rd *reader) scriptFile(at place, name string, words []string) {
+	if in, ok := at.descriptor(words[0]); ok && !dynamic(words[0]) {
+		at.stdin = in
+		rd.input(at, name, words)
 		return
 	}
-	for _, text := range texts {
-		rd.nested(at, name, text, words)
+	if words[0] == Gap || words[0] == Rest || dynamic(words[0]) && (strings.HasPrefix(words[0], "/dev/") || strings.HasPrefix(words[0], "/proc/")) {
+		rd.unknown(at, DynamicScript)
+		return
+	}
+	rd.file(File{Names: words[:1]})
+}
+
+// input lists the commands of a script from the standard input.
+func (rd *reader) input(at place, name string, words []string) {
+	in := at.input()
+	switch in.kind {
+	case inText:
+		for _, text := range in.texts {
+			rd.nested(at, name, text, words)
+		}
+	case inFile:
+		for _, f := range in.names {
+			rd.file(File{Names: []string{f}})
+		}
+	default:
+		rd.unknown(at, StandardInput)
+		rd.sources(at, in.from)
 	}
 }
 
@@ -283,12 +446,7 @@ func (rd *reader) eval(at place, words []string) {
 // source lists the commands of a file, where the file is the standard input.
 func (rd *reader) source(at place, args []string) {
 	if words := afterDashes(args[1:]); len(words) > 0 {
-		switch words[0] {
-		case "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0":
-			rd.input(at, args[0], at.stdin.texts, nil)
-		case Gap, Rest:
-			rd.unknown(at, DynamicScript)
-		}
+		rd.scriptFile(at, args[0], words[:1])
 	}
 }
 
@@ -310,8 +468,11 @@ func (rd *reader) alias(at place, words []string) {
 
 // xargs lists the command of xargs with the words of its standard input.
 func (rd *reader) xargs(at place, name string, args []string) {
-	mark := ""
+	mark, split := "", true
 	for i, w := range args[1:] {
+		if strings.HasPrefix(w, "-") && !strings.HasPrefix(w, "--") && strings.ContainsAny(w, "0da") || hasPrefix([]string{w}, "--n") || hasPrefix([]string{w}, "--d") || hasPrefix([]string{w}, "--a") {
+			split = false // the words are not those between blanks
+		}
 		switch {
 		case w == "-I" && i+2 < len(args):
 			mark = args[i+2]
@@ -330,7 +491,7 @@ func (rd *reader) xargs(at place, name string, args []string) {
 		if mark != "" {
 			rd.command(in, replaced(args[i:], mark, Gap))
 		}
-		if at.stdin.kind != inText || mark != "" {
+		if at.stdin.kind != inText || mark != "" || !split {
 			rd.command(in, append(slices.Clip(args[i:]), Rest))
 			if mark == "" {
 				continue
@@ -359,104 +520,28 @@ func replaced(args []string, mark, text string) []string {
 // finder lists the commands of find -exec and its kind.
 func (rd *reader) finder(at place, name string, args, words []string) {
 	for i, w := range args {
-		if !slices.Contains(words, w) && !dynamic(w) || i == 0 || i+1 == len(args) {
+		if i == 0 {
 			continue
 		}
 		command := args[i+1:]
+		glued := slices.IndexFunc(words, func(o string) bool {
+			return strings.HasPrefix(o, "--") && strings.HasPrefix(w, o+"=") || len(o) == 2 && len(w) > 2 && strings.HasPrefix(w, o)
+		})
+		if glued >= 0 {
+			first := strings.TrimPrefix(w[len(words[glued]):], "=")
+			command = append(append([]string{}, strings.Fields(first)...), command...)
+		} else if !slices.Contains(words, w) && !dynamic(w) {
+			continue
+		}
+		if len(command) == 0 {
+			continue
+		}
 		if end := slices.IndexFunc(command, func(w string) bool { return w == ";" || w == "+" }); end >= 0 {
 			command = command[:end]
 		}
 		in := at.deeper(name)
 		in.stdin = input{kind: inFile}
 		rd.command(in, replaced(command, "{}", Gap))
-	}
-}
-
-// options lists the commands in the values of options. The words behind may be theirs.
-func (rd *reader) options(at place, name string, args []string, o scriptOption) {
-	for i, w := range args[1:] {
-		var value string
-		var found, inline bool
-		if strings.HasPrefix(w, "--") {
-			w, value, inline = strings.Cut(w, "=")
-			found = len(w) > 3 && slices.ContainsFunc(o.long, func(l string) bool { return strings.HasPrefix(l, w[2:]) })
-		} else if len(w) > 1 && w[0] == '-' && o.short != "" {
-			if letter := strings.IndexAny(w[1:], o.short); letter >= 0 {
-				value, found = w[letter+2:], true
-				inline = value != ""
-			}
-		}
-		after := args[i+2:]
-		if !inline && len(after) > 0 {
-			value, after = after[0], after[1:]
-		}
-		if found && o.prefix == nil {
-			rd.nested(at, name, value+" "+quoted(after), nil)
-		}
-		for _, p := range o.prefix {
-			if found && len(value) >= len(p) && strings.EqualFold(value[:len(p)], p) {
-				rd.nested(at, name, strings.TrimLeft(value[len(p):], "= "), nil)
-			}
-		}
-	}
-}
-
-// git lists git's command without the options before it, and what its settings run.
-func (rd *reader) git(at place, args []string) {
-	starts := rd.starts(at, args, gitOptions)
-	if len(starts) == 0 {
-		return
-	}
-	first := starts[0]
-	command := args[first:]
-	if first > 1 {
-		for _, i := range starts {
-			rd.form(at, append([]string{"git"}, args[i:]...))
-		}
-	}
-	for i, w := range args[1:first] {
-		switch {
-		case w == "-c":
-			rd.gitSetting(at, args[i+2], command)
-		case strings.HasPrefix(w, "-c"):
-			rd.gitSetting(at, w[2:], command)
-		}
-	}
-	rd.options(at, "git "+command[0], command, scriptOptions()["git "+command[0]])
-	switch words := afterDashes(command[1:]); {
-	case command[0] == "submodule" && len(words) > 1 && words[0] == "foreach":
-		rd.nested(at, "git submodule foreach", strings.Join(afterDashes(words[1:]), " "), nil)
-	case command[0] == "bisect" && len(words) > 1 && words[0] == "run":
-		rd.command(at.deeper("git bisect run"), words[1:])
-	case command[0] == "config" && len(words) > 1:
-		for i, w := range words[:len(words)-1] {
-			rd.gitSetting(at, w+"="+words[i+1], nil)
-		}
-	}
-}
-
-// gitSetting lists what a setting of git runs. The words of the command line are those behind
-// git's own options.
-func (rd *reader) gitSetting(at place, setting string, command []string) {
-	key, value, _ := strings.Cut(setting, "=")
-	key = strings.ToLower(key)
-	section, name, _ := strings.Cut(key, ".")
-	if dot := strings.LastIndexByte(name, '.'); dot >= 0 {
-		name = name[dot+1:]
-	}
-	switch {
-	case section == "alias":
-		words := []string{}
-		if len(command) > 0 && (strings.EqualFold(command[0], strings.TrimPrefix(key, "alias."))) {
-			words = command[1:]
-		}
-		if text, shell := strings.CutPrefix(value, "!"); shell {
-			rd.nested(at, "git alias", text+" "+quoted(words), nil)
-		} else {
-			rd.nested(at, "git alias", "git "+value+" "+quoted(words), nil)
-		}
-	case gitCommands()[section+"."+name] || section == "pager":
-		rd.nested(at, "git "+key, strings.TrimPrefix(value, "!"), nil)
 	}
 }
 

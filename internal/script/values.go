@@ -145,7 +145,7 @@ func (sc *scope) output(stmts []*syntax.Stmt) ([]string, bool) {
 		return nil, false
 	}
 	if literal(call.Args[0]) == "cat" && len(call.Args) == 1 && !sc.defined("cat") {
-		in := sc.redirected(stmts[0].Redirs)
+		in := place{scope: sc}.redirected(stmts[0].Redirs).stdin
 		return append(slices.Clip(in.texts), ""), in.kind == inText // nothing where there is no cat
 	}
 	if len(stmts[0].Redirs) > 0 {
@@ -236,57 +236,4 @@ func format(text string, args []string) (string, bool) {
 		}
 	}
 	return b.String(), b.Len() <= maxWordBytes
-}
-
-// An input is what is known of the standard input of a command.
-type input struct {
-	kind  inputKind
-	texts []string // of inText
-}
-
-type inputKind int
-
-const (
-	inInherited inputKind = iota
-	inUnknown             // a pipe
-	inFile
-	inText
-)
-
-// redirected is the standard input that redirections give.
-func (sc *scope) redirected(redirs []*syntax.Redirect) input {
-	var in input
-	for _, r := range redirs {
-		if r.N != nil && r.N.Value != "0" {
-			continue
-		}
-		switch r.Op {
-		case syntax.RdrIn, syntax.RdrInOut, syntax.DplIn:
-			in = input{kind: inFile}
-			if len(r.Word.Parts) == 1 {
-				if sub, ok := r.Word.Parts[0].(*syntax.ProcSubst); ok {
-					in.kind = inUnknown
-					if texts, ok := sc.output(sub.Stmts); ok {
-						in = input{inText, texts}
-					}
-				}
-			}
-		case syntax.WordHdoc:
-			in = input{inText, sc.texts(r.Word)}
-		case syntax.Hdoc, syntax.DashHdoc:
-			in = input{inText, []string{""}}
-			if r.Hdoc != nil {
-				in.texts = sc.document(r.Hdoc, literal(r.Word) != r.Word.Lit())
-			}
-		}
-	}
-	return in
-}
-
-// document returns the readings of the text of a here-document.
-func (sc *scope) document(w *syntax.Word, quoted bool) []string {
-	if quoted {
-		return []string{w.Lit()}
-	}
-	return sc.texts(&syntax.Word{Parts: []syntax.WordPart{&syntax.DblQuoted{Parts: w.Parts}}})
 }

@@ -4,8 +4,12 @@
 package script
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"sync"
+
+	"mvdan.cc/sh/v3/syntax"
 )
 
 // A holding is what the value of an environment variable is to the programs that obey it.
@@ -100,4 +104,148 @@ func Replaces(name string) bool {
 		return false
 	}
 	return true
+}
+
+// optionsOf are the programs that take the options in a variable for their own.
+var optionsOf = map[string]string{
+	"NODE_OPTIONS": "node", "PERL5OPT": "perl", "RUBYOPT": "ruby", "TAR_OPTIONS": "tar", "MAKEFLAGS": "make",
+	"GNUMAKEFLAGS": "make", "BUN_OPTIONS": "bun",
+}
+
+// assign lists what a script sets by an assignment that runs code.
+func (rd *reader) assign(at place, a *syntax.Assign) {
+	switch {
+	case a.Name == nil && a.Value != nil: // of export, "NAME=VALUE"
+		for _, text := range at.scope.texts(a.Value) {
+			if name, value, ok := strings.Cut(text, "="); ok {
+				rd.value(at, name, value)
+			}
+		}
+	case a.Name == nil:
+	case a.Index != nil && (a.Name.Value == "functions" || a.Name.Value == "aliases"): // of zsh
+		for _, text := range at.scope.texts(a.Value) {
+			rd.nested(at, a.Name.Value, text, nil)
+		}
+	case a.Value != nil && holds(a.Name.Value) != noCode:
+		for _, text := range at.scope.texts(a.Value) {
+			rd.value(at, a.Name.Value, text)
+		}
+	}
+}
+
+// value lists what a variable that runs code runs.
+func (rd *reader) value(at place, name, text string) {
+	in := at.deeper(name)
+	switch holds(name) {
+	case aCommand:
+		in.scope = &scope{outer: at.scope, at: at.offset}
+		rd.script(in, text)
+	case aPrompt:
+		rd.prompt(in, text)
+		if name == "PS4" && strings.Contains(text, Gap) {
+			rd.unknown(at, DynamicScript)
+		}
+	case aStartup:
+		rd.prompt(in, text)
+		if dynamic(text) {
+			rd.unknown(at, DynamicScript)
+		} else if text != "" {
+			rd.startup(in, text)
+		}
+	case aFile:
+		for _, f := range strings.Split(text, ":") {
+			if f != "" {
+				rd.file(File{Names: []string{f}})
+			}
+		}
+	case someOptions:
+		if program := optionsOf[name]; program != "" {
+			rd.through(in, program, append([]string{program}, strings.Fields(text)...))
+		}
+	case aFunction:
+		rd.nested(in, name, "f "+text, nil)
+	case gitSettings:
+		rd.gitVariable(in, name, text)
+	}
+}
+
+// startup lists what shells read at their start, where that is a descriptor.
+func (rd *reader) startup(at place, name string) {
+	if in, ok := at.descriptor(name); ok {
+		at.stdin = in
+		rd.input(at, at.through, nil)
+		return
+	}
+	rd.file(File{Names: []string{name}})
+}
+
+// prompt lists the commands in a text in which a shell performs expansions.
+func (rd *reader) prompt(at place, text string) {
+	for _, t := range unique([]string{text, ansiC(text)}) {
+		if !strings.ContainsAny(t, "$`") {
+			continue
+		}
+		end := "_"
+		for strings.Contains(t, end) {
+			end += "_"
+		}
+		sh := parse(": <<" + end + "\n" + strings.ReplaceAll(t, Rest, Gap) + "\n" + end + "\n")
+		if sh.why != "" {
+			rd.unknown(at, sh.why)
+		}
+		if sh.file == nil {
+			continue
+		}
+		in := at
+		in.scope = &scope{outer: at.scope, at: at.offset}
+		for _, s := range sh.file.Stmts {
+			for _, r := range s.Redirs {
+				rd.inner(in, r)
+			}
+		}
+	}
+}
+
+// prompted lists the commands of a variable that is expanded as a prompt.
+func (rd *reader) prompted(at place, pe *syntax.ParamExp) {
+	if pe.Exp == nil || pe.Exp.Op != syntax.OtherParamOps || pe.Param == nil {
+		return
+	}
+	if word := pe.Exp.Word; word == nil || literal(word) != "P" {
+		return
+	}
+	values, from := at.scope.named(pe)
+	if pe.Excl || from == computed {
+		rd.unknown(at, DynamicScript)
+	}
+	for _, v := range values {
+		for _, text := range v.words {
+			if dynamic(text) {
+				rd.unknown(at, DynamicScript)
+			}
+			rd.prompt(at.deeper("@P"), text)
+		}
+	}
+}
+
+// variables lists what variables run that a script sets otherwise than by an assignment.
+func (rd *reader) variables(at place) {
+	for _, name := range slices.Sorted(maps.Keys(at.scope.vars)) {
+		if holds(name) == noCode {
+			continue
+		}
+		for _, a := range at.scope.vars[name].assigned {
+			if a.unknown && a.word == nil && !a.list || a.unknown && a.list && !a.each {
+				rd.unknown(at, DynamicScript)
+			}
+			for _, w := range a.words {
+				for _, text := range at.scope.texts(w) {
+					rd.value(at, name, text)
+				}
+			}
+			for _, text := range a.fixed {
+				rd.value(at, name, text)
+			}
+		}
+	}
 }
