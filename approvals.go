@@ -32,7 +32,11 @@ func (x *execution) open(required []string) error {
 	outside, grants := approval.Opened(required)
 	x.runner.opens(required)
 	if outside {
-		return x.confine(sandbox.FullAccess())
+		policy, err := judge.Outside(x.asIs.policy, x.runner.live.Policy(), required)
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrForbidden, err)
+		}
+		return x.confine(policy)
 	}
 	for _, g := range grants {
 		if g.Opening != "" && !slices.Contains(x.allow, g.Opening) {
@@ -45,10 +49,7 @@ func (x *execution) open(required []string) error {
 // authorize does what the judge decided: it asks where an approval is needed. It fixes the policy
 // of the first attempt, or returns why the command does not run.
 func (x *execution) authorize(ctx context.Context, d judge.Decision) error {
-	var required []string
-	if d.Wish != judge.Stay {
-		required = approval.Requirements(d.Wish == judge.Leave, x.cmd.AskFor)
-	}
+	required := d.Requires(x.cmd.AskFor)
 	switch {
 	case d.Err != nil:
 		return fmt.Errorf("sallyport: nothing runs because the rules do not load: %w", d.Err)
@@ -71,14 +72,18 @@ func (x *execution) authorize(ctx context.Context, d judge.Decision) error {
 }
 
 // reopen gives the command what was approved for the session, after it was denied before: it
-// starts there, and does not fail once more. Paths that lead elsewhere now are asked about again.
+// starts there, and does not fail once more. Paths that lead elsewhere now are asked about again. What a
+// rule confines stays so.
 func (x *execution) reopen() error {
-	if len(x.runner.memory.List()) == 0 {
+	if x.confined != "" || len(x.runner.memory.List()) == 0 {
 		return nil
 	}
 	granted, look, err := identity.Reopen(&x.runner.memory, x.task.identity(), x.look, x.opened)
 	if err != nil {
 		x.note("it starts without what was approved before: " + err.Error())
+	}
+	if _, err := judge.Outside(x.asIs.policy, x.runner.live.Policy(), granted); err != nil { // hosts may be denied by now
+		granted = slices.DeleteFunc(granted, func(word string) bool { return word == approval.Outside })
 	}
 	x.look, x.opened = look, x.opened || len(granted) > 0
 	return x.open(granted)
@@ -93,7 +98,7 @@ func (x *execution) review(ctx context.Context, d judge.Decision, required []str
 	if d.Answer == judge.Skip {
 		d.Reason = fmt.Sprintf(strictReview, x.policy.Name(), x.policy.Network())
 	}
-	if d.Where == rules.Outside && x.policy.Mode() != sandbox.Full && !x.policy.Denies() && !x.runner.bars(approval.Outside) {
+	if d.Where == rules.Outside && x.policy.Mode() != sandbox.Full {
 		required = []string{approval.Outside}
 	}
 	return x.approve(ctx, d, required)

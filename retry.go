@@ -97,7 +97,7 @@ func (x *execution) missing(a *attempt) (evidence []sandbox.Denial, required []s
 	if len(evidence) == 0 || x.retry < judge.RetryOutside {
 		return nil, nil
 	}
-	return evidence, []string{approval.Outside}
+	return evidence, judge.Leaving(a.policy, x.runner.live.Policy())
 }
 
 // facts returns the denials that are facts and matter.

@@ -122,14 +122,17 @@ var decisions = [...]string{judge.Forbid: event.DecisionForbid, judge.Ask: event
 
 // place fixes the policy where rules say where the command runs.
 func (x *execution) place(d judge.Decision) error {
-	if d.Where == rules.Unsaid || d.Where == rules.Outside && x.runner.bars(approval.Outside) {
+	switch d.Where {
+	case rules.Unsaid:
 		return nil
+	case rules.Outside:
+		return x.open([]string{approval.Outside})
 	}
 	policy, err := judge.Confine(x.policy, d.Where, x.places)
 	if err != nil {
 		return fmt.Errorf("sallyport: the policy is invalid: %w", err)
 	}
-	if d.Where != rules.Outside && !policy.Equal(x.policy) {
+	if !policy.Equal(x.policy) {
 		x.confined = "rule"
 		if x.rule != nil && x.rule.Sandbox == d.Where.String() {
 			x.confined += " " + rules.Pos{File: x.rule.File, Line: x.rule.Line, Col: x.rule.Column}.String()

@@ -40,16 +40,12 @@ func (c command) requirement(set *rules.Set) judge.Decision {
 		Command: c.args, Arg0: c.cmd.Arg0, Rules: set, Host: rules.Host{Dir: c.dir, Home: c.places.Home},
 		Approval: c.runner.Approval, SafeList: c.runner.SafeList,
 		Place: judge.PlaceOf(c.asIs.policy), Denies: c.asIs.policy.Denies(),
+		Hosts: judge.HostsOf(c.asIs.policy, c.runner.live.Policy()), Ceiling: c.runner.bars(approval.Outside),
 	}
 	if c.host.Local {
 		q.Site = &reach.Site{Reach: c.reach(), Dir: c.dir, Env: c.env, Login: c.cmd.Login}
 	}
-	if len(c.cmd.AskFor) > 0 {
-		q.Wish = judge.More
-	}
-	if c.cmd.Unsandboxed && (q.Wish == judge.Stay || !q.Denies) {
-		q.Wish = judge.Leave
-	}
+	q.Want(c.cmd.Unsandboxed, len(c.cmd.AskFor) > 0)
 	return judge.Judge(q)
 }
 

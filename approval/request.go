@@ -25,6 +25,10 @@ const (
 // Outside is what a Request requires that is about leaving the sandbox.
 const Outside = "outside"
 
+// Network is what a Request requires beside Outside where hosts are judged in the sandbox: outside of it none
+// is. Alone it opens nothing.
+const Network = "network"
+
 // A Request is one question: everything that an approver is shown. An approval covers what
 // stands in it, and nothing wider. Approvers must not change it.
 type Request struct {
@@ -46,8 +50,8 @@ type Request struct {
 	// Reason is why it is asked, and Justification what the caller says.
 	Reason        string `json:"reason"`
 	Justification string `json:"justification"`
-	// Requires is what would be opened: "outside", "write:/p", "read:/p", "host:h:443",
-	// "grant:git", "allow:unix". Empty means that only the command itself is asked about.
+	// Requires is what would be opened: "outside" (files and network), "network" beside it, "write:/p",
+	// "read:/p", "host:h:443", "grant:git", "allow:unix". Empty means that only the command itself is asked about.
 	Requires []string `json:"requires"`
 	// Denials are the evidence, of an attempt that was made; Runs is how often the command ran
 	// already.

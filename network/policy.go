@@ -157,6 +157,17 @@ func (p *Policy) Mode() Mode {
 // LocalBinding is [Config.LocalBinding]; false for a nil Policy.
 func (p *Policy) LocalBinding() bool { return p != nil && p.config.LocalBinding }
 
+// Denies reports whether an entry denies hosts; false for a nil Policy.
+func (p *Policy) Denies() bool {
+	return p != nil && slices.ContainsFunc(p.config.Entries, func(e Entry) bool { return e.Deny })
+}
+
+// Judges reports whether more than entries is said about requests: a mode that limits them, rules for them, or
+// what changes them, such as credentials. It is false for a nil Policy.
+func (p *Policy) Judges() bool {
+	return p != nil && (p.mode == Limited || p.ask || len(p.rules) > 0 || p.config.Inspector != nil)
+}
+
 // RequireSNI reports whether TLS without a server name is refused. It is true for a nil Policy.
 func (p *Policy) RequireSNI() bool { return p == nil || p.requireSNI }
 

@@ -198,8 +198,11 @@ func headline(r *approval.Request) string {
 
 // opens says in words what a requirement opens.
 func opens(need string) string {
-	if need == approval.Outside {
-		return "everything that this user may do: it runs without a sandbox"
+	switch need {
+	case approval.Outside:
+		return "everything that this user may do, files and network: it runs without a sandbox"
+	case approval.Network:
+		return "every host: the network policy, which judges hosts in the sandbox, ends"
 	}
 	what, value, _ := strings.Cut(need, ":")
 	return map[string]string{

@@ -33,8 +33,10 @@ type Question struct {
 	SafeList bool  // commands that are known to read only need no approval where others do
 	Place    Place // where it would run
 	Denies   bool  // something is denied there for good, see [sandbox.Policy.Denies]
-	Wish     Wish
-	Whole    bool // Parts are wanted in any case, with what heuristics say about them
+	Hosts    Hosts // what leaving would lift beside files
+	Ceiling  bool  // no rule may lead outside, whatever it says
+	Wish     Wish  // see [Question.Want]
+	Whole    bool  // Parts are wanted in any case, with what heuristics say about them
 }
 
 // A Site knows the programs of a machine.
@@ -67,7 +69,7 @@ type Decision struct {
 	Rule *Rule
 	// Where is what the rules say about the sandbox: the strictest place inside of it that any
 	// rule says which matches or may match, or Outside if all that may run is known and allowed
-	// outside of it. Unsaid leaves it as it is.
+	// outside of it, and leaving lifts nothing but files. Unsaid leaves it as it is.
 	Where rules.Sandbox
 	// Wish is what the caller asks for, Stay where that has no effect: where nothing confines the
 	// command, and for Leave where something is denied for good.
@@ -75,7 +77,7 @@ type Decision struct {
 	// Retry is what may be asked after a denial; RetryNone for Forbid.
 	Retry Retry
 	// Held is why a rule that leads outside did not, although it matches: a program that commands can
-	// change is not the one that it means. Nil if none was held.
+	// change is not the one that it means, or hosts are judged. Nil if none was held.
 	Held error
 	// Parts is nil where nothing depends on them: without rules, in a sandbox that restricts
 	// files, unless every command is asked about or it is to leave.
@@ -84,6 +86,7 @@ type Decision struct {
 	Err error
 
 	state state
+	hosts Hosts
 }
 
 // Judge answers a question.
@@ -112,13 +115,17 @@ func Judge(q *Question) Decision {
 
 // settle completes a decision by the table. The reader is nil for a command without parts.
 func (q *Question) settle(d *Decision, s state, r *reader) Decision {
+	q.lead(d)
 	around, wish := q.around(d.Where)
-	d.state, d.Wish = s|around, wish
+	d.state, d.Wish, d.hosts = s|around, wish, q.Hosts
 	by, retry := settle(d.state)
 	t := &table[by]
 	d.Answer, d.Reason, d.Retry = t.answer, t.reason, retries[retry].retry
 	if t.says != nil {
 		d.Reason = t.says(q, r)
+	}
+	if d.Rule != nil && t.answer == Ask && t.when&stays == 0 && (d.Where == rules.ReadOnly || d.Where == rules.WorkspaceWrite) {
+		d.Reason += fmt.Sprintf(", although a rule says sandbox=%s", d.Where)
 	}
 	switch {
 	case t.answer != Skip && t.when&stays == 0:

@@ -221,16 +221,16 @@ func bits(p approval.Policy) state {
 // confines the command there is nothing to ask for, and what is denied for good is not left.
 func (q *Question) around(where rules.Sandbox) (state, Wish) {
 	place, wish, hard := q.Place, q.Wish, open
-	if q.Denies {
+	if q.bars() {
 		hard = denying
 	}
 	switch {
-	case where == rules.Outside && !q.Denies:
+	case where == rules.Outside:
 		place = ruled
 	case where == rules.ReadOnly || where == rules.WorkspaceWrite:
 		place = Restricted
 	}
-	if place >= External || wish == Leave && q.Denies {
+	if place >= External || wish == Leave && q.bars() {
 		wish = Stay
 	}
 	return inRestricted<<place | hard | stays<<wish, wish

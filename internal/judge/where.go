@@ -11,13 +11,11 @@ import (
 // Confine returns the policy for a command about which the rules say where. P is bound to
 // places; so is the result. ReadOnly and WorkspaceWrite give what both p and the preset allow:
 // nothing becomes wider, deny entries stay, network and grants go. A policy that is such a
-// preset or a narrower one, whatever was granted beside it, stays as it is. Outside takes p
-// away, unless it has deny entries.
+// preset or a narrower one, whatever was granted beside it, stays as it is. Outside is a matter
+// of [Outside].
 func Confine(p sandbox.Policy, where rules.Sandbox, places sandbox.Places) (sandbox.Policy, error) {
 	preset := sandbox.ReadOnly()
 	switch {
-	case where == rules.Outside && !p.Denies():
-		return sandbox.FullAccess(), nil
 	case where == rules.ReadOnly && basis(p) == "read-only":
 		return p, nil
 	case where == rules.ReadOnly:
