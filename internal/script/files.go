@@ -187,6 +187,11 @@ func (in *interpreter) letters(w string, value func(string) string, t *told) boo
 func (rd *reader) interpreter(at place, name string, args []string) {
 	in, ok := language(name)
 	if !ok {
+		if open(args) > 0 || slices.Contains(wordy, name) { // it may take its input for code
+			for _, text := range at.input().texts {
+				rd.code(at, name, text)
+			}
+		}
 		return
 	}
 	t := in.tell(args)

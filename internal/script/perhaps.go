@@ -256,7 +256,7 @@ var texts = sync.OnceValue(func() *regexp.Regexp {
 var between = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[\s,=>\]\[()]*$`) })
 
 // wordy are programs whose code is commands of words, as in a shell.
-var wordy = []string{"make", "expect", "tclsh", "wish", "gnuplot", "m4", "dc"}
+var wordy = []string{"make", "gmake", "ed", "expect", "tclsh", "wish", "gnuplot", "m4", "dc"}
 
 // maxTexts is how many texts of one code are read.
 const maxTexts = 256
@@ -268,7 +268,7 @@ func (p *perhaps) language(c Command, by, text string) {
 		p.sed(c, text)
 		return
 	}
-	if in, _ := language(by); in.settings || slices.Contains(wordy, by) { // their code is commands with words
+	if in, ok := language(by); !ok || in.settings || slices.Contains(wordy, by) { // their code is commands with words
 		for _, line := range strings.Split(text, "\n") {
 			p.script(c, line+" ", 0)
 			p.tails(c, strings.Fields(line))

@@ -83,7 +83,7 @@ func (rd *reader) special(at place, name string, args []string) {
 	case "cmake":
 		rd.cmake(at, args)
 	case "crontab":
-		rd.crontab(at, name, args)
+		rd.crontab(at, name)
 	case "busybox", "toybox":
 		if len(args) > 1 {
 			rd.command(at.deeper(name), args[1:])
@@ -118,7 +118,7 @@ func (rd *reader) special(at place, name string, args []string) {
 }
 
 // crontab lists the commands of a table of cron from the standard input.
-func (rd *reader) crontab(at place, name string, args []string) {
+func (rd *reader) crontab(at place, name string) {
 	for _, text := range at.input().texts {
 		for line := range strings.Lines(text) {
 			if fields := strings.Fields(line); len(fields) > 1 && !strings.HasPrefix(line, "#") {
