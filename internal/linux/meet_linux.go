@@ -49,7 +49,7 @@ func (a *attempt) meet(r *plan.Request) error {
 		if f.Unknown {
 			return &sandbox.UnsupportedError{
 				Need: "to leave alone what approved commands run", Have: f.Program + " cannot be read",
-				Hint: "run sallyport doctor --clean when no approved command runs",
+				Hint: "wait until no approved command runs; if it stays, remove it",
 			}
 		}
 		if f.Run != a.spec.Run || f.Run == "" {
