@@ -140,22 +140,21 @@ func (g *gathering) lookup(name string, role approval.Role) (first *file) {
 	return first
 }
 
-// name adds the files that a word may name, and reports whether there is one.
-func (g *gathering) name(word string, role approval.Role) (found bool) {
+// name adds the files that a word may name.
+func (g *gathering) name(word string, role approval.Role) {
 	if word == "" || len(word) > maxPath || strings.ContainsRune(word, 0) {
-		return false
+		return
 	}
 	for _, dir := range g.dirs {
 		at := word
 		if !filepath.IsAbs(at) {
 			at = filepath.Join(dir, at)
 		}
-		found = g.add(at, role) != nil || found
+		g.add(at, role)
 		if filepath.IsAbs(word) {
 			break
 		}
 	}
-	return found
 }
 
 // add adds what is at a path, with its interpreters; nil where there is no file.

@@ -31,18 +31,21 @@ type Posted struct {
 // Post posts a notice on a board in the state directory dir. It counts until Withdraw, or until this
 // process and those that hold its file have ended.
 func Post(dir string, b Board, n *Notice) (*Posted, error) {
-	path := filepath.Join(dir, string(b), newID())
-	const flags = os.O_RDWR | os.O_CREATE | os.O_EXCL
-	f, err := os.OpenFile(path, flags, 0o600)
+	at := filepath.Join(dir, string(b))
+	root, err := os.OpenRoot(at)
 	if errors.Is(err, os.ErrNotExist) {
-		if err = makeBoard(dir, b); err == nil {
-			f, err = os.OpenFile(path, flags, 0o600)
-		}
+		root, err = makeBoard(dir, b)
 	}
 	if err != nil {
 		return nil, noticeError(err)
 	}
-	p := &Posted{path, f}
+	defer root.Close()
+	name := newID()
+	f, err := root.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, noticeError(err)
+	}
+	p := &Posted{filepath.Join(at, name), f}
 	if err = flock(f, unix.LOCK_EX); err == nil {
 		_, err = f.Write(n.text()) // locked before it says something: see look
 	}
@@ -53,17 +56,13 @@ func Post(dir string, b Board, n *Notice) (*Posted, error) {
 	return p, nil
 }
 
-func makeBoard(dir string, b Board) error {
+func makeBoard(dir string, b Board) (*os.Root, error) {
 	root, err := tree.OpenPath(dir)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer root.Close()
-	made, err := tree.Make(root, string(b))
-	if err != nil {
-		return err
-	}
-	return made.Close()
+	return tree.Make(root, string(b))
 }
 
 func noticeError(err error) error {
@@ -93,10 +92,15 @@ func (p *Posted) Withdraw() {
 // Unknown; what another run has not written to its end is left out, because that run looks at the
 // other board later. An error says that nothing is known.
 func Notices(dir string, b Board) ([]Notice, error) {
-	at, err := os.Open(filepath.Join(dir, string(b)))
+	root, err := os.OpenRoot(filepath.Join(dir, string(b)))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
+	if err != nil {
+		return nil, lookError(err)
+	}
+	defer root.Close()
+	at, err := root.Open(".")
 	if err != nil {
 		return nil, lookError(err)
 	}
@@ -107,7 +111,7 @@ func Notices(dir string, b Board) ([]Notice, error) {
 	}
 	var out []Notice
 	for _, name := range names {
-		if n, counts := look(filepath.Join(at.Name(), name)); counts {
+		if n, counts := look(root, name); counts {
 			out = append(out, n)
 		}
 	}
@@ -122,9 +126,9 @@ func lookError(err error) error {
 const unlocked = time.Minute
 
 // look reads a notice, and removes one whose owner is dead.
-func look(path string) (n Notice, counts bool) {
-	unknown := Notice{Unknown: true, Program: "what " + strconv.Quote(printable.Line(path)) + " is about"}
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+func look(root *os.Root, name string) (n Notice, counts bool) {
+	unknown := Notice{Unknown: true, Program: "what " + strconv.Quote(printable.Line(filepath.Join(root.Name(), name))) + " is about"}
+	f, err := root.OpenFile(name, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if errors.Is(err, os.ErrNotExist) {
 		return n, false // it was withdrawn meanwhile
 	}
@@ -138,7 +142,7 @@ func look(path string) (n Notice, counts bool) {
 	}
 	if flock(f, unix.LOCK_SH|unix.LOCK_NB) == nil {
 		if info.Size() > 0 || time.Since(info.ModTime()) > unlocked {
-			_ = os.Remove(path)
+			_ = root.Remove(name)
 		}
 		return n, false
 	}
