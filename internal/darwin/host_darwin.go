@@ -18,6 +18,7 @@ import (
 	"syscall"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/buildinfo"
 	"github.com/sallyport-dev/sallyport/internal/credentials"
 	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/plan"
@@ -132,7 +133,7 @@ func (h *Host) gather(r *plan.Request) error {
 	}
 	r.Root = res.Root
 	homes := credentials.Homes()
-	if r.Rules, r.Patterns, err = protect.ByName(&res, homes, userdirs.Protected(os.Getenv, homes)); err != nil {
+	if r.Rules, r.Patterns, err = protect.ByName(&res, homes, closed(userdirs.Protected(os.Getenv, homes))); err != nil {
 		return err
 	}
 	return h.addTmp(r)
@@ -229,4 +230,12 @@ func (h *Host) Close() error {
 		return fmt.Errorf("remove the private directory for temporary files: %w", err)
 	}
 	return nil
+}
+
+// closed adds sallyport's own program to the places that no command may write to.
+func closed(places []string) []string {
+	if own := buildinfo.Own(); own != "" {
+		places = append(places, own)
+	}
+	return places
 }

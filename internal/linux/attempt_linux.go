@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/buildinfo"
 	"github.com/sallyport-dev/sallyport/internal/bwrap"
 	"github.com/sallyport-dev/sallyport/internal/caches"
 	"github.com/sallyport-dev/sallyport/internal/credentials"
@@ -208,6 +209,7 @@ func (a *attempt) gather(r *plan.Request) (err error) {
 	}
 	q.State, q.NoState = state.Protected()
 	q.Settings, q.SettingsFile = userdirs.Protected(os.Getenv, q.Homes), userdirs.ProtectedFile(os.Getenv)
+	q.Own = buildinfo.Own()
 	if !a.dry {
 		q.Keeper = own.keeper
 	}

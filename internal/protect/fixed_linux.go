@@ -5,6 +5,7 @@ package protect
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -40,6 +41,33 @@ func (g *gathering) closeFixed(names []string) error {
 		}
 		g.add(plan.Rule{Spot: spot, Level: sandbox.LevelRead, Why: whyFixed})
 		g.replaceable = append(g.replaceable, name) // its owner may replace it, also while commands run
+	}
+	return nil
+}
+
+// whyOwn is for the program that builds the sandboxes.
+const whyOwn = "sallyport's own program"
+
+// closeOwn keeps the file of sallyport's own program as it is: the next run would be what a command
+// put in its place. Its owner may replace it, also while commands run.
+func (g *gathering) closeOwn(name string) error {
+	if name == "" || !g.exposed(name) {
+		return nil
+	}
+	if !g.mounts {
+		g.warn(fmt.Errorf("commands can replace sallyport's own program %s, because nothing can be mounted over it at this level; move it to a directory where they cannot write", name))
+		return nil
+	}
+	spot, err := hostfacts.Look(name)
+	if missing(err) {
+		return nil // as after an update
+	}
+	if err != nil {
+		return uninspected(name, err, "")
+	}
+	if spot.Kind == plan.KindFile {
+		g.add(plan.Rule{Spot: spot, Level: min(sandbox.LevelRead, g.level(spot.Path)), Why: whyOwn, Auto: true})
+		g.replaceable = append(g.replaceable, name)
 	}
 	return nil
 }

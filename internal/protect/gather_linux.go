@@ -4,6 +4,7 @@
 package protect
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -98,7 +99,7 @@ func gather(r *Request, present []string) (*gathering, error) {
 	if err := g.protectAll(r); err != nil {
 		return nil, err
 	}
-	if err := g.closeFixed(r.Fixed); err != nil {
+	if err := cmp.Or(g.closeFixed(r.Fixed), g.closeOwn(r.Own)); err != nil {
 		return nil, err
 	}
 	if err := g.showServices(r.Services); err != nil {

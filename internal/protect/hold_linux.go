@@ -46,6 +46,7 @@ type Request struct {
 
 	Settings     []string // directories of settings, which may be missing and behind links
 	SettingsFile string   // a file of settings that the environment names, or ""
+	Own          string   // the file of the program that starts the command, if it is sallyport, or ""
 
 	// Fixed are files that approved commands run, and links to them: read-only, where that can be done.
 	// Nil is none.

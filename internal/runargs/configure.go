@@ -60,24 +60,36 @@ func LoadConfig(env *Env, dir, file string, none bool) (*config.Config, error) {
 }
 
 // projectFiles returns the files of the project in a workspace if they are trusted, or why they
-// do not count.
+// do not count. Files that were trusted and are others now, or gone, are a [*trust.ChangedError]:
+// a command in a directory above may have removed them, with all that they denied.
 func projectFiles(dir string) (trusted []config.ProjectFile, why string, err error) {
 	p, err := trust.Read(dir)
 	var refused *trust.RefusedError
 	switch {
 	case errors.As(err, &refused):
-		return nil, "the settings of the project are not used: " + refused.Error(), nil
+		return nil, "the settings of the project are not used: " + refused.Error(), mustStay(dir, refused.Error())
 	case err != nil:
 		return nil, "", err
+	case p.State == trust.None:
+		return nil, "", mustStay(dir, "they are gone")
 	case p.State == trust.Untrusted:
 		return nil, "the settings in .sallyport are not used, because they are not trusted; run sallyport trust to see them", nil
 	case p.State == trust.Changed:
-		return nil, "the settings in .sallyport are not used: " + p.Why + "; run sallyport trust to see them", nil
+		return nil, "", &trust.ChangedError{Dir: p.Dir, Why: p.Why}
 	}
 	for _, f := range p.Files {
 		trusted = append(trusted, config.ProjectFile{Path: f.Path, Text: f.Data})
 	}
 	return trusted, "", nil
+}
+
+// mustStay returns an error if files of the project were trusted that cannot be used.
+func mustStay(dir, why string) error {
+	recorded, err := trust.Recorded(dir)
+	if recorded && err == nil {
+		err = &trust.ChangedError{Dir: RealPath(dir), Why: why}
+	}
+	return err
 }
 
 // Configure reads the settings for a program in dir and applies them.

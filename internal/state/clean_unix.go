@@ -30,7 +30,7 @@ import (
 func Clean() []Report {
 	var out []Report
 	// Only the first candidate: in /tmp another user may have taken the name of the other.
-	first := candidates()[0]
+	first := Candidates()[0]
 	err := tree.Check(first)
 	if err == nil {
 		err = checkWay(first)

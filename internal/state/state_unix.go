@@ -24,10 +24,10 @@ import (
 // count: it may name a directory in which commands write, and could have made one of ours.
 const sharedTmp = "/tmp"
 
-// candidates are where sallyport may keep what outlives a run, best first: the state
+// Candidates are where sallyport may keep what outlives a run, best first: the state
 // directory of the XDG base directory rules and, for users whose home cannot hold it, a
 // directory of their own in /tmp. A directory that was asked for by name has no substitute.
-func candidates() []string {
+func Candidates() []string {
 	if d := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(d) {
 		return []string{filepath.Join(d, "sallyport")}
 	}
@@ -49,7 +49,7 @@ func usual() []string {
 // no directory, for example a symbolic link that a command has made, is in neither list. One that
 // others can enter counts, because its first use closes it. There may be links on the way.
 func Protected() (dirs, missing []string) {
-	all := append(candidates(), usual()...)
+	all := append(Candidates(), usual()...)
 	slices.Sort(all)
 	for _, d := range slices.Compact(all) {
 		switch info, err := os.Lstat(d); {
@@ -71,7 +71,7 @@ func Dir() (string, error) {
 // first makes the candidates, and returns the first for which f has no error.
 func first(f func(root *os.Root, dir string) error) (string, error) {
 	var why error
-	for _, d := range candidates() {
+	for _, d := range Candidates() {
 		var root *os.Root
 		err := checkWay(d)
 		if err == nil {
@@ -97,7 +97,7 @@ func first(f func(root *os.Root, dir string) error) (string, error) {
 // symbolic link itself, is not among them.
 func Existing() []string {
 	var out []string
-	for _, d := range candidates() {
+	for _, d := range Candidates() {
 		if tree.Check(d) == nil && checkWay(d) == nil {
 			out = append(out, realPath(d))
 		}

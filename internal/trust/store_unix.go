@@ -51,6 +51,23 @@ func (p *Project) judge() error {
 	return nil
 }
 
+// Recorded reports whether something was trusted in a directory, absolute and existing, whatever is
+// in it now. The error is a [*RecordError], or the system's.
+func Recorded(dir string) (bool, error) {
+	p := &Project{Dir: hostfacts.RealPath(filepath.Clean(dir))}
+	// Usually there is no record, which is one system call.
+	absent := func(d string) bool {
+		var st unix.Stat_t
+		err := unix.Lstat(filepath.Join(d, storeDir, recordName(p.Dir)), &st)
+		return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR)
+	}
+	if !slices.ContainsFunc(state.Candidates(), func(d string) bool { return !absent(d) }) {
+		return false, nil
+	}
+	err := p.judge()
+	return p.State != Untrusted, err
+}
+
 // holds reports whether a state directory lies in the project, so that its records may be the
 // project's own words: XDG_STATE_HOME and HOME can be set by a tool that the project configures.
 // Where the user's home is the project, its usual one counts, which no command reaches.

@@ -81,6 +81,19 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("%s is refused: %s; %s", printable.Word(e.Path), e.Why, e.Fix)
 }
 
+// A ChangedError reports a project whose files were trusted and are others now, or gone. What they
+// denied would be open without a word, so nothing runs.
+type ChangedError struct {
+	Dir string
+	Why string // a clause
+}
+
+// Error returns one sentence with the directory, the reason and the fix.
+func (e *ChangedError) Error() string {
+	return fmt.Sprintf("the settings of the project %s were trusted, and nothing runs without them: %s; run sallyport trust %[1]s to see what is there now, or sallyport trust --revoke %[1]s to go without",
+		printable.Word(e.Dir), e.Why)
+}
+
 // A RecordError reports a trust record that does not load. Nothing is known about the
 // project's files then, and nothing may run that depends on them.
 type RecordError struct {
