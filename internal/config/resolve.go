@@ -62,6 +62,7 @@ type Effective struct {
 	config *Config
 	layers []*layer
 	asked  string         // the mode before the ceiling
+	before string         // the mode that SALLYPORT_PROFILE found; empty if that is not set
 	rules  []rules.Source // that were read; nil before
 	named  []source       // those that may open hosts, after one that turned the network off; nil for all
 }
@@ -118,6 +119,7 @@ func (c *Config) Resolve(flags Values) (*Effective, error) {
 	e.openHosts()
 	e.noteAsk()
 	e.questions()
+	e.noteEnvironment()
 	return e, nil
 }
 
@@ -150,6 +152,9 @@ func (e *Effective) choose() ([]source, error) {
 		case l.kind != Project:
 			if at >= 0 {
 				replaced[at] = merged(profiles).denials()
+			}
+			if l.kind == Environment {
+				e.before = mode
 			}
 			holds, at, mode, own, profiles, modes[i] = s, i, base, base, ps, base
 		case covers(mode, base): // the profile stays: it may deny and limit
