@@ -408,7 +408,7 @@ func (d Decision) Hint(r Request) string {
 		if d.Entry != nil {
 			return fmt.Sprintf("network.mitm.exclude names it (%s), and the mode limited, or a rule for its requests, has to look into TLS; set network.mode to full, or remove the rule", strconv.QuoteToASCII(d.Entry.Pattern))
 		}
-		return "the mode limited, or a rule for its requests, has to look into TLS, which cannot be done here; set network.mode to full, or remove the rule"
+		return "the mode limited, a rule for its requests or a credential of it, or of a host at its address, has to look into TLS, which cannot be done here; set network.mode to full, remove the rule, or name ports in the hosts of the credential"
 	case MITMHookDenied:
 		if d.Entry != nil {
 			return d.Entry.Pattern + " of network.mitm.rules names the host, and does not permit the request; correct the request, or add a rule for it"

@@ -133,7 +133,7 @@ func isBinary(r rune) bool { return r < ' ' && r != '\t' && r != '\r' && r != '\
 func isRequestLine(line []byte) bool {
 	text := strings.TrimSpace(string(line))
 	last := strings.ToUpper(text[strings.LastIndexAny(text, " \t")+1:])
-	return bytes.HasSuffix(line, []byte("\n")) && strings.HasPrefix(last, "HTTP/") && text != "PRI * HTTP/2.0"
+	return bytes.HasSuffix(line, []byte("\n")) && !strings.ContainsFunc(text, isBinary) && strings.HasPrefix(last, "HTTP/") && text != "PRI * HTTP/2.0"
 }
 
 // head reads the rest of a head.

@@ -141,7 +141,7 @@ func (p *places) refresh(s *Service, names []network.Host) {
 	p.looking.Lock()
 	defer p.looking.Unlock()
 	p.mu.Lock()
-	names = slices.DeleteFunc(names, func(h network.Host) bool { return time.Since(p.looked[h]) < placeTime })
+	names = slices.DeleteFunc(slices.Clone(names), func(h network.Host) bool { return time.Since(p.looked[h]) < placeTime })
 	p.mu.Unlock()
 	var group sync.WaitGroup
 	slots := make(chan struct{}, lookAhead)
