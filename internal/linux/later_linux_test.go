@@ -26,7 +26,8 @@ func laterNames() []toolfiles.Name {
 	var list []toolfiles.Name
 	for _, grant := range toolfiles.Grants() {
 		for _, name := range toolfiles.Opened(grant) {
-			list = append(list, toolfiles.Name{Name: name, Grant: grant})
+			n, _ := toolfiles.Find(strings.Replace(name, "*", "x", 1))
+			list = append(list, n)
 		}
 	}
 	return list
@@ -52,8 +53,15 @@ func layLater(t *testing.T, ws string) {
 	}
 }
 
+// laterDirectories are the names that programs have directories at.
+var laterDirectories = []string{
+	".agent", ".amazonq", ".augment", ".claude", ".cline", ".clinerules", ".continue", ".cursor", ".factory", ".gemini", ".github/agents", ".github/hooks", ".github/instructions",
+	".junie", ".kilocode", ".kiro", ".opencode", ".qwen", ".roo", ".trae", ".windsurf", ".devcontainer", ".direnv", ".fleet", ".helix", ".hg", ".husky", ".idea", ".jj",
+	".lefthook", ".mise", ".sl", ".vscode", ".zed", "_darcs",
+}
+
 func laterFile(ws, name string) string {
-	if name == ".envrc" || name == ".mcp.json" {
+	if !slices.Contains(laterDirectories, name) {
 		return filepath.Join(ws, name)
 	}
 	return filepath.Join(ws, name, "hooks", "x")

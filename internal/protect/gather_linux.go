@@ -188,7 +188,7 @@ func (g *gathering) protectRoot(root string, w sandbox.WritableRoot) error {
 		}
 	}
 	names, err := g.protectLater(root, g.seen.granted)
-	g.seen.names = append(g.seen.names, names...)
+	g.seen.names, g.seen.tops = append(g.seen.names, names...), append(g.seen.tops, root)
 	if err != nil || !g.mounts {
 		return err
 	}

@@ -8,6 +8,7 @@ package protect
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/sallyport-dev/sallyport/internal/hostfacts"
@@ -35,10 +36,14 @@ func (s *ruleset) protectLater(root string, granted []string) ([]toolfiles.Sight
 			continue
 		}
 		seen = append(seen, at)
-		if at.Stat == nil || slices.Contains(granted, at.Grant) {
+		if at.Stat == nil || slices.Contains(granted, at.Grant) || at.Tracked && slices.Contains(granted, GrantGit) || isEnvironment(at) {
 			continue
 		}
 		spot := hostfacts.SpotOf(at.Path, at.Stat)
+		if spot.Kind == plan.KindOther && at.Linked {
+			s.protectLinked(at)
+			continue
+		}
 		if spot.Kind == plan.KindOther {
 			return nil, notLater(at)
 		}
@@ -48,6 +53,30 @@ func (s *ruleset) protectLater(root string, granted []string) ([]toolfiles.Sight
 		s.add(plan.Rule{Spot: spot, Level: sandbox.LevelRead, Why: whyLater + at.Grant, Auto: true})
 	}
 	return seen, nil
+}
+
+// protectLinked makes what a link leads to read-only, where the command could write to it. The link itself
+// can be replaced; what is there at the end is then named.
+func (s *ruleset) protectLinked(at toolfiles.Sight) {
+	real := hostfacts.RealPath(at.Path)
+	spot, err := hostfacts.Look(real)
+	if err != nil || spot.Kind == plan.KindOther || slices.Contains(s.roots, real) || !slices.ContainsFunc(s.roots, func(root string) bool { return hostfacts.Below(real, root) }) {
+		return // it leads nowhere, or out of what the command can change
+	}
+	if s.byName {
+		spot.ID = launch.ID{}
+	}
+	s.add(plan.Rule{Spot: spot, Level: sandbox.LevelRead, Why: whyLater + at.Grant, Auto: true})
+}
+
+// isEnvironment reports whether a directory of direnv holds environments of Python, into which packages are
+// installed all the time: they are as much in the command's hands as others in the workspace.
+func isEnvironment(at toolfiles.Sight) bool {
+	if filepath.Base(at.Path) != ".direnv" {
+		return false
+	}
+	found, _ := filepath.Glob(filepath.Join(at.Path, "*", "pyvenv.cfg")) // the pattern is right
+	return len(found) > 0
 }
 
 // notLater returns the error for a name at which neither a directory nor a file exists. A link

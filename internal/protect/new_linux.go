@@ -35,6 +35,7 @@ type searched struct {
 // repositories, when the command started. It outlives the gathering.
 type seen struct {
 	names   []toolfiles.Sight
+	tops    []string // the directories that they are in
 	roots   []searched
 	granted []string // the named grants
 	scans   *Scans
@@ -54,8 +55,9 @@ func (p *Protection) New(made *Made) []executor.New {
 		return nil
 	}
 	var out []executor.New
-	for i := range p.seen.names {
-		at := &p.seen.names[i]
+	names := append(slices.Clip(p.seen.names), toolfiles.Appeared(p.seen.names, p.seen.tops)...)
+	for i := range names {
+		at := &names[i]
 		files, more := at.New()
 		for _, name := range files {
 			out = append(out, p.seen.entry(name, at.Grant))

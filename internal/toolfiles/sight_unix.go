@@ -22,6 +22,10 @@ const (
 	maxRead = 256
 )
 
+// maxTop is how many names at the top of a workspace are read to find those of patterns. In a larger
+// one, patterns are not looked for.
+const maxTop = 4096
+
 // A Sight is what was at one name at one moment.
 type Sight struct {
 	Name
@@ -32,8 +36,9 @@ type Sight struct {
 // Look looks at every name of the table in a directory, without following links. The error
 // says which name could not be looked at.
 func Look(root string) ([]Sight, error) {
-	out := make([]Sight, 0, len(names))
-	for _, n := range names {
+	all := inTable(root)
+	out := make([]Sight, 0, len(all))
+	for _, n := range all {
 		s := Sight{Name: n, Path: filepath.Join(root, n.Name)}
 		var st syscall.Stat_t
 		switch err := syscall.Lstat(s.Path, &st); {
@@ -48,22 +53,78 @@ func Look(root string) ([]Sight, error) {
 	return out, nil
 }
 
+// inTable returns the names of the table in a directory. What patterns match is there; the others may be missing.
+func inTable(root string) []Name {
+	out := make([]Name, 0, len(names))
+	found := patterns(root)
+	for i := range names {
+		n := names[i]
+		if n.Name[0] != '*' {
+			out = append(out, n)
+			continue
+		}
+		for _, name := range found {
+			if n.matches(name) {
+				same := n
+				same.Name = name
+				out = append(out, same)
+			}
+		}
+	}
+	return out
+}
+
+// patterns returns the names in a directory that patterns match, sorted. What cannot be listed has none.
+func patterns(root string) []string {
+	f, err := os.OpenFile(root, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	all, _ := f.Readdirnames(maxTop) // what was read before an error counts
+	found := slices.DeleteFunc(all, func(name string) bool {
+		return !slices.ContainsFunc(names, func(n Name) bool { return n.Name[0] == '*' && n.matches(name) })
+	})
+	slices.Sort(found)
+	return found
+}
+
+// Appeared returns what patterns of the table match now in directories, and was not among the sights.
+func Appeared(sights []Sight, roots []string) []Sight {
+	var out []Sight
+	for _, root := range roots {
+		for _, name := range patterns(root) {
+			at := filepath.Join(root, name)
+			if n, ok := Find(name); ok && !slices.ContainsFunc(sights, func(s Sight) bool { return s.Path == at }) {
+				out = append(out, Sight{Name: n, Path: at})
+			}
+		}
+	}
+	return out
+}
+
 // New returns what is at the name now and was not there: the name itself or, of a directory
 // with files, the first of them, and how many more files were seen in it. Another file or
-// directory in the place of the old one is new. Nil means that nothing is.
+// directory in the place of the old one is new, and so is a tracked file that has changed. Nil
+// means that nothing is.
 func (s *Sight) New() (files []string, more int) {
 	var now syscall.Stat_t
-	if syscall.Lstat(s.Path, &now) != nil || s.Stat != nil && s.Stat.Dev == now.Dev && s.Stat.Ino == now.Ino {
+	if syscall.Lstat(s.Path, &now) != nil || s.Stat != nil && s.Stat.Dev == now.Dev && s.Stat.Ino == now.Ino && !s.changed(&now) {
 		return nil, 0
 	}
 	if now.Mode&syscall.S_IFMT == syscall.S_IFDIR {
-		files = list(filepath.Dir(s.Path), s.Name.Name)
+		files = list(strings.TrimSuffix(s.Path, s.Name.Name), s.Name.Name)
 	}
 	if len(files) == 0 {
 		return []string{s.Path}, 0
 	}
 	kept := files[:min(len(files), MaxListed)]
 	return kept, len(files) - len(kept)
+}
+
+// changed reports whether a tracked file has changed.
+func (s *Sight) changed(now *syscall.Stat_t) bool {
+	return s.Tracked && (s.Stat.Size != now.Size || modified(s.Stat) != modified(now))
 }
 
 // list returns the files in a directory below root and in the directories in it, as far as

@@ -9,7 +9,6 @@ package toolfiles
 
 import (
 	"path/filepath"
-	"slices"
 	"strings"
 )
 
@@ -19,45 +18,148 @@ const (
 	GrantEditors = "editor-config"
 )
 
-// A Name is one name at the top of a workspace.
+// A Name is one name at the top of a workspace, or a pattern of such names with one star at its beginning.
 type Name struct {
-	Name  string
+	Name  string // with slashes for one further below
 	Grant string // the one grant that opens it
+	// Tracked says that it is a file of the project that git changes in daily work, such as instructions: where
+	// git may write, it may be changed, and is then named.
+	Tracked bool
+	// Linked says that a link is usual there: what it leads to is protected. A link at another name is refused.
+	Linked bool
 }
 
 // names is the table, sorted by grant and name. A name that two kinds of programs use has the
-// grant of the kind that runs more of it without a question.
+// grant of the kind that runs more of it without a question. Build files are not here: what they
+// say runs when somebody builds.
 var names = []Name{
-	{".claude", GrantAgents},   // Claude Code: hooks, permissions, instructions
-	{".cursor", GrantAgents},   // Cursor: servers, hooks, rules
-	{".gemini", GrantAgents},   // Gemini CLI: servers, hooks, settings
-	{".mcp.json", GrantAgents}, // programs that agents start as MCP servers
-	{".envrc", GrantEditors},   // the script that direnv runs in a shell
-	{".hg", GrantEditors},      // Mercurial: hooks and extensions in hgrc, history
-	{".husky", GrantEditors},   // scripts that git runs as hooks
-	{".idea", GrantEditors},    // JetBrains: run configurations, watchers, settings
-	{".vscode", GrantEditors},  // VS Code: tasks, launches, settings
+	{Name: ".agent", Grant: GrantAgents, Linked: true},          // Antigravity: rules, workflows
+	{Name: ".aider.conf.yml", Grant: GrantAgents, Linked: true}, // Aider: commands for tests and lint
+	{Name: ".amazonq", Grant: GrantAgents, Linked: true},        // Amazon Q: servers, agents, rules
+	{Name: ".augment", Grant: GrantAgents, Linked: true},        // Augment: commands, rules
+	{Name: ".claude", Grant: GrantAgents},                       // Claude Code: hooks, permissions, instructions
+	{Name: ".cline", Grant: GrantAgents, Linked: true},          // Cline: hooks, skills
+	{Name: ".clinerules", Grant: GrantAgents, Linked: true},     // Cline: rules, hooks
+	{Name: ".continue", Grant: GrantAgents, Linked: true},       // Continue: servers, rules
+	{Name: ".crush.json", Grant: GrantAgents, Linked: true},     // Crush: servers, language servers
+	{Name: ".cursor", Grant: GrantAgents},                       // Cursor: servers, hooks, rules
+	{Name: ".cursorrules", Grant: GrantAgents, Tracked: true, Linked: true},
+	{Name: ".factory", Grant: GrantAgents, Linked: true}, // Factory: hooks, servers, droids
+	{Name: ".gemini", Grant: GrantAgents},                // Gemini CLI: servers, hooks, settings
+	{Name: ".github/agents", Grant: GrantAgents, Linked: true},
+	{Name: ".github/copilot-instructions.md", Grant: GrantAgents, Tracked: true, Linked: true},
+	{Name: ".github/hooks", Grant: GrantAgents, Linked: true}, // Copilot: hooks
+	{Name: ".github/instructions", Grant: GrantAgents, Linked: true},
+	{Name: ".goosehints", Grant: GrantAgents, Tracked: true, Linked: true},
+	{Name: ".junie", Grant: GrantAgents, Linked: true},    // Junie: servers, guidelines
+	{Name: ".kilocode", Grant: GrantAgents, Linked: true}, // Kilo Code: servers, rules
+	{Name: ".kiro", Grant: GrantAgents, Linked: true},     // Kiro: hooks, servers, steering
+	{Name: ".mcp.json", Grant: GrantAgents},               // programs that agents start as MCP servers
+	{Name: ".opencode", Grant: GrantAgents, Linked: true}, // opencode: plugins, commands, agents
+	{Name: ".qwen", Grant: GrantAgents, Linked: true},     // Qwen Code: servers, hooks, settings
+	{Name: ".roo", Grant: GrantAgents, Linked: true},      // Roo Code: servers, rules
+	{Name: ".roomodes", Grant: GrantAgents, Linked: true}, // Roo Code: what each mode may do
+	{Name: ".rules", Grant: GrantAgents, Tracked: true, Linked: true},
+	{Name: ".trae", Grant: GrantAgents, Linked: true},     // Trae: servers, rules
+	{Name: ".windsurf", Grant: GrantAgents, Linked: true}, // Windsurf: hooks, workflows, rules
+	{Name: ".windsurfrules", Grant: GrantAgents, Tracked: true, Linked: true},
+	{Name: "AGENT.md", Grant: GrantAgents, Tracked: true, Linked: true},
+	{Name: "AGENTS.md", Grant: GrantAgents, Tracked: true, Linked: true},
+	{Name: "AGENTS.override.md", Grant: GrantAgents, Tracked: true, Linked: true},
+	{Name: "CLAUDE.local.md", Grant: GrantAgents, Tracked: true, Linked: true},
+	{Name: "CLAUDE.md", Grant: GrantAgents, Tracked: true, Linked: true},
+	{Name: "CRUSH.md", Grant: GrantAgents, Tracked: true, Linked: true},
+	{Name: "GEMINI.md", Grant: GrantAgents, Tracked: true, Linked: true},
+	{Name: "QWEN.md", Grant: GrantAgents, Tracked: true, Linked: true},
+	{Name: "WARP.md", Grant: GrantAgents, Tracked: true, Linked: true},
+	{Name: "crush.json", Grant: GrantAgents, Linked: true},     // Crush: servers, language servers
+	{Name: "opencode.json", Grant: GrantAgents, Linked: true},  // opencode: servers, plugins, permissions
+	{Name: "opencode.jsonc", Grant: GrantAgents, Linked: true}, // the same
+
+	{Name: "*.code-workspace", Grant: GrantEditors, Linked: true}, // VS Code: tasks, launches, settings
+	{Name: ".Rprofile", Grant: GrantEditors, Linked: true},        // code that every R runs that starts here
+	{Name: ".autoenv.zsh", Grant: GrantEditors, Linked: true},     // the script that zsh-autoenv runs
+	{Name: ".devcontainer", Grant: GrantEditors, Linked: true},    // commands on this machine and in containers
+	{Name: ".devcontainer.json", Grant: GrantEditors, Linked: true},
+	{Name: ".dir-locals-2.el", Grant: GrantEditors, Linked: true},
+	{Name: ".dir-locals.el", Grant: GrantEditors, Linked: true}, // Emacs: variables and code
+	{Name: ".direnv", Grant: GrantEditors, Linked: true},        // what direnv has evaluated
+	{Name: ".envrc", Grant: GrantEditors},                       // the script that direnv runs in a shell
+	{Name: ".exrc", Grant: GrantEditors, Linked: true},          // Vim and Neovim
+	{Name: ".fleet", Grant: GrantEditors, Linked: true},         // Fleet: run configurations
+	{Name: ".gdbinit", Grant: GrantEditors, Linked: true},       // commands of gdb
+	{Name: ".ghci", Grant: GrantEditors, Linked: true},          // commands of GHCi and of the language server
+	{Name: ".helix", Grant: GrantEditors, Linked: true},         // Helix: language servers
+	{Name: ".hg", Grant: GrantEditors},                          // Mercurial: hooks and extensions in hgrc, history
+	{Name: ".husky", Grant: GrantEditors},                       // scripts that git runs as hooks
+	{Name: ".idea", Grant: GrantEditors},                        // JetBrains: run configurations, watchers, settings
+	{Name: ".jj", Grant: GrantEditors, Linked: true},            // Jujutsu: configuration, history
+	{Name: ".lazygit.yml", Grant: GrantEditors, Linked: true},   // commands of lazygit
+	{Name: ".lefthook", Grant: GrantEditors, Linked: true},      // scripts that git runs as hooks
+	{Name: ".lefthook.yml", Grant: GrantEditors, Tracked: true, Linked: true},
+	{Name: ".lldbinit", Grant: GrantEditors, Linked: true}, // commands of lldb
+	{Name: ".lvimrc", Grant: GrantEditors, Linked: true},
+	{Name: ".mise", Grant: GrantEditors, Linked: true}, // mise: variables, tasks, hooks
+	{Name: ".mise.toml", Grant: GrantEditors, Tracked: true, Linked: true},
+	{Name: ".nvim.lua", Grant: GrantEditors, Linked: true}, // Neovim
+	{Name: ".nvimrc", Grant: GrantEditors, Linked: true},
+	{Name: ".ocamlinit", Grant: GrantEditors, Linked: true},
+	{Name: ".overcommit.yml", Grant: GrantEditors, Tracked: true, Linked: true}, // what git runs as hooks
+	{Name: ".pre-commit-config.yaml", Grant: GrantEditors, Tracked: true, Linked: true},
+	{Name: ".projectile", Grant: GrantEditors, Linked: true},
+	{Name: ".sl", Grant: GrantEditors, Linked: true},                           // Sapling: hooks and extensions, history
+	{Name: ".tool-versions", Grant: GrantEditors, Tracked: true, Linked: true}, // asdf and mise: which programs a name means
+	{Name: ".vimrc", Grant: GrantEditors, Linked: true},
+	{Name: ".vscode", Grant: GrantEditors},              // VS Code: tasks, launches, settings
+	{Name: ".zed", Grant: GrantEditors, Linked: true},   // Zed: tasks, language servers
+	{Name: "_darcs", Grant: GrantEditors, Linked: true}, // Darcs: hooks in its preferences, history
+	{Name: "_vimrc", Grant: GrantEditors, Linked: true},
+	{Name: "lefthook.yml", Grant: GrantEditors, Tracked: true, Linked: true},
+	{Name: "mise.local.toml", Grant: GrantEditors, Linked: true},
+	{Name: "mise.toml", Grant: GrantEditors, Tracked: true, Linked: true},
 }
 
 // Find returns the line of a name, and false for a name that is not in the table.
 func Find(name string) (Name, bool) {
-	i := slices.IndexFunc(names, func(n Name) bool { return n.Name == name })
-	if i < 0 {
-		return Name{}, false
+	for i := range names {
+		if names[i].matches(name) {
+			n := names[i]
+			n.Name = name
+			return n, true
+		}
 	}
-	return names[i], true
+	return Name{}, false
+}
+
+func (n *Name) matches(name string) bool {
+	suffix, isPattern := strings.CutPrefix(n.Name, "*")
+	return n.Name == name || isPattern && len(name) > len(suffix) && strings.HasSuffix(name, suffix) && !strings.Contains(name, "/")
 }
 
 // Below returns the line of the name in root that a path is or lies in, and where that is;
 // false for every other path. Both paths are absolute and clean.
 func Below(root, path string) (n Name, at string, ok bool) {
 	rest, inside := strings.CutPrefix(path, strings.TrimSuffix(root, "/")+"/")
-	first, _, _ := strings.Cut(rest, "/")
-	if n, ok = Find(first); !ok || !inside {
+	if !inside {
 		return Name{}, "", false
 	}
-	return n, filepath.Join(root, first), true
+	for end := 0; end < len(rest); { // its first element, its first two, ...
+		next := strings.IndexByte(rest[end+1:], '/')
+		if end += 1 + next; next < 0 {
+			end = len(rest)
+		}
+		if n, ok = Find(rest[:end]); ok || strings.Count(rest[:end], "/") >= maxSlashes {
+			break
+		}
+	}
+	if !ok {
+		return Name{}, "", false
+	}
+	return n, filepath.Join(root, n.Name), true
 }
+
+// maxSlashes is how many slashes a name of the table has at most.
+const maxSlashes = 1
 
 // Grants returns the names of the grants, sorted.
 func Grants() []string { return []string{GrantAgents, GrantEditors} }

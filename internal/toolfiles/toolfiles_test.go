@@ -25,16 +25,28 @@ func must(t *testing.T, err error) {
 // TestTable: the names of the issue are there once, and each has one grant that opens it.
 func TestTable(t *testing.T) {
 	want := map[string]string{
-		".claude": GrantAgents, ".cursor": GrantAgents, ".gemini": GrantAgents, ".mcp.json": GrantAgents,
-		".vscode": GrantEditors, ".idea": GrantEditors, ".hg": GrantEditors, ".envrc": GrantEditors, ".husky": GrantEditors,
+		".claude": GrantAgents, ".cursor": GrantAgents, ".gemini": GrantAgents, ".mcp.json": GrantAgents, ".kiro": GrantAgents, ".roo": GrantAgents,
+		".qwen": GrantAgents, ".clinerules": GrantAgents, ".windsurf": GrantAgents, ".opencode": GrantAgents, "opencode.json": GrantAgents, "AGENTS.md": GrantAgents,
+		".github/copilot-instructions.md": GrantAgents, "x.code-workspace": GrantEditors, "a b.code-workspace": GrantEditors,
+		".vscode": GrantEditors, ".idea": GrantEditors, ".hg": GrantEditors, ".envrc": GrantEditors, ".husky": GrantEditors, ".helix": GrantEditors, ".zed": GrantEditors,
+		".jj": GrantEditors, ".sl": GrantEditors, "_darcs": GrantEditors, ".lazygit.yml": GrantEditors, ".exrc": GrantEditors, ".nvim.lua": GrantEditors,
+		".devcontainer": GrantEditors, ".direnv": GrantEditors, "mise.toml": GrantEditors, ".tool-versions": GrantEditors,
 	}
-	if len(names) != len(want) {
-		t.Errorf("%d names, want %d", len(names), len(want))
+	for name, grant := range want {
+		if found, ok := Find(name); !ok || found.Name != name || found.Grant != grant {
+			t.Errorf("%s: %+v", name, found)
+		}
 	}
+	seen := map[string]bool{}
 	for _, n := range names {
-		found, ok := Find(n.Name)
-		if want[n.Name] != n.Grant || !ok || found != n || !slices.Contains(Grants(), n.Grant) || !slices.Contains(Opened(n.Grant), n.Name) {
+		if seen[n.Name] || !slices.Contains(Grants(), n.Grant) || !slices.Contains(Opened(n.Grant), n.Name) || strings.Count(n.Name, "/") > maxSlashes {
 			t.Errorf("%+v", n)
+		}
+		seen[n.Name] = true
+	}
+	for _, name := range []string{".code-workspace", "d/x.code-workspace", "copilot-instructions.md", ".github", "Makefile", "package.json"} {
+		if n, ok := Find(name); ok {
+			t.Errorf("%s is %+v", name, n)
 		}
 	}
 	if _, ok := Find(".git"); ok || Opened("git") != nil {
@@ -47,6 +59,10 @@ func TestBelow(t *testing.T) {
 		{"/w", "/w/.vscode", "/w/.vscode"},
 		{"/w", "/w/.claude/commands/x", "/w/.claude"},
 		{"/", "/.envrc", "/.envrc"},
+		{"/w", "/w/.github/hooks/x/y", "/w/.github/hooks"},
+		{"/w", "/w/x.code-workspace", "/w/x.code-workspace"},
+		{"/w", "/w/.github/workflows/x", ""},
+		{"/w", "/w/.github", ""},
 		{"/w", "/w/.vscodes", ""},
 		{"/w", "/w/sub/.vscode", ""},
 		{"/w", "/wx/.vscode", ""},
@@ -54,7 +70,7 @@ func TestBelow(t *testing.T) {
 		{"/w", ".vscode", ""},
 	} {
 		n, at, ok := Below(test.root, test.path)
-		if at != test.at || ok != (test.at != "") || ok && n.Name != filepath.Base(at) {
+		if at != test.at || ok != (test.at != "") || ok && filepath.Join(test.root, n.Name) != at {
 			t.Errorf("%s in %s: %+v, %q, %v", test.path, test.root, n, at, ok)
 		}
 	}
@@ -82,6 +98,11 @@ func TestNew(t *testing.T) {
 		{"more than are read", nil, func(dir string) error { return files(dir, numbered(".husky/%03d", maxRead+40)...) }, "+251"},
 		{"changed in its place", func(dir string) error { return os.WriteFile(dir+"/.envrc", nil, 0o600) },
 			func(dir string) error { return os.WriteFile(dir+"/.envrc", []byte("x"), 0o600) }, ""},
+		{"instructions that changed in their place", func(dir string) error { return os.WriteFile(dir+"/AGENTS.md", nil, 0o600) },
+			func(dir string) error { return os.WriteFile(dir+"/AGENTS.md", []byte("x"), 0o600) }, "AGENTS.md"},
+		{"below a directory", nil, func(dir string) error { return files(dir, ".github/hooks/a/b", ".github/x") }, ".github/hooks/a/b"},
+		{"of a pattern", func(dir string) error { return os.WriteFile(dir+"/a.code-workspace", nil, 0o600) },
+			func(dir string) error { return os.WriteFile(dir+"/b.code-workspace", nil, 0o600) }, "b.code-workspace"},
 		{"added to a directory that was there", func(dir string) error { return os.Mkdir(dir+"/.idea", 0o700) }, func(dir string) error { return files(dir, ".idea/x") }, ""},
 		{"replaced", func(dir string) error { return os.WriteFile(dir+"/.mcp.json", nil, 0o600) }, func(dir string) error {
 			must(t, os.WriteFile(dir+"/other", nil, 0o600))
@@ -100,6 +121,7 @@ func TestNew(t *testing.T) {
 				must(t, test.after(dir))
 			}
 			var got []string
+			sights = append(sights, Appeared(sights, []string{dir})...)
 			for i := range sights {
 				files, more := sights[i].New()
 				for _, f := range files {
