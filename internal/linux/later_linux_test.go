@@ -177,6 +177,36 @@ func TestLaterLinks(t *testing.T) {
 	mustRun(t, a, &job{policy: &editors, args: sh(`rm .vscode`)})
 }
 
+// TestLaterTracked: what a link leads to is read-only with it; instructions may be changed where git may
+// write, and are then named; environments of Python in a directory of direnv stay writable.
+func TestLaterTracked(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	a := newArena(t)
+	write(t, a.ws+"/doc.md", "good")
+	must(t, os.Symlink("doc.md", a.ws+"/AGENTS.md"))
+	must(t, os.Symlink("nowhere", a.ws+"/.exrc"))
+	write(t, a.ws+"/CLAUDE.md", "good")
+	write(t, a.ws+"/x.code-workspace", "good")
+	write1(t, a.ws+"/.zed/settings.json", "good")
+	write1(t, a.ws+"/.direnv/python-3/pyvenv.cfg", "home = /usr")
+	const change = `for f in doc.md AGENTS.md CLAUDE.md x.code-workspace .zed/settings.json .direnv/python-3/lib; do (echo evil >>$f) 2>/dev/null && echo $f; done; echo evil >y.code-workspace`
+	exit := new(executor.Exit)
+	if res := mustRun(t, a, &job{args: sh(change), after: exit}); res.out != ".direnv/python-3/lib\n" {
+		t.Errorf("changed are %q", res.out)
+	}
+	if got := newNames(a, exit); got != "y.code-workspace (--grant editor-config)" {
+		t.Errorf("new are %s", got)
+	}
+	git := a.policy().With(sandbox.Grant{Name: "git"})
+	exit = new(executor.Exit)
+	if res := mustRun(t, a, &job{policy: &git, args: sh(change), after: exit}); res.out != "doc.md\nAGENTS.md\nCLAUDE.md\n.direnv/python-3/lib\n" {
+		t.Errorf("with the grant for git, changed are %q", res.out)
+	}
+	if got := newNames(a, exit); got != "CLAUDE.md (--grant agent-config)" {
+		t.Errorf("with the grant for git, new are %s", got)
+	}
+}
+
 // newNames shows what was new.
 func newNames(a *arena, exit *executor.Exit) string {
 	var out []string

@@ -4,11 +4,13 @@
 package suggest
 
 import (
+	"os"
 	"path"
 	"slices"
 	"strings"
 
 	"github.com/sallyport-dev/sallyport/internal/services"
+	"github.com/sallyport-dev/sallyport/internal/toolfiles"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -67,12 +69,35 @@ func (r *Run) asGrant(d *sandbox.Denial) sandbox.Grant {
 var startFiles = []string{
 	".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout",
 	".cshrc", ".tcshrc", ".login", ".kshrc", ".mkshrc", ".inputrc", ".xprofile", ".xinitrc", ".xsession", "profile", "bash.bashrc", "bashrc", "environment", "crontab",
+	".xsessionrc", ".xserverrc", ".pam_environment", ".forward", ".procmailrc", ".mailcap",
 }
 
 // startPlaces are directories of such files, as they stand in a path.
 var startPlaces = []string{
-	"/.config/fish/", "/.config/autostart/", "/.config/systemd/", "/.config/environment.d/", "/.bashrc.d/", "/.zsh/", "/.oh-my-zsh/",
+	"/.config/fish/", "/.config/autostart/", "/.config/systemd/", "/.config/environment.d/", "/.bashrc.d/", "/.zsh/", "/.oh-my-zsh/", "/.oh-my-bash/", "/.config/zsh/", "/.config/bash/",
 	"/etc/profile.d/", "/etc/zsh/", "/etc/fish/", "/etc/cron", "/etc/init.d/", "/etc/systemd/", "/var/spool/cron/", "/.ssh/", "/.local/bin/",
+	"/.config/nushell/", "/.config/powershell/", "/.config/elvish/", "/.local/share/systemd/", "/.local/share/dbus-1/", "/.config/plasma-workspace/", "/.config/autostart-scripts/",
+	"/.config/i3/", "/.config/sway/", "/.config/hypr/", "/.local/share/applications/", "/.local/share/gnome-shell/", "/Library/LaunchAgents/", "/.config/direnv/",
+	"/.nvm/", "/.rvm/", "/.sdkman/", "/.asdf/", "/.pyenv/", "/.rbenv/", "/.nodenv/", "/.volta/", "/.config/mise/", "/.local/share/mise/", "/.local/share/zinit/", "/.starship/",
+	"/etc/pam.d/", "/etc/sudoers", "/etc/ssh/", "/etc/xdg/", "/etc/udev/", "/etc/apt/", "/etc/ld.so.", "/etc/polkit-1/", "/etc/dbus-1/", "/etc/NetworkManager/", "/etc/X11/",
+}
+
+// obeyedFiles are settings in a home directory that name programs which others run.
+var obeyedFiles = []string{
+	".gitconfig", ".hgrc", ".vimrc", ".gvimrc", ".exrc", ".nvimrc", ".emacs", ".emacs.el", ".gdbinit", ".gdbearlyinit", ".lldbinit", ".tmux.conf", ".screenrc", ".npmrc", ".yarnrc", ".yarnrc.yml",
+	".pythonrc", ".pythonrc.py", ".pythonstartup", ".pdbrc", ".Rprofile", ".Renviron", ".irbrc", ".pryrc", ".gemrc", ".psqlrc", ".sqliterc", ".my.cnf", ".bazelrc", ".ghci", ".haskeline", ".ocamlinit", ".octaverc", ".guile",
+	".curlrc", ".wgetrc", ".lesskey", ".lessfilter", ".muttrc", ".mbsyncrc", ".msmtprc", ".wezterm.lua", ".hammerspoon", ".hyper.js", ".claude.json", ".mcp.json", ".aider.conf.yml", ".condarc", ".netrc",
+	".pre-commit-config.yaml", ".envrc", ".perldb", ".replyrc", ".tigrc", ".lftprc", ".ackrc", ".ripgreprc", ".xbindkeysrc", ".sbclrc", ".clisprc", ".eclrc", ".rdebugrc", ".byebugrc", ".vimspector.json", ".terraformrc", ".tofurc",
+	"sitecustomize.py", "usercustomize.py", "CLAUDE.md", "AGENTS.md", "GEMINI.md",
+}
+
+// obeyedPlaces are directories of such settings, and of what programs load, as they stand in a path.
+var obeyedPlaces = []string{
+	"/.config/git/", "/.config/hg/", "/.config/jj/", "/.config/nvim/", "/.config/vim/", "/.vim/", "/.local/share/nvim/", "/.config/helix/", "/.config/zed/", "/.config/kak/", "/.config/micro/", "/.emacs.d/", "/.config/emacs/", "/.doom.d/", "/.config/doom/",
+	"/.config/Code/", "/.config/Cursor/", "/.config/VSCodium/", "/.config/Windsurf/", "/.vscode/", "/.vscode-server/", "/.vscode-oss/", "/.cursor/", "/.cursor-server/", "/.config/JetBrains/", "/.local/share/JetBrains/", "/.config/sublime-text/",
+	"/.claude/", "/.codex/", "/.gemini/", "/.qwen/", "/.copilot/", "/.kiro/", "/.roo/", "/.windsurf/", "/.codeium/", "/.continue/", "/.cline/", "/.agents/", "/.factory/", "/.augment/", "/.config/opencode/", "/.opencode/", "/.config/goose/", "/.config/crush/", "/.config/amp/", "/.config/github-copilot/",
+	"/.config/tmux/", "/.tmux/", "/.config/kitty/", "/.config/alacritty/", "/.config/wezterm/", "/.config/ghostty/", "/.config/lazygit/", "/.config/gh/", "/.config/glab-cli/", "/.config/pip/", "/.config/uv/", "/.config/pypoetry/", "/.config/npm/", "/.config/pnpm/", "/.config/yarn/", "/.config/containers/",
+	"/.ipython/", "/.jupyter/", "/.config/matplotlib/", "/.gdbinit.d/", "/.config/gdb/", "/.gnupg/", "/.docker/", "/.kube/", "/.aws/", "/.terraform.d/", "/.gradle/", "/.m2/", "/.sbt/", "/.bundle/", "/.mozilla/", "/.local/share/code-server/", "/.local/lib/", "/.rustup/", "/.config/sallyport/", "/.config/husky/", "/.config/mpv/", "/.weechat/", "/.irssi/",
 }
 
 // cacheTrees are whole caches, of which other tools and later runs execute parts.
@@ -108,18 +133,39 @@ func Warning(flags, home string) string {
 func warningOf(name, home string) string {
 	at := name + "/"
 	in := func(place string) bool { return strings.Contains(at, place) }
+	base := path.Base(name)
 	cache := func(tree string) bool { return home != "" && name == home+tree }
 	switch {
-	case slices.Contains(startFiles, path.Base(name)) || slices.ContainsFunc(startPlaces, in):
+	case slices.Contains(startFiles, base) || slices.ContainsFunc(startPlaces, in):
 		return "warning: programs outside run it at their start"
 	case in("/.git/hooks/") || strings.HasSuffix(name, "/.git"):
 		return "warning: git outside runs what is in it"
+	case in("/bin/") || in("/sbin/") || inPath(name):
+		return "warning: programs outside are run from it by their names"
 	case slices.ContainsFunc(cacheTrees, cache):
 		return "warning: a whole cache, from which other programs run code"
+	case slices.Contains(obeyedFiles, base) || isLater(base) || slices.ContainsFunc(obeyedPlaces, in) || home != "" && name == home+"/.config":
+		return "warning: other programs obey it, and it can have them run something"
 	case home != "" && inside(home, name):
 		return "warning: a whole home directory"
 	case name == "/" || !strings.Contains(strings.TrimPrefix(name, "/"), "/"):
 		return "warning: a whole directory of the system"
 	}
 	return ""
+}
+
+// isLater reports whether a name is one that other programs run or obey where it is in a project.
+func isLater(base string) bool {
+	_, ok := toolfiles.Find(base)
+	return ok
+}
+
+// inPath reports whether a path is a directory of this process's PATH, lies in one, or has one in it.
+func inPath(name string) bool {
+	for dir := range strings.SplitSeq(os.Getenv("PATH"), ":") {
+		if dir = path.Clean(dir); path.IsAbs(dir) && dir != "/" && (inside(name, dir) || inside(dir, name) && name != "/") {
+			return true
+		}
+	}
+	return false
 }

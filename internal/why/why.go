@@ -41,6 +41,9 @@ func Explain(r runlog.Record, home, here string) string {
 	for _, w := range r.Sandbox.Weaker {
 		line("Weaker: %s.", notes.Sentence(w))
 	}
+	if len(r.Sandbox.Replaced) > 0 {
+		line("Shown with dummies in the place of secrets: %s.", printable.Line(strings.Join(r.Sandbox.Replaced, ", ")))
+	}
 	if len(r.Sandbox.Hidden) > 0 {
 		line("Hidden, unless one of these is granted: %s.", printable.Line(strings.Join(r.Sandbox.Hidden, ", ")))
 	}
