@@ -107,13 +107,15 @@ func (x *execution) judge() judge.Decision {
 	x.version = identity.Version(x.policy, x.runner.Approval, x.runner.live.Policy().Version())
 	d := x.task.requirement(x.runner.rules())
 	x.retry = d.Retry
+	held := ""
 	if d.Held != nil {
-		x.note("it stays in the sandbox although a rule leads it outside: " + d.Held.Error())
+		held = d.Held.Error()
+		x.note("it stays in the sandbox although a rule leads it outside: " + held)
 	}
 	if d.Rule != nil {
 		x.rule = &Rule{File: d.Rule.File, Line: d.Rule.Line, Column: d.Rule.Column, Decision: d.Rule.Decision.String(), Sandbox: d.Rule.Sandbox.String()}
 	}
-	x.emit(event.Judged{Args: x.args, Dir: x.dir, Decision: decisions[d.Answer], Reason: d.Reason, Rule: x.rule, Review: x.runner.Reviewer != nil && d.Answer != judge.Forbid, PolicyVersion: x.version})
+	x.emit(event.Judged{Args: x.args, Dir: x.dir, Decision: decisions[d.Answer], Reason: d.Reason, Rule: x.rule, Review: x.runner.Reviewer != nil && d.Answer != judge.Forbid, PolicyVersion: x.version, Path: d.Path(), Requires: d.Requires(x.cmd.AskFor), Held: held})
 	return d
 }
 

@@ -32,6 +32,13 @@ type Judged struct {
 	// PolicyVersion names the sandbox policy, the approval policy and the network policy by which it was
 	// decided: equal ones have one version.
 	PolicyVersion string
+
+	// What follows is not in the JSON form. Path says which row of the table of decisions decided; Requires is
+	// what the question about what the caller asks for requires; Held is why a rule that leads outside of the
+	// sandbox does not, empty for no such rule.
+	Path     string
+	Requires []string
+	Held     string
 }
 
 // A Rule is a rule that decided about a command, by its place in a rule file.

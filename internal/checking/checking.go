@@ -9,9 +9,9 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
-	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/internal/judge"
 	"github.com/sallyport-dev/sallyport/internal/printable"
 	"github.com/sallyport-dev/sallyport/rules"
@@ -28,13 +28,8 @@ type Question struct {
 	Host  rules.Host
 	// Resolve lets the base name of the program count, see [rules.Set.Resolve].
 	Resolve bool
-	// Approval, SafeList and Strict are those of a run, for [ExplainRun].
-	Approval approval.Policy
-	SafeList bool
 	// Site says which programs are meant where the command would run; nil means by their names.
 	Site judge.Site
-	// Strict says that a model reviews every command of a run.
-	Strict bool
 }
 
 // An Answer is what the rules say. Its JSON form is that of codex execpolicy check.
@@ -62,8 +57,8 @@ type PrefixRuleMatch struct {
 // Ask returns what the rules say. If a file does not load, the error is or holds
 // [rules.LoadError]s and there is no answer.
 func Ask(q Question) (*Answer, error) {
-	set, err := q.load()
-	if err != nil {
+	set := rules.Load(q.Host, slices.Concat(q.Layers, q.Read())...)
+	if err := set.Err(); err != nil {
 		return nil, err
 	}
 	a := &Answer{MatchedRules: []MatchedRule{}}
@@ -79,16 +74,14 @@ func Ask(q Question) (*Answer, error) {
 	return a, nil
 }
 
-// load returns the rules to ask.
-func (q *Question) load() (*rules.Set, error) {
-	sources := q.Layers
+// Read returns the rules of Files.
+func (q *Question) Read() (sources []rules.Source) {
 	for _, name := range q.Files {
 		source := files.Read(inside(q.Host.Dir, name))
 		source.Name = name
 		sources = append(sources, source)
 	}
-	set := rules.Load(q.Host, sources...)
-	return set, set.Err()
+	return sources
 }
 
 // inside returns a path that begins at a directory, unless it is absolute.

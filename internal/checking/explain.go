@@ -4,11 +4,17 @@
 package checking
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/approval"
+	"github.com/sallyport-dev/sallyport/event"
+	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/executor/local"
 	"github.com/sallyport-dev/sallyport/internal/judge"
 	"github.com/sallyport-dev/sallyport/internal/printable"
 	"github.com/sallyport-dev/sallyport/rules"
@@ -36,6 +42,10 @@ type Approval struct {
 	Policy approval.Policy `json:"policy"`
 	Answer string          `json:"answer"` // skip, ask or forbid
 	Reason string          `json:"reason,omitempty"`
+	// Requires is what the question would open, in the words of requests for approval, and Offers
+	// are the rules that it would offer to remember.
+	Requires []string   `json:"requires,omitempty"`
+	Offers   [][]string `json:"offers,omitempty"`
 }
 
 // A Sandbox is the sandbox of a run, as settings describe it.
@@ -52,54 +62,112 @@ type Sandbox struct {
 	Base string `json:"base"`
 }
 
-// ExplainRun takes a command apart, asks the rules about each part, and says what would become of
-// a run of it under a policy, which s describes. Errors are those of [Ask]. Base names of programs
-// always count.
-func ExplainRun(q Question, s Sandbox, policy sandbox.Policy) (*Explanation, error) {
-	set, err := q.load()
-	if err != nil {
+// ExplainRun says what would become of a run of a command, which s describes: the Runner runs it, with an executor
+// that starts nothing and an approver that approves. So the answer is that of a run, whatever it rests on.
+// The Runner must be new; q says how its command is taken apart for people. If rules do not load, the
+// error holds [rules.LoadError]s.
+func ExplainRun(ctx context.Context, r *sallyport.Runner, c *sallyport.Cmd, q Question, s Sandbox) (*Explanation, error) {
+	if err := r.Rules.Err(); err != nil {
 		return nil, err
 	}
-	d := judge.Judge(&judge.Question{
-		Command: q.Command, Rules: set, Host: q.Host, Approval: q.Approval, SafeList: q.SafeList, Site: q.Site,
-		Place: judge.PlaceOf(policy), Denies: policy.Denies(), Whole: true,
-	})
-	answer := [...]string{judge.Forbid: "forbid", judge.Ask: "ask", judge.Skip: "skip"}[d.Answer]
+	x := &rehearsal{Executor: new(local.Executor)}
+	answers := approval.Func(x.approve)
+	if r.Executor, r.Events, r.Approver = x, x, answers; r.Reviewer != nil {
+		r.Reviewer = answers
+	}
+	_, err := r.Run(ctx, c)
+	forbidden := errors.Is(err, sallyport.ErrForbidden)
+	if x.spec == nil && !forbidden && !errors.Is(err, sallyport.ErrRefused) {
+		return nil, err // the command is not valid
+	}
+	e := x.explanation(r, q)
+	if forbidden && e.Decision != rules.Forbid { // by the ceiling
+		e.Decision, e.Approval.Answer, e.Approval.Reason = rules.Forbid, "forbid", err.Error()
+	}
+	e.Sandbox = x.sandbox(r.Policy, s)
+	return e, nil
+}
+
+// A rehearsal is an executor that starts nothing, and hears what a Runner decides and asks.
+type rehearsal struct {
+	executor.Executor
+	places sandbox.Places
+	spec   *executor.Spec // of the first attempt; nil before
+	judged event.Judged
+	asked  *approval.Request // nil if nothing was asked
+}
+
+var errRehearsed = errors.New("nothing is started")
+
+// Start implements [executor.Executor].
+func (x *rehearsal) Start(_ context.Context, spec *executor.Spec) (executor.Process, error) {
+	x.spec = spec
+	return nil, errRehearsed
+}
+
+// Places implements [executor.Executor].
+func (x *rehearsal) Places(ctx context.Context, dir string, env []string, tmp string) (sandbox.Places, error) {
+	var err error
+	x.places, err = x.Executor.Places(ctx, dir, env, tmp)
+	return x.places, err
+}
+
+// Emit implements [event.Sink].
+func (x *rehearsal) Emit(e event.Event) {
+	if judged, ok := e.Body.(event.Judged); ok {
+		x.judged = judged
+	}
+}
+
+// approve is an approver that approves once.
+func (x *rehearsal) approve(_ context.Context, q *approval.Request) (approval.Decision, error) {
+	x.asked = q
+	return q.Decide(approval.Approved), nil
+}
+
+// explanation is what was decided, and what the command consists of.
+func (x *rehearsal) explanation(r *sallyport.Runner, q Question) *Explanation {
+	parts := judge.Judge(&judge.Question{Command: x.judged.Args, Rules: r.Rules, Host: q.Host, Approval: r.Approval, SafeList: r.SafeList, Site: q.Site, Whole: true}).Parts
 	e := &Explanation{
-		Decision: [...]rules.Decision{judge.Forbid: rules.Forbid, judge.Ask: rules.Prompt, judge.Skip: rules.Allow}[d.Answer],
-		Parts:    *d.Parts, Approval: Approval{q.Approval, answer, d.Reason}, Path: d.Path(),
-		Review: q.Strict && d.Answer != judge.Forbid,
+		Decision: map[string]rules.Decision{event.DecisionForbid: rules.Forbid, event.DecisionPrompt: rules.Prompt, event.DecisionAllow: rules.Allow}[x.judged.Decision],
+		Parts:    *parts, Path: x.judged.Path, Review: x.judged.Review, Held: x.judged.Held,
 	}
-	if e.Review {
-		e.Decision = rules.Prompt
-	}
-	if d.Held != nil {
-		e.Held = d.Held.Error()
+	e.Approval = Approval{Policy: r.Approval, Reason: x.judged.Reason, Requires: x.judged.Requires}
+	e.Approval.Answer = map[rules.Decision]string{rules.Forbid: "forbid", rules.Prompt: "ask", rules.Allow: "skip"}[e.Decision]
+	if x.asked != nil {
+		e.Approval.Requires = x.asked.Requires
+		for _, o := range x.asked.Offers {
+			e.Approval.Offers = append(e.Approval.Offers, o.Rule)
+		}
 	}
 	for _, parts := range [][]judge.Part{e.Commands, e.Runs} {
 		for i := range parts {
-			if d.Answer == judge.Skip {
+			if e.Decision == rules.Allow {
 				parts[i].Decision = rules.Allow // what heuristics would ask about elsewhere
 			}
 		}
 	}
-	places := sandbox.Places{Dir: q.Host.Dir, SlashTmp: "/tmp", Home: q.Host.Home}
-	policy = policy.Bind(places)
-	confined, err := judge.Confine(policy, d.Where, places)
-	if d.Where == rules.Outside {
-		confined = sandbox.FullAccess()
+	if e.Review {
+		e.Decision = rules.Prompt
 	}
-	switch {
-	case err != nil:
-		return nil, err
-	case confined.Equal(policy):
-	case confined.Mode() == sandbox.Full:
-		s = Sandbox{Mode: "full-access", Network: "host", Level: "none", Base: "full-access"}
-	default:
-		s = Sandbox{Mode: confined.Name(), Network: confined.Network().String(), Level: s.Level, Deny: s.Deny, Allow: s.Allow, Base: d.Where.String()}
+	return e
+}
+
+// sandbox is where the command would run, after an approval that it may need.
+func (x *rehearsal) sandbox(policy sandbox.Policy, s Sandbox) Sandbox {
+	if x.spec == nil || x.spec.Policy.Equal(policy.Bind(x.places)) {
+		return s
 	}
-	e.Sandbox = s
-	return e, nil
+	p := x.spec.Policy
+	if p.Mode() == sandbox.Full {
+		return Sandbox{Mode: "full-access", Network: "host", Level: "none", Base: "full-access"}
+	}
+	base := p.Name()
+	if x.asked != nil && len(x.asked.Requires) > 0 { // what was added stands in what it requires
+		s.Mode, s.Network = base, p.Network().String()
+		return s
+	}
+	return Sandbox{Mode: base, Network: p.Network().String(), Level: s.Level, Deny: s.Deny, Allow: s.Allow, Base: base}
 }
 
 // String returns the explanation for people.
@@ -135,6 +203,12 @@ func (e *Explanation) String() string {
 	}
 	if a := &e.Approval; a.Reason != "" {
 		fmt.Fprintf(&b, "Approval %s: %s.\n", a.Policy, printable.Line(a.Reason))
+	}
+	if a := &e.Approval; len(a.Requires) > 0 {
+		fmt.Fprintf(&b, "The question would open: %s.\n", printable.Line(strings.Join(a.Requires, ", ")))
+	}
+	for _, rule := range e.Approval.Offers {
+		fmt.Fprintf(&b, "A rule could be remembered: commands that begin with %s.\n", words(rule))
 	}
 	fmt.Fprintf(&b, "Decided by: %s.\n", e.Path)
 	if e.Held != "" {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/rules"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -23,9 +24,10 @@ prefix_rule(["bash"])
 // explained explains a command without a sandbox, where heuristics count.
 func explained(t *testing.T, text string, argv ...string) *Explanation {
 	t.Helper()
-	e, err := ExplainRun(Question{
-		Command: argv, Layers: []rules.Source{{Name: "r", Text: []byte(text)}}, Host: rules.Host{Dir: "/w", Home: "/home/dev"},
-	}, Sandbox{Mode: "full-access"}, sandbox.FullAccess())
+	dir := t.TempDir()
+	r := &sallyport.Runner{Policy: sandbox.FullAccess(), Rules: rules.Load(rules.Host{}, rules.Source{Name: "r", Text: []byte(text)})}
+	defer r.Close()
+	e, err := ExplainRun(t.Context(), r, &sallyport.Cmd{Args: argv, Dir: dir}, Question{Host: rules.Host{Dir: dir, Home: "/home/dev"}}, Sandbox{Mode: "full-access"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +112,9 @@ No sandbox: it may do what this user may.
 }
 
 func TestExplainBroken(t *testing.T) {
-	_, err := ExplainRun(Question{Command: []string{"ls"}, Layers: []rules.Source{{Name: "r", Text: []byte("x")}}}, Sandbox{}, sandbox.Policy{})
+	r := &sallyport.Runner{Rules: rules.Load(rules.Host{}, rules.Source{Name: "r", Text: []byte("x")})}
+	defer r.Close()
+	_, err := ExplainRun(t.Context(), r, &sallyport.Cmd{Args: []string{"ls"}}, Question{}, Sandbox{})
 	var load *rules.LoadError
 	if !errors.As(err, &load) {
 		t.Errorf("%v, want that the file does not load", err)

@@ -37,7 +37,7 @@ func checkFlags(o *options) []getopt.Flag {
 		{Long: "no-config", Set: getopt.On(&o.noConfig), Help: "leave out the rules of the configuration"},
 		{Long: "resolve-host-executables", Set: getopt.On(&o.resolve), Help: "let rules for git match /usr/bin/git, too"},
 		{Long: "explain", Set: getopt.On(&o.explain), Help: "judge each command that it or its script may run"},
-		{Long: "script", Short: 'c', Value: "SCRIPT", Set: getopt.Text(&o.script), Help: "explain bash -lc SCRIPT"},
+		{Long: "script", Short: 'c', Value: "SCRIPT", Set: getopt.Text(&o.script), Help: "explain a script, as run -c SCRIPT"},
 		{Long: "help", Short: 'h', Set: getopt.On(&o.help), Hidden: true},
 		o.jsonFlag(),
 	}
@@ -53,7 +53,7 @@ func checkFlags(o *options) []getopt.Flag {
 	return flags
 }
 
-func checkCommand(_ context.Context, env *Env, o *options, words []string) error {
+func checkCommand(ctx context.Context, env *Env, o *options, words []string) error {
 	switch {
 	case o.script != "" && !o.explain:
 		return failure.New("-c needs --explain: sallyport check --explain -c SCRIPT")
@@ -66,11 +66,8 @@ func checkCommand(_ context.Context, env *Env, o *options, words []string) error
 	case env.Dir == "":
 		return failure.New("the current directory no longer exists; change to another one")
 	}
-	if o.script != "" {
-		words = []string{"bash", "-lc", o.script}
-	}
 	run := &o.run
-	run.NoConfig = o.noConfig
+	run.NoConfig, run.Script, run.HasScript = o.noConfig, o.script, o.script != ""
 	dir, err := run.Directory(&env.Env)
 	if err != nil {
 		return err
@@ -82,7 +79,7 @@ func checkCommand(_ context.Context, env *Env, o *options, words []string) error
 	q := checking.Question{Command: words, Layers: e.Rules(), Files: o.rules, Host: rules.Host{Dir: dir, Home: env.Variable("HOME")}, Resolve: o.resolve}
 	var answer fmt.Stringer
 	if o.explain {
-		answer, err = explainRunOf(env, q, run, e, dir)
+		answer, err = explainRunOf(ctx, env, q, run, e)
 	} else {
 		answer, err = checking.Ask(q)
 	}
@@ -107,18 +104,36 @@ func noAnswer(err error) error {
 	return &e
 }
 
-// explainRunOf explains a command, and the run of it that flags and settings describe.
-func explainRunOf(env *Env, q checking.Question, run *runargs.Options, e *config.Effective, dir string) (fmt.Stringer, error) {
-	policy, err := run.Policy(dir, env.Variable("HOME"))
+// explainRunOf explains the run that flags and settings describe.
+func explainRunOf(ctx context.Context, env *Env, q checking.Question, run *runargs.Options, e *config.Effective) (fmt.Stringer, error) {
+	defer run.Close()
+	if err := run.Check(q.Command); err != nil {
+		return nil, err
+	}
+	home := env.Variable("HOME")
+	cmd, err := run.Command(&env.Env, q.Host.Dir, q.Command)
 	if err != nil {
 		return nil, err
 	}
-	q.Site = run.Site(&env.Env, e, policy, dir)
-	q.Approval, q.SafeList, q.Strict = run.ApprovalPolicy(e), e.ReadOnlyRules(), e.StrictReview()
-	return checking.ExplainRun(q, checking.Sandbox{
+	policy, err := run.Policy(cmd.Dir, home)
+	if err != nil {
+		return nil, err
+	}
+	run.Beside = q.Read()
+	r, post, err := run.Runner(&env.Env, e, policy, cmd.Dir, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer post.Close()
+	q.Site = run.Site(&env.Env, e, policy, cmd.Dir)
+	x, err := checking.ExplainRun(ctx, r, cmd, q, checking.Sandbox{
 		Mode: policy.Name(), Network: policy.Network().String(), Level: cmp.Or(run.Level, "bwrap"),
 		Write: run.Writable, Read: run.Readable, Deny: run.Denied, Grants: run.Grants, Allow: run.Allowed, Base: e.Base,
-	}, policy)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return x, r.Close()
 }
 
 // checkedWords completes the command of check.

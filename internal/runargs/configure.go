@@ -176,7 +176,7 @@ func (o *Options) Runner(env *Env, e *config.Effective, policy sandbox.Policy, d
 			return files.Append(file, line)
 		}
 	}
-	if sources := e.Rules(); len(sources) > 0 {
+	if sources := slices.Concat(e.Rules(), o.Beside); len(sources) > 0 {
 		r.Rules = rules.Load(rules.Host{Dir: dir, Home: env.Variable("HOME")}, sources...)
 	}
 	var err error

@@ -19,6 +19,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/notes"
 	"github.com/sallyport-dev/sallyport/internal/seccomp"
 	"github.com/sallyport-dev/sallyport/network"
+	"github.com/sallyport-dev/sallyport/rules"
 )
 
 // Options are the flags of run. The zero value of a member means that
@@ -45,6 +46,9 @@ type Options struct {
 	// before it ends, if this one starts it.
 	Join string
 	Idle time.Duration
+
+	// Beside are rules that count after those of the settings.
+	Beside []rules.Source
 
 	// Server is the one to run on.
 	Server Server
