@@ -214,7 +214,7 @@ var walls = []wall{
 	{
 		from: []string{anyRoom},
 		apart: []string{
-			"unified", "internal/config", "internal/console", "internal/fleet", "internal/mcpserver",
+			"unified", "internal/checking", "internal/config", "internal/console", "internal/fleet", "internal/mcpserver",
 			"internal/cli", "internal/failure", "internal/runargs", "cmd/sallyport", "internal/bench", "internal/archtest", "internal/runlog", "internal/runs", "internal/why",
 		},
 		to:     []string{rootRoom},
