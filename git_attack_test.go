@@ -92,6 +92,10 @@ func gitAttacks() []gitAttack {
 			attack: "mv tools old; mkdir -p tools/githooks; cp evil tools/githooks/pre-commit", later: "git commit -qm x --allow-empty",
 		},
 		{
+			name: "a filter's program in the work tree", prepare: "printf '#!/bin/sh\\ncat\\n' >clean; chmod +x clean; git config filter.x.clean ./clean; echo '* filter=x' >.gitattributes",
+			attack: "cp evil clean; cp evil new; mv -f new clean", later: "echo more >>file; git add file",
+		},
+		{
 			name: "included configuration", prepare: "git config include.path ../shared.config; touch shared.config",
 			attack: plant("shared.config"), later: status,
 		},

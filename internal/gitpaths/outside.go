@@ -14,10 +14,11 @@ import (
 // An Outside is what git outside of the sandbox reads besides the repository. The
 // zero value is an environment without any such file; [Surroundings] fills one in.
 type Outside struct {
-	Home    string   // value of "~" for git; empty if it has none
-	Configs []string // configurations of the user, present or not; relative ones are ignored
-	System  []string // configurations of the system, the same
-	Cache   *Cache   // remembers indexes and plain repositories; nil: everything is read
+	Home     string   // value of "~" for git; empty if it has none
+	Configs  []string // configurations of the user, present or not; relative ones are ignored
+	System   []string // configurations of the system, the same
+	Template string   // value of GIT_TEMPLATE_DIR; empty if it has none
+	Cache    *Cache   // remembers indexes and plain repositories; nil: everything is read
 
 	said *configReader // what Configs and System say; nil: they are read each time
 }
@@ -34,7 +35,7 @@ func Surroundings(lookup func(string) (string, bool)) Outside {
 		return ""
 	}
 	o := Outside{
-		Home: get("HOME"),
+		Home: get("HOME"), Template: get("GIT_TEMPLATE_DIR"),
 		// As distributions build git, and as git's own Makefile and Homebrew do.
 		System: []string{"/etc/gitconfig", "/usr/local/etc/gitconfig", "/opt/homebrew/etc/gitconfig"},
 	}
@@ -66,9 +67,9 @@ func (o Outside) Protected() ([]Path, error) {
 	said := o.read()
 	c := &configReader{}
 	c.add(said.paths...)
-	for _, path := range said.hooks {
-		if filepath.IsAbs(path) {
-			c.hookDir("", path, whyHooksPath)
+	for _, s := range said.hooks {
+		if filepath.IsAbs(s.path) {
+			c.setting("", s)
 		}
 	}
 	return c.paths, errors.Join(said.errs...)
@@ -80,6 +81,9 @@ func (o Outside) read() *configReader {
 		return o.said
 	}
 	c := &configReader{home: o.Home}
+	if o.Template != "" {
+		c.hooks = append(c.hooks, setting{"GIT_TEMPLATE_DIR", o.Template, setsDir})
+	}
 	for _, name := range o.System {
 		if filepath.IsAbs(name) {
 			c.config("", name, "git config of the system", 0)
@@ -108,7 +112,7 @@ var errTooMany = errors.New("it includes too many files")
 type configReader struct {
 	list
 	home     string
-	hooks    []string // values of core.hooksPath, with "~" expanded
+	hooks    []setting
 	leads    bool     // a configuration names another file or directory
 	linkRefs bool     // core.preferSymlinkRefs is set somewhere
 	hash     int      // bytes of an object name
@@ -160,10 +164,19 @@ func (c *configReader) entries(entries []Entry, dir string, depth int) {
 		switch key := entry.Key; {
 		case key == "core.prefersymlinkrefs":
 			c.linkRefs = true // or false, and git does not make them
-		case key == "core.hookspath":
+		case strings.HasPrefix(key, "alias.") && !strings.HasPrefix(entry.Value, "!") && !strings.HasSuffix(key, ".command"):
+			// words of git's own
+		case kindOf(key) == setsProgram:
+			for _, word := range programWords(entry.Value) {
+				if path, ok := expand(word, c.home); ok {
+					c.leads = true
+					c.hooks = append(c.hooks, setting{key, path, setsProgram})
+				}
+			}
+		case kindOf(key) != 0:
 			c.leads = true
 			if path, ok := expand(entry.Value, c.home); ok {
-				c.hooks = append(c.hooks, path)
+				c.hooks = append(c.hooks, setting{key, path, kindOf(key)})
 			}
 		case key == "extensions.objectformat":
 			if strings.EqualFold(entry.Value, "sha256") {
@@ -231,9 +244,6 @@ func passwdHome(passwd []byte, name string) (string, bool) {
 	return "", false
 }
 
-// whyHooksPath is why a directory of hooks is protected that is not the default one.
-const whyHooksPath = "directory that core.hooksPath names"
-
 // hookDir adds one directory of hooks, and the targets of the symbolic links in
 // it.
 func (c *configReader) hookDir(start, name, why string) {
@@ -246,6 +256,9 @@ func (c *configReader) hookDir(start, name, why string) {
 		c.add(Path{Path: filepath.Dir(at.real), IsDir: true, Why: "directory that the hooks of husky call"})
 	}
 	for _, entry := range entries(at.real) {
+		if entry.IsDir() && entry.Name() == hooksName { // a directory of templates
+			c.hookDir(at.real, hooksName, why)
+		}
 		if entry.Type() == fs.ModeSymlink {
 			c.follow(at.real, entry.Name(), "git hook "+entry.Name(), false)
 		}

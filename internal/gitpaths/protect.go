@@ -175,16 +175,16 @@ func (r *Repository) readOwn(o Outside) *configReader {
 	return c
 }
 
-// hookPaths returns the directories of hooks with these names, with the targets of
-// links in them.
-func (r *Repository) hookPaths(names []string) []Path {
+// hookPaths returns what settings name: directories of hooks, with the targets of links in them,
+// files and programs.
+func (r *Repository) hookPaths(settings []setting) []Path {
 	var c configReader
-	for _, name := range names {
+	for _, s := range settings {
 		// Hooks run at the top of the work tree, but in the git directory if something
 		// was pushed there.
-		c.hookDir(r.Work, name, whyHooksPath)
-		if r.Dir != r.Work && !r.DirMissing && !filepath.IsAbs(name) {
-			c.hookDir(r.Dir, name, whyHooksPath)
+		c.setting(r.Work, s)
+		if s.kind == setsDir && r.Dir != r.Work && !r.DirMissing && !filepath.IsAbs(s.path) {
+			c.setting(r.Dir, s)
 		}
 	}
 	return c.paths

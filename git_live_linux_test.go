@@ -1,0 +1,92 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package sallyport
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/testenv"
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+// livePlants are what a command plants in a git directory, and the name that must vanish while it
+// still runs.
+var livePlants = []struct{ name, script, gone string }{
+	{"a command in a list of steps", "mkdir .git/rebase-merge; echo 'exec evil' >.git/rebase-merge/git-rebase-todo", ".git/rebase-merge"},
+	{"a command added to a list", "mkdir .git/rebase-merge; echo break >.git/rebase-merge/git-rebase-todo; git status >/dev/null; echo 'x evil' >>.git/rebase-merge/git-rebase-todo", ".git/rebase-merge"},
+	{"a number that is none", "mkdir .git/rebase-merge; echo '`evil`' >.git/rebase-merge/end", ".git/rebase-merge/end"},
+	{"a number of am", "mkdir .git/rebase-apply; echo '1;evil' >.git/rebase-apply/last", ".git/rebase-apply/last"},
+	{"by a rename", "mkdir .git/rebase-merge; echo /x/evil >s; mv s .git/rebase-merge/strategy", ".git/rebase-merge/strategy"},
+	{"with its directory", "mkdir m; echo /x/evil >m/strategy; mv m .git/rebase-merge", ".git/rebase-merge/strategy"},
+	{"by another name of the file", "mkdir .git/sequencer; echo 12345678 >.git/objects/s; ln .git/objects/s .git/sequencer/head; echo evil >.git/objects/s", ".git/sequencer/head"},
+	{"by a name made afterwards", "mkdir .git/sequencer; echo 12345678 >.git/sequencer/head; git status >/dev/null; ln .git/sequencer/head .git/objects/s; echo evil >.git/objects/s", ".git/sequencer/head"},
+	{"a name that is not git's", "mkdir -p .git/gitweb; echo evil >.git/gitweb/x", ".git/gitweb"},
+	{"a directory in place of a file", "rm -f .git/FETCH_HEAD; mkdir .git/FETCH_HEAD", ".git/FETCH_HEAD"},
+	{"an author as a script", "mkdir .git/rebase-merge; echo 'GIT_AUTHOR_NAME=$(evil)' >.git/rebase-merge/author-script", ".git/rebase-merge/author-script"},
+	{"in a new work tree", "git worktree add -q wt 2>/dev/null; echo /evil >.git/worktrees/wt/commondir", ".git/worktrees/wt"},
+	{"a rebase of a new work tree", "git worktree add -q wt 2>/dev/null; mkdir .git/worktrees/wt/rebase-merge; echo 'exec e' >.git/worktrees/wt/rebase-merge/git-rebase-todo", ".git/worktrees/wt/rebase-merge"},
+	{"a submodule of its own", "git init -q n; git -C n -c user.name=a -c user.email=a commit -q --allow-empty -m x; git add n 2>/dev/null", "n/.git"},
+}
+
+// TestGitAtOnce: what git outside would obey is gone while the command that has made it runs.
+func TestGitAtOnce(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	for _, p := range livePlants {
+		t.Run(p.name, func(t *testing.T) {
+			ws := gitRepo(t)
+			granted := newRunner(t, sandbox.WorkspaceWrite(".").With(sandbox.Grant{Name: "git"}))
+			vanishes(t, granted, ws, p.script, p.gone)
+		})
+	}
+	t.Run("a bare repository at the top", func(t *testing.T) {
+		testenv.NeedProgram(t, "git")
+		script := "mkdir objects refs; printf '[core]\\nbare = false\\nworktree = .\\n' >config; echo 'ref: refs/heads/m' >HEAD"
+		vanishes(t, newRunner(t, sandbox.WorkspaceWrite(".")), t.TempDir(), script, "HEAD")
+	})
+}
+
+// vanishes runs a script that makes a path, and waits inside until it is gone.
+func vanishes(t *testing.T, r *Runner, ws, script, gone string) {
+	t.Helper()
+	c := gitCmd(ws, script+"; while [ -e "+gone+" ]; do sleep 0.01; done")
+	c.Timeout = 20 * time.Second
+	res := run(t, r, c)
+	moved := func(q executor.Quarantined) bool { return q.Path == filepath.Join(ws, gone) && q.MovedTo != "" }
+	if res.ExitCode != 0 || !slices.ContainsFunc(res.Quarantined, moved) {
+		t.Errorf("exit code %d, quarantined %v\n%s", res.ExitCode, res.Quarantined, res.Output)
+	}
+}
+
+// TestGitTemplates: templates of the user's git in the workspace are closed like hooks.
+func TestGitTemplates(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	testenv.NeedProgram(t, "git")
+	for _, by := range []string{"variable", "configuration"} {
+		for _, present := range []bool{false, true} {
+			ws, home := t.TempDir(), t.TempDir()
+			tpl := filepath.Join(ws, "tpl")
+			t.Setenv("GIT_TEMPLATE_DIR", "")
+			t.Setenv("HOME", home)
+			if by == "variable" {
+				t.Setenv("GIT_TEMPLATE_DIR", tpl)
+			} else if err := os.WriteFile(filepath.Join(home, ".gitconfig"), []byte("[init]\ntemplateDir = "+tpl+"\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if present {
+				if err := os.MkdirAll(filepath.Join(tpl, "hooks"), 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+			res := gitRun(t, newRunner(t, sandbox.WorkspaceWrite(".")), ws, "mkdir -p tpl/hooks; echo x >tpl/hooks/post-checkout")
+			if _, err := os.Lstat(filepath.Join(tpl, "hooks", "post-checkout")); err == nil || res.ExitCode == 0 {
+				t.Errorf("by %s, present %v: a hook was made", by, present)
+			}
+		}
+	}
+}

@@ -1,0 +1,166 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package guard
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/sallyport-dev/sallyport/internal/gitpaths"
+)
+
+// repository makes the files of a git directory below the place.
+func (p place) repository(name string) string {
+	p.t.Helper()
+	work := p.path(name)
+	for _, dir := range []string{"objects", "refs"} {
+		check(p.t, os.MkdirAll(filepath.Join(work, ".git", dir), 0o700))
+	}
+	check(p.t, os.WriteFile(filepath.Join(work, ".git", "HEAD"), []byte("ref: refs/heads/main\n"), 0o600))
+	return work
+}
+
+// snapshot takes one of a work tree.
+func snapshot(t *testing.T, work string) *gitpaths.Snapshot {
+	t.Helper()
+	r, err := gitpaths.Open(work)
+	check(t, err)
+	s, err := gitpaths.Take(work, r, gitpaths.Outside{}, nil)
+	check(t, err)
+	return s
+}
+
+// plant makes a file that git does not make, and returns its path.
+func plant(t *testing.T, work, name string) string {
+	t.Helper()
+	at := filepath.Join(work, ".git", name)
+	check(t, os.MkdirAll(filepath.Dir(at), 0o700))
+	check(t, os.WriteFile(at, []byte("/x/evil\n"), 0o600))
+	return at
+}
+
+// TestRememberTogether: of runs that overlap each one compares with what the first one has seen,
+// in every work tree of the repository; the last one forgets it.
+func TestRememberTogether(t *testing.T) {
+	p := newPlace(t)
+	work := p.repository("w")
+	one, two, three := p.keeper(), p.keeper(), p.keeper()
+	first := p.hold(one)
+	check(t, first.Remember(snapshot(t, work)))
+	at := plant(t, work, "rebase-merge/strategy")
+	linked := filepath.Join(work, ".git", "worktrees", "l")
+	check(t, os.MkdirAll(linked, 0o700))
+	for _, k := range []*Keeper{two, three} {
+		s := snapshot(t, work)
+		if found, _ := s.Check(nil); len(found) != 0 {
+			t.Fatalf("a snapshot alone knows the plant: %v", found)
+		}
+		h := p.hold(k)
+		check(t, h.Remember(s))
+		if found, err := s.Check(nil); err != nil || len(found) != 1 || found[0].Path != at {
+			t.Errorf("%v, %v", found, err)
+		}
+		first.Release()
+		first = h
+	}
+	first.Release()
+	for _, name := range names(t, filepath.Join(p.state, journalDir)) {
+		if strings.HasPrefix(name, memoryPrefix) {
+			t.Errorf("%s is left", name)
+		}
+	}
+}
+
+// TestRememberKilled: what a killed run has planted is found by the next start, whatever that is
+// for, and by Clean; what was there before stays.
+func TestRememberKilled(t *testing.T) {
+	for _, by := range []string{"the next start", "a later start of a living process", "Clean"} {
+		t.Run(by, func(t *testing.T) {
+			p := newPlace(t)
+			work := p.repository("w")
+			before := plant(t, work, "rebase-merge/strategy_opts")
+			other := p.keeper()
+			if by == "a later start of a living process" {
+				p.hold(other).Release()
+			}
+			k := &Keeper{State: p.state} // it is never closed
+			check(t, p.hold(k).Remember(snapshot(t, work)))
+			at := plant(t, work, "rebase-merge/strategy")
+			k.journal.holder.Close() // its lock ends with its process
+			if by == "Clean" {
+				r, err := Clean(p.state)
+				if err != nil || len(r.Planted) != 1 || r.Planted[0].Path != at {
+					t.Errorf("%+v, %v", r, err)
+				}
+			} else {
+				found := p.finish(p.hold(other))
+				if len(found) != 1 || found[0].Path != at || found[0].MovedTo == "" {
+					t.Errorf("%+v", found)
+				}
+			}
+			if exists(at) || !exists(before) {
+				t.Errorf("the plant exists: %v; what was there before: %v", exists(at), exists(before))
+			}
+		})
+	}
+}
+
+// TestRememberBroken: a record that cannot be read is not taken for none.
+func TestRememberBroken(t *testing.T) {
+	p := newPlace(t)
+	work := p.repository("w")
+	k := p.keeper()
+	h := p.hold(k)
+	s := snapshot(t, work)
+	name := filepath.Join(p.state, journalDir, memoryName(s.Key()))
+	for _, text := range []string{"", memoryMagic, memoryMagic + "\nx", memoryMagic + "+ 1\n\n" + string(s.Text())} {
+		check(t, os.WriteFile(name, []byte(text), 0o600))
+		if err := h.Remember(s); err == nil {
+			t.Errorf("%q was taken", text)
+		}
+	}
+	if r, err := Clean(p.state); err != nil || len(r.Unknown) == 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	check(t, h.Remember(s))
+}
+
+// TestWatchEnds: a command that plants again and again is ended, and one that cannot be watched
+// does not begin.
+func TestWatchEnds(t *testing.T) {
+	p := newPlace(t)
+	k := p.keeper()
+	h := p.hold(k)
+	broken := make(chan error, 1)
+	h.OnBroken(func(cause error) { broken <- cause })
+	at := p.path("plant")
+	look := func() ([]gitpaths.Path, []string) {
+		check(t, os.WriteFile(at, nil, 0o600)) // it appears again with each look
+		return []gitpaths.Path{{Path: at}}, []string{filepath.Dir(at)}
+	}
+	check(t, h.Watch(look, true))
+	for i := 0; ; i++ {
+		k.mu.Lock()
+		k.readEvents()
+		over := h.broken != nil
+		k.mu.Unlock()
+		if over {
+			break
+		}
+		if i > 100*maxPlanted {
+			t.Fatal("it goes on")
+		}
+		check(t, os.WriteFile(p.path("event"), nil, 0o600))
+		check(t, os.Remove(p.path("event")))
+	}
+	<-broken
+	k = p.keeper()
+	h = p.hold(k)
+	k.fail = func(string) error { return os.ErrPermission }
+	if err := h.Watch(look, true); err == nil {
+		t.Error("it is not watched, and goes on")
+	}
+}
