@@ -256,3 +256,32 @@ func TestCheckStopped(t *testing.T) {
 		})
 	}
 }
+
+// TestCheckHardLink: a file of state with a second name is found, whatever it says.
+func TestCheckHardLink(t *testing.T) {
+	dir := tempDir(t)
+	put(t, dir+"/.git/HEAD", "ref: refs/heads/main\n")
+	before := taken(t, dir)
+	put(t, dir+"/.git/sequencer/head", "12345678\n")
+	if err := os.Link(dir+"/.git/sequencer/head", dir+"/.git/objects"); err != nil {
+		t.Fatal(err)
+	}
+	want(t, checked(t, before), dir+"/.git/sequencer/head", "")
+}
+
+// TestSteps: lines of lists of steps that git writes, and those that run something or that git
+// does not know.
+func TestSteps(t *testing.T) {
+	for line, good := range map[string]bool{
+		"pick 1234abcd a; $(b)": true, "p 1234": true, "fixup -C 1234abcd x": true, "merge -C 1234abcd topic # Merge": true,
+		"label onto": true, "reset [new root]": true, "reset onto # x": true, "update-ref refs/heads/a": true, "break": true, "noop": true,
+		"": true, "# exec x": true, "; exec x": true, "pic": true, "e": true,
+		"exec x": false, "x y": false, "x": false, "exec": false, "merge -C --exec topic": false, "merge -x 1234 topic": false, "pick --exec=x": false,
+		"label $(x)\x1b": false, "label ~x": false, "update-ref --stdin": false, "run x": false, "$(x)": false, "`x`": false,
+		"break\x07": false, "label -x": false,
+	} {
+		if step(line) != good {
+			t.Errorf("%q: %v", line, !good)
+		}
+	}
+}
