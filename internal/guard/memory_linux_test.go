@@ -156,7 +156,9 @@ func TestWatchEnds(t *testing.T) {
 		check(t, os.WriteFile(p.path("event"), nil, 0o600))
 		check(t, os.Remove(p.path("event")))
 	}
-	<-broken
+	if cause := <-broken; cause == nil {
+		t.Error("no cause")
+	}
 	k = p.keeper()
 	h = p.hold(k)
 	k.fail = func(string) error { return os.ErrPermission }
