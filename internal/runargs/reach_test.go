@@ -1,7 +1,7 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build unix
+//go:build linux || darwin
 
 package runargs
 
@@ -9,7 +9,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -47,9 +46,6 @@ func TestSettingsInReach(t *testing.T) {
 // TestTrustedFilesStay: nothing runs where files were trusted that are others now, or gone, also by
 // another directory in the place of theirs.
 func TestTrustedFilesStay(t *testing.T) {
-	if runtime.GOOS != "linux" && runtime.GOOS != "darwin" {
-		t.Skip("nothing is trusted on this system")
-	}
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	for name, change := range map[string]func(dir string) error{
 		"changed": func(dir string) error {
