@@ -46,6 +46,7 @@ const (
 	dirBare                       // it is a bare repository
 	dirHuge                       // not all of its names could be read
 	dirGone                       // it does not exist; such ones are not kept
+	dirShut                       // it may not be listed
 	dirRacy                       // it was read so soon after a change that a later one may have no other stamp
 )
 
@@ -177,7 +178,7 @@ func (c *Cache) Warn(warned bool) {
 }
 
 // cacheMark begins a cache file. Its number changes with the format.
-const cacheMark = "sallyport git cache 4\n"
+const cacheMark = "sallyport git cache 5\n"
 
 // encode returns the cache as a file: the mark, the directories, the indexes, the
 // plain repositories, and a checksum.

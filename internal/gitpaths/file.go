@@ -91,9 +91,44 @@ func readDir(f *os.File, yield func(fs.DirEntry) bool) error {
 	}
 }
 
-// entries returns the entries of a directory, sorted by name. A directory that
-// cannot be read has none for git either.
+// entries returns the entries of a directory, sorted by name, as far as they can be read. Where
+// an entry that is not seen would open something, listed tells.
 func entries(path string) []fs.DirEntry {
-	list, _ := os.ReadDir(path)
-	return list
+	all, _ := listed(path)
+	return all
+}
+
+// listed returns the entries of a directory, sorted by name; none of what is no directory.
+func listed(path string) ([]fs.DirEntry, error) {
+	list, err := os.ReadDir(path)
+	if err != nil && absent(err) {
+		return nil, nil
+	}
+	return list, err
+}
+
+// Unreadable returns the path of what exists and could not be read, and why, by an error of this
+// package: what is in it, and so what git obeys because of it, is not known. The path is empty
+// where there is nothing of the kind, as for a file that was read and git cannot understand.
+func Unreadable(err error) (path string, why error) {
+	if all, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range all.Unwrap() {
+			if path, why = Unreadable(e); path != "" {
+				return path, why
+			}
+		}
+		return "", nil
+	}
+	switch e := err.(type) { //nolint:errorlint // the errors are joined, not wrapped
+	case *ConfigError:
+		path, why = e.Path, e.Err
+	case *LinkError:
+		path, why = e.Path, e.Err
+	case *IndexError:
+		path, why = e.Path, e.Err
+	}
+	if why == nil || errors.Is(why, plainfile.ErrNotPlain) || errors.Is(why, errTooManyLinks) {
+		return "", nil
+	}
+	return path, why
 }

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 )
@@ -39,9 +40,13 @@ var ErrTooMany = errors.New("too many names match")
 // whether a directory is entered. Its answers must depend on nothing else.
 type Wanted func(path string, kind fs.FileMode) (keep, enter bool)
 
+// Shut is the last element of a path that [Match] returns for a directory that may not be listed
+// although its files may be opened by name. It stands for what is in it.
+const Shut = "."
+
 // Match returns the paths below root, relative to it and sorted, that want keeps; at most so
 // many, 0 for any number. Links are not followed, on the way to root neither. What this process
-// may not see counts as missing.
+// may not enter counts as missing; see [Shut] for what it may not list.
 //
 // With m, which may be nil, only directories are read that have changed since. Key stands for
 // root and want: what was found with another one is forgotten. With an error m forgets all.
@@ -72,7 +77,7 @@ func Match(root, key string, m *Matches, want Wanted, most int) (found []string,
 	}
 	for _, d := range m.dirs {
 		for _, name := range d.names {
-			found = append(found, filepath.Join(d.path, name))
+			found = append(found, strings.TrimPrefix(d.path+"/"+name, "/"))
 		}
 	}
 	slices.Sort(found)
@@ -192,6 +197,9 @@ func (s *matcher) names(i int, known map[string]bool) (count int, err error) {
 			}
 			return s.most == 0 || len(keep) <= s.most
 		})
+	}
+	if errors.Is(err, fs.ErrPermission) && s.tree.enterable(path) {
+		keep = append(keep, Shut)
 	}
 	slices.Sort(keep)
 	s.dirs[i].names = keep

@@ -72,7 +72,7 @@ func (o Outside) Protected() ([]Path, error) {
 			c.setting("", s)
 		}
 	}
-	return c.paths, errors.Join(said.errs...)
+	return c.paths, errors.Join(slices.Concat(said.errs, c.errs)...)
 }
 
 // read reads the configurations of the user and the system.
@@ -125,7 +125,7 @@ type configReader struct {
 // not known. What exists at the name is added to the list.
 func (c *configReader) config(start, name, why string, depth int) {
 	at := c.follow(start, name, why, false)
-	if at.missing || at.closed || slices.Contains(c.read, at.real) {
+	if c.shut(at) || at.missing || slices.Contains(c.read, at.real) {
 		return
 	}
 	if len(c.read) == maxConfigs {
@@ -134,8 +134,8 @@ func (c *configReader) config(start, name, why string, depth int) {
 	}
 	c.read = append(c.read, at.real)
 	text, err := ReadFile(at.real, maxConfig)
-	if errors.Is(err, fs.ErrPermission) || absent(err) {
-		return // git goes on without it, or ends, which is safe too
+	if err != nil && absent(err) {
+		return
 	}
 	if err != nil {
 		c.errs = append(c.errs, &ConfigError{Path: at.real, Err: cause(err)})
@@ -153,6 +153,15 @@ func (c *configReader) config(start, name, why string, depth int) {
 		dir = join(start, dir)
 	}
 	c.entries(entries, dir, depth)
+}
+
+// shut notes a directory on the way that cannot be entered, and reports whether there is one:
+// what is behind it is not known.
+func (c *configReader) shut(at trail) bool {
+	if at.closed {
+		c.errs = append(c.errs, &ConfigError{Path: at.real, Err: fs.ErrPermission})
+	}
+	return at.closed
 }
 
 // entries takes what counts out of one file, whose name was in dir.
@@ -248,14 +257,18 @@ func passwdHome(passwd []byte, name string) (string, bool) {
 // it.
 func (c *configReader) hookDir(start, name, why string) {
 	at := c.follow(start, name, why, true)
-	if at.missing || at.closed || !at.mode.IsDir() {
+	if c.shut(at) || at.missing || !at.mode.IsDir() {
 		return
 	}
 	// Husky's hooks live in ".husky/_" and each calls the file of its name in ".husky".
 	if filepath.Base(at.real) == "_" && filepath.Base(filepath.Dir(at.real)) == ".husky" {
 		c.add(Path{Path: filepath.Dir(at.real), IsDir: true, Why: "directory that the hooks of husky call"})
 	}
-	for _, entry := range entries(at.real) {
+	all, err := listed(at.real)
+	if err != nil {
+		c.errs = append(c.errs, &ConfigError{Path: at.real, Err: cause(err)})
+	}
+	for _, entry := range all {
 		if entry.IsDir() && entry.Name() == hooksName { // a directory of templates
 			c.hookDir(at.real, hooksName, why)
 		}

@@ -38,7 +38,8 @@ func (r *Repository) read(o Outside) reading {
 	read := reading{own: r.readOwn(o), said: o.read()}
 	var err error
 	read.links, err = r.gitlinks(o.Cache, read.own.hash)
-	read.err = errors.Join(slices.Concat(read.own.errs, read.said.errs, []error{err})...)
+	_, hooks := r.hookPaths(read.said.hooks)
+	read.err = errors.Join(slices.Concat(read.own.errs, read.said.errs, hooks, []error{err})...)
 	return read
 }
 
@@ -49,7 +50,8 @@ func (r *Repository) protected(read reading) []Path {
 		l.add(Path{Path: r.Link, IsDir: !r.Pointer, Why: "git directory"})
 	}
 	r.addGitDirs(&l)
-	for _, p := range slices.Concat(read.own.paths, read.said.paths, r.hookPaths(read.said.hooks)) {
+	hooks, _ := r.hookPaths(read.said.hooks)
+	for _, p := range slices.Concat(read.own.paths, read.said.paths, hooks) {
 		if p.Symlink || !within(r.Dir, p.Path) && !within(r.Common, p.Path) {
 			l.add(p)
 		}
@@ -103,7 +105,8 @@ func (r *Repository) Shut(o Outside) ([]Path, error) {
 		r.addGitDirs(&l)
 	}
 	l.symlinks(r.links, "the git directory")
-	l.add(slices.Concat(read.own.paths, read.said.paths, r.hookPaths(read.said.hooks))...)
+	hooks, _ := r.hookPaths(read.said.hooks)
+	l.add(slices.Concat(read.own.paths, read.said.paths, hooks)...)
 	if !r.CommonMissing {
 		for _, name := range closedDirs {
 			l.follow(r.Common, name, "git "+name, true)
@@ -123,12 +126,13 @@ func (r *Repository) Shut(o Outside) ([]Path, error) {
 			shutDir(&l, r.Common) // git in the main work tree obeys these
 		}
 	}
-	for _, dir := range r.worktrees() {
+	trees, err := r.allWorktrees()
+	for _, dir := range trees {
 		shutDir(&l, dir)
 	}
 	l.add(r.strangers()...)
 	l.add(r.unpopulated(read.links)...)
-	return l.paths, read.err
+	return l.paths, errors.Join(read.err, err)
 }
 
 // shutDir adds the files of a git directory that name other places.
@@ -138,18 +142,29 @@ func shutDir(l *list, dir string) {
 	l.follow(dir, worktreeName, "git config of the work tree", false)
 }
 
-// worktrees returns the git directories of the linked work trees, sorted.
-func (r *Repository) worktrees() []string {
+// allWorktrees returns the git directories of the linked work trees, sorted. The error is a
+// [*LinkError] for those that cannot be listed.
+func (r *Repository) allWorktrees() ([]string, error) {
 	if r.CommonMissing {
-		return nil
+		return nil, nil
 	}
 	var dirs []string
 	top := join(r.Common, worktreesName)
-	for _, entry := range entries(top) {
+	all, err := listed(top)
+	for _, entry := range all {
 		if !entry.Type().IsRegular() {
 			dirs = append(dirs, join(top, entry.Name()))
 		}
 	}
+	if err != nil {
+		return dirs, &LinkError{Path: top, Why: "cannot be listed", Err: cause(err)}
+	}
+	return dirs, nil
+}
+
+// worktrees returns those that could be listed, for looks that follow one with Shut.
+func (r *Repository) worktrees() []string {
+	dirs, _ := r.allWorktrees()
 	return dirs
 }
 
@@ -171,13 +186,15 @@ func (r *Repository) readOwn(o Outside) *configReader {
 			}
 		}
 	}
-	c.add(r.hookPaths(c.hooks)...)
+	paths, errs := r.hookPaths(c.hooks)
+	c.add(paths...)
+	c.errs = append(c.errs, errs...)
 	return c
 }
 
 // hookPaths returns what settings name: directories of hooks, with the targets of links in them,
-// files and programs.
-func (r *Repository) hookPaths(settings []setting) []Path {
+// files and programs; and the errors of what cannot be read.
+func (r *Repository) hookPaths(settings []setting) ([]Path, []error) {
 	var c configReader
 	for _, s := range settings {
 		// Hooks run at the top of the work tree, but in the git directory if something
@@ -187,7 +204,7 @@ func (r *Repository) hookPaths(settings []setting) []Path {
 			c.setting(r.Dir, s)
 		}
 	}
-	return c.paths
+	return c.paths, c.errs
 }
 
 // unpopulated returns the missing .git of each gitlink in the index. Git enters a

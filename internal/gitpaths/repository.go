@@ -84,7 +84,7 @@ func Open(work string) (*Repository, error) {
 	}
 	switch {
 	case at.closed:
-		return nil, &LinkError{Path: at.real, Why: "cannot be entered"}
+		return nil, &LinkError{Path: at.real, Why: "cannot be entered", Err: fs.ErrPermission}
 	case at.missing || !at.mode.IsDir():
 		return nil, nil
 	}
@@ -158,7 +158,7 @@ func (r *Repository) pointed(dir, name, prefix string) (target string, missing b
 	case err != nil:
 		return "", false, &LinkError{Path: file, Why: "names a directory that cannot be read", Err: err}
 	case at.closed:
-		return "", false, &LinkError{Path: file, Why: "names a directory behind " + at.real + ", which cannot be entered"}
+		return "", false, &LinkError{Path: file, Why: "names a directory behind " + at.real + ", which cannot be entered", Err: fs.ErrPermission}
 	case !at.missing && !at.mode.IsDir():
 		return "", false, &LinkError{Path: file, Why: "names " + at.real + ", which is not a directory"}
 	}

@@ -46,6 +46,7 @@ const hugeFactor = 4
 // Found is the result of a [Scan].
 type Found struct {
 	Repositories []string // directories below the root to [Open], sorted: they contain .git or are bare repositories
+	Shut         []string // directories that may not be listed, sorted: what is in them is not known
 	Complete     bool     // this call has looked at every directory
 	Known        bool     // every directory has been read, by this call or before, and is not known to have changed
 	Stopped      string   // if not Complete: the first directory that was not looked at, or not to its end
@@ -56,9 +57,8 @@ type Found struct {
 // Scan looks for repositories in the directories below root, breadth first. It does
 // not follow symbolic links, and enters neither a directory named .git nor the inner
 // directories of a bare repository; a git directory that a .git file elsewhere names
-// looks like a bare one. The root itself is not in the result. A directory that
-// cannot be read counts as empty, because git cannot read it either, and so does one of a
-// file system that holds no files, such as /proc.
+// looks like a bare one. The root itself is not in the result. A directory of a file system
+// that holds no files, such as /proc, counts as empty.
 //
 // With a cache Scan reads only directories that have changed since, and goes on
 // where the last call stopped; repositories in directories that it did not reach are
@@ -307,6 +307,9 @@ func (s *scanner) readOne(i int) bool {
 	if stamp.racy(now) {
 		after.state |= dirRacy
 	}
+	if errors.Is(err, fs.ErrPermission) {
+		after.state |= dirShut
+	}
 	if unread {
 		after.stamp = noStamp
 	}
@@ -424,6 +427,9 @@ func (s *scanner) collect() Found {
 		if d.state&(dirRepo|dirBare) != 0 && i > 0 {
 			found.Repositories = append(found.Repositories, filepath.Join(s.root, d.path))
 		}
+		if d.state&dirShut != 0 {
+			found.Shut = append(found.Shut, filepath.Join(s.root, d.path))
+		}
 		if d.state&(dirRead|dirStale|dirHuge) != dirRead {
 			found.stop(s.root, d.path)
 			found.Known = found.Known && d.state&(dirRead|dirRacy|dirHuge) == dirRead|dirRacy
@@ -433,6 +439,7 @@ func (s *scanner) collect() Found {
 	clear(s.dirs[len(kept):])
 	s.dirs, s.next = kept, next
 	slices.Sort(found.Repositories)
+	slices.Sort(found.Shut)
 	return found
 }
 

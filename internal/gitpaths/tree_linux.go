@@ -90,6 +90,14 @@ func (t tree) fileSystem(path string) int64 {
 	return int64(st.Type) & math.MaxUint32 //nolint:unconvert // its type differs between architectures
 }
 
+// enterable reports whether this user may open files by name in the directory with the path
+// below the tree, or give itself the right to.
+func (t tree) enterable(path string) bool {
+	var st unix.Stat_t
+	return unix.Fstatat(t.fd, dotted(path), &st, unix.AT_SYMLINK_NOFOLLOW) == nil && int(st.Uid) == os.Geteuid() ||
+		unix.Faccessat(t.fd, dotted(path), unix.X_OK, unix.AT_EACCESS) == nil
+}
+
 // keepsTimes reports whether a file system notes each change of a directory in a time that no
 // program can set. Servers and programs that make up file systems may say what they like, and
 // some that know no such time answer with one that can be set.

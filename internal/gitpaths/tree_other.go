@@ -60,3 +60,6 @@ func lstatStamp(path string) (stamp, error) {
 
 // manyNames reports whether a file has more than one name, which is not known here.
 func manyNames(string) bool { return false }
+
+// enterable returns false: on systems without mounts names are judged when they are opened.
+func (tree) enterable(string) bool { return false }

@@ -8,12 +8,14 @@ import (
 	"io/fs"
 	"os"
 	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// Open opens a regular file for reading. Symbolic links are followed. It does not block. The
-// error is an [*fs.PathError]: [ErrNotPlain] for anything else, or the system's.
+// Open opens a regular file for reading. Symbolic links are followed. It does not block, but
+// for [Patience] where another program holds a lease on the file. The error is an
+// [*fs.PathError]: [ErrNotPlain] for anything else, [ErrLeased], or the system's.
 func Open(path string) (*os.File, error) {
 	failed := func(err error) error { return &fs.PathError{Op: "open", Path: path, Err: err} }
 	place, err := open(path, unix.O_PATH)
@@ -29,11 +31,49 @@ func Open(path string) (*os.File, error) {
 		return nil, failed(err)
 	}
 	// The link leads to what was looked at, whatever has the name now.
-	fd, err := open("/proc/self/fd/"+strconv.Itoa(place), unix.O_RDONLY|unix.O_NONBLOCK)
+	name := "/proc/self/fd/" + strconv.Itoa(place)
+	fd, err := open(name, unix.O_RDONLY|unix.O_NONBLOCK)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		fd, err = wait(place)
+	}
 	if err != nil {
 		return nil, failed(err)
 	}
 	return os.NewFile(uintptr(fd), path), nil
+}
+
+// wait opens a file, which place describes, when the lease on it is given up.
+func wait(place int) (int, error) {
+	own, err := unix.FcntlInt(uintptr(place), unix.F_DUPFD_CLOEXEC, 0) // it may outlive the caller
+	if err != nil {
+		return -1, err
+	}
+	type opened struct {
+		fd  int
+		err error
+	}
+	done := make(chan opened)
+	late := time.NewTimer(Patience)
+	defer late.Stop()
+	given := make(chan struct{})
+	defer close(given)
+	go func() {
+		fd, err := open("/proc/self/fd/"+strconv.Itoa(own), unix.O_RDONLY)
+		unix.Close(own)
+		select {
+		case done <- opened{fd, err}:
+		case <-given:
+			if err == nil {
+				unix.Close(fd)
+			}
+		}
+	}()
+	select {
+	case o := <-done:
+		return o.fd, o.err
+	case <-late.C:
+		return -1, ErrLeased
+	}
 }
 
 // Names returns how many names an open file has: hard links.

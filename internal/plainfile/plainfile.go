@@ -8,7 +8,18 @@
 // or wake another program. The package refuses to open anything but regular files.
 package plainfile
 
-import "errors"
+import (
+	"errors"
+	"time"
+)
 
 // ErrNotPlain says that something is no regular file. It was not opened.
 var ErrNotPlain = errors.New("it is not a regular file")
+
+// ErrLeased says that another program holds a lease on a file (F_SETLEASE of fcntl(2)) and did
+// not give it up within [Patience].
+var ErrLeased = errors.New("another program, which lslocks names, holds a lease on it")
+
+// Patience is how long Open waits for a program that holds a lease. The kernel tells that
+// program, and takes the lease away after 45 seconds.
+const Patience = 2 * time.Second

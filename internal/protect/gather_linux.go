@@ -330,6 +330,25 @@ func (g *gathering) warn(err error) {
 	}
 }
 
+// warnGit is warn for what is wrong with a repository, and returns an error where something that
+// git obeys exists and could not be read: what else git obeys because of it is not known. What
+// belongs to another user who lets no one in is no file of the user's git, and no command can
+// change that.
+func (g *gathering) warnGit(err error) error {
+	path, why := gitpaths.Unreadable(err)
+	var config *gitpaths.ConfigError
+	switch {
+	case path == "", closed(path) && !errors.As(err, &config):
+		g.warn(err)
+	case !closed(path):
+		return &executor.RootError{
+			Path: path, Why: "cannot be read, so what git obeys because of it is not known: " + hostfacts.Reason(why),
+			Fix: "make it readable, or move it away", Err: err,
+		}
+	}
+	return nil
+}
+
 // level returns the level of a path by the rules so far.
 func (g *gathering) level(name string) sandbox.Level {
 	r, ok := g.nearest(name)

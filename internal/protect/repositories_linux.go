@@ -14,10 +14,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/gitpaths"
 	"github.com/sallyport-dev/sallyport/internal/guard"
 	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/plan"
+	"github.com/sallyport-dev/sallyport/internal/printable"
 	"github.com/sallyport-dev/sallyport/internal/toolfiles"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -85,6 +87,9 @@ func (g *gathering) protectWork(root string) error {
 func (g *gathering) protectNested(root string, found gitpaths.Found) error {
 	g.nested = true
 	defer func() { g.nested = false }()
+	if err := g.closeShut(root, found.Shut); err != nil {
+		return err
+	}
 	for _, work := range found.Repositories {
 		if r, ruled := g.rules[filepath.Join(work, ".git")]; ruled && r.Level == sandbox.LevelWrite {
 			continue // an entry of the policy opens it
@@ -115,6 +120,29 @@ func (g *gathering) protectNested(root string, found gitpaths.Found) error {
 	return nil
 }
 
+// maxShut is how many directories that may not be listed are closed one by one.
+const maxShut = 256
+
+// closeShut makes directories that may not be listed read-only, with all that is in them: a
+// repository there could be found by its name alone. Those that let no one in but another user
+// need nothing.
+func (g *gathering) closeShut(root string, dirs []string) error {
+	dirs = slices.DeleteFunc(slices.Clone(dirs), func(d string) bool { return closed(d) || g.level(d) != sandbox.LevelWrite })
+	if len(dirs) > maxShut {
+		return &executor.RootError{
+			Path: root, Why: fmt.Sprintf("holds %d directories that cannot be listed, such as %s, so repositories in them cannot be found", len(dirs), dirs[0]),
+			Fix: "make them readable (chmod -R u+r), or leave the directory out",
+		}
+	}
+	for _, d := range dirs {
+		if err := g.readOnly(d, whyShut); err != nil {
+			return err
+		}
+		g.warn(fmt.Errorf("%s cannot be listed, so it is read-only in this run: repositories in it cannot be found; chmod u+r %s makes it writable", d, printable.Word(d)))
+	}
+	return nil
+}
+
 // closed reports whether a directory on the way to a path belongs to another user and lets no one
 // else in. To root in a user namespace that maps root alone it is closed as to other users.
 func closed(path string) bool {
@@ -141,7 +169,9 @@ func (g *gathering) protectRepository(work string, own bool) error {
 	r := w.repo
 	if r == nil || w.openErr != nil {
 		// Git cannot read it either. It stays as it is.
-		g.warn(w.openErr)
+		if err := g.warnGit(w.openErr); err != nil {
+			return err
+		}
 		if link := filepath.Join(work, ".git"); g.level(link) == sandbox.LevelWrite {
 			return g.readOnly(link, whyGitDir)
 		}
@@ -157,7 +187,9 @@ func (g *gathering) protectRepository(work string, own bool) error {
 			g.warn(fmt.Errorf("the grant git is not given for %s: %s", r.Work, why))
 		}
 	}
-	g.warn(w.pathsErr)
+	if err := g.warnGit(w.pathsErr); err != nil {
+		return err
+	}
 	return g.close(w.paths)
 }
 
@@ -165,7 +197,9 @@ func (g *gathering) protectRepository(work string, own bool) error {
 // can be many.
 func (g *gathering) closeRepository(work string) error {
 	r, paths, err := gitpaths.OpenProtected(work, g.outside)
-	g.warn(err)
+	if err := g.warnGit(err); err != nil {
+		return err
+	}
 	if r == nil {
 		return g.readOnly(filepath.Join(work, ".git"), whyGitDir)
 	}
@@ -271,11 +305,15 @@ func (g *gathering) protectAbove(root string) error {
 	for at := root; at != "/"; {
 		at = filepath.Dir(at)
 		w := g.workTree(at)
-		g.warn(w.openErr)
+		if err := g.warnGit(w.openErr); err != nil {
+			return err
+		}
 		if w.repo == nil || slices.ContainsFunc(g.granted, func(o workTree) bool { return o.dir == w.repo.Work && o.repo != nil }) {
 			continue // none, or its paths are closed with the grant
 		}
-		g.warn(w.pathsErr)
+		if err := g.warnGit(w.pathsErr); err != nil {
+			return err
+		}
 		inside := slices.DeleteFunc(slices.Clone(w.paths), func(p gitpaths.Path) bool { return !hostfacts.Below(p.Path, root) })
 		if err := g.close(inside); err != nil {
 			return err
@@ -327,7 +365,9 @@ func (g *gathering) closeRoot(root string) (closed bool, err error) {
 // it: git reads it in every repository.
 func (g *gathering) protectUser() error {
 	paths, err := g.outside.Protected()
-	g.warn(err)
+	if err := g.warnGit(err); err != nil {
+		return err
+	}
 	return g.close(slices.DeleteFunc(paths, func(p gitpaths.Path) bool {
 		if p.Symlink && g.level(p.Path) == sandbox.LevelWrite {
 			g.warn(fmt.Errorf("%s (%s) is a symbolic link that the command can change", p.Path, p.Why))
@@ -355,9 +395,9 @@ func (g *gathering) protectNamed(w sandbox.WritableRoot, root string) error {
 			g.claim(claim{Claim: guard.Claim{Path: at, Why: whyNewRepo}})
 		case base == ".git":
 			tree := g.workTree(root)
-			g.warn(tree.openErr)
-			g.warn(tree.pathsErr)
-			err = g.close(tree.paths)
+			if err = errors.Join(g.warnGit(tree.openErr), g.warnGit(tree.pathsErr)); err == nil {
+				err = g.close(tree.paths)
+			}
 		}
 		if err != nil {
 			return err

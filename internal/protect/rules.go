@@ -33,6 +33,7 @@ const (
 	whyGrant  = "grant git"
 	// whySettings is for what decides about later runs.
 	whySettings = "settings of sallyport"
+	whyShut     = "cannot be listed"
 	whyNewRepo  = "a new git repository, whose hooks run outside the sandbox"
 )
 
@@ -205,6 +206,15 @@ func (s *ruleset) addGroup(base string, globs []sandbox.Glob, depth int) error {
 	}
 	matches := make([]int, len(globs))
 	for _, below := range found {
+		if filepath.Base(below) == gitpaths.Shut {
+			if !s.byName { // where names are judged, those in it are as well
+				err = s.restrict(filepath.Join(spot.Path, below), sandbox.LevelDeny, whyShut+", so it cannot be searched for what a pattern denies")
+			}
+			if err != nil {
+				return err
+			}
+			continue
+		}
 		for i, g := range globs {
 			if g.Match(filepath.Join(base, below)) {
 				matches[i]++
