@@ -6,6 +6,7 @@ package hostfacts
 import (
 	"os"
 	"runtime"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -42,6 +43,14 @@ func Gather() *plan.Host {
 		System: runtime.GOOS, Arch: runtime.GOARCH,
 		UID: os.Geteuid(), GID: os.Getegid(),
 		LandlockABI: landlockABI(), LastCap: lastCap(), Caps: ownCaps(),
+	}
+	for _, name := range []string{"max_inotify_instances", "max_inotify_watches"} {
+		if n, err := strconv.Atoi(OneLine("/proc/sys/user/" + name)); err == nil {
+			if h.Watch == nil {
+				h.Watch = make(map[string]int)
+			}
+			h.Watch[name] = n
+		}
 	}
 	for _, d := range devices {
 		var st unix.Stat_t

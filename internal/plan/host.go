@@ -22,6 +22,10 @@ type Host struct {
 	Caps        uint64 `json:"caps"`         // the capabilities that this process has
 	LastCap     uint64 `json:"last_cap"`     // the highest capability the kernel knows
 
+	// Watch are the limits of inotify(7) of a user of this namespace, by the name of the
+	// setting below /proc/sys/user; those that cannot be read are missing.
+	Watch map[string]int `json:"watch,omitempty"`
+
 	Devices    []string `json:"devices"`     // device files of /dev that a command gets, by name
 	ProcCovers []string `json:"proc_covers"` // what of /proc exists and is made read-only
 	ProcMasks  []string `json:"proc_masks"`  // what of /proc exists and is hidden

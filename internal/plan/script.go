@@ -423,15 +423,43 @@ func (n *nativePlan) makeProc() int {
 	if n.req.Shared.pids() {
 		visible = 1
 	}
-	if !pings(n.req.Spec) {
+	settings := n.watchSettings()
+	if pings(n.req.Spec) {
+		settings = append(settings, launch.Step{Path: "sys/net/ipv4/ping_group_range",
+			Data: fmt.Appendf(nil, "%d %d", n.host.GID, n.host.GID), Label: "ping sockets, of both kinds of addresses"})
+	}
+	if len(settings) == 0 {
 		return n.tree(launch.Step{Op: launch.OpProc, Set: launch.AttrReadOnly, Value: visible})
 	}
 	tree := n.tree(launch.Step{Op: launch.OpProc, Value: visible})
-	n.add(
-		launch.Step{Op: launch.OpSetting, Tree: tree, Path: "sys/net/ipv4/ping_group_range",
-			Data: fmt.Appendf(nil, "%d %d", n.host.GID, n.host.GID), Label: "ping sockets, of both kinds of addresses"},
-		launch.Step{Op: launch.OpSetTree, Tree: tree, Set: launch.AttrReadOnly})
+	for _, s := range settings {
+		s.Op, s.Tree = launch.OpSetting, tree
+		n.add(s)
+	}
+	n.add(launch.Step{Op: launch.OpSetTree, Tree: tree, Set: launch.AttrReadOnly})
 	return tree
+}
+
+// watchSettings leave others of this user a part of what inotify(7) may take, sallyport's own
+// watch over protected names among them: what a user namespace uses counts for its maker, too.
+// Instances are few and a program needs one or two; a watch is of one file.
+func (n *nativePlan) watchSettings() []launch.Step {
+	if n.req.Shared != nil {
+		return nil // the namespace is not this command's
+	}
+	var out []launch.Step
+	for _, l := range []struct {
+		name string
+		part func(all int) int
+	}{
+		{"max_inotify_instances", func(all int) int { return all / 4 }},
+		{"max_inotify_watches", func(all int) int { return all / 4 * 3 }},
+	} {
+		if all := n.host.Watch[l.name]; all > 0 {
+			out = append(out, launch.Step{Path: "sys/user/" + l.name, Data: fmt.Append(nil, max(l.part(all), 1)), Label: "the rest is for watches outside"})
+		}
+	}
+	return out
 }
 
 // pings reports whether a command gets ping sockets in a network namespace of its own.
