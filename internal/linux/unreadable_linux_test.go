@@ -6,8 +6,11 @@ package linux
 import (
 	"errors"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
@@ -38,6 +41,36 @@ func TestUnlistable(t *testing.T) {
 	if res := mustRun(t, a, &job{policy: &policy, args: sh("cat vendor/lib/secret.pem")}); res.code == 0 || res.out != "" {
 		t.Errorf("behind a pattern: %+v", res)
 	}
+}
+
+// TestInotifyLeft: a command cannot use up what watches outside need, and gets its part.
+func TestInotifyLeft(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	a := newArena(t)
+	all := a.host.Facts().Watch["max_inotify_instances"]
+	if all < 8 {
+		t.Fatalf("the limit outside is %d", all)
+	}
+	got := a.attack(t, &job{}, []string{"inotify"})["inotify"]
+	if want := strconv.Itoa(all / 4); got.word != wordOK || got.detail != want {
+		t.Errorf("instances: %v, want %s", got, want)
+	}
+	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC)
+	must(t, err)
+	unix.Close(fd)
+}
+
+// inotifyInstances says how many there can be at most.
+func inotifyInstances() map[string]attack {
+	return map[string]attack{"inotify": func(map[string]string) outcome {
+		const most = 1 << 16
+		for n := range most {
+			if _, err := unix.InotifyInit1(unix.IN_CLOEXEC); err != nil {
+				return fine("%d", n)
+			}
+		}
+		return bad("no limit")
+	}}
 }
 
 // TestUnreadableConfig: no command starts where a configuration of git cannot be read.

@@ -84,6 +84,19 @@ func each(f func(s *launch.Step)) func(*arena, *plan.Plan) {
 	}
 }
 
+// noProcSettings takes out what is set through the process file system, which goes with it.
+func noProcSettings(_ *arena, p *plan.Plan) {
+	trees := map[int]bool{}
+	for _, s := range p.Script.Steps {
+		if s.Op == launch.OpProc {
+			trees[s.Tree] = true
+		}
+	}
+	p.Script.Steps = without(p.Script.Steps, func(s *launch.Step) bool {
+		return (s.Op == launch.OpSetting || s.Op == launch.OpSetTree) && trees[s.Tree]
+	})
+}
+
 // noScope leaves Landlock's rules for files and takes its scopes away.
 func noScope(s *launch.Step) {
 	if s.Op == launch.OpLandlock {
@@ -128,8 +141,8 @@ func missingWalls() []missingWall {
 		{name: "ipc namespace", change: dropSpaces(launch.NewIPC), attacks: "shm sem msg mq ns-ipc"},
 		{name: "uts namespace", change: dropSpaces(launch.NewUTS), attacks: "ns-uts"},
 		{name: "cgroup namespace", change: dropSpaces(launch.NewCgroup), attacks: "ns-cgroup"},
-		{name: "pid namespace", change: all(dropSpaces(launch.NewPID), drop(noOwnProc), dropOp(launch.OpRefuseWrite)), attacks: "see-process list-processes ns-pid pidfd"},
-		{name: "pid namespace and scope", change: all(dropSpaces(launch.NewPID), drop(noOwnProc), dropOp(launch.OpRefuseWrite), each(noScope)), attacks: "kill"},
+		{name: "pid namespace", change: all(dropSpaces(launch.NewPID), noProcSettings, drop(noOwnProc), dropOp(launch.OpRefuseWrite)), attacks: "see-process list-processes ns-pid pidfd"},
+		{name: "pid namespace and scope", change: all(dropSpaces(launch.NewPID), noProcSettings, drop(noOwnProc), dropOp(launch.OpRefuseWrite), each(noScope)), attacks: "kill"},
 		{name: "covers of /proc", change: all(drop(procCover), dropOp(launch.OpRefuseWrite)), attacks: "proc-sys", root: true},
 		{name: "masks of /proc", change: drop(procMask), attacks: "proc-secrets", root: true},
 		{name: "cover of /sys", change: dropAt("/sys", "/sys/devices/system"), attacks: "sys-kernel"},
