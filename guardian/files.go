@@ -19,6 +19,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/credentials"
 	"github.com/sallyport-dev/sallyport/internal/plainfile"
 	"github.com/sallyport-dev/sallyport/internal/printable"
+	"github.com/sallyport-dev/sallyport/internal/programs"
 	"github.com/sallyport-dev/sallyport/internal/script"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -55,7 +56,7 @@ func (g *Guardian) executed(r *approval.Request) (shown []file, hidden []hiddenF
 			}
 			name = r.Program
 		}
-		if !script.OfSystem(name) {
+		if !programs.OfSystem(name) {
 			e.add(script.File{Names: []string{name}}, true)
 		}
 	}

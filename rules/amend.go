@@ -11,8 +11,6 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/sallyport-dev/sallyport/internal/script"
 )
 
 // ErrTooWide is the error of a proposal to allow what could be any command: a shell, an
@@ -44,7 +42,7 @@ func (s *Set) Amend(prefix []string) (*Set, string, error) {
 	switch {
 	case len(prefix) == 0:
 		return fail(errEmptyPattern)
-	case script.Wide(prefix):
+	case wide(prefix):
 		return fail(ErrTooWide)
 	}
 	list := make([]string, len(prefix))

@@ -15,6 +15,7 @@ const (
 // Layers, lowest first. A package imports only packages of lower layers.
 const (
 	layerText      = iota + 1 // how text of others is shown and read
+	layerReading              // what words, scripts and variables of others mean: nothing is looked at but text
 	layerWords                // values and leaf mechanisms: they know nothing of each other
 	layerContracts            // what an executor is, how policies are written down
 	layerPlans                // what will run, what comes out of it
@@ -37,16 +38,18 @@ const (
 // that are planned have theirs already.
 var layers = map[string]int{
 	"internal/buildinfo":  layerText,
-	"internal/environ":    layerText,
 	"internal/hostgrants": layerText,
 	"internal/nearest":    layerText,
 	"internal/plainfile":  layerText,
 	"internal/printable":  layerText,
+	"internal/programs":   layerText,
 	"internal/quietlog":   layerText,
 	"internal/suffixes":   layerText,
 	"internal/roff":       layerText,
-	"internal/script":     layerText,
 	"internal/strictjson": layerText,
+
+	"internal/environ": layerReading,
+	"internal/script":  layerReading,
 
 	"sandbox":              layerWords,
 	"rules":                layerWords,

@@ -8,6 +8,7 @@ import (
 	"path"
 	"slices"
 
+	"github.com/sallyport-dev/sallyport/internal/programs"
 	"github.com/sallyport-dev/sallyport/internal/script"
 	"github.com/sallyport-dev/sallyport/rules"
 )
@@ -221,7 +222,7 @@ func (r *reader) named(c *script.Command, by *rules.Match) bool {
 	case by.Program != "" && word != by.Program:
 		return false
 	case r.site == nil:
-		return by.Program == "" || by.Listed || script.OfSystem(word)
+		return by.Program == "" || by.Listed || programs.OfSystem(word)
 	case c.Builtin(), !r.untrusted && by.Sandbox != rules.Outside:
 		return true
 	}
@@ -235,16 +236,16 @@ func (r *reader) named(c *script.Command, by *rules.Match) bool {
 // safe reports whether a command is known to read only.
 func (r *reader) safe(c *script.Command) bool {
 	if r.site == nil {
-		return script.Safe(c.Args)
+		return programs.Safe(c.Args)
 	}
 	base := append([]string{path.Base(c.Args[0])}, c.Args[1:]...)
-	return script.Safe(base) && (c.Builtin() || r.site.Named(c.Args) == nil)
+	return programs.Safe(base) && (c.Builtin() || r.site.Named(c.Args) == nil)
 }
 
 // shell reports whether a command that has the name of a shell is one, as far as that matters here.
 func (r *reader) shell(command []string) bool {
 	if r.site == nil {
-		return script.OfSystem(command[0])
+		return programs.OfSystem(command[0])
 	}
 	return !r.untrusted || r.site.Named(command) == nil
 }

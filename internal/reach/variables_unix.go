@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/sallyport-dev/sallyport/internal/hostfacts"
+	"github.com/sallyport-dev/sallyport/internal/programs"
 	"github.com/sallyport-dev/sallyport/internal/script"
 )
 
@@ -41,7 +42,7 @@ func (r *Reach) variable(name, value, dir string, env []string) error {
 // variables returns the first error of [Reach.variable]; counts says for which names.
 func (r *Reach) variables(dir string, env []string, counts func(name string) bool) error {
 	for _, v := range env {
-		if name, value, _ := strings.Cut(v, "="); script.RunsCode(name) && counts(name) {
+		if name, value, _ := strings.Cut(v, "="); programs.RunsCode(name) && counts(name) {
 			if err := r.variable(name, value, dir, env); err != nil {
 				return err
 			}
@@ -61,7 +62,7 @@ func (r *Reach) Environ(env []string) []string {
 	}
 	return slices.DeleteFunc(env, func(v string) bool {
 		name, value, _ := strings.Cut(v, "=")
-		return script.RunsCode(name) && r.variable(name, value, "/", env) != nil
+		return programs.RunsCode(name) && r.variable(name, value, "/", env) != nil
 	})
 }
 
@@ -86,7 +87,7 @@ func (s *Site) Named(args []string) error {
 		return err
 	}
 	return s.Reach.variables(s.Dir, s.Env, func(name string) bool {
-		return slices.ContainsFunc(names, func(program string) bool { return script.Alters(name, program) })
+		return slices.ContainsFunc(names, func(program string) bool { return programs.Alters(name, program) })
 	})
 }
 
@@ -102,7 +103,7 @@ func (s *Site) Outside(args []string) error {
 	if err := s.Reach.variables(s.Dir, s.Env, func(string) bool { return true }); err != nil {
 		return err
 	}
-	if s.Login || script.Login(args) {
+	if s.Login || programs.Login(args) {
 		return s.login()
 	}
 	return nil

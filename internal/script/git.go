@@ -7,11 +7,13 @@ import (
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/sallyport-dev/sallyport/internal/programs"
 )
 
 // git lists git's command without the options before it, and what its settings run.
 func (rd *reader) git(at place, args []string) {
-	starts := rd.starts(at, args, gitOptions)
+	starts := rd.starts(at, args, programs.Git)
 	if len(starts) == 0 {
 		return
 	}
@@ -43,7 +45,7 @@ func (rd *reader) git(at place, args []string) {
 			rd.nested(at, "git ext::", text, nil)
 		}
 	}
-	for _, o := range scriptOptions()["git "+command[0]] {
+	for _, o := range programs.Options("git " + command[0]) {
 		rd.options(at, "git "+command[0], command, o)
 	}
 	switch words := afterDashes(command[1:]); {
@@ -91,12 +93,12 @@ func (rd *reader) gitSetting(at place, setting string, command []string) {
 		} else {
 			rd.nested(at, "git alias", "git "+value+" "+quoted(words), nil)
 		}
-	case gitCommands()[section+"."+name] || section == "pager":
+	case programs.GitCommand(section + "." + name):
 		rd.nested(at, "git "+key, strings.TrimPrefix(value, "!"), nil)
 		if key == "credential.helper" || strings.HasPrefix(key, "credential.") {
 			rd.nested(at, "git "+key, "git credential-"+value, nil)
 		}
-	case gitFiles[section+"."+name] && value != "":
+	case programs.GitFile(section+"."+name) && value != "":
 		rd.file(File{Names: []string{value}})
 	case strings.Contains(key, Gap) || key == Rest:
 		rd.unknown(at, DynamicScript)

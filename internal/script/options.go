@@ -5,62 +5,38 @@ package script
 
 import (
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
+
+	"github.com/sallyport-dev/sallyport/internal/programs"
 )
 
 // options lists the commands in the values of options. The words behind may be theirs.
-func (rd *reader) options(at place, name string, args []string, o scriptOption) {
-	for i, w := range args[1:] {
-		if w == "--" && o.kind != aTarAction {
-			return
-		}
-		var value string
-		var found, inline bool
-		if strings.HasPrefix(w, "--") {
-			w, value, inline = strings.Cut(w, "=")
-			found = len(w) > 3 && slices.ContainsFunc(o.long, func(l string) bool { return strings.HasPrefix(l, w[2:]) })
-		} else if len(w) > 1 && w[0] == '-' {
-			if letter := strings.IndexAny(w[1:], o.short); letter >= 0 && o.short != "" {
-				value, found = w[letter+2:], true
-				inline = value != ""
-			} else if slices.Contains(o.long, w[1:]) && len(w) > 2 {
-				found = true // of programs that write long options with one dash
-			} else if key, v, ok := strings.Cut(w[1:], "="); ok && slices.Contains(o.long, key) {
-				value, found, inline = v, true, true
-			}
-		}
-		if !found || !inline && o.glued {
-			continue
-		}
-		after := args[i+2:]
-		if !inline && len(after) > 0 {
-			value, after = after[0], after[1:]
-		}
-		rd.option(at, name, value, after, o.kind)
+func (rd *reader) options(at place, name string, args []string, o programs.Option) {
+	for _, v := range o.Values(args) {
+		rd.option(at, name, v.Text, v.After, o.Kind)
 	}
 }
 
 // option lists the commands in the value of one option.
-func (rd *reader) option(at place, name, value string, after []string, kind valueKind) {
+func (rd *reader) option(at place, name, value string, after []string, kind programs.Kind) {
 	switch kind {
-	case aScript:
+	case programs.ScriptValue:
 		if name == "gcc" {
 			value = strings.ReplaceAll(value, ",", " ")
 		}
 		rd.nested(at, name, value+" "+quoted(after), nil)
-	case aTarAction:
+	case programs.TarAction:
 		rd.nested(at, name, strings.TrimPrefix(value, "exec="), nil)
-	case anSSHSetting:
+	case programs.SSHSetting:
 		rd.sshSetting(at, name, value)
-	case aGitSetting:
+	case programs.GitSetting:
 		rd.gitSetting(at, value, nil)
-	case aCodeFile:
+	case programs.CodeFile:
 		if value != "" {
 			rd.file(File{Names: []string{value}})
 		}
-	case someCode:
+	case programs.SomeCode:
 		rd.code(at, name, value)
 	}
 }
@@ -80,53 +56,17 @@ func (rd *reader) sshSetting(at place, name, line string) {
 		rd.unknown(at, DynamicScript)
 	}
 	switch key = strings.ToLower(strings.TrimSpace(key)); {
-	case sshCommands[key]:
+	case programs.SSHCommand(key):
 		value = strings.TrimSpace(strings.TrimLeft(value, blank+"="))
 		value = percents().ReplaceAllString(value, Gap) // names of hosts and users
 		rd.nested(at, name, value, nil)
 		if text, ok := strings.CutPrefix(value, `"`); ok {
 			rd.nested(at, name, strings.TrimSuffix(text, `"`), nil)
 		}
-	case key == "include" || key == "pkcs11provider" || key == "securitykeyprovider":
+	case programs.SSHFile(key):
 		rd.file(File{Names: []string{strings.Trim(value, blank+`="`)}})
 	}
 }
 
 // percents are what ssh replaces in commands.
 var percents = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`%[A-Za-z]`) })
-
-// oldLetters lists what tar runs by options that are written without a dash: their values are the
-// words behind, in the order of the letters.
-func (rd *reader) oldLetters(at place, name string, args []string) {
-	if len(args) < 2 || strings.HasPrefix(args[1], "-") {
-		return
-	}
-	next := 2
-	for i := range len(args[1]) {
-		c := args[1][i]
-		if strings.IndexByte("bCfFgHIKLNTVX", c) < 0 || next >= len(args) {
-			continue
-		}
-		if c == 'I' || c == 'F' {
-			rd.nested(at, name, args[next], nil)
-		}
-		next++
-	}
-}
-
-// socat lists the commands in addresses of socat.
-func (rd *reader) socat(at place, words []string) {
-	for _, w := range words {
-		for _, part := range strings.Split(w, "!!") {
-			kind, text, ok := strings.Cut(part, ":")
-			switch strings.ToLower(kind) {
-			case "exec", "system", "shell", "exec1", "shell1":
-				if ok {
-					rd.nested(at, "socat", text, nil)
-					command, _, _ := strings.Cut(text, ",")
-					rd.nested(at, "socat", command, nil)
-				}
-			}
-		}
-	}
-}

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/sallyport-dev/sallyport/internal/programs"
 )
 
 // A reader lists what may run.
@@ -347,7 +349,7 @@ func (rd *reader) command(at place, args []string) {
 	if dynamic(name) {
 		rd.unknown(at, DynamicName)
 	}
-	if stem := strings.TrimSuffix(name, path.Ext(name)); shells()[stem] || strings.HasSuffix(name, ".exe") {
+	if stem := strings.TrimSuffix(name, path.Ext(name)); programs.IsShell(stem) || strings.HasSuffix(name, ".exe") {
 		name = stem // bash.exe, as in wrapperScript
 	}
 	rd.through(at, name, args)

@@ -23,16 +23,19 @@ package script
 
 import (
 	"path"
+	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/sallyport-dev/sallyport/internal/programs"
 )
 
-// Placeholders in the words of [Reading.Uses]. They are noncharacters, which no text contains.
+// Placeholders in the words of [Reading.Uses].
 const (
 	// Gap is a part of a word that is not known, of any length.
-	Gap = "\uFDD0"
+	Gap = programs.Gap
 	// Rest, which is a word of its own, is any number of unknown words, none included.
-	Rest = "\uFDD1"
+	Rest = programs.Rest
 )
 
 // Limits of a reading. What is larger is opaque.
@@ -43,7 +46,7 @@ const (
 	maxDepth     = 8         // programs and scripts that run each other
 	maxUses      = 4096      // commands
 	maxPieces    = 4096      // of a word
-	maxStarts    = 256       // words of a command line at which another command may begin
+	maxStarts    = 256       // later words of a command that may be one
 	maxChoices   = 16        // readings of one word
 	maxReadings  = 32        // readings of one command
 	maxSequence  = 64        // words of one brace expansion
@@ -282,4 +285,19 @@ func usable(text string) Reason {
 		return TooDeep
 	}
 	return ""
+}
+
+// Dangerous reports whether the command itself destroys without asking: rm with force. What
+// other programs run is listed in [Reading.Uses].
+func (c *Command) Dangerous() bool {
+	if name := path.Base(c.Args[0]); name != "rm" && name != "grm" || c.Maybe {
+		return false
+	}
+	_, force, _ := programs.RmOptions(c.Args)
+	return force
+}
+
+// Dangerous reports whether the command line may run such a command.
+func (r *Reading) Dangerous() bool {
+	return slices.ContainsFunc(r.Uses, func(c Command) bool { return c.Dangerous() })
 }

@@ -8,26 +8,26 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/sallyport-dev/sallyport/internal/programs"
 )
 
 // through lists what a command with a base name runs.
 func (rd *reader) through(at place, name string, args []string) {
-	if shells()[name] {
+	if programs.IsShell(name) {
 		rd.shell(at, name, args)
 		return
 	}
-	for _, o := range scriptOptions()[name] {
+	for _, o := range programs.Options(name) {
 		rd.options(at, name, args, o)
 	}
-	if p, ok := programs()[name]; ok {
+	if p, ok := programs.Launching(name); ok {
 		rd.program(at, name, args, p)
 	}
-	if f, ok := families()[name]; ok {
-		for _, s := range f.commands(args) {
-			rd.program(at, name+" "+s.name, args[s.at:], s.program)
-		}
+	for _, s := range programs.Subcommands(name, args) {
+		rd.program(at, name+" "+s.Name, args[s.At:], s.Launcher)
 	}
-	if words, ok := finders()[name]; ok {
+	if words := programs.Finding(name); words != nil {
 		rd.finder(at, name, args, words)
 	}
 	rd.interpreter(at, name, args)
@@ -101,9 +101,13 @@ func (rd *reader) special(at place, name string, args []string) {
 			rd.nested(at, name, strings.Join(args[2:], " "), nil)
 		}
 	case "socat":
-		rd.socat(at, args[1:])
+		for _, text := range programs.Socat(args[1:]) {
+			rd.nested(at, name, text, nil)
+		}
 	case "tar", "gtar", "bsdtar":
-		rd.oldLetters(at, name, args)
+		for _, text := range programs.OldTar(args) {
+			rd.nested(at, name, text, nil)
+		}
 	case "xargs", "gxargs":
 		rd.xargs(at, name, args)
 	case "watch":
@@ -141,7 +145,10 @@ func (rd *reader) make(at place, name string, args []string) {
 
 // parallel lists the commands of parallel, of which any word may be a script.
 func (rd *reader) parallel(at place, name string, args []string) {
-	starts := rd.rest(at, args, 1)
+	starts, more := programs.AnyWord(args, 1)
+	if more {
+		rd.limit(at, TooMany)
+	}
 	for _, i := range starts { // any word may be a script
 		rd.nested(at, name, strings.ReplaceAll(args[i], "{}", Gap), nil)
 	}
@@ -161,7 +168,7 @@ func (rd *reader) typescript(at place, name string, args []string) {
 
 // watch lists the command of watch, which hands its words to a shell.
 func (rd *reader) watch(at place, name string, args []string) {
-	for _, i := range rd.starts(at, args, watchOptions) {
+	for _, i := range rd.starts(at, args, programs.Watch) {
 		rd.nested(at, name, strings.Join(args[i:], " "), nil)
 		rd.command(at.deeper(name), args[i:])
 	}
@@ -185,32 +192,27 @@ func afterDashes(words []string) []string {
 }
 
 // program lists the command that a program's words end with.
-func (rd *reader) program(at place, name string, args []string, p program) {
-	for _, w := range args[1:] {
-		if p.never != "" && strings.HasPrefix(w, "-") && w != "--" && strings.ContainsAny(w, p.never) {
-			return
-		}
-		if !strings.HasPrefix(w, "-") || w == "--" {
-			break
-		}
+func (rd *reader) program(at place, name string, args []string, p programs.Launcher) {
+	if p.Idle(args) {
+		return
 	}
 	in := at.deeper(name)
-	in.maybe = in.maybe || p.apart
-	if p.assigns {
+	in.maybe = in.maybe || p.Apart
+	if p.Assigns {
 		in.scope = &scope{outer: at.scope, at: at.offset}
 	}
 	starts := rd.starts(in, args, p)
-	if p.script && len(starts) > 0 {
+	if p.Script && len(starts) > 0 {
 		rd.nested(in, name, strings.Join(args[starts[0]:], " "), nil)
 		for _, i := range starts {
 			rd.nested(in, name, args[i], nil)
 		}
 	}
-	if len(starts) == 0 && p.shell && at.input().kind != inInherited {
+	if len(starts) == 0 && p.Shell && at.input().kind != inInherited {
 		rd.input(at, name, []string{})
 	}
 	for _, i := range starts {
-		if p.assigns {
+		if p.Assigns {
 			rd.assigned(in)
 		}
 		rd.command(in, args[i:])
@@ -234,13 +236,8 @@ func (rd *reader) cmake(at place, args []string) {
 	if i < 0 || i+1 >= len(args) {
 		return
 	}
-	switch words := args[i+1:]; words[0] {
-	case "env":
-		rd.program(at, "cmake -E env", words, program{assigns: true})
-	case "time":
-		rd.program(at, "cmake -E time", words, program{})
-	case "chdir":
-		rd.program(at, "cmake -E chdir", words, program{skip: 1})
+	if l, ok := programs.CMake[args[i+1]]; ok {
+		rd.program(at, "cmake -E "+args[i+1], args[i+1:], l)
 	}
 }
 
@@ -268,69 +265,16 @@ func (rd *reader) perhaps(at place, words []string) {
 
 // starts returns where the command may begin in the words of a program. Variables that they
 // set are those of the scope of at.
-func (rd *reader) starts(at place, args []string, p program) []int {
-	skip := p.skip
-	for i := 1; i < len(args); i++ {
-		w := args[i]
-		switch name, value, cut := strings.Cut(w, "="); {
-		case w == Rest, p.loose:
-			return rd.rest(at, args, i)
-		case w == "--":
-			i++
-			for p.assigns && i < len(args) && assigns(at, args[i]) {
-				i++
-			}
-			if i += skip; i < len(args) {
-				return []int{i}
-			}
-			return nil
-		case strings.HasPrefix(w, "--"):
-			if !cut && p.takes(w[2:]) {
-				i++
-			}
-		case len(w) > 1 && w[0] == '-':
-			if at := strings.IndexAny(w[1:], p.short); at >= 0 && at+2 == len(w) {
-				i++
-			}
-		case p.assigns && cut: // whatever the name: env takes every word with =
-			at.scope.assign(name, assignment{fixed: []string{value}})
-		case skip > 0:
-			skip--
-		default:
-			return []int{i}
-		}
-	}
-	return nil
-}
-
-// assigns notes a word that sets a variable.
-func assigns(at place, word string) bool {
-	name, value, ok := strings.Cut(word, "=")
-	if ok {
+func (rd *reader) starts(at place, args []string, p programs.Launcher) []int {
+	starts, sets, more := p.Starts(args)
+	for _, w := range sets {
+		name, value, _ := strings.Cut(w, "=")
 		at.scope.assign(name, assignment{fixed: []string{value}})
 	}
-	return ok
-}
-
-// rest returns all positions from i at which a command can begin.
-func (rd *reader) rest(at place, args []string, i int) []int {
-	var all []int
-	for ; i < len(args); i++ {
-		if strings.HasPrefix(args[i], "-") {
-			continue
-		}
-		if len(all) == maxStarts {
-			rd.limit(at, TooMany)
-			break
-		}
-		all = append(all, i)
+	if more {
+		rd.limit(at, TooMany)
 	}
-	return all
-}
-
-// takes reports whether a long option, which may be abbreviated, takes a value.
-func (p program) takes(name string) bool {
-	return slices.ContainsFunc(p.long, func(o string) bool { return strings.HasPrefix(o, name) })
+	return starts
 }
 
 // shell lists the commands of the script of a shell.
@@ -468,24 +412,8 @@ func (rd *reader) alias(at place, words []string) {
 
 // xargs lists the command of xargs with the words of its standard input.
 func (rd *reader) xargs(at place, name string, args []string) {
-	mark, split := "", true
-	for i, w := range args[1:] {
-		if strings.HasPrefix(w, "-") && !strings.HasPrefix(w, "--") && strings.ContainsAny(w, "0da") || hasPrefix([]string{w}, "--n") || hasPrefix([]string{w}, "--d") || hasPrefix([]string{w}, "--a") {
-			split = false // the words are not those between blanks
-		}
-		switch {
-		case w == "-I" && i+2 < len(args):
-			mark = args[i+2]
-		case strings.HasPrefix(w, "-I") || strings.HasPrefix(w, "-i"):
-			mark = w[2:]
-		case strings.HasPrefix(w, "--replace"):
-			mark = strings.TrimPrefix(strings.TrimPrefix(w, "--replace"), "=")
-		}
-		if mark == "" && (w == "-i" || w == "--replace") {
-			mark = "{}"
-		}
-	}
-	for _, i := range rd.starts(at, args, xargsOptions) {
+	mark, split := programs.XargsMark(args)
+	for _, i := range rd.starts(at, args, programs.Xargs) {
 		in := at.deeper(name)
 		in.stdin = input{kind: inFile} // /dev/null
 		if mark != "" {
@@ -547,7 +475,7 @@ func (rd *reader) finder(at place, name string, args, words []string) {
 
 // rm lists the usual spellings of the options of rm.
 func (rd *reader) rm(at place, args []string) {
-	recursive, force, operands := rmOptions(args)
+	recursive, force, operands := programs.RmOptions(args)
 	var options []string
 	switch {
 	case recursive && force:

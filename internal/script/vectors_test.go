@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/sallyport-dev/sallyport/internal/programs"
 )
 
 // readLines decodes a file of testdata, one JSON object a line.
@@ -88,7 +90,7 @@ func TestPlainVectors(t *testing.T) {
 
 // safe reports whether all commands are known to read only.
 func safe(r *Reading) bool {
-	return len(r.Plain) > 0 && !slices.ContainsFunc(r.Plain, func(c Command) bool { return !Safe(c.Args) })
+	return len(r.Plain) > 0 && !slices.ContainsFunc(r.Plain, func(c Command) bool { return !programs.Safe(c.Args) })
 }
 
 // Differences to the peer in rows.jsonl, all of them stricter. The words of a row are joined by

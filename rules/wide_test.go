@@ -1,7 +1,7 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package script
+package rules
 
 import (
 	"strings"
@@ -31,7 +31,7 @@ func TestWide(t *testing.T) {
 			"yarn install|poetry install|bundle install|vim a|jq .|sed -i s/a/b/|perl a.pl|ruby a.rb",
 	} {
 		for _, prefix := range strings.Split(text, "|") {
-			if got := Wide(strings.Fields(prefix)); got != want {
+			if got := wide(strings.Fields(prefix)); got != want {
 				t.Errorf("%s: too wide %v, want %v", prefix, got, want)
 			}
 		}

@@ -1,7 +1,7 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package script
+package programs
 
 import (
 	"path"
@@ -136,23 +136,8 @@ func hasPrefix(words []string, prefix string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(w, prefix) })
 }
 
-// Dangerous reports whether the command itself destroys without asking: rm with force. What
-// other programs run is listed in [Reading.Uses].
-func (c *Command) Dangerous() bool {
-	if name := path.Base(c.Args[0]); name != "rm" && name != "grm" || c.Maybe {
-		return false
-	}
-	_, force, _ := rmOptions(c.Args)
-	return force
-}
-
-// Dangerous reports whether the command line may run such a command.
-func (r *Reading) Dangerous() bool {
-	return slices.ContainsFunc(r.Uses, func(c Command) bool { return c.Dangerous() })
-}
-
-// rmOptions takes the words of rm apart.
-func rmOptions(args []string) (recursive, force bool, operands []string) {
+// RmOptions takes the words of rm apart.
+func RmOptions(args []string) (recursive, force bool, operands []string) {
 	for i, w := range args[1:] {
 		long, isLong := strings.CutPrefix(w, "--")
 		switch {

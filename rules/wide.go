@@ -1,13 +1,16 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package script
+package rules
 
 import (
 	"path"
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/sallyport-dev/sallyport/internal/programs"
+	"github.com/sallyport-dev/sallyport/internal/script"
 )
 
 // alone are programs that are told by their words what to do: without a word that says it, a prefix
@@ -50,7 +53,7 @@ var furthersOf = []struct {
 func suffixes(words []string) [][]string {
 	all := slices.Clip(furthers)
 	last := path.Base(words[len(words)-1])
-	if shells()[last] {
+	if programs.IsShell(last) {
 		all = append(all, []string{"-c", further})
 	}
 	for _, f := range furthersOf {
@@ -61,10 +64,10 @@ func suffixes(words []string) [][]string {
 	return all
 }
 
-// Wide reports whether a prefix, which is not empty, allows any command: further words behind it
+// wide reports whether a prefix, which is not empty, allows any command: further words behind it
 // are a command, a script, or code that a program runs. Words that options of the prefix do not
 // ask for do not count: "tar" may be told to run programs, and is not wide.
-func Wide(prefix []string) bool {
+func wide(prefix []string) bool {
 	program := strings.TrimSuffix(path.Base(strings.ReplaceAll(prefix[0], `\`, "/")), ".exe")
 	words := append([]string{program}, prefix[1:]...)
 	if flags, ok := alone()[program]; ok && !slices.ContainsFunc(words[1:], func(w string) bool {
@@ -72,11 +75,13 @@ func Wide(prefix []string) bool {
 	}) {
 		return true
 	}
-	if program == "git" && len((&reader{}).starts(place{scope: new(scope)}, words, gitOptions)) == 0 {
-		return true // options alone
+	if program == "git" {
+		if starts, _, _ := programs.Git.Starts(words); len(starts) == 0 {
+			return true // options alone
+		}
 	}
 	for _, more := range suffixes(words) {
-		r := Read(append(slices.Clip(words), more...))
+		r := script.Read(append(slices.Clip(words), more...))
 		if runsFurther(r, more) {
 			return true
 		}
@@ -85,15 +90,15 @@ func Wide(prefix []string) bool {
 }
 
 // runsFurther reports whether a reading runs what the further words say.
-func runsFurther(r *Reading, more []string) bool {
+func runsFurther(r *script.Reading, more []string) bool {
 	is := func(text string) bool { return strings.TrimSpace(text) == further }
 	for _, u := range r.Uses[min(1, len(r.Uses)):] {
 		if is(u.Args[0]) {
 			return true
 		}
 	}
-	return slices.ContainsFunc(r.codes, func(c code) bool { return is(c.text) }) ||
-		more[0] == further && slices.ContainsFunc(r.Files, func(f File) bool {
+	return slices.ContainsFunc(r.Codes(), is) ||
+		more[0] == further && slices.ContainsFunc(r.Files, func(f script.File) bool {
 			return !f.Maybe && slices.ContainsFunc(f.Names, func(n string) bool { return strings.HasPrefix(n, further) })
 		})
 }
