@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/sallyport-dev/sallyport/internal/testenv"
 )
 
 // marker is the program that the lines of runs.txt run.
@@ -53,6 +55,7 @@ func TestRuns(t *testing.T) {
 // been read. Most of them run what they seem to, so that the table is no guess.
 func TestRunsReally(t *testing.T) {
 	needBash(t)
+	testenv.NeedProgram(t, "git")
 	lines, run := readRuns(t)
 	dir := t.TempDir()
 	log := filepath.Join(dir, "log")
@@ -95,7 +98,7 @@ func prepare(t *testing.T, dir, log string) {
 	setup := exec.Command("bash", "-c", "git init -q .; echo x > f; git add f; git -c user.name=a -c user.email=a@b commit -qm x; echo y >> f")
 	setup.Dir, setup.Env = dir, environment(dir)
 	if out, err := setup.CombinedOutput(); err != nil {
-		t.Skipf("no repository: %v: %s", err, out)
+		t.Fatalf("no repository: %v: %s", err, out)
 	}
 }
 

@@ -31,7 +31,7 @@ type Name struct {
 
 // names is the table, sorted by grant and name. A name that two kinds of programs use has the
 // grant of the kind that runs more of it without a question. Build files are not here: what they
-// say runs when somebody builds.
+// say runs at the next build.
 var names = []Name{
 	{Name: ".agent", Grant: GrantAgents, Linked: true},          // Antigravity: rules, workflows
 	{Name: ".aider.conf.yml", Grant: GrantAgents, Linked: true}, // Aider: commands for tests and lint
