@@ -50,6 +50,7 @@ func (s *Set) Response(host network.Host, port uint16, guarded bool, r *http.Res
 	}
 	r.Status, _ = s.inward.text(r.Status)
 	s.hide(r.Header)
+	s.hide(r.Trailer) // the names that are announced
 	if r.Body == nil {
 		return nil
 	}
@@ -145,6 +146,9 @@ func (s *Set) hide(h http.Header) {
 
 // inName reports whether the name of a header has a real value in it. Names may have lost the case of letters.
 func (s *Set) inName(name string) bool {
+	if hidden, _ := s.inward.text(name); hidden != name {
+		return true
+	}
 	lower := bytes.ToLower([]byte(name))
 	return slices.ContainsFunc(s.entries, func(e *entry) bool { return bytes.Contains(lower, bytes.ToLower(e.real)) })
 }

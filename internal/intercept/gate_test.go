@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -64,26 +65,28 @@ func answering(t *testing.T, text string) (addr string, by *Interceptor) {
 // TestErrorTexts: no text of ours has anything of what a server has sent, which may be the value of a credential.
 func TestErrorTexts(t *testing.T) {
 	for name, response := range map[string]string{
-		"version":       "@ 200 OK\r\n\r\n",
-		"status":        "HTTP/1.1 @ OK\r\n\r\n",
-		"header":        "HTTP/1.1 200 OK\r\n@\r\n\r\n",
-		"name":          "HTTP/1.1 200 OK\r\n@ : x\r\n\r\n",
-		"framing":       "HTTP/1.1 200 OK\r\nTransfer-Encoding: @\r\n\r\n",
-		"length":        "HTTP/1.1 200 OK\r\nContent-Length: @\r\n\r\n",
-		"two lengths":   "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: @\r\n\r\n",
-		"coding":        "HTTP/1.1 200 OK\r\nContent-Encoding: @\r\nContent-Length: 0\r\n\r\n",
-		"protocol":      "HTTP/1.1 101 OK\r\nConnection: upgrade\r\nUpgrade: @\r\n\r\n",
-		"interim":       "HTTP/1.1 103 OK\r\nLink: @\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
-		"trailers":      "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nX: @\r\n\r\n",
-		"chunks":        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n@\r\n\r\n",
-		"extension":     "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2;@\r\nok\r\n0\r\n\r\n",
-		"reason":        "HTTP/1.1 200 @\r\nContent-Length: 0\r\n\r\n",
-		"body":          "HTTP/1.1 200 OK\r\n\r\n@",
-		"gzip of none":  "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n@",
-		"not HTTP":      "@",
-		"location":      "HTTP/1.1 302 OK\r\nLocation: https://@/\r\nContent-Length: 0\r\n\r\n",
-		"bad location":  "HTTP/1.1 302 OK\r\nLocation: https://%zz@/\r\nContent-Length: 0\r\n\r\n",
-		"after the end": "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n@ unasked",
+		"version":           "@ 200 OK\r\n\r\n",
+		"status":            "HTTP/1.1 @ OK\r\n\r\n",
+		"header":            "HTTP/1.1 200 OK\r\n@\r\n\r\n",
+		"name":              "HTTP/1.1 200 OK\r\n@ : x\r\n\r\n",
+		"framing":           "HTTP/1.1 200 OK\r\nTransfer-Encoding: @\r\n\r\n",
+		"length":            "HTTP/1.1 200 OK\r\nContent-Length: @\r\n\r\n",
+		"two lengths":       "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: @\r\n\r\n",
+		"coding":            "HTTP/1.1 200 OK\r\nContent-Encoding: @\r\nContent-Length: 0\r\n\r\n",
+		"protocol":          "HTTP/1.1 101 OK\r\nConnection: upgrade\r\nUpgrade: @\r\n\r\n",
+		"interim":           "HTTP/1.1 103 OK\r\nLink: @\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+		"trailers":          "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nX: @\r\n\r\n",
+		"trailer's name":    "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: @\r\n\r\n2\r\nok\r\n0\r\n\r\n",
+		"no trailer's name": "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X, a @\r\n\r\n2\r\nok\r\n0\r\nX: x\r\n\r\n",
+		"chunks":            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n@\r\n\r\n",
+		"extension":         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2;@\r\nok\r\n0\r\n\r\n",
+		"reason":            "HTTP/1.1 200 @\r\nContent-Length: 0\r\n\r\n",
+		"body":              "HTTP/1.1 200 OK\r\n\r\n@",
+		"gzip of none":      "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n@",
+		"not HTTP":          "@",
+		"location":          "HTTP/1.1 302 OK\r\nLocation: https://@/\r\nContent-Length: 0\r\n\r\n",
+		"bad location":      "HTTP/1.1 302 OK\r\nLocation: https://%zz@/\r\nContent-Length: 0\r\n\r\n",
+		"after the end":     "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n@ unasked",
 	} {
 		t.Run(name, func(t *testing.T) {
 			change, value, _ := withSecret(t, "example.com")
@@ -161,6 +164,64 @@ func TestRuledHeaders(t *testing.T) {
 			out, _ := io.ReadAll(c)
 			if text := string(out); strings.Contains(text, "admin") || !strings.Contains(text, "X-User: agent") {
 				t.Errorf("%s", text)
+			}
+		})
+	}
+}
+
+// plainly is a server that speaks HTTP/1.1 alone and tells the host and the target that it took.
+func plainly(t *testing.T, change func(*network.Config, *netproxy.Command)) *lab {
+	t.Helper()
+	origin := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, "took %s %s %q", r.Host, r.RequestURI, headers(r.Header))
+	}))
+	silent(origin)
+	origin.StartTLS()
+	t.Cleanup(origin.Close)
+	return newLabTo(t, origin.Listener.Addr().String(), trusting(t, origin.Certificate()), change)
+}
+
+// TestTargets: no target of a request inside TLS leads to another host of the same server.
+func TestTargets(t *testing.T) {
+	for _, target := range []string{
+		"http://b.example.com/", "https://b.example.com/", "x:http://b.example.com/", "https:https://b.example.com/", "x:/a", "https:/a", "https:a",
+		"//b.example.com/", "*",
+	} {
+		t.Run(target, func(t *testing.T) {
+			c := plainly(t, func(c *network.Config, _ *netproxy.Command) { c.Mode = network.Limited }).open("http/1.1")
+			_, _ = io.WriteString(c, "GET "+target+" HTTP/1.1\r\nHost: example.com\r\nConnection: close\r\n\r\n")
+			out, _ := io.ReadAll(c)
+			took := strings.HasPrefix(target, "/") // as it is
+			if got := strings.Contains(string(out), "took example.com "+target); got != took || strings.Contains(string(out), "took") != took {
+				t.Errorf("%s", out)
+			}
+		})
+	}
+}
+
+// TestUpgrades: what a server switches to has no requests of its own, which no rule would see.
+func TestUpgrades(t *testing.T) {
+	for _, tt := range []struct {
+		lines  string
+		passes bool
+	}{
+		{"Upgrade: websocket\r\n", true},
+		{"Upgrade: SPDY/3.1\r\n", true},
+		{"Upgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n", false},
+		{"Upgrade: H2C\r\n", false},
+		{"Upgrade: websocket, h2c\r\n", false},
+		{"Upgrade: websocket\r\nUpgrade: h2c\r\n", false},
+		{"Upgrade: HTTP/2.0\r\n", false},
+		{"Upgrade: TLS/1.2, HTTP/1.1\r\n", false},
+	} {
+		t.Run(tt.lines, func(t *testing.T) {
+			c := plainly(t, func(c *network.Config, _ *netproxy.Command) {
+				c.Mode, c.Rules = network.Full, []network.RequestRule{{Name: "r", Hosts: []string{"example.com"}, Paths: []string{"/mine"}}}
+			}).open("http/1.1")
+			_, _ = io.WriteString(c, "GET /mine HTTP/1.1\r\nHost: example.com\r\nConnection: close, Upgrade\r\n"+tt.lines+"\r\n")
+			out, _ := io.ReadAll(c)
+			if !strings.Contains(string(out), "took") || strings.Contains(string(out), "Upgrade: ") != tt.passes {
+				t.Errorf("%s", out)
 			}
 		})
 	}

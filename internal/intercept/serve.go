@@ -175,13 +175,16 @@ func (s *session) handle(w http.ResponseWriter, r *http.Request) {
 		HTTPRequest: network.HTTPRequest{Method: r.Method, Target: r.RequestURI, Header: r.Header},
 		Authority:   r.Host, Upgrade: r.Header.Get("Upgrade") != "",
 	}
-	if r.URL.Host != "" || r.Method == http.MethodConnect {
-		inner.Method = "" // it is for a proxy
+	if !strings.HasPrefix(r.RequestURI, "/") || r.Method == http.MethodConnect {
+		inner.Method = "" // it is for a proxy, or would be in the form that the server gets
 	}
 	refusal, rule := s.c.Judge(inner)
 	if refusal != nil {
 		answer(w, r, refusal)
 		return
+	}
+	if switchesHTTP(r.Header) {
+		r.Header.Del("Upgrade")
 	}
 	if change(r.Header, rule); rule != nil {
 		r.Trailer = nil // no rule can be asked about what comes behind the body
@@ -223,6 +226,17 @@ func dropHops(h http.Header) {
 	} else {
 		h.Del("Upgrade")
 	}
+}
+
+// switchesHTTP reports whether a request asks for a protocol in which there would be requests that nothing sees.
+func switchesHTTP(h http.Header) bool {
+	for name := range strings.SplitSeq(strings.Join(h.Values("Upgrade"), ","), ",") {
+		name = strings.ToLower(textproto.TrimString(name))
+		if strings.HasPrefix(name, "h2") || strings.HasPrefix(name, "h3") || strings.HasPrefix(name, "http") || strings.HasPrefix(name, "tls") {
+			return true
+		}
+	}
+	return false
 }
 
 // change changes headers as a rule says; nil for none.

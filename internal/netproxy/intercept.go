@@ -113,7 +113,7 @@ func (c *client) beginsRequest() bool {
 	defer func() { _ = c.conn.SetReadDeadline(time.Time{}) }()
 	for {
 		p, _ := c.r.Peek(c.r.Buffered())
-		text := bytes.TrimLeft(p, " \t\r\n")
+		text := trimBlanks(p)
 		end := bytes.IndexByte(text, '\n')
 		switch {
 		case len(text) > 0 && !isAlphanumeric(text[0]) || bytes.ContainsFunc(text[:max(end, 0)], isBinary):

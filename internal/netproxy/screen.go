@@ -105,7 +105,7 @@ func (s *screen) line() (raw []byte, sent int, err error) {
 		}
 		raw = append(raw, p...)
 		_, _ = s.r.Discard(len(p))
-		text := bytes.TrimLeft(raw, " \t\r\n")
+		text := trimBlanks(raw)
 		switch {
 		case end >= 0 && long && isRequestLine(raw):
 			return nil, 0, errRequest
@@ -125,15 +125,35 @@ func (s *screen) line() (raw []byte, sent int, err error) {
 	}
 }
 
+// blanks are the bytes that some servers take for a blank in the first line of a request.
+const blanks = " \t\r\n\v\f\x1c\x1d\x1e\x1f\x85\xa0"
+
+func isBlank(c byte) bool { return strings.IndexByte(blanks, c) >= 0 }
+
+// trimBlanks returns what is behind blanks.
+func trimBlanks(p []byte) []byte {
+	for len(p) > 0 && isBlank(p[0]) {
+		p = p[1:]
+	}
+	return p
+}
+
 // isBinary reports whether a character is in no line of text.
-func isBinary(r rune) bool { return r < ' ' && r != '\t' && r != '\r' && r != '\n' }
+func isBinary(r rune) bool { return r < ' ' && !isBlank(byte(r)) }
 
 // isRequestLine reports whether a server may take a line for the first of a request of HTTP/1, also for a
 // malformed one.
 func isRequestLine(line []byte) bool {
-	text := strings.TrimSpace(string(line))
-	last := strings.ToUpper(text[strings.LastIndexAny(text, " \t")+1:])
-	return bytes.HasSuffix(line, []byte("\n")) && !strings.ContainsFunc(text, isBinary) && strings.HasPrefix(last, "HTTP/") && text != "PRI * HTTP/2.0"
+	end := len(line)
+	for end > 0 && isBlank(line[end-1]) {
+		end--
+	}
+	last := end
+	for last > 0 && !isBlank(line[last-1]) {
+		last--
+	}
+	return bytes.HasSuffix(line, []byte("\n")) && !bytes.ContainsFunc(line, isBinary) &&
+		strings.HasPrefix(strings.ToUpper(string(line[last:end])), "HTTP/") && string(trimBlanks(line[:end])) != "PRI * HTTP/2.0"
 }
 
 // head reads the rest of a head.
@@ -162,11 +182,16 @@ func (s *screen) judge(q *request) network.Reason {
 	if q.hasHost {
 		named = append(named, q.host)
 	}
-	if authority, _, bad := parseTarget(q.target); bad == "" {
-		named = append(named, authority) // it is for a proxy
-	}
-	if q.method == "CONNECT" {
+	switch {
+	case q.method == "CONNECT":
 		named = []string{q.target}
+	case q.target != "*" && !strings.HasPrefix(q.target, "/"): // for a proxy, or a server that takes the host in it
+		_, rest, _ := strings.Cut(q.target, "://")
+		authority, _, bad := parseTarget("http://" + rest)
+		if bad != "" {
+			return bad
+		}
+		named = append(named, authority)
 	}
 	policy := a.s.policy()
 	for _, text := range named {
