@@ -80,7 +80,7 @@ func ExplainRun(ctx context.Context, r *sallyport.Runner, c *sallyport.Cmd, q Qu
 	if x.spec == nil && !forbidden && !errors.Is(err, sallyport.ErrRefused) {
 		return nil, err // the command is not valid
 	}
-	e := x.explanation(r, q)
+	e := x.explanation(r, c, q)
 	if forbidden && e.Decision != rules.Forbid { // by the ceiling
 		e.Decision, e.Approval.Answer, e.Approval.Reason = rules.Forbid, "forbid", err.Error()
 	}
@@ -126,11 +126,18 @@ func (x *rehearsal) approve(_ context.Context, q *approval.Request) (approval.De
 }
 
 // explanation is what was decided, and what the command consists of.
-func (x *rehearsal) explanation(r *sallyport.Runner, q Question) *Explanation {
-	parts := judge.Judge(&judge.Question{Command: x.judged.Args, Rules: r.Rules, Host: q.Host, Approval: r.Approval, SafeList: r.SafeList, Site: q.Site, Whole: true}).Parts
+func (x *rehearsal) explanation(r *sallyport.Runner, c *sallyport.Cmd, q Question) *Explanation {
+	whole := judge.Judge(&judge.Question{
+		Command: x.judged.Args, Rules: r.Rules, Host: q.Host, Approval: r.Approval, SafeList: true, Site: q.Site,
+		Place: judge.PlaceOf(r.Policy), Whole: true,
+	})
+	parts := whole.Parts
 	e := &Explanation{
 		Decision: map[string]rules.Decision{event.DecisionForbid: rules.Forbid, event.DecisionPrompt: rules.Prompt, event.DecisionAllow: rules.Allow}[x.judged.Decision],
 		Parts:    *parts, Path: x.judged.Path, Review: x.judged.Review, Held: x.judged.Held,
+	}
+	if whole.Answer == judge.Skip && e.Decision == rules.Allow && !c.Unsandboxed && len(c.AskFor) == 0 {
+		e.Path = whole.Path() // a run in a sandbox does not ask the heuristics, which say more and decide nothing
 	}
 	e.Approval = Approval{Policy: r.Approval, Reason: x.judged.Reason, Requires: x.judged.Requires}
 	e.Approval.Answer = map[rules.Decision]string{rules.Forbid: "forbid", rules.Prompt: "ask", rules.Allow: "skip"}[e.Decision]
