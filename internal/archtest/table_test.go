@@ -38,6 +38,7 @@ const (
 // that are planned have theirs already.
 var layers = map[string]int{
 	"internal/buildinfo":  layerText,
+	"internal/gitstate":   layerText,
 	"internal/hostgrants": layerText,
 	"internal/nearest":    layerText,
 	"internal/plainfile":  layerText,

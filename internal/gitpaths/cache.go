@@ -11,6 +11,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/sallyport-dev/sallyport/internal/plainfile"
 )
 
 // A Cache remembers the directories that [Scan] has read below one root, the
@@ -149,7 +151,7 @@ func (c *Cache) Save(path string) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := ReplaceFile(path, c.encode()); err != nil {
+	if err := plainfile.Replace(path, c.encode()); err != nil {
 		return err
 	}
 	c.changed = false

@@ -9,9 +9,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 // TestGitAndEmptyDirs has git work with an empty directory in place of everything
@@ -255,35 +252,6 @@ func TestCheckRebase(t *testing.T) {
 			}
 			if paths, err := again.Check(nil); len(paths) != 0 || err != nil {
 				t.Errorf("it was there before: %+v, %v", paths, err)
-			}
-		})
-	}
-}
-
-// TestParseConfigAsGit has git read the same texts.
-func TestParseConfigAsGit(t *testing.T) {
-	dir := tempDir(t)
-	for _, test := range configTests {
-		if test.own {
-			continue
-		}
-		t.Run(test.name, func(t *testing.T) {
-			put(t, dir+"/config", test.text)
-			out, ok := gitWorks(t, dir, "config", "--file", dir+"/config", "--null", "--list")
-			if ok != (test.line == 0) {
-				t.Fatalf("git: %q", out)
-			}
-			if !ok {
-				return
-			}
-			var got []string
-			for entry := range strings.SplitSeq(strings.TrimSuffix(out, "\x00"), "\x00") {
-				if entry != "" {
-					got = append(got, strings.Replace(entry, "\n", "=", 1))
-				}
-			}
-			if diff := cmp.Diff(test.want, got, cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("git reads something else:\n%s", diff)
 			}
 		})
 	}

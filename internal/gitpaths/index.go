@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/sallyport-dev/sallyport/internal/gitstate"
 )
 
 // Sizes in bytes of the names of objects.
@@ -140,7 +142,7 @@ func (p *indexParser) check(name []byte) {
 	if len(name) == 0 || name[0] != '.' && name[0] != '/' && !bytes.Contains(name, []byte("/.")) {
 		return // most names
 	}
-	if text := cString(name); !insideName(text) {
+	if text := gitstate.CString(name); !gitstate.InsideName(text) {
 		p.outside = text
 	}
 }
@@ -207,7 +209,7 @@ func (p *indexParser) compressed(at int, gitlink bool) bool {
 // keep keeps a name as C sees it: git copies all of it, and uses what is in front of
 // a NUL byte.
 func (p *indexParser) keep(name []byte) {
-	if text := cString(name); text != "" {
+	if text := gitstate.CString(name); text != "" {
 		p.names = append(p.names, text)
 		return
 	}

@@ -8,13 +8,14 @@ import (
 	"errors"
 	"hash/crc32"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"github.com/sallyport-dev/sallyport/internal/plainfile"
 )
 
 // Matches remembers what [Match] has found below one root. The zero value remembers nothing.
@@ -295,28 +296,9 @@ func (m *Matches) Save(path string) error {
 			e.string(name)
 		}
 	}
-	if err := ReplaceFile(path, binary.LittleEndian.AppendUint32(e.text, crc32.ChecksumIEEE(e.text))); err != nil {
+	if err := plainfile.Replace(path, binary.LittleEndian.AppendUint32(e.text, crc32.ChecksumIEEE(e.text))); err != nil {
 		return err
 	}
 	m.changed = false
 	return nil
-}
-
-// ReplaceFile writes a file in one step: a reader sees the old one or the new one.
-func ReplaceFile(path string, text []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".git-cache-*") // mode 0600
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	if closed := f.Close(); err == nil {
-		err = closed
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		os.Remove(f.Name())
-	}
-	return err
 }

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sallyport-dev/sallyport/internal/gitstate"
 	"github.com/sallyport-dev/sallyport/internal/plainfile"
 )
 
@@ -20,6 +21,12 @@ type finding struct {
 	fact
 	why string
 }
+
+// Why names and values are harmful.
+const (
+	whyName  = "git does not make a file of this name; other programs may obey it"
+	whyIndex = "git checkout would write to a path outside of the work tree, or in .git, that it names"
+)
 
 // maxOrder is the size in bytes up to which a file with values is read.
 const maxOrder = 16 << 20
@@ -72,42 +79,39 @@ func (o *orderWalk) list(state string) {
 
 // entry looks at one name, given also relative to the git directory.
 func (o *orderWalk) entry(path, name string, mode fs.FileMode) {
-	k, ok := lookUp(name)
+	k, ok := gitstate.LookUp(name)
 	switch {
 	case mode != 0 && mode != fs.ModeDir:
 		o.add(isOdd, path, oddValue(path, mode), whyOdd)
 	case !ok && o.shared && filepath.Dir(path) == o.dir:
-	case !ok, mode == 0 && (k.use == useTree || k.use == useState), mode == fs.ModeDir && k.use == useFile && !strings.HasPrefix(filepath.Base(name), ".sallyport-"):
+	case !ok, mode == 0 && (k.Use == gitstate.Tree || k.Use == gitstate.State), mode == fs.ModeDir && k.Use == gitstate.File && !strings.HasPrefix(filepath.Base(name), ".sallyport-"):
 		st, _ := lstatStamp(path)
 		value := "a directory"
 		if mode == 0 {
 			value = fmt.Sprint(st)
 		}
 		o.add(isName, path, value, whyName)
-	case k.use == useState:
+	case k.Use == gitstate.State:
 		o.list(name)
-	case k.form != nil:
+	case k.Form != nil:
 		o.values(path, k)
 	}
 }
 
 // values looks at the values in a file.
-func (o *orderWalk) values(path string, k known) {
+func (o *orderWalk) values(path string, k gitstate.Name) {
 	text, err := ReadFile(path, maxOrder)
 	if absent(err) || errors.Is(err, plainfile.ErrNotPlain) {
 		return
 	}
 	o.looked = append(o.looked, path)
-	harmful, why := path, k.why
-	if k.whole {
+	harmful, why := path, k.Why
+	if k.Whole {
 		harmful = filepath.Dir(path)
-	}
-	if why == "" {
-		why = whyForm
 	}
 	bad := []string{"unreadable"} // what cannot be read counts as one value
 	if err == nil {
-		bad = k.form(text)
+		bad = k.Form(text)
 	}
 	for _, value := range bad {
 		o.add(isValue, harmful, value, why)
@@ -150,7 +154,7 @@ func (r *Repository) strangers() []Path {
 			continue
 		}
 		for _, entry := range entries(dir) {
-			if _, ok := lookUp(entry.Name()); !ok && (entry.IsDir() || entry.Type().IsRegular()) {
+			if _, ok := gitstate.LookUp(entry.Name()); !ok && (entry.IsDir() || entry.Type().IsRegular()) {
 				l.add(Path{Path: join(dir, entry.Name()), IsDir: entry.IsDir(), Why: WhyStranger})
 			}
 		}

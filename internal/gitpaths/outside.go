@@ -5,10 +5,13 @@ package gitpaths
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/sallyport-dev/sallyport/internal/gitstate"
 )
 
 // An Outside is what git outside of the sandbox reads besides the repository. The
@@ -107,6 +110,25 @@ const (
 // errTooMany is why reading configurations ends early.
 var errTooMany = errors.New("it includes too many files")
 
+// A ConfigError reports a configuration that git refuses to read beyond a line; every
+// git command ends there.
+type ConfigError struct {
+	Path string // the file
+	Line int    // where reading ended, from 1; 0 if it could not begin
+	Err  error  // why it could not begin, or nil
+}
+
+// Error returns the place, the reason and the fix.
+func (e *ConfigError) Error() string {
+	if e.Err != nil {
+		return message(e.Path, "cannot be read", e.Err, "fix it or move it away")
+	}
+	return message(e.Path, fmt.Sprintf("is not a git configuration at line %d", e.Line), nil, "fix it or move it away")
+}
+
+// Unwrap returns why reading could not begin, or nil.
+func (e *ConfigError) Unwrap() error { return e.Err }
+
 // A configReader follows configurations and the files that they include. Start is
 // empty for absolute names in its methods.
 type configReader struct {
@@ -141,11 +163,9 @@ func (c *configReader) config(start, name, why string, depth int) {
 		c.errs = append(c.errs, &ConfigError{Path: at.real, Err: cause(err)})
 		return
 	}
-	entries, err := ParseConfig(text)
-	var broken *ConfigError
-	if errors.As(err, &broken) {
-		broken.Path = at.real
-		c.errs = append(c.errs, broken)
+	entries, broken := gitstate.ParseConfig(text)
+	if broken != 0 {
+		c.errs = append(c.errs, &ConfigError{Path: at.real, Line: broken})
 	}
 	// Git takes the directory of the name that it was given, not of a link's target.
 	dir, _ := filepath.Split(name)
@@ -165,7 +185,7 @@ func (c *configReader) shut(at trail) bool {
 }
 
 // entries takes what counts out of one file, whose name was in dir.
-func (c *configReader) entries(entries []Entry, dir string, depth int) {
+func (c *configReader) entries(entries []gitstate.Entry, dir string, depth int) {
 	for _, entry := range entries {
 		if entry.Value == "" && !entry.Plain {
 			continue

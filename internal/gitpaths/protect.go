@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/sallyport-dev/sallyport/internal/gitstate"
 )
 
 // Protected returns what must not change while a command runs that may not write to
@@ -229,21 +231,5 @@ func (r *Repository) gitlinks(c *Cache, hash int) ([]string, error) {
 	if absent(err) {
 		return nil, nil
 	}
-	return slices.DeleteFunc(links, func(name string) bool { return !insideName(name) }), err
-}
-
-// insideName reports whether git uses the name from an index at all: it stays in the
-// work tree and out of .git (verify_path in git's read-cache.c).
-func insideName(name string) bool {
-	if name == "" || name[0] == '/' {
-		return false
-	}
-	for rest := name; rest != ""; {
-		var element string
-		element, rest = cutElement(rest)
-		if element == "." || element == ".." || strings.EqualFold(element, linkName) {
-			return false
-		}
-	}
-	return true
+	return slices.DeleteFunc(links, func(name string) bool { return !gitstate.InsideName(name) }), err
 }

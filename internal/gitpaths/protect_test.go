@@ -311,3 +311,13 @@ func TestWritable(t *testing.T) {
 		})
 	}
 }
+
+// TestPasswdHome finds homes as passwd(5) has them.
+func TestPasswdHome(t *testing.T) {
+	const text = "# users\nroot:x:0:0:root:/root:/bin/sh\nanna:x:7:7::/home/anna:\r\nshort:x:1\nempty:x:8:8:::/bin/sh\nlast:x:9:9::/home/last:/bin/sh"
+	for name, want := range map[string]string{"root": "/root", "anna": "/home/anna", "last": "/home/last", "empty": "", "short": "", "nobody": "", "": ""} {
+		if got, ok := passwdHome([]byte(text), name); got != want || ok != (want != "") {
+			t.Errorf("%q: %q, %v; want %q", name, got, ok, want)
+		}
+	}
+}

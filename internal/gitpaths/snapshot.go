@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sallyport-dev/sallyport/internal/gitstate"
 	"github.com/sallyport-dev/sallyport/internal/printable"
 )
 
@@ -362,7 +363,7 @@ func (s *Snapshot) checkOdd(l *list, closed func(path string) bool) error {
 func (s *Snapshot) isRef(path, what string) bool {
 	target, ok := strings.CutPrefix(what, oddLink+"refs/")
 	ref := path == join(s.repos[0].Dir, headName) || path == join(s.common, headName) || within(join(s.common, "refs"), path)
-	return ok && ref && insideName(target)
+	return ok && ref && gitstate.InsideName(target)
 }
 
 // checkEmpty looks at a directory that was no repository.

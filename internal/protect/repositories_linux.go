@@ -16,6 +16,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/gitpaths"
+	"github.com/sallyport-dev/sallyport/internal/gitstate"
 	"github.com/sallyport-dev/sallyport/internal/guard"
 	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/plan"
@@ -253,14 +254,14 @@ func mutual(r *gitpaths.Repository) bool {
 	if err != nil {
 		return false
 	}
-	entries, err := gitpaths.ParseConfig(text)
+	entries, broken := gitstate.ParseConfig(text)
 	back := ""
 	for _, e := range entries {
 		if e.Key == "core.worktree" {
 			back = e.Value
 		}
 	}
-	if err != nil || back == "" {
+	if broken != 0 || back == "" {
 		return false
 	}
 	if !filepath.IsAbs(back) {

@@ -17,6 +17,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/credentials"
 	"github.com/sallyport-dev/sallyport/internal/gitpaths"
 	"github.com/sallyport-dev/sallyport/internal/hostfacts"
+	"github.com/sallyport-dev/sallyport/internal/plainfile"
 	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/internal/tree"
 )
@@ -148,7 +149,7 @@ func (s *Scans) secrets(home string) []credentials.Store {
 	}
 	found, _ := k.Search(home)
 	if k.Changed() {
-		s.file("secrets\x00"+home, func(name string) { _ = gitpaths.ReplaceFile(name, k.Bytes()); prune(filepath.Dir(name)) })
+		s.file("secrets\x00"+home, func(name string) { _ = plainfile.Replace(name, k.Bytes()); prune(filepath.Dir(name)) })
 	}
 	return found
 }
@@ -181,7 +182,7 @@ func (s *Scans) Copy(text []byte) (plan.Spot, error) {
 	defer dir.Close()
 	path := fmt.Sprintf("/proc/self/fd/%d", dir.Fd())
 	prune(path)
-	if err := gitpaths.ReplaceFile(filepath.Join(path, name), text); err != nil {
+	if err := plainfile.Replace(filepath.Join(path, name), text); err != nil {
 		return plan.Spot{}, err
 	}
 	return hostfacts.Look(at)

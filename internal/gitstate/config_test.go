@@ -1,10 +1,9 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package gitpaths
+package gitstate
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
@@ -71,28 +70,22 @@ func words(entries []Entry) []string {
 func TestParseConfig(t *testing.T) {
 	for _, test := range configTests {
 		t.Run(test.name, func(t *testing.T) {
-			entries, err := ParseConfig([]byte(test.text))
+			entries, broken := ParseConfig([]byte(test.text))
 			if diff := cmp.Diff(test.want, words(entries), cmpopts.EquateEmpty()); diff != "" {
 				t.Error(diff)
 			}
-			var broken *ConfigError
-			switch {
-			case errors.As(err, &broken):
-				if broken.Line != test.line {
-					t.Errorf("broken in line %d, want %d", broken.Line, test.line)
-				}
-			case err != nil || test.line != 0:
-				t.Errorf("error %v, want line %d", err, test.line)
+			if broken != test.line {
+				t.Errorf("broken in line %d, want %d", broken, test.line)
 			}
 		})
 	}
 }
 
 func TestParseConfigLines(t *testing.T) {
-	entries, err := ParseConfig([]byte("# x\n[a]\n\nx = 1\\\n2\ny\n"))
+	entries, broken := ParseConfig([]byte("# x\n[a]\n\nx = 1\\\n2\ny\n"))
 	want := []Entry{{Key: "a.x", Value: "12", Line: 4}, {Key: "a.y", Plain: true, Line: 6}}
-	if diff := cmp.Diff(want, entries); diff != "" || err != nil {
-		t.Errorf("error %v:\n%s", err, diff)
+	if diff := cmp.Diff(want, entries); diff != "" || broken != 0 {
+		t.Errorf("broken in line %d:\n%s", broken, diff)
 	}
 }
 
@@ -101,11 +94,10 @@ func FuzzParseConfig(f *testing.F) {
 		f.Add([]byte(test.text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		entries, err := ParseConfig(text)
+		entries, broken := ParseConfig(text)
 		lines := strings.Count(string(text), "\n") + 1
-		var broken *ConfigError
-		if errors.As(err, &broken) && (broken.Line < 1 || broken.Line > lines) {
-			t.Errorf("broken in line %d of %d", broken.Line, lines)
+		if broken < 0 || broken > lines {
+			t.Errorf("broken in line %d of %d", broken, lines)
 		}
 		last := 1
 		for _, e := range entries {
@@ -115,14 +107,4 @@ func FuzzParseConfig(f *testing.F) {
 			last = e.Line
 		}
 	})
-}
-
-// TestPasswdHome finds homes as passwd(5) has them.
-func TestPasswdHome(t *testing.T) {
-	const text = "# users\nroot:x:0:0:root:/root:/bin/sh\nanna:x:7:7::/home/anna:\r\nshort:x:1\nempty:x:8:8:::/bin/sh\nlast:x:9:9::/home/last:/bin/sh"
-	for name, want := range map[string]string{"root": "/root", "anna": "/home/anna", "last": "/home/last", "empty": "", "short": "", "nobody": "", "": ""} {
-		if got, ok := passwdHome([]byte(text), name); got != want || ok != (want != "") {
-			t.Errorf("%q: %q, %v; want %q", name, got, ok, want)
-		}
-	}
 }

@@ -1,24 +1,26 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package gitpaths
+package gitstate
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"os"
 	"slices"
 	"strings"
 	"unicode/utf8"
 )
 
-// A form returns the values in a file that do not have the form in which git writes them there.
+// A Form returns the values in a file that do not have the form in which git writes them there.
 // No form finds fault with an empty file: git makes one before it writes to it.
-type form func(text []byte) (bad []string)
+type Form func(text []byte) (bad []string)
 
 // wordChars are what words of git's own consist of.
 const wordChars = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 
 // byLine is the form of files of which each line is good.
-func byLine(good func(line string) bool) form {
+func byLine(good func(line string) bool) Form {
 	return func(text []byte) (bad []string) {
 		for line := range strings.Lines(string(text)) {
 			line = strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r")
@@ -31,7 +33,7 @@ func byLine(good func(line string) bool) form {
 }
 
 // single is the form of files with one value, which is good.
-func single(good func(value string) bool) form {
+func single(good func(value string) bool) Form {
 	return func(text []byte) []string {
 		if value := oneLine(text); len(text) > 0 && value != "" && !good(value) {
 			return []string{value}
@@ -49,7 +51,7 @@ var (
 	head       = single(func(v string) bool { return objectID(v) || symbolicRef(v) })
 	pseudoRef  = byLine(func(line string) bool { return objectID(line) || symbolicRef(line) })
 	branchHead = single(func(v string) bool { return v == "detached HEAD" || fullRef(v) || v == "HEAD" })
-	branch     = single(func(v string) bool { return RefName(v) })
+	branch     = single(refName)
 	strategy   = single(func(v string) bool { return slices.Contains(ownStrategies, v) })
 	refNames   = byLine(fullRef)
 	terms      = byLine(func(line string) bool { return strings.Trim(line, wordChars) == "" && line[0] != '-' })
@@ -69,7 +71,7 @@ var (
 )
 
 // oneOf is the form of a file with one of these words.
-func oneOf(list ...string) form {
+func oneOf(list ...string) Form {
 	return single(func(v string) bool { return slices.Contains(list, v) })
 }
 
@@ -84,7 +86,7 @@ func digits(v string) bool { return v != "" && len(v) < 20 && strings.Trim(v, "0
 
 // objectID reports whether a word is the name of an object, or the beginning of one.
 func objectID(v string) bool {
-	return len(v) >= 4 && len(v) <= 2*sha256Size && strings.Trim(v, "0123456789abcdefABCDEF") == ""
+	return len(v) >= 4 && len(v) <= 2*sha256.Size && strings.Trim(v, "0123456789abcdefABCDEF") == ""
 }
 
 func symbolicRef(v string) bool {
@@ -93,11 +95,11 @@ func symbolicRef(v string) bool {
 }
 
 // fullRef reports whether a word is the whole name of a ref.
-func fullRef(v string) bool { return strings.HasPrefix(v, "refs/") && RefName(v) }
+func fullRef(v string) bool { return strings.HasPrefix(v, "refs/") && refName(v) }
 
-// RefName reports whether git takes a word for the name of a ref (check_refname_format in
+// refName reports whether git takes a word for the name of a ref (check_refname_format in
 // refs.c), which does not look like an option.
-func RefName(v string) bool {
+func refName(v string) bool {
 	if v == "" || v == "@" || v[0] == '-' || strings.HasSuffix(v, ".") || strings.Contains(v, "..") || strings.Contains(v, "@{") {
 		return false
 	}
@@ -158,7 +160,7 @@ func step(line string) bool {
 		return rest == "" || rest[0] != '-'
 	case kind == ofName:
 		name, more, _ := strings.Cut(rest, " ")
-		return name == "[new" && strings.HasPrefix(more, "root]") || name == "" || RefName(name) || objectID(name)
+		return name == "[new" && strings.HasPrefix(more, "root]") || name == "" || refName(name) || objectID(name)
 	}
 	return mergeStep(rest)
 }
@@ -180,7 +182,7 @@ func mergeStep(rest string) bool {
 		if word == "#" {
 			return true
 		}
-		if !RefName(word) {
+		if !refName(word) {
 			return false
 		}
 	}
@@ -295,8 +297,8 @@ func unquote(word string) string {
 // sequencerOpts returns the values in the options of a cherry-pick or revert that git does not
 // write (save_opts in sequencer.c).
 func sequencerOpts(text []byte) []string {
-	entries, err := ParseConfig(text)
-	if err != nil {
+	entries, broken := ParseConfig(text)
+	if broken != 0 {
 		return []string{string(text)}
 	}
 	var bad []string
@@ -373,9 +375,24 @@ func rerereNames(text []byte) []string {
 	var names []string
 	for record := range bytes.SplitSeq(text, []byte{0}) {
 		id, name, ok := strings.Cut(string(record), "\t")
-		if ok && !insideName(name) || strings.Trim(id, "0123456789abcdef.") != "" || !utf8.ValidString(id) {
+		if ok && !InsideName(name) || strings.Trim(id, "0123456789abcdef.") != "" || !utf8.ValidString(id) {
 			names = append(names, string(record))
 		}
 	}
 	return names
+}
+
+// InsideName reports whether git uses the name from an index at all: it stays in the
+// work tree and out of .git (verify_path in git's read-cache.c).
+func InsideName(name string) bool {
+	if name == "" || name[0] == '/' {
+		return false
+	}
+	separator := func(r rune) bool { return r < utf8.RuneSelf && os.IsPathSeparator(uint8(r)) }
+	for element := range strings.FieldsFuncSeq(name, separator) {
+		if element == "." || element == ".." || strings.EqualFold(element, ".git") {
+			return false
+		}
+	}
+	return true
 }

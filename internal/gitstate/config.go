@@ -1,12 +1,9 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package gitpaths
+package gitstate
 
-import (
-	"bytes"
-	"fmt"
-)
+import "bytes"
 
 // An Entry is one variable of a git configuration, in the order of the file.
 type Entry struct {
@@ -16,33 +13,13 @@ type Entry struct {
 	Line  int    // line of its name, from 1
 }
 
-// ConfigError reports a configuration that git refuses to read beyond a line; every
-// git command ends there.
-type ConfigError struct {
-	Path string // the file; empty from [ParseConfig]
-	Line int    // where reading ended, from 1; 0 if it could not begin
-	Err  error  // why it could not begin, or nil
-}
-
-// Error returns the place, the reason and the fix.
-func (e *ConfigError) Error() string {
-	if e.Err != nil {
-		return message(e.Path, "cannot be read", e.Err, "fix it or move it away")
-	}
-	return message(e.Path, fmt.Sprintf("is not a git configuration at line %d", e.Line), nil, "fix it or move it away")
-}
-
-// Unwrap returns why reading could not begin, or nil.
-func (e *ConfigError) Unwrap() error { return e.Err }
-
 // ParseConfig reads a git configuration as git 2.39 does (git_parse_source and its
 // callees in git's config.c): a NUL byte ends a key or a value, a run of blanks inside
 // a value is one blank, and a variable may follow its section on the same line. It
-// returns the variables up to the first error and a [*ConfigError] for that; git
-// obeys those before it reports the error.
-func ParseConfig(text []byte) ([]Entry, error) {
+// returns the variables up to the first error and the line of that, from 1, or 0 where
+// there is none. Git obeys those variables before it reports the error.
+func ParseConfig(text []byte) (entries []Entry, broken int) {
 	p := configParser{text: bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")), line: 1}
-	var entries []Entry
 	var prefix []byte // "section.subsection."
 	comment := false
 	for {
@@ -50,7 +27,7 @@ func ParseConfig(text []byte) ([]Entry, error) {
 		switch {
 		case c == '\n':
 			if p.end {
-				return entries, nil
+				return entries, 0
 			}
 			comment = false
 		case comment || blank(c):
@@ -59,12 +36,12 @@ func ParseConfig(text []byte) ([]Entry, error) {
 		case c == '[':
 			var ok bool
 			if prefix, ok = p.section(prefix[:0]); !ok {
-				return entries, p.broken()
+				return entries, p.last
 			}
 		default:
 			entry := Entry{Line: p.line}
 			if !letter(c) || !p.variable(c, prefix, &entry) {
-				return entries, p.broken()
+				return entries, p.last
 			}
 			entries = append(entries, entry)
 		}
@@ -99,8 +76,6 @@ func (p *configParser) next() byte {
 	}
 	return c
 }
-
-func (p *configParser) broken() error { return &ConfigError{Line: p.last} }
 
 // section reads a heading behind its bracket and appends it with a dot to name.
 func (p *configParser) section(name []byte) ([]byte, bool) {
@@ -157,7 +132,7 @@ func (p *configParser) variable(c byte, prefix []byte, entry *Entry) bool {
 	for c == ' ' || c == '\t' {
 		c = p.next()
 	}
-	entry.Key = cString(key)
+	entry.Key = CString(key)
 	p.buf = key
 	switch c {
 	case '\n':
@@ -177,7 +152,7 @@ func (p *configParser) value(entry *Entry) bool {
 		c := p.next()
 		switch {
 		case c == '\n':
-			entry.Value = cString(value)
+			entry.Value = CString(value)
 			p.buf = value
 			return !quoted
 		case comment:
@@ -229,8 +204,8 @@ func (p *configParser) escape() (byte, bool) {
 	return 0, false
 }
 
-// cString returns the bytes as C sees them.
-func cString(b []byte) string {
+// CString returns the bytes as C sees them.
+func CString(b []byte) string {
 	if i := bytes.IndexByte(b, 0); i >= 0 {
 		b = b[:i]
 	}
