@@ -15,7 +15,8 @@ const (
 // Layers, lowest first. A package imports only packages of lower layers.
 const (
 	layerText      = iota + 1 // how text of others is shown and read
-	layerReading              // what words, scripts and variables of others mean: nothing is looked at but text
+	layerTables               // what words and variables mean to the programs that obey them
+	layerScripts              // what scripts run, by these tables
 	layerWords                // values and leaf mechanisms: they know nothing of each other
 	layerContracts            // what an executor is, how policies are written down
 	layerPlans                // what will run, what comes out of it
@@ -43,14 +44,15 @@ var layers = map[string]int{
 	"internal/nearest":    layerText,
 	"internal/plainfile":  layerText,
 	"internal/printable":  layerText,
-	"internal/programs":   layerText,
 	"internal/quietlog":   layerText,
 	"internal/suffixes":   layerText,
 	"internal/roff":       layerText,
+	"internal/shellwords": layerText,
 	"internal/strictjson": layerText,
 
-	"internal/environ": layerReading,
-	"internal/script":  layerReading,
+	"internal/environ":  layerTables,
+	"internal/programs": layerTables,
+	"internal/script":   layerScripts,
 
 	"sandbox":              layerWords,
 	"rules":                layerWords,
@@ -303,7 +305,7 @@ var roomModules = map[string][]string{
 	"golang.org/x/net/publicsuffix":   {"internal/suffixes"},
 
 	"go.starlark.net":                        {"rules"},
-	"mvdan.cc/sh/v3":                         {"internal/script"},
+	"mvdan.cc/sh/v3":                         {"internal/script", "internal/shellwords"}, // scripts, and their words
 	"github.com/coder/websocket":             {"internal/jsonrpc"},
 	"github.com/modelcontextprotocol/go-sdk": {"internal/mcpserver"},
 	"github.com/nats-io":                     {"internal/fleet"},

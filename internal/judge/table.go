@@ -224,10 +224,10 @@ func (q *Question) around(where rules.Sandbox) (state, Wish) {
 	if q.bars() {
 		hard = denying
 	}
-	switch {
-	case where == rules.Outside:
+	switch where {
+	case rules.Outside:
 		place = ruled
-	case where == rules.ReadOnly || where == rules.WorkspaceWrite:
+	case rules.ReadOnly, rules.WorkspaceWrite:
 		place = Restricted
 	}
 	if place >= External || wish == Leave && q.bars() {

@@ -14,11 +14,3 @@
 // A program is known by its base name. What is in no table may run its words, see [Open]. The package
 // parses no script; internal/script does, and asks here.
 package programs
-
-// Placeholders in words that are not known as a whole. They are noncharacters, which no text contains.
-const (
-	// Gap is a part of a word that is not known, of any length.
-	Gap = "\uFDD0"
-	// Rest, which is a word of its own, is any number of unknown words, none included.
-	Rest = "\uFDD1"
-)

@@ -6,6 +6,8 @@ package programs
 import (
 	"strings"
 	"sync"
+
+	"github.com/sallyport-dev/sallyport/internal/shellwords"
 )
 
 // A family is a program whose first operand says what it does.
@@ -118,7 +120,7 @@ func (f *family) first(args []string) []int {
 	most := 1
 	for i := 1; i < len(args) && len(all) < most; i++ {
 		switch w := args[i]; {
-		case w == Rest:
+		case w == shellwords.Rest:
 			return all
 		case strings.HasPrefix(w, "--") && len(w) > 2:
 			if _, _, cut := strings.Cut(w, "="); !cut {

@@ -7,6 +7,8 @@ import (
 	"path"
 	"strings"
 	"sync"
+
+	"github.com/sallyport-dev/sallyport/internal/shellwords"
 )
 
 // inert are programs that run none of their words, whatever these are. What options of them run is
@@ -120,7 +122,7 @@ func shellArguments(args []string) int {
 		switch {
 		case w == "--":
 			return i + 2
-		case w == Rest, w == "-c", len(w) > 1 && (w[0] == '-' || w[0] == '+') && w[1] != '-' && strings.ContainsAny(w, "cs"):
+		case w == shellwords.Rest, w == "-c", len(w) > 1 && (w[0] == '-' || w[0] == '+') && w[1] != '-' && strings.ContainsAny(w, "cs"):
 			return 0
 		case len(w) > 1 && (w[0] == '-' || w[0] == '+'):
 			if w[1] != '-' && strings.ContainsAny(w, "oO") || w == "--rcfile" || w == "--init-file" {

@@ -6,6 +6,8 @@ package programs
 import (
 	"slices"
 	"strings"
+
+	"github.com/sallyport-dev/sallyport/internal/shellwords"
 )
 
 // Launching returns what is known of a program that runs the command that its words end with.
@@ -37,7 +39,7 @@ func (l Launcher) Starts(args []string) (starts []int, sets []string, more bool)
 	for i := 1; i < len(args); i++ {
 		w := args[i]
 		switch cut := strings.Contains(w, "="); {
-		case w == Rest, l.loose:
+		case w == shellwords.Rest, l.loose:
 			starts, more = AnyWord(args, i)
 			return starts, sets, more
 		case w == "--":

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/sallyport-dev/sallyport/internal/shellwords"
 )
 
 // A choice is one reading of a word: the words it becomes, which may be none.
@@ -73,8 +75,8 @@ func (p partial) split(text, separators string) partial {
 
 // choices returns the readings of a word of a command.
 func (sc *scope) choices(w *syntax.Word) []choice {
-	ps := piecesOf(w)
-	words, ok := braces(ps)
+	ps := shellwords.Split(w)
+	words, ok := shellwords.Braces(ps)
 	if !ok || len(ps) > maxPieces {
 		return []choice{{Rest}}
 	}
@@ -87,17 +89,17 @@ func (sc *scope) choices(w *syntax.Word) []choice {
 
 // read returns the readings of the pieces of one word. Alone says that an unknown one is the
 // whole word of a command: then it is not read as nothing.
-func (sc *scope) read(ps []piece, alone bool) []choice {
+func (sc *scope) read(ps []shellwords.Piece, alone bool) []choice {
 	states := []partial{{}}
 	for i, p := range ps {
 		var next []partial
 		switch {
-		case p.text == Rest:
+		case p.Text == Rest:
 			next = each(states, partial.tear)
-		case p.kind == globText:
+		case p.Kind == shellwords.GlobText:
 			next = each(states, func(s partial) partial { return s.add(Gap) })
-		case p.part == nil && p.kind != barePart:
-			next = each(states, func(s partial) partial { return s.add(p.text) })
+		case p.Part == nil && p.Kind != shellwords.BarePart:
+			next = each(states, func(s partial) partial { return s.add(p.Text) })
 		default:
 			next = sc.expansion(states, p, alone, beside(ps, i))
 		}
@@ -106,7 +108,7 @@ func (sc *scope) read(ps []piece, alone bool) []choice {
 		}
 		states = next
 	}
-	glob := slices.ContainsFunc(ps, func(p piece) bool { return p.kind == globText })
+	glob := slices.ContainsFunc(ps, func(p shellwords.Piece) bool { return p.Kind == shellwords.GlobText })
 	var all []choice
 	for _, s := range states {
 		words := s.end().done
@@ -134,22 +136,22 @@ func each(states []partial, f func(partial) partial) []partial {
 }
 
 // beside reports whether a slash stands at the piece: it is a directory in a path.
-func beside(ps []piece, i int) bool {
-	return i > 0 && strings.HasSuffix(ps[i-1].text, "/") || i+1 < len(ps) && strings.HasPrefix(ps[i+1].text, "/")
+func beside(ps []shellwords.Piece, i int) bool {
+	return i > 0 && strings.HasSuffix(ps[i-1].Text, "/") || i+1 < len(ps) && strings.HasPrefix(ps[i+1].Text, "/")
 }
 
 // expansion adds the values of an expansion to each state.
-func (sc *scope) expansion(states []partial, p piece, alone, slash bool) []partial {
-	values, origin := sc.values(p.part)
+func (sc *scope) expansion(states []partial, p shellwords.Piece, alone, slash bool) []partial {
+	values, origin := sc.values(p.Part)
 	var next []partial
 	for _, s := range states {
 		for _, v := range values {
-			next = append(next, sc.insert(s, v, p.kind == quotedPart)...)
+			next = append(next, sc.insert(s, v, p.Kind == shellwords.QuotedPart)...)
 		}
 		if origin == known {
 			continue
 		}
-		if p.kind == quotedPart {
+		if p.Kind == shellwords.QuotedPart {
 			if !alone && !slash {
 				next = append(next, s.add(""))
 			}
@@ -218,16 +220,16 @@ func (sc *scope) texts(w *syntax.Word) []string {
 	if w == nil {
 		return []string{""}
 	}
-	ps := piecesOf(w)
+	ps := shellwords.Split(w)
 	if len(ps) > maxPieces {
 		return []string{Gap}
 	}
 	for i := range ps {
-		switch ps[i].kind {
-		case barePart:
-			ps[i].kind = quotedPart
-		case globText:
-			ps[i].kind = quotedText
+		switch ps[i].Kind {
+		case shellwords.BarePart:
+			ps[i].Kind = shellwords.QuotedPart
+		case shellwords.GlobText:
+			ps[i].Kind = shellwords.QuotedText
 		}
 	}
 	var all []string

@@ -9,6 +9,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/sallyport-dev/sallyport/internal/programs"
+	"github.com/sallyport-dev/sallyport/internal/shellwords"
 )
 
 // git lists git's command without the options before it, and what its settings run.
@@ -89,9 +90,9 @@ func (rd *reader) gitSetting(at place, setting string, command []string) {
 			words = command[1:]
 		}
 		if text, shell := strings.CutPrefix(value, "!"); shell {
-			rd.nested(at, "git alias", text+" "+quoted(words), nil)
+			rd.nested(at, "git alias", text+" "+shellwords.Quote(words), nil)
 		} else {
-			rd.nested(at, "git alias", "git "+value+" "+quoted(words), nil)
+			rd.nested(at, "git alias", "git "+value+" "+shellwords.Quote(words), nil)
 		}
 	case programs.GitCommand(section + "." + name):
 		rd.nested(at, "git "+key, strings.TrimPrefix(value, "!"), nil)

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/sallyport-dev/sallyport/internal/shellwords"
 )
 
 // An input is what is known of a descriptor from which a command reads.
@@ -83,7 +85,7 @@ func (at place) redirect(r *syntax.Redirect) (input, bool) {
 		return in, true
 	case syntax.DplIn:
 		texts := sc.texts(r.Word)
-		if len(texts) != 1 || dynamic(texts[0]) {
+		if len(texts) != 1 || shellwords.Dynamic(texts[0]) {
 			return input{kind: inUnknown}, true
 		}
 		in, ok := at.descriptor("/dev/fd/" + strings.TrimSuffix(texts[0], "-"))
@@ -93,7 +95,7 @@ func (at place) redirect(r *syntax.Redirect) (input, bool) {
 	case syntax.Hdoc, syntax.DashHdoc:
 		in := input{kind: inText, texts: []string{""}}
 		if r.Hdoc != nil {
-			in.texts = sc.document(r.Hdoc, literal(r.Word) != r.Word.Lit())
+			in.texts = sc.document(r.Hdoc, shellwords.Literal(r.Word) != r.Word.Lit())
 		}
 		return in, true
 	}

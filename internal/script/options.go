@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/sallyport-dev/sallyport/internal/programs"
+	"github.com/sallyport-dev/sallyport/internal/shellwords"
 )
 
 // options lists the commands in the values of options. The words behind may be theirs.
@@ -25,7 +26,7 @@ func (rd *reader) option(at place, name, value string, after []string, kind prog
 		if name == "gcc" {
 			value = strings.ReplaceAll(value, ",", " ")
 		}
-		rd.nested(at, name, value+" "+quoted(after), nil)
+		rd.nested(at, name, value+" "+shellwords.Quote(after), nil)
 	case programs.TarAction:
 		rd.nested(at, name, strings.TrimPrefix(value, "exec="), nil)
 	case programs.SSHSetting:
@@ -52,7 +53,7 @@ func (rd *reader) sshSetting(at place, name, line string) {
 	} else if i := strings.IndexAny(line, blank+"="); i >= 0 {
 		key, value = line[:i], line[i:]
 	}
-	if dynamic(key) || key == "" && dynamic(line) {
+	if shellwords.Dynamic(key) || key == "" && shellwords.Dynamic(line) {
 		rd.unknown(at, DynamicScript)
 	}
 	switch key = strings.ToLower(strings.TrimSpace(key)); {

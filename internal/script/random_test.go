@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/sallyport-dev/sallyport/internal/shellwords"
 )
 
 // A writer writes scripts of the constructs whose values are followed.
@@ -115,7 +117,7 @@ func (w *writer) stmt() string {
 	case 10:
 		return "shift"
 	case 11:
-		return "eval " + quoted([]string{w.stmts()})
+		return "eval " + shellwords.Quote([]string{w.stmts()})
 	case 12:
 		return w.pick("IFS=,", "IFS=a", "unset IFS", "IFS=")
 	case 13:

@@ -12,6 +12,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/sallyport-dev/sallyport/internal/programs"
+	"github.com/sallyport-dev/sallyport/internal/shellwords"
 )
 
 // A reader lists what may run.
@@ -182,7 +183,7 @@ func (rd *reader) stmt(at place, s *syntax.Stmt) {
 		at.line, at.column = int(s.Pos().Line()), int(s.Pos().Col())
 	}
 	at = at.redirected(s.Redirs)
-	if call, ok := s.Cmd.(*syntax.CallExpr); ok && len(call.Args) == 1 && literal(call.Args[0]) == "exec" {
+	if call, ok := s.Cmd.(*syntax.CallExpr); ok && len(call.Args) == 1 && shellwords.Literal(call.Args[0]) == "exec" {
 		at.scope.top().opened = at.opened() // for all commands behind it
 	}
 	for _, r := range s.Redirs {
@@ -256,7 +257,7 @@ func (rd *reader) time(at place, clause *syntax.TimeClause) {
 	}
 	rd.stmt(at, clause.Stmt)
 	call, ok := clause.Stmt.Cmd.(*syntax.CallExpr)
-	if !ok || len(call.Args) == 0 || !strings.HasPrefix(literal(call.Args[0]), "-") {
+	if !ok || len(call.Args) == 0 || !strings.HasPrefix(shellwords.Literal(call.Args[0]), "-") {
 		return
 	}
 	for _, words := range at.scope.commands(call.Args) {
@@ -342,11 +343,11 @@ func (rd *reader) command(at place, args []string) {
 			rd.function(in, f, args[1:])
 		}
 		for _, text := range sc.aliases[args[0]] {
-			rd.nested(at, "alias", text+" "+quoted(args[1:]), nil)
+			rd.nested(at, "alias", text+" "+shellwords.Quote(args[1:]), nil)
 		}
 	}
 	name := path.Base(args[0])
-	if dynamic(name) {
+	if shellwords.Dynamic(name) {
 		rd.unknown(at, DynamicName)
 	}
 	if stem := strings.TrimSuffix(name, path.Ext(name)); programs.IsShell(stem) || strings.HasSuffix(name, ".exe") {
@@ -370,20 +371,4 @@ func (rd *reader) nested(at place, through, text string, words []string) {
 		}
 	}
 	rd.script(in, text)
-}
-
-// quoted writes words as a shell reads them.
-func quoted(words []string) string {
-	var b strings.Builder
-	for i, w := range words {
-		if i > 0 {
-			b.WriteByte(' ')
-		}
-		if w == Rest {
-			b.WriteString(Gap)
-		} else {
-			b.WriteString("'" + strings.ReplaceAll(w, "'", `'\''`) + "'")
-		}
-	}
-	return b.String()
 }

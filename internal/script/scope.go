@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/sallyport-dev/sallyport/internal/shellwords"
 )
 
 // blanks separate the words of an expansion outside quotes, unless a script sets IFS.
@@ -150,11 +152,11 @@ func (sc *scope) note(n syntax.Node) bool {
 		sc.noteNumber(n.X)
 	case *syntax.DeclClause:
 		for _, a := range n.Args {
-			if a.Name != nil && a.Value != nil && slices.ContainsFunc(piecesOf(a.Value), func(p piece) bool { return p.punct("{") }) {
+			if a.Name != nil && a.Value != nil && slices.ContainsFunc(shellwords.Split(a.Value), func(p shellwords.Piece) bool { return p.Punct("{") }) {
 				sc.assign(a.Name.Value, assignment{unknown: true}) // braces are expanded here
 			}
 			if a.Naked && a.Name == nil && a.Value != nil {
-				if text := literal(a.Value); text == "" || strings.HasPrefix(text, "-") && strings.ContainsAny(text, "nil") {
+				if text := shellwords.Literal(a.Value); text == "" || strings.HasPrefix(text, "-") && strings.ContainsAny(text, "nil") {
 					sc.wild = true // a name or value from elsewhere, a reference, numbers
 				}
 			}
@@ -255,7 +257,7 @@ func (sc *scope) noteAssign(a *syntax.Assign) {
 // noteNumber notes a variable that arithmetic may set.
 func (sc *scope) noteNumber(x syntax.ArithmExpr) {
 	if w, ok := x.(*syntax.Word); ok {
-		if name := literal(w); syntax.ValidName(name) {
+		if name := shellwords.Literal(w); syntax.ValidName(name) {
 			sc.assign(name, assignment{unknown: true})
 		}
 	}
@@ -264,13 +266,13 @@ func (sc *scope) noteNumber(x syntax.ArithmExpr) {
 // noteCall notes what a builtin sets.
 func (sc *scope) noteCall(call *syntax.CallExpr) {
 	words := call.Args
-	for len(words) > 0 && (literal(words[0]) == "command" || literal(words[0]) == "builtin") {
+	for len(words) > 0 && (shellwords.Literal(words[0]) == "command" || shellwords.Literal(words[0]) == "builtin") {
 		words = words[1:]
 	}
 	if len(words) == 0 {
 		return
 	}
-	name := literal(words[0])
+	name := shellwords.Literal(words[0])
 	words = words[1:]
 	if sc.calls == nil {
 		sc.calls = map[string][]callSite{}
@@ -280,7 +282,7 @@ func (sc *scope) noteCall(call *syntax.CallExpr) {
 	case "":
 		sc.unnamed = append(sc.unnamed, callSite{call.Args[:1], sc.walking})
 	case "printf":
-		if len(words) > 1 && literal(words[0]) == "-v" {
+		if len(words) > 1 && shellwords.Literal(words[0]) == "-v" {
 			sc.noteNames(words[1:2])
 		}
 	case "read", "mapfile", "readarray", "getopts":
@@ -291,7 +293,7 @@ func (sc *scope) noteCall(call *syntax.CallExpr) {
 		sc.noteScript(words)
 	case "unset":
 		for _, w := range words {
-			if text := literal(w); syntax.ValidName(text) {
+			if text := shellwords.Literal(w); syntax.ValidName(text) {
 				sc.assign(text, assignment{})
 			} else if text == "" {
 				sc.wild = true
@@ -300,8 +302,8 @@ func (sc *scope) noteCall(call *syntax.CallExpr) {
 	case "shift":
 		sc.shifted = true
 	case "set":
-		for len(words) > 0 && strings.HasPrefix(literal(words[0]), "-") {
-			done := literal(words[0]) == "--"
+		for len(words) > 0 && strings.HasPrefix(shellwords.Literal(words[0]), "-") {
+			done := shellwords.Literal(words[0]) == "--"
 			if words = words[1:]; done {
 				break
 			}
@@ -313,7 +315,7 @@ func (sc *scope) noteCall(call *syntax.CallExpr) {
 // noteNames notes variables that a builtin sets.
 func (sc *scope) noteNames(words []*syntax.Word) {
 	for _, w := range words {
-		if text := literal(w); syntax.ValidName(text) {
+		if text := shellwords.Literal(w); syntax.ValidName(text) {
 			sc.assign(text, assignment{list: true, unknown: true})
 		} else if text == "" {
 			sc.wild = true
@@ -326,30 +328,13 @@ func (sc *scope) noteNames(words []*syntax.Word) {
 func (sc *scope) noteScript(words []*syntax.Word) {
 	var texts []string
 	for _, w := range words {
-		texts = append(texts, literal(w))
+		texts = append(texts, shellwords.Literal(w))
 	}
 	if sh := parse(strings.Join(texts, " ")); sh.file != nil && sc.noting < 4 {
 		sc.noting++
 		sc.collect(sh.file.Stmts)
 		sc.noting--
 	}
-}
-
-// literal returns the text of a word without expansions, or "".
-func literal(w *syntax.Word) string {
-	if len(w.Parts) == 1 {
-		if lit, ok := w.Parts[0].(*syntax.Lit); ok && !strings.Contains(lit.Value, "\\") {
-			return lit.Value
-		}
-	}
-	var b strings.Builder
-	for _, p := range piecesOf(w) {
-		if p.part != nil || p.kind == barePart {
-			return ""
-		}
-		b.WriteString(p.text)
-	}
-	return b.String()
 }
 
 // setters are the builtins that set variables.
@@ -373,11 +358,6 @@ func (sc *scope) anything() bool {
 		}
 	}
 	return top.wild
-}
-
-// fixedText reports whether a word has no expansions; patterns and braces may be in it.
-func fixedText(w *syntax.Word) bool {
-	return !slices.ContainsFunc(piecesOf(w), func(p piece) bool { return p.kind == barePart || p.kind == quotedPart })
 }
 
 // find returns a variable, the scope that sets it, and the position there of a use.
@@ -428,7 +408,7 @@ func (v *variable) evaluate(sc *scope) {
 // assignList adds the words of an array or a loop.
 func (v *variable) assignList(sc *scope, a assignment) {
 	lists := sc.commands(a.words)
-	fixed := !slices.ContainsFunc(a.words, func(w *syntax.Word) bool { return !fixedText(w) })
+	fixed := !slices.ContainsFunc(a.words, func(w *syntax.Word) bool { return !shellwords.Fixed(w) })
 	for _, l := range lists {
 		if len(l) == 0 {
 			v.texts = append(v.texts, "")
@@ -436,7 +416,7 @@ func (v *variable) assignList(sc *scope, a assignment) {
 		for i, w := range l {
 			if w != Rest {
 				v.texts = append(v.texts, w)
-			} else if !fixed || i == 0 || !dynamic(l[i-1]) { // not of a pattern, like the word before
+			} else if !fixed || i == 0 || !shellwords.Dynamic(l[i-1]) { // not of a pattern, like the word before
 				v.unknown = true
 			}
 		}
@@ -502,7 +482,7 @@ func (sc *scope) separators() []string {
 	}
 	texts, _, from := sc.lookup("IFS", 0)
 	all := append([]string{blanks}, texts...)
-	if from == computed || slices.ContainsFunc(texts, dynamic) {
+	if from == computed || slices.ContainsFunc(texts, shellwords.Dynamic) {
 		all = append(all, Gap)
 	}
 	return all

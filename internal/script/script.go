@@ -28,14 +28,15 @@ import (
 	"unicode/utf8"
 
 	"github.com/sallyport-dev/sallyport/internal/programs"
+	"github.com/sallyport-dev/sallyport/internal/shellwords"
 )
 
 // Placeholders in the words of [Reading.Uses].
 const (
 	// Gap is a part of a word that is not known, of any length.
-	Gap = programs.Gap
+	Gap = shellwords.Gap
 	// Rest, which is a word of its own, is any number of unknown words, none included.
-	Rest = programs.Rest
+	Rest = shellwords.Rest
 )
 
 // Limits of a reading. What is larger is opaque.
@@ -49,7 +50,6 @@ const (
 	maxStarts    = 256       // later words of a command that may be one
 	maxChoices   = 16        // readings of one word
 	maxReadings  = 32        // readings of one command
-	maxSequence  = 64        // words of one brace expansion
 	maxWordBytes = 64 << 10  // of the readings of one command
 )
 
@@ -169,15 +169,12 @@ func wrapperScript(argv []string) (string, bool) {
 // Exact reports whether all words of the command are known.
 func (c *Command) Exact() bool {
 	for _, w := range c.Args {
-		if dynamic(w) {
+		if shellwords.Dynamic(w) {
 			return false
 		}
 	}
 	return true
 }
-
-// dynamic reports whether a word has parts that are not known.
-func dynamic(word string) bool { return strings.Contains(word, Gap) || strings.Contains(word, Rest) }
 
 // Words returns the words for people, with "…" for what is not known.
 func (c *Command) Words() []string {
@@ -208,7 +205,7 @@ func (c *Command) Begins(pattern [][]string, equal func(token, word string) bool
 		equal = func(token, word string) bool { return token == word }
 	}
 	answer := begins(pattern, c.Args, equal)
-	if name := path.Base(c.Args[0]); answer == No && dynamic(c.Args[0]) && name != c.Args[0] {
+	if name := path.Base(c.Args[0]); answer == No && shellwords.Dynamic(c.Args[0]) && name != c.Args[0] {
 		answer = min(Maybe, begins(pattern, append([]string{name}, c.Args[1:]...), equal)) // in an unknown directory
 	}
 	if c.Maybe {
@@ -230,7 +227,7 @@ func begins(pattern [][]string, words []string, equal func(token, word string) b
 	here := No
 	for _, token := range pattern[0] {
 		switch {
-		case !dynamic(words[0]):
+		case !shellwords.Dynamic(words[0]):
 			if equal(token, words[0]) {
 				here = Yes
 			}

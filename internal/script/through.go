@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/sallyport-dev/sallyport/internal/programs"
+	"github.com/sallyport-dev/sallyport/internal/shellwords"
 )
 
 // through lists what a command with a base name runs.
@@ -319,7 +320,7 @@ func (rd *reader) shell(at place, name string, args []string) {
 				i++ // the name of an option
 				odd = odd || len(letters) > 1
 			}
-			odd = odd || dynamic(w)
+			odd = odd || shellwords.Dynamic(w)
 		}
 	}
 	words := args[min(i, len(args)):]
@@ -350,12 +351,12 @@ func (rd *reader) scripts(at place, name string, args, words []string, odd bool)
 // scriptFile lists the commands of a script in a file, where the file is a descriptor. The words
 // are the file and its arguments.
 func (rd *reader) scriptFile(at place, name string, words []string) {
-	if in, ok := at.descriptor(words[0]); ok && !dynamic(words[0]) {
+	if in, ok := at.descriptor(words[0]); ok && !shellwords.Dynamic(words[0]) {
 		at.stdin = in
 		rd.input(at, name, words)
 		return
 	}
-	if words[0] == Gap || words[0] == Rest || dynamic(words[0]) && (strings.HasPrefix(words[0], "/dev/") || strings.HasPrefix(words[0], "/proc/")) {
+	if words[0] == Gap || words[0] == Rest || shellwords.Dynamic(words[0]) && (strings.HasPrefix(words[0], "/dev/") || strings.HasPrefix(words[0], "/proc/")) {
 		rd.unknown(at, DynamicScript)
 		return
 	}
@@ -458,7 +459,7 @@ func (rd *reader) finder(at place, name string, args, words []string) {
 		if glued >= 0 {
 			first := strings.TrimPrefix(w[len(words[glued]):], "=")
 			command = append(append([]string{}, strings.Fields(first)...), command...)
-		} else if !slices.Contains(words, w) && !dynamic(w) {
+		} else if !slices.Contains(words, w) && !shellwords.Dynamic(w) {
 			continue
 		}
 		if len(command) == 0 {

@@ -11,6 +11,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/sallyport-dev/sallyport/internal/programs"
+	"github.com/sallyport-dev/sallyport/internal/shellwords"
 )
 
 // assign lists what a script sets by an assignment that runs code.
@@ -48,7 +49,7 @@ func (rd *reader) value(at place, name, text string) {
 		}
 	case programs.AStartup:
 		rd.prompt(in, text)
-		if dynamic(text) {
+		if shellwords.Dynamic(text) {
 			rd.unknown(at, DynamicScript)
 		} else if text != "" {
 			rd.startup(in, text)
@@ -82,7 +83,7 @@ func (rd *reader) startup(at place, name string) {
 
 // prompt lists the commands in a text in which a shell performs expansions.
 func (rd *reader) prompt(at place, text string) {
-	for _, t := range unique([]string{text, ansiC(text)}) {
+	for _, t := range unique([]string{text, shellwords.AnsiC(text)}) {
 		if !strings.ContainsAny(t, "$`") {
 			continue
 		}
@@ -112,7 +113,7 @@ func (rd *reader) prompted(at place, pe *syntax.ParamExp) {
 	if pe.Exp == nil || pe.Exp.Op != syntax.OtherParamOps || pe.Param == nil {
 		return
 	}
-	if word := pe.Exp.Word; word == nil || literal(word) != "P" {
+	if word := pe.Exp.Word; word == nil || shellwords.Literal(word) != "P" {
 		return
 	}
 	values, from := at.scope.named(pe)
@@ -121,7 +122,7 @@ func (rd *reader) prompted(at place, pe *syntax.ParamExp) {
 	}
 	for _, v := range values {
 		for _, text := range v.words {
-			if dynamic(text) {
+			if shellwords.Dynamic(text) {
 				rd.unknown(at, DynamicScript)
 			}
 			rd.prompt(at.deeper("@P"), text)

@@ -1,7 +1,7 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package script
+package shellwords
 
 import (
 	"regexp"
@@ -13,27 +13,29 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// A piece is a stretch of a word.
-type piece struct {
-	text string
-	part syntax.WordPart // an expansion; nil for text
-	kind pieceKind
+// A Piece is a stretch of a word. The zero Piece is an empty text outside quotes.
+type Piece struct {
+	Text string
+	Part syntax.WordPart // an expansion; nil for text
+	Kind Kind
 }
 
-type pieceKind int
+// A Kind is what a [Piece] is.
+type Kind int
 
+// Kinds of pieces.
 const (
-	plainText  pieceKind = iota
-	quotedText           // also where it is empty
-	bracePunct           // {, comma, } or .. outside quotes
-	globText             // a pattern of file names
-	quotedPart           // an expansion in double quotes
-	barePart             // an expansion outside quotes
+	PlainText  Kind = iota
+	QuotedText      // also where it is empty
+	BracePunct      // {, comma, } or .. outside quotes
+	GlobText        // a pattern of file names
+	QuotedPart      // an expansion in double quotes
+	BarePart        // an expansion outside quotes
 )
 
-// piecesOf splits a word at quotes, expansions, braces and patterns.
-func piecesOf(w *syntax.Word) []piece {
-	var ps []piece
+// Split splits a word at quotes, expansions, braces and patterns.
+func Split(w *syntax.Word) []Piece {
+	var ps []Piece
 	for _, part := range w.Parts {
 		switch part := part.(type) {
 		case *syntax.Lit:
@@ -41,60 +43,60 @@ func piecesOf(w *syntax.Word) []piece {
 		case *syntax.SglQuoted:
 			text := part.Value
 			if part.Dollar {
-				text = ansiC(text)
+				text = AnsiC(text)
 			}
-			ps = append(ps, piece{text: text, kind: quotedText})
+			ps = append(ps, Piece{Text: text, Kind: QuotedText})
 		case *syntax.DblQuoted:
 			if len(part.Parts) == 0 {
-				ps = append(ps, piece{kind: quotedText})
+				ps = append(ps, Piece{Kind: QuotedText})
 			}
 			for _, in := range part.Parts {
 				if lit, ok := in.(*syntax.Lit); ok {
-					ps = append(ps, piece{text: unescape(lit.Value), kind: quotedText})
+					ps = append(ps, Piece{Text: unescape(lit.Value), Kind: QuotedText})
 				} else {
-					ps = append(ps, piece{part: in, kind: quotedPart})
+					ps = append(ps, Piece{Part: in, Kind: QuotedPart})
 				}
 			}
 		default:
-			ps = append(ps, piece{part: part, kind: barePart})
+			ps = append(ps, Piece{Part: part, Kind: BarePart})
 		}
 	}
 	return ps
 }
 
 // barePieces splits a text outside quotes.
-func barePieces(ps []piece, text string) []piece {
+func barePieces(ps []Piece, text string) []Piece {
 	if !strings.ContainsAny(text, "\\{},.*?["+Gap) { // the usual case
-		return append(ps, piece{text: text})
+		return append(ps, Piece{Text: text})
 	}
 	var run strings.Builder
 	flush := func() {
 		if run.Len() > 0 {
-			ps = append(ps, piece{text: run.String()})
+			ps = append(ps, Piece{Text: run.String()})
 			run.Reset()
 		}
 	}
-	special := func(text string, kind pieceKind) { flush(); ps = append(ps, piece{text: text, kind: kind}) }
+	special := func(text string, kind Kind) { flush(); ps = append(ps, Piece{Text: text, Kind: kind}) }
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; {
 		case c == '\\' && i+1 < len(text):
 			_, size := utf8.DecodeRuneInString(text[i+1:])
-			special(text[i+1:i+1+size], quotedText)
+			special(text[i+1:i+1+size], QuotedText)
 			i += size
 		case c == '{' || c == '}' || c == ',':
-			special(text[i:i+1], bracePunct)
+			special(text[i:i+1], BracePunct)
 		case strings.HasPrefix(text[i:], ".."):
-			special("..", bracePunct)
+			special("..", BracePunct)
 			i++
 		case c == '*' || c == '?':
-			special(text[i:i+1], globText)
+			special(text[i:i+1], GlobText)
 		case c == '[' && strings.IndexByte(text[i:], ']') > 1:
 			end := i + strings.LastIndexByte(text[i:], ']')
-			special(text[i:end+1], globText)
+			special(text[i:end+1], GlobText)
 			i = end
 		case strings.HasPrefix(text[i:], Gap): // a script with an unknown part
 			flush()
-			ps = append(ps, piece{kind: barePart})
+			ps = append(ps, Piece{Kind: BarePart})
 			i += len(Gap) - 1
 		default:
 			run.WriteByte(c)
@@ -125,8 +127,8 @@ func unescape(text string) string {
 // ansiEscapes are the escapes of one letter in $'..', each before its value.
 const ansiEscapes = "a\ab\be\x1bE\x1bf\fn\nr\rt\tv\v\\\\''\"\"??"
 
-// ansiC decodes the escapes of $'..', which printf and echo -e share.
-func ansiC(text string) string {
+// AnsiC decodes the escapes of $'..', which printf and echo -e share.
+func AnsiC(text string) string {
 	var b strings.Builder
 	for i := 0; i < len(text); i++ {
 		if text[i] != '\\' || i+1 == len(text) {
@@ -183,32 +185,35 @@ func isDigit(c byte, base int) bool {
 	return false
 }
 
-// braces performs brace expansion. It reports false for more words than the limit.
-func braces(ps []piece) ([][]piece, bool) {
+// maxSequence is how many words one brace expansion may have.
+const maxSequence = 64
+
+// Braces performs brace expansion. It reports false for more words than the limit.
+func Braces(ps []Piece) ([][]Piece, bool) {
 	for from := range ps {
-		if !ps[from].punct("{") {
+		if !ps[from].Punct("{") {
 			continue
 		}
 		depth, cuts, dots := 0, []int{from}, 0
 		for i := from; i < len(ps); i++ {
 			switch {
-			case ps[i].punct("{"):
+			case ps[i].Punct("{"):
 				depth++
-			case ps[i].punct("}"):
+			case ps[i].Punct("}"):
 				depth--
-			case ps[i].punct(",") && depth == 1:
+			case ps[i].Punct(",") && depth == 1:
 				cuts = append(cuts, i)
-			case ps[i].punct("..") && depth == 1:
+			case ps[i].Punct("..") && depth == 1:
 				dots++
 			}
 			if depth > 0 {
 				continue
 			}
-			var middle [][]piece
+			var middle [][]Piece
 			switch cuts = append(cuts, i); {
 			case len(cuts) > 2:
 				for j := range cuts[1:] {
-					all, ok := braces(ps[cuts[j]+1 : cuts[j+1]])
+					all, ok := Braces(ps[cuts[j]+1 : cuts[j+1]])
 					if !ok {
 						return nil, false
 					}
@@ -223,26 +228,26 @@ func braces(ps []piece) ([][]piece, bool) {
 			return join(ps[:from], middle, ps[i+1:])
 		}
 	}
-	return [][]piece{ps}, true
+	return [][]Piece{ps}, true
 }
 
-func (p *piece) punct(text string) bool { return p.kind == bracePunct && p.text == text }
+func (p *Piece) Punct(text string) bool { return p.Kind == BracePunct && p.Text == text }
 
 // join puts each of the middles between what stands before and the expansions of what follows.
-func join(before []piece, middle [][]piece, after []piece) ([][]piece, bool) {
-	if len(before) > 0 && before[len(before)-1].kind == barePart {
-		if pe, ok := before[len(before)-1].part.(*syntax.ParamExp); ok && pe.Short {
+func join(before []Piece, middle [][]Piece, after []Piece) ([][]Piece, bool) {
+	if len(before) > 0 && before[len(before)-1].Kind == BarePart {
+		if pe, ok := before[len(before)-1].Part.(*syntax.ParamExp); ok && pe.Short {
 			return nil, false // the names $xa and $xb in $x{a,b}
 		}
 	}
-	rest, ok := braces(after)
+	rest, ok := Braces(after)
 	if !ok || len(middle)*len(rest) > maxSequence {
 		return nil, false
 	}
-	var all [][]piece
+	var all [][]Piece
 	for _, m := range middle {
 		for _, r := range rest {
-			word := append(append(append([]piece{}, before...), m...), r...)
+			word := append(append(append([]Piece{}, before...), m...), r...)
 			all = append(all, word)
 		}
 	}
@@ -255,16 +260,16 @@ var ranges = sync.OnceValue(func() *regexp.Regexp {
 })
 
 // sequence is the expansion of a range, as placeholders; nil where it is none.
-func sequence(ps []piece) [][]piece {
+func sequence(ps []Piece) [][]Piece {
 	var text strings.Builder
 	for _, p := range ps {
-		if p.part != nil {
+		if p.Part != nil {
 			return nil
 		}
-		text.WriteString(p.text)
+		text.WriteString(p.Text)
 	}
 	if !ranges().MatchString(text.String()) {
 		return nil
 	}
-	return [][]piece{{{text: Gap, kind: quotedText}}, {{text: Rest}}}
+	return [][]Piece{{{Text: Gap, Kind: QuotedText}}, {{Text: Rest}}}
 }
