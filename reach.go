@@ -6,9 +6,11 @@ package sallyport
 import (
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/internal/reach"
+	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
 // reach knows what commands can change, with the policy of this one as it is now and with what
@@ -34,4 +36,18 @@ func (r *Runner) opens(required []string) {
 			r.opened = append(r.opened, g.Path)
 		}
 	}
+}
+
+// leave gives the command what a rule that leads outside does. What it finds by its environment there must be
+// out of reach, as it itself is. Where nothing confines commands, everything is as it was.
+func (x *execution) leave() error {
+	confined, in := x.host.Local && x.policy.Mode() == sandbox.Managed, x.reach()
+	if err := x.open([]string{approval.Outside}); err != nil || !confined {
+		return err
+	}
+	var dropped []string
+	if x.env, dropped = in.Environ(x.dir, x.env); len(dropped) > 0 {
+		x.note("it runs without variables that lead to what commands can change: " + strings.Join(dropped, ", "))
+	}
+	return nil
 }

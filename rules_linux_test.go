@@ -93,3 +93,45 @@ func TestRulesAttacks(t *testing.T) {
 		})
 	}
 }
+
+// TestOutsideEnvironment: what a rule leads outside finds no planted programs by its environment, and is
+// not kept inside by variables that mean nothing to it.
+func TestOutsideEnvironment(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	dir, err := os.MkdirTemp("/var/tmp", "sallyport-test-") //nolint:usetesting // commands have a /tmp of their own
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	ws, bin := filepath.Join(dir, "ws"), filepath.Join(dir, "bin")
+	for _, d := range []string{ws, bin} {
+		if err := os.Mkdir(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, text := range map[string]string{bin + "/tool": "part", bin + "/part": "echo -n own; echo -n $PYTHONPATH; touch ../out", ws + "/part": "echo -n planted"} {
+		if err := testenv.WriteProgram(name, "#!/bin/sh\n"+text+"\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct{ name, path, variable, rules, want string }{
+		{"a planted program in PATH", ws + ":" + bin, "A=1", `prefix_rule(["tool"], sandbox = "outside")`, "own"},
+		{"an empty element of PATH", ":" + bin, "A=1", `prefix_rule(["tool"], sandbox = "outside")`, "own"},
+		{"a variable that means nothing to the program", bin, "PYTHONPATH=src", `prefix_rule(["tool"], sandbox = "outside")`, "own"},
+		{"inside", ws + ":" + bin, "A=1", `prefix_rule(["tool"])`, "planted"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRunner(t, sandbox.WorkspaceWrite("."))
+			r.Rules = ruleSet(t, c.rules)
+			res, err := r.Run(t.Context(), &Cmd{Args: []string{"tool"}, Dir: ws, Env: []string{"PATH=" + c.path + ":/usr/bin:/bin", c.variable}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = os.Lstat(dir + "/out")
+			if got := res.Output.String(); got != c.want || (err == nil) != (c.want == "own") {
+				t.Errorf("%q, want %q; %v", got, c.want, err)
+			}
+			os.Remove(dir + "/out")
+		})
+	}
+}

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/internal/identity"
 	"github.com/sallyport-dev/sallyport/internal/judge"
@@ -128,7 +127,7 @@ func (x *execution) place(d judge.Decision) error {
 	case rules.Unsaid:
 		return nil
 	case rules.Outside:
-		return x.open([]string{approval.Outside})
+		return x.leave()
 	}
 	policy, err := judge.Confine(x.policy, d.Where, x.places)
 	if err != nil {

@@ -151,7 +151,7 @@ func (a *Approver) find(ctx context.Context, r *approval.Request) (path string, 
 	if in == nil {
 		in = reach.New(reach.Area{Workspace: r.Dir, HostTmp: true})
 	}
-	env = in.Environ(os.Environ())
+	env, _ = in.Environ("/", os.Environ())
 	if filepath.Base(a.Args[0]) != a.Args[0] && !filepath.IsAbs(a.Args[0]) {
 		return "", nil, errors.New("its path must be absolute")
 	}

@@ -24,7 +24,7 @@ func (r *Reach) Words([]string) error { return nil }
 func (r *Reach) Path(list string) string { return list }
 
 // Environ returns the environment.
-func (r *Reach) Environ(env []string) []string { return env }
+func (r *Reach) Environ(_ string, env []string) (kept, dropped []string) { return env, nil }
 
 // A Site is where commands begin.
 type Site struct {
