@@ -74,7 +74,7 @@ func (s *Set) Request(host network.Host, port uint16, guarded bool, r *http.Requ
 	}
 	if guarded || len(t.entries) > 0 {
 		r.Header.Set("Accept-Encoding", "identity")
-		for _, name := range []string{"Range", "If-Range", "Sec-Websocket-Extensions"} {
+		for _, name := range []string{"Range", "Request-Range", "If-Range", "Sec-Websocket-Extensions"} {
 			r.Header.Del(name)
 		}
 	}

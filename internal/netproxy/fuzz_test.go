@@ -8,8 +8,11 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"net"
+	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sallyport-dev/sallyport/network"
 )
@@ -149,6 +152,86 @@ func FuzzHello(f *testing.F) {
 		}
 		if _, state := parseHello(data[:recordHead]); state == helloWhole {
 			t.Fatal("the head of a record is a whole hello")
+		}
+	})
+}
+
+// FuzzFirstLine compares with readers that take the words of a line, as several servers do: what they take for
+// the first line of a request is one.
+func FuzzFirstLine(f *testing.F) {
+	for _, text := range []string{"GET / HTTP/1.1\r\n", "GET\v/\fHTTP/1.0\n", "\x1cGET /\x85HTTP/1.1\xa0\n", "SSH-2.0-x\r\n", "PRI * HTTP/2.0\r\n", "GET /\n", "\n"} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, line []byte) {
+		is := isRequestLine(line)
+		words := bytes.FieldsFunc(line, func(r rune) bool { return r < 0x80 && isBlank(byte(r)) })
+		begins := len(words) == 3 && isToken(string(words[0])) && bytes.HasPrefix(words[2], []byte("HTTP/1.")) && !bytes.ContainsFunc(line, isBinary)
+		if begins && bytes.HasSuffix(line, []byte("\n")) && !is {
+			t.Fatalf("%q is no request", line)
+		}
+		if is && !bytes.Contains(bytes.ToUpper(line), []byte("HTTP/")) {
+			t.Fatalf("%q is a request", line)
+		}
+	})
+}
+
+// A script is a connection whose other side has sent a text, piece by piece, and keeps what it gets.
+type script struct {
+	net.Conn
+	in    []byte
+	piece int
+	out   bytes.Buffer
+}
+
+func (s *script) Read(p []byte) (int, error) {
+	n := copy(p[:min(len(p), s.piece)], s.in)
+	if s.in = s.in[n:]; n == 0 {
+		return 0, io.EOF
+	}
+	return n, nil
+}
+
+func (s *script) Write(p []byte) (int, error)    { return s.out.Write(p) }
+func (*script) SetReadDeadline(time.Time) error  { return nil }
+func (*script) SetWriteDeadline(time.Time) error { return nil }
+
+// FuzzScreen passes what a client sends in a tunnel. A server that reads requests of it has none for another host.
+func FuzzScreen(f *testing.F) {
+	const evil = "GET /evil HTTP/1.1\r\nHost: evil.test\r\n\r\n"
+	for _, text := range []string{
+		evil, "\r\n\n" + evil, "GET https://evil.test/ HTTP/1.1\r\nHost: api.example.com\r\n\r\n", "x\r\n" + evil, "\x00" + evil,
+		"POST / HTTP/1.1\r\nHost: api.example.com\r\nContent-Length: 3\r\n\r\nabc" + evil,
+		"POST / HTTP/1.1\r\nHost: api.example.com\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n" + evil,
+		"GET / HTTP/1.1\r\nHost: api.example.com\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n" + evil, "CONNECT evil.test:1 HTTP/1.1\r\n\r\n",
+	} {
+		f.Add([]byte(text), 1)
+		f.Add([]byte(text), 4096)
+	}
+	policy := full(f, "api.example.com")
+	f.Fuzz(func(t *testing.T, data []byte, piece int) {
+		if piece < 1 {
+			return
+		}
+		s := &Service{proxy: &Proxy{}, command: &Command{Policy: func() *network.Policy { return policy }}}
+		a := s.newAccess(network.HTTPSConnect, "")
+		a.req.Host, a.req.Port, _ = network.ParseAuthority("api.example.com:80", 0)
+		client, server := &script{in: bytes.Clone(data), piece: piece}, &script{}
+		tun := &tunnel{a: a}
+		tun.up.from, tun.up.to, tun.up.ahead = client, server, bufio.NewReader(client)
+		tun.up.last.Store(time.Now().UnixNano())
+		_ = (&screen{t: tun, f: &tun.up, other: &tun.down}).run()
+		for r := bufio.NewReader(&server.out); ; {
+			q, err := http.ReadRequest(r)
+			if err != nil {
+				return
+			}
+			h, _, err := network.ParseAuthority(q.Host, 80)
+			if q.ProtoMajor == 1 && q.Method != "CONNECT" && q.Host != "" && (err != nil || h.String() != "api.example.com") {
+				t.Fatalf("%q reached the server for %q", data, q.Host)
+			}
+			if _, err := io.Copy(io.Discard, q.Body); err != nil {
+				return
+			}
 		}
 	})
 }

@@ -99,7 +99,7 @@ func (l *lab) refused() (list []string) {
 // TestGuardedPlain: whatever comes without TLS from a host that gets a credential has no value in it, whichever way
 // it comes; so it is at its other ports, and for other names at its address.
 func TestGuardedPlain(t *testing.T) {
-	const value = "GET /x HTTP/1.1\r\nHost: @\r\nRange: bytes=1-\r\nAccept-Encoding: br\r\n\r\n"
+	const value = "GET /x HTTP/1.1\r\nHost: @\r\nRange: bytes=1-\r\nRequest-Range: bytes=1-\r\nAccept-Encoding: br\r\n\r\n"
 	for _, tt := range []struct{ name, answer, want string }{
 		{"a body", "HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\n" + realValue, dummyValue},
 		{"a body without an end", "HTTP/1.1 200 OK\r\n\r\n" + realValue, dummyValue},

@@ -148,7 +148,7 @@ func (c *client) exchangeBy(a *access, q *request, bad network.Reason, target st
 // Unsearchable reports whether a header of a request asks for a response in which a value could not be found:
 // in part, compressed, or in frames that are.
 func Unsearchable(header string) bool {
-	return slices.Contains([]string{"range", "if-range", "sec-websocket-extensions", "accept-encoding"}, strings.ToLower(header))
+	return slices.Contains([]string{"range", "request-range", "if-range", "sec-websocket-extensions", "accept-encoding"}, strings.ToLower(header))
 }
 
 // connect serves a CONNECT request, the last one of its connection.
