@@ -61,6 +61,7 @@ var layers = map[string]int{
 	"internal/fetch":       layerWords,
 	"internal/files":       layerWords,
 	"internal/getopt":      layerWords,
+	"internal/filelock":    layerWords,
 	"internal/gitpaths":    layerWords,
 	"internal/inputwait":   layerWords,
 	"internal/jsonrpc":     layerWords,

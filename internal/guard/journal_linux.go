@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sallyport-dev/sallyport/internal/filelock"
 	"github.com/sallyport-dev/sallyport/internal/tree"
 )
 
@@ -73,9 +74,9 @@ func (j *journal) at(point string) {
 	}
 }
 
-// lock waits for the lock of the journal.
+// lock waits for the lock of the journal, for a bounded time: see [filelock.Wait].
 func (j *journal) lock() error {
-	err := flock(j.locked, unix.LOCK_EX)
+	err := filelock.Wait(j.locked)
 	j.at("locked")
 	return err
 }

@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sallyport-dev/sallyport/internal/filelock"
 	"github.com/sallyport-dev/sallyport/internal/guard"
 	"github.com/sallyport-dev/sallyport/internal/tree"
 )
@@ -87,7 +88,7 @@ func (r *Report) tmpDirs(state string) {
 	}
 	if err == nil {
 		defer parent.Close()
-		err = flock(parent, unix.LOCK_EX)
+		err = filelock.Wait(parent)
 	}
 	if err != nil {
 		r.fail(path, err)

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sallyport-dev/sallyport/internal/filelock"
 	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/tree"
 )
@@ -191,7 +192,7 @@ func newTmp(all *os.Root, path string) (*Tmp, error) {
 		return nil, err
 	}
 	defer parent.Close()
-	if err := flock(parent, unix.LOCK_EX); err != nil {
+	if err := filelock.Wait(parent); err != nil {
 		return nil, err
 	}
 	new(Report).sweepSoon(all, path) // what cannot be removed is left for doctor --clean

@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sallyport-dev/sallyport/internal/credentials"
+	"github.com/sallyport-dev/sallyport/internal/filelock"
 	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/printable"
 	"github.com/sallyport-dev/sallyport/internal/state"
@@ -121,10 +122,7 @@ func store(dir, name string, text []byte) error {
 		return err
 	}
 	defer lock.Close()
-	for err = unix.EINTR; errors.Is(err, unix.EINTR); {
-		err = unix.Flock(int(lock.Fd()), unix.LOCK_EX)
-	}
-	if err != nil {
+	if err := filelock.Wait(lock); err != nil {
 		return err
 	}
 	const unfinished = "new" // what a killed process left there is written over

@@ -1,0 +1,87 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+// Package filelock waits for locks of files (flock(2)) for a bounded time: a process that was
+// stopped, or another program, may hold one for ever.
+package filelock
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sallyport-dev/sallyport/internal/printable"
+)
+
+// Patience is how long [Wait] waits. Processes of ours hold the locks for milliseconds.
+const Patience = 10 * time.Second
+
+// A HeldError says that another process held a lock for all of [Patience].
+type HeldError struct {
+	Path string        // the name by which the file was opened
+	Time time.Duration // how long was waited
+}
+
+// Error returns the file, the reason and the fix.
+func (e *HeldError) Error() string {
+	return fmt.Sprintf("cannot lock %s: another process has held the lock for %v; end the process that lslocks names",
+		printable.Word(e.Path), e.Time)
+}
+
+// Wait takes the exclusive lock of an open file, which ends with the file. It blocks for at most
+// [Patience]; the error is a [*HeldError] then, and also of later calls for f as long as the other
+// process holds the lock: it is not taken behind the caller's back.
+func Wait(f *os.File) error { return wait(f, Patience) }
+
+// late has the files for which waiting is over, and the kernel still waits.
+var late sync.Map
+
+func wait(f *os.File, patience time.Duration) error {
+	if _, waits := late.Load(f); waits {
+		return &HeldError{Path: f.Name(), Time: patience}
+	}
+	err := flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if !errors.Is(err, unix.EWOULDBLOCK) {
+		return err
+	}
+	// A descriptor of its own: f may be closed while the kernel waits.
+	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	taken, over := make(chan error), make(chan struct{})
+	go func() {
+		defer unix.Close(fd) //nolint:errcheck // nothing was written
+		err := flock(fd, unix.LOCK_EX)
+		select {
+		case taken <- err:
+		case <-over:
+			_ = flock(fd, unix.LOCK_UN) // f may be open still
+			late.Delete(f)
+		}
+	}()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case err = <-taken:
+		return err
+	case <-timer.C:
+		late.Store(f, nil)
+		close(over)
+		return &HeldError{Path: f.Name(), Time: patience}
+	}
+}
+
+func flock(fd, how int) error {
+	for {
+		if err := unix.Flock(fd, how); !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
+}

@@ -1,0 +1,64 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package filelock
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+func open(t *testing.T, name string) *os.File {
+	t.Helper()
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+// TestWaitEnds: a lock that another process keeps is an error that names the file. It is not
+// taken after that, so that a third process gets it.
+func TestWaitEnds(t *testing.T) {
+	name := t.TempDir() + "/lock"
+	holder, late, third := open(t, name), open(t, name), open(t, name)
+	if err := Wait(holder); err != nil {
+		t.Fatal(err)
+	}
+	var held *HeldError
+	if err := wait(late, time.Millisecond); !errors.As(err, &held) || held.Path != name || !strings.Contains(err.Error(), name) {
+		t.Fatalf("error %v", err)
+	}
+	if err := flock(int(holder.Fd()), unix.LOCK_UN); err != nil {
+		t.Fatal(err)
+	}
+	if err := Wait(third); err != nil { // late stays open
+		t.Error(err)
+	}
+}
+
+// TestWaitTakes: a lock that is given back is taken.
+func TestWaitTakes(t *testing.T) {
+	name := t.TempDir() + "/lock"
+	holder, next := open(t, name), open(t, name)
+	if err := Wait(holder); err != nil {
+		t.Fatal(err)
+	}
+	taken := make(chan error)
+	go func() { taken <- Wait(next) }()
+	holder.Close()
+	if err := <-taken; err != nil {
+		t.Fatal(err)
+	}
+	if err := flock(int(open(t, name).Fd()), unix.LOCK_EX|unix.LOCK_NB); !errors.Is(err, unix.EWOULDBLOCK) {
+		t.Errorf("it is not locked: %v", err)
+	}
+}
