@@ -232,3 +232,86 @@ func TestFlipped(t *testing.T) {
 	}
 	t.Logf("%d starts", good)
 }
+
+// TestPlanted: where a name is looked for before what it leads to now, no command in a sandbox may be
+// able to make a file, and what begins while an approved command runs cannot.
+func TestPlanted(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	for name, args := range map[string][]string{
+		"program": {"deployer"}, "of a script": {"sh", "-c", "read x; deployer; true"}, "script": {"sh", "-c", "read x; . bin/none; true"},
+		"behind another": {"sh", "-c", "read x; ./bin/none || true"}, "nowhere": {"sh", "-c", "read x; no-such || true"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t)
+			if err := os.Mkdir(s.dir+"/own", 0o700); err != nil {
+				t.Fatal(err)
+			}
+			s.write(t, "own/deployer", "#!/bin/sh\nread x; echo good\n")
+			s.write(t, "ws/bin/other", "#!/bin/sh\n")
+			asked := 0
+			yes := approval.Func(func(context.Context, *approval.Request) (approval.Decision, error) {
+				asked++
+				return approval.Decision{Answer: approval.Approved}, nil
+			})
+			c := s.outside(args...)
+			c.Env = append(os.Environ(), fmt.Sprintf("PATH=%s/bin:%s/own:%s", s.ws, s.dir, os.Getenv("PATH")))
+			for _, policy := range []sandbox.Policy{sandbox.WorkspaceWrite("."), sandbox.ReadOnly()} {
+				free := policy.Name() == sandbox.ReadOnly().Name()
+				writer := s.begin(t, policy, sh("echo there; read x"))
+				asked = 0
+				r := newRunner(t, sandbox.WorkspaceWrite("."))
+				r.Approver = yes
+				_, err := r.Run(t.Context(), c)
+				var by *approval.WriterError
+				if isBy := errors.As(err, &by); isBy == free || free && (err != nil || asked != 1) || !free && asked > 0 {
+					t.Errorf("beside %s: %d questions, %v", policy.Name(), asked, err)
+				}
+				if err := writer.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			r := newRunner(t, sandbox.WorkspaceWrite("."))
+			r.Approver, c.OpenStdin = yes, true
+			one, err := r.Start(t.Context(), c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.begin(t, sandbox.WorkspaceWrite("."), sh(`for f in deployer none no-such; do echo evil >bin/$f && echo made $f >>result; done
+				mv bin old && echo moved >>result; mkdir other && echo there; read x`))
+			if text, err := os.ReadFile(s.ws + "/result"); err == nil {
+				t.Errorf("%s", text)
+			}
+			if err := one.Close(); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// TestFurtherNames: a file that an approved command runs is not changed by another of its names.
+func TestFurtherNames(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	s := newSite(t)
+	const script = "#!/bin/sh\nread x\necho good\n"
+	s.write(t, "ws/go.sh", script)
+	if err := os.Link(s.ws+"/go.sh", s.ws+"/hard"); err != nil {
+		t.Fatal(err)
+	}
+	r := approving(t, s.ws+"/go.sh", sandbox.WorkspaceWrite("."))
+	c := s.outside("./go.sh")
+	c.OpenStdin = true
+	one, err := r.Start(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.begin(t, sandbox.WorkspaceWrite("."), sh("echo evil >>hard; truncate -s 0 hard; echo evil >own; echo there; read x"))
+	if text, err := os.ReadFile(s.ws + "/go.sh"); err != nil || string(text) != script {
+		t.Errorf("%q, %v", text, err)
+	}
+	if _, err := os.Lstat(s.ws + "/own"); err != nil {
+		t.Error(err)
+	}
+	if err := one.Close(); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/sallyport-dev/sallyport"
+	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/config"
 	"github.com/sallyport-dev/sallyport/internal/getopt"
@@ -88,6 +89,7 @@ func Classify(err error) *Error {
 		hidden      *sandbox.HiddenError
 		interrupted *sallyport.InterruptedError
 		apart       *executor.ApartError
+		writer      *approval.WriterError
 	)
 	switch {
 	case errors.As(err, &interrupted):
@@ -106,6 +108,8 @@ func Classify(err error) *Error {
 		return &Error{CodeUnavailable, sallyport.EndUnavailable, OneLine(err), "run sallyport doctor to see what is missing"}
 	case errors.Is(err, sallyport.ErrForbidden):
 		return &Error{CodeForbidden, sallyport.EndForbidden, OneLine(err), ""}
+	case errors.As(err, &writer):
+		return &Error{CodeRefused, sallyport.EndRefused, OneLine(err), writerFix(writer)}
 	case errors.Is(err, sallyport.ErrRefused):
 		return &Error{CodeRefused, sallyport.EndRefused, OneLine(err), ""}
 	case errors.As(err, &start) && start.NotFound:
@@ -118,6 +122,11 @@ func Classify(err error) *Error {
 		return &Error{CodeFailed, sallyport.EndFailed, text, fix}
 	}
 	return &Error{CodeFailed, sallyport.EndFailed, OneLine(err), ""}
+}
+
+// writerFix says how to end the command that could change a file, or to start it without that.
+func writerFix(err *approval.WriterError) string {
+	return "sallyport ps lists sessions and sallyport kill ID ends one; --ro " + notes.ShellWord(err.Path) + " starts it with the file read-only"
 }
 
 // notFound is Classify for programs that were not found.

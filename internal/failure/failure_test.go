@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/sallyport-dev/sallyport"
+	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -33,6 +34,10 @@ func TestClassify(t *testing.T) {
 		{"another sandbox", &executor.ApartError{Why: "w"}, 122, "forbidden",
 			"the command cannot start in this shared sandbox: w; run it on its own, or open a sandbox with its network"},
 		{"refused", fmt.Errorf("%w: no approver", sallyport.ErrRefused), 123, "refused", "refused: no approver"},
+		{"a writer", fmt.Errorf("%w: %w", sallyport.ErrRefused, &approval.WriterError{Path: "/w/a b", Role: "script", Run: "r", PID: 7, Program: "p"}), 123, "refused",
+			"refused: the script /w/a b could be changed by another command that still runs (p, run r, process 7); " +
+				"wait until that has ended or end it, or start it with the file read-only; " +
+				"sallyport ps lists sessions and sallyport kill ID ends one; --ro '/w/a b' starts it with the file read-only"},
 		{"not found", &executor.StartError{Program: "p", NotFound: true, Err: errors.New("p: not found in PATH")},
 			127, "not_found", "p: not found in PATH"},
 		{"missing file", &executor.StartError{Program: "./p", NotFound: true, Err: fmt.Errorf("x: %w", pathError(syscall.ENOENT))},

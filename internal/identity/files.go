@@ -47,6 +47,7 @@ type gathering struct {
 	seen    map[string]*file // by path
 	reach   *reach.Reach
 	dirs    []string // in which relative names may be
+	absent  []absent // where a file would come first that is not there
 	depth   int      // of interpreters of interpreters
 	err     error    // the first file that cannot be read
 }
@@ -56,25 +57,8 @@ func gather(c *Command) *gathering {
 	g := &gathering{c: c, seen: map[string]*file{}, dirs: []string{c.Dir}}
 	g.reach = reach.New(reach.Area{Policy: c.Policy, Workspace: c.Dir, HostTmp: c.HostTmp})
 	reading := script.Read(c.Args)
-	for _, use := range reading.Uses {
-		if use.Exact() && len(use.Args) == 2 && slices.Contains([]string{"cd", "pushd"}, use.Args[0]) {
-			g.addDir(use.Args[1])
-		}
-	}
-	for i, use := range reading.Uses { // first, because what starts a program names it as an argument
-		if words := known(use.Args); len(words) > 0 {
-			if f := g.lookup(words[0], approval.RoleProgram); i == 0 && f != nil {
-				g.program = f.real
-			}
-		}
-	}
-	for _, f := range reading.Files {
-		if f.Project || f.Maybe {
-			continue
-		}
-		for _, name := range known(f.Names) {
-			g.name(name, approval.RoleScript)
-		}
+	if f := g.runs(reading, approval.RoleProgram); f != nil {
+		g.program = f.real
 	}
 	for _, use := range reading.Uses {
 		words := known(use.Args)
@@ -98,6 +82,55 @@ func gather(c *Command) *gathering {
 	return g
 }
 
+// runs adds what commands run, the programs with a role; first is the first program. Programs are added
+// before their arguments, because what starts one names it as an argument.
+func (g *gathering) runs(reading *script.Reading, role approval.Role) (first *file) {
+	for _, use := range reading.Uses {
+		g.changes(use.Args)
+	}
+	for i, use := range reading.Uses {
+		if words := known(use.Args); len(words) > 0 && !use.Builtin() {
+			if f := g.lookup(words[0], role); i == 0 {
+				first = f
+			}
+		}
+	}
+	for _, f := range reading.Files {
+		if f.Project || f.Maybe {
+			continue
+		}
+		for _, name := range known(f.Names) {
+			g.name(name, approval.RoleScript)
+		}
+	}
+	return first
+}
+
+// changes adds the directories to which a command changes before it runs or reads something: those of
+// cd, and of what starts a program in another directory.
+func (g *gathering) changes(args []string) {
+	flags := []string{"-C", "-D", "--chdir", "--cwd", "--directory", "--working-directory", "--wd", "--workdir"}
+	words := known(args)
+	if len(words) == 0 {
+		return
+	}
+	builtin := words[0] == "cd" || words[0] == "pushd"
+	for i, w := range words[1:] {
+		flag, value, joined := strings.Cut(w, "=")
+		switch {
+		case builtin && !strings.HasPrefix(w, "-"):
+			g.addDir(w)
+		case builtin:
+		case slices.Contains(flags, flag) && joined:
+			g.addDir(value)
+		case slices.Contains(flags, w) && i+2 < len(words):
+			g.addDir(words[i+2])
+		case len(w) > 2 && (w[:2] == "-C" || w[:2] == "-D"):
+			g.addDir(w[2:])
+		}
+	}
+}
+
 // known returns the words of a command up to the first one that is not known, and of the others those
 // that are.
 func known(words []string) (out []string) {
@@ -111,33 +144,94 @@ func known(words []string) (out []string) {
 	return out
 }
 
-// addDir adds a directory that the command changes to.
+// addDir adds a directory that the command changes to: from each of those in which it may be.
 func (g *gathering) addDir(name string) {
-	const most = 8
-	if !filepath.IsAbs(name) {
-		name = filepath.Join(g.c.Dir, name)
+	const most = 32
+	for _, dir := range slices.Clone(g.dirs) {
+		at := name
+		if !filepath.IsAbs(at) {
+			at = filepath.Join(dir, at)
+		}
+		if slices.Contains(g.dirs, at) {
+			continue
+		}
+		if info, err := os.Stat(at); err != nil || !info.IsDir() {
+			continue
+		}
+		if len(g.dirs) == most {
+			g.err = cmp.Or(g.err, error(&approval.UnreadableError{Path: at, Role: approval.RoleProgram, Err: errDirs}))
+			return
+		}
+		g.dirs = append(g.dirs, at)
 	}
-	if len(g.dirs) < most && !slices.Contains(g.dirs, name) {
-		g.dirs = append(g.dirs, name)
+}
+
+var errDirs = errors.New("the command changes its directory too often")
+
+// An absent file is one that would be run if it were there.
+type absent struct {
+	path string // without links on the way
+	role approval.Role
+}
+
+// lacks adds a file that is not there.
+func (g *gathering) lacks(at string, role approval.Role) {
+	for dir, rest := filepath.Dir(at), filepath.Base(at); ; dir, rest = filepath.Dir(dir), filepath.Join(filepath.Base(dir), rest) {
+		real, err := hostfacts.EvalSymlinks(dir)
+		if err == nil {
+			a := absent{filepath.Join(real, rest), role}
+			if !slices.Contains(g.absent, a) {
+				g.absent = append(g.absent, a)
+			}
+			return
+		}
+		if dir == filepath.Dir(dir) {
+			return
+		}
 	}
 }
 
 // lookup adds a program with its interpreters, as the command's own PATH leads to it; nil where there
 // is none.
 func (g *gathering) lookup(name string, role approval.Role) (first *file) {
+	isPath := strings.ContainsRune(name, filepath.Separator)
 	for _, dir := range g.dirs {
 		at, err := hostfacts.Lookup(name, dir, g.c.Env)
-		if err != nil {
-			continue
+		switch {
+		case !isPath:
+			g.before(name, at, role)
+		case err != nil && filepath.IsAbs(name):
+			g.lacks(name, role)
+		case err != nil:
+			g.lacks(filepath.Join(dir, name), role)
 		}
-		if f := g.add(at, role); f != nil && first == nil {
-			first = f
+		if err == nil {
+			if f := g.add(at, role); f != nil && first == nil {
+				first = f
+			}
 		}
-		if !strings.ContainsRune(name, filepath.Separator) {
+		if !isPath || filepath.IsAbs(name) {
 			break
 		}
 	}
 	return first
+}
+
+// before adds where in PATH a program would be found before at, or at all where at is empty.
+func (g *gathering) before(name, at string, role approval.Role) {
+	if name == "" || len(name) > maxPath || strings.ContainsRune(name, 0) {
+		return
+	}
+	list, _ := hostfacts.Value(g.c.Env, "PATH")
+	for _, dir := range filepath.SplitList(list) {
+		candidate := filepath.Join(dir, name)
+		if candidate == at {
+			return
+		}
+		if filepath.IsAbs(dir) {
+			g.lacks(candidate, role)
+		}
+	}
 }
 
 // name adds the files that a word may name.
@@ -220,14 +314,8 @@ func (g *gathering) interpreters(f *file) {
 	g.depth++
 	defer func() { g.depth-- }()
 	g.name(words[0], approval.RoleInterpreter)
-	if filepath.Base(words[0]) != "env" {
-		return
-	}
-	for _, w := range words[1:] { // env looks for the interpreter in PATH
-		if w = strings.TrimPrefix(w, "-S"); w != "" && w[0] != '-' && !strings.Contains(w, "=") {
-			g.lookup(w, approval.RoleInterpreter)
-			return
-		}
+	if string(mark) == "#!" && len(words) > 1 { // such as env, which looks for the interpreter in PATH
+		g.runs(script.Read([]string{words[0], strings.Join(words[1:], " "), f.real}), approval.RoleInterpreter)
 	}
 }
 

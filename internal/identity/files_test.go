@@ -57,7 +57,9 @@ func TestFiles(t *testing.T) {
 	dir := workspace(t, map[string]string{
 		"run.sh": "#!/bin/sh\n", "lib.sh": "x", "deep/in.sh": "x", "data": "x", "out": "x", "link": "-> run.sh", "bin/run": "#!" + "/usr/bin/env -S interp -x\n",
 		"venv/interp": "#!/bin/sh\n", "venv/tool": "x", "chain": "#!./second\n", "second": "#!./third -a\n", "third": "x", "a.tar": "x",
-		"venv/python3": "-> /bin/sh",
+		"venv/python3": "-> /bin/sh", "a/b/two": "x",
+		"by-unset": "#!/usr/bin/env -S -u FOO interp\n", "by-quoted": "#!/usr/bin/env -S \"interp\" -x\n",
+		"by-chdir": "#!/usr/bin/env -S -C a/b ./two\n", "by-script": "#!/bin/sh ./lib.sh\n", "by-option": "#!/usr/bin/env -S sh -c 'tool; . ./lib.sh'\n",
 	})
 	for _, test := range []struct {
 		line string
@@ -77,6 +79,18 @@ func TestFiles(t *testing.T) {
 		{"bash -c|. ./lib.sh; tool", "program venv/tool, script lib.sh"},
 		{"bash -c|source lib.sh && $X data", "script lib.sh"},
 		{"bash -c|cd deep && sh in.sh", "script deep/in.sh"},
+		{"bash -c|cd a && cd b && ./two", "program a/b/two"},
+		{"bash -c|pushd a/b; ./two", "program a/b/two"},
+		{"env -C a/b ./two", "program a/b/two"},
+		{"env --chdir=a/b ./two", "program a/b/two"},
+		{"env -Ca/b ./two", "program a/b/two"},
+		{"nice env --chdir a/b sh two", "script a/b/two"},
+		{"sudo -D a/b ./two", "program a/b/two"},
+		{"./by-unset", "program by-unset, interpreter venv/interp"},
+		{"./by-quoted", "program by-quoted, interpreter venv/interp"},
+		{"./by-chdir", "program by-chdir, interpreter a/b/two"},
+		{"./by-script", "program by-script, script lib.sh"},
+		{"./by-option", "program by-option, interpreter venv/tool, script lib.sh"},
 		{"bash -c|cat data | tee -a out", "argument data"},
 		{"cat data none .", "argument data"},
 		{"tool --config=data", "program venv/tool, argument data"},

@@ -23,6 +23,7 @@ type Look struct {
 	c       *Command
 	at      os.FileInfo // of Dir; nil where it is not known
 	files   []*file
+	absent  []absent
 	posted  *state.Posted
 	state   string // the state directory; empty where there is none on this system
 	apart   error  // why the other runs are not known
@@ -45,7 +46,7 @@ func Take(c *Command, opens bool) *Look {
 	}
 	l.Dir, l.at = c.directory()
 	g := gather(c)
-	l.files, l.Program, l.Err = g.files, g.program, g.err
+	l.files, l.absent, l.Program, l.Err = g.files, g.absent, g.program, g.err
 	if l.Program != "" {
 		l.Args = canonical(c.Args)
 	}
@@ -68,12 +69,15 @@ func Take(c *Command, opens bool) *Look {
 
 // meet finds where the runs of this user know of each other, and with post tells them about the files.
 func (l *Look) meet(post bool) {
-	if len(l.files) == 0 {
+	if len(l.files) == 0 && len(l.absent) == 0 {
 		return
 	}
 	n := &state.Notice{Run: l.c.Run, PID: os.Getpid(), Program: l.c.Args[0]}
 	for _, f := range l.files {
 		n.Paths = append(append(n.Paths, f.real), f.way...)
+	}
+	for _, a := range l.absent {
+		n.Paths = append(n.Paths, a.path)
 	}
 	slices.Sort(n.Paths)
 	n.Paths = slices.Compact(n.Paths)
@@ -105,6 +109,11 @@ func (l *Look) writer() (err error, written bool) {
 		for _, f := range l.files {
 			if slices.ContainsFunc(append([]string{f.real}, f.way...), n.Covers) {
 				return &approval.WriterError{Path: f.real, Role: f.role, Run: n.Run, PID: n.PID, Program: n.Program}, true
+			}
+		}
+		for _, a := range l.absent {
+			if n.Covers(a.path) {
+				return &approval.WriterError{Path: a.path, Role: a.role, Run: n.Run, PID: n.PID, Program: n.Program}, true
 			}
 		}
 	}

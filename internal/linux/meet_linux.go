@@ -8,7 +8,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/internal/state"
@@ -56,7 +59,7 @@ func (a *attempt) meet(r *plan.Request) error {
 			fixed = append(fixed, f.Paths...)
 		}
 	}
-	fixed = slices.DeleteFunc(fixed, func(path string) bool { return !n.Covers(path) || missing(path) })
+	fixed = slices.DeleteFunc(fixed, func(path string) bool { return !n.Covers(path) || stays(&n, path) })
 	if len(fixed) == 0 {
 		return nil
 	}
@@ -69,6 +72,24 @@ func (a *attempt) meet(r *plan.Request) error {
 	}
 	a.fixed = append(slices.Clone(a.fixed), fixed...)
 	return errFixed
+}
+
+// stays reports whether a file that is not there could be made in a place that stays writable as a whole:
+// whose approved command looks for it there sees the notice before it starts.
+func stays(n *state.Notice, path string) bool {
+	there := path
+	for missing(there) && there != "/" {
+		there = filepath.Dir(there)
+	}
+	return there != path && slices.Contains(n.Paths, there)
+}
+
+// linked reports whether one of some files has further names, by which it could be changed.
+func linked(files []string) bool {
+	return slices.ContainsFunc(files, func(name string) bool {
+		var st unix.Stat_t
+		return unix.Lstat(name, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFREG && st.Nlink > 1
+	})
 }
 
 // missing reports whether nothing is at a path: who looked at what was there finds out.

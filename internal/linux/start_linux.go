@@ -58,7 +58,10 @@ func (h *Host) start(ctx context.Context, in *Shared, spec *executor.Spec, stdio
 			continue
 		}
 		if errors.Is(err, errFixed) && try < maxTries {
-			fixed = a.fixed
+			if fixed = a.fixed; linked(fixed) && !spec.ProtectHardLinks {
+				same := *spec
+				same.ProtectHardLinks, spec = true, &same
+			}
 			continue
 		}
 		var no *refusal

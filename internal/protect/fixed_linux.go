@@ -4,7 +4,6 @@
 package protect
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -19,12 +18,13 @@ import (
 const whyFixed = "an approved command that runs depends on it"
 
 // closeFixed makes files read-only that approved commands run, and of links the directories that they
-// are in, but for writable roots.
+// are in, but for writable roots. For what would be run if it were there it is the directory that is.
 func (g *gathering) closeFixed(names []string) error {
 	for _, name := range names {
 		info, err := os.Lstat(name)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
+		for missing(err) && name != "/" {
+			name = filepath.Dir(name)
+			info, err = os.Lstat(name)
 		}
 		if err != nil {
 			return uninspected(name, err, "")

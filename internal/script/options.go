@@ -23,8 +23,11 @@ func (rd *reader) options(at place, name string, args []string, o programs.Optio
 func (rd *reader) option(at place, name, value string, after []string, kind programs.Kind) {
 	switch kind {
 	case programs.ScriptValue:
-		if name == "gcc" {
+		switch name {
+		case "gcc":
 			value = strings.ReplaceAll(value, ",", " ")
+		case "env":
+			value = splitString(value)
 		}
 		rd.nested(at, name, value+" "+shellwords.Quote(after), nil)
 	case programs.TarAction:
@@ -40,6 +43,16 @@ func (rd *reader) option(at place, name, value string, after []string, kind prog
 	case programs.SomeCode:
 		rd.code(at, name, value)
 	}
+}
+
+// splitString returns what env(1) runs by the value of -S, as a script. That may begin with further options.
+func splitString(value string) string {
+	blanks := strings.NewReplacer(`\\`, `\\`, `\_`, " ", `\t`, " ", `\n`, " ", `\r`, " ", `\f`, " ", `\v`, " ")
+	value = strings.TrimLeft(blanks.Replace(value), " \t\r\n\f\v")
+	if strings.HasPrefix(value, "-") {
+		return "env " + value
+	}
+	return value
 }
 
 // sshSetting lists the command of a line of the configuration of ssh, in which the keyword may
