@@ -163,6 +163,11 @@ func (x *execution) changed(q *approval.Request) string {
 // question looks at this command and makes a request about it as it is now. The error says why it cannot
 // be approved, or not for what would be opened.
 func (x *execution) question(kind approval.Kind, reason string, required []string) (*approval.Request, error) {
+	if x.cmd.Script != "" && x.host.Local {
+		if err := x.reach().Decides("the shell", x.args[0]); err != nil {
+			return nil, err
+		}
+	}
 	x.look.Close()
 	x.look = identity.Take(x.task.identity(), x.opened)
 	q := x.request(kind, reason, required, x.look.Identity)

@@ -90,12 +90,12 @@ func newCredentialStage(t *testing.T, more string) *credentialStage {
 		}
 		one.at = "127.0.0.1:" + port // which is in the certificate
 	}
-	s.config, s.file = filepath.Join(s.root, "home", "c.toml"), filepath.Join(s.root, "home", "secret")
+	s.config, s.file = filepath.Join(s.root, "c.toml"), filepath.Join(s.root, "home", "secret")
 	text := fmt.Sprintf("[network]\nallow = [%q, %q, %q]\nmitm.extra_ca = [%q]\n"+
 		"[network.credentials.one]\nenv = \"ONE_TOKEN\"\nhosts = [%q]\n%s\n"+
 		"[network.credentials.two]\nenv = \"TWO\"\nfile = %q\nhosts = [%q]\n",
-		s.own.at, s.other.at, s.plain.at, filepath.Join(s.root, "home", "ca.pem"), s.own.at, more, s.file, s.other.at)
-	for name, text := range map[string]string{s.config: text, s.file: fileValue + "\n", filepath.Join(s.root, "home", "ca.pem"): string(authorities)} {
+		s.own.at, s.other.at, s.plain.at, filepath.Join(s.root, "ca.pem"), s.own.at, more, s.file, s.other.at)
+	for name, text := range map[string]string{s.config: text, s.file: fileValue + "\n", filepath.Join(s.root, "ca.pem"): string(authorities)} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

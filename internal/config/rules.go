@@ -63,9 +63,12 @@ func (e *Effective) Rules() []rules.Source {
 
 // Reach returns what commands can change under these settings and under others that they hold, as
 // far as that is known before there is a command.
-func (e *Effective) Reach() *reach.Reach {
+func (e *Effective) Reach() *reach.Reach { return reach.New(e.Area()) }
+
+// Area is what [Effective.Reach] knows.
+func (e *Effective) Area() reach.Area {
 	tmp := e.Values["tmp"].Text()
-	return reach.New(reach.Area{Policy: sandbox.ReadOnly(), Workspace: e.config.in.Dir, HostTmp: tmp == "host", Writable: e.Writable()})
+	return reach.Area{Policy: sandbox.ReadOnly(), Workspace: e.config.in.Dir, HostTmp: tmp == "host", Writable: e.Writable()}
 }
 
 // Writable returns the places that commands can write to under these settings, or when one of

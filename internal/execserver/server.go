@@ -39,6 +39,8 @@ type Options struct {
 	// Hidden are absolute paths that no process in a sandbox reads: the secrets of the server
 	// itself.
 	Hidden []string
+	// Kept are absolute paths of files that decide who is let in. No process in a sandbox changes them.
+	Kept []string
 	// FileHelper is the program, by its absolute path, and the arguments that call [ServeFiles]
 	// with its standard input and output. It performs what a client wants done with files in a
 	// sandbox. Without it that is refused.
@@ -106,7 +108,7 @@ func New(opts Options) *Server {
 	s.serving, s.stop = context.WithCancelCause(s.life)
 	s.info = sync.OnceValue(s.environment)
 	if opts.Prepare != nil {
-		s.runs = runs.New(opts.Prepare, opts.Hidden, opts.Busy)
+		s.runs = runs.New(opts.Prepare, opts.Hidden, opts.Kept, opts.Busy)
 	}
 	return s
 }

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -50,9 +52,13 @@ func TestEnv(t *testing.T) {
 
 // TestPolicy: what a process may access is what its client says.
 func TestPolicy(t *testing.T) {
-	s := New(Options{Hidden: []string{"/secret"}})
-	defer func() { _ = s.Close() }()
 	dir := t.TempDir()
+	kept := filepath.Join(dir, "ca")
+	if err := os.WriteFile(kept, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := New(Options{Hidden: []string{"/secret"}, Kept: []string{kept}})
+	defer func() { _ = s.Close() }()
 	const workspace = `{"type":"managed","network":"restricted","file_system":{"type":"restricted","entries":[
 		{"path":{"type":"special","value":{"kind":"root"}},"access":"read"},{"path":{"type":"special","value":{"kind":"project_roots"}},"access":"write"},
 		{"path":{"type":"special","value":{"kind":"tmpdir"}},"access":"write"}]}}`
@@ -69,7 +75,7 @@ func TestPolicy(t *testing.T) {
 		{"places", &wire.Sandbox{Permissions: json.RawMessage(workspace), WorkspaceRoots: []string{"file:///w"}, TempDirs: []string{"file:///t"}}, func(p sandbox.Policy) string {
 			return strings.Join([]string{level(p, "/w/a"), level(p, "/t/a"), level(p, dir), level(p, "/secret"), p.Network().String()}, " ")
 		}, "write write read deny none"},
-		{"working directory as workspace", &wire.Sandbox{Permissions: json.RawMessage(workspace)}, func(p sandbox.Policy) string { return level(p, dir) }, "write"},
+		{"working directory as workspace", &wire.Sandbox{Permissions: json.RawMessage(workspace)}, func(p sandbox.Policy) string { return level(p, dir) + " " + level(p, kept) }, "write read"},
 		{"directory of its own", &wire.Sandbox{Permissions: json.RawMessage(workspace), CWD: "file:///w"}, func(p sandbox.Policy) string { return level(p, "/w") + " " + level(p, dir) }, "write read"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

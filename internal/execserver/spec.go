@@ -15,6 +15,7 @@ import (
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/environ"
 	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
+	"github.com/sallyport-dev/sallyport/internal/reach"
 	"github.com/sallyport-dev/sallyport/internal/suggest"
 	"github.com/sallyport-dev/sallyport/internal/wire"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -147,7 +148,11 @@ func (s *Server) policy(w *wire.Sandbox, dir string, env []string, system string
 			policy = policy.WithEntries(sandbox.PathEntry(name, sandbox.LevelDeny))
 		}
 	}
-	return policy.Bind(places), nil
+	policy, err = reach.Area{Policy: policy.Bind(places), HostTmp: true}.Keep(s.opts.Kept)
+	if err != nil {
+		return policy, startFailure(err)
+	}
+	return policy, nil
 }
 
 // places returns what the special places of a policy mean for a process.

@@ -11,12 +11,14 @@ package netpolicy
 import (
 	"net/netip"
 	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/sallyport-dev/sallyport/internal/config"
 	"github.com/sallyport-dev/sallyport/internal/hostasks"
 	"github.com/sallyport-dev/sallyport/internal/intercept"
 	"github.com/sallyport-dev/sallyport/internal/suffixes"
+	"github.com/sallyport-dev/sallyport/internal/trustenv"
 	"github.com/sallyport-dev/sallyport/network"
 	"github.com/sallyport-dev/sallyport/rules"
 )
@@ -73,14 +75,44 @@ func Rewrite(c *network.Config, e *config.Effective, r intercept.Rewriter) {
 	}
 }
 
-// inspect has TLS opened, but for the hosts that the settings name.
-func inspect(c *network.Config, e *config.Effective) {
+// Trusted returns an error if commands can change a file with certificates by which servers are
+// verified where TLS is opened: of the settings, and of variables of this process.
+func Trusted(e *config.Effective) error {
+	in := e.Reach()
+	for _, name := range authorities(e) {
+		if err := in.Decides("network.mitm.extra_ca", name); err != nil {
+			return err
+		}
+	}
+	for _, variable := range trustenv.Names() {
+		name := os.Getenv(variable)
+		if name == "" {
+			continue
+		}
+		name, err := filepath.Abs(name)
+		if err == nil {
+			err = in.Decides("the variable "+variable, name)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// authorities returns the files of certificates that settings name.
+func authorities(e *config.Effective) []string {
 	home, _ := os.UserHomeDir() // without one "~" is a name
 	var extra []string
 	for _, name := range e.Values["network.mitm.extra_ca"].Texts() {
 		extra = append(extra, config.Expand(name, home))
 	}
-	c.Inspector = intercept.Shared(extra, os.Getenv)
+	return extra
+}
+
+// inspect has TLS opened, but for the hosts that the settings name.
+func inspect(c *network.Config, e *config.Effective) {
+	c.Inspector = intercept.Shared(authorities(e), os.Getenv)
 	for _, s := range e.Values["network.mitm.exclude"].Settings {
 		c.Uninspected = append(c.Uninspected, network.Entry{Pattern: s.Text, Source: s.Origin.Place()})
 	}

@@ -15,6 +15,7 @@ package reach
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"sync"
 
@@ -98,6 +99,38 @@ func (a *Area) entries() []sandbox.Entry {
 		}
 	}
 	return out
+}
+
+// Decides is [Reach.Of] for a file that decides about runs; by says what names it, such as a flag. The
+// error wraps an [*Error] and has the fix.
+func (r *Reach) Decides(by, path string) error {
+	if err := r.Of(path); err != nil {
+		return fmt.Errorf("%s: %w; move it to a directory where they cannot write", by, err)
+	}
+	return nil
+}
+
+// keeper is what names the files of [Area.Keep].
+const keeper = "the flags of the server"
+
+// Keep returns the policy of an area with read-only entries for files that decide who is let in by a
+// server, where it makes them writable: their mounts are pinned. Files behind links that commands can change, and those with other names, are an error,
+// see [Reach.Decides]. Policies that restrict no file stay as they are.
+func (a Area) Keep(files []string) (sandbox.Policy, error) {
+	for _, name := range files {
+		if a.Policy.Mode() != sandbox.Managed || New(a).Of(name) == nil {
+			continue
+		}
+		real, err := filepath.EvalSymlinks(name)
+		if err != nil {
+			return a.Policy, fmt.Errorf("%s: %w", keeper, err)
+		}
+		a.Policy = a.Policy.WithEntries(sandbox.PathEntry(real, sandbox.LevelRead))
+		if err := New(a).Decides(keeper, name); err != nil {
+			return a.Policy, err
+		}
+	}
+	return a.Policy, nil
 }
 
 type key struct{}

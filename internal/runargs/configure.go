@@ -147,8 +147,11 @@ func missing(k *config.Key, s config.Setting, dir, home string) bool {
 
 // Runner returns the Runner for a policy in dir, with the rules and the approval policy that hold.
 // Person is asked last, beside those that answer from elsewhere. The Post must be closed after
-// the Runner. The error is about hosts.
+// the Runner. The error is about hosts, or about settings that commands can change.
 func (o *Options) Runner(env *Env, e *config.Effective, policy sandbox.Policy, dir string, person approval.Approver) (*sallyport.Runner, *pending.Post, error) {
+	if err := o.settingsFile(env, e); err != nil {
+		return nil, nil, err
+	}
 	r := &sallyport.Runner{Policy: policy, Approval: o.ApprovalPolicy(e), SafeList: e.ReadOnlyRules(), Permits: e.Permits, Writable: e.Writable()}
 	post := &pending.Post{Beside: person, Wait: o.ApprovalWait, Remembered: r.Approvals, Revoke: r.RevokeApproval}
 	var before []approval.Approver

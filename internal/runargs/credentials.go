@@ -14,8 +14,10 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/failure"
 	"github.com/sallyport-dev/sallyport/internal/plainfile"
 	"github.com/sallyport-dev/sallyport/internal/printable"
+	"github.com/sallyport-dev/sallyport/internal/reach"
 	"github.com/sallyport-dev/sallyport/internal/suffixes"
 	"github.com/sallyport-dev/sallyport/network"
+	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
 // loadCredentials reads the values of credentials and makes their dummies. A variable that is not set is no
@@ -30,7 +32,7 @@ func (o *Options) loadCredentials(env *Env, e *config.Effective) error {
 		c := credswap.Credential{Name: s.Name, Env: s.Env, Hosts: s.Hosts, Where: s.Where, Shape: s.Shape}
 		if s.File == "" {
 			c.Value = []byte(env.Variable(s.Env))
-		} else if err := o.readFile(env, &s, &c); err != nil {
+		} else if err := o.readFile(env, e, &s, &c); err != nil {
 			return err
 		}
 		if len(c.Value) > 0 || s.File != "" {
@@ -46,9 +48,12 @@ func (o *Options) loadCredentials(env *Env, e *config.Effective) error {
 }
 
 // readFile gets the value of a credential from its file, which is closed to the command.
-func (o *Options) readFile(env *Env, s *config.Credential, c *credswap.Credential) error {
+func (o *Options) readFile(env *Env, e *config.Effective, s *config.Credential, c *credswap.Credential) error {
 	path := Absolute(s.File, env.Dir, env.Variable("HOME"))
 	o.Denied = append(o.Denied, path)
+	if err := fixed(e, s.Name, path); err != nil {
+		return err
+	}
 	text, err := readSecret(path)
 	if err != nil {
 		return failure.New("network.credentials.%s: cannot read %s: %v; correct file", s.Name, printable.Word(path), failure.Cause(err))
@@ -63,6 +68,14 @@ func (o *Options) readFile(env *Env, s *config.Credential, c *credswap.Credentia
 		return failure.New("network.credentials.%s: %s: %v", s.Name, printable.Word(path), err)
 	}
 	return nil
+}
+
+// fixed returns an error if commands can have the path of a credential lead to another file, whose content
+// would then be sent. The file itself is closed to them, wherever it is.
+func fixed(e *config.Effective, name, path string) error {
+	a := e.Area()
+	a.Policy = a.Policy.WithEntries(sandbox.PathEntry(RealPath(path), sandbox.LevelDeny))
+	return reach.New(a).Decides("network.credentials."+name, path)
 }
 
 var (

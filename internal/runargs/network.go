@@ -50,6 +50,11 @@ func (o *Options) hosts(e *config.Effective, set *rules.Set) (*network.Policy, e
 	if o.secrets != nil {
 		netpolicy.Rewrite(&c, e, o.secrets)
 	}
+	if c.Inspector != nil {
+		if err := netpolicy.Trusted(e); err != nil {
+			return nil, err
+		}
+	}
 	c.IsHostAddr = netaccess.IsHostAddr
 	p, err := network.New(c)
 	if err != nil {

@@ -25,7 +25,7 @@ type settingsError struct {
 // Error returns one sentence with the path, the reason and the fix.
 func (e *settingsError) Error() string {
 	return "the settings in " + printable.Word(e.path) + " are in the workspace " + printable.Word(e.workspace) +
-		", where commands can write; unset the variable that names them (XDG_CONFIG_HOME, HOME or SALLYPORT_CONFIG), or use --config FILE"
+		", where commands can write; unset the variable that names them (XDG_CONFIG_HOME, HOME or SALLYPORT_CONFIG), or use --config FILE with a file elsewhere"
 }
 
 // Unwrap returns what is known of the path.
@@ -56,6 +56,19 @@ func configFor(env func(string) string, workspace string) (dir string, err error
 		return "", err
 	}
 	return dir, nil
+}
+
+// settingsFile returns an error if commands can change the file of settings that a flag or variable
+// names, also by what the settings themselves open.
+func (o *Options) settingsFile(env *Env, e *config.Effective) error {
+	by, file := "--config", o.Config
+	if file == "" {
+		by, file = FileVariable, env.Variable(FileVariable)
+	}
+	if file == "" || o.NoConfig {
+		return nil
+	}
+	return e.Reach().Decides(by, Absolute(file, env.Dir, env.Variable("HOME")))
 }
 
 // Site says which programs the words of a command mean that runs in dir under a policy.

@@ -19,17 +19,25 @@ type Server struct {
 	Cert, Key, CA string
 }
 
+// A ServerFile is a file of a Server: the flag and its value, which may be empty.
+type ServerFile struct{ Flag, Name string }
+
+// Files returns the files with which this client and the server prove who they are.
+func (s *Server) Files() []ServerFile {
+	return []ServerFile{
+		{"--remote-token-file", s.TokenFile}, {"--remote-tls-cert", s.Cert}, {"--remote-tls-key", s.Key}, {"--remote-tls-ca", s.CA},
+	}
+}
+
 // Check returns what is wrong with the flags together.
 func (s *Server) Check() error {
-	for _, f := range []struct{ name, value string }{
-		{"--remote-token-file", s.TokenFile}, {"--remote-tls-cert", s.Cert}, {"--remote-tls-key", s.Key}, {"--remote-tls-ca", s.CA},
-	} {
+	for _, f := range s.Files() {
 		switch {
-		case f.value == "":
+		case f.Name == "":
 		case s.URL == "":
-			return failure.New("%s is for --remote URL", f.name)
-		case f.value != s.TokenFile && !strings.HasPrefix(strings.ToLower(s.URL), "wss:"):
-			return failure.New("%s needs --remote wss://HOST:PORT: other URLs are not encrypted", f.name)
+			return failure.New("%s is for --remote URL", f.Flag)
+		case f.Name != s.TokenFile && !strings.HasPrefix(strings.ToLower(s.URL), "wss:"):
+			return failure.New("%s needs --remote wss://HOST:PORT: other URLs are not encrypted", f.Flag)
 		}
 	}
 	if (s.Cert == "") != (s.Key == "") {

@@ -18,6 +18,7 @@ import (
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/output"
+	"github.com/sallyport-dev/sallyport/internal/reach"
 	"github.com/sallyport-dev/sallyport/rules"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -105,6 +106,11 @@ func (r *Run) start(ctx context.Context, q *Request, cancel context.CancelFunc) 
 		for _, name := range slices.Concat(r.table.hidden, here) {
 			p.Runner.Policy = p.Runner.Policy.WithEntries(sandbox.PathEntry(name, sandbox.LevelDeny))
 		}
+	}
+	p.Runner.Policy, err = reach.Area{Policy: p.Runner.Policy, Workspace: c.Dir, HostTmp: c.Tmp == "host"}.Keep(r.table.kept)
+	if err != nil {
+		p.close()
+		return nil, &Error{Reason: Invalid, Err: err}
 	}
 	now := time.Now()
 	r.table.begins(r, Info{Starting: true, SessionInfo: sallyport.SessionInfo{

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport"
+	"github.com/sallyport-dev/sallyport/internal/reach"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 	"github.com/sallyport-dev/sallyport/rules"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -26,6 +28,12 @@ var errFlags = errors.New("unknown flag")
 // number of those that are busy.
 func table(t *testing.T, hidden ...string) (*Table, *atomic.Int64) {
 	t.Helper()
+	return tableOf(t, hidden, nil)
+}
+
+// tableOf is table for a server whose files hidden are closed to runs, and kept read-only.
+func tableOf(t *testing.T, hidden, kept []string) (*Table, *atomic.Int64) {
+	t.Helper()
 	busy := new(atomic.Int64)
 	tab := New(func(_ context.Context, r *Request) (*Prepared, error) {
 		p := &Prepared{Runner: &sallyport.Runner{Policy: sandbox.FullAccess()}, Cmd: &sallyport.Cmd{Args: r.Args, Dir: r.Dir, Grace: -1}}
@@ -36,9 +44,11 @@ func table(t *testing.T, hidden ...string) (*Table, *atomic.Int64) {
 			p.Runner.Rules = rules.Load(rules.Host{}, rules.Source{Name: "x.rules", Text: []byte("(")})
 		case "--sandbox":
 			p.Runner.Policy, p.Cmd.Args, p.Cmd.Tmp = sandbox.ReadOnly(), r.Args[1:], "host"
+		case "--write":
+			p.Runner.Policy, p.Cmd.Args, p.Cmd.Tmp = sandbox.WorkspaceWrite(), r.Args[1:], "host"
 		}
 		return p, nil
-	}, hidden, func(n int) { busy.Add(int64(n)) })
+	}, hidden, kept, func(n int) { busy.Add(int64(n)) })
 	t.Cleanup(func() {
 		tab.Close()
 		if len(tab.owners) != 0 {
@@ -277,5 +287,50 @@ func TestHidden(t *testing.T) {
 		if res := ended(t, r); (res.ExitCode == 0) != test.reads || strings.Contains(res.Output.String(), "swordfish") != test.reads {
 			t.Errorf("%s: %s, %v, %q", test.name, res, res.Error, res.Output.String())
 		}
+	}
+}
+
+// TestKept: no run in a sandbox changes, replaces, renames or moves away the files that decide who is let
+// in, and none starts where they are reached by a link that it can change.
+func TestKept(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	testenv.NeedUserNS(t)
+	for _, test := range []struct {
+		name, script, kept string
+		refused            bool
+	}{
+		{"write", "echo x >d/ca", "d/ca", false},
+		{"replace", "echo x >new && mv -f new d/ca", "d/ca", false},
+		{"remove", "rm -f d/ca && echo x >d/ca", "d/ca", false},
+		{"move the directory", "mv d e && mkdir d && echo x >d/ca", "d/ca", false},
+		{"by a link", "true", "link", true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			dir := t.TempDir()
+			file := filepath.Join(dir, "d", "ca")
+			if err := errors.Join(os.Mkdir(filepath.Dir(file), 0o700), os.WriteFile(file, []byte("ca"), 0o600), os.Symlink("d/ca", filepath.Join(dir, "link"))); err != nil {
+				t.Fatal(err)
+			}
+			tab, _ := tableOf(t, nil, []string{filepath.Join(dir, test.kept)})
+			r, err := tab.Reserve("me")
+			if err != nil {
+				t.Fatal(err)
+			}
+			q := &Request{Args: []string{"--write", "sh", "-c", test.script + "; cat d/ca"}, Dir: dir}
+			_, err = r.Start(t.Context(), q)
+			if test.refused {
+				if in := new(reach.Error); !errors.As(err, &in) {
+					t.Errorf("%v", err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			res := ended(t, r)
+			if text, err := os.ReadFile(file); string(text) != "ca" || err != nil || !strings.Contains(res.Output.String(), "ca") {
+				t.Errorf("%q, %v: %s, %v, %q", text, err, res, res.Error, res.Output.String())
+			}
+		})
 	}
 }

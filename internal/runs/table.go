@@ -79,6 +79,7 @@ type Prepare func(ctx context.Context, r *Request) (*Prepared, error)
 type Table struct {
 	prepare Prepare
 	hidden  []string
+	kept    []string
 	busy    func(change int)
 	life    context.Context // ends with Close
 	end     context.CancelFunc
@@ -99,10 +100,11 @@ type owned struct {
 	ended    []*Run // those of runs that have ended, the oldest first
 }
 
-// New returns a Table. Hidden are absolute paths that no run in a sandbox reads. Busy is called with
+// New returns a Table. Hidden are absolute paths that no run in a sandbox reads, and kept
+// those that none changes. Busy is called with
 // 1 when a run begins to start or is retained, and with -1 when that is over. The caller must call Close.
-func New(prepare Prepare, hidden []string, busy func(change int)) *Table {
-	t := &Table{prepare: prepare, hidden: hidden, busy: busy, owners: make(map[string]*owned)}
+func New(prepare Prepare, hidden, kept []string, busy func(change int)) *Table {
+	t := &Table{prepare: prepare, hidden: hidden, kept: kept, busy: busy, owners: make(map[string]*owned)}
 	t.life, t.end = context.WithCancel(context.Background())
 	return t
 }

@@ -133,21 +133,30 @@ func readSecret(name string, least int) ([]byte, error) {
 	return text, nil
 }
 
-// secrets returns files with secrets, absolute and without symbolic links. Empty names are left out.
-func secrets(names ...string) ([]string, error) {
+// absolute returns the absolute paths of files. Empty names are left out.
+func absolute(names ...string) ([]string, error) {
 	var files []string
 	for _, name := range names {
 		if name == "" {
 			continue
 		}
 		path, err := filepath.Abs(name)
-		if err == nil {
-			path, err = filepath.EvalSymlinks(path)
-		}
 		if err != nil {
-			return nil, fmt.Errorf("cannot find the secret of the listener: %w", err)
+			return nil, fmt.Errorf("cannot find the files of the listener: %w", err)
 		}
 		files = append(files, path)
+	}
+	return files, nil
+}
+
+// secrets returns files with secrets, absolute and without symbolic links. Empty names are left out.
+func secrets(names ...string) ([]string, error) {
+	files, err := absolute(names...)
+	for i := 0; i < len(files) && err == nil; i++ {
+		files[i], err = filepath.EvalSymlinks(files[i])
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot find the secret of the listener: %w", err)
 	}
 	return files, nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/execclient"
 	"github.com/sallyport-dev/sallyport/internal/failure"
 	"github.com/sallyport-dev/sallyport/internal/printable"
+	"github.com/sallyport-dev/sallyport/internal/reach"
 	"github.com/sallyport-dev/sallyport/internal/runargs"
 )
 
@@ -24,6 +25,14 @@ const tokenVariable = "SALLYPORT_REMOTE_TOKEN"
 // remote returns the server that flags name, with what its files hold.
 func (o *Options) remote(env *Env) (target execclient.Target, err error) {
 	target.URL = o.target.URL
+	in := reach.New(reach.Area{Workspace: env.Dir, HostTmp: true})
+	for _, f := range o.target.Files() {
+		if f.Name != "" {
+			if err := in.Decides(f.Flag, absolute(env, f.Name)); err != nil {
+				return target, err
+			}
+		}
+	}
 	if target.Token, err = token(env, o.target.TokenFile); err == nil {
 		target.TLS, err = encryption(env, &o.target)
 	}
