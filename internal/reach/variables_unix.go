@@ -37,7 +37,7 @@ func (r *Reach) variable(name, value, dir string, env []string) error {
 	}
 	for _, c := range commands {
 		err := r.Command(c.Args, dir, env)
-		if none := new(executor.StartError); errors.As(err, &none) && none.NotFound && !strings.Contains(c.Args[0], "/") {
+		if missing(err, c.Args[0]) {
 			continue // an editor that is not installed
 		}
 		if err != nil {
@@ -45,6 +45,12 @@ func (r *Reach) variable(name, value, dir string, env []string) error {
 		}
 	}
 	return nil
+}
+
+// missing reports whether an error says that PATH leads to no program of a name.
+func missing(err error, name string) bool {
+	var e *executor.StartError
+	return errors.As(err, &e) && e.NotFound && !strings.Contains(name, "/")
 }
 
 // Environ returns an environment for a program that runs in dir outside of the sandbox: without the
@@ -85,9 +91,12 @@ type Site struct {
 
 // Named returns why a command may not be the program that its first word names: PATH, or the word
 // itself, leads to one that commands can change, it is not found, or a variable of the environment
-// makes another one of it.
+// makes another one of it. A name that PATH does not have runs nothing, if commands cannot add it.
 func (s *Site) Named(args []string) error {
 	at, err := hostfacts.Lookup(args[0], s.Dir, s.Env)
+	if list, _ := hostfacts.Value(s.Env, "PATH"); missing(err, args[0]) && list != "" && s.Reach.Path(list) == list {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
