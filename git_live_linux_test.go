@@ -15,6 +15,9 @@ import (
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
+// bareAtTop makes a bare repository of the working directory.
+const bareAtTop = `mkdir objects refs; printf '[core]\nbare = false\nworktree = .\n' >config; echo 'ref: refs/heads/m' >HEAD`
+
 // livePlants are what a command plants in a git directory, and the name that must vanish while it
 // still runs.
 var livePlants = []struct{ name, script, gone string }{
@@ -31,6 +34,8 @@ var livePlants = []struct{ name, script, gone string }{
 	{"an author as a script", "mkdir .git/rebase-merge; echo 'GIT_AUTHOR_NAME=$(evil)' >.git/rebase-merge/author-script", ".git/rebase-merge/author-script"},
 	{"in a new work tree", "git worktree add -q wt 2>/dev/null; echo /evil >.git/worktrees/wt/commondir", ".git/worktrees/wt"},
 	{"a rebase of a new work tree", "git worktree add -q wt 2>/dev/null; mkdir .git/worktrees/wt/rebase-merge; echo 'exec e' >.git/worktrees/wt/rebase-merge/git-rebase-todo", ".git/worktrees/wt/rebase-merge"},
+	{"a bare repository instead of .git", "rm .git/HEAD; sleep 0.05; " + bareAtTop, "HEAD"}, // git takes it then
+	{"a bare repository before .git is none", bareAtTop + "; mv .git/refs r", "HEAD"},
 	{"a submodule of its own", "git init -q n; git -C n -c user.name=a -c user.email=a commit -q --allow-empty -m x; git add n 2>/dev/null", "n/.git"},
 }
 
@@ -46,8 +51,18 @@ func TestGitAtOnce(t *testing.T) {
 	}
 	t.Run("a bare repository at the top", func(t *testing.T) {
 		testenv.NeedProgram(t, "git")
-		script := "mkdir objects refs; printf '[core]\\nbare = false\\nworktree = .\\n' >config; echo 'ref: refs/heads/m' >HEAD"
-		vanishes(t, newRunner(t, sandbox.WorkspaceWrite(".")), t.TempDir(), script, "HEAD")
+		vanishes(t, newRunner(t, sandbox.WorkspaceWrite(".")), t.TempDir(), bareAtTop, "HEAD")
+	})
+	t.Run("a bare repository beside a .git that is none since the run before", func(t *testing.T) {
+		ws := gitRepo(t)
+		if err := os.Remove(filepath.Join(ws, ".git", "HEAD")); err != nil {
+			t.Fatal(err)
+		}
+		r := newRunner(t, sandbox.WorkspaceWrite("."))
+		if res := run(t, r, gitCmd(ws, "true")); len(res.Quarantined) != 0 {
+			t.Errorf("nothing was made, and %v quarantined", res.Quarantined)
+		}
+		vanishes(t, r, ws, bareAtTop, "HEAD")
 	})
 }
 

@@ -51,6 +51,15 @@ var orderTests = []struct {
 		foreign: []string{"[options]\n\tstrategy = x/evil\n", "[options]\nstrategy-option = output=x\n", "[options]\ngpg-sign = k\n", "[options"},
 	},
 	{file: "BISECT_START", own: []string{"main\n"}, foreign: []string{"-f\n", "--orphan=x"}},
+	{
+		file: "BISECT_TERMS", own: []string{"bad\ngood\n", "v1.2\nv1.1\n", "b/c\nfixed+1\n"},
+		foreign: []string{"-x\n", "$(x)\n", "a b\n", "`x`\ngood\n", "a;b\n", "a..b\n"},
+	},
+	{
+		file:    "BISECT_LOG",
+		own:     []string{"git bisect start '--term-new=v1.2'\n# status: waiting\ngit bisect v1.2 1234abcd\ngit bisect b/c 1234abcd\n"},
+		foreign: []string{"git bisect $(x) 1234\n", "git bisect good; evil\n", "evil\n"},
+	},
 	{file: "BISECT_NAMES", own: []string{"\n", " 'a' 'b c'\n", " 'it'\\''s'"}, foreign: []string{"; evil\n", " 'a' $(evil)", "a"}},
 	{
 		file:    "MERGE_RR",
@@ -217,6 +226,7 @@ func TestCheckStopped(t *testing.T) {
 		{"am", "-q", "--whitespace=fix", "-p1", "-C2", "--directory=./", "../patches/0001-s.patch"},
 		{"merge", "-Xignore-all-space", main},
 		{"bisect", "start", "HEAD", "HEAD~1", "--", "file"},
+		{"bisect", "start", "--term-new=v1.2", "--term-old=a/fixed+1", "HEAD", "HEAD~2"},
 		{"-c", "rerere.enabled=true", "merge", main},
 	} {
 		t.Run(strings.Join(test, " "), func(t *testing.T) {

@@ -6,8 +6,10 @@ package gitpaths
 import (
 	"fmt"
 	"io/fs"
+	"os"
 	"strings"
 
+	"github.com/sallyport-dev/sallyport/internal/gitstate"
 	"github.com/sallyport-dev/sallyport/internal/printable"
 )
 
@@ -122,6 +124,26 @@ func openBare(dir string) (*Repository, error) {
 		return nil, nil
 	}
 	return (&Repository{Work: dir, Dir: dir, Bare: true}).withCommon()
+}
+
+// Usable reports whether git takes .git for a git directory (is_git_directory in its setup.c). If
+// it does not, git obeys the work tree itself where that is a bare repository. A .git that is a file
+// ends that search in any case.
+func (r *Repository) Usable() bool {
+	if r.Pointer || r.Bare {
+		return true
+	}
+	known, _ := gitstate.LookUp(headName)
+	text, err := ReadFile(join(r.Dir, headName), pointerLimit)
+	if err != nil || len(text) == 0 || len(known.Form(text)) > 0 {
+		return false
+	}
+	for _, name := range []string{"objects", "refs"} {
+		if info, err := os.Lstat(join(r.Common, name)); err != nil || !info.IsDir() || info.Mode()&0o100 == 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // withCommon returns r with Common, which the file commondir in Dir names.

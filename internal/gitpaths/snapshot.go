@@ -41,6 +41,9 @@ func Take(work string, r *Repository, o Outside, closed func(path string) bool) 
 		at, err := followAbs(work)
 		s.empty = at.real
 		s.before[fact{kind: isEmpty, path: s.empty}] = true
+		if link := join(s.empty, linkName); exists(link) { // git does not take it for one
+			s.before[fact{kind: isShut, path: link}] = true
+		}
 		return s, err
 	}
 	own := r.readOwn(o)
@@ -85,7 +88,7 @@ func (s *Snapshot) shut(closed func(path string) bool) {
 // addTree adds what is of one work tree alone.
 func (s *Snapshot) addTree(r *Repository) error {
 	s.before[fact{isTree, r.Work, r.Dir}] = true
-	for _, f := range r.obeyed() {
+	for _, f := range slices.Concat(r.obeyed(), r.bareAround()) {
 		s.before[f.fact] = true
 	}
 	links, err := r.populated(s.cache, s.hash)
@@ -127,7 +130,7 @@ func (s *Snapshot) Adopt(text []byte) error {
 		return nil
 	}
 	for f := range own {
-		if f.kind == isTree || f.kind == isSubmodule || f.kind == isFile && within(r.Dir, f.path) && !within(r.Common, f.path) {
+		if f.kind == isTree || f.kind == isSubmodule || f.kind == isName && f.path == join(r.Work, headName) || f.kind == isFile && within(r.Dir, f.path) && !within(r.Common, f.path) {
 			s.before[f] = true
 		}
 	}
@@ -177,6 +180,18 @@ func (s *Snapshot) Doubt() string {
 // Place returns the directory that the snapshot is of: a git directory, or one that was no
 // repository.
 func (s *Snapshot) Place() string { return s.common + s.empty }
+
+// whyBare is why the HEAD of a bare repository is harmful.
+const whyBare = "it appeared; git would take the directory for a bare repository and obey its configuration"
+
+// bareAround returns the HEAD of a bare repository that the work tree is itself. Git takes it for
+// the repository when .git is none, and a command that may write to .git can see to that.
+func (r *Repository) bareAround() []finding {
+	if r.Bare || !IsBare(r.Work) {
+		return nil
+	}
+	return []finding{{newFact(isName, join(r.Work, headName), "bare"), whyBare}}
+}
 
 // populated returns the .git of each gitlink in the index that has one.
 func (r *Repository) populated(c *Cache, hash int) ([]string, error) {
@@ -262,12 +277,13 @@ func (s *Snapshot) Look() (found []Path, places []string) {
 
 // quick is what Look and Check have in common. It returns what it has looked at.
 func (s *Snapshot) quick(l *list) (looked []string) {
+	found, looked := s.repos[0].orders()
 	for _, r := range s.repos {
-		for _, f := range r.obeyed() {
-			s.addNew(l, f)
+		found = append(found, slices.Concat(r.obeyed(), r.bareAround())...)
+		if !r.Usable() {
+			looked = append(looked, r.Work)
 		}
 	}
-	found, looked := s.repos[0].orders()
 	for _, f := range found {
 		s.addNew(l, f)
 	}
@@ -369,11 +385,11 @@ func (s *Snapshot) isRef(path, what string) bool {
 // checkEmpty looks at a directory that was no repository.
 func (s *Snapshot) checkEmpty() []Path {
 	var l list
-	if link := join(s.empty, linkName); exists(link) && !s.late { // or a user has made it since
+	if link := join(s.empty, linkName); exists(link) && !s.late && !s.shutAt(link) { // or a user has made it since
 		l.add(planted(link, "it appeared; git would take the directory for a repository and obey its configuration"))
 	}
 	if bare, err := openBare(s.empty); bare != nil || err != nil {
-		l.add(planted(join(s.empty, headName), "it appeared; git would take the directory for a bare repository and obey its configuration"))
+		l.add(planted(join(s.empty, headName), whyBare))
 	}
 	return l.paths
 }

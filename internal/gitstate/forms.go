@@ -54,7 +54,7 @@ var (
 	branch     = single(refName)
 	strategy   = single(func(v string) bool { return slices.Contains(ownStrategies, v) })
 	refNames   = byLine(fullRef)
-	terms      = byLine(func(line string) bool { return strings.Trim(line, wordChars) == "" && line[0] != '-' })
+	terms      = byLine(bisectTerm)
 
 	// objects are lines of names of objects with blanks between.
 	objects = byLine(func(line string) bool {
@@ -210,7 +210,13 @@ func bisectStep(line string) bool {
 		_, ok := quoted(rest)
 		return ok
 	}
-	return strings.Trim(word, wordChars) == "" && strings.Trim(rest, wordChars+"./ '") == ""
+	return bisectTerm(word) && strings.Trim(rest, wordChars+"./ '") == ""
+}
+
+// bisectTerm reports whether a word can stand for good or bad: the end of the name of a ref
+// (check_term_format in builtin/bisect.c), without what a shell gives a meaning to.
+func bisectTerm(word string) bool {
+	return refName(word) && strings.Trim(word, wordChars+"./+,=@%") == ""
 }
 
 // authorScript is the form of three assignments with words in single quotes, as sq_quote_buf

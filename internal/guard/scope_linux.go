@@ -14,8 +14,10 @@ import (
 )
 
 const (
-	// nameEvents are those after which something new can exist in a directory.
-	nameEvents = unix.IN_CREATE | unix.IN_MOVED_TO | unix.IN_ATTRIB | unix.IN_DELETE_SELF | unix.IN_MOVE_SELF
+	// nameEvents are those after which something new can exist in a directory, or something is
+	// missing without which git looks elsewhere.
+	nameEvents = unix.IN_CREATE | unix.IN_MOVED_TO | unix.IN_ATTRIB | unix.IN_DELETE_SELF | unix.IN_MOVE_SELF |
+		unix.IN_DELETE | unix.IN_MOVED_FROM
 	// contentEvents are those after which a file can have another content. A file is watched
 	// beside its directory: what happens by another of its names is reported for it alone.
 	contentEvents = unix.IN_MODIFY | unix.IN_CLOSE_WRITE | unix.IN_ATTRIB

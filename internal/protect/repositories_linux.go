@@ -61,7 +61,14 @@ func (g *gathering) protectWork(root string) error {
 		if err := notProtectable(link, st.Mode()); err != nil {
 			return err
 		}
-		return g.protectRepository(root, true)
+		if err := g.protectRepository(root, true); err != nil {
+			return err
+		}
+		w := g.workTree(root)
+		if own := func(o workTree) bool { return o.dir == root }; w.repo != nil && !w.repo.Usable() && !slices.ContainsFunc(g.granted, own) {
+			g.granted = append(g.granted, workTree{dir: root}) // git would take the root for a bare one
+		}
+		return nil
 	case !errors.Is(err, fs.ErrNotExist):
 		return uninspected(link, err, "")
 	}
