@@ -214,7 +214,7 @@ func TestKilledFrontEndFreesSlot(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	c := newCached(t)
 	f := startFront(t, c.arena, "hold", "hold")
-	before, err := filepath.Glob(c.base + "/state/sallyport/caches/*/slot-*")
+	before, err := filepath.Glob(c.base + "/state/sallyport/caches/*/*slot-*")
 	if err != nil || len(before) != 1 {
 		t.Fatalf("slots: %v, %v", before, err)
 	}
