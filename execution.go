@@ -275,7 +275,7 @@ func (x *execution) privateTmp() bool {
 
 // emit passes an event to the Runner's sink and its logger.
 func (x *execution) emit(b event.Body) {
-	x.runner.events.emit(x.id, x.attempts, b)
+	x.runner.events.Emit(x.id, x.attempts, b)
 	tool := "shell"
 	if x.session {
 		tool = "unified_exec"
@@ -305,10 +305,10 @@ func (x *execution) ended(res *Result, err error) {
 // and this one was not stopped.
 func (x *execution) flush() {
 	if !x.runner.WaitForEvents || x.life == nil {
-		x.runner.events.flush(nil, nil)
+		x.runner.events.Flush(nil, nil)
 		return
 	}
-	x.runner.events.flush(x.stopped, x.life.Done())
+	x.runner.events.Flush(x.stopped, x.life.Done())
 }
 
 // endOf names the end of a command that did not run.

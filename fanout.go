@@ -9,6 +9,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/eventlog"
 	"github.com/sallyport-dev/sallyport/internal/output"
 	"github.com/sallyport-dev/sallyport/internal/text"
 )
@@ -94,11 +95,11 @@ func (f *fanout) emit(s executor.Stream, p []byte) {
 	out.Data = p
 	d.offset += uint64(len(p))
 	switch f.pass(d, out) {
-	case taken:
+	case eventlog.Taken:
 		d.number++
 		d.droppedEvents, d.droppedBytes = 0, 0
 		return
-	case joined:
+	case eventlog.Joined:
 		return
 	}
 	d.droppedEvents++
@@ -106,20 +107,20 @@ func (f *fanout) emit(s executor.Stream, p []byte) {
 }
 
 // pass passes an event on. It waits for a sink that is behind where that is wanted.
-func (f *fanout) pass(d *pieces, out event.Output) fate {
+func (f *fanout) pass(d *pieces, out event.Output) eventlog.Fate {
 	r := f.execution.runner
 	if d.number >= maxPieces && !r.WaitForEvents {
-		return dropped
+		return eventlog.Dropped
 	}
 	for {
-		what, room := r.events.output(f.execution.id, f.execution.attempts, out)
-		if what != dropped || !r.WaitForEvents {
+		what, room := r.events.Output(f.execution.id, f.execution.attempts, out)
+		if what != eventlog.Dropped || !r.WaitForEvents {
 			return what
 		}
 		select {
 		case <-room:
 		case <-f.stopped:
-			return dropped
+			return eventlog.Dropped
 		}
 	}
 }

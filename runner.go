@@ -16,6 +16,7 @@ import (
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/executor/local"
+	"github.com/sallyport-dev/sallyport/internal/eventlog"
 	"github.com/sallyport-dev/sallyport/internal/hostasks"
 	"github.com/sallyport-dev/sallyport/network"
 	"github.com/sallyport-dev/sallyport/rules"
@@ -107,7 +108,7 @@ type Runner struct {
 	kill    context.CancelCauseFunc
 	own     *local.Executor // made when Executor is nil
 	running sync.WaitGroup  // runs under way; added to under mu while not closed
-	events  *emitter
+	events  *eventlog.Queue
 
 	sessions  sessions
 	sandboxes map[*Sandbox]struct{} // open ones
@@ -177,7 +178,7 @@ func (r *Runner) prepareLocked() {
 		r.own = new(local.Executor)
 	}
 	if r.Events != nil {
-		r.events = &emitter{sink: r.Events}
+		r.events = &eventlog.Queue{Sink: r.Events}
 	}
 	if r.Network != nil {
 		r.live = network.NewLive(r.Network)
@@ -230,7 +231,7 @@ func (r *Runner) Close() error {
 	r.mu.Unlock()
 
 	r.running.Wait()
-	events.flush(nil, nil)
+	events.Flush(nil, nil)
 	r.sessions.drop()
 	err := r.closeSandboxes()
 	if own != nil {

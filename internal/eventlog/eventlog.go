@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package eventlog writes what some events say into the log of a program, under the names and
-// with the attributes of telemetry. The table of both is in docs/reference.md.
+// with the attributes of telemetry. The table of both is in docs/reference.md. A [Queue] passes all
+// events to a sink.
 package eventlog
 
 import (

@@ -1,7 +1,7 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package sallyport
+package eventlog
 
 import (
 	"sync"
@@ -10,20 +10,20 @@ import (
 	"github.com/sallyport-dev/sallyport/event"
 )
 
-// The limits of an emitter.
+// The limits of a Queue.
 const (
-	// emitBytes is how many bytes of output may wait for a slow sink.
-	emitBytes = 1 << 20
-	// emitJoin is how large a waiting piece of output may become by joining, in bytes.
-	emitJoin = 64 << 10
-	// emitFlush is how long the end of a run waits for a slow sink.
-	emitFlush = 2 * time.Second
+	// MaxWaiting is how many bytes of output may wait for a slow sink.
+	MaxWaiting = 1 << 20
+	// maxJoined is how large a waiting piece of output may become by joining, in bytes.
+	maxJoined = 64 << 10
+	// FlushTime is how long the end of a run waits for a slow sink.
+	FlushTime = 2 * time.Second
 )
 
-// An emitter passes events to a sink, in order and one at a time. Its goroutine lives only
-// while there are events. The nil emitter drops everything.
-type emitter struct {
-	sink event.Sink
+// A Queue passes events to a sink, in order and one at a time. Its goroutine lives only
+// while there are events. The nil Queue drops everything, but has no Output.
+type Queue struct {
+	Sink event.Sink
 
 	mu      sync.Mutex
 	queue   []event.Event
@@ -34,17 +34,18 @@ type emitter struct {
 	room    chan struct{} // closed when a piece of output is on its way; nil when none waits
 }
 
-// A fate says what became of a piece of output.
-type fate uint8
+// A Fate says what became of a piece of output.
+type Fate uint8
 
+// The fates.
 const (
-	dropped fate = iota // there was no room for it
-	taken               // it will be an event
-	joined              // it was appended to a waiting event
+	Dropped Fate = iota // there was no room for it
+	Taken               // it will be an event
+	Joined              // it was appended to a waiting event
 )
 
-// emit takes an event that must not be lost.
-func (m *emitter) emit(run string, attempt int, b event.Body) {
+// Emit takes an event that must not be lost.
+func (m *Queue) Emit(run string, attempt int, b event.Body) {
 	if m == nil {
 		return
 	}
@@ -53,35 +54,35 @@ func (m *emitter) emit(run string, attempt int, b event.Body) {
 	m.pushLocked(run, attempt, b)
 }
 
-// output takes a piece of output if there is room for it, and returns what tells of room
+// Output takes a piece of output if there is room for it, and returns what tells of room
 // where there is none. It keeps no reference to the data.
-func (m *emitter) output(run string, attempt int, out event.Output) (fate, <-chan struct{}) {
+func (m *Queue) Output(run string, attempt int, out event.Output) (Fate, <-chan struct{}) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.pending+len(out.Data) > emitBytes && len(m.queue) > 0 {
+	if m.pending+len(out.Data) > MaxWaiting && len(m.queue) > 0 {
 		if m.room == nil {
 			m.room = make(chan struct{})
 		}
-		return dropped, m.room
+		return Dropped, m.room
 	}
 	m.pending += len(out.Data)
 	if m.joinLocked(run, attempt, out) {
-		return joined, nil
+		return Joined, nil
 	}
 	out.Data = append([]byte(nil), out.Data...)
 	m.pushLocked(run, attempt, out)
-	return taken, nil
+	return Taken, nil
 }
 
 // joinLocked appends the piece to the newest waiting event if that is the piece before it.
-func (m *emitter) joinLocked(run string, attempt int, out event.Output) bool {
+func (m *Queue) joinLocked(run string, attempt int, out event.Output) bool {
 	if len(m.queue) == 0 || out.DroppedEvents > 0 {
 		return false
 	}
 	last := &m.queue[len(m.queue)-1]
 	before, ok := last.Body.(event.Output)
 	if !ok || last.Run != run || last.Attempt != attempt || before.Stream != out.Stream ||
-		len(before.Data)+len(out.Data) > emitJoin {
+		len(before.Data)+len(out.Data) > maxJoined {
 		return false
 	}
 	before.Data = append(before.Data, out.Data...)
@@ -89,7 +90,7 @@ func (m *emitter) joinLocked(run string, attempt int, out event.Output) bool {
 	return true
 }
 
-func (m *emitter) pushLocked(run string, attempt int, b event.Body) {
+func (m *Queue) pushLocked(run string, attempt int, b event.Body) {
 	m.seq++
 	m.queue = append(m.queue, event.Event{Time: time.Now(), Seq: m.seq, Run: run, Attempt: attempt, Body: b})
 	if m.idle == nil {
@@ -99,7 +100,7 @@ func (m *emitter) pushLocked(run string, attempt int, b event.Body) {
 }
 
 // run emits until no event waits.
-func (m *emitter) run(idle chan struct{}) {
+func (m *Queue) run(idle chan struct{}) {
 	defer close(idle)
 	for {
 		m.mu.Lock()
@@ -119,13 +120,13 @@ func (m *emitter) run(idle chan struct{}) {
 			}
 		}
 		m.mu.Unlock()
-		m.sink.Emit(e)
+		m.Sink.Emit(e)
 	}
 }
 
-// flush waits until the sink has all events, or for a limited time. That begins when one of
+// Flush waits until the sink has all events, or for a limited time. That begins when one of
 // the channels is closed, and at once when both are nil.
-func (m *emitter) flush(stopped, canceled <-chan struct{}) {
+func (m *Queue) Flush(stopped, canceled <-chan struct{}) {
 	if m == nil {
 		return
 	}
@@ -143,7 +144,7 @@ func (m *emitter) flush(stopped, canceled <-chan struct{}) {
 		case <-canceled:
 		}
 	}
-	timer := time.NewTimer(emitFlush)
+	timer := time.NewTimer(FlushTime)
 	defer timer.Stop()
 	select {
 	case <-idle:
