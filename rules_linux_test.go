@@ -117,7 +117,7 @@ func TestOutsideEnvironment(t *testing.T) {
 	for _, c := range []struct{ name, path, variable, rules, want string }{
 		{"a planted program in PATH", ws + ":" + bin, "A=1", `prefix_rule(["tool"], sandbox = "outside")`, "own"},
 		{"an empty element of PATH", ":" + bin, "A=1", `prefix_rule(["tool"], sandbox = "outside")`, "own"},
-		{"a variable that means nothing to the program", bin, "PYTHONPATH=src", `prefix_rule(["tool"], sandbox = "outside")`, "own"},
+		{"a variable that the program does not know", bin, "PYTHONPATH=src", `prefix_rule(["tool"], sandbox = "outside")`, "own"},
 		{"inside", ws + ":" + bin, "A=1", `prefix_rule(["tool"])`, "planted"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
