@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"sync"
 
+	"github.com/sallyport-dev/sallyport/internal/filelock"
 	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/internal/tree"
 
@@ -119,7 +120,7 @@ func openLocked(dir string, how int) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err = flock(f, how); err == nil {
+	if err = filelock.Lock(f, how); err == nil {
 		var locked, named os.FileInfo
 		if locked, err = f.Stat(); err == nil {
 			named, err = os.Lstat(dir)
@@ -158,14 +159,6 @@ func (s *slot) makeBase() error {
 		os.Remove(f.Name())
 	}
 	return err
-}
-
-func flock(f *os.File, how int) error {
-	for {
-		if err := unix.Flock(int(f.Fd()), how); err != unix.EINTR {
-			return err
-		}
-	}
 }
 
 // layers makes the two directories that the overlay of one cache needs.
@@ -246,7 +239,7 @@ func (s *slot) release() {
 		if f != nil {
 			// A child that is being started at this moment has a copy of the
 			// descriptor, so closing alone would not unlock.
-			_ = flock(f, unix.LOCK_UN)
+			_ = filelock.Lock(f, unix.LOCK_UN)
 			f.Close()
 		}
 	}

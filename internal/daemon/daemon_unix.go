@@ -32,8 +32,7 @@ import (
 // The names in the directory of the daemon.
 const (
 	socketName = "daemon.sock"
-	lockName   = "daemon.lock" // held by who starts one
-	logName    = "daemon.log"  // what the last one printed on standard error
+	logName    = "daemon.log" // what the last one printed on standard error
 )
 
 // runtimeVariable names the directory for sockets of this user, as the XDG base directory rules
@@ -112,14 +111,11 @@ func Start(ctx context.Context, program []string, environ []string) (string, err
 	if Listens(path) {
 		return path, nil
 	}
-	lock, err := root.OpenFile(lockName, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+	lock, err := state.Lock("daemon")
 	if err != nil {
 		return "", err
 	}
 	defer lock.Close()
-	if err := flock(lock); err != nil {
-		return "", err
-	}
 	if Listens(path) { // another process has started it meanwhile
 		return path, nil
 	}
@@ -143,15 +139,6 @@ func lookUp(environ []string, name string) string {
 		}
 	}
 	return value
-}
-
-// flock waits for the lock, which ends with f.
-func flock(f *os.File) error {
-	for {
-		if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); !errors.Is(err, unix.EINTR) {
-			return err
-		}
-	}
 }
 
 // Listens reports whether a process of this user, outside of sandboxes, listens at a socket.

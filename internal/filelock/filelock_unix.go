@@ -37,17 +37,23 @@ func (e *HeldError) Error() string {
 // Wait takes the exclusive lock of an open file, which ends with the file. It blocks for at most
 // [Patience]; the error is a [*HeldError] then, and also of later calls for f as long as the other
 // process holds the lock: it is not taken behind the caller's back.
-func Wait(f *os.File) error { return wait(f, Patience) }
+//
+// A command can lock any file that it can open, for ever: what is waited for lies where no command
+// sees it.
+func Wait(f *os.File) error { return wait(f, Patience, unix.LOCK_EX) }
+
+// Lock is Wait where how is LOCK_EX or LOCK_SH. It does not block where how is LOCK_UN, or has LOCK_NB.
+func Lock(f *os.File, how int) error { return wait(f, Patience, how) }
 
 // late has the files for which waiting is over, and the kernel still waits.
 var late sync.Map
 
-func wait(f *os.File, patience time.Duration) error {
+func wait(f *os.File, patience time.Duration, how int) error {
 	if _, waits := late.Load(f); waits {
 		return &HeldError{Path: f.Name(), Time: patience}
 	}
-	err := flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	if !errors.Is(err, unix.EWOULDBLOCK) {
+	err := flock(int(f.Fd()), how|unix.LOCK_NB)
+	if how&unix.LOCK_NB != 0 || !errors.Is(err, unix.EWOULDBLOCK) {
 		return err
 	}
 	// A descriptor of its own: f may be closed while the kernel waits.
@@ -58,7 +64,7 @@ func wait(f *os.File, patience time.Duration) error {
 	taken, over := make(chan error), make(chan struct{})
 	go func() {
 		defer unix.Close(fd) //nolint:errcheck // nothing was written
-		err := flock(fd, unix.LOCK_EX)
+		err := flock(fd, how)
 		select {
 		case taken <- err:
 		case <-over:

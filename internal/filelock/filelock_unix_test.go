@@ -34,7 +34,7 @@ func TestWaitEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	var held *HeldError
-	if err := wait(late, time.Millisecond); !errors.As(err, &held) || held.Path != name || !strings.Contains(err.Error(), name) {
+	if err := wait(late, time.Millisecond, unix.LOCK_EX); !errors.As(err, &held) || held.Path != name || !strings.Contains(err.Error(), name) {
 		t.Fatalf("error %v", err)
 	}
 	if err := flock(int(holder.Fd()), unix.LOCK_UN); err != nil {
@@ -60,5 +60,32 @@ func TestWaitTakes(t *testing.T) {
 	}
 	if err := flock(int(open(t, name).Fd()), unix.LOCK_EX|unix.LOCK_NB); !errors.Is(err, unix.EWOULDBLOCK) {
 		t.Errorf("it is not locked: %v", err)
+	}
+}
+
+// TestLock: a lock that is shared is waited for as well; one try does not wait.
+func TestLock(t *testing.T) {
+	name := t.TempDir() + "/lock"
+	holder, other := open(t, name), open(t, name)
+	for _, hows := range [][2]int{{unix.LOCK_EX, unix.LOCK_SH}, {unix.LOCK_SH, unix.LOCK_EX}} {
+		if err := Lock(holder, hows[0]); err != nil {
+			t.Fatal(err)
+		}
+		if err := Lock(other, hows[1]|unix.LOCK_NB); !errors.Is(err, unix.EWOULDBLOCK) {
+			t.Errorf("one try: %v", err)
+		}
+		var held *HeldError
+		if err := wait(open(t, name), time.Millisecond, hows[1]); !errors.As(err, &held) {
+			t.Errorf("a held lock: %v", err)
+		}
+		if err := Lock(holder, unix.LOCK_UN); err != nil {
+			t.Error(err)
+		}
+		if err := Lock(other, hows[1]); err != nil {
+			t.Error(err)
+		}
+		if err := Lock(other, unix.LOCK_UN); err != nil {
+			t.Error(err)
+		}
 	}
 }

@@ -82,12 +82,8 @@ func (j *journal) lock() error {
 }
 
 func (j *journal) unlock() {
-	_ = flock(j.locked, unix.LOCK_UN) // a lock that cannot be given back ends with the descriptor
+	_ = filelock.Lock(j.locked, unix.LOCK_UN) // a lock that cannot be given back ends with the descriptor
 	j.at("unlocked")
-}
-
-func flock(f *os.File, how int) error {
-	return retry(func() error { return unix.Flock(int(f.Fd()), how) })
 }
 
 // close closes what is open. The locks end with it.
@@ -108,7 +104,7 @@ func (j *journal) join() error {
 		return err
 	}
 	j.at("holder made")
-	if err := flock(f, unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	if err := filelock.Lock(f, unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		f.Close()
 		return errors.Join(err, j.dir.Remove(holderPrefix+id))
 	}
@@ -140,7 +136,7 @@ func (j *journal) alive(id string) bool {
 		return !errors.Is(err, unix.ENOENT) // only a file that does not exist proves death
 	}
 	defer f.Close()
-	return flock(f, unix.LOCK_EX|unix.LOCK_NB) != nil
+	return filelock.Lock(f, unix.LOCK_EX|unix.LOCK_NB) != nil
 }
 
 // read returns an entry by its file name. ENOENT: there is none. errTorn: there is one

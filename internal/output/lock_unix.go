@@ -6,35 +6,28 @@
 package output
 
 import (
-	"errors"
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sallyport-dev/sallyport/internal/filelock"
 )
 
 // lockExclusive waits for the lock that says that a file is being written. Others hold
 // it only for the moment in which they look who owns the file.
-func lockExclusive(f *os.File) error { return flock(f, unix.LOCK_EX) }
+func lockExclusive(f *os.File) error { return filelock.Wait(f) }
 
 // lockShared turns the lock of a file into the one that says that it has ended.
-func lockShared(f *os.File) error { return flock(f, unix.LOCK_SH) }
+func lockShared(f *os.File) error { return filelock.Lock(f, unix.LOCK_SH) }
 
 // probe tells who owns an open file. It may take the file's lock, which goes when the
 // file is closed.
 func probe(f *os.File) owner {
-	if flock(f, unix.LOCK_EX|unix.LOCK_NB) == nil {
+	if filelock.Lock(f, unix.LOCK_EX|unix.LOCK_NB) == nil {
 		return ownerGone
 	}
-	if flock(f, unix.LOCK_SH|unix.LOCK_NB) == nil {
+	if filelock.Lock(f, unix.LOCK_SH|unix.LOCK_NB) == nil {
 		return ownerDone
 	}
 	return ownerWrites
-}
-
-func flock(f *os.File, how int) error {
-	for {
-		if err := unix.Flock(int(f.Fd()), how); !errors.Is(err, unix.EINTR) {
-			return err
-		}
-	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/approval/terminal"
 	"github.com/sallyport-dev/sallyport/internal/printable"
+	"github.com/sallyport-dev/sallyport/internal/state"
 	"github.com/sallyport-dev/sallyport/rules"
 	"github.com/sallyport-dev/sallyport/rules/files"
 )
@@ -175,6 +176,11 @@ func (l *Listing) Forget(id string) error {
 		s := l.Session[at-len(l.Rules)]
 		return send(s.door, &call{Do: doForget, ID: s.ID})
 	}
+	lock, err := state.Lock("rules")
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
 	found, err := files.Remove(l.file, l.Rules[at].Rule)
 	if err == nil && !found {
 		err = ErrUnknown

@@ -23,6 +23,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sallyport-dev/sallyport/internal/filelock"
 	"github.com/sallyport-dev/sallyport/internal/peer"
 	"github.com/sallyport-dev/sallyport/internal/state"
 	"github.com/sallyport-dev/sallyport/internal/tree"
@@ -57,17 +58,14 @@ func openRoom(dir string, create bool) (room, error) {
 	return room{f}, err
 }
 
-// locked calls f while no other process makes or removes a socket.
+// locked calls f while no other process makes or removes a socket. After an error of the lock, the
+// room is closed.
 func (r room) locked(f func() error) error {
-	for {
-		switch err := unix.Flock(int(r.Fd()), unix.LOCK_EX); {
-		case err == nil:
-			defer unix.Flock(int(r.Fd()), unix.LOCK_UN) //nolint:errcheck // it cannot fail on an open file
-			return f()
-		case !errors.Is(err, unix.EINTR):
-			return fmt.Errorf("lock the directory of questions: %w", err)
-		}
+	if err := filelock.Wait(r.File); err != nil {
+		return fmt.Errorf("the directory of questions: %w", err)
 	}
+	defer filelock.Lock(r.File, unix.LOCK_UN) //nolint:errcheck // it cannot fail on an open file
+	return f()
 }
 
 // listen makes the socket and serves it. Stop waits for what is being served.

@@ -21,6 +21,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/failure"
 	"github.com/sallyport-dev/sallyport/internal/pending"
 	_ "github.com/sallyport-dev/sallyport/internal/quietlog" // before package rules
+	"github.com/sallyport-dev/sallyport/internal/state"
 	"github.com/sallyport-dev/sallyport/internal/trust"
 	"github.com/sallyport-dev/sallyport/internal/tty"
 	"github.com/sallyport-dev/sallyport/internal/userdirs"
@@ -176,6 +177,11 @@ func (o *Options) Runner(env *Env, e *config.Effective, policy sandbox.Policy, d
 			if err := os.MkdirAll(filepath.Dir(filepath.Dir(filepath.Dir(file))), 0o700); err != nil { // of a new home
 				return err
 			}
+			lock, err := state.Lock("rules")
+			if err != nil {
+				return err
+			}
+			defer lock.Close()
 			return files.Append(file, line)
 		}
 	}

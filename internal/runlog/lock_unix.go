@@ -8,14 +8,8 @@ package runlog
 import (
 	"os"
 
-	"golang.org/x/sys/unix"
+	"github.com/sallyport-dev/sallyport/internal/filelock"
 )
 
 // lock waits for the lock of an open file, which goes when the file is closed.
-func lock(f *os.File) error {
-	for {
-		if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != unix.EINTR {
-			return err
-		}
-	}
-}
+func lock(f *os.File) error { return filelock.Wait(f) }

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/executor/local"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
@@ -138,4 +140,23 @@ func TestUnixConfined(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestLockedDirectory: a process that sees the directory of a socket can lock it; the server does not wait.
+func TestLockedDirectory(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	dir := t.TempDir()
+	f, err := os.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	l, err := listenUnix(dir + "/a.sock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = l.Close()
 }

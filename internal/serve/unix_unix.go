@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sallyport-dev/sallyport/internal/peer"
+	"github.com/sallyport-dev/sallyport/internal/state"
 )
 
 // listenUnix makes a socket to which this user's processes connect, and no others: a sandbox
@@ -24,14 +25,11 @@ func listenUnix(path string) (net.Listener, error) {
 	if !filepath.IsAbs(path) {
 		return nil, fmt.Errorf("the path of the socket %q is not absolute: %w", path, errAddress)
 	}
-	dir, err := os.Open(filepath.Dir(path))
+	lock, err := state.Lock("serve") // between a look and a removal, no server may start
 	if err != nil {
 		return nil, err
 	}
-	defer dir.Close()
-	if err := unix.Flock(int(dir.Fd()), unix.LOCK_EX); err != nil { // between a look and a removal, no server may start
-		return nil, fmt.Errorf("cannot lock %s: %w", dir.Name(), err)
-	}
+	defer lock.Close()
 	address := &net.UnixAddr{Name: path, Net: "unix"}
 	l, err := net.ListenUnix("unix", address)
 	if errors.Is(err, unix.EADDRINUSE) && dead(address) {

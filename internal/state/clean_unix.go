@@ -81,24 +81,15 @@ func (r *Report) tmpDirs(state string) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return
 	}
-	var parent *os.File
-	if err == nil {
-		defer all.Close()
-		parent, err = all.Open(".")
-	}
-	if err == nil {
-		defer parent.Close()
-		err = filelock.Wait(parent)
-	}
 	if err != nil {
 		r.fail(path, err)
 		return
 	}
+	defer all.Close()
 	r.sweep(all, path, nil)
 }
 
-// sweepTime is how long a start removes what others left; the next one goes on. Other starts
-// wait for it.
+// sweepTime is how long a start removes what others left; the next one goes on.
 const sweepTime = time.Second
 
 // sweepSoon is sweep for a start.
@@ -108,10 +99,10 @@ func (r *Report) sweepSoon(all *os.Root, path string) {
 	r.sweep(all, path, late)
 }
 
-// sweep removes what no living process holds in the directory of private /tmp directories,
-// which is locked. Only names that makeTmp gives are touched. What cannot be removed gets
-// another name, and only a sweep without a time, where late is nil, looks at it again: it
-// does not delay every later start.
+// sweep removes what no living process holds in the directory of private /tmp directories.
+// The lock of that is held while it looks who holds one, not while it removes. Only names that
+// makeTmp gives are touched. What cannot be removed gets another name, and only a sweep without a
+// time, where late is nil, looks at it again: it does not delay every later start.
 func (r *Report) sweep(all *os.Root, path string, late <-chan struct{}) {
 	dir, err := all.Open(".")
 	if err != nil {
@@ -129,37 +120,62 @@ func (r *Report) sweep(all *os.Root, path string, late <-chan struct{}) {
 		case !ours(n):
 			r.Unknown = append(r.Unknown, guard.Left{Path: at, Why: "not a name that sallyport gives"})
 		case late == nil || !strings.HasPrefix(n, stuckPrefix):
-			r.sweepOne(dir, all, n, at, late)
+			if !r.sweepOne(dir, all, n, at, late) {
+				return
+			}
 		}
 	}
 }
 
-// sweepOne removes one private /tmp, unless a living process holds it.
-func (r *Report) sweepOne(dir *os.File, all *os.Root, name, path string, late <-chan struct{}) {
+// sweepOne removes one private /tmp, unless a living process holds it. It reports whether the next
+// one can be looked at.
+func (r *Report) sweepOne(dir *os.File, all *os.Root, name, path string, late <-chan struct{}) bool {
+	if err := filelock.Wait(dir); err != nil {
+		r.fail(path, err)
+		return false
+	}
+	f := r.take(dir, name, path)
+	if err := filelock.Lock(dir, unix.LOCK_UN); err != nil {
+		r.fail(path, err)
+		return false
+	}
+	if f == nil {
+		return true
+	}
+	defer f.Close()
+	switch err := tree.RemoveUntil(all, name, late); {
+	case err == nil:
+		r.TmpDirs = append(r.TmpDirs, path)
+	case !errors.Is(err, tree.ErrLate):
+		_ = all.Rename(name, stuckPrefix+strings.TrimPrefix(name, runPrefix)) // else it is tried again
+		r.fail(path, err)
+	}
+	return true
+}
+
+// take locks one private /tmp, for its removal; nil if that is not to be. The lock of the directory
+// of all is held.
+func (r *Report) take(dir *os.File, name, path string) *os.File {
 	// Its own command may have taken away the right to read it, which is given back.
 	f, err := tree.OpenDir(dir, name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist): // its owner was faster
-		return
+		return nil
 	case errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ELOOP):
 		r.Unknown = append(r.Unknown, guard.Left{Path: path, Why: "not a directory"})
-		return
+		return nil
 	case err != nil:
 		r.fail(path, err)
-		return
+		return nil
 	}
-	defer f.Close()
-	if err := flock(f, unix.LOCK_EX|unix.LOCK_NB); errors.Is(err, unix.EWOULDBLOCK) {
+	switch err := filelock.Lock(f, unix.LOCK_EX|unix.LOCK_NB); {
+	case errors.Is(err, unix.EWOULDBLOCK):
 		r.Held = append(r.Held, guard.Held{Path: path, Holders: 1})
-		return
-	}
-	if err := tree.RemoveUntil(all, name, late); err != nil {
-		if errors.Is(err, tree.ErrLate) {
-			return
-		}
-		_ = all.Rename(name, stuckPrefix+strings.TrimPrefix(name, runPrefix)) // else it is tried again
+	case err != nil:
 		r.fail(path, err)
-		return
+	default:
+		return f
 	}
-	r.TmpDirs = append(r.TmpDirs, path)
+	f.Close()
+	return nil
 }

@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sallyport-dev/sallyport/internal/filelock"
 	"github.com/sallyport-dev/sallyport/internal/printable"
 	"github.com/sallyport-dev/sallyport/internal/tree"
 )
@@ -46,7 +47,7 @@ func Post(dir string, b Board, n *Notice) (*Posted, error) {
 		return nil, noticeError(err)
 	}
 	p := &Posted{filepath.Join(at, name), f}
-	if err = flock(f, unix.LOCK_EX); err == nil {
+	if err = filelock.Wait(f); err == nil {
 		_, err = f.Write(n.text()) // locked before it says something: see look
 	}
 	if err != nil {
@@ -140,7 +141,7 @@ func look(root *os.Root, name string) (n Notice, counts bool) {
 	if err != nil || !info.Mode().IsRegular() {
 		return unknown, true
 	}
-	if flock(f, unix.LOCK_SH|unix.LOCK_NB) == nil {
+	if filelock.Lock(f, unix.LOCK_SH|unix.LOCK_NB) == nil {
 		if info.Size() > 0 || time.Since(info.ModTime()) > unlocked {
 			_ = root.Remove(name)
 		}

@@ -5,10 +5,16 @@
 
 package state
 
-import "errors"
+import (
+	"errors"
+	"os"
+)
 
 // Dir is an error: nothing is kept between runs on this system.
 func Dir() (string, error) { return "", errors.ErrUnsupported }
+
+// Lock is an error: nothing is kept between runs on this system.
+func Lock(string) (*os.File, error) { return nil, errors.ErrUnsupported }
 
 // Existing returns nil: nothing is kept between runs on this system.
 func Existing() []string { return nil }

@@ -185,6 +185,7 @@ func makeTmp(root *os.Root, dir string) (*Tmp, error) {
 }
 
 func newTmp(all *os.Root, path string) (*Tmp, error) {
+	new(Report).sweepSoon(all, path) // what cannot be removed is left for doctor --clean
 	// The lock of the parent keeps a sweep from removing a directory that was created
 	// but not yet locked.
 	parent, err := all.Open(".")
@@ -195,14 +196,13 @@ func newTmp(all *os.Root, path string) (*Tmp, error) {
 	if err := filelock.Wait(parent); err != nil {
 		return nil, err
 	}
-	new(Report).sweepSoon(all, path) // what cannot be removed is left for doctor --clean
 	name := runPrefix + newID()
 	if err := all.Mkdir(name, 0o700); err != nil {
 		return nil, err
 	}
 	lock, err := all.Open(name)
 	if err == nil {
-		err = flock(lock, unix.LOCK_EX|unix.LOCK_NB)
+		err = filelock.Lock(lock, unix.LOCK_EX|unix.LOCK_NB)
 	}
 	if err != nil {
 		return nil, errors.Join(err, all.Remove(name))
@@ -210,13 +210,27 @@ func newTmp(all *os.Root, path string) (*Tmp, error) {
 	return &Tmp{Path: filepath.Join(path, name), parent: all, lock: lock}, nil
 }
 
-func flock(f *os.File, how int) error {
-	for {
-		err := unix.Flock(int(f.Fd()), how)
-		if err != unix.EINTR {
-			return err
-		}
+// Lock takes the lock of this user's processes that has a name, as [filelock.Wait] does, which bounds
+// the wait. It ends when the file is closed. It lies in the state directory: a command can lock any
+// file that it sees, and would hold up what waits for that.
+func Lock(name string) (*os.File, error) {
+	dir, err := Dir()
+	if err != nil {
+		return nil, err
 	}
+	root, err := tree.OpenPath(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	f, err := root.OpenFile(name+".lock", os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := filelock.Wait(f); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }
 
 // Remove removes the directory. It waits for no process: the commands that used it have

@@ -15,7 +15,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
+	"github.com/sallyport-dev/sallyport/internal/filelock"
 	"github.com/sallyport-dev/sallyport/internal/guard"
 	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
@@ -183,5 +185,39 @@ func TestProtected(t *testing.T) {
 		if !slices.Contains(hidden, usual) || !slices.Contains(missing, other+"/sallyport") {
 			t.Errorf("mode %o: hidden are %q, missing %q", mode, hidden, missing)
 		}
+	}
+}
+
+// TestLock: one process at a time has a lock of a name; it is no other's, and ends with its file.
+func TestLock(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	a, err := Lock("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := Lock("b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	got := make(chan error)
+	go func() {
+		again, err := Lock("a")
+		if err == nil {
+			err = again.Close()
+		}
+		got <- err
+	}()
+	other, err := os.Open(a.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if err := filelock.Lock(other, unix.LOCK_EX|unix.LOCK_NB); !errors.Is(err, unix.EWOULDBLOCK) {
+		t.Errorf("it is not locked: %v", err)
+	}
+	a.Close()
+	if err := <-got; err != nil {
+		t.Error(err)
 	}
 }

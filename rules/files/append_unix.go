@@ -14,16 +14,19 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sallyport-dev/sallyport/internal/filelock"
 	"github.com/sallyport-dev/sallyport/rules"
 )
 
 // Append adds a line to a rule file, as [rules.Set.Amend] returns it, unless the file has
 // this line already. It makes the file, its directory and the directory above if they do
-// not exist, and returns when the line is on the disk. It blocks while another process
-// holds the lock of the file.
+// not exist, and returns when the line is on the disk. It takes the lock of the file if that
+// is free, and waits for no process: any that can read the file can hold its lock. Processes that
+// change a file at once agree by a lock of their own, or a removal may take an added line along.
 //
 // The file must be a regular one that belongs to this user, by its own name: a symbolic
 // link is refused. The error is an [fs.PathError], and the file is as it was.
@@ -36,7 +39,7 @@ func Append(path, line string) error {
 
 // Remove removes each line of a rule file that is this one, and reports whether there was one.
 // It returns when that is on the disk. The file is replaced by one with the same mode, so that a
-// reader sees the old one or the new one. What Append refuses, Remove refuses, and it waits for
+// reader sees the old one or the new one. What Append refuses, Remove refuses, and it takes
 // the same lock.
 func Remove(path, line string) (found bool, err error) {
 	dir, err := directory(path)
@@ -87,8 +90,13 @@ func directory(path string) (*os.File, error) {
 	return dir, nil
 }
 
+// changing is held by the change of a rule file of this process.
+var changing sync.Mutex
+
 // locked calls change with a file that is open and locked, and has this name then.
 func locked(dir *os.File, name string, flags int, change func(*os.File) error) error {
+	changing.Lock()
+	defer changing.Unlock()
 	const attempts = 100
 	for range attempts {
 		f, err := open(int(dir.Fd()), name, flags|unix.O_NOFOLLOW|unix.O_NONBLOCK)
@@ -140,20 +148,14 @@ func own(f *os.File, kind fs.FileMode) error {
 	return nil
 }
 
-// lock waits for the lock of a file. It reports whether another file has taken its name
-// meanwhile, as editors do it.
+// lock takes the lock of a file if it is free: a command that sees the file could hold it for ever.
+// It reports whether another file has taken its name meanwhile, as editors do it.
 func lock(dir, f *os.File, name string) (replaced bool, err error) {
 	if err := own(f, 0); err != nil {
 		return false, fmt.Errorf("it %w", err)
 	}
-	for {
-		err := unix.Flock(int(f.Fd()), unix.LOCK_EX)
-		if err == nil {
-			break
-		}
-		if !errors.Is(err, unix.EINTR) {
-			return false, fmt.Errorf("lock it: %w", err)
-		}
+	if err := filelock.Lock(f, unix.LOCK_EX|unix.LOCK_NB); err != nil && !errors.Is(err, unix.EWOULDBLOCK) {
+		return false, fmt.Errorf("lock it: %w", err)
 	}
 	var here, there unix.Stat_t
 	if err := unix.Fstat(int(f.Fd()), &here); err != nil {

@@ -329,3 +329,30 @@ func TestAppendReplaced(t *testing.T) {
 		f.Close()
 	}
 }
+
+// TestLockedByOthers: a process that can read a rule file can lock it, and its directory; no change waits.
+func TestLockedByOthers(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "rules", "a.rules")
+	if err := Append(file, "a"); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{file, filepath.Dir(file)} {
+		f, err := os.Open(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := Append(file, "b"); err != nil {
+		t.Error(err)
+	}
+	if found, err := Remove(file, "a"); !found || err != nil {
+		t.Errorf("%v, %v", found, err)
+	}
+	if text, err := os.ReadFile(file); string(text) != "b\n" || err != nil {
+		t.Errorf("%q, %v", text, err)
+	}
+}
