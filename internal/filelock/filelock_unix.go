@@ -63,7 +63,7 @@ func wait(f *os.File, patience time.Duration, how int) error {
 	}
 	taken, over := make(chan error), make(chan struct{})
 	go func() {
-		defer unix.Close(fd) //nolint:errcheck // nothing was written
+		defer unix.Close(fd) // nothing was written
 		err := flock(fd, how)
 		select {
 		case taken <- err:

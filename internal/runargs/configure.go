@@ -157,6 +157,9 @@ func (o *Options) Runner(env *Env, e *config.Effective, policy sandbox.Policy, d
 	post := &pending.Post{Beside: person, Wait: o.ApprovalWait, Remembered: r.Approvals, Revoke: r.RevokeApproval}
 	var before []approval.Approver
 	if len(o.approver) > 0 {
+		if err := o.approverFiles(e, policy, dir); err != nil {
+			return nil, nil, err
+		}
 		before = append(before, &program.Approver{Args: o.approver, Timeout: o.approverTimeout, PassOnFailure: o.approverPasses})
 	}
 	switch g := o.guardian(env, e, policy); {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 
 	"github.com/sallyport-dev/sallyport/internal/config"
 	"github.com/sallyport-dev/sallyport/internal/printable"
@@ -69,6 +70,22 @@ func (o *Options) settingsFile(env *Env, e *config.Effective) error {
 		return nil
 	}
 	return e.Reach().Decides(by, Absolute(file, env.Dir, env.Variable("HOME")))
+}
+
+// approverFiles returns an error if commands can change the program of the approver, or a file that its
+// arguments name, also where this run asks nothing: another one would be answered by what this one
+// leaves there. A name that PATH leads to is looked up where it is asked, out of reach.
+func (o *Options) approverFiles(e *config.Effective, policy sandbox.Policy, dir string) error {
+	in := reach.New(reach.Area{Policy: policy, Workspace: dir, HostTmp: o.Tmp == "host", Writable: e.Writable()})
+	for _, word := range o.approver {
+		if !filepath.IsAbs(word) {
+			continue
+		}
+		if err := in.Decides("hooks.approver", word); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Site says which programs the words of a command mean that runs in dir under a policy.
