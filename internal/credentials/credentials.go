@@ -95,12 +95,7 @@ func (s *Search) Find() []Store {
 			}
 		}
 	}
-	for _, found := range s.named(git) {
-		if !slices.ContainsFunc(out, func(o Store) bool { return o.Path == found.Path }) {
-			out = append(out, found)
-		}
-	}
-	return out
+	return once(append(out, s.named(git)...))
 }
 
 func (s *Search) granted(kind string) bool { return slices.Contains(s.Granted, GrantPrefix+kind) }
@@ -173,13 +168,17 @@ func listed(dir string) *names {
 func (d *directories) stores(k *kind) []Store {
 	var out []Store
 	for _, name := range k.paths {
-		if d.exists(name) {
-			out = append(out, Store{Name: k.name, Path: filepath.Join(d.home, name)})
+		if at, _ := d.at(name); at != "" {
+			out = append(out, Store{Name: k.name, Path: at})
 		}
 	}
 	for i := range k.files {
-		if f := &k.files[i]; d.exists(f.path) {
-			found, text := f.store(k.name, filepath.Join(d.home, f.path))
+		f := &k.files[i]
+		switch at, shut := d.at(f.path); {
+		case shut:
+			out = append(out, Store{Name: k.name, Path: at})
+		case at != "":
+			found, text := f.store(k.name, at)
 			out = append(out, found...)
 			if f.form == git && d.git != nil {
 				*d.git = append(*d.git, text)
@@ -187,10 +186,24 @@ func (d *directories) stores(k *kind) []Store {
 		}
 	}
 	for _, dir := range k.keys {
-		if d.exists(dir) {
-			for _, path := range keys(filepath.Join(d.home, dir), d.home) {
+		switch at, shut := d.at(dir); {
+		case shut:
+			out = append(out, Store{Name: k.name, Path: at})
+		case at != "":
+			for _, path := range keys(at, d.home) {
 				out = append(out, Store{Name: k.name, Path: path})
 			}
+		}
+	}
+	return out
+}
+
+// once leaves out stores whose path another one before has.
+func once(all []Store) []Store {
+	var out []Store
+	for _, s := range all {
+		if !slices.ContainsFunc(out, func(o Store) bool { return o.Path == s.Path }) {
+			out = append(out, s)
 		}
 	}
 	return out
@@ -223,18 +236,36 @@ func (f *file) store(kind, path string) (found []Store, text string) {
 	return nil, text
 }
 
-// exists reports whether a name in the home exists, a link that leads nowhere included.
-func (d *directories) exists(name string) bool {
+// at returns the path of a name in the home, a link that leads nowhere included; "" if nothing has it.
+// Shut says that this could not be found out: the path is that of the directory that is closed then.
+func (d *directories) at(name string) (path string, shut bool) {
 	for i, dir := range listedDirs {
 		if rest, below := strings.CutPrefix(name, dir); below && !has(d.below[i], rest) {
-			return false
+			return "", false
 		}
 	}
 	if !has(d.names, name) {
-		return false
+		return "", false
 	}
-	_, err := os.Lstat(filepath.Join(d.home, name))
-	return err == nil
+	path = filepath.Join(d.home, name)
+	at := there(path)
+	if at == d.home || below(d.home, at) {
+		return "", false // the home itself is closed, or a link that leads to it
+	}
+	return at, at != "" && at != path
+}
+
+// there returns a path, or of what cannot be looked at the directory on the way that is closed; its owner
+// can open it again. It is "" if nothing is there.
+func there(path string) string {
+	for at := path; ; at = filepath.Dir(at) {
+		switch _, err := os.Lstat(at); {
+		case err == nil:
+			return at
+		case os.IsNotExist(err) || errors.Is(err, syscall.ENOTDIR) || at == filepath.Dir(at):
+			return ""
+		}
+	}
 }
 
 // has reports whether the first element of a path may be among the names of a directory.

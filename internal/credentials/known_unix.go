@@ -101,6 +101,12 @@ func (s *seeking) visit(n *node) {
 			n.stamp, n.files, n.dirs = stamp{}, nil, nil // it is gone; the one above has changed
 			return
 		}
+		// Its owner can open it again.
+		if n.path != "" && n.path[0] == '.' && st.Mode&0o500 != 0o500 && int(st.Uid) == os.Geteuid() && st.Uid != 0 {
+			n.stamp, n.files, n.dirs = stamp{}, nil, nil
+			s.found = append(s.found, Store{Name: other, Path: filepath.Join(s.home, n.path)})
+			return
+		}
 		if now := stampOf(&st); n.stamp != now {
 			s.read(n)
 			n.stamp = now

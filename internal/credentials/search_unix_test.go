@@ -6,6 +6,7 @@
 package credentials
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -154,4 +155,45 @@ func FuzzReadKnown(f *testing.F) {
 	k.Search(f.TempDir())
 	f.Add(k.Bytes())
 	f.Fuzz(func(_ *testing.T, b []byte) { ReadKnown(b) })
+}
+
+// TestShut: a directory that its owner has closed is hidden as a whole, as it can be opened again.
+func TestShut(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	if os.Geteuid() == 0 {
+		return // nothing is closed to root
+	}
+	dir := t.TempDir()
+	shut := func(name string, mode os.FileMode) {
+		t.Helper()
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, nil, 0o600), os.Chmod(filepath.Dir(path), mode)); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = os.Chmod(filepath.Dir(path), 0o700) })
+	}
+	shut("home/.aws/credentials", 0)
+	shut("home/.docker/config.json", 0o600)
+	shut("home/.tool/key", 0)
+	shut("kube/config", 0)
+	shut("moved/gh/hosts.yml", 0)
+	home := filepath.Join(dir, "home")
+	s := &Search{Homes: []string{home}, Dir: home, Env: func(name string) string {
+		return map[string]string{"KUBECONFIG": dir + "/kube/config", "GH_CONFIG_DIR": dir + "/moved/gh"}[name]
+	}}
+	var got []string
+	for _, found := range s.Find() {
+		got = append(got, strings.TrimPrefix(found.Path, dir+"/"))
+	}
+	found, _ := new(Known).Search(home)
+	for _, f := range found {
+		if f.Name == other {
+			got = append(got, "search "+strings.TrimPrefix(f.Path, dir+"/"))
+		}
+	}
+	for _, want := range []string{"home/.aws", "home/.docker", "kube", "moved/gh", "search home/.tool"} {
+		if n := len(slices.DeleteFunc(slices.Clone(got), func(g string) bool { return g != want })); n != 1 {
+			t.Errorf("%s is there %d times: %q", want, n, got)
+		}
+	}
 }

@@ -110,6 +110,10 @@ func (s *Search) movedTo(dir, instead string) []Store {
 	if names != nil && len(names.all) == 0 {
 		return nil
 	}
+	inside := filepath.Join(dir, "a")
+	if at := there(inside); at != "" && at != inside && s.apart(at) {
+		return []Store{{Name: other, Path: at}} // closed: what is there is not known
+	}
 	d := &directories{home: dir, names: names}
 	for i := range kinds {
 		k := &kinds[i]
@@ -157,7 +161,11 @@ func (s *Search) file(v *naming, value string) []Store {
 		return nil
 	}
 	path = filepath.Join(path, v.file)
-	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+	info, err := os.Stat(path)
+	if at := there(path); err != nil && at != "" && at != path && s.apart(at) {
+		return []Store{{Name: v.kind, Path: at}} // closed: what is there is not known
+	}
+	if err != nil || !info.Mode().IsRegular() {
 		return nil
 	}
 	if v.as == "" {

@@ -15,6 +15,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/guard"
 	"github.com/sallyport-dev/sallyport/internal/plan"
 	"github.com/sallyport-dev/sallyport/internal/rulings"
+	"github.com/sallyport-dev/sallyport/internal/testenv"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -56,5 +57,25 @@ func TestManyPlaces(t *testing.T) {
 	made.Places = append(made.Places, last)
 	if got := s.repositories(made); !slices.Equal(got, []string{last}) {
 		t.Errorf("%q, want %s", got, last)
+	}
+}
+
+// TestMadeShut: a repository in a directory that the command has closed is there.
+func TestMadeShut(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	if os.Geteuid() == 0 {
+		return // nothing is closed to root
+	}
+	dir := t.TempDir()
+	if err := os.MkdirAll(dir+"/shut/.git", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(dir+"/shut", 0); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Chmod(dir+"/shut", 0o700) })
+	got := new(seen).repositories(&Made{Places: []string{dir + "/shut/.git", dir + "/none/.git"}})
+	if diff := cmp.Diff([]string{dir + "/shut/.git"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

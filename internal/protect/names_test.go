@@ -19,6 +19,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/plan"
+	"github.com/sallyport-dev/sallyport/internal/testenv"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -278,5 +279,26 @@ func TestStoredName(t *testing.T) {
 				t.Errorf("got %q", got)
 			}
 		})
+	}
+}
+
+// TestMatchShut: a link that leads into a directory of the user's that is closed may lead to a secret.
+func TestMatchShut(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	if os.Geteuid() == 0 {
+		return // nothing is closed to root
+	}
+	base := lay(t, "shut", "shut/key = x", "a.pem -> BASE/shut/key", "b.pem -> BASE/none/key")
+	if err := os.Chmod(base+"/shut", 0); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Chmod(base+"/shut", 0o700) })
+	s := &ruleset{entries: map[string][]string{}, rules: map[string]plan.Rule{}}
+	var at *executor.RootError
+	if err := s.match(base + "/a.pem"); !errors.As(err, &at) || at.Path != base+"/shut/key" {
+		t.Errorf("into a closed directory: %v", err)
+	}
+	if err := s.match(base + "/b.pem"); err != nil {
+		t.Errorf("to nothing: %v", err)
 	}
 }

@@ -91,7 +91,7 @@ func (s *seen) repositories(made *Made) []string {
 	search = search || len(made.Places) > maxPlaces
 	var out []string
 	for _, name := range made.Places[:min(len(made.Places), maxPlaces)] {
-		if _, err := os.Lstat(name); err != nil {
+		if _, err := os.Lstat(name); missing(err) { // what is closed is there
 			search = search || made.Renamed
 		} else if (filepath.Base(name) == ".git" || gitpaths.IsBare(name)) && !s.known(name) {
 			out = append(out, name)

@@ -248,8 +248,12 @@ func (s *ruleset) match(name string) error {
 	}
 	// The link itself holds no content; what it leads to does.
 	real, _, err := s.resolve(name)
+	var at *fs.PathError
+	if errors.As(err, &at) && errors.Is(err, fs.ErrPermission) && openable(filepath.Dir(at.Path)) {
+		return uninspected(at.Path, err, "") // it may lead to a file, which the command could read later
+	}
 	if err != nil {
-		return nil //nolint:nilerr // a link that leads nowhere hides nothing
+		return nil // a link that leads nowhere hides nothing
 	}
 	spot, err := s.lookAt(real)
 	if err != nil {
@@ -371,6 +375,16 @@ func notProtectable(real string, mode fs.FileMode) error {
 		Need: "a directory or file at the protected name " + real, Have: "it is a " + hostfacts.KindWord(mode),
 		Hint: "a link cannot be protected, because the command could change it; replace it by what it points to, or move it away",
 	}
+}
+
+// openable reports whether a directory is this user's, so that a command could open what is closed.
+func openable(dir string) bool {
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return false
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(st.Uid) == os.Geteuid()
 }
 
 // uninspected says that a path cannot be looked at.

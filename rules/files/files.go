@@ -47,12 +47,14 @@ func read(path string) ([]byte, error) {
 
 // Directory returns the rule files in a directory, those with a name that ends in .rules, in
 // the order of their names. Only regular files count: directories, symbolic links and
-// others are left out. A directory that does not exist has none; one that cannot be read
-// is one Source with the error.
+// others are left out. A directory that does not exist has none; one that cannot be read,
+// and a link that leads nowhere, is one Source with the error.
 func Directory(dir string) []rules.Source {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		if _, at := os.Lstat(dir); errors.Is(at, fs.ErrNotExist) {
+			return nil
+		}
 	}
 	var all []rules.Source
 	for _, entry := range entries {

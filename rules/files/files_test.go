@@ -54,6 +54,12 @@ func TestDirectory(t *testing.T) {
 	if want := []string{".hidden.rules", "B.rules", "a.rules", "b.rules"}; !slices.Equal(names, want) {
 		t.Errorf("%q, want %q", names, want)
 	}
+	if err := os.Symlink("none", dir+"/gone"); err != nil {
+		t.Fatal(err)
+	}
+	if got := Directory(dir + "/gone"); len(got) != 1 || got[0].Err == nil {
+		t.Errorf("a link that leads nowhere: %v", got)
+	}
 	if got := Directory(dir + "/a.rules"); len(got) != 1 || got[0].Err == nil {
 		t.Errorf("a file for a directory: %v", got)
 	}
