@@ -146,7 +146,10 @@ func (w *watch) exactMemory(processes []int) int64 {
 	if max(sum, files.bytes) > w.memory || sum+files.bytes <= w.memory {
 		return max(sum, files.bytes, min(sum+files.bytes, w.memory))
 	}
-	return max(sum, files.bytes, sum+files.bytes-total(processes, files.mapped))
+	mapped := total(processes, files.mapped)
+	// A process that ends meanwhile has its files open for longer than it has them mapped.
+	sum = min(sum, total(processes, proportional))
+	return max(sum, files.bytes, sum+files.bytes-mapped)
 }
 
 func total(processes []int, of func(pid int) int64) int64 {
