@@ -4,14 +4,18 @@
 package main
 
 import (
+	"fmt"
+	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
 
 	"golang.org/x/sys/unix"
 )
 
 // programs are what this test binary can be, by name.
 func programs() map[string]func() {
-	return map[string]func(){"sallyport": managed, "act": act, "chaos": chaosMain, "unlocked": unlocked, "eavesdrop": eavesdrop}
+	return map[string]func(){"sallyport": managed, "act": act, "chaos": chaosMain, "unlocked": unlocked, "lockall": lockAll, "eavesdrop": eavesdrop}
 }
 
 // unlocked waits until no process has a lock on any of the files.
@@ -25,4 +29,25 @@ func unlocked() {
 		check(err)
 		unix.Close(fd)
 	}
+}
+
+// lockAll takes every lock that it gets, of both kinds, on all that it can open below directories. It
+// says how many it has, and keeps them until its input ends.
+func lockAll() {
+	n := 0
+	for _, dir := range os.Args[1:] {
+		_ = filepath.WalkDir(dir, func(name string, _ fs.DirEntry, _ error) error {
+			fd, err := unix.Open(name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+			if err != nil {
+				return nil //nolint:nilerr // it is out of reach
+			}
+			if unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) == nil {
+				n++
+			}
+			_ = unix.FcntlFlock(uintptr(fd), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_RDLCK})
+			return nil
+		})
+	}
+	fmt.Println("locked", n)
+	_, _ = io.Copy(io.Discard, os.Stdin)
 }
