@@ -237,6 +237,7 @@ func TestFlipped(t *testing.T) {
 // able to make a file, and what begins while an approved command runs cannot.
 func TestPlanted(t *testing.T) {
 	testenv.RunAsOrdinary(t)
+	byPath := map[string]bool{"program": true, "of a script": true, "nowhere": true}
 	for name, args := range map[string][]string{
 		"program": {"deployer"}, "of a script": {"sh", "-c", "read x; deployer; true"}, "script": {"sh", "-c", "read x; . bin/none; true"},
 		"behind another": {"sh", "-c", "read x; ./bin/none || true"}, "nowhere": {"sh", "-c", "read x; no-such || true"},
@@ -263,6 +264,7 @@ func TestPlanted(t *testing.T) {
 				r.Approver = yes
 				_, err := r.Run(t.Context(), c)
 				var by *approval.WriterError
+				free = free || byPath[name] // then the place in PATH does not count
 				if isBy := errors.As(err, &by); isBy == free || free && (err != nil || asked != 1) || !free && asked > 0 {
 					t.Errorf("beside %s: %d questions, %v", policy.Name(), asked, err)
 				}
@@ -285,6 +287,45 @@ func TestPlanted(t *testing.T) {
 				t.Fatal(err)
 			}
 		})
+	}
+}
+
+// TestPlantedBeside: an active virtual environment of the workspace does not keep programs behind it from
+// starting outside beside a command that could write there, and what that one plants is not run.
+func TestPlantedBeside(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	s := newSite(t)
+	if err := os.Mkdir(s.dir+"/own", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s.write(t, "own/deployer", "#!/bin/sh\necho good:$PATH\n")
+	s.write(t, "ws/bin/python", "#!/bin/sh\n")
+	path := fmt.Sprintf("%s/bin::%s/own:%s", s.ws, s.dir, os.Getenv("PATH"))
+	writer := s.begin(t, sandbox.WorkspaceWrite("."), sh(`printf '#!/bin/sh\necho evil\n' >evil; chmod +x evil; echo there
+		while :; do ln -f evil bin/deployer; ln -f evil deployer; rm bin/deployer deployer; done`))
+	started := 0
+	for _, args := range [][]string{{"deployer"}, {"sh", "-c", "deployer; true"}} {
+		for range 40 {
+			r := newRunner(t, sandbox.WorkspaceWrite("."))
+			r.Approver = approval.Func(func(context.Context, *approval.Request) (approval.Decision, error) {
+				return approval.Decision{Answer: approval.Approved}, nil
+			})
+			c := s.outside(args...)
+			c.Env = append(os.Environ(), "PATH="+path)
+			res, err := r.Run(t.Context(), c)
+			switch {
+			case err == nil && res.Stdout.String() == fmt.Sprintf("good:%s/own:%s\n", s.dir, os.Getenv("PATH")):
+				started++
+			case err == nil || !errors.Is(err, ErrRefused):
+				t.Fatalf("%q: %v, %v", args, res, err)
+			}
+		}
+	}
+	if started == 0 {
+		t.Error("nothing started")
+	}
+	if err := writer.Close(); err != nil {
+		t.Fatal(err)
 	}
 }
 

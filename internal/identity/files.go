@@ -172,14 +172,15 @@ var errDirs = errors.New("the command changes its directory too often")
 type absent struct {
 	path string // without links on the way
 	role approval.Role
+	dir  string // of PATH, in which it would be found; empty if it is named otherwise
 }
 
 // lacks adds a file that is not there.
-func (g *gathering) lacks(at string, role approval.Role) {
+func (g *gathering) lacks(at string, role approval.Role, inPath string) {
 	for dir, rest := filepath.Dir(at), filepath.Base(at); ; dir, rest = filepath.Dir(dir), filepath.Join(filepath.Base(dir), rest) {
 		real, err := hostfacts.EvalSymlinks(dir)
 		if err == nil {
-			a := absent{filepath.Join(real, rest), role}
+			a := absent{filepath.Join(real, rest), role, inPath}
 			if !slices.Contains(g.absent, a) {
 				g.absent = append(g.absent, a)
 			}
@@ -201,9 +202,9 @@ func (g *gathering) lookup(name string, role approval.Role) (first *file) {
 		case !isPath:
 			g.before(name, at, role)
 		case err != nil && filepath.IsAbs(name):
-			g.lacks(name, role)
+			g.lacks(name, role, "")
 		case err != nil:
-			g.lacks(filepath.Join(dir, name), role)
+			g.lacks(filepath.Join(dir, name), role, "")
 		}
 		if err == nil {
 			if f := g.add(at, role); f != nil && first == nil {
@@ -225,12 +226,13 @@ func (g *gathering) before(name, at string, role approval.Role) {
 	list, _ := hostfacts.Value(g.c.Env, "PATH")
 	for _, dir := range filepath.SplitList(list) {
 		candidate := filepath.Join(dir, name)
+		if !filepath.IsAbs(dir) {
+			candidate = filepath.Join(g.c.Dir, dir, name)
+		}
 		if candidate == at {
 			return
 		}
-		if filepath.IsAbs(dir) {
-			g.lacks(candidate, role)
-		}
+		g.lacks(candidate, role, cmp.Or(dir, "."))
 	}
 }
 
@@ -243,6 +245,9 @@ func (g *gathering) name(word string, role approval.Role) {
 		at := word
 		if !filepath.IsAbs(at) {
 			at = filepath.Join(dir, at)
+		}
+		if _, err := os.Lstat(at); role == approval.RoleScript && err != nil {
+			g.lacks(at, role, "")
 		}
 		g.add(at, role)
 		if filepath.IsAbs(word) {

@@ -7,7 +7,9 @@ import (
 	"cmp"
 	"errors"
 	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/internal/state"
@@ -25,9 +27,10 @@ type Look struct {
 	files   []*file
 	absent  []absent
 	posted  *state.Posted
-	state   string // the state directory; empty where there is none on this system
-	apart   error  // why the other runs are not known
-	written bool   // another command could write a file when it was read
+	state   string   // the state directory; empty where there is none on this system
+	apart   error    // why the other runs are not known
+	written bool     // another command could write a file when it was read
+	planted []string // directories of PATH in which another command could put a program
 }
 
 // Of looks at what a command is now. Nothing is held open.
@@ -95,6 +98,7 @@ func (l *Look) meet(post bool) {
 
 // writer returns an error if a command in a sandbox runs that can change one of the files, or may.
 func (l *Look) writer() (err error, written bool) {
+	l.planted = nil
 	if l.apart != nil {
 		return l.apart, true
 	}
@@ -112,12 +116,37 @@ func (l *Look) writer() (err error, written bool) {
 			}
 		}
 		for _, a := range l.absent {
-			if n.Covers(a.path) {
+			if a.dir != "" && n.Covers(a.path) {
+				l.planted = append(l.planted, a.dir)
+			} else if n.Covers(a.path) {
 				return &approval.WriterError{Path: a.path, Role: a.role, Run: n.Run, PID: n.PID, Program: n.Program}, true
 			}
 		}
 	}
 	return nil, false
+}
+
+// Env returns the environment with which the command starts, and the directories that are left out of
+// PATH: beside a command in a sandbox that could put a program there, the names of this one lead to what
+// was looked at, behind them.
+func (l *Look) Env(env []string) (kept, left []string) {
+	if l == nil || len(l.planted) == 0 {
+		return env, nil
+	}
+	kept = slices.Clone(env)
+	for i, entry := range kept {
+		list, ok := strings.CutPrefix(entry, "PATH=")
+		if !ok {
+			continue
+		}
+		dirs := slices.DeleteFunc(filepath.SplitList(list), func(dir string) bool { return slices.Contains(l.planted, cmp.Or(dir, ".")) })
+		if len(dirs) == 0 {
+			dirs = []string{os.DevNull} // an empty list means the working directory
+		}
+		kept[i] = "PATH=" + strings.Join(dirs, string(filepath.ListSeparator))
+	}
+	slices.Sort(l.planted)
+	return kept, slices.Compact(l.planted)
 }
 
 // Writer returns a [*approval.WriterError] if a command in a sandbox runs that can change what an
