@@ -86,6 +86,11 @@ func TestGitGrant(t *testing.T) {
 	granted := newRunner(t, sandbox.WorkspaceWrite(".").With(sandbox.Grant{Name: "git"}))
 	for _, w := range gitWork {
 		t.Run(w.name, func(t *testing.T) {
+			for _, tool := range []string{"sed", "perl"} {
+				if strings.Contains(w.script, tool+" ") {
+					testenv.NeedProgram(t, tool)
+				}
+			}
 			if res := gitRun(t, granted, ws, w.script); res.ExitCode != 0 || len(res.Quarantined) > 0 {
 				t.Errorf("exit code %d, quarantined %v\n%s", res.ExitCode, res.Quarantined, res.Output)
 			}
