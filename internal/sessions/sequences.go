@@ -4,9 +4,9 @@
 package sessions
 
 import (
-	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // The lists of what a filter lets through. Sources: ECMA-48; xterm's ctlseqs; the protocols of kitty
@@ -34,7 +34,7 @@ func drawsEscape(intermediates string, final byte) bool {
 // controls are the control sequences that only draw, by their private prefix, intermediates and
 // final byte. Among those that are not here: reports (c, n, x, $p, $w, ?u, ?m, >q), the window and its
 // size (t but for the stack of titles), printers (i), conformance levels ("p).
-var controls = func() map[string]bool {
+var controls = sync.OnceValue(func() map[string]bool {
 	m := map[string]bool{}
 	for _, group := range []struct{ prefix, intermediates, finals string }{
 		{"", "", "@ABCDEFGHIJKLMPSTXZ`abdefgmrsu"},
@@ -55,7 +55,7 @@ var controls = func() map[string]bool {
 		}
 	}
 	return m
-}()
+})
 
 // modes are the private modes that programs set. Those that a terminal answers at once, such as 2048
 // (its size), are not among them.
@@ -86,21 +86,27 @@ func drawsControl(before []byte, final byte) bool {
 	case kind == "?h", kind == "?l", kind == "?r", kind == "?s":
 		return !slices.ContainsFunc(strings.Split(params, ";"), func(m string) bool { return !slices.Contains(modes, m) })
 	default:
-		return controls[kind]
+		return controls()[kind]
 	}
 }
 
-var (
-	// commands are operating system commands that only draw, by their number: titles, colors, the
-	// working directory, links, progress and messages, the shape of the pointer, marks of prompts,
-	// the clipboard, and what sets them back.
-	commands = regexp.MustCompile(`^(?:[0-2]|4|5|7|8|9|1[0-9]|22|52|10[45]|11[0-9]|133|633|777)(?:;|$)`)
-	// asked are those of them where a question mark asks.
-	asked     = regexp.MustCompile(`^(?:4|5|1[0-9]|22|10[45]|11[0-9])(?:;|$)`)
-	clipboard = regexp.MustCompile(`^52;[cpqs0-7]*;[A-Za-z0-9+/=]*$`)
-	picture   = regexp.MustCompile(`^1337;(?:File=(?:[^:]*;)?inline=1[;:]|SetMark$)`)
-	sixel     = regexp.MustCompile(`^[0-9;]*q`)
+// commands are operating system commands that only draw, by their number: titles, colors, the
+// working directory, links, progress and messages, the shape of the pointer, marks of prompts, and what
+// sets colors back. True says that a question mark in one asks.
+var commands = map[string]bool{
+	"0": false, "1": false, "2": false, "4": true, "5": true, "7": false, "8": false, "9": false, "10": true, "11": true,
+	"12": true, "13": true, "14": true, "15": true, "16": true, "17": true, "18": true, "19": true, "22": true,
+	"104": true, "105": true, "110": true, "111": true, "112": true, "113": true, "114": true, "115": true, "116": true,
+	"117": true, "118": true, "119": true, "133": false, "633": false, "777": false,
+}
+
+const (
+	digits = "0123456789"
+	base64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz" + digits + "+/="
 )
+
+// consists reports whether all of a text is of these characters.
+func consists(text, of string) bool { return strings.Trim(text, of) == "" }
 
 // drawsString reports whether a string only draws. Keys that a program defines (DECUDK), which the
 // terminal would type, messages to a multiplexer and other strings of devices are not let through.
@@ -108,21 +114,31 @@ func drawsString(kind byte, content string) bool {
 	switch kind {
 	case 'k':
 		return true
-	case 'P':
-		return sixel.MatchString(content)
+	case 'P': // sixels
+		params, _, ok := strings.Cut(content, "q")
+		return ok && consists(params, digits+";")
 	case '_':
 		return drawsPicture(content)
 	case ']':
-	default:
-		return false
+		return drawsCommand(content)
 	}
-	switch {
-	case strings.HasPrefix(content, "52;"):
-		return clipboard.MatchString(content)
-	case asked.MatchString(content):
-		return !strings.Contains(content, "?")
+	return false
+}
+
+// drawsCommand reports whether an operating system command only draws.
+func drawsCommand(content string) bool {
+	number, rest, _ := strings.Cut(content, ";")
+	switch number {
+	case "52": // the clipboard, when it is set
+		to, data, ok := strings.Cut(rest, ";")
+		return ok && consists(to, "cpqs01234567") && consists(data, base64)
+	case "1337": // a mark, or a picture in the text, not a file that is stored
+		file, isFile := strings.CutPrefix(rest, "File=")
+		options, _, _ := strings.Cut(file, ":")
+		return rest == "SetMark" || isFile && slices.Contains(strings.Split(options, ";"), "inline=1")
 	}
-	return commands.MatchString(content) || picture.MatchString(content)
+	asks, known := commands[number]
+	return known && !(asks && strings.Contains(rest, "?"))
 }
 
 // drawsPicture reports whether a command of kitty's graphics only draws. A terminal answers one that
