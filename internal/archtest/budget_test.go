@@ -149,7 +149,7 @@ var budgets = map[string]budget{
 	"internal/text":        {500, ""},
 	"internal/toml":        {485, "adding to a text without changing the rest of it; new: keys and values of TOML with their places"},
 	"internal/serve":       {825, "strict claims, files that keep the server; an end that clients are told, and a second signal; TLS and certificates of clients; a socket of systemd; bounds for clients that only connect, guess or send slowly; a server that rests ends; new: listeners and authentication of the exec-server"},
-	"internal/sessions":    {1800, "a terminal gets complete sequences of a list only; files that flags name; certificates for other machines; runs on other machines in front of the user; new: the verbs of detached runs: a terminal that is attached, output, waits"},
+	"internal/sessions":    {1810, "a terminal gets complete sequences of a list only; files that flags name; certificates for other machines; runs on other machines in front of the user; new: the verbs of detached runs: a terminal that is attached, output, waits"},
 	"internal/setup":       {320, "new: the first settings of a project, and what is allowed from now on"},
 	"internal/toolfiles":   {280, "many more names that programs run or obey later"},
 	"internal/tree":        {310, "removal by descriptors, of any depth, with an end, and the check of directories of our own"},
