@@ -270,8 +270,8 @@ func TestWayClosed(t *testing.T) {
 			mustRun(t, a, &job{args: sh(c.close)})
 			plant := c.open + ` && mkdir -p .config/sallyport .local/state/sallyport; for d in .config .local/state; do echo evil >$d/sallyport/planted; done`
 			res, err := a.run(t, &job{args: sh(plant)})
-			if err == nil || !strings.Contains(err.Error(), "cannot be inspected") {
-				t.Errorf("%+v, %v", res, err)
+			if err == nil && res.code == 0 { // it does not start, or with the directory read-only
+				t.Errorf("%+v", res)
 			}
 			must(t, os.Chmod(dir, 0o755))
 			for _, d := range []string{".config", ".local/state"} {
