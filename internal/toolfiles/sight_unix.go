@@ -7,6 +7,7 @@ package toolfiles
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -36,10 +37,15 @@ type Sight struct {
 // Look looks at every name of the table in a directory, without following links. The error
 // says which name could not be looked at.
 func Look(root string) ([]Sight, error) {
-	all := inTable(root)
+	listed, whole := topNames(root)
+	all := inTable(listed)
 	out := make([]Sight, 0, len(all))
 	for _, n := range all {
 		s := Sight{Name: n, Path: filepath.Join(root, n.Name)}
+		if whole && !isListed(listed, n.Name) {
+			out = append(out, s) // most are missing, and a look at each of them takes longer
+			continue
+		}
 		var st syscall.Stat_t
 		switch err := syscall.Lstat(s.Path, &st); {
 		case err == nil:
@@ -54,9 +60,9 @@ func Look(root string) ([]Sight, error) {
 }
 
 // inTable returns the names of the table in a directory. What patterns match is there; the others may be missing.
-func inTable(root string) []Name {
+func inTable(listed []string) []Name {
 	out := make([]Name, 0, len(names))
-	found := patterns(root)
+	found := matched(listed)
 	for i := range names {
 		n := names[i]
 		if n.Name[0] != '*' {
@@ -74,15 +80,33 @@ func inTable(root string) []Name {
 	return out
 }
 
-// patterns returns the names in a directory that patterns match, sorted. What cannot be listed has none.
-func patterns(root string) []string {
+// fewNames is how many names of a directory are compared with the table in place of a look at each.
+const fewNames = 128
+
+// topNames returns the names at the top of a directory, maxTop at most; none of one that cannot be listed.
+// Whole says that these are all of them, and few enough to be searched, in ASCII: some file systems take
+// other letters for those of a name.
+func topNames(root string) (listed []string, whole bool) {
 	f, err := os.OpenFile(root, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return nil
+		return nil, false
 	}
 	defer f.Close()
-	all, _ := f.Readdirnames(maxTop) // what was read before an error counts
-	found := slices.DeleteFunc(all, func(name string) bool {
+	listed, err = f.Readdirnames(maxTop) // what was read before an error counts
+	other := func(name string) bool { return strings.ContainsFunc(name, func(r rune) bool { return r >= 0x80 }) }
+	return listed, (err == nil || errors.Is(err, io.EOF)) && len(listed) <= fewNames && !slices.ContainsFunc(listed, other)
+}
+
+// isListed reports whether a name, or the directory that it is in, is listed, in whatever case: the file
+// system may not tell them apart.
+func isListed(listed []string, name string) bool {
+	top, _, _ := strings.Cut(name, "/")
+	return slices.ContainsFunc(listed, func(one string) bool { return strings.EqualFold(one, top) })
+}
+
+// matched returns those of the names in a directory that patterns match, sorted.
+func matched(listed []string) []string {
+	found := slices.DeleteFunc(slices.Clone(listed), func(name string) bool {
 		return !slices.ContainsFunc(names, func(n Name) bool { return n.Name[0] == '*' && n.matches(name) })
 	})
 	slices.Sort(found)
@@ -93,7 +117,8 @@ func patterns(root string) []string {
 func Appeared(sights []Sight, roots []string) []Sight {
 	var out []Sight
 	for _, root := range roots {
-		for _, name := range patterns(root) {
+		listed, _ := topNames(root)
+		for _, name := range matched(listed) {
 			at := filepath.Join(root, name)
 			if n, ok := Find(name); ok && !slices.ContainsFunc(sights, func(s Sight) bool { return s.Path == at }) {
 				out = append(out, Sight{Name: n, Path: at})

@@ -163,3 +163,38 @@ func files(dir string, names ...string) error {
 	}
 	return nil
 }
+
+// TestLookListed: a name is found in whatever way a directory is looked at, and in whatever case it is listed.
+func TestLookListed(t *testing.T) {
+	for _, extra := range []int{0, 500} { // few names are listed, of many each name is looked at
+		dir := t.TempDir()
+		for i := range extra {
+			if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("file%d", i)), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.MkdirAll(filepath.Join(dir, ".github", "hooks"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Mkdir(filepath.Join(dir, ".vscode"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		sights, err := Look(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var found []string
+		for _, s := range sights {
+			if s.Stat != nil {
+				found = append(found, s.Name.Name)
+			}
+		}
+		slices.Sort(found)
+		if !slices.Equal(found, []string{".github/hooks", ".vscode"}) {
+			t.Errorf("beside %d files: %q", extra, found)
+		}
+	}
+	if !isListed([]string{".VSCODE"}, ".vscode") || !isListed([]string{".GitHub"}, ".github/hooks") || isListed([]string{".vscod"}, ".vscode") {
+		t.Error("names in another case")
+	}
+}
