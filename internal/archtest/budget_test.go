@@ -49,7 +49,7 @@ const (
 	// which of its words 1 900 more; git by what is allowed, watched while a run lasts, 1 200; secrets
 	// by content, by variables and in settings 1 700; one gate for the bytes of a host 900; what cannot
 	// be read, layers by policy and bounded locks 800; the rest of the second half of 2026-11 800.
-	maxCodeLines = 92_200
+	maxCodeLines = 92_220
 	maxRoomLines = 3_200 // of one package; the root's has the public type of shared sandboxes
 )
 
@@ -169,7 +169,7 @@ var budgets = map[string]budget{
 	"internal/filelock":    {70, "new: locks that are waited for with a bound"},
 	"internal/gitstate":    {675, "new: what git writes in a git directory, name by name, and the form of each value"},
 	"internal/programs":    {1205, "new: which program runs which of its words, as tables, from internal/script"},
-	"internal/reach":       {525, "new: which files commands can change"},
+	"internal/reach":       {540, "new: which files commands can change"},
 	"internal/shellwords":  {285, "new: words of scripts, from internal/script"},
 	"internal/strictjson":  {115, "new: JSON that decides, from sandbox/wire"},
 	"unified":              {1720, "one shared sandbox for each conversation; single permissions that calls ask for"},

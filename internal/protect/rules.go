@@ -54,7 +54,7 @@ type ruleset struct {
 	rules    map[string]plan.Rule
 
 	patterns []plan.Pattern // by name only
-	hidden   []string       // grants for stores of secrets that rules hide
+	hidden   []string       //nolint:unused,nolintlint // grants for stores of secrets that rules hide, on Linux
 	// copying says that copies can be mounted. Copies are of settings with secrets, by their
 	// paths without links; rules deny these.
 	copying bool

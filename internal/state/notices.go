@@ -4,9 +4,7 @@
 package state
 
 import (
-	"errors"
 	"path/filepath"
-	"strconv"
 	"strings"
 )
 
@@ -53,59 +51,4 @@ func deepest(places []string, path string) (length int) {
 		}
 	}
 	return length
-}
-
-// end is the last field of a notice that was written to its end.
-const end = "end"
-
-var errNotice = errors.New("it is not a whole notice")
-
-// text returns the fields, each with a NUL behind it, which no path has.
-func (n *Notice) text() []byte {
-	var b []byte
-	add := func(words ...string) {
-		for _, w := range words {
-			b = append(b, w...)
-		}
-		b = append(b, 0)
-	}
-	add("run ", n.Run)
-	add("pid ", strconv.Itoa(n.PID))
-	add("program ", n.Program)
-	for _, p := range n.Paths {
-		add("path ", p)
-	}
-	for _, p := range n.Closed {
-		add("closed ", p)
-	}
-	add(end)
-	return b
-}
-
-// parse is the reverse of text.
-func parse(text string) (n Notice, err error) {
-	fields := strings.Split(text, "\x00")
-	last := len(fields) - 1
-	if last < 1 || fields[last] != "" || fields[last-1] != end {
-		return n, errNotice
-	}
-	for _, f := range fields[:last-1] {
-		switch what, value, _ := strings.Cut(f, " "); what {
-		case "run":
-			n.Run = value
-		case "pid":
-			if n.PID, err = strconv.Atoi(value); err != nil {
-				return n, errNotice
-			}
-		case "program":
-			n.Program = value
-		case "path":
-			n.Paths = append(n.Paths, value)
-		case "closed":
-			n.Closed = append(n.Closed, value)
-		default:
-			return n, errNotice
-		}
-	}
-	return n, nil
 }
