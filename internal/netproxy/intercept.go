@@ -271,7 +271,7 @@ func (c *client) pipe(a *access, up net.Conn, ahead *bufio.Reader) Cause {
 	a.blind.Store(true)
 	if !a.stands(c.s.policy()) { // it changed in this moment
 		c.reset()
-		return Failed
+		return Revoked
 	}
 	return c.tunnel(a, up, ahead, true)
 }

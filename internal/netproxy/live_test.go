@@ -79,7 +79,7 @@ func TestRecheckDial(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	for _, e := range l.settled(1) {
-		if e.Kind == Closed && e.Up+e.Down > 0 {
+		if e.Kind == Closed && (e.Up+e.Down > 0 || e.Cause != Revoked) {
 			t.Errorf("%+v", e)
 		}
 	}

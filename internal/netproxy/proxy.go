@@ -149,7 +149,10 @@ func (s *Service) Close() error {
 func (s *Service) hold(c closer, a *access) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ctx.Err() != nil || a != nil && !a.stands(s.policy()) { // it may have changed since it was decided
+	if a != nil && !a.stands(s.policy()) { // it has changed since the request was decided
+		a.revoked.Store(true)
+	}
+	if s.ctx.Err() != nil || a != nil && a.revoked.Load() {
 		_ = c.Close()
 		return false
 	}
