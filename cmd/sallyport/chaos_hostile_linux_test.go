@@ -60,6 +60,7 @@ type wardenJob struct {
 	Seed    uint64
 	Signals int           // how many are sent
 	Within  time.Duration // of the start
+	Late    time.Duration // of the start: from then on the program is to print its goroutines
 }
 
 // chaosWarden runs a program as a subreaper: every process that the program leaves becomes a
@@ -84,6 +85,7 @@ func chaosWarden(args []string) {
 		pick := r.Uint64()
 		time.AfterFunc(time.Duration(r.Int64N(int64(job.Within))), func() { k.send(pick, sig) })
 	}
+	late := time.AfterFunc(job.Late, func() { _ = unix.Kill(front, unix.SIGABRT) })
 	var report wardenReport
 	for {
 		var status unix.WaitStatus
@@ -95,6 +97,7 @@ func chaosWarden(args []string) {
 			break // no child is left
 		}
 		if pid == front {
+			late.Stop()
 			k.over.Store(true)
 			report.Front, report.Status = time.Since(begin), int(status)
 		}

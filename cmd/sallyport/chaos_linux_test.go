@@ -278,6 +278,7 @@ func (c *chaos) one(t *testing.T, r *rand.Rand) {
 
 // watch runs sallyport under a warden and checks when it and its processes have ended.
 func (c *chaos) watch(t *testing.T, name string, u *chaosUser, env []string, job *wardenJob, most time.Duration, args ...string) {
+	job.Late = most
 	text, err := json.Marshal(job)
 	if err != nil {
 		t.Error(err)

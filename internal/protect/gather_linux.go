@@ -360,9 +360,12 @@ func (g *gathering) level(name string) sandbox.Level {
 
 // pin keeps the directories above everything that is restricted in a writable root where
 // they are. In a directory that was moved, a protected path would not be found by the next
-// run.
+// run. What cannot be listed is found wherever it is.
 func (g *gathering) pin() error {
 	for _, r := range g.sorted() {
+		if r.Why == whyShut {
+			continue
+		}
 		for at := filepath.Dir(r.Path); at != "/" && r.Level != sandbox.LevelWrite; at = filepath.Dir(at) {
 			root, ok := g.rules[at]
 			above := filepath.Dir(at)
