@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 )
 
@@ -127,12 +128,14 @@ const (
 )
 
 // steps are the words in lists of steps that run no commands (todo_command_info of sequencer.c).
-var steps = map[string]stepKind{
-	"pick": ofCommit, "p": ofCommit, "revert": ofCommit, "edit": ofCommit, "e": ofCommit, "reword": ofCommit, "r": ofCommit,
-	"fixup": ofCommit, "f": ofCommit, "squash": ofCommit, "s": ofCommit, "drop": ofCommit, "d": ofCommit,
-	"label": ofName, "l": ofName, "reset": ofName, "t": ofName, "update-ref": ofName, "u": ofName,
-	"merge": ofMerge, "m": ofMerge, "break": alone, "b": alone, "noop": alone,
-}
+var steps = sync.OnceValue(func() map[string]stepKind {
+	return map[string]stepKind{
+		"pick": ofCommit, "p": ofCommit, "revert": ofCommit, "edit": ofCommit, "e": ofCommit, "reword": ofCommit, "r": ofCommit,
+		"fixup": ofCommit, "f": ofCommit, "squash": ofCommit, "s": ofCommit, "drop": ofCommit, "d": ofCommit,
+		"label": ofName, "l": ofName, "reset": ofName, "t": ofName, "update-ref": ofName, "u": ofName,
+		"merge": ofMerge, "m": ofMerge, "break": alone, "b": alone, "noop": alone,
+	}
+})
 
 // step reports whether a line of a list of steps is git's own and runs no command. Git takes a
 // line that begins with the comment character for none, whatever that is.
@@ -143,7 +146,7 @@ func step(line string) bool {
 	if !plainText(line) {
 		return false
 	}
-	switch kind, ok := steps[word]; {
+	switch kind, ok := steps()[word]; {
 	case line == "":
 		return true
 	case strings.Trim(line[:1], wordChars) != "":
@@ -191,7 +194,7 @@ func mergeStep(rest string) bool {
 
 // isPrefix reports whether a word of a list of steps begins like this.
 func isPrefix(word string) bool {
-	for full := range steps {
+	for full := range steps() {
 		if strings.HasPrefix(full, word) {
 			return true
 		}

@@ -8,7 +8,7 @@ import "testing"
 // TestForms: no file whose values have a form may have words for a shell, but for the name of a
 // branch, which may have them. All may be empty.
 func TestForms(t *testing.T) {
-	for name, k := range gitNames {
+	for name, k := range gitNames() {
 		if name != "BISECT_START" && k.Form != nil && len(k.Form([]byte("$(evil)\n"))) == 0 {
 			t.Errorf("%s may have words for a shell", name)
 		}

@@ -260,7 +260,7 @@ func TestOwnOutput(t *testing.T) {
 
 // TestOutputsNamed: a table cannot be about what is no name of a program.
 func TestOutputsNamed(t *testing.T) {
-	for name := range outputs {
+	for name := range outputs() {
 		if name != filepath.Base(name) || slices.Contains([]string{"", ".", "source"}, name) {
 			t.Errorf("%q", name)
 		}

@@ -7,6 +7,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // An output says which words of a command name files that it writes. What it read in one before is
@@ -29,29 +30,31 @@ var always = []string{"-o", "--output", "--out", "--output-file", "--outfile", "
 
 // outputs are what is known of programs. Of others every word counts that names a file, but for the
 // values of always. A program that is missing here is asked about more often than it must be.
-var outputs = map[string]output{
-	"tee": {all: true}, "touch": {all: true}, "truncate": {all: true}, "mktemp": {all: true},
-	"rm": {all: true}, "rmdir": {all: true}, "unlink": {all: true}, "shred": {all: true},
-	"chmod": {all: true}, "chown": {all: true}, "chgrp": {all: true}, "setfacl": {all: true}, // which read nothing
-	"mkdir": {all: true}, "mkfifo": {all: true}, "mknod": {all: true},
-	"cp": {last: true, flags: []string{"-t", "--target-directory"}}, "mv": {last: true, flags: []string{"-t", "--target-directory"}},
-	"install": {last: true, flags: []string{"-t", "--target-directory"}}, "ln": {last: true, flags: []string{"-t", "--target-directory"}},
-	"rsync": {last: true}, "scp": {last: true}, "ffmpeg": {last: true}, "convert": {last: true}, "magick": {last: true},
-	"dd":  {keys: []string{"of"}},
-	"zip": {first: true},
-	"tar": {creates: "cruA"}, "bsdtar": {creates: "cru"}, "gtar": {creates: "cruA"},
-	"unzip": {plainO: true}, "grep": {plainO: true}, "egrep": {plainO: true}, "fgrep": {plainO: true}, "zgrep": {plainO: true},
-	"rg": {plainO: true}, "bash": {plainO: true}, "sh": {plainO: true}, "dash": {plainO: true}, "zsh": {plainO: true}, "ksh": {plainO: true},
-	"curl": {flags: []string{"--dump-header", "-D", "-c", "--cookie-jar"}},
-	"wget": {flags: []string{"-O", "--output-document", "-a", "--append-output"}},
-	"go":   {flags: []string{"-coverprofile", "-cpuprofile", "-memprofile", "-trace"}},
-	"gcc":  {flags: []string{"-MF"}}, "cc": {flags: []string{"-MF"}}, "clang": {flags: []string{"-MF"}},
-	"sed": {inline: []string{"-i", "--in-place"}, part: "i"}, "perl": {inline: []string{"-i"}, part: "i"},
-	"gofmt": {inline: []string{"-w"}}, "goimports": {inline: []string{"-w"}}, "gofumpt": {inline: []string{"-w"}},
-	"clang-format": {inline: []string{"-i"}}, "prettier": {inline: []string{"-w", "--write"}}, "shfmt": {inline: []string{"-w"}},
-	"black": {all: true}, "isort": {all: true}, "rustfmt": {all: true}, "autopep8": {inline: []string{"-i", "--in-place"}},
-	"ruff": {inline: []string{"--fix", "format"}}, "eslint": {inline: []string{"--fix"}},
-}
+var outputs = sync.OnceValue(func() map[string]output {
+	return map[string]output{
+		"tee": {all: true}, "touch": {all: true}, "truncate": {all: true}, "mktemp": {all: true},
+		"rm": {all: true}, "rmdir": {all: true}, "unlink": {all: true}, "shred": {all: true},
+		"chmod": {all: true}, "chown": {all: true}, "chgrp": {all: true}, "setfacl": {all: true}, // which read nothing
+		"mkdir": {all: true}, "mkfifo": {all: true}, "mknod": {all: true},
+		"cp": {last: true, flags: []string{"-t", "--target-directory"}}, "mv": {last: true, flags: []string{"-t", "--target-directory"}},
+		"install": {last: true, flags: []string{"-t", "--target-directory"}}, "ln": {last: true, flags: []string{"-t", "--target-directory"}},
+		"rsync": {last: true}, "scp": {last: true}, "ffmpeg": {last: true}, "convert": {last: true}, "magick": {last: true},
+		"dd":  {keys: []string{"of"}},
+		"zip": {first: true},
+		"tar": {creates: "cruA"}, "bsdtar": {creates: "cru"}, "gtar": {creates: "cruA"},
+		"unzip": {plainO: true}, "grep": {plainO: true}, "egrep": {plainO: true}, "fgrep": {plainO: true}, "zgrep": {plainO: true},
+		"rg": {plainO: true}, "bash": {plainO: true}, "sh": {plainO: true}, "dash": {plainO: true}, "zsh": {plainO: true}, "ksh": {plainO: true},
+		"curl": {flags: []string{"--dump-header", "-D", "-c", "--cookie-jar"}},
+		"wget": {flags: []string{"-O", "--output-document", "-a", "--append-output"}},
+		"go":   {flags: []string{"-coverprofile", "-cpuprofile", "-memprofile", "-trace"}},
+		"gcc":  {flags: []string{"-MF"}}, "cc": {flags: []string{"-MF"}}, "clang": {flags: []string{"-MF"}},
+		"sed": {inline: []string{"-i", "--in-place"}, part: "i"}, "perl": {inline: []string{"-i"}, part: "i"},
+		"gofmt": {inline: []string{"-w"}}, "goimports": {inline: []string{"-w"}}, "gofumpt": {inline: []string{"-w"}},
+		"clang-format": {inline: []string{"-i"}}, "prettier": {inline: []string{"-w", "--write"}}, "shfmt": {inline: []string{"-w"}},
+		"black": {all: true}, "isort": {all: true}, "rustfmt": {all: true}, "autopep8": {inline: []string{"-i", "--in-place"}},
+		"ruff": {inline: []string{"--fix", "format"}}, "eslint": {inline: []string{"--fix"}},
+	}
+})
 
 // inputs returns the words behind the program of a command that may name files which it reads.
 func inputs(args []string) []string {
@@ -59,7 +62,7 @@ func inputs(args []string) []string {
 	if at := strings.LastIndexByte(name, '\\'); at >= 0 {
 		name = name[at+1:]
 	}
-	known := outputs[strings.TrimSuffix(name, ".exe")]
+	known := outputs()[strings.TrimSuffix(name, ".exe")]
 	words := known.archive(args[1:])
 	if known.all || slices.ContainsFunc(words, known.edits) {
 		return nil

@@ -21,10 +21,12 @@ type family struct {
 // container runs a command behind the name of an image or of what runs already.
 var container = Launcher{loose: true, Apart: true}
 
-var containers = family{short: "Hclf", long: []string{"host", "context", "config", "log-level", "file", "project-name", "profile", "env-file", "project-directory", "url", "connection", "namespace", "address"}, subs: map[string]Launcher{
-	"run": container, "exec": container, "create": container, "container run": container, "container exec": container,
-	"container create": container, "compose run": container, "compose exec": container, "sandbox run": container,
-}, quiet: "attach build builder buildx commit context cp diff events export history image images import info inspect kill load login logout logs network node pause plugin port ps pull push rename restart rm rmi save search secret service stack start stats stop swarm system tag top unpause update version volume wait scout manifest compose container"}
+func containers() family {
+	return family{short: "Hclf", long: []string{"host", "context", "config", "log-level", "file", "project-name", "profile", "env-file", "project-directory", "url", "connection", "namespace", "address"}, subs: map[string]Launcher{
+		"run": container, "exec": container, "create": container, "container run": container, "container exec": container,
+		"container create": container, "compose run": container, "compose exec": container, "sandbox run": container,
+	}, quiet: "attach build builder buildx commit context cp diff events export history image images import info inspect kill load login logout logs network node pause plugin port ps pull push rename restart rm rmi save search secret service stack start stats stop swarm system tag top unpause update version volume wait scout manifest compose container"}
+}
 
 // families are such programs. What is neither in subs nor in quiet may run its words.
 var families = sync.OnceValue(func() map[string]family {
@@ -46,10 +48,10 @@ var families = sync.OnceValue(func() map[string]family {
 		"hatch":  {short: "ep", long: []string{"env", "project", "cache-dir", "data-dir", "config"}, subs: map[string]Launcher{"run": {Script: true}}, quiet: "build clean config dep env fmt new project publish python self shell status test version"},
 		"rye":    {subs: map[string]Launcher{"run": {}}, quiet: "add build config fetch fmt init install lint list lock pin publish remove self show sync test toolchain tools uninstall version"},
 		"pixi":   {subs: map[string]Launcher{"run": {short: "e", long: []string{"environment", "manifest-path"}}, "exec": {short: "sc", long: []string{"spec", "channel", "with"}}}, quiet: "add auth build clean config global info init install list lock project remove search self-update shell task tree update upgrade upload workspace"},
-		"conda":  condaFamily, "mamba": condaFamily, "micromamba": condaFamily,
+		"conda":  condaFamily(), "mamba": condaFamily(), "micromamba": condaFamily(),
 		"bundle": {subs: map[string]Launcher{"exec": {}}, quiet: "add binstubs cache check clean config console doctor env gem help info init inject install issue licenses list lock open outdated package platform plugin pristine remove show update version viz"},
 		"gem":    {subs: map[string]Launcher{"exec": {short: "gv", long: []string{"gem", "version"}}}, quiet: "build cert check cleanup contents dependency environment fetch help info install list lock open outdated owner pristine push query search signin signout sources specification stale uninstall unpack update which yank"},
-		"mise":   mise, "rtx": mise,
+		"mise":   mise(), "rtx": mise(),
 		"asdf":   {subs: map[string]Launcher{"exec": {}, "env": {skip: 1}}, quiet: "current global help info install latest list local plugin reshim set shell shim-versions uninstall update version where which"},
 		"direnv": {subs: map[string]Launcher{"exec": {skip: 1}}, quiet: "allow block deny edit export fetchurl grant help hook log permit prune reload status stdlib version watch"},
 		"nix":    {long: []string{"option", "extra-experimental-features"}, subs: map[string]Launcher{"run": {loose: true}, "shell": {loose: true, Script: true}, "develop": {loose: true, Script: true}}, quiet: "build copy daemon derivation doctor edit eval flake fmt hash help key log nar path-info print-dev-env profile registry search show-config store upgrade-nix why-depends config"},
@@ -59,10 +61,10 @@ var families = sync.OnceValue(func() map[string]family {
 		"busctl": {quiet: "call capture get-property introspect list monitor set-property status tree wait emit"},
 		"xcrun":  {short: "", long: []string{"sdk", "toolchain"}, subs: map[string]Launcher{}},
 		"rustup": {subs: map[string]Launcher{"run": {skip: 1}}, quiet: "check completions component default doc help install man override self set show target toolchain uninstall update which"},
-		"rbenv":  versions, "pyenv": versions, "nodenv": versions, "goenv": versions, "jenv": versions, "phpenv": versions, "plenv": versions, "volta": versions, "nvm": versions, "fnm": versions,
-		"op": secretsFamily, "doppler": secretsFamily, "infisical": secretsFamily, "chamber": secretsFamily, "aws-vault": secretsFamily, "envkey": secretsFamily, "teller": secretsFamily, "sops": secretsFamily, "vault-env": secretsFamily,
-		"docker": containers, "podman": containers, "nerdctl": containers, "docker-compose": containers, "podman-compose": containers, "finch": containers, "ctr": containers, "crictl": containers, "runc": containers, "crun": containers,
-		"kubectl": kube, "oc": kube, "k3s": kube, "minikube": kube, "microk8s": kube,
+		"rbenv":  versions(), "pyenv": versions(), "nodenv": versions(), "goenv": versions(), "jenv": versions(), "phpenv": versions(), "plenv": versions(), "volta": versions(), "nvm": versions(), "fnm": versions(),
+		"op": secretsFamily(), "doppler": secretsFamily(), "infisical": secretsFamily(), "chamber": secretsFamily(), "aws-vault": secretsFamily(), "envkey": secretsFamily(), "teller": secretsFamily(), "sops": secretsFamily(), "vault-env": secretsFamily(),
+		"docker": containers(), "podman": containers(), "nerdctl": containers(), "docker-compose": containers(), "podman-compose": containers(), "finch": containers(), "ctr": containers(), "crictl": containers(), "runc": containers(), "crun": containers(),
+		"kubectl": kube(), "oc": kube(), "k3s": kube(), "minikube": kube(), "microk8s": kube(),
 		"lxc":       {subs: map[string]Launcher{"exec": container}, quiet: "cluster config console copy delete export file image import info init launch list monitor move network pause profile project publish query rename restart restore snapshot start stop storage version warning"},
 		"toolbox":   {subs: map[string]Launcher{"run": container}, quiet: "create enter help init-container list rm rmi"},
 		"distrobox": {subs: map[string]Launcher{"enter": container}, quiet: "assemble create ephemeral export generate-entry list rm stop upgrade version"},
@@ -82,19 +84,29 @@ var families = sync.OnceValue(func() map[string]family {
 
 var npmExec = Launcher{short: "pcw", long: []string{"package", "call", "workspace", "cache", "registry", "script-shell"}}
 
-var condaFamily = family{subs: map[string]Launcher{"run": {short: "np", long: []string{"name", "prefix", "cwd"}}}, quiet: "activate build clean compare config create deactivate doctor env export info init install list notices package remove rename search uninstall update upgrade"}
+func condaFamily() family {
+	return family{subs: map[string]Launcher{"run": {short: "np", long: []string{"name", "prefix", "cwd"}}}, quiet: "activate build clean compare config create deactivate doctor env export info init install list notices package remove rename search uninstall update upgrade"}
+}
 
-var mise = family{short: "CE", long: []string{"cd", "env", "jobs"}, subs: map[string]Launcher{"exec": {loose: true}, "x": {loose: true}, "watch": {loose: true}}, quiet: "activate alias backends bin-paths cache completion config current deactivate direnv doctor en env fmt generate global help implode install install-into latest link list local lock ls ls-remote outdated plugins prune reshim registry run search self-update set settings shell shims sync tasks tool trust uninstall unset unuse up upgrade use version where which r i"}
+func mise() family {
+	return family{short: "CE", long: []string{"cd", "env", "jobs"}, subs: map[string]Launcher{"exec": {loose: true}, "x": {loose: true}, "watch": {loose: true}}, quiet: "activate alias backends bin-paths cache completion config current deactivate direnv doctor en env fmt generate global help implode install install-into latest link list local lock ls ls-remote outdated plugins prune reshim registry run search self-update set settings shell shims sync tasks tool trust uninstall unset unuse up upgrade use version where which r i"}
+}
 
-var versions = family{subs: map[string]Launcher{"exec": {loose: true}, "run": {loose: true}},
-	quiet: "alias commands current default deactivate env fetch global help hooks init install list list-remote local ls ls-remote pin prefix rehash root setup shell shims uninstall unalias uninstall use version version-file version-name version-origin versions virtualenv whence which"}
+func versions() family {
+	return family{subs: map[string]Launcher{"exec": {loose: true}, "run": {loose: true}},
+		quiet: "alias commands current default deactivate env fetch global help hooks init install list list-remote local ls ls-remote pin prefix rehash root setup shell shims uninstall unalias uninstall use version version-file version-name version-origin versions virtualenv whence which"}
+}
 
-var secretsFamily = family{subs: map[string]Launcher{"run": {loose: true, Script: true}, "exec": {loose: true}, "exec-env": {skip: 1, Script: true}, "exec-file": {skip: 1, Script: true}},
-	quiet: "account add clear configure configs connect decrypt delete document edit encrypt environments export get group history import inject item list list-services login logout me open projects publish read remove rotate secrets setup show signin signout update user vault version whoami write"}
+func secretsFamily() family {
+	return family{subs: map[string]Launcher{"run": {loose: true, Script: true}, "exec": {loose: true}, "exec-env": {skip: 1, Script: true}, "exec-file": {skip: 1, Script: true}},
+		quiet: "account add clear configure configs connect decrypt delete document edit encrypt environments export get group history import inject item list list-services login logout me open projects publish read remove rotate secrets setup show signin signout update user vault version whoami write"}
+}
 
-var kube = family{short: "nsv", long: []string{"namespace", "context", "cluster", "kubeconfig", "user", "server", "token", "as", "as-group", "cache-dir", "certificate-authority", "request-timeout"},
-	subs:  map[string]Launcher{"exec": container, "run": container, "debug": container, "rsh": container, "kubectl": {}},
-	quiet: "annotate api-resources api-versions apply attach auth autoscale certificate cluster-info completion config cordon cp create delete describe diff drain edit events explain expose get help kustomize label logs options patch plugin port-forward proxy replace rollout scale set taint top uncordon version wait status start stop"}
+func kube() family {
+	return family{short: "nsv", long: []string{"namespace", "context", "cluster", "kubeconfig", "user", "server", "token", "as", "as-group", "cache-dir", "certificate-authority", "request-timeout"},
+		subs:  map[string]Launcher{"exec": container, "run": container, "debug": container, "rsh": container, "kubectl": {}},
+		quiet: "annotate api-resources api-versions apply attach auth autoscale certificate cluster-info completion config cordon cp create delete describe diff drain edit events explain expose get help kustomize label logs options patch plugin port-forward proxy replace rollout scale set taint top uncordon version wait status start stop"}
+}
 
 // tmuxCommands hand their words to a shell, or run them.
 func tmuxCommands() map[string]Launcher {

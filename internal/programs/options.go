@@ -101,9 +101,11 @@ var options = sync.OnceValue(func() map[string][]Option {
 })
 
 // sshCommands are settings of ssh that run a command on this machine.
-var sshCommands = map[string]bool{
-	"proxycommand": true, "localcommand": true, "knownhostscommand": true, "xauthlocation": true,
-}
+var sshCommands = sync.OnceValue(func() map[string]bool {
+	return map[string]bool{
+		"proxycommand": true, "localcommand": true, "knownhostscommand": true, "xauthlocation": true,
+	}
+})
 
 // Options returns the options of a program, or of a command of git, whose values run something.
 func Options(name string) []Option { return options()[name] }
@@ -154,7 +156,7 @@ func (o *Option) value(w string) (value string, found, inline bool) {
 }
 
 // SSHCommand reports whether a setting of ssh, in lower case, is a command that runs on this machine.
-func SSHCommand(key string) bool { return sshCommands[key] }
+func SSHCommand(key string) bool { return sshCommands()[key] }
 
 // SSHFile reports whether a setting of ssh, in lower case, is a file with settings or code.
 func SSHFile(key string) bool {

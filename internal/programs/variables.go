@@ -103,10 +103,12 @@ func Replaces(name string) bool {
 }
 
 // optionsOf are the programs that take the options in a variable for their own.
-var optionsOf = map[string]string{
-	"NODE_OPTIONS": "node", "PERL5OPT": "perl", "RUBYOPT": "ruby", "TAR_OPTIONS": "tar", "MAKEFLAGS": "make",
-	"GNUMAKEFLAGS": "make", "BUN_OPTIONS": "bun",
-}
+var optionsOf = sync.OnceValue(func() map[string]string {
+	return map[string]string{
+		"NODE_OPTIONS": "node", "PERL5OPT": "perl", "RUBYOPT": "ruby", "TAR_OPTIONS": "tar", "MAKEFLAGS": "make",
+		"GNUMAKEFLAGS": "make", "BUN_OPTIONS": "bun",
+	}
+})
 
 // OptionsOf returns the program that takes the options in a variable for its own; "" is none.
-func OptionsOf(variable string) string { return optionsOf[variable] }
+func OptionsOf(variable string) string { return optionsOf()[variable] }

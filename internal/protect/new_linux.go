@@ -55,7 +55,7 @@ func (p *Protection) New(made *Made) []executor.New {
 		return nil
 	}
 	var out []executor.New
-	names := append(slices.Clip(p.seen.names), toolfiles.Appeared(p.seen.names, p.seen.tops)...)
+	names := toolfiles.Again(p.seen.names, p.seen.tops)
 	for i := range names {
 		at := &names[i]
 		files, more := at.New()

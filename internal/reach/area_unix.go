@@ -16,7 +16,7 @@ import (
 // once; they read directories and the beginnings of programs, and never wait. For the nil Reach
 // everything is in reach.
 type Reach struct {
-	fixed []string // what no run can write to, see [userdirs.Usual]
+	fixed func() []string // what no run can write to, see [userdirs.Usual]
 
 	ready  func()         // sets the following
 	policy sandbox.Policy // of all that may be written

@@ -21,14 +21,14 @@ import (
 
 // New returns the Reach of an area. It costs nothing until it is asked.
 func New(a Area) *Reach {
-	r := &Reach{fixed: userdirs.Usual(), mounts: sync.OnceValue(mountTable), known: map[string]error{}}
+	r := &Reach{fixed: sync.OnceValue(userdirs.Usual), mounts: sync.OnceValue(mountTable), known: map[string]error{}}
 	r.ready = sync.OnceFunc(func() { r.prepare(&a) })
 	return r
 }
 
 // prepare resolves the links of the places in an area.
 func (r *Reach) prepare(a *Area) {
-	for _, dir := range r.fixed {
+	for _, dir := range r.fixed() {
 		r.real = append(r.real, hostfacts.Deepest(dir))
 	}
 	// A place that is reached by a link is also the one that the link leads to.
@@ -75,7 +75,7 @@ func (r *Reach) Of(path string) error {
 }
 
 func (r *Reach) look(path string) error {
-	for _, dir := range r.fixed {
+	for _, dir := range r.fixed() {
 		// Every run keeps these closed, with what the links in them lead to.
 		if rest, ok := strings.CutPrefix(path, dir); ok && (rest == "" || rest[0] == '/') && strings.Count(rest, "/") <= 2 {
 			return nil

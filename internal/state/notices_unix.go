@@ -93,15 +93,11 @@ func (p *Posted) Withdraw() {
 // Unknown; what another run has not written to its end is left out, because that run looks at the
 // other board later. An error says that nothing is known.
 func Notices(dir string, b Board) ([]Notice, error) {
-	root, err := os.OpenRoot(filepath.Join(dir, string(b)))
+	board := filepath.Join(dir, string(b))
+	at, err := os.Open(board)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
-	if err != nil {
-		return nil, lookError(err)
-	}
-	defer root.Close()
-	at, err := root.Open(".")
 	if err != nil {
 		return nil, lookError(err)
 	}
@@ -110,6 +106,14 @@ func Notices(dir string, b Board) ([]Notice, error) {
 	if err != nil {
 		return nil, lookError(err)
 	}
+	if len(names) == 0 {
+		return nil, nil
+	}
+	root, err := os.OpenRoot(board)
+	if err != nil {
+		return nil, lookError(err)
+	}
+	defer root.Close()
 	var out []Notice
 	for _, name := range names {
 		if n, counts := look(root, name); counts {

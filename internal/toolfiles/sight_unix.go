@@ -113,11 +113,18 @@ func matched(listed []string) []string {
 	return found
 }
 
-// Appeared returns what patterns of the table match now in directories, and was not among the sights.
-func Appeared(sights []Sight, roots []string) []Sight {
+// Again returns those of the sights at which something may be now, with what patterns of the table match
+// now in the directories roots and was not among them. New tells the rest.
+func Again(sights []Sight, roots []string) []Sight {
 	var out []Sight
+	type top struct {
+		listed []string
+		whole  bool
+	}
+	tops := map[string]top{}
 	for _, root := range roots {
-		listed, _ := topNames(root)
+		listed, whole := topNames(root)
+		tops[root] = top{listed, whole}
 		for _, name := range matched(listed) {
 			at := filepath.Join(root, name)
 			if n, ok := Find(name); ok && !slices.ContainsFunc(sights, func(s Sight) bool { return s.Path == at }) {
@@ -125,7 +132,11 @@ func Appeared(sights []Sight, roots []string) []Sight {
 			}
 		}
 	}
-	return out
+	again := slices.DeleteFunc(slices.Clone(sights), func(s Sight) bool {
+		now, known := tops[strings.TrimSuffix(strings.TrimSuffix(s.Path, s.Name.Name), "/")]
+		return known && now.whole && !isListed(now.listed, s.Name.Name)
+	})
+	return append(again, out...)
 }
 
 // New returns what is at the name now and was not there: the name itself or, of a directory

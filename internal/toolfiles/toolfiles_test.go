@@ -121,7 +121,7 @@ func TestNew(t *testing.T) {
 				must(t, test.after(dir))
 			}
 			var got []string
-			sights = append(sights, Appeared(sights, []string{dir})...)
+			sights = Again(sights, []string{dir})
 			for i := range sights {
 				files, more := sights[i].New()
 				for _, f := range files {
