@@ -60,7 +60,7 @@ func (x *execution) begin(ctx context.Context, policy sandbox.Policy) (*attempt,
 	x.attempts++
 	a := &attempt{policy: policy, stopped: make(chan struct{}), told: make(chan struct{})}
 	defer close(a.told)
-	x.stopped = a.stopped
+	x.stopped, x.limit = a.stopped, &a.limit
 	a.fanout = x.newFanout(a.stopped, func() { a.stop(EndOutput) })
 	spec := &executor.Spec{
 		Run: x.id, Attempt: x.attempts,

@@ -20,6 +20,7 @@ import (
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/eventlog"
+	"github.com/sallyport-dev/sallyport/internal/hostasks"
 	"github.com/sallyport-dev/sallyport/internal/identity"
 	inputs "github.com/sallyport-dev/sallyport/internal/input"
 	"github.com/sallyport-dev/sallyport/internal/judge"
@@ -40,6 +41,7 @@ type execution struct {
 
 	life    context.Context // of the command; nil before it runs
 	stopped <-chan struct{} // of the last attempt
+	limit   *hostasks.Timer // likewise
 
 	session  bool // it is a session, whose input stays open
 	pipe     bool // it gets a pipe as standard input
@@ -302,13 +304,19 @@ func (x *execution) ended(res *Result, err error) {
 }
 
 // flush gives the sink its time for what happened: all that it needs, if commands wait for it
-// and this one was not stopped.
+// and this one was not stopped. The time limit goes on.
 func (x *execution) flush() {
 	if !x.runner.WaitForEvents || x.life == nil {
 		x.runner.events.Flush(nil, nil)
 		return
 	}
-	x.runner.events.Flush(x.stopped, x.life.Done())
+	life := x.life
+	if left := x.limit.Left(); left > 0 {
+		limited, cancel := context.WithTimeout(life, left)
+		defer cancel()
+		life = limited
+	}
+	x.runner.events.Flush(x.stopped, life.Done())
 }
 
 // endOf names the end of a command that did not run.

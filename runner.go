@@ -87,7 +87,8 @@ type Runner struct {
 	// WaitForEvents has commands wait for a slow sink, as for the reader of a pipe, in place of
 	// dropping output events: writes of a command block while it is behind, and Run returns
 	// when it has everything. What is still missing when a command is stopped (by its time
-	// limit, its context or Close) may be dropped, and is counted. False waits for no sink.
+	// limit, its context or Close) may be dropped, and is counted; the time limit of one that has
+	// ended goes on. False waits for no sink.
 	WaitForEvents bool
 	// MaxSessions is how many sessions may be alive at once; 0 means 64. Starting one
 	// more is a *TooManySessionsError.

@@ -49,7 +49,7 @@ const (
 	// which of its words 1 900 more; git by what is allowed, watched while a run lasts, 1 200; secrets
 	// by content, by variables and in settings 1 700; one gate for the bytes of a host 900; what cannot
 	// be read, layers by policy and bounded locks 800; the rest of the second half of 2026-11 800.
-	maxCodeLines = 92_240
+	maxCodeLines = 92_260
 	maxRoomLines = 3_200 // of one package; the root's has the public type of shared sandboxes
 )
 
@@ -101,7 +101,7 @@ var budgets = map[string]budget{
 	"internal/identity":    {775, "files of a command by content, outputs, the look before a start; new: from the root"},
 	"internal/intercept":   {625, "fixed words for errors, hop-by-hop headers, targets and upgrades; rules for requests; certificates for Java; requests that are changed; new: TLS that is opened: an authority, the certificates that are trusted, and both sides of HTTP"},
 	"internal/trustenv":    {68, "options of Java; new: the files and variables of certificates"},
-	"internal/hostasks":    {250, "new: questions about hosts while commands run"},
+	"internal/hostasks":    {255, "new: questions about hosts while commands run"},
 	"internal/input":       {140, "signals that end a question; new: from the root"},
 	"internal/inputwait":   {1390, "which process has a socket"},
 	"internal/jsonrpc":     {920, "a closing handshake; output that is encoded when it is written; messages written together, and binary ones; clients connect, also in memory; new: messages of the exec-server protocol, over lines and WebSockets"},

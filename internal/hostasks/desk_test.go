@@ -314,6 +314,9 @@ func TestTimer(t *testing.T) {
 		timer.Pause(true) // it has fired
 		timer.Pause(false)
 		timer.Stop()
+		if left := timer.Left(); left != 1 {
+			t.Errorf("%v are left of one that has fired", left)
+		}
 
 		var never Timer
 		never.Start(0, func() { t.Error("called") })
@@ -325,5 +328,13 @@ func TestTimer(t *testing.T) {
 		stopped.Stop()
 		stopped.Pause(false)
 		<-time.After(time.Hour)
+		var used Timer
+		used.Start(time.Minute, func() { t.Error("called") })
+		<-time.After(20 * time.Second)
+		used.Stop()
+		<-time.After(time.Hour)
+		if a, b, c := never.Left(), stopped.Left(), used.Left(); a != 0 || b != time.Second || c != 40*time.Second {
+			t.Errorf("%v, %v and %v are left, want 0s, 1s and 40s", a, b, c)
+		}
 	})
 }

@@ -47,7 +47,7 @@ func (t *Timer) Pause(on bool) {
 	case t.timer.Stop():
 		t.left -= time.Since(t.since)
 	default:
-		t.timer = nil // it has called f
+		t.timer, t.left = nil, 0 // it has called f
 	}
 	t.paused = on
 }
@@ -56,8 +56,23 @@ func (t *Timer) Pause(on bool) {
 func (t *Timer) Stop() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.timer != nil {
-		t.timer.Stop()
-		t.timer = nil
+	if t.timer == nil {
+		return
 	}
+	t.timer.Stop()
+	if !t.paused {
+		t.left -= time.Since(t.since)
+	}
+	t.timer = nil
+}
+
+// Left returns what was left of the time when it was stopped or paused, at least 1 ns; 0 of one that was not
+// started.
+func (t *Timer) Left() time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.since.IsZero() {
+		return 0
+	}
+	return max(t.left, 1)
 }
