@@ -49,7 +49,7 @@ const (
 	// which of its words 1 900 more; git by what is allowed, watched while a run lasts, 1 200; secrets
 	// by content, by variables and in settings 1 700; one gate for the bytes of a host 900; what cannot
 	// be read, layers by policy and bounded locks 800; the rest of the second half of 2026-11 800.
-	maxCodeLines = 92_260
+	maxCodeLines = 92_310
 	maxRoomLines = 3_200 // of one package; the root's has the public type of shared sandboxes
 )
 
@@ -82,7 +82,7 @@ var budgets = map[string]budget{
 	"internal/credentials": {1675, "many more stores, those that variables name, secrets by content, and settings whose secrets are replaced"},
 	"internal/darwin":      {215, "the own program"},
 	"internal/eventlog":    {265, "the queue of events, from the root; records of a network; new: records of decisions, under the names of telemetry"},
-	"internal/credswap":    {960, "names of trailers; headers that ask for parts; copies of files with dummies; new: dummies of credentials, replaced in requests and responses, also in streams and encodings"},
+	"internal/credswap":    {1005, "frames of websockets; names of trailers; headers that ask for parts; copies of files with dummies; new: dummies of credentials, replaced in requests and responses, also in streams and encodings"},
 	"internal/daemon":      {225, "a program that is started for others; new: the exec-server of this user that keeps detached runs"},
 	"internal/doctor":      {890, "the proxy of the machine; whether connections are led away; the socket of the proxy; the diagnosis and what was cleaned up, from internal/cli"},
 	"internal/environ":     {860, "withheld variables that a failing program mentions"},

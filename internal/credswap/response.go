@@ -65,7 +65,10 @@ func (s *Set) Response(host network.Host, port uint16, guarded bool, r *http.Res
 		s.hide(r.Trailer)
 	}
 	r.Body = body
-	if w, ok := src.(io.Writer); ok { // of another protocol, such as websockets
+	if w, ok := src.(io.Writer); ok { // of another protocol
+		if strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
+			body.frames = new(frames)
+		}
 		r.Body = &upgraded{body, w}
 	}
 	return nil

@@ -114,6 +114,7 @@ type stream struct {
 	table   *table
 	refused func(*entry) error // the error for what is refused
 	atEnd   func()             // called once, when all was read without an error; may be nil
+	frames  *frames            // of a websocket; nil of another stream
 
 	buf              []byte
 	start, done, end int // of what is ready, and of what was read
@@ -149,10 +150,13 @@ func (s *stream) Read(p []byte) (int, error) {
 func (s *stream) fill() {
 	s.end = copy(s.buf, s.buf[s.done:s.end])
 	n, err := s.src.Read(s.buf[s.end:])
+	if s.frames != nil {
+		s.frames.pass(s.buf[s.end : s.end+n])
+	}
 	s.end += n
 	s.start, s.done = 0, 0
 	// A stream that breaks ends as well: the rest must not go on as it is.
-	done, found, closed := s.replace(s.buf[:s.end], err != nil)
+	done, found, closed := s.replace(s.buf[:s.end], err != nil || s.frames.atEnd())
 	s.done, s.err = done, err
 	switch {
 	case closed:

@@ -134,7 +134,7 @@ func LookUp(name string) (Name, bool) {
 		dir, base = "", name
 	}
 	if strings.HasPrefix(base, ".sallyport-quarantine-") {
-		return Name{Use: File}, true // moved aside, where nothing looks for it
+		return Name{Use: File}, true // quarantined, where nothing looks for it
 	}
 	if locked, ok := strings.CutSuffix(base, ".lock"); ok { // git does not read these, it renames them
 		k, listed := gitNames()[strings.TrimSuffix(name, ".lock")]

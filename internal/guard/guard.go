@@ -186,7 +186,7 @@ func (e *BrokenError) Error() string {
 }
 
 // A QuarantineError says that a watched name could not be looked at, or what appeared
-// there could not be moved away.
+// there could not be quarantined.
 type QuarantineError struct {
 	Path string
 	Err  error // never nil

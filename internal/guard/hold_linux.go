@@ -207,7 +207,7 @@ func (k *Keeper) check(o *object) {
 	}
 }
 
-// movedForeign moves away what has taken the place of another keeper's placeholder, which may
+// movedForeign quarantines what has taken the place of another keeper's placeholder, which may
 // be noticed before inotify reports it, and reports whether nothing is left there.
 func (k *Keeper) movedForeign(o *object) bool {
 	n := o.dir.watched[o.name]
@@ -272,7 +272,7 @@ func (k *Keeper) lookBehind(h *Hold, d *directory) error {
 	return errors.Join(errs...)
 }
 
-// appeared moves away what exists at the watched name n. Reported says that an event about
+// appeared quarantines what exists at the watched name n. Reported says that an event about
 // it came, so that nothing being there is worth reporting.
 func (k *Keeper) appeared(n *watched, reported bool) {
 	if n.reportOnly {
@@ -331,7 +331,7 @@ func (n *watched) report(kind Kind, movedTo string) {
 	}
 }
 
-// lastLook moves away what exists at the watched name n in the directory fd, which is that
+// lastLook quarantines what exists at the watched name n in the directory fd, which is that
 // of n or what is at its path now, by all means there are.
 func (k *Keeper) lastLook(fd int, n *watched) error {
 	if n.reportOnly {

@@ -186,7 +186,7 @@ func (j *journal) claimDead(names []string, own map[string]int) (dead []string, 
 	return dead, errs
 }
 
-// settleDead moves away what runs that were killed have planted. It is called without the
+// settleDead quarantines what runs that were killed have planted. It is called without the
 // journal's lock and returns what it found and what a user should know.
 func (k *Keeper) settleDead() (found []Found, notes []string) {
 	j := k.journal

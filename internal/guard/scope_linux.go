@@ -22,7 +22,7 @@ const (
 	// beside its directory: what happens by another of its names is reported for it alone.
 	contentEvents = unix.IN_MODIFY | unix.IN_CLOSE_WRITE | unix.IN_ATTRIB
 
-	// maxPlanted is how much is moved away of what one command plants, before it is ended.
+	// maxPlanted is how much is quarantined of what one command plants, before it is ended.
 	maxPlanted = 64
 	// maxLooks bounds how often one event leads to another look, because more is to be watched.
 	maxLooks = 8
@@ -70,7 +70,7 @@ func (k *Keeper) lookDirty() {
 	}
 }
 
-// lookAt looks at a scope until all places are watched, and moves away what is harmful.
+// lookAt looks at a scope until all places are watched, and quarantines what is harmful.
 func (k *Keeper) lookAt(s *scope) error {
 	s.dirty = false
 	for range maxLooks {
