@@ -68,7 +68,7 @@ func mask(f form, text string) (copied string, changed, ok bool) {
 func suspicious(f form, text string) bool {
 	lower := strings.ToLower(text)
 	return environ.SecretValue(text) || f != git && slices.ContainsFunc(
-		[]string{"passw", "token", "secret", "_auth", "apikey", "private key"}, func(w string) bool { return strings.Contains(lower, w) })
+		[]string{"passw", "token", "secret", "_auth", "apikey", "api_key", "api-key", "private key"}, func(w string) bool { return strings.Contains(lower, w) })
 }
 
 // harmlessKeys are parts of names of settings that [environ.SecretName] takes for secrets and that

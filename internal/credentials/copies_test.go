@@ -57,6 +57,10 @@ func TestMask(t *testing.T) {
 
 		{"Maven", xmlText, "<settings xmlns=\"http://maven.apache.org/SETTINGS/1.0.0\"><!-- password: x --><mirrors><mirror><url>https://m.example/</url></mirror></mirrors><servers><server><id>a</id><username>u</username><password>long&amp;password</password><configuration><httpHeaders><property><name>X</name><value>abcdefgh</value></property></httpHeaders></configuration></server></servers></settings>",
 			"<settings xmlns=\"http://maven.apache.org/SETTINGS/1.0.0\"><mirrors><mirror><url>https://m.example/</url></mirror></mirrors><servers><server><id>a</id><username>u</username><password>DUMMY</password><configuration><httpHeaders><property><name>DUMMY</name><value>DUMMY</value></property></httpHeaders></configuration></server></servers></settings>"},
+		{"servers of agents", jsonText, `{"mcpServers":{"x":{"command":"npx","env":{"API_KEY":"abcdefgh"}}},"security":{"auth":{"selectedType":"oauth"}}}`,
+			"{\n\t\"mcpServers\": {\n\t\t\"x\": {\n\t\t\t\"command\": \"npx\",\n\t\t\t\"env\": {\n\t\t\t\t\"API_KEY\": \"DUMMY\"\n\t\t\t}\n\t\t}\n\t},\n\t\"security\": {\n\t\t\"auth\": {\n\t\t\t\"selectedType\": \"oauth\"\n\t\t}\n\t}\n}\n"},
+		{"agents without a secret", jsonText, `{"env":{"MAX_THINKING_TOKENS":"10000"},"model":"opus","security":{"auth":{"selectedType":"oauth"}}}`, "same"},
+		{"servers of agents in one line", toml, "[mcp_servers.x]\nenv = { API_KEY = \"abcdefgh\" }\n", ""},
 		{"Maven without a secret", xmlText, "<settings><localRepository>/x</localRepository></settings>", "same"},
 		{"Maven that is not whole", xmlText, "<settings><servers><server><password>x", ""},
 		{"entities", xmlText, "<!DOCTYPE s [<!ENTITY p \"x\">]><settings><password>&p;</password></settings>", ""},

@@ -44,10 +44,10 @@ func TestFind(t *testing.T) {
 		".ssh/id_ed25519": key, ".ssh/id_ed25519.pub": "ssh-ed25519 AAAA", ".ssh/known_hosts": "h", ".ssh/config": "Host *", ".ssh/work": key,
 		".aws/": "", ".config/gh/hosts.yml": "t", ".config/other/x": "", ".npmrc": "//r/:_authToken=x", ".yarnrc": "strict-ssl true", ".gnupg/pubring.kbx": "",
 		".gnupg/private-keys-v1.d/": "", ".docker/config.json": `{"auths":{"r":{"auth":"dXNlcjpzZWNyZXQ="}}}`, ".docker/contexts/": "", ".pypirc": "[distutils]\n", ".bash_history": "ls",
-		".m2/settings.xml": "<settings><server><password>x</password></server></settings>", ".gradle/gradle.properties": "org.gradle.jvmargs=-Xmx1g",
+		".m2/settings.xml": "<settings><server><password>x</password></server></settings>", ".gradle/gradle.properties": "org.gradle.jvmargs=-Xmx1g", ".codex/config.toml": "[mcp_servers.x]\nenv = { API_KEY = \"abcdefgh\" }\n", ".mcp.json": "{}",
 	})
 	want := []string{
-		"aws .aws", "docker .docker/config.json", "gh .config/gh", "gnupg .gnupg/private-keys-v1.d", "history .bash_history",
+		"agent .codex/config.toml", "aws .aws", "docker .docker/config.json", "gh .config/gh", "gnupg .gnupg/private-keys-v1.d", "history .bash_history",
 		"maven .m2/settings.xml", "npm .npmrc", "ssh .ssh/id_ed25519", "ssh .ssh/work",
 	}
 	found := func(granted ...string) []string {
@@ -61,7 +61,7 @@ func TestFind(t *testing.T) {
 	if got := found(); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if got := found("credentials:ssh", "credentials:aws", "git"); !slices.Equal(got, want[1:7]) {
+	if got := found("credentials:ssh", "credentials:aws", "git"); !slices.Equal(got, slices.Concat(want[:1], want[2:8])) {
 		t.Errorf("with two grants: %q", got)
 	}
 	if got := found(GrantAll); got != nil {

@@ -160,7 +160,9 @@ func (s *seeking) read(n *node) {
 		}
 		switch {
 		case e.IsDir():
-			if deeper(path, n.depth) {
+			if of := original(path); of != "" {
+				n.files = append(n.files, old.candidate(path, of))
+			} else if deeper(path, n.depth) {
 				n.dirs = append(n.dirs, old.directory(path))
 			}
 		case e.Type().IsRegular():
@@ -250,11 +252,8 @@ func (s *seeking) look(f *candidate) {
 
 // holds reports whether a file is a store.
 func (s *seeking) holds(f *candidate, st *unix.Stat_t) bool {
-	if st.Mode&unix.S_IFMT != unix.S_IFREG {
-		return false
-	}
-	if f.copyOf != "" {
-		return true
+	if kind := st.Mode & unix.S_IFMT; f.copyOf != "" {
+		return kind == unix.S_IFREG || kind == unix.S_IFDIR
 	}
 	if !isPrivate(st) {
 		return false

@@ -60,12 +60,25 @@ func TestKeys(t *testing.T) {
 	}
 }
 
+// TestTools: tools of each kind have a line.
+func TestTools(t *testing.T) {
+	for path, kind := range map[string]string{
+		".codex/.credentials.json": "agent", ".aider/oauth-keys.env": "agent", ".claude/settings.json": "agent", ".awsvault": "aws", ".jfrog": "cloud", ".config/configstore/snyk.json": "cloud", ".sfdx": "cloud", ".cdsapirc": "cloud",
+		".semgrep/settings.yml": "cloud", ".mysql/workbench": "database", ".docker/trust/private": "docker", ".python-gitlab.cfg": "gh", ".gitcookies": "git", ".config/GitHub Desktop": "git", ".claude/backups": "history", ".local/state/warp-terminal": "history",
+		".hivehistory": "history", ".vim/undodir": "history", ".local/share/Trash": "history", ".config/borg": "keyring", ".httpie/sessions": "keyring", ".config/Lens": "docker", ".devpi/client": "pypi", ".cursor/mcp.json": "agent",
+	} {
+		if table()[path] != kind {
+			t.Errorf("%s is %q, want %q", path, table()[path], kind)
+		}
+	}
+}
+
 // TestVariables: stores are found where the variables of tools say that they are, as far as they are files that the
 // tools would read.
 func TestVariables(t *testing.T) {
 	dir := home(t, map[string]string{
 		"c/gh/hosts.yml": "t", "c/pip/pip.conf": "[global]\nindex-url = https://user:longpassword@x/\n", "g/private-keys-v1.d/x": key, "kube": "x", "kube2": "x", "hist": "ls", "w/creds": "x",
-		"az/token": "x", "d/config.json": `{"auths":{"r":{"auth":"dXNlcjpzZWNyZXQ="}}}`, "claude/.credentials.json": "x", "rc": "_authToken=abcdefgh\n", "harmless": "registry=https://x/\n", "store": "https://u:p@h", ".gitconfig": "[credential]\n\thelper = store --file ~/store\n",
+		"az/token": "x", "d/config.json": `{"auths":{"r":{"auth":"dXNlcjpzZWNyZXQ="}}}`, "claude/.credentials.json": "x", "rc": "_authToken=abcdefgh\n", "harmless": "registry=https://x/\n", "gm/.gemini/.env": "K=x", "jf/jfrog-cli.conf.v6": "x", "oc": `{"apiKey":"x"}`, "store": "https://u:p@h", ".gitconfig": "[credential]\n\thelper = store --file ~/store\n",
 	})
 	for _, tt := range []struct{ set, want string }{
 		{"", ""},
@@ -83,6 +96,10 @@ func TestVariables(t *testing.T) {
 		{"CLAUDE_CONFIG_DIR=H/claude", "agent claude/.credentials.json"},
 		{"NPM_CONFIG_USERCONFIG=H/rc", "npm rc (copy)"},
 		{"NPM_CONFIG_USERCONFIG=H/harmless", ""},
+		{"GEMINI_CLI_HOME=H/gm", "agent gm/.gemini/.env"},
+		{"JFROG_CLI_HOME_DIR=H/jf", "cloud jf"},
+		{"OPENCODE_CONFIG=H/oc", "agent oc"},
+		{"RESTIC_PASSWORD_FILE=H/kube2", "keyring kube2"},
 	} {
 		name, value, _ := strings.Cut(tt.set, "=")
 		value = strings.ReplaceAll(value, "H", dir)
@@ -113,9 +130,11 @@ func TestKnown(t *testing.T) {
 	dir := home(t, map[string]string{
 		".tool/a/token": token, ".tool/a/b/token": token, ".config/app/sub/key": key, "keys/k.pem": key, "keys/sub/k.pem": key, ".netrc~": "x", "..netrc.swp": "x", ".docker/x": "x", ".git-credentials.bak": "x", "#.pgpass#": "x",
 		".plain": "nothing in it at all\n", ".cache/x/token": token, ".aws/credentials": token, ".m2/settings.xml.orig": "<x/>",
+		".claude.json.backup.1732": "x", ".netrc,v": "x", ".docker/config.json~": "x", ".kube.old/config": "x", ".vimrc.1": "x",
 	})
 	must(t, os.Chmod(filepath.Join(dir, "keys/k.pem"), 0o644))
-	const want = "database #.pgpass#, git .git-credentials.bak, maven .m2/settings.xml.orig, netrc ..netrc.swp, netrc .netrc~, other .config/app/sub/key, other .tool/a/token"
+	const want = "agent .claude.json.backup.1732, database #.pgpass#, docker .docker/config.json~, git .git-credentials.bak, kube .kube.old, " +
+		"maven .m2/settings.xml.orig, netrc ..netrc.swp, netrc .netrc,v, netrc .netrc~, other .config/app/sub/key, other .tool/a/token"
 	k := new(Known)
 	check := func(what, want string) {
 		t.Helper()

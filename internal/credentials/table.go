@@ -58,9 +58,12 @@ var kinds = []kind{
 		"Library/Application Support/Code/User/globalStorage/state.vscdb", "Library/Application Support/Code/User/globalStorage/state.vscdb.backup", "Library/Application Support/Code/User/globalStorage/saoudrizwan.claude-dev", "Library/Application Support/Code/User/globalStorage/rooveterinaryinc.roo-cline",
 		"Library/Application Support/Cursor/User/globalStorage/state.vscdb", "Library/Application Support/Cursor/User/globalStorage/state.vscdb.backup", "Library/Application Support/Cursor/User/globalStorage/saoudrizwan.claude-dev", "Library/Application Support/Cursor/User/globalStorage/rooveterinaryinc.roo-cline",
 		"Library/Application Support/Windsurf/User/globalStorage/state.vscdb", "Library/Application Support/Windsurf/User/globalStorage/state.vscdb.backup", "Library/Application Support/Windsurf/User/globalStorage/saoudrizwan.claude-dev", "Library/Application Support/Windsurf/User/globalStorage/rooveterinaryinc.roo-cline",
-	}, files: []file{{path: ".aider.conf.yml", words: []string{"key"}}, {path: ".config/opencode/opencode.json", words: []string{"apiKey", "oken"}}}},
+		".codex/.credentials.json", ".codex/.env", ".gemini/a2a-oauth-tokens.json", ".amp/oauth", ".kilocode/cli", ".local/share/kilo/auth.json", ".config/kilo/auth.json", ".openhands/agent_settings.json", ".openhands/settings.json", ".openhands/secrets.json", ".openhands/secrets", ".aider/oauth-keys.env", ".config/TabNine", ".tabnine",
+		"src-config.json", ".config/Claude", ".lmstudio/credentials", ".config/gptme/config.toml", ".config/aichat", ".chatgpt-cli", ".config/chatgpt-cli", ".config/open-interpreter", ".iflow/oauth_creds.json", ".vibe/.env", ".codebuddy/local_storage", ".forge/.credentials.json", ".forge/.env", ".junie/credentials.json",
+		".pi/agent/auth.json", ".n8n", ".flowise", ".config/mcphub", ".config/codebuff", ".config/manicode", ".kimi/credentials",
+	}, files: []file{{path: ".codex/config.toml", form: toml}, {path: ".config/goose/config.yaml", form: yaml}, {path: ".claude/settings.json", form: jsonText}, {path: ".claude/settings.local.json", form: jsonText}, {path: ".gemini/settings.json", form: jsonText}, {path: ".qwen/settings.json", form: jsonText}, {path: ".iflow/settings.json", form: jsonText}, {path: ".grok/settings.json", form: jsonText}, {path: ".letta/settings.json", form: jsonText}, {path: ".cursor/mcp.json", form: jsonText}, {path: ".mcp.json", form: jsonText}, {path: ".config/mcp/mcp.json", form: jsonText}, {path: ".vscode/mcp.json", form: jsonText}, {path: ".config/Code/User/mcp.json", form: jsonText}, {path: ".config/Cursor/User/mcp.json", form: jsonText}, {path: ".aider.conf.yml", words: []string{"key"}}, {path: ".config/opencode/opencode.json", words: []string{"apiKey", "oken"}}}},
 	{name: "ansible", what: "vault passwords of Ansible", paths: []string{".vault_pass", ".vault_pass.txt", ".ansible/vault_pass", ".ansible/galaxy_token"}},
-	{name: "aws", what: "keys and tokens of AWS", paths: []string{".aws", ".boto", ".s3cfg", ".s3ql", ".passwd-s3fs", ".mc/config.json", ".mcli/config.json", ".config/s5cmd", ".aws-sam"}},
+	{name: "aws", what: "keys and tokens of AWS", paths: []string{".aws", ".boto", ".s3cfg", ".s3ql", ".passwd-s3fs", ".mc/config.json", ".mcli/config.json", ".config/s5cmd", ".aws-sam", ".awsvault", ".aws-sso", ".config/aws-sso", ".saml2aws", ".okta", ".okta_aws_login_config", ".granted", ".Leapp", ".steampipe/config", ".serverlessrc", ".amplify/admin"}},
 	{name: "azure", what: "logins of Azure", paths: []string{".azure", ".config/azure", ".azcopy", ".azd/auth", ".IdentityService"}},
 	{name: "browser", what: "profiles of browsers", paths: []string{
 		".mozilla", ".config/mozilla", ".librewolf", ".config/google-chrome", ".config/google-chrome-beta", ".config/chromium", ".config/BraveSoftware", ".config/microsoft-edge", ".config/vivaldi", ".config/opera",
@@ -72,7 +75,10 @@ var kinds = []kind{
 	{name: "cargo", what: "tokens of Cargo", paths: []string{".cargo/credentials", ".cargo/credentials.toml"}, files: []file{
 		{path: ".cargo/config.toml", form: toml}, {path: ".cargo/config", form: toml},
 	}},
-	{name: "cloud", what: "tokens of other clouds and services", paths: []string{
+	{name: "cloud", what: "tokens of other clouds and services", files: []file{
+		{path: ".semgrep/settings.yml", form: yaml}, {path: ".ddev/global_config.yaml", form: yaml}, {path: ".prefect/profiles.toml", form: toml}, {path: ".config/wandb/settings", form: ini},
+		{path: ".config/turborepo/config.json", form: jsonText}, {path: ".turborepo/config.json", form: jsonText}, {path: "clearml.conf", words: []string{"secret_key"}},
+	}, paths: []string{
 		".config/doctl", ".config/hcloud", ".config/heroku", ".oci", ".config/rclone/rclone.conf", ".rclone.conf", ".config/scw", ".config/fly",
 		".fly", ".config/netlify", ".netlify/config.json", ".config/vercel", ".local/share/com.vercel.cli", ".config/wrangler", ".wrangler", ".config/.wrangler", ".linode-cli", ".config/linode-cli",
 		".bluemix", ".aliyun", ".config/openstack", ".config/railway", ".railway", ".supabase/access-token", ".pulumi/credentials.json",
@@ -85,16 +91,26 @@ var kinds = []kind{
 		".config/clever-cloud", ".config/koyeb.yaml", ".koyeb.yaml", ".config/northflank", ".config/pscale", ".config/upstash.json", ".upstash.json", ".astra", ".astrarc", ".confluent", ".ccloud", ".config/gitpod", ".gitpod.yaml", ".gitpod_token",
 		".config/dagger", ".config/depot", ".depot", ".earthly/auth.credentials", ".config/bit", ".config/anaconda", ".continuum", ".config/comet", ".comet.config", ".mlflow/credentials", ".paperspace", ".runpod", ".vast_api_key", ".config/vastai",
 		".config/todoist", ".jira.d", ".config/.jira", ".config/atlassian", ".config/acli", ".config/linear", ".config/notion", ".config/asana", ".config/trello", ".config/slack-cli", ".slack",
+		".jfrog", ".config/infracost", ".bridgecrew", ".config/configstore/snyk.json", ".config/ggshield", ".config/hcp", ".config/sentinelhub", ".config/earthengine", ".cdsapirc", ".ecmwfapirc", ".planet.json", ".urs_cookies", ".irods/.irodsA", ".sevenbridges",
+		".dnanexus_config", ".basespace", ".synapseConfig", ".synapseCache/.session", ".config/edgedb", ".config/gel", ".laravel-vapor", ".platformsh", ".upsun-cli", ".acquia", ".terminus", ".magento-cloud", ".qovery", ".porter",
+		".config/sanity", ".prismic", ".storyblok", ".sfdx", ".sf", ".hscli", ".zapierrc", ".config/pipedream", ".transifexrc", ".crowdin.yml", ".phrase.yml", ".phraseapp.yml", ".lokalise2.yml", ".config/weblate",
+		".ghost", ".code-push.config", ".sauce", ".nexmorc", ".vonage", ".config/vonage", ".config/pagerduty-cli", ".config/ldcli", ".splunk", ".config/grafanactl", ".platformio/appstate.json", ".config/hass-cli", ".vagrant.d/data", ".vagrant.d/insecure_private_key",
+		".cloudstack.ini", ".cmk", ".cloudmonkey", ".config/ionosctl", ".config/stackit", ".config/gridscale", ".novaclient", ".fauna-shell", ".dolt/creds", ".dagster_cloud_cli", ".datahubenv", ".config/dagshub", ".semaphore.yaml", ".bitrise",
+		".harness", ".config/fermyon", ".trussrc", ".skypilot", ".sky", ".nebius", ".crusoe", ".config/coolify", ".caprover", ".config/configstore/caprover.json", ".deta/tokens", ".detaspace/space_tokens", ".convex/config.json", ".balena/token",
+		".particle/particle.config.json", ".fauna/credentials", ".hasura/config.json", ".appwrite/prefs.json", ".qiskit/qiskit-ibm.json", ".qiskit/qiskitrc", ".config/dwave/dwave.conf", ".config/pennylane/config.toml", ".globus/userkey.pem", ".globus/usercred.p12", ".globus/cli", ".streamlit/secrets.toml", ".cache/dagshub/tokens", ".config/roboflow/config.json",
+		".cfconfig",
 	}},
 	{name: "composer", what: "logins of Composer", paths: []string{".composer/auth.json", ".config/composer/auth.json"}},
 	{name: "conda", what: "tokens in Conda's settings", files: []file{{path: ".condarc", form: yaml}, {path: ".mambarc", form: yaml}, {path: ".config/conda/.condarc", form: yaml}}},
 	{name: "database", what: "passwords of databases", paths: []string{
 		".pgpass", ".mylogin.cnf", ".config/mongodb", ".mongorc.js", ".mongodb/atlascli", ".config/atlascli", ".config/usql", ".usqlpass", ".cassandra/credentials", ".config/redis", ".redisclirc", ".config/dbeaver", ".local/share/DBeaverData",
 		".config/pgcli", ".config/mycli", ".clickhouse-client", ".config/beekeeper-studio", ".pgadmin", ".local/share/pgadmin", ".duckdb/stored_secrets", ".cockroach-certs",
+		".config/mssqlcli", ".config/iredis", ".redisinsight-app", ".redisinsight-v2", ".redisinsight", ".config/sqlectron.json", ".sqlectron.json", ".dbvis", ".squirrel-sql", ".sqldeveloper", ".sqlworkbench", ".config/harlequin", ".config/robo3t", ".config/azuredatastudio",
+		".supabase/profile", ".mysql/workbench", ".neo4j/.neo4j_history", ".config/MongoDB Compass", ".3T",
 	}, files: []file{
 		{path: ".my.cnf", form: ini}, {path: ".pg_service.conf", form: ini}, {path: ".myclirc", form: ini}, {path: ".odbc.ini", form: ini}, {path: ".cassandra/cqlshrc", form: ini},
 	}},
-	{name: "docker", what: "logins of Docker and Podman", paths: []string{".docker/contexts/tls", ".docker/machine"}, files: []file{
+	{name: "docker", what: "logins of Docker and Podman", paths: []string{".docker/contexts/tls", ".docker/machine", ".docker/trust/private", ".docker/.token_seed", ".docker/mutagen", ".config/Lens", ".config/OpenLens", ".config/freelens"}, files: []file{
 		{path: ".docker/config.json", form: jsonText}, {path: ".config/containers/auth.json", form: jsonText}, {path: ".dockercfg", form: jsonText},
 	}},
 	{name: "dotnet", what: "secrets of .NET projects", paths: []string{".microsoft/usersecrets", ".aspnet/DataProtection-Keys", ".dotnet/corefx/cryptography/x509stores/my"}},
@@ -102,10 +118,11 @@ var kinds = []kind{
 	{name: "gem", what: "keys of RubyGems and Bundler", paths: []string{".gem/credentials", ".local/share/gem/credentials", ".gem/gem-private_key.pem", ".local/share/gem/gem-private_key.pem"}, files: []file{
 		{path: ".bundle/config", form: bundle}, {path: ".config/bundle/config", form: bundle}, {path: ".gemrc", form: yaml},
 	}},
-	{name: "gh", what: "tokens of gh, hub and glab", paths: []string{".config/gh", ".config/hub", ".config/glab-cli", ".config/tea", ".config/berg", ".config/fj", ".local/share/forgejo-cli", ".config/hut", ".config/gcli", ".config/jira", ".git-bug", ".config/lab", ".config/bb"}},
+	{name: "gh", what: "tokens of gh, hub and glab", paths: []string{".config/gh", ".config/hub", ".config/glab-cli", ".config/tea", ".config/berg", ".config/fj", ".local/share/forgejo-cli", ".config/hut", ".config/gcli", ".config/jira", ".git-bug", ".config/lab", ".config/bb", ".python-gitlab.cfg", ".opencommit", ".aicommits"}},
 	{name: "git", what: "passwords that git and other version control store", paths: []string{
 		".git-credentials", ".config/git/credentials", ".git-credential-cache", ".cache/git/credential", ".git-credential-manager", ".gcm", ".subversion/auth", ".config/subversion/auth", ".bazaar/authentication.conf", ".config/breezy/authentication.conf",
-		".config/gitkraken", ".gitkraken", ".config/sapling/auth", ".cvspass", ".p4tickets", ".arcrc",
+		".gitcookies", ".config/gitkraken", ".gitkraken", ".config/sapling/auth", ".cvspass", ".p4tickets", ".arcrc",
+		".config/pijul", ".config/radicle", ".radicle/keys", ".config/GitHub Desktop",
 	}, files: []file{
 		{path: ".gitconfig", form: git}, {path: ".config/git/config", form: git}, {path: ".hgrc", form: ini}, {path: ".config/hg/hgrc", form: ini},
 	}},
@@ -121,6 +138,16 @@ var kinds = []kind{
 		".viminfo", ".local/state/vim/viminfo", ".local/state/nvim/shada", ".local/share/nvim/shada",
 		".claude/history.jsonl", ".claude/projects", ".claude/paste-cache", ".claude/file-history", ".claude/debug", ".codex/history.jsonl", ".codex/sessions", ".codex/archived_sessions", ".codex/log", ".gemini/tmp", ".gemini/history", ".qwen/tmp", ".qwen/history", ".copilot/history-session-state", ".copilot/session-state", ".copilot/command-history-state.json", ".copilot/logs",
 		".local/share/opencode/storage", ".local/share/opencode/opencode.db", ".local/share/opencode/log", ".local/state/opencode", ".local/share/goose/sessions", ".local/share/goose", ".local/state/goose", ".aider.input.history", ".aider.chat.history.md", ".aider.llm.history", ".continue/sessions", ".continue/dev_data", ".cline/data/tasks", ".cursor/chats", ".cursor/projects", ".cursor/prompt_history.json", ".local/share/crush", ".local/share/amp/threads", ".factory/sessions", ".factory/history.json",
+		".claude/todos", ".claude/tasks", ".claude/transcripts", ".claude/backups", ".claude/sessions", ".claude/telemetry", ".local/share/amp/history.jsonl", ".openhands/sessions", ".openhands/conversations", ".local/state/warp-terminal", ".local/share/warp-terminal", ".local/share/zed/threads", ".local/share/zed/conversations", ".config/io.datasette.llm/logs.db",
+		".local/share/gptme", ".ollama/history", ".lmstudio/conversations", ".chatgpt", ".local/share/io.datasette.llm", ".local/share/mods", ".iflow/history", ".iflow/tmp", ".codebuddy/history", ".codebuddy/projects", ".vibe/logs", ".vibe/vibehistory", ".pi/agent/sessions", ".kimi/sessions",
+		".forge_history", ".augment/sessions", ".cursor/ai-tracking", ".hivehistory", ".beeline", ".sqlline", ".trino_history", ".presto_history", ".vsql_history", ".neo4j_history", ".snowsql_history", ".scala_history_jline3", ".spark_history", ".iredis_history",
+		".ksql-history", ".surreal_history", ".lesshst", ".local/state/less", ".local/state/lesshst", ".bc_history", ".units_history", ".guile_history", ".sbcl_history", ".clojure_history", ".rebel_readline_history", ".kotlin_history", ".groovy/groovysh.history", ".config/lf/history",
+		".local/share/lf", ".config/ranger/history", ".local/share/ranger", ".config/vifm/vifminfo", ".vifm/vifminfo", ".vifm/vifminfo.json", ".tig_history", ".local/share/tig", ".emacs.d/history", ".emacs.d/savehist", ".emacs.d/recentf", ".nano/search_history", ".local/share/nano/search_history", ".local/share/nano/backups",
+		".kak_history", ".lftp/rl_history", ".local/share/lftp", ".ncftp", ".config/micro/buffers", ".config/micro/backups", ".local/state/micro", ".config/Code/User/History", ".config/Code/User/workspaceStorage", ".config/Cursor/User/History", ".config/Cursor/User/workspaceStorage", ".config/Windsurf/User/History", ".config/Windsurf/User/workspaceStorage", ".config/VSCodium/User/History",
+		".config/VSCodium/User/workspaceStorage", ".vscode-server/data/User/History", ".vscode-server/data/User/workspaceStorage", ".cursor-server/data/User/History", ".cursor-server/data/User/workspaceStorage", ".local/state/nvim/swap", ".local/state/nvim/undo", ".local/state/nvim/backup", ".local/share/nvim/swap", ".local/share/nvim/undo", ".local/share/nvim/backup", ".cache/nvim/swap", ".cache/nvim/undo", ".cache/nvim/backup",
+		".vim/swap", ".vim/swaps", ".vim/undo", ".vim/undodir", ".vim/backup", ".vim/backups", ".vim/tmp", ".emacs.d/auto-save-list", ".emacs.d/auto-saves", ".emacs.d/backups", ".emacs.d/backup", ".config/emacs/auto-save-list", ".config/emacs/backups", ".local/share/Trash",
+		".gemini/antigravity/conversations", ".gemini/antigravity/brain", ".cache/amp/logs", ".local/share/kilo/storage", ".local/share/kilo/kilo.db", ".local/share/kilo/log", ".local/share/oterm", ".emacs.d/eshell/history", ".cache/vim/swap", ".cache/vim/undo", ".cache/vim/backup", ".local/state/vim/swap", ".local/state/vim/undo", ".local/share/vim/undo",
+		".local/share/vim/swap", ".cache/emacs/auto-save", ".cache/emacs/backup", ".grok/sessions",
 	}},
 	{name: "huggingface", what: "tokens of Hugging Face", paths: []string{".cache/huggingface/token", ".cache/huggingface/stored_tokens", ".huggingface/token"}},
 	{name: "keyring", what: "keyrings and password managers", paths: []string{
@@ -128,8 +155,13 @@ var kinds = []kind{
 		".config/keepassxc", ".cache/keepassxc", ".keepassxc", ".config/gopass", ".local/share/gopass", ".config/Enpass", ".config/pass", ".pass", ".config/doppler", ".doppler", ".infisical", ".config/infisical", ".config/akeyless", ".akeyless", ".config/dashlane", ".keeper",
 		".config/totp", ".config/ykman", ".local/share/Yubico", ".config/Yubico", ".yubico", ".config/otpclient", ".local/share/otpclient", ".google_authenticator", ".config/authenticator", ".vpn", ".config/openvpn", ".openvpn", ".wireguard", ".config/wireguard", ".local/share/networkmanagement", ".cert/nm-openvpn", ".smbcredentials", ".davfs2/secrets", ".krb5", ".config/step/secrets", ".step/secrets", ".step/authorities", ".local/share/mkcert/rootCA-key.pem", ".local/share/caddy", ".caddy", ".acme.sh", ".lego", ".config/letsencrypt",
 		"Library/Keychains", ".local/share/pass", ".config/sops", ".age", ".config/age", ".config/rage", ".config/passage", ".passage", ".config/minisign", ".minisign", ".signify", ".cosign", ".sigstore/root", ".config/gnunet/private_key.ecc", ".config/chezmoi/key.txt",
+		".config/borg", ".borgmatic", ".config/borgmatic", ".config/restic", ".config/rustic", ".config/kopia", ".duplicacy", ".config/duplicity", ".config/syncthing", ".local/state/syncthing", ".config/Nextcloud", ".config/ownCloud", ".dropbox", ".config/maestral",
+		".megaCmd", ".config/onedrive", ".gdrive", ".config/gdrive", ".config/insync", ".local/share/lftp/bookmarks", ".config/aria2", ".aria2", ".config/deluge", ".config/transmission", ".config/transmission-daemon", ".config/qBittorrent", ".config/legendary", ".config/heroic",
+		".config/itch", ".local/share/PrismLauncher", ".steam/config", ".local/share/Steam/config", ".httpie/sessions", ".config/httpie/sessions", ".config/Yaak", ".local/share/app.yaak.desktop", ".insomnia", ".config/hoppscotch", ".config/mopidy", ".config/netbird", ".config/nordvpn", ".config/protonvpn",
+		".cache/protonvpn", ".config/mullvad", ".config/openfortivpn", ".fortivpn", ".vpnc", ".cisco", ".juniper_networks", ".globalprotect", ".config/streamlink", ".config/Proton", ".config/bws", ".bws", ".config/authy", ".gnome2/keyrings",
+		".kwallet", ".ecryptfs", ".config/cryptomator", ".config/Cryptomator", ".local/share/Cryptomator", ".config/VeraCrypt", ".minecraft/launcher_accounts.json", ".config/Proton Pass", ".config/Authy Desktop",
 	}},
-	{name: "kube", what: "logins of Kubernetes", paths: []string{".kube", ".config/helm/registry", ".config/helm/repositories.yaml", ".helm/registry", ".cache/helm/registry", ".local/share/k3d", ".minikube/profiles", ".minikube/certs", ".minikube/ca.key", ".rancher", ".config/rancher", ".talos", ".config/oc", ".crc/machines", ".config/velero", ".config/teleport", ".tsh", ".config/boundary", ".boundary", ".config/kargo"}},
+	{name: "kube", what: "logins of Kubernetes", paths: []string{".kube", ".config/helm/registry", ".config/helm/repositories.yaml", ".helm/registry", ".cache/helm/registry", ".local/share/k3d", ".minikube/profiles", ".minikube/certs", ".minikube/ca.key", ".rancher", ".config/rancher", ".talos", ".config/oc", ".crc/machines", ".config/velero", ".config/teleport", ".tsh", ".config/boundary", ".boundary", ".config/kargo", ".kubelogin", ".config/kubelogin", ".cache/kubelogin", ".lima/_config", ".colima/_lima/_config", ".config/okteto", ".okteto"}},
 	{name: "mail", what: "profiles and passwords of mail and chat", paths: []string{
 		".thunderbird", ".icedove", ".betterbird", ".var/app/org.mozilla.Thunderbird", "snap/thunderbird", ".evolution", ".config/evolution", ".local/share/evolution", ".config/goa-1.0", ".local/share/geary", ".config/geary", ".local/share/akonadi", ".config/akonadi", ".local/share/kmail2", ".claws-mail", ".sylpheed-2.0", ".config/Mailspring",
 		".msmtprc", ".config/msmtp", ".mbsyncrc", ".config/isyncrc", ".config/mbsync", ".isyncrc", ".offlineimaprc", ".config/offlineimap", ".offlineimap", ".getmail", ".config/getmail", ".fetchmailrc", ".mailrc", ".mutt", ".muttrc", ".config/mutt", ".config/neomutt", ".neomuttrc", ".config/aerc", ".config/himalaya", ".config/alot", ".esmtprc", ".nmailrc", ".config/nmail", ".config/vdirsyncer", ".vdirsyncer", ".config/khal", ".notmuch-config", ".config/meli", ".config/imapfilter", ".imapfilter",
@@ -150,7 +182,8 @@ var kinds = []kind{
 		{path: ".nuget/NuGet/NuGet.Config", form: xmlText}, {path: ".config/NuGet/NuGet.Config", form: xmlText},
 	}},
 	{name: other, what: "files with private keys and tokens that have no other name, found by their content"},
-	{name: "pypi", what: "passwords for PyPI", paths: []string{".local/share/uv/credentials", ".config/hatch", ".local/share/hatch/publish", ".config/flit", ".local/share/python_keyring"}, files: []file{
+	{name: "pypi", what: "passwords for PyPI", paths: []string{".local/share/uv/credentials", ".config/hatch", ".local/share/hatch/publish", ".config/flit", ".local/share/python_keyring", ".config/twine", ".twine", ".config/anaconda-client", ".devpi/client", ".config/binstar"}, files: []file{
+		{path: ".jupyter/jupyter_server_config.json", form: jsonText}, {path: ".jupyter/jupyter_notebook_config.json", form: jsonText},
 		{path: ".pypirc", form: ini}, {path: ".config/pip/pip.conf", form: ini}, {path: ".pip/pip.conf", form: ini}, {path: ".pydistutils.cfg", form: ini}, {path: ".config/uv/uv.toml", form: toml},
 		{path: ".config/pypoetry/auth.toml", words: []string{"="}}, {path: ".config/pypoetry/config.toml", form: toml}, {path: ".config/pdm/config.toml", form: toml}, {path: ".config/pip/uv.toml", form: toml},
 	}},

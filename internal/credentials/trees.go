@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// json is mask for JSON. The names come out sorted. The settings of Docker are the only ones so far: what
-// stands in auth is the base64 of USER:PASSWORD, and clients refuse other text.
+// json is mask for JSON. The names come out sorted. What stands in
+// auth is, in the settings of Docker, the base64 of USER:PASSWORD, and clients refuse other text.
 func (m *masking) json(text string) string {
 	d := json.NewDecoder(strings.NewReader(text))
 	d.UseNumber()
@@ -44,7 +44,7 @@ func (m *masking) json(text string) string {
 func (m *masking) node(name string, v any, secret bool) any {
 	switch v := v.(type) {
 	case map[string]any:
-		secret = secret || name != "auths" && secretKey(name)
+		secret = secret || name != "auths" && name != "auth" && secretKey(name) // agents say in auth how one logs in
 		for k, below := range v {
 			v[k] = m.node(k, below, secret)
 			if name == "auths" {

@@ -24,6 +24,9 @@ var directoryVariables = []moved{
 	{"IPYTHONDIR", ".ipython"}, {"PULUMI_HOME", ".pulumi"}, {"TELEPORT_HOME", ".tsh"}, {"MC_CONFIG_DIR", ".mc"}, {"FLY_CONFIG_DIR", ".fly"}, {"NETLIFY_CONFIG_DIR", ".config/netlify"},
 	{"ARGOCD_CONFIG_DIR", ".config/argocd"}, {"OP_CONFIG_DIR", ".config/op"}, {"NUGET_CONFIG_HOME", ".nuget/NuGet"}, {"POETRY_CONFIG_DIR", ".config/pypoetry"},
 	{"JUPYTER_RUNTIME_DIR", ".local/share/jupyter/runtime"}, {"ELECTRUMDIR", ".electrum"}, {"STEPPATH", ".step"}, {"WEECHAT_HOME", ".weechat"}, {"DOPPLER_CONFIG_DIR", ".doppler"},
+	{"CRUSH_GLOBAL_DATA", ".local/share/crush"}, {"CRUSH_GLOBAL_CONFIG", ".config/crush"}, {"OPENCODE_CONFIG_DIR", ".config/opencode"}, {"CURSOR_CONFIG_DIR", ".cursor"}, {"LLM_USER_PATH", ".config/io.datasette.llm"},
+	{"UV_CREDENTIALS_DIR", ".local/share/uv/credentials"}, {"JFROG_CLI_HOME_DIR", ".jfrog"}, {"WRANGLER_HOME", ".config/.wrangler"}, {"MINISIGN_CONFIG_DIR", ".minisign"}, {"PASSAGE_DIR", ".passage"}, {"BORG_KEYS_DIR", ".config/borg"},
+	{"LEGO_PATH", ".lego"}, {"KIMI_SHARE_DIR", ".kimi"}, {"AWS_VAULT_FILE_DIR", ".awsvault/keys"},
 	{"BITWARDENCLI_APPDATA_DIR", ".config/Bitwarden CLI"}, {"LEIN_HOME", ".lein"},
 }
 
@@ -49,6 +52,13 @@ var fileVariables = []naming{
 	{name: "SNOWSQL_CONFIG", kind: "cloud"}, {name: "SCW_CONFIG_PATH", kind: "cloud"}, {name: "HCLOUD_CONFIG", kind: "cloud"}, {name: "INFLUX_CONFIGS_PATH", kind: "cloud"},
 	{name: "PGPASSFILE", kind: "database"}, {name: "PGSERVICEFILE", kind: "database", as: ".pg_service.conf"}, {name: "PGSSLKEY", kind: "database"}, {name: "MYSQL_TEST_LOGIN_FILE", kind: "database"},
 	{name: "MYSQL_HOME", kind: "database", file: "my.cnf", as: ".my.cnf"}, {name: "PGSYSCONFDIR", kind: "database", file: "pg_service.conf", as: ".pg_service.conf"}, {name: "ODBCINI", kind: "database", as: ".odbc.ini"}, {name: "CQLSHRC", kind: "database", as: ".cassandra/cqlshrc"},
+	{name: "GEMINI_CLI_HOME", kind: "agent", file: ".gemini/oauth_creds.json"}, {name: "GEMINI_CLI_HOME", kind: "agent", file: ".gemini/mcp-oauth-tokens.json"}, {name: "GEMINI_CLI_HOME", kind: "agent", file: ".gemini/.env"},
+	{name: "OPENCODE_CONFIG", kind: "agent", as: ".config/opencode/opencode.json"}, {name: "GOOSE_PATH_ROOT", kind: "agent", file: "config/secrets.yaml"}, {name: "AMP_SETTINGS_FILE", kind: "agent"}, {name: "AIDER_ENV_FILE", kind: "agent"}, {name: "AIDER_CONFIG_FILE", kind: "agent", as: ".aider.conf.yml"},
+	{name: "RESTIC_PASSWORD_FILE", kind: "keyring"}, {name: "BORG_KEY_FILE", kind: "keyring"}, {name: "PASSAGE_IDENTITIES_FILE", kind: "keyring"}, {name: "COSIGN_KEY", kind: "keyring"}, {name: "CAROOT", kind: "keyring", file: "rootCA-key.pem"}, {name: "VAULT_TOKEN_FILE", kind: "vault"},
+	{name: "CONSUL_HTTP_TOKEN_FILE", kind: "vault"}, {name: "NOMAD_TOKEN_FILE", kind: "vault"}, {name: "CONSUL_CLIENT_KEY", kind: "vault"}, {name: "NOMAD_CLIENT_KEY", kind: "vault"}, {name: "DOCKER_CERT_PATH", kind: "docker", file: "key.pem"}, {name: "GITHUB_TOKEN_FILE", kind: "gh"}, {name: "GITLAB_TOKEN_FILE", kind: "gh"},
+	{name: "OPENAI_API_KEY_FILE", kind: "agent"}, {name: "ANTHROPIC_API_KEY_FILE", kind: "agent"}, {name: "EXOSCALE_CONFIG", kind: "cloud"}, {name: "SENTRY_PROPERTIES", kind: "cloud"}, {name: "PREFECT_PROFILES_PATH", kind: "cloud", as: ".prefect/profiles.toml"}, {name: "CLEARML_CONFIG_FILE", kind: "cloud", as: "clearml.conf"},
+	{name: "POSTGRES_PASSWORD_FILE", kind: "database"}, {name: "MYSQL_PASSWORD_FILE", kind: "database"}, {name: "MYSQL_ROOT_PASSWORD_FILE", kind: "database"}, {name: "DB_PASSWORD_FILE", kind: "database"}, {name: "MSMTP_CONFIG", kind: "mail"}, {name: "MAILRC", kind: "mail"}, {name: "P4TICKETS", kind: "git"}, {name: "HGRCPATH", kind: "git", as: ".hgrc"},
+	{name: "MYCLI_HISTFILE", kind: "history"}, {name: "LESSHISTFILE", kind: "history"}, {name: "TWINE_CONFIG_FILE", kind: "pypi", as: ".pypirc"},
 	{name: "NETRC", kind: "netrc"}, {name: "CLAUDE_CONFIG_DIR", kind: "agent", file: ".claude.json"}, {name: "CURL_HOME", kind: "netrc", file: ".netrc"}, {name: "CURL_HOME", kind: "netrc", file: ".curlrc", as: ".curlrc"}, {name: "WGETRC", kind: "netrc", as: ".wgetrc"},
 	{name: "HISTFILE", kind: "history"}, {name: "ZDOTDIR", kind: "history", file: ".zsh_history"}, {name: "ZDOTDIR", kind: "history", file: ".zhistory"}, {name: "PYTHON_HISTORY", kind: "history"}, {name: "NODE_REPL_HISTORY", kind: "history"}, {name: "PSQL_HISTORY", kind: "history"},
 	{name: "MYSQL_HISTFILE", kind: "history"}, {name: "MARIADB_HISTFILE", kind: "history"}, {name: "SQLITE_HISTORY", kind: "history"}, {name: "REDISCLI_HISTFILE", kind: "history"}, {name: "VALKEYCLI_HISTFILE", kind: "history"}, {name: "IRB_HISTORY", kind: "history"}, {name: "DENO_REPL_HISTORY", kind: "history"}, {name: "USQL_HISTORY", kind: "history"},

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/sallyport-dev/sallyport/internal/gitstate"
@@ -17,11 +18,12 @@ import (
 // An Outside is what git outside of the sandbox reads besides the repository. The
 // zero value is an environment without any such file; [Surroundings] fills one in.
 type Outside struct {
-	Home     string   // value of "~" for git; empty if it has none
-	Configs  []string // configurations of the user, present or not; relative ones are ignored
-	System   []string // configurations of the system, the same
-	Template string   // value of GIT_TEMPLATE_DIR; empty if it has none
-	Cache    *Cache   // remembers indexes and plain repositories; nil: everything is read
+	Home     string           // value of "~" for git; empty if it has none
+	Configs  []string         // configurations of the user, present or not; relative ones are ignored
+	System   []string         // configurations of the system, the same
+	Template string           // value of GIT_TEMPLATE_DIR; empty if it has none
+	Given    []gitstate.Entry // settings of GIT_CONFIG_COUNT; nil if it has none
+	Cache    *Cache           // remembers indexes and plain repositories; nil: everything is read
 
 	said *configReader // what Configs and System say; nil: they are read each time
 }
@@ -52,7 +54,25 @@ func Surroundings(lookup func(string) (string, bool)) Outside {
 			o.Configs = append(o.Configs, filepath.Join(config[0], filepath.FromSlash(config[1])))
 		}
 	}
+	o.Given = givenSettings(get)
 	return o
+}
+
+// givenSettings returns the settings that GIT_CONFIG_COUNT and the variables with numbers give to git.
+func givenSettings(get func(string) string) (given []gitstate.Entry) {
+	count, err := strconv.Atoi(get("GIT_CONFIG_COUNT"))
+	for i := 0; err == nil && i < min(count, maxConfigs); i++ {
+		section, rest, _ := strings.Cut(get("GIT_CONFIG_KEY_"+strconv.Itoa(i)), ".")
+		middle, last := "", rest
+		if at := strings.LastIndexByte(rest, '.'); at >= 0 {
+			middle, last = rest[:at+1], rest[at+1:]
+		}
+		key := strings.ToLower(section) + "." + middle + strings.ToLower(last)
+		if value := get("GIT_CONFIG_VALUE_" + strconv.Itoa(i)); kindOf(key) != 0 { // git refuses relative includes there
+			given = append(given, gitstate.Entry{Key: key, Value: value})
+		}
+	}
+	return given
 }
 
 // AtOnce returns o with a memory of what the configurations of the user and the
@@ -97,6 +117,7 @@ func (o Outside) read() *configReader {
 			c.config("", name, "git config of the user", 0)
 		}
 	}
+	c.entries(o.Given, "", 0)
 	return c
 }
 

@@ -70,4 +70,21 @@ func TestSettings(t *testing.T) {
 		}
 		want(t, paths, "/of/templates", "mf")
 	})
+	t.Run("GIT_CONFIG_COUNT", func(t *testing.T) {
+		given := map[string]string{
+			"GIT_CONFIG_COUNT": "4", "GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_VALUE_0": "/of/safe", "GIT_CONFIG_KEY_1": "Init.TemplateDir", "GIT_CONFIG_VALUE_1": "/of/templates",
+			"GIT_CONFIG_KEY_2": "core.hooksPath", "GIT_CONFIG_VALUE_2": "/of/hooks", "GIT_CONFIG_KEY_3": "x", "GIT_CONFIG_KEY_4": "core.hooksPath", "GIT_CONFIG_VALUE_4": "/of/more",
+		}
+		paths, err := Surroundings(func(name string) (string, bool) { v, ok := given[name]; return v, ok }).Protected()
+		if err != nil {
+			t.Fatal(err)
+		}
+		want(t, paths, "/of/templates", "mf")
+		want(t, paths, "/of/hooks", "mf")
+		for _, name := range []string{"/of/safe", "/of/more"} {
+			if p, ok := find(paths, name); ok {
+				t.Errorf("%+v", p)
+			}
+		}
+	})
 }

@@ -80,6 +80,10 @@ var startPlaces = []string{
 	"/.config/i3/", "/.config/sway/", "/.config/hypr/", "/.local/share/applications/", "/.local/share/gnome-shell/", "/Library/LaunchAgents/", "/.config/direnv/",
 	"/.nvm/", "/.rvm/", "/.sdkman/", "/.asdf/", "/.pyenv/", "/.rbenv/", "/.nodenv/", "/.volta/", "/.config/mise/", "/.local/share/mise/", "/.local/share/zinit/", "/.starship/",
 	"/etc/pam.d/", "/etc/sudoers", "/etc/ssh/", "/etc/xdg/", "/etc/udev/", "/etc/apt/", "/etc/ld.so.", "/etc/polkit-1/", "/etc/dbus-1/", "/etc/NetworkManager/", "/etc/X11/",
+	"/.config/waybar/", "/.config/polybar/", "/.config/rofi/", "/.config/wofi/", "/.config/eww/", "/.config/dunst/", "/.config/mako/", "/.config/sxhkd/", "/.config/awesome/", "/.config/qtile/", "/.xmonad/", "/.config/xmonad/", "/.config/bspwm/", "/.config/herbstluftwm/",
+	"/.config/river/", "/.config/niri/", "/.config/labwc/", "/.config/openbox/", "/.config/lxsession/", "/.config/lxqt/", "/.config/xfce4/", "/.kde/", "/.config/kdeconnect/", "/.local/share/plasma/", "/.local/share/kservices5/", "/.local/share/kio/", "/.config/dconf/", "/.config/pulse/",
+	"/.config/wireplumber/", "/.config/pipewire/", "/.config/xonsh/", "/.config/ion/", "/.config/oil/", "/.local/share/bash-completion/", "/.local/share/zsh/", "/.zfunc/", "/.zplug/", "/.zinit/", "/.antigen/", "/.antidote/", "/.config/sheldon/", "/.config/autokey/",
+	"/.config/espanso/", "/.config/input-remapper/", "/.config/ulauncher/", "/.config/albert/", "/.config/home-manager/", "/.config/nix/", "/.config/nixpkgs/", "/.guix-profile/", "/.config/guix/", "/.config/homebrew/", "/.config/chezmoi/", "/.local/share/chezmoi/",
 }
 
 // obeyedFiles are settings in a home directory that name programs which others run.
@@ -98,6 +102,11 @@ var obeyedPlaces = []string{
 	"/.claude/", "/.codex/", "/.gemini/", "/.qwen/", "/.copilot/", "/.kiro/", "/.roo/", "/.windsurf/", "/.codeium/", "/.continue/", "/.cline/", "/.agents/", "/.factory/", "/.augment/", "/.config/opencode/", "/.opencode/", "/.config/goose/", "/.config/crush/", "/.config/amp/", "/.config/github-copilot/",
 	"/.config/tmux/", "/.tmux/", "/.config/kitty/", "/.config/alacritty/", "/.config/wezterm/", "/.config/ghostty/", "/.config/lazygit/", "/.config/gh/", "/.config/glab-cli/", "/.config/pip/", "/.config/uv/", "/.config/pypoetry/", "/.config/npm/", "/.config/pnpm/", "/.config/yarn/", "/.config/containers/",
 	"/.ipython/", "/.jupyter/", "/.config/matplotlib/", "/.gdbinit.d/", "/.config/gdb/", "/.gnupg/", "/.docker/", "/.kube/", "/.aws/", "/.terraform.d/", "/.gradle/", "/.m2/", "/.sbt/", "/.bundle/", "/.mozilla/", "/.local/share/code-server/", "/.local/lib/", "/.rustup/", "/.config/sallyport/", "/.config/husky/", "/.config/mpv/", "/.weechat/", "/.irssi/",
+	"/.config/zellij/", "/.config/lf/", "/.config/ranger/", "/.config/nnn/", "/.config/yazi/", "/.config/mc/", "/.config/lldb/", "/.config/radare2/", "/.config/ipython/", "/.pip/", "/.config/cargo/", "/.config/composer/", "/.composer/vendor/",
+	"/.ghc/", "/.config/utop/", "/.local/share/gh/", "/.subversion/", "/.config/tig/", "/.config/atuin/", "/.config/bat/", "/.pi/", "/.kimi/", "/.newsboat/", "/.config/newsboat/", "/.ansible/plugins/", "/.ansible/roles/", "/.ansible/collections/",
+	"/.packer.d/", "/.config/helm/", "/.local/share/helm/", "/.config/rclone/", "/.config/yt-dlp/", "/.config/nano/", "/.spacemacs.d/", "/.SpaceVim.d/", "/.eclipse/", "/.netbeans/", "/.config/qutebrowser/", "/.config/nyxt/", "/.config/pdm/",
+	"/.config/conda/", "/.julia/config/", "/.maxima/", "/.sage/", "/.config/rstudio/", "/.config/quarto/", "/.config/pandoc/", "/.local/share/pandoc/", "/.config/latexmk/", "/texmf/", "/.config/vlc/", "/.amp/",
+	"/.config/mcp/", "/.openhands/", "/.iflow/", "/.grok/", "/.vibe/",
 }
 
 // cacheTrees are whole caches, of which other tools and later runs execute parts.

@@ -23,6 +23,8 @@ func TestWarnedPlaces(t *testing.T) {
 		{"/h/.ssh/config", true}, {"/h/.bashrc", true}, {"/h/.zshenv", true}, {"/var/spool/cron/u", true}, {"/h/.tmux.conf", true}, {"/h/.config/nvim/init.lua", true},
 		{"/h/.npmrc", true}, {"/h/.ipython/profile_default/startup/x.py", true}, {"/h/.gnupg/gpg-agent.conf", true}, {"/h/.docker/cli-plugins/x", true}, {"/h/.local/lib/python3.12/site-packages/x.pth", true},
 		{"/h/other/.vscode/tasks.json", true}, {"/h/other/.envrc", true}, {"/h/other/AGENTS.md", true}, {"/etc/ld.so.preload", true}, {"/h/Library/LaunchAgents/x.plist", true},
+		{"/h/.config/qtile/config.py", true}, {"/h/.xmonad/xmonad.hs", true}, {"/h/.zinit/plugins/x", true}, {"/h/.config/nnn/plugins/x", true}, {"/h/.local/share/gh/extensions/gh-x/gh-x", true}, {"/h/.config/chezmoi/chezmoi.toml", true},
+		{"/h/.pi/agent/extensions/x.ts", true}, {"/h/.config/cargo/config.toml", true}, {"/h/other/.openhands/setup.sh", true}, {"/h/.julia/config/startup.jl", true}, {"/h/.julia/compiled/x", false}, {"/h/.ansible/tmp/x", false},
 		{"/h/data/file", false}, {"/h/project/src/x.go", false}, {"/srv/out/report.txt", false}, {"/h/.cache/tool/x", false}, {"/h/Documents/binary/x", false}, {"/opt/other/programs", false}, {"/h/.local/share/app/data.db", false},
 	} {
 		g := sandbox.Grant{Path: test.path, Level: sandbox.LevelWrite}

@@ -31,6 +31,8 @@ func TestTable(t *testing.T) {
 		".vscode": GrantEditors, ".idea": GrantEditors, ".hg": GrantEditors, ".envrc": GrantEditors, ".husky": GrantEditors, ".helix": GrantEditors, ".zed": GrantEditors,
 		".jj": GrantEditors, ".sl": GrantEditors, "_darcs": GrantEditors, ".lazygit.yml": GrantEditors, ".exrc": GrantEditors, ".nvim.lua": GrantEditors,
 		".devcontainer": GrantEditors, ".direnv": GrantEditors, "mise.toml": GrantEditors, ".tool-versions": GrantEditors,
+		".openhands": GrantAgents, ".amp": GrantAgents, ".github/skills": GrantAgents, ".config/mise": GrantEditors, ".mise.local.toml": GrantEditors, "x.sublime-project": GrantEditors, ".vim/coc-settings.json": GrantEditors,
+		"lefthook.yaml": GrantEditors, ".irbrc": GrantEditors, ".shadowenv.d": GrantEditors, ".pijul": GrantEditors,
 	}
 	for name, grant := range want {
 		if found, ok := Find(name); !ok || found.Name != name || found.Grant != grant {
@@ -44,7 +46,7 @@ func TestTable(t *testing.T) {
 		}
 		seen[n.Name] = true
 	}
-	for _, name := range []string{".code-workspace", "d/x.code-workspace", "copilot-instructions.md", ".github", "Makefile", "package.json"} {
+	for _, name := range []string{".code-workspace", "d/x.code-workspace", "copilot-instructions.md", ".github", "Makefile", "package.json", ".config", ".vim", "mise"} {
 		if n, ok := Find(name); ok {
 			t.Errorf("%s is %+v", name, n)
 		}
