@@ -46,6 +46,9 @@ var (
 	}
 )
 
+// HoldsCode reports whether a variable of files may hold code as well.
+func HoldsCode(name string) bool { return slices.Contains(codeNames, name) }
+
 // filesOf returns the paths in the value of a variable that lists files or directories.
 func filesOf(name, value string) []string {
 	var out []string

@@ -21,6 +21,8 @@ type family struct {
 // container runs a command behind the name of an image or of what runs already.
 var container = Launcher{loose: true, Apart: true}
 
+var apartScript = Launcher{loose: true, Script: true, Apart: true}
+
 func containers() family {
 	return family{short: "Hclf", long: []string{"host", "context", "config", "log-level", "file", "project-name", "profile", "env-file", "project-directory", "url", "connection", "namespace", "address"}, subs: map[string]Launcher{
 		"run": container, "exec": container, "create": container, "container run": container, "container exec": container,
@@ -71,13 +73,15 @@ var families = sync.OnceValue(func() map[string]family {
 		"flatpak":   {subs: map[string]Launcher{"run": container, "enter": container}, quiet: "build-bundle config create-usb documents history info install kill list make-current mask override permissions pin ps remote-add remote-delete remote-info remote-ls remote-modify remotes repair search uninstall update"},
 		"snap":      {subs: map[string]Launcher{"run": container}, quiet: "alias aliases changes connect connections disable disconnect download enable find get help info install interface interfaces known list login logout logs refresh remove restart revert services set start stop switch tasks version wait warnings whoami"},
 		"foreman":   {subs: map[string]Launcher{"run": {short: "ef"}}, quiet: "check export help start version"},
-		"heroku":    {subs: map[string]Launcher{"run": container}},
 		"cargo": {short: "CZ", long: []string{"color", "config", "manifest-path", "explain"}, subs: map[string]Launcher{"watch": {loose: true, Script: true}, "with": {loose: true}, "flamegraph": {loose: true}},
 			quiet: "add audit b bench build c check clean clippy config d deny doc expand fetch fix fmt generate-lockfile help info init install locate-project login logout machete metadata miri nextest new outdated owner package pkgid publish r read-manifest remove report run rustc rustdoc search t test tree udeps uninstall update upgrade vendor verify-project version yank"},
-		"go":   {short: "C", quiet: "bug build clean doc env fix fmt generate get help install list mod test tool version vet work telemetry"},
-		"gh":   {short: "R", quiet: "api attestation auth browse cache codespace completion config gist gpg-key help issue label org pr preview project release repo ruleset run search secret ssh-key status variable workflow"},
-		"glab": {quiet: "api auth check-update ci completion config help incident issue iteration job label mr release repo schedule snippet ssh-key token user variable version"},
-		"just": {quiet: "*"},
+		"go":     {short: "C", quiet: "bug build clean doc env fix fmt generate get help install list mod test tool version vet work telemetry"},
+		"gh":     {short: "R", quiet: "api attestation auth browse cache codespace completion config gist gpg-key help issue label org pr preview project release repo ruleset run search secret ssh-key status variable workflow"},
+		"glab":   {quiet: "api auth check-update ci completion config help incident issue iteration job label mr release repo schedule snippet ssh-key token user variable version"},
+		"just":   {quiet: "*"},
+		"gcloud": {subs: map[string]Launcher{"compute ssh": container}, quiet: "*"}, "heroku": {subs: map[string]Launcher{"run": apartScript, "run:detached": apartScript}, quiet: "*"},
+		"nomad": {subs: map[string]Launcher{"exec": container, "alloc exec": container}, quiet: "*"}, "consul": {subs: map[string]Launcher{"exec": apartScript, "lock": {loose: true, Script: true}, "watch": {loose: true, Script: true}}, quiet: "*"},
+		"ip": {short: "nbl", subs: map[string]Launcher{"netns exec": {skip: 1}, "vrf exec": {skip: 1}}, quiet: "*"}, "meson": {subs: map[string]Launcher{"devenv": {loose: true}}, quiet: "*"},
 	}
 	return all
 })

@@ -4,6 +4,7 @@
 package programs
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -46,7 +47,7 @@ var interpreters = sync.OnceValue(func() map[string]Interpreter {
 		"psql":  sql, "mysql": sql, "mariadb": sql,
 		"gdb":     {file: "x", codes: []string{"ex", "eval-command", "iex"}, files: []string{"command", "init-command"}, Settings: true},
 		"lldb":    {code: "oO", file: "sS", codes: []string{"one-line"}, files: []string{"source"}, Settings: true},
-		"gnuplot": {code: "e"}, "m4": {}, "dc": {code: "e", file: "f"}, "bats": {}, "ansible-playbook": {file: "i"}, "cscript": {},
+		"gnuplot": {code: "e"}, "m4": {}, "dc": {code: "e", file: "f"}, "bats": {}, "cmake": {files: []string{"P"}, Settings: true}, "ansible-playbook": {file: "i"}, "cscript": {},
 	}
 	return all
 })
@@ -194,8 +195,25 @@ func (in *Interpreter) Tell(name string, args []string) Told {
 	return in.tell(args)
 }
 
+// executes finds what runs texts that are no constants, in code; in sed, the command and the flag e.
+var executes = sync.OnceValue(func() [2]*regexp.Regexp {
+	return [2]*regexp.Regexp{
+		regexp.MustCompile("\\b(?:system|exec\\w*|popen\\w*|Popen|spawn\\w*|subprocess|shell_exec|passthru|proc_open|qx)\\b|`" +
+			`|\|&?\s*(?:"|getline|\w+\s*[;}])`),
+		regexp.MustCompile(`(?m)(?:^|[^\w\\\s])[gpiImM0-9]*e[gpiImM0-9]*\s*(?:$|[;}])`),
+	}
+})
+
+// Executes reports whether code in the language of a program may run what it is given.
+func Executes(name, code string) bool {
+	if strings.HasSuffix(name, "sed") {
+		return executes()[1].MatchString(code)
+	}
+	return executes()[0].MatchString(code)
+}
+
 // wordy are programs whose code is commands of words, as in a shell.
-var wordy = []string{"make", "gmake", "ed", "expect", "tclsh", "wish", "gnuplot", "m4", "dc"}
+var wordy = []string{"make", "gmake", "ed", "expect", "tclsh", "wish", "gnuplot", "m4", "dc", "pwsh", "cmake"}
 
 // Wordy reports whether the code of a program is commands of words, as in a shell.
 func Wordy(name string) bool { return slices.Contains(wordy, name) }

@@ -27,27 +27,44 @@ const (
 	GitSetting       // KEY=VALUE
 	CodeFile         // the name of a file with settings or code
 	SomeCode         // a text in another language
+	AptSetting       // NAME=VALUE
+	ApartValue       // a script that runs on another machine
 )
 
 // options are such options, by program.
 var options = sync.OnceValue(func() map[string][]Option {
 	script := func(short string, long ...string) Option { return Option{short: short, long: long} }
 	ssh := []Option{{short: "o", Kind: SSHSetting}, {short: "F", Kind: CodeFile}, {short: "I", Kind: CodeFile}}
+	apt := []Option{{short: "o", long: []string{"option"}, Kind: AptSetting}}
 	pack := []Option{script("", "upload-pack", "exec")}
 	return map[string][]Option{
 		"ack":               {script("", "pager")},
 		"ag":                {script("", "pager")},
 		"at":                {{short: "f", Kind: CodeFile}},
+		"apt":               apt,
+		"apt-get":           apt,
+		"aws":               {{long: []string{"command", "parameters"}, Kind: ApartValue}},
 		"bat":               {script("", "pager")},
+		"bazel":             {script("", "run_under")},
+		"c++":               {script("", "wrapper")},
+		"cc":                {script("", "wrapper")},
+		"clang":             {script("", "wrapper")},
 		"cargo":             {{long: []string{"config"}, Kind: CodeFile}},
 		"compgen":           {script("CW")},
 		"complete":          {script("CW")},
+		"ctest":             {script("", "test-command")},
+		"dpkg":              {script("", "pre-invoke", "post-invoke", "status-logger")},
 		"doppler":           {script("", "command")},
 		"emacs":             {{short: "l", long: []string{"load", "script"}, Kind: CodeFile}, {short: "f", long: []string{"eval", "execute", "funcall"}, Kind: SomeCode}},
 		"env":               {script("S", "split-string")},
 		"expect":            {{short: "c", Kind: SomeCode}, {short: "f", Kind: CodeFile}},
+		"flatpak":           {script("", "command")},
+		"fly":               {{short: "C", long: []string{"command"}, Kind: ApartValue}},
+		"flyctl":            {{short: "C", long: []string{"command"}, Kind: ApartValue}},
 		"fzf":               {script("", "preview", "bind", "tmux", "become", "with-shell")},
+		"g++":               {script("", "wrapper")},
 		"gcc":               {script("", "wrapper")},
+		"gcloud":            {{long: []string{"command"}, Kind: ApartValue}},
 		"git archive":       {script("", "exec")},
 		"git clone":         {script("u", "upload-pack"), {short: "c", long: []string{"config"}, Kind: GitSetting}, {long: []string{"template"}, Kind: CodeFile}},
 		"git daemon":        {script("", "access-hook")},
@@ -67,12 +84,16 @@ var options = sync.OnceValue(func() map[string][]Option {
 		"go":                {script("", "toolexec", "exec", "vettool")},
 		"infisical":         {script("", "command")},
 		"install":           {script("", "strip-program")},
-		"make":              {script("", "eval")},
+		"make":              {script("E", "eval")},
 		"man":               {script("PH", "pager", "html", "browser")},
+		"mise":              {script("c", "command")},
 		"mapfile":           {script("C")},
 		"ncat":              {script("ec", "exec", "sh-exec", "lua-exec")},
 		"nc":                {script("ec")},
 		"netcat":            {script("ec")},
+		"pip":               {script("", "editor")},
+		"pip3":              {script("", "editor")},
+		"rake":              {{short: "epE", long: []string{"execute", "execute-print", "execute-continue"}, Kind: SomeCode}},
 		"nodemon":           {script("x", "exec")},
 		"npm":               {script("c", "call")},
 		"npx":               {script("c", "call")},
@@ -158,6 +179,11 @@ func (o *Option) value(w string) (value string, found, inline bool) {
 // SSHCommand reports whether a setting of ssh, in lower case, is a command that runs on this machine.
 func SSHCommand(key string) bool { return sshCommands()[key] }
 
+// AptCommand reports whether a setting of apt, in lower case, is a command.
+func AptCommand(key string) bool {
+	return strings.Contains(key, "invoke") || strings.Contains(key, "install-pkgs") || strings.Contains(key, "autodetect") || strings.HasPrefix(key, "dir::bin::")
+}
+
 // SSHFile reports whether a setting of ssh, in lower case, is a file with settings or code.
 func SSHFile(key string) bool {
 	return key == "include" || key == "pkcs11provider" || key == "securitykeyprovider"
@@ -194,7 +220,7 @@ func Socat(addresses []string) []string {
 			case "exec", "system", "shell", "exec1", "shell1":
 				if ok {
 					command, _, _ := strings.Cut(text, ",")
-					all = append(all, text, command)
+					all = append(all, text, command, strings.Trim(command, `'"`))
 				}
 			}
 		}

@@ -5,6 +5,7 @@ package programs
 
 import (
 	"path"
+	"slices"
 	"strings"
 	"sync"
 
@@ -106,6 +107,9 @@ func Open(args []string) int {
 		return 0
 	case interprets:
 		t := in.tell(args)
+		if len(t.Modules) > 0 && (inert()[t.Modules[0]] || slices.Contains(quietModules, t.Modules[0])) {
+			return 0
+		}
 		return min(t.after, len(args))
 	case strings.HasPrefix(name, "git-"), strings.HasPrefix(name, "x86_64-"), strings.HasPrefix(name, "aarch64-"):
 		return 0
@@ -114,6 +118,9 @@ func Open(args []string) int {
 	}
 	return 1
 }
+
+// quietModules are modules of Python that run none of their words, beside those that are programs.
+var quietModules = strings.Fields("build compileall ensurepip http.server json.tool py_compile tarfile unittest venv zipfile")
 
 // shellArguments returns where the arguments of the script of a shell begin, if that is a file.
 func shellArguments(args []string) int {

@@ -4,6 +4,7 @@
 package script
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/sallyport-dev/sallyport/internal/programs"
@@ -52,14 +53,9 @@ func (rd *reader) interpreter(at place, name string, args []string) {
 		rd.code(at, name, text)
 	}
 	for _, f := range t.Files {
-		if other, ok := at.descriptor(f); ok && other.kind == inText {
-			for _, text := range other.texts {
-				rd.code(at, name, text)
-			}
-			continue
-		}
-		rd.file(File{Names: []string{f}})
+		rd.codeFile(at, name, f)
 	}
+	rd.data(at, name, args, &in, &t)
 	for _, m := range t.Modules {
 		dir := strings.ReplaceAll(m, ".", "/")
 		rd.file(File{Names: []string{dir + ".py", dir + "/__main__.py", dir + "/__init__.py"}})
@@ -83,6 +79,52 @@ func (rd *reader) interpreter(at place, name string, args []string) {
 	}
 }
 
+// codeFile notes a file that a program reads as code: its text, where that is known, or its name.
+func (rd *reader) codeFile(at place, name, file string) {
+	other, ok := at.descriptor(file)
+	if file == "-" {
+		other, ok = at.input(), true
+	}
+	switch {
+	case ok && other.kind == inText:
+	case strings.Contains(file, Gap) && len(at.printed) > 0: // <(...)
+		other.texts = at.printed
+	case name == "cargo" && strings.Contains(file, "="): // a setting
+		other.texts = []string{file}
+	default:
+		rd.file(File{Names: []string{file}})
+		return
+	}
+	for _, text := range other.texts {
+		rd.code(at, name, text)
+	}
+}
+
+// data notes the words, and the input, of code that may run what it is given.
+func (rd *reader) data(at place, name string, args []string, in *programs.Interpreter, t *programs.Told) {
+	if !slices.ContainsFunc(t.Codes, func(text string) bool { return programs.Executes(name, text) }) {
+		if len(t.Modules) == 0 || !slices.Contains(consoles, t.Modules[0]) {
+			return
+		}
+	} else if in.First {
+		for _, w := range args[1:] {
+			if _, value, ok := strings.Cut(w, "="); ok {
+				w = value
+			}
+			if strings.Contains(w, " ") && !slices.Contains(t.Codes, w) {
+				rd.code(at, name+" argument", w)
+			}
+		}
+	}
+	for _, text := range at.input().texts {
+		rd.code(at, name, text)
+		rd.code(at, name+" input", text)
+	}
+}
+
+// consoles are modules of Python that read code from the standard input.
+var consoles = []string{"code", "pdb", "asyncio"}
+
 // code notes a text in another language.
 func (rd *reader) code(at place, by, text string) {
 	if text == "" || len(rd.reading.codes) >= maxStarts || len(text) > maxScript {
@@ -93,10 +135,10 @@ func (rd *reader) code(at place, by, text string) {
 }
 
 // project notes what a program reads that is not named by its operands.
-func (rd *reader) project(name string, args []string) {
+func (rd *reader) project(at place, name string, args []string) {
 	named, found := programs.ProjectFiles(name, args)
 	for _, f := range named {
-		rd.file(File{Names: []string{f}})
+		rd.codeFile(at, name, f)
 	}
 	if len(found) > 0 {
 		rd.file(File{Names: found, Project: true})

@@ -6,8 +6,6 @@ package script
 import (
 	"strings"
 
-	"mvdan.cc/sh/v3/syntax"
-
 	"github.com/sallyport-dev/sallyport/internal/programs"
 	"github.com/sallyport-dev/sallyport/internal/shellwords"
 )
@@ -43,7 +41,7 @@ func (rd *reader) git(at place, args []string) {
 	}
 	for _, w := range args[1:] { // a remote that is a command
 		if _, text, ok := strings.Cut(w, "ext::"); ok {
-			rd.nested(at, "git ext::", text, nil)
+			rd.external(at, text)
 		}
 	}
 	for _, o := range programs.Options("git " + command[0]) {
@@ -69,6 +67,11 @@ func (rd *reader) git(at place, args []string) {
 	}
 }
 
+// external lists the command of a remote, in which "% " is a blank within a word.
+func (rd *reader) external(at place, text string) {
+	rd.nested(at, "git ext::", strings.NewReplacer("%%", "%", "% ", `\ `).Replace(text), nil)
+}
+
 // gitSetting lists what a setting of git runs. The words of the command line are those behind
 // git's own options.
 func (rd *reader) gitSetting(at place, setting string, command []string) {
@@ -76,7 +79,7 @@ func (rd *reader) gitSetting(at place, setting string, command []string) {
 	if _, text, ok := strings.Cut(setting, "ext::"); ok {
 		base, _, _ := strings.Cut(text, ".insteadof")
 		base, _, _ = strings.Cut(base, ".insteadOf")
-		rd.nested(at, "git ext::", base, nil)
+		rd.external(at, base)
 	}
 	key = strings.ToLower(key)
 	section, name, _ := strings.Cut(key, ".")
@@ -100,7 +103,7 @@ func (rd *reader) gitSetting(at place, setting string, command []string) {
 			rd.nested(at, "git "+key, "git credential-"+value, nil)
 		}
 	case programs.GitFile(section+"."+name) && value != "":
-		rd.file(File{Names: []string{value}})
+		rd.codeFile(at, "git", value)
 	case strings.Contains(key, Gap) || key == Rest:
 		rd.unknown(at, DynamicScript)
 	}
@@ -123,18 +126,13 @@ func (rd *reader) gitVariable(at place, name, text string) {
 	number, isValue := strings.CutPrefix(name, "GIT_CONFIG_VALUE_")
 	switch {
 	case name == "GIT_CONFIG_PARAMETERS":
-		sh := parse(text)
-		if sh.file == nil || sh.why != "" {
+		all := at.words(text)
+		if all == nil {
 			rd.unknown(at, DynamicScript)
-			return
 		}
-		for _, s := range sh.file.Stmts {
-			if call, ok := s.Cmd.(*syntax.CallExpr); ok {
-				for _, words := range at.scope.commands(call.Args) {
-					for _, w := range words {
-						rd.gitSetting(at, w, nil)
-					}
-				}
+		for _, words := range all {
+			for _, w := range words {
+				rd.gitSetting(at, w, nil)
 			}
 		}
 	case isValue:

@@ -186,6 +186,19 @@ func (sc *scope) producers(words []*syntax.Word, depth int) []*syntax.Stmt {
 	return all
 }
 
+// printedBy returns what is known to be in the files that substitutions in words name.
+func (sc *scope) printedBy(words []*syntax.Word) (all []string) {
+	for _, w := range words {
+		for _, p := range w.Parts {
+			if sub, ok := p.(*syntax.ProcSubst); ok {
+				texts, _ := sc.output(sub.Stmts)
+				all = append(all, texts...)
+			}
+		}
+	}
+	return all
+}
+
 // sources notes the files that may hold what statements print, where that is code.
 func (rd *reader) sources(at place, stmts []*syntax.Stmt) {
 	for _, s := range stmts {

@@ -24,7 +24,7 @@ func (rd *reader) option(at place, name, value string, after []string, kind prog
 	switch kind {
 	case programs.ScriptValue:
 		switch name {
-		case "gcc":
+		case "gcc", "g++", "cc", "c++", "clang":
 			value = strings.ReplaceAll(value, ",", " ")
 		case "env":
 			value = splitString(value)
@@ -38,8 +38,16 @@ func (rd *reader) option(at place, name, value string, after []string, kind prog
 		rd.gitSetting(at, value, nil)
 	case programs.CodeFile:
 		if value != "" {
-			rd.file(File{Names: []string{value}})
+			rd.codeFile(at, name, value)
 		}
+	case programs.AptSetting:
+		if key, text, _ := strings.Cut(value, "="); programs.AptCommand(strings.ToLower(key)) {
+			rd.nested(at, name, text, nil)
+		}
+	case programs.ApartValue:
+		_, text, _ := strings.Cut(value, "=")
+		rd.settings(at, name, value)
+		rd.settings(at, name, text)
 	case programs.SomeCode:
 		rd.code(at, name, value)
 	}

@@ -58,6 +58,9 @@ func (p *perhaps) words(c Command, depth int) {
 			p.add(c, c.Args[i:])
 		}
 		p.script(c, w, depth)
+		if depth == 0 && calls().MatchString(w) { // code
+			p.language(c, "perl", w) // as others: its texts in quotes
+		}
 		if _, value, ok := strings.Cut(w, "="); ok {
 			if named(value) {
 				p.add(c, append([]string{value}, c.Args[i+1:]...))
@@ -100,6 +103,7 @@ func (p *perhaps) script(c Command, text string, depth int) {
 
 // read adds the commands of a script.
 func (p *perhaps) read(c Command, text string, depth int) {
+	text = strings.Trim(text, "| \t\n") // a command from which a program reads, or to which it writes
 	if p.bytes -= len(text); p.bytes < 0 || strings.TrimSpace(text) == "" {
 		return
 	}
@@ -119,6 +123,11 @@ var texts = sync.OnceValue(func() *regexp.Regexp {
 		`|(?:\bq[qxw]?|%[qQxwWi])\s*(?:\(([^()]*)\)|\[([^\[\]]*)\]|\{([^{}]*)\}|/([^/]*)/|\|([^|]*)\|)`)
 })
 
+// calls finds what runs a text, in code.
+var calls = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile("\\b(?:system|exec\\w*|[pP]open\\w*|spawn\\w*|run|call|cmd|shell\\w*)\\s*\\(\\s*\\[?[\"'`]")
+})
+
 // between may stand between the words of one command in code.
 var between = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[\s,=>\]\[()]*$`) })
 
@@ -135,7 +144,7 @@ func (p *perhaps) language(c Command, by, text string) {
 	if in, ok := programs.Language(by); !ok || in.Settings || programs.Wordy(by) { // their code is commands with words
 		for _, line := range strings.Split(text, "\n") {
 			p.script(c, line+" ", 0)
-			p.tails(c, strings.Fields(line))
+			p.tails(c, strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(" \t()[]{}\"'`,;", r) }))
 		}
 	}
 	var words []string
@@ -168,7 +177,7 @@ func (p *perhaps) tails(c Command, words []string) {
 
 // sedCommands finds the commands of sed that run something: e, and s with the flag e.
 var sedCommands = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?m)(?:^|[;{}/0-9$!,\s])e\s+([^\n]*)`)
+	return regexp.MustCompile(`(?m)(?:(?:^|[;{}0-9$!])e|[/,\s]e\s)\s*([^\n]*)`)
 })
 
 // sed adds the commands that a script of sed runs.

@@ -36,6 +36,7 @@ type place struct {
 	maybe        bool // see Command.Maybe
 	stdin        input
 	fds          map[string]input // of the other descriptors that redirections open
+	printed      []string         // by substitutions that are words of the command, and files
 	offset       uint             // in the script of scope
 }
 
@@ -269,16 +270,24 @@ func (rd *reader) time(at place, clause *syntax.TimeClause) {
 func (rd *reader) call(at place, call *syntax.CallExpr) {
 	if !bare(call) {
 		rd.inner(at, call)
+		at.printed = at.scope.printedBy(call.Args)
 	}
 	if len(call.Args) == 0 {
 		return
 	}
-	before := rd.doubts
+	before, codes := rd.doubts, len(rd.reading.codes)
 	for _, words := range at.scope.commands(call.Args) {
 		rd.command(at, words)
 	}
 	if rd.doubts != before {
 		rd.sources(at, at.scope.producers(call.Args, 0))
+	}
+	if slices.ContainsFunc(rd.reading.codes[codes:], func(c code) bool { return programs.Executes(c.by, c.text) }) {
+		for _, a := range call.Assigns { // which the code may run
+			for _, text := range at.scope.texts(a.Value) {
+				rd.code(at, "variable", text)
+			}
+		}
 	}
 }
 

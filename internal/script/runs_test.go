@@ -124,3 +124,22 @@ func ranIn(t *testing.T, shell, dir, log, line string) bool {
 	_, err = os.Stat(log)
 	return err == nil
 }
+
+// TestRunsNothing: lines that speak of the marker and run something else are not asked about.
+func TestRunsNothing(t *testing.T) {
+	for _, line := range []string{
+		`python3 -m pip install zap`, `python3 -m pytest tests -k 'zap and x'`, `python3 -m json.tool <<< '{"a": "zap x"}'`,
+		`awk -v name='zap x' '{print name}' f`, `awk '/zap|x/ {print}' <<< 'zap x'`, `awk -f prog.awk <(echo 'zap x')`,
+		`sed 's/2e zap/x/' f`, `sed 's/the/e/' <<< 'zap x'`, `sed -n '/done/p' <<< 'zap x'`, `perl -ne 'print if /x/' <<< 'zap x'`,
+		`./tool 'print("hello zap")'`, `./tool --filter "name in ('zap', 'x')"`, `sqlite3 x.db "select * from t where c in ('zap x')"`,
+		`apt-get -o Dpkg::Options::=--force-confdef install zap`, `apt-get -o Acquire::Retries=3 update`,
+		`aws s3 zap s3://x`, `gcloud storage zap gs://x`, `heroku ps zap`, `ip link set zap up`, `consul kv get zap`, `bazel build //x:zap`,
+		`cmake --build . --target zap`, `cmake -DCMAKE_PREFIX_PATH=zap .`, `mise install zap`, `rake -P zap`,
+		`c='zap x' awk '{print ENVIRON["c"]}'`, `TAR_OPTIONS="--exclude='zap x'" tar cf x.tar f`, `diff <(ls a) <(echo zap x)`,
+	} {
+		r := Read([]string{"bash", "-c", line})
+		if len(r.Unknown) > 0 || match(r, []string{marker}) != No || match(&Reading{Uses: r.Perhaps()}, []string{marker}) != No {
+			t.Errorf("%s: would be asked about, for %s", line, marker)
+		}
+	}
+}

@@ -32,7 +32,7 @@ func (rd *reader) through(at place, name string, args []string) {
 		rd.finder(at, name, args, words)
 	}
 	rd.interpreter(at, name, args)
-	rd.project(name, args)
+	rd.project(at, name, args)
 	if !rd.builtin(at, name, args) {
 		rd.special(at, name, args)
 	}
@@ -97,6 +97,10 @@ func (rd *reader) special(at place, name string, args []string) {
 		rd.make(at, name, args)
 	case "script":
 		rd.typescript(at, name, args)
+	case "tmux":
+		if len(args) > 2 && args[1] == "-c" {
+			rd.nested(at, name, args[2], nil)
+		}
 	case "sg":
 		if len(args) > 2 && args[2] != "-c" {
 			rd.nested(at, name, strings.Join(args[2:], " "), nil)
@@ -306,6 +310,14 @@ func (rd *reader) shell(at place, name string, args []string) {
 			if i++; i < len(args) && w != "--emulate" {
 				rd.scriptFile(at, args[0], args[i:i+1])
 			}
+		case name == "fish" && strings.HasPrefix(w, "-C"):
+			text := w[2:]
+			if i++; text != "" {
+				i--
+			} else if i < len(args) {
+				text = args[i]
+			}
+			rd.nested(at, name, text, []string{})
 		case strings.HasPrefix(w, "--c") && strings.Contains(w, "="), strings.HasPrefix(w, "--init-command="), strings.HasPrefix(w, "--execute="):
 			_, text, _ := strings.Cut(w, "=")
 			rd.nested(at, name, text, []string{})

@@ -55,6 +55,9 @@ func (rd *reader) value(at place, name, text string) {
 			rd.startup(in, text)
 		}
 	case programs.AFile:
+		if programs.HoldsCode(name) {
+			rd.code(in, name, text)
+		}
 		for _, f := range strings.Split(text, ":") {
 			if f != "" {
 				rd.file(File{Names: []string{f}})
@@ -63,12 +66,31 @@ func (rd *reader) value(at place, name, text string) {
 	case programs.SomeOptions:
 		if program := programs.OptionsOf(name); program != "" {
 			rd.through(in, program, append([]string{program}, strings.Fields(text)...))
+			if strings.ContainsAny(text, `"'\\`) {
+				for _, words := range in.words(program + " " + text) {
+					rd.through(in, program, words)
+				}
+			}
 		}
 	case programs.AFunction:
 		rd.nested(in, name, "f "+text, nil)
 	case programs.GitSettings:
 		rd.gitVariable(in, name, text)
 	}
+}
+
+// words returns the words of a text, as shells take it apart.
+func (at place) words(text string) (all []choice) {
+	sh := parse(text)
+	if sh.file == nil || sh.why != "" {
+		return nil
+	}
+	for _, s := range sh.file.Stmts {
+		if call, ok := s.Cmd.(*syntax.CallExpr); ok {
+			all = append(all, at.scope.commands(call.Args)...)
+		}
+	}
+	return all
 }
 
 // startup lists what shells read at their start, where that is a descriptor.
