@@ -104,8 +104,8 @@ func (e *evidence) add(f script.File, program bool) {
 	e.seen[name] = true
 	one, why, err := e.g.read(name, e.r, e.moves, program)
 	switch {
-	case f.Maybe && (err != nil || why == unreadable):
-	case err != nil && f.Project:
+	case f.Maybe && why == unreadable:
+	case err != nil && (f.Project || f.Maybe):
 		e.hide(name, err.Error())
 	case err != nil:
 		e.err = err

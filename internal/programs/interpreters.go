@@ -54,7 +54,10 @@ var interpreters = sync.OnceValue(func() map[string]Interpreter {
 
 // Language returns the interpreter with a name, which may end with a version.
 func Language(name string) (Interpreter, bool) {
-	in, ok := interpreters()[strings.TrimRight(name, "0123456789.")]
+	in, ok := interpreters()[name] // m4
+	if !ok {
+		in, ok = interpreters()[strings.TrimRight(name, "0123456789.")]
+	}
 	return in, ok
 }
 
@@ -213,7 +216,7 @@ func Executes(name, code string) bool {
 }
 
 // wordy are programs whose code is commands of words, as in a shell.
-var wordy = []string{"make", "gmake", "ed", "expect", "tclsh", "wish", "gnuplot", "m4", "dc", "pwsh", "cmake"}
+var wordy = []string{"make", "gmake", "ed", "expect", "tclsh", "wish", "gnuplot", "m4", "dc", "pwsh", "cmake", "sqlite3"}
 
 // Wordy reports whether the code of a program is commands of words, as in a shell.
 func Wordy(name string) bool { return slices.Contains(wordy, name) }

@@ -28,6 +28,7 @@ var launchers = sync.OnceValue(func() map[string]Launcher {
 		"caffeinate": {short: "tw"}, "capsh": {loose: true}, "cgexec": {short: "g"},
 		"chpst":   {short: "uUbemdocpfrtl/n"},
 		"chroot":  {Shell: true, long: []string{"groups", "userspec"}, skip: 1},
+		"choom":   {short: "np", long: []string{"adjust", "pid"}},
 		"chrt":    {short: "TPDp", long: []string{"sched-runtime", "sched-period", "sched-deadline"}, skip: 1},
 		"command": {never: "vV"}, "cross-env": {Assigns: true}, "cross-env-shell": {Assigns: true, Script: true},
 		"dbus-run-session": {long: []string{"config-file", "dbus-daemon"}},

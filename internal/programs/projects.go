@@ -17,6 +17,8 @@ var projectFiles = sync.OnceValue(func() map[string][]string {
 	npm := []string{"package.json"}
 	compose := []string{"compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"}
 	return map[string][]string{
+		"cargo": {"build.rs"}, "docker": {"Dockerfile"}, "podman": {"Containerfile", "Dockerfile"}, "pytest": {"conftest.py"},
+		"pip": {"setup.py", "pyproject.toml"}, "pip3": {"setup.py", "pyproject.toml"}, "pre-commit": {".pre-commit-config.yaml"},
 		"make": make, "gmake": make, "bmake": make, "remake": make,
 		"npm": npm, "pnpm": npm, "yarn": npm, "bun": npm, "turbo": {"turbo.json"}, "nx": {"nx.json"}, "gulp": {"gulpfile.js"}, "grunt": {"Gruntfile.js"},
 		"just": {"justfile", "Justfile", ".justfile"}, "task": {"Taskfile.yml", "Taskfile.yaml"}, "mage": {"magefile.go"}, "rake": {"Rakefile"},
@@ -26,6 +28,11 @@ var projectFiles = sync.OnceValue(func() map[string][]string {
 		"lerna": npm, "npm-run-all": npm, "run-s": npm, "run-p": npm, "earthly": {"Earthfile"}, "foreman": {"Procfile"}, "honcho": {"Procfile"}, "overmind": {"Procfile"},
 	}
 })
+
+// RunsFiles reports whether files among the words of a program are code that it runs.
+func RunsFiles(name string) bool {
+	return slices.Contains([]string{"go", "uv", "uvx", "pipx", "pytest", "py.test", "crontab", "bc", "jshell", "php", "ghci", "runghc"}, name)
+}
 
 // quietProjects are commands of such programs that run nothing of the project.
 const quietProjects = " --version --help -v -h help ls list view info audit outdated why config root bin whoami search fund docs repo bugs ping star "

@@ -4,10 +4,14 @@
 package script
 
 import (
+	"path"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/sallyport-dev/sallyport/internal/programs"
+	"github.com/sallyport-dev/sallyport/internal/shellwords"
 )
 
 // A File is one that a program reads as code, or as settings that run code.
@@ -46,6 +50,9 @@ func (rd *reader) interpreter(at place, name string, args []string) {
 				rd.code(at, name, text)
 			}
 		}
+		if programs.Wordy(name) {
+			rd.mayHold(at.input().names)
+		}
 		return
 	}
 	t := in.Tell(name, args)
@@ -69,7 +76,9 @@ func (rd *reader) interpreter(at place, name string, args []string) {
 			rd.code(at, name, text)
 		}
 	case inFile:
-		if !in.Settings {
+		if in.Settings {
+			rd.mayHold(stdin.names)
+		} else {
 			rd.file(File{Names: stdin.names})
 		}
 	case inUnknown:
@@ -130,12 +139,45 @@ func (rd *reader) code(at place, by, text string) {
 	if text == "" || len(rd.reading.codes) >= maxStarts || len(text) > maxScript {
 		return
 	}
+	if shellwords.Dynamic(text) {
+		rd.doubts++ // its sources count
+	}
+	if loads().MatchString(text) {
+		rd.mayHold(strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\n()[]{}\"'`,;:", r) }))
+		for _, m := range imports().FindAllStringSubmatch(text, maxTexts) {
+			rd.mayHold([]string{strings.ReplaceAll(m[1], ".", "/") + ".py"})
+		}
+	}
 	at.maybe = true
 	rd.reading.codes = append(rd.reading.codes, code{text, by, at})
 }
 
+// loads finds what reads other files as code, in code; imports are those of Python.
+var loads = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\b(?:exec|execfile|eval|do|require|import|source|so|load|include|use|run_path|dofile|loadfile)\b|\.read\s`)
+})
+var imports = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\b(?:import|from)\s+([A-Za-z_][\w.]*)`) })
+
+// inPath notes the files that a bare name may mean by a PATH that the script sets.
+func (rd *reader) inPath(at place, name string) {
+	if v, _, _ := at.scope.find("PATH", at.offset); v == nil || strings.Contains(name, "/") || shellwords.Dynamic(name) {
+		return
+	}
+	texts, _, _ := at.scope.lookup("PATH", at.offset)
+	for _, text := range texts {
+		for _, dir := range strings.Split(text, ":") {
+			if !strings.HasPrefix(dir, "/") {
+				rd.mayHold([]string{path.Join(dir, name)})
+			}
+		}
+	}
+}
+
 // project notes what a program reads that is not named by its operands.
 func (rd *reader) project(at place, name string, args []string) {
+	if programs.RunsFiles(name) {
+		rd.mayHold(args[1:])
+	}
 	named, found := programs.ProjectFiles(name, args)
 	for _, f := range named {
 		rd.codeFile(at, name, f)

@@ -359,6 +359,7 @@ func (rd *reader) command(at place, args []string) {
 	if shellwords.Dynamic(name) {
 		rd.unknown(at, DynamicName)
 	}
+	rd.inPath(at, args[0])
 	if stem := strings.TrimSuffix(name, path.Ext(name)); programs.IsShell(stem) || strings.HasSuffix(name, ".exe") {
 		name = stem // bash.exe, as in wrapperScript
 	}
