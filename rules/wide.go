@@ -45,7 +45,8 @@ var furthersOf = []struct {
 	{any: "su runuser sg busybox toybox", words: []string{"-c", further}},
 	{any: "su runuser", words: []string{"x", "-c", further}},
 	{last: "-c", words: []string{"alias.x=!" + further, "x"}},
-	{last: "-o", words: []string{"ProxyCommand=" + further, "x"}},
+	{last: "-o", words: []string{"ProxyCommand=" + further, "x"}}, {last: "-o", words: []string{"DPkg::Pre-Invoke::=" + further}},
+	{last: "-E", words: []string{"env", further}},
 	{any: "socat", words: []string{"EXEC:" + further}}, {any: "socat", words: []string{"-", "EXEC:" + further}},
 }
 

@@ -21,14 +21,15 @@ func TestWide(t *testing.T) {
 			"sh -x|bash -euo pipefail -c|exec -a x|docker compose run|npm exec --|env -u A|sudo|sudo -n|" +
 			"stdbuf -oL|xvfb-run|gdb -ex|lua -e|php -r|osascript -e|uv tool run|rlwrap|ltrace|bash -lc|" +
 			"emacs --eval|vim -c|rsync -e|tar --to-command|npx -p x|pipx run|conda run -n x|cargo watch -x|" +
-			"jobs -x|mapfile -C|split --filter|rg --pre",
+			"jobs -x|mapfile -C|split --filter|rg --pre|choom -n 1|apt-get -o|cmake -E|ip netns exec x|tmux -c|" +
+			"dpkg --pre-invoke|mise exec -c|bazel run --run_under|consul lock x",
 		false: "make all|git push|git status|ls|ls -l|go test|go build|npm test|npm run test|npm install|" +
 			"cargo build|cargo test|docker ps|docker build|kubectl get|tar|tar xzf|rm -rf build|" +
 			"bash build.sh|python3 a.py|sudo -n ls|timeout 5 make|npx tsc|uv run pytest|find .|find . -name|" +
 			"git -C x status|pip install|apt-get install|curl|curl -s|terraform plan|pytest|" +
 			"python3 -m pytest|node server.js|touch|tee|tee -a log|cp|grep -r|awk {print}|./script.sh|./x|" +
 			"gh pr|go run ./cmd|cargo run|mvn package|./gradlew test|docker compose up|git commit -m|" +
-			"yarn install|poetry install|bundle install|vim a|jq .|sed -i s/a/b/|perl a.pl|ruby a.rb",
+			"cmake --build b|apt-get -y install|ip addr|python3 -m pip install|yarn install|poetry install|bundle install|vim a|jq .|sed -i s/a/b/|perl a.pl|ruby a.rb",
 	} {
 		for _, prefix := range strings.Split(text, "|") {
 			if got := wide(strings.Fields(prefix)); got != want {
