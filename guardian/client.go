@@ -241,15 +241,20 @@ type response struct {
 // A choice is an answer of the chat form.
 type choice struct {
 	Finish  json.RawMessage `json:"finish_reason"` // nil where there is none; null is not finished
+	Error   json.RawMessage `json:"error"`         // of a gateway to several models
 	Message struct {
-		Content string `json:"content"`
-		Refusal string `json:"refusal"`
+		Role    string          `json:"role"`
+		Content string          `json:"content"`
+		Refusal string          `json:"refusal"`
+		Error   json.RawMessage `json:"error"`
+		Calls   json.RawMessage `json:"tool_calls"`
 	} `json:"message"`
 }
 
 // An output is an item of the responses form.
 type output struct {
 	Type    string `json:"type"`
+	Role    string `json:"role"`
 	Status  string `json:"status"`
 	Content []struct {
 		Type    string `json:"type"`
@@ -291,6 +296,9 @@ func (c *client) texts(body []byte) ([]string, error) {
 		if o.Type != "message" {
 			continue
 		}
+		if !speaks(o.Role) {
+			return nil, errEnvelope
+		}
 		if o.Status != "" && o.Status != "completed" {
 			return nil, errCut
 		}
@@ -312,13 +320,24 @@ func (r *response) chat() (texts []string, err error) {
 		if choice.Finish != nil && !slices.Contains(finished, string(choice.Finish)) {
 			return nil, errCut
 		}
-		if choice.Message.Refusal != "" {
+		m := &choice.Message
+		switch {
+		case given(choice.Error) || given(m.Error):
+			return nil, errReported
+		case m.Refusal != "":
 			return nil, errRefused
+		case !speaks(m.Role):
+			return nil, errEnvelope
+		case given(m.Calls) && string(m.Calls) != "[]":
+			return nil, errCut // it waits for what it calls
 		}
 		texts = append(texts, choice.Message.Content)
 	}
 	return texts, nil
 }
+
+// speaks reports whether a message with a role is one of the model.
+func speaks(role string) bool { return role == "" || role == "assistant" }
 
 // given reports whether a member is there and not null.
 func given(value json.RawMessage) bool { return len(value) > 0 && string(value) != "null" }

@@ -171,6 +171,11 @@ func TestEnvelope(t *testing.T) {
 		{"an answer that goes on", []turn{says(200, ended(`null`))}, 3, approval.Denied, "is not complete"},
 		{"an end that is no word", []turn{says(200, ended(`0`))}, 3, approval.Denied, "is not complete"},
 		{"a refusal beside an answer", []turn{says(200, strings.Replace(reply(allow), `"message":{`, `"message":{"refusal":"I cannot help",`, 1))}, 3, approval.Denied, "refused to answer"},
+		{"an error in a message", []turn{says(200, strings.Replace(reply(allow), `"message":{`, `"message":{"error":"x",`, 1))}, 3, approval.Denied, "reports an error"},
+		{"a message of the user", []turn{says(200, strings.Replace(reply(allow), `"assistant"`, `"user"`, 1))}, 3, approval.Denied, "no JSON of this API"},
+		{"a call beside an answer", []turn{says(200, strings.Replace(reply(allow), `"message":{`, `"message":{"tool_calls":[{"id":"1"}],`, 1))}, 3, approval.Denied, "is not complete"},
+		{"no call, from the model", []turn{says(200, strings.Replace(reply(allow), `"message":{`, `"message":{"tool_calls":[],"error":null,`, 1))}, 1, approval.Approved, ""},
+		{"an error in a choice", []turn{says(200, strings.Replace(reply(allow), `"message":{`, `"error":{"code":502},"message":{`, 1))}, 3, approval.Denied, "reports an error"},
 		{"no refusal", []turn{says(200, strings.Replace(reply(allow), `"message":{`, `"message":{"refusal":null,`, 1))}, 1, approval.Approved, ""},
 	} {
 		t.Run(test.name, test.run)
