@@ -79,7 +79,7 @@ var families = sync.OnceValue(func() map[string]family {
 		"gh":     {short: "R", quiet: "api attestation auth browse cache codespace completion config gist gpg-key help issue label org pr preview project release repo ruleset run search secret ssh-key status variable workflow"},
 		"glab":   {quiet: "api auth check-update ci completion config help incident issue iteration job label mr release repo schedule snippet ssh-key token user variable version"},
 		"just":   {quiet: "*"},
-		"gcloud": {subs: map[string]Launcher{"compute ssh": container}, quiet: "*"}, "heroku": {subs: map[string]Launcher{"run": apartScript, "run:detached": apartScript}, quiet: "*"},
+		"gcloud": {subs: map[string]Launcher{"compute ssh": container}, quiet: "*"}, "heroku": {subs: map[string]Launcher{"run": apartScript, "run:detached": apartScript, "local:run": {}}, quiet: "*"},
 		"nomad": {subs: map[string]Launcher{"exec": container, "alloc exec": container}, quiet: "*"}, "consul": {subs: map[string]Launcher{"exec": apartScript, "lock": {loose: true, Script: true}, "watch": {loose: true, Script: true}}, quiet: "*"},
 		"ip": {short: "nbl", subs: map[string]Launcher{"netns exec": {skip: 1}, "vrf exec": {skip: 1}}, quiet: "*"}, "meson": {subs: map[string]Launcher{"devenv": {loose: true}}, quiet: "*"},
 	}
