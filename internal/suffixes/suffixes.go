@@ -18,14 +18,36 @@ import (
 //go:embed above.txt
 var above string
 
+// shared are further names below which many owners have names, and which the public list lacks: of clouds,
+// tunnels, and of names that are addresses.
+const shared = `
+aliyuncs.com
+app.github.dev
+azure.com
+backblazeb2.com
+cloudapp.azure.com
+devtunnels.ms
+glitch.me
+loca.lt
+localtunnel.me
+myqcloud.com
+nip.io
+oraclecloud.com
+serveo.net
+sslip.io
+traefik.me
+wordpress.com
+xip.io
+`
+
 // IsPublic reports whether names below this one are of different owners: everybody can register one directly
 // below it, such as "com", "co.uk" and "github.io", or below a name that is below it, such as "amazonaws.com"
-// (s3.amazonaws.com is a public suffix) and "ck" (of which every name is one). A top-level name that is not
+// (s3.amazonaws.com is a public suffix) and "ck" (of which every name is one), or by a list of our own. A top-level name that is not
 // listed, as of a private network, is none. The name is in lower case, with A-labels.
 func IsPublic(name string) bool {
 	if name == "" || strings.Contains(name, "\n") {
 		return false
 	}
 	suffix, registry := publicsuffix.PublicSuffix(name)
-	return suffix == name && (registry || strings.Contains(name, ".")) || strings.Contains("\n"+above, "\n"+name+"\n")
+	return suffix == name && (registry || strings.Contains(name, ".")) || strings.Contains("\n"+above+shared, "\n"+name+"\n")
 }
