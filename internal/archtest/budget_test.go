@@ -49,7 +49,7 @@ const (
 	// which of its words 1 900 more; git by what is allowed, watched while a run lasts, 1 200; secrets
 	// by content, by variables and in settings 1 700; one gate for the bytes of a host 900; what cannot
 	// be read, layers by policy and bounded locks 800; the rest of the second half of 2026-11 800.
-	maxCodeLines = 92_310
+	maxCodeLines = 92_670
 	maxRoomLines = 3_200 // of one package; the root's has the public type of shared sandboxes
 )
 
@@ -71,7 +71,7 @@ var budgets = map[string]budget{
 	"executor":             {430, "the contract of shared sandboxes, sums of what was used; records of a network, and hosts that were reached; hosts that the proxy refused; what the system said of a path; what is new, as part of the end of a process"},
 	"executor/local":       {760, "shared sandboxes, also those of other processes, and one for each conversation; streams of a Go pipe block, as programs expect"},
 	"executor/remote":      {1445, "starts that were dropped with their connection; TLS that would be opened here; hosts; output that the server has on disk, binary output; new: commands through an exec-server"},
-	"guardian":             {930, "envelopes that are no answer; files that are read as code, and places that are not known; hosts; new: a model decides: evidence, its scripts, a client for two forms of the API, answers and thresholds"},
+	"guardian":             {940, "errors and speakers in messages; envelopes that are no answer; files that are read as code, and places that are not known; hosts; new: a model decides: evidence, its scripts, a client for two forms of the API, answers and thresholds"},
 	"internal/bwrap":       {520, "survivors are named without the processes of bubblewrap itself"},
 	"internal/buildinfo":   {80, "the own program; new: from internal/cli"},
 	"internal/cachelist":   {80, "new: from internal/cli"},
@@ -79,7 +79,7 @@ var budgets = map[string]budget{
 	"internal/checking":    {375, "a run that is rehearsed by its Runner, in place of a second decision; the row that decided, and the answer of a run; what would become of a run; each command of a script; new: what the rules say about a command, in words and as JSON"},
 	"internal/cli":         {2205, "what was planted, and flags of questions in explanations; named sandboxes; the proxy of the machine in doctor; questions about hosts; the command net; less: flags, settings of run and the words of errors have rooms of their own; approvals, approve and deny; signals while a question is open; settings of the reviewer; the command config, settings of run; the command check, also for scripts; manual pages; owners of files; files that were changed through hard links; new files and repositories"},
 	"internal/config":      {2925, "flags that open only what they name; what other runs may write; variables that widen; values in files; published ports, with their ceiling; rules for requests; credentials that commands use and do not get; which TLS is opened; the proxy of the machine: which layer names it, below a ceiling, and values that are shown without a password; a flag for questions about hosts; grants of hosts, with their ceiling; patterns of hosts, with their ceiling; the reviewing model, from internal/cli; the schema of managed rules; how long a question waits; keys of the reviewer; rules in managed files, what a ceiling on the mode means for lists; settings in layers, with a ceiling, profiles, a schema and who set what"},
-	"internal/credentials": {1675, "many more stores, those that variables name, secrets by content, and settings whose secrets are replaced"},
+	"internal/credentials": {1725, "more tools and copies; many more stores, those that variables name, secrets by content, and settings whose secrets are replaced"},
 	"internal/darwin":      {215, "the own program"},
 	"internal/eventlog":    {265, "the queue of events, from the root; records of a network; new: records of decisions, under the names of telemetry"},
 	"internal/credswap":    {1005, "frames of websockets; names of trailers; headers that ask for parts; copies of files with dummies; new: dummies of credentials, replaced in requests and responses, also in streams and encodings"},
@@ -94,7 +94,7 @@ var budgets = map[string]budget{
 	"internal/fsserver":    {355, "new: requests about files, from internal/execserver"},
 	"internal/front":       {480, "output waits while a question is on the terminal; a question takes the terminal; descriptors that this process was started with"},
 	"internal/getopt":      {300, "a command line without some flags; new: from internal/cli"},
-	"internal/gitpaths":    {2830, "settings that name programs; bare repositories beside a broken one; less: what git writes has a package of its own; the search for repositories goes on until all is known; searches for deny patterns remember what they found"},
+	"internal/gitpaths":    {2840, "GIT_CONFIG_COUNT; settings that name programs; bare repositories beside a broken one; less: what git writes has a package of its own; the search for repositories goes on until all is known; searches for deny patterns remember what they found"},
 	"internal/guard":       {2380, "the watch of granted runs, and what was there before as all runs and later ones know it"},
 	"internal/hostgrants":  {100, "a port of the loopback; new: hosts of package managers, by name"},
 	"internal/hostfacts":   {880, "words of a program's first line; limits of inotify; the table of mounts, which internal/limits uses as well, read again when it has changed"},
@@ -138,20 +138,20 @@ var budgets = map[string]budget{
 	"internal/runargs":     {1340, "files that flags and settings name, the approver, trusted files that are gone; what a run asks of a named sandbox; values in files; rules for requests; values of credentials; published ports; hosts: those that are reached, and those that are asked for; certificates for other machines; runs on other machines; runs of clients of a server; new: from internal/cli"},
 	"internal/runlog":      {370, ""},
 	"internal/screen":      {1150, ""},
-	"internal/script":      {2880, "start-up variables, prompts, options as programs parse them, descriptors; less: tables and words have packages of their own; new: which commands a script runs, also through other programs, variables, functions and here-documents"},
+	"internal/script":      {3010, "code and settings from substitutions and data; start-up variables, prompts, options as programs parse them, descriptors; less: tables and words have packages of their own; new: which commands a script runs, also through other programs, variables, functions and here-documents"},
 	"internal/seccomp":     {890, "leases, delegations and notifications of directories; numbers of calls, which are indexed once a run; the second filter, which closes the way of the listener; what is refused is told to a supervisor, with names of the arguments and what opens it"},
 	"internal/services":    {350, "new: sockets of agents and Docker, graphics processors, by name"},
 	"internal/shell":       {215, "variables win over a login profile"},
 	"internal/sockets":     {765, "which unix sockets commands of a shared sandbox have bound; new: addresses and sockets of commands, from internal/observer, and sends on copies"},
 	"internal/state":       {620, "what runs tell each other: where they write, what approved commands run; logs of output, from the executors; what is at the name of a state directory, and for root on the way to it, is checked before it is used"},
-	"internal/suffixes":    {15, "new: public suffixes"},
+	"internal/suffixes":    {35, "names that the public list lacks; new: public suffixes"},
 	"internal/suggest":     {925, "places from which programs run later, with warnings; hosts that a proxy refused, in the order of causes; no suggestion for settings of sallyport; grants for services; paths in /tmp; denials known to be harmless, the order of causes, names made for one run, wider flags with their warnings; guesses about hidden stores; grants for files that other programs run later"},
 	"internal/text":        {500, ""},
 	"internal/toml":        {485, "adding to a text without changing the rest of it; new: keys and values of TOML with their places"},
 	"internal/serve":       {825, "strict claims, files that keep the server; an end that clients are told, and a second signal; TLS and certificates of clients; a socket of systemd; bounds for clients that only connect, guess or send slowly; a server that rests ends; new: listeners and authentication of the exec-server"},
 	"internal/sessions":    {1810, "a terminal gets complete sequences of a list only; files that flags name; certificates for other machines; runs on other machines in front of the user; new: the verbs of detached runs: a terminal that is attached, output, waits"},
 	"internal/setup":       {320, "new: the first settings of a project, and what is allowed from now on"},
-	"internal/toolfiles":   {300, "many more names that programs run or obey later"},
+	"internal/toolfiles":   {365, "more editors and agents; many more names that programs run or obey later"},
 	"internal/tree":        {310, "removal by descriptors, of any depth, with an end, and the check of directories of our own"},
 	"internal/trust":       {740, "files that changed or are gone; new: the files of a project, and the records of what the user has trusted"},
 	"internal/tty":         {435, "keys are left to a question; modes for whole lines, and keys that are discarded, for questions; keys that are typed for another job; the modes of a terminal that a command is lent"},
@@ -168,7 +168,7 @@ var budgets = map[string]budget{
 	"sandbox/wire":         {650, ""},
 	"internal/filelock":    {70, "new: locks that are waited for with a bound"},
 	"internal/gitstate":    {680, "new: what git writes in a git directory, name by name, and the form of each value"},
-	"internal/programs":    {1220, "new: which program runs which of its words, as tables, from internal/script"},
+	"internal/programs":    {1275, "data that programs execute; new: which program runs which of its words, as tables, from internal/script"},
 	"internal/reach":       {540, "new: which files commands can change"},
 	"internal/shellwords":  {285, "new: words of scripts, from internal/script"},
 	"internal/strictjson":  {115, "new: JSON that decides, from sandbox/wire"},
