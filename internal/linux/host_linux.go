@@ -185,11 +185,10 @@ func (h *Host) Close() error {
 	if berr := h.removeBundles(); berr != nil {
 		err = errors.Join(err, fmt.Errorf("remove the file of certificates: %w", berr))
 	}
-	searched := begin(late, "a search for repositories takes long", func() error { made.scans.Close(); return nil })
 	removed := begin(late, "removing the private /tmp takes long; later starts remove the rest", made.tmp.Remove) // both wait for the disk
-	// It takes the lock of the journal, and counts what a command left in quarantine. It takes longest, so it is
-	// begun last: what is begun last goes on at once when this waits.
+	// It takes the lock of the journal, and counts what a command left in quarantine.
 	kept := begin(late, "giving up protected names takes long; the next start does the rest", made.keeper.Close)
+	searched := begin(late, "a search for repositories takes long", func() error { made.scans.Close(); return nil })
 	err = errors.Join(err, kept(), searched())
 	made.mounts.Close()
 	if rerr := removed(); rerr != nil {

@@ -43,6 +43,26 @@ func TestUnlistable(t *testing.T) {
 	}
 }
 
+// TestUnlistableMoved: a directory that cannot be listed stays closed where the one above it is moved.
+func TestUnlistableMoved(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	if os.Geteuid() == 0 {
+		return // root lists everything
+	}
+	a := newArena(t)
+	must(t, os.MkdirAll(a.ws+"/above/shut", 0o755))
+	must(t, os.Chmod(a.ws+"/above/shut", 0o311))
+	moved := a.ws + "/moved/shut"
+	res := mustRun(t, a, &job{args: sh("mv above moved; mkdir moved/shut/.git; echo x >moved/shut/own; mv moved/shut out; rmdir moved/shut")})
+	must(t, os.Chmod(moved, 0o755))
+	if strings.Count(res.err, "Read-only file system") != 2 || strings.Count(res.err, "busy") != 2 {
+		t.Errorf("%+v", res)
+	}
+	if left, err := os.ReadDir(moved); err != nil || len(left) > 0 {
+		t.Errorf("%v, %v", left, err)
+	}
+}
+
 // TestInotifyLeft: a command cannot use up what watches outside need, and gets its part.
 func TestInotifyLeft(t *testing.T) {
 	testenv.RunAsOrdinary(t)
