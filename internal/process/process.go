@@ -285,6 +285,10 @@ func (p *Process) CloseInput() error {
 	return nil
 }
 
+// CloseOutput gives up the reading of an output stream that is a pipe of its own: the next write
+// of the command to it fails, with SIGPIPE where there are signals. What was not read is lost.
+func (p *Process) CloseOutput(s executor.Stream) { p.pump.closeStream(s) }
+
 // Resize changes the size of the terminal, which signals its foreground process group
 // (SIGWINCH). It returns ErrNoTerminal without one, and os.ErrProcessDone at the end.
 func (p *Process) Resize(s executor.Size) error {

@@ -6,6 +6,8 @@ package process
 import (
 	"sync"
 	"time"
+
+	"github.com/sallyport-dev/sallyport/executor"
 )
 
 // A pump reads the output of one command and gives it to Config.Output.
@@ -27,6 +29,9 @@ type pump interface {
 	busy() <-chan struct{}
 	// commandEnded says that no process opens a stream again that has ended.
 	commandEnded()
+	// closeStream gives up the reading of a stream: who writes to it finds that nothing reads it.
+	// What was not read is lost. It does nothing on a terminal, and does not block.
+	closeStream(s executor.Stream)
 	// finish reads what the streams hold now, without waiting for more, and closes
 	// them. It blocks until that is done and must be called once.
 	finish()

@@ -4,9 +4,11 @@
 package process
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -38,6 +40,9 @@ type epollPump struct {
 	delivery
 	done    chan struct{}
 	closing sync.Mutex // held while fds changes, and by others while they look at it
+
+	unwanted  [2]atomic.Bool // streams that run is to close
+	finishing atomic.Bool    // run waits for nothing more
 }
 
 // newPump makes the pipes for the wanted streams and returns their write ends.
@@ -120,16 +125,41 @@ func (p *epollPump) start() {
 
 // finish ends the wait of run.
 func (p *epollPump) finish() {
+	p.finishing.Store(true)
 	if p.set != nil {
 		_ = p.set.SetReadDeadline(time.Unix(1, 0)) // it fails when run has closed the set
 	}
 	<-p.done
 }
 
+// closeStream interrupts the wait of run, which closes the stream.
+func (p *epollPump) closeStream(s executor.Stream) {
+	p.unwanted[s].Store(true)
+	if p.set != nil {
+		_ = p.set.SetReadDeadline(time.Unix(1, 0)) // it fails when run has closed the set
+	}
+}
+
+// closeUnwanted closes the streams that nothing reads any more.
+func (p *epollPump) closeUnwanted() {
+	for i := range p.fds {
+		if p.fds[i] >= 0 && p.unwanted[i].Load() {
+			p.unwatch()
+			p.closeEnd(i)
+		}
+	}
+}
+
+// goOn reports whether a wait that was interrupted is to go on.
+func (p *epollPump) goOn() bool {
+	_ = p.set.SetReadDeadline(time.Time{}) // it is open
+	return !p.finishing.Load()             // after that: finish may have set its own before
+}
+
 func (p *epollPump) close() {
 	p.unwatch()
 	for i := range p.fds {
-		p.closeStream(i)
+		p.closeEnd(i)
 	}
 	if p.set != nil {
 		_ = p.set.Close()
@@ -153,11 +183,13 @@ func (p *epollPump) run() {
 	for p.fds[0] >= 0 || p.fds[1] >= 0 {
 		if n = p.look(ready[:]); n == 0 {
 			p.giveBack()
-			if err := conn.Read(look); err != nil {
+			if err := conn.Read(look); err != nil && (!errors.Is(err, os.ErrDeadlineExceeded) || !p.goOn()) {
+				p.closeUnwanted()
 				p.sweep()
 				return
 			}
 		}
+		p.closeUnwanted()
 		p.readReady(ready[:n])
 	}
 }
@@ -233,7 +265,7 @@ func (p *epollPump) readUpTo(i int, b []byte) []byte {
 		case n > 0:
 			return b[:n]
 		}
-		p.closeStream(i)
+		p.closeEnd(i)
 	}
 	return nil
 }
@@ -288,8 +320,8 @@ func (p *epollPump) sizes() (size [2]int) {
 	return size
 }
 
-// closeStream closes a read end, which also takes it out of the set.
-func (p *epollPump) closeStream(i int) {
+// closeEnd closes a read end, which also takes it out of the set.
+func (p *epollPump) closeEnd(i int) {
 	p.closing.Lock()
 	defer p.closing.Unlock()
 	if p.fds[i] >= 0 {

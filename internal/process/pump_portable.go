@@ -45,6 +45,9 @@ func (p *filePump) delivered() bool      { return false } // nothing tells what 
 func (p *filePump) commandEnded()        {}               // a pipe that has ended is not opened again
 func (p *filePump) close()               { closeFiles(p.files[:]) }
 
+// closeStream ends the read that is in progress.
+func (p *filePump) closeStream(s executor.Stream) { closeFiles(p.files[s : s+1]) }
+
 // closeFiles closes those of the files that are not nil.
 func closeFiles(files []*os.File) {
 	for _, f := range files {

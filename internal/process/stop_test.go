@@ -32,7 +32,9 @@ func (f *fakePump) eof() <-chan struct{}  { return f.end }
 func (f *fakePump) close()                {}
 func (f *fakePump) next() <-chan struct{} { return nil }
 func (f *fakePump) commandEnded()         {}
-func (f *fakePump) delivered() bool       { return true }
+
+func (f *fakePump) closeStream(executor.Stream) {}
+func (f *fakePump) delivered() bool             { return true }
 
 func (f *fakePump) last() time.Time {
 	f.mu.Lock()

@@ -48,9 +48,10 @@ func newTerminal(cfg *Config, master *os.File) (*terminal, error) {
 	return &terminal{file: master, raw: raw, output: cfg.Output, pulse: pulse{base: time.Now()}, done: make(chan struct{})}, nil
 }
 
-func (t *terminal) start()               { go t.run() }
-func (t *terminal) eof() <-chan struct{} { return t.done }
-func (t *terminal) close()               { _ = t.file.Close() }
+func (t *terminal) start()                      { go t.run() }
+func (t *terminal) eof() <-chan struct{}        { return t.done }
+func (t *terminal) closeStream(executor.Stream) {} // of which a program would notice nothing
+func (t *terminal) close()                      { _ = t.file.Close() }
 
 // delivered looks into the terminal first: what has left it was taken by a read that is
 // in progress, or was delivered.
