@@ -40,7 +40,7 @@ var runMethods = map[string]method{
 	"run/resize":     on("run", wire.DecodeRunResize, (*connection).resizeRun),
 	"run/signal":     on("run", decodeRunSignal, (*connection).signalRun),
 	"run/terminate":  on("run", wire.DecodeRunID, (*connection).terminateRun),
-	"run/result":     on("run", wire.DecodeRunID, (*connection).runResult),
+	"run/result":     on("run", wire.DecodeRunResult, (*connection).runResult),
 	"run/remove":     on("run", wire.DecodeRunID, (*connection).removeRun),
 }
 
@@ -119,6 +119,7 @@ func (c *connection) startRun(id jsonrpc.ID, p *wire.RunStart) {
 		case res != nil:
 			c.answer(id, wire.RunStartResult{RunID: run.ID(), Result: runs.Encode(res)})
 		default:
+			run.Taken(c.life, 0, false, false)
 			c.answer(id, wire.RunStartResult{RunID: run.ID(), Started: true})
 		}
 	})
@@ -126,7 +127,7 @@ func (c *connection) startRun(id jsonrpc.ID, p *wire.RunStart) {
 
 // runRequest returns what a client asks for, without its approver and sink.
 func (s *Server) runRequest(p *wire.RunStart) (*runs.Request, *jsonrpc.Error) {
-	q := &runs.Request{Args: p.Args, Dir: p.Dir, Environ: s.opts.Environ, OpenStdin: p.OpenStdin, Screen: p.Screen, Hidden: p.Hidden}
+	q := &runs.Request{Args: p.Args, Dir: p.Dir, Environ: s.opts.Environ, OpenStdin: p.OpenStdin, Screen: p.Screen, Reader: p.Reader, Hidden: p.Hidden}
 	if q.Dir == "" {
 		q.Dir = s.opts.Dir
 	}
@@ -194,6 +195,7 @@ func (c *connection) readRun(id jsonrpc.ID, p *wire.RunRead) {
 	if r == nil || !c.admit(id) {
 		return
 	}
+	c.taken(r, p)
 	most := uint64(runs.DefaultPage)
 	if p.MaxBytes != nil {
 		most = *p.MaxBytes
@@ -223,6 +225,17 @@ func (c *connection) readRun(id jsonrpc.ID, p *wire.RunRead) {
 		}
 		c.answer(id, result)
 	})
+}
+
+// taken tells a run what its reader says with a read.
+func (c *connection) taken(r *runs.Run, p *wire.RunRead) {
+	if p.Reader == nil {
+		return
+	}
+	r.Taken(c.life, p.After, p.Reader.StdoutClosed, p.Reader.StderrClosed)
+	if p.Reader.Leaves {
+		r.Leave()
+	}
 }
 
 func (c *connection) writeRun(id jsonrpc.ID, p *wire.RunWrite) {
@@ -351,8 +364,11 @@ func (c *connection) terminateRun(id jsonrpc.ID, run string) {
 	})
 }
 
-func (c *connection) runResult(id jsonrpc.ID, run string) {
-	r := c.run(id, run)
+// maxPart is how much of a result one answer has, in bytes.
+const maxPart = 4 << 20
+
+func (c *connection) runResult(id jsonrpc.ID, p *wire.RunResultOf) {
+	r := c.run(id, p.RunID)
 	if r == nil {
 		return
 	}
@@ -361,7 +377,21 @@ func (c *connection) runResult(id jsonrpc.ID, run string) {
 		c.fail(id, runFailure(err))
 		return
 	}
-	c.answer(id, wire.RunResult{Result: runs.Encode(res)})
+	if !p.Output {
+		res = runs.WithoutOutput(res)
+	}
+	if p.From == nil {
+		c.answer(id, wire.RunResult{Result: runs.Encode(res)})
+		return
+	}
+	text, err := res.MarshalJSON()
+	if err != nil {
+		c.fail(id, runFailure(err))
+		return
+	}
+	text = text[min(*p.From, uint64(len(text))):]
+	part := text[:min(len(text), maxPart)]
+	c.answer(id, wire.RunResult{Part: part, Complete: len(part) == len(text)})
 }
 
 // removeRun answers when the run has ended.

@@ -156,6 +156,7 @@ type (
 		OpenStdin bool              `json:"openStdin,omitempty"`
 		Screen    bool              `json:"screen,omitempty"`
 		Events    bool              `json:"events,omitempty"`
+		Reader    bool              `json:"reader,omitempty"`
 		Hidden    []string          `json:"hidden,omitempty"`
 	}
 	runParams struct {
@@ -163,9 +164,20 @@ type (
 	}
 	runReadParams struct {
 		runParams
-		After    uint64 `json:"after"`
-		MaxBytes uint64 `json:"maxBytes,omitempty"`
-		WaitMs   uint64 `json:"waitMs,omitempty"`
+		After    uint64     `json:"after"`
+		MaxBytes uint64     `json:"maxBytes,omitempty"`
+		WaitMs   uint64     `json:"waitMs,omitempty"`
+		Reader   *runReader `json:"reader,omitempty"`
+	}
+	runReader struct {
+		StdoutClosed bool `json:"stdoutClosed,omitempty"`
+		StderrClosed bool `json:"stderrClosed,omitempty"`
+		Leaves       bool `json:"leaves,omitempty"`
+	}
+	runResultParams struct {
+		runParams
+		Output bool   `json:"output,omitempty"`
+		From   uint64 `json:"from,omitempty"`
 	}
 	runWriteParams struct {
 		runParams
@@ -251,7 +263,7 @@ var calls = map[string]call{
 	"run/resize":                 {runResizeParams{}, nothing{}},
 	"run/signal":                 {runSignalParams{}, nothing{}},
 	"run/terminate":              {runParams{}, wire.TerminateResult{}},
-	"run/result":                 {runParams{}, wire.RunResult{}},
+	"run/result":                 {runResultParams{}, wire.RunResult{}},
 	"run/remove":                 {runParams{}, nothing{}},
 }
 

@@ -34,6 +34,7 @@ type Run struct {
 	prepared *Prepared
 	session  *sallyport.Session
 	input    input
+	reader   *reader // nil for none
 
 	wanted Info               // while it starts; guarded by the lock of the table
 	cancel context.CancelFunc // prevents the start; the same
@@ -93,6 +94,10 @@ func (r *Run) start(ctx context.Context, q *Request, cancel context.CancelFunc) 
 		return nil, failed
 	}
 	r.prepared = p
+	if q.Reader {
+		r.reader = newReader()
+		p.Runner.Executor = r.reader
+	}
 	c := *p.Cmd
 	c.Stdin, c.Stdout, c.Stderr, c.Signals, c.Resizes, c.Ready, c.OnStop, c.Files = nil, nil, nil, nil, nil, nil, nil, nil
 	c.TTY, c.OpenStdin, c.Screen = q.TTY, q.OpenStdin, q.Screen
@@ -149,9 +154,17 @@ func (p *Prepared) announcing(to event.Sink) event.Sink {
 	})
 }
 
+// end ends the Runner.
+func (p *Prepared) end() {
+	_ = p.Runner.Close() // what could not be removed now is when another Runner starts
+	if r, ok := p.Runner.Executor.(*reader); ok {
+		_ = r.Close() // likewise
+	}
+}
+
 // close ends the Runner and frees what was prepared.
 func (p *Prepared) close() {
-	_ = p.Runner.Close() // what could not be removed now is when another Runner starts
+	p.end()
 	if p.Close != nil {
 		p.Close()
 	}
@@ -171,11 +184,12 @@ func (r *Run) follow() {
 	}
 	r.result = &made
 	r.input.close()
+	r.Leave()
 	r.table.over(r)
 	// A long output is in a file of the Runner. Without one there is no need to retain that, and
 	// the /tmp of the command.
 	if total, _ := r.session.Size(); total <= output.DefaultBytes {
-		_ = r.prepared.Runner.Close()
+		r.prepared.end()
 	}
 }
 
@@ -225,9 +239,15 @@ func Encode(res *sallyport.Result) json.Marshaler {
 	if err == nil && len(text) <= maxResult {
 		return json.RawMessage(text)
 	}
+	short := WithoutOutput(res)
+	short.Notices = append(slices.Clone(res.Notices), "its output is too long for one message; read it with run/read")
+	return short
+}
+
+// WithoutOutput returns a copy of a Result that has the sizes of its output only.
+func WithoutOutput(res *sallyport.Result) *sallyport.Result {
 	short := *res
 	short.Stdout, short.Stderr, short.Output = res.Stdout.WithoutText(), res.Stderr.WithoutText(), res.Output.WithoutText()
-	short.Notices = append(slices.Clone(res.Notices), "its output is too long for one message; read it with run/read")
 	return &short
 }
 

@@ -40,6 +40,8 @@ type Request struct {
 	TTY       *sallyport.Size // nil for none
 	OpenStdin bool
 	Screen    bool
+	// Reader has the command wait for a reader of its output: see [Run.Taken]. False never does.
+	Reader bool
 	// Approver is asked what the run needs an approval for; nil means that there is no answer.
 	Approver approval.Approver
 	// Events gets the events of the run; nil means no sink.

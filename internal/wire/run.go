@@ -34,6 +34,7 @@ type RunStart struct {
 	OpenStdin bool
 	Screen    bool
 	Events    bool
+	Reader    bool     // the command waits for a reader, which says so in its requests
 	Hidden    []string // paths that a run in a sandbox does not read, beside what its policy says
 }
 
@@ -44,7 +45,7 @@ type RunSize struct{ Cols, Rows uint16 }
 func DecodeRunStart(params json.RawMessage) (*RunStart, error) {
 	f := object(params, "RunStartParams")
 	s := &RunStart{
-		Args: f.list("args"), OpenStdin: f.choice("openStdin", false), Screen: f.choice("screen", false), Events: f.choice("events", false),
+		Args: f.list("args"), OpenStdin: f.choice("openStdin", false), Screen: f.choice("screen", false), Events: f.choice("events", false), Reader: f.choice("reader", false),
 	}
 	if dir := f.optionalText("cwd"); dir != nil {
 		s.Dir = *dir
@@ -75,7 +76,7 @@ type RunStartResult struct {
 }
 
 // DecodeRunID reads the parameters of the methods that have only the ID of a run: run/closeStdin,
-// run/screen, run/terminate, run/result and run/remove.
+// run/screen, run/terminate and run/remove.
 func DecodeRunID(params json.RawMessage) (string, error) {
 	f := object(params, "RunParams")
 	return f.text("runId"), f.err
@@ -107,6 +108,13 @@ type RunRead struct {
 	After    uint64  // the offset
 	MaxBytes *uint64 // nil for the bound of the server
 	WaitMs   uint64
+	Reader   *RunReader // nil for another one than the reader of the run
+}
+
+// RunReader is what the reader of a run says of itself, which has the output before an offset.
+type RunReader struct {
+	StdoutClosed, StderrClosed bool // it takes no more of the stream
+	Leaves                     bool // the command goes on without it
 }
 
 // DecodeRunRead reads the parameters of run/read.
@@ -116,7 +124,17 @@ func DecodeRunRead(params json.RawMessage) (*RunRead, error) {
 	if wait := f.natural("waitMs", "u64"); wait != nil {
 		r.WaitMs = *wait
 	}
+	if v := f.optional("reader"); v != nil {
+		var err error
+		r.Reader, err = runReader(v)
+		f.fail(err)
+	}
 	return r, f.err
+}
+
+func runReader(v []byte) (*RunReader, error) {
+	f := object(v, "RunReader")
+	return &RunReader{StdoutClosed: f.choice("stdoutClosed", false), StderrClosed: f.choice("stderrClosed", false), Leaves: f.choice("leaves", false)}, f.err
 }
 
 // RunChunk is a piece of the output of a run.
@@ -248,9 +266,24 @@ func DecodeRunSignal(params json.RawMessage, known func(name string) bool) (*Run
 	return s, f.err
 }
 
-// RunResult is the result of run/result.
+// RunResultOf are the parameters of run/result.
+type RunResultOf struct {
+	RunID  string
+	Output bool    // the result has its output
+	From   *uint64 // the offset in the JSON form of the result, which comes in parts; nil for all of it
+}
+
+// DecodeRunResult reads the parameters of run/result.
+func DecodeRunResult(params json.RawMessage) (*RunResultOf, error) {
+	f := object(params, "RunResultParams")
+	return &RunResultOf{RunID: f.text("runId"), Output: f.choice("output", true), From: f.natural("from", "u64")}, f.err
+}
+
+// RunResult is the result of run/result: the result of the run, or a part of its JSON form.
 type RunResult struct {
-	Result any `json:"result"`
+	Result   any    `json:"result,omitempty"`
+	Part     []byte `json:"part,omitempty"`
+	Complete bool   `json:"complete,omitempty"` // it is the last part
 }
 
 // RunEvent are the parameters of run/event.

@@ -11,12 +11,13 @@ import (
 
 // runDecoders are the decoders of requests about runs, and of the answer to run/approve.
 var runDecoders = map[string]func(json.RawMessage) (any, error){
-	"start": func(p json.RawMessage) (any, error) { return DecodeRunStart(p) },
-	"id":    func(p json.RawMessage) (any, error) { return DecodeRunID(p) },
-	"read":  func(p json.RawMessage) (any, error) { return DecodeRunRead(p) },
-	"write": func(p json.RawMessage) (any, error) { return DecodeRunWrite(p) },
-	"wait":  func(p json.RawMessage) (any, error) { return DecodeRunWait(p) },
-	"size":  func(p json.RawMessage) (any, error) { return DecodeRunResize(p) },
+	"start":  func(p json.RawMessage) (any, error) { return DecodeRunStart(p) },
+	"id":     func(p json.RawMessage) (any, error) { return DecodeRunID(p) },
+	"read":   func(p json.RawMessage) (any, error) { return DecodeRunRead(p) },
+	"result": func(p json.RawMessage) (any, error) { return DecodeRunResult(p) },
+	"write":  func(p json.RawMessage) (any, error) { return DecodeRunWrite(p) },
+	"wait":   func(p json.RawMessage) (any, error) { return DecodeRunWait(p) },
+	"size":   func(p json.RawMessage) (any, error) { return DecodeRunResize(p) },
 	"signal": func(p json.RawMessage) (any, error) {
 		return DecodeRunSignal(p, func(name string) bool { return name == "SIGTERM" })
 	},
@@ -40,6 +41,9 @@ func TestRunErrors(t *testing.T) {
 		{"id", `{}`, "missing field `runId`"}, {"id", `{"runId":5}`, "invalid type: number, expected a string"}, {"id", `[]`, "invalid type: sequence, expected struct RunParams"},
 		{"read", `{"runId":"1"}`, "missing field `after`"}, {"read", `{"runId":"1","after":-1}`, "invalid number"}, {"read", `{"runId":"1","after":null}`, "invalid type: null, expected u64"},
 		{"read", `{"runId":"1","after":0,"maxBytes":1.5}`, "invalid number"},
+		{"read", `{"runId":"1","after":0,"reader":true}`, "invalid type: boolean `true`, expected struct RunReader"},
+		{"read", `{"runId":"1","after":0,"reader":{"leaves":1}}`, "invalid type: number, expected a boolean"}, {"read", `{"runId":"1","after":0,"reader":null}`, ""},
+		{"result", `{}`, "missing field `runId`"}, {"result", `{"runId":"1","output":1}`, "invalid type: number, expected a boolean"}, {"result", `{"runId":"1","from":-1}`, "invalid number"},
 		{"write", `{"runId":"1","chunk":"x"}`, "Invalid padding"}, {"write", `{"runId":"1","chunk":"","writeId":""}`, "writeId must not be empty"},
 		{"wait", `{"runId":"1"}`, "missing field `for`"}, {"wait", `{"runId":"1","for":null}`, "invalid type: null, expected struct RunConditions"},
 		{"wait", `{"runId":"1","for":{"quiet":1}}`, "unknown field `quiet`, expected one of `exit`, `quietMs`, `input`, `match`, `port`, `firstOutput`, `bytes`"},
@@ -72,11 +76,12 @@ func TestRunValues(t *testing.T) {
 		want   any
 	}{
 		"start": {
-			`{"args":["-s","read-only","--","sh"],"cwd":"/w","env":{"A":"1"},"tty":{"cols":80,"rows":24},"openStdin":true,"screen":true,"events":true}`,
-			&RunStart{Args: []string{"-s", "read-only", "--", "sh"}, Dir: "/w", Env: map[string]string{"A": "1"}, TTY: &RunSize{80, 24}, OpenStdin: true, Screen: true, Events: true},
+			`{"args":["-s","read-only","--","sh"],"cwd":"/w","env":{"A":"1"},"tty":{"cols":80,"rows":24},"openStdin":true,"screen":true,"events":true,"reader":true}`,
+			&RunStart{Args: []string{"-s", "read-only", "--", "sh"}, Dir: "/w", Env: map[string]string{"A": "1"}, TTY: &RunSize{80, 24}, OpenStdin: true, Screen: true, Events: true, Reader: true},
 		},
-		"read":  {`{"runId":"7","after":5,"maxBytes":3,"waitMs":9}`, &RunRead{RunID: "7", After: 5, MaxBytes: &three, WaitMs: 9}},
-		"write": {`{"runId":"7","chunk":"aGk=","writeId":"w"}`, &RunWrite{RunID: "7", Chunk: []byte("hi"), WriteID: "w"}},
+		"read":   {`{"runId":"7","after":5,"maxBytes":3,"waitMs":9,"reader":{"stdoutClosed":true,"stderrClosed":true,"leaves":true}}`, &RunRead{RunID: "7", After: 5, MaxBytes: &three, WaitMs: 9, Reader: &RunReader{true, true, true}}},
+		"result": {`{"runId":"7","output":false,"from":3}`, &RunResultOf{RunID: "7", From: &three}},
+		"write":  {`{"runId":"7","chunk":"aGk=","writeId":"w"}`, &RunWrite{RunID: "7", Chunk: []byte("hi"), WriteID: "w"}},
 		"wait": {
 			`{"runId":"7","for":{"exit":true,"quietMs":2,"input":true,"match":"x$","port":true,"firstOutput":true,"bytes":4},"timeoutMs":1000}`,
 			&RunWait{RunID: "7", QuietMs: 2, Input: true, Match: "x$", Port: true, FirstOutput: true, Bytes: 4, TimeoutMs: &thousand},
