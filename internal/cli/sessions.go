@@ -63,19 +63,24 @@ func detach(ctx context.Context, env *Env, o *runargs.Options, args []string) er
 // runRemote runs a program on another machine, and reports what its server tells.
 func runRemote(ctx context.Context, report *report, args []string) error {
 	env := report.env
-	var event func(json.RawMessage)
+	var event func(json.RawMessage) error
+	var unprinted error // an event that could not be
 	if report.o.JSONL {
-		event = func(e json.RawMessage) { _ = env.write(string(e) + "\n") } // the result fails as well
+		event = func(e json.RawMessage) error {
+			unprinted = env.write(string(e) + "\n")
+			return unprinted
+		}
 	}
 	text, err := sessions.Remote(ctx, env.sessions(), report.o, args, event)
 	var done failure.ExitCode
 	switch {
+	case unprinted != nil: // nor could a result be
+		return unprinted
 	case errors.As(err, &done):
 		return done
-	case err != nil:
+	case err != nil && text == nil:
 		return report.failed(err)
-	}
-	if text == nil { // it was left there
+	case text == nil: // it was left there
 		return nil
 	}
 	res := new(sallyport.Result)
@@ -83,7 +88,11 @@ func runRemote(ctx context.Context, report *report, args []string) error {
 		return report.failed(failure.New("the server sent a result that is no result: %v", err))
 	}
 	var said error
-	if res.Error != "" {
+	switch {
+	case err != nil: // not all of its output has come
+		said = err
+		res.ExitCode, res.Error = failure.Classify(err).Code, failure.OneLine(err)
+	case res.Error != "":
 		said = failure.With(res.ExitCode, res.End, failure.OneLine(errors.New(res.Error)), "")
 	}
 	return report.done(res, said, res)

@@ -47,6 +47,8 @@ type attachment struct {
 	end   context.CancelCauseFunc
 	work  sync.WaitGroup
 	*turns
+	// reading says that this is the reader for whom the run waits; nil for another one.
+	reading *reading
 }
 
 // attachTo is attach.
@@ -100,15 +102,13 @@ func (a *attachment) follow(ctx context.Context) (json.RawMessage, error) {
 	return a.result(ctx)
 }
 
-// result returns the result of a run that has ended.
+// result returns the result of a run that has ended, without output that was shown.
 func (a *attachment) result(ctx context.Context) (json.RawMessage, error) {
-	var got struct {
-		Result json.RawMessage `json:"result"`
-	}
-	if err := a.c.Repeat(ctx, "run/result", map[string]any{"runId": a.run.RunID}, &got); err != nil {
+	text, err := resultOf(ctx, a.c, a.run.RunID, a.out.silent)
+	if err != nil {
 		return nil, cmp.Or(context.Cause(ctx), err)
 	}
-	return got.Result, nil
+	return text, nil
 }
 
 // signals has signals that ask for the end of this process end the attachment, so that the terminal
@@ -184,6 +184,9 @@ func (a *attachment) left(err error) error {
 
 // show shows the output until the run has ended.
 func (a *attachment) show(ctx context.Context) error {
+	if a.reading != nil {
+		return a.readAll(ctx)
+	}
 	r := reader{c: a.c, id: a.run.RunID}
 	chunks, complete, err := a.replay(ctx, &r)
 	for {

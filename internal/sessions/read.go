@@ -31,7 +31,8 @@ const (
 type reader struct {
 	c    client
 	id   string
-	next uint64 // the offset
+	next uint64   // the offset
+	own  *reading // says what the reader of the run has; nil for another one
 }
 
 // read returns the next output; with waits it blocks until there is some or the run has ended.
@@ -42,7 +43,11 @@ func (r *reader) read(ctx context.Context, waits bool) (chunks []wire.RunChunk, 
 		wait = readWait
 	}
 	var got wire.RunReadResult
-	err = r.c.Repeat(ctx, "run/read", map[string]any{"runId": r.id, "after": r.next, "maxBytes": readBytes, "waitMs": wait}, &got)
+	params := map[string]any{"runId": r.id, "after": r.next, "maxBytes": readBytes, "waitMs": wait}
+	if r.own != nil {
+		params["reader"] = r.own.params()
+	}
+	err = r.c.Repeat(ctx, "run/read", params, &got)
 	if err != nil {
 		return nil, false, err
 	}
@@ -93,6 +98,7 @@ type printer struct {
 	silent  bool       // nothing is printed
 	filters [2]*filter // of standard output and standard error; nil where no terminal could answer
 	lineEnd string     // before and after a message of our own; empty for none of them
+	own     *reading   // of the run that waits for this reader; nil for another one
 }
 
 // An outputLine is a piece of output as JSON.
@@ -125,7 +131,10 @@ func (p *printer) show(chunks []wire.RunChunk) error {
 			}
 			continue
 		}
-		if c.Missing > 0 {
+		switch {
+		case c.Missing > 0 && p.own != nil:
+			p.own.misses(c)
+		case c.Missing > 0:
 			p.tell(missing(c.Missing))
 		}
 		to, filter := p.env.Stdout, p.filters[0]
@@ -136,7 +145,10 @@ func (p *printer) show(chunks []wire.RunChunk) error {
 		if filter != nil {
 			text = filter.pass(text)
 		}
-		if _, err := to.Write(text); err != nil {
+		if p.own.closed(c.Stream) {
+			continue
+		}
+		if _, err := to.Write(text); err != nil && !p.own.lost(c.Stream, err) {
 			return cannotWrite(err)
 		}
 	}
@@ -193,6 +205,11 @@ func wait(ctx context.Context, env *Env, o *Options, words []string) error {
 			return err
 		}
 		if o.json {
+			if got.Reason == reasonExited {
+				if whole, err := resultOf(ctx, c, id, true); err == nil { // else it was removed meanwhile
+					got.Result = whole
+				}
+			}
 			if err := env.PrintJSON(&got); err != nil {
 				return err
 			}

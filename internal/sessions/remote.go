@@ -10,6 +10,7 @@ import (
 	"errors"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 
 	"github.com/sallyport-dev/sallyport/approval/terminal"
@@ -25,19 +26,21 @@ import (
 // rules count, questions are asked on this terminal, output and keys pass through, and the run ends
 // with this process where it can say so. It returns the result that the server tells, also of a
 // command that did not run. Event is called with the events, as JSON; nil asks for none.
-func Remote(ctx context.Context, env *Env, run *runargs.Options, args []string, event func(json.RawMessage)) (json.RawMessage, error) {
+func Remote(ctx context.Context, env *Env, run *runargs.Options, args []string, event func(json.RawMessage) error) (json.RawMessage, error) {
+	outer := ctx // a start is not given up for lines that cannot be printed: its run would stay
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	// A reader of our output that has gone is an error of a write. It stays so: nothing is printed later.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	o := &Options{target: run.Server}
 	shared := new(turns)
 	opts := execclient.Options{Approvals: true, OnRequest: answer(&terminal.Approver{Around: shared.around})}
 	params := started(env, run, args)
+	params["reader"] = !run.Captures()
+	lines := &eventLines{print: event, end: end}
 	if event != nil {
 		params["events"] = true
-		opts.OnNotify = func(method string, params json.RawMessage) {
-			var n struct{ Event json.RawMessage }
-			if method == wire.MethodRunEvent && json.Unmarshal(params, &n) == nil {
-				event(n.Event)
-			}
-		}
+		opts.OnNotify, opts.OnResume = lines.notify, lines.cut
 	}
 	onTerminal := params["tty"] != nil
 	input := !isNull(env.Stdin) && !(onTerminal && tty.Is(env.Stdin))
@@ -49,7 +52,7 @@ func Remote(ctx context.Context, env *Env, run *runargs.Options, args []string, 
 		return nil, explain(err, "")
 	}
 	defer c.Close() //nolint:errcheck // every answer was read
-	id, result, err := start(ctx, c, params)
+	id, result, err := start(outer, c, params)
 	if err != nil || id == "" {
 		return result, err
 	}
@@ -65,7 +68,53 @@ func Remote(ctx context.Context, env *Env, run *runargs.Options, args []string, 
 	if gone := c.Call(context.WithoutCancel(ctx), "run/remove", map[string]any{"runId": id}, nil); err == nil && gone != nil {
 		err = gone
 	}
+	if err == nil {
+		err = lines.complete()
+	}
 	return result, explain(err, id)
+}
+
+// eventLines prints the events of a run as lines. The functions are called by the goroutine that reads
+// from the server.
+type eventLines struct {
+	print func(json.RawMessage) error
+	end   context.CancelCauseFunc // of the run, when a line cannot be printed
+
+	mu        sync.Mutex
+	over, gap bool // the last event was there; some before it are missing
+}
+
+func (l *eventLines) notify(method string, params json.RawMessage) {
+	var n struct{ Event json.RawMessage }
+	if method != wire.MethodRunEvent || json.Unmarshal(params, &n) != nil {
+		return
+	}
+	if err := l.print(n.Event); err != nil {
+		l.end(err)
+	}
+	var of struct{ Type string }
+	if json.Unmarshal(n.Event, &of) == nil && of.Type == "ended" {
+		l.mu.Lock()
+		l.over = true
+		l.mu.Unlock()
+	}
+}
+
+// cut notes that the connection was cut: what the server sends afterwards of this run does not come.
+func (l *eventLines) cut() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.gap = l.gap || !l.over
+}
+
+// complete returns an error if lines are missing.
+func (l *eventLines) complete() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.gap {
+		return nil
+	}
+	return failure.New("the connection was cut while the command ran, and events since then are missing; the result is complete")
 }
 
 // attend shows the output of a run and passes on what is typed and signaled, until its end.
@@ -76,8 +125,14 @@ func attend(ctx context.Context, env *Env, c client, id string, run *runargs.Opt
 	if err != nil {
 		return nil, err
 	}
-	shared.begin(ctx, c, id)
-	a := &attachment{turns: shared, env: env, c: c, run: listed, out: printer{env: env, silent: run.Captures()}, end: end, where: " --remote " + run.Server.URL}
+	own := &reading{terminal: listed.TTY}
+	if !run.Captures() {
+		shared.begin(ctx, c, id)
+	}
+	a := &attachment{
+		turns: shared, env: env, c: c, run: listed, out: printer{env: env, silent: run.Captures(), own: own}, end: end,
+		where: " --remote " + run.Server.URL, reading: own,
+	}
 	if input {
 		go a.feed(ctx) // a read of standard input cannot be ended
 	}
@@ -91,7 +146,10 @@ func attend(ctx context.Context, env *Env, c client, id string, run *runargs.Opt
 		case errors.As(err, &by):
 			return nil, failure.ExitCode(128 + int(by.signal))
 		case errors.Is(err, errDetached):
+			a.say(context.WithoutCancel(ctx), map[string]any{"leaves": true})
 			_ = a.left(err)
+		case err == nil:
+			err = own.complete(result)
 		}
 		return result, err
 	}
@@ -99,7 +157,11 @@ func attend(ctx context.Context, env *Env, c client, id string, run *runargs.Opt
 	if err := a.show(ctx); err != nil {
 		return nil, cmp.Or(context.Cause(ctx), err)
 	}
-	return a.result(ctx)
+	result, err := a.result(ctx)
+	if err == nil {
+		err = own.complete(result)
+	}
+	return result, err
 }
 
 // isNull reports whether f is the null device, or another one that is no terminal.
