@@ -46,7 +46,7 @@ type execution struct {
 	session  bool // it is a session, whose input stays open
 	pipe     bool // it gets a pipe as standard input
 	retain   executor.Retention
-	onOutput func(executor.Stream, []byte) // gets the output that the Result keeps; nil for none
+	onOutput func(p []byte, omitted int) // gets the output that the Result keeps; nil for none
 
 	args     []string
 	dir      string

@@ -29,10 +29,9 @@ type fanout struct {
 
 	stopped <-chan struct{} // closed when the command is stopped: nothing waits for a sink then
 
-	limit    int64 // bytes of both streams that are passed on; 0 means all
-	passed   int64
+	budget   output.Budget // of both streams
 	exceeded bool
-	onExcess func() // called when the output exceeds the limit
+	onExcess func() // called when the output exceeds the budget
 }
 
 // pieces is what one stream has passed to the events.
@@ -46,7 +45,7 @@ type pieces struct {
 
 // newFanout returns a fanout that calls onExcess when the output exceeds its limit.
 func (x *execution) newFanout(stopped <-chan struct{}, onExcess func()) *fanout {
-	f := &fanout{execution: x, stopped: stopped, kept: x.cmd.Retention.capture(), limit: x.cmd.Resources.Output, onExcess: onExcess}
+	f := &fanout{execution: x, stopped: stopped, kept: x.cmd.Retention.capture(), budget: output.NewBudget(x.cmd.Resources.Output), onExcess: onExcess}
 	var writers [2]io.Writer
 	for i, w := range []io.Writer{x.cmd.Stdout, x.cmd.Stderr} {
 		file, isFile := w.(*os.File)
@@ -59,24 +58,20 @@ func (x *execution) newFanout(stopped <-chan struct{}, onExcess func()) *fanout 
 	return f
 }
 
-// write takes the next bytes of a stream. Bytes beyond the limit are counted and kept,
-// and not passed on.
+// write takes the next bytes of a stream. Bytes beyond the budget are counted, and nothing gets them.
 func (f *fanout) write(s executor.Stream, p []byte) {
+	n := f.budget.Take(len(p))
+	over := len(p) - n
+	p = p[:n]
+	if over > 0 && !f.exceeded {
+		f.exceeded = true
+		f.onExcess()
+	}
 	if !f.toFile[s] {
 		f.kept.Write(s, p)
+		f.kept.Omit(s, over)
 		if f.execution.onOutput != nil {
-			f.execution.onOutput(s, p)
-		}
-	}
-	if f.limit > 0 {
-		left := max(f.limit-f.passed, 0)
-		f.passed += int64(len(p))
-		if int64(len(p)) > left {
-			p = p[:left]
-			if !f.exceeded {
-				f.exceeded = true
-				f.onExcess()
-			}
+			f.execution.onOutput(p, over)
 		}
 	}
 	f.writers.Write(s, p)

@@ -185,12 +185,13 @@ func (s *Session) run(ctx, life context.Context, running chan<- struct{}) {
 	}
 }
 
-// onOutput takes output that the executor has retained.
-func (s *Session) onOutput(_ executor.Stream, p []byte) {
+// onOutput takes output that the executor has retained, and how many bytes after it are omitted.
+func (s *Session) onOutput(p []byte, omitted int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, _ = s.pending.Write(p) // it does not fail
-	s.total += uint64(len(p))
+	s.pending.Omit(omitted)
+	s.total += uint64(len(p) + omitted)
 	s.last = time.Now()
 	if s.changed != nil {
 		close(s.changed)

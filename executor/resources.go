@@ -26,9 +26,9 @@ type Resources struct {
 	// private /tmp and the private cache layers may grow. It is watched; a tree that
 	// is seen beyond it is killed.
 	Disk int64
-	// Output is the number of bytes that both output streams may carry together. The
-	// caller of Start enforces it, because the caller receives the output; an
-	// Executor ignores it.
+	// Output is the number of bytes that both output streams may carry together. Nothing holds
+	// more: what is beyond it is counted as omitted. The caller of Start, who receives the output,
+	// passes on no more and ends the process; an Executor retains no more for Process.Output.
 	Output int64
 }
 

@@ -161,6 +161,7 @@ func (e *Executor) retain(spec *executor.Spec) (*output.Log, func(executor.Strea
 	if log == nil {
 		log = e.logs.New(spec.Retain)
 	}
+	log.Allow(spec.Resources.Output)
 	return log, func(s executor.Stream, p []byte) {
 		log.Write(s, p)
 		if next != nil {

@@ -261,6 +261,7 @@ func (e *Executor) newProcess(client *execclient.Client, spec *executor.Spec) *p
 // start starts the process at the server. An error means that it does not run there.
 func (p *process) start(ctx context.Context, start *wire.Start, spec *executor.Spec) error {
 	p.out = &retained{Log: p.executor.logs.New(spec.Retain)}
+	p.out.Allow(spec.Resources.Output)
 	p.executor.mu.Lock()
 	p.executor.processes[p.id] = p // its events come after the answer at the earliest
 	p.executor.mu.Unlock()

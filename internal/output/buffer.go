@@ -59,7 +59,7 @@ func (b *Buffer) Write(p []byte) (int, error) {
 
 // push takes p and returns how many bytes of it went to the head.
 func (b *Buffer) push(p []byte) int {
-	n := min(len(p), b.headCap-len(b.head))
+	n := min(len(p), max(b.headCap-len(b.head), 0))
 	if b.lines > 0 {
 		n = b.countLines(p[:n])
 	}
@@ -104,6 +104,15 @@ func (b *Buffer) pushTail(p []byte) {
 		p = p[n:]
 		b.start = (b.start + n) % b.tailCap
 	}
+}
+
+// Omit counts n bytes that come next and are not given to the Buffer: where nothing was omitted before,
+// all that it keeps is from the beginning.
+func (b *Buffer) Omit(n int) {
+	if n > 0 && b.omitted == 0 && len(b.tail) > 0 {
+		b.head, b.tail, b.start = slices.Concat(b.head, b.orderedTail()), nil, 0
+	}
+	b.omit(n)
 }
 
 func (b *Buffer) omit(n int) { b.omitted = addSat(b.omitted, uint64(n)) }

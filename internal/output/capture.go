@@ -51,13 +51,7 @@ func (c *Capture) Write(stream executor.Stream, p []byte) {
 	if len(p) == 0 {
 		return
 	}
-	if stream != executor.Stderr {
-		stream = executor.Stdout
-	}
-	if other := &c.streams[1-stream]; c.combined == nil && other.Total() > 0 {
-		c.combine(other)
-	}
-	kept := c.streams[stream].push(p)
+	kept := c.buffer(stream).push(p)
 	if c.combined == nil {
 		return
 	}
@@ -66,6 +60,28 @@ func (c *Capture) Write(stream executor.Stream, p []byte) {
 		p = p[:kept]
 	}
 	c.combined.push(p)
+}
+
+// Omit counts n bytes of stream that come next and that nothing may keep.
+func (c *Capture) Omit(stream executor.Stream, n int) {
+	if n <= 0 {
+		return
+	}
+	c.buffer(stream).Omit(n)
+	if c.combined != nil {
+		c.combined.Omit(n)
+	}
+}
+
+// buffer returns the Buffer of a stream that has output.
+func (c *Capture) buffer(stream executor.Stream) *Buffer {
+	if stream != executor.Stderr {
+		stream = executor.Stdout
+	}
+	if other := &c.streams[1-stream]; c.combined == nil && other.Total() > 0 {
+		c.combine(other)
+	}
+	return &c.streams[stream]
 }
 
 // combine begins the combined output with that of the only stream so far.

@@ -24,7 +24,7 @@ func (l *Log) LineCount() int {
 	if last := l.kept.at(l.index.size-1, 1); l.index.size > 0 && !bytes.Equal(last, newline) {
 		n++
 	}
-	return n
+	return n + int(l.beyond().lines)
 }
 
 // Lines implements [executor.Output]. It reads only the neighborhood of the lines.
@@ -44,6 +44,12 @@ func (l *Log) Lines(from, to int) (lines []executor.Line, more bool) {
 		} else {
 			c.bytes(seg)
 		}
+	}
+	l.mu.Lock()
+	over := l.beyond()
+	l.mu.Unlock()
+	if over.bytes > 0 && !c.full {
+		c.gap(segment{off: w.end, line: w.line, missing: over.bytes}, w.line+over.lines)
 	}
 	c.flush(false)
 	return c.lines, c.full

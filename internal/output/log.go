@@ -30,12 +30,14 @@ type Log struct {
 	w            sync.Mutex
 	flushed      uint64 // offsets below it were given to the file; guarded by w
 	flushedLines uint64 // newlines in them
+	budget       Budget // of what comes next; guarded by w
 
 	// mu is held only for copies in memory.
 	mu      sync.Mutex
 	kept    *Buffer
 	streams *Buffer // the stream of each byte in kept; nil while all are Stdout
 	ended   bool
+	over    tail          // what was beyond the budget
 	changed chan struct{} // closed by the next Write or End; nil if no reader waits
 	index   lineIndex
 	labels  labels // of the bytes that only the file has
@@ -55,6 +57,40 @@ func NewLog(memory int, file *File, fileErr error) *Log {
 	}
 }
 
+// A tail is the end of an output that is not retained.
+type tail struct{ bytes, lines uint64 }
+
+// Allow bounds what is retained of the output that follows, in bytes; zero and negative mean no bound.
+// What is beyond it is missing at the end of the output, and is counted once that has come.
+func (l *Log) Allow(most int64) {
+	l.w.Lock()
+	defer l.w.Unlock()
+	l.budget = NewBudget(most)
+}
+
+// within returns the part of p that the budget allows, and counts the rest. The caller holds w.
+func (l *Log) within(p []byte) []byte {
+	n := l.budget.Take(len(p))
+	if l.over.bytes > 0 {
+		n = 0 // offsets would be wrong
+	}
+	if n < len(p) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.over.bytes += uint64(len(p) - n)
+		l.over.lines += uint64(bytes.Count(p[n:], newline))
+	}
+	return p[:n]
+}
+
+// beyond returns what is missing at the end of an output that is complete. The caller holds mu.
+func (l *Log) beyond() tail {
+	if !l.ended {
+		return tail{}
+	}
+	return l.over
+}
+
 // streamBytes are written to Log.streams.
 var streamBytes = [2][]byte{make([]byte, 4<<10), bytes.Repeat([]byte{byte(executor.Stderr)}, 4<<10)}
 
@@ -71,6 +107,9 @@ func (l *Log) Write(s executor.Stream, p []byte) {
 	l.w.Lock()
 	defer l.w.Unlock()
 	if l.ended {
+		return
+	}
+	if p = l.within(p); len(p) == 0 {
 		return
 	}
 	from := l.kept.Total()

@@ -28,7 +28,7 @@ func (l *Log) Read(ctx context.Context, from uint64) (executor.Chunk, error) {
 		case next > at:
 			at = next
 		case changed == nil:
-			return executor.Chunk{}, io.EOF
+			return l.end(from)
 		default:
 			select {
 			case <-changed:
@@ -36,6 +36,14 @@ func (l *Log) Read(ctx context.Context, from uint64) (executor.Chunk, error) {
 			}
 		}
 	}
+}
+
+// end returns what is missing after an offset at which nothing more is retained.
+func (l *Log) end(from uint64) (executor.Chunk, error) {
+	if total, _ := l.Size(); from < total {
+		return executor.Chunk{Offset: total, Missing: total - from}, nil
+	}
+	return executor.Chunk{}, io.EOF
 }
 
 // chunk returns what is retained at the offset and the offset after it. Without data,
@@ -152,5 +160,8 @@ func (l *Log) Size() (total, missing uint64) {
 		missing += s.from - at
 		at = s.to
 	}
-	return total, missing
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	over := l.beyond().bytes
+	return total + over, missing + over
 }

@@ -47,6 +47,9 @@ func (l *Log) Search(ctx context.Context, pattern *regexp.Regexp, most int) (exe
 		s.bytes(seg)
 	}
 	s.flush()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s.found.Missing += l.beyond().bytes
 	return s.found, nil
 }
 
