@@ -37,6 +37,7 @@ type attempt struct {
 
 	desk  *hostasks.Desk // of its hosts; nil for none
 	limit hostasks.Timer // of its time
+	input *inputs.Failure
 
 	mu    sync.Mutex
 	cause End // why it was stopped first; empty when it was not
@@ -90,9 +91,10 @@ func (x *execution) begin(ctx context.Context, policy sandbox.Policy) (*attempt,
 		if x.keys == nil {
 			x.keys = inputs.Type(input)
 		}
+		a.input = &x.keys.Failure
 		x.keys.Reach(p)
 	default:
-		go inputs.Feed(p, input)
+		a.input = inputs.Feed(p, input)
 	}
 	return a, nil
 }

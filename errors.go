@@ -11,6 +11,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/caller"
 	"github.com/sallyport-dev/sallyport/internal/printable"
 	"github.com/sallyport-dev/sallyport/rules"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -28,7 +29,13 @@ var (
 	ErrNoSandbox = errors.New("sallyport: no sandbox")
 	// ErrClosed says that the Runner was closed, before the run or during it.
 	ErrClosed = errors.New("sallyport: the runner is closed")
+	// ErrNoContext says that the context of a call is nil. Nothing was done.
+	ErrNoContext = caller.ErrNoContext
 )
+
+// A PanicError says that a function or value of the caller, such as an Approver, panicked when it was
+// called: its field Where names it, Value is that of the panic, and Stack where it was.
+type PanicError = caller.PanicError
 
 // A StartError says why a program could not be executed.
 type StartError = executor.StartError
@@ -124,6 +131,18 @@ func (e *ApprovalError) Error() string { return e.Err.Error() }
 
 // Unwrap returns Err.
 func (e *ApprovalError) Unwrap() error { return e.Err }
+
+// A ReaderError reports that not all of Cmd.Stdin reached the command, for which the input was at its
+// end there.
+type ReaderError struct{ Err error } // what the reader said, or who takes the input; never nil
+
+// Error returns one sentence with the cause.
+func (e *ReaderError) Error() string {
+	return "sallyport: the input of the command is not complete: " + printable.Line(e.Err.Error())
+}
+
+// Unwrap returns Err.
+func (e *ReaderError) Unwrap() error { return e.Err }
 
 // A WriterError reports that a writer of a [Cmd] did not get everything. The command
 // was not affected, and the output in the Result is complete.

@@ -143,6 +143,14 @@ func (f *fanout) close() {
 	}
 }
 
+// inputErr returns a *ReaderError if the command did not get all of its input.
+func (a *attempt) inputErr() error {
+	if err := a.input.Err(); err != nil {
+		return &ReaderError{err}
+	}
+	return nil
+}
+
 // writerErr returns a *WriterError if the writer of a stream did not get everything.
 func (f *fanout) writerErr(s executor.Stream) error {
 	missed, err := f.writers.Missed(s)

@@ -12,6 +12,7 @@ import (
 	"regexp"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/caller"
 )
 
 // What readers of a session's output get.
@@ -32,6 +33,10 @@ type (
 // one that stops disturbs no other. Deltas takes no output away from Await.
 func (s *Session) Deltas(ctx context.Context, from uint64) iter.Seq2[Delta, error] {
 	return func(yield func(Delta, error) bool) {
+		if err := caller.Check(ctx); err != nil {
+			yield(Delta{Offset: from}, err)
+			return
+		}
 		for at := from; ; {
 			d, err := s.output().Read(ctx, at)
 			switch {
@@ -84,6 +89,9 @@ func (s *Session) Lines(from, to int) (lines []Line, more bool) { return s.outpu
 // line, and at most most of them; 0 means 1 000. With an error, Found holds the matches so
 // far.
 func (s *Session) Search(ctx context.Context, pattern *regexp.Regexp, most int) (Found, error) {
+	if err := caller.Check(ctx); err != nil {
+		return Found{}, err
+	}
 	if pattern == nil {
 		return Found{}, errors.New("sallyport: no pattern to search for; pass a regular expression")
 	}

@@ -4,6 +4,7 @@
 package sallyport
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path"
@@ -47,7 +48,7 @@ const ExitTimedOut = 124
 
 // A Result is what is known about a command that ran. Its JSON form is the object that
 // `sallyport run --json` prints; decoding that object gives the Result back, except for
-// StdoutErr, StderrErr, the policies of Attempts, survivors beyond the 20th, of which
+// the types of StdinErr, StdoutErr and StderrErr, the policies of Attempts, survivors beyond the 20th, of which
 // only the number is kept, and which streams of First lack bytes.
 type Result struct {
 	// Run is the identity of the run, as in its events.
@@ -72,6 +73,9 @@ type Result struct {
 	// Stdout and Stderr are the retained output of each stream, Output that of both in
 	// order of arrival. A stream that went to a file is empty.
 	Stdout, Stderr, Output Output
+	// StdinErr is a *ReaderError when the command did not get all of Cmd.Stdin, because that could not
+	// be read; nil when it did, and when it read no further. A command that has a file itself reads it.
+	StdinErr error
 	// StdoutErr and StderrErr are *WriterError when a writer of the Cmd did not get
 	// everything; else nil. A writer that serves both streams has the same error in both.
 	StdoutErr, StderrErr error
@@ -177,7 +181,7 @@ func (x *execution) result(a *attempt) *Result {
 		Run: x.id, Args: x.args, Dir: x.dir,
 		ExitCode: a.code(), Signal: exit.Signal, End: a.end, TimedOut: a.end == EndTimedOut, Duration: a.duration,
 		Stdout: newOutput(kept.Stdout), Stderr: newOutput(kept.Stderr), Output: newOutput(kept.Combined),
-		StdoutErr: a.fanout.writerErr(executor.Stdout), StderrErr: a.fanout.writerErr(executor.Stderr),
+		StdinErr: a.inputErr(), StdoutErr: a.fanout.writerErr(executor.Stdout), StderrErr: a.fanout.writerErr(executor.Stderr),
 		Survivors: exit.Survivors, SurvivorsBy: exit.SurvivorsBy, StreamsLeftOpen: exit.StreamsLeftOpen, Quarantined: exit.Quarantined,
 		HardLinks: exit.HardLinks, HardLinksOmitted: exit.HardLinksOmitted, NetworkDenials: exit.NetworkDenials, NetworkHosts: exit.NetworkHosts,
 		OwnershipIgnored: exit.OwnershipIgnored, New: exit.New, Limits: x.enforced(a), Usage: exit.Usage,
@@ -222,8 +226,10 @@ func (r *Result) SetDenials(ds []sandbox.Denial, omitted int) {
 	r.denials, r.DenialsOmitted = ds, omitted
 }
 
-// Err returns nil for a command that exited with code 0, a *TimeoutError for one that
-// exceeded its time limit, and an *ExitError for all others.
+// Err returns a *TimeoutError for a command that exceeded its time limit and an *ExitError for one
+// that exited with another code than 0. For all others it is the first of StdinErr, StdoutErr and
+// StderrErr, as with os/exec, and nil if there is none: then all of the input was there for the command,
+// and all of the output reached its writers.
 func (r *Result) Err() error {
 	switch {
 	case r.TimedOut:
@@ -231,7 +237,7 @@ func (r *Result) Err() error {
 	case r.ExitCode != 0:
 		return &ExitError{Result: r}
 	}
-	return nil
+	return cmp.Or(r.StdinErr, r.StdoutErr, r.StderrErr)
 }
 
 // ResultOf returns one form for all that can come of a run: res if there is one, the Result in a

@@ -158,6 +158,9 @@ func (x *execution) conclude(a *attempt, err error) (*Result, error) {
 	var res *Result
 	switch {
 	case a != nil:
+		if err := x.runner.events.Err(); err != nil {
+			x.note("events are missing: " + err.Error())
+		}
 		res = x.result(a)
 		x.outcome(a)
 	case len(x.approvals) > 0:

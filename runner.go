@@ -16,6 +16,7 @@ import (
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/executor/local"
+	"github.com/sallyport-dev/sallyport/internal/caller"
 	"github.com/sallyport-dev/sallyport/internal/eventlog"
 	"github.com/sallyport-dev/sallyport/internal/hostasks"
 	"github.com/sallyport-dev/sallyport/network"
@@ -153,6 +154,9 @@ func (r *Runner) setting() setting {
 // enter counts a run, unless the Runner is closed. The returned context ends with ctx
 // and with the Runner; leave must be called at the end of the run.
 func (r *Runner) enter(ctx context.Context) (_ context.Context, leave func(), err error) {
+	if ctx == nil {
+		return nil, nil, ErrNoContext
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
@@ -186,11 +190,12 @@ func (r *Runner) prepareLocked() {
 	}
 }
 
-// permits is Permits, or nil.
-func (r *Runner) permits(required ...string) error {
+// permits is Permits, or nil. A panic permits nothing.
+func (r *Runner) permits(required ...string) (err error) {
 	if r.Permits == nil || len(required) == 0 {
 		return nil
 	}
+	defer caller.Catch("Permits", &err)
 	return r.Permits(required)
 }
 
@@ -234,7 +239,7 @@ func (r *Runner) Close() error {
 	r.running.Wait()
 	events.Flush(nil, nil)
 	r.sessions.drop()
-	err := r.closeSandboxes()
+	err := errors.Join(events.Err(), r.closeSandboxes())
 	if own != nil {
 		err = errors.Join(own.Close(), err)
 	}

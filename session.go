@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/caller"
 	"github.com/sallyport-dev/sallyport/internal/output"
 	"github.com/sallyport-dev/sallyport/internal/screen"
 )
@@ -58,10 +59,12 @@ func (r *Runner) Start(ctx context.Context, c *Cmd) (*Session, error) { return r
 
 // start is Start in a shared sandbox, or with nil in one of the command's own.
 func (r *Runner) start(ctx context.Context, c *Cmd, in *Sandbox) (*Session, error) {
-	if c == nil {
+	switch {
+	case ctx == nil:
+		return nil, ErrNoContext
+	case c == nil:
 		return nil, c.check()
-	}
-	if c.Stdin != nil {
+	case c.Stdin != nil:
 		return nil, &CmdError{Field: "Stdin", Reason: "a session does not read it; set OpenStdin or TTY and use Session.Write"}
 	}
 	c = c.clone()
@@ -69,24 +72,28 @@ func (r *Runner) start(ctx context.Context, c *Cmd, in *Sandbox) (*Session, erro
 	if err != nil {
 		return nil, err
 	}
+	leave, release := leaveRunner, func() {}
+	var s *Session
+	defer func() {
+		if s == nil { // also where something of the caller panics
+			release()
+			leave()
+		}
+	}()
 	leaveSandbox, err := in.enter()
 	if err != nil {
-		leaveRunner()
 		return nil, err
 	}
-	leave := func() {
+	leave = func() {
 		leaveSandbox()
 		leaveRunner()
 	}
 	id, err := r.sessions.reserve(r.MaxSessions, r.sequentialIDs)
 	if err != nil {
-		leave()
 		return nil, err
 	}
-	s, err := r.newSession(ctx, c, id)
-	if err != nil {
-		r.sessions.release()
-		leave()
+	release = r.sessions.release
+	if s, err = r.newSession(ctx, c, id); err != nil {
 		return nil, err
 	}
 	s.execution.sandbox = in
@@ -268,6 +275,9 @@ func (s *Session) use() {
 // would have returned; but that the session was terminated is no error, [Result.End] tells
 // it. The end of ctx ends the wait only.
 func (s *Session) Wait(ctx context.Context) (*Result, error) {
+	if err := caller.Check(ctx); err != nil {
+		return nil, err
+	}
 	select {
 	case <-s.done:
 	case <-ctx.Done():
@@ -282,6 +292,9 @@ func (s *Session) Wait(ctx context.Context) (*Result, error) {
 // terminal), and SIGKILL after Cmd.Grace. It waits for the end, and reports whether the
 // command was alive. The output of the session can still be read.
 func (s *Session) Terminate(ctx context.Context) (bool, error) {
+	if err := caller.Check(ctx); err != nil {
+		return false, err
+	}
 	if s.over() {
 		return false, nil
 	}
@@ -303,6 +316,9 @@ func (s *Session) stop() {
 // TerminateAll terminates all sessions at once and returns how many were alive. The end
 // of ctx ends the wait for them only.
 func (r *Runner) TerminateAll(ctx context.Context) (int, error) {
+	if err := caller.Check(ctx); err != nil {
+		return 0, err
+	}
 	all := r.sessions.alive()
 	for _, s := range all {
 		s.stop()

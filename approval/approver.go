@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/sallyport-dev/sallyport/internal/caller"
 )
 
 // An Approver answers questions. Approve blocks until there is an answer or ctx ends; what it
@@ -53,7 +55,7 @@ func ask(ctx context.Context, as []Approver, r *Request) <-chan answered {
 	out := make(chan answered, len(as))
 	for _, a := range as {
 		go func() {
-			d, err := a.Approve(ctx, r)
+			d, err := approve(ctx, a, r)
 			out <- answered{d, err}
 		}()
 	}
@@ -108,14 +110,23 @@ func All(as ...Approver) Approver {
 	})
 }
 
+// approve is a.Approve, which must answer: a panic of it is an error.
+func approve(ctx context.Context, a Approver, r *Request) (_ Decision, err error) {
+	defer caller.Catch("the approver", &err)
+	return a.Approve(ctx, r)
+}
+
 // Ask asks an approver, and makes a denial of everything that is no answer to this request: an
-// error, an answer that was not offered, no approver. Only the end of ctx is an error, and
+// error, a panic, an answer that was not offered. Only the end of ctx is an error, and
 // [ErrPass] of an approver that passes.
 func Ask(ctx context.Context, a Approver, r *Request) (Decision, error) {
+	if err := caller.Check(ctx); err != nil {
+		return Decision{}, err
+	}
 	if a == nil {
 		return Decision{}, ErrPass
 	}
-	d, err := a.Approve(ctx, r)
+	d, err := approve(ctx, a, r)
 	switch {
 	case ctx.Err() != nil:
 		return Decision{}, context.Cause(ctx)

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+
+	"github.com/sallyport-dev/sallyport/internal/caller"
 )
 
 // A Board is an Approver that keeps questions until they are answered from elsewhere: by another
@@ -37,6 +39,9 @@ var (
 
 // Approve posts the question and waits for its answer.
 func (b *Board) Approve(ctx context.Context, r *Request) (Decision, error) {
+	if err := caller.Check(ctx); err != nil {
+		return Decision{}, err
+	}
 	p := &posted{r, make(chan Decision, 1)}
 	b.mu.Lock()
 	b.pending = append(b.pending, p)

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport/approval"
+	"github.com/sallyport-dev/sallyport/internal/caller"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -109,6 +110,9 @@ const (
 // [*FailedError], which denies, [approval.ErrPass] in shadow mode, or the end of ctx. The review is
 // reported, see [approval.WithReviews].
 func (g *Guardian) Approve(ctx context.Context, r *approval.Request) (approval.Decision, error) {
+	if err := caller.Check(ctx); err != nil {
+		return approval.Decision{}, err
+	}
 	review := approval.Review{
 		ID: fmt.Sprintf("%016x", rand.Uint64()), Request: r, Model: g.Model, Shadow: g.Shadow,
 		Status: approval.ReviewInProgress, Started: time.Now(),

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport"
+	"github.com/sallyport-dev/sallyport/internal/caller"
 	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/shell"
 )
@@ -104,6 +105,9 @@ const NetworkDenied = "Network access was denied by the Codex sandbox network pr
 // for an invalid request, *TooManyError, *CreateError with the error of the Runner, and
 // *FailedError.
 func (t *Tools) ExecCommand(ctx context.Context, q Request) (*Response, error) {
+	if err := caller.Check(ctx); err != nil {
+		return nil, err
+	}
 	c, err := t.command(&q)
 	if err != nil {
 		return nil, err
@@ -133,6 +137,9 @@ func (t *Tools) ExecCommand(ctx context.Context, q Request) (*Response, error) {
 // The errors are *UnknownProcessError, [ErrStdinClosed], *WriteError, *ArgumentError,
 // *FailedError, and *InterruptedError for the end of ctx.
 func (t *Tools) WriteStdin(ctx context.Context, w WriteRequest) (*Response, error) {
+	if err := caller.Check(ctx); err != nil {
+		return nil, err
+	}
 	if err := w.check(); err != nil {
 		return nil, err
 	}
@@ -245,6 +252,9 @@ func (t *Tools) List() []Info {
 // had ended or is being ended. A call that waits for the process returns its exit code.
 // After an error the process may still run.
 func (t *Tools) Terminate(ctx context.Context, id int) (bool, error) {
+	if err := caller.Check(ctx); err != nil {
+		return false, err
+	}
 	t.mu.Lock()
 	e := t.entries[id]
 	if e == nil || e.terminating {

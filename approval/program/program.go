@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport/approval"
+	"github.com/sallyport-dev/sallyport/internal/caller"
 	"github.com/sallyport-dev/sallyport/internal/printable"
 	"github.com/sallyport-dev/sallyport/internal/reach"
 	"github.com/sallyport-dev/sallyport/internal/strictjson"
@@ -60,6 +61,9 @@ func (e *FailedError) Unwrap() error { return e.Err }
 
 // Approve runs the program. Its process group is gone when it returns.
 func (a *Approver) Approve(ctx context.Context, r *approval.Request) (approval.Decision, error) {
+	if err := caller.Check(ctx); err != nil {
+		return approval.Decision{}, err
+	}
 	d, err := a.ask(ctx, r)
 	if err == nil || ctx.Err() != nil || errors.Is(err, approval.ErrPass) {
 		return d, err

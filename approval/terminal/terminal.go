@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/sallyport-dev/sallyport/approval"
+	"github.com/sallyport-dev/sallyport/internal/caller"
 	"github.com/sallyport-dev/sallyport/internal/printable"
 	"github.com/sallyport-dev/sallyport/internal/prompt"
 )
@@ -30,6 +31,9 @@ type Approver struct {
 // Approve shows the question and waits for the answer. End of file, a hang-up and four other
 // answers deny.
 func (a *Approver) Approve(ctx context.Context, r *approval.Request) (d approval.Decision, err error) {
+	if err := caller.Check(ctx); err != nil {
+		return d, err
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if err := ctx.Err(); err != nil {

@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/caller"
 	"github.com/sallyport-dev/sallyport/internal/output"
 	"github.com/sallyport-dev/sallyport/internal/process"
 	"github.com/sallyport-dev/sallyport/internal/state"
@@ -63,6 +64,9 @@ func (e *Executor) Start(ctx context.Context, spec *executor.Spec) (executor.Pro
 // begin counts a start, unless the Executor is closed. The context that it returns ends with the
 // Executor as well; done must be called.
 func (e *Executor) begin(ctx context.Context) (_ context.Context, done func(), err error) {
+	if err := caller.Check(ctx); err != nil {
+		return nil, nil, err
+	}
 	if ctx.Err() != nil {
 		return nil, nil, context.Cause(ctx)
 	}
@@ -86,6 +90,9 @@ func (e *Executor) begin(ctx context.Context) (_ context.Context, done func(), e
 
 // startIn is Start in a shared sandbox, or with nil in one of its own.
 func (e *Executor) startIn(ctx context.Context, in *shared, spec *executor.Spec) (*command, error) {
+	if err := caller.Check(ctx); err != nil {
+		return nil, err
+	}
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}

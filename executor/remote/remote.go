@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/caller"
 	"github.com/sallyport-dev/sallyport/internal/execclient"
 	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
 	osprocess "github.com/sallyport-dev/sallyport/internal/process"
@@ -70,6 +71,9 @@ func New(opts Options) *Executor {
 
 // connect returns the client, which it makes first, and again after a session was lost.
 func (e *Executor) connect(ctx context.Context) (*execclient.Client, error) {
+	if err := caller.Check(ctx); err != nil {
+		return nil, err
+	}
 	select {
 	case e.dial <- struct{}{}:
 		defer func() { <-e.dial }()
@@ -192,6 +196,9 @@ func (e *Executor) resumed() {
 // ClassUnsupported that wraps a *sandbox.UnsupportedError. OnStop is not called, OnDenied and OnRecord
 // for hosts only, without the ends of connections, and there is no Script: the server does not tell.
 func (e *Executor) Start(ctx context.Context, spec *executor.Spec) (executor.Process, error) {
+	if err := caller.Check(ctx); err != nil {
+		return nil, err
+	}
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}

@@ -50,6 +50,7 @@ var layers = map[string]int{
 	"internal/shellwords": layerText,
 	"internal/strictjson": layerText,
 
+	"internal/caller":   layerTables,
 	"internal/environ":  layerTables,
 	"internal/programs": layerTables,
 	"internal/script":   layerScripts,

@@ -231,6 +231,11 @@ func (r *report) notes(res *sallyport.Result, code int) {
 		return // all of the rest is in the object
 	}
 	home, _ := os.UserHomeDir() // empty when it is not known
+	for _, err := range []error{res.StdinErr, res.StdoutErr, res.StderrErr} {
+		if err != nil && res.ExitCode != failure.CodeOK { // else it is why we fail, and was printed
+			r.note(failure.OneLine(err))
+		}
+	}
 	said := r.saidOffline(code != failure.CodeOK)
 	lines := why.Needs(res, home)
 	if code != failure.CodeOK {

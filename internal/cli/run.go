@@ -108,6 +108,9 @@ func execute(ctx context.Context, runner *sallyport.Runner, cmd *sallyport.Cmd, 
 	}
 	start := time.Now()
 	res, err := runner.Run(ctx, cmd)
+	if err == nil && res.ExitCode == failure.CodeOK {
+		err = res.Err() // not all of the input reached the program, or not all of its output was written
+	}
 	for _, f := range []*os.File{report.env.Stdout, report.env.Stderr} {
 		tty.Continue(f) // the program may have stopped what is printed now
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport/event"
+	"github.com/sallyport-dev/sallyport/internal/caller"
 )
 
 // The limits of a Queue.
@@ -32,6 +33,7 @@ type Queue struct {
 	idle    chan struct{} // closed when the goroutine ends; nil without one
 	late    bool          // a flush has waited in vain, and the sink is where it was
 	room    chan struct{} // closed when a piece of output is on its way; nil when none waits
+	err     error         // why the sink gets nothing any more
 }
 
 // A Fate says what became of a piece of output.
@@ -119,9 +121,34 @@ func (m *Queue) run(idle chan struct{}) {
 				m.room = nil
 			}
 		}
+		failed := m.err != nil
 		m.mu.Unlock()
-		m.Sink.Emit(e)
+		if failed {
+			continue
+		}
+		if err := emit(m.Sink, e); err != nil {
+			m.mu.Lock()
+			m.err = err
+			m.mu.Unlock()
+		}
 	}
+}
+
+// emit is sink.Emit; a panic is an error.
+func emit(sink event.Sink, e event.Event) (err error) {
+	defer caller.Catch("the sink of events", &err)
+	sink.Emit(e)
+	return nil
+}
+
+// Err returns why the sink gets nothing any more: it has panicked, and what state it is in is not known.
+func (m *Queue) Err() error {
+	if m == nil {
+		return nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.err
 }
 
 // Flush waits until the sink has all events, or for a limited time. That begins when one of

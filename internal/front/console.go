@@ -127,6 +127,7 @@ func (k *Keys) Read(p []byte) (int, error) {
 	n, err := k.term.Read(p)
 	if errors.Is(err, tty.ErrGone) {
 		k.signals.hangUp()
+		return n, io.EOF // the program gets to know by the signal
 	}
 	return n, err
 }

@@ -20,11 +20,15 @@ const (
 func (l *Log) LineCount() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	n := int(l.index.lines)
-	if last := l.kept.at(l.index.size-1, 1); l.index.size > 0 && !bytes.Equal(last, newline) {
+	over := l.beyond()
+	n, open := int(l.index.lines+over.lines), over.open
+	if over.bytes == 0 && l.index.size > 0 {
+		open = !bytes.Equal(l.kept.at(l.index.size-1, 1), newline)
+	}
+	if open {
 		n++
 	}
-	return n + int(l.beyond().lines)
+	return n
 }
 
 // Lines implements [executor.Output]. It reads only the neighborhood of the lines.

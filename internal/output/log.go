@@ -58,7 +58,10 @@ func NewLog(memory int, file *File, fileErr error) *Log {
 }
 
 // A tail is the end of an output that is not retained.
-type tail struct{ bytes, lines uint64 }
+type tail struct {
+	bytes, lines uint64
+	open         bool // the last line has no newline
+}
 
 // Allow bounds what is retained of the output that follows, in bytes; zero and negative mean no bound.
 // What is beyond it is missing at the end of the output, and is counted once that has come.
@@ -79,6 +82,7 @@ func (l *Log) within(p []byte) []byte {
 		defer l.mu.Unlock()
 		l.over.bytes += uint64(len(p) - n)
 		l.over.lines += uint64(bytes.Count(p[n:], newline))
+		l.over.open = p[len(p)-1] != '\n'
 	}
 	return p[:n]
 }

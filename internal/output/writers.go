@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/caller"
 )
 
 // The limits of a relay.
@@ -196,7 +197,7 @@ func (r *relay) run() {
 			for len(batch) > 0 {
 				piece := batch[:min(len(batch), relayPiece)]
 				batch = batch[len(piece):]
-				n, err := r.w.Write(piece)
+				n, err := write(r.w, piece)
 				if n != len(piece) && err == nil {
 					err = io.ErrShortWrite
 				}
@@ -206,6 +207,12 @@ func (r *relay) run() {
 			}
 		}
 	}
+}
+
+// write is w.Write; a panic is an error.
+func write(w io.Writer, p []byte) (n int, err error) {
+	defer caller.Catch("the writer", &err)
+	return w.Write(p)
 }
 
 // take returns what waits, and whether the writer gets nothing more. The batch before it

@@ -1,0 +1,75 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package caller holds what callers of the library can do wrong at run time: a context that is nil, and
+// a function or a value of theirs that panics when it is called. Both become errors, because who calls
+// a library from a server recovers panics, and what is then left half done hangs.
+package caller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+
+	"github.com/sallyport-dev/sallyport/internal/printable"
+)
+
+// ErrNoContext says that a context is nil.
+var ErrNoContext = errors.New("the context is nil; pass that of the request, or context.Background()")
+
+// A PanicError says that something of the caller panicked.
+type PanicError struct {
+	Where string // what was called, such as "Cmd.Stdin"
+	At    string // the function that panicked and its line; empty where that is not known
+	Value any    // of the panic
+}
+
+// Error returns one sentence.
+func (e *PanicError) Error() string {
+	at := ""
+	if e.At != "" {
+		at = " at " + e.At
+	}
+	return e.Where + " panicked" + at + ": " + printable.Line(fmt.Sprint(e.Value))
+}
+
+// Unwrap returns the value of the panic if that is an error.
+func (e *PanicError) Unwrap() error {
+	err, _ := e.Value.(error)
+	return err
+}
+
+// Check returns ErrNoContext for a context that is nil.
+func Check(ctx context.Context) error {
+	if ctx == nil {
+		return ErrNoContext
+	}
+	return nil
+}
+
+// Catch is deferred by what calls something of the caller: it makes an error of a panic.
+func Catch(where string, err *error) {
+	if v := recover(); v != nil {
+		*err = &PanicError{Where: where, At: place(), Value: v}
+	}
+}
+
+// place returns the function that panics now, and its line.
+func place() string {
+	var at [32]uintptr
+	frames := runtime.CallersFrames(at[:runtime.Callers(0, at[:])])
+	for panics := false; ; {
+		f, more := frames.Next()
+		switch inside := strings.HasPrefix(f.Function, "runtime."); {
+		case panics && !inside:
+			return fmt.Sprintf("%s (line %d)", f.Function, f.Line)
+		case f.Function == "runtime.gopanic":
+			panics = true
+		}
+		if !more {
+			return ""
+		}
+	}
+}

@@ -1,0 +1,49 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package caller
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+)
+
+// fails calls f as one of the caller's.
+func fails(f func()) (err error) {
+	defer Catch("the function", &err)
+	f()
+	return io.EOF
+}
+
+func TestCatch(t *testing.T) {
+	var none *strings.Reader
+	for _, test := range []struct {
+		name, text string
+		f          func()
+	}{
+		{"none", "EOF", func() {}},
+		{"a text", "the function panicked at github.com/sallyport-dev/sallyport/internal/caller.TestCatch", func() { panic("no") }},
+		{"an address", "nil pointer dereference", func() { none.Len() }},
+		{"two lines", `one\ntwo`, func() { panic("one\ntwo") }},
+	} {
+		if err := fails(test.f); err == nil || !strings.Contains(err.Error(), test.text) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v", test.name, err)
+		}
+	}
+	if err := fails(func() { panic(io.ErrShortWrite) }); !errors.Is(err, io.ErrShortWrite) {
+		t.Errorf("the value is lost: %v", err)
+	}
+}
+
+func TestCheck(t *testing.T) {
+	var none context.Context
+	if err := Check(none); !errors.Is(err, ErrNoContext) {
+		t.Errorf("nil: %v", err)
+	}
+	if err := Check(t.Context()); err != nil {
+		t.Error(err)
+	}
+}

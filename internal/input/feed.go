@@ -1,0 +1,158 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package input
+
+import (
+	"errors"
+	"io"
+	"os"
+	"sync"
+	"syscall"
+
+	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/caller"
+)
+
+// A Failure says why not all of an input reached a command. The nil and the zero Failure say that
+// nothing is known to be missing. It must not be copied.
+type Failure struct {
+	mu  sync.Mutex
+	err error
+}
+
+// Err returns the first error; nil means none.
+func (f *Failure) Err() error {
+	if f == nil {
+		return nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.err
+}
+
+// note records an error and reports true, unless it is one of those by which input ends as it should:
+// the end of the reader, or of what reads it.
+func (f *Failure) note(err error) bool {
+	for _, usual := range []error{nil, io.EOF, io.ErrClosedPipe, os.ErrClosed, os.ErrProcessDone} {
+		if errors.Is(err, usual) {
+			return false
+		}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.err == nil {
+		f.err = err
+	}
+	return true
+}
+
+// read is input.Read. A panic is an error, and so is one that goes on with nothing for ever.
+func read(input io.Reader, buf []byte) (n int, err error) {
+	defer caller.Catch("Cmd.Stdin", &err)
+	const tries = 100 // as bufio
+	for range tries {
+		if n, err = input.Read(buf); n != 0 || err != nil {
+			return min(max(n, 0), len(buf)), err
+		}
+	}
+	return 0, io.ErrNoProgress
+}
+
+// feedSize is how much of an input is read at once, in bytes: what io.Copy does.
+const feedSize = 32 << 10
+
+// Feed writes all of an input to p, in the background, and closes the input of p. For p an input that
+// fails is at its end, as with os/exec; the Failure tells that it was not, before p knows.
+func Feed(p executor.Process, input io.Reader) *Failure {
+	f := new(Failure)
+	go func() {
+		buf := make([]byte, feedSize)
+		for {
+			n, err := read(input, buf)
+			if _, failed := (writeOnly{p}).Write(buf[:n]); failed != nil {
+				err = failed
+			}
+			if err != nil {
+				f.note(err)
+				_ = p.CloseInput() // nobody reads any more where it fails
+				return
+			}
+		}
+	}()
+	return f
+}
+
+// writeOnly writes all.
+type writeOnly struct{ p executor.Process }
+
+func (w writeOnly) Write(b []byte) (int, error) {
+	sum := 0
+	for sum < len(b) {
+		n, err := w.p.Write(b[sum:])
+		if sum += n; err != nil && !errors.Is(err, io.ErrShortWrite) {
+			return sum, err
+		}
+	}
+	return sum, nil
+}
+
+// Keys are what is typed on the terminal of a command: one reader serves all of its attempts, so
+// that a key which is read between two of them reaches the second.
+type Keys struct {
+	Failure
+	next chan executor.Process // the one that gets them from now on
+	over chan struct{}         // closed at the end of the run
+}
+
+// Type begins to read keys. They reach the process that [Keys.Reach] named last. Close must be called;
+// a Read that is blocked then is not waited for.
+func Type(input io.Reader) *Keys {
+	k := &Keys{next: make(chan executor.Process, 1), over: make(chan struct{})}
+	go k.copy(input)
+	return k
+}
+
+// Reach has what is typed reach p from now on.
+func (k *Keys) Reach(p executor.Process) { k.next <- p }
+
+// Close ends it. The nil Keys has ended.
+func (k *Keys) Close() {
+	if k != nil {
+		close(k.over)
+	}
+}
+
+// copy types what is read, until the end of the run or when a blocked Read returns after it.
+func (k *Keys) copy(input io.Reader) {
+	var buf [4 << 10]byte
+	p := k.process()
+	for p != nil {
+		n, err := read(input, buf[:])
+		for rest := buf[:n]; p != nil && len(rest) > 0; {
+			done, failed := writeOnly{p}.Write(rest)
+			if rest = rest[done:]; failed != nil {
+				// EIO: no process has the terminal open any more.
+				if !errors.Is(failed, syscall.EIO) && k.note(failed) {
+					_ = p.CloseInput() // else it waits for what does not come
+				}
+				p = k.process()
+			}
+		}
+		k.note(err)
+		for err != nil && p != nil {
+			_ = p.CloseInput()
+			p = k.process()
+		}
+	}
+}
+
+// process waits for the next process to type to; nil is the end.
+func (k *Keys) process() executor.Process {
+	select {
+	case p := <-k.next:
+		return p
+	case <-k.over:
+		return nil
+	}
+}

@@ -1,0 +1,192 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package sallyport
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/sallyport-dev/sallyport/approval"
+	"github.com/sallyport-dev/sallyport/event"
+	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/testenv"
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+var errCut = errors.New("connection reset by peer")
+
+// halfInput is an input that breaks off.
+func halfInput() io.Reader {
+	return io.MultiReader(strings.NewReader("half\n"), iotest.ErrReader(errCut))
+}
+
+type failingWriter struct{ err error }
+
+func (w failingWriter) Write([]byte) (int, error) { return 0, w.err }
+
+type panickingWriter struct{}
+
+func (panickingWriter) Write([]byte) (int, error) { panic("no writer") }
+
+// TestStreamErrors: an input that breaks off, and output that is not taken, are in the result, in Err of
+// one that is successful otherwise, and in the JSON.
+func TestStreamErrors(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	errFull := errors.New("no space left")
+	r := newRunner(t, sandbox.WorkspaceWrite())
+	for _, test := range []struct {
+		name, script string
+		change       func(*Cmd)
+		is           error  // Err is it; nil for none
+		member       string // of the JSON; empty for none
+		text         string
+	}{
+		{"a whole input", "cat", func(c *Cmd) { c.Stdin = strings.NewReader("whole") }, nil, "", ""},
+		{"an input that is not read", "true", func(c *Cmd) { c.Stdin = strings.NewReader(strings.Repeat("x", 1<<20)) }, nil, "", ""},
+		{"an input that breaks off", "cat", func(c *Cmd) { c.Stdin = halfInput() }, errCut, "stdin_error", "reset by peer"},
+		{"on a terminal", "cat", func(c *Cmd) { c.Stdin, c.TTY = halfInput(), new(Size) }, errCut, "stdin_error", "reset by peer"},
+		{"an output that fails", "echo x", func(c *Cmd) { c.Stdout = failingWriter{errFull} }, errFull, "stdout_error", "no space left"},
+		{"an error output that fails", "echo x >&2", func(c *Cmd) { c.Stderr = failingWriter{errFull} }, errFull, "stderr_error", "no space left"},
+		{"an output that panics", "echo x", func(c *Cmd) { c.Stdout = panickingWriter{} }, nil, "stdout_error", "the writer panicked"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := sh(test.script)
+			test.change(c)
+			res := run(t, r, c)
+			err := res.Err()
+			if res.ExitCode != 0 || test.is != nil && !errors.Is(err, test.is) || (err == nil) != (test.member == "") {
+				t.Errorf("exit code %d, error %v", res.ExitCode, err)
+			}
+			text, err := res.MarshalJSON()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var members map[string]any
+			var back Result
+			if err := errors.Join(json.Unmarshal(text, &members), json.Unmarshal(text, &back)); err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range []string{"stdin_error", "stdout_error", "stderr_error"} {
+				said, _ := members[name].(string)
+				if (said != "") != (name == test.member) || !strings.Contains(said, test.text) && said != "" {
+					t.Errorf("%s is %q", name, said)
+				}
+			}
+			if err := back.Err(); (err == nil) != (test.member == "") {
+				t.Errorf("decoded: %v", err)
+			}
+		})
+	}
+	c := sh("cat; exit 3")
+	c.Stdin = halfInput()
+	res := run(t, r, c)
+	var exit *ExitError
+	var broken *ReaderError
+	if !errors.As(res.Err(), &exit) || !errors.As(res.StdinErr, &broken) {
+		t.Errorf("a command that fails: %v, %v", res.Err(), res.StdinErr)
+	}
+}
+
+// closes closes the Runner, and fails the test where that hangs.
+func closes(t *testing.T, r *Runner) error {
+	t.Helper()
+	done := make(chan error, 1)
+	go func() { done <- r.Close() }()
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(enough):
+		t.Fatal("Close hangs")
+		return nil
+	}
+}
+
+// TestNoContext: a context that is nil is an error before anything begins.
+func TestNoContext(t *testing.T) {
+	var none context.Context
+	r, _ := fakeRunner(nil, nil)
+	_, s, _ := scriptedSession(t, &Cmd{OpenStdin: true})
+	c := &Cmd{Args: []string{"true"}, Dir: "/"}
+	for name, f := range map[string]func() error{
+		"Run":          func() error { _, err := r.Run(none, c); return err },
+		"Start":        func() error { _, err := r.Start(none, c); return err },
+		"Open":         func() error { _, err := r.Open(none, SandboxOptions{}); return err },
+		"TerminateAll": func() error { _, err := r.TerminateAll(none); return err },
+		"Wait":         func() error { _, err := s.Wait(none); return err },
+		"Terminate":    func() error { _, err := s.Terminate(none); return err },
+		"Await":        func() error { _, err := s.Await(none, Until{}); return err },
+		"Send":         func() error { _, err := s.Send(none, []byte("x"), Until{}); return err },
+		"Yield":        func() error { _, err := s.Yield(none, 1); return err },
+		"Search":       func() error { _, err := s.Search(none, nil, 0); return err },
+		"Deltas": func() (last error) {
+			for _, err := range s.Deltas(none, 0) {
+				last = err
+			}
+			return last
+		},
+	} {
+		if err := f(); !errors.Is(err, ErrNoContext) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if s.over() {
+		t.Error("the session was ended")
+	}
+	if err := closes(t, r); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestPanics: what the caller gives a Runner and what panics there ends neither the program nor Close.
+func TestPanics(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	asks := &Cmd{Args: []string{"true"}, Dir: "/", Unsandboxed: true}
+	plain := &Cmd{Args: []string{"true"}, Dir: "/"}
+	approver := approval.Func(func(context.Context, *approval.Request) (approval.Decision, error) { panic("no approver") })
+	first, all := approval.First(approver, approver), approval.All(approver, approver)
+	for _, test := range []struct {
+		name   string
+		runner *Runner
+		cmd    *Cmd
+		is     error
+		text   string
+	}{
+		{"the approver", &Runner{Approver: approver}, asks, ErrRefused, "the approver panicked at"},
+		{"the reviewer", &Runner{Reviewer: approver}, plain, ErrRefused, "the approver panicked at"},
+		{"the first of several", &Runner{Approver: first}, asks, ErrRefused, "the approver panicked at"},
+		{"all of several", &Runner{Approver: all}, asks, ErrRefused, "the approver panicked at"},
+		{"Permits", &Runner{Permits: func([]string) error { panic("no ceiling") }}, asks, ErrForbidden, "Permits panicked at"},
+		{"the sink", &Runner{Events: event.SinkFunc(func(event.Event) { panic("no sink") })}, plain, nil, "the sink of events panicked at"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			test.runner.Executor = &fakeExecutor{play: func(*executor.Spec, *fakeProcess) {}}
+			for _, start := range []bool{false, true} {
+				res, err := test.runner.Run(t.Context(), test.cmd)
+				if start {
+					var s *Session
+					if s, err = test.runner.Start(t.Context(), test.cmd); err == nil {
+						res, err = s.Wait(t.Context())
+					}
+				}
+				switch {
+				case !errors.Is(err, test.is):
+					t.Errorf("%v, want %v", err, test.is)
+				case err != nil && !strings.Contains(err.Error(), test.text):
+					t.Errorf("%v, want %q", err, test.text)
+				case err == nil && start && !strings.Contains(strings.Join(res.Notices, ""), test.text):
+					t.Errorf("notices: %q", res.Notices)
+				}
+			}
+			if err := closes(t, test.runner); (err != nil) != (test.is == nil) {
+				t.Errorf("Close: %v", err)
+			}
+		})
+	}
+}
