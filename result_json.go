@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -171,7 +172,7 @@ func sentence(err error) string {
 	if err == nil {
 		return ""
 	}
-	return err.Error()
+	return strings.TrimPrefix(err.Error(), "sallyport: ")
 }
 
 // said is the error with a text; nil for none.

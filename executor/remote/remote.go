@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"strings"
 	"sync"
 	"time"
@@ -29,7 +30,7 @@ import (
 // Options say which exec-server an Executor uses.
 type Options struct {
 	URL   string      // ws://HOST:PORT, wss://HOST:PORT or unix:///PATH
-	Token string      // sent as a bearer token; empty for none
+	Token string      `json:"-"` // sent as a bearer token; empty for none
 	TLS   *tls.Config // for wss; nil means the roots of the system
 	// Dial connects in place of URL, Token and TLS, as to a server in this process. It is called
 	// again after a cut. Nil means the URL.
@@ -41,13 +42,29 @@ type Options struct {
 	Resume time.Duration
 }
 
+// secret stands for a token that is set.
+const secret = "(secret)"
+
+// Format prints the Options for every verb without the token, as logs should have them.
+func (o Options) Format(f fmt.State, verb rune) {
+	type plain Options // without this method
+	if p := plain(o); p.Token != "" {
+		p.Token = secret
+		o = Options(p)
+	}
+	_, _ = fmt.Fprintf(f, fmt.FormatString(f, verb), plain(o))
+}
+
+// LogValue is the Options for slog, without the token.
+func (o Options) LogValue() slog.Value { return slog.StringValue(fmt.Sprintf("%+v", o)) }
+
 // closeTime is how long Close waits for the ends of processes beyond their grace.
 const closeTime = 10 * time.Second
 
 // An Executor runs commands at an exec-server. It is made by New. All commands share a connection:
 // where one is not read for long, after 8 MiB of its output the others wait as well.
 type Executor struct {
-	opts   Options
+	opts   *Options        // by a pointer: what prints an Executor does not print the token
 	life   context.Context // ends with Close
 	end    context.CancelFunc
 	dial   chan struct{} // holds a value while a connection is made
@@ -64,7 +81,7 @@ type Executor struct {
 // New returns an Executor, which connects when it is needed first. The caller must call Close.
 func New(opts Options) *Executor {
 	opts.Environment = cmp.Or(opts.Environment, opts.URL, "exec-server")
-	e := &Executor{opts: opts, dial: make(chan struct{}, 1), processes: make(map[string]*process)}
+	e := &Executor{opts: &opts, dial: make(chan struct{}, 1), processes: make(map[string]*process)}
 	e.life, e.end = context.WithCancel(context.Background())
 	return e
 }

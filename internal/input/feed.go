@@ -75,7 +75,7 @@ func Feed(p executor.Process, input io.Reader) *Failure {
 			}
 			if err != nil {
 				f.note(err)
-				_ = p.CloseInput() // nobody reads any more where it fails
+				_ = p.CloseInput() // where that fails, nothing reads it any more
 				return
 			}
 		}
