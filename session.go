@@ -20,8 +20,7 @@ import (
 
 // A Session is a command that runs while its caller does something else, takes input and
 // can be waited for again and again. Its methods may be called from several goroutines at
-// once; waits ([Session.Await], [Session.Send], [Session.Yield]) take turns. Close it when
-// it is no longer needed.
+// once; calls of [Session.Send] with text take turns. Close it when it is no longer needed.
 type Session struct {
 	id        string
 	runner    *Runner
@@ -32,7 +31,7 @@ type Session struct {
 	result    *Result       // written before done is closed
 	err       error
 
-	waitTurn  chan struct{} // holds a token while a call waits for the command
+	sendTurn  chan struct{} // holds a token while a call writes and then waits
 	writeTurn chan struct{} // holds a token while a call writes to it
 
 	inspections sync.WaitGroup // of the process; added to under mu while not over
@@ -43,6 +42,7 @@ type Session struct {
 	used       time.Time
 	pending    *output.Buffer // output since the last reply
 	total      uint64         // bytes of output
+	matched    uint64         // the offset from which on the next wait looks for a match
 	last       time.Time      // of the last byte
 	changed    chan struct{}  // closed by the next output; nil while no call waits
 	inputEnded bool           // CloseInput was called on a pipe
@@ -134,7 +134,7 @@ func (r *Runner) newSession(ctx context.Context, c *Cmd, id string) (*Session, e
 	}
 	s := &Session{
 		id: id, runner: r, execution: x, started: x.start, used: x.start, done: make(chan struct{}),
-		waitTurn: make(chan struct{}, 1), writeTurn: make(chan struct{}, 1), pending: output.NewBuffer(output.DefaultBytes),
+		sendTurn: make(chan struct{}, 1), writeTurn: make(chan struct{}, 1), pending: output.NewBuffer(output.DefaultBytes),
 	}
 	x.session, x.pipe, x.onOutput = true, c.OpenStdin && c.TTY == nil, s.onOutput
 	x.retain = executor.Retention{Memory: c.Retention.Bytes, File: cmp.Or(r.Spill, defaultSpill), Open: c.Retry}

@@ -18,6 +18,9 @@ import (
 // A waitModel is what a session is, as far as waits can tell.
 type waitModel struct {
 	pending string
+	text    string // all output
+	matched uint64 // where the next match is looked for
+	found   uint64 // the end of the match of this wait
 	total   uint64
 	last    time.Time // of the last byte
 	exited  bool
@@ -31,21 +34,33 @@ type waitModel struct {
 
 // output is the reason that the output decides, if any.
 func (m *waitModel) output() Reason {
-	window := m.pending[max(0, len(m.pending)-matchWindow):]
 	n := uint64(len(m.pending))
+	if m.u.Match != nil && m.found == 0 {
+		if at := m.u.Match.FindStringIndex(m.text[m.matched:]); at != nil {
+			m.found = m.matched + uint64(at[1])
+		}
+	}
 	switch {
 	case m.exited:
 		return ReasonExited
-	case m.u.Match != nil && n > 0 && m.u.Match.MatchString(window):
+	case m.found > 0:
 		return ReasonMatch
 	case m.u.Bytes > 0 && n >= m.u.Bytes:
 		return ReasonBytes
 	case m.u.FirstOutput && n > 0:
 		return ReasonOutput
-	case m.u.Quiet > 0 && n > 0 && time.Since(m.last) >= m.u.Quiet:
+	case m.u.Quiet > 0 && time.Since(m.silent()) >= m.u.Quiet:
 		return ReasonQuiet
 	}
 	return ""
+}
+
+// silent is since when there is no output.
+func (m *waitModel) silent() time.Time {
+	if m.last.Before(m.begin) {
+		return m.begin
+	}
+	return m.last
 }
 
 // now is the reason that holds now; empty if the wait goes on.
@@ -78,8 +93,8 @@ func (m *waitModel) deadline() (time.Time, bool) {
 // due is how long it takes until time alone ends the wait, and false if it never does.
 func (m *waitModel) due() (time.Duration, bool) {
 	end, ok := m.deadline()
-	if m.u.Quiet > 0 && m.pending != "" {
-		if quiet := m.last.Add(m.u.Quiet); !ok || quiet.Before(end) {
+	if m.u.Quiet > 0 {
+		if quiet := m.silent().Add(m.u.Quiet); !ok || quiet.Before(end) {
 			end, ok = quiet, true
 		}
 	}
@@ -99,7 +114,7 @@ func (s *choices) next(n int) int {
 }
 
 var (
-	fuzzTexts    = []string{"a", "b\n", "c", "$ ", strings.Repeat("x", 5000), strings.Repeat("y", matchWindow-1)}
+	fuzzTexts    = []string{"a", "b\n", "c", "$ ", strings.Repeat("x", 5000), strings.Repeat("y", 64<<10-1)}
 	fuzzPatterns = []string{"", "b", `a\nb|ab`, `(?m)^c`, `\$ $`, "xy", `\Ax`}
 	fuzzTimes    = []time.Duration{time.Nanosecond, time.Millisecond, 70 * time.Millisecond, time.Second, 11 * time.Second}
 )
@@ -128,7 +143,7 @@ func (m *waitModel) event(s *choices, p *scriptedProcess) {
 			return
 		}
 		p.say(text)
-		m.pending, m.total, m.last, m.waits = m.pending+text, m.total+uint64(len(text)), time.Now(), ""
+		m.pending, m.text, m.total, m.last, m.waits = m.pending+text, m.text+text, m.total+uint64(len(text)), time.Now(), ""
 	case 0:
 		if s.next(4) != 1 { // seldom, or else there is nothing else
 			return
@@ -182,7 +197,7 @@ func fuzzUntil(t *testing.T, s *choices) {
 		for range s.next(3) {
 			m.event(s, p) // while nobody waits
 		}
-		m.u, m.begin = s.until(), time.Now()
+		m.u, m.begin, m.found = s.until(), time.Now(), 0
 		wait(t, s, session, p, m)
 		if t.Failed() {
 			return
@@ -242,6 +257,18 @@ func wait(t *testing.T, s *choices, session *Session, p *scriptedProcess, m *wai
 	}
 	if (want == ReasonPort) != (reply.Port != 0) || (want == ReasonExited) != (reply.Result != nil) {
 		t.Errorf("%s: %+v", want, reply)
+	}
+	switch {
+	case want == ReasonMatch || m.found > 0: // it may have ended in the same moment
+		m.matched = m.found
+	case m.u.Match == nil || want == ReasonOutput || want == ReasonBytes:
+		m.matched = m.total
+	}
+	if want == ReasonExited {
+		m.matched = reply.Next
+	}
+	if reply.Next != m.matched {
+		t.Errorf("%s: the next wait begins at %d, want %d", want, reply.Next, m.matched)
 	}
 	m.pending = ""
 }

@@ -182,7 +182,7 @@ func TestSessionConditions(t *testing.T) {
 		{"bytes", `echo 123; sleep 0.05; echo 456; sleep 60`, Until{Bytes: 8}, ReasonBytes, "123\n456\n"},
 		{"match", `echo not; sleep 0.05; echo rea; echo dy; sleep 60`, Until{Match: regexp.MustCompile(`rea\ndy`)}, ReasonMatch, "not\nrea\ndy\n"},
 		{"quiet", `echo a; sleep 0.05; echo b; sleep 60`, Until{Quiet: 2 * time.Second}, ReasonQuiet, "a\nb\n"},
-		{"quiet needs output", `sleep 60`, Until{Quiet: time.Millisecond, For: 100 * time.Millisecond}, ReasonDeadline, ""},
+		{"quiet without output", `sleep 60`, Until{Quiet: 100 * time.Millisecond}, ReasonQuiet, ""},
 		{"deadline", `echo a; sleep 60`, Until{For: 3 * time.Second}, ReasonDeadline, "a\n"},
 		{"input on a pipe", `echo a; read x; sleep 60`, Until{Input: true}, ReasonInput, "a\n"},
 		{"busy", `sleep 60`, Until{Input: true, For: 200 * time.Millisecond}, ReasonDeadline, ""},

@@ -26,14 +26,20 @@ func TestSessionTimes(t *testing.T) {
 		test func(t *testing.T, s *Session, p *scriptedProcess)
 	}{
 		{"the output wins a tie", Cmd{}, tieWithOutput},
-		{"a pattern sees the last 64 KiB", Cmd{}, seeWindow},
+		{"a pattern sees all that is retained", Cmd{}, seeAll},
+		{"what follows a match is for the next wait", Cmd{}, matchNext},
+		{"a match across two waits", Cmd{}, matchAcross},
+		{"waits at once", Cmd{}, waitAtOnce},
+		{"a wait with an offset of its own", Cmd{}, waitFrom},
+		{"a pattern sees no control sequences", Cmd{}, matchColors},
 		{"a terminal's input ends long after a write", Cmd{TTY: new(Size)}, endLate},
 		{"a full terminal's input does not end", Cmd{TTY: new(Size)}, endFull},
 		{"a write that is canceled disturbs no other", Cmd{OpenStdin: true}, cancelOneWrite},
 		{"a write waits for another one", Cmd{OpenStdin: true}, writeBehind},
 		{"writes to a slow command do not mix", Cmd{OpenStdin: true}, writeSlowly},
 		{"a write of which a part is taken", Cmd{TTY: new(Size)}, writePart},
-		{"quiet counts from the last output", Cmd{}, countQuiet},
+		{"quiet counts from the begin or the last output", Cmd{}, countQuiet},
+		{"quiet after a text that prints nothing", Cmd{OpenStdin: true}, quietAfterSend},
 		{"input that is closed during a write", Cmd{OpenStdin: true}, closeDuringWrite},
 		{"a write to a command that is ending", Cmd{OpenStdin: true}, writeWhileEnding},
 		{"a write to a command that closed its input", Cmd{OpenStdin: true}, writeToDeaf},
@@ -66,12 +72,127 @@ func tieWithOutput(t *testing.T, s *Session, p *scriptedProcess) {
 	}
 }
 
-func seeWindow(t *testing.T, s *Session, p *scriptedProcess) {
-	for more, want := range []Reason{ReasonMatch, ReasonDeadline} {
-		p.say("b" + strings.Repeat("y", 64<<10-1+more))
-		if reply, err := s.Await(t.Context(), Until{For: 1, Match: regexp.MustCompile("b")}); err != nil || reply.Reason != want {
-			t.Errorf("%d bytes behind it: %s, %v", 64<<10-1+more, reply.Reason, err)
+func seeAll(t *testing.T, s *Session, p *scriptedProcess) {
+	p.say("^begin\nREADY in 5 ms\n" + strings.Repeat("y", 900<<10))
+	reply, err := s.Await(t.Context(), Until{For: 1, Match: regexp.MustCompile(`(?m)^READY in \d+ ms$`)})
+	if err != nil || reply.Reason != ReasonMatch || reply.Next != uint64(len("^begin\nREADY in 5 ms")) {
+		t.Errorf("%s, next %d, %v", reply.Reason, reply.Next, err)
+	}
+	// What looks like a match of the whole text at the edge of a piece is none.
+	if reply, err = s.Await(t.Context(), Until{For: 1, Match: regexp.MustCompile(`\Ayy|y\z`), From: new(uint64)}); err != nil || reply.Next != reply.Offset {
+		t.Errorf("%s, next %d of %d, %v", reply.Reason, reply.Next, reply.Offset, err)
+	}
+}
+
+// awaits waits for a pattern for a second.
+func awaits(t *testing.T, s *Session, pattern string) Reply {
+	t.Helper()
+	reply, err := s.Await(t.Context(), Until{For: time.Second, Match: regexp.MustCompile(pattern)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return *reply
+}
+
+func matchNext(t *testing.T, s *Session, p *scriptedProcess) {
+	p.say("one\ntwo\nthree> ")
+	if r := awaits(t, s, "one"); r.Reason != ReasonMatch || r.Next != 3 || r.Output.String() != "one\ntwo\nthree> " {
+		t.Errorf("%+v", r)
+	}
+	if r := awaits(t, s, "two"); r.Reason != ReasonMatch || r.Next != 7 || r.Output.Total != 0 {
+		t.Errorf("what followed: %+v", r)
+	}
+	if r := awaits(t, s, "two"); r.Reason != ReasonDeadline || r.Next != 7 {
+		t.Errorf("what was matched: %+v", r)
+	}
+	if r := awaits(t, s, "> $"); r.Reason != ReasonMatch || r.Next != r.Offset {
+		t.Errorf("the end: %+v", r)
+	}
+	// What a wait without a pattern has handed over was seen.
+	p.say("four\n")
+	if _, err := s.Await(t.Context(), Until{For: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if r := awaits(t, s, "four"); r.Reason != ReasonDeadline {
+		t.Errorf("what was handed over: %+v", r)
+	}
+}
+
+func matchAcross(t *testing.T, s *Session, p *scriptedProcess) {
+	for i, piece := range []string{"REA", "DY\n"} {
+		p.say(piece)
+		if r := awaits(t, s, "READY"); (r.Reason == ReasonMatch) != (i == 1) {
+			t.Errorf("after %q: %s", piece, r.Reason)
 		}
+	}
+}
+
+func waitAtOnce(t *testing.T, s *Session, p *scriptedProcess) {
+	begin := time.Now()
+	var waits sync.WaitGroup
+	for name, want := range map[string]struct {
+		until  Until
+		reason Reason
+		after  time.Duration
+	}{
+		"match":    {Until{For: time.Minute, Match: regexp.MustCompile("READY")}, ReasonMatch, 5 * time.Second},
+		"same":     {Until{For: time.Minute, Match: regexp.MustCompile("READY")}, ReasonMatch, 5 * time.Second},
+		"output":   {Until{For: time.Minute, FirstOutput: true}, ReasonOutput, 5 * time.Second},
+		"bytes":    {Until{For: time.Minute, Bytes: 6}, ReasonBytes, 5 * time.Second},
+		"quiet":    {Until{For: time.Minute, Quiet: 3 * time.Second}, ReasonQuiet, 3 * time.Second},
+		"deadline": {Until{For: 4 * time.Second, Match: regexp.MustCompile("never")}, ReasonDeadline, 4 * time.Second},
+		"never":    {Until{For: 30 * time.Second, Match: regexp.MustCompile("never")}, ReasonDeadline, 30 * time.Second},
+	} {
+		waits.Go(func() {
+			reply, err := s.Await(t.Context(), want.until)
+			if took := time.Since(begin); err != nil || reply.Reason != want.reason || took != want.after {
+				t.Errorf("%s: %+v after %v, %v; want %s after %v", name, reply, took, err, want.reason, want.after)
+			}
+		})
+	}
+	<-time.After(5 * time.Second)
+	p.say("READY\n")
+	waits.Wait()
+}
+
+func waitFrom(t *testing.T, s *Session, p *scriptedProcess) {
+	p.say("READY\nREADY again\n")
+	for range 3 { // each has its own
+		from := uint64(0)
+		for _, want := range []uint64{5, 11} {
+			reply, err := s.Await(t.Context(), Until{For: 1, Match: regexp.MustCompile("READY"), From: &from})
+			if err != nil || reply.Reason != ReasonMatch || reply.Next != want || reply.Output.Total != 0 {
+				t.Fatalf("from %d: %+v, %v", from, reply, err)
+			}
+			from = reply.Next
+		}
+		for until, want := range map[*Until]Reason{
+			{Bytes: 7}: ReasonBytes, {Bytes: 8}: ReasonDeadline, {FirstOutput: true}: ReasonOutput,
+		} {
+			until.For, until.From = 1, &from
+			if reply, err := s.Await(t.Context(), *until); err != nil || reply.Reason != want {
+				t.Errorf("%+v: %+v, %v", until, reply, err)
+			}
+		}
+	}
+	if r := awaits(t, s, "READY"); r.Output.String() != "READY\nREADY again\n" || r.Next != 5 {
+		t.Errorf("the output is there for others: %+v", r)
+	}
+}
+
+func matchColors(t *testing.T, s *Session, p *scriptedProcess) {
+	p.say("\x1b[?2004h\x1b[32mServer\x1b[39m listening: \x1b]8;;http://x\x1b\\\x1b[1mport\x1b[")
+	p.say("22m 4\x1b[7m2\x1b[m\r\n")
+	const pattern = `(?m)^Server listening: port \d\d$`
+	raw, err := s.Await(t.Context(), Until{For: 1, Match: regexp.MustCompile(pattern), Raw: true})
+	if err != nil || raw.Reason != ReasonDeadline {
+		t.Errorf("the bytes: %+v, %v", raw, err)
+	}
+	if r := awaits(t, s, pattern); r.Reason != ReasonMatch || r.Next != r.Offset-uint64(len("\x1b[m\r\n")) {
+		t.Errorf("the text: %+v", r)
+	}
+	if raw, err = s.Await(t.Context(), Until{For: 1, Match: regexp.MustCompile(`\[32mServer\x1b`), Raw: true, From: new(uint64)}); err != nil || raw.Reason != ReasonMatch {
+		t.Errorf("the bytes: %+v, %v", raw, err)
 	}
 }
 
@@ -199,7 +320,7 @@ func writePart(t *testing.T, s *Session, p *scriptedProcess) {
 	}
 }
 
-// countQuiet waits for 5 seconds without output, of which some pass before the wait.
+// countQuiet waits for 5 seconds without output. Those before the wait do not count.
 func countQuiet(t *testing.T, s *Session, p *scriptedProcess) {
 	quiet := func(want time.Duration) {
 		t.Helper()
@@ -208,12 +329,11 @@ func countQuiet(t *testing.T, s *Session, p *scriptedProcess) {
 			t.Errorf("%s after %v, %v; want it after %v", reply.Reason, reply.Elapsed, err, want)
 		}
 	}
-	p.say("long ago")
-	<-time.After(time.Minute)
-	quiet(0)
+	quiet(5 * time.Second) // there was no output at all
+	quiet(5 * time.Second)
 	p.say("a while ago")
 	<-time.After(3 * time.Second)
-	quiet(2 * time.Second)
+	quiet(5 * time.Second)
 	go func() {
 		<-time.After(4 * time.Second)
 		p.say("first")
@@ -221,6 +341,16 @@ func countQuiet(t *testing.T, s *Session, p *scriptedProcess) {
 		p.say("second")
 	}()
 	quiet(13 * time.Second)
+}
+
+// quietAfterSend: text that prints nothing is followed by silence.
+func quietAfterSend(t *testing.T, s *Session, _ *scriptedProcess) {
+	for range 2 {
+		reply, err := s.Send(t.Context(), []byte("prints nothing\n"), Until{For: time.Minute, Quiet: 5 * time.Second})
+		if err != nil || reply.Reason != ReasonQuiet || reply.Elapsed != 5*time.Second {
+			t.Errorf("%+v, %v", reply, err)
+		}
+	}
 }
 
 func closeDuringWrite(t *testing.T, s *Session, p *scriptedProcess) {

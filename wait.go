@@ -14,6 +14,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/caller"
+	"github.com/sallyport-dev/sallyport/internal/output"
 )
 
 // DefaultYield is the longest wait of an Until that names none.
@@ -31,12 +32,19 @@ type Until struct {
 	// many bytes; 0 means no such condition.
 	FirstOutput bool
 	Bytes       uint64
-	// Match ends it when the output since the last reply matches, or the last 64 KiB of
-	// that; nil means no such condition.
+	// Match ends it when the output since the last reply matches; nil means no such
+	// condition. What follows a match counts for the next wait as well, and so does output
+	// in which a wait for a match found none. Control sequences are taken out of the output
+	// before, unless Raw is set, and a match is at most 64 KiB long.
 	Match *regexp.Regexp
-	// Quiet ends it when there was output since the last reply, and then none for that
-	// long; 0 means no such condition.
+	Raw   bool
+	// Quiet ends it when there was no output for that long, since the wait began; 0 means
+	// no such condition.
 	Quiet time.Duration
+	// From is the offset of the output from which on FirstOutput, Bytes and Match count, in
+	// place of the last reply, such as Reply.Next or 0. Such a wait takes no output away:
+	// its Reply has none. Nil means the last reply.
+	From *uint64
 	// Port ends it when the command listens on a TCP port, if the executor can tell.
 	Port bool
 	// ExitOnly says that only the end of the command and the time end the wait, also on
@@ -68,10 +76,13 @@ const (
 // A Reply is the result of a wait.
 type Reply struct {
 	// Output is the output since the last reply, both streams in order of arrival. No
-	// other Reply has it.
+	// other Reply has it. It is empty with Until.From.
 	Output Output
-	// Offset is that of the end of Output in the output of the session, in bytes.
+	// Offset is that of the end of the output of the session so far, in bytes.
 	Offset uint64
+	// Next is the offset from which a next wait goes on: the end of the match for
+	// ReasonMatch.
+	Next   uint64
 	Reason Reason
 	// Input says which program waits, for ReasonInput and ReasonPassword.
 	Input *executor.InputWait
@@ -106,7 +117,8 @@ type UntilError struct {
 func (e *UntilError) Error() string { return "sallyport: Until." + e.Field + ": " + e.Reason }
 
 // Await waits until a condition of u holds and returns the output since the last reply.
-// Await, Send and Yield of one session take turns. The end of ctx ends the wait with an
+// Several waits at once each end by their own conditions, which count from where they
+// began; the one that ends first has the output. The end of ctx ends the wait with an
 // error; the output stays for the next reply.
 func (s *Session) Await(ctx context.Context, u Until) (*Reply, error) {
 	return s.Send(ctx, nil, u)
@@ -126,7 +138,7 @@ func (s *Session) Yield(ctx context.Context, d time.Duration) (Output, error) {
 	return r.Output, nil
 }
 
-// Send writes p and then waits as Await does, with no other wait between the two. It is
+// Send writes p and then waits as Await does, with no other Send of text meanwhile. It is
 // no error when the command ends meanwhile: the Reply has its Result. After any other
 // error of Write it does not wait; but a command that has closed its input gets 2 seconds
 // to end.
@@ -137,14 +149,16 @@ func (s *Session) Send(ctx context.Context, p []byte, u Until) (*Reply, error) {
 	if err := u.check(); err != nil {
 		return nil, err
 	}
-	select {
-	case s.waitTurn <- struct{}{}:
-	case <-ctx.Done():
-		return nil, waitCanceled(ctx)
-	}
-	defer func() { <-s.waitTurn }()
+	w := s.newWait(&u)
 	s.use()
 	if len(p) > 0 {
+		select {
+		case s.sendTurn <- struct{}{}:
+		case <-ctx.Done():
+			return nil, waitCanceled(ctx)
+		}
+		defer func() { <-s.sendTurn }()
+		w = s.newWait(&u)
 		n, err := s.write(ctx, p)
 		if errors.Is(err, io.ErrClosedPipe) {
 			soon, cancel := context.WithTimeout(ctx, inputPatience)
@@ -159,7 +173,8 @@ func (s *Session) Send(ctx context.Context, p []byte, u Until) (*Reply, error) {
 		}
 	}
 	defer s.use()
-	return s.await(ctx, &u)
+	w.begin = time.Now()
+	return w.await(ctx)
 }
 
 func waitCanceled(ctx context.Context) error {
@@ -171,16 +186,35 @@ type sessionWait struct {
 	s     *Session
 	u     *Until
 	begin time.Time
+	from  uint64 // FirstOutput and Bytes count from there
+	next  uint64 // Match counts from there, or with found a match ends there
+	found bool
+	match *output.Matcher // nil without Match
 	input chan *executor.InputWait
 	port  chan int
 }
 
-// await waits. The caller has the turn.
-func (s *Session) await(ctx context.Context, u *Until) (*Reply, error) {
+// newWait returns a wait that counts from now on.
+func (s *Session) newWait(u *Until) *sessionWait {
+	w := &sessionWait{s: s, u: u}
+	s.mu.Lock()
+	w.from, w.next = s.total-s.pending.Total(), s.matched
+	s.mu.Unlock()
+	if u.From != nil {
+		w.from, w.next = *u.From, *u.From
+	}
+	if u.Match != nil {
+		w.match = output.NewMatcher(u.Match, u.Raw, w.next)
+	}
+	return w
+}
+
+// await waits.
+func (w *sessionWait) await(ctx context.Context) (*Reply, error) {
+	s, u := w.s, w.u
 	if s.execution.cmd.TTY != nil && !u.ExitOnly && u.plain() {
 		u.Input = true
 	}
-	w := &sessionWait{s: s, u: u, begin: time.Now()}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	w.inspect(ctx)
@@ -198,9 +232,9 @@ func (s *Session) await(ctx context.Context, u *Until) (*Reply, error) {
 	defer quietTimer.Stop()
 	reply := &Reply{}
 	for {
-		changed, left := w.check(reply)
+		changed, left := w.check(ctx, reply)
 		if reply.Reason != "" {
-			return w.finish(reply), nil
+			return w.finish(ctx, reply), nil
 		}
 		var quiet <-chan time.Time
 		if left > 0 {
@@ -225,7 +259,7 @@ func (s *Session) await(ctx context.Context, u *Until) (*Reply, error) {
 			return nil, waitCanceled(ctx)
 		}
 		if reply.Reason != "" {
-			return w.finish(reply), nil
+			return w.finish(ctx, reply), nil
 		}
 	}
 }
@@ -256,40 +290,45 @@ func (w *sessionWait) inspect(ctx context.Context) {
 	}
 }
 
-// matchWindow is how much of the output a pattern is searched in.
-const matchWindow = 64 << 10
-
 // check sets the reason if a condition on the output holds. Otherwise it returns a channel
 // that the next output closes, and how long there must be no output for the command to
 // count as quiet; 0 means that it cannot.
-func (w *sessionWait) check(reply *Reply) (changed <-chan struct{}, left time.Duration) {
+func (w *sessionWait) check(ctx context.Context, reply *Reply) (changed <-chan struct{}, left time.Duration) {
 	s := w.s
 	if s.over() {
 		reply.Reason = ReasonExited
 		return nil, 0
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	left = w.met(reply)
 	if s.changed == nil {
 		s.changed = make(chan struct{})
 	}
-	return s.changed, left
+	changed = s.changed
+	total, last := s.total, s.last
+	s.mu.Unlock()
+	return changed, w.met(ctx, reply, total, last)
 }
 
-// met is check without the end and the channel. The caller holds the session's lock.
-func (w *sessionWait) met(reply *Reply) (left time.Duration) {
-	s, u := w.s, w.u
-	n := s.pending.Total()
+// met sets the reason if a condition on the output holds, of which there are total bytes, the
+// last one of that time. It returns how long there must be no output for the command to count as
+// quiet.
+func (w *sessionWait) met(ctx context.Context, reply *Reply, total uint64, last time.Time) (left time.Duration) {
+	u, n := w.u, max(total, w.from)-w.from
+	if w.match != nil {
+		w.next, w.found = w.match.Look(ctx, w.s.output(), total)
+	}
 	switch {
-	case u.Match != nil && n > 0 && u.Match.Match(s.pending.Last(matchWindow)):
+	case w.found:
 		reply.Reason = ReasonMatch
 	case u.Bytes > 0 && n >= u.Bytes:
 		reply.Reason = ReasonBytes
 	case u.FirstOutput && n > 0:
 		reply.Reason = ReasonOutput
-	case u.Quiet > 0 && n > 0:
-		if left = u.Quiet - time.Since(s.last); left <= 0 {
+	case u.Quiet > 0:
+		if last.Before(w.begin) {
+			last = w.begin
+		}
+		if left = u.Quiet - time.Since(last); left <= 0 {
 			reply.Reason = ReasonQuiet
 		}
 	}
@@ -298,26 +337,37 @@ func (w *sessionWait) met(reply *Reply) (left time.Duration) {
 
 // finish completes the reply with the pending output. Conditions on that come before all but
 // the end, also when it came in the same moment.
-func (w *sessionWait) finish(r *Reply) *Reply {
+func (w *sessionWait) finish(ctx context.Context, r *Reply) *Reply {
 	s := w.s
 	over := s.over() // all output is there then
 	s.mu.Lock()
-	w.met(r)
-	r.Output = newOutput(s.pending.Drain())
-	r.Offset = s.total
+	total, last := s.total, s.last
 	s.mu.Unlock()
+	w.met(ctx, r, total, last) // most of the work without the lock
+	spill := s.SpillErr()
+	s.mu.Lock()
+	w.met(ctx, r, s.total, s.last)
 	if over {
 		r.Reason, r.Result = ReasonExited, s.result
 	}
+	r.Offset, r.Next = s.total, w.next
+	if r.Reason == ReasonOutput || r.Reason == ReasonBytes || w.u.Match == nil && w.u.From == nil {
+		r.Next = s.total
+	}
+	if w.u.From == nil {
+		r.Output = newOutput(s.pending.Drain())
+		s.matched = max(s.matched, r.Next)
+	}
+	if spill != nil && !s.toldSpill {
+		s.toldSpill = true
+		r.Notices = append(r.Notices, spill.Error())
+	}
+	s.mu.Unlock()
 	if r.Reason != ReasonInput && r.Reason != ReasonPassword {
 		r.Input = nil
 	}
 	if r.Reason != ReasonPort {
 		r.Port = 0
-	}
-	if err := s.SpillErr(); err != nil && !s.toldSpill {
-		s.toldSpill = true // guarded by the turn
-		r.Notices = append(r.Notices, err.Error())
 	}
 	r.Elapsed = time.Since(w.begin)
 	if n := s.runner.sessions.notice(s.runner.MaxSessions); n != "" {

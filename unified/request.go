@@ -58,9 +58,11 @@ type Request struct {
 // Conditions end the wait of a call before its time is over; the first one that holds
 // does. The end of the process always does. The zero Conditions have InputWait alone.
 type Conditions struct {
-	// Idle ends it when there was output, and then none for that long; 0 means never.
+	// Idle ends it when there was no output for that long, since the call waits; 0 means
+	// never.
 	Idle time.Duration
-	// Match ends it when the output since the last response matches; nil means never.
+	// Match ends it when the output since the last response matches, without control
+	// sequences, or what followed the last match; nil means never.
 	Match *regexp.Regexp
 	// InputWait ends it when the program waits for input. Nil means true on a terminal,
 	// unless Tools.Compatible is set, and false on pipes.

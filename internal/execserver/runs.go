@@ -267,7 +267,7 @@ func (c *connection) whenDone(id jsonrpc.ID, done <-chan struct{}, err func() er
 // until returns the conditions of a wait.
 func until(p *wire.RunWait) (runs.Until, error) {
 	match, err := runs.Pattern(p.Match)
-	u := runs.Until{For: -1, Quiet: milliseconds(p.QuietMs), Input: p.Input, Match: match, Port: p.Port, FirstOutput: p.FirstOutput, Bytes: p.Bytes}
+	u := runs.Until{For: -1, Quiet: milliseconds(p.QuietMs), Input: p.Input, Match: match, Port: p.Port, FirstOutput: p.FirstOutput, Bytes: p.Bytes, Raw: p.Raw, From: p.After}
 	if p.TimeoutMs != nil {
 		u.For = milliseconds(*p.TimeoutMs)
 	}
@@ -301,7 +301,7 @@ func (c *connection) waitRun(id jsonrpc.ID, p *wire.RunWait) {
 			c.fail(id, runFailure(err))
 			return
 		}
-		result := wire.RunWaitResult{Reason: string(reply.Reason), Next: reply.Next, Port: reply.Port, ElapsedMs: time.Since(start).Milliseconds()}
+		result := wire.RunWaitResult{Reason: string(reply.Reason), Next: reply.Next, After: reply.After, Port: reply.Port, ElapsedMs: time.Since(start).Milliseconds()}
 		if reply.Input != nil {
 			result.Input = reply.Input
 		}

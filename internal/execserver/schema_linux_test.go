@@ -197,6 +197,8 @@ type (
 		Port        bool   `json:"port,omitempty"`
 		FirstOutput bool   `json:"firstOutput,omitempty"`
 		Bytes       uint64 `json:"bytes,omitempty"`
+		Raw         bool   `json:"raw,omitempty"`
+		After       uint64 `json:"after,omitempty"`
 	}
 	runResizeParams struct {
 		runParams

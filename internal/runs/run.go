@@ -45,6 +45,10 @@ type Run struct {
 	timer  *time.Timer       // forgets it; guarded by the lock of the table
 
 	freeing sync.Once
+
+	cursors sync.Mutex
+	matched uint64 // offset after the last match that a wait without an offset has found
+	told    uint64 // offset after what the waits without an offset have counted
 }
 
 // ID returns the number of the run, in decimal.
@@ -258,63 +262,71 @@ type Until = sallyport.Until
 type Reply struct {
 	Reason sallyport.Reason
 	Next   uint64 // the offset after all output so far
+	After  uint64 // the offset from which on a next wait looks at the output
 	Input  *executor.InputWait
 	Port   int
 	Result *sallyport.Result // nil unless the run has ended
 }
 
-// turnTime is how much longer than its time a wait may take because of another one.
-const turnTime = time.Second
-
 // Wait waits until a condition of u holds, as [sallyport.Session.Await] does, or u.For is over;
-// negative means no limit. The end of the run always ends it. The error is an *Error with the
-// reason Invalid, or that of the end of ctx.
+// negative means no limit. The end of the run always ends it. Any number of waits go on at once, each
+// with an offset of its own: u.From, or without one that of the last match, and for the amount of
+// output that of the last wait. The error is an *Error with the reason Invalid, or that of the end of
+// ctx.
 func (r *Run) Wait(ctx context.Context, u Until) (*Reply, error) {
-	limited, cancel := ctx, context.CancelFunc(func() {})
-	switch {
-	case u.For < 0:
-	case u.ExitOnly:
-		limited, cancel = context.WithTimeout(ctx, u.For)
-	default:
-		u.For = max(u.For, time.Nanosecond)
-		limited, cancel = context.WithTimeout(ctx, u.For+turnTime)
+	own := u.From != nil
+	if !own {
+		u.From = r.cursor(&u)
 	}
-	defer cancel()
-	reply, err := r.wait(limited, &u)
+	if u.For == 0 {
+		u.For = time.Nanosecond
+	}
+	got, err := r.session.Await(ctx, u)
 	var invalid *sallyport.UntilError
 	switch {
 	case errors.As(err, &invalid):
 		return nil, &Error{Reason: Invalid, Err: err}
-	case err != nil && ctx.Err() != nil:
+	case err != nil:
 		return nil, err
-	case err != nil: // its own time was over
-		reply = &Reply{Reason: sallyport.ReasonDeadline}
 	}
+	if !own && !u.ExitOnly {
+		r.move(&u, got)
+	}
+	reply := &Reply{Reason: got.Reason, After: got.Next, Input: got.Input, Port: got.Port}
 	if reply.Reason == sallyport.ReasonExited {
 		<-r.done
 	}
 	if r.over() {
-		*reply = Reply{Reason: sallyport.ReasonExited, Result: r.result}
+		*reply = Reply{Reason: sallyport.ReasonExited, Result: r.result, After: got.Next}
 	}
 	reply.Next, _ = r.session.Size()
 	return reply, nil
 }
 
-// wait waits with the session. Waits for the end alone take no turns.
-func (r *Run) wait(ctx context.Context, u *Until) (*Reply, error) {
-	if u.ExitOnly {
-		select {
-		case <-r.done:
-			return &Reply{Reason: sallyport.ReasonExited}, nil
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
+// cursor returns where a wait begins that names no offset. Only a match takes output away from
+// the next one: the other waits show nothing of it.
+func (r *Run) cursor(u *Until) *uint64 {
+	r.cursors.Lock()
+	defer r.cursors.Unlock()
+	from := r.told
+	if u.Match != nil {
+		from = r.matched
 	}
-	reply, err := r.session.Await(ctx, *u)
-	if err != nil {
-		return nil, err
+	return &from
+}
+
+// move moves the cursors after a wait that named no offset.
+func (r *Run) move(u *Until, got *sallyport.Reply) {
+	r.cursors.Lock()
+	defer r.cursors.Unlock()
+	if u.Match != nil {
+		r.matched = max(r.matched, got.Next)
 	}
-	return &Reply{Reason: reply.Reason, Input: reply.Input, Port: reply.Port}, nil
+	if got.Reason == sallyport.ReasonMatch {
+		r.told = max(r.told, got.Next)
+	} else {
+		r.told = max(r.told, got.Offset)
+	}
 }
 
 // maxPattern is how long the pattern of a wait may be.

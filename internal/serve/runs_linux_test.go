@@ -181,9 +181,12 @@ func (d *driver) runs(params map[string]any, args ...string) string {
 type waited struct {
 	Reason string
 	Next   int
+	After  uint64
 	Port   int
 	Input  *struct{ Kind, Program string }
 	Result *outcome
+
+	ElapsedMs int
 }
 
 // wait waits for a run.
@@ -393,6 +396,49 @@ func TestRunWaits(t *testing.T) {
 		if m := d.call("run/signal", map[string]any{"runId": sig, "signal": name}); m.Error == nil || m.Error.Code != -32602 {
 			t.Errorf("%q: %+v", name, m)
 		}
+	}
+}
+
+// TestRunWaitOffsets: each wait has an offset of its own, text behind a match is for the next one, and a
+// wait for something else takes none away.
+func TestRunWaitOffsets(t *testing.T) {
+	d := drive(t, run(t, runOptions()), nil, nil)
+	id := d.runs(map[string]any{"openStdin": true}, "sh", "-c", `printf 'one\n\033[1mtw\033[mo\nname? '; read x; echo again; read x`)
+	for _, test := range []struct {
+		conditions map[string]any
+		want       string
+		after      uint64
+	}{
+		{map[string]any{"input": true}, "input_wait", 0},
+		{map[string]any{"match": "one"}, "match", 3},
+		{map[string]any{"match": "two"}, "match", 14},
+		{map[string]any{"match": "two", "after": 0, "raw": true, "quietMs": 50}, "idle", 0},
+		{map[string]any{"match": "tw", "after": 0, "raw": true}, "match", 10},
+		{map[string]any{"match": "one", "after": 0}, "match", 3},
+		{map[string]any{"match": "one|two", "quietMs": 50}, "idle", 14},
+		{map[string]any{"quietMs": 50}, "idle", 21},
+		{map[string]any{"firstOutput": true, "quietMs": 50}, "idle", 21},
+		{map[string]any{"firstOutput": true, "after": 20}, "output", 21},
+		{map[string]any{"match": `name\? $`}, "match", 21},
+	} {
+		if w := d.wait(id, test.conditions); w.Reason != test.want || w.After != test.after {
+			t.Errorf("%v: %+v, want %s and %d", test.conditions, w, test.want, test.after)
+		}
+	}
+	for _, client := range []string{"a", "b", "c"} {
+		conditions := map[string]any{"match": "again"}
+		if client == "c" {
+			conditions = map[string]any{"firstOutput": true}
+		}
+		d.post(map[string]any{"id": client, "method": "run/wait", "params": map[string]any{"runId": id, "for": conditions}})
+	}
+	var late waited
+	if d.result(&late, "run/wait", map[string]any{"runId": id, "for": map[string]any{"match": "never"}, "timeoutMs": 50}); late.Reason != "deadline" || late.ElapsedMs > 900 {
+		t.Errorf("beside others: %+v", late)
+	}
+	d.result(&struct{}{}, "run/write", map[string]any{"runId": id, "chunk": "Cg=="})
+	for !d.answered[`"a"`] || !d.answered[`"b"`] || !d.answered[`"c"`] {
+		d.until(func(*message) bool { return true })
 	}
 }
 

@@ -192,10 +192,17 @@ func wait(ctx context.Context, env *Env, o *Options, words []string) error {
 	if err != nil {
 		return err
 	}
-	params := map[string]any{"runId": id, "for": map[string]any{"exit": true}}
-	if o.conditions != nil {
-		params["for"] = o.conditions
+	conditions := o.conditions
+	if conditions == nil {
+		conditions = map[string]any{"exit": true}
 	}
+	if o.raw {
+		conditions["raw"] = true
+	}
+	if o.hasAfter {
+		conditions["after"] = o.after
+	}
+	params := map[string]any{"runId": id, "for": conditions}
 	if o.hasTimeout {
 		params["timeoutMs"] = o.timeout.Milliseconds()
 	}
@@ -223,6 +230,7 @@ type waited struct {
 	Type    string          `json:"type"` // always "wait"
 	Reason  string          `json:"reason"`
 	Next    uint64          `json:"next"`
+	After   uint64          `json:"after"`
 	Input   json.RawMessage `json:"input,omitempty"`
 	Port    int             `json:"port,omitempty"`
 	Result  json.RawMessage `json:"result,omitempty"`
@@ -237,7 +245,7 @@ func (w *waited) UnmarshalJSON(data []byte) error {
 		Result json.RawMessage `json:"result"`
 	}
 	err := json.Unmarshal(data, &a)
-	*w = waited{"wait", a.Reason, a.Next, a.Input, a.Port, a.Result, a.ElapsedMs}
+	*w = waited{"wait", a.Reason, a.Next, a.After, a.Input, a.Port, a.Result, a.ElapsedMs}
 	return err
 }
 

@@ -52,6 +52,9 @@ type Options struct {
 	conditions                   map[string]any // of run/wait
 	timeout                      time.Duration
 	hasTimeout                   bool
+	raw                          bool
+	after                        uint64
+	hasAfter                     bool
 }
 
 // A client speaks with a server.

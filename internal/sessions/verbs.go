@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -86,10 +87,15 @@ holds, and print which.
   sallyport wait --for port --timeout 30s 1000
   sallyport wait --for 'quiet=2s,match=ready|failed' 1000
 
-Conditions: exit; quiet=DUR: no output for that long; input: it waits for input;
-match=RE: the output since the last wait matches the regular expression, which
-is the rest of the text; port: it listens on a TCP port. The end of the session
+Conditions: exit; quiet=DUR: no output for that long from now on; input: it
+waits for input; match=RE: the output matches the regular expression, which is
+the rest of the text; port: it listens on a TCP port. The end of the session
 ends every wait. The exit code is 124 when the time is over.
+
+A pattern matches the text without colors and other control sequences, in all
+output since the last match that a wait has found: what follows that is there
+for the next one. Several waits at once look at the same output. With --after a
+wait looks from an offset of its own, such as the "after" of wait --json.
 `
 	screenHelp = `Print what the terminal of a session shows now, as text.
 
@@ -149,6 +155,15 @@ func (o *Options) waitFlags() []getopt.Flag {
 			o.hasTimeout = true
 			return err
 		}, Help: "how long (default: for ever)"},
+		{Long: "raw", Set: getopt.On(&o.raw), Help: "match the bytes, with control sequences"},
+		{Long: "after", Value: "OFFSET", Set: func(v string) (err error) {
+			o.after, err = strconv.ParseUint(v, 10, 64)
+			o.hasAfter = true
+			if err != nil {
+				err = errors.New("it must be a number of bytes, such as 0 for all output")
+			}
+			return err
+		}, Help: "match the output after so many bytes (default: after\nthe last match)"},
 	}, o.reads()...)
 }
 

@@ -182,11 +182,13 @@ type RunWait struct {
 	Port        bool
 	FirstOutput bool
 	Bytes       uint64  // 0 for no such condition
+	Raw         bool    // Match is for the bytes, with control sequences
+	After       *uint64 // the offset from which on output counts; nil for that of the waits without one
 	TimeoutMs   *uint64 // nil means no limit
 }
 
 // conditions are the members of "for".
-var conditions = []string{"exit", "quietMs", "input", "match", "port", "firstOutput", "bytes"}
+var conditions = []string{"exit", "quietMs", "input", "match", "port", "firstOutput", "bytes", "raw", "after"}
 
 // DecodeRunWait reads the parameters of run/wait.
 func DecodeRunWait(params json.RawMessage) (*RunWait, error) {
@@ -203,6 +205,7 @@ func DecodeRunWait(params json.RawMessage) (*RunWait, error) {
 		}
 	}
 	c.choice("exit", false) // that ends each wait
+	w.Raw, w.After = c.choice("raw", false), c.natural("after", "u64")
 	w.Input, w.Port, w.FirstOutput = c.choice("input", false), c.choice("port", false), c.choice("firstOutput", false)
 	if n := c.natural("quietMs", "u64"); n != nil {
 		w.QuietMs = *n
@@ -221,6 +224,7 @@ func DecodeRunWait(params json.RawMessage) (*RunWait, error) {
 type RunWaitResult struct {
 	Reason    string `json:"reason"`
 	Next      uint64 `json:"next"`             // the offset after all output so far
+	After     uint64 `json:"after"`            // the offset from which on a next wait looks at the output
 	Input     any    `json:"input,omitempty"`  // what waits for input, for the reasons input_wait and password
 	Port      int    `json:"port,omitempty"`   // for the reason port
 	Result    any    `json:"result,omitempty"` // for the reason exited

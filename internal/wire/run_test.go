@@ -46,7 +46,7 @@ func TestRunErrors(t *testing.T) {
 		{"result", `{}`, "missing field `runId`"}, {"result", `{"runId":"1","output":1}`, "invalid type: number, expected a boolean"}, {"result", `{"runId":"1","from":-1}`, "invalid number"},
 		{"write", `{"runId":"1","chunk":"x"}`, "Invalid padding"}, {"write", `{"runId":"1","chunk":"","writeId":""}`, "writeId must not be empty"},
 		{"wait", `{"runId":"1"}`, "missing field `for`"}, {"wait", `{"runId":"1","for":null}`, "invalid type: null, expected struct RunConditions"},
-		{"wait", `{"runId":"1","for":{"quiet":1}}`, "unknown field `quiet`, expected one of `exit`, `quietMs`, `input`, `match`, `port`, `firstOutput`, `bytes`"},
+		{"wait", `{"runId":"1","for":{"quiet":1}}`, "unknown field `quiet`, expected one of `exit`, `quietMs`, `input`, `match`, `port`, `firstOutput`, `bytes`, `raw`, `after`"},
 		{"wait", `{"runId":"1","for":{"match":1}}`, "invalid type: number, expected a string"},
 		{"wait", `{"runId":"1","for":{"exit":"yes"}}`, `invalid type: string "yes", expected a boolean`},
 		{"wait", `{"runId":"1","for":{},"timeoutMs":-5}`, "invalid number"},
