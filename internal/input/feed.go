@@ -59,12 +59,18 @@ func read(input io.Reader, buf []byte) (n int, err error) {
 	return 0, io.ErrNoProgress
 }
 
+// A Taker takes the input of a command, as an [executor.Process] does.
+type Taker interface {
+	Write(p []byte) (int, error)
+	CloseInput() error
+}
+
 // feedSize is how much of an input is read at once, in bytes: what io.Copy does.
 const feedSize = 32 << 10
 
 // Feed writes all of an input to p, in the background, and closes the input of p. For p an input that
 // fails is at its end, as with os/exec; the Failure tells that it was not, before p knows.
-func Feed(p executor.Process, input io.Reader) *Failure {
+func Feed(p Taker, input io.Reader) *Failure {
 	f := new(Failure)
 	go func() {
 		buf := make([]byte, feedSize)
@@ -84,7 +90,7 @@ func Feed(p executor.Process, input io.Reader) *Failure {
 }
 
 // writeOnly writes all.
-type writeOnly struct{ p executor.Process }
+type writeOnly struct{ p Taker }
 
 func (w writeOnly) Write(b []byte) (int, error) {
 	sum := 0

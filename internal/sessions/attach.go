@@ -17,6 +17,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/failure"
+	"github.com/sallyport-dev/sallyport/internal/input"
 	"github.com/sallyport-dev/sallyport/internal/prompt"
 	"github.com/sallyport-dev/sallyport/internal/runs"
 	"github.com/sallyport-dev/sallyport/internal/tty"
@@ -46,6 +47,7 @@ type attachment struct {
 	out   printer
 	end   context.CancelCauseFunc
 	work  sync.WaitGroup
+	input *input.Failure // of what is passed on; nil for nothing
 	*turns
 	// reading says that this is the reader for whom the run waits; nil for another one.
 	reading *reading

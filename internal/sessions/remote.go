@@ -8,14 +8,17 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
 	"os/signal"
 	"sync"
 	"syscall"
 
+	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/approval/terminal"
 	"github.com/sallyport-dev/sallyport/internal/execclient"
 	"github.com/sallyport-dev/sallyport/internal/failure"
+	"github.com/sallyport-dev/sallyport/internal/input"
 	"github.com/sallyport-dev/sallyport/internal/runargs"
 	"github.com/sallyport-dev/sallyport/internal/runs"
 	"github.com/sallyport-dev/sallyport/internal/tty"
@@ -118,7 +121,7 @@ func (l *eventLines) complete() error {
 }
 
 // attend shows the output of a run and passes on what is typed and signaled, until its end.
-func attend(ctx context.Context, env *Env, c client, id string, run *runargs.Options, input bool, shared *turns) (json.RawMessage, error) {
+func attend(ctx context.Context, env *Env, c client, id string, run *runargs.Options, feeds bool, shared *turns) (json.RawMessage, error) {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	listed, err := find(ctx, c, id)
@@ -133,8 +136,8 @@ func attend(ctx context.Context, env *Env, c client, id string, run *runargs.Opt
 		turns: shared, env: env, c: c, run: listed, out: printer{env: env, silent: run.Captures(), own: own}, end: end,
 		where: " --remote " + run.Server.URL, reading: own,
 	}
-	if input {
-		go a.feed(ctx) // a read of standard input cannot be ended
+	if feeds {
+		a.input = input.Feed(inputOf{a, ctx}, env.Stdin) // a read of standard input cannot be ended
 	}
 	if listed.TTY {
 		if a.keys.keys, err = parseKeys(defaultKeys); err != nil {
@@ -149,7 +152,7 @@ func attend(ctx context.Context, env *Env, c client, id string, run *runargs.Opt
 			a.say(context.WithoutCancel(ctx), map[string]any{"leaves": true})
 			_ = a.left(err)
 		case err == nil:
-			err = own.complete(result)
+			err = cmp.Or(own.complete(result), a.fed(result))
 		}
 		return result, err
 	}
@@ -159,7 +162,7 @@ func attend(ctx context.Context, env *Env, c client, id string, run *runargs.Opt
 	}
 	result, err := a.result(ctx)
 	if err == nil {
-		err = own.complete(result)
+		err = cmp.Or(own.complete(result), a.fed(result))
 	}
 	return result, err
 }
@@ -199,23 +202,48 @@ func (a *attachment) forward(ctx context.Context) (stop func()) {
 	}
 }
 
-// feed passes standard input on until its end.
-func (a *attachment) feed(ctx context.Context) {
-	buf := make([]byte, 32<<10)
-	for {
-		n, err := a.env.Stdin.Read(buf)
-		for text := buf[:n]; len(text) > 0; {
-			taken, err := a.write(ctx, text)
-			if err != nil {
-				return // it takes no more
-			}
-			text = text[taken:]
-		}
-		if err != nil {
-			_ = a.c.Repeat(ctx, "run/closeStdin", map[string]any{"runId": a.run.RunID}, nil) // it may have ended
-			return
-		}
+// An inputOf takes the input of a run.
+type inputOf struct {
+	*attachment
+	ctx context.Context
+}
+
+// Write passes input on. That the run takes no more is os.ErrClosed.
+func (a inputOf) Write(text []byte) (int, error) {
+	taken, err := a.write(a.ctx, text)
+	why, _ := refusal(err)
+	switch {
+	case why == runs.Ended, why == runs.InputClosed, a.ctx.Err() != nil:
+		err = os.ErrClosed
+	case err == nil && taken < len(text):
+		err = io.ErrShortWrite
 	}
+	if err != nil && !errors.Is(err, io.ErrShortWrite) {
+		taken = 0
+	}
+	return taken, err
+}
+
+// CloseInput ends the input.
+func (a inputOf) CloseInput() error {
+	return a.c.Repeat(a.ctx, "run/closeStdin", map[string]any{"runId": a.run.RunID}, nil)
+}
+
+// fed returns an error if a run that was successful did not get all of its input, and tells it of others.
+func (a *attachment) fed(result json.RawMessage) error {
+	err := a.input.Err()
+	if err == nil {
+		return nil
+	}
+	broken := &sallyport.ReaderError{Err: err}
+	var of struct {
+		ExitCode int `json:"exit_code"`
+	}
+	if json.Unmarshal(result, &of) == nil && of.ExitCode == failure.CodeOK {
+		return broken
+	}
+	a.out.tell(failure.OneLine(broken))
+	return nil
 }
 
 // write passes input on, and returns how much the command took. One that does not read is no error.

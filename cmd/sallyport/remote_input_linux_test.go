@@ -1,0 +1,57 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"testing"
+)
+
+// TestRemoteInput: input of a run on another server that cannot be read is no success of the run, and a
+// command that reads no further is one. A limit on output holds there as here.
+func TestRemoteInput(t *testing.T) {
+	d := newParlor(t)
+	url := d.server(t)
+	long := strings.Repeat("x", 1<<20)
+	const broken = "sallyport: the input of the command is not complete: read /dev/stdin: is a directory\n"
+	for _, test := range []struct {
+		name    string
+		input   string // empty for a directory
+		command []string
+		code    int
+		out     string
+		errs    string
+	}{
+		{"a directory", "", []string{"cat"}, 125, "", broken},
+		{"a directory, and a failure", "", []string{"sh", "-c", "cat; exit 3"}, 3, "", broken},
+		{"all", "words\n", []string{"cat"}, 0, "words\n", ""},
+		{"not read", long, []string{"true"}, 0, "", ""},
+		{"read in part", long, []string{"head", "-c", "3"}, 0, "xxx", ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			cmd := d.command(t, append([]string{"sallyport", "run", "--remote", url, "-C", d.work, "--"}, test.command...)...)
+			cmd.Stdin = strings.NewReader(test.input)
+			if test.input == "" {
+				dir, err := os.Open(d.work)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer dir.Close()
+				cmd.Stdin = dir
+			}
+			var out, errs bytes.Buffer
+			cmd.Stdout, cmd.Stderr = &out, &errs
+			_ = cmd.Run()
+			if code := cmd.ProcessState.ExitCode(); code != test.code || out.String() != test.out || errs.String() != test.errs {
+				t.Errorf("exit code %d, %q, %q", code, out.String(), errs.String())
+			}
+		})
+	}
+	out, _, _ := d.run(t, "run", "--remote", url, "-C", d.work, "--output", "1000", "--", "yes")
+	if len(out) != 1000 {
+		t.Errorf("of a limit of 1000 bytes %d came", len(out))
+	}
+}
