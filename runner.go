@@ -83,7 +83,8 @@ type Runner struct {
 	Executor executor.Executor
 	// Events receives what happens; nil means no sink. It is called from one goroutine
 	// at a time. When it is slow, output events are joined, then dropped and counted (see
-	// WaitForEvents); no other event is dropped. See [event.Sink].
+	// WaitForEvents); no other event is dropped, but a slow sink may get some after Close (see Flush).
+	// One that panics gets nothing more. See [event.Sink].
 	Events event.Sink
 	// WaitForEvents has commands wait for a slow sink, as for the reader of a pipe, in place of
 	// dropping output events: writes of a command block while it is behind, and Run returns
@@ -247,6 +248,20 @@ func (r *Runner) Close() error {
 		return fmt.Errorf("sallyport: cannot close the runner: %w", err)
 	}
 	return nil
+}
+
+// Flush blocks until Events has returned from everything that happened before the call, however slow it
+// is. The error is the cause of ctx, which ends the wait, or a *PanicError of Events. Close waits two
+// seconds at most: who needs every event calls Flush before it, and after it for those of runs that it
+// ended. Without Events it returns at once.
+func (r *Runner) Flush(ctx context.Context) error {
+	if ctx == nil {
+		return ErrNoContext
+	}
+	r.mu.Lock()
+	events := r.events
+	r.mu.Unlock()
+	return events.Await(ctx)
 }
 
 // closeSandboxes closes those that are open. No run is left.

@@ -190,3 +190,39 @@ func TestPanics(t *testing.T) {
 		})
 	}
 }
+
+// TestFlush: after it, a slow sink has every event, and is called no more.
+func TestFlush(t *testing.T) {
+	next, calls := make(chan struct{}), 0 // calls is not guarded: Flush orders it
+	r, _ := fakeRunner(event.SinkFunc(func(event.Event) {
+		<-next
+		calls++
+	}), func(*executor.Spec, *fakeProcess) {})
+	if err := r.Flush(t.Context()); err != nil {
+		t.Errorf("before the first run: %v", err)
+	}
+	s, err := r.Start(t.Context(), &Cmd{Args: []string{"x"}, Dir: "/"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	early, cancel := context.WithCancelCause(t.Context())
+	cancel(errCut)
+	if err := r.Flush(early); !errors.Is(err, errCut) {
+		t.Errorf("a context that has ended: %v", err)
+	}
+	close(next)
+	if _, err := s.Wait(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := errors.Join(r.Flush(t.Context()), r.Close(), r.Flush(t.Context())); err != nil {
+		t.Error(err)
+	}
+	const all = 4 // judged, started, exited, ended
+	if calls != all {
+		t.Errorf("the sink has %d events, want %d", calls, all)
+	}
+	var none context.Context
+	if err := r.Flush(none); !errors.Is(err, ErrNoContext) {
+		t.Error(err)
+	}
+}

@@ -4,6 +4,7 @@
 package eventlog
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -34,6 +35,8 @@ type Queue struct {
 	late    bool          // a flush has waited in vain, and the sink is where it was
 	room    chan struct{} // closed when a piece of output is on its way; nil when none waits
 	err     error         // why the sink gets nothing any more
+	taken   uint64        // the number of the last event that the sink has
+	step    chan struct{} // closed when it has one more; nil when none waits
 }
 
 // A Fate says what became of a piece of output.
@@ -121,17 +124,43 @@ func (m *Queue) run(idle chan struct{}) {
 				m.room = nil
 			}
 		}
-		failed := m.err != nil
+		err := m.err
 		m.mu.Unlock()
-		if failed {
-			continue
+		if err == nil {
+			err = emit(m.Sink, e)
 		}
-		if err := emit(m.Sink, e); err != nil {
+		m.mu.Lock()
+		m.err, m.taken = err, e.Seq
+		if m.step != nil {
+			close(m.step)
+			m.step = nil
+		}
+		m.mu.Unlock()
+	}
+}
+
+// Await waits until the sink has returned from all that was emitted before the call. The error is the
+// cause of ctx, or Err.
+func (m *Queue) Await(ctx context.Context) error {
+	if m == nil {
+		return nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for last := m.seq; m.taken < last; m.mu.Lock() {
+		if m.step == nil {
+			m.step = make(chan struct{})
+		}
+		step := m.step
+		m.mu.Unlock()
+		select {
+		case <-step:
+		case <-ctx.Done():
 			m.mu.Lock()
-			m.err = err
-			m.mu.Unlock()
+			return context.Cause(ctx)
 		}
 	}
+	return m.err
 }
 
 // emit is sink.Emit; a panic is an error.
