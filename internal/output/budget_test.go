@@ -120,7 +120,7 @@ func TestLogAllow(t *testing.T) {
 			var file *File
 			if test.file {
 				store := &Store{Dir: t.TempDir()}
-				defer store.Close() //nolint:errcheck // the directory goes anyway
+				defer store.Close()
 				var err error
 				if file, err = store.Create(1 << 20); err != nil {
 					t.Fatal(err)

@@ -14,7 +14,6 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/approval/terminal"
 	"github.com/sallyport-dev/sallyport/internal/execclient"
 	"github.com/sallyport-dev/sallyport/internal/failure"
@@ -235,7 +234,7 @@ func (a *attachment) fed(result json.RawMessage) error {
 	if err == nil {
 		return nil
 	}
-	broken := &sallyport.ReaderError{Err: err}
+	broken := failure.New("the input of the command is not complete: %v", err) // as sallyport.ReaderError says it
 	var of struct {
 		ExitCode int `json:"exit_code"`
 	}
