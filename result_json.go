@@ -15,6 +15,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/lazyjson"
 	"github.com/sallyport-dev/sallyport/internal/output"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -47,44 +48,44 @@ type resultJSON struct {
 	StdoutError string `json:"stdout_error,omitempty"`
 	StderrError string `json:"stderr_error,omitempty"`
 
-	Rule            *Rule                          `json:"rule,omitempty"`
-	Sandbox         event.Sandbox                  `json:"sandbox"`
-	Attempts        int                            `json:"attempts"`
-	Approvals       seldom[event.ApprovalDecided]  `json:"approvals,omitempty"`
-	Notices         []string                       `json:"notices,omitempty"`
-	First           *firstJSON                     `json:"first,omitempty"`
-	Denials         seldom[sandbox.Denial]         `json:"denials"`
-	DenialsOmitted  int                            `json:"denials_omitted,omitempty"`
-	NetworkDenials  seldom[executor.NetworkDenial] `json:"network_denials,omitempty"`
-	NetworkHosts    seldom[executor.NetworkHost]   `json:"network_hosts,omitempty"`
-	Survivors       int                            `json:"survivors"`
-	SurvivorList    seldom[executor.Survivor]      `json:"survivor_list,omitempty"`
-	SurvivorsBy     string                         `json:"survivors_by,omitempty"`
-	StreamsLeftOpen bool                           `json:"streams_left_open,omitempty"`
-	Quarantined     seldom[executor.Quarantined]   `json:"quarantined,omitempty"`
-	HardLinks       seldom[executor.HardLink]      `json:"hard_links,omitempty"`
-	LinksOmitted    int                            `json:"hard_links_omitted,omitempty"`
-	OwnersIgnored   int                            `json:"ownership_ignored,omitempty"`
-	New             seldom[executor.New]           `json:"new,omitempty"`
-	Limits          seldom[executor.Enforced]      `json:"limits,omitempty"`
-	Usage           executor.Usage                 `json:"usage,omitzero"`
-	Withheld        []string                       `json:"withheld,omitempty"`
-	Warnings        []string                       `json:"warnings,omitempty"`
-	Error           string                         `json:"error,omitempty"`
-	Run             string                         `json:"run,omitempty"`
+	Rule            *Rule                                 `json:"rule,omitempty"`
+	Sandbox         event.Sandbox                         `json:"sandbox"`
+	Attempts        int                                   `json:"attempts"`
+	Approvals       lazyjson.List[event.ApprovalDecided]  `json:"approvals,omitempty"`
+	Notices         []string                              `json:"notices,omitempty"`
+	First           *firstJSON                            `json:"first,omitempty"`
+	Denials         lazyjson.List[sandbox.Denial]         `json:"denials"`
+	DenialsOmitted  int                                   `json:"denials_omitted,omitempty"`
+	NetworkDenials  lazyjson.List[executor.NetworkDenial] `json:"network_denials,omitempty"`
+	NetworkHosts    lazyjson.List[executor.NetworkHost]   `json:"network_hosts,omitempty"`
+	Survivors       int                                   `json:"survivors"`
+	SurvivorList    lazyjson.List[executor.Survivor]      `json:"survivor_list,omitempty"`
+	SurvivorsBy     string                                `json:"survivors_by,omitempty"`
+	StreamsLeftOpen bool                                  `json:"streams_left_open,omitempty"`
+	Quarantined     lazyjson.List[executor.Quarantined]   `json:"quarantined,omitempty"`
+	HardLinks       lazyjson.List[executor.HardLink]      `json:"hard_links,omitempty"`
+	LinksOmitted    int                                   `json:"hard_links_omitted,omitempty"`
+	OwnersIgnored   int                                   `json:"ownership_ignored,omitempty"`
+	New             lazyjson.List[executor.New]           `json:"new,omitempty"`
+	Limits          lazyjson.List[executor.Enforced]      `json:"limits,omitempty"`
+	Usage           executor.Usage                        `json:"usage,omitzero"`
+	Withheld        []string                              `json:"withheld,omitempty"`
+	Warnings        []string                              `json:"warnings,omitempty"`
+	Error           string                                `json:"error,omitempty"`
+	Run             string                                `json:"run,omitempty"`
 }
 
 // A firstJSON is the first attempt of a command that was run again.
 type firstJSON struct {
-	End          End                    `json:"end"`
-	ExitCode     int                    `json:"exit_code"`
-	Signal       int                    `json:"signal"`
-	DurationMS   int64                  `json:"duration_ms"`
-	Stdout       string                 `json:"stdout"`
-	Stderr       string                 `json:"stderr"`
-	Output       string                 `json:"output"`
-	OmittedBytes uint64                 `json:"omitted_bytes"`
-	Denials      seldom[sandbox.Denial] `json:"denials"`
+	End          End                           `json:"end"`
+	ExitCode     int                           `json:"exit_code"`
+	Signal       int                           `json:"signal"`
+	DurationMS   int64                         `json:"duration_ms"`
+	Stdout       string                        `json:"stdout"`
+	Stderr       string                        `json:"stderr"`
+	Output       string                        `json:"output"`
+	OmittedBytes uint64                        `json:"omitted_bytes"`
+	Denials      lazyjson.List[sandbox.Denial] `json:"denials"`
 }
 
 func first(r *Result) *firstJSON {
@@ -198,23 +199,6 @@ func outputFrom(text string, data []byte, total, omitted uint64) Output {
 		data = []byte(text)
 	}
 	return Output{Total: total, Omitted: omitted, kept: output.Snapshot{Head: data}}
-}
-
-// A seldom list is one that most results have nothing in. What its elements are is looked at only where
-// there are some: encoding/json would for each type that a struct names, at the first use in a process,
-// and that was one part in twenty of a whole short run.
-type seldom[T any] []T
-
-// MarshalJSON implements json.Marshaler.
-func (l seldom[T]) MarshalJSON() ([]byte, error) {
-	if len(l) == 0 {
-		return []byte("[]"), nil
-	}
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	err := e.Encode([]T(l))
-	return b.Bytes(), err
 }
 
 // orEmpty turns nil into an empty list, which is [] in JSON.
