@@ -81,6 +81,9 @@ func (x *execution) begin(ctx context.Context, policy sandbox.Policy) (*attempt,
 	if err != nil {
 		a.desk.Close()
 		a.fanout.close()
+		if errors.Is(err, ErrEndUnknown) {
+			return nil, fmt.Errorf("sallyport: %w: %w", ErrEndUnknown, err)
+		}
 		return nil, noSandbox(err)
 	}
 	a.began(p)
@@ -142,7 +145,7 @@ func (x *execution) followed(ctx context.Context, a *attempt, err error) error {
 		return noSandbox(err)
 	case err != nil:
 		a.end = EndFailed
-		return fmt.Errorf("sallyport: the end of the command is not known: %w", err)
+		return fmt.Errorf("sallyport: %w: %w", ErrEndUnknown, err)
 	case errors.Is(a.exit.Broken, executor.ErrSharedEnded):
 		a.end = EndFailed
 		return fmt.Errorf("sallyport: the command was killed: %w", a.exit.Broken)
@@ -156,7 +159,7 @@ func (x *execution) followed(ctx context.Context, a *attempt, err error) error {
 	case a.end == EndRefused:
 		return x.refused
 	case a.end == EndFailed:
-		return errors.New("sallyport: the end of the command is not known: something else ended its supervision")
+		return fmt.Errorf("sallyport: %w: something else ended its supervision", ErrEndUnknown)
 	}
 	return nil
 }

@@ -20,7 +20,7 @@
 //	os.Stdout.Write(res.Output.Bytes())
 //
 // An error means that the command did not run ([ErrForbidden], [ErrRefused],
-// [ErrNoSandbox], *[StartError], *[DirError], *[CmdError]) or that its end is not known.
+// [ErrNoSandbox], *[StartError], *[DirError], *[CmdError]) or that its end is not known ([ErrEndUnknown]).
 // [Result.Denials] lists what the sandbox denied, each with the narrowest grant that
 // would allow it. [Cmd.Timeout] limits time, [Cmd.Resources] memory, processes, disk and
 // output, and [Cmd.Retention] how much of the output the Result keeps.

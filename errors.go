@@ -27,6 +27,10 @@ var (
 	// ErrNoSandbox says that the sandbox that the policy asks for is not available. It
 	// comes with a *sandbox.UnsupportedError that has the cause and the fix.
 	ErrNoSandbox = errors.New("sallyport: no sandbox")
+	// ErrEndUnknown says that the command may have run and that its end is not known, as when an
+	// answer of another machine is lost: to run it again could run it twice. It does not come with
+	// the other errors here.
+	ErrEndUnknown = executor.ErrEndUnknown
 	// ErrClosed says that the Runner was closed, before the run or during it.
 	ErrClosed = errors.New("sallyport: the runner is closed")
 	// ErrNoContext says that the context of a call is nil. Nothing was done.

@@ -16,7 +16,7 @@ import (
 
 // Run runs a command to its end and returns what happened. A command that ran has a
 // Result, whatever its exit code; an error means that it did not run, or that its end
-// is not known. Both are returned when the run was cut short: by the end of ctx (the
+// is not known ([ErrEndUnknown]: then it may have run, and may run still). Both are returned when the run was cut short: by the end of ctx (the
 // error wraps its cause) or by Close ([ErrClosed]). The command's process tree is then
 // ended as after a timeout, and the Result is what is known.
 //
@@ -72,6 +72,9 @@ func (x *execution) execute(ctx, life context.Context, running func(*attempt)) (
 		return x.abandon(a, err)
 	}
 	x.first = nil
+	if errors.Is(err, ErrEndUnknown) {
+		return x.conclude(a, err)
+	}
 	x.noted = append(x.noted, "it was not run again: "+err.Error())
 	return x.conclude(a, nil)
 }

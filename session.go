@@ -54,7 +54,8 @@ type Session struct {
 // from being started and does not end one that runs: a session lives until its command
 // ends, or it, or the Runner, is closed. Start keeps no reference to c. Cmd.Stdin must be
 // nil; a session takes input through [Session.Write] if it has a TTY or OpenStdin. The
-// errors are those of Run for a command that does not run, and *TooManySessionsError.
+// errors are those of Run for a command that does not run, or of which that is not known
+// ([ErrEndUnknown]), and *TooManySessionsError.
 func (r *Runner) Start(ctx context.Context, c *Cmd) (*Session, error) { return r.start(ctx, c, nil) }
 
 // start is Start in a shared sandbox, or with nil in one of the command's own.

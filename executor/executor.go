@@ -26,8 +26,8 @@ import (
 // Executor starts processes on one machine and answers what a Runner must know of that
 // machine to make a [Spec]. Its methods may be called concurrently. Host, Places and Shell may return an error that is [errors.ErrUnsupported].
 type Executor interface {
-	// Start starts the process that spec describes. An error means that no process
-	// runs: a *sandbox.UnsupportedError when the policy cannot be enforced there, a
+	// Start starts the process that spec describes. An error other than [ErrEndUnknown] means
+	// that no process runs: a *sandbox.UnsupportedError when the policy cannot be enforced there, a
 	// *StartError when the program cannot be executed, a *DirError or a *RootError
 	// when a directory cannot be used. The end of ctx cancels the start; it does not
 	// end a process that has started.
@@ -44,6 +44,10 @@ type Executor interface {
 	// runs /bin/sh.
 	Shell(ctx context.Context, name, script string, login bool) ([]string, error)
 }
+
+// ErrEndUnknown says of a command that it may have run, and that its end is not known: starting it
+// again could run it twice. Start and Wait return it, for errors.Is, where nobody can tell.
+var ErrEndUnknown = errors.New("the end of the command is not known")
 
 // HostInfo describes the machine of an [Executor]. The zero HostInfo is an unknown
 // machine that shares no paths with this one.

@@ -20,10 +20,10 @@ type Class uint8
 
 // The classes of errors.
 const (
-	ClassSpawn       Class = iota // a process was not started
+	ClassSpawn       Class = iota // a process was not started: nothing of it runs, or did
 	ClassWrite                    // input was not taken
 	ClassTerminate                // a process was not ended
-	ClassTransport                // the end of a process is not known, because the connection is lost
+	ClassTransport                // the end of a process is not known, or whether it ran, as when the connection is lost
 	ClassUnsupported              // the exec-server, or the protocol, cannot do it
 )
 
@@ -50,6 +50,11 @@ func (e *Error) Error() string {
 
 // Unwrap returns the reason.
 func (e *Error) Unwrap() error { return e.Err }
+
+// Is reports whether target is [executor.ErrEndUnknown] and the class says so.
+func (e *Error) Is(target error) bool {
+	return target == executor.ErrEndUnknown && e.Class == ClassTransport
+}
 
 // Code returns the code with which the server answered; 0 when it did not.
 func (e *Error) Code() int64 {
@@ -84,6 +89,9 @@ var ErrClosed = errors.New("the executor is closed")
 var (
 	errInherited = errors.New("remote exec-server does not support inherited file descriptors")
 	errResize    = fmt.Errorf("resize is not supported by exec-server sessions: %w", errors.ErrUnsupported)
+	errNoAnswer  = errors.New("the start of the process has no answer, and whether it ran is not known")
+	errUnmade    = errors.New("the exec-server says of the process that it exists, and does not know it")
+	errSandbox   = errors.New("the exec-server does not tell in which sandbox it runs")
 	errNoInput   = errors.New("the process has no input that can be written to")
 	errNoTTY     = fmt.Errorf("the process has no terminal: %w", errors.ErrUnsupported)
 	errCloseIn   = fmt.Errorf("closing the input is not supported by exec-server sessions: %w", errors.ErrUnsupported)

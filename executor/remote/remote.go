@@ -6,15 +6,11 @@ package remote
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"crypto/tls"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"strings"
 	"sync"
 	"time"
 
@@ -70,6 +66,7 @@ type Executor struct {
 	dial   chan struct{} // holds a value while a connection is made
 	logs   state.Logs
 	follow sync.WaitGroup // goroutines that follow a client
+	ends   sync.WaitGroup // goroutines that end processes which nobody has; added to while starting
 
 	mu        sync.Mutex
 	closed    bool
@@ -211,7 +208,11 @@ func (e *Executor) resumed() {
 
 // Start implements [executor.Executor]. A Spec that the wire cannot say is an *Error of
 // ClassUnsupported that wraps a *sandbox.UnsupportedError. OnStop is not called, OnDenied and OnRecord
-// for hosts only, without the ends of connections, and there is no Script: the server does not tell.
+// for hosts only, without the ends of connections: the server does not tell.
+//
+// A start whose answer is lost is asked about until it is known whether the process runs. Where that
+// cannot be known, the error is [executor.ErrEndUnknown] and an *Error of ClassTransport, and what may
+// run is ended as soon as the server can be told. The process is never started twice.
 func (e *Executor) Start(ctx context.Context, spec *executor.Spec) (executor.Process, error) {
 	if err := caller.Check(ctx); err != nil {
 		return nil, err
@@ -255,120 +256,6 @@ func (e *Executor) Start(ctx context.Context, spec *executor.Spec) (executor.Pro
 	return p, nil
 }
 
-// spawnError is the error for a start that did not reach the server; the cause of ctx when that is
-// why.
-func spawnError(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return &Error{Class: ClassSpawn, Err: err}
-}
-
-// newProcess returns a process that has not started.
-func (e *Executor) newProcess(client *execclient.Client, spec *executor.Spec) *process {
-	p := &process{
-		executor: e, client: client, id: newID(), events: newSorter(), ended: make(chan struct{}), done: make(chan struct{}),
-		spec: executor.Spec{
-			TTY: spec.TTY, PipeStdin: spec.PipeStdin, OnOutput: spec.OnOutput, OnExit: spec.OnExit,
-			AwaitStreams: spec.AwaitStreams, Grace: spec.Grace,
-		},
-		exit: executor.Exit{Code: -1}, hosts: newHosts(spec),
-	}
-	p.changed.L = &p.mu
-	if env := client.Server().Environment; env != nil {
-		p.can = env.Capabilities
-	}
-	p.life, p.quit = context.WithCancel(context.Background())
-	return p
-}
-
-// start starts the process at the server. An error means that it does not run there.
-func (p *process) start(ctx context.Context, start *wire.Start, spec *executor.Spec) error {
-	p.out = &retained{Log: p.executor.logs.New(spec.Retain)}
-	p.out.Allow(spec.Resources.Output)
-	p.executor.mu.Lock()
-	p.executor.processes[p.id] = p // its events come after the answer at the earliest
-	p.executor.mu.Unlock()
-	result, err := p.spawn(ctx, start, spec)
-	if err == nil {
-		var enough bool
-		if p.sandbox, enough = sandboxOf(result.SandboxType, spec.Policy); !enough {
-			err = refused(fmt.Errorf("sandbox policy %s is not supported by this executor: the exec-server answers with the sandbox %q",
-				spec.Policy.Name(), result.SandboxType), "a sandbox")
-			p.kill()
-		}
-	}
-	if err != nil {
-		p.quit()
-		p.executor.forget(p)
-		p.abandon(err) // the reader does not wait for it
-		_ = p.out.Close()
-		return err
-	}
-	if p.spec.TTY != nil && !p.can.ProcessTTYSize && p.spec.TTY.OrUsual() != new(executor.Size).OrUsual() {
-		if err := p.Resize(*p.spec.TTY); err != nil {
-			p.sandbox.Warnings = append(p.sandbox.Warnings, "the terminal has 80 columns and 24 rows: "+err.Error())
-		}
-	}
-	p.mu.Lock()
-	p.running = true
-	p.fill() // a connection may have been cut meanwhile
-	p.mu.Unlock()
-	go p.deliver()
-	return nil
-}
-
-// spawn requests the start. After a cut it is sent again: the ID tells whether it was performed.
-func (p *process) spawn(ctx context.Context, start *wire.Start, spec *executor.Spec) (*wire.StartResult, error) {
-	const most = 10 // requests, of a server that never performs one
-	for n := 1; ; n++ {
-		result := new(wire.StartResult)
-		err := p.client.Repeat(ctx, "process/start", start, result)
-		switch {
-		case err == nil:
-			return result, nil
-		case refuses(err, "already exists"):
-			// The answer to the first request was lost. What it said of the sandbox is not known.
-			if err = p.client.Repeat(ctx, "process/read", wire.Read{ProcessID: p.id}, nil); err == nil && start.Sandbox == nil {
-				return &wire.StartResult{ProcessID: p.id, SandboxType: "none"}, nil
-			}
-			if n < most && refuses(err, "unknown process id") {
-				continue // servers do not go on with a start that waits when its connection ends
-			}
-			if err == nil {
-				err = io.ErrUnexpectedEOF
-			}
-			err = fmt.Errorf("the connection ended while the process started: %w", err)
-		case errors.As(err, new(*jsonrpc.Error)):
-			return nil, startError(spec, err)
-		}
-		p.kill()
-		return nil, spawnError(ctx, err)
-	}
-}
-
-// refuses reports whether an error is the answer that a request is refused, with these words.
-func refuses(err error, words string) bool {
-	var answer *jsonrpc.Error
-	return errors.As(err, &answer) && answer.Code == jsonrpc.CodeInvalidRequest && strings.Contains(answer.Message, words)
-}
-
-// kill ends a process that may run although it was not started as asked.
-func (p *process) kill() {
-	p.executor.follow.Go(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), closeTime)
-		defer cancel()
-		_ = p.client.Repeat(ctx, "process/terminate", wire.Terminate{ProcessID: p.id}, nil) // without an answer there is no more to do
-	})
-}
-
-// newID returns a process ID that no other process has.
-func newID() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // it never fails
-	return "sallyport-" + hex.EncodeToString(b[:])
-}
-
 // Close cancels every start, stops every process, waits for their ends, and leaves the server. A
 // process whose end the server does not tell in time is given up: its Wait returns an error. It may
 // be called more than once; every call waits.
@@ -394,6 +281,7 @@ func (e *Executor) Close() error {
 		<-p.done
 		p.work.Wait()
 	}
+	e.ends.Wait() // it needs the client
 	e.mu.Lock()
 	client := e.client
 	e.mu.Unlock()

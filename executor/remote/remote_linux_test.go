@@ -306,53 +306,6 @@ func TestStartCut(t *testing.T) {
 	}
 }
 
-// TestStartDropped: a start that the server dropped with its connection is requested again, and not for ever.
-func TestStartDropped(t *testing.T) {
-	for _, test := range []struct {
-		name          string
-		drops, starts int
-		fails         bool
-	}{
-		{"once", 1, 2, false},
-		{"always", 1000, 10, true},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			client, server := jsonrpc.Pipe()
-			starts := 0
-			answered := make(chan struct{})
-			go func() {
-				defer close(answered)
-				play(t, server, func(m *jsonrpc.Message) (any, *jsonrpc.Error) {
-					switch m.Method {
-					case "initialize":
-						return map[string]any{"sessionId": "s"}, nil
-					case "process/start":
-						if starts++; starts > test.drops {
-							return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "performed"}
-						}
-						return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "process p already exists"}
-					case "process/read":
-						return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "unknown process id p"}
-					}
-					return struct{}{}, nil
-				})
-			}()
-			e := New(Options{Dial: func(context.Context) (jsonrpc.Stream, error) { return client, nil }, Resume: -1})
-			spec := shellSpec("true")
-			spec.Policy = sandbox.FullAccess()
-			_, err := e.Start(t.Context(), spec)
-			if err == nil || strings.Contains(err.Error(), "performed") == test.fails {
-				t.Error(err)
-			}
-			_ = e.Close()
-			<-answered
-			if starts != test.starts {
-				t.Errorf("%d starts", starts)
-			}
-		})
-	}
-}
-
 // play is a server that answers requests as reply says, until its client closes.
 func play(t *testing.T, server jsonrpc.Stream, reply func(m *jsonrpc.Message) (any, *jsonrpc.Error)) {
 	for {

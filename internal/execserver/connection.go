@@ -375,7 +375,7 @@ func (c *connection) readProcess(id jsonrpc.ID, r *wire.Read) {
 // answerPage answers a read.
 func (c *connection) answerPage(id jsonrpc.ID, page wire.ReadResult) {
 	if !c.extends {
-		page.Signal = "" // as clients of the protocol know it
+		page.Signal, page.SandboxType = "", "" // as clients of the protocol know it
 	}
 	c.answer(id, page)
 }

@@ -267,7 +267,7 @@ func (p *process) closeLog() {
 func (p *process) page(r *wire.Read) (page wire.ReadResult, changed <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	page = wire.ReadResult{Chunks: []wire.Chunk{}, NextSeq: p.next, Exited: p.exited, Closed: p.closed, SandboxDenied: p.denied, Signal: p.signal}
+	page = wire.ReadResult{Chunks: []wire.Chunk{}, NextSeq: p.next, Exited: p.exited, Closed: p.closed, SandboxDenied: p.denied, Signal: p.signal, SandboxType: sandboxType(p.running.Sandbox())}
 	if p.exited {
 		code := p.code
 		page.ExitCode = &code

@@ -203,6 +203,8 @@ type ReadResult struct {
 	TruncatedBytes uint64 `json:"truncatedBytes,omitempty"`
 	// Signal is that of Exited.
 	Signal string `json:"signal,omitempty"`
+	// SandboxType is an extension: that of StartResult, for a client that has lost it.
+	SandboxType string `json:"sandboxType,omitempty"`
 }
 
 // Write are the parameters of process/write.
