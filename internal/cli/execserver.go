@@ -98,8 +98,12 @@ func execServerCommand(ctx context.Context, env *Env, o *options, _ []string) er
 	if program, err := os.Executable(); err == nil { // without it, files in a sandbox are refused
 		s.Server.FileHelper = []string{program, fileHelperName}
 	}
-	if dir, err := state.Dir(); err == nil { // without it, less output can be replayed, and reads say so
+	dir, err := state.Dir()
+	if err == nil { // without it, less output can be replayed, and reads say so
 		s.Server.LogDir = filepath.Join(dir, "replay")
+	}
+	if !errors.Is(err, errors.ErrUnsupported) {
+		s.Server.RunNumber = func(after uint64) (uint64, error) { return state.Number("sessions", after) }
 	}
 	if err := serve.Run(ctx, s); err != nil {
 		return failure.New("%v", err)

@@ -97,20 +97,20 @@ func (c *connection) startRun(id jsonrpc.ID, p *wire.RunStart) {
 		c.fail(id, failure)
 		return
 	}
-	run, err := c.server.runs.Reserve(c.credential)
-	if err != nil {
-		c.fail(id, runFailure(err))
-		return
-	}
-	if q.Approver = nil; c.approves {
-		q.Approver = c.approver(run.ID())
-	}
-	if p.Events {
-		q.Events = c.runEvents(run.ID())
-	}
 	ctx, done := c.cancelable(id)
 	c.work.Go(func() {
 		defer done()
+		run, err := c.server.runs.Reserve(c.credential)
+		if err != nil {
+			c.fail(id, runFailure(err))
+			return
+		}
+		if q.Approver = nil; c.approves {
+			q.Approver = c.approver(run.ID())
+		}
+		if p.Events {
+			q.Events = c.runEvents(run.ID())
+		}
 		res, err := run.Start(ctx, q)
 		switch {
 		case (err != nil || res != nil) && c.wasCanceled(ctx, id):

@@ -61,6 +61,8 @@ type Options struct {
 	Busy func(change int)
 	// Prepare returns what runs for run/start; nil means that the methods run/* are not served.
 	Prepare runs.Prepare
+	// RunNumber gives the runs their numbers; nil means that they count from 1.
+	RunNumber runs.Number
 }
 
 const (
@@ -108,7 +110,7 @@ func New(opts Options) *Server {
 	s.serving, s.stop = context.WithCancelCause(s.life)
 	s.info = sync.OnceValue(s.environment)
 	if opts.Prepare != nil {
-		s.runs = runs.New(opts.Prepare, opts.Hidden, opts.Kept, opts.Busy)
+		s.runs = runs.New(opts.Prepare, opts.RunNumber, opts.Hidden, opts.Kept, opts.Busy)
 	}
 	return s
 }

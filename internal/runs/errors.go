@@ -35,7 +35,7 @@ type Error struct {
 	Reason Reason
 	Err    error // never nil
 	Taken  int   // how many bytes of a write were taken
-	// ExitCode is that of "sallyport run" for the error of a Prepare that has such a method; else 0.
+	// ExitCode is that of "sallyport run" for a run that is Invalid; else 0.
 	ExitCode int
 }
 
@@ -47,6 +47,19 @@ func (e *Error) Unwrap() error { return e.Err }
 
 func refuse(why Reason, format string, args ...any) *Error {
 	return &Error{Reason: why, Err: fmt.Errorf(format, args...)}
+}
+
+// failedCode is the exit code of "sallyport run" for an error that has no other one.
+const failedCode = 125
+
+// invalid returns the error for a run that does not run because of what was asked for or set.
+func invalid(err error) *Error {
+	e := &Error{Reason: Invalid, Err: err, ExitCode: failedCode}
+	var coded interface{ ExitCode() int }
+	if errors.As(err, &coded) {
+		e.ExitCode = coded.ExitCode()
+	}
+	return e
 }
 
 func (r *Run) ended() *Error { return refuse(Ended, "run %s has ended", r.id) }

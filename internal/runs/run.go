@@ -90,12 +90,7 @@ func (r *Run) Start(ctx context.Context, q *Request) (*sallyport.Result, error) 
 func (r *Run) start(ctx context.Context, q *Request, cancel context.CancelFunc) (*sallyport.Result, error) {
 	p, err := r.table.prepare(ctx, q)
 	if err != nil {
-		failed := &Error{Reason: Invalid, Err: err}
-		var coded interface{ ExitCode() int }
-		if errors.As(err, &coded) {
-			failed.ExitCode = coded.ExitCode()
-		}
-		return nil, failed
+		return nil, invalid(err)
 	}
 	r.prepared = p
 	if q.Reader {
@@ -119,7 +114,7 @@ func (r *Run) start(ctx context.Context, q *Request, cancel context.CancelFunc) 
 	p.Runner.Policy, err = reach.Area{Policy: p.Runner.Policy, Workspace: c.Dir, HostTmp: c.Tmp == "host"}.Keep(r.table.kept)
 	if err != nil {
 		p.close()
-		return nil, &Error{Reason: Invalid, Err: err}
+		return nil, invalid(err)
 	}
 	now := time.Now()
 	r.table.begins(r, Info{Starting: true, SessionInfo: sallyport.SessionInfo{
@@ -134,7 +129,7 @@ func (r *Run) start(ctx context.Context, q *Request, cancel context.CancelFunc) 
 	var wrong *sallyport.CmdError
 	var load *rules.LoadError
 	if errors.As(err, &wrong) || errors.As(err, &load) {
-		return nil, &Error{Reason: Invalid, Err: err}
+		return nil, invalid(err)
 	}
 	refused := p.Refused
 	if refused == nil {

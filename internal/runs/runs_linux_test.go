@@ -48,7 +48,7 @@ func tableOf(t *testing.T, hidden, kept []string) (*Table, *atomic.Int64) {
 			p.Runner.Policy, p.Cmd.Args, p.Cmd.Tmp = sandbox.WorkspaceWrite(), r.Args[1:], "host"
 		}
 		return p, nil
-	}, hidden, kept, func(n int) { busy.Add(int64(n)) })
+	}, nil, hidden, kept, func(n int) { busy.Add(int64(n)) })
 	t.Cleanup(func() {
 		tab.Close()
 		if len(tab.owners) != 0 {
@@ -114,7 +114,7 @@ func TestNumbers(t *testing.T) {
 				t.Errorf("%+v, %v", res, err)
 			}
 		default:
-			if !errors.As(err, &invalid) || invalid.Reason != Invalid || args[0] == "--broken" && !errors.Is(err, errFlags) {
+			if !errors.As(err, &invalid) || invalid.Reason != Invalid || invalid.ExitCode != 125 || args[0] == "--broken" && !errors.Is(err, errFlags) {
 				t.Errorf("%s: %+v, %v", args, res, err)
 			}
 		}

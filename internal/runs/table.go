@@ -89,9 +89,15 @@ type Table struct {
 
 	mu     sync.Mutex
 	closed bool
-	last   uint64 // the last number that was given
 	owners map[string]*owned
+
+	numbers sync.Mutex // held while a number is given
+	number  Number
+	last    uint64 // the last number that was given; guarded by numbers
 }
+
+// Number gives a number that was not given before and is larger than after. It may block for a while.
+type Number func(after uint64) (uint64, error)
 
 // owned are the runs of one owner.
 type owned struct {
@@ -102,22 +108,47 @@ type owned struct {
 	ended    []*Run // those of runs that have ended, the oldest first
 }
 
-// New returns a Table. Hidden are absolute paths that no run in a sandbox reads, and kept
+// New returns a Table. Number gives each run its number; nil means that they count from 1, so that
+// another Table gives them again. Hidden are absolute paths that no run in a sandbox reads, and kept
 // those that none changes. Busy is called with
 // 1 when a run begins to start or is retained, and with -1 when that is over. The caller must call Close.
-func New(prepare Prepare, hidden, kept []string, busy func(change int)) *Table {
-	t := &Table{prepare: prepare, hidden: hidden, kept: kept, busy: busy, owners: make(map[string]*owned)}
+func New(prepare Prepare, number Number, hidden, kept []string, busy func(change int)) *Table {
+	if number == nil {
+		number = func(after uint64) (uint64, error) { return after + 1, nil }
+	}
+	t := &Table{prepare: prepare, number: number, hidden: hidden, kept: kept, busy: busy, owners: make(map[string]*owned)}
 	t.life, t.end = context.WithCancel(context.Background())
 	return t
 }
 
 // Reserve gives an owner a number for a run, which is started with Start. One call of that must
-// follow. The error is an *Error with the reason Limit or Closed.
+// follow. It blocks as Number does. The error is an *Error with the reason Limit or Closed, or Failed
+// where there is no number.
 func (t *Table) Reserve(owner string) (*Run, error) {
+	if err := t.claim(owner); err != nil {
+		return nil, err
+	}
+	r := &Run{table: t, owner: owner, begun: make(chan struct{}), done: make(chan struct{})}
+	t.numbers.Lock()
+	n, err := t.number(t.last)
+	if err == nil {
+		t.last = n
+	}
+	t.numbers.Unlock()
+	if err != nil {
+		t.release(r)
+		return nil, &Error{Reason: Failed, Err: err}
+	}
+	r.id, r.number = strconv.FormatUint(n, 10), n
+	return r, nil
+}
+
+// claim counts one more run that is alive, until release or over.
+func (t *Table) claim(owner string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed {
-		return nil, refuse(Closed, "the server is closing")
+		return refuse(Closed, "the server is closing")
 	}
 	o := t.owners[owner]
 	if o == nil {
@@ -125,13 +156,12 @@ func (t *Table) Reserve(owner string) (*Run, error) {
 		t.owners[owner] = o
 	}
 	if o.live >= MaxLive {
-		return nil, o.full()
+		return o.full()
 	}
 	o.live++
-	t.last++
 	t.work.Add(1)
 	t.busy(1)
-	return &Run{table: t, owner: owner, id: strconv.FormatUint(t.last, 10), number: t.last, begun: make(chan struct{}), done: make(chan struct{})}, nil
+	return nil
 }
 
 // full returns the error for one run too many, with the runs that were not used for longest.

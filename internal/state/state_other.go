@@ -33,3 +33,6 @@ func (*Posted) Withdraw() {}
 
 // Notices returns nil: nothing is kept between runs on this system.
 func Notices(string, Board) ([]Notice, error) { return nil, nil }
+
+// Number would return a number that was not given before. It is not supported on this system.
+func Number(string, uint64) (uint64, error) { return 0, errors.ErrUnsupported }
