@@ -247,8 +247,12 @@ func (a *attempt) watch(ctx context.Context, c *Cmd) (release func()) {
 	if c.Signals != nil {
 		forwarding.Go(func() {
 			inputs.Forward(c.Signals, over, func(sig int) {
-				if sig > 0 && errors.Is(a.process.Signal(sig), os.ErrProcessDone) && inputs.AsksToEnd(sig) {
-					a.stop(EndCanceled) // what is left may wait for a sink
+				if sig <= 0 {
+					return
+				}
+				err := a.process.Signal(sig)
+				if (errors.Is(err, os.ErrProcessDone) || errors.Is(err, errors.ErrUnsupported)) && inputs.AsksToEnd(sig) {
+					a.stop(EndCanceled) // what is left may wait for a sink; or the executor cannot pass it on
 				}
 			})
 		})

@@ -22,11 +22,12 @@ const DefaultYield = 10 * time.Second
 
 // An Until says what ends a wait for a session. The condition that holds first ends it,
 // and the end of the command always does. An Until with no condition but a time waits for
-// Input if the session has a terminal; the zero Until waits 10 seconds.
+// Input if the session has a terminal and the executor can tell; the zero Until waits 10 seconds.
 type Until struct {
 	// For is the longest wait; 0 means 10 seconds, negative means no limit.
 	For time.Duration
-	// Input ends the wait when the command waits for input, if the executor can tell.
+	// Input ends the wait when the command waits for input. Where the executor cannot tell, the wait
+	// is an *UntilError at once that is [errors.ErrUnsupported].
 	Input bool
 	// FirstOutput ends it with the first byte since the last reply, and Bytes with that
 	// many bytes; 0 means no such condition.
@@ -45,7 +46,7 @@ type Until struct {
 	// place of the last reply, such as Reply.Next or 0. Such a wait takes no output away:
 	// its Reply has none. Nil means the last reply.
 	From *uint64
-	// Port ends it when the command listens on a TCP port, if the executor can tell.
+	// Port ends it when the command listens on a TCP port. It is an error as with Input.
 	Port bool
 	// ExitOnly says that only the end of the command and the time end the wait, also on
 	// a terminal. It excludes the other conditions.
@@ -111,7 +112,11 @@ func (u *Until) check() error {
 type UntilError struct {
 	Field  string // of Until
 	Reason string // a clause, with the fix
+	Err    error  // of the executor, for a condition that it does not support; else nil
 }
+
+// Unwrap returns Err.
+func (e *UntilError) Unwrap() error { return e.Err }
 
 // Error returns one sentence that names the field.
 func (e *UntilError) Error() string { return "sallyport: Until." + e.Field + ": " + e.Reason }
@@ -132,6 +137,9 @@ func (s *Session) Yield(ctx context.Context, d time.Duration) (Output, error) {
 		d = time.Nanosecond
 	}
 	r, err := s.Await(ctx, Until{For: d, Input: true})
+	if errors.Is(err, errors.ErrUnsupported) { // d is the condition that counts
+		r, err = s.Await(ctx, Until{For: d, ExitOnly: true})
+	}
 	if err != nil {
 		return Output{}, err
 	}
@@ -147,6 +155,9 @@ func (s *Session) Send(ctx context.Context, p []byte, u Until) (*Reply, error) {
 		return nil, err
 	}
 	if err := u.check(); err != nil {
+		return nil, err
+	}
+	if err := s.tells(&u); err != nil {
 		return nil, err
 	}
 	w := s.newWait(&u)
@@ -175,6 +186,28 @@ func (s *Session) Send(ctx context.Context, p []byte, u Until) (*Reply, error) {
 	defer s.use()
 	w.begin = time.Now()
 	return w.await(ctx)
+}
+
+// tells refuses a wait for what the executor cannot tell: it would be in vain.
+func (s *Session) tells(u *Until) error {
+	if !u.Input && !u.Port || s.over() {
+		return nil
+	}
+	now, cancel := context.WithCancel(context.Background())
+	cancel()
+	const reason = "this executor cannot tell; leave it out and wait for output or for the end"
+	p := s.attempt.Load().process
+	if u.Input {
+		if _, err := p.AwaitInput(now); errors.Is(err, errors.ErrUnsupported) {
+			return &UntilError{Field: "Input", Reason: reason, Err: err}
+		}
+	}
+	if u.Port {
+		if _, err := p.AwaitPort(now, nil); errors.Is(err, errors.ErrUnsupported) {
+			return &UntilError{Field: "Port", Reason: reason, Err: err}
+		}
+	}
+	return nil
 }
 
 func waitCanceled(ctx context.Context) error {

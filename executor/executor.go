@@ -213,7 +213,8 @@ func (s Size) OrUsual() Size {
 }
 
 // Process is a running command and its process tree. SetInputDeadline,
-// Resize, AwaitInput and AwaitPort may return an error that is [errors.ErrUnsupported].
+// Resize, AwaitInput and AwaitPort may return an error that is [errors.ErrUnsupported]; the latter two
+// return it at once, also when their context has ended.
 type Process interface {
 	// Write writes to the standard input of Spec.PipeStdin, or types on the terminal of
 	// Spec.TTY. It blocks while the input buffer is full. It returns len(p), or how much was

@@ -164,6 +164,7 @@ func (t *Tools) started(e *entry) {
 // A call is what collect needs to know of a tool call.
 type call struct {
 	until   sallyport.Until
+	usual   bool // Until has its Input by default: where nobody can tell, it has not
 	tokens  *int
 	notices []string
 }
@@ -176,6 +177,11 @@ func (t *Tools) collect(ctx context.Context, e *entry, c call) (*Response, error
 	e.back = output.Snapshot{}
 	for {
 		reply, err := e.session.Await(ctx, c.until)
+		if c.usual && c.until.Input && errors.Is(err, errors.ErrUnsupported) {
+			c.until.Input = false
+			c.until.ExitOnly = c.until.Bytes == 0 && c.until.Match == nil && c.until.Quiet == 0
+			continue
+		}
 		if err == nil {
 			out.Append(snapshotOf(reply.Output))
 			err = t.pause.wait(ctx)

@@ -99,6 +99,7 @@ type fakeProcess struct {
 	shut        bool // the streams are closed
 	last        time.Time
 	waiting     bool
+	blind       bool // its executor cannot tell what it waits for
 	changed     chan struct{}
 }
 
@@ -195,6 +196,12 @@ func (p *fakeProcess) wait(ctx context.Context, longest <-chan time.Time, holds 
 }
 
 func (p *fakeProcess) AwaitInput(ctx context.Context) (*executor.InputWait, error) {
+	p.mu.Lock()
+	blind := p.blind
+	p.mu.Unlock()
+	if blind {
+		return nil, errors.ErrUnsupported
+	}
 	if err := p.wait(ctx, nil, func() bool { return p.waiting || p.ended != nil }); err != nil {
 		return nil, err
 	}

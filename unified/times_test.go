@@ -119,6 +119,10 @@ func TestTimes(t *testing.T) {
 		{"an end is told at once", later(seconds(1), "x", ending{}), Request{}, seconds(1), sallyport.ReasonExited},
 		{"a terminal that waits for input answers", echo, Request{TTY: true}, 0, sallyport.ReasonInput},
 		{"unless that is turned off", echo, Request{TTY: true, Until: Conditions{InputWait: &no}}, seconds(10), sallyport.ReasonDeadline},
+		{"where nobody can tell, the time counts", func(p *fakeProcess) {
+			p.set(func() { p.blind = true })
+			after(p.context, time.Hour)
+		}, Request{TTY: true}, seconds(10), sallyport.ReasonDeadline},
 		{"pipes do not answer for it", echo, Request{Stdin: StdinPipe}, seconds(10), sallyport.ReasonDeadline},
 		{"unless that is turned on", echo, Request{Stdin: StdinPipe, Until: Conditions{InputWait: &yes}}, 0, sallyport.ReasonInput},
 		{"bytes", func(p *fakeProcess) {

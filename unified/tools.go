@@ -126,7 +126,7 @@ func (t *Tools) ExecCommand(ctx context.Context, q Request) (*Response, error) {
 	defer e.unlock()
 	defer t.started(e)
 	return t.collect(ctx, e, call{
-		until: t.until(q.Until, StartYield(q.Yield, t.system()), e), tokens: q.MaxOutputTokens,
+		until: t.until(q.Until, StartYield(q.Yield, t.system()), e), usual: q.Until.InputWait == nil, tokens: q.MaxOutputTokens,
 		notices: append(notices, more...),
 	})
 }
@@ -154,7 +154,7 @@ func (t *Tools) WriteStdin(ctx context.Context, w WriteRequest) (*Response, erro
 	} else if err := t.write(ctx, e, &w); err != nil {
 		return nil, err
 	}
-	r, err := t.collect(ctx, e, call{until: t.until(w.Until, yield, e), tokens: w.MaxOutputTokens})
+	r, err := t.collect(ctx, e, call{until: t.until(w.Until, yield, e), usual: w.Until.InputWait == nil, tokens: w.MaxOutputTokens})
 	if err == nil && w.polls() && r.SessionID != 0 {
 		t.emit(Interaction{CallID: e.info.CallID, SessionID: e.info.SessionID})
 	}

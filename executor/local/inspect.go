@@ -27,8 +27,9 @@ func (c *command) AwaitInput(ctx context.Context) (*executor.InputWait, error) {
 	case c.InputPipe() != nil:
 		look = func() inputwait.Look { return inputwait.Pipe(c.InputPipe(), c.child.Processes()) }
 		kind = func(inputwait.Kind) executor.InputKind { return executor.InputData }
-	default:
-		return nil, fmt.Errorf("the process has no input to wait for: %w", errors.ErrUnsupported)
+	default: // it never waits for input
+		<-ctx.Done()
+		return nil, context.Cause(ctx)
 	}
 	afterOutput := func() inputwait.Look {
 		l := look()

@@ -72,6 +72,8 @@ func beyond(spec *executor.Spec) error {
 		{spec.NoObserver, "a run without an observer", "leave out NoObserver"},
 		{len(spec.Publish) > 0, "published ports", "leave out Publish"},
 		{spec.NoCaches, "a run without overlays over caches", "leave out NoCaches"},
+		{spec.OnStop != nil, "notice of a process that was stopped", "leave out OnStop"},
+		{spec.Explain, "the script of the sandbox", "leave out Explain"},
 		{spec.ProtectHardLinks, "protection of hard links", ""},
 		{spec.OwnershipErrors, "errors for changes of owners", ""},
 		{len(spec.Allow) > 0, "what is allowed by name (" + strings.Join(spec.Allow, ", ") + ")", ""},

@@ -21,6 +21,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 	"github.com/sallyport-dev/sallyport/internal/wire"
+	"github.com/sallyport-dev/sallyport/network"
 	"github.com/sallyport-dev/sallyport/sandbox"
 	profile "github.com/sallyport-dev/sallyport/sandbox/wire"
 )
@@ -42,6 +43,9 @@ func TestBeyond(t *testing.T) {
 		{"memory", func(s *executor.Spec) { s.Resources.Memory = 1 << 30 }, "needs limits of resources, but exec-server sessions do not support it"},
 		{"processors", func(s *executor.Spec) { s.Resources.CPUs = 1 }, "limits of resources"},
 		{"no observer", func(s *executor.Spec) { s.NoObserver = true }, "a run without an observer"},
+		{"stops", func(s *executor.Spec) { s.OnStop = func() {} }, "notice of a process that was stopped"},
+		{"script", func(s *executor.Spec) { s.Explain = true }, "the script of the sandbox"},
+		{"ports", func(s *executor.Spec) { s.Publish = []network.Publish{{}} }, "published ports"},
 		{"no caches", func(s *executor.Spec) { s.NoCaches = true }, "a run without overlays"},
 		{"hard links", func(s *executor.Spec) { s.ProtectHardLinks = true }, "protection of hard links"},
 		{"owners", func(s *executor.Spec) { s.OwnershipErrors = true }, "changes of owners"},

@@ -70,7 +70,7 @@ func (p *process) start(ctx context.Context, start *wire.Start, spec *executor.S
 	result, err := p.spawn(ctx, start, spec)
 	if err == nil {
 		var enough bool
-		if p.sandbox, enough = sandboxOf(result.SandboxType, spec.Policy); !enough {
+		if p.sandbox, enough = sandboxOf(result.SandboxType, spec.Policy); !enough || p.sandbox.Level != "seatbelt" && spec.Level == "seatbelt" {
 			err = refused(fmt.Errorf("sandbox policy %s is not supported by this executor: the exec-server answers with the sandbox %q",
 				spec.Policy.Name(), result.SandboxType), "a sandbox")
 			p.disown()
