@@ -75,13 +75,15 @@ func (c *connection) serve() error {
 			continue
 		case errors.Is(err, io.EOF):
 			c.leave() // its processes send nothing any more
-			c.last()  // what was asked for is done
+			late := time.AfterFunc(finishTime, c.end)
+			c.last() // what was asked for is done
 			select {
 			case <-c.started:
 			case <-c.life.Done():
 			}
+			late.Stop()
 			c.end()
-			c.work.Wait()
+			c.settle()
 			c.conn.Finish()
 			return err
 		case err != nil:
@@ -122,8 +124,37 @@ func (c *connection) cut() {
 func (c *connection) finish() {
 	c.cut()
 	c.detach()
-	c.work.Wait()
+	c.settle()
 	c.http.close()
+}
+
+const (
+	// finishTime is how long what a client asked for before it went is performed.
+	finishTime = 10 * time.Minute
+	// lateTime is how long is waited for what does not end although everything has that it could wait
+	// for: then the system holds it up, as with a file system that does not answer.
+	lateTime = 5 * time.Second
+)
+
+// settle waits for the goroutines of requests, and leaves those that do not end with the connection.
+func (c *connection) settle() {
+	done := make(chan struct{})
+	go func() {
+		c.work.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return
+	case <-c.life.Done():
+	}
+	timer := time.NewTimer(lateTime)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+		c.server.leaves(done)
+	}
 }
 
 // detach cancels what waits for the client and leaves the session.
@@ -333,13 +364,17 @@ func (c *connection) awaitStart(ctx context.Context, before, written <-chan stru
 	return true
 }
 
-// process returns a process whose start is over; nil when there is none.
+// process returns a process whose start is over; nil when there is none, or the connection ends before.
 func (c *connection) process(id string) *process {
 	p := c.session.find(id)
 	if p == nil {
 		return nil
 	}
-	<-p.started
+	select {
+	case <-p.started:
+	case <-c.life.Done():
+		return nil
+	}
 	if p.running == nil {
 		return nil
 	}

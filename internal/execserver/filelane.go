@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/sallyport-dev/sallyport/internal/files"
@@ -41,8 +42,10 @@ type fileLane struct {
 	large chan struct{}   // holds a value for each large request
 	over  chan struct{}   // closed when run has returned
 
-	// Only the goroutine of run uses these.
+	// Only the goroutine of run uses these. It may outlive the connection: what the system does for a
+	// request cannot be ended when a disk, or a server of files, does not answer.
 	local   fsserver.Server
+	ends    sync.WaitGroup          // helpers that have not ended
 	helpers []*fileProcess          // the one used last is at the end
 	owners  map[string]*fileProcess // of open handles; nil for local
 }
@@ -60,11 +63,16 @@ type queuedRequest struct {
 // add queues a request. It waits while too many do.
 func (l *fileLane) add(id jsonrpc.ID, r *fsserver.Request) {
 	if l.queue == nil {
+		if failure := l.connection.server.hangs(); failure != nil {
+			l.connection.fail(id, failure)
+			return
+		}
 		l.queue = make(chan queuedRequest, maxFileRequests)
 		l.large = make(chan struct{}, maxLarge)
 		l.over = make(chan struct{})
 		l.owners = make(map[string]*fileProcess)
-		l.connection.work.Go(l.run)
+		go l.run()
+		l.connection.work.Go(l.attend)
 	}
 	life := l.connection.life.Done()
 	if len(r.Params) > largeRequest {
@@ -87,13 +95,32 @@ func (l *fileLane) add(id jsonrpc.ID, r *fsserver.Request) {
 func (l *fileLane) finish() {
 	if l.queue != nil {
 		close(l.queue)
-		<-l.over
+		l.wait()
+	}
+}
+
+// wait waits until run has returned, and reports false when the connection has ended before.
+func (l *fileLane) wait() bool {
+	select {
+	case <-l.over:
+		return true
+	case <-l.connection.life.Done():
+		return false
+	}
+}
+
+// attend waits for run, and leaves it when the connection ends: nothing waits then for a request that
+// is in progress.
+func (l *fileLane) attend() {
+	if !l.wait() {
+		l.connection.server.leaves(l.over)
 	}
 }
 
 // run performs requests until finish is called or the connection ends.
 func (l *fileLane) run() {
 	defer close(l.over)
+	defer l.ends.Wait()
 	c := l.connection
 	host, _ := c.server.exec.Host(c.life) // it never fails on this machine
 	l.local.System = host.OS
@@ -200,7 +227,7 @@ func (l *fileLane) startHelper(key string, policy sandbox.Policy) (*fileProcess,
 		}
 		l.drop(slices.MinFunc(free, func(a, b *fileProcess) int { return a.used.Compare(b.used) }))
 	}
-	h, err := newFileProcess(l.connection, key, policy)
+	h, err := newFileProcess(l.connection, &l.ends, key, policy)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/sallyport-dev/sallyport/executor"
@@ -33,8 +34,8 @@ type fileProcess struct {
 	life    context.Context // of the connection
 }
 
-// newFileProcess starts a helper, which ends with the connection.
-func newFileProcess(c *connection, key string, policy sandbox.Policy) (*fileProcess, error) {
+// newFileProcess starts a helper, which ends with the connection. Ends counts it until then.
+func newFileProcess(c *connection, ends *sync.WaitGroup, key string, policy sandbox.Policy) (*fileProcess, error) {
 	s := c.server
 	if len(s.opts.FileHelper) == 0 {
 		return nil, refuse("file operations in a sandbox are not available in this exec-server")
@@ -63,7 +64,7 @@ func newFileProcess(c *connection, key string, policy sandbox.Policy) (*fileProc
 		return nil, failure
 	}
 	h := &fileProcess{key: key, process: process, stream: jsonrpc.Lines(out, in), used: time.Now(), life: c.life}
-	c.work.Go(func() { _, _ = process.Wait() }) // a helper that ended is noticed by its streams
+	ends.Go(func() { _, _ = process.Wait() }) // a helper that ended is noticed by its streams
 	return h, nil
 }
 

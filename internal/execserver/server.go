@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sallyport-dev/sallyport/executor/local"
@@ -89,6 +90,7 @@ type Server struct {
 	disk    replay.Disk
 	work    sync.WaitGroup // processes; added to under mu while not closed
 	near    sync.WaitGroup // clients in memory; as work
+	left    atomic.Int64   // requests about files that are in progress for no connection
 
 	mu          sync.Mutex
 	closed      bool

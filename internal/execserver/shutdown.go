@@ -5,16 +5,22 @@ package execserver
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
+	"time"
+
+	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
 )
 
 // Shutdown ends every session, run and process, and waits until no process is left. Clients get
 // what those printed, their exits, and the answers to requests that wait; then their connections end
 // properly. What a client has not taken after Options.Drain, or when ctx ends, it does not get. Further
-// connections, and processes of those that there are, are refused at once. It may be called more than
-// once.
+// connections, and processes of those that there are, are refused at once. What the system holds up, such
+// as a request about a file on a disk that does not answer, is left as it is; where that is the start or
+// the end of a process, the error is ErrStuck. It may be called more than once.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	s.closed = true
@@ -29,17 +35,60 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	defer context.AfterFunc(ctx, s.cut)() // also ends what waits for a client below
-	ended, err := s.endAll(sessions)
-	s.drain(ctx, ended)
-	s.cut()
-	for _, ses := range sessions {
-		ses.free()
+	over := make(chan error, 1)
+	go func() {
+		ended, err := s.endAll(sessions)
+		s.drain(ctx, ended)
+		s.cut()
+		for _, ses := range sessions {
+			ses.free()
+		}
+		if s.runs != nil {
+			s.runs.Close()
+		}
+		s.near.Wait()
+		over <- err
+	}()
+	select {
+	case err := <-over:
+		return err
+	case <-ctx.Done():
 	}
-	if s.runs != nil {
-		s.runs.Close()
+	late := time.NewTimer(stuckTime)
+	defer late.Stop()
+	select {
+	case err := <-over:
+		return err
+	case <-late.C:
+		return ErrStuck
 	}
-	s.near.Wait()
-	return err
+}
+
+// stuckTime is how long Shutdown waits beyond its time for what it has killed.
+const stuckTime = 2 * lateTime
+
+// ErrStuck is returned by Shutdown when something does not end although it was killed.
+var ErrStuck = errors.New("something that was started does not end, because the system holds it up; what is left ends with this process")
+
+// maxLeft is how many goroutines of connections that have ended may be left: each may hold a thread.
+const maxLeft = 256
+
+// leaves counts what a connection has left in progress, until done is closed.
+func (s *Server) leaves(done <-chan struct{}) {
+	s.left.Add(1)
+	go func() {
+		<-done
+		s.left.Add(-1)
+	}()
+}
+
+// hangs returns why no further connection may ask for files; nil when it may.
+func (s *Server) hangs() *jsonrpc.Error {
+	if s.left.Load() < maxLeft {
+		return nil
+	}
+	return refuse(fmt.Sprintf("limit of requests about files without an answer (%d) reached by connections that have ended; "+
+		"end or repair what their file system waits for", maxLeft))
 }
 
 // Close is [Server.Shutdown] without waiting for clients.
@@ -98,7 +147,7 @@ func (s *Server) drain(ctx context.Context, ended map[string]bool) {
 				}
 			}
 			c.last()
-			c.work.Wait()
+			c.settle()
 			c.conn.Leave()
 		})
 	}

@@ -241,7 +241,7 @@ func Copy(ctx context.Context, source, destination string, recursive bool) error
 		}
 		return copyDirectory(ctx, source, destination)
 	case info.Mode().IsRegular():
-		return copyFile(source, destination)
+		return copyFile(ctx, source, destination)
 	case info.Mode()&fs.ModeSymlink != 0:
 		return copyLink(source, destination)
 	}
@@ -289,7 +289,7 @@ func copyDirectory(ctx context.Context, source, destination string) error {
 			case d.IsDir():
 				err = copyDirectory(ctx, from, to)
 			case d.Type().IsRegular():
-				err = copyFile(from, to)
+				err = copyFile(ctx, from, to)
 			case d.Type()&fs.ModeSymlink != 0:
 				err = copyLink(from, to)
 			}
@@ -305,7 +305,10 @@ func copyDirectory(ctx context.Context, source, destination string) error {
 	}
 }
 
-func copyFile(source, destination string) error {
+// copyPart is how many bytes of a file are copied between two looks whether that is still wanted.
+const copyPart = 16 << 20
+
+func copyFile(ctx context.Context, source, destination string) error {
 	in, err := openToRead(Target{Path: source})
 	if err != nil {
 		return err
@@ -322,7 +325,12 @@ func copyFile(source, destination string) error {
 	if err != nil {
 		return err
 	}
-	if _, err = io.Copy(out, in); err == nil {
+	for err == nil {
+		if err = ctx.Err(); err == nil {
+			_, err = io.CopyN(out, in, copyPart) // which the kernel does where it can
+		}
+	}
+	if errors.Is(err, io.EOF) {
 		err = out.Chmod(info.Mode().Perm())
 	}
 	return errors.Join(err, out.Close())
