@@ -46,7 +46,7 @@ type Executor interface {
 }
 
 // ErrEndUnknown says of a command that it may have run, and that its end is not known: starting it
-// again could run it twice. Start and Wait return it, for errors.Is, where nobody can tell.
+// again could run it twice. Start and Wait return it, for errors.Is, where that cannot be told.
 var ErrEndUnknown = errors.New("the end of the command is not known")
 
 // HostInfo describes the machine of an [Executor]. The zero HostInfo is an unknown

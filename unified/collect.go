@@ -164,7 +164,7 @@ func (t *Tools) started(e *entry) {
 // A call is what collect needs to know of a tool call.
 type call struct {
 	until   sallyport.Until
-	usual   bool // Until has its Input by default: where nobody can tell, it has not
+	usual   bool // Until has its Input by default: where the executor cannot tell, it has not
 	tokens  *int
 	notices []string
 }

@@ -66,7 +66,7 @@ type Executor struct {
 	dial   chan struct{} // holds a value while a connection is made
 	logs   state.Logs
 	follow sync.WaitGroup // goroutines that follow a client
-	ends   sync.WaitGroup // goroutines that end processes which nobody has; added to while starting
+	ends   sync.WaitGroup // goroutines that end processes which have no owner; added to while starting
 
 	mu        sync.Mutex
 	closed    bool

@@ -191,7 +191,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// disown ends a process that may run although nobody has it, also when there is no connection now: as
+// disown ends a process that may run without an owner, also when there is no connection now: as
 // long as the session lives, but for closeTime after the beginning of Close. It does not wait.
 func (p *process) disown() {
 	p.executor.ends.Go(func() {
