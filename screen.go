@@ -18,6 +18,8 @@ type Screen struct {
 	Title string
 	// Alternate says that this is the second screen, which full-screen programs use.
 	Alternate bool
+	// Modes are the sequences that bring a terminal into the modes of the program.
+	Modes string
 }
 
 // String returns the rows as text, without empty rows at the end.
@@ -41,6 +43,6 @@ func (s *Session) Screen() (Screen, bool) {
 	return Screen{
 		Lines: v.Lines, Cols: v.Cols, Rows: v.Rows,
 		Col: v.Cursor.Col, Row: v.Cursor.Row, Hidden: !v.Cursor.Visible,
-		Title: v.Title, Alternate: v.Alternate,
+		Title: v.Title, Alternate: v.Alternate, Modes: s.screen.Modes(),
 	}, true
 }

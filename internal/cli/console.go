@@ -31,7 +31,7 @@ func (r *report) connect(cmd *sallyport.Cmd, c *front.Console, signals *front.Si
 	cmd.TTY, cmd.Resizes = &c.Size, c.Resizes()
 	if f, ok := cmd.Stdout.(*os.File); ok {
 		cmd.Stdout = kept{f}
-		if asks {
+		if asks || tty.Is(f) { // what it leaves on is reset
 			cmd.Stdout = c.Gate(f)
 		}
 	}

@@ -323,7 +323,7 @@ func (c *connection) runScreen(id jsonrpc.ID, run string) {
 		return
 	}
 	result := wire.RunScreen{
-		Lines: s.Lines, Cols: s.Cols, Rows: s.Rows, Col: s.Col, Row: s.Row, Hidden: s.Hidden, Title: s.Title, Alternate: s.Alternate,
+		Lines: s.Lines, Cols: s.Cols, Rows: s.Rows, Col: s.Col, Row: s.Row, Hidden: s.Hidden, Title: s.Title, Alternate: s.Alternate, Modes: s.Modes,
 	}
 	if result.Lines == nil {
 		result.Lines = []string{}

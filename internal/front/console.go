@@ -149,10 +149,10 @@ func (c *Console) Around(ask func()) {
 // putAway brings the terminal out of the modes of a program that writes through the gate. The function
 // that it returns brings it back, and has a program with a screen of its own draw that anew.
 func (c *Console) putAway() (back func()) {
-	if len(c.gate.modes.set) == 0 || c.term == nil || !c.shown {
+	if !c.gate.modes.Left() || c.term == nil || !c.shown {
 		return func() {}
 	}
-	away, again, second := c.gate.modes.away()
+	away, again, second := c.gate.modes.Away()
 	_, _ = io.WriteString(c.streams[1], away)
 	return func() {
 		_, _ = io.WriteString(c.streams[1], again)
@@ -205,6 +205,7 @@ func (c *Console) Close() {
 	close(c.over)
 	c.restore()
 	if c.term != nil {
+		c.putAway()        // what a program has left on that was ended
 		_ = c.term.Close() // nothing could fix it
 		c.passing.Wait()
 	}

@@ -249,6 +249,8 @@ func (s *Screen) simpleEscape(final rune) {
 		s.save()
 	case '8':
 		s.restore()
+	case '=', '>':
+		s.state.keypad = final == '='
 	case 'D':
 		s.index()
 	case 'E':

@@ -6,6 +6,7 @@ package screen
 import (
 	"fmt"
 	"slices"
+	"strconv"
 )
 
 // maxReplies is how many bytes of answers wait to be fetched.
@@ -81,6 +82,7 @@ func (s *Screen) stackTitle() {
 
 // setPrivate is DECSET and DECRST for one mode.
 func (s *Screen) setPrivate(mode uint16, on bool) {
+	s.state.note(strconv.Itoa(int(mode)), on)
 	switch mode {
 	case 2: // DECANM: its only effect here is that the sets are ASCII again
 		if on {

@@ -77,6 +77,7 @@ type Screen struct {
 	joined  bool // the last input was a character, so REP can repeat it
 	title   string
 	titles  []string // pushed ones, the latest last
+	state   Modes    // what the program has set, for a terminal that is shown this screen later
 	replies []byte
 
 	marks marks
@@ -136,6 +137,7 @@ func (s *Screen) reset() {
 	s.mode = modes{}
 	s.joined = false
 	s.titles = nil
+	s.state = Modes{}
 	s.marks = marks{}
 	for x := range s.tabs {
 		s.tabs[x] = x%8 == 0
@@ -215,6 +217,13 @@ type Snapshot struct {
 	Title string
 	// Alternate reports whether the alternate screen is shown, as full-screen programs do.
 	Alternate bool
+}
+
+// Modes returns what brings a terminal in its usual state into the modes that the program has set;
+// empty for none.
+func (s *Screen) Modes() string {
+	_, modes, _ := s.state.Away()
+	return modes
 }
 
 // Snapshot returns what is visible now.

@@ -101,7 +101,54 @@ func (a *attachment) follow(ctx context.Context) (json.RawMessage, error) {
 		a.reset()
 		return nil, err
 	}
+	a.putAway()
 	return a.result(ctx)
+}
+
+// putAway undoes what the program, which has ended, has left on the terminal.
+func (a *attachment) putAway() {
+	if a.term != nil && a.run.TTY && a.out.modes.Left() && a.env.Variable("TERM") != "dumb" {
+		away, _, _ := a.out.modes.Away()
+		_, _ = io.WriteString(a.env.Stdout, away) // the terminal may be gone
+	}
+}
+
+// snapshot brings the terminal into the state that output which is not shown has set: modes, title and,
+// of a full-screen program, what is on its screen.
+func (a *attachment) snapshot(ctx context.Context) error {
+	if a.term == nil || !a.run.TTY {
+		return nil
+	}
+	var s wire.RunScreen
+	if err := a.c.Repeat(ctx, "run/screen", map[string]any{"runId": a.run.RunID}, &s); err != nil {
+		if why, _ := reasonOf(err); why == runs.NoScreen {
+			return nil
+		}
+		return err
+	}
+	text := s.Modes
+	if s.Title != "" {
+		text += "\x1b]2;" + s.Title + "\x1b\\"
+	}
+	for y, line := range s.Lines {
+		if s.Alternate && line != "" {
+			text += fmt.Sprintf("\x1b[%d;1H%s", y+1, line)
+		}
+	}
+	return a.out.show([]wire.RunChunk{{Stream: "stdout", Chunk: []byte(text)}})
+}
+
+// whole returns the text from the first line or control sequence on that begins in it.
+func whole(text []byte) []byte {
+	for i, b := range text {
+		switch {
+		case b == '\n':
+			return text[i+1:]
+		case b == esc && i+1 < len(text) && text[i+1] != '\\': // not the end of a string
+			return text[i:]
+		}
+	}
+	return nil
 }
 
 // result returns the result of a run that has ended, without output that was shown.
@@ -229,6 +276,12 @@ func (a *attachment) replay(ctx context.Context, r *reader) (last []wire.RunChun
 		}
 	}
 	if skipped > 0 {
+		if err := a.snapshot(ctx); err != nil {
+			return nil, false, err
+		}
+		text := whole(last[0].Chunk)
+		skipped += uint64(len(last[0].Chunk) - len(text))
+		last[0].Chunk = text
 		a.out.tell(fmt.Sprintf("%d bytes of earlier output are not shown; sallyport logs %s prints them", skipped, a.run.RunID))
 	}
 	return last, complete, nil

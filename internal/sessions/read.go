@@ -15,6 +15,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/internal/failure"
 	"github.com/sallyport-dev/sallyport/internal/printable"
+	terminal "github.com/sallyport-dev/sallyport/internal/screen"
 	"github.com/sallyport-dev/sallyport/internal/tty"
 	"github.com/sallyport-dev/sallyport/internal/wire"
 )
@@ -95,10 +96,11 @@ func logs(ctx context.Context, env *Env, o *Options, words []string) error {
 type printer struct {
 	env     *Env
 	json    bool
-	silent  bool       // nothing is printed
-	filters [2]*filter // of standard output and standard error; nil where no terminal could answer
-	lineEnd string     // before and after a message of our own; empty for none of them
-	own     *reading   // of the run that waits for this reader; nil for another one
+	silent  bool           // nothing is printed
+	filters [2]*filter     // of standard output and standard error; nil where no terminal could answer
+	modes   terminal.Modes // what was set on standard output, where that is a terminal
+	lineEnd string         // before and after a message of our own; empty for none of them
+	own     *reading       // of the run that waits for this reader; nil for another one
 }
 
 // An outputLine is a piece of output as JSON.
@@ -144,6 +146,9 @@ func (p *printer) show(chunks []wire.RunChunk) error {
 		text := c.Chunk
 		if filter != nil {
 			text = filter.pass(text)
+			if to == p.env.Stdout {
+				p.modes.Follow(text)
+			}
 		}
 		if p.own.closed(c.Stream) {
 			continue

@@ -241,6 +241,8 @@ type RunScreen struct {
 	Hidden    bool     `json:"hidden"` // the cursor is not shown
 	Title     string   `json:"title"`
 	Alternate bool     `json:"alternate"` // it is the second screen, for full-screen programs
+	// Modes are the sequences that bring a terminal into the modes of the program.
+	Modes string `json:"modes,omitempty"`
 }
 
 // RunResize are the parameters of run/resize.
