@@ -226,6 +226,52 @@ func TestAttachEnds(t *testing.T) {
 	d.expects(t, 7, "", "wait", id)
 }
 
+// TestAttachState: a terminal that comes late gets the modes that the program has set long ago and whole
+// sequences, and one at which the program ends gets them reset.
+func TestAttachState(t *testing.T) {
+	d := newParlor(t)
+	id := d.start(t, "-t", "--", "bash", "-c", `printf '\033[?1049h\033[?1h\033[?1002;1006h\033[?2004h\033]2;my title\a'
+		for i in {1..60000}; do printf '\033[38;5;102m界 text\033[m'; done; stty -echo; echo; echo READY; read x; exit 7`)
+	d.expects(t, 0, "match\n", "wait", "--for", "match=READY", id)
+	x := d.attach(t, id)
+	x.Expect("READY\r\n")
+	seen := x.Transcript()
+	for _, mode := range []string{"1049", "1", "1002", "1006", "2004"} {
+		if !strings.Contains(seen, "\x1b[?"+mode+"h") {
+			t.Errorf("mode %s is not set", mode)
+		}
+	}
+	if !strings.Contains(seen, "\x1b]2;my title\x1b\\") {
+		t.Error("there is no title")
+	}
+	if piece := regexp.MustCompile(`(^|[^[0-9;])(;?[0-9]+)+m`).FindString(seen); piece != "" {
+		t.Errorf("half a sequence: %q", piece)
+	}
+	x.Send("\r")
+	x.Expect(`\x1b\[\?2004l(?s:.*)\x1b\[\?1049l`)
+	if code := x.Wait(); code != 7 {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+// TestRunState: modes that a program on a terminal of its own has left on are reset at its end, however that
+// comes, and nothing is printed after one that has left none.
+func TestRunState(t *testing.T) {
+	d := newParlor(t)
+	for script, want := range map[string]string{
+		`printf '\033[?1049h\033[?1000h\033[?25l'; echo go; kill -9 $$`: "\x1b[?1049l\x1b[?1000l\x1b[?25h\x1b[m",
+		`printf '\033[?2004h\033[31m'; echo go; exit 3`:                  "\x1b[?2004l\x1b[m",
+		`printf '\033[?2004h\033[?2004l\033[31mred\033[m'; echo go`:      "",
+	} {
+		x := testenv.StartTerminal(t, d.command(t, "sallyport", "run", "-t", "--", "sh", "-c", script), 80, 24)
+		x.Expect("go\r\n")
+		x.Wait()
+		if _, seen, _ := strings.Cut(x.Transcript(), "go\r\n"); seen != want {
+			t.Errorf("%s: %q, want %q at the end", script, seen, want)
+		}
+	}
+}
+
 // TestAttachAsks: a program that asks the terminal something gets one answer, however many are
 // attached.
 func TestAttachAsks(t *testing.T) {

@@ -205,7 +205,10 @@ func (c *Console) Close() {
 	close(c.over)
 	c.restore()
 	if c.term != nil {
-		c.putAway()        // what a program has left on that was ended
+		if c.gate.modes.Left() && c.shown {
+			tty.Continue(c.streams[1]) // output that the program has stopped would wait
+			c.putAway()
+		}
 		_ = c.term.Close() // nothing could fix it
 		c.passing.Wait()
 	}
