@@ -178,6 +178,65 @@ func TestRemoteReaderGone(t *testing.T) {
 	}
 }
 
+// TestRemoteReaderStuck: what ends a run on another server waits for no reader that takes nothing, as
+// nothing does here, and what has ended by itself is handed on whole.
+func TestRemoteReaderStuck(t *testing.T) {
+	d := newParlor(t)
+	url := d.server(t)
+	for _, test := range []struct {
+		name  string
+		flags []string
+		kill  syscall.Signal
+		code  int
+	}{{"time limit", []string{"--timeout", "1s"}, 0, 124}, {"signal", nil, syscall.SIGTERM, 143}} {
+		t.Run(test.name, func(t *testing.T) {
+			args := append([]string{"sallyport", "run", "--remote", url, "-C", d.work}, test.flags...)
+			cmd := d.command(t, append(args, "--", "yes")...)
+			r, w, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer r.Close()
+			var errs bytes.Buffer
+			cmd.Stdout, cmd.Stderr = w, &errs
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			_ = w.Close()
+			if _, err := r.Read(make([]byte, 1)); err != nil {
+				t.Fatal(err)
+			}
+			if test.kill != 0 {
+				d.waits(t)
+				_ = cmd.Process.Signal(test.kill)
+			}
+			_ = cmd.Wait()
+			code := cmd.ProcessState.ExitCode()
+			if ws, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+				code = 128 + int(ws.Signal())
+			}
+			if code != test.code || !strings.Contains(errs.String(), "not all of what the command printed was handed on") {
+				t.Errorf("exit code %d, want %d: %s", code, test.code, errs.String())
+			}
+		})
+	}
+	cmd := d.command(t, "sallyport", "run", "--remote", url, "-C", d.work, "--", "sh", "-c", "head -c 600000 /dev/zero; exit 7")
+	pipe, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for out := ""; !strings.Contains(out, "exited (7)"); {
+		out, _, _ = d.run(t, "ps")
+	}
+	if n, err := io.Copy(io.Discard, pipe); n != 600_000 || err != nil {
+		t.Errorf("%d bytes, %v", n, err)
+	}
+	_ = cmd.Wait()
+}
+
 // TestRemoteJSON: the result of a run on another server has all of the output that one here has, also
 // where no message carries it.
 func TestRemoteJSON(t *testing.T) {

@@ -84,7 +84,7 @@ func TestReaderCloses(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			tab, _ := table(t)
 			r := begin(t, tab, Request{Reader: true}, "sh", "-c", test.script)
-			r.AwaitOutput(t.Context(), readerAhead) // it waits, or is about to
+			r.AwaitOutput(t.Context(), readerAhead)               // it waits, or is about to
 			r.Taken(t.Context(), 1<<40, test.stdout, test.stderr) // and has the rest
 			res := ended(t, r)
 			if res.ExitCode != test.code || test.code == 3 && string(res.Stderr.Bytes()) != "141\n" {

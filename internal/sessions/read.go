@@ -153,7 +153,7 @@ func (p *printer) show(chunks []wire.RunChunk) error {
 		if p.own.closed(c.Stream) {
 			continue
 		}
-		if _, err := to.Write(text); err != nil && !p.own.lost(c.Stream, err) {
+		if err := p.own.write(to, text); err != nil && !p.own.lost(c.Stream, err) {
 			return cannotWrite(err)
 		}
 	}

@@ -39,7 +39,7 @@ func Remote(ctx context.Context, env *Env, run *runargs.Options, args []string, 
 	opts := execclient.Options{Approvals: true, OnRequest: answer(&terminal.Approver{Around: shared.around})}
 	params := started(env, run, args)
 	params["reader"] = !run.Captures()
-	lines := &eventLines{print: event, end: end}
+	lines := &eventLines{show: event, end: end}
 	if event != nil {
 		params["events"] = true
 		opts.OnNotify, opts.OnResume = lines.notify, lines.cut
@@ -79,8 +79,8 @@ func Remote(ctx context.Context, env *Env, run *runargs.Options, args []string, 
 // eventLines prints the events of a run as lines. The functions are called by the goroutine that reads
 // from the server.
 type eventLines struct {
-	print func(json.RawMessage) error
-	end   context.CancelCauseFunc // of the run, when a line cannot be printed
+	show func(json.RawMessage) error
+	end  context.CancelCauseFunc // of the run, when a line cannot be printed
 
 	mu        sync.Mutex
 	over, gap bool // the last event was there; some before it are missing
@@ -91,7 +91,7 @@ func (l *eventLines) notify(method string, params json.RawMessage) {
 	if method != wire.MethodRunEvent || json.Unmarshal(params, &n) != nil {
 		return
 	}
-	if err := l.print(n.Event); err != nil {
+	if err := l.show(n.Event); err != nil {
 		l.end(err)
 	}
 	var of struct{ Type string }
@@ -127,7 +127,7 @@ func attend(ctx context.Context, env *Env, c client, id string, run *runargs.Opt
 	if err != nil {
 		return nil, err
 	}
-	own := &reading{terminal: listed.TTY}
+	own := &reading{terminal: listed.TTY, late: make(chan struct{}, 1)}
 	if !run.Captures() {
 		shared.begin(ctx, c, id)
 	}
@@ -185,6 +185,8 @@ func (a *attachment) forward(ctx context.Context) (stop func()) {
 		for again := false; ; again = true {
 			select {
 			case s := <-arrived:
+				a.reading.stopped.Store(true)
+				a.work.Go(func() { a.unhold(ctx, over) })
 				_ = a.c.Call(ctx, "run/signal", map[string]any{"runId": a.run.RunID, "signal": names[s]}, nil) // it may have ended
 				if again {
 					_ = a.c.Call(ctx, "run/terminate", map[string]any{"runId": a.run.RunID}, nil)
