@@ -31,8 +31,11 @@ func (r *report) connect(cmd *sallyport.Cmd, c *front.Console, signals *front.Si
 	cmd.TTY, cmd.Resizes = &c.Size, c.Resizes()
 	if f, ok := cmd.Stdout.(*os.File); ok {
 		cmd.Stdout = kept{f}
-		if asks || tty.Is(f) { // what it leaves on is reset
+		switch {
+		case asks:
 			cmd.Stdout = c.Gate(f)
+		case tty.Is(f):
+			cmd.Stdout = c.Follow(f)
 		}
 	}
 	if c.Keys {

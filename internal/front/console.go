@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/screen"
 	"github.com/sallyport-dev/sallyport/internal/tty"
 )
 
@@ -139,6 +140,9 @@ func (c *Console) Around(ask func()) {
 	defer c.asking.Store(false)
 	c.gate.turn.Lock()
 	defer c.gate.turn.Unlock()
+	if !c.gate.asks {
+		c.gate.modes = screen.Modes{} // the question resets what one that has ended has left on
+	}
 	defer c.putAway()()
 	c.restore() // of a program that was lent the terminal, and has ended
 	c.suspend()

@@ -14,6 +14,7 @@ import (
 // writes waits, so that it can neither hide the question nor change what it says. Then the program's
 // screen and modes are put away, and brought back.
 type gate struct {
+	asks  bool         // the program may run while there is a question
 	turn  sync.Mutex   // held while something is written, or a question is on the terminal
 	modes screen.Modes // that the program has set
 }
@@ -34,4 +35,11 @@ func (g gated) Write(p []byte) (int, error) {
 
 // Gate returns a writer to the terminal for a program that may run while there is a question. Nothing
 // else of the program may write to the terminal.
-func (c *Console) Gate(w io.Writer) io.Writer { return gated{w, &c.gate} }
+func (c *Console) Gate(w io.Writer) io.Writer {
+	c.gate.asks = true
+	return gated{w, &c.gate}
+}
+
+// Follow returns a writer to the terminal for a program that does not run while there is a question. What
+// it leaves on is reset by Close.
+func (c *Console) Follow(w io.Writer) io.Writer { return gated{w, &c.gate} }
