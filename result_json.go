@@ -6,15 +6,14 @@ package sallyport
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/caller"
 	"github.com/sallyport-dev/sallyport/internal/lazyjson"
 	"github.com/sallyport-dev/sallyport/internal/output"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -118,7 +117,7 @@ func (r *Result) WriteJSON(w io.Writer) error {
 		StdoutBytes: r.Stdout.Total, StderrBytes: r.Stderr.Total, OmittedBytes: r.Stdout.Omitted + r.Stderr.Omitted,
 		StdoutBase64: r.Stdout.binary(), StderrBase64: r.Stderr.binary(),
 		StdoutOmitted: r.Stdout.Omitted, StderrOmitted: r.Stderr.Omitted,
-		StdinError: sentence(r.StdinErr), StdoutError: sentence(r.StdoutErr), StderrError: sentence(r.StderrErr),
+		StdinError: caller.Text(r.StdinErr), StdoutError: caller.Text(r.StdoutErr), StderrError: caller.Text(r.StderrErr),
 		Rule: r.Rule, Sandbox: r.Sandbox, Attempts: len(r.Attempts), Approvals: r.Approvals, Notices: r.Notices, First: first(r.First), Denials: orEmpty(r.denials), DenialsOmitted: r.DenialsOmitted, NetworkDenials: r.NetworkDenials, NetworkHosts: r.NetworkHosts,
 		Survivors: len(r.Survivors), SurvivorList: event.Listed(r.Survivors), SurvivorsBy: r.SurvivorsBy,
 		StreamsLeftOpen: r.StreamsLeftOpen, Quarantined: r.Quarantined, HardLinks: r.HardLinks, LinksOmitted: r.HardLinksOmitted,
@@ -155,7 +154,7 @@ func (r *Result) UnmarshalJSON(data []byte) error {
 		Limits: j.Limits, Usage: j.Usage, Rule: j.Rule, Sandbox: j.Sandbox, Attempts: make([]Attempt, j.Attempts),
 		Withheld: j.Withheld, Warnings: j.Warnings, Error: j.Error, denials: j.Denials, DenialsOmitted: j.DenialsOmitted, NetworkDenials: j.NetworkDenials, NetworkHosts: j.NetworkHosts,
 		Approvals: j.Approvals, Notices: j.Notices,
-		StdinErr: said(j.StdinError), StdoutErr: said(j.StdoutError), StderrErr: said(j.StderrError),
+		StdinErr: caller.Said(j.StdinError), StdoutErr: caller.Said(j.StdoutError), StderrErr: caller.Said(j.StderrError),
 	}
 	if f := j.First; f != nil { // which stream lacks the bytes that are not there is not known
 		n := f.OmittedBytes
@@ -166,22 +165,6 @@ func (r *Result) UnmarshalJSON(data []byte) error {
 		}
 	}
 	return nil
-}
-
-// sentence is the text of an error; empty for none.
-func sentence(err error) string {
-	if err == nil {
-		return ""
-	}
-	return strings.TrimPrefix(err.Error(), "sallyport: ")
-}
-
-// said is the error with a text; nil for none.
-func said(text string) error {
-	if text == "" {
-		return nil
-	}
-	return errors.New(text)
 }
 
 // binary returns the retained bytes if String loses some of them.

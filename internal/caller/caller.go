@@ -41,6 +41,22 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
+// Text is what an error says, for a member of JSON; empty for none.
+func Text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return strings.TrimPrefix(err.Error(), "sallyport: ")
+}
+
+// Said is the error with a text; nil for none.
+func Said(text string) error {
+	if text == "" {
+		return nil
+	}
+	return errors.New(text)
+}
+
 // Check returns ErrNoContext for a context that is nil.
 func Check(ctx context.Context) error {
 	if ctx == nil {

@@ -142,8 +142,8 @@ func (m *Queue) run(idle chan struct{}) {
 // Await waits until the sink has returned from all that was emitted before the call. The error is the
 // cause of ctx, or Err.
 func (m *Queue) Await(ctx context.Context) error {
-	if m == nil {
-		return nil
+	if err := caller.Check(ctx); err != nil || m == nil {
+		return err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
