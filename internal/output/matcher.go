@@ -43,9 +43,15 @@ type placing struct {
 	same bool   // each byte of the piece is one of the output
 }
 
-// NewMatcher returns a Matcher for what comes after an offset. Pattern must not be nil.
+// returns finds carriage returns in a pattern.
+var returns = regexp.MustCompile(`(?i)\r|\\r|\\x0d|\\x\{0*d\}|\\015`)
+
+// NewMatcher returns a Matcher for what comes after an offset. Pattern must not be nil. One with
+// carriage returns sees those of the output, which are line ends otherwise.
 func NewMatcher(pattern *regexp.Regexp, raw bool, after uint64) *Matcher {
-	return &Matcher{pattern: pattern, raw: raw, off: after, after: after}
+	m := &Matcher{pattern: pattern, raw: raw, off: after, after: after}
+	m.plain.Returns = returns.MatchString(pattern.String())
+	return m
 }
 
 // Look looks at the output before the offset end that it has not looked at, and returns the offset after the
@@ -73,7 +79,7 @@ func (m *Matcher) Look(ctx context.Context, out executor.Output, end uint64) (af
 // gap forgets the text before bytes that are not retained. A line begins after them.
 func (m *Matcher) gap() {
 	m.begin += uint64(len(m.text))
-	m.text, m.before, m.places, m.plain = nil, true, nil, plaintext.Plain{}
+	m.text, m.before, m.places, m.plain = nil, true, nil, plaintext.Plain{Returns: m.plain.Returns}
 	m.add([]byte{'\n'}, m.off, false)
 }
 

@@ -38,6 +38,8 @@ func TestMatcher(t *testing.T) {
 		{"colors for bytes", "ready in [0-9]+ ms", true, []string{"ready in \x1b[1m129\x1b[22m ms\r\n"}, 0, -1},
 		{"bytes", "\x1b\\[1m", true, []string{"ready in \x1b[1m129"}, 0, 13},
 		{"the end of a line on a terminal", `(?m)ready$`, false, []string{"ready\r\n"}, 0, 5},
+		{"a return in the pattern", "ready\r\n", false, []string{"\x1b[1mready\x1b[m\r\n"}, 0, 14},
+		{"a return as an escape", `(?m)ready\r$`, false, []string{"ready\r\n"}, 0, 6},
 		{"line ends within", "a\nb", false, []string{"a\r\nb"}, 0, 4},
 		{"behind a title", `(?m)^\$ $`, false, []string{"x\n\x1b]0;title\a\x1b[1m$ \x1b[m"}, 0, 18},
 		{"nothing but colors", "^$", false, []string{"\x1b[m\x1b[1m"}, 0, -1},

@@ -14,6 +14,7 @@ import (
 	"os/signal"
 	"sync"
 	"syscall"
+	"unicode/utf8"
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/failure"
@@ -140,7 +141,8 @@ func (a *attachment) snapshot(ctx context.Context) error {
 
 // whole returns the text from the first line or control sequence on that begins in it.
 func whole(text []byte) []byte {
-	for i, b := range text {
+	const most = 4 << 10 // a longer line begins where it is cut
+	for i, b := range text[:min(len(text), most)] {
 		switch {
 		case b == '\n':
 			return text[i+1:]
@@ -148,7 +150,10 @@ func whole(text []byte) []byte {
 			return text[i:]
 		}
 	}
-	return nil
+	for len(text) > 0 && !utf8.RuneStart(text[0]) {
+		text = text[1:]
+	}
+	return text
 }
 
 // result returns the result of a run that has ended, without output that was shown.

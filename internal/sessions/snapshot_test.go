@@ -14,7 +14,7 @@ func TestWhole(t *testing.T) {
 		"\x96\x8c\xe4\xb8\x96\x1b[mend": "\x1b[mend",
 		"title\x1b\\text\nnext":         "next",
 		"102m\nnext\x1b[m":              "next\x1b[m",
-		"no end of a line":              "",
+		"\x96no end of a line":          "no end of a line",
 	} {
 		if got := string(whole([]byte(text))); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)

@@ -12,11 +12,12 @@ import "bytes"
 // strings such as titles and the addresses of links, become nothing. Output can be cut anywhere: the state is
 // kept. The zero value is ready.
 type Plain struct {
-	state  plainState
-	length int // of the control sequence so far
-	param  int // its first parameter
-	params int // how many were begun
-	kind   byte
+	Returns bool // carriage returns are text as well
+	state   plainState
+	length  int // of the control sequence so far
+	param   int // its first parameter
+	params  int // how many were begun
+	kind    byte
 }
 
 type plainState uint8
@@ -58,7 +59,7 @@ func (t *Plain) Next(p []byte) (n int, text []byte, same bool) {
 	case inString, stringEscape:
 		return t.string(b)
 	}
-	for n < len(p) && (p[n] >= ' ' && p[n] != 0x7f && p[n] != 0xc2 || p[n] == '\n' || p[n] == '\t') {
+	for n < len(p) && (p[n] >= ' ' && p[n] != 0x7f && p[n] != 0xc2 || p[n] == '\n' || p[n] == '\t' || p[n] == '\r' && t.Returns) {
 		n++
 	}
 	if n > 0 {
