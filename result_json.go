@@ -22,14 +22,14 @@ import (
 // A resultJSON is the JSON form of a Result. Its member names and their types are a
 // contract; new members may be added.
 type resultJSON struct {
-	Type       string   `json:"type"` // always "result"
-	Args       []string `json:"argv"`
-	Dir        string   `json:"cwd"`
-	ExitCode   int      `json:"exit_code"`
-	Signal     int      `json:"signal"`
-	TimedOut   bool     `json:"timed_out"`
-	End        End      `json:"end"`
-	DurationMS int64    `json:"duration_ms"`
+	Type       string                `json:"type"` // always "result"
+	Args       lazyjson.List[string] `json:"argv"`
+	Dir        string                `json:"cwd"`
+	ExitCode   int                   `json:"exit_code"`
+	Signal     int                   `json:"signal"`
+	TimedOut   bool                  `json:"timed_out"`
+	End        End                   `json:"end"`
+	DurationMS int64                 `json:"duration_ms"`
 
 	Stdout       string `json:"stdout"`
 	Stderr       string `json:"stderr"`
@@ -93,7 +93,7 @@ func first(r *Result) *firstJSON {
 	}
 	return &firstJSON{
 		r.End, r.ExitCode, r.Signal, r.Duration.Milliseconds(), r.Stdout.String(), r.Stderr.String(), r.Output.String(),
-		r.Stdout.Omitted + r.Stderr.Omitted, orEmpty(r.denials),
+		r.Stdout.Omitted + r.Stderr.Omitted, r.denials,
 	}
 }
 
@@ -111,14 +111,14 @@ func (r *Result) MarshalJSON() ([]byte, error) {
 // fewer copies of the text in memory.
 func (r *Result) WriteJSON(w io.Writer) error {
 	j := resultJSON{
-		Type: "result", Args: orEmpty(r.Args), Dir: r.Dir, ExitCode: r.ExitCode, Signal: r.Signal,
+		Type: "result", Args: r.Args, Dir: r.Dir, ExitCode: r.ExitCode, Signal: r.Signal,
 		TimedOut: r.TimedOut, End: r.End, DurationMS: r.Duration.Milliseconds(),
 		Stdout: r.Stdout.String(), Stderr: r.Stderr.String(), Output: r.Output.String(),
 		StdoutBytes: r.Stdout.Total, StderrBytes: r.Stderr.Total, OmittedBytes: r.Stdout.Omitted + r.Stderr.Omitted,
 		StdoutBase64: r.Stdout.binary(), StderrBase64: r.Stderr.binary(),
 		StdoutOmitted: r.Stdout.Omitted, StderrOmitted: r.Stderr.Omitted,
 		StdinError: caller.Text(r.StdinErr), StdoutError: caller.Text(r.StdoutErr), StderrError: caller.Text(r.StderrErr),
-		Rule: r.Rule, Sandbox: r.Sandbox, Attempts: len(r.Attempts), Approvals: r.Approvals, Notices: r.Notices, First: first(r.First), Denials: orEmpty(r.denials), DenialsOmitted: r.DenialsOmitted, NetworkDenials: r.NetworkDenials, NetworkHosts: r.NetworkHosts,
+		Rule: r.Rule, Sandbox: r.Sandbox, Attempts: len(r.Attempts), Approvals: r.Approvals, Notices: r.Notices, First: first(r.First), Denials: r.denials, DenialsOmitted: r.DenialsOmitted, NetworkDenials: r.NetworkDenials, NetworkHosts: r.NetworkHosts,
 		Survivors: len(r.Survivors), SurvivorList: event.Listed(r.Survivors), SurvivorsBy: r.SurvivorsBy,
 		StreamsLeftOpen: r.StreamsLeftOpen, Quarantined: r.Quarantined, HardLinks: r.HardLinks, LinksOmitted: r.HardLinksOmitted,
 		OwnersIgnored: r.OwnershipIgnored, New: r.New, Limits: r.Limits, Usage: r.Usage,
@@ -182,12 +182,4 @@ func outputFrom(text string, data []byte, total, omitted uint64) Output {
 		data = []byte(text)
 	}
 	return Output{Total: total, Omitted: omitted, kept: output.Snapshot{Head: data}}
-}
-
-// orEmpty turns nil into an empty list, which is [] in JSON.
-func orEmpty[T any](list []T) []T {
-	if list == nil {
-		return []T{}
-	}
-	return list
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/caller"
+	inputs "github.com/sallyport-dev/sallyport/internal/input"
 	"github.com/sallyport-dev/sallyport/internal/output"
 )
 
@@ -193,21 +194,11 @@ func (s *Session) tells(u *Until) error {
 	if !u.Input && !u.Port || s.over() {
 		return nil
 	}
-	now, cancel := context.WithCancel(context.Background())
-	cancel()
-	const reason = "this executor cannot tell; leave it out and wait for output or for the end"
-	p := s.attempt.Load().process
-	if u.Input {
-		if _, err := p.AwaitInput(now); errors.Is(err, errors.ErrUnsupported) {
-			return &UntilError{Field: "Input", Reason: reason, Err: err}
-		}
+	field, err := inputs.Tells(s.attempt.Load().process, u.Input, u.Port)
+	if err == nil {
+		return nil
 	}
-	if u.Port {
-		if _, err := p.AwaitPort(now, nil); errors.Is(err, errors.ErrUnsupported) {
-			return &UntilError{Field: "Port", Reason: reason, Err: err}
-		}
-	}
-	return nil
+	return &UntilError{Field: field, Reason: "this executor cannot tell; leave it out and wait for output or for the end", Err: err}
 }
 
 func waitCanceled(ctx context.Context) error {
@@ -306,20 +297,10 @@ func (w *sessionWait) inspect(ctx context.Context) {
 		return
 	}
 	if w.u.Input {
-		w.input = make(chan *executor.InputWait, 1)
-		s.inspections.Go(func() {
-			if in, err := p.AwaitInput(ctx); err == nil {
-				w.input <- in
-			}
-		})
+		w.input = inputs.Ask(&s.inspections, func() (*executor.InputWait, error) { return p.AwaitInput(ctx) })
 	}
 	if w.u.Port {
-		w.port = make(chan int, 1)
-		s.inspections.Go(func() {
-			if port, err := p.AwaitPort(ctx, nil); err == nil {
-				w.port <- port
-			}
-		})
+		w.port = inputs.Ask(&s.inspections, func() (int, error) { return p.AwaitPort(ctx, nil) })
 	}
 }
 

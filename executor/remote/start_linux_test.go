@@ -109,23 +109,24 @@ var (
 	starting = refusal("process id p is starting")
 )
 
-// TestStartUnknown: a start without an answer is asked about; where the server does not tell whether
-// the process runs, the error says that the end is not known, and what may run is ended. What did not
-// run is told apart.
-func TestStartUnknown(t *testing.T) {
+// A lostStart is a start of which answers are lost, and what becomes of it.
+type lostStart struct {
+	name   string
+	inside bool  // of a sandbox
+	start  []any // answers; the last one again and again
+	read   []any
+	hello  []any
+	class  Class
+	runs   bool // Start has no error
+	starts int
+	kills  bool
+}
+
+// lostStarts are the cases of TestStartUnknown.
+func lostStarts() []lostStart {
 	ended := wire.ReadResult{Chunks: []wire.Chunk{}, NextSeq: 3, Exited: true, ExitCode: new(int), Closed: true}
 	withSandbox := func(kind string) wire.ReadResult { r := ended; r.SandboxType = kind; return r }
-	for _, test := range []struct {
-		name   string
-		inside bool  // of a sandbox
-		start  []any // answers; the last one again and again
-		read   []any
-		hello  []any
-		class  Class
-		runs   bool // Start has no error
-		starts int
-		kills  bool
-	}{
+	return []lostStart{
 		{name: "exists and has ended", start: []any{nil, exists}, read: []any{ended}, runs: true, starts: 2},
 		{name: "cut three times", start: []any{nil, nil, nil, exists}, read: []any{ended}, runs: true, starts: 4},
 		{name: "exists in the sandbox", inside: true, start: []any{nil, exists}, read: []any{withSandbox("linuxSeccomp")}, runs: true, starts: 2},
@@ -139,7 +140,14 @@ func TestStartUnknown(t *testing.T) {
 		{name: "the session is gone", start: []any{nil}, hello: []any{greeted, refusal("unknown session id s")}, class: ClassTransport, starts: 1},
 		{name: "no answer is understood", start: []any{7}, class: ClassTransport, starts: 1, kills: true},
 		{name: "refused", start: []any{refusal("no")}, class: ClassSpawn, starts: 1},
-	} {
+	}
+}
+
+// TestStartUnknown: a start without an answer is asked about; where the server does not tell whether
+// the process runs, the error says that the end is not known, and what may run is ended. What did not
+// run is told apart.
+func TestStartUnknown(t *testing.T) {
+	for _, test := range lostStarts() {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				next := func(list *[]any) any {

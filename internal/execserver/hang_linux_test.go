@@ -158,8 +158,8 @@ func TestLargeCopy(t *testing.T) {
 	if err := os.WriteFile(from, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Truncate(from, 1<<40); err != nil {
-		t.Skip("no such large files here: ", err)
+	if err := os.Truncate(from, 1<<36); err != nil { // it has holes, and takes no room
+		t.Fatal(err)
 	}
 	s := New(Options{Drain: time.Millisecond, Dir: "/"})
 	c := client(t, s)
