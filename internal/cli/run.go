@@ -36,9 +36,9 @@ func runCommand(ctx context.Context, env *Env, _ *options, args []string) error 
 	}
 	switch {
 	case o.Detach:
-		return detach(ctx, env, &o, args)
+		return detach(ctx, env, &o, words)
 	case o.Server.URL != "":
-		return runRemote(ctx, report, args)
+		return runRemote(ctx, report)
 	}
 	defer o.Close()
 	dir, err := o.Directory(&env.Env)

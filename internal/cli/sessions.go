@@ -52,16 +52,16 @@ func sessionIDs([]string) (getopt.Kind, []candidate) {
 }
 
 // detach starts a run that goes on as a session.
-func detach(ctx context.Context, env *Env, o *runargs.Options, args []string) error {
+func detach(ctx context.Context, env *Env, o *runargs.Options, words []string) error {
 	program, err := os.Executable()
 	if err != nil {
 		return failure.New("this program does not know its own file: %v", err)
 	}
-	return sessions.Detach(ctx, env.sessions(program, "exec-server", "--idle", daemonIdle), o, args)
+	return sessions.Detach(ctx, env.sessions(program, "exec-server", "--idle", daemonIdle), o, words)
 }
 
 // runRemote runs a program on another machine, and reports what its server tells.
-func runRemote(ctx context.Context, report *report, args []string) error {
+func runRemote(ctx context.Context, report *report) error {
 	env := report.env
 	var event func(json.RawMessage) error
 	var unprinted error // an event that could not be
@@ -71,7 +71,7 @@ func runRemote(ctx context.Context, report *report, args []string) error {
 			return unprinted
 		}
 	}
-	text, err := sessions.Remote(ctx, env.sessions(), report.o, args, event)
+	text, err := sessions.Remote(ctx, env.sessions(), report.o, report.words, event)
 	var done failure.ExitCode
 	switch {
 	case unprinted != nil: // nor could a result be

@@ -20,6 +20,9 @@ type Flag struct {
 	Words []string
 	// Shapes says that the flag decides what a program may touch. It is recorded.
 	Shapes bool
+	// Local flags are about the program that takes them, and are not sent to a server. It is what a client
+	// does in place of one, for the error of a server that gets it; empty for flags that are sent.
+	Local string
 }
 
 // The headings of flags in the help text.
@@ -85,18 +88,18 @@ var runFlags = []Flag{
 		Long: "env-inherit", Value: "WHICH", Group: groupProgram, Key: "environment.inherit", Shapes: true, Words: []string{"all", "core", "none"},
 		Help: "pass on all, core or none of our variables, except\nwhat looks like a secret (default all)",
 	},
-	{Long: "tty", Short: 't', Toggle: true, Group: groupProgram, Key: "tty", Sets: "true", Shapes: true, Help: "a terminal of its own; -t=false passes ours on\n(default on when stdin and stdout are terminals)"},
-	{Long: "fd", Value: "N", Group: groupProgram, Shapes: true, Help: "hand on descriptor N (repeatable; N,N); pipes that\nwords name as /dev/fd/N need no flag"},
-	{Long: "interactive", Short: 'i', Group: groupProgram, Help: "keep stdin open (run always does)"},
+	{Long: "tty", Short: 't', Local: "set tty", Toggle: true, Group: groupProgram, Key: "tty", Sets: "true", Shapes: true, Help: "a terminal of its own; -t=false passes ours on\n(default on when stdin and stdout are terminals)"},
+	{Long: "fd", Local: "leave it out", Value: "N", Group: groupProgram, Shapes: true, Help: "hand on descriptor N (repeatable; N,N); pipes that\nwords name as /dev/fd/N need no flag"},
+	{Long: "interactive", Short: 'i', Local: "set openStdin", Group: groupProgram, Help: "keep stdin open (run always does)"},
 	{Long: "timeout", Value: "DUR", Group: groupProgram, Key: "limits.timeout", Help: "stop it after a time such as 30 (seconds), 1.5, 5m\nor 1h30m (default never)"},
-	{Long: "detach", Group: groupProgram, Help: "leave it running as a session, and print its ID; see\nsallyport help attach"},
-	{Long: "join", Value: "NAME", Group: groupProgram, Shapes: true, Help: "run in the sandbox NAME of this workspace, which the\nfirst such run starts: programs in it share the\nnetwork and /tmp; see sallyport help sandboxes"},
-	{Long: "idle", Value: "DUR", Group: groupProgram, Help: "end that sandbox after so long without a program,\nif this run starts it (default 10m)"},
-	{Long: "remote", Value: "URL", Group: groupProgram, Help: "run on an exec-server (ws://, wss:// or unix://),\nby the settings and rules there"},
-	{Long: "remote-token-file", Value: "FILE", Group: groupProgram, Help: "holds the token for that server (default:\n$SALLYPORT_REMOTE_TOKEN)"},
-	{Long: "remote-tls-cert", Value: "FILE", Group: groupProgram, Help: "our certificate for that server (PEM; wss:// only)"},
-	{Long: "remote-tls-key", Value: "FILE", Group: groupProgram, Help: "its private key"},
-	{Long: "remote-tls-ca", Value: "FILE", Group: groupProgram, Help: "trust servers that a certificate in it signed, in\nplace of the system's"},
+	{Long: "detach", Local: "leave it out", Group: groupProgram, Help: "leave it running as a session, and print its ID; see\nsallyport help attach"},
+	{Long: "join", Local: "leave it out", Value: "NAME", Group: groupProgram, Shapes: true, Help: "run in the sandbox NAME of this workspace, which the\nfirst such run starts: programs in it share the\nnetwork and /tmp; see sallyport help sandboxes"},
+	{Long: "idle", Local: "leave it out", Value: "DUR", Group: groupProgram, Help: "end that sandbox after so long without a program,\nif this run starts it (default 10m)"},
+	{Long: "remote", Local: "connect to that server", Value: "URL", Group: groupProgram, Help: "run on an exec-server (ws://, wss:// or unix://),\nby the settings and rules there"},
+	{Long: "remote-token-file", Local: "connect to that server", Value: "FILE", Group: groupProgram, Help: "holds the token for that server (default:\n$SALLYPORT_REMOTE_TOKEN)"},
+	{Long: "remote-tls-cert", Local: "connect to that server", Value: "FILE", Group: groupProgram, Help: "our certificate for that server (PEM; wss:// only)"},
+	{Long: "remote-tls-key", Local: "connect to that server", Value: "FILE", Group: groupProgram, Help: "its private key"},
+	{Long: "remote-tls-ca", Local: "connect to that server", Value: "FILE", Group: groupProgram, Help: "trust servers that a certificate in it signed, in\nplace of the system's"},
 	{Long: "kill-after", Value: "DUR", Group: groupProgram, Key: "limits.kill_after", Help: "time between SIGTERM and SIGKILL (default 2s)"},
 
 	{Long: "memory", Value: "SIZE", Group: groupLimits, Key: "limits.memory", Shapes: true, Help: "memory, such as 512MiB; it is killed above that"},
@@ -105,13 +108,13 @@ var runFlags = []Flag{
 	{Long: "disk", Value: "SIZE", Group: groupLimits, Key: "limits.disk", Shapes: true, Help: "growth of its writable directories, /tmp included"},
 	{Long: "output", Value: "SIZE", Group: groupLimits, Key: "limits.output", Shapes: true, Help: "bytes on stdout and stderr, which are pipes then"},
 
-	{Long: "json", Group: groupOutput, Help: "capture the output; print one JSON object at the end"},
-	{Long: "jsonl", Group: groupOutput, Help: "print events as JSON lines, the result object last"},
-	{Long: "jsonl-drop", Group: groupOutput, Help: "drop and count output that the reader of --jsonl is\ntoo slow for (default: the program waits)"},
+	{Long: "json", Local: "run/result has the object", Group: groupOutput, Help: "capture the output; print one JSON object at the end"},
+	{Long: "jsonl", Local: "set events", Group: groupOutput, Help: "print events as JSON lines, the result object last"},
+	{Long: "jsonl-drop", Local: "set events", Group: groupOutput, Help: "drop and count output that the reader of --jsonl is\ntoo slow for (default: the program waits)"},
 	{Long: "max-output", Value: "SIZE", Group: groupOutput, Key: "max_output", Help: "bytes of each stream in the object (default 1MiB)"},
-	{Long: "quiet", Short: 'q', Group: groupOutput, Key: "quiet", Sets: "true", Help: "print no messages"},
+	{Long: "quiet", Short: 'q', Local: "leave it out", Group: groupOutput, Key: "quiet", Sets: "true", Help: "print no messages"},
 	{Long: "verbose", Short: 'v', Group: groupOutput, Key: "verbose", Sets: "true", Help: "print the launch script, limits and usage"},
-	{Long: "help", Short: 'h', Group: groupOutput, Help: "print this text"},
+	{Long: "help", Short: 'h', Local: "run sallyport run --help", Group: groupOutput, Help: "print this text"},
 
 	{Long: "config", Value: "FILE", Group: groupConfig, Help: "read this file in place of the user's config.toml"},
 	{Long: "no-config", Group: groupConfig, Help: "read no files and variables but the managed ones"},

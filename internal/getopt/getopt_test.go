@@ -115,23 +115,3 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
-
-func TestWithout(t *testing.T) {
-	flags := []Flag{
-		{Long: "detach"}, {Long: "remote", Value: "URL"}, {Long: "tty", Short: 't', Toggle: true}, {Long: "interactive", Short: 'i'},
-		{Long: "quiet", Short: 'q'}, {Long: "mode", Short: 's', Value: "MODE"}, {Long: "rule", Value: "WORD", Rest: true},
-	}
-	for _, test := range []struct{ args, want string }{
-		{"", ""}, {"--detach", ""}, {"--detach -- ls --detach", "-- ls --detach"}, {"--detach ls -t", "ls -t"},
-		{"-q --detach -s m ls", "-q -s m ls"}, {"-it ls", "ls"}, {"-iqt ls", "-q ls"}, {"-t=false -q ls", "-q ls"}, {"--tty=false ls", "ls"},
-		{"-qsm --detach ls", "-qsm ls"}, {"-qs --detach --detach ls", "-qs --detach ls"}, {"--mode --detach ls", "--mode --detach ls"},
-		{"--mode=x --detach ls", "--mode=x ls"}, {"--remote u ls", "ls"}, {"--remote=u ls", "ls"}, {"--rule --detach a -- ls", "--rule --detach a -- ls"},
-		{"--rule a b -- --detach", "--rule a b -- --detach"}, {"--other --detach", "--other"}, {"- --detach", "- --detach"},
-	} {
-		t.Run(test.args, func(t *testing.T) {
-			if got := strings.Join(Without(flags, strings.Fields(test.args), "detach", "remote", "tty", "interactive"), " "); got != test.want {
-				t.Errorf("%q, want %q", got, test.want)
-			}
-		})
-	}
-}

@@ -58,6 +58,14 @@ type Options struct {
 	// are masked.
 	Given config.Values
 	Shape []string
+
+	local  []*config.Flag // the flags that were given and are not sent to a server
+	others []string       // the other ones, each as one word
+}
+
+// Words returns what a server gets for the flags and these words of a command: its "args".
+func (o *Options) Words(command []string) []string {
+	return slices.Concat(o.others, []string{"--"}, command)
 }
 
 // settings are what keys of the configuration set, and the flags for them. The zero value of a
@@ -106,10 +114,8 @@ func Flags(o *Options) []getopt.Flag {
 			Long: t.Long, Short: t.Short, Value: t.Value, Toggle: t.Toggle, Help: t.Help, Group: t.Group, Rest: t.Rest,
 			Words: t.Words, Key: t.Key, Shapes: t.Shapes, Set: o.setter(t),
 		}
-		if f.Shapes {
-			set := f.Set
-			f.Set = func(v string) error { return o.record(f, set, v) }
-		}
+		set := f.Set
+		f.Set = func(v string) error { return o.record(t, f, set, v) }
 	}
 	return flags
 }
@@ -300,12 +306,21 @@ func (s *settings) limit(key, text string) {
 	}
 }
 
-// record sets a flag and notes it in shape.
-func (o *Options) record(f *getopt.Flag, set func(string) error, v string) error {
+// record sets a flag and notes it, for a server and in shape.
+func (o *Options) record(t *config.Flag, f *getopt.Flag, set func(string) error, v string) error {
 	if err := set(v); err != nil {
 		return err
 	}
+	switch {
+	case t.Local != "":
+		o.local = append(o.local, t)
+	case f.Value == "" && v == "":
+		o.others = append(o.others, f.Name())
+	default:
+		o.others = append(o.others, f.Name()+"="+v)
+	}
 	switch name, _, set := strings.Cut(v, "="); {
+	case !f.Shapes:
 	case f.Value == "" && v != "":
 		o.Shape = append(o.Shape, f.Shortest()+"="+v)
 	case f.Value == "":

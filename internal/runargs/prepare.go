@@ -40,30 +40,13 @@ func Prepare(managed string, proxies []string) runs.Prepare {
 	}
 }
 
-// callers refuses flags about the streams of the caller: a run of a client has none of them.
+// callers refuses flags of the program that a run is for: a run of a client has none of them.
 func (o *Options) callers() error {
-	for _, f := range []struct {
-		given bool
-		name  string
-		fix   string
-	}{
-		{o.Help, "--help", "run sallyport run --help"},
-		{o.JSON, "--json", "run/result has the object"},
-		{o.JSONL, "--jsonl", "set events"},
-		{o.JSONLDrop, "--jsonl-drop", "set events"},
-		{o.Interactive, "--interactive", "set openStdin"},
-		{o.Server != Server{}, "--remote", "connect to that server"},
-		{o.Detach, "--detach", "leave it out"},
-		{o.joins(), "--join", "leave it out"},
-		{len(o.Descriptors) > 0, "--fd", "leave it out"},
-		{len(o.Given["tty"]) > 0, "--tty", "set tty"},
-		{len(o.Given["quiet"]) > 0, "--quiet", "leave it out"},
-	} {
-		if f.given {
-			return failure.New("%s is not supported in a run of a client; %s", f.name, f.fix)
-		}
+	if len(o.local) == 0 {
+		return nil
 	}
-	return nil
+	f := o.local[0]
+	return failure.New("--%s is not supported in a run of a client; %s", f.Long, f.Local)
 }
 
 // prepare makes the run. Person may be nil.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/approval"
+	"github.com/sallyport-dev/sallyport/internal/getopt"
 	"github.com/sallyport-dev/sallyport/internal/runs"
 	"github.com/sallyport-dev/sallyport/network"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -56,13 +57,44 @@ func TestPrepareErrors(t *testing.T) {
 		{"", "--jsonl x", "--jsonl is not supported"}, {"", "--jsonl-drop x", "--jsonl-drop is not supported"},
 		{"", "-i x", "--interactive is not supported in a run of a client; set openStdin"},
 		{"", "-t x", "--tty is not supported in a run of a client; set tty"}, {"", "-t=false x", "--tty is not supported"},
-		{"", "--fd 5 x", "--fd is not supported"}, {"", "-q x", "--quiet is not supported"}, {"", "--help", "--help is not supported"},
+		{"", "--fd 5 x", "--fd is not supported"}, {"", "-q x", "--quiet is not supported"}, {"", "--remote-tls-ca f x", "--remote-tls-ca is not supported in a run of a client; connect to that server"},
+		{"", "--idle 5 x", "--idle is not supported"}, {"", "--detach x", "--detach is not supported"}, {"", "--help", "--help is not supported"},
 		{"", "--unknown x", "unknown flag"}, {"", "--", "command args are empty"}, {"", "-C /nonexistent/dir x", "/nonexistent/dir"},
 		{"x = 1\n", "x", "config.toml"},
 	} {
 		t.Run(test.settings+test.words, func(t *testing.T) {
 			if _, err := prepared(t, test.settings, nil, strings.Fields(test.words)...); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("%v, want %s", err, test.want)
+			}
+		})
+	}
+}
+
+// TestWords: a server gets the flags that were given and are not about this machine, as data that it reads
+// as they were read here.
+func TestWords(t *testing.T) {
+	for _, test := range []struct{ args, want string }{
+		{"x", "-- x"}, {"--detach -- ls --detach", "-- ls --detach"}, {"-it ls -t", "-- ls -t"},
+		{"-iqtv ls", "--verbose -- ls"}, {"-t=false -q ls", "-- ls"}, {"-s read-only ls", "--sandbox=read-only -- ls"},
+		{"-qsread-only --detach ls", "--sandbox=read-only -- ls"}, {"--cd --detach ls", "--cd=--detach -- ls"},
+		{"--remote u --remote-tls-ca ca ls", "-- ls"}, {"--remote=u ls", "-- ls"}, {"-sread-only --env-inherit=none ls", "--sandbox=read-only --env-inherit=none -- ls"},
+		{"--prefix-rule --detach a -- ls", "--prefix-rule=--detach --prefix-rule=a -- ls"},
+		{"--fd 5 --json --rw a --rw b -e A -e B=-t -- --json", "--rw=a --rw=b --env=A --env=B=-t -- --json"},
+		{"-c ls --no-config", "--command=ls --no-config --"},
+	} {
+		t.Run(test.args, func(t *testing.T) {
+			var here, there Options
+			words, err := getopt.Parse(Flags(&here), strings.Fields(test.args))
+			if err != nil {
+				t.Fatal(err)
+			}
+			sent := here.Words(words)
+			if got := strings.Join(sent, " "); got != test.want {
+				t.Errorf("%q, want %q", got, test.want)
+			}
+			again, err := getopt.Parse(Flags(&there), sent)
+			if err != nil || !slices.Equal(again, words) || there.callers() != nil || !slices.Equal(there.Words(again), sent) {
+				t.Errorf("%v: %q, %v", err, there.Words(again), there.callers())
 			}
 		})
 	}

@@ -13,21 +13,20 @@ import (
 	"github.com/sallyport-dev/sallyport/approval/terminal"
 	"github.com/sallyport-dev/sallyport/internal/execclient"
 	"github.com/sallyport-dev/sallyport/internal/failure"
-	"github.com/sallyport-dev/sallyport/internal/getopt"
 	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
 	"github.com/sallyport-dev/sallyport/internal/runargs"
 	"github.com/sallyport-dev/sallyport/internal/tty"
 	"github.com/sallyport-dev/sallyport/internal/wire"
 )
 
-// Detach starts a run that goes on without this process, and prints its ID. Args are the words
-// after "sallyport run", and run are the flags in them. What does not run is reported, and exited
-// for, as by a run in front of the user; questions are asked on the terminal.
-func Detach(ctx context.Context, env *Env, run *runargs.Options, args []string) error {
+// Detach starts a run that goes on without this process, and prints its ID. Run are its flags, and words
+// its command. What does not run is reported, and exited for, as by a run in front of the user; questions
+// are asked on the terminal.
+func Detach(ctx context.Context, env *Env, run *runargs.Options, words []string) error {
 	if env.Dir == "" && run.Server.URL == "" {
 		return failure.New("the current directory does not exist any more; change to another one")
 	}
-	params := started(env, run, args)
+	params := started(env, run, words)
 	o := &Options{target: run.Server}
 	c, err := o.connect(ctx, env, true, execclient.Options{Approvals: true, Resume: -1, OnRequest: answer(&terminal.Approver{})})
 	if err != nil {
@@ -46,9 +45,8 @@ func Detach(ctx context.Context, env *Env, run *runargs.Options, args []string) 
 
 // started returns the parameters of run/start. On another machine its own settings, directory and
 // variables count.
-func started(env *Env, run *runargs.Options, args []string) map[string]any {
-	here := []string{"detach", "tty", "interactive", "quiet", "json", "jsonl", "jsonl-drop", "remote", "remote-token-file", "remote-tls-cert", "remote-tls-key", "remote-tls-ca"}
-	params := map[string]any{"args": getopt.Without(runargs.Flags(new(runargs.Options)), args, here...)}
+func started(env *Env, run *runargs.Options, words []string) map[string]any {
+	params := map[string]any{"args": run.Words(words)}
 	if run.Server.URL == "" {
 		params["cwd"], params["env"] = env.Dir, variables(env.Environ)
 	}

@@ -28,7 +28,7 @@ import (
 // rules count, questions are asked on this terminal, output and keys pass through, and the run ends
 // with this process where it can say so. It returns the result that the server tells, also of a
 // command that did not run. Event is called with the events, as JSON; nil asks for none.
-func Remote(ctx context.Context, env *Env, run *runargs.Options, args []string, event func(json.RawMessage) error) (json.RawMessage, error) {
+func Remote(ctx context.Context, env *Env, run *runargs.Options, words []string, event func(json.RawMessage) error) (json.RawMessage, error) {
 	outer := ctx // a start is not given up for lines that cannot be printed: its run would stay
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
@@ -37,7 +37,7 @@ func Remote(ctx context.Context, env *Env, run *runargs.Options, args []string, 
 	o := &Options{target: run.Server}
 	shared := new(turns)
 	opts := execclient.Options{Approvals: true, OnRequest: answer(&terminal.Approver{Around: shared.around})}
-	params := started(env, run, args)
+	params := started(env, run, words)
 	params["reader"] = !run.Captures()
 	lines := &eventLines{show: event, end: end}
 	if event != nil {
