@@ -111,13 +111,13 @@ func replace(t Target, data []byte) error {
 	case err != nil:
 		return err
 	case old.Mode()&fs.ModeSymlink != 0:
-		return errLink
+		return &fs.PathError{Op: "open", Path: t.Path, Err: syscall.ELOOP}
 	case old.IsDir():
 		return &fs.PathError{Op: "open", Path: t.Path, Err: syscall.EISDIR}
 	case !old.Mode().IsRegular():
 		return notPlain(t.Path)
 	}
-	name := parent(p.name) + string(filepath.Separator) + ".sallyport-" + rand.Text()
+	name := parent(p.name) + string(filepath.Separator) + replacing + rand.Text()
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return err

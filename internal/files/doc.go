@@ -20,6 +20,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"syscall"
 )
 
 // An InvalidError reports an operation that was refused because of what was asked for. Clients
@@ -46,7 +47,9 @@ type Target struct {
 	NoFollow bool
 }
 
-// errLink refuses a link in the path of a target with NoFollow.
+// errLink refuses a link that is the target itself, with NoFollow, where it would be described or
+// removed. Other operations have the error of the system, as clients know them: ELOOP, and ENOTDIR for
+// a link on the way.
 var errLink = &InvalidError{Reason: "path contains a symbolic link"}
 
 // notPlain refuses what is neither a regular file nor a directory.
@@ -68,6 +71,9 @@ func Stat(t Target) (Info, error) {
 	}
 	defer p.close()
 	named, err := os.Lstat(p.name)
+	if err == nil && isOurs(p.name, named.Mode()) {
+		err = &fs.PathError{Op: "lstat", Path: t.Path, Err: syscall.ENOENT}
+	}
 	if err != nil {
 		return Info{}, err
 	}
@@ -114,6 +120,7 @@ func makeAll(name string, t Target) error {
 	look := os.Stat
 	if t.NoFollow {
 		look = os.Lstat
+		err = &fs.PathError{Op: "mkdir", Path: t.Path, Err: syscall.ENOTDIR}
 	}
 	if info, err2 := look(name); err2 == nil && info.IsDir() {
 		return nil

@@ -49,10 +49,6 @@ func locate(t Target, makeDirs bool) (place, error) {
 		next, err := step(at, part, makeDirs)
 		unix.Close(at)
 		if err != nil {
-			var invalid *InvalidError
-			if errors.As(err, &invalid) {
-				return place{}, err
-			}
 			return place{}, &fs.PathError{Op: "open", Path: t.Path, Err: err}
 		}
 		at = next
@@ -60,19 +56,13 @@ func locate(t Target, makeDirs bool) (place, error) {
 	return place{procName(at) + "/" + name, at}, nil
 }
 
-// step opens the directory name in dir, which must not be a link.
+// step opens the directory name in dir. A link is none: ENOTDIR.
 func step(dir int, name string, makeDirs bool) (int, error) {
 	const flags = unix.O_PATH | unix.O_DIRECTORY | unix.O_NOFOLLOW
 	next, err := openAt(dir, name, flags)
 	if errors.Is(err, unix.ENOENT) && makeDirs {
 		if err = unix.Mkdirat(dir, name, 0o777); err == nil || errors.Is(err, unix.EEXIST) {
 			next, err = openAt(dir, name, flags)
-		}
-	}
-	if errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) {
-		var st unix.Stat_t
-		if unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil && st.Mode&unix.S_IFMT == unix.S_IFLNK {
-			return -1, errLink
 		}
 	}
 	return next, err
@@ -116,7 +106,7 @@ func look(p place, t Target) (fd int, isDir bool, err error) {
 	switch {
 	case err != nil:
 	case kind == unix.S_IFLNK:
-		err = errLink
+		err = failed(unix.ELOOP) // as the system has it, and clients know it
 	case kind != unix.S_IFREG && kind != unix.S_IFDIR:
 		err = notPlain(t.Path)
 	}

@@ -6,6 +6,7 @@
 package files
 
 import (
+	"context"
 	"io/fs"
 	"os"
 	"syscall"
@@ -79,3 +80,8 @@ func createFlags(Target) int { return os.O_CREATE | syscall.O_NONBLOCK }
 
 // keepOwner leaves the owner of a file that replaces another one: it is this user.
 func keepOwner(*os.File, fs.FileInfo) error { return nil }
+
+// copyContent copies all of a file.
+func copyContent(ctx context.Context, out, in *os.File, _ fs.FileInfo) error {
+	return copyAll(ctx, out, in)
+}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -68,6 +69,7 @@ func list(path string, most int) (entries []fs.DirEntry, more bool, err error) {
 	if len(entries) > most {
 		entries, more = entries[:most], true
 	}
+	entries = slices.DeleteFunc(entries, func(d fs.DirEntry) bool { return isOurs(filepath.Join(path, d.Name()), d.Type()) })
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 	return entries, more, nil
 }
@@ -286,6 +288,7 @@ func copyDirectory(ctx context.Context, source, destination string) error {
 			from, to := filepath.Join(source, d.Name()), filepath.Join(destination, d.Name())
 			var err error
 			switch {
+			case isOurs(from, d.Type()):
 			case d.IsDir():
 				err = copyDirectory(ctx, from, to)
 			case d.Type().IsRegular():
@@ -305,8 +308,8 @@ func copyDirectory(ctx context.Context, source, destination string) error {
 	}
 }
 
-// copyPart is how many bytes of a file are copied between two looks whether that is still wanted.
-const copyPart = 16 << 20
+// copyStep is how many bytes of a file are copied between two looks whether that is still wanted.
+const copyStep = 16 << 20
 
 func copyFile(ctx context.Context, source, destination string) error {
 	in, err := openToRead(Target{Path: source})
@@ -325,15 +328,33 @@ func copyFile(ctx context.Context, source, destination string) error {
 	if err != nil {
 		return err
 	}
-	for err == nil {
-		if err = ctx.Err(); err == nil {
-			_, err = io.CopyN(out, in, copyPart) // which the kernel does where it can
-		}
-	}
-	if errors.Is(err, io.EOF) {
+	if err = copyContent(ctx, out, in, info); err == nil {
 		err = out.Chmod(info.Mode().Perm())
 	}
 	return errors.Join(err, out.Close())
+}
+
+// copyPart copies what follows, at most most bytes. At the end of the file it returns io.EOF.
+func copyPart(ctx context.Context, out, in *os.File, most int64) error {
+	for most > 0 {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		n, err := io.CopyN(out, in, min(most, copyStep)) // which the kernel does where it can
+		if err != nil {
+			return err
+		}
+		most -= n
+	}
+	return nil
+}
+
+// copyAll copies what follows, and takes holes for zeros.
+func copyAll(ctx context.Context, out, in *os.File) error {
+	if err := copyPart(ctx, out, in, math.MaxInt64); !errors.Is(err, io.EOF) {
+		return err
+	}
+	return nil
 }
 
 func copyLink(source, destination string) error {

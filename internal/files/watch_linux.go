@@ -105,8 +105,8 @@ func (w *Watch) watch(dir string) error {
 
 // exists reports whether a path leads to something.
 func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
+	info, err := os.Stat(path)
+	return err == nil && !isOurs(path, info.Mode().Type())
 }
 
 // nearest returns the nearest directory above a path that exists.
