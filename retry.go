@@ -28,7 +28,7 @@ func (x *execution) widen(ctx context.Context, a *attempt) (again bool, err erro
 		return false, nil
 	}
 	x.opened = true
-	q, err := x.question(approval.KindAccess, "it failed, and was denied what it may need", required)
+	q, err := x.question(approval.KindAccess, judge.Again(required), required)
 	if err != nil {
 		x.note("it was not run again: " + err.Error())
 		return false, nil

@@ -157,12 +157,18 @@ func TestRetryOutside(t *testing.T) {
 			}
 		}
 	}
+	onFailure, err := approval.Parse("on-failure")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, test := range []struct {
 		name   string
 		policy approval.Policy
 		denies bool
 		asked  int
 	}{
+		{"on-failure", onFailure, false, 1},
+		{"on-failure, with something denied for good", onFailure, true, 0},
 		{"on-request never asks for it", approval.OnRequest, false, 0},
 		{"granular", approval.Granular{SandboxApproval: true}.Policy(), false, 1},
 		{"granular, with something denied for good", approval.Granular{SandboxApproval: true}.Policy(), true, 0},
@@ -177,8 +183,8 @@ func TestRetryOutside(t *testing.T) {
 			}
 			r.Approver = approval.Func(func(_ context.Context, q *approval.Request) (approval.Decision, error) {
 				asked++
-				if !slices.Equal(q.Requires, []string{approval.Outside}) {
-					t.Errorf("it requires %q", q.Requires)
+				if !slices.Equal(q.Requires, []string{approval.Outside}) || !strings.Contains(q.Reason, "the second run would be without the sandbox") {
+					t.Errorf("it requires %q, because %q", q.Requires, q.Reason)
 				}
 				return approval.Decision{Answer: approval.Approved}, nil
 			})

@@ -99,8 +99,9 @@ func (p Policy) String() string {
 	return names[p]
 }
 
-// Parse returns the Policy for a word: "untrusted", "on-request" or its older alias
-// "on-failure", or "never". A granular policy has no word.
+// Parse returns the Policy for a word: "untrusted", "on-request", "never", or "on-failure", an older
+// one: it is the granular policy that asks every question, which is OnRequest, and also asks to leave
+// the sandbox after a failure where no grant helps. Other granular policies have no word.
 func Parse(word string) (Policy, error) {
 	for p, name := range names {
 		if word == name {
@@ -109,7 +110,7 @@ func Parse(word string) (Policy, error) {
 	}
 	switch word {
 	case "on-failure":
-		return OnRequest, nil
+		return granular | everything, nil
 	case "granular":
 		return Untrusted, fmt.Errorf(`approval policy "granular" needs its members; give an object such as {"granular":{"rules":true}}`)
 	}

@@ -34,7 +34,7 @@ func TestJSON(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]Policy{
-		`"on-failure"`:                OnRequest,
+		`"on-failure"`:                Granular{true, true, true, true, true}.Policy(),
 		` "never"`:                    Never,
 		`{"granular":{"rules":true}}`: Granular{Rules: true}.Policy(),
 		`{"granular":{}}`:             Granular{}.Policy(),

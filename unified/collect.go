@@ -200,7 +200,7 @@ func (t *Tools) collect(ctx context.Context, e *entry, c call) (*Response, error
 		}
 		r := &Response{
 			CallID: e.info.CallID, WallTime: time.Since(began), Command: e.info.Command, Reason: reply.Reason, Notices: c.notices,
-			tokens: outputTokens(c.tokens, t.OutputTokens), truncated: c.tokens != nil, plain: t.Compatible,
+			tokens: outputTokens(c.tokens, t.OutputTokens, t.Compatible), truncated: c.tokens != nil, plain: t.Compatible,
 		}
 		if r.ChunkID, err = newChunkID(t.Random); err != nil {
 			e.back = out.Drain()

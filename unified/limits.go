@@ -23,7 +23,7 @@ const (
 	WindowsStartYield = 10 * time.Second       // the least yield of a start on Windows, where programs start slowly
 
 	DefaultOutputTokens = 10_000  // how much output a response shows by default
-	FallbackTokens      = 2_500   // how much it shows at most for an unknown model: 10 000 bytes
+	FallbackTokens      = 2_500   // how much Codex shows at most for an unknown model: 10 000 bytes
 	BufferBytes         = 1 << 20 // how much output of one call is kept
 	BufferTokens        = BufferBytes / 4
 
@@ -61,17 +61,20 @@ func PollYield(d, longest time.Duration) time.Duration {
 }
 
 // outputTokens returns how many tokens of output a response shows: as many as the caller
-// asks for, at most as many as the policy of the model allows. Policy zero means the
-// fallback, negative means no limit.
-func outputTokens(asked *int, policy int) int {
+// asks for, at most as many as the policy of the model allows. Policy zero means
+// [DefaultOutputTokens], or what Codex has, and negative means no limit.
+func outputTokens(asked *int, policy int, compatible bool) int {
 	tokens := DefaultOutputTokens
 	if asked != nil {
 		tokens = max(*asked, 0)
 	}
-	if policy < 0 {
+	switch {
+	case policy < 0:
 		return tokens
+	case policy == 0 && compatible:
+		policy = FallbackTokens
 	}
-	return min(tokens, cmp.Or(policy, FallbackTokens))
+	return min(tokens, cmp.Or(policy, DefaultOutputTokens))
 }
 
 // tokenCount returns the estimated number of tokens in n bytes, rounded up.

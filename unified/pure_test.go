@@ -61,21 +61,29 @@ func TestClamps(t *testing.T) {
 func TestOutputTokens(t *testing.T) {
 	n := func(n int) *int { return &n }
 	tests := []struct {
-		name   string
-		asked  *int
-		policy int
-		want   int
+		name       string
+		asked      *int
+		policy     int
+		compatible bool
+		want       int
 	}{
-		{"nothing said", nil, 0, 2500},
-		{"row 42 more than the policy", n(9000), 4000, 4000},
-		{"less than the policy", n(100), 4000, 100},
-		{"nothing asked, a wide policy", nil, 20_000, 10_000},
-		{"no policy", n(50_000), -1, 50_000},
-		{"none", n(0), 4000, 0},
+		{"nothing said", nil, 0, false, 10_000},
+		{"asked for the default", n(10_000), 0, false, 10_000},
+		{"asked for more than the default", n(20_000), 0, false, 10_000},
+		{"asked for less", n(7000), 0, false, 7000},
+		{"nothing said, as Codex", nil, 0, true, 2500},
+		{"asked for the default, as Codex", n(10_000), 0, true, 2500},
+		{"a policy, as Codex", n(10_000), 4000, true, 4000},
+		{"no policy, as Codex", n(50_000), -1, true, 50_000},
+		{"row 42 more than the policy", n(9000), 4000, false, 4000},
+		{"less than the policy", n(100), 4000, false, 100},
+		{"nothing asked, a wide policy", nil, 20_000, false, 10_000},
+		{"no policy", n(50_000), -1, false, 50_000},
+		{"none", n(0), 4000, false, 0},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			if got := outputTokens(test.asked, test.policy); got != test.want {
+			if got := outputTokens(test.asked, test.policy, test.compatible); got != test.want {
 				t.Errorf("got %d, want %d", got, test.want)
 			}
 		})

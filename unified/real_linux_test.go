@@ -331,7 +331,7 @@ func sequence(n int) []byte {
 }
 
 func rowLong(t *testing.T, tools *Tools, _ *heard) {
-	tools.OutputTokens = 0
+	tools.OutputTokens, tools.Compatible = 0, true
 	r := exec(t, tools, sh("seq 1 3000000"))
 	code(t, r, 0)
 	all := sequence(3_000_000)

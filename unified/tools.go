@@ -56,7 +56,8 @@ type Tools struct {
 	// MaxPoll is the longest wait of a call that writes nothing; 0 means [MaxPoll].
 	MaxPoll time.Duration
 	// OutputTokens limits how much output a response shows, in tokens of four bytes; 0
-	// means [FallbackTokens], negative means that only the request limits it.
+	// means [DefaultOutputTokens], or [FallbackTokens] with Compatible, and negative means
+	// that only the request limits it.
 	OutputTokens int
 	// Evict says what happens at the Runner's session limit.
 	Evict Eviction

@@ -59,6 +59,14 @@ func Leaving(p sandbox.Policy, n *network.Policy) []string {
 
 var errStays = errors.New("the command cannot leave the sandbox: hosts or files are denied, or hosts are judged, and nothing says that this ends")
 
+// Again is the reason for a question whether a command that failed may be run again, which requires that.
+func Again(required []string) string {
+	if slices.Contains(required, approval.Outside) {
+		return "it failed, and was denied what no grant allows; the second run would be without the sandbox"
+	}
+	return "it failed, and was denied what it may need"
+}
+
 // Outside returns the policy for a command that may run outside of the sandbox, by a rule or by an approval of what
 // is required. It is an error where p and n bar that, or lift what is not required, also where they changed since.
 func Outside(p sandbox.Policy, n *network.Policy, required []string) (sandbox.Policy, error) {

@@ -83,9 +83,11 @@ const (
 	narrow = "on-request asks for the least grant after a denial"
 	// choices.md: only outside is barred by hard denials.
 	narrowDenies = "where something is denied for good the least grant of something else may be asked about"
+	// [P] 15: the policy of the seeds asks to leave the sandbox.
+	asksOutside = "on-failure is granular with every question, so that a denial may lead outside"
 )
 
-var differences = []string{contained, nothing, allowStays, opens, spelling, ruleFirst, moreAsks, narrow, narrowDenies}
+var differences = []string{asksOutside, contained, nothing, allowStays, opens, spelling, ruleFirst, moreAsks, narrow, narrowDenies}
 
 // overruled are cells of the peer that a difference replaces wholly.
 var overruled = map[string]string{"11 with_additional_permissions, untrusted": moreAsks}
@@ -178,6 +180,9 @@ func (s *sheet) on(difference string) bool { return s.off != difference }
 func (s *sheet) want(c cell) (answer string, retry Retry) {
 	if c.policy == "on-failure" {
 		c.policy = "on-request" // 1: its alias
+		if s.on(asksOutside) {
+			c.policy, c.granular = "granular", approval.Granular{Rules: true, SandboxApproval: true, RequestPermissions: true}
+		}
 	}
 	if c.complex && (c.rule == "allow" || c.rule == "outside" || !s.on(spelling)) {
 		c.rule = "none" // 3.1: the argv itself
