@@ -10,6 +10,8 @@ import (
 	"io"
 	"os"
 	"time"
+
+	inputs "github.com/sallyport-dev/sallyport/internal/input"
 )
 
 // The reasons why a session takes no input, for errors.Is.
@@ -34,86 +36,27 @@ func (s *Session) Write(p []byte) (int, error) {
 
 // write is Write that ends with ctx.
 func (s *Session) write(ctx context.Context, p []byte) (int, error) {
-	if s.over() {
-		return 0, os.ErrProcessDone
-	}
-	s.mu.Lock()
-	closed := s.inputEnded || !s.execution.pipe && s.execution.cmd.TTY == nil
-	s.mu.Unlock()
-	if closed {
-		return 0, ErrInputClosed
-	}
-	sum := 0
-	err := s.put(ctx, func() error {
-		n, err := s.attempt.Load().process.Write(p[sum:])
-		sum += n
-		return err
-	})
-	return sum, err
+	n, err := s.input.Do(ctx, p, false)
+	return n, s.inputError(ctx, err)
 }
 
-// put calls f, which writes, as long as it makes progress, that is returns io.ErrShortWrite.
-// Calls of put take turns: they share one deadline, and input must not be interleaved.
-func (s *Session) put(ctx context.Context, f func() error) error {
-	select {
-	case s.writeTurn <- struct{}{}:
-	case <-s.done:
-		return os.ErrProcessDone
-	case <-ctx.Done():
-		return writeCanceled(ctx)
-	}
-	defer func() { <-s.writeTurn }()
-	process := s.attempt.Load().process
-	cut := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
-		defer close(cut)
-		_ = process.SetInputDeadline(time.Unix(1, 0))
-	})
-	defer func() {
-		if !stop() {
-			<-cut // otherwise the deadline could hit the next write
-		}
-	}()
-	for {
-		err := process.SetInputDeadline(time.Now().Add(inputPatience))
-		if err != nil && !errors.Is(err, errors.ErrUnsupported) {
-			return s.noInput()
-		}
-		// The check follows the new deadline, which would hide the end of ctx.
-		if ctx.Err() != nil {
-			return writeCanceled(ctx)
-		}
-		switch err := f(); {
-		case err == nil:
-			return nil
-		case errors.Is(err, io.ErrShortWrite):
-			continue // the command has read, and may go on
-		case errors.Is(err, os.ErrDeadlineExceeded) && ctx.Err() != nil:
-			return writeCanceled(ctx)
-		case errors.Is(err, os.ErrDeadlineExceeded):
-			return ErrInputFull
-		case errors.Is(err, io.ErrClosedPipe):
-			return fmt.Errorf("%w: no process reads from it any more: %w", ErrInputClosed, io.ErrClosedPipe)
-		case errors.Is(err, os.ErrClosed):
-			return s.noInput()
-		default:
-			return fmt.Errorf("sallyport: cannot write to the session: %w", err)
-		}
-	}
-}
-
-func writeCanceled(ctx context.Context) error {
-	return fmt.Errorf("sallyport: the write was canceled: %w", context.Cause(ctx))
-}
-
-// noInput returns why there is no input any more.
-func (s *Session) noInput() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.inputEnded {
+// inputError returns the error of a write.
+func (s *Session) inputError(ctx context.Context, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, os.ErrDeadlineExceeded) && ctx.Err() != nil:
+		return fmt.Errorf("sallyport: the write was canceled: %w", context.Cause(ctx))
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return ErrInputFull
+	case errors.Is(err, io.ErrClosedPipe):
+		return fmt.Errorf("%w: no process reads from it any more: %w", ErrInputClosed, io.ErrClosedPipe)
+	case errors.Is(err, inputs.ErrEnded), errors.Is(err, os.ErrClosed) && s.input.Ended():
 		return ErrInputClosed
+	case errors.Is(err, os.ErrClosed), errors.Is(err, os.ErrProcessDone):
+		return os.ErrProcessDone // there is no input any more
 	}
-	return os.ErrProcessDone
+	return fmt.Errorf("sallyport: cannot write to the session: %w", err)
 }
 
 // CloseInput ends the command's input. A terminal gets its end-of-file character and
@@ -123,15 +66,13 @@ func (s *Session) noInput() error {
 func (s *Session) CloseInput() error {
 	s.use()
 	if s.execution.cmd.TTY != nil {
-		err := s.put(context.Background(), s.attempt.Load().process.CloseInput)
-		if errors.Is(err, os.ErrProcessDone) {
+		_, err := s.input.Do(context.Background(), nil, true)
+		if err = s.inputError(context.Background(), err); errors.Is(err, os.ErrProcessDone) {
 			return nil
 		}
 		return err
 	}
-	s.mu.Lock()
-	s.inputEnded = true
-	s.mu.Unlock()
+	s.input.End()
 	if err := s.attempt.Load().process.CloseInput(); err != nil && !errors.Is(err, os.ErrClosed) {
 		return fmt.Errorf("sallyport: cannot end the session's input: %w", err)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/caller"
+	inputs "github.com/sallyport-dev/sallyport/internal/input"
 	"github.com/sallyport-dev/sallyport/internal/output"
 	"github.com/sallyport-dev/sallyport/internal/screen"
 )
@@ -31,23 +32,22 @@ type Session struct {
 	result    *Result       // written before done is closed
 	err       error
 
-	sendTurn  chan struct{} // holds a token while a call writes and then waits
-	writeTurn chan struct{} // holds a token while a call writes to it
+	sendTurn chan struct{} // holds a token while a call writes and then waits
+	input    *inputs.Queue
 
 	inspections sync.WaitGroup // of the process; added to under mu while not over
 	replies     chan []byte    // of the terminal to the program's queries; nil without a screen
 	replied     chan struct{}  // closed when no reply is typed any more
 
-	mu         sync.Mutex
-	used       time.Time
-	pending    *output.Buffer // output since the last reply
-	total      uint64         // bytes of output
-	matched    uint64         // the offset from which on the next wait looks for a match
-	last       time.Time      // of the last byte
-	changed    chan struct{}  // closed by the next output; nil while no call waits
-	inputEnded bool           // CloseInput was called on a pipe
-	screen     *screen.Screen // nil for none
-	toldSpill  bool           // a reply had the notice about SpillErr
+	mu        sync.Mutex
+	used      time.Time
+	pending   *output.Buffer // output since the last reply
+	total     uint64         // bytes of output
+	matched   uint64         // the offset from which on the next wait looks for a match
+	last      time.Time      // of the last byte
+	changed   chan struct{}  // closed by the next output; nil while no call waits
+	screen    *screen.Screen // nil for none
+	toldSpill bool           // a reply had the notice about SpillErr
 }
 
 // Start starts a command and returns as soon as it runs. The end of ctx keeps the command
@@ -135,7 +135,11 @@ func (r *Runner) newSession(ctx context.Context, c *Cmd, id string) (*Session, e
 	}
 	s := &Session{
 		id: id, runner: r, execution: x, started: x.start, used: x.start, done: make(chan struct{}),
-		sendTurn: make(chan struct{}, 1), writeTurn: make(chan struct{}, 1), pending: output.NewBuffer(output.DefaultBytes),
+		sendTurn: make(chan struct{}, 1), pending: output.NewBuffer(output.DefaultBytes),
+	}
+	s.input = inputs.NewQueue(func() inputs.Taker { return s.attempt.Load().process }, c.TTY != nil, inputPatience)
+	if c.TTY == nil && !c.OpenStdin {
+		s.input.End()
 	}
 	x.session, x.pipe, x.onOutput = true, c.OpenStdin && c.TTY == nil, s.onOutput
 	x.retain = executor.Retention{Memory: c.Retention.Bytes, File: cmp.Or(r.Spill, defaultSpill), Open: c.Retry}
@@ -180,6 +184,7 @@ func (s *Session) run(ctx, life context.Context, running chan<- struct{}) {
 	if out, ok := s.output().(interface{ End() }); ok {
 		out.End()
 	}
+	s.input.Close()
 	forgotten := s.runner.sessions.end(s)
 	s.mu.Lock()
 	close(s.done) // no inspection begins after this

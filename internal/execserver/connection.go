@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sallyport-dev/sallyport/internal/input"
 	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
 	"github.com/sallyport-dev/sallyport/internal/wire"
 )
@@ -452,22 +453,22 @@ func wait(ctx context.Context, p *process, r *wire.Read, changed <-chan struct{}
 }
 
 func (c *connection) writeProcess(id jsonrpc.ID, w *wire.Write) {
-	c.takeInput(id, w.ProcessID, func(in *input, accepted func()) error { return in.write(w.WriteID, w.Chunk, accepted) })
+	c.takeInput(id, w.ProcessID, w.WriteID, w.Chunk, false)
 }
 
-// takeInput answers a request for the input of a process, which take queues.
-func (c *connection) takeInput(id jsonrpc.ID, process string, take func(in *input, accepted func()) error) {
+// takeInput answers a request to write to a process, or to close its input.
+func (c *connection) takeInput(id jsonrpc.ID, process, write string, data []byte, end bool) {
 	p := c.process(process)
 	if p == nil {
 		c.answer(id, wire.WriteResult{Status: wire.WriteUnknown})
 		return
 	}
-	err := errInputEnded
+	err := input.ErrEnded
 	if p.input != nil {
-		err = take(p.input, func() { c.answer(id, wire.WriteResult{Status: wire.WriteAccepted}) })
+		_, err = p.input.Put(write, data, end, func() { c.answer(id, wire.WriteResult{Status: wire.WriteAccepted}) })
 	}
 	switch {
-	case errors.Is(err, errInputEnded):
+	case errors.Is(err, input.ErrEnded):
 		c.answer(id, wire.WriteResult{Status: wire.WriteStdinClosed})
 	case err != nil:
 		c.fail(id, &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: "failed to write to process stdin: " + err.Error()})

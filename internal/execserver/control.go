@@ -96,7 +96,7 @@ func (c *connection) resizeProcess(id jsonrpc.ID, r *wire.Resize) {
 }
 
 func (c *connection) closeStdin(id jsonrpc.ID, s *wire.CloseStdin) {
-	c.takeInput(id, s.ProcessID, func(in *input, accepted func()) error { return in.end(s.WriteID, accepted) })
+	c.takeInput(id, s.ProcessID, s.WriteID, nil, true)
 }
 
 // listProcesses does not wait for processes that are starting.

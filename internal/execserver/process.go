@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/input"
 	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
 	osprocess "github.com/sallyport-dev/sallyport/internal/process"
 	"github.com/sallyport-dev/sallyport/internal/replay"
@@ -45,7 +46,7 @@ type process struct {
 	// These are set before started is closed. A nil running means that it did not start.
 	spec    *executor.Spec
 	running executor.Process
-	input   *input // nil when it takes none
+	input   *input.Queue // nil when it takes none
 	stream  func(executor.Stream) string
 
 	// order is held while an event gets its number and is queued for the client, and from
@@ -107,7 +108,7 @@ func (p *process) start(c *connection, id jsonrpc.ID, s *wire.Start) {
 		return
 	}
 	if s.PipeStdin || s.TTY {
-		p.input = newInput(p.running, s.TTY)
+		p.input = input.NewQueue(func() input.Taker { return p.running }, s.TTY, 0)
 	}
 	close(p.started)
 	go p.follow()
@@ -147,7 +148,7 @@ func (p *process) follow() {
 	defer p.session.server.leave()
 	_, err := p.running.Wait()
 	if p.input != nil {
-		p.input.close()
+		p.input.Close()
 	}
 	if err != nil {
 		p.mu.Lock()

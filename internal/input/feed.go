@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
 	"sync"
 	"syscall"
 
@@ -31,13 +32,17 @@ func (f *Failure) Err() error {
 	return f.err
 }
 
-// note records an error and reports true, unless it is one of those by which input ends as it should:
-// the end of the reader, or of what reads it.
+// usual reports whether an error is one of those by which input ends as it should: the end of the
+// reader, or of what reads it.
+func usual(err error) bool {
+	ends := []error{nil, io.EOF, io.ErrClosedPipe, os.ErrClosed, os.ErrProcessDone}
+	return slices.ContainsFunc(ends, func(end error) bool { return errors.Is(err, end) })
+}
+
+// note records an error and reports true, unless it is a usual one.
 func (f *Failure) note(err error) bool {
-	for _, usual := range []error{nil, io.EOF, io.ErrClosedPipe, os.ErrClosed, os.ErrProcessDone} {
-		if errors.Is(err, usual) {
-			return false
-		}
+	if usual(err) {
+		return false
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()

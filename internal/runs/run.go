@@ -17,6 +17,7 @@ import (
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/input"
 	"github.com/sallyport-dev/sallyport/internal/output"
 	"github.com/sallyport-dev/sallyport/internal/reach"
 	"github.com/sallyport-dev/sallyport/rules"
@@ -33,7 +34,7 @@ type Run struct {
 	// These are set by Start, before others know the run.
 	prepared *Prepared
 	session  *sallyport.Session
-	input    input
+	input    *input.Queue
 	reader   *reader // nil for none
 
 	wanted Info               // while it starts; guarded by the lock of the table
@@ -121,7 +122,7 @@ func (r *Run) start(ctx context.Context, q *Request, cancel context.CancelFunc) 
 		ID: r.id, Args: c.Args, Dir: c.Dir, TTY: c.TTY != nil, Started: now, LastUsed: now,
 	}}, cancel)
 	if r.session, err = p.Runner.Start(ctx, &c); err == nil {
-		r.input.session = r.session
+		r.input = input.NewQueue(func() input.Taker { return r.session }, q.TTY != nil, 0)
 		return nil, nil //nolint:nilnil // it runs
 	}
 	r.session = nil
@@ -182,7 +183,8 @@ func (r *Run) follow() {
 		r.prepared.Ended(&made)
 	}
 	r.result = &made
-	r.input.close()
+	r.input.Close()
+	r.input.Wait() // not long: the command has ended
 	r.Leave()
 	r.table.over(r)
 	// A long output is in a file of the Runner. Without one there is no need to retain that, and

@@ -201,6 +201,7 @@ func TestWriteOnce(t *testing.T) {
 // TestInputFull: a run that does not read takes a bounded amount of input, and the answer says how
 // much of it.
 func TestInputFull(t *testing.T) {
+	const maxInput = 16 << 20
 	tab, _ := table(t)
 	r := begin(t, tab, Request{OpenStdin: true}, "sleep", "600")
 	first, firstErr := r.Write("", make([]byte, maxInput))
