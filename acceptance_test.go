@@ -260,7 +260,7 @@ func rowArg0(t *testing.T, r *Runner) {
 
 func rowEnvironment(t *testing.T, r *Runner) {
 	c := Command("env")
-	c.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=/nowhere", "API_KEY=1", "OTHER=2", "TMPDIR=/var/tmp", "SALLYPORT=stale"}
+	c.EnvPolicy.Base = []string{"PATH=" + os.Getenv("PATH"), "HOME=/nowhere", "API_KEY=1", "OTHER=2", "TMPDIR=/var/tmp", "SALLYPORT=stale"}
 	c.EnvPolicy.Set = map[string]string{"SALLYPORT_SANDBOX": "mine", "NEW_VAR": "3"}
 	res := run(t, r, c)
 	env := "\n" + res.Stdout.String()

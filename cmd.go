@@ -31,11 +31,15 @@ type Cmd struct {
 	// Empty means the current directory, or that of [Runner.Update].
 	Dir string
 
-	// Env is the environment before EnvPolicy is applied, "K=V"; nil means the
-	// environment of this process.
+	// Env are the variables that the command is given, "NAME=value", in place of those that it would
+	// inherit; nil means that it inherits from the caller, and an empty list that there are none.
+	// They reach the command whatever EnvPolicy inherits. One that its Exclude or IncludeOnly drops is
+	// a *CmdError, and so is a name that no command gets. As in package os/exec, the list may be
+	// append(os.Environ(), ...): entries of the caller are inherited then, and not given, where all of
+	// them are there, and otherwise those that look like secrets; Named of the EnvPolicy passes them.
 	Env []string
-	// EnvPolicy says which variables the command gets. The zero policy passes the core
-	// variables only.
+	// EnvPolicy says which variables of the caller the command inherits. The zero policy passes
+	// the core variables only.
 	EnvPolicy EnvPolicy
 
 	// Stdin is read by the command; nil is the null device. The command gets an

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/environ"
 	"github.com/sallyport-dev/sallyport/internal/eventlog"
 	"github.com/sallyport-dev/sallyport/internal/hostasks"
 	"github.com/sallyport-dev/sallyport/internal/identity"
@@ -50,7 +50,8 @@ type execution struct {
 
 	args     []string
 	dir      string
-	base     []string // the environment before the environment policy
+	given    []string // Env of the Cmd
+	inherits []string // the variables of the caller
 	env      []string
 	own      []string // of env, the variables that win over a profile
 	withheld []string
@@ -99,9 +100,15 @@ func (r *Runner) newExecution(ctx context.Context, c *Cmd) (*execution, error) {
 	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
 		return nil, err
 	}
-	x.base = slices.Clone(c.environ())
+	if x.given, x.inherits = slices.Clone(c.Env), slices.Clone(c.EnvPolicy.Base); x.inherits == nil {
+		x.inherits = os.Environ()
+	}
+	before := x.given
+	if before == nil {
+		before = x.inherits
+	}
 	now := r.setting()
-	x.places, err = r.places(ctx, cmp.Or(c.Dir, now.dir), x.base, c.Tmp)
+	x.places, err = r.places(ctx, cmp.Or(c.Dir, now.dir), before, c.Tmp)
 	if err != nil {
 		return nil, err
 	}
@@ -123,15 +130,7 @@ func (x *execution) confine(p sandbox.Policy) error {
 		return err
 	}
 	x.warned = x.warnings(x.places.Home)
-	return x.setEnvironment(x.base)
-}
-
-// environ returns the environment before the environment policy.
-func (c *Cmd) environ() []string {
-	if c.Env == nil {
-		return os.Environ()
-	}
-	return c.Env
+	return x.setEnvironment()
 }
 
 // check refuses an invalid Cmd.
@@ -172,7 +171,7 @@ func (c *Cmd) check() error {
 			return &CmdError{Field: "Files", Reason: fmt.Sprintf("descriptor %d is a directory, which would open everything below it; name its path in the policy", n)}
 		}
 	}
-	for _, entry := range c.Env {
+	for _, entry := range slices.Concat(c.Env, c.EnvPolicy.Base) {
 		if strings.ContainsRune(entry, 0) {
 			name, _, _ := strings.Cut(entry, "=")
 			return &executor.NULError{Where: fmt.Sprintf("the environment variable %q", name)}
@@ -205,59 +204,20 @@ func (r *Runner) shell(ctx context.Context, c *Cmd) ([]string, error) {
 	return []string{"/bin/sh", "-c", c.Script}, nil
 }
 
-// setEnvironment applies the environment policy and adds what every command gets: the
-// variables that tell programs where they run, a usable TMPDIR, and the true PWD.
-func (x *execution) setEnvironment(base []string) error {
-	p := x.cmd.EnvPolicy
-	if p.System == "" {
-		p.System = x.host.OS
+// setEnvironment applies the environment policy and adds what every command gets.
+func (x *execution) setEnvironment() (err error) {
+	managed := x.policy.Mode() == sandbox.Managed
+	c := environ.Command{
+		Env: x.given, Base: x.inherits, System: x.host.OS, Dir: x.dir, Sandbox: x.policy.Name(), Network: x.policy.Network().String(),
+		Offline: x.policy.Network() == sandbox.NetworkNone, ReadOnlyGit: managed && !slices.Contains(x.policy.Named(), suggest.GitGrant), PrivateTmp: x.privateTmp(),
 	}
-	own := maps.Clone(p.Runtime)
-	if own == nil {
-		own = make(map[string]string)
+	res, own, err := c.Apply(environ.Policy(x.cmd.EnvPolicy))
+	if wrong := new(environ.NameError); errors.As(err, &wrong) {
+		return &CmdError{Field: "Env", Reason: wrong.Error()}
 	}
-	own["SALLYPORT"] = "1"
-	own["SALLYPORT_SANDBOX"] = x.policy.Name()
-	own["SALLYPORT_NETWORK"] = x.policy.Network().String()
-	own["PWD"] = x.dir
-	// What git would only do to be faster next time fails on a repository that it cannot change.
-	if x.policy.Mode() == sandbox.Managed && !slices.Contains(x.policy.Named(), suggest.GitGrant) {
-		own["GIT_OPTIONAL_LOCKS"] = "0"
-	}
-	// Test suites look for this name of another tool. A value inherited from a run
-	// around this one would be stale.
-	const offline = "CODEX_SANDBOX_NETWORK_DISABLED"
-	if x.policy.Network() == sandbox.NetworkNone {
-		own[offline] = "1"
-		// Looking for a newer version of themselves fails, and says nothing about the command.
-		own["PIP_DISABLE_PIP_VERSION_CHECK"], own["npm_config_update_notifier"] = "1", "false"
-	}
-	p.Runtime = own
-	p.RuntimeOnly = append(slices.Clip(p.RuntimeOnly), offline)
-	res, err := p.Apply(base)
-	if err != nil {
-		return err
-	}
-	if x.privateTmp() {
-		for i, entry := range res.Env {
-			if name, _, _ := strings.Cut(entry, "="); isTmp(name) {
-				res.Env[i] = name + "=/tmp"
-			}
-		}
-	}
-	x.env, x.withheld, x.own = res.Env, res.Withheld, nil
-	for _, entry := range x.env {
-		name, _, _ := strings.Cut(entry, "=")
-		_, runtime := own[name]
-		if runtime && name != "PWD" || x.privateTmp() && isTmp(name) {
-			x.own = append(x.own, entry)
-		}
-	}
-	return nil
+	x.env, x.withheld, x.own = res.Env, res.Withheld, own
+	return err
 }
-
-// isTmp reports whether programs take the directory for temporary files from a variable.
-func isTmp(name string) bool { return name == "TMPDIR" || name == "TMP" || name == "TEMP" }
 
 // argv returns the arguments to execute. A login shell reads the user's profile, which may
 // change variables that must win, so its script sets them again.

@@ -19,7 +19,6 @@ import (
 
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/internal/environ"
 	"github.com/sallyport-dev/sallyport/internal/output"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -108,7 +107,7 @@ func TestVariables(t *testing.T) {
 		}
 	})
 	t.Run("row 16 overrides NO_COLOR, keeps PATH", func(t *testing.T) {
-		p := environ.Policy{IncludeOnly: []string{"PATH"}, Set: map[string]string{"TERM": "vt52"}, Runtime: map[string]string{"X": "1"}}
+		p := sallyport.EnvPolicy{IncludeOnly: []string{"PATH"}, Set: map[string]string{"TERM": "vt52"}, Runtime: map[string]string{"X": "1"}}
 		res, err := withVariables(p, "", false).Apply([]string{"NO_COLOR=0", "PATH=/bin"})
 		if err != nil {
 			t.Fatal(err)

@@ -62,41 +62,21 @@ func (i *Inherit) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// A Policy says which variables a command gets. The zero Policy gives the core set
-// without variables that look like secrets. The JSON names are those of the configuration
-// that other agents use too.
+// A Policy says which variables a command gets. It is sallyport.EnvPolicy, which says what each
+// field means; the zero Policy gives the core set without variables that look like secrets
+// ([SecretName], [SecretValue]).
 type Policy struct {
-	// Inherit chooses the variables to start with.
-	Inherit Inherit `json:"inherit"`
-	// KeepSecrets passes variables that look like secrets ([SecretName],
-	// [SecretValue]). False drops them unless they are in Named, Set or Runtime.
-	KeepSecrets bool `json:"ignore_default_excludes"`
-	// Exclude drops inherited names that match one of these patterns, in which '*'
-	// stands for any characters and '?' for one; letter case does not matter.
-	Exclude []string `json:"exclude,omitempty"`
-	// Set adds variables, or replaces inherited ones. A name that is empty or
-	// contains '=' or NUL, or a value with NUL, is an error.
-	Set map[string]string `json:"set,omitempty"`
-	// IncludeOnly, if not empty, keeps only names that match one of these patterns,
-	// also of those in Named and Set.
-	IncludeOnly []string `json:"include_only,omitempty"`
-
-	// Named lists variables of the caller that are inherited whatever Inherit,
-	// KeepSecrets and Exclude say. Those that the caller does not have are left out.
-	Named []string `json:"-"`
-	// Runtime contains the variables that the runtime sets. They are added last and
-	// win; only names that are [Forbidden] are still removed. The errors are those of
-	// Set.
-	Runtime map[string]string `json:"-"`
-	// RuntimeOnly lists names that only Runtime can set: a value that the caller
-	// inherited from a run around it, or that is in Set, is removed.
-	RuntimeOnly []string `json:"-"`
-	// System is the operating system of the command as in GOOS. Empty means a Unix.
-	// On "windows" names that differ only in letter case are the same.
-	System string `json:"-"`
-	// Core replaces the names that InheritCore inherits, as patterns. Nil means
-	// [Core] of System.
-	Core []string `json:"-"`
+	Inherit     Inherit
+	KeepSecrets bool
+	Exclude     []string
+	Set         map[string]string
+	IncludeOnly []string
+	Named       []string
+	Runtime     map[string]string
+	RuntimeOnly []string
+	Base        []string // for [Command] alone
+	System      string   // as in GOOS; empty means a Unix
+	Core        []string // patterns; nil means [Core] of System
 }
 
 // A Result is the environment of a command.
@@ -109,8 +89,8 @@ type Result struct {
 	Withheld []string
 }
 
-// NameError reports a variable in Set or Runtime that cannot exist. It never contains
-// the value.
+// NameError reports a variable in Set or Runtime that cannot exist, or one of a command that it does
+// not get. It never contains the value.
 type NameError struct {
 	Name   string // as given
 	Reason string

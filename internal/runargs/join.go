@@ -80,7 +80,7 @@ func (o *Options) request(ctx context.Context, cmd *sallyport.Cmd, policy sandbo
 	if policy.Mode() != sandbox.Managed {
 		return nil, Refused(&named.RefusedError{Name: o.Join, Why: "this run builds no sandbox", Fix: "use another -s, such as workspace-write"})
 	}
-	places, err := new(local.Executor).Places(ctx, RealPath(cmd.Dir), cmd.Env, cmd.Tmp)
+	places, err := new(local.Executor).Places(ctx, RealPath(cmd.Dir), cmd.EnvPolicy.Base, cmd.Tmp)
 	if err != nil {
 		return nil, err
 	}

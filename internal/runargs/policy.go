@@ -222,7 +222,7 @@ func RealPath(name string) string {
 // environment returns what the program gets of our variables: the same on a terminal, in a
 // pipeline and in CI. Only what a terminal of its own is called depends on there being one.
 func (o *Options) environment(env *Env) sallyport.EnvPolicy {
-	policy := sallyport.EnvPolicy{Inherit: sallyport.InheritAll, KeepSecrets: o.keepSecrets, Exclude: o.exclude, IncludeOnly: o.only}
+	policy := sallyport.EnvPolicy{Base: append([]string{}, env.Environ...), Inherit: sallyport.InheritAll, KeepSecrets: o.keepSecrets, Exclude: o.exclude, IncludeOnly: o.only}
 	_ = policy.Inherit.UnmarshalText([]byte(o.inherit)) // "" changes nothing
 	if o.reviewerKey != "" {
 		policy.Exclude = append(slices.Clone(o.exclude), o.reviewerKey)

@@ -49,7 +49,7 @@ func (o *Options) Command(env *Env, dir string, words []string) (*sallyport.Cmd,
 	}
 	cmd := &sallyport.Cmd{
 		Args: words, Script: o.Script, Shell: o.shell, Login: o.login,
-		Dir: dir, Env: env.Environ, EnvPolicy: o.environment(env),
+		Dir: dir, EnvPolicy: o.environment(env),
 		Timeout: o.Timeout, Grace: o.grace, Retention: sallyport.Retention{Bytes: int(o.maxOutput)},
 		Publish: o.Publish, Allow: o.Allowed, Level: o.Level, Tmp: tmp, NoCaches: o.noCaches, NoObserver: o.noObserver,
 		ProtectHardLinks: o.protectHardLinks, OwnershipErrors: o.ownership == ownershipError, Explain: o.Verbose,
@@ -61,15 +61,12 @@ func (o *Options) Command(env *Env, dir string, words []string) (*sallyport.Cmd,
 	if cmd.Files, err = o.files(words); err != nil {
 		return nil, err
 	}
-	// Zero would be the default, and nil the environment of this process.
+	// Zero would be the default.
 	if o.hasMaxOutput && o.maxOutput == 0 {
 		cmd.Retention.Bytes = -1
 	}
 	if o.hasGrace && o.grace == 0 {
 		cmd.Grace = -1
-	}
-	if env.Environ == nil {
-		cmd.Env = []string{}
 	}
 	if env.Stdin != nil {
 		cmd.Stdin = env.Stdin
