@@ -14,86 +14,18 @@ import (
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/caller"
-	"github.com/sallyport-dev/sallyport/internal/lazyjson"
+	"github.com/sallyport-dev/sallyport/internal/forms"
 	"github.com/sallyport-dev/sallyport/internal/output"
-	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-// A resultJSON is the JSON form of a Result. Its member names and their types are a
-// contract; new members may be added.
-type resultJSON struct {
-	Type       string                `json:"type"` // always "result"
-	Args       lazyjson.List[string] `json:"argv"`
-	Dir        string                `json:"cwd"`
-	ExitCode   int                   `json:"exit_code"`
-	Signal     int                   `json:"signal"`
-	TimedOut   bool                  `json:"timed_out"`
-	End        End                   `json:"end"`
-	DurationMS int64                 `json:"duration_ms"`
-
-	Stdout       string `json:"stdout"`
-	Stderr       string `json:"stderr"`
-	Output       string `json:"output"`
-	StdoutBytes  uint64 `json:"stdout_bytes"`
-	StderrBytes  uint64 `json:"stderr_bytes"`
-	OmittedBytes uint64 `json:"omitted_bytes"`
-	StdoutBase64 []byte `json:"stdout_base64,omitempty"` // the retained bytes, where they are not UTF-8
-	StderrBase64 []byte `json:"stderr_base64,omitempty"`
-	// The parts of omitted_bytes.
-	StdoutOmitted uint64 `json:"stdout_omitted_bytes,omitempty"`
-	StderrOmitted uint64 `json:"stderr_omitted_bytes,omitempty"`
-
-	StdinError  string `json:"stdin_error,omitempty"`
-	StdoutError string `json:"stdout_error,omitempty"`
-	StderrError string `json:"stderr_error,omitempty"`
-
-	Rule            *Rule                                 `json:"rule,omitempty"`
-	Sandbox         event.Sandbox                         `json:"sandbox"`
-	Attempts        int                                   `json:"attempts"`
-	Approvals       lazyjson.List[event.ApprovalDecided]  `json:"approvals,omitempty"`
-	Notices         []string                              `json:"notices,omitempty"`
-	First           *firstJSON                            `json:"first,omitempty"`
-	Denials         lazyjson.List[sandbox.Denial]         `json:"denials"`
-	DenialsOmitted  int                                   `json:"denials_omitted,omitempty"`
-	NetworkDenials  lazyjson.List[executor.NetworkDenial] `json:"network_denials,omitempty"`
-	NetworkHosts    lazyjson.List[executor.NetworkHost]   `json:"network_hosts,omitempty"`
-	Survivors       int                                   `json:"survivors"`
-	SurvivorList    lazyjson.List[executor.Survivor]      `json:"survivor_list,omitempty"`
-	SurvivorsBy     string                                `json:"survivors_by,omitempty"`
-	StreamsLeftOpen bool                                  `json:"streams_left_open,omitempty"`
-	Quarantined     lazyjson.List[executor.Quarantined]   `json:"quarantined,omitempty"`
-	HardLinks       lazyjson.List[executor.HardLink]      `json:"hard_links,omitempty"`
-	LinksOmitted    int                                   `json:"hard_links_omitted,omitempty"`
-	OwnersIgnored   int                                   `json:"ownership_ignored,omitempty"`
-	New             lazyjson.List[executor.New]           `json:"new,omitempty"`
-	Limits          lazyjson.List[executor.Enforced]      `json:"limits,omitempty"`
-	Usage           executor.Usage                        `json:"usage,omitzero"`
-	Withheld        []string                              `json:"withheld,omitempty"`
-	Warnings        []string                              `json:"warnings,omitempty"`
-	Error           string                                `json:"error,omitempty"`
-	Run             string                                `json:"run,omitempty"`
-}
-
-// A firstJSON is the first attempt of a command that was run again.
-type firstJSON struct {
-	End          End                           `json:"end"`
-	ExitCode     int                           `json:"exit_code"`
-	Signal       int                           `json:"signal"`
-	DurationMS   int64                         `json:"duration_ms"`
-	Stdout       string                        `json:"stdout"`
-	Stderr       string                        `json:"stderr"`
-	Output       string                        `json:"output"`
-	OmittedBytes uint64                        `json:"omitted_bytes"`
-	Denials      lazyjson.List[sandbox.Denial] `json:"denials"`
-}
-
-func first(r *Result) *firstJSON {
+// first returns the form of a first attempt.
+func first(r *Result) *forms.First {
 	if r == nil {
 		return nil
 	}
-	return &firstJSON{
-		r.End, r.ExitCode, r.Signal, r.Duration.Milliseconds(), r.Stdout.String(), r.Stderr.String(), r.Output.String(),
-		r.Stdout.Omitted + r.Stderr.Omitted, r.denials,
+	return &forms.First{
+		End: string(r.End), ExitCode: r.ExitCode, Signal: r.Signal, DurationMS: r.Duration.Milliseconds(),
+		Stdout: r.Stdout.String(), Stderr: r.Stderr.String(), Output: r.Output.String(), OmittedBytes: r.Stdout.Omitted + r.Stderr.Omitted, Denials: r.denials,
 	}
 }
 
@@ -110,9 +42,9 @@ func (r *Result) MarshalJSON() ([]byte, error) {
 // WriteJSON writes the object of MarshalJSON and a newline with one call of Write, and keeps
 // fewer copies of the text in memory.
 func (r *Result) WriteJSON(w io.Writer) error {
-	j := resultJSON{
+	j := forms.Result{
 		Type: "result", Args: r.Args, Dir: r.Dir, ExitCode: r.ExitCode, Signal: r.Signal,
-		TimedOut: r.TimedOut, End: r.End, DurationMS: r.Duration.Milliseconds(),
+		TimedOut: r.TimedOut, End: string(r.End), DurationMS: r.Duration.Milliseconds(),
 		Stdout: r.Stdout.String(), Stderr: r.Stderr.String(), Output: r.Output.String(),
 		StdoutBytes: r.Stdout.Total, StderrBytes: r.Stderr.Total, OmittedBytes: r.Stdout.Omitted + r.Stderr.Omitted,
 		StdoutBase64: r.Stdout.binary(), StderrBase64: r.Stderr.binary(),
@@ -134,7 +66,7 @@ func (r *Result) WriteJSON(w io.Writer) error {
 
 // UnmarshalJSON reads the object of MarshalJSON. Unknown members are ignored.
 func (r *Result) UnmarshalJSON(data []byte) error {
-	var j resultJSON
+	var j forms.Result
 	if err := json.Unmarshal(data, &j); err != nil {
 		return fmt.Errorf("sallyport: the object is not a result: %w", err)
 	}
@@ -143,7 +75,7 @@ func (r *Result) UnmarshalJSON(data []byte) error {
 		return fmt.Errorf("sallyport: the object is not a result: %d survivors and %d attempts", j.Survivors, j.Attempts)
 	}
 	*r = Result{
-		Run: j.Run, Args: j.Args, Dir: j.Dir, ExitCode: j.ExitCode, Signal: j.Signal, End: j.End, TimedOut: j.TimedOut,
+		Run: j.Run, Args: j.Args, Dir: j.Dir, ExitCode: j.ExitCode, Signal: j.Signal, End: End(j.End), TimedOut: j.TimedOut,
 		Duration:    time.Duration(j.DurationMS) * time.Millisecond,
 		Stdout:      outputFrom(j.Stdout, j.StdoutBase64, j.StdoutBytes, j.StdoutOmitted),
 		Stderr:      outputFrom(j.Stderr, j.StderrBase64, j.StderrBytes, j.StderrOmitted),
@@ -159,7 +91,7 @@ func (r *Result) UnmarshalJSON(data []byte) error {
 	if f := j.First; f != nil { // which stream lacks the bytes that are not there is not known
 		n := f.OmittedBytes
 		r.First = &Result{
-			End: f.End, ExitCode: f.ExitCode, Signal: f.Signal, Duration: time.Duration(f.DurationMS) * time.Millisecond, denials: f.Denials,
+			End: End(f.End), ExitCode: f.ExitCode, Signal: f.Signal, Duration: time.Duration(f.DurationMS) * time.Millisecond, denials: f.Denials,
 			Stdout: outputFrom(f.Stdout, nil, uint64(len(f.Stdout))+n, n), Stderr: outputFrom(f.Stderr, nil, uint64(len(f.Stderr)), 0),
 			Output: outputFrom(f.Output, nil, uint64(len(f.Output))+n, n),
 		}

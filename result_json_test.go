@@ -65,6 +65,8 @@ func TestResultRoundTrip(t *testing.T) {
 		First:          &Result{End: EndExited, ExitCode: 1, Duration: time.Second, Stdout: newOutput(output.Snapshot{Head: []byte("first"), Total: 9, Omitted: 4}), Output: newOutput(output.Snapshot{Head: []byte("first"), Total: 9, Omitted: 4}), denials: []sandbox.Denial{{Access: sandbox.Access{Op: sandbox.Write, Path: "/y"}}}},
 		Attempts:       make([]Attempt, 2), Withheld: []string{"TOKEN"}, Warnings: []string{"w"}, Error: "e",
 	}
+	cpu, n, bytes := 1500*time.Millisecond, 3, int64(7)
+	full.Usage = executor.Usage{CPU: &cpu, User: &cpu, System: &cpu, PeakMemory: &bytes, PeakMemoryBy: executor.ByRusage, Read: &bytes, Written: &bytes, Processes: &n}
 	full.SetDenials([]sandbox.Denial{{Access: sandbox.Access{Op: sandbox.Write, Path: "/x"}, Errno: "EROFS", Count: 2}}, 3)
 	for range 30 {
 		full.Survivors = append(full.Survivors, executor.Survivor{PID: 3, Name: "n"})
@@ -83,7 +85,7 @@ func TestResultRoundTrip(t *testing.T) {
 			if json.Unmarshal(first, &a) != nil || json.Unmarshal(encoded(back.MarshalJSON()), &b) != nil || !reflect.DeepEqual(a, b) {
 				t.Errorf("%s\nbecame\n%s", first, encoded(back.MarshalJSON()))
 			}
-			if len(back.Survivors) != len(test.r.Survivors) || back.Duration != test.r.Duration || back.String() != test.r.String() {
+			if len(back.Survivors) != len(test.r.Survivors) || back.Duration != test.r.Duration || back.String() != test.r.String() || !reflect.DeepEqual(back.Usage, test.r.Usage) {
 				t.Errorf("%v, want %v", &back, test.r)
 			}
 		})

@@ -57,15 +57,7 @@ func (Judged) body()        {}
 // MarshalJSON returns the members argv, cwd, decision, reason, rule, strict_review
 // and policy_version.
 func (b Judged) MarshalJSON() ([]byte, error) {
-	return encode(struct {
-		Args     []string `json:"argv"`
-		Dir      string   `json:"cwd"`
-		Decision string   `json:"decision"`
-		Reason   string   `json:"reason,omitempty"`
-		Rule     *Rule    `json:"rule,omitempty"`
-		Review   bool     `json:"strict_review,omitempty"`
-		Version  string   `json:"policy_version,omitempty"`
-	}{list(b.Args), b.Dir, b.Decision, b.Reason, b.Rule, b.Review, b.PolicyVersion})
+	return encode(judged{list(b.Args), b.Dir, b.Decision, b.Reason, b.Rule, b.Review, b.PolicyVersion})
 }
 
 // ApprovalRequested says that an approval is asked for.
@@ -79,7 +71,11 @@ func (ApprovalRequested) body()        {}
 func (b ApprovalRequested) MarshalJSON() ([]byte, error) { return encode(b.Request) }
 
 // ReviewStarted says that an automatic reviewer looks at a question, after [ApprovalRequested].
-type ReviewStarted struct{ Review approval.Review }
+type ReviewStarted struct {
+	Review approval.Review
+	// Action is what the question is about, on one line; empty means that of Review.Request.
+	Action string
+}
 
 // Kind returns "review_started".
 func (ReviewStarted) Kind() string { return "review_started" }
@@ -87,10 +83,13 @@ func (ReviewStarted) body()        {}
 
 // MarshalJSON returns the members id, request_id, status, started_at_ms, decision_source, model,
 // shadow and action.
-func (b ReviewStarted) MarshalJSON() ([]byte, error) { return encode(reviewOf(&b.Review)) }
+func (b ReviewStarted) MarshalJSON() ([]byte, error) { return encode(reviewOf(&b.Review, b.Action)) }
 
 // ReviewCompleted says what became of a review, before [ApprovalDecided].
-type ReviewCompleted struct{ Review approval.Review }
+type ReviewCompleted struct {
+	Review approval.Review
+	Action string // as in ReviewStarted
+}
 
 // Kind returns "review_completed".
 func (ReviewCompleted) Kind() string { return "review_completed" }
@@ -100,32 +99,9 @@ func (ReviewCompleted) body()        {}
 // are known outcome, risk, authorization, rationale and error.
 func (b ReviewCompleted) MarshalJSON() ([]byte, error) {
 	r := &b.Review
-	return encode(struct {
-		review
-		Completed     int64  `json:"completed_at_ms"`
-		Attempts      int    `json:"attempts"`
-		Outcome       string `json:"outcome,omitempty"`
-		Risk          string `json:"risk,omitempty"`
-		Authorization string `json:"authorization,omitempty"`
-		Rationale     string `json:"rationale,omitempty"`
-		Error         string `json:"error,omitempty"`
-	}{reviewOf(r), r.Completed.UnixMilli(), r.Attempts, r.Outcome, r.Risk, r.Authorization, r.Rationale, r.Failure})
-}
-
-// A review has the members that both events of a review share.
-type review struct {
-	ID      string                `json:"id"`
-	Request string                `json:"request_id"`
-	Status  approval.ReviewStatus `json:"status"`
-	Started int64                 `json:"started_at_ms"` // since 1970
-	Source  string                `json:"decision_source"`
-	Model   string                `json:"model"`
-	Shadow  bool                  `json:"shadow"`
-	Action  string                `json:"action"`
-}
-
-func reviewOf(r *approval.Review) review {
-	return review{r.ID, r.Request.ID, r.Status, r.Started.UnixMilli(), "agent", r.Model, r.Shadow, r.Request.Action()}
+	return encode(reviewed{
+		reviewOf(r, b.Action), r.Completed.UnixMilli(), r.Attempts, r.Outcome, r.Risk, r.Authorization, r.Rationale, r.Failure,
+	})
 }
 
 // ApprovalDecided is the answer to a question.
@@ -164,10 +140,7 @@ func (Retrying) body()        {}
 
 // MarshalJSON returns the members reason and added.
 func (b Retrying) MarshalJSON() ([]byte, error) {
-	return encode(struct {
-		Reason string   `json:"reason"`
-		Added  []string `json:"added"`
-	}{b.Reason, list(b.Added)})
+	return encode(retrying{b.Reason, list(b.Added)})
 }
 
 // The outcomes of [SandboxOutcome].
@@ -196,14 +169,7 @@ func (SandboxOutcome) body()        {}
 // MarshalJSON returns the members outcome, initial_duration_ms, escalated_duration_ms, mode, level
 // and evidence. The second duration is there for escalated only.
 func (b SandboxOutcome) MarshalJSON() ([]byte, error) {
-	form := struct {
-		Outcome   string           `json:"outcome"`
-		Initial   int64            `json:"initial_duration_ms"`
-		Escalated *int64           `json:"escalated_duration_ms,omitempty"`
-		Mode      string           `json:"mode"`
-		Level     string           `json:"level"`
-		Evidence  []sandbox.Source `json:"evidence"`
-	}{Outcome: b.Outcome, Initial: b.Initial.Milliseconds(), Mode: b.Mode, Level: b.Level, Evidence: list(b.Evidence)}
+	form := outcome{Outcome: b.Outcome, Initial: b.Initial.Milliseconds(), Mode: b.Mode, Level: b.Level, Evidence: list(b.Evidence)}
 	if second := b.Escalated.Milliseconds(); b.Outcome == OutcomeEscalated {
 		form.Escalated = &second
 	}
@@ -222,10 +188,7 @@ func (Started) body()        {}
 
 // MarshalJSON returns the members sandbox and withheld.
 func (b Started) MarshalJSON() ([]byte, error) {
-	return encode(struct {
-		Sandbox  Sandbox  `json:"sandbox"`
-		Withheld []string `json:"withheld,omitempty"`
-	}{b.Sandbox, b.Withheld})
+	return encode(started(b))
 }
 
 // Output is a piece of what a command printed. It ends with a whole character
@@ -252,15 +215,7 @@ func (Output) body()        {}
 // not UTF-8 text is lossy and data holds the bytes in base64. The members
 // dropped_events and dropped_bytes are there when they are not zero.
 func (b Output) MarshalJSON() ([]byte, error) {
-	form := struct {
-		Stream        string `json:"stream"`
-		Number        uint64 `json:"number"`
-		Offset        uint64 `json:"offset"`
-		Text          string `json:"text"`
-		Data          []byte `json:"data,omitempty"`
-		DroppedEvents uint64 `json:"dropped_events,omitempty"`
-		DroppedBytes  uint64 `json:"dropped_bytes,omitempty"`
-	}{
+	form := output{
 		Stream: b.Stream.String(), Number: b.Number, Offset: b.Offset,
 		DroppedEvents: b.DroppedEvents, DroppedBytes: b.DroppedBytes,
 	}
@@ -322,12 +277,7 @@ func (Exited) body()        {}
 // MarshalJSON returns the members exit_code, signal, survivors (the first
 // [SurvivorsListed]) and duration_ms.
 func (b Exited) MarshalJSON() ([]byte, error) {
-	return encode(struct {
-		Code      int                 `json:"exit_code"`
-		Signal    int                 `json:"signal"`
-		Survivors []executor.Survivor `json:"survivors"`
-		Duration  int64               `json:"duration_ms"`
-	}{b.Code, b.Signal, list(Listed(b.Survivors)), b.Duration.Milliseconds()})
+	return encode(exited{b.Code, b.Signal, list(Listed(b.Survivors)), b.Duration.Milliseconds()})
 }
 
 // SurvivorsListed is how many survivors the JSON forms describe one by one; the
@@ -351,11 +301,7 @@ func (Survived) body()        {}
 // MarshalJSON returns the members survivors (how many), survivor_list (the first
 // [SurvivorsListed]) and survivors_by.
 func (b Survived) MarshalJSON() ([]byte, error) {
-	return encode(struct {
-		Survivors int                 `json:"survivors"`
-		List      []executor.Survivor `json:"survivor_list"`
-		By        string              `json:"survivors_by,omitempty"`
-	}{len(b.Survivors), Listed(b.Survivors), b.By})
+	return encode(survived{len(b.Survivors), Listed(b.Survivors), b.By})
 }
 
 // Ended is the last event of a run, whether a command ran or not.
@@ -372,12 +318,7 @@ func (Ended) body()        {}
 
 // MarshalJSON returns the members exit_code, end, error and duration_ms.
 func (b Ended) MarshalJSON() ([]byte, error) {
-	return encode(struct {
-		ExitCode int    `json:"exit_code"`
-		End      string `json:"end"`
-		Error    string `json:"error,omitempty"`
-		Duration int64  `json:"duration_ms"`
-	}{b.ExitCode, b.End, b.Error, b.Duration.Milliseconds()})
+	return encode(ended{b.ExitCode, b.End, b.Error, b.Duration.Milliseconds()})
 }
 
 // texts returns p as text and, where that loses something, p itself.

@@ -165,19 +165,41 @@ func add[T time.Duration | int64](to **T, n *T) {
 // MarshalJSON encodes u as an object without the members that are not known. Times
 // are in whole milliseconds.
 func (u Usage) MarshalJSON() ([]byte, error) {
-	return json.Marshal(struct {
-		CPU          *int64 `json:"cpu_ms,omitempty"`
-		User         *int64 `json:"user_ms,omitempty"`
-		System       *int64 `json:"system_ms,omitempty"`
-		PeakMemory   *int64 `json:"peak_memory_bytes,omitempty"`
-		PeakMemoryBy string `json:"peak_memory_by,omitempty"`
-		Read         *int64 `json:"read_bytes,omitempty"`
-		Written      *int64 `json:"written_bytes,omitempty"`
-		Processes    *int   `json:"processes,omitempty"`
-	}{
+	return json.Marshal(usage{
 		milliseconds(u.CPU), milliseconds(u.User), milliseconds(u.System),
 		u.PeakMemory, u.PeakMemoryBy, u.Read, u.Written, u.Processes,
 	})
+}
+
+// UnmarshalJSON decodes the object of MarshalJSON.
+func (u *Usage) UnmarshalJSON(data []byte) error {
+	var f usage
+	if err := json.Unmarshal(data, &f); err != nil {
+		return fmt.Errorf("executor: the object is no usage: %w", err)
+	}
+	*u = Usage{duration(f.CPU), duration(f.User), duration(f.System), f.PeakMemory, f.PeakMemoryBy, f.Read, f.Written, f.Processes}
+	return nil
+}
+
+// usage is the JSON form of a Usage.
+type usage struct {
+	CPU          *int64 `json:"cpu_ms,omitempty"`
+	User         *int64 `json:"user_ms,omitempty"`
+	System       *int64 `json:"system_ms,omitempty"`
+	PeakMemory   *int64 `json:"peak_memory_bytes,omitempty"`
+	PeakMemoryBy string `json:"peak_memory_by,omitempty"`
+	Read         *int64 `json:"read_bytes,omitempty"`
+	Written      *int64 `json:"written_bytes,omitempty"`
+	Processes    *int   `json:"processes,omitempty"`
+}
+
+// duration is the reverse of milliseconds.
+func duration(ms *int64) *time.Duration {
+	if ms == nil {
+		return nil
+	}
+	d := time.Duration(*ms) * time.Millisecond
+	return &d
 }
 
 // milliseconds returns d in whole milliseconds; nil stays nil.

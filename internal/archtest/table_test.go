@@ -110,6 +110,7 @@ var layers = map[string]int{
 	"internal/wire":      layerPlans,
 
 	"internal/eventlog":  layerFacts,
+	"internal/forms":     layerFacts,
 	"network/inspect":    layerFacts,
 	"internal/fsserver":  layerFacts,
 	"internal/front":     layerFacts,

@@ -119,15 +119,27 @@ func store(data json.RawMessage, v reflect.Value) error {
 		if err := json.Unmarshal(data, &members); err != nil {
 			return err
 		}
-		for i := range v.NumField() {
-			name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
-			if one, ok := members[name]; ok && name != "" {
-				if err := store(one, v.Field(i)); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
+		return fields(members, v)
 	}
 	return json.Unmarshal(data, v.Addr().Interface())
+}
+
+// fields stores members in the fields of a struct, and in those of structs that are embedded without a name.
+func fields(members map[string]json.RawMessage, v reflect.Value) error {
+	for i := range v.NumField() {
+		field := v.Type().Field(i)
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		one, ok := members[name]
+		var err error
+		switch {
+		case name == "" && field.Anonymous && field.Type.Kind() == reflect.Struct:
+			err = fields(members, v.Field(i))
+		case ok && name != "" && name != "-":
+			err = store(one, v.Field(i))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

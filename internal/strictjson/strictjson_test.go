@@ -10,7 +10,13 @@ import (
 	"testing"
 )
 
+type embedded struct {
+	Inner string `json:"inner"`
+	Not   string `json:"-"`
+}
+
 type form struct {
+	embedded
 	Word  string          `json:"word"`
 	Count *float64        `json:"count"`
 	Raw   json.RawMessage `json:"raw"`
@@ -33,6 +39,8 @@ func TestUnmarshal(t *testing.T) {
 		{"another case below", `{"lists":[{"name":"a","Name":"b"},{"NAME":"c"}]}`, form{Lists: lists("a", "")}, ""},
 		{"a letter that folds to k", `{"\u212aount":1,"word":"a"}`, form{Word: "a"}, ""},
 		{"unknown names", `{"Lists2":"a","":"b","x":[]}`, form{}, ""},
+		{"members of an embedded struct", `{"inner":"a","Inner":"b","embedded":{"inner":"c"}}`, form{embedded: embedded{Inner: "a"}}, ""},
+		{"a member that is none", `{"-":"a","Not":"b"}`, form{}, ""},
 		{"null", `{"word":null,"count":null,"lists":null}`, form{}, ""},
 		{"space around it", " {}\r\n", form{}, ""},
 		{"twice", `{"word":"a","word":"b"}`, form{}, `repeated member "word"`},

@@ -1,0 +1,80 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package forms has the JSON form of results, as Go types that say what it has.
+package forms
+
+import (
+	"github.com/sallyport-dev/sallyport/event"
+	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/lazyjson"
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+// A Result is the JSON form of a result. Its member names and their types are a
+// contract; new members may be added.
+type Result struct {
+	Type       string                `json:"type"` // always "result"
+	Args       lazyjson.List[string] `json:"argv"`
+	Dir        string                `json:"cwd"`
+	ExitCode   int                   `json:"exit_code"`
+	Signal     int                   `json:"signal"`
+	TimedOut   bool                  `json:"timed_out"`
+	End        string                `json:"end"`
+	DurationMS int64                 `json:"duration_ms"`
+
+	Stdout       string `json:"stdout"`
+	Stderr       string `json:"stderr"`
+	Output       string `json:"output"`
+	StdoutBytes  uint64 `json:"stdout_bytes"`
+	StderrBytes  uint64 `json:"stderr_bytes"`
+	OmittedBytes uint64 `json:"omitted_bytes"`
+	StdoutBase64 []byte `json:"stdout_base64,omitempty"` // the retained bytes, where they are not UTF-8
+	StderrBase64 []byte `json:"stderr_base64,omitempty"`
+	// The parts of omitted_bytes.
+	StdoutOmitted uint64 `json:"stdout_omitted_bytes,omitempty"`
+	StderrOmitted uint64 `json:"stderr_omitted_bytes,omitempty"`
+
+	StdinError  string `json:"stdin_error,omitempty"`
+	StdoutError string `json:"stdout_error,omitempty"`
+	StderrError string `json:"stderr_error,omitempty"`
+
+	Rule            *event.Rule                           `json:"rule,omitempty"`
+	Sandbox         event.Sandbox                         `json:"sandbox"`
+	Attempts        int                                   `json:"attempts"`
+	Approvals       lazyjson.List[event.ApprovalDecided]  `json:"approvals,omitempty"`
+	Notices         []string                              `json:"notices,omitempty"`
+	First           *First                                `json:"first,omitempty"`
+	Denials         lazyjson.List[sandbox.Denial]         `json:"denials"`
+	DenialsOmitted  int                                   `json:"denials_omitted,omitempty"`
+	NetworkDenials  lazyjson.List[executor.NetworkDenial] `json:"network_denials,omitempty"`
+	NetworkHosts    lazyjson.List[executor.NetworkHost]   `json:"network_hosts,omitempty"`
+	Survivors       int                                   `json:"survivors"`
+	SurvivorList    lazyjson.List[executor.Survivor]      `json:"survivor_list,omitempty"`
+	SurvivorsBy     string                                `json:"survivors_by,omitempty"`
+	StreamsLeftOpen bool                                  `json:"streams_left_open,omitempty"`
+	Quarantined     lazyjson.List[executor.Quarantined]   `json:"quarantined,omitempty"`
+	HardLinks       lazyjson.List[executor.HardLink]      `json:"hard_links,omitempty"`
+	LinksOmitted    int                                   `json:"hard_links_omitted,omitempty"`
+	OwnersIgnored   int                                   `json:"ownership_ignored,omitempty"`
+	New             lazyjson.List[executor.New]           `json:"new,omitempty"`
+	Limits          lazyjson.List[executor.Enforced]      `json:"limits,omitempty"`
+	Usage           executor.Usage                        `json:"usage,omitzero"`
+	Withheld        []string                              `json:"withheld,omitempty"`
+	Warnings        []string                              `json:"warnings,omitempty"`
+	Error           string                                `json:"error,omitempty"`
+	Run             string                                `json:"run,omitempty"`
+}
+
+// A First is the first attempt of a command that was run again.
+type First struct {
+	End          string                        `json:"end"`
+	ExitCode     int                           `json:"exit_code"`
+	Signal       int                           `json:"signal"`
+	DurationMS   int64                         `json:"duration_ms"`
+	Stdout       string                        `json:"stdout"`
+	Stderr       string                        `json:"stderr"`
+	Output       string                        `json:"output"`
+	OmittedBytes uint64                        `json:"omitted_bytes"`
+	Denials      lazyjson.List[sandbox.Denial] `json:"denials"`
+}
