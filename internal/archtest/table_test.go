@@ -156,7 +156,6 @@ var layers = map[string]int{
 	"internal/runlog": layerTools,
 	"unified":         layerTools,
 
-	"internal/replay":     layerTools,
 	"internal/runs":       layerTools,
 	"internal/execserver": layerServers,
 

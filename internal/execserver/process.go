@@ -5,6 +5,7 @@ package execserver
 
 import (
 	"bytes"
+	"math"
 	"slices"
 	"sort"
 	"sync"
@@ -13,8 +14,8 @@ import (
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/input"
 	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
+	"github.com/sallyport-dev/sallyport/internal/output"
 	osprocess "github.com/sallyport-dev/sallyport/internal/process"
-	"github.com/sallyport-dev/sallyport/internal/replay"
 	"github.com/sallyport-dev/sallyport/internal/wire"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -23,6 +24,11 @@ import (
 const (
 	maxKept   = 1 << 20 // bytes
 	maxChunks = 50_000
+	// maxSpilled is how many bytes the file has, and maxIndex of how many chunks, those in memory
+	// included. A read that begins there gets at most maxPage bytes.
+	maxSpilled = 64 << 20
+	maxIndex   = 150_000
+	maxPage    = 1 << 20
 	// chunkSize is the largest chunk in bytes.
 	chunkSize = 64 << 10
 )
@@ -54,12 +60,13 @@ type process struct {
 	order sync.Mutex
 
 	mu       sync.Mutex
-	next     uint64 // the number of the next event
-	kept     []wire.Chunk
-	log      replay.Log    // what was kept before
-	size     int           // bytes in kept
-	dropped  uint64        // the number of the last chunk that is not in kept any more; 0 for none
-	bytes    uint64        // of the chunks up to that one
+	next     uint64        // the number of the next event
+	log      *output.Log   // the output, of all streams
+	chunks   []chunk       // what is retained of it, the oldest first
+	gone     uint64        // the number of the newest chunk that is not; 0 for none
+	kept     int           // index of the first one that reads without a limit get
+	dropped  uint64        // the number of the chunk before it; 0 for none
+	end      uint64        // offset of the end of the output
 	changed  chan struct{} // closed with the next event; nil while no read waits
 	stopping bool
 	grace    *time.Timer // calls stop; nil unless a client gave time
@@ -73,8 +80,14 @@ type process struct {
 	denied   bool
 }
 
+// A chunk is a part of the output that has a number: from an offset up to that of the next one.
+type chunk struct {
+	seq, offset uint64
+	stream      string
+}
+
 func newProcess(s *session, w *wire.Start) *process {
-	return &process{session: s, id: w.ProcessID, argv: w.Argv, tty: w.TTY, asked: time.Now(), started: make(chan struct{}), next: 1, log: s.server.disk.NewLog()}
+	return &process{session: s, id: w.ProcessID, argv: w.Argv, tty: w.TTY, asked: time.Now(), started: make(chan struct{}), next: 1, log: s.server.newLog()}
 }
 
 // abandon forgets a process that was not started.
@@ -161,7 +174,7 @@ func (p *process) follow() {
 	}
 	retained := 0
 	p.event(wire.MethodClosed, func(seq uint64) any {
-		p.closed, retained = true, p.size+len(p.id)
+		p.closed, retained = true, int(p.end-p.offset(p.kept))+len(p.id)
 		for _, arg := range p.argv {
 			retained += len(arg)
 		}
@@ -170,18 +183,19 @@ func (p *process) follow() {
 		}
 		p.spec, p.denials = nil, nil // what only the exit needed
 		return wire.Closed{ProcessID: p.id, Seq: seq}
-	})
+	}, nil)
 	p.session.ended(p, retained)
 }
 
 // onOutput is [executor.Spec.OnOutput].
 func (p *process) onOutput(s executor.Stream, data []byte) {
 	for part := range slices.Chunk(data, chunkSize) {
+		sent := &wire.Output{ProcessID: p.id, Chunk: wire.Chunk{Stream: p.stream(s)}}
 		p.event(wire.MethodOutput, func(seq uint64) any {
-			chunk := wire.Chunk{Seq: seq, Stream: p.stream(s), Chunk: bytes.Clone(part)}
-			p.keep(chunk)
-			return &wire.Output{ProcessID: p.id, Chunk: chunk}
-		})
+			sent.Seq = seq
+			p.keep(chunk{seq: seq, offset: p.end, stream: sent.Stream}, part)
+			return sent
+		}, func() { sent.Chunk.Chunk = bytes.Clone(part) })
 	}
 }
 
@@ -194,7 +208,7 @@ func (p *process) onExit(code, signal int) {
 		p.exited, p.code, p.signal = true, code, osprocess.SignalName(signal)
 		p.denied = p.wasDenied()
 		return &wire.Exited{ProcessID: p.id, Seq: seq, ExitCode: code, SandboxDenied: p.denied, Signal: p.signal}
-	})
+	}, nil)
 }
 
 // onDenied is [executor.Spec.OnDenied].
@@ -204,9 +218,10 @@ func (p *process) onDenied(d sandbox.Denial) {
 	p.denials = append(p.denials, d)
 }
 
-// event records an event, which note describes while p.mu is held, and sends it. Events are sent
-// in the order of their numbers. It waits while the queue of the connection is full.
-func (p *process) event(method string, note func(seq uint64) any) {
+// event records an event, which note describes while p.mu is held, and sends it, once fill has
+// completed it. Events are sent in the order of their numbers. It waits while the queue of the connection
+// is full.
+func (p *process) event(method string, note func(seq uint64) any, fill func()) {
 	p.order.Lock()
 	defer p.order.Unlock()
 	p.mu.Lock()
@@ -220,6 +235,9 @@ func (p *process) event(method string, note func(seq uint64) any) {
 	c := p.session.receiver()
 	if c == nil {
 		return // it is kept for a client that resumes the session
+	}
+	if fill != nil {
+		fill()
 	}
 	c.notify(method, params)
 }
@@ -243,24 +261,47 @@ func (c *connection) notify(method string, params any) {
 }
 
 // keep keeps a chunk for reads.
-func (p *process) keep(chunk wire.Chunk) {
-	p.kept = append(p.kept, chunk)
-	p.size += len(chunk.Chunk)
-	for p.size > maxKept || len(p.kept) > maxChunks {
-		p.size -= len(p.kept[0].Chunk)
-		p.dropped = p.kept[0].Seq
-		p.bytes += uint64(len(p.kept[0].Chunk))
-		p.log.Add(p.kept[0])
-		p.kept[0] = wire.Chunk{} // frees its bytes
-		p.kept = p.kept[1:]
+func (p *process) keep(c chunk, data []byte) {
+	p.log.Write(executor.Stdout, data) // the chunks have the streams
+	p.end += uint64(len(data))
+	p.chunks = append(p.chunks, c)
+	for p.end-p.offset(p.kept) > maxKept || len(p.chunks)-p.kept > maxChunks {
+		p.dropped = p.chunks[p.kept].seq
+		p.kept++
+	}
+	p.forget()
+}
+
+// forget forgets the chunks that are not retained any more.
+func (p *process) forget() {
+	since := p.log.Since()
+	for n := p.kept; n > 0 && (p.chunks[0].offset < since || len(p.chunks) > maxIndex); n-- {
+		p.gone = p.chunks[0].seq
+		p.chunks = p.chunks[1:]
+		p.kept--
 	}
 }
 
-// closeLog frees the disk.
-func (p *process) closeLog() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.log.Close()
+// offset returns where chunk number i begins.
+func (p *process) offset(i int) uint64 {
+	if i < len(p.chunks) {
+		return p.chunks[i].offset
+	}
+	return p.end
+}
+
+// read returns the chunks from number i up to number j, and false if they are not retained any more.
+func (p *process) read(i, j int) ([]wire.Chunk, bool) {
+	list, from := []wire.Chunk{}, p.offset(i)
+	data := make([]byte, p.offset(j)-from)
+	if !p.log.ReadAt(data, from) {
+		return nil, false
+	}
+	for ; i < j; i++ {
+		c := p.chunks[i]
+		list = append(list, wire.Chunk{Seq: c.seq, Stream: c.stream, Chunk: data[c.offset-from : p.offset(i+1)-from : p.offset(i+1)-from]})
+	}
+	return list, true
 }
 
 // page returns the answer to a read. Changed is nil when it can be sent at once; otherwise the
@@ -277,27 +318,9 @@ func (p *process) page(r *wire.Read) (page wire.ReadResult, changed <-chan struc
 		failure := p.failure
 		page.Failure = &failure
 	}
-	if r.MaxBytes != nil { // a client without takes a page for all that there is
-		page.Chunks = append(page.Chunks, p.log.After(r.AfterSeq, *r.MaxBytes)...)
-	}
-	if len(page.Chunks) > 0 {
-		if first := page.Chunks[0].Seq; r.AfterSeq < p.log.Gone() {
-			page.TruncatedBefore, page.TruncatedBytes = first, p.bytes-p.log.Held()
-		}
-		page.NextSeq = page.Chunks[len(page.Chunks)-1].Seq + 1
-		return page, nil
-	}
-	if r.AfterSeq < p.dropped {
-		page.TruncatedBefore, page.TruncatedBytes = p.kept[0].Seq, p.bytes // the newest chunk is always kept
-	}
-	size := uint64(0)
-	first := sort.Search(len(p.kept), func(i int) bool { return p.kept[i].Seq > r.AfterSeq })
-	for _, chunk := range p.kept[first:] {
-		size += uint64(len(chunk.Chunk))
-		if r.MaxBytes != nil && len(page.Chunks) > 0 && size > *r.MaxBytes {
-			break
-		}
-		page.Chunks = append(page.Chunks, chunk)
+	for retained := false; !retained; {
+		p.forget()
+		page.Chunks, retained = p.part(r, &page)
 	}
 	if n := len(page.Chunks); n > 0 && r.MaxBytes != nil {
 		page.NextSeq = page.Chunks[n-1].Seq + 1
@@ -309,4 +332,32 @@ func (p *process) page(r *wire.Read) (page wire.ReadResult, changed <-chan struc
 		p.changed = make(chan struct{})
 	}
 	return page, p.changed
+}
+
+// part returns the chunks for a read, and tells in its page which are missing. False means that they
+// were just lost.
+func (p *process) part(r *wire.Read, page *wire.ReadResult) ([]wire.Chunk, bool) {
+	first, gone := 0, p.gone
+	if r.MaxBytes == nil { // a client without takes a page for all that there is
+		first, gone = p.kept, p.dropped
+	}
+	page.TruncatedBefore, page.TruncatedBytes = 0, 0
+	if r.AfterSeq < gone {
+		page.TruncatedBefore, page.TruncatedBytes = p.chunks[first].seq, p.offset(first) // the newest chunk is always kept
+	}
+	first += sort.Search(len(p.chunks)-first, func(i int) bool { return p.chunks[first+i].seq > r.AfterSeq })
+	last, most := len(p.chunks), uint64(math.MaxUint64)
+	if r.MaxBytes != nil {
+		most = *r.MaxBytes
+	}
+	if first < p.kept {
+		most = min(most, maxPage)
+	}
+	if p.end-p.offset(first) > most {
+		last = min(last, first+1) // one in any case
+		for p.offset(last+1)-p.offset(first) <= most {
+			last++
+		}
+	}
+	return p.read(first, last)
 }

@@ -16,7 +16,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/executor/local"
 	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
-	"github.com/sallyport-dev/sallyport/internal/replay"
+	"github.com/sallyport-dev/sallyport/internal/output"
 	"github.com/sallyport-dev/sallyport/internal/runs"
 	"github.com/sallyport-dev/sallyport/internal/wire"
 )
@@ -87,7 +87,7 @@ type Server struct {
 	// serving ends when the server begins to end, and with it what is no matter of a process.
 	serving context.Context
 	stop    context.CancelCauseFunc
-	disk    replay.Disk
+	spills  output.Store
 	work    sync.WaitGroup // processes; added to under mu while not closed
 	near    sync.WaitGroup // clients in memory; as work
 	left    atomic.Int64   // requests about files that are in progress for no connection
@@ -107,7 +107,7 @@ func New(opts Options) *Server {
 		opts.Busy = func(int) {}
 	}
 	s := &Server{opts: opts, sessions: make(map[string]*session), connections: make(map[*connection]struct{})}
-	s.disk.Dir = opts.LogDir
+	s.spills.Dir, s.spills.Own = opts.LogDir, true
 	s.life, s.end = context.WithCancel(context.Background())
 	s.serving, s.stop = context.WithCancelCause(s.life)
 	s.info = sync.OnceValue(s.environment)
@@ -153,6 +153,11 @@ func (s *Server) Dial(context.Context) (jsonrpc.Stream, error) {
 	client, own := jsonrpc.Pipe()
 	s.near.Go(func() { _ = s.Serve(own, "this process") }) // the client sees the end
 	return client, nil
+}
+
+// newLog returns the log of the output of a process.
+func (s *Server) newLog() *output.Log {
+	return output.NewTail(maxKept, func() (*output.File, error) { return s.spills.Create(maxSpilled) })
 }
 
 // enter announces a process, and reports false when the server is closed. It ends with leave.

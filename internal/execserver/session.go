@@ -123,7 +123,7 @@ func (s *session) launch(ctx context.Context, spec *executor.Spec) (executor.Pro
 // free frees the disk.
 func (s *session) free() {
 	for _, p := range s.list() {
-		p.closeLog()
+		_ = p.log.Close() // a file without a name is gone with the server at the latest
 	}
 }
 
@@ -192,7 +192,7 @@ func (s *session) forget(p *process) {
 }
 
 func (s *session) remove(p *process) {
-	p.closeLog()
+	_ = p.log.Close() // a file without a name is gone with the server at the latest
 	if s.processes[p.id] == p {
 		delete(s.processes, p.id)
 	}

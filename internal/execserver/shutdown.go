@@ -40,9 +40,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		ended, err := s.endAll(sessions)
 		s.drain(ctx, ended)
 		s.cut()
-		for _, ses := range sessions {
-			ses.free()
-		}
+		_ = s.spills.Close() // without names they are gone with the process at the latest
 		if s.runs != nil {
 			s.runs.Close()
 		}

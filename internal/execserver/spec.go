@@ -219,10 +219,8 @@ func (p *process) wasDenied() bool {
 		return false
 	}
 	r := &suggest.Run{Policy: p.spec.Policy, Dir: p.spec.Dir, Args: p.spec.Args, Env: p.spec.Env, Local: true}
-	var said []byte
-	for _, chunk := range p.kept {
-		said = append(said, chunk.Chunk...)
-	}
+	said := make([]byte, p.end-p.offset(p.kept))
+	p.log.ReadAt(said, p.offset(p.kept)) // it is in memory
 	if guess {
 		denials = r.Guess(p.code, nil, said)
 	}

@@ -77,12 +77,17 @@ func (f *File) Append(p []byte) {
 	f.mu.RUnlock()
 	for len(p) > 0 && usable {
 		f.ensure(off + uint64(len(p)))
+		claims := off
+		if skip := len(p) - int(f.ringCap); skip > 0 && off >= f.headCap { // the rest would be written over
+			claims += uint64(len(p))
+			off, p = off+uint64(skip), p[skip:]
+		}
 		pos, n := f.place(off, len(p))
 		if n == 0 {
 			return
 		}
 		f.mu.Lock()
-		f.claimed = max(f.claimed, off+uint64(n))
+		f.claimed = max(f.claimed, claims, off+uint64(n))
 		f.mu.Unlock()
 		done, err := f.f.WriteAt(p[:n], pos)
 		off += uint64(done)

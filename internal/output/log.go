@@ -22,9 +22,7 @@ const maxLag = 256 << 10
 // A Log records one output. It is made by [NewLog], is safe for concurrent use, and must
 // not be copied.
 type Log struct {
-	file    *File // nil without one
-	fileErr error // why there is none, although one was asked for
-	lag     int   // most bytes that are not in the file yet; all are in memory
+	lag int // most bytes that are not in the file yet; all are in memory
 
 	// w is held by the writer, also while it writes to the file.
 	w            sync.Mutex
@@ -34,6 +32,9 @@ type Log struct {
 
 	// mu is held only for copies in memory.
 	mu      sync.Mutex
+	file    *File                 // nil without one; changes once, while w is held too
+	fileErr error                 // why there is none, although one was asked for
+	create  func() (*File, error) // makes it when memory does not hold the output; else nil
 	kept    *Buffer
 	streams *Buffer // the stream of each byte in kept; nil while all are Stdout
 	ended   bool
@@ -55,6 +56,22 @@ func NewLog(memory int, file *File, fileErr error) *Log {
 		file: file, fileErr: fileErr, lag: min(memory-memory/2, maxLag),
 		kept: NewBuffer(memory), index: lineIndex{stride: firstStride}, labels: labels{most: maxLabels},
 	}
+}
+
+// NewTail returns an empty Log that keeps the last bytes only: so many in memory, and more in a file
+// that create makes once memory does not hold the output. A nil create makes none.
+func NewTail(memory int, create func() (*File, error)) *Log {
+	return &Log{
+		create: create, lag: memory,
+		kept: &Buffer{tailCap: memory}, index: lineIndex{stride: firstStride}, labels: labels{most: maxLabels},
+	}
+}
+
+// spill returns the file; nil without one.
+func (l *Log) spill() *File {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.file
 }
 
 // A tail is the end of an output that is not retained.
@@ -118,8 +135,11 @@ func (l *Log) Write(s executor.Stream, p []byte) {
 	}
 	from := l.kept.Total()
 	to := from + uint64(len(p))
-	if l.file != nil && to-l.flushed > uint64(l.lag) {
-		l.flush(p)
+	if to-l.flushed > uint64(l.lag) {
+		l.begin()
+		if l.file != nil {
+			l.flush(p)
+		}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -145,6 +165,23 @@ func (l *Log) wake() {
 		close(l.changed)
 		l.changed = nil
 	}
+}
+
+// begin makes the file, unless that was done. The caller holds w.
+func (l *Log) begin() {
+	l.mu.Lock()
+	create := l.create
+	l.mu.Unlock()
+	if create == nil {
+		return
+	}
+	file, err := create()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.create == nil && err == nil { // the Log was closed meanwhile
+		_ = file.Remove()
+	}
+	l.file, l.fileErr, l.create = file, err, nil
 }
 
 // flush gives the file all bytes in memory that it does not have yet, and p, which comes
@@ -192,10 +229,13 @@ func (l *Log) End() {
 
 // Err implements [executor.Output]. After Close it is nil.
 func (l *Log) Err() error {
-	if l.file == nil {
-		return l.fileErr
+	l.mu.Lock()
+	file, err := l.file, l.fileErr
+	l.mu.Unlock()
+	if file == nil {
+		return err
 	}
-	if err := l.file.Err(); !errors.Is(err, ErrClosed) {
+	if err := file.Err(); !errors.Is(err, ErrClosed) {
 		return err
 	}
 	return nil
@@ -204,8 +244,12 @@ func (l *Log) Err() error {
 // Close implements [executor.Output]: it removes the file. What is in memory can still
 // be read.
 func (l *Log) Close() error {
-	if l.file == nil {
+	l.mu.Lock()
+	file := l.file
+	l.create = nil
+	l.mu.Unlock()
+	if file == nil {
 		return nil
 	}
-	return l.file.Remove()
+	return file.Remove()
 }

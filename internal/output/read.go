@@ -93,10 +93,11 @@ func (l *Log) memory(off uint64) (executor.Stream, []byte) {
 // readFile reads bytes that were not in memory a moment ago, when memory continued at
 // tail. So they were given to the file before, or they are not retained.
 func (l *Log) readFile(p []byte, off, tail uint64) (n int, next uint64) {
-	if l.file == nil {
+	file := l.spill()
+	if file == nil {
 		return 0, tail
 	}
-	n, next = l.file.ReadAt(p, off)
+	n, next = file.ReadAt(p, off)
 	if n == 0 && (next == off || next > tail) {
 		next = tail
 	}
@@ -132,10 +133,11 @@ type span struct{ from, to uint64 }
 func (l *Log) spans() (out []span, size uint64) {
 	l.mu.Lock()
 	head, tail, size := l.kept.kept()
+	file := l.file
 	l.mu.Unlock()
 	all := []span{{0, head}, {tail, size}}
-	if l.file != nil {
-		h, t, end := l.file.Kept()
+	if file != nil {
+		h, t, end := file.Kept()
 		all = append(all, span{0, h}, span{t, end})
 	}
 	slices.SortFunc(all, func(a, b span) int { return cmp.Compare(a.from, b.from) })
@@ -150,6 +152,27 @@ func (l *Log) spans() (out []span, size uint64) {
 		}
 	}
 	return out, size
+}
+
+// Since returns the offset from which on all of the output is retained.
+func (l *Log) Since() uint64 {
+	spans, size := l.spans()
+	if n := len(spans); n > 0 && spans[n-1].to == size {
+		return spans[n-1].from
+	}
+	return size
+}
+
+// ReadAt reads all of p from an offset on, and reports whether it is retained.
+func (l *Log) ReadAt(p []byte, off uint64) bool {
+	for len(p) > 0 {
+		n, next := l.readAt(p, off)
+		if n == 0 {
+			return false
+		}
+		p, off = p[n:], next
+	}
+	return true
 }
 
 // Size implements [executor.Output].

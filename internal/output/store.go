@@ -49,11 +49,15 @@ type Store struct {
 	Dir string
 	// Total limits all files in the directory, in bytes. 0 means [DefaultTotal].
 	Total int64
+	// Own says that this Store has the directory alone, and its files only the newest bytes of their
+	// outputs. They have no name, where the system can do that, so that they are gone with this process
+	// however it ends, and none is removed for another one.
+	Own bool
 
 	mu     sync.Mutex
 	root   *os.Root // nil before the first use
 	closed bool
-	files  map[*File]struct{}
+	files  map[*File]int64 // what each has of the limit
 }
 
 // An owner is what the lock of a file says about the process that made it.
@@ -78,11 +82,16 @@ func (s *Store) Create(size int64) (*File, error) {
 		return nil, fmt.Errorf("cannot create a spill file: %w", err)
 	}
 	n := uint64(max(size, 0))
-	file := &File{store: s, name: name, f: f, size: n, headCap: n / 2, ringCap: n - n/2}
-	if s.files == nil {
-		s.files = make(map[*File]struct{})
+	file := &File{store: s, name: name, f: f, size: n, headCap: n / 2}
+	if s.Own {
+		file.headCap = 0
+		_ = s.root.Remove(name) // Windows does that at the end
 	}
-	s.files[file] = struct{}{}
+	file.ringCap = n - file.headCap
+	if s.files == nil {
+		s.files = make(map[*File]int64)
+	}
+	s.files[file] = 0
 	return file, nil
 }
 
@@ -189,8 +198,17 @@ func (s *Store) reserve(file *File, had, want int64) (int64, error) {
 	if err := file.f.Truncate(want); err != nil {
 		return had, err
 	}
-	others := slices.DeleteFunc(s.list(), func(e fs.FileInfo) bool { return e.Name() == file.name })
 	over := want - cmp.Or(s.Total, DefaultTotal)
+	var others []fs.FileInfo
+	if s.Own {
+		for f, has := range s.files {
+			if f != file {
+				over += has
+			}
+		}
+	} else {
+		others = slices.DeleteFunc(s.list(), func(e fs.FileInfo) bool { return e.Name() == file.name })
+	}
 	for _, e := range others {
 		over += e.Size()
 	}
@@ -199,10 +217,11 @@ func (s *Store) reserve(file *File, had, want int64) (int64, error) {
 			over -= e.Size()
 		}
 	}
-	if over <= 0 {
+	got := max(had, want-max(over, 0))
+	s.files[file] = got
+	if got == want {
 		return want, nil
 	}
-	got := max(had, want-over)
 	return got, file.f.Truncate(got)
 }
 
