@@ -301,7 +301,7 @@ func (Survived) body()        {}
 // MarshalJSON returns the members survivors (how many), survivor_list (the first
 // [SurvivorsListed]) and survivors_by.
 func (b Survived) MarshalJSON() ([]byte, error) {
-	return encode(survived{len(b.Survivors), Listed(b.Survivors), b.By})
+	return encode(survived{len(b.Survivors), list(Listed(b.Survivors)), b.By})
 }
 
 // Ended is the last event of a run, whether a command ran or not.

@@ -284,7 +284,8 @@ type schema = map[string]any
 // A generator makes schemas of Go types.
 type generator struct {
 	defs    schema
-	lenient bool // of parameters: optional members may be null, but booleans
+	types   map[string]reflect.Type // of defs
+	lenient bool                    // of parameters: optional members may be null, but booleans
 }
 
 // object returns the schema of a structure.
@@ -295,8 +296,8 @@ func (g *generator) object(t reflect.Type) schema {
 		if name == "" || name == "-" {
 			continue
 		}
-		s := bounded(g.value(f.Type), f.Tag.Get("schema"))
-		optional := tagged && options == "omitempty"
+		s := bounded(g.field(t, f), f.Tag.Get("schema"))
+		optional := tagged && strings.HasPrefix(options, "omit")
 		if !optional {
 			required = append(required, name)
 		}
@@ -335,8 +336,9 @@ func (g *generator) value(t reflect.Type) schema {
 	switch {
 	case t == reflect.TypeFor[[]byte]():
 		return schema{"type": "string", "contentEncoding": "base64"}
-	case t == reflect.TypeFor[json.RawMessage](), t.Kind() == reflect.Interface:
-		return schema{}
+	}
+	if s := g.form(t); s != nil {
+		return s
 	}
 	switch t.Kind() {
 	case reflect.String:
@@ -349,6 +351,8 @@ func (g *generator) value(t reflect.Type) schema {
 		return schema{"type": "integer", "minimum": 0, "maximum": uint64(1)<<t.Bits() - 1}
 	case reflect.Int, reflect.Int64:
 		return schema{"type": "integer"}
+	case reflect.Float64:
+		return schema{"type": "number"}
 	case reflect.Pointer:
 		return g.value(t.Elem())
 	case reflect.Slice:
@@ -363,8 +367,12 @@ func (g *generator) value(t reflect.Type) schema {
 		if g.lenient {
 			name += "Param"
 		}
-		if g.defs[name] == nil {
+		switch had := g.types[name]; {
+		case had == nil:
+			g.types[name] = t
 			g.defs[name] = g.object(t)
+		case had != t:
+			panic("two types are " + name)
 		}
 		return schema{"$ref": "#/$defs/" + name}
 	}
@@ -377,7 +385,8 @@ func document() schema {
 		"id":    schema{"anyOf": []any{schema{"type": "string"}, schema{"type": "integer", "minimum": math.MinInt64, "maximum": math.MaxInt64}}},
 		"error": schema{"type": "object", "required": []string{"code", "message"}, "properties": schema{"code": schema{"type": "integer"}, "message": schema{"type": "string"}, "data": schema{}}},
 	}
-	in, out := &generator{defs, true}, &generator{defs, false}
+	types := map[string]reflect.Type{}
+	in, out := &generator{defs, types, true}, &generator{defs, types, false}
 	kind := func(method string, params schema, request, needed bool) schema {
 		s := schema{"type": "object", "properties": schema{"method": schema{"const": method}, "params": params}}
 		required := []string{"method"}

@@ -12,10 +12,12 @@ import (
 	"math/big"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // A checker validates values by the part of JSON Schema that the generator uses.
@@ -52,16 +54,20 @@ func (c checker) keyword(s map[string]any, key string, want, v any, at string) e
 		name := strings.TrimPrefix(as[string](want), "#/$defs/")
 		return c.check(c.def(name), v, at)
 	case "type":
-		if got := typeOf(v); got != want {
+		if got := typeOf(v); got != want && !(got == "integer" && want == "number") {
 			return fmt.Errorf("%s is %s, want %s", at, got, want)
 		}
 	case "const":
-		if v != want {
+		if !reflect.DeepEqual(v, want) {
 			return fmt.Errorf("%s is %v, want %v", at, v, want)
 		}
 	case "enum":
 		if !slices.Contains(as[[]any](want), v) {
 			return fmt.Errorf("%s is %v, want one of %v", at, v, want)
+		}
+	case "format":
+		if _, err := time.Parse(time.RFC3339, text); isText && err != nil {
+			return fmt.Errorf("%s: %w", at, err)
 		}
 	case "contentEncoding":
 		if _, err := base64.StdEncoding.DecodeString(text); isText && err != nil {
