@@ -100,6 +100,12 @@ func TestOmitDrained(t *testing.T) {
 	if s := b.Drain(); string(s.Bytes()) != "abc" || s.Omitted != 2 || s.Total != 5 {
 		t.Errorf("%+v", s)
 	}
+	_, _ = b.Write([]byte("abc"))
+	b.Omit(2)
+	_, _ = b.Write([]byte("xyz"))
+	if s := b.Drain(); string(s.Head) != "abc" || string(s.Tail) != "yz" || s.Omitted != 3 {
+		t.Errorf("with text behind it: %+v", s)
+	}
 	_, _ = b.Write([]byte("12345678"))
 	if s := b.Drain(); string(s.Head) != "12" || string(s.Tail) != "78" || s.Omitted != 4 {
 		t.Errorf("%+v", s)

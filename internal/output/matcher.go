@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"regexp/syntax"
 	"sort"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/sallyport-dev/sallyport/executor"
@@ -43,14 +44,17 @@ type placing struct {
 	same bool   // each byte of the piece is one of the output
 }
 
-// returns finds carriage returns in a pattern.
-var returns = regexp.MustCompile(`(?i)\r|\\r|\\x0d|\\x\{0*d\}|\\015`)
+// returns finds carriage returns in a pattern: one, or an escape for one whose backslash is no escaped one.
+var returns = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\r|(?:^|[^\\])(?:\\\\)*\\(?:r|x0[Dd]|x\{0*[Dd]\}|0?15)`)
+})
 
-// NewMatcher returns a Matcher for what comes after an offset. Pattern must not be nil. One with
-// carriage returns sees those of the output, which are line ends otherwise.
+// NewMatcher returns a Matcher for what comes after an offset. Pattern must not be nil. One that names
+// a carriage return, by itself or as an escape, sees those of the output, which are line ends otherwise:
+// \r\n is one, and so is \r alone. Classes that have one among others, such as \s, do not name it.
 func NewMatcher(pattern *regexp.Regexp, raw bool, after uint64) *Matcher {
 	m := &Matcher{pattern: pattern, raw: raw, off: after, after: after}
-	m.plain.Returns = returns.MatchString(pattern.String())
+	m.plain.Returns = returns().MatchString(pattern.String())
 	return m
 }
 

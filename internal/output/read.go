@@ -11,11 +11,15 @@ import (
 	"slices"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/caller"
 )
 
 // Read implements [executor.Output]. It blocks for the system where bytes are in the
 // file.
 func (l *Log) Read(ctx context.Context, from uint64) (executor.Chunk, error) {
+	if err := caller.Check(ctx); err != nil {
+		return executor.Chunk{}, err
+	}
 	for at := from; ; {
 		if ctx.Err() != nil {
 			return executor.Chunk{}, context.Cause(ctx)

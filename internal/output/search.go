@@ -10,6 +10,7 @@ import (
 	"regexp"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/caller"
 )
 
 const (
@@ -23,6 +24,9 @@ const (
 
 // Search implements [executor.Output].
 func (l *Log) Search(ctx context.Context, pattern *regexp.Regexp, most int) (executor.Found, error) {
+	if err := caller.Check(ctx); err != nil {
+		return executor.Found{}, err
+	}
 	if pattern == nil {
 		return executor.Found{}, errors.New("no pattern to search for; pass a regular expression")
 	}

@@ -31,6 +31,9 @@ var usual = []string{"7", "8", "25"}
 // screens are modes that show a second screen.
 var screens = []string{"47", "1047", "1049"}
 
+// extended begin colors of several numbers, of which the last one may be 0.
+var extended = []string{"38;", "48;", "58;"}
+
 // Follow notes what output sets.
 func (m *Modes) Follow(p []byte) {
 	if len(m.rest) > 0 {
@@ -71,7 +74,7 @@ func (m *Modes) sequence(before string, final byte) {
 		m.keys = true
 	case final == 'm' && strings.HasPrefix(before, "["):
 		last := before[strings.LastIndexAny(before, "[;")+1:]
-		m.pen = strings.Trim(last, "0") != ""
+		m.pen = strings.Trim(last, "0") != "" || slices.ContainsFunc(extended, func(c string) bool { return strings.Contains(before, c) })
 	case final == 'c' && before == "": // RIS
 		*m = Modes{}
 	}

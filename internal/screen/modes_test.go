@@ -68,6 +68,7 @@ func TestLeft(t *testing.T) {
 	for output, want := range map[string]bool{
 		"": false, "text\x1b[2J": false, "\x1b[31m": true, "\x1b[31mred\x1b[0m": false, "\x1b[1m\x1b[m": false,
 		"\x1b[0;31m": true, "\x1b[?25l": true, "\x1b[?25h\x1b[?7h": false, "\x1b[?2004h\x1b[?2004l": false,
+		"\x1b[38;5;0m": true, "\x1b[1;48;2;0;0;0m": true, "\x1b[38;5;1m\x1b[0m": false, "\x1b[32;0m": false,
 		"\x1b=": true, "\x1b[>4;2m": true,
 	} {
 		var m Modes

@@ -415,6 +415,7 @@ func TestRunWaitOffsets(t *testing.T) {
 		{map[string]any{"match": "two", "after": 0, "raw": true, "quietMs": 50}, "idle", 0},
 		{map[string]any{"match": "tw", "after": 0, "raw": true}, "match", 10},
 		{map[string]any{"match": "one", "after": 0}, "match", 3},
+		{map[string]any{"match": "name", "after": 0}, "match", 19},
 		{map[string]any{"match": "one|two", "quietMs": 50}, "idle", 14},
 		{map[string]any{"quietMs": 50}, "idle", 21},
 		{map[string]any{"firstOutput": true, "quietMs": 50}, "idle", 21},
