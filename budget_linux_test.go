@@ -115,3 +115,28 @@ func TestSessionBudget(t *testing.T) {
 		}
 	}
 }
+
+// TestReplyRetention: a reply of a session holds no more than Cmd.Retention says, and counts the rest.
+func TestReplyRetention(t *testing.T) {
+	const all = 300_000
+	for _, test := range []struct {
+		name string
+		keep Retention
+		want int
+	}{
+		{"less", Retention{Bytes: 1000}, 1000},
+		{"as usual", Retention{}, all},
+		{"nothing of the result", Retention{Bytes: -1}, all},
+		{"the beginning", Retention{Bytes: 1000, HeadOnly: true}, 1000},
+	} {
+		r := sessionRunner(t)
+		s := begin(t, r, &Cmd{Args: []string{"head", "-c", "300000", "/dev/zero"}, OpenStdin: true, Retention: test.keep})
+		reply, err := s.Await(t.Context(), Until{For: enough, ExitOnly: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := reply.Output; len(got.Bytes()) != test.want || got.Total != all || got.Omitted != uint64(all-test.want) {
+			t.Errorf("%s: %d bytes of %d, %d omitted", test.name, len(got.Bytes()), got.Total, got.Omitted)
+		}
+	}
+}

@@ -135,7 +135,7 @@ func (r *Runner) newSession(ctx context.Context, c *Cmd, id string) (*Session, e
 	}
 	s := &Session{
 		id: id, runner: r, execution: x, started: x.start, used: x.start, done: make(chan struct{}),
-		sendTurn: make(chan struct{}, 1), pending: output.NewBuffer(output.DefaultBytes),
+		sendTurn: make(chan struct{}, 1),
 	}
 	s.input = inputs.NewQueue(func() inputs.Taker { return s.attempt.Load().process }, c.TTY != nil, inputPatience)
 	if c.TTY == nil && !c.OpenStdin {
@@ -146,6 +146,7 @@ func (r *Runner) newSession(ctx context.Context, c *Cmd, id string) (*Session, e
 	if x.retain.Memory <= 0 {
 		x.retain.Memory = output.DefaultBytes
 	}
+	s.pending = output.NewBuffer(x.retain.Memory)
 	if c.Screen {
 		size := c.TTY.OrUsual()
 		s.screen = screen.New(int(size.Cols), int(size.Rows))

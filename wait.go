@@ -77,8 +77,8 @@ const (
 
 // A Reply is the result of a wait.
 type Reply struct {
-	// Output is the output since the last reply, both streams in order of arrival. No
-	// other Reply has it. It is empty with Until.From.
+	// Output is the output since the last reply, both streams in order of arrival, as far as
+	// [Retention] keeps it. No other Reply has it. It is empty with Until.From.
 	Output Output
 	// Offset is that of the end of the output of the session so far, in bytes.
 	Offset uint64
