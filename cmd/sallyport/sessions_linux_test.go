@@ -493,3 +493,49 @@ func eavesdrop() {
 		_ = c.Close()
 	}
 }
+
+// TestDaemonGone: who uses a session of a daemon that is killed is told at once, on a terminal that is
+// as before.
+func TestDaemonGone(t *testing.T) {
+	d := newParlor(t)
+	const told = "sallyport: the daemon has ended, and its sessions with it; daemon.log beside its socket may say why"
+	kill := func() {
+		c, pid := daemonOf(d.runtime)
+		if pid == 0 {
+			t.Fatal("there is no daemon")
+		}
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.Copy(io.Discard, c)
+		_ = c.Close()
+	}
+	id := d.start(t, "-t", "--", "sh", "-c", `printf '\033[?1049h'; echo go; exec sleep 600`)
+	x := d.attach(t, id)
+	x.Expect("go\r\n")
+	kill()
+	x.Expect(`\x1b\[\?1049l`)
+	x.Expect(regexp.QuoteMeta(told))
+	if code := x.Wait(); code != 125 {
+		t.Errorf("attach: exit code %d", code)
+	}
+	id = d.start(t, "--", "sh", "-c", "echo go; exec sleep 600")
+	cmd := d.command(t, "sallyport", "logs", "-f", id)
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(out, make([]byte, 3)); err != nil {
+		t.Fatal(err)
+	}
+	kill()
+	_ = cmd.Wait()
+	if code := cmd.ProcessState.ExitCode(); code != 125 || errs.String() != told+"\n" {
+		t.Errorf("logs: exit code %d, %q", code, errs.String())
+	}
+}

@@ -39,6 +39,10 @@ var ErrTooLong = fmt.Errorf("the request is longer than %d bytes, the most that 
 // errSilent is the cause when a server does not answer.
 var errSilent = fmt.Errorf("the server did not answer within %v", handshakeTime)
 
+// ErrOver is wrapped by what a Target.Dial returns when the server has ended and none comes in its place
+// that has the session.
+var ErrOver = errors.New("the server has ended")
+
 // final reports whether an error of a connection or a handshake stays the same when it is tried
 // again.
 func final(err error) bool {
@@ -51,5 +55,5 @@ func final(err error) bool {
 	case errors.As(err, &status):
 		return status.Status < 500
 	}
-	return errors.As(err, &malformed) || errors.Is(err, jsonrpc.ErrURL) || errors.Is(err, jsonrpc.ErrTooLong) || errors.Is(err, errSession)
+	return errors.As(err, &malformed) || errors.Is(err, jsonrpc.ErrURL) || errors.Is(err, jsonrpc.ErrTooLong) || errors.Is(err, errSession) || errors.Is(err, ErrOver)
 }

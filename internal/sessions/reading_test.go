@@ -30,6 +30,7 @@ func TestComplete(t *testing.T) {
 		{"at the end", []wire.RunChunk{{Chunk: data}, {Missing: 4}}, "exited", "4 bytes"},
 		{"beyond the limit", []wire.RunChunk{{Chunk: data}, {Missing: 4}}, "output", ""},
 		{"inside and beyond the limit", []wire.RunChunk{{Missing: 3, Chunk: data}, {Missing: 4}}, "output", "3 bytes"},
+		{"inside, and nothing beyond the limit", []wire.RunChunk{{Chunk: data}, {Missing: 3, Chunk: data}}, "output", "3 bytes"},
 		{"two without content", []wire.RunChunk{{Missing: 3}, {Missing: 4}}, "output", "3 bytes"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -88,8 +88,14 @@ func (o *Options) connect(ctx context.Context, env *Env, start bool, opts execcl
 		if err != nil {
 			return nil, err
 		}
+		known := false // its sessions end with it
 		c, err := dial(ctx, execclient.Target{URL: "unix://" + path, Dial: func(ctx context.Context) (jsonrpc.Stream, error) {
-			return jsonrpc.DialUnix(ctx, path, "", func(c *net.UnixConn) error { return daemon.Trust(path, c) })
+			s, err := jsonrpc.DialUnix(ctx, path, "", func(c *net.UnixConn) error { return daemon.Trust(path, c) })
+			if known && absent(err) {
+				err = fmt.Errorf("%w: %w", execclient.ErrOver, err)
+			}
+			known = known || err == nil
+			return s, err
 		}}, opts)
 		var foreign *daemon.ForeignError
 		switch {
@@ -97,12 +103,17 @@ func (o *Options) connect(ctx context.Context, env *Env, start bool, opts execcl
 			return c, nil
 		case errors.As(err, &foreign):
 			return nil, foreign
-		case !start && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED)):
+		case !start && absent(err):
 			return nil, errNone
 		}
 		last = err
 	}
 	return nil, last
+}
+
+// absent reports whether an error says that nothing listens at a socket.
+func absent(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED)
 }
 
 // socket returns the path of the daemon's socket.
@@ -193,6 +204,8 @@ func explain(err error, id string) error {
 		runs.NoScreen:    fmt.Sprintf("session %s has no terminal: start it on one, or with -t", id),
 	}
 	switch reason, code := reasonOf(err); {
+	case errors.Is(err, execclient.ErrOver):
+		return failure.New("the daemon has ended, and its sessions with it; daemon.log beside its socket may say why")
 	case errors.As(err, &transport) || !errors.As(err, &answer):
 		return err
 	case reason == runs.Unknown:
