@@ -23,8 +23,13 @@ var ErrPass = errors.New("approval: no answer")
 // Func is a function as an Approver.
 type Func func(ctx context.Context, r *Request) (Decision, error)
 
-// Approve calls f.
-func (f Func) Approve(ctx context.Context, r *Request) (Decision, error) { return f(ctx, r) }
+// Approve calls f, with a context that is not nil.
+func (f Func) Approve(ctx context.Context, r *Request) (Decision, error) {
+	if err := caller.Check(ctx); err != nil {
+		return Decision{}, err
+	}
+	return f(ctx, r)
+}
 
 // Fixed returns an Approver that always gives one answer.
 func Fixed(d Decision) Approver {

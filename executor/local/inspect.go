@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/caller"
 	"github.com/sallyport-dev/sallyport/internal/inputwait"
 )
 
@@ -78,8 +79,13 @@ func (c *command) AwaitPort(ctx context.Context, known []int) (int, error) {
 	}
 }
 
-// whileRunning returns a context that also ends with the command.
+// whileRunning returns a context that also ends with the command. For a nil one it has ended.
 func (c *command) whileRunning(ctx context.Context) (context.Context, context.CancelCauseFunc) {
+	if err := caller.Check(ctx); err != nil {
+		ctx, cancel := context.WithCancelCause(context.Background())
+		cancel(err)
+		return ctx, cancel
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {
 		select {
