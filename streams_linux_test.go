@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+	"testing/synctest"
 	"time"
 
 	"github.com/sallyport-dev/sallyport/approval"
@@ -225,4 +226,31 @@ func TestFlush(t *testing.T) {
 	if err := r.Flush(none); !errors.Is(err, ErrNoContext) {
 		t.Error(err)
 	}
+}
+
+// TestFlushLast: Flush waits for the return of the sink, not for the call.
+func TestFlushLast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		next := make(chan struct{})
+		r, _ := fakeRunner(event.SinkFunc(func(event.Event) { <-next }), func(*executor.Spec, *fakeProcess) {})
+		s, err := r.Start(t.Context(), &Cmd{Args: []string{"x"}, Dir: "/"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Wait(t.Context()); err != nil {
+			t.Error(err)
+		}
+		flushed := make(chan error, 1)
+		go func() { flushed <- r.Flush(t.Context()) }()
+		for n := range 4 { // judged, started, exited, ended
+			synctest.Wait()
+			if len(flushed) > 0 {
+				t.Errorf("the sink has %d events", n)
+			}
+			next <- struct{}{}
+		}
+		if err := errors.Join(<-flushed, r.Close()); err != nil {
+			t.Error(err)
+		}
+	})
 }

@@ -151,7 +151,7 @@ func (a *attachment) readAll(ctx context.Context) error {
 			return err
 		case <-ctx.Done():
 			select { // what is being printed comes before what is printed next
-			case <-done:
+			case <-done: //nolint:errcheck // that of the context counts
 			case <-time.After(patience):
 			}
 			return context.Cause(ctx)

@@ -80,12 +80,8 @@ func lastNumber(path string) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	digits := strings.TrimSuffix(string(text), "\n")
-	if len(text) > maxDigits || strings.Trim(digits, "0123456789") != "" { // a sign is none
-		return 0, errors.New("it has no whole number")
-	}
-	n, err := strconv.ParseUint(digits, 10, 64)
-	if err != nil {
+	n, err := strconv.ParseUint(strings.TrimSuffix(string(text), "\n"), 10, 64)
+	if err != nil || len(text) > maxDigits {
 		return 0, errors.New("it has no whole number")
 	}
 	return n, nil
