@@ -168,11 +168,12 @@ func flood(t *testing.T, logs string, loses bool) {
 	<-first
 	gate, sent := make(chan struct{}), make(chan struct{})
 	var once sync.Once
+	request := ""
 	l.mu.Lock()
 	l.before = func(message string) bool {
 		cut := false
 		if strings.Contains(message, `"process/write"`) {
-			once.Do(func() { cut = true; close(sent) })
+			once.Do(func() { cut, request = true, message; close(sent) })
 		}
 		return cut
 	}
@@ -184,7 +185,7 @@ func flood(t *testing.T, logs string, loses bool) {
 		written <- err
 	}()
 	<-sent
-	awaitClosed(t, l, p)
+	awaitClosed(t, l, p, request)
 	close(gate)
 	if err := <-written; err != nil {
 		t.Errorf("Write: %v", err)
@@ -200,8 +201,9 @@ func flood(t *testing.T, logs string, loses bool) {
 }
 
 // awaitClosed waits until the server has seen the end of the process, by another connection that
-// takes the session over for that time.
-func awaitClosed(t *testing.T, l *line, p *process) {
+// takes the session over for that time. Request is one that the cut may have lost, and that a server which
+// has it performs once.
+func awaitClosed(t *testing.T, l *line, p *process, request string) {
 	t.Helper()
 	s, err := l.server.Dial(t.Context())
 	if err != nil {
@@ -234,6 +236,7 @@ func awaitClosed(t *testing.T, l *line, p *process) {
 	if err := s.Write([]byte(`{"method":"initialized"}`)); err != nil {
 		t.Fatal(err)
 	}
+	ask(request)
 	for after := uint64(0); ; {
 		page := ask(fmt.Sprintf(`{"id":2,"method":"process/read","params":{"processId":%q,"afterSeq":%d,"waitMs":60000}}`, p.id, after))
 		if page.Closed {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/sallyport-dev/sallyport"
@@ -19,7 +20,7 @@ import (
 func TestKeptNumbers(t *testing.T) {
 	var kept uint64
 	var broken error
-	busy := 0
+	var busy atomic.Int64
 	number := func(after uint64) (uint64, error) {
 		if broken != nil {
 			return 0, broken
@@ -33,7 +34,7 @@ func TestKeptNumbers(t *testing.T) {
 	killed := New(prepare, number, nil, nil, func(int) {}) // it is not closed
 	first := begin(t, killed, Request{}, "sleep", "100")
 	defer first.free()
-	tab := New(prepare, number, nil, nil, func(n int) { busy += n })
+	tab := New(prepare, number, nil, nil, func(n int) { busy.Add(int64(n)) })
 	second := begin(t, tab, Request{}, "true")
 	if first.ID() != "1" || second.ID() != "2" {
 		t.Errorf("%s and %s", first.ID(), second.ID())
@@ -54,8 +55,8 @@ func TestKeptNumbers(t *testing.T) {
 		}
 	}
 	tab.Close()
-	if busy != 0 || len(tab.owners) != 0 {
-		t.Errorf("%d busy, %d owners", busy, len(tab.owners))
+	if busy.Load() != 0 || len(tab.owners) != 0 {
+		t.Errorf("%d busy, %d owners", busy.Load(), len(tab.owners))
 	}
 }
 
