@@ -110,6 +110,10 @@ func (s *shared) Processes() []executor.SharedProcess {
 // Usage implements [executor.Shared].
 func (s *shared) Usage() executor.Usage { return usage(s.in) }
 
+// Kill ends the sandbox at once: what runs in it has the error [executor.ErrSharedEnded]. Close is still to
+// be called.
+func (s *shared) Kill() { s.in.Kill() }
+
 // Done implements [executor.Shared].
 func (s *shared) Done() <-chan struct{} { return s.in.Done() }
 

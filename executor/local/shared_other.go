@@ -24,6 +24,8 @@ func (*opened) Start(context.Context, *executor.Spec, [3]*os.File) (*child, erro
 	return nil, executor.ErrSharedEnded
 }
 
+func (*opened) Kill() {}
+
 func (*opened) Done() <-chan struct{} { return nil }
 
 func (*opened) Close() error { return nil }

@@ -18,7 +18,7 @@ var ourFlag = regexp.MustCompile(` --(rw|ro|deny|grant|tmp|net|allow|level|profi
 // flagRooms know the command line: they are it, or write what it reads.
 var flagRooms = []string{
 	"internal/cli/", "internal/failure/", "internal/runargs/", "internal/sessions/", "internal/notes/", "internal/bench/", "internal/testenv/", "internal/doctor/", "internal/netpolicy/",
-	"internal/named/",                 // why a run of the command line cannot join
+	"internal/runs/needs.go",          // why a run cannot join a named sandbox
 	"internal/protect/",               // the table of named grants, for doctor, and the reasons of its rules
 	"internal/observer/hand_linux.go", // the reason of a denial
 }

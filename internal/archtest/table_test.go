@@ -151,7 +151,6 @@ var layers = map[string]int{
 	rootRoom: layerRoot,
 
 	"internal/config": layerTools,
-	"internal/named":  layerTools,
 	"internal/notes":  layerTools,
 	"internal/runlog": layerTools,
 	"unified":         layerTools,
@@ -345,7 +344,7 @@ var loads = []load{
 var perOSRooms = []string{
 	"approval", "executor/local", "internal/bwrap", "internal/caches", "internal/daemon", "internal/darwin", "internal/doctor",
 	"internal/files", "internal/gitpaths", "internal/guard", "internal/hostfacts", "internal/landlock", "internal/launch", "internal/limits", "internal/linux",
-	"internal/named", "internal/observer", "internal/oneshot", "internal/output", "internal/overlay", "internal/peer", "internal/pending", "internal/process",
+	"internal/observer", "internal/oneshot", "internal/output", "internal/overlay", "internal/peer", "internal/pending", "internal/process",
 	"internal/protect", "internal/runlog", "internal/serve", "internal/services", "internal/state", "internal/toolfiles", "internal/trust", "internal/tty", "internal/windows",
 	"rules/files",
 }

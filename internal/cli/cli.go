@@ -165,7 +165,6 @@ func commands() []command {
 		{name: "help", short: "explain a command", help: helpHelp, words: 1, flags: helpFlags, run: helpCommand, offer: commandNames},
 		{name: completeName, run: completeCommand},
 		{name: fileHelperName, run: fileHelperCommand},
-		{name: keeperName, run: keeperCommand},
 	})
 }
 

@@ -38,7 +38,7 @@ func runCommand(ctx context.Context, env *Env, _ *options, args []string) error 
 	case o.Detach:
 		return detach(ctx, env, &o, words)
 	case o.Server.URL != "":
-		return runRemote(ctx, report)
+		return runRemote(ctx, report, env.sessions())
 	}
 	defer o.Close()
 	dir, err := o.Directory(&env.Env)
@@ -47,6 +47,9 @@ func runCommand(ctx context.Context, env *Env, _ *options, args []string) error 
 	}
 	if err != nil {
 		return report.failed(err)
+	}
+	if o.Join != "" {
+		return runJoined(ctx, report, dir)
 	}
 	console, err := openConsole(env, &o)
 	if err != nil {
@@ -69,11 +72,6 @@ func runCommand(ctx context.Context, env *Env, _ *options, args []string) error 
 		return report.failed(err)
 	}
 	defer post.Close()
-	leave, err := join(ctx, env, &o, runner, cmd, policy)
-	if err != nil {
-		return report.failed(err)
-	}
-	defer leave() //nolint:errcheck // the run is reported by then
 	post.Failed = func(err error) {
 		if o.Verbose || o.ApprovalWait > 0 {
 			report.note("questions cannot be answered from elsewhere: " + failure.OneLine(err))

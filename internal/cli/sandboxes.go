@@ -5,16 +5,11 @@ package cli
 
 import (
 	"context"
-	"errors"
-	"os"
 
-	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/internal/failure"
 	"github.com/sallyport-dev/sallyport/internal/getopt"
-	"github.com/sallyport-dev/sallyport/internal/named"
 	"github.com/sallyport-dev/sallyport/internal/nearest"
-	"github.com/sallyport-dev/sallyport/internal/runargs"
-	"github.com/sallyport-dev/sallyport/sandbox"
+	"github.com/sallyport-dev/sallyport/internal/sessions"
 )
 
 const sandboxesHelp = `List the named sandboxes of this user, or end some.
@@ -32,18 +27,8 @@ ends when no program has run in it for the time of --idle. To stop it ends the
 programs in it, too.
 `
 
-// keeperName is the command that holds a named sandbox. It is not for people.
-const keeperName = "__sandbox"
-
 // manyNames is more than one command line has.
 const manyNames = 1 << 20
-
-func keeperCommand(ctx context.Context, env *Env, _ *options, _ []string) error {
-	if err := named.Keep(ctx, env.Stdin); err != nil {
-		return failure.New("%v", err)
-	}
-	return nil
-}
 
 func sandboxesFlags(o *options) []getopt.Flag {
 	return []getopt.Flag{{Long: "json", Set: getopt.On(&o.json), Help: "print a JSON array"}}
@@ -52,12 +37,10 @@ func sandboxesFlags(o *options) []getopt.Flag {
 func sandboxesCommand(ctx context.Context, env *Env, o *options, words []string) error {
 	switch {
 	case len(words) == 0:
-		all, err := named.List(ctx)
+		all, err := sessions.NamedSandboxes(ctx, env.sessions())
 		switch {
 		case err != nil:
 			return err
-		case o.json && all == nil:
-			return env.write("[]\n")
 		case o.json:
 			return env.printJSON(all)
 		}
@@ -69,22 +52,7 @@ func sandboxesCommand(ctx context.Context, env *Env, o *options, words []string)
 	case len(words) == 1:
 		return failure.New("the name of a sandbox is missing; sallyport sandboxes lists them")
 	}
-	var first error
-	for _, name := range words[1:] {
-		err := named.Stop(ctx, name)
-		if errors.Is(err, named.ErrUnknown) {
-			err = failure.New("unknown sandbox %s; sallyport sandboxes lists them", getopt.Quote(name))
-		}
-		if err == nil {
-			continue
-		}
-		if first != nil {
-			env.say(failure.Classify(err).String())
-		} else {
-			first = err
-		}
-	}
-	return first
+	return sessions.StopSandboxes(ctx, env.sessions(), words[1:])
 }
 
 // sandboxWords complete the arguments of sandboxes.
@@ -92,27 +60,10 @@ func sandboxWords(before []string) (getopt.Kind, []candidate) {
 	if len(before) == 0 || before[0] != "stop" {
 		return getopt.Words, []candidate{{word: "stop"}}
 	}
-	list, _ := named.List(context.Background()) // what does not answer is not offered
+	list, _ := sessions.NamedSandboxes(context.Background(), System().sessions()) // what does not answer is not offered
 	var all []candidate
 	for _, i := range list {
 		all = append(all, candidate{i.Name, i.Workspace})
 	}
 	return getopt.Words, all
-}
-
-// join has the commands of a Runner start in the sandbox of --join, and returns what leaves it.
-func join(ctx context.Context, env *Env, o *runargs.Options, runner *sallyport.Runner, cmd *sallyport.Cmd, policy sandbox.Policy) (leave func() error, err error) {
-	if o.Join == "" {
-		return func() error { return nil }, nil
-	}
-	program, err := os.Executable()
-	if err != nil {
-		return nil, failure.New("this program does not know its own file: %v", err)
-	}
-	j, err := o.Sandbox(ctx, &env.Env, cmd, policy, []string{program, keeperName})
-	if err != nil {
-		return nil, err
-	}
-	runner.Executor = j
-	return j.Close, nil
 }

@@ -53,15 +53,38 @@ func sessionIDs([]string) (getopt.Kind, []candidate) {
 
 // detach starts a run that goes on as a session.
 func detach(ctx context.Context, env *Env, o *runargs.Options, words []string) error {
-	program, err := os.Executable()
+	daemon, err := env.withDaemon()
 	if err != nil {
-		return failure.New("this program does not know its own file: %v", err)
+		return err
 	}
-	return sessions.Detach(ctx, env.sessions(program, "exec-server", "--idle", daemonIdle), o, words)
+	return sessions.Detach(ctx, daemon, o, words)
 }
 
-// runRemote runs a program on another machine, and reports what its server tells.
-func runRemote(ctx context.Context, report *report) error {
+// withDaemon returns the environment of verbs that start the daemon.
+func (e *Env) withDaemon() (*sessions.Env, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return nil, failure.New("this program does not know its own file: %v", err)
+	}
+	return e.sessions(program, "exec-server", "--idle", daemonIdle), nil
+}
+
+// runJoined runs a program of dir in a named sandbox.
+func runJoined(ctx context.Context, report *report, dir string) error {
+	daemon, err := report.env.withDaemon()
+	if err == nil {
+		report.policy, err = report.o.Policy(dir, report.env.Variable("HOME"))
+	}
+	if err != nil {
+		return report.failed(err)
+	}
+	report.unset()
+	report.warn(report.policy, dir)
+	return runRemote(ctx, report, daemon)
+}
+
+// runRemote runs a program on another machine, or in the daemon, and reports what its server tells.
+func runRemote(ctx context.Context, report *report, server *sessions.Env) error {
 	env := report.env
 	var event func(json.RawMessage) error
 	var unprinted error // an event that could not be
@@ -71,7 +94,7 @@ func runRemote(ctx context.Context, report *report) error {
 			return unprinted
 		}
 	}
-	text, err := sessions.Remote(ctx, env.sessions(), report.o, report.words, event)
+	text, err := sessions.Remote(ctx, server, report.o, report.words, event)
 	var done failure.ExitCode
 	switch {
 	case unprinted != nil: // nor could a result be

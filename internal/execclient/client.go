@@ -38,6 +38,10 @@ type Options struct {
 	// Resume is how long a session without a connection is tried to be resumed. Zero means one
 	// minute, negative not at all.
 	Resume time.Duration
+	// Eager has Dial not wait for the answer of the server, so that Server returns nothing: for one that is
+	// known to serve what is called. If it refuses, so are the calls, and the first ones that it did not
+	// even answer the handshake for were not performed. Resume must be negative.
+	Eager bool
 	// OnNotify is called with each notification, in order. Params belong to it. Nil ignores them.
 	OnNotify func(method string, params json.RawMessage)
 	// OnBinary is called with each binary message, in order with notifications. The bytes belong to
@@ -238,15 +242,16 @@ func (c *Client) attach(conn *jsonrpc.Conn, hello *wire.InitializeResult) []*cal
 	return waiting
 }
 
-// detach gives up a connection, and ends the calls that must not be repeated.
-func (c *Client) detach(cause error) {
+// detach gives up a connection, and ends the calls that must not be repeated. Sent says that they may have
+// reached the server.
+func (c *Client) detach(cause error, sent bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.conn = nil
 	for id, k := range c.calls {
 		if k.sent && !k.repeat {
 			delete(c.calls, id)
-			k.answer <- answer{err: &TransportError{Sent: true, Err: cause}}
+			k.answer <- answer{err: &TransportError{Sent: sent, Err: cause}}
 		}
 	}
 }

@@ -507,3 +507,38 @@ func TestBinary(t *testing.T) {
 		}
 	}
 }
+
+// TestEager: calls of a client that does not wait for the handshake are sent with it. Those of which the server
+// has answered nothing were not performed.
+func TestEager(t *testing.T) {
+	opts := Options{Eager: true, Resume: -1}
+	for _, test := range []struct {
+		name string
+		play func(*side)
+		sent bool // what the error says
+		fail string
+	}{
+		{"answers", func(s *side) {
+			s.greet()
+			s.answer(s.take("m"), 1)
+			s.rest()
+		}, false, ""},
+		{"ends at once", func(*side) {}, false, "not available"},
+		{"ends after the handshake", func(s *side) { s.greet() }, true, "may have been performed"},
+		{"refuses", func(s *side) {
+			refuse(-1, "no")(s)
+			s.fail(s.take("m"), -2, "call initialize first")
+			s.rest()
+		}, false, "call initialize first"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			play(t, opts, func(t *testing.T, c *Client, _ *server) {
+				err := c.Call(t.Context(), "m", nil, nil)
+				var transport *TransportError
+				if (err == nil) != (test.fail == "") || err != nil && !strings.Contains(err.Error(), test.fail) || errors.As(err, &transport) && transport.Sent != test.sent {
+					t.Errorf("%v", err)
+				}
+			}, test.play)
+		})
+	}
+}

@@ -39,7 +39,7 @@ func (c *Client) run(conn *jsonrpc.Conn) {
 	for {
 		useful, err := c.serve(conn)
 		err = c.ended(err)
-		c.detach(err)
+		c.detach(err, useful || !c.opts.Eager)
 		if c.life.Err() == nil && !final(err) {
 			conn, err = c.resume(err, useful)
 		}
@@ -226,6 +226,9 @@ func (c *Client) greet(conn *jsonrpc.Conn, session string) (*wire.InitializeResu
 	}
 	if err := conn.Send(request); err != nil {
 		return nil, err
+	}
+	if c.opts.Eager {
+		return new(wire.InitializeResult), conn.Send(ready)
 	}
 	for {
 		m, err := conn.Read()

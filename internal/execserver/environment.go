@@ -25,7 +25,7 @@ func (s *Server) environment() *wire.Environment {
 			ProcessResize: true, ProcessCloseStdin: true, ProcessList: true, ReadTruncatedBefore: true, BinaryOutput: true, RequestCancel: true, SessionObserve: true,
 			FSRename: true, FSChmod: true, FSSymlink: true, FSAppend: true,
 			ProcessTTYSize: true, ProcessPrivateTmp: true,
-			ProcessSignalNames: canTerminate, ProcessTerminateGrace: canTerminate, ProcessExitSignal: true, Runs: s.runs != nil,
+			ProcessSignalNames: canTerminate, ProcessTerminateGrace: canTerminate, ProcessExitSignal: true, Runs: s.runs != nil, RunSandboxes: s.runs != nil,
 		},
 	}
 	if host, err := s.exec.Host(s.life); err == nil {

@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -42,6 +44,8 @@ var runMethods = map[string]method{
 	"run/terminate":  on("run", wire.DecodeRunID, (*connection).terminateRun),
 	"run/result":     on("run", wire.DecodeRunResult, (*connection).runResult),
 	"run/remove":     on("run", wire.DecodeRunID, (*connection).removeRun),
+	"sandbox/list":   on("sandbox", wire.DecodeNothing, (*connection).listNamed),
+	"sandbox/stop":   on("sandbox", wire.DecodeSandboxName, (*connection).stopNamed),
 }
 
 // decodeRunSignal reads the parameters of run/signal.
@@ -120,14 +124,28 @@ func (c *connection) startRun(id jsonrpc.ID, p *wire.RunStart) {
 			c.answer(id, wire.RunStartResult{RunID: run.ID(), Result: runs.Encode(res)})
 		default:
 			run.Taken(c.life, 0, false, false)
+			if q.Transient {
+				context.AfterFunc(c.life, func() { c.removeLost(run.ID()) })
+			}
 			c.answer(id, wire.RunStartResult{RunID: run.ID(), Started: true})
 		}
 	})
 }
 
+// removeLost removes a run that is of use to this connection only.
+func (c *connection) removeLost(run string) {
+	_ = c.server.runs.Remove(c.credential, run) // it may be removed already
+}
+
 // runRequest returns what a client asks for, without its approver and sink.
 func (s *Server) runRequest(p *wire.RunStart) (*runs.Request, *jsonrpc.Error) {
-	q := &runs.Request{Args: p.Args, Dir: p.Dir, Environ: s.opts.Environ, OpenStdin: p.OpenStdin, Screen: p.Screen, Reader: p.Reader, Hidden: p.Hidden}
+	q := &runs.Request{Args: p.Args, Dir: p.Dir, Environ: s.opts.Environ, OpenStdin: p.OpenStdin, Screen: p.Screen, Reader: p.Reader, Hidden: p.Hidden, Transient: p.Transient, Unattended: p.Unattended}
+	if in := p.Sandbox; in != nil {
+		if err := runs.CheckName(in.Name); err != nil {
+			return nil, invalid(err.Error())
+		}
+		q.Named = &runs.Named{Name: in.Name, Idle: time.Duration(min(in.IdleMs, math.MaxInt64/uint64(time.Millisecond))) * time.Millisecond}
+	}
 	if q.Dir == "" {
 		q.Dir = s.opts.Dir
 	}
@@ -223,7 +241,20 @@ func (c *connection) readRun(id jsonrpc.ID, p *wire.RunRead) {
 		for i, d := range page.Chunks {
 			result.Chunks[i] = wire.RunChunk{Offset: d.Offset, Missing: d.Missing, Stream: d.Stream.String(), Joined: d.Joined, Chunk: d.Data}
 		}
+		if !page.Complete || p.Reader == nil || !r.Transient() {
+			c.answer(id, result)
+			return
+		}
+		res, err := r.Result() // it has ended
+		if err == nil {
+			result.Result, err = runs.Encode(runs.WithoutOutput(res)).MarshalJSON()
+		}
+		if err != nil {
+			c.fail(id, runFailure(err))
+			return
+		}
 		c.answer(id, result)
+		c.removeLost(p.RunID)
 	})
 }
 
@@ -406,5 +437,31 @@ func (c *connection) removeRun(id jsonrpc.ID, run string) {
 			return
 		}
 		c.reply(id, c.server.runs.Remove(c.credential, run))
+	})
+}
+
+func (c *connection) listNamed(id jsonrpc.ID, _ struct{}) {
+	list := wire.SandboxList{Sandboxes: []wire.ListedSandbox{}}
+	for _, i := range c.server.runs.Named(c.credential) {
+		l := wire.ListedSandbox{
+			Name: i.Name, Workspace: i.Workspace, Network: i.Network.String(), Started: i.Since.UnixMilli(), Running: i.Running, PID: os.Getpid(), Idle: i.Idle.Milliseconds(),
+		}
+		if i.IdleLeft != nil {
+			left := i.IdleLeft.Milliseconds()
+			l.IdleLeft = &left
+		}
+		list.Sandboxes = append(list.Sandboxes, l)
+	}
+	c.answer(id, list)
+}
+
+// stopNamed answers when everything in the sandbox has ended.
+func (c *connection) stopNamed(id jsonrpc.ID, name string) {
+	if !c.admit(id) {
+		return
+	}
+	c.work.Go(func() {
+		defer c.reads.Add(-1)
+		c.reply(id, c.server.runs.StopNamed(c.credential, name))
 	})
 }

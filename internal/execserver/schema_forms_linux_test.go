@@ -41,7 +41,8 @@ type approvalRequest struct {
 var described = map[string]reflect.Type{
 	"Sandbox.Permissions": nil, "NetworkProxy.AuditMetadata": nil,
 	"RunStartResult.Result": reflect.TypeFor[forms.Result](), "RunWaitResult.Result": reflect.TypeFor[forms.Result](),
-	"RunResult.Result": reflect.TypeFor[forms.Result](), "RunWaitResult.Input": reflect.TypeFor[executor.InputWait](),
+	"RunReadResult.Result": reflect.TypeFor[forms.Result](),
+	"RunResult.Result":     reflect.TypeFor[forms.Result](), "RunWaitResult.Input": reflect.TypeFor[executor.InputWait](),
 	"RunApprove.Request": reflect.TypeFor[approvalRequest](), "RunEvent.Event": reflect.TypeFor[event.Event](),
 }
 

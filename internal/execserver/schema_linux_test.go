@@ -149,15 +149,25 @@ type (
 		Sandbox *wire.Sandbox `json:"sandbox,omitempty"`
 	}
 	runStartParams struct {
-		Args      []string          `json:"args" schema:"min=1"`
-		CWD       string            `json:"cwd,omitempty"`
-		Env       map[string]string `json:"env,omitempty"`
-		TTY       *wire.TTYSize     `json:"tty,omitempty"`
-		OpenStdin bool              `json:"openStdin,omitempty"`
-		Screen    bool              `json:"screen,omitempty"`
-		Events    bool              `json:"events,omitempty"`
-		Reader    bool              `json:"reader,omitempty"`
-		Hidden    []string          `json:"hidden,omitempty"`
+		Args       []string          `json:"args" schema:"min=1"`
+		CWD        string            `json:"cwd,omitempty"`
+		Env        map[string]string `json:"env,omitempty"`
+		TTY        *wire.TTYSize     `json:"tty,omitempty"`
+		OpenStdin  bool              `json:"openStdin,omitempty"`
+		Screen     bool              `json:"screen,omitempty"`
+		Events     bool              `json:"events,omitempty"`
+		Reader     bool              `json:"reader,omitempty"`
+		Hidden     []string          `json:"hidden,omitempty"`
+		Transient  bool              `json:"transient,omitempty"`
+		Unattended bool              `json:"unattended,omitempty"`
+		Sandbox    *runSandbox       `json:"sandbox,omitempty"`
+	}
+	runSandbox struct {
+		Name   string `json:"name" schema:"min=1"`
+		IdleMs uint64 `json:"idleMs,omitempty"`
+	}
+	sandboxParams struct {
+		Name string `json:"name"`
 	}
 	runParams struct {
 		RunID string `json:"runId"`
@@ -267,6 +277,8 @@ var calls = map[string]call{
 	"run/terminate":              {runParams{}, wire.TerminateResult{}},
 	"run/result":                 {runResultParams{}, wire.RunResult{}},
 	"run/remove":                 {runParams{}, nothing{}},
+	"sandbox/list":               {nothing{}, wire.SandboxList{}},
+	"sandbox/stop":               {sandboxParams{}, nothing{}},
 }
 
 // serverCalls are the requests of the server.

@@ -60,23 +60,36 @@ func Dial(ctx context.Context, target, token string, config *tls.Config) (Stream
 // DialUnix is [Dial] for a unix socket. Before anything is sent trust decides, from the connection,
 // whether to speak with the process that listens; its error is the one of DialUnix.
 func DialUnix(ctx context.Context, path, token string, trust func(*net.UnixConn) error) (Stream, error) {
-	var dialer net.Dialer
 	return dial(ctx, "ws://localhost/", token, &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		c, err := dialer.DialContext(ctx, "unix", path)
-		if err != nil {
-			return nil, err
-		}
-		if u, ok := c.(*net.UnixConn); !ok {
-			err = errors.ErrUnsupported
-		} else {
-			err = trust(u)
-		}
-		if err != nil {
-			_ = c.Close() // nothing was written
-			return nil, err
-		}
-		return c, nil
+		return dialUnix(ctx, path, trust)
 	}})
+}
+
+// DialUnixLines is [DialUnix] for a server of the same version, which takes [Lines] on the socket as well:
+// nothing has to be agreed before the first message.
+func DialUnixLines(ctx context.Context, path string, trust func(*net.UnixConn) error) (Stream, error) {
+	c, err := dialUnix(ctx, path, trust)
+	if err != nil {
+		return nil, fmt.Errorf("cannot connect: %w", err)
+	}
+	return Lines(c, c), nil
+}
+
+func dialUnix(ctx context.Context, path string, trust func(*net.UnixConn) error) (net.Conn, error) {
+	c, err := new(net.Dialer).DialContext(ctx, "unix", path)
+	if err != nil {
+		return nil, err
+	}
+	if u, ok := c.(*net.UnixConn); !ok {
+		err = errors.ErrUnsupported
+	} else {
+		err = trust(u)
+	}
+	if err != nil {
+		_ = c.Close() // nothing was written
+		return nil, err
+	}
+	return c, nil
 }
 
 // dial makes a WebSocket over a connection of a transport.

@@ -17,7 +17,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -30,7 +29,6 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/netaccess"
 	"github.com/sallyport-dev/sallyport/internal/observer"
 	"github.com/sallyport-dev/sallyport/internal/plan"
-	"github.com/sallyport-dev/sallyport/internal/sockets"
 	"github.com/sallyport-dev/sallyport/internal/state"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -39,9 +37,9 @@ import (
 // long as it is open. Its methods may be called from several goroutines at once.
 type Shared struct {
 	host   *Host
-	parts  SharedParts
-	holder *launch.Process    // nil where another process has started it
-	tmp    *state.Tmp         // likewise
+	parts  sharedParts
+	holder *launch.Process
+	tmp    *state.Tmp
 	total  *limits.Total      // of all commands; nil for none
 	hub    *netaccess.Hub     // divides the network among the commands; nil without one to divide
 	rest   *netaccess.Service // serves what is not known to be of a command
@@ -61,9 +59,8 @@ type Shared struct {
 	roots    []*root        // mounts to begin with, the latest first
 }
 
-// SharedParts is what a process of the same user needs to start commands in a shared sandbox. Who has
-// them closes the files when it needs them no longer.
-type SharedParts struct {
+// sharedParts are what commands of a shared sandbox start with.
+type sharedParts struct {
 	Network    sandbox.Network
 	Hosts      []string   // granted ones, which are part of the network
 	Namespaces []*os.File // in the order in which they are entered
@@ -114,7 +111,10 @@ func (h *Host) Open(ctx context.Context, spec *executor.SharedSpec) (_ *Shared, 
 	if _, err := h.onDisk(); err != nil {
 		return nil, err
 	}
-	s := h.newShared(SharedParts{Network: spec.Policy.Network(), Hosts: spec.Policy.Hosts(), PIDs: spec.SharePIDs})
+	s := &Shared{
+		host: h, parts: sharedParts{Network: spec.Policy.Network(), Hosts: spec.Policy.Hosts(), PIDs: spec.SharePIDs},
+		ended: make(chan struct{}), cut: make(chan struct{}), children: map[*Child]struct{}{},
+	}
 	for try := 1; ; try++ {
 		if err = s.hold(spec); err == nil {
 			break
@@ -129,7 +129,7 @@ func (h *Host) Open(ctx context.Context, spec *executor.SharedSpec) (_ *Shared, 
 		}
 	}
 	h.children.Add(1)
-	go s.watch(func() { _ = s.holder.WaitAll() }) // a holder reports nothing
+	go s.watch()
 	if _, s.tmp, err = state.NewTmp(); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -142,25 +142,6 @@ func (h *Host) Open(ctx context.Context, spec *executor.SharedSpec) (_ *Shared, 
 	}
 	return s, nil
 }
-
-func (h *Host) newShared(parts SharedParts) *Shared {
-	return &Shared{host: h, parts: parts, ended: make(chan struct{}), cut: make(chan struct{}), children: map[*Child]struct{}{}}
-}
-
-// Join returns a sandbox that another process of this user has opened. It owns the files.
-func (h *Host) Join(parts SharedParts) *Shared {
-	s := h.newShared(parts)
-	h.children.Add(1)
-	go s.watch(func() { awaitExit(parts.Holder) })
-	return s
-}
-
-// UseSockets has the commands of several processes know each other's unix sockets. It is called before the
-// first command starts.
-func (s *Shared) UseSockets(by sockets.Claims) { s.peers.Sockets = by }
-
-// Parts returns what another process needs to join. The files are the Shared's.
-func (s *Shared) Parts() SharedParts { return s.parts }
 
 // hold starts the holder and takes what it sends.
 func (s *Shared) hold(spec *executor.SharedSpec) (err error) {
@@ -224,24 +205,11 @@ func (s *Shared) take(sent *handovers, p *plan.Plan, spec *executor.Spec) (err e
 	return nil
 }
 
-// awaitExit blocks until a process has ended, whose child or parent this one need not be, or until the file
-// is closed.
-func awaitExit(pidfd *os.File) {
-	raw, err := pidfd.SyscallConn()
-	if err != nil {
-		return
-	}
-	_ = raw.Read(func(fd uintptr) bool {
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
-		return n > 0 || err != nil && !errors.Is(err, unix.EINTR)
-	})
-}
-
 // watch kills what runs in the sandbox when its holder has ended. Each command has a process namespace of
 // its own, which is not below that of the holder: the kernel makes none below another one that was
 // entered, without one more process on the way (pid_namespaces(7)).
-func (s *Shared) watch(wait func()) {
-	wait()
+func (s *Shared) watch() {
+	_ = s.holder.WaitAll() // a holder reports nothing
 	close(s.ended)
 	s.mu.Lock()
 	s.over = true
@@ -339,7 +307,14 @@ func (s *Shared) isOnly(group string) bool {
 	return s.only == group
 }
 
-// kill ends the sandbox.
+// Kill ends the sandbox at once, with everything in it, as the end of its holder does. Close is still to be
+// called.
+func (s *Shared) Kill() {
+	s.kill()
+	<-s.cut
+}
+
+// kill has the sandbox end.
 func (s *Shared) kill() {
 	raw, err := s.parts.Holder.SyscallConn()
 	if err == nil {
@@ -438,8 +413,8 @@ func (s *Shared) forget(r *root) {
 	}
 }
 
-// Close ends everything in the sandbox and removes its /tmp; of one that was joined it gives back what it
-// has. Commands that were started must have been closed. It may be called twice.
+// Close ends everything in the sandbox and removes its /tmp. Commands that were started must have been
+// closed. It may be called twice.
 func (s *Shared) Close() error {
 	if s.closing.Swap(true) {
 		<-s.cut
@@ -451,22 +426,17 @@ func (s *Shared) Close() error {
 	s.roots = nil
 	s.mu.Unlock()
 	s.host.ready.leave(s)
-	var err error
-	if s.holder != nil {
-		_ = s.holder.Kill() // it may be gone
-	} else {
-		err = s.parts.Holder.SetReadDeadline(time.Unix(1, 0)) // ends awaitExit
-	}
+	_ = s.holder.Kill() // it may be gone
 	s.total.Close()
 	<-s.cut
 	s.free()
 	s.host.children.Add(-1)
-	if s.tmp != nil {
-		if rerr := s.tmp.Remove(); rerr != nil {
-			err = errors.Join(err, fmt.Errorf("remove the private /tmp of the sandbox: %w", rerr))
+	if s.tmp != nil { // it was opened
+		if err := s.tmp.Remove(); err != nil {
+			return fmt.Errorf("remove the private /tmp of the sandbox: %w", err)
 		}
 	}
-	return err
+	return nil
 }
 
 // free frees what is left of a sandbox that has ended.

@@ -384,52 +384,22 @@ func TestSharedUsedUp(t *testing.T) {
 	})
 }
 
-// TestSharedJoined: a second Host, as in another process, starts commands in a sandbox, and leaves it.
-func TestSharedJoined(t *testing.T) {
+// TestSharedKill: what runs in a sandbox that is killed is told that it has ended, before Kill returns.
+func TestSharedKill(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	a := newArena(t)
 	s := a.open(t, a.policy())
 	first := a.agent(t, &job{in: s})
-	first.fact(t, "give-file", "name=/tmp/met")
-	parts := s.Parts()
-	parts.Namespaces, parts.Trees, parts.Holder = again(t, parts.Namespaces), again(t, parts.Trees), again(t, []*os.File{parts.Holder})[0]
-	other := new(Host)
-	joined := other.Join(parts)
-	for range 3 { // the first one makes mounts, others begin with them
-		b := &arena{host: other, base: a.base, ws: a.ws, out: a.out}
-		if res, err := b.run(t, &job{in: joined, args: sh(`cat /tmp/met`)}); err != nil || res.out != peerText {
-			t.Errorf("%+v, %v", res, err)
+	first.fact(t, "hello")
+	s.Kill()
+	for _, c := range s.running() {
+		if !c.cut.Load() {
+			t.Error("a command does not know that its sandbox has ended")
 		}
 	}
-	must(t, joined.Close())
-	if _, err := joined.Start(context.Background(), a.request(&job{args: sh(`:`)}), nulls(t)); !errors.Is(err, executor.ErrSharedEnded) {
+	if _, err := s.Start(context.Background(), a.request(&job{args: sh(`:`)}), nulls(t)); !errors.Is(err, executor.ErrSharedEnded) {
 		t.Errorf("after its end: %v", err)
 	}
-	must(t, other.Close())
-	first.fact(t, "hello")
-	if e := mustExit(t, a, s, nil, `test -e /tmp/met`); e.Code != 0 {
-		t.Errorf("%+v", e)
-	}
-}
-
-// again opens files a second time.
-func again(t *testing.T, files []*os.File) (out []*os.File) {
-	t.Helper()
-	for _, f := range files {
-		fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 3)
-		must(t, err)
-		must(t, errnoOr(unix.SetNonblock(fd, true)))
-		out = append(out, os.NewFile(uintptr(fd), "again"))
-	}
-	return out
-}
-
-// errnoOr drops the error of a place, from which nothing is read.
-func errnoOr(err error) error {
-	if errors.Is(err, unix.EBADF) {
-		return nil
-	}
-	return err
 }
 
 // TestSharedMountsKnown: the second command with a policy makes no mount of the workspace, and proves those

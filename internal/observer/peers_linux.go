@@ -17,24 +17,14 @@ import (
 // have equal rights: through such a socket a process can pass an open descriptor, and with it
 // what only its own policy gives. The zero Peers is ready for use.
 type Peers struct {
-	// Sockets knows which sockets are whose. Nil is for commands of this process alone.
-	Sockets sockets.Claims
+	sockets sockets.Registry // knows which sockets are whose
 
 	mu      sync.Mutex
-	own     sockets.Registry
 	members []member
 }
 
 // A member is the supervisor of one of them.
 type member interface{ lookFor(group string) }
-
-// claims returns what is in use.
-func (p *Peers) claims() sockets.Claims {
-	if p.Sockets != nil {
-		return p.Sockets
-	}
-	return &p.own
-}
 
 // join adds the command of a supervisor. Without Peers there is none.
 func (s *Supervisor) join() {
@@ -45,7 +35,7 @@ func (s *Supervisor) join() {
 	p.mu.Lock()
 	p.members = append(p.members, s)
 	p.mu.Unlock()
-	p.claims().Join(s, s.cfg.Group)
+	p.sockets.Join(s, s.cfg.Group)
 }
 
 func (s *Supervisor) leave() {
@@ -56,20 +46,20 @@ func (s *Supervisor) leave() {
 	p.mu.Lock()
 	p.members = slices.DeleteFunc(p.members, func(m member) bool { return m == member(s) })
 	p.mu.Unlock()
-	p.claims().Leave(s)
+	p.sockets.Leave(s)
 }
 
 // publish tells the others of a socket that the command has bound.
 func (s *Supervisor) publish(l listening) {
 	if p := s.cfg.Peers; p != nil {
-		p.claims().Bound(s, s.cfg.Group, sockets.File{Dev: l.dev, Ino: l.ino})
+		p.sockets.Bound(s, s.cfg.Group, sockets.File{Dev: l.dev, Ino: l.ino})
 	}
 }
 
 // forgetSocket gives up the file of a socket.
 func (s *Supervisor) forgetSocket(l listening) {
 	if p := s.cfg.Peers; p != nil {
-		p.claims().Forget(sockets.File{Dev: l.dev, Ino: l.ino})
+		p.sockets.Forget(sockets.File{Dev: l.dev, Ino: l.ino})
 	}
 	unix.Close(l.fd)
 }
@@ -82,7 +72,7 @@ func (s *Supervisor) publishName(sock int) bool {
 	}
 	name, ok := sockets.AbstractName(sock)
 	if ok {
-		p.claims().Named(s, s.cfg.Group, name)
+		p.sockets.Named(s, s.cfg.Group, name)
 	}
 	return ok
 }
@@ -99,14 +89,14 @@ func (c *connecting) reachesName() bool {
 	c.judging.Lock()
 	c.keepBound(true)
 	c.judging.Unlock()
-	return p.claims().ReachesName(c.cfg.Group, name)
+	return p.sockets.ReachesName(c.cfg.Group, name)
 }
 
 // reachesFile reports whether the command may connect to the socket of a file because another command of
 // equal rights has bound it.
 func (s *Supervisor) reachesFile(f *facts) bool {
 	p := s.cfg.Peers
-	return p != nil && p.claims().ReachesFile(s.cfg.Group, sockets.File{Dev: f.dev, Ino: f.ino})
+	return p != nil && p.sockets.ReachesFile(s.cfg.Group, sockets.File{Dev: f.dev, Ino: f.ino})
 }
 
 // lookAtPeers has the other commands look at the sockets that they have bound and not listened on: datagram
@@ -146,6 +136,6 @@ func (s *Supervisor) lookFor(group string) {
 // returns is called. No name and no file is known of it, so none is reached.
 func (p *Peers) Add() (leave func()) {
 	own := new(int)
-	p.claims().Join(own, fmt.Sprintf("unobserved %p", own))
-	return func() { p.claims().Leave(own) }
+	p.sockets.Join(own, fmt.Sprintf("unobserved %p", own))
+	return func() { p.sockets.Leave(own) }
 }

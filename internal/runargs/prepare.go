@@ -32,7 +32,10 @@ func Prepare(managed string, proxies []string) runs.Prepare {
 		if err != nil {
 			return nil, err
 		}
-		p, err := o.prepare(&Env{Environ: r.Environ, Proxies: append([]string{}, proxies...), Dir: r.Dir, Managed: managed, Asks: r.Approver != nil}, r.Approver, words)
+		if r.Named != nil {
+			o.Shape = append(o.Shape, "--join", r.Named.Name)
+		}
+		p, err := o.prepare(&Env{Environ: r.Environ, Proxies: append([]string{}, proxies...), Dir: r.Dir, Managed: managed, Asks: r.Approver != nil && !r.Unattended}, r.Approver, words)
 		if err != nil {
 			return nil, failure.Classify(err) // with its exit code
 		}
@@ -81,7 +84,7 @@ func (o *Options) prepare(env *Env, person approval.Approver, words []string) (*
 	return &runs.Prepared{
 		Runner: runner, Cmd: cmd, Close: func() { post.Close(); o.Close() }, Announce: post.Announce,
 		Refused: func(err error) *sallyport.Result {
-			said, made := failure.Classify(err), sallyport.ResultOf(nil, err)
+			said, made := failure.Classify(forbidden(err)), sallyport.ResultOf(nil, err)
 			made.ExitCode, made.End, made.Error, made.Sandbox = said.Code, said.End, said.String(), o.Unbuilt()
 			return made
 		},

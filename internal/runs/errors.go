@@ -29,6 +29,8 @@ const (
 	NoTerminal  Reason = "noTerminal"
 	NoScreen    Reason = "noScreen"
 	Failed      Reason = "failed" // an error of the system
+
+	UnknownSandbox Reason = "unknownSandbox" // the owner has no sandbox of that name
 )
 
 // An Error reports a request that was refused.
@@ -62,6 +64,8 @@ func invalid(err error) *Error {
 	}
 	return e
 }
+
+func errClosing() *Error { return refuse(Closed, "the server is closing") }
 
 func (r *Run) ended() *Error { return refuse(Ended, "run %s has ended", r.id) }
 

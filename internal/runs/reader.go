@@ -26,7 +26,7 @@ const (
 // A reader is the executor of a run whose command waits for one reader of its output, as it would for
 // that of a pipe. Others who read the run hold nothing up.
 type reader struct {
-	local.Executor
+	ownExecutor
 
 	mu      sync.Mutex
 	output  executor.Output // of the last process; nil before the first
@@ -44,7 +44,13 @@ type reader struct {
 // A streamCloser is a process with streams that can be closed.
 type streamCloser interface{ CloseOutput(s executor.Stream) }
 
-func newReader() *reader { return new(reader) }
+// newReader returns the reader of a run with an executor; nil is one of this machine.
+func newReader(by ownExecutor) *reader {
+	if by == nil {
+		by = new(local.Executor)
+	}
+	return &reader{ownExecutor: by}
+}
 
 // Start implements [executor.Executor].
 func (r *reader) Start(ctx context.Context, spec *executor.Spec) (executor.Process, error) {
@@ -54,7 +60,7 @@ func (r *reader) Start(ctx context.Context, spec *executor.Spec) (executor.Proce
 		next(s, p) // it returns after Start has
 		r.await(s)
 	}
-	p, err := r.Executor.Start(ctx, &own)
+	p, err := r.ownExecutor.Start(ctx, &own)
 	if err != nil {
 		return nil, err
 	}

@@ -36,6 +36,9 @@ type Run struct {
 	session  *sallyport.Session
 	input    *input.Queue
 	reader   *reader // nil for none
+	named    *joined // nil for a sandbox of its own
+
+	transient bool
 
 	wanted Info               // while it starts; guarded by the lock of the table
 	cancel context.CancelFunc // prevents the start; the same
@@ -54,6 +57,9 @@ type Run struct {
 
 // ID returns the number of the run, in decimal.
 func (r *Run) ID() string { return r.id }
+
+// Transient reports whether the run is of use only to who has started it.
+func (r *Run) Transient() bool { return r.transient }
 
 // over reports whether everything is over.
 func (r *Run) over() bool {
@@ -81,7 +87,7 @@ func (r *Run) Start(ctx context.Context, q *Request) (*sallyport.Result, error) 
 	if !r.table.settle(r) {
 		go r.follow()
 		r.free()
-		return nil, refuse(Closed, "the server is closing")
+		return nil, errClosing()
 	}
 	go r.follow()
 	return nil, nil //nolint:nilnil // it runs
@@ -93,10 +99,21 @@ func (r *Run) start(ctx context.Context, q *Request, cancel context.CancelFunc) 
 	if err != nil {
 		return nil, invalid(err)
 	}
-	r.prepared = p
+	r.prepared, r.transient = p, q.Transient
+	if q.Named != nil {
+		in, err := r.table.join(ctx, r.owner, q.Named, p)
+		if err != nil {
+			p.close()
+			return p.failed(err)
+		}
+		r.named, p.own = in, in
+	}
 	if q.Reader {
-		r.reader = newReader()
-		p.Runner.Executor = r.reader
+		r.reader = newReader(p.own)
+		p.own = r.reader
+	}
+	if p.own != nil {
+		p.Runner.Executor = p.own
 	}
 	c := *p.Cmd
 	c.Stdin, c.Stdout, c.Stderr, c.Signals, c.Resizes, c.Ready, c.OnStop, c.Files = nil, nil, nil, nil, nil, nil, nil, nil
@@ -127,9 +144,18 @@ func (r *Run) start(ctx context.Context, q *Request, cancel context.CancelFunc) 
 	}
 	r.session = nil
 	p.close()
+	return p.failed(err)
+}
+
+// failed returns the Result, or the *Error, for a command that does not run because of an error.
+func (p *Prepared) failed(err error) (*sallyport.Result, error) {
 	var wrong *sallyport.CmdError
 	var load *rules.LoadError
-	if errors.As(err, &wrong) || errors.As(err, &load) {
+	var own *Error
+	switch {
+	case errors.As(err, &own):
+		return nil, own
+	case errors.As(err, &wrong), errors.As(err, &load):
 		return nil, invalid(err)
 	}
 	refused := p.Refused
@@ -137,7 +163,7 @@ func (r *Run) start(ctx context.Context, q *Request, cancel context.CancelFunc) 
 		refused = func(err error) *sallyport.Result { return sallyport.ResultOf(nil, err) }
 	}
 	res := refused(err)
-	res.Args, res.Dir = c.Args, c.Dir
+	res.Args, res.Dir = p.Cmd.Args, p.Cmd.Dir
 	return res, nil
 }
 
@@ -157,8 +183,8 @@ func (p *Prepared) announcing(to event.Sink) event.Sink {
 // end ends the Runner.
 func (p *Prepared) end() {
 	_ = p.Runner.Close() // what could not be removed now is when another Runner starts
-	if r, ok := p.Runner.Executor.(*reader); ok {
-		_ = r.Close() // likewise
+	if p.own != nil {
+		_ = p.own.Close() // likewise
 	}
 }
 
@@ -186,6 +212,9 @@ func (r *Run) follow() {
 	r.input.Close()
 	r.input.Wait() // not long: the command has ended
 	r.Leave()
+	if r.named != nil {
+		_ = r.named.Close() // it does not wait for those who read the run
+	}
 	r.table.over(r)
 	// A long output is in a file of the Runner. Without one there is no need to retain that, and
 	// the /tmp of the command.

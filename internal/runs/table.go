@@ -16,6 +16,8 @@ import (
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/event"
+	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/executor/local"
 	"github.com/sallyport-dev/sallyport/internal/printable"
 )
 
@@ -40,6 +42,12 @@ type Request struct {
 	TTY       *sallyport.Size // nil for none
 	OpenStdin bool
 	Screen    bool
+	// Transient is for those who list it: see [Run.Transient].
+	Transient bool
+	// Unattended says that no person answers questions, so that none is asked unless the Request asks for that.
+	Unattended bool
+	// Named is the sandbox that the run joins; nil for one of its own.
+	Named *Named
 	// Reader has the command wait for a reader of its output: see [Run.Taken]. False never does.
 	Reader bool
 	// Approver is asked what the run needs an approval for; nil means that there is no answer.
@@ -70,6 +78,14 @@ type Prepared struct {
 	// Ended is called once with the Result of a run that has ended, and may change it; nil does
 	// nothing.
 	Ended func(*sallyport.Result)
+
+	own ownExecutor // of the Runner; nil for the one that it makes
+}
+
+// An ownExecutor is closed with the Runner that uses it.
+type ownExecutor interface {
+	executor.Executor
+	Close() error
 }
 
 // Prepare returns what runs for a Request. An error, which is one sentence, says that the Request
@@ -90,6 +106,9 @@ type Table struct {
 	mu     sync.Mutex
 	closed bool
 	owners map[string]*owned
+	named  map[namedKey]*named
+
+	exec local.Executor // of the named sandboxes
 
 	numbers sync.Mutex // held while a number is given
 	number  Number
@@ -116,7 +135,7 @@ func New(prepare Prepare, number Number, hidden, kept []string, busy func(change
 	if number == nil {
 		number = func(after uint64) (uint64, error) { return after + 1, nil }
 	}
-	t := &Table{prepare: prepare, number: number, hidden: hidden, kept: kept, busy: busy, owners: make(map[string]*owned)}
+	t := &Table{prepare: prepare, number: number, hidden: hidden, kept: kept, busy: busy, owners: make(map[string]*owned), named: make(map[namedKey]*named)}
 	t.life, t.end = context.WithCancel(context.Background())
 	return t
 }
@@ -148,7 +167,7 @@ func (t *Table) claim(owner string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed {
-		return refuse(Closed, "the server is closing")
+		return errClosing()
 	}
 	o := t.owners[owner]
 	if o == nil {
@@ -399,6 +418,7 @@ func (t *Table) Stop() map[string]bool {
 	t.mu.Unlock()
 	t.end()
 	ends.Wait()
+	t.stopAllNamed()
 	t.work.Wait()
 	return owners
 }
@@ -418,5 +438,7 @@ func (t *Table) Close() {
 		freeing.Go(r.free)
 	}
 	freeing.Wait()
+	t.stopAllNamed()
 	t.work.Wait()
+	_ = t.exec.Close() // the next start removes what could not be removed
 }

@@ -94,20 +94,29 @@ func (d *door) connect(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "a WebSocket is served here", http.StatusBadRequest)
 		return
 	}
-	select {
-	case d.slots <- struct{}{}:
-		d.busy(1)
-		defer func() {
-			d.busy(-1)
-			<-d.slots
-		}()
-	default:
+	leave := d.enter()
+	if leave == nil {
 		http.Error(w, "too many connections", http.StatusServiceUnavailable)
 		return
 	}
+	defer leave()
 	stream, err := jsonrpc.Accept(w, r)
 	if err != nil {
 		return // the request was answered
 	}
 	_ = d.server.Serve(stream, credential) // there is no client left that wants to know
+}
+
+// enter counts a client until leave; leave is nil where there are too many.
+func (d *door) enter() (leave func()) {
+	select {
+	case d.slots <- struct{}{}:
+		d.busy(1)
+		return func() {
+			d.busy(-1)
+			<-d.slots
+		}
+	default:
+		return nil
+	}
 }

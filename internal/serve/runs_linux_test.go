@@ -77,6 +77,12 @@ func drive(t testing.TB, url string, header map[string][]string, decides func(*r
 	t.Helper()
 	w := connect(t, url, header)
 	deadline(t, w)
+	return driveOn(t, w, decides)
+}
+
+// driveOn is drive on a connection.
+func driveOn(t testing.TB, w speaker, decides func(*runQuestion) any) *driver {
+	t.Helper()
 	d := &driver{caller: &caller{t: t}, decides: decides}
 	d.speaker = &answering{w, d}
 	m := d.call("initialize", map[string]any{"clientName": "test", "extensionMethods": true, "approvals": decides != nil})

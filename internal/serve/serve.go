@@ -200,6 +200,9 @@ func serveHTTP(ctx, hurry context.Context, o Options, g gate, l net.Listener, ur
 	d := newDoor(server, g)
 	d.busy = idle.change
 	h := d.http()
+	if strings.HasPrefix(url, "unix://") && o.Auth.Kind == "" {
+		l = d.alsoLines(l)
+	}
 	l = &onceListener{Listener: l}
 	failed := make(chan error, 1)
 	go func() { failed <- h.Serve(l) }()

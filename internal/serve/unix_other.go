@@ -14,3 +14,6 @@ import (
 func listenUnix(string) (net.Listener, error) {
 	return nil, errors.New("a unix socket is not supported on this system; use ws://IP:PORT or stdio")
 }
+
+// alsoLines is not needed without unix sockets.
+func (d *door) alsoLines(l net.Listener) net.Listener { return l }

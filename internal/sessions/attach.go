@@ -158,6 +158,9 @@ func whole(text []byte) []byte {
 
 // result returns the result of a run that has ended, without output that was shown.
 func (a *attachment) result(ctx context.Context) (json.RawMessage, error) {
+	if a.reading != nil && a.reading.result != nil {
+		return a.reading.result, nil
+	}
 	text, err := resultOf(ctx, a.c, a.run.RunID, a.out.silent)
 	if err != nil {
 		return nil, cmp.Or(context.Cause(ctx), err)

@@ -8,12 +8,14 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/approval/terminal"
 	"github.com/sallyport-dev/sallyport/internal/execclient"
 	"github.com/sallyport-dev/sallyport/internal/failure"
 	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
+	"github.com/sallyport-dev/sallyport/internal/printable"
 	"github.com/sallyport-dev/sallyport/internal/runargs"
 	"github.com/sallyport-dev/sallyport/internal/tty"
 	"github.com/sallyport-dev/sallyport/internal/wire"
@@ -23,10 +25,10 @@ import (
 // its command. What does not run is reported, and exited for, as by a run in front of the user; questions
 // are asked on the terminal.
 func Detach(ctx context.Context, env *Env, run *runargs.Options, words []string) error {
-	if env.Dir == "" && run.Server.URL == "" {
-		return failure.New("the current directory does not exist any more; change to another one")
+	params, err := started(env, run, words)
+	if err != nil {
+		return err
 	}
-	params := started(env, run, words)
 	o := &Options{target: run.Server}
 	c, err := o.connect(ctx, env, true, execclient.Options{Approvals: true, Resume: -1, OnRequest: answer(&terminal.Approver{})})
 	if err != nil {
@@ -45,24 +47,34 @@ func Detach(ctx context.Context, env *Env, run *runargs.Options, words []string)
 
 // started returns the parameters of run/start. On another machine its own settings, directory and
 // variables count.
-func started(env *Env, run *runargs.Options, words []string) map[string]any {
-	params := map[string]any{"args": run.Words(words)}
+func started(env *Env, run *runargs.Options, words []string) (map[string]any, error) {
+	words = run.Words(words)
+	params := map[string]any{"args": words}
 	if run.Server.URL == "" {
-		params["cwd"], params["env"] = env.Dir, variables(env.Environ)
+		if env.Dir == "" {
+			return nil, failure.New("the current directory does not exist any more; change to another one")
+		}
+		params["cwd"], params["env"] = env.Dir, variables(env)
+	}
+	cwd, _ := params["cwd"].(string)
+	for _, word := range append([]string{cwd}, words...) { // other bytes would arrive as others
+		if !utf8.ValidString(word) {
+			return nil, failure.New("%s is not UTF-8, which the server needs", printable.Word(word))
+		}
 	}
 	if files := secrets(env, &run.Server); len(files) > 0 {
 		params["hidden"] = files
 	}
 	if !run.OwnTerminal(env.Env) {
 		params["openStdin"] = run.Interactive
-		return params
+		return params, nil
 	}
 	size := tty.SizeOf(env.Stdin)
 	if size.Cols == 0 || size.Rows == 0 {
 		size.Cols, size.Rows = 80, 24
 	}
 	params["tty"], params["screen"] = map[string]any{"cols": size.Cols, "rows": size.Rows}, true
-	return params
+	return params, nil
 }
 
 // start starts a run and returns its ID, or the result of a command that does not run.
@@ -80,11 +92,15 @@ func start(ctx context.Context, c client, params map[string]any) (id string, res
 	return got.RunID, nil, checkID(got.RunID)
 }
 
-// variables returns an environment by name.
-func variables(environ []string) map[string]string {
-	out := make(map[string]string, len(environ))
-	for _, e := range environ {
-		if name, value, ok := strings.Cut(e, "="); ok && name != "" {
+// variables returns the environment by name, without what no message carries.
+func variables(env *Env) map[string]string {
+	out := make(map[string]string, len(env.Environ))
+	for _, e := range env.Environ {
+		switch name, value, ok := strings.Cut(e, "="); {
+		case !ok || name == "":
+		case !utf8.ValidString(e):
+			env.Tell("the variable " + printable.Word(name) + " is not UTF-8, so the program does not get it")
+		default:
 			out[name] = value
 		}
 	}

@@ -73,13 +73,16 @@ func parseKeys(list string) ([]byte, error) {
 
 // A keyring looks for keys that detach among those that are typed.
 type keyring struct {
-	keys []byte // not empty
+	keys []byte // empty: none detach
 	held int    // how many of them came last, and were not passed on
 }
 
 // pass returns the keys to pass on, and whether the last of those that detach has come: what is
 // behind it is dropped.
 func (k *keyring) pass(typed []byte) (out []byte, detach bool) {
+	if len(k.keys) == 0 {
+		return typed, false
+	}
 	for _, b := range typed {
 		// The keys before may be the beginning of another try.
 		for k.held > 0 && b != k.keys[k.held] {

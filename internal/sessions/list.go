@@ -176,11 +176,9 @@ func age(d time.Duration) string {
 	return fmt.Sprintf("%dd", d/day)
 }
 
-// each calls f for each session, all of them also after an error, and returns the first.
-func (o *Options) each(ctx context.Context, env *Env, ids []string, f func(c client, id string) error) error {
-	if _, err := oneID(ids); err != nil {
-		return err
-	}
+// each calls f for each name, all of them also after an error, and returns the first. Missing is the error
+// for a name where no daemon runs.
+func (o *Options) each(ctx context.Context, env *Env, names []string, missing func(string) error, f func(c client, name string) error) error {
 	c, err := o.connect(ctx, env, false, execclient.Options{})
 	if err != nil && !errors.Is(err, errNone) {
 		return explain(err, "")
@@ -189,8 +187,8 @@ func (o *Options) each(ctx context.Context, env *Env, ids []string, f func(c cli
 		defer c.Close() //nolint:errcheck // every answer was read
 	}
 	var failed error
-	for _, id := range ids {
-		one := unknown(id)
+	for _, id := range names {
+		one := missing(id)
 		if err == nil {
 			one = explain(f(c, id), id)
 		}
@@ -204,9 +202,17 @@ func (o *Options) each(ctx context.Context, env *Env, ids []string, f func(c cli
 	return failed
 }
 
+// eachSession is each for sessions, of which one at least must be named.
+func (o *Options) eachSession(ctx context.Context, env *Env, ids []string, f func(c client, id string) error) error {
+	if _, err := oneID(ids); err != nil {
+		return err
+	}
+	return o.each(ctx, env, ids, unknown, f)
+}
+
 // kill ends sessions, or sends them a signal.
 func kill(ctx context.Context, env *Env, o *Options, words []string) error {
-	return o.each(ctx, env, words, func(c client, id string) error {
+	return o.eachSession(ctx, env, words, func(c client, id string) error {
 		if o.signal != "" {
 			return c.Call(ctx, "run/signal", map[string]any{"runId": id, "signal": signalName(o.signal)}, nil)
 		}
@@ -225,7 +231,7 @@ func signalName(s string) string {
 
 // remove is rm.
 func remove(ctx context.Context, env *Env, o *Options, words []string) error {
-	return o.each(ctx, env, words, func(c client, id string) error {
+	return o.eachSession(ctx, env, words, func(c client, id string) error {
 		return c.Call(ctx, "run/remove", map[string]any{"runId": id}, nil)
 	})
 }

@@ -8,9 +8,13 @@ package sessions
 import (
 	"errors"
 	"os"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
+
+// userSignals are passed on, and ask for no end.
+var userSignals = map[os.Signal]string{syscall.SIGUSR1: "SIGUSR1", syscall.SIGUSR2: "SIGUSR2"}
 
 // awaitNoReader blocks until nothing reads the pipe or socket f any more, and returns true then;
 // false when the other end of the pipe over was closed, and where it cannot be known.

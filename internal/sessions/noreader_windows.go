@@ -5,5 +5,7 @@ package sessions
 
 import "os"
 
+var userSignals map[os.Signal]string // this system has none
+
 // awaitNoReader cannot know it here: a write finds out.
 func awaitNoReader(_, _ *os.File) bool { return false }

@@ -34,6 +34,8 @@ type reader struct {
 	id   string
 	next uint64   // the offset
 	own  *reading // says what the reader of the run has; nil for another one
+
+	result json.RawMessage // of a transient run, with the end of its output
 }
 
 // read returns the next output; with waits it blocks until there is some or the run has ended.
@@ -55,7 +57,7 @@ func (r *reader) read(ctx context.Context, waits bool) (chunks []wire.RunChunk, 
 	if got.Next < r.next {
 		return nil, false, failure.New("the server sent output that was read before")
 	}
-	r.next = got.Next
+	r.next, r.result = got.Next, got.Result
 	return got.Chunks, got.Complete, nil
 }
 

@@ -22,6 +22,8 @@ import (
 type reading struct {
 	terminal bool // the run has one: closed streams mean nothing to it
 
+	result json.RawMessage // of a transient run, that came with the end of its output
+
 	written atomic.Int64  // bytes
 	late    chan struct{} // a write takes long; holds one
 	writing atomic.Bool   // a write is in progress
@@ -216,6 +218,7 @@ func (a *attachment) readPages(ctx context.Context) error {
 			return err
 		}
 		if complete {
+			a.reading.result = r.result
 			return nil
 		}
 	}

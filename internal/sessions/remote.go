@@ -9,12 +9,14 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"os"
 	"os/signal"
 	"sync"
 	"syscall"
 
 	"github.com/sallyport-dev/sallyport/approval/terminal"
+	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/execclient"
 	"github.com/sallyport-dev/sallyport/internal/failure"
 	"github.com/sallyport-dev/sallyport/internal/input"
@@ -24,10 +26,10 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/wire"
 )
 
-// Remote runs a command on the exec-server that run names, as in front of the user: its settings and
-// rules count, questions are asked on this terminal, output and keys pass through, and the run ends
-// with this process where it can say so. It returns the result that the server tells, also of a
-// command that did not run. Event is called with the events, as JSON; nil asks for none.
+// Remote runs a command on the exec-server that run names, or with --join on the daemon of this user, as in
+// front of the user: the server's settings and rules count, questions are asked on this terminal, output and
+// keys pass through, and the run ends with this process where it can say so. It returns the result that the
+// server tells, also of a command that did not run. Event is called with the events, as JSON; nil asks for none.
 func Remote(ctx context.Context, env *Env, run *runargs.Options, words []string, event func(json.RawMessage) error) (json.RawMessage, error) {
 	outer := ctx // a start is not given up for lines that cannot be printed: its run would stay
 	ctx, end := context.WithCancelCause(ctx)
@@ -37,7 +39,10 @@ func Remote(ctx context.Context, env *Env, run *runargs.Options, words []string,
 	o := &Options{target: run.Server}
 	shared := new(turns)
 	opts := execclient.Options{Approvals: true, OnRequest: answer(&terminal.Approver{Around: shared.around})}
-	params := started(env, run, words)
+	params, err := started(env, run, words)
+	if err != nil {
+		return nil, err
+	}
 	params["reader"] = !run.Captures()
 	lines := &eventLines{show: event, end: end}
 	if event != nil {
@@ -45,35 +50,68 @@ func Remote(ctx context.Context, env *Env, run *runargs.Options, words []string,
 		opts.OnNotify, opts.OnResume = lines.notify, lines.cut
 	}
 	onTerminal := params["tty"] != nil
-	input := !isNull(env.Stdin) && !(onTerminal && tty.Is(env.Stdin))
+	// To read a terminal would stop a job in the background.
+	input := !isNull(env.Stdin) && (!tty.Is(env.Stdin) || !onTerminal && tty.Foreground(env.Stdin))
 	if !onTerminal {
 		params["openStdin"] = input
 	}
-	c, err := o.connect(ctx, env, false, opts)
+	if run.Join != "" {
+		opts.Resume, opts.Eager = -1, true // what has ended with the daemon does not come back
+		params["transient"] = true
+		params["sandbox"] = map[string]any{"name": run.Join, "idleMs": max(run.Idle.Milliseconds(), min(int64(run.Idle), 1))}
+		params["unattended"] = !tty.Is(env.Stdin) || !tty.Is(env.Stderr)
+	}
+	c, id, result, err := o.begin(ctx, outer, env, run.Join != "", opts, params)
 	if err != nil {
-		return nil, explain(err, "")
+		return nil, err
 	}
 	defer c.Close() //nolint:errcheck // every answer was read
-	id, result, err := start(outer, c, params)
-	if err != nil || id == "" {
-		return result, err
+	if id == "" {
+		return result, nil
 	}
-	result, err = attend(ctx, env, c, id, run, input, shared)
+	own := &reading{terminal: onTerminal, late: make(chan struct{}, 1)}
+	result, err = attend(ctx, env, c, id, run, input, shared, own)
 	if errors.Is(err, errDetached) {
 		return nil, nil //nolint:nilnil // it goes on
 	}
 	var transport *execclient.TransportError
-	if errors.As(err, &transport) {
+	switch {
+	case errors.As(err, &transport) && run.Join != "":
+		return nil, failure.New("the command was killed: %v", executor.ErrSharedEnded)
+	case errors.As(err, &transport):
 		return nil, failure.New("the connection to %s is lost: %v; the command may go on there as session %s", run.Server.URL, err, id)
 	}
 	// One that has ended has been told of, and one that has not is to end.
-	if gone := c.Call(context.WithoutCancel(ctx), "run/remove", map[string]any{"runId": id}, nil); err == nil && gone != nil {
-		err = gone
+	if run.Join == "" { // which ends with the connection
+		if gone := c.Call(context.WithoutCancel(ctx), "run/remove", map[string]any{"runId": id}, nil); err == nil && gone != nil {
+			err = gone
+		}
 	}
 	if err == nil {
 		err = lines.complete()
 	}
 	return result, explain(err, id)
+}
+
+// begin connects to the server and starts a run there. With a daemon, which is started where there is none,
+// that is tried again where it ended before it looked at the request.
+func (o *Options) begin(ctx, outer context.Context, env *Env, onDaemon bool, opts execclient.Options, params map[string]any) (c client, id string, result json.RawMessage, err error) {
+	const tries = 3
+	for range tries {
+		if c, err = o.connect(ctx, env, onDaemon, opts); err != nil {
+			return nil, "", nil, explain(err, "")
+		}
+		id, result, err = start(outer, c, params)
+		if err == nil {
+			return c, id, result, nil
+		}
+		_ = c.Close() // the error says more
+		var transport *execclient.TransportError
+		if !onDaemon || !errors.As(err, &transport) || transport.Sent {
+			return nil, "", nil, err
+		}
+	}
+	return nil, "", nil, failure.New("the daemon does not take the run: %v; if it is one of an older version, sallyport ps lists the sessions to end first", err)
 }
 
 // eventLines prints the events of a run as lines. The functions are called by the goroutine that reads
@@ -120,27 +158,25 @@ func (l *eventLines) complete() error {
 }
 
 // attend shows the output of a run and passes on what is typed and signaled, until its end.
-func attend(ctx context.Context, env *Env, c client, id string, run *runargs.Options, feeds bool, shared *turns) (json.RawMessage, error) {
+func attend(ctx context.Context, env *Env, c client, id string, run *runargs.Options, feeds bool, shared *turns, own *reading) (json.RawMessage, error) {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	listed, err := find(ctx, c, id)
-	if err != nil {
-		return nil, err
-	}
-	own := &reading{terminal: listed.TTY, late: make(chan struct{}, 1)}
 	if !run.Captures() {
 		shared.begin(ctx, c, id)
 	}
 	a := &attachment{
-		turns: shared, env: env, c: c, run: listed, out: printer{env: env, silent: run.Captures(), own: own}, end: end,
+		turns: shared, env: env, c: c, run: &wire.ListedRun{RunID: id, TTY: own.terminal}, out: printer{env: env, silent: run.Captures(), own: own}, end: end,
 		where: " --remote " + run.Server.URL, reading: own,
 	}
 	if feeds {
 		a.input = input.Feed(inputOf{a, ctx}, env.Stdin) // a read of standard input cannot be ended
 	}
-	if listed.TTY {
-		if a.keys.keys, err = parseKeys(defaultKeys); err != nil {
-			return nil, err
+	if own.terminal {
+		if run.Join == "" { // one that joined goes on for no one
+			var err error
+			if a.keys.keys, err = parseKeys(defaultKeys); err != nil {
+				return nil, err
+			}
 		}
 		result, err := a.follow(ctx)
 		var by *signalError
@@ -175,22 +211,30 @@ func isNull(f *os.File) bool {
 // forward passes signals on to the command. The second one that asks for the end ends it.
 func (a *attachment) forward(ctx context.Context) (stop func()) {
 	arrived, over := make(chan os.Signal, 4), make(chan struct{})
-	names := map[os.Signal]string{syscall.SIGINT: "SIGINT", syscall.SIGTERM: "SIGTERM", syscall.SIGHUP: "SIGHUP", syscall.SIGQUIT: "SIGQUIT"}
+	asks := map[os.Signal]string{syscall.SIGINT: "SIGINT", syscall.SIGTERM: "SIGTERM", syscall.SIGHUP: "SIGHUP", syscall.SIGQUIT: "SIGQUIT"}
+	names := maps.Clone(asks)
+	maps.Copy(names, userSignals)
 	for s := range names {
 		if !signal.Ignored(s) {
 			signal.Notify(arrived, s)
 		}
 	}
 	a.work.Go(func() {
-		for again := false; ; again = true {
+		for again := false; ; {
 			select {
 			case s := <-arrived:
-				a.reading.stopped.Store(true)
-				a.work.Go(func() { a.unhold(ctx, over) })
+				if asks[s] != "" {
+					a.reading.stopped.Store(true)
+					a.work.Go(func() { a.unhold(ctx, over) })
+				}
 				_ = a.c.Call(ctx, "run/signal", map[string]any{"runId": a.run.RunID, "signal": names[s]}, nil) // it may have ended
+				if asks[s] == "" {
+					continue
+				}
 				if again {
 					_ = a.c.Call(ctx, "run/terminate", map[string]any{"runId": a.run.RunID}, nil)
 				}
+				again = true
 			case <-over:
 				return
 			}

@@ -81,16 +81,24 @@ func (o *Options) connect(ctx context.Context, env *Env, start bool, opts execcl
 		}
 		return dial(ctx, target, opts)
 	}
-	const tries = 3 // a daemon may end between the look at it and the connection
+	const tries = 4 // a daemon may end between the look at it and the connection
 	var last error
-	for range tries {
-		path, err := o.socket(ctx, env, start)
+	for try := range tries {
+		begin := start && try > 0 // mostly one runs
+		path, err := o.socket(ctx, env, begin)
+		if err != nil && start && !begin {
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
 		known := false // its sessions end with it
 		c, err := dial(ctx, execclient.Target{URL: "unix://" + path, Dial: func(ctx context.Context) (jsonrpc.Stream, error) {
-			s, err := jsonrpc.DialUnix(ctx, path, "", func(c *net.UnixConn) error { return daemon.Trust(path, c) })
+			trust := func(c *net.UnixConn) error { return daemon.Trust(path, c) }
+			if opts.Eager {
+				return jsonrpc.DialUnixLines(ctx, path, trust)
+			}
+			s, err := jsonrpc.DialUnix(ctx, path, "", trust)
 			if known && absent(err) {
 				err = fmt.Errorf("%w: %w", execclient.ErrOver, err)
 			}
@@ -101,7 +109,7 @@ func (o *Options) connect(ctx context.Context, env *Env, start bool, opts execcl
 		switch {
 		case err == nil:
 			return c, nil
-		case errors.As(err, &foreign):
+		case errors.As(err, &foreign) && begin == start:
 			return nil, foreign
 		case !start && absent(err):
 			return nil, errNone
@@ -134,7 +142,7 @@ func dial(ctx context.Context, target execclient.Target, opts execclient.Options
 	if err != nil {
 		return nil, err
 	}
-	if e := c.Server().Environment; e == nil || !e.Capabilities.Runs {
+	if e := c.Server().Environment; !opts.Eager && (e == nil || !e.Capabilities.Runs) {
 		_ = c.Close() // the error says more
 		return nil, failure.New("the server at %s does not serve runs; it is no exec-server of sallyport, or an older one", printable.Word(target.URL))
 	}
@@ -213,7 +221,7 @@ func explain(err error, id string) error {
 	case fix[reason] != "":
 		return failure.New("%s", printable.Line(fix[reason]))
 	default:
-		return &failure.Error{Code: code, Text: printable.Line(answer.Message)}
+		return &failure.Error{Code: code, Text: strings.TrimPrefix(printable.Line(answer.Message), "sallyport: ")}
 	}
 }
 

@@ -8,28 +8,14 @@ import (
 	"sync"
 )
 
-// Claims knows the unix sockets of a shared sandbox. A group is the same text for commands of equal rights.
-// An owner is a command, or what stands for several.
-type Claims interface {
-	Join(owner any, group string)
-	Leave(owner any)
-	// Bound says that a command of a group has bound a socket to a file, which is held open until Forget.
-	Bound(owner any, group string, f File)
-	Forget(f File)
-	// Named says that a socket of a command of a group has an abstract name.
-	Named(owner any, group, name string)
-	// ReachesFile and ReachesName report whether a command of a group may connect there.
-	ReachesFile(group string, f File) bool
-	ReachesName(group, name string) bool
-}
-
 // A File is the file of a unix socket, which is held open, so that its number is not used again.
 type File struct {
-	Dev uint64 `json:"dev"`
-	Ino uint64 `json:"ino"`
+	Dev uint64
+	Ino uint64
 }
 
-// A Registry is the Claims of one process. The zero Registry is ready for use.
+// A Registry knows the unix sockets of a shared sandbox. A group is the same text for commands of equal rights,
+// and an owner is a command. The zero Registry is ready for use.
 type Registry struct {
 	mu     sync.Mutex
 	owners map[any]string // groups
@@ -44,9 +30,7 @@ type claimed struct {
 	group string
 }
 
-var _ Claims = (*Registry)(nil)
-
-// Join implements [Claims].
+// Join adds a command of a group.
 func (r *Registry) Join(owner any, group string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -56,7 +40,7 @@ func (r *Registry) Join(owner any, group string) {
 	r.owners[owner] = group
 }
 
-// Leave implements [Claims].
+// Leave removes a command with what is known of it.
 func (r *Registry) Leave(owner any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -74,7 +58,7 @@ func (r *Registry) Leave(owner any) {
 	}
 }
 
-// Bound implements [Claims].
+// Bound says that a command of a group has bound a socket to a file, which is held open until Forget.
 func (r *Registry) Bound(owner any, group string, f File) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -83,14 +67,14 @@ func (r *Registry) Bound(owner any, group string, f File) {
 	}
 }
 
-// Forget implements [Claims].
+// Forget says that the file is held open no longer.
 func (r *Registry) Forget(f File) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.files, f)
 }
 
-// Named implements [Claims].
+// Named says that a socket of a command of a group has an abstract name.
 func (r *Registry) Named(owner any, group, name string) {
 	const most = 4096 // names; of those beyond it nothing is known
 	r.mu.Lock()
@@ -101,7 +85,7 @@ func (r *Registry) Named(owner any, group, name string) {
 	}
 }
 
-// ReachesFile implements [Claims]: a command of the group has bound it.
+// ReachesFile reports whether a command of the group may connect to a file: one of the group has bound it.
 func (r *Registry) ReachesFile(group string, f File) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -109,7 +93,7 @@ func (r *Registry) ReachesFile(group string, f File) bool {
 	return ok && b.group == group
 }
 
-// ReachesName implements [Claims]: it was seen at a socket of the group and of no other, or there are no
+// ReachesName reports whether a command of the group may connect to an abstract name: it was seen at a socket of the group and of no other, or there are no
 // commands of other groups at all.
 func (r *Registry) ReachesName(group, name string) bool {
 	r.mu.Lock()

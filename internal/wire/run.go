@@ -36,6 +36,18 @@ type RunStart struct {
 	Events    bool
 	Reader    bool     // the command waits for a reader, which says so in its requests
 	Hidden    []string // paths that a run in a sandbox does not read, beside what its policy says
+	// Transient says that the run is of use to its connection only: it is terminated and forgotten with that,
+	// or when its reader has all of the output.
+	Transient bool
+	// Unattended says that no person answers questions, as without a terminal.
+	Unattended bool
+	Sandbox    *RunSandbox // that the run joins; nil for one of its own
+}
+
+// RunSandbox is the named sandbox that a run joins.
+type RunSandbox struct {
+	Name   string
+	IdleMs uint64 // how long it waits without a run before it ends, if this one opens it; 0 for the server's default
 }
 
 // RunSize is the size of a terminal. Neither number is 0.
@@ -46,6 +58,7 @@ func DecodeRunStart(params json.RawMessage) (*RunStart, error) {
 	f := object(params, "RunStartParams")
 	s := &RunStart{
 		Args: f.list("args"), OpenStdin: f.choice("openStdin", false), Screen: f.choice("screen", false), Events: f.choice("events", false), Reader: f.choice("reader", false),
+		Transient: f.choice("transient", false), Unattended: f.choice("unattended", false),
 	}
 	if dir := f.optionalText("cwd"); dir != nil {
 		s.Dir = *dir
@@ -60,6 +73,14 @@ func DecodeRunStart(params json.RawMessage) (*RunStart, error) {
 		size := object(v, "RunSize")
 		s.TTY = &RunSize{Cols: size.length("cols"), Rows: size.length("rows")}
 		f.fail(size.err)
+	}
+	if v := f.optional("sandbox"); v != nil {
+		in := object(v, "RunSandbox")
+		s.Sandbox = &RunSandbox{Name: in.text("name")}
+		if idle := in.natural("idleMs", "u64"); idle != nil {
+			s.Sandbox.IdleMs = *idle
+		}
+		f.fail(in.err)
 	}
 	if f.err == nil && len(s.Args) == 0 {
 		f.err = errors.New("args must not be empty")
@@ -152,6 +173,9 @@ type RunReadResult struct {
 	Chunks   []RunChunk `json:"chunks"`
 	Next     uint64     `json:"next"`     // the offset after them
 	Complete bool       `json:"complete"` // the run has ended, and there is no output after Next
+	// Result is that of the run, without its output: with the end of the output, for the reader of a run
+	// that is transient. Nil for others.
+	Result json.RawMessage `json:"result,omitempty"`
 }
 
 // RunWrite are the parameters of run/write.
@@ -323,4 +347,27 @@ func DecodeRunApproval(result json.RawMessage) (*RunApproval, error) {
 		a.Message = *text
 	}
 	return a, f.err
+}
+
+// SandboxList is the result of sandbox/list. Sandboxes must not be nil.
+type SandboxList struct {
+	Sandboxes []ListedSandbox `json:"sandboxes"`
+}
+
+// ListedSandbox is a named sandbox of the credential.
+type ListedSandbox struct {
+	Name      string `json:"name"`
+	Workspace string `json:"workspace"`   // a path
+	Network   string `json:"network"`     // "none" or "host"
+	Started   int64  `json:"startedAtMs"` // in milliseconds since 1970
+	Running   int    `json:"running"`     // how many runs are in it
+	PID       int    `json:"pid"`         // of the server
+	Idle      int64  `json:"idleMs"`
+	IdleLeft  *int64 `json:"idleLeftMs"` // before it ends; nil while something runs
+}
+
+// DecodeSandboxName reads the parameters of sandbox/stop.
+func DecodeSandboxName(params json.RawMessage) (string, error) {
+	f := object(params, "SandboxParams")
+	return f.text("name"), f.err
 }

@@ -1,0 +1,83 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package runs
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+func TestCheckName(t *testing.T) {
+	for _, test := range []struct {
+		name, value string
+		ok          bool
+	}{
+		{"letters", "web", true}, {"all kinds", "Web-2_b.x", true}, {"hyphen first", "-x", true}, {"64 letters", strings.Repeat("x", 64), true},
+		{"empty", "", false}, {"65 letters", strings.Repeat("x", 65), false}, {"dot first", ".x", false}, {"dots", "..", false},
+		{"slash", "a/b", false}, {"NUL", "a\x00", false}, {"line", "a\n", false}, {"space", "a b", false}, {"other letters", "wéb", false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if err := CheckName(test.value); (err == nil) != test.ok {
+				t.Errorf("%q: %v", test.value, err)
+			}
+		})
+	}
+}
+
+// bound returns the workspace preset in /w with more entries.
+func bound(entries ...sandbox.Entry) sandbox.Policy {
+	return sandbox.WorkspaceWrite().WithEntries(entries...).Bind(sandbox.Places{Dir: "/w", SlashTmp: "/tmp"})
+}
+
+// TestRefused: a run joins a sandbox only with what the run that has opened it has, or less.
+func TestRefused(t *testing.T) {
+	secret := sandbox.PathEntry("/secret", sandbox.LevelDeny)
+	own := &needs{
+		workspace: "/w", policy: bound(sandbox.PathEntry("/data", sandbox.LevelWrite), secret).With(sandbox.Grant{Name: "git"}),
+		openings: []string{"--allow unix"},
+	}
+	with := func(f func(n *needs)) *needs {
+		n := *own
+		f(&n)
+		return &n
+	}
+	for _, test := range []struct {
+		name string
+		asks *needs
+		want string // in the error; empty for none
+	}{
+		{"same", own, ""},
+		{"fewer grants and openings", with(func(n *needs) { n.policy, n.openings = bound(secret), nil }), ""},
+		{"read only", with(func(n *needs) {
+			n.policy = sandbox.ReadOnly().WithEntries(secret).Bind(sandbox.Places{Dir: "/w"})
+		}), ""},
+		{"another workspace", with(func(n *needs) { n.workspace = "/v" }), "its workspace is /w, and that of this run is /v; use another name"},
+		{"another network", with(func(n *needs) { n.policy = n.policy.WithNetwork(sandbox.NetworkHost) }),
+			"its network is none, and that of this run is host; use --net none"},
+		{"full access", with(func(n *needs) { n.policy = sandbox.FullAccess() }), "this run builds no sandbox"},
+		{"every file", with(func(n *needs) { n.policy = sandbox.FullAccess().WithNetwork(sandbox.NetworkNone) }), "this run may write /,"},
+		{"writes more", with(func(n *needs) { n.policy = n.policy.WithEntries(sandbox.PathEntry("/srv", sandbox.LevelWrite)) }),
+			"this run may write /srv, and the run that started the sandbox may not; leave that out"},
+		{"denies less", with(func(n *needs) { n.policy = bound() }), "this run may read /secret,"},
+		{"another grant", with(func(n *needs) { n.policy = n.policy.With(sandbox.Grant{Name: "docker"}) }), "this run has --grant docker, which"},
+		{"another opening", with(func(n *needs) { n.openings = []string{"--allow unix", "--allow userns"} }),
+			"this run has --allow userns, which the run that started the sandbox did not have; leave that out"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			no := refused("n", own, test.asks)
+			switch {
+			case test.want == "" && no != nil:
+				t.Error(no)
+			case test.want != "" && (no == nil || !strings.HasPrefix(no.Error(), "cannot join the sandbox n: "+test.want)):
+				t.Errorf("%v, want %q", no, test.want)
+			}
+		})
+	}
+	own.policy = bound(sandbox.GlobEntry("**/.env"))
+	if no := refused("n", own, with(func(n *needs) { n.policy = bound() })); no == nil || !strings.Contains(no.Error(), "denies less") {
+		t.Errorf("without a pattern: %v", no)
+	}
+}
