@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -16,6 +18,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/executor/remote"
+	"github.com/sallyport-dev/sallyport/internal/execserver"
 	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -68,6 +71,13 @@ func (r *relay) dial(ctx context.Context) (jsonrpc.Stream, error) {
 		return nil, err
 	}
 	return &faulty{Stream: s, relay: r, sure: first}, nil
+}
+
+// stop ends the faults.
+func (r *relay) stop() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.calm = true
 }
 
 // A faulty connection is cut at any message. What was on its way then arrives or does not.
@@ -146,54 +156,137 @@ func (f *faulty) Write(message []byte) error {
 // talker prints numbered lines and echoes its input.
 const talker = `(i=0; while [ $i -lt 20000 ]; do echo "n$i"; i=$((i+1)); done) & while read line && [ "$line" != end ]; do echo "e$line"; done; wait; exit 3`
 
-// TestChaos: whatever happens to connections, each line of output arrives once and in order, and
-// each line of input is written once and in order.
-func TestChaos(t *testing.T) { chaos(t, newServer(t).Dial, false) }
+// TestChaos: ten clients, or four in the short form, have ten sessions each at once, which talk, flood, are
+// killed, or are left with their client, while connections are cut and readers are slow. Whatever happens,
+// each byte of output arrives once and in order, or is counted where a session was ended, each line of
+// input is written once, each end is told once, and nothing is left.
+func TestChaos(t *testing.T) {
+	c := newChaos(t)
+	t.Cleanup(c.over) // behind the end of the server
+	s := execserver.New(execserver.Options{Dir: "/", Environ: os.Environ(), Version: "test", Prepare: c.prepare})
+	closed(t, s)
+	c.connect = s.Dial
+	var clients sync.WaitGroup
+	many := 4
+	if testenv.IsLong() {
+		many = 10
+	}
+	for i := range many {
+		clients.Go(func() {
+			if i == 0 {
+				c.leave(t)
+				return
+			}
+			c.client(t, c.talk, c.talk, c.talk, c.flood, c.flood, c.kill, c.fall)
+		})
+		clients.Go(func() { c.runs(t) })
+	}
+	clients.Wait()
+	c.forget(t)
+}
 
-// chaos is TestChaos with a server that connect reaches. Where starts are fragile, one that is cut in
-// the middle may fail.
-func chaos(t *testing.T, connect func(context.Context) (jsonrpc.Stream, error), fragile bool) {
+// A chaos is clients of a server with connections that are cut, and what is known of all of them.
+type chaos struct {
+	connect func(context.Context) (jsonrpc.Stream, error)
+	fragile bool // a start that is cut in the middle may fail
+	seed    uint64
+	mark    string // a variable of each process
+	end     time.Time
+
+	mu     sync.Mutex
+	t      *testing.T
+	relays []*relay
+	counts map[string]int // of what was done
+}
+
+func newChaos(t *testing.T) *chaos {
 	t.Helper()
-	long, seed := 2*time.Second, rand.Uint64()
+	long, seed := 3*time.Second, rand.Uint64()
 	if testenv.IsLong() {
 		long = time.Minute
 	}
 	t.Logf("seed %d", seed)
-	r := &relay{connect: connect, random: rand.New(rand.NewPCG(seed, 1))}
+	return &chaos{
+		seed: seed, mark: fmt.Sprintf("CHAOS=%d", seed), end: time.Now().Add(long), t: t,
+		counts: make(map[string]int),
+	}
+}
+
+// relay returns a way to the server.
+func (c *chaos) relay() *relay {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r := &relay{connect: c.connect, random: rand.New(rand.NewPCG(c.seed, uint64(len(c.relays))))}
+	c.relays = append(c.relays, r)
+	return r
+}
+
+// count counts what was done.
+func (c *chaos) count(what string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.counts[what]++
+}
+
+// goesOn reports whether to begin once more.
+func (c *chaos) goesOn(r *relay) bool {
+	return !c.t.Failed() && (time.Now().Before(c.end) || r.few())
+}
+
+// client is a client with sessions at once, each again and again.
+func (c *chaos) client(t *testing.T, sessions ...func(*testing.T, executor.Executor, *relay)) {
+	r := c.relay()
 	e := remote.New(remote.Options{Dial: r.dial})
-	closed(t, e)
-	t.Cleanup(r.work.Wait)
-	end := time.Now().Add(long)
-	var wg sync.WaitGroup
-	for range 8 {
-		wg.Go(func() {
-			for first := true; first || !t.Failed() && (time.Now().Before(end) || r.few()); first = false {
-				talk(t, e, end, fragile)
+	var all sync.WaitGroup
+	for _, session := range sessions {
+		all.Go(func() {
+			for first := true; first || c.goesOn(r); first = false {
+				session(t, e, r)
 			}
 		})
 	}
-	wg.Wait()
-	r.mu.Lock()
-	r.calm = true
-	t.Logf("%d connections, %d cuts", r.dials, r.cuts)
-	r.mu.Unlock()
+	all.Wait()
+	r.stop()
+	if err := e.Close(); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+	r.work.Wait()
+}
+
+// over checks what is left, when the server has ended.
+func (c *chaos) over() {
+	cuts, dials := 0, 0
+	for _, r := range c.relays {
+		cuts, dials = cuts+r.cuts, dials+r.dials
+	}
+	c.t.Logf("%d connections, %d cuts, %v", dials, cuts, c.counts)
+	all, err := filepath.Glob("/proc/[0-9]*/environ")
+	if err != nil || len(all) == 0 {
+		c.t.Errorf("%v, %q", err, all)
+	}
+	for _, name := range all {
+		if text, err := os.ReadFile(name); err == nil && strings.Contains(string(text), c.mark) {
+			c.t.Errorf("%s is left", filepath.Dir(name))
+		}
+	}
 }
 
 // talk runs one process and checks its lines.
-func talk(t *testing.T, e executor.Executor, end time.Time, fragile bool) {
+func (c *chaos) talk(t *testing.T, e executor.Executor, _ *relay) {
 	var out bytes.Buffer
 	p, err := e.Start(t.Context(), &executor.Spec{
-		Args: []string{"/bin/sh", "-c", talker}, Dir: "/", Env: []string{"PATH=/usr/bin:/bin"}, PipeStdin: true,
+		Args: []string{"/bin/sh", "-c", talker}, Dir: "/", Env: []string{"PATH=/usr/bin:/bin", c.mark}, PipeStdin: true,
 		Policy: sandbox.FullAccess(), AwaitStreams: true, OnOutput: func(_ executor.Stream, p []byte) { out.Write(p) },
 	})
 	if err != nil {
-		if !fragile || !errors.Is(err, executor.ErrEndUnknown) {
+		if !c.fragile || !errors.Is(err, executor.ErrEndUnknown) {
 			t.Errorf("Start: %v", err)
 		}
 		return
 	}
+	c.count("talk")
 	n := 0
-	for ; n < 500 && (n < 20 || time.Now().Before(end)); n++ {
+	for ; n < 500 && (n < 20 || time.Now().Before(c.end)); n++ {
 		if _, err := fmt.Fprintf(p, "%d\n", n); err != nil {
 			t.Errorf("Write: %v", err)
 			break

@@ -67,9 +67,12 @@ func TestPeer(t *testing.T) {
 	})
 }
 
-// TestPeerChaos is TestChaos at the peer's server. It forgets to finish starts of connections that
+// TestPeerChaos is TestChaos of one client that talks, at the peer's server. It forgets to finish starts of connections that
 // ended.
 func TestPeerChaos(t *testing.T) {
 	url := servePeer(t)
-	chaos(t, func(ctx context.Context) (jsonrpc.Stream, error) { return jsonrpc.Dial(ctx, url, "", nil) }, true)
+	c := newChaos(t)
+	c.fragile = true
+	c.connect = func(ctx context.Context) (jsonrpc.Stream, error) { return jsonrpc.Dial(ctx, url, "", nil) }
+	c.client(t, c.talk, c.talk, c.talk, c.talk, c.talk, c.talk, c.talk, c.talk)
 }
