@@ -253,8 +253,11 @@ func (c *connection) readRun(id jsonrpc.ID, p *wire.RunRead) {
 			c.fail(id, runFailure(err))
 			return
 		}
+		free := c.server.runs.Forget(c.credential, p.RunID)
 		c.answer(id, result)
-		c.removeLost(p.RunID)
+		if free != nil { // another client has not removed it
+			free()
+		}
 	})
 }
 

@@ -366,20 +366,26 @@ func (t *Table) List(owner string) (list []Info) {
 // Remove has an owner know a run no longer, terminates it and waits for its end. The error is an
 // *Error with the reason Unknown.
 func (t *Table) Remove(owner, id string) error {
-	t.mu.Lock()
-	var r *Run
-	if o := t.owners[owner]; o != nil {
-		r = o.runs[id]
-	}
-	if r != nil {
-		t.take(r)
-	}
-	t.mu.Unlock()
-	if r == nil {
+	free := t.Forget(owner, id)
+	if free == nil {
 		return unknown(id)
 	}
-	r.free()
+	free()
 	return nil
+}
+
+// Forget has an owner know a run no longer, and returns what terminates it and waits for its end, which must be
+// called. It is nil where there is no such run.
+func (t *Table) Forget(owner, id string) (free func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	o := t.owners[owner]
+	if o == nil || o.runs[id] == nil {
+		return nil
+	}
+	r := o.runs[id]
+	t.take(r)
+	return r.free
 }
 
 // all returns all runs. The caller holds mu.
