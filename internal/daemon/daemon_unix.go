@@ -174,7 +174,7 @@ func start(ctx context.Context, args, environ []string, log *os.File) error {
 		return err
 	}
 	defer ready.Close()
-	cmd, err := Spawn(args, environ, nil, out, log)
+	cmd, err := spawn(args, environ, out, log)
 	_ = out.Close() // the child has its own
 	if err != nil {
 		return &StartError{Reason: err.Error(), Err: err}
@@ -190,21 +190,15 @@ func start(ctx context.Context, args, environ []string, log *os.File) error {
 	if ctx.Err() != nil {
 		return &StartError{Reason: context.Cause(ctx).Error(), Err: context.Cause(ctx)}
 	}
-	return &StartError{Reason: Reason(log.Name(), err), Err: err}
+	return &StartError{Reason: reason(log.Name(), err), Err: err}
 }
 
-// Spawn starts a program that outlives this process, in a session of its own and in the directory "/". It
-// gets no other descriptors than these, of which nil ones are empty. The caller waits for it.
-func Spawn(args, environ []string, stdin, stdout, log *os.File) (*exec.Cmd, error) {
+// spawn starts a program that outlives this process, in a session of its own and in the directory "/". It
+// gets no other descriptors than these. The caller waits for it.
+func spawn(args, environ []string, stdout, log *os.File) (*exec.Cmd, error) {
 	closeOthers()
 	cmd := exec.Command(args[0], args[1:]...) //nolint:noctx // it outlives this process
-	cmd.Dir, cmd.Env, cmd.Stderr = "/", environ, log
-	if stdin != nil {
-		cmd.Stdin = stdin
-	}
-	if stdout != nil {
-		cmd.Stdout = stdout
-	}
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = "/", environ, stdout, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	// What this process ignores, as in a job that a script has put in the background, its children
 	// would ignore, and with them every command. What it catches they do not.
@@ -218,8 +212,8 @@ func Spawn(args, environ []string, stdin, stdout, log *os.File) (*exec.Cmd, erro
 	return cmd, cmd.Start()
 }
 
-// Reason says why a program that was started has ended, from the file with what it printed and the error of its end.
-func Reason(log string, err error) string {
+// reason says why a program that was started has ended, from the file with what it printed and the error of its end.
+func reason(log string, err error) string {
 	text, _ := os.ReadFile(log) // empty after an error
 	if line, _, _ := bytes.Cut(bytes.TrimSpace(text), []byte("\n")); len(line) > 0 {
 		return strings.TrimPrefix(printable.Line(string(line)), "sallyport: ")
