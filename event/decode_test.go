@@ -146,7 +146,7 @@ func TestDecodeErrors(t *testing.T) {
 		{"a result", `{"type":"result","argv":[]}`, "decode it into a sallyport.Result"},
 		{"no type", `{"v":1}`, "the member type is missing"},
 		{"a member twice", head + `"approval_decided","decision":"denied","decision":"approved"}`, `repeated member "decision"`},
-		{"another kind of value", head + `"ended","exit_code":"0"}`, "cannot unmarshal"},
+		{"another kind of value", head + `"ended","exit_code":"0"}`, "invalid type"},
 		{"an unknown answer", head + `"approval_decided","decision":"yes"}`, "yes"},
 		{"an unknown stream", head + `"output","stream":"stdin"}`, `the stream "stdin" is not known`},
 		{"no end of a connection", head + `"network_closed","host":"h"}`, `those of the type "network_decided"`},

@@ -64,8 +64,8 @@ func (e *Executor) decide(ctx context.Context, method string, params json.RawMes
 	if method != wire.MethodPolicyRequest {
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeNoMethod, Message: "unknown method " + method}
 	}
-	var q wire.PolicyRequest
-	if err := json.Unmarshal(params, &q); err != nil {
+	q, err := wire.Decode[wire.PolicyRequest](params)
+	if err != nil {
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: err.Error()}
 	}
 	p := e.find(q.ProcessID)

@@ -151,7 +151,7 @@ func arrived(t interface{ Fatalf(string, ...any) }, s *wire.Start, policy sandbo
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
-	got, err := wire.DecodeStart(text)
+	got, err := wire.Decode[wire.Start](text)
 	if err != nil || !reflect.DeepEqual(got, s) {
 		t.Fatalf("%s: %+v, %v", text, got, err)
 	}

@@ -19,6 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
+	"github.com/sallyport-dev/sallyport/internal/wire"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -93,13 +94,13 @@ func (s *side) fail(m *jsonrpc.Message, code int64, message string) {
 }
 
 // greet performs the handshake and returns the parameters of initialize.
-func (s *side) greet() hello {
+func (s *side) greet() wire.Initialize {
 	s.t.Helper()
 	m := s.take("initialize")
 	if m == nil {
-		return hello{}
+		return wire.Initialize{}
 	}
-	var h hello
+	var h wire.Initialize
 	if err := json.Unmarshal(m.Params, &h); err != nil {
 		s.t.Error(err)
 	}
@@ -180,7 +181,7 @@ func TestCalls(t *testing.T) {
 			t.Errorf("session %q", got)
 		}
 	}, func(s *side) {
-		if h := s.greet(); !h.Extensions || h.Approvals || h.Name != "test" {
+		if h := s.greet(); !h.ExtensionMethods || h.Approvals || h.ClientName != "test" {
 			s.t.Errorf("%+v", h)
 		}
 		first, second := s.take("echo"), s.take("echo")
@@ -491,8 +492,8 @@ func TestBinary(t *testing.T) {
 				t.Errorf("asked: %v, %v", asks, c.Err())
 			}
 		}, func(s *side) {
-			if h := s.greet(); h.Binary != asks {
-				t.Errorf("asks: %v, want %v", h.Binary, asks)
+			if h := s.greet(); h.BinaryOutput != asks {
+				t.Errorf("asks: %v, want %v", h.BinaryOutput, asks)
 			}
 			for _, m := range []string{`{"method":"a"}`, "\x01x", `{"method":"b"}`} {
 				_ = s.Write([]byte(m))

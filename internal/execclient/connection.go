@@ -23,16 +23,6 @@ const (
 	uselessPause = 100 * time.Millisecond
 )
 
-// hello are the parameters of initialize.
-type hello struct {
-	Name       string `json:"clientName"`
-	Resume     string `json:"resumeSessionId,omitempty"`
-	TakeOver   bool   `json:"takeOver,omitempty"` // the server may not have seen yet that the connection before was cut
-	Extensions bool   `json:"extensionMethods,omitempty"`
-	Approvals  bool   `json:"approvals,omitempty"`
-	Binary     bool   `json:"binaryOutput,omitempty"`
-}
-
 // run reads, and resumes the session, until that is not possible any more.
 func (c *Client) run(conn *jsonrpc.Conn) {
 	defer close(c.over)
@@ -208,7 +198,10 @@ func (c *Client) open(ctx context.Context, session string) (*jsonrpc.Conn, *wire
 
 // greet performs the handshake.
 func (c *Client) greet(conn *jsonrpc.Conn, session string) (*wire.InitializeResult, error) {
-	params, err := json.Marshal(hello{Name: c.opts.Name, Resume: session, TakeOver: session != "", Extensions: c.opts.Extensions, Approvals: c.opts.Approvals, Binary: c.opts.OnBinary != nil})
+	params, err := json.Marshal(wire.Initialize{
+		ClientName: c.opts.Name, ExtensionMethods: c.opts.Extensions, Approvals: c.opts.Approvals, BinaryOutput: c.opts.OnBinary != nil,
+		Resume: session, TakeOver: session != "", // the server may not have seen yet that the connection before was cut
+	})
 	if err != nil {
 		return nil, fmt.Errorf("cannot encode the handshake: %w", err)
 	}

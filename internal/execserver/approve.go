@@ -138,7 +138,7 @@ func decision(m *jsonrpc.Message, r *approval.Request) (approval.Decision, error
 	if m.Error != nil {
 		return none, fmt.Errorf("it has the error %q", printable.Line(m.Error.Message))
 	}
-	said, err := wire.DecodeRunApproval(m.Result)
+	said, err := wire.Decode[wire.RunApproval](m.Result)
 	if err != nil {
 		return none, err
 	}

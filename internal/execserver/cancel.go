@@ -49,13 +49,13 @@ func (c *connection) cancelable(id jsonrpc.ID) (ctx context.Context, done func()
 // cancelRequest performs request/cancel. A request that does not wait, or not any more, goes on: its
 // answer may be on its way.
 func (c *connection) cancelRequest(m *jsonrpc.Message) error {
-	id, err := wire.DecodeCancel(m.Params)
+	p, err := wire.Decode[wire.Canceled](m.Params)
 	if err != nil {
 		return errors.Join(errProtocol, err)
 	}
 	c.cancels.mu.Lock()
 	defer c.cancels.mu.Unlock()
-	if r := c.cancels.open[id]; r != nil {
+	if r := c.cancels.open[p.ID]; r != nil {
 		r.cancel(errCanceled)
 	}
 	return nil

@@ -225,21 +225,21 @@ func extension(m method) method {
 
 // methods are the methods that are served.
 var methods = map[string]method{
-	"initialize":                 on("", wire.DecodeInitialize, (*connection).initialize),
+	"initialize":                 on("", wire.Decode[wire.Initialize], (*connection).initialize),
 	"environment/info":           on("environment info", wire.DecodeNothing, (*connection).environmentInfo),
 	"environment/status":         on("environment status", wire.DecodeNothing, (*connection).environmentStatus),
-	"fs/watchMissing":            on("filesystem", wire.DecodeWatchMissing, (*connection).watchMissing),
-	"process/start":              on("exec", wire.DecodeStart, (*connection).startProcess),
-	"process/read":               on("exec", wire.DecodeRead, (*connection).readProcess),
-	"process/write":              on("exec", wire.DecodeWrite, (*connection).writeProcess),
+	"fs/watchMissing":            on("filesystem", wire.Decode[wire.WatchMissing], (*connection).watchMissing),
+	"process/start":              on("exec", wire.Decode[wire.Start], (*connection).startProcess),
+	"process/read":               on("exec", wire.Decode[wire.Read], (*connection).readProcess),
+	"process/write":              on("exec", wire.Decode[wire.Write], (*connection).writeProcess),
 	"process/signal":             on("exec", decodeSignal, (*connection).signalProcess),
-	"process/terminate":          on("exec", wire.DecodeTerminate, (*connection).terminateProcess),
-	"process/resize":             extension(on("exec", wire.DecodeResize, (*connection).resizeProcess)),
-	"process/closeStdin":         extension(on("exec", wire.DecodeCloseStdin, (*connection).closeStdin)),
+	"process/terminate":          on("exec", wire.Decode[wire.Terminate], (*connection).terminateProcess),
+	"process/resize":             extension(on("exec", wire.Decode[wire.Resize], (*connection).resizeProcess)),
+	"process/closeStdin":         extension(on("exec", wire.Decode[wire.CloseStdin], (*connection).closeStdin)),
 	"process/list":               extension(on("exec", wire.DecodeNothing, (*connection).listProcesses)),
-	"http/request":               on("http", wire.DecodeHTTPRequest, (*connection).requestHTTP),
-	"environmentConfig/read":     on("environment config", wire.DecodeReadConfig, (*connection).readConfig),
-	"capabilityRoots/discoverV1": on("capability discovery", wire.DecodeDiscover, (*connection).discover),
+	"http/request":               on("http", wire.Decode[wire.HTTPRequest], (*connection).requestHTTP),
+	"environmentConfig/read":     on("environment config", wire.Decode[wire.ReadConfig], (*connection).readConfig),
+	"capabilityRoots/discoverV1": on("capability discovery", wire.Decode[wire.Discover], (*connection).discover),
 }
 
 // request performs a request. Parameters are decoded before anything else is looked at, as

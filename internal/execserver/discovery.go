@@ -43,7 +43,8 @@ func (c *connection) readConfig(id jsonrpc.ID, p *wire.ReadConfig) {
 }
 
 // discover looks for capabilities, after the requests about files that came before.
-func (c *connection) discover(id jsonrpc.ID, roots []wire.CapabilityRoot) {
+func (c *connection) discover(id jsonrpc.ID, p *wire.Discover) {
+	roots := p.Roots
 	if len(roots) > maxRoots {
 		c.fail(id, refuse(fmt.Sprintf("at most %d capability roots can be inspected at once", maxRoots)))
 		return

@@ -62,10 +62,10 @@ func TestRecordedClient(t *testing.T) {
 			if _, err := known.decode(m.Params); err != nil {
 				t.Errorf("%s: %v", raw, err)
 			}
-			if start, err := wire.DecodeStart(m.Params); m.Method == "process/start" && (err != nil || len(start.Unsupported) > 0 || start.Sandbox != nil && len(start.Sandbox.Unsupported) > 0) {
+			if start, err := wire.Decode[wire.Start](m.Params); m.Method == "process/start" && (err != nil || len(start.Unsupported) > 0 || start.Sandbox != nil && len(start.Sandbox.Unsupported) > 0) {
 				t.Errorf("%s: %+v, %v", raw, start, err)
 			}
-			if file, err := wire.DecodeFile(m.Params); strings.HasPrefix(m.Method, "fs/") && m.Method != "fs/watchMissing" && (err != nil || file.Sandbox != nil && len(file.Sandbox.Unsupported) > 0) {
+			if file, err := wire.Decode[wire.File](m.Params); strings.HasPrefix(m.Method, "fs/") && m.Method != "fs/watchMissing" && (err != nil || file.Sandbox != nil && len(file.Sandbox.Unsupported) > 0) {
 				t.Errorf("%s: %+v, %v", raw, file, err)
 			}
 		}

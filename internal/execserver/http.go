@@ -162,7 +162,7 @@ func (s *Server) httpRequest(p *wire.HTTPRequest) (*fetch.Request, *jsonrpc.Erro
 		return nil, invalid("http/request " + err.Error())
 	}
 	r.SetBody(p.Body)
-	if p.Stop {
+	if p.Redirect == "stop" {
 		r.StopAtRedirects()
 	}
 	return r, nil

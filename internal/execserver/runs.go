@@ -32,17 +32,17 @@ const maxRunHidden = 64
 
 // runMethods are methods about runs, for clients that ask for extension methods.
 var runMethods = map[string]method{
-	"run/start":      on("run", wire.DecodeRunStart, (*connection).startRun),
+	"run/start":      on("run", wire.Decode[wire.RunStart], (*connection).startRun),
 	"run/list":       on("run", wire.DecodeNothing, (*connection).listRuns),
-	"run/read":       on("run", wire.DecodeRunRead, (*connection).readRun),
-	"run/write":      on("run", wire.DecodeRunWrite, (*connection).writeRun),
+	"run/read":       on("run", wire.Decode[wire.RunRead], (*connection).readRun),
+	"run/write":      on("run", wire.Decode[wire.RunWrite], (*connection).writeRun),
 	"run/closeStdin": on("run", wire.DecodeRunID, (*connection).closeRunInput),
-	"run/wait":       on("run", wire.DecodeRunWait, (*connection).waitRun),
+	"run/wait":       on("run", wire.Decode[wire.RunWait], (*connection).waitRun),
 	"run/screen":     on("run", wire.DecodeRunID, (*connection).runScreen),
-	"run/resize":     on("run", wire.DecodeRunResize, (*connection).resizeRun),
+	"run/resize":     on("run", wire.Decode[wire.RunResize], (*connection).resizeRun),
 	"run/signal":     on("run", decodeRunSignal, (*connection).signalRun),
 	"run/terminate":  on("run", wire.DecodeRunID, (*connection).terminateRun),
-	"run/result":     on("run", wire.DecodeRunResult, (*connection).runResult),
+	"run/result":     on("run", wire.Decode[wire.RunResultOf], (*connection).runResult),
 	"run/remove":     on("run", wire.DecodeRunID, (*connection).removeRun),
 	"sandbox/list":   on("sandbox", wire.DecodeNothing, (*connection).listNamed),
 	"sandbox/stop":   on("sandbox", wire.DecodeSandboxName, (*connection).stopNamed),

@@ -32,7 +32,7 @@ import (
 
 // approvalRequest is what approvers of clients and approver programs get.
 type approvalRequest struct {
-	Type string `json:"type" schema:"enum=approval_request"`
+	Type string `json:"type" rule:"one=approval_request"`
 	approval.Request
 }
 
@@ -53,8 +53,6 @@ func (g *generator) field(t reflect.Type, f reflect.StructField) schema {
 	}
 	of, known := described[t.Name()+"."+f.Name]
 	switch {
-	case t == reflect.TypeFor[cancelParams]():
-		return schema{"$ref": "#/$defs/id"}
 	case !known:
 		panic("nothing says what stands in " + t.Name() + "." + f.Name)
 	case of == nil:

@@ -7,16 +7,17 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"iter"
 	"maps"
 	"math"
 	"os"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/sallyport-dev/sallyport/internal/fsserver"
+	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
 	"github.com/sallyport-dev/sallyport/internal/wire"
 )
 
@@ -25,268 +26,67 @@ var update = flag.Bool("update", false, "write docs/protocol.schema.json")
 // schemaFile is the JSON Schema of the protocol.
 const schemaFile = "../../docs/protocol.schema.json"
 
-// The parameters that package wire decodes into other forms than they have on the wire. Of those
-// below, a member with omitempty is optional. The tag schema has further bounds.
-type (
-	nothing          struct{}
-	initializeParams struct {
-		ClientName       string  `json:"clientName"`
-		ResumeSessionID  *string `json:"resumeSessionId,omitempty" schema:"min=1"`
-		ObserveSessionID *string `json:"observeSessionId,omitempty" schema:"min=1"`
-		ExtensionMethods bool    `json:"extensionMethods,omitempty"`
-		Approvals        bool    `json:"approvals,omitempty"`
-		BinaryOutput     bool    `json:"binaryOutput,omitempty"`
-		TakeOver         bool    `json:"takeOver,omitempty"`
-	}
-	readParams struct {
-		ProcessID string `json:"processId"`
-		AfterSeq  uint64 `json:"afterSeq,omitempty"`
-		MaxBytes  uint64 `json:"maxBytes,omitempty"`
-		WaitMs    uint64 `json:"waitMs,omitempty"`
-	}
-	fileParams struct {
-		Path           string        `json:"path"`
-		FollowSymlinks bool          `json:"followSymlinks,omitempty"`
-		Sandbox        *wire.Sandbox `json:"sandbox,omitempty"`
-	}
-	writeFileParams struct {
-		fileParams
-		Data   []byte `json:"dataBase64"`
-		Atomic bool   `json:"atomic,omitempty"`
-	}
-	createParams struct {
-		fileParams
-		Recursive bool `json:"recursive,omitempty"`
-	}
-	removeParams struct {
-		createParams
-		Force bool `json:"force,omitempty"`
-	}
-	pairParams struct {
-		Source      string        `json:"sourcePath"`
-		Destination string        `json:"destinationPath"`
-		Sandbox     *wire.Sandbox `json:"sandbox,omitempty"`
-	}
-	copyParams struct {
-		pairParams
-		Recursive      bool `json:"recursive"`
-		FollowSymlinks bool `json:"followSymlinks,omitempty"` // false is refused
-	}
-	renameParams struct {
-		pairParams
-		Replace        bool `json:"replace,omitempty"`
-		FollowSymlinks bool `json:"followSymlinks,omitempty"`
-	}
-	chmodParams struct {
-		fileParams
-		Mode uint32 `json:"mode"`
-	}
-	symlinkParams struct {
-		fileParams
-		Target string `json:"target"`
-	}
-	appendParams struct {
-		fileParams
-		Data []byte `json:"dataBase64"`
-	}
-	walkParams struct {
-		fileParams
-		Options walkOptions `json:"options"`
-	}
-	walkOptions struct {
-		MaxDepth       uint64 `json:"maxDepth"`
-		MaxDirectories uint64 `json:"maxDirectories"`
-		MaxEntries     uint64 `json:"maxEntries"`
-		Follow         bool   `json:"followDirectorySymlinks"`
-		Prune          bool   `json:"pruneHiddenDirectories,omitempty"`
-	}
-	openParams struct {
-		fileParams
-		HandleID string `json:"handleId"`
-		Mode     string `json:"mode,omitempty" schema:"enum=read|replace"`
-	}
-	readBlockParams struct {
-		HandleID string `json:"handleId"`
-		Offset   uint64 `json:"offset"`
-		Len      uint64 `json:"len"`
-	}
-	writeBlockParams struct {
-		HandleID string `json:"handleId"`
-		Offset   uint64 `json:"offset"`
-		Chunk    []byte `json:"chunk"`
-	}
-	watchParams struct {
-		WatchID uint64        `json:"watchId"`
-		Missing []string      `json:"missing"`
-		Sandbox *wire.Sandbox `json:"sandbox,omitempty"`
-	}
-	httpParams struct {
-		Method    string       `json:"method"`
-		URL       string       `json:"url"`
-		RequestID string       `json:"requestId"`
-		Headers   []httpHeader `json:"headers,omitempty"`
-		Body      []byte       `json:"bodyBase64,omitempty"`
-		TimeoutMs uint64       `json:"timeoutMs,omitempty"`
-		Redirect  string       `json:"redirectPolicy,omitempty" schema:"enum=follow|stop"`
-		Stream    bool         `json:"streamResponse,omitempty"`
-	}
-	httpHeader struct {
-		Name        string `json:"name"`
-		Value       string `json:"value"`
-		ValueEnvVar string `json:"valueEnvVar,omitempty" schema:"min=1"`
-	}
-	configParams struct {
-		CWD              string     `json:"cwd"`
-		ConfigPaths      [][]string `json:"configPaths"`
-		RequirementPaths [][]string `json:"requirementsPaths"`
-	}
-	discoverParams struct {
-		Roots []capabilityRoot `json:"roots"`
-	}
-	capabilityRoot struct {
-		ID      string        `json:"id"`
-		Path    string        `json:"path"`
-		Sandbox *wire.Sandbox `json:"sandbox,omitempty"`
-	}
-	runStartParams struct {
-		Args       []string          `json:"args" schema:"min=1"`
-		CWD        string            `json:"cwd,omitempty"`
-		Env        map[string]string `json:"env,omitempty"`
-		TTY        *wire.TTYSize     `json:"tty,omitempty"`
-		OpenStdin  bool              `json:"openStdin,omitempty"`
-		Screen     bool              `json:"screen,omitempty"`
-		Events     bool              `json:"events,omitempty"`
-		Reader     bool              `json:"reader,omitempty"`
-		Hidden     []string          `json:"hidden,omitempty"`
-		Transient  bool              `json:"transient,omitempty"`
-		Unattended bool              `json:"unattended,omitempty"`
-		Sandbox    *runSandbox       `json:"sandbox,omitempty"`
-	}
-	runSandbox struct {
-		Name   string `json:"name" schema:"min=1"`
-		IdleMs uint64 `json:"idleMs,omitempty"`
-	}
-	sandboxParams struct {
-		Name string `json:"name"`
-	}
-	runParams struct {
-		RunID string `json:"runId"`
-	}
-	runReadParams struct {
-		runParams
-		After    uint64     `json:"after"`
-		MaxBytes uint64     `json:"maxBytes,omitempty"`
-		WaitMs   uint64     `json:"waitMs,omitempty"`
-		Reader   *runReader `json:"reader,omitempty"`
-	}
-	runReader struct {
-		StdoutClosed bool `json:"stdoutClosed,omitempty"`
-		StderrClosed bool `json:"stderrClosed,omitempty"`
-		Leaves       bool `json:"leaves,omitempty"`
-	}
-	runResultParams struct {
-		runParams
-		Output bool   `json:"output,omitempty"`
-		From   uint64 `json:"from,omitempty"`
-	}
-	runWriteParams struct {
-		runParams
-		Chunk   []byte `json:"chunk"`
-		WriteID string `json:"writeId,omitempty" schema:"min=1"`
-	}
-	runWaitParams struct {
-		runParams
-		For       runConditions `json:"for"`
-		TimeoutMs uint64        `json:"timeoutMs,omitempty"`
-	}
-	runConditions struct {
-		Exit        bool   `json:"exit,omitempty"`
-		QuietMs     uint64 `json:"quietMs,omitempty"`
-		Input       bool   `json:"input,omitempty"`
-		Match       string `json:"match,omitempty"`
-		Port        bool   `json:"port,omitempty"`
-		FirstOutput bool   `json:"firstOutput,omitempty"`
-		Bytes       uint64 `json:"bytes,omitempty"`
-		Raw         bool   `json:"raw,omitempty"`
-		After       uint64 `json:"after,omitempty"`
-	}
-	runResizeParams struct {
-		runParams
-		Cols uint16 `json:"cols" schema:"min=1"`
-		Rows uint16 `json:"rows" schema:"min=1"`
-	}
-	runSignalParams struct {
-		runParams
-		Signal string `json:"signal" schema:"example=SIGTERM"`
-	}
-	cancelParams struct {
-		ID json.RawMessage `json:"id"`
-	}
-	approveAnswer struct {
-		Decision string `json:"decision"`
-		Message  string `json:"message,omitempty"`
-	}
-)
+type nothing struct{}
 
 // A call is a method with the forms of its parameters and its result.
 type call struct{ params, result any }
 
 // calls are the requests of clients.
 var calls = map[string]call{
-	"initialize":                 {initializeParams{}, wire.InitializeResult{}},
+	"initialize":                 {wire.Initialize{}, wire.InitializeResult{}},
 	"environment/info":           {nothing{}, wire.Environment{}},
 	"environment/status":         {nothing{}, wire.EnvironmentStatus{}},
 	"process/start":              {wire.Start{}, wire.StartResult{}},
-	"process/read":               {readParams{}, wire.ReadResult{}},
+	"process/read":               {wire.Read{}, wire.ReadResult{}},
 	"process/write":              {wire.Write{}, wire.WriteResult{}},
 	"process/signal":             {wire.Signal{}, nothing{}},
 	"process/terminate":          {wire.Terminate{}, wire.TerminateResult{}},
 	"process/resize":             {wire.Resize{}, nothing{}},
 	"process/closeStdin":         {wire.CloseStdin{}, wire.WriteResult{}},
 	"process/list":               {nothing{}, wire.ListResult{}},
-	"http/request":               {httpParams{}, wire.HTTPResult{}},
-	"environmentConfig/read":     {configParams{}, wire.ConfigResult{}},
-	"capabilityRoots/discoverV1": {discoverParams{}, wire.DiscoverResult{}},
-	"fs/watchMissing":            {watchParams{}, wire.WatchMissingResult{}},
-	"fs/readFile":                {fileParams{}, wire.ReadFileResult{}},
-	"fs/getMetadata":             {fileParams{}, wire.Metadata{}},
-	"fs/canonicalize":            {fileParams{}, wire.CanonicalizeResult{}},
-	"fs/readDirectory":           {fileParams{}, wire.ReadDirectoryResult{}},
-	"fs/writeFile":               {writeFileParams{}, nothing{}},
-	"fs/createDirectory":         {createParams{}, nothing{}},
-	"fs/remove":                  {removeParams{}, nothing{}},
-	"fs/walk":                    {walkParams{}, wire.WalkResult{}},
-	"fs/copy":                    {copyParams{}, nothing{}},
-	"fs/rename":                  {renameParams{}, nothing{}},
-	"fs/chmod":                   {chmodParams{}, nothing{}},
-	"fs/symlink":                 {symlinkParams{}, nothing{}},
-	"fs/append":                  {appendParams{}, nothing{}},
-	"fs/open":                    {openParams{}, wire.OpenResult{}},
-	"fs/readBlock":               {readBlockParams{}, wire.ReadBlockResult{}},
-	"fs/writeBlock":              {writeBlockParams{}, nothing{}},
-	"fs/close":                   {wire.OpenResult{}, nothing{}}, // the same member
-	"run/start":                  {runStartParams{}, wire.RunStartResult{}},
+	"http/request":               {wire.HTTPRequest{}, wire.HTTPResult{}},
+	"environmentConfig/read":     {wire.ReadConfig{}, wire.ConfigResult{}},
+	"capabilityRoots/discoverV1": {wire.Discover{}, wire.DiscoverResult{}},
+	"fs/watchMissing":            {wire.WatchMissing{}, wire.WatchMissingResult{}},
+	"fs/readFile":                {wire.File{}, wire.ReadFileResult{}},
+	"fs/getMetadata":             {wire.File{}, wire.Metadata{}},
+	"fs/canonicalize":            {wire.File{}, wire.CanonicalizeResult{}},
+	"fs/readDirectory":           {wire.File{}, wire.ReadDirectoryResult{}},
+	"fs/writeFile":               {wire.WriteFile{}, nothing{}},
+	"fs/createDirectory":         {wire.CreateDirectory{}, nothing{}},
+	"fs/remove":                  {wire.Remove{}, nothing{}},
+	"fs/walk":                    {wire.Walk{}, wire.WalkResult{}},
+	"fs/copy":                    {wire.Copy{}, nothing{}},
+	"fs/rename":                  {wire.Rename{}, nothing{}},
+	"fs/chmod":                   {wire.Chmod{}, nothing{}},
+	"fs/symlink":                 {wire.Symlink{}, nothing{}},
+	"fs/append":                  {wire.Append{}, nothing{}},
+	"fs/open":                    {wire.Open{}, wire.OpenResult{}},
+	"fs/readBlock":               {wire.ReadBlock{}, wire.ReadBlockResult{}},
+	"fs/writeBlock":              {wire.WriteBlock{}, nothing{}},
+	"fs/close":                   {wire.Close{}, nothing{}},
+	"run/start":                  {wire.RunStart{}, wire.RunStartResult{}},
 	"run/list":                   {nothing{}, wire.RunList{}},
-	"run/read":                   {runReadParams{}, wire.RunReadResult{}},
-	"run/write":                  {runWriteParams{}, nothing{}},
-	"run/closeStdin":             {runParams{}, nothing{}},
-	"run/wait":                   {runWaitParams{}, wire.RunWaitResult{}},
-	"run/screen":                 {runParams{}, wire.RunScreen{}},
-	"run/resize":                 {runResizeParams{}, nothing{}},
-	"run/signal":                 {runSignalParams{}, nothing{}},
-	"run/terminate":              {runParams{}, wire.TerminateResult{}},
-	"run/result":                 {runResultParams{}, wire.RunResult{}},
-	"run/remove":                 {runParams{}, nothing{}},
+	"run/read":                   {wire.RunRead{}, wire.RunReadResult{}},
+	"run/write":                  {wire.RunWrite{}, nothing{}},
+	"run/closeStdin":             {wire.RunParams{}, nothing{}},
+	"run/wait":                   {wire.RunWait{}, wire.RunWaitResult{}},
+	"run/screen":                 {wire.RunParams{}, wire.RunScreen{}},
+	"run/resize":                 {wire.RunResize{}, nothing{}},
+	"run/signal":                 {wire.RunSignal{}, nothing{}},
+	"run/terminate":              {wire.RunParams{}, wire.TerminateResult{}},
+	"run/result":                 {wire.RunResultOf{}, wire.RunResult{}},
+	"run/remove":                 {wire.RunParams{}, nothing{}},
 	"sandbox/list":               {nothing{}, wire.SandboxList{}},
-	"sandbox/stop":               {sandboxParams{}, nothing{}},
+	"sandbox/stop":               {wire.SandboxParams{}, nothing{}},
 }
 
 // serverCalls are the requests of the server.
-var serverCalls = map[string]call{wire.MethodApprove: {wire.RunApprove{}, approveAnswer{}}, wire.MethodPolicyRequest: {wire.PolicyRequest{}, wire.PolicyAnswer{}}}
+var serverCalls = map[string]call{wire.MethodApprove: {wire.RunApprove{}, wire.RunApproval{}}, wire.MethodPolicyRequest: {wire.PolicyRequest{}, wire.PolicyAnswer{}}}
 
 // notices are the notifications of both sides.
 var notices = map[string]any{
-	"initialized": nothing{}, "request/cancel": cancelParams{}, wire.MethodOutput: wire.Output{}, wire.MethodExited: wire.Exited{}, wire.MethodClosed: wire.Closed{},
+	"initialized": nothing{}, "request/cancel": wire.Canceled{}, wire.MethodOutput: wire.Output{}, wire.MethodExited: wire.Exited{}, wire.MethodClosed: wire.Closed{},
 	wire.MethodMissingChanged: wire.MissingChanged{}, wire.MethodBodyDelta: wire.BodyDelta{}, wire.MethodRunEvent: wire.RunEvent{}, wire.MethodPolicyDecision: wire.PolicyDecision{},
 }
 
@@ -303,17 +103,24 @@ type generator struct {
 // object returns the schema of a structure.
 func (g *generator) object(t reflect.Type) schema {
 	properties, required := schema{}, []string{}
-	for _, f := range reflect.VisibleFields(t) {
-		name, options, tagged := strings.Cut(f.Tag.Get("json"), ",")
-		if name == "" || name == "-" {
+	for f := range members(t) {
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name == "" || name == "-" || f.Tag.Get("schema") == "-" {
 			continue
 		}
-		s := bounded(g.field(t, f), f.Tag.Get("schema"))
-		optional := tagged && strings.HasPrefix(options, "omit")
+		rules := strings.Split(f.Tag.Get("rule"), ",")
+		s := bounded(g.field(t, f), append(rules, f.Tag.Get("schema")))
+		optional, nullable := strings.HasPrefix(options, "omit"), f.Type.Kind() == reflect.Pointer
+		if g.lenient {
+			optional = !slices.Contains(rules, "need")
+			nullable = optional && !slices.Contains(rules, "nonnull")
+		} else if optional {
+			nullable = false
+		}
 		if !optional {
 			required = append(required, name)
 		}
-		if nullable := f.Type.Kind() == reflect.Pointer && !optional; nullable || g.lenient && optional && f.Type.Kind() != reflect.Bool {
+		if nullable {
 			s = schema{"anyOf": []any{s, schema{"type": "null"}}}
 		}
 		properties[name] = s
@@ -328,17 +135,38 @@ func (g *generator) object(t reflect.Type) schema {
 	return o
 }
 
-// bounded adds what the tag says.
-func bounded(s schema, tag string) schema {
-	key, value, _ := strings.Cut(tag, "=")
-	switch key {
-	case "enum":
-		s["enum"] = strings.Split(value, "|")
-	case "example":
-		s["examples"] = []string{value}
-	case "min":
-		n, _ := strconv.Atoi(value)
-		s[map[any]string{"string": "minLength", "array": "minItems", "integer": "minimum"}[s["type"]]] = n
+// members returns the fields of a structure, with those of what is embedded without a name.
+func members(t reflect.Type) iter.Seq[reflect.StructField] {
+	return func(yield func(reflect.StructField) bool) {
+		for i := range t.NumField() {
+			f := t.Field(i)
+			if f.Anonymous && f.Tag.Get("json") == "" && f.Type.Kind() == reflect.Struct {
+				for inner := range members(f.Type) {
+					if !yield(inner) {
+						return
+					}
+				}
+			} else if !yield(f) {
+				return
+			}
+		}
+	}
+}
+
+// bounded adds what the tags say.
+func bounded(s schema, tags []string) schema {
+	for _, tag := range tags {
+		key, value, _ := strings.Cut(tag, "=")
+		switch key {
+		case "one":
+			s["enum"] = strings.Split(value, "|")
+		case "example":
+			s["examples"] = []string{value}
+		case "base64":
+			s["contentEncoding"] = "base64"
+		case "filled":
+			s[map[any]string{"string": "minLength", "array": "minItems", "integer": "minimum"}[s["type"]]] = 1
+		}
 	}
 	return s
 }
@@ -348,6 +176,8 @@ func (g *generator) value(t reflect.Type) schema {
 	switch {
 	case t == reflect.TypeFor[[]byte]():
 		return schema{"type": "string", "contentEncoding": "base64"}
+	case t == reflect.TypeFor[jsonrpc.ID]():
+		return schema{"$ref": "#/$defs/id"}
 	}
 	if s := g.form(t); s != nil {
 		return s

@@ -18,46 +18,47 @@ const maxReadFile = (jsonrpc.MaxFrame - 4<<10) / 4 * 3
 
 // decoders decode the parameters of requests, by method.
 var decoders = map[string]func(json.RawMessage) (*Request, error){
-	"fs/readFile":        onFile(wire.DecodeFile, wholeFile, readFile),
-	"fs/getMetadata":     onFile(wire.DecodeFile, wholeFile, getMetadata),
-	"fs/canonicalize":    onFile(wire.DecodeFile, wholeFile, canonicalize),
-	"fs/readDirectory":   onFile(wire.DecodeFile, wholeFile, readDirectory),
-	"fs/writeFile":       onFile(wire.DecodeWriteFile, func(p *wire.WriteFile) *wire.File { return &p.File }, writeFile),
-	"fs/createDirectory": onFile(wire.DecodeCreateDirectory, func(p *wire.CreateDirectory) *wire.File { return &p.File }, createDirectory),
-	"fs/remove":          onFile(wire.DecodeRemove, func(p *wire.Remove) *wire.File { return &p.File }, remove),
-	"fs/walk":            onFile(wire.DecodeWalk, func(p *wire.Walk) *wire.File { return &p.File }, walk),
+	"fs/readFile":        onFile(readFile),
+	"fs/getMetadata":     onFile(getMetadata),
+	"fs/canonicalize":    onFile(canonicalize),
+	"fs/readDirectory":   onFile(readDirectory),
+	"fs/writeFile":       onFile(writeFile),
+	"fs/createDirectory": onFile(createDirectory),
+	"fs/remove":          onFile(remove),
+	"fs/walk":            onFile(walk),
 	"fs/copy":            decodeCopy,
 	"fs/rename":          decodeRename,
-	"fs/chmod":           onFile(wire.DecodeChmod, func(p *wire.Chmod) *wire.File { return &p.File }, chmod),
-	"fs/symlink":         onFile(wire.DecodeSymlink, func(p *wire.Symlink) *wire.File { return &p.File }, symlink),
-	"fs/append":          onFile(wire.DecodeAppend, func(p *wire.Append) *wire.File { return &p.File }, appendFile),
+	"fs/chmod":           onFile(chmod),
+	"fs/symlink":         onFile(symlink),
+	"fs/append":          onFile(appendFile),
 	"fs/open":            decodeOpen,
-	"fs/readBlock": onHandle(wire.DecodeReadBlock, UsesHandle, func(p *wire.ReadBlock) string { return p.HandleID },
+	"fs/readBlock": onHandle(UsesHandle, func(p *wire.ReadBlock) string { return p.HandleID },
 		func(h *files.Handles, p *wire.ReadBlock) (any, error) {
 			block, end, err := h.ReadBlock(p.HandleID, p.Offset, p.Len)
 			return wire.ReadBlockResult{Chunk: block, EOF: end}, err
 		}),
-	"fs/writeBlock": onHandle(wire.DecodeWriteBlock, UsesHandle, func(p *wire.WriteBlock) string { return p.HandleID },
+	"fs/writeBlock": onHandle(UsesHandle, func(p *wire.WriteBlock) string { return p.HandleID },
 		func(h *files.Handles, p *wire.WriteBlock) (any, error) {
 			return struct{}{}, h.WriteBlock(p.HandleID, p.Offset, p.Chunk)
 		}),
-	"fs/close": onHandle(wire.DecodeClose, ClosesHandle, func(p *wire.Close) string { return p.HandleID },
+	"fs/close": onHandle(ClosesHandle, func(p *wire.Close) string { return p.HandleID },
 		func(h *files.Handles, p *wire.Close) (any, error) { return struct{}{}, h.Close(p.HandleID) }),
 }
 
 // extensions are the methods that are none of the protocol.
 var extensions = map[string]bool{"fs/rename": true, "fs/chmod": true, "fs/symlink": true, "fs/append": true}
 
-func wholeFile(p *wire.File) *wire.File { return p }
-
 // onFile returns the decoder for a method about one file.
-func onFile[P any](decode func(json.RawMessage) (P, error), file func(P) *wire.File, perform func(context.Context, files.Target, P) (any, error)) func(json.RawMessage) (*Request, error) {
+func onFile[T any, P interface {
+	*T
+	Of() *wire.File
+}](perform func(context.Context, files.Target, P) (any, error)) func(json.RawMessage) (*Request, error) {
 	return func(params json.RawMessage) (*Request, error) {
-		p, err := decode(params)
+		p, err := wire.Decode[T](params)
 		if err != nil {
 			return nil, err
 		}
-		f := file(p)
+		f := P(p).Of()
 		return &Request{Sandbox: f.Sandbox, Perform: func(ctx context.Context, s *Server) (any, error) {
 			t, err := s.target(f)
 			if err != nil {
@@ -69,9 +70,9 @@ func onFile[P any](decode func(json.RawMessage) (P, error), file func(P) *wire.F
 }
 
 // onHandle returns the decoder for a method about a handle.
-func onHandle[P any](decode func(json.RawMessage) (P, error), use Use, id func(P) string, perform func(*files.Handles, P) (any, error)) func(json.RawMessage) (*Request, error) {
+func onHandle[T any](use Use, id func(*T) string, perform func(*files.Handles, *T) (any, error)) func(json.RawMessage) (*Request, error) {
 	return func(params json.RawMessage) (*Request, error) {
-		p, err := decode(params)
+		p, err := wire.Decode[T](params)
 		if err != nil {
 			return nil, err
 		}
@@ -122,10 +123,11 @@ func readDirectory(_ context.Context, t files.Target, _ *wire.File) (any, error)
 }
 
 func writeFile(_ context.Context, t files.Target, p *wire.WriteFile) (any, error) {
-	if p.Err != nil {
-		return nil, refuse("fs/writeFile requires valid base64 dataBase64: " + p.Err.Error())
+	data, err := p.Data()
+	if err != nil {
+		return nil, refuse("fs/writeFile requires valid base64 dataBase64: " + err.Error())
 	}
-	return struct{}{}, files.Write(t, p.Data, p.Atomic)
+	return struct{}{}, files.Write(t, data, p.Atomic)
 }
 
 func createDirectory(_ context.Context, t files.Target, p *wire.CreateDirectory) (any, error) {
@@ -162,7 +164,7 @@ func walk(ctx context.Context, t files.Target, p *wire.Walk) (any, error) {
 }
 
 func decodeCopy(params json.RawMessage) (*Request, error) {
-	p, err := wire.DecodeCopy(params)
+	p, err := wire.Decode[wire.Copy](params)
 	if err != nil {
 		return nil, err
 	}
@@ -180,16 +182,16 @@ func decodeCopy(params json.RawMessage) (*Request, error) {
 }
 
 func decodeRename(params json.RawMessage) (*Request, error) {
-	p, err := wire.DecodeRename(params)
+	p, err := wire.Decode[wire.Rename](params)
 	if err != nil {
 		return nil, err
 	}
 	return &Request{Sandbox: p.Sandbox, Perform: func(_ context.Context, s *Server) (any, error) {
-		source, err := s.target(&wire.File{Path: p.Source, NoFollow: p.NoFollow})
+		source, err := s.target(&wire.File{Path: p.Source, Follow: p.Follow})
 		if err != nil {
 			return nil, err
 		}
-		destination, err := s.target(&wire.File{Path: p.Destination, NoFollow: p.NoFollow})
+		destination, err := s.target(&wire.File{Path: p.Destination, Follow: p.Follow})
 		if err != nil {
 			return nil, err
 		}
@@ -198,7 +200,7 @@ func decodeRename(params json.RawMessage) (*Request, error) {
 }
 
 func chmod(_ context.Context, t files.Target, p *wire.Chmod) (any, error) {
-	return struct{}{}, files.Chmod(t, p.Mode)
+	return struct{}{}, files.Chmod(t, uint64(p.Mode))
 }
 
 func symlink(_ context.Context, t files.Target, p *wire.Symlink) (any, error) {
@@ -210,7 +212,7 @@ func appendFile(_ context.Context, t files.Target, p *wire.Append) (any, error) 
 }
 
 func decodeOpen(params json.RawMessage) (*Request, error) {
-	p, err := wire.DecodeOpen(params)
+	p, err := wire.Decode[wire.Open](params)
 	if err != nil {
 		return nil, err
 	}
@@ -219,6 +221,6 @@ func decodeOpen(params json.RawMessage) (*Request, error) {
 		if err != nil {
 			return nil, err
 		}
-		return wire.OpenResult{HandleID: p.HandleID}, s.handles.Open(p.HandleID, t, p.Replace)
+		return wire.OpenResult{HandleID: p.HandleID}, s.handles.Open(p.HandleID, t, p.Mode == "replace")
 	}}, nil
 }

@@ -72,7 +72,7 @@ func (s *Server) Close() { s.handles.CloseAll() }
 // target returns the file that a request is about.
 func (s *Server) target(f *wire.File) (files.Target, error) {
 	path, err := s.Path(f.Path)
-	return files.Target{Path: path, NoFollow: f.NoFollow}, err
+	return files.Target{Path: path, NoFollow: !f.Follow}, err
 }
 
 // Path returns the path of a URI. The error is a *jsonrpc.Error.

@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+
+	"github.com/sallyport-dev/sallyport/internal/strictjson"
 )
 
 // Kind is the kind of a message.
@@ -100,8 +102,8 @@ type Trace struct {
 
 // An Error is the error of a request.
 type Error struct {
-	Code    int64           `json:"code"`
-	Message string          `json:"message"`
+	Code    int64           `json:"code" rule:"need"`
+	Message string          `json:"message" rule:"need"`
 	Data    json.RawMessage `json:"data,omitempty"` // nil for none
 }
 
@@ -183,7 +185,7 @@ func (m *Message) decodeCall(method, trace []byte) error {
 		return nil
 	}
 	m.Trace = new(Trace)
-	if json.Unmarshal(trace, m.Trace) != nil {
+	if strictjson.Decode(trace, m.Trace) != nil {
 		return errors.New("invalid trace context")
 	}
 	return nil
@@ -191,7 +193,7 @@ func (m *Message) decodeCall(method, trace []byte) error {
 
 func decodeText(value []byte, to *string) error {
 	if value[0] != '"' {
-		return fmt.Errorf("invalid type: %s, expected a string", TypeName(value))
+		return fmt.Errorf("invalid type: %s, expected a string", strictjson.TypeName(value))
 	}
 	return json.Unmarshal(value, to)
 }
@@ -200,37 +202,8 @@ func decodeError(value []byte) (*Error, error) {
 	if value == nil {
 		return nil, errors.New("missing field `error`")
 	}
-	var e struct {
-		Code    *int64
-		Message *string
-		Data    json.RawMessage
-	}
-	switch err := json.Unmarshal(value, &e); {
-	case err != nil:
-		return nil, errors.New("invalid member `error`")
-	case e.Code == nil:
-		return nil, errors.New("missing field `code`")
-	case e.Message == nil:
-		return nil, errors.New("missing field `message`")
-	}
-	return &Error{Code: *e.Code, Message: *e.Message, Data: e.Data}, nil
-}
-
-// TypeName names the type of a JSON value for an error message.
-func TypeName(value []byte) string {
-	switch value[0] {
-	case '"':
-		return "string " + string(value[:min(len(value), 80)])
-	case '{':
-		return "map"
-	case '[':
-		return "sequence"
-	case 't', 'f':
-		return "boolean `" + string(value) + "`"
-	case 'n':
-		return "null"
-	}
-	return "number"
+	e := new(Error)
+	return e, strictjson.Decode(value, e)
 }
 
 // Request encodes a request.

@@ -67,7 +67,7 @@ func TestDecodeErrors(t *testing.T) {
 		{"trace", `{"id":1,"method":"a","trace":5}`, "invalid trace context"},
 		{"error without code", `{"id":1,"error":{"message":"m"}}`, "missing field `code`"},
 		{"error without message", `{"id":1,"error":{"code":1}}`, "missing field `message`"},
-		{"code as text", `{"id":1,"error":{"code":"1","message":""}}`, "invalid member `error`"},
+		{"code as text", `{"id":1,"error":{"code":"1","message":""}}`, `invalid type: string "1", expected i64`},
 		{"member twice", `{"id":1,"method":"a","method":"b"}`, "duplicate JSON object key `method`"},
 		{"member twice, escaped", `{"id":1,"method":"a","\u006dethod":"b"}`, "duplicate JSON object key `method`"},
 		{"member twice, below", `{"method":"a","params":[{"x":{"y":1,"y":2}}]}`, "duplicate JSON object key `y`"},

@@ -12,9 +12,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"reflect"
 	"strconv"
-	"strings"
 	"unicode/utf8"
 )
 
@@ -80,66 +78,10 @@ func check(dec *json.Decoder, depth int) error {
 	return err
 }
 
-// Unmarshal stores the object in a text that [Object] accepts in the struct that into points to.
-// Members are found by their exact names, as the tags of the struct have them, also in structs
-// below. Others are ignored, and what is missing or null stays as it was.
+// Unmarshal is [Decode] for the object in a text that [Object] accepts.
 func Unmarshal(data []byte, into any) error {
 	if _, err := Object(data); err != nil {
 		return err
 	}
-	return store(data, reflect.ValueOf(into).Elem())
-}
-
-// store stores valid JSON in a value.
-func store(data json.RawMessage, v reflect.Value) error {
-	if _, own := v.Addr().Interface().(json.Unmarshaler); own || string(data) == "null" {
-		return json.Unmarshal(data, v.Addr().Interface())
-	}
-	switch v.Kind() {
-	case reflect.Pointer:
-		v.Set(reflect.New(v.Type().Elem()))
-		return store(data, v.Elem())
-	case reflect.Slice:
-		if v.Type().Elem().Kind() == reflect.Uint8 {
-			break // base64, or a json.RawMessage
-		}
-		var list []json.RawMessage
-		if err := json.Unmarshal(data, &list); err != nil {
-			return err
-		}
-		v.Set(reflect.MakeSlice(v.Type(), len(list), len(list)))
-		for i, one := range list {
-			if err := store(one, v.Index(i)); err != nil {
-				return err
-			}
-		}
-		return nil
-	case reflect.Struct:
-		var members map[string]json.RawMessage
-		if err := json.Unmarshal(data, &members); err != nil {
-			return err
-		}
-		return fields(members, v)
-	}
-	return json.Unmarshal(data, v.Addr().Interface())
-}
-
-// fields stores members in the fields of a struct, and in those of structs that are embedded without a name.
-func fields(members map[string]json.RawMessage, v reflect.Value) error {
-	for i := range v.NumField() {
-		field := v.Type().Field(i)
-		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-		one, ok := members[name]
-		var err error
-		switch {
-		case name == "" && field.Anonymous && field.Type.Kind() == reflect.Struct:
-			err = fields(members, v.Field(i))
-		case ok && name != "" && name != "-":
-			err = store(one, v.Field(i))
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return Decode(bytes.TrimSpace(data), into)
 }

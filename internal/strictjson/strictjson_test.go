@@ -54,8 +54,8 @@ func TestUnmarshal(t *testing.T) {
 		{"a list", `[]`, form{}, "not an object"},
 		{"null alone", `null`, form{}, "not an object"},
 		{"bytes", "{\"word\":\"\xff\"}", form{}, "not UTF-8"},
-		{"another kind", `{"word":1}`, form{}, "cannot unmarshal number"},
-		{"another kind below", `{"lists":{"name":"a"}}`, form{}, "cannot unmarshal object"},
+		{"another kind", `{"word":1}`, form{}, "invalid type: number, expected a string"},
+		{"another kind below", `{"lists":{"name":"a"}}`, form{}, "invalid type: map, expected a sequence"},
 		{"deep", `{"x":` + strings.Repeat("[", 100) + strings.Repeat("]", 100) + `}`, form{}, "nested too deeply"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

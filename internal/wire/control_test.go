@@ -14,9 +14,9 @@ var controlDecoders = map[string]func(json.RawMessage) (any, error){
 	"signal": func(p json.RawMessage) (any, error) {
 		return DecodeSignal(p, func(name string) bool { return name == "SIGTERM" })
 	},
-	"terminate":  func(p json.RawMessage) (any, error) { return DecodeTerminate(p) },
-	"resize":     func(p json.RawMessage) (any, error) { return DecodeResize(p) },
-	"closeStdin": func(p json.RawMessage) (any, error) { return DecodeCloseStdin(p) },
+	"terminate":  func(p json.RawMessage) (any, error) { return Decode[Terminate](p) },
+	"resize":     func(p json.RawMessage) (any, error) { return Decode[Resize](p) },
+	"closeStdin": func(p json.RawMessage) (any, error) { return Decode[CloseStdin](p) },
 }
 
 // TestControlErrors: what is not as documented is refused with the reason.
@@ -67,16 +67,16 @@ func TestRoundTrip(t *testing.T) {
 				Permissions: json.RawMessage(`{"type":"disabled"}`), CWD: "file:///w", WorkspaceRoots: []string{"file:///w"}, TempDirs: []string{"file:///t"},
 				HomeDir: "file:///h", WindowsLevel: "disabled",
 			},
-		}, func(v json.RawMessage) (any, error) { return DecodeStart(v) }},
-		{"smallest start", &Start{Argv: []string{"a"}, Env: map[string]string{}}, func(v json.RawMessage) (any, error) { return DecodeStart(v) }},
-		{"read", &Read{ProcessID: "p", AfterSeq: 1, MaxBytes: &all, WaitMs: 2}, func(v json.RawMessage) (any, error) { return DecodeRead(v) }},
-		{"write", &Write{ProcessID: "p", Chunk: []byte("\x00a"), WriteID: "1"}, func(v json.RawMessage) (any, error) { return DecodeWrite(v) }},
+		}, func(v json.RawMessage) (any, error) { return Decode[Start](v) }},
+		{"smallest start", &Start{Argv: []string{"a"}, Env: map[string]string{}}, func(v json.RawMessage) (any, error) { return Decode[Start](v) }},
+		{"read", &Read{ProcessID: "p", AfterSeq: 1, MaxBytes: &all, WaitMs: 2}, func(v json.RawMessage) (any, error) { return Decode[Read](v) }},
+		{"write", &Write{ProcessID: "p", Chunk: []byte("\x00a"), WriteID: "1"}, func(v json.RawMessage) (any, error) { return Decode[Write](v) }},
 		{"signal", &Signal{ProcessID: "p", Signal: "SIGTERM"}, func(v json.RawMessage) (any, error) {
 			return DecodeSignal(v, func(string) bool { return true })
 		}},
-		{"terminate", &Terminate{ProcessID: "p", GraceMs: 5}, func(v json.RawMessage) (any, error) { return DecodeTerminate(v) }},
-		{"resize", &Resize{ProcessID: "p", Cols: 1, Rows: 2}, func(v json.RawMessage) (any, error) { return DecodeResize(v) }},
-		{"close", &CloseStdin{ProcessID: "p", WriteID: "2"}, func(v json.RawMessage) (any, error) { return DecodeCloseStdin(v) }},
+		{"terminate", &Terminate{ProcessID: "p", GraceMs: 5}, func(v json.RawMessage) (any, error) { return Decode[Terminate](v) }},
+		{"resize", &Resize{ProcessID: "p", Cols: 1, Rows: 2}, func(v json.RawMessage) (any, error) { return Decode[Resize](v) }},
+		{"close", &CloseStdin{ProcessID: "p", WriteID: "2"}, func(v json.RawMessage) (any, error) { return Decode[CloseStdin](v) }},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			text, err := json.Marshal(test.params)

@@ -4,28 +4,29 @@
 package wire
 
 import (
-	"encoding/json"
 	"errors"
+	"slices"
 )
 
 // ReadConfig are the parameters of environmentConfig/read. Which paths a client wants does not
 // matter to a server without configuration.
-type ReadConfig struct{ CWD string } // a URI
+type ReadConfig struct {
+	_                 struct{}   `rule:"name=EnvironmentConfigReadParams"`
+	CWD               string     `json:"cwd" rule:"need"` // a URI
+	ConfigPaths       [][]string `json:"configPaths" rule:"need"`
+	RequirementsPaths [][]string `json:"requirementsPaths" rule:"need"`
+}
 
-// DecodeReadConfig reads the parameters of environmentConfig/read.
-func DecodeReadConfig(params json.RawMessage) (*ReadConfig, error) {
-	f := object(params, "EnvironmentConfigReadParams")
-	r := &ReadConfig{CWD: f.text("cwd")}
-	paths := append(f.values(f.need("configPaths")), f.values(f.need("requirementsPaths"))...)
-	if f.err == nil && len(paths) == 0 {
-		f.err = errors.New("at least one config or requirements path is required")
+// Validate returns what is wrong with the paths.
+func (r *ReadConfig) Validate() error {
+	paths := append(r.ConfigPaths, r.RequirementsPaths...)
+	if len(paths) == 0 {
+		return errors.New("at least one config or requirements path is required")
 	}
-	for _, path := range paths {
-		if keys := f.listOf(path); f.err == nil && len(keys) == 0 {
-			f.err = errors.New("TOML paths must contain at least one key segment")
-		}
+	if slices.ContainsFunc(paths, func(keys []string) bool { return len(keys) == 0 }) {
+		return errors.New("TOML paths must contain at least one key segment")
 	}
-	return r, f.err
+	return nil
 }
 
 // ConfigResult is the result of environmentConfig/read. The directories are URIs.
@@ -44,23 +45,17 @@ type ConfigLayers struct {
 	CloudInsertionIndex int        `json:"cloudInsertionIndex"`
 }
 
-// CapabilityRoot is a directory in which a client wants to find capabilities.
-type CapabilityRoot struct {
-	ID      string
-	Path    string // a URI
-	Sandbox *Sandbox
+// Discover are the parameters of capabilityRoots/discoverV1.
+type Discover struct {
+	_     struct{}         `rule:"name=CapabilityRootsDiscoverParams"`
+	Roots []CapabilityRoot `json:"roots" rule:"need"`
 }
 
-// DecodeDiscover reads the parameters of capabilityRoots/discoverV1.
-func DecodeDiscover(params json.RawMessage) ([]CapabilityRoot, error) {
-	f := object(params, "CapabilityRootsDiscoverParams")
-	var roots []CapabilityRoot
-	for _, v := range f.values(f.need("roots")) {
-		r := object(v, "CapabilityRoot")
-		roots = append(roots, CapabilityRoot{ID: r.text("id"), Path: r.text("path"), Sandbox: r.sandbox()})
-		f.fail(r.err)
-	}
-	return roots, f.err
+// CapabilityRoot is a directory in which a client wants to find capabilities.
+type CapabilityRoot struct {
+	ID      string   `json:"id" rule:"need"`
+	Path    string   `json:"path" rule:"need"` // a URI
+	Sandbox *Sandbox `json:"sandbox,omitempty"`
 }
 
 // DiscoverResult is the result of capabilityRoots/discoverV1. Roots must not be nil.

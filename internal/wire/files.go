@@ -4,60 +4,22 @@
 package wire
 
 import (
-	"encoding/json"
 	"errors"
-	"fmt"
+
+	"github.com/sallyport-dev/sallyport/internal/strictjson"
 )
 
-// File is the file that a request is about.
+// File is the file that a request is about. It is the parameters of fs/readFile, fs/getMetadata,
+// fs/canonicalize and fs/readDirectory.
 type File struct {
-	Path     string // a URI
-	NoFollow bool   // followSymlinks is false
-	Sandbox  *Sandbox
+	_       struct{} `rule:"name=FsParams"`
+	Path    string   `json:"path" rule:"need"` // a URI
+	Follow  bool     `json:"followSymlinks" rule:"true"`
+	Sandbox *Sandbox `json:"sandbox,omitempty"`
 }
 
-// file reads the members that requests about one file share.
-func (f *fields) file() File {
-	file := File{Path: f.text("path")}
-	file.NoFollow, file.Sandbox = !f.choice("followSymlinks", true), f.sandbox()
-	return file
-}
-
-// sandbox reads the member of that name; nil when it is absent or null.
-func (f *fields) sandbox() (s *Sandbox) {
-	if v := f.optional("sandbox"); v != nil && f.err == nil {
-		s, f.err = decodeSandbox(v)
-	}
-	return s
-}
-
-// choice returns a boolean; otherwise when it is absent or null.
-func (f *fields) choice(name string, otherwise bool) bool {
-	if f.optional(name) == nil {
-		return otherwise
-	}
-	return f.flag(name, false)
-}
-
-// number returns a whole number from 0 that must be there.
-func (f *fields) number(name, kind string) uint64 {
-	v := f.need(name)
-	if string(v) == "null" {
-		f.fail(expected(v, kind))
-	}
-	if n := f.natural(name, kind); n != nil {
-		return *n
-	}
-	return 0
-}
-
-// DecodeFile reads the parameters of a request about a file that have no further ones:
-// fs/readFile, fs/getMetadata, fs/canonicalize and fs/readDirectory.
-func DecodeFile(params json.RawMessage) (*File, error) {
-	f := object(params, "FsParams")
-	file := f.file()
-	return &file, f.err
-}
+// Of returns the file, also of parameters that have more.
+func (f *File) Of() *File { return f }
 
 // ReadFileResult is the result of fs/readFile.
 type ReadFileResult struct {
@@ -66,40 +28,22 @@ type ReadFileResult struct {
 
 // WriteFile are the parameters of fs/writeFile.
 type WriteFile struct {
+	_ struct{} `rule:"name=FsWriteFileParams"`
 	File
-	Data []byte
-	Err  error // of Data: it is not base64
 	// Atomic puts a new file in the place of the old one. It is an extension.
-	Atomic bool
+	Atomic  bool   `json:"atomic,omitempty"`
+	Encoded string `json:"dataBase64" rule:"need" schema:"base64"`
 }
 
-// DecodeWriteFile reads the parameters of fs/writeFile.
-func DecodeWriteFile(params json.RawMessage) (*WriteFile, error) {
-	f := object(params, "FsWriteFileParams")
-	w := &WriteFile{File: f.file(), Atomic: f.choice("atomic", false)}
-	w.Data, w.Err = decodeData(f.text("dataBase64"))
-	return w, f.err
-}
+// Data returns the bytes to write, or why they are not base64, which is an error of its own.
+func (w *WriteFile) Data() ([]byte, error) { return strictjson.Base64([]byte(w.Encoded)) }
 
 // Open are the parameters of fs/open.
 type Open struct {
+	_        struct{} `rule:"name=FsOpenParams"`
+	HandleID string   `json:"handleId" rule:"need"`
 	File
-	HandleID string
-	Replace  bool // mode is "replace", not "read"
-}
-
-// DecodeOpen reads the parameters of fs/open.
-func DecodeOpen(params json.RawMessage) (*Open, error) {
-	f := object(params, "FsOpenParams")
-	o := &Open{HandleID: f.text("handleId"), File: f.file()}
-	switch mode := f.optionalText("mode"); {
-	case mode == nil || *mode == "read":
-	case *mode == "replace":
-		o.Replace = true
-	default:
-		f.fail(fmt.Errorf("unknown variant `%s`, expected `read` or `replace`", *mode))
-	}
-	return o, f.err
+	Mode string `json:"mode,omitempty" rule:"one=read|replace"` // empty is "read"
 }
 
 // OpenResult is the result of fs/open.
@@ -109,14 +53,10 @@ type OpenResult struct {
 
 // ReadBlock are the parameters of fs/readBlock.
 type ReadBlock struct {
-	HandleID    string
-	Offset, Len uint64
-}
-
-// DecodeReadBlock reads the parameters of fs/readBlock.
-func DecodeReadBlock(params json.RawMessage) (*ReadBlock, error) {
-	f := object(params, "FsReadBlockParams")
-	return &ReadBlock{HandleID: f.text("handleId"), Offset: f.number("offset", "u64"), Len: f.number("len", "usize")}, f.err
+	_        struct{} `rule:"name=FsReadBlockParams"`
+	HandleID string   `json:"handleId" rule:"need"`
+	Offset   uint64   `json:"offset" rule:"need"`
+	Len      uint64   `json:"len" rule:"need,as=usize"`
 }
 
 // ReadBlockResult is the result of fs/readBlock.
@@ -127,36 +67,23 @@ type ReadBlockResult struct {
 
 // WriteBlock are the parameters of fs/writeBlock.
 type WriteBlock struct {
-	HandleID string
-	Offset   uint64
-	Chunk    []byte
-}
-
-// DecodeWriteBlock reads the parameters of fs/writeBlock.
-func DecodeWriteBlock(params json.RawMessage) (*WriteBlock, error) {
-	f := object(params, "FsWriteBlockParams")
-	return &WriteBlock{HandleID: f.text("handleId"), Offset: f.number("offset", "u64"), Chunk: f.data("chunk")}, f.err
+	_        struct{} `rule:"name=FsWriteBlockParams"`
+	HandleID string   `json:"handleId" rule:"need"`
+	Offset   uint64   `json:"offset" rule:"need"`
+	Chunk    []byte   `json:"chunk" rule:"need"`
 }
 
 // Close are the parameters of fs/close.
-type Close struct{ HandleID string }
-
-// DecodeClose reads the parameters of fs/close.
-func DecodeClose(params json.RawMessage) (*Close, error) {
-	f := object(params, "FsCloseParams")
-	return &Close{HandleID: f.text("handleId")}, f.err
+type Close struct {
+	_        struct{} `rule:"name=FsCloseParams"`
+	HandleID string   `json:"handleId" rule:"need"`
 }
 
 // CreateDirectory are the parameters of fs/createDirectory.
 type CreateDirectory struct {
+	_ struct{} `rule:"name=FsCreateDirectoryParams"`
 	File
-	Recursive bool
-}
-
-// DecodeCreateDirectory reads the parameters of fs/createDirectory.
-func DecodeCreateDirectory(params json.RawMessage) (*CreateDirectory, error) {
-	f := object(params, "FsCreateDirectoryParams")
-	return &CreateDirectory{File: f.file(), Recursive: f.choice("recursive", true)}, f.err
+	Recursive bool `json:"recursive" rule:"true"`
 }
 
 // Metadata is the result of fs/getMetadata.
@@ -188,24 +115,18 @@ type DirectoryEntry struct {
 
 // Walk are the parameters of fs/walk.
 type Walk struct {
+	_ struct{} `rule:"name=FsWalkParams"`
 	File
-	MaxDepth, MaxDirectories, MaxEntries uint64
-	FollowDirectorySymlinks              bool
-	PruneHiddenDirectories               bool
+	WalkOptions `json:"options" rule:"need"`
 }
 
-// DecodeWalk reads the parameters of fs/walk.
-func DecodeWalk(params json.RawMessage) (*Walk, error) {
-	f := object(params, "FsWalkParams")
-	w := &Walk{File: f.file()}
-	options := f.need("options")
-	if f.err != nil {
-		return w, f.err
-	}
-	o := object(options, "WalkOptions")
-	w.MaxDepth, w.MaxDirectories, w.MaxEntries = o.number("maxDepth", "usize"), o.number("maxDirectories", "usize"), o.number("maxEntries", "usize")
-	w.FollowDirectorySymlinks, w.PruneHiddenDirectories = o.flag("followDirectorySymlinks", true), o.choice("pruneHiddenDirectories", false)
-	return w, o.err
+// WalkOptions bound a walk.
+type WalkOptions struct {
+	MaxDepth                uint64 `json:"maxDepth" rule:"need,as=usize"`
+	MaxDirectories          uint64 `json:"maxDirectories" rule:"need,as=usize"`
+	MaxEntries              uint64 `json:"maxEntries" rule:"need,as=usize"`
+	FollowDirectorySymlinks bool   `json:"followDirectorySymlinks" rule:"need"`
+	PruneHiddenDirectories  bool   `json:"pruneHiddenDirectories,omitempty"`
 }
 
 // WalkResult is the result of fs/walk. The lists must not be nil.
@@ -229,48 +150,45 @@ type WalkError struct {
 
 // Remove are the parameters of fs/remove.
 type Remove struct {
+	_ struct{} `rule:"name=FsRemoveParams"`
 	File
-	Recursive, Force bool
-}
-
-// DecodeRemove reads the parameters of fs/remove.
-func DecodeRemove(params json.RawMessage) (*Remove, error) {
-	f := object(params, "FsRemoveParams")
-	return &Remove{File: f.file(), Recursive: f.choice("recursive", true), Force: f.choice("force", true)}, f.err
+	Recursive bool `json:"recursive" rule:"true"`
+	Force     bool `json:"force" rule:"true"`
 }
 
 // Copy are the parameters of fs/copy.
 type Copy struct {
-	Source, Destination string // URIs
-	Recursive           bool
-	Sandbox             *Sandbox
+	_           struct{} `rule:"name=FsCopyParams"`
+	Source      string   `json:"sourcePath" rule:"need"`      // a URI
+	Destination string   `json:"destinationPath" rule:"need"` // a URI
+	Recursive   bool     `json:"recursive" rule:"need"`
+	Sandbox     *Sandbox `json:"sandbox,omitempty"`
+	Follow      bool     `json:"followSymlinks" rule:"true"` // always
 }
 
-// DecodeCopy reads the parameters of fs/copy.
-func DecodeCopy(params json.RawMessage) (*Copy, error) {
-	f := object(params, "FsCopyParams")
-	c := &Copy{Source: f.text("sourcePath"), Destination: f.text("destinationPath"), Recursive: f.flag("recursive", true), Sandbox: f.sandbox()}
-	if f.err == nil && !f.choice("followSymlinks", true) {
-		f.err = errors.New("`followSymlinks` false is not supported by fs/copy, which copies links as links; leave it out")
+// Validate returns what is wrong with the parameters.
+func (c *Copy) Validate() error {
+	if !c.Follow {
+		return errors.New("`followSymlinks` false is not supported by fs/copy, which copies links as links; leave it out")
 	}
-	return c, f.err
+	return nil
 }
 
 // WatchMissing are the parameters of fs/watchMissing.
 type WatchMissing struct {
-	WatchID uint64
-	Missing []string // URIs
-	Sandbox *Sandbox
+	_       struct{} `rule:"name=FsWatchMissingParams"`
+	WatchID uint64   `json:"watchId" rule:"need"`
+	Missing []string `json:"missing" rule:"need"` // URIs
+	Sandbox *Sandbox `json:"sandbox,omitempty"`
+	Present *string  `json:"present,omitempty" schema:"-"` // always nil
 }
 
-// DecodeWatchMissing reads the parameters of fs/watchMissing.
-func DecodeWatchMissing(params json.RawMessage) (*WatchMissing, error) {
-	f := object(params, "FsWatchMissingParams")
-	w := &WatchMissing{WatchID: f.number("watchId", "u64"), Missing: f.list("missing"), Sandbox: f.sandbox()}
-	if present := f.optionalText("present"); present != nil {
-		f.fail(errors.New("`present` is not supported by this exec-server; leave it out"))
+// Validate returns what is wrong with the parameters.
+func (w *WatchMissing) Validate() error {
+	if w.Present != nil {
+		return errors.New("`present` is not supported by this exec-server; leave it out")
 	}
-	return w, f.err
+	return nil
 }
 
 // WatchMissingResult is the result of fs/watchMissing.
@@ -288,55 +206,31 @@ type MissingChanged struct {
 
 // Rename are the parameters of fs/rename, which is an extension.
 type Rename struct {
-	Source, Destination string // URIs
-	Replace             bool
-	NoFollow            bool
-	Sandbox             *Sandbox
-}
-
-// DecodeRename reads the parameters of fs/rename.
-func DecodeRename(params json.RawMessage) (*Rename, error) {
-	f := object(params, "FsRenameParams")
-	r := &Rename{Source: f.text("sourcePath"), Destination: f.text("destinationPath"), Replace: f.choice("replace", false), NoFollow: !f.choice("followSymlinks", true)}
-	r.Sandbox = f.sandbox()
-	return r, f.err
+	_           struct{} `rule:"name=FsRenameParams"`
+	Source      string   `json:"sourcePath" rule:"need"`      // a URI
+	Destination string   `json:"destinationPath" rule:"need"` // a URI
+	Replace     bool     `json:"replace,omitempty"`
+	Follow      bool     `json:"followSymlinks" rule:"true"`
+	Sandbox     *Sandbox `json:"sandbox,omitempty"`
 }
 
 // Chmod are the parameters of fs/chmod, which is an extension.
 type Chmod struct {
+	_ struct{} `rule:"name=FsChmodParams"`
 	File
-	Mode uint64
-}
-
-// DecodeChmod reads the parameters of fs/chmod.
-func DecodeChmod(params json.RawMessage) (*Chmod, error) {
-	f := object(params, "FsChmodParams")
-	c := &Chmod{File: f.file(), Mode: f.number("mode", "u32")}
-	return c, f.err
+	Mode uint32 `json:"mode" rule:"need"`
 }
 
 // Symlink are the parameters of fs/symlink, which is an extension.
 type Symlink struct {
+	_ struct{} `rule:"name=FsSymlinkParams"`
 	File
-	Target string // the text of the link, no URI
-}
-
-// DecodeSymlink reads the parameters of fs/symlink.
-func DecodeSymlink(params json.RawMessage) (*Symlink, error) {
-	f := object(params, "FsSymlinkParams")
-	s := &Symlink{File: f.file(), Target: f.text("target")}
-	return s, f.err
+	Target string `json:"target" rule:"need"` // the text of the link, no URI
 }
 
 // Append are the parameters of fs/append, which is an extension.
 type Append struct {
+	_ struct{} `rule:"name=FsAppendParams"`
 	File
-	Data []byte
-}
-
-// DecodeAppend reads the parameters of fs/append.
-func DecodeAppend(params json.RawMessage) (*Append, error) {
-	f := object(params, "FsAppendParams")
-	a := &Append{File: f.file(), Data: f.data("dataBase64")}
-	return a, f.err
+	Data []byte `json:"dataBase64" rule:"need"`
 }

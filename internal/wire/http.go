@@ -3,67 +3,26 @@
 
 package wire
 
-import (
-	"encoding/json"
-	"errors"
-	"fmt"
-)
-
 // HTTPRequest are the parameters of http/request.
 type HTTPRequest struct {
-	RequestID string
-	Method    string
-	URL       string
-	Headers   []HTTPHeader
-	Body      []byte
-	TimeoutMs *uint64 // nil for none
-	Stop      bool    // redirectPolicy is "stop", not "follow"
-	Stream    bool    // streamResponse
+	_         struct{}     `rule:"name=HttpRequestParams"`
+	Method    string       `json:"method" rule:"need"`
+	URL       string       `json:"url" rule:"need"`
+	RequestID string       `json:"requestId" rule:"need"`
+	Stream    bool         `json:"streamResponse,omitempty" rule:"nonnull"`
+	Headers   []HTTPHeader `json:"headers,omitempty"`
+	Body      []byte       `json:"bodyBase64,omitempty"`
+	TimeoutMs *uint64      `json:"timeoutMs,omitempty"`                             // nil for none
+	Redirect  string       `json:"redirectPolicy,omitempty" rule:"one=follow|stop"` // empty is "follow"
 }
 
 // HTTPHeader is a header of a request. The value of the variable Env of the server follows Value,
 // unless Env is empty.
-type HTTPHeader struct{ Name, Value, Env string }
-
-// DecodeHTTPRequest reads the parameters of http/request.
-func DecodeHTTPRequest(params json.RawMessage) (*HTTPRequest, error) {
-	f := object(params, "HttpRequestParams")
-	r := &HTTPRequest{Method: f.text("method"), URL: f.text("url"), RequestID: f.text("requestId"), Stream: f.flag("streamResponse", false)}
-	for _, v := range f.values(f.optional("headers")) {
-		h := object(v, "HttpHeader")
-		header := HTTPHeader{Name: h.text("name"), Value: h.text("value")}
-		if name := h.optionalText("valueEnvVar"); name != nil {
-			if header.Env = *name; *name == "" {
-				h.fail(errors.New("valueEnvVar must not be empty"))
-			}
-		}
-		f.fail(h.err)
-		r.Headers = append(r.Headers, header)
-	}
-	if v := f.optional("bodyBase64"); v != nil {
-		r.Body = f.data("bodyBase64")
-	}
-	r.TimeoutMs = f.natural("timeoutMs", "u64")
-	switch policy := f.optionalText("redirectPolicy"); {
-	case policy == nil || *policy == "follow":
-	case *policy == "stop":
-		r.Stop = true
-	default:
-		f.fail(fmt.Errorf("unknown variant `%s`, expected `follow` or `stop`", *policy))
-	}
-	return r, f.err
-}
-
-// values returns the values of an array; nil for nil.
-func (f *fields) values(v []byte) (list []json.RawMessage) {
-	switch {
-	case v == nil:
-	case v[0] != '[':
-		f.fail(expected(v, "a sequence"))
-	default:
-		f.fail(json.Unmarshal(v, &list))
-	}
-	return list
+type HTTPHeader struct {
+	_     struct{} `rule:"name=HttpHeader"`
+	Name  string   `json:"name" rule:"need"`
+	Value string   `json:"value" rule:"need"`
+	Env   string   `json:"valueEnvVar,omitempty" rule:"filled"`
 }
 
 // HTTPField is a header of an answer.

@@ -4,6 +4,7 @@
 package wire
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,7 +21,7 @@ const (
 
 // NetworkProxy is the managed network of a process.
 type NetworkProxy struct {
-	Proxy ProxyConfig `json:"proxy"`
+	_ struct{} `rule:"name=NetworkProxyLaunch"`
 	// ExecutionID is the client's name for the process; it may be empty.
 	ExecutionID string `json:"executionId,omitempty"`
 	// EnvironmentID and AuditMetadata are of the client's own records; a server takes and ignores them.
@@ -28,22 +29,50 @@ type NetworkProxy struct {
 	AuditMetadata json.RawMessage `json:"auditMetadata,omitempty"`
 	// DecisionTimeoutMs is how long the client takes to decide about a host, in milliseconds; 0 means
 	// that it is not asked.
-	DecisionTimeoutMs uint64 `json:"policyDecisionTimeoutMs,omitempty"`
+	DecisionTimeoutMs uint64      `json:"policyDecisionTimeoutMs,omitempty" rule:"filled=networkProxy: policyDecisionTimeoutMs"`
+	Proxy             ProxyConfig `json:"proxy" rule:"need"`
 	// Unsupported are as in [Start].
 	Unsupported []string `json:"-"`
 }
 
+// Validate returns what is wrong with the parameters, and sets Unsupported.
+func (n *NetworkProxy) Validate() error {
+	switch p := &n.Proxy; {
+	case !p.Enabled:
+		return errors.New("networkProxy: the proxy is not enabled; leave networkProxy out")
+	case p.AllUnixSockets:
+		n.Unsupported = []string{"networkProxy.proxy.dangerouslyAllowAllUnixSockets"}
+	case slices.Contains(slices.Collect(maps.Values(p.UnixSockets)), domainAllow):
+		n.Unsupported = []string{"networkProxy.proxy.unixSockets"}
+	}
+	return nil
+}
+
 // ProxyConfig is what the network of a process opens.
 type ProxyConfig struct {
-	Enabled           bool              `json:"enabled"` // always
-	SOCKS5            bool              `json:"enableSocks5"`
-	SOCKS5UDP         bool              `json:"enableSocks5Udp"`
-	AllowUpstream     bool              `json:"allowUpstreamProxy"`
+	_                 struct{}          `rule:"name=NetworkProxyConfig"`
+	Enabled           bool              `json:"enabled" rule:"need"` // always
+	SOCKS5            bool              `json:"enableSocks5" rule:"true"`
+	SOCKS5UDP         bool              `json:"enableSocks5Udp" rule:"true"`
+	AllowUpstream     bool              `json:"allowUpstreamProxy" rule:"true"`
 	AllUnixSockets    bool              `json:"dangerouslyAllowAllUnixSockets"`
-	Mode              string            `json:"mode"`        // "full" or "limited"
-	Domains           map[string]string `json:"domains"`     // "allow" or "deny", by patterns
-	UnixSockets       map[string]string `json:"unixSockets"` // the same, by paths
 	AllowLocalBinding bool              `json:"allowLocalBinding"`
+	Mode              string            `json:"mode" rule:"one=full|limited"` // empty is "full" when it is decoded
+	Domains           map[string]string `json:"domains"`                      // "allow" or "deny", by patterns
+	UnixSockets       map[string]string `json:"unixSockets"`                  // the same or "none", by paths
+}
+
+// Validate returns what is wrong with the words, and sets Mode.
+func (p *ProxyConfig) Validate() error {
+	p.Mode = cmp.Or(p.Mode, "full")
+	for i, words := range []map[string]string{p.Domains, p.UnixSockets} {
+		for name, word := range words {
+			if word != domainAllow && word != domainDeny && (i == 0 || word != "none") {
+				return fmt.Errorf("networkProxy: %s: %q is neither allow nor deny", name, word)
+			}
+		}
+	}
+	return nil
 }
 
 // The words of domains.
@@ -52,113 +81,47 @@ const (
 	domainDeny  = "deny"
 )
 
-// decodeNetworkProxy reads the member networkProxy of process/start.
-func decodeNetworkProxy(v json.RawMessage) (*NetworkProxy, error) {
-	f := object(v, "NetworkProxyLaunch")
-	n := new(NetworkProxy)
-	if id := f.optionalText("executionId"); id != nil {
-		n.ExecutionID = *id
-	}
-	if id := f.optionalText("environmentId"); id != nil {
-		n.EnvironmentID = *id
-	}
-	n.AuditMetadata = f.optional("auditMetadata")
-	if ms := f.natural("policyDecisionTimeoutMs", "u64"); ms != nil {
-		if n.DecisionTimeoutMs = *ms; *ms == 0 {
-			f.fail(errors.New("networkProxy: policyDecisionTimeoutMs must not be 0"))
-		}
-	}
-	config := f.need("proxy")
-	if f.err != nil {
-		return nil, f.err
-	}
-	var err error
-	n.Proxy, err = decodeProxyConfig(config)
-	switch p := &n.Proxy; {
-	case err != nil:
-	case !p.Enabled:
-		err = errors.New("networkProxy: the proxy is not enabled; leave networkProxy out")
-	case p.AllUnixSockets:
-		n.Unsupported = []string{"networkProxy.proxy.dangerouslyAllowAllUnixSockets"}
-	case slices.Contains(slices.Collect(maps.Values(p.UnixSockets)), domainAllow):
-		n.Unsupported = []string{"networkProxy.proxy.unixSockets"}
-	}
-	return n, err
-}
-
-func decodeProxyConfig(v json.RawMessage) (ProxyConfig, error) {
-	f := object(v, "NetworkProxyConfig")
-	p := ProxyConfig{
-		Enabled: f.flag("enabled", true), SOCKS5: f.choice("enableSocks5", true), SOCKS5UDP: f.choice("enableSocks5Udp", true),
-		AllowUpstream: f.choice("allowUpstreamProxy", true), AllUnixSockets: f.choice("dangerouslyAllowAllUnixSockets", false),
-		AllowLocalBinding: f.choice("allowLocalBinding", false), Mode: "full",
-	}
-	if f.optional("mode") != nil {
-		p.Mode = f.word("mode", "full", "limited")
-	}
-	for _, to := range []struct {
-		name string
-		list *map[string]string
-	}{{"domains", &p.Domains}, {"unixSockets", &p.UnixSockets}} {
-		if f.optional(to.name) == nil {
-			continue
-		}
-		*to.list = f.texts(to.name)
-		for name, word := range *to.list {
-			if word != domainAllow && word != domainDeny && (to.name == "domains" || word != "none") {
-				f.fail(fmt.Errorf("networkProxy: %s: %q is neither allow nor deny", name, word))
-			}
-		}
-	}
-	return p, f.err
-}
-
 // Allows reports whether a domain is one that is allowed.
 func Allows(word string) bool { return word == domainAllow }
 
 // PolicyRequest are the parameters of network/policyRequest.
 type PolicyRequest struct {
-	ProcessID string      `json:"processId"`
-	Request   HostRequest `json:"request"`
+	ProcessID string      `json:"processId" rule:"need"`
+	Request   HostRequest `json:"request" rule:"need"`
 }
 
 // HostRequest is a request for a host.
 type HostRequest struct {
 	// Protocol is "http", "https_connect", "socks5_tcp" or "socks5_udp", and to clients that take
 	// extensions also "transparent_tcp".
-	Protocol string `json:"protocol"`
-	Host     string `json:"host"`
-	Port     uint16 `json:"port"`
+	Protocol string `json:"protocol" rule:"need"`
+	Host     string `json:"host" rule:"need"`
+	Port     uint16 `json:"port" rule:"need"`
 }
 
 // PolicyAnswer is the answer to network/policyRequest.
 type PolicyAnswer struct {
-	Decision PolicyWord `json:"decision"`
+	_        struct{}   `rule:"name=NetworkPolicyResponse"`
+	Decision PolicyWord `json:"decision" rule:"need"`
 }
 
 // PolicyWord is a decision about a host.
 type PolicyWord struct {
-	Type   string `json:"type"`             // "allow", "deny" or "ask", which is no permission
-	Reason string `json:"reason,omitempty"` // of "deny" and "ask"
+	_      struct{} `rule:"name=NetworkPolicyDecision"`
+	Type   string   `json:"type" rule:"need,one=allow|deny|ask"` // "ask" is no permission
+	Reason string   `json:"reason,omitempty"`                    // of "deny" and "ask"
 }
 
-// DecodePolicyAnswer reads the answer to network/policyRequest. Only one that is well formed allows.
-func DecodePolicyAnswer(result json.RawMessage) (*PolicyWord, error) {
+// Validate returns what is wrong with the reason.
+func (w *PolicyWord) Validate() error {
 	const longest = 1024
-	f := object(result, "NetworkPolicyResponse")
-	v := f.need("decision")
-	if f.err != nil {
-		return nil, f.err
-	}
-	f = object(v, "NetworkPolicyDecision")
-	w := &PolicyWord{Type: f.word("type", "allow", "deny", "ask")}
-	if w.Type != "allow" {
-		w.Reason = f.text("reason")
+	if w.Type != domainAllow && w.Reason == "" {
+		return errors.New("missing field `reason`")
 	}
 	if len(w.Reason) > longest {
-		f.fail(errors.New("the reason is too long"))
+		return errors.New("the reason is too long")
 	}
-	return w, f.err
+	return nil
 }
 
 // PolicyDecision are the parameters of network/policyDecision.

@@ -6,26 +6,27 @@ package wire
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
+
+	"github.com/sallyport-dev/sallyport/internal/strictjson"
 )
 
 // Start are the parameters of process/start.
 type Start struct {
-	ProcessID string            `json:"processId"`
-	Argv      []string          `json:"argv"`                // not empty
-	CWD       string            `json:"cwd"`                 // a URI
-	Env       map[string]string `json:"env"`                 // not nil when it is encoded
+	ProcessID string            `json:"processId" rule:"need"`
+	Argv      []string          `json:"argv" rule:"need" schema:"filled"` // not empty
+	CWD       string            `json:"cwd" rule:"need"`                  // a URI
+	Env       map[string]string `json:"env" rule:"need"`                  // not nil when it is encoded
+	TTY       bool              `json:"tty" rule:"need"`
+	PipeStdin bool              `json:"pipeStdin,omitempty" rule:"nonnull"`
+	Arg0      string            `json:"arg0,omitempty"`      // empty: the first of Argv
 	EnvPolicy *EnvPolicy        `json:"envPolicy,omitempty"` // nil: Env is the whole environment
-	TTY       bool              `json:"tty"`
-	PipeStdin bool              `json:"pipeStdin,omitempty"`
-	Arg0      string            `json:"arg0,omitempty"`    // empty: the first of Argv
-	Sandbox   *Sandbox          `json:"sandbox,omitempty"` // nil for none
+	Sandbox   *Sandbox          `json:"sandbox,omitempty"`   // nil for none
 	// Size is an extension: the size of the terminal; nil for the usual one.
 	Size *TTYSize `json:"ttySize,omitempty"`
 	// Tmp is an extension: "private" for a /tmp of the process itself, where it has a sandbox;
 	// empty for the machine's.
-	Tmp string `json:"tmp,omitempty"`
+	Tmp string `json:"tmp,omitempty" rule:"one=private"`
 	// Network is the managed network; nil for none.
 	Network *NetworkProxy `json:"networkProxy,omitempty"`
 	// Unsupported are the names of members that ask for what no server of this version does,
@@ -33,123 +34,111 @@ type Start struct {
 	Unsupported []string `json:"-"`
 }
 
+// UnmarshalJSON is for [Decode].
+func (s *Start) UnmarshalJSON(text []byte) error {
+	type plain Start
+	var p struct {
+		_ struct{} `rule:"name=ExecParams"`
+		plain
+		Managed     bool            `json:"enforceManagedNetwork" rule:"nonnull"`
+		Older       json.RawMessage `json:"managedNetwork"`
+		Snapshot    json.RawMessage `json:"shellSnapshot"`
+		Credentials json.RawMessage `json:"credentialProviders"`
+	}
+	if err := strictjson.Decode(text, &p); err != nil {
+		return err
+	}
+	*s = Start(p.plain)
+	if s.Network != nil {
+		s.Unsupported = slices.Clone(s.Network.Unsupported)
+	}
+	s.Unsupported = appendNames(s.Unsupported, []member{
+		{"enforceManagedNetwork", p.Managed && s.Network == nil}, {"managedNetwork", asks(p.Older)},
+		{"shellSnapshot", asks(p.Snapshot)}, {"credentialProviders", asks(p.Credentials)},
+	})
+	return notEmpty("argv", s.Argv)
+}
+
+// A member is one that no server of this version does, and whether it asks for something.
+type member struct {
+	name string
+	asks bool
+}
+
+// appendNames appends the names of those that ask.
+func appendNames(names []string, members []member) []string {
+	for _, m := range members {
+		if m.asks {
+			names = append(names, m.name)
+		}
+	}
+	return names
+}
+
+// asks reports whether a value is there, and no object or array without members, which asks for
+// nothing.
+func asks(v json.RawMessage) bool { return given(v) && string(v) != "{}" && string(v) != "[]" }
+
+func given(v json.RawMessage) bool { return v != nil && string(v) != "null" }
+
 // TTYSize is the size of a terminal in characters. Neither number is 0.
 type TTYSize struct {
-	Cols uint16 `json:"cols"`
-	Rows uint16 `json:"rows"`
+	Cols uint16 `json:"cols" rule:"need,filled"`
+	Rows uint16 `json:"rows" rule:"need,filled"`
 }
 
 // EnvPolicy says which variables of the server a process starts with.
 type EnvPolicy struct {
-	Inherit               string            `json:"inherit"` // "all", "core" or "none"
-	IgnoreDefaultExcludes bool              `json:"ignoreDefaultExcludes"`
-	Exclude               []string          `json:"exclude"`
-	Set                   map[string]string `json:"set"`
-	IncludeOnly           []string          `json:"includeOnly"`
+	_                     struct{}          `rule:"name=ExecEnvPolicy"`
+	Inherit               string            `json:"inherit" rule:"need,one=core|all|none"`
+	IgnoreDefaultExcludes bool              `json:"ignoreDefaultExcludes" rule:"need"`
+	Exclude               []string          `json:"exclude" rule:"need"`
+	Set                   map[string]string `json:"set" rule:"need"`
+	IncludeOnly           []string          `json:"includeOnly" rule:"need"`
 }
 
 // Sandbox is the sandbox of a process.
 type Sandbox struct {
-	Permissions    json.RawMessage `json:"permissions"`                    // a permission profile, see package sandbox/wire
-	CWD            string          `json:"cwd,omitempty"`                  // a URI; empty when absent
-	WorkspaceRoots []string        `json:"workspaceRoots,omitempty"`       // URIs
-	TempDirs       []string        `json:"temporaryDirectories,omitempty"` // URIs
-	HomeDir        string          `json:"userHomeDir,omitempty"`          // a URI; empty when absent
+	Permissions json.RawMessage `json:"permissions" rule:"need"` // a permission profile, see package sandbox/wire
 	// WindowsLevel is of a system that is not the server's; "disabled" when it is encoded.
-	WindowsLevel string   `json:"windowsSandboxLevel"`
-	Unsupported  []string `json:"-"` // as in Start
+	WindowsLevel   string   `json:"windowsSandboxLevel" rule:"need"`
+	CWD            string   `json:"cwd,omitempty"`                  // a URI; empty when absent
+	HomeDir        string   `json:"userHomeDir,omitempty"`          // a URI; empty when absent
+	WorkspaceRoots []string `json:"workspaceRoots,omitempty"`       // URIs
+	TempDirs       []string `json:"temporaryDirectories,omitempty"` // URIs
+	Unsupported    []string `json:"-"`                              // as in Start
+}
+
+// UnmarshalJSON is for [Decode].
+func (s *Sandbox) UnmarshalJSON(text []byte) error {
+	type plain Sandbox
+	var p struct {
+		_ struct{} `rule:"name=FileSystemSandboxContext"`
+		plain
+		Landlock bool            `json:"useLegacyLandlock" rule:"nonnull"`
+		Context  json.RawMessage `json:"policyContext"`
+		Override *string         `json:"sandboxOverride"`
+	}
+	err := strictjson.Decode(text, &p)
+	*s = Sandbox(p.plain)
+	s.Unsupported = appendNames(nil, []member{
+		{"useLegacyLandlock", p.Landlock}, {"policyContext", given(p.Context) && !s.isContext(p.Context)},
+		{"sandboxOverride", p.Override != nil && *p.Override != "noOverride"},
+	})
+	return err
+}
+
+// isContext reports whether the places for which a policy was made are those of the sandbox.
+func (s *Sandbox) isContext(text json.RawMessage) bool {
+	c, err := Decode[struct {
+		CWD            *string  `json:"cwd"`
+		WorkspaceRoots []string `json:"workspaceRoots"`
+	}](text)
+	return err == nil && (c.CWD == nil || *c.CWD == s.CWD) && (c.WorkspaceRoots == nil || slices.Equal(c.WorkspaceRoots, s.WorkspaceRoots))
 }
 
 // TmpPrivate is the word of Start.Tmp.
 const TmpPrivate = "private"
-
-// DecodeStart reads the parameters of process/start.
-func DecodeStart(params json.RawMessage) (*Start, error) {
-	f := object(params, "ExecParams")
-	s := &Start{ProcessID: f.text("processId"), Argv: f.list("argv"), CWD: f.text("cwd"), Env: f.texts("env"), TTY: f.flag("tty", true)}
-	s.PipeStdin = f.flag("pipeStdin", false)
-	if arg0 := f.optionalText("arg0"); arg0 != nil {
-		s.Arg0 = *arg0
-	}
-	if v := f.optional("envPolicy"); v != nil && f.err == nil {
-		s.EnvPolicy, f.err = decodeEnvPolicy(v)
-	}
-	if v := f.optional("sandbox"); v != nil && f.err == nil {
-		s.Sandbox, f.err = decodeSandbox(v)
-	}
-	if v := f.optional("ttySize"); v != nil {
-		size := object(v, "TTYSize")
-		s.Size = &TTYSize{Cols: size.length("cols"), Rows: size.length("rows")}
-		f.fail(size.err)
-	}
-	if f.optional("tmp") != nil {
-		s.Tmp = f.word("tmp", TmpPrivate)
-	}
-	if v := f.optional("networkProxy"); v != nil && f.err == nil {
-		if s.Network, f.err = decodeNetworkProxy(v); f.err == nil {
-			s.Unsupported = append(s.Unsupported, s.Network.Unsupported...)
-		}
-	}
-	if f.flag("enforceManagedNetwork", false) && s.Network == nil {
-		s.Unsupported = append(s.Unsupported, "enforceManagedNetwork")
-	}
-	for _, name := range []string{"managedNetwork", "shellSnapshot", "credentialProviders"} {
-		if !empty(f.optional(name)) {
-			s.Unsupported = append(s.Unsupported, name)
-		}
-	}
-	if f.err == nil && len(s.Argv) == 0 {
-		f.err = errors.New("argv must not be empty")
-	}
-	return s, f.err
-}
-
-// empty reports whether a value is absent, null, or an object or array without members, which
-// asks for nothing.
-func empty(v []byte) bool {
-	return v == nil || string(v) == "{}" || string(v) == "[]"
-}
-
-func decodeEnvPolicy(v json.RawMessage) (*EnvPolicy, error) {
-	f := object(v, "ExecEnvPolicy")
-	p := &EnvPolicy{
-		Inherit: f.word("inherit", "core", "all", "none"), IgnoreDefaultExcludes: f.flag("ignoreDefaultExcludes", true),
-		Exclude: f.list("exclude"), Set: f.texts("set"), IncludeOnly: f.list("includeOnly"),
-	}
-	return p, f.err
-}
-
-func decodeSandbox(v json.RawMessage) (*Sandbox, error) {
-	f := object(v, "FileSystemSandboxContext")
-	s := &Sandbox{Permissions: f.need("permissions"), WindowsLevel: f.text("windowsSandboxLevel")}
-	for _, to := range []struct {
-		name string
-		uri  *string
-	}{{"cwd", &s.CWD}, {"userHomeDir", &s.HomeDir}} {
-		if text := f.optionalText(to.name); text != nil {
-			*to.uri = *text
-		}
-	}
-	s.WorkspaceRoots = f.listOf(f.optional("workspaceRoots"))
-	s.TempDirs = f.listOf(f.optional("temporaryDirectories"))
-	if f.flag("useLegacyLandlock", false) {
-		s.Unsupported = append(s.Unsupported, "useLegacyLandlock")
-	}
-	if v := f.optional("policyContext"); v != nil && !s.isContext(v) {
-		s.Unsupported = append(s.Unsupported, "policyContext")
-	}
-	if o := f.optionalText("sandboxOverride"); o != nil && *o != "noOverride" {
-		s.Unsupported = append(s.Unsupported, "sandboxOverride")
-	}
-	return s, f.err
-}
-
-// isContext reports whether the places for which a policy was made are those of the sandbox.
-func (s *Sandbox) isContext(v json.RawMessage) bool {
-	f := object(v, "PolicyContext")
-	cwd, roots := f.optionalText("cwd"), f.listOf(f.optional("workspaceRoots"))
-	return f.err == nil && (cwd == nil || *cwd == s.CWD) && (roots == nil || slices.Equal(roots, s.WorkspaceRoots))
-}
 
 // StartResult is the result of process/start.
 type StartResult struct {
@@ -159,25 +148,11 @@ type StartResult struct {
 
 // Read are the parameters of process/read.
 type Read struct {
-	ProcessID string  `json:"processId"`
-	AfterSeq  uint64  `json:"afterSeq"`
-	MaxBytes  *uint64 `json:"maxBytes,omitempty"` // nil for no bound
-	WaitMs    uint64  `json:"waitMs,omitempty"`
-}
-
-// DecodeRead reads the parameters of process/read.
-func DecodeRead(params json.RawMessage) (*Read, error) {
-	f := object(params, "ReadParams")
-	r := &Read{ProcessID: f.text("processId")}
-	after, wait := f.natural("afterSeq", "u64"), f.natural("waitMs", "u64")
-	r.MaxBytes = f.natural("maxBytes", "usize")
-	if after != nil {
-		r.AfterSeq = *after
-	}
-	if wait != nil {
-		r.WaitMs = *wait
-	}
-	return r, f.err
+	_         struct{} `rule:"name=ReadParams"`
+	ProcessID string   `json:"processId" rule:"need"`
+	AfterSeq  uint64   `json:"afterSeq"`
+	WaitMs    uint64   `json:"waitMs,omitempty"`
+	MaxBytes  *uint64  `json:"maxBytes,omitempty" rule:"as=usize"` // nil for no bound
 }
 
 // Chunk is a piece of output.
@@ -209,19 +184,10 @@ type ReadResult struct {
 
 // Write are the parameters of process/write.
 type Write struct {
-	ProcessID string `json:"processId"`
-	Chunk     []byte `json:"chunk"`   // not nil when it is encoded
-	WriteID   string `json:"writeId"` // not empty
-}
-
-// DecodeWrite reads the parameters of process/write.
-func DecodeWrite(params json.RawMessage) (*Write, error) {
-	f := object(params, "WriteParams")
-	w := &Write{ProcessID: f.text("processId"), Chunk: f.data("chunk"), WriteID: f.text("writeId")}
-	if f.err == nil && w.WriteID == "" {
-		f.err = errors.New("writeId must not be empty")
-	}
-	return w, f.err
+	_         struct{} `rule:"name=WriteParams"`
+	ProcessID string   `json:"processId" rule:"need"`
+	Chunk     []byte   `json:"chunk" rule:"need"` // not nil when it is encoded
+	WriteID   string   `json:"writeId" rule:"need,filled"`
 }
 
 // The answers to process/write.
@@ -268,41 +234,31 @@ type Closed struct {
 
 // Initialize are the parameters of initialize.
 type Initialize struct {
-	ClientName string
-	Resume     string // the session; empty for a new one
+	_          struct{} `rule:"name=InitializeParams"`
+	ClientName string   `json:"clientName" rule:"need"`
 	// ExtensionMethods is an extension: the client may call methods that are none of the
 	// protocol. For other clients they do not exist, as those know it.
-	ExtensionMethods bool
+	ExtensionMethods bool `json:"extensionMethods,omitempty" rule:"nonnull"`
 	// Approvals is an extension: the client answers run/approve.
-	Approvals bool
-	// Observe is an extension: the session of another connection, which this one may look at; empty
-	// for none.
-	Observe string
+	Approvals bool `json:"approvals,omitempty" rule:"nonnull"`
 	// BinaryOutput is an extension: output comes as [Output.Frame], where messages can be binary.
-	BinaryOutput bool
+	BinaryOutput bool `json:"binaryOutput,omitempty" rule:"nonnull"`
 	// TakeOver is an extension: a connection that has the session of Resume ends, as one that was
 	// cut without a word seems to have it for minutes.
-	TakeOver bool
+	TakeOver bool `json:"takeOver,omitempty" rule:"nonnull"`
+	// Resume is the session; empty for a new one.
+	Resume string `json:"resumeSessionId,omitempty" rule:"filled"`
+	// Observe is an extension: the session of another connection, which this one may look at; empty
+	// for none.
+	Observe string `json:"observeSessionId,omitempty" rule:"filled"`
 }
 
-// DecodeInitialize reads the parameters of initialize.
-func DecodeInitialize(params json.RawMessage) (*Initialize, error) {
-	f := object(params, "InitializeParams")
-	i := &Initialize{ClientName: f.text("clientName"), ExtensionMethods: f.flag("extensionMethods", false), Approvals: f.flag("approvals", false), BinaryOutput: f.flag("binaryOutput", false), TakeOver: f.flag("takeOver", false)}
-	if id := f.optionalText("resumeSessionId"); id != nil {
-		if i.Resume = *id; *id == "" {
-			f.fail(fmt.Errorf("resumeSessionId must not be empty"))
-		}
+// Validate returns what is wrong with the parameters.
+func (i *Initialize) Validate() error {
+	if i.Resume != "" && i.Observe != "" {
+		return errors.New("resumeSessionId and observeSessionId exclude each other")
 	}
-	if id := f.optionalText("observeSessionId"); id != nil {
-		switch i.Observe = *id; {
-		case *id == "":
-			f.fail(errors.New("observeSessionId must not be empty"))
-		case i.Resume != "":
-			f.fail(errors.New("resumeSessionId and observeSessionId exclude each other"))
-		}
-	}
-	return i, f.err
+	return nil
 }
 
 // InitializeResult is the result of initialize.
@@ -379,12 +335,4 @@ type Shell struct {
 // EnvironmentStatus is the result of environment/status.
 type EnvironmentStatus struct {
 	Status string `json:"status"` // "ready"
-}
-
-// DecodeNothing reads the parameters of a method without any: absent, null or an object.
-func DecodeNothing(params json.RawMessage) (struct{}, error) {
-	if len(params) == 0 || params[0] == 'n' || params[0] == '{' {
-		return struct{}{}, nil
-	}
-	return struct{}{}, expected(params, "unit")
 }

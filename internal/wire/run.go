@@ -5,11 +5,6 @@ package wire
 
 import (
 	"encoding/json"
-	"errors"
-	"fmt"
-	"maps"
-	"slices"
-	"strings"
 
 	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
 )
@@ -27,65 +22,42 @@ const (
 
 // RunStart are the parameters of run/start.
 type RunStart struct {
-	Args      []string          // the words after "sallyport run"; not empty
-	Dir       string            // a path; empty means the directory of the server
-	Env       map[string]string // nil means the environment of the server
-	TTY       *RunSize          // nil for none
-	OpenStdin bool
-	Screen    bool
-	Events    bool
-	Reader    bool     // the command waits for a reader, which says so in its requests
-	Hidden    []string // paths that a run in a sandbox does not read, beside what its policy says
+	_         struct{}          `rule:"name=RunStartParams"`
+	Args      []string          `json:"args" rule:"need" schema:"filled"` // the words after "sallyport run"; not empty
+	OpenStdin bool              `json:"openStdin,omitempty"`
+	Screen    bool              `json:"screen,omitempty"`
+	Events    bool              `json:"events,omitempty"`
+	Reader    bool              `json:"reader,omitempty"`  // the command waits for a reader, which says so in its requests
+	Dir       string            `json:"cwd,omitempty"`     // a path; empty means the directory of the server
+	Env       map[string]string `json:"env,omitempty"`     // nil means the environment of the server
+	Hidden    []string          `json:"hidden,omitempty"`  // paths that a run in a sandbox does not read, beside what its policy says
+	TTY       *RunSize          `json:"tty,omitempty"`     // nil for none
+	Sandbox   *RunSandbox       `json:"sandbox,omitempty"` // that the run joins; nil for one of its own
 	// Transient says that the run is of use to its connection only: it is terminated and forgotten with that,
 	// or when its reader has all of the output.
-	Transient bool
+	Transient bool `json:"transient,omitempty"`
 	// Unattended says that no person answers questions, as without a terminal.
-	Unattended bool
-	Sandbox    *RunSandbox // that the run joins; nil for one of its own
+	Unattended bool `json:"unattended,omitempty"`
 }
 
 // RunSandbox is the named sandbox that a run joins.
 type RunSandbox struct {
-	Name   string
-	IdleMs uint64 // how long it waits without a run before it ends, if this one opens it; 0 for the server's default
+	Name   string `json:"name" rule:"need" schema:"filled"`
+	IdleMs uint64 `json:"idleMs,omitempty"` // how long it waits without a run before it ends, if this one opens it; 0 for the server's default
 }
 
-// RunSize is the size of a terminal. Neither number is 0.
-type RunSize struct{ Cols, Rows uint16 }
+// Validate returns what is wrong with the parameters.
+func (s *RunStart) Validate() error { return notEmpty("args", s.Args) }
 
-// DecodeRunStart reads the parameters of run/start.
-func DecodeRunStart(params json.RawMessage) (*RunStart, error) {
-	f := object(params, "RunStartParams")
-	s := &RunStart{
-		Args: f.list("args"), OpenStdin: f.choice("openStdin", false), Screen: f.choice("screen", false), Events: f.choice("events", false), Reader: f.choice("reader", false),
-		Transient: f.choice("transient", false), Unattended: f.choice("unattended", false),
-	}
-	if dir := f.optionalText("cwd"); dir != nil {
-		s.Dir = *dir
-	}
-	if f.optional("env") != nil {
-		s.Env = f.texts("env")
-	}
-	if v := f.optional("hidden"); v != nil {
-		s.Hidden = f.listOf(v)
-	}
-	if v := f.optional("tty"); v != nil {
-		size := object(v, "RunSize")
-		s.TTY = &RunSize{Cols: size.length("cols"), Rows: size.length("rows")}
-		f.fail(size.err)
-	}
-	if v := f.optional("sandbox"); v != nil {
-		in := object(v, "RunSandbox")
-		s.Sandbox = &RunSandbox{Name: in.text("name")}
-		if idle := in.natural("idleMs", "u64"); idle != nil {
-			s.Sandbox.IdleMs = *idle
-		}
-		f.fail(in.err)
-	}
-	if f.err == nil && len(s.Args) == 0 {
-		f.err = errors.New("args must not be empty")
-	}
-	return s, f.err
+// RunSize is the size of a terminal. Neither number is 0.
+type RunSize struct {
+	Cols uint16 `json:"cols" rule:"need,filled"`
+	Rows uint16 `json:"rows" rule:"need,filled"`
+}
+
+// RunParams are the parameters of the methods that have only the ID of a run.
+type RunParams struct {
+	RunID string `json:"runId" rule:"need"`
 }
 
 // RunStartResult is the result of run/start.
@@ -94,13 +66,6 @@ type RunStartResult struct {
 	Started bool   `json:"started"`
 	// Result is that of a run that was not started, which is not retained; nil for others.
 	Result any `json:"result,omitempty"`
-}
-
-// DecodeRunID reads the parameters of the methods that have only the ID of a run: run/closeStdin,
-// run/screen, run/terminate and run/remove.
-func DecodeRunID(params json.RawMessage) (string, error) {
-	f := object(params, "RunParams")
-	return f.text("runId"), f.err
 }
 
 // RunList is the result of run/list. Runs must not be nil.
@@ -125,37 +90,19 @@ type ListedRun struct {
 
 // RunRead are the parameters of run/read.
 type RunRead struct {
-	RunID    string
-	After    uint64  // the offset
-	MaxBytes *uint64 // nil for the bound of the server
-	WaitMs   uint64
-	Reader   *RunReader // nil for another one than the reader of the run
+	_        struct{}   `rule:"name=RunReadParams"`
+	RunID    string     `json:"runId" rule:"need"`
+	After    uint64     `json:"after" rule:"need"`  // the offset
+	MaxBytes *uint64    `json:"maxBytes,omitempty"` // nil for the bound of the server
+	WaitMs   uint64     `json:"waitMs,omitempty"`
+	Reader   *RunReader `json:"reader,omitempty"` // nil for another one than the reader of the run
 }
 
 // RunReader is what the reader of a run says of itself, which has the output before an offset.
 type RunReader struct {
-	StdoutClosed, StderrClosed bool // it takes no more of the stream
-	Leaves                     bool // the command goes on without it
-}
-
-// DecodeRunRead reads the parameters of run/read.
-func DecodeRunRead(params json.RawMessage) (*RunRead, error) {
-	f := object(params, "RunReadParams")
-	r := &RunRead{RunID: f.text("runId"), After: f.number("after", "u64"), MaxBytes: f.natural("maxBytes", "u64")}
-	if wait := f.natural("waitMs", "u64"); wait != nil {
-		r.WaitMs = *wait
-	}
-	if v := f.optional("reader"); v != nil {
-		var err error
-		r.Reader, err = runReader(v)
-		f.fail(err)
-	}
-	return r, f.err
-}
-
-func runReader(v []byte) (*RunReader, error) {
-	f := object(v, "RunReader")
-	return &RunReader{StdoutClosed: f.choice("stdoutClosed", false), StderrClosed: f.choice("stderrClosed", false), Leaves: f.choice("leaves", false)}, f.err
+	StdoutClosed bool `json:"stdoutClosed,omitempty"` // it takes no more of the stream
+	StderrClosed bool `json:"stderrClosed,omitempty"`
+	Leaves       bool `json:"leaves,omitempty"` // the command goes on without it
 }
 
 // RunChunk is a piece of the output of a run.
@@ -180,68 +127,33 @@ type RunReadResult struct {
 
 // RunWrite are the parameters of run/write.
 type RunWrite struct {
-	RunID   string
-	Chunk   []byte
-	WriteID string // empty when absent
-}
-
-// DecodeRunWrite reads the parameters of run/write.
-func DecodeRunWrite(params json.RawMessage) (*RunWrite, error) {
-	f := object(params, "RunWriteParams")
-	w := &RunWrite{RunID: f.text("runId"), Chunk: f.data("chunk")}
-	if id := f.optionalText("writeId"); id != nil {
-		if w.WriteID = *id; *id == "" {
-			f.fail(errors.New("writeId must not be empty"))
-		}
-	}
-	return w, f.err
+	_       struct{} `rule:"name=RunWriteParams"`
+	RunID   string   `json:"runId" rule:"need"`
+	Chunk   []byte   `json:"chunk" rule:"need"`
+	WriteID string   `json:"writeId,omitempty" rule:"filled"` // empty when absent
 }
 
 // RunWait are the parameters of run/wait. Without a condition it waits for the end of the run.
 type RunWait struct {
-	RunID       string
-	QuietMs     uint64 // 0 for no such condition
-	Input       bool
-	Match       string // a regular expression; empty for none
-	Port        bool
-	FirstOutput bool
-	Bytes       uint64  // 0 for no such condition
-	Raw         bool    // Match is for the bytes, with control sequences
-	After       *uint64 // the offset from which on output counts; nil for that of the waits without one
-	TimeoutMs   *uint64 // nil means no limit
+	_             struct{} `rule:"name=RunWaitParams"`
+	RunID         string   `json:"runId" rule:"need"`
+	TimeoutMs     *uint64  `json:"timeoutMs,omitempty"` // nil means no limit
+	RunConditions `json:"for" rule:"need"`
 }
 
-// conditions are the members of "for".
-var conditions = []string{"exit", "quietMs", "input", "match", "port", "firstOutput", "bytes", "raw", "after"}
-
-// DecodeRunWait reads the parameters of run/wait.
-func DecodeRunWait(params json.RawMessage) (*RunWait, error) {
-	f := object(params, "RunWaitParams")
-	w := &RunWait{RunID: f.text("runId"), TimeoutMs: f.natural("timeoutMs", "u64")}
-	v := f.need("for")
-	if v == nil {
-		return w, f.err
-	}
-	c := object(v, "RunConditions")
-	for _, name := range slices.Sorted(maps.Keys(c.members)) {
-		if !slices.Contains(conditions, name) { // to wait for nothing in its place would take for ever
-			c.fail(fmt.Errorf("unknown field `%s`, expected one of `%s`", name, strings.Join(conditions, "`, `")))
-		}
-	}
-	c.choice("exit", false) // that ends each wait
-	w.Raw, w.After = c.choice("raw", false), c.natural("after", "u64")
-	w.Input, w.Port, w.FirstOutput = c.choice("input", false), c.choice("port", false), c.choice("firstOutput", false)
-	if n := c.natural("quietMs", "u64"); n != nil {
-		w.QuietMs = *n
-	}
-	if n := c.natural("bytes", "u64"); n != nil {
-		w.Bytes = *n
-	}
-	if text := c.optionalText("match"); text != nil {
-		w.Match = *text
-	}
-	f.fail(c.err)
-	return w, f.err
+// RunConditions are what a wait waits for. An unknown one is refused: to wait for nothing in its
+// place would take for ever.
+type RunConditions struct {
+	_           struct{} `rule:"strict"`
+	Exit        bool     `json:"exit,omitempty"`    // that ends each wait
+	QuietMs     uint64   `json:"quietMs,omitempty"` // 0 for no such condition
+	Input       bool     `json:"input,omitempty"`
+	Match       string   `json:"match,omitempty"` // a regular expression; empty for none
+	Port        bool     `json:"port,omitempty"`
+	FirstOutput bool     `json:"firstOutput,omitempty"`
+	Bytes       uint64   `json:"bytes,omitempty"` // 0 for no such condition
+	Raw         bool     `json:"raw,omitempty"`   // Match is for the bytes, with control sequences
+	After       *uint64  `json:"after,omitempty"` // the offset from which on output counts; nil for that of the waits without one
 }
 
 // RunWaitResult is the result of run/wait.
@@ -271,42 +183,24 @@ type RunScreen struct {
 
 // RunResize are the parameters of run/resize.
 type RunResize struct {
-	RunID string
+	_     struct{} `rule:"name=RunResizeParams"`
+	RunID string   `json:"runId" rule:"need"`
 	RunSize
 }
 
-// DecodeRunResize reads the parameters of run/resize.
-func DecodeRunResize(params json.RawMessage) (*RunResize, error) {
-	f := object(params, "RunResizeParams")
-	r := &RunResize{RunID: f.text("runId"), RunSize: RunSize{Cols: f.length("cols"), Rows: f.length("rows")}}
-	return r, f.err
-}
-
 // RunSignal are the parameters of run/signal.
-type RunSignal struct{ RunID, Signal string }
-
-// DecodeRunSignal reads the parameters of run/signal. Known reports whether the server can send a
-// signal of that name.
-func DecodeRunSignal(params json.RawMessage, known func(name string) bool) (*RunSignal, error) {
-	f := object(params, "RunSignalParams")
-	s := &RunSignal{RunID: f.text("runId"), Signal: f.text("signal")}
-	if f.err == nil && !known(s.Signal) {
-		f.fail(fmt.Errorf("unknown variant `%s`, expected a signal of this system, such as `SIGTERM`", s.Signal))
-	}
-	return s, f.err
+type RunSignal struct {
+	_      struct{} `rule:"name=RunSignalParams"`
+	RunID  string   `json:"runId" rule:"need"`
+	Signal string   `json:"signal" rule:"need" schema:"example=SIGTERM"`
 }
 
 // RunResultOf are the parameters of run/result.
 type RunResultOf struct {
-	RunID  string
-	Output bool    // the result has its output
-	From   *uint64 // the offset in the JSON form of the result, which comes in parts; nil for all of it
-}
-
-// DecodeRunResult reads the parameters of run/result.
-func DecodeRunResult(params json.RawMessage) (*RunResultOf, error) {
-	f := object(params, "RunResultParams")
-	return &RunResultOf{RunID: f.text("runId"), Output: f.choice("output", true), From: f.natural("from", "u64")}, f.err
+	_      struct{} `rule:"name=RunResultParams"`
+	RunID  string   `json:"runId" rule:"need"`
+	Output bool     `json:"output" rule:"true"` // the result has its output
+	From   *uint64  `json:"from,omitempty"`     // the offset in the JSON form of the result, which comes in parts; nil for all of it
 }
 
 // RunResult is the result of run/result: the result of the run, or a part of its JSON form.
@@ -328,25 +222,16 @@ type RunApprove struct {
 	Request json.RawMessage `json:"request"` // what an approver program gets
 }
 
-// Canceled are the parameters of request/cancel from the server.
+// Canceled are the parameters of request/cancel: the ID of a request.
 type Canceled struct {
-	ID jsonrpc.ID `json:"id"`
+	_  struct{}   `rule:"name=CancelParams"`
+	ID jsonrpc.ID `json:"id" rule:"need"`
 }
 
 // RunApproval is the answer to run/approve.
 type RunApproval struct {
-	Decision string
-	Message  string // empty when absent
-}
-
-// DecodeRunApproval reads the answer to run/approve.
-func DecodeRunApproval(result json.RawMessage) (*RunApproval, error) {
-	f := object(result, "RunApproval")
-	a := &RunApproval{Decision: f.text("decision")}
-	if text := f.optionalText("message"); text != nil {
-		a.Message = *text
-	}
-	return a, f.err
+	Decision string `json:"decision" rule:"need"`
+	Message  string `json:"message,omitempty"`
 }
 
 // SandboxList is the result of sandbox/list. Sandboxes must not be nil.
@@ -366,8 +251,7 @@ type ListedSandbox struct {
 	IdleLeft  *int64 `json:"idleLeftMs"` // before it ends; nil while something runs
 }
 
-// DecodeSandboxName reads the parameters of sandbox/stop.
-func DecodeSandboxName(params json.RawMessage) (string, error) {
-	f := object(params, "SandboxParams")
-	return f.text("name"), f.err
+// SandboxParams are the parameters of sandbox/stop.
+type SandboxParams struct {
+	Name string `json:"name" rule:"need"`
 }

@@ -11,17 +11,17 @@ import (
 
 // runDecoders are the decoders of requests about runs, and of the answer to run/approve.
 var runDecoders = map[string]func(json.RawMessage) (any, error){
-	"start":  func(p json.RawMessage) (any, error) { return DecodeRunStart(p) },
+	"start":  func(p json.RawMessage) (any, error) { return Decode[RunStart](p) },
 	"id":     func(p json.RawMessage) (any, error) { return DecodeRunID(p) },
-	"read":   func(p json.RawMessage) (any, error) { return DecodeRunRead(p) },
-	"result": func(p json.RawMessage) (any, error) { return DecodeRunResult(p) },
-	"write":  func(p json.RawMessage) (any, error) { return DecodeRunWrite(p) },
-	"wait":   func(p json.RawMessage) (any, error) { return DecodeRunWait(p) },
-	"size":   func(p json.RawMessage) (any, error) { return DecodeRunResize(p) },
+	"read":   func(p json.RawMessage) (any, error) { return Decode[RunRead](p) },
+	"result": func(p json.RawMessage) (any, error) { return Decode[RunResultOf](p) },
+	"write":  func(p json.RawMessage) (any, error) { return Decode[RunWrite](p) },
+	"wait":   func(p json.RawMessage) (any, error) { return Decode[RunWait](p) },
+	"size":   func(p json.RawMessage) (any, error) { return Decode[RunResize](p) },
 	"signal": func(p json.RawMessage) (any, error) {
 		return DecodeRunSignal(p, func(name string) bool { return name == "SIGTERM" })
 	},
-	"approval": func(p json.RawMessage) (any, error) { return DecodeRunApproval(p) },
+	"approval": func(p json.RawMessage) (any, error) { return Decode[RunApproval](p) },
 }
 
 // TestRunErrors: what is not as documented is refused with the reason.
@@ -84,9 +84,9 @@ func TestRunValues(t *testing.T) {
 		"write":  {`{"runId":"7","chunk":"aGk=","writeId":"w"}`, &RunWrite{RunID: "7", Chunk: []byte("hi"), WriteID: "w"}},
 		"wait": {
 			`{"runId":"7","for":{"exit":true,"quietMs":2,"input":true,"match":"x$","port":true,"firstOutput":true,"bytes":4},"timeoutMs":1000}`,
-			&RunWait{RunID: "7", QuietMs: 2, Input: true, Match: "x$", Port: true, FirstOutput: true, Bytes: 4, TimeoutMs: &thousand},
+			&RunWait{RunID: "7", TimeoutMs: &thousand, RunConditions: RunConditions{Exit: true, QuietMs: 2, Input: true, Match: "x$", Port: true, FirstOutput: true, Bytes: 4}},
 		},
-		"size":     {`{"runId":"7","cols":1,"rows":2}`, &RunResize{"7", RunSize{1, 2}}},
+		"size":     {`{"runId":"7","cols":1,"rows":2}`, &RunResize{RunID: "7", RunSize: RunSize{1, 2}}},
 		"approval": {`{"decision":"denied","message":"no"}`, &RunApproval{"denied", "no"}},
 	} {
 		if got, err := runDecoders[method](json.RawMessage(test.params)); err != nil || !reflect.DeepEqual(got, test.want) {
@@ -105,7 +105,7 @@ func FuzzDecodeRun(f *testing.F) {
 		if !json.Valid(data) || len(data) == 0 || data[0] == ' ' || data[0] == '\n' || data[0] == '\t' || data[0] == '\r' {
 			return // package jsonrpc refuses it, or cuts the space
 		}
-		if s, err := DecodeRunStart(data); err == nil && (len(s.Args) == 0 || s.TTY != nil && (s.TTY.Cols == 0 || s.TTY.Rows == 0)) {
+		if s, err := Decode[RunStart](data); err == nil && (len(s.Args) == 0 || s.TTY != nil && (s.TTY.Cols == 0 || s.TTY.Rows == 0)) {
 			t.Errorf("%s", data)
 		}
 		for _, decode := range runDecoders {

@@ -50,7 +50,7 @@ func TestDecodeStart(t *testing.T) {
 		})},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got, err := DecodeStart(json.RawMessage("{" + need + test.rest + "}"))
+			got, err := Decode[Start](json.RawMessage("{" + need + test.rest + "}"))
 			if err != nil || !reflect.DeepEqual(*got, test.want) {
 				t.Errorf("%+v, %v, want %+v", got, err, test.want)
 			}
@@ -63,14 +63,14 @@ func TestErrors(t *testing.T) {
 	decode := func(f func(json.RawMessage) error) func(string) error {
 		return func(text string) error { return f(json.RawMessage(text)) }
 	}
-	start := decode(func(p json.RawMessage) error { _, err := DecodeStart(p); return err })
-	read := decode(func(p json.RawMessage) error { _, err := DecodeRead(p); return err })
-	write := decode(func(p json.RawMessage) error { _, err := DecodeWrite(p); return err })
+	start := decode(func(p json.RawMessage) error { _, err := Decode[Start](p); return err })
+	read := decode(func(p json.RawMessage) error { _, err := Decode[Read](p); return err })
+	write := decode(func(p json.RawMessage) error { _, err := Decode[Write](p); return err })
 	signal := decode(func(p json.RawMessage) error {
 		_, err := DecodeSignal(p, func(name string) bool { return name == "SIGTERM" })
 		return err
 	})
-	initialize := decode(func(p json.RawMessage) error { _, err := DecodeInitialize(p); return err })
+	initialize := decode(func(p json.RawMessage) error { _, err := Decode[Initialize](p); return err })
 	nothing := decode(func(p json.RawMessage) error { _, err := DecodeNothing(p); return err })
 	answer := decode(func(p json.RawMessage) error { _, err := DecodePolicyAnswer(p); return err })
 	const need = `"processId":"p","argv":["a"],"cwd":"file:///","env":{},"tty":false`
@@ -101,7 +101,7 @@ func TestErrors(t *testing.T) {
 		{"half a sandbox", start, "{" + need + `,"sandbox":{"permissions":{}}}`, "missing field `windowsSandboxLevel`"},
 		{"a proxy that is off", start, "{" + need + `,"networkProxy":{"proxy":{"enabled":false}}}`, "networkProxy: the proxy is not enabled; leave networkProxy out"},
 		{"no time to decide", start, "{" + need + `,"networkProxy":{"proxy":{"enabled":true},"policyDecisionTimeoutMs":0}}`, "networkProxy: policyDecisionTimeoutMs must not be 0"},
-		{"unknown mode", start, "{" + need + `,"networkProxy":{"proxy":{"enabled":true,"mode":"none"}}}`, "unknown variant `none`, expected one of `full`, `limited`"},
+		{"unknown mode", start, "{" + need + `,"networkProxy":{"proxy":{"enabled":true,"mode":"none"}}}`, "unknown variant `none`, expected `full` or `limited`"},
 		{"unknown word of a host", start, "{" + need + `,"networkProxy":{"proxy":{"enabled":true,"domains":{"a":"ask"}}}}`, `networkProxy: a: "ask" is neither allow nor deny`},
 		{"an answer", answer, `{"decision":{"type":"allow"}}`, ""}, {"a refusal", answer, `{"decision":{"type":"deny","reason":"no"}}`, ""},
 		{"a refusal without a reason", answer, `{"decision":{"type":"ask"}}`, "missing field `reason`"},
@@ -198,20 +198,20 @@ func FuzzDecode(f *testing.F) {
 			return // package jsonrpc refuses it
 		}
 		params := json.RawMessage(strings.TrimSpace(string(data)))
-		if s, err := DecodeStart(params); err == nil && len(s.Argv) == 0 {
+		if s, err := Decode[Start](params); err == nil && len(s.Argv) == 0 {
 			t.Errorf("%s", data)
 		}
-		if w, err := DecodeWrite(params); err == nil && w.WriteID == "" {
+		if w, err := Decode[Write](params); err == nil && w.WriteID == "" {
 			t.Errorf("%s", data)
 		}
-		_, _ = DecodeRead(params)
+		_, _ = Decode[Read](params)
 		_, _ = DecodeSignal(params, func(string) bool { return false })
-		_, _ = DecodeTerminate(params)
-		if r, err := DecodeResize(params); err == nil && (r.Cols == 0 || r.Rows == 0) {
+		_, _ = Decode[Terminate](params)
+		if r, err := Decode[Resize](params); err == nil && (r.Cols == 0 || r.Rows == 0) {
 			t.Errorf("%s", data)
 		}
-		_, _ = DecodeCloseStdin(params)
-		_, _ = DecodeInitialize(params)
+		_, _ = Decode[CloseStdin](params)
+		_, _ = Decode[Initialize](params)
 		_, _ = DecodeNothing(params)
 	})
 }
