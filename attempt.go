@@ -54,6 +54,9 @@ func (x *execution) begin(ctx context.Context, policy sandbox.Policy) (*attempt,
 	case changed != "":
 		return nil, fmt.Errorf("%w: %s changed before it was started; ask again", ErrRefused, changed)
 	}
+	if err := x.bound(); err != nil {
+		return nil, err // a link has changed since
+	}
 	if env, left := x.look.Env(x.env); x.opened && len(left) > 0 {
 		x.env = env
 		x.note("beside a command that could put programs there, it runs without these directories of PATH: " + strings.Join(left, ", "))

@@ -25,6 +25,12 @@ type Cmd struct {
 	Shell string
 	Login bool
 
+	// CallerID is the caller's own name for this run, such as the id of a task or of a tool call: at
+	// most 128 bytes that print, without a meaning here and not necessarily unique. It is in every
+	// event of the run, in its Result, in lists of sessions and in the log. Empty means that there
+	// is none. The command does not see it.
+	CallerID string
+
 	// Arg0 is argv[0] of the program; empty means Args[0].
 	Arg0 string
 	// Dir is the working directory and, unless the policy names others, the workspace.
@@ -102,6 +108,13 @@ type Cmd struct {
 	// *os.File that takes nothing for half a minute loses output, which StdoutErr and
 	// StderrErr of the Result report.
 	Resources executor.Resources
+
+	// Policy is what this command may touch, in place of the Policy of the Runner, which must allow
+	// all of it; nil means the Runner's. Where it is wider, Run and Start fail with [ErrForbidden]
+	// and a *sandbox.WiderError that names what. Both are compared as they are bound to the command's
+	// directory, with the links on this machine followed. The hosts that Network of the Runner opens
+	// stay open to it, unless its network is none.
+	Policy *sandbox.Policy
 
 	// Unsandboxed asks to run outside of the sandbox. That needs an approval, unless rules say
 	// that all of the command runs there. Under a policy with deny entries it has no effect, and

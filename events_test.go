@@ -318,7 +318,7 @@ func TestResultJSON(t *testing.T) {
 		p.exit = executor.Exit{Code: 1, Sandbox: executor.Sandbox{Level: "native", Mechanism: []string{"userns"}}}
 	})
 	defer r.Close()
-	res, err := r.Run(t.Context(), &Cmd{Args: []string{"sh", "x"}, Dir: "/w", Env: []string{"A_KEY=1"}})
+	res, err := r.Run(t.Context(), &Cmd{Args: []string{"sh", "x"}, Dir: "/w", EnvPolicy: EnvPolicy{Base: []string{"A_KEY=1"}}})
 	if err != nil {
 		t.Fatal(err)
 	}

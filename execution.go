@@ -18,6 +18,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/caller"
 	"github.com/sallyport-dev/sallyport/internal/environ"
 	"github.com/sallyport-dev/sallyport/internal/eventlog"
 	"github.com/sallyport-dev/sallyport/internal/hostasks"
@@ -36,6 +37,7 @@ type execution struct {
 	task     task
 	cmd      *Cmd
 	id       string
+	callerID string // of the Cmd
 	start    time.Time
 	attempts int
 
@@ -56,12 +58,15 @@ type execution struct {
 	own      []string // of env, the variables that win over a profile
 	withheld []string
 	warned   []string
-	policy   sandbox.Policy    // bound
-	places   sandbox.Places    // that it is bound to
-	retry    judge.Retry       // what may be asked after a denial
-	rule     *Rule             // that decided about it; nil for none
-	version  string            // of the policies, when it was judged
-	sandbox  *Sandbox          // in which it runs; nil for one of its own
+	policy   sandbox.Policy // bound
+	places   sandbox.Places // that it is bound to
+	retry    judge.Retry    // what may be asked after a denial
+	rule     *Rule          // that decided about it; nil for none
+	version  string         // of the policies, when it was judged
+	sandbox  *Sandbox       // in which it runs; nil for one of its own
+	narrowed bool           // it has a policy of its own: alone, and others that of the rest, bound
+	alone    sandbox.Policy
+	others   sandbox.Policy
 	apart    string            // why it ran in one of its own all the same
 	confined string            // the rule that made the policy narrower, for people; empty for none
 	host     executor.HostInfo // the machine that it runs on
@@ -94,7 +99,7 @@ func (r *Runner) newExecution(ctx context.Context, c *Cmd) (*execution, error) {
 	if err != nil {
 		return nil, err
 	}
-	x := &execution{runner: r, cmd: c, id: runID(), start: time.Now(), allow: c.Allow, input0: inputs.StartOf(c.Stdin, c.TTY != nil)}
+	x := &execution{runner: r, cmd: c, id: runID(), callerID: c.CallerID, start: time.Now(), allow: c.Allow, input0: inputs.StartOf(c.Stdin, c.TTY != nil)}
 	x.task = command{x}
 	x.host, err = r.executor().Host(ctx)
 	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
@@ -113,6 +118,13 @@ func (r *Runner) newExecution(ctx context.Context, c *Cmd) (*execution, error) {
 		return nil, err
 	}
 	x.dir = x.places.Dir
+	if c.Policy != nil {
+		x.narrowed, x.others, x.alone = true, now.policy.Bind(x.places), c.Policy.Bind(x.places)
+		now.policy = *c.Policy
+	}
+	if err := x.bound(); err != nil {
+		return nil, err
+	}
 	if err := x.confine(now.policy); err != nil {
 		return nil, err
 	}
@@ -156,6 +168,9 @@ func (c *Cmd) check() error {
 		return &CmdError{Field: "OpenStdin", Reason: "Stdin is set too; use one of the two"}
 	case c.Timeout < 0:
 		return &CmdError{Field: "Timeout", Reason: "it is negative; use 0 for no time limit"}
+	}
+	if why := caller.CheckID(c.CallerID); why != "" {
+		return &CmdError{Field: "CallerID", Reason: why}
 	}
 	if err := c.Resources.Check(); err != nil {
 		return err
@@ -237,12 +252,18 @@ func (x *execution) privateTmp() bool {
 
 // emit passes an event to the Runner's sink and its logger.
 func (x *execution) emit(b event.Body) {
-	x.runner.events.Emit(x.id, x.attempts, b)
+	e := x.event(0, b)
+	x.runner.events.Emit(e)
 	tool := "shell"
 	if x.session {
 		tool = "unified_exec"
 	}
-	eventlog.Write(x.runner.Logger, tool, &event.Event{Run: x.id, Attempt: x.attempts, Body: b})
+	eventlog.Write(x.runner.Logger, tool, &e)
+}
+
+// event is one of this attempt, or of one that many later, before it is numbered.
+func (x *execution) event(later int, b event.Body) event.Event {
+	return event.Event{Run: x.id, Attempt: x.attempts + later, CallerID: x.callerID, Body: b}
 }
 
 // ended reports the end of the run to the sink and the logger.
@@ -258,7 +279,7 @@ func (x *execution) ended(res *Result, err error) {
 	x.flush()
 	if log := x.runner.Logger; log != nil {
 		log.LogAttrs(context.Background(), slog.LevelInfo, "command ended",
-			slog.String("run", x.id), slog.String("program", x.args[0]), slog.String("dir", x.dir),
+			slog.String("run", x.id), eventlog.CallerID(x.callerID), slog.String("program", x.args[0]), slog.String("dir", x.dir),
 			slog.String("end", e.End), slog.Int("exit_code", e.ExitCode), slog.Duration("duration", e.Duration))
 	}
 }

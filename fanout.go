@@ -29,7 +29,7 @@ type fanout struct {
 // newFanout returns a fanout that calls onExcess when the output exceeds its limit.
 func (x *execution) newFanout(stopped <-chan struct{}, onExcess func()) *fanout {
 	f := &fanout{execution: x, kept: x.cmd.Retention.capture(), budget: output.NewBudget(x.cmd.Resources.Output), onExcess: onExcess}
-	f.events = eventlog.Outputs{Queue: x.runner.events, Run: x.id, Attempt: x.attempts, Waits: x.runner.WaitForEvents, Stopped: stopped}
+	f.events = eventlog.Outputs{Queue: x.runner.events, Of: x.event(0, nil), Waits: x.runner.WaitForEvents, Stopped: stopped}
 	var writers [2]io.Writer
 	for i, w := range []io.Writer{x.cmd.Stdout, x.cmd.Stderr} {
 		file, isFile := w.(*os.File)

@@ -4,13 +4,30 @@
 package sallyport
 
 import (
+	"fmt"
 	"path/filepath"
 	"slices"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/printable"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
+
+// bound returns an error if the policy that the Cmd has is wider than the Runner's.
+func (x *execution) bound() error {
+	if !x.narrowed {
+		return nil
+	}
+	var real func(string) string
+	if x.host.Local {
+		real = hostfacts.Deepest
+	}
+	if err := x.others.Bounds(x.alone, real); err != nil {
+		return fmt.Errorf("%w: %w", ErrForbidden, err)
+	}
+	return nil
+}
 
 // wholeDisk refuses a policy for which "/" is a workspace or a writable root. Beside an
 // entry that shows the disk read-only the stricter of the two would count, so nothing

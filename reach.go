@@ -20,6 +20,7 @@ func (x *execution) reach() *reach.Reach {
 	r.mu.Lock()
 	more := slices.Concat(r.Writable, r.opened)
 	r.mu.Unlock()
+	more = append(more, x.others.Writes()...)
 	if filepath.IsAbs(x.cmd.Tmp) {
 		more = append(more, x.cmd.Tmp)
 	}

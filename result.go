@@ -53,6 +53,8 @@ const ExitTimedOut = 124
 type Result struct {
 	// Run is the identity of the run, as in its events.
 	Run string
+	// CallerID is that of the Cmd; empty for none.
+	CallerID string
 
 	// Args is the argument vector that ran, with the shell in front for a script.
 	// Dir is the directory it ran in, absolute.
@@ -178,7 +180,7 @@ func (x *execution) result(a *attempt) *Result {
 		attempts = append(slices.Clone(x.first.Attempts), attempts...)
 	}
 	return &Result{
-		Run: x.id, Args: x.args, Dir: x.dir,
+		Run: x.id, CallerID: x.callerID, Args: x.args, Dir: x.dir,
 		ExitCode: a.code(), Signal: exit.Signal, End: a.end, TimedOut: a.end == EndTimedOut, Duration: a.duration,
 		Stdout: newOutput(kept.Stdout), Stderr: newOutput(kept.Stderr), Output: newOutput(kept.Combined),
 		StdinErr: a.inputErr(), StdoutErr: a.fanout.writerErr(executor.Stdout), StderrErr: a.fanout.writerErr(executor.Stderr),

@@ -54,7 +54,7 @@ func (r *Result) WriteJSON(w io.Writer) error {
 		Survivors: len(r.Survivors), SurvivorList: event.Listed(r.Survivors), SurvivorsBy: r.SurvivorsBy,
 		StreamsLeftOpen: r.StreamsLeftOpen, Quarantined: r.Quarantined, HardLinks: r.HardLinks, LinksOmitted: r.HardLinksOmitted,
 		OwnersIgnored: r.OwnershipIgnored, New: r.New, Limits: r.Limits, Usage: r.Usage,
-		Withheld: r.Withheld, Warnings: r.Warnings, Error: r.Error, Run: r.Run,
+		Withheld: r.Withheld, Warnings: r.Warnings, Error: r.Error, Run: r.Run, CallerID: r.CallerID,
 	}
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false) // people read it too
@@ -75,7 +75,7 @@ func (r *Result) UnmarshalJSON(data []byte) error {
 		return fmt.Errorf("sallyport: the object is not a result: %d survivors and %d attempts", j.Survivors, j.Attempts)
 	}
 	*r = Result{
-		Run: j.Run, Args: j.Args, Dir: j.Dir, ExitCode: j.ExitCode, Signal: j.Signal, End: End(j.End), TimedOut: j.TimedOut,
+		Run: j.Run, CallerID: j.CallerID, Args: j.Args, Dir: j.Dir, ExitCode: j.ExitCode, Signal: j.Signal, End: End(j.End), TimedOut: j.TimedOut,
 		Duration:    time.Duration(j.DurationMS) * time.Millisecond,
 		Stdout:      outputFrom(j.Stdout, j.StdoutBase64, j.StdoutBytes, j.StdoutOmitted),
 		Stderr:      outputFrom(j.Stderr, j.StderrBase64, j.StderrBytes, j.StderrOmitted),

@@ -61,7 +61,7 @@ func (x *execution) widen(ctx context.Context, a *attempt) (again bool, err erro
 		x.note("it was not run again: " + err.Error())
 		return false, nil // the first result stays, with the notice
 	}
-	x.runner.events.Emit(x.id, x.attempts+1, event.Retrying{Reason: "approved", Added: q.Requires})
+	x.runner.events.Emit(x.event(1, event.Retrying{Reason: "approved", Added: q.Requires}))
 	return true, nil
 }
 

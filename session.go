@@ -250,7 +250,7 @@ func (s *Session) Info() SessionInfo {
 	s.mu.Unlock()
 	x := s.execution
 	info := SessionInfo{
-		ID: s.id, Run: x.id, Args: slices.Clone(x.args), Dir: x.dir, TTY: x.cmd.TTY != nil,
+		ID: s.id, Run: x.id, CallerID: x.callerID, Args: slices.Clone(x.args), Dir: x.dir, TTY: x.cmd.TTY != nil,
 		Started: s.started, LastUsed: used, Running: true, ExitCode: -1,
 	}
 	if s.over() {

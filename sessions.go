@@ -37,6 +37,7 @@ const (
 type SessionInfo struct {
 	ID       string    `json:"id"`
 	Run      string    `json:"run"` // as in events
+	CallerID string    `json:"caller_id,omitempty"`
 	Args     []string  `json:"argv"`
 	Dir      string    `json:"cwd"`
 	TTY      bool      `json:"tty"`

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"strings"
 
 	"github.com/sallyport-dev/sallyport/internal/strictjson"
 )
@@ -64,7 +65,7 @@ func (e *Event) UnmarshalJSON(data []byte) error {
 	if err != nil {
 		return &DecodeError{head.Type, head.Version, err}
 	}
-	*e = Event{head.Time.UTC(), head.Seq, head.Run, head.Attempt, body}
+	*e = Event{head.Time.UTC(), head.Seq, head.Run, head.Attempt, head.CallerID, body}
 	return nil
 }
 
@@ -77,7 +78,8 @@ func decode(kind string, data []byte) (Body, error) {
 			return nil, err
 		}
 		for _, f := range reflect.VisibleFields(reflect.TypeFor[envelope]()) {
-			delete(members, f.Tag.Get("json"))
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			delete(members, name)
 		}
 		rest, err := encode(members)
 		return Unknown{kind, rest}, err

@@ -33,7 +33,9 @@ type Event struct {
 	// the first.
 	Run     string
 	Attempt int
-	Body    Body
+	// CallerID is that of the command; empty for none.
+	CallerID string
+	Body     Body
 }
 
 // A Body is one of [Judged], [ApprovalRequested], [ReviewStarted], [ReviewCompleted],
@@ -53,17 +55,19 @@ type envelope struct {
 	Seq     uint64    `json:"seq"`
 	Run     string    `json:"run"`
 	Attempt int       `json:"attempt"`
+
+	CallerID string `json:"caller_id,omitempty"`
 }
 
-// MarshalJSON returns one object: the members v, type, time, seq, run and
-// attempt, and beside them those of the body. An Event without a body is an
+// MarshalJSON returns one object: the members v, type, time, seq, run,
+// attempt and, where there is one, caller_id, and beside them those of the body. An Event without a body is an
 // error.
 func (e Event) MarshalJSON() ([]byte, error) {
 	if e.Body == nil {
 		return nil, fmt.Errorf("event: event %d has no body", e.Seq)
 	}
 	head, err := encode(envelope{
-		Version: Version, Type: e.Body.Kind(), Time: e.Time.UTC(), Seq: e.Seq, Run: e.Run, Attempt: e.Attempt,
+		Version: Version, Type: e.Body.Kind(), Time: e.Time.UTC(), Seq: e.Seq, Run: e.Run, Attempt: e.Attempt, CallerID: e.CallerID,
 	})
 	if err != nil {
 		return nil, err

@@ -92,3 +92,15 @@ func TestTee(t *testing.T) {
 	}
 	Tee().Emit(Event{}) // nobody listens
 }
+
+// TestCallerIDUnknown keeps the id of the caller of an event of a later version, once.
+func TestCallerIDUnknown(t *testing.T) {
+	const text = `{"v":1,"type":"later","time":"2026-01-02T03:04:05Z","seq":1,"run":"r","attempt":1,"caller_id":"c","more":2}`
+	var e Event
+	if err := json.Unmarshal([]byte(text), &e); err != nil || e.CallerID != "c" {
+		t.Fatalf("%+v, %v", e, err)
+	}
+	if back, err := json.Marshal(e); err != nil || string(back) != text {
+		t.Errorf("%s, %v", back, err)
+	}
+}

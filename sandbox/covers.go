@@ -3,7 +3,12 @@
 
 package sandbox
 
-import "slices"
+import (
+	"path"
+	"slices"
+
+	"github.com/sallyport-dev/sallyport/internal/printable"
+)
 
 // Covers returns whether p allows everything that q allows, and asks at most about what q
 // asks about or allows; false means "not known to". It is a partial order: reflexive,
@@ -25,6 +30,66 @@ func (p Policy) Covers(q Policy) bool {
 		return true
 	}
 	return p.coversFiles(q)
+}
+
+// Bounds returns nil if p covers q, and else a [*WiderError]. Both must be bound. Real follows the symbolic
+// links of a path on the machine where the command runs, as its sandbox will; nil compares paths as text.
+func (p Policy) Bounds(q Policy, real func(string) string) error {
+	p, q = p.withoutLinks(real), q.withoutLinks(real)
+	if p.Covers(q) {
+		return nil
+	}
+	return &WiderError{What: p.lacks(q)}
+}
+
+// withoutLinks returns the policy with real paths.
+func (p Policy) withoutLinks(real func(string) string) Policy {
+	if real == nil || p.mode != Managed || p.open {
+		return p
+	}
+	p.entries, p.listed = slices.Clone(p.list()), true
+	for i := range p.entries {
+		if at := &p.entries[i].Place; at.Kind == PlacePath && path.IsAbs(at.Path) {
+			at.Path = real(at.Path)
+		}
+	}
+	return p.seal()
+}
+
+// lacks names something that q allows and p, which does not cover it, does not, behind "it may".
+func (p Policy) lacks(q Policy) string {
+	switch {
+	case p.mode < q.mode:
+		return "run outside of the sandbox"
+	case p.net < q.net:
+		return "use the network " + q.net.String()
+	}
+	for _, n := range q.named {
+		if !slices.Contains(p.named, n) {
+			return "use the grant " + n
+		}
+	}
+	if p.mode == Managed {
+		for _, e := range slices.Concat(q.list(), p.list()) {
+			if at, ok := e.Place.Absolute(); ok && q.LevelAt(at) > p.LevelAt(at) {
+				return q.LevelAt(at).String() + " " + printable.Word(at)
+			}
+		}
+	}
+	if p.net == NetworkProxy && !p.coversNet(q) {
+		return "reach other hosts"
+	}
+	return "use what is denied by a pattern, or a place that is not known"
+}
+
+// Writes returns the absolute paths of the entries of a managed policy that make something writable.
+func (p Policy) Writes() (paths []string) {
+	for _, e := range p.list() {
+		if at, ok := e.Place.Absolute(); ok && e.Level == LevelWrite && !p.open {
+			paths = append(paths, at)
+		}
+	}
+	return paths
 }
 
 // coversNet compares networks, granted hosts and named grants.

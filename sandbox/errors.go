@@ -48,3 +48,13 @@ func (e *PolicyError) Error() string {
 	}
 	return "sandbox: entry " + printable.Word(e.Entry) + ": " + printable.Line(e.Reason)
 }
+
+// WiderError reports that a policy allows more than another one, which bounds it.
+type WiderError struct {
+	What string // the first thing that is more, behind "it may", such as "write /srv"
+}
+
+// Error returns one sentence with what is more and the fix.
+func (e *WiderError) Error() string {
+	return "sandbox: the policy is wider than the one that bounds it: it may " + printable.Line(e.What) + "; leave that out"
+}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 )
@@ -226,5 +227,48 @@ func TestUnsupportedError(t *testing.T) {
 	}
 	if got := (&UnsupportedError{Need: "a", Have: "b"}).Error(); got != "sandbox: needs a, but b" {
 		t.Errorf("%q", got)
+	}
+}
+
+func TestBounds(t *testing.T) {
+	ws := WorkspaceWrite("/w").Bind(testPlaces())
+	links := func(name string) string {
+		if rest, ok := strings.CutPrefix(name, "/link"); ok {
+			return "/w" + rest
+		}
+		if rest, ok := strings.CutPrefix(name, "/w/out"); ok {
+			return "/etc" + rest
+		}
+		return name
+	}
+	for _, tt := range []struct {
+		name string
+		p, q Policy
+		want string // empty where p bounds q
+	}{
+		{"the same", ws, ws, ""},
+		{"full access bounds all", FullAccess(), FullAccess(), ""},
+		{"by a link outside", ReadOnly().WithEntries(PathEntry("/w", LevelWrite)), ReadOnly().WithEntries(PathEntry("/w/out/x", LevelWrite)), "write /etc/x"},
+		{"a link to what it has", ReadOnly().WithEntries(PathEntry("/w", LevelWrite)), ReadOnly().WithEntries(PathEntry("/link/x", LevelWrite)), ""},
+		{"it has a link", ReadOnly().WithEntries(PathEntry("/link", LevelWrite)), ReadOnly().WithEntries(PathEntry("/w/x", LevelWrite)), ""},
+		{"a denied link", ReadOnly().WithEntries(PathEntry("/w/out", LevelDeny)), ReadOnly(), "read /etc"},
+		{"full access", ws, FullAccess(), "run outside of the sandbox"},
+		{"a network", ws, ws.WithNetwork(NetworkProxy), "use the network proxy"},
+		{"a host", ws.With(Grant{Addr: "a"}), ws.With(Grant{Addr: "b"}), "reach other hosts"},
+		{"a grant", ws, ws.With(Grant{Name: "git"}), "use the grant git"},
+		{"a pattern", ws.WithEntries(GlobEntry("/w/*.env")), ws, "use what is denied by a pattern, or a place that is not known"},
+		{"every file", ws, FullAccess().WithNetwork(NetworkNone), "write /"},
+		{"every file of a sandbox", ws, unrestricted(NetworkNone), "write /"},
+		{"an external sandbox", mustNew(t, External, NetworkNone), mustNew(t, External, NetworkHost), "use the network host"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var wider *WiderError
+			switch err := tt.p.Bounds(tt.q, links); {
+			case tt.want == "" && err != nil:
+				t.Error(err)
+			case tt.want != "" && (!errors.As(err, &wider) || wider.What != tt.want):
+				t.Errorf("%v, want %q", err, tt.want)
+			}
+		})
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/sallyport-dev/sallyport/internal/printable"
 )
@@ -88,4 +89,19 @@ func place() string {
 			return ""
 		}
 	}
+}
+
+// maxID is how long an id of the caller may be, in bytes.
+const maxID = 128
+
+// CheckID says what is wrong with an id that the caller gives to a command, as a clause with the fix; empty
+// for one that is right.
+func CheckID(id string) string {
+	switch {
+	case len(id) > maxID:
+		return fmt.Sprintf("it has %d bytes, and %d at most are kept; use a shorter one", len(id), maxID)
+	case !utf8.ValidString(id) || strings.ContainsFunc(id, func(r rune) bool { return !printable.Visible(r) }):
+		return "it has characters that do not print; use letters and digits"
+	}
+	return ""
 }

@@ -65,6 +65,14 @@ func Write(log *slog.Logger, tool string, e *event.Event) {
 	}
 }
 
+// CallerID is the attribute for the id that the caller gave to a command; a handler leaves out that of none.
+func CallerID(id string) slog.Attr {
+	if id == "" {
+		return slog.Attr{}
+	}
+	return slog.String("caller_id", id)
+}
+
 // decision are the attributes of ToolDecision.
 func decision(a approval.Answer, source approval.Source, wait int64, deny bool) []slog.Attr {
 	said := answer(a)

@@ -15,9 +15,8 @@ const maxPieces = 10_000
 
 // Outputs makes events of the output of one attempt. Its methods are called by one goroutine.
 type Outputs struct {
-	Queue   *Queue // nil drops everything
-	Run     string
-	Attempt int
+	Queue   *Queue          // nil drops everything
+	Of      event.Event     // the run, without a body
 	Waits   bool            // for a sink that is behind, in place of dropping
 	Stopped <-chan struct{} // closed when the command is stopped: nothing waits for a sink then
 
@@ -67,7 +66,7 @@ func (o *Outputs) pass(d *pieces, out event.Output) Fate {
 		return Dropped
 	}
 	for {
-		what, room := o.Queue.Output(o.Run, o.Attempt, out)
+		what, room := o.Queue.Output(o.Of, out)
 		if what != Dropped || !o.Waits {
 			return what
 		}
@@ -96,7 +95,9 @@ func (o *Outputs) Close() {
 		s, d := executor.Stream(i), &o.pieces[i]
 		o.emit(s, d.whole.Flush())
 		if d.droppedEvents > 0 {
-			o.Queue.Emit(o.Run, o.Attempt, d.next(s))
+			e := o.Of
+			e.Body = d.next(s)
+			o.Queue.Emit(e)
 		}
 	}
 }

@@ -49,19 +49,19 @@ const (
 	Joined              // it was appended to a waiting event
 )
 
-// Emit takes an event that must not be lost.
-func (m *Queue) Emit(run string, attempt int, b event.Body) {
+// Emit takes an event that must not be lost, and gives it its time and number.
+func (m *Queue) Emit(e event.Event) {
 	if m == nil {
 		return
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.pushLocked(run, attempt, b)
+	m.pushLocked(e)
 }
 
 // Output takes a piece of output if there is room for it, and returns what tells of room
-// where there is none. It keeps no reference to the data.
-func (m *Queue) Output(run string, attempt int, out event.Output) (Fate, <-chan struct{}) {
+// where there is none. The event is that of the piece, without a body. It keeps no reference to the data.
+func (m *Queue) Output(e event.Event, out event.Output) (Fate, <-chan struct{}) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.pending+len(out.Data) > MaxWaiting && len(m.queue) > 0 {
@@ -71,22 +71,23 @@ func (m *Queue) Output(run string, attempt int, out event.Output) (Fate, <-chan 
 		return Dropped, m.room
 	}
 	m.pending += len(out.Data)
-	if m.joinLocked(run, attempt, out) {
+	if m.joinLocked(&e, out) {
 		return Joined, nil
 	}
 	out.Data = append([]byte(nil), out.Data...)
-	m.pushLocked(run, attempt, out)
+	e.Body = out
+	m.pushLocked(e)
 	return Taken, nil
 }
 
 // joinLocked appends the piece to the newest waiting event if that is the piece before it.
-func (m *Queue) joinLocked(run string, attempt int, out event.Output) bool {
+func (m *Queue) joinLocked(e *event.Event, out event.Output) bool {
 	if len(m.queue) == 0 || out.DroppedEvents > 0 {
 		return false
 	}
 	last := &m.queue[len(m.queue)-1]
 	before, ok := last.Body.(event.Output)
-	if !ok || last.Run != run || last.Attempt != attempt || before.Stream != out.Stream ||
+	if !ok || last.Run != e.Run || last.Attempt != e.Attempt || before.Stream != out.Stream ||
 		len(before.Data)+len(out.Data) > maxJoined {
 		return false
 	}
@@ -95,9 +96,10 @@ func (m *Queue) joinLocked(run string, attempt int, out event.Output) bool {
 	return true
 }
 
-func (m *Queue) pushLocked(run string, attempt int, b event.Body) {
+func (m *Queue) pushLocked(e event.Event) {
 	m.seq++
-	m.queue = append(m.queue, event.Event{Time: time.Now(), Seq: m.seq, Run: run, Attempt: attempt, Body: b})
+	e.Time, e.Seq = time.Now(), m.seq
+	m.queue = append(m.queue, e)
 	if m.idle == nil {
 		m.idle = make(chan struct{})
 		go m.run(m.idle)

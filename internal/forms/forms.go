@@ -64,6 +64,7 @@ type Result struct {
 	Warnings        []string                              `json:"warnings,omitempty"`
 	Error           string                                `json:"error,omitempty"`
 	Run             string                                `json:"run,omitempty"`
+	CallerID        string                                `json:"caller_id,omitempty"`
 }
 
 // A First is the first attempt of a command that was run again.
