@@ -37,3 +37,17 @@ func Value(env []string, name string) (string, bool) {
 	}
 	return "", false
 }
+
+// Deepest resolves the symbolic links of the part of a path that exists.
+func Deepest(name string) string {
+	rest := ""
+	for at := name; ; at = filepath.Dir(at) {
+		if real, err := filepath.EvalSymlinks(at); err == nil {
+			return filepath.Join(real, rest)
+		}
+		if at == filepath.Dir(at) {
+			return name
+		}
+		rest = filepath.Join(filepath.Base(at), rest)
+	}
+}

@@ -69,20 +69,6 @@ func Below(name, dir string) bool {
 	return ok && (rest == "" || rest[0] == '/')
 }
 
-// Deepest resolves the symbolic links of the part of a path that exists.
-func Deepest(name string) string {
-	rest := ""
-	for at := name; ; at = filepath.Dir(at) {
-		if real, err := filepath.EvalSymlinks(at); err == nil {
-			return filepath.Join(real, rest)
-		}
-		if at == filepath.Dir(at) {
-			return name
-		}
-		rest = filepath.Join(filepath.Base(at), rest)
-	}
-}
-
 // maxLinks bounds the symbolic links on one way, as the kernel does (path_resolution(7)).
 const maxLinks = 40
 
