@@ -336,7 +336,7 @@ func TestResultJSON(t *testing.T) {
 		`"stdout_bytes":10,"stderr_bytes":52,"omitted_bytes":0,"stdout_base64":"Yf9iICYgPGM+Cg==",` +
 		`"sandbox":{"mode":"read-only","network":"none","level":"native","mechanism":["userns"],"observed":false},"attempts":1,` +
 		`"denials":[{"op":"write","path":"/etc/x","addr":"","call":"","errno":"EROFS","source":"guessed","pid":0,"program":"","rule":"/=read","grant":"--rw /etc/x","count":1}],` +
-		`"survivors":0,"run":"r1"}`
+		`"survivors":0,"withheld":["A_KEY"],"run":"r1"}`
 	if string(got) != strings.ReplaceAll(want, `\ufffd`, "\ufffd") {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
