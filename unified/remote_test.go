@@ -119,6 +119,7 @@ func rowFarSandbox(t *testing.T, tools *Tools, h *heard, _ *fakeMachine) {
 // the variables of the tools and the Runner. Forbidden names are dropped in any letter case,
 // and so are those that only the Runner may set.
 func rowFarEnvironment(t *testing.T, tools *Tools, _ *heard, m *fakeMachine) {
+	tools.Cmd.Env = nil
 	tools.Cmd.EnvPolicy.Base = []string{"PATH=/bin", "HOME=/h", "API_KEY=1", "OTHER=2", "TERM=xterm", "CODEX_SANDBOX_NETWORK_DISABLED=stale", "SALLYPORT=stale", "OPENAI_FEDERATION_RULE_ID=1"}
 	tools.Cmd.EnvPolicy.Named = []string{"OPENAI_FEDERATION_RULE_ID"}
 	tools.Cmd.EnvPolicy.Set = map[string]string{"NEW": "3", "CODEX_SANDBOX_NETWORK_DISABLED": "0", "SALLYPORT_SANDBOX": "mine", "OpenAI_Identity_Token_File": "4"}
