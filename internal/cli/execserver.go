@@ -94,6 +94,7 @@ func execServerCommand(ctx context.Context, env *Env, o *options, _ []string) er
 	s := o.serve
 	s.Stdin, s.Stdout = env.Stdin, env.Stdout
 	s.Server.Version, s.Server.Environ, s.Server.Dir = buildinfo.Read().Version, env.Environ, env.Dir
+	s.Server.Managed = env.Managed
 	s.Server.Prepare = runargs.Prepare(env.Managed, env.Environ)
 	if program, err := os.Executable(); err == nil { // without it, files in a sandbox are refused
 		s.Server.FileHelper = []string{program, fileHelperName}

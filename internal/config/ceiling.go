@@ -4,6 +4,7 @@
 package config
 
 import (
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -21,6 +22,9 @@ func (e *Effective) bound() error {
 		for i := range keys {
 			k := &keys[i]
 			set, ok := m.values[k.Name]
+			if err := e.boundDenied(k, m); err != nil {
+				return err
+			}
 			switch {
 			case k.Name == "sandbox":
 			case k.Name == "tmp" && !ok:
@@ -47,6 +51,39 @@ func (e *Effective) bound() error {
 					return err
 				}
 			}
+		}
+	}
+	return nil
+}
+
+// boundDenied applies what a ceiling denies to places in it: of two entries of a policy the more specific
+// one counts.
+func (e *Effective) boundDenied(k *Key, m *layer) error {
+	if k.Name != "read" && k.Name != "write" {
+		return nil
+	}
+	v := e.Values[k.Name]
+	for _, s := range slices.Clone(v.Settings) {
+		switch by := e.reopens(s.Text, m); {
+		case by == nil:
+			continue
+		case s.Origin.Layer == Flags:
+			return &CeilingError{s, "deny", by.Origin}
+		default:
+			v.Settings = slices.DeleteFunc(slices.Clone(v.Settings), func(o Setting) bool { return o == s })
+			e.cut(&v, k.Name, s, "the managed configuration denies it ("+by.Origin.Place()+")")
+			e.Values[k.Name] = v
+		}
+	}
+	return nil
+}
+
+// reopens returns what denies a place that lies in it; nil if nothing does.
+func (e *Effective) reopens(text string, m *layer) *Setting {
+	at := reached(e.path(text))
+	for _, s := range m.values["deny"] {
+		if in := e.real(s.Text); at != in && below(at, in) {
+			return &s
 		}
 	}
 	return nil
@@ -183,7 +220,7 @@ func (e *Effective) withinMode(list, name, mode string) bool {
 		return false
 	case name == placeWorkspace, list == "write" && name == placeTmp, list == "read" && name == placeMinimal:
 		return true
-	case !e.within(name, placeWorkspace) || e.within(placeHome, placeWorkspace):
+	case !e.within(name, placeWorkspace) || e.holdsHome(placeWorkspace):
 		return false
 	}
 	below := strings.TrimPrefix(e.real(name), strings.TrimSuffix(e.real(placeWorkspace), "/"))
@@ -197,12 +234,20 @@ func (e *Effective) withinAny(name string, roots []Setting) bool {
 
 // within reports whether a place lies in another one, whatever links lead to it.
 func (e *Effective) within(name, root string) bool {
-	at, in := e.real(name), e.real(root)
-	return at != "" && in != "" && (at == in || strings.HasPrefix(at, strings.TrimSuffix(in, "/")+"/"))
+	return below(e.real(name), e.real(root))
 }
 
 // real is the path of a place without links; empty if there is none.
 func (e *Effective) real(name string) string {
+	at, err := filepath.EvalSymlinks(e.path(name))
+	if err != nil {
+		return ""
+	}
+	return at
+}
+
+// path is the path of a place; empty if it has none.
+func (e *Effective) path(name string) string {
 	switch name {
 	case placeWorkspace:
 		name = e.config.in.Dir
@@ -217,11 +262,22 @@ func (e *Effective) real(name string) string {
 	if !filepath.IsAbs(name) {
 		name = filepath.Join(e.config.in.Dir, name)
 	}
-	name, err := filepath.EvalSymlinks(name)
-	if err != nil {
+	return name
+}
+
+// reached is the path of a name without links, of which only the beginning may exist; empty for none, and
+// for a link to nothing, which leads anywhere.
+func reached(name string) string {
+	if name == "" {
 		return ""
 	}
-	return name
+	for at, rest := filepath.Clean(name), ""; ; at, rest = filepath.Dir(at), filepath.Join(filepath.Base(at), rest) {
+		if real, err := filepath.EvalSymlinks(at); err == nil {
+			return filepath.Join(real, rest)
+		} else if _, err := os.Lstat(at); err == nil || filepath.Dir(at) == at {
+			return ""
+		}
+	}
 }
 
 // openings are the keys of what requests for approval require.
@@ -256,6 +312,11 @@ func (e *Effective) permitsWord(word string) error {
 	for _, m := range e.config.managed {
 		mode, set := m.mode(), m.values[k.Name]
 		origin, ok := m.origin(), true
+		if what == "read" || what == "write" {
+			if by := e.reopens(at, m); by != nil {
+				return &CeilingError{Setting{word, Origin{Layer: Flags, File: "an approval of"}}, "deny", by.Origin}
+			}
+		}
 		hosts := Find("network.allow")
 		permitted, listsHosts := m.values[hosts.Name]
 		switch _, listed := m.values[k.Name]; {

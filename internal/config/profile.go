@@ -37,6 +37,9 @@ func (c *Config) checkProfiles() error {
 // lowest first.
 func (c *Config) chain(s Setting) (base string, profiles []*profile, err error) {
 	base = NoBase
+	if s.Text == NoBase && s.Origin.Layer == Flags { // of a client's policy
+		return base, nil, nil
+	}
 	for next := &s; next != nil; {
 		if mode, ok := bases[next.Text]; ok {
 			base = mode

@@ -83,6 +83,9 @@ func (e *CeilingError) Error() string {
 	return fmt.Sprintf("%s %s is more than the managed configuration allows (%s: %s)", e.Wish.Origin.File, printable.Word(e.Wish.Text), e.By.Place(), e.Key)
 }
 
+// ExitCode is that of a run.
+func (e *CeilingError) ExitCode() int { return 122 }
+
 // Resolve says what holds for a run with these flags. The error is a [*FlagError], a
 // [*CeilingError], or a [*FileError]
 func (c *Config) Resolve(flags Values) (*Effective, error) {

@@ -4,6 +4,7 @@
 package execserver
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/config"
 	"github.com/sallyport-dev/sallyport/internal/files"
 	"github.com/sallyport-dev/sallyport/internal/fsserver"
 	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
@@ -173,6 +176,7 @@ func (l *fileLane) perform(r *fsserver.Request) (any, error) {
 		result, err = r.Perform(l.connection.life, &l.local)
 	} else {
 		result, err = h.call(r)
+		err = explain(h.holds, r, l.local.System, err)
 		h.used = time.Now()
 		if h.broken {
 			l.drop(h)
@@ -199,27 +203,82 @@ func (l *fileLane) place(r *fsserver.Request) (*fileProcess, error) {
 		return owner, nil
 	case r.Use == fsserver.OpensHandle && len(l.owners) >= files.MaxHandles:
 		return nil, files.ErrTooManyHandles
+	}
+	s := l.connection.server
+	ceiling, failure := s.ceiling(workspace(r.Sandbox, s.opts.Dir, l.local.System))
+	switch {
+	case failure != nil:
+		return nil, failure
+	case ceiling != nil:
+		return l.placeBelow(ceiling, r)
 	case r.Sandbox == nil:
 		return nil, nil
 	}
 	key := fmt.Sprintf("%q", *r.Sandbox)
-	if i := slices.IndexFunc(l.helpers, func(h *fileProcess) bool { return h.key == key }); i >= 0 {
-		return l.helpers[i], nil
+	if h := l.helper(key); h != nil {
+		return h, nil
 	}
-	s := l.connection.server
-	policy, failure := s.filePolicy(r.Sandbox, l.local.System)
+	policy, _, failure := s.filePolicy(nil, &config.Wish{}, r.Sandbox, l.local.System)
 	switch {
 	case failure != nil:
 		return nil, failure
-	case policy.Mode() != sandbox.Managed, policy.Unrestricted() && !policy.Denies():
-		return nil, nil // it restricts no file
+	case !restricts(policy):
+		return nil, nil
 	}
-	return l.startHelper(key, policy)
+	return l.startHelper(key, &executor.Spec{Policy: policy, Tmp: hostTmp}, nil)
 }
 
-// startHelper starts a helper, and ends the one that was not used for longest when there are too
-// many.
-func (l *fileLane) startHelper(key string, policy sandbox.Policy) (*fileProcess, error) {
+// placeBelow is place below a ceiling. Which helper it is depends on that as well, so a ceiling that has
+// changed counts for the next request.
+func (l *fileLane) placeBelow(ceiling *config.Config, r *fsserver.Request) (*fileProcess, error) {
+	s := l.connection.server
+	wish := &config.Wish{Name: cmp.Or(r.Method, "capabilityRoots/discoverV1")}
+	var policy sandbox.Policy
+	var holds *config.Effective
+	var failure *jsonrpc.Error
+	for _, wish.Policy = range filePolicies(r) {
+		if policy, holds, failure = s.filePolicy(ceiling, wish, r.Sandbox, l.local.System); failure == nil || r.Sandbox != nil {
+			break
+		}
+	}
+	switch {
+	case failure != nil:
+		return nil, failure
+	case !restricts(policy):
+		return nil, nil
+	case r.Method == "":
+		return nil, refuse(wish.Name + " does not look below a managed configuration that restricts files; use `fs/walk`")
+	}
+	spec := &executor.Spec{Policy: policy, Tmp: hostTmp}
+	if ceiling.Sets("tmp") && holds.Values["tmp"].Text() != hostTmp {
+		spec.Tmp = ""
+	}
+	if ceiling.Sets("level") {
+		spec.Level = holds.Values["level"].Text()
+	}
+	key := fmt.Sprintf("%v %s %s", policy.Entries(), spec.Tmp, spec.Level)
+	if h := l.helper(key); h != nil {
+		return h, nil
+	}
+	return l.startHelper(key, spec, holds)
+}
+
+// restricts reports whether a policy keeps a request about files from anything.
+func restricts(p sandbox.Policy) bool {
+	return p.Mode() == sandbox.Managed && (!p.Unrestricted() || p.Denies())
+}
+
+// helper returns the helper of a sandbox; nil if there is none.
+func (l *fileLane) helper(key string) *fileProcess {
+	if i := slices.IndexFunc(l.helpers, func(h *fileProcess) bool { return h.key == key }); i >= 0 {
+		return l.helpers[i]
+	}
+	return nil
+}
+
+// startHelper starts a helper with the policy of a spec, and ends the one that was not used for longest
+// when there are too many.
+func (l *fileLane) startHelper(key string, spec *executor.Spec, holds *config.Effective) (*fileProcess, error) {
 	if len(l.helpers) >= maxHelpers {
 		free := slices.DeleteFunc(slices.Clone(l.helpers), l.owns)
 		if len(free) == 0 {
@@ -227,10 +286,11 @@ func (l *fileLane) startHelper(key string, policy sandbox.Policy) (*fileProcess,
 		}
 		l.drop(slices.MinFunc(free, func(a, b *fileProcess) int { return a.used.Compare(b.used) }))
 	}
-	h, err := newFileProcess(l.connection, &l.ends, key, policy)
+	h, err := newFileProcess(l.connection, &l.ends, key, spec)
 	if err != nil {
 		return nil, err
 	}
+	h.holds = holds
 	l.helpers = append(l.helpers, h)
 	return h, nil
 }
@@ -269,23 +329,25 @@ func (l *fileLane) drop(h *fileProcess) {
 var errNoCWD = errors.New("sandbox.cwd is missing: it says where the workspace is")
 
 // filePolicy returns the policy of a sandbox for files.
-func (s *Server) filePolicy(w *wire.Sandbox, system string) (sandbox.Policy, *jsonrpc.Error) {
-	uri := w.CWD
-	if uri == "" && len(w.WorkspaceRoots) > 0 {
+func (s *Server) filePolicy(ceiling *config.Config, wish *config.Wish, w *wire.Sandbox, system string) (sandbox.Policy, *config.Effective, *jsonrpc.Error) {
+	uri, dir := "", cmp.Or(s.opts.Dir, "/")
+	if w != nil {
+		uri, dir = w.CWD, "/"
+	}
+	if w != nil && uri == "" && len(w.WorkspaceRoots) > 0 {
 		uri = w.WorkspaceRoots[0]
 	}
-	dir := "/"
 	if uri != "" {
 		var err error
 		if dir, err = wire.Path(uri, system); err != nil {
-			return sandbox.Policy{}, invalid("sandbox.cwd: " + err.Error())
+			return wish.Policy, nil, invalid("sandbox.cwd: " + err.Error())
 		}
 	}
-	policy, failure := s.policy(w, dir, s.opts.Environ, system)
-	if failure == nil && uri == "" && policy.Mode() == sandbox.Managed && !policy.Unrestricted() {
+	policy, holds, failure := s.policy(ceiling, wish, w, dir, s.opts.Environ, system)
+	if failure == nil && w != nil && uri == "" && policy.Mode() == sandbox.Managed && !policy.Unrestricted() {
 		failure = invalid(errNoCWD.Error())
 	}
-	return policy, failure
+	return policy, holds, failure
 }
 
 // fileMethod returns a method about files.

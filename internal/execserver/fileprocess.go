@@ -16,6 +16,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/executor/local"
+	"github.com/sallyport-dev/sallyport/internal/config"
 	"github.com/sallyport-dev/sallyport/internal/fsserver"
 	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -25,7 +26,8 @@ import (
 // judges each access there, so a path that changes its meaning between two calls opens nothing. It
 // is for one goroutine, except stop.
 type fileProcess struct {
-	key     string // of its sandbox
+	key     string            // of its sandbox
+	holds   *config.Effective // nil without a ceiling
 	process executor.Process
 	stream  jsonrpc.Stream
 	next    int64 // the ID of the next request
@@ -34,13 +36,13 @@ type fileProcess struct {
 	life    context.Context // of the connection
 }
 
-// newFileProcess starts a helper, which ends with the connection. Ends counts it until then.
-func newFileProcess(c *connection, ends *sync.WaitGroup, key string, policy sandbox.Policy) (*fileProcess, error) {
+// newFileProcess starts a helper with the policy, /tmp and level of a spec, which ends with the connection. Ends counts it until then.
+func newFileProcess(c *connection, ends *sync.WaitGroup, key string, spec *executor.Spec) (*fileProcess, error) {
 	s := c.server
 	if len(s.opts.FileHelper) == 0 {
 		return nil, refuse("file operations in a sandbox are not available in this exec-server")
 	}
-	policy, err := seesProgram(policy, s.opts.FileHelper[0])
+	policy, err := seesProgram(spec.Policy, s.opts.FileHelper[0])
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +55,7 @@ func newFileProcess(c *connection, ends *sync.WaitGroup, key string, policy sand
 		return nil, errors.Join(err, requests.Close(), in.Close())
 	}
 	process, err := s.exec.Start(c.life, &executor.Spec{
-		Args: s.opts.FileHelper, Dir: "/", Env: core(s.opts.Environ), Policy: policy, Tmp: hostTmp, NoCaches: true,
+		Args: s.opts.FileHelper, Dir: "/", Env: core(s.opts.Environ), Policy: policy, Tmp: spec.Tmp, Level: spec.Level, NoCaches: true,
 		Stdin: requests, Stdout: answers, Grace: -1,
 	})
 	_, _ = requests.Close(), answers.Close() // the process has its own

@@ -121,7 +121,7 @@ func TestIdleHelpers(t *testing.T) {
 		l.owners[name] = use(name)
 	}
 	l.owners["n"] = l.helpers[0]
-	if _, err := l.startHelper("x", sandbox.ReadOnly()); err == nil || !strings.Contains(err.Error(), "limit of sandboxes for files (4)") {
+	if _, err := l.startHelper("x", &executor.Spec{Policy: sandbox.ReadOnly()}, nil); err == nil || !strings.Contains(err.Error(), "limit of sandboxes for files (4)") {
 		t.Errorf("%v", err)
 	}
 }

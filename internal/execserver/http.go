@@ -114,6 +114,9 @@ func (h *httpRequests) hold(n int) bool {
 func (c *connection) requestHTTP(id jsonrpc.ID, p *wire.HTTPRequest) {
 	r, failure := c.server.httpRequest(p)
 	if failure == nil {
+		failure = c.server.boundHTTP()
+	}
+	if failure == nil {
 		failure = c.http.begin(p)
 	}
 	if failure != nil {

@@ -5,12 +5,15 @@ package execserver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"time"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/config"
+	"github.com/sallyport-dev/sallyport/internal/hostasks"
 	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
 	"github.com/sallyport-dev/sallyport/internal/netaccess"
 	"github.com/sallyport-dev/sallyport/internal/suffixes"
@@ -24,7 +27,7 @@ const transportTime = 5 * time.Second
 
 // network gives a process the managed network that its client wants. Without a sandbox nothing would
 // hold the process to it, which is refused.
-func (p *process) network(spec *executor.Spec, w *wire.Start) *jsonrpc.Error {
+func (p *process) network(spec *executor.Spec, w *wire.Start, ceiling *config.Config, holds *config.Effective) *jsonrpc.Error {
 	n := w.Network
 	if n == nil {
 		return nil
@@ -32,7 +35,17 @@ func (p *process) network(spec *executor.Spec, w *wire.Start) *jsonrpc.Error {
 	if spec.Policy.Mode() != sandbox.Managed {
 		return invalid("`networkProxy` needs a sandbox that confines: nothing would hold the process to the proxy")
 	}
-	policy, err := hostPolicy(n, p.session.server)
+	c, err := hostConfig(n, p.session.server)
+	if err == nil && holds != nil {
+		err = boundHosts(ceiling, holds, &c)
+	}
+	var policy *network.Policy
+	if err == nil {
+		policy, err = network.New(c)
+	}
+	if over := new(config.CeilingError); errors.As(err, &over) {
+		return barred(over)
+	}
 	if err != nil {
 		return invalid("networkProxy: " + err.Error())
 	}
@@ -42,15 +55,18 @@ func (p *process) network(spec *executor.Spec, w *wire.Start) *jsonrpc.Error {
 	if n.DecisionTimeoutMs > 0 {
 		most := min(time.Duration(min(n.DecisionTimeoutMs, uint64(answerTime.Milliseconds())))*time.Millisecond, answerTime)
 		spec.AskHost = func(ctx context.Context, r network.Request) network.Decision {
+			if holds != nil && holds.Permits([]string{hostasks.Required(r)}) != nil {
+				return network.Decision{Ruling: network.Deny, Reason: network.NotAllowed, Source: network.Decider}
+			}
 			return p.askHost(ctx, r, most+transportTime)
 		}
 	}
 	return nil
 }
 
-// hostPolicy returns the policy of a managed network. Variables of this server, and none of the client,
-// name the proxy by which hosts are reached.
-func hostPolicy(n *wire.NetworkProxy, s *Server) (*network.Policy, error) {
+// hostConfig returns what the policy of a managed network is made from. Variables of this server, and none
+// of the client, name the proxy by which hosts are reached.
+func hostConfig(n *wire.NetworkProxy, s *Server) (network.Config, error) {
 	c := network.Config{
 		Mode: network.Full, Ask: n.DecisionTimeoutMs > 0, PublicSuffix: suffixes.IsPublic,
 		AllowPrivate: n.Proxy.AllowLocalBinding, IsHostAddr: netaccess.IsHostAddr,
@@ -62,7 +78,7 @@ func hostPolicy(n *wire.NetworkProxy, s *Server) (*network.Policy, error) {
 		var err error
 		c.Upstream, err = network.ParseUpstream(network.UpstreamEnvironment, func(name string) string { v, _ := s.variable(name); return v })
 		if err != nil {
-			return nil, err
+			return c, err
 		}
 	}
 	// A protocol that is not enabled has no entry that allows it, and one that denies it.
@@ -79,7 +95,7 @@ func hostPolicy(n *wire.NetworkProxy, s *Server) (*network.Policy, error) {
 	for _, pattern := range slices.Sorted(maps.Keys(n.Proxy.Domains)) {
 		c.Entries = append(c.Entries, network.Entry{Pattern: pattern, Deny: !wire.Allows(n.Proxy.Domains[pattern]), Source: "networkProxy"})
 	}
-	return network.New(c)
+	return c, nil
 }
 
 // protocol is the word for a protocol to a client. Those of the protocol know of no connections that

@@ -55,7 +55,7 @@ func TestNetworkProxy(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			spec := &executor.Spec{Policy: sandbox.ReadOnly()}
-			if failure := (&process{session: &session{server: new(Server)}}).network(spec, &wire.Start{Network: &test.w}); failure != nil {
+			if failure := (&process{session: &session{server: new(Server)}}).network(spec, &wire.Start{Network: &test.w}, nil, nil); failure != nil {
 				t.Fatal(failure)
 			}
 			d := spec.Network.Policy().Decide(hostRequest(t, test.protocol, test.host))
@@ -66,7 +66,7 @@ func TestNetworkProxy(t *testing.T) {
 	}
 	for pattern, policy := range map[string]sandbox.Policy{"no-sandbox": sandbox.FullAccess(), "no pattern": sandbox.ReadOnly()} {
 		w := wire.NetworkProxy{Proxy: wire.ProxyConfig{Domains: map[string]string{pattern: "allow"}}}
-		if failure := (&process{session: &session{server: new(Server)}}).network(&executor.Spec{Policy: policy}, &wire.Start{Network: &w}); failure == nil || failure.Code != jsonrpc.CodeInvalidParams {
+		if failure := (&process{session: &session{server: new(Server)}}).network(&executor.Spec{Policy: policy}, &wire.Start{Network: &w}, nil, nil); failure == nil || failure.Code != jsonrpc.CodeInvalidParams {
 			t.Errorf("%s: %v", pattern, failure)
 		}
 	}

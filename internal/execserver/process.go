@@ -52,7 +52,8 @@ type process struct {
 	// These are set before started is closed. A nil running means that it did not start.
 	spec    *executor.Spec
 	running executor.Process
-	input   *input.Queue // nil when it takes none
+	most    time.Duration // how long it may run; 0 for no limit
+	input   *input.Queue  // nil when it takes none
 	stream  func(executor.Stream) string
 
 	// order is held while an event gets its number and is queued for the client, and from
@@ -70,6 +71,7 @@ type process struct {
 	changed  chan struct{} // closed with the next event; nil while no read waits
 	stopping bool
 	grace    *time.Timer // calls stop; nil unless a client gave time
+	limit    *time.Timer // the same for the time that the ceiling gives
 	graceEnd time.Time
 	exited   bool
 	code     int
@@ -122,6 +124,9 @@ func (p *process) start(c *connection, id jsonrpc.ID, s *wire.Start) {
 	}
 	if s.PipeStdin || s.TTY {
 		p.input = input.NewQueue(func() input.Taker { return p.running }, s.TTY, 0)
+	}
+	if p.most > 0 {
+		p.limit = time.AfterFunc(p.most, func() { p.stop() })
 	}
 	close(p.started)
 	go p.follow()
@@ -178,8 +183,10 @@ func (p *process) follow() {
 		for _, arg := range p.argv {
 			retained += len(arg)
 		}
-		if p.grace != nil {
-			p.grace.Stop()
+		for _, t := range []*time.Timer{p.grace, p.limit} {
+			if t != nil {
+				t.Stop()
+			}
 		}
 		p.spec, p.denials = nil, nil // what only the exit needed
 		return wire.Closed{ProcessID: p.id, Seq: seq}

@@ -52,6 +52,9 @@ type Options struct {
 	// Isolate starts each process in a sandbox of its own. False starts those of a session that are
 	// confined and have equal networks in one shared sandbox, so that they reach each other.
 	Isolate bool
+	// Managed is the directory of the managed configuration, which bounds processes, files and HTTP
+	// requests as it bounds runs; empty is that of the system.
+	Managed string
 	// AllowHTTP lets clients make HTTP requests from this machine, to every host that it reaches.
 	AllowHTTP bool
 	// HTTPEnv are the names of variables in Environ whose values clients may put into headers of

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/config"
 	"github.com/sallyport-dev/sallyport/internal/wire"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -42,7 +43,7 @@ func TestEnv(t *testing.T) {
 		{"bad name that is set", wire.Start{EnvPolicy: &wire.EnvPolicy{Inherit: "none", Set: map[string]string{"": "1"}}}, "", true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			env, err := s.env(&test.w)
+			env, err := s.env(&test.w, nil)
 			if got := strings.Join(env, " "); got != test.want || (err != nil) != test.err || env == nil && err == nil {
 				t.Errorf("%q, %v, want %q", got, err, test.want)
 			}
@@ -79,7 +80,7 @@ func TestPolicy(t *testing.T) {
 		{"directory of its own", &wire.Sandbox{Permissions: json.RawMessage(workspace), CWD: "file:///w"}, func(p sandbox.Policy) string { return level(p, "/w") + " " + level(p, dir) }, "write read"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			p, failure := s.policy(test.w, dir, nil, "linux")
+			p, _, failure := s.policy(nil, &config.Wish{Policy: sandbox.FullAccess()}, test.w, dir, nil, "linux")
 			if failure != nil {
 				t.Fatal(failure)
 			}
@@ -94,7 +95,7 @@ func TestPolicy(t *testing.T) {
 		"foreign root":   {Permissions: json.RawMessage(workspace), WorkspaceRoots: []string{"file://other/w"}},
 		"relative root":  {Permissions: json.RawMessage(workspace), WorkspaceRoots: []string{"w"}},
 	} {
-		if p, failure := s.policy(w, dir, nil, "linux"); failure == nil || failure.Code != -32602 {
+		if p, _, failure := s.policy(nil, &config.Wish{}, w, dir, nil, "linux"); failure == nil || failure.Code != -32602 {
 			t.Errorf("%s: %v, %v", name, p, failure)
 		}
 	}

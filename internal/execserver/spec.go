@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/config"
 	"github.com/sallyport-dev/sallyport/internal/environ"
 	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
 	"github.com/sallyport-dev/sallyport/internal/reach"
@@ -48,7 +49,11 @@ func (s *Server) spec(w *wire.Start, p *process) (*executor.Spec, *jsonrpc.Error
 	case err != nil:
 		return nil, invalid(err.Error())
 	}
-	env, err := s.env(w)
+	ceiling, failure := s.ceiling(workspace(w.Sandbox, dir, host.OS))
+	if failure != nil {
+		return nil, failure
+	}
+	env, err := s.env(w, ceiling)
 	if err != nil {
 		return nil, invalid(err.Error())
 	}
@@ -56,7 +61,8 @@ func (s *Server) spec(w *wire.Start, p *process) (*executor.Spec, *jsonrpc.Error
 	if w.Tmp == wire.TmpPrivate {
 		tmp = ""
 	}
-	policy, failure := s.policy(w.Sandbox, dir, env, host.OS)
+	wish := &config.Wish{Name: "process/start", Policy: sandbox.FullAccess(), Hosts: hosts(w.Network)}
+	policy, holds, failure := s.policy(ceiling, wish, w.Sandbox, dir, env, host.OS)
 	if failure != nil {
 		return nil, failure
 	}
@@ -65,8 +71,14 @@ func (s *Server) spec(w *wire.Start, p *process) (*executor.Spec, *jsonrpc.Error
 		OnOutput: p.onOutput, OnExit: p.onExit, OnDenied: p.onDenied, AwaitStreams: true,
 		Grace: -1, // terminate means at once
 	}
-	if failure := p.network(spec, w); failure != nil {
+	if failure := p.network(spec, w, ceiling, holds); failure != nil {
 		return nil, failure
+	}
+	if holds != nil {
+		if err := bound(ceiling, holds, spec, wish.Places.Home); err != nil {
+			return nil, barred(err)
+		}
+		_, p.most = holds.Limits()
 	}
 	p.stream = executor.Stream.String
 	switch {
@@ -92,9 +104,16 @@ func unsupported(names []string) *jsonrpc.Error {
 }
 
 // env returns the environment of a process.
-func (s *Server) env(w *wire.Start) ([]string, error) {
+func (s *Server) env(w *wire.Start, ceiling *config.Config) ([]string, error) {
 	vars := map[string]string{}
 	if w.EnvPolicy != nil {
+		inherited := s.opts.Environ
+		if ceiling != nil {
+			var err error
+			if inherited, err = ceiling.Inherited(inherited); err != nil {
+				return nil, err
+			}
+		}
 		policy := environ.Policy{
 			KeepSecrets: w.EnvPolicy.IgnoreDefaultExcludes, Exclude: w.EnvPolicy.Exclude, Set: w.EnvPolicy.Set,
 			IncludeOnly: w.EnvPolicy.IncludeOnly, Core: coreNames,
@@ -102,7 +121,7 @@ func (s *Server) env(w *wire.Start) ([]string, error) {
 		if err := policy.Inherit.UnmarshalText([]byte(w.EnvPolicy.Inherit)); err != nil {
 			return nil, err
 		}
-		result, err := policy.Apply(s.opts.Environ)
+		result, err := policy.Apply(inherited)
 		if err != nil {
 			return nil, err
 		}
@@ -126,33 +145,40 @@ func (s *Server) env(w *wire.Start) ([]string, error) {
 	return env, nil
 }
 
-// policy returns the policy of a process, bound to its places. Without a sandbox it is full
-// access: the client decides.
-func (s *Server) policy(w *wire.Sandbox, dir string, env []string, system string) (sandbox.Policy, *jsonrpc.Error) {
-	if w == nil {
-		return sandbox.FullAccess(), nil
+// policy returns the policy of a process, bound to its places, and what holds for it; nil without a ceiling.
+// Without a sandbox it is that of the wish: the client decides. The wish gets what the sandbox says.
+func (s *Server) policy(ceiling *config.Config, wish *config.Wish, w *wire.Sandbox, dir string, env []string, system string) (sandbox.Policy, *config.Effective, *jsonrpc.Error) {
+	var err error
+	switch {
+	case w == nil && ceiling == nil:
+		return wish.Policy, nil, nil
+	case w == nil:
+		w = new(wire.Sandbox)
+	case len(w.Unsupported) > 0:
+		return wish.Policy, nil, unsupported(w.Unsupported)
+	default:
+		if wish.Policy, err = profile.ParseProfile(w.Permissions); err != nil {
+			return wish.Policy, nil, invalid(err.Error())
+		}
 	}
-	if failure := unsupported(w.Unsupported); failure != nil {
-		return sandbox.Policy{}, failure
+	var failure *jsonrpc.Error
+	if wish.Places, failure = s.places(w, dir, env, system); failure != nil {
+		return wish.Policy, nil, failure
 	}
-	policy, err := profile.ParseProfile(w.Permissions)
-	if err != nil {
-		return sandbox.Policy{}, invalid(err.Error())
-	}
-	places, failure := s.places(w, dir, env, system)
+	policy, holds, failure := narrow(ceiling, wish)
 	if failure != nil {
-		return sandbox.Policy{}, failure
+		return policy, nil, failure
 	}
 	if policy.Mode() == sandbox.Managed {
 		for _, name := range s.opts.Hidden {
 			policy = policy.WithEntries(sandbox.PathEntry(name, sandbox.LevelDeny))
 		}
 	}
-	policy, err = reach.Area{Policy: policy.Bind(places), HostTmp: true}.Keep(s.opts.Kept)
+	policy, err = reach.Area{Policy: policy.Bind(wish.Places), HostTmp: true}.Keep(s.opts.Kept)
 	if err != nil {
-		return policy, startFailure(err)
+		return policy, nil, startFailure(err)
 	}
-	return policy, nil
+	return policy, holds, nil
 }
 
 // places returns what the special places of a policy mean for a process.

@@ -26,7 +26,11 @@ func TestUpstream(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := &Server{opts: Options{Environ: []string{test.variable}}}
-			policy, err := hostPolicy(&wire.NetworkProxy{Proxy: wire.ProxyConfig{AllowUpstream: test.allow, Mode: "full"}}, s)
+			c, err := hostConfig(&wire.NetworkProxy{Proxy: wire.ProxyConfig{AllowUpstream: test.allow, Mode: "full"}}, s)
+			policy, perr := network.New(c)
+			if perr != nil {
+				t.Fatal(perr)
+			}
 			host, herr := network.ParseHost("example.com")
 			if herr != nil {
 				t.Fatal(herr)

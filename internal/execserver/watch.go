@@ -63,6 +63,8 @@ func (c *connection) watched(w *wire.WatchMissing) ([]string, *jsonrpc.Error) {
 	switch {
 	case !files.CanWatch:
 		return nil, refuse("fs/watchMissing is not supported on this system")
+	case c.server.hidesFiles():
+		return nil, nil // nor does the answer tell what exists
 	case w.Sandbox != nil:
 		return nil, refuse("fs/watchMissing in a sandbox is not supported by this exec-server; watch without one")
 	case len(w.Missing) > maxWatchPaths:

@@ -48,6 +48,9 @@ var decoders = map[string]func(json.RawMessage) (*Request, error){
 // extensions are the methods that are none of the protocol.
 var extensions = map[string]bool{"fs/rename": true, "fs/chmod": true, "fs/symlink": true, "fs/append": true}
 
+// reads are the methods that change nothing; fs/open does where it replaces.
+var reads = map[string]bool{"fs/readFile": true, "fs/getMetadata": true, "fs/canonicalize": true, "fs/readDirectory": true, "fs/walk": true, "fs/open": true, "fs/readBlock": true, "fs/close": true}
+
 // onFile returns the decoder for a method about one file.
 func onFile[T any, P interface {
 	*T
@@ -216,7 +219,7 @@ func decodeOpen(params json.RawMessage) (*Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Request{Sandbox: p.Sandbox, Handle: p.HandleID, Use: OpensHandle, Perform: func(_ context.Context, s *Server) (any, error) {
+	return &Request{Sandbox: p.Sandbox, Handle: p.HandleID, Use: OpensHandle, Writes: p.Mode == "replace", Perform: func(_ context.Context, s *Server) (any, error) {
 		t, err := s.target(&p.File)
 		if err != nil {
 			return nil, err

@@ -29,6 +29,7 @@ type Request struct {
 	Sandbox *wire.Sandbox // nil for none, and for requests about a handle
 	Handle  string
 	Use     Use
+	Writes  bool // it changes what is there
 	// Perform does it with what this process may do. The error is for [Failure].
 	Perform func(context.Context, *Server) (any, error)
 }
@@ -57,6 +58,7 @@ func Decode(method string, params json.RawMessage) (*Request, error) {
 		return nil, err
 	}
 	r.Method, r.Params = method, params
+	r.Writes = r.Writes || !reads[method]
 	return r, nil
 }
 

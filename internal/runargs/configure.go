@@ -153,7 +153,7 @@ func (o *Options) Runner(env *Env, e *config.Effective, policy sandbox.Policy, d
 	if err := o.settingsFile(env, e); err != nil {
 		return nil, nil, err
 	}
-	r := &sallyport.Runner{Policy: policy, Approval: o.ApprovalPolicy(e), SafeList: e.ReadOnlyRules(), Permits: e.Permits, Writable: e.Writable()}
+	r := &sallyport.Runner{Policy: policy, Approval: e.Approval(), SafeList: e.ReadOnlyRules(), Permits: e.Permits, Writable: e.Writable()}
 	post := &pending.Post{Beside: person, Wait: o.ApprovalWait, Remembered: r.Approvals, Revoke: r.RevokeApproval}
 	var before []approval.Approver
 	if len(o.approver) > 0 {
@@ -221,17 +221,4 @@ func (o *Options) guardian(env *Env, e *config.Effective, policy sandbox.Policy)
 		}
 	}
 	return g
-}
-
-// ApprovalPolicy returns when to ask.
-func (o *Options) ApprovalPolicy(e *config.Effective) approval.Policy {
-	if o.approval != "granular" {
-		p, _ := approval.Parse(o.approval) // it was checked
-		return p
-	}
-	asks := func(kind string) bool { return slices.Contains(e.Granular, kind) }
-	return approval.Granular{
-		SandboxApproval: asks("sandbox_approval"), Rules: asks("rules"), SkillApproval: asks("skill_approval"),
-		RequestPermissions: asks("request_permissions"), MCPElicitations: asks("mcp_elicitations"),
-	}.Policy()
 }

@@ -72,7 +72,7 @@ func (o *Options) Words(command []string) []string {
 // member means that nothing has set it.
 type settings struct {
 	base                                        string // the mode
-	network, Tmp, Level, approval, ownership    string
+	network, Tmp, Level, ownership              string
 	Writable, Readable, Denied, Allowed, Grants []string
 	noCaches, noObserver, protectHardLinks      bool
 
@@ -222,8 +222,6 @@ func (o *Options) give(f *config.Flag, v string) error {
 func (s *settings) set(key, text string) {
 	yes := text == "true"
 	switch key {
-	case "approval":
-		s.approval = text
 	case "approval_wait":
 		s.ApprovalWait, _ = config.ParseDuration(text)
 	case "level":
@@ -286,23 +284,14 @@ func (s *settings) set(key, text string) {
 
 // limit is set for limits.
 func (s *settings) limit(key, text string) {
-	l := &s.Resources
 	switch key {
 	case "limits.timeout":
 		s.Timeout, _ = config.ParseDuration(text)
 	case "limits.kill_after":
 		s.grace, _ = config.ParseDuration(text)
 		s.hasGrace = true
-	case "limits.memory":
-		l.Memory, _ = config.ParseLimit(text)
-	case "limits.cpus":
-		l.CPUs, _ = config.ParseCPUs(text)
-	case "limits.pids":
-		l.PIDs, _ = config.ParsePIDs(text)
-	case "limits.disk":
-		l.Disk, _ = config.ParseLimit(text)
-	case "limits.output":
-		l.Output, _ = config.ParseLimit(text)
+	default:
+		config.SetLimit(&s.Resources, key, text)
 	}
 }
 

@@ -65,7 +65,7 @@ func (o *Options) hosts(e *config.Effective, set *rules.Set) (*network.Policy, e
 
 // AsksHosts reports whether a person may be asked about hosts while the command runs.
 func (o *Options) AsksHosts(e *config.Effective) bool {
-	return o.networkOf() == sandbox.NetworkProxy && e.Values["network.ask"].Text() == "true" && o.ApprovalPolicy(e) != approval.Never
+	return o.networkOf() == sandbox.NetworkProxy && e.Values["network.ask"].Text() == "true" && e.Approval() != approval.Never
 }
 
 // isHost reports whether a word of --ask-for is a host and not a path.

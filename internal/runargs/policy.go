@@ -100,7 +100,7 @@ func (o *Options) entries(dir, home string) ([]sandbox.Entry, error) {
 		}
 	}
 	for _, name := range o.Denied {
-		entries = append(entries, denyEntries(config.Expand(name, home), dir)...)
+		entries = append(entries, config.Denied(config.Expand(name, home), dir)...)
 	}
 	return entries, nil
 }
@@ -128,22 +128,6 @@ func (o *Options) asksFor(dir, home string) ([]sandbox.Grant, error) {
 		grants = append(grants, sandbox.Grant{Path: RealPath(name), Level: sandbox.LevelWrite})
 	}
 	return grants, nil
-}
-
-// denyEntries returns the entries for one --deny. A name that has the marks of a
-// pattern and is a file as well is both.
-func denyEntries(name, dir string) []sandbox.Entry {
-	if !strings.ContainsAny(name, "*?[{") {
-		return []sandbox.Entry{sandbox.PathEntry(name, sandbox.LevelDeny)}
-	}
-	entries := []sandbox.Entry{sandbox.GlobEntry(name)}
-	if !filepath.IsAbs(name) {
-		name = filepath.Join(dir, name)
-	}
-	if _, err := os.Lstat(name); err == nil {
-		entries = append(entries, sandbox.PathEntry(name, sandbox.LevelDeny))
-	}
-	return entries
 }
 
 // CheckPath returns what is wrong with a path, or a directory, that a flag names.

@@ -55,8 +55,9 @@ func refuse(why Reason, format string, args ...any) *Error {
 // failedCode is the exit code of "sallyport run" for an error that has no other one.
 const failedCode = 125
 
-// invalid returns the error for a run that does not run because of what was asked for or set.
-func invalid(err error) *Error {
+// NotRun returns the error for what does not run because of what was asked for or set. It has the exit code
+// of err, if that has one.
+func NotRun(err error) *Error {
 	e := &Error{Reason: Invalid, Err: err, ExitCode: failedCode}
 	var coded interface{ ExitCode() int }
 	if errors.As(err, &coded) {

@@ -97,7 +97,7 @@ func (r *Run) Start(ctx context.Context, q *Request) (*sallyport.Result, error) 
 func (r *Run) start(ctx context.Context, q *Request, cancel context.CancelFunc) (*sallyport.Result, error) {
 	p, err := r.table.prepare(ctx, q)
 	if err != nil {
-		return nil, invalid(err)
+		return nil, NotRun(err)
 	}
 	r.prepared, r.transient = p, q.Transient
 	if q.Named != nil {
@@ -132,7 +132,7 @@ func (r *Run) start(ctx context.Context, q *Request, cancel context.CancelFunc) 
 	p.Runner.Policy, err = reach.Area{Policy: p.Runner.Policy, Workspace: c.Dir, HostTmp: c.Tmp == "host"}.Keep(r.table.kept)
 	if err != nil {
 		p.close()
-		return nil, invalid(err)
+		return nil, NotRun(err)
 	}
 	now := time.Now()
 	r.table.begins(r, Info{Starting: true, SessionInfo: sallyport.SessionInfo{
@@ -156,7 +156,7 @@ func (p *Prepared) failed(err error) (*sallyport.Result, error) {
 	case errors.As(err, &own):
 		return nil, own
 	case errors.As(err, &wrong), errors.As(err, &load):
-		return nil, invalid(err)
+		return nil, NotRun(err)
 	}
 	refused := p.Refused
 	if refused == nil {

@@ -247,7 +247,10 @@ type message struct {
 	Error  *struct {
 		Code    int
 		Message string
-		Data    struct{ Reason string }
+		Data    struct {
+			Reason   string
+			ExitCode int
+		}
 	} `json:"error"`
 }
 
