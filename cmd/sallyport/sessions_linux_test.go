@@ -433,7 +433,7 @@ func TestDaemonConfined(t *testing.T) {
 }
 
 // TestDaemonPlanted: what a command in a sandbox has put in the place of the daemon gets no word
-// of the user: no environment, no keys. The wall is daemon.Trust.
+// of the user: no environment, no keys. The wall is peer.Dial.
 func TestDaemonPlanted(t *testing.T) {
 	d := newParlor(t)
 	dir := filepath.Join(d.runtime, "sallyport")

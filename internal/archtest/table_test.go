@@ -29,8 +29,9 @@ const (
 	layerTools
 	layerServers // what doors lead to
 	layerDoors
-	layerArgs  // the words of a command line
-	layerVerbs // what they do
+	layerQuestions // what other processes of the user answer
+	layerArgs      // the words of a command line
+	layerVerbs     // what they do
 	layerCLI
 	layerMain
 )
@@ -70,7 +71,6 @@ var layers = map[string]int{
 	"internal/landlock":    layerWords,
 	"internal/launch":      layerWords,
 	"internal/oneshot":     layerWords,
-	"internal/peer":        layerWords,
 	"internal/overlay":     layerWords,
 	"internal/proxyenv":    layerWords,
 	"internal/trustenv":    layerWords,
@@ -133,14 +133,14 @@ var layers = map[string]int{
 	"internal/state":    layerState,
 	"internal/suggest":  layerState,
 
-	"internal/daemon":   layerHosts,
 	"internal/darwin":   layerHosts,
 	"internal/identity": layerHosts,
 	"internal/linux":    layerHosts,
-	"internal/pending":  layerHosts,
+	"internal/peer":     layerHosts,
 	"internal/trust":    layerHosts,
 	"internal/windows":  layerHosts,
 
+	"internal/daemon": layerLocal,
 	"internal/setup":  layerLocal,
 	"audit":           layerLocal,
 	"executor/local":  layerLocal,
@@ -169,6 +169,7 @@ var layers = map[string]int{
 
 	"internal/failure":   layerDoors,
 	"internal/netpolicy": layerDoors,
+	"internal/pending":   layerQuestions,
 	"internal/runargs":   layerArgs,
 
 	"internal/sessions": layerVerbs,
@@ -344,7 +345,7 @@ var loads = []load{
 var perOSRooms = []string{
 	"approval", "executor/local", "internal/bwrap", "internal/caches", "internal/daemon", "internal/darwin", "internal/doctor",
 	"internal/files", "internal/gitpaths", "internal/guard", "internal/hostfacts", "internal/landlock", "internal/launch", "internal/limits", "internal/linux",
-	"internal/observer", "internal/oneshot", "internal/output", "internal/overlay", "internal/peer", "internal/pending", "internal/process",
+	"internal/observer", "internal/oneshot", "internal/output", "internal/overlay", "internal/peer", "internal/process",
 	"internal/protect", "internal/runlog", "internal/serve", "internal/services", "internal/state", "internal/toolfiles", "internal/trust", "internal/tty", "internal/windows",
 	"rules/files",
 }

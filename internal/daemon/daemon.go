@@ -8,11 +8,7 @@
 // with it.
 package daemon
 
-import (
-	"errors"
-
-	"github.com/sallyport-dev/sallyport/internal/printable"
-)
+import "errors"
 
 // ErrUnsupported says that there is no daemon on this system.
 var ErrUnsupported = errors.New("detached runs are not supported on this system")
@@ -27,11 +23,3 @@ func (e *StartError) Error() string { return "cannot start the daemon of detache
 
 // Unwrap returns Err.
 func (e *StartError) Unwrap() error { return e.Err }
-
-// A ForeignError says that another process than the daemon listens at its socket. It would get
-// the environment and the keys of the user.
-type ForeignError struct{ Path string }
-
-func (e *ForeignError) Error() string {
-	return "the process that listens at " + printable.Word(e.Path) + " is another user's, or it or this process is in a sandbox; end it and remove the socket"
-}

@@ -5,19 +5,10 @@
 
 package daemon
 
-import (
-	"context"
-	"net"
-)
+import "context"
 
 // Socket returns [ErrUnsupported].
 func Socket(func(string) string) (string, error) { return "", ErrUnsupported }
 
 // Start returns [ErrUnsupported].
 func Start(context.Context, []string, []string) (string, error) { return "", ErrUnsupported }
-
-// Listens returns false.
-func Listens(string) bool { return false }
-
-// Trust returns [ErrUnsupported].
-func Trust(string, *net.UnixConn) error { return ErrUnsupported }

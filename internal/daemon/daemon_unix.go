@@ -12,7 +12,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -108,7 +107,7 @@ func Start(ctx context.Context, program []string, environ []string) (string, err
 	if len(path) > maxPath {
 		return "", &StartError{Reason: "the path " + printable.Word(path) + " is too long for a socket; set " + runtimeVariable + " to a shorter directory of yours with mode 0700"}
 	}
-	if Listens(path) {
+	if listens(ctx, path) {
 		return path, nil
 	}
 	lock, err := state.Lock("daemon")
@@ -116,7 +115,7 @@ func Start(ctx context.Context, program []string, environ []string) (string, err
 		return "", err
 	}
 	defer lock.Close()
-	if Listens(path) { // another process has started it meanwhile
+	if listens(ctx, path) { // another process has started it meanwhile
 		return path, nil
 	}
 	log, err := root.OpenFile(logName, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NOFOLLOW, 0o600)
@@ -141,29 +140,13 @@ func lookUp(environ []string, name string) string {
 	return value
 }
 
-// Listens reports whether a process of this user, outside of sandboxes, listens at a socket.
-func Listens(path string) bool {
-	c, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: path, Net: "unix"})
-	if err != nil {
-		return false
+// listens reports whether a process of this user, outside of sandboxes, listens at a socket.
+func listens(ctx context.Context, path string) bool {
+	c, err := peer.Dial(ctx, path, true)
+	if err == nil {
+		_ = c.Close() // nothing was written
 	}
-	defer c.Close() //nolint:errcheck // nothing was written
-	return Trust(path, c) == nil
-}
-
-// Trust returns a [*ForeignError] unless the process that listens at a socket, to which c is a
-// connection, is one of this user's outside of sandboxes: a command that may write to the directory
-// of the socket could have made it.
-func Trust(path string, c *net.UnixConn) error {
-	who, err := peer.Of(c)
-	if err != nil {
-		return err
-	}
-	defer who.Close()
-	if !who.Own() || who.Confined() {
-		return &ForeignError{Path: path}
-	}
-	return nil
+	return err == nil
 }
 
 // start starts the program in a session of its own, and returns when it has printed a line, which

@@ -40,8 +40,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// listens is the socket of the daemon. What nothing refers to, the collector closes.
-var listens *net.UnixListener
+// listening is the socket of the daemon. What nothing refers to, the collector closes.
+var listening *net.UnixListener
 
 // act is the daemon.
 func act(what, path string) {
@@ -61,7 +61,7 @@ func act(what, path string) {
 	case hangs:
 		select {} //nolint:revive // a daemon that waits for a disk
 	}
-	if listens, err = net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"}); err != nil {
+	if listening, err = net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"}); err != nil {
 		panic(err)
 	}
 	session, _ := os.ReadFile("/proc/self/stat") // as far as there is one

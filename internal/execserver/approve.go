@@ -14,6 +14,7 @@ import (
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
 	"github.com/sallyport-dev/sallyport/internal/printable"
+	"github.com/sallyport-dev/sallyport/internal/runs"
 	"github.com/sallyport-dev/sallyport/internal/wire"
 )
 
@@ -108,14 +109,13 @@ func (c *connection) approver(run string) approval.Approver {
 		if c.life.Err() != nil {
 			return none, approval.ErrPass
 		}
-		question, err := json.Marshal(r)
+		text, _, err := runs.Question(r)
 		if err != nil {
 			return none, noAnswer(err)
 		}
-		question = append([]byte(`{"type":"approval_request",`), question[1:]...)
 		ctx, cancel := context.WithTimeoutCause(ctx, answerTime, errAskedTime)
 		defer cancel()
-		m, err := c.ask(ctx, wire.MethodApprove, wire.RunApprove{RunID: run, Request: question})
+		m, err := c.ask(ctx, wire.MethodApprove, wire.RunApprove{RunID: run, Request: text})
 		if err != nil {
 			return none, noAnswer(err)
 		}
@@ -145,9 +145,9 @@ func decision(m *jsonrpc.Message, r *approval.Request) (approval.Decision, error
 	if said.Decision == "none" {
 		return none, approval.ErrPass
 	}
-	var answer approval.Answer
-	if err := answer.UnmarshalText([]byte(said.Decision)); err != nil || answer == approval.TimedOut {
-		return none, fmt.Errorf("%q is no decision", printable.Line(said.Decision))
+	answer, err := answerWord(said.Decision)
+	if err != nil {
+		return none, err
 	}
 	d := r.Decide(answer)
 	d.Message, d.Source = said.Message, approval.FromUser

@@ -242,17 +242,30 @@ var methods = map[string]method{
 	"capabilityRoots/discoverV1": on("capability discovery", wire.Decode[wire.Discover], (*connection).discover),
 }
 
+// method returns a method that is served to the client.
+func (c *connection) method(name string) (known method, ok bool) {
+	if c.extends && (c.server.runs != nil || c.server.opts.Questions != nil) {
+		if known, ok = questionMethods[name]; ok {
+			return known, true
+		}
+	}
+	if c.server.opts.Questions != nil && name != "initialize" {
+		return known, false
+	}
+	if known, ok = methods[name]; !ok && c.server.runs != nil && c.extends {
+		known, ok = runMethods[name]
+		c.usesRuns = c.usesRuns || ok && name != "run/list"
+	}
+	if !ok {
+		known, ok = fileMethod(name)
+	}
+	return known, ok
+}
+
 // request performs a request. Parameters are decoded before anything else is looked at, as
 // clients expect.
 func (c *connection) request(m *jsonrpc.Message) {
-	known, ok := methods[m.Method]
-	if !ok && c.server.runs != nil && c.extends {
-		known, ok = runMethods[m.Method]
-		c.usesRuns = c.usesRuns || ok && m.Method != "run/list"
-	}
-	if !ok {
-		known, ok = fileMethod(m.Method)
-	}
+	known, ok := c.method(m.Method)
 	if !ok || known.extra && !c.extends {
 		c.fail(m.ID, &jsonrpc.Error{Code: jsonrpc.CodeNoMethod, Message: fmt.Sprintf("exec-server stub does not implement `%s` yet", m.Method)})
 		return

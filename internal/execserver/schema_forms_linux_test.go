@@ -43,7 +43,8 @@ var described = map[string]reflect.Type{
 	"RunStartResult.Result": reflect.TypeFor[forms.Result](), "RunWaitResult.Result": reflect.TypeFor[forms.Result](),
 	"RunReadResult.Result": reflect.TypeFor[forms.Result](),
 	"RunResult.Result":     reflect.TypeFor[forms.Result](), "RunWaitResult.Input": reflect.TypeFor[executor.InputWait](),
-	"RunApprove.Request": reflect.TypeFor[approvalRequest](), "RunEvent.Event": reflect.TypeFor[event.Event](),
+	"RunApprove.Request": reflect.TypeFor[approvalRequest](), "Question.Request": reflect.TypeFor[approvalRequest](),
+	"RunEvent.Event": reflect.TypeFor[event.Event](),
 }
 
 // field returns the schema of a field.

@@ -79,6 +79,9 @@ var calls = map[string]call{
 	"run/remove":                 {wire.RunParams{}, nothing{}},
 	"sandbox/list":               {nothing{}, wire.SandboxList{}},
 	"sandbox/stop":               {wire.SandboxParams{}, nothing{}},
+	"question/list":              {nothing{}, wire.QuestionList{}},
+	"question/answer":            {wire.QuestionAnswer{}, nothing{}},
+	"question/forget":            {wire.QuestionID{}, nothing{}},
 }
 
 // serverCalls are the requests of the server.
@@ -280,7 +283,7 @@ func pointer(s string) string { return strings.ReplaceAll(strings.ReplaceAll(s, 
 // TestSchema: docs/protocol.schema.json is what the types of package wire say, and has every method
 // that is served. Run it with -update after a change.
 func TestSchema(t *testing.T) {
-	served := slices.Concat(slices.Collect(maps.Keys(methods)), slices.Collect(maps.Keys(runMethods)))
+	served := slices.Concat(slices.Collect(maps.Keys(methods)), slices.Collect(maps.Keys(runMethods)), slices.Collect(maps.Keys(questionMethods)))
 	for name := range calls { // TestDocumented of package fsserver has the other direction
 		if known, _ := fsserver.Has(name); known {
 			served = append(served, name)

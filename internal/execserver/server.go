@@ -65,6 +65,9 @@ type Options struct {
 	Busy func(change int)
 	// Prepare returns what runs for run/start; nil means that the methods run/* are not served.
 	Prepare runs.Prepare
+	// Questions are what the server serves, and nothing else: only the methods question/* about
+	// them. Nil means that it serves all methods, these about the questions of runs.
+	Questions *runs.Questions
 	// RunNumber gives the runs their numbers; nil means that they count from 1.
 	RunNumber runs.Number
 }
@@ -114,6 +117,9 @@ func New(opts Options) *Server {
 	s.life, s.end = context.WithCancel(context.Background())
 	s.serving, s.stop = context.WithCancelCause(s.life)
 	s.info = sync.OnceValue(s.environment)
+	if opts.Questions != nil {
+		s.info = func() *wire.Environment { return nil }
+	}
 	if opts.Prepare != nil {
 		s.runs = runs.New(opts.Prepare, opts.RunNumber, opts.Hidden, opts.Kept, opts.Busy)
 	}

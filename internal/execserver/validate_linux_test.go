@@ -221,6 +221,9 @@ func TestSchemaIsServed(t *testing.T) {
 				known, ok = runMethods[name]
 			}
 			if !ok {
+				known, ok = questionMethods[name]
+			}
+			if !ok {
 				known, _ = fileMethod(name)
 			}
 			decodes := func(params any) error {

@@ -52,44 +52,17 @@ func Dial(ctx context.Context, target, token string, config *tls.Config) (Stream
 		return nil, err
 	}
 	if network == "unix" {
-		return DialUnix(ctx, address, token, func(*net.UnixConn) error { return nil })
+		return Over(ctx, token, func(ctx context.Context) (net.Conn, error) { return new(net.Dialer).DialContext(ctx, network, address) })
 	}
 	return dial(ctx, target, token, &http.Transport{TLSClientConfig: config})
 }
 
-// DialUnix is [Dial] for a unix socket. Before anything is sent trust decides, from the connection,
-// whether to speak with the process that listens; its error is the one of DialUnix.
-func DialUnix(ctx context.Context, path, token string, trust func(*net.UnixConn) error) (Stream, error) {
+// Over is [Dial] for a connection that connect makes, such as one to a unix socket. Its error is
+// wrapped by that of Over.
+func Over(ctx context.Context, token string, connect func(context.Context) (net.Conn, error)) (Stream, error) {
 	return dial(ctx, "ws://localhost/", token, &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return dialUnix(ctx, path, trust)
+		return connect(ctx)
 	}})
-}
-
-// DialUnixLines is [DialUnix] for a server of the same version, which takes [Lines] on the socket as well:
-// nothing has to be agreed before the first message.
-func DialUnixLines(ctx context.Context, path string, trust func(*net.UnixConn) error) (Stream, error) {
-	c, err := dialUnix(ctx, path, trust)
-	if err != nil {
-		return nil, fmt.Errorf("cannot connect: %w", err)
-	}
-	return Lines(c, c), nil
-}
-
-func dialUnix(ctx context.Context, path string, trust func(*net.UnixConn) error) (net.Conn, error) {
-	c, err := new(net.Dialer).DialContext(ctx, "unix", path)
-	if err != nil {
-		return nil, err
-	}
-	if u, ok := c.(*net.UnixConn); !ok {
-		err = errors.ErrUnsupported
-	} else {
-		err = trust(u)
-	}
-	if err != nil {
-		_ = c.Close() // nothing was written
-		return nil, err
-	}
-	return c, nil
 }
 
 // dial makes a WebSocket over a connection of a transport.

@@ -38,3 +38,9 @@ func (p Peer) Own() bool { return p.uid == os.Geteuid() }
 // Confined reports whether the process is in a sandbox in which this one is not. It is not known
 // here: profiles deny the sockets.
 func (p Peer) Confined() bool { return false }
+
+// openDir are the flags that open the directory of a socket.
+const openDir = unix.O_RDONLY | unix.O_DIRECTORY
+
+// address returns the name of the socket. A long one is an error of bind and connect.
+func (p place) address() string { return p.path }

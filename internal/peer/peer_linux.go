@@ -6,6 +6,7 @@ package peer
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"strconv"
@@ -81,3 +82,9 @@ func number(status []byte, name string) int {
 	}
 	return n
 }
+
+// openDir are the flags that open the directory of a socket, also one that cannot be read.
+const openDir = unix.O_PATH | unix.O_DIRECTORY
+
+// address returns a name for the socket that fits into an address, however long its path is.
+func (p place) address() string { return fmt.Sprintf("/proc/self/fd/%d/%s", p.dir.Fd(), p.name()) }

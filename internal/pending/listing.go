@@ -6,6 +6,7 @@ package pending
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -18,6 +19,7 @@ import (
 	"github.com/sallyport-dev/sallyport/approval/terminal"
 	"github.com/sallyport-dev/sallyport/internal/printable"
 	"github.com/sallyport-dev/sallyport/internal/state"
+	"github.com/sallyport-dev/sallyport/internal/wire"
 	"github.com/sallyport-dev/sallyport/rules"
 	"github.com/sallyport-dev/sallyport/rules/files"
 )
@@ -26,6 +28,15 @@ import (
 type Question struct {
 	PID     int               `json:"pid"`
 	Request *approval.Request `json:"request"`
+
+	door   door
+	digest string
+}
+
+// A Session is an approval for the session that a running process remembers.
+type Session struct {
+	PID int `json:"pid"`
+	wire.Approved
 
 	door door
 }
@@ -63,39 +74,45 @@ func List(file string) (*Listing, error) {
 		}
 	}
 	found, err := doors()
-	if errors.Is(err, errors.ErrUnsupported) {
-		return l, nil // then no process listens
-	}
 	if err != nil {
 		return nil, err
 	}
-	replies, failed := make([]*reply, len(found)), make([]error, len(found))
+	lists, failed := make([]wire.QuestionList, len(found)), make([]error, len(found))
 	var asking sync.WaitGroup
 	for i, d := range found {
-		asking.Go(func() { replies[i], failed[i] = d.call(&call{Do: doList}) })
+		asking.Go(func() { failed[i] = d.call("question/list", struct{}{}, &lists[i]) })
 	}
 	asking.Wait()
 	for i, d := range found {
-		switch {
-		case errors.Is(failed[i], errGone):
-		case failed[i] != nil:
-			l.Silent = append(l.Silent, fmt.Sprintf("process %d does not answer at %s: %v", d.pid, printable.Word(d.path()), failed[i]))
-		default:
-			l.take(d, replies[i])
+		if failed[i] == nil {
+			failed[i] = l.take(d, &lists[i])
+		}
+		if failed[i] != nil && !errors.Is(failed[i], ErrUnknown) {
+			l.Silent = append(l.Silent, fmt.Sprintf("process %d does not answer at %s: %v", d.pid, printable.Word(d.path), failed[i]))
 		}
 	}
 	slices.SortStableFunc(l.Session, func(a, b Session) int { return a.Time.Compare(b.Time) })
 	return l, nil
 }
 
-func (l *Listing) take(d door, r *reply) {
-	for _, q := range r.Pending {
-		l.Pending = append(l.Pending, Question{d.pid, q, d})
+// take adds what a process has answered, all of it or nothing.
+func (l *Listing) take(d door, list *wire.QuestionList) error {
+	var open []Question
+	for _, q := range list.Questions {
+		var r *approval.Request
+		if err := json.Unmarshal(q.Request, &r); err != nil || r == nil {
+			return errors.New("its answer has a question that cannot be read")
+		}
+		open = append(open, Question{d.pid, r, d, q.Digest})
 	}
-	for _, s := range r.Session {
-		s.PID, s.door = d.pid, d
-		l.Session = append(l.Session, s)
+	l.Pending = append(l.Pending, open...)
+	for _, s := range list.Approved {
+		l.Session = append(l.Session, Session{d.pid, s, d})
 	}
+	if list.Omitted > 0 {
+		l.Silent = append(l.Silent, fmt.Sprintf("process %d has %d more questions, which are listed when others are answered", d.pid, list.Omitted))
+	}
+	return nil
 }
 
 // ruleID is the ID of a line of a rule file.
@@ -131,30 +148,30 @@ func (e *IDError) Error() string {
 	return "no ID begins with " + printable.Word(e.ID)
 }
 
-// pick returns the index of the one ID that is id, or that begins with it.
-func pick(ids []string, id string) (int, error) {
-	if at := slices.Index(ids, id); at >= 0 {
-		return at, nil
-	}
+// pick returns the index of the one pair whose ID is id, or begins with it.
+func pick(pairs [][2]string, id string) (int, error) {
 	at := -1
-	for i, have := range ids {
-		if id != "" && strings.HasPrefix(have, id) {
-			if at >= 0 {
-				return -1, &IDError{id, true}
-			}
+	for i, p := range pairs {
+		switch {
+		case p[0] == id:
+			return i, nil
+		case id == "" || !strings.HasPrefix(p[0], id):
+		case at >= 0:
+			at = len(pairs) // several, unless one is the ID
+		default:
 			at = i
 		}
 	}
-	if at < 0 {
-		return -1, &IDError{ID: id}
+	if at < 0 || at == len(pairs) {
+		return -1, &IDError{id, at > 0}
 	}
 	return at, nil
 }
 
 // Answer answers an open question, whose ID may be shortened. The error is an [*IDError],
-// [ErrUnknown], [ErrNotOffered], [ErrConfined], [ErrVersion] or that of the connection.
+// [ErrUnknown], [ErrNotOffered], [ErrOther] or that of the connection.
 func (l *Listing) Answer(id string, answer approval.Answer, message string) error {
-	at, err := pickFrom(l.Open(), id)
+	at, err := pick(l.Open(), id)
 	if err != nil {
 		return err
 	}
@@ -162,19 +179,19 @@ func (l *Listing) Answer(id string, answer approval.Answer, message string) erro
 	if answer == approval.ApprovedRule && q.Request.Kind == approval.KindNetwork {
 		answer = approval.ApprovedHost // the rule is about a host
 	}
-	return send(q.door, &call{Do: doAnswer, ID: q.Request.ID, Decision: answer, Message: message})
+	return q.door.call("question/answer", wire.QuestionAnswer{ID: q.Request.ID, Digest: q.digest, Decision: answer.String(), Message: message}, nil)
 }
 
 // Forget has a process forget an approval for the session, or removes a rule from the file; its ID
 // may be shortened. The error is as that of Answer.
 func (l *Listing) Forget(id string) error {
-	at, err := pickFrom(l.Remembered(), id)
+	at, err := pick(l.Remembered(), id)
 	switch {
 	case err != nil:
 		return err
 	case at >= len(l.Rules):
 		s := l.Session[at-len(l.Rules)]
-		return send(s.door, &call{Do: doForget, ID: s.ID})
+		return s.door.call("question/forget", map[string]any{"id": s.ID}, nil)
 	}
 	lock, err := state.Lock("rules")
 	if err != nil {
@@ -184,15 +201,6 @@ func (l *Listing) Forget(id string) error {
 	found, err := files.Remove(l.file, l.Rules[at].Rule)
 	if err == nil && !found {
 		err = ErrUnknown
-	}
-	return err
-}
-
-// send asks a process that may have ended meanwhile.
-func send(d door, c *call) error {
-	_, err := d.call(c)
-	if errors.Is(err, errGone) {
-		return ErrUnknown
 	}
 	return err
 }
@@ -213,18 +221,9 @@ func (l *Listing) Remembered() [][2]string {
 		out = append(out, [2]string{r.ID, r.Rule})
 	}
 	for _, s := range l.Session {
-		out = append(out, [2]string{s.ID, terminal.Words(s.Args)})
+		out = append(out, [2]string{s.ID, terminal.Words(s.Argv)})
 	}
 	return out
-}
-
-// pickFrom is pick from such pairs.
-func pickFrom(pairs [][2]string, id string) (int, error) {
-	var ids []string
-	for _, p := range pairs {
-		ids = append(ids, p[0])
-	}
-	return pick(ids, id)
 }
 
 // String is the listing for people.
@@ -238,7 +237,7 @@ func (l *Listing) String() string {
 		fmt.Fprintf(&b, "  answers: %s\n\n", strings.Join(commands(q.Request), "; "))
 	}
 	for _, s := range l.Session {
-		fmt.Fprintf(&b, "approved for the session of process %d at %s: %s\n  | %s\n", s.PID, s.Time.Format(time.DateTime), printable.Word(s.ID), terminal.Words(s.Args))
+		fmt.Fprintf(&b, "approved for the session of process %d at %s: %s\n  | %s\n", s.PID, s.Time.Format(time.DateTime), printable.Word(s.ID), terminal.Words(s.Argv))
 	}
 	for _, r := range l.Rules {
 		fmt.Fprintf(&b, "remembered for good: %s\n  | %s\n", r.ID, printable.Line(r.Rule))
@@ -256,7 +255,9 @@ func (l *Listing) String() string {
 func commands(r *approval.Request) []string {
 	out := []string{"approve"}
 	for flag, a := range map[string]approval.Answer{"approve --rule": approval.ApprovedRule, "approve --session": approval.ApprovedForSession} {
-		offered := func(o approval.Offer) bool { return o.Answer == a }
+		offered := func(o approval.Offer) bool {
+			return o.Answer == a || a == approval.ApprovedRule && o.Answer == approval.ApprovedHost && !o.Deny
+		}
 		if slices.Contains(r.Available, a) || slices.ContainsFunc(r.Offers, offered) {
 			out = append(out, flag)
 		}

@@ -1,15 +1,33 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+// Package pending lets the user answer questions of running processes from elsewhere.
+//
+// A process with an open question ([Post]) listens on a unix socket in the state directory, which
+// no command in a sandbox sees, and serves the methods question/* of the exec-server there, for
+// processes of the same user that are in no sandbox. [List] asks all of them. The package decides
+// nothing: an answer counts as if it were given on the terminal.
 package pending
 
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/sallyport-dev/sallyport/approval"
+	"github.com/sallyport-dev/sallyport/internal/peer"
+	"github.com/sallyport-dev/sallyport/internal/runs"
+	"github.com/sallyport-dev/sallyport/internal/serve"
+	"github.com/sallyport-dev/sallyport/internal/state"
+	"github.com/sallyport-dev/sallyport/internal/tree"
 )
 
 // A Post is an Approver whose questions the terminal and other processes of the user can answer:
@@ -118,17 +136,59 @@ func (p *Post) settle(id string) {
 	}
 }
 
+// await returns when each question that was announced is asked or settled, or ctx ends.
+func (p *Post) await(ctx context.Context) {
+	p.mu.Lock()
+	known := maps.Clone(p.known)
+	p.mu.Unlock()
+	for id, settled := range known {
+		for open := false; !open; {
+			changed := p.board.Changed()
+			if slices.ContainsFunc(p.board.Pending(), func(r *approval.Request) bool { return r.ID == id }) {
+				break
+			}
+			select {
+			case <-changed:
+			case <-settled:
+				open = true
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+// Questions returns what a server needs to have clients answer.
+func (p *Post) Questions() *runs.Questions {
+	return &runs.Questions{Board: &p.board, Await: p.await, Remembered: p.Remembered, Revoke: p.Revoke}
+}
+
 // open begins to listen, and reports whether others can answer.
 func (p *Post) open() bool {
 	p.opened.Do(func() {
-		stop, err := p.listen()
+		l, err := listen()
 		if err != nil {
 			p.Failed(err)
 			return
 		}
-		p.closed = stop
+		p.closed = serve.Questions(l, p.Questions())
 	})
 	return p.closed != nil
+}
+
+// listen makes a socket in the state directory.
+func listen() (net.Listener, error) {
+	dir, err := state.Dir()
+	if err != nil {
+		return nil, err
+	}
+	dir = filepath.Join(dir, socketsDir)
+	root, err := tree.MakePath(dir)
+	if err != nil {
+		return nil, err
+	}
+	root.Close()
+	return peer.Listen(filepath.Join(dir, fmt.Sprintf("%d-%016x.sock", os.Getpid(), rand.Uint64())))
 }
 
 // Close ends listening. No question may be open, and none may follow.

@@ -9,7 +9,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -20,6 +19,7 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport/approval"
+	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 )
 
@@ -241,17 +241,15 @@ func TestAnnounced(t *testing.T) {
 		t.Error(err)
 	}
 	p.Announce("abc-1") // the event may come late
-	p.awaitAll(t.Context())
+	p.await(t.Context())
 	p.Announce("abc-2")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if r := p.perform(ctx, &call{Do: doAnswer, ID: "abc-2", Decision: approval.Approved}); !errors.Is(r.err(), ErrUnknown) {
-		t.Errorf("a question that is never asked: %+v", r)
-	}
+	p.await(ctx) // a question that is never asked
 	q := newPost(t, passes)
 	q.Announce("abc-3")
 	q.Before = approval.Func(func(ctx context.Context, _ *approval.Request) (approval.Decision, error) {
-		if q.awaitAll(t.Context()); len(q.board.Pending()) != 0 {
+		if q.await(t.Context()); len(q.board.Pending()) != 0 {
 			t.Error("others can answer before the program")
 		}
 		return approval.Decision{Answer: approval.Abort}, nil
@@ -261,7 +259,7 @@ func TestAnnounced(t *testing.T) {
 	}
 	q.Announce("abc-4")
 	alone := q.Alone(approval.Func(func(context.Context, *approval.Request) (approval.Decision, error) {
-		q.awaitAll(t.Context())
+		q.await(t.Context())
 		return approval.Decision{Answer: approval.Approved}, nil
 	}))
 	if d, err := alone.Approve(t.Context(), request("abc-4")); err != nil || d.Answer != approval.Approved {
@@ -285,7 +283,7 @@ func TestSession(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := list(t)
-	if len(l.Session) != 1 || l.Session[0].ID != "abc-1" || !slices.Equal(l.Session[0].Args, r.Args) || l.Session[0].Time.IsZero() {
+	if len(l.Session) != 1 || l.Session[0].ID != "abc-1" || !slices.Equal(l.Session[0].Argv, r.Args) || l.Session[0].Time.IsZero() {
 		t.Fatalf("%+v", l)
 	}
 	if err := l.Forget("abc"); err != nil || len(memory.List()) != 0 {
@@ -422,95 +420,90 @@ func TestForeign(t *testing.T) {
 	}
 }
 
-// TestListenerGarbage: a listener that talks nonsense, or does not talk, is named, and the others
-// are listed.
-func TestListenerGarbage(t *testing.T) {
-	home(t)
-	defer func(old time.Duration) { patience = old }(patience)
-	patience = 50 * time.Millisecond
-	dir := directory(t)
-	var serving sync.WaitGroup
-	for i, says := range []string{"x\n", `{"version":2}` + "\n", `{"version":1,"pending":[null]}` + "\n", `{"version":1,"error":"what"}` + "\n", ""} {
-		l := listenAt(t, fmt.Sprintf("%s/1%d-0123456789abcdef.sock", dir, i))
-		serving.Go(func() {
-			c, err := l.Accept()
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			defer c.Close()
-			if _, err := io.WriteString(c, says); err != nil {
-				t.Error(err)
-			}
-			_, _ = io.Copy(io.Discard, c)
-		})
-	}
-	p := newPost(t, passes)
-	out := p.ask(t, request("abc-1"))
-	if l := list(t); len(l.Silent) != 5 || len(l.Pending) != 1 {
-		t.Errorf("%q", l.Silent)
-	}
-	serving.Wait()
-	if err := p.board.Answer("abc-1", approval.Decision{}); err != nil || (<-out).err != nil {
-		t.Error(err)
-	}
-}
-
-// TestCallerGarbage: nonsense is refused, and the question stays open.
-func TestCallerGarbage(t *testing.T) {
+// TestNothingElse: who may answer runs nothing in the process that asks, and sees no files of it.
+func TestNothingElse(t *testing.T) {
 	home(t)
 	p := newPost(t, passes)
-	out := p.ask(t, request("abc-1"))
-	found, err := doors()
-	if err != nil || len(found) != 1 {
-		t.Fatal(found, err)
-	}
-	for says, want := range map[string]string{
-		"x\n": "invalid", "\n": "invalid", "{}\n": "version", `{"version":9,"do":"answer","id":"abc-1","decision":"approved"}` + "\n": "version",
-		`{"version":1,"do":"answer","id":"abc-1","decision":"approved"} x` + "\n": "invalid",
-		strings.Repeat("x", maxCall+2):                                            "invalid", `{"version":1,"do":"answer","id":"abc-1","decision":"approved"}`: "", "": "",
+	p.open()
+	_, c := session(t)
+	for method, params := range map[string]any{
+		"process/start": map[string]any{"processId": "p", "argv": []string{"/bin/true"}, "cwd": "file:///", "env": map[string]string{}, "tty": false},
+		"fs/readFile":   map[string]any{"path": "file:///etc/hostname"}, "run/start": map[string]any{"args": []string{"true"}}, "run/list": nil,
+		"process/list": nil, "environment/info": nil, "http/request": map[string]any{},
 	} {
-		c, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: found[0].path(), Net: "unix"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, _ = io.WriteString(c, says)
-		_ = c.CloseWrite()
-		got, err := io.ReadAll(c)
-		c.Close()
-		if said := string(got); (want == "") != (said == "") || !strings.Contains(said, want) {
-			t.Errorf("%.80q: %q, %v, want %q", says, got, err, want)
+		var refused *jsonrpc.Error
+		if err := c.Call(t.Context(), method, params, nil); !errors.As(err, &refused) || refused.Code != jsonrpc.CodeNoMethod {
+			t.Errorf("%s: %v", method, err)
 		}
 	}
-	if err := list(t).Answer("abc-1", approval.Denied, ""); err != nil || (<-out).d.Answer != approval.Denied {
-		t.Error(err)
+	if c.Server().Environment != nil {
+		t.Errorf("%+v", c.Server().Environment)
 	}
 }
 
-// TestIdleCallers: who connects and says nothing keeps no one from answering, and does not hold
-// up the end.
-func TestIdleCallers(t *testing.T) {
+// TestChanged: an answer is for the question that was shown, also where another one has its ID
+// meanwhile.
+func TestChanged(t *testing.T) {
 	home(t)
 	p := newPost(t, passes)
-	out := p.ask(t, request("abc-1"))
-	found, err := doors()
-	if err != nil || len(found) != 1 {
-		t.Fatal(found, err)
-	}
-	for range maxCalls - 1 {
-		c, err := net.Dial("unix", found[0].path())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.Close()
+	ctx, withdraw := context.WithCancel(t.Context())
+	changed := p.board.Changed()
+	go p.Approve(ctx, request("abc-1")) //nolint:errcheck // it is withdrawn
+	<-changed
+	l := list(t)
+	changed = p.board.Changed()
+	withdraw()
+	<-changed
+	r := request("abc-1")
+	r.Requires = []string{approval.Outside}
+	out := p.ask(t, r)
+	if err := l.Answer("abc-1", approval.Approved, ""); !errors.Is(err, ErrOther) {
+		t.Errorf("the answer to another question: %v", err)
 	}
 	if err := list(t).Answer("abc-1", approval.Approved, ""); err != nil || (<-out).d.Answer != approval.Approved {
 		t.Error(err)
 	}
-	start := time.Now()
-	p.Close()
-	if waited := time.Since(start); waited > patience/2 {
-		t.Errorf("the end took %v", waited)
+}
+
+// TestHost: the rule of a question about a host is the host that is offered.
+func TestHost(t *testing.T) {
+	home(t)
+	p := newPost(t, passes)
+	r := request("abc-1")
+	r.Kind, r.Offers = approval.KindNetwork, []approval.Offer{{Answer: approval.ApprovedHost, Host: "example.com", Protocol: "https"}}
+	out := p.ask(t, r)
+	l := list(t)
+	if !strings.Contains(l.String(), "answers: approve; approve --rule; approve --session; deny\n") {
+		t.Errorf("%s", l)
+	}
+	if err := l.Answer("abc-1", approval.ApprovedRule, ""); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-out; got.d.Answer != approval.ApprovedHost || got.d.Host != "example.com" {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestLarge: questions that no message carries together are listed one after the other.
+func TestLarge(t *testing.T) {
+	home(t)
+	defer func(old time.Duration) { patience = old }(patience)
+	patience = time.Minute // a busy machine
+	p := newPost(t, passes)
+	var out [2]<-chan outcome
+	for i := range out {
+		r := request(fmt.Sprint("abc-", i))
+		r.Script = strings.Repeat("x", 6<<20)
+		out[i] = p.ask(t, r)
+	}
+	for i := range out {
+		l := list(t)
+		if len(l.Pending) != 1 || len(l.Silent) != min(1, len(out)-1-i) {
+			t.Fatalf("%d questions, %q", len(l.Pending), l.Silent)
+		}
+		if err := l.Answer(fmt.Sprint("abc-", i), approval.Approved, ""); err != nil || (<-out[i]).err != nil {
+			t.Error(err)
+		}
 	}
 }
 

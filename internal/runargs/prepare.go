@@ -82,7 +82,7 @@ func (o *Options) prepare(env *Env, person approval.Approver, words []string) (*
 	post.Failed = func(error) {} // then only the client can answer
 	start := time.Now()
 	return &runs.Prepared{
-		Runner: runner, Cmd: cmd, Close: func() { post.Close(); o.Close() }, Announce: post.Announce,
+		Runner: runner, Cmd: cmd, Close: func() { post.Close(); o.Close() }, Announce: post.Announce, Questions: post.Questions(),
 		Refused: func(err error) *sallyport.Result {
 			said, made := failure.Classify(forbidden(err)), sallyport.ResultOf(nil, err)
 			made.ExitCode, made.End, made.Error, made.Sandbox = said.Code, said.End, said.String(), o.Unbuilt()

@@ -31,6 +31,10 @@ const (
 	Failed      Reason = "failed" // an error of the system
 
 	UnknownSandbox Reason = "unknownSandbox" // the owner has no sandbox of that name
+
+	UnknownQuestion Reason = "unknownQuestion" // it is not open, or nothing is remembered of it
+	OtherQuestion   Reason = "otherQuestion"   // the answer is to another one with the ID
+	NotOffered      Reason = "notOffered"      // the question does not take the answer
 )
 
 // An Error reports a request that was refused.

@@ -69,6 +69,8 @@ type Prepared struct {
 	// Close frees what else was prepared. It is called once, after the end of the Runner. Nil
 	// frees nothing.
 	Close func()
+	// Questions are those of the run that can be answered by others than its client; nil for none.
+	Questions *Questions
 	// Announce is called with the ID of a question before its event is passed on, so that a
 	// client which has the event can answer elsewhere. Nil does nothing.
 	Announce func(question string)
@@ -347,20 +349,25 @@ func unknown(id string) *Error {
 func (t *Table) List(owner string) (list []Info) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	o := t.owners[owner]
-	if o == nil {
-		return nil
-	}
-	all := slices.AppendSeq(slices.Collect(maps.Values(o.runs)), maps.Values(o.starting))
-	slices.SortFunc(all, func(a, b *Run) int { return cmp.Compare(a.number, b.number) })
-	for _, r := range all {
-		if o.starting[r.id] != nil {
+	for _, r := range t.sorted(owner) {
+		if t.owners[owner].starting[r.id] != nil {
 			list = append(list, r.wanted)
 		} else {
 			list = append(list, r.Info())
 		}
 	}
 	return list
+}
+
+// sorted returns the runs of an owner by their numbers. The caller holds mu.
+func (t *Table) sorted(owner string) []*Run {
+	o := t.owners[owner]
+	if o == nil {
+		return nil
+	}
+	all := slices.AppendSeq(slices.Collect(maps.Values(o.runs)), maps.Values(o.starting))
+	slices.SortFunc(all, func(a, b *Run) int { return cmp.Compare(a.number, b.number) })
+	return all
 }
 
 // Remove has an owner know a run no longer, terminates it and waits for its end. The error is an

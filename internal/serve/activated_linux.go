@@ -12,6 +12,8 @@ import (
 	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sallyport-dev/sallyport/internal/peer"
 )
 
 // firstPassed is the first descriptor that a service manager passes, see sd_listen_fds(3).
@@ -40,7 +42,7 @@ func activated() (net.Listener, error) {
 		return l, nil
 	case *net.UnixListener:
 		if filepath.IsAbs(l.Addr().String()) {
-			return ownListener{l}, nil
+			return peer.Own(l), nil
 		}
 	}
 	return nil, errors.Join(fmt.Errorf("the passed socket %s is neither a TCP socket nor a unix socket with a path; change ListenStream= of the socket unit", l.Addr()), l.Close())

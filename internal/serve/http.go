@@ -4,7 +4,9 @@
 package serve
 
 import (
+	"context"
 	"errors"
+	"net"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -44,6 +46,22 @@ func (d *door) http() *http.Server {
 	return &http.Server{
 		Handler: d, MaxHeaderBytes: maxHead,
 		ReadHeaderTimeout: requestTime, ReadTimeout: requestTime, WriteTimeout: requestTime, IdleTimeout: requestTime,
+	}
+}
+
+// open serves a listener. What ends that too early is sent; end ends it, and the server, as
+// [execserver.Server.Shutdown] does, and returns when no client is served. It is called once.
+func (d *door) open(l net.Listener) (failed <-chan error, end func(hurry context.Context) error) {
+	h := d.http()
+	over := make(chan error, 1)
+	go func() { over <- h.Serve(l) }()
+	return over, func(hurry context.Context) error {
+		d.close()
+		_ = l.Close() // there may be a next server for it
+		err := d.server.Shutdown(hurry)
+		_ = h.Close() // clients that were let in are connections of the server
+		d.wait()
+		return err
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -61,6 +62,7 @@ func TestIdler(t *testing.T) {
 type pipes struct {
 	conns chan net.Conn
 	over  chan struct{}
+	end   func()
 }
 
 func (p pipes) Accept() (net.Conn, error) {
@@ -72,13 +74,14 @@ func (p pipes) Accept() (net.Conn, error) {
 	}
 }
 
-func (p pipes) Close() error   { close(p.over); return nil }
+func (p pipes) Close() error   { p.end(); return nil }
 func (p pipes) Addr() net.Addr { return &net.UnixAddr{} }
 
 // TestIdle: a server that rests ends, and one with a client does not.
 func TestIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := pipes{make(chan net.Conn), make(chan struct{})}
+		over := make(chan struct{})
+		l := pipes{make(chan net.Conn), over, sync.OnceFunc(func() { close(over) })}
 		ended := make(chan error, 1)
 		o := Options{Idle: 10 * time.Second, Stdout: discard{}}
 		go func() { ended <- serveHTTP(context.Background(), context.Background(), o, open, l, "url") }()

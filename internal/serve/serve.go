@@ -12,6 +12,7 @@ import (
 	"net/netip"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -20,6 +21,8 @@ import (
 
 	"github.com/sallyport-dev/sallyport/internal/execserver"
 	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
+	"github.com/sallyport-dev/sallyport/internal/peer"
+	"github.com/sallyport-dev/sallyport/internal/runs"
 )
 
 // Options say where an exec-server listens, and for whom.
@@ -166,6 +169,14 @@ func listen(o Options) (net.Listener, string, error) {
 	return l, "ws://" + l.Addr().String(), nil
 }
 
+// listenUnix makes a socket for this user's processes outside of sandboxes.
+func listenUnix(path string) (net.Listener, error) {
+	if !filepath.IsAbs(path) {
+		return nil, fmt.Errorf("the path of the socket %q is not absolute: %w", path, errAddress)
+	}
+	return peer.Listen(path)
+}
+
 // mayListen returns why a TCP port must not be served.
 func (o *Options) mayListen(host netip.AddrPort) error {
 	if o.Auth.Kind == "" && o.TLS.ClientCA == "" && !o.Insecure && !host.Addr().Unmap().IsLoopback() {
@@ -196,16 +207,12 @@ func serveHTTP(ctx, hurry context.Context, o Options, g gate, l net.Listener, ur
 	idle := newIdler(o.Idle)
 	defer idle.stop()
 	o.Server.Busy = idle.change
-	server := execserver.New(o.Server)
-	d := newDoor(server, g)
+	d := newDoor(execserver.New(o.Server), g)
 	d.busy = idle.change
-	h := d.http()
 	if strings.HasPrefix(url, "unix://") && o.Auth.Kind == "" {
 		l = d.alsoLines(l)
 	}
-	l = &onceListener{Listener: l}
-	failed := make(chan error, 1)
-	go func() { failed <- h.Serve(l) }()
+	failed, end := d.open(l)
 	_, err := fmt.Fprintln(o.Stdout, url)
 	if err == nil {
 		select {
@@ -214,28 +221,20 @@ func serveHTTP(ctx, hurry context.Context, o Options, g gate, l net.Listener, ur
 		case err = <-failed:
 		}
 	}
-	d.close()
-	_ = l.Close() // there may be a next server for it
-	err = errors.Join(err, server.Shutdown(hurry))
-	_ = h.Close() // clients that were let in are connections of the server
-	d.wait()
-	if err != nil {
+	if err = errors.Join(err, end(hurry)); err != nil {
 		return fmt.Errorf("cannot serve: %w", err)
 	}
 	return nil
 }
 
-// A onceListener is closed once.
-type onceListener struct {
-	net.Listener
-	once sync.Once
-	err  error
-}
-
-// Close implements net.Listener.
-func (l *onceListener) Close() error {
-	l.once.Do(func() { l.err = l.Listener.Close() })
-	return l.err
+// Questions serves the methods about open questions on a listener, which it owns, and nothing else,
+// until end is called: that waits a moment for answers which are on their way, and may be called more
+// than once. Clients need no token.
+func Questions(l net.Listener, q *runs.Questions) (end func()) {
+	const moment = 200 * time.Millisecond
+	d := newDoor(execserver.New(execserver.Options{Questions: q, Detached: -1, Drain: moment}), open)
+	_, stop := d.open(newBoundedListener(l, maxOpen))
+	return sync.OnceFunc(func() { _ = stop(context.Background()) }) // who has gone does not need an answer
 }
 
 // serveLines serves one client on standard input and output.

@@ -100,7 +100,7 @@ func TestUnixClient(t *testing.T) {
 }
 
 // TestUnixConfined: a process in a sandbox that may connect to sockets does not get a server that
-// would run processes outside of it. The wall is in ownListener.
+// would run processes outside of it. The wall is peer.Listen.
 func TestUnixConfined(t *testing.T) {
 	testenv.NeedUserNS(t)
 	path := listenOn(t)

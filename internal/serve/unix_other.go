@@ -5,15 +5,7 @@
 
 package serve
 
-import (
-	"errors"
-	"net"
-)
-
-// listenUnix is not supported: the process at the other end is not known.
-func listenUnix(string) (net.Listener, error) {
-	return nil, errors.New("a unix socket is not supported on this system; use ws://IP:PORT or stdio")
-}
+import "net"
 
 // alsoLines is not needed without unix sockets.
 func (d *door) alsoLines(l net.Listener) net.Listener { return l }

@@ -26,6 +26,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/execclient"
 	"github.com/sallyport-dev/sallyport/internal/failure"
 	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
+	"github.com/sallyport-dev/sallyport/internal/peer"
 	"github.com/sallyport-dev/sallyport/internal/printable"
 	"github.com/sallyport-dev/sallyport/internal/runargs"
 	"github.com/sallyport-dev/sallyport/internal/runs"
@@ -94,18 +95,18 @@ func (o *Options) connect(ctx context.Context, env *Env, start bool, opts execcl
 		}
 		known := false // its sessions end with it
 		c, err := dial(ctx, execclient.Target{URL: "unix://" + path, Dial: func(ctx context.Context) (jsonrpc.Stream, error) {
-			trust := func(c *net.UnixConn) error { return daemon.Trust(path, c) }
+			connect := func(ctx context.Context) (net.Conn, error) { return peer.Dial(ctx, path, true) }
 			if opts.Eager {
-				return jsonrpc.DialUnixLines(ctx, path, trust)
+				return lines(connect(ctx))
 			}
-			s, err := jsonrpc.DialUnix(ctx, path, "", trust)
+			s, err := jsonrpc.Over(ctx, "", connect)
 			if known && absent(err) {
 				err = fmt.Errorf("%w: %w", execclient.ErrOver, err)
 			}
 			known = known || err == nil
 			return s, err
 		}}, opts)
-		var foreign *daemon.ForeignError
+		var foreign *peer.ForeignError
 		switch {
 		case err == nil:
 			return c, nil
@@ -117,6 +118,14 @@ func (o *Options) connect(ctx context.Context, env *Env, start bool, opts execcl
 		last = err
 	}
 	return nil, last
+}
+
+// lines returns the stream of a connection to the daemon, which takes lines as well, without a handshake.
+func lines(c net.Conn, err error) (jsonrpc.Stream, error) {
+	if err != nil {
+		return nil, fmt.Errorf("cannot connect: %w", err)
+	}
+	return jsonrpc.Lines(c, c), nil
 }
 
 // absent reports whether an error says that nothing listens at a socket.
