@@ -8,6 +8,7 @@ import (
 	"errors"
 	"math"
 	"sync"
+	"time"
 
 	"github.com/sallyport-dev/sallyport/executor"
 )
@@ -29,6 +30,7 @@ type Log struct {
 	flushed      uint64 // offsets below it were given to the file; guarded by w
 	flushedLines uint64 // newlines in them
 	budget       Budget // of what comes next; guarded by w
+	turn         turn   // of a write
 
 	// mu is held only for copies in memory.
 	mu      sync.Mutex
@@ -65,6 +67,13 @@ func NewTail(memory int, create func() (*File, error)) *Log {
 		create: create, lag: memory,
 		kept: &Buffer{tailCap: memory}, index: lineIndex{stride: firstStride}, labels: labels{most: maxLabels},
 	}
+}
+
+// spills reports whether there is a file, or one is made when it is needed.
+func (l *Log) spills() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.file != nil || l.create != nil
 }
 
 // spill returns the file; nil without one.
@@ -127,6 +136,8 @@ func (l *Log) Write(s executor.Stream, p []byte) {
 	}
 	l.w.Lock()
 	defer l.w.Unlock()
+	l.turn.take(len(p))
+	defer l.turn.end()
 	if l.ended {
 		return
 	}
@@ -135,11 +146,13 @@ func (l *Log) Write(s executor.Stream, p []byte) {
 	}
 	from := l.kept.Total()
 	to := from + uint64(len(p))
-	if to-l.flushed > uint64(l.lag) {
+	if to-l.flushed > uint64(l.lag) && l.spills() {
+		slow := time.AfterFunc(maxTurn, l.turn.end)
 		l.begin()
 		if l.file != nil {
 			l.flush(p)
 		}
+		slow.Stop()
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
