@@ -65,7 +65,8 @@ type process struct {
 	failure string // what the server says about an end that is not known
 	lost    LostOutputError
 	stopErr error
-	err     error // why no further event comes
+	outcome *wire.Outcome // nil until the server has told it
+	err     error         // why no further event comes
 }
 
 // lose gives up the process. The caller holds p.mu.
@@ -185,6 +186,7 @@ func (p *process) finish() {
 	if ask { // why the end is not known is told to those who read only
 		_ = p.client.Repeat(p.life, "process/read", wire.Read{ProcessID: p.id, AfterSeq: after}, &page)
 	}
+	p.complete()
 	p.quit()
 	p.executor.forget(p)
 	p.out.End()
@@ -205,10 +207,13 @@ func (p *process) finish() {
 	case p.exit.Code < 0 && !p.stopped:
 		p.err = &Error{Class: ClassTransport, Err: errors.New("the exec-server does not know the end of the process")}
 	}
-	p.exit.Sandbox = p.sandbox
+	if p.outcome == nil {
+		p.exit.Sandbox = p.sandbox
+	}
 	if p.hosts != nil {
 		refused := p.hosts.Close()
-		p.exit.NetworkDenials, p.exit.Denials, p.exit.DenialsOmitted = refused.Network, refused.Denials, refused.Omitted
+		p.exit.NetworkDenials = refused.Network
+		p.exit.Denials, p.exit.DenialsOmitted = append(p.exit.Denials, refused.Denials...), p.exit.DenialsOmitted+refused.Omitted
 	}
 	if p.exit.Stopped {
 		p.exit.LastSignal = p.lastSignal()
@@ -398,16 +403,6 @@ func (p *process) Signal(sig int) error {
 		return fmt.Errorf("signal %d is not supported by exec-server sessions: %w", sig, errors.ErrUnsupported)
 	}
 	return p.control("process/signal", wire.Signal{ProcessID: p.id, Signal: name})
-}
-
-// AwaitInput implements [executor.Process].
-func (p *process) AwaitInput(context.Context) (*executor.InputWait, error) {
-	return nil, fmt.Errorf("exec-server sessions do not tell that a process waits for input: %w", errors.ErrUnsupported)
-}
-
-// AwaitPort implements [executor.Process].
-func (p *process) AwaitPort(context.Context, []int) (int, error) {
-	return 0, fmt.Errorf("exec-server sessions do not tell the ports of a process: %w", errors.ErrUnsupported)
 }
 
 // Output implements [executor.Process].

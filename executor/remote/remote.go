@@ -169,6 +169,7 @@ func (e *Executor) notify(method string, params json.RawMessage) {
 		wire.Output
 		ExitCode int
 		Signal   string
+		Outcome  json.RawMessage
 	}
 	if json.Unmarshal(params, &n) != nil {
 		return
@@ -183,6 +184,7 @@ func (e *Executor) notify(method string, params json.RawMessage) {
 	case wire.MethodExited:
 		p.take(n.Seq, event{kind: kindExit, code: n.ExitCode, signal: osprocess.SignalNumber(n.Signal)})
 	case wire.MethodClosed:
+		p.told(n.Outcome)
 		p.take(n.Seq, event{kind: kindClosed})
 	}
 }
@@ -207,8 +209,8 @@ func (e *Executor) resumed() {
 }
 
 // Start implements [executor.Executor]. A Spec that the wire cannot say is an *Error of
-// ClassUnsupported that wraps a *sandbox.UnsupportedError. OnStop is not called, OnDenied and OnRecord
-// for hosts only, without the ends of connections: the server does not tell.
+// ClassUnsupported that wraps a *sandbox.UnsupportedError. OnStop is not called, OnDenied at the end but for
+// hosts, and OnRecord without the ends of connections: the server does not tell.
 //
 // A start whose answer is lost is asked about until it is known whether the process runs. Where that
 // cannot be known, the error is [executor.ErrEndUnknown] and an *Error of ClassTransport, and what may

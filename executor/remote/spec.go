@@ -56,31 +56,33 @@ func check(spec *executor.Spec) error {
 			return refuse(t.where+" with text that is not UTF-8", "")
 		}
 	}
-	return beyond(spec)
+	return beyond(spec, &wire.Capabilities{ProcessConfine: true})
 }
 
-// beyond returns an error for what a Spec asks for beyond the words of the wire.
-func beyond(spec *executor.Spec) error {
+// beyond returns an error for what a Spec asks for beyond the words of the wire, at a server that can do so
+// much.
+func beyond(spec *executor.Spec, can *wire.Capabilities) error {
 	r := spec.Resources
 	r.Output = 0 // the caller's
 	limits := r != executor.Resources{}
-	for _, b := range []struct {
+	const always = 5 // the first ones no server can
+	for i, b := range []struct {
 		asked     bool
 		need, fix string
 	}{
-		{limits, "limits of resources", "leave out the limits"},
-		{spec.NoObserver, "a run without an observer", "leave out NoObserver"},
 		{len(spec.Publish) > 0, "published ports", "leave out Publish"},
-		{spec.NoCaches, "a run without overlays over caches", "leave out NoCaches"},
 		{spec.OnStop != nil, "notice of a process that was stopped", "leave out OnStop"},
 		{spec.Explain, "the script of the sandbox", "leave out Explain"},
+		{len(spec.Allow) > 0, "what is allowed by name (" + strings.Join(spec.Allow, ", ") + ")", ""},
+		{spec.Tmp != "" && spec.Tmp != tmpHost, "a directory in the place of /tmp", "use the machine's /tmp (host)"},
+		{limits, "limits of resources", "leave out the limits"},
+		{spec.NoObserver, "a run without an observer", "leave out NoObserver"},
+		{spec.NoCaches, "a run without overlays over caches", "leave out NoCaches"},
 		{spec.ProtectHardLinks, "protection of hard links", ""},
 		{spec.OwnershipErrors, "errors for changes of owners", ""},
-		{len(spec.Allow) > 0, "what is allowed by name (" + strings.Join(spec.Allow, ", ") + ")", ""},
 		{spec.Level == "native", "the sandbox level native", "use the level bwrap"},
-		{spec.Tmp != "" && spec.Tmp != tmpHost, "a directory in the place of /tmp", "use the machine's /tmp (host)"},
 	} {
-		if b.asked {
+		if b.asked && (i < always || !can.ProcessConfine) {
 			return refuse(b.need, b.fix)
 		}
 	}
@@ -94,6 +96,9 @@ const (
 
 // request returns the parameters of process/start.
 func request(spec *executor.Spec, id string, can wire.Capabilities) (*wire.Start, error) {
+	if err := beyond(spec, &can); err != nil {
+		return nil, err
+	}
 	s := &wire.Start{
 		ProcessID: id, Argv: spec.Args, CWD: wire.URI(path.Clean(spec.Dir)), Env: map[string]string{},
 		TTY: spec.TTY != nil, PipeStdin: spec.PipeStdin, Arg0: spec.Arg0,
@@ -105,6 +110,9 @@ func request(spec *executor.Spec, id string, can wire.Capabilities) (*wire.Start
 	if spec.TTY != nil && can.ProcessTTYSize {
 		size := spec.TTY.OrUsual()
 		s.Size = &wire.TTYSize{Cols: size.Cols, Rows: size.Rows}
+	}
+	if can.ProcessConfine {
+		s.Confine = wire.ConfineOf(spec)
 	}
 	policy := spec.Policy
 	if policy.Mode() == sandbox.Full {

@@ -27,7 +27,7 @@ import (
 )
 
 // all are the capabilities of a server of this version that matter here.
-var all = wire.Capabilities{ProcessTTYSize: true, ProcessPrivateTmp: true, ProcessResize: true}
+var all = wire.Capabilities{ProcessTTYSize: true, ProcessPrivateTmp: true, ProcessResize: true, ProcessConfine: true}
 
 // TestBeyond: what the wire cannot say is refused by name, before a connection is made.
 func TestBeyond(t *testing.T) {
@@ -40,17 +40,10 @@ func TestBeyond(t *testing.T) {
 		{"standard input", func(s *executor.Spec) { s.Stdin = os.Stdin }, "remote exec-server does not support inherited file descriptors"},
 		{"standard output", func(s *executor.Spec) { s.Stdout = os.Stdout }, "remote exec-server does not support inherited file descriptors"},
 		{"standard error", func(s *executor.Spec) { s.Stderr = os.Stderr }, "remote exec-server does not support inherited file descriptors"},
-		{"memory", func(s *executor.Spec) { s.Resources.Memory = 1 << 30 }, "needs limits of resources, but exec-server sessions do not support it"},
-		{"processors", func(s *executor.Spec) { s.Resources.CPUs = 1 }, "limits of resources"},
-		{"no observer", func(s *executor.Spec) { s.NoObserver = true }, "a run without an observer"},
 		{"stops", func(s *executor.Spec) { s.OnStop = func() {} }, "notice of a process that was stopped"},
 		{"script", func(s *executor.Spec) { s.Explain = true }, "the script of the sandbox"},
 		{"ports", func(s *executor.Spec) { s.Publish = []network.Publish{{}} }, "published ports"},
-		{"no caches", func(s *executor.Spec) { s.NoCaches = true }, "a run without overlays"},
-		{"hard links", func(s *executor.Spec) { s.ProtectHardLinks = true }, "protection of hard links"},
-		{"owners", func(s *executor.Spec) { s.OwnershipErrors = true }, "changes of owners"},
 		{"grants by name", func(s *executor.Spec) { s.Allow = []string{"unix"} }, "allowed by name (unix)"},
-		{"level", func(s *executor.Spec) { s.Level = "native" }, "the sandbox level native"},
 		{"tmp", func(s *executor.Spec) { s.Tmp = "/elsewhere" }, "a directory in the place of /tmp"},
 		{"bytes in an argument", func(s *executor.Spec) { s.Args = []string{"a", "\xff"} }, "argument 1 with text that is not UTF-8"},
 		{"bytes in a variable", func(s *executor.Spec) { s.Env = []string{"A=\xff"} }, "text that is not UTF-8"},
@@ -69,6 +62,48 @@ func TestBeyond(t *testing.T) {
 			var unsupported *sandbox.UnsupportedError
 			if !errors.As(err, &failure) || failure.Class != ClassUnsupported || !errors.As(err, &unsupported) || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("%v, want %s", err, test.want)
+			}
+		})
+	}
+}
+
+// TestConfine: what only servers with the extension do is sent to them, and refused by name elsewhere.
+func TestConfine(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		ask  func(*executor.Spec)
+		want string
+	}{
+		{"memory", func(s *executor.Spec) { s.Resources.Memory = 1 << 30 }, "needs limits of resources, but exec-server sessions do not support it"},
+		{"processors", func(s *executor.Spec) { s.Resources.CPUs = 1 }, "limits of resources"},
+		{"no observer", func(s *executor.Spec) { s.NoObserver = true }, "a run without an observer"},
+		{"no caches", func(s *executor.Spec) { s.NoCaches = true }, "a run without overlays"},
+		{"hard links", func(s *executor.Spec) { s.ProtectHardLinks = true }, "protection of hard links"},
+		{"owners", func(s *executor.Spec) { s.OwnershipErrors = true }, "changes of owners"},
+		{"level", func(s *executor.Spec) { s.Level = "native" }, "the sandbox level native"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			spec := &executor.Spec{Args: []string{"a"}, Dir: "/", Policy: sandbox.FullAccess()}
+			test.ask(spec)
+			var unsupported *sandbox.UnsupportedError
+			if _, err := request(spec, "p", wire.Capabilities{}); !errors.As(err, &unsupported) || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("%v, want %s", err, test.want)
+			}
+			s, err := request(spec, "p", all)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := json.Marshal(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := wire.Decode[wire.Start](text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			there := &executor.Spec{Args: spec.Args, Dir: spec.Dir, Policy: spec.Policy}
+			if got.Confine.Apply(there); *wire.ConfineOf(there) != *wire.ConfineOf(spec) || *got.Confine == (wire.Confine{}) {
+				t.Errorf("%s: %+v", text, got.Confine)
 			}
 		})
 	}

@@ -47,7 +47,7 @@ func (e *Executor) newProcess(client *execclient.Client, spec *executor.Spec) *p
 		executor: e, client: client, id: newID(), events: newSorter(), ended: make(chan struct{}), done: make(chan struct{}),
 		spec: executor.Spec{
 			TTY: spec.TTY, PipeStdin: spec.PipeStdin, OnOutput: spec.OnOutput, OnExit: spec.OnExit,
-			AwaitStreams: spec.AwaitStreams, Grace: spec.Grace,
+			AwaitStreams: spec.AwaitStreams, Grace: spec.Grace, OnDenied: spec.OnDenied,
 		},
 		exit: executor.Exit{Code: -1}, hosts: newHosts(spec),
 	}
@@ -74,6 +74,9 @@ func (p *process) start(ctx context.Context, start *wire.Start, spec *executor.S
 			err = refused(fmt.Errorf("sandbox policy %s is not supported by this executor: the exec-server answers with the sandbox %q",
 				spec.Policy.Name(), result.SandboxType), "a sandbox")
 			p.disown()
+		}
+		if result.Sandbox != nil {
+			p.sandbox = *result.Sandbox
 		}
 	}
 	if err != nil {

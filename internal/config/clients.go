@@ -26,8 +26,9 @@ type Wish struct {
 	// Policy is what the client asks for, not bound; Places are what it means.
 	Policy sandbox.Policy
 	Places sandbox.Places
-	// Hosts are flags for a managed network: network.mode, network.allow and the like. Nil is for none.
-	Hosts map[string][]string
+	// Flags are those that it asks for beside the policy, by key: of a managed network, limits and walls. Nil
+	// is for none.
+	Flags map[string][]string
 }
 
 // Ceiling reports whether there is a managed configuration, or a rule beside it.
@@ -65,7 +66,7 @@ func (c *Config) Client(w *Wish) (*Effective, error) {
 	for _, name := range w.Policy.Named() {
 		say("grants", name)
 	}
-	for key, texts := range w.Hosts {
+	for key, texts := range w.Flags {
 		for _, text := range texts {
 			say(key, text)
 		}

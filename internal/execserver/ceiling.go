@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/config"
@@ -25,6 +26,9 @@ import (
 
 // The managed configuration bounds what clients decide themselves as it bounds runs: a request is what flags
 // for the same policy would be. It is read for each request, as for each run.
+
+// ownershipError is the word of the key ownership for the errors of the kernel.
+const ownershipError = "error"
 
 // ceiling reads the managed configuration for a workspace. Nil is that there is none. What cannot be read
 // refuses the request.
@@ -88,8 +92,8 @@ func bound(c *config.Config, e *config.Effective, spec *executor.Spec, home stri
 	if c.Sets("level") {
 		spec.Level = e.Values["level"].Text()
 	}
-	spec.NoCaches = is("caches", "false")
-	spec.ProtectHardLinks, spec.OwnershipErrors = is("protect_hard_links", "true"), is("ownership", "error")
+	spec.NoCaches, spec.NoObserver = is("caches", "false"), is("observer", "false")
+	spec.ProtectHardLinks, spec.OwnershipErrors = is("protect_hard_links", "true"), is("ownership", ownershipError)
 	spec.Resources, _ = e.Limits()
 	set := rules.Load(rules.Host{Dir: spec.Dir, Home: home}, e.Rules()...)
 	if set.Empty() && set.Err() == nil && !c.Sets("approval") {
@@ -123,12 +127,29 @@ type refusal struct {
 func (r *refusal) Error() string { return r.text }
 func (r *refusal) ExitCode() int { return r.code }
 
-// hosts are the flags of a run for a managed network.
-func hosts(n *wire.NetworkProxy) map[string][]string {
-	if n == nil {
-		return nil
+// flags are those of a run for what a process has beside its policy.
+func flags(w *wire.Start) map[string][]string {
+	flags := map[string][]string{}
+	if c := w.Confine; c != nil {
+		for _, f := range []struct {
+			asks      bool
+			key, text string
+		}{
+			{c.Memory > 0, "limits.memory", strconv.FormatInt(c.Memory, 10)}, {c.Disk > 0, "limits.disk", strconv.FormatInt(c.Disk, 10)},
+			{c.CPUs > 0, "limits.cpus", strconv.FormatFloat(c.CPUs, 'f', -1, 64)}, {c.PIDs > 0, "limits.pids", strconv.Itoa(c.PIDs)},
+			{c.Level != "", "level", c.Level}, {c.NoObserver, "observer", "false"}, {c.NoCaches, "caches", "false"},
+			{c.ProtectHardLinks, "protect_hard_links", "true"}, {c.OwnershipErrors, "ownership", ownershipError},
+		} {
+			if f.asks {
+				flags[f.key] = []string{f.text}
+			}
+		}
 	}
-	flags := map[string][]string{"network.mode": {config.NetFull}}
+	n := w.Network
+	if n == nil {
+		return flags
+	}
+	flags["network.mode"] = []string{config.NetFull}
 	if n.Proxy.Mode == network.Limited.String() {
 		flags["network.mode"][0] = config.NetLimited
 	}

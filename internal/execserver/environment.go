@@ -24,7 +24,7 @@ func (s *Server) environment() *wire.Environment {
 			FSWatchMissing: files.CanWatch, EnvironmentConfigRead: true, HTTPHeaderEnvVars: s.opts.AllowHTTP && len(s.opts.HTTPEnv) > 0,
 			ProcessResize: true, ProcessCloseStdin: true, ProcessList: true, ReadTruncatedBefore: true, BinaryOutput: true, RequestCancel: true, SessionObserve: true,
 			FSRename: true, FSChmod: true, FSSymlink: true, FSAppend: true,
-			ProcessTTYSize: true, ProcessPrivateTmp: true,
+			ProcessTTYSize: true, ProcessPrivateTmp: true, ProcessConfine: true, ProcessAwait: true,
 			ProcessSignalNames: canTerminate, ProcessTerminateGrace: canTerminate, ProcessExitSignal: true, Runs: s.runs != nil, RunSandboxes: s.runs != nil,
 		},
 	}

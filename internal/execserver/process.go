@@ -5,6 +5,7 @@ package execserver
 
 import (
 	"bytes"
+	"encoding/json"
 	"math"
 	"slices"
 	"sort"
@@ -42,6 +43,7 @@ type process struct {
 	id      string
 	argv    []string
 	tty     bool
+	tells   bool      // its outcome
 	asked   time.Time // when the server got the request to start it
 	started chan struct{}
 
@@ -80,6 +82,7 @@ type process struct {
 	failure  string // why the end is not known; empty when it is
 	denials  []sandbox.Denial
 	denied   bool
+	outcome  json.RawMessage // nil until it is closed, and where tells is false
 }
 
 // A chunk is a part of the output that has a number: from an offset up to that of the next one.
@@ -89,7 +92,7 @@ type chunk struct {
 }
 
 func newProcess(s *session, w *wire.Start) *process {
-	return &process{session: s, id: w.ProcessID, argv: w.Argv, tty: w.TTY, asked: time.Now(), started: make(chan struct{}), next: 1, log: s.server.newLog()}
+	return &process{session: s, id: w.ProcessID, argv: w.Argv, tty: w.TTY, tells: w.Confine != nil, asked: time.Now(), started: make(chan struct{}), next: 1, log: s.server.newLog()}
 }
 
 // abandon forgets a process that was not started.
@@ -133,7 +136,12 @@ func (p *process) start(c *connection, id jsonrpc.ID, s *wire.Start) {
 	if p.session.isStopped() {
 		p.stop()
 	}
-	c.answer(id, wire.StartResult{ProcessID: p.id, SandboxType: sandboxType(p.running.Sandbox())})
+	enforced := p.running.Sandbox()
+	result := wire.StartResult{ProcessID: p.id, SandboxType: sandboxType(enforced)}
+	if p.tells {
+		result.Sandbox = &enforced
+	}
+	c.answer(id, result)
 }
 
 // sandboxType returns the word of the protocol for a sandbox.
@@ -164,7 +172,8 @@ func (p *process) stop() bool {
 // follow waits for the end of the process tree.
 func (p *process) follow() {
 	defer p.session.server.leave()
-	_, err := p.running.Wait()
+	exit, err := p.running.Wait()
+	outcome := p.outcomeOf(exit)
 	if p.input != nil {
 		p.input.Close()
 	}
@@ -179,7 +188,7 @@ func (p *process) follow() {
 	}
 	retained := 0
 	p.event(wire.MethodClosed, func(seq uint64) any {
-		p.closed, retained = true, int(p.end-p.offset(p.kept))+len(p.id)
+		p.closed, retained = true, int(p.end-p.offset(p.kept))+len(p.id)+len(outcome)
 		for _, arg := range p.argv {
 			retained += len(arg)
 		}
@@ -188,8 +197,8 @@ func (p *process) follow() {
 				t.Stop()
 			}
 		}
-		p.spec, p.denials = nil, nil // what only the exit needed
-		return wire.Closed{ProcessID: p.id, Seq: seq}
+		p.spec, p.denials, p.outcome = nil, nil, outcome // the first two only the exit needed
+		return wire.Closed{ProcessID: p.id, Seq: seq, Outcome: outcome}
 	}, nil)
 	p.session.ended(p, retained)
 }
@@ -316,7 +325,7 @@ func (p *process) read(i, j int) ([]wire.Chunk, bool) {
 func (p *process) page(r *wire.Read) (page wire.ReadResult, changed <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	page = wire.ReadResult{Chunks: []wire.Chunk{}, NextSeq: p.next, Exited: p.exited, Closed: p.closed, SandboxDenied: p.denied, Signal: p.signal, SandboxType: sandboxType(p.running.Sandbox())}
+	page = wire.ReadResult{Chunks: []wire.Chunk{}, NextSeq: p.next, Exited: p.exited, Closed: p.closed, SandboxDenied: p.denied, Signal: p.signal, SandboxType: sandboxType(p.running.Sandbox()), Outcome: p.outcome}
 	if p.exited {
 		code := p.code
 		page.ExitCode = &code

@@ -44,6 +44,8 @@ var calls = map[string]call{
 	"process/resize":             {wire.Resize{}, nothing{}},
 	"process/closeStdin":         {wire.CloseStdin{}, wire.WriteResult{}},
 	"process/list":               {nothing{}, wire.ListResult{}},
+	"process/awaitInput":         {wire.Await{}, wire.AwaitResult{}},
+	"process/awaitPort":          {wire.Await{}, wire.AwaitResult{}},
 	"http/request":               {wire.HTTPRequest{}, wire.HTTPResult{}},
 	"environmentConfig/read":     {wire.ReadConfig{}, wire.ConfigResult{}},
 	"capabilityRoots/discoverV1": {wire.Discover{}, wire.DiscoverResult{}},

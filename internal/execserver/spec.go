@@ -17,7 +17,6 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/environ"
 	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
 	"github.com/sallyport-dev/sallyport/internal/reach"
-	"github.com/sallyport-dev/sallyport/internal/suggest"
 	"github.com/sallyport-dev/sallyport/internal/wire"
 	"github.com/sallyport-dev/sallyport/sandbox"
 	profile "github.com/sallyport-dev/sallyport/sandbox/wire"
@@ -61,7 +60,7 @@ func (s *Server) spec(w *wire.Start, p *process) (*executor.Spec, *jsonrpc.Error
 	if w.Tmp == wire.TmpPrivate {
 		tmp = ""
 	}
-	wish := &config.Wish{Name: "process/start", Policy: sandbox.FullAccess(), Hosts: hosts(w.Network)}
+	wish := &config.Wish{Name: "process/start", Policy: sandbox.FullAccess(), Flags: flags(w)}
 	policy, holds, failure := s.policy(ceiling, wish, w.Sandbox, dir, env, host.OS)
 	if failure != nil {
 		return nil, failure
@@ -71,7 +70,11 @@ func (s *Server) spec(w *wire.Start, p *process) (*executor.Spec, *jsonrpc.Error
 		OnOutput: p.onOutput, OnExit: p.onExit, OnDenied: p.onDenied, AwaitStreams: true,
 		Grace: -1, // terminate means at once
 	}
-	if failure := p.network(spec, w, ceiling, holds); failure != nil {
+	failure = p.network(spec, w, ceiling, holds)
+	if failure == nil {
+		failure = confine(spec, w)
+	}
+	if failure != nil {
 		return nil, failure
 	}
 	if holds != nil {
@@ -244,7 +247,7 @@ func (p *process) wasDenied() bool {
 	if len(denials) == 0 && !guess {
 		return false
 	}
-	r := &suggest.Run{Policy: p.spec.Policy, Dir: p.spec.Dir, Args: p.spec.Args, Env: p.spec.Env, Local: true}
+	r := p.suggestions()
 	said := make([]byte, p.end-p.offset(p.kept))
 	p.log.ReadAt(said, p.offset(p.kept)) // it is in memory
 	if guess {

@@ -194,7 +194,7 @@ func (c checker) sample(s map[string]any) any {
 	switch s["type"] {
 	case "string":
 		return "x"
-	case "integer":
+	case "integer", "number":
 		return json.Number("1")
 	case "boolean":
 		return true

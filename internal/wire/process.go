@@ -8,6 +8,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/strictjson"
 )
 
@@ -29,6 +30,8 @@ type Start struct {
 	Tmp string `json:"tmp,omitempty" rule:"one=private"`
 	// Network is the managed network; nil for none.
 	Network *NetworkProxy `json:"networkProxy,omitempty"`
+	// Confine is an extension; nil for what the server does by itself, and no [Outcome].
+	Confine *Confine `json:"confine,omitempty"`
 	// Unsupported are the names of members that ask for what no server of this version does,
 	// in the order of the protocol.
 	Unsupported []string `json:"-"`
@@ -144,6 +147,8 @@ const TmpPrivate = "private"
 type StartResult struct {
 	ProcessID   string `json:"processId"`
 	SandboxType string `json:"sandboxType"`
+	// Sandbox is an extension: what is enforced, where the request has Confine.
+	Sandbox *executor.Sandbox `json:"sandbox,omitempty"`
 }
 
 // Read are the parameters of process/read.
@@ -180,6 +185,8 @@ type ReadResult struct {
 	Signal string `json:"signal,omitempty"`
 	// SandboxType is an extension: that of StartResult, for a client that has lost it.
 	SandboxType string `json:"sandboxType,omitempty"`
+	// Outcome is that of Closed.
+	Outcome json.RawMessage `json:"outcome,omitempty"`
 }
 
 // Write are the parameters of process/write.
@@ -230,6 +237,9 @@ type Exited struct {
 type Closed struct {
 	ProcessID string `json:"processId"`
 	Seq       uint64 `json:"seq"`
+	// Outcome is an extension, an [Outcome] for processes that were started with Confine. One that a client
+	// cannot read is no reason to miss the end.
+	Outcome json.RawMessage `json:"outcome,omitempty"`
 }
 
 // Initialize are the parameters of initialize.
@@ -322,6 +332,10 @@ type Capabilities struct {
 	// These are extensions: ttySize and tmp of process/start.
 	ProcessTTYSize    bool `json:"processTtySize,omitempty"`
 	ProcessPrivateTmp bool `json:"processPrivateTmp,omitempty"`
+	// These are extensions: confine of process/start, and the methods process/awaitInput and
+	// process/awaitPort.
+	ProcessConfine bool `json:"processConfine,omitempty"`
+	ProcessAwait   bool `json:"processAwait,omitempty"`
 	// NetworkProxyLaunch is the member networkProxy of process/start.
 	NetworkProxyLaunch bool `json:"networkProxyLaunch,omitempty"`
 }

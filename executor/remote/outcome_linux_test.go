@@ -1,0 +1,206 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package remote_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sallyport-dev/sallyport"
+	"github.com/sallyport-dev/sallyport/approval"
+	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/executor/local"
+	"github.com/sallyport-dev/sallyport/executor/remote"
+	"github.com/sallyport-dev/sallyport/internal/testenv"
+	"github.com/sallyport-dev/sallyport/sandbox"
+)
+
+// both runs a test with the executor of this machine, and through a server.
+func both(t *testing.T, test func(t *testing.T, e executor.Executor)) {
+	t.Helper()
+	t.Run("local", func(t *testing.T) {
+		e := new(local.Executor)
+		closed(t, e)
+		test(t, e)
+	})
+	t.Run("remote", func(t *testing.T) {
+		e := remote.New(remote.Options{URL: serveWeb(t, newServer(t)), Token: "secret"})
+		closed(t, e)
+		test(t, e)
+	})
+}
+
+// place returns a new directory without links in its name.
+func place(t *testing.T) string {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// closedPlace returns a new directory that a sandbox shows, and does not let be written to.
+func closedPlace(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/var/tmp", "sallyport-remote")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+// TestOutcome: what an executor knows of the end of a process tree is the same through a server.
+func TestOutcome(t *testing.T) {
+	testenv.RunAsOrdinary(t)
+	testenv.NeedUserNS(t)
+	testenv.NeedSeccomp(t)
+	both(t, func(t *testing.T, e executor.Executor) {
+		dir, shut := place(t), closedPlace(t)
+		linked := filepath.Join(dir, "linked")
+		if err := errors.Join(os.WriteFile(linked, nil, 0o600), os.Link(linked, filepath.Join(dir, "second"))); err != nil {
+			t.Fatal(err)
+		}
+		policy := sandbox.WorkspaceWrite().Bind(sandbox.Places{Dir: dir, SlashTmp: "/tmp"})
+		var mu sync.Mutex
+		var told []string
+		p, err := e.Start(t.Context(), &executor.Spec{
+			Args: []string{"/bin/sh", "-c", "echo x >" + shut + "/a; echo y >>linked; sleep 100 & exit 7"}, Dir: dir, Env: os.Environ(),
+			Policy: policy, Resources: executor.Resources{PIDs: 50}, NoCaches: true,
+			OnDenied: func(d sandbox.Denial) { mu.Lock(); told = append(told, d.Access.String()); mu.Unlock() },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		exit, err := p.Wait()
+		if err != nil || exit.Code != 7 {
+			t.Fatalf("%+v, %v", exit, err)
+		}
+		want := "write " + shut + "/a"
+		if len(exit.Denials) != 1 || exit.Denials[0].Access.String() != want || exit.Denials[0].Source != sandbox.Notified || exit.Denials[0].NoGrant || exit.Denials[0].Time.IsZero() {
+			t.Errorf("denials %+v, want %s", exit.Denials, want)
+		}
+		if !slices.Contains(told, want) {
+			t.Errorf("told of %q", told)
+		}
+		if len(exit.Survivors) != 1 || exit.Survivors[0].Name != "sleep" || exit.SurvivorsBy == "" {
+			t.Errorf("survivors %+v by %q", exit.Survivors, exit.SurvivorsBy)
+		}
+		if len(exit.HardLinks) != 1 || exit.HardLinks[0].Path != linked {
+			t.Errorf("hard links %+v", exit.HardLinks)
+		}
+		if len(exit.Limits) != 1 || exit.Limits[0].Limit != executor.LimitPIDs || exit.Usage.CPU == nil {
+			t.Errorf("limits %+v, usage %+v", exit.Limits, exit.Usage)
+		}
+	})
+}
+
+// TestAwait: a wait for input and one for a port end when there is one, and with the process.
+func TestAwait(t *testing.T) {
+	testenv.NeedUserNS(t)
+	testenv.NeedSeccomp(t)
+	both(t, func(t *testing.T, e executor.Executor) {
+		dir := place(t)
+		r := &sallyport.Runner{Policy: sandbox.WorkspaceWrite(), Executor: e}
+		closed(t, r)
+		s, err := r.Start(t.Context(), &sallyport.Cmd{Args: []string{"/bin/sh", "-c", "printf 'name? '; read name; echo $name"}, Dir: dir, TTY: new(executor.Size)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		closed(t, s)
+		reply, err := s.Await(t.Context(), sallyport.Until{Input: true, For: time.Minute})
+		if err != nil || reply.Reason != sallyport.ReasonInput || reply.Input == nil || reply.Input.Kind != executor.InputLine {
+			t.Fatalf("%+v, %v", reply, err)
+		}
+		reply, err = s.Send(t.Context(), []byte("somebody\n"), sallyport.Until{Port: true, For: time.Minute})
+		if err != nil || reply.Reason != sallyport.ReasonExited {
+			t.Errorf("%+v, %v", reply, err)
+		}
+	})
+}
+
+// TestAwaitPort: see TestAwait; a wait that is given up ends at once, and harms no later one.
+func TestAwaitPort(t *testing.T) {
+	testenv.NeedUserNS(t)
+	testenv.NeedFile(t, "/usr/bin/python3")
+	both(t, func(t *testing.T, e executor.Executor) {
+		const script = "import socket,sys; sys.stdin.read(1); s=socket.create_server(('127.0.0.1',0)); print(s.getsockname()[1],flush=True); sys.stdin.read()"
+		dir, out := place(t), make(chan string, 8)
+		p, err := e.Start(t.Context(), &executor.Spec{
+			Args: []string{"/usr/bin/python3", "-c", script}, Dir: dir, Env: os.Environ(), PipeStdin: true,
+			Policy:   sandbox.WorkspaceWrite().Bind(sandbox.Places{Dir: dir, SlashTmp: "/tmp"}),
+			OnOutput: func(_ executor.Stream, b []byte) { out <- string(b) },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		late, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		if _, err := p.AwaitPort(late, nil); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v", err)
+		}
+		if _, err := p.Write([]byte("x")); err != nil {
+			t.Fatal(err)
+		}
+		port, err := p.AwaitPort(t.Context(), nil)
+		if said := strings.TrimSpace(<-out); err != nil || said != fmt.Sprint(port) {
+			t.Errorf("%d, %v; it says %s", port, err, said)
+		}
+		ended := make(chan error, 1)
+		go func() {
+			_, err := p.AwaitPort(context.Background(), []int{port})
+			ended <- err
+		}()
+		if err := p.CloseInput(); err != nil {
+			t.Error(err)
+		}
+		if _, err := p.Wait(); err != nil {
+			t.Error(err)
+		}
+		if err := <-ended; !errors.Is(err, os.ErrProcessDone) {
+			t.Errorf("%v", err)
+		}
+		if _, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
+			t.Error("the port is one of this machine")
+		}
+	})
+}
+
+// TestRetryGrant: a command that was denied a file is offered to be run again with the least grant.
+func TestRetryGrant(t *testing.T) {
+	testenv.NeedUserNS(t)
+	testenv.NeedSeccomp(t)
+	both(t, func(t *testing.T, e executor.Executor) {
+		dir, shut := place(t), closedPlace(t)
+		var asked []string
+		r := &sallyport.Runner{
+			Policy: sandbox.WorkspaceWrite(), Executor: e, Approval: approval.OnRequest,
+			Approver: approval.Func(func(_ context.Context, q *approval.Request) (approval.Decision, error) {
+				asked = append(asked, q.Requires...)
+				return q.Decide(approval.Approved), nil
+			}),
+		}
+		closed(t, r)
+		res, err := r.Run(t.Context(), &sallyport.Cmd{Args: []string{"/bin/sh", "-c", "echo x >" + shut + "/a || exit 3"}, Dir: dir, Retry: true})
+		if err != nil || res.ExitCode != 0 || res.First == nil {
+			t.Fatalf("%+v, %v; asked %q", res, err, asked)
+		}
+		if !slices.Equal(asked, []string{"write:/var/tmp"}) { // the least that lasts
+			t.Errorf("asked %q", asked)
+		}
+		if text, err := os.ReadFile(filepath.Join(shut, "a")); err != nil || string(text) != "x\n" {
+			t.Errorf("%q, %v", text, err)
+		}
+	})
+}

@@ -1,0 +1,96 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package execserver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+
+	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
+	"github.com/sallyport-dev/sallyport/internal/suggest"
+	"github.com/sallyport-dev/sallyport/internal/wire"
+)
+
+// outcomeOf returns what a client is told of a process tree that has ended; nil where it did not ask. What
+// opens a denial is found here, where the files are.
+func (p *process) outcomeOf(exit *executor.Exit) json.RawMessage {
+	if !p.tells || exit == nil {
+		return nil
+	}
+	p.suggestions().Complete(exit.Denials)
+	for i := range exit.Denials {
+		d := &exit.Denials[i]
+		d.NoGrant = d.NoGrant || d.Grant == "" && d.Wider == "" // the client cannot know better
+	}
+	text, _ := json.Marshal(wire.OutcomeOf(exit)) // words and numbers always encode
+	return text
+}
+
+// suggestions finds what opens denials. Grants by name are none of the protocol.
+func (p *process) suggestions() *suggest.Run {
+	host, _ := p.session.server.exec.Host(p.session.server.life) // it never fails on this machine
+	return &suggest.Run{
+		Policy: p.spec.Policy, Dir: p.spec.Dir, Args: p.spec.Args, Env: p.spec.Env, OS: host.OS, Local: true, Caches: !p.spec.NoCaches,
+	}
+}
+
+// awaitInput answers when the process waits for input.
+func (c *connection) awaitInput(id jsonrpc.ID, a *wire.Await) {
+	c.await(id, a, func(ctx context.Context, p executor.Process) (r wire.AwaitResult, err error) {
+		r.Input, err = p.AwaitInput(ctx)
+		return r, err
+	})
+}
+
+// awaitPort answers when the process listens on a port.
+func (c *connection) awaitPort(id jsonrpc.ID, a *wire.Await) {
+	c.await(id, a, func(ctx context.Context, p executor.Process) (r wire.AwaitResult, err error) {
+		r.Port, err = p.AwaitPort(ctx, a.Known)
+		return r, err
+	})
+}
+
+// await answers when a wait ends, beside all other requests. A process that is not known has ended.
+func (c *connection) await(id jsonrpc.ID, a *wire.Await, wait func(context.Context, executor.Process) (wire.AwaitResult, error)) {
+	p := c.process(a.ProcessID)
+	if p == nil {
+		c.answer(id, wire.AwaitResult{})
+		return
+	}
+	if !c.admit(id) {
+		return
+	}
+	ctx, done := c.cancelable(id)
+	c.work.Go(func() {
+		defer c.reads.Add(-1)
+		defer done()
+		r, err := wait(ctx, p.running)
+		switch {
+		case c.wasCanceled(ctx, id):
+		case errors.Is(err, os.ErrProcessDone):
+			c.answer(id, wire.AwaitResult{})
+		case errors.Is(err, errors.ErrUnsupported):
+			c.answer(id, wire.AwaitResult{Unknown: true})
+		case err != nil:
+			c.fail(id, &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: err.Error()})
+		default:
+			c.answer(id, r)
+		}
+	})
+}
+
+// confine has a process get what the request says beyond the protocol.
+func confine(spec *executor.Spec, w *wire.Start) *jsonrpc.Error {
+	if w.Confine == nil {
+		return nil
+	}
+	w.Confine.Apply(spec)
+	if err := spec.Resources.Check(); err != nil {
+		return invalid("confine: " + err.Error())
+	}
+	return nil
+}
