@@ -44,7 +44,8 @@ var described = map[string]reflect.Type{
 	"RunReadResult.Result": reflect.TypeFor[forms.Result](),
 	"RunResult.Result":     reflect.TypeFor[forms.Result](), "RunWaitResult.Input": reflect.TypeFor[executor.InputWait](),
 	"RunApprove.Request": reflect.TypeFor[approvalRequest](), "Question.Request": reflect.TypeFor[approvalRequest](),
-	"RunEvent.Event": reflect.TypeFor[event.Event](),
+	"RunEvent.Event":     reflect.TypeFor[event.Event](),
+	"ReadResult.Outcome": reflect.TypeFor[wire.Outcome](), "Closed.Outcome": reflect.TypeFor[wire.Outcome](),
 }
 
 // field returns the schema of a field.

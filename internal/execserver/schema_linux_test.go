@@ -11,6 +11,7 @@ import (
 	"maps"
 	"math"
 	"os"
+	"path"
 	"reflect"
 	"slices"
 	"strings"
@@ -213,6 +214,10 @@ func (g *generator) value(t reflect.Type) schema {
 		name := strings.ToUpper(t.Name()[:1]) + t.Name()[1:]
 		if g.lenient {
 			name += "Param"
+		}
+		if had := g.types[name]; had != nil && had != t { // the second one has its package in its name
+			in := path.Base(t.PkgPath())
+			name = strings.ToUpper(in[:1]) + in[1:] + name
 		}
 		switch had := g.types[name]; {
 		case had == nil:
