@@ -63,3 +63,62 @@ func TestCeiling(t *testing.T) {
 		})
 	}
 }
+
+// TestCeilingConfine: limits and walls of a remote executor are bounded by the managed configuration, and
+// hold beside it.
+func TestCeilingConfine(t *testing.T) {
+	testenv.NeedUserNS(t)
+	testenv.NeedSeccomp(t)
+	etc, ws := t.TempDir(), t.TempDir()
+	settings := "protect_hard_links = true\nobserver = true\n[limits]\npids = 60\n"
+	if err := os.WriteFile(filepath.Join(etc, "managed.toml"), []byte(settings), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := execserver.New(execserver.Options{Dir: "/", Environ: os.Environ(), Managed: etc})
+	e := remote.New(remote.Options{Dial: s.Dial})
+	closed(t, s)
+	closed(t, e)
+	for _, test := range []struct {
+		name string
+		ask  func(*executor.Spec)
+		over string  // empty for nothing
+		pids float64 // that hold
+	}{
+		{"nothing", func(*executor.Spec) {}, "", 60},
+		{"fewer processes", func(s *executor.Spec) { s.Resources.PIDs = 50 }, "", 50},
+		{"more processes", func(s *executor.Spec) { s.Resources.PIDs = 70 }, "70", 0},
+		{"no observer", func(s *executor.Spec) { s.NoObserver = true }, "false", 0},
+		{"no caches", func(s *executor.Spec) { s.NoCaches = true }, "", 60},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			spec := &executor.Spec{Args: []string{"/bin/sh", "-c", "echo x >>linked"}, Dir: ws, Env: []string{"PATH=/usr/bin:/bin"}, Tmp: "host"}
+			linked := filepath.Join(ws, "linked")
+			_, _ = os.Remove(linked), os.Remove(linked+"2")
+			if err := os.WriteFile(linked, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Link(linked, linked+"2"); err != nil {
+				t.Fatal(err)
+			}
+			spec.Policy = sandbox.WorkspaceWrite().Bind(sandbox.Places{Dir: ws, SlashTmp: "/tmp"})
+			test.ask(spec)
+			p, err := e.Start(t.Context(), spec)
+			if test.over != "" {
+				if err == nil || !strings.Contains(err.Error(), test.over+" is more than the managed configuration allows (") {
+					t.Errorf("%v", err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			exit, err := p.Wait()
+			if err != nil || exit.Code == 0 {
+				t.Fatalf("%+v, %v: a file with another name was written", exit, err)
+			}
+			if len(exit.Limits) != 1 || exit.Limits[0].Value != test.pids {
+				t.Errorf("%+v", exit.Limits)
+			}
+		})
+	}
+}
