@@ -52,7 +52,7 @@ func (p place) dial(ctx context.Context, mine bool) (*net.UnixConn, error) {
 	if err != nil {
 		return nil, p.named(err)
 	}
-	return c.(*net.UnixConn), nil //nolint:forcetypeassert // of this network
+	return c.(*net.UnixConn), nil //nolint:errcheck,forcetypeassert // of this network
 }
 
 // named returns an error of package net with the path in the place of the address.
