@@ -258,7 +258,7 @@ func (a inputOf) Write(text []byte) (int, error) {
 	taken, err := a.write(a.ctx, text)
 	why, _ := refusal(err)
 	switch {
-	case why == runs.Ended, why == runs.InputClosed, a.ctx.Err() != nil:
+	case why == runs.Ended, why == runs.Unknown, why == runs.InputClosed, a.ctx.Err() != nil: // a transient run is unknown afterwards
 		err = os.ErrClosed
 	case err == nil && taken < len(text):
 		err = io.ErrShortWrite
