@@ -181,6 +181,7 @@ func TestAwaitPort(t *testing.T) {
 func TestRetryGrant(t *testing.T) {
 	testenv.NeedUserNS(t)
 	testenv.NeedSeccomp(t)
+	t.Setenv("PATH", "/usr/bin:/bin") // a directory of it in /var/tmp would forbid the grant
 	both(t, func(t *testing.T, e executor.Executor) {
 		dir, shut := place(t), closedPlace(t)
 		var asked []string
@@ -201,6 +202,28 @@ func TestRetryGrant(t *testing.T) {
 		}
 		if text, err := os.ReadFile(filepath.Join(shut, "a")); err != nil || string(text) != "x\n" {
 			t.Errorf("%q, %v", text, err)
+		}
+	})
+}
+
+// TestRetryNoGrant: where the least that lasts would open what decides, here a directory of PATH, nothing is
+// asked; also not what a client that does not see the files would take for enough.
+func TestRetryNoGrant(t *testing.T) {
+	testenv.NeedUserNS(t)
+	testenv.NeedSeccomp(t)
+	t.Setenv("PATH", closedPlace(t)+":/usr/bin:/bin")
+	both(t, func(t *testing.T, e executor.Executor) {
+		r := &sallyport.Runner{
+			Policy: sandbox.WorkspaceWrite(), Executor: e, Approval: approval.OnRequest,
+			Approver: approval.Func(func(_ context.Context, q *approval.Request) (approval.Decision, error) {
+				t.Errorf("asked for %q", q.Requires)
+				return q.Decide(approval.Denied), nil
+			}),
+		}
+		closed(t, r)
+		res, err := r.Run(t.Context(), &sallyport.Cmd{Args: []string{"/bin/sh", "-c", "echo x >" + closedPlace(t) + "/a || exit 3"}, Dir: place(t), Retry: true})
+		if err != nil || res.ExitCode != 3 || len(res.Denials()) != 1 {
+			t.Fatalf("%+v, %v", res, err)
 		}
 	})
 }

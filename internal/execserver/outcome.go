@@ -24,7 +24,7 @@ func (p *process) outcomeOf(exit *executor.Exit) json.RawMessage {
 	p.suggestions().Complete(exit.Denials)
 	for i := range exit.Denials {
 		d := &exit.Denials[i]
-		d.NoGrant = d.NoGrant || d.Grant == "" && d.Wider == "" // the client cannot know better
+		d.NoGrant = d.NoGrant || d.Grant == "" // the client does not see the files, and would guess
 	}
 	text, _ := json.Marshal(wire.OutcomeOf(exit)) // words and numbers always encode
 	return text
