@@ -57,41 +57,32 @@ func (p *process) complete() {
 
 // AwaitInput implements [executor.Process].
 func (p *process) AwaitInput(ctx context.Context) (*executor.InputWait, error) {
-	var r wire.AwaitResult
-	err := p.await(ctx, "process/awaitInput", nil, &r)
-	if err == nil && r.Input == nil {
-		err = os.ErrProcessDone
-	}
-	return r.Input, err
-}
-
-// AwaitPort implements [executor.Process].
-func (p *process) AwaitPort(ctx context.Context, known []int) (int, error) {
-	var r wire.AwaitResult
-	err := p.await(ctx, "process/awaitPort", known, &r)
-	if err == nil && r.Port == 0 {
-		err = os.ErrProcessDone
-	}
-	return r.Port, err
-}
-
-// await waits for what the server can tell.
-func (p *process) await(ctx context.Context, method string, known []int, r *wire.AwaitResult) error {
+	const method = "process/awaitInput"
 	if !p.can.ProcessAwait {
-		return fmt.Errorf("this exec-server has no %s: %w", method, errors.ErrUnsupported)
+		return nil, fmt.Errorf("this exec-server has no %s: %w", method, errors.ErrUnsupported)
 	}
 	if ctx.Err() != nil {
-		return context.Cause(ctx)
+		return nil, context.Cause(ctx)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(p.life, func() { cancel(os.ErrProcessDone) })()
-	err := p.ask(ctx, method, wire.Await{ProcessID: p.id, Known: known}, r)
+	var r wire.AwaitResult
+	err := p.ask(ctx, method, wire.Await{ProcessID: p.id}, &r)
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return context.Cause(ctx)
-	case err == nil && r.Unknown:
-		return fmt.Errorf("the exec-server cannot tell by %s: %w", method, errors.ErrUnsupported)
+		return nil, context.Cause(ctx)
+	case err != nil:
+		return nil, err
+	case r.Unknown:
+		return nil, fmt.Errorf("the exec-server cannot tell by %s: %w", method, errors.ErrUnsupported)
+	case r.Input == nil:
+		return nil, os.ErrProcessDone
 	}
-	return err
+	return r.Input, nil
+}
+
+// AwaitPort implements [executor.Process]: a port of a process there is not one that this machine reaches.
+func (p *process) AwaitPort(context.Context, []int) (int, error) {
+	return 0, fmt.Errorf("exec-server sessions do not tell the ports of a process: %w", errors.ErrUnsupported)
 }

@@ -6,12 +6,9 @@ package remote_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -106,7 +103,7 @@ func TestOutcome(t *testing.T) {
 	})
 }
 
-// TestAwait: a wait for input and one for a port end when there is one, and with the process.
+// TestAwait: a wait for input ends when there is one, and with the process.
 func TestAwait(t *testing.T) {
 	testenv.NeedUserNS(t)
 	testenv.NeedSeccomp(t)
@@ -123,56 +120,58 @@ func TestAwait(t *testing.T) {
 		if err != nil || reply.Reason != sallyport.ReasonInput || reply.Input == nil || reply.Input.Kind != executor.InputLine {
 			t.Fatalf("%+v, %v", reply, err)
 		}
-		reply, err = s.Send(t.Context(), []byte("somebody\n"), sallyport.Until{Port: true, For: time.Minute})
+		reply, err = s.Send(t.Context(), []byte("somebody\n"), sallyport.Until{Input: true, For: time.Minute})
 		if err != nil || reply.Reason != sallyport.ReasonExited {
 			t.Errorf("%+v, %v", reply, err)
 		}
 	})
 }
 
-// TestAwaitPort: see TestAwait; a wait that is given up ends at once, and harms no later one.
+// TestAwaitPort: see TestAwait; ports are not told through a server, at once, and a wait that is given up
+// ends at once.
 func TestAwaitPort(t *testing.T) {
 	testenv.NeedUserNS(t)
-	testenv.NeedFile(t, "/usr/bin/python3")
 	both(t, func(t *testing.T, e executor.Executor) {
-		const script = "import socket,sys; sys.stdin.read(1); s=socket.create_server(('127.0.0.1',0)); print(s.getsockname()[1],flush=True); sys.stdin.read()"
-		dir, out := place(t), make(chan string, 8)
-		p, err := e.Start(t.Context(), &executor.Spec{
-			Args: []string{"/usr/bin/python3", "-c", script}, Dir: dir, Env: os.Environ(), PipeStdin: true,
-			Policy:   sandbox.WorkspaceWrite().Bind(sandbox.Places{Dir: dir, SlashTmp: "/tmp"}),
-			OnOutput: func(_ executor.Stream, b []byte) { out <- string(b) },
-		})
-		if err != nil {
-			t.Fatal(err)
+		_, here := e.(*local.Executor)
+		dir := place(t)
+		start := func(args ...string) executor.Process {
+			p, err := e.Start(t.Context(), &executor.Spec{
+				Args: args, Dir: dir, Env: os.Environ(), TTY: new(executor.Size),
+				Policy: sandbox.WorkspaceWrite().Bind(sandbox.Places{Dir: dir, SlashTmp: "/tmp"}),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return p
 		}
-		late, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-		defer cancel()
-		if _, err := p.AwaitPort(late, nil); !errors.Is(err, context.DeadlineExceeded) {
+		p := start("/bin/cat")
+		late, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := p.AwaitPort(late, nil); errors.Is(err, errors.ErrUnsupported) == here {
 			t.Errorf("%v", err)
 		}
-		if _, err := p.Write([]byte("x")); err != nil {
-			t.Fatal(err)
+		if _, err := p.AwaitInput(late); !errors.Is(err, context.Canceled) {
+			t.Errorf("%v", err)
 		}
-		port, err := p.AwaitPort(t.Context(), nil)
-		if said := strings.TrimSpace(<-out); err != nil || said != fmt.Sprint(port) {
-			t.Errorf("%d, %v; it says %s", port, err, said)
+		if in, err := p.AwaitInput(t.Context()); err != nil || in.Kind != executor.InputLine {
+			t.Errorf("%+v, %v", in, err)
 		}
-		ended := make(chan error, 1)
-		go func() {
-			_, err := p.AwaitPort(context.Background(), []int{port})
-			ended <- err
-		}()
-		if err := p.CloseInput(); err != nil {
+		p.Stop()
+		if _, err := p.Wait(); err != nil {
 			t.Error(err)
 		}
+		p = start("/bin/sleep", "100")
+		ended := make(chan error, 1)
+		go func() {
+			_, err := p.AwaitInput(context.Background())
+			ended <- err
+		}()
+		p.Stop()
 		if _, err := p.Wait(); err != nil {
 			t.Error(err)
 		}
 		if err := <-ended; !errors.Is(err, os.ErrProcessDone) {
 			t.Errorf("%v", err)
-		}
-		if _, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
-			t.Error("the port is one of this machine")
 		}
 	})
 }

@@ -237,7 +237,6 @@ var methods = map[string]method{
 	"process/resize":             extension(on("exec", wire.Decode[wire.Resize], (*connection).resizeProcess)),
 	"process/closeStdin":         extension(on("exec", wire.Decode[wire.CloseStdin], (*connection).closeStdin)),
 	"process/awaitInput":         extension(on("exec", wire.Decode[wire.Await], (*connection).awaitInput)),
-	"process/awaitPort":          extension(on("exec", wire.Decode[wire.Await], (*connection).awaitPort)),
 	"process/list":               extension(on("exec", wire.DecodeNothing, (*connection).listProcesses)),
 	"http/request":               on("http", wire.Decode[wire.HTTPRequest], (*connection).requestHTTP),
 	"environmentConfig/read":     on("environment config", wire.Decode[wire.ReadConfig], (*connection).readConfig),

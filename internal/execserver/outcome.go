@@ -4,7 +4,6 @@
 package execserver
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"os"
@@ -38,24 +37,9 @@ func (p *process) suggestions() *suggest.Run {
 	}
 }
 
-// awaitInput answers when the process waits for input.
+// awaitInput answers when the process waits for input, beside all other requests. A process that is not
+// known has ended.
 func (c *connection) awaitInput(id jsonrpc.ID, a *wire.Await) {
-	c.await(id, a, func(ctx context.Context, p executor.Process) (r wire.AwaitResult, err error) {
-		r.Input, err = p.AwaitInput(ctx)
-		return r, err
-	})
-}
-
-// awaitPort answers when the process listens on a port.
-func (c *connection) awaitPort(id jsonrpc.ID, a *wire.Await) {
-	c.await(id, a, func(ctx context.Context, p executor.Process) (r wire.AwaitResult, err error) {
-		r.Port, err = p.AwaitPort(ctx, a.Known)
-		return r, err
-	})
-}
-
-// await answers when a wait ends, beside all other requests. A process that is not known has ended.
-func (c *connection) await(id jsonrpc.ID, a *wire.Await, wait func(context.Context, executor.Process) (wire.AwaitResult, error)) {
 	p := c.process(a.ProcessID)
 	if p == nil {
 		c.answer(id, wire.AwaitResult{})
@@ -68,7 +52,7 @@ func (c *connection) await(id jsonrpc.ID, a *wire.Await, wait func(context.Conte
 	c.work.Go(func() {
 		defer c.reads.Add(-1)
 		defer done()
-		r, err := wait(ctx, p.running)
+		input, err := p.running.AwaitInput(ctx)
 		switch {
 		case c.wasCanceled(ctx, id):
 		case errors.Is(err, os.ErrProcessDone):
@@ -78,7 +62,7 @@ func (c *connection) await(id jsonrpc.ID, a *wire.Await, wait func(context.Conte
 		case err != nil:
 			c.fail(id, &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: err.Error()})
 		default:
-			c.answer(id, r)
+			c.answer(id, wire.AwaitResult{Input: input})
 		}
 	})
 }

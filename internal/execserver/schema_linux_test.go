@@ -46,7 +46,6 @@ var calls = map[string]call{
 	"process/closeStdin":         {wire.CloseStdin{}, wire.WriteResult{}},
 	"process/list":               {nothing{}, wire.ListResult{}},
 	"process/awaitInput":         {wire.Await{}, wire.AwaitResult{}},
-	"process/awaitPort":          {wire.Await{}, wire.AwaitResult{}},
 	"http/request":               {wire.HTTPRequest{}, wire.HTTPResult{}},
 	"environmentConfig/read":     {wire.ReadConfig{}, wire.ConfigResult{}},
 	"capabilityRoots/discoverV1": {wire.Discover{}, wire.DiscoverResult{}},

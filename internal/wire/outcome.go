@@ -103,18 +103,16 @@ func (o *Outcome) Complete(e *executor.Exit) {
 	}
 }
 
-// Await are the parameters of process/awaitInput and process/awaitPort, which are extensions. They are
-// answered when the process waits for input, or listens on a port that is not in Known, and when it ends.
+// Await are the parameters of process/awaitInput, an extension. It is answered when the process waits for
+// input, and when it ends.
 type Await struct {
 	_         struct{} `rule:"name=AwaitParams"`
 	ProcessID string   `json:"processId" rule:"need"`
-	Known     []int    `json:"known,omitempty"` // of process/awaitPort
 }
 
-// AwaitResult is the result of both. The zero value says that the process has ended.
+// AwaitResult is its result. The zero value says that the process has ended.
 type AwaitResult struct {
 	Input *executor.InputWait `json:"input,omitempty"`
-	Port  int                 `json:"port,omitempty"`
 	// Unknown says that the server cannot tell.
 	Unknown bool `json:"unknown,omitempty"`
 }

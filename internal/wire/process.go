@@ -332,8 +332,7 @@ type Capabilities struct {
 	// These are extensions: ttySize and tmp of process/start.
 	ProcessTTYSize    bool `json:"processTtySize,omitempty"`
 	ProcessPrivateTmp bool `json:"processPrivateTmp,omitempty"`
-	// These are extensions: confine of process/start, and the methods process/awaitInput and
-	// process/awaitPort.
+	// These are extensions: confine of process/start, and the method process/awaitInput.
 	ProcessConfine bool `json:"processConfine,omitempty"`
 	ProcessAwait   bool `json:"processAwait,omitempty"`
 	// NetworkProxyLaunch is the member networkProxy of process/start.
