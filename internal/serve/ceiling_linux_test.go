@@ -198,7 +198,7 @@ func TestCeilingNarrows(t *testing.T) {
 	}
 }
 
-// TestCeilingRules: rules of the managed configuration hold, and what they ask about is refused: nobody
+// TestCeilingRules: rules of the managed configuration hold, and what they ask about is refused: no user
 // answers for a process.
 func TestCeilingRules(t *testing.T) {
 	const forbids = "[rules]\nprefix_rules = [{ pattern = [{ token = \"date\" }], decision = \"forbidden\", justification = \"no time\" }," +
