@@ -63,6 +63,7 @@ func TestOutcome(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	testenv.NeedSeccomp(t)
+	t.Setenv("PATH", "/usr/bin:/bin") // see TestRetryGrant
 	both(t, func(t *testing.T, e executor.Executor) {
 		dir, shut := place(t), closedPlace(t)
 		linked := filepath.Join(dir, "linked")
