@@ -58,12 +58,19 @@ func closedPlace(t *testing.T) string {
 	return dir
 }
 
+// plainPlaces sets a PATH and a home that are not in /var/tmp: they would forbid grants there.
+func plainPlaces(t *testing.T) {
+	t.Helper()
+	t.Setenv("PATH", "/usr/bin:/bin")
+	t.Setenv("HOME", t.TempDir())
+}
+
 // TestOutcome: what an executor knows of the end of a process tree is the same through a server.
 func TestOutcome(t *testing.T) {
 	testenv.RunAsOrdinary(t)
 	testenv.NeedUserNS(t)
 	testenv.NeedSeccomp(t)
-	t.Setenv("PATH", "/usr/bin:/bin") // see TestRetryGrant
+	plainPlaces(t)
 	both(t, func(t *testing.T, e executor.Executor) {
 		dir, shut := place(t), closedPlace(t)
 		linked := filepath.Join(dir, "linked")
@@ -181,7 +188,7 @@ func TestAwaitPort(t *testing.T) {
 func TestRetryGrant(t *testing.T) {
 	testenv.NeedUserNS(t)
 	testenv.NeedSeccomp(t)
-	t.Setenv("PATH", "/usr/bin:/bin") // a directory of it in /var/tmp would forbid the grant
+	plainPlaces(t)
 	both(t, func(t *testing.T, e executor.Executor) {
 		dir, shut := place(t), closedPlace(t)
 		var asked []string
