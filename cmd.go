@@ -60,7 +60,9 @@ type Cmd struct {
 	Screen bool
 	// Retry has a session ask, as a run does, whether its command may be run again when it failed
 	// and was denied something. The output of the second attempt follows that of the first. It
-	// needs a session without a TTY and OpenStdin, on this machine; false asks nothing.
+	// needs a session on this machine that was sent nothing, neither text nor the end of its input;
+	// what is sent while the question is open waits as for a command that does not read. False asks
+	// nothing.
 	Retry bool
 	// Stdout and Stderr receive the output as it comes, in addition to the Result. The
 	// command gets an *os.File itself, and then nothing of that stream is retained. Nil

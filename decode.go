@@ -10,6 +10,11 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/text"
 )
 
+// Plain returns the retained output as [Output.String] does, without the control sequences that programs print
+// for a terminal: a carriage return and a newline are one newline, sequences that move the cursor become
+// what separates words, and others nothing. Of a sequence that a reply or a gap cuts the end remains.
+func (o Output) Plain() string { return text.WithoutControls(o.String()) }
+
 // Decoded returns the retained output as text for reading, as [Output.String] does,
 // except that it guesses the encoding of output that is not UTF-8. It knows common
 // single-byte encodings of European languages, such as windows-1251, IBM866 and

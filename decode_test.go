@@ -43,3 +43,21 @@ func TestDecoded(t *testing.T) {
 		})
 	}
 }
+
+func TestOutputPlain(t *testing.T) {
+	for _, test := range []struct{ name, printed, want string }{
+		{"nothing", "", ""},
+		{"no sequences", "one\ntwo\n", "one\ntwo\n"},
+		{"colors and modes", "\x1b[?2004h\x1b[1;32mready\x1b[0m\r\n", "ready\n"},
+		{"a title and a link", "\x1b]0;title\a\x1b]8;;https://x\x1b\\here\x1b]8;;\x1b\\", "here"},
+		{"bytes that are not UTF-8", "\x1b[31m\xff\x1b[m", "\ufffd"},
+		{"a line that is written anew", "10%\r20%\r\n", "10%\n20%\n"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			o := newOutput(output.Snapshot{Head: []byte(test.printed), Total: uint64(len(test.printed))})
+			if got := o.Plain(); got != test.want {
+				t.Errorf("%q, want %q", got, test.want)
+			}
+		})
+	}
+}

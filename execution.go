@@ -48,6 +48,8 @@ type execution struct {
 	session  bool // it is a session, whose input stays open
 	pipe     bool // it gets a pipe as standard input
 	retain   executor.Retention
+	queue    *inputs.Queue               // of a session with input; nil for others
+	again    func()                      // called before another attempt; nil for nothing
 	onOutput func(p []byte, omitted int) // gets the output that the Result keeps; nil for none
 
 	args     []string
@@ -162,8 +164,6 @@ func (c *Cmd) check() error {
 		return &CmdError{Field: "Resizes", Reason: "it changes the size of a terminal, and the command has none; set TTY too"}
 	case c.Screen && c.TTY == nil:
 		return &CmdError{Field: "Screen", Reason: "it shows a terminal, and the command has none; set TTY too"}
-	case c.Retry && (c.TTY != nil || c.OpenStdin):
-		return &CmdError{Field: "Retry", Reason: "what was typed is not typed again; leave TTY and OpenStdin out"}
 	case c.OpenStdin && c.Stdin != nil:
 		return &CmdError{Field: "OpenStdin", Reason: "Stdin is set too; use one of the two"}
 	case c.Timeout < 0:

@@ -100,14 +100,17 @@ func (s *Session) Resize(size Size) error {
 	if s.execution.cmd.TTY == nil {
 		return fmt.Errorf("sallyport: the session has no terminal: %w", errors.ErrUnsupported)
 	}
+	s.mu.Lock()
+	s.size = &size // of another attempt as well
+	s.mu.Unlock()
 	if err := s.attempt.Load().process.Resize(size); err != nil {
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.screen != nil {
-		size = size.OrUsual()
-		s.screen.Resize(int(size.Cols), int(size.Rows))
+		usual := size.OrUsual()
+		s.screen.Resize(int(usual.Cols), int(usual.Rows))
 	}
 	return nil
 }

@@ -47,6 +47,7 @@ type Session struct {
 	last      time.Time      // of the last byte
 	changed   chan struct{}  // closed by the next output; nil while no call waits
 	screen    *screen.Screen // nil for none
+	size      *Size          // of the terminal since it was changed; nil before
 	toldSpill bool           // a reply had the notice about SpillErr
 }
 
@@ -138,8 +139,10 @@ func (r *Runner) newSession(ctx context.Context, c *Cmd, id string) (*Session, e
 		sendTurn: make(chan struct{}, 1),
 	}
 	s.input = inputs.NewQueue(func() inputs.Taker { return s.attempt.Load().process }, c.TTY != nil, inputPatience)
-	if c.TTY == nil && !c.OpenStdin {
+	if x.again = s.reset; c.TTY == nil && !c.OpenStdin {
 		s.input.End()
+	} else {
+		x.queue = s.input
 	}
 	x.session, x.pipe, x.onOutput = true, c.OpenStdin && c.TTY == nil, s.onOutput
 	x.retain = executor.Retention{Memory: c.Retention.Bytes, File: cmp.Or(r.Spill, defaultSpill), Open: c.Retry}
@@ -166,6 +169,8 @@ func (s *Session) run(ctx, life context.Context, running chan<- struct{}) {
 	s.result, s.err = s.execution.execute(both, life, func(a *attempt) {
 		s.execution.retain.After = a.process.Output() // for a second attempt
 		if old := s.attempt.Swap(a); old != nil {
+			s.input.Release()
+			s.wake() // waits ask the new process
 			if old.asked() == EndCanceled {
 				a.stop(EndCanceled) // the session was terminated meanwhile
 			}
@@ -207,10 +212,7 @@ func (s *Session) onOutput(p []byte, omitted int) {
 	s.pending.Omit(omitted)
 	s.total += uint64(len(p) + omitted)
 	s.last = time.Now()
-	if s.changed != nil {
-		close(s.changed)
-		s.changed = nil
-	}
+	s.wakeLocked()
 	if s.screen == nil {
 		return
 	}
@@ -220,6 +222,33 @@ func (s *Session) onOutput(p []byte, omitted int) {
 		case s.replies <- r:
 		default: // the program asks and reads no replies
 		}
+	}
+}
+
+// wake ends the pauses of waits.
+func (s *Session) wake() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.wakeLocked()
+}
+
+func (s *Session) wakeLocked() {
+	if s.changed != nil {
+		close(s.changed)
+		s.changed = nil
+	}
+}
+
+// reset gives another attempt the terminal that it expects: of the size that it has by now, with nothing on it.
+func (s *Session) reset() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.size != nil {
+		*s.execution.cmd.TTY = *s.size
+	}
+	if s.screen != nil {
+		size := s.execution.cmd.TTY.OrUsual()
+		s.screen = screen.New(int(size.Cols), int(size.Rows))
 	}
 }
 
@@ -234,7 +263,7 @@ func (s *Session) reply() {
 		case <-s.done:
 			return
 		case r := <-s.replies:
-			_, _ = s.write(context.Background(), r) // a program that does not read gets no reply
+			_, _ = s.input.Answer(context.Background(), r) // a program that does not read gets no reply
 		}
 	}
 }

@@ -5,7 +5,6 @@ package sallyport
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -101,14 +100,110 @@ func TestSessionRetryTerminated(t *testing.T) {
 	}
 }
 
-// TestSessionRetryInput: a session with input is not run again, because what was typed is gone.
+// TestSessionRetryInput: a session that was sent nothing is run again, and what is sent while the question
+// is open reaches the second attempt. One that was sent something is not: what was typed is gone.
 func TestSessionRetryInput(t *testing.T) {
+	testenv.NeedUserNS(t)
+	const denied = "echo x >>../out/file || exit 1; "
+	for _, test := range []struct {
+		name   string
+		script string
+		before string // sent at first; EOF ends the input
+		asked  int
+	}{
+		{"nothing sent", denied + "read line; echo got $line", "", 1},
+		{"text", "read line; " + denied + "read line; echo got $line", "one\n", 0},
+		{"the end of the input", "cat; " + denied, "EOF", 0},
+	} {
+		for _, kind := range []string{"pipe", "terminal", "screen"} {
+			t.Run(test.name+", "+kind, func(t *testing.T) {
+				s := newSite(t)
+				r := newRunner(t, sandbox.WorkspaceWrite("."))
+				asked, answer := make(chan struct{}, 1), make(chan struct{})
+				r.Approver = approval.Func(func(context.Context, *approval.Request) (approval.Decision, error) {
+					asked <- struct{}{}
+					<-answer
+					return approval.Decision{Answer: approval.Approved}, nil
+				})
+				c := &Cmd{Args: []string{"sh", "-c", test.script}, Dir: s.ws, Retry: true, OpenStdin: kind == "pipe", Screen: kind == "screen"}
+				if kind != "pipe" {
+					c.TTY = &Size{Cols: 40, Rows: 10}
+				}
+				session, err := r.Start(t.Context(), c)
+				if err != nil {
+					t.Fatal(err)
+				}
+				switch {
+				case test.before == "EOF":
+					err = session.CloseInput()
+				case test.before != "":
+					_, err = session.Write([]byte(test.before))
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				if test.asked > 0 {
+					<-asked
+					sent := make(chan error, 1)
+					go func() {
+						_, err := session.Write([]byte("two\n"))
+						sent <- err
+					}()
+					close(answer)
+					if err := <-sent; err != nil {
+						t.Error(err)
+					}
+				}
+				res, err := session.Wait(t.Context())
+				if err != nil || len(asked) > 0 || len(res.Attempts) != 1+test.asked || (res.ExitCode == 0) != (test.asked > 0) {
+					t.Fatalf("%v, %v, %d attempts, %d questions", res, err, len(res.Attempts), len(asked))
+				}
+				if text := res.Output.String(); strings.Contains(text, "got two") != (test.asked > 0) {
+					t.Errorf("%q", text)
+				}
+				if screen, ok := session.Screen(); ok && test.asked > 0 && strings.Contains(screen.String(), "Read-only") {
+					t.Errorf("the screen has the first attempt:\n%s", screen)
+				}
+			})
+		}
+	}
+}
+
+// TestSessionRetryWait: a wait for input that began before the second attempt ends when that one waits for
+// it, on a terminal that has the size which was set meanwhile.
+func TestSessionRetryWait(t *testing.T) {
+	testenv.NeedUserNS(t)
+	s := newSite(t)
 	r := newRunner(t, sandbox.WorkspaceWrite("."))
-	for _, c := range []*Cmd{{OpenStdin: true}, {TTY: new(Size)}} {
-		c.Args, c.Retry = []string{"true"}, true
-		var wrong *CmdError
-		if _, err := r.Start(t.Context(), c); !errors.As(err, &wrong) || wrong.Field != "Retry" {
+	var session *Session
+	started := make(chan struct{})
+	r.Approver = approval.Func(func(context.Context, *approval.Request) (approval.Decision, error) {
+		<-started
+		_ = session.Resize(Size{Cols: 33, Rows: 11}) // the process has ended
+		return approval.Decision{Answer: approval.Approved}, nil
+	})
+	const script = "echo x >>../out/file || exit 1; stty size; read line; exit 7"
+	session, err := r.Start(t.Context(), &Cmd{Args: []string{"sh", "-c", script}, Dir: s.ws, Retry: true, TTY: new(Size), Screen: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	waited := make(chan *Reply, 1)
+	go func() {
+		reply, err := session.Await(t.Context(), Until{For: time.Minute, Input: true})
+		if err != nil {
 			t.Error(err)
 		}
+		waited <- reply
+	}()
+	close(started)
+	reply := <-waited
+	if reply == nil || reply.Reason != ReasonInput {
+		t.Fatalf("%+v", reply)
+	}
+	if screen, _ := session.Screen(); !strings.Contains(screen.String(), "11 33") || screen.Cols != 33 {
+		t.Errorf("%dx%d:\n%s", screen.Cols, screen.Rows, screen)
+	}
+	if reply, err := session.Send(t.Context(), []byte("x\n"), Until{For: time.Minute, ExitOnly: true}); err != nil || reply.Result == nil || reply.Result.ExitCode != 7 {
+		t.Errorf("%+v, %v", reply, err)
 	}
 }

@@ -67,13 +67,18 @@ func (c command) show(q *approval.Request) {
 }
 
 // repeatable is false for a command whose input, output or descriptors were used: a session, unless
-// it has no input and its output goes on.
+// it was sent nothing and its output goes on.
 func (c command) repeatable() bool {
-	return (!c.session || c.cmd.Retry && c.host.Local) && len(c.cmd.Files) == 0 && c.input0.Again()
+	return (!c.session || c.cmd.Retry && c.host.Local) && len(c.cmd.Files) == 0 && c.input0.Again() && (c.queue == nil || c.queue.Hold())
 }
 
 // rewind sets the input back to where it began.
-func (c command) rewind() bool { return c.input0.Rewind() }
+func (c command) rewind() bool {
+	if c.again != nil {
+		c.again()
+	}
+	return c.input0.Rewind()
+}
 
 // repeats reports whether it is asked about another attempt of the task: never about one that
 // went well or was stopped.

@@ -214,6 +214,7 @@ type sessionWait struct {
 	next  uint64 // Match counts from there, or with found a match ends there
 	found bool
 	match *output.Matcher // nil without Match
+	asked *attempt        // that of input and port
 	input chan *executor.InputWait
 	port  chan int
 }
@@ -241,7 +242,6 @@ func (w *sessionWait) await(ctx context.Context) (*Reply, error) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	w.inspect(ctx)
 	longest := u.For
 	if longest == 0 {
 		longest = DefaultYield
@@ -260,6 +260,7 @@ func (w *sessionWait) await(ctx context.Context) (*Reply, error) {
 		if reply.Reason != "" {
 			return w.finish(ctx, reply), nil
 		}
+		w.inspect(ctx)
 		var quiet <-chan time.Time
 		if left > 0 {
 			quietTimer.Reset(left)
@@ -288,14 +289,16 @@ func (w *sessionWait) await(ctx context.Context) (*Reply, error) {
 	}
 }
 
-// inspect starts the inspections of the process that the conditions need.
+// inspect starts the inspections of the process that the conditions need, once for each attempt.
 func (w *sessionWait) inspect(ctx context.Context) {
-	s, p := w.s, w.s.attempt.Load().process
+	s, a := w.s, w.s.attempt.Load()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.over() {
+	if s.over() || w.asked == a {
 		return
 	}
+	p := a.process
+	w.asked = a
 	if w.u.Input {
 		w.input = inputs.Ask(&s.inspections, func() (*executor.InputWait, error) { return p.AwaitInput(ctx) })
 	}

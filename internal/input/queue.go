@@ -42,13 +42,15 @@ type Queue struct {
 
 	mu      sync.Mutex
 	queue   []*Write
-	size    int    // bytes in queue and on their way
-	current *Write // on its way; nil for none
-	taker   Taker  // of current
-	writing bool   // flush runs
-	ended   bool   // nothing comes any more
-	closed  bool   // the command has ended; what waits, and what comes, is not taken
-	lost    error  // why input was lost whose sender did not wait; told to one
+	size    int           // bytes in queue and on their way
+	current *Write        // on its way; nil for none
+	taker   Taker         // of current
+	writing bool          // flush runs
+	ended   bool          // nothing comes any more
+	closed  bool          // the command has ended; what waits, and what comes, is not taken
+	sent    bool          // the command got input of a caller, or its end
+	held    chan struct{} // closed when writes go on; nil while they do
+	lost    error         // why input was lost whose sender did not wait; told to one
 	known   map[string]*Write
 	recent  []string // the same, the oldest first
 }
@@ -59,6 +61,7 @@ type Write struct {
 	end  bool
 	from context.Context // of a sender that waits; nil for another one
 	told bool            // the sender learns the result
+	own  bool            // it answers what one attempt of the command asked its terminal
 	turn func()          // called at its turn; nil for nothing
 	done chan struct{}   // closed when the others are set for good
 	n    int
@@ -174,9 +177,19 @@ func (q *Queue) remember(id string, w *Write) {
 // command, which is [os.ErrDeadlineExceeded] when it has read nothing for the patience of the Queue, or
 // ctx has ended. Any number of calls may wait, with any amount of input.
 func (q *Queue) Do(ctx context.Context, data []byte, end bool) (int, error) {
-	w := &Write{data: data, end: end, from: ctx, told: true, done: make(chan struct{})}
+	return q.do(ctx, &Write{data: data, end: end})
+}
+
+// Answer is Do for what the command itself asked its terminal: that is not input of a caller, and is for
+// no other attempt.
+func (q *Queue) Answer(ctx context.Context, data []byte) (int, error) {
+	return q.do(ctx, &Write{data: data, own: true})
+}
+
+func (q *Queue) do(ctx context.Context, w *Write) (int, error) {
+	w.from, w.told, w.done = ctx, true, make(chan struct{})
 	q.mu.Lock()
-	if q.ended && !q.closed && !end {
+	if q.ended && !q.closed && !w.end {
 		q.mu.Unlock()
 		return 0, ErrEnded
 	}
@@ -218,6 +231,7 @@ func (q *Queue) flush() {
 		w := q.queue[0]
 		q.queue[0] = nil
 		q.queue = q.queue[1:]
+		waited := q.awaitLocked(w)
 		q.current, q.taker = w, q.to()
 		closed, turn := q.closed, w.turn
 		q.mu.Unlock()
@@ -226,6 +240,8 @@ func (q *Queue) flush() {
 		}
 		n, err := 0, os.ErrProcessDone
 		switch {
+		case waited != nil && !closed:
+			err = waited
 		case !closed:
 			n, err = q.pass(w)
 		case w.end:
@@ -233,6 +249,7 @@ func (q *Queue) flush() {
 		}
 		q.mu.Lock()
 		q.current, q.taker = nil, nil
+		q.sent = q.sent || !w.own && (n > 0 || w.end && err == nil)
 		q.size -= len(w.data)
 		if !w.told && !usual(err) {
 			q.lost = err
@@ -240,6 +257,65 @@ func (q *Queue) flush() {
 		w.finish(n, err)
 	}
 	q.writing, q.queue = false, nil
+}
+
+// awaitLocked waits while writes are held, at most for the patience of the Queue. What one attempt asked for is
+// not taken then.
+func (q *Queue) awaitLocked(w *Write) error {
+	held := q.held
+	if held == nil {
+		return nil
+	}
+	if w.own {
+		return os.ErrProcessDone
+	}
+	q.mu.Unlock()
+	defer q.mu.Lock()
+	var from, late <-chan struct{}
+	if w.from != nil {
+		from = w.from.Done()
+	}
+	if q.patience > 0 {
+		ctx, cancel := context.WithTimeout(context.Background(), q.patience)
+		defer cancel()
+		late = ctx.Done()
+	}
+	select {
+	case <-held:
+		return nil
+	case <-from:
+	case <-late:
+	}
+	return os.ErrDeadlineExceeded
+}
+
+// Hold is called when an attempt of the command has ended that may be followed by another one. It reports
+// whether that has got no input of a caller and no end of it, and none is on its way. If so, writes wait, as
+// they do for a command that does not read, until [Queue.Release] or [Queue.Close].
+func (q *Queue) Hold() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.sent || q.current != nil || q.ended || q.closed {
+		return false
+	}
+	if q.held == nil {
+		q.held = make(chan struct{})
+	}
+	return true
+}
+
+// Release has writes go on, to what the Queue writes to now.
+func (q *Queue) Release() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.releaseLocked()
+}
+
+func (q *Queue) releaseLocked() {
+	if q.held != nil {
+		close(q.held)
+		q.held = nil
+	}
 }
 
 // pass writes all of w.
@@ -282,6 +358,7 @@ func (q *Queue) Close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.closed = true
+	q.releaseLocked()
 }
 
 // Wait waits, after Close, until all writes are done.

@@ -424,3 +424,43 @@ func TestPutAgain(t *testing.T) {
 		}
 	})
 }
+
+// TestHold: writes wait for the next attempt where the last one got none, an answer of the terminal counts as
+// none and is for one attempt only, and what waits too long is not taken.
+func TestHold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, second := &patient{room: make(chan int, 1), timer: time.NewTimer(time.Hour)}, &patient{room: make(chan int, 1), timer: time.NewTimer(time.Hour)}
+		first.room <- 4
+		second.room <- 4
+		to := first
+		q := NewQueue(func() Taker { return to }, true, time.Second)
+		if n, err := q.Answer(t.Context(), []byte("size")); n != 4 || err != nil {
+			t.Fatal(n, err)
+		}
+		if !q.Hold() || !q.Hold() {
+			t.Fatal("nothing was sent")
+		}
+		if n, err := q.Answer(t.Context(), []byte("late")); n != 0 || !errors.Is(err, os.ErrProcessDone) {
+			t.Error(n, err)
+		}
+		if n, err := q.Do(t.Context(), []byte("full"), false); n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Error(n, err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if n, err := q.Do(ctx, []byte("gone"), false); n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Error(n, err)
+		}
+		got := do(t.Context(), q, "next")
+		to = second
+		q.Release()
+		if r := <-got; r.n != 4 || r.err != nil || second.got.String() != "next" || first.got.String() != "size" {
+			t.Errorf("%+v, %q and %q", r, &first.got, &second.got)
+		}
+		if q.Hold() {
+			t.Error("something was sent")
+		}
+		q.Close()
+		q.Wait()
+	})
+}

@@ -3,7 +3,10 @@
 
 package text
 
-import "bytes"
+import (
+	"bytes"
+	"strings"
+)
 
 // A Plain takes control sequences out of what a program prints for a terminal, so that what is left is
 // what is to be read: "\x1b[1mready\x1b[0m" becomes "ready". Sequences that move the cursor become what
@@ -18,6 +21,18 @@ type Plain struct {
 	param   int // its first parameter
 	params  int // how many were begun
 	kind    byte
+}
+
+// WithoutControls returns all that a [Plain] makes of s, which ends there.
+func WithoutControls(s string) string {
+	var t Plain
+	var b strings.Builder
+	for p := []byte(s); len(p) > 0; {
+		n, plain, _ := t.Next(p)
+		b.Write(plain)
+		p = p[n:]
+	}
+	return b.String()
 }
 
 type plainState uint8
