@@ -23,7 +23,11 @@ func TestRetry(t *testing.T) {
 	testenv.NeedUserNS(t)
 	for _, stdin := range []Stdin{StdinNull, StdinPipe, StdinTTY} {
 		t.Run(string(stdin), func(t *testing.T) {
-			dir := t.TempDir()
+			dir, err := os.MkdirTemp("/var/tmp", "sallyport-test-") //nolint:usetesting // commands have a /tmp of their own
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = os.RemoveAll(dir) })
 			ws, out := filepath.Join(dir, "ws"), filepath.Join(dir, "out")
 			for _, d := range []string{ws, out} {
 				if err := os.Mkdir(d, 0o755); err != nil {
