@@ -182,7 +182,7 @@ func TestSessionRetryWait(t *testing.T) {
 		_ = session.Resize(Size{Cols: 33, Rows: 11}) // the process has ended
 		return approval.Decision{Answer: approval.Approved}, nil
 	})
-	const script = "echo x >>../out/file || exit 1; stty size; read line; exit 7"
+	const script = "echo x >>../out/file || exit 1; read line; stty size; exit 7" // the second attempt is silent until then
 	session, err := r.Start(t.Context(), &Cmd{Args: []string{"sh", "-c", script}, Dir: s.ws, Retry: true, TTY: new(Size), Screen: true})
 	if err != nil {
 		t.Fatal(err)
@@ -200,10 +200,10 @@ func TestSessionRetryWait(t *testing.T) {
 	if reply == nil || reply.Reason != ReasonInput {
 		t.Fatalf("%+v", reply)
 	}
-	if screen, _ := session.Screen(); !strings.Contains(screen.String(), "11 33") || screen.Cols != 33 {
-		t.Errorf("%dx%d:\n%s", screen.Cols, screen.Rows, screen)
-	}
 	if reply, err := session.Send(t.Context(), []byte("x\n"), Until{For: time.Minute, ExitOnly: true}); err != nil || reply.Result == nil || reply.Result.ExitCode != 7 {
 		t.Errorf("%+v, %v", reply, err)
+	}
+	if screen, _ := session.Screen(); !strings.Contains(screen.String(), "11 33") || screen.Cols != 33 || strings.Contains(screen.String(), "Read-only") {
+		t.Errorf("%dx%d:\n%s", screen.Cols, screen.Rows, screen)
 	}
 }
