@@ -437,7 +437,7 @@ func TestHold(t *testing.T) {
 		if n, err := q.Answer(t.Context(), []byte("size")); n != 4 || err != nil {
 			t.Fatal(n, err)
 		}
-		if !q.Hold() || !q.Hold() {
+		if held := q.Hold(); !held || !q.Hold() { // also a second time
 			t.Fatal("nothing was sent")
 		}
 		if n, err := q.Answer(t.Context(), []byte("late")); n != 0 || !errors.Is(err, os.ErrProcessDone) {
