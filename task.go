@@ -69,7 +69,8 @@ func (c command) show(q *approval.Request) {
 // repeatable is false for a command whose input, output or descriptors were used: a session, unless
 // it was sent nothing and its output goes on.
 func (c command) repeatable() bool {
-	return (!c.session || c.cmd.Retry && c.host.Local) && len(c.cmd.Files) == 0 && c.input0.Again() && (c.queue == nil || c.queue.Hold())
+	return (!c.session || c.cmd.Retry && c.host.Local) && len(c.cmd.Files) == 0 && c.input0.Again() &&
+		(c.queue == nil || c.queue.Hold())
 }
 
 // rewind sets the input back to where it began.
