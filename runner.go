@@ -239,6 +239,7 @@ func (r *Runner) Close() error {
 
 	r.running.Wait()
 	events.Flush(nil, nil)
+	r.sessions.Close()
 	r.sessions.drop()
 	err := errors.Join(events.Err(), r.closeSandboxes())
 	if own != nil {

@@ -17,6 +17,7 @@ import (
 	inputs "github.com/sallyport-dev/sallyport/internal/input"
 	"github.com/sallyport-dev/sallyport/internal/output"
 	"github.com/sallyport-dev/sallyport/internal/screen"
+	"github.com/sallyport-dev/sallyport/internal/table"
 )
 
 // A Session is a command that runs while its caller does something else, takes input and
@@ -25,6 +26,7 @@ import (
 type Session struct {
 	id        string
 	runner    *Runner
+	place     *table.Place[*Session]
 	execution *execution
 	attempt   atomic.Pointer[attempt] // the last one; nil before the first
 	started   time.Time
@@ -90,14 +92,15 @@ func (r *Runner) start(ctx context.Context, c *Cmd, in *Sandbox) (*Session, erro
 		leaveSandbox()
 		leaveRunner()
 	}
-	id, err := r.sessions.reserve(r.MaxSessions, r.sequentialIDs)
+	place, id, err := r.sessions.reserve(r.MaxSessions, r.sequentialIDs)
 	if err != nil {
 		return nil, err
 	}
-	release = r.sessions.release
+	release = func() { place.End(0) }
 	if s, err = r.newSession(ctx, c, id); err != nil {
 		return nil, err
 	}
+	s.place = place
 	s.execution.sandbox = in
 	running := make(chan struct{})
 	go func() {
@@ -176,14 +179,14 @@ func (s *Session) run(ctx, life context.Context, running chan<- struct{}) {
 			}
 			return
 		}
-		s.runner.sessions.settle(s)
+		_, _ = s.place.Enter(s.id, s) // a number that was never given, in a table that is never closed
 		if s.replies != nil {
 			go s.reply()
 		}
 		close(running)
 	})
 	if s.attempt.Load() == nil {
-		s.runner.sessions.release()
+		s.place.End(0)
 		close(s.done)
 		return
 	}
@@ -191,7 +194,7 @@ func (s *Session) run(ctx, life context.Context, running chan<- struct{}) {
 		out.End()
 	}
 	s.input.Close()
-	forgotten := s.runner.sessions.end(s)
+	s.place.End(0)
 	s.mu.Lock()
 	close(s.done) // no inspection begins after this
 	s.mu.Unlock()
@@ -199,9 +202,6 @@ func (s *Session) run(ctx, life context.Context, running chan<- struct{}) {
 		<-s.replied
 	}
 	s.inspections.Wait()
-	for _, f := range forgotten {
-		f.drop()
-	}
 }
 
 // onOutput takes output that the executor has retained, and how many bytes after it are omitted.
@@ -355,7 +355,7 @@ func (r *Runner) TerminateAll(ctx context.Context) (int, error) {
 	if err := caller.Check(ctx); err != nil {
 		return 0, err
 	}
-	all := r.sessions.alive()
+	all, _ := r.sessions.List()
 	for _, s := range all {
 		s.stop()
 	}
@@ -373,7 +373,7 @@ func (r *Runner) TerminateAll(ctx context.Context) (int, error) {
 func (s *Session) Close() error {
 	s.stop()
 	<-s.done
-	s.runner.sessions.forget(s)
+	s.place.Forget()
 	s.drop()
 	return nil
 }

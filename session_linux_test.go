@@ -333,8 +333,8 @@ func TestSessionTable(t *testing.T) {
 		var table sessions
 		seen := make(map[string]bool)
 		for range 3000 {
-			id, err := table.reserve(0, false)
-			table.release()
+			place, id, err := table.reserve(0, false)
+			place.End(0)
 			n, numErr := strconv.Atoi(id)
 			if err != nil || numErr != nil || seen[id] || n < firstID || n > lastID {
 				t.Fatalf("%q, %v, %v, seen %v", id, err, numErr, seen[id])

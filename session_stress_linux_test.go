@@ -103,8 +103,8 @@ func TestSessionPlaces(t *testing.T) {
 			}
 		}
 	}
-	if r.sessions.reserved != 0 || len(r.Sessions()) != 0 {
-		t.Errorf("%d places are taken, %d sessions", r.sessions.reserved, len(r.Sessions()))
+	if taken, live, ended := r.sessions.Count(); taken+live+ended != 0 {
+		t.Errorf("%d places are taken, %d and %d sessions", taken, live, ended)
 	}
 	over(t, piped(t, r, "exit 0"))
 }
@@ -117,11 +117,11 @@ func TestSessionNumbers(t *testing.T) {
 		longest := 0
 		const draws = 60_000 // more than half of those of five digits
 		for i := range draws {
-			id, err := table.reserve(1, sequential)
+			place, id, err := table.reserve(1, sequential)
 			if err != nil || seen[id] || sequential && id != fmt.Sprint(firstID+i) {
 				t.Fatalf("draw %d: %q, %v", i, id, err)
 			}
-			table.release()
+			place.End(0)
 			seen[id] = true
 			longest = max(longest, len(id))
 		}

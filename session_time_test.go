@@ -436,10 +436,10 @@ func TestSessionCmd(t *testing.T) {
 // TestTooManyText: also while all places are those of starts under way there is a sentence.
 func TestTooManyText(t *testing.T) {
 	var table sessions
-	if _, err := table.reserve(1, true); err != nil {
+	if _, _, err := table.reserve(1, true); err != nil {
 		t.Fatal(err)
 	}
-	_, err := table.reserve(1, true)
+	_, _, err := table.reserve(1, true)
 	if want := "sallyport: session limit (1) reached by sessions that are starting; try again when one has ended"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

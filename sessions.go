@@ -6,7 +6,6 @@ package sallyport
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -15,6 +14,7 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport/internal/printable"
+	"github.com/sallyport-dev/sallyport/internal/table"
 )
 
 // How many sessions there may be.
@@ -71,29 +71,30 @@ func (e *TooManySessionsError) Error() string {
 
 // sessions is the table of a Runner. The zero sessions is empty.
 type sessions struct {
-	mu       sync.Mutex
-	live     map[string]*Session
-	reserved int // starts in progress
-	ended    []*Session
-	used     map[int]struct{} // every number that was given
-	next     int              // for sequential numbers
+	table.Table[*Session]
+	bounds sync.Once
+
+	mu   sync.Mutex
+	used map[int]struct{} // every number that was given
+	next int              // for sequential numbers
 }
 
-// reserve takes a place and a number, or refuses. One call of settle or release follows.
-func (t *sessions) reserve(most int, sequential bool) (string, error) {
+// reserve takes a place and a number, or refuses.
+func (t *sessions) reserve(most int, sequential bool) (*table.Place[*Session], string, error) {
+	t.bounds.Do(func() { t.Ended, t.Drop = keptSessions, (*Session).drop })
 	most = cmp.Or(most, DefaultMaxSessions)
+	place, err := t.Reserve(most)
+	if err != nil {
+		return nil, "", &TooManySessionsError{Max: most, Candidates: t.idle()}
+	}
+	return place, strconv.Itoa(t.number(sequential)), nil
+}
+
+// number draws a number that was never given. When half of the range is used, the
+// range grows tenfold, so a draw takes two tries on average.
+func (t *sessions) number(sequential bool) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.live)+t.reserved >= most {
-		return "", &TooManySessionsError{Max: most, Candidates: t.idleLocked()}
-	}
-	t.reserved++
-	return strconv.Itoa(t.numberLocked(sequential)), nil
-}
-
-// numberLocked draws a number that was never given. When half of the range is used, the
-// range grows tenfold, so a draw takes two tries on average.
-func (t *sessions) numberLocked(sequential bool) int {
 	if sequential {
 		t.next = max(t.next+1, firstID)
 		return t.next
@@ -114,74 +115,28 @@ func (t *sessions) numberLocked(sequential bool) int {
 	}
 }
 
-// idleLocked lists the live sessions, the one that was idle for longest first.
-func (t *sessions) idleLocked() []SessionInfo {
-	var out []SessionInfo
-	for _, s := range t.live {
-		out = append(out, s.Info())
-	}
-	slices.SortFunc(out, func(a, b SessionInfo) int {
+// idle lists the live sessions, the one that was idle for longest first.
+func (t *sessions) idle() []SessionInfo {
+	live, _ := t.List()
+	return infos(live, func(a, b SessionInfo) int {
 		return cmp.Or(a.LastUsed.Compare(b.LastUsed), strings.Compare(a.ID, b.ID))
 	})
+}
+
+// infos lists sessions in an order.
+func infos(list []*Session, order func(a, b SessionInfo) int) []SessionInfo {
+	out := make([]SessionInfo, len(list))
+	for i, s := range list {
+		out[i] = s.Info()
+	}
+	slices.SortFunc(out, order)
 	return out
-}
-
-// release gives a reserved place back.
-func (t *sessions) release() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.reserved--
-}
-
-// settle puts a session in its reserved place.
-func (t *sessions) settle(s *Session) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.reserved--
-	if t.live == nil {
-		t.live = make(map[string]*Session)
-	}
-	t.live[s.id] = s
-}
-
-// alive returns the live sessions.
-func (t *sessions) alive() []*Session {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return slices.Collect(maps.Values(t.live))
-}
-
-// end moves a session to the ended ones, and returns those that are forgotten for it.
-func (t *sessions) end(s *Session) (forgotten []*Session) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.live[s.id] != s {
-		return nil // it was closed before
-	}
-	delete(t.live, s.id)
-	t.ended = append(t.ended, s)
-	if n := len(t.ended) - keptSessions; n > 0 {
-		forgotten = slices.Clone(t.ended[:n])
-		t.ended = slices.Delete(t.ended, 0, n)
-	}
-	return forgotten
-}
-
-// forget takes a session out of the table.
-func (t *sessions) forget(s *Session) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.live[s.id] == s {
-		delete(t.live, s.id)
-	}
-	t.ended = slices.DeleteFunc(t.ended, func(e *Session) bool { return e == s })
 }
 
 // drop frees what is retained of the output of ended sessions outside of memory.
 func (t *sessions) drop() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, s := range t.ended {
+	_, ended := t.List()
+	for _, s := range ended {
 		s.drop()
 	}
 }
@@ -189,9 +144,7 @@ func (t *sessions) drop() {
 // notice returns a sentence if there are many sessions; else it is empty.
 func (t *sessions) notice(most int) string {
 	most = cmp.Or(most, DefaultMaxSessions)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	n := len(t.live)
+	_, n, _ := t.Count()
 	if n < max(most*noticeSessions/DefaultMaxSessions, 1) || most < 2 {
 		return ""
 	}
@@ -200,32 +153,12 @@ func (t *sessions) notice(most int) string {
 
 // Session returns the session with an identity, alive or ended, and whether it is known.
 // Of ended sessions that were not closed, the last 64 are.
-func (r *Runner) Session(id string) (*Session, bool) {
-	t := &r.sessions
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if s := t.live[id]; s != nil {
-		return s, true
-	}
-	i := slices.IndexFunc(t.ended, func(s *Session) bool { return s.id == id })
-	if i < 0 {
-		return nil, false
-	}
-	return t.ended[i], true
-}
+func (r *Runner) Session(id string) (*Session, bool) { return r.sessions.Find(id) }
 
 // Sessions lists the sessions, alive or ended, by their number.
 func (r *Runner) Sessions() []SessionInfo {
-	t := &r.sessions
-	t.mu.Lock()
-	all := slices.AppendSeq(slices.Clone(t.ended), maps.Values(t.live))
-	t.mu.Unlock()
-	out := make([]SessionInfo, 0, len(all))
-	for _, s := range all {
-		out = append(out, s.Info())
-	}
-	slices.SortFunc(out, func(a, b SessionInfo) int {
+	live, ended := r.sessions.List()
+	return infos(append(ended, live...), func(a, b SessionInfo) int {
 		return cmp.Or(cmp.Compare(len(a.ID), len(b.ID)), strings.Compare(a.ID, b.ID))
 	})
-	return out
 }

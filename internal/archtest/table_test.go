@@ -47,6 +47,7 @@ var layers = map[string]int{
 	"internal/printable":  layerText,
 	"internal/quietlog":   layerText,
 	"internal/suffixes":   layerText,
+	"internal/table":      layerText,
 	"internal/roff":       layerText,
 	"internal/shellwords": layerText,
 	"internal/strictjson": layerText,

@@ -62,7 +62,7 @@ func TestKeptNumbers(t *testing.T) {
 
 // TestNumbersAtOnce: starts at once have different numbers.
 func TestNumbersAtOnce(t *testing.T) {
-	tab, _ := table(t)
+	tab, _ := newTable(t)
 	ids := make([]string, MaxLive)
 	var wg sync.WaitGroup
 	for i := range ids {

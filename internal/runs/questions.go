@@ -28,8 +28,6 @@ type Questions struct {
 
 // Questions returns those of the runs of an owner, by the numbers of the runs.
 func (t *Table) Questions(owner string) (list []*Questions) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	for _, r := range t.sorted(owner) {
 		if r.prepared.Questions != nil {
 			q := *r.prepared.Questions

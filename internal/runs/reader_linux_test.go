@@ -41,7 +41,7 @@ const aheadAtMost = readerAhead + 512<<10
 // is no file for what memory does not hold. Another reader changes nothing.
 func TestReader(t *testing.T) {
 	for _, spill := range []int64{-1, 0} {
-		tab, _ := table(t)
+		tab, _ := newTable(t)
 		prepare := tab.prepare
 		tab.prepare = func(ctx context.Context, q *Request) (*Prepared, error) {
 			p, err := prepare(ctx, q)
@@ -82,7 +82,7 @@ func TestReaderCloses(t *testing.T) {
 		{"ignored", "trap '' PIPE; yes 2>/dev/null; exit 4", true, false, 4},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			tab, _ := table(t)
+			tab, _ := newTable(t)
 			r := begin(t, tab, Request{Reader: true}, "sh", "-c", test.script)
 			r.AwaitOutput(t.Context(), readerAhead)               // it waits, or is about to
 			r.Taken(t.Context(), 1<<40, test.stdout, test.stderr) // and has the rest
@@ -97,7 +97,7 @@ func TestReaderCloses(t *testing.T) {
 // TestReaderLeaves: a command goes on without a reader that leaves, or whose connection has ended for
 // long; not yet when it is there again.
 func TestReaderLeaves(t *testing.T) {
-	tab, _ := table(t)
+	tab, _ := newTable(t)
 	size := func(r *Run) uint64 { total, _ := r.session.Size(); return total }
 	cmd := []string{"head", "-c", "9000000", "/dev/zero"}
 
@@ -138,7 +138,7 @@ func TestReaderLeaves(t *testing.T) {
 
 // TestReaderStopped: what ends a command does not wait for its reader.
 func TestReaderStopped(t *testing.T) {
-	tab, _ := table(t)
+	tab, _ := newTable(t)
 	r := begin(t, tab, Request{Reader: true}, "yes")
 	r.AwaitOutput(t.Context(), readerAhead)
 	if alive, err := r.Terminate(t.Context()); !alive || err != nil {

@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sallyport-dev/sallyport"
@@ -20,6 +21,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/input"
 	"github.com/sallyport-dev/sallyport/internal/output"
 	"github.com/sallyport-dev/sallyport/internal/reach"
+	"github.com/sallyport-dev/sallyport/internal/table"
 	"github.com/sallyport-dev/sallyport/rules"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -40,13 +42,12 @@ type Run struct {
 
 	transient bool
 
-	wanted Info               // while it starts; guarded by the lock of the table
-	cancel context.CancelFunc // prevents the start; the same
-	begun  chan struct{}      // closed when Start has returned
+	place    *table.Place[*Run]
+	starting atomic.Pointer[starting] // nil before it is known
+	begun    chan struct{}            // closed when Start has returned; then session is nil unless it runs
 
 	done   chan struct{}     // closed when everything is over
 	result *sallyport.Result // written before done is closed
-	timer  *time.Timer       // forgets it; guarded by the lock of the table
 
 	freeing sync.Once
 
@@ -62,9 +63,14 @@ func (r *Run) ID() string { return r.id }
 func (r *Run) Transient() bool { return r.transient }
 
 // over reports whether everything is over.
-func (r *Run) over() bool {
+func (r *Run) over() bool { return isClosed(r.done) }
+
+// hasBegun reports whether Start has returned.
+func (r *Run) hasBegun() bool { return isClosed(r.begun) }
+
+func isClosed(c <-chan struct{}) bool {
 	select {
-	case <-r.done:
+	case <-c:
 		return true
 	default:
 		return false
@@ -135,9 +141,9 @@ func (r *Run) start(ctx context.Context, q *Request, cancel context.CancelFunc) 
 		return nil, NotRun(err)
 	}
 	now := time.Now()
-	r.table.begins(r, Info{Starting: true, SessionInfo: sallyport.SessionInfo{
+	r.table.begins(r, &starting{cancel: cancel, info: Info{Starting: true, SessionInfo: sallyport.SessionInfo{
 		ID: r.id, Args: c.Args, Dir: c.Dir, TTY: c.TTY != nil, Started: now, LastUsed: now,
-	}}, cancel)
+	}}})
 	if r.session, err = p.Runner.Start(ctx, &c); err == nil {
 		r.input = input.NewQueue(func() input.Taker { return r.session }, q.TTY != nil, 0)
 		return nil, nil //nolint:nilnil // it runs

@@ -24,14 +24,14 @@ import (
 
 var errFlags = errors.New("unknown flag")
 
-// table returns a Table of runs without a sandbox, which is closed when the test ends, and the
+// newTable returns a Table of runs without a sandbox, which is closed when the test ends, and the
 // number of those that are busy.
-func table(t *testing.T, hidden ...string) (*Table, *atomic.Int64) {
+func newTable(t *testing.T, hidden ...string) (*Table, *atomic.Int64) {
 	t.Helper()
 	return tableOf(t, hidden, nil)
 }
 
-// tableOf is table for a server whose files hidden are closed to runs, and kept read-only.
+// tableOf is newTable for a server whose files hidden are closed to runs, and kept read-only.
 func tableOf(t *testing.T, hidden, kept []string) (*Table, *atomic.Int64) {
 	t.Helper()
 	busy := new(atomic.Int64)
@@ -90,7 +90,7 @@ func ended(t *testing.T, r *Run) *sallyport.Result {
 // TestNumbers: no number is given twice, also where the run was not started, has ended or was
 // removed, and for other owners.
 func TestNumbers(t *testing.T) {
-	tab, _ := table(t)
+	tab, _ := newTable(t)
 	seen := map[string]bool{}
 	for i, args := range [][]string{{"true"}, {"/nonexistent"}, {"--broken"}, {"--rules"}, {"true"}} {
 		r, err := tab.Reserve(fmt.Sprint("owner", i%2))
@@ -126,7 +126,7 @@ func TestNumbers(t *testing.T) {
 
 // TestEndedRuns: the last 64 runs that have ended are retained.
 func TestEndedRuns(t *testing.T) {
-	tab, _ := table(t)
+	tab, _ := newTable(t)
 	live := begin(t, tab, Request{}, "sleep", "600")
 	var all []*Run
 	for range maxEnded + 3 {
@@ -146,7 +146,7 @@ func TestEndedRuns(t *testing.T) {
 
 // TestForgotten: a run that has ended is forgotten after its time, and what was prepared is freed.
 func TestForgotten(t *testing.T) {
-	tab, busy := table(t)
+	tab, busy := newTable(t)
 	freed := make(chan struct{})
 	prepare := tab.prepare
 	tab.prepare = func(ctx context.Context, r *Request) (*Prepared, error) {
@@ -160,9 +160,10 @@ func TestForgotten(t *testing.T) {
 	if n := busy.Load(); n != 1 { // a server with it must not end: its output is there
 		t.Errorf("%d are busy while the run is known", n)
 	}
-	tab.mu.Lock()
-	r.timer.Reset(0)
-	tab.mu.Unlock()
+	o := tab.owners["me"]
+	o.Pause()
+	o.Time = time.Nanosecond
+	o.Resume()
 	<-freed
 	if _, err := tab.Find("me", r.ID()); err == nil {
 		t.Error("it is known")
@@ -172,7 +173,7 @@ func TestForgotten(t *testing.T) {
 // TestWriteOnce: a write with the ID of an earlier one is not repeated, and has the same answer; the
 // writes are in their order, before the end of the input.
 func TestWriteOnce(t *testing.T) {
-	tab, _ := table(t)
+	tab, _ := newTable(t)
 	r := begin(t, tab, Request{OpenStdin: true}, "cat")
 	var waits []<-chan struct{}
 	want := ""
@@ -202,7 +203,7 @@ func TestWriteOnce(t *testing.T) {
 // much of it.
 func TestInputFull(t *testing.T) {
 	const maxInput = 16 << 20
-	tab, _ := table(t)
+	tab, _ := newTable(t)
 	r := begin(t, tab, Request{OpenStdin: true}, "sleep", "600")
 	first, firstErr := r.Write("", make([]byte, maxInput))
 	second, secondErr := r.Write("", make([]byte, 1))
@@ -219,7 +220,7 @@ func TestInputFull(t *testing.T) {
 
 // TestPages: pages have all of the output, whatever their size, and are complete at the end only.
 func TestPages(t *testing.T) {
-	tab, _ := table(t)
+	tab, _ := newTable(t)
 	const size = 3 << 20 // more than memory holds
 	r := begin(t, tab, Request{}, "sh", "-c", fmt.Sprintf("head -c %d /dev/zero | tr '\\0' a; echo end >&2", size))
 	ended(t, r)
@@ -249,7 +250,7 @@ func TestPages(t *testing.T) {
 
 // TestLongResult: a result that no message carries goes without its output, and says so.
 func TestLongResult(t *testing.T) {
-	tab, _ := table(t)
+	tab, _ := newTable(t)
 	for size, whole := range map[int]bool{100_000: true, 2 << 20: false} {
 		res := ended(t, begin(t, tab, Request{}, "head", "-c", fmt.Sprint(size), "/dev/zero"))
 		text, err := Encode(res).MarshalJSON()
@@ -272,8 +273,8 @@ func TestHidden(t *testing.T) {
 	if err := testenv.WriteProgram(secret, "swordfish\n"); err != nil {
 		t.Fatal(err)
 	}
-	hides, _ := table(t, secret)
-	plain, _ := table(t)
+	hides, _ := newTable(t, secret)
+	plain, _ := newTable(t)
 	for _, test := range []struct {
 		name  string
 		tab   *Table

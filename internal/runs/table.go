@@ -19,6 +19,7 @@ import (
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/executor/local"
 	"github.com/sallyport-dev/sallyport/internal/printable"
+	"github.com/sallyport-dev/sallyport/internal/table"
 )
 
 // The bounds of one owner.
@@ -107,7 +108,7 @@ type Table struct {
 
 	mu     sync.Mutex
 	closed bool
-	owners map[string]*owned
+	owners map[string]*table.Table[*Run]
 	named  map[namedKey]*named
 
 	exec local.Executor // of the named sandboxes
@@ -120,13 +121,10 @@ type Table struct {
 // Number gives a number that was not given before and is larger than after. It may block for a while.
 type Number func(after uint64) (uint64, error)
 
-// owned are the runs of one owner.
-type owned struct {
-	live int // running and starting
-	runs map[string]*Run
-	// starting are those that are judged, or wait for an approval.
-	starting map[string]*Run
-	ended    []*Run // those of runs that have ended, the oldest first
+// A starting is a run that is judged, or waits for an approval.
+type starting struct {
+	info   Info
+	cancel context.CancelFunc // prevents the start
 }
 
 // New returns a Table. Number gives each run its number; nil means that they count from 1, so that
@@ -137,7 +135,7 @@ func New(prepare Prepare, number Number, hidden, kept []string, busy func(change
 	if number == nil {
 		number = func(after uint64) (uint64, error) { return after + 1, nil }
 	}
-	t := &Table{prepare: prepare, number: number, hidden: hidden, kept: kept, busy: busy, owners: make(map[string]*owned), named: make(map[namedKey]*named)}
+	t := &Table{prepare: prepare, number: number, hidden: hidden, kept: kept, busy: busy, owners: make(map[string]*table.Table[*Run]), named: make(map[namedKey]*named)}
 	t.life, t.end = context.WithCancel(context.Background())
 	return t
 }
@@ -146,10 +144,10 @@ func New(prepare Prepare, number Number, hidden, kept []string, busy func(change
 // follow. It blocks as Number does. The error is an *Error with the reason Limit or Closed, or Failed
 // where there is no number.
 func (t *Table) Reserve(owner string) (*Run, error) {
-	if err := t.claim(owner); err != nil {
+	r := &Run{table: t, owner: owner, begun: make(chan struct{}), done: make(chan struct{})}
+	if err := t.claim(r); err != nil {
 		return nil, err
 	}
-	r := &Run{table: t, owner: owner, begun: make(chan struct{}), done: make(chan struct{})}
 	t.numbers.Lock()
 	n, err := t.number(t.last)
 	if err == nil {
@@ -164,32 +162,33 @@ func (t *Table) Reserve(owner string) (*Run, error) {
 	return r, nil
 }
 
-// claim counts one more run that is alive, until release or over.
-func (t *Table) claim(owner string) error {
+// claim takes a place for a run, until release or over.
+func (t *Table) claim(r *Run) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed {
 		return errClosing()
 	}
-	o := t.owners[owner]
+	o := t.owners[r.owner]
 	if o == nil {
-		o = &owned{runs: make(map[string]*Run), starting: make(map[string]*Run)}
-		t.owners[owner] = o
+		o = &table.Table[*Run]{Ended: maxEnded, Time: endedTime, Drop: (*Run).drop}
+		t.owners[r.owner] = o
 	}
-	if o.live >= MaxLive {
-		return o.full()
+	var err error
+	if r.place, err = o.Reserve(MaxLive); err != nil {
+		return full(o)
 	}
-	o.live++
 	t.work.Add(1)
 	t.busy(1)
 	return nil
 }
 
 // full returns the error for one run too many, with the runs that were not used for longest.
-func (o *owned) full() *Error {
+func full(o *table.Table[*Run]) *Error {
 	var live []sallyport.SessionInfo
-	for _, r := range o.runs {
-		if !r.over() {
+	all, _ := o.List()
+	for _, r := range all {
+		if r.hasBegun() && r.session != nil {
 			info := r.session.Info()
 			info.ID = r.id
 			live = append(live, info)
@@ -211,42 +210,28 @@ func (o *owned) full() *Error {
 
 // release ends what Reserve began, for a run that was not started.
 func (t *Table) release(r *Run) {
-	t.mu.Lock()
-	t.owners[r.owner].live--
-	t.started(r)
+	r.place.Forget()
+	close(r.begun)
+	r.place.End(0)
 	t.tidy(r.owner)
-	t.mu.Unlock()
 	t.busy(-1)
 	t.work.Done()
 }
 
-// begins lists a run that is about to be judged. Cancel prevents its start.
-func (t *Table) begins(r *Run, info Info, cancel context.CancelFunc) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	r.wanted, r.cancel = info, cancel
-	t.owners[r.owner].starting[r.id] = r
-}
-
-// started ends what begins began. The caller holds mu.
-func (t *Table) started(r *Run) {
-	delete(t.owners[r.owner].starting, r.id)
-	close(r.begun)
+// begins lists a run that is about to be judged.
+func (t *Table) begins(r *Run, s *starting) {
+	r.starting.Store(s)
+	_, _ = r.place.Enter(r.id, r) // a number that was never given
 }
 
 // CancelStart prevents the start of a run, waits until that is over, and reports whether there was one
 // to prevent. The end of ctx ends the wait only.
 func (t *Table) CancelStart(ctx context.Context, owner, id string) bool {
-	t.mu.Lock()
-	var r *Run
-	if o := t.owners[owner]; o != nil {
-		r = o.starting[id]
-	}
-	t.mu.Unlock()
-	if r == nil {
+	r, ok := t.known(owner, id)
+	if !ok || r.hasBegun() {
 		return false
 	}
-	r.cancel()
+	r.starting.Load().cancel()
 	select {
 	case <-r.begun:
 	case <-ctx.Done():
@@ -255,10 +240,14 @@ func (t *Table) CancelStart(ctx context.Context, owner, id string) bool {
 	return err != nil // else it had started already
 }
 
-// tidy forgets an owner without runs. The caller holds mu.
+// tidy forgets an owner without runs.
 func (t *Table) tidy(owner string) {
-	if o := t.owners[owner]; o != nil && o.live == 0 && len(o.runs) == 0 {
-		delete(t.owners, owner)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if o := t.owners[owner]; o != nil {
+		if taken, live, ended := o.Count(); taken+live+ended == 0 {
+			delete(t.owners, owner)
+		}
 	}
 }
 
@@ -266,76 +255,56 @@ func (t *Table) tidy(owner string) {
 func (t *Table) settle(r *Run) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.started(r)
 	if !t.closed {
-		t.owners[r.owner].runs[r.id] = r
 		t.busy(1)
+	} else {
+		r.place.Forget()
 	}
+	close(r.begun)
 	return !t.closed
 }
 
-// over retains a run that has ended, unless it was removed. Of too many the oldest one goes.
+// over retains a run that has ended, unless it was removed.
 func (t *Table) over(r *Run) {
-	t.mu.Lock()
-	o := t.owners[r.owner]
-	o.live--
-	var oldest *Run
-	if o.runs[r.id] == r {
-		o.ended = append(o.ended, r)
-		r.timer = time.AfterFunc(endedTime, func() { t.forget(r) })
-		if len(o.ended) > maxEnded {
-			oldest = o.ended[0]
-			t.take(oldest)
-		}
-	}
+	r.place.End(0)
 	close(r.done)
 	t.tidy(r.owner)
-	t.mu.Unlock()
-	if oldest != nil {
-		oldest.free()
-	}
 }
 
-// take takes a run out of the Table, and reports whether it was there. The caller holds mu, and
-// frees the run afterwards.
+// take has a run be unknown, and reports whether it was known. The caller frees it afterwards.
 func (t *Table) take(r *Run) bool {
-	o := t.owners[r.owner]
-	if o == nil || o.runs[r.id] != r {
+	if !r.place.Forget() {
 		return false
 	}
-	delete(o.runs, r.id)
 	t.busy(-1)
-	o.ended = slices.DeleteFunc(o.ended, func(e *Run) bool { return e == r })
-	if r.timer != nil {
-		r.timer.Stop()
-	}
 	t.tidy(r.owner)
 	return true
 }
 
-// forget removes a run that has ended.
-func (t *Table) forget(r *Run) {
+// drop frees a run that has ended long ago, or before many others.
+func (r *Run) drop() {
+	r.table.busy(-1)
+	r.free()
+	r.table.tidy(r.owner)
+}
+
+// known returns a run of an owner, which may be starting.
+func (t *Table) known(owner, id string) (*Run, bool) {
 	t.mu.Lock()
-	found := !t.closed && t.take(r)
-	if found {
-		t.work.Add(1)
-	}
+	o := t.owners[owner]
 	t.mu.Unlock()
-	if found {
-		r.free()
-		t.work.Done()
+	if o == nil {
+		return nil, false
 	}
+	return o.Find(id)
 }
 
 // Find returns a run of an owner. The error is an *Error with the reason Unknown or Starting.
 func (t *Table) Find(owner, id string) (*Run, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	o := t.owners[owner]
-	switch {
-	case o != nil && o.runs[id] != nil:
-		return o.runs[id], nil
-	case o != nil && o.starting[id] != nil:
+	switch r, ok := t.known(owner, id); {
+	case ok && r.hasBegun():
+		return r, nil
+	case ok:
 		return nil, refuse(Starting, "run %s has not begun; it may wait for an approval, which sallyport approvals lists", printable.Word(id))
 	}
 	return nil, unknown(id)
@@ -347,27 +316,27 @@ func unknown(id string) *Error {
 
 // List returns what there is to know of the runs of an owner, by their numbers.
 func (t *Table) List(owner string) (list []Info) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	for _, r := range t.sorted(owner) {
-		if t.owners[owner].starting[r.id] != nil {
-			list = append(list, r.wanted)
-		} else {
+		switch {
+		case !r.hasBegun():
+			list = append(list, r.starting.Load().info)
+		case r.session != nil: // else it was not started after all
 			list = append(list, r.Info())
 		}
 	}
 	return list
 }
 
-// sorted returns the runs of an owner by their numbers. The caller holds mu.
+// sorted returns the runs of an owner by their numbers.
 func (t *Table) sorted(owner string) []*Run {
+	t.mu.Lock()
 	o := t.owners[owner]
+	t.mu.Unlock()
 	if o == nil {
 		return nil
 	}
-	all := slices.AppendSeq(slices.Collect(maps.Values(o.runs)), maps.Values(o.starting))
-	slices.SortFunc(all, func(a, b *Run) int { return cmp.Compare(a.number, b.number) })
-	return all
+	live, ended := o.List()
+	return slices.SortedFunc(slices.Values(append(ended, live...)), func(a, b *Run) int { return cmp.Compare(a.number, b.number) })
 }
 
 // Remove has an owner know a run no longer, terminates it and waits for its end. The error is an
@@ -384,23 +353,19 @@ func (t *Table) Remove(owner, id string) error {
 // Forget has an owner know a run no longer, and returns what terminates it and waits for its end, which must be
 // called. It is nil where there is no such run.
 func (t *Table) Forget(owner, id string) (free func()) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	o := t.owners[owner]
-	if o == nil || o.runs[id] == nil {
-		return nil
+	if r, err := t.Find(owner, id); err == nil && t.take(r) {
+		return r.free
 	}
-	r := o.runs[id]
-	t.take(r)
-	return r.free
+	return nil
 }
 
-// all returns all runs. The caller holds mu.
+// all returns all runs that have begun. The caller holds mu.
 func (t *Table) all() (all []*Run) {
 	for _, o := range t.owners {
-		all = slices.AppendSeq(all, maps.Values(o.runs))
+		live, ended := o.List()
+		all = append(append(all, live...), ended...)
 	}
-	return all
+	return slices.DeleteFunc(all, func(r *Run) bool { return !r.hasBegun() || r.session == nil })
 }
 
 // Grace returns the longest time that a run which is alive has between SIGTERM and SIGKILL.
@@ -440,15 +405,16 @@ func (t *Table) Stop() map[string]bool {
 func (t *Table) Close() {
 	t.mu.Lock()
 	t.closed = true
-	all := t.all()
-	for _, r := range all {
-		t.take(r)
-	}
+	all, owners := t.all(), slices.Collect(maps.Values(t.owners))
 	t.mu.Unlock()
 	t.end()
 	var freeing sync.WaitGroup
 	for _, r := range all {
+		t.take(r)
 		freeing.Go(r.free)
+	}
+	for _, o := range owners {
+		o.Close()
 	}
 	freeing.Wait()
 	t.stopAllNamed()
