@@ -15,6 +15,7 @@ import (
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/output"
 	"github.com/sallyport-dev/sallyport/internal/printable"
+	"github.com/sallyport-dev/sallyport/internal/table"
 	"github.com/sallyport-dev/sallyport/internal/text"
 )
 
@@ -35,7 +36,7 @@ func (e *InterruptedError) Unwrap() error { return e.Err }
 
 // start starts a command in its reserved place and returns its entry, which the caller has
 // locked. It emits a Begin and an End whatever happens.
-func (t *Tools) start(ctx context.Context, q *Request, c *sallyport.Cmd) (e *entry, notices []string, err error) {
+func (t *Tools) start(ctx context.Context, place *table.Place[*entry], q *Request, c *sallyport.Cmd) (e *entry, notices []string, err error) {
 	began := time.Now()
 	watching, release := context.WithCancel(context.WithoutCancel(ctx))
 	var failures <-chan string
@@ -45,13 +46,11 @@ func (t *Tools) start(ctx context.Context, q *Request, c *sallyport.Cmd) (e *ent
 	s, notices, err := t.launch(ctx, c)
 	if err != nil {
 		release()
-		t.mu.Lock()
-		t.reserved--
-		t.mu.Unlock()
+		place.End(0)
 		t.neverRan(q, c, err, time.Since(began))
 		return nil, nil, err
 	}
-	e = newEntry(s, q)
+	e = newEntry(s, place, q)
 	_ = e.tryLock() // it is not known to others yet
 	live, err := t.store(e)
 	if err != nil { // closed meanwhile
@@ -234,9 +233,7 @@ func (t *Tools) broken(ctx context.Context, e *entry, out *output.Buffer, err er
 func (t *Tools) goesOn(e *entry, r *Response, s output.Snapshot) (*Response, error) {
 	s, e.back = holdBack(s)
 	r.setOutput(s)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if e.gone {
+	if known, err := t.lookup(e.info.SessionID); err != nil || known != e {
 		return nil, &UnknownProcessError{ID: e.info.SessionID}
 	}
 	r.SessionID = e.info.SessionID

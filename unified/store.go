@@ -6,13 +6,15 @@ package unified
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
-	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/internal/output"
+	"github.com/sallyport-dev/sallyport/internal/table"
 )
 
 // An Eviction says what happens to a start when the session limit is reached. A process
@@ -41,6 +43,7 @@ type Info struct {
 // An entry is a process that a call started and whose end no call has been told.
 type entry struct {
 	session *sallyport.Session
+	place   *table.Place[*entry]
 	info    Info // LastUsed is guarded by the Tools' mutex
 	stdin   Stdin
 
@@ -52,7 +55,6 @@ type entry struct {
 	// Guarded by the Tools' mutex.
 	starting    bool   // the call that started it has not returned
 	terminating bool   // it is being ended, or was
-	gone        bool   // it is not in the store
 	failure     string // why it was ended; the first one stays
 	told        []byte // output of the call that was told the failure
 
@@ -60,10 +62,10 @@ type entry struct {
 	attended chan struct{} // closed when its End was emitted
 }
 
-func newEntry(s *sallyport.Session, q *Request) *entry {
+func newEntry(s *sallyport.Session, place *table.Place[*entry], q *Request) *entry {
 	info, now := s.Info(), time.Now()
 	return &entry{
-		session: s, stdin: q.input(), starting: true,
+		session: s, place: place, stdin: q.input(), starting: true,
 		info: Info{
 			CallID: q.CallID, SessionID: idOf(info.ID), Command: q.Command, Dir: info.Dir, TTY: info.TTY, Started: now, LastUsed: now,
 		},
@@ -127,9 +129,10 @@ func victim(list []tenant, protected int) (index int, ok bool) {
 	return order[i], true
 }
 
-// orderedLocked returns the entries by number.
-func (t *Tools) orderedLocked() []*entry {
-	return slices.SortedFunc(maps.Values(t.entries), func(a, b *entry) int { return cmp.Compare(a.info.SessionID, b.info.SessionID) })
+// ordered returns the entries by number.
+func (t *Tools) ordered() []*entry {
+	live, _ := t.processes.List()
+	return slices.SortedFunc(slices.Values(live), func(a, b *entry) int { return cmp.Compare(a.info.SessionID, b.info.SessionID) })
 }
 
 // chooseLocked takes an entry out of the store to make room and locks it; nil if none may
@@ -141,7 +144,7 @@ func (t *Tools) chooseLocked() *entry {
 	if t.Evict == EvictLRU {
 		protected = ProtectedProcesses
 	}
-	for _, e := range t.orderedLocked() {
+	for _, e := range t.ordered() {
 		exited := !e.running()
 		if exited || t.Evict == EvictLRU {
 			candidates = append(candidates, e)
@@ -154,7 +157,7 @@ func (t *Tools) chooseLocked() *entry {
 			return nil
 		}
 		if candidates[i].tryLock() {
-			t.removeLocked(candidates[i])
+			t.remove(candidates[i])
 			return candidates[i]
 		}
 		tenants[i].locked = true
@@ -183,28 +186,22 @@ func (t *Tools) evict(ctx context.Context) (notice string, ok bool, err error) {
 
 // reserve keeps a place for a process, and makes room where that is permitted. The
 // notices tell which processes had to go.
-func (t *Tools) reserve(ctx context.Context) (notices []string, err error) {
+func (t *Tools) reserve(ctx context.Context) (place *table.Place[*entry], notices []string, err error) {
 	for {
-		t.mu.Lock()
-		closed, free := t.closed, len(t.entries)+t.reserved < t.most()
-		if !closed && free {
-			t.reserved++
+		if place, err = t.processes.Reserve(t.most()); err == nil {
+			return place, notices, nil
 		}
-		t.mu.Unlock()
-		switch {
-		case closed:
-			return nil, ErrUnavailable
-		case free:
-			return notices, nil
+		if errors.Is(err, table.ErrClosed) {
+			return nil, nil, ErrUnavailable
 		}
 		notice, ok, err := t.evict(ctx)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if !ok {
 			idle := t.List()
 			slices.SortStableFunc(idle, func(a, b Info) int { return a.LastUsed.Compare(b.LastUsed) })
-			return nil, &TooManyError{Max: t.most(), Candidates: idle}
+			return nil, nil, &TooManyError{Max: t.most(), Candidates: idle}
 		}
 		notices = append(notices, notice)
 	}
@@ -213,21 +210,16 @@ func (t *Tools) reserve(ctx context.Context) (notices []string, err error) {
 // most returns how many processes may run at a time.
 func (t *Tools) most() int { return cmp.Or(t.Runner.MaxSessions, DefaultMaxProcesses) }
 
-// store puts an entry in its reserved place, and returns how many there are. Close waits
-// for its attendance.
+// store has others know an entry, and returns how many there are. Close waits for its attendance.
 func (t *Tools) store(e *entry) (live int, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.reserved--
-	if t.closed {
+	if live, err = e.place.Enter(strconv.Itoa(e.info.SessionID), e); err != nil {
+		e.place.End(0)
 		return 0, ErrUnavailable
 	}
-	if t.entries == nil {
-		t.entries = make(map[int]*entry)
-	}
-	t.entries[e.info.SessionID] = e
 	t.work.Add(1)
-	return len(t.entries), nil
+	return live, nil
 }
 
 // lookup returns the process with the number.
@@ -237,8 +229,8 @@ func (t *Tools) lookup(id int) (*entry, error) {
 	if t.closed {
 		return nil, ErrUnavailable
 	}
-	e := t.entries[id]
-	if e == nil {
+	e, ok := t.processes.Find(strconv.Itoa(id))
+	if !ok {
 		return nil, &UnknownProcessError{ID: id}
 	}
 	return e, nil
@@ -263,22 +255,15 @@ func (t *Tools) acquire(ctx context.Context, id int) (*entry, error) {
 	return e, nil
 }
 
-// removeLocked takes an entry out of the store, unless it was taken out before. Its
-// session is closed when the last event about it was emitted.
-func (t *Tools) removeLocked(e *entry) {
-	if e.gone {
+// remove has others know an entry no longer, unless they do not know it. Its session is closed when the
+// last event about it was emitted.
+func (t *Tools) remove(e *entry) {
+	if !e.place.Forget() {
 		return
 	}
-	e.gone = true
-	delete(t.entries, e.info.SessionID)
+	e.place.End(0)
 	t.work.Go(func() {
 		<-e.attended
 		_ = e.session.Close() // it has ended, and no error is possible
 	})
-}
-
-func (t *Tools) remove(e *entry) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.removeLocked(e)
 }

@@ -390,7 +390,7 @@ func TestStartFails(t *testing.T) {
 				if len(end) != 1 || end[0].Status != test.status || end[0].ExitCode != -1 || string(end[0].Output) != want {
 					t.Errorf("got %+v", end)
 				}
-				if tools.reserved != 0 {
+				if taken, _, _ := tools.processes.Count(); taken != 0 {
 					t.Error("the place is still reserved")
 				}
 			})

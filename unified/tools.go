@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/caller"
 	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/shell"
+	"github.com/sallyport-dev/sallyport/internal/table"
 )
 
 // Tools are the two calls, and the processes that they have started. Only Runner must be
@@ -83,12 +85,11 @@ type Tools struct {
 
 	pause pauseClock
 
-	mu       sync.Mutex
-	closed   bool
-	entries  map[int]*entry
-	shared   *sallyport.Sandbox // nil before the first command; guarded by opening
-	reserved int                // places of processes that are being started
-	work     sync.WaitGroup     // goroutines that follow or close processes; added to under mu while not closed
+	mu        sync.Mutex
+	closed    bool
+	processes table.Table[*entry]
+	shared    *sallyport.Sandbox // nil before the first command; guarded by opening
+	work      sync.WaitGroup     // goroutines that follow or close processes; added to under mu while not closed
 
 	emitting sync.Mutex // held while Events is called
 	opening  sync.Mutex // held while shared is opened
@@ -116,11 +117,11 @@ func (t *Tools) ExecCommand(ctx context.Context, q Request) (*Response, error) {
 	if t.Runner == nil {
 		return nil, ErrUnavailable
 	}
-	notices, err := t.reserve(ctx)
+	place, notices, err := t.reserve(ctx)
 	if err != nil {
 		return nil, err
 	}
-	e, more, err := t.start(ctx, &q, c)
+	e, more, err := t.start(ctx, place, &q, c)
 	if err != nil {
 		return nil, err
 	}
@@ -239,8 +240,8 @@ func (t *Tools) Resize(id int, size sallyport.Size) error {
 func (t *Tools) List() []Info {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	list := make([]Info, 0, len(t.entries))
-	for _, e := range t.orderedLocked() {
+	list := []Info{}
+	for _, e := range t.ordered() {
 		info := e.info
 		info.Running = e.running()
 		list = append(list, info)
@@ -257,8 +258,8 @@ func (t *Tools) Terminate(ctx context.Context, id int) (bool, error) {
 		return false, err
 	}
 	t.mu.Lock()
-	e := t.entries[id]
-	if e == nil || e.terminating {
+	e, ok := t.processes.Find(strconv.Itoa(id))
+	if !ok || e.terminating {
 		t.mu.Unlock()
 		return false, nil
 	}
@@ -274,7 +275,7 @@ func (t *Tools) Terminate(ctx context.Context, id int) (bool, error) {
 		return false, err
 	}
 	if !e.starting {
-		t.removeLocked(e)
+		t.remove(e)
 	}
 	return true, nil
 }
@@ -289,9 +290,10 @@ func (t *Tools) Pause() (resume func()) { return t.pause.pause() }
 func (t *Tools) Close() error {
 	t.mu.Lock()
 	t.closed = true
-	list := t.orderedLocked()
+	t.processes.Close()
+	list := t.ordered()
 	for _, e := range list {
-		t.removeLocked(e)
+		t.remove(e)
 	}
 	t.mu.Unlock()
 

@@ -127,7 +127,7 @@ func TestReads(t *testing.T) {
 			if entries, _ := os.ReadDir(test.dir); len(entries) > 0 {
 				t.Errorf("%v", entries)
 			}
-			p.session.remove(p)
+			p.free()
 			if got := p.log.Since(); p.end > 2*maxKept && got < p.end-maxKept {
 				t.Errorf("%d of %d bytes are on disk still", p.end-got, p.end)
 			}

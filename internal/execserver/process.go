@@ -17,6 +17,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
 	"github.com/sallyport-dev/sallyport/internal/output"
 	osprocess "github.com/sallyport-dev/sallyport/internal/process"
+	"github.com/sallyport-dev/sallyport/internal/table"
 	"github.com/sallyport-dev/sallyport/internal/wire"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -47,9 +48,7 @@ type process struct {
 	asked   time.Time // when the server got the request to start it
 	started chan struct{}
 
-	// These are guarded by session.mu.
-	timer    *time.Timer // forgets it
-	retained int         // bytes of output and arguments that the session counts
+	place *table.Place[*process]
 
 	// These are set before started is closed. A nil running means that it did not start.
 	spec    *executor.Spec
@@ -97,8 +96,15 @@ func newProcess(s *session, w *wire.Start) *process {
 
 // abandon forgets a process that was not started.
 func (p *process) abandon() {
-	p.session.forget(p)
+	p.place.Forget()
+	p.place.End(0)
+	p.free()
 	close(p.started)
+}
+
+// free frees the disk.
+func (p *process) free() {
+	_ = p.log.Close() // a file without a name is gone with the server at the latest
 }
 
 // start starts the process and answers the request.
@@ -200,7 +206,7 @@ func (p *process) follow() {
 		p.spec, p.denials, p.outcome = nil, nil, outcome // the first two only the exit needed
 		return wire.Closed{ProcessID: p.id, Seq: seq, Outcome: outcome}
 	}, nil)
-	p.session.ended(p, retained)
+	p.place.End(retained)
 }
 
 // onOutput is [executor.Spec.OnOutput].

@@ -188,8 +188,7 @@ func (s *Server) leave() {
 
 // open makes a session for a connection.
 func (s *Server) open(c *connection) (*session, *jsonrpc.Error) {
-	ses := &session{server: s, id: newSessionID(), credential: c.credential, processes: make(map[string]*process)}
-	ses.sharing.Executor = &s.exec
+	ses := newSession(s, c.credential)
 	ses.attach(c)
 	s.mu.Lock()
 	defer s.mu.Unlock()

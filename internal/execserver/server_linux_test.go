@@ -279,14 +279,12 @@ func TestClosedBounds(t *testing.T) {
 					if failure != nil {
 						t.Fatal(failure)
 					}
-					ses.ended(p, test.bytes)
+					p.place.End(test.bytes)
 				}
 				check := func(when string, want int) {
 					t.Helper()
-					ses.mu.Lock()
-					defer ses.mu.Unlock()
-					if len(ses.closed) != want || len(ses.processes) != want || ses.retained != want*test.bytes {
-						t.Errorf("%s, %d and %d are kept with %d bytes, want %d", when, len(ses.closed), len(ses.processes), ses.retained, want)
+					if taken, live, ended := ses.processes.Count(); taken+live != 0 || ended != want {
+						t.Errorf("%s, %d are kept, %d live, want %d", when, ended, taken+live, want)
 					}
 				}
 				check("at once", test.kept)

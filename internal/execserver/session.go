@@ -5,8 +5,8 @@ package execserver
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -14,6 +14,7 @@ import (
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/executor/local"
 	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
+	"github.com/sallyport-dev/sallyport/internal/table"
 	"github.com/sallyport-dev/sallyport/internal/wire"
 )
 
@@ -43,9 +44,19 @@ type session struct {
 	timer      *time.Timer // while it is not attached
 	observers  map[*connection]struct{}
 	stopped    bool
-	processes  map[string]*process
-	closed     []*process // those of processes that have ended, oldest first
-	retained   int        // bytes of their output and arguments
+
+	// processes weigh the bytes of their output and arguments. Their time stands still without a
+	// connection: the next one still has to read.
+	processes table.Table[*process]
+}
+
+// newSession returns a session without a connection.
+func newSession(s *Server, credential string) *session {
+	ses := &session{server: s, id: newSessionID(), credential: credential}
+	ses.sharing.Executor = &s.exec
+	p := &ses.processes
+	p.Ended, p.Weight, p.Time, p.Drop = maxClosed, maxClosedBytes, closedTime, (*process).free
+	return ses
 }
 
 // attach claims the session for a connection. If another one has it, it returns that, and what is
@@ -60,9 +71,7 @@ func (s *session) attach(c *connection) (other *connection, left <-chan struct{}
 	if s.timer != nil {
 		s.timer.Stop()
 	}
-	for _, p := range s.closed {
-		s.forgetLater(p)
-	}
+	s.processes.Resume()
 	return nil, nil
 }
 
@@ -78,6 +87,7 @@ func (s *session) detach(after time.Duration, expire func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.holder, s.connection, s.detachedAt = nil, nil, time.Now()
+	s.processes.Pause()
 	close(s.left)
 	s.timer = time.AfterFunc(max(after, 0), expire)
 }
@@ -123,7 +133,7 @@ func (s *session) launch(ctx context.Context, spec *executor.Spec) (executor.Pro
 // free frees the disk.
 func (s *session) free() {
 	for _, p := range s.list() {
-		_ = p.log.Close() // a file without a name is gone with the server at the latest
+		p.free()
 	}
 }
 
@@ -135,15 +145,9 @@ func (s *session) end() {
 	if s.timer != nil {
 		s.timer.Stop()
 	}
-	var running []*process
-	for _, p := range s.processes {
-		running = append(running, p)
-		if p.timer != nil {
-			p.timer.Stop()
-		}
-	}
 	s.mu.Unlock()
-	for _, p := range running {
+	s.processes.Close()
+	for _, p := range s.list() {
 		select {
 		case <-p.started:
 			p.stop()
@@ -154,86 +158,33 @@ func (s *session) end() {
 
 // reserve makes a process that is about to start.
 func (s *session) reserve(w *wire.Start) (*process, *jsonrpc.Error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	id := w.ProcessID
-	switch {
-	case s.stopped:
-		return nil, refuse("the server is closing") // no other session that ends has a connection
-	case s.processes[id] != nil:
-		return nil, refuse("process " + id + " already exists")
-	case len(s.processes)-len(s.closed) >= maxProcesses:
-		return nil, refuse(fmt.Sprintf("process limit (%d) reached; end a process of this session first", maxProcesses))
-	}
 	p := newProcess(s, w)
-	s.processes[id] = p
-	return p, nil
+	place, err := s.processes.Reserve(maxProcesses)
+	if err == nil {
+		p.place = place
+		if _, err = place.Enter(p.id, p); err != nil {
+			place.End(0)
+		}
+	}
+	switch {
+	case err == nil:
+		return p, nil
+	case errors.Is(err, table.ErrClosed):
+		return nil, refuse("the server is closing") // no other session that ends has a connection
+	case errors.Is(err, table.ErrTaken) || s.find(p.id) != nil:
+		return nil, refuse("process " + p.id + " already exists")
+	}
+	return nil, refuse(fmt.Sprintf("process limit (%d) reached; end a process of this session first", maxProcesses))
 }
 
 // find returns a process; nil when there is none.
 func (s *session) find(id string) *process {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.processes[id]
+	p, _ := s.processes.Find(id)
+	return p
 }
 
 // list returns all processes, in the order in which they were asked for.
 func (s *session) list() []*process {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.SortedFunc(maps.Values(s.processes), func(a, b *process) int { return a.asked.Compare(b.asked) })
-}
-
-// forget frees the ID of a process that did not start, or that has ended.
-func (s *session) forget(p *process) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.remove(p)
-}
-
-func (s *session) remove(p *process) {
-	_ = p.log.Close() // a file without a name is gone with the server at the latest
-	if s.processes[p.id] == p {
-		delete(s.processes, p.id)
-	}
-	for i, c := range s.closed {
-		if c == p {
-			s.closed = slices.Delete(s.closed, i, i+1)
-			s.retained -= p.retained
-			break
-		}
-	}
-	if p.timer != nil {
-		p.timer.Stop()
-	}
-}
-
-// ended keeps a process that has ended for reads, with so many bytes.
-func (s *session) ended(p *process, retained int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.closed = append(s.closed, p)
-	p.retained = retained
-	s.retained += retained
-	for len(s.closed) > maxClosed || s.retained > maxClosedBytes {
-		s.remove(s.closed[0])
-	}
-	if s.holder != nil && !s.stopped {
-		s.forgetLater(p)
-	}
-}
-
-// forgetLater forgets a process after closedTime, unless the session has no connection then:
-// its next one still has to read.
-func (s *session) forgetLater(p *process) {
-	if p.timer != nil {
-		p.timer.Stop()
-	}
-	p.timer = time.AfterFunc(closedTime, func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.holder != nil {
-			s.remove(p)
-		}
-	})
+	live, ended := s.processes.List()
+	return slices.SortedFunc(slices.Values(append(ended, live...)), func(a, b *process) int { return a.asked.Compare(b.asked) })
 }
