@@ -50,7 +50,7 @@ const (
 	// by content, by variables and in settings 1 700; one gate for the bytes of a host 900; what cannot
 	// be read, layers by policy and bounded locks 800; the rest of the second half of 2026-11 800.
 	// Clients of the exec-server are bounded, and told what sandboxes did, in 700.
-	maxCodeLines = 95_260
+	maxCodeLines = 95_300
 	maxRoomLines = 3_530 // of one package; that of the exec-server has its ceiling, questions and outcomes of processes
 )
 
