@@ -37,8 +37,8 @@ var (
 	ErrNoContext = caller.ErrNoContext
 )
 
-// A PanicError says that a function or value of the caller, such as an Approver, panicked when it was
-// called: its field Where names it, Value is that of the panic, and Stack where it was.
+// A PanicError says that a function or value of the caller, such as an Approver, panicked or ended its
+// goroutine when it was called: its field Where names it, Value is that of the panic, and At where it was.
 type PanicError = caller.PanicError
 
 // A StartError says why a program could not be executed.

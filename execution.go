@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -277,11 +276,8 @@ func (x *execution) ended(res *Result, err error) {
 	}
 	x.emit(e)
 	x.flush()
-	if log := x.runner.Logger; log != nil {
-		log.LogAttrs(context.Background(), slog.LevelInfo, "command ended",
-			slog.String("run", x.id), eventlog.CallerID(x.callerID), slog.String("program", x.args[0]), slog.String("dir", x.dir),
-			slog.String("end", e.End), slog.Int("exit_code", e.ExitCode), slog.Duration("duration", e.Duration))
-	}
+	last := x.event(0, e)
+	eventlog.Ended(x.runner.Logger, &last, x.args[0], x.dir)
 }
 
 // flush gives the sink its time for what happened: all that it needs, if commands wait for it

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/event"
+	"github.com/sallyport-dev/sallyport/internal/caller"
 	"github.com/sallyport-dev/sallyport/internal/judge"
 	"github.com/sallyport-dev/sallyport/rules"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -148,5 +149,5 @@ func (r *Runner) remember(prefix []string, amend func(*Runner) (*rules.Set, stri
 		at.amended = set
 		at.mu.Unlock()
 	}
-	return r.Remember(slices.Clone(prefix), line)
+	return caller.Call("Remember", func() error { return r.Remember(slices.Clone(prefix), line) })
 }

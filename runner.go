@@ -192,12 +192,11 @@ func (r *Runner) prepareLocked() {
 }
 
 // permits is Permits, or nil. A panic permits nothing.
-func (r *Runner) permits(required ...string) (err error) {
+func (r *Runner) permits(required ...string) error {
 	if r.Permits == nil || len(required) == 0 {
 		return nil
 	}
-	defer caller.Catch("Permits", &err)
-	return r.Permits(required)
+	return caller.Call("Permits", func() error { return r.Permits(required) })
 }
 
 // bars reports whether Permits has something against what is required.

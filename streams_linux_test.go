@@ -8,6 +8,8 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"log/slog"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -17,6 +19,7 @@ import (
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/caller"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -32,9 +35,11 @@ type failingWriter struct{ err error }
 
 func (w failingWriter) Write([]byte) (int, error) { return 0, w.err }
 
-type panickingWriter struct{}
+// noReturn is a stream that panics, or ends its goroutine.
+type noReturn func()
 
-func (panickingWriter) Write([]byte) (int, error) { panic("no writer") }
+func (f noReturn) Write([]byte) (int, error) { f(); return 0, nil }
+func (f noReturn) Read([]byte) (int, error)  { f(); return 0, nil }
 
 // TestStreamErrors: an input that breaks off, and output that is not taken, are in the result, in Err of
 // one that is successful otherwise, and in the JSON.
@@ -55,7 +60,11 @@ func TestStreamErrors(t *testing.T) {
 		{"on a terminal", "cat", func(c *Cmd) { c.Stdin, c.TTY = halfInput(), new(Size) }, errCut, "stdin_error", "reset by peer"},
 		{"an output that fails", "echo x", func(c *Cmd) { c.Stdout = failingWriter{errFull} }, errFull, "stdout_error", "no space left"},
 		{"an error output that fails", "echo x >&2", func(c *Cmd) { c.Stderr = failingWriter{errFull} }, errFull, "stderr_error", "no space left"},
-		{"an output that panics", "echo x", func(c *Cmd) { c.Stdout = panickingWriter{} }, nil, "stdout_error", "the writer panicked"},
+		{"an output that panics", "echo x", func(c *Cmd) { c.Stdout = noReturn(func() { panic("no writer") }) }, nil, "stdout_error", "the writer panicked"},
+		{"an output that ends its goroutine", "echo x", func(c *Cmd) { c.Stdout = noReturn(runtime.Goexit) }, caller.ErrExit, "stdout_error", "Goexit"},
+		{"an input that panics", "cat", func(c *Cmd) { c.Stdin = noReturn(func() { panic("no reader") }) }, nil, "stdin_error", "Cmd.Stdin panicked"},
+		{"an input that ends its goroutine", "cat", func(c *Cmd) { c.Stdin = noReturn(runtime.Goexit) }, caller.ErrExit, "stdin_error", "Goexit"},
+		{"on a terminal, too", "cat", func(c *Cmd) { c.Stdin, c.TTY = noReturn(runtime.Goexit), new(Size) }, caller.ErrExit, "stdin_error", "Goexit"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c := sh(test.script)
@@ -145,50 +154,94 @@ func TestNoContext(t *testing.T) {
 	}
 }
 
-// TestPanics: what the caller gives a Runner and what panics there ends neither the program nor Close.
+// TestPanics: what the caller gives a Runner and what panics there, or ends its goroutine, ends neither the
+// program nor Close, and holds nothing up.
 func TestPanics(t *testing.T) {
 	testenv.RunAsOrdinary(t)
-	asks := &Cmd{Args: []string{"true"}, Dir: "/", Unsandboxed: true}
-	plain := &Cmd{Args: []string{"true"}, Dir: "/"}
-	approver := approval.Func(func(context.Context, *approval.Request) (approval.Decision, error) { panic("no approver") })
-	first, all := approval.First(approver, approver), approval.All(approver, approver)
-	for _, test := range []struct {
-		name   string
-		runner *Runner
-		cmd    *Cmd
-		is     error
-		text   string
-	}{
-		{"the approver", &Runner{Approver: approver}, asks, ErrRefused, "the approver panicked at"},
-		{"the reviewer", &Runner{Reviewer: approver}, plain, ErrRefused, "the approver panicked at"},
-		{"the first of several", &Runner{Approver: first}, asks, ErrRefused, "the approver panicked at"},
-		{"all of several", &Runner{Approver: all}, asks, ErrRefused, "the approver panicked at"},
-		{"Permits", &Runner{Permits: func([]string) error { panic("no ceiling") }}, asks, ErrForbidden, "Permits panicked at"},
-		{"the sink", &Runner{Events: event.SinkFunc(func(event.Event) { panic("no sink") })}, plain, nil, "the sink of events panicked at"},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			test.runner.Executor = &fakeExecutor{play: func(*executor.Spec, *fakeProcess) {}}
-			for _, start := range []bool{false, true} {
-				res, err := test.runner.Run(t.Context(), test.cmd)
-				if start {
-					var s *Session
-					if s, err = test.runner.Start(t.Context(), test.cmd); err == nil {
-						res, err = s.Wait(t.Context())
+	for how, fail := range map[string]func(){" panicked at": func() { panic("no") }, " did not return": runtime.Goexit} {
+		asks := &Cmd{Args: []string{"true"}, Dir: "/", Unsandboxed: true}
+		plain := &Cmd{Args: []string{"true"}, Dir: "/"}
+		approver := approval.Func(func(context.Context, *approval.Request) (approval.Decision, error) {
+			fail()
+			return approval.Decision{Answer: approval.Approved}, nil
+		})
+		first, all := approval.First(approver, approver), approval.All(approver, approver)
+		for _, test := range []struct {
+			name   string
+			runner *Runner
+			cmd    *Cmd
+			is     error
+			text   string
+		}{
+			{"the approver", &Runner{Approver: approver}, asks, ErrRefused, "the approver"},
+			{"the reviewer", &Runner{Reviewer: approver}, plain, ErrRefused, "the approver"},
+			{"the first of several", &Runner{Approver: first}, asks, ErrRefused, "the approver"},
+			{"all of several", &Runner{Approver: all}, asks, ErrRefused, "the approver"},
+			{"Permits", &Runner{Permits: func([]string) error { fail(); return nil }}, asks, ErrForbidden, "Permits"},
+			{"the sink", &Runner{Events: event.SinkFunc(func(event.Event) { fail() })}, plain, nil, "the sink of events"},
+			{"the sink that is waited for", &Runner{WaitForEvents: true, Events: event.SinkFunc(func(event.Event) { fail() })}, plain, nil, "the sink of events"},
+			{"the logger", &Runner{Logger: slog.New(handler(fail))}, plain, nil, ""},
+		} {
+			t.Run(test.name+how, func(t *testing.T) {
+				test.runner.Executor = &fakeExecutor{play: func(*executor.Spec, *fakeProcess) {}}
+				text := test.text + how
+				if test.text == "" {
+					text = ""
+				}
+				for _, start := range []bool{false, true} {
+					res, err := test.runner.Run(t.Context(), test.cmd)
+					if start {
+						var s *Session
+						if s, err = test.runner.Start(t.Context(), test.cmd); err == nil {
+							res, err = s.Wait(t.Context())
+						}
+					}
+					switch {
+					case !errors.Is(err, test.is):
+						t.Errorf("%v, want %v", err, test.is)
+					case err != nil && !strings.Contains(err.Error(), text):
+						t.Errorf("%v, want %q", err, text)
+					case err == nil && start && !strings.Contains(strings.Join(res.Notices, ""), text):
+						t.Errorf("notices: %q", res.Notices)
 					}
 				}
-				switch {
-				case !errors.Is(err, test.is):
-					t.Errorf("%v, want %v", err, test.is)
-				case err != nil && !strings.Contains(err.Error(), test.text):
-					t.Errorf("%v, want %q", err, test.text)
-				case err == nil && start && !strings.Contains(strings.Join(res.Notices, ""), test.text):
-					t.Errorf("notices: %q", res.Notices)
+				err := test.runner.Flush(t.Context())
+				if err2 := closes(t, test.runner); (err2 != nil) != (test.runner.Events != nil) || (err != nil) != (err2 != nil) {
+					t.Errorf("Flush: %v; Close: %v", err, err2)
 				}
-			}
-			if err := closes(t, test.runner); (err != nil) != (test.is == nil) {
-				t.Errorf("Close: %v", err)
-			}
-		})
+			})
+		}
+	}
+}
+
+// A handler of slog that fails.
+type handler func()
+
+func (f handler) Enabled(context.Context, slog.Level) bool  { return true }
+func (f handler) Handle(context.Context, slog.Record) error { f(); return nil }
+func (f handler) WithAttrs([]slog.Attr) slog.Handler        { return f }
+func (f handler) WithGroup(string) slog.Handler             { return f }
+
+// TestSinkGoexit: a sink whose test fails in one event gets all that follow, and Flush returns.
+func TestSinkGoexit(t *testing.T) {
+	var kinds []string
+	r, _ := fakeRunner(event.SinkFunc(func(e event.Event) {
+		if kinds = append(kinds, e.Body.Kind()); len(kinds) <= 2 {
+			runtime.Goexit()
+		}
+	}), func(*executor.Spec, *fakeProcess) {})
+	if _, err := r.Run(t.Context(), &Cmd{Args: []string{"x"}, Dir: "/"}); err != nil {
+		t.Error(err)
+	}
+	var failed *PanicError
+	if err := r.Flush(t.Context()); !errors.As(err, &failed) || failed.Where != "the sink of events" {
+		t.Errorf("Flush: %v", err)
+	}
+	if err := r.Close(); !errors.As(err, &failed) {
+		t.Errorf("Close: %v", err)
+	}
+	if got := strings.Join(kinds, " "); got != "judged started exited ended" {
+		t.Errorf("the sink has %s", got)
 	}
 }
 

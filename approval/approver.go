@@ -115,10 +115,13 @@ func All(as ...Approver) Approver {
 	})
 }
 
-// approve is a.Approve, which must answer: a panic of it is an error.
-func approve(ctx context.Context, a Approver, r *Request) (_ Decision, err error) {
-	defer caller.Catch("the approver", &err)
-	return a.Approve(ctx, r)
+// approve is a.Approve, which must answer: a panic of it is an error, and so is the end of its goroutine.
+func approve(ctx context.Context, a Approver, r *Request) (d Decision, err error) {
+	err = caller.Call("the approver", func() (err error) {
+		d, err = a.Approve(ctx, r)
+		return err
+	})
+	return d, err
 }
 
 // Ask asks an approver, and makes a denial of everything that is no answer to this request: an

@@ -16,6 +16,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -100,7 +101,8 @@ func encode(v any) ([]byte, error) {
 type Sink interface {
 	// Emit should not block: a Sink that is slow loses output events (which are
 	// counted), or has commands wait where the Runner says so, and holds up the
-	// events after it. It must not change what the body refers to.
+	// events after it. It must not change what the body refers to. One that panics gets nothing more, and
+	// one that ends the goroutine, as a test by t.FailNow, gets what follows: Runner.Flush tells of both.
 	Emit(e Event)
 }
 
@@ -111,7 +113,8 @@ type SinkFunc func(Event)
 func (f SinkFunc) Emit(e Event) { f(e) }
 
 // Tee returns a Sink that hands every event to each of the sinks, in order. Nil
-// sinks are left out; without any the events go nowhere.
+// sinks are left out; without any the events go nowhere. One that panics, or ends the goroutine, does so when
+// the others have the event.
 func Tee(sinks ...Sink) Sink {
 	var t tee
 	for _, s := range sinks {
@@ -126,7 +129,7 @@ type tee []Sink
 
 // Emit implements Sink.
 func (t tee) Emit(e Event) {
-	for _, s := range t {
-		s.Emit(e)
+	for _, s := range slices.Backward(t) {
+		defer s.Emit(e) // the last one first, and also after one that does not return
 	}
 }

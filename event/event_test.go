@@ -5,6 +5,7 @@ package event
 
 import (
 	"encoding/json"
+	"runtime"
 	"testing"
 	"time"
 
@@ -91,6 +92,16 @@ func TestTee(t *testing.T) {
 		t.Errorf("heard %q", got)
 	}
 	Tee().Emit(Event{}) // nobody listens
+	for name, fail := range map[string]func(){"a panic": func() { panic("no") }, "Goexit": runtime.Goexit} {
+		got, done := 0, make(chan any)
+		go func() {
+			defer func() { done <- recover() }()
+			Tee(SinkFunc(func(Event) { fail() }), SinkFunc(func(Event) { got++ })).Emit(Event{})
+		}()
+		if v := <-done; got != 1 || (v == nil) != (name == "Goexit") {
+			t.Errorf("%s: the second sink has %d events, and the panic is %v", name, got, v)
+		}
+	}
 }
 
 // TestCallerIDUnknown keeps the id of the caller of an event of a later version, once.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/caller"
 	"github.com/sallyport-dev/sallyport/internal/output"
 	"github.com/sallyport-dev/sallyport/internal/printable"
 	"github.com/sallyport-dev/sallyport/internal/table"
@@ -41,9 +42,12 @@ func (t *Tools) start(ctx context.Context, place *table.Place[*entry], q *Reques
 	watching, release := context.WithCancel(context.WithoutCancel(ctx))
 	var failures <-chan string
 	if t.Watch != nil {
-		failures = t.Watch(watching, q.CallID)
+		err = caller.Call("Watch", func() error { failures = t.Watch(watching, q.CallID); return nil })
 	}
-	s, notices, err := t.launch(ctx, c)
+	var s *sallyport.Session
+	if err == nil {
+		s, notices, err = t.launch(ctx, c)
+	}
 	if err != nil {
 		release()
 		place.End(0)

@@ -6,6 +6,7 @@ package unified
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -276,6 +277,33 @@ func TestStreamerEnds(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestNoReturn: a listener that ends its goroutine misses the event, and nothing waits; without a watch, nothing
+// is started.
+func TestNoReturn(t *testing.T) {
+	bubble(t, map[string]func(*fakeProcess){"x": later(0, "x", ending{})}, func(t *testing.T, tools *Tools, h *heard, _ *fakeMachine) {
+		hear := tools.Events
+		tools.Events = func(e Event) {
+			hear(e)
+			runtime.Goexit()
+		}
+		if r, err := tools.ExecCommand(t.Context(), Request{Command: "x"}); err != nil || string(r.Output) != "x" {
+			t.Errorf("%+v, %v", r, err)
+		}
+		synctest.Wait()
+		if len(of[Begin](h)) != 1 || len(of[End](h)) != 1 {
+			t.Errorf("the events are %+v, %+v", of[Begin](h), of[End](h))
+		}
+		tools.Watch = func(context.Context, string) <-chan string { panic("no watch") }
+		var failed *sallyport.PanicError
+		if _, err := tools.ExecCommand(t.Context(), Request{Command: "x"}); !errors.As(err, &failed) || failed.Where != "Watch" {
+			t.Errorf("a watch that panics: %v", err)
+		}
+		if tools.reserved != 0 {
+			t.Errorf("%d places are reserved", tools.reserved)
+		}
+	})
 }
 
 func TestWatch(t *testing.T) {

@@ -370,12 +370,12 @@ func (t *Tools) until(c Conditions, longest time.Duration, e *entry) sallyport.U
 	return u
 }
 
-// emit passes an event to the listener, one at a time.
+// emit passes an event to the listener, one at a time. A listener that panics misses that event.
 func (t *Tools) emit(e Event) {
 	if t.Events == nil {
 		return
 	}
 	t.emitting.Lock()
 	defer t.emitting.Unlock()
-	t.Events(e)
+	_ = caller.Call("Events", func() error { t.Events(e); return nil })
 }

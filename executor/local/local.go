@@ -105,6 +105,7 @@ func (e *Executor) startIn(ctx context.Context, in *shared, spec *executor.Spec)
 	}
 	defer done()
 
+	spec, calls := process.Guard(spec)
 	log, onOutput := e.retain(spec)
 	c, err := e.start(ctx, in, spec, onOutput)
 	if err != nil {
@@ -113,7 +114,7 @@ func (e *Executor) startIn(ctx context.Context, in *shared, spec *executor.Spec)
 		}
 		return nil, err
 	}
-	c.log, c.open = log, spec.Retain.Open
+	c.log, c.open, c.calls = log, spec.Retain.Open, calls
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {
@@ -217,6 +218,7 @@ type command struct {
 	*process.Process
 	executor *Executor
 	child    *child
+	calls    *process.Calls
 	log      *output.Log
 	open     bool // log does not end with the process
 	run      string
@@ -242,7 +244,7 @@ func (c *command) Wait() (*executor.Exit, error) {
 	if c.shared != nil {
 		c.shared.left(c)
 	}
-	return exit, err
+	return exit, c.calls.Tell(exit, err)
 }
 
 // errTwoInputs is the error for a Spec with two standard inputs or outputs.

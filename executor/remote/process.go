@@ -38,6 +38,7 @@ type process struct {
 	can      wire.Capabilities
 	id       string
 	spec     executor.Spec // without what only the start needs
+	guarded  *osprocess.Calls
 	sandbox  executor.Sandbox
 	hosts    *hosts // nil without a managed network
 	out      *retained
@@ -240,7 +241,7 @@ func (p *process) Wait() (*executor.Exit, error) {
 	if lost := p.lost; lost.Chunks > 0 {
 		err = errors.Join(err, &lost)
 	}
-	return &exit, errors.Join(err, p.stopErr)
+	return &exit, p.guarded.Tell(&exit, errors.Join(err, p.stopErr))
 }
 
 // Stop implements [executor.Process].

@@ -240,7 +240,9 @@ func (e *Executor) Start(ctx context.Context, spec *executor.Spec) (executor.Pro
 	if err != nil {
 		return nil, spawnError(ctx, err)
 	}
+	spec, calls := osprocess.Guard(spec)
 	p := e.newProcess(client, spec)
+	p.guarded = calls
 	start, err := request(spec, p.id, p.can)
 	if err != nil {
 		return nil, err

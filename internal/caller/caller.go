@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package caller holds what callers of the library can do wrong at run time: a context that is nil, and
-// a function or a value of theirs that panics when it is called. Both become errors, because who calls
-// a library from a server recovers panics, and what is then left half done hangs.
+// a function or a value of theirs that panics, or ends its goroutine, when it is called. Both become errors:
+// who calls a library from a server recovers panics, a test ends its goroutine by t.FailNow, and what is
+// then left half done hangs.
 package caller
 
 import (
@@ -20,15 +21,21 @@ import (
 // ErrNoContext says that a context is nil.
 var ErrNoContext = errors.New("the context is nil; pass that of the request, or context.Background()")
 
-// A PanicError says that something of the caller panicked.
+// ErrExit is the Value of a PanicError for what called runtime.Goexit.
+var ErrExit = errors.New("runtime.Goexit, which t.FailNow and t.SkipNow call")
+
+// A PanicError says that something of the caller panicked, or ended its goroutine.
 type PanicError struct {
 	Where string // what was called, such as "Cmd.Stdin"
 	At    string // the function that panicked and its line; empty where that is not known
-	Value any    // of the panic
+	Value any    // of the panic; ErrExit for the end of the goroutine
 }
 
 // Error returns one sentence.
 func (e *PanicError) Error() string {
+	if errors.Is(e, ErrExit) {
+		return e.Where + " did not return: it called " + ErrExit.Error() + "; return an error or nothing instead"
+	}
 	at := ""
 	if e.At != "" {
 		at = " at " + e.At
@@ -66,11 +73,21 @@ func Check(ctx context.Context) error {
 	return nil
 }
 
-// Catch is deferred by what calls something of the caller: it makes an error of a panic.
-func Catch(where string, err *error) {
-	if v := recover(); v != nil {
-		*err = &PanicError{Where: where, At: place(), Value: v}
-	}
+// Call calls something of the caller and returns its error. A panic is a *PanicError, and so is the end of
+// the goroutine: f has one of its own, so that what has called Call goes on. Call returns when f has.
+func Call(where string, f func() error) error {
+	done := make(chan error, 1)
+	go func() {
+		var err error = &PanicError{Where: where, Value: ErrExit} // if nothing else becomes known
+		defer func() {
+			if v := recover(); v != nil {
+				err = &PanicError{Where: where, At: place(), Value: v}
+			}
+			done <- err
+		}()
+		err = f()
+	}()
+	return <-done
 }
 
 // place returns the function that panics now, and its line.

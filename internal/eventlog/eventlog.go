@@ -14,6 +14,7 @@ import (
 
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/event"
+	"github.com/sallyport-dev/sallyport/internal/caller"
 	"github.com/sallyport-dev/sallyport/network"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -30,9 +31,29 @@ const (
 )
 
 // Write writes the records of an event at the level Debug; most events have none. Tool is the kind
-// of call, "shell" or "unified_exec". A nil logger writes nothing.
+// of call, "shell" or "unified_exec". A nil logger writes nothing, and one whose handler panics misses the event.
 func Write(log *slog.Logger, tool string, e *event.Event) {
-	if log == nil || !log.Enabled(context.Background(), slog.LevelDebug) {
+	if log != nil {
+		_ = caller.Call("Logger", func() error { write(log, tool, e); return nil })
+	}
+}
+
+// Ended writes the one line of a run at the level Info, as Write.
+func Ended(log *slog.Logger, e *event.Event, program, dir string) {
+	if log == nil {
+		return
+	}
+	b, _ := e.Body.(event.Ended)
+	_ = caller.Call("Logger", func() error {
+		log.LogAttrs(context.Background(), slog.LevelInfo, "command ended",
+			slog.String("run", e.Run), callerID(e.CallerID), slog.String("program", program), slog.String("dir", dir),
+			slog.String("end", b.End), slog.Int("exit_code", b.ExitCode), slog.Duration("duration", b.Duration))
+		return nil
+	})
+}
+
+func write(log *slog.Logger, tool string, e *event.Event) {
+	if !log.Enabled(context.Background(), slog.LevelDebug) {
 		return
 	}
 	record := func(name string, attrs ...slog.Attr) {
@@ -65,8 +86,8 @@ func Write(log *slog.Logger, tool string, e *event.Event) {
 	}
 }
 
-// CallerID is the attribute for the id that the caller gave to a command; a handler leaves out that of none.
-func CallerID(id string) slog.Attr {
+// callerID is the attribute for the id that the caller gave to a command; a handler leaves out that of none.
+func callerID(id string) slog.Attr {
 	if id == "" {
 		return slog.Attr{}
 	}

@@ -4,7 +4,9 @@
 package eventlog
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -34,7 +36,8 @@ type Queue struct {
 	idle    chan struct{} // closed when the goroutine ends; nil without one
 	late    bool          // a flush has waited in vain, and the sink is where it was
 	room    chan struct{} // closed when a piece of output is on its way; nil when none waits
-	err     error         // why the sink gets nothing any more
+	err     error         // of the first call of the sink that failed
+	gone    bool          // the sink has panicked
 	taken   uint64        // the number of the last event that the sink has
 	step    chan struct{} // closed when it has one more; nil when none waits
 }
@@ -126,13 +129,17 @@ func (m *Queue) run(idle chan struct{}) {
 				m.room = nil
 			}
 		}
-		err := m.err
+		gone := m.gone
 		m.mu.Unlock()
-		if err == nil {
-			err = emit(m.Sink, e)
+		var err error
+		if !gone {
+			err = caller.Call("the sink of events", func() error { m.Sink.Emit(e); return nil })
 		}
 		m.mu.Lock()
-		m.err, m.taken = err, e.Seq
+		m.taken = e.Seq
+		if err != nil {
+			m.err, m.gone = cmp.Or(m.err, err), !errors.Is(err, caller.ErrExit)
+		}
 		if m.step != nil {
 			close(m.step)
 			m.step = nil
@@ -165,14 +172,8 @@ func (m *Queue) Await(ctx context.Context) error {
 	return m.err
 }
 
-// emit is sink.Emit; a panic is an error.
-func emit(sink event.Sink, e event.Event) (err error) {
-	defer caller.Catch("the sink of events", &err)
-	sink.Emit(e)
-	return nil
-}
-
-// Err returns why the sink gets nothing any more: it has panicked, and what state it is in is not known.
+// Err returns why the sink may lack events. One that has panicked gets nothing any more, as its state is not
+// known; one that has ended the goroutine of a call, as a test that fails does, gets what follows.
 func (m *Queue) Err() error {
 	if m == nil {
 		return nil

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -18,6 +19,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/sallyport-dev/sallyport/internal/caller"
 	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
 	"github.com/sallyport-dev/sallyport/internal/wire"
 )
@@ -411,6 +413,17 @@ func TestDialFails(t *testing.T) {
 	}
 	if _, err := Dial(t.Context(), Target{URL: "http://x"}, Options{}); !errors.Is(err, jsonrpc.ErrURL) {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestDialNoReturn: a Dial that panics or ends its goroutine is one that fails.
+func TestDialNoReturn(t *testing.T) {
+	for name, fail := range map[string]func(){"panic": func() { panic("no") }, "Goexit": runtime.Goexit} {
+		dial := func(context.Context) (jsonrpc.Stream, error) { fail(); return nil, nil }
+		var failed *caller.PanicError
+		if _, err := Dial(t.Context(), Target{Dial: dial}, Options{Name: "test"}); !errors.As(err, &failed) || failed.Where != "Dial" {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/sallyport-dev/sallyport/internal/caller"
 	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
 	"github.com/sallyport-dev/sallyport/internal/wire"
 )
@@ -175,7 +176,11 @@ func (c *Client) open(ctx context.Context, session string) (*jsonrpc.Conn, *wire
 			return jsonrpc.Dial(ctx, c.target.URL, c.target.Token, c.target.TLS)
 		}
 	}
-	stream, err := dial(ctx)
+	var stream jsonrpc.Stream
+	err := caller.Call("Dial", func() (err error) {
+		stream, err = dial(ctx)
+		return err
+	})
 	if err != nil {
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)

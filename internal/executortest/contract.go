@@ -14,12 +14,14 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/caller"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
@@ -58,6 +60,7 @@ func Run(t *testing.T, traits Traits, open func(t *testing.T) executor.Executor)
 		{"held streams", heldStreams},
 		{"sandbox", sandboxed},
 		{"canceled", canceled},
+		{"functions that do not return", noReturn},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, open(t), traits) })
 	}
@@ -169,6 +172,40 @@ func outputAndExit(t *testing.T, e executor.Executor, traits Traits) {
 	}
 	if exit := start(t, e, spec(t, "kill -9 $$")).end(t); exit.Code != 137 || (exit.Signal == 9) != traits.Signals {
 		t.Errorf("death by SIGKILL: %+v", exit)
+	}
+}
+
+// noReturn: a function of the Spec that panics or ends its goroutine ends neither the program nor the process,
+// holds nothing up, and is named.
+func noReturn(t *testing.T, e executor.Executor, _ Traits) {
+	for name, fail := range map[string]func(){"panic": func() { panic("no") }, "Goexit": runtime.Goexit} {
+		for _, of := range []string{"OnOutput", "OnExit"} {
+			s, calls, exits := spec(t, "echo one; exec 2>&1; echo two; exit 3"), 0, 0
+			s.OnOutput = func(executor.Stream, []byte) {
+				calls++
+				if of == "OnOutput" {
+					fail()
+				}
+			}
+			s.OnExit = func(int, int) {
+				exits++
+				if of == "OnExit" {
+					fail()
+				}
+			}
+			p, err := e.Start(t.Context(), s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			exit, err := p.Wait()
+			var failed *caller.PanicError
+			if exit.Code != 3 || errors.As(err, &failed) != (of == "OnOutput") || failed != nil && failed.Where != of {
+				t.Errorf("%s in %s: %+v, %v", name, of, exit, err)
+			}
+			if n := strings.Count(strings.Join(exit.Sandbox.Warnings, "\n"), of); n != 1 || exits != 1 || of == "OnOutput" && calls != 1 {
+				t.Errorf("%s in %s: %d warnings, %d exits, %d calls for output", name, of, n, exits, calls)
+			}
+		}
 	}
 }
 

@@ -54,14 +54,16 @@ func (f *Failure) note(err error) bool {
 
 // read is input.Read. A panic is an error, and so is one that goes on with nothing for ever.
 func read(input io.Reader, buf []byte) (n int, err error) {
-	defer caller.Catch("Cmd.Stdin", &err)
-	const tries = 100 // as bufio
-	for range tries {
-		if n, err = input.Read(buf); n != 0 || err != nil {
-			return min(max(n, 0), len(buf)), err
+	err = caller.Call("Cmd.Stdin", func() (err error) {
+		const tries = 100 // as bufio
+		for range tries {
+			if n, err = input.Read(buf); n != 0 || err != nil {
+				return err
+			}
 		}
-	}
-	return 0, io.ErrNoProgress
+		return io.ErrNoProgress
+	})
+	return min(max(n, 0), len(buf)), err
 }
 
 // A Taker takes the input of a command, as an [executor.Process] does.

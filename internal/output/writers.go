@@ -211,8 +211,11 @@ func (r *relay) run() {
 
 // write is w.Write; a panic is an error.
 func write(w io.Writer, p []byte) (n int, err error) {
-	defer caller.Catch("the writer", &err)
-	return w.Write(p)
+	err = caller.Call("the writer", func() (err error) {
+		n, err = w.Write(p)
+		return err
+	})
+	return n, err
 }
 
 // take returns what waits, and whether the writer gets nothing more. The batch before it
