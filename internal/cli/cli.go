@@ -26,11 +26,13 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/internal/config"
 	"github.com/sallyport-dev/sallyport/internal/failure"
+	"github.com/sallyport-dev/sallyport/internal/front"
 	"github.com/sallyport-dev/sallyport/internal/getopt"
 	"github.com/sallyport-dev/sallyport/internal/nearest"
 	"github.com/sallyport-dev/sallyport/internal/notes"
@@ -46,11 +48,14 @@ type Env struct {
 	// Last says that this process ends with the invocation, so that there is no
 	// need to clean up what ends with a process. False is for tests.
 	Last bool
+
+	unsaid atomic.Bool // a message could not be written
 }
 
 // System returns the Env of this process. Dir is empty where the current
 // directory cannot be named, for example because it was removed.
 func System() *Env {
+	front.KeepClosed()
 	dir, _ := os.Getwd() // empty after an error
 	in := runargs.Env{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ(), Dir: dir, Managed: config.System}
 	return &Env{Env: in, Last: true}
@@ -63,7 +68,9 @@ func (e *Env) say(lines ...string) {
 	for _, l := range lines {
 		text += printable.Line(l) + "\n"
 	}
-	_, _ = io.WriteString(e.Stderr, text) // there is no other place to report it
+	if _, err := io.WriteString(e.Stderr, text); err != nil {
+		e.unsaid.Store(true) // there is no other place to report it
+	}
 }
 
 // print writes for people to standard output, in one write, and lets nothing through that
@@ -232,6 +239,9 @@ func Main(args []string, env *Env) int {
 	err := dispatch(context.Background(), env, args)
 	var done failure.ExitCode
 	if err == nil || errors.As(err, &done) {
+		if done == failure.CodeOK && env.unsaid.Load() {
+			return failure.CodeFailed
+		}
 		return int(done)
 	}
 	e := failure.Classify(err)

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -164,7 +165,7 @@ func (r *report) record(res *sallyport.Result, start time.Time) <-chan error {
 
 // done reports a run, printed in the form of flags, and returns its exit code.
 func (r *report) done(res *sallyport.Result, err error, printed *sallyport.Result) error {
-	if err != nil {
+	if err != nil && !r.lines.stopped(err) { // else it is said below
 		r.note(failure.Classify(err).String())
 	}
 	if res != nil {
@@ -279,6 +280,16 @@ func (w *lineWriter) put(line []byte, err error) bool {
 		w.cancel(w.err)
 	}
 	return err == nil
+}
+
+// stopped reports whether err, of a run, is that its lines cannot be written. Nil has no lines.
+func (w *lineWriter) stopped(err error) bool {
+	if w == nil {
+		return false
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.err != nil && errors.Is(err, w.err)
 }
 
 // close returns the first error of all.

@@ -72,8 +72,11 @@ func With(code int, end sallyport.End, text, fix string) error { return &Error{c
 
 // CannotWrite returns the error for standard output that cannot be written.
 func CannotWrite(err error) error {
-	if errors.Is(err, syscall.EPIPE) {
+	switch {
+	case errors.Is(err, syscall.EPIPE):
 		return New("cannot write standard output: the reader has closed it")
+	case errors.Is(err, syscall.EBADF):
+		return New("cannot write standard output: it is closed")
 	}
 	return New("cannot write standard output: %v", Cause(err))
 }
