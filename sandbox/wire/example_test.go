@@ -19,12 +19,12 @@ func ExampleParseProfile() {
 		return
 	}
 	fmt.Println(p)
-	old, err := wire.MarshalLegacy(p)
-	fmt.Println(string(old), err)
-	_, err = wire.MarshalLegacy(p.WithEntries(sandbox.PathEntry("/secret", sandbox.LevelDeny)))
+	out, err := wire.MarshalProfile(p)
+	fmt.Println(string(out), err)
+	_, err = wire.MarshalProfile(p.With(sandbox.Grant{Name: "git"}))
 	fmt.Println(err)
 	// Output:
 	// workspace-write, network none
-	// {"type":"workspace-write","exclude_tmpdir_env_var":true,"exclude_slash_tmp":true} <nil>
-	// policy cannot be written as a sandbox policy: entry /secret=deny denies, which needs direct enforcement
+	// {"type":"managed","file_system":{"type":"restricted","entries":[{"path":{"type":"special","value":{"kind":"root"}},"access":"read"},{"path":{"type":"special","value":{"kind":"project_roots"}},"access":"write"}]},"network":"restricted"} <nil>
+	// policy cannot be written as a permission profile: named grants cannot be expressed
 }

@@ -12,7 +12,7 @@ import (
 // TestMessagesPrint gives the words of an attacker to all errors.
 func TestMessagesPrint(t *testing.T) {
 	for _, word := range testenv.Hostile() {
-		testenv.Printed(t, (&ParseError{Form: formProfile, Member: word, Reason: word}).Error(), 1)
-		testenv.Printed(t, (&LossyError{Form: formProfile, Reason: word}).Error(), 1)
+		testenv.Printed(t, (&ParseError{Member: word, Reason: word}).Error(), 1)
+		testenv.Printed(t, (&LossyError{Reason: word}).Error(), 1)
 	}
 }

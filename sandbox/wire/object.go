@@ -17,21 +17,8 @@ import (
 )
 
 // input is a text that is being parsed. It keeps the first error, so that the parsers
-// can go on with zero values; [parse] drops what they return then.
-type input struct {
-	form string
-	err  error
-}
-
-// parse returns the policy that read makes of the outermost object, or the first error.
-func parse(form string, data []byte, read func(object) sandbox.Policy) (sandbox.Policy, error) {
-	in := &input{form: form}
-	p := read(in.outermost(data))
-	if in.err != nil {
-		return sandbox.Policy{}, in.err
-	}
-	return p, nil
-}
+// can go on with zero values; [ParseProfile] drops what they return then.
+type input struct{ err error }
 
 // object is a JSON object. Members are found by their exact names: encoding/json ignores
 // case, and a member that two readers find differently is a way around a policy.
@@ -43,7 +30,7 @@ type object struct {
 
 func (o object) fail(name, reason string) {
 	if o.in.err == nil {
-		o.in.err = &ParseError{Form: o.in.form, Member: o.member(name), Reason: reason}
+		o.in.err = &ParseError{Member: o.member(name), Reason: reason}
 	}
 }
 
@@ -124,20 +111,6 @@ func (o object) string(name string, v json.RawMessage) string {
 	return *s
 }
 
-// flag returns a member that must be a boolean; absent is def.
-func (o object) flag(name string, def bool) bool {
-	v, ok := o.raw(name)
-	switch {
-	case !ok:
-		return def
-	case string(v) == "true":
-		return true
-	case string(v) != "false":
-		o.fail(name, "must be true or false")
-	}
-	return false
-}
-
 // network returns a member that must be "restricted" or "enabled".
 func (o object) network(name string) sandbox.Network {
 	switch word := o.text(name); word {
@@ -150,7 +123,7 @@ func (o object) network(name string) sandbox.Network {
 	return sandbox.NetworkNone
 }
 
-// networkWord returns the word of both forms. A proxied network is a restricted one for
+// networkWord returns the word for a network. A proxied network is a restricted one for
 // the kernel.
 func networkWord(n sandbox.Network) string {
 	if n == sandbox.NetworkHost {

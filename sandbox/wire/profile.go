@@ -18,12 +18,17 @@ import (
 // aliasWorkingDirectory is the older name of sandbox.TokenProjectRoots.
 const aliasWorkingDirectory = "current_working_directory"
 
-// ParseProfile parses the newer form: an object whose type is "managed", "disabled" or
+// ParseProfile parses a PermissionProfile: an object whose type is "managed", "disabled" or
 // "external". Paths are absolute, or "file:" URIs as on the exec-server's wire. Special
 // tokens that this version does not know are kept as they are. Errors are a
 // [*ParseError].
 func ParseProfile(data []byte) (sandbox.Policy, error) {
-	return parse(formProfile, data, object.profile)
+	in := new(input)
+	p := in.outermost(data).profile()
+	if in.err != nil {
+		return sandbox.Policy{}, in.err
+	}
+	return p, nil
 }
 
 func (o object) profile() sandbox.Policy {
@@ -156,7 +161,7 @@ func (o object) optional(name string) string {
 	return s
 }
 
-// MarshalProfile returns the newer form of a policy with plain absolute paths; see
+// MarshalProfile returns the JSON form of a policy with plain absolute paths; see
 // [ParseProfile]. It returns a [*LossyError] for a policy with invalid entries, relative
 // paths, paths that are not UTF-8, or named grants. NetworkProxy is written as
 // "restricted", which is what the kernel enforces; the proxy and its hosts travel
@@ -179,7 +184,7 @@ func marshalProfile(p sandbox.Policy, spell func(string) (string, bool)) ([]byte
 	network := `"network":"` + networkWord(p.Network()) + `"}`
 	switch {
 	case len(p.Named()) > 0:
-		return nil, &LossyError{Form: formProfile, Reason: "named grants cannot be expressed"}
+		return nil, &LossyError{Reason: "named grants cannot be expressed"}
 	case p.Mode() == sandbox.Full:
 		return []byte(`{"type":"disabled"}`), nil
 	case p.Mode() == sandbox.External:
@@ -191,7 +196,7 @@ func marshalProfile(p sandbox.Policy, spell func(string) (string, bool)) ([]byte
 	for _, e := range p.Entries() {
 		text, lossy := entryText(e, spell)
 		if lossy != "" {
-			return nil, &LossyError{Form: formProfile, Reason: "entry " + e.String() + " " + lossy}
+			return nil, &LossyError{Reason: "entry " + e.String() + " " + lossy}
 		}
 		entries = append(entries, text)
 	}

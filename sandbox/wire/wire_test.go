@@ -227,125 +227,43 @@ func TestParseProfileRefuses(t *testing.T) {
 	}
 }
 
-func TestParseLegacy(t *testing.T) {
-	root := func(name string) sandbox.Entry {
-		return sandbox.Entry{Place: sandbox.Place{Path: name}, Level: sandbox.LevelWrite, SkipMissing: true}
-	}
-	ro := func(name string) sandbox.Entry {
-		return sandbox.Entry{Place: sandbox.Place{Path: name}, Level: sandbox.LevelRead, SkipMissing: true}
-	}
-	all := sandbox.SpecialEntry(sandbox.TokenRoot, sandbox.LevelRead)
-	tmp, slash, ws := sandbox.SpecialEntry(sandbox.TokenTmpDir, sandbox.LevelWrite), sandbox.SpecialEntry(sandbox.TokenSlashTmp, sandbox.LevelWrite), sandbox.SpecialEntry(sandbox.TokenProjectRoots, sandbox.LevelWrite)
-	for _, tt := range []struct {
-		name, in, out string // out is "" when the form is read but not written so
-		want          sandbox.Policy
-	}{
-		{"danger", `{"type":"danger-full-access"}`, `=`, sandbox.FullAccess()},
-		{"read-only", `{"type":"read-only"}`, `=`, sandbox.ReadOnly()},
-		{"read-only with network", `{"type":"read-only","network_access":true}`, `=`, sandbox.ReadOnly().WithNetwork(sandbox.NetworkHost)},
-		{"read-only, spelled out", `{"type":"read-only","network_access":false,"access":{"type":"full-access"}}`, `{"type":"read-only"}`, sandbox.ReadOnly()},
-		{"limited reads", `{"type":"read-only","access":{"type":"restricted","readable_roots":["/a"]}}`, ``,
-			mustNew(t, sandbox.Managed, sandbox.NetworkNone, sandbox.SpecialEntry(sandbox.TokenMinimal, sandbox.LevelRead), ro("/a"))},
-		{"limited reads without the platform", `{"type":"read-only","access":{"type":"restricted","include_platform_defaults":false}}`, ``, mustNew(t, sandbox.Managed, sandbox.NetworkNone)},
-		{"workspace", `{"type":"workspace-write"}`, `=`, mustNew(t, sandbox.Managed, sandbox.NetworkNone, all, ws, slash, tmp)},
-		{"workspace preset", `{"type":"workspace-write"}`, `=`, sandbox.WorkspaceWrite()},
-		{"workspace with all", `{"type":"workspace-write","writable_roots":["/a","/b c"],"network_access":true,"exclude_tmpdir_env_var":true,"exclude_slash_tmp":true}`, `=`,
-			mustNew(t, sandbox.Managed, sandbox.NetworkHost, all, ws, root("/a"), root("/b c"))},
-		{"workspace with limited reads", `{"type":"workspace-write","writable_roots":["/a"],"read_only_access":{"type":"restricted","readable_roots":["/a/b","/c"]},"exclude_slash_tmp":true,"exclude_tmpdir_env_var":true}`, ``,
-			mustNew(t, sandbox.Managed, sandbox.NetworkNone, sandbox.SpecialEntry(sandbox.TokenMinimal, sandbox.LevelRead), ro("/c"), ws, root("/a"))},
-		{"external", `{"type":"external-sandbox"}`, `{"type":"external-sandbox","network_access":"restricted"}`, mustNew(t, sandbox.External, sandbox.NetworkNone)},
-		{"external with network", `{"type":"external-sandbox","network_access":"enabled"}`, `=`, mustNew(t, sandbox.External, sandbox.NetworkHost)},
-		{"members that are not known", `{"type":"read-only","x":{"y":1}}`, `{"type":"read-only"}`, sandbox.ReadOnly()},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			p, err := ParseLegacy([]byte(tt.in))
-			if err != nil || !p.Equal(tt.want) {
-				t.Fatalf("%v, error %v", p.Entries(), err)
-			}
-			out, err := MarshalLegacy(p)
-			var lossy *LossyError
-			switch {
-			case tt.out == "" && !errors.As(err, &lossy):
-				t.Errorf("written as %s, error %v, want a LossyError", out, err)
-			case tt.out == "=" && (err != nil || string(out) != tt.in), len(tt.out) > 1 && (err != nil || string(out) != tt.out):
-				t.Errorf("written as %s, error %v", out, err)
-			}
-		})
-	}
-}
-
-func TestParseLegacyRefuses(t *testing.T) {
-	for _, tt := range []struct{ name, in, want string }{
-		{"no type", `{}`, "type: missing"},
-		{"unknown type", `{"type":"read_only"}`, `"read_only"`},
-		{"relative root", `{"type":"workspace-write","writable_roots":["/a","b"]}`, "writable_roots[1]: must be an absolute path"},
-		{"zero byte", `{"type":"workspace-write","writable_roots":["/a\u0000"]}`, "writable_roots[0]"},
-		{"root of another type", `{"type":"workspace-write","writable_roots":[1]}`, "writable_roots[0]: must be a string"},
-		{"null root", `{"type":"workspace-write","writable_roots":[null]}`, "writable_roots[0]: must be a string"},
-		{"roots of another type", `{"type":"workspace-write","writable_roots":"/a"}`, "writable_roots: must be an array"},
-		{"flag of another type", `{"type":"workspace-write","exclude_slash_tmp":1}`, "exclude_slash_tmp: must be true or false"},
-		{"other flag of another type", `{"type":"workspace-write","exclude_tmpdir_env_var":"no"}`, "exclude_tmpdir_env_var"},
-		{"network of another type", `{"type":"read-only","network_access":"enabled"}`, "network_access: must be true or false"},
-		{"external network of another type", `{"type":"external-sandbox","network_access":true}`, "network_access: must be a string"},
-		{"unknown read access", `{"type":"read-only","access":{"type":"most"}}`, "access.type"},
-		{"read access without a type", `{"type":"read-only","access":{}}`, "access.type: missing"},
-		{"read access of another type", `{"type":"read-only","access":"all"}`, "access: must be an object"},
-		{"relative readable root", `{"type":"read-only","access":{"type":"restricted","readable_roots":["a"]}}`, "access.readable_roots[0]"},
-		{"repeated", `{"type":"read-only","network_access":false,"network_access":true}`, "repeated member"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			_, err := ParseLegacy([]byte(tt.in))
-			var we *ParseError
-			if !errors.As(err, &we) || !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("error %v, want a ParseError with %q", err, tt.want)
-			}
-		})
-	}
-}
-
 func TestMarshalRefusesLoss(t *testing.T) {
 	ws := sandbox.WorkspaceWrite()
 	skip := func(e sandbox.Entry) sandbox.Entry { e.SkipMissing = true; return e }
 	for _, tt := range []struct {
-		name            string
-		p               sandbox.Policy
-		legacy, profile bool // can be written
+		name string
+		p    sandbox.Policy
+		ok   bool // can be written
 	}{
-		{"protected names spelled out", ws.WithEntries(skip(sandbox.Entry{Place: sandbox.Place{Kind: sandbox.PlaceSpecial, Token: sandbox.TokenProjectRoots, Subpath: ".git"}, Level: sandbox.LevelRead})), true, true},
-		{"protected names of a root", ws.WithEntries(sandbox.PathEntry("/a", sandbox.LevelWrite), skip(sandbox.PathEntry("/a/.git", sandbox.LevelRead))), true, true},
-		{"protected names of no root", ws.WithEntries(skip(sandbox.PathEntry("/a/.git", sandbox.LevelRead))), false, true},
-		{"redundant reads", sandbox.ReadOnly().WithEntries(sandbox.PathEntry("/a", sandbox.LevelRead)), true, true},
-		{"proxy", sandbox.ReadOnly().With(sandbox.Grant{Addr: "h:1"}), true, true},
-		{"zero", sandbox.Policy{}, false, true},
-		{"without workspaces", sandbox.WorkspaceWrite("/w"), false, true},
-		{"carve-out", ws.WithEntries(sandbox.PathEntry("/a", sandbox.LevelRead)), false, true},
-		{"denial", ws.WithEntries(sandbox.PathEntry("/a", sandbox.LevelDeny)), false, true},
-		{"glob", ws.WithEntries(sandbox.GlobEntry("/a/*")), false, true},
-		{"everything writable", ws.WithEntries(sandbox.PathEntry("/", sandbox.LevelWrite)), false, true},
-		{"nothing but writable", mustNew(t, sandbox.Managed, sandbox.NetworkNone, sandbox.PathEntry("/", sandbox.LevelWrite)), false, true},
-		{"unrestricted", sandbox.FullAccess().WithNetwork(sandbox.NetworkNone).WithNetwork(sandbox.NetworkHost), false, true},
-		{"unknown token that reads", sandbox.ReadOnly().WithEntries(sandbox.SpecialEntry("x", sandbox.LevelRead)), false, true},
-		{"unknown token that writes", ws.WithEntries(sandbox.SpecialEntry("x", sandbox.LevelWrite)), false, true},
-		{"writable platform", ws.WithEntries(sandbox.SpecialEntry(sandbox.TokenMinimal, sandbox.LevelWrite)), false, true},
-		{"not UTF-8", ws.WithEntries(sandbox.PathEntry("/\xff", sandbox.LevelWrite)), false, false},
-		{"glob not UTF-8", ws.WithEntries(sandbox.GlobEntry("/a/\xff*")), false, false},
-		{"relative", sandbox.WorkspaceWrite("a"), false, false},
-		{"unusable", sandbox.ReadOnly().WithEntries(sandbox.PathEntry("/a\x00", sandbox.LevelDeny)), false, false},
-		{"named", ws.With(sandbox.Grant{Name: "git"}), false, false},
-		{"raw of a known token", sandbox.ReadOnly().WithEntries(sandbox.Entry{Place: sandbox.Place{Kind: sandbox.PlaceSpecial, Token: "x", Raw: `{"kind":"root"}`}, Level: sandbox.LevelWrite}), false, false},
-		{"raw that is no JSON", sandbox.ReadOnly().WithEntries(sandbox.Entry{Place: sandbox.Place{Kind: sandbox.PlaceSpecial, Token: "x", Raw: `}`}, Level: sandbox.LevelWrite}), false, false},
+		{"protected names spelled out", ws.WithEntries(skip(sandbox.Entry{Place: sandbox.Place{Kind: sandbox.PlaceSpecial, Token: sandbox.TokenProjectRoots, Subpath: ".git"}, Level: sandbox.LevelRead})), true},
+		{"protected names of a root", ws.WithEntries(sandbox.PathEntry("/a", sandbox.LevelWrite), skip(sandbox.PathEntry("/a/.git", sandbox.LevelRead))), true},
+		{"protected names of no root", ws.WithEntries(skip(sandbox.PathEntry("/a/.git", sandbox.LevelRead))), true},
+		{"redundant reads", sandbox.ReadOnly().WithEntries(sandbox.PathEntry("/a", sandbox.LevelRead)), true},
+		{"proxy", sandbox.ReadOnly().With(sandbox.Grant{Addr: "h:1"}), true},
+		{"zero", sandbox.Policy{}, true},
+		{"without workspaces", sandbox.WorkspaceWrite("/w"), true},
+		{"carve-out", ws.WithEntries(sandbox.PathEntry("/a", sandbox.LevelRead)), true},
+		{"denial", ws.WithEntries(sandbox.PathEntry("/a", sandbox.LevelDeny)), true},
+		{"glob", ws.WithEntries(sandbox.GlobEntry("/a/*")), true},
+		{"everything writable", ws.WithEntries(sandbox.PathEntry("/", sandbox.LevelWrite)), true},
+		{"nothing but writable", mustNew(t, sandbox.Managed, sandbox.NetworkNone, sandbox.PathEntry("/", sandbox.LevelWrite)), true},
+		{"unrestricted", sandbox.FullAccess().WithNetwork(sandbox.NetworkNone).WithNetwork(sandbox.NetworkHost), true},
+		{"unknown token that reads", sandbox.ReadOnly().WithEntries(sandbox.SpecialEntry("x", sandbox.LevelRead)), true},
+		{"unknown token that writes", ws.WithEntries(sandbox.SpecialEntry("x", sandbox.LevelWrite)), true},
+		{"writable platform", ws.WithEntries(sandbox.SpecialEntry(sandbox.TokenMinimal, sandbox.LevelWrite)), true},
+		{"not UTF-8", ws.WithEntries(sandbox.PathEntry("/\xff", sandbox.LevelWrite)), false},
+		{"glob not UTF-8", ws.WithEntries(sandbox.GlobEntry("/a/\xff*")), false},
+		{"relative", sandbox.WorkspaceWrite("a"), false},
+		{"unusable", sandbox.ReadOnly().WithEntries(sandbox.PathEntry("/a\x00", sandbox.LevelDeny)), false},
+		{"named", ws.With(sandbox.Grant{Name: "git"}), false},
+		{"raw of a known token", sandbox.ReadOnly().WithEntries(sandbox.Entry{Place: sandbox.Place{Kind: sandbox.PlaceSpecial, Token: "x", Raw: `{"kind":"root"}`}, Level: sandbox.LevelWrite}), false},
+		{"raw that is no JSON", sandbox.ReadOnly().WithEntries(sandbox.Entry{Place: sandbox.Place{Kind: sandbox.PlaceSpecial, Token: "x", Raw: `}`}, Level: sandbox.LevelWrite}), false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			for _, form := range []struct {
-				name string
-				f    func(sandbox.Policy) ([]byte, error)
-				ok   bool
-			}{{"legacy", MarshalLegacy, tt.legacy}, {"profile", MarshalProfile, tt.profile}} {
-				out, err := form.f(tt.p)
-				var lossy *LossyError
-				if form.ok && err != nil || !form.ok && !errors.As(err, &lossy) {
-					t.Errorf("%s: %s, error %v", form.name, out, err)
-				}
+			out, err := MarshalProfile(tt.p)
+			var lossy *LossyError
+			if tt.ok && err != nil || !tt.ok && !errors.As(err, &lossy) {
+				t.Errorf("%s, error %v", out, err)
 			}
 		})
 	}
@@ -362,18 +280,10 @@ func TestMarshalProfileURI(t *testing.T) {
 	}
 }
 
-// TestRoundTrip checks that what can be written in a form means the same when it is
-// read again.
+// TestRoundTrip checks that what can be written means the same when it is read again.
 func TestRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawPolicy(t)
-		if out, err := MarshalLegacy(p); err == nil {
-			q, err := ParseLegacy(out)
-			if err != nil {
-				t.Fatalf("%v\nis written as %s: %v", p.Entries(), out, err)
-			}
-			sameMeaning(t, p.Bind(testPlaces()), q.Bind(testPlaces()), out)
-		}
 		for _, write := range []func(sandbox.Policy) ([]byte, error){MarshalProfile, MarshalProfileURI} {
 			out, err := write(p)
 			if err != nil {
@@ -402,29 +312,6 @@ func sameMeaning(t *rapid.T, p, q sandbox.Policy, wire []byte) {
 			t.Fatalf("%v\nis written as %s\nand read as %v\nwhich differs on %+v", p.Entries(), wire, q.Entries(), a)
 		}
 	}
-}
-
-func FuzzParseLegacy(f *testing.F) {
-	for _, s := range []string{
-		`{"type":"danger-full-access"}`, `{"type":"external-sandbox","network_access":"enabled"}`,
-		`{"type":"read-only","access":{"type":"restricted","readable_roots":["/a"]}}`,
-		`{"type":"workspace-write","writable_roots":["/a","file:///b"],"network_access":true,"exclude_slash_tmp":true}`,
-	} {
-		f.Add([]byte(s))
-	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		p, err := ParseLegacy(data)
-		if err != nil {
-			return
-		}
-		out, err := MarshalLegacy(p)
-		if err != nil {
-			return // limited reads are read, not written
-		}
-		if q, err := ParseLegacy(out); err != nil || !q.Equal(p) {
-			t.Errorf("%s is written as %s and read as %v, error %v", data, out, q.Entries(), err)
-		}
-	})
 }
 
 func FuzzParseProfile(f *testing.F) {
