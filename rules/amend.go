@@ -62,7 +62,7 @@ func (s *Set) Amend(prefix []string) (*Set, string, error) {
 	}
 	next := s.copy()
 	next.rules = append(next.rules, rule{pattern: pattern, decision: Allow})
-	next.exact = index(next.rules, next.numbers(false))
+	next.build()
 	return next, line, nil
 }
 

@@ -271,7 +271,11 @@ func TestIndex(t *testing.T) {
 					words[i] = strings.ToLower(words[i])
 				}
 			}
-			if matches(r.pattern, words, 0) {
+			fits := len(r.pattern) <= len(words)
+			for i := 0; fits && i < len(r.pattern); i++ {
+				fits = slices.Contains(r.pattern[i], words[i])
+			}
+			if fits {
 				want = append(want, int32(i))
 			}
 		}
@@ -301,8 +305,8 @@ func BenchmarkParse(b *testing.B) {
 	}
 }
 
-// BenchmarkCheck: judging a command against 10 000 rules takes at most 5 us, and allocates
-// nothing but the matches.
+// BenchmarkCheck: judging a command against 10 000 rules takes at most 5 us, and 0.1 ms where
+// thousands begin with its first word; it allocates nothing but the matches.
 func BenchmarkCheck(b *testing.B) {
 	s, err := Parse("f", manyRules())
 	if err != nil {

@@ -116,22 +116,15 @@ func (s *Set) add(host Host, source Source) error {
 
 // build makes the indexes.
 func (s *Set) build() {
-	s.exact, s.canonical = index(s.rules, s.numbers(false)), index(s.rules, s.numbers(true))
+	s.exact, s.canonical = map[string][]int32{}, map[string][]int32{}
 	for i := range s.rules {
-		if r := &s.rules[i]; r.canonical {
-			s.depth = max(s.depth, len(r.pattern))
+		r, index := &s.rules[i], s.exact
+		if r.canonical {
+			index, s.depth = s.canonical, max(s.depth, len(r.pattern))
 		}
+		word := r.pattern[0][0] // the only alternative
+		index[word] = append(index[word], int32(i))
 	}
-}
-
-// numbers returns the rules of one kind.
-func (s *Set) numbers(canonical bool) (ids []int32) {
-	for i := range s.rules {
-		if s.rules[i].canonical == canonical {
-			ids = append(ids, int32(i))
-		}
-	}
-	return ids
 }
 
 // A Requirement is one element of prefix_rules in a managed requirements file.

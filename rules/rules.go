@@ -108,9 +108,9 @@ type Result struct {
 // used by several goroutines. A nil Set has no rules.
 type Set struct {
 	rules     []rule
-	exact     *node // rules whose words must be equal, by word
-	canonical *node // rules whose folded words must be equal, by folded word
-	depth     int   // the longest canonical pattern
+	exact     map[string][]int32 // rules whose words must be equal, by the first one
+	canonical map[string][]int32 // rules whose folded words must be equal, by the first one
+	depth     int                // the longest canonical pattern
 	hosts     map[string][]string
 	networks  []NetworkRule
 	broken    []error
@@ -181,19 +181,34 @@ func (s *Set) check(argv []string, host *Host) Result {
 
 // find appends the rules that match, in load order.
 func (s *Set) find(ids []int32, argv []string) []int32 {
-	ids = s.exact.find(ids, s.rules, argv)
-	if s.canonical != nil {
+	ids = s.among(ids, s.exact[argv[0]], argv)
+	if len(s.canonical) > 0 {
 		var few [8]string
 		folded := few[:0]
 		for _, word := range argv[:min(len(argv), s.depth)] {
 			folded = append(folded, fold(word))
-			if len(folded) == 1 && !s.canonical.begins(folded[0]) {
+			if s.canonical[folded[0]] == nil {
 				break
 			}
 		}
-		ids = s.canonical.find(ids, s.rules, folded)
+		ids = s.among(ids, s.canonical[folded[0]], folded)
 	}
 	slices.Sort(ids)
+	return ids
+}
+
+// among appends those of some rules whose patterns are prefixes of words, which begin as they do.
+func (s *Set) among(ids, some []int32, words []string) []int32 {
+	for _, id := range some {
+		pattern := s.rules[id].pattern
+		i := 1
+		for i < min(len(pattern), len(words)) && slices.Contains(pattern[i], words[i]) {
+			i++
+		}
+		if i == len(pattern) {
+			ids = append(ids, id)
+		}
+	}
 	return ids
 }
 
