@@ -106,69 +106,48 @@ const ownershipError = "error"
 
 // Flags returns all flags of run, bound to o.
 func Flags(o *Options) []getopt.Flag {
-	table := config.RunFlags()
+	table, own := config.RunFlags(), o.setters()
 	flags := make([]getopt.Flag, len(table))
 	for i := range table {
 		t, f := &table[i], &flags[i]
+		set := own[t.Long]
+		if set == nil {
+			set = func(v string) error { return o.give(t, v) }
+		}
 		*f = getopt.Flag{
 			Long: t.Long, Short: t.Short, Value: t.Value, Toggle: t.Toggle, Help: t.Help, Group: t.Group, Rest: t.Rest,
-			Words: t.Words, Key: t.Key, Shapes: t.Shapes, Set: o.setter(t),
+			Words: t.Words, Key: t.Key, Shapes: t.Shapes, Set: func(v string) error { return o.record(t, f, set, v) },
 		}
-		set := f.Set
-		f.Set = func(v string) error { return o.record(t, f, set, v) }
 	}
 	return flags
 }
 
-// setter returns the function that takes the value of a flag.
-func (o *Options) setter(f *config.Flag) func(string) error {
-	switch f.Long {
-	case "cd":
-		return getopt.Text(&o.Dir)
-	case "command":
-		return func(v string) error { o.Script, o.HasScript = v, true; return nil }
-	case "fd":
-		return o.descriptor
-	case "detach":
-		return getopt.On(&o.Detach)
-	case "join":
-		return getopt.Text(&o.Join)
-	case "idle":
-		return o.idle
-	case "remote":
-		return getopt.Text(&o.Server.URL)
-	case "remote-token-file":
-		return getopt.Text(&o.Server.TokenFile)
-	case "remote-tls-cert":
-		return getopt.Text(&o.Server.Cert)
-	case "remote-tls-key":
-		return getopt.Text(&o.Server.Key)
-	case "remote-tls-ca":
-		return getopt.Text(&o.Server.CA)
-	case "interactive":
-		return getopt.On(&o.Interactive)
-	case "json":
-		return getopt.On(&o.JSON)
-	case "jsonl":
-		return getopt.On(&o.JSONL)
-	case "jsonl-drop":
-		return getopt.On(&o.JSONLDrop)
-	case "help":
-		return getopt.On(&o.Help)
-	case "config":
-		return getopt.Text(&o.Config)
-	case "no-config":
-		return getopt.On(&o.NoConfig)
-	case "escalate":
-		return getopt.On(&o.escalate)
-	case "ask-for":
-		return getopt.List(&o.askFor)
-	case "justification":
-		return getopt.Text(&o.justification)
-	case "prefix-rule":
-		return func(v string) error { o.prefixRule = append(o.prefixRule, v); return nil }
+// setters returns the functions that take the values of flags without a key.
+func (o *Options) setters() map[string]func(string) error {
+	return map[string]func(string) error{
+		"cd":                getopt.Text(&o.Dir),
+		"command":           func(v string) error { o.Script, o.HasScript = v, true; return nil },
+		"fd":                o.descriptor,
+		"detach":            getopt.On(&o.Detach),
+		"join":              getopt.Text(&o.Join),
+		"idle":              o.idle,
+		"remote":            getopt.Text(&o.Server.URL),
+		"remote-token-file": getopt.Text(&o.Server.TokenFile),
+		"remote-tls-cert":   getopt.Text(&o.Server.Cert),
+		"remote-tls-key":    getopt.Text(&o.Server.Key),
+		"remote-tls-ca":     getopt.Text(&o.Server.CA),
+		"interactive":       getopt.On(&o.Interactive),
+		"json":              getopt.On(&o.JSON),
+		"jsonl":             getopt.On(&o.JSONL),
+		"jsonl-drop":        getopt.On(&o.JSONLDrop),
+		"help":              getopt.On(&o.Help),
+		"config":            getopt.Text(&o.Config),
+		"no-config":         getopt.On(&o.NoConfig),
+		"escalate":          getopt.On(&o.escalate),
+		"ask-for":           getopt.List(&o.askFor),
+		"justification":     getopt.Text(&o.justification),
+		"prefix-rule":       func(v string) error { o.prefixRule = append(o.prefixRule, v); return nil },
 	}
-	return func(v string) error { return o.give(f, v) }
 }
 
 // give takes the value of a flag that has a key.
@@ -218,81 +197,66 @@ func (o *Options) give(f *config.Flag, v string) error {
 	return nil
 }
 
+// fields has the field of each key that is taken as it is.
+var fields = map[string]func(*settings) any{
+	"approval_wait":                       func(s *settings) any { return &s.ApprovalWait },
+	"level":                               func(s *settings) any { return &s.Level },
+	"read":                                func(s *settings) any { return &s.Readable },
+	"write":                               func(s *settings) any { return &s.Writable },
+	"deny":                                func(s *settings) any { return &s.Denied },
+	"grants":                              func(s *settings) any { return &s.Grants },
+	"allow":                               func(s *settings) any { return &s.Allowed },
+	"tmp":                                 func(s *settings) any { return &s.Tmp },
+	"protect_hard_links":                  func(s *settings) any { return &s.protectHardLinks },
+	"ownership":                           func(s *settings) any { return &s.ownership },
+	"network.mode":                        func(s *settings) any { return &s.network },
+	"shell":                               func(s *settings) any { return &s.shell },
+	"login":                               func(s *settings) any { return &s.login },
+	"tty":                                 func(s *settings) any { return &s.TTY },
+	"quiet":                               func(s *settings) any { return &s.Quiet },
+	"verbose":                             func(s *settings) any { return &s.Verbose },
+	"environment.inherit":                 func(s *settings) any { return &s.inherit },
+	"environment.exclude":                 func(s *settings) any { return &s.exclude },
+	"environment.include_only":            func(s *settings) any { return &s.only },
+	"environment.pass":                    func(s *settings) any { return &s.Variables },
+	"environment.set":                     func(s *settings) any { return &s.Variables },
+	"environment.ignore_default_excludes": func(s *settings) any { return &s.keepSecrets },
+	"hooks.approver":                      func(s *settings) any { return &s.approver },
+	"hooks.approver_timeout":              func(s *settings) any { return &s.approverTimeout },
+	"limits.timeout":                      func(s *settings) any { return &s.Timeout },
+	"limits.kill_after":                   func(s *settings) any { return &s.grace },
+}
+
 // set takes the checked text of a key, or of an element of one.
 func (s *settings) set(key, text string) {
-	yes := text == "true"
+	if field := fields[key]; field != nil {
+		switch to := field(s).(type) {
+		case *string:
+			*to = text
+		case *[]string:
+			*to = append(*to, text)
+		case *bool:
+			*to = text == "true"
+		case *time.Duration:
+			*to, _ = config.ParseDuration(text)
+		}
+	}
 	switch key {
-	case "approval_wait":
-		s.ApprovalWait, _ = config.ParseDuration(text)
-	case "level":
-		s.Level = text
-	case "read":
-		s.Readable = append(s.Readable, text)
-	case "write":
-		s.Writable = append(s.Writable, text)
-	case "deny":
-		s.Denied = append(s.Denied, text)
-	case "grants":
-		s.Grants = append(s.Grants, text)
-	case "allow":
-		s.Allowed = append(s.Allowed, text)
-	case "tmp":
-		s.Tmp = text
 	case "caches":
-		s.noCaches = !yes
+		s.noCaches = text != "true"
 	case "observer":
-		s.noObserver = !yes
-	case "protect_hard_links":
-		s.protectHardLinks = yes
-	case "ownership":
-		s.ownership = text
-	case "network.mode":
-		s.network = text
-	case "shell":
-		s.shell = text
-	case "login":
-		s.login = yes
+		s.noObserver = text != "true"
 	case "tty":
-		s.TTY, s.HasTTY = yes, true
+		s.HasTTY = true
 	case "max_output":
 		s.maxOutput, _ = config.ParseSize(text)
 		s.hasMaxOutput = true
-	case "quiet":
-		s.Quiet = yes
-	case "verbose":
-		s.Verbose = yes
-	case "environment.inherit":
-		s.inherit = text
-	case "environment.exclude":
-		s.exclude = append(s.exclude, text)
-	case "environment.include_only":
-		s.only = append(s.only, text)
-	case "environment.pass", "environment.set":
-		s.Variables = append(s.Variables, text)
-	case "environment.ignore_default_excludes":
-		s.keepSecrets = yes
-	case "hooks.approver":
-		s.approver = append(s.approver, text)
-	case "hooks.approver_timeout":
-		s.approverTimeout, _ = config.ParseDuration(text)
 	case "hooks.approver_failure":
 		s.approverPasses = text == "none"
-	default:
-		s.limit(key, text)
-	}
-}
-
-// limit is set for limits.
-func (s *settings) limit(key, text string) {
-	switch key {
-	case "limits.timeout":
-		s.Timeout, _ = config.ParseDuration(text)
 	case "limits.kill_after":
-		s.grace, _ = config.ParseDuration(text)
 		s.hasGrace = true
-	default:
-		config.SetLimit(&s.Resources, key, text)
 	}
+	config.SetLimit(&s.Resources, key, text)
 }
 
 // record sets a flag and notes it, for a server and in shape.
