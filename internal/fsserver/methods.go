@@ -23,15 +23,15 @@ var decoders = map[string]func(json.RawMessage) (*Request, error){
 	"fs/canonicalize":    onFile(canonicalize),
 	"fs/readDirectory":   onFile(readDirectory),
 	"fs/writeFile":       onFile(writeFile),
-	"fs/createDirectory": onFile(createDirectory),
-	"fs/remove":          onFile(remove),
+	"fs/createDirectory": changing(func(t files.Target, p *wire.CreateDirectory) error { return files.CreateDirectory(t, p.Recursive) }),
+	"fs/remove":          changing(func(t files.Target, p *wire.Remove) error { return files.Remove(t, p.Recursive, p.Force) }),
 	"fs/walk":            onFile(walk),
-	"fs/copy":            decodeCopy,
-	"fs/rename":          decodeRename,
-	"fs/chmod":           onFile(chmod),
-	"fs/symlink":         onFile(symlink),
-	"fs/append":          onFile(appendFile),
-	"fs/open":            decodeOpen,
+	"fs/copy":            decoded(copying),
+	"fs/rename":          decoded(renaming),
+	"fs/chmod":           changing(func(t files.Target, p *wire.Chmod) error { return files.Chmod(t, uint64(p.Mode)) }),
+	"fs/symlink":         changing(func(t files.Target, p *wire.Symlink) error { return files.Symlink(p.Target, t) }),
+	"fs/append":          changing(func(t files.Target, p *wire.Append) error { return files.Append(t, p.Data) }),
+	"fs/open":            decoded(opening),
 	"fs/readBlock": onHandle(UsesHandle, func(p *wire.ReadBlock) string { return p.HandleID },
 		func(h *files.Handles, p *wire.ReadBlock) (any, error) {
 			block, end, err := h.ReadBlock(p.HandleID, p.Offset, p.Len)
@@ -51,16 +51,26 @@ var extensions = map[string]bool{"fs/rename": true, "fs/chmod": true, "fs/symlin
 // reads are the methods that change nothing; fs/open does where it replaces.
 var reads = map[string]bool{"fs/readFile": true, "fs/getMetadata": true, "fs/canonicalize": true, "fs/readDirectory": true, "fs/walk": true, "fs/open": true, "fs/readBlock": true, "fs/close": true}
 
-// onFile returns the decoder for a method about one file.
-func onFile[T any, P interface {
-	*T
-	Of() *wire.File
-}](perform func(context.Context, files.Target, P) (any, error)) func(json.RawMessage) (*Request, error) {
+// decoded returns the decoder for a method that is performed as of says.
+func decoded[T any](of func(*T) *Request) func(json.RawMessage) (*Request, error) {
 	return func(params json.RawMessage) (*Request, error) {
 		p, err := wire.Decode[T](params)
 		if err != nil {
 			return nil, err
 		}
+		return of(p), nil
+	}
+}
+
+// about are the parameters of a method about one file.
+type about[T any] interface {
+	*T
+	Of() *wire.File
+}
+
+// onFile returns the decoder for a method about one file.
+func onFile[T any, P about[T]](perform func(context.Context, files.Target, P) (any, error)) func(json.RawMessage) (*Request, error) {
+	return decoded(func(p *T) *Request {
 		f := P(p).Of()
 		return &Request{Sandbox: f.Sandbox, Perform: func(ctx context.Context, s *Server) (any, error) {
 			t, err := s.target(f)
@@ -68,21 +78,22 @@ func onFile[T any, P interface {
 				return nil, err
 			}
 			return perform(ctx, t, p)
-		}}, nil
-	}
+		}}
+	})
+}
+
+// changing is onFile for a method without a result.
+func changing[T any, P about[T]](change func(files.Target, P) error) func(json.RawMessage) (*Request, error) {
+	return onFile(func(_ context.Context, t files.Target, p P) (any, error) { return struct{}{}, change(t, p) })
 }
 
 // onHandle returns the decoder for a method about a handle.
 func onHandle[T any](use Use, id func(*T) string, perform func(*files.Handles, *T) (any, error)) func(json.RawMessage) (*Request, error) {
-	return func(params json.RawMessage) (*Request, error) {
-		p, err := wire.Decode[T](params)
-		if err != nil {
-			return nil, err
-		}
+	return decoded(func(p *T) *Request {
 		return &Request{Handle: id(p), Use: use, Perform: func(_ context.Context, s *Server) (any, error) {
 			return perform(&s.handles, p)
-		}}, nil
-	}
+		}}
+	})
 }
 
 func readFile(_ context.Context, t files.Target, _ *wire.File) (any, error) {
@@ -133,14 +144,6 @@ func writeFile(_ context.Context, t files.Target, p *wire.WriteFile) (any, error
 	return struct{}{}, files.Write(t, data, p.Atomic)
 }
 
-func createDirectory(_ context.Context, t files.Target, p *wire.CreateDirectory) (any, error) {
-	return struct{}{}, files.CreateDirectory(t, p.Recursive)
-}
-
-func remove(_ context.Context, t files.Target, p *wire.Remove) (any, error) {
-	return struct{}{}, files.Remove(t, p.Recursive, p.Force)
-}
-
 func walk(ctx context.Context, t files.Target, p *wire.Walk) (any, error) {
 	if err := follows(t); err != nil {
 		return nil, err
@@ -166,11 +169,7 @@ func walk(ctx context.Context, t files.Target, p *wire.Walk) (any, error) {
 	return result, nil
 }
 
-func decodeCopy(params json.RawMessage) (*Request, error) {
-	p, err := wire.Decode[wire.Copy](params)
-	if err != nil {
-		return nil, err
-	}
+func copying(p *wire.Copy) *Request {
 	return &Request{Sandbox: p.Sandbox, Perform: func(ctx context.Context, s *Server) (any, error) {
 		source, err := s.Path(p.Source)
 		if err != nil {
@@ -181,14 +180,10 @@ func decodeCopy(params json.RawMessage) (*Request, error) {
 			return nil, err
 		}
 		return struct{}{}, files.Copy(ctx, source, destination, p.Recursive)
-	}}, nil
+	}}
 }
 
-func decodeRename(params json.RawMessage) (*Request, error) {
-	p, err := wire.Decode[wire.Rename](params)
-	if err != nil {
-		return nil, err
-	}
+func renaming(p *wire.Rename) *Request {
 	return &Request{Sandbox: p.Sandbox, Perform: func(_ context.Context, s *Server) (any, error) {
 		source, err := s.target(&wire.File{Path: p.Source, Follow: p.Follow})
 		if err != nil {
@@ -199,31 +194,15 @@ func decodeRename(params json.RawMessage) (*Request, error) {
 			return nil, err
 		}
 		return struct{}{}, files.Rename(source, destination, p.Replace)
-	}}, nil
+	}}
 }
 
-func chmod(_ context.Context, t files.Target, p *wire.Chmod) (any, error) {
-	return struct{}{}, files.Chmod(t, uint64(p.Mode))
-}
-
-func symlink(_ context.Context, t files.Target, p *wire.Symlink) (any, error) {
-	return struct{}{}, files.Symlink(p.Target, t)
-}
-
-func appendFile(_ context.Context, t files.Target, p *wire.Append) (any, error) {
-	return struct{}{}, files.Append(t, p.Data)
-}
-
-func decodeOpen(params json.RawMessage) (*Request, error) {
-	p, err := wire.Decode[wire.Open](params)
-	if err != nil {
-		return nil, err
-	}
+func opening(p *wire.Open) *Request {
 	return &Request{Sandbox: p.Sandbox, Handle: p.HandleID, Use: OpensHandle, Writes: p.Mode == "replace", Perform: func(_ context.Context, s *Server) (any, error) {
 		t, err := s.target(&p.File)
 		if err != nil {
 			return nil, err
 		}
 		return wire.OpenResult{HandleID: p.HandleID}, s.handles.Open(p.HandleID, t, p.Mode == "replace")
-	}}, nil
+	}}
 }
