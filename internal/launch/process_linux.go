@@ -60,16 +60,6 @@ func (p *Process) PID() int { return p.pid }
 // script makes no process namespace that is also how the caller sees it.
 func (p *Process) CommandPID() int { return p.command }
 
-// Handle returns another descriptor of the reaper, by which other processes see its end. It does not block
-// and is the caller's to close.
-func (p *Process) Handle() (*os.File, error) {
-	fd, err := unix.FcntlInt(uintptr(p.pidfd), unix.F_DUPFD_CLOEXEC, 3)
-	if err != nil {
-		return nil, fmt.Errorf("launch: duplicate a descriptor: %w", err)
-	}
-	return os.NewFile(uintptr(fd), "holder"), nil
-}
-
 // next reads one record of the reaper's. The caller holds the token.
 func (p *Process) next() {
 	var record [2]uint32 // process id and status; the reaper writes a record whole

@@ -248,13 +248,13 @@ func TestHolderSignals(t *testing.T) {
 	testenv.NeedUserNS(t)
 	l := launcher(t)
 	h := hold(t, l)
-	handle, err := h.holder.Handle()
+	handle, err := unix.PidfdOpen(h.holder.PID(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer handle.Close()
+	defer unix.Close(handle)
 	for _, sig := range []unix.Signal{unix.SIGTERM, unix.SIGHUP, unix.SIGUSR1, unix.SIGCHLD} {
-		if err := unix.PidfdSendSignal(int(handle.Fd()), sig, nil, 0); err != nil {
+		if err := unix.PidfdSendSignal(handle, sig, nil, 0); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -265,7 +265,7 @@ func TestHolderSignals(t *testing.T) {
 		t.Errorf("%v, %q", err, got)
 	}
 	h.end(t)
-	if n, err := unix.Poll([]unix.PollFd{{Fd: int32(handle.Fd()), Events: unix.POLLIN}}, 0); n != 1 || err != nil {
+	if n, err := unix.Poll([]unix.PollFd{{Fd: int32(handle), Events: unix.POLLIN}}, 0); n != 1 || err != nil {
 		t.Errorf("the handle does not tell the end: %d, %v", n, err)
 	}
 }

@@ -84,8 +84,8 @@ func next(spec *executor.Spec) *executor.Spec {
 
 // makeReady has a task wait, in the background, for a command like this one, unless one waits already.
 func (s *Shared) makeReady(spec *executor.Spec) {
-	if s.holder == nil || !preforked(spec) || !plan.Waits(spec, s.parts.PIDs) {
-		return // the command line joins for one command
+	if !preforked(spec) || !plan.Waits(spec, s.parts.PIDs) {
+		return
 	}
 	likely := s.likely()
 	if likely == nil || likely.holds.Load() {

@@ -156,11 +156,10 @@ func chaosRound(t *testing.T, a *arena, r *rand.Rand, null [3]*os.File) (command
 		})
 	}
 	if r.IntN(3) > 0 {
-		victim := s.parts.Holder
 		group.Go(func() {
 			<-half // others start commands meanwhile
 			holderKilled.Store(true)
-			must(t, unix.PidfdSendSignal(int(victim.Fd()), unix.SIGKILL, nil, 0))
+			s.holder.WhileThere(func() { must(t, unix.Kill(s.holder.PID(), unix.SIGKILL)) })
 		})
 	}
 	group.Wait()

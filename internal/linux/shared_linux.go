@@ -18,8 +18,6 @@ import (
 	"sync/atomic"
 	"syscall"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/caches"
 	"github.com/sallyport-dev/sallyport/internal/hostfacts"
@@ -65,7 +63,6 @@ type sharedParts struct {
 	Hosts      []string   // granted ones, which are part of the network
 	Namespaces []*os.File // in the order in which they are entered
 	Trees      []*os.File // as plan.Holder sends them
-	Holder     *os.File   // a descriptor of the holder (pidfd_open(2))
 	Tmp        string     // the directory at /tmp
 	PIDs       bool       // the process namespace is shared as well
 }
@@ -188,9 +185,6 @@ func (s *Shared) take(sent *handovers, p *plan.Plan, spec *executor.Spec) (err e
 			}
 			*into[i] = append(*into[i], f)
 		}
-	}
-	if s.parts.Holder, err = s.holder.Handle(); err != nil {
-		return err
 	}
 	if sent.listener == nil {
 		return nil
@@ -315,12 +309,7 @@ func (s *Shared) Kill() {
 }
 
 // kill has the sandbox end.
-func (s *Shared) kill() {
-	raw, err := s.parts.Holder.SyscallConn()
-	if err == nil {
-		_ = raw.Control(func(fd uintptr) { _ = unix.PidfdSendSignal(int(fd), unix.SIGKILL, nil, 0) })
-	}
-}
+func (s *Shared) kill() { _ = s.holder.Kill() } // it may be gone
 
 // group is the same for commands that may pass descriptors to each other: those of equal rights.
 func (s *Shared) group(spec *executor.Spec) string {
@@ -426,7 +415,7 @@ func (s *Shared) Close() error {
 	s.roots = nil
 	s.mu.Unlock()
 	s.host.ready.leave(s)
-	_ = s.holder.Kill() // it may be gone
+	s.kill()
 	s.total.Close()
 	<-s.cut
 	s.free()
@@ -441,18 +430,14 @@ func (s *Shared) Close() error {
 
 // free frees what is left of a sandbox that has ended.
 func (s *Shared) free() {
-	for _, f := range append(slices.Concat(s.parts.Namespaces, s.parts.Trees), s.parts.Holder) {
-		if f != nil {
-			f.Close()
-		}
+	for _, f := range slices.Concat(s.parts.Namespaces, s.parts.Trees) {
+		f.Close()
 	}
-	s.parts.Namespaces, s.parts.Trees, s.parts.Holder = nil, nil, nil
+	s.parts.Namespaces, s.parts.Trees = nil, nil
 	if s.hub != nil {
 		s.hub.Close()
 		s.rest.Close()
 		s.hub, s.rest = nil, nil
 	}
-	if s.holder != nil {
-		_ = s.holder.Close()
-	}
+	_ = s.holder.Close()
 }
