@@ -44,7 +44,6 @@ func TestNoContextElsewhere(t *testing.T) {
 		"approval.Memory":     func() error { _, _, err := new(approval.Memory).Ask(none, yes, q); return err },
 		"approval.Board":      func() error { _, err := new(approval.Board).Approve(none, q); return err },
 		"approval.First":      func() error { _, err := approval.First(yes, yes).Approve(none, q); return err },
-		"approval.All":        func() error { _, err := approval.All(yes, yes).Approve(none, q); return err },
 		"terminal":            func() error { _, err := new(terminal.Approver).Approve(none, q); return err },
 		"program":             func() error { _, err := new(program.Approver).Approve(none, q); return err },
 		"guardian":            func() error { _, err := new(guardian.Guardian).Approve(none, q); return err },

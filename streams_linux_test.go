@@ -165,7 +165,7 @@ func TestPanics(t *testing.T) {
 			fail()
 			return approval.Decision{Answer: approval.Approved}, nil
 		})
-		first, all := approval.First(approver, approver), approval.All(approver, approver)
+		first := approval.First(approver, approver)
 		for _, test := range []struct {
 			name   string
 			runner *Runner
@@ -176,7 +176,6 @@ func TestPanics(t *testing.T) {
 			{"the approver", &Runner{Approver: approver}, asks, ErrRefused, "the approver"},
 			{"the reviewer", &Runner{Reviewer: approver}, plain, ErrRefused, "the approver"},
 			{"the first of several", &Runner{Approver: first}, asks, ErrRefused, "the approver"},
-			{"all of several", &Runner{Approver: all}, asks, ErrRefused, "the approver"},
 			{"Permits", &Runner{Permits: func([]string) error { fail(); return nil }}, asks, ErrForbidden, "Permits"},
 			{"the sink", &Runner{Events: event.SinkFunc(func(event.Event) { fail() })}, plain, nil, "the sink of events"},
 			{"the sink that is waited for", &Runner{WaitForEvents: true, Events: event.SinkFunc(func(event.Event) { fail() })}, plain, nil, "the sink of events"},

@@ -55,18 +55,6 @@ type answered struct {
 	err error
 }
 
-// ask asks all approvers at once. The channel has room for all answers.
-func ask(ctx context.Context, as []Approver, r *Request) <-chan answered {
-	out := make(chan answered, len(as))
-	for _, a := range as {
-		go func() {
-			d, err := approve(ctx, a, r)
-			out <- answered{d, err}
-		}()
-	}
-	return out
-}
-
 // ErrAnswered is the cause with which [First] cancels approvers: another one has answered.
 var ErrAnswered = errors.New("approval: another approver has answered")
 
@@ -77,7 +65,13 @@ func First(as ...Approver) Approver {
 		ctx, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)
 		first := answered{err: ErrPass}
-		answers := ask(ctx, as, r)
+		answers := make(chan answered, len(as)) // it has room for all
+		for _, a := range as {
+			go func() {
+				d, err := approve(ctx, a, r)
+				answers <- answered{d, err}
+			}()
+		}
 		for range as {
 			got := <-answers
 			if errors.Is(first.err, ErrPass) && !errors.Is(got.err, ErrPass) {
@@ -86,32 +80,6 @@ func First(as ...Approver) Approver {
 			}
 		}
 		return first.d, first.err
-	})
-}
-
-// All returns an Approver that asks all at once and approves if all do: the first answer that
-// does not approve counts, and the others are canceled. An approver that passes is left out; it
-// passes if all do. Of several approvals the narrowest counts: one for once before one for the
-// session, and that before one that is remembered.
-func All(as ...Approver) Approver {
-	return Func(func(ctx context.Context, r *Request) (Decision, error) {
-		ctx, cancel := context.WithCancel(ctx)
-		defer cancel()
-		whole := answered{err: ErrPass}
-		answers := ask(ctx, as, r)
-		refused := false
-		for range as {
-			got := <-answers
-			switch {
-			case refused || errors.Is(got.err, ErrPass):
-			case got.err != nil || !got.d.Approves():
-				whole, refused = got, true
-				cancel()
-			case whole.err != nil || got.d.Answer < whole.d.Answer:
-				whole = got
-			}
-		}
-		return whole.d, whole.err
 	})
 }
 

@@ -44,12 +44,6 @@ func TestCombinations(t *testing.T) {
 		{"first, the other waits", First(waits, says(Denied, "2")), Denied, "2", nil},
 		{"first, one passes", First(passes, says(Approved, "2")), Approved, "2", nil},
 		{"first, a failure", First(broken, waits), Denied, "", errBroken},
-		{"all of none", All(), Denied, "", ErrPass},
-		{"all pass", All(passes, passes), Denied, "", ErrPass},
-		{"all approve, the narrowest counts", All(says(ApprovedRule, "1"), says(Approved, "2"), says(ApprovedForSession, "3")), Approved, "2", nil},
-		{"all but one", All(says(Approved, "1"), says(Denied, "2"), waits), Denied, "2", nil},
-		{"all, one fails", All(says(Approved, "1"), broken), Denied, "", errBroken},
-		{"all, one passes", All(passes, says(ApprovedForSession, "2")), ApprovedForSession, "2", nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			d, err := test.of.Approve(t.Context(), question("1", ""))

@@ -227,7 +227,7 @@ func FuzzPattern(f *testing.F) {
 			if p == nil {
 				continue
 			}
-			if !network.Covers(text, text) || network.CheckPattern(text) != nil {
+			if !network.Covers(text, text) {
 				t.Fatalf("%q does not cover itself", text)
 			}
 			for _, host := range []string{"example.com", "a.b.example.com", "localhost", "[2606:2800::1]"} {

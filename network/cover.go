@@ -5,15 +5,6 @@ package network
 
 import "strings"
 
-// CheckPattern returns an [*EntryError] for a pattern that no entry can have, and nil for others.
-// Wildcards below public suffixes are a matter of [New].
-func CheckPattern(text string) error {
-	if _, reason := parsePattern(text); reason != "" {
-		return &EntryError{Entry: Entry{Pattern: text}, Reason: reason}
-	}
-	return nil
-}
-
 // Covers reports whether an allow entry with the pattern wide opens all that one with the pattern
 // narrow opens. It is false where that is not certain, and for patterns that are not valid.
 func Covers(wide, narrow string) bool {

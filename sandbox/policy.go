@@ -25,12 +25,6 @@ var networkWords = []string{"none", "proxy", "host"}
 // String returns "none", "proxy" or "host".
 func (n Network) String() string { return wordOf(networkWords, n) }
 
-// ParseNetwork returns the Network for a word of [Network.String].
-func ParseNetwork(word string) (n Network, err error) {
-	err = n.UnmarshalText([]byte(word))
-	return n, err
-}
-
 // MarshalText implements [encoding.TextMarshaler] with the word of String.
 func (n Network) MarshalText() ([]byte, error) { return []byte(n.String()), nil }
 
