@@ -5,7 +5,6 @@ package sallyport
 
 import (
 	"fmt"
-	"path/filepath"
 	"slices"
 
 	"github.com/sallyport-dev/sallyport/executor"
@@ -57,19 +56,11 @@ func wholeDisk(p, bound sandbox.Policy, dir string) error {
 func (x *execution) warnings(home string) []string {
 	var real func(string) string
 	if x.host.Local { // else the paths are those of another machine
-		real = realPath
+		real = hostfacts.RealPath
 	}
 	out := x.policy.Warnings(home, real)
 	if real != nil && x.privateTmp() && x.cmd.Tmp == "" && real(x.dir) == real("/tmp") {
 		out = append(out, printable.Word(x.dir)+" is a private directory that starts empty and is removed with the runner; set Tmp to \"host\" for the host's")
 	}
 	return out
-}
-
-// realPath resolves symbolic links, or returns the name when it cannot.
-func realPath(name string) string {
-	if r, err := filepath.EvalSymlinks(name); err == nil {
-		return r
-	}
-	return name
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/config"
 	"github.com/sallyport-dev/sallyport/internal/failure"
 	"github.com/sallyport-dev/sallyport/internal/getopt"
+	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/prompt"
 	"github.com/sallyport-dev/sallyport/internal/runargs"
 	"github.com/sallyport-dev/sallyport/internal/seccomp"
@@ -131,7 +132,7 @@ func (o *options) place(s config.Setting, home, dir string) (string, error) {
 	if err := runargs.CheckPath(s.Origin.File, name, false); err != nil {
 		return "", err
 	}
-	real, root := runargs.RealPath(name), runargs.RealPath(dir)
+	real, root := hostfacts.RealPath(name), hostfacts.RealPath(dir)
 	rest, inside := strings.CutPrefix(real, strings.TrimSuffix(root, "/")+"/")
 	switch {
 	case config.Expand(s.Text, home) != s.Text:

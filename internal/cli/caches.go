@@ -10,8 +10,8 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/cachelist"
 	"github.com/sallyport-dev/sallyport/internal/failure"
 	"github.com/sallyport-dev/sallyport/internal/getopt"
+	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/nearest"
-	"github.com/sallyport-dev/sallyport/internal/runargs"
 )
 
 const cachesHelp = `List or clear what programs wrote to toolchain caches.
@@ -50,7 +50,7 @@ func cachesCommand(_ context.Context, env *Env, o *options, words []string) erro
 			}
 			workspace = filepath.Join(env.Dir, workspace)
 		}
-		workspace = runargs.RealPath(filepath.Clean(workspace)) // one that is gone has the name that it had
+		workspace = hostfacts.RealPath(filepath.Clean(workspace)) // one that is gone has the name that it had
 	}
 	return clearCaches(env, workspace)
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/internal/config"
 	"github.com/sallyport-dev/sallyport/internal/failure"
+	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/notes"
 	"github.com/sallyport-dev/sallyport/internal/runargs"
 	"github.com/sallyport-dev/sallyport/internal/runlog"
@@ -104,7 +105,7 @@ func (r *report) warn(policy sandbox.Policy, dir string) {
 		r.note("warning: " + n)
 	}
 	home, _ := os.UserHomeDir() // empty when it is not known
-	for _, w := range policy.Bind(sandbox.Places{Dir: dir}).Warnings(home, runargs.RealPath) {
+	for _, w := range policy.Bind(sandbox.Places{Dir: dir}).Warnings(home, hostfacts.RealPath) {
 		r.note("warning: " + w)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/config"
 	"github.com/sallyport-dev/sallyport/internal/credentials"
 	"github.com/sallyport-dev/sallyport/internal/failure"
+	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/pending"
 	_ "github.com/sallyport-dev/sallyport/internal/quietlog" // before package rules
 	"github.com/sallyport-dev/sallyport/internal/state"
@@ -88,7 +89,7 @@ func projectFiles(dir string) (trusted []config.ProjectFile, why string, err err
 func mustStay(dir, why string) error {
 	recorded, err := trust.Recorded(dir)
 	if recorded && err == nil {
-		err = &trust.ChangedError{Dir: RealPath(dir), Why: why}
+		err = &trust.ChangedError{Dir: hostfacts.RealPath(dir), Why: why}
 	}
 	return err
 }

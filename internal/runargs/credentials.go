@@ -12,6 +12,7 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/config"
 	"github.com/sallyport-dev/sallyport/internal/credswap"
 	"github.com/sallyport-dev/sallyport/internal/failure"
+	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/plainfile"
 	"github.com/sallyport-dev/sallyport/internal/printable"
 	"github.com/sallyport-dev/sallyport/internal/reach"
@@ -62,7 +63,7 @@ func (o *Options) readFile(env *Env, e *config.Effective, s *config.Credential, 
 		c.Value = bytes.TrimRight(text, "\r\n")
 		return nil
 	}
-	c.File = &credswap.File{Path: RealPath(path), Text: text, Find: s.Find, Basic: s.Basic}
+	c.File = &credswap.File{Path: hostfacts.RealPath(path), Text: text, Find: s.Find, Basic: s.Basic}
 	if c.Value, err = c.File.Value(); err != nil {
 		clear(text)
 		return failure.New("network.credentials.%s: %s: %v", s.Name, printable.Word(path), err)
@@ -74,7 +75,7 @@ func (o *Options) readFile(env *Env, e *config.Effective, s *config.Credential, 
 // would then be sent. The file itself is closed to them, wherever it is.
 func fixed(e *config.Effective, name, path string) error {
 	a := e.Area()
-	a.Policy = a.Policy.WithEntries(sandbox.PathEntry(RealPath(path), sandbox.LevelDeny))
+	a.Policy = a.Policy.WithEntries(sandbox.PathEntry(hostfacts.RealPath(path), sandbox.LevelDeny))
 	return reach.New(a).Decides("network.credentials."+name, path)
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/internal/config"
 	"github.com/sallyport-dev/sallyport/internal/failure"
+	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/hostgrants"
 	"github.com/sallyport-dev/sallyport/internal/printable"
 	"github.com/sallyport-dev/sallyport/sandbox"
@@ -125,7 +126,7 @@ func (o *Options) asksFor(dir, home string) ([]sandbox.Grant, error) {
 				return nil, err
 			}
 		}
-		grants = append(grants, sandbox.Grant{Path: RealPath(name), Level: sandbox.LevelWrite})
+		grants = append(grants, sandbox.Grant{Path: hostfacts.RealPath(name), Level: sandbox.LevelWrite})
 	}
 	return grants, nil
 }
@@ -172,8 +173,8 @@ func (o *Options) tmpDir(dir, home string) (string, error) {
 	if o.Tmp == "host" || o.preset().Mode() == sandbox.Full {
 		return o.Tmp, nil
 	}
-	tmp := RealPath("/tmp")
-	isTmp := func(name string) bool { return RealPath(Absolute(name, dir, home)) == tmp }
+	tmp := hostfacts.RealPath("/tmp")
+	isTmp := func(name string) bool { return hostfacts.RealPath(Absolute(name, dir, home)) == tmp }
 	flag := "--rw"
 	if !slices.ContainsFunc(o.Writable, isTmp) {
 		flag = "--ro"
@@ -193,14 +194,6 @@ func Absolute(name, dir, home string) string {
 		return name
 	}
 	return filepath.Join(dir, name)
-}
-
-// RealPath resolves symbolic links, or returns the name when it cannot.
-func RealPath(name string) string {
-	if at, err := filepath.EvalSymlinks(name); err == nil {
-		return at
-	}
-	return name
 }
 
 // environment returns what the program gets of our variables: the same on a terminal, in a
