@@ -50,7 +50,7 @@ const (
 	// by content, by variables and in settings 1 700; one gate for the bytes of a host 900; what cannot
 	// be read, layers by policy and bounded locks 800; the rest of the second half of 2026-11 800.
 	// Clients of the exec-server are bounded, and told what sandboxes did, in 700.
-	maxCodeLines = 95_300
+	maxCodeLines = 95_750
 	maxRoomLines = 3_530 // of one package; that of the exec-server has its ceiling, questions and outcomes of processes
 )
 
@@ -65,6 +65,7 @@ type budget struct {
 var budgets = map[string]budget{
 	".":                    {3200, "sandboxes that commands share, with limits, lists and an idle time; second attempts of sessions; outcomes of sandboxes; strict review; events of reviews; paths of questions as they lead when they are asked; questions, second attempts and what they rest on; rules and approval policy of a Runner, and what they make of a policy; commands that wait for a sink; their descriptors; what a wait returns is decided and taken in one step"},
 	"approval":             {815, "files of a question, what cannot be read, who else could change them; what is lifted beside the sandbox; the words of what is opened, from the root; strict review; reviews of questions, told to all who wait; requests, answers, who is asked, what is remembered; new: when a command needs an approval"},
+	"client":               {430, "new: judged runs of an exec-server in Go, by run/*"},
 	"cmd/sallyport":        {20, ""},
 	"approval/program":     {200, "new: a program decides"},
 	"approval/terminal":    {195, "a question as text, and one that was answered elsewhere; new: a person decides"},
@@ -87,7 +88,7 @@ var budgets = map[string]budget{
 	"internal/daemon":      {225, "a program that is started for others; new: the exec-server of this user that keeps detached runs"},
 	"internal/doctor":      {890, "the proxy of the machine; whether connections are led away; the socket of the proxy; the diagnosis and what was cleaned up, from internal/cli"},
 	"internal/environ":     {975, "what a command is given, from the root; withheld variables that a failing program mentions"},
-	"internal/execclient":  {480, "new: sessions of a client of an exec-server"},
+	"internal/execclient":  {605, "new: sessions of a client of an exec-server"},
 	"internal/execserver":  {3525, "the ceiling for clients, questions, named sandboxes, outcomes; one shared sandbox for each session; the proxy of the machine; hosts of clients; signals of exits; less: what performs requests about files has a room of its own; an end that clients are told; a log on disk; clients in memory; canceling and observing; renames, permissions, links and appending; judged runs, and questions to clients; whether there is something to do; HTTP requests; configuration and discovery; resize, closing the input, lists, signals by name and a grace; watches for files; bounds of what is kept of ended processes; requests about files, also in a sandbox; new: sessions and processes of the exec-server protocol"},
 	"internal/failure":     {150, "the fix beside a running command; new: from internal/cli"},
 	"internal/fetch":       {190, "new: HTTP requests for clients of the exec-server"},

@@ -159,6 +159,7 @@ var layers = map[string]int{
 	"internal/runs":       layerTools,
 	"internal/execserver": layerServers,
 
+	"client":             layerDoors,
 	"internal/cachelist": layerDoors,
 	"internal/checking":  layerDoors,
 	"internal/console":   layerDoors,
@@ -224,7 +225,7 @@ var walls = []wall{
 	{
 		from: []string{anyRoom},
 		apart: []string{
-			"unified", "internal/checking", "internal/config", "internal/console", "internal/fleet", "internal/mcpserver",
+			"unified", "client", "internal/checking", "internal/config", "internal/console", "internal/fleet", "internal/mcpserver",
 			"internal/cli", "internal/failure", "internal/runargs", "cmd/sallyport", "internal/bench", "internal/archtest", "internal/runlog", "internal/runs", "internal/why",
 		},
 		to:     []string{rootRoom},

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -51,7 +52,7 @@ type Options struct {
 	// connection: those that were sent meanwhile are lost. Nil is not called.
 	OnResume func()
 	// OnRequest answers a request of the server, in a goroutine of its own. Its context ends with
-	// the connection. An error that is no *jsonrpc.Error is sent as an internal one. Nil refuses
+	// the connection, and when the server withdraws the request. An error that is no *jsonrpc.Error is sent as an internal one. Nil refuses
 	// all requests.
 	OnRequest func(ctx context.Context, method string, params json.RawMessage) (any, error)
 }
@@ -60,6 +61,8 @@ const (
 	// handshakeTime is how long connecting and the handshake may take together.
 	handshakeTime = 10 * time.Second
 	defaultResume = time.Minute
+	// settleTime is how long the answer to a start that was canceled is waited for.
+	settleTime = 10 * time.Second
 	// maxRequests is how many requests of the server are answered at once.
 	maxRequests = 64
 )
@@ -153,7 +156,7 @@ func (c *Client) Close() error {
 // Call performs a request and decodes its result, unless result is nil. It blocks until there is an
 // answer or ctx ends, and while there is no connection. The error is a *jsonrpc.Error from the
 // server, a *TransportError when the connection has ended, or the cause of ctx: the request may
-// have been performed then.
+// have been performed then. Only run/start is answered also after the end of ctx, which cancels it.
 func (c *Client) Call(ctx context.Context, method string, params, result any) error {
 	return c.perform(ctx, method, params, result, false)
 }
@@ -178,10 +181,7 @@ func (c *Client) perform(ctx context.Context, method string, params, result any,
 	select {
 	case a = <-k.answer:
 	case <-ctx.Done():
-		c.mu.Lock()
-		delete(c.calls, k.id)
-		c.mu.Unlock()
-		return context.Cause(ctx)
+		a = c.giveUp(ctx, method, k)
 	}
 	if a.err != nil || result == nil {
 		return a.err
@@ -190,6 +190,42 @@ func (c *Client) perform(ctx context.Context, method string, params, result any,
 		return fmt.Errorf("the server's answer to %s is invalid: %w", method, err)
 	}
 	return nil
+}
+
+// giveUp returns the answer for a call whose context has ended. A server of runs is told, so that nothing
+// waits there any more; a start is then answered: with an error, or it came too late.
+func (c *Client) giveUp(ctx context.Context, method string, k *call) answer {
+	c.mu.Lock()
+	settles := method == startRun && k.sent
+	if !settles {
+		delete(c.calls, k.id)
+	}
+	conn := c.conn
+	c.mu.Unlock()
+	if strings.HasPrefix(method, runMethods) && conn != nil {
+		if text, err := jsonrpc.Notification(wire.MethodCancel, wire.Canceled{ID: jsonrpc.Number(k.id)}); err == nil { // a number always encodes
+			_ = conn.Send(text) // likewise
+		}
+	}
+	if !settles {
+		return answer{err: context.Cause(ctx)}
+	}
+	late := time.NewTimer(settleTime)
+	defer late.Stop()
+	var a answer
+	select {
+	case a = <-k.answer: // also when the connection ends
+	case <-late.C:
+		c.mu.Lock()
+		delete(c.calls, k.id)
+		c.mu.Unlock()
+		return answer{err: &TransportError{Sent: true, Err: context.Cause(ctx)}}
+	}
+	var refused *jsonrpc.Error
+	if errors.As(a.err, &refused) && refused.Code == jsonrpc.CodeCanceled {
+		a.err = context.Cause(ctx)
+	}
+	return a
 }
 
 // enter adds a call. Conn is what to send its message on; nil while there is no connection.

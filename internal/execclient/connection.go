@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"github.com/sallyport-dev/sallyport/internal/caller"
@@ -48,6 +49,7 @@ func (c *Client) serve(conn *jsonrpc.Conn) (useful bool, err error) {
 	defer end()
 	defer conn.Close()
 	slots := make(chan struct{}, maxRequests)
+	var asked sync.Map // what ends the contexts of requests in progress, by their IDs
 	for ; ; useful = true {
 		m, err := conn.Read()
 		if errors.Is(err, io.EOF) {
@@ -55,6 +57,10 @@ func (c *Client) serve(conn *jsonrpc.Conn) (useful bool, err error) {
 		}
 		if err != nil {
 			return useful, err
+		}
+		if m.Kind == jsonrpc.KindNotification && m.Method == wire.MethodCancel {
+			withdraw(&asked, m)
+			continue
 		}
 		if m.Kind != jsonrpc.KindRequest {
 			if err := c.receive(m); err != nil {
@@ -64,13 +70,29 @@ func (c *Client) serve(conn *jsonrpc.Conn) (useful bool, err error) {
 		}
 		select {
 		case slots <- struct{}{}:
+			ctx, cancel := context.WithCancel(life)
+			asked.Store(m.ID, cancel)
 			c.work.Go(func() {
 				defer func() { <-slots }()
-				c.answer(life, conn, m)
+				defer cancel()
+				c.answer(ctx, conn, m)
+				asked.Delete(m.ID)
 			})
 		default: // to wait would hold up the answers that requests may wait for
 			c.refuse(conn, m.ID, &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: "too many requests at once"})
 		}
+	}
+}
+
+// withdraw ends the context of a request that the server has withdrawn.
+func withdraw(asked *sync.Map, m *jsonrpc.Message) {
+	p, err := wire.Decode[wire.Canceled](m.Params)
+	if err != nil {
+		return
+	}
+	open, _ := asked.Load(p.ID)
+	if cancel, ok := open.(context.CancelFunc); ok {
+		cancel()
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/internal/execclient"
 	"github.com/sallyport-dev/sallyport/internal/failure"
 	"github.com/sallyport-dev/sallyport/internal/input"
 	"github.com/sallyport-dev/sallyport/internal/prompt"
@@ -161,7 +162,7 @@ func (a *attachment) result(ctx context.Context) (json.RawMessage, error) {
 	if a.reading != nil && a.reading.result != nil {
 		return a.reading.result, nil
 	}
-	text, err := resultOf(ctx, a.c, a.run.RunID, a.out.silent)
+	text, err := execclient.RunResult(ctx, a.c, a.run.RunID, a.out.silent)
 	if err != nil {
 		return nil, cmp.Or(context.Cause(ctx), err)
 	}

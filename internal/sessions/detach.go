@@ -6,19 +6,15 @@ package sessions
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"strings"
 	"unicode/utf8"
 
-	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/approval/terminal"
 	"github.com/sallyport-dev/sallyport/internal/execclient"
 	"github.com/sallyport-dev/sallyport/internal/failure"
-	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
 	"github.com/sallyport-dev/sallyport/internal/printable"
 	"github.com/sallyport-dev/sallyport/internal/runargs"
 	"github.com/sallyport-dev/sallyport/internal/tty"
-	"github.com/sallyport-dev/sallyport/internal/wire"
 )
 
 // Detach starts a run that goes on without this process, and prints its ID. Run are its flags, and words
@@ -30,7 +26,7 @@ func Detach(ctx context.Context, env *Env, run *runargs.Options, words []string)
 		return err
 	}
 	o := &Options{target: run.Server}
-	c, err := o.connect(ctx, env, true, execclient.Options{Approvals: true, Resume: -1, OnRequest: answer(&terminal.Approver{})})
+	c, err := o.connect(ctx, env, true, execclient.Options{Approvals: true, Resume: -1, OnRequest: execclient.Answer(&terminal.Approver{})})
 	if err != nil {
 		return explain(err, "")
 	}
@@ -79,17 +75,11 @@ func started(env *Env, run *runargs.Options, words []string) (map[string]any, er
 
 // start starts a run and returns its ID, or the result of a command that does not run.
 func start(ctx context.Context, c client, params map[string]any) (id string, result json.RawMessage, err error) {
-	var got struct {
-		wire.RunStartResult
-		Result json.RawMessage `json:"result"`
+	id, result, err = execclient.StartRun(ctx, c, params)
+	if err != nil || id == "" {
+		return "", result, explain(err, "")
 	}
-	if err := c.Call(ctx, "run/start", params, &got); err != nil {
-		return "", nil, explain(err, "")
-	}
-	if !got.Started {
-		return "", got.Result, nil
-	}
-	return got.RunID, nil, checkID(got.RunID)
+	return id, nil, checkID(id)
 }
 
 // variables returns the environment by name, without what no message carries.
@@ -105,33 +95,4 @@ func variables(env *Env) map[string]string {
 		}
 	}
 	return out
-}
-
-// answer returns the function that answers the questions of a server about a run.
-func answer(a approval.Approver) func(context.Context, string, json.RawMessage) (any, error) {
-	return func(ctx context.Context, method string, params json.RawMessage) (any, error) {
-		if method != wire.MethodApprove {
-			return nil, &jsonrpc.Error{Code: jsonrpc.CodeNoMethod, Message: "unknown method " + method}
-		}
-		var asked struct {
-			Request approval.Request `json:"request"`
-		}
-		if err := json.Unmarshal(params, &asked); err != nil {
-			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: err.Error()}
-		}
-		d, err := approval.Ask(ctx, a, &asked.Request)
-		if errors.Is(err, approval.ErrPass) {
-			return decided{Decision: "none", Message: "there is no terminal to ask on"}, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		return decided{Decision: d.Answer.String(), Message: d.Message}, nil
-	}
-}
-
-// A decided is the answer to a question.
-type decided struct {
-	Decision string `json:"decision"`
-	Message  string `json:"message"`
 }

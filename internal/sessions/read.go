@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"unicode/utf8"
 
+	"github.com/sallyport-dev/sallyport/internal/execclient"
 	"github.com/sallyport-dev/sallyport/internal/failure"
 	"github.com/sallyport-dev/sallyport/internal/printable"
 	terminal "github.com/sallyport-dev/sallyport/internal/screen"
@@ -220,7 +221,7 @@ func wait(ctx context.Context, env *Env, o *Options, words []string) error {
 		}
 		if o.json {
 			if got.Reason == reasonExited {
-				if whole, err := resultOf(ctx, c, id, true); err == nil { // else it was removed meanwhile
+				if whole, err := execclient.RunResult(ctx, c, id, true); err == nil { // else it was removed meanwhile
 					got.Result = whole
 				}
 			}

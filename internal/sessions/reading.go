@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/sallyport-dev/sallyport/internal/execclient"
 	"github.com/sallyport-dev/sallyport/internal/failure"
 	"github.com/sallyport-dev/sallyport/internal/wire"
 )
@@ -199,7 +200,7 @@ func (a *attachment) wasEnded(ctx context.Context) bool {
 	if a.c.Repeat(ctx, "run/wait", map[string]any{"runId": a.run.RunID, "for": map[string]any{"exit": true}}, nil) != nil {
 		return false
 	}
-	text, err := resultOf(ctx, a.c, a.run.RunID, false)
+	text, err := execclient.RunResult(ctx, a.c, a.run.RunID, false)
 	if err != nil || json.Unmarshal(text, &of) != nil {
 		return false
 	}
@@ -254,33 +255,4 @@ func (a *attachment) watch(ctx context.Context) (stop func()) {
 // say tells the server something about the reader of the run, which may have ended.
 func (a *attachment) say(ctx context.Context, what map[string]any) {
 	_ = a.c.Repeat(ctx, "run/read", map[string]any{"runId": a.run.RunID, "after": 0, "maxBytes": 1, "reader": what}, nil)
-}
-
-// resultOf returns the result of a run that has ended, with or without its output. With it, it comes in
-// parts: one message may not carry it.
-func resultOf(ctx context.Context, c client, id string, output bool) (json.RawMessage, error) {
-	var text []byte
-	for {
-		var got struct {
-			wire.RunResult
-			Result json.RawMessage `json:"result"`
-		}
-		params := map[string]any{"runId": id, "output": output}
-		if output {
-			params["from"] = len(text)
-		}
-		if err := c.Repeat(ctx, "run/result", params, &got); err != nil {
-			return nil, err
-		}
-		if got.Result != nil { // all of it, also from servers that know no parts
-			return got.Result, nil
-		}
-		text = append(text, got.Part...)
-		switch {
-		case got.Complete:
-			return text, nil
-		case len(got.Part) == 0:
-			return nil, failure.New("the server sent a part of a result that is empty")
-		}
-	}
 }

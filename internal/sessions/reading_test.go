@@ -4,9 +4,7 @@
 package sessions
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"strings"
 	"testing"
 
@@ -45,53 +43,5 @@ func TestComplete(t *testing.T) {
 				t.Errorf("%v, want %q", err, test.want)
 			}
 		})
-	}
-}
-
-// A parted is a client of a server that has a result in parts of 3 bytes; an older one has it whole.
-type parted struct {
-	text string
-	old  bool
-	hole bool // a part is empty
-}
-
-func (p parted) Call(context.Context, string, any, any) error { return errors.ErrUnsupported }
-func (p parted) Close() error                                 { return nil }
-
-func (p parted) Repeat(_ context.Context, _ string, params, result any) error {
-	text, _ := json.Marshal(params)
-	var asked wire.RunResultOf
-	if err := json.Unmarshal(text, &asked); err != nil {
-		return err
-	}
-	answer := map[string]any{"result": json.RawMessage(p.text)}
-	if !p.old && asked.From != nil {
-		rest := p.text[*asked.From:]
-		part := rest[:min(3, len(rest))]
-		if p.hole {
-			part = ""
-		}
-		answer = map[string]any{"part": []byte(part), "complete": !p.hole && len(part) == len(rest)}
-	}
-	text, err := json.Marshal(answer)
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(text, result)
-}
-
-// TestResultOf: a result comes whole, in parts, and from servers that know none.
-func TestResultOf(t *testing.T) {
-	const text = `{"exit_code":3}`
-	for _, old := range []bool{false, true} {
-		for _, output := range []bool{false, true} {
-			got, err := resultOf(t.Context(), parted{text: text, old: old}, "1", output)
-			if string(got) != text || err != nil {
-				t.Errorf("old %v, output %v: %s, %v", old, output, got, err)
-			}
-		}
-	}
-	if got, err := resultOf(t.Context(), parted{text: text, hole: true}, "1", true); err == nil {
-		t.Errorf("%s", got)
 	}
 }

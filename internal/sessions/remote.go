@@ -38,7 +38,7 @@ func Remote(ctx context.Context, env *Env, run *runargs.Options, words []string,
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	o := &Options{target: run.Server}
 	shared := new(turns)
-	opts := execclient.Options{Approvals: true, OnRequest: answer(&terminal.Approver{Around: shared.around})}
+	opts := execclient.Options{Approvals: true, OnRequest: execclient.Answer(&terminal.Approver{Around: shared.around})}
 	params, err := started(env, run, words)
 	if err != nil {
 		return nil, err

@@ -60,8 +60,7 @@ type Options struct {
 
 // A client speaks with a server.
 type client interface {
-	Call(ctx context.Context, method string, params, result any) error
-	Repeat(ctx context.Context, method string, params, result any) error
+	execclient.Caller
 	Close() error
 }
 
@@ -187,29 +186,14 @@ func shortened(s string) string {
 // reasonOf returns the word with which a server refused a request about a run, empty for none, and
 // the exit code for that.
 func reasonOf(err error) (why runs.Reason, code int) {
-	data := dataOf(err)
-	return data.Reason, cmp.Or(data.Exit, failure.CodeFailed)
+	r := execclient.RefusalOf(err)
+	return runs.Reason(r.Reason), cmp.Or(r.Exit, failure.CodeFailed)
 }
 
 // refusal returns that word, and how much of the input was taken.
 func refusal(err error) (why runs.Reason, taken int) {
-	data := dataOf(err)
-	return data.Reason, data.Taken
-}
-
-// A refused is what is in the data of an error about a run.
-type refused struct {
-	Reason runs.Reason `json:"reason"`
-	Taken  int         `json:"taken"`
-	Exit   int         `json:"exitCode"`
-}
-
-func dataOf(err error) (data refused) {
-	var answer *jsonrpc.Error
-	if errors.As(err, &answer) {
-		_ = json.Unmarshal(answer.Data, &data) // other errors have other data, or none
-	}
-	return data
+	r := execclient.RefusalOf(err)
+	return runs.Reason(r.Reason), r.Taken
 }
 
 // explain turns an error of the server about a run into one for people.

@@ -15,9 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/internal/failure"
-	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
 	"github.com/sallyport-dev/sallyport/internal/runargs"
 	"github.com/sallyport-dev/sallyport/internal/wire"
 )
@@ -185,39 +183,6 @@ func TestLeave(t *testing.T) {
 	}
 	if err := leave(nil, json.RawMessage(`[]`), false); err == nil {
 		t.Error("a list is no result")
-	}
-}
-
-// TestAnswer: questions of a server are asked, and everything else denies.
-func TestAnswer(t *testing.T) {
-	question := &approval.Request{ID: "q", Kind: approval.KindCommand, Args: []string{"rm", "x"}, Available: []approval.Answer{approval.Approved, approval.Denied}}
-	text, err := json.Marshal(map[string]any{"runId": "1", "request": question})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, test := range []struct {
-		name, method string
-		params       string
-		answer       approval.Approver
-		want         string
-		code         int64
-	}{
-		{"approved", wire.MethodApprove, string(text), approval.Fixed(approval.Decision{Answer: approval.Approved}), "approved", 0},
-		{"denied", wire.MethodApprove, string(text), approval.Fixed(approval.Decision{Answer: approval.Denied}), "denied", 0},
-		{"not offered", wire.MethodApprove, string(text), approval.Fixed(approval.Decision{Answer: approval.ApprovedForSession}), "denied", 0},
-		{"no terminal", wire.MethodApprove, string(text), approval.Chain(), "none", 0},
-		{"another method", "run/other", string(text), approval.Fixed(approval.Decision{Answer: approval.Approved}), "", jsonrpc.CodeNoMethod},
-		{"no question", wire.MethodApprove, `{"request":[]}`, approval.Fixed(approval.Decision{Answer: approval.Approved}), "", jsonrpc.CodeInvalidParams},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			got, err := answer(test.answer)(t.Context(), test.method, json.RawMessage(test.params))
-			var refused *jsonrpc.Error
-			errors.As(err, &refused)
-			d, _ := got.(decided)
-			if d.Decision != test.want || test.code != 0 && (refused == nil || refused.Code != test.code) {
-				t.Errorf("%+v, %v", got, err)
-			}
-		})
 	}
 }
 

@@ -29,7 +29,7 @@ type RunStart struct {
 	Events    bool              `json:"events,omitempty"`
 	Reader    bool              `json:"reader,omitempty"`  // the command waits for a reader, which says so in its requests
 	Dir       string            `json:"cwd,omitempty"`     // a path; empty means the directory of the server
-	Env       map[string]string `json:"env,omitempty"`     // nil means the environment of the server
+	Env       map[string]string `json:"env,omitzero"`      // nil means the environment of the server
 	Hidden    []string          `json:"hidden,omitempty"`  // paths that a run in a sandbox does not read, beside what its policy says
 	TTY       *RunSize          `json:"tty,omitempty"`     // nil for none
 	Sandbox   *RunSandbox       `json:"sandbox,omitempty"` // that the run joins; nil for one of its own

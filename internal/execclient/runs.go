@@ -1,0 +1,125 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package execclient
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/sallyport-dev/sallyport/approval"
+	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
+	"github.com/sallyport-dev/sallyport/internal/wire"
+)
+
+// A Caller is a Client, for requests about runs.
+type Caller interface {
+	Call(ctx context.Context, method string, params, result any) error
+	Repeat(ctx context.Context, method string, params, result any) error
+}
+
+const (
+	// runMethods begins the names of methods about runs, and startRun is the one that starts them.
+	runMethods = "run/"
+	startRun   = runMethods + "start"
+)
+
+// StartRun starts a run, with the parameters of run/start, and returns its ID, or the JSON form of the
+// result of a command that does not run. The end of ctx prevents the start, or ends the run if it came too
+// late for that.
+func StartRun(ctx context.Context, c Caller, params any) (id string, result json.RawMessage, err error) {
+	var got struct {
+		wire.RunStartResult
+		Result json.RawMessage `json:"result"`
+	}
+	switch err := c.Call(ctx, startRun, params, &got); {
+	case err != nil:
+		return "", nil, err
+	case !got.Started:
+		return "", got.Result, nil
+	case got.RunID == "":
+		return "", nil, errNoID
+	}
+	if ctx.Err() == nil {
+		return got.RunID, nil, nil
+	}
+	if err := c.Repeat(context.WithoutCancel(ctx), "run/remove", wire.RunParams{RunID: got.RunID}, nil); err != nil {
+		return "", nil, err
+	}
+	return "", nil, context.Cause(ctx)
+}
+
+// errNoID is for a run that could not be reached.
+var errNoID = errors.New("the server started a run and did not tell its ID")
+
+// errEmptyPart ends the read of a result that would never be complete.
+var errEmptyPart = errors.New("the server sent a part of a result that is empty")
+
+// RunResult returns the JSON form of the result of a run that has ended, with or without its output. With
+// it, it comes in parts: one message may not carry it.
+func RunResult(ctx context.Context, c Caller, id string, output bool) (json.RawMessage, error) {
+	var text []byte
+	for {
+		var got struct {
+			wire.RunResult
+			Result json.RawMessage `json:"result"`
+		}
+		params := map[string]any{"runId": id, "output": output}
+		if output {
+			params["from"] = len(text)
+		}
+		if err := c.Repeat(ctx, "run/result", params, &got); err != nil {
+			return nil, err
+		}
+		if got.Result != nil { // all of it, also from servers that know no parts
+			return got.Result, nil
+		}
+		text = append(text, got.Part...)
+		switch {
+		case got.Complete:
+			return text, nil
+		case len(got.Part) == 0:
+			return nil, errEmptyPart
+		}
+	}
+}
+
+// A Refusal is why a server refused a request about a run. The zero Refusal says nothing.
+type Refusal struct {
+	Reason string `json:"reason"`   // a word
+	Taken  int    `json:"taken"`    // bytes of a write
+	Exit   int    `json:"exitCode"` // of "sallyport run" for a run that is invalid
+}
+
+// RefusalOf returns what an error says.
+func RefusalOf(err error) (r Refusal) {
+	var answer *jsonrpc.Error
+	if errors.As(err, &answer) {
+		_ = json.Unmarshal(answer.Data, &r) // other errors have other data, or none
+	}
+	return r
+}
+
+// Answer returns the [Options.OnRequest] that has an approver answer the questions of a server about runs.
+func Answer(a approval.Approver) func(context.Context, string, json.RawMessage) (any, error) {
+	return func(ctx context.Context, method string, params json.RawMessage) (any, error) {
+		if method != wire.MethodApprove {
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeNoMethod, Message: "unknown method " + method}
+		}
+		var asked struct {
+			Request approval.Request `json:"request"`
+		}
+		if err := json.Unmarshal(params, &asked); err != nil {
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: err.Error()}
+		}
+		d, err := approval.Ask(ctx, a, &asked.Request)
+		if errors.Is(err, approval.ErrPass) {
+			return wire.RunApproval{Decision: "none", Message: "there is no terminal to ask on"}, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		return wire.RunApproval{Decision: d.Answer.String(), Message: d.Message}, nil
+	}
+}

@@ -1,0 +1,96 @@
+// Copyright 2026 The sallyport Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package execclient
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"github.com/sallyport-dev/sallyport/approval"
+	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
+	"github.com/sallyport-dev/sallyport/internal/wire"
+)
+
+// TestAnswer: questions of a server are asked, and everything else denies.
+func TestAnswer(t *testing.T) {
+	question := &approval.Request{ID: "q", Kind: approval.KindCommand, Args: []string{"rm", "x"}, Available: []approval.Answer{approval.Approved, approval.Denied}}
+	text, err := json.Marshal(map[string]any{"runId": "1", "request": question})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		name, method string
+		params       string
+		answer       approval.Approver
+		want         string
+		code         int64
+	}{
+		{"approved", wire.MethodApprove, string(text), approval.Fixed(approval.Decision{Answer: approval.Approved}), "approved", 0},
+		{"denied", wire.MethodApprove, string(text), approval.Fixed(approval.Decision{Answer: approval.Denied}), "denied", 0},
+		{"not offered", wire.MethodApprove, string(text), approval.Fixed(approval.Decision{Answer: approval.ApprovedForSession}), "denied", 0},
+		{"no terminal", wire.MethodApprove, string(text), approval.Chain(), "none", 0},
+		{"another method", "run/other", string(text), approval.Fixed(approval.Decision{Answer: approval.Approved}), "", jsonrpc.CodeNoMethod},
+		{"no question", wire.MethodApprove, `{"request":[]}`, approval.Fixed(approval.Decision{Answer: approval.Approved}), "", jsonrpc.CodeInvalidParams},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got, err := Answer(test.answer)(t.Context(), test.method, json.RawMessage(test.params))
+			var refused *jsonrpc.Error
+			errors.As(err, &refused)
+			d, _ := got.(wire.RunApproval)
+			if d.Decision != test.want || test.code != 0 && (refused == nil || refused.Code != test.code) {
+				t.Errorf("%+v, %v", got, err)
+			}
+		})
+	}
+}
+
+// A parted is a client of a server that has a result in parts of 3 bytes; an older one has it whole.
+type parted struct {
+	text string
+	old  bool
+	hole bool // a part is empty
+}
+
+func (p parted) Call(context.Context, string, any, any) error { return errors.ErrUnsupported }
+func (p parted) Close() error                                 { return nil }
+
+func (p parted) Repeat(_ context.Context, _ string, params, result any) error {
+	text, _ := json.Marshal(params)
+	var asked wire.RunResultOf
+	if err := json.Unmarshal(text, &asked); err != nil {
+		return err
+	}
+	answer := map[string]any{"result": json.RawMessage(p.text)}
+	if !p.old && asked.From != nil {
+		rest := p.text[*asked.From:]
+		part := rest[:min(3, len(rest))]
+		if p.hole {
+			part = ""
+		}
+		answer = map[string]any{"part": []byte(part), "complete": !p.hole && len(part) == len(rest)}
+	}
+	text, err := json.Marshal(answer)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, result)
+}
+
+// TestRunResult: a result comes whole, in parts, and from servers that know none.
+func TestRunResult(t *testing.T) {
+	const text = `{"exit_code":3}`
+	for _, old := range []bool{false, true} {
+		for _, output := range []bool{false, true} {
+			got, err := RunResult(t.Context(), parted{text: text, old: old}, "1", output)
+			if string(got) != text || err != nil {
+				t.Errorf("old %v, output %v: %s, %v", old, output, got, err)
+			}
+		}
+	}
+	if got, err := RunResult(t.Context(), parted{text: text, hole: true}, "1", true); err == nil {
+		t.Errorf("%s", got)
+	}
+}
