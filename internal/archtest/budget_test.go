@@ -50,7 +50,7 @@ const (
 	// by content, by variables and in settings 1 700; one gate for the bytes of a host 900; what cannot
 	// be read, layers by policy and bounded locks 800; the rest of the second half of 2026-11 800.
 	// Clients of the exec-server are bounded, and told what sandboxes did, in 700.
-	maxCodeLines = 95_750
+	maxCodeLines = 95_940
 	maxRoomLines = 3_530 // of one package; that of the exec-server has its ceiling, questions and outcomes of processes
 )
 
@@ -64,12 +64,12 @@ type budget struct {
 // budgets has a line for every package with code.
 var budgets = map[string]budget{
 	".":                    {3200, "sandboxes that commands share, with limits, lists and an idle time; second attempts of sessions; outcomes of sandboxes; strict review; events of reviews; paths of questions as they lead when they are asked; questions, second attempts and what they rest on; rules and approval policy of a Runner, and what they make of a policy; commands that wait for a sink; their descriptors; what a wait returns is decided and taken in one step"},
-	"approval":             {815, "files of a question, what cannot be read, who else could change them; what is lifted beside the sandbox; the words of what is opened, from the root; strict review; reviews of questions, told to all who wait; requests, answers, who is asked, what is remembered; new: when a command needs an approval"},
+	"approval":             {820, "files of a question, what cannot be read, who else could change them; what is lifted beside the sandbox; the words of what is opened, from the root; strict review; reviews of questions, told to all who wait; requests, answers, who is asked, what is remembered; new: when a command needs an approval"},
 	"client":               {430, "new: judged runs of an exec-server in Go, by run/*"},
 	"cmd/sallyport":        {20, ""},
 	"approval/program":     {200, "new: a program decides"},
 	"approval/terminal":    {195, "a question as text, and one that was answered elsewhere; new: a person decides"},
-	"event":                {540, "decoding of events; why a command is held, and what it requires; outcomes of sandboxes; events of reviews; events of approvals"},
+	"event":                {545, "decoding of events; why a command is held, and what it requires; outcomes of sandboxes; events of reviews; events of approvals"},
 	"executor":             {445, "the contract of shared sandboxes, sums of what was used; records of a network, and hosts that were reached; hosts that the proxy refused; what the system said of a path; what is new, as part of the end of a process"},
 	"executor/local":       {770, "shared sandboxes, also those of other processes, and one for each conversation; streams of a Go pipe block, as programs expect"},
 	"executor/remote":      {1635, "outcomes, waits; starts that were dropped with their connection; TLS that would be opened here; hosts; output that the server has on disk, binary output; new: commands through an exec-server"},
@@ -83,12 +83,12 @@ var budgets = map[string]budget{
 	"internal/config":      {3180, "what bounds clients of the exec-server; flags that open only what they name; what other runs may write; variables that widen; values in files; published ports, with their ceiling; rules for requests; credentials that commands use and do not get; which TLS is opened; the proxy of the machine: which layer names it, below a ceiling, and values that are shown without a password; a flag for questions about hosts; grants of hosts, with their ceiling; patterns of hosts, with their ceiling; the reviewing model, from internal/cli; the schema of managed rules; how long a question waits; keys of the reviewer; rules in managed files, what a ceiling on the mode means for lists; settings in layers, with a ceiling, profiles, a schema and who set what"},
 	"internal/credentials": {1725, "more tools and copies; many more stores, those that variables name, secrets by content, and settings whose secrets are replaced"},
 	"internal/darwin":      {215, "the own program"},
-	"internal/eventlog":    {385, "the queue of events, from the root; records of a network; new: records of decisions, under the names of telemetry"},
+	"internal/eventlog":    {405, "the queue of events, from the root; records of a network; new: records of decisions, under the names of telemetry"},
 	"internal/credswap":    {1005, "frames of websockets; names of trailers; headers that ask for parts; copies of files with dummies; new: dummies of credentials, replaced in requests and responses, also in streams and encodings"},
 	"internal/daemon":      {225, "a program that is started for others; new: the exec-server of this user that keeps detached runs"},
 	"internal/doctor":      {890, "the proxy of the machine; whether connections are led away; the socket of the proxy; the diagnosis and what was cleaned up, from internal/cli"},
 	"internal/environ":     {975, "what a command is given, from the root; withheld variables that a failing program mentions"},
-	"internal/execclient":  {605, "new: sessions of a client of an exec-server"},
+	"internal/execclient":  {610, "new: sessions of a client of an exec-server"},
 	"internal/execserver":  {3525, "the ceiling for clients, questions, named sandboxes, outcomes; one shared sandbox for each session; the proxy of the machine; hosts of clients; signals of exits; less: what performs requests about files has a room of its own; an end that clients are told; a log on disk; clients in memory; canceling and observing; renames, permissions, links and appending; judged runs, and questions to clients; whether there is something to do; HTTP requests; configuration and discovery; resize, closing the input, lists, signals by name and a grace; watches for files; bounds of what is kept of ended processes; requests about files, also in a sandbox; new: sessions and processes of the exec-server protocol"},
 	"internal/failure":     {150, "the fix beside a running command; new: from internal/cli"},
 	"internal/fetch":       {190, "new: HTTP requests for clients of the exec-server"},
@@ -104,7 +104,7 @@ var budgets = map[string]budget{
 	"internal/identity":    {775, "files of a command by content, outputs, the look before a start; new: from the root"},
 	"internal/intercept":   {625, "fixed words for errors, hop-by-hop headers, targets and upgrades; rules for requests; certificates for Java; requests that are changed; new: TLS that is opened: an authority, the certificates that are trusted, and both sides of HTTP"},
 	"internal/trustenv":    {68, "options of Java; new: the files and variables of certificates"},
-	"internal/caller":      {75, "new: contexts that are nil, and panics of the caller, as errors"},
+	"internal/caller":      {90, "new: contexts that are nil, and panics of the caller, as errors"},
 	"internal/lazyjson":    {20, "new: lists of results that are seldom there, from the root"},
 	"internal/hostasks":    {255, "new: questions about hosts while commands run"},
 	"internal/input":       {520, "input is held while a question about another attempt is open; the one queue of three packages; signals that end a question; new: from the root"},
@@ -129,7 +129,7 @@ var budgets = map[string]budget{
 	"internal/printable":   {65, "blank letters"},
 	"internal/plainfile":   {140, "a bounded wait for leases; files that are replaced whole; devices and named pipes in the place of a file are not opened"},
 	"internal/prompt":      {190, "what a program left on the terminal is undone before a question; new: a question on the controlling terminal"},
-	"internal/process":     {1490, "names of signals by number; numbers of signals by name; the exit of a command is told before its streams end, which may be awaited; a reader that is slow after the end is waited for without a timer"},
+	"internal/process":     {1555, "names of signals by number; numbers of signals by name; the exit of a command is told before its streams end, which may be awaited; a reader that is slow after the end is waited for without a timer"},
 	"internal/protect":     {2635, "what approved commands run, the own program, settings with secrets, git settings, what cannot be read; grants of hosts; what appears or vanishes meanwhile is inspected again as a whole; repositories that no command can reach; settings of sallyport are out of reach; sockets of granted services are shown, unless the policy denies them; state directories that a command could make are made before it; each deny pattern keeps a bound of its own; the search for repositories goes on while a command runs, and gives way to starts; deny patterns with one beginning are searched for at once"},
 	"internal/proxyenv":    {290, "logins of proxies in options and settings; hosts that are reached without the proxy; commands without a network get no password of a proxy; new: variables that lead programs to a proxy"},
 	"internal/quietlog":    {10, "new: what go.starlark.net logs where the address space is limited"},
