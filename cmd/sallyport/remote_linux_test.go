@@ -5,6 +5,7 @@ package main
 
 import (
 	"bufio"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -160,4 +161,98 @@ func TestRemoteHosts(t *testing.T) {
 			t.Errorf("%q, %v", text, err)
 		}
 	})
+}
+
+// TestRepeatedSignals: with a terminal and without, each signal is the program's, as often as it comes. Of a run on
+// another server the second one that asks for the end ends it.
+func TestRepeatedSignals(t *testing.T) {
+	d := newParlor(t)
+	testenv.NeedProgram(t, "bash")
+	remote := []string{"--remote", d.server(t)}
+	for _, test := range []struct {
+		name  string
+		flags []string
+		then  string // what the program does after a signal
+		code  int
+	}{
+		{"here", nil, "((n < 3)) || exit 9", 9},
+		{"here, on a terminal", []string{"-t"}, "((n < 3)) || exit 9", 9},
+		{"there", remote, ":", 137},
+		{"there, on a terminal", append(remote, "-t"), ":", 137},
+		{"there, the first is the program's", append(remote, "-t"), "exit 9", 9},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			args := append([]string{"sallyport", "run", "-C", d.work, "--kill-after", "100ms"}, test.flags...)
+			cmd := d.command(t, append(args, "--", "bash", "-c",
+				`trap 'echo "got $((++n))"; '"$1" TERM; trap "" HUP; echo "got 0"; while :; do sleep 600 & wait; done`, "bash", test.then)...)
+			out, err := cmd.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			lines := bufio.NewScanner(out)
+			sent, most := 0, 3
+			if test.code == 137 {
+				most = 2
+			}
+			for lines.Scan() {
+				if got := strings.TrimSpace(lines.Text()); sent < most && got == fmt.Sprint("got ", sent) {
+					_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended
+					sent++
+				}
+			}
+			if _ = cmd.Wait(); cmd.ProcessState.ExitCode() != test.code {
+				t.Errorf("%v after %d signals, want exit code %d", cmd.ProcessState, sent, test.code)
+			}
+		})
+	}
+}
+
+// TestSignalsNoAnswer: the third signal ends a run whose server does not answer.
+func TestSignalsNoAnswer(t *testing.T) {
+	d := newParlor(t)
+	for _, flags := range [][]string{nil, {"-t"}} {
+		socket := filepath.Join(t.TempDir(), "s")
+		server := d.command(t, "sallyport", "exec-server", "--listen", "unix://"+socket)
+		said, err := server.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := server.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if !bufio.NewScanner(said).Scan() {
+			t.Fatal("the server does not start")
+		}
+		args := append([]string{"sallyport", "run", "--remote", "unix://" + socket, "-C", d.work}, flags...)
+		cmd := d.command(t, append(args, "--", "sh", "-c", "echo ready; exec sleep 600")...)
+		var errs strings.Builder
+		cmd.Stderr = &errs
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if !bufio.NewScanner(out).Scan() {
+			t.Fatal("the command does not start")
+		}
+		if err := server.Process.Signal(syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} { // different ones are not joined
+			if err := cmd.Process.Signal(s); err != nil {
+				t.Error(err)
+			}
+		}
+		if _ = cmd.Wait(); cmd.ProcessState.Success() || !strings.Contains(errs.String(), "the command may go on there as session ") {
+			t.Errorf("%s: %v, %q", flags, cmd.ProcessState, errs.String())
+		}
+		_ = server.Process.Signal(syscall.SIGCONT) // the end of the test ends it
+		_ = server.Process.Signal(syscall.SIGTERM)
+		_ = server.Wait()
+	}
 }

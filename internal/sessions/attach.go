@@ -33,7 +33,10 @@ const maxReplay = 1 << 20
 var errDetached = errors.New("detached")
 
 // A signalError is the cause of the end when this process gets a signal.
-type signalError struct{ signal syscall.Signal }
+type signalError struct {
+	signal syscall.Signal
+	atOnce bool // the server may not answer any more
+}
 
 func (e *signalError) Error() string { return e.signal.String() }
 
@@ -84,7 +87,11 @@ func attachTo(ctx context.Context, env *Env, o *Options, words []string) error {
 // follow shows the output and passes keys on until the run has ended. It returns the result. The
 // terminal is as before when it returns.
 func (a *attachment) follow(ctx context.Context) (json.RawMessage, error) {
-	defer a.signals()()
+	if a.reading != nil {
+		defer a.forward(ctx)()
+	} else {
+		defer a.signals()()
+	}
 	if err := a.open(); err != nil {
 		return nil, err
 	}
@@ -182,7 +189,7 @@ func (a *attachment) signals() (stop func()) {
 		select {
 		case s := <-arrived:
 			number, _ := s.(syscall.Signal)
-			a.end(&signalError{number})
+			a.end(&signalError{signal: number})
 		case <-over:
 		}
 	})
@@ -303,7 +310,7 @@ func (a *attachment) typed(ctx context.Context) {
 		n, err := a.term.Read(buf)
 		if err != nil {
 			if errors.Is(err, tty.ErrGone) {
-				a.end(&signalError{syscall.SIGHUP})
+				a.end(&signalError{signal: syscall.SIGHUP})
 			}
 			return
 		}

@@ -8,12 +8,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"os"
 	"os/signal"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/sallyport-dev/sallyport/approval/terminal"
 	"github.com/sallyport-dev/sallyport/executor"
@@ -82,10 +84,25 @@ func Remote(ctx context.Context, env *Env, run *runargs.Options, words []string,
 		return nil, failure.New("the connection to %s is lost: %v; the command may go on there as session %s", run.Server.URL, err, id)
 	}
 	// One that has ended has been told of, and one that has not is to end.
+	var by *signalError
+	signaled := errors.As(err, &by)
 	if run.Join == "" { // which ends with the connection
-		if gone := c.Call(context.WithoutCancel(ctx), "run/remove", map[string]any{"runId": id}, nil); err == nil && gone != nil {
+		removing, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		if signaled && by.atOnce {
+			cancel()
+			removing, cancel = context.WithTimeout(context.WithoutCancel(ctx), lastWord)
+		}
+		gone := c.Call(removing, "run/remove", map[string]any{"runId": id}, nil)
+		cancel()
+		if err == nil && gone != nil {
 			err = gone
 		}
+		if signaled && gone != nil {
+			env.Tell(fmt.Sprintf("the exec-server does not answer; the command may go on there as session %s", id))
+		}
+	}
+	if signaled {
+		return nil, failure.ExitCode(128 + int(by.signal))
 	}
 	if err == nil {
 		err = lines.complete()
@@ -179,10 +196,7 @@ func attend(ctx context.Context, env *Env, c client, id string, run *runargs.Opt
 			}
 		}
 		result, err := a.follow(ctx)
-		var by *signalError
 		switch {
-		case errors.As(err, &by):
-			return nil, failure.ExitCode(128 + int(by.signal))
 		case errors.Is(err, errDetached):
 			a.say(context.WithoutCancel(ctx), map[string]any{"leaves": true})
 			_ = a.left(err)
@@ -208,7 +222,11 @@ func isNull(f *os.File) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0 && !tty.Is(f)
 }
 
-// forward passes signals on to the command. The second one that asks for the end ends it.
+// lastWord is how long a server that may not answer gets to end a run.
+const lastWord = 2 * time.Second
+
+// forward passes signals on to the command. The second one that asks for the end ends it, and the third one
+// ends this process, also where the server does not answer.
 func (a *attachment) forward(ctx context.Context) (stop func()) {
 	arrived, over := make(chan os.Signal, 4), make(chan struct{})
 	asks := map[os.Signal]string{syscall.SIGINT: "SIGINT", syscall.SIGTERM: "SIGTERM", syscall.SIGHUP: "SIGHUP", syscall.SIGQUIT: "SIGQUIT"}
@@ -219,24 +237,39 @@ func (a *attachment) forward(ctx context.Context) (stop func()) {
 			signal.Notify(arrived, s)
 		}
 	}
+	passing := make(chan func(), cap(arrived))
 	a.work.Go(func() {
-		for again := false; ; {
+		for pass := range passing {
+			pass()
+		}
+	})
+	a.work.Go(func() {
+		defer close(passing)
+		for asked := 0; ; {
+			var s os.Signal
 			select {
-			case s := <-arrived:
-				if asks[s] != "" {
-					a.reading.stopped.Store(true)
-					a.work.Go(func() { a.unhold(ctx, over) })
-				}
-				_ = a.c.Call(ctx, "run/signal", map[string]any{"runId": a.run.RunID, "signal": names[s]}, nil) // it may have ended
-				if asks[s] == "" {
-					continue
-				}
-				if again {
-					_ = a.c.Call(ctx, "run/terminate", map[string]any{"runId": a.run.RunID}, nil)
-				}
-				again = true
+			case s = <-arrived:
 			case <-over:
 				return
+			}
+			if asks[s] != "" {
+				asked++
+				a.reading.stopped.Store(true)
+				a.work.Go(func() { a.unhold(ctx, over) })
+			}
+			if number, _ := s.(syscall.Signal); asked > 2 && asks[s] != "" {
+				a.end(&signalError{signal: number, atOnce: true})
+				continue
+			}
+			ends := asked == 2 && asks[s] != ""
+			select {
+			case passing <- func() {
+				_ = a.c.Call(ctx, "run/signal", map[string]any{"runId": a.run.RunID, "signal": names[s]}, nil) // it may have ended
+				if ends {
+					_ = a.c.Call(ctx, "run/terminate", map[string]any{"runId": a.run.RunID}, nil)
+				}
+			}:
+			default: // the server takes none
 			}
 		}
 	})
