@@ -69,3 +69,22 @@ func (c *connection) wasCanceled(ctx context.Context, id jsonrpc.ID) bool {
 	c.fail(id, &jsonrpc.Error{Code: jsonrpc.CodeCanceled, Message: errCanceled.Error()})
 	return true
 }
+
+// beside performs a request that waits, beside all others, and answers it with the result or the error. A
+// perform that goes by its context is canceled by the client.
+func (c *connection) beside(id jsonrpc.ID, perform func(ctx context.Context) (any, error)) {
+	if !c.admit(id) {
+		return
+	}
+	ctx, done := c.cancelable(id)
+	c.work.Go(func() {
+		defer c.reads.Add(-1)
+		defer done()
+		switch result, err := perform(ctx); {
+		case err == nil:
+			c.answer(id, result)
+		case !c.wasCanceled(ctx, id) && c.life.Err() == nil:
+			c.fail(id, runFailure(err))
+		}
+	})
+}

@@ -404,30 +404,21 @@ func (c *connection) readProcess(id jsonrpc.ID, r *wire.Read) {
 	}
 	page, changed := p.page(r)
 	if changed == nil || r.WaitMs == 0 {
-		c.answerPage(id, page)
+		c.answer(id, c.known(page))
 		return
 	}
-	if !c.admit(id) {
-		return
-	}
-	ctx, done := c.cancelable(id)
-	c.work.Go(func() {
-		defer c.reads.Add(-1)
-		defer done()
-		if page, ok := wait(ctx, p, r, changed); ok {
-			c.answerPage(id, page)
-		} else {
-			c.wasCanceled(ctx, id)
-		}
+	c.beside(id, func(ctx context.Context) (any, error) {
+		page, err := wait(ctx, p, r, changed)
+		return c.known(page), err
 	})
 }
 
-// answerPage answers a read.
-func (c *connection) answerPage(id jsonrpc.ID, page wire.ReadResult) {
+// known returns a page with what the client knows.
+func (c *connection) known(page wire.ReadResult) wire.ReadResult {
 	if !c.extends {
 		page.Signal, page.SandboxType = "", "" // as clients of the protocol know it
 	}
-	c.answer(id, page)
+	return page
 }
 
 // admit counts a request that waits beside others, and ends with reads.Add(-1). It answers one that
@@ -447,20 +438,20 @@ func milliseconds(n uint64) time.Duration {
 	return time.Duration(min(n, most)) * time.Millisecond
 }
 
-// wait waits until a read has something to return, or its time is over; false when ctx has ended.
-func wait(ctx context.Context, p *process, r *wire.Read, changed <-chan struct{}) (page wire.ReadResult, ok bool) {
+// wait waits until a read has something to return, or its time is over. The error is the cause of ctx.
+func wait(ctx context.Context, p *process, r *wire.Read, changed <-chan struct{}) (page wire.ReadResult, err error) {
 	timer := time.NewTimer(milliseconds(r.WaitMs))
 	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			return page, false
+			return page, context.Cause(ctx)
 		case <-timer.C:
 			page, _ = p.page(r)
-			return page, true
+			return page, nil
 		case <-changed:
 			if page, changed = p.page(r); changed == nil {
-				return page, true
+				return page, nil
 			}
 		}
 	}

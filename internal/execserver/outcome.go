@@ -4,6 +4,7 @@
 package execserver
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"os"
@@ -45,25 +46,17 @@ func (c *connection) awaitInput(id jsonrpc.ID, a *wire.Await) {
 		c.answer(id, wire.AwaitResult{})
 		return
 	}
-	if !c.admit(id) {
-		return
-	}
-	ctx, done := c.cancelable(id)
-	c.work.Go(func() {
-		defer c.reads.Add(-1)
-		defer done()
+	c.beside(id, func(ctx context.Context) (any, error) {
 		input, err := p.running.AwaitInput(ctx)
 		switch {
-		case c.wasCanceled(ctx, id):
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
 		case errors.Is(err, os.ErrProcessDone):
-			c.answer(id, wire.AwaitResult{})
+			return wire.AwaitResult{}, nil
 		case errors.Is(err, errors.ErrUnsupported):
-			c.answer(id, wire.AwaitResult{Unknown: true})
-		case err != nil:
-			c.fail(id, &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: err.Error()})
-		default:
-			c.answer(id, wire.AwaitResult{Input: input})
+			return wire.AwaitResult{Unknown: true}, nil
 		}
+		return wire.AwaitResult{Input: input}, err
 	})
 }
 

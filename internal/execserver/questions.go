@@ -41,30 +41,20 @@ func answerWord(word string) (answer approval.Answer, err error) {
 // aboutQuestions performs a request beside all others, with the questions that the client may see.
 // Those that were announced are waited for.
 func (c *connection) aboutQuestions(id jsonrpc.ID, perform func([]*runs.Questions) (any, error)) {
-	if !c.admit(id) {
-		return
-	}
 	all := []*runs.Questions{c.server.opts.Questions}
 	if all[0] == nil {
 		all = c.server.runs.Questions(c.credential)
 	}
-	ctx, done := c.cancelable(id)
-	c.work.Go(func() {
-		defer c.reads.Add(-1)
-		defer done()
+	c.beside(id, func(ctx context.Context) (any, error) {
 		limited, cancel := context.WithTimeout(ctx, announcedTime)
 		defer cancel()
 		for _, q := range all {
 			q.Await(limited)
 		}
-		if c.wasCanceled(ctx, id) {
-			return
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
 		}
-		if result, err := perform(all); err != nil {
-			c.fail(id, runFailure(err))
-		} else {
-			c.answer(id, result)
-		}
+		return perform(all)
 	})
 }
 

@@ -319,21 +319,11 @@ func (c *connection) waitRun(id jsonrpc.ID, p *wire.RunWait) {
 		c.fail(id, runFailure(err))
 		return
 	}
-	if !c.admit(id) {
-		return
-	}
-	ctx, done := c.cancelable(id)
-	c.work.Go(func() {
-		defer c.reads.Add(-1)
-		start := time.Now()
-		defer done()
+	start := time.Now()
+	c.beside(id, func(ctx context.Context) (any, error) {
 		reply, err := r.Wait(ctx, u)
-		if err != nil && c.wasCanceled(ctx, id) {
-			return
-		}
 		if err != nil {
-			c.fail(id, runFailure(err))
-			return
+			return nil, err
 		}
 		result := wire.RunWaitResult{Reason: string(reply.Reason), Next: reply.Next, After: reply.After, Port: reply.Port, ElapsedMs: time.Since(start).Milliseconds()}
 		if reply.Input != nil {
@@ -342,7 +332,7 @@ func (c *connection) waitRun(id jsonrpc.ID, p *wire.RunWait) {
 		if reply.Result != nil {
 			result.Result = runs.Encode(reply.Result)
 		}
-		c.answer(id, result)
+		return result, nil
 	})
 }
 
@@ -379,22 +369,16 @@ func (c *connection) signalRun(id jsonrpc.ID, p *wire.RunSignal) {
 
 // terminateRun answers when the run has ended.
 func (c *connection) terminateRun(id jsonrpc.ID, run string) {
-	if !c.admit(id) {
-		return
-	}
-	c.work.Go(func() {
-		defer c.reads.Add(-1)
+	c.beside(id, func(context.Context) (any, error) {
 		if c.server.runs.CancelStart(c.life, c.credential, run) {
-			c.answer(id, wire.TerminateResult{})
-			return
+			return wire.TerminateResult{}, nil
 		}
-		r := c.run(id, run)
-		if r == nil {
-			return
+		r, err := c.server.runs.Find(c.credential, run)
+		if err != nil {
+			return nil, err
 		}
-		if running, err := r.Terminate(c.life); err == nil { // the connection has not ended
-			c.answer(id, wire.TerminateResult{Running: running})
-		}
+		running, err := r.Terminate(c.life)
+		return wire.TerminateResult{Running: running}, err
 	})
 }
 
@@ -430,16 +414,11 @@ func (c *connection) runResult(id jsonrpc.ID, p *wire.RunResultOf) {
 
 // removeRun answers when the run has ended.
 func (c *connection) removeRun(id jsonrpc.ID, run string) {
-	if !c.admit(id) {
-		return
-	}
-	c.work.Go(func() {
-		defer c.reads.Add(-1)
+	c.beside(id, func(context.Context) (any, error) {
 		if c.server.runs.CancelStart(c.life, c.credential, run) {
-			c.answer(id, struct{}{})
-			return
+			return struct{}{}, nil
 		}
-		c.reply(id, c.server.runs.Remove(c.credential, run))
+		return struct{}{}, c.server.runs.Remove(c.credential, run)
 	})
 }
 
@@ -460,11 +439,7 @@ func (c *connection) listNamed(id jsonrpc.ID, _ struct{}) {
 
 // stopNamed answers when everything in the sandbox has ended.
 func (c *connection) stopNamed(id jsonrpc.ID, name string) {
-	if !c.admit(id) {
-		return
-	}
-	c.work.Go(func() {
-		defer c.reads.Add(-1)
-		c.reply(id, c.server.runs.StopNamed(c.credential, name))
+	c.beside(id, func(context.Context) (any, error) {
+		return struct{}{}, c.server.runs.StopNamed(c.credential, name)
 	})
 }
