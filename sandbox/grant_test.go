@@ -248,6 +248,8 @@ func TestBounds(t *testing.T) {
 	}{
 		{"the same", ws, ws, ""},
 		{"full access bounds all", FullAccess(), FullAccess(), ""},
+		{"full access bounds a grant", FullAccess(), ws.With(Grant{Name: "git"}), ""},
+		{"full access without a sandbox", unrestricted(NetworkHost), FullAccess(), "run outside of the sandbox"},
 		{"by a link outside", ReadOnly().WithEntries(PathEntry("/w", LevelWrite)), ReadOnly().WithEntries(PathEntry("/w/out/x", LevelWrite)), "write /etc/x"},
 		{"a link to what it has", ReadOnly().WithEntries(PathEntry("/w", LevelWrite)), ReadOnly().WithEntries(PathEntry("/link/x", LevelWrite)), ""},
 		{"it has a link", ReadOnly().WithEntries(PathEntry("/link", LevelWrite)), ReadOnly().WithEntries(PathEntry("/w/x", LevelWrite)), ""},

@@ -11,6 +11,7 @@ import (
 
 // TestCommand has what every command gets, and variables of its own on another system.
 func TestCommand(t *testing.T) {
+	token := "X=ghp_" + strings.Repeat("a1B2", 9)
 	base := []string{"Path=C:\\", "PATHEXT=.EXE", "A_KEY=k", "Mode=test"}
 	for _, tt := range []struct {
 		name    string
@@ -25,7 +26,16 @@ func TestCommand(t *testing.T) {
 		{"of the runtime only", Command{Env: []string{"mode=1"}, System: "windows"}, Policy{RuntimeOnly: []string{"MODE"}}, "", "", "RuntimeOnly"},
 		{"the runtime has it", Command{Env: []string{"A=1", "PWD=/x"}}, Policy{Runtime: map[string]string{"A": "2"}, RuntimeOnly: []string{"A"}}, "A=2", "A=2", ""},
 		{"stale", Command{Env: []string{"CODEX_SANDBOX_NETWORK_DISABLED=1"}}, Policy{}, "", "", ""},
-		{"a private /tmp", Command{Env: []string{"TMPDIR=/x", "TMP=/y", "TMPDIRS=/z"}, PrivateTmp: true}, Policy{}, "TMP=/tmp|TMPDIR=/tmp|TMPDIRS=/z", "TMP=/tmp|TMPDIR=/tmp", ""},
+		{"a private /tmp", Command{Env: []string{"TMPDIR=/x", "TMP=/y", "TEMP=/y", "TMPDIRS=/z"}, PrivateTmp: true}, Policy{},
+			"TEMP=/tmp|TMP=/tmp|TMPDIR=/tmp|TMPDIRS=/z", "TEMP=/tmp|TMP=/tmp|TMPDIR=/tmp", ""},
+		{"the /tmp of all", Command{Env: []string{"TMPDIR=/x"}}, Policy{}, "TMPDIR=/x", "", ""},
+		{"for no command", Command{Env: []string{"OPENAI_IDENTITY_TOKEN_FILE=x"}}, Policy{}, "", "", "no command gets it"},
+		{"excluded", Command{Env: []string{"A=1"}}, Policy{Exclude: []string{"A*"}}, "", "", "Exclude"},
+		{"not included", Command{Env: []string{"A=1"}}, Policy{IncludeOnly: []string{"B*"}}, "", "", "IncludeOnly"},
+		{"no variable", Command{Env: []string{"A=1", "nonsense"}}, Policy{}, "", "", "entry 2 is not NAME=value"},
+		{"an own list excluded", Command{Env: []string{"Mode=test"}, Base: base}, Policy{Exclude: []string{"Mode"}}, "", "", "Exclude"},
+		{"all, and more", Command{Env: append([]string{"B=1"}, base...), Base: base}, Policy{Exclude: []string{"Mode", "PATH*"}}, "B=1", "", ""},
+		{"a copy without some", Command{Env: []string{"A_KEY=k", "Mode=test", token}, Base: append(base, token)}, Policy{}, "Mode=test", "", ""},
 		{"read-only, offline", Command{Offline: true, ReadOnlyGit: true}, Policy{},
 			"CODEX_SANDBOX_NETWORK_DISABLED=1|GIT_OPTIONAL_LOCKS=0|PIP_DISABLE_PIP_VERSION_CHECK=1|npm_config_update_notifier=false",
 			"CODEX_SANDBOX_NETWORK_DISABLED=1|GIT_OPTIONAL_LOCKS=0|PIP_DISABLE_PIP_VERSION_CHECK=1|npm_config_update_notifier=false", ""},

@@ -50,4 +50,32 @@ func TestGonePeer(t *testing.T) {
 	if !gone.Confined() {
 		t.Error("a process that has ended may answer")
 	}
+	if left := (Peer{uid: os.Geteuid(), pid: child.Process.Pid, handle: -1}); !left.Confined() {
+		t.Error("a process that cannot be looked at may answer")
+	}
+}
+
+// TestCloseOther: the end of a listener removes its name, and no other one in a directory that has got the
+// number of its own.
+func TestCloseOther(t *testing.T) {
+	dir := places(t)
+	l, err := Listen(dir + "/dead")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.(*own).remove() //nolint:errcheck,forcetypeassert // of this package
+	other, err := os.Open(t.TempDir())
+	if err == nil {
+		defer other.Close()
+		err = os.WriteFile(filepath.Join(other.Name(), "dead"), nil, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(filepath.Join(other.Name(), "dead")); err != nil {
+		t.Error(err)
+	}
 }

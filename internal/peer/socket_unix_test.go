@@ -116,6 +116,9 @@ func TestDial(t *testing.T) {
 		if !test.want(err) {
 			t.Errorf("%s: %v", test.name, err)
 		}
+		if err != nil && strings.Contains(err.Error(), "/proc/") {
+			t.Errorf("%s is not named: %v", test.name, err)
+		}
 		if c != nil {
 			c.Close()
 		}
@@ -128,5 +131,17 @@ func TestDial(t *testing.T) {
 		if _, err := os.Lstat(path); (err != nil) != test.gone {
 			t.Errorf("%s, gone %v: %v", test.name, test.gone, err)
 		}
+	}
+}
+
+// TestNoLock: where the lock is not available, nothing is made or removed.
+func TestNoLock(t *testing.T) {
+	dir := places(t)
+	t.Setenv("XDG_STATE_HOME", dir+"/file")
+	if l, err := Listen(dir + "/new"); err == nil {
+		t.Errorf("%v listens", l.Addr())
+	}
+	if _, err := os.Lstat(dir + "/dead"); Gone(dir+"/dead") || err != nil {
+		t.Errorf("a socket is gone: %v", err)
 	}
 }

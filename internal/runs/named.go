@@ -138,9 +138,7 @@ func (t *Table) enter(key namedKey, idle time.Duration, asks *needs) (s *named, 
 		t.work.Add(1)
 		t.busy(1)
 	}
-	if s.running++; s.timer != nil {
-		s.timer.Stop()
-	}
+	s.running++
 	return s, first, nil
 }
 
@@ -149,7 +147,6 @@ func (s *named) open(ctx context.Context) (err error) {
 	s.shared, err = s.table.exec.Open(ctx, &executor.SharedSpec{Policy: s.own.policy})
 	close(s.opened)
 	if err != nil {
-		s.shared = nil // not a nil pointer
 		s.finish()
 		return err
 	}
@@ -184,10 +181,8 @@ func (s *named) leave() {
 // expire ends a sandbox in which nothing has run for long enough.
 func (s *named) expire() {
 	s.table.mu.Lock()
-	idle := s.running == 0 && time.Since(s.unused) >= s.idle // else a run came meanwhile
-	if idle {
-		s.forget()
-	}
+	// Else a run came meanwhile, or it is ending.
+	idle := s.running == 0 && time.Since(s.unused) >= s.idle && s.forget()
 	s.table.mu.Unlock()
 	if idle {
 		s.end()
@@ -282,14 +277,12 @@ func (t *Table) StopNamed(owner, name string) error {
 	return nil
 }
 
-// stopAllNamed is StopNamed for all of them.
+// stopAllNamed is StopNamed for all of them, whose ends t.work has.
 func (t *Table) stopAllNamed() {
 	t.mu.Lock()
 	all := slices.Collect(maps.Values(t.named))
 	t.mu.Unlock()
-	var ends sync.WaitGroup
 	for _, s := range all {
-		ends.Go(s.finish)
+		go s.finish()
 	}
-	ends.Wait()
 }

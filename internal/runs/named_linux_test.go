@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -24,20 +26,22 @@ import (
 // A place is a table whose runs have one workspace, with the policy of a sandbox.
 type place struct {
 	*Table
-	dir  string
-	busy *atomic.Int64
+	dir      string
+	busy     *atomic.Int64
+	prepared func() // is called when a run was prepared
 }
 
 // newPlace returns one. A first word "--wide" has the run have an opening.
 func newPlace(t *testing.T) *place {
 	t.Helper()
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
-	p := &place{dir: t.TempDir(), busy: new(atomic.Int64)}
+	p := &place{dir: t.TempDir(), busy: new(atomic.Int64), prepared: func() {}}
 	p.Table = New(func(_ context.Context, r *Request) (*Prepared, error) {
 		cmd := &sallyport.Cmd{Args: r.Args, Dir: r.Dir, Env: []string{"PATH=" + os.Getenv("PATH")}, Grace: -1}
 		if r.Args[0] == "--wide" {
 			cmd.Args, cmd.Allow = r.Args[1:], []string{"unix"}
 		}
+		p.prepared()
 		return &Prepared{Runner: &sallyport.Runner{Policy: sandbox.WorkspaceWrite()}, Cmd: cmd}, nil
 	}, nil, nil, nil, func(n int) { p.busy.Add(int64(n)) })
 	t.Cleanup(func() {
@@ -115,6 +119,10 @@ func TestNamed(t *testing.T) {
 	if got := p.Named("nobody"); got != nil {
 		t.Errorf("%+v", got)
 	}
+	var none *Error
+	if err := p.StopNamed("nobody", "n"); !errors.As(err, &none) || none.Reason != UnknownSandbox || len(p.Named("me")) != 1 {
+		t.Errorf("ended by another owner: %v", err)
+	}
 	_, res, err := p.start(t, "me", 0, "--wide", "true")
 	if err != nil || res == nil || !strings.Contains(res.Error, "cannot join the sandbox n: this run has --allow unix, which") {
 		t.Errorf("a wider run: %+v, %v", res, err)
@@ -168,12 +176,18 @@ func TestNamedEnds(t *testing.T) {
 			}
 			s := p.of("me")
 			test.end(t, p)
+			if test.name == "stopped" {
+				over(t, s)
+			}
 			if res := ended(t, r); !strings.Contains(res.Error, executor.ErrSharedEnded.Error()) {
 				t.Errorf("%+v", res)
 			}
 			<-s.ended
 			if got := p.Named("me"); got != nil {
 				t.Errorf("%+v", got)
+			}
+			if left, err := filepath.Glob(os.Getenv("XDG_STATE_HOME") + "/sallyport/tmp/*/note"); len(left) != 0 || err != nil {
+				t.Errorf("left of it: %v, %v", left, err)
 			}
 			if got := p.output(t, "me", "test -e /tmp/note || echo none"); got != "none\n" {
 				t.Errorf("%q", got)
@@ -184,6 +198,16 @@ func TestNamedEnds(t *testing.T) {
 	var e *Error
 	if err := p.StopNamed("me", "n"); !errors.As(err, &e) || e.Reason != UnknownSandbox {
 		t.Errorf("one that there is not: %v", err)
+	}
+}
+
+// over fails a test if something of a sandbox may be left.
+func over(t *testing.T, s *named) {
+	t.Helper()
+	select {
+	case <-s.ended:
+	default:
+		t.Error("its end was not waited for")
 	}
 }
 
@@ -232,13 +256,106 @@ func TestNamedIdle(t *testing.T) {
 	}
 }
 
-// TestNamedLimit: an owner has so many sandboxes at most, and others are not held up by that.
+// TestNamedAgain: the time begins again with the end of each run, and is the default where none is said.
+func TestNamedAgain(t *testing.T) {
+	p := newPlace(t)
+	ended(t, p.running(t, "me", 0, "true"))
+	if got := p.Named("me"); len(got) != 1 || got[0].Idle != DefaultIdle || got[0].Running != 0 {
+		t.Fatalf("%+v", got)
+	}
+	s := p.of("me")
+	p.mu.Lock()
+	s.idle = time.Millisecond
+	p.mu.Unlock()
+	p.output(t, "me", "true")
+	<-s.ended
+}
+
+// TestNamedLate: a timer that fires late ends no sandbox that is used or was used since, and none twice.
+func TestNamedLate(t *testing.T) {
+	p := newPlace(t)
+	p.output(t, "me", "true")
+	s := p.of("me")
+	s.expire()
+	if p.of("me") != s {
+		t.Error("it has ended before its time")
+	}
+	p.mu.Lock()
+	s.unused = time.Time{}
+	s.running++
+	p.mu.Unlock()
+	s.expire()
+	if p.of("me") != s {
+		t.Error("it has ended while it was used")
+	}
+	p.mu.Lock()
+	s.running--
+	p.mu.Unlock()
+	if err := p.StopNamed("me", "n"); err != nil {
+		t.Error(err)
+	}
+	s.expire()
+}
+
+// TestNamedFailed: of a sandbox that could not be opened nothing stays, and who waits for another run to open
+// one gives up.
+func TestNamedFailed(t *testing.T) {
+	p := newPlace(t)
+	for _, test := range []struct {
+		name string
+		s    *named // what is there already
+	}{{"could not be opened", nil}, {"is opened by another run", &named{opened: make(chan struct{}), ended: make(chan struct{}), idle: time.Hour}}} {
+		r, err := p.Reserve("me")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if test.s != nil {
+			test.s.table, test.s.key = p.Table, namedKey{"me", "n"}
+			p.named[test.s.key] = test.s
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		p.prepared = cancel
+		res, err := r.Start(ctx, &Request{Args: []string{"true"}, Dir: p.dir, Environ: []string{}, Named: &Named{Name: "n"}})
+		p.prepared = func() {}
+		if err == nil && res == nil {
+			t.Errorf("%s: it runs", test.name)
+		}
+		if got := p.Named("me"); got != nil {
+			t.Errorf("%s: %+v", test.name, got)
+		}
+		if test.s == nil {
+			p.output(t, "me", "true")
+			if err := p.StopNamed("me", "n"); err != nil {
+				t.Error(err)
+			}
+		} else {
+			delete(p.named, test.s.key)
+		}
+	}
+}
+
+// TestNamedLimit: an owner has so many sandboxes at most, which can still be joined, and others are not held up
+// by that. They are listed by their names.
 func TestNamedLimit(t *testing.T) {
 	p := newPlace(t)
-	for i := range maxNamed {
-		s := &named{table: p.Table, key: namedKey{"me", strconv.Itoa(i)}}
-		p.named[s.key] = s
+	opened := make(chan struct{})
+	close(opened)
+	fill := func(n int) {
+		key := namedKey{"me", strconv.Itoa(100 + n)}
+		p.named[key] = &named{table: p.Table, key: key, own: new(needs), opened: opened}
 	}
+	for i := range maxNamed - 1 {
+		fill(i)
+	}
+	p.output(t, "me", "true")
+	p.output(t, "me", "true") // the last one that may be
+	if got := p.Named("me"); len(got) != maxNamed || !slices.IsSortedFunc(got, func(a, b NamedInfo) int { return strings.Compare(a.Name, b.Name) }) {
+		t.Errorf("%+v", got)
+	}
+	if err := p.StopNamed("me", "n"); err != nil {
+		t.Fatal(err)
+	}
+	fill(maxNamed - 1)
 	_, res, err := p.start(t, "me", 0, "true")
 	var e *Error
 	if !errors.As(err, &e) || e.Reason != Limit || res != nil {
@@ -256,6 +373,7 @@ func TestNamedLimit(t *testing.T) {
 func TestNamedClosed(t *testing.T) {
 	p := newPlace(t)
 	p.running(t, "me", time.Hour, "exec sleep 600")
+	s := p.of("me")
 	r, err := p.Reserve("me")
 	if err != nil {
 		t.Fatal(err)
@@ -271,6 +389,7 @@ func TestNamedClosed(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	<-stopped
+	over(t, s)
 	if len(p.named) != 0 {
 		t.Errorf("%d are left", len(p.named))
 	}

@@ -86,8 +86,6 @@ func refused(name string, own, asks *needs) error {
 	has, wants := own.policy.Network(), asks.policy.Network()
 	const leave = "leave that out, or use another name"
 	switch {
-	case asks.policy.Mode() != sandbox.Managed:
-		return no("this run builds no sandbox", "use -s workspace-write or read-only")
 	case asks.workspace != own.workspace:
 		why := "its workspace is " + printable.Word(own.workspace) + ", and that of this run is " + printable.Word(asks.workspace)
 		return no(why, "use another name")

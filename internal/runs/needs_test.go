@@ -4,9 +4,13 @@
 package runs
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/sallyport-dev/sallyport"
+	"github.com/sallyport-dev/sallyport/network"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
@@ -57,7 +61,6 @@ func TestRefused(t *testing.T) {
 		{"another workspace", with(func(n *needs) { n.workspace = "/v" }), "its workspace is /w, and that of this run is /v; use another name"},
 		{"another network", with(func(n *needs) { n.policy = n.policy.WithNetwork(sandbox.NetworkHost) }),
 			"its network is none, and that of this run is host; use --net none"},
-		{"full access", with(func(n *needs) { n.policy = sandbox.FullAccess() }), "this run builds no sandbox"},
 		{"every file", with(func(n *needs) { n.policy = sandbox.FullAccess().WithNetwork(sandbox.NetworkNone) }), "this run may write /,"},
 		{"writes more", with(func(n *needs) { n.policy = n.policy.WithEntries(sandbox.PathEntry("/srv", sandbox.LevelWrite)) }),
 			"this run may write /srv, and the run that started the sandbox may not; leave that out"},
@@ -79,5 +82,34 @@ func TestRefused(t *testing.T) {
 	own.policy = bound(sandbox.GlobEntry("**/.env"))
 	if no := refused("n", own, with(func(n *needs) { n.policy = bound() })); no == nil || !strings.Contains(no.Error(), "denies less") {
 		t.Errorf("without a pattern: %v", no)
+	}
+}
+
+// TestNeeds: what a run asks of a named sandbox is all that it opens, and what has no named one is refused.
+func TestNeeds(t *testing.T) {
+	workspace := sandbox.WorkspaceWrite()
+	for _, test := range []struct {
+		name   string
+		policy sandbox.Policy
+		cmd    sallyport.Cmd
+		want   string // of its openings, or in the error
+	}{
+		{"nothing", workspace, sallyport.Cmd{ProtectHardLinks: true, Tmp: "private"}, "[]"},
+		{"openings", workspace, sallyport.Cmd{Allow: []string{"unix"}, Publish: []network.Publish{{Port: 80}}, Tmp: "host"},
+			"[--allow unix --publish 80 --tmp host no --protect-hard-links]"},
+		{"no sandbox", sandbox.FullAccess(), sallyport.Cmd{}, "this run builds no sandbox"},
+		{"a managed network", workspace.WithNetwork(sandbox.NetworkProxy), sallyport.Cmd{}, "needs a managed network in a named sandbox"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			test.cmd.Dir = t.TempDir()
+			test.cmd.AskFor = []sandbox.Grant{{Name: "git"}}
+			n, err := new(Table).needs(t.Context(), "n", &Prepared{Runner: &sallyport.Runner{Policy: test.policy}, Cmd: &test.cmd})
+			switch {
+			case err != nil && !strings.Contains(err.Error(), test.want):
+				t.Errorf("%v, want %s", err, test.want)
+			case err == nil && (fmt.Sprint(n.openings) != test.want || !slices.Equal(n.policy.Named(), []string{"git"})):
+				t.Errorf("%q, %v, want %s", n.openings, n.policy.Named(), test.want)
+			}
+		})
 	}
 }

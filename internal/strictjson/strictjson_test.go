@@ -56,7 +56,9 @@ func TestUnmarshal(t *testing.T) {
 		{"bytes", "{\"word\":\"\xff\"}", form{}, "not UTF-8"},
 		{"another kind", `{"word":1}`, form{}, "invalid type: number, expected a string"},
 		{"another kind below", `{"lists":{"name":"a"}}`, form{}, "invalid type: map, expected a sequence"},
-		{"deep", `{"x":` + strings.Repeat("[", 100) + strings.Repeat("]", 100) + `}`, form{}, "nested too deeply"},
+		{"as deep as may be", `{"x":` + strings.Repeat("[", 64) + strings.Repeat("]", 64) + `}`, form{}, ""},
+		{"too deep", `{"x":` + strings.Repeat("[", 65) + strings.Repeat("]", 65) + `}`, form{}, "nested too deeply"},
+		{"a number that is too large, where nothing is read", `{"x":1e999}`, form{}, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var got form
