@@ -272,6 +272,45 @@ func TestRunState(t *testing.T) {
 	}
 }
 
+// TestPlainTerminal: a terminal that takes no control sequences gets none of ours: at the end of a run, of a run on
+// another server and of an attachment, at its begin, and beside a question.
+func TestPlainTerminal(t *testing.T) {
+	d := newParlor(t)
+	const script = `printf '\033[?2004h\033[?1000h'; echo go; read a; echo "got $a"`
+	const own = "\x1b[?2004h\x1b[?1000h" // of the program
+	url := d.server(t)
+	for _, term := range []string{"TERM=dumb", "TERM=", "TERM=xterm"} {
+		id := d.start(t, "-t", "--", "sh", "-c", "printf '\\033[?2004h\\033[?1000h'; seq 300000; read a")
+		for name, args := range map[string][]string{
+			"run":    {"run", "-t", "--", "sh", "-c", script},
+			"remote": {"run", "--remote", url, "-C", d.work, "-t", "--", "sh", "-c", script},
+			"ask":    {"run", "-t", "-a", "untrusted", "--", "sh", "-c", script},
+			"attach": {"attach", id},
+		} {
+			cmd := d.command(t, append([]string{"sallyport"}, args...)...)
+			cmd.Env = append(cmd.Env, term)
+			x := testenv.StartTerminal(t, cmd, 80, 24)
+			if name == "ask" {
+				x.Expect("deny .*> $")
+				x.Send("y\r")
+			}
+			switch name {
+			case "attach":
+				x.Expect("300000\r\n")
+				x.Send("\x1c")
+			default:
+				x.Expect("go\r\n")
+				x.Send("x\r")
+			}
+			x.Wait()
+			seen := strings.ReplaceAll(x.Transcript(), own, "")
+			if plain := !strings.Contains(seen, "\x1b"); plain != (term != "TERM=xterm") {
+				t.Errorf("%s, %s: %q", name, term, seen[max(0, len(seen)-300):])
+			}
+		}
+	}
+}
+
 // TestAttachAsks: a program that asks the terminal something gets one answer, however many are
 // attached.
 func TestAttachAsks(t *testing.T) {

@@ -153,7 +153,7 @@ func (c *Console) Around(ask func()) {
 // putAway brings the terminal out of the modes of a program that writes through the gate. The function
 // that it returns brings it back, and has a program with a screen of its own draw that anew.
 func (c *Console) putAway() (back func()) {
-	if !c.gate.modes.Left() || c.term == nil || !c.shown {
+	if !c.gate.modes.Left() || c.term == nil || !c.shown || tty.Plain() {
 		return func() {}
 	}
 	away, again, second := c.gate.modes.Away()

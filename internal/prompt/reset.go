@@ -3,11 +3,7 @@
 
 package prompt
 
-import (
-	"os"
-
-	"github.com/sallyport-dev/sallyport/internal/tty"
-)
+import "github.com/sallyport-dev/sallyport/internal/tty"
 
 // ResetSequence brings a terminal that a program has used into the state in which a shell expects it. It
 // asks the terminal nothing, does not move the cursor on the main screen, and erases only what is
@@ -27,10 +23,10 @@ const ResetSequence = "\x18\x1b\\" + // CAN, ST: the end of a sequence or a stri
 // Reset undoes what a program that ran on the terminal may have left there: the alternate screen,
 // other modes, margins, colors, output that it stopped, a sequence without its end. Otherwise the
 // question could be unreadable, or only a part of it could be seen, beside text of the program. A
-// terminal without control sequences (TERM=dumb) gets none.
+// terminal without control sequences gets none.
 func (t *Terminal) Reset() error {
 	tty.Continue(t.file)
-	if os.Getenv("TERM") == "dumb" {
+	if tty.Plain() {
 		return nil
 	}
 	return t.write(ResetSequence)

@@ -116,7 +116,7 @@ func (a *attachment) follow(ctx context.Context) (json.RawMessage, error) {
 
 // putAway undoes what the program, which has ended, has left on the terminal.
 func (a *attachment) putAway() {
-	if a.term != nil && a.run.TTY && a.out.modes.Left() && a.env.Variable("TERM") != "dumb" {
+	if a.term != nil && a.run.TTY && a.out.modes.Left() && !tty.Plain() {
 		away, _, _ := a.out.modes.Away()
 		_, _ = io.WriteString(a.env.Stdout, away) // the terminal may be gone
 	}
@@ -125,7 +125,7 @@ func (a *attachment) putAway() {
 // snapshot brings the terminal into the state that output which is not shown has set: modes, title and,
 // of a full-screen program, what is on its screen.
 func (a *attachment) snapshot(ctx context.Context) error {
-	if a.term == nil || !a.run.TTY {
+	if a.term == nil || !a.run.TTY || tty.Plain() {
 		return nil
 	}
 	var s wire.RunScreen
@@ -225,7 +225,7 @@ func (a *attachment) close() {
 
 // reset undoes what the program, which goes on, has left on the terminal.
 func (a *attachment) reset() {
-	if a.term != nil && a.run.TTY && a.env.Variable("TERM") != "dumb" {
+	if a.term != nil && a.run.TTY && !tty.Plain() {
 		_, _ = io.WriteString(a.env.Stdout, prompt.ResetSequence) // the terminal may be gone
 	}
 	if a.term != nil {

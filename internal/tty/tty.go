@@ -38,6 +38,13 @@ func Is(f *os.File) bool {
 	return is
 }
 
+// Plain reports whether the terminal of the user takes no control sequences: TERM is "dumb", or empty. Where it is
+// not set, the terminal is taken for a usual one.
+func Plain() bool {
+	term, set := os.LookupEnv("TERM")
+	return term == "dumb" || set && term == ""
+}
+
 // SizeOf returns the size of the terminal f. Both members are zero if f is not a terminal,
 // or one that does not know its size.
 func SizeOf(f *os.File) executor.Size {
