@@ -300,8 +300,8 @@ func TestNoReturn(t *testing.T) {
 		if _, err := tools.ExecCommand(t.Context(), Request{Command: "x"}); !errors.As(err, &failed) || failed.Where != "Watch" {
 			t.Errorf("a watch that panics: %v", err)
 		}
-		if tools.reserved != 0 {
-			t.Errorf("%d places are reserved", tools.reserved)
+		if taken, live, _ := tools.processes.Count(); taken != live {
+			t.Errorf("%d places are reserved", taken-live)
 		}
 	})
 }
