@@ -290,23 +290,16 @@ type Step struct {
 
 // SameSteps reports whether two lists have the same steps, of those that make namespaces and mounts or take
 // rights away. Steps with a program or a ruleset are never the same.
-func SameSteps(a, b []Step) bool { return slices.EqualFunc(a, b, same) }
-
-func same(a, b Step) bool {
-	for _, s := range []*Step{&a, &b} {
-		if s.Ruleset != nil || s.Argv != nil || s.Env != nil || s.Keep != nil {
-			return false
-		}
-	}
-	return a.Op == b.Op && a.Path == b.Path && a.ID == b.ID && a.Tree == b.Tree && a.From == b.From && a.Set == b.Set && a.Clear == b.Clear &&
-		a.Mode == b.Mode && a.Value == b.Value && a.Own == b.Own && a.Recursive == b.Recursive && a.Private == b.Private &&
-		a.Dest == b.Dest && a.Label == b.Label && a.UID == b.UID && a.GID == b.GID && a.Resource == b.Resource && a.Stdio == b.Stdio &&
-		a.Cols == b.Cols && a.Rows == b.Rows && a.Offset == b.Offset && a.Soft == b.Soft && a.Hard == b.Hard &&
-		(a.Layers == nil) == (b.Layers == nil) && (a.Layers == nil || *a.Layers == *b.Layers) && bytes.Equal(a.Data, b.Data) && slices.Equal(a.Filter, b.Filter)
+func SameSteps(a, b []Step) bool {
+	other := func(s Step) bool { return s.Ruleset != nil || s.Argv != nil || s.Env != nil || s.Keep != nil }
+	return len(a) == len(b) && !slices.ContainsFunc(a, other) && !slices.ContainsFunc(b, other) && bytes.Equal(canonical(a), canonical(b))
 }
 
-// Digest is the same for two lists that are the same by SameSteps, and for no others. They have no filters.
-func Digest(steps []Step) [sha256.Size]byte {
+// Digest is the same for two lists that are the same by SameSteps, and for no others.
+func Digest(steps []Step) [sha256.Size]byte { return sha256.Sum256(canonical(steps)) }
+
+// canonical is the same for two lists that are the same by SameSteps, and for no others.
+func canonical(steps []Step) []byte {
 	const usual = 96 // bytes of one
 	b := make([]byte, 0, usual*len(steps))
 	text := func(s string) {
@@ -338,8 +331,12 @@ func Digest(steps []Step) [sha256.Size]byte {
 			}
 		}
 		text(string(s.Data))
+		b = binary.AppendUvarint(b, uint64(len(s.Filter)))
+		for _, f := range s.Filter {
+			b = binary.LittleEndian.AppendUint64(b, f)
+		}
 	}
-	return sha256.Sum256(b)
+	return b
 }
 
 // Namespaces are the CLONE_NEW flags of the first task (linux/sched.h).

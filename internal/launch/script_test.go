@@ -187,6 +187,7 @@ func TestDigest(t *testing.T) {
 		},
 		"data":       func(s *Step) { s.Data = nil },
 		"other data": func(s *Step) { s.Data = []byte("y") },
+		"filter":     func(s *Step) { s.Filter = Filter{1} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			other := []Step{again[0], again[1]}
