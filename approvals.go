@@ -78,7 +78,7 @@ func (x *execution) reopen() error {
 	if x.confined != "" || len(x.runner.memory.List()) == 0 {
 		return nil
 	}
-	granted, look, err := identity.Reopen(&x.runner.memory, x.task.identity(), x.look, x.opened)
+	granted, look, err := identity.Reopen(&x.runner.memory, x.identity(), x.look, x.opened)
 	if err != nil {
 		x.note("it starts without what was approved before: " + err.Error())
 	}
@@ -169,7 +169,7 @@ func (x *execution) question(kind approval.Kind, reason string, required []strin
 		}
 	}
 	x.look.Close()
-	x.look = identity.Take(x.task.identity(), x.opened)
+	x.look = identity.Take(x.identity(), x.opened)
 	q := x.request(kind, reason, required, x.look.Identity)
 	q.Files, q.Digest = x.look.Files, x.look.ProgramDigest()
 	if x.look.Err != nil || !x.opened {
@@ -196,7 +196,7 @@ func (x *execution) request(kind approval.Kind, reason string, required []string
 	if x.runner.Reviewer != nil {
 		q.Key, q.Available = "", []approval.Answer{approval.Approved, approval.Denied, approval.Abort}
 	}
-	x.task.show(q)
+	x.show(q)
 	return q
 }
 
@@ -282,7 +282,7 @@ func (x *execution) proposal(d judge.Decision) []string {
 		return nil // a program alone is everything that it can do
 	}
 	set, _, err := x.runner.rules().Amend(prefix)
-	if err != nil || x.task.requirement(set).Answer != judge.Skip {
+	if err != nil || x.requirement(set).Answer != judge.Skip {
 		return nil
 	}
 	return slices.Clone(prefix)

@@ -33,7 +33,6 @@ import (
 // everything in it fixed.
 type execution struct {
 	runner   *Runner
-	task     task
 	cmd      *Cmd
 	id       string
 	callerID string // of the Cmd
@@ -101,7 +100,6 @@ func (r *Runner) newExecution(ctx context.Context, c *Cmd) (*execution, error) {
 		return nil, err
 	}
 	x := &execution{runner: r, cmd: c, id: runID(), callerID: c.CallerID, start: time.Now(), allow: c.Allow, input0: inputs.StartOf(c.Stdin, c.TTY != nil)}
-	x.task = command{x}
 	x.host, err = r.executor().Host(ctx)
 	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
 		return nil, err

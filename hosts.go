@@ -55,7 +55,7 @@ func (x *execution) askHost(ctx context.Context, r network.Request) (approval.De
 		return approval.Decision{Source: approval.FromConfig, Message: x.runner.permits(need).Error()}, nil
 	}
 	for {
-		q := x.request(approval.KindNetwork, "", nil, identity.Of(x.task.identity()))
+		q := x.request(approval.KindNetwork, "", nil, identity.Of(x.identity()))
 		hostasks.Fill(q, r, x.runner.Remember != nil && !x.runner.bars(hostasks.Remembered(r)))
 		d, shared, err := x.put(ctx, x.approver(true), q)
 		if err == nil && shared && d.Answer == approval.Approved {

@@ -51,7 +51,7 @@ func (x *execution) widen(ctx context.Context, a *attempt) (again bool, err erro
 		return false, nil
 	}
 	what := x.changed(q)
-	if what == "" && !x.task.rewind() {
+	if what == "" && !x.rewind() {
 		what = "its input"
 	}
 	if what != "" {

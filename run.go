@@ -107,7 +107,7 @@ func (x *execution) attempt(ctx, life context.Context, running func(*attempt)) (
 func (x *execution) judge() judge.Decision {
 	x.asIs.policy, x.asIs.env = x.policy, x.env
 	x.version = identity.Version(x.policy, x.runner.Approval, x.runner.live.Policy().Version())
-	d := x.task.requirement(x.runner.rules())
+	d := x.requirement(x.runner.rules())
 	x.retry = d.Retry
 	held := ""
 	if d.Held != nil {

@@ -12,78 +12,58 @@ import (
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
-// A task is what execute judges, asks about and attempts, in what it differs from other tasks:
-// policies, questions, what is remembered, attempts and results are those of every execution.
-// Commands are tasks; what changes files without one is to be another, so that all that the
-// product writes is judged, approved, confined and recorded in one way.
-type task interface {
-	// requirement says by a set of rules whether it runs, whether that needs an approval, and
-	// what may be asked after a denial.
-	requirement(*rules.Set) judge.Decision
-	// identity is what approvals of it rest on.
-	identity() *identity.Command
-	// show writes into a question what it is about.
-	show(*approval.Request)
-	// repeatable reports whether it can be attempted once more.
-	repeatable() bool
-	// rewind prepares that; false means that it is too late.
-	rewind() bool
-}
-
-// A command is the task of every Cmd.
-type command struct{ *execution }
-
-// requirement is decided by rules, the Runner's approval policy and what the Cmd asks for. What
-// stays in the sandbox and is in no rule is allowed, because the Runner's owner chose the sandbox.
-func (c command) requirement(set *rules.Set) judge.Decision {
+// requirement says by a set of rules whether the command runs, whether that needs an approval, and
+// what may be asked after a denial. It is decided by the rules, the Runner's approval policy and what
+// the Cmd asks for. What stays in the sandbox and is in no rule is allowed, because the Runner's owner chose the sandbox.
+func (x *execution) requirement(set *rules.Set) judge.Decision {
 	q := &judge.Question{
-		Command: c.args, Arg0: c.cmd.Arg0, Rules: set, Host: rules.Host{Dir: c.dir, Home: c.places.Home},
-		Approval: c.runner.Approval, SafeList: c.runner.SafeList,
-		Place: judge.PlaceOf(c.asIs.policy), Denies: c.asIs.policy.Denies(),
-		Hosts: judge.HostsOf(c.asIs.policy, c.runner.live.Policy()), Ceiling: c.runner.bars(approval.Outside),
+		Command: x.args, Arg0: x.cmd.Arg0, Rules: set, Host: rules.Host{Dir: x.dir, Home: x.places.Home},
+		Approval: x.runner.Approval, SafeList: x.runner.SafeList,
+		Place: judge.PlaceOf(x.asIs.policy), Denies: x.asIs.policy.Denies(),
+		Hosts: judge.HostsOf(x.asIs.policy, x.runner.live.Policy()), Ceiling: x.runner.bars(approval.Outside),
 	}
-	if c.host.Local {
-		q.Site = &reach.Site{Reach: c.reach(), Dir: c.dir, Env: c.env, Login: c.cmd.Login}
+	if x.host.Local {
+		q.Site = &reach.Site{Reach: x.reach(), Dir: x.dir, Env: x.env, Login: x.cmd.Login}
 	}
-	q.Want(c.cmd.Unsandboxed, len(c.cmd.AskFor) > 0)
+	q.Want(x.cmd.Unsandboxed, len(x.cmd.AskFor) > 0)
 	return judge.Judge(q)
 }
 
-// identity rests on the command as it was before anything was approved.
-func (c command) identity() *identity.Command {
+// identity is what approvals rest on: the command as it was before anything was approved.
+func (x *execution) identity() *identity.Command {
 	return &identity.Command{
-		Run: c.id, Environment: c.host.Environment, Local: c.host.Local,
-		Args: c.args, Arg0: c.cmd.Arg0, Dir: c.dir, Env: c.asIs.env, Policy: c.asIs.policy, HostTmp: c.cmd.Tmp == "host", Allow: c.cmd.Allow,
-		Shape: []any{c.cmd.Level, c.cmd.Tmp, c.cmd.NoCaches, c.cmd.NoObserver, c.cmd.ProtectHardLinks, c.cmd.OwnershipErrors, c.cmd.TTY != nil, c.host.OS},
+		Run: x.id, Environment: x.host.Environment, Local: x.host.Local,
+		Args: x.args, Arg0: x.cmd.Arg0, Dir: x.dir, Env: x.asIs.env, Policy: x.asIs.policy, HostTmp: x.cmd.Tmp == "host", Allow: x.cmd.Allow,
+		Shape: []any{x.cmd.Level, x.cmd.Tmp, x.cmd.NoCaches, x.cmd.NoObserver, x.cmd.ProtectHardLinks, x.cmd.OwnershipErrors, x.cmd.TTY != nil, x.host.OS},
 	}
 }
 
-// show shows the words of the command and what its caller says about it.
-func (c command) show(q *approval.Request) {
-	q.Args, q.Script, q.Dir, q.Environment = c.args, c.cmd.Script, c.dir, c.host.Environment
+// show writes into a question the words of the command and what its caller says about it.
+func (x *execution) show(q *approval.Request) {
+	q.Args, q.Script, q.Dir, q.Environment = x.args, x.cmd.Script, x.dir, x.host.Environment
 	if q.Kind == approval.KindCommand {
-		q.Justification = c.cmd.Justification
+		q.Justification = x.cmd.Justification
 	}
 }
 
-// repeatable is false for a command whose input, output or descriptors were used: a session, unless
+// repeatable reports whether it can be attempted once more. It is false for a command whose input, output or descriptors were used: a session, unless
 // it was sent nothing and its output goes on.
-func (c command) repeatable() bool {
-	return (!c.session || c.cmd.Retry && c.host.Local) && len(c.cmd.Files) == 0 && c.input0.Again() &&
-		(c.queue == nil || c.queue.Hold())
+func (x *execution) repeatable() bool {
+	return (!x.session || x.cmd.Retry && x.host.Local) && len(x.cmd.Files) == 0 && x.input0.Again() &&
+		(x.queue == nil || x.queue.Hold())
 }
 
-// rewind sets the input back to where it began.
-func (c command) rewind() bool {
-	if c.again != nil {
-		c.again()
+// rewind sets the input back to where it began, for another attempt; false means that it is too late.
+func (x *execution) rewind() bool {
+	if x.again != nil {
+		x.again()
 	}
-	return c.input0.Rewind()
+	return x.input0.Rewind()
 }
 
-// repeats reports whether it is asked about another attempt of the task: never about one that
+// repeats reports whether it is asked about another attempt: never about one that
 // went well or was stopped.
 func (x *execution) repeats(a *attempt) bool {
 	return x.retry > judge.RetryNone && x.approver(true) != nil && x.attempts == 1 &&
-		a.end == EndExited && a.exit.Code != 0 && a.policy.Mode() == sandbox.Managed && x.task.repeatable()
+		a.end == EndExited && a.exit.Code != 0 && a.policy.Mode() == sandbox.Managed && x.repeatable()
 }
