@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/sallyport-dev/sallyport/internal/getopt"
 )
 
 const digits = "0123456789"
@@ -93,10 +95,4 @@ var (
 )
 
 // quoted puts a word of others into a message, shortened.
-func quoted(s string) string {
-	const most = 80
-	if len(s) > most {
-		s = s[:most] + "..."
-	}
-	return fmt.Sprintf("%q", s)
-}
+func quoted(s string) string { return getopt.Quote(s) }

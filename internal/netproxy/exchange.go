@@ -173,7 +173,7 @@ func (x *exchange) respond(websocket bool) (cause Cause, switched bool) {
 			if x.hide != nil {
 				p.start = x.hide.Hide(p.start) // before it is cut: it may be that of the host
 			}
-			x.fail((&upstreamError{x.a.via, p.refusal()}).Error())
+			x.fail(upstreamError(x.a.via, p.refusal()).Error())
 			return Failed, false
 		case p.status == 101 && websocket:
 			return Ended, x.send(p.rebuild(framing{}, "Connection: Upgrade\r\nUpgrade: websocket\r\n")) == nil

@@ -28,14 +28,10 @@ const (
 	statusLogin  = 407 // of a proxy that asks for a password
 )
 
-// An upstreamError is the end of a try to connect by an upstream proxy. Its text has no password.
-type upstreamError struct {
-	proxy *network.UpstreamProxy
-	why   string
+// upstreamError is the end of a try to connect by an upstream proxy. Its text has no password.
+func upstreamError(proxy *network.UpstreamProxy, why string) error {
+	return fmt.Errorf("upstream proxy %s: %s", proxy, why)
 }
-
-// Error returns the proxy and why it did not connect.
-func (e *upstreamError) Error() string { return fmt.Sprintf("upstream proxy %s: %s", e.proxy, e.why) }
 
 // viaUpstream connects to the host by the upstream proxy of the request. The host is not resolved:
 // its name is sent as it is. The connection ends with the Service.
@@ -81,7 +77,7 @@ func (a *access) upstreamFailed(err error) error {
 	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
 		why = "it closed the connection without an answer"
 	}
-	return &upstreamError{a.via, why}
+	return upstreamError(a.via, why)
 }
 
 // absolute reports whether the request goes to the upstream proxy as it is, and not in a tunnel.

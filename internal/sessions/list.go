@@ -61,19 +61,24 @@ func list(ctx context.Context, env *Env, o *Options, _ []string) error {
 
 // runs returns all runs of the server; none where no daemon runs.
 func (o *Options) runs(ctx context.Context, env *Env) ([]wire.ListedRun, error) {
-	c, err := o.connect(ctx, env, false, execclient.Options{})
-	if errors.Is(err, errNone) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, explain(err, "")
-	}
-	defer c.Close() //nolint:errcheck // the answer was read
 	var all wire.RunList
-	if err := c.Repeat(ctx, "run/list", struct{}{}, &all); err != nil {
-		return nil, explain(err, "")
+	if err := o.listed(ctx, env, "run/list", &all); err != nil {
+		return nil, err
 	}
 	return all.Runs, checkIDs(all.Runs)
+}
+
+// listed calls a method of the server that lists what it has; without a daemon there is nothing.
+func (o *Options) listed(ctx context.Context, env *Env, method string, all any) error {
+	c, err := o.connect(ctx, env, false, execclient.Options{})
+	if errors.Is(err, errNone) {
+		return nil
+	}
+	if err != nil {
+		return explain(err, "")
+	}
+	defer c.Close() //nolint:errcheck // the answer was read
+	return explain(c.Repeat(ctx, method, struct{}{}, all), "")
 }
 
 // checkIDs refuses a list with an ID that is no number: it stands in lines and in commands that are

@@ -5,13 +5,11 @@ package sessions
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"text/tabwriter"
 	"time"
 
-	"github.com/sallyport-dev/sallyport/internal/execclient"
 	"github.com/sallyport-dev/sallyport/internal/failure"
 	"github.com/sallyport-dev/sallyport/internal/getopt"
 	"github.com/sallyport-dev/sallyport/internal/printable"
@@ -37,17 +35,9 @@ type Sandboxes []Sandbox
 // NamedSandboxes returns the named sandboxes of this user, by their names; none where no daemon runs.
 func NamedSandboxes(ctx context.Context, env *Env) (Sandboxes, error) {
 	list := Sandboxes{}
-	c, err := new(Options).connect(ctx, env, false, execclient.Options{})
-	if errors.Is(err, errNone) {
-		return list, nil
-	}
-	if err != nil {
-		return nil, explain(err, "")
-	}
-	defer c.Close() //nolint:errcheck // the answer was read
 	var all wire.SandboxList
-	if err := c.Repeat(ctx, "sandbox/list", struct{}{}, &all); err != nil {
-		return nil, explain(err, "")
+	if err := new(Options).listed(ctx, env, "sandbox/list", &all); err != nil {
+		return nil, err
 	}
 	for _, s := range all.Sandboxes {
 		if err := runs.CheckName(s.Name); err != nil {

@@ -18,13 +18,13 @@ package suggest
 import (
 	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/sallyport-dev/sallyport/internal/caches"
 	"github.com/sallyport-dev/sallyport/internal/credentials"
 	"github.com/sallyport-dev/sallyport/internal/gitpaths"
+	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/services"
 	"github.com/sallyport-dev/sallyport/internal/toolfiles"
 	"github.com/sallyport-dev/sallyport/internal/userdirs"
@@ -63,12 +63,7 @@ func (local) exists(name string) bool {
 	return err == nil
 }
 
-func (local) real(name string) string {
-	if r, err := filepath.EvalSymlinks(name); err == nil {
-		return r
-	}
-	return name
-}
+func (local) real(name string) string { return hostfacts.RealPath(name) }
 
 // Complete adds the rule and the grant to denials that lack them, and to those that no narrow
 // grant allows what wider would.
