@@ -60,6 +60,7 @@ type process struct {
 	// order is held while an event gets its number and is queued for the client, and from
 	// before the start until its answer is queued. A holder may wait for the client.
 	order sync.Mutex
+	pace  output.Pace // used by onOutput
 
 	mu       sync.Mutex
 	next     uint64        // the number of the next event
@@ -211,6 +212,7 @@ func (p *process) follow() {
 
 // onOutput is [executor.Spec.OnOutput].
 func (p *process) onOutput(s executor.Stream, data []byte) {
+	begin := time.Now()
 	for part := range slices.Chunk(data, chunkSize) {
 		sent := &wire.Output{ProcessID: p.id, Chunk: wire.Chunk{Stream: p.stream(s)}}
 		p.event(wire.MethodOutput, func(seq uint64) any {
@@ -218,6 +220,9 @@ func (p *process) onOutput(s executor.Stream, data []byte) {
 			p.keep(chunk{seq: seq, offset: p.end, stream: sent.Stream}, part)
 			return sent
 		}, func() { sent.Chunk.Chunk = bytes.Clone(part) })
+	}
+	if p.session.receiver() == nil {
+		p.pace.Wait(begin, len(data))
 	}
 }
 

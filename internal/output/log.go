@@ -8,7 +8,6 @@ import (
 	"errors"
 	"math"
 	"sync"
-	"time"
 
 	"github.com/sallyport-dev/sallyport/executor"
 )
@@ -30,7 +29,6 @@ type Log struct {
 	flushed      uint64 // offsets below it were given to the file; guarded by w
 	flushedLines uint64 // newlines in them
 	budget       Budget // of what comes next; guarded by w
-	turn         turn   // of a write
 
 	// mu is held only for copies in memory.
 	mu      sync.Mutex
@@ -136,8 +134,6 @@ func (l *Log) Write(s executor.Stream, p []byte) {
 	}
 	l.w.Lock()
 	defer l.w.Unlock()
-	l.turn.take(len(p))
-	defer l.turn.end()
 	if l.ended {
 		return
 	}
@@ -147,12 +143,10 @@ func (l *Log) Write(s executor.Stream, p []byte) {
 	from := l.kept.Total()
 	to := from + uint64(len(p))
 	if to-l.flushed > uint64(l.lag) && l.spills() {
-		slow := time.AfterFunc(maxTurn, l.turn.end)
 		l.begin()
 		if l.file != nil {
 			l.flush(p)
 		}
-		slow.Stop()
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/sallyport-dev/sallyport/executor"
-	"github.com/sallyport-dev/sallyport/executor/local"
+	"github.com/sallyport-dev/sallyport/internal/output"
 )
 
 const (
@@ -44,21 +44,33 @@ type reader struct {
 // A streamCloser is a process with streams that can be closed.
 type streamCloser interface{ CloseOutput(s executor.Stream) }
 
-// newReader returns the reader of a run with an executor; nil is one of this machine.
-func newReader(by ownExecutor) *reader {
-	if by == nil {
-		by = new(local.Executor)
+// newReader returns the reader of a run with an executor.
+func newReader(by ownExecutor) *reader { return &reader{ownExecutor: by} }
+
+// An unread is the executor of a run whose command waits for no reader.
+type unread struct{ ownExecutor }
+
+// Start implements [executor.Executor].
+func (u unread) Start(ctx context.Context, spec *executor.Spec) (executor.Process, error) {
+	own, next, pace := *spec, spec.OnOutput, new(output.Pace)
+	own.OnOutput = func(s executor.Stream, p []byte) {
+		begin := time.Now()
+		next(s, p)
+		pace.Wait(begin, len(p))
 	}
-	return &reader{ownExecutor: by}
+	return u.ownExecutor.Start(ctx, &own)
 }
 
 // Start implements [executor.Executor].
 func (r *reader) Start(ctx context.Context, spec *executor.Spec) (executor.Process, error) {
-	own, next := *spec, spec.OnOutput
+	own, next, pace := *spec, spec.OnOutput, new(output.Pace)
 	own.Retain.Memory = max(own.Retain.Memory, readerMemory)
 	own.OnOutput = func(s executor.Stream, p []byte) {
+		begin := time.Now()
 		next(s, p) // it returns after Start has
-		r.await(s)
+		if !r.await(s) {
+			pace.Wait(begin, len(p))
+		}
 	}
 	p, err := r.ownExecutor.Start(ctx, &own)
 	if err != nil {
@@ -90,13 +102,14 @@ func (p *readProcess) Stop() {
 	p.Process.Stop()
 }
 
-// await waits until the reader has all but a little of the output, or takes no more of a stream.
-func (r *reader) await(s executor.Stream) {
+// await waits until the reader has all but a little of the output, or takes no more of a stream. It reports
+// whether there is a reader.
+func (r *reader) await(s executor.Stream) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for r.output != nil && !r.left && !r.closed[s] {
 		if total, _ := r.output.Size(); total <= r.taken+readerAhead {
-			return
+			break
 		}
 		changed := make(chan struct{})
 		r.changed = changed
@@ -104,6 +117,7 @@ func (r *reader) await(s executor.Stream) {
 		<-changed
 		r.mu.Lock()
 	}
+	return !r.left
 }
 
 // wake has await look again. The caller holds mu.

@@ -18,6 +18,7 @@ import (
 	"github.com/sallyport-dev/sallyport"
 	"github.com/sallyport-dev/sallyport/event"
 	"github.com/sallyport-dev/sallyport/executor"
+	"github.com/sallyport-dev/sallyport/executor/local"
 	"github.com/sallyport-dev/sallyport/internal/input"
 	"github.com/sallyport-dev/sallyport/internal/output"
 	"github.com/sallyport-dev/sallyport/internal/reach"
@@ -114,13 +115,16 @@ func (r *Run) start(ctx context.Context, q *Request, cancel context.CancelFunc) 
 		}
 		r.named, p.own = in, in
 	}
+	if p.own == nil {
+		p.own = new(local.Executor)
+	}
 	if q.Reader {
 		r.reader = newReader(p.own)
 		p.own = r.reader
+	} else {
+		p.own = unread{p.own}
 	}
-	if p.own != nil {
-		p.Runner.Executor = p.own
-	}
+	p.Runner.Executor = p.own
 	c := *p.Cmd
 	c.Stdin, c.Stdout, c.Stderr, c.Signals, c.Resizes, c.Ready, c.OnStop, c.Files = nil, nil, nil, nil, nil, nil, nil, nil
 	c.TTY, c.OpenStdin, c.Screen = q.TTY, q.OpenStdin, q.Screen
