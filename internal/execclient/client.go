@@ -203,7 +203,8 @@ func (c *Client) giveUp(ctx context.Context, method string, k *call) answer {
 	conn := c.conn
 	c.mu.Unlock()
 	if strings.HasPrefix(method, runMethods) && conn != nil {
-		if text, err := jsonrpc.Notification(wire.MethodCancel, wire.Canceled{ID: jsonrpc.Number(k.id)}); err == nil { // a number always encodes
+		text, err := jsonrpc.Notification(wire.MethodCancel, wire.Canceled{ID: jsonrpc.Number(k.id)})
+		if err == nil { // a number always encodes
 			_ = conn.Send(text) // likewise
 		}
 	}

@@ -20,8 +20,9 @@ var (
 	ErrTaken  = errors.New("the identity is taken")
 )
 
-// A Table keeps items of one owner. The zero Table forgets an item when it ends. The exported fields must not change after the first Reserve. A Table must not be copied;
-// its methods may be called from several goroutines at once.
+// A Table keeps items of one owner. The zero Table forgets an item when it ends. The exported fields must
+// not change after the first Reserve. A Table must not be copied; its methods may be called from several
+// goroutines at once.
 type Table[T any] struct {
 	// Ended is how many items that have ended are kept, and Weight how much they weigh together; 0 is
 	// no bound on the weight. Of too many the oldest go.
