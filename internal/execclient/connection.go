@@ -71,12 +71,12 @@ func (c *Client) serve(conn *jsonrpc.Conn) (useful bool, err error) {
 		select {
 		case slots <- struct{}{}:
 			ctx, cancel := context.WithCancel(life)
-			asked.Store(m.ID, cancel)
+			asked.Store(m.ID, &cancel)
 			c.work.Go(func() {
 				defer func() { <-slots }()
 				defer cancel()
 				c.answer(ctx, conn, m)
-				asked.Delete(m.ID)
+				asked.CompareAndDelete(m.ID, &cancel) // the ID may be used again
 			})
 		default: // to wait would hold up the answers that requests may wait for
 			c.refuse(conn, m.ID, &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: "too many requests at once"})
@@ -91,8 +91,8 @@ func withdraw(asked *sync.Map, m *jsonrpc.Message) {
 		return
 	}
 	open, _ := asked.Load(p.ID)
-	if cancel, ok := open.(context.CancelFunc); ok {
-		cancel()
+	if cancel, ok := open.(*context.CancelFunc); ok {
+		(*cancel)()
 	}
 }
 

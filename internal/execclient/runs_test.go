@@ -7,7 +7,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/sallyport-dev/sallyport/approval"
 	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
@@ -92,5 +95,97 @@ func TestRunResult(t *testing.T) {
 	}
 	if got, err := RunResult(t.Context(), parted{text: text, hole: true}, "1", true); err == nil {
 		t.Errorf("%s", got)
+	}
+}
+
+// TestWithdrawn: the context of a request that the server withdraws ends, and that of no other.
+func TestWithdrawn(t *testing.T) {
+	ended := make(chan string, 3)
+	opts := Options{Approvals: true, OnRequest: func(ctx context.Context, _ string, params json.RawMessage) (any, error) {
+		<-ctx.Done()
+		ended <- string(params)
+		return nil, ctx.Err()
+	}}
+	play(t, opts, func(t *testing.T, c *Client, _ *server) {
+		if got := <-ended; got != "2" {
+			t.Errorf("the context of request %s has ended", got)
+		}
+		synctest.Wait()
+		select {
+		case got := <-ended:
+			t.Errorf("that of %s too", got)
+		default:
+		}
+	}, func(s *side) {
+		s.greet()
+		for i := range 3 {
+			_ = s.Write(fmt.Appendf(nil, `{"id":%d,"method":"run/approve","params":%[1]d}`, i+1))
+		}
+		for _, id := range []string{`"2"`, "9", "[]", "2"} {
+			_ = s.Write([]byte(`{"method":"request/cancel","params":{"id":` + id + `}}`))
+		}
+		s.rest()
+	})
+}
+
+// TestGivenUp: a server of runs is told of a request whose context has ended. A start is answered still; where
+// it came too late, the run is removed, and where there is no answer, that is said.
+func TestGivenUp(t *testing.T) {
+	why := errors.New("no more time")
+	for _, test := range []struct {
+		name, method string
+		answer       func(s *side, m *jsonrpc.Message)
+		told, sent   bool // the server; the error is that it may have been performed
+	}{
+		{"a wait", "run/wait", nil, true, false},
+		{"of a process", "process/read", nil, false, false},
+		{"a start that is canceled", startRun, func(s *side, m *jsonrpc.Message) { s.fail(m, jsonrpc.CodeCanceled, "canceled") }, true, false},
+		{"a start that came too late", startRun, func(s *side, m *jsonrpc.Message) {
+			s.answer(m, wire.RunStartResult{RunID: "7", Started: true})
+			gone := s.take("run/remove")
+			if !strings.Contains(string(gone.Params), `"7"`) {
+				s.t.Errorf("%s is removed", gone.Params)
+			}
+			s.answer(gone, struct{}{})
+		}, true, false},
+		{"a start without an answer", startRun, nil, true, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			asked := make(chan struct{})
+			play(t, Options{Extensions: true}, func(t *testing.T, c *Client, _ *server) {
+				ctx, cancel := context.WithCancelCause(t.Context())
+				go func() { <-asked; cancel(why) }()
+				var err error
+				if test.method == startRun {
+					_, _, err = StartRun(ctx, c, struct{}{})
+				} else {
+					err = c.Repeat(ctx, test.method, struct{}{}, nil)
+				}
+				var transport *TransportError
+				if !errors.Is(err, why) || test.sent != (errors.As(err, &transport) && transport.Sent) {
+					t.Errorf("%v", err)
+				}
+				if !test.sent {
+					_ = c.Call(t.Context(), "last", nil, nil)
+				}
+			}, func(s *side) {
+				s.greet()
+				m := s.take(test.method)
+				close(asked)
+				if test.told {
+					id, _ := m.ID.Int()
+					if told := s.take(wire.MethodCancel); told == nil || string(told.Params) != fmt.Sprintf(`{"id":%d}`, id) {
+						s.t.Errorf("told %+v", told)
+					}
+				}
+				if test.answer != nil {
+					test.answer(s, m)
+				}
+				if !test.sent {
+					s.answer(s.take("last"), struct{}{})
+				}
+				s.rest()
+			})
+		})
 	}
 }
