@@ -6,9 +6,10 @@
 package approval
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
+
+	"github.com/sallyport-dev/sallyport/internal/strictjson"
 )
 
 // A Policy says when a command needs an approval, and whether one may be asked for. The zero
@@ -120,15 +121,22 @@ func Parse(word string) (Policy, error) {
 // A granularForm is the JSON form of a granular policy. Reject is its older form, with what is
 // refused.
 type granularForm struct {
-	Granular *Granular `json:"granular,omitempty"`
-	Reject   *Granular `json:"reject,omitempty"`
+	_        struct{} `rule:"name=approval policy,strict"`
+	Granular *members `json:"granular,omitempty"`
+	Reject   *members `json:"reject,omitempty"`
+}
+
+// members are those of a granular policy, of which none is unknown.
+type members struct {
+	_ struct{} `rule:"name=granular,strict"`
+	Granular
 }
 
 // MarshalJSON returns the word of String, and for a granular policy an object with the member
 // "granular".
 func (p Policy) MarshalJSON() ([]byte, error) {
 	if g, is := p.Granular(); is {
-		return json.Marshal(granularForm{Granular: &g})
+		return json.Marshal(granularForm{Granular: &members{Granular: g}})
 	}
 	return json.Marshal(p.String())
 }
@@ -152,9 +160,7 @@ func (p *Policy) UnmarshalJSON(data []byte) error {
 		return err
 	}
 	var form granularForm
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&form); err != nil {
+	if err := strictjson.Unmarshal(data, &form); err != nil {
 		return fmt.Errorf("approval policy: %w; use a word or an object with the member granular", err)
 	}
 	switch g, not := form.Granular, form.Reject; {

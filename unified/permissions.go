@@ -4,19 +4,21 @@
 package unified
 
 import (
-	"bytes"
-	"encoding/json"
 	"path/filepath"
 
+	"github.com/sallyport-dev/sallyport/internal/strictjson"
 	"github.com/sallyport-dev/sallyport/sandbox"
 )
 
 // additional is the form of the permissions for WithAdditional.
 type additional struct {
+	_       struct{} `rule:"name=additional_permissions,strict"`
 	Network *struct {
-		Enabled bool `json:"enabled"`
+		_       struct{} `rule:"name=network,strict"`
+		Enabled bool     `json:"enabled"`
 	} `json:"network"`
 	FileSystem *struct {
+		_     struct{} `rule:"name=file_system,strict"`
 		Read  []string `json:"read"`
 		Write []string `json:"write"`
 	} `json:"file_system"`
@@ -37,9 +39,7 @@ func (t *Tools) grants(q *Request, dir string) ([]sandbox.Grant, error) {
 		return &ArgumentError{Tool: "exec_command", Argument: "additional_permissions", Reason: format, Err: err}
 	}
 	var a additional
-	dec := json.NewDecoder(bytes.NewReader(q.Additional))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&a); err != nil {
+	if err := strictjson.Unmarshal(q.Additional, &a); err != nil {
 		return nil, bad(err, "it has network.enabled, file_system.read and file_system.write")
 	}
 	if a.Network != nil && a.Network.Enabled {

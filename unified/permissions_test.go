@@ -30,6 +30,11 @@ func TestAdditionalPermissions(t *testing.T) {
 		{name: "nothing in it", text: `{"network":{"enabled":false},"file_system":{}}`, err: ErrAdditionalEmpty},
 		{name: "the network", text: `{"network":{"enabled":true}}`, bad: "network permissions are not supported"},
 		{name: "unknown", text: `{"macos":{}}`, bad: "it has network.enabled"},
+		{name: "another case", text: `{"FILE_SYSTEM":{"write":["/srv"]}}`, bad: "it has network.enabled"},
+		{name: "another case below", text: `{"file_system":{"Write":["/srv"]}}`, bad: "it has network.enabled"},
+		{name: "twice", text: `{"file_system":{"write":["/srv"]},"file_system":{"write":["/etc"]}}`, bad: "it has network.enabled"},
+		{name: "twice below", text: `{"file_system":{"write":["/srv"],"write":["/etc"]}}`, bad: "it has network.enabled"},
+		{name: "the network twice", text: `{"network":{"enabled":true,"enabled":false},"file_system":{"read":["/srv"]}}`, bad: "it has network.enabled"},
 		{name: "an empty path", text: `{"file_system":{"read":[""]}}`, bad: "a path is empty"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

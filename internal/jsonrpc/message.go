@@ -13,6 +13,34 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/strictjson"
 )
 
+// The bounds of one message.
+const (
+	// MaxValues is how many JSON values a message may hold: objects and arrays, and what is
+	// in them. Names of members do not count.
+	MaxValues = 262_144
+	// maxDepth is how deep objects and arrays may be nested.
+	maxDepth = 128
+)
+
+// scan is [strictjson.Scan] for a message, with errors in the words that clients know.
+func scan(data []byte, member func(name, value []byte)) error {
+	err := strictjson.Scan(data, strictjson.Limits{Depth: maxDepth, Values: MaxValues}, member)
+	var twice *strictjson.RepeatedError
+	switch {
+	case errors.As(err, &twice):
+		return fmt.Errorf("duplicate JSON object key `%s` at byte %d", twice.Name, twice.At)
+	case errors.Is(err, strictjson.ErrUTF8):
+		return errors.New("invalid UTF-8")
+	case errors.Is(err, strictjson.ErrNoObject):
+		return errors.New("expected a JSON-RPC object")
+	case errors.Is(err, strictjson.ErrDepth):
+		return fmt.Errorf("nested more than %d deep", maxDepth)
+	case errors.Is(err, strictjson.ErrValues):
+		return fmt.Errorf("more than %d JSON values", MaxValues)
+	}
+	return err
+}
+
 // Kind is the kind of a message.
 type Kind uint8
 

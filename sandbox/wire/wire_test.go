@@ -168,7 +168,7 @@ func TestParseProfileRefuses(t *testing.T) {
 		{"array", `[]`, "not an object"},
 		{"text after", `{"type":"disabled"} x`, "text after"},
 		{"not UTF-8", "{\"type\":\"\xff\"}", "UTF-8"},
-		{"too deep", strings.Repeat("[", 200) + strings.Repeat("]", 200), "deeply"},
+		{"too deep", `{"type":` + strings.Repeat("[", 200) + strings.Repeat("]", 200) + `}`, "deeply"},
 		{"no type", `{}`, "type: missing"},
 		{"type of another type", `{"type":1}`, "type: must be a string"},
 		{"unknown type", `{"type":"open"}`, `"open"`},

@@ -1,7 +1,7 @@
 // Copyright 2026 The sallyport Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package jsonrpc
+package strictjson
 
 import (
 	"bytes"
@@ -9,17 +9,32 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"unicode/utf8"
 )
 
-// The bounds of one message.
-const (
-	// MaxValues is how many JSON values a message may hold: objects and arrays, and what is
-	// in them. Names of members do not count.
-	MaxValues = 262_144
-	// maxDepth is how deep objects and arrays may be nested.
-	maxDepth = 128
+// Limits bound a text.
+type Limits struct {
+	Depth  int // how deep objects and arrays may be nested, the outermost one included
+	Values int // objects and arrays, and what is in them, without names of members; 0 means any number
+}
+
+// The errors of [Scan], beside a *json.SyntaxError.
+var (
+	ErrUTF8     = errors.New("not UTF-8")
+	ErrNoObject = errors.New("not an object")
+	ErrDepth    = errors.New("nested too deeply")
+	ErrValues   = errors.New("too many values")
 )
+
+// A RepeatedError reports a member that is there twice.
+type RepeatedError struct {
+	Name string
+	At   int // the place of the second one, in bytes
+}
+
+// Error names the member.
+func (e *RepeatedError) Error() string { return "repeated member " + strconv.Quote(e.Name) }
 
 // A container is an object or array that the scan is in.
 type container struct {
@@ -58,18 +73,16 @@ func (n *names) add(name []byte) bool {
 	return !known
 }
 
-var errNoObject = errors.New("expected a JSON-RPC object")
-
-// scan checks a message, and calls member with each member of its object: the name, and the
+// Scan checks a text, which is one JSON object, and calls member with each of its members: the name, and the
 // value as it stands. The slices are parts of data.
-func scan(data []byte, member func(name, value []byte)) error {
+func Scan(data []byte, limits Limits, member func(name, value []byte)) error {
 	if !utf8.Valid(data) {
-		return errors.New("invalid UTF-8")
+		return ErrUTF8
 	}
 	if !json.Valid(data) {
 		return invalid(data)
 	}
-	s := scanner{data: data, member: member}
+	s := scanner{data: data, limits: limits, member: member}
 	for s.at < len(data) {
 		if err := s.step(); err != nil {
 			return err
@@ -93,6 +106,7 @@ func invalid(data []byte) error {
 type scanner struct {
 	data   []byte
 	at     int
+	limits Limits
 	member func(name, value []byte)
 
 	stack  []container
@@ -119,7 +133,7 @@ func (s *scanner) step() error {
 		return s.text()
 	default:
 		if len(s.stack) == 0 {
-			return errNoObject
+			return ErrNoObject
 		}
 		s.at += bytes.IndexAny(s.data[s.at:], ",]} \t\r\n") // valid JSON has one of them
 		return s.count()
@@ -144,10 +158,10 @@ func (s *scanner) end(c byte) {
 
 func (s *scanner) open(object bool) error {
 	if len(s.stack) == 0 && !object {
-		return errNoObject
+		return ErrNoObject
 	}
-	if len(s.stack) == maxDepth {
-		return fmt.Errorf("nested more than %d deep", maxDepth)
+	if len(s.stack) == s.limits.Depth {
+		return ErrDepth
 	}
 	s.at++
 	if len(s.stack) < cap(s.stack) { // the names of an earlier container lend their memory
@@ -162,7 +176,7 @@ func (s *scanner) open(object bool) error {
 // text goes over a string, which is a value or the name of a member.
 func (s *scanner) text() error {
 	if len(s.stack) == 0 {
-		return errNoObject
+		return ErrNoObject
 	}
 	start := s.at
 	escaped := false
@@ -191,7 +205,7 @@ func (s *scanner) text() error {
 		name = []byte(text)
 	}
 	if !top.names.add(name) {
-		return fmt.Errorf("duplicate JSON object key `%s` at byte %d", name, start)
+		return &RepeatedError{string(name), start}
 	}
 	if len(s.stack) == 1 {
 		s.name = name
@@ -200,8 +214,8 @@ func (s *scanner) text() error {
 }
 
 func (s *scanner) count() error {
-	if s.values++; s.values > MaxValues {
-		return fmt.Errorf("more than %d JSON values", MaxValues)
+	if s.values++; s.limits.Values > 0 && s.values > s.limits.Values {
+		return ErrValues
 	}
 	return nil
 }
