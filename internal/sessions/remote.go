@@ -83,31 +83,33 @@ func Remote(ctx context.Context, env *Env, run *runargs.Options, words []string,
 	case errors.As(err, &transport):
 		return nil, failure.New("the connection to %s is lost: %v; the command may go on there as session %s", run.Server.URL, err, id)
 	}
-	// One that has ended has been told of, and one that has not is to end.
-	var by *signalError
-	signaled := errors.As(err, &by)
 	if run.Join == "" { // which ends with the connection
-		removing, cancel := context.WithCancel(context.WithoutCancel(ctx))
-		if signaled && by.atOnce {
-			cancel()
-			removing, cancel = context.WithTimeout(context.WithoutCancel(ctx), lastWord)
-		}
-		gone := c.Call(removing, "run/remove", map[string]any{"runId": id}, nil)
-		cancel()
-		if err == nil && gone != nil {
-			err = gone
-		}
-		if signaled && gone != nil {
-			env.Tell(fmt.Sprintf("the exec-server does not answer; the command may go on there as session %s", id))
-		}
+		err = cmp.Or(err, endRun(ctx, env, c, id, err))
 	}
-	if signaled {
+	if by := new(signalError); errors.As(err, &by) {
 		return nil, failure.ExitCode(128 + int(by.signal))
 	}
 	if err == nil {
 		err = lines.complete()
 	}
 	return result, explain(err, id)
+}
+
+// endRun ends a run that has not ended, and has the server forget it. Err is why it is read no more; after a signal
+// the user is told where that fails.
+func endRun(ctx context.Context, env *Env, c client, id string, err error) error {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	var by *signalError
+	signaled := errors.As(err, &by)
+	if signaled && by.atOnce {
+		defer time.AfterFunc(lastWord, cancel).Stop()
+	}
+	err = c.Call(ctx, "run/remove", map[string]any{"runId": id}, nil)
+	if err != nil && signaled {
+		env.Tell(fmt.Sprintf("the exec-server does not answer; the command may go on there as session %s", id))
+	}
+	return err
 }
 
 // begin connects to the server and starts a run there. With a daemon, which is started where there is none,
