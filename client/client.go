@@ -58,7 +58,7 @@ func Dial(ctx context.Context, opts Options) (*Client, error) {
 	if opts.Events != nil {
 		own.OnNotify = c.notify
 	}
-	client, err := execclient.Dial(ctx, execclient.Target{URL: s.URL, Token: s.Token, TLS: s.TLS, Dial: s.Dial}, own)
+	client, err := execclient.Dial(ctx, execclient.Target{URL: s.URL, Token: s.Token, TLS: s.TLS, Dial: execclient.Lines(s.Dial)}, own)
 	if err != nil {
 		return nil, fmt.Errorf("cannot connect to the exec-server: %w", err)
 	}

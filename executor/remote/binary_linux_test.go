@@ -34,10 +34,10 @@ func (c counter) Read() ([]byte, error) {
 func TestBinaryOutput(t *testing.T) {
 	url := serveWeb(t, newServer(t))
 	var binary atomic.Int64
-	e := remote.New(remote.Options{Dial: func(ctx context.Context) (jsonrpc.Stream, error) {
+	e := remote.NewOn(func(ctx context.Context) (jsonrpc.Stream, error) {
 		s, err := jsonrpc.Dial(ctx, url, "secret", nil)
 		return counter{s, &binary}, err
-	}})
+	}, remote.Options{})
 	closed(t, e)
 	sum, n := sha256.New(), 0
 	p, err := e.Start(t.Context(), &executor.Spec{

@@ -165,7 +165,7 @@ func TestChaos(t *testing.T) {
 	t.Cleanup(c.over) // behind the end of the server
 	s := execserver.New(execserver.Options{Dir: "/", Environ: os.Environ(), Version: "test", Prepare: c.prepare})
 	closed(t, s)
-	c.connect = s.Dial
+	c.connect = func(ctx context.Context) (jsonrpc.Stream, error) { return remote.Near(ctx, s) }
 	var clients sync.WaitGroup
 	many := 4
 	if testenv.IsLong() {
@@ -236,7 +236,7 @@ func (c *chaos) goesOn(r *relay) bool {
 // client is a client with sessions at once, each again and again.
 func (c *chaos) client(t *testing.T, sessions ...func(*testing.T, executor.Executor, *relay)) {
 	r := c.relay()
-	e := remote.New(remote.Options{Dial: r.dial})
+	e := remote.NewOn(r.dial, remote.Options{})
 	var all sync.WaitGroup
 	for _, session := range sessions {
 		all.Go(func() {

@@ -258,7 +258,7 @@ func (c *chaos) fall(t *testing.T, e executor.Executor, r *relay) {
 func (c *chaos) leave(t *testing.T) {
 	for first := true; first || !t.Failed() && time.Now().Before(c.end); first = false {
 		r := c.relay()
-		e := remote.New(remote.Options{Dial: r.dial})
+		e := remote.NewOn(r.dial, remote.Options{})
 		var all sync.WaitGroup
 		begun := make(chan struct{}, 10)
 		for i := range cap(begun) {

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"sync"
 	"time"
@@ -28,9 +29,12 @@ type Options struct {
 	URL   string      // ws://HOST:PORT, wss://HOST:PORT or unix:///PATH
 	Token string      `json:"-"` // sent as a bearer token; empty for none
 	TLS   *tls.Config // for wss; nil means the roots of the system
-	// Dial connects in place of URL, Token and TLS, as to a server in this process. It is called
-	// again after a cut. Nil means the URL.
-	Dial func(context.Context) (jsonrpc.Stream, error)
+	// Dial connects in place of URL, Token and TLS, such as to a server of package execserver in this
+	// process. The connection carries one message a line, as the standard input and output of
+	// "sallyport exec-server --listen stdio" do, and is closed by the Executor; its Close must end a Read
+	// and a Write that wait. Dial is called again after a cut, also from other goroutines, and must
+	// return when the context ends. Nil means the URL.
+	Dial func(context.Context) (io.ReadWriteCloser, error)
 	// Environment names the machine in questions and approvals. Empty means the URL.
 	Environment string
 	// Resume is how long a session without a connection is tried to be resumed. Zero means one
@@ -60,8 +64,9 @@ const closeTime = 10 * time.Second
 // An Executor runs commands at an exec-server. It is made by New. All commands share a connection:
 // where one is not read for long, after 8 MiB of its output the others wait as well.
 type Executor struct {
-	opts   *Options        // by a pointer: what prints an Executor does not print the token
-	life   context.Context // ends with Close
+	opts   *Options                                      // by a pointer: what prints an Executor does not print the token
+	stream func(context.Context) (jsonrpc.Stream, error) // connects; nil means the URL
+	life   context.Context                               // ends with Close
 	end    context.CancelFunc
 	dial   chan struct{} // holds a value while a connection is made
 	logs   state.Logs
@@ -80,6 +85,7 @@ func New(opts Options) *Executor {
 	opts.Environment = cmp.Or(opts.Environment, opts.URL, "exec-server")
 	e := &Executor{opts: &opts, dial: make(chan struct{}, 1), processes: make(map[string]*process)}
 	e.life, e.end = context.WithCancel(context.Background())
+	e.stream = execclient.Lines(opts.Dial)
 	return e
 }
 
@@ -106,7 +112,7 @@ func (e *Executor) connect(ctx context.Context) (*execclient.Client, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(e.life, func() { cancel(ErrClosed) })()
-	target := execclient.Target{URL: e.opts.URL, Token: e.opts.Token, TLS: e.opts.TLS, Dial: e.opts.Dial}
+	target := execclient.Target{URL: e.opts.URL, Token: e.opts.Token, TLS: e.opts.TLS, Dial: e.stream}
 	client, err := execclient.Dial(ctx, target, execclient.Options{
 		Name: "sallyport", Extensions: true, Resume: e.opts.Resume, OnNotify: e.notify, OnRequest: e.decide, OnBinary: e.output, OnResume: e.resumed,
 	})

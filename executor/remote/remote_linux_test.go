@@ -8,6 +8,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -43,7 +45,7 @@ func (l *line) dial(ctx context.Context) (jsonrpc.Stream, error) {
 			return nil, ctx.Err()
 		}
 	}
-	s, err := server.Dial(ctx)
+	s, err := Near(ctx, server)
 	return &wireTap{s, l}, err
 }
 
@@ -68,7 +70,7 @@ func (w *wireTap) Write(message []byte) error {
 func newLine(t *testing.T, logs string) (*line, *Executor) {
 	t.Helper()
 	l := &line{server: execserver.New(execserver.Options{Dir: "/srv", Version: "test", LogDir: logs})}
-	e := New(Options{Dial: l.dial, Environment: "test"})
+	e := NewOn(l.dial, Options{Environment: "test"})
 	t.Cleanup(func() {
 		if err := errors.Join(e.Close(), l.server.Close()); err != nil {
 			t.Error(err)
@@ -205,7 +207,7 @@ func flood(t *testing.T, logs string, loses bool) {
 // has it performs once.
 func awaitClosed(t *testing.T, l *line, p *process, request string) {
 	t.Helper()
-	s, err := l.server.Dial(t.Context())
+	s, err := Near(t.Context(), l.server)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -337,9 +339,9 @@ func play(t *testing.T, server jsonrpc.Stream, reply func(m *jsonrpc.Message) (a
 
 // TestWeakerSandbox: a process that a server started without the sandbox is ended.
 func TestWeakerSandbox(t *testing.T) {
-	client, server := jsonrpc.Pipe()
+	client, server := net.Pipe()
 	ended := make(chan string, 1)
-	go play(t, server, func(m *jsonrpc.Message) (any, *jsonrpc.Error) {
+	go play(t, jsonrpc.LinesOn(server), func(m *jsonrpc.Message) (any, *jsonrpc.Error) {
 		switch m.Method {
 		case "initialize":
 			return map[string]any{"sessionId": "s", "environmentInfo": map[string]any{"capabilities": map[string]bool{"processPrivateTmp": true}}}, nil
@@ -350,7 +352,7 @@ func TestWeakerSandbox(t *testing.T) {
 		}
 		return struct{}{}, nil
 	})
-	e := New(Options{Dial: func(context.Context) (jsonrpc.Stream, error) { return client, nil }, Resume: -1})
+	e := New(Options{Dial: func(context.Context) (io.ReadWriteCloser, error) { return client, nil }, Resume: -1})
 	s := shellSpec("exit 0")
 	s.Policy = sandbox.ReadOnly().Bind(sandbox.Places{Dir: "/"})
 	_, err := e.Start(t.Context(), s)

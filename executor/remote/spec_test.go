@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -50,7 +51,7 @@ func TestBeyond(t *testing.T) {
 		{"variable without a value", func(s *executor.Spec) { s.Env = []string{"A"} }, "without a name or a value"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			e := New(Options{Dial: func(context.Context) (jsonrpc.Stream, error) {
+			e := New(Options{Dial: func(context.Context) (io.ReadWriteCloser, error) {
 				t.Error("it connected")
 				return nil, errors.ErrUnsupported
 			}})

@@ -7,6 +7,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -37,7 +39,7 @@ type scripted struct {
 	work  sync.WaitGroup
 }
 
-func (s *scripted) dial(ctx context.Context) (jsonrpc.Stream, error) {
+func (s *scripted) dial(ctx context.Context) (io.ReadWriteCloser, error) {
 	s.mu.Lock()
 	s.conns++
 	n := s.conns
@@ -47,10 +49,10 @@ func (s *scripted) dial(ctx context.Context) (jsonrpc.Stream, error) {
 			return nil, err
 		}
 	}
-	client, server := jsonrpc.Pipe()
+	client, server := net.Pipe()
 	s.work.Go(func() {
 		defer server.Close()
-		s.serve(n, server)
+		s.serve(n, jsonrpc.LinesOn(server))
 	})
 	return client, nil
 }
@@ -212,7 +214,7 @@ func TestStartUnknown(t *testing.T) {
 // TestStartNotSent: a start that reached no server is known not to run.
 func TestStartNotSent(t *testing.T) {
 	none := errors.New("no route")
-	e := New(Options{Dial: func(context.Context) (jsonrpc.Stream, error) { return nil, none }})
+	e := New(Options{Dial: func(context.Context) (io.ReadWriteCloser, error) { return nil, none }})
 	defer e.Close()
 	spec := shellSpec("true")
 	spec.Policy = sandbox.FullAccess()

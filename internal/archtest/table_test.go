@@ -174,6 +174,7 @@ var layers = map[string]int{
 	"internal/pending":   layerQuestions,
 	"internal/runargs":   layerArgs,
 
+	"execserver":        layerVerbs, // with the runs that words of a command line ask for
 	"internal/sessions": layerVerbs,
 
 	"internal/cli": layerCLI,
@@ -282,6 +283,10 @@ var walls = []wall{
 	{
 		from: []string{anyRoom}, apart: []string{"internal/quietlog"}, to: []string{"log", "C"},
 		reason: "there is no cgo, and no global logger: rooms return values",
+	},
+	{
+		from: []string{anyRoom}, apart: []string{"internal/cli"}, to: []string{"internal/quietlog"},
+		reason: "the logger of a program that uses the library is its own",
 	},
 }
 

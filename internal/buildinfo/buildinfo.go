@@ -10,10 +10,12 @@ import (
 	"runtime/debug"
 )
 
+const module = "github.com/sallyport-dev/sallyport"
+
 // A Build is what the Go linker recorded about this program.
 type Build struct {
-	Type     string `json:"type"` // always "version"
-	Version  string `json:"version"`
+	Type     string `json:"type"`    // always "version"
+	Version  string `json:"version"` // of sallyport
 	Go       string `json:"go"`
 	System   string `json:"system"`
 	Revision string `json:"revision,omitempty"`
@@ -28,8 +30,8 @@ func Read() Build {
 	if !ok {
 		return b
 	}
-	if info.Main.Version != "" {
-		b.Version = info.Main.Version
+	if v := version(info); v != "" {
+		b.Version = v
 	}
 	settings := make(map[string]string)
 	for _, s := range info.Settings {
@@ -38,6 +40,16 @@ func Read() Build {
 	b.System = settings["GOOS"] + "/" + settings["GOARCH"]
 	b.Revision, b.Time, b.Modified = settings["vcs.revision"], settings["vcs.time"], settings["vcs.modified"] == "true"
 	return b
+}
+
+// version returns that of this module, which another program may have as a dependency.
+func version(info *debug.BuildInfo) string {
+	for _, m := range info.Deps {
+		if m.Path == module {
+			return m.Version
+		}
+	}
+	return info.Main.Version
 }
 
 // String is one line: the version of the module and, when the build has none, the revision

@@ -12,7 +12,7 @@ import (
 )
 
 // command is the package of sallyport's own program; its tests have more behind it.
-const command = "github.com/sallyport-dev/sallyport/cmd/sallyport"
+const command = module + "/cmd/sallyport"
 
 // Own returns the file of this program, without symbolic links, if it is sallyport; empty for
 // another program that uses the packages, and where the file is gone or not known.

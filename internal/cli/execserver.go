@@ -8,18 +8,15 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strconv"
 	"time"
 
-	"github.com/sallyport-dev/sallyport/internal/buildinfo"
 	"github.com/sallyport-dev/sallyport/internal/config"
 	"github.com/sallyport-dev/sallyport/internal/execserver"
 	"github.com/sallyport-dev/sallyport/internal/failure"
 	"github.com/sallyport-dev/sallyport/internal/getopt"
 	"github.com/sallyport-dev/sallyport/internal/runargs"
 	"github.com/sallyport-dev/sallyport/internal/serve"
-	"github.com/sallyport-dev/sallyport/internal/state"
 )
 
 const execServerHelp = `Run processes for a client, by the exec-server protocol.
@@ -93,18 +90,10 @@ func duration(to *time.Duration) func(string) error {
 func execServerCommand(ctx context.Context, env *Env, o *options, _ []string) error {
 	s := o.serve
 	s.Stdin, s.Stdout = env.Stdin, env.Stdout
-	s.Server.Version, s.Server.Environ, s.Server.Dir = buildinfo.Read().Version, env.Environ, env.Dir
-	s.Server.Managed = env.Managed
-	s.Server.Prepare = runargs.Prepare(env.Managed, env.Environ)
+	s.Server.Environ, s.Server.Dir, s.Server.Managed = env.Environ, env.Dir, env.Managed
+	runargs.Complete(&s.Server)
 	if program, err := os.Executable(); err == nil { // without it, files in a sandbox are refused
 		s.Server.FileHelper = []string{program, fileHelperName}
-	}
-	dir, err := state.Dir()
-	if err == nil { // without it, less output can be replayed, and reads say so
-		s.Server.LogDir = filepath.Join(dir, "replay")
-	}
-	if !errors.Is(err, errors.ErrUnsupported) {
-		s.Server.RunNumber = func(after uint64) (uint64, error) { return state.Number("sessions", after) }
 	}
 	if err := serve.Run(ctx, s); err != nil {
 		return failure.New("%v", err)

@@ -10,12 +10,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/sallyport-dev/sallyport/internal/caller"
 	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
 	"github.com/sallyport-dev/sallyport/internal/wire"
 )
@@ -28,6 +30,24 @@ type Target struct {
 	// Dial connects in place of URL, Token and TLS. It may be called again after a cut. Nil means
 	// the URL.
 	Dial func(context.Context) (jsonrpc.Stream, error)
+}
+
+// Lines returns the Target.Dial for one that a caller wrote, whose connections carry one message a line; nil
+// for nil.
+func Lines(dial func(context.Context) (io.ReadWriteCloser, error)) func(context.Context) (jsonrpc.Stream, error) {
+	if dial == nil {
+		return nil
+	}
+	return func(ctx context.Context) (jsonrpc.Stream, error) {
+		c, err := dial(ctx)
+		switch {
+		case err != nil:
+			return nil, err
+		case c == nil:
+			return nil, errors.New("Dial returned no connection")
+		}
+		return jsonrpc.LinesOn(caller.Conn("the connection of Dial", c)), nil
+	}
 }
 
 // Options say how a Client behaves. Only Name is needed. The functions are called by the

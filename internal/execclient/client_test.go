@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"runtime"
 	"slices"
 	"strings"
@@ -45,7 +46,8 @@ func (s *server) dial(context.Context) (jsonrpc.Stream, error) {
 	if s.dials > len(s.plays) || s.plays[s.dials-1] == nil {
 		return nil, errNoRoute
 	}
-	a, b := jsonrpc.Pipe()
+	near, far := net.Pipe()
+	a, b := jsonrpc.LinesOn(near), jsonrpc.LinesOn(far)
 	play := s.plays[s.dials-1]
 	s.work.Go(func() {
 		defer b.Close()

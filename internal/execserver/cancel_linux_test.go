@@ -5,6 +5,7 @@ package execserver
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,7 +18,8 @@ import (
 // free again, and the others start in their order.
 func TestCancelStart(t *testing.T) {
 	s := New(Options{})
-	stream, client := jsonrpc.Pipe()
+	near, far := net.Pipe()
+	stream, client := jsonrpc.LinesOn(far), jsonrpc.LinesOn(near)
 	over := make(chan error, 1)
 	go func() { over <- s.Serve(stream, "") }()
 	post := func(text string) {

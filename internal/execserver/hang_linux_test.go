@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -53,9 +54,9 @@ func (c cutting) Read() ([]byte, error) {
 func client(t *testing.T, s *Server) *execclient.Client {
 	t.Helper()
 	dial := func(context.Context) (jsonrpc.Stream, error) {
-		near, far := jsonrpc.Pipe()
-		s.near.Go(func() { _ = s.Serve(cutting{far}, "me") })
-		return near, nil
+		near, far := net.Pipe()
+		s.near.Go(func() { _ = s.Serve(cutting{jsonrpc.LinesOn(far)}, "me") })
+		return jsonrpc.LinesOn(near), nil
 	}
 	c, err := execclient.Dial(t.Context(), execclient.Target{Dial: dial}, execclient.Options{Name: "t", Extensions: true, Resume: -1})
 	if err != nil {

@@ -24,6 +24,7 @@ import (
 	"github.com/sallyport-dev/sallyport/executor"
 	"github.com/sallyport-dev/sallyport/internal/execclient"
 	"github.com/sallyport-dev/sallyport/internal/forms"
+	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
 	"github.com/sallyport-dev/sallyport/internal/runs"
 	"github.com/sallyport-dev/sallyport/internal/testenv"
 	"github.com/sallyport-dev/sallyport/internal/wire"
@@ -265,7 +266,10 @@ func TestSchemaOfRuns(t *testing.T) {
 		met[name] = true
 		c.conforms(t, name, text)
 	}
-	client, err := execclient.Dial(t.Context(), execclient.Target{Dial: s.Dial}, execclient.Options{
+	client, err := execclient.Dial(t.Context(), execclient.Target{Dial: func(ctx context.Context) (jsonrpc.Stream, error) {
+		c, err := s.Dial(ctx)
+		return jsonrpc.LinesOn(c), err
+	}}, execclient.Options{
 		Name: "t", Extensions: true, Approvals: true, Resume: -1,
 		OnNotify: func(method string, params json.RawMessage) {
 			if method == wire.MethodRunEvent {

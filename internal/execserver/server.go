@@ -10,11 +10,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/sallyport-dev/sallyport/executor/local"
+	"github.com/sallyport-dev/sallyport/internal/execclient"
 	"github.com/sallyport-dev/sallyport/internal/jsonrpc"
 	"github.com/sallyport-dev/sallyport/internal/output"
 	"github.com/sallyport-dev/sallyport/internal/runs"
@@ -79,8 +81,14 @@ const (
 	maxDetached = 256
 )
 
-// ErrClosed is returned by Serve after Close.
-var ErrClosed = errors.New("the server is closed")
+// ErrClosed is returned by Serve and Dial after Shutdown or Close. A client does not try to resume its
+// session then.
+var ErrClosed error = closedError{}
+
+type closedError struct{}
+
+func (closedError) Error() string { return "the server is closed" }
+func (closedError) Unwrap() error { return execclient.ErrOver }
 
 // A Server has the sessions of all clients. Make one with New.
 type Server struct {
@@ -128,7 +136,7 @@ func New(opts Options) *Server {
 
 // Serve speaks with one client until the connection ends, and closes the stream. Credential
 // identifies the client: a session is resumed only with the credential that made it. Serve
-// returns nil when the client has ended the connection properly.
+// returns nil when the client has ended the connection properly, and ErrClosed when the server has.
 func (s *Server) Serve(stream jsonrpc.Stream, credential string) error {
 	c := newConnection(s, stream, credential)
 	defer c.finish()
@@ -141,28 +149,34 @@ func (s *Server) Serve(stream jsonrpc.Stream, credential string) error {
 	if closed {
 		return ErrClosed
 	}
-	defer func() {
-		s.mu.Lock()
-		delete(s.connections, c)
-		s.mu.Unlock()
-	}()
-	if err := c.serve(); !errors.Is(err, io.EOF) {
-		return err
+	err := c.serve()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.connections, c)
+	switch {
+	case errors.Is(err, io.EOF):
+		return nil
+	case s.closed:
+		return ErrClosed
 	}
-	return nil
+	return err
 }
 
-// Dial connects a client in this process, in memory.
-func (s *Server) Dial(context.Context) (jsonrpc.Stream, error) {
+// Dial connects a client in this process, in memory: one message a line. Their credential is one that no
+// other client has.
+func (s *Server) Dial(context.Context) (io.ReadWriteCloser, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return nil, ErrClosed
 	}
-	client, own := jsonrpc.Pipe()
-	s.near.Go(func() { _ = s.Serve(own, "this process") }) // the client sees the end
+	client, own := net.Pipe()
+	s.near.Go(func() { _ = s.Serve(jsonrpc.LinesOn(own), nearby) }) // the client sees the end
 	return client, nil
 }
+
+// nearby is the credential of clients in this process.
+const nearby = "this process"
 
 // newLog returns the log of the output of a process.
 func (s *Server) newLog() *output.Log {

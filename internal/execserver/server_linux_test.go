@@ -212,7 +212,7 @@ func TestManyDetached(t *testing.T) {
 		if err := server.Close(); err != nil {
 			t.Error(err)
 		}
-		if err := <-done; !errors.Is(err, io.ErrClosedPipe) {
+		if err := <-done; !errors.Is(err, ErrClosed) {
 			t.Errorf("%v", err)
 		}
 	})

@@ -4,18 +4,15 @@
 package jsonrpc
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 )
 
@@ -137,34 +134,4 @@ func TestDialEnds(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 	})
-}
-
-// TestPipe: messages cross in both directions, belong to their reader, and end with either end.
-func TestPipe(t *testing.T) {
-	a, b := Pipe()
-	var wg sync.WaitGroup
-	for _, ends := range [][2]Stream{{a, b}, {b, a}} {
-		message := []byte("x")
-		wg.Go(func() {
-			if err := ends[0].Write(message); err != nil {
-				t.Error(err)
-			}
-			message[0] = 'y'
-		})
-		wg.Go(func() {
-			if got, err := ends[1].Read(); err != nil || !bytes.Equal(got, []byte("x")) {
-				t.Errorf("%q, %v", got, err)
-			}
-		})
-	}
-	wg.Wait()
-	if a.Close() != nil || b.Close() != nil || a.Close() != nil {
-		t.Error("Close failed")
-	}
-	if _, err := b.Read(); !errors.Is(err, io.EOF) {
-		t.Errorf("%v", err)
-	}
-	if err := a.Write(nil); !errors.Is(err, io.ErrClosedPipe) {
-		t.Errorf("%v", err)
-	}
 }

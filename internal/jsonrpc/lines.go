@@ -31,9 +31,14 @@ type lines struct {
 // Lines returns a Stream that reads one message a line from in, which ends with LF or CRLF, and
 // writes one a line to out. Empty lines are skipped. Its Close closes both.
 func Lines(in io.ReadCloser, out io.WriteCloser) Stream {
-	return &lines{in: bufio.NewReaderSize(in, 64<<10), most: MaxLine, out: out, close: sync.OnceValue(func() error {
-		return errors.Join(in.Close(), out.Close())
-	})}
+	return newLines(in, out, func() error { return errors.Join(in.Close(), out.Close()) })
+}
+
+// LinesOn is Lines for a connection, which is closed once.
+func LinesOn(c io.ReadWriteCloser) Stream { return newLines(c, c, c.Close) }
+
+func newLines(in io.Reader, out io.Writer, end func() error) *lines {
+	return &lines{in: bufio.NewReaderSize(in, 64<<10), most: MaxLine, out: out, close: sync.OnceValue(end)}
 }
 
 func (l *lines) Read() ([]byte, error) {

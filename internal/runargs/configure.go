@@ -21,7 +21,6 @@ import (
 	"github.com/sallyport-dev/sallyport/internal/failure"
 	"github.com/sallyport-dev/sallyport/internal/hostfacts"
 	"github.com/sallyport-dev/sallyport/internal/pending"
-	_ "github.com/sallyport-dev/sallyport/internal/quietlog" // before package rules
 	"github.com/sallyport-dev/sallyport/internal/state"
 	"github.com/sallyport-dev/sallyport/internal/trust"
 	"github.com/sallyport-dev/sallyport/internal/tty"

@@ -4,10 +4,29 @@
 package runargs
 
 import (
+	"errors"
+	"path/filepath"
 	"strings"
 
+	"github.com/sallyport-dev/sallyport/internal/buildinfo"
+	"github.com/sallyport-dev/sallyport/internal/execserver"
 	"github.com/sallyport-dev/sallyport/internal/failure"
+	"github.com/sallyport-dev/sallyport/internal/state"
 )
+
+// Complete adds to the options of an exec-server, whose Environ and Managed are set, what every one of this
+// user has: judged runs, their numbers, and where output is kept.
+func Complete(o *execserver.Options) {
+	o.Version = buildinfo.Read().Version
+	o.Prepare = Prepare(o.Managed, o.Environ)
+	dir, err := state.Dir()
+	if err == nil { // without it, less output can be replayed, and reads say so
+		o.LogDir = filepath.Join(dir, "replay")
+	}
+	if !errors.Is(err, errors.ErrUnsupported) {
+		o.RunNumber = func(after uint64) (uint64, error) { return state.Number("sessions", after) }
+	}
+}
 
 // A Server is an exec-server that flags name. The zero Server is none.
 type Server struct {

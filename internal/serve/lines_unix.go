@@ -64,7 +64,7 @@ func (l *lineListener) serve(c net.Conn) {
 		if leave == nil || l.door.closed.Load() {
 			_ = c.Close()
 		} else {
-			_ = l.door.server.Serve(jsonrpc.Lines(c, c), "") // there is no client left that wants to know
+			_ = l.door.server.Serve(jsonrpc.LinesOn(c), "") // there is no client left that wants to know
 		}
 		if leave != nil {
 			leave()

@@ -124,7 +124,7 @@ func lines(c net.Conn, err error) (jsonrpc.Stream, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot connect: %w", err)
 	}
-	return jsonrpc.Lines(c, c), nil
+	return jsonrpc.LinesOn(c), nil
 }
 
 // absent reports whether an error says that nothing listens at a socket.
