@@ -34,6 +34,7 @@ type reader struct {
 	taken   uint64          // the offset after what the reader has
 	closed  [2]bool         // streams that it takes no more
 	left    bool            // no one is waited for any more
+	reads   bool            // it has asked for output: its client knows of the run
 	changed chan struct{}   // closed by the next change; nil while the command does not wait
 
 	life   context.Context // of its connection; nil before the first
@@ -150,8 +151,9 @@ func (r *reader) forget() {
 // Taken says that the reader of the run, whose connection ends with life, has the output before an
 // offset, and takes no more of streams that are closed. The command waits while it is more than a MiB
 // ahead of that; where it writes to a closed stream, it finds that nothing reads it. When the
-// connection has ended, the command waits a minute for the next call, and then for none any more. It
-// has no effect on a run without a reader.
+// connection has ended, the command waits a minute for the next call, and then for none any more: where there
+// was no second call, the answer to the start was lost, and the run is removed, as its client does not know of
+// it. It has no effect on a run without a reader.
 func (r *Run) Taken(life context.Context, offset uint64, stdoutClosed, stderrClosed bool) {
 	rd := r.reader
 	if rd == nil {
@@ -162,6 +164,7 @@ func (r *Run) Taken(life context.Context, offset uint64, stdoutClosed, stderrClo
 	if rd.left {
 		return
 	}
+	rd.reads = rd.life != nil
 	rd.taken = max(rd.taken, offset)
 	for s, closed := range [2]bool{executor.Stdout: stdoutClosed, executor.Stderr: stderrClosed} {
 		if closed && !rd.closed[s] && rd.process != nil {
@@ -172,17 +175,21 @@ func (r *Run) Taken(life context.Context, offset uint64, stdoutClosed, stderrClo
 	if rd.life != life {
 		rd.forget()
 		rd.life = life
-		rd.watch = context.AfterFunc(life, func() { rd.lost(life) })
+		rd.watch = context.AfterFunc(life, func() { rd.lost(life, func() { _ = r.table.Remove(r.owner, r.id) }) })
 	}
 	rd.wake()
 }
 
-// lost begins to wait for a reader whose connection has ended.
-func (r *reader) lost(life context.Context) {
+// lost begins to wait for a reader whose connection has ended. Unknown removes a run that no client knows of.
+func (r *reader) lost(life context.Context, unknown func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.life == life && !r.left {
-		r.absent = time.AfterFunc(readerTime, r.leave)
+		then := r.leave
+		if !r.reads {
+			then = unknown
+		}
+		r.absent = time.AfterFunc(readerTime, then)
 	}
 }
 

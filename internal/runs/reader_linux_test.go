@@ -6,6 +6,7 @@ package runs
 import (
 	"bytes"
 	"context"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -91,6 +92,40 @@ func TestReaderCloses(t *testing.T) {
 				t.Errorf("%s, %q", res, res.Stderr.Bytes())
 			}
 		})
+	}
+}
+
+// TestReaderUnknown: a run whose client has never asked for its output is removed a minute after its connection
+// has ended: the answer to the start was lost. One that was asked for goes on.
+func TestReaderUnknown(t *testing.T) {
+	for _, reads := range []bool{false, true} {
+		tab, _ := newTable(t)
+		r := begin(t, tab, Request{Reader: true}, "sleep", "600")
+		life, cut := context.WithCancel(t.Context())
+		r.Taken(life, 0, false, false)
+		if reads {
+			r.Taken(life, 0, false, false)
+		}
+		cut()
+		var absent *time.Timer
+		for absent == nil {
+			runtime.Gosched()
+			r.reader.mu.Lock()
+			absent = r.reader.absent
+			r.reader.mu.Unlock()
+		}
+		absent.Reset(0)
+		if !reads {
+			<-r.done
+		}
+		for left := false; reads && !left; runtime.Gosched() {
+			r.reader.mu.Lock()
+			left = r.reader.left
+			r.reader.mu.Unlock()
+		}
+		if _, err := tab.Find(r.owner, r.id); (err == nil) != reads {
+			t.Errorf("reads %v: %v", reads, err)
+		}
 	}
 }
 
