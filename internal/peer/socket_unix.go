@@ -32,20 +32,20 @@ func open(path string) (place, error) {
 func (p place) name() string { return filepath.Base(p.path) }
 
 // is returns ErrNotExist if nothing is there, and a *ForeignError for what is no socket, such as a
-// link.
-func (p place) is() error {
+// link, or with mine another user's.
+func (p place) is(mine bool) error {
 	var st unix.Stat_t
 	if err := unix.Fstatat(int(p.dir.Fd()), p.name(), &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return &os.PathError{Op: "stat", Path: p.path, Err: err}
 	}
-	if st.Mode&unix.S_IFMT != unix.S_IFSOCK {
+	if st.Mode&unix.S_IFMT != unix.S_IFSOCK || mine && int(st.Uid) != os.Geteuid() {
 		return &ForeignError{p.path}
 	}
 	return nil
 }
 
-func (p place) dial(ctx context.Context) (*net.UnixConn, error) {
-	if err := p.is(); err != nil {
+func (p place) dial(ctx context.Context, mine bool) (*net.UnixConn, error) {
+	if err := p.is(mine); err != nil {
 		return nil, err
 	}
 	c, err := new(net.Dialer).DialContext(ctx, "unix", p.address())
@@ -66,7 +66,7 @@ func (p place) named(err error) error {
 
 // tidy removes a socket at which no process listens, and reports whether there is none.
 func (p place) tidy() bool {
-	c, err := p.dial(context.Background()) // to connect does not block
+	c, err := p.dial(context.Background(), false) // to connect does not block
 	if err == nil {
 		_ = c.Close() // one does
 		return false
@@ -129,7 +129,7 @@ func Dial(ctx context.Context, path string, outside bool) (*net.UnixConn, error)
 		return nil, err
 	}
 	defer p.dir.Close()
-	c, err := p.dial(ctx)
+	c, err := p.dial(ctx, true)
 	if err != nil {
 		return nil, err
 	}
