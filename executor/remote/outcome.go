@@ -61,9 +61,6 @@ func (p *process) AwaitInput(ctx context.Context) (*executor.InputWait, error) {
 	if !p.can.ProcessAwait {
 		return nil, fmt.Errorf("this exec-server has no %s: %w", method, errors.ErrUnsupported)
 	}
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(p.life, func() { cancel(os.ErrProcessDone) })()

@@ -163,6 +163,15 @@ func (e *Effective) Narrow(p sandbox.Policy) sandbox.Policy {
 	return p
 }
 
+// ClientsWrite returns the places outside of workspaces that the ceiling lets clients write to, in one request
+// or another.
+func (e *Effective) ClientsWrite() (paths []string) {
+	for _, m := range e.config.managed {
+		paths = append(paths, e.writes(m.values)...)
+	}
+	return paths
+}
+
 // Denies returns a [*CeilingError] for a path that is denied, which is called by a request; nil if it is not.
 func (e *Effective) Denies(request, path string) error {
 	for _, s := range e.Values["deny"].Settings {

@@ -86,7 +86,7 @@ func workspace(w *wire.Sandbox, dir, system string) string {
 // bound applies what holds to a process, and returns why it does not run.
 func bound(c *config.Config, e *config.Effective, spec *executor.Spec, home string) error {
 	is := func(key, text string) bool { return e.Values[key].Text() == text }
-	if c.Sets("tmp") && !is("tmp", hostTmp) {
+	if c.Sets("tmp") { // else a client has the host's
 		spec.Tmp = ""
 	}
 	if c.Sets("level") {
@@ -96,14 +96,14 @@ func bound(c *config.Config, e *config.Effective, spec *executor.Spec, home stri
 	spec.ProtectHardLinks, spec.OwnershipErrors = is("protect_hard_links", "true"), is("ownership", ownershipError)
 	spec.Resources, _ = e.Limits()
 	set := rules.Load(rules.Host{Dir: spec.Dir, Home: home}, e.Rules()...)
-	if set.Empty() && set.Err() == nil && !c.Sets("approval") {
+	if set.Empty() && !c.Sets("approval") {
 		return nil
 	}
-	in := reach.New(reach.Area{Policy: spec.Policy, Workspace: spec.Dir, HostTmp: spec.Tmp == hostTmp, Writable: e.Writable()})
+	in := reach.New(reach.Area{Policy: spec.Policy, Workspace: spec.Dir, HostTmp: spec.Tmp == hostTmp, Writable: e.ClientsWrite()})
 	d := judge.Judge(&judge.Question{
-		Command: spec.Args, Arg0: spec.Arg0, Rules: set, Host: rules.Host{Dir: spec.Dir, Home: home}, Ceiling: true,
+		Command: spec.Args, Arg0: spec.Arg0, Rules: set, Host: rules.Host{Dir: spec.Dir, Home: home},
 		Site: &reach.Site{Reach: in, Dir: spec.Dir, Env: spec.Env}, Approval: e.Approval(), SafeList: e.ReadOnlyRules(),
-		Place: judge.PlaceOf(spec.Policy), Denies: spec.Policy.Denies(),
+		Place: judge.PlaceOf(spec.Policy),
 	})
 	switch {
 	case d.Err != nil:
@@ -224,9 +224,8 @@ func explain(e *config.Effective, r *fsserver.Request, system string, err error)
 // hidesFiles reports whether a client may not see every file; also where that is not known.
 func (s *Server) hidesFiles() bool {
 	c, failure := s.ceiling(s.opts.Dir)
-	if c == nil {
-		return failure != nil
+	if failure == nil {
+		_, _, failure = narrow(c, &config.Wish{Name: wire.MethodMissingChanged, Policy: sandbox.FullAccess()})
 	}
-	policy, _, failure := narrow(c, &config.Wish{Name: wire.MethodMissingChanged, Policy: sandbox.FullAccess()})
-	return failure != nil || restricts(policy)
+	return failure != nil
 }

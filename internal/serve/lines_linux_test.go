@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sallyport-dev/sallyport/internal/execserver"
 )
 
 // socketOf runs a server of runs on a socket and returns its path.
@@ -163,7 +165,7 @@ func (d *driver) page(run string) (text []byte) {
 func TestNamedSandbox(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	d := drive(t, run(t, runOptions()), nil, nil)
-	dir := t.TempDir()
+	dir, begin := t.TempDir(), time.Now()
 	in := map[string]any{"cwd": dir, "sandbox": map[string]any{"name": "web", "idleMs": 3_600_000}}
 	if got := d.output(d.runs(in, "--sandbox", "sh", "-c", "echo hi >/tmp/x")); got != "" {
 		t.Errorf("%q", got)
@@ -177,10 +179,16 @@ func TestNamedSandbox(t *testing.T) {
 		Running                  int
 		IdleMs                   int
 		IdleLeftMs               *int
+		PID                      int
+		StartedAtMs              int64
 	}
 	var all struct{ Sandboxes []listed }
 	d.result(&all, "sandbox/list", nil)
-	if len(all.Sandboxes) != 1 || all.Sandboxes[0] != (listed{"web", dir, "none", 1, 3_600_000, nil}) {
+	if len(all.Sandboxes) != 1 {
+		t.Fatalf("%+v", all)
+	}
+	since := all.Sandboxes[0].StartedAtMs
+	if since < begin.UnixMilli() || since > time.Now().UnixMilli() || all.Sandboxes[0] != (listed{"web", dir, "none", 1, 3_600_000, nil, os.Getpid(), since}) {
 		t.Errorf("%+v", all)
 	}
 	if r := d.start(map[string]any{"cwd": t.TempDir(), "sandbox": in["sandbox"]}, "--sandbox", "true"); r.Started || !strings.Contains(r.Result.Error, "cannot join the sandbox web: its workspace is") {
@@ -198,5 +206,65 @@ func TestNamedSandbox(t *testing.T) {
 		if m := d.call("run/start", map[string]any{"args": []string{"true"}, "cwd": dir, "sandbox": map[string]any{"name": name}}); m.Error == nil {
 			t.Errorf("%v: %s", name, m.Result)
 		}
+	}
+}
+
+// A clocked connection notes the times that are set for reads, and its end.
+type clocked struct {
+	net.Conn
+	times  []time.Time
+	closed bool
+}
+
+func (c *clocked) SetReadDeadline(t time.Time) error { c.times = append(c.times, t); return nil }
+func (c *clocked) Close() error                      { c.closed = true; return c.Conn.Close() }
+func (c *clocked) Unwrap() net.Conn                  { return c.Conn }
+
+// TestUnixTimes: a client has a time for its first byte and none afterwards, and is closed where it sends none
+// or the server ends.
+func TestUnixTimes(t *testing.T) {
+	const hello = `{"id":1,"method":"initialize","params":{"clientName":"test"}}` + "\n"
+	for _, test := range []struct {
+		name, sends string
+		over        bool // the server ends
+		answer      string
+	}{
+		{"a message", hello, false, `{"id":1,`}, {"nothing", "", false, ""}, {"a message at the end", hello, true, ""}, {"another protocol at the end", "G", true, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "s")
+			l, err := net.Listen("unix", path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			client, ok := connectTo(t, path).(*net.UnixConn)
+			own, err := l.Accept()
+			if err != nil || !ok {
+				t.Fatal(err)
+			}
+			server := execserver.New(execserver.Options{})
+			defer server.Close()
+			lines := &lineListener{door: newDoor(server, open), http: make(chan net.Conn), over: make(chan struct{})}
+			if test.over {
+				lines.door.close()
+				close(lines.over)
+			}
+			if _, err := io.WriteString(client, test.sends); err != nil {
+				t.Fatal(err)
+			}
+			if err := client.CloseWrite(); err != nil {
+				t.Fatal(err)
+			}
+			c, before := &clocked{Conn: own}, time.Now()
+			lines.serve(c)
+			if len(c.times) != 2 || c.times[0].Before(before.Add(requestTime)) || !c.times[1].IsZero() || !c.closed || len(lines.door.slots) != 0 {
+				t.Errorf("%v, closed %v, %d clients", c.times, c.closed, len(lines.door.slots))
+			}
+			text, err := io.ReadAll(client) // what was not read is a reset
+			if !strings.HasPrefix(string(text), test.answer) || test.answer == "" && len(text) > 0 {
+				t.Errorf("%q, %v", text, err)
+			}
+		})
 	}
 }

@@ -122,7 +122,7 @@ func TestQuestions(t *testing.T) {
 }
 
 // TestNoQuestions: a server without runs, and a client that does not ask for extension methods, have
-// no such methods.
+// no such methods, nor those of runs.
 func TestNoQuestions(t *testing.T) {
 	const unknown = -32601
 	c := drive(t, run(t, runOptions()), nil, nil)
@@ -139,8 +139,10 @@ func TestNoQuestions(t *testing.T) {
 		c := &caller{t: t, speaker: w}
 		c.call("initialize", map[string]any{"clientName": "test", "extensionMethods": test.extends})
 		c.post(map[string]any{"method": "initialized"})
-		if m := c.call("question/list", nil); m.Error == nil || m.Error.Code != unknown {
-			t.Errorf("%+v, %s", m.Error, m.Result)
+		for _, method := range []string{"question/list", "run/list"} {
+			if m := c.call(method, nil); m.Error == nil || m.Error.Code != unknown {
+				t.Errorf("%s: %+v, %s", method, m.Error, m.Result)
+			}
 		}
 	}
 }
